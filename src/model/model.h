@@ -1,0 +1,142 @@
+/* model.h: promises, what they did to each other, when they ran.
+ *
+ * Promises are numbered from 0 in the order in which the trace first names them; 0 is the system.  Times are in ns since the
+ * first event.  Everything is in a few flat arrays, at most 100 bytes an event; nothing is a tree of pointers.
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_MODEL_MODEL_H
+#define WEFT_MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "trace/trace.h"
+
+#define WEFT_NONE UINT32_MAX /* no promise, no text, no site, no row */
+#define WEFT_SYSTEM 0u       /* index of the system */
+
+enum weft_end {
+	WEFT_END_PENDING, /* not heard of again */
+	WEFT_END_RESOLVED,
+	WEFT_END_FAILED, /* with an error, or expected to resolve and never did */
+	WEFT_END_BECAME
+};
+
+/* Kinds that only the model has, above all recorded ones. */
+enum weft_model_kind { WEFT_KIND_SYSTEM = 256, WEFT_KIND_PREEXISTING = 257 };
+
+enum weft_promise_flag {
+	WEFT_PROMISE_CREATION_DRAWN = 1, /* a vertical line from its parent is drawn */
+	WEFT_PROMISE_SHOULD_RESOLVE = 2,
+	WEFT_PROMISE_NEVER_RESOLVED = 4, /* should have, did not: its end is the trace's */
+	WEFT_PROMISE_START_UNKNOWN = 8   /* created before the trace begins, or its creation was lost */
+};
+
+struct weft_promise {
+	int64_t id;       /* as recorded */
+	int64_t start_ns; /* as drawn: a simplified bind starts where it was woken */
+	int64_t end_ns;
+	uint32_t created_by; /* who made it; WEFT_NONE for the system */
+	uint32_t parent;     /* under whom it is drawn */
+	uint32_t became;     /* WEFT_NONE unless end is WEFT_END_BECAME */
+	uint32_t failure;    /* text, or WEFT_NONE */
+	uint32_t site;       /* index into weft_model_site(), or WEFT_NONE */
+	uint32_t labels;     /* its labels are [labels, next promise's labels) of weft_model.labels */
+	uint32_t runs;       /* its running intervals likewise in weft_model.runs */
+	uint16_t kind;       /* enum weft_kind or enum weft_model_kind */
+	uint16_t stream;     /* of the OS thread that created it */
+	uint8_t end;         /* enum weft_end */
+	uint8_t flags;       /* enum weft_promise_flag */
+};
+
+enum weft_link_kind { WEFT_LINK_RESOLVE, WEFT_LINK_READ, WEFT_LINK_AWAIT, WEFT_LINK_SIGNAL, WEFT_LINK_KINDS };
+
+/* `from` did it to `to`: resolved it, read it, waits for it, signalled it. */
+struct weft_link {
+	int64_t time_ns;
+	uint32_t from, to;
+	uint16_t stream;
+	uint8_t kind; /* enum weft_link_kind */
+};
+
+/* The text of a label that stems from a counter is made when asked for: weft_model_label(). */
+struct weft_label {
+	int64_t time_ns;
+	uint32_t text;   /* of the label, or the name of the counter */
+	bool is_counter; /* shown as name and signed change: "gntref+1" */
+	uint32_t sample; /* of is_counter: index into that counter's samples, whose delta it shows */
+};
+
+struct weft_run {
+	int64_t start_ns, end_ns;
+};
+
+struct weft_sample {
+	int64_t time_ns;
+	int64_t value;
+	int64_t delta; /* from the sample before, or from 0 */
+};
+
+struct weft_counter {
+	struct weft_str name;
+	struct weft_sample *samples;
+	size_t count;
+	int64_t min, max;             /* of values and 0 */
+	int64_t scale_min, scale_max; /* shared by counters that differ after '#' only; spans at least 10, has 0 */
+};
+
+/* A stretch in which nothing could run, or in which the OS thread slept. */
+struct weft_stretch {
+	int64_t start_ns, end_ns;
+	uint32_t text; /* of a pause ("gc"); of a sleep "sleeping", "suspended" or "hibernating" */
+	uint16_t stream;
+};
+
+struct weft_model {
+	int64_t start_ns; /* the first event's time, as recorded */
+	int64_t end_ns;   /* the last event's, since start_ns */
+	uint64_t events;
+	struct weft_promise *promises; /* [promise_count] is a sentinel whose labels and runs end the last one's */
+	size_t promise_count;          /* the system included */
+	struct weft_link *links;       /* in time order */
+	size_t link_count;
+	struct weft_label *labels; /* by promise, then by time */
+	size_t label_count;
+	struct weft_run *runs; /* by promise, then by time */
+	size_t run_count;
+	struct weft_counter *counters; /* by name */
+	size_t counter_count;
+	struct weft_stretch *pauses, *sleeps; /* in time order */
+	size_t pause_count, sleep_count;
+	const struct weft_trace_info *trace; /* streams, sites, what was lost: lives as long as the trace */
+	struct weft_model_private *priv;
+};
+
+struct weft_model_options {
+	bool keep_binds; /* leave binds where they were created (--no-simplify) */
+};
+
+/* Reads the trace from where it stands to its end, and builds its model.
+ *
+ * The trace must outlive the model: texts point into it.  On failure *out is untouched.  WEFT_ENOMEM, WEFT_EIO, WEFT_EFORMAT
+ * (no events), WEFT_ETOOBIG (2^32 - 2 promises or more).  `options` may be NULL.  About 50 ns an event, linear. */
+int weft_model_build(
+    struct weft_model **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err);
+void weft_model_destroy(struct weft_model *model);
+
+/* A text by its number; any number but WEFT_NONE that stands in the model. */
+struct weft_str weft_model_text(const struct weft_model *model, uint32_t text);
+
+/* The promise with that recorded id, or WEFT_NONE. */
+uint32_t weft_model_find(const struct weft_model *model, int64_t id);
+
+/* Writes a label's text, as valid UTF-8 and terminated; returns the whole length, as snprintf does. */
+size_t weft_model_label(const struct weft_model *model, const struct weft_label *label, char *buf, size_t size);
+
+/* What a promise is called: its first label, else its site ("file.c:12 function"), else its id. */
+size_t weft_model_name(const struct weft_model *model, uint32_t promise, char *buf, size_t size);
+
+/* "bind", "preexisting", "kind-77"; valid until the model ends. */
+const char *weft_model_kind_name(const struct weft_model *model, uint16_t kind);
+
+#endif

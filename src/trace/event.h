@@ -1,0 +1,25 @@
+/* event.h: one event, whatever format it came from.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_TRACE_EVENT_H
+#define WEFT_TRACE_EVENT_H
+
+#include <stdint.h>
+#include <weft/vocabulary.h>
+
+#include "base/str.h"
+
+#define WEFT_NO_SITE UINT32_MAX
+
+/* Which fields mean something depends on op (weft/vocabulary.h); the others are 0, site is WEFT_NO_SITE. */
+struct weft_event {
+	int64_t time_ns;      /* as recorded: of the trace's clock, whose origin weft_trace_info tells */
+	int64_t a;            /* who acts; -1 is the system */
+	int64_t b;            /* upon whom */
+	int64_t value;        /* counter: its value or change; pause: ns; idle: enum weft_idle; pending: when it was created */
+	struct weft_str text; /* label, error, counter, pause or note; lives until the trace is closed */
+	uint32_t site;        /* index into weft_trace_info.sites */
+	uint16_t stream;      /* index into weft_trace_info.streams */
+	uint8_t op;           /* enum weft_op */
+	uint8_t kind;         /* enum weft_kind, for create and pending */
+};
+
+#endif

@@ -1,0 +1,79 @@
+/* trace.h: an open trace: what is known of it, and its events in time order.
+ *
+ * Each format is one file (native.c, mirage.c, sexp.c) behind struct weft_trace_format; which one it is, is told from
+ * the first bytes, never from a name.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_TRACE_TRACE_H
+#define WEFT_TRACE_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "trace/event.h"
+
+struct weft_trace;
+
+/* Where in the source a promise was created. */
+struct weft_site {
+	struct weft_str file, function;
+	uint32_t line;
+};
+
+/* The events of one OS thread. */
+struct weft_stream_info {
+	struct weft_str name; /* of the OS thread; may be empty */
+	uint64_t tid;
+	uint64_t packets;
+	uint64_t bytes; /* of packets, headers included, unused space not */
+	uint64_t lost_full, lost_nested,
+	    lost_overwritten; /* events known to be missing, by cause; overwritten: the ring reused their packet */
+};
+
+/* Something that could not be read and was passed over. */
+struct weft_skipped {
+	struct weft_error where;
+	uint64_t bytes;
+};
+
+struct weft_trace_info {
+	const char *format;                     /* "native", "mirage", "sexp" */
+	struct weft_str host, process, command; /* empty if unknown */
+	uint64_t pid;
+	int64_t clock_origin_ns; /* add to an event's time to get UTC ns since 1970; 0 with has_origin false */
+	bool has_origin;
+	bool wrapped; /* older events were overwritten: promises may have begun before the trace */
+	const struct weft_stream_info *streams;
+	size_t stream_count;
+	const struct weft_site *sites;
+	size_t site_count;
+	const struct weft_skipped *skipped; /* at most 64 are kept; skipped_count counts all */
+	size_t skipped_count;
+};
+
+/* Opens what `path` names: a directory, a file, or "-" for standard input.
+ *
+ * On success *out is the caller's, to be given to weft_trace_close().  On failure *out is untouched.
+ * WEFT_ENOENT, WEFT_EACCES, WEFT_EIO, WEFT_EFORMAT (nothing in it can be read), WEFT_ENOMEM.
+ * Files are mapped, not read: the cost is a look at each packet's header. */
+int weft_trace_open(struct weft_trace **out, const char *path, struct weft_error *err);
+
+/* The same for bytes in memory, which must stay until weft_trace_close(); `name` is for error messages. */
+int weft_trace_open_memory(struct weft_trace **out, const void *bytes, size_t size, const char *name, struct weft_error *err);
+
+/* Accepts NULL.  Every event and string that came from the trace ends with it. */
+void weft_trace_close(struct weft_trace *trace);
+
+/* What is known of it.  Counts of what was skipped and lost are complete once weft_trace_next() has returned 0. */
+const struct weft_trace_info *weft_trace_info(const struct weft_trace *trace);
+
+/* The next events in time order (ties: by stream, then as recorded); *events stays valid until the next call.
+ *
+ * Returns 1 with *count > 0, 0 at the end, WEFT_ENOMEM or WEFT_EIO.  Damage is not an error: it is passed over and
+ * noted in weft_trace_info.  Within a stream, time never goes back: an event that claims so gets its predecessor's time, and is
+ * noted. */
+int weft_trace_next(struct weft_trace *trace, const struct weft_event **events, size_t *count);
+
+/* Starts again at the first event. */
+void weft_trace_rewind(struct weft_trace *trace);
+
+#endif
