@@ -1,0 +1,58 @@
+/* format.h: what a format of traces has to do (private to src/trace).
+ *
+ * A new format is one file that defines a struct weft_trace_format and one line in trace.c's list.
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_TRACE_FORMAT_H
+#define WEFT_TRACE_FORMAT_H
+
+#include "trace/source.h"
+#include "trace/trace.h"
+
+/* An open trace as its format sees it. */
+struct weft_trace {
+	const struct weft_trace_format *format;
+	struct weft_source source;
+	struct weft_trace_info info; /* the format fills it; .skipped and .skipped_count are kept by weft__trace_skip() */
+	void *state;                 /* the format's own */
+
+	struct weft_skipped *skipped;
+	size_t skipped_at_open; /* how much of .skipped_count was noted by open(): a rewind goes back there */
+	bool read_whole;        /* the end was reached once: nothing is noted a second time */
+};
+
+struct weft_trace_format {
+	const char *name;
+
+	/* Whether the source looks like this format, by the names of its files and their first 512 bytes (more may not be there
+	 * yet). */
+	bool (*probe)(const struct weft_source *source);
+
+	/* Fills trace->state and trace->info.  On failure nothing remains; close() is not called. */
+	int (*open)(struct weft_trace *trace, struct weft_error *err);
+
+	/* As weft_trace_next(). */
+	int (*next)(struct weft_trace *trace, const struct weft_event **events, size_t *count);
+
+	/* The next call of next() is to give the first event again.  Counts that next() raised in trace->info start again too. */
+	void (*rewind)(struct weft_trace *trace);
+
+	/* Frees trace->state. */
+	void (*close)(struct weft_trace *trace);
+};
+
+/* Notes that `bytes` at `offset` of `blob` were passed over (`bytes` may be 0: something is odd there).  `packet` and `offset`
+ * may be WEFT_NO_OFFSET; `what` is one clause without a full stop. */
+__attribute__((format(printf, 6, 7))) void weft__trace_skip(struct weft_trace *trace, const struct weft_blob *blob,
+    uint64_t packet, uint64_t offset, uint64_t bytes, const char *what, ...);
+
+/* Fills err with a place in a blob; returns status. */
+__attribute__((format(printf, 7, 8))) int weft__trace_fail(struct weft_error *err, int status, const struct weft_source *source,
+    const struct weft_blob *blob, uint64_t packet, uint64_t offset, const char *what, ...);
+
+/* Finds the format and opens it; the source becomes the trace's, also on failure. */
+int weft__trace_from_source(struct weft_trace **out, struct weft_source *source, struct weft_error *err);
+
+/* The format that the source looks like, or NULL. */
+const struct weft_trace_format *weft__trace_probe(const struct weft_source *source);
+
+#endif

@@ -1,0 +1,209 @@
+/* source.c: sources in memory, and archives.  SPDX-License-Identifier: ISC */
+#include "trace/source.h"
+
+#include <stdlib.h>
+#include <string.h>
+#ifndef __wasm__
+#include <sys/mman.h>
+#endif
+
+#include "base/vec.h"
+
+#define TAR_BLOCK 512u
+
+typedef WEFT_VEC(struct weft_blob) blob_vec;
+
+void weft__blob_release(struct weft_blob *blob)
+{
+	if (blob->owner == WEFT_BLOB_HEAP)
+		free((void *)blob->bytes);
+#ifndef __wasm__
+	if (blob->owner == WEFT_BLOB_MAPPED)
+		munmap((void *)blob->bytes, blob->size);
+#endif
+	free(blob->name);
+	*blob = (struct weft_blob){0};
+}
+
+void weft_source_close(struct weft_source *source)
+{
+	for (size_t i = 0; i < source->blob_count; i++)
+		weft__blob_release(&source->blobs[i]);
+	free(source->blobs);
+	weft__blob_release(&source->archive);
+	free(source->name);
+	*source = (struct weft_source){0};
+}
+
+const struct weft_blob *weft_source_find(const struct weft_source *source, const char *name)
+{
+	size_t low = 0, high = source->blob_count;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int order = strcmp(source->blobs[mid].name, name);
+		if (order == 0)
+			return &source->blobs[mid];
+		if (order < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return NULL;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const struct weft_blob *)a)->name, ((const struct weft_blob *)b)->name);
+}
+
+void weft__source_sort(struct weft_source *source)
+{
+	if (source->blob_count)
+		qsort(source->blobs, source->blob_count, sizeof *source->blobs, compare_names);
+}
+
+bool weft__source_is_tar(const unsigned char *bytes, size_t size)
+{
+	return size >= TAR_BLOCK && memcmp(bytes + 257, "ustar", 5) == 0;
+}
+
+/* A size field: octal digits, or where the first bit is set a big-endian number. */
+static uint64_t tar_number(const unsigned char *field, size_t len)
+{
+	uint64_t value = 0;
+	if (field[0] & 0x80) {
+		for (size_t i = 1; i < len; i++)
+			value = value << 8 | field[i];
+		return value;
+	}
+	for (size_t i = 0; i < len && field[i]; i++)
+		if (field[i] >= '0' && field[i] <= '7')
+			value = value << 3 | (uint64_t)(field[i] - '0');
+	return value;
+}
+
+/* The member's whole name, to be freed; NULL when out of memory. */
+static char *tar_name(const unsigned char *header)
+{
+	size_t name_len = strnlen((const char *)header, 100);
+	/* GNU's old headers have times where ustar has the prefix. */
+	bool has_prefix = header[262] == '\0';
+	size_t prefix_len = has_prefix ? strnlen((const char *)header + 345, 155) : 0;
+	char *name = malloc(prefix_len + name_len + 2);
+	if (!name)
+		return NULL;
+	memcpy(name, header + 345, prefix_len);
+	if (prefix_len)
+		name[prefix_len++] = '/';
+	memcpy(name + prefix_len, header, name_len);
+	name[prefix_len + name_len] = '\0';
+	return name;
+}
+
+static bool is_in(const char *name, const char *dir, size_t dir_len)
+{
+	return strncmp(name, dir, dir_len) == 0 && !strchr(name + dir_len, '/');
+}
+
+/* Keeps the members of one directory, under their names in it. */
+static bool keep_directory(blob_vec *blobs)
+{
+	const char *dir = "";
+	size_t dir_len = 0, kept = 0;
+	for (size_t i = 0; i < blobs->count; i++) {
+		const char *slash = strrchr(blobs->items[i].name, '/');
+		if (slash && strcmp(slash + 1, "metadata") == 0) {
+			dir = blobs->items[i].name;
+			dir_len = (size_t)(slash + 1 - dir);
+			break;
+		}
+	}
+	char *prefix = strndup(dir, dir_len);
+	if (!prefix)
+		return false;
+	for (size_t i = 0; i < blobs->count; i++) {
+		struct weft_blob blob = blobs->items[i];
+		if (is_in(blob.name, prefix, dir_len)) {
+			memmove(blob.name, blob.name + dir_len, strlen(blob.name + dir_len) + 1);
+			blobs->items[kept++] = blob;
+		} else
+			weft__blob_release(&blob);
+	}
+	free(prefix);
+	blobs->count = kept;
+	return true;
+}
+
+static int drop_blobs(blob_vec *blobs, struct weft_error *err)
+{
+	for (size_t i = 0; i < blobs->count; i++)
+		free(blobs->items[i].name);
+	weft_vec_free(blobs);
+	return weft_error_set(err, WEFT_ENOMEM, "out of memory");
+}
+
+/* What a truncated archive still has of its last member is kept. */
+static int unpack_tar(struct weft_source *source, struct weft_blob archive, struct weft_error *err)
+{
+	blob_vec blobs = {0};
+	size_t at = 0;
+	while (archive.size - at >= TAR_BLOCK && archive.bytes[at] != 0) {
+		const unsigned char *header = archive.bytes + at;
+		at += TAR_BLOCK;
+		uint64_t size = tar_number(header + 124, 12), left = archive.size - at;
+		if (size > left)
+			size = left;
+		if (header[156] == '0' || header[156] == '\0' || header[156] == '7') {
+			struct weft_blob *blob = weft_vec_push(&blobs);
+			char *name = blob ? tar_name(header) : NULL;
+			if (!name) {
+				blobs.count -= blob != NULL;
+				return drop_blobs(&blobs, err);
+			}
+			*blob = (struct weft_blob){.name = name, .bytes = archive.bytes + at, .size = (size_t)size};
+		}
+		uint64_t padded = (size + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
+		at += (size_t)(padded > left ? left : padded);
+	}
+	if (!keep_directory(&blobs))
+		return drop_blobs(&blobs, err);
+	source->is_dir = true;
+	source->blobs = blobs.items;
+	source->blob_count = blobs.count;
+	source->archive = archive;
+	weft__source_sort(source);
+	return WEFT_OK;
+}
+
+int weft__source_from_blob(struct weft_source *out, struct weft_blob blob, const char *name, struct weft_error *err)
+{
+	struct weft_source source = {.name = strdup(name)};
+	int status = WEFT_OK;
+	if (!source.name)
+		status = weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	else if (weft__source_is_tar(blob.bytes, blob.size))
+		status = unpack_tar(&source, blob, err);
+	else {
+		source.blobs = malloc(sizeof *source.blobs);
+		blob.name = strdup(name);
+		if (source.blobs && blob.name) {
+			source.blobs[0] = blob;
+			source.blob_count = 1;
+		} else
+			status = weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	}
+	if (status < 0) {
+		free(source.blobs);
+		free(source.name);
+		weft__blob_release(&blob);
+		return status;
+	}
+	*out = source;
+	return WEFT_OK;
+}
+
+int weft_source_from_memory(struct weft_source *out, const void *bytes, size_t size, const char *name, struct weft_error *err)
+{
+	struct weft_blob blob = {.bytes = size ? bytes : (const unsigned char *)"", .size = size, .owner = WEFT_BLOB_BORROWED};
+	return weft__source_from_blob(out, blob, name, err);
+}

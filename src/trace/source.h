@@ -1,0 +1,54 @@
+/* source.h: where a trace's bytes come from: a file, a directory, standard input, memory.
+ *
+ * Whatever it was, a format sees a list of blobs.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_TRACE_SOURCE_H
+#define WEFT_TRACE_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+enum weft_blob_owner { WEFT_BLOB_BORROWED, WEFT_BLOB_HEAP, WEFT_BLOB_MAPPED };
+
+/* The bytes of one file.  A mapped one is shared: where a program still writes it, the bytes change while they are read. */
+struct weft_blob {
+	char *name; /* in a directory or archive: within it; else as the source's */
+	const unsigned char *bytes;
+	size_t size;
+	enum weft_blob_owner owner;
+};
+
+struct weft_source {
+	char *name;              /* as given; "standard input" */
+	bool is_dir;             /* a directory, or a tar archive of one */
+	struct weft_blob *blobs; /* of a directory: its regular files, by name in byte order, not those of its subdirectories */
+	size_t blob_count;
+	struct weft_blob archive; /* of a tar archive: its own bytes, into which the blobs point */
+};
+
+/* Opens a file, a directory, or "-"; a tar archive (ustar, or GNU's) stands for the directory in it that has a file `metadata`,
+ * else for its top.  On success *out is to be given to weft_source_close(); on failure it is untouched.  WEFT_ENOENT,
+ * WEFT_EACCES, WEFT_EIO, WEFT_ENOMEM, WEFT_EFORMAT (standard input whose first bytes no format knows: the rest is not read). */
+int weft_source_open(struct weft_source *out, const char *path, struct weft_error *err);
+
+/* The same for bytes that stay the caller's.  WEFT_ENOMEM. */
+int weft_source_from_memory(struct weft_source *out, const void *bytes, size_t size, const char *name, struct weft_error *err);
+
+/* The bytes of `blob`, which become the source's also on failure. */
+int weft__source_from_blob(struct weft_source *out, struct weft_blob blob, const char *name, struct weft_error *err);
+
+void weft_source_close(struct weft_source *source);
+
+/* The blob with that name, or NULL. */
+const struct weft_blob *weft_source_find(const struct weft_source *source, const char *name);
+
+/* Whether these first bytes are those of a tar archive. */
+bool weft__source_is_tar(const unsigned char *bytes, size_t size);
+
+/* Sorts the blobs by name. */
+void weft__source_sort(struct weft_source *source);
+
+void weft__blob_release(struct weft_blob *blob);
+
+#endif

@@ -1,0 +1,146 @@
+/* trace.c: finds the format, and passes calls on to it.  SPDX-License-Identifier: ISC */
+#include "trace/trace.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cursor.h"
+#include "trace/format.h"
+
+#define SKIPPED_KEPT 64
+
+static const struct weft_trace_format *const formats[] = {NULL};
+
+const struct weft_trace_format *weft__trace_probe(const struct weft_source *source)
+{
+	for (size_t i = 0; formats[i]; i++)
+		if (formats[i]->probe(source))
+			return formats[i];
+	return NULL;
+}
+
+static void set_place(
+    struct weft_error *err, const struct weft_source *source, const struct weft_blob *blob, uint64_t packet, uint64_t offset)
+{
+	const char *dir = source && source->is_dir ? source->name : "";
+	const char *file = blob ? blob->name : source && !source->is_dir ? source->name : "";
+	snprintf(err->file, sizeof err->file, "%s%s%s", dir, dir[0] && file[0] ? "/" : "", file);
+	err->packet = packet;
+	err->offset = offset;
+}
+
+int weft__trace_fail(struct weft_error *err, int status, const struct weft_source *source, const struct weft_blob *blob,
+    uint64_t packet, uint64_t offset, const char *what, ...)
+{
+	if (err) {
+		va_list args;
+		va_start(args, what);
+		vsnprintf(err->what, sizeof err->what, what, args);
+		va_end(args);
+		err->status = (enum weft_status)status;
+		set_place(err, source, blob, packet, offset);
+	}
+	return status;
+}
+
+void weft__trace_skip(struct weft_trace *trace, const struct weft_blob *blob, uint64_t packet, uint64_t offset, uint64_t bytes,
+    const char *what, ...)
+{
+	if (trace->read_whole)
+		return;
+	if (trace->info.skipped_count < SKIPPED_KEPT) {
+		struct weft_skipped *skipped = &trace->skipped[trace->info.skipped_count];
+		va_list args;
+		va_start(args, what);
+		vsnprintf(skipped->where.what, sizeof skipped->where.what, what, args);
+		va_end(args);
+		skipped->where.status = WEFT_EDAMAGED;
+		set_place(&skipped->where, &trace->source, blob, packet, offset);
+		skipped->bytes = bytes;
+	}
+	trace->info.skipped_count++;
+}
+
+/* Why no format takes it. */
+static int fail_unknown(struct weft_error *err, const struct weft_source *source)
+{
+	const char *what = weft_status_string(WEFT_EFORMAT);
+	if (source->is_dir)
+		what = "the directory has no trace in a format that weft reads";
+	else if (source->blobs[0].size == 0)
+		what = "the file is empty";
+	else if (source->blobs[0].size >= 4 && weft_load_u32(source->blobs[0].bytes) == 0xC1FC1FC1u)
+		what = "a CTF trace, but its UUID is not that of a format that weft reads";
+	return weft__trace_fail(err, WEFT_EFORMAT, source, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, "%s", what);
+}
+
+int weft__trace_from_source(struct weft_trace **out, struct weft_source *source, struct weft_error *err)
+{
+	const struct weft_trace_format *format = weft__trace_probe(source);
+	if (!format) {
+		int status = fail_unknown(err, source);
+		weft_source_close(source);
+		return status;
+	}
+	struct weft_trace *trace = calloc(1, sizeof *trace);
+	struct weft_skipped *skipped = calloc(SKIPPED_KEPT, sizeof *skipped);
+	int status;
+	if (!trace || !skipped)
+		status = weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	else {
+		trace->format = format;
+		trace->source = *source;
+		trace->skipped = skipped;
+		trace->info.skipped = skipped;
+		trace->info.format = format->name;
+		status = format->open(trace, err);
+	}
+	if (status < 0) {
+		weft_source_close(source);
+		free(trace);
+		free(skipped);
+		return status;
+	}
+	trace->skipped_at_open = trace->info.skipped_count;
+	*out = trace;
+	return WEFT_OK;
+}
+
+int weft_trace_open_memory(struct weft_trace **out, const void *bytes, size_t size, const char *name, struct weft_error *err)
+{
+	struct weft_source source;
+	int status = weft_source_from_memory(&source, bytes, size, name, err);
+	return status < 0 ? status : weft__trace_from_source(out, &source, err);
+}
+
+void weft_trace_close(struct weft_trace *trace)
+{
+	if (trace) {
+		trace->format->close(trace);
+		weft_source_close(&trace->source);
+		free(trace->skipped);
+		free(trace);
+	}
+}
+
+const struct weft_trace_info *weft_trace_info(const struct weft_trace *trace)
+{
+	return &trace->info;
+}
+
+int weft_trace_next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
+{
+	int more = trace->format->next(trace, events, count);
+	if (more == 0)
+		trace->read_whole = true;
+	return more;
+}
+
+void weft_trace_rewind(struct weft_trace *trace)
+{
+	trace->format->rewind(trace);
+	if (!trace->read_whole)
+		trace->info.skipped_count = trace->skipped_at_open;
+}
