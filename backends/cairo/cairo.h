@@ -1,0 +1,51 @@
+/* cairo.h: draw lists as pictures, through Cairo and Pango.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_CAIRO_H
+#define WEFT_CAIRO_H
+
+#include <cairo.h>
+
+#include "draw/draw.h"
+
+enum weft_picture { WEFT_PICTURE_SVG, WEFT_PICTURE_PNG, WEFT_PICTURE_PDF };
+
+/* By the suffix of a path, in either case; WEFT_ENOTSUP for any other. */
+int weft_picture_from_path(enum weft_picture *out, const char *path);
+
+/* Fonts and cached glyphs; one for each thread that draws.  On failure *out is untouched: WEFT_ENOMEM. */
+struct weft_cairo;
+int weft_cairo_create(struct weft_cairo **out);
+void weft_cairo_destroy(struct weft_cairo *cairo);
+
+/* For weft_draw_options.measure; ctx is a struct weft_cairo. */
+double weft_cairo_measure(void *ctx, enum weft_font font, const char *text, size_t len);
+
+/* Draws a list at the origin of cr, whose state is saved and restored. */
+void weft_cairo_draw(struct weft_cairo *cairo, cairo_t *cr, const struct weft_draw_list *list, enum weft_theme theme);
+
+/* Receives the bytes of a picture; a non-zero answer ends the writing with WEFT_EIO. */
+typedef int weft_write_fn(void *ctx, const void *bytes, size_t size);
+
+/* The same bytes for the same list.  WEFT_EIO, WEFT_ENOMEM. */
+int weft_cairo_write(struct weft_cairo *cairo, const struct weft_draw_list *list, enum weft_picture format, enum weft_theme theme,
+    weft_write_fn *write, void *write_ctx, struct weft_error *err);
+
+struct weft_render_options {
+	int width_px, height_px; /* 0: 1280 x 720; up to 32767 */
+	bool has_from, has_to;
+	int64_t from_ns, to_ns;    /* since the model's start; what is not given is the trace's own bound */
+	const char *find;          /* highlight what contains it, as weft_view_find(); or NULL */
+	bool no_metrics;           /* leave the counters out */
+	enum weft_theme theme;     /* light or dark */
+	enum weft_picture picture; /* see weft_picture_from_path() */
+};
+
+/* A model as a picture: lays it out, views it, draws it.  WEFT_EINVAL (an empty range or a size out of range), WEFT_ENOMEM,
+ * WEFT_EIO. *found, if not NULL, is the number of promises that `find` highlighted. */
+int weft_render(const struct weft_model *model, const struct weft_render_options *options, weft_write_fn *write, void *write_ctx,
+    size_t *found, struct weft_error *err);
+
+/* The same to a file, which is not left behind half written. */
+int weft_render_file(const struct weft_model *model, const struct weft_render_options *options, const char *path, size_t *found,
+    struct weft_error *err);
+
+#endif

@@ -1,0 +1,114 @@
+/* draw.h: what a view shows, as a list of rectangles, lines and texts in pixels.
+ *
+ * The list is the same, byte for byte, wherever it is made, as long as texts measure the same.  It is ordered by layer, and by
+ * paint within a layer where order does not show, since a change of colour costs on some canvases.  Coordinates are multiples of
+ * 1/8 px.  What is smaller than a pixel is merged, never dropped when it matters: failures, promises that never resolved,
+ * highlights and pauses are drawn at any scale.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_DRAW_DRAW_H
+#define WEFT_DRAW_DRAW_H
+
+#include "view/view.h"
+
+/* X(NAME, light rgb, dark rgb) */
+#define WEFT_PAINTS(X)                                                                                                           \
+	X(BACKGROUND, 0xeff1f4, 0x1c1f26)                                                                                        \
+	X(SLEEP, 0xdcdfe5, 0x14161b)                                                                                             \
+	X(SLEEP_TEXT, 0x9aa1ad, 0x5a6271)                                                                                        \
+	X(PAUSE, 0xf0d3d6, 0x4a2a31)                                                                                             \
+	X(PAUSE_TEXT, 0xa8505c, 0xd98a95)                                                                                        \
+	X(GRID, 0xd3d7de, 0x2c313b)                                                                                              \
+	X(AXIS_TEXT, 0x7d8594, 0x7d8594)                                                                                         \
+	X(BAND, 0xb9c0cb, 0x3c4350)                                                                                              \
+	X(BAND_TEXT, 0x4d5666, 0xaab3c2)                                                                                         \
+	X(HIGHLIGHT, 0xffdd33, 0xb8930a)                                                                                         \
+	X(CREATION, 0x949dac, 0x667082)                                                                                          \
+	X(PROMISE, 0x465063, 0xa3adbd)                                                                                           \
+	X(RUN, 0xffffff, 0xffffff)                                                                                               \
+	X(FAILED, 0xd4252f, 0xff6b6b)                                                                                            \
+	X(AWAIT, 0xc9a227, 0xd9b648)                                                                                             \
+	X(READ, 0x3a6bd8, 0x74a0ff)                                                                                              \
+	X(READ_FAILED, 0xe0383f, 0xff7b7b)                                                                                       \
+	X(RESOLVE, 0x2b9348, 0x5fc97a)                                                                                           \
+	X(SIGNAL, 0xef7d10, 0xffa94d)                                                                                            \
+	X(LABEL, 0x1f2733, 0xe6eaf0)                                                                                             \
+	X(LABEL_ID, 0x7d8594, 0x8e97a6)                                                                                          \
+	X(KIND, 0x98a0ad, 0x6f7888)                                                                                              \
+	X(COUNTER_0, 0xe76f51, 0xf08a6f)                                                                                         \
+	X(COUNTER_1, 0x2a9d8f, 0x4fc3b4)                                                                                         \
+	X(COUNTER_2, 0x8e5fc9, 0xb48ae6)                                                                                         \
+	X(COUNTER_3, 0xd98e04, 0xf0b03c)                                                                                         \
+	X(COUNTER_4, 0x3d85c6, 0x74b0e8)                                                                                         \
+	X(COUNTER_5, 0xc2478f, 0xe67fb8)
+
+enum weft_paint {
+#define WEFT_PAINT_ENUM(NAME, light, dark) WEFT_PAINT_##NAME,
+	WEFT_PAINTS(WEFT_PAINT_ENUM)
+#undef WEFT_PAINT_ENUM
+	    WEFT_PAINT_COUNT
+};
+
+enum weft_theme { WEFT_THEME_LIGHT, WEFT_THEME_DARK };
+
+/* 0xRRGGBB */
+uint32_t weft_theme_rgb(enum weft_theme theme, enum weft_paint paint);
+
+enum weft_font { WEFT_FONT_LABEL, WEFT_FONT_SMALL, WEFT_FONT_BOLD, WEFT_FONT_COUNT };
+
+/* The size of a font in px, the same for every backend. */
+double weft_font_px(enum weft_font font);
+
+enum weft_prim_kind {
+	WEFT_PRIM_RECT,     /* x0 y0 x1 y1, filled */
+	WEFT_PRIM_LINE,     /* x0 y0 to x1 y1, width */
+	WEFT_PRIM_TRIANGLE, /* head of an arrow: tip x0 y0, middle of its base x1 y1, half as wide as width */
+	WEFT_PRIM_POLYLINE, /* through `count` points from list->points[first], width */
+	WEFT_PRIM_TEXT,     /* baseline starts at x0 y0, is width wide; `count` bytes from list->text[first], valid UTF-8 */
+	WEFT_PRIM_CLIP      /* what follows shows within x0 y0 x1 y1 only, until the next clip */
+};
+
+struct weft_prim {
+	uint8_t kind;  /* enum weft_prim_kind */
+	uint8_t layer; /* rises */
+	uint8_t paint; /* enum weft_paint */
+	uint8_t alpha; /* 255 is opaque */
+	uint8_t font;  /* enum weft_font */
+	float x0, y0, x1, y1, width;
+	uint32_t first, count;
+};
+
+struct weft_point {
+	float x, y;
+};
+
+/* Initialise with {0}; keep it from frame to frame, since it holds buffers and the cache of text widths. */
+struct weft_draw_list {
+	struct weft_prim *prims;
+	size_t count;
+	struct weft_point *points;
+	size_t point_count;
+	char *text;
+	size_t text_bytes;
+	float width_px, height_px;
+	struct weft_draw_scratch *scratch;
+};
+
+/* The advance of valid UTF-8 text in px. */
+typedef double weft_measure_fn(void *ctx, enum weft_font font, const char *text, size_t len);
+
+struct weft_draw_options {
+	weft_measure_fn *measure; /* NULL: widths of a common sans serif, the same everywhere */
+	void *measure_ctx;
+	bool no_metrics;
+	const uint8_t *hidden_metrics; /* by counter, non-zero: not shown; or NULL */
+};
+
+/* Fills the list with one frame of the view; what it held before is gone.  On failure (WEFT_ENOMEM) the list is empty. `options`
+ * may be NULL.  Its time and the length of the list are bounded by the size of the view in pixels, nearly whatever the trace. */
+int weft_draw_frame(
+    struct weft_draw_list *list, const struct weft_view *view, const struct weft_draw_options *options, struct weft_error *err);
+void weft_draw_finish(struct weft_draw_list *list);
+
+/* One line a primitive, to be compared with other lists.  *out is terminated and the caller's to free; untouched on failure. */
+int weft_draw_dump(const struct weft_draw_list *list, char **out, size_t *out_bytes);
+
+#endif

@@ -1,0 +1,83 @@
+/* view.h: which part of a layout is on the screen, and what is where.
+ *
+ * Horizontally a view is linear in time.  Vertically it is linear while all rows fit comfortably; otherwise rows near the focus
+ * are spread out and the others crowd towards the edges, so that every row stays on the screen.  Only + - * / of doubles are
+ * used, so that a view has the same coordinates wherever it is compiled.  Times are ns since the model's start, as in the model;
+ * coordinates are px from the top left.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_VIEW_VIEW_H
+#define WEFT_VIEW_VIEW_H
+
+#include "layout/layout.h"
+
+struct weft_view {
+	const struct weft_model *model;
+	const struct weft_layout *layout;
+	double width_px, height_px;
+	int64_t from_ns;     /* time at x = 0 */
+	double px_per_ns;    /* horizontal scale */
+	double focus;        /* the slot that is spread most: slots are rows, and a header above each band if there are several */
+	double curve;        /* slots from the focus at which rows are a quarter as high as there; 0: linear */
+	double pitch_px;     /* height of a row at the focus */
+	double slots;        /* rows and headers */
+	size_t found;        /* promises that are highlighted */
+	uint64_t *highlight; /* a bit by promise */
+	struct weft_index *index;
+};
+
+#define WEFT_VIEW_MARGIN_PX 20.0 /* left and right of the trace when it is shown whole */
+#define WEFT_VIEW_TOP_PX 30.0    /* above the first row */
+#define WEFT_VIEW_BOTTOM_PX 34.0 /* below the last */
+
+/* A view of the whole trace, 1280 x 720, nothing highlighted.  The model and the layout must outlive it.  Linear in the number
+ * of promises and links, about 20 ns each.  On failure *out is untouched: WEFT_ENOMEM. */
+int weft_view_create(
+    struct weft_view **out, const struct weft_model *model, const struct weft_layout *layout, struct weft_error *err);
+void weft_view_destroy(struct weft_view *view);
+
+/* Keeps the time range and the focus.  Sizes are clamped to 16 .. 32767. */
+void weft_view_resize(struct weft_view *view, double width_px, double height_px);
+
+/* Shows exactly the times from..to over the whole width, in either order; at least 200 ns. */
+void weft_view_show(struct weft_view *view, int64_t from_ns, int64_t to_ns);
+void weft_view_show_all(struct weft_view *view);
+
+/* The time under x_px stays there; factor > 1 shows more detail.  Not beyond the whole trace, nor below 200 ns. */
+void weft_view_zoom(struct weft_view *view, double factor, double x_px);
+
+/* The picture follows the pointer by dx_px; the trace never leaves the screen. */
+void weft_view_pan(struct weft_view *view, double dx_px);
+
+/* Spreads the rows around a slot most; weft_view_slot() and weft_view_slot_at() give slots. */
+void weft_view_focus(struct weft_view *view, double slot);
+
+/* Moves the focus so that `slot` comes to y_px, or as near as can be: what a vertical drag does. */
+void weft_view_focus_so(struct weft_view *view, double slot, double y_px);
+
+/* Focuses where most promises that are long enough to be labelled are visible: for a picture that nobody can drag. */
+void weft_view_focus_best(struct weft_view *view);
+
+/* Between time and x, slot and y.  Saturating, never NaN. */
+double weft_view_x(const struct weft_view *view, int64_t time_ns);
+int64_t weft_view_time(const struct weft_view *view, double x_px);
+double weft_view_slot(const struct weft_view *view, uint32_t row); /* where the row's line is */
+double weft_view_y(const struct weft_view *view, double slot);
+double weft_view_slot_at(const struct weft_view *view, double y_px);
+uint32_t weft_view_row_at(const struct weft_view *view, double y_px); /* WEFT_NONE in an empty layout or on a header */
+
+/* Highlights the promises of which a label, the kind, the failure or the id contains the text (ASCII letters in either case); ""
+ * none. Returns how many. */
+size_t weft_view_find(struct weft_view *view, const char *text);
+
+/* Highlights a promise, all it became and all that became it. */
+size_t weft_view_find_related(struct weft_view *view, uint32_t promise);
+void weft_view_unhighlight(struct weft_view *view);
+
+static inline bool weft_view_is_highlighted(const struct weft_view *view, uint32_t promise)
+{
+	return view->highlight[promise / 64] >> promise % 64 & 1;
+}
+
+/* The promise within 16 px of a point that is nearest, or WEFT_NONE.  Logarithmic in promises a row. */
+uint32_t weft_view_hit(const struct weft_view *view, double x_px, double y_px);
+
+#endif
