@@ -1,0 +1,42 @@
+# The commands of README.md; Meson does the work.
+# SPDX-License-Identifier: ISC
+
+all: build/build.ninja
+	@ninja -C build
+
+build/build.ninja:
+	@command -v meson >/dev/null || { echo "meson is missing: run tools/install-packages first" >&2; exit 1; }
+	meson setup build
+
+packages:
+	@tools/install-packages
+
+# Everything that can be checked; ends with "N passed, N failed".
+check: packages
+	@tools/check
+
+# Line coverage of the tests, by file.
+coverage: packages
+	@tools/coverage
+
+# Records the example server and draws what it did.
+demo: packages all
+	@tools/demo
+
+bench: packages
+	@tools/bench
+
+# Seconds for each target: make fuzz SECONDS=60
+fuzz: packages
+	@tools/fuzz $(SECONDS)
+
+install: all
+	@meson install -C build
+
+format:
+	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
+
+clean:
+	rm -rf build build-* demo
+
+.PHONY: all packages check coverage demo bench fuzz install format clean
