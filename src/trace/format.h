@@ -40,6 +40,8 @@ struct weft_trace_format {
 	void (*close)(struct weft_trace *trace);
 };
 
+extern const struct weft_trace_format weft__format_mirage, weft__format_sexp;
+
 /* Notes that `bytes` at `offset` of `blob` were passed over (`bytes` may be 0: something is odd there).  `packet` and `offset`
  * may be WEFT_NO_OFFSET; `what` is one clause without a full stop. */
 __attribute__((format(printf, 6, 7))) void weft__trace_skip(struct weft_trace *trace, const struct weft_blob *blob,

@@ -11,7 +11,7 @@
 
 #define SKIPPED_KEPT 64
 
-static const struct weft_trace_format *const formats[] = {NULL};
+static const struct weft_trace_format *const formats[] = {&weft__format_mirage, &weft__format_sexp, NULL};
 
 const struct weft_trace_format *weft__trace_probe(const struct weft_source *source)
 {

@@ -1,0 +1,293 @@
+/* mirage.c: the traces that mirage-profile wrote: one file, a ring of CTF packets, one stream.
+ *
+ * A packet's header, 30 bytes, little-endian:
+ *
+ *	0        4                     20       24     26       30
+ *	| magic  | UUID                | size   | count| content|
+ *
+ * Sizes are in bits and have the header in them.  An event is a u64 time in ns, a u8 operation and what that one needs: see
+ * decode().  SPDX-License-Identifier: ISC */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cursor.h"
+#include "base/vec.h"
+#include "trace/format.h"
+
+#define HEADER_BYTES 30u
+#define MAGIC_BYTES 20u
+#define BATCH 256
+
+static const unsigned char magic[MAGIC_BYTES] = {
+    0xC1, 0x1F, 0xFC, 0xC1, 0x05, 0x88, 0x3b, 0x8d, 0x52, 0x1a, 0x48, 0x7b, 0xb3, 0x97, 0x45, 0x6a, 0xb1, 0x50, 0x68, 0x0c};
+
+struct packet {
+	uint64_t offset, end; /* of its content, in the file; the header is in it */
+	uint64_t index;       /* in the file */
+	uint16_t count;
+};
+
+struct mirage {
+	WEFT_VEC(struct packet) packets; /* oldest first */
+	struct weft_stream_info stream;
+	size_t at; /* in packets */
+	struct weft_cursor cursor;
+	int64_t last_ns;
+	struct weft_event batch[BATCH];
+};
+
+static bool probe(const struct weft_source *source)
+{
+	if (source->blob_count != 1)
+		return false;
+	const struct weft_blob *blob = &source->blobs[0];
+	return blob->size >= MAGIC_BYTES && memcmp(blob->bytes, magic, MAGIC_BYTES) == 0;
+}
+
+/* Where the next packet header stands, at or after `from`; the file's size if there is none. */
+static uint64_t find_header(const struct weft_blob *blob, uint64_t from)
+{
+	const unsigned char *found =
+	    from < blob->size ? memmem(blob->bytes + from, blob->size - (size_t)from, magic, MAGIC_BYTES) : NULL;
+	return found ? (uint64_t)(found - blob->bytes) : blob->size;
+}
+
+/* Notes the packet at `offset` and says where the next one begins. */
+static int read_header(struct weft_trace *trace, uint64_t offset, uint64_t index, uint64_t *next)
+{
+	struct mirage *m = trace->state;
+	const struct weft_blob *blob = &trace->source.blobs[0];
+	uint64_t left = blob->size - offset;
+	if (left < HEADER_BYTES) {
+		weft__trace_skip(trace, blob, index, offset, left, "the file ends in a packet header");
+		*next = blob->size;
+		return WEFT_OK;
+	}
+	const unsigned char *header = blob->bytes + offset;
+	uint64_t size = weft_load_u32(header + 20) / 8, content = weft_load_u32(header + 26) / 8;
+	if (size < HEADER_BYTES) {
+		/* Its end is unknown: it can be no further than the next header. */
+		*next = find_header(blob, offset + HEADER_BYTES);
+		size = *next - offset;
+		weft__trace_skip(
+		    trace, blob, index, offset, 0, "packet size %u bits is below the header's", weft_load_u32(header + 20));
+	} else if (size > left) {
+		weft__trace_skip(trace, blob, index, offset, size - left,
+		    "truncated: the packet has %llu bytes, the file only %llu of them", (unsigned long long)size,
+		    (unsigned long long)left);
+		size = left;
+		*next = blob->size;
+	} else
+		*next = offset + size;
+	if (content > size) {
+		weft__trace_skip(trace, blob, index, offset, content - size,
+		    "content size %llu is above the %llu bytes of the packet", (unsigned long long)content,
+		    (unsigned long long)size);
+		content = size;
+	} else if (content < HEADER_BYTES) {
+		weft__trace_skip(trace, blob, index, offset, size - HEADER_BYTES, "content size %llu is below the header's",
+		    (unsigned long long)content);
+		content = HEADER_BYTES;
+	}
+	m->stream.packets++;
+	m->stream.bytes += content;
+	if (content == HEADER_BYTES)
+		return WEFT_OK;
+	struct packet *packet = weft_vec_push(&m->packets);
+	if (!packet)
+		return WEFT_ENOMEM;
+	*packet = (struct packet){.offset = offset, .end = offset + content, .index = index, .count = weft_load_u16(header + 24)};
+	return WEFT_OK;
+}
+
+/* Puts the oldest packet first.  The ring is in order but for the place where it is being written; packets that were never used
+ * are not in the list. */
+static bool rotate(struct mirage *m)
+{
+	size_t count = m->packets.count, oldest = 0;
+	for (size_t i = 1; i < count && !oldest; i++)
+		if ((uint16_t)(m->packets.items[i].count - m->packets.items[i - 1].count) > 0x8000)
+			oldest = i;
+	if (oldest) {
+		struct packet *turned = malloc(count * sizeof *turned);
+		if (!turned)
+			return false;
+		memcpy(turned, m->packets.items + oldest, (count - oldest) * sizeof *turned);
+		memcpy(turned + count - oldest, m->packets.items, oldest * sizeof *turned);
+		free(m->packets.items);
+		m->packets.items = turned;
+		m->packets.capacity = count;
+	}
+	return true;
+}
+
+static void enter_packet(struct weft_trace *trace)
+{
+	struct mirage *m = trace->state;
+	m->cursor = (struct weft_cursor){0};
+	if (m->at < m->packets.count) {
+		const struct packet *packet = &m->packets.items[m->at];
+		m->cursor.at = trace->source.blobs[0].bytes + packet->offset + HEADER_BYTES;
+		m->cursor.end = trace->source.blobs[0].bytes + packet->end;
+	}
+}
+
+static void rewind_events(struct weft_trace *trace)
+{
+	struct mirage *m = trace->state;
+	m->at = 0;
+	m->last_ns = 0;
+	enter_packet(trace);
+}
+
+static void close_trace(struct weft_trace *trace)
+{
+	struct mirage *m = trace->state;
+	weft_vec_free(&m->packets);
+	free(m);
+}
+
+static int open_trace(struct weft_trace *trace, struct weft_error *err)
+{
+	const struct weft_blob *blob = &trace->source.blobs[0];
+	struct mirage *m = trace->state = calloc(1, sizeof *m);
+	int status = m ? WEFT_OK : WEFT_ENOMEM;
+	uint64_t offset = 0, index = 0;
+	while (status == WEFT_OK && offset < blob->size) {
+		uint64_t header = offset;
+		if (blob->size - offset < MAGIC_BYTES || memcmp(blob->bytes + offset, magic, MAGIC_BYTES) != 0) {
+			header = find_header(blob, offset);
+			weft__trace_skip(trace, blob, index, offset, header - offset, "no packet header here");
+		}
+		if (header < blob->size)
+			status = read_header(trace, header, index++, &offset);
+		else
+			offset = header;
+	}
+	if (status == WEFT_OK && !rotate(m))
+		status = WEFT_ENOMEM;
+	if (status < 0) {
+		if (m)
+			close_trace(trace);
+		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
+	}
+	/* The recorder counts packets from 0: the oldest has another number where it was overwritten. */
+	trace->info.wrapped = m->packets.count && m->packets.items[0].count != 0;
+	trace->info.streams = &m->stream;
+	trace->info.stream_count = 1;
+	rewind_events(trace);
+	return WEFT_OK;
+}
+
+static void skip_rest(struct weft_trace *trace, const unsigned char *event, const char *what)
+{
+	struct mirage *m = trace->state;
+	const struct weft_blob *blob = &trace->source.blobs[0];
+	weft__trace_skip(trace, blob, m->packets.items[m->at].index, (uint64_t)(event - blob->bytes),
+	    (uint64_t)(m->cursor.end - event), "%s; the rest of the packet is passed over", what);
+	m->cursor.at = m->cursor.end;
+}
+
+/* Payload bytes that each operation has at least (a string's NUL is one), and whether it ends in a string. */
+static const struct {
+	uint8_t bytes;
+	bool text;
+} payloads[14] = {{17, false}, {16, false}, {16, false}, {17, true}, {16, false}, {9, true}, {17, true}, {8, false}, {8, false},
+    {16, false}, {16, false}, {17, true}, {16, false}, {16, false}};
+
+/* Decodes one event; false where the packet has no more whole ones. */
+static bool decode(struct weft_trace *trace, struct weft_event *ev)
+{
+	static const char should_resolve[] = "__should_resolve";
+	struct mirage *m = trace->state;
+	const unsigned char *event = m->cursor.at;
+	size_t left = weft_cursor_left(&m->cursor);
+	if (left < 9 + 8) {
+		skip_rest(trace, event, "the last event is cut off");
+		return false;
+	}
+	int64_t time_ns = (int64_t)weft_load_u64(event);
+	uint8_t op = event[8];
+	if (op >= sizeof payloads / sizeof payloads[0]) {
+		skip_rest(trace, event, "unknown operation");
+		return false;
+	}
+	if (left - 9 < payloads[op].bytes) {
+		skip_rest(trace, event, "the last event is cut off");
+		return false;
+	}
+	const unsigned char *payload = event + 9;
+	m->cursor.at = payload + payloads[op].bytes;
+	*ev = (struct weft_event){.time_ns = time_ns, .a = (int64_t)weft_load_u64(payload), .site = WEFT_NO_SITE, .op = op};
+	if (payloads[op].text) {
+		m->cursor.at--;
+		if (!weft_read_string(&m->cursor, &ev->text)) {
+			skip_rest(trace, event, "a string without its end");
+			return false;
+		}
+	}
+	switch (op) {
+	case WEFT_OP_CREATE: ev->kind = payload[16]; /* fall through */
+	case WEFT_OP_READ:
+	case WEFT_OP_RESOLVE:
+	case WEFT_OP_FAIL:
+	case WEFT_OP_BECOME:
+	case WEFT_OP_AWAIT:
+	case WEFT_OP_READ_LATER: ev->b = (int64_t)weft_load_u64(payload + 8); break;
+	case WEFT_OP_SIGNAL:
+	case WEFT_OP_SIGNAL_ONLY: /* in the file the receiver comes first: it is the one that runs */
+		ev->b = ev->a;
+		ev->a = (int64_t)weft_load_u64(payload + 8);
+		break;
+	case WEFT_OP_LABEL:
+		if (ev->text.len == sizeof should_resolve - 1 && memcmp(ev->text.ptr, should_resolve, ev->text.len) == 0) {
+			ev->op = WEFT_OP_SHOULD_RESOLVE;
+			ev->text = (struct weft_str){0};
+		}
+		break;
+	case WEFT_OP_PAUSE:
+		ev->value = ev->a;
+		ev->a = 0;
+		ev->text = (struct weft_str){"gc", 2};
+		break;
+	case WEFT_OP_COUNTER_ADD:
+	case WEFT_OP_COUNTER: ev->value = (int64_t)weft_load_u64(payload + 8); break;
+	default: break;
+	}
+	if (time_ns < m->last_ns) {
+		/* The recorder raises the content size first: what it had not written yet is zeros. */
+		if (time_ns == 0 && op == 0 && ev->a == 0 && ev->b == 0 && m->cursor.at == m->cursor.end &&
+		    m->at + 1 == m->packets.count) {
+			skip_rest(trace, event, "the last event had not been written");
+			return false;
+		}
+		const struct weft_blob *blob = &trace->source.blobs[0];
+		weft__trace_skip(trace, blob, m->packets.items[m->at].index, (uint64_t)(event - blob->bytes), 0,
+		    "time goes back by %llu ns", (unsigned long long)m->last_ns - (unsigned long long)time_ns);
+		ev->time_ns = m->last_ns;
+	}
+	m->last_ns = ev->time_ns;
+	return true;
+}
+
+static int next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
+{
+	struct mirage *m = trace->state;
+	size_t n = 0;
+	while (n < BATCH) {
+		if (m->cursor.at == m->cursor.end) {
+			if (m->at >= m->packets.count)
+				break;
+			m->at++;
+			enter_packet(trace);
+		} else if (decode(trace, &m->batch[n]))
+			n++;
+	}
+	if (n == 0)
+		return 0;
+	*events = m->batch;
+	*count = n;
+	return 1;
+}
+
+const struct weft_trace_format weft__format_mirage = {"mirage", probe, open_trace, next, rewind_events, close_trace};
