@@ -1,0 +1,21 @@
+/* generate.h: where generated events go: one writer for each format.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_TOOLS_GENERATE_H
+#define WEFT_TOOLS_GENERATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "trace/event.h"
+
+/* A generator's way out.  Writers say what went wrong on stderr and exit with 2: nobody but tests and benchmarks runs them. */
+struct sink {
+	void (*put)(struct sink *sink, const struct weft_event *event);
+	void (*close)(struct sink *sink);
+};
+
+/* `path` is a file that is overwritten, or "-" for standard output. */
+struct sink *sink_mirage(const char *path);
+
+__attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
+
+#endif
