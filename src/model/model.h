@@ -34,13 +34,13 @@ enum weft_promise_flag {
 
 struct weft_promise {
 	int64_t id;       /* as recorded */
-	int64_t start_ns; /* as drawn: a simplified bind starts where it was woken */
+	int64_t start_ns; /* as drawn: a simplified bind starts where it was woken; negative if a state dump says so */
 	int64_t end_ns;
-	uint32_t created_by; /* who made it; WEFT_NONE for the system */
-	uint32_t parent;     /* under whom it is drawn */
+	uint32_t created_by; /* who made it: a smaller index; WEFT_NONE for the system */
+	uint32_t parent;     /* under whom it is drawn; going up always ends at the system, whose parent is WEFT_NONE */
 	uint32_t became;     /* WEFT_NONE unless end is WEFT_END_BECAME */
 	uint32_t failure;    /* text, or WEFT_NONE */
-	uint32_t site;       /* index into weft_model_site(), or WEFT_NONE */
+	uint32_t site;       /* index into trace->sites, or WEFT_NONE */
 	uint32_t labels;     /* its labels are [labels, next promise's labels) of weft_model.labels */
 	uint32_t runs;       /* its running intervals likewise in weft_model.runs */
 	uint16_t kind;       /* enum weft_kind or enum weft_model_kind */
@@ -59,12 +59,13 @@ struct weft_link {
 	uint8_t kind; /* enum weft_link_kind */
 };
 
-/* The text of a label that stems from a counter is made when asked for: weft_model_label(). */
+/* The text of a label that stems from a counter is made when asked for: weft_model_label().  The error of a promise that failed
+ * is its last label, at its end. */
 struct weft_label {
 	int64_t time_ns;
-	uint32_t text;   /* of the label, or the name of the counter */
-	bool is_counter; /* shown as name and signed change: "gntref+1" */
-	uint32_t sample; /* of is_counter: index into that counter's samples, whose delta it shows */
+	uint32_t text;           /* of the label, or the name of the counter */
+	uint32_t is_counter : 1; /* shown as name and signed change: "gntref+1" */
+	uint32_t sample : 31;    /* of is_counter: index into that counter's samples, whose delta it shows */
 };
 
 struct weft_run {
@@ -92,6 +93,23 @@ struct weft_stretch {
 	uint16_t stream;
 };
 
+/* X(NAME, "what, with its number before it"): what the events say that cannot be. */
+#define WEFT_ANOMALIES(X)                                                                                                        \
+	X(CREATED_TWICE, "ids created twice") /* a new promise takes the id over */                                              \
+	X(CREATED_LATE, "promises used before their creation")                                                                   \
+	X(ENDED_TWICE, "promises resolved or merged after their end") /* the first end counts */                                 \
+	X(BECAME_ITSELF, "promises that became themselves")                                                                      \
+	X(SYSTEM_MISUSED, "events that create, end or merge the system")                                                         \
+	X(PAUSE_UNMATCHED, "pauses without a begin, or of negative length")                                                      \
+	X(UNKNOWN_EVENT, "events of an unknown kind")
+
+enum weft_anomaly {
+#define WEFT_ANOMALY_ENUM(NAME, text) WEFT_ANOMALY_##NAME,
+	WEFT_ANOMALIES(WEFT_ANOMALY_ENUM)
+#undef WEFT_ANOMALY_ENUM
+	    WEFT_ANOMALY_COUNT
+};
+
 struct weft_model {
 	int64_t start_ns; /* the first event's time, as recorded */
 	int64_t end_ns;   /* the last event's, since start_ns */
@@ -108,7 +126,8 @@ struct weft_model {
 	size_t counter_count;
 	struct weft_stretch *pauses, *sleeps; /* in time order */
 	size_t pause_count, sleep_count;
-	const struct weft_trace_info *trace; /* streams, sites, what was lost: lives as long as the trace */
+	uint64_t anomalies[WEFT_ANOMALY_COUNT]; /* how often, by enum weft_anomaly */
+	const struct weft_trace_info *trace;    /* streams, sites, what was lost: lives as long as the trace */
 	struct weft_model_private *priv;
 };
 
@@ -132,6 +151,9 @@ uint32_t weft_model_find(const struct weft_model *model, int64_t id);
 
 /* Writes a label's text, as valid UTF-8 and terminated; returns the whole length, as snprintf does. */
 size_t weft_model_label(const struct weft_model *model, const struct weft_label *label, char *buf, size_t size);
+
+/* "ids created twice", to stand behind its number. */
+const char *weft_anomaly_text(enum weft_anomaly anomaly);
 
 /* What a promise is called: its first label, else its site ("file.c:12 function"), else its id. */
 size_t weft_model_name(const struct weft_model *model, uint32_t promise, char *buf, size_t size);

@@ -1,0 +1,107 @@
+/* idmap.c: see idmap.h.  SPDX-License-Identifier: ISC */
+#include "base/idmap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/vec.h"
+
+static struct weft_idmap_slot *slot_of(const struct weft_idmap *map, int64_t id)
+{
+	size_t at = weft_hash_u64((uint64_t)id) & (map->slot_count - 1);
+	while (map->slots[at].number && map->slots[at].id != id)
+		at = (at + 1) & (map->slot_count - 1);
+	return &map->slots[at];
+}
+
+uint32_t weft__idmap_find_slot(const struct weft_idmap *map, int64_t id)
+{
+	return slot_of(map, id)->number - 1;
+}
+
+/* Room for n more in the hash table, which stays at most 3/4 full. */
+static bool reserve_slots(struct weft_idmap *map, size_t n)
+{
+	size_t count = map->slot_count ? map->slot_count : 64;
+	while ((map->slots_used + n) * 4 >= count * 3)
+		count *= 2;
+	if (count == map->slot_count)
+		return true;
+	struct weft_idmap bigger = {.slots = calloc(count, sizeof *bigger.slots), .slot_count = count};
+	if (!bigger.slots)
+		return false;
+	for (size_t i = 0; i < map->slot_count; i++)
+		if (map->slots[i].number)
+			*slot_of(&bigger, map->slots[i].id) = map->slots[i];
+	free(map->slots);
+	map->slots = bigger.slots;
+	map->slot_count = count;
+	return true;
+}
+
+/* Moves the array to where the ids are now: the first ones were exceptions, as in a ring that begins with a few old promises. */
+static bool rebase(struct weft_idmap *map, int64_t id)
+{
+	if (!reserve_slots(map, map->near_used))
+		return false;
+	for (size_t i = 0; i < map->near_count; i++)
+		if (map->near[i]) {
+			int64_t old = (int64_t)(map->base + i);
+			*slot_of(map, old) = (struct weft_idmap_slot){old, map->near[i]};
+		}
+	map->slots_used += map->near_used;
+	map->near_used = map->near_count = 0;
+	map->base = (uint64_t)id;
+	map->rebase_at = map->slots_used * 2;
+	return true;
+}
+
+/* Makes offset one of the array's. */
+static bool reach(struct weft_idmap *map, size_t offset)
+{
+	if (offset >= map->near_capacity &&
+	    !weft__vec_grow((void **)&map->near, &map->near_capacity, offset + 1, sizeof *map->near))
+		return false;
+	/* A little more than asked for, so that this is rare, but not all: memory that is not touched costs nothing. */
+	size_t count = map->near_capacity - offset > 1024 ? offset + 1024 : map->near_capacity;
+	memset(map->near + map->near_count, 0, (count - map->near_count) * sizeof *map->near);
+	map->near_count = count;
+	return true;
+}
+
+bool weft_idmap_set(struct weft_idmap *map, int64_t id, uint32_t number)
+{
+	size_t used = map->near_used + map->slots_used;
+	if (used == 0)
+		map->base = (uint64_t)id < 65536 ? 0 : (uint64_t)id;
+	if (map->slots_used) {
+		struct weft_idmap_slot *slot = slot_of(map, id);
+		if (slot->number) {
+			slot->number = number + 1;
+			return true;
+		}
+	}
+	if (map->slots_used > 4096 && map->near_used * 4 < map->slots_used && used >= map->rebase_at && !rebase(map, id))
+		return false;
+	uint64_t offset = (uint64_t)id - map->base;
+	if (offset < map->near_count || offset < used * 3 + 4096) {
+		if (offset >= map->near_count && !reach(map, (size_t)offset))
+			return false;
+		map->near_used += map->near[offset] == 0;
+		map->near[offset] = number + 1;
+		return true;
+	}
+	if (!reserve_slots(map, 1))
+		return false;
+	*slot_of(map, id) = (struct weft_idmap_slot){id, number + 1};
+	map->slots_used++;
+	return true;
+}
+
+void weft_idmap_finish(struct weft_idmap *map)
+{
+	free(map->near);
+	free(map->slots);
+	*map = (struct weft_idmap){0};
+}

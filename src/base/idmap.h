@@ -1,0 +1,46 @@
+/* idmap.h: from recorded ids to small numbers.
+ *
+ * Ids that follow one another, as those of a recorder do, live in an array, 4 to 16 bytes each; others in a hash table.
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_BASE_IDMAP_H
+#define WEFT_BASE_IDMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEFT_IDMAP_NONE UINT32_MAX
+
+struct weft_idmap_slot {
+	int64_t id;
+	uint32_t number; /* + 1; 0 in a free slot */
+};
+
+/* A zeroed one is empty. */
+struct weft_idmap {
+	uint32_t *near; /* number + 1 of the ids from `base` on; 0 for none */
+	uint64_t base;
+	size_t near_count, near_capacity, near_used;
+	struct weft_idmap_slot *slots; /* the others: open addressing */
+	size_t slot_count, slots_used;
+	size_t rebase_at; /* how many ids there must be before the array may move again */
+};
+
+uint32_t weft__idmap_find_slot(const struct weft_idmap *map, int64_t id);
+
+/* The number of an id, or WEFT_IDMAP_NONE. */
+static inline uint32_t weft_idmap_get(const struct weft_idmap *map, int64_t id)
+{
+	uint64_t offset = (uint64_t)id - map->base;
+	if (offset < map->near_count && map->near[offset])
+		return map->near[offset] - 1;
+	return map->slots_used ? weft__idmap_find_slot(map, id) : WEFT_IDMAP_NONE;
+}
+
+/* Gives an id a number below WEFT_IDMAP_NONE, in place of the one that it may have; false, with nothing changed, when out of
+ * memory. */
+bool weft_idmap_set(struct weft_idmap *map, int64_t id, uint32_t number);
+
+void weft_idmap_finish(struct weft_idmap *map);
+
+#endif

@@ -1,0 +1,13 @@
+/* utf8.h: bytes from a trace made fit to show.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_BASE_UTF8_H
+#define WEFT_BASE_UTF8_H
+
+#include <stddef.h>
+
+#include "base/str.h"
+
+/* Copies text as valid UTF-8, terminated, cut at the end of a character; each byte that is no part of one becomes U+FFFD, and
+ * so does NUL.  Returns the length of the whole, as snprintf does. */
+size_t weft_utf8_copy(char *buf, size_t size, struct weft_str text);
+
+#endif

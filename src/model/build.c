@@ -1,0 +1,513 @@
+/* build.c: takes the events, one by one.
+ *
+ * Per batch of events room is made for the most that they can add, so that the way of one event has no allocation that
+ * could fail but in the tables of ids and texts.  SPDX-License-Identifier: ISC */
+#include <stdio.h>
+#include <string.h>
+
+#include "model/private.h"
+
+static uint32_t add_promise(struct weft__build *b, int64_t id)
+{
+	uint32_t p = (uint32_t)b->promises.count++;
+	b->promises.items[p] = (struct weft_promise){.id = id,
+	    .created_by = WEFT_SYSTEM,
+	    .parent = WEFT_SYSTEM,
+	    .became = WEFT_NONE,
+	    .failure = WEFT_NONE,
+	    .site = WEFT_NONE,
+	    .weft__into = p,
+	    .weft__last_link = WEFT_NONE,
+	    .kind = WEFT_KIND_PREEXISTING,
+	    .flags = WEFT_PROMISE_CREATION_DRAWN | WEFT_PROMISE_START_UNKNOWN};
+	return p;
+}
+
+/* What id means by now.  One that nobody created existed before the trace. */
+static int promise_of(struct weft__build *b, const struct weft_event *ev, int64_t id, uint32_t *out)
+{
+	uint32_t p = id == WEFT_SYSTEM_ID ? WEFT_SYSTEM : weft_idmap_get(&b->priv->ids, id);
+	if (p == WEFT_IDMAP_NONE) {
+		if (!weft_idmap_set(&b->priv->ids, id, (uint32_t)b->promises.count))
+			return WEFT_ENOMEM;
+		p = add_promise(b, id);
+		b->promises.items[p].stream = ev->stream;
+	}
+	*out = weft__promise_now(b, p);
+	return WEFT_OK;
+}
+
+static void hear(struct weft__build *b, uint32_t p, int64_t time_ns)
+{
+	if (b->promises.items[p].end == WEFT_END_PENDING)
+		b->promises.items[p].weft__heard_ns = time_ns;
+}
+
+static int text_of(struct weft__build *b, struct weft_str text, uint32_t *out)
+{
+	uint32_t number = weft_intern(&b->priv->texts, text);
+	if (number == WEFT_INTERN_FAILED)
+		return WEFT_ENOMEM;
+	*out = number;
+	return WEFT_OK;
+}
+
+static void add_link(
+    struct weft__build *b, const struct weft_event *ev, int64_t time_ns, enum weft_link_kind kind, uint32_t from, uint32_t to)
+{
+	struct weft_promise *promise = &b->promises.items[from];
+	struct weft_link *last = promise->weft__last_link == WEFT_NONE ? NULL : &b->links.items[promise->weft__last_link];
+	if (kind == WEFT_LINK_READ && last && last->kind == WEFT_LINK_AWAIT && last->to == to) {
+		last->kind = WEFT__LINK_DROPPED;
+		b->links_dropped++;
+	}
+	promise->weft__last_link = (uint32_t)b->links.count;
+	b->links.items[b->links.count++] =
+	    (struct weft_link){.time_ns = time_ns, .from = from, .to = to, .stream = ev->stream, .kind = (uint8_t)kind};
+	hear(b, from, time_ns);
+}
+
+static void add_label(struct weft__build *b, uint32_t owner, struct weft_label label)
+{
+	b->labels.items[b->labels.count++] = label;
+	b->label_owners.items[b->label_owners.count++] = owner;
+}
+
+static int64_t latest(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* On this stream `next` runs from now on; WEFT_NONE: nobody knows who. */
+static void run(struct weft__build *b, uint16_t stream, int64_t time_ns, uint32_t next)
+{
+	struct weft__stream_state *s = &b->streams.items[stream];
+	if (s->running == next)
+		return;
+	if (s->running != WEFT_NONE) {
+		const struct weft_promise *promise = &b->promises.items[s->running];
+		struct weft_run *running = &b->runs.items[s->run];
+		running->end_ns = time_ns;
+		/* Who ended while it ran, ran until its end. */
+		if (promise->end != WEFT_END_PENDING && promise->end_ns < time_ns)
+			running->end_ns = latest(running->start_ns, promise->end_ns);
+		hear(b, s->running, time_ns);
+		if (s->running == WEFT_SYSTEM)
+			b->sleeps.items[s->sleep].end_ns = time_ns;
+	}
+	s->running = next;
+	if (next == WEFT_NONE)
+		return;
+	s->run = b->runs.count;
+	b->runs.items[b->runs.count++] = (struct weft_run){time_ns, time_ns};
+	b->run_owners.items[b->run_owners.count++] = next;
+	if (next == WEFT_SYSTEM) {
+		s->sleep = b->sleeps.count;
+		b->sleeps.items[b->sleeps.count++] =
+		    (struct weft_stretch){.start_ns = time_ns, .end_ns = time_ns, .text = WEFT_NONE, .stream = stream};
+	}
+}
+
+static uint32_t known_site(const struct weft__build *b, const struct weft_event *ev)
+{
+	return ev->site < b->model->trace->site_count ? ev->site : WEFT_NONE;
+}
+
+static int create(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	uint32_t creator;
+	int status = promise_of(b, ev, ev->a, &creator);
+	if (status < 0)
+		return status;
+	hear(b, creator, time_ns);
+	if (ev->b == WEFT_SYSTEM_ID) {
+		b->model->anomalies[WEFT_ANOMALY_SYSTEM_MISUSED]++;
+		return WEFT_OK;
+	}
+	uint32_t p = weft_idmap_get(&b->priv->ids, ev->b);
+	if (p != WEFT_IDMAP_NONE && b->promises.items[p].flags & WEFT_PROMISE_START_UNKNOWN)
+		b->model->anomalies[WEFT_ANOMALY_CREATED_LATE]++;
+	else {
+		if (p != WEFT_IDMAP_NONE)
+			b->model->anomalies[WEFT_ANOMALY_CREATED_TWICE]++;
+		if (!weft_idmap_set(&b->priv->ids, ev->b, (uint32_t)b->promises.count))
+			return WEFT_ENOMEM;
+		p = add_promise(b, ev->b);
+	}
+	struct weft_promise *promise = &b->promises.items[p];
+	promise->start_ns = time_ns;
+	if (promise->end == WEFT_END_PENDING)
+		promise->weft__heard_ns = time_ns;
+	else
+		promise->start_ns = promise->end_ns;
+	/* A creator that was heard of later is not taken for one: created_by cannot go round in circles. */
+	promise->created_by = promise->parent = creator < p ? creator : WEFT_SYSTEM;
+	promise->kind = ev->kind;
+	promise->site = known_site(b, ev);
+	promise->stream = ev->stream;
+	promise->flags &= (uint8_t)~WEFT_PROMISE_START_UNKNOWN;
+	return WEFT_OK;
+}
+
+/* A state dump tells what the ring has forgotten. */
+static int pending(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	if (ev->b == WEFT_SYSTEM_ID) {
+		b->model->anomalies[WEFT_ANOMALY_SYSTEM_MISUSED]++;
+		return WEFT_OK;
+	}
+	uint32_t p;
+	int status = promise_of(b, ev, ev->b, &p);
+	if (status < 0 || p == WEFT_SYSTEM || !(b->promises.items[p].flags & WEFT_PROMISE_START_UNKNOWN))
+		return status;
+	struct weft_promise *promise = &b->promises.items[p];
+	int64_t before_ns = (int64_t)((uint64_t)b->model->start_ns + (uint64_t)time_ns - (uint64_t)ev->value);
+	promise->start_ns = ev->value <= b->model->start_ns + time_ns && before_ns >= 0 ? time_ns - before_ns : time_ns;
+	if (promise->end == WEFT_END_PENDING)
+		promise->weft__heard_ns = time_ns;
+	/* The creator may have ended long ago: it is not made up for this. */
+	uint32_t creator = ev->a == WEFT_SYSTEM_ID ? WEFT_SYSTEM : weft_idmap_get(&b->priv->ids, ev->a);
+	if (creator < p)
+		promise->created_by = promise->parent = creator;
+	promise->kind = ev->kind;
+	promise->site = known_site(b, ev);
+	promise->stream = ev->stream;
+	promise->flags &= (uint8_t)~WEFT_PROMISE_START_UNKNOWN;
+	if (ev->text.len) {
+		uint32_t text;
+		if ((status = text_of(b, ev->text, &text)) < 0)
+			return status;
+		add_label(b, p, (struct weft_label){.time_ns = promise->start_ns, .text = text});
+		b->labels_unordered = true;
+	}
+	return WEFT_OK;
+}
+
+static int link_event(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	uint32_t from, to;
+	/* Reading the system is nothing: recorders note it where a callback begins. */
+	if (ev->b == WEFT_SYSTEM_ID && (ev->op == WEFT_OP_READ || ev->op == WEFT_OP_READ_LATER || ev->op == WEFT_OP_AWAIT))
+		return WEFT_OK;
+	int status = promise_of(b, ev, ev->a, &from);
+	if (status < 0 || (status = promise_of(b, ev, ev->b, &to)) < 0)
+		return status;
+	switch (ev->op) {
+	case WEFT_OP_READ: run(b, ev->stream, time_ns, from); /* fall through */
+	case WEFT_OP_READ_LATER: add_link(b, ev, time_ns, WEFT_LINK_READ, from, to); return WEFT_OK;
+	case WEFT_OP_SIGNAL: run(b, ev->stream, time_ns, to); /* fall through */
+	case WEFT_OP_SIGNAL_ONLY:
+		add_link(b, ev, time_ns, WEFT_LINK_SIGNAL, from, to);
+		hear(b, to, time_ns);
+		return WEFT_OK;
+	case WEFT_OP_AWAIT:
+		add_link(b, ev, time_ns, WEFT_LINK_AWAIT, from, to);
+		hear(b, to, time_ns);
+		return WEFT_OK;
+	default: break;
+	}
+	add_link(b, ev, time_ns, WEFT_LINK_RESOLVE, from, to);
+	struct weft_promise *promise = &b->promises.items[to];
+	if (to == WEFT_SYSTEM)
+		b->model->anomalies[WEFT_ANOMALY_SYSTEM_MISUSED]++;
+	else if (promise->end != WEFT_END_PENDING)
+		b->model->anomalies[WEFT_ANOMALY_ENDED_TWICE]++;
+	else {
+		if (ev->op == WEFT_OP_FAIL && (status = text_of(b, ev->text, &promise->failure)) < 0)
+			return status;
+		promise->end = ev->op == WEFT_OP_FAIL ? WEFT_END_FAILED : WEFT_END_RESOLVED;
+		promise->end_ns = time_ns;
+	}
+	return WEFT_OK;
+}
+
+static int become(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	uint32_t p, main_promise;
+	int status = promise_of(b, ev, ev->a, &p);
+	if (status < 0 || (status = promise_of(b, ev, ev->b, &main_promise)) < 0)
+		return status;
+	struct weft_promise *promise = &b->promises.items[p];
+	if (p == WEFT_SYSTEM || main_promise == WEFT_SYSTEM)
+		b->model->anomalies[WEFT_ANOMALY_SYSTEM_MISUSED]++;
+	else if (p == main_promise)
+		/* Two ids of one promise: a recorder notes it where it shortens its own paths. */
+		b->model->anomalies[WEFT_ANOMALY_BECAME_ITSELF] += ev->a == ev->b;
+	else if (promise->end != WEFT_END_PENDING)
+		b->model->anomalies[WEFT_ANOMALY_ENDED_TWICE]++;
+	else {
+		promise->end = WEFT_END_BECAME;
+		promise->end_ns = time_ns;
+		promise->became = promise->weft__into = main_promise;
+		if (b->streams.items[ev->stream].running == p)
+			run(b, ev->stream, time_ns, main_promise);
+	}
+	return WEFT_OK;
+}
+
+/* The counter that bears this name. */
+static int counter_of(struct weft__build *b, struct weft_str name, uint32_t *text, struct weft_counter **out)
+{
+	int status = text_of(b, name, text);
+	if (status < 0)
+		return status;
+	if (*text >= b->priv->counter_of_text.count) {
+		size_t missing = *text + 1 - b->priv->counter_of_text.count;
+		if (!weft_vec_reserve(&b->priv->counter_of_text, missing))
+			return WEFT_ENOMEM;
+		memset(b->priv->counter_of_text.items + b->priv->counter_of_text.count, 0xff, missing * sizeof(uint32_t));
+		b->priv->counter_of_text.count += missing;
+	}
+	uint32_t *index = &b->priv->counter_of_text.items[*text];
+	if (*index == WEFT_NONE) {
+		if (!weft_vec_reserve(&b->counter_texts, 1) || !weft_vec_reserve(&b->counters, 1))
+			return WEFT_ENOMEM;
+		*index = (uint32_t)b->counters.count;
+		b->counter_texts.items[b->counter_texts.count++] = *text;
+		b->counters.items[b->counters.count++] = (struct weft_counter){0};
+	}
+	*out = &b->counters.items[*index];
+	return WEFT_OK;
+}
+
+static int count(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	uint32_t p, text;
+	struct weft_counter *counter;
+	int status = promise_of(b, ev, ev->a, &p);
+	if (status < 0 || (status = counter_of(b, ev->text, &text, &counter)) < 0)
+		return status;
+	/* The samples' capacity is the power of two that their number has reached. */
+	size_t n = counter->count;
+	if ((n & (n - 1)) == 0) {
+		size_t capacity = n;
+		if (!weft__vec_grow((void **)&counter->samples, &capacity, n + 1, sizeof *counter->samples))
+			return WEFT_ENOMEM;
+	}
+	if (n >= UINT32_MAX / 2)
+		return WEFT_ETOOBIG;
+	uint64_t old = n ? (uint64_t)counter->samples[n - 1].value : 0, value = (uint64_t)ev->value;
+	if (ev->op == WEFT_OP_COUNTER_ADD)
+		value += old;
+	counter->samples[counter->count++] = (struct weft_sample){time_ns, (int64_t)value, (int64_t)(value - old)};
+	add_label(b, p,
+	    (struct weft_label){.time_ns = time_ns, .text = text, .is_counter = 1, .sample = (uint32_t)n & (UINT32_MAX >> 1)});
+	hear(b, p, time_ns);
+	return WEFT_OK;
+}
+
+static int label(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	uint32_t p, text;
+	if (ev->a == WEFT_SYSTEM_ID && ev->op == WEFT_OP_LABEL)
+		return WEFT_OK;
+	int status = promise_of(b, ev, ev->a, &p);
+	if (status < 0 || (status = text_of(b, ev->text, &text)) < 0)
+		return status;
+	add_label(b, p, (struct weft_label){.time_ns = time_ns, .text = text});
+	hear(b, p, time_ns);
+	return WEFT_OK;
+}
+
+static int should_resolve(struct weft__build *b, const struct weft_event *ev)
+{
+	uint32_t p;
+	int status = promise_of(b, ev, ev->a, &p);
+	if (status < 0 || p == WEFT_SYSTEM || b->promises.items[p].flags & WEFT_PROMISE_SHOULD_RESOLVE)
+		return status;
+	uint32_t *added = weft_vec_push(&b->should_resolve);
+	if (!added)
+		return WEFT_ENOMEM;
+	*added = p;
+	b->promises.items[p].flags |= WEFT_PROMISE_SHOULD_RESOLVE;
+	return WEFT_OK;
+}
+
+static int idle(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	static const struct weft_str reasons[] = {{"sleeping", 8}, {"suspended", 9}, {"hibernating", 11}};
+	uint32_t text;
+	int status = text_of(b, reasons[ev->value == 1 || ev->value == 2 ? ev->value : 0], &text);
+	if (status < 0)
+		return status;
+	run(b, ev->stream, time_ns, WEFT_SYSTEM);
+	b->sleeps.items[b->streams.items[ev->stream].sleep].text = text;
+	return WEFT_OK;
+}
+
+static void add_pause(struct weft__build *b, int64_t start_ns, int64_t end_ns, uint32_t text, uint16_t stream)
+{
+	b->pauses.items[b->pauses.count++] =
+	    (struct weft_stretch){.start_ns = start_ns, .end_ns = end_ns, .text = text, .stream = stream};
+}
+
+static int pause_event(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	struct weft__stream_state *s = &b->streams.items[ev->stream];
+	uint32_t text;
+	int status = text_of(b, ev->text.len ? ev->text : (struct weft_str){"pause", 5}, &text);
+	if (status < 0)
+		return status;
+	if (ev->op == WEFT_OP_PAUSE) {
+		b->model->anomalies[WEFT_ANOMALY_PAUSE_UNMATCHED] += ev->value < 0;
+		add_pause(b, time_ns - (ev->value < 0 ? 0 : ev->value), time_ns, text, ev->stream);
+	} else if (ev->op == WEFT_OP_PAUSE_BEGIN) {
+		if (s->pause_depth++ == 0) {
+			s->pause_ns = time_ns;
+			s->pause_text = text;
+		}
+	} else if (s->pause_depth == 0) {
+		/* It began before the trace did, if older events were overwritten. */
+		b->model->anomalies[WEFT_ANOMALY_PAUSE_UNMATCHED] += !b->model->trace->wrapped;
+		add_pause(b, b->model->trace->wrapped ? 0 : time_ns, time_ns, text, ev->stream);
+	} else if (--s->pause_depth == 0)
+		add_pause(b, s->pause_ns, time_ns, s->pause_text, ev->stream);
+	return WEFT_OK;
+}
+
+static int take(struct weft__build *b, const struct weft_event *ev)
+{
+	/* In time order; a trace of more than 292 years ends there. */
+	uint64_t since_ns = (uint64_t)ev->time_ns - (uint64_t)b->model->start_ns;
+	int64_t time_ns = since_ns > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)since_ns;
+	uint32_t p;
+	int status;
+	b->model->end_ns = time_ns;
+	switch (ev->op) {
+	case WEFT_OP_CREATE: return create(b, ev, time_ns);
+	case WEFT_OP_READ:
+	case WEFT_OP_READ_LATER:
+	case WEFT_OP_AWAIT:
+	case WEFT_OP_RESOLVE:
+	case WEFT_OP_FAIL:
+	case WEFT_OP_SIGNAL:
+	case WEFT_OP_SIGNAL_ONLY: return link_event(b, ev, time_ns);
+	case WEFT_OP_BECOME: return become(b, ev, time_ns);
+	case WEFT_OP_NOTE:
+	case WEFT_OP_LABEL: return label(b, ev, time_ns);
+	case WEFT_OP_COUNTER:
+	case WEFT_OP_COUNTER_ADD: return count(b, ev, time_ns);
+	case WEFT_OP_RUN:
+	case WEFT_OP_RESUME:
+		status = promise_of(b, ev, ev->a, &p);
+		if (status == WEFT_OK)
+			run(b, ev->stream, time_ns, p);
+		return status;
+	case WEFT_OP_IDLE: return idle(b, ev, time_ns);
+	case WEFT_OP_SHOULD_RESOLVE: return should_resolve(b, ev);
+	case WEFT_OP_PENDING: return pending(b, ev, time_ns);
+	case WEFT_OP_PAUSE:
+	case WEFT_OP_PAUSE_BEGIN:
+	case WEFT_OP_PAUSE_END: return pause_event(b, ev, time_ns);
+	default: b->model->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT]++; return WEFT_OK;
+	}
+}
+
+/* Room for what `count` events add at most, the end of the trace included. */
+static int reserve(struct weft__build *b, size_t count)
+{
+	size_t limit = UINT32_MAX - 3 * count - 3;
+	if (b->promises.count > limit || b->links.count > limit || b->labels.count > limit || b->runs.count > limit)
+		return WEFT_ETOOBIG;
+	if (!weft_vec_reserve(&b->promises, 2 * count + 1) || !weft_vec_reserve(&b->links, count) ||
+	    !weft_vec_reserve(&b->labels, count) || !weft_vec_reserve(&b->label_owners, count) ||
+	    !weft_vec_reserve(&b->runs, count) || !weft_vec_reserve(&b->run_owners, count) ||
+	    !weft_vec_reserve(&b->pauses, count) || !weft_vec_reserve(&b->sleeps, count))
+		return WEFT_ENOMEM;
+	return WEFT_OK;
+}
+
+static int reserve_streams(struct weft__build *b, size_t count)
+{
+	while (b->streams.count < count) {
+		struct weft__stream_state *s = weft_vec_push(&b->streams);
+		if (!s)
+			return WEFT_ENOMEM;
+		*s = (struct weft__stream_state){.running = WEFT_NONE};
+	}
+	return WEFT_OK;
+}
+
+static int take_all(struct weft__build *b, struct weft_trace *trace)
+{
+	const struct weft_event *events;
+	size_t n;
+	int more;
+	while ((more = weft_trace_next(trace, &events, &n)) == 1) {
+		if (b->model->events == 0)
+			b->model->start_ns = events[0].time_ns;
+		int status = reserve(b, n);
+		for (size_t i = 0; i < n && status == WEFT_OK; i++) {
+			if (events[i].stream >= b->streams.count)
+				status = reserve_streams(b, (size_t)events[i].stream + 1);
+			if (status == WEFT_OK)
+				status = take(b, &events[i]);
+		}
+		if (status < 0)
+			return status;
+		b->model->events += n;
+	}
+	return more < 0 ? more : b->model->events == 0 ? WEFT_EFORMAT : WEFT_OK;
+}
+
+static int begin(struct weft__build *b, struct weft_trace *trace)
+{
+	b->model = calloc(1, sizeof *b->model);
+	b->priv = calloc(1, sizeof *b->priv);
+	if (!b->model || !b->priv) {
+		free(b->model);
+		free(b->priv);
+		b->model = NULL;
+		return WEFT_ENOMEM;
+	}
+	b->model->priv = b->priv;
+	b->model->trace = weft_trace_info(trace);
+	for (int kind = 0; kind < 256; kind++)
+		snprintf(b->priv->kind_names[kind], sizeof b->priv->kind_names[kind], "kind-%d", kind);
+	if (!weft_vec_reserve(&b->promises, 1))
+		return WEFT_ENOMEM;
+	uint32_t system = add_promise(b, WEFT_SYSTEM_ID);
+	b->promises.items[system].created_by = b->promises.items[system].parent = WEFT_NONE;
+	b->promises.items[system].kind = WEFT_KIND_SYSTEM;
+	b->promises.items[system].flags = WEFT_PROMISE_CREATION_DRAWN;
+	return WEFT_OK;
+}
+
+static void drop(struct weft__build *b)
+{
+	weft_vec_free(&b->promises);
+	weft_vec_free(&b->links);
+	weft_vec_free(&b->labels);
+	weft_vec_free(&b->label_owners);
+	weft_vec_free(&b->runs);
+	weft_vec_free(&b->run_owners);
+	weft_vec_free(&b->pauses);
+	weft_vec_free(&b->sleeps);
+	for (size_t i = 0; i < b->counters.count; i++)
+		free(b->counters.items[i].samples);
+	weft_vec_free(&b->counters);
+	weft_vec_free(&b->counter_texts);
+	weft_vec_free(&b->should_resolve);
+	weft_vec_free(&b->streams);
+}
+
+int weft_model_build(
+    struct weft_model **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err)
+{
+	struct weft__build b = {0};
+	int status = begin(&b, trace);
+	if (status == WEFT_OK)
+		status = take_all(&b, trace);
+	if (status == WEFT_OK)
+		status = weft__model_finish(&b, options && options->keep_binds);
+	drop(&b);
+	if (status < 0) {
+		weft_model_destroy(b.model);
+		return weft_error_set(err, (enum weft_status)status, "%s",
+		    status == WEFT_EFORMAT   ? "no events in the trace"
+		    : status == WEFT_ETOOBIG ? "more promises or links than 32 bits can count"
+					     : weft_status_string(status));
+	}
+	*out = b.model;
+	return WEFT_OK;
+}

@@ -1,0 +1,382 @@
+/* finish.c: from what the events left behind to the model.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "model/private.h"
+
+/* One that never ended is shown a little longer than it was heard of. */
+#define AFTERGLOW_NS 1000
+
+static int end_open_stretches(struct weft__build *b)
+{
+	int64_t end_ns = b->model->end_ns;
+	for (size_t i = 0; i < b->streams.count; i++) {
+		struct weft__stream_state *s = &b->streams.items[i];
+		if (s->pause_depth)
+			b->pauses.items[b->pauses.count++] =
+			    (struct weft_stretch){s->pause_ns, end_ns, s->pause_text, (uint16_t)i};
+		if (s->running == WEFT_NONE)
+			continue;
+		struct weft_promise *promise = &b->promises.items[s->running];
+		struct weft_run *run = &b->runs.items[s->run];
+		run->end_ns = end_ns;
+		if (promise->end != WEFT_END_PENDING)
+			run->end_ns = promise->end_ns > run->start_ns ? promise->end_ns : run->start_ns;
+		else
+			promise->weft__heard_ns = end_ns;
+		if (s->running == WEFT_SYSTEM)
+			b->sleeps.items[s->sleep].end_ns = end_ns;
+	}
+	return WEFT_OK;
+}
+
+static int fail_unresolved(struct weft__build *b)
+{
+	static const struct weft_str never = {"should resolve, but never did", 29};
+	uint32_t text = b->should_resolve.count ? weft_intern(&b->priv->texts, never) : 0;
+	if (text == WEFT_INTERN_FAILED)
+		return WEFT_ENOMEM;
+	for (size_t i = 0; i < b->should_resolve.count; i++) {
+		struct weft_promise *promise = &b->promises.items[weft__promise_now(b, b->should_resolve.items[i])];
+		if (promise->end == WEFT_END_PENDING) {
+			promise->end = WEFT_END_FAILED;
+			promise->end_ns = b->model->end_ns;
+			promise->failure = text;
+			promise->flags |= WEFT_PROMISE_NEVER_RESOLVED;
+		}
+	}
+	return WEFT_OK;
+}
+
+/* Ends the pending ones; the error of those that failed is their last label. */
+static int end_promises(struct weft__build *b)
+{
+	b->promises.items[WEFT_SYSTEM].end_ns = b->model->end_ns;
+	for (size_t p = 1; p < b->promises.count; p++) {
+		struct weft_promise *promise = &b->promises.items[p];
+		if (promise->end == WEFT_END_PENDING)
+			promise->end_ns = promise->weft__heard_ns + AFTERGLOW_NS;
+		if (promise->end != WEFT_END_FAILED)
+			continue;
+		struct weft_label *label = weft_vec_push(&b->labels);
+		uint32_t *owner = weft_vec_push(&b->label_owners);
+		if (!label || !owner)
+			return WEFT_ENOMEM;
+		if (b->labels.count >= UINT32_MAX)
+			return WEFT_ETOOBIG;
+		*label = (struct weft_label){.time_ns = promise->end_ns, .text = promise->failure};
+		*owner = (uint32_t)p;
+	}
+	return WEFT_OK;
+}
+
+/* Closes up after the awaits that a read replaced. */
+static void drop_links(struct weft__build *b)
+{
+	size_t kept = 0;
+	if (b->links_dropped == 0)
+		return;
+	for (size_t i = 0; i < b->links.count; i++)
+		if (b->links.items[i].kind != WEFT__LINK_DROPPED)
+			b->links.items[kept++] = b->links.items[i];
+	b->links.count = kept;
+}
+
+static bool is_bind(const struct weft_promise *promise)
+{
+	switch (promise->kind) {
+	case WEFT_KIND_BIND:
+	case WEFT_KIND_TRY:
+	case WEFT_KIND_MAP:
+	case WEFT_KIND_IGNORE_RESULT:
+	case WEFT_KIND_ON_FAILURE:
+	case WEFT_KIND_ON_TERMINATION: return true;
+	default: return false;
+	}
+}
+
+/* What a promise did first, and the first wait for it: indices of links, or WEFT_NONE. */
+struct firsts {
+	uint32_t link, await;
+};
+
+/* Whether p is a bind whose first deed is to read what it was waiting for: until then it was no more than an intention.  Not so
+ * if it had a name before that, if somebody waited for it, or if its creator became it. */
+static bool waits_for_input(const struct weft__build *b, const struct firsts *first, uint32_t p)
+{
+	const struct weft_promise *promise = &b->promises.items[p];
+	if (!is_bind(promise) || first[p].link == WEFT_NONE || b->promises.items[promise->created_by].became == p)
+		return false;
+	const struct weft_link *read = &b->links.items[first[p].link];
+	if (read->kind != WEFT_LINK_READ || read->to == p || read->time_ns > promise->end_ns)
+		return false;
+	if (first[p].await != WEFT_NONE && b->links.items[first[p].await].time_ns <= read->time_ns)
+		return false;
+	return promise[0].labels == promise[1].labels || b->model->labels[promise->labels].time_ns >= read->time_ns;
+}
+
+/* Two binds that read each other would hang under each other: in each such circle those that went under a younger one go back to
+ * their creators, who are older.  What that may close into a new circle, the next round finds; the last one puts them under
+ * the system. */
+static bool break_circles(struct weft_promise *promises, size_t count)
+{
+	size_t p = 1;
+	while (p < count && promises[p].parent < p)
+		p++;
+	if (p == count)
+		return true;
+	uint32_t *seen = malloc(count * sizeof *seen);
+	if (!seen)
+		return false;
+	bool found = true;
+	for (int round = 0; found; round++) {
+		found = false;
+		memset(seen, 0, count * sizeof *seen);
+		seen[WEFT_SYSTEM] = UINT32_MAX;
+		for (p = 1; p < count; p++) {
+			uint32_t at = (uint32_t)p;
+			for (; !seen[at]; at = promises[at].parent)
+				seen[at] = (uint32_t)p;
+			if (seen[at] != p)
+				continue;
+			found = true;
+			uint32_t q = at;
+			do {
+				uint32_t parent = promises[q].parent;
+				if (parent > q) {
+					promises[q].parent = round < 3 ? promises[q].created_by : WEFT_SYSTEM;
+					promises[q].flags |= WEFT_PROMISE_CREATION_DRAWN;
+				}
+				q = parent;
+			} while (q != at);
+		}
+	}
+	free(seen);
+	return true;
+}
+
+/* Such a bind starts where it was woken, under what it read. */
+static bool simplify(struct weft__build *b)
+{
+	struct weft_promise *promises = b->promises.items;
+	size_t count = b->promises.count;
+	struct firsts *first = malloc(count * sizeof *first);
+	if (!first)
+		return false;
+	memset(first, 0xff, count * sizeof *first);
+	for (size_t i = 0; i < b->links.count; i++) {
+		const struct weft_link *link = &b->links.items[i];
+		if (first[link->from].link == WEFT_NONE)
+			first[link->from].link = (uint32_t)i;
+		if (link->kind == WEFT_LINK_AWAIT && first[link->to].await == WEFT_NONE)
+			first[link->to].await = (uint32_t)i;
+	}
+	for (uint32_t p = 1; p < count; p++)
+		if (waits_for_input(b, first, p)) {
+			promises[p].flags &= (uint8_t)~WEFT_PROMISE_CREATION_DRAWN;
+			promises[p].parent = b->links.items[first[p].link].to;
+		}
+	bool ok = break_circles(promises, count);
+	for (size_t p = 1; p < count; p++)
+		if (!(promises[p].flags & WEFT_PROMISE_CREATION_DRAWN))
+			promises[p].start_ns = b->links.items[first[p].link].time_ns;
+	free(first);
+	return ok;
+}
+
+/* Labels and runs alike are 16 bytes and are put in order of their promises, and within one as they came. */
+struct item {
+	uint64_t words[2];
+};
+_Static_assert(
+    sizeof(struct item) == sizeof(struct weft_label) && sizeof(struct item) == sizeof(struct weft_run), "16 bytes each");
+
+/* Moves items to *out by counting sort; `first` is the offset of the uint32_t in a promise that gets the index of its first. */
+static bool group(struct weft__build *b, size_t first, const void *items, const uint32_t *owners, size_t count, void *out)
+{
+#define FIRST(p) ((uint32_t *)(void *)((char *)&b->promises.items[p] + first))
+	size_t promise_count = b->promises.count;
+	struct item *grouped = malloc((count ? count : 1) * sizeof *grouped);
+	if (!grouped)
+		return false;
+	for (size_t p = 0; p <= promise_count; p++)
+		*FIRST(p) = 0;
+	for (size_t i = 0; i < count; i++)
+		++*FIRST(owners[i]);
+	uint32_t end = 0;
+	for (size_t p = 0; p <= promise_count; p++)
+		*FIRST(p) = end += *FIRST(p);
+	for (size_t i = count; i-- > 0;)
+		memcpy(&grouped[--*FIRST(owners[i])], (const char *)items + i * sizeof *grouped, sizeof *grouped);
+	memcpy(out, &grouped, sizeof grouped);
+	return true;
+#undef FIRST
+}
+
+/* A label that a state dump brought is older than those that came before the dump.  The error of a failure stays last. */
+static void order_labels(struct weft__build *b)
+{
+	struct weft_label *labels = b->model->labels;
+	for (const struct weft_promise *p = b->promises.items; p < b->promises.items + b->promises.count; p++) {
+		uint32_t end = p[1].labels;
+		end -= end > p->labels && p->end == WEFT_END_FAILED;
+		for (uint32_t i = p->labels; i < end; i++)
+			for (uint32_t k = i; k > p->labels && labels[k].time_ns < labels[k - 1].time_ns; k--) {
+				struct weft_label label = labels[k];
+				labels[k] = labels[k - 1];
+				labels[k - 1] = label;
+			}
+	}
+}
+
+static bool is_after(const struct weft_stretch *a, const struct weft_stretch *b)
+{
+	if (a->start_ns != b->start_ns)
+		return a->start_ns > b->start_ns;
+	return a->end_ns != b->end_ns ? a->end_ns > b->end_ns : a->stream > b->stream;
+}
+
+/* Pauses are told of when they end: sorts them by merging, stably. */
+static bool sort_stretches(struct weft_stretch *stretches, size_t count)
+{
+	size_t i = 1;
+	while (i < count && !is_after(&stretches[i - 1], &stretches[i]))
+		i++;
+	if (i >= count)
+		return true;
+	struct weft_stretch *spare = malloc(count * sizeof *spare);
+	if (!spare)
+		return false;
+	struct weft_stretch *from = stretches, *to = spare;
+	for (size_t width = 1; width < count; width *= 2) {
+		for (size_t low = 0; low < count; low += 2 * width) {
+			size_t mid = low + width < count ? low + width : count, high = mid + width < count ? mid + width : count;
+			size_t l = low, r = mid;
+			for (size_t k = low; k < high; k++)
+				to[k] = l < mid && (r == high || !is_after(&from[l], &from[r])) ? from[l++] : from[r++];
+		}
+		struct weft_stretch *swap = from;
+		from = to;
+		to = swap;
+	}
+	if (from != stretches)
+		memcpy(stretches, from, count * sizeof *stretches);
+	free(spare);
+	return true;
+}
+
+/* By name, whose bytes are compared; the names are all different. */
+static int compare_counters(const void *a, const void *b)
+{
+	const struct weft_str *x = &((const struct weft_counter *)a)->name, *y = &((const struct weft_counter *)b)->name;
+	int order = memcmp(x->ptr, y->ptr, x->len < y->len ? x->len : y->len);
+	return order ? order : (x->len > y->len) - (x->len < y->len);
+}
+
+/* What counters of one scale have in common: the name up to its last '#'. */
+static struct weft_str scale_name(struct weft_str name)
+{
+	for (uint32_t i = name.len; i-- > 0;)
+		if (name.ptr[i] == '#')
+			return (struct weft_str){name.ptr, i};
+	return name;
+}
+
+static bool finish_counters(struct weft__build *b)
+{
+	struct weft_model *model = b->model;
+	struct weft_intern scales = {0};
+	uint32_t *scale_of = malloc((b->counters.count ? b->counters.count : 1) * sizeof *scale_of);
+	struct weft_counter *by_scale = calloc(b->counters.count ? b->counters.count : 1, sizeof *by_scale);
+	bool ok = scale_of && by_scale;
+	for (size_t i = 0; i < b->counters.count; i++)
+		b->counters.items[i].name = b->priv->texts.texts.items[b->counter_texts.items[i]];
+	if (b->counters.count)
+		qsort(b->counters.items, b->counters.count, sizeof *b->counters.items, compare_counters);
+	for (size_t i = 0; i < b->counters.count && ok; i++) {
+		struct weft_counter *counter = &b->counters.items[i];
+		for (size_t k = 0; k < counter->count; k++) {
+			int64_t value = counter->samples[k].value;
+			counter->min = value < counter->min ? value : counter->min;
+			counter->max = value > counter->max ? value : counter->max;
+		}
+		/* The name is known: this finds its number. */
+		uint32_t text = weft_intern(&b->priv->texts, counter->name);
+		b->priv->counter_of_text.items[text] = (uint32_t)i;
+		scale_of[i] = weft_intern(&scales, scale_name(counter->name));
+		if (scale_of[i] == WEFT_INTERN_FAILED) {
+			ok = false;
+			break;
+		}
+		struct weft_counter *scale = &by_scale[scale_of[i]];
+		scale->min = counter->min < scale->min ? counter->min : scale->min;
+		scale->max = counter->max > scale->max ? counter->max : scale->max;
+	}
+	for (size_t i = 0; i < b->counters.count && ok; i++) {
+		struct weft_counter *counter = &b->counters.items[i];
+		const struct weft_counter *scale = &by_scale[scale_of[i]];
+		counter->scale_min = scale->min;
+		counter->scale_max = scale->max;
+		if ((uint64_t)scale->max - (uint64_t)scale->min < 10)
+			counter->scale_max = scale->min > INT64_MAX - 10 ? INT64_MAX : scale->min + 10;
+	}
+	weft_intern_finish(&scales);
+	free(scale_of);
+	free(by_scale);
+	model->counters = b->counters.items;
+	model->counter_count = b->counters.count;
+	b->counters.items = NULL;
+	b->counters.count = 0;
+	return ok;
+}
+
+static int name_sleeps(struct weft__build *b)
+{
+	uint32_t text = b->sleeps.count ? weft_intern(&b->priv->texts, (struct weft_str){"sleeping", 8}) : 0;
+	for (size_t i = 0; i < b->sleeps.count; i++)
+		if (b->sleeps.items[i].text == WEFT_NONE)
+			b->sleeps.items[i].text = text;
+	return text == WEFT_INTERN_FAILED ? WEFT_ENOMEM : WEFT_OK;
+}
+
+/* The model owns from now on what the vector held. */
+#define HAND_OVER(vec, member)                                                                                                   \
+	do {                                                                                                                     \
+		model->member##s = (vec)->items;                                                                                 \
+		model->member##_count = (vec)->count;                                                                            \
+		(vec)->items = NULL;                                                                                             \
+		(vec)->count = (vec)->capacity = 0;                                                                              \
+	} while (0)
+
+int weft__model_finish(struct weft__build *b, bool keep_binds)
+{
+	struct weft_model *model = b->model;
+	int status = end_open_stretches(b);
+	if (status < 0 || (status = fail_unresolved(b)) < 0 || (status = end_promises(b)) < 0 || (status = name_sleeps(b)) < 0)
+		return status;
+	drop_links(b);
+	if (!finish_counters(b) || !sort_stretches(b->pauses.items, b->pauses.count) ||
+	    !sort_stretches(b->sleeps.items, b->sleeps.count))
+		return WEFT_ENOMEM;
+	/* The sentinel: there is always room for it. */
+	b->promises.items[b->promises.count] = (struct weft_promise){0};
+	if (!group(b, offsetof(struct weft_promise, labels), b->labels.items, b->label_owners.items, b->labels.count,
+		&model->labels))
+		return WEFT_ENOMEM;
+	model->label_count = b->labels.count;
+	weft_vec_free(&b->labels);
+	weft_vec_free(&b->label_owners);
+	if (!group(b, offsetof(struct weft_promise, runs), b->runs.items, b->run_owners.items, b->runs.count, &model->runs))
+		return WEFT_ENOMEM;
+	model->run_count = b->runs.count;
+	weft_vec_free(&b->runs);
+	weft_vec_free(&b->run_owners);
+	if (b->labels_unordered)
+		order_labels(b);
+	if (!keep_binds && !simplify(b))
+		return WEFT_ENOMEM;
+	HAND_OVER(&b->promises, promise);
+	HAND_OVER(&b->links, link);
+	HAND_OVER(&b->pauses, pause);
+	HAND_OVER(&b->sleeps, sleep);
+	return WEFT_OK;
+}

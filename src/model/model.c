@@ -1,0 +1,88 @@
+/* model.c: questions to a model.  SPDX-License-Identifier: ISC */
+#include "model/model.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/utf8.h"
+#include "model/private.h"
+
+void weft_model_destroy(struct weft_model *model)
+{
+	if (!model)
+		return;
+	for (size_t i = 0; i < model->counter_count; i++)
+		free(model->counters[i].samples);
+	free(model->counters);
+	free(model->promises);
+	free(model->links);
+	free(model->labels);
+	free(model->runs);
+	free(model->pauses);
+	free(model->sleeps);
+	weft_idmap_finish(&model->priv->ids);
+	weft_intern_finish(&model->priv->texts);
+	weft_vec_free(&model->priv->counter_of_text);
+	free(model->priv);
+	free(model);
+}
+
+struct weft_str weft_model_text(const struct weft_model *model, uint32_t text)
+{
+	return model->priv->texts.texts.items[text];
+}
+
+uint32_t weft_model_find(const struct weft_model *model, int64_t id)
+{
+	return id == WEFT_SYSTEM_ID ? WEFT_SYSTEM : weft_idmap_get(&model->priv->ids, id);
+}
+
+/* Appends to what stands in buf up to `at`, which may be beyond its end. */
+#define APPEND(buf, size, at, ...) snprintf((at) < (size) ? (buf) + (at) : NULL, (at) < (size) ? (size) - (at) : 0, __VA_ARGS__)
+
+size_t weft_model_label(const struct weft_model *model, const struct weft_label *label, char *buf, size_t size)
+{
+	size_t len = weft_utf8_copy(buf, size, weft_model_text(model, label->text));
+	if (label->is_counter) {
+		const struct weft_counter *counter = &model->counters[model->priv->counter_of_text.items[label->text]];
+		len += (size_t)APPEND(buf, size, len, "%+" PRId64, counter->samples[label->sample].delta);
+	}
+	return len;
+}
+
+size_t weft_model_name(const struct weft_model *model, uint32_t promise, char *buf, size_t size)
+{
+	const struct weft_promise *p = &model->promises[promise];
+	for (uint32_t i = p->labels; i < p[1].labels; i++)
+		if (weft_model_text(model, model->labels[i].text).len)
+			return weft_model_label(model, &model->labels[i], buf, size);
+	if (p->site == WEFT_NONE)
+		return (size_t)snprintf(buf, size, "%" PRId64, p->id);
+	const struct weft_site *site = &model->trace->sites[p->site];
+	size_t len = weft_utf8_copy(buf, size, site->file);
+	len += (size_t)APPEND(buf, size, len, ":%" PRIu32 "%s", site->line, site->function.len ? " " : "");
+	return len + weft_utf8_copy(len < size ? buf + len : NULL, len < size ? size - len : 0, site->function);
+}
+
+const char *weft_model_kind_name(const struct weft_model *model, uint16_t kind)
+{
+	switch (kind) {
+#define KIND(NAME, value, name)                                                                                                  \
+	case value: return name;
+		WEFT_KINDS(KIND)
+#undef KIND
+	case WEFT_KIND_SYSTEM: return "system";
+	case WEFT_KIND_PREEXISTING: return "preexisting";
+	default: return kind < 256 ? model->priv->kind_names[kind] : "unknown";
+	}
+}
+
+const char *weft_anomaly_text(enum weft_anomaly anomaly)
+{
+	static const char *const texts[] = {
+#define TEXT(NAME, text) text,
+	    WEFT_ANOMALIES(TEXT)
+#undef TEXT
+	};
+	return (unsigned)anomaly < WEFT_ANOMALY_COUNT ? texts[anomaly] : "unknown";
+}

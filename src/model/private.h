@@ -1,0 +1,66 @@
+/* private.h: what the files of src/model share.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_MODEL_PRIVATE_H
+#define WEFT_MODEL_PRIVATE_H
+
+#include "base/idmap.h"
+#include "base/intern.h"
+#include "base/vec.h"
+#include "model/model.h"
+
+struct weft_model_private {
+	struct weft_idmap ids;
+	struct weft_intern texts;
+	WEFT_VEC(uint32_t) counter_of_text; /* index into weft_model.counters, or WEFT_NONE */
+	char kind_names[256][9];            /* "kind-77" */
+};
+
+/* The promise that runs on an OS thread, and the pause that it is in. */
+struct weft__stream_state {
+	uint32_t running; /* or WEFT_NONE */
+	size_t run;       /* of `running`: index into runs */
+	size_t sleep;     /* of the system running: index into sleeps */
+	uint32_t pause_depth, pause_text;
+	int64_t pause_ns;
+};
+
+/* A model while the events come in.  Three fields of a promise have another meaning until the end is reached: */
+#define weft__into labels     /* the promise that it became, itself if none; paths are shortened on the way */
+#define weft__last_link runs  /* its latest link, or WEFT_NONE */
+#define weft__heard_ns end_ns /* of a pending one: when something last concerned it */
+
+struct weft__build {
+	struct weft_model *model;
+	struct weft_model_private *priv;
+	WEFT_VEC(struct weft_promise) promises;
+	WEFT_VEC(struct weft_link) links;
+	WEFT_VEC(struct weft_label) labels;
+	WEFT_VEC(uint32_t) label_owners;
+	WEFT_VEC(struct weft_run) runs;
+	WEFT_VEC(uint32_t) run_owners;
+	WEFT_VEC(struct weft_stretch) pauses;
+	WEFT_VEC(struct weft_stretch) sleeps;
+	WEFT_VEC(struct weft_counter) counters; /* .name is set at the end, .samples has room for a power of two */
+	WEFT_VEC(uint32_t) counter_texts;
+	WEFT_VEC(uint32_t) should_resolve;
+	WEFT_VEC(struct weft__stream_state) streams;
+	size_t links_dropped;  /* awaits that a read replaced: their kind is WEFT__LINK_DROPPED */
+	bool labels_unordered; /* a state dump named a promise that had labels */
+};
+
+#define WEFT__LINK_DROPPED WEFT_LINK_KINDS
+
+/* The promise that p is by now. */
+static inline uint32_t weft__promise_now(struct weft__build *b, uint32_t p)
+{
+	struct weft_promise *promises = b->promises.items;
+	while (promises[p].weft__into != p) {
+		promises[p].weft__into = promises[promises[p].weft__into].weft__into;
+		p = promises[p].weft__into;
+	}
+	return p;
+}
+
+/* After the last event: ends what is open, and makes the model of it.  WEFT_ENOMEM, WEFT_ETOOBIG. */
+int weft__model_finish(struct weft__build *b, bool keep_binds);
+
+#endif
