@@ -81,15 +81,16 @@ enum weft_kind {
 	X(IDLE, 15, "idle")                     /* the program sleeps from now; value: enum weft_idle */                         \
 	X(RESUME, 16, "resume")                 /* the sleep is over; a is now running */                                        \
 	X(NOTE, 17, "note")                     /* a says text, free-form */                                                     \
-	X(PENDING, 18, "pending")         /* state dump: b, of a kind and site, created by a at time value, still pending */     \
-	X(PAUSE_BEGIN, 19, "pause_begin") /* nothing can run from now; text says why */                                          \
-	X(PAUSE_END, 20, "pause_end")     /* that is over */
+	X(PENDING, 18, "pending")           /* state dump: b, of a kind and site, created by a at time value, still pending */   \
+	X(PAUSE_BEGIN, 19, "pause_begin")   /* nothing can run from now; text says why */                                        \
+	X(PAUSE_END, 20, "pause_end")       /* that is over */                                                                   \
+	X(STILL_AWAITS, 21, "still_awaits") /* state dump: a, pending, still waits for b */
 
 enum weft_op {
 #define WEFT_OP_ENUM(NAME, value, name) WEFT_OP_##NAME = value,
 	WEFT_OPS(WEFT_OP_ENUM)
 #undef WEFT_OP_ENUM
-	    WEFT_OP_COUNT = 21
+	    WEFT_OP_COUNT = 22
 };
 
 /* Why a program sleeps. */

@@ -1,0 +1,230 @@
+/* record.h: what a program calls to record its promises.
+ *
+ * A promise is one thing in flight: a request, a timer, a coroutine.  It gets an id when it is created; everything that happens
+ * to it is one call.  While nothing records, a call costs one load and one branch; while something does, a few ns and about 13
+ * bytes.  Calls return nothing (a creation returns the id), never block, never allocate, keep errno, and may be made from any
+ * OS thread and from signal handlers.  What could not be recorded is counted in the trace, by cause.
+ *
+ *	weft_id request = WEFT_CREATE(WEFT_KIND_REQUEST);
+ *	WEFT_LABEL(request, "GET /");
+ *	weft_await(handler, request);
+ *	...
+ *	weft_resolve(reader, request);
+ *	weft_read(handler, request);
+ *
+ * Start by weft_start(), or by WEFT_TRACE in the environment of any program that links the library:
+ *
+ *	WEFT_TRACE=DIR[,size=64M][,mode=ring|grow][,packets=N][,overwrite]	(%p in DIR becomes the process id)
+ *
+ * With WEFT_DISABLE defined before this file is included, every call compiles to nothing.
+ * The names in capitals are macros: they keep something static where they stand, so a text given to them is a literal.
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_RECORD_H
+#define WEFT_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <weft/status.h>
+#include <weft/vocabulary.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A promise.  Ids are unique among all OS threads and all traces of a process.  WEFT_SYSTEM_ID (-1) is the system; 0 is what a
+ * creation returns while nothing records: a promise that the trace does not know. */
+typedef int64_t weft_id;
+
+/* Where in the source a promise is created; see WEFT_SITE(). */
+struct weft_record_site {
+	uint64_t key;
+	const char *file, *function;
+	uint32_t line;
+};
+
+/* A text known when the program is compiled: the handle of a counter; see WEFT_TEXT().  It enters the trace once. */
+struct weft_record_text {
+	uint64_t key;
+	const char *text;
+};
+
+/* ---- Starting and stopping ---- */
+
+enum weft_record_mode {
+	WEFT_RECORD_RING = 0, /* the newest events stay */
+	WEFT_RECORD_GROW = 1  /* the oldest stay; what comes when the size is reached is lost */
+};
+
+/* Zeroed, but for directory or buffer, it is a good choice. */
+struct weft_record_options {
+	const char *directory; /* is created, 0700, its files 0600; %p in it becomes the process id */
+	bool overwrite;        /* a trace that is there may be replaced; never anything else */
+	enum weft_record_mode mode;
+	uint64_t size_bytes; /* ring: of each OS thread's ring, 0: 16 MiB.  grow: of the trace, 0: no limit */
+	unsigned packets; /* that a ring is cut into, 2 to 65536, 0: 16.  What a reused packet had in it is forgotten at once */
+	uint64_t packet_bytes; /* grow: a file's size, 0: 1 MiB */
+
+	/* Instead of a directory: memory of the caller's, 8-byte aligned, which stays until weft_stop() has returned. */
+	void *buffer;
+	size_t buffer_bytes;
+	unsigned streams; /* OS threads that share the buffer, 0: 1 */
+
+	/* The clock: ticks that never go back (if they do, time stands still); NULL: the processor's counter where it is
+	 * invariant, else CLOCK_MONOTONIC.  A freestanding core must be given one. */
+	uint64_t (*clock)(void);
+	uint64_t clock_hz;
+	uint64_t (*wall_ns)(void); /* ns since 1970; NULL: the system's, if there is one */
+	bool use_monotonic;        /* CLOCK_MONOTONIC even where the counter is invariant */
+
+	const char *host, *process, *command; /* NULL: as the system says */
+
+	/* Freestanding: called around the change of a packet, so that no interrupt handler records meanwhile (what it records
+	 * would be counted as lost). */
+	uint64_t (*enter)(void);
+	void (*leave)(uint64_t state);
+
+	weft_id first_id; /* ids begin there, or where those of an earlier trace ended; 0: 1 */
+};
+
+/* Starts to record; everything it needs is allocated and reserved on disk before it returns.
+ *
+ * The options are copied; texts in them too.  WEFT_EBUSY (it records already), WEFT_EEXIST (the directory exists and is not an
+ * empty one, or not a trace, or overwrite was not asked for), WEFT_EINVAL (options), WEFT_ETOOBIG (a packet too small for its
+ * header and an event), WEFT_ENOSPC, WEFT_EACCES, WEFT_ENOENT, WEFT_EIO, WEFT_ENOMEM, WEFT_ENOTSUP (compiled with WEFT_DISABLE).
+ * Any OS thread, not a signal handler. */
+static inline int weft_start(const struct weft_record_options *options);
+
+/* What the last weft_start() of this process failed of, one clause; "" if it did not. */
+static inline const char *weft_start_error(void);
+
+/* Ends the trace: nothing is recorded any more, unused files and bytes are given back, the metadata says "finished".  Does
+ * nothing if nothing records; called by itself at exit().  Any OS thread, not a signal handler. */
+static inline void weft_stop(void);
+
+/* Whether events are recorded now; one load. */
+static inline bool weft_is_on(void);
+
+/* ---- Promises ----
+ *
+ * `by` is the promise that acts: the one whose code runs, or WEFT_SYSTEM_ID.  weft_running() knows it. */
+
+/* Creates a promise of a kind, here, by the one that runs; returns its id. */
+#define WEFT_CREATE(kind) weft_create(weft_running(), kind, WEFT_SITE())
+
+/* The same, by another. */
+#define WEFT_CREATE_BY(by, kind) weft_create(by, kind, WEFT_SITE())
+
+/* This place in the source, as a struct weft_record_site *, valid as long as the program's code. */
+#define WEFT_SITE() WEFT__SITE()
+
+/* What WEFT_CREATE calls; site may be NULL. */
+static inline weft_id weft_create(weft_id by, enum weft_kind kind, struct weft_record_site *site);
+
+/* promise is called text.  The first label names it, later ones tell its story. */
+#define WEFT_LABEL(promise, literal) weft_label_text(promise, WEFT_TEXT(literal))
+static inline void weft_label(weft_id promise, const char *text);
+static inline void weft_label_bytes(weft_id promise, const char *text, size_t bytes);
+static inline void weft_label_text(weft_id promise, struct weft_record_text *text);
+
+/* promise is expected to resolve: if it never does, that is a failure. */
+static inline void weft_should_resolve(weft_id promise);
+
+/* promise looked at input, which is not ready: it now waits for it. */
+static inline void weft_await(weft_id promise, weft_id input);
+
+/* promise read input, which is ready; promise now runs. */
+static inline void weft_read(weft_id promise, weft_id input);
+
+/* The same, without a change of who runs. */
+static inline void weft_read_later(weft_id promise, weft_id input);
+
+/* by resolved promise with a value. */
+static inline void weft_resolve(weft_id by, weft_id promise);
+
+/* by resolved promise with an error. */
+#define WEFT_FAIL(by, promise, literal) weft_fail_text(by, promise, WEFT_TEXT(literal))
+static inline void weft_fail(weft_id by, weft_id promise, const char *error);
+static inline void weft_fail_text(weft_id by, weft_id promise, struct weft_record_text *error);
+
+/* promise, not resolved, from now on is into. */
+static inline void weft_become(weft_id promise, weft_id into);
+
+/* from sent promise a message; promise now runs. */
+static inline void weft_signal(weft_id from, weft_id promise);
+
+/* The same, without a change of who runs. */
+static inline void weft_signal_only(weft_id from, weft_id promise);
+
+/* ---- Who runs, on this OS thread ---- */
+
+/* promise now runs. */
+static inline void weft_run(weft_id promise);
+
+/* The OS thread sleeps from now on, and why. */
+static inline void weft_idle(enum weft_idle why);
+
+/* The sleep is over; promise now runs. */
+static inline void weft_resume(weft_id promise);
+
+/* Who runs on this OS thread, as the calls above said; WEFT_SYSTEM_ID if nobody, or if nothing records. */
+static inline weft_id weft_running(void);
+
+/* ---- Counters, pauses, notes ---- */
+
+/* A static struct weft_record_text * of a literal, made where it stands. */
+#define WEFT_TEXT(literal) WEFT__TEXT(literal)
+
+/* Initialises a counter's handle: static struct weft_record_text requests = WEFT_COUNTER("requests"); */
+#define WEFT_COUNTER(literal)                                                                                                    \
+	{                                                                                                                        \
+		0, "" literal ""                                                                                                 \
+	}
+
+/* by set the counter to value, or changed it by change. */
+static inline void weft_counter_set(weft_id by, struct weft_record_text *counter, int64_t value);
+static inline void weft_counter_add(weft_id by, struct weft_record_text *counter, int64_t change);
+
+/* Nothing can run from now on, and why ("gc"), until weft_pause_end(). */
+#define WEFT_PAUSE_BEGIN(literal) weft_pause_begin_text(WEFT_TEXT(literal))
+static inline void weft_pause_begin_text(struct weft_record_text *why);
+static inline void weft_pause_end(void);
+
+/* Nothing could run for the last duration_ns. */
+#define WEFT_PAUSE(literal, duration_ns) weft_pause_text(WEFT_TEXT(literal), duration_ns)
+static inline void weft_pause_text(struct weft_record_text *why, uint64_t duration_ns);
+
+/* promise says something. */
+#define WEFT_NOTE(promise, literal) weft_note_text(promise, WEFT_TEXT(literal))
+static inline void weft_note(weft_id promise, const char *text);
+static inline void weft_note_text(weft_id promise, struct weft_record_text *text);
+
+/* ---- What is pending: so that a ring does not forget the oldest promises ---- */
+
+/* Ticks of the trace's clock, now; also while nothing records. */
+static inline uint64_t weft_now(void);
+
+/* Tells of promises of this OS thread that are pending: calls weft_pending(), and weft_still_awaits(), for about `budget` of
+ * them, beginning at `cursor`, which is 0 at first and then what the last call returned; returns 0 after the last one. */
+typedef uint64_t weft_list_pending_fn(void *data, uint64_t cursor, unsigned budget);
+
+/* Has `list` called for promises of this OS thread: all of them once when recording begins, and again while the ring goes round,
+ * a few at a time.  It is called inside weft_run, weft_read, weft_signal, weft_idle and weft_resume, on this OS thread, never in
+ * a signal handler.  NULL ends that; so does the end of the OS thread.  `data` stays the caller's. */
+static inline void weft_list_pending(weft_list_pending_fn *list, void *data);
+
+/* promise is pending: of a kind, created at a site by another, `since` weft_now() was that (0: unknown), with that label. site
+ * and label may be NULL. */
+static inline void weft_pending(
+    weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, uint64_t since, const char *label);
+
+/* promise, pending, still waits for input. */
+static inline void weft_still_awaits(weft_id promise, weft_id input);
+
+#ifdef __cplusplus
+}
+#endif
+
+#include <weft/record_inline.h>
+
+#endif

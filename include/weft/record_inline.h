@@ -1,0 +1,514 @@
+/* record_inline.h: the bodies of record.h's calls; not for use by itself.
+ *
+ * The way of an event, and the names of its steps, which the protocol's model has too:
+ *   reserve   take a place in the packet, and a time, in one step that a signal handler either sees whole or not at all;
+ *   write     the bytes;
+ *   publish   tell readers, unless this is a handler in the middle of another event: then that one does, after its own bytes.
+ * Whatever is out of the ordinary (no stream yet, packet full, long gap, wide ids) is for weft__slow_*().
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_RECORD_INLINE_H
+#define WEFT_RECORD_INLINE_H
+
+#include <weft/record.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT__FAST static inline __attribute__((always_inline))
+#define WEFT__API __attribute__((visibility("default")))
+#define WEFT__LIKELY(x) __builtin_expect(!!(x), 1)
+
+/* What an OS thread writes to.  Only the thread itself, and its signal handlers, write these fields; limit is set to 0 by others
+ * to send the thread to the slow path. */
+struct weft_stream {
+	uint64_t next;      /* low half: bytes of the packet that are taken; high half: events so far, so that no value returns */
+	uint64_t published; /* what readers were told of next: less than it while an event is being written */
+	uint64_t last;      /* time of the last event */
+	unsigned char *packet;
+	uint32_t limit; /* bytes of the packet that the fast path may take */
+	uint32_t instance;
+	uint64_t generation; /* of the recording, shifted left by 16: the key of an interned text or site begins with it */
+	weft_id running;
+	weft_id next_id, end_id; /* ids to hand out */
+};
+
+enum weft__mode { WEFT__OFF, WEFT__COUNTER_CLOCK, WEFT__CALLED_CLOCK };
+
+/* Where in a packet its content size stands, and the sizes of events; src/record checks them against the format. */
+enum { WEFT__CONTENT_SIZE_AT = 48, WEFT__HEADER = 5, WEFT__GAP_BITS = 29, WEFT__INLINE = 0x20, WEFT__FAST_TEXT = 256 };
+
+#if __STDC_HOSTED__
+#define WEFT__PER_THREAD __thread
+#define WEFT__PER_THREAD_MODEL __attribute__((tls_model("initial-exec")))
+#else
+#define WEFT__PER_THREAD
+#define WEFT__PER_THREAD_MODEL
+#endif
+
+extern WEFT__API unsigned weft__mode;                                                      /* enum weft__mode */
+extern WEFT__API WEFT__PER_THREAD WEFT__PER_THREAD_MODEL struct weft_stream *weft__stream; /* never NULL */
+extern WEFT__API uint64_t (*weft__clock)(void);
+
+WEFT__API int weft__start(const struct weft_record_options *options);
+WEFT__API const char *weft__start_error(void);
+WEFT__API void weft__stop(void);
+WEFT__API uint64_t weft__now(void);
+WEFT__API void weft__list_pending(weft_list_pending_fn *list, void *data);
+WEFT__API void weft__slow_ids(enum weft_op op, weft_id a, weft_id b);
+WEFT__API weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site);
+WEFT__API void weft__slow_text(
+    enum weft_op op, weft_id a, weft_id b, int64_t value, struct weft_record_text *interned, const char *text, size_t bytes);
+WEFT__API void weft__slow_pending(
+    weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, uint64_t since, const char *label);
+
+/* The gate: everything below is dead code where it is a constant. */
+#ifdef WEFT_DISABLE
+#define WEFT__GATE() ((unsigned)WEFT__OFF)
+#else
+#define WEFT__GATE() __builtin_expect(__atomic_load_n(&weft__mode, __ATOMIC_RELAXED), WEFT__OFF)
+#endif
+
+#define WEFT__SITE()                                                                                                             \
+	(__extension__({                                                                                                         \
+		static struct weft_record_site weft__here = {0, __FILE__, __func__, __LINE__};                                   \
+		&weft__here;                                                                                                     \
+	}))
+#define WEFT__TEXT(literal)                                                                                                      \
+	(__extension__({                                                                                                         \
+		static struct weft_record_text weft__text = WEFT_COUNTER(literal);                                               \
+		&weft__text;                                                                                                     \
+	}))
+
+/* The processor's own counter. */
+WEFT__FAST uint64_t weft__counter(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	uint32_t low, high;
+	__asm__ __volatile__("rdtsc" : "=a"(low), "=d"(high));
+	return (uint64_t)high << 32 | low;
+#elif defined(__aarch64__)
+	uint64_t ticks;
+	__asm__ __volatile__("mrs %0, cntvct_el0" : "=r"(ticks));
+	return ticks;
+#else
+	return weft__clock();
+#endif
+}
+
+/* Sets *word to `to` if it is `from`, as one step for the signal handlers of this thread.  No other thread writes it, so the
+ * processor's lock is not needed. */
+WEFT__FAST bool weft__local_swap(uint64_t *word, uint64_t from, uint64_t to)
+{
+#if defined(__x86_64__)
+	bool done;
+	__asm__ __volatile__("cmpxchgq %3, %1" : "=@ccz"(done), "+m"(*word), "+a"(from) : "r"(to) : "memory");
+	return done;
+#else
+	bool done = __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return done;
+#endif
+}
+
+/* Adds 1 in the same way; returns what was there. */
+WEFT__FAST int64_t weft__local_take(int64_t *word)
+{
+#if defined(__x86_64__)
+	int64_t one = 1;
+	__asm__ __volatile__("xaddq %0, %1" : "+r"(one), "+m"(*word) : : "memory");
+	return one;
+#else
+	return __atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
+#endif
+}
+
+struct weft__place {
+	struct weft_stream *stream;
+	unsigned char *at; /* behind the event's header */
+	uint64_t begin, end;
+};
+
+/* Step reserve, and the event's header; false: take the slow path. */
+WEFT__FAST bool weft__reserve(struct weft__place *place, unsigned mode, uint8_t id, uint32_t payload)
+{
+	struct weft_stream *s = weft__stream;
+	uint32_t size = WEFT__HEADER + payload;
+	uint64_t begin = __atomic_load_n(&s->next, __ATOMIC_RELAXED), end = begin + ((uint64_t)1 << 32 | size);
+	if (__builtin_expect((uint32_t)begin + size > __atomic_load_n(&s->limit, __ATOMIC_RELAXED), 0))
+		return false;
+	uint64_t time = mode == WEFT__COUNTER_CLOCK ? weft__counter() : weft__clock();
+	if (__builtin_expect((time - s->last) >> WEFT__GAP_BITS != 0, 0))
+		return false;
+	/* Before the place is taken: a handler that comes in between takes a later time, and the swap fails. */
+	s->last = time;
+	if (__builtin_expect(!weft__local_swap(&s->next, begin, end), 0))
+		return false;
+	unsigned char *at = s->packet + (uint32_t)begin;
+	uint32_t low = (uint32_t)time;
+	at[0] = id;
+	__builtin_memcpy(at + 1, &low, 4);
+	place->stream = s;
+	place->at = at + WEFT__HEADER;
+	place->begin = begin;
+	place->end = end;
+	return true;
+}
+
+/* Step publish. */
+WEFT__FAST void weft__publish(const struct weft__place *place)
+{
+	struct weft_stream *s = place->stream;
+	if (__builtin_expect(__atomic_load_n(&s->published, __ATOMIC_RELAXED) != place->begin, 0))
+		return;
+	uint64_t *content = (uint64_t *)(void *)(s->packet + WEFT__CONTENT_SIZE_AT), end = place->end;
+	for (;;) {
+		/* Pairs with the reader's acquire of the content size: whoever sees it sees the events. */
+		__atomic_store_n(content, (uint64_t)(uint32_t)end * 8, __ATOMIC_RELEASE);
+		__atomic_store_n(&s->published, end, __ATOMIC_RELAXED);
+		/* A handler that came before the line above left its event to us. */
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		uint64_t next = __atomic_load_n(&s->next, __ATOMIC_RELAXED);
+		if (__builtin_expect(next == end, 1))
+			return;
+		end = next;
+	}
+}
+
+WEFT__FAST bool weft__is_narrow(int64_t v)
+{
+	return v == (int32_t)v;
+}
+
+WEFT__FAST void weft__put32(unsigned char *at, int64_t v)
+{
+	int32_t word = (int32_t)v;
+	__builtin_memcpy(at, &word, 4);
+}
+
+WEFT__FAST void weft__put16(unsigned char *at, uint64_t v)
+{
+	uint16_t word = (uint16_t)v;
+	__builtin_memcpy(at, &word, 2);
+}
+
+/* Who runs after an op. */
+WEFT__FAST void weft__note_running(struct weft_stream *s, enum weft_op op, weft_id a, weft_id b)
+{
+	if (op == WEFT_OP_RUN || op == WEFT_OP_READ || op == WEFT_OP_RESUME)
+		s->running = a;
+	else if (op == WEFT_OP_SIGNAL)
+		s->running = b;
+}
+
+WEFT__FAST void weft__one(enum weft_op op, weft_id a)
+{
+	unsigned mode = WEFT__GATE();
+	if (mode == WEFT__OFF)
+		return;
+	struct weft__place place;
+	if (WEFT__LIKELY(weft__is_narrow(a)) && weft__reserve(&place, mode, (uint8_t)op, 4)) {
+		weft__put32(place.at, a);
+		weft__note_running(place.stream, op, a, 0);
+		weft__publish(&place);
+	} else {
+		weft__slow_ids(op, a, 0);
+	}
+}
+
+WEFT__FAST void weft__two(enum weft_op op, weft_id a, weft_id b)
+{
+	unsigned mode = WEFT__GATE();
+	if (mode == WEFT__OFF)
+		return;
+	struct weft__place place;
+	if (WEFT__LIKELY(weft__is_narrow(a) && weft__is_narrow(b)) && weft__reserve(&place, mode, (uint8_t)op, 8)) {
+		weft__put32(place.at, a);
+		weft__put32(place.at + 4, b);
+		weft__note_running(place.stream, op, a, b);
+		weft__publish(&place);
+	} else {
+		weft__slow_ids(op, a, b);
+	}
+}
+
+/* The key of what was interned in this recording. */
+WEFT__FAST bool weft__key(const uint64_t *key, uint64_t *out)
+{
+	*out = __atomic_load_n(key, __ATOMIC_RELAXED);
+	return WEFT__LIKELY((*out ^ weft__stream->generation) >> 16 == 0);
+}
+
+/* Ops with an interned text: [a] [b] [value] key. */
+WEFT__FAST void weft__texted(
+    enum weft_op op, bool has_a, weft_id a, bool has_b, weft_id b, bool has_value, int64_t value, struct weft_record_text *text)
+{
+	unsigned mode = WEFT__GATE();
+	if (mode == WEFT__OFF)
+		return;
+	struct weft__place place;
+	uint64_t key;
+	unsigned at_b = has_a ? 4 : 0, at_value = at_b + (has_b ? 4 : 0), at_key = at_value + (has_value ? 4 : 0);
+	if (WEFT__LIKELY(weft__is_narrow(a) && weft__is_narrow(b) && weft__is_narrow(value)) && weft__key(&text->key, &key) &&
+	    weft__reserve(&place, mode, (uint8_t)op, at_key + 2)) {
+		if (has_a)
+			weft__put32(place.at, a);
+		if (has_b)
+			weft__put32(place.at + at_b, b);
+		if (has_value)
+			weft__put32(place.at + at_value, value);
+		weft__put16(place.at + at_key, key);
+		weft__publish(&place);
+	} else {
+		weft__slow_text(op, a, b, value, text, text->text, 0);
+	}
+}
+
+/* Ops with a copied text: a [b] text NUL. */
+WEFT__FAST void weft__copied(enum weft_op op, weft_id a, bool has_b, weft_id b, const char *text)
+{
+	unsigned mode = WEFT__GATE();
+	if (mode == WEFT__OFF)
+		return;
+	struct weft__place place;
+	size_t bytes = __builtin_strlen(text);
+	unsigned at_text = has_b ? 8 : 4;
+	if (WEFT__LIKELY(weft__is_narrow(a) && weft__is_narrow(b) && bytes < WEFT__FAST_TEXT) &&
+	    weft__reserve(&place, mode, (uint8_t)(op | WEFT__INLINE), at_text + (uint32_t)bytes + 1)) {
+		weft__put32(place.at, a);
+		if (has_b)
+			weft__put32(place.at + 4, b);
+		__builtin_memcpy(place.at + at_text, text, bytes + 1);
+		weft__publish(&place);
+	} else {
+		weft__slow_text(op, a, b, 0, NULL, text, bytes);
+	}
+}
+
+static inline int weft_start(const struct weft_record_options *options)
+{
+#ifdef WEFT_DISABLE
+	(void)options;
+	return WEFT_ENOTSUP;
+#else
+	return weft__start(options);
+#endif
+}
+
+static inline const char *weft_start_error(void)
+{
+#ifdef WEFT_DISABLE
+	return "compiled with WEFT_DISABLE";
+#else
+	return weft__start_error();
+#endif
+}
+
+static inline void weft_stop(void)
+{
+#ifndef WEFT_DISABLE
+	weft__stop();
+#endif
+}
+
+WEFT__FAST bool weft_is_on(void)
+{
+	return WEFT__GATE() != WEFT__OFF;
+}
+
+WEFT__FAST weft_id weft_running(void)
+{
+	return WEFT__GATE() == WEFT__OFF ? WEFT_SYSTEM_ID : weft__stream->running;
+}
+
+WEFT__FAST weft_id weft_create(weft_id by, enum weft_kind kind, struct weft_record_site *site)
+{
+	unsigned mode = WEFT__GATE();
+	if (mode == WEFT__OFF)
+		return 0;
+	struct weft__place place;
+	struct weft_stream *s = weft__stream;
+	uint64_t key = 0;
+	weft_id end = s->end_id, promise = end ? weft__local_take(&s->next_id) : 0;
+	if (promise >= end)
+		promise = 0;
+	if (WEFT__LIKELY(promise != 0 && weft__is_narrow(by) && weft__is_narrow(promise)) &&
+	    (!site || weft__key(&site->key, &key)) && weft__reserve(&place, mode, WEFT_OP_CREATE, 11)) {
+		weft__put32(place.at, by);
+		weft__put32(place.at + 4, promise);
+		place.at[8] = (unsigned char)kind;
+		weft__put16(place.at + 9, key);
+		weft__publish(&place);
+		return promise;
+	}
+	return weft__slow_create(by, promise, kind, site);
+}
+
+WEFT__FAST void weft_label(weft_id promise, const char *text)
+{
+	weft__copied(WEFT_OP_LABEL, promise, false, 0, text);
+}
+
+static inline void weft_label_bytes(weft_id promise, const char *text, size_t bytes)
+{
+	if (WEFT__GATE() != WEFT__OFF)
+		weft__slow_text(WEFT_OP_LABEL, promise, 0, 0, NULL, text, bytes);
+}
+
+WEFT__FAST void weft_label_text(weft_id promise, struct weft_record_text *text)
+{
+	weft__texted(WEFT_OP_LABEL, true, promise, false, 0, false, 0, text);
+}
+
+WEFT__FAST void weft_should_resolve(weft_id promise)
+{
+	weft__one(WEFT_OP_SHOULD_RESOLVE, promise);
+}
+
+WEFT__FAST void weft_await(weft_id promise, weft_id input)
+{
+	weft__two(WEFT_OP_AWAIT, promise, input);
+}
+
+WEFT__FAST void weft_read(weft_id promise, weft_id input)
+{
+	weft__two(WEFT_OP_READ, promise, input);
+}
+
+WEFT__FAST void weft_read_later(weft_id promise, weft_id input)
+{
+	weft__two(WEFT_OP_READ_LATER, promise, input);
+}
+
+WEFT__FAST void weft_resolve(weft_id by, weft_id promise)
+{
+	weft__two(WEFT_OP_RESOLVE, by, promise);
+}
+
+WEFT__FAST void weft_fail(weft_id by, weft_id promise, const char *error)
+{
+	weft__copied(WEFT_OP_FAIL, by, true, promise, error);
+}
+
+WEFT__FAST void weft_fail_text(weft_id by, weft_id promise, struct weft_record_text *error)
+{
+	weft__texted(WEFT_OP_FAIL, true, by, true, promise, false, 0, error);
+}
+
+WEFT__FAST void weft_become(weft_id promise, weft_id into)
+{
+	weft__two(WEFT_OP_BECOME, promise, into);
+}
+
+WEFT__FAST void weft_signal(weft_id from, weft_id promise)
+{
+	weft__two(WEFT_OP_SIGNAL, from, promise);
+}
+
+WEFT__FAST void weft_signal_only(weft_id from, weft_id promise)
+{
+	weft__two(WEFT_OP_SIGNAL_ONLY, from, promise);
+}
+
+WEFT__FAST void weft_run(weft_id promise)
+{
+	weft__one(WEFT_OP_RUN, promise);
+}
+
+WEFT__FAST void weft_idle(enum weft_idle why)
+{
+	unsigned mode = WEFT__GATE();
+	if (mode == WEFT__OFF)
+		return;
+	struct weft__place place;
+	if (WEFT__LIKELY(weft__reserve(&place, mode, WEFT_OP_IDLE, 1))) {
+		place.at[0] = (unsigned char)why;
+		place.stream->running = WEFT_SYSTEM_ID;
+		weft__publish(&place);
+	} else {
+		weft__slow_text(WEFT_OP_IDLE, 0, 0, why, NULL, NULL, 0);
+	}
+}
+
+WEFT__FAST void weft_resume(weft_id promise)
+{
+	weft__one(WEFT_OP_RESUME, promise);
+}
+
+WEFT__FAST void weft_counter_set(weft_id by, struct weft_record_text *counter, int64_t value)
+{
+	weft__texted(WEFT_OP_COUNTER, true, by, false, 0, true, value, counter);
+}
+
+WEFT__FAST void weft_counter_add(weft_id by, struct weft_record_text *counter, int64_t change)
+{
+	weft__texted(WEFT_OP_COUNTER_ADD, true, by, false, 0, true, change, counter);
+}
+
+WEFT__FAST void weft_pause_begin_text(struct weft_record_text *why)
+{
+	weft__texted(WEFT_OP_PAUSE_BEGIN, false, 0, false, 0, false, 0, why);
+}
+
+WEFT__FAST void weft_pause_end(void)
+{
+	unsigned mode = WEFT__GATE();
+	if (mode == WEFT__OFF)
+		return;
+	struct weft__place place;
+	if (WEFT__LIKELY(weft__reserve(&place, mode, WEFT_OP_PAUSE_END, 0)))
+		weft__publish(&place);
+	else
+		weft__slow_ids(WEFT_OP_PAUSE_END, 0, 0);
+}
+
+WEFT__FAST void weft_pause_text(struct weft_record_text *why, uint64_t duration_ns)
+{
+	weft__texted(WEFT_OP_PAUSE, false, 0, false, 0, true, (int64_t)duration_ns, why);
+}
+
+WEFT__FAST void weft_note(weft_id promise, const char *text)
+{
+	weft__copied(WEFT_OP_NOTE, promise, false, 0, text);
+}
+
+WEFT__FAST void weft_note_text(weft_id promise, struct weft_record_text *text)
+{
+	weft__texted(WEFT_OP_NOTE, true, promise, false, 0, false, 0, text);
+}
+
+static inline uint64_t weft_now(void)
+{
+#ifdef WEFT_DISABLE
+	return 0;
+#else
+	return weft__now();
+#endif
+}
+
+static inline void weft_list_pending(weft_list_pending_fn *list, void *data)
+{
+#ifdef WEFT_DISABLE
+	(void)list;
+	(void)data;
+#else
+	weft__list_pending(list, data);
+#endif
+}
+
+static inline void weft_pending(
+    weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, uint64_t since, const char *label)
+{
+	if (WEFT__GATE() != WEFT__OFF)
+		weft__slow_pending(by, promise, kind, site, since, label);
+}
+
+WEFT__FAST void weft_still_awaits(weft_id promise, weft_id input)
+{
+	weft__two(WEFT_OP_STILL_AWAITS, promise, input);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

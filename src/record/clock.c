@@ -1,0 +1,155 @@
+/* clock.c: which clock, and how fast it ticks.  SPDX-License-Identifier: ISC */
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record/host.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+#endif
+
+static uint64_t clock_ns(clockid_t id)
+{
+	struct timespec t;
+	clock_gettime(id, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t weft__monotonic(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t weft__wall_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME);
+}
+
+/* The reading of `other` that stands closest between two of the counter. */
+static void pair(uint64_t (*clock)(void), uint64_t (*other)(void), uint64_t *ticks, uint64_t *ns)
+{
+	uint64_t best = UINT64_MAX;
+	for (int i = 0; i < 8; i++) {
+		uint64_t before = clock(), at = other(), after = clock();
+		if (after - before < best) {
+			best = after - before;
+			*ticks = before + (after - before) / 2;
+			*ns = at;
+		}
+	}
+}
+
+void weft__clock_pair(uint64_t *ticks, uint64_t *wall_ns)
+{
+	*ticks = weft__time();
+	*wall_ns = 0;
+	if (weft__recording.wall_ns)
+		pair(weft__time, weft__recording.wall_ns, ticks, wall_ns);
+}
+
+#if defined(__x86_64__) || defined(__i386__)
+
+static uint64_t counter(void)
+{
+	return weft__counter();
+}
+
+static bool is_invariant(void)
+{
+	unsigned a, b, c, d;
+	return __get_cpuid(0x80000007, &a, &b, &c, &d) && d & 1u << 8;
+}
+
+/* What the kernel itself uses, which perf events tell. */
+static uint64_t hz_of_perf(void)
+{
+	struct perf_event_attr attr = {
+	    .type = PERF_TYPE_SOFTWARE, .size = sizeof attr, .config = PERF_COUNT_SW_DUMMY, .exclude_kernel = 1, .exclude_hv = 1};
+	uint64_t hz = 0;
+	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct perf_event_mmap_page *p = mmap(NULL, page, PROT_READ, MAP_SHARED, fd, 0);
+	if (p != MAP_FAILED) {
+		if (p->cap_user_time && p->time_mult)
+			hz = (uint64_t)((1e9 * (double)(1ull << p->time_shift)) / p->time_mult + 0.5);
+		munmap(p, page);
+	}
+	close(fd);
+	return hz;
+}
+
+static uint64_t hz_of_cpuid(void)
+{
+	unsigned a, b, c, d;
+	if (__get_cpuid(0x15, &a, &b, &c, &d) && a && b && c)
+		return (uint64_t)c * b / a;
+	return 0;
+}
+
+/* In 2 ms: good to about 20 ppm. */
+static uint64_t hz_measured(void)
+{
+	uint64_t t0 = 0, n0 = 0, t1 = 0, n1 = 0;
+	pair(counter, weft__monotonic, &t0, &n0);
+	do
+		pair(counter, weft__monotonic, &t1, &n1);
+	while (n1 - n0 < 2000000);
+	return (uint64_t)((double)(t1 - t0) * 1e9 / (double)(n1 - n0));
+}
+
+bool weft__clock_has_counter(void)
+{
+	return is_invariant();
+}
+
+void weft__clock_choose(struct weft__clock_choice *out, bool use_monotonic)
+{
+	/* The frequency does not change while the machine runs. */
+	static struct weft__clock_choice of_counter;
+	if (!use_monotonic && is_invariant()) {
+		if (!of_counter.hz) {
+			of_counter =
+			    (struct weft__clock_choice){.use_counter = true, .source = "tsc", .measured = "exact", .exact = true};
+			if (!(of_counter.hz = hz_of_cpuid()) && !(of_counter.hz = hz_of_perf())) {
+				of_counter.hz = hz_measured();
+				of_counter.measured = "hurried";
+				of_counter.exact = false;
+			}
+		}
+		*out = of_counter;
+		return;
+	}
+	*out = (struct weft__clock_choice){.hz = 1000000000, .source = "monotonic", .measured = "exact", .exact = true};
+}
+
+#else
+
+bool weft__clock_has_counter(void)
+{
+#if defined(__aarch64__)
+	return true;
+#else
+	return false;
+#endif
+}
+
+void weft__clock_choose(struct weft__clock_choice *out, bool use_monotonic)
+{
+	*out = (struct weft__clock_choice){.hz = 1000000000, .source = "monotonic", .measured = "exact", .exact = true};
+#if defined(__aarch64__)
+	if (!use_monotonic) {
+		uint64_t hz;
+		__asm__("mrs %0, cntfrq_el0" : "=r"(hz));
+		*out = (struct weft__clock_choice){
+		    .use_counter = true, .hz = hz, .source = "cntvct", .measured = "exact", .exact = true};
+	}
+#endif
+}
+
+#endif

@@ -1,0 +1,384 @@
+/* core.c: an event's slow path, and the change of packets.
+ *
+ * One OS thread, and the signal handlers that interrupt it, write a stream; others read its packets at any moment.  The steps
+ * have the names that the model of the protocol (docs/protocol.pml) gives them: RESERVE, WRITE, PUBLISH (record_inline.h),
+ * INVALIDATE, REFILL, VALIDATE (here), RETIRE (start.c).  SPDX-License-Identifier: ISC */
+#include "record/core.h"
+
+#if __STDC_HOSTED__
+#include <errno.h>
+#define ERRNO_GET() errno
+#define ERRNO_SET(e) (errno = (e))
+#else
+#define ERRNO_GET() 0
+#define ERRNO_SET(e) ((void)(e))
+#endif
+
+_Static_assert(offsetof(struct weft_packet_header, content_size) == WEFT__CONTENT_SIZE_AT, "record_inline.h knows it");
+_Static_assert((int)WEFT_COMPACT_HEADER == (int)WEFT__HEADER, "record_inline.h knows it");
+_Static_assert((int)WEFT_COMPACT_GAP_BITS == (int)WEFT__GAP_BITS, "record_inline.h knows it");
+_Static_assert((int)WEFT_ID_INLINE == (int)WEFT__INLINE, "record_inline.h knows it");
+
+struct weft__recording weft__recording = {.next_id = 1};
+struct weft_stream weft__nobody = {.published = 1, .running = WEFT_SYSTEM_ID};
+unsigned weft__mode;
+uint64_t (*weft__clock)(void);
+
+uint64_t weft__time(void)
+{
+	return weft__recording.use_counter ? weft__counter() : weft__clock();
+}
+
+static uint64_t keep_out(void)
+{
+	return weft__recording.enter ? weft__recording.enter() : 0;
+}
+
+static void let_in(uint64_t state)
+{
+	if (weft__recording.leave)
+		weft__recording.leave(state);
+}
+
+static struct weft_packet_header *header_of(const struct weft__stream *s)
+{
+	return (struct weft_packet_header *)(void *)s->hot.packet;
+}
+
+/* What of the packet the fast path may use now. */
+static void set_limit(struct weft__stream *s)
+{
+	uint32_t limit = s->soft_end;
+	if (s->pending.list && s->pending.active)
+		limit = s->pending.urgent ? 0 : s->checkpoint < limit ? s->checkpoint : limit;
+	else if (s->pending.list && s->checkpoint < limit)
+		limit = s->checkpoint;
+	__atomic_store_n(&s->hot.limit, limit, __ATOMIC_SEQ_CST);
+	/* RETIRE sets retired, then limit; whichever of the two stores comes last, limit ends as 0. */
+	if (__atomic_load_n(&s->retired, __ATOMIC_SEQ_CST))
+		__atomic_store_n(&s->hot.limit, 0, __ATOMIC_SEQ_CST);
+}
+
+void weft__stream_open(struct weft__stream *s)
+{
+	set_limit(s);
+}
+
+static void fill_header(struct weft__stream *s, struct weft_packet_header *h, uint64_t begin)
+{
+	h->timestamp_begin = begin;
+	h->sequence = s->sequence;
+	h->events_before = s->events_before;
+	h->lost_full = s->lost_full;
+	h->lost_nested = s->lost_nested;
+	h->lost_no_stream =
+	    s->stream_class == WEFT_CLASS_DEFINITIONS ? __atomic_load_n(&weft__recording.lost_no_stream, __ATOMIC_RELAXED) : 0;
+	h->events_discarded = h->lost_full + h->lost_nested + h->lost_no_stream;
+	h->clock_hz = weft__recording.clock_hz;
+	h->pair_clock = begin;
+	h->pair_wall_ns = weft__recording.wall_ns ? weft__recording.wall_ns() : 0;
+	h->tid = s->tid;
+	__builtin_memcpy(h->thread_name, s->thread_name, sizeof h->thread_name);
+}
+
+void weft__packet_prepare(struct weft__stream *s, unsigned char *packet)
+{
+	struct weft_packet_header *h = (struct weft_packet_header *)(void *)packet;
+	h->lock = 0;
+	weft__packet_init(h, weft__recording.uuid, s->stream_class, s->instance, s->storage.packet_bytes);
+	fill_header(s, h, weft__time());
+}
+
+/* Makes `packet` the one in use.  The caller keeps handlers out. */
+static void use_packet(struct weft__stream *s, unsigned char *packet)
+{
+	struct weft_packet_header *h = (struct weft_packet_header *)(void *)packet;
+	uint64_t time = weft__time();
+	if ((int64_t)(time - s->hot.last) < 0)
+		time = s->hot.last;
+
+	/* INVALIDATE: a reader that sees any byte written below sees the odd lock, or the next even one, after it. */
+	uint32_t lock = __atomic_load_n(&h->lock, __ATOMIC_RELAXED);
+	__atomic_store_n(&h->lock, lock | 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&h->content_size, sizeof *h * 8, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+
+	/* REFILL */
+	struct weft_packet_header fresh = {.lock = lock | 1};
+	weft__packet_init(&fresh, weft__recording.uuid, s->stream_class, s->instance, s->storage.packet_bytes);
+	fill_header(s, &fresh, time);
+	*h = fresh;
+
+	/* VALIDATE: pairs with the reader's acquire of lock. */
+	__atomic_store_n(&h->lock, (lock | 1) + 1, __ATOMIC_RELEASE);
+
+	s->hot.packet = packet;
+	s->hot.last = time;
+	uint64_t next = (s->hot.next & ~(uint64_t)UINT32_MAX) | sizeof *h;
+	s->begin_next = next;
+	__atomic_store_n(&s->hot.published, next, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->hot.next, next, __ATOMIC_RELAXED);
+	s->checkpoint = sizeof *h + WEFT__CHECKPOINT_BYTES;
+	set_limit(s);
+}
+
+void weft__stream_begin(struct weft__stream *s)
+{
+	uint32_t room = (uint32_t)(s->storage.packet_bytes / 8);
+	s->soft_end = (uint32_t)s->storage.packet_bytes - (room < WEFT__NESTED_ROOM ? room : WEFT__NESTED_ROOM);
+	if (s->stream_class == WEFT_CLASS_DEFINITIONS)
+		s->soft_end = (uint32_t)s->storage.packet_bytes;
+	use_packet(s, s->storage.base);
+}
+
+void weft__stream_reset(struct weft__stream *s)
+{
+	struct weft__pending pending = s->pending;
+	*s = (struct weft__stream){.hot = {.running = WEFT_SYSTEM_ID}, .host = s->host};
+	s->pending = (struct weft__pending){.list = pending.list, .data = pending.data, .inside = pending.inside};
+}
+
+static void tell_losses(struct weft__stream *s)
+{
+	struct weft_packet_header *h = header_of(s);
+	__atomic_store_n(&h->lost_full, s->lost_full, __ATOMIC_RELAXED);
+	__atomic_store_n(&h->lost_nested, s->lost_nested, __ATOMIC_RELAXED);
+	__atomic_store_n(&h->events_discarded, s->lost_full + s->lost_nested, __ATOMIC_RELAXED);
+}
+
+void weft__count_no_stream(void)
+{
+	__atomic_fetch_add(&weft__recording.lost_no_stream, 1, __ATOMIC_RELAXED);
+	if (weft__define_lock(1)) {
+		struct weft_packet_header *h = header_of(&weft__recording.definitions);
+		uint64_t lost = __atomic_load_n(&weft__recording.lost_no_stream, __ATOMIC_RELAXED);
+		__atomic_store_n(&h->lost_no_stream, lost, __ATOMIC_RELAXED);
+		__atomic_store_n(&h->events_discarded, lost, __ATOMIC_RELAXED);
+		weft__define_unlock();
+	}
+}
+
+/* Goes on to the next packet, unless a handler did so since hot.next was `seen`; false: there is none. */
+static bool switch_packet(struct weft__stream *s, uint64_t seen)
+{
+	bool done = true;
+	uint64_t state = keep_out();
+	if (s->hot.next == seen) {
+		s->switching = true;
+		/* The handlers that get through all the same find no room. */
+		__atomic_store_n(&s->hot.limit, 0, __ATOMIC_RELAXED);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		struct weft__storage *storage = &s->storage;
+		uint64_t events = (uint32_t)((s->hot.next >> 32) - (s->begin_next >> 32));
+		if (storage->grow ? storage->grow(s) : !storage->once || s->slot + 1 < storage->count) {
+			if (!storage->grow)
+				s->slot = s->slot + 1 < storage->count ? s->slot + 1 : 0;
+			s->sequence++;
+			s->events_before += events;
+			use_packet(s, storage->base + (size_t)s->slot * storage->packet_bytes);
+		} else {
+			done = false;
+			s->full = true;
+			set_limit(s);
+		}
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		s->switching = false;
+	}
+	let_in(state);
+	return done;
+}
+
+void weft__record(struct weft__stream *s, struct weft_wire_event *event)
+{
+	size_t most = s->soft_end - sizeof(struct weft_packet_header) - WEFT_EXTENDED_HEADER;
+	uint8_t id = weft__event_id(event);
+	size_t payload = weft__event_payload(event, id);
+	if (payload > most) {
+		weft__event_cut(event, most);
+		id = weft__event_id(event);
+		payload = weft__event_payload(event, id);
+	}
+	for (;;) {
+		uint64_t begin = __atomic_load_n(&s->hot.next, __ATOMIC_RELAXED);
+		bool nested = begin != __atomic_load_n(&s->hot.published, __ATOMIC_RELAXED) || s->switching;
+		uint64_t time = weft__time(), last = s->hot.last;
+		if ((int64_t)(time - last) < 0)
+			time = last;
+		bool extended = (time - last) >> WEFT_COMPACT_GAP_BITS != 0;
+		size_t size = payload + (extended ? WEFT_EXTENDED_HEADER : WEFT_COMPACT_HEADER);
+		size_t end_of_room = s->switching ? 0 : nested ? s->storage.packet_bytes : s->soft_end;
+		if ((uint32_t)begin + size > end_of_room) {
+			if (nested) {
+				s->lost_nested++;
+				if (!s->switching)
+					tell_losses(s);
+				return;
+			}
+			if (s->full || !switch_packet(s, begin)) {
+				s->lost_full++;
+				tell_losses(s);
+				return;
+			}
+			continue;
+		}
+		if (!extended)
+			s->hot.last = time;
+		uint64_t end = begin + ((uint64_t)1 << 32 | size);
+		if (!weft__local_swap(&s->hot.next, begin, end)) /* RESERVE */
+			continue;
+		/* Not before RESERVE: a handler in between would take a compact timestamp for an event that is not there. */
+		if (extended)
+			s->hot.last = time;
+		weft__event_write(s->hot.packet + (uint32_t)begin, event, id, time, extended); /* WRITE */
+		struct weft__place place = {.stream = &s->hot, .begin = begin, .end = end};
+		weft__publish(&place); /* PUBLISH */
+		return;
+	}
+}
+
+/* One step of telling what is pending, if it is due. */
+static void tell_pending(struct weft__stream *s, enum weft_op op)
+{
+	struct weft__pending *p = &s->pending;
+	bool at_rest =
+	    op == WEFT_OP_RUN || op == WEFT_OP_READ || op == WEFT_OP_SIGNAL || op == WEFT_OP_IDLE || op == WEFT_OP_RESUME;
+	if (!p->list || p->inside || s->hot.next != s->hot.published)
+		return;
+	bool due = (uint32_t)s->hot.next >= s->checkpoint || s->checkpoint > s->soft_end;
+	if (!due && !p->urgent)
+		return;
+	if (p->active && at_rest) {
+		p->inside = true;
+		p->cursor = p->list(p->data, p->cursor, p->budget);
+		p->inside = false;
+		if (!p->cursor)
+			p->active = p->urgent = false;
+	}
+	if (p->active && !at_rest) {
+		/* Until it comes to rest every event looks in here. */
+		__atomic_store_n(&s->hot.limit, 0, __ATOMIC_RELAXED);
+		return;
+	}
+	if (due)
+		s->checkpoint = (uint32_t)s->hot.next + WEFT__CHECKPOINT_BYTES;
+	/* All are to be told of once in half a lap. */
+	uint64_t half_lap = (uint64_t)s->storage.packet_bytes * s->storage.count / WEFT__CHECKPOINT_BYTES / 2;
+	if (due && ++p->steps >= half_lap && weft__recording.mode == WEFT_RECORD_RING) {
+		p->steps = 0;
+		if (p->active && p->budget < WEFT__PENDING_BUDGET_MAX)
+			p->budget *= 2;
+		p->active = true;
+	}
+	set_limit(s);
+}
+
+/* This OS thread's stream, in the slow path until slow_end(); NULL: count the loss and go. */
+static struct weft__stream *slow_begin(void)
+{
+	struct weft__stream *s = (struct weft__stream *)(void *)weft__stream;
+	if (weft__stream != &weft__nobody) {
+		/* Pairs with RETIRE: either it sees us here, or we see that it was. */
+		__atomic_store_n(&s->in_slow, s->in_slow + 1, __ATOMIC_SEQ_CST);
+		if (s->storage.base && !__atomic_load_n(&s->retired, __ATOMIC_SEQ_CST))
+			return s;
+		__atomic_store_n(&s->in_slow, s->in_slow - 1, __ATOMIC_SEQ_CST);
+	}
+	s = weft__attach();
+	if (s)
+		__atomic_store_n(&s->in_slow, s->in_slow + 1, __ATOMIC_SEQ_CST);
+	else if (__atomic_load_n(&weft__mode, __ATOMIC_RELAXED) != WEFT__OFF)
+		weft__count_no_stream();
+	return s;
+}
+
+static void slow_end(struct weft__stream *s, enum weft_op op)
+{
+	tell_pending(s, op);
+	__atomic_store_n(&s->in_slow, s->in_slow - 1, __ATOMIC_SEQ_CST);
+}
+
+void weft__slow_ids(enum weft_op op, weft_id a, weft_id b)
+{
+	int saved = ERRNO_GET();
+	struct weft__stream *s = slow_begin();
+	if (s) {
+		struct weft_wire_event event = {.op = (uint8_t)op, .a = a, .b = b};
+		weft__record(s, &event);
+		weft__note_running(&s->hot, op, a, b);
+		slow_end(s, op);
+	}
+	ERRNO_SET(saved);
+}
+
+#define ID_BLOCK 1024
+
+static weft_id new_id(struct weft__stream *s)
+{
+	if (!s)
+		return __atomic_fetch_add(&weft__recording.next_id, 1, __ATOMIC_RELAXED);
+	weft_id end = s->hot.end_id, id = end ? weft__local_take(&s->hot.next_id) : 0;
+	if (id < end)
+		return id;
+	/* A handler that takes a block too leaves one of the two unused. */
+	uint64_t state = keep_out();
+	id = __atomic_fetch_add(&weft__recording.next_id, ID_BLOCK, __ATOMIC_RELAXED);
+	s->hot.next_id = id + 1;
+	s->hot.end_id = id + ID_BLOCK;
+	let_in(state);
+	return id;
+}
+
+weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site)
+{
+	int saved = ERRNO_GET();
+	struct weft__stream *s = slow_begin();
+	if (!promise)
+		promise = new_id(s);
+	if (s) {
+		struct weft_wire_event event = {.op = WEFT_OP_CREATE, .a = by, .b = promise, .kind = (uint8_t)kind};
+		event.site = site ? weft__intern_site(site) : 0;
+		weft__record(s, &event);
+		slow_end(s, WEFT_OP_CREATE);
+	}
+	ERRNO_SET(saved);
+	return promise;
+}
+
+void weft__slow_text(
+    enum weft_op op, weft_id a, weft_id b, int64_t value, struct weft_record_text *interned, const char *text, size_t bytes)
+{
+	int saved = ERRNO_GET();
+	struct weft__stream *s = slow_begin();
+	if (s) {
+		struct weft_wire_event event = {.op = (uint8_t)op, .a = a, .b = b, .value = value};
+		if (interned) {
+			event.key = weft__intern_text(interned);
+			bytes = event.key ? 0 : __builtin_strlen(text);
+		}
+		event.text = text;
+		event.text_bytes = bytes < UINT32_MAX / 2 ? (uint32_t)bytes : UINT32_MAX / 2;
+		weft__record(s, &event);
+		if (op == WEFT_OP_IDLE)
+			s->hot.running = WEFT_SYSTEM_ID;
+		slow_end(s, op);
+	}
+	ERRNO_SET(saved);
+}
+
+void weft__slow_pending(
+    weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, uint64_t since, const char *label)
+{
+	int saved = ERRNO_GET();
+	struct weft__stream *s = slow_begin();
+	if (s) {
+		struct weft_wire_event event = {.op = WEFT_OP_PENDING, .a = by, .b = promise, .kind = (uint8_t)kind};
+		event.value = (int64_t)since;
+		event.site = site ? weft__intern_site(site) : 0;
+		event.text = label ? label : "";
+		size_t bytes = __builtin_strlen(event.text);
+		event.text_bytes = bytes < UINT32_MAX / 2 ? (uint32_t)bytes : UINT32_MAX / 2;
+		weft__record(s, &event);
+		slow_end(s, WEFT_OP_PENDING);
+	}
+	ERRNO_SET(saved);
+}

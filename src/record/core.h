@@ -1,0 +1,123 @@
+/* core.h: the recorder within (private to src/record).
+ *
+ * The core (core.c, define.c, buffer.c) is freestanding: it writes events into packets that it is given.  Around it stand, in a
+ * hosted program, OS threads (thread.c), directories (dir.c), clocks (clock.c) and starting and stopping (start.c).
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_RECORD_CORE_H
+#define WEFT_RECORD_CORE_H
+
+#include <weft/record.h>
+
+#include "wire/wire.h"
+
+/* Bytes at a packet's end that only signal handlers in the middle of another event may take. */
+#define WEFT__NESTED_ROOM 512u
+/* Between two looks at whether pending promises are to be told of. */
+#define WEFT__CHECKPOINT_BYTES 2048u
+#define WEFT__PENDING_BUDGET_MAX 16u
+
+struct weft__stream;
+
+/* Where a stream's packets come from. */
+struct weft__storage {
+	unsigned char *base; /* of packet 0; they stand side by side */
+	size_t packet_bytes;
+	unsigned count; /* 1 if `grow` gives every packet after the first */
+
+	/* Puts a fresh packet of zeros at base; false: there is none.  NULL: the packets are a ring, or, where `once` says so,
+	 * are used once each. */
+	bool (*grow)(struct weft__stream *stream);
+	bool once;
+};
+
+/* The state of telling what is pending. */
+struct weft__pending {
+	weft_list_pending_fn *list;
+	void *data;
+	uint64_t cursor;
+	unsigned budget;
+	unsigned steps; /* checkpoints since this round began */
+	bool active;    /* a round is not through */
+	bool urgent;    /* the first round of a recording: a step at every occasion */
+	bool inside;    /* list() is being called */
+};
+
+struct weft__stream {
+	struct weft_stream hot; /* first */
+
+	/* Written by its owner alone. */
+	struct weft__storage storage;
+	enum weft_stream_class stream_class;
+	uint32_t instance;
+	uint32_t soft_end; /* where outermost events end; nested ones may go on to the packet's end */
+	unsigned slot;
+	uint64_t sequence;      /* of the packet in use */
+	uint64_t events_before; /* that packet */
+	uint64_t begin_next;    /* hot.next when it began */
+	uint64_t lost_full, lost_nested;
+	uint64_t tid;
+	char thread_name[WEFT_THREAD_NAME_SIZE];
+	uint32_t checkpoint; /* offset in the packet at which the next one is due */
+	bool switching;
+	bool full; /* there are no more packets */
+	struct weft__pending pending;
+
+	void *host; /* struct weft__thread */
+
+	/* Between its owner and weft_stop(). */
+	uint32_t retired; /* set by stop: the owner is to leave it */
+	uint32_t in_slow; /* the owner is in the slow path */
+};
+
+/* The recording that goes on, or none. */
+struct weft__recording {
+	uint64_t generation; /* counts recordings */
+	uint8_t uuid[16];
+	bool use_counter; /* the clock is the processor's counter, not weft__clock() */
+	uint64_t clock_hz;
+	uint64_t (*wall_ns)(void);
+	uint64_t (*enter)(void); /* keeps signal handlers, or interrupts, out */
+	void (*leave)(uint64_t state);
+	enum weft_record_mode mode;
+	int64_t next_id; /* blocks of ids are taken from here, atomically */
+
+	struct weft__stream definitions;
+	uint32_t define_lock; /* 1: taken */
+	uint32_t next_key;
+	uint64_t lost_no_stream; /* atomic */
+};
+
+extern struct weft__recording weft__recording;
+extern struct weft_stream weft__nobody; /* what an OS thread without a stream has: every event takes the slow path */
+
+/* core.c */
+uint64_t weft__time(void);
+void weft__stream_reset(struct weft__stream *stream);
+/* The first packet of a stream whose storage, class and instance are set. */
+void weft__stream_begin(struct weft__stream *stream);
+/* Makes fast events possible again after limit was 0, as far as nothing else speaks against it. */
+void weft__stream_open(struct weft__stream *stream);
+void weft__record(struct weft__stream *stream, struct weft_wire_event *event);
+/* An empty packet with this stream's header, as the first use will find it. */
+void weft__packet_prepare(struct weft__stream *stream, unsigned char *packet);
+void weft__count_no_stream(void);
+
+/* define.c */
+/* The key of a text or site, which is written into the definitions if it is new; 0: not now, write it out or leave it. */
+uint16_t weft__intern_text(struct weft_record_text *text);
+uint16_t weft__intern_site(struct weft_record_site *site);
+void weft__define_thread(const struct weft__stream *stream);
+bool weft__define_lock(unsigned tries);
+void weft__define_unlock(void);
+
+/* buffer.c */
+/* Cuts options->buffer; streams' storage comes from weft__buffer_storage(). */
+int weft__buffer_start(const struct weft_record_options *options, const struct weft_metadata *metadata, const char **why);
+/* The slice of stream `index`; false: there are no more. */
+bool weft__buffer_storage(struct weft__storage *out, unsigned index);
+int weft__ring_check(uint64_t size, unsigned packets, uint64_t least, const char **why);
+
+/* thread.c, or freestanding.c: this OS thread's stream, made ready; NULL if there is none to have. */
+struct weft__stream *weft__attach(void);
+
+#endif

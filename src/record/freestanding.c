@@ -1,0 +1,100 @@
+/* freestanding.c: in place of thread.c and start.c where there is no operating system: one stream, in the caller's buffer, a
+ * clock of the caller's.  SPDX-License-Identifier: ISC */
+#include "record/core.h"
+
+struct weft_stream *weft__stream = &weft__nobody;
+
+static struct weft__stream only;
+static bool attached;
+static const char *failure = "";
+static weft_list_pending_fn *my_list;
+static void *my_list_data;
+
+struct weft__stream *weft__attach(void)
+{
+	if (weft__mode == WEFT__OFF || attached)
+		return NULL;
+	weft__stream_reset(&only);
+	if (!weft__buffer_storage(&only.storage, 0))
+		return NULL;
+	only.hot.generation = weft__recording.generation << 16;
+	only.pending = (struct weft__pending){
+	    .list = my_list, .data = my_list_data, .budget = 1, .active = my_list != NULL, .urgent = my_list != NULL};
+	attached = true;
+	weft__stream = &only.hot;
+	weft__stream_begin(&only);
+	return &only;
+}
+
+int weft__start(const struct weft_record_options *o)
+{
+	struct weft__recording *r = &weft__recording;
+	if (weft__mode != WEFT__OFF) {
+		failure = "it records already";
+		return WEFT_EBUSY;
+	}
+	if (!o || !o->buffer || !o->clock || !o->clock_hz) {
+		failure = "a buffer, a clock and its frequency are needed";
+		return WEFT_EINVAL;
+	}
+	weft__clock = o->clock;
+	r->generation++;
+	r->clock_hz = o->clock_hz;
+	r->wall_ns = o->wall_ns;
+	r->enter = o->enter;
+	r->leave = o->leave;
+	r->mode = o->mode;
+	r->next_key = 1;
+	r->lost_no_stream = 0;
+	if (o->first_id > r->next_id)
+		r->next_id = o->first_id;
+	uint64_t ticks = o->clock(), wall = o->wall_ns ? o->wall_ns() : 0;
+	uint64_t seeds[2] = {
+	    ticks ^ wall * 0x9e3779b97f4a7c15u, (uint64_t)(uintptr_t)o->buffer ^ r->generation << 48 ^ ticks << 17};
+	__builtin_memcpy(r->uuid, seeds, sizeof r->uuid);
+	r->uuid[6] = (uint8_t)((r->uuid[6] & 0x0f) | 0x40);
+	r->uuid[8] = (uint8_t)((r->uuid[8] & 0x3f) | 0x80);
+	struct weft_metadata metadata = {
+	    .clock_hz = o->clock_hz,
+	    .clock_origin_ns = wall ? (int64_t)wall - weft__ticks_ns(ticks, o->clock_hz) : 0,
+	    .clock_source = "caller",
+	    .clock_measured = "exact",
+	    .host = o->host,
+	    .process = o->process,
+	    .command = o->command,
+	    .mode = o->mode == WEFT_RECORD_RING ? "ring" : "grow",
+	    .state = "recording",
+	    .brief = true,
+	};
+	__builtin_memcpy(metadata.uuid, r->uuid, sizeof r->uuid);
+	weft__stream_reset(&r->definitions);
+	int status = weft__buffer_start(o, &metadata, &failure);
+	if (status < 0)
+		return status;
+	failure = "";
+	attached = false;
+	__atomic_store_n(&weft__mode, (unsigned)WEFT__CALLED_CLOCK, __ATOMIC_SEQ_CST);
+	return WEFT_OK;
+}
+
+const char *weft__start_error(void)
+{
+	return failure;
+}
+
+void weft__stop(void)
+{
+	__atomic_store_n(&weft__mode, (unsigned)WEFT__OFF, __ATOMIC_SEQ_CST);
+	weft__stream = &weft__nobody;
+}
+
+uint64_t weft__now(void)
+{
+	return weft__clock ? weft__clock() : 0;
+}
+
+void weft__list_pending(weft_list_pending_fn *list, void *data)
+{
+	my_list = list;
+	my_list_data = data;
+}

@@ -1,1 +1,0 @@
-#include <weft/status.h>

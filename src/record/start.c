@@ -1,0 +1,290 @@
+/* start.c: starting and stopping, by a call or by the environment.  SPDX-License-Identifier: ISC */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "record/host.h"
+
+enum weft__target weft__target;
+
+/* What the metadata says; texts are kept here. */
+static struct {
+	struct weft_metadata metadata;
+	char host[256], process[64], command[2048];
+	bool exact;                          /* the clock's frequency */
+	uint64_t begin_clock, begin_wall_ns; /* the pair at the start */
+} about;
+
+static char failure[512];
+
+static void read_file(const char *path, char *out, size_t size)
+{
+	out[0] = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	ssize_t n = read(fd, out, size - 1);
+	close(fd);
+	n = n < 0 ? 0 : n;
+	while (n > 0 && (out[n - 1] == '\n' || out[n - 1] == 0))
+		n--;
+	for (ssize_t i = 0; i < n; i++)
+		if (!out[i])
+			out[i] = ' ';
+	out[n] = 0;
+}
+
+static void describe(const struct weft_record_options *o)
+{
+	if (o->host)
+		snprintf(about.host, sizeof about.host, "%s", o->host);
+	else if (gethostname(about.host, sizeof about.host))
+		about.host[0] = 0;
+	about.host[sizeof about.host - 1] = 0;
+	if (o->process)
+		snprintf(about.process, sizeof about.process, "%s", o->process);
+	else
+		read_file("/proc/self/comm", about.process, sizeof about.process);
+	if (o->command)
+		snprintf(about.command, sizeof about.command, "%s", o->command);
+	else
+		read_file("/proc/self/cmdline", about.command, sizeof about.command);
+	about.metadata.host = about.host;
+	about.metadata.process = about.process;
+	about.metadata.command = about.command;
+	about.metadata.pid = (uint64_t)getpid();
+	about.metadata.mode = o->mode == WEFT_RECORD_RING ? "ring" : "grow";
+	about.metadata.state = "recording";
+	memcpy(about.metadata.uuid, weft__recording.uuid, 16);
+}
+
+static void choose_clock(const struct weft_record_options *o)
+{
+	struct weft__clock_choice choice = {.hz = o->clock_hz, .source = "caller", .measured = "exact", .exact = true};
+	if (!o->clock)
+		weft__clock_choose(&choice, o->use_monotonic);
+	weft__clock = o->clock ? o->clock : weft__monotonic;
+	weft__recording.use_counter = choice.use_counter;
+	weft__recording.clock_hz = choice.hz;
+	weft__recording.wall_ns = o->wall_ns ? o->wall_ns : weft__wall_ns;
+	about.exact = choice.exact;
+	about.metadata.clock_hz = choice.hz;
+	about.metadata.clock_source = choice.source;
+	about.metadata.clock_measured = choice.measured;
+	weft__clock_pair(&about.begin_clock, &about.begin_wall_ns);
+	about.metadata.clock_origin_ns = (int64_t)about.begin_wall_ns - weft__ticks_ns(about.begin_clock, choice.hz);
+}
+
+static int fail(int status, const char *why)
+{
+	snprintf(failure, sizeof failure, "%s", why);
+	return status;
+}
+
+static int check(const struct weft_record_options *o)
+{
+	if (!o || !o->directory == !o->buffer)
+		return fail(WEFT_EINVAL, "either a directory or a buffer is needed");
+	if (o->clock && !o->clock_hz)
+		return fail(WEFT_EINVAL, "a clock needs its frequency");
+	if (o->mode != WEFT_RECORD_RING && o->mode != WEFT_RECORD_GROW)
+		return fail(WEFT_EINVAL, "no such mode");
+	return WEFT_OK;
+}
+
+/* Locked. */
+static int start(const struct weft_record_options *o)
+{
+	if (weft__target != WEFT__NOWHERE)
+		return fail(WEFT_EBUSY, "it records already");
+	int status = check(o);
+	if (status < 0)
+		return status;
+	struct weft__recording *r = &weft__recording;
+	r->generation++;
+	if (getrandom(r->uuid, sizeof r->uuid, 0) != sizeof r->uuid)
+		memcpy(r->uuid, &(uint64_t[2]){weft__wall_ns(), (uint64_t)getpid() << 32 | r->generation}, sizeof r->uuid);
+	r->uuid[6] = (uint8_t)((r->uuid[6] & 0x0f) | 0x40);
+	r->uuid[8] = (uint8_t)((r->uuid[8] & 0x3f) | 0x80);
+	r->enter = weft__signals_block;
+	r->leave = weft__signals_restore;
+	r->mode = o->mode;
+	r->next_key = 1;
+	r->lost_no_stream = 0;
+	if (o->first_id > r->next_id)
+		__atomic_store_n(&r->next_id, o->first_id, __ATOMIC_RELAXED);
+	choose_clock(o);
+	describe(o);
+	weft__stream_reset(&r->definitions);
+	about.metadata.brief = o->buffer != NULL;
+	if (o->buffer) {
+		const char *why = NULL;
+		status = weft__buffer_start(o, &about.metadata, &why);
+		if (status < 0)
+			return fail(status, why);
+		weft__target = WEFT__BUFFER;
+	} else {
+		status = weft__dir_start(o, failure, sizeof failure);
+		if (status == WEFT_OK) {
+			status = weft__dir_metadata(&about.metadata);
+			if (status < 0)
+				fail(status, "the metadata cannot be written");
+		}
+		if (status < 0)
+			return status;
+		weft__target = WEFT__DIRECTORY;
+	}
+	failure[0] = 0;
+	__atomic_store_n(&weft__mode, r->use_counter ? WEFT__COUNTER_CLOCK : WEFT__CALLED_CLOCK, __ATOMIC_SEQ_CST);
+	return WEFT_OK;
+}
+
+static void finish(void)
+{
+	if (weft__target == WEFT__NOWHERE)
+		return;
+	__atomic_store_n(&weft__mode, WEFT__OFF, __ATOMIC_SEQ_CST);
+	weft__threads_retire();
+	while (!weft__define_lock(1000))
+		usleep(10);
+	if (weft__target == WEFT__DIRECTORY) {
+		uint64_t clock = 0, wall = 0;
+		weft__clock_pair(&clock, &wall);
+		/* Half a second gives a frequency better than the hurried one. */
+		if (!about.exact && wall > about.begin_wall_ns + 500000000) {
+			about.metadata.clock_hz =
+			    (uint64_t)((double)(clock - about.begin_clock) * 1e9 / (double)(wall - about.begin_wall_ns) + 0.5);
+			about.metadata.clock_measured = "measured";
+			about.metadata.clock_origin_ns =
+			    (int64_t)about.begin_wall_ns - weft__ticks_ns(about.begin_clock, about.metadata.clock_hz);
+		}
+		weft__dir_end_definitions();
+		about.metadata.state = "finished";
+		weft__dir_metadata(&about.metadata);
+		weft__dir_end();
+	}
+	weft__recording.definitions.storage.base = NULL;
+	weft__define_unlock();
+	weft__target = WEFT__NOWHERE;
+}
+
+int weft__start(const struct weft_record_options *options)
+{
+	int saved = errno;
+	weft__threads_lock();
+	int status = start(options);
+	/* The first stream at once, so that a full disk is an error here. */
+	if (status == WEFT_OK) {
+		weft__threads_unlock();
+		if (!weft__attach()) {
+			weft__stop();
+			status = fail(WEFT_ENOSPC, "no room for the first stream");
+		}
+		errno = saved;
+		return status;
+	}
+	weft__threads_unlock();
+	errno = saved;
+	return status;
+}
+
+const char *weft__start_error(void)
+{
+	return failure;
+}
+
+void weft__stop(void)
+{
+	int saved = errno;
+	weft__threads_lock();
+	finish();
+	weft__threads_unlock();
+	errno = saved;
+}
+
+uint64_t weft__now(void)
+{
+	return weft__time();
+}
+
+void weft__forget(void)
+{
+	weft__mode = WEFT__OFF;
+	weft__target = WEFT__NOWHERE;
+	weft__dir_child();
+	weft__recording.definitions.storage.base = NULL;
+}
+
+static bool parse_size(const char *text, uint64_t *out)
+{
+	char *end;
+	errno = 0;
+	unsigned long long n = strtoull(text, &end, 10);
+	unsigned shift = 0;
+	switch (*end) {
+	case 'k':
+	case 'K': shift = 10; break;
+	case 'm':
+	case 'M': shift = 20; break;
+	case 'g':
+	case 'G': shift = 30; break;
+	default: break;
+	}
+	if (end == text || text[0] == '-' || end[shift != 0] || errno || n > UINT64_MAX >> shift)
+		return false;
+	*out = (uint64_t)n << shift;
+	return true;
+}
+
+/* DIR[,size=64M][,mode=ring|grow][,packets=N][,overwrite] */
+static int start_by_environment(const char *text)
+{
+	char copy[4096];
+	if (strlen(text) >= sizeof copy)
+		return fail(WEFT_EINVAL, "too long");
+	strcpy(copy, text);
+	struct weft_record_options o = {.directory = copy};
+	char *save = NULL;
+	if (!strtok_r(copy, ",", &save))
+		return fail(WEFT_EINVAL, "no directory is given");
+	for (char *word; (word = strtok_r(NULL, ",", &save));) {
+		uint64_t n = 0;
+		if (!strncmp(word, "size=", 5) && parse_size(word + 5, &o.size_bytes))
+			continue;
+		if (!strncmp(word, "packets=", 8) && parse_size(word + 8, &n) && n <= 65536) {
+			o.packets = (unsigned)n;
+			continue;
+		}
+		if (!strcmp(word, "mode=ring") || !strcmp(word, "mode=grow")) {
+			o.mode = word[5] == 'r' ? WEFT_RECORD_RING : WEFT_RECORD_GROW;
+			continue;
+		}
+		if (!strcmp(word, "overwrite")) {
+			o.overwrite = true;
+			continue;
+		}
+		snprintf(failure, sizeof failure, "\"%s\" is no option", word);
+		return WEFT_EINVAL;
+	}
+	return weft__start(&o);
+}
+
+__attribute__((constructor)) static void load(void)
+{
+	weft__clock = weft__monotonic;
+	weft__recording.use_counter = weft__clock_has_counter();
+	weft__threads_init();
+	const char *wanted = secure_getenv("WEFT_TRACE");
+	/* The one thing that the library ever prints: nobody else could tell who asked for it in this way. */
+	if (wanted && *wanted && start_by_environment(wanted) < 0)
+		dprintf(STDERR_FILENO, "weft: WEFT_TRACE: %s\n", failure);
+}
+
+__attribute__((destructor)) static void unload(void)
+{
+	weft__stop();
+}

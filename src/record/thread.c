@@ -1,0 +1,282 @@
+/* thread.c: which OS thread writes which stream.
+ *
+ * A stream is made at an OS thread's first event.  When that thread ends, the next one that needs a stream goes on in its
+ * packets, if it can one whose OS thread had the same name; the definitions say who writes from when on.  Nobody but its OS
+ * thread unmaps a stream's memory, since nobody else knows that it is not in the middle of an event. SPDX-License-Identifier: ISC
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "record/host.h"
+
+__thread struct weft_stream *weft__stream = &weft__nobody;
+
+static __thread struct weft__thread *mine;
+static __thread uint64_t refused; /* the recording in which this OS thread got no stream */
+static __thread weft_list_pending_fn *my_list;
+static __thread void *my_list_data;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weft__thread *all, *free_ones;
+static unsigned next_instance;
+static pthread_key_t at_end;
+
+/* Only thread-directed system calls: no handler of this OS thread runs until they are given back. */
+uint64_t weft__signals_block(void)
+{
+	sigset_t every, before;
+	sigfillset(&every);
+	pthread_sigmask(SIG_SETMASK, &every, &before);
+	uint64_t mask = 0;
+	memcpy(&mask, &before, sizeof mask < sizeof before ? sizeof mask : sizeof before);
+	return mask;
+}
+
+void weft__signals_restore(uint64_t mask)
+{
+	sigset_t before;
+	sigemptyset(&before);
+	memcpy(&before, &mask, sizeof mask < sizeof before ? sizeof mask : sizeof before);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static __thread uint64_t mask_of_lock;
+
+void weft__threads_lock(void)
+{
+	uint64_t mask = weft__signals_block();
+	pthread_mutex_lock(&lock);
+	mask_of_lock = mask;
+}
+
+void weft__threads_unlock(void)
+{
+	uint64_t mask = mask_of_lock;
+	pthread_mutex_unlock(&lock);
+	weft__signals_restore(mask);
+}
+
+static struct weft__thread *make_thread(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	unsigned char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages == MAP_FAILED)
+		return NULL;
+#ifdef MADV_WIPEONFORK
+	/* In a child, however it was made, the stream is all zeros: nothing can be recorded into the parent's trace. */
+	madvise(pages, page, MADV_WIPEONFORK);
+#endif
+	struct weft__thread *t = (struct weft__thread *)(void *)(pages + page);
+	t->stream = (struct weft__stream *)(void *)pages;
+	t->stream->host = t;
+	t->next = all;
+	all = t;
+	return t;
+}
+
+/* A stream that nobody writes; best one of this recording whose OS thread had that name. */
+static struct weft__thread *take_free(const char *name)
+{
+	struct weft__thread **best = NULL;
+	int best_rank = -1;
+	for (struct weft__thread **at = &free_ones; *at && best_rank < 2; at = &(*at)->next_free) {
+		bool current = (*at)->generation == weft__recording.generation;
+		int rank = !current ? 0 : strncmp((*at)->thread_name, name, WEFT_THREAD_NAME_SIZE) ? 1 : 2;
+		if (rank > best_rank) {
+			best_rank = rank;
+			best = at;
+		}
+	}
+	struct weft__thread *t = best ? *best : make_thread();
+	if (best)
+		*best = t->next_free;
+	if (t)
+		t->is_free = false;
+	return t;
+}
+
+static void put_free(struct weft__thread *t)
+{
+	t->is_free = true;
+	t->next_free = free_ones;
+	free_ones = t;
+}
+
+/* Its packets, if it has none in this recording. */
+static bool make_storage(struct weft__thread *t)
+{
+	if (t->generation == weft__recording.generation)
+		return true;
+	weft__unmap(t);
+	weft__stream_reset(t->stream);
+	unsigned instance = next_instance;
+	if (weft__target == WEFT__BUFFER) {
+		t->stream->instance = instance;
+		if (!weft__buffer_storage(&t->stream->storage, instance))
+			return false;
+	} else if (weft__dir_storage(t, instance) < 0) {
+		return false;
+	}
+	next_instance++;
+	t->stream->hot.instance = instance;
+	t->stream->hot.generation = weft__recording.generation << 16;
+	return true;
+}
+
+struct weft__stream *weft__attach(void)
+{
+	if (__atomic_load_n(&weft__mode, __ATOMIC_RELAXED) == WEFT__OFF || refused == weft__recording.generation)
+		return NULL;
+	weft__threads_lock();
+	struct weft__thread *t = NULL;
+	if (__atomic_load_n(&weft__mode, __ATOMIC_RELAXED) != WEFT__OFF) {
+		char name[WEFT_THREAD_NAME_SIZE] = "";
+		prctl(PR_GET_NAME, name);
+		t = mine ? mine : take_free(name);
+		if (t) {
+			bool fresh = t->generation != weft__recording.generation;
+			mine = t;
+			pthread_setspecific(at_end, t);
+			if (make_storage(t)) {
+				struct weft__stream *s = t->stream;
+				s->tid = (uint64_t)syscall(SYS_gettid);
+				memcpy(s->thread_name, name, sizeof name);
+				memcpy(t->thread_name, name, sizeof name);
+				s->hot.running = WEFT_SYSTEM_ID;
+				s->pending = (struct weft__pending){.list = my_list,
+				    .data = my_list_data,
+				    .budget = 1,
+				    .active = my_list != NULL,
+				    .urgent = my_list != NULL};
+				s->retired = 0;
+				t->generation = weft__recording.generation;
+				weft__stream = &s->hot;
+				if (fresh) {
+					weft__stream_begin(s);
+				} else {
+					weft__define_thread(s);
+					weft__stream_open(s);
+				}
+			} else {
+				weft__stream = &weft__nobody;
+				mine = NULL;
+				put_free(t);
+				t = NULL;
+			}
+		}
+		if (!t)
+			refused = weft__recording.generation;
+	}
+	weft__threads_unlock();
+	return t ? t->stream : NULL;
+}
+
+/* An OS thread ends.  Its handlers may still record: they attach it anew. */
+static void thread_ends(void *arg)
+{
+	weft__threads_lock();
+	struct weft__thread *t = mine;
+	if (t) {
+		mine = NULL;
+		weft__stream = &weft__nobody;
+		t->stream->pending = (struct weft__pending){0};
+		__atomic_store_n(&t->stream->hot.limit, 0, __ATOMIC_RELAXED);
+		if (t->stream->retired)
+			weft__unmap(t);
+		put_free(t);
+	}
+	weft__threads_unlock();
+}
+
+static bool is_busy(const struct weft__stream *s)
+{
+	return __atomic_load_n(&s->in_slow, __ATOMIC_SEQ_CST) ||
+	       __atomic_load_n(&s->hot.next, __ATOMIC_RELAXED) != __atomic_load_n(&s->hot.published, __ATOMIC_ACQUIRE);
+}
+
+/* RETIRE: sends every OS thread out of its stream, waits a moment for those in the middle of an event, and gives back what was
+ * not used.  Whoever does not come out in time keeps its memory and may finish its event there. */
+void weft__threads_retire(void)
+{
+	for (struct weft__thread *t = all; t; t = t->next)
+		if (t->generation == weft__recording.generation) {
+			__atomic_store_n(&t->stream->retired, 1, __ATOMIC_SEQ_CST);
+			__atomic_store_n(&t->stream->hot.limit, 0, __ATOMIC_SEQ_CST);
+		}
+#ifdef SYS_membarrier
+	/* Each running OS thread has seen that, or its place is seen here. */
+	syscall(SYS_membarrier, 8 /* PRIVATE_EXPEDITED */, 0, 0);
+#endif
+	for (struct weft__thread *t = all; t; t = t->next) {
+		if (t->generation != weft__recording.generation)
+			continue;
+		for (int i = 0; i < 200 && t != mine && !t->is_free && is_busy(t->stream); i++) {
+			if (i < 100)
+				sched_yield();
+			else
+				usleep(100);
+		}
+		if (weft__target == WEFT__DIRECTORY)
+			weft__dir_trim(t);
+		if (t == mine || t->is_free)
+			weft__unmap(t);
+		if (t == mine)
+			weft__stream = &weft__nobody;
+	}
+	next_instance = 0;
+}
+
+void weft__list_pending(weft_list_pending_fn *list, void *data)
+{
+	my_list = list;
+	my_list_data = data;
+	if (mine && !mine->stream->retired) {
+		struct weft__pending *p = &mine->stream->pending;
+		p->list = NULL;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		*p = (struct weft__pending){
+		    .data = data, .budget = 1, .active = list != NULL, .urgent = list != NULL, .inside = p->inside};
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		p->list = list;
+		weft__stream_open(mine->stream);
+	}
+}
+
+static void before_fork(void)
+{
+	weft__threads_lock();
+}
+
+static void in_parent(void)
+{
+	weft__threads_unlock();
+}
+
+static void in_child(void)
+{
+	/* Should an event be going on around the fork, in a handler of which it was called, it ends in memory of the child's. */
+	for (struct weft__thread *t = all; t; t = t->next)
+		t->generation = 0;
+	weft__forget();
+	weft__stream = &weft__nobody;
+	mine = NULL;
+	all = free_ones = NULL;
+	next_instance = 0;
+	weft__recording.define_lock = 0;
+	weft__threads_unlock();
+}
+
+void weft__threads_init(void)
+{
+	pthread_key_create(&at_end, thread_ends);
+	pthread_atfork(before_fork, in_parent, in_child);
+#ifdef SYS_membarrier
+	syscall(SYS_membarrier, 16 /* REGISTER_PRIVATE_EXPEDITED */, 0, 0);
+#endif
+}

@@ -1,0 +1,225 @@
+/* metadata.c: the trace's description of itself, in TSDL 1.8.  SPDX-License-Identifier: ISC */
+#include "wire/wire.h"
+
+/* A text that knows how long it would be; no libc, so that the freestanding core can describe its trace too. */
+struct text {
+	char *buf;
+	size_t size, length;
+};
+
+static void put_char(struct text *t, char c)
+{
+	if (t->length + 1 < t->size)
+		t->buf[t->length] = c;
+	t->length++;
+}
+
+static void put(struct text *t, const char *s)
+{
+	while (*s)
+		put_char(t, *s++);
+}
+
+static void put_number(struct text *t, uint64_t n)
+{
+	char digits[20];
+	unsigned count = 0;
+	do
+		digits[count++] = (char)('0' + n % 10);
+	while (n /= 10);
+	while (count)
+		put_char(t, digits[--count]);
+}
+
+static void put_line_number(struct text *t, const char *before, uint64_t n, const char *after)
+{
+	put(t, before);
+	put_number(t, n);
+	put(t, after);
+}
+
+/* A TSDL string; what is not printable ASCII or UTF-8's upper half is escaped in octal. */
+static void put_quoted(struct text *t, const char *s)
+{
+	put_char(t, '"');
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+		if (c == '"' || c == '\\') {
+			put_char(t, '\\');
+			put_char(t, *s);
+		} else if (c < 0x20 || c == 0x7f) {
+			put_char(t, '\\');
+			put_char(t, (char)('0' + (c >> 6)));
+			put_char(t, (char)('0' + (c >> 3 & 7)));
+			put_char(t, (char)('0' + (c & 7)));
+		} else {
+			put_char(t, *s);
+		}
+	}
+	put_char(t, '"');
+}
+
+static void put_env(struct text *t, const char *name, const char *value)
+{
+	put(t, "\t");
+	put(t, name);
+	put(t, " = ");
+	put_quoted(t, value ? value : "");
+	put(t, ";\n");
+}
+
+static void put_uuid(struct text *t, const uint8_t uuid[16])
+{
+	static const char hex[] = "0123456789abcdef";
+	for (unsigned i = 0; i < 16; i++) {
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			put_char(t, '-');
+		put_char(t, hex[uuid[i] >> 4]);
+		put_char(t, hex[uuid[i] & 15]);
+	}
+}
+
+static void put_kinds(struct text *t)
+{
+	put(t, "enum kind_names : uint8_t {");
+	const char *comma = "\n\t";
+#define PUT_KIND(NAME, value, name)                                                                                              \
+	put(t, comma);                                                                                                           \
+	put_quoted(t, name);                                                                                                     \
+	put_line_number(t, " = ", value, "");                                                                                    \
+	comma = ",\n\t";
+	WEFT_KINDS(PUT_KIND)
+#undef PUT_KIND
+	put(t, "\n};\n");
+}
+
+/* One of the forms in which an op is written. */
+static void put_event(struct text *t, uint8_t id)
+{
+	const struct weft_op_form *form = &weft__op_forms[id & WEFT_ID_OP];
+	unsigned f = form->fields;
+	const char *word = id & WEFT_ID_WIDE ? " int64_t " : " int32_t ";
+	put(t, "event { name = ");
+	put_quoted(t, form->name);
+	put_line_number(t, "; id = ", id, "; stream_id = 0; fields := struct {");
+	const struct {
+		unsigned bit;
+		const char *type, *name;
+	} fields[] = {
+	    {WEFT_FIELD_A, word, form->a},
+	    {WEFT_FIELD_B, word, form->b},
+	    {WEFT_FIELD_KIND, " enum kind_names ", "kind"},
+	    {WEFT_FIELD_SITE, " uint16_t ", "site"},
+	    {WEFT_FIELD_VALUE, word, form->value},
+	    {WEFT_FIELD_WHY, " uint8_t ", form->value},
+	    {WEFT_FIELD_SINCE, " uint64_t ", form->value},
+	};
+	for (unsigned i = 0; i < sizeof fields / sizeof fields[0]; i++)
+		if (f & fields[i].bit) {
+			put(t, fields[i].type);
+			put(t, fields[i].name);
+			put(t, ";");
+		}
+	if (f & WEFT_FIELD_TEXT) {
+		if (id & WEFT_ID_CUT)
+			put(t, " uint32_t cut;");
+		put(t, id & WEFT_ID_INLINE ? " string " : " uint16_t ");
+		put(t, form->text);
+		put(t, id & WEFT_ID_INLINE ? ";" : "_key;");
+	}
+	put(t, " }; };\n");
+}
+
+void weft__origin_split(int64_t origin_ns, uint64_t hz, int64_t *offset_s, uint64_t *offset_ticks)
+{
+	int64_t s = origin_ns / 1000000000, rest = origin_ns % 1000000000;
+	if (rest < 0) {
+		rest += 1000000000;
+		s--;
+	}
+	*offset_s = s;
+	*offset_ticks = hz == 1000000000u ? (uint64_t)rest : (uint64_t)((double)rest * (double)hz / 1e9 + 0.5);
+}
+
+static const char types[] = "typealias integer { size = 8; align = 8; signed = false; } := uint8_t;\n"
+			    "typealias integer { size = 8; align = 8; signed = false; encoding = UTF8; } := char_t;\n"
+			    "typealias integer { size = 16; align = 8; signed = false; } := uint16_t;\n"
+			    "typealias integer { size = 32; align = 8; signed = false; } := uint32_t;\n"
+			    "typealias integer { size = 64; align = 8; signed = false; } := uint64_t;\n"
+			    "typealias integer { size = 32; align = 8; signed = true; } := int32_t;\n"
+			    "typealias integer { size = 64; align = 8; signed = true; } := int64_t;\n";
+
+static const char clocked_types[] =
+    "typealias integer { size = 64; align = 8; signed = false; map = clock.weft.value; } := ticks_t;\n"
+    "typealias integer { size = 32; align = 8; signed = false; map = clock.weft.value; } := ticks32_t;\n"
+    "struct packet_context {\n"
+    "\tuint32_t mark; uint16_t version; uint16_t header_bytes; uint32_t lock;\n"
+    "\tticks_t timestamp_begin; uint64_t content_size; uint64_t packet_size; uint64_t sequence; uint64_t events_discarded;\n"
+    "\tuint64_t lost_full; uint64_t lost_nested; uint64_t lost_no_stream; uint64_t events_before;\n"
+    "\tuint64_t clock_hz; uint64_t pair_clock; uint64_t pair_wall_ns; uint64_t tid; char_t thread_name[16];\n"
+    "};\n"
+    "struct event_header {\n"
+    "\tenum : uint8_t { compact = 0 ... 254, extended = 255 } id;\n"
+    "\tvariant <id> {\n"
+    "\t\tstruct { ticks32_t timestamp; } compact;\n"
+    "\t\tstruct { uint8_t id; ticks_t timestamp; } extended;\n"
+    "\t} v;\n"
+    "};\n"
+    "stream { id = 0; packet.context := struct packet_context; event.header := struct event_header; };\n"
+    "stream { id = 1; packet.context := struct packet_context; event.header := struct event_header; };\n"
+    "event { name = \"string\"; id = 0; stream_id = 1; fields := struct { uint16_t key; string text; }; };\n"
+    "event { name = \"site\"; id = 1; stream_id = 1; fields := struct { uint16_t key; uint32_t line; string file; string "
+    "function; "
+    "}; };\n"
+    "event { name = \"thread\"; id = 2; stream_id = 1; fields := struct { uint32_t instance; uint64_t tid; string name; }; };\n";
+
+static void put_layout(struct text *t)
+{
+	put_kinds(t);
+	put(t, clocked_types);
+	for (unsigned op = 0; op < WEFT_OP_COUNT; op++)
+		for (unsigned form = 0; form < 8; form++) {
+			uint8_t id = (uint8_t)(op | form << 5);
+			if (weft__payload_bytes(id))
+				put_event(t, id);
+		}
+}
+
+size_t weft__metadata_format(char *buf, size_t size, const struct weft_metadata *m)
+{
+	struct text t = {buf, size, 0};
+	const uint16_t one = 1;
+	bool little = *(const unsigned char *)&one == 1;
+	put(&t, "/* CTF 1.8 */\n");
+	if (!m->brief)
+		put(&t, types);
+	put(&t, "trace {\n\tmajor = 1; minor = 8;\n\tuuid = \"");
+	put_uuid(&t, m->uuid);
+	put(&t, little ? "\";\n\tbyte_order = le;\n" : "\";\n\tbyte_order = be;\n");
+	put(&t, "\tpacket.header := struct { uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; uint32_t "
+		"stream_instance_id; };\n};\n");
+	put(&t, "env {\n");
+	put_env(&t, "tracer_name", "weft");
+	put_line_number(&t, "\tweft_version = ", WEFT_WIRE_VERSION, ";\n");
+	put_env(&t, "hostname", m->host);
+	put_env(&t, "procname", m->process);
+	put_env(&t, "command", m->command);
+	put_line_number(&t, "\tvpid = ", m->pid, ";\n");
+	put_env(&t, "mode", m->mode);
+	put_env(&t, "state", m->state);
+	put_env(&t, "clock_source", m->clock_source);
+	put_env(&t, "clock_measured", m->clock_measured);
+	int64_t offset_s;
+	uint64_t offset_ticks;
+	weft__origin_split(m->clock_origin_ns, m->clock_hz, &offset_s, &offset_ticks);
+	put_line_number(&t, "};\nclock {\n\tname = \"weft\";\n\tfreq = ", m->clock_hz, ";\n\toffset_s = ");
+	if (offset_s < 0)
+		put_char(&t, '-');
+	put_number(&t, offset_s < 0 ? -(uint64_t)offset_s : (uint64_t)offset_s);
+	put_line_number(&t, ";\n\toffset = ", offset_ticks, ";\n};\n");
+	if (!m->brief)
+		put_layout(&t);
+	if (size)
+		buf[t.length < size ? t.length : size - 1] = 0;
+	return t.length;
+}

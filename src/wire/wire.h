@@ -1,0 +1,167 @@
+/* wire.h: the bytes of a native trace, for those who write them and those who read them.
+ *
+ * A trace is packets.  Each begins with a struct weft_packet_header and says all that is needed to find it anywhere, also in
+ * the image of a memory; behind it stand events, one after the other, unaligned.  The byte order is the writer's.
+ * docs/format.md is the whole story.  Compiles freestanding.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_WIRE_WIRE_H
+#define WEFT_WIRE_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <weft/vocabulary.h>
+
+#define WEFT_WIRE_VERSION 1
+#define WEFT_PACKET_MAGIC 0xC1FC1FC1u /* CTF's */
+#define WEFT_PACKET_MARK 0x54464557u  /* "WEFT" in a little-endian packet */
+#define WEFT_THREAD_NAME_SIZE 16
+
+/* Which stream class a packet belongs to (.stream_id). */
+enum weft_stream_class { WEFT_CLASS_EVENTS = 0, WEFT_CLASS_DEFINITIONS = 1, WEFT_CLASS_METADATA = 2 };
+
+/*  0       4                20       24        28     32       34           36
+ *  | magic | uuid of trace  | class  | stream  | mark | version| header size| lock |
+ *  40      48             56            64         72          80          88            96               104
+ *  | begin | content bits | packet bits | sequence | discarded | lost: full| lost: nested| lost: no stream| events before |
+ *  112     120                  136   144           160
+ *  | hz    | clock, wall ns     | tid | thread name | events ... */
+struct weft_packet_header {
+	uint32_t magic;
+	uint8_t uuid[16];
+	uint32_t stream_id;          /* enum weft_stream_class */
+	uint32_t stream_instance_id; /* which stream of that class */
+	uint32_t mark;
+	uint16_t version;
+	uint16_t header_bytes;    /* the first event stands there */
+	uint32_t lock;            /* odd while the packet is being reused; changes with each use */
+	uint64_t timestamp_begin; /* no event of the packet is older; ticks */
+	uint64_t content_size;    /* bits, header included, of whole events; grows as they are recorded */
+	uint64_t packet_size;     /* bits */
+	uint64_t sequence;        /* number of this packet in its stream, from 0 */
+	uint64_t events_discarded;
+	uint64_t lost_full;      /* events of this stream that found no room, since the trace began */
+	uint64_t lost_nested;    /* those of signal handlers that came while no packet could take them */
+	uint64_t lost_no_stream; /* of OS threads that got no stream; told by the definitions' packets */
+	uint64_t events_before;  /* events of this stream in the packets before this one */
+	uint64_t clock_hz;       /* ticks a second */
+	uint64_t pair_clock;     /* a moment in ticks ... */
+	uint64_t pair_wall_ns;   /* ... and in ns since 1970, 0 if unknown */
+	uint64_t tid;            /* of the OS thread at the packet's begin */
+	char thread_name[WEFT_THREAD_NAME_SIZE];
+};
+
+_Static_assert(sizeof(struct weft_packet_header) == 160, "the layout is fixed");
+_Static_assert(offsetof(struct weft_packet_header, content_size) == 48, "the layout is fixed");
+
+/* The byte that begins an event: its op, and how it is written. */
+enum weft_event_bits {
+	WEFT_ID_OP = 0x1f,
+	WEFT_ID_INLINE = 0x20,   /* its text stands in it, not a key */
+	WEFT_ID_WIDE = 0x40,     /* ids and values have 64 bits, not 32 */
+	WEFT_ID_CUT = 0x80,      /* its text was too long; how many bytes are missing stands before it */
+	WEFT_ID_EXTENDED = 0xff, /* not an event: id and a timestamp of 64 bits follow */
+};
+
+/* The events of the definitions stream. */
+enum weft_definition { WEFT_DEFINE_STRING = 0, WEFT_DEFINE_SITE = 1, WEFT_DEFINE_THREAD = 2 };
+
+enum weft_field_bits {
+	WEFT_FIELD_A = 1,
+	WEFT_FIELD_B = 2,
+	WEFT_FIELD_KIND = 4,
+	WEFT_FIELD_SITE = 8,
+	WEFT_FIELD_VALUE = 16, /* 32 bits, or 64 if wide */
+	WEFT_FIELD_WHY = 32,   /* a value of 8 bits */
+	WEFT_FIELD_SINCE = 64, /* a value of 64 bits: ticks */
+	WEFT_FIELD_TEXT = 128
+};
+
+/* What an op's fields are; they are written in the order of enum weft_field_bits, text last. */
+struct weft_op_form {
+	const char *name, *a, *b, *value, *text; /* names of the op and of its fields; NULL: it has no such field */
+	uint8_t fields;
+};
+
+/* By op; [WEFT_OP_COUNT] of them. */
+extern const struct weft_op_form weft__op_forms[WEFT_OP_COUNT];
+
+#define WEFT_COMPACT_HEADER 5u   /* id, 32 bits of time */
+#define WEFT_EXTENDED_HEADER 10u /* 255, id, 64 bits of time */
+
+/* A compact timestamp is taken only if the event before is younger than 2^29 ticks: with room for eight signal handlers that
+ * interrupt each other between reading the clock and taking their place, none is more than 2^32 ticks behind. */
+#define WEFT_COMPACT_GAP_BITS 29
+
+/* How long an event is from its id byte to its end without text; 0 for ids that are none.  An inline text follows. */
+unsigned weft__payload_bytes(uint8_t id);
+
+/* An event to be written. */
+struct weft_wire_event {
+	int64_t a, b, value;
+	const char *text; /* with key 0; NUL bytes in it become SUB, 0x1a */
+	uint32_t text_bytes;
+	uint32_t cut;  /* bytes by which the text was shortened already */
+	uint16_t key;  /* of an interned text, or 0 */
+	uint16_t site; /* key of an interned site, or 0 */
+	uint8_t op, kind;
+};
+
+/* The id byte that the event needs. */
+uint8_t weft__event_id(const struct weft_wire_event *event);
+
+/* Bytes that it takes behind its header. */
+size_t weft__event_payload(const struct weft_wire_event *event, uint8_t id);
+
+/* Shortens event->text so that the event takes at most `room` bytes behind its header: three bytes of it become an ellipsis,
+ * .cut says how many are missing. */
+void weft__event_cut(struct weft_wire_event *event, size_t room);
+
+/* Writes header and payload; there must be room.  Returns the end. */
+unsigned char *weft__event_write(
+    unsigned char *to, const struct weft_wire_event *event, uint8_t id, uint64_t time, bool extended);
+
+/* Definitions: how many bytes they take, header included (always the extended one), and writing them. */
+struct weft_wire_definition {
+	enum weft_definition what;
+	uint16_t key;         /* of string and site, from 1 */
+	uint32_t line;        /* site */
+	uint32_t stream;      /* thread: instance of the stream that it writes from `time` on */
+	uint64_t tid;         /* thread */
+	const char *text;     /* string; file of a site; name of a thread */
+	const char *function; /* site */
+	uint32_t text_bytes, function_bytes;
+};
+
+size_t weft__definition_bytes(const struct weft_wire_definition *definition);
+unsigned char *weft__definition_write(unsigned char *to, const struct weft_wire_definition *definition, uint64_t time);
+
+/* Fills a packet's header: an empty packet of packet_bytes.  The other fields are the caller's. */
+void weft__packet_init(struct weft_packet_header *header, const uint8_t uuid[16], enum weft_stream_class stream_class,
+    uint32_t instance, uint64_t packet_bytes);
+
+/* What the metadata says besides the layout. */
+struct weft_metadata {
+	uint8_t uuid[16];
+	uint64_t clock_hz;
+	int64_t clock_origin_ns;              /* the time of tick 0, ns since 1970 */
+	const char *clock_source;             /* "tsc", "monotonic", "caller" */
+	const char *clock_measured;           /* how the frequency is known: "exact", "measured", "hurried" */
+	const char *host, *process, *command; /* NULL if unknown */
+	const char *mode, *state;             /* "ring" or "grow"; "recording" or "finished" */
+	uint64_t pid;
+	bool brief; /* without the layout of events, which the version tells: for packets of class WEFT_CLASS_METADATA */
+};
+
+/* Writes the metadata (TSDL 1.8), NUL-terminated; returns the whole length, as snprintf does. */
+size_t weft__metadata_format(char *buf, size_t size, const struct weft_metadata *metadata);
+
+/* Ticks to ns exactly as babeltrace2 does it. */
+static inline int64_t weft__ticks_ns(uint64_t ticks, uint64_t hz)
+{
+	return hz == 1000000000u ? (int64_t)ticks : (int64_t)(1e9 * (double)ticks / (double)hz);
+}
+
+/* For origin_ns, the clock's offset in TSDL: whole seconds, and the rest in ticks. */
+void weft__origin_split(int64_t origin_ns, uint64_t hz, int64_t *offset_s, uint64_t *offset_ticks);
+
+#endif
