@@ -86,6 +86,8 @@ static void put(struct sink *sink, const struct weft_event *e)
 		at = put_u64(put_u64(at, e->a), e->b);
 		*at++ = e->kind;
 		break;
+	case WEFT_OP_SIGNAL: /* the receiver first, as it is the one that runs */
+	case WEFT_OP_SIGNAL_ONLY: at = put_u64(put_u64(at, e->b), e->a); break;
 	case WEFT_OP_FAIL: at = put_text(put_u64(put_u64(at, e->a), e->b), text); break;
 	case WEFT_OP_LABEL: at = put_text(put_u64(at, e->a), text); break;
 	case WEFT_OP_COUNTER:
