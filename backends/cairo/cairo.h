@@ -4,7 +4,7 @@
 
 #include <cairo.h>
 
-#include "draw/draw.h"
+#include "draw/svg.h"
 
 enum weft_picture { WEFT_PICTURE_SVG, WEFT_PICTURE_PNG, WEFT_PICTURE_PDF };
 
@@ -21,9 +21,6 @@ double weft_cairo_measure(void *ctx, enum weft_font font, const char *text, size
 
 /* Draws a list at the origin of cr, whose state is saved and restored. */
 void weft_cairo_draw(struct weft_cairo *cairo, cairo_t *cr, const struct weft_draw_list *list, enum weft_theme theme);
-
-/* Receives the bytes of a picture; a non-zero answer ends the writing with WEFT_EIO. */
-typedef int weft_write_fn(void *ctx, const void *bytes, size_t size);
 
 /* The same bytes for the same list.  WEFT_EIO, WEFT_ENOMEM. */
 int weft_cairo_write(struct weft_cairo *cairo, const struct weft_draw_list *list, enum weft_picture format, enum weft_theme theme,

@@ -58,12 +58,10 @@ enum weft_font { WEFT_FONT_LABEL, WEFT_FONT_SMALL, WEFT_FONT_BOLD, WEFT_FONT_COU
 double weft_font_px(enum weft_font font);
 
 enum weft_prim_kind {
-	WEFT_PRIM_RECT,     /* x0 y0 x1 y1, filled */
+	WEFT_PRIM_RECT,     /* x0 y0 x1 y1, filled; always whole px */
 	WEFT_PRIM_LINE,     /* x0 y0 to x1 y1, width */
 	WEFT_PRIM_TRIANGLE, /* head of an arrow: tip x0 y0, middle of its base x1 y1, half as wide as width */
-	WEFT_PRIM_POLYLINE, /* through `count` points from list->points[first], width */
-	WEFT_PRIM_TEXT,     /* baseline starts at x0 y0, is width wide; `count` bytes from list->text[first], valid UTF-8 */
-	WEFT_PRIM_CLIP      /* what follows shows within x0 y0 x1 y1 only, until the next clip */
+	WEFT_PRIM_TEXT      /* baseline starts at x0 y0, is width wide; `count` bytes from list->text[first], valid UTF-8 */
 };
 
 struct weft_prim {
@@ -76,16 +74,10 @@ struct weft_prim {
 	uint32_t first, count;
 };
 
-struct weft_point {
-	float x, y;
-};
-
 /* Initialise with {0}; keep it from frame to frame, since it holds buffers and the cache of text widths. */
 struct weft_draw_list {
 	struct weft_prim *prims;
 	size_t count;
-	struct weft_point *points;
-	size_t point_count;
 	char *text;
 	size_t text_bytes;
 	float width_px, height_px;
@@ -101,6 +93,9 @@ struct weft_draw_options {
 	bool no_metrics;
 	const uint8_t *hidden_metrics; /* by counter, non-zero: not shown; or NULL */
 };
+
+/* The other corners of a triangle. */
+void weft_prim_head(const struct weft_prim *prim, float *left_x, float *left_y, float *right_x, float *right_y);
 
 /* Fills the list with one frame of the view; what it held before is gone.  On failure (WEFT_ENOMEM) the list is empty. `options`
  * may be NULL.  Its time and the length of the list are bounded by the size of the view in pixels, nearly whatever the trace. */

@@ -1,0 +1,135 @@
+/* picture.c: files.  SPDX-License-Identifier: ISC */
+#include <cairo-pdf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "backends/cairo/cairo.h"
+
+int weft_picture_from_path(enum weft_picture *out, const char *path)
+{
+	static const char *const suffixes[] = {
+	    [WEFT_PICTURE_SVG] = ".svg", [WEFT_PICTURE_PNG] = ".png", [WEFT_PICTURE_PDF] = ".pdf"};
+	size_t len = strlen(path);
+	for (int i = 0; i < 3; i++) {
+		if (len > 4 && strcasecmp(path + len - 4, suffixes[i]) == 0) {
+			*out = (enum weft_picture)i;
+			return WEFT_OK;
+		}
+	}
+	return WEFT_ENOTSUP;
+}
+
+struct sink {
+	weft_write_fn *write;
+	void *ctx;
+};
+
+static cairo_status_t write_some(void *closure, const unsigned char *bytes, unsigned int size)
+{
+	struct sink *sink = closure;
+	return sink->write(sink->ctx, bytes, size) ? CAIRO_STATUS_WRITE_ERROR : CAIRO_STATUS_SUCCESS;
+}
+
+int weft_cairo_write(struct weft_cairo *cairo, const struct weft_draw_list *list, enum weft_picture format, enum weft_theme theme,
+    weft_write_fn *write, void *write_ctx, struct weft_error *err)
+{
+	struct sink sink = {write, write_ctx};
+	if (format == WEFT_PICTURE_SVG)
+		return weft_svg_write(list, theme, write, write_ctx, err);
+	cairo_surface_t *surface;
+	if (format == WEFT_PICTURE_PDF) {
+		surface = cairo_pdf_surface_create_for_stream(write_some, &sink, (double)list->width_px, (double)list->height_px);
+		cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE, "1970-01-01T00:00:00Z");
+	} else {
+		surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)list->width_px, (int)list->height_px);
+	}
+	cairo_t *cr = cairo_create(surface);
+	weft_cairo_draw(cairo, cr, list, theme);
+	cairo_status_t status = cairo_status(cr);
+	cairo_destroy(cr);
+	if (status == CAIRO_STATUS_SUCCESS && format == WEFT_PICTURE_PNG)
+		status = cairo_surface_write_to_png_stream(surface, write_some, &sink);
+	cairo_surface_finish(surface);
+	if (status == CAIRO_STATUS_SUCCESS)
+		status = cairo_surface_status(surface);
+	cairo_surface_destroy(surface);
+	if (status == CAIRO_STATUS_NO_MEMORY)
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for a picture");
+	if (status != CAIRO_STATUS_SUCCESS)
+		return weft_error_set(err, WEFT_EIO, "the picture cannot be written: %s", cairo_status_to_string(status));
+	return WEFT_OK;
+}
+
+static int render_view(struct weft_view *view, const struct weft_render_options *o, weft_write_fn *write, void *write_ctx,
+    size_t *found, struct weft_error *err)
+{
+	struct weft_cairo *cairo;
+	struct weft_draw_list list = {0};
+	weft_view_resize(view, o->width_px ? o->width_px : 1280, o->height_px ? o->height_px : 720);
+	if (o->has_from || o->has_to)
+		weft_view_show(view, o->has_from ? o->from_ns : 0, o->has_to ? o->to_ns : view->model->end_ns);
+	if (o->find) {
+		size_t n = weft_view_find(view, o->find);
+		if (found)
+			*found = n;
+	}
+	weft_view_focus_best(view);
+	int status = weft_cairo_create(&cairo);
+	if (status < 0)
+		return weft_error_set(err, status, "no memory for fonts");
+	struct weft_draw_options options = {.measure = weft_cairo_measure, .measure_ctx = cairo, .no_metrics = o->no_metrics};
+	status = weft_draw_frame(&list, view, &options, err);
+	if (status == WEFT_OK)
+		status = weft_cairo_write(cairo, &list, o->picture, o->theme, write, write_ctx, err);
+	weft_draw_finish(&list);
+	weft_cairo_destroy(cairo);
+	return status;
+}
+
+int weft_render(const struct weft_model *model, const struct weft_render_options *o, weft_write_fn *write, void *write_ctx,
+    size_t *found, struct weft_error *err)
+{
+	struct weft_layout *layout = NULL;
+	struct weft_view *view = NULL;
+	if (o->width_px < 0 || o->height_px < 0 || o->width_px > 32767 || o->height_px > 32767 ||
+	    (o->width_px > 0 && o->width_px < 64) || (o->height_px > 0 && o->height_px < 64))
+		return weft_error_set(err, WEFT_EINVAL, "a picture is 64 to 32767 pixels wide and high");
+	if ((o->has_from ? o->from_ns : 0) >= (o->has_to ? o->to_ns : model->end_ns) && (o->has_from || o->has_to))
+		return weft_error_set(err, WEFT_EINVAL, "there is no time between the start and the end of the picture");
+	int status = weft_layout_create(&layout, model, err);
+	if (status == WEFT_OK)
+		status = weft_view_create(&view, model, layout, err);
+	if (status == WEFT_OK)
+		status = render_view(view, o, write, write_ctx, found, err);
+	weft_view_destroy(view);
+	weft_layout_destroy(layout);
+	return status;
+}
+
+static int write_file(void *ctx, const void *bytes, size_t size)
+{
+	return fwrite(bytes, 1, size, ctx) != size;
+}
+
+int weft_render_file(
+    const struct weft_model *model, const struct weft_render_options *o, const char *path, size_t *found, struct weft_error *err)
+{
+	FILE *file = fopen(path, "wb");
+	if (!file) {
+		int why = errno;
+		return weft_error_set(err,
+		    why == EACCES   ? WEFT_EACCES
+		    : why == ENOENT ? WEFT_ENOENT
+				    : WEFT_EIO,
+		    "cannot be created: %s", strerror(why));
+	}
+	int status = weft_render(model, o, write_file, file, found, err);
+	if (fclose(file) != 0 && status == WEFT_OK)
+		status = weft_error_set(err, WEFT_EIO, "cannot be written: %s", strerror(errno));
+	if (status < 0)
+		unlink(path);
+	return status;
+}

@@ -1,0 +1,185 @@
+/* arrows.c: what promises did to each other.
+ *
+ * Where there are many, those that begin close together and end close together are one, stronger and with their number.  Where
+ * there are more than can be looked at in a frame, every nth is looked at and stands for n, which the number says by a "~".
+ * SPDX-License-Identifier: ISC */
+#include <stdio.h>
+#include <string.h>
+
+#include "draw/frame.h"
+
+#define SLICE_PX 32      /* an n is chosen for each slice of the picture and class of arrows */
+#define SLICE_ARROWS 512 /* of one class that are looked at in a slice */
+#define MOST_BUNDLES 420
+#define HEAD_PX 7.0
+
+static const struct {
+	enum weft_paint paint;
+} LOOK[] = {
+    [WEFT_ARROW_AWAIT] = {WEFT_PAINT_AWAIT},
+    [WEFT_ARROW_READ] = {WEFT_PAINT_READ},
+    [WEFT_ARROW_RESOLVE] = {WEFT_PAINT_RESOLVE},
+    [WEFT_ARROW_SIGNAL] = {WEFT_PAINT_SIGNAL},
+    [WEFT_ARROW_READ_FAILED] = {WEFT_PAINT_READ_FAILED},
+};
+
+/* An arrow that spans much more than the screen says nothing any more. */
+static double fade(const struct weft__frame *f, double x0, double x1)
+{
+	double screens = (x1 > x0 ? x1 - x0 : x0 - x1) / f->width;
+	return screens < 0.25 ? 1 : screens >= 2 ? 0 : (2 - screens) / 1.75;
+}
+
+static uint32_t hash_bundle(const struct weft__bundle *b, int cell_x, int cell_y)
+{
+	uint32_t h = b->arrow;
+	const int key[] = {weft__floor((double)b->x0 / cell_x), weft__floor((double)b->y0 / cell_y),
+	    weft__floor((double)b->x1 / cell_x), weft__floor((double)b->y1 / cell_y)};
+	for (int i = 0; i < 4; i++)
+		h = (h ^ (uint32_t)key[i]) * 0x9e3779b1u + (h >> 15);
+	return h;
+}
+
+static bool same_bundle(const struct weft__bundle *a, const struct weft__bundle *b, int cell_x, int cell_y)
+{
+	return a->arrow == b->arrow && weft__floor((double)a->x0 / cell_x) == weft__floor((double)b->x0 / cell_x) &&
+	       weft__floor((double)a->x1 / cell_x) == weft__floor((double)b->x1 / cell_x) &&
+	       weft__floor((double)a->y0 / cell_y) == weft__floor((double)b->y0 / cell_y) &&
+	       weft__floor((double)a->y1 / cell_y) == weft__floor((double)b->y1 / cell_y);
+}
+
+/* Merges those whose ends are in the same cells; each keeps the place of its first, so that it ends where a promise is. */
+static void merge(struct weft__frame *f, int cell_x, int cell_y)
+{
+	enum { BUCKETS = 4096 };
+	struct weft_draw_scratch *s = f->s;
+	s->buckets.count = 0;
+	if (!weft_vec_reserve(&s->buckets, BUCKETS)) {
+		f->failed = true;
+		return;
+	}
+	memset(s->buckets.items, 0xff, BUCKETS * sizeof *s->buckets.items);
+	size_t kept = 0;
+	for (size_t i = 0; i < s->bundles.count; i++) {
+		struct weft__bundle b = s->bundles.items[i];
+		uint32_t *bucket = &s->buckets.items[hash_bundle(&b, cell_x, cell_y) >> 20];
+		uint32_t at = *bucket;
+		while (at != UINT32_MAX && !same_bundle(&s->bundles.items[at], &b, cell_x, cell_y))
+			at = s->bundles.items[at].next;
+		if (at != UINT32_MAX) {
+			s->bundles.items[at].count += b.count;
+			s->bundles.items[at].about |= b.about;
+			continue;
+		}
+		b.next = *bucket;
+		*bucket = (uint32_t)kept;
+		s->bundles.items[kept++] = b;
+	}
+	s->bundles.count = kept;
+}
+
+static void look_at(struct weft__frame *f, enum weft_arrow arrow, size_t i, uint32_t stands_for)
+{
+	struct weft_arrow_ends e = weft__arrow_ends(f->model, &f->model->links[f->index->arrows[arrow][i]]);
+	if (f->layout->rows[e.from] == WEFT_NONE || f->layout->rows[e.to] == WEFT_NONE)
+		return;
+	double x0 = weft_view_x(f->view, e.from_ns), x1 = weft_view_x(f->view, e.to_ns);
+	if ((x0 < -8 && x1 < -8) || (x0 > f->width + 8 && x1 > f->width + 8) || fade(f, x0, x1) <= 0)
+		return;
+	int y0 = weft__row_y(f, f->layout->rows[e.from]), y1 = weft__row_y(f, f->layout->rows[e.to]);
+	struct weft__bundle *b = weft_vec_push(&f->s->bundles);
+	if (!b) {
+		f->failed = true;
+		return;
+	}
+	*b = (struct weft__bundle){.x0 = (float)x0,
+	    .y0 = (float)y0,
+	    .x1 = (float)x1,
+	    .y1 = (float)y1,
+	    .count = stands_for,
+	    .arrow = (uint8_t)arrow,
+	    .about = stands_for > 1};
+}
+
+/* Those of a class, slice by slice; behind the right edge there may be some that began within. */
+static void collect(struct weft__frame *f, enum weft_arrow arrow)
+{
+	size_t i = weft__arrow_from(f->index, f->model, arrow, f->from_ns);
+	for (int x = 0; x < 3 * f->width && i < f->index->arrow_count[arrow]; x += SLICE_PX) {
+		size_t end = weft__arrow_from(f->index, f->model, arrow, weft_view_time(f->view, x + SLICE_PX));
+		size_t step = (end > i ? end - i : 0) / SLICE_ARROWS + 1;
+		for (; i < end; i += step)
+			look_at(f, arrow, i, (uint32_t)(end - i < step ? end - i : step));
+		i = end > i ? end : i;
+	}
+}
+
+static void draw_number(struct weft__frame *f, const struct weft__bundle *b)
+{
+	char text[32];
+	int len = b->count < 1000 ? snprintf(text, sizeof text, "%s%u", b->about ? "~" : "", b->count)
+		  : b->count < 10000
+		      ? snprintf(text, sizeof text, "%s%u.%uk", b->about ? "~" : "", b->count / 1000, b->count % 1000 / 100)
+		      : snprintf(text, sizeof text, "%s%uk", b->about ? "~" : "", b->count / 1000);
+	double width = weft__text_width(f, WEFT_FONT_SMALL, text, (size_t)len);
+	double x = (double)(b->x0 + 3 * b->x1) / 4 + 4, y = (double)(b->y0 + 3 * b->y1) / 4 + 3;
+	if (x < 2 || x + width > f->width - 2 || weft__text_blocked(f, WEFT_FONT_SMALL, x - 2, y, width + 4))
+		return;
+	int x0 = weft__floor(x) - 2, x1 = weft__floor(x + width) + 3;
+	weft__rect(f, WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 208, x0, weft__floor(y) - 8, x1, weft__floor(y) + 2);
+	weft__text_put(f, LOOK[b->arrow].paint, WEFT_FONT_SMALL, x, y, text, (size_t)len, width);
+}
+
+static double square_root(double x)
+{
+	return __builtin_sqrt(x); /* which IEEE 754 rounds exactly, like + and * */
+}
+
+static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, bool dense)
+{
+	double x0 = (double)b->x0, y0 = (double)b->y0 + 1, x1 = (double)b->x1, y1 = (double)b->y1 + 1;
+	double dx = x1 - x0, dy = y1 - y0, width = 1;
+	enum weft_paint paint = LOOK[b->arrow].paint;
+	for (uint32_t n = b->count; n >= 4 && width < 4; n /= 4)
+		width += 0.75;
+	double opacity = fade(f, x0, x1) * (dense && b->count < 4 ? 0.55 : 0.9);
+	int alpha = weft__floor(opacity * 255);
+	if (alpha < 12)
+		return;
+	double length = square_root(dx * dx + dy * dy);
+	double head = HEAD_PX + width - 1, half = 3 + (width - 1) * 0.75;
+	if (length < 3) { /* within one row and moment: a head alone says that something came */
+		weft__triangle(f, WEFT_LAYER_ARROW, paint, alpha, x1, y1, x1 - head + 2, y1, 2.5);
+		return;
+	}
+	if (head > length * 0.7)
+		head = length * 0.7;
+	double base_x = x1 - dx / length * head, base_y = y1 - dy / length * head;
+	if (dx > -0.75 && dx < 0.75) { /* upright: as a rectangle it is sharp, and cheap to paint */
+		int w = weft__floor(width + 0.5), x = weft__floor(x1) - w / 2;
+		weft__rect(f, WEFT_LAYER_ARROW, paint, alpha, x, weft__floor(y0 < base_y ? y0 : base_y), x + w,
+		    weft__floor(y0 < base_y ? base_y : y0));
+		x1 = base_x = x + w / 2.0;
+	} else {
+		weft__segment(f, WEFT_LAYER_ARROW, paint, alpha, x0, y0, base_x, base_y, width);
+	}
+	weft__triangle(f, WEFT_LAYER_ARROW, paint, alpha, x1, y1, base_x, base_y, half);
+}
+
+void weft__draw_arrows(struct weft__frame *f)
+{
+	f->s->bundles.count = 0;
+	for (enum weft_arrow a = 0; a < WEFT_ARROWS; a++)
+		collect(f, a);
+	size_t seen = f->s->bundles.count;
+	merge(f, 2, 2);
+	bool dense = f->s->bundles.count > MOST_BUNDLES / 2;
+	for (int cell = 4; f->s->bundles.count > MOST_BUNDLES && cell < 2048; cell *= 2)
+		merge(f, cell, cell);
+	for (size_t i = 0; i < f->s->bundles.count; i++)
+		draw_bundle(f, &f->s->bundles.items[i], dense);
+	if (seen > f->s->bundles.count)
+		for (size_t i = 0; i < f->s->bundles.count; i++)
+			if (f->s->bundles.items[i].count >= 4)
+				draw_number(f, &f->s->bundles.items[i]);
+}

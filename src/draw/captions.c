@@ -1,0 +1,126 @@
+/* captions.c: names above lines, kinds below.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "draw/frame.h"
+
+#define GAP_PX 5.0
+#define KIND_ROOM_PX 22 /* height of a row that has room for both */
+
+/* The ends of the stretch that a label may take: its promise's line, and not beyond the picture. */
+struct room {
+	double from, to;
+};
+
+static void mark(struct weft__frame *f, double x, int y)
+{
+	int at = weft__floor(x);
+	weft__rect(f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255, at, y - 3, at + 1, y);
+}
+
+static void draw_labels(struct weft__frame *f, const struct weft__caption *c, struct room room)
+{
+	const struct weft_model *m = f->model;
+	uint32_t begin = m->promises[c->promise].labels, end = m->promises[c->promise + 1].labels;
+	double at = room.from;
+	/* Of those that lie before the left edge, the last says what it is called now. */
+	uint32_t low = begin, high = end;
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		if (weft_view_x(f->view, m->labels[mid].time_ns) < room.from)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	uint32_t l = low > begin ? low - 1 : begin;
+	for (int tried = 0; l < end && tried < 24; tried++) {
+		char text[160];
+		double x = weft_view_x(f->view, m->labels[l].time_ns), width;
+		if (x > room.to || at + 12 > room.to)
+			break;
+		size_t raw = weft_model_label(m, &m->labels[l], text, sizeof text);
+		char clean[176];
+		size_t len = weft__text_clean(clean, sizeof clean - 4, text, raw < sizeof text ? raw : sizeof text - 1);
+		/* The first stands at the line's beginning: it is what the promise is called. */
+		double from = l == begin || x < at ? at : x + 2;
+		width = weft__text_width(f, WEFT_FONT_LABEL, clean, len);
+		if (from + width > room.to && room.to - width >= at)
+			from = room.to - width;
+		if (from + width > room.to &&
+		    (len = weft__text_fit(f, WEFT_FONT_LABEL, clean, len, sizeof clean, room.to - from, &width)) == 0)
+			break;
+		if (len > 0 && weft__text_put(f, c->important ? WEFT_PAINT_FAILED : WEFT_PAINT_LABEL, WEFT_FONT_LABEL, from,
+				   c->y - 4, clean, len, width)) {
+			if (x >= room.from - 2 && l != begin)
+				mark(f, x, c->y);
+			at = from + width + GAP_PX;
+		}
+		/* The next that begins behind this one. */
+		int64_t after = weft_view_time(f->view, at - 2);
+		uint32_t next = l + 1, step = 1;
+		while (next < end && m->labels[next].time_ns < after) {
+			next += step;
+			step *= 2;
+		}
+		if (next > l + 1) {
+			uint32_t lo = l + 1, hi = next < end ? next : end;
+			while (lo < hi) {
+				uint32_t mid = lo + (hi - lo) / 2;
+				if (m->labels[mid].time_ns < after)
+					lo = mid + 1;
+				else
+					hi = mid;
+			}
+			next = lo;
+		}
+		l = next;
+	}
+}
+
+static void draw_id(struct weft__frame *f, const struct weft__caption *c, struct room room)
+{
+	char text[32];
+	int len = snprintf(text, sizeof text, "%" PRId64, f->model->promises[c->promise].id);
+	double width = weft__text_width(f, WEFT_FONT_LABEL, text, (size_t)len);
+	if (room.from + width <= room.to)
+		weft__text_put(f, c->important ? WEFT_PAINT_FAILED : WEFT_PAINT_LABEL_ID, WEFT_FONT_LABEL, room.from, c->y - 4,
+		    text, (size_t)len, width);
+}
+
+static void draw_kind(struct weft__frame *f, const struct weft__caption *c, struct room room)
+{
+	char text[64];
+	const char *kind = weft_model_kind_name(f->model, f->model->promises[c->promise].kind);
+	int n = snprintf(text, sizeof text - 4, "%s", kind);
+	double width;
+	size_t len = n < (int)sizeof text - 4 ? (size_t)n : sizeof text - 5;
+	width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
+	if (room.from + width <= room.to)
+		weft__text_put(f, WEFT_PAINT_KIND, WEFT_FONT_SMALL, room.from, c->y + 11, text, len, width);
+}
+
+static void draw_caption(struct weft__frame *f, const struct weft__caption *c)
+{
+	struct room room = {.from = c->x0 + 3, .to = c->x1 - 2};
+	const struct weft_promise *p = &f->model->promises[c->promise];
+	if (room.from < 4)
+		room.from = 4;
+	if (p->labels < p[1].labels)
+		draw_labels(f, c, room);
+	else
+		draw_id(f, c, room);
+	if (c->room >= KIND_ROOM_PX)
+		draw_kind(f, c, room);
+}
+
+void weft__draw_captions(struct weft__frame *f)
+{
+	/* First those for which somebody looks. */
+	for (int rank = 0; rank < 3; rank++) {
+		for (size_t i = 0; i < f->s->captions.count; i++) {
+			const struct weft__caption *c = &f->s->captions.items[i];
+			if ((c->highlighted ? 0 : c->important ? 1 : 2) == rank)
+				draw_caption(f, c);
+		}
+	}
+}

@@ -1,0 +1,69 @@
+/* frame.c: one frame, from back to front.  SPDX-License-Identifier: ISC */
+#include "draw/frame.h"
+
+#include <string.h>
+
+/* Widths are remembered as long as the same one measures. */
+static void remember_measure(struct weft_draw_scratch *s, const struct weft_draw_options *options)
+{
+	if (s->measure == options->measure && s->measure_ctx == options->measure_ctx)
+		return;
+	s->measure = options->measure;
+	s->measure_ctx = options->measure_ctx;
+	s->widths.count = 0;
+	s->width_count = 0;
+	memset(s->ascii, 0, sizeof s->ascii);
+}
+
+static bool clear(struct weft__frame *f)
+{
+	size_t words = (((size_t)f->width / 4 + 1 + 63) / 64) * ((size_t)f->height + 1);
+	f->list->count = f->list->text_bytes = 0;
+	f->s->bits.count = 0;
+	if (!weft_vec_reserve(&f->s->bits, words))
+		return false;
+	memset(f->s->bits.items, 0, words * sizeof *f->s->bits.items);
+	return true;
+}
+
+int weft_draw_frame(
+    struct weft_draw_list *list, const struct weft_view *view, const struct weft_draw_options *options, struct weft_error *err)
+{
+	struct weft__frame f = {
+	    .list = list,
+	    .view = view,
+	    .model = view->model,
+	    .layout = view->layout,
+	    .index = view->index,
+	    .width = weft__floor(view->width_px),
+	    .height = weft__floor(view->height_px),
+	    .from_ns = weft_view_time(view, -8),
+	    .to_ns = weft_view_time(view, view->width_px + 8),
+	};
+	if (options)
+		f.options = *options;
+	if (!list->scratch)
+		list->scratch = calloc(1, sizeof *list->scratch);
+	f.s = list->scratch;
+	if (f.s) {
+		remember_measure(f.s, &f.options);
+		f.failed = !clear(&f);
+	}
+	if (f.s && !f.failed) {
+		list->width_px = (float)view->width_px;
+		list->height_px = (float)view->height_px;
+		weft__draw_shades(&f);
+		weft__draw_bands(&f);
+		weft__draw_grid(&f);
+		weft__draw_metrics(&f);
+		weft__draw_promises(&f);
+		weft__draw_captions(&f);
+		weft__draw_arrows(&f);
+		weft__list_sort(&f);
+	}
+	if (!f.s || f.failed) {
+		list->count = list->text_bytes = 0;
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for a frame");
+	}
+	return WEFT_OK;
+}

@@ -1,0 +1,145 @@
+/* frame.h: what the files of draw/ share while they make a frame.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_DRAW_FRAME_H
+#define WEFT_DRAW_FRAME_H
+
+#include "base/vec.h"
+#include "draw/draw.h"
+#include "view/index.h"
+
+/* From back to front. */
+enum weft_layer {
+	WEFT_LAYER_BACK,
+	WEFT_LAYER_SHADE, /* sleeps and pauses */
+	WEFT_LAYER_GRID,
+	WEFT_LAYER_METRIC,
+	WEFT_LAYER_HIGHLIGHT,
+	WEFT_LAYER_CREATION,
+	WEFT_LAYER_PROMISE,
+	WEFT_LAYER_RUN,
+	WEFT_LAYER_ARROW,
+	WEFT_LAYER_FAILED,
+	WEFT_LAYER_MARK, /* highlights too small to be seen behind a line */
+	WEFT_LAYER_PLATE,
+	WEFT_LAYER_TEXT,
+	WEFT_LAYER_COUNT
+};
+
+/* Rows as high as this are drawn one by one; lower ones merge into strips. */
+#define WEFT__ROW_PX 3.0
+#define WEFT__STRIP_PX 3
+/* What is narrower merges with its neighbours. */
+#define WEFT__CELL_PX 2
+
+/* A row that is drawn by itself. */
+struct weft__line {
+	uint32_t row;
+	int y;        /* upper edge of its middle pixel, or of the lower one of two */
+	double pitch; /* px to the next */
+};
+
+/* A promise that may have its name written. */
+struct weft__caption {
+	uint32_t promise;
+	int x0, x1; /* where it is seen */
+	int room;   /* px above it */
+	int y;
+	bool important, highlighted;
+};
+
+struct weft__vertical {
+	int x, y0, y1;
+};
+
+/* Arrows that begin close together and end close together. */
+struct weft__bundle {
+	float x0, y0, x1, y1; /* those of the first of them */
+	uint32_t count;
+	uint32_t next; /* of the same hash */
+	uint8_t arrow;
+	bool about; /* the count is an estimate */
+};
+
+struct weft__width {
+	uint64_t hash;
+	float width;
+};
+
+struct weft_draw_scratch {
+	size_t prim_capacity, text_capacity;
+	WEFT_VEC(struct weft_prim) sorted;
+	WEFT_VEC(uint32_t) order;
+	WEFT_VEC(struct weft__line) lines;
+	WEFT_VEC(struct weft__caption) captions;
+	WEFT_VEC(struct weft__vertical) verticals;
+	WEFT_VEC(struct weft__bundle) bundles;
+	WEFT_VEC(uint32_t) buckets;
+	WEFT_VEC(int64_t) planes;
+	WEFT_VEC(uint64_t) bits; /* pixels of texts, a bit for each 4 px of a line of pixels */
+	WEFT_VEC(struct weft__width) widths;
+	size_t width_count;
+	float ascii[WEFT_FONT_COUNT][128]; /* widths; 0 is not known yet */
+	weft_measure_fn *measure;          /* by whom the widths were measured */
+	void *measure_ctx;
+};
+
+struct weft__frame {
+	struct weft_draw_list *list;
+	struct weft_draw_scratch *s;
+	const struct weft_view *view;
+	const struct weft_model *model;
+	const struct weft_layout *layout;
+	const struct weft_index *index;
+	struct weft_draw_options options;
+	int width, height;                     /* in whole px */
+	int64_t from_ns, to_ns;                /* what is seen, and a few px more */
+	uint32_t first_line_row, end_line_row; /* rows that are drawn one by one */
+	bool failed;                           /* out of memory: nothing more is added */
+};
+
+/* list.c */
+static inline int weft__floor(double x)
+{
+	int i = (int)x;
+	return i - (x < i);
+}
+
+void weft__rect(struct weft__frame *f, enum weft_layer layer, enum weft_paint paint, int alpha, int x0, int y0, int x1, int y1);
+void weft__segment(struct weft__frame *f, enum weft_layer layer, enum weft_paint paint, int alpha, double x0, double y0,
+    double x1, double y1, double width);
+void weft__triangle(struct weft__frame *f, enum weft_layer layer, enum weft_paint paint, int alpha, double tip_x, double tip_y,
+    double base_x, double base_y, double half_width);
+/* Without a look at what is there already: see weft__text_put(). */
+void weft__list_text(struct weft__frame *f, enum weft_paint paint, enum weft_font font, double x, double y, const char *text,
+    size_t len, double width);
+void weft__list_sort(struct weft__frame *f);
+
+/* text.c */
+double weft__text_width(struct weft__frame *f, enum weft_font font, const char *text, size_t len);
+
+/* Makes any bytes one line of valid UTF-8 and terminates it; returns its length. */
+size_t weft__text_clean(char *out, size_t size, const char *bytes, size_t len);
+
+/* The longest beginning of a text that fits, with an ellipsis if that is not all; its length, 0 if nothing worth reading fits. */
+size_t weft__text_fit(
+    struct weft__frame *f, enum weft_font font, char *text, size_t len, size_t size, double room, double *width);
+
+/* Writes a text with its left end at x on a baseline, unless another is in the way; false then. */
+bool weft__text_put(struct weft__frame *f, enum weft_paint paint, enum weft_font font, double x, double y, const char *text,
+    size_t len, double width);
+
+/* Whether a text there would be in the way of another. */
+bool weft__text_blocked(struct weft__frame *f, enum weft_font font, double x, double y, double width);
+
+/* Each draws its part. */
+void weft__draw_shades(struct weft__frame *f);
+void weft__draw_grid(struct weft__frame *f);
+void weft__draw_bands(struct weft__frame *f);
+void weft__draw_metrics(struct weft__frame *f);
+void weft__draw_promises(struct weft__frame *f);
+void weft__draw_arrows(struct weft__frame *f);
+void weft__draw_captions(struct weft__frame *f);
+
+/* lines.c: the y of a row in whole px, wherever it is. */
+int weft__row_y(const struct weft__frame *f, uint32_t row);
+
+#endif

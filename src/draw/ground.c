@@ -1,0 +1,179 @@
+/* ground.c: what lies behind the promises: sleeps, pauses, the grid, the bands of OS threads.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "draw/lines.h"
+
+#define DIVISION_PX 70.0 /* at least */
+#define PAUSE_LEAST_PX 2
+
+/* Where a band begins and ends, and the baseline of what is written on its top. */
+struct extent {
+	int y0, y1, text_y;
+};
+
+static struct extent extent_of(const struct weft__frame *f, size_t band)
+{
+	const struct weft_layout *layout = f->layout;
+	if (f->index->band_count < 2)
+		return (struct extent){0, f->height, 15};
+	double first = (double)layout->bands[band].first_row + (double)band;
+	int y0 = weft__floor(weft_view_y(f->view, first));
+	int y1 = weft__floor(weft_view_y(f->view, first + 1 + layout->bands[band].row_count));
+	double header = weft_view_y(f->view, first + 1) - y0;
+	y0 = band == 0 ? 0 : y0;
+	y1 = band + 1 == layout->band_count ? f->height : y1;
+	return (struct extent){y0, y1, weft__floor(weft_view_y(f->view, first) + header / 2 + 4)};
+}
+
+static void write_centred(
+    struct weft__frame *f, enum weft_paint paint, double x0, double x1, double y, const char *bytes, size_t bytes_len)
+{
+	char text[128];
+	size_t len = weft__text_clean(text, sizeof text - 4, bytes, bytes_len);
+	double width;
+	x0 = x0 > 4 ? x0 : 4;
+	x1 = x1 < f->width - 4 ? x1 : f->width - 4;
+	if (x1 - x0 < 24 || (len = weft__text_fit(f, WEFT_FONT_SMALL, text, len, sizeof text, x1 - x0 - 6, &width)) == 0)
+		return;
+	weft__text_put(f, paint, WEFT_FONT_SMALL, (x0 + x1 - width) / 2, y, text, len, width);
+}
+
+static void draw_sleeps(struct weft__frame *f, size_t band, struct extent e)
+{
+	const struct weft_track *t = &f->index->sleeps[band];
+	weft__draw_track(f, t, WEFT_LAYER_SHADE, WEFT_PAINT_SLEEP, e.y0, e.y1);
+	/* Only those that are wide enough are looked at: from each, the next that starts behind its word. */
+	for (size_t i = weft__track_end_after(t, 0, f->from_ns); i < t->count;) {
+		double x0 = weft_view_x(f->view, weft__track_start(t, i)), x1 = weft_view_x(f->view, weft__track_end(t, i));
+		if (x0 > f->width)
+			break;
+		if (x1 - x0 >= 24)
+			write_centred(f, WEFT_PAINT_SLEEP_TEXT, x0, x1, e.text_y, "sleeping", 8);
+		int64_t next = weft_view_time(f->view, x0 + 1);
+		size_t after = weft__track_start_from(t, i + 1, next);
+		i = after;
+	}
+}
+
+/* Pauses show at any scale, those that touch as one. */
+static void draw_pauses(struct weft__frame *f, size_t band, struct extent e)
+{
+	const struct weft_track *t = &f->index->pauses[band];
+	const uint32_t *source = f->index->pause_source + (t->busy - f->index->pauses[0].busy) - band;
+	for (size_t i = weft__track_end_after(t, 0, f->from_ns); i < t->count;) {
+		double x0 = weft_view_x(f->view, weft__track_start(t, i));
+		if (x0 > f->width)
+			break;
+		int left = weft__floor(x0), right = left + PAUSE_LEAST_PX;
+		size_t end = i;
+		while (end < t->count && weft__floor(weft_view_x(f->view, weft__track_start(t, end))) <= right) {
+			size_t last = weft__track_start_from(t, end + 1, weft_view_time(f->view, right)) - 1;
+			int x1 = weft__floor(weft_view_x(f->view, weft__track_end(t, last)));
+			right = x1 > right ? x1 : right;
+			end = last + 1;
+		}
+		weft__rect(f, WEFT_LAYER_SHADE, WEFT_PAINT_PAUSE, 255, left, e.y0, right, e.y1);
+		struct weft_str name = weft_model_text(f->model, f->model->pauses[source[i]].text);
+		write_centred(f, WEFT_PAINT_PAUSE_TEXT, left, right, e.text_y, name.ptr, name.len);
+		i = end;
+	}
+}
+
+void weft__draw_shades(struct weft__frame *f)
+{
+	weft__rect(f, WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255, 0, 0, f->width, f->height);
+	for (size_t band = 0; band < f->index->band_count; band++) {
+		struct extent e = extent_of(f, band);
+		if (e.y1 <= e.y0)
+			continue;
+		draw_pauses(f, band, e);
+		draw_sleeps(f, band, e);
+	}
+}
+
+void weft__draw_bands(struct weft__frame *f)
+{
+	const struct weft_layout *layout = f->layout;
+	if (layout->band_count < 2)
+		return;
+	for (size_t b = 0; b < layout->band_count; b++) {
+		struct extent e = extent_of(f, b);
+		char text[160], raw[64];
+		double width;
+		const struct weft_trace_info *info = f->model->trace;
+		struct weft_str name = {NULL, 0};
+		uint64_t tid = layout->bands[b].stream;
+		if (info && layout->bands[b].stream < info->stream_count) {
+			name = info->streams[layout->bands[b].stream].name;
+			tid = info->streams[layout->bands[b].stream].tid;
+		}
+		int n = snprintf(raw, sizeof raw, "OS thread %" PRIu64, tid);
+		size_t len = name.len > 0 ? weft__text_clean(text, sizeof text - 4, name.ptr, name.len)
+					  : weft__text_clean(text, sizeof text - 4, raw, (size_t)n);
+		len = weft__text_fit(f, WEFT_FONT_BOLD, text, len, sizeof text, f->width / 3.0, &width);
+		if (b > 0)
+			weft__rect(f, WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255, 0, e.y0, f->width, e.y0 + 1);
+		if (len > 0 && e.text_y > 11 && !weft__text_blocked(f, WEFT_FONT_BOLD, 8, e.text_y, width))
+			weft__text_put(f, WEFT_PAINT_BAND_TEXT, WEFT_FONT_BOLD, 8, e.text_y, text, len, width);
+	}
+}
+
+/* A number of ns in the largest unit in which it is a whole number, or with as many decimals as `step` needs. */
+static size_t print_time(char *buf, size_t size, int64_t ns, int64_t step)
+{
+	static const struct {
+		int64_t ns;
+		const char *name;
+		int digits;
+	} units[] = {{1000000000, "s", 9}, {1000000, "ms", 6}, {1000, "\xc2\xb5s", 3}, {1, "ns", 0}};
+	int64_t size_of = ns < 0 ? -ns : ns;
+	int u = 0;
+	if (ns == 0)
+		return (size_t)snprintf(buf, size, "0");
+	while (u < 3 && size_of < units[u].ns && (step < units[u].ns || size_of < units[u].ns))
+		u++;
+	int64_t whole = size_of / units[u].ns, rest = size_of % units[u].ns;
+	int decimals = units[u].digits;
+	for (int64_t unit = 1; decimals > 0 && step % (unit * 10) == 0 && rest % (unit * 10) == 0; unit *= 10)
+		decimals--;
+	for (int d = units[u].digits; d > decimals; d--)
+		rest /= 10;
+	if (decimals == 0)
+		return (size_t)snprintf(buf, size, "%s%" PRId64 " %s", ns < 0 ? "-" : "", whole, units[u].name);
+	return (size_t)snprintf(
+	    buf, size, "%s%" PRId64 ".%0*" PRId64 " %s", ns < 0 ? "-" : "", whole, decimals, rest, units[u].name);
+}
+
+void weft__draw_grid(struct weft__frame *f)
+{
+	double least = DIVISION_PX / f->view->px_per_ns;
+	int64_t step = 1;
+	for (int i = 0; (double)step < least && step < INT64_MAX / 10; i++)
+		step = i % 3 == 1 ? step / 2 * 5 : step * 2; /* 1 2 5 10 */
+	char text[64];
+	int axis = f->height - 18;
+	int64_t right = weft_view_time(f->view, f->width), time = f->view->from_ns;
+	double legend_width;
+	memcpy(text, "grid ", 5);
+	size_t len = 5 + print_time(text + 5, sizeof text - 5, step, step);
+	legend_width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
+	weft__text_put(f, WEFT_PAINT_AXIS_TEXT, WEFT_FONT_SMALL, 6, f->height - 6, text, len, legend_width);
+	weft__rect(f, WEFT_LAYER_GRID, WEFT_PAINT_GRID, 255, 0, axis, f->width, axis + 1);
+	time -= time % step;
+	if (time < f->view->from_ns)
+		time += step;
+	for (int n = 0; n < 1000 && time <= right; n++) {
+		int x = weft__floor(weft_view_x(f->view, time));
+		weft__rect(f, WEFT_LAYER_GRID, WEFT_PAINT_GRID, 255, x, 0, x + 1, axis + 4);
+		len = print_time(text, sizeof text, time, step);
+		double width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
+		double at = x - width / 2;
+		if (at > legend_width + 18 && at + width < f->width - 4 &&
+		    !weft__text_blocked(f, WEFT_FONT_SMALL, at - 6, f->height - 6, width + 12))
+			weft__text_put(f, WEFT_PAINT_AXIS_TEXT, WEFT_FONT_SMALL, at, f->height - 6, text, len, width);
+		if (__builtin_add_overflow(time, step, &time))
+			break;
+	}
+}

@@ -1,0 +1,389 @@
+/* lines.c: promises on rows that are high enough to be told apart: their lines, when they ran, how they ended, who made them.
+ * SPDX-License-Identifier: ISC */
+#include "draw/lines.h"
+
+/* What part of a cell is covered, in quarters, as an opacity. */
+static const int DENSITY[] = {255, 90, 130, 185, 240};
+
+/* Intervals that are drawn together. */
+struct span {
+	size_t first, end;
+	int x0, x1;
+	int level; /* 0: one interval, as it is; else how many quarters of it are covered */
+};
+
+/* The next span at or after interval *i that can be seen; false if there is none. */
+static bool next_span(const struct weft__frame *f, const struct weft_track *t, size_t *i, struct span *span)
+{
+	const struct weft_view *v = f->view;
+	if (*i >= t->count || weft__track_start(t, *i) > f->to_ns)
+		return false;
+	double x0 = weft_view_x(v, weft__track_start(t, *i)), x1 = weft_view_x(v, weft__track_end(t, *i));
+	span->first = *i;
+	span->x0 = weft__floor(x0);
+	span->x1 = weft__floor(x1);
+	span->level = 0;
+	span->end = *i + 1;
+	if (x1 - x0 < WEFT__CELL_PX) {
+		int cell = weft__floor(x0 / WEFT__CELL_PX) * WEFT__CELL_PX;
+		int64_t from = weft_view_time(v, cell), to = weft_view_time(v, cell + WEFT__CELL_PX);
+		span->end = weft__track_start_from(t, *i + 1, to);
+		/* The last that starts here may reach far beyond. */
+		if (span->end > *i + 1 &&
+		    weft_view_x(v, weft__track_end(t, span->end - 1)) - weft_view_x(v, weft__track_start(t, span->end - 1)) >=
+			WEFT__CELL_PX)
+			span->end--;
+		if (span->end > *i + 1) {
+			double covered = (double)weft__track_covered(t, *i, span->end, from, to);
+			int quarters = weft__floor(covered * 4 / ((double)to - (double)from)) + 1;
+			span->level = quarters > 4 ? 4 : quarters;
+			span->x0 = cell;
+			span->x1 = cell + WEFT__CELL_PX;
+		}
+	}
+	if (span->x1 <= span->x0)
+		span->x1 = span->x0 + 1;
+	*i = span->end;
+	return true;
+}
+
+/* Grows while spans of one density adjoin, so that a long dense stretch is one rectangle. */
+struct stretch {
+	int x0, x1, level;
+};
+
+static bool adjoins(struct stretch *s, const struct span *span)
+{
+	if (s->x1 != span->x0 || s->level != span->level || span->level == 0)
+		return false;
+	s->x1 = span->x1;
+	return true;
+}
+
+void weft__draw_track(
+    struct weft__frame *f, const struct weft_track *t, enum weft_layer layer, enum weft_paint paint, int y0, int y1)
+{
+	struct span span;
+	struct stretch s = {0};
+	size_t i = weft__track_end_after(t, 0, f->from_ns);
+	while (next_span(f, t, &i, &span)) {
+		if (adjoins(&s, &span))
+			continue;
+		weft__rect(f, layer, paint, DENSITY[s.level], s.x0, y0, s.x1, y1);
+		s = (struct stretch){span.x0, span.x1, span.level};
+	}
+	weft__rect(f, layer, paint, DENSITY[s.level], s.x0, y0, s.x1, y1);
+}
+
+/* How thick things are on a row of that height. */
+struct style {
+	int line, run_above, run_below, core_above, core_below, bar, head;
+};
+
+static struct style style_of(double pitch)
+{
+	if (pitch >= 12)
+		return (struct style){
+		    .line = 2, .run_above = 2, .run_below = 4, .core_above = 1, .core_below = 3, .bar = 6, .head = 4};
+	if (pitch >= 6)
+		return (struct style){
+		    .line = 2, .run_above = 1, .run_below = 3, .core_above = 0, .core_below = 2, .bar = 4, .head = 3};
+	return (struct style){.line = 1, .run_above = 1, .run_below = 2, .core_above = 0, .core_below = 1, .bar = 2, .head = 2};
+}
+
+struct weft_track weft__runs_of(const struct weft__frame *f, const struct weft_promise *p)
+{
+	return (struct weft_track){
+	    .start = &f->model->runs[p->runs].start_ns,
+	    .end = &f->model->runs[p->runs].end_ns,
+	    .stride = sizeof(struct weft_run) / sizeof(int64_t),
+	    .busy = f->index->run_busy + p->runs,
+	    .count = p[1].runs - p->runs,
+	};
+}
+
+/* White where it ran, within a dark rim so that it shows on any ground. */
+static void draw_runs(struct weft__frame *f, const struct weft_promise *p, int y, const struct style *style)
+{
+	struct weft_track runs = weft__runs_of(f, p);
+	if (runs.count == 0)
+		return;
+	struct span span = {0};
+	struct stretch s = {0};
+	size_t i = weft__track_end_after(&runs, 0, f->from_ns);
+	bool more;
+	do {
+		more = next_span(f, &runs, &i, &span);
+		if (more && adjoins(&s, &span))
+			continue;
+		if (s.x1 > s.x0) {
+			if (s.level == 0 || s.level > 2)
+				weft__rect(f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255, s.x0, y - style->run_above, s.x1,
+				    y + style->run_below);
+			int inset = s.level == 0 && s.x1 - s.x0 >= 4;
+			weft__rect(f, WEFT_LAYER_RUN, WEFT_PAINT_RUN, DENSITY[s.level], s.x0 + inset, y - style->core_above,
+			    s.x1 - inset, y + style->core_below);
+		}
+		s = (struct stretch){span.x0, span.x1, span.level};
+	} while (more);
+}
+
+static void add_vertical(struct weft__frame *f, double x, int y0, int y1)
+{
+	if (x < 0 || x >= f->width || y0 == y1)
+		return;
+	struct weft__vertical *v = weft_vec_push(&f->s->verticals);
+	if (v)
+		*v = (struct weft__vertical){weft__floor(x), y0 < y1 ? y0 : y1, y0 < y1 ? y1 : y0};
+	else
+		f->failed = true;
+}
+
+void weft__draw_relations(struct weft__frame *f, uint32_t promise, int y)
+{
+	const struct weft_promise *p = &f->model->promises[promise];
+	const uint32_t *rows = f->layout->rows;
+	if ((p->flags & WEFT_PROMISE_CREATION_DRAWN) && p->parent != WEFT_NONE && rows[p->parent] != WEFT_NONE)
+		add_vertical(f, weft_view_x(f->view, p->start_ns), weft__row_y(f, rows[p->parent]), y);
+	if (p->became != WEFT_NONE && rows[p->became] != WEFT_NONE && rows[p->became] != rows[promise])
+		add_vertical(f, weft_view_x(f->view, p->end_ns), y, weft__row_y(f, rows[p->became]));
+}
+
+static void draw_failure(struct weft__frame *f, int x0, int x1, int y, const struct style *style)
+{
+	weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, x0, y, x1, y + style->line);
+	weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, x1 - 1, y - style->bar, x1 + 1, y + style->line + style->bar);
+}
+
+static void draw_promise(
+    struct weft__frame *f, const struct weft__line *line, const struct style *style, uint32_t promise, const struct span *span)
+{
+	const struct weft_promise *p = &f->model->promises[promise];
+	bool failed = p->end == WEFT_END_FAILED || (p->flags & WEFT_PROMISE_NEVER_RESOLVED);
+	weft__rect(f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255, span->x0, line->y, span->x1, line->y + style->line);
+	draw_runs(f, p, line->y, style);
+	weft__draw_relations(f, promise, line->y);
+	if (failed)
+		draw_failure(f, span->x0, span->x1, line->y, style);
+	else if (p->end == WEFT_END_PENDING && span->x1 - span->x0 > 8)
+		weft__triangle(f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255, span->x1, line->y + style->line / 2.0,
+		    span->x1 - 7, line->y + style->line / 2.0, style->head);
+	int x0 = span->x0 > 0 ? span->x0 : 0, x1 = span->x1 < f->width ? span->x1 : f->width;
+	bool highlighted = weft_view_is_highlighted(f->view, promise);
+	if (line->pitch < 11 || x1 - x0 < 14)
+		return;
+	struct weft__caption *c = weft_vec_push(&f->s->captions);
+	if (!c) {
+		f->failed = true;
+		return;
+	}
+	*c = (struct weft__caption){.promise = promise,
+	    .x0 = x0,
+	    .x1 = x1,
+	    .y = line->y,
+	    .room = (int)line->pitch,
+	    .important = failed,
+	    .highlighted = highlighted};
+}
+
+/* Of those that merged, each that failed still shows where it ended. */
+static void draw_merged_failures(
+    struct weft__frame *f, const struct weft__line *line, const struct style *style, size_t from, size_t to)
+{
+	int last = INT32_MIN;
+	for (size_t i = from; i < to;) {
+		uint64_t bits = f->index->important[i / 64] >> i % 64;
+		if (!bits) {
+			i = (i / 64 + 1) * 64;
+			continue;
+		}
+		i += (size_t)__builtin_ctzll(bits);
+		if (i >= to)
+			break;
+		int x = weft__floor(weft_view_x(f->view, f->index->end[i]));
+		if (x > last + 1) {
+			draw_failure(f, x, x + 1, line->y, style);
+			last = x;
+		}
+		i++;
+	}
+}
+
+static void draw_line(struct weft__frame *f, const struct weft__line *line)
+{
+	const struct style style = style_of(line->pitch);
+	uint32_t begin = f->layout->row_begin[line->row];
+	struct weft_track row = {
+	    .start = f->index->start + begin,
+	    .end = f->index->end + begin,
+	    .stride = 1,
+	    .busy = f->index->busy + begin,
+	    .count = f->layout->row_begin[line->row + 1] - begin,
+	};
+	struct span span;
+	struct stretch s = {0};
+	size_t i = weft__track_end_after(&row, 0, f->from_ns);
+	if (i > 0 && weft__track_end(&row, i - 1) == f->from_ns)
+		i--;
+	while (next_span(f, &row, &i, &span)) {
+		if (span.level == 0) {
+			draw_promise(f, line, &style, f->layout->by_row[begin + span.first], &span);
+			continue;
+		}
+		draw_merged_failures(f, line, &style, begin + span.first, begin + span.end);
+		if (adjoins(&s, &span))
+			continue;
+		weft__rect(
+		    f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, DENSITY[s.level], s.x0, line->y, s.x1, line->y + style.line);
+		s = (struct stretch){span.x0, span.x1, span.level};
+	}
+	weft__rect(f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, DENSITY[s.level], s.x0, line->y, s.x1, line->y + style.line);
+}
+
+/* Verticals of a column that overlap are one; columns come in order so that a frame is the same wherever it is made. */
+static int compare_verticals(const struct weft__vertical *a, const struct weft__vertical *b)
+{
+	return a->x != b->x     ? (a->x < b->x ? -1 : 1)
+	       : a->y0 != b->y0 ? (a->y0 < b->y0 ? -1 : 1)
+				: (a->y1 > b->y1) - (a->y1 < b->y1);
+}
+
+static void sort_verticals(struct weft__vertical *v, size_t count)
+{
+	for (size_t start = count / 2, end = count; end > 1;) { /* a heap sort */
+		if (start > 0) {
+			start--;
+		} else {
+			struct weft__vertical last = v[--end];
+			v[end] = v[0];
+			v[0] = last;
+		}
+		for (size_t at = start, child; (child = 2 * at + 1) < end; at = child) {
+			if (child + 1 < end && compare_verticals(&v[child], &v[child + 1]) < 0)
+				child++;
+			if (compare_verticals(&v[at], &v[child]) >= 0)
+				break;
+			struct weft__vertical swap = v[at];
+			v[at] = v[child];
+			v[child] = swap;
+		}
+	}
+}
+
+static void draw_verticals(struct weft__frame *f)
+{
+	const struct weft__vertical *v = f->s->verticals.items;
+	size_t count = f->s->verticals.count;
+	sort_verticals(f->s->verticals.items, count);
+	for (size_t i = 0, j; i < count; i = j) {
+		int y1 = v[i].y1;
+		for (j = i + 1; j < count && v[j].x == v[i].x && v[j].y0 <= y1; j++)
+			y1 = v[j].y1 > y1 ? v[j].y1 : y1;
+		weft__rect(f, WEFT_LAYER_CREATION, WEFT_PAINT_CREATION, 255, v[i].x, v[i].y0, v[i].x + 1, y1 + 1);
+	}
+}
+
+int weft__row_y(const struct weft__frame *f, uint32_t row)
+{
+	return weft__floor(weft_view_y(f->view, weft_view_slot(f->view, row)));
+}
+
+static double pitch_of(const struct weft__frame *f, uint32_t row)
+{
+	double slot = weft_view_slot(f->view, row);
+	return weft_view_y(f->view, slot + 0.5) - weft_view_y(f->view, slot - 0.5);
+}
+
+/* Which rows are high enough; they stand together, around the focus. */
+static void find_lines(struct weft__frame *f)
+{
+	uint32_t rows = f->layout->row_count;
+	uint32_t middle = weft_view_row_at(f->view, weft_view_y(f->view, f->view->focus));
+	f->s->lines.count = 0;
+	f->first_line_row = f->end_line_row = 0;
+	if (rows == 0)
+		return;
+	if (middle == WEFT_NONE) /* a header is in focus */
+		middle = weft_view_row_at(f->view, weft_view_y(f->view, f->view->focus + 1));
+	middle = middle == WEFT_NONE ? 0 : middle;
+	f->first_line_row = f->end_line_row = middle;
+	while (f->first_line_row > 0 && pitch_of(f, f->first_line_row - 1) >= WEFT__ROW_PX)
+		f->first_line_row--;
+	while (f->end_line_row < rows && pitch_of(f, f->end_line_row) >= WEFT__ROW_PX)
+		f->end_line_row++;
+	for (uint32_t r = f->first_line_row; r < f->end_line_row; r++) {
+		struct weft__line *line = weft_vec_push(&f->s->lines);
+		if (!line) {
+			f->failed = true;
+			return;
+		}
+		*line = (struct weft__line){.row = r, .y = weft__row_y(f, r), .pitch = pitch_of(f, r)};
+	}
+}
+
+/* A highlight on a row that is drawn by itself; one too short to be seen behind its line stands before it. */
+static void highlight(struct weft__frame *f, const struct weft__line *line, uint32_t promise, uint64_t *seen)
+{
+	const struct weft_promise *p = &f->model->promises[promise];
+	int x0 = weft__floor(weft_view_x(f->view, p->start_ns)), x1 = weft__floor(weft_view_x(f->view, p->end_ns));
+	int half = line->pitch >= 12 ? 4 : line->pitch >= 6 ? 3 : 2;
+	if (x1 < -4 || x0 > f->width + 4)
+		return;
+	if (x1 - x0 < 8) {
+		int cell = (x0 + 4) / 4;
+		if (seen[cell / 64] >> cell % 64 & 1)
+			return;
+		seen[cell / 64] |= 1ull << cell % 64;
+	}
+	weft__rect(f, x1 - x0 < 8 ? WEFT_LAYER_MARK : WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255, x0 - 3, line->y - half,
+	    x1 + 3, line->y + half + 2);
+	if (p->became == WEFT_NONE || !weft_view_is_highlighted(f->view, p->became) || f->layout->rows[p->became] == WEFT_NONE)
+		return;
+	int y = weft__row_y(f, f->layout->rows[p->became]);
+	if (y != line->y)
+		weft__rect(f, WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255, x1 - 3, (y < line->y ? y : line->y) - half, x1 + 4,
+		    (y < line->y ? line->y : y) + half + 2);
+}
+
+static void draw_highlights(struct weft__frame *f)
+{
+	size_t words = f->model->promise_count / 64 + 1, cells = (size_t)f->width / 256 + 2;
+	if (f->view->found == 0)
+		return;
+	f->s->order.count = 0; /* borrowed: which cells of each line have a small highlight */
+	size_t room = f->s->lines.count * cells * 2;
+	if (!weft_vec_reserve(&f->s->order, room + 2)) {
+		f->failed = true;
+		return;
+	}
+	uint64_t *seen = (uint64_t *)(void *)f->s->order.items;
+	for (size_t i = 0; i < f->s->lines.count * cells; i++)
+		seen[i] = 0;
+	for (size_t w = 0; w < words; w++) {
+		for (uint64_t bits = f->view->highlight[w]; bits; bits &= bits - 1) {
+			uint32_t promise = (uint32_t)(w * 64 + (size_t)__builtin_ctzll(bits));
+			uint32_t row = f->layout->rows[promise];
+			if (row == WEFT_NONE)
+				continue;
+			if (row >= f->first_line_row && row < f->end_line_row)
+				highlight(f, &f->s->lines.items[row - f->first_line_row], promise,
+				    seen + (row - f->first_line_row) * cells);
+			else
+				weft__strip_highlight(f, promise);
+		}
+	}
+}
+
+void weft__draw_promises(struct weft__frame *f)
+{
+	f->s->verticals.count = 0;
+	f->s->captions.count = 0;
+	find_lines(f);
+	if (!weft__strips_begin(f))
+		return;
+	draw_highlights(f);
+	for (size_t i = 0; i < f->s->lines.count; i++)
+		draw_line(f, &f->s->lines.items[i]);
+	weft__strips_draw(f);
+	draw_verticals(f);
+}

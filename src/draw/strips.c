@@ -1,0 +1,233 @@
+/* strips.c: rows that are too low to be told apart, as densities in strips of a few px.
+ *
+ * Boxes of promises that fit into a cell, or that are so many over each other that their gaps cannot be seen, are laid down
+ * whole.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "draw/lines.h"
+
+/* What is added up for each cell, as differences to the cell on its left until a strip is drawn. */
+enum plane { ALIVE, RUN, FAILED, HIGHLIGHT, PLANES };
+
+#define UNIT 256.0    /* one row over a whole cell */
+#define BLUR_CELLS 32 /* how far a box may be spread */
+#define WIDE_PX 8     /* long enough for its runs, creation and end to be shown */
+
+struct strips {
+	int64_t *planes;
+	size_t columns; /* and one */
+	int count;
+};
+
+static struct strips strips_of(struct weft__frame *f)
+{
+	return (struct strips){.planes = f->s->planes.items,
+	    .columns = (size_t)(f->width / WEFT__CELL_PX) + 2,
+	    .count = f->height / WEFT__STRIP_PX + 1};
+}
+
+static int strip_at(int y)
+{
+	return y < 0 ? 0 : y / WEFT__STRIP_PX;
+}
+
+bool weft__strips_begin(struct weft__frame *f)
+{
+	struct strips s = strips_of(f);
+	if (f->end_line_row - f->first_line_row == f->layout->row_count)
+		return true;
+	size_t cells = PLANES * (size_t)s.count * s.columns;
+	f->s->planes.count = 0;
+	if (!weft_vec_reserve(&f->s->planes, cells)) {
+		f->failed = true;
+		return false;
+	}
+	memset(f->s->planes.items, 0, cells * sizeof *f->s->planes.items);
+	return true;
+}
+
+/* Adds `amount`, in rows times cells, evenly to the cells from x0 to x1. */
+static void lay(struct strips *s, enum plane plane, int strip, double x0, double x1, double amount)
+{
+	int last = (int)s->columns - 2;
+	int c0 = weft__floor(x0 / WEFT__CELL_PX), c1 = weft__floor(x1 / WEFT__CELL_PX);
+	if (c1 < 0 || c0 > last || strip >= s->count)
+		return;
+	double each = amount * UNIT / (c1 - c0 + 1) + 1;
+	int64_t add = (int64_t)each;
+	int64_t *row = s->planes + ((size_t)plane * (size_t)s->count + (size_t)strip) * s->columns;
+	row[c0 > 0 ? c0 : 0] += add;
+	row[(c1 < last ? c1 : last) + 1] -= add;
+}
+
+void weft__strip_highlight(struct weft__frame *f, uint32_t promise)
+{
+	const struct weft_promise *p = &f->model->promises[promise];
+	struct strips s = strips_of(f);
+	lay(&s, HIGHLIGHT, strip_at(weft__row_y(f, f->layout->rows[promise])), weft_view_x(f->view, p->start_ns),
+	    weft_view_x(f->view, p->end_ns), 0);
+}
+
+static bool is_line(const struct weft__frame *f, uint32_t row)
+{
+	return row >= f->first_line_row && row < f->end_line_row;
+}
+
+/* Lays a box down whole, if that is as good as looking into it. */
+static bool lay_box(struct weft__frame *f, struct strips *s, const struct weft_box *box)
+{
+	if (!(box->last_row < f->first_line_row || box->first_row >= f->end_line_row))
+		return false;
+	int y = weft__row_y(f, box->first_row), strip = strip_at(y);
+	if (strip_at(weft__row_y(f, box->last_row)) != strip)
+		return false;
+	double x0 = weft_view_x(f->view, box->start_ns), x1 = weft_view_x(f->view, box->end_ns);
+	double wide = WEFT__CELL_PX;
+	if (!box->important && x1 - x0 > wide) {
+		/* Gaps do not show where many rows share a strip. */
+		double rows =
+		    weft_view_slot_at(f->view, (strip + 1) * WEFT__STRIP_PX) - weft_view_slot_at(f->view, strip * WEFT__STRIP_PX);
+		wide *= rows < BLUR_CELLS ? rows : BLUR_CELLS;
+	}
+	if (x1 - x0 > wide)
+		return false;
+	double cells_per_ns = f->view->px_per_ns / WEFT__CELL_PX;
+	lay(s, ALIVE, strip, x0, x1, (double)box->alive_ns * cells_per_ns);
+	if (box->run_ns)
+		lay(s, RUN, strip, x0, x1, (double)box->run_ns * cells_per_ns);
+	if (box->important)
+		lay(s, FAILED, strip, x0, x1, 0);
+	return true;
+}
+
+static void lay_promise(struct weft__frame *f, struct strips *s, size_t i, int y)
+{
+	const struct weft_index *x = f->index;
+	double x0 = weft_view_x(f->view, x->start[i]), x1 = weft_view_x(f->view, x->end[i]);
+	int strip = strip_at(y);
+	lay(s, ALIVE, strip, x0, x1, (x1 - x0) / WEFT__CELL_PX);
+	if (x->important[i / 64] >> i % 64 & 1) {
+		lay(s, FAILED, strip, x0, x1, 0);
+		weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, weft__floor(x1) - 1, strip * WEFT__STRIP_PX - 1,
+		    weft__floor(x1) + 1, (strip + 1) * WEFT__STRIP_PX);
+	}
+	if (x1 - x0 < WIDE_PX)
+		return;
+	uint32_t promise = f->layout->by_row[i];
+	weft__draw_relations(f, promise, y);
+	const struct weft_promise *p = &f->model->promises[promise];
+	struct weft_track runs = weft__runs_of(f, p);
+	for (size_t r = weft__track_end_after(&runs, 0, f->from_ns); r < runs.count && weft__track_start(&runs, r) <= f->to_ns;) {
+		double from = weft_view_x(f->view, weft__track_start(&runs, r));
+		int64_t cell_end = weft_view_time(f->view, (weft__floor(from / WEFT__CELL_PX) + 1) * WEFT__CELL_PX);
+		size_t end = weft__track_start_from(&runs, r + 1, cell_end);
+		double to = weft_view_x(f->view, weft__track_end(&runs, end - 1));
+		lay(s, RUN, strip, from, to, (double)(runs.busy[end] - runs.busy[r]) * f->view->px_per_ns / WEFT__CELL_PX);
+		r = end;
+	}
+}
+
+static void lay_promises(struct weft__frame *f, struct strips *s, size_t box)
+{
+	size_t i = box * WEFT__BOX_PROMISES, end = i + WEFT__BOX_PROMISES;
+	uint32_t row = f->index->boxes[0][box].first_row;
+	end = end < f->index->count ? end : f->index->count;
+	for (int y = weft__row_y(f, row); i < end; i++) {
+		if (i >= f->layout->row_begin[row + 1]) {
+			while (i >= f->layout->row_begin[row + 1])
+				row++;
+			y = weft__row_y(f, row);
+		}
+		if (!is_line(f, row) && f->index->end[i] >= f->from_ns && f->index->start[i] <= f->to_ns)
+			lay_promise(f, s, i, y);
+	}
+}
+
+static void lay_boxes(struct weft__frame *f, struct strips *s)
+{
+	struct {
+		int level;
+		size_t box;
+	} stack[WEFT__BOX_LEVELS * WEFT__BOX_FAN + 1];
+	int height = 0;
+	stack[height].level = f->index->box_levels - 1;
+	stack[height++].box = 0;
+	while (height > 0) {
+		int level = stack[--height].level;
+		size_t at = stack[height].box;
+		const struct weft_box *box = &f->index->boxes[level][at];
+		if (box->end_ns < f->from_ns || box->start_ns > f->to_ns ||
+		    (is_line(f, box->first_row) && is_line(f, box->last_row)) || lay_box(f, s, box))
+			continue;
+		if (level == 0) {
+			lay_promises(f, s, at);
+			continue;
+		}
+		size_t end = (at + 1) * WEFT__BOX_FAN;
+		end = end < f->index->box_count[level - 1] ? end : f->index->box_count[level - 1];
+		for (size_t child = at * WEFT__BOX_FAN; child < end; child++) {
+			stack[height].level = level - 1;
+			stack[height++].box = child;
+		}
+	}
+}
+
+static int alive_alpha(double rows_alive, double rows)
+{
+	double part = rows_alive / (rows > 1 ? rows : 1);
+	return rows_alive == 0   ? 0
+	       : part < 1 / 32.0 ? 64
+	       : part < 1 / 8.0  ? 96
+	       : part < 1 / 3.0  ? 144
+	       : part < 2 / 3.0  ? 192
+				 : 240;
+}
+
+static void draw_plane(struct weft__frame *f, struct strips *s, int strip, enum plane plane)
+{
+	static const struct {
+		enum weft_layer layer;
+		enum weft_paint paint;
+		int above, below;
+	} look[] = {
+	    [ALIVE] = {WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 0, 2},
+	    [RUN] = {WEFT_LAYER_RUN, WEFT_PAINT_RUN, 0, 1},
+	    [FAILED] = {WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 0, 2},
+	    [HIGHLIGHT] = {WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 1, 3},
+	};
+	const int64_t *row = s->planes + ((size_t)plane * (size_t)s->count + (size_t)strip) * s->columns;
+	int y = strip * WEFT__STRIP_PX, start = 0, last_alpha = 0;
+	int64_t sum = 0;
+	double rows = weft_view_slot_at(f->view, y + WEFT__STRIP_PX) - weft_view_slot_at(f->view, y);
+	for (size_t c = 0; c < s->columns; c++) {
+		sum += row[c];
+		int alpha;
+		if (plane == ALIVE)
+			alpha = alive_alpha((double)sum / UNIT, rows);
+		else if (plane == RUN)
+			alpha = (double)sum / UNIT > rows / 2 ? 220 : (double)sum / UNIT > rows / 8 ? 120 : 0;
+		else
+			alpha = sum > 0 ? 255 : 0;
+		if (alpha == last_alpha && c + 1 < s->columns)
+			continue;
+		if (last_alpha > 0) {
+			bool small = plane == HIGHLIGHT && ((int)c - start) * WEFT__CELL_PX < 8;
+			weft__rect(f, small ? WEFT_LAYER_MARK : look[plane].layer, look[plane].paint, last_alpha,
+			    start * WEFT__CELL_PX - small, y - look[plane].above, (int)c * WEFT__CELL_PX + small,
+			    y + look[plane].below);
+		}
+		start = (int)c;
+		last_alpha = alpha;
+	}
+}
+
+void weft__strips_draw(struct weft__frame *f)
+{
+	struct strips s = strips_of(f);
+	if (f->end_line_row - f->first_line_row == f->layout->row_count || f->index->count == 0)
+		return;
+	lay_boxes(f, &s);
+	for (int strip = 0; strip < s.count; strip++)
+		for (enum plane plane = ALIVE; plane < PLANES; plane++)
+			draw_plane(f, &s, strip, plane);
+}

@@ -1,0 +1,199 @@
+/* text.c: how wide texts are, where there is room for one.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "draw/frame.h"
+
+#define WIDTHS 16384u /* kept at most, then forgotten together */
+
+/* Widths of a common sans serif in 1/100 of its size, from the space on; all else is as wide as an M. */
+static double own_width(enum weft_font font, const char *text, size_t len)
+{
+	static const uint8_t hundredths[95] = {32, 40, 46, 84, 64, 95, 78, 27, 39, 39, 50, 84, 32, 36, 32, 34, 64, 64, 64, 64, 64,
+	    64, 64, 64, 64, 64, 34, 34, 84, 84, 84, 53, 100, 68, 69, 70, 77, 63, 58, 77, 75, 30, 30, 66, 56, 86, 75, 79, 60, 79,
+	    69, 63, 61, 73, 68, 99, 69, 61, 69, 39, 34, 39, 84, 50, 50, 61, 63, 55, 63, 62, 35, 63, 63, 28, 28, 58, 28, 97, 63,
+	    61, 63, 63, 41, 52, 39, 63, 59, 82, 59, 59, 52, 64, 34, 64, 84};
+	int sum = 0;
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+		if (c >= 32 && c < 127)
+			sum += hundredths[c - 32];
+		else if ((c & 0xc0) != 0x80)
+			sum += 86;
+	}
+	return sum * weft_font_px(font) / 100 * (font == WEFT_FONT_BOLD ? 1.1 : 1);
+}
+
+static double measure(struct weft__frame *f, enum weft_font font, const char *text, size_t len)
+{
+	return f->options.measure ? f->options.measure(f->options.measure_ctx, font, text, len) : own_width(font, text, len);
+}
+
+static double measure_cached(struct weft__frame *f, enum weft_font font, const char *text, size_t len)
+{
+	struct weft_draw_scratch *s = f->s;
+	uint64_t hash = 14695981039346656037u + (uint64_t)font;
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
+	hash |= 1; /* 0 is an empty place */
+	if (s->widths.count == 0) {
+		if (!weft_vec_reserve(&s->widths, WIDTHS))
+			return measure(f, font, text, len);
+		s->widths.count = WIDTHS;
+		memset(s->widths.items, 0, WIDTHS * sizeof *s->widths.items);
+	}
+	size_t at = (hash >> 20) % WIDTHS;
+	while (s->widths.items[at].hash && s->widths.items[at].hash != hash)
+		at = (at + 1) % WIDTHS;
+	if (!s->widths.items[at].hash) {
+		if (s->width_count == WIDTHS / 2) {
+			memset(s->widths.items, 0, WIDTHS * sizeof *s->widths.items);
+			s->width_count = 0;
+			at = (hash >> 20) % WIDTHS;
+		}
+		s->widths.items[at] = (struct weft__width){hash, (float)measure(f, font, text, len)};
+		s->width_count++;
+	}
+	return (double)s->widths.items[at].width;
+}
+
+double weft__text_width(struct weft__frame *f, enum weft_font font, const char *text, size_t len)
+{
+	double width = 0;
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+		if (c >= 128)
+			return measure_cached(f, font, text, len);
+		float *known = &f->s->ascii[font][c];
+		if (*known == 0)
+			*known = (float)measure(f, font, text + i, 1);
+		width += (double)*known;
+	}
+	return width;
+}
+
+/* How many bytes of a valid, shortest, assigned-range UTF-8 sequence stand there; 0 if none. */
+static size_t utf8_len(const unsigned char *s, size_t len)
+{
+	size_t n = s[0] < 0x80                   ? 1
+		   : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+		   : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+		   : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+						 : 0;
+	if (n == 0 || n > len)
+		return 0;
+	for (size_t i = 1; i < n; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+	    (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+size_t weft__text_clean(char *out, size_t size, const char *bytes, size_t len)
+{
+	size_t at = 0;
+	for (size_t i = 0; i < len;) {
+		const unsigned char *s = (const unsigned char *)bytes + i;
+		size_t n = utf8_len(s, len - i);
+		const char *from = bytes + i;
+		size_t step = n ? n : 1;
+		if (n == 0) {
+			from = "\xef\xbf\xbd";
+			n = 3;
+		} else if (n == 1 && (*s < 32 || *s == 127)) {
+			from = " ";
+		} else if (n == 2 && *s == 0xc2 && s[1] < 0xa0) {
+			from = " ";
+			n = 1;
+		} else if (n == 3 && *s == 0xe2 && s[1] == 0x80 && (s[2] == 0xa8 || s[2] == 0xa9)) {
+			from = " "; /* separators of lines and paragraphs */
+			n = 1;
+		}
+		if (at + n + 1 > size)
+			break;
+		memcpy(out + at, from, n);
+		at += n;
+		i += step;
+	}
+	if (size > 0)
+		out[at] = '\0';
+	return at;
+}
+
+size_t weft__text_fit(struct weft__frame *f, enum weft_font font, char *text, size_t len, size_t size, double room, double *width)
+{
+	static const char ellipsis[] = "\xe2\x80\xa6";
+	*width = weft__text_width(f, font, text, len);
+	if (*width <= room)
+		return len;
+	double dots = weft__text_width(f, font, ellipsis, 3);
+	/* Three letters and the ellipsis, or it is not worth reading. */
+	size_t low = 0, high = len;
+	while (low < high) {
+		size_t mid = low + (high - low + 1) / 2, cut = mid;
+		while (cut > 0 && ((unsigned char)text[cut] & 0xc0) == 0x80)
+			cut--;
+		if (weft__text_width(f, font, text, cut) + dots <= room)
+			low = mid;
+		else
+			high = mid - 1;
+	}
+	while (low > 0 && low < len && ((unsigned char)text[low] & 0xc0) == 0x80)
+		low--;
+	while (low > 0 && text[low - 1] == ' ')
+		low--;
+	if (low < 3 || low + sizeof ellipsis > size)
+		return 0;
+	*width = weft__text_width(f, font, text, low) + dots;
+	memcpy(text + low, ellipsis, sizeof ellipsis);
+	return low + 3;
+}
+
+struct place {
+	int x0, x1, y0, y1; /* x in units of 4 px */
+	size_t stride;
+};
+
+static bool find_place(struct weft__frame *f, enum weft_font font, double x, double y, double width, struct place *p)
+{
+	double px = weft_font_px(font);
+	p->x0 = weft__floor(x / 4);
+	p->x1 = weft__floor((x + width) / 4) + 1;
+	p->y0 = weft__floor(y - px * 0.8);
+	p->y1 = weft__floor(y + px * 0.22) + 1;
+	p->stride = ((size_t)f->width / 4 + 1 + 63) / 64;
+	return p->x0 >= 0 && p->y0 >= 0 && p->x1 <= f->width / 4 + 1 && p->y1 <= f->height;
+}
+
+/* The bits of a place that are in one word. */
+static uint64_t word_mask(const struct place *p, int word)
+{
+	int from = p->x0 > word * 64 ? p->x0 - word * 64 : 0, to = p->x1 < (word + 1) * 64 ? p->x1 - word * 64 : 64;
+	return (to == 64 ? UINT64_MAX : (1ull << to) - 1) & ~((1ull << from) - 1);
+}
+
+bool weft__text_blocked(struct weft__frame *f, enum weft_font font, double x, double y, double width)
+{
+	struct place p;
+	if (f->failed || !find_place(f, font, x, y, width, &p))
+		return true;
+	for (int row = p.y0; row < p.y1; row++)
+		for (int w = p.x0 / 64; w <= (p.x1 - 1) / 64; w++)
+			if (f->s->bits.items[(size_t)row * p.stride + (size_t)w] & word_mask(&p, w))
+				return true;
+	return false;
+}
+
+bool weft__text_put(struct weft__frame *f, enum weft_paint paint, enum weft_font font, double x, double y, const char *text,
+    size_t len, double width)
+{
+	struct place p;
+	if (weft__text_blocked(f, font, x, y, width) || !find_place(f, font, x, y, width, &p))
+		return false;
+	for (int row = p.y0; row < p.y1; row++)
+		for (int w = p.x0 / 64; w <= (p.x1 - 1) / 64; w++)
+			f->s->bits.items[(size_t)row * p.stride + (size_t)w] |= word_mask(&p, w);
+	weft__list_text(f, paint, font, x, y, text, len, width);
+	return true;
+}

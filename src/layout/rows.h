@@ -1,0 +1,33 @@
+/* rows.h: when each row of a band is free again, and which are free now.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_LAYOUT_ROWS_H
+#define WEFT_LAYOUT_ROWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+
+#define WEFT__ROWS_FAN 16u
+#define WEFT__ROWS_LEVELS 8
+
+/* level[0] has the time from which each row is free; an item of a level above has the least of 16 below. */
+struct weft__rows {
+	WEFT_VEC(int64_t) level[WEFT__ROWS_LEVELS];
+};
+
+void weft__rows_clear(struct weft__rows *rows);
+void weft__rows_finish(struct weft__rows *rows);
+
+/* The first row from `row` on, or the last one up to it, that is free at `time`; UINT32_MAX if none is.  Logarithmic. */
+uint32_t weft__rows_first(const struct weft__rows *rows, uint32_t row, int64_t time);
+uint32_t weft__rows_last(const struct weft__rows *rows, uint32_t row, int64_t time);
+
+/* Says that a row, at most one past the last, is taken until `time`; false when out of memory. */
+bool weft__rows_take(struct weft__rows *rows, uint32_t row, int64_t time);
+
+static inline uint32_t weft__rows_count(const struct weft__rows *rows)
+{
+	return (uint32_t)rows->level[0].count;
+}
+
+#endif

@@ -1,0 +1,359 @@
+/* index.c: built once with the view, linear.  SPDX-License-Identifier: ISC */
+#include "view/index.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t length(int64_t start, int64_t end)
+{
+	return end > start ? (uint64_t)end - (uint64_t)start : 0;
+}
+
+static uint64_t run_time(const struct weft_index *x, const struct weft_promise *p)
+{
+	return x->run_busy[p[1].runs] - x->run_busy[p->runs];
+}
+
+static bool index_runs(struct weft_index *x, const struct weft_model *model)
+{
+	x->run_busy = malloc((model->run_count + 1) * sizeof *x->run_busy);
+	if (!x->run_busy)
+		return false;
+	x->run_busy[0] = 0;
+	for (size_t i = 0; i < model->run_count; i++)
+		x->run_busy[i + 1] = x->run_busy[i] + length(model->runs[i].start_ns, model->runs[i].end_ns);
+	return true;
+}
+
+static bool index_promises(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
+{
+	size_t n = layout->row_count ? layout->row_begin[layout->row_count] : 0;
+	x->count = n;
+	x->start = malloc((n + 1) * sizeof *x->start);
+	x->end = malloc((n + 1) * sizeof *x->end);
+	x->busy = malloc((n + 1) * sizeof *x->busy);
+	x->important = calloc(n / 64 + 1, sizeof *x->important);
+	size_t boxes = (n + WEFT__BOX_PROMISES - 1) / WEFT__BOX_PROMISES;
+	x->boxes[0] = malloc((boxes + 1) * sizeof *x->boxes[0]);
+	x->box_count[0] = boxes;
+	x->box_levels = 1;
+	if (!x->start || !x->end || !x->busy || !x->important || !x->boxes[0])
+		return false;
+	x->busy[0] = 0;
+	for (size_t i = 0; i < n; i++) {
+		uint32_t promise = layout->by_row[i];
+		const struct weft_promise *p = &model->promises[promise];
+		struct weft_box *box = &x->boxes[0][i / WEFT__BOX_PROMISES];
+		bool important = p->end == WEFT_END_FAILED || (p->flags & WEFT_PROMISE_NEVER_RESOLVED);
+		x->start[i] = p->start_ns;
+		x->end[i] = p->end_ns > p->start_ns ? p->end_ns : p->start_ns;
+		uint64_t alive = length(p->start_ns, p->end_ns);
+		x->busy[i + 1] = x->busy[i] + alive;
+		x->important[i / 64] |= (uint64_t)important << i % 64;
+		if (i % WEFT__BOX_PROMISES == 0)
+			*box =
+			    (struct weft_box){.start_ns = x->start[i], .end_ns = x->end[i], .first_row = layout->rows[promise]};
+		box->last_row = layout->rows[promise];
+		if (x->start[i] < box->start_ns)
+			box->start_ns = x->start[i];
+		if (x->end[i] > box->end_ns)
+			box->end_ns = x->end[i];
+		box->alive_ns += alive;
+		box->run_ns += run_time(x, p);
+		box->important |= important;
+	}
+	return true;
+}
+
+static bool index_boxes(struct weft_index *x)
+{
+	while (x->box_count[x->box_levels - 1] > 1) {
+		int l = x->box_levels;
+		size_t below = x->box_count[l - 1];
+		x->box_count[l] = (below + WEFT__BOX_FAN - 1) / WEFT__BOX_FAN;
+		x->boxes[l] = malloc(x->box_count[l] * sizeof *x->boxes[l]);
+		if (!x->boxes[l])
+			return false;
+		x->box_levels++;
+		for (size_t i = 0; i < below; i++) {
+			const struct weft_box *from = &x->boxes[l - 1][i];
+			struct weft_box *to = &x->boxes[l][i / WEFT__BOX_FAN];
+			if (i % WEFT__BOX_FAN == 0) {
+				*to = *from;
+				continue;
+			}
+			to->last_row = from->last_row;
+			if (from->start_ns < to->start_ns)
+				to->start_ns = from->start_ns;
+			if (from->end_ns > to->end_ns)
+				to->end_ns = from->end_ns;
+			to->alive_ns += from->alive_ns;
+			to->run_ns += from->run_ns;
+			to->important |= from->important;
+		}
+	}
+	return true;
+}
+
+static enum weft_arrow arrow_of(const struct weft_model *model, const struct weft_link *link)
+{
+	switch (link->kind) {
+	case WEFT_LINK_RESOLVE: return WEFT_ARROW_RESOLVE;
+	case WEFT_LINK_READ: return model->promises[link->to].end == WEFT_END_FAILED ? WEFT_ARROW_READ_FAILED : WEFT_ARROW_READ;
+	case WEFT_LINK_AWAIT: return WEFT_ARROW_AWAIT;
+	default: return WEFT_ARROW_SIGNAL;
+	}
+}
+
+/* The system's deeds are not drawn, nor what a promise does to itself. */
+static bool is_drawn(const struct weft_link *link)
+{
+	return link->from != link->to && link->from != WEFT_SYSTEM && link->to != WEFT_SYSTEM && link->from != WEFT_NONE &&
+	       link->to != WEFT_NONE;
+}
+
+static bool index_arrows(struct weft_index *x, const struct weft_model *model)
+{
+	uint8_t *class = malloc(model->link_count + 1);
+	if (!class)
+		return false;
+	size_t count[WEFT_ARROWS + 1] = {0};
+	for (size_t i = 0; i < model->link_count; i++) {
+		class[i] = (uint8_t)(is_drawn(&model->links[i]) ? arrow_of(model, &model->links[i]) : WEFT_ARROWS);
+		count[class[i]]++;
+	}
+	bool done = true;
+	for (int a = 0; a < WEFT_ARROWS; a++)
+		done = (x->arrows[a] = malloc((count[a] + 1) * sizeof *x->arrows[a])) && done;
+	for (size_t i = 0; done && i < model->link_count; i++)
+		if (class[i] < WEFT_ARROWS)
+			x->arrows[class[i]][x->arrow_count[class[i]]++] = (uint32_t)i;
+	free(class);
+	return done;
+}
+
+/* Cuts off what overlaps an earlier one, so that tracks keep their promise whatever the trace says.  Returns false when out of
+ * memory. */
+static bool index_stretches(struct weft_track *tracks, size_t bands, const uint32_t *band_of_stream,
+    const struct weft_stretch *stretches, size_t count, int64_t *times, uint64_t *busy, uint32_t *source)
+{
+	size_t *begin = calloc(bands + 2, sizeof *begin);
+	if (!begin)
+		return false;
+#define BAND(i) (bands > 1 ? band_of_stream[stretches[i].stream] : 0)
+	for (size_t i = 0; i < count; i++)
+		if (BAND(i) < bands)
+			begin[BAND(i) + 1]++;
+	for (size_t b = 0; b < bands; b++) {
+		begin[b + 1] += begin[b];
+		tracks[b] = (struct weft_track){
+		    .start = times + 2 * begin[b], .end = times + 2 * begin[b] + 1, .stride = 2, .busy = busy + begin[b] + b};
+		busy[begin[b] + b] = 0;
+	}
+	for (size_t i = 0; i < count; i++) {
+		size_t b = BAND(i);
+		if (b >= bands)
+			continue;
+		size_t n = tracks[b].count, at = begin[b] + n;
+		int64_t until = n > 0 ? times[2 * at - 1] : INT64_MIN;
+		int64_t from = stretches[i].start_ns > until ? stretches[i].start_ns : until;
+		if (stretches[i].end_ns < from || (stretches[i].end_ns == from && from == until))
+			continue;
+		times[2 * at] = from;
+		times[2 * at + 1] = stretches[i].end_ns;
+		busy[at + b + 1] = busy[at + b] + length(from, stretches[i].end_ns);
+		if (source)
+			source[at] = (uint32_t)i;
+		tracks[b].count++;
+	}
+#undef BAND
+	free(begin);
+	return true;
+}
+
+static bool index_sleeps(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
+{
+	size_t bands = layout->band_count > 1 ? layout->band_count : 1;
+	size_t total = model->sleep_count + model->pause_count;
+	uint32_t *band_of_stream = malloc(65536 * sizeof *band_of_stream);
+	x->band_count = bands;
+	x->sleeps = calloc(bands, sizeof *x->sleeps);
+	x->pauses = calloc(bands, sizeof *x->pauses);
+	x->stretch_times = malloc((total + 1) * 2 * sizeof *x->stretch_times);
+	x->stretch_busy = malloc((total + 2 * bands + 2) * sizeof *x->stretch_busy);
+	x->pause_source = malloc((model->pause_count + 1) * sizeof *x->pause_source);
+	bool done = band_of_stream && x->sleeps && x->pauses && x->stretch_times && x->stretch_busy && x->pause_source;
+	if (done) {
+		memset(band_of_stream, 0xff, 65536 * sizeof *band_of_stream);
+		for (size_t b = 0; b < layout->band_count; b++)
+			band_of_stream[layout->bands[b].stream] = (uint32_t)b;
+		done = index_stretches(x->sleeps, bands, band_of_stream, model->sleeps, model->sleep_count, x->stretch_times,
+			   x->stretch_busy, NULL) &&
+		       index_stretches(x->pauses, bands, band_of_stream, model->pauses, model->pause_count,
+			   x->stretch_times + 2 * model->sleep_count, x->stretch_busy + model->sleep_count + bands + 1,
+			   x->pause_source);
+	}
+	free(band_of_stream);
+	return done;
+}
+
+static bool index_counters(struct weft_index *x, const struct weft_model *model)
+{
+	x->counters = calloc(model->counter_count + 1, sizeof *x->counters);
+	if (!x->counters)
+		return false;
+	for (size_t c = 0; c < model->counter_count; c++) {
+		const struct weft_counter *counter = &model->counters[c];
+		for (int l = 0; l < 2; l++) {
+			size_t shift = l ? 12 : 6;
+			struct weft_envelope *to = malloc(((counter->count >> shift) + 1) * sizeof *to);
+			x->counters[c].level[l] = to;
+			if (!to)
+				return false;
+			for (size_t i = 0; i < counter->count; i++) {
+				struct weft_envelope *e = &to[i >> shift];
+				int64_t v = counter->samples[i].value;
+				if ((i & ((1u << shift) - 1)) == 0)
+					*e = (struct weft_envelope){v, v};
+				e->min = v < e->min ? v : e->min;
+				e->max = v > e->max ? v : e->max;
+			}
+		}
+	}
+	return true;
+}
+
+int weft__index_create(struct weft_index **out, const struct weft_model *model, const struct weft_layout *layout)
+{
+	struct weft_index *x = calloc(1, sizeof *x);
+	if (!x)
+		return WEFT_ENOMEM;
+	if (!index_runs(x, model) || !index_promises(x, model, layout) || !index_boxes(x) || !index_arrows(x, model) ||
+	    !index_sleeps(x, model, layout) || !index_counters(x, model)) {
+		weft__index_destroy(x, model);
+		return WEFT_ENOMEM;
+	}
+	*out = x;
+	return WEFT_OK;
+}
+
+void weft__index_destroy(struct weft_index *x, const struct weft_model *model)
+{
+	if (!x)
+		return;
+	for (int l = 0; l < WEFT__BOX_LEVELS; l++)
+		free(x->boxes[l]);
+	for (int a = 0; a < WEFT_ARROWS; a++)
+		free(x->arrows[a]);
+	for (size_t c = 0; x->counters && c < model->counter_count; c++) {
+		free(x->counters[c].level[0]);
+		free(x->counters[c].level[1]);
+	}
+	free(x->counters);
+	free(x->start);
+	free(x->end);
+	free(x->busy);
+	free(x->important);
+	free(x->run_busy);
+	free(x->sleeps);
+	free(x->pauses);
+	free(x->stretch_times);
+	free(x->stretch_busy);
+	free(x->pause_source);
+	free(x);
+}
+
+/* The first i from `i` up to `count` for which AFTER holds, given that it holds for all behind one: steps that double, then
+ * halve, so that a near answer is cheap. */
+#define GALLOP(AFTER)                                                                                                            \
+	size_t low = i, step = 1;                                                                                                \
+	while (i < count && !(AFTER)) {                                                                                          \
+		low = i + 1;                                                                                                     \
+		i += step;                                                                                                       \
+		step *= 2;                                                                                                       \
+	}                                                                                                                        \
+	size_t high = i < count ? i : count;                                                                                     \
+	while (low < high) {                                                                                                     \
+		i = low + (high - low) / 2;                                                                                      \
+		if (AFTER)                                                                                                       \
+			high = i;                                                                                                \
+		else                                                                                                             \
+			low = i + 1;                                                                                             \
+	}                                                                                                                        \
+	return low;
+
+size_t weft__track_end_after(const struct weft_track *t, size_t i, int64_t time_ns)
+{
+	size_t count = t->count;
+	GALLOP(weft__track_end(t, i) > time_ns)
+}
+
+size_t weft__track_start_from(const struct weft_track *t, size_t i, int64_t time_ns)
+{
+	size_t count = t->count;
+	GALLOP(weft__track_start(t, i) >= time_ns)
+}
+
+size_t weft__counter_from(const struct weft_counter *counter, size_t i, int64_t time_ns)
+{
+	size_t count = counter->count;
+	GALLOP(counter->samples[i].time_ns >= time_ns)
+}
+
+size_t weft__arrow_from(const struct weft_index *x, const struct weft_model *model, enum weft_arrow arrow, int64_t time_ns)
+{
+	const uint32_t *list = x->arrows[arrow];
+	size_t count = x->arrow_count[arrow], i = 0;
+	GALLOP(model->links[list[i]].time_ns >= time_ns)
+}
+
+uint64_t weft__track_covered(const struct weft_track *t, size_t i, size_t end, int64_t from_ns, int64_t to_ns)
+{
+	if (i >= end)
+		return 0;
+	uint64_t sum = t->busy[end] - t->busy[i];
+	int64_t first = weft__track_start(t, i), last = weft__track_end(t, end - 1);
+	if (first < from_ns)
+		sum -= length(first, from_ns);
+	if (last > to_ns)
+		sum -= length(to_ns, last);
+	return sum;
+}
+
+static void widen(struct weft_envelope *e, int64_t min, int64_t max)
+{
+	e->min = min < e->min ? min : e->min;
+	e->max = max > e->max ? max : e->max;
+}
+
+struct weft_envelope weft__counter_envelope(
+    const struct weft_counter *counter, const struct weft_counter_index *index, size_t i, size_t end)
+{
+	struct weft_envelope e = {counter->samples[i].value, counter->samples[i].value};
+	while (i < end) {
+		if (i % 4096 == 0 && end - i >= 4096) {
+			widen(&e, index->level[1][i >> 12].min, index->level[1][i >> 12].max);
+			i += 4096;
+		} else if (i % 64 == 0 && end - i >= 64) {
+			widen(&e, index->level[0][i >> 6].min, index->level[0][i >> 6].max);
+			i += 64;
+		} else {
+			widen(&e, counter->samples[i].value, counter->samples[i].value);
+			i++;
+		}
+	}
+	return e;
+}
+
+struct weft_arrow_ends weft__arrow_ends(const struct weft_model *model, const struct weft_link *link)
+{
+	const struct weft_promise *from = &model->promises[link->from], *to = &model->promises[link->to];
+	int64_t t = link->time_ns;
+	int64_t from_end = from->end_ns < t ? from->end_ns : t, to_end = to->end_ns < t ? to->end_ns : t;
+	switch (link->kind) {
+	case WEFT_LINK_RESOLVE: return (struct weft_arrow_ends){from_end, t, link->from, link->to};
+	case WEFT_LINK_READ: return (struct weft_arrow_ends){to_end, t, link->to, link->from};
+	case WEFT_LINK_AWAIT: return (struct weft_arrow_ends){t, to_end, link->from, link->to};
+	default: return (struct weft_arrow_ends){t, t, link->from, link->to};
+	}
+}

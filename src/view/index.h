@@ -1,0 +1,101 @@
+/* index.h: what a view knows beforehand, so that looking at a part of a trace costs what is seen, not what there is.
+ * Private to view/ and draw/.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_VIEW_INDEX_H
+#define WEFT_VIEW_INDEX_H
+
+#include "layout/layout.h"
+
+/* Intervals in time order that do not overlap, with sums of their lengths. */
+struct weft_track {
+	const int64_t *start, *end; /* an item apart by `stride` times 8 bytes */
+	size_t stride;
+	const uint64_t *busy; /* [i]: ns that the intervals before i cover */
+	size_t count;
+};
+
+/* Some promises that stand next to each other in weft_layout.by_row: 64 of them, or 16 smaller boxes. */
+struct weft_box {
+	int64_t start_ns, end_ns; /* of the first and of the last to end */
+	uint64_t alive_ns, run_ns;
+	uint32_t first_row, last_row;
+	bool important; /* one of them failed or never resolved */
+};
+
+#define WEFT__BOX_PROMISES 64u
+#define WEFT__BOX_FAN 16u
+#define WEFT__BOX_LEVELS 9
+
+/* Arrows that look alike. */
+enum weft_arrow { WEFT_ARROW_AWAIT, WEFT_ARROW_READ, WEFT_ARROW_RESOLVE, WEFT_ARROW_SIGNAL, WEFT_ARROW_READ_FAILED, WEFT_ARROWS };
+
+/* The least and the greatest of 64 samples, or of 64 such. */
+struct weft_envelope {
+	int64_t min, max;
+};
+
+struct weft_counter_index {
+	struct weft_envelope *level[2];
+};
+
+struct weft_index {
+	/* By place in by_row. */
+	size_t count;
+	int64_t *start, *end;
+	uint64_t *busy; /* [count + 1], each row's sums go on from the row before */
+	uint64_t *important;
+	struct weft_box *boxes[WEFT__BOX_LEVELS];
+	size_t box_count[WEFT__BOX_LEVELS];
+	int box_levels;
+
+	uint64_t *run_busy; /* [run_count + 1] of weft_model.runs */
+
+	uint32_t *arrows[WEFT_ARROWS]; /* numbers of links, in time order */
+	size_t arrow_count[WEFT_ARROWS];
+
+	/* Sleeps and pauses of each band; of all streams in the first if there is but one band or none. */
+	size_t band_count;
+	struct weft_track *sleeps, *pauses;
+	int64_t *stretch_times;
+	uint64_t *stretch_busy;
+	uint32_t *pause_source; /* number of the pause, by place in `pauses`, all bands one after another */
+
+	struct weft_counter_index *counters;
+};
+
+/* On failure *out is untouched: WEFT_ENOMEM. */
+int weft__index_create(struct weft_index **out, const struct weft_model *model, const struct weft_layout *layout);
+void weft__index_destroy(struct weft_index *index, const struct weft_model *model);
+
+static inline int64_t weft__track_start(const struct weft_track *t, size_t i)
+{
+	return t->start[i * t->stride];
+}
+
+static inline int64_t weft__track_end(const struct weft_track *t, size_t i)
+{
+	return t->end[i * t->stride];
+}
+
+/* The first interval from i on that ends after, or begins at or after, a time; t->count if none does.  Galloping. */
+size_t weft__track_end_after(const struct weft_track *t, size_t i, int64_t time_ns);
+size_t weft__track_start_from(const struct weft_track *t, size_t i, int64_t time_ns);
+
+/* How many ns from..to are covered; `i` as the first of those that end after from. */
+uint64_t weft__track_covered(const struct weft_track *t, size_t i, size_t end, int64_t from_ns, int64_t to_ns);
+
+/* The first sample at or after a time, from i on; the envelope of samples i up to end, which is not empty. */
+size_t weft__counter_from(const struct weft_counter *counter, size_t i, int64_t time_ns);
+struct weft_envelope weft__counter_envelope(
+    const struct weft_counter *counter, const struct weft_counter_index *index, size_t i, size_t end);
+
+/* Where an arrow begins and ends. */
+struct weft_arrow_ends {
+	int64_t from_ns, to_ns;
+	uint32_t from, to;
+};
+struct weft_arrow_ends weft__arrow_ends(const struct weft_model *model, const struct weft_link *link);
+
+/* The first arrow of a class whose link's time is at or after a time. */
+size_t weft__arrow_from(const struct weft_index *index, const struct weft_model *model, enum weft_arrow arrow, int64_t time_ns);
+
+#endif

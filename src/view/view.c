@@ -1,0 +1,342 @@
+/* view.c: the viewport.  SPDX-License-Identifier: ISC */
+#include "view/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "view/index.h"
+
+#define LEAST_SPAN_NS 200.0
+#define COMFORTABLE_PX 25.0 /* height of a row that has room for its label and its kind */
+#define HIGHEST_PX 56.0     /* of a row, however few there are */
+#define HIT_PX 16.0
+#define HIT_ROWS 64u
+
+static double clamp(double x, double low, double high)
+{
+	return x < low ? low : x > high ? high : x;
+}
+
+static int64_t saturate(double x)
+{
+	return x >= 9.2e18 ? INT64_MAX : x <= -9.2e18 ? INT64_MIN : (int64_t)x;
+}
+
+/* The end of what can be shown; a trace of one moment has a little after it. */
+static double span_ns(const struct weft_view *v)
+{
+	return v->model->end_ns > (int64_t)LEAST_SPAN_NS ? (double)v->model->end_ns : LEAST_SPAN_NS;
+}
+
+static double inner_width(const struct weft_view *v)
+{
+	return v->width_px > 4 * WEFT_VIEW_MARGIN_PX ? v->width_px - 2 * WEFT_VIEW_MARGIN_PX : v->width_px / 2;
+}
+
+static double inner_height(const struct weft_view *v)
+{
+	double h = v->height_px - WEFT_VIEW_TOP_PX - WEFT_VIEW_BOTTOM_PX;
+	return h > 16 ? h : 16;
+}
+
+/* From -1 to 1, steepest at 0.  Any sigmoid would do; this one is exact everywhere. */
+static double squash(double x)
+{
+	return x / (1 + (x < 0 ? -x : x));
+}
+
+/* How much of the height one slot at the focus takes, times `curve`. */
+static double squashed_range(const struct weft_view *v, double focus, double curve)
+{
+	return squash((v->slots - focus) / curve) + squash(focus / curve);
+}
+
+/* Finds the curve that makes rows at the focus comfortably high and still has the first row at the top and the last at the
+ * bottom. */
+static double curve_for(const struct weft_view *v, double focus)
+{
+	double low = 0.01, high = v->slots * 64;
+	for (int i = 0; i < 64; i++) {
+		double curve = (low + high) / 2;
+		if (inner_height(v) / (curve * squashed_range(v, focus, curve)) > COMFORTABLE_PX)
+			low = curve;
+		else
+			high = curve;
+	}
+	return high;
+}
+
+static void project(struct weft_view *v)
+{
+	double linear = inner_height(v) / (v->slots > 0 ? v->slots : 1);
+	v->focus = clamp(v->focus, 0, v->slots);
+	if (linear >= COMFORTABLE_PX) {
+		v->curve = 0;
+		v->pitch_px = linear < HIGHEST_PX ? linear : HIGHEST_PX;
+	} else {
+		v->curve = curve_for(v, v->focus);
+		v->pitch_px = inner_height(v) / (v->curve * squashed_range(v, v->focus, v->curve));
+	}
+}
+
+static void clamp_time(struct weft_view *v)
+{
+	double least_scale = inner_width(v) / span_ns(v), most_scale = v->width_px / LEAST_SPAN_NS;
+	double from = (double)v->from_ns;
+	v->px_per_ns = clamp(v->px_per_ns, least_scale, most_scale > least_scale ? most_scale : least_scale);
+	double margin = (v->width_px - inner_width(v)) / 2 / v->px_per_ns;
+	double last = span_ns(v) + margin - v->width_px / v->px_per_ns;
+	from = clamp(from, -margin, last > -margin ? last : -margin);
+	if (from != (double)v->from_ns)
+		v->from_ns = saturate(from);
+}
+
+int weft_view_create(
+    struct weft_view **out, const struct weft_model *model, const struct weft_layout *layout, struct weft_error *err)
+{
+	struct weft_view *v = calloc(1, sizeof *v);
+	uint64_t *highlight = calloc(model->promise_count / 64 + 1, sizeof *highlight);
+	struct weft_index *index = NULL;
+	if (!v || !highlight || weft__index_create(&index, model, layout) < 0) {
+		free(v);
+		free(highlight);
+		return weft_error_set(err, WEFT_ENOMEM, "no memory to view %zu promises", model->promise_count);
+	}
+	*v = (struct weft_view){.model = model, .layout = layout, .highlight = highlight, .index = index};
+	v->slots = (double)layout->row_count + (layout->band_count > 1 ? (double)layout->band_count : 0);
+	v->width_px = 1280;
+	v->height_px = 720;
+	weft_view_show_all(v);
+	project(v);
+	*out = v;
+	return WEFT_OK;
+}
+
+void weft_view_destroy(struct weft_view *v)
+{
+	if (!v)
+		return;
+	weft__index_destroy(v->index, v->model);
+	free(v->highlight);
+	free(v);
+}
+
+void weft_view_resize(struct weft_view *v, double width_px, double height_px)
+{
+	width_px = clamp(width_px, 16, 32767);
+	v->height_px = clamp(height_px, 16, 32767);
+	v->px_per_ns *= width_px / v->width_px;
+	v->width_px = width_px;
+	clamp_time(v);
+	project(v);
+}
+
+void weft_view_show(struct weft_view *v, int64_t from_ns, int64_t to_ns)
+{
+	if (from_ns > to_ns) {
+		int64_t swap = from_ns;
+		from_ns = to_ns;
+		to_ns = swap;
+	}
+	double span = (double)to_ns - (double)from_ns;
+	v->from_ns = from_ns;
+	v->px_per_ns = v->width_px / (span > LEAST_SPAN_NS ? span : LEAST_SPAN_NS);
+}
+
+void weft_view_show_all(struct weft_view *v)
+{
+	v->px_per_ns = inner_width(v) / span_ns(v);
+	v->from_ns = saturate(-(v->width_px - inner_width(v)) / 2 / v->px_per_ns);
+}
+
+void weft_view_zoom(struct weft_view *v, double factor, double x_px)
+{
+	double scale = v->px_per_ns;
+	if (!(factor > 0))
+		return;
+	x_px = clamp(x_px, 0, v->width_px);
+	v->px_per_ns = clamp(v->px_per_ns * factor, inner_width(v) / span_ns(v), v->width_px / LEAST_SPAN_NS);
+	v->from_ns = saturate((double)v->from_ns + (x_px / scale - x_px / v->px_per_ns));
+	clamp_time(v);
+}
+
+void weft_view_pan(struct weft_view *v, double dx_px)
+{
+	if (dx_px != dx_px)
+		return;
+	v->from_ns = saturate((double)v->from_ns - dx_px / v->px_per_ns);
+	clamp_time(v);
+}
+
+void weft_view_focus(struct weft_view *v, double slot)
+{
+	if (slot == slot)
+		v->focus = slot;
+	project(v);
+}
+
+void weft_view_focus_so(struct weft_view *v, double slot, double y_px)
+{
+	double low = 0, high = v->slots;
+	if (v->curve == 0 || slot != slot || y_px != y_px)
+		return;
+	for (int i = 0; i < 40; i++) {
+		v->focus = (low + high) / 2;
+		project(v);
+		if (weft_view_y(v, slot) > y_px)
+			low = v->focus;
+		else
+			high = v->focus;
+	}
+}
+
+void weft_view_focus_best(struct weft_view *v)
+{
+	enum { PLACES = 64 };
+	double weight[PLACES] = {0}, best = -1;
+	const struct weft_index *x = v->index;
+	int64_t from = v->from_ns, to = weft_view_time(v, v->width_px);
+	if (v->curve == 0)
+		return;
+	for (uint32_t r = 0; r < v->layout->row_count; r++) {
+		size_t begin = v->layout->row_begin[r];
+		struct weft_track row = {
+		    .start = x->start + begin, .end = x->end + begin, .stride = 1, .count = v->layout->row_begin[r + 1] - begin};
+		double labels = 0;
+		size_t i = weft__track_end_after(&row, 0, from);
+		for (int seen = 0; i < row.count && row.start[i] < to && seen < 64; i++, seen++) {
+			double left = weft_view_x(v, row.start[i]), right = weft_view_x(v, row.end[i]);
+			left = left > 0 ? left : 0;
+			right = right < v->width_px ? right : v->width_px;
+			if (right - left > 30)
+				labels += right - left < 150 ? right - left : 150;
+		}
+		weight[(size_t)(weft_view_slot(v, r) / (v->slots + 1) * PLACES)] += labels;
+	}
+	/* The rows around a place that are high enough for a label count. */
+	for (int p = 0; p < PLACES; p++) {
+		double sum = 0;
+		double focus = (p + 0.5) / PLACES * v->slots;
+		double curve = curve_for(v, focus);
+		for (int q = 0; q < PLACES; q++) {
+			double d = ((double)(q - p) / PLACES) * v->slots / curve;
+			sum += weight[q] / ((1 + (d < 0 ? -d : d)) * (1 + (d < 0 ? -d : d)));
+		}
+		if (sum > best) {
+			best = sum;
+			v->focus = focus;
+		}
+	}
+	project(v);
+}
+
+double weft_view_x(const struct weft_view *v, int64_t time_ns)
+{
+	int64_t since;
+	double ns = __builtin_sub_overflow(time_ns, v->from_ns, &since) ? (double)time_ns - (double)v->from_ns : (double)since;
+	return clamp(ns * v->px_per_ns, -1e6, 1e6);
+}
+
+int64_t weft_view_time(const struct weft_view *v, double x_px)
+{
+	int64_t since = saturate(x_px / v->px_per_ns), time;
+	if (__builtin_add_overflow(v->from_ns, since, &time))
+		return since > 0 ? INT64_MAX : INT64_MIN;
+	return time;
+}
+
+/* Which band a row is in. */
+static size_t band_of(const struct weft_layout *layout, uint32_t row)
+{
+	size_t low = 0, high = layout->band_count;
+	while (high - low > 1) {
+		size_t mid = low + (high - low) / 2;
+		if (layout->bands[mid].first_row <= row)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+double weft_view_slot(const struct weft_view *v, uint32_t row)
+{
+	return (double)row + 0.5 + (v->layout->band_count > 1 ? (double)(band_of(v->layout, row) + 1) : 0);
+}
+
+double weft_view_y(const struct weft_view *v, double slot)
+{
+	if (v->curve == 0)
+		return WEFT_VIEW_TOP_PX + slot * v->pitch_px;
+	double at = squash((slot - v->focus) / v->curve) + squash(v->focus / v->curve);
+	return WEFT_VIEW_TOP_PX + at * inner_height(v) / squashed_range(v, v->focus, v->curve);
+}
+
+double weft_view_slot_at(const struct weft_view *v, double y_px)
+{
+	if (v->curve == 0)
+		return clamp((y_px - WEFT_VIEW_TOP_PX) / v->pitch_px, 0, v->slots);
+	double range = squashed_range(v, v->focus, v->curve);
+	double at = clamp((y_px - WEFT_VIEW_TOP_PX) / inner_height(v), 0, 1) * range - squash(v->focus / v->curve);
+	return clamp(v->focus + v->curve * at / (1 - (at < 0 ? -at : at)), 0, v->slots);
+}
+
+uint32_t weft_view_row_at(const struct weft_view *v, double y_px)
+{
+	const struct weft_layout *layout = v->layout;
+	if (layout->row_count == 0)
+		return WEFT_NONE;
+	double slot = weft_view_slot_at(v, y_px);
+	if (layout->band_count > 1) {
+		/* The band whose header is the last at or before the slot. */
+		size_t low = 0, high = layout->band_count;
+		while (high - low > 1) {
+			size_t mid = low + (high - low) / 2;
+			if ((double)layout->bands[mid].first_row + (double)mid <= slot)
+				low = mid;
+			else
+				high = mid;
+		}
+		slot -= (double)(low + 1);
+		if (slot < (double)layout->bands[low].first_row)
+			return WEFT_NONE;
+	}
+	return slot < (double)layout->row_count ? (uint32_t)slot : layout->row_count - 1;
+}
+
+uint32_t weft_view_hit(const struct weft_view *v, double x_px, double y_px)
+{
+	const struct weft_layout *layout = v->layout;
+	const struct weft_index *x = v->index;
+	uint32_t best = WEFT_NONE, middle = weft_view_row_at(v, y_px);
+	double best_distance = HIT_PX;
+	if (layout->row_count == 0)
+		return WEFT_NONE;
+	if (middle == WEFT_NONE)
+		middle = weft_view_row_at(v, y_px + v->pitch_px);
+	if (middle == WEFT_NONE)
+		return WEFT_NONE;
+	uint32_t first = middle > HIT_ROWS ? middle - HIT_ROWS : 0;
+	uint32_t last = layout->row_count - middle > HIT_ROWS ? middle + HIT_ROWS : layout->row_count;
+	for (uint32_t r = first; r < last; r++) {
+		double dy = weft_view_y(v, weft_view_slot(v, r)) - y_px;
+		size_t begin = layout->row_begin[r];
+		struct weft_track row = {
+		    .start = x->start + begin, .end = x->end + begin, .stride = 1, .count = layout->row_begin[r + 1] - begin};
+		dy = dy < 0 ? -dy : dy;
+		if (dy >= best_distance)
+			continue;
+		/* The one under the point, else the nearest on either side. */
+		size_t i = weft__track_end_after(&row, 0, weft_view_time(v, x_px));
+		for (size_t k = i > 0 ? i - 1 : 0; k <= i && k < row.count; k++) {
+			double left = weft_view_x(v, row.start[k]), right = weft_view_x(v, row.end[k]);
+			double dx = x_px < left ? left - x_px : x_px > right ? x_px - right : 0;
+			double distance = dx > dy ? dx : dy;
+			if (distance < best_distance) {
+				best_distance = distance;
+				best = layout->by_row[begin + k];
+			}
+		}
+	}
+	return best;
+}
