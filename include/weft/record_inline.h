@@ -171,6 +171,9 @@ WEFT__FAST void weft__publish(const struct weft__place *place)
 		uint64_t next = __atomic_load_n(&s->next, __ATOMIC_RELAXED);
 		if (__builtin_expect(next == end, 1))
 			return;
+		/* One that came behind it published its own, perhaps in another packet. */
+		if (__atomic_load_n(&s->published, __ATOMIC_RELAXED) != end)
+			return;
 		end = next;
 	}
 }

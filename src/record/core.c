@@ -1,7 +1,7 @@
 /* core.c: an event's slow path, and the change of packets.
  *
  * One OS thread, and the signal handlers that interrupt it, write a stream; others read its packets at any moment.  The steps
- * have the names that the model of the protocol (docs/protocol.pml) gives them: RESERVE, WRITE, PUBLISH (record_inline.h),
+ * have the names that the model of the protocol (tests/proof/ring.pml) gives them: RESERVE, WRITE, PUBLISH (record_inline.h),
  * INVALIDATE, REFILL, VALIDATE (here), RETIRE (start.c).  SPDX-License-Identifier: ISC */
 #include "record/core.h"
 
