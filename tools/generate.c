@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_STREAMS 64
-
 struct generator {
 	struct sink *sink;
 	uint64_t left;         /* events still to be written */
@@ -20,6 +18,7 @@ struct generator {
 	int64_t now_ns;
 	int64_t next_id;
 	uint16_t stream, streams;
+	bool sites; /* creations have one */
 };
 
 static const char usage[] = "usage: weft-generate SHAPE [--events=N] [--seed=S] [--format=FORMAT] [--streams=N] [-o OUT]\n"
@@ -30,8 +29,17 @@ static const char usage[] = "usage: weft-generate SHAPE [--events=N] [--seed=S] 
 			    "          deep    each promise created by the one before, all alive until the last was made\n"
 			    "          random  random programs: everything that a recorder writes\n"
 			    "          odd     random programs that also do what is legal and odd\n"
-			    "  formats: mirage (to OUT, a file)\n"
+			    "  formats: mirage (OUT is a file), native (OUT is a directory that is not there yet)\n"
 			    "  N: a number, or 10k, 1M; 1M events, seed 1, mirage and standard output unless said otherwise\n";
+
+#define STR(literal)                                                                                                             \
+	{                                                                                                                        \
+		literal, sizeof literal - 1                                                                                      \
+	}
+const struct weft_site generate_sites[] = {{STR("src/server.c"), STR("accept_one"), 112},
+    {STR("src/server.c"), STR("handle"), 140}, {STR("lib/disk.c"), STR("disk_read"), 77},
+    {STR("lib/cache.c"), STR("lookup"), 31}};
+const unsigned generate_site_count = sizeof generate_sites / sizeof *generate_sites;
 
 void die(const char *format, ...)
 {
@@ -73,7 +81,7 @@ static void put(struct generator *g, struct weft_event event)
 	g->now_ns += 30 + below(g, 200);
 	event.time_ns = g->now_ns;
 	event.stream = g->stream;
-	event.site = WEFT_NO_SITE;
+	event.site = event.op == WEFT_OP_CREATE && g->sites ? below(g, generate_site_count) : WEFT_NO_SITE;
 	g->sink->put(g->sink, &event);
 }
 
@@ -193,7 +201,7 @@ struct program {
 	uint32_t alive_count;
 	int64_t done[64]; /* some that were resolved, to be read late */
 	uint32_t done_count;
-	int64_t running[MAX_STREAMS];
+	int64_t running[GENERATE_STREAMS];
 	int64_t counts[8];
 };
 
@@ -394,7 +402,8 @@ static void generate_program(struct generator *g, bool odd)
 {
 	static struct program p;
 	p = (struct program){.g = g};
-	for (int i = 0; i < MAX_STREAMS; i++)
+	g->sites = true;
+	for (int i = 0; i < GENERATE_STREAMS; i++)
 		p.running[i] = WEFT_SYSTEM_ID;
 	while (g->left) {
 		random_step(&p);
@@ -452,7 +461,7 @@ int main(int argc, char **argv)
 		}
 	}
 	errno = 0;
-	if (argc - optind != 1 || g.streams < 1 || g.streams > MAX_STREAMS) {
+	if (argc - optind != 1 || g.streams < 1 || g.streams > GENERATE_STREAMS) {
 		fputs(usage, stderr);
 		return 2;
 	}
@@ -464,6 +473,8 @@ int main(int argc, char **argv)
 		die("no such shape: %s", argv[optind]);
 	if (!strcmp(format, "mirage"))
 		g.sink = sink_mirage(out);
+	else if (!strcmp(format, "native"))
+		g.sink = sink_native(strcmp(out, "-") ? out : "");
 	else
 		die("no such format: %s", format);
 	shape->generate(&g);

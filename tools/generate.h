@@ -6,6 +6,13 @@
 #include <stddef.h>
 
 #include "trace/event.h"
+#include "trace/trace.h"
+
+#define GENERATE_STREAMS 64
+
+/* Where generated promises are created, as far as a format can say it. */
+extern const struct weft_site generate_sites[];
+extern const unsigned generate_site_count;
 
 /* A generator's way out.  Writers say what went wrong on stderr and exit with 2: nobody but tests and benchmarks runs them. */
 struct sink {
@@ -15,6 +22,9 @@ struct sink {
 
 /* `path` is a file that is overwritten, or "-" for standard output. */
 struct sink *sink_mirage(const char *path);
+
+/* `path` is a directory, which must not exist yet. */
+struct sink *sink_native(const char *path);
 
 __attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
 
