@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-/* The bytes of the character at p, or 0 where there is none: overlong forms, surrogates and what is above U+10FFFF are none. */
-static size_t character(const unsigned char *p, size_t left)
+size_t weft_utf8_character(const unsigned char *p, size_t left)
 {
 	if (p[0] < 0x80)
 		return p[0] != 0;
@@ -25,7 +24,7 @@ size_t weft_utf8_copy(char *buf, size_t size, struct weft_str text)
 	const unsigned char *p = (const unsigned char *)text.ptr;
 	size_t whole = 0, written = 0;
 	for (size_t left = text.len; left;) {
-		size_t len = character(p, left), taken = len ? len : 1;
+		size_t len = weft_utf8_character(p, left), taken = len ? len : 1;
 		const void *from = len ? (const char *)p : "\xEF\xBF\xBD";
 		len = len ? len : 3;
 		if (written == whole && whole + len < size) {

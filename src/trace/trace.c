@@ -9,8 +9,6 @@
 #include "base/cursor.h"
 #include "trace/format.h"
 
-#define SKIPPED_KEPT 64
-
 static const struct weft_trace_format *const formats[] = {&weft__format_mirage, &weft__format_sexp, NULL};
 
 const struct weft_trace_format *weft__trace_probe(const struct weft_source *source)
@@ -50,7 +48,7 @@ void weft__trace_skip(struct weft_trace *trace, const struct weft_blob *blob, ui
 {
 	if (trace->read_whole)
 		return;
-	if (trace->info.skipped_count < SKIPPED_KEPT) {
+	if (trace->info.skipped_count < WEFT_SKIPPED_KEPT) {
 		struct weft_skipped *skipped = &trace->skipped[trace->info.skipped_count];
 		va_list args;
 		va_start(args, what);
@@ -85,7 +83,7 @@ int weft__trace_from_source(struct weft_trace **out, struct weft_source *source,
 		return status;
 	}
 	struct weft_trace *trace = calloc(1, sizeof *trace);
-	struct weft_skipped *skipped = calloc(SKIPPED_KEPT, sizeof *skipped);
+	struct weft_skipped *skipped = calloc(WEFT_SKIPPED_KEPT, sizeof *skipped);
 	int status;
 	if (!trace || !skipped)
 		status = weft_error_set(err, WEFT_ENOMEM, "out of memory");

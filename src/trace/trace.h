@@ -29,6 +29,8 @@ struct weft_stream_info {
 	    lost_overwritten; /* events known to be missing, by cause; overwritten: the ring reused their packet */
 };
 
+#define WEFT_SKIPPED_KEPT 64
+
 /* Something that could not be read and was passed over. */
 struct weft_skipped {
 	struct weft_error where;
@@ -46,7 +48,7 @@ struct weft_trace_info {
 	size_t stream_count;
 	const struct weft_site *sites;
 	size_t site_count;
-	const struct weft_skipped *skipped; /* at most 64 are kept; skipped_count counts all */
+	const struct weft_skipped *skipped; /* at most WEFT_SKIPPED_KEPT; skipped_count counts all */
 	size_t skipped_count;
 };
 

@@ -1,0 +1,136 @@
+/* cli.h: what the verbs of the command share.
+ *
+ * Each verb is one file with one function, int cli_VERB(struct cli_args *), that returns the exit status.
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_CLI_CLI_H
+#define WEFT_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/str.h"
+#include "model/model.h"
+
+/* As grep and diff have it. */
+enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
+
+/* X(verb, "its operands", "what it does") */
+#define CLI_VERBS(X)                                                                                                             \
+	X(info, "TRACE", "what is in a trace: format, host, span, events, promises, streams, what was lost")                     \
+	X(events, "TRACE", "every event in time order, a line each")                                                             \
+	X(dump, "TRACE", "every promise, counter and pause as the model has it, a line each")                                    \
+	X(stats, "TRACE", "by label and kind: how many, how long they waited, were ready, ran")                                  \
+	X(render, "TRACE -o PICTURE", "a picture of the promises: SVG, PNG or PDF")                                              \
+	X(convert, "TRACE -o OUT --to=FORMAT", "the trace in another format")
+
+#define CLI_DECLARE(verb, operands, summary) int cli_##verb(struct cli_args *args);
+struct cli_args;
+CLI_VERBS(CLI_DECLARE)
+#undef CLI_DECLARE
+
+/* ---- options.c: the command line of one verb ---- */
+
+struct cli_args {
+	const char *verb;
+	const char *operands; /* "TRACE" */
+	const char *summary;
+	int argc; /* what follows the verb; after cli_parse() the operands alone */
+	char **argv;
+};
+
+enum cli_type {
+	CLI_FLAG, /* bool *: no value */
+	CLI_TEXT, /* const char **: any value */
+	CLI_TIME, /* int64_t *: ns, given as a number with a unit; -1 where absent */
+	CLI_SIZE  /* int[2] *: WxH */
+};
+
+/* An option is --name, and -letter where it has one; its value follows after '=' or as the next word. */
+struct cli_option {
+	const char *name;
+	char letter;
+	enum cli_type type;
+	void *value;      /* untouched where the option is absent */
+	const char *arg;  /* what --help calls the value; NULL for a flag */
+	const char *help; /* one line */
+};
+
+/* clang-format off */
+#define CLI_OPTION_JSON(flag) {"json", 0, CLI_FLAG, flag, NULL, "one JSON object a line"}
+#define CLI_OPTION_END {NULL, 0, CLI_FLAG, NULL, NULL, NULL}
+/* clang-format on */
+
+/* Takes the options out of args, which keeps the operands, of which there must be `operands`.
+ *
+ * Returns -1 to go on; otherwise an exit status: --help or --version was answered, or the usage was wrong and has been
+ * told. */
+int cli_parse(struct cli_args *args, const struct cli_option *options, int operands);
+
+/* "30ms", "1.5s", "0": false if it is not a time of at least 0.  Exact; below a ns it rounds down. */
+bool cli_parse_time(const char *text, int64_t *ns);
+
+/* ---- input.c: traces ---- */
+
+/* A trace, and what it is called in messages. */
+struct cli_input {
+	const char *name;
+	struct weft_trace *trace;
+	struct weft_model *model; /* NULL unless cli_build_model() was called */
+};
+
+/* Opens the trace that a path names.  Returns -1 to go on, otherwise an exit status: the error has been told. */
+int cli_open(struct cli_input *input, const char *path);
+
+/* Reads it all; what was skipped, or cannot be, is said on stderr.  Returns as cli_open(). */
+int cli_build_model(struct cli_input *input, bool keep_binds);
+
+/* Says on stderr what was passed over as damaged, once all events were read without a model. */
+void cli_tell_skipped(const struct cli_input *input);
+
+/* Events known to be missing, of all streams and causes. */
+uint64_t cli_lost(const struct weft_trace_info *info);
+
+void cli_close(struct cli_input *input);
+
+/* Where stderr is a terminal, says after a second, and then every second, that it is still at it. */
+void cli_progress_begin(const char *what, const char *name);
+void cli_progress_end(void);
+
+/* ---- output.c: what is said, and where ---- */
+
+/* "weft: " and the message as one line on stderr; returns CLI_TROUBLE. */
+__attribute__((format(printf, 1, 2))) int cli_fail(const char *format, ...);
+
+/* The same for an error of the library. */
+int cli_fail_error(const struct weft_error *err);
+
+/* A note on stderr that changes nothing about the exit status. */
+__attribute__((format(printf, 1, 2))) void cli_note(const char *format, ...);
+
+/* False once stdout cannot be written to any more: a verb then stops early. */
+bool cli_stdout_ok(void);
+
+/* Flushes stdout.  Returns status, or CLI_TROUBLE with a message if not everything could be written; that the reader left
+ * early is no trouble. */
+int cli_finish(int status);
+
+/* A JSON string with its quotes; what is not UTF-8 is replaced by U+FFFD.  Also the way in which texts are quoted for
+ * people: no byte of a trace reaches a terminal as a control character. */
+void cli_put_string(struct weft_str text);
+void cli_put_cstring(const char *text);
+
+/* Seconds with 9 digits after the point. */
+void cli_put_seconds(int64_t ns);
+
+/* "12.3 ms"; returns buf. */
+enum { CLI_DURATION = 48 };
+char *cli_format_duration(char buf[CLI_DURATION], int64_t ns);
+
+/* {"file":...} or null; for people "file:line function", or nothing. */
+void cli_put_site_json(const struct weft_trace_info *info, uint32_t site);
+void cli_put_site(const struct weft_trace_info *info, uint32_t site);
+
+#endif

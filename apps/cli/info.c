@@ -1,0 +1,230 @@
+/* info.c: weft info: what is in a trace.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli.h"
+
+static const char *const op_names[WEFT_OP_COUNT] = {
+#define NAME(NAME, value, name) [value] = name,
+    WEFT_OPS(NAME)
+#undef NAME
+};
+
+enum { KINDS = WEFT_KIND_PREEXISTING + 1 };
+
+struct summary {
+	uint64_t ops[WEFT_OP_COUNT];
+	uint64_t kinds[KINDS];
+	uint64_t resolved, failed, never_resolved, became, pending;
+	uint64_t pause_ns;
+};
+
+static int count_events(struct weft_trace *trace, uint64_t ops[WEFT_OP_COUNT])
+{
+	const struct weft_event *events;
+	size_t count;
+	int status;
+	while ((status = weft_trace_next(trace, &events, &count)) > 0)
+		for (size_t i = 0; i < count; i++)
+			ops[events[i].op]++;
+	weft_trace_rewind(trace);
+	return status;
+}
+
+static void count_promises(const struct weft_model *model, struct summary *sum)
+{
+	for (size_t i = 1; i < model->promise_count; i++) {
+		const struct weft_promise *p = &model->promises[i];
+		sum->kinds[p->kind < KINDS ? p->kind : WEFT_KIND_UNKNOWN]++;
+		switch ((enum weft_end)p->end) {
+		case WEFT_END_RESOLVED: sum->resolved++; break;
+		case WEFT_END_BECAME: sum->became++; break;
+		case WEFT_END_PENDING: sum->pending++; break;
+		case WEFT_END_FAILED:
+			if (p->flags & WEFT_PROMISE_NEVER_RESOLVED)
+				sum->never_resolved++;
+			else
+				sum->failed++;
+			break;
+		}
+	}
+	for (size_t i = 0; i < model->pause_count; i++)
+		sum->pause_ns += (uint64_t)(model->pauses[i].end_ns - model->pauses[i].start_ns);
+}
+
+static int64_t utc_ns(const struct weft_model *model)
+{
+	return (int64_t)((uint64_t)model->start_ns + (uint64_t)model->trace->clock_origin_ns);
+}
+
+static void put_json(const char *path, const struct weft_model *model, const struct summary *sum)
+{
+	const struct weft_trace_info *info = model->trace;
+	fputs("{\"trace\":", stdout);
+	cli_put_cstring(path);
+	printf(",\"format\":\"%s\",\"host\":", info->format);
+	cli_put_string(info->host);
+	fputs(",\"process\":", stdout);
+	cli_put_string(info->process);
+	fputs(",\"command\":", stdout);
+	cli_put_string(info->command);
+	printf(",\"pid\":%" PRIu64 ",\"utc_ns\":", info->pid);
+	if (info->has_origin)
+		printf("%" PRId64, utc_ns(model));
+	else
+		fputs("null", stdout);
+	printf(",\"span_ns\":%" PRId64 ",\"events\":%" PRIu64 ",\"events_by_kind\":{", model->end_ns, model->events);
+	const char *comma = "";
+	for (int op = 0; op < WEFT_OP_COUNT; op++) {
+		if (sum->ops[op] == 0)
+			continue;
+		printf("%s\"%s\":%" PRIu64, comma, op_names[op], sum->ops[op]);
+		comma = ",";
+	}
+	printf("},\"promises\":%zu,\"promises_by_kind\":{", model->promise_count - 1);
+	comma = "";
+	for (uint16_t kind = 0; kind < KINDS; kind++) {
+		if (sum->kinds[kind] == 0)
+			continue;
+		printf("%s\"%s\":%" PRIu64, comma, weft_model_kind_name(model, kind), sum->kinds[kind]);
+		comma = ",";
+	}
+	printf("},\"ends\":{\"resolved\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"never_resolved\":%" PRIu64 ",\"became\":%" PRIu64
+	       ",\"pending\":%" PRIu64 "},\"counters\":[",
+	    sum->resolved, sum->failed, sum->never_resolved, sum->became, sum->pending);
+	for (size_t i = 0; i < model->counter_count; i++) {
+		fputs(i > 0 ? "," : "", stdout);
+		cli_put_string(model->counters[i].name);
+	}
+	printf("],\"pauses\":{\"count\":%zu,\"total_ns\":%" PRIu64 "},\"streams\":[", model->pause_count, sum->pause_ns);
+	for (size_t i = 0; i < info->stream_count; i++) {
+		const struct weft_stream_info *s = &info->streams[i];
+		printf("%s{\"name\":", i > 0 ? "," : "");
+		cli_put_string(s->name);
+		printf(",\"tid\":%" PRIu64 ",\"packets\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"lost_full\":%" PRIu64
+		       ",\"lost_nested\":%" PRIu64 ",\"lost_overwritten\":%" PRIu64 "}",
+		    s->tid, s->packets, s->bytes, s->lost_full, s->lost_nested, s->lost_overwritten);
+	}
+	printf("],\"wrapped\":%s,\"lost\":%" PRIu64 ",\"skipped\":[", info->wrapped ? "true" : "false", cli_lost(info));
+	for (size_t i = 0; i < info->skipped_count && i < WEFT_SKIPPED_KEPT; i++) {
+		const struct weft_skipped *s = &info->skipped[i];
+		printf("%s{\"file\":", i > 0 ? "," : "");
+		cli_put_cstring(s->where.file);
+		if (s->where.packet != WEFT_NO_OFFSET)
+			printf(",\"packet\":%" PRIu64, s->where.packet);
+		if (s->where.offset != WEFT_NO_OFFSET)
+			printf(",\"offset\":%" PRIu64, s->where.offset);
+		printf(",\"bytes\":%" PRIu64 ",\"what\":", s->bytes);
+		cli_put_cstring(s->where.what);
+		putchar('}');
+	}
+	printf("],\"skipped_count\":%zu}\n", info->skipped_count);
+}
+
+static void put_text_row(const char *name, struct weft_str text)
+{
+	if (text.len == 0)
+		return;
+	printf("%-10s ", name);
+	cli_put_string(text);
+	putchar('\n');
+}
+
+static void put_utc(int64_t ns)
+{
+	time_t seconds = (time_t)(ns / 1000000000);
+	struct tm tm;
+	char text[32];
+	if (ns >= 0 && gmtime_r(&seconds, &tm) && strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm) > 0)
+		printf("recorded   %s.%09" PRId64 " UTC\n", text, ns % 1000000000);
+}
+
+static void put_people(const char *path, const struct weft_model *model, const struct summary *sum)
+{
+	const struct weft_trace_info *info = model->trace;
+	put_text_row("trace", (struct weft_str){path, (uint32_t)strlen(path)});
+	printf("format     %s\n", info->format);
+	put_text_row("host", info->host);
+	put_text_row("process", info->process);
+	if (info->pid != 0)
+		printf("pid        %" PRIu64 "\n", info->pid);
+	put_text_row("command", info->command);
+	if (info->has_origin)
+		put_utc(utc_ns(model));
+	fputs("span       ", stdout);
+	cli_put_seconds(model->end_ns);
+	printf(" s\nevents     %" PRIu64 "\n", model->events);
+	for (int op = 0; op < WEFT_OP_COUNT; op++)
+		if (sum->ops[op] > 0)
+			printf("  %-16s %10" PRIu64 "\n", op_names[op], sum->ops[op]);
+	printf("promises   %zu: %" PRIu64 " resolved, %" PRIu64 " failed, %" PRIu64 " never resolved, %" PRIu64
+	       " became another, %" PRIu64 " pending\n",
+	    model->promise_count - 1, sum->resolved, sum->failed, sum->never_resolved, sum->became, sum->pending);
+	for (uint16_t kind = 0; kind < KINDS; kind++)
+		if (sum->kinds[kind] > 0)
+			printf("  %-16s %10" PRIu64 "\n", weft_model_kind_name(model, kind), sum->kinds[kind]);
+	printf("counters   %zu\n", model->counter_count);
+	for (size_t i = 0; i < model->counter_count; i++) {
+		fputs("  ", stdout);
+		cli_put_string(model->counters[i].name);
+		printf("  %zu values, %" PRId64 " .. %" PRId64 "\n", model->counters[i].count, model->counters[i].min,
+		    model->counters[i].max);
+	}
+	char duration[CLI_DURATION];
+	printf("pauses     %zu, %s in all\n", model->pause_count, cli_format_duration(duration, (int64_t)sum->pause_ns));
+	printf(
+	    "streams    %zu%s\n", info->stream_count, info->wrapped ? "; the ring wrapped: older events were overwritten" : "");
+	for (size_t i = 0; i < info->stream_count; i++) {
+		const struct weft_stream_info *s = &info->streams[i];
+		printf("  #%zu", i);
+		if (s->name.len > 0) {
+			putchar(' ');
+			cli_put_string(s->name);
+		}
+		if (s->tid != 0)
+			printf(" tid %" PRIu64, s->tid);
+		printf("  %" PRIu64 " packets, %" PRIu64 " bytes", s->packets, s->bytes);
+		if (s->lost_full + s->lost_nested + s->lost_overwritten > 0)
+			printf(", lost: %" PRIu64 " no room, %" PRIu64 " nested too deep, %" PRIu64 " overwritten", s->lost_full,
+			    s->lost_nested, s->lost_overwritten);
+		putchar('\n');
+	}
+	printf("lost       %" PRIu64 " events\nskipped    %zu places\n", cli_lost(info), info->skipped_count);
+	for (size_t i = 0; i < info->skipped_count && i < WEFT_SKIPPED_KEPT; i++) {
+		char text[640];
+		weft_error_format(&info->skipped[i].where, text, sizeof text);
+		printf("  %" PRIu64 " bytes, ", info->skipped[i].bytes);
+		cli_put_cstring(text);
+		putchar('\n');
+	}
+}
+
+int cli_info(struct cli_args *args)
+{
+	bool json = false;
+	const struct cli_option options[] = {CLI_OPTION_JSON(&json), CLI_OPTION_END};
+	int exit = cli_parse(args, options, 1);
+	if (exit >= 0)
+		return exit;
+
+	struct cli_input input;
+	exit = cli_open(&input, args->argv[0]);
+	if (exit >= 0)
+		return exit;
+	struct summary sum = {0};
+	cli_progress_begin("reading", input.name);
+	int status = count_events(input.trace, sum.ops);
+	cli_progress_end();
+	if (status < 0)
+		exit = cli_fail("%s: %s", input.name, weft_status_string(status));
+	else
+		exit = cli_build_model(&input, false);
+	if (exit < 0) {
+		count_promises(input.model, &sum);
+		(json ? put_json : put_people)(input.name, input.model, &sum);
+		exit = cli_finish(CLI_FINE);
+	}
+	cli_close(&input);
+	return exit;
+}

@@ -1,0 +1,123 @@
+/* input.c: opening traces, and what is said while they are read.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static struct {
+	char text[320];
+	size_t length;
+	volatile sig_atomic_t seconds;
+} progress;
+
+/* Only what is allowed in a signal handler: the work goes on undisturbed, whatever it is. */
+static void tick(int signal)
+{
+	char line[sizeof progress.text + 24];
+	size_t n = progress.length;
+	int seconds = ++progress.seconds;
+	char digits[12];
+	size_t count = 0;
+	do
+		digits[count++] = (char)('0' + seconds % 10);
+	while ((seconds /= 10) > 0);
+	memcpy(line, progress.text, n);
+	while (count > 0)
+		line[n++] = digits[--count];
+	memcpy(line + n, " s", 2);
+	if (write(STDERR_FILENO, line, n + 2) < 0)
+		return;
+}
+
+void cli_progress_begin(const char *what, const char *name)
+{
+	if (!isatty(STDERR_FILENO))
+		return;
+	int n = snprintf(progress.text, sizeof progress.text, "\r\033[Kweft: %s %.200s: ", what, name);
+	progress.length = (size_t)n;
+	progress.seconds = 0;
+	for (char *c = progress.text + 4; *c; c++)
+		if ((unsigned char)*c < ' ')
+			*c = '?';
+	struct sigaction action = {.sa_handler = tick, .sa_flags = SA_RESTART};
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &(struct itimerval){{1, 0}, {1, 0}}, NULL);
+}
+
+void cli_progress_end(void)
+{
+	setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
+	if (progress.seconds > 0)
+		fputs("\r\033[K", stderr);
+	progress.seconds = 0;
+}
+
+int cli_open(struct cli_input *input, const char *path)
+{
+	struct weft_error err;
+	input->name = strcmp(path, "-") == 0 ? "standard input" : path;
+	input->trace = NULL;
+	input->model = NULL;
+	cli_progress_begin("opening", input->name);
+	int status = weft_trace_open(&input->trace, path, &err);
+	cli_progress_end();
+	return status < 0 ? cli_fail_error(&err) : -1;
+}
+
+static void tell_anomalies(const struct cli_input *input)
+{
+	for (int i = 0; i < WEFT_ANOMALY_COUNT; i++)
+		if (input->model->anomalies[i] > 0)
+			cli_note("%s: %" PRIu64 " %s", input->name, input->model->anomalies[i],
+			    weft_anomaly_text((enum weft_anomaly)i));
+}
+
+int cli_build_model(struct cli_input *input, bool keep_binds)
+{
+	struct weft_error err;
+	struct weft_model_options options = {.keep_binds = keep_binds};
+	cli_progress_begin("reading", input->name);
+	int status = weft_model_build(&input->model, input->trace, &options, &err);
+	cli_progress_end();
+	cli_tell_skipped(input);
+	if (status < 0) {
+		if (err.file[0] == '\0')
+			snprintf(err.file, sizeof err.file, "%s", input->name);
+		return cli_fail_error(&err);
+	}
+	tell_anomalies(input);
+	return -1;
+}
+
+void cli_tell_skipped(const struct cli_input *input)
+{
+	enum { TOLD = 8 };
+	const struct weft_trace_info *info = weft_trace_info(input->trace);
+	for (size_t i = 0; i < info->skipped_count && i < TOLD; i++) {
+		char text[640];
+		weft_error_format(&info->skipped[i].where, text, sizeof text);
+		if (info->skipped[i].bytes > 0)
+			cli_note("%s; %" PRIu64 " bytes skipped", text, info->skipped[i].bytes);
+		else
+			cli_note("%s", text);
+	}
+	if (info->skipped_count > TOLD)
+		cli_note("%s: and %zu more places like these; weft info lists them", input->name, info->skipped_count - TOLD);
+}
+
+uint64_t cli_lost(const struct weft_trace_info *info)
+{
+	uint64_t lost = 0;
+	for (size_t i = 0; i < info->stream_count; i++)
+		lost += info->streams[i].lost_full + info->streams[i].lost_nested + info->streams[i].lost_overwritten;
+	return lost;
+}
+
+void cli_close(struct cli_input *input)
+{
+	weft_model_destroy(input->model);
+	weft_trace_close(input->trace);
+}

@@ -1,0 +1,48 @@
+/* main.c: the weft command finds the verb.  SPDX-License-Identifier: ISC */
+#include <signal.h>
+#include <string.h>
+
+#include "cli.h"
+
+static const struct {
+	const char *name, *operands, *summary;
+	int (*run)(struct cli_args *args);
+} verbs[] = {
+#define ENTRY(verb, operands, summary) {#verb, operands, summary, cli_##verb},
+    CLI_VERBS(ENTRY)
+#undef ENTRY
+};
+
+static int print_help(void)
+{
+	puts("usage: weft VERB [OPTIONS] TRACE\n\n"
+	     "Shows what an asynchronous program did, promise by promise.\n\nverbs:");
+	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+		printf("  %-8s %s\n", verbs[i].name, verbs[i].summary);
+	puts("\nA TRACE is a directory or a file, in any format that weft reads, or - for standard input.\n"
+	     "weft VERB --help lists a verb's options; the manual is weft(1).");
+	return cli_finish(CLI_FINE);
+}
+
+int main(int argc, char **argv)
+{
+	// A reader that leaves early is met as EPIPE, so that `weft events | head` ends quietly and with status 0.
+	signal(SIGPIPE, SIG_IGN);
+
+	if (argc < 2)
+		return cli_fail("which verb?  weft --help lists them");
+	const char *verb = argv[1];
+	if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0 || strcmp(verb, "help") == 0)
+		return print_help();
+	if (strcmp(verb, "--version") == 0) {
+		puts("weft " WEFT_VERSION);
+		return cli_finish(CLI_FINE);
+	}
+	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+		if (strcmp(verb, verbs[i].name) == 0) {
+			struct cli_args args = {verb, verbs[i].operands, verbs[i].summary, argc - 2, argv + 2};
+			return verbs[i].run(&args);
+		}
+	}
+	return cli_fail("%s is not a verb; weft --help lists them", verb);
+}

@@ -1,0 +1,172 @@
+/* options.c: the command line of one verb: every option takes '=' or a space, and every mistake is told in one line.
+ * SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "cli.h"
+
+bool cli_parse_time(const char *text, int64_t *ns)
+{
+	static const struct {
+		const char *name;
+		int64_t ns;
+	} units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
+
+	const char *number = text;
+	const char *unit = text + strspn(text, "0123456789.");
+	int64_t scale = 0;
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (strcmp(unit, units[i].name) == 0)
+			scale = units[i].ns;
+	if (strcmp(text, "0") == 0)
+		scale = 1;
+	if (scale == 0 || number == unit)
+		return false;
+
+	int64_t sum = 0;
+	bool digits = false;
+	for (; number < unit && *number != '.'; number++) {
+		digits = true;
+		if (__builtin_mul_overflow(sum, 10, &sum) || __builtin_add_overflow(sum, (*number - '0') * scale, &sum))
+			return false;
+	}
+	if (number < unit) {
+		for (number++; number < unit; number++) {
+			if (*number == '.')
+				return false;
+			digits = true;
+			scale /= 10;
+			if (__builtin_add_overflow(sum, (*number - '0') * scale, &sum))
+				return false;
+		}
+	}
+	if (!digits)
+		return false;
+	*ns = sum;
+	return true;
+}
+
+static bool parse_size(const char *text, int size[2])
+{
+	int parsed[2] = {0, 0};
+	for (int i = 0; i < 2; i++) {
+		size_t digits = strspn(text, "0123456789");
+		if (digits == 0 || digits > 5)
+			return false;
+		for (size_t d = 0; d < digits; d++)
+			parsed[i] = parsed[i] * 10 + (text[d] - '0');
+		text += digits;
+		if (i == 0 && *text++ != 'x')
+			return false;
+	}
+	if (*text != '\0' || parsed[0] == 0 || parsed[1] == 0)
+		return false;
+	memcpy(size, parsed, sizeof parsed);
+	return true;
+}
+
+static int take_value(const struct cli_args *args, const struct cli_option *option, const char *text)
+{
+	switch (option->type) {
+	case CLI_FLAG: break;
+	case CLI_TEXT: *(const char **)option->value = text; break;
+	case CLI_TIME:
+		if (!cli_parse_time(text, option->value))
+			return cli_fail(
+			    "%s: --%s=%s is not a time: a number and ns, us, ms or s", args->verb, option->name, text);
+		break;
+	case CLI_SIZE:
+		if (!parse_size(text, option->value))
+			return cli_fail("%s: --%s=%s is not a size: two numbers as in 1280x720", args->verb, option->name, text);
+		break;
+	}
+	return -1;
+}
+
+static void print_help(const struct cli_args *args, const struct cli_option *options)
+{
+	printf("usage: weft %s [OPTIONS] %s\n%s\n\noptions:\n", args->verb, args->operands, args->summary);
+	for (const struct cli_option *o = options; o->name; o++) {
+		char name[64];
+		snprintf(name, sizeof name, "--%s%s%s", o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
+		if (o->letter)
+			printf("  -%c, %-18s %s\n", o->letter, name, o->help);
+		else
+			printf("      %-18s %s\n", name, o->help);
+	}
+	printf("      %-18s %s\n      %-18s %s\n", "--help", "this text", "--version", "which weft this is");
+}
+
+static const struct cli_option *find_long(const struct cli_option *options, const char *name, size_t length)
+{
+	for (const struct cli_option *o = options; o->name; o++)
+		if (strlen(o->name) == length && memcmp(o->name, name, length) == 0)
+			return o;
+	return NULL;
+}
+
+static const struct cli_option *find_short(const struct cli_option *options, char letter)
+{
+	for (const struct cli_option *o = options; o->name; o++)
+		if (o->letter && o->letter == letter)
+			return o;
+	return NULL;
+}
+
+int cli_parse(struct cli_args *args, const struct cli_option *options, int wanted)
+{
+	int operands = 0;
+	bool only_operands = false;
+	for (int i = 0; i < args->argc; i++) {
+		char *word = args->argv[i];
+		if (only_operands || word[0] != '-' || word[1] == '\0') {
+			args->argv[operands++] = word;
+			continue;
+		}
+		if (strcmp(word, "--") == 0) {
+			only_operands = true;
+			continue;
+		}
+		if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+			print_help(args, options);
+			return cli_finish(CLI_FINE);
+		}
+		if (strcmp(word, "--version") == 0) {
+			puts("weft " WEFT_VERSION);
+			return cli_finish(CLI_FINE);
+		}
+
+		const struct cli_option *option;
+		const char *value = NULL;
+		if (word[1] == '-') {
+			size_t length = strcspn(word + 2, "=");
+			option = find_long(options, word + 2, length);
+			if (word[2 + length] == '=')
+				value = word + 2 + length + 1;
+		} else {
+			option = find_short(options, word[1]);
+			if (word[2] != '\0')
+				value = word[2] == '=' ? word + 3 : word + 2;
+		}
+		if (!option)
+			return cli_fail("%s: unknown option %s; weft %s --help lists them", args->verb, word, args->verb);
+		if (option->type == CLI_FLAG) {
+			if (value)
+				return cli_fail("%s: --%s takes no value", args->verb, option->name);
+			*(bool *)option->value = true;
+			continue;
+		}
+		if (!value && i + 1 < args->argc)
+			value = args->argv[++i];
+		if (!value || *value == '\0')
+			return cli_fail("%s: --%s needs a value: --%s=%s", args->verb, option->name, option->name, option->arg);
+		int status = take_value(args, option, value);
+		if (status >= 0)
+			return status;
+	}
+	args->argc = operands;
+	if (operands < wanted)
+		return cli_fail("%s: which trace?  usage: weft %s [OPTIONS] %s", args->verb, args->verb, args->operands);
+	if (operands > wanted)
+		return cli_fail("%s: one trace too many: %s", args->verb, args->argv[wanted]);
+	return -1;
+}

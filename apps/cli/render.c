@@ -1,0 +1,57 @@
+/* render.c: weft render: a picture of the promises.  SPDX-License-Identifier: ISC */
+#include "backends/cairo/cairo.h"
+#include "cli.h"
+
+int cli_render(struct cli_args *args)
+{
+	struct weft_render_options render = {0};
+	int size[2] = {1280, 720};
+	const char *out = NULL;
+	bool dark = false;
+	render.from_ns = render.to_ns = -1;
+	const struct cli_option options[] = {
+	    {"output", 'o', CLI_TEXT, &out, "PICTURE", "the picture: its name ends in .svg, .png or .pdf"},
+	    {"size", 0, CLI_SIZE, size, "WxH", "in pixels; 1280x720 if not given"},
+	    {"from", 0, CLI_TIME, &render.from_ns, "T", "show from this time on, as 30ms since the first event"},
+	    {"to", 0, CLI_TIME, &render.to_ns, "T", "show up to this time"},
+	    {"find", 0, CLI_TEXT, &render.find, "TEXT", "highlight the promises whose label, kind, error or id has this text"},
+	    {"no-metrics", 0, CLI_FLAG, &render.no_metrics, NULL, "leave the counters out"},
+	    {"dark", 0, CLI_FLAG, &dark, NULL, "light on dark"},
+	    CLI_OPTION_END,
+	};
+	int exit = cli_parse(args, options, 1);
+	if (exit >= 0)
+		return exit;
+	if (!out)
+		return cli_fail("render: where to?  -o PICTURE, which ends in .svg, .png or .pdf");
+	if (weft_picture_from_path(&render.picture, out) < 0)
+		return cli_fail("render: %s: the name of a picture ends in .svg, .png or .pdf", out);
+	render.has_from = render.from_ns >= 0;
+	render.has_to = render.to_ns >= 0;
+	if (render.has_from && render.has_to && render.from_ns >= render.to_ns)
+		return cli_fail("render: --from is not before --to");
+	render.width_px = size[0];
+	render.height_px = size[1];
+	render.theme = dark ? WEFT_THEME_DARK : WEFT_THEME_LIGHT;
+
+	struct cli_input input;
+	exit = cli_open(&input, args->argv[0]);
+	if (exit >= 0)
+		return exit;
+	exit = cli_build_model(&input, false);
+	if (exit < 0) {
+		struct weft_error err;
+		size_t found = 0;
+		cli_progress_begin("drawing", out);
+		int status = weft_render_file(input.model, &render, out, &found, &err);
+		cli_progress_end();
+		if (status < 0)
+			exit = cli_fail_error(&err);
+		else
+			exit = CLI_FINE;
+		if (exit == CLI_FINE && render.find && found == 0)
+			cli_note("%s: nothing in it has \"%s\"", input.name, render.find);
+	}
+	cli_close(&input);
+	return exit;
+}

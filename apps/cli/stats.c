@@ -1,0 +1,85 @@
+/* stats.c: weft stats: how many promises of each label and kind, and what they spent their time with.
+ * SPDX-License-Identifier: ISC */
+#include "analysis/stats.h"
+
+#include <inttypes.h>
+
+#include "cli.h"
+
+static void put_spread_json(const char *name, const struct weft_spread *s)
+{
+	printf(",\"%s\":{\"p50_ns\":%" PRId64 ",\"p90_ns\":%" PRId64 ",\"p99_ns\":%" PRId64 ",\"max_ns\":%" PRId64 "}", name,
+	    s->p50_ns, s->p90_ns, s->p99_ns, s->max_ns);
+}
+
+static void put_json(const struct weft_model *model, const struct weft_stat *s)
+{
+	fputs("{\"label\":", stdout);
+	if (s->label == WEFT_NONE)
+		fputs("null", stdout);
+	else
+		cli_put_string(weft_model_text(model, s->label));
+	fputs(",\"site\":", stdout);
+	cli_put_site_json(model->trace, s->site);
+	fputs(",\"kind\":", stdout);
+	cli_put_cstring(weft_model_kind_name(model, s->kind));
+	printf(",\"count\":%zu,\"failures\":%zu,\"pending\":%zu", s->count, s->failures, s->pending);
+	put_spread_json("waiting", &s->waiting);
+	put_spread_json("ready", &s->ready);
+	put_spread_json("running", &s->running);
+	puts("}");
+}
+
+static void put_row(const char *state, const struct weft_spread *s)
+{
+	char p50[CLI_DURATION], p90[CLI_DURATION], p99[CLI_DURATION], max[CLI_DURATION];
+	printf("  %-8s p50 %8s  p90 %8s  p99 %8s  max %8s\n", state, cli_format_duration(p50, s->p50_ns),
+	    cli_format_duration(p90, s->p90_ns), cli_format_duration(p99, s->p99_ns), cli_format_duration(max, s->max_ns));
+}
+
+static void put_people(const struct weft_model *model, const struct weft_stat *s)
+{
+	printf("%zu %s", s->count, weft_model_kind_name(model, s->kind));
+	if (s->label != WEFT_NONE) {
+		putchar(' ');
+		cli_put_string(weft_model_text(model, s->label));
+	}
+	cli_put_site(model->trace, s->site);
+	if (s->failures > 0)
+		printf("  %zu failed", s->failures);
+	if (s->pending > 0)
+		printf("  %zu pending", s->pending);
+	putchar('\n');
+	put_row("waiting", &s->waiting);
+	put_row("ready", &s->ready);
+	put_row("running", &s->running);
+}
+
+int cli_stats(struct cli_args *args)
+{
+	bool json = false;
+	const struct cli_option options[] = {CLI_OPTION_JSON(&json), CLI_OPTION_END};
+	int exit = cli_parse(args, options, 1);
+	if (exit >= 0)
+		return exit;
+
+	struct cli_input input;
+	exit = cli_open(&input, args->argv[0]);
+	if (exit >= 0)
+		return exit;
+	exit = cli_build_model(&input, true); // a bind waits from its creation on, wherever it is drawn
+	if (exit < 0) {
+		struct weft_stats *stats = NULL;
+		struct weft_error err;
+		if (weft_stats_create(&stats, input.model, &err) < 0) {
+			exit = cli_fail_error(&err);
+		} else {
+			for (size_t i = 0; i < stats->count && cli_stdout_ok(); i++)
+				(json ? put_json : put_people)(input.model, &stats->stats[i]);
+			exit = cli_finish(CLI_FINE);
+		}
+		weft_stats_destroy(stats);
+	}
+	cli_close(&input);
+	return exit;
+}
