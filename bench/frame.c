@@ -1,0 +1,70 @@
+/* frame.c TRACE: a full frame, from the view to pixels, at every zoom and many places.  SPDX-License-Identifier: ISC */
+#include "backends/cairo/cairo.h"
+#include "bench/bench.h"
+
+#define PLACES 5
+#define ZOOMS 12
+#define TRIES 3
+
+int main(int argc, char **argv)
+{
+	struct weft_trace *trace;
+	struct weft_model *model;
+	struct weft_layout *layout;
+	struct weft_view *view;
+	struct weft_cairo *cairo;
+	struct weft_draw_list list = {0};
+	struct weft_error err;
+	if (argc != 2)
+		fatal("usage: weft-bench-frame TRACE");
+	if (weft_trace_open(&trace, argv[1], &err) < 0 || weft_model_build(&model, trace, NULL, &err) < 0 ||
+	    weft_layout_create(&layout, model, &err) < 0 || weft_view_create(&view, model, layout, &err) < 0)
+		fatal("%s", err.what);
+	if (weft_cairo_create(&cairo) < 0)
+		fatal("no Cairo");
+	cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 1280, 720);
+	cairo_t *cr = cairo_create(surface);
+	const struct weft_draw_options options = {.measure = weft_cairo_measure, .measure_ctx = cairo};
+	double frames[ZOOMS * PLACES], lists[ZOOMS * PLACES], worst = 0, span = (double)model->end_ns;
+	size_t count = 0, primitives = 0;
+	int worst_zoom = 0;
+	for (int zoom = 0; zoom < ZOOMS; zoom++, span /= 3.5) {
+		for (int place = 0; place < PLACES; place++) {
+			double from = ((double)model->end_ns - span) * place / (PLACES - 1);
+			weft_view_show(view, (int64_t)from, (int64_t)(from + span));
+			weft_view_focus(view, view->slots * ((place * 7 + zoom * 3) % 11) / 11);
+			double best = 1e18, best_list = 1e18;
+			for (int i = 0; i < TRIES; i++) {
+				double begin = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+				if (weft_draw_frame(&list, view, &options, &err) < 0)
+					fatal("%s", err.what);
+				double middle = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+				weft_cairo_draw(cairo, cr, &list, WEFT_THEME_LIGHT);
+				cairo_surface_flush(surface);
+				double end = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+				best = end - begin < best ? end - begin : best;
+				best_list = middle - begin < best_list ? middle - begin : best_list;
+			}
+			primitives = list.count > primitives ? list.count : primitives;
+			if (best > worst) {
+				worst = best;
+				worst_zoom = zoom;
+			}
+			lists[count] = best_list / 1e6;
+			frames[count++] = best / 1e6;
+			if (zoom == 0)
+				break;
+		}
+	}
+	printf("median_ms %.3f\nmax_ms %.3f\nlist_ms %.3f\nworst_zoom %d\nprimitives %zu\n", median(frames, count), worst / 1e6,
+	    median(lists, count), worst_zoom, primitives);
+	cairo_destroy(cr);
+	cairo_surface_destroy(surface);
+	weft_draw_finish(&list);
+	weft_cairo_destroy(cairo);
+	weft_view_destroy(view);
+	weft_layout_destroy(layout);
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+	return 0;
+}

@@ -1,0 +1,42 @@
+/* open.c TRACE: from a trace to its layout, once, and the peak of memory that it took.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "bench/bench.h"
+#include "layout/layout.h"
+
+/* Of this process, mapped files included; in bytes. */
+static double peak_memory(void)
+{
+	char line[256];
+	double kib = 0;
+	FILE *file = fopen("/proc/self/status", "r");
+	while (file && fgets(line, sizeof line, file))
+		if (!strncmp(line, "VmHWM:", 6))
+			kib = strtod(line + 6, NULL);
+	if (file)
+		fclose(file);
+	return kib * 1024;
+}
+
+int main(int argc, char **argv)
+{
+	struct weft_trace *trace;
+	struct weft_model *model;
+	struct weft_layout *layout;
+	struct weft_error err;
+	if (argc != 2)
+		fatal("usage: weft-bench-open TRACE");
+	double before = peak_memory(), t0 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (weft_trace_open(&trace, argv[1], &err) < 0 || weft_model_build(&model, trace, NULL, &err) < 0)
+		fatal("%s", err.what);
+	double t1 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (weft_layout_create(&layout, model, &err) < 0)
+		fatal("%s", err.what);
+	double t2 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID), events = (double)model->events;
+	printf("events %.0f\nmodel_ns %.3f\nlayout_ns %.3f\nmemory %.1f\npromises %zu\nrows %u\n", events, (t1 - t0) / events,
+	    (t2 - t1) / events, (peak_memory() - before) / events, model->promise_count, layout->row_count);
+	weft_layout_destroy(layout);
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+	return 0;
+}
