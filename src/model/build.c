@@ -7,6 +7,9 @@
 
 #include "model/private.h"
 
+/* Times since the first event stay within 73 years of it, so that the difference of any two of them is a time too. */
+#define FAR_NS (INT64_MAX / 4)
+
 static uint32_t add_promise(struct weft__build *b, int64_t id)
 {
 	uint32_t p = (uint32_t)b->promises.count++;
@@ -161,8 +164,10 @@ static int pending(struct weft__build *b, const struct weft_event *ev, int64_t t
 	if (status < 0 || p == WEFT_SYSTEM || !(b->promises.items[p].flags & WEFT_PROMISE_START_UNKNOWN))
 		return status;
 	struct weft_promise *promise = &b->promises.items[p];
-	int64_t before_ns = (int64_t)((uint64_t)b->model->start_ns + (uint64_t)time_ns - (uint64_t)ev->value);
-	promise->start_ns = ev->value <= b->model->start_ns + time_ns && before_ns >= 0 ? time_ns - before_ns : time_ns;
+	uint64_t before_ns = (uint64_t)ev->time_ns - (uint64_t)ev->value;
+	promise->start_ns = ev->value >= ev->time_ns ? time_ns
+			    : before_ns > FAR_NS     ? time_ns - FAR_NS
+						     : time_ns - (int64_t)before_ns;
 	if (promise->end == WEFT_END_PENDING)
 		promise->weft__heard_ns = time_ns;
 	/* The creator may have ended long ago: it is not made up for this. */
@@ -338,7 +343,7 @@ static int idle(struct weft__build *b, const struct weft_event *ev, int64_t time
 static void add_pause(struct weft__build *b, int64_t start_ns, int64_t end_ns, uint32_t text, uint16_t stream)
 {
 	b->pauses.items[b->pauses.count++] =
-	    (struct weft_stretch){.start_ns = start_ns, .end_ns = end_ns, .text = text, .stream = stream};
+	    (struct weft_stretch){.start_ns = start_ns < 0 ? 0 : start_ns, .end_ns = end_ns, .text = text, .stream = stream};
 }
 
 static int pause_event(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
@@ -367,9 +372,8 @@ static int pause_event(struct weft__build *b, const struct weft_event *ev, int64
 
 static int take(struct weft__build *b, const struct weft_event *ev)
 {
-	/* In time order; a trace of more than 292 years ends there. */
 	uint64_t since_ns = (uint64_t)ev->time_ns - (uint64_t)b->model->start_ns;
-	int64_t time_ns = since_ns > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)since_ns;
+	int64_t time_ns = since_ns > FAR_NS ? FAR_NS : (int64_t)since_ns;
 	uint32_t p;
 	int status;
 	b->model->end_ns = time_ns;

@@ -309,8 +309,7 @@ static bool probe(const struct weft_source *source)
 		return false;
 	const char *at = (const char *)source->blobs[0].bytes, *end = at + source->blobs[0].size;
 	struct parser p = {.at = at, .end = end};
-	struct weft_str word;
-	return expect(&p, '(') && expect(&p, '(') && read_atom(&p, &word) && is(word, "time");
+	return expect(&p, '(') && expect(&p, '(') && peek(&p, 't') && p.end - p.at > 4 && memcmp(p.at, "time", 4) == 0;
 }
 
 static void rewind_events(struct weft_trace *trace)

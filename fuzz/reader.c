@@ -1,0 +1,61 @@
+/* reader.c: any bytes as a trace of one format, read, read again, and modelled.  WEFT_FUZZ_FORMAT says which.
+ * SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "model/check_model.h"
+#include "trace/trace.h"
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
+
+/* The number of events, and a sum over what is in them. */
+static size_t read_all(struct weft_trace *trace, uint64_t *sum)
+{
+	const struct weft_event *events;
+	size_t count, all = 0;
+	int more;
+	*sum = 0;
+	while ((more = weft_trace_next(trace, &events, &count)) == 1) {
+		CHECK_MODEL(count > 0);
+		for (size_t i = 0; i < count; i++) {
+			const struct weft_event *ev = &events[i];
+			*sum = *sum * 31 + (uint64_t)ev->time_ns + (uint64_t)ev->a * 3 + (uint64_t)ev->b * 5 +
+			       (uint64_t)ev->value * 7 + ev->op;
+			for (uint32_t k = 0; k < ev->text.len; k++)
+				*sum = *sum * 31 + (unsigned char)ev->text.ptr[k];
+		}
+		all += count;
+	}
+	CHECK_MODEL(more == 0);
+	return all;
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
+{
+	struct weft_trace *trace;
+	if (weft_trace_open_memory(&trace, bytes, size, "fuzz", NULL) < 0)
+		return 0;
+	if (strcmp(weft_trace_info(trace)->format, WEFT_FUZZ_FORMAT) != 0) {
+		weft_trace_close(trace);
+		return -1;
+	}
+	uint64_t sum, sum_again;
+	size_t count = read_all(trace, &sum);
+	size_t skipped = weft_trace_info(trace)->skipped_count;
+	weft_trace_rewind(trace);
+	CHECK_MODEL(read_all(trace, &sum_again) == count && sum == sum_again);
+	CHECK_MODEL(weft_trace_info(trace)->skipped_count == skipped);
+	for (int keep_binds = 0; keep_binds < 2; keep_binds++) {
+		struct weft_model *model;
+		struct weft_model_options options = {.keep_binds = keep_binds != 0};
+		weft_trace_rewind(trace);
+		int status = weft_model_build(&model, trace, &options, NULL);
+		CHECK_MODEL(status == (count ? WEFT_OK : WEFT_EFORMAT));
+		if (status == WEFT_OK) {
+			CHECK_MODEL(model->events == count);
+			check_model(model);
+			weft_model_destroy(model);
+		}
+	}
+	weft_trace_close(trace);
+	return 0;
+}
