@@ -1,0 +1,161 @@
+/* memory_test.c: reading and modelling when memory runs out: allocation n fails, for every n.  SPDX-License-Identifier: ISC */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "mirage_writer.h"
+#include "model/check_model.h"
+#include "trace/source.h"
+
+/* How many allocations still succeed; the linker leads those of the library here (--wrap). */
+static long allocations_left = -1;
+
+static bool may_allocate(void)
+{
+	return allocations_left < 0 || allocations_left-- > 0;
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+char *__real_strdup(const char *text);
+char *__real_strndup(const char *text, size_t len);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t len);
+
+void *__wrap_malloc(size_t size)
+{
+	return may_allocate() ? __real_malloc(size) : NULL;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return may_allocate() ? __real_calloc(count, size) : NULL;
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+	return may_allocate() ? __real_realloc(old, size) : NULL;
+}
+
+char *__wrap_strdup(const char *text)
+{
+	return may_allocate() ? __real_strdup(text) : NULL;
+}
+
+char *__wrap_strndup(const char *text, size_t len)
+{
+	return may_allocate() ? __real_strndup(text, len) : NULL;
+}
+
+/* Opens and models with ever more memory until it is enough; what fails says why and leaves nothing behind, which the
+ * sanitizers see. */
+static void with_ever_more_memory(const char *path, const void *bytes, size_t size)
+{
+	long n = 0;
+	bool whole = false;
+	for (; !whole; n++) {
+		struct weft_trace *trace = NULL;
+		struct weft_model *model = NULL;
+		struct weft_error err = {0};
+		allocations_left = n;
+		int status =
+		    path ? weft_trace_open(&trace, path, &err) : weft_trace_open_memory(&trace, bytes, size, "test", &err);
+		if (status == WEFT_OK)
+			status = weft_model_build(&model, trace, NULL, &err);
+		whole = status == WEFT_OK;
+		allocations_left = -1;
+		if (whole)
+			check_model(model);
+		else {
+			assert_int_equal(status, WEFT_ENOMEM);
+			assert_int_equal(err.status, WEFT_ENOMEM);
+			assert_null(model);
+		}
+		weft_model_destroy(model);
+		weft_trace_close(trace);
+	}
+	assert_true(n > 10);
+}
+
+static struct mirage_writer w;
+
+static void write_mirage(void)
+{
+	char name[16];
+	w.size = 0;
+	mw_packet(&w, 5);
+	mw_create(&w, 1000, -1, 1, WEFT_KIND_TASK);
+	mw_op(&w, 1001, WEFT_OP_RUN, 1);
+	for (int i = 2; i < 400; i++) {
+		snprintf(name, sizeof name, "name %d", i);
+		mw_create(&w, 1000 + i, i - 1, i % 3 ? i : i * 1000000007LL, WEFT_KIND_BIND);
+		mw_label(&w, 1000 + i, i, name);
+	}
+	mw_end(&w, 0);
+	mw_packet(&w, 1);
+	mw_create(&w, 1, -1, 2000, WEFT_KIND_BIND);
+	mw_create(&w, 2, 2000, 2001, WEFT_KIND_BIND);
+	mw_link(&w, 3, WEFT_OP_READ, 2000, 2001);
+	mw_label(&w, 4, 2001, "__should_resolve");
+	mw_text(&w, 5, WEFT_OP_COUNTER, 2001, 1, "counter");
+	mw_text(&w, 6, WEFT_OP_COUNTER, 2001, 2, "counter#1");
+	mw_text(&w, 7, WEFT_OP_FAIL, 2001, 2002, "error");
+	mw_op(&w, 20, WEFT_OP_PAUSE, 1);
+	mw_op(&w, 21, WEFT_OP_PAUSE, 15);
+	mw_op(&w, 22, WEFT_OP_RUN, -1);
+	mw_end(&w, 0);
+}
+
+static void mirage(void **state)
+{
+	write_mirage();
+	with_ever_more_memory(NULL, w.bytes, w.size);
+}
+
+static void sexp(void **state)
+{
+	static char text[8192];
+	size_t len = 0;
+	for (int i = 0; i < 100; i++)
+		len +=
+		    (size_t)snprintf(text + len, sizeof text - len, "((time %d)(op(Label %d \"a \\\"%d\\\"\")))\n", i, i, i % 50);
+	with_ever_more_memory(NULL, text, len);
+}
+
+static void files_and_archives(void **state)
+{
+	char dir[] = "/tmp/weft-memory-test-XXXXXX", path[64], command[512];
+	assert_non_null(mkdtemp(dir));
+	write_mirage();
+	snprintf(path, sizeof path, "%s/t.ctf", dir);
+	FILE *file = fopen(path, "wb");
+	assert_non_null(file);
+	assert_int_equal(fwrite(w.bytes, 1, w.size, file), w.size);
+	fclose(file);
+	with_ever_more_memory(path, NULL, 0);
+	with_ever_more_memory(dir, NULL, 0);
+	snprintf(command, sizeof command, "cd %s && tar cf t.tar t.ctf", dir);
+	assert_int_equal(system(command), 0);
+	snprintf(path, sizeof path, "%s/t.tar", dir);
+	with_ever_more_memory(path, NULL, 0);
+	snprintf(command, sizeof command, "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(mirage),
+	    cmocka_unit_test(sexp),
+	    cmocka_unit_test(files_and_archives),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
