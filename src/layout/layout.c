@@ -1,20 +1,30 @@
-/* layout.c: a sweep over the promises in order of their start, with the time from which each row is free again.
+/* layout.c: sweeps over the promises in order of their start, with the time from which each row is free.
  *
- * A child may take any row that is free from its parent's on.  SPDX-License-Identifier: ISC */
+ * A child that overlaps its parent must stand below it, so a long line of descent, each made by the one before, takes a stair of
+ * rows; whatever lives on one of its steps pushes the rest of it down.  Hence three sweeps: first the promises under which many
+ * generations need rows, then those under which a few do, then those under which none does; the later ones fill the gaps
+ * that the earlier ones leave.  In a sweep, a promise takes the first row from its parent's on where it fits.
+ * SPDX-License-Identifier: ISC */
 #include "layout/layout.h"
 
 #include <string.h>
 
 #include "layout/rows.h"
 
+enum { NO_GENERATION, FEW_GENERATIONS = 1, MANY_GENERATIONS = 9 };
+
+#define TRIES 64 /* rows that are free now but promised to an earlier sweep, before one is sought that is free for good */
+
 struct sweep {
 	const struct weft_model *model;
 	struct weft_layout *layout;
 	uint32_t *order; /* promises by stream, start and number; the system is not among them */
 	size_t count;
-	uint32_t *depth; /* rows that the descendants of a promise need below it */
-	uint32_t limit;  /* rows that the band is meant to need */
-	struct weft__rows rows;
+	uint8_t *generations;       /* below a promise that overlap it or one another, up to MANY_GENERATIONS */
+	uint32_t *next;             /* by promise: who stands next on its row, of those that an earlier sweep placed */
+	struct weft__rows now;      /* until when each row is taken by those that have begun */
+	struct weft__rows last;     /* until when by anyone */
+	WEFT_VEC(uint32_t) coming;  /* by row: who begins next, of those that an earlier sweep placed */
 	WEFT_VEC(uint32_t) waiting; /* promises whose parents are to be placed first */
 };
 
@@ -92,24 +102,51 @@ static bool overlaps_parent(const struct sweep *s, uint32_t promise, uint32_t pa
 	return s->model->promises[promise].start_ns < end_of(&s->model->promises[parent]);
 }
 
+static bool take(struct sweep *s, uint32_t row, int64_t end)
+{
+	if (row < weft__rows_count(&s->last) && s->last.level[0].items[row] > end)
+		return weft__rows_take(&s->now, row, end);
+	return weft__rows_take(&s->now, row, end) && weft__rows_take(&s->last, row, end);
+}
+
+/* Makes row the last but one, untaken. */
+static bool add_row(struct sweep *s)
+{
+	uint32_t *coming = weft_vec_push(&s->coming);
+	if (!coming)
+		return false;
+	*coming = WEFT_NONE;
+	return take(s, weft__rows_count(&s->now), INT64_MIN);
+}
+
 static bool place(struct sweep *s, uint32_t promise)
 {
 	const struct weft_promise *p = &s->model->promises[promise];
-	uint32_t parent = parent_of(s, promise), from = 0;
+	uint32_t parent = parent_of(s, promise), from = 0, row;
 	if (parent != WEFT_NONE && s->layout->rows[parent] != WEFT_NONE)
 		from = s->layout->rows[parent] + overlaps_parent(s, promise, parent);
-	uint32_t row = weft__rows_first(&s->rows, from, p->start_ns);
-	while (row == UINT32_MAX) {
-		/* Rows that nobody has stood on yet are free, those between the last and `from` included. */
-		row = weft__rows_count(&s->rows);
-		if (row < from) {
-			if (!weft__rows_take(&s->rows, row, INT64_MIN))
-				return false;
-			row = UINT32_MAX;
-		}
+	while (weft__rows_count(&s->now) <= from)
+		if (!add_row(s))
+			return false;
+	row = weft__rows_first(&s->now, from, p->start_ns);
+	for (int tries = 0; row != UINT32_MAX; tries++) {
+		uint32_t coming = s->coming.items[row];
+		if (coming == WEFT_NONE || s->model->promises[coming].start_ns >= end_of(p))
+			break;
+		if (tries == TRIES)
+			row = weft__rows_first(&s->last, row + 1, p->start_ns);
+		else
+			row = row + 1 < weft__rows_count(&s->now) ? weft__rows_first(&s->now, row + 1, p->start_ns) : UINT32_MAX;
+		if (tries == TRIES)
+			break;
+	}
+	if (row == UINT32_MAX) {
+		row = weft__rows_count(&s->now);
+		if (!add_row(s))
+			return false;
 	}
 	s->layout->rows[promise] = row;
-	return weft__rows_take(&s->rows, row, end_of(p));
+	return take(s, row, end_of(p));
 }
 
 /* Places a promise, and before it those of its ancestors that begin later than it, which only a strange trace has. */
@@ -132,16 +169,73 @@ static bool place_after_parents(struct sweep *s, uint32_t promise)
 	return true;
 }
 
+static void count_generations(struct sweep *s, size_t begin, size_t end)
+{
+	for (size_t i = end; i-- > begin;) {
+		uint32_t promise = s->order[i], parent = parent_of(s, promise);
+		if (parent == WEFT_NONE)
+			continue;
+		unsigned n = s->generations[promise] + (unsigned)overlaps_parent(s, promise, parent);
+		n = n > MANY_GENERATIONS ? MANY_GENERATIONS : n;
+		if (n > s->generations[parent])
+			s->generations[parent] = (uint8_t)n;
+	}
+}
+
+/* Places those of at least so many generations; whoever has a row already begins again where it stands. */
+static bool sweep(struct sweep *s, size_t begin, size_t end, unsigned generations)
+{
+	uint32_t *rows = s->layout->rows;
+	for (uint32_t r = 0; r < weft__rows_count(&s->now); r++)
+		s->coming.items[r] = WEFT_NONE;
+	weft__rows_clear(&s->now);
+	for (size_t i = end; i-- > begin;) {
+		uint32_t p = s->order[i];
+		if (rows[p] == WEFT_NONE)
+			continue;
+		s->next[p] = s->coming.items[rows[p]];
+		s->coming.items[rows[p]] = p;
+	}
+	for (uint32_t r = 0; r < weft__rows_count(&s->last); r++)
+		if (!weft__rows_take(&s->now, r, INT64_MIN))
+			return false;
+	for (size_t i = begin; i < end; i++) {
+		uint32_t p = s->order[i];
+		if (rows[p] == WEFT_NONE) {
+			if (s->generations[p] >= generations && !place_after_parents(s, p))
+				return false;
+		} else if (s->coming.items[rows[p]] == p) {
+			s->coming.items[rows[p]] = s->next[p];
+			if (!weft__rows_take(&s->now, rows[p], end_of(&s->model->promises[p])))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool place_band(struct sweep *s, size_t begin, size_t end)
+{
+	static const unsigned least[] = {MANY_GENERATIONS, FEW_GENERATIONS, NO_GENERATION};
+	weft__rows_clear(&s->now);
+	weft__rows_clear(&s->last);
+	s->coming.count = 0;
+	count_generations(s, begin, end);
+	for (int i = 0; i < 3; i++)
+		if (!sweep(s, begin, end, least[i]))
+			return false;
+	return true;
+}
+
 static bool place_bands(struct sweep *s)
 {
 	struct weft_layout *layout = s->layout;
 	for (size_t begin = 0, end; begin < s->count; begin = end) {
 		uint16_t stream = s->model->promises[s->order[begin]].stream;
-		weft__rows_clear(&s->rows);
-		for (end = begin; end < s->count && s->model->promises[s->order[end]].stream == stream; end++)
-			if (layout->rows[s->order[end]] == WEFT_NONE && !place_after_parents(s, s->order[end]))
-				return false;
-		uint32_t count = weft__rows_count(&s->rows);
+		for (end = begin; end < s->count && s->model->promises[s->order[end]].stream == stream;)
+			end++;
+		if (!place_band(s, begin, end))
+			return false;
+		uint32_t count = weft__rows_count(&s->now);
 		for (size_t i = begin; i < end; i++)
 			layout->rows[s->order[i]] += layout->row_count;
 		struct weft_band *bands = realloc(layout->bands, (layout->band_count + 1) * sizeof *bands);
@@ -195,14 +289,19 @@ int weft_layout_create(struct weft_layout **out, const struct weft_model *model,
 	s.order = malloc((n ? n : 1) * sizeof *s.order);
 	if (layout)
 		layout->rows = malloc((n ? n : 1) * sizeof *layout->rows);
-	bool done = layout && layout->rows && s.order;
+	s.generations = calloc(n ? n : 1, sizeof *s.generations);
+	s.next = malloc((n ? n : 1) * sizeof *s.next);
+	bool done = layout && layout->rows && s.order && s.generations && s.next;
 	if (done) {
 		memset(layout->rows, 0xff, n * sizeof *layout->rows);
 		done = sort_by_start(&s) && place_bands(&s) && list_rows(&s);
 	}
 	free(s.order);
-	free(s.depth);
-	weft__rows_finish(&s.rows);
+	free(s.generations);
+	free(s.next);
+	weft__rows_finish(&s.now);
+	weft__rows_finish(&s.last);
+	weft_vec_free(&s.coming);
 	weft_vec_free(&s.waiting);
 	if (!done) {
 		weft_layout_destroy(layout);
