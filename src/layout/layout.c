@@ -104,19 +104,15 @@ static bool overlaps_parent(const struct sweep *s, uint32_t promise, uint32_t pa
 
 static bool take(struct sweep *s, uint32_t row, int64_t end)
 {
+	if (row == s->coming.count) {
+		uint32_t *coming = weft_vec_push(&s->coming);
+		if (!coming)
+			return false;
+		*coming = WEFT_NONE;
+	}
 	if (row < weft__rows_count(&s->last) && s->last.level[0].items[row] > end)
 		return weft__rows_take(&s->now, row, end);
 	return weft__rows_take(&s->now, row, end) && weft__rows_take(&s->last, row, end);
-}
-
-/* Makes row the last but one, untaken. */
-static bool add_row(struct sweep *s)
-{
-	uint32_t *coming = weft_vec_push(&s->coming);
-	if (!coming)
-		return false;
-	*coming = WEFT_NONE;
-	return take(s, weft__rows_count(&s->now), INT64_MIN);
 }
 
 static bool place(struct sweep *s, uint32_t promise)
@@ -125,26 +121,18 @@ static bool place(struct sweep *s, uint32_t promise)
 	uint32_t parent = parent_of(s, promise), from = 0, row;
 	if (parent != WEFT_NONE && s->layout->rows[parent] != WEFT_NONE)
 		from = s->layout->rows[parent] + overlaps_parent(s, promise, parent);
-	while (weft__rows_count(&s->now) <= from)
-		if (!add_row(s))
-			return false;
-	row = weft__rows_first(&s->now, from, p->start_ns);
+	row = from < weft__rows_count(&s->now) ? weft__rows_first(&s->now, from, p->start_ns) : UINT32_MAX;
 	for (int tries = 0; row != UINT32_MAX; tries++) {
 		uint32_t coming = s->coming.items[row];
 		if (coming == WEFT_NONE || s->model->promises[coming].start_ns >= end_of(p))
 			break;
-		if (tries == TRIES)
-			row = weft__rows_first(&s->last, row + 1, p->start_ns);
-		else
-			row = row + 1 < weft__rows_count(&s->now) ? weft__rows_first(&s->now, row + 1, p->start_ns) : UINT32_MAX;
+		const struct weft__rows *rows = tries < TRIES ? &s->now : &s->last;
+		row = row + 1 < weft__rows_count(rows) ? weft__rows_first(rows, row + 1, p->start_ns) : UINT32_MAX;
 		if (tries == TRIES)
 			break;
 	}
-	if (row == UINT32_MAX) {
+	if (row == UINT32_MAX)
 		row = weft__rows_count(&s->now);
-		if (!add_row(s))
-			return false;
-	}
 	s->layout->rows[promise] = row;
 	return take(s, row, end_of(p));
 }
@@ -216,13 +204,27 @@ static bool sweep(struct sweep *s, size_t begin, size_t end, unsigned generation
 static bool place_band(struct sweep *s, size_t begin, size_t end)
 {
 	static const unsigned least[] = {MANY_GENERATIONS, FEW_GENERATIONS, NO_GENERATION};
+	size_t counts[MANY_GENERATIONS + 1] = {0}, waiting = 0, left = end - begin;
 	weft__rows_clear(&s->now);
 	weft__rows_clear(&s->last);
 	s->coming.count = 0;
 	count_generations(s, begin, end);
-	for (int i = 0; i < 3; i++)
-		if (!sweep(s, begin, end, least[i]))
+	for (size_t i = begin; i < end; i++)
+		counts[s->generations[s->order[i]]]++;
+	for (int i = 0, from = MANY_GENERATIONS; i < 3; i++) {
+		for (; from >= (int)least[i]; from--)
+			waiting += counts[from];
+		/* So few, before or behind, that a sweep of their own would not change the picture. */
+		bool is_last = i == 2 || left - waiting < (end - begin) / 256;
+		if (!is_last && waiting < (end - begin) / 256)
+			continue;
+		if (!sweep(s, begin, end, is_last ? NO_GENERATION : least[i]))
 			return false;
+		if (is_last)
+			break;
+		left -= waiting;
+		waiting = 0;
+	}
 	return true;
 }
 

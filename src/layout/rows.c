@@ -37,72 +37,45 @@ uint32_t weft__rows_first(const struct weft__rows *rows, uint32_t row, int64_t t
 	return (uint32_t)i;
 }
 
-uint32_t weft__rows_last(const struct weft__rows *rows, uint32_t row, int64_t time)
+/* The least of the items below item i of level l. */
+static int64_t least_below(const struct weft__rows *rows, int l, size_t i)
 {
-	if (rows->level[0].count == 0)
-		return NONE;
-	size_t i = row < rows->level[0].count ? row : rows->level[0].count - 1;
-	int l = 0;
-	for (;;) {
-		size_t begin = i & ~(size_t)(WEFT__ROWS_FAN - 1);
-		size_t end = i + 1;
-		while (end > begin && rows->level[l].items[end - 1] > time)
-			end--;
-		if (end > begin) {
-			i = end - 1;
-			break;
-		}
-		if (begin == 0 || ++l == WEFT__ROWS_LEVELS)
-			return NONE;
-		i = begin / WEFT__ROWS_FAN - 1;
-	}
-	while (l-- > 0) {
-		size_t end = (i + 1) * WEFT__ROWS_FAN;
-		for (i = (end > rows->level[l].count ? rows->level[l].count : end) - 1; rows->level[l].items[i] > time;)
-			i--;
-	}
-	return (uint32_t)i;
+	size_t from = i * WEFT__ROWS_FAN, to = from + WEFT__ROWS_FAN;
+	if (to > rows->level[l - 1].count)
+		to = rows->level[l - 1].count;
+	int64_t least = rows->level[l - 1].items[from];
+	while (++from < to)
+		if (rows->level[l - 1].items[from] < least)
+			least = rows->level[l - 1].items[from];
+	return least;
 }
 
 bool weft__rows_take(struct weft__rows *rows, uint32_t row, int64_t time)
 {
 	size_t i = row;
+	int64_t was = INT64_MAX; /* what the item below had */
 	for (int l = 0; l < WEFT__ROWS_LEVELS; l++, i /= WEFT__ROWS_FAN) {
+		int64_t now = time;
 		if (i == rows->level[l].count) {
 			int64_t *added = weft_vec_push(&rows->level[l]);
 			if (!added)
 				return false;
-			*added = time;
+			*added = l > 0 ? least_below(rows, l, i) : time;
+			was = INT64_MAX;
+			time = *added;
 		} else {
-			int64_t was = rows->level[l].items[i];
-			int64_t least = time;
-			if (l > 0) {
-				size_t from = i * WEFT__ROWS_FAN;
-				size_t to = from + WEFT__ROWS_FAN;
-				if (to > rows->level[l - 1].count)
-					to = rows->level[l - 1].count;
-				least = rows->level[l - 1].items[from];
-				while (++from < to)
-					if (rows->level[l - 1].items[from] < least)
-						least = rows->level[l - 1].items[from];
-			}
-			if (least == was)
+			int64_t here = rows->level[l].items[i];
+			if (l > 0 && time >= here)
+				now = was == here ? least_below(rows, l, i) : here;
+			if (now == here)
 				return true;
-			rows->level[l].items[i] = least;
+			rows->level[l].items[i] = now;
+			was = here;
+			time = now;
 		}
-		/* A level of one item is the root, unless one above it stands already. */
-		if (rows->level[l].count == 1 && (l + 1 == WEFT__ROWS_LEVELS || rows->level[l + 1].count == 0))
+		/* A level of one item is the root. */
+		if (rows->level[l].count == 1)
 			return true;
-		/* A new level begins with what its first child has, of which all but the last were taken before. */
-		if (l + 1 < WEFT__ROWS_LEVELS && rows->level[l + 1].count == 0) {
-			int64_t *root = weft_vec_push(&rows->level[l + 1]);
-			if (!root)
-				return false;
-			*root = rows->level[l].items[0];
-			for (size_t k = 1; k < rows->level[l].count && k < WEFT__ROWS_FAN; k++)
-				if (rows->level[l].items[k] < *root)
-					*root = rows->level[l].items[k];
-		}
 	}
 	return true;
 }

@@ -18,9 +18,8 @@ struct weft__rows {
 void weft__rows_clear(struct weft__rows *rows);
 void weft__rows_finish(struct weft__rows *rows);
 
-/* The first row from `row` on, or the last one up to it, that is free at `time`; UINT32_MAX if none is.  Logarithmic. */
+/* The first row from `row` on that is free at `time`; UINT32_MAX if none is.  Logarithmic. */
 uint32_t weft__rows_first(const struct weft__rows *rows, uint32_t row, int64_t time);
-uint32_t weft__rows_last(const struct weft__rows *rows, uint32_t row, int64_t time);
 
 /* Says that a row, at most one past the last, is taken until `time`; false when out of memory. */
 bool weft__rows_take(struct weft__rows *rows, uint32_t row, int64_t time);
