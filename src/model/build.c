@@ -2,6 +2,7 @@
  *
  * Per batch of events room is made for the most that they can add, so that the way of one event has no allocation that
  * could fail but in the tables of ids and texts.  SPDX-License-Identifier: ISC */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -58,6 +59,7 @@ static int text_of(struct weft__build *b, struct weft_str text, uint32_t *out)
 static void add_link(
     struct weft__build *b, const struct weft_event *ev, int64_t time_ns, enum weft_link_kind kind, uint32_t from, uint32_t to)
 {
+	assert(b->links.count < b->links.capacity && b->links.items);
 	struct weft_promise *promise = &b->promises.items[from];
 	struct weft_link *last = promise->weft__last_link == WEFT_NONE ? NULL : &b->links.items[promise->weft__last_link];
 	if (kind == WEFT_LINK_READ && last && last->kind == WEFT_LINK_AWAIT && last->to == to) {

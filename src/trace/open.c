@@ -127,7 +127,7 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 		return fail_errno(err, name, errno);
 	struct stat st;
 	int status = WEFT_OK;
-	struct weft_blob blob;
+	struct weft_blob blob = {0};
 	if (fstat(fd, &st) < 0)
 		status = fail_errno(err, name, errno);
 	else if (S_ISDIR(st.st_mode)) {

@@ -224,7 +224,7 @@ static bool is(struct weft_str text, const char *word)
 /* NAME ARGS... */
 static bool read_op(struct parser *p, struct weft_event *ev)
 {
-	struct weft_str name, kind;
+	struct weft_str name = {0}, kind = {0};
 	if (!read_atom(p, &name))
 		return false;
 	if (is(name, "Reads")) {
@@ -290,7 +290,7 @@ static bool read_op(struct parser *p, struct weft_event *ev)
 
 static bool read_event(struct parser *p, struct weft_event *ev)
 {
-	struct weft_str word;
+	struct weft_str word = {0};
 	*ev = (struct weft_event){.site = WEFT_NO_SITE};
 	if (!expect(p, '(') || !expect(p, '(') || !read_atom(p, &word))
 		return false;

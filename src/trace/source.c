@@ -134,16 +134,15 @@ static bool keep_directory(blob_vec *blobs)
 	return true;
 }
 
-static int drop_blobs(blob_vec *blobs, struct weft_error *err)
+static void drop_blobs(blob_vec *blobs)
 {
 	for (size_t i = 0; i < blobs->count; i++)
 		free(blobs->items[i].name);
 	weft_vec_free(blobs);
-	return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 }
 
 /* What a truncated archive still has of its last member is kept. */
-static int unpack_tar(struct weft_source *source, struct weft_blob archive, struct weft_error *err)
+static bool unpack_tar(struct weft_source *source, struct weft_blob archive)
 {
 	blob_vec blobs = {0};
 	size_t at = 0;
@@ -158,45 +157,46 @@ static int unpack_tar(struct weft_source *source, struct weft_blob archive, stru
 			char *name = blob ? tar_name(header) : NULL;
 			if (!name) {
 				blobs.count -= blob != NULL;
-				return drop_blobs(&blobs, err);
+				drop_blobs(&blobs);
+				return false;
 			}
 			*blob = (struct weft_blob){.name = name, .bytes = archive.bytes + at, .size = (size_t)size};
 		}
 		uint64_t padded = (size + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
 		at += (size_t)(padded > left ? left : padded);
 	}
-	if (!keep_directory(&blobs))
-		return drop_blobs(&blobs, err);
+	if (!keep_directory(&blobs)) {
+		drop_blobs(&blobs);
+		return false;
+	}
 	source->is_dir = true;
 	source->blobs = blobs.items;
 	source->blob_count = blobs.count;
 	source->archive = archive;
 	weft__source_sort(source);
-	return WEFT_OK;
+	return true;
 }
 
 int weft__source_from_blob(struct weft_source *out, struct weft_blob blob, const char *name, struct weft_error *err)
 {
 	struct weft_source source = {.name = strdup(name)};
-	int status = WEFT_OK;
-	if (!source.name)
-		status = weft_error_set(err, WEFT_ENOMEM, "out of memory");
-	else if (weft__source_is_tar(blob.bytes, blob.size))
-		status = unpack_tar(&source, blob, err);
-	else {
+	bool ok = source.name != NULL;
+	if (ok && weft__source_is_tar(blob.bytes, blob.size))
+		ok = unpack_tar(&source, blob);
+	else if (ok) {
 		source.blobs = malloc(sizeof *source.blobs);
 		blob.name = strdup(name);
-		if (source.blobs && blob.name) {
+		ok = source.blobs && blob.name;
+		if (ok) {
 			source.blobs[0] = blob;
 			source.blob_count = 1;
-		} else
-			status = weft_error_set(err, WEFT_ENOMEM, "out of memory");
+		}
 	}
-	if (status < 0) {
+	if (!ok) {
 		free(source.blobs);
 		free(source.name);
 		weft__blob_release(&blob);
-		return status;
+		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	}
 	*out = source;
 	return WEFT_OK;

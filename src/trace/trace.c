@@ -84,9 +84,9 @@ int weft__trace_from_source(struct weft_trace **out, struct weft_source *source,
 	}
 	struct weft_trace *trace = calloc(1, sizeof *trace);
 	struct weft_skipped *skipped = calloc(WEFT_SKIPPED_KEPT, sizeof *skipped);
-	int status;
+	int status = WEFT_ENOMEM;
 	if (!trace || !skipped)
-		status = weft_error_set(err, WEFT_ENOMEM, "out of memory");
+		weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	else {
 		trace->format = format;
 		trace->source = *source;
@@ -95,7 +95,7 @@ int weft__trace_from_source(struct weft_trace **out, struct weft_source *source,
 		trace->info.format = format->name;
 		status = format->open(trace, err);
 	}
-	if (status < 0) {
+	if (!trace || status < 0) {
 		weft_source_close(source);
 		free(trace);
 		free(skipped);
