@@ -9,8 +9,9 @@
 #include "draw/frame.h"
 
 #define SLICE_PX 32      /* an n is chosen for each slice of the picture and class of arrows */
-#define SLICE_ARROWS 512 /* of one class that are looked at in a slice */
-#define MOST_BUNDLES 420
+#define SLICE_ARROWS 192 /* of one class that are looked at in a slice */
+#define MOST_BUNDLES 280
+#define MOST_NUMBERS 40
 #define HEAD_PX 7.0
 
 static const struct {
@@ -140,9 +141,12 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, boo
 	double x0 = (double)b->x0, y0 = (double)b->y0 + 1, x1 = (double)b->x1, y1 = (double)b->y1 + 1;
 	double dx = x1 - x0, dy = y1 - y0, width = 1;
 	enum weft_paint paint = LOOK[b->arrow].paint;
-	for (uint32_t n = b->count; n >= 4 && width < 4; n /= 4)
-		width += 0.75;
-	double opacity = fade(f, x0, x1) * (dense && b->count < 4 ? 0.55 : 0.9);
+	for (uint32_t n = b->count; n >= 4 && width < 3; n /= 5)
+		width += 0.5;
+	double far = (dx < 0 ? -dx : dx) < 60    ? 1
+		     : (dx < 0 ? -dx : dx) > 300 ? 0.45
+						 : 1 - ((dx < 0 ? -dx : dx) - 60) / 240 * 0.55;
+	double opacity = fade(f, x0, x1) * far * (dense && b->count < 4 ? 0.6 : 0.9);
 	int alpha = weft__floor(opacity * 255);
 	if (alpha < 12)
 		return;
@@ -171,15 +175,22 @@ void weft__draw_arrows(struct weft__frame *f)
 	f->s->bundles.count = 0;
 	for (enum weft_arrow a = 0; a < WEFT_ARROWS; a++)
 		collect(f, a);
-	size_t seen = f->s->bundles.count;
 	merge(f, 2, 2);
 	bool dense = f->s->bundles.count > MOST_BUNDLES / 2;
 	for (int cell = 4; f->s->bundles.count > MOST_BUNDLES && cell < 2048; cell *= 2)
 		merge(f, cell, cell);
 	for (size_t i = 0; i < f->s->bundles.count; i++)
 		draw_bundle(f, &f->s->bundles.items[i], dense);
-	if (seen > f->s->bundles.count)
+	/* The numbers of those that are most, for there is no room for all. */
+	uint32_t least = 4;
+	for (size_t n = MOST_NUMBERS + 1; n > MOST_NUMBERS; least += least / 2) {
+		n = 0;
 		for (size_t i = 0; i < f->s->bundles.count; i++)
-			if (f->s->bundles.items[i].count >= 4)
-				draw_number(f, &f->s->bundles.items[i]);
+			n += f->s->bundles.items[i].count >= least;
+		if (n <= MOST_NUMBERS)
+			break;
+	}
+	for (size_t i = 0; i < f->s->bundles.count; i++)
+		if (f->s->bundles.items[i].count >= least)
+			draw_number(f, &f->s->bundles.items[i]);
 }

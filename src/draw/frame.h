@@ -74,6 +74,7 @@ struct weft_draw_scratch {
 	WEFT_VEC(struct weft__bundle) bundles;
 	WEFT_VEC(uint32_t) buckets;
 	WEFT_VEC(int64_t) planes;
+	WEFT_VEC(double) strip_rows;
 	WEFT_VEC(uint64_t) bits; /* pixels of texts, a bit for each 4 px of a line of pixels */
 	WEFT_VEC(struct weft__width) widths;
 	size_t width_count;

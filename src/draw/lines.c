@@ -272,15 +272,22 @@ static void sort_verticals(struct weft__vertical *v, size_t count)
 
 static void draw_verticals(struct weft__frame *f)
 {
-	const struct weft__vertical *v = f->s->verticals.items;
-	size_t count = f->s->verticals.count;
-	sort_verticals(f->s->verticals.items, count);
+	struct weft__vertical *v = f->s->verticals.items;
+	size_t count = f->s->verticals.count, merged = 0;
+	sort_verticals(v, count);
+	int columns = 0;
 	for (size_t i = 0, j; i < count; i = j) {
-		int y1 = v[i].y1;
-		for (j = i + 1; j < count && v[j].x == v[i].x && v[j].y0 <= y1; j++)
-			y1 = v[j].y1 > y1 ? v[j].y1 : y1;
-		weft__rect(f, WEFT_LAYER_CREATION, WEFT_PAINT_CREATION, 255, v[i].x, v[i].y0, v[i].x + 1, y1 + 1);
+		struct weft__vertical one = v[i];
+		for (j = i + 1; j < count && v[j].x == one.x && v[j].y0 <= one.y1; j++)
+			one.y1 = v[j].y1 > one.y1 ? v[j].y1 : one.y1;
+		columns += merged == 0 || v[merged - 1].x != one.x;
+		v[merged++] = one;
 	}
+	/* Where they stand close they would be a wall. */
+	int close = f->width / 8, alpha = columns <= close ? 255 : 255 * close / columns;
+	for (size_t i = 0; i < merged; i++)
+		weft__rect(f, WEFT_LAYER_CREATION, WEFT_PAINT_CREATION, alpha > 40 ? alpha : 40, v[i].x, v[i].y0, v[i].x + 1,
+		    v[i].y1 + 1);
 }
 
 int weft__row_y(const struct weft__frame *f, uint32_t row)

@@ -11,10 +11,13 @@ enum plane { ALIVE, RUN, FAILED, HIGHLIGHT, PLANES };
 
 #define UNIT 256.0    /* one row over a whole cell */
 #define BLUR_CELLS 32 /* how far a box may be spread */
-#define WIDE_PX 8     /* long enough for its runs, creation and end to be shown */
+#define EVEN 0.85     /* so much of a box covered is as good as all of it */
+#define SPARSE_ROWS 4 /* in a strip: the runs and relations of each promise show */
+#define WIDE_PX 24    /* if it is long enough */
 
 struct strips {
 	int64_t *planes;
+	double *rows;   /* in each strip */
 	size_t columns; /* and one */
 	int count;
 };
@@ -22,6 +25,7 @@ struct strips {
 static struct strips strips_of(struct weft__frame *f)
 {
 	return (struct strips){.planes = f->s->planes.items,
+	    .rows = f->s->strip_rows.items,
 	    .columns = (size_t)(f->width / WEFT__CELL_PX) + 2,
 	    .count = f->height / WEFT__STRIP_PX + 1};
 }
@@ -37,12 +41,15 @@ bool weft__strips_begin(struct weft__frame *f)
 	if (f->end_line_row - f->first_line_row == f->layout->row_count)
 		return true;
 	size_t cells = PLANES * (size_t)s.count * s.columns;
-	f->s->planes.count = 0;
-	if (!weft_vec_reserve(&f->s->planes, cells)) {
+	f->s->planes.count = f->s->strip_rows.count = 0;
+	if (!weft_vec_reserve(&f->s->planes, cells) || !weft_vec_reserve(&f->s->strip_rows, s.count)) {
 		f->failed = true;
 		return false;
 	}
 	memset(f->s->planes.items, 0, cells * sizeof *f->s->planes.items);
+	for (int i = 0; i < s.count; i++)
+		f->s->strip_rows.items[i] =
+		    weft_view_slot_at(f->view, (i + 1) * WEFT__STRIP_PX) - weft_view_slot_at(f->view, i * WEFT__STRIP_PX);
 	return true;
 }
 
@@ -82,12 +89,13 @@ static bool lay_box(struct weft__frame *f, struct strips *s, const struct weft_b
 	if (strip_at(weft__row_y(f, box->last_row)) != strip)
 		return false;
 	double x0 = weft_view_x(f->view, box->start_ns), x1 = weft_view_x(f->view, box->end_ns);
-	double wide = WEFT__CELL_PX;
-	if (!box->important && x1 - x0 > wide) {
-		/* Gaps do not show where many rows share a strip. */
-		double rows =
-		    weft_view_slot_at(f->view, (strip + 1) * WEFT__STRIP_PX) - weft_view_slot_at(f->view, strip * WEFT__STRIP_PX);
+	double wide = WEFT__CELL_PX, rows = s->rows[strip];
+	/* Gaps do not show where many rows share a strip, nor where there are hardly any. */
+	if (!box->important && rows > 2) {
 		wide *= rows < BLUR_CELLS ? rows : BLUR_CELLS;
+		if ((double)box->alive_ns >
+		    EVEN * (box->last_row - box->first_row + 1) * ((double)box->end_ns - (double)box->start_ns))
+			wide = 1e9;
 	}
 	if (x1 - x0 > wide)
 		return false;
@@ -100,7 +108,7 @@ static bool lay_box(struct weft__frame *f, struct strips *s, const struct weft_b
 	return true;
 }
 
-static void lay_promise(struct weft__frame *f, struct strips *s, size_t i, int y)
+static void lay_promise(struct weft__frame *f, struct strips *s, size_t i, int y, double run_part)
 {
 	const struct weft_index *x = f->index;
 	double x0 = weft_view_x(f->view, x->start[i]), x1 = weft_view_x(f->view, x->end[i]);
@@ -111,8 +119,11 @@ static void lay_promise(struct weft__frame *f, struct strips *s, size_t i, int y
 		weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, weft__floor(x1) - 1, strip * WEFT__STRIP_PX - 1,
 		    weft__floor(x1) + 1, (strip + 1) * WEFT__STRIP_PX);
 	}
-	if (x1 - x0 < WIDE_PX)
+	if (s->rows[strip] > SPARSE_ROWS || x1 - x0 < WIDE_PX) {
+		if (run_part > 0)
+			lay(s, RUN, strip, x0, x1, (x1 - x0) / WEFT__CELL_PX * run_part);
 		return;
+	}
 	uint32_t promise = f->layout->by_row[i];
 	weft__draw_relations(f, promise, y);
 	const struct weft_promise *p = &f->model->promises[promise];
@@ -131,6 +142,8 @@ static void lay_promises(struct weft__frame *f, struct strips *s, size_t box)
 {
 	size_t i = box * WEFT__BOX_PROMISES, end = i + WEFT__BOX_PROMISES;
 	uint32_t row = f->index->boxes[0][box].first_row;
+	double alive = (double)f->index->boxes[0][box].alive_ns, run = (double)f->index->boxes[0][box].run_ns;
+	double run_part = alive > 0 ? run / alive : 0;
 	end = end < f->index->count ? end : f->index->count;
 	for (int y = weft__row_y(f, row); i < end; i++) {
 		if (i >= f->layout->row_begin[row + 1]) {
@@ -139,7 +152,7 @@ static void lay_promises(struct weft__frame *f, struct strips *s, size_t box)
 			y = weft__row_y(f, row);
 		}
 		if (!is_line(f, row) && f->index->end[i] >= f->from_ns && f->index->start[i] <= f->to_ns)
-			lay_promise(f, s, i, y);
+			lay_promise(f, s, i, y, run_part);
 	}
 }
 
@@ -198,7 +211,7 @@ static void draw_plane(struct weft__frame *f, struct strips *s, int strip, enum 
 	const int64_t *row = s->planes + ((size_t)plane * (size_t)s->count + (size_t)strip) * s->columns;
 	int y = strip * WEFT__STRIP_PX, start = 0, last_alpha = 0;
 	int64_t sum = 0;
-	double rows = weft_view_slot_at(f->view, y + WEFT__STRIP_PX) - weft_view_slot_at(f->view, y);
+	double rows = s->rows[strip];
 	for (size_t c = 0; c < s->columns; c++) {
 		sum += row[c];
 		int alpha;
