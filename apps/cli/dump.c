@@ -58,15 +58,13 @@ static bool put_promise_json(struct dump *dump, uint32_t i)
 	printf("{\"promise\":%" PRId64 ",\"kind\":", p->id);
 	cli_put_cstring(weft_model_kind_name(model, p->kind));
 	printf(",\"start_ns\":%" PRId64 ",\"end_ns\":%" PRId64 ",\"end\":\"%s\"", p->start_ns, p->end_ns, end_names[p->end]);
-	if (p->end == WEFT_END_BECAME) {
-		fputs(",\"became\":", stdout);
-		put_id(dump, p->became);
-	}
 	fputs(",\"failure\":", stdout);
 	if (p->failure == WEFT_NONE)
 		fputs("null", stdout);
 	else
 		cli_put_string(weft_model_text(model, p->failure));
+	fputs(",\"became\":", stdout);
+	put_id(dump, p->became);
 	fputs(",\"created_by\":", stdout);
 	put_id(dump, p->created_by);
 	fputs(",\"parent\":", stdout);
@@ -79,6 +77,10 @@ static bool put_promise_json(struct dump *dump, uint32_t i)
 		printf("%s[%" PRId64 ",", l > p->labels ? "," : "", model->labels[l].time_ns);
 		cli_put_string(text);
 		putchar(']');
+	}
+	if (p->labels == p[1].labels) {
+		/* What has no label is called by its id, as mirage-trace-viewer has it. */
+		printf("[%" PRId64 ",\"%" PRId64 "\"]", p->start_ns, p->id);
 	}
 	fputs("],\"links\":{", stdout);
 	for (int k = 0; k < WEFT_LINK_KINDS; k++)

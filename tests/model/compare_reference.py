@@ -2,8 +2,8 @@
 # compare_reference.py: holds a model against the reference viewer's own.  SPDX-License-Identifier: ISC
 """compare_reference.py SHARED COMMAND...
 
-Runs COMMAND on SHARED/traces/net.ctf, which prints the model as `weft dump --json` does, and compares it, promise by promise, with
-SHARED/traces/net.reference-dump.tsv.  Exit status 77 (skipped) where SHARED is not there."""
+Runs COMMAND, which is `weft dump --json`, on SHARED/traces/net.ctf and compares the model, promise by promise, with
+SHARED/traces/net.reference-dump.tsv.  Then looks at log-x86.sexp.  Exit status 77 (skipped) where SHARED is not there."""
 import json
 import os
 import subprocess
@@ -22,10 +22,16 @@ def ns(seconds):
     return int(Decimal(seconds) * 10**9)
 
 
+
+
+def model(name):
+    run = subprocess.run(command + [os.path.join(traces, name)], check=True, stdout=subprocess.PIPE)
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
 promises, counters, pauses = {}, {}, []
 span = None
-for line in subprocess.run(command + [os.path.join(traces, 'net.ctf')], check=True, stdout=subprocess.PIPE).stdout.splitlines():
-    entry = json.loads(line)
+for entry in model('net.ctf'):
     if 'promise' in entry:
         promises[entry['promise']] = entry
     elif 'counter' in entry:
@@ -90,8 +96,7 @@ for line in open(os.path.join(traces, 'net.reference-dump.tsv'), encoding='utf-8
         check(what + ' became', ours['became'], became)
         check(what + ' failure', ours['failure'], failure)
         check(what + ' creation drawn', ours['creation_drawn'], fields['show_creation'] == 'true')
-        # Where there is no label the reference makes one of the id.
-        check_series(what + ' label', ours['labels'] or [[ours['start_ns'], str(tid)]], json.loads(fields['labels'], parse_float=Decimal))
+        check_series(what + ' label', ours['labels'], json.loads(fields['labels'], parse_float=Decimal))
         links = {'resolve': 'resolve', 'read': 'read', 'await': 'try_read', 'signal': 'signal'}
         check(what + ' links', ours['links'], {mine: int(fields[theirs]) for mine, theirs in links.items()})
         check(what + ' running intervals', len(ours['running']), int(fields['activations']))
@@ -99,5 +104,11 @@ check('promises', sorted(promises), sorted(seen))
 check('number of promises', span['promises'], len(seen) - 1)
 check('counters that the reference has not', sorted(counters), [])
 check('pauses that the reference has not', pauses, [])
+
+# What is known of the other trace.
+log = [entry for entry in model('log-x86.sexp') if 'promise' in entry]
+check('log-x86.sexp: merges', sum(entry['end'] == 'became' for entry in log), 562)
+check('log-x86.sexp: creations', sum(entry['kind'] not in ('preexisting', 'system') for entry in log), 4203)
+check('log-x86.sexp: resolutions', sum(entry['links']['resolve'] for entry in log), 3626)
 print(f'{compared} facts of {len(seen)} promises compared, {differences} differ')
 sys.exit(differences != 0)
