@@ -153,7 +153,7 @@ static void put_trace(const struct weft_model *model, bool json)
 	} else {
 		printf("trace %s  0 .. ", info->format);
 		cli_put_seconds(model->end_ns);
-		printf("  %" PRIu64 " events  %zu promises  %zu streams  %" PRIu64 " lost\n", model->events,
+		printf("  events %" PRIu64 "  promises %zu  streams %zu  lost %" PRIu64 "\n", model->events,
 		    model->promise_count - 1, info->stream_count, cli_lost(info));
 	}
 }

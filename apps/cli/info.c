@@ -184,7 +184,7 @@ static void put_people(const char *path, const struct weft_model *model, const s
 		}
 		if (s->tid != 0)
 			printf(" tid %" PRIu64, s->tid);
-		printf("  %" PRIu64 " packets, %" PRIu64 " bytes", s->packets, s->bytes);
+		printf("  %" PRIu64 " packet%s, %" PRIu64 " bytes", s->packets, s->packets == 1 ? "" : "s", s->bytes);
 		if (s->lost_full + s->lost_nested + s->lost_overwritten > 0)
 			printf(", lost: %" PRIu64 " no room, %" PRIu64 " nested too deep, %" PRIu64 " overwritten", s->lost_full,
 			    s->lost_nested, s->lost_overwritten);

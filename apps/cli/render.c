@@ -46,7 +46,7 @@ int cli_render(struct cli_args *args)
 		int status = weft_render_file(input.model, &render, out, &found, &err);
 		cli_progress_end();
 		if (status < 0)
-			exit = cli_fail_error(&err);
+			exit = cli_fail("%s: %s", out, err.what);
 		else
 			exit = CLI_FINE;
 		if (exit == CLI_FINE && render.find && found == 0)
