@@ -9,7 +9,7 @@
 #include "base/cursor.h"
 #include "trace/format.h"
 
-static const struct weft_trace_format *const formats[] = {&weft__format_mirage, &weft__format_sexp, NULL};
+static const struct weft_trace_format *const formats[] = {&weft__format_native, &weft__format_mirage, &weft__format_sexp, NULL};
 
 const struct weft_trace_format *weft__trace_probe(const struct weft_source *source)
 {

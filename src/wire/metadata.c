@@ -191,13 +191,6 @@ size_t weft__metadata_format(char *buf, size_t size, const struct weft_metadata 
 	const uint16_t one = 1;
 	bool little = *(const unsigned char *)&one == 1;
 	put(&t, "/* CTF 1.8 */\n");
-	if (!m->brief)
-		put(&t, types);
-	put(&t, "trace {\n\tmajor = 1; minor = 8;\n\tuuid = \"");
-	put_uuid(&t, m->uuid);
-	put(&t, little ? "\";\n\tbyte_order = le;\n" : "\";\n\tbyte_order = be;\n");
-	put(&t, "\tpacket.header := struct { uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; uint32_t "
-		"stream_instance_id; };\n};\n");
 	put(&t, "env {\n");
 	put_env(&t, "tracer_name", "weft");
 	put_line_number(&t, "\tweft_version = ", WEFT_WIRE_VERSION, ";\n");
@@ -209,10 +202,18 @@ size_t weft__metadata_format(char *buf, size_t size, const struct weft_metadata 
 	put_env(&t, "state", m->state);
 	put_env(&t, "clock_source", m->clock_source);
 	put_env(&t, "clock_measured", m->clock_measured);
+	put(&t, "};\n");
+	if (!m->brief)
+		put(&t, types);
+	put(&t, "trace {\n\tmajor = 1; minor = 8;\n\tuuid = \"");
+	put_uuid(&t, m->uuid);
+	put(&t, little ? "\";\n\tbyte_order = le;\n" : "\";\n\tbyte_order = be;\n");
+	put(&t, "\tpacket.header := struct { uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; uint32_t "
+		"stream_instance_id; };\n};\n");
 	int64_t offset_s;
 	uint64_t offset_ticks;
 	weft__origin_split(m->clock_origin_ns, m->clock_hz, &offset_s, &offset_ticks);
-	put_line_number(&t, "};\nclock {\n\tname = \"weft\";\n\tfreq = ", m->clock_hz, ";\n\toffset_s = ");
+	put_line_number(&t, "clock {\n\tname = \"weft\";\n\tfreq = ", m->clock_hz, ";\n\toffset_s = ");
 	if (offset_s < 0)
 		put_char(&t, '-');
 	put_number(&t, offset_s < 0 ? -(uint64_t)offset_s : (uint64_t)offset_s);

@@ -1,0 +1,201 @@
+/* native.c: weft's own traces: a directory of packets, or packets in one file or in memory, one after the other.
+ *
+ * native_index.c finds them, native_decode.c decodes each stream, and here the streams become one.  SPDX-License-Identifier: ISC
+ */
+#include "trace/native.h"
+
+#include <string.h>
+
+#include "base/cursor.h"
+
+static bool begins_with_packet(const struct weft_blob *blob)
+{
+	if (blob->size < sizeof(struct weft_packet_header))
+		return false;
+	uint32_t magic = weft_load_u32(blob->bytes);
+	uint32_t mark = weft_load_u32(blob->bytes + offsetof(struct weft_packet_header, mark));
+	return (magic == WEFT_PACKET_MAGIC && mark == WEFT_PACKET_MARK) ||
+	       (magic == __builtin_bswap32(WEFT_PACKET_MAGIC) && mark == __builtin_bswap32(WEFT_PACKET_MARK));
+}
+
+static bool probe(const struct weft_source *source)
+{
+	static const char ours[] = "tracer_name = \"weft\"";
+	const struct weft_blob *metadata = source->is_dir ? weft_source_find(source, "metadata") : NULL;
+	if (metadata && memmem(metadata->bytes, metadata->size < 512 ? metadata->size : 512, ours, sizeof ours - 1))
+		return true;
+	for (size_t i = 0; i < source->blob_count; i++)
+		if (begins_with_packet(&source->blobs[i]))
+			return true;
+	return false;
+}
+
+static void free_state(struct native *n)
+{
+	for (size_t i = 0; i < n->owned.count; i++)
+		free(n->owned.items[i]);
+	for (size_t i = 0; i < n->cursors.count; i++)
+		free(n->cursors.items[i].batch);
+	weft_vec_free(&n->packets);
+	weft_vec_free(&n->definitions);
+	weft_vec_free(&n->changes);
+	weft_vec_free(&n->streams);
+	weft_vec_free(&n->cursors);
+	weft_vec_free(&n->heap);
+	weft_vec_free(&n->owned);
+	weft_vec_free(&n->sites);
+	free(n->texts);
+	free(n->site_index);
+	free(n->lost_at_open);
+	free(n);
+}
+
+static void close_trace(struct weft_trace *trace)
+{
+	free_state(trace->state);
+}
+
+static bool is_earlier(const struct native *n, uint32_t a, uint32_t b)
+{
+	const struct native_cursor *x = &n->cursors.items[a], *y = &n->cursors.items[b];
+	int64_t t = x->batch[x->batch_at].time_ns, u = y->batch[y->batch_at].time_ns;
+	return t != u ? t < u : a < b;
+}
+
+static void sift_down(struct native *n, size_t at)
+{
+	uint32_t *heap = n->heap.items, moved = heap[at];
+	for (;;) {
+		size_t child = 2 * at + 1;
+		if (child >= n->heap.count)
+			break;
+		if (child + 1 < n->heap.count && is_earlier(n, heap[child + 1], heap[child]))
+			child++;
+		if (!is_earlier(n, heap[child], moved))
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = moved;
+}
+
+static void start(struct weft_trace *trace)
+{
+	struct native *n = trace->state;
+	n->heap.count = 0;
+	for (size_t i = 0; i < n->streams.count; i++)
+		n->streams.items[i].lost_overwritten = n->lost_at_open[i];
+	for (size_t i = 0; i < n->cursors.count; i++) {
+		struct native_cursor *c = &n->cursors.items[i];
+		size_t change = c->changes_end;
+		while (change && n->changes.items[change - 1].instance == n->packets.items[c->first].instance)
+			change--;
+		c->change = change;
+		c->packet = c->first;
+		c->at = c->stop = NULL;
+		c->last = 0;
+		weft__native_fill(trace, c);
+		if (c->batch_end)
+			n->heap.items[n->heap.count++] = (uint32_t)i;
+	}
+	for (size_t i = n->heap.count / 2; i--;)
+		sift_down(n, i);
+}
+
+static int open_trace(struct weft_trace *trace, struct weft_error *err)
+{
+	struct native *n = calloc(1, sizeof *n);
+	if (!n)
+		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	trace->state = n;
+	weft__native_forms(n);
+	int status = weft__native_index(trace, err);
+	bool whole = status < 0 || weft_vec_reserve(&n->heap, n->cursors.count);
+	if (status == WEFT_OK && whole) {
+		n->lost_at_open = malloc((n->streams.count + 1) * sizeof *n->lost_at_open);
+		whole = n->lost_at_open != NULL;
+		for (size_t i = 0; whole && i < n->streams.count; i++)
+			n->lost_at_open[i] = n->streams.items[i].lost_overwritten;
+		for (size_t i = 0; whole && i < n->cursors.count; i++) {
+			n->cursors.items[i].batch = malloc(NATIVE_BATCH * sizeof *n->cursors.items[i].batch);
+			whole = n->cursors.items[i].batch != NULL;
+		}
+	}
+	if (!whole)
+		status = weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	if (status < 0) {
+		free_state(n);
+		return status;
+	}
+	struct weft_trace_info *info = &trace->info;
+	info->clock_origin_ns = n->clock.origin_ns;
+	info->has_origin = n->clock.has_origin;
+	info->streams = n->streams.items;
+	info->stream_count = n->streams.count;
+	info->sites = n->sites.items;
+	info->site_count = n->sites.count;
+	start(trace);
+	return WEFT_OK;
+}
+
+/* The cursor at the heap's top has given its batch's events up to batch_at. */
+static void refill_top(struct weft_trace *trace)
+{
+	struct native *n = trace->state;
+	struct native_cursor *c = &n->cursors.items[n->heap.items[0]];
+	if (c->batch_at == c->batch_end) {
+		weft__native_fill(trace, c);
+		if (!c->batch_end)
+			n->heap.items[0] = n->heap.items[--n->heap.count];
+	}
+	if (n->heap.count)
+		sift_down(n, 0);
+}
+
+/* How many of the top's events come before those of every other cursor. */
+static size_t run_length(const struct native *n)
+{
+	uint32_t top = n->heap.items[0];
+	const struct native_cursor *c = &n->cursors.items[top];
+	if (n->heap.count == 1)
+		return c->batch_end - c->batch_at;
+	uint32_t second = n->heap.items[1];
+	if (n->heap.count > 2 && is_earlier(n, n->heap.items[2], second))
+		second = n->heap.items[2];
+	const struct native_cursor *other = &n->cursors.items[second];
+	int64_t limit = other->batch[other->batch_at].time_ns + (top < second);
+	size_t i = c->batch_at + 1;
+	while (i < c->batch_end && c->batch[i].time_ns < limit)
+		i++;
+	return i - c->batch_at;
+}
+
+static int next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
+{
+	struct native *n = trace->state;
+	/* The batch that was handed out last time may be the top's own. */
+	if (n->heap.count && n->cursors.items[n->heap.items[0]].batch_at == n->cursors.items[n->heap.items[0]].batch_end)
+		refill_top(trace);
+	size_t filled = 0;
+	while (filled < NATIVE_BATCH && n->heap.count) {
+		struct native_cursor *c = &n->cursors.items[n->heap.items[0]];
+		size_t run = run_length(n);
+		if (filled == 0 && run == c->batch_end - c->batch_at) {
+			*events = c->batch + c->batch_at;
+			*count = run;
+			c->batch_at = c->batch_end;
+			return 1;
+		}
+		if (run > NATIVE_BATCH - filled)
+			run = NATIVE_BATCH - filled;
+		memcpy(n->out + filled, c->batch + c->batch_at, run * sizeof n->out[0]);
+		c->batch_at += run;
+		filled += run;
+		refill_top(trace);
+	}
+	*events = n->out;
+	*count = filled;
+	return filled != 0;
+}
+
+const struct weft_trace_format weft__format_native = {"native", probe, open_trace, next, start, close_trace};

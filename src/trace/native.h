@@ -1,0 +1,99 @@
+/* native.h: the reader of weft's own traces, within (private to native*.c).  SPDX-License-Identifier: ISC */
+#ifndef WEFT_TRACE_NATIVE_H
+#define WEFT_TRACE_NATIVE_H
+
+#include "base/vec.h"
+#include "trace/format.h"
+#include "wire/wire.h"
+
+#define NATIVE_BATCH 256
+
+/* One packet that holds events or definitions, as it was when the trace was opened. */
+struct native_packet {
+	const unsigned char *bytes; /* of the header */
+	uint64_t begin;             /* no event is older, ticks */
+	uint64_t sequence, events_before;
+	uint64_t lost_full, lost_nested;
+	uint32_t content_bytes; /* header included */
+	uint32_t header_bytes;
+	uint32_t instance;
+	uint32_t blob;   /* index */
+	uint64_t offset; /* of the header, in the blob */
+	uint64_t index;  /* in the blob */
+	uint16_t stream; /* of its first event */
+};
+
+/* From when on which stream an instance's events are of: its OS thread ended and another one went on. */
+struct native_change {
+	uint64_t since; /* ticks */
+	uint32_t instance;
+	uint16_t stream;
+	bool of_packet;
+	uint64_t tid;
+	struct weft_str name;
+};
+
+/* How an event is decoded, by its id byte. */
+struct native_form {
+	uint8_t bytes; /* header included; 0: no such event */
+	uint8_t op;
+	bool is_plain; /* compact, its text interned: these need no branches */
+	uint8_t kind_at, site_at, value_at, key_at;
+	uint32_t a_mask, b_mask, value_mask;
+	uint16_t site_mask, key_mask;
+	uint8_t kind_mask;
+};
+
+/* Where reading one instance stands. */
+struct native_cursor {
+	size_t first, end; /* its packets: [first, end) of native.packets */
+	size_t packet;
+	const unsigned char *at, *stop; /* in the packet */
+	uint64_t last;                  /* ticks */
+	uint64_t until;                 /* the next packet's begin: later events are damage */
+	uint64_t decoded;               /* events of this packet */
+	size_t change;                  /* the next one, in native.changes */
+	size_t changes_end;
+	uint64_t next_change; /* when it is, ticks */
+	uint16_t stream;
+	struct weft_event *batch;
+	size_t batch_at, batch_end;
+};
+
+struct native_clock {
+	uint64_t hz;
+	int64_t origin_ns;
+	bool has_origin;
+};
+
+struct native {
+	WEFT_VEC(struct native_packet) packets;     /* of events; by instance, then sequence */
+	WEFT_VEC(struct native_packet) definitions; /* by sequence */
+	WEFT_VEC(struct native_change) changes;     /* by instance, then time */
+	WEFT_VEC(struct weft_stream_info) streams;
+	WEFT_VEC(struct native_cursor) cursors;
+	WEFT_VEC(uint32_t) heap; /* of cursors that have an event, the earliest first */
+	WEFT_VEC(void *) owned;  /* to be freed */
+	WEFT_VEC(struct weft_site) sites;
+	struct weft_str *texts; /* by key; [0] is empty */
+	uint32_t *site_index;   /* by key; [0] is WEFT_NO_SITE */
+	uint64_t *lost_at_open; /* .lost_overwritten of each stream */
+	uint32_t key_count;     /* of both tables */
+	struct native_clock clock;
+	struct native_form forms[256];
+	uint8_t uuid[16];
+	bool has_uuid;
+	bool is_live; /* a ring that may still be written: packets are copied */
+	bool is_ring, is_finished, is_hurried;
+	struct weft_event out[NATIVE_BATCH];
+};
+
+/* native_index.c: what stands where; events are not looked at. */
+int weft__native_index(struct weft_trace *trace, struct weft_error *err);
+
+/* native_decode.c */
+void weft__native_forms(struct native *native);
+/* Fills the cursor's batch with its next events; an empty one means that there are no more. */
+void weft__native_fill(struct weft_trace *trace, struct native_cursor *cursor);
+
+#endif

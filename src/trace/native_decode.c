@@ -1,0 +1,251 @@
+/* native_decode.c: packets to events.
+ *
+ * Nearly all events are plain: fixed size, every field at a place that only the id byte tells.  They are decoded without branches
+ * on what they are: a field that is not there is loaded all the same and masked.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "base/cursor.h"
+#include "trace/native.h"
+
+/* A plain event's fields, the masked ones included, never reach further. */
+#define REACH 40
+
+void weft__native_forms(struct native *n)
+{
+	for (unsigned id = 0; id < 256; id++) {
+		struct native_form *f = &n->forms[id];
+		unsigned payload = weft__payload_bytes((uint8_t)id);
+		if (!payload)
+			continue;
+		f->op = id & WEFT_ID_OP;
+		unsigned has = weft__op_forms[f->op].fields, at = WEFT_COMPACT_HEADER;
+		f->bytes = (uint8_t)(WEFT_COMPACT_HEADER + payload - 1);
+		f->is_plain = !(id & ~WEFT_ID_OP) && !(has & (WEFT_FIELD_SINCE | WEFT_FIELD_WHY));
+		if (has & WEFT_FIELD_A) {
+			f->a_mask = UINT32_MAX;
+			at += 4;
+		}
+		if (has & WEFT_FIELD_B) {
+			f->b_mask = UINT32_MAX;
+			at += 4;
+		}
+		f->kind_at = (uint8_t)at;
+		if (has & WEFT_FIELD_KIND) {
+			f->kind_mask = UINT8_MAX;
+			at += 1;
+		}
+		f->site_at = (uint8_t)at;
+		if (has & WEFT_FIELD_SITE) {
+			f->site_mask = UINT16_MAX;
+			at += 2;
+		}
+		f->value_at = (uint8_t)at;
+		if (has & WEFT_FIELD_VALUE) {
+			f->value_mask = UINT32_MAX;
+			at += 4;
+		}
+		f->key_at = (uint8_t)at;
+		if (has & WEFT_FIELD_TEXT)
+			f->key_mask = UINT16_MAX;
+	}
+}
+
+/* Host order where the host is little-endian: one instruction each. */
+static inline uint32_t load32(const unsigned char *p)
+{
+	return weft_load_u32(p);
+}
+
+static int64_t to_ns(const struct native *n, uint64_t ticks)
+{
+	return weft__ticks_ns(ticks, n->clock.hz);
+}
+
+static void damage(struct weft_trace *trace, struct native_cursor *c, const unsigned char *at, const char *what)
+{
+	const struct native *n = trace->state;
+	const struct native_packet *p = &n->packets.items[c->packet];
+	weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index, p->offset + (uint64_t)(at - p->bytes),
+	    (uint64_t)(c->stop - at), "%s", what);
+	c->at = c->stop;
+}
+
+static uint32_t key_of(const struct native *n, uint32_t key)
+{
+	return key < n->key_count ? key : 0;
+}
+
+/* An event of any form.  false: it is damaged. */
+static bool decode_any(const struct native *n, struct weft_cursor *in, uint64_t *last, struct weft_event *e)
+{
+	uint8_t id, byte;
+	uint16_t half;
+	uint32_t word;
+	uint64_t time, two;
+	if (!weft_read_u8(in, &id))
+		return false;
+	if (id == WEFT_ID_EXTENDED) {
+		if (!weft_read_u8(in, &id) || !weft_read_u64(in, &time))
+			return false;
+		*last = time;
+	} else {
+		if (!weft_read_u32(in, &word))
+			return false;
+		*last += (uint32_t)(word - (uint32_t)*last);
+	}
+	if (!n->forms[id].bytes)
+		return false;
+	unsigned op = id & WEFT_ID_OP, has = weft__op_forms[op].fields;
+	bool wide = id & WEFT_ID_WIDE;
+	*e = (struct weft_event){.op = (uint8_t)op, .site = WEFT_NO_SITE, .text = n->texts[0]};
+	int64_t *const words[] = {&e->a, &e->b};
+	for (unsigned i = 0; i < 2; i++)
+		if (has & WEFT_FIELD_A << i) {
+			if (wide ? !weft_read_u64(in, &two) : !weft_read_u32(in, &word))
+				return false;
+			*words[i] = wide ? (int64_t)two : (int32_t)word;
+		}
+	if (has & WEFT_FIELD_KIND && !weft_read_u8(in, &e->kind))
+		return false;
+	if (has & WEFT_FIELD_SITE) {
+		if (!weft_read_u16(in, &half))
+			return false;
+		e->site = n->site_index[key_of(n, half)];
+	}
+	if (has & WEFT_FIELD_VALUE) {
+		if (wide ? !weft_read_u64(in, &two) : !weft_read_u32(in, &word))
+			return false;
+		e->value = wide ? (int64_t)two : (int32_t)word;
+	}
+	if (has & WEFT_FIELD_WHY) {
+		if (!weft_read_u8(in, &byte))
+			return false;
+		e->value = byte;
+	}
+	if (has & WEFT_FIELD_SINCE) {
+		if (!weft_read_u64(in, &two))
+			return false;
+		e->value = two ? to_ns(n, two) : 0;
+	}
+	if (has & WEFT_FIELD_TEXT) {
+		if (id & WEFT_ID_CUT && !weft_read_u32(in, &word))
+			return false;
+		if (id & WEFT_ID_INLINE)
+			return weft_read_string(in, &e->text);
+		if (!weft_read_u16(in, &half))
+			return false;
+		e->text = n->texts[key_of(n, half)];
+	}
+	return true;
+}
+
+/* On to the next packet; false: there is none. */
+static bool next_packet(struct weft_trace *trace, struct native_cursor *c)
+{
+	struct native *n = trace->state;
+	if (c->at) {
+		const struct native_packet *old = &n->packets.items[c->packet];
+		if (c->packet + 1 == c->end)
+			return false;
+		c->packet++;
+		/* Packets between the two were lost, or this one's end. */
+		const struct native_packet *p = &n->packets.items[c->packet];
+		uint64_t expected = old->events_before + c->decoded;
+		if (p->events_before > expected)
+			n->streams.items[p->stream].lost_overwritten += p->events_before - expected;
+	}
+	const struct native_packet *p = &n->packets.items[c->packet];
+	c->at = p->bytes + p->header_bytes;
+	c->stop = p->bytes + p->content_bytes;
+	c->last = c->last > p->begin ? c->last : p->begin;
+	c->until = c->packet + 1 < c->end ? n->packets.items[c->packet + 1].begin : INT64_MAX;
+	if (c->until < p->begin)
+		c->until = INT64_MAX;
+	c->decoded = 0;
+	while (c->change < c->changes_end && n->changes.items[c->change].since <= p->begin)
+		c->change++;
+	c->next_change = c->change < c->changes_end ? n->changes.items[c->change].since : UINT64_MAX;
+	c->stream = p->stream;
+	return true;
+}
+
+/* Plain events as long as they come; returns how many. */
+static size_t decode_plain(const struct native *n, struct native_cursor *c, struct weft_event *out, size_t room)
+{
+	const unsigned char *at = c->at, *stop = c->stop;
+	uint64_t last = c->last, until = c->until < c->next_change ? c->until : c->next_change - 1;
+	const double hz = (double)n->clock.hz;
+	const bool is_ns = n->clock.hz == 1000000000u;
+	const uint32_t key_count = n->key_count;
+	size_t count = 0;
+	while (count < room && stop - at >= REACH) {
+		const struct native_form *f = &n->forms[at[0]];
+		uint64_t time = last + (uint32_t)(load32(at + 1) - (uint32_t)last);
+		if (!f->is_plain || time > until)
+			break;
+		struct weft_event *e = &out[count++];
+		last = time;
+		e->time_ns = is_ns ? (int64_t)time : (int64_t)(1e9 * (double)(int64_t)time / hz);
+		e->a = (int32_t)(load32(at + 5) & f->a_mask);
+		e->b = (int32_t)(load32(at + 9) & f->b_mask);
+		e->value = (int32_t)(load32(at + f->value_at) & f->value_mask);
+		uint32_t key = weft_load_u16(at + f->key_at) & f->key_mask, site = weft_load_u16(at + f->site_at) & f->site_mask;
+		e->text = n->texts[key < key_count ? key : 0];
+		e->site = n->site_index[site < key_count ? site : 0];
+		e->stream = c->stream;
+		e->op = f->op;
+		e->kind = at[f->kind_at] & f->kind_mask;
+		at += f->bytes;
+	}
+	c->at = at;
+	c->last = last;
+	return count;
+}
+
+void weft__native_fill(struct weft_trace *trace, struct native_cursor *c)
+{
+	const struct native *n = trace->state;
+	size_t count = 0;
+	while (count < NATIVE_BATCH) {
+		if (c->at == c->stop) {
+			if (!next_packet(trace, c))
+				break;
+			continue;
+		}
+		size_t plain = decode_plain(n, c, c->batch + count, NATIVE_BATCH - count);
+		count += plain;
+		c->decoded += plain;
+		if (count == NATIVE_BATCH || c->at == c->stop)
+			continue;
+		struct weft_cursor in = {c->at, c->stop};
+		struct weft_event *e = &c->batch[count];
+		uint64_t last = c->last;
+		if (!decode_any(n, &in, &last, e)) {
+			damage(trace, c, c->at, "an event that is none");
+			continue;
+		}
+		if (last > c->until) {
+			damage(trace, c, c->at, "an event later than the next packet's begin");
+			continue;
+		}
+		if (last < c->last) {
+			weft__trace_skip(trace, &trace->source.blobs[n->packets.items[c->packet].blob],
+			    n->packets.items[c->packet].index,
+			    n->packets.items[c->packet].offset + (uint64_t)(c->at - n->packets.items[c->packet].bytes), 0,
+			    "time goes back");
+			last = c->last;
+		}
+		while (last >= c->next_change) {
+			c->stream = n->changes.items[c->change++].stream;
+			c->next_change = c->change < c->changes_end ? n->changes.items[c->change].since : UINT64_MAX;
+		}
+		c->last = last;
+		c->at = in.at;
+		c->decoded++;
+		count++;
+		e->time_ns = to_ns(n, last);
+		e->stream = c->stream;
+	}
+	c->batch_at = 0;
+	c->batch_end = count;
+}
