@@ -1,0 +1,257 @@
+/* streams_test.c: what only native traces say: OS threads, sleeps, pauses, sites, state dumps.  The events are made here.
+ * SPDX-License-Identifier: ISC */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/check_model.h"
+#include "trace/format.h"
+
+#define TEXT(literal)                                                                                                            \
+	(struct weft_str)                                                                                                        \
+	{                                                                                                                        \
+		literal, sizeof(literal) - 1                                                                                     \
+	}
+
+static const struct weft_event *all_events;
+static size_t all_count, given;
+
+/* One event at a time, as a format may do. */
+static int next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
+{
+	if (given == all_count)
+		return 0;
+	*events = &all_events[given++];
+	*count = 1;
+	return 1;
+}
+
+static const struct weft_trace_format format = {.name = "test", .next = next};
+static const struct weft_site sites[] = {{TEXT("echo.c"), TEXT("serve"), 12}, {TEXT("loop.c"), TEXT(""), 7}};
+static struct weft_trace trace;
+static struct weft_model *m;
+
+static void build(const struct weft_event *events, size_t count, bool wrapped)
+{
+	struct weft_error err = {0};
+	all_events = events;
+	all_count = count;
+	given = 0;
+	trace = (struct weft_trace){.format = &format};
+	trace.info.wrapped = wrapped;
+	trace.info.sites = sites;
+	trace.info.site_count = 2;
+	if (weft_model_build(&m, &trace, NULL, &err) < 0)
+		fail_msg("%s", err.what);
+	check_model(m);
+}
+#define BUILD(events, wrapped) build(events, sizeof(events) / sizeof(events)[0], wrapped)
+
+static int begin(void **state)
+{
+	m = NULL;
+	return 0;
+}
+
+static int end(void **state)
+{
+	weft_model_destroy(m);
+	return 0;
+}
+
+static const struct weft_promise *get(int64_t id)
+{
+	uint32_t index = weft_model_find(m, id);
+	assert_true(index < m->promise_count);
+	return &m->promises[index];
+}
+
+static void assert_run(int64_t id, uint32_t number, int64_t start_ns, int64_t end_ns)
+{
+	const struct weft_promise *p = get(id);
+	assert_true(p->runs + number < p[1].runs);
+	assert_true(m->runs[p->runs + number].start_ns == start_ns);
+	assert_true(m->runs[p->runs + number].end_ns == end_ns);
+}
+
+static void assert_stretch(const struct weft_stretch *s, int64_t start_ns, int64_t end_ns, const char *text, int stream)
+{
+	struct weft_str found = weft_model_text(m, s->text);
+	assert_true(s->start_ns == start_ns);
+	assert_true(s->end_ns == end_ns);
+	assert_int_equal(s->stream, stream);
+	assert_int_equal(found.len, strlen(text));
+	assert_memory_equal(found.ptr, text, found.len);
+}
+
+static void each_os_thread_runs_its_own(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 100, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .stream = 0, .site = WEFT_NO_SITE},
+	    {.time_ns = 101, .op = WEFT_OP_CREATE, .a = -1, .b = 2, .stream = 700, .site = WEFT_NO_SITE},
+	    {.time_ns = 110, .op = WEFT_OP_RUN, .a = 1, .stream = 0},
+	    {.time_ns = 115, .op = WEFT_OP_RUN, .a = 2, .stream = 700},
+	    {.time_ns = 120, .op = WEFT_OP_RUN, .a = -1, .stream = 0},
+	    {.time_ns = 125, .op = WEFT_OP_RUN, .a = -1, .stream = 700},
+	    {.time_ns = 130, .op = WEFT_OP_READ, .a = 1, .b = 2, .stream = 0},
+	    {.time_ns = 140, .op = WEFT_OP_RUN, .a = 2, .stream = 700},
+	    {.time_ns = 150, .op = WEFT_OP_RESOLVE, .a = 2, .b = 1, .stream = 700},
+	    {.time_ns = 160, .op = WEFT_OP_RUN, .a = 1, .stream = 700},
+	};
+	BUILD(events, false);
+	assert_int_equal(get(1)->stream, 0);
+	assert_int_equal(get(2)->stream, 700);
+	assert_run(1, 0, 10, 20);
+	assert_run(1, 1, 30, 50);
+	assert_run(2, 0, 15, 25);
+	assert_run(2, 1, 40, 60);
+	assert_run(-1, 0, 20, 30);
+	assert_run(-1, 1, 25, 40);
+	assert_int_equal(m->sleep_count, 2);
+	assert_stretch(&m->sleeps[0], 20, 30, "sleeping", 0);
+	assert_stretch(&m->sleeps[1], 25, 40, "sleeping", 700);
+	assert_int_equal(m->links[m->link_count - 1].stream, 700);
+}
+
+static void sleeps_have_reasons(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 0, .op = WEFT_OP_RUN, .a = 1},
+	    {.time_ns = 10, .op = WEFT_OP_IDLE, .value = WEFT_IDLE_SUSPEND},
+	    {.time_ns = 20, .op = WEFT_OP_RESUME, .a = 1},
+	    {.time_ns = 30, .op = WEFT_OP_IDLE, .value = WEFT_IDLE_HIBERNATE},
+	    {.time_ns = 40, .op = WEFT_OP_RESUME, .a = 2},
+	    {.time_ns = 50, .op = WEFT_OP_RUN, .a = -1},
+	    {.time_ns = 55, .op = WEFT_OP_IDLE, .value = 77},
+	    {.time_ns = 60, .op = WEFT_OP_RUN, .a = 2},
+	};
+	BUILD(events, false);
+	assert_int_equal(m->sleep_count, 3);
+	assert_stretch(&m->sleeps[0], 10, 20, "suspended", 0);
+	assert_stretch(&m->sleeps[1], 30, 40, "hibernating", 0);
+	assert_stretch(&m->sleeps[2], 50, 60, "sleeping", 0);
+	assert_run(-1, 2, 50, 60);
+}
+
+static void pauses_begin_and_end(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 0, .op = WEFT_OP_RUN, .a = 1},
+	    {.time_ns = 5, .op = WEFT_OP_PAUSE_END},
+	    {.time_ns = 10, .op = WEFT_OP_PAUSE_BEGIN, .text = TEXT("gc")},
+	    {.time_ns = 11, .op = WEFT_OP_PAUSE_BEGIN, .text = TEXT("inner")},
+	    {.time_ns = 12, .op = WEFT_OP_PAUSE_END},
+	    {.time_ns = 13, .op = WEFT_OP_PAUSE_BEGIN, .stream = 1},
+	    {.time_ns = 20, .op = WEFT_OP_PAUSE_END},
+	    {.time_ns = 30, .op = WEFT_OP_NOTE, .a = 1, .text = TEXT("a note")},
+	};
+	BUILD(events, false);
+	assert_int_equal(m->pause_count, 3);
+	assert_stretch(&m->pauses[0], 5, 5, "pause", 0);
+	assert_stretch(&m->pauses[1], 10, 20, "gc", 0);
+	assert_stretch(&m->pauses[2], 13, 30, "pause", 1);
+	assert_int_equal(m->anomalies[WEFT_ANOMALY_PAUSE_UNMATCHED], 1);
+	assert_int_equal(m->label_count, 1);
+	weft_model_destroy(m);
+	/* Where older events were overwritten, it began before them. */
+	BUILD(events, true);
+	assert_stretch(&m->pauses[0], 0, 5, "pause", 0);
+	assert_int_equal(m->anomalies[WEFT_ANOMALY_PAUSE_UNMATCHED], 0);
+}
+
+static void sites_name_what_has_no_label(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 0, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .site = 0},
+	    {.time_ns = 1, .op = WEFT_OP_CREATE, .a = -1, .b = 2, .site = 1},
+	    {.time_ns = 2, .op = WEFT_OP_CREATE, .a = -1, .b = 3, .site = 2},
+	    {.time_ns = 3, .op = 200, .a = 1},
+	};
+	char name[32];
+	BUILD(events, false);
+	assert_int_equal(weft_model_name(m, weft_model_find(m, 1), name, sizeof name), 15);
+	assert_string_equal(name, "echo.c:12 serve");
+	weft_model_name(m, weft_model_find(m, 1), name, 12);
+	assert_string_equal(name, "echo.c:12 s");
+	assert_int_equal(weft_model_name(m, weft_model_find(m, 1), name, 3), 15);
+	assert_string_equal(name, "ec");
+	weft_model_name(m, weft_model_find(m, 2), name, sizeof name);
+	assert_string_equal(name, "loop.c:7");
+	assert_int_equal(get(3)->site, WEFT_NONE);
+	weft_model_name(m, weft_model_find(m, 3), name, sizeof name);
+	assert_string_equal(name, "3");
+	assert_int_equal(m->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT], 1);
+}
+
+static void a_state_dump_tells_what_the_ring_forgot(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 1000, .op = WEFT_OP_LABEL, .a = 5, .text = TEXT("early")},
+	    {.time_ns = 1001, .op = WEFT_OP_CREATE, .a = -1, .b = 6, .kind = WEFT_KIND_TASK, .site = WEFT_NO_SITE},
+	    {.time_ns = 1010,
+		.op = WEFT_OP_PENDING,
+		.a = 4,
+		.b = 5,
+		.value = 300,
+		.kind = WEFT_KIND_TIMER,
+		.site = 0,
+		.text = TEXT("a day old")},
+	    {.time_ns = 1010,
+		.op = WEFT_OP_PENDING,
+		.a = 5,
+		.b = 6,
+		.value = 200,
+		.kind = WEFT_KIND_TIMER,
+		.site = 0,
+		.text = TEXT("x")},
+	    {.time_ns = 1010, .op = WEFT_OP_PENDING, .a = 5, .b = 7, .value = 400, .kind = WEFT_KIND_WAIT, .site = WEFT_NO_SITE},
+	    {.time_ns = 1011, .op = WEFT_OP_PENDING, .a = 5, .b = 8, .value = 5000, .kind = WEFT_KIND_WAIT, .site = WEFT_NO_SITE},
+	    {.time_ns = 1012,
+		.op = WEFT_OP_PENDING,
+		.a = 5,
+		.b = 9,
+		.value = INT64_MIN,
+		.kind = WEFT_KIND_WAIT,
+		.site = WEFT_NO_SITE},
+	    {.time_ns = 1013, .op = WEFT_OP_PENDING, .a = -1, .b = -1, .site = WEFT_NO_SITE},
+	    {.time_ns = 1020, .op = WEFT_OP_PENDING, .a = 4, .b = 5, .value = 1, .kind = WEFT_KIND_WAIT, .text = TEXT("again")},
+	};
+	BUILD(events, true);
+	const struct weft_promise *p = get(5);
+	assert_true(p->start_ns == -700);
+	assert_int_equal(p->kind, WEFT_KIND_TIMER);
+	assert_int_equal(p->site, 0);
+	assert_int_equal(p->flags, WEFT_PROMISE_CREATION_DRAWN);
+	assert_int_equal(p->end, WEFT_END_PENDING);
+	assert_int_equal(p[1].labels - p->labels, 2);
+	assert_true(m->labels[p->labels].time_ns == -700 && m->labels[p->labels + 1].time_ns == 0);
+	char name[32];
+	weft_model_name(m, weft_model_find(m, 5), name, sizeof name);
+	assert_string_equal(name, "a day old");
+	/* Its creator is not made up, and a promise whose creation is known is left alone. */
+	assert_int_equal(weft_model_find(m, 4), WEFT_NONE);
+	assert_int_equal(get(6)->kind, WEFT_KIND_TASK);
+	assert_true(get(6)->start_ns == 1);
+	assert_int_equal(get(7)->created_by, weft_model_find(m, 5));
+	assert_true(get(7)->start_ns == -600);
+	assert_true(get(8)->start_ns == 11);
+	assert_true(get(9)->start_ns < -(INT64_MAX / 8));
+	assert_int_equal(m->anomalies[WEFT_ANOMALY_SYSTEM_MISUSED], 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+	const struct CMUnitTest tests[] = {
+	    TEST(each_os_thread_runs_its_own),
+	    TEST(sleeps_have_reasons),
+	    TEST(pauses_begin_and_end),
+	    TEST(sites_name_what_has_no_label),
+	    TEST(a_state_dump_tells_what_the_ring_forgot),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
