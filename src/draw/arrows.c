@@ -8,10 +8,11 @@
 
 #include "draw/frame.h"
 
-#define SLICE_PX 32      /* an n is chosen for each slice of the picture and class of arrows */
-#define SLICE_ARROWS 192 /* of one class that are looked at in a slice */
+#define SLICE_PX 32     /* an n is chosen for each slice of the picture and class of arrows */
+#define SLICE_ARROWS 96 /* of one class that are looked at in a slice */
 #define MOST_BUNDLES 280
 #define MOST_NUMBERS 40
+#define LEAST_NUMBER 5 /* fewer can be counted by eye when one zooms in */
 #define HEAD_PX 7.0
 
 static const struct {
@@ -170,6 +171,28 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, boo
 	weft__triangle(f, WEFT_LAYER_ARROW, paint, alpha, x1, y1, base_x, base_y, half);
 }
 
+/* The numbers of those that are most, for there is no room for all. */
+static void draw_numbers(struct weft__frame *f)
+{
+	uint32_t most[MOST_NUMBERS]; /* falling */
+	size_t count = 0, left = MOST_NUMBERS;
+	const struct weft__bundle *bundles = f->s->bundles.items;
+	for (size_t i = 0; i < f->s->bundles.count; i++) {
+		if (bundles[i].count < LEAST_NUMBER || (count == MOST_NUMBERS && bundles[i].count <= most[count - 1]))
+			continue;
+		size_t at = count < MOST_NUMBERS ? count++ : count - 1;
+		for (; at > 0 && most[at - 1] < bundles[i].count; at--)
+			most[at] = most[at - 1];
+		most[at] = bundles[i].count;
+	}
+	for (size_t i = 0; count > 0 && i < f->s->bundles.count && left > 0; i++) {
+		if (bundles[i].count < most[count - 1])
+			continue;
+		draw_number(f, &bundles[i]);
+		left--;
+	}
+}
+
 void weft__draw_arrows(struct weft__frame *f)
 {
 	f->s->bundles.count = 0;
@@ -181,16 +204,5 @@ void weft__draw_arrows(struct weft__frame *f)
 		merge(f, cell, cell);
 	for (size_t i = 0; i < f->s->bundles.count; i++)
 		draw_bundle(f, &f->s->bundles.items[i], dense);
-	/* The numbers of those that are most, for there is no room for all. */
-	uint32_t least = 4;
-	for (size_t n = MOST_NUMBERS + 1; n > MOST_NUMBERS; least += least / 2) {
-		n = 0;
-		for (size_t i = 0; i < f->s->bundles.count; i++)
-			n += f->s->bundles.items[i].count >= least;
-		if (n <= MOST_NUMBERS)
-			break;
-	}
-	for (size_t i = 0; i < f->s->bundles.count; i++)
-		if (f->s->bundles.items[i].count >= least)
-			draw_number(f, &f->s->bundles.items[i]);
+	draw_numbers(f);
 }

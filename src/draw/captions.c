@@ -5,7 +5,8 @@
 #include "draw/frame.h"
 
 #define GAP_PX 5.0
-#define KIND_ROOM_PX 22 /* height of a row that has room for both */
+#define ID_SPARE_PX 16.0 /* an id is written only on a line that is clearly longer */
+#define KIND_ROOM_PX 22  /* height of a row that has room for both */
 
 /* The ends of the stretch that a label may take: its promise's line, and not beyond the picture. */
 struct room {
@@ -82,7 +83,7 @@ static void draw_id(struct weft__frame *f, const struct weft__caption *c, struct
 	char text[32];
 	int len = snprintf(text, sizeof text, "%" PRId64, f->model->promises[c->promise].id);
 	double width = weft__text_width(f, WEFT_FONT_LABEL, text, (size_t)len);
-	if (room.from + width <= room.to)
+	if (room.from + width + ID_SPARE_PX <= room.to || c->highlighted || c->important)
 		weft__text_put(f, c->important ? WEFT_PAINT_FAILED : WEFT_PAINT_LABEL_ID, WEFT_FONT_LABEL, room.from, c->y - 4,
 		    text, (size_t)len, width);
 }

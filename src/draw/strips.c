@@ -18,7 +18,7 @@ enum plane { ALIVE, RUN, FAILED, HIGHLIGHT, PLANES };
 struct strips {
 	int64_t *planes;
 	double *rows;   /* in each strip */
-	size_t columns; /* and one */
+	size_t columns; /* cells, one behind them, and whether there is anything in the strip */
 	int count;
 };
 
@@ -26,7 +26,7 @@ static struct strips strips_of(struct weft__frame *f)
 {
 	return (struct strips){.planes = f->s->planes.items,
 	    .rows = f->s->strip_rows.items,
-	    .columns = (size_t)(f->width / WEFT__CELL_PX) + 2,
+	    .columns = (size_t)(f->width / WEFT__CELL_PX) + 3,
 	    .count = f->height / WEFT__STRIP_PX + 1};
 }
 
@@ -56,13 +56,14 @@ bool weft__strips_begin(struct weft__frame *f)
 /* Adds `amount`, in rows times cells, evenly to the cells from x0 to x1. */
 static void lay(struct strips *s, enum plane plane, int strip, double x0, double x1, double amount)
 {
-	int last = (int)s->columns - 2;
+	int last = (int)s->columns - 3;
 	int c0 = weft__floor(x0 / WEFT__CELL_PX), c1 = weft__floor(x1 / WEFT__CELL_PX);
 	if (c1 < 0 || c0 > last || strip >= s->count)
 		return;
 	double each = amount * UNIT / (c1 - c0 + 1) + 1;
 	int64_t add = (int64_t)each;
 	int64_t *row = s->planes + ((size_t)plane * (size_t)s->count + (size_t)strip) * s->columns;
+	row[s->columns - 1] = 1;
 	row[c0 > 0 ? c0 : 0] += add;
 	row[(c1 < last ? c1 : last) + 1] -= add;
 }
@@ -212,7 +213,9 @@ static void draw_plane(struct weft__frame *f, struct strips *s, int strip, enum 
 	int y = strip * WEFT__STRIP_PX, start = 0, last_alpha = 0;
 	int64_t sum = 0;
 	double rows = s->rows[strip];
-	for (size_t c = 0; c < s->columns; c++) {
+	if (!row[s->columns - 1])
+		return;
+	for (size_t c = 0; c + 1 < s->columns; c++) {
 		sum += row[c];
 		int alpha;
 		if (plane == ALIVE)
@@ -221,7 +224,7 @@ static void draw_plane(struct weft__frame *f, struct strips *s, int strip, enum 
 			alpha = (double)sum / UNIT > rows / 2 ? 220 : (double)sum / UNIT > rows / 8 ? 120 : 0;
 		else
 			alpha = sum > 0 ? 255 : 0;
-		if (alpha == last_alpha && c + 1 < s->columns)
+		if (alpha == last_alpha && c + 2 < s->columns)
 			continue;
 		if (last_alpha > 0) {
 			bool small = plane == HIGHLIGHT && ((int)c - start) * WEFT__CELL_PX < 8;
