@@ -100,7 +100,7 @@ struct weft__frame {
 /* list.c */
 static inline int weft__floor(double x)
 {
-	int i = (int)x;
+	int i = x > 1e9 ? 1000000000 : x > -1e9 ? (int)x : -1000000000;
 	return i - (x < i);
 }
 

@@ -193,8 +193,10 @@ static bool sweep(struct sweep *s, size_t begin, size_t end, unsigned generation
 			if (s->generations[p] >= generations && !place_after_parents(s, p))
 				return false;
 		} else if (s->coming.items[rows[p]] == p) {
+			int64_t until = end_of(&s->model->promises[p]);
 			s->coming.items[rows[p]] = s->next[p];
-			if (!weft__rows_take(&s->now, rows[p], end_of(&s->model->promises[p])))
+			/* One of no length may come after another that begins at the same time. */
+			if (until > s->now.level[0].items[rows[p]] && !weft__rows_take(&s->now, rows[p], until))
 				return false;
 		}
 	}
