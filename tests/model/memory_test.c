@@ -150,10 +150,18 @@ static void files_and_archives(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* What the fuzzers begin with: a whole directory as an archive, and packets one after the other. */
+static void native(void **state)
+{
+	with_ever_more_memory(WEFT_CORPUS "/native/directory", NULL, 0);
+	with_ever_more_memory(WEFT_CORPUS "/native/packets-random-300", NULL, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(mirage),
+	    cmocka_unit_test(native),
 	    cmocka_unit_test(sexp),
 	    cmocka_unit_test(files_and_archives),
 	};
