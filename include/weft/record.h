@@ -110,7 +110,7 @@ static inline bool weft_is_on(void);
  * `by` is the promise that acts: the one whose code runs, or WEFT_SYSTEM_ID.  weft_running() knows it. */
 
 /* Creates a promise of a kind, here, by the one that runs; returns its id. */
-#define WEFT_CREATE(kind) weft_create(weft_running(), kind, WEFT_SITE())
+#define WEFT_CREATE(kind) weft_create_here(kind, WEFT_SITE())
 
 /* The same, by another. */
 #define WEFT_CREATE_BY(by, kind) weft_create(by, kind, WEFT_SITE())
@@ -118,7 +118,8 @@ static inline bool weft_is_on(void);
 /* This place in the source, as a struct weft_record_site *, valid as long as the program's code. */
 #define WEFT_SITE() WEFT__SITE()
 
-/* What WEFT_CREATE calls; site may be NULL. */
+/* What these two call; site may be NULL. */
+static inline weft_id weft_create_here(enum weft_kind kind, struct weft_record_site *site);
 static inline weft_id weft_create(weft_id by, enum weft_kind kind, struct weft_record_site *site);
 
 /* promise is called text.  The first label names it, later ones tell its story. */

@@ -364,6 +364,11 @@ WEFT__FAST weft_id weft_create(weft_id by, enum weft_kind kind, struct weft_reco
 	return weft__slow_create(by, promise, kind, site);
 }
 
+WEFT__FAST weft_id weft_create_here(enum weft_kind kind, struct weft_record_site *site)
+{
+	return WEFT__GATE() == WEFT__OFF ? 0 : weft_create(weft__stream->running, kind, site);
+}
+
 WEFT__FAST void weft_label(weft_id promise, const char *text)
 {
 	weft__copied(WEFT_OP_LABEL, promise, false, 0, text);

@@ -7,7 +7,7 @@
 #define PACKET_LEAST 512u
 
 static struct {
-	unsigned char *rings;
+	unsigned char *buffer, *rings;
 	size_t ring_bytes, packet_bytes;
 	unsigned streams, packets;
 } cut;
@@ -27,6 +27,17 @@ int weft__ring_check(uint64_t size, unsigned packets, uint64_t least, const char
 		return WEFT_EINVAL;
 	}
 	return WEFT_OK;
+}
+
+void weft__buffer_metadata(const struct weft_metadata *metadata)
+{
+	struct weft_packet_header *h = (struct weft_packet_header *)(void *)cut.buffer;
+	weft__packet_init(h, weft__recording.uuid, WEFT_CLASS_METADATA, 0, METADATA_BYTES);
+	size_t length = weft__metadata_format((char *)(h + 1), METADATA_BYTES - sizeof *h, metadata);
+	if (length > METADATA_BYTES - sizeof *h - 1)
+		length = METADATA_BYTES - sizeof *h - 1;
+	h->content_size = (sizeof *h + length) * 8;
+	h->clock_hz = weft__recording.clock_hz;
 }
 
 int weft__buffer_start(const struct weft_record_options *o, const struct weft_metadata *metadata, const char **why)
@@ -50,13 +61,8 @@ int weft__buffer_start(const struct weft_record_options *o, const struct weft_me
 	cut.rings = buffer + METADATA_BYTES + definitions;
 	__builtin_memset(buffer, 0, size);
 
-	struct weft_packet_header *h = (struct weft_packet_header *)(void *)buffer;
-	weft__packet_init(h, weft__recording.uuid, WEFT_CLASS_METADATA, 0, METADATA_BYTES);
-	size_t length = weft__metadata_format((char *)buffer + sizeof *h, METADATA_BYTES - sizeof *h, metadata);
-	if (length > METADATA_BYTES - sizeof *h - 1)
-		length = METADATA_BYTES - sizeof *h - 1;
-	h->content_size = (sizeof *h + length) * 8;
-	h->clock_hz = weft__recording.clock_hz;
+	cut.buffer = buffer;
+	weft__buffer_metadata(metadata);
 
 	struct weft__stream *d = &weft__recording.definitions;
 	d->stream_class = WEFT_CLASS_DEFINITIONS;

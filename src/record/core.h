@@ -113,6 +113,8 @@ void weft__define_unlock(void);
 /* buffer.c */
 /* Cuts options->buffer; streams' storage comes from weft__buffer_storage(). */
 int weft__buffer_start(const struct weft_record_options *options, const struct weft_metadata *metadata, const char **why);
+/* Writes the first packet anew: at the end, that it is finished. */
+void weft__buffer_metadata(const struct weft_metadata *metadata);
 /* The slice of stream `index`; false: there are no more. */
 bool weft__buffer_storage(struct weft__storage *out, unsigned index);
 int weft__ring_check(uint64_t size, unsigned packets, uint64_t least, const char **why);

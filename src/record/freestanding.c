@@ -7,6 +7,7 @@ struct weft_stream *weft__stream = &weft__nobody;
 static struct weft__stream only;
 static bool attached;
 static const char *failure = "";
+static struct weft_metadata metadata;
 static weft_list_pending_fn *my_list;
 static void *my_list_data;
 
@@ -54,7 +55,7 @@ int weft__start(const struct weft_record_options *o)
 	__builtin_memcpy(r->uuid, seeds, sizeof r->uuid);
 	r->uuid[6] = (uint8_t)((r->uuid[6] & 0x0f) | 0x40);
 	r->uuid[8] = (uint8_t)((r->uuid[8] & 0x3f) | 0x80);
-	struct weft_metadata metadata = {
+	metadata = (struct weft_metadata){
 	    .clock_hz = o->clock_hz,
 	    .clock_origin_ns = wall ? (int64_t)wall - weft__ticks_ns(ticks, o->clock_hz) : 0,
 	    .clock_source = "caller",
@@ -84,7 +85,11 @@ const char *weft__start_error(void)
 
 void weft__stop(void)
 {
+	if (weft__mode == WEFT__OFF)
+		return;
 	__atomic_store_n(&weft__mode, (unsigned)WEFT__OFF, __ATOMIC_SEQ_CST);
+	metadata.state = "finished";
+	weft__buffer_metadata(&metadata);
 	weft__stream = &weft__nobody;
 }
 

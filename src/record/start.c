@@ -167,6 +167,10 @@ static void finish(void)
 		weft__dir_metadata(&about.metadata);
 		weft__dir_end();
 	}
+	if (weft__target == WEFT__BUFFER) {
+		about.metadata.state = "finished";
+		weft__buffer_metadata(&about.metadata);
+	}
 	weft__recording.definitions.storage.base = NULL;
 	weft__define_unlock();
 	weft__target = WEFT__NOWHERE;

@@ -3,7 +3,7 @@
  * A ring whose program still runs changes while it is read.  Its packets are copied, each between two looks at its lock, as the
  * writer's INVALIDATE, REFILL and VALIDATE ask for (src/record/core.c); what was being reused just then is left out.
  * SPDX-License-Identifier: ISC */
-#include <stdio.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/cursor.h"
@@ -118,6 +118,7 @@ static int read_metadata(struct weft_trace *trace, const unsigned char *bytes, s
 		trace->info.pid = (uint64_t)number;
 	n->is_ring = is_word(find_string(n, text, "mode"), "ring");
 	n->is_finished = is_word(find_string(n, text, "state"), "finished");
+	n->is_live = n->is_ring && !n->is_finished;
 	n->is_hurried = is_word(find_string(n, text, "clock_measured"), "hurried");
 	n->has_uuid = parse_uuid(find_value(text, "trace {", "uuid"), n->uuid);
 	int64_t offset_s, offset;
@@ -194,8 +195,10 @@ static const unsigned char *copy_live(struct native *n, const unsigned char *p, 
 	for (int tries = 0; tries < 100; tries++) {
 		uint32_t lock = atomic_u32(p + AT(lock));
 		uint64_t content = __atomic_load_n((const uint64_t *)(const void *)(p + AT(content_size)), __ATOMIC_ACQUIRE) / 8;
-		if (lock & 1 || content < sizeof(struct weft_packet_header) || content > room)
+		if (lock & 1 || content < sizeof(struct weft_packet_header) || content > room) {
+			sched_yield();
 			continue;
+		}
 		unsigned char *copy = own(n, (size_t)content);
 		if (!copy) {
 			*failed = true;
@@ -246,10 +249,9 @@ static int read_packet(
 		p = copy_live(n, p, left < packet_bytes ? left : (size_t)packet_bytes, &failed);
 		if (failed)
 			return out_of_memory(err);
-		if (!p) {
-			weft__trace_skip(trace, blob, index, offset, *next - offset, "a packet that was just being reused");
+		/* What stood in it was being overwritten; the gap that it leaves is counted so. */
+		if (!p)
 			return WEFT_OK;
-		}
 	} else if (weft_load_u32(p + AT(lock)) & 1) {
 		/* The program died between INVALIDATE and VALIDATE. */
 		return WEFT_OK;
@@ -578,7 +580,6 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 		status = read_metadata(trace, metadata->bytes, metadata->size, err);
 	else if (trace->source.is_dir)
 		weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "the metadata is missing");
-	n->is_live = metadata && n->is_ring && !n->is_finished;
 	/* Events first: what they refer to was defined before them. */
 	for (int definitions = 0; definitions < 2; definitions++)
 		for (size_t i = 0; i < trace->source.blob_count && status == WEFT_OK; i++) {

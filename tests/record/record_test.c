@@ -1,0 +1,653 @@
+/* record_test.c: what is recorded is what is read.  SPDX-License-Identifier: ISC */
+#include "support.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char scratch[64];
+static char directory[128];
+
+static int set_up(void **state)
+{
+	strcpy(scratch, "/tmp/weft-record-XXXXXX");
+	if (!mkdtemp(scratch))
+		return -1;
+	snprintf(directory, sizeof directory, "%s/trace", scratch);
+	return 0;
+}
+
+static void remove_tree(const char *path)
+{
+	DIR *d = opendir(path);
+	const struct dirent *entry;
+	while (d && (entry = readdir(d)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) {
+			char name[512];
+			snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+			if (unlink(name))
+				remove_tree(name);
+		}
+	if (d)
+		closedir(d);
+	rmdir(path);
+}
+
+static int tear_down(void **state)
+{
+	weft_stop();
+	remove_tree(scratch);
+	return 0;
+}
+
+static void start(struct weft_record_options options)
+{
+	if (!options.buffer)
+		options.directory = directory;
+	int status = weft_start(&options);
+	if (status < 0)
+		fail_msg("%d: %s", status, weft_start_error());
+}
+
+static struct weft_record_text requests = WEFT_COUNTER("requests");
+
+/* Every call once, with ids around a and b; returns how many events. */
+static size_t say_everything(weft_id a, weft_id b, int64_t value)
+{
+	weft_label_text(a, WEFT_TEXT("literal"));
+	weft_label(a, "copied");
+	weft_label_bytes(a, "by\0tes", 6);
+	weft_should_resolve(a);
+	weft_await(a, b);
+	weft_read(a, b);
+	weft_read_later(a, b);
+	weft_resolve(a, b);
+	WEFT_FAIL(a, b, "lost");
+	weft_fail(a, b, "broken");
+	weft_become(a, b);
+	weft_signal(a, b);
+	weft_signal_only(a, b);
+	weft_run(a);
+	weft_idle(WEFT_IDLE_HIBERNATE);
+	weft_resume(a);
+	weft_counter_set(a, &requests, value);
+	weft_counter_add(a, &requests, -value);
+	WEFT_PAUSE_BEGIN("gc");
+	weft_pause_end();
+	WEFT_PAUSE("fault", 77);
+	WEFT_NOTE(a, "noted");
+	weft_note(a, "copied note");
+	weft_pending(a, b, WEFT_KIND_TIMER, NULL, 0, "old");
+	weft_still_awaits(b, a);
+	return 25;
+}
+
+static void expect_everything(const struct weft_event *e, weft_id a, weft_id b, int64_t value)
+{
+	const struct {
+		enum weft_op op;
+		weft_id a, b;
+		int64_t value;
+		const char *text;
+	} expected[] = {
+	    {WEFT_OP_LABEL, a, 0, 0, "literal"},
+	    {WEFT_OP_LABEL, a, 0, 0, "copied"},
+	    {WEFT_OP_LABEL, a, 0, 0, "by\x1ates"},
+	    {WEFT_OP_SHOULD_RESOLVE, a, 0, 0, ""},
+	    {WEFT_OP_AWAIT, a, b, 0, ""},
+	    {WEFT_OP_READ, a, b, 0, ""},
+	    {WEFT_OP_READ_LATER, a, b, 0, ""},
+	    {WEFT_OP_RESOLVE, a, b, 0, ""},
+	    {WEFT_OP_FAIL, a, b, 0, "lost"},
+	    {WEFT_OP_FAIL, a, b, 0, "broken"},
+	    {WEFT_OP_BECOME, a, b, 0, ""},
+	    {WEFT_OP_SIGNAL, a, b, 0, ""},
+	    {WEFT_OP_SIGNAL_ONLY, a, b, 0, ""},
+	    {WEFT_OP_RUN, a, 0, 0, ""},
+	    {WEFT_OP_IDLE, 0, 0, WEFT_IDLE_HIBERNATE, ""},
+	    {WEFT_OP_RESUME, a, 0, 0, ""},
+	    {WEFT_OP_COUNTER, a, 0, value, "requests"},
+	    {WEFT_OP_COUNTER_ADD, a, 0, -value, "requests"},
+	    {WEFT_OP_PAUSE_BEGIN, 0, 0, 0, "gc"},
+	    {WEFT_OP_PAUSE_END, 0, 0, 0, ""},
+	    {WEFT_OP_PAUSE, 0, 0, 77, "fault"},
+	    {WEFT_OP_NOTE, a, 0, 0, "noted"},
+	    {WEFT_OP_NOTE, a, 0, 0, "copied note"},
+	    {WEFT_OP_PENDING, a, b, 0, "old"},
+	    {WEFT_OP_STILL_AWAITS, b, a, 0, ""},
+	};
+	for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+		assert_int_equal(e[i].op, expected[i].op);
+		assert_int_equal(e[i].a, expected[i].a);
+		assert_int_equal(e[i].b, expected[i].b);
+		assert_int_equal(e[i].value, expected[i].value);
+		if (!text_is(e[i].text, expected[i].text))
+			fail_msg("event %zu: \"%.*s\"", i, (int)e[i].text.len, e[i].text.ptr);
+	}
+}
+
+static void test_every_call(void **state)
+{
+	const weft_id ids[][2] = {{WEFT_SYSTEM_ID, 5}, {INT32_MAX, INT32_MIN}, {(weft_id)INT32_MAX + 1, 3},
+	    {1, -((weft_id)1 << 40)}, {INT64_MAX, INT64_MIN}};
+	const int64_t values[] = {0, INT32_MIN, INT32_MAX, (int64_t)INT32_MAX + 1, INT64_MAX};
+	start((struct weft_record_options){0});
+	size_t said = 0;
+	/* Twice: first by the slow path, then with everything interned. */
+	for (int round = 0; round < 2; round++)
+		for (size_t i = 0; i < 5; i++)
+			said += say_everything(ids[i][0], ids[i][1], values[i]);
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.info->skipped_count, 0);
+	assert_int_equal(r.events.count, said);
+	for (size_t i = 0; i < 10; i++)
+		expect_everything(r.events.items + said / 10 * i, ids[i % 5][0], ids[i % 5][1], values[i % 5]);
+	for (size_t i = 1; i < said; i++)
+		assert_true(r.events.items[i].time_ns >= r.events.items[i - 1].time_ns);
+	forget(&r);
+}
+
+static void test_creation_knows_its_site(void **state)
+{
+	start((struct weft_record_options){.first_id = 100});
+	weft_run(7);
+	assert_int_equal(weft_running(), 7);
+	int line = __LINE__ + 1;
+	weft_id first = WEFT_CREATE(WEFT_KIND_REQUEST);
+	weft_id second = WEFT_CREATE_BY(first, WEFT_KIND_TIMER), third = weft_create(second, WEFT_KIND_BIND, NULL);
+	weft_stop();
+	assert_int_equal(weft_running(), WEFT_SYSTEM_ID);
+	assert_int_equal(WEFT_CREATE(WEFT_KIND_REQUEST), 0);
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.events.count, 4);
+	const struct weft_event *e = r.events.items + 1;
+	assert_true(first >= 100 && second != first && third != second);
+	assert_int_equal(e[0].a, 7);
+	assert_int_equal(e[0].b, first);
+	assert_int_equal(e[0].kind, WEFT_KIND_REQUEST);
+	assert_int_equal(e[1].a, first);
+	assert_int_equal(e[1].kind, WEFT_KIND_TIMER);
+	assert_int_equal(e[2].b, third);
+	assert_int_equal(e[2].site, WEFT_NO_SITE);
+	const struct weft_site *site = &r.info->sites[e[0].site];
+	assert_int_equal(site->line, line);
+	assert_true(text_is(site->file, __FILE__) && text_is(site->function, __func__));
+	assert_true(text_is(r.info->process, "record_test"));
+	assert_int_equal(r.info->pid, getpid());
+	forget(&r);
+}
+
+static void test_ids_beyond_32_bits(void **state)
+{
+	start((struct weft_record_options){.first_id = ((weft_id)1 << 32) - 3, .size_bytes = 1 << 20});
+	weft_id ids[8];
+	for (int i = 0; i < 8; i++)
+		ids[i] = WEFT_CREATE(WEFT_KIND_TASK);
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.events.count, 8);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(r.events.items[i].b, ids[i]);
+	assert_true(ids[7] > (weft_id)1 << 32);
+	forget(&r);
+}
+
+static void expect_failure(struct weft_record_options options, int status)
+{
+	assert_int_equal(weft_start(&options), status);
+	assert_true(weft_start_error()[0] != 0);
+	assert_false(weft_is_on());
+}
+
+static void test_what_start_refuses(void **state)
+{
+	static uint64_t buffer[64];
+	expect_failure((struct weft_record_options){0}, WEFT_EINVAL);
+	expect_failure((struct weft_record_options){.directory = directory, .buffer = buffer}, WEFT_EINVAL);
+	expect_failure((struct weft_record_options){.directory = directory, .size_bytes = 1000}, WEFT_ETOOBIG);
+	expect_failure((struct weft_record_options){.directory = directory, .packets = 1}, WEFT_EINVAL);
+	expect_failure(
+	    (struct weft_record_options){.directory = directory, .mode = WEFT_RECORD_GROW, .size_bytes = 100}, WEFT_ETOOBIG);
+	expect_failure((struct weft_record_options){.directory = "/nowhere/at/all"}, WEFT_ENOENT);
+	expect_failure((struct weft_record_options){.directory = ""}, WEFT_EINVAL);
+	expect_failure((struct weft_record_options){.directory = directory, .clock = weft_now}, WEFT_EINVAL);
+	expect_failure((struct weft_record_options){.buffer = buffer, .buffer_bytes = sizeof buffer}, WEFT_ETOOBIG);
+	expect_failure((struct weft_record_options){.buffer = (char *)buffer + 1, .buffer_bytes = sizeof buffer}, WEFT_EINVAL);
+	/* Larger than any disk: an error now, never a signal later. */
+	expect_failure(
+	    (struct weft_record_options){.directory = directory, .size_bytes = (uint64_t)1 << 50, .packets = 65536}, WEFT_EINVAL);
+	/* What failed left nothing behind. */
+	assert_int_equal(access(directory, F_OK), -1);
+
+	start((struct weft_record_options){0});
+	struct weft_record_options again = {.directory = directory};
+	assert_int_equal(weft_start(&again), WEFT_EBUSY);
+	weft_stop();
+	expect_failure((struct weft_record_options){.directory = directory}, WEFT_EEXIST);
+	start((struct weft_record_options){.overwrite = true});
+	weft_stop();
+	char other[160];
+	snprintf(other, sizeof other, "%s/mine.txt", directory);
+	fclose(fopen(other, "w"));
+	expect_failure((struct weft_record_options){.directory = directory, .overwrite = true}, WEFT_EEXIST);
+	assert_int_equal(access(other, F_OK), 0);
+	struct stat st;
+	assert_int_equal(stat(directory, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	snprintf(other, sizeof other, "%s/metadata", directory);
+	assert_int_equal(stat(other, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+static void test_ring_keeps_the_newest(void **state)
+{
+	enum { COUNT = 40000 };
+	start((struct weft_record_options){.size_bytes = 65536, .packets = 4});
+	for (int i = 0; i < COUNT; i++)
+		weft_await(i, i + 1);
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	assert_true(r.info->wrapped);
+	assert_int_equal(r.info->skipped_count, 0);
+	assert_int_equal(r.events.count + r.info->streams[0].lost_overwritten, COUNT);
+	assert_true(r.events.count > 3 * 16384 / 13 - 200);
+	for (size_t i = 0; i < r.events.count; i++)
+		assert_int_equal(r.events.items[i].a, COUNT - r.events.count + i);
+	forget(&r);
+}
+
+static void test_growing_keeps_the_oldest(void **state)
+{
+	enum { COUNT = 40000 };
+	start((struct weft_record_options){.mode = WEFT_RECORD_GROW, .size_bytes = 1 << 17, .packet_bytes = 1 << 15});
+	for (int i = 0; i < COUNT; i++)
+		weft_await(i, i + 1);
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	assert_false(r.info->wrapped);
+	assert_int_equal(r.info->streams[0].packets, 4);
+	assert_int_equal(r.events.count + r.info->streams[0].lost_full, COUNT);
+	for (size_t i = 0; i < r.events.count; i++)
+		assert_int_equal(r.events.items[i].a, i);
+	forget(&r);
+}
+
+static void test_buffer_of_the_callers(void **state)
+{
+	static uint64_t buffer[8192];
+	start((struct weft_record_options){.buffer = buffer, .buffer_bytes = sizeof buffer});
+	for (int i = 0; i < 20000; i++) {
+		weft_await(i, i + 1);
+		if (i == 100 || i == 19999) {
+			/* As it is, while it is being written. */
+			struct read_back live = read_memory(buffer, sizeof buffer);
+			assert_int_equal(live.events.items[live.events.count - 1].a, i);
+			forget(&live);
+		}
+	}
+	weft_stop();
+	struct read_back r = read_memory(buffer, sizeof buffer);
+	assert_true(r.info->wrapped);
+	assert_int_equal(r.events.count + r.info->streams[0].lost_overwritten, 20000);
+	forget(&r);
+}
+
+/* ---- Clocks ---- */
+
+static uint64_t ticks;
+static void (*in_clock)(void);
+
+/* A clock that can be interrupted: what in_clock records comes between an event's reading of the clock and its taking a place. */
+static uint64_t fake_clock(void)
+{
+	uint64_t now = ticks;
+	void (*call)(void) = in_clock;
+	in_clock = NULL;
+	if (call)
+		call();
+	return now;
+}
+
+static void test_clock_gaps_and_steps(void **state)
+{
+	const uint64_t times[] = {1000, 1001, 1001 + ((uint64_t)1 << 29), (uint64_t)1 << 32, ((uint64_t)1 << 32) + 1,
+	    (uint64_t)1 << 45, ((uint64_t)1 << 45) - 77, ((uint64_t)1 << 45) + 1};
+	ticks = 500;
+	start((struct weft_record_options){.clock = fake_clock, .clock_hz = 1000000000});
+	for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+		ticks = times[i];
+		weft_run((weft_id)i);
+	}
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.events.count, sizeof times / sizeof times[0]);
+	for (size_t i = 0; i < r.events.count; i++)
+		assert_int_equal(r.events.items[i].time_ns, i == 6 ? times[5] : times[i]);
+	forget(&r);
+}
+
+static void interrupt_now(void)
+{
+	ticks += 10;
+	weft_run(1000);
+	ticks += 10;
+}
+
+static void interrupt_after_a_long_time(void)
+{
+	ticks += (uint64_t)1 << 33;
+	weft_run(1000);
+}
+
+static void test_interrupted_while_reserving(void **state)
+{
+	ticks = 500;
+	start((struct weft_record_options){.clock = fake_clock, .clock_hz = 1000000000, .size_bytes = 65536, .packets = 2});
+	enum { ROUNDS = 500 };
+	for (int i = 0; i < ROUNDS; i++) {
+		in_clock = i % 7 ? interrupt_now : interrupt_after_a_long_time;
+		weft_run(i);
+		in_clock = interrupt_now;
+		weft_label_bytes(i, "slow path", 9);
+		ticks++;
+	}
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.events.count, 4 * ROUNDS);
+	int handled = 0, runs = 0;
+	for (size_t i = 0; i < r.events.count; i++) {
+		const struct weft_event *e = &r.events.items[i];
+		assert_true(i == 0 || e->time_ns >= e[-1].time_ns);
+		handled += e->a == 1000;
+		runs += e->op == WEFT_OP_RUN && e->a != 1000;
+	}
+	assert_int_equal(handled, 2 * ROUNDS);
+	assert_int_equal(runs, ROUNDS);
+	forget(&r);
+}
+
+static volatile sig_atomic_t signals;
+
+static void on_signal(int number)
+{
+	weft_resolve(1, signals);
+	weft_label(2, "in a handler");
+	signals = signals + 1;
+}
+
+static void test_signal_handlers(void **state)
+{
+	signals = 0;
+	struct sigaction action = {.sa_handler = on_signal}, before;
+	sigaction(SIGPROF, &action, &before);
+	timer_t timer;
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF};
+	assert_int_equal(timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer), 0);
+	start((struct weft_record_options){.size_bytes = 64 << 20, .packets = 1024});
+	struct itimerspec often = {{0, 100000}, {0, 100000}}, never = {0};
+	timer_settime(timer, 0, &often, NULL);
+	enum { COUNT = 1000000 };
+	for (int i = 0; i < COUNT; i++)
+		weft_await(i, i + 1);
+	timer_settime(timer, 0, &never, NULL);
+	timer_delete(timer);
+	weft_stop();
+	sigaction(SIGPROF, &before, NULL);
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.info->skipped_count, 0);
+	assert_int_equal(r.events.count, COUNT + 2 * signals);
+	weft_id await = 0, resolve = 0;
+	for (size_t i = 0; i < r.events.count; i++) {
+		const struct weft_event *e = &r.events.items[i];
+		assert_true(i == 0 || e->time_ns >= e[-1].time_ns);
+		if (e->op == WEFT_OP_AWAIT)
+			assert_int_equal(e->a, await++);
+		else if (e->op == WEFT_OP_RESOLVE)
+			assert_int_equal(e->b, resolve++);
+	}
+	forget(&r);
+}
+
+/* ---- OS threads and processes ---- */
+
+static void *work(void *name)
+{
+	pthread_setname_np(pthread_self(), name);
+	for (int i = 0; i < 100; i++)
+		weft_resolve(WEFT_SYSTEM_ID, WEFT_CREATE(WEFT_KIND_WORK));
+	return NULL;
+}
+
+static void in_thread(const char *name)
+{
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, work, (void *)name), 0);
+	pthread_join(thread, NULL);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	weft_id x = *(const weft_id *)a, y = *(const weft_id *)b;
+	return (x > y) - (x < y);
+}
+
+static void test_threads_come_and_go(void **state)
+{
+	start((struct weft_record_options){.size_bytes = 1 << 20});
+	for (int i = 0; i < 20; i++) {
+		in_thread("red");
+		in_thread("green");
+	}
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	weft_id ids[4000];
+	size_t count = 0, red = 0;
+	for (size_t i = 0; i < r.events.count; i++) {
+		if (r.events.items[i].op == WEFT_OP_CREATE)
+			ids[count++] = r.events.items[i].b;
+		red += text_is(r.info->streams[r.events.items[i].stream].name, "red");
+	}
+	assert_int_equal(count, 4000);
+	assert_int_equal(red, 4000);
+	qsort(ids, count, sizeof ids[0], compare_ids);
+	for (size_t i = 1; i < count; i++)
+		assert_true(ids[i] != ids[i - 1]);
+	/* One at a time: they went on in each other's packets. */
+	uint64_t packets = 0;
+	for (size_t i = 0; i < r.info->stream_count; i++)
+		packets += r.info->streams[i].packets;
+	assert_true(packets <= 4);
+	forget(&r);
+}
+
+static void test_fork_leaves_the_trace_alone(void **state)
+{
+	start((struct weft_record_options){0});
+	weft_await(1, 2);
+	pid_t child = fork();
+	if (child == 0) {
+		for (int i = 0; i < 1000; i++)
+			weft_await(3, 4);
+		char own[160];
+		snprintf(own, sizeof own, "%s/child", scratch);
+		struct weft_record_options options = {.directory = own};
+		bool fine = !weft_is_on() && weft_start(&options) == WEFT_OK;
+		weft_await(5, 6);
+		weft_stop();
+		_exit(fine ? 0 : 1);
+	}
+	int status;
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	weft_await(7, 8);
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.events.count, 2);
+	assert_int_equal(r.events.items[1].a, 7);
+	forget(&r);
+	char own[160];
+	snprintf(own, sizeof own, "%s/child", scratch);
+	r = read_directory(own);
+	assert_int_equal(r.events.count, 1);
+	assert_int_equal(r.events.items[0].a, 5);
+	forget(&r);
+}
+
+static void test_killed_program(void **state)
+{
+	int ends[2];
+	assert_int_equal(pipe(ends), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		struct weft_record_options options = {.directory = directory, .size_bytes = 1 << 20};
+		if (weft_start(&options) < 0)
+			_exit(1);
+		for (int i = 0; i < 300000; i++)
+			weft_await(i, i + 1);
+		WEFT_LABEL(9, "the last words");
+		_exit(write(ends[1], "x", 1) == 1 && raise(SIGKILL));
+	}
+	char byte;
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	waitpid(child, NULL, 0);
+	close(ends[0]);
+	close(ends[1]);
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.info->skipped_count, 0);
+	assert_int_equal(r.events.count + r.info->streams[0].lost_overwritten, 300001);
+	assert_true(text_is(r.events.items[r.events.count - 1].text, "the last words"));
+	forget(&r);
+}
+
+static void test_start_and_stop_often(void **state)
+{
+	for (int i = 0; i < 300; i++) {
+		start((struct weft_record_options){.overwrite = true, .size_bytes = 16384, .packets = 2});
+		WEFT_LABEL(i, "again");
+		in_thread("red");
+		weft_stop();
+		weft_run(1);
+	}
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.events.count, 201);
+	bool found = false;
+	for (size_t i = 0; i < r.events.count; i++)
+		found |= r.events.items[i].a == 299 && text_is(r.events.items[i].text, "again");
+	assert_true(found);
+	forget(&r);
+}
+
+/* ---- Texts ---- */
+
+static void test_odd_texts(void **state)
+{
+	static char big[100000];
+	memset(big, 'x', sizeof big - 1);
+	start((struct weft_record_options){.size_bytes = 16384, .packets = 4});
+	weft_label(1, big);
+	weft_label(2, "");
+	weft_label(3, "\xff\xfe not UTF-8");
+	weft_label_bytes(4, NULL, 0);
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.events.count, 4);
+	struct weft_str cut = r.events.items[0].text;
+	assert_true(cut.len > 3000 && cut.len < 4096);
+	assert_memory_equal(cut.ptr + cut.len - 4, "x\xe2\x80\xa6", 4);
+	assert_true(text_is(r.events.items[1].text, ""));
+	assert_true(text_is(r.events.items[2].text, "\xff\xfe not UTF-8"));
+	assert_true(text_is(r.events.items[3].text, ""));
+	forget(&r);
+}
+
+static void test_errno_is_kept(void **state)
+{
+	start((struct weft_record_options){.mode = WEFT_RECORD_GROW, .size_bytes = 16384, .packet_bytes = 8192});
+	errno = 1234;
+	for (int i = 0; i < 5000; i++)
+		weft_label(i, "fills files, then finds no more");
+	weft_stop();
+	assert_int_equal(errno, 1234);
+}
+
+/* ---- What is pending ---- */
+
+struct runtime {
+	weft_id forgotten, waits_for;
+	struct weft_record_site *site;
+	uint64_t since;
+	unsigned calls;
+};
+
+static uint64_t list_pending(void *data, uint64_t cursor, unsigned budget)
+{
+	struct runtime *runtime = data;
+	runtime->calls++;
+	assert_true(cursor == 0 && budget >= 1);
+	weft_pending(WEFT_SYSTEM_ID, runtime->forgotten, WEFT_KIND_REQUEST, runtime->site, runtime->since, "forgotten");
+	weft_still_awaits(runtime->forgotten, runtime->waits_for);
+	return 0;
+}
+
+static void test_ring_remembers_what_is_pending(void **state)
+{
+	struct runtime runtime = {.forgotten = 77, .waits_for = 78, .site = WEFT_SITE(), .since = weft_now()};
+	weft_list_pending(list_pending, &runtime);
+	start((struct weft_record_options){.size_bytes = 1 << 16, .packets = 8});
+	for (int i = 0; i < 100000; i++) {
+		weft_run(1000 + i);
+		weft_resolve(1000 + i, 5);
+	}
+	weft_list_pending(NULL, NULL);
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	size_t told = 0, awaited = 0;
+	for (size_t i = 0; i < r.events.count; i++) {
+		const struct weft_event *e = &r.events.items[i];
+		if (e->op == WEFT_OP_PENDING) {
+			told++;
+			assert_int_equal(e->b, 77);
+			assert_int_equal(e->kind, WEFT_KIND_REQUEST);
+			assert_true(text_is(e->text, "forgotten"));
+			assert_true(text_is(r.info->sites[e->site].function, "test_ring_remembers_what_is_pending"));
+			assert_true(e->value > 0 && e->value < r.events.items[0].time_ns);
+		}
+		awaited += e->op == WEFT_OP_STILL_AWAITS && e->a == 77 && e->b == 78;
+	}
+	assert_true(told >= 1 && told == awaited);
+	/* Twice a lap, no more. */
+	assert_true(told <= 3);
+	assert_true(runtime.calls < 100);
+	forget(&r);
+}
+
+int main(int argc, char **argv)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+	    TEST(test_every_call),
+	    TEST(test_creation_knows_its_site),
+	    TEST(test_ids_beyond_32_bits),
+	    TEST(test_what_start_refuses),
+	    TEST(test_ring_keeps_the_newest),
+	    TEST(test_growing_keeps_the_oldest),
+	    TEST(test_buffer_of_the_callers),
+	    TEST(test_clock_gaps_and_steps),
+	    TEST(test_interrupted_while_reserving),
+	    TEST(test_signal_handlers),
+	    TEST(test_threads_come_and_go),
+	    TEST(test_fork_leaves_the_trace_alone),
+	    TEST(test_killed_program),
+	    TEST(test_start_and_stop_often),
+	    TEST(test_odd_texts),
+	    TEST(test_errno_is_kept),
+	    TEST(test_ring_remembers_what_is_pending),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

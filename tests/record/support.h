@@ -1,0 +1,71 @@
+/* support.h: records into a directory of the test's own, reads it back.  SPDX-License-Identifier: ISC */
+#ifndef TESTS_RECORD_SUPPORT_H
+#define TESTS_RECORD_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <weft/record.h>
+
+#include "base/vec.h"
+#include "trace/trace.h"
+
+/* A trace that was read whole. */
+struct read_back {
+	struct weft_trace *trace;
+	const struct weft_trace_info *info;
+	WEFT_VEC(struct weft_event) events;
+};
+
+static void read_all(struct read_back *out)
+{
+	const struct weft_event *events;
+	size_t count;
+	int more;
+	while ((more = weft_trace_next(out->trace, &events, &count)) == 1)
+		for (size_t i = 0; i < count; i++) {
+			assert_true(weft_vec_reserve(&out->events, 1));
+			out->events.items[out->events.count++] = events[i];
+		}
+	assert_int_equal(more, 0);
+	out->info = weft_trace_info(out->trace);
+}
+
+static inline struct read_back read_directory(const char *path)
+{
+	struct read_back out = {0};
+	struct weft_error err = {0};
+	if (weft_trace_open(&out.trace, path, &err) < 0)
+		fail_msg("%s: %s", err.file, err.what);
+	read_all(&out);
+	return out;
+}
+
+static inline struct read_back read_memory(const void *bytes, size_t size)
+{
+	struct read_back out = {0};
+	struct weft_error err = {0};
+	if (weft_trace_open_memory(&out.trace, bytes, size, "memory", &err) < 0)
+		fail_msg("%s: %s", err.file, err.what);
+	read_all(&out);
+	return out;
+}
+
+static inline void forget(struct read_back *r)
+{
+	weft_vec_free(&r->events);
+	weft_trace_close(r->trace);
+}
+
+static inline bool text_is(struct weft_str s, const char *expected)
+{
+	return s.len == strlen(expected) && memcmp(s.ptr, expected, s.len) == 0;
+}
+
+#endif

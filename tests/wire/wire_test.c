@@ -1,0 +1,100 @@
+/* wire_test.c: sizes, cuts, metadata.  SPDX-License-Identifier: ISC */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "wire/wire.h"
+
+static void test_sizes(void **state)
+{
+	assert_int_equal(weft__payload_bytes(WEFT_OP_AWAIT), 1 + 8);
+	assert_int_equal(weft__payload_bytes(WEFT_OP_AWAIT | WEFT_ID_WIDE), 1 + 16);
+	assert_int_equal(weft__payload_bytes(WEFT_OP_AWAIT | WEFT_ID_INLINE), 0);
+	assert_int_equal(weft__payload_bytes(WEFT_OP_CREATE), 1 + 11);
+	assert_int_equal(weft__payload_bytes(WEFT_OP_LABEL), 1 + 6);
+	assert_int_equal(weft__payload_bytes(WEFT_OP_LABEL | WEFT_ID_CUT), 0);
+	assert_int_equal(weft__payload_bytes(WEFT_OP_COUNTER), 1 + 10);
+	assert_int_equal(weft__payload_bytes(WEFT_OP_PAUSE_END), 1);
+	assert_int_equal(weft__payload_bytes(WEFT_OP_COUNT), 0);
+	assert_int_equal(weft__payload_bytes(WEFT_ID_EXTENDED), 0);
+}
+
+/* Every form takes as many bytes as it says. */
+static void test_written_as_long_as_promised(void **state)
+{
+	unsigned char bytes[256];
+	for (unsigned op = 0; op < WEFT_OP_COUNT; op++)
+		for (unsigned form = 0; form < 8; form++) {
+			struct weft_wire_event e = {.op = (uint8_t)op,
+			    .a = form & 1 ? INT64_MIN : -1,
+			    .b = 2,
+			    .value = 3,
+			    .key = form & 2 ? 0 : 9,
+			    .text = "some text",
+			    .text_bytes = 9,
+			    .cut = form & 4 ? 5 : 0};
+			uint8_t id = weft__event_id(&e);
+			size_t payload = weft__event_payload(&e, id);
+			assert_true(weft__payload_bytes(id) != 0);
+			memset(bytes, 0xee, sizeof bytes);
+			assert_ptr_equal(weft__event_write(bytes, &e, id, 7, false), bytes + WEFT_COMPACT_HEADER + payload);
+			assert_int_equal(bytes[WEFT_COMPACT_HEADER + payload], 0xee);
+			assert_ptr_equal(weft__event_write(bytes, &e, id, 7, true), bytes + WEFT_EXTENDED_HEADER + payload);
+			assert_int_equal(bytes[WEFT_EXTENDED_HEADER + payload], 0xee);
+		}
+}
+
+static void test_cut(void **state)
+{
+	for (size_t room = 13; room < 120; room++) {
+		struct weft_wire_event e = {
+		    .op = WEFT_OP_LABEL, .text = "0123456789012345678901234567890123456789", .text_bytes = 40};
+		weft__event_cut(&e, room);
+		assert_true(weft__event_payload(&e, weft__event_id(&e)) <= room);
+		assert_int_equal(e.text_bytes + e.cut, 40);
+	}
+}
+
+static void test_metadata_is_as_long_as_it_says(void **state)
+{
+	static char text[65536];
+	struct weft_metadata m = {.clock_hz = 2600000000u, .clock_origin_ns = -5, .command = "a \"b\"\n\\", .mode = "ring"};
+	size_t whole = weft__metadata_format(text, sizeof text, &m);
+	assert_int_equal(strlen(text), whole);
+	assert_non_null(strstr(text, "command = \"a \\\"b\\\"\\012\\\\\";"));
+	assert_non_null(strstr(text, "offset_s = -1;"));
+	for (size_t size = 0; size < 100; size++) {
+		char part[100];
+		memset(part, 'z', sizeof part);
+		assert_int_equal(weft__metadata_format(part, size, &m), whole);
+		if (size)
+			assert_int_equal(strlen(part), size - 1);
+	}
+}
+
+static void test_definitions(void **state)
+{
+	unsigned char bytes[256];
+	struct weft_wire_definition d = {
+	    .key = 3, .line = 9, .text = "file", .text_bytes = 4, .function = "f", .function_bytes = 1};
+	for (int what = WEFT_DEFINE_STRING; what <= WEFT_DEFINE_THREAD; what++) {
+		d.what = (enum weft_definition)what;
+		assert_ptr_equal(weft__definition_write(bytes, &d, 1), bytes + weft__definition_bytes(&d));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_sizes),
+	    cmocka_unit_test(test_written_as_long_as_promised),
+	    cmocka_unit_test(test_cut),
+	    cmocka_unit_test(test_metadata_is_as_long_as_it_says),
+	    cmocka_unit_test(test_definitions),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
