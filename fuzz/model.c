@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 {
 	static const struct weft_trace_format format = {.name = "fuzz", .next = next};
 	for (int keep_binds = 0; keep_binds < 2; keep_binds++) {
-		struct input in = {.bytes = bytes, .left = size, .time_ns = size ? (int64_t)bytes[0] * INT64_MAX / 300 : 0};
+		struct input in = {.bytes = bytes, .left = size, .time_ns = size ? INT64_MAX / 300 * bytes[0] : 0};
 		struct weft_trace trace = {.format = &format, .state = &in};
 		struct weft_model *model;
 		struct weft_model_options options = {.keep_binds = keep_binds != 0};

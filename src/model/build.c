@@ -172,6 +172,8 @@ static int pending(struct weft__build *b, const struct weft_event *ev, int64_t t
 						     : time_ns - (int64_t)before_ns;
 	if (promise->end == WEFT_END_PENDING)
 		promise->weft__heard_ns = time_ns;
+	else if (promise->start_ns > promise->end_ns)
+		promise->start_ns = promise->end_ns;
 	/* The creator may have ended long ago: it is not made up for this. */
 	uint32_t creator = ev->a == WEFT_SYSTEM_ID ? WEFT_SYSTEM : weft_idmap_get(&b->priv->ids, ev->a);
 	if (creator < p)

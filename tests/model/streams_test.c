@@ -243,6 +243,17 @@ static void a_state_dump_tells_what_the_ring_forgot(void **state)
 	assert_int_equal(m->anomalies[WEFT_ANOMALY_SYSTEM_MISUSED], 1);
 }
 
+static void a_state_dump_after_the_end(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 0, .op = WEFT_OP_RESOLVE, .a = -1, .b = 1},
+	    {.time_ns = 9, .op = WEFT_OP_PENDING, .a = -1, .b = 1, .value = 9, .site = WEFT_NO_SITE},
+	};
+	BUILD(events, true);
+	assert_true(get(1)->start_ns == 0 && get(1)->end_ns == 0);
+	assert_int_equal(get(1)->end, WEFT_END_RESOLVED);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -252,6 +263,7 @@ int main(void)
 	    TEST(pauses_begin_and_end),
 	    TEST(sites_name_what_has_no_label),
 	    TEST(a_state_dump_tells_what_the_ring_forgot),
+	    TEST(a_state_dump_after_the_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
