@@ -70,7 +70,7 @@ static void draw_pauses(struct weft__frame *f, size_t band, struct extent e)
 		size_t end = i;
 		while (end < t->count && weft__floor(weft_view_x(f->view, weft__track_start(t, end))) <= right) {
 			size_t last = weft__track_start_from(t, end + 1, weft_view_time(f->view, right)) - 1;
-			int x1 = weft__floor(weft_view_x(f->view, weft__track_end(t, last)));
+			int x1 = weft__floor(weft_view_x(f->view, weft__track_end(t, last))) + 1;
 			right = x1 > right ? x1 : right;
 			end = last + 1;
 		}
@@ -156,8 +156,10 @@ void weft__draw_grid(struct weft__frame *f)
 	int axis = f->height - 18;
 	int64_t right = weft_view_time(f->view, f->width), time = f->view->from_ns;
 	double legend_width;
-	memcpy(text, "grid ", 5);
-	size_t len = 5 + print_time(text + 5, sizeof text - 5, step, step);
+	static const char division[] = "1 division = ";
+	memcpy(text, division, sizeof division);
+	size_t len = sizeof division - 1;
+	len += print_time(text + len, sizeof text - len, step, step);
 	legend_width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
 	weft__text_put(f, WEFT_PAINT_AXIS_TEXT, WEFT_FONT_SMALL, 6, f->height - 6, text, len, legend_width);
 	weft__rect(f, WEFT_LAYER_GRID, WEFT_PAINT_GRID, 255, 0, axis, f->width, axis + 1);

@@ -50,9 +50,17 @@ static bool matches(struct memory *memory, const struct weft_model *model, uint3
 		return true;
 	if (p->failure != WEFT_NONE && text_matches(memory, model, p->failure, wanted, len))
 		return true;
-	for (uint32_t l = p->labels; l < p[1].labels; l++)
-		if (text_matches(memory, model, model->labels[l].text, wanted, len))
+	for (uint32_t l = p->labels; l < p[1].labels; l++) {
+		char text[256];
+		if (model->labels[l].is_counter) {
+			size_t text_len = weft_model_label(model, &model->labels[l], text, sizeof text);
+			text_len = text_len < sizeof text ? text_len : sizeof text - 1;
+			if (contains((struct weft_str){text, (uint32_t)text_len}, wanted, len))
+				return true;
+		} else if (text_matches(memory, model, model->labels[l].text, wanted, len)) {
 			return true;
+		}
+	}
 	return false;
 }
 

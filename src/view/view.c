@@ -239,10 +239,11 @@ double weft_view_x(const struct weft_view *v, int64_t time_ns)
 
 int64_t weft_view_time(const struct weft_view *v, double x_px)
 {
-	int64_t since = saturate(x_px / v->px_per_ns), time;
-	if (__builtin_add_overflow(v->from_ns, since, &time))
-		return since > 0 ? INT64_MAX : INT64_MIN;
-	return time;
+	double since = x_px / v->px_per_ns;
+	int64_t time;
+	if (since > -9e18 && since < 9e18 && !__builtin_add_overflow(v->from_ns, (int64_t)since, &time))
+		return time;
+	return saturate((double)v->from_ns + since);
 }
 
 /* Which band a row is in. */

@@ -1,0 +1,197 @@
+/* view_test.c: what is where, and what stays where it is.  SPDX-License-Identifier: ISC */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "draw/random_trace.h"
+#include "view/view.h"
+
+struct scene {
+	struct weft_trace *trace;
+	struct weft_model *model;
+	struct weft_layout *layout;
+	struct weft_view *view;
+};
+
+static void open_scene(struct scene *s, const void *bytes, size_t size)
+{
+	assert_int_equal(weft_trace_open_memory(&s->trace, bytes, size, "test", NULL), WEFT_OK);
+	assert_int_equal(weft_model_build(&s->model, s->trace, NULL, NULL), WEFT_OK);
+	assert_int_equal(weft_layout_create(&s->layout, s->model, NULL), WEFT_OK);
+	assert_int_equal(weft_view_create(&s->view, s->model, s->layout, NULL), WEFT_OK);
+}
+
+static void close_scene(struct scene *s)
+{
+	weft_view_destroy(s->view);
+	weft_layout_destroy(s->layout);
+	weft_model_destroy(s->model);
+	weft_trace_close(s->trace);
+}
+
+static void open_random(struct scene *s, uint64_t seed)
+{
+	static struct mirage_writer w;
+	write_random_trace(&w, seed);
+	open_scene(s, w.bytes, w.size);
+}
+
+static bool near(double a, double b, double slack)
+{
+	return a - b < slack && b - a < slack;
+}
+
+static void test_time(void **state)
+{
+	(void)state;
+	struct scene s;
+	open_random(&s, 3);
+	struct weft_view *v = s.view;
+	double end = (double)s.model->end_ns;
+	assert_true(near(weft_view_x(v, 0), WEFT_VIEW_MARGIN_PX, 0.01));
+	assert_true(near(weft_view_x(v, s.model->end_ns), v->width_px - WEFT_VIEW_MARGIN_PX, 0.01));
+	/* What is under the pointer stays there. */
+	for (double x = 100; x < 1200; x += 130) {
+		int64_t under = weft_view_time(v, x);
+		weft_view_zoom(v, 3, x);
+		assert_true(near(weft_view_x(v, under), x, 1 + v->px_per_ns));
+		weft_view_zoom(v, 1 / 3.0, x);
+	}
+	/* Neither the trace nor the last 200 ns are left behind. */
+	weft_view_zoom(v, 1e30, 640);
+	assert_true(near((double)weft_view_time(v, v->width_px) - (double)v->from_ns, 200, 2));
+	weft_view_pan(v, 1e30);
+	assert_true(weft_view_x(v, 0) >= 0 && weft_view_x(v, 0) <= v->width_px);
+	weft_view_pan(v, -1e30);
+	assert_true(weft_view_x(v, s.model->end_ns) >= 0 && weft_view_x(v, s.model->end_ns) <= v->width_px);
+	weft_view_zoom(v, 1e-30, 640);
+	assert_true(near(weft_view_x(v, 0), WEFT_VIEW_MARGIN_PX, 0.1));
+	weft_view_zoom(v, 0, 0);
+	weft_view_zoom(v, -1, 0);
+	weft_view_pan(v, 0.0 / 1);
+	assert_true(near(weft_view_x(v, 0), WEFT_VIEW_MARGIN_PX, 0.1));
+	weft_view_show(v, 5000, 1000);
+	assert_true(v->from_ns == 1000 && weft_view_time(v, v->width_px) == 5000);
+	weft_view_show(v, INT64_MIN, INT64_MAX);
+	assert_true(weft_view_x(v, 0) >= 0 && weft_view_x(v, INT64_MAX) <= 1e6);
+	assert_true(weft_view_time(v, 1e9) > 0 && end > 0);
+	close_scene(&s);
+}
+
+static void test_rows(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct scene s;
+		open_random(&s, seed);
+		struct weft_view *v = s.view;
+		for (int h = 100; h < 3000; h += 700) {
+			weft_view_resize(v, 800, h);
+			for (int f = 0; f <= 4; f++) {
+				weft_view_focus(v, v->slots * f / 4);
+				double last = WEFT_VIEW_TOP_PX;
+				for (uint32_t r = 0; r < s.layout->row_count; r++) {
+					double y = weft_view_y(v, weft_view_slot(v, r));
+					assert_true(y > last && y < h - WEFT_VIEW_BOTTOM_PX + 20);
+					assert_int_equal(weft_view_row_at(v, y), r);
+					assert_true(near(weft_view_slot_at(v, y), weft_view_slot(v, r), 1e-6));
+					last = y;
+				}
+			}
+		}
+		close_scene(&s);
+	}
+}
+
+static void test_drag(void **state)
+{
+	(void)state;
+	struct scene s;
+	open_random(&s, 5);
+	struct weft_view *v = s.view;
+	weft_view_resize(v, 800, 300);
+	assert_true(v->curve > 0);
+	weft_view_focus(v, v->slots / 2);
+	double slot = weft_view_slot_at(v, 150);
+	weft_view_focus_so(v, slot, 120);
+	assert_true(near(weft_view_y(v, slot), 120, 1));
+	weft_view_focus_so(v, slot, 180);
+	assert_true(near(weft_view_y(v, slot), 180, 1));
+	weft_view_focus_so(v, slot, -1e9);
+	assert_true(v->focus >= 0 && v->focus <= v->slots);
+	close_scene(&s);
+}
+
+static void test_hit(void **state)
+{
+	(void)state;
+	struct scene s;
+	open_random(&s, 11);
+	struct weft_view *v = s.view;
+	weft_view_resize(v, 1280, 4000);
+	for (uint32_t p = 1; p < s.model->promise_count; p++) {
+		double x = (weft_view_x(v, s.model->promises[p].start_ns) + weft_view_x(v, s.model->promises[p].end_ns)) / 2;
+		double y = weft_view_y(v, weft_view_slot(v, s.layout->rows[p]));
+		uint32_t hit = weft_view_hit(v, x, y);
+		/* It, or one on its row that is as near. */
+		assert_true(hit != WEFT_NONE && s.layout->rows[hit] == s.layout->rows[p]);
+		if (weft_view_x(v, s.model->promises[p].end_ns) - weft_view_x(v, s.model->promises[p].start_ns) > 1)
+			assert_int_equal(hit, p);
+	}
+	assert_int_equal(weft_view_hit(v, -500, -500), WEFT_NONE);
+	assert_int_equal(weft_view_hit(v, 1e300, 1e300), WEFT_NONE);
+	close_scene(&s);
+}
+
+static const char CIRCLE[] =
+    "((time 0.0)(op(Creates -1 1 task)))((time 0.1)(op(Label 1 First)))((time 0.1)(op(Creates 1 5 bind)))"
+    "((time 0.2)(op(Becomes 1 5)))((time 0.3)(op(Becomes 5 1)))((time 0.4)(op(Creates 1 6 wait)))"
+    "((time 0.5)(op(Resolves 1 6(Not_found))))((time 0.6)(op(Creates 1 17 join)))((time 0.7)(op(Increases 17 hits 2)))";
+
+static uint32_t with_id(const struct scene *s, int64_t id)
+{
+	uint32_t p = weft_model_find(s->model, id);
+	assert_int_not_equal(p, WEFT_NONE);
+	return p;
+}
+
+static void test_find(void **state)
+{
+	(void)state;
+	struct scene s;
+	open_scene(&s, CIRCLE, sizeof CIRCLE - 1);
+	struct weft_view *v = s.view;
+	assert_true(weft_view_find(v, "fIRs") >= 1);
+	assert_true(weft_view_is_highlighted(v, with_id(&s, 1)) || s.model->promise_count > 5);
+	assert_int_equal(weft_view_find(v, "not_FOUND"), 1);
+	assert_true(weft_view_is_highlighted(v, with_id(&s, 6)));
+	assert_int_equal(weft_view_find(v, "join"), 1);
+	assert_int_equal(weft_view_find(v, "17"), 1);
+	assert_int_equal(weft_view_find(v, "hits+2"), 1);
+	assert_true(weft_view_is_highlighted(v, with_id(&s, 17)));
+	assert_int_equal(weft_view_find(v, "nowhere"), 0);
+	assert_int_equal(weft_view_find(v, ""), 0);
+	assert_int_equal(weft_view_find_related(v, WEFT_NONE), 0);
+	/* 1 became 5 and 5 became 1: it ends, and has both. */
+	size_t related = weft_view_find_related(v, with_id(&s, 5));
+	assert_true(related >= 2 && related == v->found);
+	weft_view_unhighlight(v);
+	assert_int_equal(v->found, 0);
+	close_scene(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_time),
+	    cmocka_unit_test(test_rows),
+	    cmocka_unit_test(test_drag),
+	    cmocka_unit_test(test_hit),
+	    cmocka_unit_test(test_find),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
