@@ -1,0 +1,89 @@
+/* view.c: any bytes as moves through the picture of any trace.
+ *
+ * The first 24 bytes are moves of 3 bytes each: what, and two operands.  The rest is the trace.  SPDX-License-Identifier: ISC */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "draw/draw.h"
+#include "draw/svg.h"
+
+#define MOVES 8
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
+
+static void require(bool holds, const char *what)
+{
+	if (!holds) {
+		fprintf(stderr, "the picture breaks its rule: %s\n", what);
+		abort();
+	}
+}
+
+static void move(struct weft_view *v, const unsigned char *m)
+{
+	double x = (double)m[1] * v->width_px / 255, y = (double)m[2] * v->height_px / 255;
+	switch (m[0] % 11) {
+	case 0: weft_view_zoom(v, 1 + m[2] / 16.0, x); break;
+	case 1: weft_view_zoom(v, 1 / (1 + m[2] / 16.0), x); break;
+	case 2: weft_view_pan(v, (double)(m[1] * 256 + m[2]) - 32768); break;
+	case 3: weft_view_focus(v, v->slots * m[1] / 255); break;
+	case 4: weft_view_focus_so(v, v->slots * m[1] / 255, y); break;
+	case 5: weft_view_resize(v, 16 * m[1], 16 * m[2]); break;
+	case 6: weft_view_show(v, (int64_t)((uint64_t)m[1] << m[2] % 64), (int64_t)((uint64_t)m[2] << m[1] % 64)); break;
+	case 7: weft_view_find(v, (const char[]){(char)m[1], m[2] % 2 ? (char)m[2] : '\0', '\0'}); break;
+	case 8: weft_view_find_related(v, (uint32_t)m[1] * 256 + m[2]); break;
+	case 9: weft_view_focus_best(v); break;
+	default: {
+		uint32_t hit = weft_view_hit(v, x, y);
+		require(hit == WEFT_NONE || (hit < v->model->promise_count && v->layout->rows[hit] != WEFT_NONE),
+		    "a hit is a promise");
+	}
+	}
+}
+
+static int swallow(void *ctx, const void *bytes, size_t size)
+{
+	(void)ctx;
+	return bytes && size ? 0 : -1;
+}
+
+static void check(const struct weft_draw_list *list)
+{
+	char *text;
+	size_t text_bytes;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct weft_prim *p = &list->prims[i];
+		require(p->kind <= WEFT_PRIM_TEXT && p->paint < WEFT_PAINT_COUNT, "a primitive is a known one");
+		require(i == 0 || list->prims[i - 1].layer <= p->layer, "layers rise");
+		require(p->x0 > -1e5f && p->x0 < 1e5f && p->y0 > -1e5f && p->y0 < 1e5f, "a primitive is near the picture");
+	}
+	if (weft_draw_dump(list, &text, &text_bytes) == WEFT_OK)
+		free(text);
+	weft_svg_write(list, WEFT_THEME_LIGHT, swallow, NULL, NULL);
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
+{
+	struct weft_trace *trace;
+	struct weft_model *model;
+	struct weft_layout *layout;
+	struct weft_view *view;
+	struct weft_draw_list list = {0};
+	if (size < 3 * MOVES || weft_trace_open_memory(&trace, bytes + 3 * MOVES, size - 3 * MOVES, "fuzz", NULL) < 0)
+		return 0;
+	if (weft_model_build(&model, trace, NULL, NULL) == WEFT_OK) {
+		require(weft_layout_create(&layout, model, NULL) == WEFT_OK, "a model has a layout");
+		require(weft_view_create(&view, model, layout, NULL) == WEFT_OK, "a layout has a view");
+		for (int i = 0; i < MOVES; i++) {
+			move(view, bytes + 3 * i);
+			require(weft_draw_frame(&list, view, NULL, NULL) == WEFT_OK, "a view has a frame");
+			check(&list);
+		}
+		weft_draw_finish(&list);
+		weft_view_destroy(view);
+		weft_layout_destroy(layout);
+		weft_model_destroy(model);
+	}
+	weft_trace_close(trace);
+	return 0;
+}
