@@ -121,6 +121,7 @@ int cli_finish(int status);
  * people: no byte of a trace reaches a terminal as a control character. */
 void cli_put_string(struct weft_str text);
 void cli_put_cstring(const char *text);
+void cli_put_text(struct weft_str text); /* without the quotes */
 
 /* Seconds with 9 digits after the point. */
 void cli_put_seconds(int64_t ns);
@@ -129,7 +130,7 @@ void cli_put_seconds(int64_t ns);
 enum { CLI_DURATION = 48 };
 char *cli_format_duration(char buf[CLI_DURATION], int64_t ns);
 
-/* {"file":...} or null; for people "file:line function", or nothing. */
+/* {"file":...} or null; for people " at file:line in function", or nothing. */
 void cli_put_site_json(const struct weft_trace_info *info, uint32_t site);
 void cli_put_site(const struct weft_trace_info *info, uint32_t site);
 

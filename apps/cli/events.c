@@ -2,12 +2,7 @@
 #include <inttypes.h>
 
 #include "cli.h"
-
-static const char *const op_names[WEFT_OP_COUNT] = {
-#define NAME(NAME, value, name) [value] = name,
-    WEFT_OPS(NAME)
-#undef NAME
-};
+#include "wire/wire.h"
 
 static const char *const kind_names[256] = {
 #define NAME(NAME, value, name) [value] = name,
@@ -17,35 +12,6 @@ static const char *const kind_names[256] = {
 
 static const char *const idle_names[] = {
     [WEFT_IDLE_WAIT] = "wait", [WEFT_IDLE_SUSPEND] = "suspend", [WEFT_IDLE_HIBERNATE] = "hibernate"};
-
-/* What an operation has: names of its fields in JSON, in this order; NULL where it has none. */
-static const struct op_fields {
-	const char *a, *b, *text, *value;
-	bool kind, site;
-} fields[WEFT_OP_COUNT] = {
-    [WEFT_OP_CREATE] = {.a = "by", .b = "promise", .kind = true, .site = true},
-    [WEFT_OP_READ] = {.a = "by", .b = "promise"},
-    [WEFT_OP_RESOLVE] = {.a = "by", .b = "promise"},
-    [WEFT_OP_FAIL] = {.a = "by", .b = "promise", .text = "error"},
-    [WEFT_OP_BECOME] = {.a = "promise", .b = "into"},
-    [WEFT_OP_LABEL] = {.a = "promise", .text = "label"},
-    [WEFT_OP_COUNTER_ADD] = {.a = "by", .text = "counter", .value = "add"},
-    [WEFT_OP_RUN] = {.a = "promise"},
-    [WEFT_OP_PAUSE] = {.text = "pause", .value = "duration_ns"},
-    [WEFT_OP_SIGNAL] = {.a = "by", .b = "promise"},
-    [WEFT_OP_AWAIT] = {.a = "by", .b = "promise"},
-    [WEFT_OP_COUNTER] = {.a = "by", .text = "counter", .value = "value"},
-    [WEFT_OP_READ_LATER] = {.a = "by", .b = "promise"},
-    [WEFT_OP_SIGNAL_ONLY] = {.a = "by", .b = "promise"},
-    [WEFT_OP_SHOULD_RESOLVE] = {.a = "promise"},
-    [WEFT_OP_IDLE] = {.value = "reason"},
-    [WEFT_OP_RESUME] = {.a = "promise"},
-    [WEFT_OP_NOTE] = {.a = "by", .text = "note"},
-    [WEFT_OP_PENDING] = {.a = "by", .b = "promise", .value = "since_ns", .kind = true, .site = true},
-    [WEFT_OP_STILL_AWAITS] = {.a = "by", .b = "promise"},
-    [WEFT_OP_PAUSE_BEGIN] = {.text = "pause"},
-    [WEFT_OP_PAUSE_END] = {.text = "pause"},
-};
 
 static const char *idle_name(int64_t value)
 {
@@ -65,67 +31,69 @@ static void put_kind(uint8_t kind)
 		printf("kind-%u", kind);
 }
 
+/* Fields are called as in a native trace, so that babeltrace2 and this agree. */
 static void put_json(const struct weft_event *e, int64_t start_ns, const struct weft_trace_info *info)
 {
-	const struct op_fields *has = &fields[e->op];
-	printf("{\"time_ns\":%" PRId64 ",\"stream\":%u,\"op\":\"%s\"", since(e->time_ns, start_ns), e->stream, op_names[e->op]);
-	if (has->a)
-		printf(",\"%s\":%" PRId64, has->a, e->a);
-	if (has->b)
-		printf(",\"%s\":%" PRId64, has->b, e->b);
-	if (has->text) {
-		printf(",\"%s\":", has->text);
-		cli_put_string(e->text);
-	}
-	if (e->op == WEFT_OP_IDLE)
-		printf(",\"reason\":\"%s\"", idle_name(e->value));
-	else if (e->op == WEFT_OP_PENDING)
-		printf(",\"since_ns\":%" PRId64, since(e->value, start_ns));
-	else if (has->value)
-		printf(",\"%s\":%" PRId64, has->value, e->value);
-	if (has->kind) {
+	const struct weft_op_form *form = &weft__op_forms[e->op];
+	printf("{\"time_ns\":%" PRId64 ",\"stream\":%u,\"op\":\"%s\"", since(e->time_ns, start_ns), e->stream, form->name);
+	if (form->fields & WEFT_FIELD_A)
+		printf(",\"%s\":%" PRId64, form->a, e->a);
+	if (form->fields & WEFT_FIELD_B)
+		printf(",\"%s\":%" PRId64, form->b, e->b);
+	if (form->fields & WEFT_FIELD_KIND) {
 		fputs(",\"kind\":\"", stdout);
 		put_kind(e->kind);
 		putchar('"');
 	}
-	if (has->site) {
+	if (form->fields & WEFT_FIELD_SITE) {
 		fputs(",\"site\":", stdout);
 		cli_put_site_json(info, e->site);
+	}
+	if (form->fields & WEFT_FIELD_VALUE)
+		printf(",\"%s\":%" PRId64, form->value, e->value);
+	if (form->fields & WEFT_FIELD_WHY)
+		printf(",\"%s\":\"%s\"", form->value, idle_name(e->value));
+	if (form->fields & WEFT_FIELD_SINCE)
+		printf(",\"%s_ns\":%" PRId64, form->value, since(e->value, start_ns));
+	if (form->fields & WEFT_FIELD_TEXT) {
+		printf(",\"%s\":", form->text);
+		cli_put_string(e->text);
 	}
 	fputs("}\n", stdout);
 }
 
 static void put_line(const struct weft_event *e, int64_t start_ns, const struct weft_trace_info *info)
 {
-	const struct op_fields *has = &fields[e->op];
+	const struct weft_op_form *form = &weft__op_forms[e->op];
 	cli_put_seconds(since(e->time_ns, start_ns));
 	if (info->stream_count > 1)
 		printf("  #%u", e->stream);
-	printf("  %-14s", op_names[e->op]);
-	if (has->a)
+	printf("  %-14s", form->name);
+	if (form->fields & WEFT_FIELD_A)
 		printf(" %" PRId64, e->a);
-	if (has->b)
-		printf("%s %" PRId64, has->a ? " ->" : "", e->b);
-	if (has->text) {
-		putchar(' ');
-		cli_put_string(e->text);
-	}
-	if (e->op == WEFT_OP_IDLE) {
-		printf(" %s", idle_name(e->value));
-	} else if (e->op == WEFT_OP_PENDING) {
-		fputs(" since ", stdout);
-		cli_put_seconds(since(e->value, start_ns));
-	} else if (e->op == WEFT_OP_PAUSE) {
-		char duration[CLI_DURATION];
-		printf(" %s", cli_format_duration(duration, e->value));
-	} else if (has->value) {
-		printf(e->op == WEFT_OP_COUNTER_ADD ? " %+" PRId64 : " = %" PRId64, e->value);
-	}
-	if (has->kind) {
+	if (form->fields & WEFT_FIELD_B)
+		printf(" -> %" PRId64, e->b);
+	if (form->fields & WEFT_FIELD_KIND) {
 		putchar(' ');
 		put_kind(e->kind);
 	}
-	if (has->site)
+	if (form->fields & WEFT_FIELD_TEXT && (e->text.len > 0 || e->op != WEFT_OP_PENDING)) {
+		putchar(' ');
+		cli_put_string(e->text);
+	}
+	if (e->op == WEFT_OP_PAUSE) {
+		char duration[CLI_DURATION];
+		printf(" %s", cli_format_duration(duration, e->value));
+	} else if (form->fields & WEFT_FIELD_VALUE) {
+		printf(e->op == WEFT_OP_COUNTER_ADD ? " %+" PRId64 : " = %" PRId64, e->value);
+	}
+	if (form->fields & WEFT_FIELD_WHY)
+		printf(" %s", idle_name(e->value));
+	if (form->fields & WEFT_FIELD_SINCE) {
+		fputs(" since ", stdout);
+		cli_put_seconds(since(e->value, start_ns));
+	}
+	if (form->fields & WEFT_FIELD_SITE)
 		cli_put_site(info, e->site);
 	putchar('\n');
 }

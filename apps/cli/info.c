@@ -127,7 +127,7 @@ static void put_text_row(const char *name, struct weft_str text)
 	if (text.len == 0)
 		return;
 	printf("%-10s ", name);
-	cli_put_string(text);
+	cli_put_text(text);
 	putchar('\n');
 }
 
@@ -167,7 +167,7 @@ static void put_people(const char *path, const struct weft_model *model, const s
 	printf("counters   %zu\n", model->counter_count);
 	for (size_t i = 0; i < model->counter_count; i++) {
 		fputs("  ", stdout);
-		cli_put_string(model->counters[i].name);
+		cli_put_text(model->counters[i].name);
 		printf("  %zu values, %" PRId64 " .. %" PRId64 "\n", model->counters[i].count, model->counters[i].min,
 		    model->counters[i].max);
 	}
@@ -180,7 +180,7 @@ static void put_people(const char *path, const struct weft_model *model, const s
 		printf("  #%zu", i);
 		if (s->name.len > 0) {
 			putchar(' ');
-			cli_put_string(s->name);
+			cli_put_text(s->name);
 		}
 		if (s->tid != 0)
 			printf(" tid %" PRIu64, s->tid);
@@ -195,7 +195,7 @@ static void put_people(const char *path, const struct weft_model *model, const s
 		char text[640];
 		weft_error_format(&info->skipped[i].where, text, sizeof text);
 		printf("  %" PRIu64 " bytes, ", info->skipped[i].bytes);
-		cli_put_cstring(text);
+		cli_put_text((struct weft_str){text, (uint32_t)strlen(text)});
 		putchar('\n');
 	}
 }

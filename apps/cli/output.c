@@ -58,8 +58,14 @@ int cli_finish(int status)
 
 void cli_put_string(struct weft_str text)
 {
-	const unsigned char *p = (const unsigned char *)text.ptr;
 	putc_unlocked('"', stdout);
+	cli_put_text(text);
+	putc_unlocked('"', stdout);
+}
+
+void cli_put_text(struct weft_str text)
+{
+	const unsigned char *p = (const unsigned char *)text.ptr;
 	for (size_t i = 0; i < text.len;) {
 		size_t n = weft_utf8_character(p + i, text.len - i);
 		if (n == 0) {
@@ -81,7 +87,6 @@ void cli_put_string(struct weft_str text)
 		}
 		i += n;
 	}
-	putc_unlocked('"', stdout);
 }
 
 void cli_put_cstring(const char *text)
@@ -137,10 +142,10 @@ void cli_put_site(const struct weft_trace_info *info, uint32_t site)
 	if (site >= info->site_count)
 		return;
 	fputs("  at ", stdout);
-	cli_put_string(info->sites[site].file);
+	cli_put_text(info->sites[site].file);
 	printf(":%" PRIu32, info->sites[site].line);
 	if (info->sites[site].function.len > 0) {
-		putchar(' ');
-		cli_put_string(info->sites[site].function);
+		fputs(" in ", stdout);
+		cli_put_text(info->sites[site].function);
 	}
 }

@@ -18,7 +18,7 @@
 #include <uv.h>
 #include <weft/record.h>
 
-#define CLOSING_TIME_MS 60
+#define CLOSING_TIME_MS 40
 #define CRUNCH_NS 3000000u
 #define MESSAGE_BYTES 64
 
@@ -138,7 +138,7 @@ static void on_input(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 		crunch();
 	if (last != '?') {
 		write_to(&c->tcp, c->promise, buf->base, (size_t)size);
-		weft_counter_add(c->promise, &bytes_counter, size);
+		weft_counter_add(server_promise, &bytes_counter, size);
 	}
 	await_input(c);
 }
@@ -313,9 +313,11 @@ static void on_closing_time(uv_timer_t *timer)
 	weft_run(main_promise);
 	weft_resolve(main_promise, server_promise);
 	uv_close((uv_handle_t *)&server, NULL);
-	for (size_t i = 0; i < CLIENTS; i++)
+	for (size_t i = 0; i < CLIENTS; i++) {
+		uv_timer_stop(&clients[i].timer);
 		if (!uv_is_closing((uv_handle_t *)&clients[i].tcp))
 			uv_close((uv_handle_t *)&clients[i].tcp, NULL);
+	}
 }
 
 /* A port on which nobody listens: one that was free a moment ago. */

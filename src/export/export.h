@@ -13,7 +13,7 @@
 	X(SLEEP, "reasons of sleeps")                                                                                            \
 	X(PAUSE, "reasons of pauses")                                                                                            \
 	X(PAUSE_OPEN, "pauses whose begin or end is missing")                                                                    \
-	X(TEXT, "texts cut short")
+	X(TEXT, "texts with a NUL in them, or too long")
 
 enum weft_loss {
 #define WEFT_LOSS_ENUM(NAME, text) WEFT_LOSS_##NAME,
@@ -39,5 +39,15 @@ typedef int weft_export_write_fn(void *ctx, const void *bytes, size_t size);
  * WEFT_EIO, WEFT_ENOMEM.  *losses is filled on success. */
 int weft_export_mirage(
     struct weft_trace *trace, weft_export_write_fn *write, void *write_ctx, struct weft_losses *losses, struct weft_error *err);
+
+/* Receives a whole file of the trace's directory; a non-zero answer ends the writing with WEFT_EIO. */
+typedef int weft_export_file_fn(void *ctx, const char *name, const void *bytes, size_t size);
+
+/* Writes the trace's events, from where it stands to its end, as a native trace whose clock counts ns.  Its metadata comes last:
+ * without it a directory is no trace.  The same bytes for the same trace.
+ *
+ * WEFT_EIO, WEFT_ENOMEM.  *losses is filled on success. */
+int weft_export_native(
+    struct weft_trace *trace, weft_export_file_fn *file, void *file_ctx, struct weft_losses *losses, struct weft_error *err);
 
 #endif

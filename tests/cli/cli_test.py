@@ -111,7 +111,7 @@ with tempfile.TemporaryDirectory() as tmp:
     with open(hostile, 'wb') as file:
         file.write(b'((time 1)(op(Creates -1 1)))\n((time 1)(op(Label 1 "\xff\x1b[2J\xc3\xa9\xc2\x9b")))\n')
     line = run('events', '--json', hostile).stdout.splitlines()[1]
-    check(json.loads(line)['label'] == '\ufffd\x1b[2J\u00e9\x9b', 'labels that are not UTF-8', line)
+    check(json.loads(line)['text'] == '\ufffd\x1b[2J\u00e9\x9b', 'labels that are not UTF-8', line)
     for verb in ['events', 'dump', 'info', 'stats']:
         for options in [[], ['--json']]:
             check(b'\x1b' not in run(verb, *options, hostile).stdout, f'weft {verb}: no control characters')
@@ -124,6 +124,15 @@ with tempfile.TemporaryDirectory() as tmp:
         check(run('convert', mirage, '--to', 'mirage', '--output=-').stdout == file.read(), 'convert to standard output, and twice is once')
     check(run('info', '--json', mirage).stdout.startswith(b'{"trace":') and json.loads(run('info', '--json', mirage).stdout)['format'] == 'mirage',
           'converted to mirage')
+    native = os.path.join(tmp, 'small.weft')
+    says('', 'convert', mirage, '-o', native + '/', '--to=native', status=0)
+    check(run('events', '--json', native).stdout == run('events', '--json', mirage).stdout, 'convert --to=native keeps the events')
+    with open(mirage, 'rb') as file:
+        check(run('convert', native, '--to=mirage', '-o-').stdout == file.read(), 'mirage to native to mirage is the same')
+    says(f'weft: {native}: exists already', 'convert', mirage, '-o', native, '--to=native')
+    says(f'weft: {mirage}: exists already', 'convert', mirage, '-o', mirage, '--to=native')
+    says('weft: convert: a native trace is a directory: -o OUT', 'convert', mirage, '-o', '-', '--to=native')
+    says(f'weft: {tmp}/none/x: No such file or directory', 'convert', 'small.sexp', '-o', f'{tmp}/none/x', '--to=native')
     before = os.listdir(tmp)
     says(f'weft: {tmp}/none/x: No such file or directory', 'convert', 'small.sexp', '-o', f'{tmp}/none/x', '--to=mirage')
     says('weft: nowhere: No such file or directory', 'convert', 'nowhere', '-o', f'{tmp}/y', '--to=mirage')

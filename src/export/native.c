@@ -1,0 +1,278 @@
+/* native.c: events as a native trace: files that follow one another, one packet each.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/intern.h"
+#include "export/export.h"
+#include "wire/wire.h"
+
+enum {
+	PACKET_BYTES = 1024 * 1024, /* a packet ends before it grows beyond this, unless one event alone does */
+	KEYED_TEXTS = 4096,         /* as many texts are written once and then named by a key */
+	KEYED_BYTES = 64,           /* none that is longer */
+	KEYED_SITES = UINT16_MAX - KEYED_TEXTS,
+};
+
+struct stream {
+	WEFT_VEC(unsigned char) packet; /* empty: none has begun */
+	enum weft_stream_class class;
+	uint64_t last; /* time of its last event */
+	uint64_t sequence, events, events_before;
+};
+
+struct writer {
+	weft_export_file_fn *file;
+	void *file_ctx;
+	const struct weft_trace_info *info;
+	struct weft_losses losses;
+	struct stream definitions;
+	WEFT_VEC(struct stream) streams;
+	struct weft_intern texts; /* number + 1 is the key */
+	uint32_t sites;           /* as many are defined: keys from KEYED_TEXTS + 1 on */
+	uint8_t uuid[16];
+};
+
+static int begin_packet(struct writer *w, struct stream *s, unsigned instance, uint64_t time)
+{
+	struct weft_packet_header header = {0};
+	weft__packet_init(&header, w->uuid, s->class, instance, 0);
+	header.timestamp_begin = header.pair_clock = s->last = time;
+	header.sequence = s->sequence;
+	header.clock_hz = 1000000000;
+	if (s->class == WEFT_CLASS_EVENTS && instance < w->info->stream_count) {
+		const struct weft_stream_info *info = &w->info->streams[instance];
+		size_t length = info->name.len < sizeof header.thread_name ? info->name.len : sizeof header.thread_name - 1;
+		if (length > 0)
+			memcpy(header.thread_name, info->name.ptr, length);
+		header.tid = info->tid;
+		header.events_before = info->lost_overwritten + s->events;
+		header.lost_full = info->lost_full;
+		header.lost_nested = info->lost_nested;
+	}
+	s->packet.count = 0;
+	if (!weft_vec_reserve(&s->packet, sizeof header))
+		return WEFT_ENOMEM;
+	memcpy(s->packet.items, &header, sizeof header);
+	s->packet.count = sizeof header;
+	return WEFT_OK;
+}
+
+static int end_packet(struct writer *w, struct stream *s, unsigned instance)
+{
+	char name[64];
+	struct weft_packet_header header;
+	memcpy(&header, s->packet.items, sizeof header);
+	header.content_size = header.packet_size = (uint64_t)s->packet.count * 8;
+	memcpy(s->packet.items, &header, sizeof header);
+	if (s->class == WEFT_CLASS_DEFINITIONS)
+		snprintf(name, sizeof name, "definitions-%" PRIu64, s->sequence);
+	else
+		snprintf(name, sizeof name, "stream-%u-%" PRIu64, instance, s->sequence);
+	s->sequence++;
+	return w->file(w->file_ctx, name, s->packet.items, s->packet.count) == 0 ? WEFT_OK : WEFT_EIO;
+}
+
+/* Makes room for `bytes` more, in the packet that there is or in a new one. */
+static int make_room(struct writer *w, struct stream *s, unsigned instance, size_t bytes, uint64_t time)
+{
+	int status = WEFT_OK;
+	if (s->packet.count > sizeof(struct weft_packet_header) && s->packet.count + bytes > PACKET_BYTES) {
+		if ((status = end_packet(w, s, instance)) == WEFT_OK)
+			status = begin_packet(w, s, instance, time);
+	} else if (s->packet.count == 0) {
+		status = begin_packet(w, s, instance, time);
+	}
+	if (status == WEFT_OK && !weft_vec_reserve(&s->packet, bytes))
+		status = WEFT_ENOMEM;
+	return status;
+}
+
+static int define(struct writer *w, const struct weft_wire_definition *definition, uint64_t time)
+{
+	struct stream *s = &w->definitions;
+	size_t bytes = weft__definition_bytes(definition);
+	int status = make_room(w, s, 0, bytes, time);
+	if (status == WEFT_OK) {
+		weft__definition_write(s->packet.items + s->packet.count, definition, time);
+		s->packet.count += bytes;
+	}
+	return status;
+}
+
+/* The key of a text, 0 for one that is to be written out. */
+static int find_key(struct writer *w, struct weft_str text, uint64_t time, uint16_t *key)
+{
+	*key = 0;
+	size_t known = w->texts.texts.count;
+	if (text.len > KEYED_BYTES || known >= KEYED_TEXTS || (text.len > 0 && memchr(text.ptr, 0, text.len)))
+		return WEFT_OK;
+	uint32_t number = weft_intern(&w->texts, text);
+	if (number == WEFT_INTERN_FAILED)
+		return WEFT_ENOMEM;
+	*key = (uint16_t)(number + 1);
+	if (number < known)
+		return WEFT_OK;
+	return define(w,
+	    &(struct weft_wire_definition){.what = WEFT_DEFINE_STRING, .key = *key, .text = text.ptr, .text_bytes = text.len},
+	    time);
+}
+
+/* Defines the sites that the trace has told of by now. */
+static int define_sites(struct writer *w, uint64_t time)
+{
+	int status = WEFT_OK;
+	for (; w->sites < w->info->site_count && w->sites < KEYED_SITES && status == WEFT_OK; w->sites++) {
+		const struct weft_site *site = &w->info->sites[w->sites];
+		status = define(w,
+		    &(struct weft_wire_definition){
+			.what = WEFT_DEFINE_SITE,
+			.key = (uint16_t)(KEYED_TEXTS + 1 + w->sites),
+			.line = site->line,
+			.text = site->file.ptr,
+			.text_bytes = site->file.len,
+			.function = site->function.ptr,
+			.function_bytes = site->function.len,
+		    },
+		    time);
+	}
+	return status;
+}
+
+static int stream_of(struct writer *w, unsigned instance, struct stream **out)
+{
+	while (w->streams.count <= instance) {
+		struct stream *more = weft_vec_push(&w->streams);
+		if (!more)
+			return WEFT_ENOMEM;
+		*more = (struct stream){.class = WEFT_CLASS_EVENTS};
+	}
+	*out = &w->streams.items[instance];
+	return WEFT_OK;
+}
+
+static int put_event(struct writer *w, const struct weft_event *e)
+{
+	uint64_t time = (uint64_t)e->time_ns;
+	struct weft_wire_event event = {.op = e->op, .kind = e->kind, .a = e->a, .b = e->b, .value = e->value};
+	struct stream *s;
+	int status = stream_of(w, e->stream, &s);
+	if (status == WEFT_OK && e->site != WEFT_NO_SITE)
+		status = define_sites(w, time);
+	if (status == WEFT_OK && weft__op_forms[e->op].fields & WEFT_FIELD_TEXT) {
+		event.text = e->text.len > 0 ? e->text.ptr : "";
+		event.text_bytes = e->text.len;
+		status = find_key(w, e->text, time, &event.key);
+		if (event.key == 0 && e->text.len > 0 && memchr(e->text.ptr, 0, e->text.len))
+			w->losses.counts[WEFT_LOSS_TEXT]++;
+	}
+	if (status < 0)
+		return status;
+	if (e->site != WEFT_NO_SITE) {
+		if (e->site < w->sites)
+			event.site = (uint16_t)(KEYED_TEXTS + 1 + e->site);
+		else
+			w->losses.counts[WEFT_LOSS_SITE]++;
+	}
+
+	uint8_t id = weft__event_id(&event);
+	size_t payload = weft__event_payload(&event, id);
+	if ((status = make_room(w, s, e->stream, WEFT_EXTENDED_HEADER + payload, time)) < 0)
+		return status;
+	bool extended = (time - s->last) >> WEFT_COMPACT_GAP_BITS != 0;
+	unsigned char *end = weft__event_write(s->packet.items + s->packet.count, &event, id, time, extended);
+	s->packet.count = (size_t)(end - s->packet.items);
+	s->last = time;
+	s->events++;
+	return WEFT_OK;
+}
+
+/* Two conversions of one trace are the same trace; those of different ones are not. */
+static void make_uuid(uint8_t uuid[16], const struct weft_trace_info *info, int64_t first_ns)
+{
+	uint64_t hash[2] = {0xcbf29ce484222325, 0x9e3779b97f4a7c15};
+	uint64_t parts[] = {(uint64_t)first_ns, info->pid, (uint64_t)info->clock_origin_ns, info->stream_count};
+	for (int half = 0; half < 2; half++) {
+		for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+			hash[half] = (hash[half] ^ parts[i]) * 0x100000001b3, hash[half] ^= hash[half] >> 29;
+		for (uint32_t i = 0; i < info->command.len; i++)
+			hash[half] = (hash[half] ^ (unsigned char)info->command.ptr[i]) * 0x100000001b3;
+	}
+	for (int i = 0; i < 16; i++)
+		uuid[i] = (uint8_t)(hash[i / 8] >> i % 8 * 8);
+	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80); // version 8: made its own way
+	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
+}
+
+static char *copy_text(struct weft_str text)
+{
+	return text.len > 0 ? strndup(text.ptr, text.len) : NULL;
+}
+
+static int put_metadata(struct writer *w)
+{
+	const struct weft_trace_info *info = w->info;
+	char *host = copy_text(info->host), *process = copy_text(info->process), *command = copy_text(info->command);
+	struct weft_metadata metadata = {
+	    .clock_hz = 1000000000,
+	    .clock_origin_ns = info->has_origin ? info->clock_origin_ns : 0,
+	    .clock_source = "converted",
+	    .clock_measured = "exact",
+	    .host = host,
+	    .process = process,
+	    .command = command,
+	    .pid = info->pid,
+	    .mode = "grow",
+	    .state = "finished",
+	};
+	memcpy(metadata.uuid, w->uuid, sizeof metadata.uuid);
+	size_t size = weft__metadata_format(NULL, 0, &metadata);
+	char *text = malloc(size + 1);
+	int status = WEFT_ENOMEM;
+	if (text && (!info->host.len || host) && (!info->process.len || process) && (!info->command.len || command)) {
+		weft__metadata_format(text, size + 1, &metadata);
+		status = w->file(w->file_ctx, "metadata", text, size) == 0 ? WEFT_OK : WEFT_EIO;
+	}
+	free(text);
+	free(host);
+	free(process);
+	free(command);
+	return status;
+}
+
+int weft_export_native(
+    struct weft_trace *trace, weft_export_file_fn *file, void *file_ctx, struct weft_losses *losses, struct weft_error *err)
+{
+	struct writer w = {.file = file, .file_ctx = file_ctx, .info = weft_trace_info(trace)};
+	const struct weft_event *events;
+	size_t count;
+	int status = WEFT_OK, more;
+	bool first = true;
+	w.definitions.class = WEFT_CLASS_DEFINITIONS;
+	while ((more = weft_trace_next(trace, &events, &count)) > 0 && status == WEFT_OK) {
+		if (first)
+			make_uuid(w.uuid, w.info, events[0].time_ns);
+		first = false;
+		for (size_t i = 0; i < count && status == WEFT_OK; i++)
+			status = put_event(&w, &events[i]);
+	}
+	if (status == WEFT_OK)
+		status = more;
+	for (unsigned i = 0; i < w.streams.count && status == WEFT_OK; i++)
+		if (w.streams.items[i].packet.count > 0)
+			status = end_packet(&w, &w.streams.items[i], i);
+	if (status == WEFT_OK && w.definitions.packet.count > 0)
+		status = end_packet(&w, &w.definitions, 0);
+	if (status == WEFT_OK)
+		status = put_metadata(&w);
+	for (size_t i = 0; i < w.streams.count; i++)
+		weft_vec_free(&w.streams.items[i].packet);
+	weft_vec_free(&w.streams);
+	weft_vec_free(&w.definitions.packet);
+	weft_intern_finish(&w.texts);
+	if (status < 0)
+		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
+	*losses = w.losses;
+	return WEFT_OK;
+}
