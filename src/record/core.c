@@ -26,7 +26,7 @@ uint64_t (*weft__clock)(void);
 
 uint64_t weft__time(void)
 {
-	return weft__recording.use_counter ? weft__counter() : weft__clock();
+	return __atomic_load_n(&weft__recording.use_counter, __ATOMIC_RELAXED) ? weft__counter() : weft__clock();
 }
 
 static uint64_t keep_out(void)
@@ -101,7 +101,7 @@ static void use_packet(struct weft__stream *s, unsigned char *packet)
 	uint32_t lock = __atomic_load_n(&h->lock, __ATOMIC_RELAXED);
 	__atomic_store_n(&h->lock, lock | 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&h->content_size, sizeof *h * 8, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	WEFT__FENCE(__ATOMIC_RELEASE);
 
 	/* REFILL */
 	struct weft_packet_header fresh = {.lock = lock | 1};
@@ -284,9 +284,7 @@ static struct weft__stream *slow_begin(void)
 		__atomic_store_n(&s->in_slow, s->in_slow - 1, __ATOMIC_SEQ_CST);
 	}
 	s = weft__attach();
-	if (s)
-		__atomic_store_n(&s->in_slow, s->in_slow + 1, __ATOMIC_SEQ_CST);
-	else if (__atomic_load_n(&weft__mode, __ATOMIC_RELAXED) != WEFT__OFF)
+	if (!s && __atomic_load_n(&weft__mode, __ATOMIC_RELAXED) != WEFT__OFF)
 		weft__count_no_stream();
 	return s;
 }

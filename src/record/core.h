@@ -119,7 +119,7 @@ void weft__buffer_metadata(const struct weft_metadata *metadata);
 bool weft__buffer_storage(struct weft__storage *out, unsigned index);
 int weft__ring_check(uint64_t size, unsigned packets, uint64_t least, const char **why);
 
-/* thread.c, or freestanding.c: this OS thread's stream, made ready; NULL if there is none to have. */
+/* thread.c, or freestanding.c: this OS thread's stream, made ready, .in_slow counted up; NULL if there is none to have. */
 struct weft__stream *weft__attach(void);
 
 #endif

@@ -28,6 +28,8 @@ static struct {
 	unsigned packets;
 	uint64_t limit, used; /* grow: bytes of files; 0: no limit */
 	unsigned definitions;
+	bool made; /* it was not there before */
+	char path[4096];
 } dir = {.fd = -1, .lock_fd = -1};
 
 static int status_of(int error)
@@ -49,33 +51,31 @@ static int status_of(int error)
 
 static bool is_ours(const char *name)
 {
-	return !strcmp(name, "metadata") || !strncmp(name, "stream-", 7) || !strncmp(name, "definitions-", 12) ||
-	       !strncmp(name, ".weft-", 6);
+	if (!strncmp(name, ".weft-", 6))
+		name += 6;
+	if (!strcmp(name, "metadata"))
+		return true;
+	size_t word = !strncmp(name, "stream-", 7) ? 7 : !strncmp(name, "definitions", 11) ? 11 : 0;
+	return word && name[word + strspn(name + word, "-0123456789")] == 0;
 }
 
-/* Empties a directory that holds a trace and nothing else; WEFT_EEXIST if it is not one. */
+/* Empties a directory that holds nothing but a trace's files; WEFT_EEXIST if there are others. */
 static int clear(int fd)
 {
 	int status = WEFT_OK;
-	bool has_metadata = false;
 	for (int pass = 0; pass < 2 && status == WEFT_OK; pass++) {
 		DIR *d = fdopendir(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 		if (!d)
 			return status_of(errno);
 		const struct dirent *entry;
-		bool any = false;
 		while (status == WEFT_OK && (entry = readdir(d))) {
 			if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 				continue;
-			any = true;
-			has_metadata |= !strcmp(entry->d_name, "metadata");
 			if (!is_ours(entry->d_name))
 				status = WEFT_EEXIST;
 			else if (pass == 1 && unlinkat(fd, entry->d_name, 0))
 				status = status_of(errno);
 		}
-		if (pass == 0 && any && !has_metadata)
-			status = WEFT_EEXIST;
 		closedir(d);
 	}
 	return status;
@@ -254,8 +254,8 @@ int weft__dir_metadata(const struct weft_metadata *metadata)
 
 int weft__dir_start(const struct weft_record_options *o, char *why, size_t why_size)
 {
-	char path[4096];
-	if (!expand(path, sizeof path, o->directory)) {
+	char *path = dir.path;
+	if (!expand(path, sizeof dir.path, o->directory)) {
 		snprintf(why, why_size, "the directory's name is empty or too long");
 		return WEFT_EINVAL;
 	}
@@ -286,7 +286,7 @@ int weft__dir_start(const struct weft_record_options *o, char *why, size_t why_s
 		snprintf(why, why_size, "%s: %s", path, what);
 		return status;
 	}
-	bool made = mkdir(path, 0700) == 0;
+	bool made = dir.made = mkdir(path, 0700) == 0;
 	if (!made && errno != EEXIST)
 		status = status_of(errno);
 	dir.fd = status < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -323,16 +323,19 @@ int weft__dir_start(const struct weft_record_options *o, char *why, size_t why_s
 	return status;
 }
 
-/* Replaces a packet's file by one as long as what is in it: a reader that has the old one keeps it. */
+/* Replaces a packet's file by one as long as what is in it: a reader that has the old one keeps it.  An OS thread that was about
+ * to record when everything stopped may still write into the old one, behind what is copied. */
 static void shorten(struct weft_packet_header *packet, const char *name, const char *hidden)
 {
 	size_t content = (size_t)(__atomic_load_n(&packet->content_size, __ATOMIC_ACQUIRE) / 8);
-	if (content + 4096 > packet->packet_size / 8)
+	if (content + 4096 > __atomic_load_n(&packet->packet_size, __ATOMIC_RELAXED) / 8)
 		return;
 	int fd = openat(dir.fd, hidden, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return;
-	struct weft_packet_header header = *packet;
+	struct weft_packet_header header;
+	for (size_t i = 0; i < sizeof header / sizeof(uint64_t); i++)
+		((uint64_t *)(void *)&header)[i] = __atomic_load_n((uint64_t *)(void *)packet + i, __ATOMIC_RELAXED);
 	header.content_size = header.packet_size = content * 8;
 	size_t rest = content - sizeof header;
 	bool whole = write(fd, &header, sizeof header) == (ssize_t)sizeof header;
@@ -355,7 +358,7 @@ void weft__dir_trim(struct weft__thread *t)
 	const struct weft__stream *s = t->stream;
 	char name[NAME_SIZE], hidden[NAME_SIZE];
 	if (!s->storage.grow)
-		for (uint64_t i = s->sequence + 1; i < s->storage.count; i++) {
+		for (uint64_t i = __atomic_load_n(&s->sequence, __ATOMIC_RELAXED) + 1; i < s->storage.count; i++) {
 			packet_name(name, "", s->instance, (unsigned)i);
 			unlinkat(dir.fd, name, 0);
 		}
@@ -375,6 +378,15 @@ void weft__dir_end_definitions(void)
 	shorten((struct weft_packet_header *)(void *)d->hot.packet, name, ".weft-definitions");
 	munmap(d->storage.base, DEFINITIONS_BYTES);
 	d->storage.base = NULL;
+}
+
+void weft__dir_abandon(void)
+{
+	munmap(weft__recording.definitions.storage.base, DEFINITIONS_BYTES);
+	clear(dir.fd);
+	weft__dir_end();
+	if (dir.made)
+		rmdir(dir.path);
 }
 
 void weft__dir_end(void)

@@ -24,6 +24,7 @@ struct weft__stream *weft__attach(void)
 	attached = true;
 	weft__stream = &only.hot;
 	weft__stream_begin(&only);
+	only.in_slow = 1;
 	return &only;
 }
 

@@ -39,6 +39,8 @@ int weft__dir_storage(struct weft__thread *thread, unsigned instance);
 int weft__dir_metadata(const struct weft_metadata *metadata);
 /* Gives back what the stream did not use. */
 void weft__dir_trim(struct weft__thread *thread);
+/* Removes the trace that could not begin. */
+void weft__dir_abandon(void);
 /* After the last use of the directory. */
 void weft__dir_end(void);
 /* Of the definitions, which are written no more. */
@@ -50,6 +52,8 @@ void weft__unmap(struct weft__thread *thread);
 void weft__threads_lock(void);
 void weft__threads_unlock(void);
 void weft__threads_retire(void);
+/* Makes this OS thread's stream ready; false: no room, no memory. */
+bool weft__attach_locked(void);
 void weft__threads_init(void);
 uint64_t weft__signals_block(void);
 void weft__signals_restore(uint64_t state);

@@ -67,8 +67,8 @@ static void choose_clock(const struct weft_record_options *o)
 	struct weft__clock_choice choice = {.hz = o->clock_hz, .source = "caller", .measured = "exact", .exact = true};
 	if (!o->clock)
 		weft__clock_choose(&choice, o->use_monotonic);
-	weft__clock = o->clock ? o->clock : weft__monotonic;
-	weft__recording.use_counter = choice.use_counter;
+	__atomic_store_n(&weft__clock, o->clock ? o->clock : weft__monotonic, __ATOMIC_RELAXED);
+	__atomic_store_n(&weft__recording.use_counter, choice.use_counter, __ATOMIC_RELAXED);
 	weft__recording.clock_hz = choice.hz;
 	weft__recording.wall_ns = o->wall_ns ? o->wall_ns : weft__wall_ns;
 	about.exact = choice.exact;
@@ -105,7 +105,7 @@ static int start(const struct weft_record_options *o)
 	if (status < 0)
 		return status;
 	struct weft__recording *r = &weft__recording;
-	r->generation++;
+	__atomic_store_n(&r->generation, r->generation + 1, __ATOMIC_RELAXED);
 	if (getrandom(r->uuid, sizeof r->uuid, 0) != sizeof r->uuid)
 		memcpy(r->uuid, &(uint64_t[2]){weft__wall_ns(), (uint64_t)getpid() << 32 | r->generation}, sizeof r->uuid);
 	r->uuid[6] = (uint8_t)((r->uuid[6] & 0x0f) | 0x40);
@@ -114,8 +114,8 @@ static int start(const struct weft_record_options *o)
 	r->leave = weft__signals_restore;
 	r->mode = o->mode;
 	r->next_key = 1;
-	r->lost_no_stream = 0;
-	if (o->first_id > r->next_id)
+	__atomic_store_n(&r->lost_no_stream, 0, __ATOMIC_RELAXED);
+	if (o->first_id > __atomic_load_n(&r->next_id, __ATOMIC_RELAXED))
 		__atomic_store_n(&r->next_id, o->first_id, __ATOMIC_RELAXED);
 	choose_clock(o);
 	describe(o);
@@ -137,6 +137,16 @@ static int start(const struct weft_record_options *o)
 		if (status < 0)
 			return status;
 		weft__target = WEFT__DIRECTORY;
+	}
+	/* The first stream at once, so that a full disk is an error here. */
+	errno = ENOSPC;
+	if (!weft__attach_locked()) {
+		snprintf(failure, sizeof failure, "no room for the first ring: %s", strerror(errno));
+		if (weft__target == WEFT__DIRECTORY)
+			weft__dir_abandon();
+		weft__recording.definitions.storage.base = NULL;
+		weft__target = WEFT__NOWHERE;
+		return WEFT_ENOSPC;
 	}
 	failure[0] = 0;
 	__atomic_store_n(&weft__mode, r->use_counter ? WEFT__COUNTER_CLOCK : WEFT__CALLED_CLOCK, __ATOMIC_SEQ_CST);
@@ -181,16 +191,6 @@ int weft__start(const struct weft_record_options *options)
 	int saved = errno;
 	weft__threads_lock();
 	int status = start(options);
-	/* The first stream at once, so that a full disk is an error here. */
-	if (status == WEFT_OK) {
-		weft__threads_unlock();
-		if (!weft__attach()) {
-			weft__stop();
-			status = fail(WEFT_ENOSPC, "no room for the first stream");
-		}
-		errno = saved;
-		return status;
-	}
 	weft__threads_unlock();
 	errno = saved;
 	return status;

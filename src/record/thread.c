@@ -129,52 +129,59 @@ static bool make_storage(struct weft__thread *t)
 	return true;
 }
 
+bool weft__attach_locked(void)
+{
+	char name[WEFT_THREAD_NAME_SIZE] = "";
+	prctl(PR_GET_NAME, name);
+	struct weft__thread *t = mine ? mine : take_free(name);
+	if (!t)
+		return false;
+	struct weft__stream *s = t->stream;
+	bool fresh = t->generation != weft__recording.generation;
+	if (!make_storage(t)) {
+		weft__stream = &weft__nobody;
+		mine = NULL;
+		put_free(t);
+		return false;
+	}
+	mine = t;
+	pthread_setspecific(at_end, t);
+	t->generation = weft__recording.generation;
+	s->tid = (uint64_t)syscall(SYS_gettid);
+	memcpy(s->thread_name, name, sizeof name);
+	memcpy(t->thread_name, name, sizeof name);
+	s->hot.running = WEFT_SYSTEM_ID;
+	s->pending = (struct weft__pending){
+	    .list = my_list, .data = my_list_data, .budget = 1, .active = my_list != NULL, .urgent = my_list != NULL};
+	__atomic_store_n(&s->retired, 0, __ATOMIC_SEQ_CST);
+	weft__stream = &s->hot;
+	if (fresh) {
+		weft__stream_begin(s);
+	} else {
+		weft__define_thread(s);
+		weft__stream_open(s);
+	}
+	return true;
+}
+
 struct weft__stream *weft__attach(void)
 {
-	if (__atomic_load_n(&weft__mode, __ATOMIC_RELAXED) == WEFT__OFF || refused == weft__recording.generation)
+	if (__atomic_load_n(&weft__mode, __ATOMIC_RELAXED) == WEFT__OFF ||
+	    refused == __atomic_load_n(&weft__recording.generation, __ATOMIC_RELAXED))
 		return NULL;
+	struct weft__stream *s = NULL;
 	weft__threads_lock();
-	struct weft__thread *t = NULL;
 	if (__atomic_load_n(&weft__mode, __ATOMIC_RELAXED) != WEFT__OFF) {
-		char name[WEFT_THREAD_NAME_SIZE] = "";
-		prctl(PR_GET_NAME, name);
-		t = mine ? mine : take_free(name);
-		if (t) {
-			bool fresh = t->generation != weft__recording.generation;
-			mine = t;
-			pthread_setspecific(at_end, t);
-			if (make_storage(t)) {
-				struct weft__stream *s = t->stream;
-				s->tid = (uint64_t)syscall(SYS_gettid);
-				memcpy(s->thread_name, name, sizeof name);
-				memcpy(t->thread_name, name, sizeof name);
-				s->hot.running = WEFT_SYSTEM_ID;
-				s->pending = (struct weft__pending){.list = my_list,
-				    .data = my_list_data,
-				    .budget = 1,
-				    .active = my_list != NULL,
-				    .urgent = my_list != NULL};
-				s->retired = 0;
-				t->generation = weft__recording.generation;
-				weft__stream = &s->hot;
-				if (fresh) {
-					weft__stream_begin(s);
-				} else {
-					weft__define_thread(s);
-					weft__stream_open(s);
-				}
-			} else {
-				weft__stream = &weft__nobody;
-				mine = NULL;
-				put_free(t);
-				t = NULL;
-			}
-		}
-		if (!t)
+		if (weft__attach_locked()) {
+			s = mine->stream;
+			/* Before a stop can look. */
+			__atomic_store_n(&s->in_slow, s->in_slow + 1, __ATOMIC_SEQ_CST);
+		} else {
 			refused = weft__recording.generation;
+		}
 	}
 	weft__threads_unlock();
-	return t ? t->stream : NULL;
+	return s;
 }
 
 /* An OS thread ends.  Its handlers may still record: they attach it anew. */

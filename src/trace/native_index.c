@@ -206,7 +206,7 @@ static const unsigned char *copy_live(struct native *n, const unsigned char *p, 
 		}
 		memcpy(copy, p, (size_t)content);
 		/* Pairs with the fence after INVALIDATE: had any byte been of the next use, lock would differ now. */
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		WEFT__FENCE(__ATOMIC_ACQUIRE);
 		if (atomic_u32(p + AT(lock)) == lock) {
 			uint64_t bits = content * 8;
 			memcpy(copy + AT(content_size), &bits, sizeof bits);

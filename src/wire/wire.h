@@ -155,6 +155,13 @@ struct weft_metadata {
 /* Writes the metadata (TSDL 1.8), NUL-terminated; returns the whole length, as snprintf does. */
 size_t weft__metadata_format(char *buf, size_t size, const struct weft_metadata *metadata);
 
+/* gcc's thread sanitizer knows no fences, and runs only where the compiler alone could reorder what these two order. */
+#ifdef __SANITIZE_THREAD__
+#define WEFT__FENCE(order) __atomic_signal_fence(order)
+#else
+#define WEFT__FENCE(order) __atomic_thread_fence(order)
+#endif
+
 /* Ticks to ns exactly as babeltrace2 does it. */
 static inline int64_t weft__ticks_ns(uint64_t ticks, uint64_t hz)
 {
