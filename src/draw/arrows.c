@@ -14,6 +14,7 @@
 #define MOST_NUMBERS 40
 #define LEAST_NUMBER 5 /* fewer can be counted by eye when one zooms in */
 #define HEAD_PX 7.0
+#define SHORT_PX 3.0 /* shorter ones are but a head */
 
 static const struct {
 	enum weft_paint paint;
@@ -132,6 +133,13 @@ static void draw_number(struct weft__frame *f, const struct weft__bundle *b)
 	weft__text_put(f, LOOK[b->arrow].paint, WEFT_FONT_SMALL, x, y, text, (size_t)len, width);
 }
 
+/* Whether rows there are drawn one by one. */
+static bool is_line(const struct weft__frame *f, float y)
+{
+	size_t count = f->s->lines.count;
+	return count > 0 && y >= (float)f->s->lines.items[0].y && y <= (float)f->s->lines.items[count - 1].y;
+}
+
 static double square_root(double x)
 {
 	return __builtin_sqrt(x); /* which IEEE 754 rounds exactly, like + and * */
@@ -145,15 +153,17 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, boo
 	for (uint32_t n = b->count; n >= 4 && width < 3; n /= 5)
 		width += 0.5;
 	double far = (dx < 0 ? -dx : dx) < 60    ? 1
-		     : (dx < 0 ? -dx : dx) > 300 ? 0.45
-						 : 1 - ((dx < 0 ? -dx : dx) - 60) / 240 * 0.55;
+		     : (dx < 0 ? -dx : dx) > 300 ? 0.55
+						 : 1 - ((dx < 0 ? -dx : dx) - 60) / 240 * 0.45;
 	double opacity = fade(f, x0, x1) * far * (dense && b->count < 4 ? 0.6 : 0.9);
 	int alpha = weft__floor(opacity * 255);
 	if (alpha < 12)
 		return;
 	double length = square_root(dx * dx + dy * dy);
 	double head = HEAD_PX + width - 1, half = 3 + (width - 1) * 0.75;
-	if (length < 3) { /* within one row and moment: a head alone says that something came */
+	if (length < SHORT_PX && !is_line(f, b->y1) && b->arrow != WEFT_ARROW_READ_FAILED)
+		return;          /* it is within the density of its strip */
+	if (length < SHORT_PX) { /* within one row and moment: a head alone says that something came */
 		weft__triangle(f, WEFT_LAYER_ARROW, paint, alpha, x1, y1, x1 - head + 2, y1, 2.5);
 		return;
 	}
@@ -171,6 +181,12 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, boo
 	weft__triangle(f, WEFT_LAYER_ARROW, paint, alpha, x1, y1, base_x, base_y, half);
 }
 
+static bool is_numbered(const struct weft__bundle *b)
+{
+	float dx = b->x1 - b->x0, dy = b->y1 - b->y0;
+	return b->count >= LEAST_NUMBER && (dx < 0 ? -dx : dx) + (dy < 0 ? -dy : dy) > 12;
+}
+
 /* The numbers of those that are most, for there is no room for all. */
 static void draw_numbers(struct weft__frame *f)
 {
@@ -178,7 +194,7 @@ static void draw_numbers(struct weft__frame *f)
 	size_t count = 0, left = MOST_NUMBERS;
 	const struct weft__bundle *bundles = f->s->bundles.items;
 	for (size_t i = 0; i < f->s->bundles.count; i++) {
-		if (bundles[i].count < LEAST_NUMBER || (count == MOST_NUMBERS && bundles[i].count <= most[count - 1]))
+		if (!is_numbered(&bundles[i]) || (count == MOST_NUMBERS && bundles[i].count <= most[count - 1]))
 			continue;
 		size_t at = count < MOST_NUMBERS ? count++ : count - 1;
 		for (; at > 0 && most[at - 1] < bundles[i].count; at--)
@@ -186,7 +202,7 @@ static void draw_numbers(struct weft__frame *f)
 		most[at] = bundles[i].count;
 	}
 	for (size_t i = 0; count > 0 && i < f->s->bundles.count && left > 0; i++) {
-		if (bundles[i].count < most[count - 1])
+		if (!is_numbered(&bundles[i]) || bundles[i].count < most[count - 1])
 			continue;
 		draw_number(f, &bundles[i]);
 		left--;

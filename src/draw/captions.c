@@ -100,28 +100,28 @@ static void draw_kind(struct weft__frame *f, const struct weft__caption *c, stru
 		weft__text_put(f, WEFT_PAINT_KIND, WEFT_FONT_SMALL, room.from, c->y + 11, text, len, width);
 }
 
-static void draw_caption(struct weft__frame *f, const struct weft__caption *c)
+static void draw_caption(struct weft__frame *f, const struct weft__caption *c, bool kind)
 {
 	struct room room = {.from = c->x0 + 3, .to = c->x1 - 2};
 	const struct weft_promise *p = &f->model->promises[c->promise];
 	if (room.from < 4)
 		room.from = 4;
-	if (p->labels < p[1].labels)
+	if (kind)
+		draw_kind(f, c, room);
+	else if (p->labels < p[1].labels)
 		draw_labels(f, c, room);
 	else
 		draw_id(f, c, room);
-	if (c->room >= KIND_ROOM_PX)
-		draw_kind(f, c, room);
 }
 
 void weft__draw_captions(struct weft__frame *f)
 {
-	/* First those for which somebody looks. */
-	for (int rank = 0; rank < 3; rank++) {
+	/* First those for which somebody looks; kinds where names leave room. */
+	for (int rank = 0; rank < 4; rank++) {
 		for (size_t i = 0; i < f->s->captions.count; i++) {
 			const struct weft__caption *c = &f->s->captions.items[i];
-			if ((c->highlighted ? 0 : c->important ? 1 : 2) == rank)
-				draw_caption(f, c);
+			if (rank == 3 ? c->room >= KIND_ROOM_PX : (c->highlighted ? 0 : c->important ? 1 : 2) == rank)
+				draw_caption(f, c, rank == 3);
 		}
 	}
 }

@@ -41,7 +41,8 @@ static void draw_counter(struct weft__frame *f, size_t counter, enum weft_paint 
 		if (x > since)
 			weft__rect(f, WEFT_LAYER_METRIC, paint, 255, since, y, x, y + 2);
 		/* A column in which it goes up and down many times is a tint, not a line. */
-		bool busy = end - i > 3 && bottom - top > 3;
+		int moved = next > y ? next - y : y - next;
+		bool busy = end - i > 3 && bottom - top > moved + 4;
 		weft__rect(f, WEFT_LAYER_METRIC, paint, busy ? 112 : 255, x, top, x + (busy ? 1 : 2), bottom + 2);
 		if (busy) {
 			weft__rect(f, WEFT_LAYER_METRIC, paint, 255, x, top, x + 1, top + 2);

@@ -190,11 +190,11 @@ static int alive_alpha(double rows_alive, double rows)
 {
 	double part = rows_alive / (rows > 1 ? rows : 1);
 	return rows_alive == 0   ? 0
-	       : part < 1 / 32.0 ? 64
-	       : part < 1 / 8.0  ? 96
-	       : part < 1 / 3.0  ? 144
-	       : part < 2 / 3.0  ? 192
-				 : 240;
+	       : part < 1 / 32.0 ? 96
+	       : part < 1 / 8.0  ? 112
+	       : part < 1 / 3.0  ? 128
+	       : part < 2 / 3.0  ? 152
+				 : 176;
 }
 
 static void draw_plane(struct weft__frame *f, struct strips *s, int strip, enum plane plane)

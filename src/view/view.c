@@ -45,10 +45,22 @@ static double squash(double x)
 	return x / (1 + (x < 0 ? -x : x));
 }
 
-/* How much of the height one slot at the focus takes, times `curve`. */
 static double squashed_range(const struct weft_view *v, double focus, double curve)
 {
 	return squash((v->slots - focus) / curve) + squash(focus / curve);
+}
+
+/* What part of the height is shared out evenly, so that far rows keep their shape: the more rows there are, the more of them are
+ * far. */
+static double even_part(const struct weft_view *v)
+{
+	return 0.35 + 0.4 * v->slots / (v->slots + 1000);
+}
+
+static double pitch_at_focus(const struct weft_view *v, double focus, double curve)
+{
+	double even = even_part(v);
+	return inner_height(v) * (even / v->slots + (1 - even) / (curve * squashed_range(v, focus, curve)));
 }
 
 /* Finds the curve that makes rows at the focus comfortably high and still has the first row at the top and the last at the
@@ -58,7 +70,7 @@ static double curve_for(const struct weft_view *v, double focus)
 	double low = 0.01, high = v->slots * 64;
 	for (int i = 0; i < 64; i++) {
 		double curve = (low + high) / 2;
-		if (inner_height(v) / (curve * squashed_range(v, focus, curve)) > COMFORTABLE_PX)
+		if (pitch_at_focus(v, focus, curve) > COMFORTABLE_PX)
 			low = curve;
 		else
 			high = curve;
@@ -75,7 +87,7 @@ static void project(struct weft_view *v)
 		v->pitch_px = linear < HIGHEST_PX ? linear : HIGHEST_PX;
 	} else {
 		v->curve = curve_for(v, v->focus);
-		v->pitch_px = inner_height(v) / (v->curve * squashed_range(v, v->focus, v->curve));
+		v->pitch_px = pitch_at_focus(v, v->focus, v->curve);
 	}
 }
 
@@ -270,16 +282,27 @@ double weft_view_y(const struct weft_view *v, double slot)
 	if (v->curve == 0)
 		return WEFT_VIEW_TOP_PX + slot * v->pitch_px;
 	double at = squash((slot - v->focus) / v->curve) + squash(v->focus / v->curve);
-	return WEFT_VIEW_TOP_PX + at * inner_height(v) / squashed_range(v, v->focus, v->curve);
+	double even = even_part(v);
+	return WEFT_VIEW_TOP_PX +
+	       inner_height(v) * (even * slot / v->slots + (1 - even) * at / squashed_range(v, v->focus, v->curve));
 }
 
 double weft_view_slot_at(const struct weft_view *v, double y_px)
 {
 	if (v->curve == 0)
 		return clamp((y_px - WEFT_VIEW_TOP_PX) / v->pitch_px, 0, v->slots);
-	double range = squashed_range(v, v->focus, v->curve);
-	double at = clamp((y_px - WEFT_VIEW_TOP_PX) / inner_height(v), 0, 1) * range - squash(v->focus / v->curve);
-	return clamp(v->focus + v->curve * at / (1 - (at < 0 ? -at : at)), 0, v->slots);
+	/* Halving, since the sum of two curves is not turned round as easily as one. */
+	double low = 0, high = v->slots;
+	if (!(y_px > WEFT_VIEW_TOP_PX))
+		return 0;
+	for (int i = 0; i < 64 && low < high; i++) {
+		double mid = low + (high - low) / 2;
+		if (weft_view_y(v, mid) < y_px)
+			low = mid;
+		else
+			high = mid;
+	}
+	return high;
 }
 
 uint32_t weft_view_row_at(const struct weft_view *v, double y_px)

@@ -1,7 +1,8 @@
 /* view.h: which part of a layout is on the screen, and what is where.
  *
  * Horizontally a view is linear in time.  Vertically it is linear while all rows fit comfortably; otherwise rows near the focus
- * are spread out and the others crowd towards the edges, so that every row stays on the screen.  Only + - * / of doubles are
+ * are spread out and the others crowd towards the edges, so that every row stays on the screen,
+ * and part of the height is shared out evenly, so that their shape is still seen.  Only + - * / of doubles are
  * used, so that a view has the same coordinates wherever it is compiled.  Times are ns since the model's start, as in the model;
  * coordinates are px from the top left.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEW_VIEW_H
@@ -16,7 +17,7 @@ struct weft_view {
 	int64_t from_ns;     /* time at x = 0 */
 	double px_per_ns;    /* horizontal scale */
 	double focus;        /* the slot that is spread most: slots are rows, and a header above each band if there are several */
-	double curve;        /* slots from the focus at which rows are a quarter as high as there; 0: linear */
+	double curve;        /* in slots, how far from the focus rows are spread; 0: linear */
 	double pitch_px;     /* height of a row at the focus */
 	double slots;        /* rows and headers */
 	size_t found;        /* promises that are highlighted */
