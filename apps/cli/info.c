@@ -84,10 +84,10 @@ static void put_json(const char *path, const struct weft_model *model, const str
 	}
 	printf("},\"promises\":%zu,\"promises_by_kind\":{", model->promise_count - 1);
 	comma = "";
-	for (uint16_t kind = 0; kind < KINDS; kind++) {
+	for (unsigned kind = 0; kind < KINDS; kind++) {
 		if (sum->kinds[kind] == 0)
 			continue;
-		printf("%s\"%s\":%" PRIu64, comma, weft_model_kind_name(model, kind), sum->kinds[kind]);
+		printf("%s\"%s\":%" PRIu64, comma, weft_model_kind_name(model, (uint16_t)kind), sum->kinds[kind]);
 		comma = ",";
 	}
 	printf("},\"ends\":{\"resolved\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"never_resolved\":%" PRIu64 ",\"became\":%" PRIu64
@@ -161,9 +161,9 @@ static void put_people(const char *path, const struct weft_model *model, const s
 	printf("promises   %zu: %" PRIu64 " resolved, %" PRIu64 " failed, %" PRIu64 " never resolved, %" PRIu64
 	       " became another, %" PRIu64 " pending\n",
 	    model->promise_count - 1, sum->resolved, sum->failed, sum->never_resolved, sum->became, sum->pending);
-	for (uint16_t kind = 0; kind < KINDS; kind++)
+	for (unsigned kind = 0; kind < KINDS; kind++)
 		if (sum->kinds[kind] > 0)
-			printf("  %-16s %10" PRIu64 "\n", weft_model_kind_name(model, kind), sum->kinds[kind]);
+			printf("  %-16s %10" PRIu64 "\n", weft_model_kind_name(model, (uint16_t)kind), sum->kinds[kind]);
 	printf("counters   %zu\n", model->counter_count);
 	for (size_t i = 0; i < model->counter_count; i++) {
 		fputs("  ", stdout);

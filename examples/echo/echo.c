@@ -18,7 +18,7 @@
 #include <uv.h>
 #include <weft/record.h>
 
-#define CLOSING_TIME_MS 40
+#define CLOSING_TIME_MS 32
 #define CRUNCH_NS 3000000u
 #define MESSAGE_BYTES 64
 

@@ -1,6 +1,7 @@
 /* frame.c: one frame, from back to front.  SPDX-License-Identifier: ISC */
 #include "draw/frame.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Widths are remembered as long as the same one measures. */
@@ -22,6 +23,7 @@ static bool clear(struct weft__frame *f)
 	f->s->bits.count = 0;
 	if (!weft_vec_reserve(&f->s->bits, words))
 		return false;
+	assert(f->s->bits.items);
 	memset(f->s->bits.items, 0, words * sizeof *f->s->bits.items);
 	return true;
 }

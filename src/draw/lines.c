@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: ISC */
 #include "draw/lines.h"
 
+#include <assert.h>
+
 /* What part of a cell is covered, in quarters, as an opacity. */
 static const int DENSITY[] = {255, 90, 130, 185, 240};
 
@@ -284,6 +286,7 @@ static void draw_verticals(struct weft__frame *f)
 		v[merged++] = one;
 	}
 	/* Where they stand close they would be a wall. */
+	assert(f->width > 0);
 	int close = f->width / 8, alpha = columns <= close ? 255 : 255 * close / columns;
 	for (size_t i = 0; i < merged; i++)
 		weft__rect(f, WEFT_LAYER_CREATION, WEFT_PAINT_CREATION, alpha > 40 ? alpha : 40, v[i].x, v[i].y0, v[i].x + 1,
