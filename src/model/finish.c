@@ -47,13 +47,16 @@ static int fail_unresolved(struct weft__build *b)
 	return WEFT_OK;
 }
 
-/* Ends the pending ones; the error of those that failed is their last label. */
+/* Ends the pending ones; the error of those that failed is their last label.  The fields that had another meaning so far become
+ * the counts of labels and runs. */
 static int end_promises(struct weft__build *b)
 {
-	b->promises.items[WEFT_SYSTEM].end_ns = b->model->end_ns;
-	for (size_t p = 1; p < b->promises.count; p++) {
+	for (size_t p = 0; p < b->promises.count; p++) {
 		struct weft_promise *promise = &b->promises.items[p];
-		if (promise->end == WEFT_END_PENDING)
+		promise->labels = promise->runs = 0;
+		if (p == WEFT_SYSTEM)
+			promise->end_ns = b->model->end_ns;
+		else if (promise->end == WEFT_END_PENDING)
 			promise->end_ns = promise->weft__heard_ns + AFTERGLOW_NS;
 		if (promise->end != WEFT_END_FAILED)
 			continue;
@@ -81,19 +84,6 @@ static void drop_links(struct weft__build *b)
 	b->links.count = kept;
 }
 
-static bool is_bind(const struct weft_promise *promise)
-{
-	switch (promise->kind) {
-	case WEFT_KIND_BIND:
-	case WEFT_KIND_TRY:
-	case WEFT_KIND_MAP:
-	case WEFT_KIND_IGNORE_RESULT:
-	case WEFT_KIND_ON_FAILURE:
-	case WEFT_KIND_ON_TERMINATION: return true;
-	default: return false;
-	}
-}
-
 /* What a promise did first, and the first wait for it: indices of links, or WEFT_NONE. */
 struct firsts {
 	uint32_t link, await;
@@ -104,7 +94,7 @@ struct firsts {
 static bool waits_for_input(const struct weft__build *b, const struct firsts *first, uint32_t p)
 {
 	const struct weft_promise *promise = &b->promises.items[p];
-	if (!is_bind(promise) || first[p].link == WEFT_NONE || b->promises.items[promise->created_by].became == p)
+	if (!weft__is_bind(promise->kind) || first[p].link == WEFT_NONE || b->promises.items[promise->created_by].became == p)
 		return false;
 	const struct weft_link *read = &b->links.items[first[p].link];
 	if (read->kind != WEFT_LINK_READ || read->to == p || read->time_ns > promise->end_ns)
@@ -119,11 +109,6 @@ static bool waits_for_input(const struct weft__build *b, const struct firsts *fi
  * the system. */
 static bool break_circles(struct weft_promise *promises, size_t count)
 {
-	size_t p = 1;
-	while (p < count && promises[p].parent < p)
-		p++;
-	if (p == count)
-		return true;
 	uint32_t *seen = malloc(count * sizeof *seen);
 	if (!seen)
 		return false;
@@ -132,7 +117,7 @@ static bool break_circles(struct weft_promise *promises, size_t count)
 		found = false;
 		memset(seen, 0, count * sizeof *seen);
 		seen[WEFT_SYSTEM] = UINT32_MAX;
-		for (p = 1; p < count; p++) {
+		for (size_t p = 1; p < count; p++) {
 			uint32_t at = (uint32_t)p;
 			for (; !seen[at]; at = promises[at].parent)
 				seen[at] = (uint32_t)p;
@@ -170,12 +155,14 @@ static bool simplify(struct weft__build *b)
 		if (link->kind == WEFT_LINK_AWAIT && first[link->to].await == WEFT_NONE)
 			first[link->to].await = (uint32_t)i;
 	}
+	bool may_circle = false;
 	for (uint32_t p = 1; p < count; p++)
 		if (waits_for_input(b, first, p)) {
 			promises[p].flags &= (uint8_t)~WEFT_PROMISE_CREATION_DRAWN;
 			promises[p].parent = b->links.items[first[p].link].to;
+			may_circle |= promises[p].parent > p;
 		}
-	bool ok = break_circles(promises, count);
+	bool ok = !may_circle || break_circles(promises, count);
 	for (size_t p = 1; p < count; p++)
 		if (!(promises[p].flags & WEFT_PROMISE_CREATION_DRAWN))
 			promises[p].start_ns = b->links.items[first[p].link].time_ns;
@@ -190,26 +177,47 @@ struct item {
 _Static_assert(
     sizeof(struct item) == sizeof(struct weft_label) && sizeof(struct item) == sizeof(struct weft_run), "16 bytes each");
 
-/* Moves items to *out by counting sort; `first` is the offset of the uint32_t in a promise that gets the index of its first. */
-static bool group(struct weft__build *b, size_t first, const void *items, const uint32_t *owners, size_t count, void *out)
+/* Puts items in their places, from the last one on: *next is where its promise's items end, and in the end where they begin. */
+static bool place(void *out, const void *items, const uint32_t *owners, size_t count, uint32_t *next, size_t stride)
 {
-#define FIRST(p) ((uint32_t *)(void *)((char *)&b->promises.items[p] + first))
-	size_t promise_count = b->promises.count;
-	struct item *grouped = malloc((count ? count : 1) * sizeof *grouped);
-	if (!grouped)
+	struct item *placed = malloc((count ? count : 1) * sizeof *placed);
+	if (!placed)
 		return false;
-	for (size_t p = 0; p <= promise_count; p++)
-		*FIRST(p) = 0;
-	for (size_t i = 0; i < count; i++)
-		++*FIRST(owners[i]);
-	uint32_t end = 0;
-	for (size_t p = 0; p <= promise_count; p++)
-		*FIRST(p) = end += *FIRST(p);
-	for (size_t i = count; i-- > 0;)
-		memcpy(&grouped[--*FIRST(owners[i])], (const char *)items + i * sizeof *grouped, sizeof *grouped);
-	memcpy(out, &grouped, sizeof grouped);
+	for (size_t i = count; i-- > 0;) {
+		uint32_t *at = (uint32_t *)(void *)((char *)next + owners[i] * stride);
+		memcpy(&placed[--*at], (const char *)items + i * sizeof *placed, sizeof *placed);
+	}
+	memcpy(out, &placed, sizeof placed);
 	return true;
-#undef FIRST
+}
+
+/* Counting sort of the labels and of the runs: the promises, which are many, are walked through once for both. */
+static bool group(struct weft__build *b)
+{
+	struct weft_promise *promises = b->promises.items;
+	uint32_t labels = 0, runs = 0;
+	for (size_t i = 0; i < b->labels.count; i++)
+		promises[b->label_owners.items[i]].labels++;
+	for (size_t i = 0; i < b->runs.count; i++)
+		promises[b->run_owners.items[i]].runs++;
+	/* There is always room for the sentinel. */
+	promises[b->promises.count] = (struct weft_promise){0};
+	for (size_t p = 0; p <= b->promises.count; p++) {
+		promises[p].labels = labels += promises[p].labels;
+		promises[p].runs = runs += promises[p].runs;
+	}
+	if (!place(
+		&b->model->labels, b->labels.items, b->label_owners.items, b->labels.count, &promises->labels, sizeof *promises))
+		return false;
+	b->model->label_count = b->labels.count;
+	weft_vec_free(&b->labels);
+	weft_vec_free(&b->label_owners);
+	if (!place(&b->model->runs, b->runs.items, b->run_owners.items, b->runs.count, &promises->runs, sizeof *promises))
+		return false;
+	b->model->run_count = b->runs.count;
+	weft_vec_free(&b->runs);
+	weft_vec_free(&b->run_owners);
+	return true;
 }
 
 /* A label that a state dump brought is older than those that came before the dump.  The error of a failure stays last. */
@@ -355,24 +363,11 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 		return status;
 	drop_links(b);
 	if (!finish_counters(b) || !sort_stretches(b->pauses.items, b->pauses.count) ||
-	    !sort_stretches(b->sleeps.items, b->sleeps.count))
+	    !sort_stretches(b->sleeps.items, b->sleeps.count) || !group(b))
 		return WEFT_ENOMEM;
-	/* The sentinel: there is always room for it. */
-	b->promises.items[b->promises.count] = (struct weft_promise){0};
-	if (!group(b, offsetof(struct weft_promise, labels), b->labels.items, b->label_owners.items, b->labels.count,
-		&model->labels))
-		return WEFT_ENOMEM;
-	model->label_count = b->labels.count;
-	weft_vec_free(&b->labels);
-	weft_vec_free(&b->label_owners);
-	if (!group(b, offsetof(struct weft_promise, runs), b->runs.items, b->run_owners.items, b->runs.count, &model->runs))
-		return WEFT_ENOMEM;
-	model->run_count = b->runs.count;
-	weft_vec_free(&b->runs);
-	weft_vec_free(&b->run_owners);
 	if (b->labels_unordered)
 		order_labels(b);
-	if (!keep_binds && !simplify(b))
+	if (b->has_binds && !keep_binds && !simplify(b))
 		return WEFT_ENOMEM;
 	HAND_OVER(&b->promises, promise);
 	HAND_OVER(&b->links, link);

@@ -43,9 +43,24 @@ struct weft__build {
 	WEFT_VEC(uint32_t) counter_texts;
 	WEFT_VEC(uint32_t) should_resolve;
 	WEFT_VEC(struct weft__stream_state) streams;
-	size_t links_dropped;  /* awaits that a read replaced: their kind is WEFT__LINK_DROPPED */
+	size_t links_dropped; /* awaits that a read replaced: their kind is WEFT__LINK_DROPPED */
+	bool has_binds;
 	bool labels_unordered; /* a state dump named a promise that had labels */
 };
+
+/* What is woken by the promise that it waits for: simplification is about these. */
+static inline bool weft__is_bind(uint16_t kind)
+{
+	switch (kind) {
+	case WEFT_KIND_BIND:
+	case WEFT_KIND_TRY:
+	case WEFT_KIND_MAP:
+	case WEFT_KIND_IGNORE_RESULT:
+	case WEFT_KIND_ON_FAILURE:
+	case WEFT_KIND_ON_TERMINATION: return true;
+	default: return false;
+	}
+}
 
 #define WEFT__LINK_DROPPED WEFT_LINK_KINDS
 
