@@ -49,7 +49,8 @@ static void draw_sleeps(struct weft__frame *f, size_t band, struct extent e)
 		double x0 = weft_view_x(f->view, weft__track_start(t, i)), x1 = weft_view_x(f->view, weft__track_end(t, i));
 		if (x0 > f->width)
 			break;
-		if (x1 - x0 >= 24)
+		double width = weft__text_width(f, WEFT_FONT_SMALL, "sleeping", 8);
+		if ((x1 < f->width - 4 ? x1 : f->width - 4) - (x0 > 4 ? x0 : 4) >= width + 8)
 			write_centred(f, WEFT_PAINT_SLEEP_TEXT, x0, x1, e.text_y, "sleeping", 8);
 		int64_t next = weft_view_time(f->view, x0 + 1);
 		size_t after = weft__track_start_from(t, i + 1, next);

@@ -202,44 +202,60 @@ void weft_view_focus_so(struct weft_view *v, double slot, double y_px)
 	}
 }
 
+/* How many px of labels there could be on a row. */
+static double labels_on(const struct weft_view *v, uint32_t r, int64_t from, int64_t to)
+{
+	const struct weft_index *x = v->index;
+	size_t begin = v->layout->row_begin[r];
+	struct weft_track row = {
+	    .start = x->start + begin, .end = x->end + begin, .stride = 1, .count = v->layout->row_begin[r + 1] - begin};
+	double labels = 0;
+	size_t i = weft__track_end_after(&row, 0, from);
+	for (int seen = 0; i < row.count && row.start[i] < to && seen < 64; i++, seen++) {
+		double left = clamp(weft_view_x(v, row.start[i]), 0, v->width_px);
+		double right = clamp(weft_view_x(v, row.end[i]), 0, v->width_px);
+		if (right - left > 30)
+			labels += right - left < 150 ? right - left : 150;
+	}
+	return labels;
+}
+
 void weft_view_focus_best(struct weft_view *v)
 {
 	enum { PLACES = 64 };
-	double weight[PLACES] = {0}, best = -1;
-	const struct weft_index *x = v->index;
 	int64_t from = v->from_ns, to = weft_view_time(v, v->width_px);
+	double low = 0, high = v->slots;
 	if (v->curve == 0)
 		return;
-	for (uint32_t r = 0; r < v->layout->row_count; r++) {
-		size_t begin = v->layout->row_begin[r];
-		struct weft_track row = {
-		    .start = x->start + begin, .end = x->end + begin, .stride = 1, .count = v->layout->row_begin[r + 1] - begin};
-		double labels = 0;
-		size_t i = weft__track_end_after(&row, 0, from);
-		for (int seen = 0; i < row.count && row.start[i] < to && seen < 64; i++, seen++) {
-			double left = weft_view_x(v, row.start[i]), right = weft_view_x(v, row.end[i]);
-			left = left > 0 ? left : 0;
-			right = right < v->width_px ? right : v->width_px;
-			if (right - left > 30)
-				labels += right - left < 150 ? right - left : 150;
+	/* Ever narrower around the place where rows have most to say; those around it count as far as they are high. */
+	for (int level = 0; level < 6 && high - low > 2; level++) {
+		double weight[PLACES] = {0}, best = 0, step = (high - low) / PLACES, at = (low + high) / 2;
+		uint32_t r = weft_view_row_at(v, weft_view_y(v, low));
+		for (r = r == WEFT_NONE || low == 0 ? 0 : r; r < v->layout->row_count; r++) {
+			double place = (weft_view_slot(v, r) - low) / step;
+			if (place >= PLACES)
+				break;
+			if (place >= 0)
+				weight[(size_t)place] += labels_on(v, r, from, to);
 		}
-		weight[(size_t)(weft_view_slot(v, r) / (v->slots + 1) * PLACES)] += labels;
+		for (int p = 0; p < PLACES; p++) {
+			double sum = 0, middle = low + (p + 0.5) * step, curve = curve_for(v, middle);
+			for (int q = 0; q < PLACES; q++) {
+				double d = (q - p) * step / curve;
+				d = 1 + (d < 0 ? -d : d);
+				sum += weight[q] / (d * d);
+			}
+			if (sum > best) {
+				best = sum;
+				at = middle;
+			}
+		}
+		low = at - step > 0 ? at - step : 0;
+		high = at + step < v->slots ? at + step : v->slots;
+		if (step < 1)
+			break;
 	}
-	/* The rows around a place that are high enough for a label count. */
-	for (int p = 0; p < PLACES; p++) {
-		double sum = 0;
-		double focus = (p + 0.5) / PLACES * v->slots;
-		double curve = curve_for(v, focus);
-		for (int q = 0; q < PLACES; q++) {
-			double d = ((double)(q - p) / PLACES) * v->slots / curve;
-			sum += weight[q] / ((1 + (d < 0 ? -d : d)) * (1 + (d < 0 ? -d : d)));
-		}
-		if (sum > best) {
-			best = sum;
-			v->focus = focus;
-		}
-	}
-	project(v);
+	weft_view_focus(v, (low + high) / 2);
 }
 
 double weft_view_x(const struct weft_view *v, int64_t time_ns)
