@@ -36,16 +36,19 @@ extern "C" {
  * creation returns while nothing records: a promise that the trace does not know. */
 typedef int64_t weft_id;
 
+/* A word that is read and written whole, also on 32-bit processors. */
+typedef uint64_t weft_word __attribute__((aligned(8)));
+
 /* Where in the source a promise is created; see WEFT_SITE(). */
 struct weft_record_site {
-	uint64_t key;
+	weft_word key;
 	const char *file, *function;
 	uint32_t line;
 };
 
 /* A text known when the program is compiled: the handle of a counter; see WEFT_TEXT().  It enters the trace once. */
 struct weft_record_text {
-	uint64_t key;
+	weft_word key;
 	const char *text;
 };
 

@@ -22,15 +22,15 @@ extern "C" {
 /* What an OS thread writes to.  Only the thread itself, and its signal handlers, write these fields; limit is set to 0 by others
  * to send the thread to the slow path. */
 struct weft_stream {
-	uint64_t next;      /* low half: bytes of the packet that are taken; high half: events so far, so that no value returns */
-	uint64_t published; /* what readers were told of next: less than it while an event is being written */
-	uint64_t last;      /* time of the last event */
+	weft_word next; /* low half: bytes of the packet that are taken; high half: events so far, so that no value returns */
+	weft_word published; /* what readers were told of next: less than it while an event is being written */
+	uint64_t last;       /* time of the last event */
 	unsigned char *packet;
 	uint32_t limit; /* bytes of the packet that the fast path may take */
 	uint32_t instance;
 	uint64_t generation; /* of the recording, shifted left by 16: the key of an interned text or site begins with it */
 	weft_id running;
-	weft_id next_id, end_id; /* ids to hand out */
+	weft_word next_id, end_id; /* ids to hand out */
 };
 
 enum weft__mode { WEFT__OFF, WEFT__COUNTER_CLOCK, WEFT__CALLED_CLOCK };
@@ -98,7 +98,7 @@ WEFT__FAST uint64_t weft__counter(void)
 
 /* Sets *word to `to` if it is `from`, as one step for the signal handlers of this thread.  No other thread writes it, so the
  * processor's lock is not needed. */
-WEFT__FAST bool weft__local_swap(uint64_t *word, uint64_t from, uint64_t to)
+WEFT__FAST bool weft__local_swap(weft_word *word, uint64_t from, uint64_t to)
 {
 #if defined(__x86_64__)
 	bool done;
@@ -112,14 +112,14 @@ WEFT__FAST bool weft__local_swap(uint64_t *word, uint64_t from, uint64_t to)
 }
 
 /* Adds 1 in the same way; returns what was there. */
-WEFT__FAST int64_t weft__local_take(int64_t *word)
+WEFT__FAST int64_t weft__local_take(weft_word *word)
 {
 #if defined(__x86_64__)
 	int64_t one = 1;
 	__asm__ __volatile__("xaddq %0, %1" : "+r"(one), "+m"(*word) : : "memory");
 	return one;
 #else
-	return __atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
+	return (int64_t)__atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
 #endif
 }
 
@@ -161,7 +161,8 @@ WEFT__FAST void weft__publish(const struct weft__place *place)
 	struct weft_stream *s = place->stream;
 	if (__builtin_expect(__atomic_load_n(&s->published, __ATOMIC_RELAXED) != place->begin, 0))
 		return;
-	uint64_t *content = (uint64_t *)(void *)(s->packet + WEFT__CONTENT_SIZE_AT), end = place->end;
+	weft_word *content = (weft_word *)(void *)(s->packet + WEFT__CONTENT_SIZE_AT);
+	uint64_t end = place->end;
 	for (;;) {
 		/* Pairs with the reader's acquire of the content size: whoever sees it sees the events. */
 		__atomic_store_n(content, (uint64_t)(uint32_t)end * 8, __ATOMIC_RELEASE);
@@ -236,7 +237,7 @@ WEFT__FAST void weft__two(enum weft_op op, weft_id a, weft_id b)
 }
 
 /* The key of what was interned in this recording. */
-WEFT__FAST bool weft__key(const uint64_t *key, uint64_t *out)
+WEFT__FAST bool weft__key(const weft_word *key, uint64_t *out)
 {
 	*out = __atomic_load_n(key, __ATOMIC_RELAXED);
 	return WEFT__LIKELY((*out ^ weft__stream->generation) >> 16 == 0);
@@ -349,7 +350,7 @@ WEFT__FAST weft_id weft_create(weft_id by, enum weft_kind kind, struct weft_reco
 	struct weft__place place;
 	struct weft_stream *s = weft__stream;
 	uint64_t key = 0;
-	weft_id end = s->end_id, promise = end ? weft__local_take(&s->next_id) : 0;
+	weft_id end = (weft_id)s->end_id, promise = end ? weft__local_take(&s->next_id) : 0;
 	if (promise >= end)
 		promise = 0;
 	if (WEFT__LIKELY(promise != 0 && weft__is_narrow(by) && weft__is_narrow(promise)) &&

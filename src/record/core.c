@@ -314,14 +314,14 @@ static weft_id new_id(struct weft__stream *s)
 {
 	if (!s)
 		return __atomic_fetch_add(&weft__recording.next_id, 1, __ATOMIC_RELAXED);
-	weft_id end = s->hot.end_id, id = end ? weft__local_take(&s->hot.next_id) : 0;
+	weft_id end = (weft_id)s->hot.end_id, id = end ? weft__local_take(&s->hot.next_id) : 0;
 	if (id < end)
 		return id;
 	/* A handler that takes a block too leaves one of the two unused. */
 	uint64_t state = keep_out();
 	id = __atomic_fetch_add(&weft__recording.next_id, ID_BLOCK, __ATOMIC_RELAXED);
-	s->hot.next_id = id + 1;
-	s->hot.end_id = id + ID_BLOCK;
+	s->hot.next_id = (uint64_t)id + 1;
+	s->hot.end_id = (uint64_t)id + ID_BLOCK;
 	let_in(state);
 	return id;
 }

@@ -71,7 +71,7 @@ struct weft__stream {
 
 /* The recording that goes on, or none. */
 struct weft__recording {
-	uint64_t generation; /* counts recordings */
+	weft_word generation; /* counts recordings */
 	uint8_t uuid[16];
 	bool use_counter; /* the clock is the processor's counter, not weft__clock() */
 	uint64_t clock_hz;
@@ -79,12 +79,12 @@ struct weft__recording {
 	uint64_t (*enter)(void); /* keeps signal handlers, or interrupts, out */
 	void (*leave)(uint64_t state);
 	enum weft_record_mode mode;
-	int64_t next_id; /* blocks of ids are taken from here, atomically */
+	weft_id __attribute__((aligned(8))) next_id; /* blocks of ids are taken from here, atomically */
 
 	struct weft__stream definitions;
 	uint32_t define_lock; /* 1: taken */
 	uint32_t next_key;
-	uint64_t lost_no_stream; /* atomic */
+	weft_word lost_no_stream; /* atomic */
 };
 
 extern struct weft__recording weft__recording;

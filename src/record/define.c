@@ -55,7 +55,7 @@ static uint32_t length(const char *text)
 }
 
 /* The key at *key in this recording, made by writing the definition if there is none yet. */
-static uint16_t intern(uint64_t *key, struct weft_wire_definition *d)
+static uint16_t intern(weft_word *key, struct weft_wire_definition *d)
 {
 	uint64_t known = __atomic_load_n(key, __ATOMIC_RELAXED);
 	if (known >> 16 == weft__recording.generation)

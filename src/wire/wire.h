@@ -19,6 +19,8 @@
 /* Which stream class a packet belongs to (.stream_id). */
 enum weft_stream_class { WEFT_CLASS_EVENTS = 0, WEFT_CLASS_DEFINITIONS = 1, WEFT_CLASS_METADATA = 2 };
 
+typedef uint64_t weft_packet_word __attribute__((aligned(8)));
+
 /*  0       4                20       24        28     32       34           36
  *  | magic | uuid of trace  | class  | stream  | mark | version| header size| lock |
  *  40      48             56            64         72          80          88            96               104
@@ -32,21 +34,21 @@ struct weft_packet_header {
 	uint32_t stream_instance_id; /* which stream of that class */
 	uint32_t mark;
 	uint16_t version;
-	uint16_t header_bytes;    /* the first event stands there */
-	uint32_t lock;            /* odd while the packet is being reused; changes with each use */
-	uint64_t timestamp_begin; /* no event of the packet is older; ticks */
-	uint64_t content_size;    /* bits, header included, of whole events; grows as they are recorded */
-	uint64_t packet_size;     /* bits */
-	uint64_t sequence;        /* number of this packet in its stream, from 0 */
-	uint64_t events_discarded;
-	uint64_t lost_full;      /* events of this stream that found no room, since the trace began */
-	uint64_t lost_nested;    /* those of signal handlers that came while no packet could take them */
-	uint64_t lost_no_stream; /* of OS threads that got no stream; told by the definitions' packets */
-	uint64_t events_before;  /* events of this stream in the packets before this one */
-	uint64_t clock_hz;       /* ticks a second */
-	uint64_t pair_clock;     /* a moment in ticks ... */
-	uint64_t pair_wall_ns;   /* ... and in ns since 1970, 0 if unknown */
-	uint64_t tid;            /* of the OS thread at the packet's begin */
+	uint16_t header_bytes;            /* the first event stands there */
+	uint32_t lock;                    /* odd while the packet is being reused; changes with each use */
+	weft_packet_word timestamp_begin; /* no event of the packet is older; ticks */
+	weft_packet_word content_size;    /* bits, header included, of whole events; grows as they are recorded */
+	weft_packet_word packet_size;     /* bits */
+	weft_packet_word sequence;        /* number of this packet in its stream, from 0 */
+	weft_packet_word events_discarded;
+	weft_packet_word lost_full;      /* events of this stream that found no room, since the trace began */
+	weft_packet_word lost_nested;    /* those of signal handlers that came while no packet could take them */
+	weft_packet_word lost_no_stream; /* of OS threads that got no stream; told by the definitions' packets */
+	weft_packet_word events_before;  /* events of this stream in the packets before this one */
+	weft_packet_word clock_hz;       /* ticks a second */
+	weft_packet_word pair_clock;     /* a moment in ticks ... */
+	weft_packet_word pair_wall_ns;   /* ... and in ns since 1970, 0 if unknown */
+	weft_packet_word tid;            /* of the OS thread at the packet's begin */
 	char thread_name[WEFT_THREAD_NAME_SIZE];
 };
 

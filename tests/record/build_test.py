@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""build_test.py ROOT LIBRARY: the recorder as its users compile it.
+
+Every public header alone, as C11 and C++17; WEFT_DISABLE leaves the object code that a program without calls has; the core without
+an operating system, for three processors; the exported symbols.  What a compiler is missing for is said and skipped.
+SPDX-License-Identifier: ISC"""
+import os, shutil, subprocess, sys, tempfile
+
+ROOT, LIBRARY = sys.argv[1:]
+INCLUDE = os.path.join(ROOT, 'include')
+failures = []
+
+
+def run(*command):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def expect(what, *command):
+    result = run(*command)
+    if result.returncode:
+        failures.append(f'{what}: {" ".join(command)}\n{result.stdout}')
+
+
+def headers(out):
+    compilers = [(c, 'c', '-std=c11') for c in ('gcc', 'clang-14', 'clang')] + [(c, 'c++', '-std=c++17') for c in ('g++', 'clang++-14', 'clang++')]
+    for compiler, language, standard in compilers:
+        if not shutil.which(compiler):
+            print(f'skipped: no {compiler}')
+            continue
+        for header in sorted(os.listdir(os.path.join(INCLUDE, 'weft'))):
+            source = os.path.join(out, 'header.c')
+            with open(source, 'w') as f:
+                f.write(f'#include <weft/{header}>\n#include <weft/{header}>\n')
+            expect(header, compiler, '-x', language, standard, '-Wall', '-Wextra', '-Werror', '-O2', '-I', INCLUDE, '-c', source, '-o', os.devnull)
+
+
+PROGRAM = '''
+#include <stdlib.h>
+#ifdef CALLS
+#include <weft/record.h>
+static struct weft_record_text done = WEFT_COUNTER("done");
+#define CALL(x) x
+#else
+#define CALL(x)
+#endif
+int serve(int request, const char *name);
+int serve(int request, const char *name)
+{
+	CALL(weft_id id = WEFT_CREATE(WEFT_KIND_REQUEST);)
+	CALL(WEFT_LABEL(id, "request"); weft_label(id, name); weft_run(id); weft_await(id, 3); weft_pause_end();)
+	int result = abs(request) + name[0];
+	CALL(weft_counter_add(id, &done, 1); weft_resolve(id, id); weft_fail(id, 2, name); weft_idle(WEFT_IDLE_WAIT);)
+	CALL(WEFT_NOTE(id, "over"); weft_become(id, 2); weft_signal(id, 3); weft_pending(1, 2, WEFT_KIND_FS, NULL, 0, name);)
+	return result;
+}
+'''
+
+
+def disabled(out):
+    source = os.path.join(out, 'program.c')
+    with open(source, 'w') as f:
+        f.write(PROGRAM)
+    for compiler in ('gcc', 'clang-14'):
+        if not shutil.which(compiler):
+            continue
+        dumps = []
+        for flags in ((), ('-DCALLS', '-DWEFT_DISABLE'), ('-DCALLS',)):
+            target = os.path.join(out, 'program.o')
+            expect('program', compiler, '-O2', '-I', INCLUDE, *flags, '-c', source, '-o', target)
+            dumps.append([run('objdump', '-s', '-j', section, target).stdout for section in ('.text', '.data', '.rodata', '.bss')] +
+                         [run('nm', target).stdout])
+        if dumps[0] != dumps[1]:
+            failures.append(f'{compiler}: WEFT_DISABLE leaves something behind')
+        if dumps[0] == dumps[2]:
+            failures.append(f'{compiler}: the calls that were to vanish are not there in the first place')
+
+
+def freestanding(out):
+    sources = [os.path.join(ROOT, 'src', s) for s in ('record/core.c', 'record/define.c', 'record/buffer.c', 'record/freestanding.c', 'wire/event.c', 'wire/metadata.c')]
+    targets = [(['gcc', '-m64'], 'x86-64'), (['gcc', '-m32', '-march=i686'], 'i686'), (['clang-14', '--target=x86_64-none-elf'], 'x86-64'),
+               (['clang-14', '--target=i686-none-elf'], 'i686'), (['clang-14', '--target=aarch64-none-elf'], 'aarch64')]
+    for compiler, name in targets:
+        if not shutil.which(compiler[0]):
+            print(f'skipped: no {compiler[0]} for {name}')
+            continue
+        objects = []
+        for source in sources:
+            objects.append(os.path.join(out, os.path.basename(source) + '.o'))
+            expect(f'freestanding {name}', *compiler, '-std=c11', '-O2', '-ffreestanding', '-nostdlib', '-fno-stack-protector', '-fno-pic', '-Wall', '-Wextra', '-Werror',
+                   '-I', INCLUDE, '-I', os.path.join(ROOT, 'src'), '-c', source, '-o', objects[-1])
+        if all(os.path.exists(o) for o in objects):
+            defined, wanted = set(), set()
+            for line in run('nm', *objects).stdout.splitlines():
+                words = line.split()
+                if len(words) >= 2:
+                    (wanted if words[-2] == 'U' else defined).add(words[-1])
+            # What a compiler itself may call; -m32 asks for 64-bit divisions.
+            rest = wanted - defined - {'memcpy', 'memset', 'strlen', 'memmove', 'memcmp', '__udivdi3', '__umoddi3', '__divdi3', '__moddi3',
+                                       '__udivmoddi4', '__divmoddi4', '_GLOBAL_OFFSET_TABLE_', '__atomic_load_8', '__atomic_store_8',
+                                       '__atomic_compare_exchange_8', '__atomic_fetch_add_8'}
+            if rest:
+                failures.append(f'freestanding {name} needs {sorted(rest)}')
+
+
+def symbols():
+    found = sorted(line.split()[-1] for line in run('nm', '-D', '--defined-only', LIBRARY).stdout.splitlines())
+    with open(os.path.join(ROOT, 'tests', 'record', 'symbols.txt')) as f:
+        wanted = f.read().split()
+    if found != wanted:
+        failures.append(f'exported symbols: new {sorted(set(found) - set(wanted))}, gone {sorted(set(wanted) - set(found))}')
+
+
+with tempfile.TemporaryDirectory() as out:
+    headers(out)
+    disabled(out)
+    freestanding(out)
+symbols()
+print('\n'.join(failures) or 'fine')
+sys.exit(1 if failures else 0)
