@@ -11,9 +11,12 @@ static int end_open_stretches(struct weft__build *b)
 	int64_t end_ns = b->model->end_ns;
 	for (size_t i = 0; i < b->streams.count; i++) {
 		struct weft__stream_state *s = &b->streams.items[i];
-		if (s->pause_depth)
-			b->pauses.items[b->pauses.count++] =
-			    (struct weft_stretch){s->pause_ns, end_ns, s->pause_text, (uint16_t)i};
+		if (s->pause_depth) {
+			struct weft_stretch *pause = weft_vec_push(&b->pauses);
+			if (!pause)
+				return WEFT_ENOMEM;
+			*pause = (struct weft_stretch){s->pause_ns, end_ns, s->pause_text, (uint16_t)i};
+		}
 		if (s->running == WEFT_NONE)
 			continue;
 		struct weft_promise *promise = &b->promises.items[s->running];
