@@ -1,0 +1,26 @@
+#!/usr/bin/env python3
+"""example_test.py COFFEE WEFT: the example records what its story says.  SPDX-License-Identifier: ISC"""
+import json, os, subprocess, sys, tempfile
+
+coffee, weft = sys.argv[1:]
+with tempfile.TemporaryDirectory() as scratch:
+    trace = os.path.join(scratch, 'trace')
+    def run(setting, **more):
+        return subprocess.run([coffee], env={**os.environ, 'WEFT_TRACE': setting}, text=True, capture_output=True)
+    told = run(f'{trace},size=1M,packets=4')
+    assert (told.returncode, told.stdout, told.stderr) == (0, 'breakfast is served\n', ''), told
+    lines = subprocess.run([weft, 'dump', '--json', trace], text=True, stdout=subprocess.PIPE, check=True).stdout.splitlines()
+    promises = {p['labels'][0][1]: p for p in map(json.loads, lines) if p.get('promise', -1) > 0}
+    assert set(promises) == {'breakfast', 'coffee', 'boil water', 'grind beans', 'newspaper'}, promises
+    assert [promises[n]['end'] for n in ('breakfast', 'coffee', 'boil water', 'grind beans', 'newspaper')] == ['resolved'] * 4 + ['failed']
+    assert promises['coffee']['created_by'] == promises['breakfast']['promise']
+    source = os.path.join(os.path.dirname(__file__), '../../examples/recording/coffee.c')
+    line = next(i for i, text in enumerate(open(source), 1) if '"newspaper"' in text)
+    site = promises['newspaper']['site']
+    assert (os.path.basename(site['file']), site['line'], site['function']) == ('coffee.c', line, 'main'), site
+    for setting, line in ((trace, f'weft: WEFT_TRACE: {trace}: exists already\n'), (f'{trace},sise=1', 'weft: WEFT_TRACE: "sise=1" is no option\n'),
+                          (f'{trace},size=8k,overwrite', f'weft: WEFT_TRACE: {trace}: the ring is too small for its packets\n')):
+        told = run(setting)
+        assert (told.returncode, told.stderr) == (0, line), told
+    told = run(f'{trace},overwrite,mode=grow')
+    assert told.stderr == '', told
