@@ -42,6 +42,7 @@ struct native_form {
 	uint32_t a_mask, b_mask, value_mask;
 	uint16_t site_mask, key_mask;
 	uint8_t kind_mask;
+	uint32_t to_32_bytes; /* found by a shift */
 };
 
 /* Where reading one instance stands. */
@@ -81,6 +82,7 @@ struct native {
 	uint32_t key_count;     /* of both tables */
 	struct native_clock clock;
 	struct native_form forms[256];
+	uint8_t plain_bytes[256]; /* .bytes of plain forms; 0: not plain.  By itself, since each event waits for it */
 	uint8_t uuid[16];
 	bool has_uuid;
 	bool is_live; /* a ring that may still be written: packets are copied */

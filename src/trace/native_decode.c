@@ -47,6 +47,7 @@ void weft__native_forms(struct native *n)
 		f->key_at = (uint8_t)at;
 		if (has & WEFT_FIELD_TEXT)
 			f->key_mask = UINT16_MAX;
+		n->plain_bytes[id] = f->is_plain ? f->bytes : 0;
 	}
 }
 
@@ -179,9 +180,10 @@ static size_t decode_plain(const struct native *n, struct native_cursor *c, stru
 	const uint32_t key_count = n->key_count;
 	size_t count = 0;
 	while (count < room && stop - at >= REACH) {
-		const struct native_form *f = &n->forms[at[0]];
+		unsigned id = at[0], bytes = n->plain_bytes[id];
+		const struct native_form *f = &n->forms[id];
 		uint64_t time = last + (uint32_t)(load32(at + 1) - (uint32_t)last);
-		if (!f->is_plain || time > until)
+		if (!bytes || time > until)
 			break;
 		struct weft_event *e = &out[count++];
 		last = time;
@@ -195,7 +197,7 @@ static size_t decode_plain(const struct native *n, struct native_cursor *c, stru
 		e->stream = c->stream;
 		e->op = f->op;
 		e->kind = at[f->kind_at] & f->kind_mask;
-		at += f->bytes;
+		at += bytes;
 	}
 	c->at = at;
 	c->last = last;
