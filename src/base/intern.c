@@ -6,15 +6,16 @@
 static bool grow(struct weft_intern *table)
 {
 	size_t count = table->slot_count ? table->slot_count * 2 : 64;
-	uint32_t *slots = calloc(count, sizeof *slots);
+	struct weft_intern_slot *slots = calloc(count, sizeof *slots);
 	if (!slots)
 		return false;
-	for (size_t i = 0; i < table->texts.count; i++) {
-		size_t at = weft_hash_bytes(table->texts.items[i].ptr, table->texts.items[i].len) & (count - 1);
-		while (slots[at])
-			at = (at + 1) & (count - 1);
-		slots[at] = (uint32_t)i + 1;
-	}
+	for (size_t i = 0; i < table->slot_count; i++)
+		if (table->slots[i].number) {
+			size_t at = table->slots[i].hash & (count - 1);
+			while (slots[at].number)
+				at = (at + 1) & (count - 1);
+			slots[at] = table->slots[i];
+		}
 	free(table->slots);
 	table->slots = slots;
 	table->slot_count = count;
@@ -25,11 +26,14 @@ uint32_t weft_intern(struct weft_intern *table, struct weft_str text)
 {
 	if (table->texts.count * 4 >= table->slot_count * 3 && !grow(table))
 		return WEFT_INTERN_FAILED;
-	size_t at = weft_hash_bytes(text.ptr, text.len) & (table->slot_count - 1);
-	for (; table->slots[at]; at = (at + 1) & (table->slot_count - 1)) {
-		const struct weft_str *known = &table->texts.items[table->slots[at] - 1];
+	uint32_t hash = (uint32_t)weft_hash_bytes(text.ptr, text.len);
+	size_t at = hash & (table->slot_count - 1);
+	for (; table->slots[at].number; at = (at + 1) & (table->slot_count - 1)) {
+		if (table->slots[at].hash != hash)
+			continue;
+		const struct weft_str *known = &table->texts.items[table->slots[at].number - 1];
 		if (known->len == text.len && memcmp(known->ptr, text.ptr, text.len) == 0)
-			return table->slots[at] - 1;
+			return table->slots[at].number - 1;
 	}
 	if (table->texts.count >= UINT32_MAX - 2)
 		return WEFT_INTERN_FAILED;
@@ -37,8 +41,8 @@ uint32_t weft_intern(struct weft_intern *table, struct weft_str text)
 	if (!added)
 		return WEFT_INTERN_FAILED;
 	*added = text;
-	table->slots[at] = (uint32_t)table->texts.count;
-	return table->slots[at] - 1;
+	table->slots[at] = (struct weft_intern_slot){(uint32_t)table->texts.count, hash};
+	return table->slots[at].number - 1;
 }
 
 void weft_intern_finish(struct weft_intern *table)

@@ -7,10 +7,15 @@
 
 #define WEFT_INTERN_FAILED UINT32_MAX
 
+struct weft_intern_slot {
+	uint32_t number; /* + 1; 0 in a free slot */
+	uint32_t hash;   /* seldom equal for different strings: what is not it is told without a look at its bytes */
+};
+
 /* A zeroed one is empty. */
 struct weft_intern {
 	WEFT_VEC(struct weft_str) texts; /* by number, in the order of first sight */
-	uint32_t *slots;                 /* open addressing; number + 1, or 0 */
+	struct weft_intern_slot *slots;  /* open addressing */
 	size_t slot_count;               /* a power of two, or 0 */
 };
 

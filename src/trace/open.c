@@ -10,7 +10,8 @@
 #include "base/vec.h"
 #include "trace/format.h"
 
-static int fail_errno(struct weft_error *err, const char *path, int error)
+/* `dir` is where `path` is, or NULL. */
+static int fail_errno(struct weft_error *err, const char *dir, const char *path, int error)
 {
 	int status = error == ENOENT || error == ENOTDIR ? WEFT_ENOENT
 		     : error == EACCES || error == EPERM ? WEFT_EACCES
@@ -36,14 +37,14 @@ static int slurp(struct weft_blob *out, int fd, const char *path, struct weft_er
 	int status;
 	for (;;) {
 		if (!weft_vec_reserve(&bytes, 65536)) {
-			status = fail_errno(err, path, ENOMEM);
+			status = fail_errno(err, NULL, path, ENOMEM);
 			break;
 		}
 		ssize_t n = read(fd, bytes.items + bytes.count, bytes.capacity - bytes.count);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0) {
-			status = fail_errno(err, path, errno);
+			status = fail_errno(err, NULL, path, errno);
 			break;
 		}
 		bytes.count += (size_t)n;
@@ -74,7 +75,7 @@ static int load(struct weft_blob *out, int fd, const struct stat *st, const char
 		return WEFT_OK;
 	}
 	if ((uint64_t)st->st_size > SIZE_MAX)
-		return fail_errno(err, path, EFBIG);
+		return fail_errno(err, NULL, path, EFBIG);
 	void *bytes = mmap(NULL, (size_t)st->st_size, PROT_READ, MAP_SHARED, fd, 0);
 	if (bytes == MAP_FAILED)
 		return slurp(out, fd, path, err);
@@ -93,13 +94,13 @@ static int load_directory(struct weft_source *source, DIR *dir, const char *path
 			continue;
 		int fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC);
 		if (fd < 0 || fstat(fd, &st) < 0)
-			status = fail_errno(err, entry->d_name, errno);
+			status = fail_errno(err, path, entry->d_name, errno);
 		else {
 			struct weft_blob *blob = weft_vec_push(&blobs);
 			char *name = blob ? strdup(entry->d_name) : NULL;
 			if (!name) {
 				blobs.count -= blob != NULL;
-				status = fail_errno(err, path, ENOMEM);
+				status = fail_errno(err, NULL, path, ENOMEM);
 			} else if ((status = load(blob, fd, &st, entry->d_name, err)) < 0) {
 				blobs.count--;
 				free(name);
@@ -110,7 +111,7 @@ static int load_directory(struct weft_source *source, DIR *dir, const char *path
 			close(fd);
 	}
 	if (status == WEFT_OK && errno)
-		status = fail_errno(err, path, errno);
+		status = fail_errno(err, NULL, path, errno);
 	source->blobs = blobs.items;
 	source->blob_count = blobs.count;
 	source->is_dir = true;
@@ -124,21 +125,21 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 	const char *name = is_stdin ? "standard input" : path;
 	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return fail_errno(err, name, errno);
+		return fail_errno(err, NULL, name, errno);
 	struct stat st;
 	int status = WEFT_OK;
 	struct weft_blob blob = {0};
 	if (fstat(fd, &st) < 0)
-		status = fail_errno(err, name, errno);
+		status = fail_errno(err, NULL, name, errno);
 	else if (S_ISDIR(st.st_mode)) {
 		/* A directory stream owns its descriptor, which standard input's owner still needs. */
 		int own = is_stdin ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : fd;
 		DIR *dir = own < 0 ? NULL : fdopendir(own);
 		if (!dir)
-			status = fail_errno(err, name, errno);
+			status = fail_errno(err, NULL, name, errno);
 		else {
 			struct weft_source source = {.name = strdup(name)};
-			status = source.name ? load_directory(&source, dir, name, err) : fail_errno(err, name, ENOMEM);
+			status = source.name ? load_directory(&source, dir, name, err) : fail_errno(err, NULL, name, ENOMEM);
 			closedir(dir);
 			if (status < 0)
 				weft_source_close(&source);
