@@ -29,11 +29,11 @@ static bool is_known(const unsigned char *bytes, size_t size)
 	return weft__source_is_tar(bytes, size) || weft__trace_probe(&source);
 }
 
-/* Reads what cannot be mapped, to its end. */
-static int slurp(struct weft_blob *out, int fd, const char *path, struct weft_error *err)
+/* Reads what cannot be mapped, to its end; with `look` only what a format knows, as it may not have an end. */
+static int slurp(struct weft_blob *out, int fd, bool look, const char *path, struct weft_error *err)
 {
 	WEFT_VEC(unsigned char) bytes = {0};
-	bool looked = false;
+	bool looked = !look;
 	int status;
 	for (;;) {
 		if (!weft_vec_reserve(&bytes, 65536)) {
@@ -69,7 +69,7 @@ static int slurp(struct weft_blob *out, int fd, const char *path, struct weft_er
 static int load(struct weft_blob *out, int fd, const struct stat *st, const char *path, struct weft_error *err)
 {
 	if (!S_ISREG(st->st_mode))
-		return slurp(out, fd, path, err);
+		return slurp(out, fd, true, path, err);
 	if (st->st_size == 0) {
 		*out = (struct weft_blob){.bytes = (const unsigned char *)"", .owner = WEFT_BLOB_BORROWED};
 		return WEFT_OK;
@@ -78,7 +78,7 @@ static int load(struct weft_blob *out, int fd, const struct stat *st, const char
 		return fail_errno(err, NULL, path, EFBIG);
 	void *bytes = mmap(NULL, (size_t)st->st_size, PROT_READ, MAP_SHARED, fd, 0);
 	if (bytes == MAP_FAILED)
-		return slurp(out, fd, path, err);
+		return slurp(out, fd, false, path, err);
 	*out = (struct weft_blob){.bytes = bytes, .size = (size_t)st->st_size, .owner = WEFT_BLOB_MAPPED};
 	return WEFT_OK;
 }

@@ -534,6 +534,19 @@ static void archives_stand_for_their_directory(void **state)
 	}
 }
 
+/* Some file systems have no mappings. */
+static void what_cannot_be_mapped_is_read(void **state)
+{
+	struct weft_source source;
+	if (access("/sys/kernel/mm", R_OK) != 0 || weft_source_open(&source, "/sys/kernel/mm/transparent_hugepage", NULL) < 0)
+		skip();
+	const struct weft_blob *blob = weft_source_find(&source, "enabled");
+	assert_non_null(blob);
+	assert_int_equal(blob->owner, WEFT_BLOB_HEAP);
+	assert_true(blob->size > 0 && blob->size < 4096);
+	weft_source_close(&source);
+}
+
 static void what_cannot_be_opened_says_why(void **state)
 {
 	struct weft_trace *trace;
@@ -601,6 +614,7 @@ int main(void)
 	    cmocka_unit_test(unknown_bytes_are_refused),
 	    cmocka_unit_test(opens_files_pipes_and_archives),
 	    cmocka_unit_test(archives_stand_for_their_directory),
+	    cmocka_unit_test(what_cannot_be_mapped_is_read),
 	    cmocka_unit_test(what_cannot_be_opened_says_why),
 	    cmocka_unit_test(a_sparse_ring_of_3_gb),
 	};
