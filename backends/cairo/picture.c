@@ -2,8 +2,10 @@
 #include <cairo-pdf.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backends/cairo/cairo.h"
@@ -114,22 +116,63 @@ static int write_file(void *ctx, const void *bytes, size_t size)
 	return fwrite(bytes, 1, size, ctx) != size;
 }
 
-int weft_render_file(
-    const struct weft_model *model, const struct weft_render_options *o, const char *path, size_t *found, struct weft_error *err)
+static int cannot_create(struct weft_error *err, int why)
 {
-	FILE *file = fopen(path, "wb");
+	return weft_error_set(err,
+	    why == EACCES   ? WEFT_EACCES
+	    : why == ENOENT ? WEFT_ENOENT
+			    : WEFT_EIO,
+	    "cannot be created: %s", strerror(why));
+}
+
+/* Written beside its place and moved there when it is whole. */
+static int render_beside(const struct weft_model *model, const struct weft_render_options *o, const char *path, char *beside,
+    size_t *found, struct weft_error *err)
+{
+	int fd = mkstemp(beside);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
 	if (!file) {
 		int why = errno;
-		return weft_error_set(err,
-		    why == EACCES   ? WEFT_EACCES
-		    : why == ENOENT ? WEFT_ENOENT
-				    : WEFT_EIO,
-		    "cannot be created: %s", strerror(why));
+		if (fd >= 0) {
+			close(fd);
+			unlink(beside);
+		}
+		return cannot_create(err, why);
 	}
+	mode_t mask = umask(0);
+	umask(mask);
+	fchmod(fd, 0666 & ~mask);
 	int status = weft_render(model, o, write_file, file, found, err);
 	if (fclose(file) != 0 && status == WEFT_OK)
 		status = weft_error_set(err, WEFT_EIO, "cannot be written: %s", strerror(errno));
+	if (status == WEFT_OK && rename(beside, path) != 0)
+		status = cannot_create(err, errno);
 	if (status < 0)
-		unlink(path);
+		unlink(beside);
+	return status;
+}
+
+int weft_render_file(
+    const struct weft_model *model, const struct weft_render_options *o, const char *path, size_t *found, struct weft_error *err)
+{
+	static const char suffix[] = ".XXXXXX";
+	struct stat st;
+	size_t len = strlen(path);
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* /dev/stdout, a pipe: there is no beside */
+		FILE *file = fopen(path, "wb");
+		if (!file)
+			return cannot_create(err, errno);
+		int status = weft_render(model, o, write_file, file, found, err);
+		if (fclose(file) != 0 && status == WEFT_OK)
+			status = weft_error_set(err, WEFT_EIO, "cannot be written: %s", strerror(errno));
+		return status;
+	}
+	char *beside = malloc(len + sizeof suffix);
+	if (!beside)
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for a picture");
+	memcpy(beside, path, len);
+	memcpy(beside + len, suffix, sizeof suffix);
+	int status = render_beside(model, o, path, beside, found, err);
+	free(beside);
 	return status;
 }

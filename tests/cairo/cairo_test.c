@@ -1,0 +1,189 @@
+/* cairo_test.c: pictures as files: that they are there, are the same each time, and show what they should.
+ * SPDX-License-Identifier: ISC */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "backends/cairo/cairo.h"
+#include "draw/random_trace.h"
+
+struct bytes {
+	unsigned char *ptr;
+	size_t len;
+};
+
+static int append(void *ctx, const void *bytes, size_t size)
+{
+	struct bytes *b = ctx;
+	b->ptr = realloc(b->ptr, b->len + size);
+	assert_non_null(b->ptr);
+	memcpy(b->ptr + b->len, bytes, size);
+	b->len += size;
+	return 0;
+}
+
+static int refuse(void *ctx, const void *bytes, size_t size)
+{
+	(void)ctx;
+	(void)bytes;
+	(void)size;
+	return -1;
+}
+
+static struct weft_trace *trace;
+static struct weft_model *model;
+
+static int set_up(void **state)
+{
+	(void)state;
+	static struct mirage_writer w;
+	write_random_trace(&w, 5);
+	return weft_trace_open_memory(&trace, w.bytes, w.size, "test", NULL) < 0 ||
+	       weft_model_build(&model, trace, NULL, NULL) < 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+	return 0;
+}
+
+static cairo_status_t take(void *closure, unsigned char *bytes, unsigned int size)
+{
+	struct bytes *b = closure;
+	if (b->len < size)
+		return CAIRO_STATUS_READ_ERROR;
+	memcpy(bytes, b->ptr, size);
+	b->ptr += size;
+	b->len -= size;
+	return CAIRO_STATUS_SUCCESS;
+}
+
+static void test_formats(void **state)
+{
+	(void)state;
+	static const char *const start[] = {
+	    [WEFT_PICTURE_SVG] = "<svg xmlns", [WEFT_PICTURE_PNG] = "\x89PNG", [WEFT_PICTURE_PDF] = "%PDF-"};
+	for (int picture = WEFT_PICTURE_SVG; picture <= WEFT_PICTURE_PDF; picture++) {
+		struct weft_render_options options = {
+		    .picture = (enum weft_picture)picture, .width_px = 700, .height_px = 300, .find = "read"};
+		struct bytes once = {NULL, 0}, again = {NULL, 0};
+		size_t found = 0;
+		assert_int_equal(weft_render(model, &options, append, &once, &found, NULL), WEFT_OK);
+		assert_true(found > 0);
+		assert_int_equal(weft_render(model, &options, append, &again, NULL, NULL), WEFT_OK);
+		assert_true(once.len > 1000 && once.len == again.len && memcmp(once.ptr, again.ptr, once.len) == 0);
+		assert_memory_equal(once.ptr, start[picture], strlen(start[picture]));
+		assert_int_equal(weft_render(model, &options, refuse, NULL, NULL, NULL), WEFT_EIO);
+		free(once.ptr);
+		free(again.ptr);
+	}
+}
+
+static void test_pixels(void **state)
+{
+	(void)state;
+	for (int theme = WEFT_THEME_LIGHT; theme <= WEFT_THEME_DARK; theme++) {
+		struct weft_render_options options = {
+		    .picture = WEFT_PICTURE_PNG, .width_px = 700, .height_px = 300, .theme = (enum weft_theme)theme};
+		struct bytes png = {NULL, 0};
+		assert_int_equal(weft_render(model, &options, append, &png, NULL, NULL), WEFT_OK);
+		struct bytes rest = png;
+		cairo_surface_t *surface = cairo_image_surface_create_from_png_stream(take, &rest);
+		assert_int_equal(cairo_surface_status(surface), CAIRO_STATUS_SUCCESS);
+		assert_int_equal(cairo_image_surface_get_width(surface), 700);
+		assert_int_equal(cairo_image_surface_get_height(surface), 300);
+		size_t background = 0, other = 0;
+		for (int y = 0; y < 300; y++) {
+			const unsigned char *line =
+			    cairo_image_surface_get_data(surface) + y * cairo_image_surface_get_stride(surface);
+			for (int x = 0; x < 700; x++) {
+				uint32_t rgb;
+				memcpy(&rgb, line + 4 * x, 4);
+				if ((rgb & 0xffffff) == weft_theme_rgb((enum weft_theme)theme, WEFT_PAINT_BACKGROUND))
+					background++;
+				else
+					other++;
+			}
+		}
+		assert_true(background > 1000 && other > 1000);
+		cairo_surface_destroy(surface);
+		free(png.ptr);
+	}
+}
+
+static void test_bad_options(void **state)
+{
+	(void)state;
+	struct weft_error err;
+	struct weft_render_options options = {.width_px = 40000};
+	assert_int_equal(weft_render(model, &options, append, NULL, NULL, &err), WEFT_EINVAL);
+	options = (struct weft_render_options){.height_px = -1};
+	assert_int_equal(weft_render(model, &options, append, NULL, NULL, &err), WEFT_EINVAL);
+	options = (struct weft_render_options){.has_from = true, .from_ns = 500, .has_to = true, .to_ns = 500};
+	assert_int_equal(weft_render(model, &options, append, NULL, NULL, &err), WEFT_EINVAL);
+	assert_string_equal(err.what, "there is no time between the start and the end of the picture");
+	enum weft_picture picture;
+	assert_int_equal(weft_picture_from_path(&picture, "a.b/x.PNG"), WEFT_OK);
+	assert_int_equal(picture, WEFT_PICTURE_PNG);
+	assert_int_equal(weft_picture_from_path(&picture, "png"), WEFT_ENOTSUP);
+	assert_int_equal(weft_picture_from_path(&picture, ".svg"), WEFT_ENOTSUP);
+	assert_int_equal(weft_picture_from_path(&picture, "x.gif"), WEFT_ENOTSUP);
+}
+
+static void test_file(void **state)
+{
+	(void)state;
+	char dir[] = "/tmp/weft-cairo-XXXXXX", path[64];
+	struct weft_render_options options = {.picture = WEFT_PICTURE_SVG};
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/x.svg", dir);
+	assert_int_equal(weft_render_file(model, &options, path, NULL, NULL), WEFT_OK);
+	assert_int_equal(access(path, R_OK), 0);
+	/* What fails leaves nothing, and what was there before stays. */
+	options.width_px = -1;
+	assert_int_equal(weft_render_file(model, &options, path, NULL, NULL), WEFT_EINVAL);
+	assert_int_equal(access(path, R_OK), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(weft_render_file(model, &options, path, NULL, NULL), WEFT_EINVAL);
+	assert_int_not_equal(access(path, R_OK), 0);
+	assert_int_equal(rmdir(dir), 0);
+	options.width_px = 0;
+	assert_int_equal(weft_render_file(model, &options, path, NULL, NULL), WEFT_ENOENT);
+}
+
+static void test_measure(void **state)
+{
+	(void)state;
+	struct weft_cairo *cairo;
+	assert_int_equal(weft_cairo_create(&cairo), WEFT_OK);
+	for (enum weft_font font = 0; font < WEFT_FONT_COUNT; font++) {
+		double wide = weft_cairo_measure(cairo, font, "WWWW", 4), narrow = weft_cairo_measure(cairo, font, "iiii", 4);
+		assert_true(wide > narrow && narrow > 0);
+		assert_true(weft_cairo_measure(cairo, font, "", 0) == 0);
+		/* Plain text measures as the sum of its letters, as the draw list takes it to. */
+		assert_true(wide - 4 * weft_cairo_measure(cairo, font, "W", 1) < 1e-9);
+		assert_true(weft_cairo_measure(cairo, font, "\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d", 8) > 0);
+	}
+	weft_cairo_destroy(cairo);
+	weft_cairo_destroy(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_formats),
+	    cmocka_unit_test(test_pixels),
+	    cmocka_unit_test(test_bad_options),
+	    cmocka_unit_test(test_file),
+	    cmocka_unit_test(test_measure),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

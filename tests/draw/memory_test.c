@@ -1,0 +1,108 @@
+/* memory_test.c: the way from a model to a frame when memory runs out: allocation n fails, for every n.
+ * SPDX-License-Identifier: ISC */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "draw/random_trace.h"
+#include "draw/svg.h"
+
+/* How many allocations still succeed; the linker leads those of the library here (--wrap). */
+static long allocations_left = -1;
+
+static bool may_allocate(void)
+{
+	return allocations_left < 0 || allocations_left-- > 0;
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	return may_allocate() ? __real_malloc(size) : NULL;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return may_allocate() ? __real_calloc(count, size) : NULL;
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+	return may_allocate() ? __real_realloc(old, size) : NULL;
+}
+
+static int swallow(void *ctx, const void *bytes, size_t size)
+{
+	(void)ctx;
+	(void)bytes;
+	(void)size;
+	return 0;
+}
+
+/* WEFT_OK or what the first call that failed answered; nothing is left behind, which the sanitizers see. */
+static int draw(const struct weft_model *model)
+{
+	struct weft_layout *layout = NULL;
+	struct weft_view *view = NULL;
+	struct weft_draw_list list = {0};
+	struct weft_error err = {.status = WEFT_OK};
+	char *text = NULL;
+	size_t size;
+	int status = weft_layout_create(&layout, model, &err);
+	if (status == WEFT_OK)
+		status = weft_view_create(&view, model, layout, &err);
+	if (status == WEFT_OK) {
+		weft_view_resize(view, 800, 200);
+		weft_view_find_related(view, 3);
+		status = weft_draw_frame(&list, view, NULL, &err);
+		assert_true(status == WEFT_OK || list.count == 0);
+	}
+	if (status == WEFT_OK)
+		status = weft_svg_write(&list, WEFT_THEME_LIGHT, swallow, NULL, &err);
+	assert_int_equal(status, err.status);
+	if (status == WEFT_OK)
+		status = weft_draw_dump(&list, &text, &size);
+	free(text);
+	weft_draw_finish(&list);
+	weft_view_destroy(view);
+	weft_layout_destroy(layout);
+	return status;
+}
+
+static void test_every_allocation(void **state)
+{
+	(void)state;
+	static struct mirage_writer w;
+	struct weft_trace *trace;
+	struct weft_model *model;
+	write_random_trace(&w, 7);
+	assert_int_equal(weft_trace_open_memory(&trace, w.bytes, w.size, "test", NULL), WEFT_OK);
+	assert_int_equal(weft_model_build(&model, trace, NULL, NULL), WEFT_OK);
+	long needed = 0;
+	for (int status = WEFT_ENOMEM; status != WEFT_OK; needed++) {
+		allocations_left = needed;
+		status = draw(model);
+		allocations_left = -1;
+		assert_true(status == WEFT_OK || status == WEFT_ENOMEM);
+		assert_true(needed < 10000);
+	}
+	assert_true(needed > 40);
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
