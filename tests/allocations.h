@@ -1,0 +1,53 @@
+/* allocations.h: memory that runs out when a test wants it to; include it in one file of a program that is linked with --wrap.
+ * SPDX-License-Identifier: ISC */
+#ifndef TESTS_ALLOCATIONS_H
+#define TESTS_ALLOCATIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* How many allocations still succeed; the linker leads those of the library here (--wrap). */
+static long allocations_left = -1;
+
+static bool may_allocate(void)
+{
+	return allocations_left < 0 || allocations_left-- > 0;
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+char *__real_strdup(const char *text);
+char *__real_strndup(const char *text, size_t len);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t len);
+
+void *__wrap_malloc(size_t size)
+{
+	return may_allocate() ? __real_malloc(size) : NULL;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return may_allocate() ? __real_calloc(count, size) : NULL;
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+	return may_allocate() ? __real_realloc(old, size) : NULL;
+}
+
+char *__wrap_strdup(const char *text)
+{
+	return may_allocate() ? __real_strdup(text) : NULL;
+}
+
+char *__wrap_strndup(const char *text, size_t len)
+{
+	return may_allocate() ? __real_strndup(text, len) : NULL;
+}
+
+#endif

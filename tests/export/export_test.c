@@ -1,0 +1,372 @@
+/* export_test.c: what is written in another format reads as it was, and what is dropped is counted.
+ * SPDX-License-Identifier: ISC */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "allocations.h"
+#include "export/export.h"
+#include "trace/format.h"
+
+#define STR(literal)                                                                                                             \
+	{                                                                                                                        \
+		literal, sizeof(literal) - 1                                                                                     \
+	}
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* ---- A trace whose events the test gives, in two batches ---- */
+
+struct given {
+	const struct weft_event *events;
+	size_t count, at;
+	int end; /* what next() says after them */
+};
+
+static int given_next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
+{
+	struct given *given = trace->state;
+	if (given->at == given->count)
+		return given->end;
+	*events = given->events + given->at;
+	*count = given->at == 0 && given->count > 1 ? given->count / 2 : given->count - given->at;
+	given->at += *count;
+	return 1;
+}
+
+static const struct weft_trace_format given_format = {.name = "given", .next = given_next};
+
+static struct weft_trace give(struct given *given, const struct weft_event *events, size_t count)
+{
+	static const struct weft_site sites[] = {{STR("a.c"), STR("f"), 12}, {STR("b.c"), STR(""), 0}};
+	static const struct weft_stream_info streams[] = {{.name = STR("main"), .tid = 7},
+	    {.name = STR("a worker with a long name"), .tid = 8, .lost_full = 3, .lost_overwritten = 5}};
+	*given = (struct given){events, count, 0, 0};
+	return (struct weft_trace){
+	    .format = &given_format,
+	    .state = given,
+	    .info =
+		{
+		    .format = "given",
+		    .host = STR("host"),
+		    .process = STR("process"),
+		    .command = STR("process --option \"x\""),
+		    .pid = 4711,
+		    .clock_origin_ns = 1700000000000000000,
+		    .has_origin = true,
+		    .streams = streams,
+		    .stream_count = COUNT(streams),
+		    .sites = sites,
+		    .site_count = COUNT(sites),
+		},
+	};
+}
+
+#define NO .site = WEFT_NO_SITE
+
+/* Every operation, with ids, values and texts of every length. */
+static const struct weft_event all[] = {
+    {.time_ns = 1000, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .kind = WEFT_KIND_TASK, .site = 0},
+    {.time_ns = 1001, .op = WEFT_OP_RUN, .a = 1, NO},
+    {.time_ns = 1002, .op = WEFT_OP_CREATE, .a = 1, .b = INT64_MAX, .kind = 77, .site = 1},
+    {.time_ns = 1003, .op = WEFT_OP_LABEL, .a = 1, .text = STR("name"), NO},
+    {.time_ns = 1003, .op = WEFT_OP_LABEL, .a = 1, .text = STR(""), NO},
+    {.time_ns = 1004,
+	.op = WEFT_OP_LABEL,
+	.a = 1,
+	.text = STR("a text that is longer than those that get a key, which have 64 bytes"),
+	NO},
+    {.time_ns = 1005, .op = WEFT_OP_SHOULD_RESOLVE, .a = 1, NO},
+    {.time_ns = 1006, .op = WEFT_OP_AWAIT, .a = 1, .b = INT64_MAX, NO},
+    {.time_ns = 1007, .op = WEFT_OP_COUNTER, .a = 1, .value = INT64_MIN, .text = STR("counter"), NO},
+    {.time_ns = 1008, .op = WEFT_OP_COUNTER_ADD, .a = 1, .value = -1, .text = STR("counter"), NO},
+    {.time_ns = 1009, .op = WEFT_OP_SIGNAL, .a = 1, .b = 2, NO},
+    {.time_ns = 1010, .op = WEFT_OP_SIGNAL_ONLY, .a = 2, .b = 1, NO},
+    {.time_ns = 1011, .op = WEFT_OP_RESOLVE, .a = 2, .b = INT64_MAX, NO},
+    {.time_ns = 1012, .op = WEFT_OP_READ, .a = 1, .b = INT64_MAX, NO},
+    {.time_ns = 1013, .op = WEFT_OP_READ_LATER, .a = 2, .b = INT64_MAX, NO},
+    {.time_ns = 5000000000, .op = WEFT_OP_PAUSE, .value = 100, .text = STR("gc"), NO},
+    {.time_ns = 5000000001, .op = WEFT_OP_BECOME, .a = 1, .b = 2, NO},
+    {.time_ns = INT64_C(5) << 32, .op = WEFT_OP_FAIL, .a = 2, .b = 2, .text = STR("error"), NO},
+    /* what mirage has no place for */
+    {.time_ns = INT64_C(6) << 32, .op = WEFT_OP_IDLE, .value = WEFT_IDLE_SUSPEND, NO},
+    {.time_ns = INT64_C(7) << 32, .op = WEFT_OP_RESUME, .a = 1, NO},
+    {.time_ns = INT64_C(7) << 32, .op = WEFT_OP_NOTE, .a = 1, .text = STR("note"), NO},
+    {.time_ns = INT64_C(8) << 32, .op = WEFT_OP_PAUSE_BEGIN, .text = STR("page fault"), .stream = 1, NO},
+    {.time_ns = (INT64_C(8) << 32) + 5, .op = WEFT_OP_PAUSE_END, .stream = 1, NO},
+    {.time_ns = (INT64_C(8) << 32) + 6, .op = WEFT_OP_PAUSE_END, .stream = 1, NO},
+    {.time_ns = INT64_C(9) << 32,
+	.op = WEFT_OP_PENDING,
+	.a = 1,
+	.b = 3,
+	.value = 1002,
+	.kind = WEFT_KIND_TIMER,
+	.site = 1,
+	.text = STR("x")},
+    {.time_ns = INT64_C(9) << 32, .op = WEFT_OP_STILL_AWAITS, .a = 1, .b = 3, NO},
+    {.time_ns = INT64_C(9) << 32, .op = WEFT_OP_PAUSE_BEGIN, .text = STR("gc"), NO},
+};
+enum { MIRAGE_KNOWS = 18 };
+
+/* ---- Where the bytes go ---- */
+
+struct output {
+	char *bytes;
+	size_t size, room; /* beyond `room` writing fails */
+	const char *dir;   /* of a native trace */
+	size_t files;
+};
+
+static int write_bytes(void *ctx, const void *bytes, size_t size)
+{
+	struct output *out = ctx;
+	if (out->size + size > out->room)
+		return -1;
+	memcpy(out->bytes + out->size, bytes, size);
+	out->size += size;
+	return 0;
+}
+
+static int write_file(void *ctx, const char *name, const void *bytes, size_t size)
+{
+	struct output *out = ctx;
+	char path[512];
+	if (out->size + size > out->room)
+		return -1;
+	out->size += size;
+	out->files++;
+	if (!out->dir)
+		return 0;
+	snprintf(path, sizeof path, "%s/%s", out->dir, name);
+	FILE *file = fopen(path, "wb");
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, size, file), size);
+	fclose(file);
+	return 0;
+}
+
+static void assert_same_event(const struct weft_event *a, const struct weft_event *b)
+{
+	assert_int_equal(a->op, b->op);
+	assert_int_equal(a->time_ns, b->time_ns);
+	assert_int_equal(a->a, b->a);
+	assert_int_equal(a->b, b->b);
+	assert_int_equal(a->value, b->value);
+	assert_int_equal(a->kind, b->kind);
+	assert_int_equal(a->stream, b->stream);
+	assert_int_equal(a->site, b->site);
+	assert_int_equal(a->text.len, b->text.len);
+	if (a->text.len > 0)
+		assert_memory_equal(a->text.ptr, b->text.ptr, a->text.len);
+}
+
+static void assert_reads_as(struct weft_trace *trace, const struct weft_event *events, size_t count)
+{
+	const struct weft_event *got;
+	size_t got_count, at = 0;
+	int status;
+	while ((status = weft_trace_next(trace, &got, &got_count)) > 0)
+		for (size_t i = 0; i < got_count; i++, at++) {
+			assert_true(at < count);
+			assert_same_event(&got[i], &events[at]);
+		}
+	assert_int_equal(status, 0);
+	assert_int_equal(at, count);
+	assert_int_equal(weft_trace_info(trace)->skipped_count, 0);
+}
+
+static char buffer[4 << 20];
+
+static void mirage_keeps_what_it_knows(void **state)
+{
+	struct weft_event wanted[MIRAGE_KNOWS];
+	struct given given;
+	struct weft_trace trace = give(&given, all, MIRAGE_KNOWS), *again;
+	struct output out = {.bytes = buffer, .room = sizeof buffer};
+	struct weft_losses losses;
+	assert_int_equal(weft_export_mirage(&trace, write_bytes, &out, &losses, NULL), WEFT_OK);
+	for (int i = 0; i < WEFT_LOSS_COUNT; i++)
+		assert_int_equal(losses.counts[i], i == WEFT_LOSS_SITE ? 2 : 0);
+	memcpy(wanted, all, sizeof wanted);
+	wanted[0].site = wanted[2].site = WEFT_NO_SITE;
+	assert_int_equal(weft_trace_open_memory(&again, out.bytes, out.size, "test", NULL), WEFT_OK);
+	assert_reads_as(again, wanted, MIRAGE_KNOWS);
+	weft_trace_close(again);
+}
+
+static void mirage_counts_what_it_drops(void **state)
+{
+	struct given given;
+	struct weft_trace trace = give(&given, all + MIRAGE_KNOWS, COUNT(all) - MIRAGE_KNOWS), *again;
+	struct output out = {.bytes = buffer, .room = sizeof buffer};
+	struct weft_losses losses;
+	assert_int_equal(weft_export_mirage(&trace, write_bytes, &out, &losses, NULL), WEFT_OK);
+	static const uint64_t wanted[WEFT_LOSS_COUNT] = {
+	    [WEFT_LOSS_NOTE] = 1,
+	    [WEFT_LOSS_PENDING] = 2,
+	    [WEFT_LOSS_SITE] = 1,
+	    [WEFT_LOSS_STREAM] = 3,
+	    [WEFT_LOSS_SLEEP] = 1,
+	    [WEFT_LOSS_PAUSE] = 1,
+	    [WEFT_LOSS_PAUSE_OPEN] = 2, /* one without a begin, one without an end */
+	};
+	for (int i = 0; i < WEFT_LOSS_COUNT; i++) {
+		assert_int_equal(losses.counts[i], wanted[i]);
+		assert_non_null(weft_loss_text((enum weft_loss)i));
+	}
+	static const struct weft_event events[] = {
+	    {.time_ns = INT64_C(6) << 32, .op = WEFT_OP_RUN, .a = -1, NO},
+	    {.time_ns = INT64_C(7) << 32, .op = WEFT_OP_RUN, .a = 1, NO},
+	    {.time_ns = (INT64_C(8) << 32) + 5, .op = WEFT_OP_PAUSE, .value = 5, .text = STR("gc"), NO},
+	};
+	assert_int_equal(weft_trace_open_memory(&again, out.bytes, out.size, "test", NULL), WEFT_OK);
+	assert_reads_as(again, events, COUNT(events));
+	weft_trace_close(again);
+}
+
+/* Texts that make packets of their own, and many packets. */
+static void long_texts(void **state)
+{
+	static char text[300000];
+	static struct weft_event events[40];
+	memset(text, 'x', sizeof text);
+	for (size_t i = 0; i < COUNT(events); i++)
+		events[i] = (struct weft_event){.time_ns = (int64_t)i,
+		    .op = WEFT_OP_LABEL,
+		    .a = 1,
+		    .text = {text, i % 2 ? 30000 : (uint32_t)(i * 5000)},
+		    .site = WEFT_NO_SITE};
+	struct given given;
+	struct weft_trace trace = give(&given, events, COUNT(events)), *again;
+	struct output out = {.bytes = buffer, .room = sizeof buffer};
+	struct weft_losses losses;
+	assert_int_equal(weft_export_mirage(&trace, write_bytes, &out, &losses, NULL), WEFT_OK);
+	assert_int_equal(weft_trace_open_memory(&again, out.bytes, out.size, "test", NULL), WEFT_OK);
+	assert_true(weft_trace_info(again)->streams[0].packets > 10);
+	assert_reads_as(again, events, COUNT(events));
+	weft_trace_close(again);
+
+	char dir[] = "/tmp/weft-export-test-XXXXXX", command[256];
+	assert_non_null(mkdtemp(dir));
+	out = (struct output){.room = SIZE_MAX, .dir = dir};
+	given.at = 0;
+	assert_int_equal(weft_export_native(&trace, write_file, &out, &losses, NULL), WEFT_OK);
+	assert_true(out.files > 3);
+	assert_int_equal(weft_trace_open(&again, dir, NULL), WEFT_OK);
+	assert_reads_as(again, events, COUNT(events));
+	weft_trace_close(again);
+	snprintf(command, sizeof command, "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+static void native_keeps_everything(void **state)
+{
+	struct given given;
+	struct weft_trace trace = give(&given, all, COUNT(all)), *again;
+	char dir[] = "/tmp/weft-export-test-XXXXXX", command[256];
+	assert_non_null(mkdtemp(dir));
+	struct output out = {.room = SIZE_MAX, .dir = dir};
+	struct weft_losses losses;
+	assert_int_equal(weft_export_native(&trace, write_file, &out, &losses, NULL), WEFT_OK);
+	for (int i = 0; i < WEFT_LOSS_COUNT; i++)
+		assert_int_equal(losses.counts[i], 0);
+	assert_int_equal(weft_trace_open(&again, dir, NULL), WEFT_OK);
+	assert_reads_as(again, all, COUNT(all));
+
+	const struct weft_trace_info *info = weft_trace_info(again);
+	assert_string_equal(info->format, "native");
+	assert_int_equal(info->host.len, 4);
+	assert_memory_equal(info->command.ptr, trace.info.command.ptr, trace.info.command.len);
+	assert_int_equal(info->pid, 4711);
+	assert_true(info->has_origin);
+	assert_int_equal(info->clock_origin_ns, 1700000000000000000);
+	assert_int_equal(info->stream_count, 2);
+	assert_int_equal(info->streams[0].tid, 7);
+	assert_int_equal(info->streams[1].tid, 8);
+	assert_int_equal(info->streams[1].lost_full, 3);
+	assert_int_equal(info->streams[1].lost_overwritten, 5);
+	assert_memory_equal(info->streams[1].name.ptr, "a worker with a", 15);
+	assert_int_equal(info->site_count, 2);
+	assert_int_equal(info->sites[0].line, 12);
+	assert_memory_equal(info->sites[1].file.ptr, "b.c", 3);
+	weft_trace_close(again);
+	snprintf(command, sizeof command, "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+static void a_nul_in_a_text_is_counted(void **state)
+{
+	static const struct weft_event events[] = {{.op = WEFT_OP_LABEL, .a = 1, .text = STR("a\0b"), NO}};
+	struct given given;
+	struct weft_trace trace = give(&given, events, 1);
+	struct output out = {.bytes = buffer, .room = sizeof buffer};
+	struct weft_losses losses;
+	assert_int_equal(weft_export_mirage(&trace, write_bytes, &out, &losses, NULL), WEFT_OK);
+	assert_int_equal(losses.counts[WEFT_LOSS_TEXT], 1);
+	given.at = 0;
+	assert_int_equal(weft_export_native(&trace, write_file, &out, &losses, NULL), WEFT_OK);
+	assert_int_equal(losses.counts[WEFT_LOSS_TEXT], 1);
+}
+
+/* Writing, reading or memory fails at every possible place: an error, and *losses as it was. */
+static void failures(void **state)
+{
+	struct weft_losses losses, before;
+	struct weft_error err;
+	memset(&losses, 0x55, sizeof losses);
+	before = losses;
+	for (int native = 0; native < 2; native++) {
+		struct given given;
+		struct weft_trace trace = give(&given, all, COUNT(all));
+		for (size_t room = 0;; room++) {
+			struct output out = {.bytes = buffer, .room = room * 64};
+			given.at = 0;
+			int status = native ? weft_export_native(&trace, write_file, &out, &losses, &err)
+					    : weft_export_mirage(&trace, write_bytes, &out, &losses, &err);
+			if (status == WEFT_OK)
+				break;
+			assert_int_equal(status, WEFT_EIO);
+			assert_int_equal(err.status, WEFT_EIO);
+			assert_memory_equal(&losses, &before, sizeof losses);
+		}
+		losses = before;
+		for (long n = 0;; n++) {
+			struct output out = {.bytes = buffer, .room = sizeof buffer};
+			given.at = 0;
+			allocations_left = n;
+			int status = native ? weft_export_native(&trace, write_file, &out, &losses, &err)
+					    : weft_export_mirage(&trace, write_bytes, &out, &losses, &err);
+			allocations_left = -1;
+			if (status == WEFT_OK)
+				break;
+			assert_int_equal(status, WEFT_ENOMEM);
+			assert_memory_equal(&losses, &before, sizeof losses);
+		}
+		losses = before;
+		given.at = 0;
+		given.end = WEFT_EIO;
+		struct output out = {.bytes = buffer, .room = sizeof buffer};
+		assert_int_equal(native ? weft_export_native(&trace, write_file, &out, &losses, NULL)
+					: weft_export_mirage(&trace, write_bytes, &out, &losses, NULL),
+		    WEFT_EIO);
+		assert_memory_equal(&losses, &before, sizeof losses);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(mirage_keeps_what_it_knows),
+	    cmocka_unit_test(mirage_counts_what_it_drops),
+	    cmocka_unit_test(long_texts),
+	    cmocka_unit_test(native_keeps_everything),
+	    cmocka_unit_test(a_nul_in_a_text_is_counted),
+	    cmocka_unit_test(failures),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
