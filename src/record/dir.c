@@ -16,6 +16,7 @@
 #include "record/host.h"
 
 #define DEFINITIONS_BYTES 65536u
+#define DEFINITIONS_FILES 256u
 #define RING_DEFAULT (16u << 20)
 #define FILE_DEFAULT (1u << 20)
 #define NAME_SIZE 48
@@ -169,7 +170,7 @@ static bool grow_definitions(struct weft__stream *s)
 	snprintf(hidden, sizeof hidden, ".weft-definitions-%u", dir.definitions);
 	snprintf(name, sizeof name, "definitions-%u", dir.definitions);
 	unsigned char *base = s->storage.base;
-	if (make_file(hidden, DEFINITIONS_BYTES, base, &base) < 0)
+	if (dir.definitions == DEFINITIONS_FILES || make_file(hidden, DEFINITIONS_BYTES, base, &base) < 0)
 		return false;
 	dir.definitions++;
 	s->storage.base = base;

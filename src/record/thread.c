@@ -26,6 +26,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weft__thread *all, *free_ones;
 static unsigned next_instance;
 static pthread_key_t at_end;
+static pid_t recording_pid;
 
 /* Only thread-directed system calls: no handler of this OS thread runs until they are given back. */
 uint64_t weft__signals_block(void)
@@ -133,11 +134,13 @@ bool weft__attach_locked(void)
 {
 	char name[WEFT_THREAD_NAME_SIZE] = "";
 	prctl(PR_GET_NAME, name);
+	recording_pid = getpid();
 	struct weft__thread *t = mine ? mine : take_free(name);
 	if (!t)
 		return false;
 	struct weft__stream *s = t->stream;
 	bool fresh = t->generation != weft__recording.generation;
+	bool renamed = memcmp(t->thread_name, name, sizeof name) != 0;
 	if (!make_storage(t)) {
 		weft__stream = &weft__nobody;
 		mine = NULL;
@@ -158,7 +161,9 @@ bool weft__attach_locked(void)
 	if (fresh) {
 		weft__stream_begin(s);
 	} else {
-		weft__define_thread(s);
+		/* Of the same name, the next packet's header is early enough: definitions do not grow with each OS thread. */
+		if (renamed)
+			weft__define_thread(s);
 		weft__stream_open(s);
 	}
 	return true;
@@ -169,6 +174,12 @@ struct weft__stream *weft__attach(void)
 	if (__atomic_load_n(&weft__mode, __ATOMIC_RELAXED) == WEFT__OFF ||
 	    refused == __atomic_load_n(&weft__recording.generation, __ATOMIC_RELAXED))
 		return NULL;
+	/* A child that was made behind the back of pthread_atfork(). */
+	if (getpid() != recording_pid) {
+		weft__stream = &weft__nobody;
+		weft__forget();
+		return NULL;
+	}
 	struct weft__stream *s = NULL;
 	weft__threads_lock();
 	if (__atomic_load_n(&weft__mode, __ATOMIC_RELAXED) != WEFT__OFF) {

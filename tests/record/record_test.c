@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -499,6 +500,108 @@ static void test_fork_leaves_the_trace_alone(void **state)
 	forget(&r);
 }
 
+static void test_fork_behind_our_back(void **state)
+{
+	start((struct weft_record_options){0});
+	weft_await(1, 2);
+	pid_t child = _Fork(); /* no handlers run */
+	if (child == 0) {
+		for (int i = 0; i < 1000; i++)
+			weft_await(3, 4);
+		_exit(weft_is_on());
+	}
+	int status;
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	weft_await(7, 8);
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.events.count, 2);
+	assert_int_equal(r.events.items[1].a, 7);
+	forget(&r);
+}
+
+static void test_full_disk(void **state)
+{
+	pid_t child = fork();
+	if (child == 0) {
+		struct rlimit limit = {100000, 100000};
+		signal(SIGXFSZ, SIG_IGN);
+		setrlimit(RLIMIT_FSIZE, &limit);
+		struct weft_record_options options = {.directory = directory};
+		int status = weft_start(&options);
+		_exit(status == WEFT_ENOSPC && weft_start_error()[0] && access(directory, F_OK) ? 0 : 1);
+	}
+	int status;
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+}
+
+/* A trace that grows until a file cannot be had loses the rest, and says so. */
+static void test_disk_that_fills_up(void **state)
+{
+	pid_t child = fork();
+	if (child == 0) {
+		struct weft_record_options options = {.directory = directory, .mode = WEFT_RECORD_GROW, .packet_bytes = 8192};
+		if (weft_start(&options) < 0)
+			_exit(1);
+		struct rlimit limit = {4096, 4096};
+		signal(SIGXFSZ, SIG_IGN);
+		setrlimit(RLIMIT_FSIZE, &limit);
+		for (int i = 0; i < 10000; i++)
+			weft_await(i, i + 1);
+		_exit(0);
+	}
+	int status;
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.info->streams[0].packets, 1);
+	assert_int_equal(r.events.count + r.info->streams[0].lost_full, 10000);
+	assert_int_equal(r.events.items[r.events.count - 1].a, r.events.count - 1);
+	forget(&r);
+}
+
+/* ---- Damage ---- */
+
+static void test_damaged_packets(void **state)
+{
+	static uint64_t buffer[4096], copy[4096];
+	start((struct weft_record_options){.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 4});
+	for (int i = 0; i < 500; i++)
+		weft_await(i, i + 1);
+	WEFT_LABEL(1, "told");
+	weft_stop();
+	struct read_back r;
+	struct weft_error err;
+	/* Cut off anywhere: a prefix of the events, or an error. */
+	for (size_t size = 0; size < sizeof buffer; size += 37) {
+		r = (struct read_back){0};
+		if (weft_trace_open_memory(&r.trace, buffer, size, "cut", &err) < 0)
+			continue;
+		read_all(&r);
+		for (size_t i = 0; i < r.events.count && i < 500; i++)
+			assert_int_equal(r.events.items[i].a, i);
+		forget(&r);
+	}
+	/* Every byte of the first packet's header and first events, changed. */
+	unsigned char *rings = (unsigned char *)copy + 2048 + 4096;
+	for (size_t at = 0; at < 200; at++) {
+		memcpy(copy, buffer, sizeof buffer);
+		rings[at] ^= 0xff;
+		r = (struct read_back){0};
+		assert_int_equal(weft_trace_open_memory(&r.trace, copy, sizeof copy, "changed", &err), WEFT_OK);
+		read_all(&r);
+		forget(&r);
+	}
+	memcpy(copy, buffer, sizeof buffer);
+	const unsigned char big[] = {0xC1, 0xFC, 0x1F, 0xC1};
+	memcpy(copy, big, 4);
+	memcpy((unsigned char *)copy + 28, "TFEW", 4);
+	assert_int_equal(weft_trace_open_memory(&r.trace, copy, sizeof copy, "big", &err), WEFT_ENOTSUP);
+	assert_non_null(strstr(err.what, "big-endian"));
+}
+
 static void test_killed_program(void **state)
 {
 	int ends[2];
@@ -643,6 +746,10 @@ int main(int argc, char **argv)
 	    TEST(test_signal_handlers),
 	    TEST(test_threads_come_and_go),
 	    TEST(test_fork_leaves_the_trace_alone),
+	    TEST(test_fork_behind_our_back),
+	    TEST(test_full_disk),
+	    TEST(test_disk_that_fills_up),
+	    TEST(test_damaged_packets),
 	    TEST(test_killed_program),
 	    TEST(test_start_and_stop_often),
 	    TEST(test_odd_texts),
