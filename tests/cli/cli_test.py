@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # cli_test.py: the command as a user meets it: exact output and exit status.  SPDX-License-Identifier: ISC
-"""cli_test.py [--record] WEFT
+"""cli_test.py [--record] WEFT GENERATE
 
-Runs WEFT on small traces.  What it prints is compared with the files in expected/; --record writes them instead."""
+Runs WEFT on small traces, some of them made by GENERATE.  What it prints is compared with the files in expected/; --record writes them instead."""
 
 import json
 import os
@@ -16,6 +16,7 @@ import tempfile
 here = os.path.dirname(os.path.abspath(__file__))
 record = sys.argv[1] == '--record'
 weft = os.path.abspath(sys.argv[2 if record else 1])
+generate = os.path.abspath(sys.argv[3 if record else 2])
 failures = checks = 0
 
 
@@ -137,6 +138,43 @@ with tempfile.TemporaryDirectory() as tmp:
     says(f'weft: {tmp}/none/x: No such file or directory', 'convert', 'small.sexp', '-o', f'{tmp}/none/x', '--to=mirage')
     says('weft: nowhere: No such file or directory', 'convert', 'nowhere', '-o', f'{tmp}/y', '--to=mirage')
     check(os.listdir(tmp) == before, 'a failed convert leaves nothing behind')
+
+    # --- generated traces: everything that a recorder writes, several OS threads, and what is legal and odd
+    for shape in ['random', 'odd']:
+        traces = {}
+        for form in ['native', 'mirage']:
+            traces[form] = os.path.join(tmp, f'{shape}.{form}')
+            subprocess.run([generate, shape, '--events=2000', '--seed=3', '--streams=3', '--format=' + form, '-o', traces[form]], check=True)
+        for form, trace in traces.items():
+            answers = {verb: [json.loads(line) for line in run(verb, '--json', trace).stdout.splitlines()]
+                       for verb in ['info', 'events', 'dump', 'stats']}
+            info = answers['info'][0]
+            what = f'{shape}, {form}: '
+            check(info['format'] == form and len(info['streams']) == (3 if form == 'native' else 1), what + 'info', info)
+            check(info['events'] == len(answers['events']) == sum(info['events_by_kind'].values()), what + 'events are counted')
+            check(info['promises'] == sum(info['promises_by_kind'].values()) == sum(info['ends'].values()), what + 'promises are counted')
+            promises = [p for p in answers['dump'] if 'promise' in p and p['promise'] != -1]
+            check(len(promises) == info['promises'] == sum(s['count'] for s in answers['stats']), what + 'dump and stats have them all')
+            check(all(p['end'] in ('resolved', 'failed', 'became', 'pending') and p['row'] >= 0 for p in promises), what + 'dump')
+            check([c['counter'] for c in answers['dump'] if 'counter' in c] == info['counters'], what + 'counters')
+            check(sum('pause' in p for p in answers['dump']) == info['pauses']['count'], what + 'pauses')
+            for verb, lines in answers.items():
+                text = run(verb, trace).stdout
+                wanted = {'info': 20, 'stats': 4 * len(lines)}.get(verb, len(lines))
+                check(text.count(b'\n') == wanted or verb == 'info' and text.count(b'\n') > wanted, what + f'{verb} for people')
+            again = trace + '.native'
+            got = run('convert', trace, '--to=native', '-o', again)
+            check(got.returncode == 0, what + 'to native', got.stderr)
+            check(run('events', '--json', '--absolute', again).stdout == run('events', '--json', '--absolute', trace).stdout, what + 'the same in native')
+            check(run('events', again).stdout == run('events', trace).stdout, what + 'the same for people')
+            got = run('convert', trace, '--to=mirage', '-o', trace + '.ctf')
+            notes = [line for line in got.stderr.decode().splitlines() if line.startswith(f'weft: {trace}.ctf: mirage has no place for: ')]
+            check(got.returncode == 0 and len(notes) == (form == 'native'), what + 'one note of what mirage lacks', got.stderr)
+            got = run('render', trace, '-o', os.path.join(tmp, 'generated.svg'))
+            check(got.returncode == 0, what + 'render', got.stderr)
+    mirage_again = run('convert', traces['mirage'] + '.native', '--to=mirage', '-o-')
+    with open(traces['mirage'] + '.ctf', 'rb') as file:
+        check(mirage_again.stdout == file.read(), 'generated: mirage to native to mirage is the same')
 
     # --- render
     for suffix, magic in [('svg', b'<'), ('png', b'\x89PNG'), ('pdf', b'%PDF')]:
