@@ -51,7 +51,8 @@ static bool same_bundle(const struct weft__bundle *a, const struct weft__bundle 
 	       weft__floor((double)a->y1 / cell_y) == weft__floor((double)b->y1 / cell_y);
 }
 
-/* Merges those whose ends are in the same cells; each keeps the place of its first, so that it ends where a promise is. */
+/* Merges those whose ends are in the same cells; each stands where one of them does, so that it
+ * ends where a promise is; which one, is by lot, so that the cells do not show. */
 static void merge(struct weft__frame *f, int cell_x, int cell_y)
 {
 	enum { BUCKETS = 4096 };
@@ -70,8 +71,16 @@ static void merge(struct weft__frame *f, int cell_x, int cell_y)
 		while (at != UINT32_MAX && !same_bundle(&s->bundles.items[at], &b, cell_x, cell_y))
 			at = s->bundles.items[at].next;
 		if (at != UINT32_MAX) {
-			s->bundles.items[at].count += b.count;
-			s->bundles.items[at].about |= b.about;
+			struct weft__bundle *into = &s->bundles.items[at];
+			b.count += into->count;
+			b.about |= into->about;
+			b.next = into->next;
+			if (b.lot > into->lot) {
+				into->count = b.count;
+				into->about = b.about;
+			} else {
+				*into = b;
+			}
 			continue;
 		}
 		b.next = *bucket;
@@ -99,6 +108,7 @@ static void look_at(struct weft__frame *f, enum weft_arrow arrow, size_t i, uint
 	    .y0 = (float)y0,
 	    .x1 = (float)x1,
 	    .y1 = (float)y1,
+	    .lot = (uint32_t)i * 0x9e3779b1u,
 	    .count = stands_for,
 	    .arrow = (uint8_t)arrow,
 	    .about = stands_for > 1};

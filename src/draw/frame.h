@@ -34,7 +34,8 @@ enum weft_layer {
 struct weft__line {
 	uint32_t row;
 	int y;        /* upper edge of its middle pixel, or of the lower one of two */
-	double pitch; /* px to the next */
+	int above;    /* px to the row above, or to the top */
+	double pitch; /* height of the row */
 };
 
 /* A promise that may have its name written. */
@@ -52,7 +53,8 @@ struct weft__vertical {
 
 /* Arrows that begin close together and end close together. */
 struct weft__bundle {
-	float x0, y0, x1, y1; /* those of the first of them */
+	float x0, y0, x1, y1; /* those of one of them, by lot */
+	uint32_t lot;
 	uint32_t count;
 	uint32_t next; /* of the same hash */
 	uint8_t arrow;

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: ISC */
 #include "draw/lines.h"
 
+#define LABEL_ROOM_PX 11 /* above a line, for its label */
+
 #include <assert.h>
 
 /* What part of a cell is covered, in quarters, as an opacity. */
@@ -172,7 +174,7 @@ static void draw_promise(
 		    span->x1 - 7, line->y + style->line / 2.0, style->head);
 	int x0 = span->x0 > 0 ? span->x0 : 0, x1 = span->x1 < f->width ? span->x1 : f->width;
 	bool highlighted = weft_view_is_highlighted(f->view, promise);
-	if (line->pitch < 11 || x1 - x0 < 14)
+	if (line->above < LABEL_ROOM_PX || x1 - x0 < 14)
 		return;
 	struct weft__caption *c = weft_vec_push(&f->s->captions);
 	if (!c) {
@@ -276,6 +278,8 @@ static void draw_verticals(struct weft__frame *f)
 {
 	struct weft__vertical *v = f->s->verticals.items;
 	size_t count = f->s->verticals.count, merged = 0;
+	if (count == 0)
+		return;
 	sort_verticals(v, count);
 	int columns = 0;
 	for (size_t i = 0, j; i < count; i = j) {
@@ -287,7 +291,7 @@ static void draw_verticals(struct weft__frame *f)
 	}
 	/* Where they stand close they would be a wall. */
 	assert(f->width > 0);
-	int close = f->width / 8, alpha = columns <= close ? 255 : 255 * close / columns;
+	int close = f->width / 8 + 1, alpha = columns <= close ? 255 : 255 * close / columns;
 	for (size_t i = 0; i < merged; i++)
 		weft__rect(f, WEFT_LAYER_CREATION, WEFT_PAINT_CREATION, alpha > 40 ? alpha : 40, v[i].x, v[i].y0, v[i].x + 1,
 		    v[i].y1 + 1);
@@ -327,7 +331,9 @@ static void find_lines(struct weft__frame *f)
 			f->failed = true;
 			return;
 		}
-		*line = (struct weft__line){.row = r, .y = weft__row_y(f, r), .pitch = pitch_of(f, r)};
+		int y = weft__row_y(f, r);
+		int above = r > f->first_line_row ? y - line[-1].y : r > 0 ? (int)pitch_of(f, r) : y;
+		*line = (struct weft__line){.row = r, .y = y, .above = above, .pitch = pitch_of(f, r)};
 	}
 }
 

@@ -1,6 +1,7 @@
 /* text.c: how wide texts are, where there is room for one.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "draw/frame.h"
 
 #define WIDTHS 16384u /* kept at most, then forgotten together */
@@ -71,23 +72,11 @@ double weft__text_width(struct weft__frame *f, enum weft_font font, const char *
 	return width;
 }
 
-/* How many bytes of a valid, shortest, assigned-range UTF-8 sequence stand there; 0 if none. */
-static size_t utf8_len(const unsigned char *s, size_t len)
+/* Control characters, and separators of lines and paragraphs. */
+static bool breaks_line(const unsigned char *s, size_t n)
 {
-	size_t n = s[0] < 0x80                   ? 1
-		   : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-		   : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-		   : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
-						 : 0;
-	if (n == 0 || n > len)
-		return 0;
-	for (size_t i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
-	    (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return n;
+	return (n == 1 && (*s < 32 || *s == 127)) || (n == 2 && *s == 0xc2 && s[1] < 0xa0) ||
+	       (n == 3 && *s == 0xe2 && s[1] == 0x80 && (s[2] == 0xa8 || s[2] == 0xa9));
 }
 
 size_t weft__text_clean(char *out, size_t size, const char *bytes, size_t len)
@@ -95,19 +84,14 @@ size_t weft__text_clean(char *out, size_t size, const char *bytes, size_t len)
 	size_t at = 0;
 	for (size_t i = 0; i < len;) {
 		const unsigned char *s = (const unsigned char *)bytes + i;
-		size_t n = utf8_len(s, len - i);
+		size_t n = weft_utf8_character(s, len - i);
 		const char *from = bytes + i;
 		size_t step = n ? n : 1;
 		if (n == 0) {
 			from = "\xef\xbf\xbd";
 			n = 3;
-		} else if (n == 1 && (*s < 32 || *s == 127)) {
+		} else if (breaks_line(s, n)) {
 			from = " ";
-		} else if (n == 2 && *s == 0xc2 && s[1] < 0xa0) {
-			from = " ";
-			n = 1;
-		} else if (n == 3 && *s == 0xe2 && s[1] == 0x80 && (s[2] == 0xa8 || s[2] == 0xa9)) {
-			from = " "; /* separators of lines and paragraphs */
 			n = 1;
 		}
 		if (at + n + 1 > size)
