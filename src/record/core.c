@@ -209,6 +209,9 @@ void weft__record(struct weft__stream *s, struct weft_wire_event *event)
 		size_t end_of_room = s->switching ? 0 : nested ? s->storage.packet_bytes : s->soft_end;
 		if ((uint32_t)begin + size > end_of_room) {
 			if (nested) {
+				/* A handler came between the two looks: this is no nested event. */
+				if (!s->switching && __atomic_load_n(&s->hot.next, __ATOMIC_RELAXED) != begin)
+					continue;
 				s->lost_nested++;
 				if (!s->switching)
 					tell_losses(s);

@@ -520,6 +520,12 @@ static int make_streams(struct weft_trace *trace, struct weft_error *err)
 		c->change = change;
 		for (; i < n->packets.count && n->packets.items[i].instance == instance; i++) {
 			struct native_packet *p = &n->packets.items[i];
+			/* Made when the ring was, not used yet: nobody's. */
+			if (p->content_bytes <= sizeof(struct weft_packet_header) && !weft_load_u64(p->bytes + AT(tid)) &&
+			    !packet_name(p).len) {
+				p->stream = (uint16_t)first_stream;
+				continue;
+			}
 			if (stream_of(n, first_stream, packet_name(p), weft_load_u64(p->bytes + AT(tid)), &p->stream) < 0)
 				return out_of_memory(err);
 			struct weft_stream_info *info = &n->streams.items[p->stream];
@@ -530,8 +536,10 @@ static int make_streams(struct weft_trace *trace, struct weft_error *err)
 		}
 		c->end = i;
 		const struct native_packet *last = &n->packets.items[i - 1];
-		n->streams.items[last->stream].lost_full = last->lost_full;
-		n->streams.items[last->stream].lost_nested = last->lost_nested;
+		if (last->stream < n->streams.count) {
+			n->streams.items[last->stream].lost_full = last->lost_full;
+			n->streams.items[last->stream].lost_nested = last->lost_nested;
+		}
 		if (n->packets.items[c->first].sequence)
 			trace->info.wrapped = true;
 		while (change < n->changes.count && n->changes.items[change].instance == instance) {
