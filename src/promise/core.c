@@ -1,0 +1,812 @@
+/* core.c: references, states, wakeups and cancelling.  SPDX-License-Identifier: ISC */
+#include "promise/core.h"
+
+#if __STDC_HOSTED__
+#include <stdlib.h>
+#endif
+
+/* Memory of ended promises is kept for the next ones, unless a tool watches for its use. */
+#if defined(__SANITIZE_ADDRESS__)
+#define MAX_SPARE 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MAX_SPARE 0
+#endif
+#endif
+#ifndef MAX_SPARE
+#define MAX_SPARE 1024
+#endif
+
+#if __STDC_HOSTED__
+static void *libc_allocate(void *ctx, size_t bytes)
+{
+	return malloc(bytes);
+}
+
+static void libc_release(void *ctx, void *memory, size_t bytes)
+{
+	free(memory);
+}
+#else
+static void *libc_allocate(void *ctx, size_t bytes)
+{
+	return NULL;
+}
+
+static void libc_release(void *ctx, void *memory, size_t bytes)
+{
+}
+#endif
+
+WEFT__PER_THREAD WEFT__PER_THREAD_MODEL struct weft__world weft__world = {
+    .current = WEFT_SYSTEM_ID,
+    .running = WEFT_SYSTEM_ID,
+    .stamp = 2,
+    .random = 0x9e3779b97f4a7c15U,
+    .memory = {libc_allocate, libc_release, NULL},
+};
+
+#define STATIC_PROMISE(self, end, which)                                                                                         \
+	.refs = WEFT__FOREVER, .weak = 1, .state = (end), .id = WEFT_SYSTEM_ID, .stamp = (which),                                \
+	.waiters = {&(self).waiters, &(self).waiters}, .handlers = {&(self).handlers, &(self).handlers}
+
+struct weft_promise weft__unit = {STATIC_PROMISE(weft__unit, WEFT_RESOLVED, 1)};
+struct weft_promise weft__no_memory = {
+    STATIC_PROMISE(weft__no_memory, WEFT_FAILED, 2),
+    .failure = {WEFT_PROMISE_ENOMEM, "out of memory"},
+};
+
+/* ---- Memory ---- */
+
+void weft_promise_set_memory(const struct weft_promise_memory *memory)
+{
+	weft_promise_trim();
+	weft__world.memory = *memory;
+}
+
+void *weft__allocate(size_t bytes)
+{
+	struct weft_promise_memory *m = &weft__world.memory;
+	return m->allocate(m->ctx, bytes);
+}
+
+void weft__release(void *memory, size_t bytes)
+{
+	struct weft_promise_memory *m = &weft__world.memory;
+	if (memory)
+		m->release(m->ctx, memory, bytes);
+}
+
+size_t weft__text_bytes(const char *text)
+{
+	size_t bytes = 0;
+	while (text[bytes])
+		bytes++;
+	return bytes + 1;
+}
+
+char *weft__copy_text(const char *prefix, const char *text)
+{
+	size_t head = weft__text_bytes(prefix) - 1, tail = weft__text_bytes(text);
+	char *copy = weft__allocate(head + tail);
+	if (!copy)
+		return NULL;
+	__builtin_memcpy(copy, prefix, head);
+	__builtin_memcpy(copy + head, text, tail);
+	return copy;
+}
+
+void weft_promise_trim(void)
+{
+	struct weft_promise *p;
+	while ((p = weft__world.spare)) {
+		weft__world.spare = p->next;
+		weft__release(p, sizeof *p);
+	}
+	weft__world.spare_count = 0;
+}
+
+struct weft_promise *weft__blank(void)
+{
+	struct weft_promise *p = weft__world.spare;
+	if (p) {
+		weft__world.spare = p->next;
+		weft__world.spare_count--;
+	} else if (!(p = weft__allocate(sizeof *p))) {
+		return NULL;
+	}
+	p->refs = p->weak = 1;
+	p->state = WEFT_PENDING;
+	p->cancel = WEFT__CANCEL_NO;
+	p->react = WEFT__REACT_NONE;
+	p->has_closure = p->own_message = p->cancelled = false;
+	weft__list_init(&p->waiters);
+	weft__list_init(&p->handlers);
+	p->value = (struct weft_value){NULL, NULL};
+	p->owner = NULL;
+	p->stamp = 0;
+	p->next = NULL;
+	p->queued.next = p->leave.link.next = NULL;
+	return p;
+}
+
+void weft__weak_unref_last(struct weft_promise *p)
+{
+	do {
+		struct weft_promise *into = p->state == WEFT__PROXY ? p->into : NULL;
+		if (weft__world.spare_count < MAX_SPARE) {
+			p->next = weft__world.spare;
+			weft__world.spare = p;
+			weft__world.spare_count++;
+		} else {
+			weft__release(p, sizeof *p);
+		}
+		p = into;
+	} while (p && --p->weak == 0);
+}
+
+/* ---- References ---- */
+
+void weft__drop_closure(struct weft_promise *p)
+{
+	if (p->has_closure) {
+		p->has_closure = false;
+		if (p->destroy)
+			p->destroy(p->ctx);
+	}
+}
+
+/* The way by which a pending promise was cancelled is of no use any more. */
+static void drop_cancel(struct weft_promise *p)
+{
+	if (p->cancel == WEFT__CANCEL_ONE)
+		weft__weak_unref(p->input);
+	else if (p->cancel == WEFT__CANCEL_MANY)
+		weft__drop_inputs(p->inputs);
+	p->cancel = WEFT__CANCEL_NO;
+}
+
+static void drop_handlers(struct weft_promise *p)
+{
+	while (!weft__list_is_empty(&p->handlers)) {
+		struct weft__handler *h = WEFT__CONTAINER(weft__list_pop(&p->handlers), struct weft__handler, link);
+		if (h->type == WEFT__HANDLER_CALL) {
+			if (h->destroy)
+				h->destroy(h->ctx);
+			weft__release(h, sizeof *h);
+		}
+	}
+}
+
+static void bury_one(struct weft_promise *p)
+{
+	/* Nobody can resolve it, so nobody will wake these. */
+	while (!weft__list_is_empty(&p->waiters)) {
+		struct weft__waiter *w = WEFT__CONTAINER(weft__list_pop(&p->waiters), struct weft__waiter, link);
+		weft__unref(w->to);
+	}
+	drop_handlers(p);
+	switch (p->state) {
+	case WEFT_PENDING: drop_cancel(p); break;
+	case WEFT__PROXY: /* never one with a static promise */
+		weft__weak_ref(p->into);
+		weft__unref(p->into);
+		break;
+	default:
+		if (p->owner)
+			weft__unref(p->owner);
+		else if (p->state == WEFT_FAILED && p->own_message)
+			weft__release((char *)(uintptr_t)p->failure.message, weft__text_bytes(p->failure.message));
+		else if (p->state == WEFT_RESOLVED && p->value.destroy)
+			p->value.destroy(p->value.pointer);
+		p->owner = NULL;
+		p->stamp = 0;
+	}
+	if (p->react == WEFT__REACT_NONE) {
+		if (p->leave.link.next)
+			weft__unlink(&p->leave.link);
+	} else if (p->react >= WEFT__REACT_CHOOSE) {
+		weft__drop_inputs(p->waits_for);
+	} else {
+		weft__drop_closure(p);
+	}
+	weft__weak_unref(p);
+}
+
+void weft__bury(struct weft_promise *p)
+{
+	struct weft__world *world = &weft__world;
+	p->next = world->to_bury;
+	world->to_bury = p;
+	if (world->burying)
+		return;
+	world->burying = true;
+	while ((p = world->to_bury)) {
+		world->to_bury = p->next;
+		bury_one(p);
+	}
+	world->burying = false;
+}
+
+struct weft_promise *weft_promise_ref(struct weft_promise *p)
+{
+	return weft__ref(weft__arg(p));
+}
+
+void weft_promise_unref(struct weft_promise *p)
+{
+	if (p)
+		weft__unref(p);
+}
+
+/* ---- States ---- */
+
+struct weft_promise *weft__end_of_proxies(struct weft_promise *p)
+{
+	if (p->into->state != WEFT__PROXY)
+		return p->into;
+	/* Turn the links of the way round, then come back along them. */
+	struct weft_promise *back = NULL, *end = p;
+	while (end->state == WEFT__PROXY) {
+		struct weft_promise *into = end->into;
+		end->into = back;
+		back = end;
+		end = into;
+	}
+	for (struct weft_promise *last = end; back;) {
+		struct weft_promise *here = back;
+		back = here->into;
+		here->into = end;
+		if (last != end) {
+			weft__note_become(here->id, end->id);
+			if (here->refs) {
+				weft__ref(end);
+				weft__unref(last);
+			} else {
+				weft__weak_ref(end);
+				weft__weak_unref(last);
+			}
+		}
+		last = here;
+	}
+	return end;
+}
+
+enum weft_promise_state weft_promise_state(const struct weft_promise *p)
+{
+	return (enum weft_promise_state)weft__repr(weft__arg(p))->state;
+}
+
+enum weft_promise_state weft_promise_poll(const struct weft_promise *p)
+{
+	struct weft_promise *t = weft__repr(weft__arg(p));
+	if (t->state != WEFT_PENDING)
+		weft__note_read(t->id);
+	return (enum weft_promise_state)t->state;
+}
+
+void *weft_promise_value(const struct weft_promise *p)
+{
+	struct weft_promise *t = weft__repr(weft__arg(p));
+	return t->state == WEFT_RESOLVED ? weft__owner(t)->value.pointer : NULL;
+}
+
+const struct weft_failure *weft_promise_failure(const struct weft_promise *p)
+{
+	struct weft_promise *t = weft__repr(weft__arg(p));
+	return t->state == WEFT_FAILED ? &weft__owner(t)->failure : NULL;
+}
+
+weft_id weft_promise_id(const struct weft_promise *p)
+{
+	return weft__repr(weft__arg(p))->id;
+}
+
+static void set_value(struct weft_promise *p, void *value, weft_destroy_fn *destroy)
+{
+	drop_cancel(p);
+	p->state = WEFT_RESOLVED;
+	p->value = (struct weft_value){value, destroy};
+	p->stamp = ++weft__world.stamp;
+}
+
+static void set_failure(struct weft_promise *p, int code, const char *message)
+{
+	drop_cancel(p);
+	char *copy = message ? weft__copy_text("", message) : NULL;
+	p->state = WEFT_FAILED;
+	p->own_message = copy != NULL;
+	p->failure = (struct weft_failure){code, copy ? copy : ""};
+	p->cancelled = code == WEFT_PROMISE_CANCELLED;
+	p->stamp = ++weft__world.stamp;
+}
+
+static void set_as(struct weft_promise *p, struct weft_promise *as)
+{
+	drop_cancel(p);
+	p->state = as->state;
+	p->owner = weft__ref(weft__owner(as));
+	p->cancelled = as->cancelled;
+	p->stamp = as->stamp;
+}
+
+void weft__become_value(struct weft_promise *p, struct weft_value value)
+{
+	p->id = weft__world.current;
+	set_value(p, value.pointer, value.destroy);
+}
+
+struct weft_promise *weft_promise_return(void *value, weft_destroy_fn *destroy)
+{
+	struct weft_promise *p = weft__blank();
+	if (!p) {
+		if (destroy)
+			destroy(value);
+		return &weft__no_memory;
+	}
+	weft__become_value(p, (struct weft_value){value, destroy});
+	return p;
+}
+
+struct weft_promise *weft_promise_unit(void)
+{
+	return &weft__unit;
+}
+
+struct weft_promise *weft_promise_fail(int code, const char *message)
+{
+	struct weft_promise *p = weft__blank();
+	if (!p)
+		return &weft__no_memory;
+	p->id = weft__world.current;
+	set_failure(p, code, message);
+	return p;
+}
+
+struct weft_promise *weft__same(struct weft_promise *as)
+{
+	struct weft_promise *p = weft__blank();
+	if (!p)
+		return &weft__no_memory;
+	p->id = weft__world.current;
+	set_as(p, as);
+	return p;
+}
+
+struct weft_promise *weft__created(struct weft_record_site *site, enum weft_kind kind, enum weft__cancel cancel)
+{
+	struct weft_promise *p = weft__blank();
+	if (p) {
+		p->cancel = (uint8_t)cancel;
+		p->id = weft__note_created(site, kind);
+	}
+	return p;
+}
+
+struct weft_promise *weft__make(
+    struct weft_record_site *site, enum weft_kind kind, bool cancellable, const char *label, struct weft_resolver **resolver)
+{
+	struct weft_promise *p = weft__created(site, kind, cancellable ? WEFT__CANCEL_ME : WEFT__CANCEL_NO);
+	*resolver = (struct weft_resolver *)p;
+	if (!p)
+		return &weft__no_memory;
+	if (label)
+		weft_label(p->id, label);
+	return weft__ref(p);
+}
+
+struct weft_promise *weft__wait(
+    struct weft_record_site *site, enum weft_kind kind, const char *label, struct weft_resolver **resolver)
+{
+	return weft__make(site, kind, kind == WEFT_KIND_TASK, label, resolver);
+}
+
+void weft__wait_for(struct weft_promise *p, struct weft_promise *input)
+{
+	p->waiter.to = weft__ref(p);
+	p->waiter.input_id = input->id;
+	weft__link_after(&input->waiters, &p->waiter.link);
+}
+
+void weft__await(struct weft_promise *p, struct weft_promise *input)
+{
+	p->cancel = WEFT__CANCEL_ONE;
+	p->input = weft__weak_ref(input);
+	weft_await(p->id, input->id);
+	weft__wait_for(p, input);
+}
+
+/* ---- Running what waits ---- */
+
+/* Those that ended are on a stack, so what one of its waiters ended is run to its end before the next waiter; each wakeup that
+ * stands on the C stack runs what is above where it found it. */
+static void push(struct weft_promise *p)
+{
+	p->next = weft__world.to_run;
+	weft__world.to_run = weft__ref(p);
+}
+
+static void run_handler(struct weft__handler *h)
+{
+	if (h->type == WEFT__HANDLER_LEAVE_QUEUE) {
+		struct weft_promise *task = WEFT__CONTAINER(h, struct weft_promise, leave);
+		if (task->queued.next) {
+			weft__unlink(&task->queued);
+			weft__unref(task);
+		}
+		return;
+	}
+	weft__switch_to(h->as);
+	h->f(h->ctx);
+	if (h->destroy)
+		h->destroy(h->ctx);
+	weft__release(h, sizeof *h);
+}
+
+static void run_until(struct weft_promise *bottom)
+{
+	struct weft_promise *p;
+	while ((p = weft__world.to_run) != bottom) {
+		if (p->cancelled && !weft__list_is_empty(&p->handlers)) {
+			run_handler(WEFT__CONTAINER(weft__list_pop(&p->handlers), struct weft__handler, link));
+		} else if (!weft__list_is_empty(&p->waiters)) {
+			struct weft__waiter *w = WEFT__CONTAINER(weft__list_pop(&p->waiters), struct weft__waiter, link);
+			weft__fire(w, p);
+		} else {
+			weft__world.to_run = p->next;
+			drop_handlers(p);
+			weft__unref(p);
+		}
+	}
+}
+
+struct wakeup {
+	weft_id current;
+	bool outermost;
+};
+
+static struct wakeup enter_wakeup(void)
+{
+	struct wakeup wakeup = {weft__world.current, !weft__world.waking};
+	weft__world.waking = true;
+	return wakeup;
+}
+
+static void leave_wakeup(struct wakeup wakeup)
+{
+	if (wakeup.outermost) {
+		struct weft_promise *p;
+		while ((p = weft__world.later)) {
+			struct weft_promise *bottom = weft__world.to_run;
+			weft__world.later = p->next;
+			push(p);
+			weft__unref(p);
+			run_until(bottom);
+		}
+		weft__world.waking = false;
+	}
+	weft__switch_to(wakeup.current);
+}
+
+static void run_now(struct weft_promise *p)
+{
+	struct wakeup wakeup = enter_wakeup();
+	struct weft_promise *bottom = weft__world.to_run;
+	push(p);
+	run_until(bottom);
+	leave_wakeup(wakeup);
+}
+
+static void run_later(struct weft_promise *p)
+{
+	if (!weft__world.waking) {
+		run_now(p);
+		return;
+	}
+	p->next = NULL;
+	if (weft__world.later)
+		weft__world.later_last->next = p;
+	else
+		weft__world.later = p;
+	weft__world.later_last = weft__ref(p);
+}
+
+static void wake(struct weft_promise *p, bool later)
+{
+	if (later)
+		run_later(p);
+	else
+		run_now(p);
+}
+
+void weft__end_as(struct weft_promise *p, struct weft_promise *as)
+{
+	weft__note_end(p->id, weft_promise_failure(as));
+	set_as(p, as);
+	push(p);
+}
+
+void weft__end_with(struct weft_promise *p, void *value, weft_destroy_fn *destroy)
+{
+	weft__note_end(p->id, NULL);
+	set_value(p, value, destroy);
+	push(p);
+}
+
+void weft__connect(struct weft_promise *p, struct weft_promise *with)
+{
+	with = weft__arg(with);
+	struct weft_promise *one = weft__repr(p), *two = weft__repr(with);
+	if (two->state != WEFT_PENDING) {
+		weft__end_as(one, two);
+	} else if (one != two) {
+		/* `one` stays, since it may be held for long, as the result of a loop, and `two` was never seen by anybody. */
+		weft__note_become(one->id, two->id);
+		drop_cancel(one);
+		one->cancel = two->cancel;
+		one->input = two->input;
+		two->cancel = WEFT__CANCEL_NO;
+		weft__list_append(&one->waiters, &two->waiters);
+		weft__list_append(&one->handlers, &two->handlers);
+		two->state = WEFT__PROXY;
+		two->into = weft__ref(one);
+	}
+	weft__unref(with);
+}
+
+static void wakeup(struct weft_resolver *resolver, void *value, weft_destroy_fn *destroy, bool later)
+{
+	struct weft_promise *task = (struct weft_promise *)resolver, *p = task ? weft__repr(task) : NULL;
+	if (p && p->state == WEFT_PENDING) {
+		weft__note_end(p->id, NULL);
+		set_value(p, value, destroy);
+		wake(p, later);
+	} else if (destroy) {
+		destroy(value);
+	}
+	weft_promise_unref(task);
+}
+
+static void wakeup_error(struct weft_resolver *resolver, int code, const char *message, bool later)
+{
+	struct weft_promise *task = (struct weft_promise *)resolver, *p = task ? weft__repr(task) : NULL;
+	if (p && p->state == WEFT_PENDING) {
+		set_failure(p, code, message);
+		weft__note_end(p->id, &p->failure);
+		wake(p, later);
+	}
+	weft_promise_unref(task);
+}
+
+void weft_wakeup(struct weft_resolver *resolver, void *value, weft_destroy_fn *destroy)
+{
+	wakeup(resolver, value, destroy, false);
+}
+
+void weft_wakeup_error(struct weft_resolver *resolver, int code, const char *message)
+{
+	wakeup_error(resolver, code, message, false);
+}
+
+void weft_wakeup_later(struct weft_resolver *resolver, void *value, weft_destroy_fn *destroy)
+{
+	wakeup(resolver, value, destroy, true);
+}
+
+void weft_wakeup_later_error(struct weft_resolver *resolver, int code, const char *message)
+{
+	wakeup_error(resolver, code, message, true);
+}
+
+void weft_resolver_drop(struct weft_resolver *resolver)
+{
+	weft_promise_unref((struct weft_promise *)resolver);
+}
+
+void weft__wakeup_as(struct weft_promise *task, struct weft_promise *as, bool later)
+{
+	struct weft_promise *p = weft__repr(task);
+	as = weft__repr(as);
+	if (p->state != WEFT_PENDING)
+		return;
+	weft__note_end(p->id, weft_promise_failure(as));
+	set_as(p, as);
+	p->stamp = ++weft__world.stamp;
+	wake(p, later);
+}
+
+/* ---- Cancelling ---- */
+
+static void end_cancelled(struct weft_promise *p, uint64_t stamp)
+{
+	drop_cancel(p);
+	p->state = WEFT_FAILED;
+	p->failure = (struct weft_failure){WEFT_PROMISE_CANCELLED, "cancelled"};
+	p->cancelled = true;
+	p->stamp = stamp;
+	weft__note_end(p->id, &p->failure);
+}
+
+/* Ends all tasks on which p depends, in the order in which they are found, inputs of several from left to right; returns them,
+ * the last found first.  A promise is entered once: its tasks were all found then. */
+static struct weft_promise *collect_tasks(struct weft_promise *p)
+{
+	struct weft_promise *several = NULL, *found = NULL;
+	uint64_t stamp = ++weft__world.stamp;
+	uint32_t mark = ++weft__world.mark;
+	for (;;) {
+		while (p) {
+			p = weft__repr(p);
+			if (p->state != WEFT_PENDING || p->mark == mark)
+				break;
+			p->mark = mark;
+			if (p->cancel == WEFT__CANCEL_ONE) {
+				p = p->input;
+				continue;
+			}
+			if (p->cancel == WEFT__CANCEL_MANY) {
+				p->index = 0;
+				p->next = several;
+				several = p;
+			} else if (p->cancel == WEFT__CANCEL_ME) {
+				end_cancelled(p, stamp);
+				p->next = found;
+				found = weft__ref(p);
+			}
+			break;
+		}
+		if (!several)
+			return found;
+		p = NULL;
+		if (several->index == several->inputs->count)
+			several = several->next;
+		else
+			p = several->inputs->input[several->index++].promise;
+	}
+}
+
+void weft_promise_cancel(struct weft_promise *p)
+{
+	struct weft_promise *found = collect_tasks(weft__arg(p)), *bottom = weft__world.to_run;
+	struct wakeup wakeup = enter_wakeup();
+	while (found) {
+		struct weft_promise *task = found;
+		found = task->next;
+		push(task);
+		weft__unref(task);
+		run_until(bottom);
+	}
+	leave_wakeup(wakeup);
+}
+
+int weft__add_handler(struct weft_promise *p, weft_on_end_fn *f, void *ctx, weft_destroy_fn *destroy)
+{
+	struct weft__handler *h = weft__allocate(sizeof *h);
+	if (!h)
+		return WEFT_ENOMEM;
+	*h =
+	    (struct weft__handler){.type = WEFT__HANDLER_CALL, .as = weft__world.current, .f = f, .ctx = ctx, .destroy = destroy};
+	weft__link_after(&p->handlers, &h->link);
+	return WEFT_OK;
+}
+
+int weft_promise_on_cancel(struct weft_promise *p, weft_on_end_fn *f, void *ctx, weft_destroy_fn *destroy)
+{
+	int status = WEFT_OK;
+	p = weft__repr(weft__arg(p));
+	if (p->state == WEFT_PENDING) {
+		status = weft__add_handler(p, f, ctx, destroy);
+		if (status == WEFT_OK)
+			return status;
+	} else if (p->cancelled) {
+		f(ctx);
+	}
+	if (destroy)
+		destroy(ctx);
+	return status;
+}
+
+/* ---- Queues ---- */
+
+struct weft_promise *weft__queue_task(struct weft_record_site *site, enum weft_kind kind, struct weft__link *queue)
+{
+	struct weft_promise *p = weft__created(site, kind, WEFT__CANCEL_ME);
+	if (!p)
+		return NULL;
+	weft__link_after(queue->prev, &p->queued);
+	p->leave = (struct weft__handler){.type = WEFT__HANDLER_LEAVE_QUEUE};
+	weft__link_after(&p->handlers, &p->leave.link);
+	return weft__ref(p);
+}
+
+struct weft_promise *weft__queue_take(struct weft__link *queue)
+{
+	while (!weft__list_is_empty(queue)) {
+		struct weft_promise *p = WEFT__CONTAINER(weft__list_pop(queue), struct weft_promise, queued);
+		if (weft__repr(p)->state == WEFT_PENDING)
+			return p;
+		weft__unref(p); /* it was cancelled, and its handlers have yet to run */
+	}
+	return NULL;
+}
+
+void weft__queue_drop(struct weft__link *queue)
+{
+	struct weft_promise *p;
+	while ((p = weft__queue_take(queue)))
+		weft__unref(p);
+}
+
+static struct weft__link *paused(void)
+{
+	if (!weft__world.paused.next)
+		weft__list_init(&weft__world.paused);
+	return &weft__world.paused;
+}
+
+struct weft_promise *weft__pause(struct weft_record_site *site)
+{
+	struct weft_promise *p = weft__queue_task(site, WEFT_KIND_TASK, paused());
+	if (!p)
+		return &weft__no_memory;
+	weft__world.paused_count++;
+	return p;
+}
+
+size_t weft_promise_paused_count(void)
+{
+	return weft__world.paused_count;
+}
+
+size_t weft_promise_wakeup_paused(void)
+{
+	struct weft__link now;
+	struct weft_promise *task;
+	size_t count = weft__world.paused_count;
+	weft__list_init(&now);
+	weft__list_append(&now, paused());
+	weft__world.paused_count = 0;
+	while ((task = weft__queue_take(&now)))
+		weft_wakeup((struct weft_resolver *)task, NULL, NULL);
+	return count;
+}
+
+/* ---- The trace ---- */
+
+void weft_promise_label(const char *text)
+{
+	weft_label(weft__world.current, text);
+}
+
+void weft_promise_should_resolve(const struct weft_promise *p)
+{
+	weft_should_resolve(weft_promise_id(p));
+}
+
+int64_t weft_counter_value(const struct weft_counter *counter)
+{
+	return counter->value;
+}
+
+void weft_counter_set_value(struct weft_counter *counter, int64_t value)
+{
+	counter->value = value;
+	weft_counter_set(weft__world.running, &counter->name, value);
+}
+
+void weft_counter_increase(struct weft_counter *counter, int64_t by)
+{
+	weft_counter_set_value(counter, counter->value + by);
+}
+
+void weft_promise_idle(enum weft_idle why)
+{
+	weft__world.running = WEFT_SYSTEM_ID;
+	weft_idle(why);
+}
+
+void weft_promise_resume(void)
+{
+	weft__world.running = weft__world.current;
+	weft_resume(weft__world.current);
+}

@@ -1,0 +1,376 @@
+/* core.h: what a promise is made of, for the files of this folder.
+ *
+ * Who holds whom (=> counted, -> weak):
+ *
+ *	resolver => promise            who will resolve it
+ *	input's waiter => result       what waits is kept by what it waits for
+ *	result -> input                only to cancel it, so there are no cycles
+ *	proxy => the promise it is now one with (weak once the proxy itself is only weakly held)
+ *	result => owner                the promise whose value or error it shares
+ *
+ * A promise without counted references is emptied; its memory stays while weak ones point there.  Nothing here recurses on the
+ * length of any of these: running, burying, cancelling and finding the end of a chain of proxies are loops over links that
+ * stand in the promises themselves, so they need no memory either.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_PROMISE_CORE_H
+#define WEFT_PROMISE_CORE_H
+
+#include <weft/promise.h>
+
+struct weft__link {
+	struct weft__link *prev, *next; /* NULL: in no list */
+};
+
+/* Beside the public states: a promise that became one with another. */
+enum { WEFT__PROXY = 3 };
+
+/* What cancelling a pending promise does. */
+enum weft__cancel { WEFT__CANCEL_NO, WEFT__CANCEL_ME, WEFT__CANCEL_ONE, WEFT__CANCEL_MANY };
+
+/* What a promise does when an input of it has ended. */
+enum weft__react {
+	WEFT__REACT_NONE,
+	WEFT__REACT_BIND,
+	WEFT__REACT_MAP,
+	WEFT__REACT_CATCH,
+	WEFT__REACT_TRY_BIND,
+	WEFT__REACT_FINALIZE,
+	WEFT__REACT_WITH,
+	WEFT__REACT_ON,
+	WEFT__REACT_ASYNC,
+	WEFT__REACT_FOLLOW,
+	WEFT__REACT_CHOOSE,
+	WEFT__REACT_PICK,
+	WEFT__REACT_NCHOOSE,
+	WEFT__REACT_NPICK,
+	WEFT__REACT_JOIN,
+};
+
+/* As weft_then_fn, called however the input has ended, with the promise that has its value or error. */
+typedef struct weft_promise *weft__with_fn(void *ctx, struct weft_promise *owner);
+
+struct weft__waiter {
+	struct weft__link link;  /* in the input's waiters */
+	struct weft_promise *to; /* counted while linked */
+	weft_id input_id;        /* the input's when this was made */
+};
+
+enum weft__handler_type { WEFT__HANDLER_CALL, WEFT__HANDLER_LEAVE_QUEUE };
+
+/* What is to be done when a promise is cancelled. */
+struct weft__handler {
+	struct weft__link link;
+	enum weft__handler_type type;
+	weft_id as; /* who runs meanwhile */
+	weft_on_end_fn *f;
+	void *ctx;
+	weft_destroy_fn *destroy;
+};
+
+struct weft__input {
+	struct weft__waiter waiter;
+	struct weft_promise *promise; /* weak */
+};
+
+/* The value of nchoose: a struct weft_values follows, then as many pointers as there is room for. */
+struct weft__gathered {
+	size_t room;
+	struct weft_promise **owners; /* counted; NULL where a value has none */
+};
+
+static inline size_t weft__gathered_bytes(size_t room)
+{
+	return sizeof(struct weft__gathered) + sizeof(struct weft_values) +
+	       room * (sizeof(void *) + sizeof(struct weft_promise *));
+}
+
+/* The inputs of a promise that has several. */
+struct weft__inputs {
+	uint32_t refs;
+	size_t count, missing;
+	struct weft_promise *failed;   /* join: counted */
+	struct weft__gathered *values; /* nchoose: room for the result */
+	struct weft__input input[];
+};
+
+struct weft_promise {
+	uint32_t refs, weak; /* all counted references together are one weak one */
+	uint8_t state, cancel, react;
+	bool has_closure, own_message, cancelled;
+	weft_id id;
+	struct weft__link waiters; /* the last registered is the first */
+	struct weft__link handlers;
+	union {
+		struct weft_promise *input;  /* pending, CANCEL_ONE */
+		struct weft__inputs *inputs; /* pending, CANCEL_MANY */
+		struct weft_promise *into;   /* proxy */
+		struct weft_value value;
+		struct weft_failure failure;
+	};
+	struct weft_promise *owner; /* ended: who has the value or error; NULL: itself */
+	union {
+		uint64_t stamp; /* ended: which end this is, shared by all that end by it */
+		struct {
+			uint32_t mark, index; /* pending: cancel's walk */
+		};
+	};
+	struct weft_promise *next; /* in the one list that it is in: to run, to run later, to bury, to cancel, to reuse */
+	union {
+		struct { /* react != NONE */
+			struct weft__waiter waiter;
+			union {
+				struct weft__inputs *waits_for; /* several inputs: counted */
+				weft_then_fn *then;
+				weft_map_fn *map;
+				weft_start_fn *start;
+				weft__with_fn *with;
+				weft_on_value_fn *on_value;
+			};
+			union {
+				weft_rescue_fn *rescue;
+				weft_on_failure_fn *on_failure;
+			};
+			weft_on_end_fn *on_end;
+			void *ctx;
+			weft_destroy_fn *destroy;
+		};
+		struct { /* one that stands in a queue */
+			struct weft__link queued;
+			struct weft__handler leave;
+		};
+	};
+};
+
+struct weft__world {
+	weft_id current; /* whose code runs */
+	weft_id running; /* whose code the trace believes to run: it learns a little later */
+	bool waking, burying;
+	struct weft_promise *to_run, *later, *later_last, *to_bury;
+	uint64_t stamp;
+	uint32_t mark;
+	uint64_t random;
+	struct weft__link paused;
+	size_t paused_count;
+	weft_on_failure_fn *hook;
+	void *hook_ctx;
+	struct weft_promise_memory memory;
+	struct weft_promise *spare;
+	size_t spare_count;
+};
+
+#define WEFT__HIDDEN __attribute__((visibility("hidden")))
+
+extern WEFT__HIDDEN WEFT__PER_THREAD WEFT__PER_THREAD_MODEL struct weft__world weft__world;
+extern WEFT__HIDDEN struct weft_promise weft__unit, weft__no_memory;
+
+/* ---- Lists ---- */
+
+static inline void weft__list_init(struct weft__link *list)
+{
+	list->prev = list->next = list;
+}
+
+static inline bool weft__list_is_empty(const struct weft__link *list)
+{
+	return list->next == list;
+}
+
+static inline void weft__link_after(struct weft__link *at, struct weft__link *link)
+{
+	link->prev = at;
+	link->next = at->next;
+	at->next->prev = link;
+	at->next = link;
+}
+
+static inline void weft__unlink(struct weft__link *link)
+{
+	link->prev->next = link->next;
+	link->next->prev = link->prev;
+	link->prev = link->next = NULL;
+}
+
+/* Takes the first of a list that is not empty. */
+static inline struct weft__link *weft__list_pop(struct weft__link *list)
+{
+	struct weft__link *first = list->next;
+	list->next = first->next;
+	first->next->prev = list;
+	first->prev = first->next = NULL;
+	return first;
+}
+
+/* Empties `from` into the end of list. */
+static inline void weft__list_append(struct weft__link *list, struct weft__link *from)
+{
+	if (weft__list_is_empty(from))
+		return;
+	from->next->prev = list->prev;
+	list->prev->next = from->next;
+	from->prev->next = list;
+	list->prev = from->prev;
+	weft__list_init(from);
+}
+
+#define WEFT__CONTAINER(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+/* ---- Memory and references (core.c) ---- */
+
+WEFT__HIDDEN void *weft__allocate(size_t bytes);
+WEFT__HIDDEN void weft__release(void *memory, size_t bytes);
+/* A copy, or NULL. */
+WEFT__HIDDEN char *weft__copy_text(const char *prefix, const char *text);
+WEFT__HIDDEN size_t weft__text_bytes(const char *text);
+WEFT__HIDDEN void weft__bury(struct weft_promise *p);
+WEFT__HIDDEN void weft__weak_unref_last(struct weft_promise *p);
+
+#define WEFT__FOREVER UINT32_MAX /* refs of a static promise */
+
+static inline struct weft_promise *weft__ref(struct weft_promise *p)
+{
+	if (p->refs != WEFT__FOREVER)
+		p->refs++;
+	return p;
+}
+
+static inline void weft__unref(struct weft_promise *p)
+{
+	if (p->refs != WEFT__FOREVER && --p->refs == 0)
+		weft__bury(p);
+}
+
+static inline struct weft_promise *weft__weak_ref(struct weft_promise *p)
+{
+	if (p->refs != WEFT__FOREVER)
+		p->weak++;
+	return p;
+}
+
+static inline void weft__weak_unref(struct weft_promise *p)
+{
+	if (p->refs != WEFT__FOREVER && --p->weak == 0)
+		weft__weak_unref_last(p);
+}
+
+/* ---- States (core.c) ---- */
+
+/* The promise that p is one with; shortens the way there. */
+WEFT__HIDDEN struct weft_promise *weft__end_of_proxies(struct weft_promise *p);
+
+static inline struct weft_promise *weft__repr(struct weft_promise *p)
+{
+	return p->state == WEFT__PROXY ? weft__end_of_proxies(p) : p;
+}
+
+/* A promise as an argument: NULL stands for lack of memory. */
+static inline struct weft_promise *weft__arg(const struct weft_promise *p)
+{
+	return p ? (struct weft_promise *)(uintptr_t)p : &weft__no_memory;
+}
+
+static inline struct weft_promise *weft__owner(struct weft_promise *p)
+{
+	return p->owner ? p->owner : p;
+}
+
+/* Without an event; NULL without memory. */
+WEFT__HIDDEN struct weft_promise *weft__blank(void);
+/* A blank one is now what weft_promise_return returns. */
+WEFT__HIDDEN void weft__become_value(struct weft_promise *p, struct weft_value value);
+/* A pending promise, created by who runs; NULL without memory. */
+WEFT__HIDDEN struct weft_promise *weft__created(struct weft_record_site *site, enum weft_kind kind, enum weft__cancel cancel);
+/* One, of whom the trace knows nothing, that has ended as p has. */
+WEFT__HIDDEN struct weft_promise *weft__same(struct weft_promise *p);
+
+/* Has p react to input, p->waiter being its only waiter; p holds itself through it. */
+WEFT__HIDDEN void weft__wait_for(struct weft_promise *p, struct weft_promise *input);
+/* The same, it awaits input and is cancelled by way of it: bind's kind of promise. */
+WEFT__HIDDEN void weft__await(struct weft_promise *p, struct weft_promise *input);
+
+/* p (pending) ends as `as` (which has ended), and what waits for p is put on the stack of what is to run. */
+WEFT__HIDDEN void weft__end_as(struct weft_promise *p, struct weft_promise *as);
+/* The same with a value of its own. */
+WEFT__HIDDEN void weft__end_with(struct weft_promise *p, void *value, weft_destroy_fn *destroy);
+/* p is from now on what f returned; takes `with`. */
+WEFT__HIDDEN void weft__connect(struct weft_promise *p, struct weft_promise *with);
+/* As weft_wakeup, but it ends as `as` did; the reference stays the caller's. */
+WEFT__HIDDEN void weft__wakeup_as(struct weft_promise *p, struct weft_promise *as, bool later);
+/* A handler of p's being cancelled, run as who runs now.  WEFT_ENOMEM: nothing was done, ctx neither. */
+WEFT__HIDDEN int weft__add_handler(struct weft_promise *p, weft_on_end_fn *f, void *ctx, weft_destroy_fn *destroy);
+/* Whoever waits in it: its waiter fires.  Defined in react.c; w is unlinked, its reference to w->to is the callee's. */
+WEFT__HIDDEN void weft__fire(struct weft__waiter *w, struct weft_promise *input);
+WEFT__HIDDEN void weft__fire_choose(struct weft_promise *p, struct weft_promise *input);
+WEFT__HIDDEN void weft__fire_join(struct weft_promise *p, struct weft__waiter *w, struct weft_promise *input);
+WEFT__HIDDEN void weft__drop_inputs(struct weft__inputs *inputs);
+WEFT__HIDDEN void weft__drop_closure(struct weft_promise *p);
+WEFT__HIDDEN void weft__lost_error(const struct weft_failure *failure);
+
+/* ---- For what is made of promises (react.c) ---- */
+
+/* A bind by a function that is called however p ends, and may keep the promise that has the value. */
+WEFT__HIDDEN struct weft_promise *weft__with(
+    struct weft_record_site *site, struct weft_promise *p, weft__with_fn *f, void *ctx, weft_destroy_fn *destroy);
+/* The same; if there is no memory to wait for p, a task in a queue, it leaves the queue. */
+WEFT__HIDDEN struct weft_promise *weft__with_task(
+    struct weft_record_site *site, struct weft_promise *p, weft__with_fn *f, void *ctx, weft_destroy_fn *destroy);
+
+/* ---- Queues of tasks that can be cancelled (core.c) ---- */
+
+/* A new task at the end of the queue, which holds it as a resolver does; NULL without memory. */
+WEFT__HIDDEN struct weft_promise *weft__queue_task(struct weft_record_site *site, enum weft_kind kind, struct weft__link *queue);
+/* Takes the first that is pending: the reference is the caller's; NULL if there is none. */
+WEFT__HIDDEN struct weft_promise *weft__queue_take(struct weft__link *queue);
+WEFT__HIDDEN void weft__queue_drop(struct weft__link *queue);
+
+/* ---- What the trace is told, by the rules of the traced Lwt ---- */
+
+static inline weft_id weft__note_created(struct weft_record_site *site, enum weft_kind kind)
+{
+	return weft_create(weft__world.running, kind, site);
+}
+
+static inline void weft__note_switch(void)
+{
+	if (weft_is_on() && weft__world.running != weft__world.current) {
+		weft__world.running = weft__world.current;
+		weft_run(weft__world.current);
+	}
+}
+
+static inline void weft__note_read(weft_id input)
+{
+	if (weft_is_on()) {
+		weft__world.running = weft__world.current;
+		if (input != weft__world.current)
+			weft_read(weft__world.current, input);
+	}
+}
+
+static inline void weft__note_signal(weft_id from)
+{
+	if (weft_is_on()) {
+		weft__world.running = weft__world.current;
+		weft_signal(from, weft__world.current);
+	}
+}
+
+static inline void weft__note_end(weft_id p, const struct weft_failure *failure)
+{
+	if (!failure)
+		weft_resolve(weft__world.running, p);
+	else
+		weft_fail(weft__world.running, p, failure->message);
+}
+
+static inline void weft__note_become(weft_id p, weft_id into)
+{
+	if (p != into)
+		weft_become(p, into);
+}
+
+static inline void weft__switch_to(weft_id id)
+{
+	weft__world.current = id;
+	weft__note_switch();
+}
+
+#endif

@@ -1,0 +1,438 @@
+/* react.c: what waits for one promise.  SPDX-License-Identifier: ISC */
+#include "promise/core.h"
+
+static void end_closure(void *ctx, weft_destroy_fn *destroy)
+{
+	if (destroy)
+		destroy(ctx);
+}
+
+/* A promise that awaits t (pending) and has a closure; NULL without memory, then the closure's ctx is destroyed. */
+static struct weft_promise *awaiting(struct weft_record_site *site, enum weft_kind kind, enum weft__react react,
+    struct weft_promise *t, void *ctx, weft_destroy_fn *destroy)
+{
+	struct weft_promise *p = weft__created(site, kind, WEFT__CANCEL_NO);
+	if (!p) {
+		end_closure(ctx, destroy);
+		return NULL;
+	}
+	p->react = (uint8_t)react;
+	p->has_closure = true;
+	p->ctx = ctx;
+	p->destroy = destroy;
+	p->then = NULL;
+	p->rescue = NULL;
+	p->on_end = NULL;
+	weft__await(p, t);
+	return p;
+}
+
+static void note_state(const struct weft_promise *t)
+{
+	if (t->state != WEFT_PENDING)
+		weft__note_read(t->id);
+}
+
+static struct weft_promise *given(struct weft_promise *p, struct weft_promise *result)
+{
+	weft__unref(p);
+	return result ? result : &weft__no_memory;
+}
+
+struct weft_promise *weft__bind(
+    struct weft_record_site *site, struct weft_promise *p, weft_then_fn *f, void *ctx, weft_destroy_fn *destroy)
+{
+	p = weft__arg(p);
+	struct weft_promise *t = weft__repr(p), *result;
+	note_state(t);
+	if (t->state == WEFT_PENDING) {
+		if ((result = awaiting(site, WEFT_KIND_BIND, WEFT__REACT_BIND, t, ctx, destroy)))
+			result->then = f;
+		return given(p, result);
+	}
+	result = t->state == WEFT_RESOLVED ? f(ctx, weft__owner(t)->value.pointer) : weft__same(t);
+	end_closure(ctx, destroy);
+	return given(p, result);
+}
+
+struct weft_promise *weft__map(
+    struct weft_record_site *site, struct weft_promise *p, weft_map_fn *f, void *ctx, weft_destroy_fn *destroy)
+{
+	p = weft__arg(p);
+	struct weft_promise *t = weft__repr(p), *result;
+	note_state(t);
+	if (t->state == WEFT_PENDING) {
+		if ((result = awaiting(site, WEFT_KIND_MAP, WEFT__REACT_MAP, t, ctx, destroy)))
+			result->map = f;
+		return given(p, result);
+	}
+	if (t->state == WEFT_RESOLVED) {
+		struct weft_value value = f(ctx, weft__owner(t)->value.pointer);
+		result = weft_promise_return(value.pointer, value.destroy);
+	} else {
+		result = weft__same(t);
+	}
+	end_closure(ctx, destroy);
+	return given(p, result);
+}
+
+struct weft_promise *weft__catch(
+    struct weft_record_site *site, struct weft_promise *p, weft_rescue_fn *f, void *ctx, weft_destroy_fn *destroy)
+{
+	p = weft__arg(p);
+	struct weft_promise *t = weft__repr(p), *result;
+	note_state(t);
+	if (t->state == WEFT_PENDING) {
+		if ((result = awaiting(site, WEFT_KIND_TRY, WEFT__REACT_CATCH, t, ctx, destroy)))
+			result->rescue = f;
+		return given(p, result);
+	}
+	result = t->state == WEFT_FAILED ? f(ctx, &weft__owner(t)->failure) : weft__ref(t);
+	end_closure(ctx, destroy);
+	return given(p, result);
+}
+
+struct weft_promise *weft__try_bind(struct weft_record_site *site, struct weft_promise *p, weft_then_fn *then,
+    weft_rescue_fn *rescue, void *ctx, weft_destroy_fn *destroy)
+{
+	p = weft__arg(p);
+	struct weft_promise *t = weft__repr(p), *result;
+	note_state(t);
+	if (t->state == WEFT_PENDING) {
+		if ((result = awaiting(site, WEFT_KIND_TRY, WEFT__REACT_TRY_BIND, t, ctx, destroy))) {
+			result->then = then;
+			result->rescue = rescue;
+		}
+		return given(p, result);
+	}
+	if (t->state == WEFT_RESOLVED)
+		result = then(ctx, weft__owner(t)->value.pointer);
+	else
+		result = rescue(ctx, &weft__owner(t)->failure);
+	end_closure(ctx, destroy);
+	return given(p, result);
+}
+
+static struct weft_promise *ends_as(void *ended, void *nothing)
+{
+	struct weft_promise *p = weft__same(ended);
+	if (p != &weft__no_memory)
+		p->stamp = ++weft__world.stamp;
+	return p;
+}
+
+static void unref(void *p)
+{
+	weft__unref(p);
+}
+
+/* When `cleanup` is resolved, ends as t did. */
+static struct weft_promise *after_cleanup(struct weft_promise *cleanup, struct weft_promise *t)
+{
+	return weft__bind(NULL, cleanup, ends_as, weft__ref(t), unref);
+}
+
+struct weft_promise *weft__finalize(
+    struct weft_record_site *site, struct weft_promise *p, weft_start_fn *f, void *ctx, weft_destroy_fn *destroy)
+{
+	p = weft__arg(p);
+	struct weft_promise *t = weft__repr(p), *result;
+	note_state(t);
+	if (t->state == WEFT_PENDING) {
+		if ((result = awaiting(site, WEFT_KIND_TRY, WEFT__REACT_FINALIZE, t, ctx, destroy)))
+			result->start = f;
+		return given(p, result);
+	}
+	result = f(ctx);
+	end_closure(ctx, destroy);
+	return given(p, after_cleanup(result, t));
+}
+
+struct weft_promise *weft__with(
+    struct weft_record_site *site, struct weft_promise *p, weft__with_fn *f, void *ctx, weft_destroy_fn *destroy)
+{
+	struct weft_promise *t = weft__repr(p), *result;
+	note_state(t);
+	if (t->state == WEFT_PENDING) {
+		if ((result = awaiting(site, WEFT_KIND_BIND, WEFT__REACT_WITH, t, ctx, destroy)))
+			result->with = f;
+		return given(p, result);
+	}
+	result = f(ctx, weft__owner(t));
+	end_closure(ctx, destroy);
+	return given(p, result);
+}
+
+struct weft_promise *weft__with_task(
+    struct weft_record_site *site, struct weft_promise *p, weft__with_fn *f, void *ctx, weft_destroy_fn *destroy)
+{
+	struct weft_promise *result = weft__with(site, weft__ref(p), f, ctx, destroy);
+	if (result == &weft__no_memory)
+		weft_promise_cancel(p);
+	return given(p, result);
+}
+
+/* ---- Callbacks without a result ---- */
+
+void weft_promise_set_async_hook(weft_on_failure_fn *hook, void *ctx)
+{
+	weft__world.hook = hook;
+	weft__world.hook_ctx = ctx;
+}
+
+void weft__lost_error(const struct weft_failure *failure)
+{
+	if (weft__world.hook)
+		weft__world.hook(weft__world.hook_ctx, failure);
+}
+
+/* A promise of which only the trace knows, with a callback for when t (pending) has ended. */
+static struct weft_promise *watching(struct weft_record_site *site, enum weft_kind kind, enum weft__react react,
+    struct weft_promise *t, void *ctx, weft_destroy_fn *destroy)
+{
+	struct weft_promise *p = weft__created(site, kind, WEFT__CANCEL_NO);
+	if (!p) {
+		end_closure(ctx, destroy);
+		return NULL;
+	}
+	p->react = (uint8_t)react;
+	p->has_closure = true;
+	p->ctx = ctx;
+	p->destroy = destroy;
+	weft__wait_for(p, t);
+	return p;
+}
+
+static void call(struct weft_promise *t, weft_on_value_fn *f, weft_on_failure_fn *g, weft_on_end_fn *h, void *ctx)
+{
+	struct weft_promise *owner = weft__owner(t);
+	if (h)
+		h(ctx);
+	else if (t->state == WEFT_RESOLVED && f)
+		f(ctx, owner->value.pointer);
+	else if (t->state == WEFT_FAILED && g)
+		g(ctx, &owner->failure);
+}
+
+static int on(struct weft_record_site *site, enum weft_kind kind, struct weft_promise *p, weft_on_value_fn *f,
+    weft_on_failure_fn *g, weft_on_end_fn *h, void *ctx, weft_destroy_fn *destroy)
+{
+	struct weft_promise *t = weft__repr(p);
+	int status = WEFT_OK;
+	if (t->state == WEFT_PENDING) {
+		struct weft_promise *watcher = watching(site, kind, WEFT__REACT_ON, t, ctx, destroy);
+		if (watcher) {
+			watcher->on_value = f;
+			watcher->on_failure = g;
+			watcher->on_end = h;
+			weft__unref(watcher);
+		} else {
+			status = WEFT_ENOMEM;
+		}
+	} else {
+		call(t, f, g, h, ctx);
+		end_closure(ctx, destroy);
+	}
+	weft__unref(p);
+	return status;
+}
+
+int weft__on(struct weft_record_site *site, enum weft_kind kind, struct weft_promise *p, weft_on_value_fn *f,
+    weft_on_failure_fn *g, weft_on_end_fn *h, void *ctx, weft_destroy_fn *destroy)
+{
+	p = weft__arg(p);
+	note_state(weft__repr(p));
+	return on(site, kind, p, f, g, h, ctx, destroy);
+}
+
+static void lost(void *ctx, const struct weft_failure *failure)
+{
+	weft__lost_error(failure);
+}
+
+int weft__dont_wait(
+    struct weft_record_site *site, struct weft_promise *p, weft_on_failure_fn *f, void *ctx, weft_destroy_fn *destroy)
+{
+	return on(site, WEFT_KIND_IGNORE_RESULT, weft__arg(p), NULL, f ? f : lost, NULL, ctx, destroy);
+}
+
+int weft__async(struct weft_record_site *site, weft_start_fn *f, void *ctx, weft_destroy_fn *destroy)
+{
+	struct weft_promise *p = weft__created(site, WEFT_KIND_ASYNC, WEFT__CANCEL_NO);
+	if (!p) {
+		end_closure(ctx, destroy);
+		return WEFT_ENOMEM;
+	}
+	weft_id before = weft__world.current;
+	weft__switch_to(p->id);
+	struct weft_promise *started = weft__arg(f(ctx)), *t = weft__repr(started);
+	end_closure(ctx, destroy);
+	if (t->state == WEFT_PENDING) {
+		p->react = WEFT__REACT_ASYNC;
+		weft__wait_for(p, t);
+	} else {
+		const struct weft_failure *failure = weft_promise_failure(t);
+		weft__note_end(p->id, failure);
+		if (failure)
+			weft__lost_error(failure);
+	}
+	weft__unref(started);
+	weft__unref(p);
+	weft__switch_to(before);
+	return WEFT_OK;
+}
+
+/* ---- Protection ---- */
+
+struct weft_promise *weft__no_cancel(struct weft_record_site *site, struct weft_promise *p)
+{
+	p = weft__arg(p);
+	struct weft_promise *t = weft__repr(p), *result;
+	if (t->state != WEFT_PENDING)
+		return p;
+	if ((result = weft__created(site, WEFT_KIND_WAIT, WEFT__CANCEL_NO))) {
+		result->react = WEFT__REACT_FOLLOW;
+		weft__wait_for(result, t);
+	}
+	return given(p, result);
+}
+
+static void follow_no_more(void *ctx)
+{
+	struct weft_promise *p = ctx;
+	if (p->refs && p->waiter.link.next) {
+		weft__unlink(&p->waiter.link);
+		weft__unref(p);
+	}
+}
+
+static void weak_unref(void *p)
+{
+	weft__weak_unref(p);
+}
+
+struct weft_promise *weft__protected(struct weft_record_site *site, struct weft_promise *p)
+{
+	p = weft__arg(p);
+	struct weft_promise *t = weft__repr(p), *result;
+	if (t->state != WEFT_PENDING)
+		return p;
+	if ((result = weft__created(site, WEFT_KIND_TASK, WEFT__CANCEL_ME))) {
+		result->react = WEFT__REACT_FOLLOW;
+		if (weft__add_handler(result, follow_no_more, weft__weak_ref(result), weak_unref) == WEFT_OK) {
+			weft__wait_for(result, t);
+		} else {
+			weft__weak_unref(result);
+			weft__unref(result);
+			result = NULL;
+		}
+	}
+	return given(p, result);
+}
+
+/* ---- When an input has ended ---- */
+
+static void run_as(struct weft_promise *p)
+{
+	weft__world.current = weft__repr(p)->id;
+	weft__note_read(p->waiter.input_id);
+}
+
+static void run_then(struct weft_promise *p, struct weft_promise *owner)
+{
+	struct weft_promise *result = p->then(p->ctx, owner->value.pointer);
+	weft__drop_closure(p);
+	weft__connect(p, result);
+}
+
+static void run_rescue(struct weft_promise *p, struct weft_promise *owner)
+{
+	struct weft_promise *result = p->rescue(p->ctx, &owner->failure);
+	weft__drop_closure(p);
+	weft__connect(p, result);
+}
+
+static void pass(struct weft_promise *p, struct weft_promise *input)
+{
+	weft__drop_closure(p);
+	p = weft__repr(p);
+	if (p->state == WEFT_PENDING)
+		weft__end_as(p, input);
+}
+
+void weft__fire(struct weft__waiter *w, struct weft_promise *input)
+{
+	struct weft_promise *p = w->to, *owner = weft__owner(input);
+	bool resolved = input->state == WEFT_RESOLVED;
+	switch ((enum weft__react)p->react) {
+	case WEFT__REACT_BIND:
+		run_as(p);
+		if (resolved)
+			run_then(p, owner);
+		else
+			pass(p, input);
+		break;
+	case WEFT__REACT_MAP:
+		run_as(p);
+		if (resolved) {
+			struct weft_value value = p->map(p->ctx, owner->value.pointer);
+			weft__drop_closure(p);
+			weft__end_with(weft__repr(p), value.pointer, value.destroy);
+		} else {
+			pass(p, input);
+		}
+		break;
+	case WEFT__REACT_CATCH:
+		run_as(p);
+		if (resolved)
+			pass(p, input);
+		else
+			run_rescue(p, owner);
+		break;
+	case WEFT__REACT_TRY_BIND:
+		run_as(p);
+		if (resolved)
+			run_then(p, owner);
+		else
+			run_rescue(p, owner);
+		break;
+	case WEFT__REACT_FINALIZE: {
+		run_as(p);
+		struct weft_promise *cleanup = p->start(p->ctx);
+		weft__drop_closure(p);
+		weft__connect(p, after_cleanup(cleanup, input));
+		break;
+	}
+	case WEFT__REACT_WITH: {
+		run_as(p);
+		struct weft_promise *result = p->with(p->ctx, owner);
+		weft__drop_closure(p);
+		weft__connect(p, result);
+		break;
+	}
+	case WEFT__REACT_ON:
+		weft__switch_to(p->id);
+		weft__note_read(input->id);
+		call(input, p->on_value, p->on_failure, p->on_end, p->ctx);
+		weft__drop_closure(p);
+		weft__note_end(p->id, NULL);
+		break;
+	case WEFT__REACT_ASYNC: {
+		const struct weft_failure *failure = resolved ? NULL : &owner->failure;
+		weft__switch_to(p->id);
+		weft__note_read(w->input_id);
+		weft__note_end(p->id, failure);
+		if (failure)
+			weft__lost_error(failure);
+		break;
+	}
+	case WEFT__REACT_FOLLOW: pass(p, input); break;
+	case WEFT__REACT_CHOOSE:
+	case WEFT__REACT_PICK:
+	case WEFT__REACT_NCHOOSE:
+	case WEFT__REACT_NPICK: weft__fire_choose(p, input); break;
+	case WEFT__REACT_JOIN: weft__fire_join(p, w, input); break;
+	case WEFT__REACT_NONE: break;
+	}
+	weft__unref(p);
+}

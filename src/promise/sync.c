@@ -1,0 +1,529 @@
+/* sync.c: conditions, mutexes, semaphores, switches and pools.  SPDX-License-Identifier: ISC */
+#include "promise/core.h"
+
+/* A queue's task as a resolver. */
+static struct weft_resolver *resolver_of(struct weft_promise *task)
+{
+	return (struct weft_resolver *)task;
+}
+
+/* Gives the reference of a queue's task away, as a call's result. */
+static struct weft_promise *task_or_error(struct weft_promise *task)
+{
+	return task ? task : &weft__no_memory;
+}
+
+/* ---- Condition ---- */
+
+struct weft_condition {
+	struct weft__link waiting;
+	weft_id id;
+	char *label;
+};
+
+struct weft_condition *weft_condition_create(const char *label)
+{
+	struct weft_condition *c = weft__allocate(sizeof *c);
+	if (!c)
+		return NULL;
+	c->label = label ? weft__copy_text("", label) : NULL;
+	if (label && !c->label) {
+		weft__release(c, sizeof *c);
+		return NULL;
+	}
+	weft__list_init(&c->waiting);
+	c->id = weft__note_created(NULL, WEFT_KIND_CONDITION);
+	if (label)
+		weft_label(c->id, label);
+	return c;
+}
+
+void weft_condition_destroy(struct weft_condition *c)
+{
+	if (!c)
+		return;
+	weft__queue_drop(&c->waiting);
+	if (c->label)
+		weft__release(c->label, weft__text_bytes(c->label));
+	weft__release(c, sizeof *c);
+}
+
+/* What follows is done as the condition; returns who ran. */
+static weft_id signal_to(const struct weft_condition *c)
+{
+	weft_id before = weft__world.current;
+	weft__world.current = c->id;
+	weft__note_signal(before);
+	return before;
+}
+
+static struct weft_promise *relock(void *mutex)
+{
+	return mutex ? weft_mutex_lock(mutex) : &weft__unit;
+}
+
+struct weft_promise *weft__condition_wait(struct weft_record_site *site, struct weft_condition *c, struct weft_mutex *mutex)
+{
+	weft_id before = signal_to(c);
+	struct weft_promise *task = weft__queue_task(site, WEFT_KIND_TASK, &c->waiting);
+	weft__switch_to(before);
+	if (!task)
+		return &weft__no_memory;
+	if (c->label)
+		weft_label(task->id, c->label);
+	if (mutex)
+		weft_mutex_unlock(mutex);
+	return weft__finalize(site, task, relock, mutex, NULL);
+}
+
+void weft_condition_signal(struct weft_condition *c, void *value, weft_destroy_fn *destroy)
+{
+	weft_id before = signal_to(c);
+	weft_wakeup_later(resolver_of(weft__queue_take(&c->waiting)), value, destroy);
+	weft__switch_to(before);
+}
+
+void weft_condition_broadcast(struct weft_condition *c, void *value, weft_destroy_fn *destroy)
+{
+	struct weft__link woken;
+	struct weft_promise *task, *first = NULL;
+	weft__list_init(&woken);
+	weft__list_append(&woken, &c->waiting);
+	weft_id before = signal_to(c);
+	while ((task = weft__queue_take(&woken))) {
+		if (first) {
+			weft__wakeup_as(task, first, true);
+			weft__unref(task);
+		} else if (weft__repr(task)->state == WEFT_PENDING) {
+			first = weft__ref(weft__repr(task));
+			weft_wakeup_later(resolver_of(task), value, destroy);
+		} else {
+			weft__unref(task);
+		}
+	}
+	weft__switch_to(before);
+	if (first)
+		weft__unref(first);
+	else if (destroy)
+		destroy(value);
+}
+
+void weft_condition_broadcast_error(struct weft_condition *c, int code, const char *message)
+{
+	struct weft__link woken;
+	struct weft_promise *task;
+	weft__list_init(&woken);
+	weft__list_append(&woken, &c->waiting);
+	weft_id before = signal_to(c);
+	while ((task = weft__queue_take(&woken)))
+		weft_wakeup_later_error(resolver_of(task), code, message);
+	weft__switch_to(before);
+}
+
+/* ---- Mutex ---- */
+
+struct weft_mutex {
+	struct weft__link waiting;
+	bool locked;
+};
+
+struct weft_mutex *weft_mutex_create(void)
+{
+	struct weft_mutex *m = weft__allocate(sizeof *m);
+	if (!m)
+		return NULL;
+	weft__list_init(&m->waiting);
+	m->locked = false;
+	return m;
+}
+
+void weft_mutex_destroy(struct weft_mutex *m)
+{
+	if (!m)
+		return;
+	weft__queue_drop(&m->waiting);
+	weft__release(m, sizeof *m);
+}
+
+struct weft_promise *weft__mutex_lock(struct weft_record_site *site, struct weft_mutex *m)
+{
+	if (m->locked)
+		return task_or_error(weft__queue_task(site, WEFT_KIND_TASK, &m->waiting));
+	m->locked = true;
+	return &weft__unit;
+}
+
+void weft_mutex_unlock(struct weft_mutex *m)
+{
+	if (!m->locked)
+		return;
+	struct weft_promise *task = weft__queue_take(&m->waiting);
+	if (task)
+		weft_wakeup_later(resolver_of(task), NULL, NULL);
+	else
+		m->locked = false;
+}
+
+bool weft_mutex_is_locked(const struct weft_mutex *m)
+{
+	return m->locked;
+}
+
+struct with_lock {
+	struct weft_mutex *mutex;
+	weft_start_fn *f;
+	void *ctx;
+	weft_destroy_fn *destroy;
+};
+
+static void with_lock_destroy(void *pointer)
+{
+	struct with_lock *with = pointer;
+	if (with->destroy)
+		with->destroy(with->ctx);
+	weft__release(with, sizeof *with);
+}
+
+static struct weft_promise *nothing_more(void *ctx)
+{
+	return &weft__unit;
+}
+
+static void unlock(void *mutex)
+{
+	weft_mutex_unlock(mutex);
+}
+
+static struct weft_promise *locked(void *pointer, struct weft_promise *lock)
+{
+	struct with_lock *with = pointer;
+	if (lock->state == WEFT_FAILED)
+		return weft__same(lock);
+	/* As a destructor it unlocks whatever becomes of the promise. */
+	return weft_promise_finalize(with->f(with->ctx), nothing_more, with->mutex, unlock);
+}
+
+struct weft_promise *weft__mutex_with_lock(
+    struct weft_record_site *site, struct weft_mutex *m, weft_start_fn *f, void *ctx, weft_destroy_fn *destroy)
+{
+	struct with_lock *with = weft__allocate(sizeof *with);
+	if (!with) {
+		if (destroy)
+			destroy(ctx);
+		return &weft__no_memory;
+	}
+	*with = (struct with_lock){m, f, ctx, destroy};
+	return weft__with_task(site, weft__mutex_lock(site, m), locked, with, with_lock_destroy);
+}
+
+/* ---- Semaphore ---- */
+
+struct weft_semaphore {
+	struct weft__link waiting;
+	size_t count;
+};
+
+struct weft_semaphore *weft_semaphore_create(size_t count)
+{
+	struct weft_semaphore *s = weft__allocate(sizeof *s);
+	if (!s)
+		return NULL;
+	weft__list_init(&s->waiting);
+	s->count = count;
+	return s;
+}
+
+void weft_semaphore_destroy(struct weft_semaphore *s)
+{
+	if (!s)
+		return;
+	weft__queue_drop(&s->waiting);
+	weft__release(s, sizeof *s);
+}
+
+struct weft_promise *weft__semaphore_acquire(struct weft_record_site *site, struct weft_semaphore *s)
+{
+	if (s->count == 0)
+		return task_or_error(weft__queue_task(site, WEFT_KIND_SEMAPHORE, &s->waiting));
+	s->count--;
+	return &weft__unit;
+}
+
+void weft_semaphore_release(struct weft_semaphore *s)
+{
+	struct weft_promise *task = weft__queue_take(&s->waiting);
+	if (task)
+		weft_wakeup_later(resolver_of(task), NULL, NULL);
+	else
+		s->count++;
+}
+
+/* ---- Switch ---- */
+
+struct hook {
+	weft_start_fn *f;
+	void *ctx;
+	weft_destroy_fn *destroy;
+	struct weft_promise *result;
+};
+
+struct weft_switch {
+	bool off;
+	size_t count, room;
+	struct hook *hooks;
+	struct weft_promise **results; /* as much room as for hooks: turning off needs no memory of its own */
+};
+
+struct weft_switch *weft_switch_create(void)
+{
+	struct weft_switch *s = weft__allocate(sizeof *s);
+	if (s)
+		*s = (struct weft_switch){.off = false};
+	return s;
+}
+
+static void drop_hooks(struct weft_switch *s)
+{
+	weft__release(s->hooks, s->room * sizeof *s->hooks);
+	weft__release(s->results, s->room * sizeof *s->results);
+	s->hooks = NULL;
+	s->results = NULL;
+	s->count = s->room = 0;
+}
+
+void weft_switch_destroy(struct weft_switch *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->count; i++)
+		if (s->hooks[i].destroy)
+			s->hooks[i].destroy(s->hooks[i].ctx);
+	drop_hooks(s);
+	weft__release(s, sizeof *s);
+}
+
+bool weft_switch_is_on(const struct weft_switch *s)
+{
+	return !s->off;
+}
+
+static bool make_room(struct weft_switch *s)
+{
+	if (s->count < s->room)
+		return true;
+	size_t room = s->room ? s->room * 2 : 4;
+	struct hook *hooks = weft__allocate(room * sizeof *hooks);
+	struct weft_promise **results = weft__allocate(room * sizeof *results);
+	if (!hooks || !results) {
+		weft__release(hooks, room * sizeof *hooks);
+		weft__release(results, room * sizeof *results);
+		return false;
+	}
+	size_t count = s->count;
+	for (size_t i = 0; i < count; i++)
+		hooks[i] = s->hooks[i];
+	drop_hooks(s);
+	s->hooks = hooks;
+	s->results = results;
+	s->count = count;
+	s->room = room;
+	return true;
+}
+
+int weft_switch_add_hook(struct weft_switch *s, weft_start_fn *f, void *ctx, weft_destroy_fn *destroy)
+{
+	int status = s->off ? WEFT_EINVAL : make_room(s) ? WEFT_OK : WEFT_ENOMEM;
+	if (status == WEFT_OK)
+		s->hooks[s->count++] = (struct hook){f, ctx, destroy, NULL};
+	else if (destroy)
+		destroy(ctx);
+	return status;
+}
+
+struct weft_promise *weft__switch_turn_off(struct weft_record_site *site, struct weft_switch *s)
+{
+	if (s->off)
+		return &weft__unit;
+	s->off = true;
+	size_t count = s->count;
+	for (size_t i = 0; i < count; i++) {
+		struct hook *hook = &s->hooks[count - 1 - i];
+		s->results[i] = hook->f(hook->ctx);
+		if (hook->destroy)
+			hook->destroy(hook->ctx);
+	}
+	struct weft_promise *all = weft__join(site, s->results, count);
+	drop_hooks(s);
+	return all;
+}
+
+/* ---- Pool ---- */
+
+struct weft_pool {
+	struct weft__link waiting;
+	weft_start_fn *make;
+	void *ctx;
+	weft_destroy_fn *destroy;
+	size_t limit, count;          /* of things, those in use included */
+	size_t idle;                  /* how many of them are below, the longest idle first */
+	struct weft_promise *thing[]; /* resolved with a thing, which it owns */
+};
+
+struct weft_pool *weft_pool_create(size_t limit, weft_start_fn *make, void *ctx, weft_destroy_fn *destroy)
+{
+	struct weft_pool *pool = limit > SIZE_MAX / 64 ? NULL : weft__allocate(sizeof *pool + limit * sizeof pool->thing[0]);
+	if (!pool) {
+		if (destroy)
+			destroy(ctx);
+		return NULL;
+	}
+	*pool = (struct weft_pool){.make = make, .ctx = ctx, .destroy = destroy, .limit = limit};
+	weft__list_init(&pool->waiting);
+	return pool;
+}
+
+void weft_pool_destroy(struct weft_pool *pool)
+{
+	if (!pool)
+		return;
+	weft__queue_drop(&pool->waiting);
+	for (size_t i = 0; i < pool->idle; i++)
+		weft__unref(pool->thing[i]);
+	if (pool->destroy)
+		pool->destroy(pool->ctx);
+	weft__release(pool, sizeof *pool + pool->limit * sizeof pool->thing[0]);
+}
+
+/* The first who waits gets it. */
+static void give_back(struct weft_pool *pool, struct weft_promise *thing)
+{
+	struct weft_promise *task = weft__queue_take(&pool->waiting);
+	if (!task) {
+		pool->thing[pool->idle++] = thing;
+		return;
+	}
+	weft__wakeup_as(task, thing, true);
+	weft__unref(task);
+	weft__unref(thing);
+}
+
+/* A thing that is being made for someone who waits. */
+struct order {
+	struct weft_pool *pool;
+	struct weft_promise *task; /* counted */
+	bool done;
+};
+
+static struct weft_promise *made(void *pointer, struct weft_promise *thing)
+{
+	struct order *order = pointer;
+	order->done = true;
+	if (thing->state == WEFT_FAILED)
+		order->pool->count--;
+	weft__wakeup_as(order->task, thing, true);
+	return &weft__unit;
+}
+
+static void order_destroy(void *pointer)
+{
+	struct order *order = pointer;
+	if (!order->done) {
+		order->pool->count--;
+		weft__wakeup_as(order->task, &weft__no_memory, true);
+	}
+	weft__unref(order->task);
+	weft__release(order, sizeof *order);
+}
+
+/* A thing was thrown away: makes another if someone waits. */
+static void replace(struct weft_pool *pool)
+{
+	struct weft_promise *task = weft__queue_take(&pool->waiting);
+	if (!task) {
+		pool->count--;
+		return;
+	}
+	struct order *order = weft__allocate(sizeof *order);
+	if (!order) {
+		pool->count--;
+		weft__wakeup_as(task, &weft__no_memory, true);
+		weft__unref(task);
+		return;
+	}
+	*order = (struct order){pool, task, false};
+	weft__unref(weft__with(NULL, weft__arg(pool->make(pool->ctx)), made, order, order_destroy));
+}
+
+struct use {
+	unsigned refs;
+	struct weft_pool *pool;
+	bool making;                /* the pool has counted a thing that is not there yet */
+	struct weft_promise *thing; /* counted */
+	weft_then_fn *f;
+	void *ctx;
+	weft_destroy_fn *destroy;
+};
+
+static void use_unref(void *pointer)
+{
+	struct use *use = pointer;
+	if (--use->refs)
+		return;
+	if (use->making)
+		use->pool->count--;
+	if (use->thing) {
+		weft__unref(use->thing);
+		replace(use->pool);
+	}
+	if (use->destroy)
+		use->destroy(use->ctx);
+	weft__release(use, sizeof *use);
+}
+
+static struct weft_promise *used(void *pointer, struct weft_promise *result)
+{
+	struct use *use = pointer;
+	if (result->state == WEFT_RESOLVED) {
+		struct weft_promise *thing = use->thing;
+		use->thing = NULL;
+		give_back(use->pool, thing);
+	}
+	return weft__same(result);
+}
+
+static struct weft_promise *acquired(void *pointer, struct weft_promise *thing)
+{
+	struct use *use = pointer;
+	if (thing->state == WEFT_FAILED)
+		return weft__same(thing);
+	use->making = false;
+	use->thing = weft__ref(thing);
+	use->refs++;
+	return weft__with(NULL, weft__arg(use->f(use->ctx, thing->value.pointer)), used, use, use_unref);
+}
+
+struct weft_promise *weft__pool_use(
+    struct weft_record_site *site, struct weft_pool *pool, weft_then_fn *f, void *ctx, weft_destroy_fn *destroy)
+{
+	struct use *use = weft__allocate(sizeof *use);
+	if (!use) {
+		if (destroy)
+			destroy(ctx);
+		return &weft__no_memory;
+	}
+	*use = (struct use){.refs = 1, .pool = pool, .f = f, .ctx = ctx, .destroy = destroy};
+	struct weft_promise *thing;
+	if (pool->idle > 0) {
+		thing = pool->thing[0];
+		pool->idle--;
+		for (size_t i = 0; i < pool->idle; i++)
+			pool->thing[i] = pool->thing[i + 1];
+	} else if (pool->count < pool->limit) {
+		pool->count++;
+		use->making = true;
+		thing = weft__arg(pool->make(pool->ctx));
+	} else {
+		thing = task_or_error(weft__queue_task(site, WEFT_KIND_TASK, &pool->waiting));
+	}
+	return weft__with_task(site, thing, acquired, use, use_unref);
+}
