@@ -10,9 +10,13 @@
 
 #define SLICE_PX 32     /* an n is chosen for each slice of the picture and class of arrows */
 #define SLICE_ARROWS 96 /* of one class that are looked at in a slice */
-#define MOST_BUNDLES 280
+#define SLICES 1025
+#define SLICE_BUNDLES 6 /* so many ends in a slice are no crowd, in which cells grow until there is room for all */
+#define LEAST_CELL_PX 2
+#define FEW_ARROWS 6000 /* of one class: all are looked at */
+#define MOST_BUNDLES 420
 #define MOST_NUMBERS 40
-#define LEAST_NUMBER 5 /* fewer can be counted by eye when one zooms in */
+#define LEAST_NUMBER 5 /* fewer can be counted by eye when one zooms in; twice that in a crowd */
 #define HEAD_PX 7.0
 #define SHORT_PX 3.0 /* shorter ones are but a head */
 
@@ -33,27 +37,35 @@ static double fade(const struct weft__frame *f, double x0, double x1)
 	return screens < 0.25 ? 1 : screens >= 2 ? 0 : (2 - screens) / 1.75;
 }
 
-static uint32_t hash_bundle(const struct weft__bundle *b, int cell_x, int cell_y)
+/* The slice in which it ends; all that lies beyond the picture shares the last. */
+static size_t slice_of(const struct weft__bundle *b)
+{
+	int slice = weft__floor((double)b->x1 / SLICE_PX);
+	return slice >= 0 && slice < SLICES - 1 ? (size_t)slice : SLICES - 1;
+}
+
+static uint32_t hash_bundle(const struct weft__bundle *b, int cell)
 {
 	uint32_t h = b->arrow;
-	const int key[] = {weft__floor((double)b->x0 / cell_x), weft__floor((double)b->y0 / cell_y),
-	    weft__floor((double)b->x1 / cell_x), weft__floor((double)b->y1 / cell_y)};
+	const int key[] = {weft__floor((double)b->x0 / cell), weft__floor((double)b->y0 / cell),
+	    weft__floor((double)b->x1 / cell), weft__floor((double)b->y1 / cell)};
 	for (int i = 0; i < 4; i++)
 		h = (h ^ (uint32_t)key[i]) * 0x9e3779b1u + (h >> 15);
 	return h;
 }
 
-static bool same_bundle(const struct weft__bundle *a, const struct weft__bundle *b, int cell_x, int cell_y)
+static bool same_bundle(const struct weft__bundle *a, const struct weft__bundle *b, int cell)
 {
-	return a->arrow == b->arrow && weft__floor((double)a->x0 / cell_x) == weft__floor((double)b->x0 / cell_x) &&
-	       weft__floor((double)a->x1 / cell_x) == weft__floor((double)b->x1 / cell_x) &&
-	       weft__floor((double)a->y0 / cell_y) == weft__floor((double)b->y0 / cell_y) &&
-	       weft__floor((double)a->y1 / cell_y) == weft__floor((double)b->y1 / cell_y);
+	return a->arrow == b->arrow && a->cell == b->cell &&
+	       weft__floor((double)a->x0 / cell) == weft__floor((double)b->x0 / cell) &&
+	       weft__floor((double)a->x1 / cell) == weft__floor((double)b->x1 / cell) &&
+	       weft__floor((double)a->y0 / cell) == weft__floor((double)b->y0 / cell) &&
+	       weft__floor((double)a->y1 / cell) == weft__floor((double)b->y1 / cell);
 }
 
 /* Merges those whose ends are in the same cells; each stands where one of them does, so that it
  * ends where a promise is; which one, is by lot, so that the cells do not show. */
-static void merge(struct weft__frame *f, int cell_x, int cell_y)
+static void merge(struct weft__frame *f, int crowd_cell)
 {
 	enum { BUCKETS = 4096 };
 	struct weft_draw_scratch *s = f->s;
@@ -63,12 +75,19 @@ static void merge(struct weft__frame *f, int cell_x, int cell_y)
 		return;
 	}
 	memset(s->buckets.items, 0xff, BUCKETS * sizeof *s->buckets.items);
+	uint16_t crowd[SLICES] = {0};
+	for (size_t i = 0; i < s->bundles.count; i++) {
+		uint16_t *n = &crowd[slice_of(&s->bundles.items[i])];
+		*n = (uint16_t)(*n + (*n < UINT16_MAX));
+	}
 	size_t kept = 0;
 	for (size_t i = 0; i < s->bundles.count; i++) {
 		struct weft__bundle b = s->bundles.items[i];
-		uint32_t *bucket = &s->buckets.items[hash_bundle(&b, cell_x, cell_y) >> 20];
+		b.cell = (uint16_t)(crowd[slice_of(&b)] > SLICE_BUNDLES ? crowd_cell : LEAST_CELL_PX);
+		int cell = b.cell;
+		uint32_t *bucket = &s->buckets.items[hash_bundle(&b, cell) >> 20];
 		uint32_t at = *bucket;
-		while (at != UINT32_MAX && !same_bundle(&s->bundles.items[at], &b, cell_x, cell_y))
+		while (at != UINT32_MAX && !same_bundle(&s->bundles.items[at], &b, cell))
 			at = s->bundles.items[at].next;
 		if (at != UINT32_MAX) {
 			struct weft__bundle *into = &s->bundles.items[at];
@@ -118,9 +137,10 @@ static void look_at(struct weft__frame *f, enum weft_arrow arrow, size_t i, uint
 static void collect(struct weft__frame *f, enum weft_arrow arrow)
 {
 	size_t i = weft__arrow_from(f->index, f->model, arrow, f->from_ns);
+	size_t all = weft__arrow_from(f->index, f->model, arrow, weft_view_time(f->view, 3.0 * f->width)) - i;
 	for (int x = 0; x < 3 * f->width && i < f->index->arrow_count[arrow]; x += SLICE_PX) {
 		size_t end = weft__arrow_from(f->index, f->model, arrow, weft_view_time(f->view, x + SLICE_PX));
-		size_t step = (end > i ? end - i : 0) / SLICE_ARROWS + 1;
+		size_t step = all <= FEW_ARROWS ? 1 : (end > i ? end - i : 0) / SLICE_ARROWS + 1;
 		for (; i < end; i += step)
 			look_at(f, arrow, i, (uint32_t)(end - i < step ? end - i : step));
 		i = end > i ? end : i;
@@ -191,10 +211,11 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, boo
 	weft__triangle(f, WEFT_LAYER_ARROW, paint, alpha, x1, y1, base_x, base_y, half);
 }
 
-static bool is_numbered(const struct weft__bundle *b)
+static bool is_numbered(const struct weft__frame *f, const struct weft__bundle *b)
 {
+	uint32_t least = f->s->bundles.count > MOST_BUNDLES / 3 ? 2 * LEAST_NUMBER : LEAST_NUMBER;
 	float dx = b->x1 - b->x0, dy = b->y1 - b->y0;
-	return b->count >= LEAST_NUMBER && (dx < 0 ? -dx : dx) + (dy < 0 ? -dy : dy) > 12;
+	return b->count >= least && (dx < 0 ? -dx : dx) + (dy < 0 ? -dy : dy) > 12;
 }
 
 /* The numbers of those that are most, for there is no room for all. */
@@ -204,7 +225,7 @@ static void draw_numbers(struct weft__frame *f)
 	size_t count = 0, left = MOST_NUMBERS;
 	const struct weft__bundle *bundles = f->s->bundles.items;
 	for (size_t i = 0; i < f->s->bundles.count; i++) {
-		if (!is_numbered(&bundles[i]) || (count == MOST_NUMBERS && bundles[i].count <= most[count - 1]))
+		if (!is_numbered(f, &bundles[i]) || (count == MOST_NUMBERS && bundles[i].count <= most[count - 1]))
 			continue;
 		size_t at = count < MOST_NUMBERS ? count++ : count - 1;
 		for (; at > 0 && most[at - 1] < bundles[i].count; at--)
@@ -212,7 +233,7 @@ static void draw_numbers(struct weft__frame *f)
 		most[at] = bundles[i].count;
 	}
 	for (size_t i = 0; count > 0 && i < f->s->bundles.count && left > 0; i++) {
-		if (!is_numbered(&bundles[i]) || bundles[i].count < most[count - 1])
+		if (!is_numbered(f, &bundles[i]) || bundles[i].count < most[count - 1])
 			continue;
 		draw_number(f, &bundles[i]);
 		left--;
@@ -224,10 +245,10 @@ void weft__draw_arrows(struct weft__frame *f)
 	f->s->bundles.count = 0;
 	for (enum weft_arrow a = 0; a < WEFT_ARROWS; a++)
 		collect(f, a);
-	merge(f, 2, 2);
+	merge(f, LEAST_CELL_PX);
 	bool dense = f->s->bundles.count > MOST_BUNDLES / 2;
 	for (int cell = 4; f->s->bundles.count > MOST_BUNDLES && cell < 2048; cell *= 2)
-		merge(f, cell, cell);
+		merge(f, cell);
 	for (size_t i = 0; i < f->s->bundles.count; i++)
 		draw_bundle(f, &f->s->bundles.items[i], dense);
 	draw_numbers(f);

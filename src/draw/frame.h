@@ -57,6 +57,7 @@ struct weft__bundle {
 	uint32_t lot;
 	uint32_t count;
 	uint32_t next; /* of the same hash */
+	uint16_t cell; /* px within which it merged */
 	uint8_t arrow;
 	bool about; /* the count is an estimate */
 };
