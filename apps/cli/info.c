@@ -190,6 +190,8 @@ static void put_people(const char *path, const struct weft_model *model, const s
 			    s->lost_nested, s->lost_overwritten);
 		putchar('\n');
 	}
+	if (info->lost_no_stream)
+		printf("  lost: %" PRIu64 " of OS threads that found no room for a stream\n", info->lost_no_stream);
 	printf("lost       %" PRIu64 " events\nskipped    %zu places\n", cli_lost(info), info->skipped_count);
 	for (size_t i = 0; i < info->skipped_count && i < WEFT_SKIPPED_KEPT; i++) {
 		char text[640];

@@ -110,7 +110,7 @@ void cli_tell_skipped(const struct cli_input *input)
 
 uint64_t cli_lost(const struct weft_trace_info *info)
 {
-	uint64_t lost = 0;
+	uint64_t lost = info->lost_no_stream;
 	for (size_t i = 0; i < info->stream_count; i++)
 		lost += info->streams[i].lost_full + info->streams[i].lost_nested + info->streams[i].lost_overwritten;
 	return lost;

@@ -150,10 +150,13 @@ void weft__count_no_stream(void)
 {
 	__atomic_fetch_add(&weft__recording.lost_no_stream, 1, __ATOMIC_RELAXED);
 	if (weft__define_lock(1)) {
-		struct weft_packet_header *h = header_of(&weft__recording.definitions);
-		uint64_t lost = __atomic_load_n(&weft__recording.lost_no_stream, __ATOMIC_RELAXED);
-		__atomic_store_n(&h->lost_no_stream, lost, __ATOMIC_RELAXED);
-		__atomic_store_n(&h->events_discarded, lost, __ATOMIC_RELAXED);
+		/* Unless a stop has just taken them away. */
+		if (weft__recording.definitions.storage.base) {
+			struct weft_packet_header *h = header_of(&weft__recording.definitions);
+			uint64_t lost = __atomic_load_n(&weft__recording.lost_no_stream, __ATOMIC_RELAXED);
+			__atomic_store_n(&h->lost_no_stream, lost, __ATOMIC_RELAXED);
+			__atomic_store_n(&h->events_discarded, lost, __ATOMIC_RELAXED);
+		}
 		weft__define_unlock();
 	}
 }

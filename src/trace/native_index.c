@@ -240,7 +240,7 @@ static int read_packet(
 		return WEFT_OK;
 	}
 	*next = packet_bytes < left ? offset + (size_t)packet_bytes : blob->size;
-	if (n->has_uuid && memcmp(p + AT(uuid), n->uuid, 16)) {
+	if (n->has_uuid && memcmp(p + AT(uuid), n->uuid, 16) != 0) {
 		weft__trace_skip(trace, blob, index, offset, *next - offset, "a packet of another trace");
 		return WEFT_OK;
 	}
@@ -440,6 +440,7 @@ static int read_definitions(struct weft_trace *trace, struct weft_error *err)
 		const struct native_packet *p = &n->definitions.items[i];
 		struct weft_cursor in = {p->bytes + p->header_bytes, p->bytes + p->content_bytes};
 		uint64_t last = p->begin;
+		trace->info.lost_no_stream = weft_load_u64(p->bytes + AT(lost_no_stream));
 		while (in.at < in.end) {
 			const unsigned char *at = in.at;
 			int got = read_definition(n, &in, &last);
@@ -488,7 +489,7 @@ static int stream_of(struct native *n, size_t first, struct weft_str name, uint6
 {
 	size_t i = first;
 	while (i < n->streams.count &&
-	       (n->streams.items[i].name.len != name.len || memcmp(n->streams.items[i].name.ptr, name.ptr, name.len)))
+	       (n->streams.items[i].name.len != name.len || memcmp(n->streams.items[i].name.ptr, name.ptr, name.len) != 0))
 		i++;
 	if (i == n->streams.count) {
 		if (i > UINT16_MAX)

@@ -467,6 +467,17 @@ static void test_threads_come_and_go(void **state)
 	forget(&r);
 }
 
+static void test_thread_without_room(void **state)
+{
+	static uint64_t buffer[4096];
+	start((struct weft_record_options){.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 4});
+	in_thread("late");
+	weft_stop();
+	struct read_back r = read_memory(buffer, sizeof buffer);
+	assert_int_equal(r.info->lost_no_stream, 200);
+	forget(&r);
+}
+
 static void test_fork_leaves_the_trace_alone(void **state)
 {
 	start((struct weft_record_options){0});
@@ -745,6 +756,7 @@ int main(int argc, char **argv)
 	    TEST(test_interrupted_while_reserving),
 	    TEST(test_signal_handlers),
 	    TEST(test_threads_come_and_go),
+	    TEST(test_thread_without_room),
 	    TEST(test_fork_leaves_the_trace_alone),
 	    TEST(test_fork_behind_our_back),
 	    TEST(test_full_disk),
