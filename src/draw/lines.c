@@ -213,17 +213,23 @@ static void draw_merged_failures(
 	}
 }
 
-static void draw_line(struct weft__frame *f, const struct weft__line *line)
+static struct weft_track row_of(const struct weft__frame *f, uint32_t row)
 {
-	const struct style style = style_of(line->pitch);
-	uint32_t begin = f->layout->row_begin[line->row];
-	struct weft_track row = {
+	uint32_t begin = f->layout->row_begin[row];
+	return (struct weft_track){
 	    .start = f->index->start + begin,
 	    .end = f->index->end + begin,
 	    .stride = 1,
 	    .busy = f->index->busy + begin,
-	    .count = f->layout->row_begin[line->row + 1] - begin,
+	    .count = f->layout->row_begin[row + 1] - begin,
 	};
+}
+
+static void draw_line(struct weft__frame *f, const struct weft__line *line)
+{
+	const struct style style = style_of(line->pitch);
+	uint32_t begin = f->layout->row_begin[line->row];
+	struct weft_track row = row_of(f, line->row);
 	struct span span;
 	struct stretch s = {0};
 	size_t i = weft__track_end_after(&row, 0, f->from_ns);
@@ -338,27 +344,38 @@ static void find_lines(struct weft__frame *f)
 }
 
 /* A highlight on a row that is drawn by itself; one too short to be seen behind its line stands before it. */
-static void highlight(struct weft__frame *f, const struct weft__line *line, uint32_t promise, uint64_t *seen)
+static void highlight(
+    struct weft__frame *f, const struct weft__line *line, uint32_t promise, int64_t start_ns, int64_t end_ns, uint64_t *seen)
 {
-	const struct weft_promise *p = &f->model->promises[promise];
-	int x0 = weft__floor(weft_view_x(f->view, p->start_ns)), x1 = weft__floor(weft_view_x(f->view, p->end_ns));
+	int x0 = weft__floor(weft_view_x(f->view, start_ns)), x1 = weft__floor(weft_view_x(f->view, end_ns));
 	int half = line->pitch >= 12 ? 4 : line->pitch >= 6 ? 3 : 2;
 	if (x1 < -4 || x0 > f->width + 4)
 		return;
 	if (x1 - x0 < 8) {
-		int cell = (x0 + 4) / 4;
+		int cell = (x0 + 16) / 4;
 		if (seen[cell / 64] >> cell % 64 & 1)
 			return;
 		seen[cell / 64] |= 1ull << cell % 64;
 	}
 	weft__rect(f, x1 - x0 < 8 ? WEFT_LAYER_MARK : WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255, x0 - 3, line->y - half,
 	    x1 + 3, line->y + half + 2);
-	if (p->became == WEFT_NONE || !weft_view_is_highlighted(f->view, p->became) || f->layout->rows[p->became] == WEFT_NONE)
+	uint32_t became = f->model->promises[promise].became;
+	if (became == WEFT_NONE || !weft_view_is_highlighted(f->view, became) || f->layout->rows[became] == WEFT_NONE)
 		return;
-	int y = weft__row_y(f, f->layout->rows[p->became]);
+	int y = weft__row_y(f, f->layout->rows[became]);
 	if (y != line->y)
 		weft__rect(f, WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255, x1 - 3, (y < line->y ? y : line->y) - half, x1 + 4,
 		    (y < line->y ? line->y : y) + half + 2);
+}
+
+static void highlight_on(
+    struct weft__frame *f, uint32_t row, uint32_t promise, int64_t start_ns, int64_t end_ns, uint64_t *seen, size_t cells)
+{
+	uint32_t line = row - f->first_line_row;
+	if (row >= f->first_line_row && row < f->end_line_row)
+		highlight(f, &f->s->lines.items[line], promise, start_ns, end_ns, seen + line * cells);
+	else
+		weft__strip_highlight(f, row, start_ns, end_ns);
 }
 
 static void draw_highlights(struct weft__frame *f)
@@ -375,17 +392,25 @@ static void draw_highlights(struct weft__frame *f)
 	uint64_t *seen = (uint64_t *)(void *)f->s->order.items;
 	for (size_t i = 0; i < f->s->lines.count * cells; i++)
 		seen[i] = 0;
-	for (size_t w = 0; w < words; w++) {
-		for (uint64_t bits = f->view->highlight[w]; bits; bits &= bits - 1) {
-			uint32_t promise = (uint32_t)(w * 64 + (size_t)__builtin_ctzll(bits));
-			uint32_t row = f->layout->rows[promise];
-			if (row == WEFT_NONE)
-				continue;
-			if (row >= f->first_line_row && row < f->end_line_row)
-				highlight(f, &f->s->lines.items[row - f->first_line_row], promise,
-				    seen + (row - f->first_line_row) * cells);
-			else
-				weft__strip_highlight(f, promise);
+	/* Few are looked up one by one; of many, those of each row that are seen. */
+	if (f->view->found < f->index->count / 16) {
+		for (size_t w = 0; w < words; w++) {
+			for (uint64_t bits = f->view->highlight[w]; bits; bits &= bits - 1) {
+				uint32_t promise = (uint32_t)(w * 64 + (size_t)__builtin_ctzll(bits));
+				const struct weft_promise *p = &f->model->promises[promise];
+				if (f->layout->rows[promise] != WEFT_NONE)
+					highlight_on(f, f->layout->rows[promise], promise, p->start_ns, p->end_ns, seen, cells);
+			}
+		}
+		return;
+	}
+	for (uint32_t r = 0; r < f->layout->row_count; r++) {
+		struct weft_track row = row_of(f, r);
+		size_t begin = f->layout->row_begin[r], i = weft__track_end_after(&row, 0, f->from_ns);
+		for (i = i > 0 ? i - 1 : 0; i < row.count && row.start[i] <= f->to_ns; i++) {
+			uint32_t promise = f->layout->by_row[begin + i];
+			if (weft_view_is_highlighted(f->view, promise))
+				highlight_on(f, r, promise, row.start[i], row.end[i], seen, cells);
 		}
 	}
 }

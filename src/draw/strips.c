@@ -68,12 +68,12 @@ static void lay(struct strips *s, enum plane plane, int strip, double x0, double
 	row[(c1 < last ? c1 : last) + 1] -= add;
 }
 
-void weft__strip_highlight(struct weft__frame *f, uint32_t promise)
+void weft__strip_highlight(struct weft__frame *f, uint32_t row, int64_t start_ns, int64_t end_ns)
 {
-	const struct weft_promise *p = &f->model->promises[promise];
 	struct strips s = strips_of(f);
-	lay(&s, HIGHLIGHT, strip_at(weft__row_y(f, f->layout->rows[promise])), weft_view_x(f->view, p->start_ns),
-	    weft_view_x(f->view, p->end_ns), 0);
+	double x0 = weft_view_x(f->view, start_ns), x1 = weft_view_x(f->view, end_ns);
+	if (x1 >= 0 && x0 <= f->width)
+		lay(&s, HIGHLIGHT, strip_at(weft__row_y(f, row)), x0, x1, 0);
 }
 
 static bool is_line(const struct weft__frame *f, uint32_t row)
