@@ -1,0 +1,109 @@
+/* uv_test.c: promises on a libuv loop.  SPDX-License-Identifier: ISC */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <weft/uv.h>
+
+static struct weft_promise *turn(void *ctx, void *nothing)
+{
+	int *left = ctx;
+	return --*left == 0 ? weft_promise_unit() : weft_promise_bind(weft_promise_pause(), turn, left, NULL);
+}
+
+static int code_of(const struct weft_promise *p)
+{
+	assert_int_equal(weft_promise_state(p), WEFT_FAILED);
+	return weft_promise_failure(p)->code;
+}
+
+static void sleeps_end_in_order(void **state)
+{
+	struct weft_uv *uv = weft_uv_create(NULL);
+	struct weft_promise *late = weft_uv_sleep(uv, 20), *soon = weft_uv_sleep(uv, 1);
+	assert_int_equal(weft_uv_run(uv, soon, 0), WEFT_OK);
+	assert_int_equal(weft_promise_state(late), WEFT_PENDING);
+	assert_int_equal(weft_uv_run(uv, late, 0), WEFT_OK);
+	weft_promise_unref(late);
+	weft_promise_unref(soon);
+	weft_uv_destroy(uv);
+}
+
+static void what_pauses_goes_on(void **state)
+{
+	struct weft_uv *uv = weft_uv_create(NULL);
+	int left = 1000;
+	struct weft_promise *p = turn(&left, NULL);
+	assert_int_equal(weft_uv_run(uv, p, 0), WEFT_OK);
+	assert_int_equal(left, 0);
+	weft_promise_unref(p);
+	/* The same after a sleep, on the loop's own iterations. */
+	left = 1000;
+	p = weft_promise_bind(weft_uv_sleep(uv, 1), turn, &left, NULL);
+	assert_int_equal(weft_uv_run(uv, p, 0), WEFT_OK);
+	assert_int_equal(left, 0);
+	weft_promise_unref(p);
+	weft_uv_destroy(uv);
+}
+
+static void a_timeout_cancels(void **state)
+{
+	struct weft_uv *uv = weft_uv_create(NULL);
+	struct weft_promise *slow = weft_uv_sleep(uv, 3600 * 1000);
+	struct weft_promise *p = weft_uv_with_timeout(uv, 1, weft_promise_ref(slow));
+	assert_int_equal(weft_uv_run(uv, p, 0), WEFT_OK);
+	assert_int_equal(code_of(p), WEFT_PROMISE_TIMEOUT);
+	assert_int_equal(code_of(slow), WEFT_PROMISE_CANCELLED);
+	weft_promise_unref(p);
+	weft_promise_unref(slow);
+	/* In time: the timer is cancelled, so nothing is left on the loop. */
+	struct weft_promise *quick = weft_uv_with_timeout(uv, 3600 * 1000, weft_uv_sleep(uv, 1));
+	assert_int_equal(weft_uv_run(uv, quick, 0), WEFT_OK);
+	assert_int_equal(weft_promise_state(quick), WEFT_RESOLVED);
+	struct weft_resolver *resolver;
+	struct weft_promise *never = weft_promise_wait(&resolver);
+	while (uv_run(weft_uv_loop(uv), UV_RUN_NOWAIT) != 0)
+		;
+	assert_int_equal(weft_uv_run(uv, never, 0), WEFT_ENOTFOUND);
+	assert_int_equal(weft_uv_run(uv, never, 1), WEFT_ENOTFOUND);
+	struct weft_promise *still = weft_uv_sleep(uv, 3600 * 1000);
+	assert_int_equal(weft_uv_run(uv, never, 1), WEFT_EBUSY);
+	weft_promise_unref(still);
+	weft_promise_unref(quick);
+	weft_promise_unref(never);
+	weft_resolver_drop(resolver);
+	weft_uv_destroy(uv); /* `still` stays pending, and is gone */
+}
+
+static void on_a_loop_that_is_there(void **state)
+{
+	uv_loop_t loop;
+	assert_int_equal(uv_loop_init(&loop), 0);
+	struct weft_uv *uv = weft_uv_create(&loop);
+	struct weft_promise *p = weft_uv_sleep(uv, 1);
+	assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
+	assert_int_equal(weft_promise_state(p), WEFT_RESOLVED);
+	weft_promise_unref(p);
+	weft_uv_destroy(uv);
+	assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+static int free_memory(void **state)
+{
+	weft_promise_trim();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(sleeps_end_in_order),
+	    cmocka_unit_test(what_pauses_goes_on),
+	    cmocka_unit_test(a_timeout_cancels),
+	    cmocka_unit_test(on_a_loop_that_is_there),
+	};
+	return cmocka_run_group_tests(tests, NULL, free_memory);
+}
