@@ -296,8 +296,9 @@ static void draw_verticals(struct weft__frame *f)
 		v[merged++] = one;
 	}
 	/* Where they stand close they would be a wall. */
-	assert(f->width > 0);
-	int close = f->width / 8 + 1, alpha = columns <= close ? 255 : 255 * close / columns;
+	int close = f->width / 8 + 1;
+	assert(close > 0);
+	int alpha = columns <= close ? 255 : 255 * close / columns;
 	for (size_t i = 0; i < merged; i++)
 		weft__rect(f, WEFT_LAYER_CREATION, WEFT_PAINT_CREATION, alpha > 40 ? alpha : 40, v[i].x, v[i].y0, v[i].x + 1,
 		    v[i].y1 + 1);
