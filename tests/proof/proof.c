@@ -270,7 +270,7 @@ static void *write_until_stopped(void *arg)
 static void prove_snapshots(unsigned times)
 {
 	pthread_t writers[WRITERS];
-	uint64_t events = 0, gaps = 0, empty = 0, wrote = 0;
+	uint64_t events = 0, gaps = 0, wrote = 0;
 	start(WEFT_RECORD_RING, 64 << 10, 16);
 	for (unsigned w = 0; w < WRITERS; w++)
 		pthread_create(&writers[w], NULL, write_until_stopped, NULL);
@@ -278,7 +278,6 @@ static void prove_snapshots(unsigned times)
 		struct seen seen;
 		look(&seen, true);
 		events += seen.events;
-		empty += seen.events == 0;
 		for (size_t s = 0; s < seen.streams; s++)
 			gaps += seen.stream[s].gaps;
 	}
