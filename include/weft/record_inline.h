@@ -38,6 +38,9 @@ enum weft__mode { WEFT__OFF, WEFT__COUNTER_CLOCK, WEFT__CALLED_CLOCK };
 /* Where in a packet its content size stands, and the sizes of events; src/record checks them against the format. */
 enum { WEFT__CONTENT_SIZE_AT = 48, WEFT__HEADER = 5, WEFT__GAP_BITS = 29, WEFT__INLINE = 0x20, WEFT__FAST_TEXT = 256 };
 
+/* In place of the bytes taken, in weft_stream.next: nobody may take any more. */
+#define WEFT__CLOSED UINT32_MAX
+
 #if __STDC_HOSTED__
 #define WEFT__PER_THREAD __thread
 #define WEFT__PER_THREAD_MODEL __attribute__((tls_model("initial-exec")))
@@ -135,6 +138,7 @@ WEFT__FAST bool weft__reserve(struct weft__place *place, unsigned mode, uint8_t 
 	struct weft_stream *s = weft__stream;
 	uint32_t size = WEFT__HEADER + payload;
 	uint64_t begin = __atomic_load_n(&s->next, __ATOMIC_RELAXED), end = begin + ((uint64_t)1 << 32 | size);
+	__atomic_signal_fence(__ATOMIC_ACQUIRE); /* RETIRE makes limit 0 first, then spoils next: see them in the other order */
 	if (__builtin_expect((uint32_t)begin + size > __atomic_load_n(&s->limit, __ATOMIC_RELAXED), 0))
 		return false;
 	uint64_t time = mode == WEFT__COUNTER_CLOCK ? weft__counter() : weft__clock();
@@ -166,14 +170,15 @@ WEFT__FAST void weft__publish(const struct weft__place *place)
 	for (;;) {
 		/* Pairs with the reader's acquire of the content size: whoever sees it sees the events. */
 		__atomic_store_n(content, (uint64_t)(uint32_t)end * 8, __ATOMIC_RELEASE);
-		__atomic_store_n(&s->published, end, __ATOMIC_RELAXED);
+		/* Pairs with RETIRE's acquire: what stop finds at rest has all its bytes. */
+		__atomic_store_n(&s->published, end, __ATOMIC_RELEASE);
 		/* A handler that came before the line above left its event to us. */
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		uint64_t next = __atomic_load_n(&s->next, __ATOMIC_RELAXED);
 		if (__builtin_expect(next == end, 1))
 			return;
-		/* One that came behind it published its own, perhaps in another packet. */
-		if (__atomic_load_n(&s->published, __ATOMIC_RELAXED) != end)
+		/* One that came behind it published its own, perhaps in another packet; or RETIRE has been here. */
+		if (__atomic_load_n(&s->published, __ATOMIC_RELAXED) != end || (uint32_t)next == WEFT__CLOSED)
 			return;
 		end = next;
 	}

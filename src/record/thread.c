@@ -134,7 +134,7 @@ bool weft__attach_locked(void)
 {
 	char name[WEFT_THREAD_NAME_SIZE] = "";
 	prctl(PR_GET_NAME, name);
-	recording_pid = getpid();
+	__atomic_store_n(&recording_pid, getpid(), __ATOMIC_RELAXED);
 	struct weft__thread *t = mine ? mine : take_free(name);
 	if (!t)
 		return false;
@@ -175,7 +175,7 @@ struct weft__stream *weft__attach(void)
 	    refused == __atomic_load_n(&weft__recording.generation, __ATOMIC_RELAXED))
 		return NULL;
 	/* A child that was made behind the back of pthread_atfork(). */
-	if (getpid() != recording_pid) {
+	if (getpid() != __atomic_load_n(&recording_pid, __ATOMIC_RELAXED)) {
 		weft__stream = &weft__nobody;
 		weft__forget();
 		return NULL;
@@ -218,8 +218,45 @@ static bool is_busy(const struct weft__stream *s)
 	       __atomic_load_n(&s->hot.next, __ATOMIC_RELAXED) != __atomic_load_n(&s->hot.published, __ATOMIC_ACQUIRE);
 }
 
-/* RETIRE: sends every OS thread out of its stream, waits a moment for those in the middle of an event, and gives back what was
- * not used.  Whoever does not come out in time keeps its memory and may finish its event there. */
+/* Every OS thread that runs has, when this returns, done all that stood before some instruction of its own, and none behind. */
+static void barrier_everywhere(void)
+{
+#ifdef SYS_membarrier
+	syscall(SYS_membarrier, 8 /* PRIVATE_EXPEDITED */, 0, 0);
+#endif
+}
+
+static bool wait_until_at_rest(const struct weft__stream *s, int *patience)
+{
+	while (is_busy(s)) {
+		if (--*patience < 0)
+			return false;
+		if (*patience % 64)
+			sched_yield();
+		else
+			usleep(100);
+	}
+	return true;
+}
+
+/* RETIRE of one stream whose limit is 0.  Its owner may have looked at the limit before and still be on its way to RESERVE, for
+ * as long as it likes: that must fail, so its expectation is spoilt.  Its swap is not locked and may run over our store, which
+ * the barrier brings to light. */
+static void close_stream(struct weft__stream *s)
+{
+	/* In the caller's buffer nobody may write later; in a directory's files who does not come out in time may. */
+	int patience = weft__target == WEFT__BUFFER ? 100000 : 1000;
+	while (wait_until_at_rest(s, &patience)) {
+		uint64_t spoilt = __atomic_load_n(&s->hot.next, __ATOMIC_RELAXED) | WEFT__CLOSED;
+		__atomic_store_n(&s->hot.next, spoilt, __ATOMIC_SEQ_CST);
+		barrier_everywhere();
+		if (__atomic_load_n(&s->hot.next, __ATOMIC_ACQUIRE) == spoilt)
+			return;
+	}
+}
+
+/* RETIRE: sends every OS thread out of its stream, and gives back what was not used.  Whoever does not come out in time keeps
+ * its memory and may finish its event there. */
 void weft__threads_retire(void)
 {
 	for (struct weft__thread *t = all; t; t = t->next)
@@ -227,19 +264,12 @@ void weft__threads_retire(void)
 			__atomic_store_n(&t->stream->retired, 1, __ATOMIC_SEQ_CST);
 			__atomic_store_n(&t->stream->hot.limit, 0, __ATOMIC_SEQ_CST);
 		}
-#ifdef SYS_membarrier
-	/* Each running OS thread has seen that, or its place is seen here. */
-	syscall(SYS_membarrier, 8 /* PRIVATE_EXPEDITED */, 0, 0);
-#endif
+	barrier_everywhere();
 	for (struct weft__thread *t = all; t; t = t->next) {
 		if (t->generation != weft__recording.generation)
 			continue;
-		for (int i = 0; i < 200 && t != mine && !t->is_free && is_busy(t->stream); i++) {
-			if (i < 100)
-				sched_yield();
-			else
-				usleep(100);
-		}
+		if (t != mine && !t->is_free)
+			close_stream(t->stream);
 		if (weft__target == WEFT__DIRECTORY)
 			weft__dir_trim(t);
 		if (t == mine || t->is_free)
