@@ -146,7 +146,7 @@ static struct weft_promise *channel_take(struct weft_record_site *site, struct c
 			return weft_promise_fail(WEFT_PROMISE_CLOSED, "closed");
 		struct weft_promise *task = weft__queue_task(site, WEFT_KIND_TASK, &c->readers);
 		if (task && c->take_label)
-			weft_label(task->id, c->take_label);
+			weft__note_label(task->id, c->take_label);
 		return weft__arg(task);
 	}
 	/* Before anything is taken, so that nothing is lost where there is no memory. */

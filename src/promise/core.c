@@ -391,7 +391,7 @@ struct weft_promise *weft__make(
 	if (!p)
 		return &weft__no_memory;
 	if (label)
-		weft_label(p->id, label);
+		weft__note_label(p->id, label);
 	return weft__ref(p);
 }
 
@@ -412,7 +412,7 @@ void weft__await(struct weft_promise *p, struct weft_promise *input)
 {
 	p->cancel = WEFT__CANCEL_ONE;
 	p->input = weft__weak_ref(input);
-	weft_await(p->id, input->id);
+	weft__note_await(p->id, input->id);
 	weft__wait_for(p, input);
 }
 
@@ -775,7 +775,7 @@ size_t weft_promise_wakeup_paused(void)
 
 void weft_promise_label(const char *text)
 {
-	weft_label(weft__world.current, text);
+	weft__note_label(weft__world.current, text);
 }
 
 void weft_promise_should_resolve(const struct weft_promise *p)

@@ -99,7 +99,7 @@ static struct weft_promise *awaiting_all(struct weft_record_site *site, enum wef
 		struct weft_promise *t = weft__repr(weft__arg(promises[i]));
 		inputs->input[i].promise = weft__weak_ref(t);
 		inputs->input[i].waiter.link.next = NULL;
-		weft_await(p->id, t->id);
+		weft__note_await(p->id, t->id);
 	}
 	return p;
 }
@@ -286,7 +286,7 @@ static struct weft_promise *join(
 				drop_all(promises, count);
 				return &weft__no_memory;
 			}
-			weft_await(p->id, t->id);
+			weft__note_await(p->id, t->id);
 			p->waits_for->missing++;
 			link_input(p, i);
 		} else {

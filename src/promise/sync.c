@@ -34,7 +34,7 @@ struct weft_condition *weft_condition_create(const char *label)
 	weft__list_init(&c->waiting);
 	c->id = weft__note_created(NULL, WEFT_KIND_CONDITION);
 	if (label)
-		weft_label(c->id, label);
+		weft__note_label(c->id, label);
 	return c;
 }
 
@@ -70,7 +70,7 @@ struct weft_promise *weft__condition_wait(struct weft_record_site *site, struct 
 	if (!task)
 		return &weft__no_memory;
 	if (c->label)
-		weft_label(task->id, c->label);
+		weft__note_label(task->id, c->label);
 	if (mutex)
 		weft_mutex_unlock(mutex);
 	return weft__finalize(site, task, relock, mutex, NULL);

@@ -1,0 +1,15 @@
+/* promise.h: what the two modules of promise_loop.c have.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_BENCH_PROMISE_H
+#define WEFT_BENCH_PROMISE_H
+
+#include "bench/bench.h"
+
+#define BENCH_EXPORT __attribute__((visibility("default")))
+
+BENCH_EXPORT void bench_plain(unsigned count);
+BENCH_EXPORT void bench_named(unsigned count);
+BENCH_EXPORT void bench_start(const char *directory);
+BENCH_EXPORT void bench_stop(void);
+BENCH_EXPORT uint32_t bench_events(void); /* recorded so far, modulo 2^32 */
+
+#endif
