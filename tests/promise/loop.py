@@ -1,0 +1,23 @@
+#!/usr/bin/env python3
+"""A loop of a million turns, each of which becomes the next, is recorded, and its trace read.
+
+	loop.py DEEP WEFT
+
+SPDX-License-Identifier: ISC
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+deep, weft = sys.argv[1:3]
+with tempfile.TemporaryDirectory() as directory:
+    trace = os.path.join(directory, "trace")
+    subprocess.run([deep, trace], check=True)
+    info = subprocess.run([weft, "info", trace], capture_output=True, text=True, check=True).stdout
+lines = [" ".join(line.split()) for line in info.splitlines()]
+promises = "promises 2000000: 1000001 resolved, 0 failed, 0 never resolved, 999999 became another, 0 pending"
+for want in ("events 7000000", "become 999999", promises):
+    if want not in lines:
+        sys.exit(f"no line {want!r} in\n{info}")
