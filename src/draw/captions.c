@@ -78,14 +78,41 @@ static void draw_labels(struct weft__frame *f, const struct weft__caption *c, st
 	}
 }
 
-static void draw_id(struct weft__frame *f, const struct weft__caption *c, struct room room)
+/* What stands for the label of a promise that has none: the function that made it, else the place, else its id. */
+static size_t unlabelled(const struct weft_model *m, uint32_t promise, char *buf, size_t size)
 {
-	char text[32];
-	int len = snprintf(text, sizeof text, "%" PRId64, f->model->promises[c->promise].id);
-	double width = weft__text_width(f, WEFT_FONT_LABEL, text, (size_t)len);
-	if (room.from + width + ID_SPARE_PX <= room.to || c->highlighted || c->important)
+	const struct weft_promise *p = &m->promises[promise];
+	char raw[160];
+	if (p->site == WEFT_NONE)
+		return (size_t)snprintf(buf, size, "%" PRId64, p->id);
+	const struct weft_site *site = &m->trace->sites[p->site];
+	if (site->function.len > 0)
+		return weft__text_clean(buf, size, site->function.ptr, site->function.len);
+	struct weft_str file = site->file;
+	for (uint32_t i = file.len; i-- > 0;) {
+		if (file.ptr[i] == '/') {
+			file = (struct weft_str){file.ptr + i + 1, file.len - i - 1};
+			break;
+		}
+	}
+	int len = snprintf(
+	    raw, sizeof raw, "%.*s:%" PRIu32, file.len < 128 ? (int)file.len : 128, file.ptr ? file.ptr : "", site->line);
+	return weft__text_clean(buf, size, raw, (size_t)len);
+}
+
+static void draw_unlabelled(struct weft__frame *f, const struct weft__caption *c, struct room room)
+{
+	char text[176];
+	size_t len = unlabelled(f->model, c->promise, text, sizeof text - 4);
+	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), spare = ID_SPARE_PX;
+	/* An id cut short would be another's. */
+	if (f->model->promises[c->promise].site != WEFT_NONE) {
+		len = weft__text_fit(f, WEFT_FONT_LABEL, text, len, sizeof text, room.to - room.from, &width);
+		spare = 0;
+	}
+	if (len > 0 && (room.from + width + spare <= room.to || c->highlighted || c->important))
 		weft__text_put(f, c->important ? WEFT_PAINT_FAILED : WEFT_PAINT_LABEL_ID, WEFT_FONT_LABEL, room.from, c->y - 4,
-		    text, (size_t)len, width);
+		    text, len, width);
 }
 
 static void draw_kind(struct weft__frame *f, const struct weft__caption *c, struct room room)
@@ -100,6 +127,15 @@ static void draw_kind(struct weft__frame *f, const struct weft__caption *c, stru
 		weft__text_put(f, WEFT_PAINT_KIND, WEFT_FONT_SMALL, room.from, c->y + 11, text, len, width);
 }
 
+static bool is_labelled(const struct weft_model *m, const struct weft_promise *p)
+{
+	/* An empty label says nothing; nobody sets many of them. */
+	for (uint32_t l = p->labels; l < p[1].labels && l < p->labels + 2; l++)
+		if (weft_model_text(m, m->labels[l].text).len > 0)
+			return true;
+	return p[1].labels - p->labels > 2;
+}
+
 static void draw_caption(struct weft__frame *f, const struct weft__caption *c, bool kind)
 {
 	struct room room = {.from = c->x0 + 3, .to = c->x1 - 2};
@@ -108,10 +144,10 @@ static void draw_caption(struct weft__frame *f, const struct weft__caption *c, b
 		room.from = 4;
 	if (kind)
 		draw_kind(f, c, room);
-	else if (p->labels < p[1].labels)
+	else if (is_labelled(f->model, p))
 		draw_labels(f, c, room);
 	else
-		draw_id(f, c, room);
+		draw_unlabelled(f, c, room);
 }
 
 void weft__draw_captions(struct weft__frame *f)

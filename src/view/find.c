@@ -23,10 +23,10 @@ static bool contains(struct weft_str text, const char *wanted, size_t wanted_len
 	return false;
 }
 
-/* Answers about texts that were asked lately: many promises have the same label. */
+/* Answers about texts and sites that were asked lately: many promises have the same. */
 struct memory {
-	uint32_t text[1024];
-	bool found[1024];
+	uint32_t text[1024], site[256];
+	bool found[1024], site_found[256];
 };
 
 static bool text_matches(struct memory *memory, const struct weft_model *model, uint32_t text, const char *wanted, size_t len)
@@ -39,6 +39,17 @@ static bool text_matches(struct memory *memory, const struct weft_model *model, 
 	return memory->found[slot];
 }
 
+static bool site_matches(struct memory *memory, const struct weft_model *model, uint32_t site, const char *wanted, size_t len)
+{
+	uint32_t slot = site % 256;
+	if (memory->site[slot] != site) {
+		const struct weft_site *s = &model->trace->sites[site];
+		memory->site_found[slot] = contains(s->function, wanted, len) || contains(s->file, wanted, len);
+		memory->site[slot] = site;
+	}
+	return memory->site_found[slot];
+}
+
 static bool matches(struct memory *memory, const struct weft_model *model, uint32_t promise, const char *wanted, size_t len)
 {
 	const struct weft_promise *p = &model->promises[promise];
@@ -49,6 +60,8 @@ static bool matches(struct memory *memory, const struct weft_model *model, uint3
 	    contains((struct weft_str){buf, (uint32_t)id_len}, wanted, len))
 		return true;
 	if (p->failure != WEFT_NONE && text_matches(memory, model, p->failure, wanted, len))
+		return true;
+	if (p->site != WEFT_NONE && site_matches(memory, model, p->site, wanted, len))
 		return true;
 	for (uint32_t l = p->labels; l < p[1].labels; l++) {
 		char text[256];
@@ -87,6 +100,7 @@ size_t weft_view_find(struct weft_view *v, const char *text)
 	if (len == 0)
 		return 0;
 	memset(memory.text, 0xff, sizeof memory.text);
+	memset(memory.site, 0xff, sizeof memory.site);
 	for (uint32_t p = WEFT_SYSTEM + 1; p < v->model->promise_count; p++)
 		if (matches(&memory, v->model, p, wanted, len))
 			highlight(v, p);

@@ -65,8 +65,8 @@ double weft_view_y(const struct weft_view *view, double slot);
 double weft_view_slot_at(const struct weft_view *view, double y_px);
 uint32_t weft_view_row_at(const struct weft_view *view, double y_px); /* WEFT_NONE in an empty layout or on a header */
 
-/* Highlights the promises of which a label, the kind, the failure or the id contains the text (ASCII letters in either case); ""
- * none. Returns how many. */
+/* Highlights the promises of which a label, the kind, the failure, the id, or the function or file of the site contains the text
+ * (ASCII letters in either case); "" none.  Returns how many. */
 size_t weft_view_find(struct weft_view *view, const char *text);
 
 /* Highlights a promise, all it became and all that became it. */

@@ -298,6 +298,42 @@ static void test_signs(void **state)
 	close_scene(&s);
 }
 
+/* Without a label a promise is called by the function that made it, else by the place, else by its id. */
+static void test_sites(void **state)
+{
+	(void)state;
+	static const struct weft_site sites[] = {
+	    {.file = {"net/echo.c", 10}, .function = {"await_input", 11}, .line = 42},
+	    {.file = {"net/pool.c", 10}, .function = {"", 0}, .line = 7},
+	};
+	static struct mirage_writer w;
+	struct scene s;
+	write_signs(&w);
+	open_scene(&s, w.bytes, w.size);
+	struct weft_trace_info info = *s.model->trace;
+	info.sites = sites;
+	info.site_count = 2;
+	s.model->trace = &info;
+	uint32_t unlabelled = weft_model_find(s.model, 6), labelled = weft_model_find(s.model, 1);
+	s.model->promises[labelled].site = 0;
+	static const char *const names[] = {"await_input", "pool.c:7", "6"};
+	static const uint32_t site_of[] = {0, 1, WEFT_NONE};
+	for (size_t i = 0; i < 3; i++) {
+		s.model->promises[unlabelled].site = site_of[i];
+		assert_int_equal(weft_draw_frame(&s.list, s.view, NULL, NULL), WEFT_OK);
+		for (size_t k = 0; k < 3; k++)
+			assert_int_equal(has_text(&s.list, names[k]), k == i);
+		assert_true(has_text(&s.list, "read a block"));
+	}
+	s.model->promises[unlabelled].site = 1;
+	assert_int_equal(weft_view_find(s.view, "AWAIT_in"), 1);
+	assert_true(weft_view_is_highlighted(s.view, labelled));
+	assert_int_equal(weft_view_find(s.view, "pool"), 1);
+	assert_true(weft_view_is_highlighted(s.view, unlabelled));
+	assert_int_equal(weft_view_find(s.view, "net/"), 2);
+	close_scene(&s);
+}
+
 static int append(void *ctx, const void *bytes, size_t size)
 {
 	char **text = ctx;
@@ -371,6 +407,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_random),
 	    cmocka_unit_test(test_goldens),
 	    cmocka_unit_test(test_signs),
+	    cmocka_unit_test(test_sites),
 	    cmocka_unit_test(test_svg),
 	    cmocka_unit_test(test_bounded),
 	};
