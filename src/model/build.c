@@ -194,6 +194,35 @@ static int pending(struct weft__build *b, const struct weft_event *ev, int64_t t
 	return WEFT_OK;
 }
 
+/* Whether the link that an await makes is new; a state dump says again and again who waits for whom. */
+static int await_is_new(struct weft__build *b, uint32_t from, uint32_t to)
+{
+	int64_t pair = (int64_t)((uint64_t)from << 32 | to);
+	if (weft_idmap_get(&b->awaits, pair) != WEFT_IDMAP_NONE)
+		return 0;
+	return weft_idmap_set(&b->awaits, pair, 0) ? 1 : WEFT_ENOMEM;
+}
+
+/* A state dump tells of an await that the ring may have forgotten. */
+static int still_awaits(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	uint32_t from, to;
+	int status = promise_of(b, ev, ev->a, &from);
+	if (status < 0 || (status = promise_of(b, ev, ev->b, &to)) < 0)
+		return status;
+	/* Only where there are state dumps is it worth while to keep these pairs. */
+	for (; b->awaits_seen < b->links.count; b->awaits_seen++) {
+		const struct weft_link *link = &b->links.items[b->awaits_seen];
+		if (link->kind == WEFT_LINK_AWAIT && (status = await_is_new(b, link->from, link->to)) < 0)
+			return status;
+	}
+	hear(b, to, time_ns);
+	hear(b, from, time_ns);
+	if ((status = await_is_new(b, from, to)) > 0)
+		add_link(b, ev, time_ns, WEFT_LINK_AWAIT, from, to);
+	return status < 0 ? status : WEFT_OK;
+}
+
 static int link_event(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t from, to;
@@ -406,6 +435,7 @@ static int take(struct weft__build *b, const struct weft_event *ev)
 	case WEFT_OP_IDLE: return idle(b, ev, time_ns);
 	case WEFT_OP_SHOULD_RESOLVE: return should_resolve(b, ev);
 	case WEFT_OP_PENDING: return pending(b, ev, time_ns);
+	case WEFT_OP_STILL_AWAITS: return still_awaits(b, ev, time_ns);
 	case WEFT_OP_PAUSE:
 	case WEFT_OP_PAUSE_BEGIN:
 	case WEFT_OP_PAUSE_END: return pause_event(b, ev, time_ns);
@@ -499,6 +529,7 @@ static void drop(struct weft__build *b)
 	weft_vec_free(&b->counter_texts);
 	weft_vec_free(&b->should_resolve);
 	weft_vec_free(&b->streams);
+	weft_idmap_finish(&b->awaits);
 }
 
 int weft_model_build(

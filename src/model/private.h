@@ -43,7 +43,9 @@ struct weft__build {
 	WEFT_VEC(uint32_t) counter_texts;
 	WEFT_VEC(uint32_t) should_resolve;
 	WEFT_VEC(struct weft__stream_state) streams;
-	size_t links_dropped; /* awaits that a read replaced: their kind is WEFT__LINK_DROPPED */
+	size_t links_dropped;     /* awaits that a read replaced: their kind is WEFT__LINK_DROPPED */
+	struct weft_idmap awaits; /* pairs of promises, from << 32 | to, among the first awaits_seen links */
+	size_t awaits_seen;
 	bool has_binds;
 	bool labels_unordered; /* a state dump named a promise that had labels */
 };

@@ -254,6 +254,32 @@ static void a_state_dump_after_the_end(void **state)
 	assert_int_equal(get(1)->end, WEFT_END_RESOLVED);
 }
 
+static void a_state_dump_tells_who_still_waits(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 0, .op = WEFT_OP_AWAIT, .a = 4, .b = 5},
+	    {.time_ns = 1, .op = WEFT_OP_PENDING, .a = -1, .b = 1, .value = 1, .site = WEFT_NO_SITE, .text = TEXT("forgotten")},
+	    {.time_ns = 2, .op = WEFT_OP_STILL_AWAITS, .a = 1, .b = 2},
+	    {.time_ns = 3, .op = WEFT_OP_STILL_AWAITS, .a = 1, .b = 3},
+	    {.time_ns = 4, .op = WEFT_OP_STILL_AWAITS, .a = 4, .b = 5},
+	    /* The next dump. */
+	    {.time_ns = 12, .op = WEFT_OP_STILL_AWAITS, .a = 1, .b = 2},
+	    {.time_ns = 13, .op = WEFT_OP_STILL_AWAITS, .a = 1, .b = 3},
+	    {.time_ns = 14, .op = WEFT_OP_AWAIT, .a = 6, .b = 5},
+	    {.time_ns = 15, .op = WEFT_OP_STILL_AWAITS, .a = 6, .b = 5},
+	};
+	static const int64_t expected[][3] = {{0, 4, 5}, {2, 1, 2}, {3, 1, 3}, {14, 6, 5}};
+	BUILD(events, true);
+	assert_int_equal(m->link_count, 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(m->links[i].kind, WEFT_LINK_AWAIT);
+		assert_int_equal(m->links[i].time_ns, expected[i][0]);
+		assert_int_equal(m->promises[m->links[i].from].id, expected[i][1]);
+		assert_int_equal(m->promises[m->links[i].to].id, expected[i][2]);
+	}
+	assert_int_equal(m->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT], 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -264,6 +290,7 @@ int main(void)
 	    TEST(sites_name_what_has_no_label),
 	    TEST(a_state_dump_tells_what_the_ring_forgot),
 	    TEST(a_state_dump_after_the_end),
+	    TEST(a_state_dump_tells_who_still_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
