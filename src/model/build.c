@@ -83,6 +83,25 @@ static int64_t latest(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
+static void count_stream(struct weft__build *b, uint32_t running, size_t change)
+{
+	if (running != WEFT_NONE)
+		*(running == WEFT_SYSTEM ? &b->streams_asleep : &b->streams_awake) += change;
+}
+
+static void change_lull(struct weft__build *b, int64_t time_ns, uint32_t from, uint32_t to)
+{
+	bool was = weft__is_lull(b);
+	count_stream(b, from, (size_t)-1);
+	count_stream(b, to, 1);
+	bool is = weft__is_lull(b);
+	if (was && !is)
+		b->lulls.items[b->lulls.count - 1].end_ns = time_ns;
+	if (!was && is)
+		b->lulls.items[b->lulls.count++] =
+		    (struct weft_stretch){.start_ns = time_ns, .end_ns = time_ns, .text = WEFT_NONE};
+}
+
 /* On this stream `next` runs from now on; WEFT_NONE: nobody knows who. */
 static void run(struct weft__build *b, uint16_t stream, int64_t time_ns, uint32_t next)
 {
@@ -100,6 +119,7 @@ static void run(struct weft__build *b, uint16_t stream, int64_t time_ns, uint32_
 		if (s->running == WEFT_SYSTEM)
 			b->sleeps.items[s->sleep].end_ns = time_ns;
 	}
+	change_lull(b, time_ns, s->running, next);
 	s->running = next;
 	if (next == WEFT_NONE)
 		return;
@@ -452,7 +472,8 @@ static int reserve(struct weft__build *b, size_t count)
 	if (!weft_vec_reserve(&b->promises, 2 * count + 1) || !weft_vec_reserve(&b->links, count) ||
 	    !weft_vec_reserve(&b->labels, count) || !weft_vec_reserve(&b->label_owners, count) ||
 	    !weft_vec_reserve(&b->runs, count) || !weft_vec_reserve(&b->run_owners, count) ||
-	    !weft_vec_reserve(&b->pauses, count) || !weft_vec_reserve(&b->sleeps, count))
+	    !weft_vec_reserve(&b->pauses, count) || !weft_vec_reserve(&b->sleeps, count) ||
+	    (b->model->trace->stream_count > 1 && !weft_vec_reserve(&b->lulls, count)))
 		return WEFT_ENOMEM;
 	return WEFT_OK;
 }
@@ -523,6 +544,7 @@ static void drop(struct weft__build *b)
 	weft_vec_free(&b->run_owners);
 	weft_vec_free(&b->pauses);
 	weft_vec_free(&b->sleeps);
+	weft_vec_free(&b->lulls);
 	for (size_t i = 0; i < b->counters.count; i++)
 		free(b->counters.items[i].samples);
 	weft_vec_free(&b->counters);

@@ -29,6 +29,8 @@ static int end_open_stretches(struct weft__build *b)
 		if (s->running == WEFT_SYSTEM)
 			b->sleeps.items[s->sleep].end_ns = end_ns;
 	}
+	if (weft__is_lull(b))
+		b->lulls.items[b->lulls.count - 1].end_ns = end_ns;
 	return WEFT_OK;
 }
 
@@ -376,5 +378,6 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	HAND_OVER(&b->links, link);
 	HAND_OVER(&b->pauses, pause);
 	HAND_OVER(&b->sleeps, sleep);
+	HAND_OVER(&b->lulls, lull);
 	return WEFT_OK;
 }

@@ -126,6 +126,8 @@ struct weft_model {
 	size_t counter_count;
 	struct weft_stretch *pauses, *sleeps; /* in time order */
 	size_t pause_count, sleep_count;
+	struct weft_stretch *lulls; /* of a trace of several streams: one slept at least, and none ran anything */
+	size_t lull_count;
 	uint64_t anomalies[WEFT_ANOMALY_COUNT]; /* how often, by enum weft_anomaly */
 	const struct weft_trace_info *trace;    /* streams, sites, what was lost: lives as long as the trace */
 	struct weft_model_private *priv;

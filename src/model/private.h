@@ -39,6 +39,8 @@ struct weft__build {
 	WEFT_VEC(uint32_t) run_owners;
 	WEFT_VEC(struct weft_stretch) pauses;
 	WEFT_VEC(struct weft_stretch) sleeps;
+	WEFT_VEC(struct weft_stretch) lulls;
+	size_t streams_awake, streams_asleep;   /* that run a promise; that run the system */
 	WEFT_VEC(struct weft_counter) counters; /* .name is set at the end, .samples has room for a power of two */
 	WEFT_VEC(uint32_t) counter_texts;
 	WEFT_VEC(uint32_t) should_resolve;
@@ -62,6 +64,12 @@ static inline bool weft__is_bind(uint16_t kind)
 	case WEFT_KIND_ON_TERMINATION: return true;
 	default: return false;
 	}
+}
+
+/* A lull is open: the last of b->lulls. */
+static inline bool weft__is_lull(const struct weft__build *b)
+{
+	return b->model->trace->stream_count > 1 && b->streams_asleep > 0 && b->streams_awake == 0;
 }
 
 #define WEFT__LINK_DROPPED WEFT_LINK_KINDS

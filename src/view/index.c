@@ -174,7 +174,10 @@ static bool index_stretches(struct weft_track *tracks, size_t bands, const uint3
 static bool index_sleeps(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
 {
 	size_t bands = layout->band_count > 1 ? layout->band_count : 1;
-	size_t total = model->sleep_count + model->pause_count;
+	bool merged = bands == 1 && model->trace->stream_count > 1;
+	const struct weft_stretch *sleeps = merged ? model->lulls : model->sleeps;
+	size_t sleep_count = merged ? model->lull_count : model->sleep_count;
+	size_t total = sleep_count + model->pause_count;
 	uint32_t *band_of_stream = malloc(65536 * sizeof *band_of_stream);
 	x->band_count = bands;
 	x->sleeps = calloc(bands, sizeof *x->sleeps);
@@ -187,11 +190,10 @@ static bool index_sleeps(struct weft_index *x, const struct weft_model *model, c
 		memset(band_of_stream, 0xff, 65536 * sizeof *band_of_stream);
 		for (size_t b = 0; b < layout->band_count; b++)
 			band_of_stream[layout->bands[b].stream] = (uint32_t)b;
-		done = index_stretches(x->sleeps, bands, band_of_stream, model->sleeps, model->sleep_count, x->stretch_times,
-			   x->stretch_busy, NULL) &&
+		done = index_stretches(
+			   x->sleeps, bands, band_of_stream, sleeps, sleep_count, x->stretch_times, x->stretch_busy, NULL) &&
 		       index_stretches(x->pauses, bands, band_of_stream, model->pauses, model->pause_count,
-			   x->stretch_times + 2 * model->sleep_count, x->stretch_busy + model->sleep_count + bands + 1,
-			   x->pause_source);
+			   x->stretch_times + 2 * sleep_count, x->stretch_busy + sleep_count + bands + 1, x->pause_source);
 	}
 	free(band_of_stream);
 	return done;

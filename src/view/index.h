@@ -52,7 +52,8 @@ struct weft_index {
 	uint32_t *arrows[WEFT_ARROWS]; /* numbers of links, in time order */
 	size_t arrow_count[WEFT_ARROWS];
 
-	/* Sleeps and pauses of each band; of all streams in the first if there is but one band or none. */
+	/* Sleeps and pauses of each band.  If there is but one band or none, it has the pauses of all streams, and sleeps where
+	 * all do. */
 	size_t band_count;
 	struct weft_track *sleeps, *pauses;
 	int64_t *stretch_times;

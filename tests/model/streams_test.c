@@ -18,7 +18,7 @@
 	}
 
 static const struct weft_event *all_events;
-static size_t all_count, given;
+static size_t all_count, given, stream_count;
 
 /* One event at a time, as a format may do. */
 static int next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
@@ -45,6 +45,7 @@ static void build(const struct weft_event *events, size_t count, bool wrapped)
 	trace.info.wrapped = wrapped;
 	trace.info.sites = sites;
 	trace.info.site_count = 2;
+	trace.info.stream_count = stream_count;
 	if (weft_model_build(&m, &trace, NULL, &err) < 0)
 		fail_msg("%s", err.what);
 	check_model(m);
@@ -54,6 +55,7 @@ static void build(const struct weft_event *events, size_t count, bool wrapped)
 static int begin(void **state)
 {
 	m = NULL;
+	stream_count = 1;
 	return 0;
 }
 
@@ -115,6 +117,30 @@ static void each_os_thread_runs_its_own(void **state)
 	assert_stretch(&m->sleeps[0], 20, 30, "sleeping", 0);
 	assert_stretch(&m->sleeps[1], 25, 40, "sleeping", 700);
 	assert_int_equal(m->links[m->link_count - 1].stream, 700);
+}
+
+static void lulls_are_where_all_sleep(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 0, .op = WEFT_OP_RUN, .a = 1, .stream = 0},
+	    {.time_ns = 10, .op = WEFT_OP_IDLE, .stream = 1},
+	    {.time_ns = 20, .op = WEFT_OP_IDLE, .stream = 0},
+	    {.time_ns = 30, .op = WEFT_OP_IDLE, .stream = 0},
+	    {.time_ns = 40, .op = WEFT_OP_RUN, .a = 2, .stream = 1},
+	    {.time_ns = 50, .op = WEFT_OP_RESUME, .a = 1, .stream = 0},
+	    {.time_ns = 60, .op = WEFT_OP_IDLE, .stream = 1},
+	    {.time_ns = 70, .op = WEFT_OP_IDLE, .stream = 0},
+	    {.time_ns = 80, .op = WEFT_OP_NOTE, .a = 2, .text = {"end", 3}, .stream = 2},
+	};
+	BUILD(events, false);
+	assert_int_equal(m->lull_count, 0);
+	weft_model_destroy(m);
+	m = NULL;
+	stream_count = 3;
+	BUILD(events, false);
+	assert_int_equal(m->lull_count, 2);
+	assert_true(m->lulls[0].start_ns == 20 && m->lulls[0].end_ns == 40);
+	assert_true(m->lulls[1].start_ns == 70 && m->lulls[1].end_ns == 80);
 }
 
 static void sleeps_have_reasons(void **state)
@@ -285,6 +311,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
 	    TEST(each_os_thread_runs_its_own),
+	    TEST(lulls_are_where_all_sleep),
 	    TEST(sleeps_have_reasons),
 	    TEST(pauses_begin_and_end),
 	    TEST(sites_name_what_has_no_label),
