@@ -240,15 +240,16 @@ static bool wait_until_at_rest(const struct weft__stream *s, int *patience)
 }
 
 /* RETIRE of one stream whose limit is 0.  Its owner may have looked at the limit before and still be on its way to RESERVE, for
- * as long as it likes: that must fail, so its expectation is spoilt.  Its swap is not locked and may run over our store, which
- * the barrier brings to light. */
+ * as long as it likes: that must fail, so its expectation is spoilt.  Its swap is not locked and may run over ours, which the
+ * barrier brings to light.  tests/proof/stop.pml is the model. */
 static void close_stream(struct weft__stream *s)
 {
 	/* In the caller's buffer nobody may write later; in a directory's files who does not come out in time may. */
 	int patience = weft__target == WEFT__BUFFER ? 100000 : 1000;
 	while (wait_until_at_rest(s, &patience)) {
-		uint64_t spoilt = __atomic_load_n(&s->hot.next, __ATOMIC_RELAXED) | WEFT__CLOSED;
-		__atomic_store_n(&s->hot.next, spoilt, __ATOMIC_SEQ_CST);
+		uint64_t rest = __atomic_load_n(&s->hot.published, __ATOMIC_ACQUIRE), spoilt = rest | WEFT__CLOSED;
+		if (!__atomic_compare_exchange_n(&s->hot.next, &rest, spoilt, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			continue;
 		barrier_everywhere();
 		if (__atomic_load_n(&s->hot.next, __ATOMIC_ACQUIRE) == spoilt)
 			return;

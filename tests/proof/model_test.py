@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""model_test.py RING.PML: spin searches every state of the ring's protocol; then it must find each fault that was planted.
+"""model_test.py MODEL.PML: spin searches every state of the protocol; then it must find each fault that was planted.
 
 SPDX-License-Identifier: ISC"""
 
