@@ -65,13 +65,14 @@ static int read_header(struct weft_trace *trace, uint64_t offset, uint64_t index
 	}
 	const unsigned char *header = blob->bytes + offset;
 	uint64_t size = weft_load_u32(header + 20) / 8, content = weft_load_u32(header + 26) / 8;
+	bool truncated = size > left;
 	if (size < HEADER_BYTES) {
 		/* Its end is unknown: it can be no further than the next header. */
 		*next = find_header(blob, offset + HEADER_BYTES);
 		size = *next - offset;
 		weft__trace_skip(
 		    trace, blob, index, offset, 0, "packet size %u bits is below the header's", weft_load_u32(header + 20));
-	} else if (size > left) {
+	} else if (truncated) {
 		weft__trace_skip(trace, blob, index, offset, size - left,
 		    "truncated: the packet has %llu bytes, the file only %llu of them", (unsigned long long)size,
 		    (unsigned long long)left);
@@ -80,9 +81,10 @@ static int read_header(struct weft_trace *trace, uint64_t offset, uint64_t index
 	} else
 		*next = offset + size;
 	if (content > size) {
-		weft__trace_skip(trace, blob, index, offset, content - size,
-		    "content size %llu is above the %llu bytes of the packet", (unsigned long long)content,
-		    (unsigned long long)size);
+		if (!truncated)
+			weft__trace_skip(trace, blob, index, offset, content - size,
+			    "content size %llu is above the %llu bytes of the packet", (unsigned long long)content,
+			    (unsigned long long)size);
 		content = size;
 	} else if (content < HEADER_BYTES) {
 		weft__trace_skip(trace, blob, index, offset, size - HEADER_BYTES, "content size %llu is below the header's",
