@@ -22,7 +22,9 @@ struct dump {
 	const struct weft_model *model;
 	const struct weft_layout *layout;
 	uint32_t (*links)[WEFT_LINK_KINDS]; /* by promise: how often it did this to others */
-	char *text;                         /* a label */
+	uint32_t *awaits;                   /* numbers of links, by promise, [first_await[p], first_await[p + 1]) */
+	uint32_t *first_await;
+	char *text; /* a label */
 	size_t text_size;
 };
 
@@ -85,7 +87,14 @@ static bool put_promise_json(struct dump *dump, uint32_t i)
 	fputs("],\"links\":{", stdout);
 	for (int k = 0; k < WEFT_LINK_KINDS; k++)
 		printf("%s\"%s\":%" PRIu32, k > 0 ? "," : "", link_names[k], dump->links[i][k]);
-	fputs("},\"running\":[", stdout);
+	fputs("},\"awaits\":[", stdout);
+	const char *comma = "";
+	for (uint32_t a = dump->first_await[i]; a < dump->first_await[i + 1]; a++) {
+		fputs(comma, stdout);
+		put_id(dump, model->links[dump->awaits[a]].to);
+		comma = ",";
+	}
+	fputs("],\"running\":[", stdout);
 	for (uint32_t r = p->runs; r < p[1].runs; r++)
 		printf("%s[%" PRId64 ",%" PRId64 "]", r > p->runs ? "," : "", model->runs[r].start_ns, model->runs[r].end_ns);
 	fputs("],\"row\":", stdout);
@@ -194,13 +203,44 @@ static void put_pause(const struct weft_model *model, const struct weft_stretch 
 	}
 }
 
+static bool is_open(const struct weft_promise *p)
+{
+	return p->end == WEFT_END_PENDING || p->flags & WEFT_PROMISE_NEVER_RESOLVED;
+}
+
+/* At the end, a pending promise still waits for what it awaited and is pending. */
+static bool is_waiting(const struct weft_model *model, const struct weft_link *link)
+{
+	return link->kind == WEFT_LINK_AWAIT && is_open(&model->promises[link->from]) && is_open(&model->promises[link->to]);
+}
+
+/* False when out of memory. */
+static bool find_awaits(struct dump *dump)
+{
+	const struct weft_model *model = dump->model;
+	dump->first_await = calloc(model->promise_count + 2, sizeof *dump->first_await);
+	dump->awaits = malloc((model->link_count + 1) * sizeof *dump->awaits);
+	if (!dump->first_await || !dump->awaits)
+		return false;
+	/* Shifted by two, so that placing them leaves each count where it belongs. */
+	for (size_t l = 0; l < model->link_count; l++)
+		if (is_waiting(model, &model->links[l]))
+			dump->first_await[model->links[l].from + 2]++;
+	for (size_t p = 2; p < model->promise_count + 2; p++)
+		dump->first_await[p] += dump->first_await[p - 1];
+	for (size_t l = 0; l < model->link_count; l++)
+		if (is_waiting(model, &model->links[l]))
+			dump->awaits[dump->first_await[model->links[l].from + 1]++] = (uint32_t)l;
+	return true;
+}
+
 /* False when out of memory. */
 static bool put_model(const struct weft_model *model, const struct weft_layout *layout, bool json)
 {
 	struct dump dump = {.model = model, .layout = layout, .text_size = 256};
 	dump.text = malloc(dump.text_size);
 	dump.links = calloc(model->promise_count, sizeof *dump.links);
-	bool ok = dump.text && dump.links;
+	bool ok = dump.text && dump.links && find_awaits(&dump);
 	if (ok) {
 		for (size_t l = 0; l < model->link_count; l++)
 			dump.links[model->links[l].from][model->links[l].kind]++;
@@ -214,6 +254,8 @@ static bool put_model(const struct weft_model *model, const struct weft_layout *
 		put_pause(model, &model->pauses[p], json);
 	free(dump.text);
 	free(dump.links);
+	free(dump.awaits);
+	free(dump.first_await);
 	return ok;
 }
 

@@ -62,15 +62,23 @@ static void task_finish(struct task *task)
 }
 
 /* Tells what is pending, so that a ring knows of tasks older than its oldest packet. */
+static void tell(struct task *task)
+{
+	/* One that was created before the recording began gets its id here. */
+	task->id = weft_pending(WEFT_SYSTEM_ID, task->id, WEFT_KIND_TASK, task->site, task->since, task->name);
+}
+
 static uint64_t list_tasks(void *data, uint64_t cursor, unsigned budget)
 {
 	for (; cursor < task_count; cursor++) {
-		const struct task *task = &tasks[cursor];
+		struct task *task = &tasks[cursor];
 		if (task->is_done)
 			continue;
 		if (!budget--)
 			return cursor;
-		weft_pending(WEFT_SYSTEM_ID, task->id, WEFT_KIND_TASK, task->site, task->since, task->name);
+		tell(task);
+		if (task->needs && !task->needs->id)
+			tell(task->needs);
 		if (task->needs)
 			weft_still_awaits(task->id, task->needs->id);
 	}

@@ -218,8 +218,8 @@ typedef uint64_t weft_list_pending_fn(void *data, uint64_t cursor, unsigned budg
 static inline void weft_list_pending(weft_list_pending_fn *list, void *data);
 
 /* promise is pending: of a kind, created at a site by another, `since` weft_now() was that (0: unknown), with that label. site
- * and label may be NULL. */
-static inline void weft_pending(
+ * and label may be NULL.  A promise that was created while nothing recorded is 0, and gets an id now; returns its id. */
+static inline weft_id weft_pending(
     weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, uint64_t since, const char *label);
 
 /* promise, pending, still waits for input. */

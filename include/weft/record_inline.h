@@ -62,7 +62,7 @@ WEFT__API void weft__slow_ids(enum weft_op op, weft_id a, weft_id b);
 WEFT__API weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site);
 WEFT__API void weft__slow_text(
     enum weft_op op, weft_id a, weft_id b, int64_t value, struct weft_record_text *interned, const char *text, size_t bytes);
-WEFT__API void weft__slow_pending(
+WEFT__API weft_id weft__slow_pending(
     weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, uint64_t since, const char *label);
 
 /* The gate: everything below is dead code where it is a constant. */
@@ -527,11 +527,12 @@ static inline void weft_list_pending(weft_list_pending_fn *list, void *data)
 #endif
 }
 
-static inline void weft_pending(
+static inline weft_id weft_pending(
     weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, uint64_t since, const char *label)
 {
 	if (WEFT__GATE() != WEFT__OFF)
-		weft__slow_pending(by, promise, kind, site, since, label);
+		return weft__slow_pending(by, promise, kind, site, since, label);
+	return promise;
 }
 
 WEFT__FAST void weft_still_awaits(weft_id promise, weft_id input)

@@ -369,11 +369,13 @@ void weft__slow_text(
 	ERRNO_SET(saved);
 }
 
-void weft__slow_pending(
+weft_id weft__slow_pending(
     weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, uint64_t since, const char *label)
 {
 	int saved = ERRNO_GET();
 	struct weft__stream *s = slow_begin();
+	if (!promise)
+		promise = new_id(s);
 	if (s) {
 		struct weft_wire_event event = {.op = WEFT_OP_PENDING, .a = by, .b = promise, .kind = (uint8_t)kind};
 		event.value = (int64_t)since;
@@ -385,4 +387,5 @@ void weft__slow_pending(
 		slow_end(s, WEFT_OP_PENDING);
 	}
 	ERRNO_SET(saved);
+	return promise;
 }

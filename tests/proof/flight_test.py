@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+"""flight_test.py FLIGHT WEFT: after 10 s of traffic through a ring of 1 MB the trace still says of a promise that was forgotten in the
+first ms what it is called, its kind, its site, its age and what it waits for; also if the recording began later than the promise.
+The 10 s pass by the program's own clock, 5 us an event.  SPDX-License-Identifier: ISC"""
+import json, os, subprocess, sys, tempfile
+
+flight, weft = sys.argv[1:]
+with tempfile.TemporaryDirectory() as scratch:
+    for when in ('early', 'late'):
+        trace = os.path.join(scratch, when)
+        said = int(subprocess.run([flight, trace, when], check=True, stdout=subprocess.PIPE, text=True).stdout)
+        size = sum(os.path.getsize(os.path.join(trace, f)) for f in os.listdir(trace) if f.startswith('stream'))
+        lines = subprocess.run([weft, 'dump', '--json', trace], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        head, *lines = map(json.loads, lines)
+        named = {p['labels'][0][1]: p for p in lines if p.get('promise', -1) > 0}
+        forgotten, other = named['forgotten'], named['never answered']
+        assert size <= 1 << 20 and said == 2000000 and head['trace']['lost'] > said * 0.9, (size, said, head)
+        for promise in (forgotten, other):
+            assert (promise['kind'], promise['end'], len(promise['labels'])) == ('request', 'pending', 1), promise
+            assert os.path.basename(promise['site']['file']) == 'flight.c' and promise['site']['function'] == 'ask', promise
+        # The model's end of a pending promise is when it was heard of last; its age is that of the trace's end.
+        age = head['trace']['end_ns'] - forgotten['start_ns']
+        assert 9.999e9 <= age <= 10.001e9, age
+        assert forgotten['awaits'] == [other['promise']] and other['awaits'] == [] and forgotten['links']['await'] == 1, forgotten
+        print(f'{when}: {said} events through {size} bytes, {head["trace"]["lost"]} overwritten; "forgotten" is {age / 1e9:.4f} s old')
