@@ -84,6 +84,9 @@ struct cli_input {
 /* Opens the trace that a path names.  Returns -1 to go on, otherwise an exit status: the error has been told. */
 int cli_open(struct cli_input *input, const char *path);
 
+/* For who needs no model: fails if the trace has no events, else leaves it at its first.  Returns as cli_open(). */
+int cli_check_events(struct cli_input *input);
+
 /* Reads it all; what was skipped, or cannot be, is said on stderr.  Returns as cli_open(). */
 int cli_build_model(struct cli_input *input, bool keep_binds);
 

@@ -28,10 +28,12 @@ static void tell_losses(const char *out, const char *format, const struct weft_l
 		cli_note("%s: %s has no place for: %s", out, format, text);
 }
 
-/* Whatever stood at `out` stays until the new file is whole. */
+/* Whatever stood at `out` stays until the new file is whole; a device or a pipe is written to. */
 static int to_mirage(const struct cli_input *input, const char *out)
 {
 	bool to_stdout = strcmp(out, "-") == 0;
+	struct stat there;
+	bool in_place = !to_stdout && stat(out, &there) == 0 && !S_ISREG(there.st_mode);
 	struct weft_losses losses;
 	struct weft_error err;
 	char *temporary = NULL;
@@ -39,9 +41,9 @@ static int to_mirage(const struct cli_input *input, const char *out)
 	if (to_stdout) {
 		out = "standard output";
 	} else {
-		if (asprintf(&temporary, "%s.%ld.tmp", out, (long)getpid()) < 0)
+		if (!in_place && asprintf(&temporary, "%s.%ld.tmp", out, (long)getpid()) < 0)
 			return cli_fail("%s: %s", out, weft_status_string(WEFT_ENOMEM));
-		file = fopen(temporary, "wbx");
+		file = in_place ? fopen(out, "wb") : fopen(temporary, "wbx");
 		if (!file) {
 			int exit = cli_fail("%s: %s", out, strerror(errno));
 			free(temporary);
@@ -60,9 +62,10 @@ static int to_mirage(const struct cli_input *input, const char *out)
 	} else {
 		errno = 0;
 		bool closed = fclose(file) == 0;
-		if (status < 0 || !closed || rename(temporary, out) < 0) {
+		if (status < 0 || !closed || (temporary && rename(temporary, out) < 0)) {
 			exit = cli_fail("%s: %s", out, errno ? strerror(errno) : err.what);
-			unlink(temporary);
+			if (temporary)
+				unlink(temporary);
 		}
 	}
 	free(temporary);
@@ -167,6 +170,9 @@ int cli_convert(struct cli_args *args)
 
 	struct cli_input input;
 	exit = cli_open(&input, args->argv[0]);
+	if (exit >= 0)
+		return exit;
+	exit = cli_check_events(&input);
 	if (exit >= 0)
 		return exit;
 	exit = native ? to_native(&input, out) : to_mirage(&input, out);

@@ -114,6 +114,9 @@ int cli_events(struct cli_args *args)
 	exit = cli_open(&input, args->argv[0]);
 	if (exit >= 0)
 		return exit;
+	exit = cli_check_events(&input);
+	if (exit >= 0)
+		return exit;
 
 	const struct weft_trace_info *info = weft_trace_info(input.trace);
 	const struct weft_event *events;

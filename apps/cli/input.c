@@ -67,6 +67,21 @@ int cli_open(struct cli_input *input, const char *path)
 	return status < 0 ? cli_fail_error(&err) : -1;
 }
 
+int cli_check_events(struct cli_input *input)
+{
+	const struct weft_event *events;
+	size_t count;
+	int more = weft_trace_next(input->trace, &events, &count);
+	if (more > 0) {
+		weft_trace_rewind(input->trace);
+		return -1;
+	}
+	cli_tell_skipped(input);
+	int exit = cli_fail("%s: %s", input->name, more < 0 ? weft_status_string(more) : "no events in the trace");
+	cli_close(input);
+	return exit;
+}
+
 static void tell_anomalies(const struct cli_input *input)
 {
 	for (int i = 0; i < WEFT_ANOMALY_COUNT; i++)

@@ -14,7 +14,8 @@ int cli_render(struct cli_args *args)
 	    {"size", 0, CLI_SIZE, size, "WxH", "in pixels; 1280x720 if not given"},
 	    {"from", 0, CLI_TIME, &render.from_ns, "T", "show from this time on, as 30ms since the first event"},
 	    {"to", 0, CLI_TIME, &render.to_ns, "T", "show up to this time"},
-	    {"find", 0, CLI_TEXT, &render.find, "TEXT", "highlight the promises whose label, kind, error, site or id has this text"},
+	    {"find", 0, CLI_TEXT, &render.find, "TEXT",
+		"highlight the promises whose label, kind, error, site or id has this text"},
 	    {"no-metrics", 0, CLI_FLAG, &render.no_metrics, NULL, "leave the counters out"},
 	    {"dark", 0, CLI_FLAG, &dark, NULL, "light on dark"},
 	    CLI_OPTION_END,
@@ -39,6 +40,10 @@ int cli_render(struct cli_args *args)
 	if (exit >= 0)
 		return exit;
 	exit = cli_build_model(&input, false);
+	if (exit < 0 && render.from_ns > input.model->end_ns) {
+		char end[CLI_DURATION];
+		exit = cli_fail("%s: ends at %s, before --from", input.name, cli_format_duration(end, input.model->end_ns));
+	}
 	if (exit < 0) {
 		struct weft_error err;
 		size_t found = 0;

@@ -71,6 +71,8 @@ static int fail_unknown(struct weft_error *err, const struct weft_source *source
 		what = "the file is empty";
 	else if (source->blobs[0].size >= 4 && weft_load_u32(source->blobs[0].bytes) == 0xC1FC1FC1u)
 		what = "a CTF trace, but its UUID is not that of a format that weft reads";
+	else if (source->blobs[0].size >= 10 && memcmp(source->blobs[0].bytes, "/* CTF 1.8", 10) == 0)
+		what = "the metadata of a CTF trace; the trace is the directory that it is in";
 	return weft__trace_fail(err, WEFT_EFORMAT, source, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, "%s", what);
 }
 

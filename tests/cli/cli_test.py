@@ -199,6 +199,7 @@ with tempfile.TemporaryDirectory() as tmp:
     for options in [['--from=5us'], ['--to', '0.02ms'], ['--find=main'], ['--dark']]:
         check(drawn(*options) != whole, f'render {options[0]} shows')
     says('weft: small.sexp: nothing in it has "walrus"', 'render', 'small.sexp', '-o', svg, '--find', 'walrus', status=0)
+    says('weft: small.sexp: ends at 29.0 us, before --from', 'render', 'small.sexp', '-o', svg, '--from=1ms')
     says('weft: render: --from is not before --to', 'render', 'small.sexp', '-o', svg, '--from=2us', '--to=1us')
     says('weft: render: x.gif: the name of a picture ends in .svg, .png or .pdf', 'render', 'small.sexp', '-o', 'x.gif')
     got = run('render', 'small.sexp', '-o', tmp + '/none/p.svg')
@@ -230,9 +231,32 @@ says('weft: convert: where to?  -o OUT', 'convert', 'a', '--to=mirage')
 says('weft: nowhere: No such file or directory', 'info', 'nowhere')
 says('weft: new?line: No such file or directory', 'info', 'new\nline')
 says('weft: /dev/null: the file is empty', 'info', '/dev/null')
+with tempfile.TemporaryDirectory() as tmp:
+    # A header and no event of it: nothing that could be read.
+    cut, out = tmp + '/cut.ctf', tmp + '/out'
+    with open(cut, 'wb') as file:
+        file.write(run('convert', 'small.sexp', '--to=mirage', '-o-').stdout[:40])
+    for args in [['info'], ['events'], ['dump'], ['stats'], ['convert', '--to=mirage', '-o', out], ['convert', '--to=native', '-o', out],
+                 ['render', '-o', out + '.svg']]:
+        got = run(*args, cut)
+        lines = got.stderr.decode().splitlines()
+        check(got.returncode == 2 and not got.stdout and lines[-1] == f'weft: {cut}: no events in the trace' and os.listdir(tmp) == ['cut.ctf'] and
+              len(lines) <= 3, f'{args[0]} of a trace of which nothing is left', got)
+    with open(out, 'wb') as file:
+        file.write(b'/* CTF 1.8 */\n')
+    says(f'weft: {out}: the metadata of a CTF trace; the trace is the directory that it is in', 'info', out)
 says('weft: standard input: not a trace in a format that weft reads', 'info', '-', stdin=b'hello\n')
 
 # --- trouble with the output
+
+with tempfile.TemporaryDirectory() as tmp:
+    # What is no file is written to, and stays what it is.
+    pipe = tmp + '/pipe'
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    says('', 'convert', 'small.sexp', '--to=mirage', '-o', pipe, status=0)
+    check(os.read(reader, 1 << 16) == run('convert', 'small.sexp', '--to=mirage', '-o-').stdout and os.listdir(tmp) == ['pipe'], 'convert to a named pipe')
+    os.close(reader)
 
 with open('/dev/full', 'wb') as full:
     got = subprocess.run([weft, 'events', 'small.sexp'], cwd=here, stdout=full, stderr=subprocess.PIPE)
