@@ -19,7 +19,7 @@ int weft__ring_check(uint64_t size, unsigned packets, uint64_t least, const char
 		return WEFT_EINVAL;
 	}
 	if (size / packets < least) {
-		*why = "the ring is too small for its packets";
+		*why = "the ring is too small for so many packets";
 		return WEFT_ETOOBIG;
 	}
 	if (size / packets > UINT32_MAX / 2) {

@@ -299,7 +299,7 @@ int weft__dir_start(const struct weft_record_options *o, char *why, size_t why_s
 		snprintf(why, why_size, "%s: %s", path,
 		    status == WEFT_EEXIST && o->overwrite ? "exists already and is not a trace" : strerror(errno));
 		if (status == WEFT_EEXIST && !o->overwrite)
-			snprintf(why, why_size, "%s: exists already", path);
+			snprintf(why, why_size, "%s: exists already, and overwrite was not asked for", path);
 	} else {
 		struct weft__stream *d = &weft__recording.definitions;
 		d->stream_class = WEFT_CLASS_DEFINITIONS;

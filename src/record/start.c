@@ -253,7 +253,7 @@ static int start_by_environment(const char *text)
 	strcpy(copy, text);
 	struct weft_record_options o = {.directory = copy};
 	char *save = NULL;
-	if (!strtok_r(copy, ",", &save))
+	if (copy[0] == ',' || !strtok_r(copy, ",", &save))
 		return fail(WEFT_EINVAL, "no directory is given");
 	for (char *word; (word = strtok_r(NULL, ",", &save));) {
 		uint64_t n = 0;
@@ -271,7 +271,7 @@ static int start_by_environment(const char *text)
 			o.overwrite = true;
 			continue;
 		}
-		snprintf(failure, sizeof failure, "\"%s\" is no option", word);
+		snprintf(failure, sizeof failure, "\"%s\" is none of size=64M, mode=ring, mode=grow, packets=N, overwrite", word);
 		return WEFT_EINVAL;
 	}
 	return weft__start(&o);
