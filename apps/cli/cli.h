@@ -133,6 +133,10 @@ void cli_put_seconds(int64_t ns);
 enum { CLI_DURATION = 48 };
 char *cli_format_duration(char buf[CLI_DURATION], int64_t ns);
 
+/* The OS thread: "stream":N,"thread":NAME; for people "  #N NAME", or nothing if there is but one. */
+void cli_put_stream_json(const struct weft_trace_info *info, unsigned stream);
+void cli_put_stream(const struct weft_trace_info *info, unsigned stream);
+
 /* {"file":...} or null; for people " at file:line in function", or nothing. */
 void cli_put_site_json(const struct weft_trace_info *info, uint32_t site);
 void cli_put_site(const struct weft_trace_info *info, uint32_t site);

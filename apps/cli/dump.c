@@ -104,6 +104,8 @@ static bool put_promise_json(struct dump *dump, uint32_t i)
 		printf("%" PRIu32, dump->layout->rows[i]);
 	fputs(",\"site\":", stdout);
 	cli_put_site_json(model->trace, p->site);
+	putchar(',');
+	cli_put_stream_json(model->trace, p->stream);
 	fputs("}\n", stdout);
 	return true;
 }
@@ -148,6 +150,8 @@ static bool put_promise(struct dump *dump, uint32_t i)
 		cli_put_string(text);
 	}
 	cli_put_site(model->trace, p->site);
+	if (i != WEFT_SYSTEM)
+		cli_put_stream(model->trace, p->stream);
 	putchar('\n');
 	return true;
 }

@@ -35,7 +35,9 @@ static void put_kind(uint8_t kind)
 static void put_json(const struct weft_event *e, int64_t start_ns, const struct weft_trace_info *info)
 {
 	const struct weft_op_form *form = &weft__op_forms[e->op];
-	printf("{\"time_ns\":%" PRId64 ",\"stream\":%u,\"op\":\"%s\"", since(e->time_ns, start_ns), e->stream, form->name);
+	printf("{\"time_ns\":%" PRId64 ",", since(e->time_ns, start_ns));
+	cli_put_stream_json(info, e->stream);
+	printf(",\"op\":\"%s\"", form->name);
 	if (form->fields & WEFT_FIELD_A)
 		printf(",\"%s\":%" PRId64, form->a, e->a);
 	if (form->fields & WEFT_FIELD_B)
@@ -66,8 +68,7 @@ static void put_line(const struct weft_event *e, int64_t start_ns, const struct 
 {
 	const struct weft_op_form *form = &weft__op_forms[e->op];
 	cli_put_seconds(since(e->time_ns, start_ns));
-	if (info->stream_count > 1)
-		printf("  #%u", e->stream);
+	cli_put_stream(info, e->stream);
 	printf("  %-14s", form->name);
 	if (form->fields & WEFT_FIELD_A)
 		printf(" %" PRId64, e->a);

@@ -124,6 +124,21 @@ char *cli_format_duration(char buf[CLI_DURATION], int64_t ns)
 	return buf;
 }
 
+void cli_put_stream_json(const struct weft_trace_info *info, unsigned stream)
+{
+	printf("\"stream\":%u,\"thread\":", stream);
+	cli_put_string(stream < info->stream_count ? info->streams[stream].name : (struct weft_str){"", 0});
+}
+
+void cli_put_stream(const struct weft_trace_info *info, unsigned stream)
+{
+	if (info->stream_count < 2)
+		return;
+	printf("  #%u ", stream);
+	if (stream < info->stream_count)
+		cli_put_text(info->streams[stream].name);
+}
+
 void cli_put_site_json(const struct weft_trace_info *info, uint32_t site)
 {
 	if (site >= info->site_count) {

@@ -78,7 +78,7 @@ def told_alike(name, fields, time):
 
 
 def comparable(event):
-    return sorted((key, str(value)) for key, value in event.items() if key != 'stream')
+    return sorted((key, str(value)) for key, value in event.items() if key not in ('stream', 'thread'))
 
 
 first = 0

@@ -15,6 +15,9 @@ static void *work(void *arg)
 	static struct weft_record_text requests = WEFT_COUNTER("requests");
 	/* None is empty: babeltrace2 2.0.4 then shows the text of the event before. */
 	static const char *const texts[] = {"a", "naïve café", "{ x = 1 }", "\"quoted\" and \\ escaped", "ends in a tab\t"};
+	char name[16];
+	snprintf(name, sizeof name, "worker-%u", *(const unsigned *)arg % 10);
+	pthread_setname_np(pthread_self(), name);
 	weft_id far = (weft_id)1 << 40, last = WEFT_SYSTEM_ID;
 	char text[64];
 	for (unsigned i = 0; i < rounds; i++) {
@@ -50,12 +53,15 @@ static void *work(void *arg)
 int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS];
+	unsigned numbers[THREADS];
 	rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) / 20 / THREADS : 1;
 	if (!weft_is_on())
 		return 2;
-	for (int i = 0; i < THREADS; i++)
-		if (pthread_create(&threads[i], NULL, work, NULL))
+	for (unsigned i = 0; i < THREADS; i++) {
+		numbers[i] = i;
+		if (pthread_create(&threads[i], NULL, work, &numbers[i]))
 			return 1;
+	}
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	return 0;

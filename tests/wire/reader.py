@@ -108,7 +108,7 @@ with tempfile.TemporaryDirectory() as scratch:
     streams = [s['name'] for s in json.loads(ask('info')[0])['streams']]
     theirs = [json.loads(line) for line in ask('events', '--absolute')]
 for event in theirs:
-    event['thread'] = streams[event.pop('stream')]
+    assert event['thread'] == streams[event.pop('stream')]
 key = lambda event: (event['time_ns'], json.dumps(event, sort_keys=True))
 different = [pair for pair in zip(sorted(mine, key=key), sorted(theirs, key=key)) if pair[0] != pair[1]]
 print(f'{len(theirs)} events of {len(set(e["op"] for e in theirs))} kinds in {len(streams)} streams, {len(different)} differ', *different[:2], sep='\n')
