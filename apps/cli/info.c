@@ -106,7 +106,8 @@ static void put_json(const char *path, const struct weft_model *model, const str
 		       ",\"lost_nested\":%" PRIu64 ",\"lost_overwritten\":%" PRIu64 "}",
 		    s->tid, s->packets, s->bytes, s->lost_full, s->lost_nested, s->lost_overwritten);
 	}
-	printf("],\"wrapped\":%s,\"lost\":%" PRIu64 ",\"skipped\":[", info->wrapped ? "true" : "false", cli_lost(info));
+	printf("],\"unfinished\":%s,\"wrapped\":%s,\"lost\":%" PRIu64 ",\"skipped\":[", info->unfinished ? "true" : "false",
+	    info->wrapped ? "true" : "false", cli_lost(info));
 	for (size_t i = 0; i < info->skipped_count && i < WEFT_SKIPPED_KEPT; i++) {
 		const struct weft_skipped *s = &info->skipped[i];
 		printf("%s{\"file\":", i > 0 ? "," : "");
@@ -152,6 +153,8 @@ static void put_people(const char *path, const struct weft_model *model, const s
 	put_text_row("command", info->command);
 	if (info->has_origin)
 		put_utc(utc_ns(model));
+	if (info->unfinished)
+		puts("state      not finished: the program records still, or was killed");
 	fputs("span       ", stdout);
 	cli_put_seconds(model->end_ns);
 	printf(" s\nevents     %" PRIu64 "\n", model->events);

@@ -12,12 +12,16 @@
  * OWNERSHIP, one rule: promises are counted references.  A function takes over each promise that it is given and gives you each
  * one that it returns, so calls nest.  Those that only look at one (they take it as const) or poke at it (cancel, on_cancel,
  * should_resolve, ref) leave it yours.  To use a promise twice, give away weft_promise_ref(p).
- *   A value belongs to the promise that holds it and lives as long as it, and as long as any promise that was resolved with the
+ *
+ * A value belongs to the promise that holds it and lives as long as it, and as long as any promise that was resolved with the
  * same value by waiting for it; then its destructor (may be NULL) is called, once.  A callback may use the value it is given
- *until it returns; to keep the value longer, keep the promise. A callback's `ctx` belongs to the promise that will call it: its
- *destructor (may be NULL) is called once, when the callback has run or it is certain that it never will. Dropping the last
- *reference to a promise cancels nothing: what waits for it still runs.  Only a promise that nobody can resolve any more (its
- *resolver was dropped) goes, and with it all that waits for nothing else.
+ * until it returns; to keep the value longer, keep the promise.
+ *
+ * A callback's `ctx` belongs to the promise that will call it: its destructor (may be NULL) is called once, when the callback
+ * has run or it is certain that it never will.
+ *
+ * Dropping the last reference to a promise cancels nothing: what waits for it still runs.  Only a promise that nobody can
+ * resolve any more (its resolver was dropped) goes, and with it all that waits for nothing else.
  *
  * ERRORS: calls do not fail, promises do.  Where memory is lacking, a call returns a promise that failed with
  * WEFT_PROMISE_ENOMEM (it needs none), having dropped all that it was given; NULL in place of a promise means the same.

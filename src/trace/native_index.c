@@ -117,7 +117,9 @@ static int read_metadata(struct weft_trace *trace, const unsigned char *bytes, s
 	if (find_number(text, "env {", "vpid", &number))
 		trace->info.pid = (uint64_t)number;
 	n->is_ring = is_word(find_string(n, text, "mode"), "ring");
-	n->is_finished = is_word(find_string(n, text, "state"), "finished");
+	struct weft_str state = find_string(n, text, "state");
+	n->is_finished = is_word(state, "finished");
+	trace->info.unfinished = is_word(state, "recording");
 	n->is_live = n->is_ring && !n->is_finished;
 	n->is_hurried = is_word(find_string(n, text, "clock_measured"), "hurried");
 	n->has_uuid = parse_uuid(find_value(text, "trace {", "uuid"), n->uuid);

@@ -43,6 +43,7 @@ struct weft_trace_info {
 	uint64_t pid;
 	int64_t clock_origin_ns; /* add to an event's time to get UTC ns since 1970; 0 with has_origin false */
 	bool has_origin;
+	bool unfinished;         /* its program did not end it: records still, or was killed */
 	bool wrapped;            /* older events were overwritten: promises may have begun before the trace */
 	uint64_t lost_no_stream; /* events of OS threads for which there was no room */
 	const struct weft_stream_info *streams;

@@ -130,6 +130,16 @@ with tempfile.TemporaryDirectory() as tmp:
     check(run('events', '--json', native).stdout == run('events', '--json', mirage).stdout, 'convert --to=native keeps the events')
     with open(mirage, 'rb') as file:
         check(run('convert', native, '--to=mirage', '-o-').stdout == file.read(), 'mirage to native to mirage is the same')
+    metadata = os.path.join(native, 'metadata')
+    state = b'state      not finished: the program records still, or was killed\n'
+    check(state not in run('info', native).stdout and not json.loads(run('info', '--json', native).stdout)['unfinished'], 'a finished trace')
+    with open(metadata, 'rb') as file:
+        finished = file.read()
+    with open(metadata, 'wb') as file:
+        file.write(finished.replace(b'"finished"', b'"recording"'))
+    check(state in run('info', native).stdout and json.loads(run('info', '--json', native).stdout)['unfinished'], 'the trace of a killed program')
+    with open(metadata, 'wb') as file:
+        file.write(finished)
     says(f'weft: {native}: exists already', 'convert', mirage, '-o', native, '--to=native')
     says(f'weft: {mirage}: exists already', 'convert', mirage, '-o', mirage, '--to=native')
     says('weft: convert: a native trace is a directory: -o OUT', 'convert', mirage, '-o', '-', '--to=native')
