@@ -1,4 +1,5 @@
-/* frame.c TRACE: a full frame, from the view to pixels, at every zoom and many places.  SPDX-License-Identifier: ISC */
+/* frame.c TRACE [TEXT]: a full frame, from the view to pixels, at every zoom and many places; what has the text is highlighted.
+ * SPDX-License-Identifier: ISC */
 #include "backends/cairo/cairo.h"
 #include "bench/bench.h"
 
@@ -15,11 +16,12 @@ int main(int argc, char **argv)
 	struct weft_cairo *cairo;
 	struct weft_draw_list list = {0};
 	struct weft_error err;
-	if (argc != 2)
-		fatal("usage: weft-bench-frame TRACE");
+	if (argc != 2 && argc != 3)
+		fatal("usage: weft-bench-frame TRACE [TEXT]");
 	if (weft_trace_open(&trace, argv[1], &err) < 0 || weft_model_build(&model, trace, NULL, &err) < 0 ||
 	    weft_layout_create(&layout, model, &err) < 0 || weft_view_create(&view, model, layout, &err) < 0)
 		fatal("%s", err.what);
+	size_t found = argc == 3 ? weft_view_find(view, argv[2]) : 0;
 	if (weft_cairo_create(&cairo) < 0)
 		fatal("no Cairo");
 	cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 1280, 720);
@@ -56,8 +58,8 @@ int main(int argc, char **argv)
 				break;
 		}
 	}
-	printf("median_ms %.3f\nmax_ms %.3f\nlist_ms %.3f\nworst_zoom %d\nprimitives %zu\n", median(frames, count), worst / 1e6,
-	    median(lists, count), worst_zoom, primitives);
+	printf("median_ms %.3f\nmax_ms %.3f\nlist_ms %.3f\nworst_zoom %d\nprimitives %zu\nfound %zu\n", median(frames, count),
+	    worst / 1e6, median(lists, count), worst_zoom, primitives, found);
 	cairo_destroy(cr);
 	cairo_surface_destroy(surface);
 	weft_draw_finish(&list);

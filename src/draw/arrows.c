@@ -9,11 +9,11 @@
 #include "draw/frame.h"
 
 #define SLICE_PX 32     /* an n is chosen for each slice of the picture and class of arrows */
-#define SLICE_ARROWS 96 /* of one class that are looked at in a slice */
+#define SLICE_ARROWS 32 /* of one class that are looked at in a slice */
 #define SLICES 1025
 #define SLICE_BUNDLES 6 /* so many ends in a slice are no crowd, in which cells grow until there is room for all */
 #define LEAST_CELL_PX 2
-#define FEW_ARROWS 6000 /* of one class: all are looked at */
+#define FEW_ARROWS 2000 /* of one class: all are looked at */
 #define MOST_BUNDLES 420
 #define MOST_NUMBERS 40
 #define LEAST_NUMBER 5 /* fewer can be counted by eye when one zooms in; twice that in a crowd */
@@ -247,7 +247,7 @@ void weft__draw_arrows(struct weft__frame *f)
 		collect(f, a);
 	merge(f, LEAST_CELL_PX);
 	bool dense = f->s->bundles.count > MOST_BUNDLES / 2;
-	for (int cell = 4; f->s->bundles.count > MOST_BUNDLES && cell < 2048; cell *= 2)
+	for (int cell = 4; f->s->bundles.count > MOST_BUNDLES && cell<2048; cell *= f->s->bundles.count> 4 * MOST_BUNDLES ? 4 : 2)
 		merge(f, cell);
 	for (size_t i = 0; i < f->s->bundles.count; i++)
 		draw_bundle(f, &f->s->bundles.items[i], dense);

@@ -6,7 +6,9 @@
 
 #define GAP_PX 5.0
 #define ID_SPARE_PX 16.0 /* an id is written only on a line that is clearly longer */
-#define KIND_ROOM_PX 22  /* height of a row that has room for both */
+#define TIGHT_STEP_PX 24.0
+#define TIGHT_TRIES 12
+#define KIND_ROOM_PX 22 /* height of a row that has room for both */
 
 /* The ends of the stretch that a label may take: its promise's line, and not beyond the picture. */
 struct room {
@@ -78,6 +80,15 @@ static void draw_labels(struct weft__frame *f, const struct weft__caption *c, st
 	}
 }
 
+static bool is_labelled(const struct weft_model *m, const struct weft_promise *p)
+{
+	/* An empty label says nothing; more than two are not looked at. */
+	for (uint32_t l = p->labels; l < p[1].labels && l < p->labels + 2; l++)
+		if (weft_model_text(m, m->labels[l].text).len > 0)
+			return true;
+	return p[1].labels - p->labels > 2;
+}
+
 /* What stands for the label of a promise that has none: the function that made it, else the place, else its id. */
 static size_t unlabelled(const struct weft_model *m, uint32_t promise, char *buf, size_t size)
 {
@@ -100,6 +111,27 @@ static size_t unlabelled(const struct weft_model *m, uint32_t promise, char *buf
 	return weft__text_clean(buf, size, raw, (size_t)len);
 }
 
+/* What a promise is called if there is room for one name only; its length. */
+static size_t one_name(const struct weft_model *m, uint32_t promise, char *buf, size_t size)
+{
+	const struct weft_promise *p = &m->promises[promise];
+	char raw[160];
+	if (!is_labelled(m, p))
+		return unlabelled(m, promise, buf, size);
+	uint32_t l = p->labels;
+	while (l + 1 < p[1].labels && weft_model_text(m, m->labels[l].text).len == 0)
+		l++;
+	size_t len = weft_model_label(m, &m->labels[l], raw, sizeof raw);
+	return weft__text_clean(buf, size, raw, len < sizeof raw ? len : sizeof raw - 1);
+}
+
+static enum weft_paint paint_of(const struct weft__frame *f, const struct weft__caption *c)
+{
+	return c->important                                             ? WEFT_PAINT_FAILED
+	       : is_labelled(f->model, &f->model->promises[c->promise]) ? WEFT_PAINT_LABEL
+									: WEFT_PAINT_LABEL_ID;
+}
+
 static void draw_unlabelled(struct weft__frame *f, const struct weft__caption *c, struct room room)
 {
 	char text[176];
@@ -111,8 +143,19 @@ static void draw_unlabelled(struct weft__frame *f, const struct weft__caption *c
 		spare = 0;
 	}
 	if (len > 0 && (room.from + width + spare <= room.to || c->highlighted || c->important))
-		weft__text_put(f, c->important ? WEFT_PAINT_FAILED : WEFT_PAINT_LABEL_ID, WEFT_FONT_LABEL, room.from, c->y - 4,
-		    text, len, width);
+		weft__text_put(f, paint_of(f, c), WEFT_FONT_LABEL, room.from, c->y - 4, text, len, width);
+}
+
+/* Where the row above is near, a name stands as far left as nothing is in its way. */
+static void draw_tight(struct weft__frame *f, const struct weft__caption *c, struct room room)
+{
+	char text[176];
+	size_t len = one_name(f->model, c->promise, text, sizeof text);
+	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), y = c->y - 3;
+	for (int tried = 0; len > 0 && tried < TIGHT_TRIES && room.from + width <= room.to; tried++, room.from += TIGHT_STEP_PX)
+		if (!weft__line_blocks(f, WEFT_FONT_LABEL, room.from, y, width) &&
+		    weft__text_put(f, paint_of(f, c), WEFT_FONT_LABEL, room.from, y, text, len, width))
+			return;
 }
 
 static void draw_kind(struct weft__frame *f, const struct weft__caption *c, struct room room)
@@ -127,15 +170,6 @@ static void draw_kind(struct weft__frame *f, const struct weft__caption *c, stru
 		weft__text_put(f, WEFT_PAINT_KIND, WEFT_FONT_SMALL, room.from, c->y + 11, text, len, width);
 }
 
-static bool is_labelled(const struct weft_model *m, const struct weft_promise *p)
-{
-	/* An empty label says nothing; nobody sets many of them. */
-	for (uint32_t l = p->labels; l < p[1].labels && l < p->labels + 2; l++)
-		if (weft_model_text(m, m->labels[l].text).len > 0)
-			return true;
-	return p[1].labels - p->labels > 2;
-}
-
 static void draw_caption(struct weft__frame *f, const struct weft__caption *c, bool kind)
 {
 	struct room room = {.from = c->x0 + 3, .to = c->x1 - 2};
@@ -144,6 +178,8 @@ static void draw_caption(struct weft__frame *f, const struct weft__caption *c, b
 		room.from = 4;
 	if (kind)
 		draw_kind(f, c, room);
+	else if (c->tight)
+		draw_tight(f, c, room);
 	else if (is_labelled(f->model, p))
 		draw_labels(f, c, room);
 	else
@@ -153,11 +189,13 @@ static void draw_caption(struct weft__frame *f, const struct weft__caption *c, b
 void weft__draw_captions(struct weft__frame *f)
 {
 	/* First those for which somebody looks; kinds where names leave room. */
-	for (int rank = 0; rank < 4; rank++) {
+	enum { HIGHLIGHTED, IMPORTANT, PLAIN, TIGHT, KIND, RANKS };
+	for (int rank = 0; rank < RANKS; rank++) {
 		for (size_t i = 0; i < f->s->captions.count; i++) {
 			const struct weft__caption *c = &f->s->captions.items[i];
-			if (rank == 3 ? c->room >= KIND_ROOM_PX : (c->highlighted ? 0 : c->important ? 1 : 2) == rank)
-				draw_caption(f, c, rank == 3);
+			int own = c->highlighted ? HIGHLIGHTED : c->tight ? TIGHT : c->important ? IMPORTANT : PLAIN;
+			if (rank == KIND ? c->room >= KIND_ROOM_PX && !c->tight : own == rank)
+				draw_caption(f, c, rank == KIND);
 		}
 	}
 }

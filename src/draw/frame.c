@@ -20,11 +20,12 @@ static bool clear(struct weft__frame *f)
 {
 	size_t words = (((size_t)f->width / 4 + 1 + 63) / 64) * ((size_t)f->height + 1);
 	f->list->count = f->list->text_bytes = 0;
-	f->s->bits.count = 0;
-	if (!weft_vec_reserve(&f->s->bits, words))
+	f->s->bits.count = f->s->line_bits.count = 0;
+	if (!weft_vec_reserve(&f->s->bits, words) || !weft_vec_reserve(&f->s->line_bits, words))
 		return false;
-	assert(f->s->bits.items);
+	assert(f->s->bits.items && f->s->line_bits.items);
 	memset(f->s->bits.items, 0, words * sizeof *f->s->bits.items);
+	memset(f->s->line_bits.items, 0, words * sizeof *f->s->line_bits.items);
 	return true;
 }
 
@@ -54,8 +55,9 @@ int weft_draw_frame(
 	if (f.s && !f.failed) {
 		list->width_px = (float)view->width_px;
 		list->height_px = (float)view->height_px;
-		weft__draw_shades(&f);
+		/* Where two texts want one place, the first has it. */
 		weft__draw_bands(&f);
+		weft__draw_shades(&f);
 		weft__draw_grid(&f);
 		weft__draw_metrics(&f);
 		weft__draw_promises(&f);

@@ -42,9 +42,10 @@ struct weft__line {
 struct weft__caption {
 	uint32_t promise;
 	int x0, x1; /* where it is seen */
-	int room;   /* px above it */
+	int room;   /* height of its row */
 	int y;
 	bool important, highlighted;
+	bool tight; /* the row above is near: there is room only where nothing is on it */
 };
 
 struct weft__vertical {
@@ -78,7 +79,8 @@ struct weft_draw_scratch {
 	WEFT_VEC(uint32_t) buckets;
 	WEFT_VEC(int64_t) planes;
 	WEFT_VEC(double) strip_rows;
-	WEFT_VEC(uint64_t) bits; /* pixels of texts, a bit for each 4 px of a line of pixels */
+	WEFT_VEC(uint64_t) bits;      /* pixels of texts, a bit for each 4 px of a line of pixels */
+	WEFT_VEC(uint64_t) line_bits; /* pixels of promises likewise */
 	WEFT_VEC(struct weft__width) widths;
 	size_t width_count;
 	float ascii[WEFT_FONT_COUNT][128]; /* widths; 0 is not known yet */
@@ -133,6 +135,10 @@ bool weft__text_put(struct weft__frame *f, enum weft_paint paint, enum weft_font
 
 /* Whether a text there would be in the way of another. */
 bool weft__text_blocked(struct weft__frame *f, enum weft_font font, double x, double y, double width);
+
+/* The line of a promise, and whether one is where a text would be. */
+void weft__line_put(struct weft__frame *f, int alpha, int x0, int y0, int x1, int y1);
+bool weft__line_blocks(struct weft__frame *f, enum weft_font font, double x, double y, double width);
 
 /* Each draws its part. */
 void weft__draw_shades(struct weft__frame *f);

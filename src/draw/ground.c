@@ -7,6 +7,7 @@
 
 #define DIVISION_PX 70.0 /* at least */
 #define PAUSE_LEAST_PX 2
+#define LEGEND_GAP_PX 40.0
 
 /* Where a band begins and ends, and the baseline of what is written on its top. */
 struct extent {
@@ -173,7 +174,7 @@ void weft__draw_grid(struct weft__frame *f)
 		len = print_time(text, sizeof text, time, step);
 		double width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
 		double at = x - width / 2;
-		if (at > legend_width + 18 && at + width < f->width - 4 &&
+		if (at > legend_width + LEGEND_GAP_PX && at + width < f->width - 4 &&
 		    !weft__text_blocked(f, WEFT_FONT_SMALL, at - 6, f->height - 6, width + 12))
 			weft__text_put(f, WEFT_PAINT_AXIS_TEXT, WEFT_FONT_SMALL, at, f->height - 6, text, len, width);
 		if (__builtin_add_overflow(time, step, &time))

@@ -3,6 +3,7 @@
 #include "draw/lines.h"
 
 #define LABEL_ROOM_PX 11 /* above a line, for its label */
+#define TIGHT_PX 48      /* lines as long get one even if the row above is nearer, where nothing is on it */
 
 #include <assert.h>
 
@@ -164,7 +165,7 @@ static void draw_promise(
 {
 	const struct weft_promise *p = &f->model->promises[promise];
 	bool failed = p->end == WEFT_END_FAILED || (p->flags & WEFT_PROMISE_NEVER_RESOLVED);
-	weft__rect(f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255, span->x0, line->y, span->x1, line->y + style->line);
+	weft__line_put(f, 255, span->x0, line->y, span->x1, line->y + style->line);
 	draw_runs(f, p, line->y, style);
 	weft__draw_relations(f, promise, line->y);
 	if (failed)
@@ -174,7 +175,8 @@ static void draw_promise(
 		    span->x1 - 7, line->y + style->line / 2.0, style->head);
 	int x0 = span->x0 > 0 ? span->x0 : 0, x1 = span->x1 < f->width ? span->x1 : f->width;
 	bool highlighted = weft_view_is_highlighted(f->view, promise);
-	if (line->above < LABEL_ROOM_PX || x1 - x0 < 14)
+	bool tight = line->above < LABEL_ROOM_PX;
+	if (x1 - x0 < (tight ? TIGHT_PX : 14))
 		return;
 	struct weft__caption *c = weft_vec_push(&f->s->captions);
 	if (!c) {
@@ -187,7 +189,8 @@ static void draw_promise(
 	    .y = line->y,
 	    .room = (int)line->pitch,
 	    .important = failed,
-	    .highlighted = highlighted};
+	    .highlighted = highlighted,
+	    .tight = tight};
 }
 
 /* Of those that merged, each that failed still shows where it ended. */
@@ -243,11 +246,10 @@ static void draw_line(struct weft__frame *f, const struct weft__line *line)
 		draw_merged_failures(f, line, &style, begin + span.first, begin + span.end);
 		if (adjoins(&s, &span))
 			continue;
-		weft__rect(
-		    f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, DENSITY[s.level], s.x0, line->y, s.x1, line->y + style.line);
+		weft__line_put(f, DENSITY[s.level], s.x0, line->y, s.x1, line->y + style.line);
 		s = (struct stretch){span.x0, span.x1, span.level};
 	}
-	weft__rect(f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, DENSITY[s.level], s.x0, line->y, s.x1, line->y + style.line);
+	weft__line_put(f, DENSITY[s.level], s.x0, line->y, s.x1, line->y + style.line);
 }
 
 /* Verticals of a column that overlap are one; columns come in order so that a frame is the same wherever it is made. */

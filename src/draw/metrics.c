@@ -26,12 +26,15 @@ static void draw_counter(struct weft__frame *f, size_t counter, enum weft_paint 
 	int64_t left = weft_view_time(f->view, 0);
 	size_t i = weft__counter_from(c, 0, left);
 	int y = y_of_value(f, c, i > 0 ? c->samples[i - 1].value : 0), since = 0;
+	/* Where it changes all the time, columns are twice as wide. */
+	size_t seen = weft__counter_from(c, i, weft_view_time(f->view, f->width)) - i;
+	int column = seen > 2 * (size_t)f->width ? 2 : 1;
 	while (i < c->count) {
 		double exact = weft_view_x(f->view, c->samples[i].time_ns);
 		if (exact >= f->width)
 			break;
-		int x = weft__floor(exact);
-		size_t end = weft__counter_from(c, i, weft_view_time(f->view, x + 1));
+		int x = weft__floor(exact / column) * column;
+		size_t end = weft__counter_from(c, i, weft_view_time(f->view, x + column));
 		end = end > i ? end : i + 1;
 		struct weft_envelope e = weft__counter_envelope(c, &f->index->counters[counter], i, end);
 		int next = y_of_value(f, c, c->samples[end - 1].value);
@@ -43,12 +46,8 @@ static void draw_counter(struct weft__frame *f, size_t counter, enum weft_paint 
 		/* A column in which it goes up and down many times is a tint, not a line. */
 		int moved = next > y ? next - y : y - next;
 		bool busy = end - i > 3 && bottom - top > moved + 4;
-		weft__rect(f, WEFT_LAYER_METRIC, paint, busy ? 112 : 255, x, top, x + (busy ? 1 : 2), bottom + 2);
-		if (busy) {
-			weft__rect(f, WEFT_LAYER_METRIC, paint, 255, x, top, x + 1, top + 2);
-			weft__rect(f, WEFT_LAYER_METRIC, paint, 255, x, bottom, x + 1, bottom + 2);
-		}
-		since = x + 1;
+		weft__rect(f, WEFT_LAYER_METRIC, paint, busy ? 160 : 255, x, top, x + (busy ? column : 2), bottom + 2);
+		since = x + column;
 		y = next;
 		i = end;
 	}

@@ -2,14 +2,17 @@
  *
  * Boxes of promises that fit into a cell, or that are so many over each other that their gaps cannot be seen, are laid down
  * whole.  SPDX-License-Identifier: ISC */
+#include <assert.h>
 #include <string.h>
 
 #include "draw/lines.h"
 
 /* What is added up for each cell, as differences to the cell on its left until a strip is drawn. */
-enum plane { ALIVE, RUN, FAILED, HIGHLIGHT, PLANES };
+enum plane { ALIVE, RUN, FAILED, END_FAILED, HIGHLIGHT, PLANES };
 
-#define UNIT 256.0    /* one row over a whole cell */
+#define UNIT 256.0 /* one row over a whole cell */
+static_assert(WEFT__BOX_FAN == 16 && WEFT__BOX_PROMISES == 64, "a box of level l has 64 << 4 * l promises");
+
 #define BLUR_CELLS 32 /* how far a box may be spread */
 #define EVEN 0.85     /* so much of a box covered is as good as all of it */
 #define SPARSE_ROWS 4 /* in a strip: the runs and relations of each promise show */
@@ -18,7 +21,7 @@ enum plane { ALIVE, RUN, FAILED, HIGHLIGHT, PLANES };
 struct strips {
 	int64_t *planes;
 	double *rows;   /* in each strip */
-	size_t columns; /* cells, one behind them, and whether there is anything in the strip */
+	size_t columns; /* cells, one behind them, and whether there is anything in the strip; if not, they hold anything */
 	int count;
 };
 
@@ -46,7 +49,8 @@ bool weft__strips_begin(struct weft__frame *f)
 		f->failed = true;
 		return false;
 	}
-	memset(f->s->planes.items, 0, cells * sizeof *f->s->planes.items);
+	for (size_t i = 0; i < PLANES * (size_t)s.count; i++)
+		f->s->planes.items[(i + 1) * s.columns - 1] = 0;
 	for (int i = 0; i < s.count; i++)
 		f->s->strip_rows.items[i] =
 		    weft_view_slot_at(f->view, (i + 1) * WEFT__STRIP_PX) - weft_view_slot_at(f->view, i * WEFT__STRIP_PX);
@@ -63,7 +67,10 @@ static void lay(struct strips *s, enum plane plane, int strip, double x0, double
 	double each = amount * UNIT / (c1 - c0 + 1) + 1;
 	int64_t add = (int64_t)each;
 	int64_t *row = s->planes + ((size_t)plane * (size_t)s->count + (size_t)strip) * s->columns;
-	row[s->columns - 1] = 1;
+	if (!row[s->columns - 1]) {
+		memset(row, 0, s->columns * sizeof *row);
+		row[s->columns - 1] = 1;
+	}
 	row[c0 > 0 ? c0 : 0] += add;
 	row[(c1 < last ? c1 : last) + 1] -= add;
 }
@@ -81,9 +88,32 @@ static bool is_line(const struct weft__frame *f, uint32_t row)
 	return row >= f->first_line_row && row < f->end_line_row;
 }
 
-/* Lays a box down whole, if that is as good as looking into it. */
-static bool lay_box(struct weft__frame *f, struct strips *s, const struct weft_box *box)
+static void lay_failure(struct strips *s, int strip, double x0, double x1)
 {
+	lay(s, FAILED, strip, x0, x1, 0);
+	lay(s, END_FAILED, strip, x1, x1, 0);
+}
+
+/* Those among the promises from place i up to `end`, all in one strip. */
+static void lay_failures(struct weft__frame *f, struct strips *s, int strip, size_t i, size_t end)
+{
+	const struct weft_index *x = f->index;
+	for (end = end < x->count ? end : x->count; i < end; i = (i / 64 + 1) * 64) {
+		uint64_t bits = x->important[i / 64];
+		if (end < (i / 64 + 1) * 64)
+			bits &= (1ull << end % 64) - 1;
+		for (; bits; bits &= bits - 1) {
+			size_t at = i / 64 * 64 + (size_t)__builtin_ctzll(bits);
+			if (x->end[at] >= f->from_ns && x->start[at] <= f->to_ns)
+				lay_failure(s, strip, weft_view_x(f->view, x->start[at]), weft_view_x(f->view, x->end[at]));
+		}
+	}
+}
+
+/* Lays a box down whole, if that is as good as looking into it; of what failed, each always shows. */
+static bool lay_box(struct weft__frame *f, struct strips *s, int level, size_t at)
+{
+	const struct weft_box *box = &f->index->boxes[level][at];
 	if (!(box->last_row < f->first_line_row || box->first_row >= f->end_line_row))
 		return false;
 	int y = weft__row_y(f, box->first_row), strip = strip_at(y);
@@ -92,7 +122,7 @@ static bool lay_box(struct weft__frame *f, struct strips *s, const struct weft_b
 	double x0 = weft_view_x(f->view, box->start_ns), x1 = weft_view_x(f->view, box->end_ns);
 	double wide = WEFT__CELL_PX, rows = s->rows[strip];
 	/* Gaps do not show where many rows share a strip, nor where there are hardly any. */
-	if (!box->important && rows > 2) {
+	if (rows > 2) {
 		wide *= rows < BLUR_CELLS ? rows : BLUR_CELLS;
 		if ((double)box->alive_ns >
 		    EVEN * (box->last_row - box->first_row + 1) * ((double)box->end_ns - (double)box->start_ns))
@@ -104,8 +134,12 @@ static bool lay_box(struct weft__frame *f, struct strips *s, const struct weft_b
 	lay(s, ALIVE, strip, x0, x1, (double)box->alive_ns * cells_per_ns);
 	if (box->run_ns)
 		lay(s, RUN, strip, x0, x1, (double)box->run_ns * cells_per_ns);
-	if (box->important)
-		lay(s, FAILED, strip, x0, x1, 0);
+	if (box->important && x1 - x0 <= WEFT__CELL_PX) {
+		lay_failure(s, strip, x0, x1);
+	} else if (box->important) {
+		size_t size = (size_t)WEFT__BOX_PROMISES << 4 * level;
+		lay_failures(f, s, strip, at * size, (at + 1) * size);
+	}
 	return true;
 }
 
@@ -115,11 +149,8 @@ static void lay_promise(struct weft__frame *f, struct strips *s, size_t i, int y
 	double x0 = weft_view_x(f->view, x->start[i]), x1 = weft_view_x(f->view, x->end[i]);
 	int strip = strip_at(y);
 	lay(s, ALIVE, strip, x0, x1, (x1 - x0) / WEFT__CELL_PX);
-	if (x->important[i / 64] >> i % 64 & 1) {
-		lay(s, FAILED, strip, x0, x1, 0);
-		weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, weft__floor(x1) - 1, strip * WEFT__STRIP_PX - 1,
-		    weft__floor(x1) + 1, (strip + 1) * WEFT__STRIP_PX);
-	}
+	if (x->important[i / 64] >> i % 64 & 1)
+		lay_failure(s, strip, x0, x1);
 	if (s->rows[strip] > SPARSE_ROWS || x1 - x0 < WIDE_PX) {
 		if (run_part > 0)
 			lay(s, RUN, strip, x0, x1, (x1 - x0) / WEFT__CELL_PX * run_part);
@@ -171,7 +202,7 @@ static void lay_boxes(struct weft__frame *f, struct strips *s)
 		size_t at = stack[height].box;
 		const struct weft_box *box = &f->index->boxes[level][at];
 		if (box->end_ns < f->from_ns || box->start_ns > f->to_ns ||
-		    (is_line(f, box->first_row) && is_line(f, box->last_row)) || lay_box(f, s, box))
+		    (is_line(f, box->first_row) && is_line(f, box->last_row)) || lay_box(f, s, level, at))
 			continue;
 		if (level == 0) {
 			lay_promises(f, s, at);
@@ -197,44 +228,61 @@ static int alive_alpha(double rows_alive, double rows)
 				 : 176;
 }
 
+/* How a cell is painted in which `sum` units of a plane are. */
+static int alpha_of(enum plane plane, int64_t sum, double rows)
+{
+	double all = (double)sum / UNIT;
+	switch (plane) {
+	case ALIVE: return alive_alpha(all, rows);
+	case RUN: return all > rows / 2 ? 220 : all > rows / 8 ? 120 : 0;
+	case FAILED: return sum == 0 ? 0 : rows > SPARSE_ROWS ? 144 : 255;
+	default: return sum > 0 ? 255 : 0;
+	}
+}
+
+/* Cells from c0 up to c1 that look alike. */
+static void draw_cells(struct weft__frame *f, enum plane plane, int strip, size_t c0, size_t c1, int alpha)
+{
+	int y = strip * WEFT__STRIP_PX, x0 = (int)c0 * WEFT__CELL_PX, x1 = (int)c1 * WEFT__CELL_PX;
+	if (alpha == 0)
+		return;
+	switch (plane) {
+	case ALIVE: weft__line_put(f, alpha, x0, y, x1, y + 2); break;
+	case RUN: weft__rect(f, WEFT_LAYER_RUN, WEFT_PAINT_RUN, alpha, x0, y, x1, y + 1); break;
+	case FAILED: weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, alpha, x0, y, x1, y + 2); break;
+	case END_FAILED: weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, alpha, x0, y, x1, y + 3); break;
+	default:
+		if (x1 - x0 < 8)
+			weft__rect(f, WEFT_LAYER_MARK, WEFT_PAINT_HIGHLIGHT, alpha, x0 - 1, y - 1, x1 + 1, y + 3);
+		else
+			weft__rect(f, WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, alpha, x0, y - 1, x1, y + 3);
+	}
+}
+
 static void draw_plane(struct weft__frame *f, struct strips *s, int strip, enum plane plane)
 {
-	static const struct {
-		enum weft_layer layer;
-		enum weft_paint paint;
-		int above, below;
-	} look[] = {
-	    [ALIVE] = {WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 0, 2},
-	    [RUN] = {WEFT_LAYER_RUN, WEFT_PAINT_RUN, 0, 1},
-	    [FAILED] = {WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 0, 2},
-	    [HIGHLIGHT] = {WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 1, 3},
-	};
 	const int64_t *row = s->planes + ((size_t)plane * (size_t)s->count + (size_t)strip) * s->columns;
-	int y = strip * WEFT__STRIP_PX, start = 0, last_alpha = 0;
+	const size_t end = s->columns - 2;
+	size_t start = 0, grain = s->rows[strip] > SPARSE_ROWS ? 2 : 1;
+	int last_alpha = 0;
 	int64_t sum = 0;
-	double rows = s->rows[strip];
 	if (!row[s->columns - 1])
 		return;
-	for (size_t c = 0; c + 1 < s->columns; c++) {
-		sum += row[c];
-		int alpha;
-		if (plane == ALIVE)
-			alpha = alive_alpha((double)sum / UNIT, rows);
-		else if (plane == RUN)
-			alpha = (double)sum / UNIT > rows / 2 ? 220 : (double)sum / UNIT > rows / 8 ? 120 : 0;
-		else
-			alpha = sum > 0 ? 255 : 0;
-		if (alpha == last_alpha && c + 2 < s->columns)
-			continue;
-		if (last_alpha > 0) {
-			bool small = plane == HIGHLIGHT && ((int)c - start) * WEFT__CELL_PX < 8;
-			weft__rect(f, small ? WEFT_LAYER_MARK : look[plane].layer, look[plane].paint, last_alpha,
-			    start * WEFT__CELL_PX - small, y - look[plane].above, (int)c * WEFT__CELL_PX + small,
-			    y + look[plane].below);
+	/* Where many rows share a strip, two cells look like the fuller one. */
+	for (size_t c = 0; c < end; c += grain) {
+		int64_t most = 0;
+		for (size_t i = c; i < c + grain && i < end; i++) {
+			sum += row[i];
+			most = sum > most ? sum : most;
 		}
-		start = (int)c;
+		int alpha = alpha_of(plane, most, s->rows[strip]);
+		if (alpha == last_alpha)
+			continue;
+		draw_cells(f, plane, strip, start, c, last_alpha);
+		start = c;
 		last_alpha = alpha;
 	}
+	draw_cells(f, plane, strip, start, end, last_alpha);
 }
 
 void weft__strips_draw(struct weft__frame *f)

@@ -1,4 +1,4 @@
-/* text.c: how wide texts are, where there is room for one.  SPDX-License-Identifier: ISC */
+/* text.c: how wide texts are, where there is room for one among others and among lines.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "base/utf8.h"
@@ -157,27 +157,58 @@ static uint64_t word_mask(const struct place *p, int word)
 	return (to == 64 ? UINT64_MAX : (1ull << to) - 1) & ~((1ull << from) - 1);
 }
 
+static bool is_any_set(const uint64_t *bits, const struct place *p)
+{
+	for (int row = p->y0; row < p->y1; row++)
+		for (int w = p->x0 / 64; w <= (p->x1 - 1) / 64; w++)
+			if (bits[(size_t)row * p->stride + (size_t)w] & word_mask(p, w))
+				return true;
+	return false;
+}
+
+static void set_all(uint64_t *bits, const struct place *p)
+{
+	for (int row = p->y0; row < p->y1; row++)
+		for (int w = p->x0 / 64; w <= (p->x1 - 1) / 64; w++)
+			bits[(size_t)row * p->stride + (size_t)w] |= word_mask(p, w);
+}
+
 bool weft__text_blocked(struct weft__frame *f, enum weft_font font, double x, double y, double width)
 {
 	struct place p;
-	if (f->failed || !find_place(f, font, x, y, width, &p))
-		return true;
-	for (int row = p.y0; row < p.y1; row++)
-		for (int w = p.x0 / 64; w <= (p.x1 - 1) / 64; w++)
-			if (f->s->bits.items[(size_t)row * p.stride + (size_t)w] & word_mask(&p, w))
-				return true;
-	return false;
+	return f->failed || !find_place(f, font, x, y, width, &p) || is_any_set(f->s->bits.items, &p);
 }
 
 bool weft__text_put(struct weft__frame *f, enum weft_paint paint, enum weft_font font, double x, double y, const char *text,
     size_t len, double width)
 {
 	struct place p;
-	if (weft__text_blocked(f, font, x, y, width) || !find_place(f, font, x, y, width, &p))
+	if (f->failed || !find_place(f, font, x, y, width, &p) || is_any_set(f->s->bits.items, &p))
 		return false;
-	for (int row = p.y0; row < p.y1; row++)
-		for (int w = p.x0 / 64; w <= (p.x1 - 1) / 64; w++)
-			f->s->bits.items[(size_t)row * p.stride + (size_t)w] |= word_mask(&p, w);
+	set_all(f->s->bits.items, &p);
 	weft__list_text(f, paint, font, x, y, text, len, width);
 	return true;
+}
+
+void weft__line_put(struct weft__frame *f, int alpha, int x0, int y0, int x1, int y1)
+{
+	weft__rect(f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, alpha, x0, y0, x1, y1);
+	x0 = x0 > 0 ? x0 : 0;
+	x1 = x1 < f->width ? x1 : f->width;
+	y0 = y0 > 0 ? y0 : 0;
+	y1 = y1 < f->height ? y1 : f->height;
+	if (f->failed || x0 >= x1 || y0 >= y1 || alpha == 0)
+		return;
+	const struct place p = {
+	    .x0 = x0 / 4, .x1 = (x1 - 1) / 4 + 1, .y0 = y0, .y1 = y1, .stride = ((size_t)f->width / 4 + 1 + 63) / 64};
+	set_all(f->s->line_bits.items, &p);
+}
+
+bool weft__line_blocks(struct weft__frame *f, enum weft_font font, double x, double y, double width)
+{
+	struct place p;
+	if (f->failed || !find_place(f, font, x, y, width, &p))
+		return true;
+	p.y0 = weft__floor(y - weft_font_px(font) * 0.62); /* that the tallest letters touch a line does no harm */
+	return is_any_set(f->s->line_bits.items, &p);
 }
