@@ -154,10 +154,15 @@ void weft__draw_relations(struct weft__frame *f, uint32_t promise, int y)
 		add_vertical(f, weft_view_x(f->view, p->end_ns), y, weft__row_y(f, rows[p->became]));
 }
 
+static void draw_bar(struct weft__frame *f, int x0, int x1, int y, const struct style *style)
+{
+	weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, x0, y - style->bar, x1, y + style->line + style->bar);
+}
+
 static void draw_failure(struct weft__frame *f, int x0, int x1, int y, const struct style *style)
 {
 	weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, x0, y, x1, y + style->line);
-	weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, x1 - 1, y - style->bar, x1 + 1, y + style->line + style->bar);
+	draw_bar(f, x1 - 1, x1 + 1, y, style);
 }
 
 static void draw_promise(
@@ -193,11 +198,10 @@ static void draw_promise(
 	    .tight = tight};
 }
 
-/* Of those that merged, each that failed still shows where it ended. */
+/* Of those that merged, each that failed still shows where it ended; bars that touch are one. */
 static void draw_merged_failures(
-    struct weft__frame *f, const struct weft__line *line, const struct style *style, size_t from, size_t to)
+    struct weft__frame *f, const struct weft__line *line, const struct style *style, size_t from, size_t to, struct stretch *bar)
 {
-	int last = INT32_MIN;
 	for (size_t i = from; i < to;) {
 		uint64_t bits = f->index->important[i / 64] >> i % 64;
 		if (!bits) {
@@ -207,12 +211,13 @@ static void draw_merged_failures(
 		i += (size_t)__builtin_ctzll(bits);
 		if (i >= to)
 			break;
-		int x = weft__floor(weft_view_x(f->view, f->index->end[i]));
-		if (x > last + 1) {
-			draw_failure(f, x, x + 1, line->y, style);
-			last = x;
+		int x = weft__floor(weft_view_x(f->view, f->index->end[i++]));
+		if (x > bar->x1 || x < bar->x0) {
+			draw_bar(f, bar->x0, bar->x1, line->y, style);
+			bar->x0 = x;
+			bar->x1 = x;
 		}
-		i++;
+		bar->x1 = x + 2;
 	}
 }
 
@@ -234,7 +239,7 @@ static void draw_line(struct weft__frame *f, const struct weft__line *line)
 	uint32_t begin = f->layout->row_begin[line->row];
 	struct weft_track row = row_of(f, line->row);
 	struct span span;
-	struct stretch s = {0};
+	struct stretch s = {0}, bar = {0};
 	size_t i = weft__track_end_after(&row, 0, f->from_ns);
 	if (i > 0 && weft__track_end(&row, i - 1) == f->from_ns)
 		i--;
@@ -243,13 +248,14 @@ static void draw_line(struct weft__frame *f, const struct weft__line *line)
 			draw_promise(f, line, &style, f->layout->by_row[begin + span.first], &span);
 			continue;
 		}
-		draw_merged_failures(f, line, &style, begin + span.first, begin + span.end);
+		draw_merged_failures(f, line, &style, begin + span.first, begin + span.end, &bar);
 		if (adjoins(&s, &span))
 			continue;
 		weft__line_put(f, DENSITY[s.level], s.x0, line->y, s.x1, line->y + style.line);
 		s = (struct stretch){span.x0, span.x1, span.level};
 	}
 	weft__line_put(f, DENSITY[s.level], s.x0, line->y, s.x1, line->y + style.line);
+	draw_bar(f, bar.x0, bar.x1, line->y, &style);
 }
 
 /* Verticals of a column that overlap are one; columns come in order so that a frame is the same wherever it is made. */
@@ -378,7 +384,30 @@ static void highlight_on(
 	if (row >= f->first_line_row && row < f->end_line_row)
 		highlight(f, &f->s->lines.items[line], promise, start_ns, end_ns, seen + line * cells);
 	else
-		weft__strip_highlight(f, row, start_ns, end_ns);
+		weft__strip_highlight(f, weft__row_y(f, row), weft_view_x(f->view, start_ns), weft_view_x(f->view, end_ns));
+}
+
+/* Those of a low row, which is searched from place i on; what adjoins is one. */
+static void highlight_low_row(struct weft__frame *f, uint32_t row, const struct weft_track *t, size_t i)
+{
+	const uint32_t *promises = f->layout->by_row + f->layout->row_begin[row];
+	double x0 = 0, x1 = 0;
+	bool any = false;
+	int y = weft__row_y(f, row);
+	for (; i < t->count && t->start[i] <= f->to_ns; i++) {
+		if (!weft_view_is_highlighted(f->view, promises[i]))
+			continue;
+		double from = weft_view_x(f->view, t->start[i]);
+		if (any && from > x1 + WEFT__CELL_PX) {
+			weft__strip_highlight(f, y, x0, x1);
+			any = false;
+		}
+		x0 = any ? x0 : from;
+		x1 = weft_view_x(f->view, t->end[i]);
+		any = true;
+	}
+	if (any)
+		weft__strip_highlight(f, y, x0, x1);
 }
 
 static void draw_highlights(struct weft__frame *f)
@@ -410,6 +439,10 @@ static void draw_highlights(struct weft__frame *f)
 	for (uint32_t r = 0; r < f->layout->row_count; r++) {
 		struct weft_track row = row_of(f, r);
 		size_t begin = f->layout->row_begin[r], i = weft__track_end_after(&row, 0, f->from_ns);
+		if (r < f->first_line_row || r >= f->end_line_row) {
+			highlight_low_row(f, r, &row, i > 0 ? i - 1 : 0);
+			continue;
+		}
 		for (i = i > 0 ? i - 1 : 0; i < row.count && row.start[i] <= f->to_ns; i++) {
 			uint32_t promise = f->layout->by_row[begin + i];
 			if (weft_view_is_highlighted(f->view, promise))

@@ -17,7 +17,7 @@ void weft__draw_track(
 /* Rows that are too low to be drawn one by one, in strips of a few px.  begin forgets the last frame's, false when out of memory.
  */
 bool weft__strips_begin(struct weft__frame *f);
-void weft__strip_highlight(struct weft__frame *f, uint32_t row, int64_t start_ns, int64_t end_ns);
+void weft__strip_highlight(struct weft__frame *f, int y, double x0, double x1);
 void weft__strips_draw(struct weft__frame *f);
 
 #endif

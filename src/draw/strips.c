@@ -75,12 +75,11 @@ static void lay(struct strips *s, enum plane plane, int strip, double x0, double
 	row[(c1 < last ? c1 : last) + 1] -= add;
 }
 
-void weft__strip_highlight(struct weft__frame *f, uint32_t row, int64_t start_ns, int64_t end_ns)
+void weft__strip_highlight(struct weft__frame *f, int y, double x0, double x1)
 {
 	struct strips s = strips_of(f);
-	double x0 = weft_view_x(f->view, start_ns), x1 = weft_view_x(f->view, end_ns);
 	if (x1 >= 0 && x0 <= f->width)
-		lay(&s, HIGHLIGHT, strip_at(weft__row_y(f, row)), x0, x1, 0);
+		lay(&s, HIGHLIGHT, strip_at(y), x0, x1, 0);
 }
 
 static bool is_line(const struct weft__frame *f, uint32_t row)
@@ -220,12 +219,7 @@ static void lay_boxes(struct weft__frame *f, struct strips *s)
 static int alive_alpha(double rows_alive, double rows)
 {
 	double part = rows_alive / (rows > 1 ? rows : 1);
-	return rows_alive == 0   ? 0
-	       : part < 1 / 32.0 ? 96
-	       : part < 1 / 8.0  ? 112
-	       : part < 1 / 3.0  ? 128
-	       : part < 2 / 3.0  ? 152
-				 : 176;
+	return rows_alive == 0 ? 0 : part < 1 / 8.0 ? 104 : part < 2 / 3.0 ? 140 : 176;
 }
 
 /* How a cell is painted in which `sum` units of a plane are. */
