@@ -54,9 +54,11 @@ size_t weft_model_label(const struct weft_model *model, const struct weft_label 
 size_t weft_model_name(const struct weft_model *model, uint32_t promise, char *buf, size_t size)
 {
 	const struct weft_promise *p = &model->promises[promise];
-	for (uint32_t i = p->labels; i < p[1].labels; i++)
-		if (weft_model_text(model, model->labels[i].text).len)
-			return weft_model_label(model, &model->labels[i], buf, size);
+	for (uint32_t i = p->labels; i < p[1].labels; i++) {
+		const struct weft_label *label = &model->labels[i];
+		if (!label->is_counter && label->text != p->failure && weft_model_text(model, label->text).len)
+			return weft_model_label(model, label, buf, size);
+	}
 	if (p->site == WEFT_NONE)
 		return (size_t)snprintf(buf, size, "%" PRId64, p->id);
 	const struct weft_site *site = &model->trace->sites[p->site];

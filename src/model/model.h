@@ -157,7 +157,8 @@ size_t weft_model_label(const struct weft_model *model, const struct weft_label 
 /* "ids created twice", to stand behind its number. */
 const char *weft_anomaly_text(enum weft_anomaly anomaly);
 
-/* What a promise is called: its first label, else its site ("file.c:12 function"), else its id. */
+/* What a promise is called: its first label (neither an error nor from a counter), else its site ("file.c:12 function"), else its
+ * id. */
 size_t weft_model_name(const struct weft_model *model, uint32_t promise, char *buf, size_t size);
 
 /* "bind", "preexisting", "kind-77"; valid until the model ends. */

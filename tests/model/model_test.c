@@ -166,7 +166,9 @@ static void names(void **state)
 	assert_string_equal(name, "123");
 	assert_int_equal(weft_model_name(m, weft_model_find(m, 3), name, sizeof name), 5);
 	assert_string_equal(name, "\xEF\xBF\xBD\xC3\xA9");
-	assert_int_equal(weft_model_name(m, weft_model_find(m, 4), name, sizeof name), 21);
+	assert_int_equal(weft_model_name(m, weft_model_find(m, 4), name, sizeof name), 1);
+	assert_string_equal(name, "4");
+	assert_int_equal(weft_model_label(m, &m->labels[get(4)->labels], name, sizeof name), 21);
 	assert_string_equal(name, "c-92233");
 }
 
