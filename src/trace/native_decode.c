@@ -154,6 +154,9 @@ static bool next_packet(struct weft_trace *trace, struct native_cursor *c)
 		uint64_t expected = old->events_before + c->decoded;
 		if (p->events_before > expected)
 			n->streams.items[p->stream].lost_overwritten += p->events_before - expected;
+		else if (p->events_before < expected)
+			weft__trace_skip(trace, &trace->source.blobs[old->blob], old->index, old->offset, 0,
+			    "%llu events more than were recorded", (unsigned long long)(expected - p->events_before));
 	}
 	const struct native_packet *p = &n->packets.items[c->packet];
 	c->at = p->bytes + p->header_bytes;

@@ -219,6 +219,20 @@ static const unsigned char *copy_live(struct native *n, const unsigned char *p, 
 	return NULL;
 }
 
+/* Where a power-off left a page that was never written back, or `end`: no events have so many zeros in a row. */
+static size_t find_lost_page(const unsigned char *packet, size_t offset, size_t end)
+{
+	enum { PAGE = 4096, ZEROS = 64 };
+	for (size_t at = PAGE - offset % PAGE; at < end && end - at >= ZEROS; at += PAGE) {
+		size_t i = 0, stop = end - at < PAGE ? end - at : PAGE;
+		while (i < stop && packet[at + i] == 0)
+			i++;
+		if (i == stop)
+			return at;
+	}
+	return end;
+}
+
 /* Takes note of the packet at `offset`; *next is where the one after it begins. */
 static int read_packet(
     struct weft_trace *trace, uint32_t blob_index, size_t offset, uint64_t index, size_t *next, struct weft_error *err)
@@ -266,6 +280,14 @@ static int read_packet(
 	if (content_bytes > left) {
 		weft__trace_skip(trace, blob, index, blob->size, content_bytes - left, "the packet is cut off");
 		content_bytes = left;
+		if (content_bytes < header_bytes)
+			return WEFT_OK;
+	}
+	size_t lost_page = n->is_finished ? (size_t)content_bytes : find_lost_page(p, offset, (size_t)content_bytes);
+	if (lost_page < content_bytes) {
+		weft__trace_skip(
+		    trace, blob, index, offset + lost_page, content_bytes - lost_page, "a page that never reached the disk");
+		content_bytes = lost_page;
 		if (content_bytes < header_bytes)
 			return WEFT_OK;
 	}
