@@ -1,23 +1,98 @@
 /* uv.c: promises on a libuv loop.  SPDX-License-Identifier: ISC */
-#include <stdlib.h>
-#include <weft/uv.h>
+#include "promise/loop.h"
 
 struct timer {
+	struct weft__thing thing;
 	uv_timer_t handle;
-	struct timer *next, **back; /* in the list of those that run */
 	struct weft_resolver *resolver;
 	bool fails;
 };
 
-struct weft_uv {
-	uv_loop_t *loop, own;
-	uv_prepare_t prepare; /* before the loop sleeps */
-	uv_check_t check;     /* after it */
-	uv_idle_t idle;       /* active while something pauses: then the loop does not sleep */
-	unsigned open;        /* handles of ours that are not closed yet */
-	bool slept;
-	struct timer *timers;
-};
+/* ---- Things ---- */
+
+void weft__thing_add(struct weft_uv *uv, struct weft__thing *thing, void (*end)(struct weft__thing *thing))
+{
+	thing->uv = uv;
+	thing->end = end;
+	thing->next = uv->things;
+	thing->back = &uv->things;
+	if (thing->next)
+		thing->next->back = &thing->next;
+	uv->things = thing;
+	uv->open++;
+}
+
+void weft__thing_remove(struct weft__thing *thing)
+{
+	if (!thing->back)
+		return;
+	*thing->back = thing->next;
+	if (thing->next)
+		thing->next->back = thing->back;
+	thing->back = NULL;
+}
+
+void weft__thing_gone(struct weft__thing *thing)
+{
+	weft__thing_remove(thing);
+	thing->uv->open--;
+}
+
+struct weft_promise *weft__uv_promise(struct weft_record_site *site, enum weft_kind kind, const char *label,
+    weft_on_end_fn *cancelled, void *ctx, struct weft_resolver **resolver)
+{
+	struct weft_promise *p = weft__make(site, kind, true, label, resolver);
+	if (!*resolver || weft_promise_on_cancel(p, cancelled, ctx, NULL) == WEFT_OK)
+		return p;
+	weft_wakeup_error(*resolver, WEFT_PROMISE_ENOMEM, "out of memory");
+	*resolver = NULL;
+	return p;
+}
+
+static const char *message_of(int status)
+{
+	switch (status) {
+	case WEFT_PROMISE_ENOMEM: return "out of memory";
+	case WEFT_PROMISE_TIMEOUT: return "timeout";
+	case WEFT_PROMISE_CLOSED: return "closed";
+	default: return uv_strerror(status);
+	}
+}
+
+struct weft_promise *weft__uv_failed(int status)
+{
+	return weft_promise_fail(status, message_of(status));
+}
+
+void weft__uv_wakeup(struct weft_uv *uv, struct weft_resolver *resolver, int status, void *value, weft_destroy_fn *destroy)
+{
+	bool wakes = !uv->ending && status >= 0;
+	if (wakes)
+		weft_wakeup(resolver, value, destroy);
+	else if (uv->ending)
+		weft_resolver_drop(resolver);
+	else
+		weft_wakeup_error(resolver, status, message_of(status));
+	if (!wakes && destroy)
+		destroy(value);
+}
+
+struct weft_promise *weft__uv_ended(
+    struct weft_record_site *site, enum weft_kind kind, int status, void *value, weft_destroy_fn *destroy)
+{
+	struct weft_resolver *resolver;
+	struct weft_promise *p = weft__make(site, kind, false, NULL, &resolver);
+	if (status >= 0) {
+		weft_wakeup(resolver, value, destroy);
+		return p;
+	}
+	weft_wakeup_error(resolver, status, message_of(status));
+	if (destroy)
+		destroy(value);
+	return p;
+}
+
+/* ---- The loop ---- */
 
 static void stay_awake(uv_idle_t *handle)
 {
@@ -73,35 +148,20 @@ static void closed(uv_handle_t *handle)
 	uv->open--;
 }
 
-static void handle_freed(uv_handle_t *handle)
-{
-	struct weft_uv *uv = handle->data;
-	uv->open--;
-	free(handle);
-}
-
-/* Returns the resolver, which is now the caller's. */
-static struct weft_resolver *timer_end(struct timer *timer)
-{
-	struct weft_resolver *resolver = timer->resolver;
-	*timer->back = timer->next;
-	if (timer->next)
-		timer->next->back = timer->back;
-	uv_close((uv_handle_t *)&timer->handle, handle_freed);
-	return resolver;
-}
-
 void weft_uv_destroy(struct weft_uv *uv)
 {
 	if (!uv)
 		return;
-	while (uv->timers)
-		weft_resolver_drop(timer_end(uv->timers));
+	uv->ending = true;
 	uv_close((uv_handle_t *)&uv->prepare, closed);
 	uv_close((uv_handle_t *)&uv->check, closed);
 	uv_close((uv_handle_t *)&uv->idle, closed);
-	while (uv->open > 0)
-		uv_run(uv->loop, UV_RUN_NOWAIT);
+	/* What runs on the thread pool is waited for. */
+	do {
+		while (uv->things)
+			uv->things->end(uv->things);
+		uv_run(uv->loop, UV_RUN_ONCE);
+	} while (uv->open > 0);
 	if (uv->loop == &uv->own)
 		uv_loop_close(&uv->own);
 	free(uv);
@@ -112,23 +172,38 @@ uv_loop_t *weft_uv_loop(struct weft_uv *uv)
 	return uv->loop;
 }
 
-static void limit_reached(uv_timer_t *limit)
+struct limit {
+	uv_timer_t handle;
+	struct weft_uv *uv;
+	bool reached;
+};
+
+static void limit_reached(uv_timer_t *handle)
 {
-	limit->data = NULL;
+	struct limit *limit = handle->data;
+	limit->reached = true;
+}
+
+static void limit_freed(uv_handle_t *handle)
+{
+	struct limit *limit = handle->data;
+	limit->uv->open--;
+	free(limit);
 }
 
 int weft_uv_run(struct weft_uv *uv, const struct weft_promise *p, uint64_t limit_ms)
 {
 	int status = WEFT_OK;
-	uv_timer_t *limit = NULL;
-	if (limit_ms > 0 && !(limit = malloc(sizeof *limit)))
+	struct limit *limit = NULL;
+	if (limit_ms > 0 && !(limit = calloc(1, sizeof *limit)))
 		return WEFT_ENOMEM;
 	if (limit) {
-		uv_timer_init(uv->loop, limit);
-		limit->data = uv;
+		limit->uv = uv;
+		uv_timer_init(uv->loop, &limit->handle);
+		limit->handle.data = limit;
 		uv_update_time(uv->loop);
-		uv_timer_start(limit, limit_reached, limit_ms, 0);
-		uv_unref((uv_handle_t *)limit);
+		uv_timer_start(&limit->handle, limit_reached, limit_ms, 0);
+		uv_unref((uv_handle_t *)&limit->handle);
 	}
 	while (status == WEFT_OK && weft_promise_state(p) == WEFT_PENDING) {
 		if (weft_promise_paused_count() > 0)
@@ -136,28 +211,46 @@ int weft_uv_run(struct weft_uv *uv, const struct weft_promise *p, uint64_t limit
 		int alive = uv_run(uv->loop, UV_RUN_ONCE);
 		if (weft_promise_state(p) != WEFT_PENDING)
 			break;
-		if (limit && !limit->data)
+		if (limit && limit->reached)
 			status = WEFT_EBUSY;
 		else if (!alive && weft_promise_paused_count() == 0)
 			status = WEFT_ENOTFOUND;
 	}
 	if (limit) {
-		limit->data = uv;
 		uv->open++;
-		uv_close((uv_handle_t *)limit, handle_freed);
+		uv_close((uv_handle_t *)&limit->handle, limit_freed);
 	}
 	return status;
 }
 
+/* ---- Timers ---- */
+
+static void timer_freed(uv_handle_t *handle)
+{
+	struct timer *timer = handle->data;
+	weft__thing_gone(&timer->thing);
+	free(timer);
+}
+
+/* Returns the resolver, which is now the caller's. */
+static struct weft_resolver *timer_end(struct timer *timer)
+{
+	weft__thing_remove(&timer->thing);
+	uv_close((uv_handle_t *)&timer->handle, timer_freed);
+	return timer->resolver;
+}
+
+static void timer_dropped(struct weft__thing *thing)
+{
+	weft_resolver_drop(timer_end((struct timer *)thing));
+}
+
 static void timer_fires(uv_timer_t *handle)
 {
-	struct timer *timer = (struct timer *)handle;
+	struct timer *timer = handle->data;
 	bool fails = timer->fails;
 	struct weft_resolver *resolver = timer_end(timer);
-	if (fails)
-		weft_wakeup_error(resolver, WEFT_PROMISE_TIMEOUT, "timeout");
-	else
-		weft_wakeup(resolver, NULL, NULL);
+	weft__uv_wakeup(timer->thing.uv, resolver, fails ? WEFT_PROMISE_TIMEOUT : 0, NULL, NULL);
 }
 
 static void timer_cancelled(void *ctx)
@@ -168,27 +261,18 @@ static void timer_cancelled(void *ctx)
 static struct weft_promise *timer_start(
     struct weft_record_site *site, struct weft_uv *uv, uint64_t ms, const char *label, bool fails)
 {
-	struct weft_resolver *resolver;
 	struct timer *timer = malloc(sizeof *timer);
 	if (!timer)
-		return weft_promise_fail(WEFT_PROMISE_ENOMEM, "out of memory");
-	struct weft_promise *p = weft__make(site, WEFT_KIND_TIMER, true, label, &resolver);
-	if (!resolver || weft_promise_on_cancel(p, timer_cancelled, timer, NULL) != WEFT_OK) {
+		return weft__uv_failed(WEFT_PROMISE_ENOMEM);
+	struct weft_promise *p = weft__uv_promise(site, WEFT_KIND_TIMER, label, timer_cancelled, timer, &timer->resolver);
+	if (!timer->resolver) {
 		free(timer);
-		weft_resolver_drop(resolver);
-		weft_promise_unref(p);
-		return weft_promise_fail(WEFT_PROMISE_ENOMEM, "out of memory");
+		return p;
 	}
-	uv_timer_init(uv->loop, &timer->handle);
-	timer->handle.data = uv;
-	timer->resolver = resolver;
 	timer->fails = fails;
-	timer->next = uv->timers;
-	timer->back = &uv->timers;
-	if (timer->next)
-		timer->next->back = &timer->next;
-	uv->timers = timer;
-	uv->open++;
+	weft__thing_add(uv, &timer->thing, timer_dropped);
+	uv_timer_init(uv->loop, &timer->handle);
+	timer->handle.data = timer;
 	uv_update_time(uv->loop);
 	uv_timer_start(&timer->handle, timer_fires, ms, 0);
 	return p;

@@ -1,0 +1,50 @@
+/* loop.h: what the files of weft/uv.h share.
+ *
+ * A thing is what lives on the loop: a handle, or a request on the thread pool.  weft_uv_destroy() ends those that are left,
+ * then runs the loop until the last is gone; meanwhile nothing is woken.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_PROMISE_LOOP_H
+#define WEFT_PROMISE_LOOP_H
+
+#include <stdlib.h>
+#include <weft/uv.h>
+
+#define WEFT__HIDDEN __attribute__((visibility("hidden")))
+
+/* The first member of each. */
+struct weft__thing {
+	struct weft_uv *uv;
+	struct weft__thing *next, **back; /* in the list of those that uv can end; back is NULL: not in it */
+	void (*end)(struct weft__thing *thing);
+};
+
+struct weft_uv {
+	uv_loop_t *loop, own;
+	uv_prepare_t prepare; /* before the loop sleeps */
+	uv_check_t check;     /* after it */
+	uv_idle_t idle;       /* active while something pauses: then the loop does not sleep */
+	unsigned open;        /* things of ours that are not gone yet */
+	bool slept, ending;
+	struct weft__thing *things;
+};
+
+/* From now on the loop may call back for it; `end` has that happen soon, and removes it. */
+WEFT__HIDDEN void weft__thing_add(struct weft_uv *uv, struct weft__thing *thing, void (*end)(struct weft__thing *thing));
+/* It is about to go: uv need not end it. */
+WEFT__HIDDEN void weft__thing_remove(struct weft__thing *thing);
+/* The loop has called back for it for the last time. */
+WEFT__HIDDEN void weft__thing_gone(struct weft__thing *thing);
+
+/* A promise of a kind, and what cancelling it does, `cancelled` with ctx.  Without memory: what to return, and *resolver is
+ * NULL. */
+WEFT__HIDDEN struct weft_promise *weft__uv_promise(struct weft_record_site *site, enum weft_kind kind, const char *label,
+    weft_on_end_fn *cancelled, void *ctx, struct weft_resolver **resolver);
+/* One that has failed with an error of libuv's, or of enum weft_promise_code. */
+WEFT__HIDDEN struct weft_promise *weft__uv_failed(int status);
+/* As weft_wakeup if status is not an error, else as weft_wakeup_error; then the value is destroyed. */
+WEFT__HIDDEN void weft__uv_wakeup(
+    struct weft_uv *uv, struct weft_resolver *resolver, int status, void *value, weft_destroy_fn *destroy);
+/* A promise of a kind that ends so before it is returned. */
+WEFT__HIDDEN struct weft_promise *weft__uv_ended(
+    struct weft_record_site *site, enum weft_kind kind, int status, void *value, weft_destroy_fn *destroy);
+
+#endif

@@ -1,0 +1,465 @@
+/* uv_stream.c: tcp connections and pipes as promises.  SPDX-License-Identifier: ISC */
+#include "promise/loop.h"
+
+#include <string.h>
+
+/* Counted by the program and by each operation that is under way; without any it is closed, and when that is done it goes. */
+struct weft_uv_stream {
+	struct weft__thing thing;
+	union {
+		uv_handle_t handle;
+		uv_stream_t stream;
+		uv_tcp_t tcp;
+		uv_pipe_t pipe;
+	};
+	unsigned refs;
+	bool closing, closed, ended;
+	/* While it reads, libuv is not told to stop between two reads, which would cost system calls: only when bytes come that
+	 * nobody asked for. */
+	bool reading;
+	bool knocked;                /* a connection waits to be accepted */
+	struct weft_resolver *asker; /* who reads or accepts */
+	struct weft_resolver *closer;
+	size_t most_bytes;            /* that the reader wants */
+	struct weft_uv_bytes *buffer; /* only while libuv fills it */
+};
+
+static struct weft_uv_bytes nothing;
+
+/* ---- Life ---- */
+
+/* A resolver of a stream, which is not the stream's any more. */
+static struct weft_resolver *take(struct weft_resolver **resolver)
+{
+	struct weft_resolver *taken = *resolver;
+	*resolver = NULL;
+	return taken;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct weft_uv_stream *s = handle->data;
+	struct weft_uv *uv = s->thing.uv;
+	struct weft_resolver *asker = take(&s->asker), *closer = take(&s->closer);
+	s->closed = true;
+	if (asker)
+		s->refs--;
+	if (s->refs == 0)
+		free(s);
+	weft__uv_wakeup(uv, asker, UV_ECANCELED, NULL, NULL);
+	weft__uv_wakeup(uv, closer, 0, NULL, NULL);
+	uv->open--;
+}
+
+/* Operations that are under way fail when the handle is closed. */
+static void close_now(struct weft_uv_stream *s)
+{
+	if (s->closing)
+		return;
+	s->closing = true;
+	weft__thing_remove(&s->thing);
+	uv_close(&s->handle, on_closed);
+}
+
+static void end_stream(struct weft__thing *thing)
+{
+	close_now((struct weft_uv_stream *)thing);
+}
+
+struct weft_uv_stream *weft_uv_stream_ref(struct weft_uv_stream *s)
+{
+	s->refs++;
+	return s;
+}
+
+void weft_uv_stream_unref(struct weft_uv_stream *s)
+{
+	if (!s || --s->refs > 0)
+		return;
+	if (s->closed)
+		free(s);
+	else
+		close_now(s);
+}
+
+static void unref_value(void *stream)
+{
+	weft_uv_stream_unref(stream);
+}
+
+/* What cancelling an operation does that may have been done in part. */
+static void close_cancelled(void *stream)
+{
+	close_now(stream);
+}
+
+uv_stream_t *weft_uv_stream_handle(struct weft_uv_stream *s)
+{
+	return &s->stream;
+}
+
+static struct weft_uv_stream *new_stream(struct weft_uv *uv, uv_handle_type type)
+{
+	struct weft_uv_stream *s = calloc(1, sizeof *s);
+	if (!s)
+		return NULL;
+	/* Neither can fail. */
+	if (type == UV_TCP)
+		uv_tcp_init(uv->loop, &s->tcp);
+	else
+		uv_pipe_init(uv->loop, &s->pipe, 0);
+	s->handle.data = s;
+	s->refs = 1;
+	/* It keeps the loop alive only while somebody waits for it. */
+	uv_unref(&s->handle);
+	weft__thing_add(uv, &s->thing, end_stream);
+	return s;
+}
+
+struct weft_uv_stream *weft_uv_pipe_create(struct weft_uv *uv)
+{
+	return new_stream(uv, UV_NAMED_PIPE);
+}
+
+struct weft_promise *weft__uv_close(struct weft_record_site *site, struct weft_uv_stream *s)
+{
+	if (s->closing)
+		return weft_promise_unit();
+	struct weft_promise *p = weft__make(site, WEFT_KIND_CLOSE, false, NULL, &s->closer);
+	close_now(s);
+	return p;
+}
+
+/* ---- Who reads or accepts ---- */
+
+static void asker_cancelled(void *ctx)
+{
+	struct weft_uv_stream *s = ctx;
+	weft_resolver_drop(take(&s->asker));
+	if (!s->closing)
+		uv_unref(&s->handle);
+	weft_uv_stream_unref(s);
+}
+
+/* Answers who asks; a value is taken. */
+static void answer(struct weft_uv_stream *s, int status, void *value, weft_destroy_fn *destroy)
+{
+	struct weft_resolver *asker = take(&s->asker);
+	uv_unref(&s->handle);
+	weft__uv_wakeup(s->thing.uv, asker, status, value, destroy);
+	weft_uv_stream_unref(s);
+}
+
+/* A promise for who asks now; s->asker is NULL if it has ended. */
+static struct weft_promise *ask(struct weft_record_site *site, enum weft_kind kind, struct weft_uv_stream *s)
+{
+	if (s->closing)
+		return weft__uv_failed(WEFT_PROMISE_CLOSED);
+	if (s->asker)
+		return weft__uv_failed(UV_EBUSY);
+	struct weft_promise *p = weft__uv_promise(site, kind, NULL, asker_cancelled, s, &s->asker);
+	if (s->asker) {
+		s->refs++;
+		uv_ref(&s->handle);
+	}
+	return p;
+}
+
+/* ---- Listening ---- */
+
+/* A connection is there. */
+static void accept_now(struct weft_uv_stream *listener)
+{
+	struct weft_uv_stream *s = new_stream(listener->thing.uv, listener->handle.type);
+	if (!s) {
+		answer(listener, WEFT_PROMISE_ENOMEM, NULL, NULL);
+		return;
+	}
+	listener->knocked = false;
+	answer(listener, uv_accept(&listener->stream, &s->stream), s, unref_value);
+}
+
+static void on_connection(uv_stream_t *stream, int status)
+{
+	struct weft_uv_stream *listener = stream->data;
+	if (status == 0)
+		listener->knocked = true; /* until it is accepted, libuv accepts no other */
+	if (!listener->asker)
+		return;
+	if (status < 0)
+		answer(listener, status, NULL, NULL);
+	else
+		accept_now(listener);
+}
+
+/* The end of a listen: s is taken. */
+static struct weft_promise *listen_now(struct weft_record_site *site, struct weft_uv_stream *s, int status, int backlog)
+{
+	if (status == 0)
+		status = uv_listen(&s->stream, backlog, on_connection);
+	return weft__uv_ended(site, WEFT_KIND_LISTEN, status, s, unref_value);
+}
+
+struct weft_promise *weft__uv_tcp_listen(
+    struct weft_record_site *site, struct weft_uv *uv, const struct sockaddr *address, int backlog)
+{
+	struct weft_uv_stream *s = new_stream(uv, UV_TCP);
+	return s ? listen_now(site, s, uv_tcp_bind(&s->tcp, address, 0), backlog) : weft__uv_failed(WEFT_PROMISE_ENOMEM);
+}
+
+struct weft_promise *weft__uv_pipe_listen(struct weft_record_site *site, struct weft_uv *uv, const char *path, int backlog)
+{
+	struct weft_uv_stream *s = new_stream(uv, UV_NAMED_PIPE);
+	return s ? listen_now(site, s, uv_pipe_bind(&s->pipe, path), backlog) : weft__uv_failed(WEFT_PROMISE_ENOMEM);
+}
+
+struct weft_promise *weft__uv_accept(struct weft_record_site *site, struct weft_uv_stream *listener)
+{
+	bool busy = listener->asker != NULL;
+	struct weft_promise *p = ask(site, WEFT_KIND_ACCEPT, listener);
+	if (!busy && listener->asker && listener->knocked)
+		accept_now(listener);
+	return p;
+}
+
+/* ---- Reading ---- */
+
+static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+	struct weft_uv_stream *s = handle->data;
+	*buf = uv_buf_init(NULL, 0);
+	if (!s->asker || !(s->buffer = malloc(sizeof *s->buffer + s->most_bytes)))
+		return;
+	buf->base = s->buffer->data;
+	buf->len = s->most_bytes;
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+{
+	struct weft_uv_stream *s = stream->data;
+	struct weft_uv_bytes *bytes = s->buffer;
+	s->buffer = NULL;
+	if (size <= 0)
+		free(bytes);
+	if (size == 0)
+		return;
+	if (size < 0) {
+		uv_read_stop(stream);
+		s->reading = false;
+		s->ended |= size == UV_EOF;
+	}
+	if (!s->asker)
+		return;
+	if (size == UV_EOF) {
+		answer(s, 0, &nothing, NULL);
+	} else if (size < 0) {
+		answer(s, size == UV_ENOBUFS ? WEFT_PROMISE_ENOMEM : (int)size, NULL, NULL);
+	} else {
+		bytes->size = (size_t)size;
+		answer(s, 0, bytes, free);
+	}
+}
+
+struct weft_promise *weft__uv_read(struct weft_record_site *site, struct weft_uv_stream *s, size_t most_bytes)
+{
+	bool busy = s->asker != NULL;
+	if (most_bytes == 0)
+		return weft__uv_failed(UV_EINVAL);
+	struct weft_promise *p = ask(site, WEFT_KIND_STREAM_READ, s);
+	if (busy || !s->asker)
+		return p;
+	s->most_bytes = most_bytes;
+	if (s->ended) {
+		answer(s, 0, &nothing, NULL);
+		return p;
+	}
+	int status = s->reading ? 0 : uv_read_start(&s->stream, give_buffer, on_read);
+	s->reading = status == 0;
+	if (status < 0)
+		answer(s, status, NULL, NULL);
+	return p;
+}
+
+/* ---- Connecting, writing, shutting down: what ends once, by a request ---- */
+
+struct request {
+	union {
+		uv_connect_t connect;
+		uv_write_t write;
+		uv_shutdown_t shutdown;
+	};
+	struct weft_uv_stream *stream; /* counted */
+	struct weft_resolver *resolver;
+	void *bytes; /* that are written */
+	weft_destroy_fn *destroy;
+	char copied[];
+};
+
+static struct request *new_request(struct weft_uv_stream *s, size_t copied_bytes)
+{
+	struct request *r = calloc(1, sizeof *r + copied_bytes);
+	if (!r)
+		return NULL;
+	r->stream = weft_uv_stream_ref(s);
+	return r;
+}
+
+static void free_request(struct request *r)
+{
+	if (r->destroy)
+		r->destroy(r->bytes);
+	weft_uv_stream_unref(r->stream);
+	free(r);
+}
+
+static void on_connected(uv_connect_t *connect, int status)
+{
+	struct request *r = connect->data;
+	struct weft_uv *uv = r->stream->thing.uv;
+	struct weft_resolver *resolver = r->resolver;
+	struct weft_uv_stream *s = weft_uv_stream_ref(r->stream);
+	free_request(r);
+	weft__uv_wakeup(uv, resolver, status, s, unref_value);
+}
+
+/* A request on a new stream, which is taken; NULL: *p is to be returned. */
+static struct request *start_connect(struct weft_record_site *site, struct weft_uv_stream *s, struct weft_promise **p)
+{
+	struct request *r = s ? new_request(s, 0) : NULL;
+	weft_uv_stream_unref(s);
+	if (!r) {
+		*p = weft__uv_failed(WEFT_PROMISE_ENOMEM);
+		return NULL;
+	}
+	r->connect.data = r;
+	*p = weft__uv_promise(site, WEFT_KIND_CONNECT, NULL, close_cancelled, s, &r->resolver);
+	if (r->resolver)
+		return r;
+	free_request(r);
+	return NULL;
+}
+
+struct weft_promise *weft__uv_tcp_connect(struct weft_record_site *site, struct weft_uv *uv, const struct sockaddr *address)
+{
+	struct weft_promise *p;
+	struct weft_uv_stream *s = new_stream(uv, UV_TCP);
+	struct request *r = start_connect(site, s, &p);
+	if (!r)
+		return p;
+	int status = uv_tcp_connect(&r->connect, &s->tcp, address, on_connected);
+	if (status < 0)
+		on_connected(&r->connect, status);
+	return p;
+}
+
+struct weft_promise *weft__uv_pipe_connect(struct weft_record_site *site, struct weft_uv *uv, const char *path)
+{
+	struct weft_promise *p;
+	struct weft_uv_stream *s = new_stream(uv, UV_NAMED_PIPE);
+	struct request *r = start_connect(site, s, &p);
+	if (r)
+		uv_pipe_connect(&r->connect, &s->pipe, path, on_connected);
+	return p;
+}
+
+static void end_request(struct request *r, int status)
+{
+	struct weft_uv *uv = r->stream->thing.uv;
+	struct weft_resolver *resolver = r->resolver;
+	struct weft_uv_stream *s = weft_uv_stream_ref(r->stream); /* what is woken often goes on with it */
+	free_request(r);
+	weft__uv_wakeup(uv, resolver, status, NULL, NULL);
+	weft_uv_stream_unref(s);
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+	end_request(write->data, status);
+}
+
+static void on_shut_down(uv_shutdown_t *shutdown, int status)
+{
+	end_request(shutdown->data, status);
+}
+
+/* The rest of a write, which libuv will do; bytes are copied or, with an owner, taken in any case. */
+static struct weft_promise *write_later(
+    struct weft_record_site *site, struct weft_uv_stream *s, const char *rest, size_t size, bool copy, struct weft_value owner)
+{
+	struct weft_promise *p = NULL;
+	struct request *r = new_request(s, copy ? size : 0);
+	if (r)
+		p = weft__uv_promise(site, WEFT_KIND_STREAM_WRITE, NULL, close_cancelled, s, &r->resolver);
+	if (!r || !r->resolver) {
+		if (r)
+			free_request(r);
+		if (owner.destroy)
+			owner.destroy(owner.pointer);
+		return r ? p : weft__uv_failed(WEFT_PROMISE_ENOMEM);
+	}
+	r->write.data = r;
+	r->bytes = owner.pointer;
+	r->destroy = owner.destroy;
+	if (copy)
+		rest = memcpy(r->copied, rest, size);
+	uv_buf_t buf = {.base = (char *)(uintptr_t)rest, .len = size};
+	int status = uv_write(&r->write, &s->stream, &buf, 1, on_written);
+	if (status < 0)
+		end_request(r, status);
+	return p;
+}
+
+static struct weft_promise *write_bytes(
+    struct weft_record_site *site, struct weft_uv_stream *s, const char *bytes, size_t size, bool copy, struct weft_value owner)
+{
+	int status = WEFT_PROMISE_CLOSED;
+	if (!s->closing && size > 0) {
+		uv_buf_t buf = {.base = (char *)(uintptr_t)bytes, .len = size};
+		status = uv_try_write(&s->stream, &buf, 1);
+	} else if (!s->closing) {
+		status = 0;
+	}
+	size_t done = status > 0 ? (size_t)status : 0;
+	if (status == UV_EAGAIN || (status >= 0 && done < size)) {
+		weft_uv_stream_ref(s);
+		struct weft_promise *p = write_later(site, s, bytes + done, size - done, copy, owner);
+		if (done > 0 && weft_promise_state(p) == WEFT_FAILED)
+			close_now(s); /* half of it was sent */
+		weft_uv_stream_unref(s);
+		return p;
+	}
+	struct weft_promise *p = weft__uv_ended(site, WEFT_KIND_STREAM_WRITE, status, NULL, NULL);
+	if (owner.destroy)
+		owner.destroy(owner.pointer);
+	return p;
+}
+
+struct weft_promise *weft__uv_write(struct weft_record_site *site, struct weft_uv_stream *s, const void *bytes, size_t size)
+{
+	return write_bytes(site, s, bytes, size, true, (struct weft_value){NULL, NULL});
+}
+
+struct weft_promise *weft__uv_write_owned(
+    struct weft_record_site *site, struct weft_uv_stream *s, void *bytes, size_t size, weft_destroy_fn *destroy)
+{
+	return write_bytes(site, s, bytes, size, false, (struct weft_value){bytes, destroy});
+}
+
+struct weft_promise *weft__uv_shutdown(struct weft_record_site *site, struct weft_uv_stream *s)
+{
+	if (s->closing)
+		return weft__uv_failed(WEFT_PROMISE_CLOSED);
+	struct request *r = new_request(s, 0);
+	if (!r)
+		return weft__uv_failed(WEFT_PROMISE_ENOMEM);
+	struct weft_promise *p = weft__uv_promise(site, WEFT_KIND_SHUTDOWN, NULL, close_cancelled, s, &r->resolver);
+	if (!r->resolver) {
+		free_request(r);
+		return p;
+	}
+	r->shutdown.data = r;
+	int status = uv_shutdown(&r->shutdown, &s->stream, on_shut_down);
+	if (status < 0)
+		end_request(r, status);
+	return p;
+}
