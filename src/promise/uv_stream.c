@@ -1,6 +1,8 @@
 /* uv_stream.c: tcp connections and pipes as promises.  SPDX-License-Identifier: ISC */
 #include "promise/loop.h"
 
+#include <assert.h>
+#include <limits.h>
 #include <string.h>
 
 /* Counted by the program and by each operation that is under way; without any it is closed, and when that is done it goes. */
@@ -68,6 +70,7 @@ static void end_stream(struct weft__thing *thing)
 
 struct weft_uv_stream *weft_uv_stream_ref(struct weft_uv_stream *s)
 {
+	assert(s->refs > 0 && s->refs < UINT_MAX);
 	s->refs++;
 	return s;
 }
@@ -295,38 +298,39 @@ struct request {
 	char copied[];
 };
 
-static struct request *new_request(struct weft_uv_stream *s, size_t copied_bytes)
+/* The count is taken, also without memory. */
+static struct request *new_request(struct weft_uv_stream *counted, size_t copied_bytes)
 {
 	struct request *r = calloc(1, sizeof *r + copied_bytes);
-	if (!r)
-		return NULL;
-	r->stream = weft_uv_stream_ref(s);
+	if (r)
+		r->stream = counted;
+	else
+		weft_uv_stream_unref(counted);
 	return r;
 }
 
-static void free_request(struct request *r)
+/* Its stream, which the caller has to give back. */
+static struct weft_uv_stream *free_request(struct request *r)
 {
+	struct weft_uv_stream *counted = r->stream;
 	if (r->destroy)
 		r->destroy(r->bytes);
-	weft_uv_stream_unref(r->stream);
 	free(r);
+	return counted;
 }
 
 static void on_connected(uv_connect_t *connect, int status)
 {
 	struct request *r = connect->data;
-	struct weft_uv *uv = r->stream->thing.uv;
 	struct weft_resolver *resolver = r->resolver;
-	struct weft_uv_stream *s = weft_uv_stream_ref(r->stream);
-	free_request(r);
-	weft__uv_wakeup(uv, resolver, status, s, unref_value);
+	struct weft_uv_stream *s = free_request(r);
+	weft__uv_wakeup(s->thing.uv, resolver, status, s, unref_value);
 }
 
 /* A request on a new stream, which is taken; NULL: *p is to be returned. */
 static struct request *start_connect(struct weft_record_site *site, struct weft_uv_stream *s, struct weft_promise **p)
 {
 	struct request *r = s ? new_request(s, 0) : NULL;
-	weft_uv_stream_unref(s);
 	if (!r) {
 		*p = weft__uv_failed(WEFT_PROMISE_ENOMEM);
 		return NULL;
@@ -335,7 +339,7 @@ static struct request *start_connect(struct weft_record_site *site, struct weft_
 	*p = weft__uv_promise(site, WEFT_KIND_CONNECT, NULL, close_cancelled, s, &r->resolver);
 	if (r->resolver)
 		return r;
-	free_request(r);
+	weft_uv_stream_unref(free_request(r));
 	return NULL;
 }
 
@@ -364,12 +368,10 @@ struct weft_promise *weft__uv_pipe_connect(struct weft_record_site *site, struct
 
 static void end_request(struct request *r, int status)
 {
-	struct weft_uv *uv = r->stream->thing.uv;
 	struct weft_resolver *resolver = r->resolver;
-	struct weft_uv_stream *s = weft_uv_stream_ref(r->stream); /* what is woken often goes on with it */
-	free_request(r);
-	weft__uv_wakeup(uv, resolver, status, NULL, NULL);
-	weft_uv_stream_unref(s);
+	struct weft_uv_stream *s = free_request(r);
+	weft__uv_wakeup(s->thing.uv, resolver, status, NULL, NULL);
+	weft_uv_stream_unref(s); /* not before: what is woken often goes on with it */
 }
 
 static void on_written(uv_write_t *write, int status)
@@ -387,12 +389,12 @@ static struct weft_promise *write_later(
     struct weft_record_site *site, struct weft_uv_stream *s, const char *rest, size_t size, bool copy, struct weft_value owner)
 {
 	struct weft_promise *p = NULL;
-	struct request *r = new_request(s, copy ? size : 0);
+	struct request *r = new_request(weft_uv_stream_ref(s), copy ? size : 0);
 	if (r)
 		p = weft__uv_promise(site, WEFT_KIND_STREAM_WRITE, NULL, close_cancelled, s, &r->resolver);
 	if (!r || !r->resolver) {
 		if (r)
-			free_request(r);
+			weft_uv_stream_unref(free_request(r));
 		if (owner.destroy)
 			owner.destroy(owner.pointer);
 		return r ? p : weft__uv_failed(WEFT_PROMISE_ENOMEM);
@@ -449,12 +451,12 @@ struct weft_promise *weft__uv_shutdown(struct weft_record_site *site, struct wef
 {
 	if (s->closing)
 		return weft__uv_failed(WEFT_PROMISE_CLOSED);
-	struct request *r = new_request(s, 0);
+	struct request *r = new_request(weft_uv_stream_ref(s), 0);
 	if (!r)
 		return weft__uv_failed(WEFT_PROMISE_ENOMEM);
 	struct weft_promise *p = weft__uv_promise(site, WEFT_KIND_SHUTDOWN, NULL, close_cancelled, s, &r->resolver);
 	if (!r->resolver) {
-		free_request(r);
+		weft_uv_stream_unref(free_request(r));
 		return p;
 	}
 	r->shutdown.data = r;
