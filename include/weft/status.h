@@ -21,7 +21,8 @@ extern "C" {
 	X(EBUSY, -10, "in use")                                                                                                  \
 	X(ENOTSUP, -11, "not supported here")                                                                                    \
 	X(EACCES, -12, "permission denied")                                                                                      \
-	X(ENOTFOUND, -13, "not in the trace")
+	X(ENOTFOUND, -13, "not in the trace")                                                                                    \
+	X(ECANCELLED, -14, "was called off")
 
 enum weft_status {
 #define WEFT_STATUS_ENUM(NAME, value, text) WEFT_##NAME = value,

@@ -489,8 +489,10 @@ static int reserve_streams(struct weft__build *b, size_t count)
 	return WEFT_OK;
 }
 
-static int take_all(struct weft__build *b, struct weft_trace *trace)
+static int take_all(struct weft__build *b, struct weft_trace *trace, const struct weft_model_options *options)
 {
+	enum { EVENTS_BETWEEN = 1 << 16 };
+	uint64_t told = 0;
 	const struct weft_event *events;
 	size_t n;
 	int more;
@@ -507,6 +509,11 @@ static int take_all(struct weft__build *b, struct weft_trace *trace)
 		if (status < 0)
 			return status;
 		b->model->events += n;
+		if (options && options->go_on && b->model->events - told >= EVENTS_BETWEEN) {
+			told = b->model->events;
+			if (!options->go_on(options->ctx, told))
+				return WEFT_ECANCELLED;
+		}
 	}
 	return more < 0 ? more : b->model->events == 0 ? WEFT_EFORMAT : WEFT_OK;
 }
@@ -560,7 +567,7 @@ int weft_model_build(
 	struct weft__build b = {0};
 	int status = begin(&b, trace);
 	if (status == WEFT_OK)
-		status = take_all(&b, trace);
+		status = take_all(&b, trace, options);
 	if (status == WEFT_OK)
 		status = weft__model_finish(&b, options && options->keep_binds);
 	drop(&b);

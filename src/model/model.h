@@ -135,12 +135,16 @@ struct weft_model {
 
 struct weft_model_options {
 	bool keep_binds; /* leave binds where they were created (--no-simplify) */
+	/* Unless NULL: called now and then, in the thread that builds, with how many events were read; false calls it off. */
+	bool (*go_on)(void *ctx, uint64_t events);
+	void *ctx;
 };
 
 /* Reads the trace from where it stands to its end, and builds its model.
  *
  * The trace must outlive the model: texts point into it.  On failure *out is untouched.  WEFT_ENOMEM, WEFT_EIO, WEFT_EFORMAT
- * (no events), WEFT_ETOOBIG (2^32 - 2 promises or more).  `options` may be NULL.  About 50 ns an event, linear. */
+ * (no events), WEFT_ETOOBIG (2^32 - 2 promises or more), WEFT_ECANCELLED.  `options` may be NULL.  About 50 ns an event, linear.
+ */
 int weft_model_build(
     struct weft_model **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err);
 void weft_model_destroy(struct weft_model *model);

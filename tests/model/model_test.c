@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -535,6 +536,36 @@ static void every_anomaly_has_words(void **state)
 	assert_string_equal(weft_anomaly_text(WEFT_ANOMALY_COUNT), "unknown");
 }
 
+static bool until_100k(void *ctx, uint64_t events)
+{
+	uint64_t *told = ctx;
+	assert_true(events > *told);
+	*told = events;
+	return events < 100000;
+}
+
+static void reading_can_be_called_off(void **state)
+{
+	enum { EVENTS = 3000, COPIES = 60 };
+	struct weft_error err = {0};
+	uint64_t told = 0;
+	struct weft_model_options options = {.go_on = until_100k, .ctx = &told};
+	for (int i = 0; i < EVENTS; i++)
+		mw_op(&w, i, WEFT_OP_SWITCH, 1);
+	mw_end(&w, 0);
+	unsigned char *bytes = malloc(w.size * COPIES);
+	assert_non_null(bytes);
+	for (size_t i = 0; i < COPIES; i++)
+		memcpy(bytes + i * w.size, w.bytes, w.size);
+	assert_int_equal(weft_trace_open_memory(&trace, bytes, w.size * COPIES, "test", &err), WEFT_OK);
+	assert_int_equal(weft_model_build(&m, trace, &options, &err), WEFT_ECANCELLED);
+	assert_null(m);
+	assert_true(told >= 100000 && told < EVENTS * COPIES);
+	weft_trace_close(trace);
+	trace = NULL;
+	free(bytes);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -564,6 +595,7 @@ int main(void)
 	    TEST(circles_of_binds_are_cut),
 	    TEST(pauses_are_in_order),
 	    TEST(no_events_no_model),
+	    TEST(reading_can_be_called_off),
 	    TEST(every_anomaly_has_words),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
