@@ -551,7 +551,7 @@ static void reading_can_be_called_off(void **state)
 	uint64_t told = 0;
 	struct weft_model_options options = {.go_on = until_100k, .ctx = &told};
 	for (int i = 0; i < EVENTS; i++)
-		mw_op(&w, i, WEFT_OP_SWITCH, 1);
+		mw_op(&w, i, WEFT_OP_RUN, 1);
 	mw_end(&w, 0);
 	unsigned char *bytes = malloc(w.size * COPIES);
 	assert_non_null(bytes);
