@@ -44,7 +44,7 @@ struct cli_args {
 enum cli_type {
 	CLI_FLAG, /* bool *: no value */
 	CLI_TEXT, /* const char **: any value */
-	CLI_TIME, /* int64_t *: ns, given as a number with a unit; -1 where absent */
+	CLI_TIME, /* int64_t *: ns, given as base/duration.h reads them; -1 where absent */
 	CLI_SIZE  /* int[2] *: WxH */
 };
 
@@ -68,9 +68,6 @@ struct cli_option {
  * Returns -1 to go on; otherwise an exit status: --help or --version was answered, or the usage was wrong and has been
  * told. */
 int cli_parse(struct cli_args *args, const struct cli_option *options, int operands);
-
-/* "30ms", "1.5s", "0": false if it is not a time of at least 0.  Exact; below a ns it rounds down. */
-bool cli_parse_time(const char *text, int64_t *ns);
 
 /* ---- input.c: traces ---- */
 

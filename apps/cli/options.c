@@ -2,48 +2,8 @@
  * SPDX-License-Identifier: ISC */
 #include <string.h>
 
+#include "base/duration.h"
 #include "cli.h"
-
-bool cli_parse_time(const char *text, int64_t *ns)
-{
-	static const struct {
-		const char *name;
-		int64_t ns;
-	} units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
-
-	const char *number = text;
-	const char *unit = text + strspn(text, "0123456789.");
-	int64_t scale = 0;
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		if (strcmp(unit, units[i].name) == 0)
-			scale = units[i].ns;
-	if (strcmp(text, "0") == 0)
-		scale = 1;
-	if (scale == 0 || number == unit)
-		return false;
-
-	int64_t sum = 0;
-	bool digits = false;
-	for (; number < unit && *number != '.'; number++) {
-		digits = true;
-		if (__builtin_mul_overflow(sum, 10, &sum) || __builtin_add_overflow(sum, (*number - '0') * scale, &sum))
-			return false;
-	}
-	if (number < unit) {
-		for (number++; number < unit; number++) {
-			if (*number == '.')
-				return false;
-			digits = true;
-			scale /= 10;
-			if (__builtin_add_overflow(sum, (*number - '0') * scale, &sum))
-				return false;
-		}
-	}
-	if (!digits)
-		return false;
-	*ns = sum;
-	return true;
-}
 
 static bool parse_size(const char *text, int size[2])
 {
@@ -70,7 +30,7 @@ static int take_value(const struct cli_args *args, const struct cli_option *opti
 	case CLI_FLAG: break;
 	case CLI_TEXT: *(const char **)option->value = text; break;
 	case CLI_TIME:
-		if (!cli_parse_time(text, option->value))
+		if (!weft_duration_parse(text, strlen(text), option->value))
 			return cli_fail(
 			    "%s: --%s=%s is not a time: a number and ns, us, ms or s", args->verb, option->name, text);
 		break;

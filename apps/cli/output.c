@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/utf8.h"
 #include "cli.h"
 
@@ -102,25 +103,7 @@ void cli_put_seconds(int64_t ns)
 
 char *cli_format_duration(char buf[CLI_DURATION], int64_t ns)
 {
-	static const struct {
-		int64_t ns;
-		const char *name;
-	} units[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "us"}};
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-		if (ns >= units[i].ns) {
-			int64_t whole = ns / units[i].ns, thousandths = ns % units[i].ns / (units[i].ns / 1000);
-			if (whole >= 100)
-				snprintf(buf, CLI_DURATION, "%" PRId64 " %s", whole, units[i].name);
-			else if (whole >= 10)
-				snprintf(
-				    buf, CLI_DURATION, "%" PRId64 ".%" PRId64 " %s", whole, thousandths / 100, units[i].name);
-			else
-				snprintf(
-				    buf, CLI_DURATION, "%" PRId64 ".%02" PRId64 " %s", whole, thousandths / 10, units[i].name);
-			return buf;
-		}
-	}
-	snprintf(buf, CLI_DURATION, "%" PRId64 " ns", ns);
+	weft_duration_format(buf, CLI_DURATION, ns);
 	return buf;
 }
 

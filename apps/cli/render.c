@@ -1,6 +1,9 @@
 /* render.c: weft render: a picture of the promises.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
 #include "backends/cairo/cairo.h"
 #include "cli.h"
+#include "view/query.h"
 
 int cli_render(struct cli_args *args)
 {
@@ -15,7 +18,7 @@ int cli_render(struct cli_args *args)
 	    {"from", 0, CLI_TIME, &render.from_ns, "T", "show from this time on, as 30ms since the first event"},
 	    {"to", 0, CLI_TIME, &render.to_ns, "T", "show up to this time"},
 	    {"find", 0, CLI_TEXT, &render.find, "TEXT",
-		"highlight the promises whose label, kind, error, site or id has this text"},
+		"highlight what matches: a text, kind:bind, id:18, failed, pending, longer:5ms"},
 	    {"no-metrics", 0, CLI_FLAG, &render.no_metrics, NULL, "leave the counters out"},
 	    {"dark", 0, CLI_FLAG, &dark, NULL, "light on dark"},
 	    CLI_OPTION_END,
@@ -27,6 +30,10 @@ int cli_render(struct cli_args *args)
 		return cli_fail("render: where to?  -o PICTURE, which ends in .svg, .png or .pdf");
 	if (weft_picture_from_path(&render.picture, out) < 0)
 		return cli_fail("render: %s: the name of a picture ends in .svg, .png or .pdf", out);
+	struct weft_query query;
+	struct weft_error err;
+	if (render.find && weft_query_parse(&query, render.find, strlen(render.find), &err) < 0)
+		return cli_fail("render: --find=%s: %s", render.find, err.what);
 	render.has_from = render.from_ns >= 0;
 	render.has_to = render.to_ns >= 0;
 	if (render.has_from && render.has_to && render.from_ns >= render.to_ns)
@@ -45,7 +52,6 @@ int cli_render(struct cli_args *args)
 		exit = cli_fail("%s: ends at %s, before --from", input.name, cli_format_duration(end, input.model->end_ns));
 	}
 	if (exit < 0) {
-		struct weft_error err;
 		size_t found = 0;
 		cli_progress_begin("drawing", out);
 		int status = weft_render_file(input.model, &render, out, &found, &err);

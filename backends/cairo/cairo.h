@@ -30,7 +30,7 @@ struct weft_render_options {
 	int width_px, height_px; /* 0: 1280 x 720; up to 32767 */
 	bool has_from, has_to;
 	int64_t from_ns, to_ns;    /* since the model's start; what is not given is the trace's own bound */
-	const char *find;          /* highlight what contains it, as weft_view_find(); or NULL */
+	const char *find;          /* highlight what this query matches (view/query.h); or NULL */
 	bool no_metrics;           /* leave the counters out */
 	enum weft_theme theme;     /* light or dark */
 	enum weft_picture picture; /* see weft_picture_from_path() */

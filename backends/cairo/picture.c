@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "backends/cairo/cairo.h"
+#include "view/query.h"
 
 int weft_picture_from_path(enum weft_picture *out, const char *path)
 {
@@ -74,7 +75,11 @@ static int render_view(struct weft_view *view, const struct weft_render_options 
 	if (o->has_from || o->has_to)
 		weft_view_show(view, o->has_from ? o->from_ns : 0, o->has_to ? o->to_ns : view->model->end_ns);
 	if (o->find) {
-		size_t n = weft_view_find(view, o->find);
+		struct weft_query query;
+		int parsed = weft_query_parse(&query, o->find, strlen(o->find), err);
+		if (parsed < 0)
+			return parsed;
+		size_t n = weft_view_find_query(view, &query);
 		if (found)
 			*found = n;
 	}

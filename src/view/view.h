@@ -65,13 +65,16 @@ double weft_view_y(const struct weft_view *view, double slot);
 double weft_view_slot_at(const struct weft_view *view, double y_px);
 uint32_t weft_view_row_at(const struct weft_view *view, double y_px); /* WEFT_NONE in an empty layout or on a header */
 
-/* Highlights the promises of which a label, the kind, the failure, the id, or the function or file of the site contains the text
- * (ASCII letters in either case); "" none.  Returns how many. */
+/* Highlights the promises that a query matches (view/query.h), and no others; "" none, and so what is no query.  Returns how
+ * many. */
+struct weft_query;
 size_t weft_view_find(struct weft_view *view, const char *text);
+size_t weft_view_find_query(struct weft_view *view, struct weft_query *query);
 
 /* Highlights a promise, all it became and all that became it. */
 size_t weft_view_find_related(struct weft_view *view, uint32_t promise);
 void weft_view_unhighlight(struct weft_view *view);
+void weft_view_highlight(struct weft_view *view, uint32_t promise); /* one more */
 
 static inline bool weft_view_is_highlighted(const struct weft_view *view, uint32_t promise)
 {

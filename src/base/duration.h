@@ -1,0 +1,20 @@
+/* duration.h: times as people write and read them: a number with a unit.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_BASE_DURATION_H
+#define WEFT_BASE_DURATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEFT_DURATION_BYTES 32 /* enough for any of them */
+
+/* "30ms", "1.5s", "2us", "0": false, with *ns untouched, if it is not a time of at least 0.  Exact; below a ns it rounds down. */
+bool weft_duration_parse(const char *text, size_t len, int64_t *ns);
+
+/* To be read: three digits and the unit, "1.23 ms".  Terminated; returns its length, as snprintf does. */
+size_t weft_duration_format(char *buf, size_t size, int64_t ns);
+
+/* To be parsed again: exact, without a space, "1.2345ms"; "-" before what is negative. */
+size_t weft_duration_exact(char *buf, size_t size, int64_t ns);
+
+#endif

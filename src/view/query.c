@@ -1,0 +1,310 @@
+/* query.c: what is searched for.  SPDX-License-Identifier: ISC */
+#include "view/query.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/duration.h"
+
+static const struct {
+	const char *name;
+	uint8_t kind;
+	const char *example; /* of a value that must be a number or a time */
+} fields[] = {
+    {"label", WEFT_TERM_LABEL, NULL},
+    {"kind", WEFT_TERM_KIND, NULL},
+    {"site", WEFT_TERM_SITE, NULL},
+    {"failure", WEFT_TERM_FAILURE, NULL},
+    {"id", WEFT_TERM_ID, "a number, as id:18"},
+    {"longer", WEFT_TERM_LONGER, "a time, as longer:5ms"},
+    {"shorter", WEFT_TERM_SHORTER, "a time, as shorter:5ms"},
+};
+
+static char lower(char c)
+{
+	return (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+}
+
+static bool contains(struct weft_str text, const char *wanted, size_t wanted_len)
+{
+	for (size_t i = 0; i + wanted_len <= text.len; i++) {
+		size_t k = 0;
+		while (k < wanted_len && lower(text.ptr[i + k]) == wanted[k])
+			k++;
+		if (k == wanted_len)
+			return true;
+	}
+	return false;
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* One word as it was written: where it is, and its value without quotes. */
+struct word {
+	const char *text;
+	size_t len, colon; /* colon: where one is outside of quotes; len if there is none */
+	bool quoted;
+};
+
+/* A quote that is not closed, as while one types, goes on to the end. */
+static bool next_word(const char **at, const char *end, struct word *w)
+{
+	while (*at < end && is_space(**at))
+		++*at;
+	if (*at == end)
+		return false;
+	bool inside = false;
+	*w = (struct word){.text = *at, .colon = SIZE_MAX};
+	for (; *at < end && (inside || !is_space(**at)); ++*at) {
+		if (**at == '"') {
+			inside = !inside;
+			w->quoted = true;
+		} else if (**at == ':' && !inside && w->colon == SIZE_MAX) {
+			w->colon = (size_t)(*at - w->text);
+		}
+	}
+	w->len = (size_t)(*at - w->text);
+	w->colon = w->colon < w->len ? w->colon : w->len;
+	return true;
+}
+
+static bool parse_number(const char *text, size_t len, int64_t *out)
+{
+	bool negative = len > 1 && *text == '-';
+	int64_t sum = 0;
+	for (size_t i = negative; i < len; i++)
+		if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(sum, 10, &sum) ||
+		    __builtin_sub_overflow(sum, text[i] - '0', &sum))
+			return false;
+	if (len == 0 || (!negative && sum == INT64_MIN))
+		return false;
+	*out = negative ? sum : -sum;
+	return true;
+}
+
+static bool equals(const struct word *w, size_t len, const char *name)
+{
+	if (strlen(name) != len)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (lower(w->text[i]) != name[i])
+			return false;
+	return true;
+}
+
+static int add_term(struct weft_query *q, size_t *used, const struct word *w, struct weft_error *err)
+{
+	struct weft_term term = {.kind = WEFT_TERM_TEXT, .first = (uint16_t)*used};
+	const char *name = NULL, *example = NULL;
+	size_t from = 0;
+	for (size_t i = 0; w->colon < w->len && i < sizeof fields / sizeof *fields; i++) {
+		if (!equals(w, w->colon, fields[i].name))
+			continue;
+		term.kind = fields[i].kind;
+		name = fields[i].name;
+		example = fields[i].example;
+		from = w->colon + 1;
+	}
+	if (!w->quoted && equals(w, w->len, "failed"))
+		term.kind = WEFT_TERM_FAILED;
+	if (!w->quoted && equals(w, w->len, "pending"))
+		term.kind = WEFT_TERM_PENDING;
+	for (size_t i = from; i < w->len; i++)
+		if (w->text[i] != '"')
+			q->text[(*used)++] = lower(w->text[i]);
+	term.len = (uint16_t)(*used - term.first);
+	const char *value = q->text + term.first;
+	int64_t number = 0;
+	term.is_number = parse_number(value, term.len, &number);
+	if (name && term.len == 0)
+		return weft_error_set(err, WEFT_EINVAL, "%s: needs %s", name, example ? example : "a text after it");
+	if (term.len == 0)
+		return WEFT_OK; /* "" says nothing */
+	bool is_time = term.kind == WEFT_TERM_LONGER || term.kind == WEFT_TERM_SHORTER;
+	if ((term.kind == WEFT_TERM_ID && !term.is_number) || (is_time && !weft_duration_parse(value, term.len, &number)))
+		return weft_error_set(err, WEFT_EINVAL, "%s: needs %s", name, example);
+	term.value = number;
+	if (q->count == WEFT_QUERY_TERMS)
+		return weft_error_set(err, WEFT_EINVAL, "a search has at most %d words", WEFT_QUERY_TERMS);
+	q->of_kind[term.kind] |= 1u << q->count;
+	q->terms[q->count++] = term;
+	return WEFT_OK;
+}
+
+int weft_query_parse(struct weft_query *out, const char *text, size_t len, struct weft_error *err)
+{
+	struct weft_query q;
+	const char *at = text;
+	struct word w;
+	size_t used = 0;
+	memset(&q, 0, sizeof q);
+	if (len > WEFT_QUERY_BYTES)
+		return weft_error_set(err, WEFT_EINVAL, "a search has at most %d bytes", WEFT_QUERY_BYTES);
+	while (next_word(&at, text + len, &w)) {
+		int status = add_term(&q, &used, &w, err);
+		if (status < 0)
+			return status;
+	}
+	*out = q;
+	return WEFT_OK;
+}
+
+/* The terms whose text is in it. */
+static uint32_t terms_in(const struct weft_query *q, struct weft_str text)
+{
+	uint32_t found = 0;
+	for (unsigned i = 0; i < q->count; i++)
+		if (contains(text, q->text + q->terms[i].first, q->terms[i].len))
+			found |= 1u << i;
+	return found;
+}
+
+static uint32_t terms_in_text(struct weft_query *q, const struct weft_model *model, uint32_t text)
+{
+	struct weft_query_memo *memo = &q->texts[text % 1024];
+	if (memo->number != text + 1)
+		*memo = (struct weft_query_memo){text + 1, terms_in(q, weft_model_text(model, text))};
+	return memo->terms;
+}
+
+static uint32_t terms_in_site(struct weft_query *q, const struct weft_model *model, uint32_t site)
+{
+	struct weft_query_memo *memo = &q->sites[site % 256];
+	if (memo->number != site + 1) {
+		const struct weft_site *s = &model->trace->sites[site];
+		char place[512]; /* "file.c:12 function", as it is written elsewhere */
+		int len = snprintf(place, sizeof place, "%.*s:%" PRIu32 " %.*s", (int)s->file.len, s->file.len ? s->file.ptr : "",
+		    s->line, (int)s->function.len, s->function.len ? s->function.ptr : "");
+		len = len < (int)sizeof place ? len : (int)sizeof place - 1;
+		*memo = (struct weft_query_memo){site + 1,
+		    terms_in(q, s->function) | terms_in(q, s->file) | terms_in(q, (struct weft_str){place, (uint32_t)len})};
+	}
+	return memo->terms;
+}
+
+static uint32_t terms_in_kind(struct weft_query *q, const struct weft_model *model, uint16_t kind)
+{
+	struct weft_query_memo *memo = &q->kinds[kind % 64];
+	if (memo->number != kind + 1u) {
+		const char *name = weft_model_kind_name(model, kind);
+		*memo = (struct weft_query_memo){kind + 1u, terms_in(q, (struct weft_str){name, (uint32_t)strlen(name)})};
+	}
+	return memo->terms;
+}
+
+static uint32_t terms_in_labels(struct weft_query *q, const struct weft_model *model, const struct weft_promise *p)
+{
+	uint32_t found = 0;
+	for (uint32_t l = p->labels; l < p[1].labels; l++) {
+		char text[256];
+		if (!model->labels[l].is_counter) {
+			found |= terms_in_text(q, model, model->labels[l].text);
+			continue;
+		}
+		size_t len = weft_model_label(model, &model->labels[l], text, sizeof text);
+		found |= terms_in(q, (struct weft_str){text, (uint32_t)(len < sizeof text ? len : sizeof text - 1)});
+	}
+	return found;
+}
+
+/* Those numbers that the digits of an id have. */
+static uint32_t terms_in_id(const struct weft_query *q, int64_t id)
+{
+	char digits[24];
+	size_t at = sizeof digits;
+	uint64_t rest = id < 0 ? 0 - (uint64_t)id : (uint64_t)id;
+	uint32_t found = 0;
+	do
+		digits[--at] = (char)('0' + rest % 10);
+	while (rest /= 10);
+	if (id < 0)
+		digits[--at] = '-';
+	for (unsigned i = 0; i < q->count; i++)
+		if (q->terms[i].is_number && contains((struct weft_str){digits + at, (uint32_t)(sizeof digits - at)},
+						 q->text + q->terms[i].first, q->terms[i].len))
+			found |= 1u << i;
+	return found;
+}
+
+static uint32_t terms_of_numbers(const struct weft_query *q, const struct weft_promise *p)
+{
+	uint32_t found = 0;
+	for (unsigned i = 0; i < q->count; i++) {
+		const struct weft_term *term = &q->terms[i];
+		int64_t length;
+		if (__builtin_sub_overflow(p->end_ns, p->start_ns, &length))
+			length = INT64_MAX;
+		if ((term->kind == WEFT_TERM_ID && p->id == term->value) ||
+		    (term->kind == WEFT_TERM_LONGER && length > term->value) ||
+		    (term->kind == WEFT_TERM_SHORTER && length < term->value))
+			found |= 1u << i;
+	}
+	return found;
+}
+
+bool weft_query_matches(struct weft_query *q, const struct weft_model *model, uint32_t promise)
+{
+	const struct weft_promise *p = &model->promises[promise];
+	const uint32_t *of = q->of_kind;
+	uint32_t all = (1u << q->count) - 1, texts = of[WEFT_TERM_TEXT], found = 0;
+	if (q->count == 0 || promise == WEFT_SYSTEM)
+		return false;
+	/* The cheapest first: most promises fail there. */
+	if (p->end == WEFT_END_FAILED)
+		found |= of[WEFT_TERM_FAILED];
+	if (p->end == WEFT_END_PENDING)
+		found |= of[WEFT_TERM_PENDING];
+	uint32_t numbers = of[WEFT_TERM_ID] | of[WEFT_TERM_LONGER] | of[WEFT_TERM_SHORTER];
+	if (numbers)
+		found |= terms_of_numbers(q, p);
+	if ((all & ~found) & (numbers | of[WEFT_TERM_FAILED] | of[WEFT_TERM_PENDING]))
+		return false;
+	if (texts | of[WEFT_TERM_KIND])
+		found |= terms_in_kind(q, model, p->kind) & (texts | of[WEFT_TERM_KIND]);
+	if ((texts | of[WEFT_TERM_FAILURE]) && p->failure != WEFT_NONE)
+		found |= terms_in_text(q, model, p->failure) & (texts | of[WEFT_TERM_FAILURE]);
+	if ((texts | of[WEFT_TERM_SITE]) && p->site != WEFT_NONE)
+		found |= terms_in_site(q, model, p->site) & (texts | of[WEFT_TERM_SITE]);
+	if ((all & ~found) & (texts | of[WEFT_TERM_LABEL]))
+		found |= terms_in_labels(q, model, p) & (texts | of[WEFT_TERM_LABEL]);
+	if ((all & ~found) & texts)
+		found |= terms_in_id(q, p->id) & texts;
+	return found == all;
+}
+
+static bool term_implies(
+    const struct weft_query *a, const struct weft_term *s, const struct weft_query *b, const struct weft_term *t)
+{
+	switch ((enum weft_term_kind)t->kind) {
+	case WEFT_TERM_TEXT:
+		return s->kind <= WEFT_TERM_FAILURE &&
+		       contains((struct weft_str){a->text + s->first, s->len}, b->text + t->first, t->len);
+	case WEFT_TERM_LABEL:
+	case WEFT_TERM_KIND:
+	case WEFT_TERM_SITE:
+	case WEFT_TERM_FAILURE:
+		return s->kind == t->kind && contains((struct weft_str){a->text + s->first, s->len}, b->text + t->first, t->len);
+	case WEFT_TERM_ID: return s->kind == t->kind && s->value == t->value;
+	case WEFT_TERM_LONGER: return s->kind == t->kind && s->value >= t->value;
+	case WEFT_TERM_SHORTER: return s->kind == t->kind && s->value <= t->value;
+	default: return s->kind == t->kind;
+	}
+}
+
+bool weft_query_narrows(const struct weft_query *query, const struct weft_query *wider)
+{
+	if (wider->count == 0)
+		return query->count == 0;
+	for (unsigned t = 0; t < wider->count; t++) {
+		bool implied = false;
+		for (unsigned s = 0; s < query->count && !implied; s++)
+			implied = term_implies(query, &query->terms[s], wider, &wider->terms[t]);
+		if (!implied)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,66 @@
+/* query.h: what is searched for: words that must all hold.
+ *
+ *   arp            a label, the kind, the failure, the site or the id has it (ASCII letters in either case)
+ *   "a b"          with a space in it; also  label:"a b"
+ *   label:x  kind:x  site:x  failure:x      only there
+ *   id:18          that recorded id
+ *   failed  pending                         how it ended: failed, or should have ended and never did; was not heard of again
+ *   longer:5ms  shorter:5ms                 from its start to its end
+ *
+ * A word with another name before a colon is a text like any other: labels have colons too.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_VIEW_QUERY_H
+#define WEFT_VIEW_QUERY_H
+
+#include "model/model.h"
+
+#define WEFT_QUERY_TERMS 16
+#define WEFT_QUERY_BYTES 256
+
+enum weft_term_kind {
+	WEFT_TERM_TEXT,
+	WEFT_TERM_LABEL,
+	WEFT_TERM_KIND,
+	WEFT_TERM_SITE,
+	WEFT_TERM_FAILURE,
+	WEFT_TERM_ID,
+	WEFT_TERM_FAILED,
+	WEFT_TERM_PENDING,
+	WEFT_TERM_LONGER,
+	WEFT_TERM_SHORTER,
+	WEFT_TERM_KINDS
+};
+
+struct weft_term {
+	uint8_t kind; /* enum weft_term_kind */
+	bool is_number;
+	uint16_t first, len; /* its text, in weft_query.text */
+	int64_t value;       /* an id, or ns */
+};
+
+/* Which terms a text, a site or a kind was found to have. */
+struct weft_query_memo {
+	uint32_t number; /* + 1; 0 in a free place */
+	uint32_t terms;
+};
+
+/* Holds no pointers: may be copied.  About 11 kB, most of it answers about texts that were asked lately, since many promises
+ * have the same; one that has asked about a model must not ask about another. */
+struct weft_query {
+	struct weft_term terms[WEFT_QUERY_TERMS];
+	unsigned count; /* 0: matches nothing */
+	uint32_t of_kind[WEFT_TERM_KINDS];
+	char text[WEFT_QUERY_BYTES];
+	struct weft_query_memo texts[1024], sites[256], kinds[64];
+};
+
+/* Reads a text of len bytes.  WEFT_EINVAL with what is wrong with it: a number or a time that is none, nothing after a colon, too
+ * many words, too long; *out is untouched then. */
+int weft_query_parse(struct weft_query *out, const char *text, size_t len, struct weft_error *err);
+
+/* Whether all of it holds for a promise; never for the system.  About 20 ns and 10 ns a label. */
+bool weft_query_matches(struct weft_query *query, const struct weft_model *model, uint32_t promise);
+
+/* Whether all that `query` matches is matched by `wider` too, as when a letter was typed at the end. */
+bool weft_query_narrows(const struct weft_query *query, const struct weft_query *wider);
+
+#endif
