@@ -16,11 +16,6 @@ static struct weft_uv *uv;
 static struct weft_counter open_connections = WEFT_PROMISE_COUNTER("open connections", 0);
 static struct weft_counter bytes_echoed = WEFT_PROMISE_COUNTER("bytes echoed", 0);
 
-static void unref_stream(void *stream)
-{
-	weft_uv_stream_unref(stream);
-}
-
 /* ---- The server ---- */
 
 static struct weft_promise *echo(void *stream, void *message);
@@ -51,12 +46,12 @@ static struct weft_promise *serve(void *stream)
 {
 	weft_promise_label("connection");
 	weft_counter_increase(&open_connections, 1);
-	return weft_promise_finalize(next_message(stream, NULL), hang_up, weft_uv_stream_ref(stream), unref_stream);
+	return weft_promise_finalize(next_message(stream, NULL), hang_up, weft_uv_stream_ref(stream), weft_uv_stream_unref);
 }
 
 static struct weft_promise *accept_next(void *listener, void *stream)
 {
-	if (stream && weft_promise_async(serve, weft_uv_stream_ref(stream), unref_stream) != WEFT_OK)
+	if (stream && weft_promise_async(serve, weft_uv_stream_ref(stream), weft_uv_stream_unref) != WEFT_OK)
 		return weft_promise_fail(WEFT_PROMISE_ENOMEM, "out of memory");
 	return weft_promise_bind(weft_uv_accept(listener), accept_next, listener, NULL);
 }

@@ -55,8 +55,8 @@ struct weft_uv_bytes {
 };
 
 WEFT__API struct weft_uv_stream *weft_uv_stream_ref(struct weft_uv_stream *s);
-/* NULL is nothing. */
-WEFT__API void weft_uv_stream_unref(struct weft_uv_stream *s);
+/* NULL is nothing.  Here as below it takes a void *, so that it can be a destructor. */
+WEFT__API void weft_uv_stream_unref(void *s);
 /* For libuv's own calls, as uv_tcp_getsockname(); until it is closed. */
 WEFT__API uv_stream_t *weft_uv_stream_handle(struct weft_uv_stream *s);
 /* A pipe that is not connected, for a child process; NULL without memory. */
@@ -88,6 +88,65 @@ WEFT__API struct weft_uv_stream *weft_uv_pipe_create(struct weft_uv *uv);
  * reference stays yours. */
 #define weft_uv_close(s) weft__uv_close(WEFT_SITE(), s)
 
+/* ---- Files and directories ----
+ *
+ * Done on libuv's thread pool.  All can be cancelled; what runs already runs to its end, and what it results in is dropped, a
+ * file that was opened is closed. */
+
+struct weft_uv_file; /* counted, as a stream is: without references it is closed */
+WEFT__API struct weft_uv_file *weft_uv_file_ref(struct weft_uv_file *file);
+/* NULL is nothing. */
+WEFT__API void weft_uv_file_unref(void *file);
+/* -1 when it is closed. */
+WEFT__API int weft_uv_file_descriptor(const struct weft_uv_file *file);
+
+/* A file; flags and mode as for open(2). */
+#define weft_uv_open(uv, path, flags, mode) weft__uv_open(WEFT_SITE(), uv, path, flags, mode)
+/* A struct weft_uv_bytes of at most most_bytes, of size 0 at the end.  Offset -1: where the file stands. */
+#define weft_uv_file_read(file, most_bytes, offset) weft__uv_file_read(WEFT_SITE(), file, most_bytes, offset)
+/* Writes a copy of all the bytes.  Offset as above. */
+#define weft_uv_file_write(file, bytes, size, offset) weft__uv_file_write(WEFT_SITE(), file, bytes, size, offset)
+/* Resolved when all that was written is on the disk. */
+#define weft_uv_file_sync(file) weft__uv_file_sync(WEFT_SITE(), file)
+#define weft_uv_file_truncate(file, size) weft__uv_file_truncate(WEFT_SITE(), file, size)
+/* A uv_stat_t. */
+#define weft_uv_file_stat(file) weft__uv_file_stat(WEFT_SITE(), file)
+/* Tells what the last unref would not: whether it could be closed.  UV_EBUSY: something is under way; later calls fail with
+ * WEFT_PROMISE_CLOSED.  The reference stays yours. */
+#define weft_uv_file_close(file) weft__uv_file_close(WEFT_SITE(), file)
+
+/* A uv_stat_t; of a link itself, by lstat. */
+#define weft_uv_stat(uv, path) weft__uv_stat(WEFT_SITE(), uv, path)
+#define weft_uv_lstat(uv, path) weft__uv_lstat(WEFT_SITE(), uv, path)
+/* A char *, the path without links and dots. */
+#define weft_uv_realpath(uv, path) weft__uv_realpath(WEFT_SITE(), uv, path)
+/* A struct weft_uv_entries, without "." and "..". */
+#define weft_uv_scandir(uv, path) weft__uv_scandir(WEFT_SITE(), uv, path)
+struct weft_uv_entry {
+	uv_dirent_type_t type; /* as UV_DIRENT_FILE; some file systems do not tell */
+	char name[256];
+};
+struct weft_uv_entries {
+	size_t count;
+	struct weft_uv_entry entry[]; /* sorted by name */
+};
+#define weft_uv_mkdir(uv, path, mode) weft__uv_mkdir(WEFT_SITE(), uv, path, mode)
+#define weft_uv_rmdir(uv, path) weft__uv_rmdir(WEFT_SITE(), uv, path)
+#define weft_uv_unlink(uv, path) weft__uv_unlink(WEFT_SITE(), uv, path)
+#define weft_uv_rename(uv, from, to) weft__uv_rename(WEFT_SITE(), uv, from, to)
+
+/* ---- Names of hosts, and functions, on the thread pool ----
+ *
+ * Both can be cancelled, as above. */
+
+/* A struct addrinfo list, as for getaddrinfo(3). */
+#define weft_uv_getaddrinfo(uv, node, service, hints) weft__uv_getaddrinfo(WEFT_SITE(), uv, node, service, hints)
+
+/* What f returns, called on another OS thread: it may use no promises of this one.  What it records is in the trace of that
+ * OS thread, where the promise runs meanwhile.  The ctx is destroyed on this one. */
+typedef struct weft_value weft_uv_work_fn(void *ctx);
+#define weft_uv_work(uv, f, ctx, destroy) weft__uv_work(WEFT_SITE(), uv, f, ctx, destroy)
+
 /* ---- What the macros call ---- */
 
 WEFT__API struct weft_promise *weft__uv_sleep(struct weft_record_site *site, struct weft_uv *uv, uint64_t ms);
@@ -109,6 +168,29 @@ WEFT__API struct weft_promise *weft__uv_write_owned(
     struct weft_record_site *site, struct weft_uv_stream *s, void *bytes, size_t size, weft_destroy_fn *destroy);
 WEFT__API struct weft_promise *weft__uv_shutdown(struct weft_record_site *site, struct weft_uv_stream *s);
 WEFT__API struct weft_promise *weft__uv_close(struct weft_record_site *site, struct weft_uv_stream *s);
+WEFT__API struct weft_promise *weft__uv_open(
+    struct weft_record_site *site, struct weft_uv *uv, const char *path, int flags, int mode);
+WEFT__API struct weft_promise *weft__uv_file_read(
+    struct weft_record_site *site, struct weft_uv_file *file, size_t most_bytes, int64_t offset);
+WEFT__API struct weft_promise *weft__uv_file_write(
+    struct weft_record_site *site, struct weft_uv_file *file, const void *bytes, size_t size, int64_t offset);
+WEFT__API struct weft_promise *weft__uv_file_sync(struct weft_record_site *site, struct weft_uv_file *file);
+WEFT__API struct weft_promise *weft__uv_file_truncate(struct weft_record_site *site, struct weft_uv_file *file, int64_t size);
+WEFT__API struct weft_promise *weft__uv_file_stat(struct weft_record_site *site, struct weft_uv_file *file);
+WEFT__API struct weft_promise *weft__uv_file_close(struct weft_record_site *site, struct weft_uv_file *file);
+WEFT__API struct weft_promise *weft__uv_stat(struct weft_record_site *site, struct weft_uv *uv, const char *path);
+WEFT__API struct weft_promise *weft__uv_lstat(struct weft_record_site *site, struct weft_uv *uv, const char *path);
+WEFT__API struct weft_promise *weft__uv_realpath(struct weft_record_site *site, struct weft_uv *uv, const char *path);
+WEFT__API struct weft_promise *weft__uv_scandir(struct weft_record_site *site, struct weft_uv *uv, const char *path);
+WEFT__API struct weft_promise *weft__uv_mkdir(struct weft_record_site *site, struct weft_uv *uv, const char *path, int mode);
+WEFT__API struct weft_promise *weft__uv_rmdir(struct weft_record_site *site, struct weft_uv *uv, const char *path);
+WEFT__API struct weft_promise *weft__uv_unlink(struct weft_record_site *site, struct weft_uv *uv, const char *path);
+WEFT__API struct weft_promise *weft__uv_rename(
+    struct weft_record_site *site, struct weft_uv *uv, const char *from, const char *to);
+WEFT__API struct weft_promise *weft__uv_getaddrinfo(
+    struct weft_record_site *site, struct weft_uv *uv, const char *node, const char *service, const struct addrinfo *hints);
+WEFT__API struct weft_promise *weft__uv_work(
+    struct weft_record_site *site, struct weft_uv *uv, weft_uv_work_fn *f, void *ctx, weft_destroy_fn *destroy);
 
 #ifdef __cplusplus
 }

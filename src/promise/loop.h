@@ -47,4 +47,20 @@ WEFT__HIDDEN void weft__uv_wakeup(
 WEFT__HIDDEN struct weft_promise *weft__uv_ended(
     struct weft_record_site *site, enum weft_kind kind, int status, void *value, weft_destroy_fn *destroy);
 
+/* ---- The thread pool (uv_job.c) ---- */
+
+/* A request, from its start until libuv calls back, even if it was cancelled meanwhile.  The first member of each. */
+struct weft__job {
+	struct weft__thing thing;
+	struct weft_resolver *resolver;
+	uv_req_t *request;
+	bool cancelled; /* or uv is going */
+};
+
+/* A job of that many bytes, zeroed, whose request (a member, at that offset) points back to it; NULL: *p is to be returned. */
+WEFT__HIDDEN void *weft__job_start(struct weft_record_site *site, struct weft_uv *uv, enum weft_kind kind, const char *label,
+    size_t bytes, size_t request_offset, struct weft_promise **p);
+/* As weft__uv_wakeup; the job is freed first. */
+WEFT__HIDDEN void weft__job_end(struct weft__job *job, int status, void *value, weft_destroy_fn *destroy);
+
 #endif

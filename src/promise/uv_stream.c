@@ -75,19 +75,15 @@ struct weft_uv_stream *weft_uv_stream_ref(struct weft_uv_stream *s)
 	return s;
 }
 
-void weft_uv_stream_unref(struct weft_uv_stream *s)
+void weft_uv_stream_unref(void *ctx)
 {
+	struct weft_uv_stream *s = ctx;
 	if (!s || --s->refs > 0)
 		return;
 	if (s->closed)
 		free(s);
 	else
 		close_now(s);
-}
-
-static void unref_value(void *stream)
-{
-	weft_uv_stream_unref(stream);
 }
 
 /* What cancelling an operation does that may have been done in part. */
@@ -179,7 +175,7 @@ static void accept_now(struct weft_uv_stream *listener)
 		return;
 	}
 	listener->knocked = false;
-	answer(listener, uv_accept(&listener->stream, &s->stream), s, unref_value);
+	answer(listener, uv_accept(&listener->stream, &s->stream), s, weft_uv_stream_unref);
 }
 
 static void on_connection(uv_stream_t *stream, int status)
@@ -200,7 +196,7 @@ static struct weft_promise *listen_now(struct weft_record_site *site, struct wef
 {
 	if (status == 0)
 		status = uv_listen(&s->stream, backlog, on_connection);
-	return weft__uv_ended(site, WEFT_KIND_LISTEN, status, s, unref_value);
+	return weft__uv_ended(site, WEFT_KIND_LISTEN, status, s, weft_uv_stream_unref);
 }
 
 struct weft_promise *weft__uv_tcp_listen(
@@ -324,7 +320,7 @@ static void on_connected(uv_connect_t *connect, int status)
 	struct request *r = connect->data;
 	struct weft_resolver *resolver = r->resolver;
 	struct weft_uv_stream *s = free_request(r);
-	weft__uv_wakeup(s->thing.uv, resolver, status, s, unref_value);
+	weft__uv_wakeup(s->thing.uv, resolver, status, s, weft_uv_stream_unref);
 }
 
 /* A request on a new stream, which is taken; NULL: *p is to be returned. */

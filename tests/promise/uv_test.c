@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <weft/uv.h>
 
+#include "tests/allocations.h"
+
 static struct weft_promise *turn(void *ctx, void *nothing)
 {
 	int *left = ctx;
