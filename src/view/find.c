@@ -11,10 +11,11 @@ void weft_view_unhighlight(struct weft_view *v)
 	v->found = 0;
 }
 
-void weft_view_highlight(struct weft_view *v, uint32_t promise)
+void weft_view_set_highlight(struct weft_view *v, uint32_t promise, bool on)
 {
-	v->found += !weft_view_is_highlighted(v, promise);
-	v->highlight[promise / 64] |= 1ull << promise % 64;
+	uint64_t bit = 1ull << promise % 64, *word = &v->highlight[promise / 64];
+	v->found += (size_t)on - (size_t)((*word & bit) != 0);
+	*word = on ? *word | bit : *word & ~bit;
 }
 
 size_t weft_view_find_query(struct weft_view *v, struct weft_query *query)
@@ -22,7 +23,7 @@ size_t weft_view_find_query(struct weft_view *v, struct weft_query *query)
 	weft_view_unhighlight(v);
 	for (uint32_t p = WEFT_SYSTEM + 1; p < v->model->promise_count; p++)
 		if (weft_query_matches(query, v->model, p))
-			weft_view_highlight(v, p);
+			weft_view_set_highlight(v, p, true);
 	return v->found;
 }
 
@@ -42,7 +43,7 @@ size_t weft_view_find_related(struct weft_view *v, uint32_t promise)
 	if (promise >= model->promise_count)
 		return 0;
 	for (uint32_t p = promise; p != WEFT_NONE && !weft_view_is_highlighted(v, p); p = model->promises[p].became)
-		weft_view_highlight(v, p);
+		weft_view_set_highlight(v, p, true);
 	/* Backwards: with who became whom turned round, as a list for each promise, the newly found are a stack. */
 	size_t n = model->promise_count;
 	uint32_t *first = malloc(n * sizeof *first), *next = malloc(n * sizeof *next), *stack = malloc(n * sizeof *stack);
@@ -65,7 +66,7 @@ size_t weft_view_find_related(struct weft_view *v, uint32_t promise)
 				if (walked[p / 64] >> p % 64 & 1)
 					continue;
 				walked[p / 64] |= 1ull << p % 64;
-				weft_view_highlight(v, p);
+				weft_view_set_highlight(v, p, true);
 				stack[height++] = p;
 			}
 		}

@@ -74,7 +74,7 @@ size_t weft_view_find_query(struct weft_view *view, struct weft_query *query);
 /* Highlights a promise, all it became and all that became it. */
 size_t weft_view_find_related(struct weft_view *view, uint32_t promise);
 void weft_view_unhighlight(struct weft_view *view);
-void weft_view_highlight(struct weft_view *view, uint32_t promise); /* one more */
+void weft_view_set_highlight(struct weft_view *view, uint32_t promise, bool on); /* of one */
 
 static inline bool weft_view_is_highlighted(const struct weft_view *view, uint32_t promise)
 {

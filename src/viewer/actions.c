@@ -1,0 +1,168 @@
+/* actions.c: all that a user can ask for.  SPDX-License-Identifier: ISC */
+#include "viewer/actions.h"
+
+#include <string.h>
+
+#include "viewer/private.h"
+#include "viewer/search.h"
+
+#define STEP_PX 80.0 /* of an arrow key */
+#define ZOOM 1.5
+
+static const struct weft_action_info table[] = {
+#define ROW(NAME, name, who, group, label, keys, menus) {name, label, keys, WEFT_BY_##who, WEFT_GROUP_##group, WEFT_IN_##menus},
+    WEFT_ACTIONS(ROW)
+#undef ROW
+};
+
+const struct weft_action_info *weft_action_info(enum weft_action action)
+{
+	return &table[action];
+}
+
+const char *weft_action_group_label(enum weft_action_group group)
+{
+	static const char *const labels[] = {[WEFT_GROUP_FILE] = "Trace",
+	    [WEFT_GROUP_VIEW] = "Moving",
+	    [WEFT_GROUP_SHOW] = "Showing",
+	    [WEFT_GROUP_FIND] = "Finding",
+	    [WEFT_GROUP_WALK] = "Promises",
+	    [WEFT_GROUP_HELP] = "Help"};
+	return labels[group];
+}
+
+enum weft_action weft_action_find(const char *name)
+{
+	int action = 0;
+	while (action < WEFT_ACTION_COUNT && strcmp(table[action].name, name) != 0)
+		action++;
+	return (enum weft_action)action;
+}
+
+bool weft_action_key(enum weft_action action, int n, char key[16], unsigned *modifiers)
+{
+	static const struct {
+		char prefix[8];
+		unsigned modifier;
+	} prefixes[] = {{"Ctrl+", WEFT_CONTROL}, {"Alt+", WEFT_ALT}, {"Shift+", WEFT_SHIFT}};
+	const char *at = table[action].keys;
+	for (; n > 0 && *at; n--) {
+		at += strcspn(at, " ");
+		at += strspn(at, " ");
+	}
+	size_t len = strcspn(at, " ");
+	unsigned found = 0;
+	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+		size_t prefix = strlen(prefixes[i].prefix);
+		if (len > prefix && memcmp(at, prefixes[i].prefix, prefix) == 0) {
+			found |= prefixes[i].modifier;
+			at += prefix;
+			len -= prefix;
+		}
+	}
+	if (n < 0 || len == 0 || len > 15)
+		return false;
+	memcpy(key, at, len);
+	key[len] = '\0';
+	*modifiers = found;
+	return true;
+}
+
+/* A sign says with its key whether shift was pressed; so does a letter. */
+static unsigned telling(const char *key, unsigned modifiers)
+{
+	bool is_sign = key[0] != '\0' && key[1] == '\0' && key[0] != ' ';
+	bool is_plain_letter = is_sign && ((key[0] >= 'a' && key[0] <= 'z') || (key[0] >= 'A' && key[0] <= 'Z'));
+	if (is_sign && (!is_plain_letter || !(modifiers & (WEFT_CONTROL | WEFT_ALT))))
+		modifiers &= ~(unsigned)WEFT_SHIFT;
+	return modifiers;
+}
+
+static bool same_key(const char *a, const char *b, bool any_case)
+{
+	for (; *a && *b; a++, b++) {
+		char x = *a, y = *b;
+		if (any_case && x >= 'A' && x <= 'Z')
+			x = (char)(x + 32);
+		if (any_case && y >= 'A' && y <= 'Z')
+			y = (char)(y + 32);
+		if (x != y)
+			return false;
+	}
+	return *a == *b;
+}
+
+enum weft_action weft_action_of_key(const char *key, unsigned modifiers)
+{
+	modifiers = telling(key, modifiers & (WEFT_SHIFT | WEFT_CONTROL | WEFT_ALT));
+	if (strcmp(key, " ") == 0)
+		key = "Space";
+	for (int a = 0; a < WEFT_ACTION_COUNT; a++) {
+		char own[16];
+		unsigned wanted;
+		for (int n = 0; weft_action_key((enum weft_action)a, n, own, &wanted); n++)
+			if (wanted == modifiers && same_key(own, key, (wanted & (WEFT_CONTROL | WEFT_ALT)) != 0))
+				return (enum weft_action)a;
+	}
+	return WEFT_ACTION_COUNT;
+}
+
+static unsigned enabled(bool is)
+{
+	return is ? WEFT_ACTION_ENABLED : 0;
+}
+
+static unsigned switched(bool is_on)
+{
+	return WEFT_ACTION_ENABLED | WEFT_ACTION_IS_SWITCH | (is_on ? WEFT_ACTION_ON : 0u);
+}
+
+unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action action)
+{
+	switch (action) {
+	case WEFT_ACTION_METRICS: return switched(v->metrics);
+	case WEFT_ACTION_FILTER: return switched(v->filter);
+	case WEFT_ACTION_ZOOM_PROMISE:
+	case WEFT_ACTION_RELATED: return enabled(v->selected != WEFT_NONE);
+	case WEFT_ACTION_ZOOM_SPAN: return enabled(v->has_span);
+	case WEFT_ACTION_NEXT_MATCH:
+	case WEFT_ACTION_PREVIOUS_MATCH: return enabled(v->view->found > 0);
+	case WEFT_ACTION_BACK: return enabled(weft_viewer_can_go_back(v));
+	case WEFT_ACTION_FORWARD: return enabled(weft_viewer_can_go_forward(v));
+	case WEFT_ACTION_CLEAR:
+		return enabled(
+		    v->has_span || v->highlighting != WEFT_HIGHLIGHT_NONE || v->search_text[0] || v->selected != WEFT_NONE);
+	default: return WEFT_ACTION_ENABLED;
+	}
+}
+
+int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
+{
+	if (table[action].who != WEFT_BY_CORE)
+		return WEFT_ENOTSUP;
+	if (!(weft_viewer_action_state(v, action) & WEFT_ACTION_ENABLED))
+		return WEFT_EINVAL;
+	switch (action) {
+	case WEFT_ACTION_SHOW_ALL: weft_viewer_show_all(v); break;
+	case WEFT_ACTION_ZOOM_IN: weft_viewer_zoom(v, ZOOM, v->width_px / 2); break;
+	case WEFT_ACTION_ZOOM_OUT: weft_viewer_zoom(v, 1 / ZOOM, v->width_px / 2); break;
+	case WEFT_ACTION_PAN_LEFT: weft_viewer_pan(v, STEP_PX, 0); break;
+	case WEFT_ACTION_PAN_RIGHT: weft_viewer_pan(v, -STEP_PX, 0); break;
+	case WEFT_ACTION_PAGE_LEFT: weft_viewer_pan(v, v->width_px * 0.9, 0); break;
+	case WEFT_ACTION_PAGE_RIGHT: weft_viewer_pan(v, -v->width_px * 0.9, 0); break;
+	case WEFT_ACTION_ROWS_UP: weft_viewer_pan(v, 0, STEP_PX); break;
+	case WEFT_ACTION_ROWS_DOWN: weft_viewer_pan(v, 0, -STEP_PX); break;
+	case WEFT_ACTION_ZOOM_PROMISE: weft_viewer_show_promise(v, v->selected); break;
+	case WEFT_ACTION_ZOOM_SPAN: weft_viewer_show_span(v); break;
+	case WEFT_ACTION_METRICS: weft_viewer_set_metrics(v, !v->metrics); break;
+	case WEFT_ACTION_FILTER: weft_viewer_set_filter(v, !v->filter); break;
+	case WEFT_ACTION_NEXT_MATCH: weft_viewer_next_match(v); break;
+	case WEFT_ACTION_PREVIOUS_MATCH: weft_viewer_previous_match(v); break;
+	case WEFT_ACTION_RELATED: weft_viewer_highlight_related(v, v->selected); break;
+	case WEFT_ACTION_CLEAR: weft_viewer_clear(v); break;
+	case WEFT_ACTION_BACK: weft_viewer_back(v); break;
+	case WEFT_ACTION_FORWARD: weft_viewer_forward(v); break;
+	default: return WEFT_ENOTSUP;
+	}
+	return WEFT_OK;
+}

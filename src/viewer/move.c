@@ -1,0 +1,189 @@
+/* move.c: what is seen.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "base/duration.h"
+#include "viewer/private.h"
+
+enum { MOVED = WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE };
+
+void weft_viewer_pan(struct weft_viewer *v, double dx_px, double dy_px)
+{
+	struct weft_view *view = v->view;
+	if (dx_px != 0)
+		weft_view_pan(view, dx_px / v->scale);
+	if (dy_px != 0 && view->curve > 0) {
+		double y = weft_view_y(view, view->focus);
+		weft_view_focus_so(view, view->focus, y + dy_px / v->scale);
+	}
+	weft__viewer_changed(v, MOVED);
+}
+
+void weft_viewer_zoom(struct weft_viewer *v, double factor, double x_px)
+{
+	weft_view_zoom(v->view, factor, x_px / v->scale);
+	weft__viewer_changed(v, MOVED);
+}
+
+void weft_viewer_show(struct weft_viewer *v, int64_t from_ns, int64_t to_ns)
+{
+	weft_view_show(v->view, from_ns, to_ns);
+	weft__viewer_changed(v, MOVED);
+}
+
+void weft_viewer_show_all(struct weft_viewer *v)
+{
+	weft_view_show_all(v->view);
+	weft__viewer_changed(v, MOVED);
+}
+
+/* Saturating. */
+static int64_t add(int64_t a, int64_t b)
+{
+	int64_t sum;
+	return !__builtin_add_overflow(a, b, &sum) ? sum : b < 0 ? INT64_MIN : INT64_MAX;
+}
+
+/* A stretch of time and some more on both sides. */
+static void show_around(struct weft_viewer *v, int64_t from_ns, int64_t to_ns)
+{
+	int64_t length = to_ns / 2 - from_ns / 2, around = length / 5 > 100 ? length / 5 : 100;
+	weft_viewer_show(v, add(from_ns, -around), add(to_ns, around));
+}
+
+static void focus_on(struct weft_viewer *v, uint32_t promise)
+{
+	uint32_t row = v->layout->rows[promise];
+	if (row != WEFT_NONE)
+		weft_view_focus(v->view, weft_view_slot(v->view, row));
+}
+
+void weft_viewer_show_promise(struct weft_viewer *v, uint32_t promise)
+{
+	if (!weft__viewer_has(v, promise))
+		return;
+	const struct weft_promise *p = &v->model->promises[promise];
+	show_around(v, p->start_ns, p->end_ns > p->start_ns ? p->end_ns : p->start_ns);
+	focus_on(v, promise);
+}
+
+void weft_viewer_show_span(struct weft_viewer *v)
+{
+	if (v->has_span)
+		weft_viewer_show(v, v->span_from_ns, v->span_to_ns);
+}
+
+#define REVEAL_MARGIN_PX 40.0 /* from an edge, or it is not well seen */
+#define REVEAL_PITCH_PX 14.0  /* lower rows have no names */
+
+/* Sideways no more than it must: what is longer than the picture is seen already if any of it is in the middle. */
+static void reveal_time(struct weft_viewer *v, const struct weft_promise *p)
+{
+	struct weft_view *view = v->view;
+	double x0 = weft_view_x(view, p->start_ns), x1 = weft_view_x(view, p->end_ns);
+	double margin = view->width_px > 4 * REVEAL_MARGIN_PX ? REVEAL_MARGIN_PX : view->width_px / 4;
+	double left = margin, right = view->width_px - margin;
+	if (x1 - x0 <= right - left) {
+		if (x0 < left || x1 > right)
+			weft_view_pan(view, (left + right) / 2 - (x0 + x1) / 2);
+	} else if (x1 < left + (right - left) / 4 || x0 > right - (right - left) / 4) {
+		weft_view_pan(view, x0 > left ? left - x0 : right - x1);
+	}
+	/* Far away a pan in px is not exact: a time is. */
+	x0 = weft_view_x(view, p->start_ns);
+	x1 = weft_view_x(view, p->end_ns);
+	if (x1 < 0 || x0 > view->width_px) {
+		int64_t from, to;
+		weft_viewer_times(v, &from, &to);
+		int64_t half = to / 2 - from / 2;
+		weft_view_show(view, add(p->start_ns, -half), add(p->start_ns, half));
+	}
+}
+
+void weft_viewer_reveal(struct weft_viewer *v, uint32_t promise)
+{
+	if (!weft__viewer_has(v, promise))
+		return;
+	reveal_time(v, &v->model->promises[promise]);
+	uint32_t row = v->layout->rows[promise];
+	if (row != WEFT_NONE) {
+		double slot = weft_view_slot(v->view, row);
+		double pitch = weft_view_y(v->view, slot + 0.5) - weft_view_y(v->view, slot - 0.5);
+		if (pitch < REVEAL_PITCH_PX)
+			focus_on(v, promise);
+	}
+	weft__viewer_changed(v, MOVED);
+}
+
+void weft_viewer_times(const struct weft_viewer *v, int64_t *from_ns, int64_t *to_ns)
+{
+	/* Rounded, so that showing exactly these times shows them again. */
+	double span = v->view->width_px / v->view->px_per_ns + 0.5;
+	*from_ns = v->view->from_ns;
+	*to_ns = add(v->view->from_ns, span < 9e18 ? (int64_t)span : INT64_MAX);
+}
+
+static int parse_time(const char *what, const char *text, int64_t *ns, struct weft_error *err)
+{
+	if (!weft_duration_parse(text, strlen(text), ns))
+		return weft_error_set(err, WEFT_EINVAL, "%s is a number and ns, us, ms or s", what);
+	return WEFT_OK;
+}
+
+int weft_viewer_set_start(struct weft_viewer *v, const char *text, struct weft_error *err)
+{
+	int64_t start, from, to;
+	int status = parse_time("a start", text, &start, err);
+	if (status < 0)
+		return status;
+	weft_viewer_times(v, &from, &to);
+	weft_viewer_show(v, start, add(start, to - from));
+	return WEFT_OK;
+}
+
+int weft_viewer_set_duration(struct weft_viewer *v, const char *text, struct weft_error *err)
+{
+	int64_t duration;
+	int status = parse_time("a duration", text, &duration, err);
+	if (status == WEFT_OK && duration == 0)
+		status = weft_error_set(err, WEFT_EINVAL, "a duration is more than 0");
+	if (status < 0)
+		return status;
+	weft_viewer_show(v, v->view->from_ns, add(v->view->from_ns, duration));
+	return WEFT_OK;
+}
+
+struct weft_range weft_viewer_range_x(const struct weft_viewer *v)
+{
+	double margin = WEFT_VIEW_MARGIN_PX / v->view->px_per_ns, page = v->view->width_px / v->view->px_per_ns;
+	struct weft_range r = {-margin, (double)v->model->end_ns + margin, (double)v->view->from_ns, page};
+	/* A duration may be set that reaches beyond the trace. */
+	r.lower = r.value < r.lower ? r.value : r.lower;
+	r.upper = r.value + page > r.upper ? r.value + page : r.upper;
+	return r;
+}
+
+struct weft_range weft_viewer_range_y(const struct weft_viewer *v)
+{
+	const struct weft_view *view = v->view;
+	double inner = view->height_px - WEFT_VIEW_TOP_PX - WEFT_VIEW_BOTTOM_PX;
+	if (view->curve == 0 || inner <= 0)
+		return (struct weft_range){0, view->slots, 0, view->slots};
+	/* As many as would be seen if all were as high as the one in focus. */
+	double page = inner / view->pitch_px;
+	page = page < view->slots / 2 ? page : view->slots / 2;
+	return (struct weft_range){-page / 2, view->slots + page / 2, view->focus - page / 2, page};
+}
+
+void weft_viewer_scroll_to_x(struct weft_viewer *v, double value)
+{
+	weft_view_pan(v->view, ((double)v->view->from_ns - value) * v->view->px_per_ns);
+	weft__viewer_changed(v, MOVED);
+}
+
+void weft_viewer_scroll_to_y(struct weft_viewer *v, double value)
+{
+	struct weft_range r = weft_viewer_range_y(v);
+	if (v->view->curve > 0)
+		weft_view_focus(v->view, value + r.page / 2);
+	weft__viewer_changed(v, MOVED);
+}

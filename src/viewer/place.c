@@ -1,0 +1,265 @@
+/* place.c: where one is, as the fragment of a URL.  SPDX-License-Identifier: ISC */
+#include "viewer/place.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "viewer/private.h"
+#include "viewer/search.h"
+
+/* ---- writing ---- */
+
+struct out {
+	char *buf;
+	size_t size, at; /* at: as long as it would be */
+};
+
+static void put_char(struct out *o, char c)
+{
+	if (o->at + 1 < o->size)
+		o->buf[o->at] = c;
+	o->at++;
+}
+
+static void put(struct out *o, const char *text)
+{
+	while (*text)
+		put_char(o, *text++);
+}
+
+static void put_name(struct out *o, const char *name)
+{
+	if (o->at > 0)
+		put_char(o, '&');
+	put(o, name);
+	put_char(o, '=');
+}
+
+static bool is_plain(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c != '\0' && strchr("-._~:", c));
+}
+
+static void put_encoded(struct out *o, const char *text)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	for (; *text; text++) {
+		if (is_plain(*text)) {
+			put_char(o, *text);
+			continue;
+		}
+		put_char(o, '%');
+		put_char(o, hex[(unsigned char)*text >> 4]);
+		put_char(o, hex[*text & 15]);
+	}
+}
+
+/* A span that is shown again as the same, although a scale has 53 bits only. */
+static int64_t stable_end(int64_t from_ns, int64_t to_ns)
+{
+	uint64_t span = (uint64_t)to_ns - (uint64_t)from_ns;
+	for (uint64_t grain = 2; span >= 1ull << 48 && span / grain >= 1ull << 47; grain *= 2)
+		span &= ~(grain - 1);
+	return (int64_t)((uint64_t)from_ns + span);
+}
+
+size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
+{
+	struct out o = {buf, size, 0};
+	char text[64];
+	int64_t from, to;
+	weft_viewer_times(v, &from, &to);
+	put_name(&o, "t");
+	weft_duration_exact(text, sizeof text, from);
+	put(&o, text);
+	put(&o, "..");
+	weft_duration_exact(text, sizeof text, stable_end(from, to));
+	put(&o, text);
+	if (v->view->curve > 0) {
+		int64_t tenths = (int64_t)(v->view->focus * 10 + 0.5);
+		put_name(&o, "y");
+		snprintf(text, sizeof text, "%" PRId64 ".%d", tenths / 10, (int)(tenths % 10));
+		put(&o, text);
+	}
+	if (v->search_text[0]) {
+		put_name(&o, "find");
+		put_encoded(&o, v->search_text);
+	}
+	if (v->filter)
+		put(&o, "&filter=1");
+	if (v->selected != WEFT_NONE) {
+		int64_t id = v->model->promises[v->selected].id;
+		put_name(&o, "sel");
+		if (weft_model_find(v->model, id) == v->selected)
+			snprintf(text, sizeof text, "%" PRId64, id);
+		else
+			snprintf(text, sizeof text, "@%" PRIu32, v->selected);
+		put(&o, text);
+	}
+	if (!v->metrics)
+		put(&o, "&metrics=0");
+	if (size > 0)
+		buf[o.at < size ? o.at : size - 1] = '\0';
+	return o.at;
+}
+
+/* ---- reading ---- */
+
+struct place {
+	bool has_times, has_slot, filter, no_metrics;
+	int64_t from_ns, to_ns;
+	double slot;
+	uint32_t selected;
+	char find[WEFT_QUERY_BYTES + 1];
+};
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* False if it is too long or not encoded rightly. */
+static bool decode(char *out, size_t size, const char *text, size_t len)
+{
+	size_t at = 0;
+	for (size_t i = 0; i < len; i++) {
+		char c = text[i] == '+' ? ' ' : text[i];
+		if (c == '%') {
+			int high = i + 1 < len ? hex_digit(text[i + 1]) : -1, low = i + 2 < len ? hex_digit(text[i + 2]) : -1;
+			if (high < 0 || low < 0 || high + low == 0)
+				return false;
+			c = (char)(high * 16 + low);
+			i += 2;
+		}
+		if (at + 1 >= size)
+			return false;
+		out[at++] = c;
+	}
+	out[at] = '\0';
+	return true;
+}
+
+static bool parse_signed(const char *text, size_t len, int64_t *ns)
+{
+	bool negative = len > 0 && *text == '-';
+	if (!weft_duration_parse(text + negative, len - negative, ns))
+		return false;
+	*ns = negative ? -*ns : *ns;
+	return true;
+}
+
+static bool parse_times(struct place *p, const char *text, size_t len)
+{
+	for (size_t i = 0; i + 2 <= len; i++) {
+		if (memcmp(text + i, "..", 2) != 0)
+			continue;
+		p->has_times = true;
+		return parse_signed(text, i, &p->from_ns) && parse_signed(text + i + 2, len - i - 2, &p->to_ns) &&
+		       p->from_ns < p->to_ns;
+	}
+	return false;
+}
+
+/* Digits, and one behind a point. */
+static bool parse_slot(struct place *p, const char *text, size_t len)
+{
+	int64_t tenths = 0;
+	size_t i = 0;
+	for (; i < len && text[i] >= '0' && text[i] <= '9' && tenths < 1000000000000; i++)
+		tenths = tenths * 10 + (text[i] - '0');
+	if (i == 0)
+		return false;
+	tenths *= 10;
+	if (i + 2 == len && text[i] == '.' && text[i + 1] >= '0' && text[i + 1] <= '9') {
+		tenths += text[i + 1] - '0';
+		i += 2;
+	}
+	p->has_slot = true;
+	p->slot = (double)tenths / 10;
+	return i == len;
+}
+
+static bool parse_id(const char *text, size_t len, int64_t *id)
+{
+	struct weft_query query;
+	char word[32] = "id:";
+	if (len == 0 || len > 20)
+		return false;
+	memcpy(word + 3, text, len);
+	if (weft_query_parse(&query, word, len + 3, NULL) < 0 || query.count != 1)
+		return false;
+	*id = query.terms[0].value;
+	return true;
+}
+
+static int parse_selected(const struct weft_viewer *v, struct place *p, const char *text, size_t len, struct weft_error *err)
+{
+	bool by_number = len > 0 && *text == '@';
+	int64_t id;
+	if (!parse_id(text + by_number, len - by_number, &id))
+		return weft_error_set(err, WEFT_EINVAL, "sel=%.*s is not the id of a promise", (int)len, text);
+	uint32_t promise = by_number ? (id > 0 && id < UINT32_MAX ? (uint32_t)id : WEFT_NONE) : weft_model_find(v->model, id);
+	if (!weft__viewer_has(v, promise))
+		return weft_error_set(err, WEFT_ENOTFOUND, "there is no promise %.*s in this trace", (int)len, text);
+	p->selected = promise;
+	return WEFT_OK;
+}
+
+static int parse_part(const struct weft_viewer *v, struct place *p, const char *text, size_t len, struct weft_error *err)
+{
+	const char *equals = memchr(text, '=', len);
+	size_t name = equals ? (size_t)(equals - text) : len;
+	const char *value = equals ? equals + 1 : text + len;
+	size_t value_len = (size_t)(text + len - value);
+	int shown = value_len < 60 ? (int)value_len : 60;
+#define IS(wanted) (name == sizeof(wanted) - 1 && memcmp(text, wanted, name) == 0)
+	if (IS("t") && !parse_times(p, value, value_len))
+		return weft_error_set(
+		    err, WEFT_EINVAL, "t=%.*s is not from one time to a later one, as 1.2ms..3.4ms", shown, value);
+	if (IS("y") && !parse_slot(p, value, value_len))
+		return weft_error_set(err, WEFT_EINVAL, "y=%.*s is not a row, as 12.5", shown, value);
+	if (IS("find") && !decode(p->find, sizeof p->find, value, value_len))
+		return weft_error_set(err, WEFT_EINVAL, "find=%.*s is not encoded as in a URL, or too long", shown, value);
+	if (IS("sel"))
+		return parse_selected(v, p, value, value_len < 60 ? value_len : 60, err);
+	if (IS("filter"))
+		p->filter = value_len == 1 && *value == '1';
+	if (IS("metrics"))
+		p->no_metrics = value_len == 1 && *value == '0';
+#undef IS
+	return WEFT_OK;
+}
+
+static int parse(const struct weft_viewer *v, struct place *p, const char *text, struct weft_error *err)
+{
+	struct weft_query query;
+	text += *text == '#';
+	while (*text) {
+		size_t len = strcspn(text, "&");
+		int status = parse_part(v, p, text, len, err);
+		if (status < 0)
+			return status;
+		text += len + (text[len] == '&');
+	}
+	return weft_query_parse(&query, p->find, strlen(p->find), err);
+}
+
+int weft_viewer_go(struct weft_viewer *v, const char *text, struct weft_error *err)
+{
+	struct place p = {.selected = WEFT_NONE};
+	int status = parse(v, &p, text, err);
+	if (status < 0)
+		return status;
+	if (p.has_times)
+		weft_viewer_show(v, p.from_ns, p.to_ns);
+	if (p.has_slot)
+		weft_view_focus(v->view, p.slot);
+	weft_viewer_set_filter(v, p.filter);
+	weft_viewer_set_metrics(v, !p.no_metrics);
+	weft_viewer_select(v, p.selected);
+	if (strcmp(p.find, v->search_text) != 0 || v->highlighting == WEFT_HIGHLIGHT_RELATED)
+		weft_viewer_search(v, p.find, NULL);
+	return WEFT_OK;
+}

@@ -1,0 +1,151 @@
+/* search.c: finding promises as one types.  SPDX-License-Identifier: ISC */
+#include "viewer/search.h"
+
+#include <string.h>
+
+#include "viewer/private.h"
+
+/* Cut at the end of a character. */
+static void keep_text(struct weft_viewer *v, const char *text, size_t len)
+{
+	if (len > WEFT_QUERY_BYTES)
+		for (len = WEFT_QUERY_BYTES; len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80;)
+			len--;
+	memmove(v->search_text, text, len);
+	v->search_text[len] = '\0';
+}
+
+int weft_viewer_search(struct weft_viewer *v, const char *text, struct weft_error *err)
+{
+	bool was_whole = v->highlighting == WEFT_HIGHLIGHT_SEARCH && !weft_viewer_is_searching(v);
+	size_t len = strlen(text);
+	struct weft_query *query = v->query_before;
+	int status = weft_query_parse(query, text, len, err);
+	if (status < 0)
+		query->count = 0;
+	keep_text(v, text, len);
+	v->query_before = v->query;
+	v->query = query;
+	v->search_narrowing = was_whole && query->count > 0 && weft_query_narrows(query, v->query_before);
+	if (!v->search_narrowing)
+		weft_view_unhighlight(v->view);
+	v->search_at = query->count > 0 ? WEFT_SYSTEM + 1 : (uint32_t)v->model->promise_count;
+	v->highlighting = query->count > 0 ? WEFT_HIGHLIGHT_SEARCH : WEFT_HIGHLIGHT_NONE;
+	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SEARCH | WEFT_CHANGED_PLACE);
+	return status;
+}
+
+bool weft_viewer_is_searching(const struct weft_viewer *v)
+{
+	return v->search_at < v->model->promise_count;
+}
+
+/* Of what was found before, that which is found no more; whole words of 64 cost one. */
+static void narrow(struct weft_viewer *v, uint32_t end)
+{
+	for (uint32_t p = v->search_at; p < end;) {
+		uint64_t bits = v->view->highlight[p / 64] >> p % 64;
+		if (!bits) {
+			p = (p / 64 + 1) * 64;
+			continue;
+		}
+		p += (uint32_t)__builtin_ctzll(bits);
+		if (p < end && !weft_query_matches(v->query, v->model, p))
+			weft_view_set_highlight(v->view, p, false);
+		p++;
+	}
+}
+
+bool weft_viewer_search_step(struct weft_viewer *v, uint32_t promises)
+{
+	uint32_t count = (uint32_t)v->model->promise_count;
+	if (v->search_at >= count)
+		return false;
+	uint32_t end = count - v->search_at > promises ? v->search_at + promises : count;
+	size_t found = v->view->found;
+	if (v->search_narrowing)
+		narrow(v, end);
+	else
+		for (uint32_t p = v->search_at; p < end; p++)
+			if (weft_query_matches(v->query, v->model, p))
+				weft_view_set_highlight(v->view, p, true);
+	v->search_at = end;
+	weft__viewer_changed(v, WEFT_CHANGED_SEARCH | (found != v->view->found || end == count ? WEFT_CHANGED_PICTURE : 0u));
+	return end < count;
+}
+
+/* A place in the order of starts. */
+struct spot {
+	int64_t time_ns;
+	uint32_t promise;
+};
+
+static bool is_before(struct spot a, struct spot b)
+{
+	return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.promise < b.promise;
+}
+
+struct neighbours {
+	struct spot before, after, first, last;
+	size_t number, count; /* how many up to the spot; of all */
+};
+
+/* Those of the highlighted that stand around a spot. */
+static struct neighbours look_around(const struct weft_viewer *v, struct spot at)
+{
+	struct neighbours n = {.before = {INT64_MIN, WEFT_NONE},
+	    .after = {INT64_MAX, WEFT_NONE},
+	    .first = {INT64_MAX, WEFT_NONE},
+	    .last = {INT64_MIN, WEFT_NONE}};
+	size_t words = v->model->promise_count / 64 + 1;
+	for (size_t w = 0; w < words; w++) {
+		for (uint64_t bits = v->view->highlight[w]; bits; bits &= bits - 1) {
+			uint32_t promise = (uint32_t)(w * 64 + (size_t)__builtin_ctzll(bits));
+			struct spot s = {v->model->promises[promise].start_ns, promise};
+			n.count++;
+			n.number += !is_before(at, s);
+			if (n.first.promise == WEFT_NONE || is_before(s, n.first))
+				n.first = s;
+			if (n.last.promise == WEFT_NONE || is_before(n.last, s))
+				n.last = s;
+			if (is_before(s, at) && (n.before.promise == WEFT_NONE || is_before(n.before, s)))
+				n.before = s;
+			if (is_before(at, s) && (n.after.promise == WEFT_NONE || is_before(s, n.after)))
+				n.after = s;
+		}
+	}
+	return n;
+}
+
+static struct spot spot_of(const struct weft_viewer *v)
+{
+	if (v->selected != WEFT_NONE)
+		return (struct spot){v->model->promises[v->selected].start_ns, v->selected};
+	return (struct spot){v->view->from_ns, 0};
+}
+
+static uint32_t go_to(struct weft_viewer *v, uint32_t promise)
+{
+	if (promise != WEFT_NONE)
+		weft_viewer_select_and_reveal(v, promise);
+	return promise;
+}
+
+uint32_t weft_viewer_next_match(struct weft_viewer *v)
+{
+	struct neighbours n = look_around(v, spot_of(v));
+	return go_to(v, n.after.promise != WEFT_NONE ? n.after.promise : n.first.promise);
+}
+
+uint32_t weft_viewer_previous_match(struct weft_viewer *v)
+{
+	struct neighbours n = look_around(v, spot_of(v));
+	return go_to(v, n.before.promise != WEFT_NONE ? n.before.promise : n.last.promise);
+}
+
+size_t weft_viewer_match_number(const struct weft_viewer *v)
+{
+	if (v->selected == WEFT_NONE || !weft_view_is_highlighted(v->view, v->selected))
+		return 0;
+	return look_around(v, spot_of(v)).number;
+}

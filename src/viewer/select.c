@@ -1,0 +1,138 @@
+/* select.c: what is selected, highlighted and shown.  SPDX-License-Identifier: ISC */
+#include "viewer/private.h"
+
+#define HISTORY 1000 /* selections kept; then the older half is forgotten */
+
+static void remember(struct weft_viewer *v, uint32_t promise)
+{
+	if (v->history_at > 0 && v->history.items[v->history_at - 1] == promise)
+		return;
+	v->history.count = v->history_at;
+	if (v->history.count >= HISTORY) {
+		v->history.count -= HISTORY / 2;
+		for (size_t i = 0; i < v->history.count; i++)
+			v->history.items[i] = v->history.items[i + HISTORY / 2];
+	}
+	uint32_t *last = weft_vec_push(&v->history); /* without memory one cannot go back */
+	if (last)
+		*last = promise;
+	v->history_at = v->history.count;
+}
+
+static void set_selected(struct weft_viewer *v, uint32_t promise)
+{
+	v->selected = promise;
+	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SELECTION | WEFT_CHANGED_PLACE);
+}
+
+void weft_viewer_select(struct weft_viewer *v, uint32_t promise)
+{
+	if (!weft__viewer_has(v, promise))
+		promise = WEFT_NONE;
+	if (promise == v->selected)
+		return;
+	if (promise != WEFT_NONE)
+		remember(v, promise);
+	set_selected(v, promise);
+}
+
+void weft_viewer_select_and_reveal(struct weft_viewer *v, uint32_t promise)
+{
+	weft_viewer_select(v, promise);
+	weft_viewer_reveal(v, promise);
+}
+
+/* With nothing selected, back leads to what was selected last. */
+static size_t before(const struct weft_viewer *v)
+{
+	return v->selected == WEFT_NONE ? v->history_at : v->history_at > 0 ? v->history_at - 1 : 0;
+}
+
+bool weft_viewer_can_go_back(const struct weft_viewer *v)
+{
+	return before(v) > 0;
+}
+
+bool weft_viewer_can_go_forward(const struct weft_viewer *v)
+{
+	return v->history_at < v->history.count;
+}
+
+static void go_to(struct weft_viewer *v, size_t at)
+{
+	v->history_at = at;
+	set_selected(v, v->history.items[at - 1]);
+	weft_viewer_reveal(v, v->selected);
+}
+
+bool weft_viewer_back(struct weft_viewer *v)
+{
+	if (!weft_viewer_can_go_back(v))
+		return false;
+	go_to(v, before(v));
+	return true;
+}
+
+bool weft_viewer_forward(struct weft_viewer *v)
+{
+	if (!weft_viewer_can_go_forward(v))
+		return false;
+	go_to(v, v->history_at + 1);
+	return true;
+}
+
+static void end_search(struct weft_viewer *v)
+{
+	v->search_text[0] = '\0';
+	v->query->count = 0;
+	v->search_at = (uint32_t)v->model->promise_count;
+	weft__viewer_changed(v, WEFT_CHANGED_SEARCH | WEFT_CHANGED_PLACE);
+}
+
+void weft_viewer_highlight_related(struct weft_viewer *v, uint32_t promise)
+{
+	if (!weft__viewer_has(v, promise))
+		return;
+	end_search(v);
+	weft_view_find_related(v->view, promise);
+	v->highlighting = WEFT_HIGHLIGHT_RELATED;
+	weft__viewer_changed(v, WEFT_CHANGED_PICTURE);
+}
+
+bool weft_viewer_clear(struct weft_viewer *v)
+{
+	if (v->has_span) {
+		v->has_span = false;
+		weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING);
+	} else if (v->highlighting != WEFT_HIGHLIGHT_NONE || v->search_text[0]) {
+		end_search(v);
+		weft_view_unhighlight(v->view);
+		v->highlighting = WEFT_HIGHLIGHT_NONE;
+		weft__viewer_changed(v, WEFT_CHANGED_PICTURE);
+	} else if (v->selected != WEFT_NONE) {
+		weft_viewer_select(v, WEFT_NONE);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+void weft_viewer_set_filter(struct weft_viewer *v, bool on)
+{
+	v->filter = on;
+	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING | WEFT_CHANGED_PLACE);
+}
+
+void weft_viewer_set_metrics(struct weft_viewer *v, bool shown)
+{
+	v->metrics = shown;
+	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING | WEFT_CHANGED_PLACE);
+}
+
+void weft_viewer_set_metric(struct weft_viewer *v, size_t counter, bool shown)
+{
+	if (counter >= v->model->counter_count)
+		return;
+	v->hidden_metrics[counter] = !shown;
+	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING);
+}

@@ -1,0 +1,170 @@
+/* viewer.h: everything that a viewer of a trace is, but its window: what it shows, what is selected, what pointers and keys do.
+ *
+ * An application makes one for a trace, tells it of its size and of what its user does, and draws its panes.  All px are the
+ * application's, from the top left of the viewer.  Nothing here knows a toolkit, a clock or a file; the same calls lead to the
+ * same state everywhere.  A viewer belongs to one thread at a time. SPDX-License-Identifier: ISC */
+#ifndef WEFT_VIEWER_VIEWER_H
+#define WEFT_VIEWER_VIEWER_H
+
+#include "base/vec.h"
+#include "draw/draw.h"
+#include "view/query.h"
+
+/* What became different since weft_viewer_take_changes(): bits. */
+enum weft_changed {
+	WEFT_CHANGED_PICTURE = 1,   /* it is to be drawn again */
+	WEFT_CHANGED_SELECTION = 2, /* viewer->selected, the history */
+	WEFT_CHANGED_HOVER = 4,     /* viewer->hovered */
+	WEFT_CHANGED_SEARCH = 8,    /* its text, or how many were found */
+	WEFT_CHANGED_PLACE = 16,    /* what weft_viewer_place() says, and the scrollbars */
+	WEFT_CHANGED_SETTING = 32,  /* something that is switched on and off */
+	WEFT_CHANGED_MENU = 64      /* the context menu is asked for, at viewer->menu_x_px, menu_y_px */
+};
+
+/* A part of the viewer that is drawn from a list: translate to x_px, y_px, clip to width_px, height_px, scale by `scale`, draw.
+ */
+struct weft_pane {
+	const struct weft_draw_list *list;
+	double x_px, y_px, width_px, height_px, scale;
+};
+
+enum { WEFT_PANE_PICTURE, WEFT_PANES };
+
+/* What the user sees of one axis, for a scrollbar: from lower to upper, `page` of it from `value` on. */
+struct weft_range {
+	double lower, upper, value, page;
+};
+
+enum weft_highlighting { WEFT_HIGHLIGHT_NONE, WEFT_HIGHLIGHT_SEARCH, WEFT_HIGHLIGHT_RELATED };
+
+/* Fields are read freely, and changed through functions. */
+struct weft_viewer {
+	struct weft_trace *trace;
+	struct weft_model *model;
+	struct weft_layout *layout;
+	struct weft_view *view;
+	double width_px, height_px, scale;
+
+	uint32_t selected, hovered; /* a promise, or WEFT_NONE; never the system */
+	bool has_span;              /* a stretch of time is measured */
+	int64_t span_from_ns, span_to_ns;
+	enum weft_highlighting highlighting; /* what the highlighted promises are: weft_view_is_highlighted(), view->found */
+	bool filter;                         /* what is not highlighted is dimmed */
+	bool metrics;                        /* counters are shown, but those in hidden_metrics */
+	uint8_t *hidden_metrics;             /* by counter */
+	double menu_x_px, menu_y_px;
+
+	/* search.h */
+	char search_text[WEFT_QUERY_BYTES + 1];
+	struct weft_query *query, *query_before;
+	uint32_t search_at;    /* promises before it were looked at; model->promise_count when all were */
+	bool search_narrowing; /* only those that the search before found are looked at */
+
+	/* What the pointer is doing. */
+	enum { WEFT_POINTER_IDLE, WEFT_POINTER_PRESSED, WEFT_POINTER_DRAGS, WEFT_POINTER_MEASURES } pointer;
+	int pointer_clicks;
+	double press_x_px, press_y_px, last_x_px, drag_slot;
+
+	WEFT_VEC(uint32_t) history; /* selected before; history_at is the next after the current one */
+	size_t history_at;
+
+	weft_measure_fn *measure;
+	void *measure_ctx;
+	struct weft_draw_list picture;
+	struct weft_pane panes[WEFT_PANES];
+	unsigned changes;
+	bool is_drawn; /* the panes are as the state is */
+};
+
+/* ---- its life: viewer.c ---- */
+
+/* Reads the trace to its end, models it, lays it out and shows it whole, 1280 x 720.  May be called in a thread of its own;
+ * options as for weft_model_build(), or NULL.  The viewer then owns the trace.  On failure *out is untouched and the trace still
+ * the caller's: as weft_model_build(). */
+int weft_viewer_open(
+    struct weft_viewer **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err);
+void weft_viewer_destroy(struct weft_viewer *viewer); /* accepts NULL */
+
+/* The size on the screen; `scale` enlarges texts and lines (1: as they are). */
+void weft_viewer_resize(struct weft_viewer *viewer, double width_px, double height_px, double scale);
+
+/* Who measures texts; NULL: weft_draw_options.measure's own. */
+void weft_viewer_set_measure(struct weft_viewer *viewer, weft_measure_fn *measure, void *ctx);
+
+/* Brings viewer->panes up to date; the lists live until the next call.  Costs nothing when nothing has changed.  WEFT_ENOMEM, and
+ * then the lists are empty. */
+int weft_viewer_draw(struct weft_viewer *viewer, struct weft_error *err);
+
+/* The bits of enum weft_changed, and forgets them. */
+unsigned weft_viewer_take_changes(struct weft_viewer *viewer);
+
+/* ---- what is seen: move.c ---- */
+
+void weft_viewer_pan(struct weft_viewer *viewer, double dx_px, double dy_px);  /* the picture follows by so much */
+void weft_viewer_zoom(struct weft_viewer *viewer, double factor, double x_px); /* the time at x_px stays there */
+void weft_viewer_show(struct weft_viewer *viewer, int64_t from_ns, int64_t to_ns);
+void weft_viewer_show_all(struct weft_viewer *viewer);
+void weft_viewer_show_promise(struct weft_viewer *viewer, uint32_t promise); /* from its start to its end, a little around */
+void weft_viewer_show_span(struct weft_viewer *viewer);                      /* the measured one, if there is one */
+
+/* Moves no more than it must for a promise to be seen, at the scale that there is. */
+void weft_viewer_reveal(struct weft_viewer *viewer, uint32_t promise);
+
+/* `text` as in base/duration.h: where the picture begins, the scale as it is; how long a time it shows, the start as it is.
+ * WEFT_EINVAL with what is wrong. */
+int weft_viewer_set_start(struct weft_viewer *viewer, const char *text, struct weft_error *err);
+int weft_viewer_set_duration(struct weft_viewer *viewer, const char *text, struct weft_error *err);
+
+/* The times at the left and the right edge. */
+void weft_viewer_times(const struct weft_viewer *viewer, int64_t *from_ns, int64_t *to_ns);
+
+/* For scrollbars: x in ns, y in slots (view.h), and what dragging one does. */
+struct weft_range weft_viewer_range_x(const struct weft_viewer *viewer);
+struct weft_range weft_viewer_range_y(const struct weft_viewer *viewer);
+void weft_viewer_scroll_to_x(struct weft_viewer *viewer, double value);
+void weft_viewer_scroll_to_y(struct weft_viewer *viewer, double value);
+
+/* ---- pointers: pointer.c ---- */
+
+enum weft_button { WEFT_BUTTON_PRIMARY, WEFT_BUTTON_MIDDLE, WEFT_BUTTON_SECONDARY };
+enum weft_modifier { WEFT_SHIFT = 1, WEFT_CONTROL = 2, WEFT_ALT = 4 };
+
+/* `clicks`: 1, or 2 for the second press of a double click.  Drag: pan; with shift: measure a span; click: select; double click:
+ * highlight all that it became and that became it; secondary: the context menu. */
+void weft_viewer_press(
+    struct weft_viewer *viewer, double x_px, double y_px, enum weft_button button, unsigned modifiers, int clicks);
+void weft_viewer_motion(struct weft_viewer *viewer, double x_px, double y_px);
+void weft_viewer_release(struct weft_viewer *viewer, double x_px, double y_px);
+void weft_viewer_leave(struct weft_viewer *viewer); /* the pointer is elsewhere, or its press was called off */
+
+/* A wheel, in notches, down and right positive: zooms at the pointer; with shift, or sideways, pans; with control, moves the
+ * focus up and down. */
+void weft_viewer_wheel(struct weft_viewer *viewer, double x_px, double y_px, double dx, double dy, unsigned modifiers);
+
+/* A step of a pinch, around its middle. */
+void weft_viewer_pinch(struct weft_viewer *viewer, double x_px, double y_px, double factor, double dx_px, double dy_px);
+
+/* ---- what is selected: select.c ---- */
+
+/* WEFT_NONE: nothing.  Kept in the history. */
+void weft_viewer_select(struct weft_viewer *viewer, uint32_t promise);
+void weft_viewer_select_and_reveal(struct weft_viewer *viewer, uint32_t promise);
+
+/* To what was selected before or after, which is revealed; false if there is none. */
+bool weft_viewer_back(struct weft_viewer *viewer);
+bool weft_viewer_forward(struct weft_viewer *viewer);
+bool weft_viewer_can_go_back(const struct weft_viewer *viewer);
+bool weft_viewer_can_go_forward(const struct weft_viewer *viewer);
+
+/* Highlights all that a promise became and that became it, in place of what a search found. */
+void weft_viewer_highlight_related(struct weft_viewer *viewer, uint32_t promise);
+
+/* Nothing is highlighted, measured or selected, nothing searched for: the first of these that is the case, one a call, in this
+ * order: span, highlights, selection.  False if there was none. */
+bool weft_viewer_clear(struct weft_viewer *viewer);
+
+void weft_viewer_set_filter(struct weft_viewer *viewer, bool on);
+void weft_viewer_set_metrics(struct weft_viewer *viewer, bool shown);
+void weft_viewer_set_metric(struct weft_viewer *viewer, size_t counter, bool shown);
+
+#endif

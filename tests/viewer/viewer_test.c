@@ -1,0 +1,376 @@
+/* viewer_test.c: what pointers, keys and links do to what is seen.  SPDX-License-Identifier: ISC */
+#include "scene.h"
+
+#include "viewer/actions.h"
+#include "viewer/place.h"
+#include "viewer/search.h"
+
+static void test_drawing(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	size_t count = v->picture.count;
+	assert_true(count > 10 && v->panes[WEFT_PANE_PICTURE].list == &v->picture);
+	assert_true(v->is_drawn);
+	weft_viewer_resize(v, 640, 480, 2);
+	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_PICTURE);
+	assert_int_equal(weft_viewer_take_changes(v), 0);
+	assert_false(v->is_drawn);
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	assert_true(near((double)v->picture.width_px, 320, 0.1));
+	weft_viewer_set_metrics(v, false);
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	weft_viewer_destroy(v);
+	weft_viewer_destroy(NULL);
+}
+
+static void test_moving(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	struct weft_error err;
+	int64_t from, to, end = v->model->end_ns;
+	weft_viewer_times(v, &from, &to);
+	assert_true(from < 0 && to > end);
+	int64_t under = weft_view_time(v->view, 300);
+	weft_viewer_zoom(v, 4, 300);
+	assert_true(near(weft_view_x(v->view, under), 300, 1));
+	weft_viewer_pan(v, 50, 0);
+	assert_true(near(weft_view_x(v->view, under), 350, 1));
+	assert_int_equal(weft_viewer_set_start(v, "200us", &err), WEFT_OK);
+	int64_t length, from2;
+	weft_viewer_times(v, &from2, &length);
+	assert_true(from2 == 200000);
+	assert_int_equal(weft_viewer_set_duration(v, "0.1ms", &err), WEFT_OK);
+	weft_viewer_times(v, &from, &to);
+	assert_true(from == 200000 && to == 300000);
+	assert_int_equal(weft_viewer_set_start(v, "soon", &err), WEFT_EINVAL);
+	assert_string_equal(err.what, "a start is a number and ns, us, ms or s");
+	assert_int_equal(weft_viewer_set_duration(v, "0", &err), WEFT_EINVAL);
+	weft_viewer_show_promise(v, with_id(v, 4));
+	assert_true(weft_view_x(v->view, v->model->promises[with_id(v, 4)].start_ns) > 0);
+	weft_viewer_show_promise(v, WEFT_SYSTEM);
+	weft_viewer_show_promise(v, WEFT_NONE);
+	struct weft_range r = weft_viewer_range_x(v);
+	weft_viewer_scroll_to_x(v, r.lower);
+	assert_true(near(weft_viewer_range_x(v).value, r.lower, 2 / v->view->px_per_ns));
+	weft_viewer_show_all(v);
+	r = weft_viewer_range_x(v);
+	assert_true(near(r.page, r.upper - r.lower, r.page / 50));
+	weft_viewer_destroy(v);
+
+	v = open_random(11);
+	weft_viewer_resize(v, 800, 300, 1);
+	assert_true(v->view->curve > 0);
+	r = weft_viewer_range_y(v);
+	weft_viewer_scroll_to_y(v, r.lower);
+	assert_true(near(v->view->focus, 0, 0.01));
+	weft_viewer_scroll_to_y(v, r.upper - r.page);
+	assert_true(near(v->view->focus, v->view->slots, 0.01));
+	assert_true(near(weft_viewer_range_y(v).value + weft_viewer_range_y(v).page, weft_viewer_range_y(v).upper, 0.01));
+	weft_viewer_destroy(v);
+}
+
+static void test_reveal(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed < 12; seed++) {
+		struct weft_viewer *v = open_random(seed);
+		weft_viewer_resize(v, 900, 400, 1);
+		for (int zoom = 0; zoom < 3; zoom++) {
+			for (uint32_t p = 1; p < v->model->promise_count; p += 7) {
+				weft_viewer_reveal(v, p);
+				double x0 = weft_view_x(v->view, v->model->promises[p].start_ns);
+				double x1 = weft_view_x(v->view, v->model->promises[p].end_ns);
+				double slot = weft_view_slot(v->view, v->layout->rows[p]);
+				double y = weft_view_y(v->view, slot);
+				assert_true(x1 > 0 && x0 < 900 && y > 0 && y < 400);
+				assert_true(weft_view_y(v->view, slot + 0.5) - weft_view_y(v->view, slot - 0.5) > 8);
+				/* What is seen well stays where it is. */
+				int64_t from = v->view->from_ns;
+				double focus = v->view->focus;
+				weft_viewer_reveal(v, p);
+				assert_true(v->view->from_ns == from && near(v->view->focus, focus, 1e-9));
+			}
+			weft_viewer_zoom(v, 30, 450);
+		}
+		weft_viewer_destroy(v);
+	}
+}
+
+static void click(struct weft_viewer *v, uint32_t promise, int clicks)
+{
+	double x, y;
+	spot_of(v, promise, &x, &y);
+	weft_viewer_press(v, x, y, WEFT_BUTTON_PRIMARY, 0, clicks);
+	weft_viewer_release(v, x, y);
+}
+
+static void test_pointer(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	double x, y;
+	spot_of(v, with_id(v, 4), &x, &y);
+	weft_viewer_motion(v, x, y);
+	assert_int_equal(v->hovered, with_id(v, 4));
+	assert_int_equal(weft_viewer_take_changes(v), WEFT_CHANGED_HOVER);
+	click(v, with_id(v, 4), 1);
+	assert_int_equal(v->selected, with_id(v, 4));
+	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_SELECTION);
+	/* A double click highlights what it became. */
+	click(v, with_id(v, 8), 1);
+	click(v, with_id(v, 8), 2);
+	assert_int_equal(v->view->found, 2);
+	assert_true(weft_view_is_highlighted(v->view, with_id(v, 9)));
+	assert_int_equal(v->highlighting, WEFT_HIGHLIGHT_RELATED);
+	/* A drag takes the picture along and selects nothing. */
+	weft_viewer_zoom(v, 4, 640);
+	int64_t under = weft_view_time(v->view, 500);
+	weft_viewer_press(v, 500, 200, WEFT_BUTTON_PRIMARY, 0, 1);
+	weft_viewer_motion(v, 501, 200);
+	assert_true(near(weft_view_x(v->view, under), 500, 1)); /* not yet: it may be a click */
+	weft_viewer_motion(v, 540, 210);
+	assert_true(near(weft_view_x(v->view, under), 540, 1));
+	weft_viewer_release(v, 540, 210);
+	assert_int_equal(v->selected, with_id(v, 8));
+	/* With shift it measures. */
+	weft_viewer_press(v, 600, 200, WEFT_BUTTON_PRIMARY, WEFT_SHIFT, 1);
+	weft_viewer_motion(v, 400, 210);
+	weft_viewer_release(v, 400, 210);
+	assert_true(
+	    v->has_span && v->span_from_ns == weft_view_time(v->view, 400) && v->span_to_ns == weft_view_time(v->view, 600));
+	int64_t from, to, span_from = v->span_from_ns, span_to = v->span_to_ns;
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_ZOOM_SPAN), WEFT_OK);
+	weft_viewer_times(v, &from, &to);
+	assert_true(from == span_from && to == span_to);
+	/* The wheel zooms where the pointer is, with shift it pans. */
+	under = weft_view_time(v->view, 100);
+	double scale = v->view->px_per_ns;
+	weft_viewer_wheel(v, 100, 50, 0, -1, 0);
+	assert_true(v->view->px_per_ns > scale && near(weft_view_x(v->view, under), 100, 1));
+	weft_viewer_wheel(v, 100, 50, 0, -1, WEFT_SHIFT);
+	assert_true(near(weft_view_x(v->view, under), 180, 1));
+	weft_viewer_pinch(v, 180, 50, 0.5, 10, 5);
+	weft_viewer_show_all(v);
+	/* The other button asks for the menu. */
+	spot_of(v, with_id(v, 6), &x, &y);
+	weft_viewer_take_changes(v);
+	weft_viewer_press(v, x, y, WEFT_BUTTON_SECONDARY, 0, 1);
+	weft_viewer_release(v, x, y);
+	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_MENU);
+	assert_int_equal(v->selected, with_id(v, 6));
+	assert_true(near(v->menu_x_px, x, 0.01));
+	weft_viewer_leave(v);
+	assert_int_equal(v->hovered, WEFT_NONE);
+	weft_viewer_destroy(v);
+}
+
+static void test_history(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	assert_false(weft_viewer_back(v));
+	weft_viewer_select(v, with_id(v, 1));
+	assert_false(weft_viewer_back(v));
+	weft_viewer_select(v, with_id(v, 2));
+	weft_viewer_select(v, with_id(v, 4));
+	assert_true(weft_viewer_back(v));
+	assert_int_equal(v->selected, with_id(v, 2));
+	assert_true(weft_viewer_back(v));
+	assert_false(weft_viewer_back(v));
+	assert_int_equal(v->selected, with_id(v, 1));
+	assert_true(weft_viewer_forward(v));
+	assert_int_equal(v->selected, with_id(v, 2));
+	/* A new way takes the place of the one that was not gone. */
+	weft_viewer_select(v, with_id(v, 6));
+	assert_false(weft_viewer_can_go_forward(v));
+	weft_viewer_select(v, WEFT_NONE);
+	assert_true(weft_viewer_back(v));
+	assert_int_equal(v->selected, with_id(v, 6));
+	for (int i = 0; i < 5000; i++)
+		weft_viewer_select(v, 1 + (uint32_t)i % 3);
+	assert_true(v->history.count <= 1000);
+	weft_viewer_select(v, WEFT_SYSTEM);
+	assert_int_equal(v->selected, WEFT_NONE);
+	weft_viewer_destroy(v);
+}
+
+static size_t search(struct weft_viewer *v, const char *text, uint32_t step)
+{
+	assert_int_equal(weft_viewer_search(v, text, NULL), WEFT_OK);
+	while (weft_viewer_search_step(v, step))
+		;
+	assert_false(weft_viewer_is_searching(v));
+	return v->view->found;
+}
+
+static void test_search(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	struct weft_error err;
+	assert_int_equal(search(v, "get", 2), 3);
+	assert_int_equal(search(v, "get never", 1), 1);
+	assert_int_equal(search(v, "get", 100), 3);
+	assert_int_equal(v->highlighting, WEFT_HIGHLIGHT_SEARCH);
+	/* In order of time, round and round. */
+	assert_int_equal(weft_viewer_match_number(v), 0);
+	assert_int_equal(weft_viewer_next_match(v), with_id(v, 2));
+	assert_int_equal(weft_viewer_match_number(v), 1);
+	assert_int_equal(weft_viewer_next_match(v), with_id(v, 4));
+	assert_int_equal(weft_viewer_next_match(v), with_id(v, 6));
+	assert_int_equal(weft_viewer_match_number(v), 3);
+	assert_int_equal(weft_viewer_next_match(v), with_id(v, 2));
+	assert_int_equal(weft_viewer_previous_match(v), with_id(v, 6));
+	assert_int_equal(v->selected, with_id(v, 6));
+	assert_int_equal(weft_viewer_search(v, "longer:soon", &err), WEFT_EINVAL);
+	assert_string_equal(err.what, "longer: needs a time, as longer:5ms");
+	assert_int_equal(v->view->found, 0);
+	assert_string_equal(v->search_text, "longer:soon");
+	assert_int_equal(weft_viewer_next_match(v), WEFT_NONE);
+	assert_int_equal(search(v, "", 1), 0);
+	assert_int_equal(v->highlighting, WEFT_HIGHLIGHT_NONE);
+	/* What it finds does not hang on how it came there, nor on the steps. */
+	weft_viewer_destroy(v);
+	static const char *const words[] = {"r", "re", "rea", "read", "read ", "read f", "pending", "kind:t", "kind:ta", "1",
+	    "12", "longer:1us", "longer:50us", "failed", "longer:50us failed", "", "tcp"};
+	for (uint64_t seed = 1; seed < 8; seed++) {
+		v = open_random(seed);
+		for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+			size_t words_bytes = (v->model->promise_count / 64 + 1) * sizeof *v->view->highlight;
+			search(v, words[i], 1 + (uint32_t)seed * 13);
+			size_t found = v->view->found;
+			uint64_t *highlight = malloc(words_bytes);
+			assert_non_null(highlight);
+			memcpy(highlight, v->view->highlight, words_bytes);
+			assert_int_equal(weft_view_find(v->view, words[i]), found);
+			assert_memory_equal(highlight, v->view->highlight, words_bytes);
+			free(highlight);
+		}
+		weft_viewer_destroy(v);
+	}
+}
+
+static void test_clear(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	search(v, "get", 100);
+	weft_viewer_next_match(v);
+	weft_viewer_press(v, 600, 200, WEFT_BUTTON_PRIMARY, WEFT_SHIFT, 1);
+	weft_viewer_release(v, 600, 200);
+	assert_false(v->has_span); /* of no length */
+	weft_viewer_press(v, 600, 200, WEFT_BUTTON_PRIMARY, WEFT_SHIFT, 1);
+	weft_viewer_motion(v, 700, 200);
+	weft_viewer_release(v, 700, 200);
+	assert_true(v->has_span);
+	assert_true(weft_viewer_clear(v));
+	assert_true(!v->has_span && v->view->found == 3);
+	assert_true(weft_viewer_clear(v));
+	assert_true(v->view->found == 0 && v->selected != WEFT_NONE && v->search_text[0] == '\0');
+	assert_true(weft_viewer_clear(v));
+	assert_int_equal(v->selected, WEFT_NONE);
+	assert_false(weft_viewer_clear(v));
+	weft_viewer_destroy(v);
+}
+
+static void test_place(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	char text[1024], again[1024];
+	struct weft_error err;
+	assert_int_equal(weft_viewer_go(v, "#t=0.1ms..0.6ms&find=GET+%2Fne&sel=4&filter=1&metrics=0&what=ever", &err), WEFT_OK);
+	assert_true(weft_viewer_is_searching(v));
+	while (weft_viewer_search_step(v, 3))
+		;
+	assert_int_equal(v->view->found, 1);
+	assert_int_equal(v->selected, with_id(v, 4));
+	assert_true(v->filter && !v->metrics);
+	size_t len = weft_viewer_place(v, text, sizeof text);
+	assert_string_equal(text, "t=100us..600us&find=GET%20%2Fne&filter=1&sel=4&metrics=0");
+	assert_int_equal(len, strlen(text));
+	assert_int_equal(weft_viewer_place(v, again, 8), len);
+	assert_string_equal(again, "t=100us");
+	assert_int_equal(weft_viewer_place(v, NULL, 0), len);
+	/* Nonsense changes nothing. */
+	static const struct {
+		const char *place, *what;
+	} wrong[] = {
+	    {"t=5", "t=5 is not from one time to a later one, as 1.2ms..3.4ms"},
+	    {"t=5ms..4ms", "t=5ms..4ms is not from one time to a later one, as 1.2ms..3.4ms"},
+	    {"sel=99", "there is no promise 99 in this trace"},
+	    {"sel=x&t=1ms..2ms", "sel=x is not the id of a promise"},
+	    {"find=%4", "find=%4 is not encoded as in a URL, or too long"},
+	    {"find=id:x", "id: needs a number, as id:18"},
+	    {"y=-1", "y=-1 is not a row, as 12.5"},
+	};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		assert_true(weft_viewer_go(v, wrong[i].place, &err) < 0);
+		assert_string_equal(err.what, wrong[i].what);
+		weft_viewer_place(v, again, sizeof again);
+		assert_string_equal(again, text);
+	}
+	assert_int_equal(weft_viewer_go(v, "", &err), WEFT_OK);
+	assert_true(v->selected == WEFT_NONE && v->view->found == 0);
+	weft_viewer_destroy(v);
+}
+
+static void test_actions(void **state)
+{
+	(void)state;
+	for (int a = 0; a < WEFT_ACTION_COUNT; a++) {
+		const struct weft_action_info *info = weft_action_info((enum weft_action)a);
+		char key[16];
+		unsigned modifiers;
+		assert_int_equal(weft_action_find(info->name), a);
+		assert_true(strspn(info->name, "abcdefghijklmnopqrstuvwxyz-") == strlen(info->name));
+		assert_non_null(weft_action_group_label((enum weft_action_group)info->group));
+		int n = 0;
+		for (; weft_action_key((enum weft_action)a, n, key, &modifiers); n++)
+			assert_int_equal(weft_action_of_key(key, modifiers), a); /* no two have the same */
+		assert_true(n > 0);
+	}
+	assert_int_equal(weft_action_find("nothing"), WEFT_ACTION_COUNT);
+	assert_int_equal(weft_action_of_key("Q", 0), WEFT_ACTION_COUNT);
+	assert_int_equal(weft_action_of_key(" ", 0), WEFT_ACTION_METRICS);
+	assert_int_equal(weft_action_of_key("+", WEFT_SHIFT), WEFT_ACTION_ZOOM_IN);
+	assert_int_equal(weft_action_of_key("?", WEFT_SHIFT), WEFT_ACTION_SHORTCUTS);
+	assert_int_equal(weft_action_of_key("N", WEFT_SHIFT), WEFT_ACTION_PREVIOUS_MATCH);
+	assert_int_equal(weft_action_of_key("E", WEFT_CONTROL | WEFT_SHIFT), WEFT_ACTION_EXPORT_PNG);
+	assert_int_equal(weft_action_of_key("e", WEFT_CONTROL), WEFT_ACTION_EXPORT_SVG);
+	struct weft_viewer *v = open_text(SERVER);
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_OPEN), WEFT_ENOTSUP);
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_BACK), WEFT_EINVAL);
+	for (int a = 0; a < WEFT_ACTION_COUNT; a++) {
+		weft_viewer_select(v, with_id(v, 8));
+		bool does = weft_action_info((enum weft_action)a)->who == WEFT_BY_CORE &&
+			    (weft_viewer_action_state(v, (enum weft_action)a) & WEFT_ACTION_ENABLED);
+		weft_viewer_take_changes(v);
+		assert_int_equal(weft_viewer_act(v, (enum weft_action)a) == WEFT_OK, does);
+		if (does && a != WEFT_ACTION_CLEAR)
+			assert_int_not_equal(weft_viewer_take_changes(v), 0);
+	}
+	assert_int_equal(weft_viewer_action_state(v, WEFT_ACTION_METRICS), WEFT_ACTION_ENABLED | WEFT_ACTION_IS_SWITCH);
+	weft_viewer_act(v, WEFT_ACTION_METRICS);
+	assert_true(v->metrics);
+	weft_viewer_destroy(v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_drawing),
+	    cmocka_unit_test(test_moving),
+	    cmocka_unit_test(test_reveal),
+	    cmocka_unit_test(test_pointer),
+	    cmocka_unit_test(test_history),
+	    cmocka_unit_test(test_search),
+	    cmocka_unit_test(test_clear),
+	    cmocka_unit_test(test_place),
+	    cmocka_unit_test(test_actions),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
