@@ -27,7 +27,8 @@ extern "C" {
 struct weft_uv;
 
 /* Brings promises to a loop, which stays the caller's and must outlive the result; NULL: makes a loop.  One loop for an OS
- * thread.  NULL without memory, or if libuv has none. */
+ * thread.  From now on SIGPIPE is ignored, unless the program handles it: writing to who has gone is an error, UV_EPIPE.  NULL
+ * without memory, or if libuv has none. */
 WEFT__API struct weft_uv *weft_uv_create(uv_loop_t *loop);
 
 /* What still waits here stays pending.  Not from a callback of the loop.  Runs the loop until what was closed here is gone. */
@@ -49,6 +50,7 @@ WEFT__API int weft_uv_run(struct weft_uv *uv, const struct weft_promise *p, uint
 /* ---- Streams: tcp connections and pipes ---- */
 
 struct weft_uv_stream;
+struct weft_uv_file; /* see below */
 struct weft_uv_bytes {
 	size_t size;
 	char data[];
@@ -81,6 +83,10 @@ WEFT__API struct weft_uv_stream *weft_uv_pipe_create(struct weft_uv *uv);
 /* The same without the copy: the bytes are taken, and destroyed (NULL: they stay) when they are written or never will be. */
 #define weft_uv_write_owned(s, bytes, size, destroy) weft__uv_write_owned(WEFT_SITE(), s, bytes, size, destroy)
 
+/* Sends at most that many bytes of a file from an offset on, in the kernel; a uint64_t, how many: fewer where the file ends.
+ * Meanwhile nothing else can be written: UV_EBUSY, also here while a write is under way.  To cancel it closes the stream. */
+#define weft_uv_sendfile(s, file, offset, most_bytes) weft__uv_sendfile(WEFT_SITE(), s, file, offset, most_bytes)
+
 /* Tells the other side that no more will be written, when all is.  To cancel it closes the stream. */
 #define weft_uv_shutdown(s) weft__uv_shutdown(WEFT_SITE(), s)
 
@@ -93,7 +99,7 @@ WEFT__API struct weft_uv_stream *weft_uv_pipe_create(struct weft_uv *uv);
  * Done on libuv's thread pool.  All can be cancelled; what runs already runs to its end, and what it results in is dropped, a
  * file that was opened is closed. */
 
-struct weft_uv_file; /* counted, as a stream is: without references it is closed */
+/* Counted, as a stream is: without references it is closed. */
 WEFT__API struct weft_uv_file *weft_uv_file_ref(struct weft_uv_file *file);
 /* NULL is nothing. */
 WEFT__API void weft_uv_file_unref(void *file);
@@ -166,6 +172,8 @@ WEFT__API struct weft_promise *weft__uv_write(
     struct weft_record_site *site, struct weft_uv_stream *s, const void *bytes, size_t size);
 WEFT__API struct weft_promise *weft__uv_write_owned(
     struct weft_record_site *site, struct weft_uv_stream *s, void *bytes, size_t size, weft_destroy_fn *destroy);
+WEFT__API struct weft_promise *weft__uv_sendfile(
+    struct weft_record_site *site, struct weft_uv_stream *s, struct weft_uv_file *file, int64_t offset, uint64_t most_bytes);
 WEFT__API struct weft_promise *weft__uv_shutdown(struct weft_record_site *site, struct weft_uv_stream *s);
 WEFT__API struct weft_promise *weft__uv_close(struct weft_record_site *site, struct weft_uv_stream *s);
 WEFT__API struct weft_promise *weft__uv_open(

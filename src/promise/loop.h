@@ -63,4 +63,19 @@ WEFT__HIDDEN void *weft__job_start(struct weft_record_site *site, struct weft_uv
 /* As weft__uv_wakeup; the job is freed first. */
 WEFT__HIDDEN void weft__job_end(struct weft__job *job, int status, void *value, weft_destroy_fn *destroy);
 
+/* ---- Streams, for what writes to their descriptor itself (uv_stream.c) ---- */
+
+/* From now on the stream is kept and nobody else may write; `closed` is called when it is closed meanwhile.  Its loop, or NULL
+ * and *status says why: WEFT_PROMISE_CLOSED; UV_EBUSY: something is being written. */
+WEFT__HIDDEN struct weft_uv *weft__stream_lend(
+    struct weft_uv_stream *s, void (*closed)(void *borrower), void *borrower, int *status);
+WEFT__HIDDEN void weft__stream_give_back(struct weft_uv_stream *s);
+WEFT__HIDDEN void weft__stream_close(struct weft_uv_stream *s);
+
+/* ---- Files (uv_file.c) ---- */
+
+/* It is kept and not closed until it is released.  Its descriptor; -1: it is closed. */
+WEFT__HIDDEN int weft__file_use(struct weft_uv_file *file);
+WEFT__HIDDEN void weft__file_release(struct weft_uv_file *file);
+
 #endif

@@ -1,6 +1,8 @@
 /* uv.c: promises on a libuv loop.  SPDX-License-Identifier: ISC */
 #include "promise/loop.h"
 
+#include <signal.h>
+
 struct timer {
 	struct weft__thing thing;
 	uv_timer_t handle;
@@ -119,6 +121,14 @@ static void after_sleep(uv_check_t *handle)
 	uv->slept = false;
 }
 
+/* Else a program ends when it writes to somebody who has gone; libuv leaves that to its users. */
+static void ignore_sigpipe(void)
+{
+	struct sigaction now;
+	if (sigaction(SIGPIPE, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
+		signal(SIGPIPE, SIG_IGN);
+}
+
 struct weft_uv *weft_uv_create(uv_loop_t *loop)
 {
 	struct weft_uv *uv = calloc(1, sizeof *uv);
@@ -128,6 +138,7 @@ struct weft_uv *weft_uv_create(uv_loop_t *loop)
 		free(uv);
 		return NULL;
 	}
+	ignore_sigpipe();
 	uv->loop = loop ? loop : &uv->own;
 	/* None of these can fail. */
 	uv_prepare_init(uv->loop, &uv->prepare);

@@ -64,7 +64,16 @@ int weft_uv_file_descriptor(const struct weft_uv_file *file)
 	return file->fd;
 }
 
-static void release(struct weft_uv_file *file)
+int weft__file_use(struct weft_uv_file *file)
+{
+	if (file->fd < 0 || file->ending)
+		return -1;
+	file->refs++;
+	file->busy++;
+	return file->fd;
+}
+
+void weft__file_release(struct weft_uv_file *file)
 {
 	if (--file->busy == 0 && file->ending && file->fd >= 0)
 		close(let_go(file));
@@ -91,22 +100,22 @@ static struct fs *start_path(
 /* The same, with a file. */
 static struct fs *start_file(struct weft_record_site *site, struct weft_uv_file *file, const char *label, struct weft_promise **p)
 {
-	if (file->fd < 0 || file->ending) {
+	if (weft__file_use(file) < 0) {
 		*p = weft__uv_failed(WEFT_PROMISE_CLOSED);
 		return NULL;
 	}
 	struct fs *fs = start(site, file->thing.uv, label, p);
-	if (!fs)
-		return NULL;
-	fs->file = weft_uv_file_ref(file);
-	file->busy++;
+	if (fs)
+		fs->file = file;
+	else
+		weft__file_release(file);
 	return fs;
 }
 
 static void finish(struct fs *fs, int status, void *value, weft_destroy_fn *destroy)
 {
 	if (fs->file)
-		release(fs->file);
+		weft__file_release(fs->file);
 	free(fs->bytes);
 	uv_fs_req_cleanup(&fs->request);
 	weft__job_end(&fs->job, status, value, destroy);

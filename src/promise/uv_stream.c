@@ -19,7 +19,9 @@ struct weft_uv_stream {
 	/* While it reads, libuv is not told to stop between two reads, which would cost system calls: only when bytes come that
 	 * nobody asked for. */
 	bool reading;
-	bool knocked;                /* a connection waits to be accepted */
+	bool knocked;   /* a connection waits to be accepted */
+	void *borrower; /* who writes to the descriptor itself */
+	void (*borrowed_closed)(void *borrower);
 	struct weft_resolver *asker; /* who reads or accepts */
 	struct weft_resolver *closer;
 	size_t most_bytes;            /* that the reader wants */
@@ -61,6 +63,8 @@ static void close_now(struct weft_uv_stream *s)
 	s->closing = true;
 	weft__thing_remove(&s->thing);
 	uv_close(&s->handle, on_closed);
+	if (s->borrower)
+		s->borrowed_closed(s->borrower);
 }
 
 static void end_stream(struct weft__thing *thing)
@@ -127,6 +131,30 @@ struct weft_promise *weft__uv_close(struct weft_record_site *site, struct weft_u
 	struct weft_promise *p = weft__make(site, WEFT_KIND_CLOSE, false, NULL, &s->closer);
 	close_now(s);
 	return p;
+}
+
+/* ---- Who writes on his own ---- */
+
+struct weft_uv *weft__stream_lend(struct weft_uv_stream *s, void (*closed)(void *borrower), void *borrower, int *status)
+{
+	*status = s->closing ? WEFT_PROMISE_CLOSED : UV_EBUSY;
+	if (s->closing || s->borrower || uv_stream_get_write_queue_size(&s->stream) > 0)
+		return NULL;
+	weft_uv_stream_ref(s);
+	s->borrower = borrower;
+	s->borrowed_closed = closed;
+	return s->thing.uv;
+}
+
+void weft__stream_give_back(struct weft_uv_stream *s)
+{
+	s->borrower = NULL;
+	weft_uv_stream_unref(s);
+}
+
+void weft__stream_close(struct weft_uv_stream *s)
+{
+	close_now(s);
 }
 
 /* ---- Who reads or accepts ---- */
@@ -410,12 +438,10 @@ static struct weft_promise *write_later(
 static struct weft_promise *write_bytes(
     struct weft_record_site *site, struct weft_uv_stream *s, const char *bytes, size_t size, bool copy, struct weft_value owner)
 {
-	int status = WEFT_PROMISE_CLOSED;
-	if (!s->closing && size > 0) {
+	int status = s->closing ? WEFT_PROMISE_CLOSED : s->borrower ? UV_EBUSY : 0;
+	if (status == 0 && size > 0) {
 		uv_buf_t buf = {.base = (char *)(uintptr_t)bytes, .len = size};
 		status = uv_try_write(&s->stream, &buf, 1);
-	} else if (!s->closing) {
-		status = 0;
 	}
 	size_t done = status > 0 ? (size_t)status : 0;
 	if (status == UV_EAGAIN || (status >= 0 && done < size)) {
@@ -445,8 +471,8 @@ struct weft_promise *weft__uv_write_owned(
 
 struct weft_promise *weft__uv_shutdown(struct weft_record_site *site, struct weft_uv_stream *s)
 {
-	if (s->closing)
-		return weft__uv_failed(WEFT_PROMISE_CLOSED);
+	if (s->closing || s->borrower)
+		return weft__uv_failed(s->closing ? WEFT_PROMISE_CLOSED : UV_EBUSY);
 	struct request *r = new_request(weft_uv_stream_ref(s), 0);
 	if (!r)
 		return weft__uv_failed(WEFT_PROMISE_ENOMEM);

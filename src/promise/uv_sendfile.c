@@ -1,0 +1,205 @@
+/* uv_sendfile.c: a part of a file goes into a stream, in the kernel.
+ *
+ * The thread pool reads the disk and sends what the stream takes; until it takes more, the loop waits for it on a descriptor of
+ * its own, as libuv watches each descriptor once.  SPDX-License-Identifier: ISC */
+#include "promise/loop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/sendfile.h>
+#endif
+
+#define CHUNK_BYTES (4u << 20) /* on the pool at once: others want it too */
+
+struct sending {
+	struct weft__thing thing;
+	uv_work_t request;
+	ssize_t result; /* of the request: bytes, or -errno */
+	uv_poll_t poll;
+	bool on_pool, polls, ended;
+	int out, in;
+	struct weft_uv_stream *stream; /* borrowed */
+	struct weft_uv_file *file;     /* in use */
+	struct weft_resolver *resolver;
+	int64_t offset;
+	uint64_t left;
+	uint64_t *sent;
+};
+
+static void go_away(struct sending *sending)
+{
+	close(sending->out);
+	weft__thing_gone(&sending->thing);
+	free(sending);
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+	go_away(handle->data);
+}
+
+/* Nothing runs on the pool. */
+static void finish(struct sending *sending, int status)
+{
+	struct weft_uv *uv = sending->thing.uv;
+	struct weft_resolver *resolver = sending->resolver;
+	uint64_t *sent = sending->sent;
+	struct weft_uv_stream *s = weft_uv_stream_ref(sending->stream); /* what is woken often goes on with it */
+	weft__thing_remove(&sending->thing);
+	weft__file_release(sending->file);
+	weft__stream_give_back(sending->stream);
+	if (sending->polls)
+		uv_close((uv_handle_t *)&sending->poll, on_poll_closed);
+	else
+		go_away(sending);
+	weft__uv_wakeup(uv, resolver, status, sent, free);
+	weft_uv_stream_unref(s);
+}
+
+/* The stream is closed: by who cancelled this, by somebody else, or because uv goes. */
+static void on_stream_closed(void *ctx)
+{
+	struct sending *sending = ctx;
+	if (sending->ended)
+		return;
+	sending->ended = true;
+	if (sending->on_pool)
+		uv_cancel((uv_req_t *)&sending->request);
+	else
+		finish(sending, UV_ECANCELED);
+}
+
+static void close_stream(void *ctx)
+{
+	weft__stream_close(((struct sending *)ctx)->stream);
+}
+
+static void end_sending(struct weft__thing *thing)
+{
+	weft__thing_remove(thing);
+	close_stream(thing);
+}
+
+static void send_some(struct sending *sending);
+
+static void on_writable(uv_poll_t *poll, int status, int events)
+{
+	struct sending *sending = poll->data;
+	uv_poll_stop(poll);
+	send_some(sending); /* after an error it finds the same */
+}
+
+static void wait_until_writable(struct sending *sending)
+{
+	int status = sending->polls ? 0 : uv_poll_init(sending->thing.uv->loop, &sending->poll, sending->out);
+	if (status == 0) {
+		sending->polls = true;
+		sending->poll.data = sending;
+		status = uv_poll_start(&sending->poll, UV_WRITABLE, on_writable);
+	}
+	if (status < 0)
+		finish(sending, status);
+}
+
+/* Where the kernel cannot. */
+static ssize_t copy_some(int out, int in, int64_t offset, size_t size)
+{
+	char bytes[16384];
+	ssize_t got = pread(in, bytes, size < sizeof bytes ? size : sizeof bytes, (off_t)offset);
+	return got > 0 ? write(out, bytes, (size_t)got) : got;
+}
+
+/* On the pool.  Not uv_fs_sendfile(), which waits there for the other side. */
+static void do_send(uv_work_t *request)
+{
+	struct sending *sending = request->data;
+	size_t size = sending->left < CHUNK_BYTES ? (size_t)sending->left : CHUNK_BYTES;
+	ssize_t sent = -1;
+	errno = EINVAL;
+#ifdef __linux__
+	off_t offset = (off_t)sending->offset;
+	sent = sendfile(sending->out, sending->in, &offset, size);
+#endif
+	if (sent < 0 && (errno == EINVAL || errno == ENOSYS))
+		sent = copy_some(sending->out, sending->in, sending->offset, size);
+	sending->result = sent < 0 ? -errno : sent;
+}
+
+static void on_sent(uv_work_t *request, int status)
+{
+	struct sending *sending = request->data;
+	ssize_t size = status < 0 ? status : sending->result;
+	sending->on_pool = false;
+	if (size > 0) {
+		*sending->sent += (uint64_t)size;
+		sending->offset += size;
+		sending->left -= (uint64_t)size;
+	}
+	if (sending->ended)
+		finish(sending, UV_ECANCELED);
+	else if (size == -EAGAIN || size == -EINTR || (size > 0 && sending->left > 0))
+		wait_until_writable(sending);
+	else
+		finish(sending, size < 0 ? uv_translate_sys_error((int)-size) : 0);
+}
+
+static void send_some(struct sending *sending)
+{
+	sending->on_pool = true;
+	uv_queue_work(sending->thing.uv->loop, &sending->request, do_send, on_sent); /* fails only without do_send */
+}
+
+/* Borrows both sides; or a status. */
+static int borrow(struct sending *sending, struct weft_uv **uv)
+{
+	int status;
+	uv_os_fd_t fd = -1;
+	*uv = weft__stream_lend(sending->stream, on_stream_closed, sending, &status);
+	if (!*uv)
+		return status;
+	sending->in = weft__file_use(sending->file);
+	if (sending->in < 0) {
+		weft__stream_give_back(sending->stream);
+		return WEFT_PROMISE_CLOSED;
+	}
+	status = uv_fileno((uv_handle_t *)weft_uv_stream_handle(sending->stream), &fd);
+	if (status == 0 && (sending->out = fcntl(fd, F_DUPFD_CLOEXEC, 0)) >= 0)
+		return 0;
+	status = status < 0 ? status : uv_translate_sys_error(errno);
+	weft__file_release(sending->file);
+	weft__stream_give_back(sending->stream);
+	return status;
+}
+
+struct weft_promise *weft__uv_sendfile(
+    struct weft_record_site *site, struct weft_uv_stream *s, struct weft_uv_file *file, int64_t offset, uint64_t most_bytes)
+{
+	struct weft_uv *uv = NULL;
+	struct sending *sending = calloc(1, sizeof *sending);
+	uint64_t *sent = calloc(1, sizeof *sent);
+	int status = WEFT_PROMISE_ENOMEM;
+	if (sending && sent) {
+		sending->stream = s;
+		sending->file = file;
+		status = borrow(sending, &uv);
+	}
+	if (status < 0) {
+		free(sending);
+		free(sent);
+		return weft__uv_failed(status);
+	}
+	struct weft_promise *p =
+	    weft__uv_promise(site, WEFT_KIND_STREAM_WRITE, "sendfile", close_stream, sending, &sending->resolver);
+	sending->request.data = sending;
+	sending->sent = sent;
+	sending->offset = offset;
+	sending->left = most_bytes;
+	weft__thing_add(uv, &sending->thing, end_sending);
+	if (sending->resolver)
+		send_some(sending);
+	else
+		finish(sending, WEFT_PROMISE_ENOMEM);
+	return p;
+}
