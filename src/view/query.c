@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "base/utf8.h"
 
 static const struct {
 	const char *name;
@@ -109,6 +110,10 @@ static int add_term(struct weft_query *q, size_t *used, const struct word *w, st
 		example = fields[i].example;
 		from = w->colon + 1;
 	}
+	if (name && term.kind <= WEFT_TERM_FAILURE && from < w->len && w->text[from] == '=') {
+		term.is_whole = true;
+		from++;
+	}
 	if (!w->quoted && equals(w, w->len, "failed"))
 		term.kind = WEFT_TERM_FAILED;
 	if (!w->quoted && equals(w, w->len, "pending"))
@@ -153,12 +158,18 @@ int weft_query_parse(struct weft_query *out, const char *text, size_t len, struc
 	return WEFT_OK;
 }
 
+/* Whether a text has that of a term. */
+static bool has(const struct weft_query *q, const struct weft_term *term, struct weft_str text)
+{
+	return (!term->is_whole || text.len == term->len) && contains(text, q->text + term->first, term->len);
+}
+
 /* The terms whose text is in it. */
 static uint32_t terms_in(const struct weft_query *q, struct weft_str text)
 {
 	uint32_t found = 0;
 	for (unsigned i = 0; i < q->count; i++)
-		if (contains(text, q->text + q->terms[i].first, q->terms[i].len))
+		if (has(q, &q->terms[i], text))
 			found |= 1u << i;
 	return found;
 }
@@ -281,13 +292,12 @@ static bool term_implies(
 {
 	switch ((enum weft_term_kind)t->kind) {
 	case WEFT_TERM_TEXT:
-		return s->kind <= WEFT_TERM_FAILURE &&
-		       contains((struct weft_str){a->text + s->first, s->len}, b->text + t->first, t->len);
 	case WEFT_TERM_LABEL:
 	case WEFT_TERM_KIND:
 	case WEFT_TERM_SITE:
 	case WEFT_TERM_FAILURE:
-		return s->kind == t->kind && contains((struct weft_str){a->text + s->first, s->len}, b->text + t->first, t->len);
+		return (s->kind == t->kind || (t->kind == WEFT_TERM_TEXT && s->kind <= WEFT_TERM_FAILURE)) &&
+		       (s->is_whole || !t->is_whole) && has(b, t, (struct weft_str){a->text + s->first, s->len});
 	case WEFT_TERM_ID: return s->kind == t->kind && s->value == t->value;
 	case WEFT_TERM_LONGER: return s->kind == t->kind && s->value >= t->value;
 	case WEFT_TERM_SHORTER: return s->kind == t->kind && s->value <= t->value;
@@ -307,4 +317,35 @@ bool weft_query_narrows(const struct weft_query *query, const struct weft_query 
 			return false;
 	}
 	return true;
+}
+
+/* Adds name:=text, or as much of the text as there is room for and as can be written, without the '='. */
+static size_t add_like(char *buf, size_t at, const char *name, struct weft_str text)
+{
+	size_t len = 0, step, room = (WEFT_QUERY_BYTES - at) / 2;
+	while (len < text.len && (step = weft_utf8_character((const unsigned char *)text.ptr + len, text.len - len)) > 0 &&
+	       text.ptr[len] != '"' && len + step <= room)
+		len += step;
+	if (len == 0)
+		return at;
+	int n = snprintf(buf + at, WEFT_QUERY_BYTES + 1 - at, "%s%s:%s\"%.*s\"", at ? " " : "", name, len == text.len ? "=" : "",
+	    (int)len, text.ptr);
+	return n > 0 && at + (size_t)n <= WEFT_QUERY_BYTES ? at + (size_t)n : at;
+}
+
+size_t weft_query_like(const struct weft_model *model, uint32_t promise, char buf[WEFT_QUERY_BYTES + 1])
+{
+	const struct weft_promise *p = &model->promises[promise];
+	const char *kind = weft_model_kind_name(model, p->kind);
+	size_t at = 0;
+	for (uint32_t l = p->labels; l < p[1].labels && at == 0; l++)
+		if (!model->labels[l].is_counter && model->labels[l].text != p->failure)
+			at = add_like(buf, 0, "label", weft_model_text(model, model->labels[l].text));
+	if (at == 0 && p->site != WEFT_NONE) {
+		const struct weft_site *site = &model->trace->sites[p->site];
+		at = add_like(buf, 0, "site", site->function.len > 0 ? site->function : site->file);
+	}
+	at = add_like(buf, at, "kind", (struct weft_str){kind, (uint32_t)strlen(kind)});
+	buf[at] = '\0';
+	return at;
 }

@@ -2,7 +2,7 @@
  *
  *   arp            a label, the kind, the failure, the site or the id has it (ASCII letters in either case)
  *   "a b"          with a space in it; also  label:"a b"
- *   label:x  kind:x  site:x  failure:x      only there
+ *   label:x  kind:x  site:x  failure:x      only there;  label:=x  the whole of it
  *   id:18          that recorded id
  *   failed  pending                         how it ended: failed, or should have ended and never did; was not heard of again
  *   longer:5ms  shorter:5ms                 from its start to its end
@@ -32,7 +32,7 @@ enum weft_term_kind {
 
 struct weft_term {
 	uint8_t kind; /* enum weft_term_kind */
-	bool is_number;
+	bool is_number, is_whole;
 	uint16_t first, len; /* its text, in weft_query.text */
 	int64_t value;       /* an id, or ns */
 };
@@ -62,5 +62,9 @@ bool weft_query_matches(struct weft_query *query, const struct weft_model *model
 
 /* Whether all that `query` matches is matched by `wider` too, as when a letter was typed at the end. */
 bool weft_query_narrows(const struct weft_query *query, const struct weft_query *wider);
+
+/* Writes a query that finds all promises with the same label and kind, or without a label the same site and kind; terminated, at
+ * most WEFT_QUERY_BYTES long.  Returns its length. */
+size_t weft_query_like(const struct weft_model *model, uint32_t promise, char buf[WEFT_QUERY_BYTES + 1]);
 
 #endif

@@ -25,7 +25,7 @@ static int64_t saturate(double x)
 /* The end of what can be shown; a trace of one moment has a little after it. */
 static double span_ns(const struct weft_view *v)
 {
-	return v->model->end_ns > (int64_t)LEAST_SPAN_NS ? (double)v->model->end_ns : LEAST_SPAN_NS;
+	return v->end_ns > (int64_t)LEAST_SPAN_NS ? (double)v->end_ns : LEAST_SPAN_NS;
 }
 
 static double inner_width(const struct weft_view *v)
@@ -118,6 +118,7 @@ int weft_view_create(
 	v->slots = (double)layout->row_count + (layout->band_count > 1 ? (double)layout->band_count : 0);
 	v->width_px = 1280;
 	v->height_px = 720;
+	v->end_ns = model->end_ns;
 	weft_view_show_all(v);
 	project(v);
 	*out = v;
@@ -141,6 +142,11 @@ void weft_view_resize(struct weft_view *v, double width_px, double height_px)
 	v->width_px = width_px;
 	clamp_time(v);
 	project(v);
+}
+
+void weft_view_set_end(struct weft_view *v, int64_t end_ns)
+{
+	v->end_ns = end_ns;
 }
 
 void weft_view_show(struct weft_view *v, int64_t from_ns, int64_t to_ns)

@@ -14,6 +14,7 @@ struct weft_view {
 	const struct weft_model *model;
 	const struct weft_layout *layout;
 	double width_px, height_px;
+	int64_t end_ns;      /* how far time goes */
 	int64_t from_ns;     /* time at x = 0 */
 	double px_per_ns;    /* horizontal scale */
 	double focus;        /* the slot that is spread most: slots are rows, and a header above each band if there are several */
@@ -37,6 +38,9 @@ void weft_view_destroy(struct weft_view *view);
 
 /* Keeps the time range and the focus.  Sizes are clamped to 16 .. 32767. */
 void weft_view_resize(struct weft_view *view, double width_px, double height_px);
+
+/* How far time goes: the trace's end, unless another trace is shown beside it that is longer. */
+void weft_view_set_end(struct weft_view *view, int64_t end_ns);
 
 /* Shows exactly the times from..to over the whole width, in either order; at least 200 ns. */
 void weft_view_show(struct weft_view *view, int64_t from_ns, int64_t to_ns);

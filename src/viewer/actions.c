@@ -122,7 +122,9 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 	switch (action) {
 	case WEFT_ACTION_METRICS: return switched(v->metrics);
 	case WEFT_ACTION_FILTER: return switched(v->filter);
+	case WEFT_ACTION_FREE_AXES: return WEFT_ACTION_IS_SWITCH;
 	case WEFT_ACTION_ZOOM_PROMISE:
+	case WEFT_ACTION_LIKE:
 	case WEFT_ACTION_RELATED: return enabled(v->selected != WEFT_NONE);
 	case WEFT_ACTION_ZOOM_SPAN: return enabled(v->has_span);
 	case WEFT_ACTION_NEXT_MATCH:
@@ -159,6 +161,7 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_NEXT_MATCH: weft_viewer_next_match(v); break;
 	case WEFT_ACTION_PREVIOUS_MATCH: weft_viewer_previous_match(v); break;
 	case WEFT_ACTION_RELATED: weft_viewer_highlight_related(v, v->selected); break;
+	case WEFT_ACTION_LIKE: weft_viewer_search_like(v, v->selected); break;
 	case WEFT_ACTION_CLEAR: weft_viewer_clear(v); break;
 	case WEFT_ACTION_BACK: weft_viewer_back(v); break;
 	case WEFT_ACTION_FORWARD: weft_viewer_forward(v); break;

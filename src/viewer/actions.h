@@ -34,11 +34,13 @@
 	X(SET_DURATION, "set-duration", APP, VIEW, "Set the duration\xe2\x80\xa6", "d", MAIN)                                    \
 	X(METRICS, "metrics", CORE, SHOW, "Metrics", "Space", BOTH)                                                              \
 	X(PANEL, "panel", APP, SHOW, "Side panel", "F9 p", MAIN)                                                                 \
+	X(FREE_AXES, "free-axes", CORE, SHOW, "Time axes apart", "x", MAIN)                                                      \
 	X(FIND, "find", APP, FIND, "Find\xe2\x80\xa6", "/ Ctrl+f", BOTH)                                                         \
 	X(NEXT_MATCH, "next-match", CORE, FIND, "Next match", "n F3 Ctrl+g", MAIN)                                               \
 	X(PREVIOUS_MATCH, "previous-match", CORE, FIND, "Previous match", "N Shift+F3 Ctrl+Shift+g", MAIN)                       \
 	X(FILTER, "filter", CORE, FIND, "Dim what does not match", "f", MAIN)                                                    \
 	X(RELATED, "related", CORE, WALK, "Highlight what it became and came from", "h", BOTH)                                   \
+	X(LIKE, "like", CORE, WALK, "Find all like it", "l", BOTH)                                                               \
 	X(CLEAR, "clear", CORE, WALK, "Clear span, highlights, selection", "Escape", MAIN)                                       \
 	X(BACK, "back", CORE, WALK, "Back", "Alt+ArrowLeft Backspace", BOTH)                                                     \
 	X(FORWARD, "forward", CORE, WALK, "Forward", "Alt+ArrowRight", MAIN)                                                     \
@@ -88,7 +90,8 @@ enum weft_action_state { WEFT_ACTION_ENABLED = 1, WEFT_ACTION_IS_SWITCH = 2, WEF
 /* Bits of enum weft_action_state, as things are now; an APP's are enabled. */
 unsigned weft_viewer_action_state(const struct weft_viewer *viewer, enum weft_action action);
 
-/* Does one of CORE's, if it is enabled; WEFT_ENOTSUP if it is the application's, WEFT_EINVAL if it is not enabled now. */
+/* Does one of CORE's, if it is enabled (FREE_AXES is for several: compare.h); WEFT_ENOTSUP if it is the application's,
+ * WEFT_EINVAL if it is not enabled now. */
 int weft_viewer_act(struct weft_viewer *viewer, enum weft_action action);
 
 #endif

@@ -36,18 +36,11 @@ void weft_viewer_show_all(struct weft_viewer *v)
 	weft__viewer_changed(v, MOVED);
 }
 
-/* Saturating. */
-static int64_t add(int64_t a, int64_t b)
-{
-	int64_t sum;
-	return !__builtin_add_overflow(a, b, &sum) ? sum : b < 0 ? INT64_MIN : INT64_MAX;
-}
-
 /* A stretch of time and some more on both sides. */
 static void show_around(struct weft_viewer *v, int64_t from_ns, int64_t to_ns)
 {
 	int64_t length = to_ns / 2 - from_ns / 2, around = length / 5 > 100 ? length / 5 : 100;
-	weft_viewer_show(v, add(from_ns, -around), add(to_ns, around));
+	weft_viewer_show(v, weft__add_ns(from_ns, -around), weft__add_ns(to_ns, around));
 }
 
 static void focus_on(struct weft_viewer *v, uint32_t promise)
@@ -95,7 +88,7 @@ static void reveal_time(struct weft_viewer *v, const struct weft_promise *p)
 		int64_t from, to;
 		weft_viewer_times(v, &from, &to);
 		int64_t half = to / 2 - from / 2;
-		weft_view_show(view, add(p->start_ns, -half), add(p->start_ns, half));
+		weft_view_show(view, weft__add_ns(p->start_ns, -half), weft__add_ns(p->start_ns, half));
 	}
 }
 
@@ -119,7 +112,7 @@ void weft_viewer_times(const struct weft_viewer *v, int64_t *from_ns, int64_t *t
 	/* Rounded, so that showing exactly these times shows them again. */
 	double span = v->view->width_px / v->view->px_per_ns + 0.5;
 	*from_ns = v->view->from_ns;
-	*to_ns = add(v->view->from_ns, span < 9e18 ? (int64_t)span : INT64_MAX);
+	*to_ns = weft__add_ns(v->view->from_ns, span < 9e18 ? (int64_t)span : INT64_MAX);
 }
 
 static int parse_time(const char *what, const char *text, int64_t *ns, struct weft_error *err)
@@ -136,7 +129,7 @@ int weft_viewer_set_start(struct weft_viewer *v, const char *text, struct weft_e
 	if (status < 0)
 		return status;
 	weft_viewer_times(v, &from, &to);
-	weft_viewer_show(v, start, add(start, to - from));
+	weft_viewer_show(v, start, weft__add_ns(start, to - from));
 	return WEFT_OK;
 }
 
@@ -148,7 +141,7 @@ int weft_viewer_set_duration(struct weft_viewer *v, const char *text, struct wef
 		status = weft_error_set(err, WEFT_EINVAL, "a duration is more than 0");
 	if (status < 0)
 		return status;
-	weft_viewer_show(v, v->view->from_ns, add(v->view->from_ns, duration));
+	weft_viewer_show(v, v->view->from_ns, weft__add_ns(v->view->from_ns, duration));
 	return WEFT_OK;
 }
 

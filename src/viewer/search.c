@@ -35,6 +35,15 @@ int weft_viewer_search(struct weft_viewer *v, const char *text, struct weft_erro
 	return status;
 }
 
+void weft_viewer_search_like(struct weft_viewer *v, uint32_t promise)
+{
+	char text[WEFT_QUERY_BYTES + 1];
+	if (!weft__viewer_has(v, promise))
+		return;
+	weft_query_like(v->model, promise, text);
+	weft_viewer_search(v, text, NULL);
+}
+
 bool weft_viewer_is_searching(const struct weft_viewer *v)
 {
 	return v->search_at < v->model->promise_count;

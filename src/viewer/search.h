@@ -11,6 +11,9 @@
  * kept, and then nothing is found. */
 int weft_viewer_search(struct weft_viewer *viewer, const char *text, struct weft_error *err);
 
+/* Begins to search for all with the label, or the site, and the kind of a promise. */
+void weft_viewer_search_like(struct weft_viewer *viewer, uint32_t promise);
+
 /* Looks at so many promises more (100,000 take a few ms); whether there is more to do. */
 bool weft_viewer_search_step(struct weft_viewer *viewer, uint32_t promises);
 bool weft_viewer_is_searching(const struct weft_viewer *viewer);

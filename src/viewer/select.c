@@ -1,5 +1,8 @@
 /* select.c: what is selected, highlighted and shown.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
 #include "viewer/private.h"
+#include "viewer/search.h"
 
 #define HISTORY 1000 /* selections kept; then the older half is forgotten */
 
@@ -135,4 +138,49 @@ void weft_viewer_set_metric(struct weft_viewer *v, size_t counter, bool shown)
 		return;
 	v->hidden_metrics[counter] = !shown;
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING);
+}
+
+static bool same_text(struct weft_str a, struct weft_str b)
+{
+	return a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0;
+}
+
+/* Counters are in order of their names. */
+static void take_metrics(struct weft_viewer *v, const struct weft_viewer *other)
+{
+	weft_viewer_set_metrics(v, other->metrics);
+	for (size_t i = 0; i < other->model->counter_count; i++) {
+		for (size_t k = 0; other->hidden_metrics[i] && k < v->model->counter_count; k++)
+			if (same_text(other->model->counters[i].name, v->model->counters[k].name))
+				v->hidden_metrics[k] = true;
+	}
+}
+
+void weft_viewer_take_over(struct weft_viewer *v, const struct weft_viewer *other)
+{
+	int64_t from, to, end = other->model->end_ns;
+	weft_viewer_times(other, &from, &to);
+	if (from > 0 || to < end) {
+		/* Times are since the first event, which may be another one by now. */
+		int64_t later;
+		if (to >= end)
+			later = v->model->end_ns - end;
+		else if (__builtin_sub_overflow(other->model->start_ns, v->model->start_ns, &later))
+			later = 0;
+		weft_viewer_show(v, weft__add_ns(from, later), weft__add_ns(to, later));
+	}
+	weft_view_focus(v->view, other->view->focus);
+	take_metrics(v, other);
+	weft_viewer_set_filter(v, other->filter);
+	if (other->selected != WEFT_NONE)
+		weft_viewer_select(v, weft_model_find(v->model, other->model->promises[other->selected].id));
+	if (other->search_text[0])
+		weft_viewer_search(v, other->search_text, NULL);
+	else if (other->highlighting == WEFT_HIGHLIGHT_RELATED && v->selected != WEFT_NONE)
+		weft_viewer_highlight_related(v, v->selected);
+	if (other->has_span) {
+		v->has_span = true;
+		v->span_from_ns = other->span_from_ns;
+		v->span_to_ns = other->span_to_ns;
+	}
 }

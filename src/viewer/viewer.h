@@ -85,6 +85,10 @@ int weft_viewer_open(
     struct weft_viewer **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err);
 void weft_viewer_destroy(struct weft_viewer *viewer); /* accepts NULL */
 
+/* Shows, selects, searches and hides what another one does, as far as both have it: for a trace that was read anew.  One that saw
+ * the other's end sees its own.  A search begins only. */
+void weft_viewer_take_over(struct weft_viewer *viewer, const struct weft_viewer *other);
+
 /* The size on the screen; `scale` enlarges texts and lines (1: as they are). */
 void weft_viewer_resize(struct weft_viewer *viewer, double width_px, double height_px, double scale);
 

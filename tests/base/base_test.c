@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/cursor.h"
+#include "base/duration.h"
 #include "base/error.h"
 #include "base/idmap.h"
 #include "base/intern.h"
@@ -190,9 +191,42 @@ static void errors_say_where(void **state)
 	assert_string_equal(weft_status_string(-1000), "unknown status");
 }
 
+static void test_durations(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		int64_t ns;
+	} times[] = {{"0", 0}, {"1ns", 1}, {"1.5us", 1500}, {"1.5\xc2\xb5s", 1500}, {"30ms", 30000000}, {".5s", 500000000},
+	    {"5.s", 5000000000}, {"1.23456789012s", 1234567890}, {"9223372036.854775807s", INT64_MAX}};
+	static const char *const wrong[] = {
+	    "", "s", ".", ".s", "5", "1.2.3s", "-1s", "1 s", "1h", "9223372036.854775808s", "1e3s"};
+	char text[WEFT_DURATION_BYTES];
+	int64_t ns = 77;
+	for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+		assert_true(weft_duration_parse(times[i].text, strlen(times[i].text), &ns));
+		assert_true(ns == times[i].ns);
+		size_t len = weft_duration_exact(text, sizeof text, times[i].ns);
+		assert_true(len == strlen(text) && weft_duration_parse(text, len, &ns) && ns == times[i].ns);
+	}
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		assert_false(weft_duration_parse(wrong[i], strlen(wrong[i]), &ns));
+	weft_duration_exact(text, sizeof text, -1234500);
+	assert_string_equal(text, "-1.2345ms");
+	assert_true(weft_duration_exact(text, sizeof text, INT64_MIN) < sizeof text);
+	weft_duration_format(text, sizeof text, 1234500);
+	assert_string_equal(text, "1.23 ms");
+	weft_duration_format(text, sizeof text, -12345);
+	assert_string_equal(text, "-12.3 us");
+	weft_duration_format(text, sizeof text, 999);
+	assert_string_equal(text, "999 ns");
+	assert_true(weft_duration_format(text, sizeof text, INT64_MIN) < sizeof text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_durations),
 	    cmocka_unit_test(vec_grows_and_keeps),
 	    cmocka_unit_test(vec_refuses_what_no_memory_has),
 	    cmocka_unit_test(idmap_knows_what_it_was_given),

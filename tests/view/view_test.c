@@ -4,10 +4,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "draw/random_trace.h"
+#include "view/query.h"
 #include "view/view.h"
 
 struct scene {
@@ -184,6 +186,77 @@ static void test_find(void **state)
 	close_scene(&s);
 }
 
+static void test_query(void **state)
+{
+	(void)state;
+	struct scene s;
+	struct weft_query q, wider;
+	struct weft_error err;
+	open_scene(&s, CIRCLE, sizeof CIRCLE - 1);
+	/* 1 task "First", 5 bind, 6 wait that failed, 17 join with a counter; 1 and 5 became each other. */
+	static const struct {
+		const char *text;
+		size_t found;
+	} finds[] = {{"kind:join", 1}, {"kind:=joi", 0}, {"label:first", 1}, {"label:=FIRST", 1}, {"label:join", 0}, {"id:17", 1},
+	    {"id:7", 0}, {"7", 1}, {"failed", 1}, {"\"failed\"", 0}, {"pending kind:join", 1}, {"failure:not_", 1},
+	    {"longer:250ms kind:task", 0}, {"shorter:150ms kind:wait", 1}, {"wait failed", 1}, {"wait pending", 0}, {"a:b", 0},
+	    {"\"irs", 1}, {"  \t", 0}, {"\"\"", 0}};
+	for (size_t i = 0; i < sizeof finds / sizeof *finds; i++)
+		assert_int_equal(weft_view_find(s.view, finds[i].text), finds[i].found);
+	static const struct {
+		const char *text, *what;
+	} wrong[] = {{"id:", "id: needs a number, as id:18"}, {"id:1x", "id: needs a number, as id:18"},
+	    {"kind:", "kind: needs a text after it"}, {"longer:5", "longer: needs a time, as longer:5ms"},
+	    {"id:99999999999999999999", "id: needs a number, as id:18"},
+	    {"a b c d e f g h i j k l m n o p q", "a search has at most 16 words"}};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		assert_int_equal(weft_query_parse(&q, wrong[i].text, strlen(wrong[i].text), &err), WEFT_EINVAL);
+		assert_string_equal(err.what, wrong[i].what);
+		assert_int_equal(weft_view_find(s.view, wrong[i].text), 0);
+	}
+	char text[300];
+	memset(text, 'a', sizeof text);
+	assert_int_equal(weft_query_parse(&q, text, WEFT_QUERY_BYTES, &err), WEFT_OK);
+	assert_int_equal(weft_query_parse(&q, text, WEFT_QUERY_BYTES + 1, &err), WEFT_EINVAL);
+	static const struct {
+		const char *query, *wider;
+		bool narrows;
+	} pairs[] = {{"arp", "ar", true}, {"ar", "arp", false}, {"arp x", "arp", true}, {"kind:bind", "bi", true},
+	    {"bind", "kind:bi", false}, {"kind:=bind", "kind:bin", true}, {"kind:bind", "kind:=bind", false},
+	    {"longer:5ms", "longer:1ms", true}, {"longer:1ms", "longer:5ms", false}, {"shorter:1ms", "shorter:5ms", true},
+	    {"failed a", "failed", true}, {"a", "failed", false}, {"id:18", "id:18 ", true}, {"id:18", "18", false},
+	    {"", "", true}, {"a", "", false}};
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+		assert_int_equal(weft_query_parse(&q, pairs[i].query, strlen(pairs[i].query), NULL), WEFT_OK);
+		assert_int_equal(weft_query_parse(&wider, pairs[i].wider, strlen(pairs[i].wider), NULL), WEFT_OK);
+		assert_int_equal(weft_query_narrows(&q, &wider), pairs[i].narrows);
+	}
+	weft_query_like(s.model, with_id(&s, 1), text);
+	assert_string_equal(text, "label:=\"First\" kind:=\"task\"");
+	assert_int_equal(weft_view_find(s.view, text), 1);
+	weft_query_like(s.model, with_id(&s, 17), text);
+	assert_string_equal(text, "kind:=\"join\"");
+	close_scene(&s);
+	/* What is like a promise has it, and narrowing is as it says, whatever the trace. */
+	static const char *const words[] = {"read", "rea", "kind:t", "kind:=task", "pending", "longer:3us", "1", "12", "failed"};
+	for (uint64_t seed = 1; seed < 6; seed++) {
+		open_random(&s, seed);
+		for (uint32_t p = 1; p < s.model->promise_count; p += 3) {
+			size_t len = weft_query_like(s.model, p, text);
+			assert_true(len <= WEFT_QUERY_BYTES && weft_query_parse(&q, text, len, NULL) == WEFT_OK);
+			assert_true(weft_query_matches(&q, s.model, p));
+		}
+		for (size_t a = 0; a < 81; a++) {
+			const char *x = words[a / 9], *y = words[a % 9];
+			assert_int_equal(weft_query_parse(&q, x, strlen(x), NULL), WEFT_OK);
+			assert_int_equal(weft_query_parse(&wider, y, strlen(y), NULL), WEFT_OK);
+			for (uint32_t p = 1; weft_query_narrows(&q, &wider) && p < s.model->promise_count; p++)
+				assert_true(!weft_query_matches(&q, s.model, p) || weft_query_matches(&wider, s.model, p));
+		}
+		close_scene(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +265,7 @@ int main(void)
 	    cmocka_unit_test(test_drag),
 	    cmocka_unit_test(test_hit),
 	    cmocka_unit_test(test_find),
+	    cmocka_unit_test(test_query),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
