@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "draw/draw.h"
+#include "draw/overview.h"
+#include "draw/ruler.h"
 #include "draw/svg.h"
 
 #define MOVES 8
@@ -68,6 +70,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 	struct weft_model *model;
 	struct weft_layout *layout;
 	struct weft_view *view;
+	struct weft_overview *overview;
 	struct weft_draw_list list = {0};
 	if (size < 3 * MOVES || weft_trace_open_memory(&trace, bytes + 3 * MOVES, size - 3 * MOVES, "fuzz", NULL) < 0)
 		return 0;
@@ -78,7 +81,13 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 			move(view, bytes + 3 * i);
 			require(weft_draw_frame(&list, view, NULL, NULL) == WEFT_OK, "a view has a frame");
 			check(&list);
+			require(weft_ruler_draw(&list, view, WEFT_RULER_PX, NULL, NULL) == WEFT_OK, "a view has a ruler");
+			check(&list);
 		}
+		require(weft_overview_create(&overview, view, NULL) == WEFT_OK, "a view has an overview");
+		require(weft_overview_draw(&list, overview, view, 700, WEFT_OVERVIEW_PX, NULL) == WEFT_OK, "it can be drawn");
+		check(&list);
+		weft_overview_destroy(overview);
 		weft_draw_finish(&list);
 		weft_view_destroy(view);
 		weft_layout_destroy(layout);

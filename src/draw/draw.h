@@ -33,6 +33,7 @@
 	X(LABEL, 0x1f2733, 0xe6eaf0)                                                                                             \
 	X(LABEL_ID, 0x7d8594, 0x8e97a6)                                                                                          \
 	X(KIND, 0x98a0ad, 0x6f7888)                                                                                              \
+	X(ACCENT, 0x5b57d1, 0x9d99ff)                                                                                            \
 	X(COUNTER_0, 0xe76f51, 0xf08a6f)                                                                                         \
 	X(COUNTER_1, 0x2a9d8f, 0x4fc3b4)                                                                                         \
 	X(COUNTER_2, 0x8e5fc9, 0xb48ae6)                                                                                         \
@@ -87,11 +88,19 @@ struct weft_draw_list {
 /* The advance of valid UTF-8 text in px. */
 typedef double weft_measure_fn(void *ctx, enum weft_font font, const char *text, size_t len);
 
+/* How times are written. */
+struct weft_clock {
+	bool wall;            /* as the time of day where the trace knows it; otherwise since its first event */
+	int32_t utc_offset_s; /* of the time of day from UTC */
+};
+
 struct weft_draw_options {
 	weft_measure_fn *measure; /* NULL: widths of a common sans serif, the same everywhere */
 	void *measure_ctx;
 	bool no_metrics;
+	bool no_axis;                  /* times are written elsewhere: see ruler.h */
 	const uint8_t *hidden_metrics; /* by counter, non-zero: not shown; or NULL */
+	struct weft_clock clock;
 };
 
 /* The other corners of a triangle. */

@@ -19,7 +19,6 @@ static void remember_measure(struct weft_draw_scratch *s, const struct weft_draw
 static bool clear(struct weft__frame *f)
 {
 	size_t words = (((size_t)f->width / 4 + 1 + 63) / 64) * ((size_t)f->height + 1);
-	f->list->count = f->list->text_bytes = 0;
 	f->s->bits.count = f->s->line_bits.count = 0;
 	if (!weft_vec_reserve(&f->s->bits, words) || !weft_vec_reserve(&f->s->line_bits, words))
 		return false;
@@ -27,6 +26,33 @@ static bool clear(struct weft__frame *f)
 	memset(f->s->bits.items, 0, words * sizeof *f->s->bits.items);
 	memset(f->s->line_bits.items, 0, words * sizeof *f->s->line_bits.items);
 	return true;
+}
+
+bool weft__frame_begin(struct weft__frame *f, double width_px, double height_px)
+{
+	struct weft_draw_list *list = f->list;
+	list->count = list->text_bytes = 0;
+	list->width_px = (float)width_px;
+	list->height_px = (float)height_px;
+	f->width = weft__floor(width_px);
+	f->height = weft__floor(height_px);
+	if (!list->scratch)
+		list->scratch = calloc(1, sizeof *list->scratch);
+	f->s = list->scratch;
+	if (!f->s)
+		return false;
+	remember_measure(f->s, &f->options);
+	return clear(f);
+}
+
+int weft__frame_end(struct weft__frame *f, struct weft_error *err)
+{
+	if (f->s && !f->failed)
+		weft__list_sort(f);
+	if (f->s && !f->failed)
+		return WEFT_OK;
+	f->list->count = f->list->text_bytes = 0;
+	return weft_error_set(err, WEFT_ENOMEM, "no memory for a frame");
 }
 
 int weft_draw_frame(
@@ -38,23 +64,13 @@ int weft_draw_frame(
 	    .model = view->model,
 	    .layout = view->layout,
 	    .index = view->index,
-	    .width = weft__floor(view->width_px),
-	    .height = weft__floor(view->height_px),
 	    .from_ns = weft_view_time(view, -8),
 	    .to_ns = weft_view_time(view, view->width_px + 8),
 	};
 	if (options)
 		f.options = *options;
-	if (!list->scratch)
-		list->scratch = calloc(1, sizeof *list->scratch);
-	f.s = list->scratch;
-	if (f.s) {
-		remember_measure(f.s, &f.options);
-		f.failed = !clear(&f);
-	}
-	if (f.s && !f.failed) {
-		list->width_px = (float)view->width_px;
-		list->height_px = (float)view->height_px;
+	f.failed = !weft__frame_begin(&f, view->width_px, view->height_px);
+	if (!f.failed) {
 		/* Where two texts want one place, the first has it. */
 		weft__draw_bands(&f);
 		weft__draw_shades(&f);
@@ -63,11 +79,6 @@ int weft_draw_frame(
 		weft__draw_promises(&f);
 		weft__draw_captions(&f);
 		weft__draw_arrows(&f);
-		weft__list_sort(&f);
 	}
-	if (!f.s || f.failed) {
-		list->count = list->text_bytes = 0;
-		return weft_error_set(err, WEFT_ENOMEM, "no memory for a frame");
-	}
-	return WEFT_OK;
+	return weft__frame_end(&f, err);
 }

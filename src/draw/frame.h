@@ -102,6 +102,12 @@ struct weft__frame {
 	bool failed;                           /* out of memory: nothing more is added */
 };
 
+/* Empties the list and gives it a size; `list` and `options` are set.  False when out of memory. */
+bool weft__frame_begin(struct weft__frame *f, double width_px, double height_px);
+
+/* Sorts the list, or empties it if anything failed: WEFT_ENOMEM then. */
+int weft__frame_end(struct weft__frame *f, struct weft_error *err);
+
 /* list.c */
 static inline int weft__floor(double x)
 {

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "draw/lines.h"
+#include "draw/ruler.h"
+#include "draw/ticks.h"
 
-#define DIVISION_PX 70.0 /* at least */
 #define PAUSE_LEAST_PX 2
 #define LEGEND_GAP_PX 40.0
+#define AXIS_PX 18
 
 /* Where a band begins and ends, and the baseline of what is written on its top. */
 struct extent {
@@ -122,62 +124,43 @@ void weft__draw_bands(struct weft__frame *f)
 	}
 }
 
-/* A number of ns in the largest unit in which it is a whole number, or with as many decimals as `step` needs. */
-static size_t print_time(char *buf, size_t size, int64_t ns, int64_t step)
+static void draw_axis(struct weft__frame *f, const struct weft__ticks *t, double *legend_width)
 {
-	static const struct {
-		int64_t ns;
-		const char *name;
-		int digits;
-	} units[] = {{1000000000, "s", 9}, {1000000, "ms", 6}, {1000, "\xc2\xb5s", 3}, {1, "ns", 0}};
-	int64_t size_of = ns < 0 ? -ns : ns;
-	int u = 0;
-	if (ns == 0)
-		return (size_t)snprintf(buf, size, "0");
-	while (u < 3 && size_of < units[u].ns && (step < units[u].ns || size_of < units[u].ns))
-		u++;
-	int64_t whole = size_of / units[u].ns, rest = size_of % units[u].ns;
-	int decimals = units[u].digits;
-	for (int64_t unit = 1; decimals > 0 && step % (unit * 10) == 0 && rest % (unit * 10) == 0; unit *= 10)
-		decimals--;
-	for (int d = units[u].digits; d > decimals; d--)
-		rest /= 10;
-	if (decimals == 0)
-		return (size_t)snprintf(buf, size, "%s%" PRId64 " %s", ns < 0 ? "-" : "", whole, units[u].name);
-	return (size_t)snprintf(
-	    buf, size, "%s%" PRId64 ".%0*" PRId64 " %s", ns < 0 ? "-" : "", whole, decimals, rest, units[u].name);
+	static const char division[] = "1 division = ";
+	char text[160];
+	int axis = f->height - AXIS_PX;
+	memcpy(text, division, sizeof division);
+	size_t len = sizeof division - 1;
+	len += weft_duration_print(text + len, sizeof text - len, t->step_ns, t->step_ns);
+	if (t->has_base) {
+		memcpy(text + len, " from ", 6);
+		len += 6;
+		len += weft__ticks_print_base(t, text + len, sizeof text - len);
+	}
+	*legend_width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
+	weft__text_put(f, WEFT_PAINT_AXIS_TEXT, WEFT_FONT_SMALL, 6, f->height - 6, text, len, *legend_width);
+	weft__rect(f, WEFT_LAYER_GRID, WEFT_PAINT_GRID, 255, 0, axis, f->width, axis + 1);
 }
 
 void weft__draw_grid(struct weft__frame *f)
 {
-	double least = DIVISION_PX / f->view->px_per_ns;
-	int64_t step = 1;
-	for (int i = 0; (double)step < least && step < INT64_MAX / 10; i++)
-		step = i % 3 == 1 ? step / 2 * 5 : step * 2; /* 1 2 5 10 */
-	char text[64];
-	int axis = f->height - 18;
-	int64_t right = weft_view_time(f->view, f->width), time = f->view->from_ns;
-	double legend_width;
-	static const char division[] = "1 division = ";
-	memcpy(text, division, sizeof division);
-	size_t len = sizeof division - 1;
-	len += print_time(text + len, sizeof text - len, step, step);
-	legend_width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
-	weft__text_put(f, WEFT_PAINT_AXIS_TEXT, WEFT_FONT_SMALL, 6, f->height - 6, text, len, legend_width);
-	weft__rect(f, WEFT_LAYER_GRID, WEFT_PAINT_GRID, 255, 0, axis, f->width, axis + 1);
-	time -= time % step;
-	if (time < f->view->from_ns)
-		time += step;
+	const struct weft__ticks t = weft__ticks_choose(f);
+	int bottom = f->options.no_axis ? f->height : f->height - AXIS_PX + 4;
+	int64_t right = weft_view_time(f->view, f->width), time = weft__tick_from(&t, t.step_ns, f->view->from_ns);
+	double legend_width = 0;
+	if (!f->options.no_axis)
+		draw_axis(f, &t, &legend_width);
 	for (int n = 0; n < 1000 && time <= right; n++) {
+		char text[64];
 		int x = weft__floor(weft_view_x(f->view, time));
-		weft__rect(f, WEFT_LAYER_GRID, WEFT_PAINT_GRID, 255, x, 0, x + 1, axis + 4);
-		len = print_time(text, sizeof text, time, step);
+		weft__rect(f, WEFT_LAYER_GRID, WEFT_PAINT_GRID, 255, x, 0, x + 1, bottom);
+		size_t len = weft__tick_print(&t, text, sizeof text, time);
 		double width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
 		double at = x - width / 2;
-		if (at > legend_width + LEGEND_GAP_PX && at + width < f->width - 4 &&
+		if (!f->options.no_axis && at > legend_width + LEGEND_GAP_PX && at + width < f->width - 4 &&
 		    !weft__text_blocked(f, WEFT_FONT_SMALL, at - 6, f->height - 6, width + 12))
 			weft__text_put(f, WEFT_PAINT_AXIS_TEXT, WEFT_FONT_SMALL, at, f->height - 6, text, len, width);
-		if (__builtin_add_overflow(time, step, &time))
+		if (__builtin_add_overflow(time, t.step_ns, &time))
 			break;
 	}
 }

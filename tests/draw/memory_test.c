@@ -8,7 +8,9 @@
 
 #include <cmocka.h>
 
+#include "draw/overview.h"
 #include "draw/random_trace.h"
+#include "draw/ruler.h"
 #include "draw/svg.h"
 
 /* How many allocations still succeed; the linker leads those of the library here (--wrap). */
@@ -54,7 +56,8 @@ static int draw(const struct weft_model *model)
 {
 	struct weft_layout *layout = NULL;
 	struct weft_view *view = NULL;
-	struct weft_draw_list list = {0};
+	struct weft_overview *overview = NULL;
+	struct weft_draw_list list = {0}, strip = {0};
 	struct weft_error err = {.status = WEFT_OK};
 	char *text = NULL;
 	size_t size;
@@ -68,12 +71,21 @@ static int draw(const struct weft_model *model)
 		assert_true(status == WEFT_OK || list.count == 0);
 	}
 	if (status == WEFT_OK)
+		status = weft_overview_create(&overview, view, &err);
+	if (status == WEFT_OK)
+		status = weft_overview_draw(&strip, overview, view, 800, 60, &err);
+	if (status == WEFT_OK)
+		status = weft_ruler_draw(&strip, view, 24, NULL, &err);
+	assert_true(status == WEFT_OK || strip.count == 0);
+	if (status == WEFT_OK)
 		status = weft_svg_write(&list, WEFT_THEME_LIGHT, swallow, NULL, &err);
 	assert_int_equal(status, err.status);
 	if (status == WEFT_OK)
 		status = weft_draw_dump(&list, &text, &size);
 	free(text);
 	weft_draw_finish(&list);
+	weft_draw_finish(&strip);
+	weft_overview_destroy(overview);
 	weft_view_destroy(view);
 	weft_layout_destroy(layout);
 	return status;

@@ -1,0 +1,375 @@
+/* overview.c: the trace summed up in cells, once; a strip is painted from these.
+ *
+ * A cell is 1/2048 of the time and some rows; what covers many cells is added as a difference at either end, so that a promise
+ * costs the same whether it is short or long.  SPDX-License-Identifier: ISC */
+#include "draw/overview.h"
+
+#include <string.h>
+
+#include "draw/frame.h"
+
+#define COLUMNS 2048
+#define MOST_AREAS 24
+#define UNIT 1024.0 /* a row over a whole cell */
+#define CELL_PX 2
+
+#define TOP_PX 4      /* above the areas */
+#define PROFILE_PX 12 /* below them: how much of the time anything ran */
+#define LEAST_FRAME_PX 4
+#define GRIP_PX 5
+#define MOST_LINES 16 /* between bands */
+
+enum plane { ALIVE, NEVER, HIGHLIGHT, PLANES };
+
+struct weft_overview {
+	const struct weft_model *model;
+	const struct weft_layout *layout;
+	double cells_per_ns, slots;
+	int areas;
+	double rows_per_area;
+	int64_t *plane[PLANES]; /* [areas * (COLUMNS + 1)] */
+	uint64_t *failed;       /* a bit for each cell in which a promise failed */
+	int64_t run[COLUMNS + 1], paused[COLUMNS + 1];
+};
+
+static int area_of(const struct weft_overview *o, const struct weft_view *view, uint32_t row)
+{
+	int area = (int)(weft_view_slot(view, row) / o->rows_per_area);
+	return area < o->areas ? area : o->areas - 1;
+}
+
+static int cell_of(const struct weft_overview *o, int64_t time_ns)
+{
+	double at = (double)time_ns * o->cells_per_ns;
+	return at > 0 ? at < COLUMNS ? (int)at : COLUMNS - 1 : 0;
+}
+
+/* Adds what an interval covers to differences. */
+static void lay(const struct weft_overview *o, int64_t *row, int64_t start_ns, int64_t end_ns)
+{
+	double from = (double)start_ns * o->cells_per_ns * UNIT, to = (double)end_ns * o->cells_per_ns * UNIT;
+	int first = cell_of(o, start_ns), last = cell_of(o, end_ns);
+	from = from > 0 ? from : 0;
+	to = to > from + 1 ? to : from + 1;
+	if (first == last) {
+		int64_t all = (int64_t)(to - from);
+		row[first] += all;
+		row[first + 1] -= all;
+		return;
+	}
+	int64_t begins = (int64_t)((first + 1) * UNIT - from), ends = (int64_t)(to - last * UNIT);
+	row[first] += begins;
+	row[first + 1] += (int64_t)UNIT - begins;
+	row[last] += ends - (int64_t)UNIT;
+	row[last + 1] -= ends;
+}
+
+/* From differences to sums. */
+static void add_up(int64_t *row)
+{
+	for (int c = 1; c < COLUMNS; c++)
+		row[c] += row[c - 1];
+}
+
+static int64_t *row_of(const struct weft_overview *o, enum plane plane, int area)
+{
+	return o->plane[plane] + (size_t)area * (COLUMNS + 1);
+}
+
+static void sum_up(struct weft_overview *o, const struct weft_view *view)
+{
+	const struct weft_index *x = view->index;
+	for (uint32_t r = 0; r < o->layout->row_count; r++) {
+		int area = area_of(o, view, r);
+		int64_t *alive = row_of(o, ALIVE, area), *never = row_of(o, NEVER, area);
+		for (uint32_t i = o->layout->row_begin[r]; i < o->layout->row_begin[r + 1]; i++) {
+			lay(o, alive, x->start[i], x->end[i]);
+			if (!(x->important[i / 64] >> i % 64 & 1))
+				continue;
+			size_t cell = (size_t)area * COLUMNS + (size_t)cell_of(o, x->end[i]);
+			o->failed[cell / 64] |= 1ull << cell % 64;
+			if (o->model->promises[o->layout->by_row[i]].flags & WEFT_PROMISE_NEVER_RESOLVED)
+				lay(o, never, x->start[i], x->end[i]);
+		}
+	}
+	for (int area = 0; area < o->areas; area++) {
+		add_up(row_of(o, ALIVE, area));
+		add_up(row_of(o, NEVER, area));
+	}
+	/* While the system runs, the program sleeps. */
+	for (size_t i = o->model->promises[WEFT_SYSTEM + 1].runs; i < o->model->run_count; i++)
+		lay(o, o->run, o->model->runs[i].start_ns, o->model->runs[i].end_ns);
+	for (size_t i = 0; i < o->model->pause_count; i++)
+		lay(o, o->paused, o->model->pauses[i].start_ns, o->model->pauses[i].end_ns);
+	add_up(o->run);
+	add_up(o->paused);
+}
+
+int weft_overview_create(struct weft_overview **out, const struct weft_view *view, struct weft_error *err)
+{
+	struct weft_overview *o = calloc(1, sizeof *o);
+	if (!o)
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for an overview");
+	double span = view->model->end_ns > 0 ? (double)view->model->end_ns : 1;
+	o->model = view->model;
+	o->layout = view->layout;
+	o->cells_per_ns = COLUMNS / span;
+	o->slots = view->slots > 1 ? view->slots : 1;
+	o->areas = o->slots < MOST_AREAS ? (int)o->slots : MOST_AREAS;
+	o->rows_per_area = o->slots / o->areas;
+	bool done = (o->failed = calloc((size_t)o->areas * COLUMNS / 64, sizeof *o->failed)) != NULL;
+	for (enum plane p = 0; p < PLANES; p++)
+		done = (o->plane[p] = calloc((size_t)o->areas * (COLUMNS + 1), sizeof **o->plane)) && done;
+	if (!done) {
+		weft_overview_destroy(o);
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for an overview");
+	}
+	sum_up(o, view);
+	weft_overview_highlight(o, view);
+	*out = o;
+	return WEFT_OK;
+}
+
+void weft_overview_destroy(struct weft_overview *o)
+{
+	if (!o)
+		return;
+	for (enum plane p = 0; p < PLANES; p++)
+		free(o->plane[p]);
+	free(o->failed);
+	free(o);
+}
+
+void weft_overview_highlight(struct weft_overview *o, const struct weft_view *view)
+{
+	memset(o->plane[HIGHLIGHT], 0, (size_t)o->areas * (COLUMNS + 1) * sizeof **o->plane);
+	if (view->found == 0)
+		return;
+	for (uint32_t p = 0; p < o->model->promise_count; p++) {
+		const struct weft_promise *promise = &o->model->promises[p];
+		if (p % 64 == 0 && !view->highlight[p / 64])
+			p += 63;
+		else if (weft_view_is_highlighted(view, p) && o->layout->rows[p] != WEFT_NONE)
+			lay(o, row_of(o, HIGHLIGHT, area_of(o, view, o->layout->rows[p])), promise->start_ns, promise->end_ns);
+	}
+	for (int area = 0; area < o->areas; area++)
+		add_up(row_of(o, HIGHLIGHT, area));
+}
+
+/* The same margins as those of a view of the whole trace, so that the two stand one above the other. */
+static double margin_of(double width_px)
+{
+	return width_px > 4 * WEFT_VIEW_MARGIN_PX ? WEFT_VIEW_MARGIN_PX : width_px / 4;
+}
+
+double weft_overview_x(const struct weft_overview *o, double width_px, int64_t time_ns)
+{
+	double margin = margin_of(width_px), at = (double)time_ns * o->cells_per_ns / COLUMNS;
+	return margin + at * (width_px - 2 * margin);
+}
+
+int64_t weft_overview_time(const struct weft_overview *o, double width_px, double x_px)
+{
+	double margin = margin_of(width_px), at = (x_px - margin) / (width_px - 2 * margin) * COLUMNS / o->cells_per_ns;
+	return at > -9e18 ? at < 9e18 ? (int64_t)at : INT64_MAX : INT64_MIN;
+}
+
+/* What the view shows, at least so wide that it can be seen and taken hold of. */
+static void frame_of(const struct weft_overview *o, const struct weft_view *view, double width_px, double *x0, double *x1)
+{
+	*x0 = weft_overview_x(o, width_px, view->from_ns);
+	*x1 = weft_overview_x(o, width_px, weft_view_time(view, view->width_px));
+	*x0 = *x0 > 0 ? *x0 < width_px ? *x0 : width_px : 0;
+	*x1 = *x1 > *x0 ? *x1 < width_px ? *x1 : width_px : *x0;
+	double missing = LEAST_FRAME_PX - (*x1 - *x0);
+	if (missing > 0) {
+		*x0 -= missing / 2;
+		*x1 += missing / 2;
+	}
+}
+
+enum weft_grip weft_overview_grip(const struct weft_overview *o, const struct weft_view *view, double width_px, double x_px)
+{
+	double x0, x1;
+	frame_of(o, view, width_px, &x0, &x1);
+	/* Between the ends there is always room to take hold of the frame. */
+	double within = (x1 - x0) / 4 < GRIP_PX ? (x1 - x0) / 4 : GRIP_PX;
+	if (!(x_px >= x0 - GRIP_PX && x_px <= x1 + GRIP_PX))
+		return WEFT_GRIP_NONE;
+	return x_px < x0 + within ? WEFT_GRIP_LEFT : x_px > x1 - within ? WEFT_GRIP_RIGHT : WEFT_GRIP_FRAME;
+}
+
+void weft_overview_drag(
+    const struct weft_overview *o, struct weft_view *view, double width_px, enum weft_grip grip, double from_x_px, double to_x_px)
+{
+	int64_t from = view->from_ns, to = weft_view_time(view, view->width_px), at = weft_overview_time(o, width_px, to_x_px);
+	double moved = ((double)at - (double)weft_overview_time(o, width_px, from_x_px)) * view->px_per_ns;
+	switch (grip) {
+	case WEFT_GRIP_LEFT: weft_view_show(view, at, to); break;
+	case WEFT_GRIP_RIGHT: weft_view_show(view, from, at); break;
+	case WEFT_GRIP_FRAME: weft_view_pan(view, -moved); break;
+	default: weft_view_pan(view, view->width_px / 2 - weft_view_x(view, at));
+	}
+}
+
+/* The cells that a pixel cell of the strip stands for. */
+struct cells {
+	int from, end;
+};
+
+static struct cells cells_at(int x, double width_px)
+{
+	double margin = margin_of(width_px), scale = COLUMNS / (width_px - 2 * margin);
+	int from = weft__floor((x - margin) * scale), end = weft__floor((x + CELL_PX - margin) * scale);
+	end = end > from ? end : from + 1;
+	return (struct cells){from > 0 ? from : 0, end < COLUMNS ? end : COLUMNS};
+}
+
+static int64_t sum_of(const int64_t *row, struct cells c)
+{
+	int64_t sum = 0;
+	for (int i = c.from; i < c.end; i++)
+		sum += row[i];
+	return sum;
+}
+
+/* What part of the rows is taken, in steps that the eye tells apart. */
+static int alive_alpha(const struct weft_overview *o, int64_t sum, struct cells c)
+{
+	double part = (double)sum / (UNIT * (c.end - c.from) * o->rows_per_area);
+	return sum == 0 ? 0 : part < 0.04 ? 40 : part < 0.15 ? 72 : part < 0.4 ? 112 : part < 0.75 ? 160 : 208;
+}
+
+struct place {
+	int y0, y1;
+};
+
+static struct place place_of(const struct weft_overview *o, const struct weft__frame *f, int area)
+{
+	int height = f->height - TOP_PX - PROFILE_PX - 4, y0 = TOP_PX + height * area / o->areas;
+	int y1 = TOP_PX + height * (area + 1) / o->areas;
+	/* Few rows are lines with room between them. */
+	if (y1 - y0 > 3)
+		y1 = y0 + (y1 - y0 > 8 ? 4 : (y1 - y0 + 1) / 2);
+	return (struct place){y0, y1 > y0 + 1 ? y1 : y0 + 1};
+}
+
+/* A plane of an area, what looks alike as one rectangle. */
+static void draw_area(struct weft__frame *f, const struct weft_overview *o, enum plane plane, int area, enum weft_layer layer,
+    enum weft_paint paint)
+{
+	const int64_t *row = row_of(o, plane, area);
+	struct place at = place_of(o, f, area);
+	int since = 0, last = 0;
+	for (int x = 0; x <= f->width; x += CELL_PX) {
+		struct cells c = cells_at(x, (double)f->list->width_px);
+		int64_t sum = x + CELL_PX <= f->width && c.from < c.end ? sum_of(row, c) : 0;
+		int alpha = plane == ALIVE ? alive_alpha(o, sum, c) : sum > 0 ? (plane == NEVER ? 144 : 255) : 0;
+		if (alpha == last)
+			continue;
+		if (last > 0)
+			weft__rect(f, layer, paint, last, since, at.y0 - (plane == HIGHLIGHT), x, at.y1 + (plane == HIGHLIGHT));
+		since = x;
+		last = alpha;
+	}
+}
+
+static bool any_failed(const struct weft_overview *o, int area, struct cells c)
+{
+	for (int i = c.from; i < c.end; i++) {
+		size_t cell = (size_t)area * COLUMNS + (size_t)i;
+		if (o->failed[cell / 64] >> cell % 64 & 1)
+			return true;
+	}
+	return false;
+}
+
+/* Every cell in which something failed has its mark, those side by side as one. */
+static void draw_failures(struct weft__frame *f, const struct weft_overview *o, int area)
+{
+	struct place at = place_of(o, f, area);
+	int since = -1;
+	for (int x = 0; x <= f->width; x += CELL_PX) {
+		struct cells c = cells_at(x, (double)f->list->width_px);
+		bool any = x + CELL_PX <= f->width && c.from < c.end && any_failed(o, area, c);
+		if (any && since < 0)
+			since = x;
+		if (any || since < 0)
+			continue;
+		weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, since, at.y0 - 1, x, at.y1 + 1);
+		since = -1;
+	}
+}
+
+/* How much of the time anything ran, as a curve with its ground filled; and pauses. */
+static void draw_profile(struct weft__frame *f, const struct weft_overview *o)
+{
+	int bottom = f->height - 2, since = 0, last = 0;
+	double bands = o->layout->band_count > 1 ? (double)o->layout->band_count : 1;
+	for (int x = 0; x <= f->width; x += CELL_PX) {
+		struct cells c = cells_at(x, (double)f->list->width_px);
+		bool in = x + CELL_PX <= f->width && c.from < c.end;
+		double part = in ? (double)sum_of(o->run, c) / (UNIT * (c.end - c.from) * bands) : 0;
+		int high = part > 0 ? 1 + weft__floor((part < 1 ? part : 1) * (PROFILE_PX - 2) + 0.5) : 0;
+		if (in && sum_of(o->paused, c) > 0)
+			weft__rect(f, WEFT_LAYER_SHADE, WEFT_PAINT_PAUSE, 255, x, 0, x + CELL_PX, f->height);
+		if (high == last)
+			continue;
+		weft__rect(f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 176, since, bottom - last, x, bottom);
+		since = x;
+		last = high;
+	}
+}
+
+static void draw_bands(struct weft__frame *f, const struct weft_overview *o)
+{
+	if (o->layout->band_count > MOST_LINES)
+		return;
+	for (size_t b = 1; b < o->layout->band_count; b++) {
+		int area = (int)(((double)o->layout->bands[b].first_row + (double)b) / o->rows_per_area);
+		int y = place_of(o, f, area).y0 - 1;
+		weft__rect(f, WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255, 0, y, f->width, y + 1);
+	}
+}
+
+/* Around what is seen; the rest pales, but not what is marked in it. */
+static void draw_frame(struct weft__frame *f, const struct weft_overview *o)
+{
+	double left, right;
+	frame_of(o, f->view, (double)f->list->width_px, &left, &right);
+	int x0 = weft__floor(left), x1 = weft__floor(right), middle = f->height / 2;
+	weft__rect(f, WEFT_LAYER_ARROW, WEFT_PAINT_BACKGROUND, 144, 0, 0, x0, f->height);
+	weft__rect(f, WEFT_LAYER_ARROW, WEFT_PAINT_BACKGROUND, 144, x1, 0, f->width, f->height);
+	weft__rect(f, WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255, x0, 0, x1, 1);
+	weft__rect(f, WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255, x0, f->height - 1, x1, f->height);
+	weft__rect(f, WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255, x0, 0, x0 + 1, f->height);
+	weft__rect(f, WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255, x1 - 1, 0, x1, f->height);
+	if (x1 - x0 < 12)
+		return;
+	weft__rect(f, WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255, x0, middle - 9, x0 + 4, middle + 9);
+	weft__rect(f, WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255, x1 - 4, middle - 9, x1, middle + 9);
+}
+
+int weft_overview_draw(struct weft_draw_list *list, const struct weft_overview *o, const struct weft_view *view, double width_px,
+    double height_px, struct weft_error *err)
+{
+	struct weft__frame f = {.list = list, .view = view, .model = view->model, .layout = view->layout, .index = view->index};
+	width_px = width_px >= 16 ? width_px < 32767 ? width_px : 32767 : 16;
+	height_px = height_px >= 24 ? height_px < 1024 ? height_px : 1024 : 24;
+	f.failed = !weft__frame_begin(&f, width_px, height_px);
+	if (!f.failed) {
+		weft__rect(&f, WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255, 0, 0, f.width, f.height);
+		draw_bands(&f, o);
+		draw_profile(&f, o);
+		for (int area = 0; area < o->areas; area++) {
+			draw_area(&f, o, ALIVE, area, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE);
+			draw_area(&f, o, NEVER, area, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED);
+			draw_failures(&f, o, area);
+			if (view->found > 0)
+				draw_area(&f, o, HIGHLIGHT, area, WEFT_LAYER_FAILED,
+				    WEFT_PAINT_HIGHLIGHT); /* behind failures: paints rise too */
+		}
+		draw_frame(&f, o);
+	}
+	return weft__frame_end(&f, err);
+}

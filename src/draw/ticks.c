@@ -1,0 +1,242 @@
+/* ticks.c: round times, and how times are written.  SPDX-License-Identifier: ISC */
+#include "draw/ticks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "draw/ruler.h"
+
+#define DIVISION_PX 70.0 /* between ticks, at least */
+#define GAP_PX 18.0      /* between their times, at least */
+#define LONG_TIME 400000 /* a time of more steps than that is too long to be written at each tick */
+#define SECOND 1000000000ll
+#define MINUTE (60 * SECOND)
+#define DAY (86400 * SECOND)
+
+/* The n-th round length of time: 1 2 5 10 ... ns, then what divides minutes, hours and days. */
+static int64_t round_ns(int n)
+{
+	static const int digits[] = {1, 2, 5};
+	static const int32_t seconds[] = {1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200};
+	enum { BELOW_SECOND = 27, BELOW_DAY = BELOW_SECOND + sizeof seconds / sizeof *seconds, LAST = BELOW_DAY + 15 };
+	if (n >= BELOW_SECOND && n < BELOW_DAY)
+		return seconds[n - BELOW_SECOND] * SECOND;
+	int64_t ns = n >= BELOW_DAY ? DAY : 1;
+	n = n > LAST ? LAST : n;
+	n -= n >= BELOW_DAY ? BELOW_DAY : 0;
+	for (int i = n / 3; i > 0; i--)
+		ns *= 10;
+	return ns * digits[n % 3];
+}
+
+static bool is_round(int64_t ns)
+{
+	int n = 0;
+	while (round_ns(n) < ns)
+		n++;
+	return round_ns(n) == ns;
+}
+
+static int64_t minor_of(int64_t step)
+{
+	for (int parts = 5; parts > 1; parts--)
+		if (step % parts == 0 && is_round(step / parts))
+			return step / parts;
+	return step;
+}
+
+/* What the wall clock shows at time 0, in ns since 1970; false where it is not known. */
+static bool wall_shift(const struct weft_model *model, const struct weft_clock *clock, int64_t *shift)
+{
+	int64_t at;
+	return model->trace && model->trace->has_origin &&
+	       !__builtin_add_overflow(model->trace->clock_origin_ns, model->start_ns, &at) &&
+	       !__builtin_add_overflow(at, clock->utc_offset_s * SECOND, shift);
+}
+
+bool weft_clock_is_known(const struct weft_model *model)
+{
+	int64_t shift;
+	return wall_shift(model, &(struct weft_clock){.wall = true}, &shift);
+}
+
+static int64_t floor_to(int64_t time, int64_t unit)
+{
+	int64_t rest = time % unit;
+	rest += rest < 0 ? unit : 0;
+	int64_t down;
+	return __builtin_sub_overflow(time, rest, &down) ? time - rest + unit : down;
+}
+
+/* How many decimals of a unit, which is a power of ten, tell `rest` and multiples of `step` exactly. */
+static int decimals_of(int digits, int64_t rest, int64_t step)
+{
+	for (int64_t unit = 10; digits > 0 && step % unit == 0 && rest % unit == 0; unit *= 10)
+		digits--;
+	return digits;
+}
+
+static int64_t cut(int64_t rest, int from_digits, int to_digits)
+{
+	for (; from_digits > to_digits; from_digits--)
+		rest /= 10;
+	return rest;
+}
+
+static size_t print_long(char *buf, size_t size, uint64_t seconds, const char *sign)
+{
+	uint64_t hours = seconds / 3600, minutes = seconds / 60 % 60, rest = seconds % 60;
+	int n = 0;
+	if (hours > 0)
+		n = snprintf(buf, size, "%s%" PRIu64 " h", sign, hours);
+	if (minutes > 0)
+		n += snprintf(buf + n, size - (size_t)n, "%s%" PRIu64 " min", n ? " " : sign, minutes);
+	if (rest > 0)
+		n += snprintf(buf + n, size - (size_t)n, " %" PRIu64 " s", rest);
+	return (size_t)n;
+}
+
+size_t weft_duration_print(char *buf, size_t size, int64_t ns, int64_t step)
+{
+	static const struct {
+		int64_t ns;
+		const char *name;
+		int digits;
+	} units[] = {{SECOND, "s", 9}, {1000000, "ms", 6}, {1000, "\xc2\xb5s", 3}, {1, "ns", 0}};
+	const char *sign = ns < 0 ? "-" : "";
+	uint64_t length = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+	int u = 0;
+	if (ns == 0)
+		return (size_t)snprintf(buf, size, "0");
+	if (length >= (uint64_t)MINUTE && step >= SECOND)
+		return print_long(buf, size, length / SECOND, sign);
+	while (u < 3 && length < (uint64_t)units[u].ns)
+		u++;
+	uint64_t whole = length / (uint64_t)units[u].ns;
+	int64_t rest = (int64_t)(length % (uint64_t)units[u].ns);
+	rest -= rest % (step > 0 && units[u].ns % step == 0 ? step : 1);
+	int decimals = decimals_of(units[u].digits, rest, step);
+	if (decimals == 0)
+		return (size_t)snprintf(buf, size, "%s%" PRIu64 " %s", sign, whole, units[u].name);
+	return (size_t)snprintf(buf, size, "%s%" PRIu64 ".%0*" PRId64 " %s", sign, whole, decimals,
+	    cut(rest, units[u].digits, decimals), units[u].name);
+}
+
+/* The day of the Gregorian calendar, from days since 1970-01-01; years begin in March, so that leap days come last. */
+static size_t print_day(char *buf, size_t size, int64_t days)
+{
+	int64_t since = days + 719468, era = floor_to(since, 146097) / 146097, day = since - era * 146097;
+	int64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+	day -= 365 * year + year / 4 - year / 100;
+	int64_t month = (5 * day + 2) / 153;
+	day -= (153 * month + 2) / 5 - 1;
+	year += era * 400 + (month >= 10);
+	month += month < 10 ? 3 : -9;
+	return (size_t)snprintf(buf, size, "%04" PRId64 "-%02" PRId64 "-%02" PRId64, year, month, day);
+}
+
+/* A time of day, or a day where steps are days. */
+static size_t print_wall(char *buf, size_t size, int64_t wall, int64_t step)
+{
+	int64_t in_day = wall - floor_to(wall, DAY), seconds = in_day / SECOND, rest = in_day % SECOND;
+	if (step >= DAY)
+		return print_day(buf, size, floor_to(wall, DAY) / DAY);
+	int n = snprintf(buf, size, "%02" PRId64 ":%02" PRId64, seconds / 3600, seconds / 60 % 60);
+	if (step >= MINUTE && seconds % 60 == 0)
+		return (size_t)n;
+	n += snprintf(buf + n, size - (size_t)n, ":%02" PRId64, seconds % 60);
+	rest -= rest % (step > 0 && SECOND % step == 0 ? step : 1);
+	int decimals = step >= SECOND ? 0 : decimals_of(9, rest, step);
+	if (decimals > 0)
+		n += snprintf(buf + n, size - (size_t)n, ".%0*" PRId64, decimals, cut(rest, 9, decimals));
+	return (size_t)n;
+}
+
+size_t weft_clock_print(
+    char *buf, size_t size, const struct weft_model *model, const struct weft_clock *clock, int64_t time_ns, int64_t step_ns)
+{
+	int64_t shift, wall;
+	if (clock && clock->wall && wall_shift(model, clock, &shift) && !__builtin_add_overflow(time_ns, shift, &wall))
+		return print_wall(buf, size, wall, step_ns);
+	return weft_duration_print(buf, size, time_ns, step_ns);
+}
+
+int64_t weft_view_exactness_ns(const struct weft_view *view)
+{
+	int64_t ns = 1;
+	while (ns < INT64_MAX / 10 && (double)ns * 10 * view->px_per_ns <= 1)
+		ns *= 10;
+	return ns;
+}
+
+int64_t weft__tick_from(const struct weft__ticks *t, int64_t step_ns, int64_t time_ns)
+{
+	int64_t at, first;
+	if (__builtin_add_overflow(time_ns, t->shift_ns, &at))
+		return INT64_MAX;
+	first = floor_to(at, step_ns);
+	if (first < at && __builtin_add_overflow(first, step_ns, &first))
+		return INT64_MAX;
+	return __builtin_sub_overflow(first, t->shift_ns, &first) ? INT64_MAX : first;
+}
+
+size_t weft__tick_print(const struct weft__ticks *t, char *buf, size_t size, int64_t time_ns)
+{
+	if (t->has_base && time_ns == t->base_ns)
+		return weft__ticks_print_base(t, buf, size);
+	if (!t->has_base)
+		return weft_clock_print(buf, size, t->model, &t->clock, time_ns, t->step_ns);
+	buf[0] = '+';
+	return 1 + weft_duration_print(buf + 1, size - 1, time_ns - t->base_ns, t->step_ns);
+}
+
+size_t weft__ticks_print_base(const struct weft__ticks *t, char *buf, size_t size)
+{
+	if (t->has_base)
+		return weft_clock_print(buf, size, t->model, &t->clock, t->base_ns, t->base_unit_ns);
+	if (t->clock.wall && t->step_ns < DAY)
+		return print_day(buf, size, floor_to(t->base_ns + t->shift_ns, DAY) / DAY);
+	return 0;
+}
+
+/* From where times count, given a step: a round time at or before the left edge, if they would be long. */
+static void choose_base(struct weft__ticks *t, int64_t left, int64_t right)
+{
+	int64_t far = right < 0 ? -(right + 1) : right, unit = 1, at;
+	t->has_base = t->clock.wall ? t->step_ns < 1000000 : far / t->step_ns > LONG_TIME;
+	t->base_ns = left;
+	if (!t->has_base)
+		return;
+	while (unit < INT64_MAX / 10 && unit / 100 < t->step_ns)
+		unit *= 10;
+	if (__builtin_add_overflow(left, t->shift_ns, &at) ||
+	    __builtin_sub_overflow(floor_to(at, unit), t->shift_ns, &t->base_ns))
+		t->has_base = false;
+	t->base_unit_ns = unit;
+}
+
+struct weft__ticks weft__ticks_choose(struct weft__frame *f)
+{
+	struct weft__ticks t = {.model = f->model, .clock = f->options.clock};
+	int64_t left = f->view->from_ns, right = weft_view_time(f->view, f->width), ignored;
+	if (!t.clock.wall || !wall_shift(f->model, &t.clock, &t.shift_ns) || __builtin_add_overflow(left, t.shift_ns, &ignored) ||
+	    __builtin_add_overflow(right, t.shift_ns, &ignored)) {
+		t.clock.wall = false;
+		t.shift_ns = 0;
+	}
+	for (int n = 0;; n++) {
+		char text[64];
+		t.step_ns = round_ns(n);
+		double px = (double)t.step_ns * f->view->px_per_ns;
+		if (px < DIVISION_PX && round_ns(n + 1) > t.step_ns)
+			continue;
+		choose_base(&t, left, right);
+		int64_t last = weft__tick_from(&t, t.step_ns, right);
+		size_t len = weft__tick_print(&t, text, sizeof text, last < INT64_MAX ? last : right);
+		double room = t.has_base ? DIVISION_PX : weft__text_width(f, WEFT_FONT_SMALL, text, len) + GAP_PX;
+		if (px >= room || round_ns(n + 1) <= t.step_ns)
+			break;
+	}
+	t.minor_ns = minor_of(t.step_ns);
+	return t;
+}
