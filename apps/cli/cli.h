@@ -23,6 +23,7 @@ enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
 	X(events, "TRACE", "every event in time order, a line each")                                                             \
 	X(dump, "TRACE", "every promise, counter and pause as the model has it, a line each")                                    \
 	X(stats, "TRACE", "by label and kind: how many, how long they waited, were ready, ran")                                  \
+	X(explain, "TRACE", "what went wrong, and how one knows; exit status 1 if anything did")                                 \
 	X(render, "TRACE -o PICTURE", "a picture of the promises: SVG, PNG or PDF")                                              \
 	X(convert, "TRACE -o OUT --to=FORMAT", "the trace in another format")
 
@@ -86,6 +87,9 @@ int cli_check_events(struct cli_input *input);
 
 /* Reads it all; what was skipped, or cannot be, is said on stderr.  Returns as cli_open(). */
 int cli_build_model(struct cli_input *input, bool keep_binds);
+
+/* The promise whose recorded id a text is.  Returns as cli_open(). */
+int cli_find_promise(const struct cli_input *input, const char *id, uint32_t *out);
 
 /* Says on stderr what was passed over as damaged, once all events were read without a model. */
 void cli_tell_skipped(const struct cli_input *input);

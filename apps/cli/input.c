@@ -1,6 +1,8 @@
 /* input.c: opening traces, and what is said while they are read.  SPDX-License-Identifier: ISC */
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -104,6 +106,20 @@ int cli_build_model(struct cli_input *input, bool keep_binds)
 		return cli_fail_error(&err);
 	}
 	tell_anomalies(input);
+	return -1;
+}
+
+int cli_find_promise(const struct cli_input *input, const char *id, uint32_t *out)
+{
+	char *end;
+	errno = 0;
+	long long number = strtoll(id, &end, 10);
+	if (errno || end == id || *end)
+		return cli_fail("%s is not a promise's id: a number, as weft dump tells it", id);
+	uint32_t promise = weft_model_find(input->model, number);
+	if (promise == WEFT_NONE)
+		return cli_fail("%s: no promise %s in it", input->name, id);
+	*out = promise;
 	return -1;
 }
 

@@ -1,0 +1,160 @@
+/* explain.c: weft explain: what went wrong, with evidence.  SPDX-License-Identifier: ISC */
+#include "analysis/explain.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "cli.h"
+
+static const char *const role_names[] = {"chain", "cause", "victim", "note"};
+
+/* ---- For programs ---- */
+
+static void put_id_json(const struct weft_model *model, const char *name, uint32_t promise)
+{
+	if (promise == WEFT_NONE)
+		printf(",\"%s\":null", name);
+	else
+		printf(",\"%s\":%" PRId64, name, model->promises[promise].id);
+}
+
+static void put_json(const struct weft_model *model, const struct weft_finding *finding)
+{
+	printf("{\"finding\":\"%s\",\"verdict\":", weft_finding_name(finding->kind));
+	if (finding->verdict == WEFT_VERDICT_NONE)
+		fputs("null", stdout);
+	else
+		cli_put_cstring(weft_verdict_name(finding->verdict));
+	printf(",\"sure\":%s", finding->sure ? "true" : "false");
+	put_id_json(model, "promise", finding->promise);
+	put_id_json(model, "root", finding->root);
+	printf(",\"start_ns\":%" PRId64 ",\"end_ns\":%" PRId64 ",\"weight\":%" PRIu64 ",\"title\":", finding->start_ns,
+	    finding->end_ns, finding->weight);
+	cli_put_cstring(finding->title);
+	fputs(",\"next\":", stdout);
+	cli_put_cstring(finding->next);
+	fputs(",\"evidence\":[", stdout);
+	for (size_t i = 0; i < finding->evidence_count; i++) {
+		const struct weft_evidence *line = &finding->evidence[i];
+		printf("%s{\"role\":\"%s\",\"time_ns\":", i ? "," : "", role_names[line->role]);
+		if (line->time_ns == WEFT_NO_TIME)
+			fputs("null", stdout);
+		else
+			printf("%" PRId64, line->time_ns);
+		put_id_json(model, "promise", line->promise);
+		fputs(",\"text\":", stdout);
+		cli_put_cstring(line->text);
+		putchar('}');
+	}
+	puts("]}");
+}
+
+/* ---- For people ---- */
+
+struct colours {
+	const char *bad, *unsure, *faint, *off;
+};
+
+static struct colours choose_colours(void)
+{
+	const char *no = getenv("NO_COLOR");
+	if (!isatty(STDOUT_FILENO) || (no && *no))
+		return (struct colours){"", "", "", ""};
+	return (struct colours){"\033[1;31m", "\033[1;33m", "\033[2m", "\033[0m"};
+}
+
+static void put_people(const struct weft_finding *finding, const struct colours *c)
+{
+	static const char *const headings[] = {
+	    [WEFT_EVIDENCE_CHAIN] = "who waits for whom",
+	    [WEFT_EVIDENCE_CAUSE] = "what happened",
+	    [WEFT_EVIDENCE_VICTIM] = "who had to wait",
+	    [WEFT_EVIDENCE_NOTE] = "also known",
+	};
+	bool answer = finding->kind == WEFT_FINDING_ANSWER;
+	printf("%s%s%s%s: %s\n",
+	    answer          ? ""
+	    : finding->sure ? c->bad
+			    : c->unsure,
+	    weft_finding_name(finding->kind), c->off, finding->sure ? "" : " (not certain)", finding->title);
+	for (int role = 0; role <= WEFT_EVIDENCE_NOTE; role++) {
+		bool first = true;
+		for (size_t i = 0; i < finding->evidence_count; i++) {
+			const struct weft_evidence *line = &finding->evidence[i];
+			if ((int)line->role != role)
+				continue;
+			if (first)
+				printf("  %s%s%s\n", c->faint, headings[role], c->off);
+			first = false;
+			fputs("    ", stdout);
+			if (line->time_ns == WEFT_NO_TIME)
+				printf("%-12s", "");
+			else
+				cli_put_seconds(line->time_ns);
+			printf("  %s\n", line->text);
+		}
+	}
+	if (finding->next[0])
+		printf("  %slook next%s\n    %s\n", c->faint, c->off, finding->next);
+}
+
+static int put_findings(const struct cli_input *input, const struct weft_findings *findings, bool json, bool one)
+{
+	struct colours colours = choose_colours();
+	bool found = false;
+	for (size_t i = 0; i < findings->count && cli_stdout_ok(); i++) {
+		const struct weft_finding *finding = &findings->findings[i];
+		found |= finding->sure && finding->kind != WEFT_FINDING_ANSWER;
+		if (json) {
+			put_json(input->model, finding);
+			continue;
+		}
+		if (i > 0)
+			putchar('\n');
+		put_people(finding, &colours);
+	}
+	if (findings->left_out)
+		cli_note("%s: %zu more findings of these kinds are not told", input->name, findings->left_out);
+	if (findings->doubt && !one)
+		cli_note("%s: %s; what that could change is left out, or said to be not certain", input->name, findings->doubt);
+	return cli_finish(found ? CLI_FOUND : CLI_FINE);
+}
+
+int cli_explain(struct cli_args *args)
+{
+	bool json = false;
+	const char *promise = NULL;
+	struct weft_explain_options explain = {0};
+	explain.stall_ns = -1;
+	const struct cli_option options[] = {
+	    CLI_OPTION_JSON(&json),
+	    {"promise", 'p', CLI_TEXT, &promise, "ID", "why is this one as it is?"},
+	    {"stall", 0, CLI_TIME, &explain.stall_ns, "T", "a delay from which on it is told; 10ms if not given"},
+	    CLI_OPTION_END,
+	};
+	int exit = cli_parse(args, options, 1);
+	if (exit >= 0)
+		return exit;
+	if (explain.stall_ns < 0)
+		explain.stall_ns = 0;
+	struct cli_input input;
+	exit = cli_open(&input, args->argv[0]);
+	if (exit >= 0)
+		return exit;
+	exit = cli_build_model(&input, true); /* a bind waits from its creation on, wherever it is drawn */
+	uint32_t which = WEFT_NONE;
+	if (exit < 0 && promise)
+		exit = cli_find_promise(&input, promise, &which);
+	if (exit < 0) {
+		struct weft_findings *findings = NULL;
+		struct weft_error err;
+		int status = promise ? weft_explain_promise(&findings, input.model, which, &err)
+				     : weft_explain(&findings, input.model, &explain, &err);
+		exit = status < 0 ? cli_fail_error(&err) : put_findings(&input, findings, json, promise);
+		weft_findings_destroy(findings);
+	}
+	cli_close(&input);
+	return exit;
+}

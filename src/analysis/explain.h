@@ -1,0 +1,106 @@
+/* explain.h: what went wrong in a trace, and how one knows.
+ *
+ * A finding is said in a title; its evidence is a list of lines, each about a promise at a time, that a viewer can show and
+ * lead to.  What the trace cannot know is said, never guessed.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_ANALYSIS_EXPLAIN_H
+#define WEFT_ANALYSIS_EXPLAIN_H
+
+#include "model/model.h"
+
+/* X(NAME, "name", "what it is"): most serious first. */
+#define WEFT_FINDINGS(X)                                                                                                         \
+	X(CYCLE, "cycle", "promises wait for each other in a circle")                                                            \
+	X(HANG, "hang", "a promise should resolve and never did")                                                                \
+	X(FAILURE, "failure", "a promise failed and nobody took notice")                                                         \
+	X(STUCK, "stuck", "a promise is pending that younger ones of its kind have overtaken")                                   \
+	X(STALL, "stall", "one promise ran, or a pause lasted, while others were ready")                                         \
+	X(STARVATION, "starvation", "promises were ready for long while many others ran")                                        \
+	X(LEAK, "leak", "promises of one sort only ever become more")                                                            \
+	X(ANSWER, "answer", "how a promise came to its end") /* of weft_explain_promise() alone: no problem */
+
+enum weft_finding_kind {
+#define WEFT_FINDING_ENUM(NAME, name, text) WEFT_FINDING_##NAME,
+	WEFT_FINDINGS(WEFT_FINDING_ENUM)
+#undef WEFT_FINDING_ENUM
+	    WEFT_FINDING_KINDS
+};
+
+/* X(NAME, "name"): of a hang and of a stuck promise, what is at the end of the chain of those that it waits for. */
+#define WEFT_VERDICTS(X)                                                                                                         \
+	X(NONE, "none")                                                                                                          \
+	X(LOST_WAKEUP, "lost-wakeup")       /* its condition was signalled before it waited, and not since */                    \
+	X(CYCLE, "cycle")                   /* it waits for itself */                                                            \
+	X(CREATOR_FAILED, "creator-failed") /* who made it failed, or was cancelled, after that */                               \
+	X(NOT_RUN, "not-run")               /* what it waits for is there; it never ran again */                                 \
+	X(NEVER_TRIED, "never-tried")       /* nobody ever tried to resolve it */                                                \
+	X(OUTSIDE, "outside")               /* a read, a timer, ...: the outside did not answer */                               \
+	X(UNKNOWN, "unknown")               /* the trace does not hold enough */
+
+enum weft_verdict {
+#define WEFT_VERDICT_ENUM(NAME, name) WEFT_VERDICT_##NAME,
+	WEFT_VERDICTS(WEFT_VERDICT_ENUM)
+#undef WEFT_VERDICT_ENUM
+	    WEFT_VERDICTS_COUNT
+};
+
+enum weft_evidence_role {
+	WEFT_EVIDENCE_CHAIN,  /* who waits for whom, from what should resolve down to the root */
+	WEFT_EVIDENCE_CAUSE,  /* what happened, in order of time */
+	WEFT_EVIDENCE_VICTIM, /* who was delayed */
+	WEFT_EVIDENCE_NOTE    /* what else is known, or is not */
+};
+
+struct weft_evidence {
+	int64_t time_ns;  /* or WEFT_NO_TIME */
+	uint32_t promise; /* or WEFT_NONE */
+	enum weft_evidence_role role;
+	const char *text; /* UTF-8 without control characters, as all texts here */
+};
+
+#define WEFT_NO_TIME INT64_MIN
+
+struct weft_finding {
+	enum weft_finding_kind kind;
+	enum weft_verdict verdict;
+	bool sure;         /* false: what is missing in the trace could say otherwise; a note says what is missing */
+	uint32_t promise;  /* whom it is about; WEFT_SYSTEM of a pause */
+	uint32_t root;     /* of a chain: its end; otherwise `promise` */
+	int64_t start_ns;  /* where to look */
+	int64_t end_ns;    /* 0 and up to the trace's end */
+	uint64_t weight;   /* ns lost, or how many: what findings of a kind are sorted by */
+	const char *title; /* one sentence without a full stop */
+	const char *next;  /* what to look at next: one sentence */
+	struct weft_evidence *evidence;
+	size_t evidence_count;
+};
+
+struct weft_findings {
+	struct weft_finding *findings; /* most serious first; then the heaviest, then the earliest */
+	size_t count;
+	size_t left_out;                    /* how many more there are, of kinds that have plenty */
+	const char *doubt;                  /* what the trace lacks, one clause: "events were lost"; NULL: nothing */
+	struct weft_findings_private *priv; /* where the texts are */
+};
+
+/* Zeroes stand for the values given here. */
+struct weft_explain_options {
+	int64_t stall_ns;  /* 10 ms: a delay from which on it is one */
+	size_t leak_count; /* 32: that many alive at the end, at least */
+};
+
+/* Explains a model, best one that kept its binds where they were created: promises have the same numbers in both.
+ *
+ * `options` may be NULL.  It must not outlive the model.  Near-linear.  On failure *out is untouched: WEFT_ENOMEM. */
+int weft_explain(struct weft_findings **out, const struct weft_model *model, const struct weft_explain_options *options,
+    struct weft_error *err);
+
+/* Why one promise is as it is: one finding, whatever its kind: what it waits for and why that does not come, or how it ended.
+ * As weft_explain(); a `promise` that is not in the model is WEFT_ENOENT. */
+int weft_explain_promise(struct weft_findings **out, const struct weft_model *model, uint32_t promise, struct weft_error *err);
+
+void weft_findings_destroy(struct weft_findings *findings);
+
+const char *weft_finding_name(enum weft_finding_kind kind);
+const char *weft_verdict_name(enum weft_verdict verdict);
+
+#endif

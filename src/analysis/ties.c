@@ -1,0 +1,116 @@
+/* ties.c: links by promise, and what became of what.  SPDX-License-Identifier: ISC */
+#include "analysis/ties.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool weft_has_ended(const struct weft_promise *p)
+{
+	return p->end == WEFT_END_RESOLVED || (p->end == WEFT_END_FAILED && !(p->flags & WEFT_PROMISE_NEVER_RESOLVED));
+}
+
+/* A chain may be as long as the trace and may come back to where it was: each promise is walked over twice at most. */
+static void follow(struct weft_ties *ties)
+{
+	const struct weft_model *m = ties->model;
+	const uint32_t unknown = WEFT_NONE, walked = WEFT_NONE - 1;
+	for (size_t p = 0; p < m->promise_count; p++)
+		ties->now[p] = unknown;
+	for (uint32_t first = 0; first < m->promise_count; first++) {
+		uint32_t p = first;
+		while (ties->now[p] == unknown && m->promises[p].end == WEFT_END_BECAME && m->promises[p].became != WEFT_NONE) {
+			ties->now[p] = walked;
+			p = m->promises[p].became;
+		}
+		uint32_t last = ties->now[p] < walked ? ties->now[p] : p;
+		if (ties->now[p] == unknown)
+			ties->now[p] = p;
+		for (p = first; ties->now[p] == walked; p = m->promises[p].became)
+			ties->now[p] = last;
+	}
+	for (size_t p = 0; p < m->promise_count; p++) {
+		const struct weft_promise *last = &m->promises[ties->now[p]];
+		ties->ended_ns[p] = weft_has_ended(last) ? last->end_ns : WEFT_NEVER;
+	}
+}
+
+/* Counting sort: each begin is moved to its end while links are put, then all are moved back by one. */
+static void sort_links(const struct weft_model *m, uint32_t *begin, uint32_t *links, bool by_from)
+{
+	for (size_t l = 0; l < m->link_count; l++)
+		begin[(by_from ? m->links[l].from : m->links[l].to) + 1]++;
+	for (size_t p = 0; p < m->promise_count; p++)
+		begin[p + 1] += begin[p];
+	for (size_t l = 0; l < m->link_count; l++)
+		links[begin[by_from ? m->links[l].from : m->links[l].to]++] = (uint32_t)l;
+	memmove(begin + 1, begin, m->promise_count * sizeof *begin);
+	begin[0] = 0;
+}
+
+int weft_ties_init(struct weft_ties *ties, const struct weft_model *model)
+{
+	size_t promises = model->promise_count, links = model->link_count + 1;
+	*ties = (struct weft_ties){
+	    .model = model,
+	    .now = malloc(promises * sizeof *ties->now),
+	    .ended_ns = malloc(promises * sizeof *ties->ended_ns),
+	    .out_begin = calloc(promises + 1, sizeof *ties->out_begin),
+	    .out = malloc(links * sizeof *ties->out),
+	    .in_begin = calloc(promises + 1, sizeof *ties->in_begin),
+	    .in = malloc(links * sizeof *ties->in),
+	};
+	if (!ties->now || !ties->ended_ns || !ties->out_begin || !ties->out || !ties->in_begin || !ties->in) {
+		weft_ties_finish(ties);
+		return WEFT_ENOMEM;
+	}
+	follow(ties);
+	sort_links(model, ties->out_begin, ties->out, true);
+	sort_links(model, ties->in_begin, ties->in, false);
+	return WEFT_OK;
+}
+
+void weft_ties_finish(struct weft_ties *ties)
+{
+	free(ties->now);
+	free(ties->ended_ns);
+	free(ties->out_begin);
+	free(ties->out);
+	free(ties->in_begin);
+	free(ties->in);
+	*ties = (struct weft_ties){0};
+}
+
+uint32_t weft_run_before(const struct weft_model *model, uint32_t p, int64_t time_ns)
+{
+	uint32_t first = model->promises[p].runs, low = first, high = model->promises[p + 1].runs;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (model->runs[middle].start_ns < time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low > first ? low - 1 : WEFT_NONE;
+}
+
+size_t weft_link_from(const struct weft_model *model, int64_t time_ns)
+{
+	size_t low = 0, high = model->link_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (model->links[middle].time_ns < time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint32_t weft_first_label(const struct weft_model *model, uint32_t p)
+{
+	const struct weft_promise *promise = &model->promises[p];
+	for (uint32_t l = promise->labels; l < promise[1].labels; l++)
+		if (!model->labels[l].is_counter && model->labels[l].text != promise->failure)
+			return model->labels[l].text;
+	return WEFT_NONE;
+}

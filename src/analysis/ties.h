@@ -1,0 +1,34 @@
+/* ties.h: what all questions about a model begin with: its links by promise, and what became of what.
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_ANALYSIS_TIES_H
+#define WEFT_ANALYSIS_TIES_H
+
+#include "model/model.h"
+
+#define WEFT_NEVER INT64_MAX /* a time that did not come */
+
+struct weft_ties {
+	const struct weft_model *model;
+	uint32_t *now;             /* by promise: what it is in the end; itself if it became nothing, or goes round in a circle */
+	int64_t *ended_ns;         /* by promise: when that came to its end, or WEFT_NEVER */
+	uint32_t *out_begin, *out; /* out[out_begin[p]] up to out[out_begin[p + 1]]: numbers of the links from p, in time order */
+	uint32_t *in_begin, *in;   /* the same of the links to p */
+};
+
+/* The model must outlive it.  WEFT_ENOMEM: nothing is kept.  Linear. */
+int weft_ties_init(struct weft_ties *ties, const struct weft_model *model);
+void weft_ties_finish(struct weft_ties *ties);
+
+/* Whether p, itself and not what it became, came to its end; one that never resolved did not. */
+bool weft_has_ended(const struct weft_promise *p);
+
+/* The number of p's last run that begins before `time_ns`, or WEFT_NONE; logarithmic. */
+uint32_t weft_run_before(const struct weft_model *model, uint32_t p, int64_t time_ns);
+
+/* The number of the first link at `time_ns` or later; model->link_count if there is none. */
+size_t weft_link_from(const struct weft_model *model, int64_t time_ns);
+
+/* A first label's text (neither an error nor a counter's), or WEFT_NONE. */
+uint32_t weft_first_label(const struct weft_model *model, uint32_t p);
+
+#endif
