@@ -2,7 +2,7 @@
 #include "analysis/explain.h"
 
 #include <inttypes.h>
-#include <string.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/duration.h"
