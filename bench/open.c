@@ -4,7 +4,7 @@
 #include "bench/bench.h"
 #include "layout/layout.h"
 
-/* Of this process, mapped files included; in bytes. */
+/* Of this process, in bytes. */
 static double peak_memory(void)
 {
 	char line[256];

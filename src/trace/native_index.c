@@ -187,16 +187,52 @@ static uint32_t atomic_u32(const unsigned char *p)
 	return __atomic_load_n((const uint32_t *)(const void *)p, __ATOMIC_ACQUIRE);
 }
 
+/* The packet at `offset` of a blob, as it is now: in its file, or in the memory where a program writes it. */
+struct live_packet {
+	const struct weft_source *source;
+	const struct weft_blob *blob;
+	uint64_t offset;
+};
+
+/* The packet's lock, and how many bytes of content it has.  The kernel copies aligned words whole. */
+static bool look_live(const struct live_packet *live, uint32_t *lock, uint64_t *content)
+{
+	if (live->source->reread) {
+		_Alignas(64) unsigned char header[sizeof(struct weft_packet_header)];
+		if (!live->source->reread(live->source, live->blob, live->offset, header, sizeof header))
+			return false;
+		*lock = weft_load_u32(header + AT(lock));
+		*content = weft_load_u64(header + AT(content_size)) / 8;
+	} else {
+		const unsigned char *p = live->blob->bytes + live->offset;
+		*lock = atomic_u32(p + AT(lock));
+		*content = __atomic_load_n((const uint64_t *)(const void *)(p + AT(content_size)), __ATOMIC_ACQUIRE) / 8;
+	}
+	WEFT__FENCE(__ATOMIC_ACQUIRE);
+	return true;
+}
+
+static bool copy_content(const struct live_packet *live, unsigned char *to, size_t bytes)
+{
+	if (live->source->reread)
+		return live->source->reread(live->source, live->blob, live->offset, to, bytes);
+	memcpy(to, live->blob->bytes + live->offset, bytes);
+	return true;
+}
+
 /* A copy of a packet that the program may be writing, or NULL: it was being reused, again and again (or there is no memory,
  * *failed). */
-static const unsigned char *copy_live(struct native *n, const unsigned char *p, size_t room, bool *failed)
+static const unsigned char *copy_live(struct native *n, const struct live_packet *live, size_t room, bool *failed)
 {
 	*failed = false;
-	if ((uintptr_t)p % 8)
+	const unsigned char *p = live->blob->bytes + live->offset;
+	if (!live->source->reread && (uintptr_t)p % 8)
 		return p;
 	for (int tries = 0; tries < 100; tries++) {
-		uint32_t lock = atomic_u32(p + AT(lock));
-		uint64_t content = __atomic_load_n((const uint64_t *)(const void *)(p + AT(content_size)), __ATOMIC_ACQUIRE) / 8;
+		uint32_t lock, after;
+		uint64_t content, ignored;
+		if (!look_live(live, &lock, &content))
+			return NULL;
 		if (lock & 1 || content < sizeof(struct weft_packet_header) || content > room) {
 			sched_yield();
 			continue;
@@ -206,15 +242,17 @@ static const unsigned char *copy_live(struct native *n, const unsigned char *p, 
 			*failed = true;
 			return NULL;
 		}
-		memcpy(copy, p, (size_t)content);
-		/* Pairs with the fence after INVALIDATE: had any byte been of the next use, lock would differ now. */
+		/* Pairs with the fence after INVALIDATE: had any byte been of the next use, lock would differ after it. */
+		bool whole = copy_content(live, copy, (size_t)content);
 		WEFT__FENCE(__ATOMIC_ACQUIRE);
-		if (atomic_u32(p + AT(lock)) == lock) {
+		if (whole && look_live(live, &after, &ignored) && after == lock) {
 			uint64_t bits = content * 8;
 			memcpy(copy + AT(content_size), &bits, sizeof bits);
 			return copy;
 		}
 		free(n->owned.items[--n->owned.count]);
+		if (!whole)
+			return NULL;
 	}
 	return NULL;
 }
@@ -262,7 +300,8 @@ static int read_packet(
 	}
 	if (n->is_live) {
 		bool failed;
-		p = copy_live(n, p, left < packet_bytes ? left : (size_t)packet_bytes, &failed);
+		const struct live_packet live = {&trace->source, blob, offset};
+		p = copy_live(n, &live, left < packet_bytes ? left : (size_t)packet_bytes, &failed);
 		if (failed)
 			return out_of_memory(err);
 		/* What stood in it was being overwritten; the gap that it leaves is counted so. */

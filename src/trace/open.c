@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -29,7 +30,7 @@ static bool is_known(const unsigned char *bytes, size_t size)
 	return weft__source_is_tar(bytes, size) || weft__trace_probe(&source);
 }
 
-/* Reads what cannot be mapped, to its end; with `look` only what a format knows, as it may not have an end. */
+/* Reads what does not tell its size, to its end; with `look` only what a format knows, as it may not have an end. */
 static int slurp(struct weft_blob *out, int fd, bool look, const char *path, struct weft_error *err)
 {
 	WEFT_VEC(unsigned char) bytes = {0};
@@ -65,58 +66,213 @@ static int slurp(struct weft_blob *out, int fd, bool look, const char *path, str
 	return status;
 }
 
-/* Maps a regular file, reads others; fd stays open. */
+/* Reads at `offset` until `bytes` are there, or the file's end; returns how many, or -1. */
+static ssize_t read_at(int fd, void *to, size_t bytes, uint64_t offset)
+{
+	size_t got = 0;
+	while (got < bytes) {
+		ssize_t n = pread(fd, (char *)to + got, bytes - got, (off_t)(offset + got));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		got += (size_t)n;
+	}
+	return (ssize_t)got;
+}
+
+static bool reread(const struct weft_source *source, const struct weft_blob *blob, uint64_t offset, void *to, size_t bytes)
+{
+	int fd = source->is_dir ? openat(source->file, blob->name, O_RDONLY | O_CLOEXEC) : source->file;
+	ssize_t got = fd < 0 ? -1 : read_at(fd, to, bytes, offset);
+	if (source->is_dir && fd >= 0)
+		close(fd);
+	return got == (ssize_t)bytes;
+}
+
+/* Zeros for what is read, to be freed; of large pages where it is much: the kernel then clears them in a third of the time. */
+static unsigned char *allocate(size_t bytes)
+{
+	enum { LARGE = 2 << 20 };
+	unsigned char *memory = calloc(bytes ? bytes : 1, 1);
+	if (memory && bytes >= 2 * LARGE) {
+		uintptr_t begin = ((uintptr_t)memory + LARGE - 1) / LARGE * LARGE,
+			  end = ((uintptr_t)memory + bytes) / LARGE * LARGE;
+		madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+	}
+	return memory;
+}
+
+/* Reads from the file's begin what is not a hole in it (most of a ring that is young) to zeros; `size` becomes smaller if the
+ * file has become so. */
+static bool read_data(int fd, unsigned char *to, size_t *size)
+{
+	size_t at = 0;
+	while (at < *size) {
+		off_t data = lseek(fd, (off_t)at, SEEK_DATA), hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+		if (data < 0 && errno == ENXIO)
+			break;
+		/* Where there are no holes to be asked for, all is data. */
+		size_t begin = data < 0 ? at : (size_t)data, end = hole <= data || (size_t)hole > *size ? *size : (size_t)hole;
+		if (begin >= *size)
+			break;
+		ssize_t got = read_at(fd, to + begin, end - begin, begin);
+		if (got < 0)
+			return false;
+		if ((size_t)got < end - begin)
+			*size = begin + (size_t)got;
+		at = end;
+	}
+	return true;
+}
+
+/* Reads at most `size` bytes from the file's begin to `to`, where zeros are.  The first page by itself: what the header of a
+ * packet that still grows says of its content is there when the rest is read. */
+static int read_file(struct weft_blob *out, int fd, unsigned char *to, size_t size, const char *path, struct weft_error *err)
+{
+	unsigned char first[4096];
+	size_t head_size = size < sizeof first ? size : sizeof first;
+	ssize_t head = read_at(fd, first, head_size, 0);
+	if (head == (ssize_t)head_size && head_size < size ? !read_data(fd, to, &size) : head < 0)
+		return fail_errno(err, NULL, path, errno);
+	memcpy(to, first, (size_t)head);
+	out->bytes = to;
+	out->size = head < (ssize_t)head_size ? (size_t)head : size;
+	return WEFT_OK;
+}
+
+/* What a regular file has now, others to their end; fd stays open. */
 static int load(struct weft_blob *out, int fd, const struct stat *st, const char *path, struct weft_error *err)
 {
 	if (!S_ISREG(st->st_mode))
 		return slurp(out, fd, true, path, err);
-	if (st->st_size == 0) {
-		*out = (struct weft_blob){.bytes = (const unsigned char *)"", .owner = WEFT_BLOB_BORROWED};
-		return WEFT_OK;
-	}
-	if ((uint64_t)st->st_size > SIZE_MAX)
-		return fail_errno(err, NULL, path, EFBIG);
-	void *bytes = mmap(NULL, (size_t)st->st_size, PROT_READ, MAP_SHARED, fd, 0);
-	if (bytes == MAP_FAILED)
-		return slurp(out, fd, false, path, err);
-	*out = (struct weft_blob){.bytes = bytes, .size = (size_t)st->st_size, .owner = WEFT_BLOB_MAPPED};
-	return WEFT_OK;
+	unsigned char *bytes = (uint64_t)st->st_size < SIZE_MAX ? allocate((size_t)st->st_size) : NULL;
+	int status = bytes ? read_file(out, fd, bytes, (size_t)st->st_size, path, err) : fail_errno(err, NULL, path, ENOMEM);
+	if (status < 0)
+		free(bytes);
+	else
+		out->owner = WEFT_BLOB_HEAP;
+	return status;
 }
 
-static int load_directory(struct weft_source *source, DIR *dir, const char *path, struct weft_error *err)
+/* ---- Directories ---- */
+
+/* Adds the regular files that are not among the blobs, which are sorted.  Returns 1 if there were any, 0, or an error. */
+static int list_files(struct weft_source *source, DIR *dir, struct weft_error *err)
 {
-	WEFT_VEC(struct weft_blob) blobs = {0};
+	WEFT_VEC(struct weft_blob) blobs = {source->blobs, source->blob_count, source->blob_count};
 	int status = WEFT_OK;
 	const struct dirent *entry;
+	rewinddir(dir);
 	while (status == WEFT_OK && (errno = 0, entry = readdir(dir))) {
 		struct stat st;
-		if (fstatat(dirfd(dir), entry->d_name, &st, 0) < 0 || !S_ISREG(st.st_mode))
+		/* A hidden file is one that is being made. */
+		if (entry->d_name[0] == '.' || weft_source_find(source, entry->d_name) ||
+		    fstatat(dirfd(dir), entry->d_name, &st, 0) < 0 || !S_ISREG(st.st_mode))
 			continue;
-		int fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC);
-		if (fd < 0 || fstat(fd, &st) < 0)
-			status = fail_errno(err, path, entry->d_name, errno);
+		struct weft_blob *blob = weft_vec_push(&blobs);
+		char *name = blob ? strdup(entry->d_name) : NULL;
+		if (name)
+			*blob = (struct weft_blob){.name = name, .size = (size_t)st.st_size};
 		else {
-			struct weft_blob *blob = weft_vec_push(&blobs);
-			char *name = blob ? strdup(entry->d_name) : NULL;
-			if (!name) {
-				blobs.count -= blob != NULL;
-				status = fail_errno(err, NULL, path, ENOMEM);
-			} else if ((status = load(blob, fd, &st, entry->d_name, err)) < 0) {
-				blobs.count--;
-				free(name);
-			} else
-				blob->name = name;
+			blobs.count -= blob != NULL;
+			status = fail_errno(err, NULL, source->name, ENOMEM);
 		}
-		if (fd >= 0)
-			close(fd);
+		source->blobs = blobs.items;
 	}
 	if (status == WEFT_OK && errno)
-		status = fail_errno(err, NULL, path, errno);
-	source->blobs = blobs.items;
+		status = fail_errno(err, NULL, source->name, errno);
+	bool more = blobs.count > source->blob_count;
 	source->blob_count = blobs.count;
-	source->is_dir = true;
 	weft__source_sort(source);
+	return status < 0 ? status : more;
+}
+
+/* Whether one of the files begins as a format wants it: nobody's films are read into memory. */
+static bool is_known_directory(const struct weft_source *source, DIR *dir)
+{
+	for (size_t i = 0; i < source->blob_count; i++) {
+		unsigned char head[512];
+		struct weft_blob blob = {.name = source->blobs[i].name, .bytes = head};
+		int fd = openat(dirfd(dir), blob.name, O_RDONLY | O_CLOEXEC);
+		ssize_t got = fd < 0 ? 0 : read_at(fd, head, sizeof head, 0);
+		if (fd >= 0)
+			close(fd);
+		blob.size = got < 0 ? 0 : (size_t)got;
+		const struct weft_source one = {.name = source->name, .is_dir = true, .blobs = &blob, .blob_count = 1};
+		if (weft__trace_probe(&one))
+			return true;
+	}
+	return false;
+}
+
+/* Reads one of the directory's files to where blob->bytes are to be, if it still fits there, else into memory of its own. */
+static int load_listed(struct weft_blob *blob, DIR *dir, const char *path, struct weft_error *err)
+{
+	unsigned char *room = (unsigned char *)blob->bytes;
+	struct stat st;
+	int status = WEFT_OK, fd = openat(dirfd(dir), blob->name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		blob->bytes = NULL; /* gone meanwhile */
+	else if (fd < 0 || fstat(fd, &st) < 0)
+		status = fail_errno(err, path, blob->name, errno);
+	else if (room && (uint64_t)st.st_size <= blob->size)
+		status = read_file(blob, fd, room, (size_t)st.st_size, blob->name, err);
+	else
+		status = load(blob, fd, &st, blob->name, err);
+	if (fd >= 0)
+		close(fd);
 	return status;
+}
+
+/* The metadata first, so that what they call finished is; last what says what the other files mean, so that these hold nothing
+ * that it does not explain. */
+static int turn_of(const char *name)
+{
+	return strcmp(name, "metadata") == 0 ? 0 : strncmp(name, "definitions", 11) == 0 ? 2 : 1;
+}
+
+/* A program may be writing it meanwhile. */
+static int load_directory(struct weft_source *source, DIR *dir, struct weft_error *err)
+{
+	int status = 1;
+	source->is_dir = true;
+	/* One look may miss a file that is just being given its name, and find one that is younger. */
+	for (int looks = 0; looks < 16 && status == 1; looks++)
+		status = list_files(source, dir, err);
+	if (status >= 0 && !is_known_directory(source, dir))
+		status = weft__trace_fail(err, WEFT_EFORMAT, source, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET,
+		    "the directory has no trace in a format that weft reads");
+	size_t room = 0;
+	for (size_t i = 0; i < source->blob_count; i++)
+		room += (source->blobs[i].size + 63) & ~(size_t)63;
+	unsigned char *bytes = status < 0 ? NULL : allocate(room);
+	if (status >= 0 && !bytes)
+		status = fail_errno(err, NULL, source->name, ENOMEM);
+	source->archive = (struct weft_blob){.bytes = bytes, .size = room, .owner = WEFT_BLOB_HEAP};
+	for (size_t i = 0, at = 0; i < source->blob_count; i++) {
+		struct weft_blob *blob = &source->blobs[i];
+		blob->bytes = bytes ? bytes + at : NULL;
+		at += (blob->size + 63) & ~(size_t)63;
+	}
+	for (int turn = 0; turn < 3; turn++) {
+		if (turn == 2 && status >= 0)
+			status = list_files(source, dir, err);
+		for (size_t i = 0; i < source->blob_count && status >= 0; i++)
+			if (turn_of(source->blobs[i].name) == turn)
+				status = load_listed(&source->blobs[i], dir, source->name, err);
+	}
+	size_t kept = 0;
+	for (size_t i = 0; i < source->blob_count; i++) {
+		if (source->blobs[i].bytes)
+			source->blobs[kept++] = source->blobs[i];
+		else
+			weft__blob_release(&source->blobs[i]);
+	}
+	source->blob_count = kept;
+	return status < 0 ? status : WEFT_OK;
 }
 
 int weft_source_open(struct weft_source *out, const char *path, struct weft_error *err)
@@ -126,7 +282,7 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return fail_errno(err, NULL, name, errno);
-	struct stat st;
+	struct stat st = {0};
 	int status = WEFT_OK;
 	struct weft_blob blob = {0};
 	if (fstat(fd, &st) < 0)
@@ -139,7 +295,9 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 			status = fail_errno(err, NULL, name, errno);
 		else {
 			struct weft_source source = {.name = strdup(name)};
-			status = source.name ? load_directory(&source, dir, name, err) : fail_errno(err, NULL, name, ENOMEM);
+			status = source.name ? load_directory(&source, dir, err) : fail_errno(err, NULL, name, ENOMEM);
+			source.file = status < 0 ? -1 : fcntl(dirfd(dir), F_DUPFD_CLOEXEC, 0);
+			source.reread = source.file < 0 ? NULL : reread;
 			closedir(dir);
 			if (status < 0)
 				weft_source_close(&source);
@@ -149,6 +307,10 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 		}
 	} else if ((status = load(&blob, fd, &st, name, err)) == WEFT_OK)
 		status = weft__source_from_blob(out, blob, name, err);
+	if (status == WEFT_OK && S_ISREG(st.st_mode) && !out->is_dir) {
+		out->file = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		out->reread = out->file < 0 ? NULL : reread;
+	}
 	if (!is_stdin)
 		close(fd);
 	return status;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #ifndef __wasm__
-#include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 #include "base/vec.h"
@@ -17,16 +17,22 @@ void weft__blob_release(struct weft_blob *blob)
 {
 	if (blob->owner == WEFT_BLOB_HEAP)
 		free((void *)blob->bytes);
-#ifndef __wasm__
-	if (blob->owner == WEFT_BLOB_MAPPED)
-		munmap((void *)blob->bytes, blob->size);
-#endif
 	free(blob->name);
 	*blob = (struct weft_blob){0};
 }
 
+void weft__source_settle(struct weft_source *source)
+{
+#ifndef __wasm__
+	if (source->reread)
+		close(source->file);
+#endif
+	source->reread = NULL;
+}
+
 void weft_source_close(struct weft_source *source)
 {
+	weft__source_settle(source);
 	for (size_t i = 0; i < source->blob_count; i++)
 		weft__blob_release(&source->blobs[i]);
 	free(source->blobs);

@@ -6,12 +6,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
-enum weft_blob_owner { WEFT_BLOB_BORROWED, WEFT_BLOB_HEAP, WEFT_BLOB_MAPPED };
+enum weft_blob_owner { WEFT_BLOB_BORROWED, WEFT_BLOB_HEAP };
 
-/* The bytes of one file.  A mapped one is shared: where a program still writes it, the bytes change while they are read. */
+/* The bytes of one file, as they were when it was opened: a copy.  A mapping would cost less, but ends the process that looks at
+ * it when somebody makes the file shorter. */
 struct weft_blob {
 	char *name; /* in a directory or archive: within it; else as the source's */
 	const unsigned char *bytes;
@@ -20,16 +22,24 @@ struct weft_blob {
 };
 
 struct weft_source {
-	char *name;              /* as given; "standard input" */
-	bool is_dir;             /* a directory, or a tar archive of one */
-	struct weft_blob *blobs; /* of a directory: its regular files, by name in byte order, not those of its subdirectories */
+	char *name;  /* as given; "standard input" */
+	bool is_dir; /* a directory, or a tar archive of one */
+	struct weft_blob
+	    *blobs; /* of a directory: its regular files, by name in byte order, not hidden ones nor subdirectories */
 	size_t blob_count;
-	struct weft_blob archive; /* of a tar archive: its own bytes, into which the blobs point */
+	struct weft_blob
+	    archive; /* the memory into which blobs point: a tar archive's own bytes, or room for a directory's files */
+
+	/* While a format opens the trace: reads from the blob's file again, what stands there now; false: not so many bytes are
+	 * to be had.  NULL: there is no file, or no longer. */
+	bool (*reread)(const struct weft_source *source, const struct weft_blob *blob, uint64_t offset, void *to, size_t bytes);
+	int file; /* for reread: the file, or the directory */
 };
 
 /* Opens a file, a directory, or "-"; a tar archive (ustar, or GNU's) stands for the directory in it that has a file `metadata`,
  * else for its top.  On success *out is to be given to weft_source_close(); on failure it is untouched.  WEFT_ENOENT,
- * WEFT_EACCES, WEFT_EIO, WEFT_ENOMEM, WEFT_EFORMAT (standard input whose first bytes no format knows: the rest is not read). */
+ * WEFT_EACCES, WEFT_EIO, WEFT_ENOMEM, WEFT_EFORMAT (standard input
+ * or a directory whose first bytes no format knows: the rest is not read). */
 int weft_source_open(struct weft_source *out, const char *path, struct weft_error *err);
 
 /* The same for bytes that stay the caller's.  WEFT_ENOMEM. */
@@ -39,6 +49,9 @@ int weft_source_from_memory(struct weft_source *out, const void *bytes, size_t s
 int weft__source_from_blob(struct weft_source *out, struct weft_blob blob, const char *name, struct weft_error *err);
 
 void weft_source_close(struct weft_source *source);
+
+/* From here on there is no .reread; the file is closed. */
+void weft__source_settle(struct weft_source *source);
 
 /* The blob with that name, or NULL. */
 const struct weft_blob *weft_source_find(const struct weft_source *source, const char *name);

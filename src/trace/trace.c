@@ -65,7 +65,7 @@ void weft__trace_skip(struct weft_trace *trace, const struct weft_blob *blob, ui
 static int fail_unknown(struct weft_error *err, const struct weft_source *source)
 {
 	const char *what = weft_status_string(WEFT_EFORMAT);
-	if (source->is_dir)
+	if (source->is_dir) /* an archive: open.c refuses others */
 		what = "the directory has no trace in a format that weft reads";
 	else if (source->blobs[0].size == 0)
 		what = "the file is empty";
@@ -96,6 +96,8 @@ int weft__trace_from_source(struct weft_trace **out, struct weft_source *source,
 		trace->info.skipped = skipped;
 		trace->info.format = format->name;
 		status = format->open(trace, err);
+		weft__source_settle(&trace->source);
+		*source = trace->source;
 	}
 	if (!trace || status < 0) {
 		weft_source_close(source);

@@ -58,7 +58,8 @@ struct weft_trace_info {
  *
  * On success *out is the caller's, to be given to weft_trace_close().  On failure *out is untouched.
  * WEFT_ENOENT, WEFT_EACCES, WEFT_EIO, WEFT_EFORMAT (nothing in it can be read), WEFT_ENOMEM.
- * Files are mapped, not read: the cost is a look at each packet's header. */
+ * What is there is read whole: the trace does not change any more, whatever becomes of the files.  follow.h tells when to open it
+ * again. */
 int weft_trace_open(struct weft_trace **out, const char *path, struct weft_error *err);
 
 /* The same for bytes in memory, which must stay until weft_trace_close(); `name` is for error messages. */

@@ -1,0 +1,110 @@
+/* follow.c: what a trace looks like from outside.
+ *
+ * A program that writes through mappings changes no file's time when it does, so that packet headers are looked at too: each
+ * event moves its packet's content size.  SPDX-License-Identifier: ISC */
+#include "trace/follow.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cursor.h"
+#include "base/hash.h"
+#include "wire/wire.h"
+
+#define PACKETS_MAX 4096
+
+/* The bytes of the packet of which this is the header; 0: it is none. */
+static uint64_t packet_bytes(const unsigned char header[sizeof(struct weft_packet_header)])
+{
+	if (weft_load_u32(header) == WEFT_PACKET_MAGIC &&
+	    weft_load_u32(header + offsetof(struct weft_packet_header, mark)) == WEFT_PACKET_MARK)
+		return weft_load_u64(header + offsetof(struct weft_packet_header, packet_size)) / 8;
+	/* Mirage's: 32 bits, behind magic and UUID. */
+	static const unsigned char mirage[] = {0xC1, 0x1F, 0xFC, 0xC1};
+	return memcmp(header, mirage, sizeof mirage) == 0 ? weft_load_u32(header + 20) / 8 : 0;
+}
+
+static uint64_t of_file(int fd, const struct stat *st)
+{
+	const uint64_t words[] = {(uint64_t)st->st_dev, (uint64_t)st->st_ino, (uint64_t)st->st_size, (uint64_t)st->st_mtim.tv_sec,
+	    (uint64_t)st->st_mtim.tv_nsec};
+	uint64_t hash = weft_hash_bytes((const char *)words, sizeof words), offset = 0;
+	for (int i = 0; i < PACKETS_MAX && offset < (uint64_t)st->st_size; i++) {
+		unsigned char header[sizeof(struct weft_packet_header)] = {0};
+		if (pread(fd, header, sizeof header, (off_t)offset) <= 0)
+			break;
+		hash = weft_hash_u64(hash + weft_hash_bytes((const char *)header, sizeof header));
+		uint64_t bytes = packet_bytes(header);
+		if (!bytes)
+			break;
+		offset += bytes;
+	}
+	return hash;
+}
+
+/* The sum over its files, since a directory has no order. */
+static uint64_t of_directory(int fd, uint64_t hash)
+{
+	DIR *dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return hash + 1;
+	}
+	const struct dirent *entry;
+	while ((entry = readdir(dir))) {
+		struct stat st;
+		if (entry->d_name[0] == '.' || fstatat(dirfd(dir), entry->d_name, &st, 0) < 0 || !S_ISREG(st.st_mode))
+			continue;
+		int file = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		uint64_t name = weft_hash_bytes(entry->d_name, strlen(entry->d_name));
+		hash += weft_hash_u64(name ^ (file < 0 ? (uint64_t)errno : of_file(file, &st)));
+		if (file >= 0)
+			close(file);
+	}
+	closedir(dir);
+	return hash;
+}
+
+uint64_t weft_trace_fingerprint(const char *path)
+{
+	struct stat st;
+	if (strcmp(path, "-") == 0)
+		return 0;
+	if (stat(path, &st) < 0)
+		return (uint64_t)errno;
+	/* A pipe or a device is not to be opened a second time. */
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		uint64_t error = (uint64_t)errno;
+		if (fd >= 0)
+			close(fd);
+		return error;
+	}
+	if (S_ISDIR(st.st_mode))
+		return of_directory(fd, weft_hash_u64((uint64_t)st.st_ino ^ (uint64_t)st.st_dev << 48));
+	uint64_t hash = of_file(fd, &st);
+	close(fd);
+	return hash;
+}
+
+bool weft_trace_is_recorded(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), metadata = -1;
+	if (fd >= 0) {
+		metadata = openat(fd, "metadata", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		close(fd);
+	}
+	if (metadata < 0)
+		return false;
+	/* The recorder keeps its lock until it stops or dies. */
+	bool locked = flock(metadata, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	close(metadata);
+	return locked;
+}

@@ -1,0 +1,257 @@
+/* follow_test.c: traces that change while they are looked at.  SPDX-License-Identifier: ISC */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <weft/record.h>
+
+#include "trace/follow.h"
+#include "trace/trace.h"
+
+static char scratch[64], path[96];
+
+static int set_up(void **state)
+{
+	strcpy(scratch, "/tmp/weft-follow-XXXXXX");
+	if (!mkdtemp(scratch))
+		return -1;
+	snprintf(path, sizeof path, "%s/trace", scratch);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	char command[128];
+	weft_stop();
+	snprintf(command, sizeof command, "rm -rf %s", scratch);
+	return system(command);
+}
+
+static const char *in_trace(const char *name)
+{
+	static char full[160];
+	snprintf(full, sizeof full, "%s/%s", path, name);
+	return full;
+}
+
+static void start(struct weft_record_options options)
+{
+	options.directory = path;
+	assert_int_equal(weft_start(&options), WEFT_OK);
+}
+
+/* Opens and reads it whole; the events' count, or the error. */
+static long open_and_count(void)
+{
+	struct weft_trace *trace;
+	struct weft_error err;
+	const struct weft_event *events;
+	size_t count;
+	long all = 0;
+	int status = weft_trace_open(&trace, path, &err);
+	if (status < 0)
+		return status;
+	while (weft_trace_next(trace, &events, &count) == 1)
+		all += (long)count;
+	weft_trace_close(trace);
+	return all;
+}
+
+/* Whether it has another fingerprint than last time. */
+static bool has_changed(void)
+{
+	static uint64_t last;
+	uint64_t before = last;
+	last = weft_trace_fingerprint(path);
+	assert_int_equal(last, weft_trace_fingerprint(path));
+	return last != before;
+}
+
+static void each_event_is_noticed(struct weft_record_options options)
+{
+	has_changed();
+	start(options);
+	assert_true(has_changed());
+	for (int i = 0; i < 3000; i++) {
+		weft_await(i, i + 1);
+		assert_true(has_changed());
+		assert_false(has_changed());
+		if (i % 500 == 0)
+			assert_true(open_and_count() > 0);
+	}
+	assert_true(weft_trace_is_recorded(path));
+	weft_stop();
+	assert_true(has_changed());
+	assert_false(has_changed());
+	assert_false(weft_trace_is_recorded(path));
+}
+
+static void events_of_a_ring_are_noticed(void **state)
+{
+	each_event_is_noticed((struct weft_record_options){.size_bytes = 16384, .packets = 4});
+}
+
+static void events_of_a_growing_trace_are_noticed(void **state)
+{
+	each_event_is_noticed((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096});
+	assert_int_equal(open_and_count(), 3000);
+}
+
+static void a_program_that_was_killed_records_no_more(void **state)
+{
+	int ends[2];
+	char byte;
+	assert_int_equal(pipe(ends), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		struct weft_record_options options = {.directory = path};
+		if (weft_start(&options) < 0)
+			_exit(1);
+		weft_await(1, 2);
+		if (write(ends[1], "x", 1) == 1)
+			pause();
+		_exit(0);
+	}
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	assert_true(weft_trace_is_recorded(path));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_false(weft_trace_is_recorded(path));
+	assert_int_equal(open_and_count(), 1);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* The trace that is open, and all that came from it, is as it was. */
+static void expect_all(struct weft_trace *trace)
+{
+	const struct weft_event *events;
+	size_t count, all = 0;
+	weft_trace_rewind(trace);
+	while (weft_trace_next(trace, &events, &count) == 1)
+		for (size_t i = 0; i < count; i++, all++) {
+			char text[32];
+			snprintf(text, sizeof text, "label %zu", all);
+			assert_int_equal(events[i].a, all);
+			assert_int_equal(events[i].text.len, strlen(text));
+			assert_memory_equal(events[i].text.ptr, text, strlen(text));
+		}
+	assert_int_equal(all, 5000);
+}
+
+static void what_becomes_of_the_files_does_not_matter(void **state)
+{
+	struct weft_trace *trace;
+	struct weft_error err;
+	start((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 32768});
+	for (int i = 0; i < 5000; i++) {
+		char text[32];
+		snprintf(text, sizeof text, "label %d", i);
+		weft_label(i, text);
+	}
+	weft_stop();
+	assert_int_equal(weft_trace_open(&trace, path, &err), WEFT_OK);
+	has_changed();
+	/* Shorter, to nothing: a mapping would be a SIGBUS now. */
+	assert_int_equal(truncate(in_trace("stream-0-1"), 5000), 0);
+	expect_all(trace);
+	assert_true(has_changed());
+	assert_true(open_and_count() > 0 && open_and_count() < 5000);
+	assert_int_equal(truncate(in_trace("stream-0-0"), 0), 0);
+	expect_all(trace);
+	assert_true(has_changed());
+	/* Garbage of the same length. */
+	FILE *file = fopen(in_trace("stream-0-2"), "r+");
+	assert_non_null(file);
+	for (int i = 0; i < 32768; i++)
+		fputc(i * 7, file);
+	fclose(file);
+	expect_all(trace);
+	assert_true(has_changed());
+	assert_true(open_and_count() >= 0);
+	char away[128];
+	snprintf(away, sizeof away, "%s.away", path);
+	assert_int_equal(rename(path, away), 0);
+	expect_all(trace);
+	assert_true(has_changed());
+	assert_false(has_changed());
+	assert_int_equal(open_and_count(), WEFT_ENOENT);
+	assert_int_equal(rename(away, path), 0);
+	assert_true(has_changed());
+	weft_trace_close(trace);
+}
+
+/* Somebody cuts files and lets them grow while another opens the trace: no signal, no more than what was there. */
+static void files_shrink_while_they_are_read(void **state)
+{
+	enum { TIMES = 300 };
+	start((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 1 << 20});
+	for (int i = 0; i < 100000; i++)
+		weft_await(i, i + 1);
+	weft_stop();
+	long whole = open_and_count();
+	struct stat st;
+	assert_int_equal(stat(in_trace("stream-0-0"), &st), 0);
+	pid_t child = fork();
+	if (child == 0)
+		for (;;)
+			if (truncate(in_trace("stream-0-0"), 0) || truncate(in_trace("stream-0-0"), st.st_size))
+				_exit(1);
+	for (int i = 0; i < TIMES; i++) {
+		long got = open_and_count();
+		assert_true(got <= whole && (got >= 0 || got == WEFT_EFORMAT));
+	}
+	int status;
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	assert_true(WIFSIGNALED(status));
+}
+
+static void files_and_what_is_none(void **state)
+{
+	static uint64_t buffer[4096];
+	assert_int_equal(weft_trace_fingerprint("-"), 0);
+	assert_int_equal(weft_trace_fingerprint("/dev/zero"), 0);
+	assert_false(weft_trace_is_recorded("/dev/zero"));
+	assert_false(weft_trace_is_recorded(scratch));
+	/* A pipe is not opened: that would wait for its writer. */
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(weft_trace_fingerprint(path), 0);
+	unlink(path);
+	/* A buffer's image, written over in place within the same tick of the clock. */
+	struct weft_record_options options = {.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 4};
+	assert_int_equal(weft_start(&options), WEFT_OK);
+	int fd = open(path, O_RDWR | O_CREAT, 0600);
+	for (int i = 0; i < 2000; i++) {
+		weft_await(i, i + 1);
+		assert_int_equal(pwrite(fd, buffer, sizeof buffer, 0), sizeof buffer);
+		assert_true(has_changed());
+		assert_false(has_changed());
+	}
+	assert_true(open_and_count() > 0);
+	close(fd);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+	    TEST(events_of_a_ring_are_noticed),
+	    TEST(events_of_a_growing_trace_are_noticed),
+	    TEST(a_program_that_was_killed_records_no_more),
+	    TEST(what_becomes_of_the_files_does_not_matter),
+	    TEST(files_shrink_while_they_are_read),
+	    TEST(files_and_what_is_none),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
