@@ -128,7 +128,8 @@ WEFT__FAST int64_t weft__local_take(weft_word *word)
 
 struct weft__place {
 	struct weft_stream *stream;
-	unsigned char *at; /* behind the event's header */
+	unsigned char *packet; /* the same until publish: handlers in between find no room rather than change it */
+	unsigned char *at;     /* behind the event's header */
 	uint64_t begin, end;
 };
 
@@ -141,18 +142,19 @@ WEFT__FAST bool weft__reserve(struct weft__place *place, unsigned mode, uint8_t 
 	__atomic_signal_fence(__ATOMIC_ACQUIRE); /* RETIRE makes limit 0 first, then spoils next: see them in the other order */
 	if (__builtin_expect((uint32_t)begin + size > __atomic_load_n(&s->limit, __ATOMIC_RELAXED), 0))
 		return false;
-	uint64_t time = mode == WEFT__COUNTER_CLOCK ? weft__counter() : weft__clock();
+	uint64_t time = WEFT__LIKELY(mode == WEFT__COUNTER_CLOCK) ? weft__counter() : weft__clock();
 	if (__builtin_expect((time - s->last) >> WEFT__GAP_BITS != 0, 0))
 		return false;
 	/* Before the place is taken: a handler that comes in between takes a later time, and the swap fails. */
 	s->last = time;
 	if (__builtin_expect(!weft__local_swap(&s->next, begin, end), 0))
 		return false;
-	unsigned char *at = s->packet + (uint32_t)begin;
+	unsigned char *packet = s->packet, *at = packet + (uint32_t)begin;
 	uint32_t low = (uint32_t)time;
 	at[0] = id;
 	__builtin_memcpy(at + 1, &low, 4);
 	place->stream = s;
+	place->packet = packet;
 	place->at = at + WEFT__HEADER;
 	place->begin = begin;
 	place->end = end;
@@ -165,7 +167,7 @@ WEFT__FAST void weft__publish(const struct weft__place *place)
 	struct weft_stream *s = place->stream;
 	if (__builtin_expect(__atomic_load_n(&s->published, __ATOMIC_RELAXED) != place->begin, 0))
 		return;
-	weft_word *content = (weft_word *)(void *)(s->packet + WEFT__CONTENT_SIZE_AT);
+	weft_word *content = (weft_word *)(void *)(place->packet + WEFT__CONTENT_SIZE_AT);
 	uint64_t end = place->end;
 	for (;;) {
 		/* Pairs with the reader's acquire of the content size: whoever sees it sees the events. */

@@ -236,7 +236,7 @@ void weft__record(struct weft__stream *s, struct weft_wire_event *event)
 		if (extended)
 			s->hot.last = time;
 		weft__event_write(s->hot.packet + (uint32_t)begin, event, id, time, extended); /* WRITE */
-		struct weft__place place = {.stream = &s->hot, .begin = begin, .end = end};
+		struct weft__place place = {.stream = &s->hot, .packet = s->hot.packet, .begin = begin, .end = end};
 		weft__publish(&place); /* PUBLISH */
 		return;
 	}

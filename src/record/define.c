@@ -43,7 +43,7 @@ static bool write_definition(struct weft_wire_definition *d)
 	s->hot.last = (int64_t)(time - s->hot.last) < 0 ? s->hot.last : time;
 	weft__definition_write(s->hot.packet + (uint32_t)begin, d, s->hot.last);
 	s->hot.next = begin + ((uint64_t)1 << 32 | size);
-	struct weft__place place = {.stream = &s->hot, .begin = begin, .end = s->hot.next};
+	struct weft__place place = {.stream = &s->hot, .packet = s->hot.packet, .begin = begin, .end = s->hot.next};
 	weft__publish(&place);
 	return true;
 }
