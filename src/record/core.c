@@ -173,13 +173,16 @@ static bool switch_packet(struct weft__stream *s, uint64_t seen)
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		struct weft__storage *storage = &s->storage;
 		uint64_t events = (uint32_t)((s->hot.next >> 32) - (s->begin_next >> 32));
+		/* Before a new file gets its name: from then on it is read, whenever the process dies. */
+		s->sequence++;
+		s->events_before += events;
 		if (storage->grow ? storage->grow(s) : !storage->once || s->slot + 1 < storage->count) {
 			if (!storage->grow)
 				s->slot = s->slot + 1 < storage->count ? s->slot + 1 : 0;
-			s->sequence++;
-			s->events_before += events;
 			use_packet(s, storage->base + (size_t)s->slot * storage->packet_bytes);
 		} else {
+			s->sequence--;
+			s->events_before -= events;
 			done = false;
 			s->full = true;
 			set_limit(s);

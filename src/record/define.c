@@ -33,10 +33,13 @@ static bool write_definition(struct weft_wire_definition *d)
 	if ((uint32_t)s->hot.next + size > s->soft_end) {
 		struct weft__storage *storage = &s->storage;
 		uint64_t events = (uint32_t)((s->hot.next >> 32) - (s->begin_next >> 32));
-		if (!storage->grow || !storage->grow(s))
-			return false;
 		s->sequence++;
 		s->events_before += events;
+		if (!storage->grow || !storage->grow(s)) {
+			s->sequence--;
+			s->events_before -= events;
+			return false;
+		}
 		weft__stream_begin(s);
 	}
 	uint64_t time = weft__time(), begin = s->hot.next;

@@ -140,7 +140,33 @@ static void packet_name(char name[NAME_SIZE], const char *before, unsigned insta
 	snprintf(name, NAME_SIZE, "%sstream-%u-%u", before, instance, file);
 }
 
-/* A trace that grows: the next file takes the place of the last one in memory. */
+/* Makes the file under its hidden name, with the stream's header in it, gives it its name, and only then puts it where the last
+ * one is mapped: what fails leaves the last one in its place, for the count of what is lost. */
+static bool next_file(struct weft__stream *s, const char *hidden, const char *name)
+{
+	size_t bytes = s->storage.packet_bytes;
+	unsigned char *fresh = NULL;
+	if (make_file(hidden, bytes, NULL, &fresh) < 0)
+		return false;
+	weft__packet_prepare(s, fresh);
+	void *base = s->storage.base;
+	if (renameat(dir.fd, hidden, dir.fd, name)) {
+		unlinkat(dir.fd, hidden, 0);
+	} else if (!base) {
+		s->storage.base = fresh;
+		return true;
+	} else if (mremap(fresh, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, base) == base) {
+		return true;
+	} else {
+		unlinkat(dir.fd, name, 0);
+	}
+	int error = errno;
+	munmap(fresh, bytes);
+	errno = error;
+	return false;
+}
+
+/* A trace that grows. */
 static bool grow(struct weft__stream *s)
 {
 	struct weft__thread *t = s->host;
@@ -154,14 +180,10 @@ static bool grow(struct weft__stream *s)
 	}
 	packet_name(hidden, ".weft-", s->instance, t->files);
 	packet_name(name, "", s->instance, t->files);
-	unsigned char *base = s->storage.base;
-	if (make_file(hidden, s->storage.packet_bytes, base, &base) < 0)
+	if (!next_file(s, hidden, name))
 		return false;
 	t->files++;
-	s->sequence++; /* as it will be */
-	weft__packet_prepare(s, base);
-	s->sequence--;
-	return renameat(dir.fd, hidden, dir.fd, name) == 0;
+	return true;
 }
 
 static bool grow_definitions(struct weft__stream *s)
@@ -169,13 +191,10 @@ static bool grow_definitions(struct weft__stream *s)
 	char hidden[NAME_SIZE], name[NAME_SIZE];
 	snprintf(hidden, sizeof hidden, ".weft-definitions-%u", dir.definitions);
 	snprintf(name, sizeof name, "definitions-%u", dir.definitions);
-	unsigned char *base = s->storage.base;
-	if (dir.definitions == DEFINITIONS_FILES || make_file(hidden, DEFINITIONS_BYTES, base, &base) < 0)
+	if (dir.definitions == DEFINITIONS_FILES || !next_file(s, hidden, name))
 		return false;
 	dir.definitions++;
-	s->storage.base = base;
-	weft__packet_prepare(s, base);
-	return renameat(dir.fd, hidden, dir.fd, name) == 0;
+	return true;
 }
 
 int weft__dir_storage(struct weft__thread *t, unsigned instance)

@@ -704,6 +704,66 @@ static void test_pages_that_never_reached_the_disk(void **state)
 	assert_true(missed >= (PACKETS - 1) * (PAGES - 1) && unfinished <= PAGES - 1);
 }
 
+/* The program dies at the n-th look at the clock: between any two steps of starting, of recording and of going on to another
+ * packet or file. */
+static unsigned looks_left;
+
+static uint64_t deadly_clock(void)
+{
+	if (!--looks_left)
+		raise(SIGKILL);
+	return ++ticks;
+}
+
+static void test_killed_at_any_look_at_the_clock(void **state)
+{
+	enum { EVENTS = 1500, SPAN = 40 };
+	const struct weft_record_options modes[] = {
+	    {.size_bytes = 3 * 4096, .packets = 3},
+	    {.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
+	};
+	unsigned whole = 0, ended = 0;
+	for (size_t m = 0; m < 2; m++)
+		/* A packet is full after 264 events or so: all looks there, and some of the others. */
+		for (unsigned look = 1; look < EVENTS + 100; look += look < SPAN || look % 264 < 2 * SPAN ? 1 : 13) {
+			remove_tree(directory);
+			pid_t child = fork();
+			if (child == 0) {
+				struct weft_record_options options = modes[m];
+				options.directory = directory;
+				options.clock = options.wall_ns = deadly_clock; /* the latter between INVALIDATE and VALIDATE */
+				options.clock_hz = 1000000000;
+				looks_left = look;
+				if (weft_start(&options) < 0)
+					_exit(1);
+				for (int i = 0; i < EVENTS; i++)
+					weft_await(i, i + 1);
+				weft_stop();
+				_exit(0);
+			}
+			int status;
+			waitpid(child, &status, 0);
+			assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+			ended += !WIFSIGNALED(status);
+			struct read_back r = {0};
+			if (weft_trace_open(&r.trace, directory, NULL) < 0) {
+				assert_true(look < SPAN);
+				continue;
+			}
+			read_all(&r);
+			if (r.info->skipped_count && r.events.count)
+				fail_msg("killed at look %u: %s: %s", look, r.info->skipped[0].where.file,
+				    r.info->skipped[0].where.what);
+			for (size_t i = 1; i < r.events.count; i++)
+				assert_int_equal(r.events.items[i].a, r.events.items[i - 1].a + 1);
+			if (m == 1 && r.events.count)
+				assert_int_equal(r.events.items[0].a, 0);
+			whole += r.events.count != 0;
+			forget(&r);
+		}
+	assert_true(whole > 200 && ended > 2);
+}
+
 static void test_killed_program(void **state)
 {
 	int ends[2];
@@ -854,6 +914,7 @@ int main(int argc, char **argv)
 	    TEST(test_disk_that_fills_up),
 	    TEST(test_damaged_packets),
 	    TEST(test_pages_that_never_reached_the_disk),
+	    TEST(test_killed_at_any_look_at_the_clock),
 	    TEST(test_killed_program),
 	    TEST(test_start_and_stop_often),
 	    TEST(test_odd_texts),
