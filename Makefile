@@ -30,6 +30,10 @@ bench: packages
 fuzz: packages
 	@tools/fuzz $(SECONDS)
 
+# Programs with one fault each, and what weft explain says of them: make planted COUNT=1000
+planted: packages all
+	@build/tests/analysis/planted $(or $(COUNT),1000)
+
 install: all
 	@meson install -C build
 
@@ -39,4 +43,4 @@ format:
 clean:
 	rm -rf build build-* demo
 
-.PHONY: all packages check coverage demo bench fuzz install format clean
+.PHONY: all packages check coverage demo bench fuzz planted install format clean

@@ -176,7 +176,9 @@ static enum weft_verdict root_verdict(struct graph *g, uint32_t p)
 		return WEFT_VERDICT_UNKNOWN;
 	if (missed_signal(g, p) != WEFT_NONE)
 		return WEFT_VERDICT_LOST_WAKEUP;
-	if (!weft__is_whole(f, p) || (creator->kind == WEFT_KIND_CONDITION && !weft__is_whole(f, promise->created_by)))
+	/* A creator of whom nothing is known may be a condition that was signalled before. */
+	bool may_be_condition = creator->kind == WEFT_KIND_CONDITION || creator->kind == WEFT_KIND_PREEXISTING;
+	if (!weft__is_whole(f, p) || (may_be_condition && !weft__is_whole(f, promise->created_by)))
 		return WEFT_VERDICT_UNKNOWN;
 	if (creator->end == WEFT_END_FAILED && weft_has_ended(creator) && creator->end_ns > promise->start_ns)
 		return WEFT_VERDICT_CREATOR_FAILED;
@@ -556,18 +558,20 @@ static void say_hang(struct graph *g, const uint32_t *blocked, size_t count)
 {
 	struct weft__finder *f = g->f;
 	uint32_t p = blocked[0];
-	char name[WEFT__NAME], what[WEFT__NAME + 64];
+	char name[WEFT__NAME], what[WEFT__NAME + 96];
 	struct weft_finding *finding = weft__find(f, WEFT_FINDING_HANG, p, f->model->promises[p].start_ns, f->model->end_ns);
 	if (!finding)
 		return;
 	finding->root = g->root[p];
 	finding->verdict = g->verdict[p];
 	finding->weight = count;
-	if (count == 1)
-		snprintf(what, sizeof what, "%s should resolve and never did", weft__name(f, p, name));
-	else
-		snprintf(what, sizeof what, "%s and %zu more should resolve and never did", weft__name(f, p, name), count - 1);
 	finding->sure = !f->lost && !f->cut;
+	const char *never =
+	    finding->sure ? "should resolve and never did" : "should resolve and did not, as far as the trace goes";
+	if (count == 1)
+		snprintf(what, sizeof what, "%s %s", weft__name(f, p, name), never);
+	else
+		snprintf(what, sizeof what, "%s and %zu more %s", weft__name(f, p, name), count - 1, never);
 	show_chain(g, p);
 	say_root(g, finding, what);
 	for (size_t i = 1; i < count && i <= WEFT__LINES_KEPT; i++)

@@ -273,7 +273,7 @@ enum { QUARTERS = 4 };
 struct heap {
 	int64_t first_ns, last_ns; /* creations of those that are alive at the end */
 	uint32_t alive, ended, first, last;
-	uint32_t quarter[QUARTERS]; /* of the time from the first creation to the trace's end */
+	uint32_t quarter[QUARTERS]; /* of the time between the two */
 };
 
 static bool may_leak(const struct weft__finder *f, uint32_t p)
@@ -342,7 +342,7 @@ bool weft__find_leaks(struct weft__finder *f)
 	}
 	for (uint32_t p = 1; p < m->promise_count; p++) {
 		struct heap *heap = &heaps[f->sort_of[p]];
-		int64_t span_ns = m->end_ns - heap->first_ns;
+		int64_t span_ns = heap->last_ns - heap->first_ns;
 		if (may_leak(f, p) && span_ns > 0) {
 			int64_t quarter =
 			    (int64_t)((double)(m->promises[p].start_ns - heap->first_ns) / (double)span_ns * QUARTERS);
@@ -354,7 +354,7 @@ bool weft__find_leaks(struct weft__finder *f)
 		if (!f->sorts.items[s].named || !leaks(f, &heaps[s]))
 			continue;
 		/* What waits for others that leak is told of with them. */
-		uint32_t root = f->root[heaps[s].first], root_sort = f->sort_of[root];
+		uint32_t root = f->root[heaps[s].last], root_sort = f->sort_of[root];
 		if (f->told[root] || (root_sort != s && f->sorts.items[root_sort].named && leaks(f, &heaps[root_sort])))
 			continue;
 		if (told++ < WEFT__FINDINGS_KEPT)

@@ -321,6 +321,9 @@ static int read_packet(
 		content_bytes = left;
 		if (content_bytes < header_bytes)
 			return WEFT_OK;
+	} else if (packet_bytes > left) {
+		/* Its events are there, but whoever cut it off there cut off what came after it too. */
+		weft__trace_skip(trace, blob, index, blob->size, 0, "the file is cut off in the unused end of a packet");
 	}
 	size_t lost_page = n->is_finished ? (size_t)content_bytes : find_lost_page(p, offset, (size_t)content_bytes);
 	if (lost_page < content_bytes) {

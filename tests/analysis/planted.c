@@ -1,0 +1,275 @@
+/* planted.c: random programs of promises with one fault each, and the same programs without: does weft explain find it, and
+ * nothing else?
+ *
+ *	planted COUNT [FIRST-SEED]	COUNT programs with each kind of fault, and healthy ones; prints a table
+ *	planted --seeds FILE		the programs that once were told wrongly: lines of HOW FAULT SEED
+ *	planted --show HOW FAULT SEED OUT	explains it, and writes one program's trace
+ *
+ * Each program is recorded three times: whole; into a ring that is too small for it; and cut, as if it had been killed, or its
+ * file shortened.  On whole traces every fault must be the first finding of its kind and name what was planted, and a healthy
+ * program has no finding.  On the others nothing that is told as certain may be wrong.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/explain.h"
+#include "planted.h"
+
+static const char *const fault_names[FAULTS] = {"healthy", "lost wake-up", "cycle of 2 to 6", "forgotten resolver",
+    "unhandled failure", "stall of 20 ms", "leak", "starvation"};
+
+/* ---- What explain says ---- */
+
+struct judged {
+	bool found, wrong, unsure;
+	bool doubtful; /* the trace lacks something, and says so */
+};
+
+/* Whether that is what was planted, or what it became. */
+static bool is_planted(const struct weft_model *m, uint32_t promise)
+{
+	for (size_t i = 0; i < plan.count; i++) {
+		uint32_t p = weft_model_find(m, plan.ids[i]);
+		while (p != WEFT_NONE && p != promise)
+			p = m->promises[p].became;
+		if (p == promise)
+			return true;
+	}
+	return false;
+}
+
+static bool has_label(const struct weft_model *m, uint32_t p, const char *label)
+{
+	char name[64];
+	weft_model_name(m, p, name, sizeof name);
+	return strcmp(name, label) == 0;
+}
+
+/* Whether this is the planted fault, named rightly. */
+static bool is_right(const struct weft_model *m, const struct weft_finding *finding, bool whole)
+{
+	size_t members = 0;
+	bool named = false;
+	switch (plan.fault) {
+	case LOST_WAKEUP:
+		for (size_t i = 0; i < finding->evidence_count; i++)
+			named |= finding->evidence[i].promise != WEFT_NONE && finding->evidence[i].role == WEFT_EVIDENCE_CAUSE &&
+				 m->promises[finding->evidence[i].promise].kind == WEFT_KIND_CONDITION &&
+				 has_label(m, finding->evidence[i].promise, "planted");
+		return finding->kind == WEFT_FINDING_HANG && finding->verdict == WEFT_VERDICT_LOST_WAKEUP && named &&
+		       has_label(m, finding->root, "planted");
+	case CYCLE:
+		for (size_t i = 0; i < finding->evidence_count; i++)
+			if (finding->evidence[i].role == WEFT_EVIDENCE_CHAIN) {
+				if (!is_planted(m, finding->evidence[i].promise))
+					return false;
+				members++;
+			}
+		return finding->kind == WEFT_FINDING_CYCLE && members == plan.count;
+	case FORGOTTEN:
+		return finding->kind == WEFT_FINDING_HANG && finding->verdict == WEFT_VERDICT_NEVER_TRIED &&
+		       is_planted(m, finding->root);
+	case FAILURE: return finding->kind == WEFT_FINDING_FAILURE && strstr(finding->title, "planted error");
+	case STALL:
+		/* Who began to wait before a ring begins is not known to have been ready. */
+		return finding->kind == WEFT_FINDING_STALL && is_planted(m, finding->promise) &&
+		       (whole ? finding->weight / (20u * MS) == plan.victims : finding->weight / (20u * MS) <= plan.victims);
+	case LEAK: return finding->kind == WEFT_FINDING_LEAK && has_label(m, finding->promise, "planted leak");
+	case STARVATION: return finding->kind == WEFT_FINDING_STARVATION && is_planted(m, finding->promise);
+	default: return false;
+	}
+}
+
+/* A finding beside the planted one that follows from it: true, and not the first of the planted kind. */
+static bool follows(const struct weft_model *m, const struct weft_finding *finding)
+{
+	switch (plan.fault) {
+	case STALL: /* what was due meanwhile was late */
+	case STARVATION: return finding->kind == WEFT_FINDING_STALL || finding->kind == WEFT_FINDING_STARVATION;
+	default: return false;
+	}
+}
+
+static struct judged judge(const void *bytes, size_t size, bool whole, bool tell)
+{
+	static const enum weft_finding_kind wanted[FAULTS] = {[LOST_WAKEUP] = WEFT_FINDING_HANG,
+	    [CYCLE] = WEFT_FINDING_CYCLE,
+	    [FORGOTTEN] = WEFT_FINDING_HANG,
+	    [FAILURE] = WEFT_FINDING_FAILURE,
+	    [STALL] = WEFT_FINDING_STALL,
+	    [LEAK] = WEFT_FINDING_LEAK,
+	    [STARVATION] = WEFT_FINDING_STARVATION};
+	struct judged judged = {0};
+	struct weft_trace *trace = NULL;
+	struct weft_model *model = NULL;
+	struct weft_findings *findings = NULL;
+	struct weft_error err;
+	if (weft_trace_open_memory(&trace, bytes, size, "planted", &err) < 0) {
+		if (tell)
+			printf("  %s\n", err.what);
+		return judged; /* cut before there was anything to read */
+	}
+	if (weft_model_build(&model, trace, &(struct weft_model_options){.keep_binds = true}, &err) < 0) {
+		weft_trace_close(trace);
+		return judged;
+	}
+	if (weft_explain(&findings, model, NULL, &err) < 0)
+		exit(2);
+	bool first = true;
+	judged.doubtful = findings->doubt;
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct weft_finding *finding = &findings->findings[i];
+		bool right = is_right(model, finding, whole);
+		if (tell)
+			printf("  %s: %s\n", right ? "right" : finding->sure ? "told" : "not certain", finding->title);
+		if (!finding->sure) {
+			judged.unsure = true;
+			continue;
+		}
+		if (plan.fault != HEALTHY && finding->kind == wanted[plan.fault] && first) {
+			first = false;
+			judged.found = right;
+			judged.wrong |= !right;
+		} else if (!right && !follows(model, finding)) {
+			judged.wrong = true;
+		}
+	}
+	if (whole && plan.fault != HEALTHY && !judged.found)
+		judged.wrong = true;
+	weft_findings_destroy(findings);
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+	return judged;
+}
+
+enum how { WHOLE, WRAPPED, CUT, HOWS };
+static const char *const how_names[HOWS] = {"whole", "wrapped", "cut"};
+
+static struct judged try_one(enum fault fault, uint64_t seed, enum how how, bool tell)
+{
+	uint64_t mixed = seed * FAULTS + fault;
+	if (how == WHOLE) {
+		run_program(fault, seed, sizeof buffer, 0);
+		return judge(buffer, sizeof buffer, true, tell);
+	}
+	if (how == WRAPPED) {
+		size_t bytes = (size_t)12288 + mixed % 7 * 4096;
+		run_program(fault, seed, bytes, 0);
+		return judge(buffer, bytes, false, tell);
+	}
+	uint64_t cut_ns = (1 + mixed * 2654435761u % 120) * MS;
+	run_program(fault, seed, sizeof buffer, cut_ns);
+	if (mixed % 3)
+		return judge(copy, sizeof copy, false, tell);
+	size_t size = sizeof buffer;
+	while (size > 0 && buffer[size / 8 - 1] == 0)
+		size -= 8;
+	/* Odd, so never at the end of a packet: from there on nothing tells that there was more. */
+	size = (size * (60 + mixed % 40) / 100) | 1;
+	memset((char *)buffer + size, 0, sizeof buffer - size);
+	memcpy(copy, buffer, sizeof copy);
+	return judge(buffer, size, false, tell);
+}
+
+/* ---- All of them ---- */
+
+struct tally {
+	size_t found, wrong, unsure, nothing, doubtful;
+};
+
+static int table(size_t count, uint64_t first_seed)
+{
+	static struct tally tallies[FAULTS][HOWS];
+	size_t wrong = 0;
+	for (int fault = 0; fault < FAULTS; fault++)
+		for (int how = 0; how < HOWS; how++)
+			for (uint64_t seed = first_seed; seed < first_seed + count; seed++) {
+				struct judged judged = try_one((enum fault)fault, seed, (enum how)how, false);
+				struct tally *t = &tallies[fault][how];
+				t->found += judged.found;
+				t->wrong += judged.wrong;
+				t->doubtful += judged.doubtful;
+				t->unsure += !judged.found && !judged.wrong && judged.unsure;
+				t->nothing += !judged.found && !judged.wrong && !judged.unsure;
+				if (judged.wrong && wrong++ < 20)
+					printf("wrong: %s %d %" PRIu64 "\n", how_names[how], fault, seed);
+			}
+	printf("%zu programs each       whole trace     | wrapped ring                          | cut short\n", count);
+	printf("%-20s %7s %7s |", "", "found", "wrong");
+	for (int how = WRAPPED; how <= CUT; how++)
+		printf("%7s %7s %7s %7s %7s%s", "lacking", "found", "unsure", "silent", "wrong", how == CUT ? "\n" : " |");
+	for (int fault = 0; fault < FAULTS; fault++) {
+		const struct tally *t = tallies[fault];
+		printf("%-20s %7zu %7zu |", fault_names[fault], t[WHOLE].found, t[WHOLE].wrong);
+		for (int how = WRAPPED; how <= CUT; how++)
+			printf("%7zu %7zu %7zu %7zu %7zu%s", t[how].doubtful, t[how].found, t[how].unsure, t[how].nothing,
+			    t[how].wrong, how == CUT ? "\n" : " |");
+	}
+	if (wrong)
+		printf("%zu wrong\n", wrong);
+	return wrong ? 1 : 0;
+}
+
+static int seeds(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	char line[256];
+	int status = 0;
+	size_t tried = 0;
+	if (!file) {
+		perror(path);
+		return 2;
+	}
+	while (fgets(line, sizeof line, file)) {
+		char how_name[16];
+		int fault;
+		uint64_t seed;
+		if (line[0] == '#' || sscanf(line, "%15s %d %" SCNu64, how_name, &fault, &seed) != 3)
+			continue;
+		for (int how = 0; how < HOWS; how++) {
+			if (strcmp(how_name, how_names[how]) != 0)
+				continue;
+			tried++;
+			if (try_one((enum fault)fault, seed, (enum how)how, false).wrong) {
+				printf("wrong again: %s", line);
+				status = 1;
+			}
+		}
+	}
+	fclose(file);
+	printf("%zu programs that were once told wrongly\n", tried);
+	return tried ? status : 2;
+}
+
+static int show(const char *how_name, enum fault fault, uint64_t seed, const char *out)
+{
+	enum how how = WHOLE;
+	while (how < HOWS && strcmp(how_name, how_names[how]) != 0)
+		how++;
+	if (how == HOWS || fault >= FAULTS)
+		return 2;
+	struct judged judged = try_one(fault, seed, how, true);
+	printf("found %d wrong %d unsure %d; planted", judged.found, judged.wrong, judged.unsure);
+	for (size_t i = 0; i < plan.count; i++)
+		printf(" %" PRId64, plan.ids[i]);
+	putchar('\n');
+	FILE *file = fopen(out, "wb");
+	if (!file || fwrite(how == CUT ? copy : buffer, 1, sizeof buffer, file) != sizeof buffer || fclose(file) != 0) {
+		perror(out);
+		return 2;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "--seeds") == 0)
+		return seeds(argv[2]);
+	if (argc == 6 && strcmp(argv[1], "--show") == 0)
+		return show(argv[2], (enum fault)atoi(argv[3]), strtoull(argv[4], NULL, 10), argv[5]);
+	if (argc == 2 || argc == 3)
+		return table(strtoull(argv[1], NULL, 10), argc == 3 ? strtoull(argv[2], NULL, 10) : 1);
+	fprintf(stderr, "usage: planted COUNT [FIRST-SEED]; planted --seeds FILE; planted --show HOW FAULT SEED OUT\n");
+	return 2;
+}
