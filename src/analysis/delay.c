@@ -27,7 +27,8 @@ struct stall {
 	uint16_t stream;
 	int64_t victims; /* while counting: the difference to the stall before */
 	int64_t delay_ns;
-	int64_t whole; /* how many were ready all the time: likewise a difference */
+	int64_t before_ns; /* the length of all before it, of all OS threads */
+	int64_t whole;     /* how many were ready all the time: likewise a difference */
 	uint32_t late;
 };
 
@@ -151,6 +152,9 @@ static bool find_stalls(struct delays *d, int64_t least_ns)
 		d->stalls.items[kept++] = s;
 	}
 	d->stalls.count = kept;
+	for (size_t i = 1; i < kept; i++)
+		d->stalls.items[i].before_ns =
+		    d->stalls.items[i - 1].before_ns + d->stalls.items[i - 1].end_ns - d->stalls.items[i - 1].start_ns;
 	return ok;
 }
 
@@ -173,10 +177,8 @@ static size_t first_stall_after(const struct delays *d, uint16_t stream, int64_t
 static int64_t charge(struct delays *d, const struct ready *r, int64_t least_ns)
 {
 	size_t first = first_stall_after(d, r->stream, r->from_ns), last = first_stall_after(d, r->stream, r->to_ns);
-	const struct stall *end = d->stalls.items + d->stalls.count;
 	/* `last` may still begin before the promise read. */
-	if (&d->stalls.items[last] < end && d->stalls.items[last].stream == r->stream &&
-	    d->stalls.items[last].start_ns < r->to_ns)
+	if (last < d->stalls.count && d->stalls.items[last].stream == r->stream && d->stalls.items[last].start_ns < r->to_ns)
 		last++;
 	int64_t taken_ns = 0;
 	if (first >= last)
@@ -197,8 +199,7 @@ static int64_t charge(struct delays *d, const struct ready *r, int64_t least_ns)
 		d->stalls.items[first + 1].whole++;
 		d->stalls.items[last - 1].victims--;
 		d->stalls.items[last - 1].whole--;
-		for (size_t i = first + 1; i + 1 < last && i < first + 64; i++)
-			taken_ns += d->stalls.items[i].end_ns - d->stalls.items[i].start_ns;
+		taken_ns += d->stalls.items[last - 1].before_ns - d->stalls.items[first + 1].before_ns;
 	}
 	return taken_ns;
 }
@@ -238,7 +239,7 @@ static uint32_t find_late(const struct delays *d, const struct stall *s, uint32_
 {
 	const struct weft_model *m = d->f->model;
 	int64_t until_ns = s->end_ns + (s->end_ns - s->start_ns);
-	if (s + 1 < d->stalls.items + d->stalls.count && s[1].stream == s->stream)
+	if ((size_t)(s - d->stalls.items) + 1 < d->stalls.count && s[1].stream == s->stream)
 		until_ns = min_ns(until_ns, s[1].start_ns);
 	until_ns = next_sleep(m, s->stream, s->end_ns, until_ns);
 	uint32_t count = 0;
@@ -442,7 +443,7 @@ bool weft__find_delays(struct weft__finder *f)
 	if (f->lost)
 		return true; /* what ran, and for how long, may be what is missing */
 	bool ok = find_ready(&d, least_ns) && find_stalls(&d, f->options.stall_ns);
-	struct ready *starving = ok ? malloc((d.ready.count + 1) * sizeof *starving) : NULL;
+	struct ready *starving = ok ? calloc(d.ready.count + 1, sizeof *starving) : NULL;
 	size_t count = 0, told = 0;
 	ok = ok && starving;
 	for (size_t i = 0; ok && i < d.ready.count; i++) {
