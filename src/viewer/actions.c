@@ -117,11 +117,22 @@ static unsigned switched(bool is_on)
 	return WEFT_ACTION_ENABLED | WEFT_ACTION_IS_SWITCH | (is_on ? WEFT_ACTION_ON : 0u);
 }
 
+static bool leads(const struct weft_viewer *v, enum weft_step step)
+{
+	return v->selected != WEFT_NONE && weft_walk(v->facts, v->selected, step) != WEFT_NONE;
+}
+
 unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action action)
 {
 	switch (action) {
 	case WEFT_ACTION_METRICS: return switched(v->metrics);
 	case WEFT_ACTION_FILTER: return switched(v->filter);
+	case WEFT_ACTION_OVERVIEW: return switched(v->overview_shown);
+	case WEFT_ACTION_CLOCK: return weft_clock_is_known(v->model) ? switched(v->clock.wall) : (unsigned)WEFT_ACTION_IS_SWITCH;
+	case WEFT_ACTION_GO_AWAITED: return enabled(leads(v, WEFT_STEP_AWAITED));
+	case WEFT_ACTION_GO_RESOLVER: return enabled(leads(v, WEFT_STEP_RESOLVER));
+	case WEFT_ACTION_GO_CREATOR: return enabled(leads(v, WEFT_STEP_CREATOR));
+	case WEFT_ACTION_GO_WOKEN: return enabled(leads(v, WEFT_STEP_WOKEN));
 	case WEFT_ACTION_FREE_AXES: return WEFT_ACTION_IS_SWITCH;
 	case WEFT_ACTION_ZOOM_PROMISE:
 	case WEFT_ACTION_LIKE:
@@ -157,6 +168,12 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_ZOOM_PROMISE: weft_viewer_show_promise(v, v->selected); break;
 	case WEFT_ACTION_ZOOM_SPAN: weft_viewer_show_span(v); break;
 	case WEFT_ACTION_METRICS: weft_viewer_set_metrics(v, !v->metrics); break;
+	case WEFT_ACTION_OVERVIEW: weft_viewer_set_overview(v, !v->overview_shown); break;
+	case WEFT_ACTION_CLOCK: weft_viewer_set_clock(v, &(struct weft_clock){!v->clock.wall, v->clock.utc_offset_s}); break;
+	case WEFT_ACTION_GO_AWAITED: weft_viewer_walk(v, WEFT_STEP_AWAITED); break;
+	case WEFT_ACTION_GO_RESOLVER: weft_viewer_walk(v, WEFT_STEP_RESOLVER); break;
+	case WEFT_ACTION_GO_CREATOR: weft_viewer_walk(v, WEFT_STEP_CREATOR); break;
+	case WEFT_ACTION_GO_WOKEN: weft_viewer_walk(v, WEFT_STEP_WOKEN); break;
 	case WEFT_ACTION_FILTER: weft_viewer_set_filter(v, !v->filter); break;
 	case WEFT_ACTION_NEXT_MATCH: weft_viewer_next_match(v); break;
 	case WEFT_ACTION_PREVIOUS_MATCH: weft_viewer_previous_match(v); break;

@@ -33,6 +33,8 @@
 	X(SET_START, "set-start", APP, VIEW, "Set the start\xe2\x80\xa6", "s", MAIN)                                             \
 	X(SET_DURATION, "set-duration", APP, VIEW, "Set the duration\xe2\x80\xa6", "d", MAIN)                                    \
 	X(METRICS, "metrics", CORE, SHOW, "Metrics", "Space", BOTH)                                                              \
+	X(OVERVIEW, "overview", CORE, SHOW, "Overview", "o", MAIN)                                                               \
+	X(CLOCK, "clock", CORE, SHOW, "Time of day", "t", MAIN)                                                                  \
 	X(PANEL, "panel", APP, SHOW, "Side panel", "F9 p", MAIN)                                                                 \
 	X(FREE_AXES, "free-axes", CORE, SHOW, "Time axes apart", "x", MAIN)                                                      \
 	X(FIND, "find", APP, FIND, "Find\xe2\x80\xa6", "/ Ctrl+f", BOTH)                                                         \
@@ -42,6 +44,10 @@
 	X(RELATED, "related", CORE, WALK, "Highlight what it became and came from", "h", BOTH)                                   \
 	X(LIKE, "like", CORE, WALK, "Find all like it", "l", BOTH)                                                               \
 	X(CLEAR, "clear", CORE, WALK, "Clear span, highlights, selection", "Escape", MAIN)                                       \
+	X(GO_AWAITED, "go-awaited", CORE, WALK, "To what it waits for", "a", BOTH)                                               \
+	X(GO_RESOLVER, "go-resolver", CORE, WALK, "To who resolved it", "r", BOTH)                                               \
+	X(GO_CREATOR, "go-creator", CORE, WALK, "To who created it", "c", BOTH)                                                  \
+	X(GO_WOKEN, "go-woken", CORE, WALK, "To whom it woke", "w", BOTH)                                                        \
 	X(BACK, "back", CORE, WALK, "Back", "Alt+ArrowLeft Backspace", BOTH)                                                     \
 	X(FORWARD, "forward", CORE, WALK, "Forward", "Alt+ArrowRight", MAIN)                                                     \
 	X(SHORTCUTS, "shortcuts", APP, HELP, "Keys and gestures", "? F1", MAIN)

@@ -181,6 +181,9 @@ void weft_compare_motion(struct weft_compare *c, double x_px, double y_px)
 		if (i != under)
 			weft_viewer_leave(c->viewers[i]);
 	weft_viewer_motion(c->viewers[under], x_px, y_px);
+	for (size_t i = 0; !c->free && i < c->count; i++)
+		if (i != under)
+			weft__viewer_guide(c->viewers[i], c->viewers[under]->has_pointer, c->viewers[under]->pointer_ns);
 }
 
 void weft_compare_release(struct weft_compare *c, double x_px, double y_px)
@@ -284,6 +287,10 @@ int weft_compare_act(struct weft_compare *c, enum weft_action action)
 			continue;
 		if (action == WEFT_ACTION_METRICS)
 			weft_viewer_set_metrics(v, active->metrics);
+		if (action == WEFT_ACTION_OVERVIEW)
+			weft_viewer_set_overview(v, active->overview_shown);
+		if (action == WEFT_ACTION_CLOCK)
+			weft_viewer_set_clock(v, &active->clock);
 		if (action == WEFT_ACTION_FILTER)
 			weft_viewer_set_filter(v, active->filter);
 		if (strcmp(v->search_text, active->search_text) != 0)

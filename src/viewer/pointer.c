@@ -5,9 +5,28 @@
 #define PAN_PX 80.0  /* a notch of the wheel */
 #define NOTCH 0.25   /* how much more a notch shows */
 
+/* From px of the viewer to those of the view. */
+static double view_x(const struct weft_viewer *v, double x_px)
+{
+	return x_px / v->scale;
+}
+
+static double view_y(const struct weft_viewer *v, double y_px)
+{
+	return (y_px - v->panes[WEFT_PANE_PICTURE].y_px) / v->scale;
+}
+
+static bool is_in(const struct weft_viewer *v, int pane, double y_px)
+{
+	const struct weft_pane *p = &v->panes[pane];
+	return y_px >= p->y_px && y_px < p->y_px + p->height_px;
+}
+
 static uint32_t hit(const struct weft_viewer *v, double x_px, double y_px)
 {
-	return weft_view_hit(v->view, x_px / v->scale, y_px / v->scale);
+	if (!is_in(v, WEFT_PANE_PICTURE, y_px))
+		return WEFT_NONE;
+	return weft_view_hit(v->view, view_x(v, x_px), view_y(v, y_px));
 }
 
 static void hover(struct weft_viewer *v, uint32_t promise)
@@ -15,12 +34,35 @@ static void hover(struct weft_viewer *v, uint32_t promise)
 	if (v->hovered == promise)
 		return;
 	v->hovered = promise;
-	weft__viewer_changed(v, WEFT_CHANGED_HOVER);
+	weft__viewer_changed(v, WEFT_CHANGED_HOVER | WEFT_CHANGED_OVERLAY);
+}
+
+/* The line under the pointer. */
+static void guide(struct weft_viewer *v, bool shown, double x_px)
+{
+	int64_t time_ns = weft_view_time(v->view, view_x(v, x_px));
+	weft__viewer_guide(v, shown, time_ns);
+}
+
+void weft__viewer_guide(struct weft_viewer *v, bool shown, int64_t time_ns)
+{
+	if (v->has_pointer == shown && (!shown || v->pointer_ns == time_ns))
+		return;
+	v->has_pointer = shown;
+	v->pointer_ns = time_ns;
+	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
 }
 
 static double distance(double a, double b)
 {
 	return a > b ? a - b : b - a;
+}
+
+static void drag_overview(struct weft_viewer *v, double from_x_px, double to_x_px)
+{
+	double width = view_x(v, v->width_px);
+	weft_overview_drag(v->overview, v->view, width, v->grip, view_x(v, from_x_px), view_x(v, to_x_px));
+	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE);
 }
 
 void weft_viewer_press(struct weft_viewer *v, double x_px, double y_px, enum weft_button button, unsigned modifiers, int clicks)
@@ -38,13 +80,23 @@ void weft_viewer_press(struct weft_viewer *v, double x_px, double y_px, enum wef
 		return;
 	}
 	v->pointer_clicks = button == WEFT_BUTTON_PRIMARY ? clicks : 0;
-	v->drag_slot = weft_view_slot_at(v->view, y_px / v->scale);
+	if (is_in(v, WEFT_PANE_OVERVIEW, y_px)) {
+		double width = view_x(v, v->width_px), x = view_x(v, x_px);
+		v->pointer = WEFT_POINTER_OVERVIEW;
+		v->grip = weft_overview_grip(v->overview, v->view, width, x);
+		drag_overview(v, x_px, x_px);
+		if (v->grip == WEFT_GRIP_NONE) /* the frame came to the pointer, and goes with it from now on */
+			v->grip = WEFT_GRIP_FRAME;
+		return;
+	}
+	v->drag_slot = weft_view_slot_at(v->view, view_y(v, y_px));
 	v->pointer = WEFT_POINTER_PRESSED;
-	if (button == WEFT_BUTTON_PRIMARY && (modifiers & WEFT_SHIFT)) {
+	bool in_ruler = is_in(v, WEFT_PANE_RULER, y_px);
+	if (button == WEFT_BUTTON_PRIMARY && (in_ruler || (modifiers & WEFT_SHIFT))) {
 		v->pointer = WEFT_POINTER_MEASURES;
 		v->has_span = true;
-		v->span_from_ns = v->span_to_ns = weft_view_time(v->view, x_px / v->scale);
-		weft__viewer_changed(v, WEFT_CHANGED_PICTURE);
+		v->span_from_ns = v->span_to_ns = weft_view_time(v->view, view_x(v, x_px));
+		weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
 	}
 }
 
@@ -54,16 +106,25 @@ void weft_viewer_motion(struct weft_viewer *v, double x_px, double y_px)
 	    (distance(x_px, v->press_x_px) >= CLICK_PX || distance(y_px, v->press_y_px) >= CLICK_PX))
 		v->pointer = WEFT_POINTER_DRAGS;
 	if (v->pointer == WEFT_POINTER_DRAGS) {
-		weft_view_pan(v->view, (x_px - v->last_x_px) / v->scale);
-		weft_view_focus_so(v->view, v->drag_slot, y_px / v->scale);
+		weft_view_pan(v->view, view_x(v, x_px - v->last_x_px));
+		weft_view_focus_so(v->view, v->drag_slot, view_y(v, y_px));
 		v->last_x_px = x_px;
 		weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE);
 	} else if (v->pointer == WEFT_POINTER_MEASURES) {
-		v->span_to_ns = weft_view_time(v->view, x_px / v->scale);
-		weft__viewer_changed(v, WEFT_CHANGED_PICTURE);
+		v->span_to_ns = weft_view_time(v->view, view_x(v, x_px));
+		weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
+	} else if (v->pointer == WEFT_POINTER_OVERVIEW) {
+		drag_overview(v, v->last_x_px, x_px);
+		v->last_x_px = x_px;
 	} else {
+		if (v->pointer == WEFT_POINTER_IDLE) {
+			v->last_x_px = x_px;
+			v->last_y_px = y_px;
+		}
 		hover(v, hit(v, x_px, y_px));
 	}
+	bool in_overview = v->pointer == WEFT_POINTER_OVERVIEW || is_in(v, WEFT_PANE_OVERVIEW, y_px);
+	guide(v, !in_overview || v->pointer == WEFT_POINTER_DRAGS || v->pointer == WEFT_POINTER_MEASURES, x_px);
 }
 
 static void end_span(struct weft_viewer *v)
@@ -72,7 +133,7 @@ static void end_span(struct weft_viewer *v)
 	v->span_from_ns = from < to ? from : to;
 	v->span_to_ns = from < to ? to : from;
 	v->has_span = from != to;
-	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING);
+	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_SETTING);
 }
 
 void weft_viewer_release(struct weft_viewer *v, double x_px, double y_px)
@@ -82,6 +143,8 @@ void weft_viewer_release(struct weft_viewer *v, double x_px, double y_px)
 		end_span(v);
 	v->pointer = WEFT_POINTER_IDLE;
 	if (!clicked)
+		return;
+	if (!is_in(v, WEFT_PANE_PICTURE, y_px))
 		return;
 	uint32_t promise = hit(v, x_px, y_px);
 	weft_viewer_select(v, promise);
@@ -95,6 +158,7 @@ void weft_viewer_leave(struct weft_viewer *v)
 		end_span(v);
 	v->pointer = WEFT_POINTER_IDLE;
 	hover(v, WEFT_NONE);
+	weft__viewer_guide(v, false, 0);
 }
 
 /* As 1.25 to the power of notches, near enough, and the same everywhere. */
@@ -108,7 +172,6 @@ static double zoom_factor(double notches)
 
 void weft_viewer_wheel(struct weft_viewer *v, double x_px, double y_px, double dx, double dy, unsigned modifiers)
 {
-	(void)y_px;
 	if (dx != dx || dy != dy)
 		return;
 	if (modifiers & WEFT_SHIFT)
@@ -116,16 +179,36 @@ void weft_viewer_wheel(struct weft_viewer *v, double x_px, double y_px, double d
 	else if (modifiers & WEFT_CONTROL)
 		weft_viewer_pan(v, -dx * PAN_PX, -dy * PAN_PX);
 	else if (dy != 0)
-		weft_viewer_zoom(v, zoom_factor(dy), x_px);
+		weft_viewer_zoom(v, zoom_factor(dy), is_in(v, WEFT_PANE_OVERVIEW, y_px) ? v->width_px / 2 : x_px);
 	else
 		weft_viewer_pan(v, -dx * PAN_PX, 0);
+	if (v->has_pointer)
+		guide(v, true, x_px);
 }
 
 void weft_viewer_pinch(struct weft_viewer *v, double x_px, double y_px, double factor, double dx_px, double dy_px)
 {
-	double slot = weft_view_slot_at(v->view, (y_px - dy_px) / v->scale);
+	double slot = weft_view_slot_at(v->view, view_y(v, y_px - dy_px));
 	v->pointer = WEFT_POINTER_IDLE;
-	weft_view_pan(v->view, dx_px / v->scale);
-	weft_view_focus_so(v->view, slot, y_px / v->scale);
+	weft_view_pan(v->view, view_x(v, dx_px));
+	weft_view_focus_so(v->view, slot, view_y(v, y_px));
 	weft_viewer_zoom(v, factor, x_px);
+}
+
+enum weft_cursor weft_viewer_cursor(const struct weft_viewer *v)
+{
+	switch (v->pointer) {
+	case WEFT_POINTER_DRAGS: return WEFT_CURSOR_GRABBING;
+	case WEFT_POINTER_MEASURES: return WEFT_CURSOR_MEASURE;
+	case WEFT_POINTER_OVERVIEW: return v->grip == WEFT_GRIP_FRAME ? WEFT_CURSOR_GRABBING : WEFT_CURSOR_RESIZE;
+	default: break;
+	}
+	if (v->hovered != WEFT_NONE)
+		return WEFT_CURSOR_LINK;
+	if (v->has_pointer && is_in(v, WEFT_PANE_RULER, v->last_y_px))
+		return WEFT_CURSOR_MEASURE;
+	if (v->has_pointer || !is_in(v, WEFT_PANE_OVERVIEW, v->last_y_px))
+		return WEFT_CURSOR_ARROW;
+	enum weft_grip grip = weft_overview_grip(v->overview, v->view, view_x(v, v->width_px), view_x(v, v->last_x_px));
+	return grip == WEFT_GRIP_LEFT || grip == WEFT_GRIP_RIGHT ? WEFT_CURSOR_RESIZE : WEFT_CURSOR_ARROW;
 }

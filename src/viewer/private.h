@@ -6,6 +6,19 @@
 
 void weft__viewer_changed(struct weft_viewer *viewer, unsigned changes);
 
+/* Gives each pane its place. */
+void weft__viewer_arrange(struct weft_viewer *viewer);
+
+/* Where the pointer's line stands, if it does. */
+void weft__viewer_guide(struct weft_viewer *viewer, bool shown, int64_t time_ns);
+
+/* Other promises are highlighted. */
+static inline void weft__viewer_highlighted(struct weft_viewer *viewer)
+{
+	viewer->overview_is_stale = true;
+	weft__viewer_changed(viewer, WEFT_CHANGED_PICTURE);
+}
+
 /* Saturating. */
 static inline int64_t weft__add_ns(int64_t a, int64_t b)
 {

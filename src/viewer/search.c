@@ -31,7 +31,8 @@ int weft_viewer_search(struct weft_viewer *v, const char *text, struct weft_erro
 		weft_view_unhighlight(v->view);
 	v->search_at = query->count > 0 ? WEFT_SYSTEM + 1 : (uint32_t)v->model->promise_count;
 	v->highlighting = query->count > 0 ? WEFT_HIGHLIGHT_SEARCH : WEFT_HIGHLIGHT_NONE;
-	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SEARCH | WEFT_CHANGED_PLACE);
+	weft__viewer_highlighted(v);
+	weft__viewer_changed(v, WEFT_CHANGED_SEARCH | WEFT_CHANGED_PLACE);
 	return status;
 }
 
@@ -79,7 +80,9 @@ bool weft_viewer_search_step(struct weft_viewer *v, uint32_t promises)
 			if (weft_query_matches(v->query, v->model, p))
 				weft_view_set_highlight(v->view, p, true);
 	v->search_at = end;
-	weft__viewer_changed(v, WEFT_CHANGED_SEARCH | (found != v->view->found || end == count ? WEFT_CHANGED_PICTURE : 0u));
+	weft__viewer_changed(v, WEFT_CHANGED_SEARCH);
+	if (found != v->view->found || end == count)
+		weft__viewer_highlighted(v);
 	return end < count;
 }
 

@@ -25,7 +25,7 @@ static void remember(struct weft_viewer *v, uint32_t promise)
 static void set_selected(struct weft_viewer *v, uint32_t promise)
 {
 	v->selected = promise;
-	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SELECTION | WEFT_CHANGED_PLACE);
+	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_SELECTION | WEFT_CHANGED_PLACE);
 }
 
 void weft_viewer_select(struct weft_viewer *v, uint32_t promise)
@@ -84,6 +84,15 @@ bool weft_viewer_forward(struct weft_viewer *v)
 	return true;
 }
 
+bool weft_viewer_walk(struct weft_viewer *v, enum weft_step step)
+{
+	uint32_t to = v->selected == WEFT_NONE ? WEFT_NONE : weft_walk(v->facts, v->selected, step);
+	if (to == WEFT_NONE)
+		return false;
+	weft_viewer_select_and_reveal(v, to);
+	return true;
+}
+
 static void end_search(struct weft_viewer *v)
 {
 	v->search_text[0] = '\0';
@@ -99,19 +108,19 @@ void weft_viewer_highlight_related(struct weft_viewer *v, uint32_t promise)
 	end_search(v);
 	weft_view_find_related(v->view, promise);
 	v->highlighting = WEFT_HIGHLIGHT_RELATED;
-	weft__viewer_changed(v, WEFT_CHANGED_PICTURE);
+	weft__viewer_highlighted(v);
 }
 
 bool weft_viewer_clear(struct weft_viewer *v)
 {
 	if (v->has_span) {
 		v->has_span = false;
-		weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING);
+		weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_SETTING);
 	} else if (v->highlighting != WEFT_HIGHLIGHT_NONE || v->search_text[0]) {
 		end_search(v);
 		weft_view_unhighlight(v->view);
 		v->highlighting = WEFT_HIGHLIGHT_NONE;
-		weft__viewer_changed(v, WEFT_CHANGED_PICTURE);
+		weft__viewer_highlighted(v);
 	} else if (v->selected != WEFT_NONE) {
 		weft_viewer_select(v, WEFT_NONE);
 	} else {
@@ -123,7 +132,20 @@ bool weft_viewer_clear(struct weft_viewer *v)
 void weft_viewer_set_filter(struct weft_viewer *v, bool on)
 {
 	v->filter = on;
-	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING | WEFT_CHANGED_PLACE);
+	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_SETTING | WEFT_CHANGED_PLACE);
+}
+
+void weft_viewer_set_overview(struct weft_viewer *v, bool shown)
+{
+	v->overview_shown = shown;
+	weft__viewer_arrange(v);
+	weft__viewer_changed(v, WEFT_CHANGED_SETTING);
+}
+
+void weft_viewer_set_clock(struct weft_viewer *v, const struct weft_clock *clock)
+{
+	v->clock = *clock;
+	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING);
 }
 
 void weft_viewer_set_metrics(struct weft_viewer *v, bool shown)
@@ -172,6 +194,8 @@ void weft_viewer_take_over(struct weft_viewer *v, const struct weft_viewer *othe
 	weft_view_focus(v->view, other->view->focus);
 	take_metrics(v, other);
 	weft_viewer_set_filter(v, other->filter);
+	weft_viewer_set_clock(v, &other->clock);
+	v->overview_shown = other->overview_shown;
 	if (other->selected != WEFT_NONE)
 		weft_viewer_select(v, weft_model_find(v->model, other->model->promises[other->selected].id));
 	if (other->search_text[0])

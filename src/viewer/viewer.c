@@ -7,7 +7,10 @@ static void free_all(struct weft_viewer *v)
 {
 	if (!v)
 		return;
-	weft_draw_finish(&v->picture);
+	for (int i = 0; i < WEFT_PANES; i++)
+		weft_draw_finish(&v->lists[i]);
+	weft_overview_destroy(v->overview);
+	weft_facts_destroy(v->facts);
 	weft_view_destroy(v->view);
 	weft_layout_destroy(v->layout);
 	weft_model_destroy(v->model);
@@ -29,6 +32,10 @@ int weft_viewer_open(
 		status = weft_layout_create(&v->layout, v->model, err);
 	if (status == WEFT_OK)
 		status = weft_view_create(&v->view, v->model, v->layout, err);
+	if (status == WEFT_OK)
+		status = weft_overview_create(&v->overview, v->view, err);
+	if (status == WEFT_OK)
+		status = weft_facts_create(&v->facts, v->model, err);
 	if (status == WEFT_OK) {
 		v->hidden_metrics = calloc(v->model->counter_count + 1, 1);
 		v->query = calloc(1, sizeof *v->query);
@@ -43,7 +50,7 @@ int weft_viewer_open(
 	v->trace = trace;
 	v->selected = v->hovered = WEFT_NONE;
 	v->search_at = (uint32_t)v->model->promise_count;
-	v->metrics = true;
+	v->metrics = v->overview_shown = true;
 	weft_viewer_resize(v, 1280, 720, 1);
 	weft_view_focus_best(v->view);
 	*out = v;
@@ -57,15 +64,42 @@ void weft_viewer_destroy(struct weft_viewer *v)
 	weft_trace_close(trace);
 }
 
+/* One below another. */
+static void place(struct weft_viewer *v, int pane, double y_px, double height_px)
+{
+	v->panes[pane] = (struct weft_pane){
+	    .list = &v->lists[pane], .y_px = y_px, .width_px = v->width_px, .height_px = height_px, .scale = v->scale};
+}
+
+#define LEAST_PICTURE_PX 160.0 /* where there is less, it is more than the overview */
+#define ROOMY_PX 440.0         /* where there is less, the overview is lower */
+#define LOW_OVERVIEW_PX 36.0
+
+void weft__viewer_arrange(struct weft_viewer *v)
+{
+	double ruler = WEFT_RULER_PX * v->scale,
+	       overview = v->scale * (v->height_px < ROOMY_PX * v->scale ? LOW_OVERVIEW_PX : WEFT_OVERVIEW_PX);
+	double least = LEAST_PICTURE_PX * v->scale;
+	if (!v->overview_shown || v->height_px < overview + ruler + least)
+		overview = 0;
+	if (v->height_px < ruler + 16 * v->scale)
+		ruler = 0;
+	double top = overview + ruler, picture = v->height_px - top;
+	place(v, WEFT_PANE_OVERVIEW, 0, overview);
+	place(v, WEFT_PANE_RULER, overview, ruler);
+	place(v, WEFT_PANE_PICTURE, top, picture);
+	place(v, WEFT_PANE_MARKS, top, picture);
+	place(v, WEFT_PANE_GUIDES, top, picture);
+	weft_view_resize(v->view, v->width_px / v->scale, picture / v->scale);
+	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE);
+}
+
 void weft_viewer_resize(struct weft_viewer *v, double width_px, double height_px, double scale)
 {
 	v->scale = scale > 0.25 ? scale < 8 ? scale : 8 : 0.25;
 	v->width_px = width_px > 1 ? width_px : 1;
 	v->height_px = height_px > 1 ? height_px : 1;
-	weft_view_resize(v->view, v->width_px / v->scale, v->height_px / v->scale);
-	v->panes[WEFT_PANE_PICTURE] =
-	    (struct weft_pane){.list = &v->picture, .width_px = v->width_px, .height_px = v->height_px, .scale = v->scale};
-	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE);
+	weft__viewer_arrange(v);
 }
 
 void weft_viewer_set_measure(struct weft_viewer *v, weft_measure_fn *measure, void *ctx)
@@ -75,14 +109,70 @@ void weft_viewer_set_measure(struct weft_viewer *v, weft_measure_fn *measure, vo
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE);
 }
 
+static void empty(struct weft_draw_list *list)
+{
+	list->count = list->text_bytes = 0;
+}
+
+static int draw_picture(struct weft_viewer *v, struct weft_error *err)
+{
+	const struct weft_pane *strip = &v->panes[WEFT_PANE_OVERVIEW];
+	struct weft_draw_options options = {.measure = v->measure,
+	    .measure_ctx = v->measure_ctx,
+	    .no_metrics = !v->metrics,
+	    .no_axis = v->panes[WEFT_PANE_RULER].height_px > 0,
+	    .hidden_metrics = v->hidden_metrics,
+	    .clock = v->clock};
+	int status = weft_draw_frame(&v->lists[WEFT_PANE_PICTURE], v->view, &options, err);
+	if (status < 0 || strip->height_px <= 0) {
+		empty(&v->lists[WEFT_PANE_OVERVIEW]);
+		return status;
+	}
+	/* While a search goes on it would be summed up again and again. */
+	if (v->overview_is_stale && v->search_at >= v->model->promise_count) {
+		weft_overview_highlight(v->overview, v->view);
+		v->overview_is_stale = false;
+	}
+	return weft_overview_draw(
+	    &v->lists[WEFT_PANE_OVERVIEW], v->overview, v->view, strip->width_px / v->scale, strip->height_px / v->scale, err);
+}
+
+static int draw_overlay(struct weft_viewer *v, struct weft_error *err)
+{
+	const struct weft_pane *strip = &v->panes[WEFT_PANE_RULER];
+	struct weft_ruler_options ruler = {.measure = v->measure,
+	    .measure_ctx = v->measure_ctx,
+	    .clock = v->clock,
+	    .has_pointer = v->has_pointer,
+	    .pointer_ns = v->pointer_ns,
+	    .has_span = v->has_span,
+	    .span_from_ns = v->span_from_ns,
+	    .span_to_ns = v->span_to_ns};
+	struct weft_marks marks = {.measure = v->measure,
+	    .measure_ctx = v->measure_ctx,
+	    .selected = v->selected,
+	    .hovered = v->hovered,
+	    .dim = v->filter && v->highlighting != WEFT_HIGHLIGHT_NONE};
+	int status = weft_marks_draw(&v->lists[WEFT_PANE_MARKS], v->view, &marks, err);
+	if (status == WEFT_OK)
+		status = weft_ruler_guides(&v->lists[WEFT_PANE_GUIDES], v->view, &ruler, err);
+	if (status < 0 || strip->height_px <= 0) {
+		empty(&v->lists[WEFT_PANE_RULER]);
+		return status;
+	}
+	return weft_ruler_draw(&v->lists[WEFT_PANE_RULER], v->view, strip->height_px / v->scale, &ruler, err);
+}
+
 int weft_viewer_draw(struct weft_viewer *v, struct weft_error *err)
 {
-	if (v->is_drawn)
-		return WEFT_OK;
-	struct weft_draw_options options = {
-	    .measure = v->measure, .measure_ctx = v->measure_ctx, .no_metrics = !v->metrics, .hidden_metrics = v->hidden_metrics};
-	int status = weft_draw_frame(&v->picture, v->view, &options, err);
+	int status = v->is_drawn ? WEFT_OK : draw_picture(v, err);
 	v->is_drawn = status == WEFT_OK;
+	if (status == WEFT_OK && !v->is_overlay_drawn)
+		status = draw_overlay(v, err);
+	v->is_overlay_drawn = status == WEFT_OK;
+	for (int i = 0; status < 0 && i < WEFT_PANES; i++)
+		empty(&v->lists[i]);
+	v->is_drawn &= status == WEFT_OK;
 	return status;
 }
 
@@ -98,4 +188,6 @@ void weft__viewer_changed(struct weft_viewer *v, unsigned changes)
 	v->changes |= changes;
 	if (changes & WEFT_CHANGED_PICTURE)
 		v->is_drawn = false;
+	if (changes & (WEFT_CHANGED_PICTURE | WEFT_CHANGED_OVERLAY))
+		v->is_overlay_drawn = false;
 }

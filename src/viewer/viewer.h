@@ -6,8 +6,11 @@
 #ifndef WEFT_VIEWER_VIEWER_H
 #define WEFT_VIEWER_VIEWER_H
 
+#include "analysis/walk.h"
 #include "base/vec.h"
-#include "draw/draw.h"
+#include "draw/marks.h"
+#include "draw/overview.h"
+#include "draw/ruler.h"
 #include "view/query.h"
 
 /* What became different since weft_viewer_take_changes(): bits. */
@@ -18,6 +21,7 @@ enum weft_changed {
 	WEFT_CHANGED_SEARCH = 8,    /* its text, or how many were found */
 	WEFT_CHANGED_PLACE = 16,    /* what weft_viewer_place() says, and the scrollbars */
 	WEFT_CHANGED_SETTING = 32,  /* something that is switched on and off */
+	WEFT_CHANGED_OVERLAY = 128, /* only what lies over the picture is to be drawn again */
 	WEFT_CHANGED_MENU = 64      /* the context menu is asked for, at viewer->menu_x_px, menu_y_px */
 };
 
@@ -28,7 +32,9 @@ struct weft_pane {
 	double x_px, y_px, width_px, height_px, scale;
 };
 
-enum { WEFT_PANE_PICTURE, WEFT_PANES };
+/* From back to front: the picture and what lies over it, and above them the times and the whole trace.  A pane that is not shown
+ * has a height of 0 and an empty list. */
+enum { WEFT_PANE_PICTURE, WEFT_PANE_MARKS, WEFT_PANE_GUIDES, WEFT_PANE_RULER, WEFT_PANE_OVERVIEW, WEFT_PANES };
 
 /* What the user sees of one axis, for a scrollbar: from lower to upper, `page` of it from `value` on. */
 struct weft_range {
@@ -43,6 +49,8 @@ struct weft_viewer {
 	struct weft_model *model;
 	struct weft_layout *layout;
 	struct weft_view *view;
+	struct weft_facts *facts;
+	struct weft_overview *overview;
 	double width_px, height_px, scale;
 
 	uint32_t selected, hovered; /* a promise, or WEFT_NONE; never the system */
@@ -52,6 +60,8 @@ struct weft_viewer {
 	bool filter;                         /* what is not highlighted is dimmed */
 	bool metrics;                        /* counters are shown, but those in hidden_metrics */
 	uint8_t *hidden_metrics;             /* by counter */
+	bool overview_shown;
+	struct weft_clock clock; /* how times are written */
 	double menu_x_px, menu_y_px;
 
 	/* search.h */
@@ -61,19 +71,29 @@ struct weft_viewer {
 	bool search_narrowing; /* only those that the search before found are looked at */
 
 	/* What the pointer is doing. */
-	enum { WEFT_POINTER_IDLE, WEFT_POINTER_PRESSED, WEFT_POINTER_DRAGS, WEFT_POINTER_MEASURES } pointer;
+	enum {
+		WEFT_POINTER_IDLE,
+		WEFT_POINTER_PRESSED,
+		WEFT_POINTER_DRAGS,
+		WEFT_POINTER_MEASURES,
+		WEFT_POINTER_OVERVIEW
+	} pointer;
+	enum weft_grip grip;
+	bool has_pointer; /* it is over the picture or the ruler, at this time */
+	int64_t pointer_ns;
 	int pointer_clicks;
-	double press_x_px, press_y_px, last_x_px, drag_slot;
+	double press_x_px, press_y_px, last_x_px, last_y_px, drag_slot;
 
 	WEFT_VEC(uint32_t) history; /* selected before; history_at is the next after the current one */
 	size_t history_at;
 
 	weft_measure_fn *measure;
 	void *measure_ctx;
-	struct weft_draw_list picture;
+	struct weft_draw_list lists[WEFT_PANES];
 	struct weft_pane panes[WEFT_PANES];
 	unsigned changes;
-	bool is_drawn; /* the panes are as the state is */
+	bool is_drawn, is_overlay_drawn; /* the panes are as the state is */
+	bool overview_is_stale;          /* other promises are highlighted than it shows */
 };
 
 /* ---- its life: viewer.c ---- */
@@ -101,6 +121,10 @@ int weft_viewer_draw(struct weft_viewer *viewer, struct weft_error *err);
 
 /* The bits of enum weft_changed, and forgets them. */
 unsigned weft_viewer_take_changes(struct weft_viewer *viewer);
+
+/* What the pointer looks like where it is. */
+enum weft_cursor { WEFT_CURSOR_ARROW, WEFT_CURSOR_LINK, WEFT_CURSOR_GRABBING, WEFT_CURSOR_RESIZE, WEFT_CURSOR_MEASURE };
+enum weft_cursor weft_viewer_cursor(const struct weft_viewer *viewer);
 
 /* ---- what is seen: move.c ---- */
 
@@ -133,8 +157,9 @@ void weft_viewer_scroll_to_y(struct weft_viewer *viewer, double value);
 enum weft_button { WEFT_BUTTON_PRIMARY, WEFT_BUTTON_MIDDLE, WEFT_BUTTON_SECONDARY };
 enum weft_modifier { WEFT_SHIFT = 1, WEFT_CONTROL = 2, WEFT_ALT = 4 };
 
-/* `clicks`: 1, or 2 for the second press of a double click.  Drag: pan; with shift: measure a span; click: select; double click:
- * highlight all that it became and that became it; secondary: the context menu. */
+/* `clicks`: 1, or 2 for the second press of a double click.  Drag: pan; with shift, or in the ruler: measure a span; in the
+ * overview: move what is shown; click: select; double click: highlight all that it became and that became it; secondary: the
+ * context menu. */
 void weft_viewer_press(
     struct weft_viewer *viewer, double x_px, double y_px, enum weft_button button, unsigned modifiers, int clicks);
 void weft_viewer_motion(struct weft_viewer *viewer, double x_px, double y_px);
@@ -160,6 +185,9 @@ bool weft_viewer_forward(struct weft_viewer *viewer);
 bool weft_viewer_can_go_back(const struct weft_viewer *viewer);
 bool weft_viewer_can_go_forward(const struct weft_viewer *viewer);
 
+/* Selects and reveals what a step from the selected promise leads to; false if it leads to none. */
+bool weft_viewer_walk(struct weft_viewer *viewer, enum weft_step step);
+
 /* Highlights all that a promise became and that became it, in place of what a search found. */
 void weft_viewer_highlight_related(struct weft_viewer *viewer, uint32_t promise);
 
@@ -168,6 +196,8 @@ void weft_viewer_highlight_related(struct weft_viewer *viewer, uint32_t promise)
 bool weft_viewer_clear(struct weft_viewer *viewer);
 
 void weft_viewer_set_filter(struct weft_viewer *viewer, bool on);
+void weft_viewer_set_overview(struct weft_viewer *viewer, bool shown);
+void weft_viewer_set_clock(struct weft_viewer *viewer, const struct weft_clock *clock);
 void weft_viewer_set_metrics(struct weft_viewer *viewer, bool shown);
 void weft_viewer_set_metric(struct weft_viewer *viewer, size_t counter, bool shown);
 

@@ -10,15 +10,15 @@ static void test_drawing(void **state)
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
-	size_t count = v->picture.count;
-	assert_true(count > 10 && v->panes[WEFT_PANE_PICTURE].list == &v->picture);
+	size_t count = v->lists[WEFT_PANE_PICTURE].count;
+	assert_true(count > 10 && v->panes[WEFT_PANE_PICTURE].list == &v->lists[WEFT_PANE_PICTURE]);
 	assert_true(v->is_drawn);
 	weft_viewer_resize(v, 640, 480, 2);
 	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_PICTURE);
 	assert_int_equal(weft_viewer_take_changes(v), 0);
 	assert_false(v->is_drawn);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
-	assert_true(near((double)v->picture.width_px, 320, 0.1));
+	assert_true(near((double)v->lists[WEFT_PANE_PICTURE].width_px, 320, 0.1));
 	weft_viewer_set_metrics(v, false);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 	weft_viewer_destroy(v);
@@ -115,7 +115,8 @@ static void test_pointer(void **state)
 	spot_of(v, with_id(v, 4), &x, &y);
 	weft_viewer_motion(v, x, y);
 	assert_int_equal(v->hovered, with_id(v, 4));
-	assert_int_equal(weft_viewer_take_changes(v), WEFT_CHANGED_HOVER);
+	assert_int_equal(weft_viewer_take_changes(v), WEFT_CHANGED_HOVER | WEFT_CHANGED_OVERLAY);
+	assert_int_equal(weft_viewer_cursor(v), WEFT_CURSOR_LINK);
 	click(v, with_id(v, 4), 1);
 	assert_int_equal(v->selected, with_id(v, 4));
 	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_SELECTION);
@@ -148,11 +149,11 @@ static void test_pointer(void **state)
 	/* The wheel zooms where the pointer is, with shift it pans. */
 	under = weft_view_time(v->view, 100);
 	double scale = v->view->px_per_ns;
-	weft_viewer_wheel(v, 100, 50, 0, -1, 0);
+	weft_viewer_wheel(v, 100, 150, 0, -1, 0);
 	assert_true(v->view->px_per_ns > scale && near(weft_view_x(v->view, under), 100, 1));
-	weft_viewer_wheel(v, 100, 50, 0, -1, WEFT_SHIFT);
+	weft_viewer_wheel(v, 100, 150, 0, -1, WEFT_SHIFT);
 	assert_true(near(weft_view_x(v->view, under), 180, 1));
-	weft_viewer_pinch(v, 180, 50, 0.5, 10, 5);
+	weft_viewer_pinch(v, 180, 150, 0.5, 10, 5);
 	weft_viewer_show_all(v);
 	/* The other button asks for the menu. */
 	spot_of(v, with_id(v, 6), &x, &y);
@@ -164,6 +165,129 @@ static void test_pointer(void **state)
 	assert_true(near(v->menu_x_px, x, 0.01));
 	weft_viewer_leave(v);
 	assert_int_equal(v->hovered, WEFT_NONE);
+	weft_viewer_destroy(v);
+}
+
+static void drag(struct weft_viewer *v, double x0, double x1, double y)
+{
+	weft_viewer_motion(v, x0, y);
+	weft_viewer_press(v, x0, y, WEFT_BUTTON_PRIMARY, 0, 1);
+	weft_viewer_motion(v, (x0 + x1) / 2, y);
+	weft_viewer_motion(v, x1, y);
+	weft_viewer_release(v, x1, y);
+}
+
+static void test_strips(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	int64_t from, to, from2, to2, length = v->model->end_ns;
+	const struct weft_pane *overview = &v->panes[WEFT_PANE_OVERVIEW], *ruler = &v->panes[WEFT_PANE_RULER];
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	assert_true(overview->list->count > 5 && ruler->list->count > 5 && overview->y_px == 0);
+	assert_true(near(ruler->y_px + ruler->height_px, v->panes[WEFT_PANE_PICTURE].y_px, 0.01));
+	/* What is shown goes where it is dragged to. */
+	weft_viewer_show(v, length / 4, length / 2);
+	double x0 = weft_overview_x(v->overview, v->width_px, length / 4 + length / 8);
+	double x1 = weft_overview_x(v->overview, v->width_px, length / 2 + length / 8);
+	drag(v, x0, x1, 20);
+	weft_viewer_times(v, &from, &to);
+	assert_true(near((double)from, (double)length / 2, (double)length / 100));
+	assert_true(near((double)(to - from), (double)length / 4, 10) && v->selected == WEFT_NONE);
+	/* Its end alone. */
+	x0 = weft_overview_x(v->overview, v->width_px, to);
+	x1 = weft_overview_x(v->overview, v->width_px, length - length / 8);
+	weft_viewer_motion(v, x0, 20);
+	assert_int_equal(weft_viewer_cursor(v), WEFT_CURSOR_RESIZE);
+	drag(v, x0, x1, 20);
+	weft_viewer_times(v, &from2, &to2);
+	assert_true(near((double)from2, (double)from, 10) && near((double)to2, (double)length * 7 / 8, (double)length / 100));
+	/* Elsewhere, it comes there. */
+	x0 = weft_overview_x(v->overview, v->width_px, length / 5);
+	drag(v, x0, x0, 20);
+	weft_viewer_times(v, &from, &to);
+	assert_true(near((double)(from + to) / 2, (double)length / 5, (double)length / 50));
+	/* In the ruler a drag measures; the pointer's time stands there. */
+	weft_viewer_motion(v, 300, ruler->y_px + 5);
+	assert_int_equal(weft_viewer_cursor(v), WEFT_CURSOR_MEASURE);
+	drag(v, 300, 500, ruler->y_px + 5);
+	assert_true(v->has_span && v->has_pointer && v->pointer_ns == weft_view_time(v->view, 500));
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	assert_true(v->panes[WEFT_PANE_GUIDES].list->count >= 4);
+	weft_viewer_leave(v);
+	assert_false(v->has_pointer);
+	/* There is no room, or it is switched off. */
+	double y = v->panes[WEFT_PANE_PICTURE].y_px;
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_OVERVIEW), WEFT_OK);
+	assert_true(overview->height_px == 0 && near(v->panes[WEFT_PANE_PICTURE].y_px, y - WEFT_OVERVIEW_PX, 0.01));
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	assert_int_equal(overview->list->count, 0);
+	weft_viewer_set_overview(v, true);
+	weft_viewer_resize(v, 100, 30, 1);
+	assert_true(overview->height_px == 0 && ruler->height_px == 0);
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	weft_viewer_resize(v, 1, 1, 1);
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	weft_viewer_destroy(v);
+}
+
+static bool has_text(const struct weft_draw_list *list, const char *text)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->prims[i].kind == WEFT_PRIM_TEXT && list->prims[i].count == strlen(text) &&
+		    memcmp(list->text + list->prims[i].first, text, strlen(text)) == 0)
+			return true;
+	return false;
+}
+
+static void test_marks(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	const struct weft_draw_list *marks = &v->lists[WEFT_PANE_MARKS];
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	assert_int_equal(marks->count, 0);
+	weft_viewer_select(v, with_id(v, 4));
+	assert_true(v->is_drawn && !v->is_overlay_drawn); /* the picture stays */
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	assert_true(marks->count >= 5 && has_text(marks, "GET /never"));
+	size_t count = marks->count;
+	double x, y;
+	spot_of(v, with_id(v, 6), &x, &y);
+	weft_viewer_motion(v, x, y);
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	assert_int_equal(marks->count, count + 4);
+	/* The filter: a veil, and through it what is highlighted. */
+	weft_viewer_set_filter(v, true);
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	assert_int_equal(marks->count, count + 4);
+	weft_viewer_search(v, "never", NULL);
+	while (weft_viewer_search_step(v, 1000))
+		;
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	assert_int_equal(marks->prims[0].paint, WEFT_PAINT_BACKGROUND);
+	assert_true(marks->prims[0].alpha < 255 && marks->count > count + 5);
+	assert_false(has_text(marks, "GET /fails"));
+	weft_viewer_destroy(v);
+}
+
+static void test_walking(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	assert_false(weft_viewer_walk(v, WEFT_STEP_CREATOR));
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_GO_CREATOR), WEFT_EINVAL);
+	weft_viewer_select(v, with_id(v, 2));
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_GO_WOKEN), WEFT_OK);
+	assert_int_equal(v->selected, with_id(v, 3));
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_GO_AWAITED), WEFT_OK);
+	assert_int_equal(v->selected, with_id(v, 2));
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_GO_RESOLVER), WEFT_OK);
+	assert_int_equal(v->selected, with_id(v, 1));
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_GO_CREATOR), WEFT_EINVAL); /* the system */
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_BACK), WEFT_OK);
+	assert_int_equal(v->selected, with_id(v, 2));
 	weft_viewer_destroy(v);
 }
 
@@ -366,6 +490,9 @@ int main(void)
 	    cmocka_unit_test(test_moving),
 	    cmocka_unit_test(test_reveal),
 	    cmocka_unit_test(test_pointer),
+	    cmocka_unit_test(test_strips),
+	    cmocka_unit_test(test_marks),
+	    cmocka_unit_test(test_walking),
 	    cmocka_unit_test(test_history),
 	    cmocka_unit_test(test_search),
 	    cmocka_unit_test(test_clear),

@@ -1,0 +1,171 @@
+/* marks.c: what is drawn over a frame.  SPDX-License-Identifier: ISC */
+#include "draw/marks.h"
+
+#include "draw/frame.h"
+
+#define VEIL 196    /* opacity */
+#define NAMED_PX 40 /* highlighted promises as long get their name through the veil */
+#define NAMED_ROW_PX 12
+
+struct row {
+	int y, half; /* of the ring around a promise */
+	double pitch;
+};
+
+static struct row row_at(const struct weft__frame *f, uint32_t row)
+{
+	double slot = weft_view_slot(f->view, row);
+	double pitch = weft_view_y(f->view, slot + 0.5) - weft_view_y(f->view, slot - 0.5);
+	return (struct row){weft__row_y(f, row), pitch >= 12 ? 4 : pitch >= 6 ? 3 : 2, pitch};
+}
+
+static enum weft_paint paint_of(const struct weft_promise *p)
+{
+	return p->end == WEFT_END_FAILED ? WEFT_PAINT_FAILED : WEFT_PAINT_PROMISE;
+}
+
+static size_t name_of(const struct weft__frame *f, uint32_t promise, char *text, size_t size)
+{
+	char raw[160];
+	size_t len = weft_model_name(f->model, promise, raw, sizeof raw);
+	return weft__text_clean(text, size, raw, len < sizeof raw ? len : sizeof raw - 1);
+}
+
+/* Promises of one row that adjoin on the screen. */
+struct lit {
+	double x0, x1;
+	uint32_t promise; /* the longest */
+	double longest;
+	bool failed, any;
+};
+
+static void draw_lit(struct weft__frame *f, const struct row *row, struct lit *lit)
+{
+	if (!lit->any)
+		return;
+	int x0 = weft__floor(lit->x0), x1 = weft__floor(lit->x1), line = row->pitch >= 6 ? 2 : 1;
+	x1 = x1 > x0 ? x1 : x0 + 1;
+	weft__rect(
+	    f, WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255, x0 - 3, row->y - row->half, x1 + 3, row->y + row->half + 2);
+	weft__rect(
+	    f, WEFT_LAYER_PROMISE, lit->failed ? WEFT_PAINT_FAILED : WEFT_PAINT_PROMISE, 255, x0, row->y, x1, row->y + line);
+	if (row->pitch >= NAMED_ROW_PX && lit->longest >= NAMED_PX) {
+		char text[176];
+		double width, from = lit->x0 > 4 ? lit->x0 + 3 : 4, to = lit->x1 < f->width ? lit->x1 : f->width;
+		size_t len = name_of(f, lit->promise, text, sizeof text - 4);
+		len = weft__text_fit(f, WEFT_FONT_LABEL, text, len, sizeof text, to - from, &width);
+		if (len > 0)
+			weft__text_put(f, lit->failed ? WEFT_PAINT_FAILED : WEFT_PAINT_LABEL, WEFT_FONT_LABEL, from, row->y - 4,
+			    text, len, width);
+	}
+	lit->any = false;
+}
+
+static void add_lit(struct weft__frame *f, const struct row *row, struct lit *lit, uint32_t promise)
+{
+	const struct weft_promise *p = &f->model->promises[promise];
+	double x0 = weft_view_x(f->view, p->start_ns), x1 = weft_view_x(f->view, p->end_ns);
+	x0 = x0 > -8 ? x0 : -8;
+	x1 = x1 < f->width + 8 ? x1 : f->width + 8;
+	bool failed = paint_of(p) == WEFT_PAINT_FAILED;
+	if (lit->any && (x0 > lit->x1 + WEFT__CELL_PX || lit->longest >= NAMED_PX || x1 - x0 >= NAMED_PX))
+		draw_lit(f, row, lit);
+	if (!lit->any)
+		*lit = (struct lit){.x0 = x0, .any = true};
+	lit->x1 = x1;
+	lit->failed |= failed;
+	if (x1 - x0 >= lit->longest) {
+		lit->longest = x1 - x0;
+		lit->promise = promise;
+	}
+}
+
+static void draw_highlighted(struct weft__frame *f)
+{
+	const struct weft_layout *layout = f->layout;
+	for (uint32_t r = 0; r < layout->row_count; r++) {
+		size_t begin = layout->row_begin[r], count = layout->row_begin[r + 1] - begin;
+		struct weft_track track = {
+		    .start = f->index->start + begin, .end = f->index->end + begin, .stride = 1, .count = count};
+		struct lit lit = {0};
+		struct row row = {.half = -1};
+		size_t i = weft__track_end_after(&track, 0, f->from_ns);
+		for (i = i > 0 ? i - 1 : 0; i < count && track.start[i] <= f->to_ns; i++) {
+			uint32_t promise = layout->by_row[begin + i];
+			if (!weft_view_is_highlighted(f->view, promise) || track.end[i] < f->from_ns)
+				continue;
+			if (row.half < 0)
+				row = row_at(f, r);
+			add_lit(f, &row, &lit, promise);
+		}
+		draw_lit(f, &row, &lit);
+	}
+}
+
+static void draw_ring(struct weft__frame *f, enum weft_paint paint, int alpha, int x0, int y0, int x1, int y1, int width)
+{
+	weft__rect(f, WEFT_LAYER_MARK, paint, alpha, x0, y0, x1, y0 + width);
+	weft__rect(f, WEFT_LAYER_MARK, paint, alpha, x0, y1 - width, x1, y1);
+	weft__rect(f, WEFT_LAYER_MARK, paint, alpha, x0, y0 + width, x0 + width, y1 - width);
+	weft__rect(f, WEFT_LAYER_MARK, paint, alpha, x1 - width, y0 + width, x1, y1 - width);
+}
+
+/* The name of the selected one on a plate above it, or below where there is no room above. */
+static void draw_name(struct weft__frame *f, uint32_t promise, double x0, int y0, int y1)
+{
+	char text[176];
+	double width;
+	size_t len = name_of(f, promise, text, sizeof text - 4);
+	len = weft__text_fit(f, WEFT_FONT_BOLD, text, len, sizeof text, f->width - 24.0, &width);
+	if (len == 0)
+		return;
+	double x = x0 > 8 ? x0 : 8;
+	x = x + width + 12 > f->width ? f->width - width - 12 : x;
+	int left = weft__floor(x), baseline = y0 - 6 > 14 ? y0 - 6 : y1 + 14;
+	weft__rect(
+	    f, WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255, left - 4, baseline - 12, left + weft__floor(width) + 6, baseline + 5);
+	weft__text_put(f, WEFT_PAINT_BACKGROUND, WEFT_FONT_BOLD, left, baseline, text, len, width);
+}
+
+static void draw_one(struct weft__frame *f, uint32_t promise, bool selected)
+{
+	if (promise >= f->model->promise_count || f->layout->rows[promise] == WEFT_NONE)
+		return;
+	const struct weft_promise *p = &f->model->promises[promise];
+	struct row row = row_at(f, f->layout->rows[promise]);
+	double from = weft_view_x(f->view, p->start_ns), to = weft_view_x(f->view, p->end_ns);
+	if (to < 0 || from > f->width)
+		return;
+	int x0 = weft__floor(from > -16 ? from : -16) - 4, x1 = weft__floor(to < f->width + 16 ? to : f->width + 16) + 4;
+	int y0 = row.y - row.half - 2, y1 = row.y + row.half + 4;
+	if (selected) {
+		draw_ring(f, WEFT_PAINT_ACCENT, 255, x0, y0, x1, y1, 2);
+		draw_name(f, promise, from, y0, y1);
+	} else {
+		draw_ring(f, WEFT_PAINT_ACCENT, 144, x0, y0, x1, y1, 1);
+	}
+}
+
+int weft_marks_draw(
+    struct weft_draw_list *list, const struct weft_view *view, const struct weft_marks *marks, struct weft_error *err)
+{
+	struct weft__frame f = {.list = list,
+	    .view = view,
+	    .model = view->model,
+	    .layout = view->layout,
+	    .index = view->index,
+	    .options = {.measure = marks->measure, .measure_ctx = marks->measure_ctx},
+	    .from_ns = weft_view_time(view, -8),
+	    .to_ns = weft_view_time(view, view->width_px + 8)};
+	f.failed = !weft__frame_begin(&f, view->width_px, view->height_px);
+	if (!f.failed) {
+		if (marks->dim) {
+			weft__rect(&f, WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, VEIL, 0, 0, f.width, f.height);
+			draw_highlighted(&f);
+		}
+		if (marks->hovered != marks->selected)
+			draw_one(&f, marks->hovered, false);
+		draw_one(&f, marks->selected, true);
+	}
+	return weft__frame_end(&f, err);
+}
