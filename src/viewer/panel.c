@@ -1,0 +1,300 @@
+/* panel.c: what the side panel says.  SPDX-License-Identifier: ISC */
+#include "viewer/panel.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "viewer/private.h"
+#include "viewer/texts.h"
+
+/* A row whose texts go by their place. */
+struct draft {
+	uint8_t kind;
+	bool alarming;
+	uint32_t promise;
+	size_t name, value;
+};
+
+struct weft_panel_private {
+	struct weft__texts texts;
+	WEFT_VEC(struct draft) drafts;
+	WEFT_VEC(struct weft_row) rows;
+};
+
+struct writer {
+	const struct weft_viewer *v;
+	const struct weft_model *model;
+	struct weft_panel_private *to;
+	struct draft lost; /* what there was no memory for */
+};
+
+#define TEXT(...) weft__texts_add(&w->to->texts, __VA_ARGS__)
+
+static struct draft *add(struct writer *w, enum weft_row_kind kind, size_t name, size_t value)
+{
+	struct draft *d = weft_vec_push(&w->to->drafts);
+	if (!d) {
+		w->to->texts.failed = true;
+		return &w->lost;
+	}
+	*d = (struct draft){.kind = (uint8_t)kind, .promise = WEFT_NONE, .name = name, .value = value};
+	return d;
+}
+
+/* One line of valid UTF-8. */
+static void clean(char *out, size_t size, struct weft_str text)
+{
+	weft_utf8_copy(out, size, text);
+	for (; *out; out++)
+		if ((unsigned char)*out < ' ' || *out == 127)
+			*out = ' ';
+}
+
+static const char *name_of(const struct writer *w, uint32_t promise, char *buf, size_t size)
+{
+	if (promise == WEFT_SYSTEM) {
+		snprintf(buf, size, "the system");
+		return buf;
+	}
+	char raw[200];
+	size_t len = weft_model_name(w->model, promise, raw, sizeof raw);
+	clean(buf, size, (struct weft_str){raw, (uint32_t)(len < sizeof raw ? len : sizeof raw - 1)});
+	return buf;
+}
+
+static const char *time_text(const struct writer *w, char buf[80], int64_t time_ns)
+{
+	weft_clock_print(buf, 80, w->model, &w->v->clock, time_ns, 1);
+	return buf;
+}
+
+/* With about four digits. */
+static const char *length_text(char buf[80], int64_t length_ns)
+{
+	int64_t step = 1;
+	while (length_ns / step >= 10000)
+		step *= 10;
+	weft_duration_print(buf, 80, length_ns, step);
+	return buf;
+}
+
+static void write_title(struct writer *w, uint32_t promise)
+{
+	static const char *const ends[] = {[WEFT_END_PENDING] = "pending",
+	    [WEFT_END_RESOLVED] = "resolved",
+	    [WEFT_END_FAILED] = "failed",
+	    [WEFT_END_BECAME] = "became another"};
+	const struct weft_promise *p = &w->model->promises[promise];
+	char name[256];
+	bool never = (p->flags & WEFT_PROMISE_NEVER_RESOLVED) != 0;
+	struct draft *d = add(w, WEFT_ROW_TITLE, TEXT("%s", name_of(w, promise, name, sizeof name)),
+	    TEXT("%s, %s", weft_model_kind_name(w->model, p->kind), never ? "never resolved" : ends[p->end]));
+	d->alarming = p->end == WEFT_END_FAILED;
+}
+
+static void write_labels(struct writer *w, const struct weft_promise *p)
+{
+	enum { SHOWN = 5 };
+	char text[300], time[80];
+	uint32_t count = p[1].labels - p->labels, first = count > SHOWN ? p[1].labels - SHOWN : p->labels;
+	if (count < 2 + (p->failure != WEFT_NONE)) /* it is the title */
+		return;
+	for (uint32_t l = first; l < p[1].labels; l++) {
+		char raw[300];
+		const struct weft_label *label = &w->model->labels[l];
+		size_t len = weft_model_label(w->model, label, raw, sizeof raw);
+		clean(text, sizeof text, (struct weft_str){raw, (uint32_t)(len < sizeof raw ? len : sizeof raw - 1)});
+		if (!label->is_counter && label->text == p->failure)
+			continue;
+		add(w, WEFT_ROW_FACT, TEXT("label"), TEXT("%s, at %s", text, time_text(w, time, label->time_ns)));
+	}
+	if (first > p->labels) {
+		char number[28];
+		add(w, WEFT_ROW_MORE, 0, TEXT("%s earlier labels", weft__thousands(number, first - p->labels)));
+	}
+}
+
+static void write_place(struct writer *w, const struct weft_promise *p)
+{
+	const struct weft_trace_info *info = w->model->trace;
+	char text[256], function[256];
+	if (p->site != WEFT_NONE) {
+		const struct weft_site *site = &info->sites[p->site];
+		clean(text, sizeof text, site->file);
+		clean(function, sizeof function, site->function);
+		add(w, WEFT_ROW_FACT, TEXT("site"), TEXT("%s:%" PRIu32 "%s%s", text, site->line, *function ? " " : "", function));
+	}
+	if (info->stream_count > 1 && p->stream < info->stream_count) {
+		const struct weft_stream_info *stream = &info->streams[p->stream];
+		clean(text, sizeof text, stream->name);
+		add(w, WEFT_ROW_FACT, TEXT("OS thread"),
+		    stream->name.len ? TEXT("%s (%" PRIu64 ")", text, stream->tid) : TEXT("%" PRIu64, stream->tid));
+	}
+}
+
+static void write_ends(struct writer *w, const struct weft_promise *p)
+{
+	char time[80], length[80], text[300];
+	int64_t age = 0;
+	if (__builtin_sub_overflow(p->end_ns, p->start_ns, &age))
+		age = INT64_MAX;
+	length_text(length, age);
+	if (p->flags & WEFT_PROMISE_START_UNKNOWN)
+		add(w, WEFT_ROW_FACT, TEXT("created"), TEXT("before the trace begins"));
+	else
+		add(w, WEFT_ROW_FACT, TEXT(p->flags & WEFT_PROMISE_CREATION_DRAWN ? "created" : "woken"),
+		    TEXT("%s", time_text(w, time, p->start_ns)));
+	time_text(w, time, p->end_ns);
+	switch ((enum weft_end)p->end) {
+	case WEFT_END_RESOLVED: add(w, WEFT_ROW_FACT, TEXT("resolved"), TEXT("%s", time)); break;
+	case WEFT_END_BECAME: add(w, WEFT_ROW_FACT, TEXT("became another"), TEXT("%s", time)); break;
+	case WEFT_END_PENDING: add(w, WEFT_ROW_FACT, TEXT("last heard of"), TEXT("%s", time)); break;
+	case WEFT_END_FAILED:
+		if (!(p->flags & WEFT_PROMISE_NEVER_RESOLVED))
+			add(w, WEFT_ROW_FACT, TEXT("failed"), TEXT("%s", time))->alarming = true;
+		if (p->failure != WEFT_NONE) {
+			clean(text, sizeof text, weft_model_text(w->model, p->failure));
+			add(w, WEFT_ROW_FACT, TEXT("why"), TEXT("%s", text))->alarming = true;
+		}
+		break;
+	}
+	add(w, WEFT_ROW_FACT, TEXT("age"), TEXT("%s", length));
+}
+
+static void write_time(struct writer *w, const char *name, int64_t ns, int64_t all_ns)
+{
+	char text[80];
+	length_text(text, ns);
+	double part = all_ns > 0 ? (double)ns * 100 / (double)all_ns : 0;
+	int percent = (int)(part + 0.5);
+	if (ns > 0 && percent == 0)
+		add(w, WEFT_ROW_FACT, TEXT("%s", name), TEXT("%s, below 1%%", text));
+	else
+		add(w, WEFT_ROW_FACT, TEXT("%s", name), TEXT("%s, %d%%", text, percent));
+}
+
+static void write_times(struct writer *w, uint32_t promise)
+{
+	struct weft_times t = weft_facts_times(w->v->facts, promise);
+	int64_t all = t.waiting_ns + t.ready_ns + t.running_ns;
+	add(w, WEFT_ROW_HEADING, TEXT("Its time"), 0);
+	write_time(w, "waiting", t.waiting_ns, all);
+	write_time(w, "ready", t.ready_ns, all);
+	write_time(w, "running", t.running_ns, all);
+}
+
+/* In the order in which one asks why something waits. */
+static const struct section {
+	enum weft_relation relation;
+	const char *heading;
+	bool last; /* the last ones tell more than the first */
+} sections[] = {
+    {WEFT_RELATION_AWAITS, "Waits for", true},
+    {WEFT_RELATION_READ, "Waited for and read", true},
+    {WEFT_RELATION_CREATED_BY, "Created by", false},
+    {WEFT_RELATION_SIGNALLED_BY, "Signalled by", true},
+    {WEFT_RELATION_RESOLVED_BY, "Resolved by", false},
+    {WEFT_RELATION_BECAME, "Became", false},
+    {WEFT_RELATION_CAME_FROM, "Came from", false},
+    {WEFT_RELATION_AWAITED_BY, "Waited for by", false},
+    {WEFT_RELATION_READ_BY, "Woke, by its result", false},
+    {WEFT_RELATION_SIGNALLED, "Woke, by a signal", false},
+    {WEFT_RELATION_RESOLVED, "Resolved", false},
+    {WEFT_RELATION_CREATED, "Created", false},
+};
+
+static void write_link(struct writer *w, const struct weft_fact *fact)
+{
+	char name[256], time[80];
+	const struct weft_promise *other = &w->model->promises[fact->promise];
+	const char *kind = weft_model_kind_name(w->model, other->kind);
+	bool is_system = fact->promise == WEFT_SYSTEM;
+	name_of(w, fact->promise, name, sizeof name);
+	struct draft *d = add(w, WEFT_ROW_LINK, is_system ? TEXT("%s", name) : TEXT("%s \xc2\xb7 %s", name, kind),
+	    TEXT("%s%s", time_text(w, time, fact->time_ns), fact->is_open ? ", still" : ""));
+	d->promise = is_system ? WEFT_NONE : fact->promise;
+	d->alarming = fact->is_open;
+}
+
+static void write_section(struct writer *w, uint32_t promise, const struct section *section)
+{
+	struct weft_fact facts[WEFT_PANEL_LINKS];
+	size_t count = weft_facts_count(w->v->facts, promise, section->relation);
+	size_t first = section->last && count > WEFT_PANEL_LINKS ? count - WEFT_PANEL_LINKS : 0;
+	size_t shown = weft_facts_list(w->v->facts, promise, section->relation, first, facts, WEFT_PANEL_LINKS);
+	char number[28];
+	if (count == 0)
+		return;
+	add(w, WEFT_ROW_HEADING, TEXT("%s", section->heading), count > 1 ? TEXT("%s", weft__thousands(number, count)) : 0);
+	if (first > 0)
+		add(w, WEFT_ROW_MORE, 0, TEXT("%s before these", weft__thousands(number, first)));
+	for (size_t i = 0; i < shown; i++)
+		write_link(w, &facts[i]);
+	if (first + shown < count)
+		add(w, WEFT_ROW_MORE, 0, TEXT("%s more", weft__thousands(number, count - first - shown)));
+}
+
+static void write_all(struct writer *w, uint32_t promise)
+{
+	const struct weft_promise *p = &w->model->promises[promise];
+	write_title(w, promise);
+	add(w, WEFT_ROW_FACT, TEXT("id"), TEXT("%" PRId64, p->id));
+	write_labels(w, p);
+	write_place(w, p);
+	write_ends(w, p);
+	write_times(w, promise);
+	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+		write_section(w, promise, &sections[i]);
+}
+
+static bool publish(struct weft_panel *panel)
+{
+	struct weft_panel_private *from = panel->priv;
+	from->rows.count = 0;
+	if (from->texts.failed || !weft_vec_reserve(&from->rows, from->drafts.count + 1))
+		return false;
+	for (size_t i = 0; i < from->drafts.count; i++) {
+		const struct draft *d = &from->drafts.items[i];
+		from->rows.items[i] = (struct weft_row){
+		    d->kind, d->alarming, d->promise, from->texts.bytes.items + d->name, from->texts.bytes.items + d->value};
+	}
+	panel->rows = from->rows.items;
+	panel->count = from->drafts.count;
+	return true;
+}
+
+int weft_panel_fill(struct weft_panel *panel, const struct weft_viewer *v, uint32_t promise, struct weft_error *err)
+{
+	panel->count = 0;
+	if (!weft__viewer_has(v, promise))
+		return WEFT_OK;
+	if (!panel->priv)
+		panel->priv = calloc(1, sizeof *panel->priv);
+	if (!panel->priv)
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for the panel");
+	panel->priv->drafts.count = 0;
+	weft__texts_clear(&panel->priv->texts);
+	struct writer w = {.v = v, .model = v->model, .to = panel->priv};
+	write_all(&w, promise);
+	if (!publish(panel))
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for the panel");
+	return WEFT_OK;
+}
+
+void weft_panel_finish(struct weft_panel *panel)
+{
+	if (panel->priv) {
+		weft_vec_free(&panel->priv->texts.bytes);
+		weft_vec_free(&panel->priv->drafts);
+		weft_vec_free(&panel->priv->rows);
+	}
+	free(panel->priv);
+	*panel = (struct weft_panel){0};
+}
+
+uint32_t weft_panel_subject(const struct weft_viewer *v)
+{
+	return v->hovered != WEFT_NONE ? v->hovered : v->selected;
+}

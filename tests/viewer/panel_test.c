@@ -1,0 +1,176 @@
+/* panel_test.c: what the panel and the bar say.  SPDX-License-Identifier: ISC */
+#include "scene.h"
+
+#include <stdio.h>
+
+#include "base/utf8.h"
+#include "viewer/notes.h"
+#include "viewer/panel.h"
+
+static struct weft_panel panel;
+
+/* "heading|name: value" of all rows, a line each. */
+static const char *written(const struct weft_viewer *v, uint32_t promise)
+{
+	static char text[20000];
+	size_t at = 0;
+	assert_int_equal(weft_panel_fill(&panel, v, promise, NULL), WEFT_OK);
+	text[0] = '\0';
+	for (size_t i = 0; i < panel.count; i++) {
+		static const char marks[] = {'=', '#', ' ', '>', '+'};
+		const struct weft_row *r = &panel.rows[i];
+		at += (size_t)snprintf(
+		    text + at, sizeof text - at, "%c%c%s|%s\n", marks[r->kind], r->alarming ? '!' : ' ', r->name, r->value);
+		assert_true(at < sizeof text);
+	}
+	return text;
+}
+
+static void test_promises(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	assert_string_equal(written(v, with_id(v, 4)), "=!GET /never|wait, never resolved\n"
+						       "  id|4\n"
+						       "  created|200.000 \xc2\xb5s\n"
+						       " !why|should resolve, but never did\n"
+						       "  age|800.0 \xc2\xb5s\n"
+						       "# Its time|\n"
+						       "  waiting|800.0 \xc2\xb5s, 100%\n"
+						       "  ready|0, 0%\n"
+						       "  running|0, 0%\n"
+						       "# Created by|\n"
+						       "> main loop \xc2\xb7 task|200.000 \xc2\xb5s\n");
+	assert_string_equal(written(v, with_id(v, 3)), "= answer|bind, pending\n"
+						       "  id|3\n"
+						       "  created|102.000 \xc2\xb5s\n"
+						       "  last heard of|501.000 \xc2\xb5s\n"
+						       "  age|399.0 \xc2\xb5s\n"
+						       "# Its time|\n"
+						       "  waiting|200.0 \xc2\xb5s, 50%\n"
+						       "  ready|1.000 \xc2\xb5s, below 1%\n"
+						       "  running|198.0 \xc2\xb5s, 50%\n"
+						       "# Waited for and read|\n"
+						       "> GET / \xc2\xb7 wait|302.000 \xc2\xb5s\n"
+						       "# Created by|\n"
+						       "> main loop \xc2\xb7 task|102.000 \xc2\xb5s\n"
+						       "# Resolved|\n"
+						       "> 9 \xc2\xb7 task|330.000 \xc2\xb5s\n"
+						       "# Created|2\n"
+						       "> 8 \xc2\xb7 task|320.000 \xc2\xb5s\n"
+						       "> 9 \xc2\xb7 task|321.000 \xc2\xb5s\n");
+	/* Every link leads somewhere. */
+	size_t links = 0;
+	for (size_t i = 0; i < panel.count; i++)
+		if (panel.rows[i].kind == WEFT_ROW_LINK) {
+			links++;
+			weft_viewer_select(v, panel.rows[i].promise);
+			assert_int_not_equal(v->selected, WEFT_NONE);
+		}
+	assert_int_equal(links, 5);
+	assert_string_equal(written(v, WEFT_NONE), "");
+	assert_string_equal(written(v, WEFT_SYSTEM), "");
+	double x, y;
+	weft_viewer_select(v, with_id(v, 4));
+	assert_int_equal(weft_panel_subject(v), with_id(v, 4));
+	spot_of(v, with_id(v, 6), &x, &y);
+	weft_viewer_motion(v, x, y);
+	assert_int_equal(weft_panel_subject(v), with_id(v, 6));
+	weft_viewer_destroy(v);
+	weft_panel_finish(&panel);
+}
+
+/* A million waiters would not fit here, but a thousand show the same. */
+static void test_many(void **state)
+{
+	(void)state;
+	static struct mirage_writer w;
+	w.size = 0;
+	mw_packet(&w, 0);
+	mw_create(&w, 1, -1, 0, WEFT_KIND_CONDITION);
+	for (int i = 1; i <= 1000; i++) {
+		mw_create(&w, 1000 * i, -1, i, WEFT_KIND_TASK);
+		mw_link(&w, 1000 * i + 1, WEFT_OP_AWAIT, i, 0);
+	}
+	mw_end(&w, 0);
+	struct weft_viewer *v = open_bytes(w.bytes, w.size);
+	const char *text = written(v, with_id(v, 0));
+	assert_non_null(strstr(text, "# Waited for by|1,000\n>!1 \xc2\xb7 task|"));
+	assert_non_null(strstr(text, "+ |992 more\n"));
+	assert_true(panel.count < 24);
+	weft_viewer_destroy(v);
+	weft_panel_finish(&panel);
+}
+
+static void test_random(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed < 10; seed++) {
+		struct weft_viewer *v = open_random(seed);
+		for (uint32_t p = 1; p < v->model->promise_count; p++) {
+			assert_int_equal(weft_panel_fill(&panel, v, p, NULL), WEFT_OK);
+			assert_true(panel.count > 5 && panel.count < 160 && panel.rows[0].kind == WEFT_ROW_TITLE);
+			for (size_t i = 0; i < panel.count; i++) {
+				const struct weft_row *r = &panel.rows[i];
+				assert_true(r->promise == WEFT_NONE || (r->promise > 0 && r->promise < v->model->promise_count));
+				for (const char *c = r->name; *c; c++)
+					assert_true((unsigned char)*c >= ' ');
+				for (const unsigned char *c = (const unsigned char *)r->value; *c;) {
+					size_t n = weft_utf8_character(c, strlen((const char *)c));
+					assert_true(n > 0 && *c >= ' ');
+					c += n;
+				}
+			}
+		}
+		weft_viewer_destroy(v);
+	}
+	weft_panel_finish(&panel);
+}
+
+static void test_notes(void **state)
+{
+	(void)state;
+	struct weft_notes notes = {0};
+	struct weft_viewer *v = open_text(SERVER);
+	assert_int_equal(weft_notes_fill(&notes, v->model, NULL), WEFT_OK);
+	assert_int_equal(notes.count, 0);
+	weft_viewer_destroy(v);
+	v = open_text("((time 1.0)(op(Creates -1 1 task)))\nnonsense\n((time 1.1)(op(Creates -1 1 task)))");
+	assert_int_equal(weft_notes_fill(&notes, v->model, NULL), WEFT_OK);
+	assert_int_equal(notes.count, 2);
+	assert_true(notes.notes[0].serious && !notes.notes[1].serious);
+	assert_true(strncmp(notes.notes[0].text, "A place could not be read, ", 27) == 0);
+	assert_string_equal(notes.notes[1].text, "The trace contradicts itself: 1 ids created twice.");
+	/* What only a recorder can say. */
+	struct weft_stream_info stream = {.lost_full = 1200, .lost_nested = 34, .lost_overwritten = 5};
+	struct weft_trace_info info = *v->model->trace;
+	struct weft_model model = *v->model;
+	info.streams = &stream;
+	info.stream_count = 1;
+	info.unfinished = info.wrapped = true;
+	info.lost_no_stream = 7;
+	info.skipped_count = 0;
+	model.trace = &info;
+	model.anomalies[WEFT_ANOMALY_CREATED_TWICE] = 0;
+	assert_int_equal(weft_notes_fill(&notes, &model, NULL), WEFT_OK);
+	assert_int_equal(notes.count, 4);
+	assert_string_equal(notes.notes[0].text, "1,234 events were lost while the trace was recorded.");
+	assert_true(notes.notes[1].serious && !notes.notes[2].serious);
+	assert_string_equal(notes.notes[2].text, "5 older events were overwritten by newer ones.");
+	stream.lost_overwritten = 0;
+	assert_int_equal(weft_notes_fill(&notes, &model, NULL), WEFT_OK);
+	assert_string_equal(notes.notes[2].text, "Older events were overwritten by newer ones.");
+	weft_notes_finish(&notes);
+	weft_viewer_destroy(v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_promises),
+	    cmocka_unit_test(test_many),
+	    cmocka_unit_test(test_random),
+	    cmocka_unit_test(test_notes),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
