@@ -25,6 +25,7 @@ enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
 	X(stats, "TRACE", "by label and kind: how many, how long they waited, were ready, ran")                                  \
 	X(explain, "TRACE", "what went wrong, and how one knows; exit status 1 if anything did")                                 \
 	X(render, "TRACE -o PICTURE", "a picture of the promises: SVG, PNG or PDF")                                              \
+	X(html, "TRACE... -o OUT", "a page for browsers with the traces in it: one file, or a directory")                        \
 	X(convert, "TRACE -o OUT --to=FORMAT", "the trace in another format")
 
 #define CLI_DECLARE(verb, operands, summary) int cli_##verb(struct cli_args *args);
@@ -64,7 +65,8 @@ struct cli_option {
 #define CLI_OPTION_END {NULL, 0, CLI_FLAG, NULL, NULL, NULL}
 /* clang-format on */
 
-/* Takes the options out of args, which keeps the operands, of which there must be `operands`.
+/* Takes the options out of args, which keeps the operands, of which there must be `operands`, or if that is negative at least
+ * -`operands`.
  *
  * Returns -1 to go on; otherwise an exit status: --help or --version was answered, or the usage was wrong and has been
  * told. */
@@ -102,6 +104,25 @@ void cli_close(struct cli_input *input);
 /* Where stderr is a terminal, says after a second, and then every second, that it is still at it. */
 void cli_progress_begin(const char *what, const char *name);
 void cli_progress_end(void);
+
+/* ---- file.c: files that are written ---- */
+
+struct cli_file {
+	const char *name; /* for messages */
+	const char *path;
+	char *temporary; /* NULL: written in place */
+	FILE *stream;
+};
+
+/* Opens what `path` names for writing: "-" is standard output; whatever stands there stays until the new file is whole, but
+ * devices and pipes, which are written to.  Returns -1 to go on, otherwise an exit status: the error has been told. */
+int cli_file_begin(struct cli_file *file, const char *path);
+
+/* A weft_export_write_fn. */
+int cli_file_write(void *file, const void *bytes, size_t size);
+
+/* Puts the file in its place; a status < 0 (of what err tells) has it vanish.  Tells errors; returns the exit status. */
+int cli_file_end(struct cli_file *file, int status, const struct weft_error *err);
 
 /* ---- output.c: what is said, and where ---- */
 

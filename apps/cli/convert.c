@@ -10,11 +10,6 @@
 #include "cli.h"
 #include "export/export.h"
 
-static int write_file(void *file, const void *bytes, size_t size)
-{
-	return fwrite(bytes, 1, size, file) == size ? 0 : -1;
-}
-
 /* One note for all that the format has no place for. */
 static void tell_losses(const char *out, const char *format, const struct weft_losses *losses)
 {
@@ -28,50 +23,21 @@ static void tell_losses(const char *out, const char *format, const struct weft_l
 		cli_note("%s: %s has no place for: %s", out, format, text);
 }
 
-/* Whatever stood at `out` stays until the new file is whole; a device or a pipe is written to. */
 static int to_mirage(const struct cli_input *input, const char *out)
 {
-	bool to_stdout = strcmp(out, "-") == 0;
-	struct stat there;
-	bool in_place = !to_stdout && stat(out, &there) == 0 && !S_ISREG(there.st_mode);
 	struct weft_losses losses;
 	struct weft_error err;
-	char *temporary = NULL;
-	FILE *file = stdout;
-	if (to_stdout) {
-		out = "standard output";
-	} else {
-		if (!in_place && asprintf(&temporary, "%s.%ld.tmp", out, (long)getpid()) < 0)
-			return cli_fail("%s: %s", out, weft_status_string(WEFT_ENOMEM));
-		file = in_place ? fopen(out, "wb") : fopen(temporary, "wbx");
-		if (!file) {
-			int exit = cli_fail("%s: %s", out, strerror(errno));
-			free(temporary);
-			return exit;
-		}
-	}
-	int exit = CLI_FINE;
-	cli_progress_begin("writing", out);
-	int status = weft_export_mirage(input->trace, write_file, file, &losses, &err);
+	struct cli_file file;
+	int exit = cli_file_begin(&file, out);
+	if (exit >= 0)
+		return exit;
+	cli_progress_begin("writing", file.name);
+	int status = weft_export_mirage(input->trace, cli_file_write, &file, &losses, &err);
 	cli_progress_end();
-	if (to_stdout) {
-		if (status == WEFT_EIO || status == WEFT_OK)
-			exit = cli_finish(CLI_FINE);
-		else
-			exit = cli_fail("%s: %s", out, err.what);
-	} else {
-		errno = 0;
-		bool closed = fclose(file) == 0;
-		if (status < 0 || !closed || (temporary && rename(temporary, out) < 0)) {
-			exit = cli_fail("%s: %s", out, errno ? strerror(errno) : err.what);
-			if (temporary)
-				unlink(temporary);
-		}
-	}
-	free(temporary);
+	exit = cli_file_end(&file, status, &err);
 	cli_tell_skipped(input);
 	if (exit == CLI_FINE)
-		tell_losses(out, "mirage", &losses);
+		tell_losses(file.name, "mirage", &losses);
 	return exit;
 }
 

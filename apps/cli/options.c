@@ -124,9 +124,9 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 			return status;
 	}
 	args->argc = operands;
-	if (operands < wanted)
+	if (operands < (wanted < 0 ? -wanted : wanted))
 		return cli_fail("%s: which trace?  usage: weft %s [OPTIONS] %s", args->verb, args->verb, args->operands);
-	if (operands > wanted)
+	if (wanted >= 0 && operands > wanted)
 		return cli_fail("%s: one trace too many: %s", args->verb, args->argv[wanted]);
 	return -1;
 }

@@ -127,6 +127,11 @@ void weft_trace_close(struct weft_trace *trace)
 	}
 }
 
+const struct weft_source *weft_trace_source(const struct weft_trace *trace)
+{
+	return &trace->source;
+}
+
 const struct weft_trace_info *weft_trace_info(const struct weft_trace *trace)
 {
 	return &trace->info;

@@ -12,6 +12,7 @@
 #include "trace/event.h"
 
 struct weft_trace;
+struct weft_source;
 
 /* Where in the source a promise was created. */
 struct weft_site {
@@ -77,6 +78,9 @@ const struct weft_trace_info *weft_trace_info(const struct weft_trace *trace);
  * noted in weft_trace_info.  Within a stream, time never goes back: an event that claims so gets its predecessor's time, and is
  * noted. */
 int weft_trace_next(struct weft_trace *trace, const struct weft_event **events, size_t *count);
+
+/* The files that it was opened from (source.h), as long as it is open. */
+const struct weft_source *weft_trace_source(const struct weft_trace *trace);
 
 /* Starts again at the first event. */
 void weft_trace_rewind(struct weft_trace *trace);

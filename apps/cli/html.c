@@ -1,0 +1,167 @@
+/* html.c: weft html: a page with the viewer and traces in it.  SPDX-License-Identifier: ISC */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "apps/web/page.h"
+#include "base/vec.h"
+#include "cli.h"
+#include "export/tar.h"
+#include "trace/source.h"
+
+#ifdef WEFT_HAS_PAGE
+
+typedef WEFT_VEC(unsigned char) byte_vec;
+
+static int append(void *ctx, const void *bytes, size_t size)
+{
+	byte_vec *vec = ctx;
+	if (!weft_vec_reserve(vec, size))
+		return -1;
+	memcpy(vec->items + vec->count, bytes, size);
+	vec->count += size;
+	return 0;
+}
+
+/* What the page is to hold of a trace; `packed` keeps the bytes of a directory. */
+static int pack(struct weft_page_trace *out, byte_vec *packed, const struct cli_input *input)
+{
+	const struct weft_source *source = weft_trace_source(input->trace);
+	const char *slash = strrchr(input->name, '/');
+	out->name = slash && slash[1] ? slash + 1 : input->name;
+	if (!source->is_dir) {
+		out->bytes = source->blobs[0].bytes;
+		out->size = source->blobs[0].size;
+		return -1;
+	}
+	struct weft_error err;
+	int status = WEFT_OK;
+	for (size_t i = 0; i < source->blob_count && status == WEFT_OK; i++)
+		status =
+		    weft_tar_file(append, packed, source->blobs[i].name, source->blobs[i].bytes, source->blobs[i].size, &err);
+	if (status == WEFT_OK)
+		status = weft_tar_end(append, packed, &err);
+	out->bytes = packed->items;
+	out->size = packed->count;
+	return status == WEFT_OK ? -1
+				 : cli_fail("%s: %s", input->name, weft_status_string(status == WEFT_EIO ? WEFT_ENOMEM : status));
+}
+
+static int write_page(const struct weft_page_trace *traces, size_t count, const char *out)
+{
+	struct weft_error err;
+	struct cli_file file;
+	int exit = cli_file_begin(&file, out);
+	if (exit >= 0)
+		return exit;
+	cli_progress_begin("writing", file.name);
+	int status = weft_page_write(traces, count, cli_file_write, &file, &err);
+	cli_progress_end();
+	return cli_file_end(&file, status, &err);
+}
+
+struct directory {
+	const char *path;
+	int exit; /* of what could not be written; it has been told */
+};
+
+static int write_into(void *ctx, const char *name, const void *bytes, size_t size)
+{
+	struct directory *directory = ctx;
+	struct weft_error err;
+	struct cli_file file;
+	char *path;
+	if (asprintf(&path, "%s/%s", directory->path, name) < 0)
+		directory->exit = cli_fail("%s: %s", directory->path, weft_status_string(WEFT_ENOMEM));
+	else {
+		directory->exit = cli_file_begin(&file, path);
+		if (directory->exit < 0) {
+			int status = cli_file_write(&file, bytes, size) == 0 ? WEFT_OK : WEFT_EIO;
+			directory->exit = cli_file_end(&file, status, &err);
+		}
+		free(path);
+	}
+	return directory->exit == CLI_FINE ? 0 : -1;
+}
+
+/* An index.html that weft did not write is not overwritten. */
+static int check_directory(const char *out)
+{
+	char *path, start[2048] = "";
+	if (mkdir(out, 0777) < 0 && errno != EEXIST)
+		return cli_fail("%s: %s", out, strerror(errno));
+	if (asprintf(&path, "%s/index.html", out) < 0)
+		return cli_fail("%s: %s", out, weft_status_string(WEFT_ENOMEM));
+	FILE *index = fopen(path, "rb");
+	free(path);
+	if (!index)
+		return errno == ENOENT ? -1 : cli_fail("%s/index.html: %s", out, strerror(errno));
+	start[fread(start, 1, sizeof start - 1, index)] = '\0';
+	fclose(index);
+	return strstr(start, "content=\"weft\"") ? -1 : cli_fail("%s/index.html: is there, and not of weft's making", out);
+}
+
+static int write_directory(const struct weft_page_trace *traces, size_t count, const char *out)
+{
+	struct weft_error err;
+	struct directory directory = {.path = out, .exit = CLI_FINE};
+	int exit = check_directory(out);
+	if (exit >= 0)
+		return exit;
+	cli_progress_begin("writing", out);
+	int status = weft_page_write_directory(traces, count, write_into, &directory, &err);
+	cli_progress_end();
+	if (directory.exit != CLI_FINE)
+		return directory.exit;
+	return status < 0 ? cli_fail("%s: %s", out, err.what) : CLI_FINE;
+}
+
+int cli_html(struct cli_args *args)
+{
+	const char *out = NULL;
+	const struct cli_option options[] = {
+	    {"output", 'o', CLI_TEXT, &out, "OUT",
+		"ends in .html: one file that holds all; otherwise a directory for a web server"},
+	    CLI_OPTION_END,
+	};
+	int exit = cli_parse(args, options, -1);
+	if (exit >= 0)
+		return exit;
+	if (!out)
+		return cli_fail("html: where to?  -o OUT.html, or -o DIRECTORY");
+	size_t count = (size_t)args->argc, opened = 0, length = strlen(out);
+	struct cli_input *inputs = calloc(count, sizeof *inputs);
+	struct weft_page_trace *traces = calloc(count, sizeof *traces);
+	byte_vec *packed = calloc(count, sizeof *packed);
+	exit = inputs && traces && packed ? -1 : cli_fail("html: %s", weft_status_string(WEFT_ENOMEM));
+	for (; exit < 0 && opened < count; opened++) {
+		exit = cli_open(&inputs[opened], args->argv[opened]);
+		if (exit >= 0)
+			break;
+		exit = pack(&traces[opened], &packed[opened], &inputs[opened]);
+	}
+	if (exit < 0) {
+		bool is_file = strcmp(out, "-") == 0 || (length > 5 && strcmp(out + length - 5, ".html") == 0);
+		exit = (is_file ? write_page : write_directory)(traces, count, out);
+	}
+	while (opened-- > 0) {
+		cli_close(&inputs[opened]);
+		weft_vec_free(&packed[opened]);
+	}
+	free(packed);
+	free(traces);
+	free(inputs);
+	return exit;
+}
+
+#else
+
+int cli_html(struct cli_args *args)
+{
+	(void)args;
+	return cli_fail("html: this weft was built without the page: clang-14, lld-14 or wasi-libc was missing");
+}
+
+#endif

@@ -1,0 +1,62 @@
+/* A draw list (src/draw/draw.h) on a canvas. */
+
+const RECT = 0, LINE = 1, TRIANGLE = 2;
+const PRIM_BYTES = 36;
+
+class Painter {
+	constructor(core) {
+		this.core = core;
+		this.fonts = ["", "", "bold "].map((style, font) => `${style}${core.call.weft_font_px(font)}px ${FONT_FAMILY}`);
+		this.paints = {};
+	}
+
+	/* How wide a text is in a font of enum weft_font. */
+	measure(context, font, text) {
+		context.font = this.fonts[font];
+		return context.measureText(text).width;
+	}
+
+	paint(theme, paint, alpha) {
+		const key = theme << 16 | paint << 8 | alpha;
+		return this.paints[key] ??= (() => {
+			const rgb = this.core.call.weft_theme_rgb(theme, paint);
+			return `rgb(${rgb >> 16} ${rgb >> 8 & 255} ${rgb & 255} / ${alpha / 255})`;
+		})();
+	}
+
+	/* count primitives at prims, whose texts are at text */
+	draw(context, theme, prims, count, text) {
+		const u8 = this.core.bytes, f32 = new Float32Array(u8.buffer), u32 = new Uint32Array(u8.buffer);
+		let last = -1, lastFont = -1;
+		context.textBaseline = "alphabetic";
+		for (let i = 0, at = prims; i < count; i++, at += PRIM_BYTES) {
+			const kind = u8[at], word = at >> 2;
+			const key = u8[at + 2] << 8 | u8[at + 3];
+			if (key !== last)
+				context.fillStyle = context.strokeStyle = this.paint(theme, u8[at + 2], u8[at + 3]);
+			last = key;
+			const x0 = f32[word + 2], y0 = f32[word + 3], x1 = f32[word + 4], y1 = f32[word + 5];
+			if (kind === RECT) {
+				context.fillRect(x0, y0, x1 - x0, y1 - y0);
+			} else if (kind === LINE) {
+				context.lineWidth = f32[word + 6];
+				context.beginPath();
+				context.moveTo(x0, y0);
+				context.lineTo(x1, y1);
+				context.stroke();
+			} else if (kind === TRIANGLE) {
+				const dx = x1 - x0, dy = y1 - y0, half = f32[word + 6] / Math.hypot(dx, dy);
+				context.beginPath();
+				context.moveTo(x0, y0);
+				context.lineTo(x1 - dy * half, y1 + dx * half);
+				context.lineTo(x1 + dy * half, y1 - dx * half);
+				context.fill();
+			} else {
+				if (u8[at + 4] !== lastFont)
+					context.font = this.fonts[lastFont = u8[at + 4]];
+				const first = text + u32[word + 7];
+				context.fillText(this.core.text(first, u32[word + 8]), x0, y0);
+			}
+		}
+	}
+}

@@ -1,0 +1,248 @@
+/* core.c: what the page's scripts call and the core does not offer in numbers and terminated texts.
+ *
+ * Most of what they call is the core's own: exports.txt.  A text that is returned lives until the next call.
+ * SPDX-License-Identifier: ISC */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "draw/svg.h"
+#include "viewer/compare.h"
+#include "viewer/search.h"
+
+#define EXPORT(name) __attribute__((export_name(#name)))
+
+_Static_assert(sizeof(struct weft_prim) == 36 && offsetof(struct weft_prim, x0) == 8 && offsetof(struct weft_prim, first) == 28,
+    "canvas.js reads it so");
+
+__attribute__((import_module("weft"), import_name("measure"))) double page_measure(
+    enum weft_font font, const char *text, size_t len);
+
+static struct weft_error error;
+static char answer[16384];
+
+static double measure(void *ctx, enum weft_font font, const char *text, size_t len)
+{
+	return page_measure(font, text, len);
+}
+
+/* What went wrong last. */
+EXPORT(last_error) const char *page_last_error(void)
+{
+	weft_error_format(&error, answer, sizeof answer);
+	return answer;
+}
+
+EXPORT(paint_count) int page_paint_count(void)
+{
+	return WEFT_PAINT_COUNT;
+}
+
+EXPORT(action_count) int page_action_count(void)
+{
+	return WEFT_ACTION_COUNT;
+}
+
+/* Its name, label, keys and group, a line each; then who, as enum weft_action_who, and menus, as enum weft_menu. */
+EXPORT(action) const char *page_action(enum weft_action action)
+{
+	const struct weft_action_info *info = weft_action_info(action);
+	snprintf(answer, sizeof answer, "%s\n%s\n%s\n%s\n%d\n%d", info->name, info->label, info->keys,
+	    weft_action_group_label(info->group), info->who, info->menus);
+	return answer;
+}
+
+/* All that an instance shows. */
+static struct weft_compare all;
+static struct weft_pane panes[WEFT_COMPARE_PANES];
+
+EXPORT(compare) struct weft_compare *page_compare(void)
+{
+	return &all;
+}
+
+/* Below the others.  The bytes stay the caller's, who keeps them until weft_compare_finish().  Negative: last_error(). */
+EXPORT(open) int page_open(const unsigned char *bytes, size_t size, const char *name, bool measured)
+{
+	struct weft_trace *trace;
+	struct weft_viewer *viewer;
+	int status = weft_trace_open_memory(&trace, bytes, size, name, &error);
+	if (status == WEFT_OK && (status = weft_viewer_open(&viewer, trace, NULL, &error)) < 0)
+		weft_trace_close(trace);
+	if (status == WEFT_OK && (status = weft_compare_add(&all, viewer, &error)) < 0)
+		weft_viewer_destroy(viewer);
+	if (status == WEFT_OK)
+		weft_compare_set_measure(&all, measured ? measure : NULL, NULL);
+	return status;
+}
+
+EXPORT(viewer) struct weft_viewer *page_viewer(size_t number)
+{
+	return number < all.count ? all.viewers[number] : NULL;
+}
+
+EXPORT(viewers) size_t page_viewers(void)
+{
+	return all.count;
+}
+
+EXPORT(active) size_t page_active(void)
+{
+	return all.active;
+}
+
+EXPORT(top) double page_top(size_t number)
+{
+	return all.tops_px[number];
+}
+
+/* The panes are brought up to date: how many there are, or negative. */
+EXPORT(draw) int page_draw(void)
+{
+	return weft_compare_draw(&all, panes, WEFT_COMPARE_PANES, &error);
+}
+
+/* x, y, width, height, scale; then the address of its primitives, how many, the address of their texts. */
+EXPORT(pane) const double *page_pane(int number)
+{
+	static double numbers[8];
+	const struct weft_pane *pane = &panes[number];
+	numbers[0] = pane->x_px;
+	numbers[1] = pane->y_px;
+	numbers[2] = pane->width_px;
+	numbers[3] = pane->height_px;
+	numbers[4] = pane->scale;
+	numbers[5] = (double)(uintptr_t)pane->list->prims;
+	numbers[6] = (double)pane->list->count;
+	numbers[7] = (double)(uintptr_t)pane->list->text;
+	return numbers;
+}
+
+/* The picture's draw list as text, to be compared; the caller's to free. */
+EXPORT(dump) char *page_dump(struct weft_viewer *viewer)
+{
+	char *text = NULL;
+	size_t size;
+	if (weft_viewer_draw(viewer, &error) == WEFT_OK)
+		weft_draw_dump(&viewer->picture, &text, &size);
+	return text;
+}
+
+/* Empty, or what is wrong with the text. */
+EXPORT(search) const char *page_search(const char *text)
+{
+	return weft_compare_search(&all, text, &error) < 0 ? error.what : "";
+}
+
+EXPORT(found) size_t page_found(const struct weft_viewer *viewer)
+{
+	return viewer->view->found;
+}
+
+/* The first highlighted promise from that number on. */
+EXPORT(next_found) uint32_t page_next_found(const struct weft_viewer *viewer, uint32_t promise)
+{
+	for (; promise < viewer->model->promise_count; promise++)
+		if (weft_view_is_highlighted(viewer->view, promise))
+			return promise;
+	return WEFT_NONE;
+}
+
+EXPORT(search_text) const char *page_search_text(const struct weft_viewer *viewer)
+{
+	return viewer->search_text;
+}
+
+EXPORT(place) const char *page_place(void)
+{
+	weft_compare_place(&all, answer, sizeof answer);
+	return answer;
+}
+
+EXPORT(go) const char *page_go(const char *place)
+{
+	return weft_compare_go(&all, place, &error) < 0 ? error.what : "";
+}
+
+EXPORT(set_start) const char *page_set_start(struct weft_viewer *viewer, const char *text)
+{
+	return weft_viewer_set_start(viewer, text, &error) < 0 ? error.what : "";
+}
+
+EXPORT(set_duration) const char *page_set_duration(struct weft_viewer *viewer, const char *text)
+{
+	return weft_viewer_set_duration(viewer, text, &error) < 0 ? error.what : "";
+}
+
+EXPORT(selected) uint32_t page_selected(const struct weft_viewer *viewer)
+{
+	return viewer->selected;
+}
+
+EXPORT(hovered) uint32_t page_hovered(const struct weft_viewer *viewer)
+{
+	return viewer->hovered;
+}
+
+EXPORT(menu_x) double page_menu_x(const struct weft_viewer *viewer)
+{
+	return viewer->menu_x_px;
+}
+
+EXPORT(menu_y) double page_menu_y(const struct weft_viewer *viewer)
+{
+	return viewer->menu_y_px;
+}
+
+/* What a promise is called, its kind, and when. */
+EXPORT(promise_line) const char *page_promise_line(const struct weft_viewer *viewer, uint32_t promise)
+{
+	const struct weft_promise *p = &viewer->model->promises[promise];
+	char name[256], at[WEFT_DURATION_BYTES], length[WEFT_DURATION_BYTES];
+	weft_model_name(viewer->model, promise, name, sizeof name);
+	weft_duration_format(at, sizeof at, p->start_ns);
+	weft_duration_format(length, sizeof length, p->end_ns - p->start_ns);
+	snprintf(answer, sizeof answer, "%s, %s, at %s, %s", name, weft_model_kind_name(viewer->model, p->kind), at, length);
+	return answer;
+}
+
+EXPORT(counters) size_t page_counters(const struct weft_viewer *viewer)
+{
+	return viewer->model->counter_count;
+}
+
+EXPORT(counter_name) const char *page_counter_name(const struct weft_viewer *viewer, size_t counter)
+{
+	struct weft_str name = viewer->model->counters[counter].name;
+	snprintf(answer, sizeof answer, "%.*s", (int)name.len, name.ptr);
+	return answer;
+}
+
+EXPORT(counter_shown) bool page_counter_shown(const struct weft_viewer *viewer, size_t counter)
+{
+	return !viewer->hidden_metrics[counter];
+}
+
+typedef WEFT_VEC(char) char_vec;
+
+static int append(void *ctx, const void *bytes, size_t size)
+{
+	char_vec *out = ctx;
+	if (!weft_vec_reserve(out, size))
+		return -1;
+	memcpy(out->items + out->count, bytes, size);
+	out->count += size;
+	return 0;
+}
+
+/* The picture as terminated SVG, the caller's to free; NULL: last_error(). */
+EXPORT(svg) char *page_svg(struct weft_viewer *viewer, enum weft_theme theme)
+{
+	char_vec out = {0};
+	if (weft_viewer_draw(viewer, &error) == WEFT_OK &&
+	    weft_svg_write(&viewer->picture, theme, append, &out, &error) == WEFT_OK && append(&out, "", 1) == 0)
+		return out.items;
+	weft_vec_free(&out);
+	return NULL;
+}

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Packs the page: pack.py CORE.wasm STYLE.css INDEX.html SCRIPT.js... -o weft.js page-data.h
+
+weft.js is the whole viewer: style, core and scripts. page-data.h has it and the two templates as C arrays.
+SPDX-License-Identifier: ISC"""
+import base64
+import gzip
+import hashlib
+import json
+import sys
+
+at = sys.argv.index("-o")
+core, style, index, *scripts = sys.argv[1:at]
+out_js, out_h = sys.argv[at + 1 :]
+
+
+def text(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+with open(core, "rb") as file:
+    wasm = base64.b64encode(gzip.compress(file.read(), 9, mtime=0)).decode()
+js = '(() => {\n"use strict";\n'
+js += "const STYLE = " + json.dumps(text(style)) + ";\nconst CORE = \"" + wasm + "\";\n"
+js += "".join(text(path) for path in scripts) + "})();\n"
+with open(out_js, "w", encoding="utf-8") as file:
+    file.write(js)
+
+
+def template(script_source, connect, main):
+    page = text(index).replace("{SCRIPT}", script_source).replace("{CONNECT}", connect).replace("{MAIN}", main)
+    head, rest = page.split("{TITLE}")
+    body, tail = rest.split("{TRACES}")
+    return head, body, tail
+
+
+inline = js + "weft.page();"
+digest = base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()
+page = template(f"'sha256-{digest}'", "'none'", "<script>" + inline + "</script>")
+assert "</script" not in inline.lower() and "<!--" not in inline
+served = template("'self'", "'self'", '<script src="weft.js" data-page></script>')
+
+
+def array(name, content):
+    content = content.encode()
+    lines = (content[i : i + 40] for i in range(0, len(content), 40))
+    body = ",\n".join(",".join(str(byte) for byte in line) for line in lines)
+    return f"static const unsigned char {name}[] = {{\n{body}}};\n"
+
+
+with open(out_h, "w", encoding="utf-8") as file:
+    file.write("/* page-data.h: made by pack.py */\n")
+    for prefix, parts in (("weft_page", page), ("weft_index", served)):
+        for part, content in zip(("head", "body", "tail"), parts):
+            file.write(array(f"{prefix}_{part}", content))
+    file.write(array("weft_page_js", js))

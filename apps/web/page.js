@@ -1,0 +1,92 @@
+/* What pages call.
+ *
+ *   weft.show(element, traces)   traces: one or a list of URL, Blob, or {source, name}; returns what has close() and goes on
+ *                                opening; its `opened` is a promise of how many could be opened
+ *   weft.page()                  the page of weft html: takes the traces that are in the document */
+
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(STYLE);
+document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+
+async function download(url) {
+	const response = await fetch(url);
+	if (!response.ok)
+		throw new Error(`${response.status} ${response.statusText}`);
+	return response.blob();
+}
+
+function asTrace(trace) {
+	if (typeof trace === "string")
+		return {source: () => download(trace), name: trace.split("/").pop()};
+	if (trace instanceof Blob)
+		return {source: () => trace, name: trace.name ?? "trace"};
+	const inner = asTrace(trace.source);
+	return {...inner, ...trace, source: inner.source};
+}
+
+async function openAll(stage, traces) {
+	let opened = 0;
+	for (const trace of traces)
+		opened += await stage.add(trace.source(), trace.name, trace.size);
+	return opened;
+}
+
+function show(element, traces) {
+	const stage = new Stage(element);
+	return {opened: openAll(stage, [traces].flat().map(asTrace)), close: () => stage.close()};
+}
+
+/* Keeps the address of the page at what is seen: moving about replaces it, selecting and searching leave a way back. */
+function followAddress(stage) {
+	let timer = 0, pending = 0, going = false;
+	const write = () => {
+		const place = `#${stage.surface.ask("place")}`;
+		if (place !== location.hash)
+			history[pending & (CHANGED.SELECTION | CHANGED.SEARCH) ? "pushState" : "replaceState"](null, "", place);
+		pending = 0;
+	};
+	const go = () => {
+		clearTimeout(timer);
+		going = true;
+		const wrong = stage.core.withText(location.hash, at => stage.surface.ask("go", at));
+		stage.surface.searchOn();
+		going = false;
+		pending = 0;
+		if (wrong)
+			stage.status.textContent = wrong;
+	};
+	stage.onchange = changes => {
+		if (going || !(changes & (CHANGED.PLACE | CHANGED.SELECTION | CHANGED.SEARCH | CHANGED.SETTING)))
+			return;
+		pending |= changes;
+		clearTimeout(timer);
+		timer = setTimeout(write, 250);
+	};
+	addEventListener("popstate", go);
+	if (location.hash.length > 1)
+		go();
+}
+
+async function page() {
+	const traces = [...document.querySelectorAll(".trace")].map(element => {
+		const {name = element.textContent, size = "0"} = element.dataset;
+		const text = element.tagName === "SCRIPT" ? element.textContent : "";
+		const source = element.tagName === "SCRIPT" ? () => new Blob([fromBase64(text)]) : () => download(element.href);
+		element.remove(); /* its text takes memory */
+		return {name, source, size: Number(size)};
+	});
+	const element = create("main");
+	document.body.replaceChildren(element);
+	const stage = new Stage(element);
+	globalThis.weft.stage = stage;
+	await openAll(stage, traces);
+	if (stage.surface.count) {
+		followAddress(stage);
+		stage.surface.canvas.focus({preventScroll: true});
+	}
+	element.dataset.ready = "";
+}
+
+globalThis.weft = {show, page};
+if (document.currentScript?.dataset.page !== undefined)
+	page();

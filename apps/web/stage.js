@@ -1,0 +1,425 @@
+/* An element with one or more traces above each other, and what stands around them: menu, search, panel, dialogs. */
+
+const MENU_MAIN = 1, MENU_CONTEXT = 2, BY_APP = 1;
+const ENABLED = 1, IS_SWITCH = 2, ON = 4;
+const RESULTS_SHOWN = 100;
+const TOUCHES = [["Drag", "pan"], ["Wheel, pinch", "zoom at the pointer"], ["Shift and wheel", "pan"],
+	["Shift and drag", "measure a span"], ["Click", "select"], ["Double click", "highlight what it became and came from"],
+	["Right click, long press", "menu"]];
+
+class Stage {
+	constructor(element) {
+		this.element = element;
+		this.surface = new Surface(this);
+		this.names = [];
+		this.dark = matchMedia("(prefers-color-scheme: dark)");
+		this.retheme = this.retheme.bind(this);
+		this.dark.addEventListener("change", this.retheme);
+		this.build();
+		element.classList.add("weft");
+		element.replaceChildren(this.surface.element, this.titles, this.message, this.menuButton, this.finder, this.panel, this.popup,
+			this.dialog, this.status);
+		element.addEventListener("keydown", event => this.key(event));
+		element.addEventListener("dragover", event => event.preventDefault());
+		element.addEventListener("drop", event => this.dropped(event));
+		this.retheme();
+	}
+
+	get theme() {
+		return this.dark.matches ? 1 : 0;
+	}
+
+	get core() {
+		return this.surface.core;
+	}
+
+	retheme() {
+		this.element.classList.toggle("dark", this.dark.matches);
+		this.surface.drawSoon();
+	}
+
+	/* Adds a trace below the others; `source` is a Blob or a promise of one.  Whether it could be opened. */
+	async add(source, name, size = 0) {
+		this.tell(`Opening ${name}\u2026`);
+		await new Promise(resolve => setTimeout(resolve)); /* so that it is seen */
+		try {
+			await this.surface.open(await source, name, size);
+		} catch (error) {
+			this.tell(error.message.startsWith(name) ? error.message : `${name}: ${error.message}`, true);
+			return false;
+		}
+		this.tell("");
+		this.names.push(name);
+		if (!this.actions)
+			this.readActions();
+		this.surface.canvas.setAttribute("aria-label", `Promises of ${this.names.join(" and ")}`);
+		this.placeTitles();
+		return true;
+	}
+
+	tell(text, failed = false) {
+		this.message.textContent = text;
+		this.message.hidden = !text;
+		this.message.classList.toggle("failed", failed);
+	}
+
+	clear() {
+		this.surface.clear();
+		this.names = [];
+		this.panel.hidden = true;
+		this.placeTitles();
+	}
+
+	close() {
+		this.surface.close();
+		this.dark.removeEventListener("change", this.retheme);
+		this.element.replaceChildren();
+		this.element.classList.remove("weft", "dark");
+	}
+
+	/* Which trace is which, where there are several. */
+	placeTitles() {
+		const titles = this.names.length > 1 ? this.names : [];
+		this.titles.replaceChildren(...titles.map((name, number) => {
+			const title = create("h2", {textContent: name});
+			title.style.top = `${this.core.call.top(number)}px`;
+			return title;
+		}));
+	}
+
+	/* ---- parts ---- */
+
+	build() {
+		this.titles = create("div", {className: "titles"});
+		this.message = create("p", {className: "message", hidden: true});
+		this.message.setAttribute("role", "alert");
+		this.menuButton = create("button", {className: "menu-button", textContent: "\u2630", title: "Menu", type: "button"});
+		this.menuButton.setAttribute("aria-haspopup", "menu");
+		this.menuButton.setAttribute("aria-label", "Menu");
+		this.menuButton.addEventListener("click", () => this.openMainMenu());
+		this.popup = create("div", {className: "popup", hidden: true});
+		this.popup.setAttribute("role", "menu");
+		this.popup.addEventListener("keydown", event => this.menuKey(event));
+		this.popup.addEventListener("focusout", event => {
+			if (!this.popup.contains(event.relatedTarget))
+				this.popup.hidden = true;
+		});
+		this.status = create("p", {className: "status"});
+		this.status.setAttribute("role", "status");
+		this.dialog = create("dialog");
+		this.panel = create("aside", {className: "panel", hidden: true});
+		this.panel.setAttribute("aria-label", "The selected promise");
+		this.buildFinder();
+	}
+
+	buildFinder() {
+		this.findText = create("input", {type: "search", placeholder: "Find: text, failed, pending, longer:5ms", spellcheck: false});
+		this.findText.setAttribute("aria-label", "Find promises");
+		this.findCount = create("output");
+		this.findError = create("p", {className: "wrong"});
+		this.results = create("ol", {className: "results"});
+		const button = (action, text) => {
+			const made = create("button", {type: "button", textContent: text});
+			made.dataset.action = action;
+			made.addEventListener("click", () => this.perform(action));
+			return made;
+		};
+		const close = create("button", {type: "button", textContent: "\u2715", title: "Close"});
+		close.addEventListener("click", () => this.closeFinder());
+		this.finder = create("search", {className: "finder", hidden: true},
+			create("div", {className: "line"}, this.findText, this.findCount, button("previous-match", "\u2191"),
+				button("next-match", "\u2193"), button("filter", "Dim others"), close),
+			this.findError, this.results);
+		this.findText.addEventListener("input", () => this.find(this.findText.value));
+		this.finder.addEventListener("keydown", event => {
+			event.stopPropagation();
+			if (event.key === "Escape")
+				this.closeFinder();
+			else if (event.key === "Enter" && event.target === this.findText)
+				this.perform(event.shiftKey ? "previous-match" : "next-match");
+			else
+				return;
+			event.preventDefault();
+		});
+	}
+
+	readActions() {
+		const core = this.core;
+		this.actions = [];
+		for (let number = 0; number < core.call.action_count(); number++) {
+			const [name, label, keys, group, who, menus] = core.cstring(core.call.action(number)).split("\n");
+			this.actions.push({number, name, label, keys, group, byApp: Number(who) === BY_APP, menus: Number(menus)});
+		}
+		for (const button of this.finder.querySelectorAll("[data-action]"))
+			button.title = this.actions.find(action => action.name === button.dataset.action)?.label ?? "";
+	}
+
+	/* ---- actions ---- */
+
+	key(event) {
+		if (!this.surface.count || event.target.closest("input, dialog, .popup"))
+			return;
+		const key = event.key === " " ? "Space" : event.key;
+		const number = this.core.withText(key, at => this.core.call.weft_action_of_key(at, modifiers(event)));
+		if (this.actions[number] && this.perform(this.actions[number].name))
+			event.preventDefault();
+	}
+
+	state(action) {
+		return this.surface.count ? this.core.call.weft_compare_action_state(this.surface.compare, action.number) : 0;
+	}
+
+	/* Whether there was something to do. */
+	perform(name) {
+		const action = this.actions.find(candidate => candidate.name === name);
+		if (!action || !(this.state(action) & ENABLED))
+			return false;
+		if (!action.byApp) {
+			this.surface.actAll("weft_compare_act", action.number);
+			return true;
+		}
+		const own = {
+			"open": () => this.chooseFile(false),
+			"compare": () => this.chooseFile(true),
+			"export-svg": () => this.exportSvg(),
+			"export-png": () => this.exportPng(),
+			"copy-link": () => this.copyLink(),
+			"set-start": () => this.askTime("Start at", "set_start"),
+			"set-duration": () => this.askTime("Show a duration of", "set_duration"),
+			"panel": () => this.togglePanel(),
+			"find": () => this.openFinder(),
+			"shortcuts": () => this.showKeys(),
+		}[name];
+		own?.();
+		return Boolean(own);
+	}
+
+	/* What the surface has found changed. */
+	changed(changes) {
+		if (!this.surface.count)
+			return;
+		if (changes & CHANGED.MENU)
+			this.openContextMenu();
+		if (changes & (CHANGED.SEARCH | CHANGED.SELECTION))
+			this.showFound();
+		if (changes & CHANGED.SELECTION)
+			this.showSelected();
+		this.onchange?.(changes);
+	}
+
+	/* ---- menus ---- */
+
+	openPopup(items, x, y) {
+		this.popup.replaceChildren(...items);
+		this.popup.hidden = false;
+		const {width, height} = this.element.getBoundingClientRect();
+		this.popup.style.left = `${Math.max(4, Math.min(x, width - this.popup.offsetWidth - 4))}px`;
+		this.popup.style.top = `${Math.max(4, Math.min(y, height - this.popup.offsetHeight - 4))}px`;
+		this.popup.querySelector("[role^=menuitem]:not(:disabled)")?.focus();
+	}
+
+	menuItem(label, state, act, keys = "") {
+		const item = create("button", {type: "button", disabled: !(state & ENABLED)}, create("span", {textContent: label}),
+			create("kbd", {textContent: keys}));
+		item.setAttribute("role", state & IS_SWITCH ? "menuitemcheckbox" : "menuitem");
+		if (state & IS_SWITCH)
+			item.setAttribute("aria-checked", String(Boolean(state & ON)));
+		item.addEventListener("click", () => {
+			this.popup.hidden = true;
+			this.surface.canvas.focus();
+			act();
+		});
+		return item;
+	}
+
+	actionItems(menu) {
+		const items = [];
+		let group = "";
+		for (const action of this.actions.filter(candidate => candidate.menus & menu)) {
+			if (group && action.group !== group)
+				items.push(create("hr"));
+			group = action.group;
+			items.push(this.menuItem(action.label, this.state(action), () => this.perform(action.name), action.keys.split(" ")[0]));
+		}
+		return items;
+	}
+
+	openMainMenu() {
+		if (!this.surface.count) {
+			this.openPopup([this.menuItem("Open a trace\u2026", ENABLED, () => this.chooseFile(false))], 0, Infinity);
+			return;
+		}
+		const viewer = this.surface.active, metrics = [];
+		for (let counter = 0; counter < this.core.call.counters(viewer); counter++) {
+			const shown = this.core.call.counter_shown(viewer, counter);
+			metrics.push(this.menuItem(this.surface.ask("counter_name", viewer, counter), ENABLED | IS_SWITCH | (shown ? ON : 0),
+				() => this.surface.act("weft_viewer_set_metric", viewer, counter, !shown)));
+		}
+		this.openPopup([...this.actionItems(MENU_MAIN), ...(metrics.length ? [create("hr")] : []), ...metrics], 0, Infinity);
+	}
+
+	openContextMenu() {
+		const viewer = this.surface.active, top = this.core.call.top(this.core.call.active());
+		this.openPopup(this.actionItems(MENU_CONTEXT), this.core.call.menu_x(viewer), this.core.call.menu_y(viewer) + top);
+	}
+
+	menuKey(event) {
+		event.stopPropagation();
+		const items = [...this.popup.querySelectorAll("[role^=menuitem]:not(:disabled)")];
+		const at = items.indexOf(document.activeElement);
+		const to = {ArrowDown: at + 1, ArrowUp: at - 1 + items.length, Home: 0, End: items.length - 1}[event.key];
+		if (event.key === "Escape" || event.key === "Tab") {
+			this.popup.hidden = true;
+			this.surface.canvas.focus();
+		} else if (to !== undefined) {
+			items[to % items.length]?.focus();
+		} else {
+			return;
+		}
+		event.preventDefault();
+	}
+
+	/* ---- searching ---- */
+
+	openFinder() {
+		this.finder.hidden = false;
+		this.findText.value = this.surface.ask("search_text", this.surface.active);
+		this.findText.select();
+		this.findText.focus();
+	}
+
+	closeFinder() {
+		this.finder.hidden = true;
+		this.surface.canvas.focus();
+	}
+
+	find(text) {
+		this.findError.textContent = this.surface.search(text);
+	}
+
+	showFound() {
+		const viewer = this.surface.active, found = this.core.call.found(viewer);
+		const number = this.core.call.weft_viewer_match_number(viewer);
+		this.findCount.textContent = number ? `${number} of ${found}` : `${found} found`;
+		clearTimeout(this.listing);
+		if (!this.finder.hidden)
+			this.listing = setTimeout(() => this.listFound(), 100);
+	}
+
+	listFound() {
+		const viewer = this.surface.active, items = [];
+		for (let promise = 0; viewer && items.length < RESULTS_SHOWN; promise++) {
+			promise = this.core.call.next_found(viewer, promise) >>> 0;
+			if (promise === NONE)
+				break;
+			items.push(create("li", {}, this.promiseButton(viewer, promise)));
+		}
+		this.results.replaceChildren(...items);
+	}
+
+	/* ---- the selected promise ---- */
+
+	promiseButton(viewer, promise) {
+		const button = create("button", {type: "button", textContent: this.surface.ask("promise_line", viewer, promise)});
+		button.addEventListener("click", () => {
+			this.surface.act("weft_viewer_select_and_reveal", viewer, promise);
+			this.surface.actAll("weft_compare_follow");
+		});
+		return button;
+	}
+
+	showSelected() {
+		const viewer = this.surface.active, promise = this.core.call.selected(viewer) >>> 0;
+		this.status.textContent = promise === NONE ? "" : this.surface.ask("promise_line", viewer, promise);
+	}
+
+	togglePanel() {
+		this.panel.hidden = !this.panel.hidden;
+	}
+
+	/* ---- dialogs ---- */
+
+	openDialog(title, ...content) {
+		const close = create("button", {type: "button", textContent: "Close"});
+		close.addEventListener("click", () => this.dialog.close());
+		this.dialog.replaceChildren(create("h2", {textContent: title}), ...content, create("footer", {}, close));
+		this.dialog.setAttribute("aria-label", title);
+		this.dialog.showModal();
+	}
+
+	askTime(title, name) {
+		const input = create("input", {placeholder: "12.5ms", spellcheck: false, autofocus: true});
+		input.setAttribute("aria-label", title);
+		const wrong = create("p", {className: "wrong"});
+		const form = create("form", {}, input, create("button", {textContent: "Set"}), wrong);
+		form.addEventListener("submit", event => {
+			event.preventDefault();
+			wrong.textContent = this.core.withText(input.value, at => this.surface.ask(name, this.surface.active, at));
+			if (wrong.textContent)
+				return;
+			this.surface.actAll("weft_compare_follow");
+			this.dialog.close();
+		});
+		this.openDialog(title, form);
+	}
+
+	showKeys() {
+		const rows = [...TOUCHES.map(([keys, label]) => ({keys, label})),
+			...this.actions.map(({keys, label}) => ({keys: keys.replaceAll(" ", ", "), label}))];
+		this.openDialog("Keys and gestures", create("dl", {className: "keys"},
+			...rows.flatMap(({keys, label}) => [create("dt", {}, create("kbd", {textContent: keys})), create("dd", {textContent: label})])));
+	}
+
+	/* ---- files ---- */
+
+	chooseFile(beside) {
+		const input = create("input", {type: "file"});
+		input.addEventListener("change", () => this.take([...input.files], beside));
+		input.click();
+	}
+
+	dropped(event) {
+		event.preventDefault();
+		this.take([...event.dataTransfer.files], event.shiftKey);
+	}
+
+	/* Opens files of the user's, in place of what was there or below it. */
+	async take(files, beside) {
+		if (files.length && !beside)
+			this.clear();
+		for (const file of files)
+			await this.add(file, file.name);
+	}
+
+	save(blob, suffix) {
+		const link = create("a", {href: URL.createObjectURL(blob), download: this.names[this.core.call.active()] + suffix});
+		link.click();
+		setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+	}
+
+	exportSvg() {
+		const at = this.core.call.svg(this.surface.active, this.theme) >>> 0;
+		if (!at) {
+			this.tell(this.core.cstring(this.core.call.last_error()), true);
+			return;
+		}
+		const text = this.core.cstring(at);
+		this.core.call.free(at);
+		this.save(new Blob([text], {type: "image/svg+xml"}), ".svg");
+	}
+
+	exportPng() {
+		this.surface.draw();
+		this.surface.canvas.toBlob(blob => blob && this.save(blob, ".png"), "image/png");
+	}
+
+	async copyLink() {
+		const link = `${location.href.split("#")[0]}#${this.surface.ask("place")}`;
+		try {
+			await navigator.clipboard.writeText(link);
+			this.status.textContent = "The link is copied";
+		} catch {
+			this.openDialog("A link to this place", create("textarea", {value: link, readOnly: true}));
+		}
+	}
+}

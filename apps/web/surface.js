@@ -1,0 +1,285 @@
+/* The canvas on which the core shows its traces, and what pointers do there. */
+
+const SHIFT = 1, CONTROL = 2, ALT = 4;
+const CHANGED = {PICTURE: 1, SELECTION: 2, HOVER: 4, SEARCH: 8, PLACE: 16, SETTING: 32, MENU: 64};
+const NONE = 0xffffffff;
+const FONT_FAMILY = "system-ui, sans-serif";
+const DOUBLE_CLICK_MS = 400, LONG_PRESS_MS = 500, NEAR_PX = 12;
+const SEARCH_SLICE_MS = 8, SEARCH_STEP = 50000;
+const WHEEL_NOTCH_PX = 100;
+
+function create(tag, properties = {}, ...children) {
+	const element = Object.assign(document.createElement(tag), properties);
+	element.append(...children);
+	return element;
+}
+
+function modifiers(event) {
+	return (event.shiftKey ? SHIFT : 0) | (event.ctrlKey || event.metaKey ? CONTROL : 0) | (event.altKey ? ALT : 0);
+}
+
+/* The bytes of a stream in the core's memory: [address, size].  Where the size is told before, nothing is there twice. */
+async function readInto(core, stream, size) {
+	let capacity = Math.max(size, 65536), at = core.call.malloc(capacity) >>> 0, used = 0;
+	const reader = stream.getReader();
+	for (;;) {
+		const {done, value} = await reader.read();
+		if (done)
+			return [at, used];
+		if (used + value.length > capacity) {
+			capacity = Math.max(capacity * 2, used + value.length);
+			at = core.call.realloc(at, capacity) >>> 0;
+		}
+		if (!at)
+			throw new Error("too large for this browser's memory");
+		core.bytes.set(value, at + used);
+		used += value.length;
+	}
+}
+
+/* The trace itself, where it was compressed. */
+async function decompressed(blob) {
+	const magic = new Uint8Array(await blob.slice(0, 2).arrayBuffer());
+	return magic[0] === 0x1f && magic[1] === 0x8b ? gunzip(blob) : blob.stream();
+}
+
+class Surface {
+	/* `owner` is told of changes: changed(bits). */
+	constructor(owner) {
+		this.owner = owner;
+		this.canvas = create("canvas", {tabIndex: 0});
+		this.canvas.setAttribute("role", "application");
+		this.context = this.canvas.getContext("2d", {alpha: false});
+		this.element = create("div", {className: "surface"}, this.canvas);
+		this.pointers = new Map();
+		this.kept = []; /* addresses of the traces' bytes */
+		this.ratio = 1;
+		this.measured = true; /* texts by the browser's fonts */
+		this.listen();
+	}
+
+	async load() {
+		if (this.core)
+			return;
+		const core = await Core.create((font, text) => this.painter.measure(this.context, font, text));
+		this.painter = new Painter(core);
+		this.compare = core.call.compare();
+		this.core = core;
+		this.resize();
+	}
+
+	/* Opens what a Blob holds, below the others; size: of its content, if known.  Throws what a person can read. */
+	async open(blob, name, size) {
+		await this.load();
+		let at = 0, bytes;
+		try {
+			[at, bytes] = await readInto(this.core, await decompressed(blob), size);
+			if (this.core.withText(name, text => this.core.call.open(at, bytes, text, this.measured)) < 0)
+				throw new Error(this.core.cstring(this.core.call.last_error()));
+		} catch (error) {
+			if (at)
+				this.core.call.free(at);
+			if (error instanceof RangeError || error instanceof WebAssembly.RuntimeError)
+				throw new Error("too large for this browser's memory");
+			if (error instanceof TypeError)
+				throw new Error("damaged: it cannot be unpacked");
+			throw error;
+		}
+		this.kept.push(at);
+		this.react();
+	}
+
+	/* Closes all that is open. */
+	clear() {
+		clearTimeout(this.searching);
+		this.core?.call.weft_compare_finish(this.compare);
+		this.kept.forEach(at => this.core.call.free(at));
+		this.kept = [];
+	}
+
+	close() {
+		this.resizes.disconnect();
+		cancelAnimationFrame(this.frame);
+		this.clear();
+	}
+
+	get count() {
+		return this.core ? this.core.call.viewers() : 0;
+	}
+
+	get active() {
+		return this.core.call.viewer(this.core.call.active());
+	}
+
+	/* Calls one of the core's functions, then does what has changed. */
+	act(name, ...values) {
+		const result = this.core.call[name](...values);
+		this.react();
+		return result;
+	}
+
+	/* The same for all traces. */
+	actAll(name, ...values) {
+		return this.core ? this.act(name, this.compare, ...values) : 0;
+	}
+
+	/* What it answers is a text. */
+	ask(name, ...values) {
+		return this.core.cstring(this.act(name, ...values));
+	}
+
+	react() {
+		const changes = this.core.call.weft_compare_take_changes(this.compare);
+		if (changes & CHANGED.PICTURE)
+			this.drawSoon();
+		if (changes & CHANGED.HOVER && this.count)
+			this.canvas.style.cursor = this.core.call.hovered(this.active) >>> 0 === NONE ? "" : "pointer";
+		if (changes)
+			this.owner.changed(changes);
+	}
+
+	/* ---- drawing ---- */
+
+	resize() {
+		const {clientWidth: width, clientHeight: height} = this.element;
+		if (!width || !height)
+			return;
+		this.ratio = globalThis.devicePixelRatio || 1;
+		this.canvas.width = Math.round(width * this.ratio);
+		this.canvas.height = Math.round(height * this.ratio);
+		this.actAll("weft_compare_resize", width, height, 1);
+		this.draw();
+	}
+
+	drawSoon() {
+		this.frame ??= requestAnimationFrame(() => this.draw());
+	}
+
+	draw() {
+		cancelAnimationFrame(this.frame);
+		this.frame = null;
+		if (this.core)
+			this.paint(this.context, this.ratio);
+	}
+
+	paint(context, ratio) {
+		const core = this.core, panes = core.call.draw();
+		context.fillStyle = this.painter.paint(this.owner.theme, 0, 255);
+		context.fillRect(0, 0, context.canvas.width, context.canvas.height);
+		for (let i = 0; i < panes; i++) {
+			const at = core.call.pane(i) >>> 3;
+			const [x, y, width, height, scale, prims, count, texts] = new Float64Array(core.bytes.buffer).subarray(at, at + 8);
+			context.save();
+			context.scale(ratio, ratio);
+			context.beginPath();
+			context.rect(x, y, width, height);
+			context.clip();
+			context.translate(x, y);
+			context.scale(scale, scale);
+			this.painter.draw(context, this.owner.theme, prims, count, texts);
+			context.restore();
+		}
+	}
+
+	/* ---- searching ---- */
+
+	/* What is wrong with the text, or nothing; the search goes on by itself. */
+	search(text) {
+		const wrong = this.core.withText(text, at => this.ask("search", at));
+		this.searchOn();
+		return wrong;
+	}
+
+	searchOn() {
+		clearTimeout(this.searching);
+		const began = performance.now();
+		let more = true;
+		while (more && performance.now() - began < SEARCH_SLICE_MS)
+			more = Boolean(this.core.call.weft_compare_search_step(this.compare, SEARCH_STEP));
+		this.react();
+		if (more)
+			this.searching = setTimeout(() => this.searchOn());
+	}
+
+	/* ---- pointers ---- */
+
+	at(event) {
+		const box = this.canvas.getBoundingClientRect();
+		return [event.clientX - box.left, event.clientY - box.top];
+	}
+
+	listen() {
+		const on = (type, handle) => this.canvas.addEventListener(type, event => this.count && handle(event), {passive: false});
+		on("pointerdown", event => this.pressed(event));
+		on("pointermove", event => this.moved(event));
+		on("pointerup", event => this.released(event));
+		on("pointercancel", event => {
+			this.pointers.delete(event.pointerId);
+			this.actAll("weft_compare_leave");
+		});
+		on("pointerleave", event => event.pointerType === "mouse" && !this.pointers.size && this.actAll("weft_compare_leave"));
+		on("wheel", event => this.wheeled(event));
+		on("contextmenu", event => event.preventDefault());
+		on("dragstart", event => event.preventDefault());
+		this.resizes = new ResizeObserver(() => this.resize());
+		this.resizes.observe(this.element);
+	}
+
+	pressed(event) {
+		event.preventDefault();
+		this.canvas.focus({preventScroll: true});
+		this.canvas.setPointerCapture(event.pointerId);
+		const [x, y] = this.at(event);
+		this.pointers.set(event.pointerId, [x, y]);
+		clearTimeout(this.longPress);
+		if (this.pointers.size === 2) {
+			this.actAll("weft_compare_leave"); /* a pinch begins: no drag, no click */
+			return;
+		}
+		const last = this.lastPress;
+		const again = last && event.timeStamp - last.time < DOUBLE_CLICK_MS && last.clicks === 1 &&
+			Math.hypot(x - last.x, y - last.y) < NEAR_PX;
+		this.lastPress = {time: event.timeStamp, x, y, clicks: again ? 2 : 1};
+		if (event.pointerType === "touch")
+			this.longPress = setTimeout(() => {
+				this.actAll("weft_compare_leave");
+				this.actAll("weft_compare_press", x, y, 2, 0, 1);
+			}, LONG_PRESS_MS);
+		this.actAll("weft_compare_press", x, y, event.button, modifiers(event), this.lastPress.clicks);
+	}
+
+	moved(event) {
+		const [x, y] = this.at(event), before = this.pointers.get(event.pointerId);
+		if (before && this.pointers.size === 2) {
+			const [other] = [...this.pointers].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
+			const spread = (a, b) => Math.max(Math.hypot(a[0] - b[0], a[1] - b[1]), 1);
+			const middle = [(x + other[0]) / 2, (y + other[1]) / 2];
+			this.pointers.set(event.pointerId, [x, y]);
+			this.actAll("weft_compare_pinch", ...middle, spread([x, y], other) / spread(before, other), (x - before[0]) / 2,
+				(y - before[1]) / 2);
+			return;
+		}
+		if (before)
+			this.pointers.set(event.pointerId, [x, y]);
+		if (this.lastPress && Math.hypot(x - this.lastPress.x, y - this.lastPress.y) > NEAR_PX)
+			clearTimeout(this.longPress);
+		this.actAll("weft_compare_motion", x, y);
+	}
+
+	released(event) {
+		clearTimeout(this.longPress);
+		if (this.pointers.delete(event.pointerId))
+			this.actAll("weft_compare_release", ...this.at(event));
+	}
+
+	wheeled(event) {
+		event.preventDefault();
+		const notch = [WHEEL_NOTCH_PX, 3, 1][event.deltaMode] ?? WHEEL_NOTCH_PX;
+		const [x, y] = this.at(event);
+		/* Browsers say that a pinch on a touchpad is a wheel with control. */
+		if (event.ctrlKey && event.deltaMode === 0 && Math.abs(event.deltaY) < WHEEL_NOTCH_PX / 2)
+			this.actAll("weft_compare_pinch", x, y, Math.exp(-event.deltaY / WHEEL_NOTCH_PX), 0, 0);
+		else
+			this.actAll("weft_compare_wheel", x, y, event.deltaX / notch, event.deltaY / notch, modifiers(event));
+	}
+}
