@@ -119,13 +119,13 @@ EXPORT(pane) const double *page_pane(int number)
 	return numbers;
 }
 
-/* The picture's draw list as text, to be compared; the caller's to free. */
-EXPORT(dump) char *page_dump(struct weft_viewer *viewer)
+/* A pane's draw list as text, to be compared; the caller's to free. */
+EXPORT(dump) char *page_dump(struct weft_viewer *viewer, int number)
 {
 	char *text = NULL;
 	size_t size;
 	if (weft_viewer_draw(viewer, &error) == WEFT_OK)
-		weft_draw_dump(&viewer->picture, &text, &size);
+		weft_draw_dump(viewer->panes[number].list, &text, &size);
 	return text;
 }
 
@@ -241,7 +241,8 @@ EXPORT(svg) char *page_svg(struct weft_viewer *viewer, enum weft_theme theme)
 {
 	char_vec out = {0};
 	if (weft_viewer_draw(viewer, &error) == WEFT_OK &&
-	    weft_svg_write(&viewer->picture, theme, append, &out, &error) == WEFT_OK && append(&out, "", 1) == 0)
+	    weft_svg_write(viewer->panes[WEFT_PANE_PICTURE].list, theme, append, &out, &error) == WEFT_OK &&
+	    append(&out, "", 1) == 0)
 		return out.items;
 	weft_vec_free(&out);
 	return NULL;

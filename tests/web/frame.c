@@ -1,4 +1,4 @@
-/* frame.c: the draw list of a trace at a place, in text: frame TRACE WIDTH HEIGHT PLACE.  SPDX-License-Identifier: ISC */
+/* frame.c: the draw lists of a trace at a place, in text: frame TRACE WIDTH HEIGHT PLACE.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,10 +22,14 @@ int main(int argc, char **argv)
 		return 1;
 	while (weft_compare_search_step(&all, 1000))
 		;
-	if (weft_viewer_draw(viewer, &err) < 0 || weft_draw_dump(&viewer->picture, &text, &size) < 0)
+	if (weft_viewer_draw(viewer, &err) < 0)
 		return 1;
-	fwrite(text, 1, size, stdout);
-	free(text);
+	for (int pane = 0; pane < WEFT_PANES; pane++) {
+		if (weft_draw_dump(viewer->panes[pane].list, &text, &size) < 0)
+			return 1;
+		fwrite(text, 1, size, stdout);
+		free(text);
+	}
 	weft_compare_finish(&all);
 	return 0;
 }

@@ -278,7 +278,7 @@ const tests = {
 		server.close();
 	},
 
-	async "the draw list is the native one, byte for byte"() {
+	async "draw lists are the native ones, byte for byte"() {
 		const page = await open(pathToFileURL(at("one.html")).href);
 		await page.evaluate(() => {
 			weft.stage.surface.measured = false;
@@ -291,7 +291,7 @@ const tests = {
 				core.withText(place, text => surface.ask("go", text));
 				while (core.call.weft_compare_search_step(surface.compare, 1000))
 					;
-				return core.cstring(core.call.dump(surface.active));
+				return [0, 1, 2, 3, 4].map(pane => core.cstring(core.call.dump(surface.active, pane))).join("");
 			}, where);
 			assert.equal(list, run(frame, "few.ctf", "1000", "600", where).toString(), where);
 		}
