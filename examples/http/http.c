@@ -26,6 +26,7 @@
 #include <weft/uv.h>
 
 #define MOST_CONNECTIONS 10000
+#define OTHER_FILES 32 /* that libuv and the recorder have open */
 #define READ_BYTES 16384
 #define CHUNK_BYTES 65536
 #define MOST_LABEL_BYTES 120
@@ -293,16 +294,19 @@ static struct weft_promise *answered(void *connection, void *nothing)
 	return c->input ? weft_promise_bind(weft_promise_pause(), next_request, c, NULL) : next_request(c, NULL);
 }
 
-/* As "GET /some/file?version=2". */
-static void name(struct connection *c, struct weft_promise *request)
+static struct weft_promise *answer_named(struct connection *c)
 {
-	char label[MOST_TARGET_BYTES + 16];
-	if (!weft_is_on() || weft_promise_state(request) != WEFT_PENDING)
-		return;
-	const char *method = http_method_str((enum http_method)c->request.parser.method);
-	size_t bytes = (size_t)(stpcpy(stpcpy(stpcpy(label, method), " "), c->request.target) - label);
-	label[bytes < MOST_LABEL_BYTES ? bytes : MOST_LABEL_BYTES] = 0;
-	weft_label(weft_promise_id(request), label);
+	char label[MOST_TARGET_BYTES + 16]; /* "GET /some/file?version=2" */
+	struct weft_promise *sent = answer(c);
+	bool waits = weft_promise_state(sent) == WEFT_PENDING;
+	struct weft_promise *request = weft_promise_bind(sent, answered, c, NULL);
+	if (weft_is_on()) {
+		const char *method = http_method_str((enum http_method)c->request.parser.method);
+		size_t bytes = (size_t)(stpcpy(stpcpy(stpcpy(label, method), " "), c->request.target) - label);
+		label[bytes < MOST_LABEL_BYTES ? bytes : MOST_LABEL_BYTES] = 0;
+		weft_label(waits ? weft_promise_id(request) : weft_running(), label);
+	}
+	return request;
 }
 
 static struct weft_promise *parse(void *connection, void *bytes)
@@ -322,9 +326,7 @@ static struct weft_promise *parse(void *connection, void *bytes)
 		c->input = NULL;
 	}
 	c->answering = true;
-	struct weft_promise *request = weft_promise_bind(answer(c), answered, c, NULL);
-	name(c, request);
-	return request;
+	return answer_named(c);
 }
 
 static struct weft_promise *next_request(void *connection, void *nothing)
@@ -517,7 +519,9 @@ static size_t most_connections(void)
 		return 100;
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
-	return files.rlim_max / 2 < MOST_CONNECTIONS ? (size_t)files.rlim_max / 2 : MOST_CONNECTIONS;
+	if (files.rlim_max < 2 * MOST_CONNECTIONS + OTHER_FILES)
+		return files.rlim_max > OTHER_FILES + 2 ? (size_t)(files.rlim_max - OTHER_FILES) / 2 : 1;
+	return MOST_CONNECTIONS;
 }
 
 static struct weft_promise *listen_at(const char *address, int port)

@@ -201,6 +201,17 @@ def many(folder, scratch, count):
     expect(len(failed), 0, 'connections that did not end well')
 
 
+def crowded(folder):
+    """More connections than there may be wait until others have ended."""
+    with Server(program, folder, under=['prlimit', '--nofile=64:64']) as server:
+        clients = [server.connect() for _ in range(50)]
+        for client in clients:
+            client.send(get('/one.txt', 'Connection: close'))
+        for client in clients:
+            expect(client.answer()[0], 200, 'one of a crowd')
+            client.socket.close()
+
+
 def drain(folder, contents):
     """Told to end, it finishes what it has begun, hangs up on who waits, and accepts no more."""
     with Server(program, folder) as server:
@@ -254,4 +265,5 @@ with tempfile.TemporaryDirectory() as scratch:
         pipelining(server, contents)
     slow(www)
     many(www, scratch, 1000)
+    crowded(www)
     drain(www, contents)
