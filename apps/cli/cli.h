@@ -19,6 +19,7 @@ enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
 
 /* X(verb, "its operands", "what it does") */
 #define CLI_VERBS(X)                                                                                                             \
+	X(view, "TRACE...", "opens a window for each trace")                                                                     \
 	X(info, "TRACE", "what is in a trace: format, host, span, events, promises, streams, what was lost")                     \
 	X(events, "TRACE", "every event in time order, a line each")                                                             \
 	X(dump, "TRACE", "every promise, counter and pause as the model has it, a line each")                                    \

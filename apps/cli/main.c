@@ -1,6 +1,7 @@
 /* main.c: the weft command finds the verb.  SPDX-License-Identifier: ISC */
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -15,7 +16,8 @@ static const struct {
 
 static int print_help(void)
 {
-	puts("usage: weft VERB [OPTIONS] TRACE\n\n"
+	puts("usage: weft VERB [OPTIONS] TRACE\n"
+	     "       weft TRACE...\n\n"
 	     "Shows what an asynchronous program did, promise by promise.\n\nverbs:");
 	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
 		printf("  %-8s %s\n", verbs[i].name, verbs[i].summary);
@@ -43,6 +45,10 @@ int main(int argc, char **argv)
 			struct cli_args args = {verb, verbs[i].operands, verbs[i].summary, argc - 2, argv + 2};
 			return verbs[i].run(&args);
 		}
+	}
+	if (strcmp(verb, "-") == 0 || access(verb, F_OK) == 0) {
+		struct cli_args args = {"view", verbs[0].operands, verbs[0].summary, argc - 1, argv + 1};
+		return cli_view(&args);
 	}
 	return cli_fail("%s is not a verb; weft --help lists them", verb);
 }

@@ -1,0 +1,73 @@
+/* view.c: weft view: opens windows, which are a program of their own, so that the command needs no display.
+ * SPDX-License-Identifier: ISC */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+#define PROGRAM "weft-view"
+
+/* Beside this command, wherever it is installed, or else in the PATH. */
+static void start(char **argv)
+{
+	char path[4096];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof path - sizeof PROGRAM);
+	char *slash = len > 0 ? memrchr(path, '/', (size_t)len) : NULL;
+	if (slash) {
+		memcpy(slash + 1, PROGRAM, sizeof PROGRAM);
+		execv(path, argv);
+		if (errno != ENOENT)
+			return;
+	}
+	execvp(PROGRAM, argv);
+}
+
+static bool has_display(void)
+{
+	static const char *const names[] = {"WAYLAND_DISPLAY", "DISPLAY"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const char *value = getenv(names[i]);
+		if (value && *value)
+			return true;
+	}
+	return false;
+}
+
+int cli_view(struct cli_args *args)
+{
+	bool compare = false;
+	const struct cli_option options[] = {
+	    {"compare", 0, CLI_FLAG, &compare, NULL, "one above the other in one window"},
+	    CLI_OPTION_END,
+	};
+	int exit = cli_parse(args, options, -1);
+	if (exit >= 0)
+		return exit;
+	if (!has_display())
+		return cli_fail(
+		    "view: there is no display here; weft html TRACE -o page.html makes a page that any browser shows");
+	for (int i = 0; i < args->argc; i++) {
+		struct stat st;
+		if (strcmp(args->argv[i], "-") != 0 && stat(args->argv[i], &st) != 0)
+			return cli_fail("%s: %s", args->argv[i], strerror(errno));
+	}
+	char **argv = calloc((size_t)args->argc + 4, sizeof *argv);
+	if (!argv)
+		return cli_fail("view: out of memory");
+	int n = 0;
+	argv[n++] = (char *)PROGRAM;
+	if (compare)
+		argv[n++] = (char *)"--compare";
+	argv[n++] = (char *)"--";
+	memcpy(argv + n, args->argv, (size_t)args->argc * sizeof *argv);
+	start(argv);
+	int why = errno;
+	free(argv);
+	if (why == ENOENT)
+		return cli_fail(
+		    "view: " PROGRAM " is not installed; weft html TRACE -o page.html makes a page that any browser shows");
+	return cli_fail("view: " PROGRAM " cannot be started: %s", strerror(why));
+}

@@ -1,0 +1,317 @@
+/* canvas.c: draws the panes of viewers into a picture that is kept until something changes.  SPDX-License-Identifier: ISC */
+#include "canvas.h"
+
+#include "backends/cairo/cairo.h"
+
+#define TIMES 4096u
+
+struct _WeftCanvas {
+	GtkWidget parent_instance;
+	struct weft_compare *viewers;
+	struct weft_cairo *cairo;
+	GdkTexture *picture; /* NULL: to be drawn anew */
+	double pointer_x, pointer_y;
+	double pinch;
+	guint update; /* source that tells what has changed, once a turn of the main loop */
+	double times_ms[TIMES];
+	size_t time_count;
+};
+
+G_DEFINE_FINAL_TYPE(WeftCanvas, weft_canvas, GTK_TYPE_WIDGET)
+
+enum { CHANGED, SIGNALS };
+static guint signals[SIGNALS];
+
+double weft_canvas_text_scale(WeftCanvas *canvas)
+{
+	int dpi = -1;
+	g_object_get(gtk_widget_get_settings(GTK_WIDGET(canvas)), "gtk-xft-dpi", &dpi, NULL);
+	return dpi > 0 ? CLAMP(dpi / 1024.0 / 96.0, 0.5, 4.0) : 1.0;
+}
+
+enum weft_theme weft_canvas_theme(void)
+{
+	return adw_style_manager_get_dark(adw_style_manager_get_default()) ? WEFT_THEME_DARK : WEFT_THEME_LIGHT;
+}
+
+static void redraw(WeftCanvas *canvas)
+{
+	g_clear_object(&canvas->picture);
+	gtk_widget_queue_draw(GTK_WIDGET(canvas));
+}
+
+static gboolean tell(gpointer data)
+{
+	WeftCanvas *canvas = data;
+	canvas->update = 0;
+	unsigned changes = canvas->viewers ? weft_compare_take_changes(canvas->viewers) : 0;
+	if (changes & WEFT_CHANGED_PICTURE)
+		redraw(canvas);
+	if (changes)
+		g_signal_emit(canvas, signals[CHANGED], 0, changes);
+	return G_SOURCE_REMOVE;
+}
+
+/* Not at once: many motions of the pointer may come in a row, and whoever hears of it may change the viewer in turn. */
+void weft_canvas_update(WeftCanvas *canvas)
+{
+	if (!canvas->update)
+		canvas->update = g_idle_add_full(GDK_PRIORITY_REDRAW - 5, tell, canvas, NULL);
+}
+
+static void fit(WeftCanvas *canvas)
+{
+	int width = gtk_widget_get_width(GTK_WIDGET(canvas)), height = gtk_widget_get_height(GTK_WIDGET(canvas));
+	if (canvas->viewers && width > 0 && height > 0) {
+		weft_compare_resize(canvas->viewers, width, height, weft_canvas_text_scale(canvas));
+		weft_canvas_update(canvas);
+	}
+}
+
+void weft_canvas_set_viewers(WeftCanvas *canvas, struct weft_compare *viewers)
+{
+	canvas->viewers = viewers;
+	if (viewers)
+		weft_compare_set_measure(viewers, weft_cairo_measure, canvas->cairo);
+	fit(canvas);
+	redraw(canvas);
+}
+
+size_t weft_canvas_take_times(WeftCanvas *canvas, double *ms, size_t size)
+{
+	size_t count = MIN(canvas->time_count, size);
+	memcpy(ms, canvas->times_ms, count * sizeof *ms);
+	canvas->time_count = 0;
+	return count;
+}
+
+static void free_surface(gpointer surface)
+{
+	cairo_surface_destroy(surface);
+}
+
+static GdkTexture *draw(WeftCanvas *canvas)
+{
+	int device = gtk_widget_get_scale_factor(GTK_WIDGET(canvas));
+	int width = gtk_widget_get_width(GTK_WIDGET(canvas)) * device,
+	    height = gtk_widget_get_height(GTK_WIDGET(canvas)) * device;
+	enum weft_theme theme = weft_canvas_theme();
+	uint32_t ground = weft_theme_rgb(theme, WEFT_PAINT_BACKGROUND);
+
+	cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, width, height);
+	cairo_t *cr = cairo_create(surface);
+	cairo_set_source_rgb(cr, (ground >> 16) / 255.0, (ground >> 8 & 255) / 255.0, (ground & 255) / 255.0);
+	cairo_paint(cr);
+	cairo_scale(cr, device, device);
+	struct weft_pane panes[WEFT_COMPARE_PANES];
+	int count = canvas->viewers ? weft_compare_draw(canvas->viewers, panes, WEFT_COMPARE_PANES, NULL) : 0;
+	for (int i = 0; i < count; i++) {
+		cairo_save(cr);
+		cairo_rectangle(cr, panes[i].x_px, panes[i].y_px, panes[i].width_px, panes[i].height_px);
+		cairo_clip(cr);
+		cairo_translate(cr, panes[i].x_px, panes[i].y_px);
+		cairo_scale(cr, panes[i].scale, panes[i].scale);
+		weft_cairo_draw(canvas->cairo, cr, panes[i].list, theme);
+		cairo_restore(cr);
+	}
+	cairo_destroy(cr);
+	cairo_surface_flush(surface);
+	size_t stride = (size_t)cairo_image_surface_get_stride(surface);
+	GBytes *bytes =
+	    g_bytes_new_with_free_func(cairo_image_surface_get_data(surface), stride * (size_t)height, free_surface, surface);
+	GdkTexture *texture = gdk_memory_texture_new(width, height, GDK_MEMORY_DEFAULT, bytes, stride);
+	g_bytes_unref(bytes);
+	return texture;
+}
+
+static void snapshot(GtkWidget *widget, GtkSnapshot *snapshot)
+{
+	WeftCanvas *canvas = WEFT_CANVAS(widget);
+	int width = gtk_widget_get_width(widget), height = gtk_widget_get_height(widget);
+	if (!canvas->picture) {
+		gint64 begin = g_get_monotonic_time();
+		canvas->picture = draw(canvas);
+		if (canvas->time_count < TIMES)
+			canvas->times_ms[canvas->time_count++] = (double)(g_get_monotonic_time() - begin) / 1000;
+	}
+	gtk_snapshot_append_texture(snapshot, canvas->picture, &GRAPHENE_RECT_INIT(0, 0, (float)width, (float)height));
+}
+
+static void size_allocate(GtkWidget *widget, int width, int height, int baseline)
+{
+	WeftCanvas *canvas = WEFT_CANVAS(widget);
+	fit(canvas);
+	redraw(canvas);
+}
+
+/* ---- The pointer ---- */
+
+static unsigned modifiers(gpointer controller)
+{
+	GdkModifierType state = gtk_event_controller_get_current_event_state(controller);
+	return (state & GDK_SHIFT_MASK ? WEFT_SHIFT : 0u) | (state & GDK_CONTROL_MASK ? WEFT_CONTROL : 0u) |
+	       (state & GDK_ALT_MASK ? WEFT_ALT : 0u);
+}
+
+static void point(WeftCanvas *canvas, double x, double y)
+{
+	/* GTK repeats a motion where the pointer did not move but what is below it did. */
+	if (!canvas->viewers || (x == canvas->pointer_x && y == canvas->pointer_y))
+		return;
+	canvas->pointer_x = x;
+	canvas->pointer_y = y;
+	weft_compare_motion(canvas->viewers, x, y);
+	weft_canvas_update(canvas);
+}
+
+static void on_motion(GtkEventControllerMotion *controller, double x, double y, WeftCanvas *canvas)
+{
+	point(canvas, x, y);
+}
+
+static void on_leave(GtkEventControllerMotion *controller, WeftCanvas *canvas)
+{
+	canvas->pointer_x = canvas->pointer_y = -1;
+	struct weft_viewer *active = canvas->viewers ? weft_compare_active(canvas->viewers) : NULL;
+	if (active && active->pointer == WEFT_POINTER_IDLE) {
+		weft_compare_leave(canvas->viewers);
+		weft_canvas_update(canvas);
+	}
+}
+
+static gboolean on_scroll(GtkEventControllerScroll *controller, double dx, double dy, WeftCanvas *canvas)
+{
+	if (!canvas->viewers)
+		return GDK_EVENT_PROPAGATE;
+	weft_compare_wheel(canvas->viewers, canvas->pointer_x, canvas->pointer_y, dx, dy, modifiers(controller));
+	weft_canvas_update(canvas);
+	return GDK_EVENT_STOP;
+}
+
+static void on_press(GtkGestureClick *gesture, int clicks, double x, double y, WeftCanvas *canvas)
+{
+	guint button = gtk_gesture_single_get_current_button(GTK_GESTURE_SINGLE(gesture));
+	gtk_widget_grab_focus(GTK_WIDGET(canvas));
+	if (!canvas->viewers)
+		return;
+	weft_compare_press(canvas->viewers, x, y,
+	    button == GDK_BUTTON_SECONDARY ? WEFT_BUTTON_SECONDARY
+	    : button == GDK_BUTTON_MIDDLE  ? WEFT_BUTTON_MIDDLE
+					   : WEFT_BUTTON_PRIMARY,
+	    modifiers(gesture), (clicks - 1) % 2 + 1);
+	weft_canvas_update(canvas);
+}
+
+/* A drag, even one that goes nowhere, always ends; a click that became a drag is let go of on the way. */
+static void on_drag(GtkGestureDrag *gesture, double dx, double dy, WeftCanvas *canvas)
+{
+	double x = 0, y = 0;
+	gtk_gesture_drag_get_start_point(gesture, &x, &y);
+	point(canvas, x + dx, y + dy);
+}
+
+static void on_drag_end(GtkGestureDrag *gesture, double dx, double dy, WeftCanvas *canvas)
+{
+	double x = 0, y = 0;
+	gtk_gesture_drag_get_start_point(gesture, &x, &y);
+	if (!canvas->viewers)
+		return;
+	weft_compare_release(canvas->viewers, x + dx, y + dy);
+	weft_canvas_update(canvas);
+}
+
+static void on_cancel(GtkGesture *gesture, GdkEventSequence *sequence, WeftCanvas *canvas)
+{
+	if (!canvas->viewers)
+		return;
+	weft_compare_leave(canvas->viewers);
+	weft_canvas_update(canvas);
+}
+
+static void on_pinch_begin(GtkGesture *gesture, GdkEventSequence *sequence, WeftCanvas *canvas)
+{
+	canvas->pinch = 1;
+}
+
+static void on_pinch(GtkGestureZoom *gesture, double factor, WeftCanvas *canvas)
+{
+	double x = 0, y = 0;
+	if (!canvas->viewers || !gtk_gesture_get_bounding_box_center(GTK_GESTURE(gesture), &x, &y))
+		return;
+	weft_compare_pinch(canvas->viewers, x, y, factor / canvas->pinch, 0, 0);
+	canvas->pinch = factor;
+	weft_canvas_update(canvas);
+}
+
+static void dispose(GObject *object)
+{
+	WeftCanvas *canvas = WEFT_CANVAS(object);
+	g_clear_object(&canvas->picture);
+	g_clear_handle_id(&canvas->update, g_source_remove);
+	canvas->viewers = NULL;
+	G_OBJECT_CLASS(weft_canvas_parent_class)->dispose(object);
+}
+
+static void finalize(GObject *object)
+{
+	weft_cairo_destroy(WEFT_CANVAS(object)->cairo);
+	G_OBJECT_CLASS(weft_canvas_parent_class)->finalize(object);
+}
+
+static void weft_canvas_class_init(WeftCanvasClass *class)
+{
+	GObjectClass *object_class = G_OBJECT_CLASS(class);
+	GtkWidgetClass *widget_class = GTK_WIDGET_CLASS(class);
+	object_class->dispose = dispose;
+	object_class->finalize = finalize;
+	widget_class->snapshot = snapshot;
+	widget_class->size_allocate = size_allocate;
+	gtk_widget_class_set_css_name(widget_class, "canvas");
+	gtk_widget_class_set_accessible_role(widget_class, GTK_ACCESSIBLE_ROLE_IMG);
+	signals[CHANGED] =
+	    g_signal_new("changed", WEFT_TYPE_CANVAS, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_UINT);
+}
+
+static void listen(WeftCanvas *canvas)
+{
+	GtkWidget *widget = GTK_WIDGET(canvas);
+	GtkEventController *motion = gtk_event_controller_motion_new();
+	g_signal_connect(motion, "enter", G_CALLBACK(on_motion), canvas);
+	g_signal_connect(motion, "motion", G_CALLBACK(on_motion), canvas);
+	g_signal_connect(motion, "leave", G_CALLBACK(on_leave), canvas);
+	gtk_widget_add_controller(widget, motion);
+
+	GtkEventController *scroll = gtk_event_controller_scroll_new(GTK_EVENT_CONTROLLER_SCROLL_BOTH_AXES);
+	g_signal_connect(scroll, "scroll", G_CALLBACK(on_scroll), canvas);
+	gtk_widget_add_controller(widget, scroll);
+
+	GtkGesture *click = gtk_gesture_click_new();
+	gtk_gesture_single_set_button(GTK_GESTURE_SINGLE(click), 0);
+	g_signal_connect(click, "pressed", G_CALLBACK(on_press), canvas);
+	gtk_widget_add_controller(widget, GTK_EVENT_CONTROLLER(click));
+
+	GtkGesture *drag = gtk_gesture_drag_new();
+	gtk_gesture_single_set_button(GTK_GESTURE_SINGLE(drag), 0);
+	g_signal_connect(drag, "drag-update", G_CALLBACK(on_drag), canvas);
+	g_signal_connect(drag, "drag-end", G_CALLBACK(on_drag_end), canvas);
+	g_signal_connect(drag, "cancel", G_CALLBACK(on_cancel), canvas);
+	gtk_widget_add_controller(widget, GTK_EVENT_CONTROLLER(drag));
+
+	GtkGesture *pinch = gtk_gesture_zoom_new();
+	g_signal_connect(pinch, "begin", G_CALLBACK(on_pinch_begin), canvas);
+	g_signal_connect(pinch, "scale-changed", G_CALLBACK(on_pinch), canvas);
+	gtk_widget_add_controller(widget, GTK_EVENT_CONTROLLER(pinch));
+}
+
+static void weft_canvas_init(WeftCanvas *canvas)
+{
+	if (weft_cairo_create(&canvas->cairo) < 0)
+		g_error("out of memory");
+	gtk_widget_set_focusable(GTK_WIDGET(canvas), TRUE);
+	gtk_widget_set_size_request(GTK_WIDGET(canvas), 160, 100);
+	listen(canvas);
+	g_signal_connect_object(adw_style_manager_get_default(), "notify::dark", G_CALLBACK(redraw), canvas, G_CONNECT_SWAPPED);
+	g_signal_connect_object(
+	    gtk_settings_get_default(), "notify::gtk-xft-dpi", G_CALLBACK(gtk_widget_queue_allocate), canvas, G_CONNECT_SWAPPED);
+	g_signal_connect(canvas, "notify::scale-factor", G_CALLBACK(redraw), NULL);
+}

@@ -1,0 +1,239 @@
+/* dialogs.c: what a window asks.  SPDX-License-Identifier: ISC */
+#include "dialogs.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+
+#include "backends/cairo/cairo.h"
+#include "base/duration.h"
+#include "menus.h"
+#include "notice.h"
+#include "window_private.h"
+
+/* ---- Open ---- */
+
+/* A chooser chooses either files or folders, and a trace may be either: any file of a folder that is a trace stands for it. */
+static char *trace_of(const char *path)
+{
+	char *folder = g_path_get_dirname(path), *metadata = g_build_filename(folder, "metadata", NULL);
+	bool is_trace = g_file_test(metadata, G_FILE_TEST_IS_REGULAR);
+	g_free(metadata);
+	if (is_trace)
+		return folder;
+	g_free(folder);
+	return g_strdup(path);
+}
+
+static char *chosen(GtkNativeDialog *dialog, int response)
+{
+	GFile *file = response == GTK_RESPONSE_ACCEPT ? gtk_file_chooser_get_file(GTK_FILE_CHOOSER(dialog)) : NULL;
+	char *path = file ? g_file_get_path(file) : NULL;
+	g_clear_object(&file);
+	return path;
+}
+
+static void on_open(GtkNativeDialog *dialog, int response, WeftWindow *window)
+{
+	char *file = chosen(dialog, response), *path = file ? trace_of(file) : NULL;
+	bool compare = g_object_get_data(G_OBJECT(dialog), "compare") != NULL;
+	if (path && compare)
+		weft_window_compare(window, path);
+	else if (path)
+		weft_window_open(window, path);
+	g_free(path);
+	g_free(file);
+	g_object_unref(dialog);
+}
+
+void dialogs_open(WeftWindow *window, bool compare)
+{
+	GtkFileChooserNative *dialog = gtk_file_chooser_native_new(compare ? "Compare With" : "Open a Trace", GTK_WINDOW(window),
+	    GTK_FILE_CHOOSER_ACTION_OPEN, compare ? "_Compare" : "_Open", NULL);
+	g_object_set_data(G_OBJECT(dialog), "compare", compare ? window : NULL);
+	gtk_native_dialog_set_modal(GTK_NATIVE_DIALOG(dialog), TRUE);
+	g_signal_connect_object(dialog, "response", G_CALLBACK(on_open), window, 0);
+	gtk_native_dialog_show(GTK_NATIVE_DIALOG(dialog));
+}
+
+/* ---- Export ---- */
+
+static int write_some(void *ctx, const void *bytes, size_t size)
+{
+	return fwrite(bytes, 1, size, ctx) != size;
+}
+
+/* What the active viewer shows, as large as it is on the screen. */
+static int export_to(WeftWindow *window, FILE *file, enum weft_picture format, struct weft_error *err)
+{
+	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	struct weft_cairo *cairo = NULL;
+	struct weft_draw_list list = {0};
+	if (weft_cairo_create(&cairo) < 0)
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for fonts");
+	struct weft_draw_options options = {.measure = weft_cairo_measure,
+	    .measure_ctx = cairo,
+	    .no_metrics = !viewer->metrics,
+	    .hidden_metrics = viewer->hidden_metrics};
+	int status = weft_draw_frame(&list, viewer->view, &options, err);
+	if (status == WEFT_OK)
+		status = weft_cairo_write(cairo, &list, format, weft_canvas_theme(), write_some, file, err);
+	weft_draw_finish(&list);
+	weft_cairo_destroy(cairo);
+	return status;
+}
+
+static void on_export(GtkNativeDialog *dialog, int response, WeftWindow *window)
+{
+	char *path = chosen(dialog, response);
+	const char *suffix = g_object_get_data(G_OBJECT(dialog), "suffix");
+	enum weft_picture format = strcmp(suffix, "png") == 0 ? WEFT_PICTURE_PNG : WEFT_PICTURE_SVG;
+	if (path && weft_pane_viewer(window->pane)) {
+		struct weft_error err = {0};
+		FILE *file = g_fopen(path, "wb");
+		int status =
+		    file ? export_to(window, file, format, &err) : weft_error_set(&err, WEFT_EIO, "%s", g_strerror(errno));
+		if (file && fclose(file) != 0 && status == WEFT_OK)
+			status = weft_error_set(&err, WEFT_EIO, "%s", g_strerror(errno));
+		char *name = g_filename_display_basename(path);
+		char *text = status == WEFT_OK ? g_strdup_printf("%s was written", name)
+					       : g_strdup_printf("%s was not written: %s", name, err.what);
+		weft__window_toast(window, text);
+		g_free(text);
+		g_free(name);
+	}
+	g_free(path);
+	g_object_unref(dialog);
+}
+
+void dialogs_export(WeftWindow *window, const char *suffix)
+{
+	const char *path = weft_pane_path(window->pane, weft_pane_viewers(window->pane)->active);
+	char *name = strcmp(path, "-") == 0 ? g_strdup("trace") : g_path_get_basename(path);
+	char *dot = strrchr(name, '.');
+	if (dot && dot != name)
+		*dot = '\0';
+	char *proposed = g_strdup_printf("%s.%s", name, suffix);
+	GtkFileChooserNative *dialog =
+	    gtk_file_chooser_native_new("Export What Is Seen", GTK_WINDOW(window), GTK_FILE_CHOOSER_ACTION_SAVE, "_Export", NULL);
+	gtk_file_chooser_set_current_name(GTK_FILE_CHOOSER(dialog), proposed);
+	g_object_set_data(G_OBJECT(dialog), "suffix", (gpointer)suffix);
+	gtk_native_dialog_set_modal(GTK_NATIVE_DIALOG(dialog), TRUE);
+	g_signal_connect_object(dialog, "response", G_CALLBACK(on_export), window, 0);
+	gtk_native_dialog_show(GTK_NATIVE_DIALOG(dialog));
+	g_free(proposed);
+	g_free(name);
+}
+
+/* ---- Start and duration ---- */
+
+struct question {
+	WeftWindow *window;
+	AdwMessageDialog *dialog;
+	GtkEntry *entry;
+	GtkLabel *wrong;
+	bool start;
+};
+
+/* What the entry has takes effect at once, so that what is wrong with it can be said while it can still be mended. */
+static void on_time(GtkEditable *entry, struct question *question)
+{
+	struct weft_viewer *viewer = weft_pane_viewer(question->window->pane);
+	struct weft_error err = {0};
+	const char *text = gtk_editable_get_text(entry);
+	if (!viewer)
+		return;
+	int status = question->start ? weft_viewer_set_start(viewer, text, &err) : weft_viewer_set_duration(viewer, text, &err);
+	if (status == WEFT_OK) {
+		weft_compare_follow(weft_pane_viewers(question->window->pane));
+		weft_pane_update(question->window->pane);
+	}
+	gtk_label_set_text(question->wrong, status == WEFT_OK ? "" : err.what);
+}
+
+void dialogs_ask_time(WeftWindow *window, bool start)
+{
+	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	struct question *question = g_new0(struct question, 1);
+	char now[WEFT_DURATION_BYTES];
+	int64_t from, to;
+	weft_viewer_times(viewer, &from, &to);
+	weft_duration_exact(now, sizeof now, start ? MAX(from, 0) : to - from);
+
+	GtkWidget *dialog = adw_message_dialog_new(GTK_WINDOW(window), start ? "Start of the Picture" : "Duration of the Picture",
+	    start ? "A time since the first event, as 1.5ms" : "How long a time the window shows, as 20ms");
+	GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 6), *entry = gtk_entry_new(), *wrong = gtk_label_new("");
+	*question = (struct question){window, ADW_MESSAGE_DIALOG(dialog), GTK_ENTRY(entry), GTK_LABEL(wrong), start};
+	gtk_editable_set_text(GTK_EDITABLE(entry), now);
+	gtk_entry_set_activates_default(GTK_ENTRY(entry), TRUE);
+	gtk_accessible_update_property(GTK_ACCESSIBLE(entry), GTK_ACCESSIBLE_PROPERTY_LABEL, start ? "Start" : "Duration", -1);
+	gtk_widget_add_css_class(wrong, "error");
+	gtk_box_append(GTK_BOX(box), entry);
+	gtk_box_append(GTK_BOX(box), wrong);
+	adw_message_dialog_set_extra_child(ADW_MESSAGE_DIALOG(dialog), box);
+	adw_message_dialog_add_response(ADW_MESSAGE_DIALOG(dialog), "done", "_Done");
+	adw_message_dialog_set_default_response(ADW_MESSAGE_DIALOG(dialog), "done");
+	adw_message_dialog_set_close_response(ADW_MESSAGE_DIALOG(dialog), "done");
+	adw_message_dialog_set_response_appearance(ADW_MESSAGE_DIALOG(dialog), "done", ADW_RESPONSE_SUGGESTED);
+	g_signal_connect_data(entry, "changed", G_CALLBACK(on_time), question, (GClosureNotify)(void (*)(void))g_free, 0);
+	gtk_window_present(GTK_WINDOW(dialog));
+	gtk_widget_grab_focus(entry);
+}
+
+/* ---- Help ---- */
+
+static void append_shortcut(GString *xml, enum weft_action action)
+{
+	const struct weft_action_info *info = weft_action_info(action);
+	char *plain = menus_accelerators(action), *keys = g_markup_escape_text(plain, -1);
+	g_string_append_printf(xml,
+	    "<child><object class=\"GtkShortcutsShortcut\"><property name=\"title\">%s</property>"
+	    "<property name=\"accelerator\">%s</property></object></child>",
+	    info->label, keys);
+	g_free(keys);
+	g_free(plain);
+}
+
+static void append_gesture(GString *xml, const char *type, const char *title, const char *subtitle)
+{
+	g_string_append_printf(xml,
+	    "<child><object class=\"GtkShortcutsShortcut\"><property name=\"shortcut-type\">%s</property>"
+	    "<property name=\"title\">%s</property><property name=\"subtitle\">%s</property></object></child>",
+	    type, title, subtitle);
+}
+
+/* From the table of actions, so that no key is forgotten. */
+void dialogs_shortcuts(WeftWindow *window)
+{
+	GString *xml =
+	    g_string_new("<interface><object class=\"GtkShortcutsWindow\" id=\"shortcuts\"><property name=\"modal\">1</property>"
+			 "<child><object class=\"GtkShortcutsSection\"><property name=\"section-name\">all</property>"
+			 "<property name=\"max-height\">14</property>");
+	for (int group = 0; group < WEFT_GROUPS; group++) {
+		g_string_append_printf(xml, "<child><object class=\"GtkShortcutsGroup\"><property name=\"title\">%s</property>",
+		    weft_action_group_label((enum weft_action_group)group));
+		for (int a = 0; a < WEFT_ACTION_COUNT; a++)
+			if (weft_action_info((enum weft_action)a)->group == group &&
+			    g_action_map_lookup_action(G_ACTION_MAP(window), weft_action_info((enum weft_action)a)->name))
+				append_shortcut(xml, (enum weft_action)a);
+		g_string_append(xml, "</object></child>");
+	}
+	g_string_append(xml, "<child><object class=\"GtkShortcutsGroup\"><property name=\"title\">Pointer</property>");
+	append_gesture(xml, "gesture-two-finger-swipe-left", "Move", "drag, or two fingers, or wheel with Shift");
+	append_gesture(xml, "gesture-stretch", "Zoom", "wheel, or pinch");
+	append_gesture(xml, "gesture", "Measure a span", "drag with Shift");
+	append_gesture(xml, "gesture", "Highlight what it became and came from", "double click");
+	g_string_append(xml, "</object></child></object></child></object></interface>");
+	GtkBuilder *builder = gtk_builder_new_from_string(xml->str, (gssize)xml->len);
+	GtkWindow *shortcuts = GTK_WINDOW(gtk_builder_get_object(builder, "shortcuts"));
+	gtk_window_set_transient_for(shortcuts, GTK_WINDOW(window));
+	gtk_window_present(shortcuts);
+	g_object_unref(builder);
+	g_string_free(xml, TRUE);
+}
+
+void dialogs_about(WeftWindow *window)
+{
+	adw_show_about_window(GTK_WINDOW(window), "application-name", "weft", "application-icon", "org.weft.View", "version",
+	    WEFT_VERSION, "comments", "What an asynchronous program did, promise by promise", "license-type", GTK_LICENSE_CUSTOM,
+	    "license", "ISC", NULL);
+}

@@ -1,0 +1,143 @@
+/* dump.c: what a window shows, as JSON: tests act as a person does, and look here.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+
+#include "viewer/search.h"
+#include "window_private.h"
+
+#define PROMISES 3000u
+
+static void put_string(GString *out, const char *text, gssize len)
+{
+	char *safe = g_utf8_make_valid(text, len);
+	g_string_append_c(out, '"');
+	for (const char *c = safe; *c; c++) {
+		if (*c == '"' || *c == '\\')
+			g_string_append_printf(out, "\\%c", *c);
+		else if ((unsigned char)*c < 0x20)
+			g_string_append_printf(out, "\\u%04x", *c);
+		else
+			g_string_append_c(out, *c);
+	}
+	g_string_append_c(out, '"');
+	g_free(safe);
+}
+
+static void put_text(GString *out, const char *key, const char *text)
+{
+	g_string_append_printf(out, "\"%s\":", key);
+	put_string(out, text, -1);
+	g_string_append_c(out, ',');
+}
+
+static int64_t id_of(const struct weft_viewer *viewer, uint32_t promise)
+{
+	return promise == WEFT_NONE ? INT64_MIN : viewer->model->promises[promise].id;
+}
+
+static void put_id(GString *out, const char *key, const struct weft_viewer *viewer, uint32_t promise)
+{
+	if (promise == WEFT_NONE)
+		g_string_append_printf(out, "\"%s\":null,", key);
+	else
+		g_string_append_printf(out, "\"%s\":%" PRId64 ",", key, id_of(viewer, promise));
+}
+
+/* Where the lines of promises are in the window: id, left, right, y. */
+static void put_promises(GString *out, const struct weft_viewer *viewer, double left, double top)
+{
+	const struct weft_model *model = viewer->model;
+	const char *comma = "";
+	g_string_append(out, "\"promises\":[");
+	for (uint32_t i = 1; i < model->promise_count && i < PROMISES; i++) {
+		const struct weft_promise *p = &model->promises[i];
+		double x0 = weft_view_x(viewer->view, p->start_ns) * viewer->scale;
+		double x1 = weft_view_x(viewer->view, p->end_ns) * viewer->scale;
+		double y = weft_view_y(viewer->view, weft_view_slot(viewer->view, viewer->layout->rows[i])) * viewer->scale;
+		if (x1 < 0 || x0 > viewer->width_px)
+			continue;
+		g_string_append_printf(out, "%s[%" PRId64 ",%.1f,%.1f,%.1f]", comma, p->id, left + MAX(x0, 0),
+		    left + MIN(x1, viewer->width_px), top + y);
+		comma = ",";
+	}
+	g_string_append(out, "]");
+}
+
+static void put_viewer(GString *out, WeftWindow *window, size_t index)
+{
+	const struct weft_compare *viewers = weft_pane_viewers(window->pane);
+	struct weft_viewer *viewer = viewers->viewers[index];
+	double left = 0, top = 0;
+	int64_t from, to;
+	gtk_widget_translate_coordinates(
+	    GTK_WIDGET(weft_pane_canvas(window->pane)), GTK_WIDGET(window), 0, viewers->tops_px[index], &left, &top);
+	/* Around a window there may be a shadow. */
+	double shadow_x = 0, shadow_y = 0;
+	gtk_native_get_surface_transform(GTK_NATIVE(window), &shadow_x, &shadow_y);
+	left += shadow_x;
+	top += shadow_y;
+	weft_viewer_times(viewer, &from, &to);
+	g_string_append_c(out, '{');
+	put_text(out, "path", weft_pane_path(window->pane, index));
+	g_string_append_printf(out,
+	    "\"events\":%" PRIu64 ",\"end_ns\":%" PRId64 ",\"from_ns\":%" PRId64 ",\"to_ns\":%" PRId64 ",", viewer->model->events,
+	    viewer->model->end_ns, from, to);
+	g_string_append_printf(out, "\"x\":%.1f,\"y\":%.1f,\"width\":%.1f,\"height\":%.1f,\"scale\":%g,\"focus\":%.3f,", left,
+	    top, viewer->width_px, viewer->height_px, viewer->scale, viewer->view->focus);
+	struct weft_range rows = weft_viewer_range_y(viewer);
+	g_string_append_printf(
+	    out, "\"focus_share\":%.3f,", (rows.value + rows.page / 2 - rows.lower) / (rows.upper - rows.lower));
+	g_string_append_printf(out,
+	    "\"metrics\":%s,\"filter\":%s,\"found\":%zu,\"searching\":%s,\"number\":%zu,\"highlighting\":%d,",
+	    viewer->metrics ? "true" : "false", viewer->filter ? "true" : "false", viewer->view->found,
+	    weft_viewer_is_searching(viewer) ? "true" : "false", weft_viewer_match_number(viewer), (int)viewer->highlighting);
+	g_string_append(out, "\"hidden\":[");
+	const char *comma = "";
+	for (size_t i = 0; i < viewer->model->counter_count; i++) {
+		if (!viewer->hidden_metrics[i])
+			continue;
+		g_string_append(out, comma);
+		put_string(out, viewer->model->counters[i].name.ptr, viewer->model->counters[i].name.len);
+		comma = ",";
+	}
+	g_string_append(out, "],");
+	put_text(out, "search", viewer->search_text);
+	put_id(out, "selected", viewer, viewer->selected);
+	put_id(out, "hovered", viewer, viewer->hovered);
+	if (viewer->has_span)
+		g_string_append_printf(out, "\"span\":[%" PRId64 ",%" PRId64 "],", viewer->span_from_ns, viewer->span_to_ns);
+	put_promises(out, viewer, left, top);
+	g_string_append_c(out, '}');
+}
+
+void weft_window_dump(WeftWindow *window, GString *out)
+{
+	const struct weft_compare *viewers = weft_pane_viewers(window->pane);
+	g_string_append_c(out, '{');
+	put_text(out, "title", gtk_window_get_title(GTK_WINDOW(window)));
+	put_text(out, "subtitle", adw_window_title_get_subtitle(window->heading));
+	put_text(out, "page", weft_pane_page(window->pane));
+	put_text(out, "notice", gtk_info_bar_get_revealed(window->info_bar) ? gtk_label_get_text(window->info_text) : "");
+	g_string_append_printf(out, "\"width\":%d,", gtk_widget_get_width(GTK_WIDGET(weft_pane_canvas(window->pane))));
+	put_text(out, "count", gtk_label_get_text(window->search_count));
+	put_text(out, "error", window->error ? window->error : "");
+	put_text(out, "toast", window->toast ? window->toast : "");
+	int dialogs = 0;
+	GList *all = gtk_window_list_toplevels();
+	for (GList *w = all; w; w = w->next)
+		dialogs += !WEFT_IS_WINDOW(w->data) && gtk_widget_get_visible(w->data);
+	g_list_free(all);
+	g_string_append_printf(
+	    out, "\"focused\":%s,\"dialogs\":%d,", gtk_window_is_active(GTK_WINDOW(window)) ? "true" : "false", dialogs);
+	g_string_append_printf(out,
+	    "\"loading\":%s,\"active\":%zu,\"free\":%s,\"panel\":%s,\"finding\":%s,\"dark\":%s,\"viewers\":[",
+	    weft_pane_is_loading(window->pane) ? "true" : "false", viewers->active, viewers->free ? "true" : "false",
+	    adw_flap_get_reveal_flap(window->flap) ? "true" : "false",
+	    gtk_search_bar_get_search_mode(window->search_bar) ? "true" : "false",
+	    weft_canvas_theme() == WEFT_THEME_DARK ? "true" : "false");
+	for (size_t i = 0; i < viewers->count; i++) {
+		if (i > 0)
+			g_string_append_c(out, ',');
+		put_viewer(out, window, i);
+	}
+	g_string_append(out, "]}");
+}

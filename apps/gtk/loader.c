@@ -1,0 +1,96 @@
+/* loader.c: the OS thread that reads.  SPDX-License-Identifier: ISC */
+#include "loader.h"
+
+#include <stdatomic.h>
+
+struct loader {
+	char *path;
+	loader_done *done;
+	void *ctx;
+	/* The worker tells, the main loop looks, and the other way round; nothing else hangs on them. */
+	_Atomic uint64_t events;
+	atomic_bool stopped;
+	grefcount references; /* of the main loop and of the worker, which lets go in the main loop too */
+	struct weft_viewer *viewer;
+	struct weft_error error;
+};
+
+static gpointer release(gpointer viewer)
+{
+	weft_viewer_destroy(viewer);
+	return NULL;
+}
+
+void loader_release(struct weft_viewer *viewer)
+{
+	if (viewer && viewer->model->events > 100000)
+		g_thread_unref(g_thread_new("weft-release", release, viewer));
+	else
+		weft_viewer_destroy(viewer);
+}
+
+static void unref(struct loader *loader)
+{
+	if (!g_ref_count_dec(&loader->references))
+		return;
+	loader_release(loader->viewer);
+	g_free(loader->path);
+	g_free(loader);
+}
+
+static bool go_on(void *ctx, uint64_t events)
+{
+	struct loader *loader = ctx;
+	atomic_store_explicit(&loader->events, events, memory_order_relaxed);
+	return !atomic_load_explicit(&loader->stopped, memory_order_relaxed);
+}
+
+static gboolean finish(gpointer data)
+{
+	struct loader *loader = data;
+	if (!atomic_load_explicit(&loader->stopped, memory_order_relaxed)) {
+		struct weft_viewer *viewer = loader->viewer;
+		loader->viewer = NULL;
+		loader->done(loader->ctx, viewer, &loader->error);
+	}
+	unref(loader);
+	return G_SOURCE_REMOVE;
+}
+
+static gpointer work(gpointer data)
+{
+	struct loader *loader = data;
+	struct weft_trace *trace = NULL;
+	struct weft_model_options options = {.go_on = go_on, .ctx = loader};
+	/* Of a viewer that could not be opened the trace is still ours. */
+	if (weft_trace_open(&trace, loader->path, &loader->error) == WEFT_OK &&
+	    (!go_on(loader, 0) || weft_viewer_open(&loader->viewer, trace, &options, &loader->error) != WEFT_OK))
+		weft_trace_close(trace);
+	g_idle_add(finish, loader);
+	return NULL;
+}
+
+struct loader *loader_start(const char *path, loader_done *done, void *ctx)
+{
+	struct loader *loader = g_new0(struct loader, 1);
+	loader->path = g_strdup(path);
+	loader->done = done;
+	loader->ctx = ctx;
+	g_ref_count_init(&loader->references);
+	g_ref_count_inc(&loader->references);
+	g_thread_unref(g_thread_new("weft-load", work, loader));
+	return loader;
+}
+
+uint64_t loader_events(const struct loader *loader)
+{
+	return atomic_load_explicit(&loader->events, memory_order_relaxed);
+}
+
+void loader_stop(struct loader *loader)
+{
+	if (!loader)
+		return;
+	atomic_store_explicit(&loader->stopped, true, memory_order_relaxed);
+	unref(loader);
+}

@@ -1,0 +1,28 @@
+/* loader.h: reads a trace in an OS thread of its own, so that no window waits for it.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_GTK_LOADER_H
+#define WEFT_GTK_LOADER_H
+
+#include <glib.h>
+
+#include "viewer/viewer.h"
+
+/* Destroys a viewer, elsewhere: that of a large trace takes long.  Accepts NULL. */
+void loader_release(struct weft_viewer *viewer);
+
+struct loader;
+
+/* Called in the main loop, once, unless the loader was stopped before: with a viewer that is now the callee's, or with NULL and
+ * why. */
+typedef void loader_done(void *ctx, struct weft_viewer *viewer, const struct weft_error *err);
+
+/* Begins to read what `path` names, "-" for standard input. */
+struct loader *loader_start(const char *path, loader_done *done, void *ctx);
+
+/* How many events were read so far. */
+uint64_t loader_events(const struct loader *loader);
+
+/* Forgets the loader, which must not be used any more; it ends as soon as it can.  Also to be called once it is done.  Accepts
+ * NULL. */
+void loader_stop(struct loader *loader);
+
+#endif

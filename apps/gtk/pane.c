@@ -1,0 +1,326 @@
+/* pane.c: the traces of a window.  SPDX-License-Identifier: ISC */
+#include "pane.h"
+
+#include <inttypes.h>
+
+#include "loader.h"
+#include "notice.h"
+#include "viewer/search.h"
+
+#define PATIENCE_MS 150 /* what takes less shows no progress: it would only flicker */
+#define SEARCH_STEP 50000u
+
+/* What is to be read: a new trace, or what stands at a place from the top once more. */
+struct job {
+	char *path;
+	int place; /* -1: below all */
+};
+
+struct _WeftPane {
+	AdwBin parent_instance;
+	GtkStack *stack;
+	AdwStatusPage *loading, *error_page;
+	GtkProgressBar *progress;
+	WeftCanvas *canvas;
+	GtkScrollbar *horizontal, *vertical;
+	GtkAdjustment *across, *down;
+
+	struct weft_compare viewers;
+	char *paths[WEFT_COMPARE_MOST];
+	GQueue jobs; /* of struct job; the first is being read: one after another, so that they stand in their order */
+	struct loader *loader;
+	gint64 load_began;
+	guint progress_timer, search_idle;
+	bool scrolling; /* the scrollbars follow the viewer, not the other way round */
+};
+
+G_DEFINE_FINAL_TYPE(WeftPane, weft_pane, ADW_TYPE_BIN)
+
+enum { LOADED, FAILED, CHANGED, SIGNALS };
+static guint signals[SIGNALS];
+
+const char *weft_pane_path(WeftPane *pane, size_t index)
+{
+	const struct job *job = g_queue_peek_head(&pane->jobs);
+	if (index < pane->viewers.count)
+		return pane->paths[index];
+	return index == pane->viewers.count && job && job->place < 0 ? job->path : NULL;
+}
+
+struct weft_compare *weft_pane_viewers(WeftPane *pane)
+{
+	return &pane->viewers;
+}
+
+struct weft_viewer *weft_pane_viewer(WeftPane *pane)
+{
+	return weft_compare_active(&pane->viewers);
+}
+
+WeftCanvas *weft_pane_canvas(WeftPane *pane)
+{
+	return pane->canvas;
+}
+
+bool weft_pane_is_loading(WeftPane *pane)
+{
+	return pane->loader != NULL;
+}
+
+const char *weft_pane_page(WeftPane *pane)
+{
+	return gtk_stack_get_visible_child_name(pane->stack);
+}
+
+void weft_pane_update(WeftPane *pane)
+{
+	weft_canvas_update(pane->canvas);
+}
+
+/* ---- Scrollbars ---- */
+
+static void set_range(GtkAdjustment *adjustment, struct weft_range range)
+{
+	gtk_adjustment_configure(adjustment, range.value, range.lower, range.upper, range.page / 10, range.page, range.page);
+}
+
+static void show_place(WeftPane *pane)
+{
+	struct weft_viewer *viewer = weft_pane_viewer(pane);
+	if (!viewer)
+		return;
+	pane->scrolling = true;
+	set_range(pane->across, weft_viewer_range_x(viewer));
+	set_range(pane->down, weft_viewer_range_y(viewer));
+	pane->scrolling = false;
+}
+
+static void on_scrolled(GtkAdjustment *adjustment, WeftPane *pane)
+{
+	struct weft_viewer *viewer = weft_pane_viewer(pane);
+	if (pane->scrolling || !viewer)
+		return;
+	if (adjustment == pane->across) {
+		weft_viewer_scroll_to_x(viewer, gtk_adjustment_get_value(adjustment));
+		weft_compare_follow(&pane->viewers);
+	} else {
+		weft_viewer_scroll_to_y(viewer, gtk_adjustment_get_value(adjustment));
+	}
+	weft_pane_update(pane);
+}
+
+/* ---- Searching ---- */
+
+static gboolean search_on(gpointer data)
+{
+	WeftPane *pane = data;
+	bool more = weft_compare_search_step(&pane->viewers, SEARCH_STEP);
+	weft_pane_update(pane);
+	if (!more)
+		pane->search_idle = 0;
+	return more;
+}
+
+static void search_in_steps(WeftPane *pane)
+{
+	struct weft_viewer *viewer = weft_pane_viewer(pane);
+	if (!pane->search_idle && viewer && weft_viewer_is_searching(viewer))
+		pane->search_idle = g_idle_add_full(GDK_PRIORITY_REDRAW + 5, search_on, pane, NULL);
+}
+
+bool weft_pane_search(WeftPane *pane, const char *text, struct weft_error *err)
+{
+	bool ok = weft_compare_search(&pane->viewers, text, err) == WEFT_OK;
+	search_in_steps(pane);
+	weft_pane_update(pane);
+	return ok;
+}
+
+static void on_changed(WeftCanvas *canvas, unsigned changes, WeftPane *pane)
+{
+	if (changes & WEFT_CHANGED_PLACE)
+		show_place(pane);
+	if (changes & WEFT_CHANGED_SEARCH)
+		search_in_steps(pane);
+	g_signal_emit(pane, signals[CHANGED], 0, changes);
+}
+
+/* ---- Reading ---- */
+
+static void free_job(gpointer data)
+{
+	struct job *job = data;
+	g_free(job->path);
+	g_free(job);
+}
+
+static void begin(WeftPane *pane);
+
+static void show_failure(WeftPane *pane, const char *text)
+{
+	char *escaped = g_markup_escape_text(text, -1);
+	adw_status_page_set_description(pane->error_page, escaped);
+	gtk_stack_set_visible_child_name(pane->stack, pane->viewers.count > 0 ? "view" : "error");
+	g_free(escaped);
+}
+
+static void show_viewer(WeftPane *pane, struct job *job, struct weft_viewer *viewer)
+{
+	bool was_empty = pane->viewers.count == 0;
+	if (job->place >= 0) {
+		weft_compare_replace(&pane->viewers, (size_t)job->place, viewer);
+	} else if (weft_compare_add(&pane->viewers, viewer, NULL) == WEFT_OK) {
+		pane->paths[pane->viewers.count - 1] = g_steal_pointer(&job->path);
+	} else {
+		loader_release(viewer);
+		return;
+	}
+	weft_canvas_set_viewers(pane->canvas, &pane->viewers);
+	search_in_steps(pane);
+	gtk_stack_set_visible_child_name(pane->stack, "view");
+	if (was_empty)
+		gtk_widget_grab_focus(GTK_WIDGET(pane->canvas));
+}
+
+static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_error *err)
+{
+	WeftPane *pane = ctx;
+	struct job *job = g_queue_pop_head(&pane->jobs);
+	loader_stop(pane->loader);
+	pane->loader = NULL;
+	g_clear_handle_id(&pane->progress_timer, g_source_remove);
+	g_object_ref(pane);
+	if (viewer) {
+		show_viewer(pane, job, viewer);
+		g_signal_emit(pane, signals[LOADED], 0);
+	} else {
+		char text[640];
+		weft_error_format(err, text, sizeof text);
+		char *safe = g_utf8_make_valid(text, -1);
+		show_failure(pane, safe);
+		g_signal_emit(pane, signals[FAILED], 0, safe);
+		g_free(safe);
+	}
+	free_job(job);
+	begin(pane);
+	g_object_unref(pane);
+}
+
+static gboolean show_progress(gpointer data)
+{
+	WeftPane *pane = data;
+	uint64_t events = loader_events(pane->loader);
+	if (g_get_monotonic_time() - pane->load_began < PATIENCE_MS * 1000)
+		return G_SOURCE_CONTINUE;
+	char *text = events == 0 ? g_strdup("Opening…") : g_strdup_printf("%.1f million events", (double)events / 1e6);
+	adw_status_page_set_description(pane->loading, text);
+	g_free(text);
+	gtk_progress_bar_pulse(pane->progress);
+	if (pane->viewers.count == 0)
+		gtk_stack_set_visible_child_name(pane->stack, "loading");
+	return G_SOURCE_CONTINUE;
+}
+
+static void begin(WeftPane *pane)
+{
+	struct job *job = g_queue_peek_head(&pane->jobs);
+	if (!job || pane->loader)
+		return;
+	char *name = file_name(job->path), *escaped = g_markup_escape_text(name, -1),
+	     *title = g_strdup_printf("Reading %s", escaped);
+	adw_status_page_set_title(pane->loading, title);
+	g_free(title);
+	g_free(escaped);
+	g_free(name);
+	if (pane->viewers.count == 0)
+		gtk_stack_set_visible_child_name(pane->stack, "blank");
+	pane->load_began = g_get_monotonic_time();
+	pane->loader = loader_start(job->path, on_read, pane);
+	pane->progress_timer = g_timeout_add(80, show_progress, pane);
+}
+
+static void add_job(WeftPane *pane, const char *path, int place)
+{
+	struct job *job = g_new(struct job, 1);
+	*job = (struct job){g_strdup(path), place};
+	g_queue_push_tail(&pane->jobs, job);
+	begin(pane);
+}
+
+void weft_pane_add(WeftPane *pane, const char *path)
+{
+	add_job(pane, path, -1);
+}
+
+void weft_pane_reload(WeftPane *pane)
+{
+	for (size_t i = 0; i < pane->viewers.count && g_queue_is_empty(&pane->jobs); i++)
+		if (strcmp(pane->paths[i], "-") != 0)
+			add_job(pane, pane->paths[i], (int)i);
+}
+
+static void cancel(GtkWidget *widget, const char *name, GVariant *parameter)
+{
+	WeftPane *pane = WEFT_PANE(widget);
+	struct weft_error err = {0};
+	if (!pane->loader)
+		return;
+	weft_error_set(&err, WEFT_ECANCELLED, "%s", "Reading was cancelled.");
+	on_read(pane, NULL, &err);
+}
+
+/* ---- Its life ---- */
+
+static void dispose(GObject *object)
+{
+	WeftPane *pane = WEFT_PANE(object);
+	loader_stop(pane->loader);
+	pane->loader = NULL;
+	g_clear_handle_id(&pane->progress_timer, g_source_remove);
+	g_clear_handle_id(&pane->search_idle, g_source_remove);
+	if (pane->canvas)
+		weft_canvas_set_viewers(pane->canvas, NULL);
+	pane->canvas = NULL;
+	while (pane->viewers.count > 0) {
+		struct weft_viewer *viewer = pane->viewers.viewers[--pane->viewers.count];
+		loader_release(viewer);
+		g_clear_pointer(&pane->paths[pane->viewers.count], g_free);
+	}
+	g_queue_clear_full(&pane->jobs, free_job);
+	G_OBJECT_CLASS(weft_pane_parent_class)->dispose(object);
+}
+
+static void weft_pane_class_init(WeftPaneClass *class)
+{
+	GtkWidgetClass *widget_class = GTK_WIDGET_CLASS(class);
+	G_OBJECT_CLASS(class)->dispose = dispose;
+	g_type_ensure(WEFT_TYPE_CANVAS);
+	gtk_widget_class_set_template_from_resource(widget_class, "/org/weft/View/pane.ui");
+	gtk_widget_class_bind_template_child(widget_class, WeftPane, stack);
+	gtk_widget_class_bind_template_child(widget_class, WeftPane, loading);
+	gtk_widget_class_bind_template_child(widget_class, WeftPane, error_page);
+	gtk_widget_class_bind_template_child(widget_class, WeftPane, progress);
+	gtk_widget_class_bind_template_child(widget_class, WeftPane, canvas);
+	gtk_widget_class_bind_template_child(widget_class, WeftPane, horizontal);
+	gtk_widget_class_bind_template_child(widget_class, WeftPane, vertical);
+	gtk_widget_class_install_action(widget_class, "pane.cancel", NULL, cancel);
+	signals[LOADED] = g_signal_new("loaded", WEFT_TYPE_PANE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 0);
+	signals[FAILED] =
+	    g_signal_new("failed", WEFT_TYPE_PANE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
+	signals[CHANGED] =
+	    g_signal_new("changed", WEFT_TYPE_PANE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_UINT);
+}
+
+static void weft_pane_init(WeftPane *pane)
+{
+	gtk_widget_init_template(GTK_WIDGET(pane));
+	g_queue_init(&pane->jobs);
+	pane->across = gtk_adjustment_new(0, 0, 1, 0.1, 1, 1);
+	pane->down = gtk_adjustment_new(0, 0, 1, 0.1, 1, 1);
+	gtk_scrollbar_set_adjustment(pane->horizontal, pane->across);
+	gtk_scrollbar_set_adjustment(pane->vertical, pane->down);
+	g_signal_connect_object(pane->across, "value-changed", G_CALLBACK(on_scrolled), pane, 0);
+	g_signal_connect_object(pane->down, "value-changed", G_CALLBACK(on_scrolled), pane, 0);
+	g_signal_connect_object(pane->canvas, "changed", G_CALLBACK(on_changed), pane, 0);
+	gtk_stack_set_visible_child_name(pane->stack, "empty");
+}

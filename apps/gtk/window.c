@@ -1,0 +1,478 @@
+/* window.c: a window, its actions, and how they are reached.  SPDX-License-Identifier: ISC */
+#include "window.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "dialogs.h"
+#include "menus.h"
+#include "notice.h"
+#include "settings.h"
+#include "viewer/search.h"
+#include "window_private.h"
+
+G_DEFINE_FINAL_TYPE(WeftWindow, weft_window, ADW_TYPE_APPLICATION_WINDOW)
+
+/* ---- What the window says ---- */
+
+static void show_title(WeftWindow *window)
+{
+	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	GString *names = g_string_new(NULL);
+	const char *path;
+	size_t count = 0;
+	for (; (path = weft_pane_path(window->pane, count)); count++) {
+		char *name = file_name(path);
+		g_string_append_printf(names, "%s%s", count > 0 ? "  ∕  " : "", name);
+		g_free(name);
+	}
+	char *facts = viewer ? notice_summary(viewer) : g_strdup("");
+	gtk_window_set_title(GTK_WINDOW(window), count > 0 ? names->str : "weft");
+	adw_window_title_set_title(window->heading, count > 0 ? names->str : "weft");
+	adw_window_title_set_subtitle(window->heading, count > 1 ? "compared, one above the other" : facts);
+	g_free(facts);
+	g_string_free(names, TRUE);
+}
+
+static void show_notice(WeftWindow *window)
+{
+	const struct weft_compare *viewers = weft_pane_viewers(window->pane);
+	GString *text = g_string_new(NULL);
+	for (size_t i = 0; i < viewers->count; i++) {
+		char *own = notice_damage(viewers->viewers[i]);
+		if (own && text->len > 0)
+			g_string_append_c(text, '\n');
+		if (own)
+			g_string_append(text, own);
+		g_free(own);
+	}
+	if (text->len > 0)
+		gtk_label_set_text(window->info_text, text->str);
+	gtk_info_bar_set_revealed(window->info_bar, text->len > 0);
+	g_string_free(text, TRUE);
+}
+
+static void show_count(WeftWindow *window)
+{
+	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	const char *typed = gtk_editable_get_text(GTK_EDITABLE(window->search_entry));
+	char *text = NULL;
+	if (viewer && *typed && !window->search_is_wrong) {
+		size_t found = weft_compare_found(weft_pane_viewers(window->pane)), number = weft_viewer_match_number(viewer);
+		const char *more = weft_viewer_is_searching(viewer) ? "…" : "";
+		if (found == 0)
+			text = g_strdup(*more ? more : "not found");
+		else if (number > 0)
+			text = g_strdup_printf("%zu of %'zu%s", number, found, more);
+		else
+			text = g_strdup_printf("%'zu found%s", found, more);
+		if (found == 0 && !*more)
+			gtk_widget_add_css_class(GTK_WIDGET(window->search_entry), "error");
+		else
+			gtk_widget_remove_css_class(GTK_WIDGET(window->search_entry), "error");
+	}
+	if (text)
+		gtk_label_set_text(window->search_count, text);
+	else if (!window->search_is_wrong)
+		gtk_label_set_text(window->search_count, "");
+	g_free(text);
+}
+
+/* What is searched for may come from elsewhere than the search bar: "find all like it". */
+static void show_search(WeftWindow *window)
+{
+	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	if (viewer && viewer->search_text[0] && !window->search_is_wrong &&
+	    strcmp(viewer->search_text, gtk_editable_get_text(GTK_EDITABLE(window->search_entry))) != 0) {
+		gtk_editable_set_text(GTK_EDITABLE(window->search_entry), viewer->search_text);
+		gtk_search_bar_set_search_mode(window->search_bar, TRUE);
+	}
+}
+
+/* What is selected, for those who do not see it. */
+static void describe(WeftWindow *window)
+{
+	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	const char *path = weft_pane_path(window->pane, weft_pane_viewers(window->pane)->active);
+	char *name = path ? file_name(path) : g_strdup("nothing");
+	char *label = g_strdup_printf("Promises of %s", name);
+	char *text = viewer ? notice_selected(viewer) : g_strdup("");
+	gtk_accessible_update_property(GTK_ACCESSIBLE(weft_pane_canvas(window->pane)), GTK_ACCESSIBLE_PROPERTY_LABEL, label,
+	    GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, text, -1);
+	g_free(text);
+	g_free(label);
+	g_free(name);
+}
+
+static void set_enabled(WeftWindow *window, const char *name, bool enabled)
+{
+	g_simple_action_set_enabled(G_SIMPLE_ACTION(g_action_map_lookup_action(G_ACTION_MAP(window), name)), enabled);
+}
+
+static void show_actions(WeftWindow *window)
+{
+	static const char *const of_viewer[] = {
+	    "export-svg", "export-png", "set-start", "set-duration", "find", "compare", "reload"};
+	const struct weft_compare *viewers = weft_pane_viewers(window->pane);
+	for (int a = 0; a < WEFT_ACTION_COUNT; a++) {
+		const struct weft_action_info *info = weft_action_info((enum weft_action)a);
+		GAction *action = g_action_map_lookup_action(G_ACTION_MAP(window), info->name);
+		if (!action || info->who != WEFT_BY_CORE)
+			continue;
+		unsigned state = weft_compare_action_state(viewers, (enum weft_action)a);
+		g_simple_action_set_enabled(G_SIMPLE_ACTION(action), viewers->count > 0 && state & WEFT_ACTION_ENABLED);
+		if (g_action_get_state_type(action))
+			g_simple_action_set_state(G_SIMPLE_ACTION(action), g_variant_new_boolean((state & WEFT_ACTION_ON) != 0));
+	}
+	for (size_t i = 0; i < G_N_ELEMENTS(of_viewer); i++)
+		set_enabled(window, of_viewer[i], viewers->count > 0);
+}
+
+/* ---- What changes ---- */
+
+static void on_changed(WeftPane *pane, unsigned changes, WeftWindow *window)
+{
+	struct weft_viewer *viewer = weft_pane_viewer(pane);
+	if (changes & (WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER))
+		describe(window);
+	if (changes & (WEFT_CHANGED_SEARCH | WEFT_CHANGED_SELECTION))
+		show_count(window);
+	if (changes & WEFT_CHANGED_SEARCH)
+		show_search(window);
+	if (changes & ~(unsigned)(WEFT_CHANGED_HOVER | WEFT_CHANGED_PICTURE))
+		show_actions(window);
+	if (changes & WEFT_CHANGED_SETTING)
+		menus_show_metrics(window);
+	if (changes & WEFT_CHANGED_MENU && viewer)
+		menus_popup(window, viewer->menu_x_px, viewer->menu_y_px);
+}
+
+static void on_loaded(WeftPane *pane, WeftWindow *window)
+{
+	const struct weft_compare *viewers = weft_pane_viewers(pane);
+	const char *path = weft_pane_path(pane, viewers->count - 1);
+	if (strcmp(path, "-") != 0)
+		settings_add_recent(path);
+	show_title(window);
+	show_notice(window);
+	show_actions(window);
+	describe(window);
+	menus_update(window);
+}
+
+static void on_failed(WeftPane *pane, const char *why, WeftWindow *window)
+{
+	char *copy = g_strdup(why);
+	g_free(window->error);
+	window->error = copy;
+	if (weft_pane_viewers(pane)->count > 0)
+		weft__window_toast(window, why);
+	show_title(window);
+	show_actions(window);
+}
+
+void weft__window_toast(WeftWindow *window, const char *text)
+{
+	char *escaped = g_markup_escape_text(text, -1), *copy = g_strdup(text);
+	g_free(window->toast);
+	window->toast = copy;
+	adw_toast_overlay_add_toast(window->toasts, adw_toast_new(escaped));
+	g_free(escaped);
+}
+
+/* ---- Searching ---- */
+
+void weft__window_search(WeftWindow *window)
+{
+	struct weft_error err = {0};
+	bool is_open = gtk_search_bar_get_search_mode(window->search_bar);
+	const char *text = is_open ? gtk_editable_get_text(GTK_EDITABLE(window->search_entry)) : "";
+	bool ok = weft_pane_search(window->pane, text, &err);
+	window->search_is_wrong = !ok;
+	if (!ok) {
+		gtk_label_set_text(window->search_count, err.what);
+		gtk_widget_add_css_class(GTK_WIDGET(window->search_entry), "error");
+	} else {
+		gtk_widget_remove_css_class(GTK_WIDGET(window->search_entry), "error");
+	}
+	show_count(window);
+}
+
+static void on_search_mode(WeftWindow *window)
+{
+	weft__window_search(window);
+	if (!gtk_search_bar_get_search_mode(window->search_bar))
+		gtk_widget_grab_focus(GTK_WIDGET(weft_pane_canvas(window->pane)));
+}
+
+static void act(WeftWindow *window, enum weft_action action)
+{
+	if (weft_compare_act(weft_pane_viewers(window->pane), action) == WEFT_OK)
+		weft_pane_update(window->pane);
+}
+
+static void on_next_match(WeftWindow *window)
+{
+	act(window, WEFT_ACTION_NEXT_MATCH);
+}
+
+static void on_previous_match(WeftWindow *window)
+{
+	act(window, WEFT_ACTION_PREVIOUS_MATCH);
+}
+
+/* ---- Actions ---- */
+
+static void on_core_action(GSimpleAction *simple, GVariant *parameter, gpointer data)
+{
+	WeftWindow *window = data;
+	enum weft_action action = weft_action_find(g_action_get_name(G_ACTION(simple)));
+	/* Escape takes the search away first, with what it found. */
+	if (action == WEFT_ACTION_CLEAR && gtk_search_bar_get_search_mode(window->search_bar)) {
+		gtk_search_bar_set_search_mode(window->search_bar, FALSE);
+		return;
+	}
+	if (action < WEFT_ACTION_COUNT)
+		act(window, action);
+}
+
+static void on_app_action(GSimpleAction *simple, GVariant *parameter, gpointer data)
+{
+	WeftWindow *window = data;
+	switch ((int)weft_action_find(g_action_get_name(G_ACTION(simple)))) {
+	case WEFT_ACTION_OPEN: dialogs_open(window, false); break;
+	case WEFT_ACTION_COMPARE: dialogs_open(window, true); break;
+	case WEFT_ACTION_RELOAD: weft_pane_reload(window->pane); break;
+	case WEFT_ACTION_EXPORT_SVG: dialogs_export(window, "svg"); break;
+	case WEFT_ACTION_EXPORT_PNG: dialogs_export(window, "png"); break;
+	case WEFT_ACTION_SET_START: dialogs_ask_time(window, true); break;
+	case WEFT_ACTION_SET_DURATION: dialogs_ask_time(window, false); break;
+	case WEFT_ACTION_FIND:
+		gtk_search_bar_set_search_mode(window->search_bar, TRUE);
+		gtk_widget_grab_focus(GTK_WIDGET(window->search_entry));
+		break;
+	case WEFT_ACTION_SHORTCUTS: dialogs_shortcuts(window); break;
+	default: break;
+	}
+}
+
+static void on_metric(GSimpleAction *action, GVariant *value, gpointer data)
+{
+	WeftWindow *window = data;
+	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	size_t counter = (size_t)g_ascii_strtoull(g_action_get_name(G_ACTION(action)) + strlen("metric-"), NULL, 10);
+	if (!viewer || counter >= viewer->model->counter_count)
+		return;
+	weft_viewer_set_metric(viewer, counter, g_variant_get_boolean(value));
+	weft_pane_update(window->pane);
+}
+
+GSimpleAction *weft__window_metric_action(WeftWindow *window, size_t counter)
+{
+	char *name = g_strdup_printf("metric-%zu", counter);
+	GSimpleAction *action = G_SIMPLE_ACTION(g_action_map_lookup_action(G_ACTION_MAP(window), name));
+	if (!action) {
+		action = g_simple_action_new_stateful(name, NULL, g_variant_new_boolean(TRUE));
+		g_signal_connect_object(action, "change-state", G_CALLBACK(on_metric), window, 0);
+		g_action_map_add_action(G_ACTION_MAP(window), G_ACTION(action));
+		g_object_unref(action); /* the map has it */
+	}
+	g_free(name);
+	return action;
+}
+
+static void on_open_recent(GSimpleAction *action, GVariant *parameter, gpointer data)
+{
+	weft_window_open(data, g_variant_get_string(parameter, NULL));
+}
+
+static void on_about(GSimpleAction *action, GVariant *parameter, gpointer data)
+{
+	dialogs_about(data);
+}
+
+static void on_close(GSimpleAction *action, GVariant *parameter, gpointer data)
+{
+	gtk_window_close(GTK_WINDOW(data));
+}
+
+static void on_theme(GSimpleAction *action, GVariant *value, gpointer data)
+{
+	settings_set_theme(g_variant_get_string(value, NULL));
+	g_simple_action_set_state(action, value);
+}
+
+static void add_actions(WeftWindow *window)
+{
+	static const GActionEntry own[] = {
+	    {.name = "open-recent", .activate = on_open_recent, .parameter_type = "s"},
+	    {.name = "about", .activate = on_about},
+	    {.name = "close", .activate = on_close},
+	};
+	GActionMap *map = G_ACTION_MAP(window);
+	for (int a = 0; a < WEFT_ACTION_COUNT; a++) {
+		const struct weft_action_info *info = weft_action_info((enum weft_action)a);
+		if (a == WEFT_ACTION_PANEL)
+			continue;
+		if (info->who == WEFT_BY_APP && a == WEFT_ACTION_COPY_LINK)
+			continue; /* a page has an address, a window has not */
+		bool is_switch = a == WEFT_ACTION_METRICS || a == WEFT_ACTION_FILTER || a == WEFT_ACTION_FREE_AXES;
+		GSimpleAction *action = is_switch ? g_simple_action_new_stateful(info->name, NULL, g_variant_new_boolean(FALSE))
+						  : g_simple_action_new(info->name, NULL);
+		g_signal_connect_object(action, "activate",
+		    info->who == WEFT_BY_CORE ? G_CALLBACK(on_core_action) : G_CALLBACK(on_app_action), window, 0);
+		g_action_map_add_action(map, G_ACTION(action));
+		g_object_unref(action);
+	}
+	g_action_map_add_action_entries(map, own, G_N_ELEMENTS(own), window);
+	GSimpleAction *theme =
+	    g_simple_action_new_stateful("theme", G_VARIANT_TYPE_STRING, g_variant_new_string(settings_theme()));
+	g_signal_connect_object(theme, "change-state", G_CALLBACK(on_theme), window, 0);
+	g_action_map_add_action(map, G_ACTION(theme));
+	g_object_unref(theme);
+}
+
+/* ---- Keys ---- */
+
+/* The name of a key as weft_action_of_key() has it, that is the DOM's. */
+static const char *key_name(guint keyval, char buf[16])
+{
+	static const struct {
+		guint keyval;
+		const char *name;
+	} names[] = {{GDK_KEY_Left, "ArrowLeft"}, {GDK_KEY_Right, "ArrowRight"}, {GDK_KEY_Up, "ArrowUp"},
+	    {GDK_KEY_Down, "ArrowDown"}, {GDK_KEY_Page_Up, "PageUp"}, {GDK_KEY_Page_Down, "PageDown"}, {GDK_KEY_Home, "Home"},
+	    {GDK_KEY_End, "End"}, {GDK_KEY_Escape, "Escape"}, {GDK_KEY_BackSpace, "Backspace"}, {GDK_KEY_space, "Space"},
+	    {GDK_KEY_KP_Add, "+"}, {GDK_KEY_KP_Subtract, "-"}, {GDK_KEY_Return, "Enter"}, {GDK_KEY_Tab, "Tab"}};
+	for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+		if (names[i].keyval == keyval)
+			return names[i].name;
+	if (keyval >= GDK_KEY_F1 && keyval <= GDK_KEY_F12)
+		return gdk_keyval_name(keyval);
+	guint32 unicode = gdk_keyval_to_unicode(keyval);
+	if (unicode < 0x20 || unicode == 0x7f)
+		return NULL;
+	buf[g_unichar_to_utf8(unicode, buf)] = '\0';
+	return buf;
+}
+
+/* Keys that a text entry or a button wanted for itself do not come here. */
+static gboolean on_key(GtkEventControllerKey *keys, guint keyval, guint keycode, GdkModifierType state, WeftWindow *window)
+{
+	char buf[16];
+	const char *name = key_name(keyval, buf);
+	unsigned modifiers = (state & GDK_SHIFT_MASK ? WEFT_SHIFT : 0u) | (state & GDK_CONTROL_MASK ? WEFT_CONTROL : 0u) |
+			     (state & GDK_ALT_MASK ? WEFT_ALT : 0u);
+	enum weft_action action = name ? weft_action_of_key(name, modifiers) : WEFT_ACTION_COUNT;
+	if (action == WEFT_ACTION_COUNT || !g_action_map_lookup_action(G_ACTION_MAP(window), weft_action_info(action)->name))
+		return GDK_EVENT_PROPAGATE;
+	g_action_group_activate_action(G_ACTION_GROUP(window), weft_action_info(action)->name, NULL);
+	return GDK_EVENT_STOP;
+}
+
+/* ---- Its life ---- */
+
+static gboolean on_drop(GtkDropTarget *target, const GValue *value, double x, double y, WeftWindow *window)
+{
+	GdkFileList *list = g_value_get_boxed(value);
+	for (GSList *file = gdk_file_list_get_files(list); file; file = file->next) {
+		char *path = g_file_get_path(file->data);
+		if (path)
+			weft_window_open(window, path);
+		g_free(path);
+	}
+	return TRUE;
+}
+
+WeftWindow *weft_window_new(GtkApplication *application)
+{
+	return g_object_new(WEFT_TYPE_WINDOW, "application", application, NULL);
+}
+
+void weft_window_open(WeftWindow *window, const char *path)
+{
+	if (weft_pane_path(window->pane, 0)) {
+		window = weft_window_new(gtk_window_get_application(GTK_WINDOW(window)));
+		gtk_window_present(GTK_WINDOW(window));
+	}
+	weft_window_compare(window, path);
+}
+
+void weft_window_compare(WeftWindow *window, const char *path)
+{
+	weft_pane_add(window->pane, path);
+	show_title(window);
+}
+
+static gboolean close_request(GtkWindow *window)
+{
+	settings_keep_window(window, adw_flap_get_reveal_flap(WEFT_WINDOW(window)->flap));
+	return GTK_WINDOW_CLASS(weft_window_parent_class)->close_request(window);
+}
+
+static void dispose(GObject *object)
+{
+	WeftWindow *window = WEFT_WINDOW(object);
+	g_clear_pointer(&window->toast, g_free);
+	g_clear_pointer(&window->error, g_free);
+	g_clear_pointer(&window->popup, gtk_widget_unparent);
+	G_OBJECT_CLASS(weft_window_parent_class)->dispose(object);
+}
+
+static void weft_window_class_init(WeftWindowClass *class)
+{
+	GtkWidgetClass *widget_class = GTK_WIDGET_CLASS(class);
+	G_OBJECT_CLASS(class)->dispose = dispose;
+	GTK_WINDOW_CLASS(class)->close_request = close_request;
+	g_type_ensure(WEFT_TYPE_PANE);
+	gtk_widget_class_set_template_from_resource(widget_class, "/org/weft/View/window.ui");
+#define CHILD(name) gtk_widget_class_bind_template_child(widget_class, WeftWindow, name)
+	CHILD(toasts);
+	CHILD(heading);
+	CHILD(open_button);
+	CHILD(menu_button);
+	CHILD(search_bar);
+	CHILD(search_entry);
+	CHILD(search_count);
+	CHILD(info_bar);
+	CHILD(info_text);
+	CHILD(flap);
+	CHILD(pane);
+#undef CHILD
+}
+
+static void on_info_response(GtkInfoBar *bar, int response, gpointer data)
+{
+	gtk_info_bar_set_revealed(bar, FALSE);
+}
+
+static void weft_window_init(WeftWindow *window)
+{
+	gtk_widget_init_template(GTK_WIDGET(window));
+	g_signal_connect_object(window->pane, "changed", G_CALLBACK(on_changed), window, 0);
+	g_signal_connect_object(window->pane, "loaded", G_CALLBACK(on_loaded), window, 0);
+	g_signal_connect_object(window->pane, "failed", G_CALLBACK(on_failed), window, 0);
+	add_actions(window);
+	menus_update(window);
+
+	g_signal_connect_object(
+	    window->search_entry, "search-changed", G_CALLBACK(weft__window_search), window, G_CONNECT_SWAPPED);
+	g_signal_connect_object(window->search_entry, "activate", G_CALLBACK(on_next_match), window, G_CONNECT_SWAPPED);
+	g_signal_connect_object(window->search_entry, "next-match", G_CALLBACK(on_next_match), window, G_CONNECT_SWAPPED);
+	g_signal_connect_object(window->search_entry, "previous-match", G_CALLBACK(on_previous_match), window, G_CONNECT_SWAPPED);
+	gtk_search_bar_connect_entry(window->search_bar, GTK_EDITABLE(window->search_entry));
+	g_signal_connect_object(
+	    window->search_bar, "notify::search-mode-enabled", G_CALLBACK(on_search_mode), window, G_CONNECT_SWAPPED);
+	g_signal_connect(window->info_bar, "response", G_CALLBACK(on_info_response), NULL);
+
+	GtkEventController *keys = gtk_event_controller_key_new();
+	g_signal_connect(keys, "key-pressed", G_CALLBACK(on_key), window);
+	gtk_widget_add_controller(GTK_WIDGET(window), keys);
+
+	GtkDropTarget *drop = gtk_drop_target_new(GDK_TYPE_FILE_LIST, GDK_ACTION_COPY);
+	g_signal_connect(drop, "drop", G_CALLBACK(on_drop), window);
+	gtk_widget_add_controller(GTK_WIDGET(window), GTK_EVENT_CONTROLLER(drop));
+
+	settings_restore_window(GTK_WINDOW(window), window->flap);
+	show_actions(window);
+}

@@ -1,0 +1,22 @@
+/* window.h: a window for a trace, or for several that are compared.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_GTK_WINDOW_H
+#define WEFT_GTK_WINDOW_H
+
+#include "pane.h"
+#include "viewer/actions.h"
+
+#define WEFT_TYPE_WINDOW (weft_window_get_type())
+G_DECLARE_FINAL_TYPE(WeftWindow, weft_window, WEFT, WINDOW, AdwApplicationWindow)
+
+WeftWindow *weft_window_new(GtkApplication *application);
+
+/* Reads `path` ("-" is standard input) and shows it; in this window if it shows nothing yet, else in a new one. */
+void weft_window_open(WeftWindow *window, const char *path);
+
+/* Shows it below what the window has. */
+void weft_window_compare(WeftWindow *window, const char *path);
+
+/* What the window shows, as JSON, for tests; appends to `out`. */
+void weft_window_dump(WeftWindow *window, GString *out);
+
+#endif

@@ -1,0 +1,232 @@
+# person.py: drives windows as a person would: a display without a screen, real key presses and pointer motions (xdotool), and
+# what assistive technology sees (AT-SPI).  SPDX-License-Identifier: ISC
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+PATIENCE = float(os.environ.get('WEFT_TEST_PATIENCE', '90'))  # s; a loaded machine may be slow, and what is waited for comes long before
+
+
+class Gone(Exception):
+    """The window ended where it should not have."""
+
+
+def under_a_desktop():
+    """Runs this script again in a session of its own: a display, a message bus, a home."""
+    if os.environ.get('WEFT_TEST_DESKTOP'):
+        return
+    for tool in ('Xvfb', 'xdotool', 'dbus-run-session'):
+        if not shutil.which(tool):
+            print(f'skipped: {tool} is not installed')
+            sys.exit(77)
+    with tempfile.TemporaryDirectory(prefix='weft-desktop-') as home:
+        out, into = os.pipe()
+        with open(os.path.join(home, 'xvfb.log'), 'wb') as log:
+            server = subprocess.Popen(['Xvfb', '-displayfd', str(into), '-screen', '0', '1280x800x24', '-nolisten', 'tcp', '-noreset'],
+                                      pass_fds=[into], stdout=log, stderr=log)
+        os.close(into)
+        with os.fdopen(out) as numbers:
+            display = numbers.readline().strip()
+        runtime = os.path.join(home, 'run')
+        os.mkdir(runtime, 0o700)
+        env = {key: value for key, value in os.environ.items() if not key.startswith(('XDG_', 'DBUS_', 'WAYLAND_', 'GTK_', 'GDK_'))}
+        env.update(WEFT_TEST_DESKTOP=home, DISPLAY=':' + display, HOME=home, XDG_RUNTIME_DIR=runtime, GDK_BACKEND='x11',
+                   GSK_RENDERER='cairo', GSETTINGS_BACKEND='memory', LC_ALL='C.UTF-8', PYTHONDONTWRITEBYTECODE='1')
+        try:
+            status = subprocess.run(['dbus-run-session', '--', sys.executable, *sys.argv], env=env, check=False).returncode
+        finally:
+            server.terminate()
+            server.wait()
+    sys.exit(status)
+
+
+def xdo(*args):
+    return subprocess.run(['xdotool', *map(str, args)], check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
+
+
+def until(what, condition, app=None, patience=PATIENCE):
+    """What condition() gives, once that is true."""
+    end = time.monotonic() + patience
+    while True:
+        got = condition()
+        if got:
+            return got
+        if app is not None and app.process.poll() is not None:
+            raise Gone(f'the program ended with {app.process.returncode} while waiting for: {what}\n{app.errors()}')
+        if time.monotonic() > end:
+            raise AssertionError(f'never: {what}\n{app.brief() if app else ""}')
+        time.sleep(0.02)
+
+
+class App:
+    """A weft-view and its windows."""
+
+    count = 0
+
+    def __init__(self, program, *args, stdin=None, width=1100, height=700, env=None, home=None):
+        App.count += 1
+        self.folder = home or tempfile.mkdtemp(prefix='app-', dir=os.environ['WEFT_TEST_DESKTOP'])
+        self.dump = os.path.join(self.folder, f'dump-{App.count}.json')
+        self.log = open(os.path.join(self.folder, f'log-{App.count}'), 'w+', encoding='utf-8', errors='replace')
+        config = os.path.join(self.folder, 'config', 'weft')
+        if not os.path.exists(config):
+            os.makedirs(config)
+            with open(os.path.join(config, 'view.ini'), 'w', encoding='utf-8') as file:
+                file.write(f'[window]\nwidth={width}\nheight={height}\npanel=false\n')
+        self.process = subprocess.Popen(
+            [program, *args], stdin=stdin or subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+            env={**os.environ, 'WEFT_VIEW_DUMP': self.dump, 'XDG_CONFIG_HOME': os.path.dirname(config),
+                 'XDG_DATA_HOME': os.path.join(self.folder, 'data'), **(env or {})})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if self.process.poll() is None:
+            self.process.kill() if kind else self.quit()
+        self.process.wait()
+        self.log.close()
+
+    def errors(self):
+        self.log.flush()
+        self.log.seek(0)
+        return self.log.read()
+
+    def state(self):
+        try:
+            with open(self.dump, encoding='utf-8') as file:
+                return json.load(file)
+        except FileNotFoundError:
+            return {'windows': []}
+
+    def brief(self):
+        state = self.state()
+        for window in state['windows']:
+            for viewer in window['viewers']:
+                del viewer['promises']
+        return json.dumps(state, indent=1)[:4000]
+
+    def window(self, index=0):
+        windows = self.state()['windows']
+        return windows[index] if index < len(windows) else None
+
+    def viewer(self, index=0):
+        window = self.window()
+        return window['viewers'][index] if window and index < len(window['viewers']) else None
+
+    def until(self, what, condition):
+        """Waits until condition(window) holds, and gives the window."""
+        def holds():
+            window = self.window()
+            return window if window and condition(window) else None
+        return until(what, holds, self)
+
+    def until_viewer(self, what, condition, index=0):
+        return self.until(what, lambda w: index < len(w['viewers']) and condition(w['viewers'][index]))['viewers'][index]
+
+    def again(self, what, act, condition):
+        """Does it until condition(viewer) holds: widgets that have just moved may be missed, as by a person who is too fast."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            act()
+            try:
+                return until(what, lambda: self.viewer() and condition(self.viewer()) and self.viewer(), self, patience=3)
+            except AssertionError:
+                if time.monotonic() > end:
+                    raise
+
+    def shown(self):
+        """Waits for the trace to be shown, and for the keyboard to be the window's; gives the viewer."""
+        self.until('a trace is shown', lambda w: w['page'] == 'view' and not w['loading'] and w['viewers'][0]['width'] == w['width'])
+        self.focus()
+        return self.viewer()
+
+    def focus(self):
+        def mapped():
+            run = subprocess.run(['xdotool', 'search', '--onlyvisible', '--pid', str(self.process.pid), '--name', '.'],
+                                 capture_output=True, text=True, timeout=PATIENCE)
+            return run.stdout.split()
+        self.xwindow = until('a window on the display', mapped, self)[-1]
+        xdo('windowfocus', '--sync', self.xwindow)
+        self.until('the window has the focus', lambda w: w['focused'])
+
+    def key(self, *keys):
+        for key in keys:
+            xdo('key', '--clearmodifiers', key)
+
+    def type(self, text):
+        xdo('type', '--delay', '20', text)
+
+    def at(self, x, y):
+        xdo('mousemove', '--window', self.xwindow, round(x), round(y))
+
+    def click(self, x, y, button=1, times=1):
+        self.at(x, y)
+        xdo('click', '--repeat', times, '--delay', 60, button)
+
+    def drag(self, x, y, dx, dy, *held):
+        self.at(x, y)
+        for key in held:
+            xdo('keydown', key)
+        xdo('mousedown', 1)
+        for step in (1, 2, 3, 4):
+            self.at(x + dx * step / 4, y + dy * step / 4)
+        xdo('mouseup', 1)
+        for key in held:
+            xdo('keyup', key)
+
+    def wheel(self, x, y, button, *held):
+        self.at(x, y)
+        for key in held:
+            xdo('keydown', key)
+        xdo('click', button)
+        for key in held:
+            xdo('keyup', key)
+
+    def place(self, promise, index=0):
+        """A point on the line of a promise, by its id, in the window."""
+        for number, left, right, y in self.viewer(index)['promises']:
+            if number == promise:
+                return (left + right) / 2, y
+        raise AssertionError(f'promise {promise} is not seen')
+
+    def picture(self, name=None):
+        """The window's pixels: width, height, bytes of red, green and blue."""
+        run = subprocess.run(['import', '-depth', '8', '-window', self.xwindow, 'ppm:-'], check=True, capture_output=True, timeout=PATIENCE)
+        kind, size, _, pixels = run.stdout.split(b'\n', 3)
+        assert kind == b'P6', kind
+        width, height = map(int, size.split())
+        if name and os.environ.get('WEFT_TEST_PICTURES'):
+            subprocess.run(['import', '-window', 'root', os.path.join(os.environ['WEFT_TEST_PICTURES'], name + '.png')], check=False)
+        return width, height, pixels
+
+    def quit(self):
+        """As a person would; what a sanitizer has to say at the end is said."""
+        if self.process.poll() is None:
+            self.focus()
+            self.key('ctrl+q')
+            self.process.wait(PATIENCE)
+        assert self.process.returncode == 0, f'status {self.process.returncode}: {self.errors()}'
+        complaints = [line for line in self.errors().splitlines() if 'CRITICAL' in line or 'WARNING' in line and 'dconf' not in line]
+        assert not complaints, '\n'.join(complaints[:10])
+
+
+def run(tests):
+    """Each function with its name; those named on the command line, if any are."""
+    failed = []
+    wanted = os.environ.get('WEFT_TEST_ONLY', '').split()
+    chosen = [test for test in tests if not wanted or test.__name__ in wanted]
+    for test in chosen:
+        began = time.monotonic()
+        try:
+            test()
+            print(f'ok    {test.__name__} ({time.monotonic() - began:.1f} s)', flush=True)
+        except (AssertionError, Gone, subprocess.SubprocessError) as error:
+            failed.append(test.__name__)
+            print(f'FAIL  {test.__name__}: {error}', flush=True)
+    print(f'{len(chosen) - len(failed)} passed, {len(failed)} failed')
+    return 1 if failed or not chosen else 0

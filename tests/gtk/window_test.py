@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# window_test.py: the window as a person meets it.  SPDX-License-Identifier: ISC
+"""window_test.py WEFT-VIEW WEFT ARP GENERATE
+
+WEFT_TEST_ONLY names tests, separated by spaces; WEFT_TEST_PICTURES is a folder for screenshots."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+from person import App, run, under_a_desktop, until, xdo
+
+under_a_desktop()
+view, weft, arp, generate = map(os.path.abspath, sys.argv[1:5])
+folder = tempfile.mkdtemp(prefix='traces-', dir=os.environ['WEFT_TEST_DESKTOP'])
+
+
+def record(which):
+    """A recording of examples/arp, made once."""
+    path = os.path.join(folder, which)
+    if not os.path.exists(path):
+        subprocess.run([arp, which], env={**os.environ, 'WEFT_TRACE': path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       check=False, timeout=60)
+    return path
+
+
+def generated(shape, events, form='mirage', *options):
+    path = os.path.join(folder, f'{shape}-{events}.{form}')
+    if not os.path.exists(path):
+        subprocess.run([generate, shape, '--events=' + events, '--format=' + form, *options, '-o', path], check=True, timeout=60)
+    return path
+
+
+def span(viewer):
+    return viewer['to_ns'] - viewer['from_ns']
+
+
+def middle(viewer):
+    return viewer['x'] + viewer['width'] / 2, viewer['y'] + viewer['height'] / 2
+
+
+def colours(app):
+    _, _, pixels = app.picture()
+    return {pixels[i:i + 3] for i in range(0, len(pixels), 3 * 7)}
+
+
+def it_shows_a_trace():
+    with App(view, record('bad')) as app:
+        viewer = app.shown()
+        window = app.window()
+        assert window['title'] == 'bad', window['title']
+        assert viewer['events'] > 20 and len(viewer['promises']) > 10
+        assert viewer['from_ns'] <= 0 and viewer['to_ns'] >= viewer['end_ns'], 'the whole trace is seen'
+        until('what never came to its end is red', lambda: b'\xd4\x25\x2f' in colours(app), app)
+        app.picture('shown')
+
+
+def wheel_and_drag_move_it():
+    with App(view, generated('random', '20k')) as app:
+        before = app.shown()
+        x, y = before['x'] + before['width'] / 4, before['y'] + before['height'] / 2
+        under = before['from_ns'] + span(before) / 4
+        app.wheel(x, y, 4)
+        zoomed = app.until_viewer('the wheel zooms in', lambda v: span(v) < span(before))
+        now_under = zoomed['from_ns'] + span(zoomed) / 4
+        assert abs(now_under - under) < span(before) / 50, 'the time at the pointer stays there'
+        for _ in range(4):
+            app.wheel(x, y, 4)
+        zoomed = app.until_viewer('each notch zooms', lambda v: span(v) < span(before) / 2.4)
+
+        app.drag(x, y, 200, 0)
+        panned = app.until_viewer(
+            'the picture follows the pointer', lambda v: 190 < (zoomed['from_ns'] - v['from_ns']) * v['width'] / span(v) < 210)
+        assert panned['selected'] is None, 'a drag selects nothing'
+
+        app.drag(x, y, 0, 120)
+        app.until_viewer('a drag moves the focus of the rows', lambda v: v['focus'] != panned['focus'])
+        app.wheel(x, y, 5, 'shift')
+        app.until_viewer('with shift the wheel pans', lambda v: v['from_ns'] != panned['from_ns'] and abs(span(v) - span(panned)) <= 2)
+        app.wheel(x, y, 5)
+        app.until_viewer('the other way the wheel zooms out', lambda v: span(v) > span(panned) * 1.1)
+
+
+def keys_move_it():
+    with App(view, generated('random', '20k')) as app:
+        before = app.shown()
+        app.key('plus', 'plus', 'plus')
+        zoomed = app.until_viewer('+ zooms in', lambda v: span(v) < span(before) / 3)
+        app.key('Right')
+        right = app.until_viewer('an arrow pans', lambda v: v['from_ns'] > zoomed['from_ns'])
+        app.key('Left', 'Left')
+        app.until_viewer('and back', lambda v: v['from_ns'] < right['from_ns'])
+        app.key('Up')
+        app.until_viewer('rows further up', lambda v: v['focus'] < right['focus'])
+        app.key('minus')
+        app.until_viewer('- zooms out', lambda v: span(v) > span(zoomed) * 1.3)
+        app.key('Home')
+        app.until_viewer('Home shows all', lambda v: v['from_ns'] <= 0 and v['to_ns'] >= v['end_ns'])
+
+
+def scrollbars_say_where_one_is_and_move_it():
+    with App(view, generated('random', '20k')) as app:
+        viewer = app.shown()
+        app.key('plus', 'plus', 'plus', 'plus')
+        before = app.until_viewer('zoomed', lambda v: span(v) < span(viewer) / 5)
+        bottom, right = viewer['y'] + viewer['height'] + 8, viewer['x'] + viewer['width'] + 8
+
+        def drag_time():
+            now = app.viewer()
+            share = (now['from_ns'] + span(now) / 2 - viewer['from_ns']) / span(viewer)
+            app.drag(viewer['x'] + viewer['width'] * share, bottom, viewer['width'] / 5, 0)
+
+        def drag_rows():
+            app.drag(right, viewer['y'] + viewer['height'] * app.viewer()['focus_share'], 0, 100)
+
+        app.again('dragging the scrollbar goes to a later time', drag_time,
+                  lambda v: v['from_ns'] > before['from_ns'] + span(before) / 2 and span(v) == span(before))
+        app.again('dragging the other goes to later rows', drag_rows, lambda v: v['focus'] > before['focus'])
+
+
+def start_and_duration_are_set_in_words():
+    with App(view, generated('random', '20k')) as app:
+        before = app.shown()
+        app.key('d')
+        app.until('a question', lambda w: w['dialogs'] == 1)
+        app.key('ctrl+a')
+        app.type('20us')
+        app.until_viewer('the duration', lambda v: span(v) == 20000)
+        app.key('Return')
+        app.until('answered', lambda w: w['dialogs'] == 0)
+        app.focus()
+        app.key('s')
+        app.until('a question', lambda w: w['dialogs'] == 1)
+        app.key('ctrl+a')
+        app.type('5us')
+        app.until_viewer('the start', lambda v: abs(v['from_ns'] - 5000) <= 1 and abs(span(v) - 20000) <= 1)
+        app.key('Escape')
+        app.until('closed', lambda w: w['dialogs'] == 0)
+        assert before['end_ns'] > 25000
+
+
+def what_cannot_be_read_is_said():
+    path = os.path.join(folder, 'letter.txt')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write('Dear all, this is no trace.\n')
+    with App(view, path) as app:
+        window = app.until('an error', lambda w: w['page'] == 'error')
+        assert 'letter.txt' in window['error'] and 'trace' in window['error'], window['error']
+
+
+def the_command_starts_it():
+    app = App(weft, record('bad'), record('good'))
+    with app:
+        app.shown()
+        until('a window for each trace', lambda: len(app.state()['windows']) == 2, app)
+        assert sorted(w['title'] for w in app.state()['windows']) == ['bad', 'good']
+    nowhere = {key: value for key, value in os.environ.items() if key != 'DISPLAY'}
+    got = subprocess.run([weft, 'view', record('bad')], env=nowhere, capture_output=True, text=True, check=False, timeout=60)
+    assert got.returncode == 2 and got.stderr.count('\n') == 1 and 'weft html' in got.stderr, got
+    got = subprocess.run([view, record('bad')], env={**os.environ, 'DISPLAY': ':4242'}, capture_output=True, text=True, check=False, timeout=60)
+    assert got.returncode == 2 and 'weft html' in got.stderr, got
+
+
+def standard_input_is_a_trace():
+    with open(generated('random', '20k'), 'rb') as trace:
+        with App(view, '-', stdin=trace) as app:
+            app.shown()
+            assert app.window()['title'] == 'standard input'
+            app.key('F5')  # has been read: nothing happens
+            app.key('plus')
+            app.until_viewer('it goes on', lambda v: v['from_ns'] > 0)
+
+
+sys.exit(run([
+    it_shows_a_trace,
+    wheel_and_drag_move_it,
+    keys_move_it,
+    scrollbars_say_where_one_is_and_move_it,
+    start_and_duration_are_set_in_words,
+    what_cannot_be_read_is_said,
+    the_command_starts_it,
+    standard_input_is_a_trace,
+]))
