@@ -25,6 +25,8 @@ enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
 	X(dump, "TRACE", "every promise, counter and pause as the model has it, a line each")                                    \
 	X(stats, "TRACE", "by label and kind: how many, how long they waited, were ready, ran")                                  \
 	X(explain, "TRACE", "what went wrong, and how one knows; exit status 1 if anything did")                                 \
+	X(waits, "TRACE", "who waits for whom at a moment, as a tree")                                                           \
+	X(path, "TRACE --promise=ID", "the critical path that led to a promise's end")                                           \
 	X(render, "TRACE -o PICTURE", "a picture of the promises: SVG, PNG or PDF")                                              \
 	X(html, "TRACE... -o OUT", "a page for browsers with the traces in it: one file, or a directory")                        \
 	X(convert, "TRACE -o OUT --to=FORMAT", "the trace in another format")

@@ -3,7 +3,10 @@
 #include "analysis/stats.h"
 
 #include <inttypes.h>
+#include <string.h>
 
+#include "analysis/names.h"
+#include "analysis/path.h"
 #include "cli.h"
 
 static void put_spread_json(const char *name, const struct weft_spread *s)
@@ -55,10 +58,68 @@ static void put_people(const struct weft_model *model, const struct weft_stat *s
 	put_row("running", &s->running);
 }
 
+/* ---- Blame ---- */
+
+static void put_blame_json(const struct weft_model *model, const struct weft_blame *blame)
+{
+	char name[WEFT_NAME_BYTES];
+	printf("{\"blame\":\"%s\",\"on\":", weft_step_name(blame->kind));
+	if (blame->promise == WEFT_SYSTEM)
+		fputs("null", stdout);
+	else
+		cli_put_cstring(weft_name_sort(model, blame->promise, name));
+	printf(",\"example\":%" PRId64 ",\"sum_ns\":%" PRId64 ",\"promises\":%zu}\n", model->promises[blame->promise].id,
+	    blame->sum_ns, blame->paths);
+}
+
+static void put_blames(const struct weft_model *model, const struct weft_blames *blames, bool json)
+{
+	char sum[CLI_DURATION], each[CLI_DURATION], name[WEFT_NAME_BYTES];
+	if (!json)
+		printf("%zu promises, %s in all, %s each\n", blames->promises, cli_format_duration(sum, blames->sum_ns),
+		    cli_format_duration(each, blames->sum_ns / (int64_t)blames->promises));
+	for (size_t i = 0; i < blames->count && cli_stdout_ok(); i++) {
+		const struct weft_blame *blame = &blames->blames[i];
+		if (json) {
+			put_blame_json(model, blame);
+			continue;
+		}
+		double share = blames->sum_ns ? 100.0 * (double)blame->sum_ns / (double)blames->sum_ns : 0;
+		printf("%5.1f %%  %8s  ", share, cli_format_duration(sum, blame->sum_ns));
+		if (blame->promise == WEFT_SYSTEM)
+			fputs("waiting for what the trace does not tell", stdout);
+		else
+			printf("%s%s",
+			    blame->kind == WEFT_STEP_RUNNING ? "running "
+			    : blame->kind == WEFT_STEP_READY ? "queued, ready to run "
+							     : "waiting for ",
+			    weft_name_sort(model, blame->promise, name));
+		printf("  (%zu of them)\n", blame->paths);
+	}
+}
+
+static int blame(const struct cli_input *input, const char *label, bool json)
+{
+	struct weft_blames *blames = NULL;
+	struct weft_error err;
+	if (weft_blames_create(&blames, input->model, (struct weft_str){label, (uint32_t)strlen(label)}, &err) < 0)
+		return err.status == WEFT_ENOTFOUND
+			   ? cli_fail("%s: no promise labelled \"%s\" came to its end", input->name, label)
+			   : cli_fail_error(&err);
+	put_blames(input->model, blames, json);
+	weft_blames_destroy(blames);
+	return cli_finish(CLI_FINE);
+}
+
 int cli_stats(struct cli_args *args)
 {
 	bool json = false;
-	const struct cli_option options[] = {CLI_OPTION_JSON(&json), CLI_OPTION_END};
+	const char *label = NULL;
+	const struct cli_option options[] = {
+	    CLI_OPTION_JSON(&json),
+	    {"blame", 0, CLI_TEXT, &label, "LABEL", "where the time of the promises of that label went"},
+	    CLI_OPTION_END,
+	};
 	int exit = cli_parse(args, options, 1);
 	if (exit >= 0)
 		return exit;
@@ -68,7 +129,9 @@ int cli_stats(struct cli_args *args)
 	if (exit >= 0)
 		return exit;
 	exit = cli_build_model(&input, true); // a bind waits from its creation on, wherever it is drawn
-	if (exit < 0) {
+	if (exit < 0 && label) {
+		exit = blame(&input, label, json);
+	} else if (exit < 0) {
 		struct weft_stats *stats = NULL;
 		struct weft_error err;
 		if (weft_stats_create(&stats, input.model, &err) < 0) {

@@ -56,75 +56,6 @@ const char *weft__text(struct weft__finder *f, const char *format, ...)
 	return text;
 }
 
-static void hide_controls(char *text)
-{
-	unsigned char *c = (unsigned char *)text;
-	for (; *c; c++)
-		if (*c < ' ' || *c == 0x7f)
-			*c = ' ';
-		else if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
-			c[1] = 0xa0; /* C1 controls */
-}
-
-const char *weft__clean(const struct weft__finder *f, uint32_t text, char *buf, size_t size)
-{
-	weft_utf8_copy(buf, size, weft_model_text(f->model, text));
-	hide_controls(buf);
-	return buf;
-}
-
-const char *weft__name(const struct weft__finder *f, uint32_t promise, char buf[WEFT__NAME])
-{
-	const struct weft_promise *p = &f->model->promises[promise];
-	uint32_t label = weft_first_label(f->model, promise);
-	if (promise == WEFT_SYSTEM)
-		snprintf(buf, WEFT__NAME, "the system");
-	else if (label == WEFT_NONE)
-		snprintf(buf, WEFT__NAME, "%s %" PRId64, weft_model_kind_name(f->model, p->kind), p->id);
-	else {
-		char text[128];
-		snprintf(buf, WEFT__NAME, "%s %" PRId64 " \"%s\"", weft_model_kind_name(f->model, p->kind), p->id,
-		    weft__clean(f, label, text, sizeof text));
-	}
-	return buf;
-}
-
-const char *weft__place(const struct weft__finder *f, uint32_t promise, char buf[WEFT__NAME])
-{
-	uint32_t number = f->model->promises[promise].site;
-	buf[0] = '\0';
-	if (number == WEFT_NONE)
-		return buf;
-	const struct weft_site *site = &f->model->trace->sites[number];
-	char file[96], function[64];
-	/* The end of a path tells more than its beginning. */
-	struct weft_str path = site->file;
-	if (path.len >= sizeof file) {
-		path.ptr += path.len - sizeof file + 1;
-		path.len = sizeof file - 1;
-	}
-	weft_utf8_copy(file, sizeof file, path);
-	weft_utf8_copy(function, sizeof function, site->function);
-	hide_controls(file);
-	hide_controls(function);
-	snprintf(buf, WEFT__NAME, "%s:%" PRIu32 "%s%s", file, site->line, function[0] ? " in " : "", function);
-	return buf;
-}
-
-const char *weft__sort_name(const struct weft__finder *f, uint32_t promise, char buf[WEFT__NAME])
-{
-	uint32_t label = weft_first_label(f->model, promise);
-	const char *kind = weft_model_kind_name(f->model, f->model->promises[promise].kind);
-	char text[128], place[WEFT__NAME];
-	if (label != WEFT_NONE)
-		snprintf(buf, WEFT__NAME, "\"%s\"", weft__clean(f, label, text, sizeof text));
-	else if (*weft__place(f, promise, place))
-		snprintf(buf, WEFT__NAME, "%.16s at %.170s", kind, place);
-	else
-		snprintf(buf, WEFT__NAME, "%s", kind);
-	return buf;
-}
-
 /* ---- Findings ---- */
 
 struct weft_finding *weft__find(
@@ -411,7 +342,7 @@ int weft_explain_promise(struct weft_findings **out, const struct weft_model *mo
 {
 	struct weft__finder f;
 	if (promise >= model->promise_count)
-		return weft_error_set(err, WEFT_ENOENT, "no such promise");
+		return weft_error_set(err, WEFT_ENOTFOUND, "no such promise");
 	if (!begin(&f, model, NULL) || !weft__why(&f, promise))
 		f.no_memory = true;
 	return hand_over(&f, out, err);

@@ -95,7 +95,7 @@ int weft_explain(struct weft_findings **out, const struct weft_model *model, con
     struct weft_error *err);
 
 /* Why one promise is as it is: one finding, whatever its kind: what it waits for and why that does not come, or how it ended.
- * As weft_explain(); a `promise` that is not in the model is WEFT_ENOENT. */
+ * As weft_explain(); a `promise` that is not in the model is WEFT_ENOTFOUND. */
 int weft_explain_promise(struct weft_findings **out, const struct weft_model *model, uint32_t promise, struct weft_error *err);
 
 void weft_findings_destroy(struct weft_findings *findings);

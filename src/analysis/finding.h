@@ -3,6 +3,7 @@
 #define WEFT_ANALYSIS_FINDING_H
 
 #include "analysis/explain.h"
+#include "analysis/names.h"
 #include "analysis/ties.h"
 #include "base/duration.h"
 #include "base/vec.h"
@@ -15,7 +16,7 @@ struct weft__text_block {
 };
 
 #define WEFT__LINE 1024 /* a text is cut there */
-#define WEFT__NAME 192
+#define WEFT__NAME WEFT_NAME_BYTES
 
 /* How many of each kind are told in full, and how many lines of a list. */
 #define WEFT__FINDINGS_KEPT 50
@@ -61,14 +62,25 @@ __attribute__((format(printf, 2, 3))) const char *weft__text(struct weft__finder
 __attribute__((format(printf, 5, 6))) void weft__show(
     struct weft__finder *f, enum weft_evidence_role role, int64_t time_ns, uint32_t promise, const char *format, ...);
 
-/* `task 14 "ARP response"`; the system: `the program's outside`. */
-const char *weft__name(const struct weft__finder *f, uint32_t promise, char buf[WEFT__NAME]);
-/* ` at file.c:12 in function`, or nothing. */
-const char *weft__place(const struct weft__finder *f, uint32_t promise, char buf[WEFT__NAME]);
-/* `"ARP response"`, else `bind at file.c:12`, else its kind: what promises of a sort have in common. */
-const char *weft__sort_name(const struct weft__finder *f, uint32_t promise, char buf[WEFT__NAME]);
-/* A text of the trace as it may be shown: no control characters, cut at `size`. */
-const char *weft__clean(const struct weft__finder *f, uint32_t text, char *buf, size_t size);
+static inline const char *weft__name(const struct weft__finder *f, uint32_t promise, char buf[WEFT__NAME])
+{
+	return weft_name_promise(f->model, promise, buf);
+}
+
+static inline const char *weft__place(const struct weft__finder *f, uint32_t promise, char buf[WEFT__NAME])
+{
+	return weft_name_place(f->model, promise, buf);
+}
+
+static inline const char *weft__sort_name(const struct weft__finder *f, uint32_t promise, char buf[WEFT__NAME])
+{
+	return weft_name_sort(f->model, promise, buf);
+}
+
+static inline const char *weft__clean(const struct weft__finder *f, uint32_t text, char *buf, size_t size)
+{
+	return weft_name_text(f->model, text, buf, size);
+}
 
 /* Whether all that happened to the promise since its creation is in the trace. */
 bool weft__is_whole(const struct weft__finder *f, uint32_t promise);

@@ -10,24 +10,29 @@ bool weft_has_ended(const struct weft_promise *p)
 }
 
 /* A chain may be as long as the trace and may come back to where it was: each promise is walked over twice at most. */
-static void follow(struct weft_ties *ties)
+void weft_ties_follow(const struct weft_model *m, int64_t time_ns, uint32_t *now)
 {
-	const struct weft_model *m = ties->model;
 	const uint32_t unknown = WEFT_NONE, walked = WEFT_NONE - 1;
 	for (size_t p = 0; p < m->promise_count; p++)
-		ties->now[p] = unknown;
+		now[p] = unknown;
 	for (uint32_t first = 0; first < m->promise_count; first++) {
 		uint32_t p = first;
-		while (ties->now[p] == unknown && m->promises[p].end == WEFT_END_BECAME && m->promises[p].became != WEFT_NONE) {
-			ties->now[p] = walked;
+		while (now[p] == unknown && m->promises[p].end == WEFT_END_BECAME && m->promises[p].became != WEFT_NONE &&
+		       m->promises[p].end_ns <= time_ns) {
+			now[p] = walked;
 			p = m->promises[p].became;
 		}
-		uint32_t last = ties->now[p] < walked ? ties->now[p] : p;
-		if (ties->now[p] == unknown)
-			ties->now[p] = p;
-		for (p = first; ties->now[p] == walked; p = m->promises[p].became)
-			ties->now[p] = last;
+		uint32_t last = now[p] < walked ? now[p] : p;
+		if (now[p] == unknown)
+			now[p] = p;
+		for (p = first; now[p] == walked; p = m->promises[p].became)
+			now[p] = last;
 	}
+}
+
+static void find_ends(struct weft_ties *ties)
+{
+	const struct weft_model *m = ties->model;
 	for (size_t p = 0; p < m->promise_count; p++) {
 		const struct weft_promise *last = &m->promises[ties->now[p]];
 		ties->ended_ns[p] = weft_has_ended(last) ? last->end_ns : WEFT_NEVER;
@@ -63,7 +68,8 @@ int weft_ties_init(struct weft_ties *ties, const struct weft_model *model)
 		weft_ties_finish(ties);
 		return WEFT_ENOMEM;
 	}
-	follow(ties);
+	weft_ties_follow(model, INT64_MAX, ties->now);
+	find_ends(ties);
 	sort_links(model, ties->out_begin, ties->out, true);
 	sort_links(model, ties->in_begin, ties->in, false);
 	return WEFT_OK;

@@ -19,6 +19,9 @@ struct weft_ties {
 int weft_ties_init(struct weft_ties *ties, const struct weft_model *model);
 void weft_ties_finish(struct weft_ties *ties);
 
+/* By promise: what it was at a time (INT64_MAX: is in the end); itself if it had become nothing, or goes round in a circle. */
+void weft_ties_follow(const struct weft_model *model, int64_t time_ns, uint32_t *now);
+
 /* Whether p, itself and not what it became, came to its end; one that never resolved did not. */
 bool weft_has_ended(const struct weft_promise *p);
 

@@ -58,3 +58,32 @@ with tempfile.TemporaryDirectory() as folder:
     assert "resolved by a callback from outside" in run(weft, "explain", "-p", port, traces["bad"], status=0)
     run(weft, "explain", "-p", "99999", traces["bad"], status=2)
     run(weft, "explain", "-p", "12x", traces["bad"], status=2)
+
+    # Who waits for whom, at the end and before: the chain is what explain tells.
+    ids = [line["promise"] for line in chain]
+    waits = [json.loads(line) for line in run(weft, "waits", "--json", traces["bad"], status=0).splitlines()]
+    pairs = {(wait["promise"], wait["awaits"]) for wait in waits}
+    assert all(pair in pairs for pair in zip(ids, ids[1:])), (ids, pairs)
+    assert not any(wait["cycle"] for wait in waits)
+    tree = run(weft, "waits", traces["bad"], status=0)
+    assert "      └─ task" in tree and '"ARP response"' in tree, tree
+    early = run(weft, "waits", "--at", signals[0] + "s", traces["bad"], status=0)
+    assert '"ARP response"' not in early and '"ring.write"' in early, early
+    dot = run(weft, "waits", "--dot", traces["bad"], status=0)
+    assert dot.startswith("digraph") and dot.count("->") == len(waits), dot
+
+    # The critical path has no gap and adds up; blame divides the same time.
+    dump = [json.loads(line) for line in run(weft, "dump", "--json", "--no-simplify", traces["good"], status=0).splitlines()]
+    ended = [p for p in dump if p.get("end") == "resolved"]
+    for p in ended:
+        steps = run(weft, "path", "--json", "-p", str(p["promise"]), traces["good"], status=0).splitlines()
+        steps = [json.loads(step) for step in steps]
+        assert steps[0]["start_ns"] == p["start_ns"] and steps[-1]["end_ns"] == p["end_ns"], (p, steps)
+        assert all(a["end_ns"] == b["start_ns"] for a, b in zip(steps, steps[1:])), steps
+    blame = run(weft, "stats", "--json", "--blame=TCP connect", traces["good"], status=0).splitlines()
+    connect = next(p for p in ended if p["labels"][0][1] == "TCP connect")
+    assert sum(json.loads(line)["sum_ns"] for line in blame) == connect["end_ns"] - connect["start_ns"]
+    assert "waiting for" in run(weft, "stats", "--blame=TCP connect", traces["good"], status=0)
+    run(weft, "stats", "--blame=nothing", traces["good"], status=2)
+    run(weft, "path", traces["good"], status=2)
+    run(weft, "path", "-p", main, traces["bad"], status=2)

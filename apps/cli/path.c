@@ -1,0 +1,99 @@
+/* path.c: weft path: the critical path that led to a promise's end.  SPDX-License-Identifier: ISC */
+#include "analysis/path.h"
+
+#include <inttypes.h>
+
+#include "analysis/names.h"
+#include "cli.h"
+
+static void put_json(const struct weft_model *m, const struct weft_path *path)
+{
+	for (size_t i = 0; i < path->count && cli_stdout_ok(); i++) {
+		const struct weft_step *s = &path->steps[i];
+		char name[WEFT_NAME_BYTES];
+		printf("{\"step\":\"%s\",\"start_ns\":%" PRId64 ",\"end_ns\":%" PRId64 ",\"promise\":%" PRId64 ",\"name\":",
+		    weft_step_name(s->kind), s->start_ns, s->end_ns, m->promises[s->promise].id);
+		cli_put_cstring(weft_name_promise(m, s->promise, name));
+		fputs(",\"behind\":", stdout);
+		if (s->behind == WEFT_NONE)
+			fputs("null", stdout);
+		else
+			printf("%" PRId64, m->promises[s->behind].id);
+		puts("}");
+	}
+}
+
+static void put_people(const struct weft_model *m, const struct weft_path *path)
+{
+	char name[WEFT_NAME_BYTES], length[CLI_DURATION];
+	int64_t all_ns = 0;
+	for (int kind = 0; kind < WEFT_STEP_KINDS; kind++)
+		all_ns += path->total_ns[kind];
+	printf("%s in all:", cli_format_duration(length, all_ns));
+	for (int kind = WEFT_STEP_KINDS; kind-- > 0;)
+		printf("%s %s %s", kind + 1 < WEFT_STEP_KINDS ? "," : "", cli_format_duration(length, path->total_ns[kind]),
+		    weft_step_name((enum weft_step_kind)kind));
+	putchar('\n');
+	for (size_t i = 0; i < path->count && cli_stdout_ok(); i++) {
+		const struct weft_step *s = &path->steps[i];
+		cli_put_seconds(s->start_ns);
+		printf("  %8s  ", cli_format_duration(length, s->end_ns - s->start_ns));
+		weft_name_promise(m, s->promise, name);
+		switch (s->kind) {
+		case WEFT_STEP_RUNNING: printf("%s runs", name); break;
+		case WEFT_STEP_READY: printf("%s is ready, and queued", name); break;
+		default:
+			if (s->promise == WEFT_SYSTEM)
+				fputs("waiting for what the trace does not tell", stdout);
+			else
+				printf("waiting for %s", name);
+		}
+		if (s->behind != WEFT_NONE)
+			printf(" behind %s", weft_name_promise(m, s->behind, name));
+		uint32_t where = s->behind != WEFT_NONE ? s->behind : s->promise;
+		if (*weft_name_place(m, where, name))
+			printf("  at %s", name);
+		putchar('\n');
+	}
+}
+
+int cli_path(struct cli_args *args)
+{
+	bool json = false;
+	const char *promise = NULL;
+	const struct cli_option options[] = {
+	    CLI_OPTION_JSON(&json),
+	    {"promise", 'p', CLI_TEXT, &promise, "ID", "whose end"},
+	    CLI_OPTION_END,
+	};
+	int exit = cli_parse(args, options, 1);
+	if (exit >= 0)
+		return exit;
+	if (!promise)
+		return cli_fail("path: to the end of which promise?  --promise=ID, as weft dump tells it");
+	struct cli_input input;
+	exit = cli_open(&input, args->argv[0]);
+	if (exit >= 0)
+		return exit;
+	exit = cli_build_model(&input, true);
+	uint32_t which = WEFT_NONE;
+	if (exit < 0)
+		exit = cli_find_promise(&input, promise, &which);
+	if (exit < 0) {
+		struct weft_path *path = NULL;
+		struct weft_error err;
+		if (weft_path_create(&path, input.model, which, &err) < 0) {
+			exit = err.status == WEFT_ENOTFOUND
+				   ? cli_fail("%s: promise %s has not come to its end; weft explain --promise=%s "
+					      "tells why",
+					 input.name, promise, promise)
+				   : cli_fail_error(&err);
+		} else {
+			(json ? put_json : put_people)(input.model, path);
+			exit = cli_finish(CLI_FINE);
+		}
+		weft_path_destroy(path);
+	}
+	cli_close(&input);
+	return exit;
+}

@@ -1,0 +1,106 @@
+/* waits.c: weft waits: who waits for whom at a moment, as a tree.  SPDX-License-Identifier: ISC */
+#include "analysis/waits.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/names.h"
+#include "cli.h"
+
+static void put_json(const struct weft_model *m, const struct weft_waits *waits)
+{
+	for (size_t i = 0; i < waits->count && cli_stdout_ok(); i++) {
+		const struct weft_wait *wait = &waits->waits[i];
+		char name[WEFT_NAME_BYTES];
+		printf("{\"promise\":%" PRId64 ",\"name\":", m->promises[wait->from].id);
+		cli_put_cstring(weft_name_promise(m, wait->from, name));
+		printf(",\"awaits\":%" PRId64 ",\"awaited\":", m->promises[wait->to].id);
+		cli_put_cstring(weft_name_promise(m, wait->to, name));
+		printf(",\"since_ns\":%" PRId64 ",\"cycle\":%s}\n", wait->since_ns, wait->in_cycle ? "true" : "false");
+	}
+}
+
+/* Of Graphviz; names are quoted as in C, which is how it reads them. */
+static void put_dot(const struct weft_model *m, const struct weft_waits *waits)
+{
+	char name[WEFT_NAME_BYTES];
+	puts("digraph waits {\n\trankdir=LR;\n\tnode [shape=box, fontname=\"sans-serif\"];");
+	for (size_t i = 0; i < waits->node_count && cli_stdout_ok(); i++) {
+		if (waits->nodes[i].again)
+			continue;
+		uint32_t p = waits->nodes[i].promise;
+		printf("\tp%" PRIu32 " [label=", p);
+		cli_put_cstring(weft_name_promise(m, p, name));
+		puts("];");
+	}
+	for (size_t i = 0; i < waits->count && cli_stdout_ok(); i++)
+		printf("\tp%" PRIu32 " -> p%" PRIu32 "%s;\n", waits->waits[i].from, waits->waits[i].to,
+		    waits->waits[i].in_cycle ? " [color=red]" : "");
+	puts("}");
+}
+
+/* What stands before the children of a node at each depth; beyond that depth a number tells. */
+enum { DRAWN_DEPTH = 32 };
+
+static void put_tree(const struct weft_model *m, const struct weft_waits *waits)
+{
+	bool more[DRAWN_DEPTH + 1] = {0};
+	for (size_t i = 0; i < waits->node_count && cli_stdout_ok(); i++) {
+		const struct weft_wait_node *node = &waits->nodes[i];
+		char name[WEFT_NAME_BYTES];
+		for (uint32_t d = 1; d < node->depth && d < DRAWN_DEPTH; d++)
+			fputs(more[d] ? "│  " : "   ", stdout);
+		if (node->depth > DRAWN_DEPTH)
+			printf("(%" PRIu32 ") ", node->depth);
+		if (node->depth > 0)
+			fputs(node->last ? "└─ " : "├─ ", stdout);
+		if (node->depth <= DRAWN_DEPTH)
+			more[node->depth] = !node->last;
+		fputs(weft_name_promise(m, node->promise, name), stdout);
+		if (*weft_name_place(m, node->promise, name))
+			printf("  at %s", name);
+		if (node->wait != WEFT_NONE) {
+			fputs("  since ", stdout);
+			cli_put_seconds(waits->waits[node->wait].since_ns);
+		}
+		if (node->wait != WEFT_NONE && waits->waits[node->wait].in_cycle)
+			fputs("  in a circle", stdout);
+		puts(node->again ? "  (see above)" : "");
+	}
+	if (waits->cycles)
+		printf("%zu circle%s of promises that wait for each other\n", waits->cycles, waits->cycles == 1 ? "" : "s");
+}
+
+int cli_waits(struct cli_args *args)
+{
+	bool json = false, dot = false;
+	int64_t at_ns = -1;
+	const struct cli_option options[] = {
+	    CLI_OPTION_JSON(&json),
+	    {"at", 0, CLI_TIME, &at_ns, "T", "at this time since the first event; the end if not given"},
+	    {"dot", 0, CLI_FLAG, &dot, NULL, "for Graphviz"},
+	    CLI_OPTION_END,
+	};
+	int exit = cli_parse(args, options, 1);
+	if (exit >= 0)
+		return exit;
+	struct cli_input input;
+	exit = cli_open(&input, args->argv[0]);
+	if (exit >= 0)
+		return exit;
+	exit = cli_build_model(&input, true);
+	if (exit < 0) {
+		struct weft_waits *waits = NULL;
+		struct weft_error err;
+		if (weft_waits_create(&waits, input.model, at_ns < 0 ? input.model->end_ns : at_ns, &err) < 0) {
+			exit = cli_fail_error(&err);
+		} else {
+			(json ? put_json : dot ? put_dot : put_tree)(input.model, waits);
+			exit = cli_finish(CLI_FINE);
+		}
+		weft_waits_destroy(waits);
+	}
+	cli_close(&input);
+	return exit;
+}

@@ -1,0 +1,366 @@
+/* path.c: walks back from a promise's end to its creation.  SPDX-License-Identifier: ISC */
+#include "analysis/path.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/idmap.h"
+#include "base/vec.h"
+
+/* Where the walk is: at a time, with a promise that... */
+enum mode {
+	ENDED,   /* came to its end then */
+	ACTS,    /* was running then, or did something */
+	BEGINS,  /* began to run then */
+	CREATED, /* was created then */
+	DONE
+};
+
+struct walk {
+	const struct weft_ties *ties;
+	int64_t low_ns, time_ns;
+	uint32_t promise;
+	enum mode mode;
+	WEFT_VEC(struct weft_step) steps; /* the last first */
+	bool no_memory;
+};
+
+static int64_t max_ns(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* The walk goes on at start_ns; what was between is a step. */
+static void step(struct walk *w, enum weft_step_kind kind, uint32_t promise, int64_t start_ns)
+{
+	start_ns = max_ns(start_ns, w->low_ns);
+	if (start_ns >= w->time_ns)
+		return;
+	struct weft_step *last = w->steps.count ? &w->steps.items[w->steps.count - 1] : NULL;
+	if (last && last->kind == kind && last->promise == promise) {
+		last->start_ns = start_ns;
+	} else {
+		struct weft_step *added = weft_vec_push(&w->steps);
+		if (!added) {
+			w->no_memory = true;
+			w->mode = DONE;
+			return;
+		}
+		*added = (struct weft_step){start_ns, w->time_ns, promise, WEFT_NONE, kind};
+	}
+	w->time_ns = start_ns;
+}
+
+/* What was before is not known, or came from outside. */
+static void leave(struct walk *w)
+{
+	step(w, WEFT_STEP_WAITING, WEFT_SYSTEM, w->low_ns);
+	w->mode = DONE;
+}
+
+static void go(struct walk *w, uint32_t promise, enum mode mode)
+{
+	w->promise = promise;
+	w->mode = mode;
+	if (promise == WEFT_SYSTEM || promise == WEFT_NONE)
+		leave(w);
+}
+
+/* The first link of a kind to or from the promise at that time, or NULL. */
+static const struct weft_link *link_at(const struct walk *w, enum weft_link_kind kind, bool to)
+{
+	const struct weft_model *m = w->ties->model;
+	const uint32_t *begin = to ? w->ties->in_begin : w->ties->out_begin, *links = to ? w->ties->in : w->ties->out;
+	uint32_t low = begin[w->promise], high = begin[w->promise + 1], end = high;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (m->links[links[middle]].time_ns < w->time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < end && m->links[links[low]].time_ns == w->time_ns; low++)
+		if (m->links[links[low]].kind == kind)
+			return &m->links[links[low]];
+	return NULL;
+}
+
+static void was_ended(struct walk *w)
+{
+	const struct weft_link *by = link_at(w, WEFT_LINK_RESOLVE, true);
+	if (by && by->from != WEFT_SYSTEM) {
+		go(w, by->from, ACTS);
+		return;
+	}
+	step(w, WEFT_STEP_WAITING, w->promise, w->ties->model->promises[w->promise].start_ns);
+	w->mode = w->mode == DONE ? DONE : CREATED;
+}
+
+static void acted(struct walk *w)
+{
+	const struct weft_model *m = w->ties->model;
+	uint32_t run = weft_run_before(m, w->promise, w->time_ns);
+	if (run != WEFT_NONE && m->runs[run].end_ns >= w->time_ns) {
+		step(w, WEFT_STEP_RUNNING, w->promise, m->runs[run].start_ns);
+		w->mode = w->mode == DONE ? DONE : BEGINS;
+		return;
+	}
+	uint32_t next = weft_run_before(m, w->promise, w->time_ns + 1);
+	if (next != run) { /* it begins to run at that very moment */
+		w->mode = BEGINS;
+		return;
+	}
+	/* It acted without running: who recorded this does not tell who runs. */
+	const struct weft_promise *promise = &m->promises[w->promise];
+	int64_t since_ns = run != WEFT_NONE ? m->runs[run].end_ns : promise->start_ns;
+	step(w, WEFT_STEP_WAITING, w->promise, since_ns);
+	w->mode = w->mode == DONE ? DONE : run != WEFT_NONE ? ACTS : CREATED;
+}
+
+static void began(struct walk *w)
+{
+	const struct weft_model *m = w->ties->model;
+	int64_t created_ns = m->promises[w->promise].start_ns;
+	uint32_t before = weft_run_before(m, w->promise, w->time_ns);
+	const struct weft_link *read = link_at(w, WEFT_LINK_READ, false);
+	int64_t active_ns = before != WEFT_NONE ? max_ns(m->runs[before].end_ns, created_ns) : created_ns;
+	if (read) {
+		int64_t ended_ns = w->ties->ended_ns[read->to];
+		bool was_ready = ended_ns != WEFT_NEVER && ended_ns <= w->time_ns;
+		uint32_t input = w->ties->now[read->to];
+		step(w, was_ready ? WEFT_STEP_READY : WEFT_STEP_WAITING, w->promise,
+		    was_ready ? max_ns(ended_ns, active_ns) : active_ns);
+		if (w->mode == DONE)
+			return;
+		if (was_ready && ended_ns >= active_ns)
+			go(w, input, ENDED);
+		else
+			w->mode = before != WEFT_NONE ? ACTS : CREATED;
+		return;
+	}
+	const struct weft_link *signal = link_at(w, WEFT_LINK_SIGNAL, true);
+	if (signal) {
+		go(w, signal->from, ACTS);
+		return;
+	}
+	if (created_ns >= w->time_ns) {
+		w->mode = CREATED;
+		return;
+	}
+	/* It was interrupted, by what it called, or it was switched to without a word of why. */
+	step(w, before != WEFT_NONE ? WEFT_STEP_READY : WEFT_STEP_WAITING, w->promise, active_ns);
+	w->mode = w->mode == DONE ? DONE : before != WEFT_NONE ? ACTS : CREATED;
+}
+
+static void walk(struct walk *w)
+{
+	/* What happens at one moment may go round in a circle where the clock is coarse. */
+	enum { AT_ONE_MOMENT = 10000 };
+	int64_t last_ns = w->time_ns;
+	for (int still = 0; w->mode != DONE && w->time_ns > w->low_ns; still++) {
+		if (w->time_ns != last_ns)
+			still = 0;
+		last_ns = w->time_ns;
+		if (still == AT_ONE_MOMENT) {
+			leave(w);
+			return;
+		}
+		switch (w->mode) {
+		case ENDED: was_ended(w); break;
+		case ACTS: acted(w); break;
+		case BEGINS: began(w); break;
+		case CREATED: go(w, w->ties->model->promises[w->promise].created_by, ACTS); break;
+		case DONE: break;
+		}
+	}
+}
+
+/* Walks the path of a promise that has ended; false when out of memory. */
+static bool find_path(struct walk *w, uint32_t promise)
+{
+	w->steps.count = 0;
+	w->low_ns = w->ties->model->promises[promise].start_ns;
+	w->time_ns = w->ties->ended_ns[promise];
+	w->promise = w->ties->now[promise];
+	w->mode = ENDED;
+	walk(w);
+	return !w->no_memory;
+}
+
+/* Who ran longest in each step in which one was ready: one pass over all runs. */
+static void find_behind(const struct weft_model *m, struct weft_path *path, int64_t *longest)
+{
+	for (uint32_t p = 1; p < m->promise_count; p++)
+		for (uint32_t r = m->promises[p].runs; r < m->promises[p + 1].runs; r++) {
+			const struct weft_run *run = &m->runs[r];
+			size_t low = 0, high = path->count;
+			while (low < high) {
+				size_t middle = low + (high - low) / 2;
+				if (path->steps[middle].end_ns <= run->start_ns)
+					low = middle + 1;
+				else
+					high = middle;
+			}
+			for (; low < path->count && path->steps[low].start_ns < run->end_ns; low++) {
+				struct weft_step *s = &path->steps[low];
+				int64_t from_ns = max_ns(run->start_ns, s->start_ns);
+				int64_t to_ns = run->end_ns < s->end_ns ? run->end_ns : s->end_ns;
+				if (s->kind != WEFT_STEP_READY || s->promise == p || to_ns - from_ns <= longest[low])
+					continue;
+				longest[low] = to_ns - from_ns;
+				s->behind = p;
+			}
+		}
+}
+
+int weft_path_create(struct weft_path **out, const struct weft_model *model, uint32_t promise, struct weft_error *err)
+{
+	struct weft_ties ties;
+	struct walk w = {.ties = &ties};
+	if (promise == WEFT_SYSTEM || promise >= model->promise_count)
+		return weft_error_set(err, WEFT_ENOTFOUND, "no such promise");
+	if (weft_ties_init(&ties, model) < 0)
+		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
+	if (ties.ended_ns[promise] == WEFT_NEVER) {
+		weft_ties_finish(&ties);
+		return weft_error_set(err, WEFT_ENOTFOUND, "it has not come to its end");
+	}
+	struct weft_path *path = calloc(1, sizeof *path);
+	int64_t *longest = NULL;
+	bool ok = path && find_path(&w, promise) && (longest = calloc(w.steps.count + 1, sizeof *longest));
+	weft_ties_finish(&ties);
+	if (!ok) {
+		weft_vec_free(&w.steps);
+		free(path);
+		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
+	}
+	*path = (struct weft_path){.steps = w.steps.items, .count = w.steps.count};
+	for (size_t low = 0, high = path->count; low + 1 < high; low++, high--) {
+		struct weft_step swap = path->steps[low];
+		path->steps[low] = path->steps[high - 1];
+		path->steps[high - 1] = swap;
+	}
+	for (size_t i = 0; i < path->count; i++)
+		path->total_ns[path->steps[i].kind] += path->steps[i].end_ns - path->steps[i].start_ns;
+	find_behind(model, path, longest);
+	free(longest);
+	*out = path;
+	return WEFT_OK;
+}
+
+void weft_path_destroy(struct weft_path *path)
+{
+	if (path)
+		free(path->steps);
+	free(path);
+}
+
+const char *weft_step_name(enum weft_step_kind kind)
+{
+	static const char *const names[] = {
+#define NAME(UPPER, name) name,
+	    WEFT_STEPS(NAME)
+#undef NAME
+	};
+	return (unsigned)kind < WEFT_STEP_KINDS ? names[kind] : "unknown";
+}
+
+/* ---- Blame ---- */
+
+struct counting {
+	struct walk walk;
+	struct weft_idmap rows; /* a kind of step and a sort of promise -> index */
+	WEFT_VEC(struct weft_blame) blames;
+	size_t promises;
+	int64_t sum_ns;
+};
+
+/* A promise is blamed with those of the same first label, else of the same place, else of the same kind. */
+static int64_t row_key(const struct weft_model *m, const struct weft_step *s)
+{
+	uint32_t label = weft_first_label(m, s->promise), site = m->promises[s->promise].site;
+	uint64_t of = label != WEFT_NONE  ? (uint64_t)label << 2 | 1
+		      : site != WEFT_NONE ? (uint64_t)site << 2 | 2
+					  : (uint64_t)m->promises[s->promise].kind << 2;
+	return (int64_t)(of << 2 | (uint64_t)s->kind);
+}
+
+static bool count_path(struct counting *c, uint32_t promise)
+{
+	const struct weft_model *m = c->walk.ties->model;
+	if (!find_path(&c->walk, promise))
+		return false;
+	c->promises++;
+	for (size_t i = 0; i < c->walk.steps.count; i++) {
+		const struct weft_step *s = &c->walk.steps.items[i];
+		int64_t key = row_key(m, s);
+		uint32_t row = weft_idmap_get(&c->rows, key);
+		if (row == WEFT_IDMAP_NONE) {
+			row = (uint32_t)c->blames.count;
+			struct weft_blame *added = weft_vec_push(&c->blames);
+			if (!added || !weft_idmap_set(&c->rows, key, row))
+				return false;
+			*added = (struct weft_blame){.kind = s->kind, .promise = s->promise};
+		}
+		struct weft_blame *blame = &c->blames.items[row];
+		blame->sum_ns += s->end_ns - s->start_ns;
+		blame->paths += blame->last != c->promises;
+		blame->last = c->promises;
+		c->sum_ns += s->end_ns - s->start_ns;
+	}
+	return true;
+}
+
+static int compare_blames(const void *a, const void *b)
+{
+	const struct weft_blame *x = a, *y = b;
+	if (x->sum_ns != y->sum_ns)
+		return x->sum_ns > y->sum_ns ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return (x->promise > y->promise) - (x->promise < y->promise);
+}
+
+int weft_blames_create(struct weft_blames **out, const struct weft_model *model, struct weft_str label, struct weft_error *err)
+{
+	struct weft_ties ties;
+	struct counting c = {.walk = {.ties = &ties}};
+	if (weft_ties_init(&ties, model) < 0)
+		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
+	bool ok = true;
+	uint32_t last = WEFT_NONE;
+	bool last_is = false;
+	for (uint32_t p = 1; ok && p < model->promise_count; p++) {
+		uint32_t text = weft_first_label(model, p);
+		if (text == WEFT_NONE || ties.ended_ns[p] == WEFT_NEVER)
+			continue;
+		if (text != last) {
+			struct weft_str str = weft_model_text(model, text);
+			last = text;
+			last_is = str.len == label.len && memcmp(str.ptr, label.ptr, label.len) == 0;
+		}
+		ok = !last_is || count_path(&c, p);
+	}
+	struct weft_blames *blames = ok ? malloc(sizeof *blames) : NULL;
+	weft_ties_finish(&ties);
+	weft_idmap_finish(&c.rows);
+	weft_vec_free(&c.walk.steps);
+	if (!blames || c.promises == 0) {
+		weft_vec_free(&c.blames);
+		free(blames);
+		return blames ? weft_error_set(err, WEFT_ENOTFOUND, "no promise of that label has come to its end")
+			      : weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
+	}
+	if (c.blames.count > 1)
+		qsort(c.blames.items, c.blames.count, sizeof *c.blames.items, compare_blames);
+	*blames = (struct weft_blames){c.blames.items, c.blames.count, c.promises, c.sum_ns};
+	*out = blames;
+	return WEFT_OK;
+}
+
+void weft_blames_destroy(struct weft_blames *blames)
+{
+	if (blames)
+		free(blames->blames);
+	free(blames);
+}

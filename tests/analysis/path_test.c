@@ -1,0 +1,252 @@
+/* path_test.c: critical paths of programs whose path is known, as they were made along it; noise runs and waits beside.
+ * SPDX-License-Identifier: ISC */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <weft/record.h>
+
+#include "analysis/path.h"
+#include "analysis/waits.h"
+
+enum { STEPS = 200, PROGRAMS = 300 };
+
+static uint64_t buffer[(1u << 20) / 8];
+static uint64_t seed_state, now_ns;
+
+static uint64_t between(uint64_t least, uint64_t most)
+{
+	uint64_t z = seed_state += 0x9e3779b97f4a7c15u;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return least + (z ^ (z >> 31)) % (most - least + 1);
+}
+
+/* Every event takes a ns, so that no two happen at once. */
+static uint64_t read_clock(void)
+{
+	return ++now_ns;
+}
+
+static struct expected {
+	enum weft_step_kind kind;
+	weft_id promise;
+	uint64_t start_ns;
+} expected[STEPS];
+static size_t expected_count;
+static uint64_t trace_start_ns;
+
+/* The path's next step begins with the event that comes now. */
+static void expect_step(enum weft_step_kind kind, weft_id promise)
+{
+	struct expected *last = expected_count ? &expected[expected_count - 1] : NULL;
+	if (last && last->kind == kind && last->promise == promise)
+		return;
+	assert_true(expected_count < STEPS);
+	expected[expected_count++] = (struct expected){kind, promise, now_ns - trace_start_ns};
+}
+
+static void pass(void)
+{
+	now_ns += between(10, 5000);
+}
+
+/* Something else runs, and changes nothing. */
+static void noise(void)
+{
+	for (uint64_t i = between(0, 3); i > 0; i--) {
+		weft_id p = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, NULL);
+		weft_run(p);
+		pass();
+		weft_id q = weft_create(p, WEFT_KIND_TASK, NULL);
+		weft_await(p, q);
+		weft_run(WEFT_SYSTEM_ID);
+		pass();
+		if (between(0, 1))
+			weft_resolve(WEFT_SYSTEM_ID, q);
+	}
+}
+
+/* `worker` runs.  It creates a task that the outside resolves, and goes on when it is run for that. */
+static void wait_outside(weft_id worker)
+{
+	weft_id task = weft_create(worker, WEFT_KIND_TIMER, NULL);
+	expect_step(WEFT_STEP_WAITING, task);
+	pass();
+	weft_await(worker, task);
+	weft_run(WEFT_SYSTEM_ID);
+	noise();
+	weft_idle(WEFT_IDLE_WAIT);
+	pass();
+	weft_resume(WEFT_SYSTEM_ID);
+	weft_resolve(WEFT_SYSTEM_ID, task);
+	expect_step(WEFT_STEP_READY, worker);
+	noise();
+	pass();
+	weft_read(worker, task);
+	expect_step(WEFT_STEP_RUNNING, worker);
+	pass();
+}
+
+/* `worker` has another do something for it, which that ends with a value. */
+static void wait_for_other(weft_id worker, int depth)
+{
+	weft_id other = weft_create(worker, WEFT_KIND_BIND, NULL);
+	weft_await(worker, other);
+	/* The other begins only when a message comes, on which nothing depends that is known: it is created, and waits. */
+	weft_signal(worker, other);
+	expect_step(WEFT_STEP_RUNNING, other);
+	pass();
+	for (uint64_t i = between(0, 2); i > 0; i--)
+		if (depth > 0 && between(0, 1))
+			wait_for_other(other, depth - 1);
+		else
+			wait_outside(other);
+	weft_resolve(other, other);
+	expect_step(WEFT_STEP_RUNNING, other); /* until it is read */
+	/* Others run first. */
+	expect_step(WEFT_STEP_READY, worker);
+	pass();
+	noise();
+	weft_read(worker, other);
+	expect_step(WEFT_STEP_RUNNING, worker);
+	pass();
+}
+
+static struct weft_model *read_model(struct weft_trace **trace)
+{
+	struct weft_model *model = NULL;
+	struct weft_error err;
+	assert_int_equal(weft_trace_open_memory(trace, buffer, sizeof buffer, "path", &err), WEFT_OK);
+	assert_int_equal(weft_model_build(&model, *trace, &(struct weft_model_options){.keep_binds = true}, &err), WEFT_OK);
+	return model;
+}
+
+static void test_known_paths(void **state)
+{
+	for (uint64_t seed = 1; seed <= PROGRAMS; seed++) {
+		seed_state = seed;
+		now_ns = trace_start_ns = 5000;
+		expected_count = 0;
+		memset(buffer, 0, sizeof buffer);
+		struct weft_record_options options = {
+		    .buffer = buffer, .buffer_bytes = sizeof buffer, .clock = read_clock, .clock_hz = 1000000000};
+		assert_int_equal(weft_start(&options), WEFT_OK);
+		trace_start_ns = now_ns + 1;
+		weft_run(WEFT_SYSTEM_ID);
+		noise();
+		weft_id worker = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_ASYNC, NULL);
+		weft_run(worker);
+		pass();
+		weft_id whole = weft_create(worker, WEFT_KIND_REQUEST, NULL);
+		uint64_t whole_ns = now_ns - trace_start_ns;
+		expect_step(WEFT_STEP_RUNNING, worker);
+		for (uint64_t i = between(1, 6); i > 0; i--)
+			if (between(0, 1))
+				wait_outside(worker);
+			else
+				wait_for_other(worker, 3);
+		weft_resolve(worker, whole);
+		uint64_t end_ns = now_ns - trace_start_ns;
+		noise();
+		weft_stop();
+
+		struct weft_trace *trace = NULL;
+		struct weft_model *model = read_model(&trace);
+		struct weft_path *path = NULL;
+		uint32_t p = weft_model_find(model, whole);
+		assert_int_equal(weft_path_create(&path, model, p, NULL), WEFT_OK);
+		expected[0].start_ns = whole_ns;
+		assert_int_equal(path->count, expected_count);
+		int64_t sum_ns = 0;
+		for (size_t i = 0; i < path->count; i++) {
+			const struct weft_step *s = &path->steps[i];
+			assert_int_equal(s->kind, expected[i].kind);
+			assert_int_equal(model->promises[s->promise].id, expected[i].promise);
+			assert_int_equal(s->start_ns, expected[i].start_ns);
+			assert_int_equal(s->end_ns, i + 1 < path->count ? expected[i + 1].start_ns : end_ns);
+			sum_ns += s->end_ns - s->start_ns;
+		}
+		assert_int_equal(sum_ns, end_ns - whole_ns);
+		assert_int_equal(path->total_ns[0] + path->total_ns[1] + path->total_ns[2], sum_ns);
+		weft_path_destroy(path);
+		weft_model_destroy(model);
+		weft_trace_close(trace);
+	}
+}
+
+/* However odd the trace: steps join without gap, from creation to end; and blames add up to the same. */
+static void test_sums_of_noise(void **state)
+{
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		seed_state = seed;
+		now_ns = 5000;
+		memset(buffer, 0, sizeof buffer);
+		struct weft_record_options options = {
+		    .buffer = buffer, .buffer_bytes = sizeof buffer, .clock = read_clock, .clock_hz = 1000000000};
+		assert_int_equal(weft_start(&options), WEFT_OK);
+		weft_id ids[40] = {WEFT_SYSTEM_ID};
+		size_t count = 1;
+		for (int i = 0; i < 2000; i++) {
+			weft_id a = ids[between(0, count - 1)], b = ids[between(0, count - 1)];
+			if (between(0, 2) == 0)
+				pass();
+			switch (between(0, 11)) {
+			case 0:
+				ids[count < 40 ? count++ : between(1, 39)] = weft_create(a, WEFT_KIND_BIND, NULL);
+				weft_label(ids[count - 1], "x");
+				break;
+			case 1: weft_await(a, b); break;
+			case 2: weft_read(a, b); break;
+			case 3: weft_resolve(a, b); break;
+			case 4: weft_become(a, b); break;
+			case 5: weft_signal(a, b); break;
+			case 6: weft_fail(a, b, "no"); break;
+			default: weft_run(a); break;
+			}
+		}
+		weft_stop();
+		struct weft_trace *trace = NULL;
+		struct weft_model *model = read_model(&trace);
+		for (uint32_t p = 0; p < model->promise_count; p++) {
+			struct weft_path *path = NULL;
+			if (weft_path_create(&path, model, p, NULL) < 0)
+				continue;
+			int64_t at_ns = model->promises[p].start_ns;
+			for (size_t i = 0; i < path->count; i++) {
+				assert_int_equal(path->steps[i].start_ns, at_ns);
+				assert_true(path->steps[i].end_ns > at_ns);
+				at_ns = path->steps[i].end_ns;
+			}
+			weft_path_destroy(path);
+		}
+		struct weft_blames *blames = NULL;
+		if (weft_blames_create(&blames, model, (struct weft_str){"x", 1}, NULL) == WEFT_OK) {
+			int64_t sum_ns = 0;
+			for (size_t i = 0; i < blames->count; i++)
+				sum_ns += blames->blames[i].sum_ns;
+			assert_int_equal(sum_ns, blames->sum_ns);
+			weft_blames_destroy(blames);
+		}
+		for (int64_t at_ns = 0; at_ns < model->end_ns; at_ns += model->end_ns / 7 + 1) {
+			struct weft_waits *waits = NULL;
+			assert_int_equal(weft_waits_create(&waits, model, at_ns, NULL), WEFT_OK);
+			for (size_t i = 0; i < waits->count; i++)
+				assert_true(waits->waits[i].since_ns <= at_ns);
+			weft_waits_destroy(waits);
+		}
+		weft_model_destroy(model);
+		weft_trace_close(trace);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_known_paths),
+	    cmocka_unit_test(test_sums_of_noise),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
