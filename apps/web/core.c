@@ -2,13 +2,17 @@
  *
  * Most of what they call is the core's own: exports.txt.  A text that is returned lives until the next call.
  * SPDX-License-Identifier: ISC */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/explain.h"
 #include "base/duration.h"
 #include "draw/svg.h"
 #include "viewer/compare.h"
+#include "viewer/notes.h"
+#include "viewer/panel.h"
 #include "viewer/search.h"
 
 #define EXPORT(name) __attribute__((export_name(#name)))
@@ -204,6 +208,79 @@ EXPORT(promise_line) const char *page_promise_line(const struct weft_viewer *vie
 	weft_duration_format(at, sizeof at, p->start_ns);
 	weft_duration_format(length, sizeof length, p->end_ns - p->start_ns);
 	snprintf(answer, sizeof answer, "%s, %s, at %s, %s", name, weft_model_kind_name(viewer->model, p->kind), at, length);
+	return answer;
+}
+
+/* ---- what is said beside the picture: lists, of which an element is asked for after the list is made ---- */
+
+static struct weft_panel panel;
+
+EXPORT(panel) size_t page_panel(const struct weft_viewer *viewer)
+{
+	weft_panel_fill(&panel, viewer, viewer->selected, &error);
+	return panel.count;
+}
+
+/* Its kind (enum weft_row_kind), whether it is alarming, its promise, name and value: a line each. */
+EXPORT(panel_row) const char *page_panel_row(size_t number)
+{
+	const struct weft_row *row = &panel.rows[number];
+	snprintf(
+	    answer, sizeof answer, "%d\n%d\n%" PRIu32 "\n%s\n%s", row->kind, row->alarming, row->promise, row->name, row->value);
+	return answer;
+}
+
+static struct weft_notes notes;
+
+EXPORT(notes) size_t page_notes(const struct weft_viewer *viewer)
+{
+	weft_notes_fill(&notes, viewer->model, &error);
+	return notes.count;
+}
+
+/* Whether it is serious, what is so, what that means: a line each. */
+EXPORT(note) const char *page_note(size_t number)
+{
+	const struct weft_note *note = &notes.notes[number];
+	snprintf(answer, sizeof answer, "%d\n%s\n%s", note->serious, note->text, note->meaning);
+	return answer;
+}
+
+static struct weft_findings *findings;
+
+static size_t found_so(int status)
+{
+	if (status < 0)
+		findings = NULL;
+	return findings ? findings->count : 0;
+}
+
+/* What went wrong in the whole trace; or why the selected promise is as it is. */
+EXPORT(explain) size_t page_explain(const struct weft_viewer *viewer, bool selected)
+{
+	weft_findings_destroy(findings);
+	findings = NULL;
+	return found_so(selected ? weft_explain_promise(&findings, viewer->model, viewer->selected, &error)
+				 : weft_explain(&findings, viewer->model, NULL, &error));
+}
+
+/* Its promise, from and to (ns), how many lines of evidence, whether it is sure, its title, what to look at next: a line each. */
+EXPORT(finding) const char *page_finding(size_t number)
+{
+	const struct weft_finding *f = &findings->findings[number];
+	snprintf(answer, sizeof answer, "%" PRIu32 "\n%" PRId64 "\n%" PRId64 "\n%zu\n%d\n%s\n%s", f->promise, f->start_ns,
+	    f->end_ns, f->evidence_count, f->sure, f->title, f->next ? f->next : "");
+	return answer;
+}
+
+/* Its promise, when, its text: a line each. */
+EXPORT(evidence) const char *page_evidence(size_t finding, size_t number)
+{
+	const struct weft_evidence *e = &findings->findings[finding].evidence[number];
+	char when[WEFT_DURATION_BYTES] = "";
+	if (e->time_ns != WEFT_NO_TIME)
+		weft_duration_format(when, sizeof when, e->time_ns);
+	snprintf(answer, sizeof answer, "%" PRIu32 "\n%s\n%s", e->promise, when, e->text);
 	return answer;
 }
 

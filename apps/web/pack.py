@@ -23,7 +23,7 @@ with open(core, "rb") as file:
     wasm = base64.b64encode(gzip.compress(file.read(), 9, mtime=0)).decode()
 js = '(() => {\n"use strict";\n'
 js += "const STYLE = " + json.dumps(text(style)) + ";\nconst CORE = \"" + wasm + "\";\n"
-js += "".join(text(path) for path in scripts) + "})();\n"
+js += "".join(line.lstrip("\t") for path in scripts for line in text(path).splitlines(True)) + "})();\n"
 with open(out_js, "w", encoding="utf-8") as file:
     file.write(js)
 

@@ -2,7 +2,8 @@
 
 const MENU_MAIN = 1, MENU_CONTEXT = 2, BY_APP = 1;
 const ENABLED = 1, IS_SWITCH = 2, ON = 4;
-const RESULTS_SHOWN = 100;
+const RESULTS_SHOWN = 100, FINDINGS_SHOWN = 20;
+const ROW = {TITLE: 0, HEADING: 1, FACT: 2, LINK: 3, MORE: 4};
 const TOUCHES = [["Drag", "pan"], ["Wheel, pinch", "zoom at the pointer"], ["Shift and wheel", "pan"],
 	["Shift and drag", "measure a span"], ["Click", "select"], ["Double click", "highlight what it became and came from"],
 	["Right click, long press", "menu"]];
@@ -17,7 +18,7 @@ class Stage {
 		this.dark.addEventListener("change", this.retheme);
 		this.build();
 		element.classList.add("weft");
-		element.replaceChildren(this.surface.element, this.titles, this.message, this.menuButton, this.finder, this.panel, this.popup,
+		element.replaceChildren(this.surface.element, this.titles, this.message, this.bar, this.menuButton, this.finder, this.panel, this.popup,
 			this.dialog, this.status);
 		element.addEventListener("keydown", event => this.key(event));
 		element.addEventListener("dragover", event => event.preventDefault());
@@ -54,6 +55,7 @@ class Stage {
 			this.readActions();
 		this.surface.canvas.setAttribute("aria-label", `Promises of ${this.names.join(" and ")}`);
 		this.placeTitles();
+		this.showNotes();
 		return true;
 	}
 
@@ -66,7 +68,10 @@ class Stage {
 	clear() {
 		this.surface.clear();
 		this.names = [];
-		this.panel.hidden = true;
+		this.explained = null;
+		this.panel.hidden = this.bar.hidden = true;
+		this.panelClosed = false;
+		this.element.classList.remove("with-panel");
 		this.placeTitles();
 	}
 
@@ -107,8 +112,15 @@ class Stage {
 		this.status = create("p", {className: "status"});
 		this.status.setAttribute("role", "status");
 		this.dialog = create("dialog");
-		this.panel = create("aside", {className: "panel", hidden: true});
-		this.panel.setAttribute("aria-label", "The selected promise");
+		this.about = create("section", {tabIndex: -1});
+		this.about.setAttribute("aria-live", "polite");
+		this.findings = create("section");
+		const close = create("button", {type: "button", className: "close", textContent: "\u2715", title: "Close"});
+		close.addEventListener("click", () => this.togglePanel(false));
+		this.panel = create("aside", {className: "panel", hidden: true}, close, this.about, this.findings);
+		this.panel.setAttribute("aria-label", "The selected promise, and findings");
+		this.bar = create("div", {className: "bar", hidden: true});
+		this.bar.setAttribute("role", "status");
 		this.buildFinder();
 	}
 
@@ -312,15 +324,40 @@ class Stage {
 			promise = this.core.call.next_found(viewer, promise) >>> 0;
 			if (promise === NONE)
 				break;
-			items.push(create("li", {}, this.promiseButton(viewer, promise)));
+			items.push(create("li", {}, this.link(viewer, promise, this.surface.ask("promise_line", viewer, promise))));
 		}
 		this.results.replaceChildren(...items);
 	}
 
 	/* ---- the selected promise ---- */
 
-	promiseButton(viewer, promise) {
-		const button = create("button", {type: "button", textContent: this.surface.ask("promise_line", viewer, promise)});
+	/* Lines of a text that the core answers. */
+	lines(name, ...values) {
+		return this.surface.ask(name, ...values).split("\n");
+	}
+
+	showSelected() {
+		const viewer = this.surface.active, promise = this.core.call.selected(viewer) >>> 0;
+		this.status.textContent = promise === NONE ? "" : this.surface.ask("promise_line", viewer, promise);
+		if (promise !== NONE && this.panel.hidden && !this.panelClosed)
+			this.togglePanel(true);
+		if (!this.panel.hidden)
+			this.fillAbout();
+	}
+
+	togglePanel(shown = this.panel.hidden) {
+		this.panel.hidden = !shown;
+		this.panelClosed = !shown;
+		this.element.classList.toggle("with-panel", shown);
+		if (!shown)
+			return;
+		this.fillAbout();
+		this.fillFindings();
+	}
+
+	/* A link to a promise of the viewer. */
+	link(viewer, promise, ...content) {
+		const button = create("button", {type: "button", className: "link"}, ...content);
 		button.addEventListener("click", () => {
 			this.surface.act("weft_viewer_select_and_reveal", viewer, promise);
 			this.surface.actAll("weft_compare_follow");
@@ -328,13 +365,76 @@ class Stage {
 		return button;
 	}
 
-	showSelected() {
-		const viewer = this.surface.active, promise = this.core.call.selected(viewer) >>> 0;
-		this.status.textContent = promise === NONE ? "" : this.surface.ask("promise_line", viewer, promise);
+	fillAbout() {
+		const viewer = this.surface.active, rows = [];
+		for (let count = this.core.call.panel(viewer), i = 0; i < count; i++) {
+			const [kind, alarming, promise, name, value] = this.lines("panel_row", i);
+			const className = Number(alarming) ? "alarming" : "";
+			if (Number(kind) === ROW.TITLE)
+				rows.push(create("h2", {textContent: name}), create("p", {className, textContent: value}));
+			else if (Number(kind) === ROW.HEADING)
+				rows.push(create("h3", {textContent: name}));
+			else if (Number(kind) === ROW.LINK && Number(promise) !== NONE)
+				rows.push(this.link(viewer, Number(promise), create("span", {className, textContent: name}), create("small", {textContent: value})));
+			else
+				rows.push(create("p", {className: `fact ${className}`}, create("span", {textContent: name}), create("span", {textContent: value})));
+		}
+		if (rows.length) {
+			const why = create("button", {type: "button", className: "why", textContent: "Why?"});
+			why.addEventListener("click", () => why.replaceWith(...this.listFindings(viewer, true)));
+			rows.push(why);
+		} else {
+			rows.push(create("p", {className: "hint", textContent: "Click a promise to see what is known of it."}));
+		}
+		const hadFocus = this.about.contains(document.activeElement);
+		this.about.replaceChildren(...rows);
+		if (hadFocus)
+			this.about.focus({preventScroll: true}); /* so that keys still come here */
 	}
 
-	togglePanel() {
-		this.panel.hidden = !this.panel.hidden;
+	/* What went wrong, as list items with links; of the selected promise alone, or of the whole trace. */
+	listFindings(viewer, selected) {
+		const items = [];
+		for (let count = this.core.call.explain(viewer, selected), i = 0; i < count && i < FINDINGS_SHOWN; i++) {
+			const [promise, , , lines, sure, title, next] = this.lines("finding", i);
+			const evidence = [];
+			for (let j = 0; j < Number(lines); j++) {
+				const [about, when, text] = this.lines("evidence", i, j);
+				const parts = [create("small", {textContent: when}), create("span", {textContent: text})];
+				evidence.push(create("li", {}, Number(about) === NONE || Number(about) === 0 ? create("p", {}, ...parts) : this.link(viewer, Number(about), ...parts)));
+			}
+			items.push(create("div", {className: "finding"},
+				Number(promise) === 0 || Number(promise) === NONE ? create("h4", {textContent: title}) : create("h4", {}, this.link(viewer, Number(promise), title)),
+				...(Number(sure) ? [] : [create("p", {className: "hint", textContent: "Not sure: the trace does not hold all."})]),
+				create("ol", {}, ...evidence), ...(next ? [create("p", {className: "hint", textContent: next})] : [])));
+		}
+		return items;
+	}
+
+	fillFindings() {
+		const viewer = this.surface.active;
+		if (this.explained === viewer)
+			return;
+		this.explained = viewer;
+		const found = this.listFindings(viewer, false);
+		this.findings.replaceChildren(create("h2", {textContent: "Findings"}),
+			...(found.length ? found : [create("p", {className: "hint", textContent: "Nothing went wrong, as far as the trace tells."})]));
+	}
+
+	/* What is missing or wrong in the traces, above the picture. */
+	showNotes() {
+		const notes = [];
+		for (let trace = 0; trace < this.surface.count; trace++)
+			for (let count = this.core.call.notes(this.core.call.viewer(trace)), i = 0; i < count; i++) {
+				const [serious, text, meaning] = this.lines("note", i);
+				notes.push(create("p", {className: Number(serious) ? "serious" : ""}, create("b", {textContent: text}), ` ${meaning}`));
+			}
+		const close = create("button", {type: "button", textContent: "\u2715", title: "Close"});
+		close.addEventListener("click", () => {
+			this.bar.hidden = true;
+		});
+		this.bar.replaceChildren(create("div", {}, ...notes), close);
+		this.bar.hidden = !notes.length;
 	}
 
 	/* ---- dialogs ---- */

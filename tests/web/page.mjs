@@ -188,6 +188,36 @@ const tests = {
 		await close(page);
 	},
 
+	async "the panel tells of the selected promise, its links lead on, findings name the lost wake-up"() {
+		const page = await open(pathToFileURL(at("one.html")).href);
+		await page.keyboard.press("/");
+		await page.keyboard.type("failed");
+		await until(page, () => /[1-9]\d* found/.test(document.querySelector(".finder output").textContent));
+		await page.keyboard.press("Enter");
+		await page.keyboard.press("Escape");
+		await page.locator(".panel .finding").first().waitFor();
+		assert.match(await page.locator(".panel .finding").first().textContent(), /ARP response/);
+		const before = await selected(page);
+		await page.locator(".panel section").first().locator(".link").first().click();
+		assert.notEqual(await selected(page), before);
+		await page.keyboard.press("Alt+ArrowLeft");
+		assert.equal(await selected(page), before);
+		await page.getByRole("button", {name: "Why?"}).click();
+		assert.match(await page.locator(".panel section").first().textContent(), /ARP response/);
+		await page.locator(".panel .close").click();
+		assert.ok(await page.locator(".panel").isHidden());
+		await close(page);
+	},
+
+	async "what is missing in a trace is told in a bar"() {
+		const page = await open(pathToFileURL(at("cut.html")).href);
+		await page.locator(".bar").waitFor();
+		assert.match(await page.locator(".bar").textContent(), /\w/);
+		await page.locator(".bar button").click();
+		assert.ok(await page.locator(".bar").isHidden());
+		await close(page);
+	},
+
 	async "two traces stand one above the other and are searched together"() {
 		const page = await open(pathToFileURL(at("two.html")).href);
 		assert.deepEqual(await page.locator(".titles h2").allTextContents(), ["arp-good", "arp-bad"]);
@@ -304,6 +334,8 @@ try {
 	record("good");
 	record("bad");
 	run(generate, "short", "--events=2000", "-o", "few.ctf");
+	writeFileSync(at("cut.ctf"), readFileSync(at("few.ctf")).subarray(0, 10000));
+	run(weft, "html", "cut.ctf", "-o", "cut.html");
 	run(weft, "html", "arp-bad", "-o", "one.html");
 	run(weft, "html", "arp-good", "arp-bad", "-o", "two.html");
 	run(weft, "html", "arp-good", "arp-bad", "-o", "served");
