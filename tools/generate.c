@@ -21,16 +21,18 @@ struct generator {
 	bool sites; /* creations have one */
 };
 
-static const char usage[] = "usage: weft-generate SHAPE [--events=N] [--seed=S] [--format=FORMAT] [--streams=N] [-o OUT]\n"
-			    "  shapes: short   many short-lived promises under a few loops\n"
-			    "          tail    a tail-recursive loop, each turn becoming the next\n"
-			    "          alive   4,000 promises alive at any time\n"
-			    "          chain   each promise created by the one before, and ending when it has made the next\n"
-			    "          deep    each promise created by the one before, all alive until the last was made\n"
-			    "          random  random programs: everything that a recorder writes\n"
-			    "          odd     random programs that also do what is legal and odd\n"
-			    "  formats: mirage (OUT is a file), native (OUT is a directory that is not there yet)\n"
-			    "  N: a number, or 10k, 1M; 1M events, seed 1, mirage and standard output unless said otherwise\n";
+static const char usage[] =
+    "usage: weft-generate SHAPE [--events=N] [--seed=S] [--format=FORMAT] [--streams=N] [-o OUT]\n"
+    "  shapes: short   many short-lived promises under a few loops\n"
+    "          tail    a tail-recursive loop, each turn becoming the next\n"
+    "          alive   4,000 promises alive at any time\n"
+    "          chain   each promise created by the one before, and ending when it has made the next\n"
+    "          deep    each promise created by the one before, all alive until the last was made\n"
+    "          crowd   2,000 alive at any time that all fail, under 40 counters and a pause for every 20 events\n"
+    "          random  random programs: everything that a recorder writes\n"
+    "          odd     random programs that also do what is legal and odd\n"
+    "  formats: mirage (OUT is a file), native (OUT is a directory that is not there yet)\n"
+    "  N: a number, or 10k, 1M; 1M events, seed 1, mirage and standard output unless said otherwise\n";
 
 #define STR(literal)                                                                                                             \
 	{                                                                                                                        \
@@ -191,6 +193,44 @@ static void generate_deep(struct generator *g)
 	for (; last > first; last--)
 		put2(g, WEFT_OP_RESOLVE, last, last - 1);
 	put2(g, WEFT_OP_RESOLVE, WEFT_SYSTEM_ID, first);
+}
+
+/* All that a picture never leaves out, all the time. */
+static void generate_crowd(struct generator *g)
+{
+	enum { ALIVE = 2000, COUNTERS = 40 };
+	static int64_t alive[ALIVE];
+	char name[32];
+	for (int i = 0; i < ALIVE; i++)
+		alive[i] = create(g, i > 0 ? alive[below(g, (uint32_t)i)] : WEFT_SYSTEM_ID, WEFT_KIND_TASK);
+	while (g->left) {
+		uint32_t i = below(g, ALIVE), j = below(g, ALIVE);
+		g->stream = (uint16_t)below(g, g->streams);
+		switch (below(g, 20)) {
+		case 0:
+			g->now_ns += 2000;
+			put(g, (struct weft_event){.op = WEFT_OP_PAUSE, .value = 500 + below(g, 1500), .text = str("gc")});
+			break;
+		case 1:
+		case 2:
+		case 3:
+			snprintf(name, sizeof name, "counter %u", below(g, COUNTERS));
+			counter(g, alive[i], name, below(g, 1000));
+			break;
+		case 4:
+		case 5:
+		case 6: put2(g, WEFT_OP_RUN, alive[i], 0); break;
+		case 7:
+			if (i != j)
+				put2(g, WEFT_OP_SIGNAL, alive[i], alive[j]);
+			break;
+		case 8: put2(g, WEFT_OP_RUN, WEFT_SYSTEM_ID, 0); break;
+		default:
+			put(g, (struct weft_event){.op = WEFT_OP_FAIL, .a = alive[j], .b = alive[i], .text = str("Timeout")});
+			put2(g, WEFT_OP_READ, alive[j], alive[i]);
+			label(g, alive[i] = create(g, alive[j], WEFT_KIND_REQUEST), "request");
+		}
+	}
 }
 
 /* What a random program is made of.  A promise is `alive` until it ends in one of the legal ways. */
@@ -427,7 +467,7 @@ static const struct shape {
 	const char *name;
 	void (*generate)(struct generator *g);
 } shapes[] = {{"short", generate_short}, {"tail", generate_tail}, {"alive", generate_alive}, {"chain", generate_chain},
-    {"deep", generate_deep}, {"random", generate_random}, {"odd", generate_odd}};
+    {"deep", generate_deep}, {"crowd", generate_crowd}, {"random", generate_random}, {"odd", generate_odd}};
 
 static uint64_t number(const char *text)
 {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define LAYOUTS 512u
+#define RECTS_A_PATH 128 /* where many overlap, a path costs the square of their number */
 
 struct glyphs {
 	cairo_font_face_t *face; /* NULL: everything through Pango */
@@ -204,11 +205,14 @@ void weft_cairo_draw(struct weft_cairo *c, cairo_t *cr, const struct weft_draw_l
 		uint32_t rgb = weft_theme_rgb(theme, p->paint);
 		cairo_set_source_rgba(cr, (rgb >> 16) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0, p->alpha / 255.0);
 		cairo_set_antialias(cr, p->kind == WEFT_PRIM_RECT ? CAIRO_ANTIALIAS_NONE : CAIRO_ANTIALIAS_DEFAULT);
+		int rects = 0;
 		uint8_t kind = p->kind, paint = p->paint, alpha = p->alpha;
 		for (; i < list->count; i++) {
 			p = &list->prims[i];
 			if (p->kind != kind || p->paint != paint || p->alpha != alpha)
 				break;
+			if (kind == WEFT_PRIM_RECT && ++rects % RECTS_A_PATH == 0)
+				cairo_fill(cr);
 			if (kind == WEFT_PRIM_RECT)
 				cairo_rectangle(
 				    cr, (double)p->x0, (double)p->y0, (double)(p->x1 - p->x0), (double)(p->y1 - p->y0));

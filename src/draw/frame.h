@@ -77,8 +77,10 @@ struct weft_draw_scratch {
 	WEFT_VEC(struct weft__vertical) verticals;
 	WEFT_VEC(struct weft__bundle) bundles;
 	WEFT_VEC(uint32_t) buckets;
-	WEFT_VEC(int64_t) planes;
+	WEFT_VEC(uint32_t) planes;
 	WEFT_VEC(double) strip_rows;
+	WEFT_VEC(uint64_t) strip_ends;
+	WEFT_VEC(uint8_t) alphas;
 	WEFT_VEC(uint64_t) bits;      /* pixels of texts, a bit for each 4 px of a line of pixels */
 	WEFT_VEC(uint64_t) line_bits; /* pixels of promises likewise */
 	WEFT_VEC(struct weft__width) widths;
@@ -99,6 +101,7 @@ struct weft__frame {
 	int width, height;                     /* in whole px */
 	int64_t from_ns, to_ns;                /* what is seen, and a few px more */
 	uint32_t first_line_row, end_line_row; /* rows that are drawn one by one */
+	int cell;                              /* px within which promises on such rows merge */
 	bool failed;                           /* out of memory: nothing more is added */
 };
 

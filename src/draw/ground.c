@@ -8,6 +8,7 @@
 #include "draw/ticks.h"
 
 #define PAUSE_LEAST_PX 2
+#define NAME_PX 24 /* of a stretch that has a name, at least */
 #define LEGEND_GAP_PX 40.0
 #define AXIS_PX 18
 
@@ -35,54 +36,53 @@ static void write_centred(
 {
 	char text[128];
 	size_t len = weft__text_clean(text, sizeof text - 4, bytes, bytes_len);
-	double width;
+	double width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
 	x0 = x0 > 4 ? x0 : 4;
 	x1 = x1 < f->width - 4 ? x1 : f->width - 4;
-	if (x1 - x0 < 24 || (len = weft__text_fit(f, WEFT_FONT_SMALL, text, len, sizeof text, x1 - x0 - 6, &width)) == 0)
-		return;
-	weft__text_put(f, paint, WEFT_FONT_SMALL, (x0 + x1 - width) / 2, y, text, len, width);
+	if (len > 0 && width + 8 <= x1 - x0)
+		weft__text_put(f, paint, WEFT_FONT_SMALL, (x0 + x1 - width) / 2, y, text, len, width);
 }
 
-static void draw_sleeps(struct weft__frame *f, size_t band, struct extent e)
+/* Where there are many bands, what is narrow in each merges sooner. */
+static int cell_of(const struct weft__frame *f)
 {
-	const struct weft_track *t = &f->index->sleeps[band];
-	weft__draw_track(f, t, WEFT_LAYER_SHADE, WEFT_PAINT_SLEEP, e.y0, e.y1);
-	/* Only those that are wide enough are looked at: from each, the next that starts behind its word. */
+	return f->index->band_count <= 4 ? WEFT__CELL_PX : f->index->band_count <= 12 ? 2 * WEFT__CELL_PX : 4 * WEFT__CELL_PX;
+}
+
+/* Its name in each stretch that has room for it; of the others only one a pixel is looked at. */
+static void name_stretches(
+    struct weft__frame *f, enum weft_paint paint, const struct weft_track *t, const uint32_t *source, const char *name, int y)
+{
 	for (size_t i = weft__track_end_after(t, 0, f->from_ns); i < t->count;) {
 		double x0 = weft_view_x(f->view, weft__track_start(t, i)), x1 = weft_view_x(f->view, weft__track_end(t, i));
 		if (x0 > f->width)
 			break;
-		double width = weft__text_width(f, WEFT_FONT_SMALL, "sleeping", 8);
-		if ((x1 < f->width - 4 ? x1 : f->width - 4) - (x0 > 4 ? x0 : 4) >= width + 8)
-			write_centred(f, WEFT_PAINT_SLEEP_TEXT, x0, x1, e.text_y, "sleeping", 8);
-		int64_t next = weft_view_time(f->view, x0 + 1);
-		size_t after = weft__track_start_from(t, i + 1, next);
-		i = after;
+		struct weft_str text = source ? weft_model_text(f->model, f->model->pauses[source[i]].text)
+					      : (struct weft_str){name, (uint32_t)strlen(name)};
+		if ((x1 < f->width - 4 ? x1 : f->width - 4) - (x0 > 4 ? x0 : 4) >= NAME_PX)
+			write_centred(f, paint, x0, x1, y, text.ptr, text.len);
+		i = weft__track_start_from(t, i + 1, weft_view_time(f->view, x0 + 1));
 	}
 }
 
-/* Pauses show at any scale, those that touch as one. */
+static void draw_sleeps(struct weft__frame *f, size_t band, struct extent e)
+{
+	static const int density[] = {255, 90, 130, 185, 240};
+	const struct weft_track *t = &f->index->sleeps[band];
+	const struct weft__look look = {WEFT_LAYER_SHADE, WEFT_PAINT_SLEEP, cell_of(f), 1, density, e.y0, e.y1};
+	weft__draw_track(f, t, &look);
+	name_stretches(f, WEFT_PAINT_SLEEP_TEXT, t, NULL, "sleeping", e.text_y);
+}
+
+/* Pauses show at any scale. */
 static void draw_pauses(struct weft__frame *f, size_t band, struct extent e)
 {
+	static const int density[] = {255, 160, 190, 220, 255};
 	const struct weft_track *t = &f->index->pauses[band];
 	const uint32_t *source = f->index->pause_source + (t->busy - f->index->pauses[0].busy) - band;
-	for (size_t i = weft__track_end_after(t, 0, f->from_ns); i < t->count;) {
-		double x0 = weft_view_x(f->view, weft__track_start(t, i));
-		if (x0 > f->width)
-			break;
-		int left = weft__floor(x0), right = left + PAUSE_LEAST_PX;
-		size_t end = i;
-		while (end < t->count && weft__floor(weft_view_x(f->view, weft__track_start(t, end))) <= right) {
-			size_t last = weft__track_start_from(t, end + 1, weft_view_time(f->view, right)) - 1;
-			int x1 = weft__floor(weft_view_x(f->view, weft__track_end(t, last))) + 1;
-			right = x1 > right ? x1 : right;
-			end = last + 1;
-		}
-		weft__rect(f, WEFT_LAYER_SHADE, WEFT_PAINT_PAUSE, 255, left, e.y0, right, e.y1);
-		struct weft_str name = weft_model_text(f->model, f->model->pauses[source[i]].text);
-		write_centred(f, WEFT_PAINT_PAUSE_TEXT, left, right, e.text_y, name.ptr, name.len);
-		i = end;
-	}
+	const struct weft__look look = {WEFT_LAYER_SHADE, WEFT_PAINT_PAUSE, cell_of(f), PAUSE_LEAST_PX, density, e.y0, e.y1};
+	weft__draw_track(f, t, &look);
+	name_stretches(f, WEFT_PAINT_PAUSE_TEXT, t, source, NULL, e.text_y);
 }
 
 void weft__draw_shades(struct weft__frame *f)

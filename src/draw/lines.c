@@ -3,6 +3,7 @@
 #include "draw/lines.h"
 
 #define LABEL_ROOM_PX 11 /* above a line, for its label */
+#define CROWD 4000       /* of promises on rows that are drawn one by one: they merge sooner */
 #define TIGHT_PX 48      /* lines as long get one even if the row above is nearer, where nothing is on it */
 
 #include <assert.h>
@@ -18,7 +19,7 @@ struct span {
 };
 
 /* The next span at or after interval *i that can be seen; false if there is none. */
-static bool next_span(const struct weft__frame *f, const struct weft_track *t, size_t *i, struct span *span)
+static bool next_span(const struct weft__frame *f, const struct weft_track *t, int cell_px, size_t *i, struct span *span)
 {
 	const struct weft_view *v = f->view;
 	if (*i >= t->count || weft__track_start(t, *i) > f->to_ns)
@@ -29,21 +30,21 @@ static bool next_span(const struct weft__frame *f, const struct weft_track *t, s
 	span->x1 = weft__floor(x1);
 	span->level = 0;
 	span->end = *i + 1;
-	if (x1 - x0 < WEFT__CELL_PX) {
-		int cell = weft__floor(x0 / WEFT__CELL_PX) * WEFT__CELL_PX;
-		int64_t from = weft_view_time(v, cell), to = weft_view_time(v, cell + WEFT__CELL_PX);
+	if (x1 - x0 < cell_px) {
+		int cell = weft__floor(x0 / cell_px) * cell_px;
+		int64_t from = weft_view_time(v, cell), to = weft_view_time(v, cell + cell_px);
 		span->end = weft__track_start_from(t, *i + 1, to);
 		/* The last that starts here may reach far beyond. */
 		if (span->end > *i + 1 &&
 		    weft_view_x(v, weft__track_end(t, span->end - 1)) - weft_view_x(v, weft__track_start(t, span->end - 1)) >=
-			WEFT__CELL_PX)
+			cell_px)
 			span->end--;
 		if (span->end > *i + 1) {
 			double covered = (double)weft__track_covered(t, *i, span->end, from, to);
 			int quarters = weft__floor(covered * 4 / ((double)to - (double)from)) + 1;
 			span->level = quarters > 4 ? 4 : quarters;
 			span->x0 = cell;
-			span->x1 = cell + WEFT__CELL_PX;
+			span->x1 = cell + cell_px;
 		}
 	}
 	if (span->x1 <= span->x0)
@@ -65,19 +66,19 @@ static bool adjoins(struct stretch *s, const struct span *span)
 	return true;
 }
 
-void weft__draw_track(
-    struct weft__frame *f, const struct weft_track *t, enum weft_layer layer, enum weft_paint paint, int y0, int y1)
+void weft__draw_track(struct weft__frame *f, const struct weft_track *t, const struct weft__look *look)
 {
 	struct span span;
 	struct stretch s = {0};
 	size_t i = weft__track_end_after(t, 0, f->from_ns);
-	while (next_span(f, t, &i, &span)) {
+	while (next_span(f, t, look->cell, &i, &span)) {
 		if (adjoins(&s, &span))
 			continue;
-		weft__rect(f, layer, paint, DENSITY[s.level], s.x0, y0, s.x1, y1);
+		weft__rect(f, look->layer, look->paint, look->density[s.level], s.x0, look->y0, s.x1, look->y1);
 		s = (struct stretch){span.x0, span.x1, span.level};
+		s.x1 = s.x1 - s.x0 < look->least ? s.x0 + look->least : s.x1;
 	}
-	weft__rect(f, layer, paint, DENSITY[s.level], s.x0, y0, s.x1, y1);
+	weft__rect(f, look->layer, look->paint, look->density[s.level], s.x0, look->y0, s.x1, look->y1);
 }
 
 /* How thick things are on a row of that height. */
@@ -118,7 +119,7 @@ static void draw_runs(struct weft__frame *f, const struct weft_promise *p, int y
 	size_t i = weft__track_end_after(&runs, 0, f->from_ns);
 	bool more;
 	do {
-		more = next_span(f, &runs, &i, &span);
+		more = next_span(f, &runs, f->cell, &i, &span);
 		if (more && adjoins(&s, &span))
 			continue;
 		if (s.x1 > s.x0) {
@@ -243,7 +244,7 @@ static void draw_line(struct weft__frame *f, const struct weft__line *line)
 	size_t i = weft__track_end_after(&row, 0, f->from_ns);
 	if (i > 0 && weft__track_end(&row, i - 1) == f->from_ns)
 		i--;
-	while (next_span(f, &row, &i, &span)) {
+	while (next_span(f, &row, f->cell, &i, &span)) {
 		if (span.level == 0) {
 			draw_promise(f, line, &style, f->layout->by_row[begin + span.first], &span);
 			continue;
@@ -328,6 +329,8 @@ static void find_lines(struct weft__frame *f)
 {
 	uint32_t rows = f->layout->row_count;
 	uint32_t middle = weft_view_row_at(f->view, weft_view_y(f->view, f->view->focus));
+	size_t seen = 0;
+	f->cell = WEFT__CELL_PX;
 	f->s->lines.count = 0;
 	f->first_line_row = f->end_line_row = 0;
 	if (rows == 0)
@@ -349,7 +352,11 @@ static void find_lines(struct weft__frame *f)
 		int y = weft__row_y(f, r);
 		int above = r > f->first_line_row ? y - line[-1].y : r > 0 ? (int)pitch_of(f, r) : y;
 		*line = (struct weft__line){.row = r, .y = y, .above = above, .pitch = pitch_of(f, r)};
+		struct weft_track row = row_of(f, r);
+		size_t from = weft__track_end_after(&row, 0, f->from_ns);
+		seen += weft__track_start_from(&row, from, f->to_ns) - from;
 	}
+	f->cell = seen > CROWD ? 2 * WEFT__CELL_PX : WEFT__CELL_PX;
 }
 
 /* A highlight on a row that is drawn by itself; one too short to be seen behind its line stands before it. */

@@ -4,7 +4,8 @@
 
 #define EDGE_PX 6.0
 #define COLOURS 6u
-#define NAME_PX 14
+#define MARKS 6000 /* of all counters together, about */
+#define FEW 10u    /* more that change all the time are drawn coarser, and as outlines: filled they would hide each other */
 
 static bool is_shown(const struct weft__frame *f, size_t counter)
 {
@@ -20,15 +21,20 @@ static int y_of_value(const struct weft__frame *f, const struct weft_counter *c,
 	return weft__floor(bottom - part * (bottom - top));
 }
 
-static void draw_counter(struct weft__frame *f, size_t counter, enum weft_paint paint, int *last_y)
+static void draw_counter(struct weft__frame *f, size_t counter, size_t shown, enum weft_paint paint, int *last_y)
 {
 	const struct weft_counter *c = &f->model->counters[counter];
 	int64_t left = weft_view_time(f->view, 0);
 	size_t i = weft__counter_from(c, 0, left);
 	int y = y_of_value(f, c, i > 0 ? c->samples[i - 1].value : 0), since = 0;
-	/* Where it changes all the time, columns are twice as wide. */
+	/* Where they change all the time, columns are as wide as there are many. */
 	size_t seen = weft__counter_from(c, i, weft_view_time(f->view, f->width)) - i;
-	int column = seen > 2 * (size_t)f->width ? 2 : 1;
+	bool outline = shown > FEW;
+	int marks = (int)(MARKS / shown) + 1, column = 1;
+	if (seen > 2 * (size_t)f->width || seen > (size_t)marks) {
+		column = f->width * (outline ? 2 : 1) / marks + 1;
+		column = column > 2 ? column : 2;
+	}
 	while (i < c->count) {
 		double exact = weft_view_x(f->view, c->samples[i].time_ns);
 		if (exact >= f->width)
@@ -46,8 +52,13 @@ static void draw_counter(struct weft__frame *f, size_t counter, enum weft_paint 
 		/* A column in which it goes up and down many times is a tint, not a line. */
 		int moved = next > y ? next - y : y - next;
 		bool busy = end - i > 3 && bottom - top > moved + 4;
-		weft__rect(f, WEFT_LAYER_METRIC, paint, busy ? 160 : 255, x, top, x + (busy ? column : 2), bottom + 2);
-		since = x + column;
+		if (busy && outline) {
+			weft__rect(f, WEFT_LAYER_METRIC, paint, 160, x, top, x + column, top + 2);
+			weft__rect(f, WEFT_LAYER_METRIC, paint, 160, x, bottom, x + column, bottom + 2);
+		} else {
+			weft__rect(f, WEFT_LAYER_METRIC, paint, busy ? 160 : 255, x, top, x + (busy ? column : 2), bottom + 2);
+		}
+		since = x + (busy || column < 2 ? column : 2);
 		y = next;
 		i = end;
 	}
@@ -88,14 +99,17 @@ void weft__draw_metrics(struct weft__frame *f)
 	} names[NAMES];
 	int count = 0;
 	uint32_t colour = 0;
+	size_t shown = 0;
 	if (f->options.no_metrics)
 		return;
+	for (size_t c = 0; c < f->model->counter_count; c++)
+		shown += is_shown(f, c);
 	for (size_t c = 0; c < f->model->counter_count; c++, colour++) {
 		enum weft_paint paint = WEFT_PAINT_COUNTER_0 + colour % COLOURS;
 		int y;
 		if (!is_shown(f, c))
 			continue;
-		draw_counter(f, c, paint, &y);
+		draw_counter(f, c, shown, paint, &y);
 		if (count < NAMES) {
 			names[count].counter = c;
 			names[count].paint = paint;

@@ -8,28 +8,36 @@
 #include "draw/lines.h"
 
 /* What is added up for each cell, as differences to the cell on its left until a strip is drawn. */
-enum plane { ALIVE, RUN, FAILED, END_FAILED, HIGHLIGHT, PLANES };
+enum plane { ALIVE, RUN, FAILED, HIGHLIGHT, PLANES };
 
-#define UNIT 256.0 /* one row over a whole cell */
 static_assert(WEFT__BOX_FAN == 16 && WEFT__BOX_PROMISES == 64, "a box of level l has 64 << 4 * l promises");
 
-#define BLUR_CELLS 32 /* how far a box may be spread */
-#define EVEN 0.85     /* so much of a box covered is as good as all of it */
-#define SPARSE_ROWS 4 /* in a strip: the runs and relations of each promise show */
-#define WIDE_PX 24    /* if it is long enough */
+#define BLUR_CELLS 32   /* how far a box may be spread */
+#define EVEN 0.85       /* so much of a box covered is as good as all of it */
+#define SPARSE_ROWS 4   /* in a strip: the runs and relations of each promise show */
+#define WIDE_PX 24      /* if it is long enough */
+#define MOST_CHANGES 64 /* of one strip's paint */
+#define MOST_GRAIN 4    /* cells that are made one for that */
 
 struct strips {
-	int64_t *planes;
-	double *rows;   /* in each strip */
-	size_t columns; /* cells, one behind them, and whether there is anything in the strip; if not, they hold anything */
+	uint32_t *planes; /* of a strip one after another; differences wrap around */
+	uint32_t unit;    /* one row over a whole cell */
+	uint64_t *ends;   /* a bit for each cell of a strip in which one failed */
+	size_t words;     /* of `ends` for a strip */
+	double *rows;     /* in each strip */
+	size_t columns;   /* cells, one behind them, and whether there is anything in the strip; if not, they hold anything */
 	int count;
 };
 
 static struct strips strips_of(struct weft__frame *f)
 {
+	size_t columns = (size_t)(f->width / WEFT__CELL_PX) + 3;
 	return (struct strips){.planes = f->s->planes.items,
+	    .unit = f->layout->row_count < 4000000 ? 256 : 4,
+	    .ends = f->s->strip_ends.items,
+	    .words = columns / 64 + 1,
 	    .rows = f->s->strip_rows.items,
-	    .columns = (size_t)(f->width / WEFT__CELL_PX) + 3,
+	    .columns = columns,
 	    .count = f->height / WEFT__STRIP_PX + 1};
 }
 
@@ -44,35 +52,80 @@ bool weft__strips_begin(struct weft__frame *f)
 	if (f->end_line_row - f->first_line_row == f->layout->row_count)
 		return true;
 	size_t cells = PLANES * (size_t)s.count * s.columns;
-	f->s->planes.count = f->s->strip_rows.count = 0;
-	if (!weft_vec_reserve(&f->s->planes, cells) || !weft_vec_reserve(&f->s->strip_rows, s.count)) {
+	size_t words = (size_t)s.count * s.words;
+	f->s->planes.count = f->s->strip_rows.count = f->s->strip_ends.count = 0;
+	if (!weft_vec_reserve(&f->s->planes, cells) || !weft_vec_reserve(&f->s->strip_rows, s.count) ||
+	    !weft_vec_reserve(&f->s->strip_ends, words)) {
 		f->failed = true;
 		return false;
 	}
+	memset(f->s->strip_ends.items, 0, words * sizeof *f->s->strip_ends.items);
 	for (size_t i = 0; i < PLANES * (size_t)s.count; i++)
 		f->s->planes.items[(i + 1) * s.columns - 1] = 0;
-	for (int i = 0; i < s.count; i++)
-		f->s->strip_rows.items[i] =
-		    weft_view_slot_at(f->view, (i + 1) * WEFT__STRIP_PX) - weft_view_slot_at(f->view, i * WEFT__STRIP_PX);
+	double above = weft_view_slot_at(f->view, 0);
+	for (int i = 0; i < s.count; i++) {
+		double below = weft_view_slot_at(f->view, (i + 1) * WEFT__STRIP_PX);
+		f->s->strip_rows.items[i] = below - above;
+		above = below;
+	}
 	return true;
 }
 
-/* Adds `amount`, in rows times cells, evenly to the cells from x0 to x1. */
-static void lay(struct strips *s, enum plane plane, int strip, double x0, double x1, double amount)
+static uint32_t *row_of(const struct strips *s, enum plane plane, int strip)
 {
-	int last = (int)s->columns - 3;
-	int c0 = weft__floor(x0 / WEFT__CELL_PX), c1 = weft__floor(x1 / WEFT__CELL_PX);
-	if (c1 < 0 || c0 > last || strip >= s->count)
-		return;
-	double each = amount * UNIT / (c1 - c0 + 1) + 1;
-	int64_t add = (int64_t)each;
-	int64_t *row = s->planes + ((size_t)plane * (size_t)s->count + (size_t)strip) * s->columns;
+	uint32_t *row = s->planes + ((size_t)strip * PLANES + (size_t)plane) * s->columns;
 	if (!row[s->columns - 1]) {
 		memset(row, 0, s->columns * sizeof *row);
 		row[s->columns - 1] = 1;
 	}
-	row[c0 > 0 ? c0 : 0] += add;
-	row[(c1 < last ? c1 : last) + 1] -= add;
+	return row;
+}
+
+/* Cells from c0 to c1, as far as they are seen. */
+struct cells {
+	int c0, c1;
+	bool seen;
+};
+
+/* Half of what lies between -1e6 and 1e6, and not above it. */
+static inline int cell_at(double x)
+{
+	static_assert(WEFT__CELL_PX == 2, "a shift divides");
+	int i = (int)x;
+	return (i - (x < i)) >> 1;
+}
+
+static inline struct cells cells_of(const struct strips *s, double x0, double x1)
+{
+	int c0 = cell_at(x0), c1 = cell_at(x1);
+	return (struct cells){c0, c1, c1 >= 0 && c0 <= (int)s->columns - 3};
+}
+
+static inline void add_to(uint32_t *row, int last, struct cells c, uint32_t each)
+{
+	row[c.c0 > 0 ? c.c0 : 0] += each;
+	row[(c.c1 < last ? c.c1 : last) + 1] -= each;
+}
+
+/* Adds to each of the cells. */
+static void add(const struct strips *s, enum plane plane, int strip, struct cells c, uint32_t each)
+{
+	add_to(row_of(s, plane, strip), (int)s->columns - 3, c, each);
+}
+
+/* `amount`, in rows times cells, evenly on the cells. */
+static inline uint32_t share(const struct strips *s, struct cells c, double amount)
+{
+	amount *= s->unit;
+	amount = c.c1 == c.c0 ? amount : amount / (c.c1 - c.c0 + 1);
+	return 1 + (uint32_t)(amount < 1e9 ? amount : 1e9);
+}
+
+static void lay(struct strips *s, enum plane plane, int strip, double x0, double x1, double amount)
+{
+	struct cells c = cells_of(s, x0, x1);
+	if (c.seen && strip < s->count)
+		add(s, plane, strip, c, share(s, c, amount));
 }
 
 void weft__strip_highlight(struct weft__frame *f, int y, double x0, double x1)
@@ -87,10 +140,13 @@ static bool is_line(const struct weft__frame *f, uint32_t row)
 	return row >= f->first_line_row && row < f->end_line_row;
 }
 
-static void lay_failure(struct strips *s, int strip, double x0, double x1)
+/* A bar at its end; the line to it where that is another cell. */
+static void lay_failure(const struct strips *s, int strip, struct cells c)
 {
-	lay(s, FAILED, strip, x0, x1, 0);
-	lay(s, END_FAILED, strip, x1, x1, 0);
+	if (c.c1 < (int)s->columns - 2 && c.c1 >= 0)
+		s->ends[(size_t)strip * s->words + (size_t)c.c1 / 64] |= 1ull << c.c1 % 64;
+	if (c.c1 > c.c0 || c.c1 >= (int)s->columns - 2)
+		add(s, FAILED, strip, c, 1);
 }
 
 /* Those among the promises from place i up to `end`, all in one strip. */
@@ -103,8 +159,9 @@ static void lay_failures(struct weft__frame *f, struct strips *s, int strip, siz
 			bits &= (1ull << end % 64) - 1;
 		for (; bits; bits &= bits - 1) {
 			size_t at = i / 64 * 64 + (size_t)__builtin_ctzll(bits);
-			if (x->end[at] >= f->from_ns && x->start[at] <= f->to_ns)
-				lay_failure(s, strip, weft_view_x(f->view, x->start[at]), weft_view_x(f->view, x->end[at]));
+			struct cells c = cells_of(s, weft_view_x(f->view, x->start[at]), weft_view_x(f->view, x->end[at]));
+			if (c.seen)
+				lay_failure(s, strip, c);
 		}
 	}
 }
@@ -133,8 +190,11 @@ static bool lay_box(struct weft__frame *f, struct strips *s, int level, size_t a
 	lay(s, ALIVE, strip, x0, x1, (double)box->alive_ns * cells_per_ns);
 	if (box->run_ns)
 		lay(s, RUN, strip, x0, x1, (double)box->run_ns * cells_per_ns);
-	if (box->important && x1 - x0 <= WEFT__CELL_PX) {
-		lay_failure(s, strip, x0, x1);
+	struct cells c = cells_of(s, x0, x1);
+	if (!c.seen || strip >= s->count)
+		return true;
+	if (box->important && c.c1 - c.c0 <= 1) {
+		lay_failure(s, strip, c);
 	} else if (box->important) {
 		size_t size = (size_t)WEFT__BOX_PROMISES << 4 * level;
 		lay_failures(f, s, strip, at * size, (at + 1) * size);
@@ -142,23 +202,12 @@ static bool lay_box(struct weft__frame *f, struct strips *s, int level, size_t a
 	return true;
 }
 
-static void lay_promise(struct weft__frame *f, struct strips *s, size_t i, int y, double run_part)
+/* What one promise on a sparse strip has: who made it, when it ran. */
+static void lay_details(struct weft__frame *f, struct strips *s, uint32_t promise, int strip, int y)
 {
-	const struct weft_index *x = f->index;
-	double x0 = weft_view_x(f->view, x->start[i]), x1 = weft_view_x(f->view, x->end[i]);
-	int strip = strip_at(y);
-	lay(s, ALIVE, strip, x0, x1, (x1 - x0) / WEFT__CELL_PX);
-	if (x->important[i / 64] >> i % 64 & 1)
-		lay_failure(s, strip, x0, x1);
-	if (s->rows[strip] > SPARSE_ROWS || x1 - x0 < WIDE_PX) {
-		if (run_part > 0)
-			lay(s, RUN, strip, x0, x1, (x1 - x0) / WEFT__CELL_PX * run_part);
-		return;
-	}
-	uint32_t promise = f->layout->by_row[i];
-	weft__draw_relations(f, promise, y);
 	const struct weft_promise *p = &f->model->promises[promise];
 	struct weft_track runs = weft__runs_of(f, p);
+	weft__draw_relations(f, promise, y);
 	for (size_t r = weft__track_end_after(&runs, 0, f->from_ns); r < runs.count && weft__track_start(&runs, r) <= f->to_ns;) {
 		double from = weft_view_x(f->view, weft__track_start(&runs, r));
 		int64_t cell_end = weft_view_time(f->view, (weft__floor(from / WEFT__CELL_PX) + 1) * WEFT__CELL_PX);
@@ -169,21 +218,42 @@ static void lay_promise(struct weft__frame *f, struct strips *s, size_t i, int y
 	}
 }
 
+/* Those of one row, from place i up to `end`; hot where many rows are sparse.  Of what they did, `run_part` is running. */
+static void lay_row(struct weft__frame *f, struct strips *s, uint32_t row, size_t i, size_t end, double run_part)
+{
+	const struct weft_index *x = f->index;
+	const int y = weft__row_y(f, row), strip = strip_at(y), last = (int)s->columns - 3;
+	if (strip >= s->count)
+		return;
+	const bool dense = s->rows[strip] > SPARSE_ROWS;
+	uint32_t *alive_row = row_of(s, ALIVE, strip), *run_row = run_part > 0 ? row_of(s, RUN, strip) : NULL;
+	for (; i < end; i++) {
+		double x0 = weft_view_x(f->view, x->start[i]), x1 = weft_view_x(f->view, x->end[i]);
+		struct cells c = cells_of(s, x0, x1);
+		if (!c.seen)
+			continue;
+		uint32_t alive = share(s, c, (x1 - x0) / WEFT__CELL_PX);
+		add_to(alive_row, last, c, alive);
+		if (x->important[i / 64] >> i % 64 & 1)
+			lay_failure(s, strip, c);
+		if (!dense && x1 - x0 >= WIDE_PX)
+			lay_details(f, s, f->layout->by_row[i], strip, y);
+		else if (run_row)
+			add_to(run_row, last, c, (uint32_t)(alive * run_part));
+	}
+}
+
 static void lay_promises(struct weft__frame *f, struct strips *s, size_t box)
 {
+	const struct weft_box *b = &f->index->boxes[0][box];
 	size_t i = box * WEFT__BOX_PROMISES, end = i + WEFT__BOX_PROMISES;
-	uint32_t row = f->index->boxes[0][box].first_row;
-	double alive = (double)f->index->boxes[0][box].alive_ns, run = (double)f->index->boxes[0][box].run_ns;
-	double run_part = alive > 0 ? run / alive : 0;
+	double run_part = b->alive_ns > 0 ? (double)b->run_ns / (double)b->alive_ns : 0;
 	end = end < f->index->count ? end : f->index->count;
-	for (int y = weft__row_y(f, row); i < end; i++) {
-		if (i >= f->layout->row_begin[row + 1]) {
-			while (i >= f->layout->row_begin[row + 1])
-				row++;
-			y = weft__row_y(f, row);
-		}
-		if (!is_line(f, row) && f->index->end[i] >= f->from_ns && f->index->start[i] <= f->to_ns)
-			lay_promise(f, s, i, y, run_part);
+	for (uint32_t row = b->first_row; i < end; row++) {
+		size_t row_end = f->layout->row_begin[row + 1] < end ? f->layout->row_begin[row + 1] : end;
+		if (row_end > i && !is_line(f, row))
+			lay_row(f, s, row, i, row_end, run_part < 1 ? run_part : 1);
+		i = row_end > i ? row_end : i;
 	}
 }
 
@@ -223,11 +293,11 @@ static int alive_alpha(double rows_alive, double rows)
 }
 
 /* How a cell is painted in which `sum` units of a plane are. */
-static int alpha_of(enum plane plane, int64_t sum, double rows)
+static uint8_t alpha_of(enum plane plane, uint32_t sum, double rows, double unit)
 {
-	double all = (double)sum / UNIT;
+	double all = sum / unit;
 	switch (plane) {
-	case ALIVE: return alive_alpha(all, rows);
+	case ALIVE: return (uint8_t)alive_alpha(all, rows);
 	case RUN: return all > rows / 2 ? 220 : all > rows / 8 ? 120 : 0;
 	case FAILED: return sum == 0 ? 0 : rows > SPARSE_ROWS ? 144 : 255;
 	default: return sum > 0 ? 255 : 0;
@@ -244,7 +314,6 @@ static void draw_cells(struct weft__frame *f, enum plane plane, int strip, size_
 	case ALIVE: weft__line_put(f, alpha, x0, y, x1, y + 2); break;
 	case RUN: weft__rect(f, WEFT_LAYER_RUN, WEFT_PAINT_RUN, alpha, x0, y, x1, y + 1); break;
 	case FAILED: weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, alpha, x0, y, x1, y + 2); break;
-	case END_FAILED: weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, alpha, x0, y, x1, y + 3); break;
 	default:
 		if (x1 - x0 < 8)
 			weft__rect(f, WEFT_LAYER_MARK, WEFT_PAINT_HIGHLIGHT, alpha, x0 - 1, y - 1, x1 + 1, y + 3);
@@ -253,30 +322,68 @@ static void draw_cells(struct weft__frame *f, enum plane plane, int strip, size_
 	}
 }
 
-static void draw_plane(struct weft__frame *f, struct strips *s, int strip, enum plane plane)
+/* Makes two neighbours one, as strong as the stronger, over and over, until a strip has no more changes than the eye follows. */
+static void calm(uint8_t *alphas, size_t count, size_t grain)
 {
-	const int64_t *row = s->planes + ((size_t)plane * (size_t)s->count + (size_t)strip) * s->columns;
+	size_t changes = 0;
+	for (size_t c = 1; c < count; c++)
+		changes += alphas[c - 1] != alphas[c];
+	for (size_t step = 2; step <= MOST_GRAIN && changes > 0 && (step <= grain || changes > MOST_CHANGES); step *= 2) {
+		changes = 0;
+		for (size_t c = 0; c + step / 2 < count; c += step) {
+			uint8_t most = alphas[c] > alphas[c + step / 2] ? alphas[c] : alphas[c + step / 2];
+			for (size_t i = c; i < c + step && i < count; i++)
+				alphas[i] = most;
+			changes += c > 0 && alphas[c - 1] != most;
+		}
+	}
+}
+
+static void draw_plane(struct weft__frame *f, struct strips *s, int strip, enum plane plane, uint8_t *alphas)
+{
+	const uint32_t *row = s->planes + ((size_t)strip * PLANES + (size_t)plane) * s->columns;
 	const size_t end = s->columns - 2;
-	size_t start = 0, grain = s->rows[strip] > SPARSE_ROWS ? 2 : 1;
-	int last_alpha = 0;
-	int64_t sum = 0;
 	if (!row[s->columns - 1])
 		return;
-	/* Where many rows share a strip, two cells look like the fuller one. */
-	for (size_t c = 0; c < end; c += grain) {
-		int64_t most = 0;
-		for (size_t i = c; i < c + grain && i < end; i++) {
-			sum += row[i];
-			most = sum > most ? sum : most;
+	uint32_t sum = 0;
+	uint8_t alpha = 0;
+	const double rows = s->rows[strip];
+	for (size_t c = 0; c < end; c++) {
+		if (row[c]) {
+			sum += row[c];
+			alpha = alpha_of(plane, sum, rows, s->unit);
 		}
-		int alpha = alpha_of(plane, most, s->rows[strip]);
-		if (alpha == last_alpha)
-			continue;
-		draw_cells(f, plane, strip, start, c, last_alpha);
-		start = c;
-		last_alpha = alpha;
+		alphas[c] = alpha;
 	}
-	draw_cells(f, plane, strip, start, end, last_alpha);
+	calm(alphas, end, s->rows[strip] > SPARSE_ROWS ? 2 : 1);
+	size_t start = 0;
+	for (size_t c = 1; c <= end; c++) {
+		if (c < end && alphas[c] == alphas[start])
+			continue;
+		draw_cells(f, plane, strip, start, c, alphas[start]);
+		start = c;
+	}
+}
+
+/* Bars where promises failed; those between which there is no room for another are one. */
+static void draw_ends(struct weft__frame *f, const struct strips *s, int strip)
+{
+	const uint64_t *ends = s->ends + (size_t)strip * s->words;
+	int y = strip * WEFT__STRIP_PX, gap = s->rows[strip] > SPARSE_ROWS ? 2 : 0, from = -1, to = -1;
+	for (size_t w = 0; w < s->words; w++) {
+		for (uint64_t bits = ends[w]; bits; bits &= bits - 1) {
+			int c = (int)(w * 64) + __builtin_ctzll(bits);
+			if (from >= 0 && c > to + gap) {
+				weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, from * WEFT__CELL_PX, y,
+				    to * WEFT__CELL_PX, y + 3);
+				from = -1;
+			}
+			from = from < 0 ? c : from;
+			to = c + 1;
+		}
+	}
+	if (from >= 0)
+		weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, from * WEFT__CELL_PX, y, to * WEFT__CELL_PX, y + 3);
 }
 
 void weft__strips_draw(struct weft__frame *f)
@@ -284,8 +391,15 @@ void weft__strips_draw(struct weft__frame *f)
 	struct strips s = strips_of(f);
 	if (f->end_line_row - f->first_line_row == f->layout->row_count || f->index->count == 0)
 		return;
+	f->s->alphas.count = 0;
+	if (!weft_vec_reserve(&f->s->alphas, s.columns)) {
+		f->failed = true;
+		return;
+	}
 	lay_boxes(f, &s);
-	for (int strip = 0; strip < s.count; strip++)
+	for (int strip = 0; strip < s.count; strip++) {
 		for (enum plane plane = ALIVE; plane < PLANES; plane++)
-			draw_plane(f, &s, strip, plane);
+			draw_plane(f, &s, strip, plane, f->s->alphas.items);
+		draw_ends(f, &s, strip);
+	}
 }

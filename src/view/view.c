@@ -88,6 +88,9 @@ static void project(struct weft_view *v)
 	} else {
 		v->curve = curve_for(v, v->focus);
 		v->pitch_px = pitch_at_focus(v, v->focus, v->curve);
+		v->even_px = inner_height(v) * even_part(v) / v->slots;
+		v->curved_px = inner_height(v) * (1 - even_part(v)) / squashed_range(v, v->focus, v->curve);
+		v->above = squash(v->focus / v->curve);
 	}
 }
 
@@ -264,13 +267,6 @@ void weft_view_focus_best(struct weft_view *v)
 	weft_view_focus(v, (low + high) / 2);
 }
 
-double weft_view_x(const struct weft_view *v, int64_t time_ns)
-{
-	int64_t since;
-	double ns = __builtin_sub_overflow(time_ns, v->from_ns, &since) ? (double)time_ns - (double)v->from_ns : (double)since;
-	return clamp(ns * v->px_per_ns, -1e6, 1e6);
-}
-
 int64_t weft_view_time(const struct weft_view *v, double x_px)
 {
 	double since = x_px / v->px_per_ns;
@@ -303,10 +299,7 @@ double weft_view_y(const struct weft_view *v, double slot)
 {
 	if (v->curve == 0)
 		return WEFT_VIEW_TOP_PX + slot * v->pitch_px;
-	double at = squash((slot - v->focus) / v->curve) + squash(v->focus / v->curve);
-	double even = even_part(v);
-	return WEFT_VIEW_TOP_PX +
-	       inner_height(v) * (even * slot / v->slots + (1 - even) * at / squashed_range(v, v->focus, v->curve));
+	return WEFT_VIEW_TOP_PX + v->even_px * slot + v->curved_px * (squash((slot - v->focus) / v->curve) + v->above);
 }
 
 double weft_view_slot_at(const struct weft_view *v, double y_px)
@@ -317,7 +310,7 @@ double weft_view_slot_at(const struct weft_view *v, double y_px)
 	double low = 0, high = v->slots;
 	if (!(y_px > WEFT_VIEW_TOP_PX))
 		return 0;
-	for (int i = 0; i < 64 && low < high; i++) {
+	for (int i = 0; i < 64 && high - low > 1e-7; i++) {
 		double mid = low + (high - low) / 2;
 		if (weft_view_y(v, mid) < y_px)
 			low = mid;

@@ -14,15 +14,16 @@ struct weft_view {
 	const struct weft_model *model;
 	const struct weft_layout *layout;
 	double width_px, height_px;
-	int64_t end_ns;      /* how far time goes */
-	int64_t from_ns;     /* time at x = 0 */
-	double px_per_ns;    /* horizontal scale */
-	double focus;        /* the slot that is spread most: slots are rows, and a header above each band if there are several */
-	double curve;        /* in slots, how far from the focus rows are spread; 0: linear */
-	double pitch_px;     /* height of a row at the focus */
-	double slots;        /* rows and headers */
-	size_t found;        /* promises that are highlighted */
-	uint64_t *highlight; /* a bit by promise */
+	int64_t end_ns;   /* how far time goes */
+	int64_t from_ns;  /* time at x = 0 */
+	double px_per_ns; /* horizontal scale */
+	double focus;     /* the slot that is spread most: slots are rows, and a header above each band if there are several */
+	double curve;     /* in slots, how far from the focus rows are spread; 0: linear */
+	double pitch_px;  /* height of a row at the focus */
+	double slots;     /* rows and headers */
+	double even_px, curved_px, above; /* of weft_view_y(), for this focus and curve */
+	size_t found;                     /* promises that are highlighted */
+	uint64_t *highlight;              /* a bit by promise */
 	struct weft_index *index;
 };
 
@@ -62,7 +63,14 @@ void weft_view_focus_so(struct weft_view *view, double slot, double y_px);
 void weft_view_focus_best(struct weft_view *view);
 
 /* Between time and x, slot and y.  Saturating, never NaN. */
-double weft_view_x(const struct weft_view *view, int64_t time_ns);
+static inline double weft_view_x(const struct weft_view *view, int64_t time_ns)
+{
+	int64_t since;
+	double ns =
+	    __builtin_sub_overflow(time_ns, view->from_ns, &since) ? (double)time_ns - (double)view->from_ns : (double)since;
+	double x = ns * view->px_per_ns;
+	return x < -1e6 ? -1e6 : x > 1e6 ? 1e6 : x;
+}
 int64_t weft_view_time(const struct weft_view *view, double x_px);
 double weft_view_slot(const struct weft_view *view, uint32_t row); /* where the row's line is */
 double weft_view_y(const struct weft_view *view, double slot);
