@@ -1,8 +1,8 @@
 /* cairo.c: primitives and text.
  *
- * Rectangles that look alike are one path without antialiasing, which Cairo fills quickly; slanted lines are one path each, since
- * many of them in one are slow.  Plain ASCII goes as glyphs whose numbers and advances are looked up once; the rest through
- * Pango, whose layouts are kept.  SPDX-License-Identifier: ISC */
+ * Rectangles that look alike are one path without antialiasing, which Cairo fills quickly, or go right into the pixels of an
+ * image if they are small; slanted lines are one path each, since many of them in one are slow.  Plain ASCII goes as glyphs whose
+ * numbers and advances are looked up once; the rest through Pango, whose layouts are kept.  SPDX-License-Identifier: ISC */
 #include "backends/cairo/cairo.h"
 
 #include <pango/pangocairo.h>
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define LAYOUTS 512u
+#define SMALL_PX 4096.0f
 #define RECTS_A_PATH 128 /* where many overlap, a path costs the square of their number */
 
 struct glyphs {
@@ -196,33 +197,131 @@ static void draw_shape(cairo_t *cr, const struct weft_prim *p)
 	cairo_fill(cr);
 }
 
+/* The pixels that a context draws on, if they are at hand: it spares Cairo what costs more than small rectangles themselves. */
+struct pixels {
+	cairo_surface_t *surface; /* NULL: they are not */
+	unsigned char *data;
+	int stride, dx, dy; /* from the list's px to the image's */
+	int x0, y0, x1, y1; /* what may be drawn on */
+};
+
+static struct pixels pixels_of(cairo_t *cr)
+{
+	struct pixels p = {.surface = cairo_get_group_target(cr)};
+	cairo_matrix_t m;
+	double scale_x, scale_y, x, y;
+	if (cairo_surface_get_type(p.surface) != CAIRO_SURFACE_TYPE_IMAGE)
+		return (struct pixels){0};
+	cairo_format_t format = cairo_image_surface_get_format(p.surface);
+	cairo_get_matrix(cr, &m);
+	cairo_surface_get_device_scale(p.surface, &scale_x, &scale_y);
+	cairo_surface_get_device_offset(p.surface, &x, &y);
+	m.x0 += x;
+	m.y0 += y;
+	p.dx = (int)m.x0;
+	p.dy = (int)m.y0;
+	bool plain = m.xx == 1 && m.yy == 1 && m.xy == 0 && m.yx == 0 && m.x0 == p.dx && m.y0 == p.dy && scale_x == 1 &&
+		     scale_y == 1 && (format == CAIRO_FORMAT_RGB24 || format == CAIRO_FORMAT_ARGB32) &&
+		     cairo_get_operator(cr) == CAIRO_OPERATOR_OVER;
+	cairo_rectangle_list_t *clip = cairo_copy_clip_rectangle_list(cr);
+	plain = plain && clip->status == CAIRO_STATUS_SUCCESS && clip->num_rectangles == 1;
+	if (plain) {
+		const cairo_rectangle_t *r = clip->rectangles;
+		int width = cairo_image_surface_get_width(p.surface), height = cairo_image_surface_get_height(p.surface);
+		p.x0 = (int)r->x + p.dx;
+		p.y0 = (int)r->y + p.dy;
+		p.x1 = (int)(r->x + r->width) + p.dx;
+		p.y1 = (int)(r->y + r->height) + p.dy;
+		p.x0 = p.x0 > 0 ? p.x0 : 0;
+		p.y0 = p.y0 > 0 ? p.y0 : 0;
+		p.x1 = p.x1 < width ? p.x1 : width;
+		p.y1 = p.y1 < height ? p.y1 : height;
+		plain = r->x == (int)r->x && r->y == (int)r->y && r->width == (int)r->width && r->height == (int)r->height;
+		p.data = cairo_image_surface_get_data(p.surface);
+		p.stride = cairo_image_surface_get_stride(p.surface);
+	}
+	cairo_rectangle_list_destroy(clip);
+	return plain && p.data ? p : (struct pixels){0};
+}
+
+/* Two channels at once, rounded as Cairo rounds. */
+static uint32_t scale_pair(uint32_t pair, uint32_t by)
+{
+	pair = (pair & 0xff00ff) * by + 0x800080;
+	return ((pair + (pair >> 8 & 0xff00ff)) >> 8) & 0xff00ff;
+}
+
+static bool is_small(const struct weft_prim *p)
+{
+	return (p->x1 - p->x0) * (p->y1 - p->y0) < SMALL_PX;
+}
+
+static void fill_small(const struct pixels *px, const struct weft_prim *p, uint32_t rgb)
+{
+	int x0 = (int)p->x0 + px->dx, y0 = (int)p->y0 + px->dy, x1 = (int)p->x1 + px->dx, y1 = (int)p->y1 + px->dy;
+	x0 = x0 > px->x0 ? x0 : px->x0;
+	y0 = y0 > px->y0 ? y0 : px->y0;
+	x1 = x1 < px->x1 ? x1 : px->x1;
+	y1 = y1 < px->y1 ? y1 : px->y1;
+	uint32_t alpha = p->alpha, rest = 255 - alpha;
+	uint32_t rb = scale_pair(rgb, alpha), ag = scale_pair(rgb >> 8 | 0xff0000, alpha);
+	for (int y = y0; y < y1; y++) {
+		uint32_t *line = (uint32_t *)(void *)(px->data + (ptrdiff_t)y * px->stride);
+		if (alpha == 255) {
+			for (int x = x0; x < x1; x++)
+				line[x] = rgb | 0xff000000;
+			continue;
+		}
+		for (int x = x0; x < x1; x++)
+			line[x] = (rb + scale_pair(line[x], rest)) | (ag + scale_pair(line[x] >> 8, rest)) << 8;
+	}
+}
+
+/* Rectangles that look alike, up to place `end`. */
+static void draw_rects(cairo_t *cr, const struct pixels *px, const struct weft_prim *p, const struct weft_prim *end, uint32_t rgb)
+{
+	int large = 0;
+	if (px->surface)
+		cairo_surface_flush(px->surface);
+	for (; p < end; p++) {
+		if (px->surface && is_small(p)) {
+			fill_small(px, p, rgb);
+			continue;
+		}
+		cairo_rectangle(cr, (double)p->x0, (double)p->y0, (double)(p->x1 - p->x0), (double)(p->y1 - p->y0));
+		if (++large % RECTS_A_PATH == 0)
+			cairo_fill(cr);
+	}
+	if (px->surface)
+		cairo_surface_mark_dirty(px->surface);
+	cairo_fill(cr);
+}
+
 void weft_cairo_draw(struct weft_cairo *c, cairo_t *cr, const struct weft_draw_list *list, enum weft_theme theme)
 {
+	const struct pixels pixels = pixels_of(cr);
 	int font_set = -1;
 	cairo_save(cr);
 	for (size_t i = 0; i < list->count;) {
 		const struct weft_prim *p = &list->prims[i];
 		uint32_t rgb = weft_theme_rgb(theme, p->paint);
+		size_t end = i + 1;
+		while (end < list->count && list->prims[end].kind == p->kind && list->prims[end].paint == p->paint &&
+		       list->prims[end].alpha == p->alpha)
+			end++;
 		cairo_set_source_rgba(cr, (rgb >> 16) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0, p->alpha / 255.0);
 		cairo_set_antialias(cr, p->kind == WEFT_PRIM_RECT ? CAIRO_ANTIALIAS_NONE : CAIRO_ANTIALIAS_DEFAULT);
-		int rects = 0;
-		uint8_t kind = p->kind, paint = p->paint, alpha = p->alpha;
-		for (; i < list->count; i++) {
-			p = &list->prims[i];
-			if (p->kind != kind || p->paint != paint || p->alpha != alpha)
-				break;
-			if (kind == WEFT_PRIM_RECT && ++rects % RECTS_A_PATH == 0)
-				cairo_fill(cr);
-			if (kind == WEFT_PRIM_RECT)
-				cairo_rectangle(
-				    cr, (double)p->x0, (double)p->y0, (double)(p->x1 - p->x0), (double)(p->y1 - p->y0));
-			else if (kind == WEFT_PRIM_TEXT)
-				draw_text(c, cr, list, p, &font_set);
-			else
-				draw_shape(cr, p);
+		if (p->kind == WEFT_PRIM_RECT) {
+			draw_rects(cr, &pixels, p, list->prims + end, rgb);
+			i = end;
+			continue;
 		}
-		if (kind == WEFT_PRIM_RECT)
-			cairo_fill(cr);
+		for (; i < end; i++) {
+			if (p->kind == WEFT_PRIM_TEXT)
+				draw_text(c, cr, list, &list->prims[i], &font_set);
+			else
+				draw_shape(cr, &list->prims[i]);
+		}
 	}
 	cairo_restore(cr);
 }

@@ -119,6 +119,70 @@ static void test_pixels(void **state)
 	}
 }
 
+static int differ_most(cairo_surface_t *a, cairo_surface_t *b)
+{
+	int most = 0;
+	for (int y = 0; y < cairo_image_surface_get_height(a); y++)
+		for (int i = 0; i < 4 * cairo_image_surface_get_width(a); i++) {
+			int one = cairo_image_surface_get_data(a)[y * cairo_image_surface_get_stride(a) + i];
+			int other = cairo_image_surface_get_data(b)[y * cairo_image_surface_get_stride(b) + i];
+			most = abs(one - other) > most ? abs(one - other) : most;
+		}
+	return most;
+}
+
+/* Small rectangles that go right into an image are where Cairo would draw them, whatever is moved or clipped. */
+static void test_rectangles(void **state)
+{
+	(void)state;
+	struct weft_cairo *cairo;
+	struct weft_prim prims[300];
+	const struct weft_draw_list list = {.prims = prims, .count = 300, .width_px = 200, .height_px = 150};
+	assert_int_equal(weft_cairo_create(&cairo), WEFT_OK);
+	for (int i = 0; i < 300; i++) /* none overlaps another; some reach beyond the clip, one is large */
+		prims[i] = (struct weft_prim){.kind = WEFT_PRIM_RECT,
+		    .paint = (uint8_t)(i / 40 + 1),
+		    .alpha = (uint8_t)(i / 20 % 3 ? 80 + i / 2 : 255),
+		    .x0 = (float)(i % 20 * 10),
+		    .y0 = (float)(i / 20 * 10),
+		    .x1 = (float)(i % 20 * 10 + 3 + i % 7),
+		    .y1 = (float)(i / 20 * 10 + (i < 280 ? 2 + i % 8 : 700))};
+	for (int way = 0; way < 6; way++) {
+		cairo_surface_t *image[2], *recording = cairo_recording_surface_create(CAIRO_CONTENT_COLOR_ALPHA, NULL);
+		cairo_t *cr = cairo_create(recording);
+		weft_cairo_draw(cairo, cr, &list, WEFT_THEME_LIGHT);
+		cairo_destroy(cr);
+		for (int i = 0; i < 2; i++) {
+			image[i] = cairo_image_surface_create(way % 2 ? CAIRO_FORMAT_ARGB32 : CAIRO_FORMAT_RGB24, 220, 180);
+			cr = cairo_create(image[i]);
+			if (way >= 2)
+				cairo_translate(cr, 7, way == 4 ? 2.5 : -9);
+			if (way >= 3) {
+				cairo_rectangle(cr, 15, 21, 133, 97);
+				cairo_clip(cr);
+			}
+			if (way == 5) {
+				cairo_arc(cr, 80, 80, 50, 0, 6);
+				cairo_clip(cr);
+			}
+			if (i == 0) {
+				weft_cairo_draw(cairo, cr, &list, WEFT_THEME_LIGHT);
+			} else {
+				cairo_set_source_surface(cr, recording, 0, 0);
+				cairo_paint(cr);
+			}
+			cairo_destroy(cr);
+			cairo_surface_flush(image[i]);
+		}
+		/* The last two are Cairo's alone: half pixels and slanted clips, which it rounds in its own ways. */
+		assert_true(differ_most(image[0], image[1]) <= (way < 4 ? 1 : 16));
+		cairo_surface_destroy(image[0]);
+		cairo_surface_destroy(image[1]);
+		cairo_surface_destroy(recording);
+	}
+	weft_cairo_destroy(cairo);
+}
+
 static void test_bad_options(void **state)
 {
 	(void)state;
@@ -181,6 +245,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_formats),
 	    cmocka_unit_test(test_pixels),
+	    cmocka_unit_test(test_rectangles),
 	    cmocka_unit_test(test_bad_options),
 	    cmocka_unit_test(test_file),
 	    cmocka_unit_test(test_measure),
