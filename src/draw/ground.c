@@ -49,16 +49,18 @@ static int cell_of(const struct weft__frame *f)
 	return f->index->band_count <= 4 ? WEFT__CELL_PX : f->index->band_count <= 12 ? 2 * WEFT__CELL_PX : 4 * WEFT__CELL_PX;
 }
 
-/* Its name in each stretch that has room for it; of the others only one a pixel is looked at. */
+/* Its name in each stretch that has room for it: that of its `source`, if there are any; of those that are narrow only one a
+ * pixel is looked at. */
 static void name_stretches(
-    struct weft__frame *f, enum weft_paint paint, const struct weft_track *t, const uint32_t *source, const char *name, int y)
+    struct weft__frame *f, enum weft_paint paint, const struct weft_track *t, const uint32_t *source, int y)
 {
+	static const char sleeping[] = "sleeping";
 	for (size_t i = weft__track_end_after(t, 0, f->from_ns); i < t->count;) {
 		double x0 = weft_view_x(f->view, weft__track_start(t, i)), x1 = weft_view_x(f->view, weft__track_end(t, i));
 		if (x0 > f->width)
 			break;
 		struct weft_str text = source ? weft_model_text(f->model, f->model->pauses[source[i]].text)
-					      : (struct weft_str){name, (uint32_t)strlen(name)};
+					      : (struct weft_str){sleeping, sizeof sleeping - 1};
 		if ((x1 < f->width - 4 ? x1 : f->width - 4) - (x0 > 4 ? x0 : 4) >= NAME_PX)
 			write_centred(f, paint, x0, x1, y, text.ptr, text.len);
 		i = weft__track_start_from(t, i + 1, weft_view_time(f->view, x0 + 1));
@@ -71,7 +73,7 @@ static void draw_sleeps(struct weft__frame *f, size_t band, struct extent e)
 	const struct weft_track *t = &f->index->sleeps[band];
 	const struct weft__look look = {WEFT_LAYER_SHADE, WEFT_PAINT_SLEEP, cell_of(f), 1, density, e.y0, e.y1};
 	weft__draw_track(f, t, &look);
-	name_stretches(f, WEFT_PAINT_SLEEP_TEXT, t, NULL, "sleeping", e.text_y);
+	name_stretches(f, WEFT_PAINT_SLEEP_TEXT, t, NULL, e.text_y);
 }
 
 /* Pauses show at any scale. */
@@ -82,7 +84,7 @@ static void draw_pauses(struct weft__frame *f, size_t band, struct extent e)
 	const uint32_t *source = f->index->pause_source + (t->busy - f->index->pauses[0].busy) - band;
 	const struct weft__look look = {WEFT_LAYER_SHADE, WEFT_PAINT_PAUSE, cell_of(f), PAUSE_LEAST_PX, density, e.y0, e.y1};
 	weft__draw_track(f, t, &look);
-	name_stretches(f, WEFT_PAINT_PAUSE_TEXT, t, source, NULL, e.text_y);
+	name_stretches(f, WEFT_PAINT_PAUSE_TEXT, t, source, e.text_y);
 }
 
 void weft__draw_shades(struct weft__frame *f)

@@ -7,8 +7,9 @@
 
 #include "draw/lines.h"
 
-/* What is added up for each cell, as differences to the cell on its left until a strip is drawn. */
-enum plane { ALIVE, RUN, FAILED, HIGHLIGHT, PLANES };
+/* What is added up for each cell, as differences to the cell on its left until a strip is drawn; and what is in a cell or not. */
+enum plane { ALIVE, RUN, PLANES };
+enum mark { FAILED, END_FAILED, HIGHLIGHT, MARKS };
 
 static_assert(WEFT__BOX_FAN == 16 && WEFT__BOX_PROMISES == 64, "a box of level l has 64 << 4 * l promises");
 
@@ -22,8 +23,8 @@ static_assert(WEFT__BOX_FAN == 16 && WEFT__BOX_PROMISES == 64, "a box of level l
 struct strips {
 	uint32_t *planes; /* of a strip one after another; differences wrap around */
 	uint32_t unit;    /* one row over a whole cell */
-	uint64_t *ends;   /* a bit for each cell of a strip in which one failed */
-	size_t words;     /* of `ends` for a strip */
+	uint64_t *marks;  /* a bit for each cell, of a strip one after another */
+	size_t words;     /* of a mark of a strip */
 	double *rows;     /* in each strip */
 	size_t columns;   /* cells, one behind them, and whether there is anything in the strip; if not, they hold anything */
 	int count;
@@ -34,7 +35,7 @@ static struct strips strips_of(struct weft__frame *f)
 	size_t columns = (size_t)(f->width / WEFT__CELL_PX) + 3;
 	return (struct strips){.planes = f->s->planes.items,
 	    .unit = f->layout->row_count < 4000000 ? 256 : 4,
-	    .ends = f->s->strip_ends.items,
+	    .marks = f->s->strip_marks.items,
 	    .words = columns / 64 + 1,
 	    .rows = f->s->strip_rows.items,
 	    .columns = columns,
@@ -52,14 +53,14 @@ bool weft__strips_begin(struct weft__frame *f)
 	if (f->end_line_row - f->first_line_row == f->layout->row_count)
 		return true;
 	size_t cells = PLANES * (size_t)s.count * s.columns;
-	size_t words = (size_t)s.count * s.words;
-	f->s->planes.count = f->s->strip_rows.count = f->s->strip_ends.count = 0;
+	size_t words = MARKS * (size_t)s.count * s.words;
+	f->s->planes.count = f->s->strip_rows.count = f->s->strip_marks.count = 0;
 	if (!weft_vec_reserve(&f->s->planes, cells) || !weft_vec_reserve(&f->s->strip_rows, s.count) ||
-	    !weft_vec_reserve(&f->s->strip_ends, words)) {
+	    !weft_vec_reserve(&f->s->strip_marks, words)) {
 		f->failed = true;
 		return false;
 	}
-	memset(f->s->strip_ends.items, 0, words * sizeof *f->s->strip_ends.items);
+	memset(f->s->strip_marks.items, 0, words * sizeof *f->s->strip_marks.items);
 	for (size_t i = 0; i < PLANES * (size_t)s.count; i++)
 		f->s->planes.items[(i + 1) * s.columns - 1] = 0;
 	double above = weft_view_slot_at(f->view, 0);
@@ -128,25 +129,43 @@ static void lay(struct strips *s, enum plane plane, int strip, double x0, double
 		add(s, plane, strip, c, share(s, c, amount));
 }
 
+static uint64_t *marks_of(const struct strips *s, enum mark mark, int strip)
+{
+	return s->marks + ((size_t)strip * MARKS + (size_t)mark) * s->words;
+}
+
+static void set(const struct strips *s, enum mark mark, int strip, int c0, int c1)
+{
+	uint64_t *bits = marks_of(s, mark, strip);
+	int last = (int)s->columns - 3;
+	c0 = c0 > 0 ? c0 : 0;
+	c1 = c1 < last ? c1 : last;
+	for (int w = c0 / 64; w <= c1 / 64 && c0 <= c1; w++) {
+		uint64_t mask = c1 / 64 > w ? UINT64_MAX : UINT64_MAX >> (63 - c1 % 64);
+		bits[w] |= w > c0 / 64 ? mask : mask & UINT64_MAX << c0 % 64;
+	}
+}
+
+/* A bar at its end, and the line to it. */
+static void lay_failure(const struct strips *s, int strip, struct cells c)
+{
+	if (c.c1 <= (int)s->columns - 3)
+		marks_of(s, END_FAILED, strip)[c.c1 / 64] |= 1ull << c.c1 % 64;
+	if (c.c1 > c.c0)
+		set(s, FAILED, strip, c.c0, c.c1);
+}
+
 void weft__strip_highlight(struct weft__frame *f, int y, double x0, double x1)
 {
 	struct strips s = strips_of(f);
-	if (x1 >= 0 && x0 <= f->width)
-		lay(&s, HIGHLIGHT, strip_at(y), x0, x1, 0);
+	struct cells c = cells_of(&s, x0, x1);
+	if (c.seen && strip_at(y) < s.count)
+		set(&s, HIGHLIGHT, strip_at(y), c.c0, c.c1);
 }
 
 static bool is_line(const struct weft__frame *f, uint32_t row)
 {
 	return row >= f->first_line_row && row < f->end_line_row;
-}
-
-/* A bar at its end; the line to it where that is another cell. */
-static void lay_failure(const struct strips *s, int strip, struct cells c)
-{
-	if (c.c1 < (int)s->columns - 2 && c.c1 >= 0)
-		s->ends[(size_t)strip * s->words + (size_t)c.c1 / 64] |= 1ull << c.c1 % 64;
-	if (c.c1 > c.c0 || c.c1 >= (int)s->columns - 2)
-		add(s, FAILED, strip, c, 1);
 }
 
 /* Those among the promises from place i up to `end`, all in one strip. */
@@ -296,94 +315,102 @@ static int alive_alpha(double rows_alive, double rows)
 static uint8_t alpha_of(enum plane plane, uint32_t sum, double rows, double unit)
 {
 	double all = sum / unit;
-	switch (plane) {
-	case ALIVE: return (uint8_t)alive_alpha(all, rows);
-	case RUN: return all > rows / 2 ? 220 : all > rows / 8 ? 120 : 0;
-	case FAILED: return sum == 0 ? 0 : rows > SPARSE_ROWS ? 144 : 255;
-	default: return sum > 0 ? 255 : 0;
-	}
+	if (plane == ALIVE)
+		return (uint8_t)alive_alpha(all, rows);
+	return all > rows / 2 ? 220 : all > rows / 8 ? 120 : 0;
 }
 
-/* Cells from c0 up to c1 that look alike. */
-static void draw_cells(struct weft__frame *f, enum plane plane, int strip, size_t c0, size_t c1, int alpha)
+/* Makes two neighbours one, as strong as the stronger, over and over, until a strip has no more changes than the eye follows;
+ * returns how many cells are one. */
+static size_t calm(uint8_t *alphas, size_t count, size_t changes)
 {
-	int y = strip * WEFT__STRIP_PX, x0 = (int)c0 * WEFT__CELL_PX, x1 = (int)c1 * WEFT__CELL_PX;
-	if (alpha == 0)
-		return;
-	switch (plane) {
-	case ALIVE: weft__line_put(f, alpha, x0, y, x1, y + 2); break;
-	case RUN: weft__rect(f, WEFT_LAYER_RUN, WEFT_PAINT_RUN, alpha, x0, y, x1, y + 1); break;
-	case FAILED: weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, alpha, x0, y, x1, y + 2); break;
-	default:
-		if (x1 - x0 < 8)
-			weft__rect(f, WEFT_LAYER_MARK, WEFT_PAINT_HIGHLIGHT, alpha, x0 - 1, y - 1, x1 + 1, y + 3);
-		else
-			weft__rect(f, WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, alpha, x0, y - 1, x1, y + 3);
-	}
-}
-
-/* Makes two neighbours one, as strong as the stronger, over and over, until a strip has no more changes than the eye follows. */
-static void calm(uint8_t *alphas, size_t count, size_t grain)
-{
-	size_t changes = 0;
-	for (size_t c = 1; c < count; c++)
-		changes += alphas[c - 1] != alphas[c];
-	for (size_t step = 2; step <= MOST_GRAIN && changes > 0 && (step <= grain || changes > MOST_CHANGES); step *= 2) {
+	size_t grain = 1;
+	for (; grain < MOST_GRAIN && changes > MOST_CHANGES; grain *= 2) {
 		changes = 0;
-		for (size_t c = 0; c + step / 2 < count; c += step) {
-			uint8_t most = alphas[c] > alphas[c + step / 2] ? alphas[c] : alphas[c + step / 2];
-			for (size_t i = c; i < c + step && i < count; i++)
-				alphas[i] = most;
-			changes += c > 0 && alphas[c - 1] != most;
+		for (size_t c = 0; c < count; c += 2) {
+			uint8_t other = c + 1 < count ? alphas[c + 1] : 0;
+			alphas[c / 2] = alphas[c] > other ? alphas[c] : other;
+			changes += c > 0 && alphas[c / 2 - 1] != alphas[c / 2];
 		}
+		count = (count + 1) / 2;
 	}
+	return grain;
 }
 
-static void draw_plane(struct weft__frame *f, struct strips *s, int strip, enum plane plane, uint8_t *alphas)
+static void draw_plane(struct weft__frame *f, const struct strips *s, int strip, enum plane plane, uint8_t *alphas)
 {
 	const uint32_t *row = s->planes + ((size_t)strip * PLANES + (size_t)plane) * s->columns;
-	const size_t end = s->columns - 2;
+	const double rows = s->rows[strip];
+	/* Where many rows share a strip, two cells look like the fuller one. */
+	size_t grain = rows > SPARSE_ROWS ? 2 : 1, end = s->columns - 2, count = (end + grain - 1) / grain, changes = 0;
 	if (!row[s->columns - 1])
 		return;
-	uint32_t sum = 0;
+	uint32_t sum = 0, seen = 0;
 	uint8_t alpha = 0;
-	const double rows = s->rows[strip];
-	for (size_t c = 0; c < end; c++) {
-		if (row[c]) {
-			sum += row[c];
-			alpha = alpha_of(plane, sum, rows, s->unit);
+	for (size_t c = 0; c < count; c++) {
+		uint32_t most = sum += row[c * grain];
+		if (grain == 2 && c * 2 + 1 < end) {
+			sum += row[c * 2 + 1];
+			most = sum > most ? sum : most;
+		}
+		if (most != seen) {
+			uint8_t next = alpha_of(plane, most, rows, s->unit);
+			seen = most;
+			changes += next != alpha;
+			alpha = next;
 		}
 		alphas[c] = alpha;
 	}
-	calm(alphas, end, s->rows[strip] > SPARSE_ROWS ? 2 : 1);
-	size_t start = 0;
-	for (size_t c = 1; c <= end; c++) {
-		if (c < end && alphas[c] == alphas[start])
+	size_t calmed = calm(alphas, count, changes), start = 0;
+	count = (count + calmed - 1) / calmed;
+	grain *= calmed * WEFT__CELL_PX;
+	for (size_t c = 1; c <= count; c++) {
+		if (c < count && alphas[c] == alphas[start])
 			continue;
-		draw_cells(f, plane, strip, start, c, alphas[start]);
+		int x0 = (int)(start * grain), x1 = (int)(c * grain), y = strip * WEFT__STRIP_PX;
+		if (alphas[start] > 0 && plane == ALIVE)
+			weft__line_put(f, alphas[start], x0, y, x1, y + 2);
+		else if (alphas[start] > 0)
+			weft__rect(f, WEFT_LAYER_RUN, WEFT_PAINT_RUN, alphas[start], x0, y, x1, y + 1);
 		start = c;
 	}
 }
 
-/* Bars where promises failed; those between which there is no room for another are one. */
-static void draw_ends(struct weft__frame *f, const struct strips *s, int strip)
+static void draw_mark(struct weft__frame *f, enum mark mark, int x0, int x1, int y, bool dense)
 {
-	const uint64_t *ends = s->ends + (size_t)strip * s->words;
-	int y = strip * WEFT__STRIP_PX, gap = s->rows[strip] > SPARSE_ROWS ? 2 : 0, from = -1, to = -1;
+	switch (mark) {
+	case FAILED: weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, dense ? 144 : 255, x0, y, x1, y + 2); break;
+	case END_FAILED: weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, x0, y, x1, y + 3); break;
+	default:
+		if (x1 - x0 < 8)
+			weft__rect(f, WEFT_LAYER_MARK, WEFT_PAINT_HIGHLIGHT, 255, x0 - 1, y - 1, x1 + 1, y + 3);
+		else
+			weft__rect(f, WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255, x0, y - 1, x1, y + 3);
+	}
+}
+
+/* Marked cells side by side are one; in a dense strip also those between which there is no room for another. */
+static void draw_marks(struct weft__frame *f, const struct strips *s, int strip, enum mark mark)
+{
+	const uint64_t *bits = marks_of(s, mark, strip);
+	bool dense = s->rows[strip] > SPARSE_ROWS;
+	int from = -1, to = -1, gap = dense ? 2 : 0;
 	for (size_t w = 0; w < s->words; w++) {
-		for (uint64_t bits = ends[w]; bits; bits &= bits - 1) {
-			int c = (int)(w * 64) + __builtin_ctzll(bits);
+		for (uint64_t left = bits[w]; left;) {
+			int first = __builtin_ctzll(left);
+			uint64_t behind = ~(left >> first);
+			int length = behind ? __builtin_ctzll(behind) : 64 - first, c = (int)(w * 64) + first;
+			left = first + length < 64 ? left & UINT64_MAX << (first + length) : 0;
 			if (from >= 0 && c > to + gap) {
-				weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, from * WEFT__CELL_PX, y,
-				    to * WEFT__CELL_PX, y + 3);
+				draw_mark(f, mark, from * WEFT__CELL_PX, to * WEFT__CELL_PX, strip * WEFT__STRIP_PX, dense);
 				from = -1;
 			}
 			from = from < 0 ? c : from;
-			to = c + 1;
+			to = c + length;
 		}
 	}
 	if (from >= 0)
-		weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, from * WEFT__CELL_PX, y, to * WEFT__CELL_PX, y + 3);
+		draw_mark(f, mark, from * WEFT__CELL_PX, to * WEFT__CELL_PX, strip * WEFT__STRIP_PX, dense);
 }
 
 void weft__strips_draw(struct weft__frame *f)
@@ -400,6 +427,7 @@ void weft__strips_draw(struct weft__frame *f)
 	for (int strip = 0; strip < s.count; strip++) {
 		for (enum plane plane = ALIVE; plane < PLANES; plane++)
 			draw_plane(f, &s, strip, plane, f->s->alphas.items);
-		draw_ends(f, &s, strip);
+		for (enum mark mark = FAILED; mark < MARKS; mark++)
+			draw_marks(f, &s, strip, mark);
 	}
 }
