@@ -106,7 +106,8 @@ static int64_t sum_ready(struct weft__lives *w, uint32_t p, size_t count)
 	const struct weft_model *m = w->model;
 	const struct weft_run *run = &m->runs[m->promises[p].runs], *runs_end = &m->runs[m->promises[p + 1].runs];
 	int64_t covered_ns = m->promises[p].start_ns, sum = 0;
-	qsort(w->ready, count, sizeof *w->ready, compare_interval);
+	if (count > 1)
+		qsort(w->ready, count, sizeof *w->ready, compare_interval);
 	for (size_t i = 0; i < count; i++) {
 		int64_t from_ns = max_ns(w->ready[i].start_ns, covered_ns);
 		int64_t to_ns = min_ns(w->ready[i].end_ns, m->promises[p].end_ns);

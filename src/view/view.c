@@ -140,7 +140,7 @@ void weft_view_destroy(struct weft_view *v)
 void weft_view_resize(struct weft_view *v, double width_px, double height_px)
 {
 	width_px = clamp(width_px, 16, 32767);
-	v->height_px = clamp(height_px, 16, 32767);
+	v->height_px = clamp(height_px, 64, 32767); /* less has no room for rows, and they would be below it */
 	v->px_per_ns *= width_px / v->width_px;
 	v->width_px = width_px;
 	clamp_time(v);

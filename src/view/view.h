@@ -37,7 +37,7 @@ int weft_view_create(
     struct weft_view **out, const struct weft_model *model, const struct weft_layout *layout, struct weft_error *err);
 void weft_view_destroy(struct weft_view *view);
 
-/* Keeps the time range and the focus.  Sizes are clamped to 16 .. 32767. */
+/* Keeps the time range and the focus.  Widths are clamped to 16 .. 32767, heights to 64 .. 32767. */
 void weft_view_resize(struct weft_view *view, double width_px, double height_px);
 
 /* How far time goes: the trace's end, unless another trace is shown beside it that is longer. */

@@ -24,8 +24,17 @@ void weft_viewer_zoom(struct weft_viewer *v, double factor, double x_px)
 	weft__viewer_changed(v, MOVED);
 }
 
+/* No trace has times beyond: the difference of any two is a time too. */
+static int64_t within(int64_t time_ns)
+{
+	const int64_t far_ns = INT64_MAX / 2;
+	return time_ns < -far_ns ? -far_ns : time_ns > far_ns ? far_ns : time_ns;
+}
+
 void weft_viewer_show(struct weft_viewer *v, int64_t from_ns, int64_t to_ns)
 {
+	from_ns = within(from_ns);
+	to_ns = within(to_ns);
 	weft_view_show(v->view, from_ns, to_ns);
 	weft__viewer_changed(v, MOVED);
 }

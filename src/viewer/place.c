@@ -56,12 +56,13 @@ static void put_encoded(struct out *o, const char *text)
 	}
 }
 
-/* A span that is shown again as the same, although a scale has 53 bits only. */
+/* Rounded to 47 bits of a span, so that it is shown again as the same: a scale has 53. */
 static int64_t stable_end(int64_t from_ns, int64_t to_ns)
 {
-	uint64_t span = (uint64_t)to_ns - (uint64_t)from_ns;
-	for (uint64_t grain = 2; span >= 1ull << 48 && span / grain >= 1ull << 47; grain *= 2)
-		span &= ~(grain - 1);
+	uint64_t span = (uint64_t)to_ns - (uint64_t)from_ns, grain = 1;
+	while (span / grain >= 1ull << 47)
+		grain *= 2;
+	span = (span + grain / 2) & ~(grain - 1);
 	return (int64_t)((uint64_t)from_ns + span);
 }
 

@@ -1,0 +1,168 @@
+/* viewer.c: any bytes as what a user does to one or two viewers of any trace.
+ *
+ * The first 64 bytes are 16 deeds of 4 bytes each: what, and three operands.  The rest is the trace.  Whatever is done, what is
+ * selected is a promise, there is a picture, and a link to the place leads to the same place.  SPDX-License-Identifier: ISC */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "viewer/compare.h"
+#include "viewer/notes.h"
+#include "viewer/panel.h"
+#include "viewer/place.h"
+#include "viewer/search.h"
+
+#define DEEDS 16
+#define DEED_BYTES 4
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
+
+static void require(bool holds, const char *what)
+{
+	if (!holds) {
+		fprintf(stderr, "the viewer breaks its rule: %s\n", what);
+		abort();
+	}
+}
+
+/* NULL if the bytes are no trace. */
+static struct weft_viewer *open_viewer(const unsigned char *bytes, size_t size)
+{
+	struct weft_trace *trace;
+	struct weft_viewer *viewer;
+	if (weft_trace_open_memory(&trace, bytes, size, "fuzz", NULL) < 0)
+		return NULL;
+	if (weft_viewer_open(&viewer, trace, NULL, NULL) == WEFT_OK)
+		return viewer;
+	weft_trace_close(trace);
+	return NULL;
+}
+
+static void search(struct weft_compare *c, const unsigned char *m)
+{
+	static const char *const words[] = {"", "r", "re", "read", "kind:task", "pending", "failed", "longer:1us", "id:", "1",
+	    "12", "\"a b", "label:=x", "kind:=wait pending", "site:a", "shorter:5ms 1"};
+	char text[8] = {(char)m[2], (char)m[3], '\0'};
+	weft_compare_search(c, m[1] & 16 ? text : words[m[1] % 16], NULL);
+}
+
+static void deed(struct weft_compare *c, const unsigned char *m, const unsigned char *trace, size_t size)
+{
+	double x = (double)m[1] * c->width_px / 255, y = (double)m[2] * c->height_px / 255;
+	struct weft_viewer *v = weft_compare_active(c);
+	switch (m[0] % 20) {
+	case 0: weft_compare_press(c, x, y, (enum weft_button)(m[3] % 3), m[3] / 4u % 8, 1 + m[3] / 128); break;
+	case 1:
+	case 2: weft_compare_motion(c, x * 2 - 50, y * 2 - 50); break;
+	case 3: weft_compare_release(c, x, y); break;
+	case 4: weft_compare_leave(c); break;
+	case 5: weft_compare_wheel(c, x, y, m[3] % 5 - 2.0, m[3] / 5 % 9 - 4.0, m[3] / 64); break;
+	case 6: weft_compare_pinch(c, x, y, m[3] / 64.0, m[3] % 7 - 3.0, m[3] % 5 - 2.0); break;
+	case 7:
+	case 8: weft_compare_act(c, (enum weft_action)(m[1] % WEFT_ACTION_COUNT)); break;
+	case 9: search(c, m); break;
+	case 10: weft_compare_search_step(c, m[1]); break;
+	case 11: weft_compare_resize(c, m[1] * 8, m[2] * 4, (m[3] + 1) / 64.0); break;
+	case 12: weft_compare_set_free(c, m[1] & 1); break;
+	case 13: weft_viewer_select(v, m[1] * 256u + m[2]); break;
+	case 14: weft_viewer_show(v, (int64_t)((uint64_t)m[1] << m[3] % 64), (int64_t)((uint64_t)m[2] << m[3] / 4)); break;
+	case 15: weft_viewer_scroll_to_x(v, (double)v->model->end_ns * (m[1] - 20.0) / 200); break;
+	case 16: weft_viewer_scroll_to_y(v, v->view->slots * (m[1] - 20.0) / 200); break;
+	case 17: weft_viewer_set_metric(v, m[1], m[2] & 1); break;
+	case 18: weft_viewer_set_duration(v, m[1] & 1 ? "5us" : "9000000000s", NULL); break;
+	default: {
+		struct weft_viewer *again = open_viewer(trace, size);
+		require(again, "a trace opens again");
+		weft_compare_replace(c, m[1] % c->count, again);
+	}
+	}
+}
+
+static void check_lists(struct weft_compare *c)
+{
+	struct weft_pane panes[WEFT_COMPARE_PANES];
+	int count = weft_compare_draw(c, panes, WEFT_COMPARE_PANES, NULL);
+	require(count == (int)c->count * WEFT_PANES, "there is a picture");
+	for (int i = 0; i < count; i++)
+		for (size_t k = 0; k < panes[i].list->count; k++) {
+			const struct weft_prim *p = &panes[i].list->prims[k];
+			require(
+			    p->x0 > -1e5f && p->x0 < 1e5f && p->y0 > -1e5f && p->y0 < 1e5f, "a primitive is near the picture");
+		}
+}
+
+static void check_state(const struct weft_viewer *v)
+{
+	size_t found = 0;
+	require(v->selected == WEFT_NONE || (v->selected != WEFT_SYSTEM && v->selected < v->model->promise_count),
+	    "what is selected is a promise");
+	require(v->hovered == WEFT_NONE || (v->hovered != WEFT_SYSTEM && v->hovered < v->model->promise_count),
+	    "what is under the pointer is a promise");
+	require(v->history_at <= v->history.count, "the history has a place");
+	for (size_t i = 0; i < v->history.count; i++)
+		require(v->history.items[i] > 0 && v->history.items[i] < v->model->promise_count, "the history has promises");
+	for (size_t w = 0; w <= v->model->promise_count / 64; w++)
+		found += (size_t)__builtin_popcountll(v->view->highlight[w]);
+	require(found == v->view->found, "those that are highlighted are counted");
+	require(v->search_text[0] == '\0' || v->highlighting != WEFT_HIGHLIGHT_RELATED, "one thing is highlighted at a time");
+	require(weft_viewer_match_number(v) <= v->view->found, "a match has a number");
+	for (int a = 0; a < WEFT_ACTION_COUNT; a++)
+		require(weft_viewer_action_state(v, (enum weft_action)a) < 8, "an action has a state");
+}
+
+static void check_place(struct weft_compare *c)
+{
+	char place[2048], again[2048];
+	size_t len = weft_compare_place(c, place, sizeof place);
+	struct weft_error err;
+	require(len < sizeof place && len == strlen(place), "a place is not long");
+	int status = weft_compare_go(c, place, &err);
+	/* What is searched for may be nonsense, which leads nowhere. */
+	struct weft_query query;
+	const struct weft_viewer *v = weft_compare_active(c);
+	bool sense = weft_query_parse(&query, v->search_text, strlen(v->search_text), NULL) == WEFT_OK;
+	if (!sense) {
+		require(status == WEFT_EINVAL, "a place does not make sense of nonsense");
+		return;
+	}
+	require(status == WEFT_OK, "a place can be gone to");
+	weft_compare_place(c, again, sizeof again);
+	if (strcmp(place, again) != 0) {
+		fprintf(stderr, "%s\n%s\n", place, again);
+		require(false, "a link leads to the same place");
+	}
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
+{
+	static struct weft_panel panel;
+	static struct weft_notes notes;
+	struct weft_compare c = {0};
+	if (size < DEEDS * DEED_BYTES)
+		return 0;
+	const unsigned char *trace = bytes + DEEDS * DEED_BYTES;
+	size -= DEEDS * DEED_BYTES;
+	for (int i = 0; i <= bytes[0] / 128; i++) {
+		struct weft_viewer *v = open_viewer(trace, size);
+		if (!v)
+			return 0;
+		require(weft_compare_add(&c, v, NULL) == WEFT_OK, "there is room for two");
+	}
+	weft_compare_resize(&c, 640, 360, 1);
+	for (int i = 0; i < DEEDS; i++) {
+		deed(&c, bytes + DEED_BYTES * i, trace, size);
+		for (size_t k = 0; k < c.count; k++)
+			check_state(c.viewers[k]);
+		struct weft_viewer *v = weft_compare_active(&c);
+		require(weft_panel_fill(&panel, v, weft_panel_subject(v), NULL) == WEFT_OK, "there is something to say");
+		require((panel.count > 0) == (weft_panel_subject(v) != WEFT_NONE), "about a promise");
+		check_lists(&c);
+		if (i % 4 == 3)
+			check_place(&c);
+	}
+	require(weft_notes_fill(&notes, c.viewers[0]->model, NULL) == WEFT_OK, "there are notes");
+	weft_panel_finish(&panel);
+	weft_notes_finish(&notes);
+	weft_compare_finish(&c);
+	return 0;
+}
