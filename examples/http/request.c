@@ -18,11 +18,14 @@ static const char *const header_names[OTHER] = {
  *
  * The parser calls back with pieces, as they came. */
 
-/* Appends a piece to a text of most_bytes with its NUL; false: it is too long. */
+/* Appends a piece to a text of most_bytes with its NUL; false: it is too long, and stays empty. */
 static bool append(char *text, size_t *bytes, size_t most_bytes, const char *piece, size_t size)
 {
-	if (size >= most_bytes - *bytes)
+	if (size >= most_bytes - *bytes) {
+		*bytes = most_bytes; /* nothing fits any more */
+		text[0] = 0;
 		return false;
+	}
 	memcpy(text + *bytes, piece, size);
 	*bytes += size;
 	text[*bytes] = 0;
@@ -35,8 +38,8 @@ static int on_begin(http_parser *parser)
 	r->begun = true;
 	r->keeps = false;
 	r->status = 0;
-	r->target_bytes = r->name_bytes = r->value_bytes = 0;
-	r->header = OTHER;
+	r->target_bytes = r->name_bytes = 0;
+	r->in_value = false;
 	r->target[0] = r->name[0] = 0;
 	for (int i = 0; i < OTHER; i++)
 		r->values[i][0] = 0;
@@ -55,24 +58,24 @@ static int on_target(http_parser *parser, const char *piece, size_t size)
 static int on_name(http_parser *parser, const char *piece, size_t size)
 {
 	struct request *r = parser->data;
-	if (r->value_bytes) /* of the header before */
-		r->name_bytes = r->value_bytes = 0;
-	if (!append(r->name, &r->name_bytes, sizeof r->name, piece, size))
-		r->name[0] = 0; /* none of ours */
-	r->header = OTHER;
+	if (r->in_value) /* of the header before */
+		r->name_bytes = 0;
+	r->in_value = false;
+	append(r->name, &r->name_bytes, sizeof r->name, piece, size); /* a longer one is none of ours */
 	return 0;
 }
 
 static int on_value(http_parser *parser, const char *piece, size_t size)
 {
 	struct request *r = parser->data;
-	if (!r->value_bytes)
+	if (!r->in_value) {
+		r->in_value = true;
+		r->value_bytes = 0;
 		for (r->header = 0; r->header < OTHER && strcasecmp(r->name, header_names[r->header]) != 0;)
 			r->header++;
-	size_t bytes = r->value_bytes;
-	r->value_bytes += size + !size; /* an empty value is one */
-	if (r->header != OTHER && !append(r->values[r->header], &bytes, MOST_VALUE_BYTES, piece, size))
-		r->values[r->header][0] = 0;
+	}
+	if (r->header != OTHER)
+		append(r->values[r->header], &r->value_bytes, MOST_VALUE_BYTES, piece, size);
 	return 0;
 }
 

@@ -22,7 +22,8 @@ struct request {
 	bool keeps; /* the connection may stay open */
 	int status; /* what to answer, or 0: whatever the file says */
 	size_t target_bytes, name_bytes, value_bytes;
-	enum header header; /* the one that is being parsed, or OTHER */
+	enum header header; /* whose value is being parsed */
+	bool in_value;
 	char target[MOST_TARGET_BYTES];
 	char name[32];
 	char values[OTHER][MOST_VALUE_BYTES]; /* "": it was not there */

@@ -82,6 +82,7 @@ def statuses(server, contents):
         (get('/one.txt', method='HEAD'), 200), (get('/one.txt', method='POST'), 405), (get('/one.txt', method='DELETE'), 405),
         (get('/one.txt', 'Content-Length: 5', method='PUT') + b'hello', 405), (get('test:443', method='CONNECT'), 405),
         (get('/one.txt', 'Content-Length: 5') + b'hello', 413), (get('/one.txt', 'Content-Length: x'), 400),
+        (get('/one.txt', 'X:', 'Range: bytes=0-0'), 206), (get('/one.txt', 'If-None-Match: ' + 'x' * 127, 'Range: bytes=0-0'), 206),
         (get('/one.txt', 'Content-Length: 0'), 200), (get('/one.txt', 'Transfer-Encoding: chunked') + b'0\r\n\r\n', 413),
         (get('/one.txt', 'Connection: Upgrade', 'Upgrade: h2c'), 200), (b'nonsense\r\n\r\n', 400), (b'\0\1\2\3', 400),
         (b'GET one.txt HTTP/1.1\r\nHost: t\r\n\r\n', 400), (b'GET /one.txt HTTP/1.1\r\n\r\n', 400), (b'GET /one.txt HTTP/2.0\r\n\r\n', 505),
@@ -97,6 +98,12 @@ def statuses(server, contents):
         expect(headers.get('allow'), 'GET, HEAD' if want == 405 else None, ask[:100])
     status, headers, _ = server.ask(get('/folder?x'))
     expect((status, headers['location']), (301, '/folder/'), 'a folder')
+    # A value that is too long, and comes in pieces.
+    with server.connect() as client:
+        for piece in [b'GET /one.txt HTTP/1.1\r\nHost: t\r\nRange: bytes=0-0', *[b' ' + b'x' * 99] * 20, b'\r\nX', b'y' * 99, b': z\r\n\r\n']:
+            client.send(piece)
+            server.ask(get('/empty'))  # which is answered when the piece was read
+        expect(client.answer()[0], 200, 'a long value')
     # Where a request ends that could not be read, nobody knows: so the connection ends.
     with server.connect() as client:
         client.send(b'nonsense\r\n\r\n' + get('/one.txt'))
