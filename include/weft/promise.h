@@ -121,6 +121,9 @@ WEFT__API void weft_wakeup_later(struct weft_resolver *resolver, void *value, we
 WEFT__API void weft_wakeup_later_error(struct weft_resolver *resolver, int code, const char *message);
 /* Nobody will resolve it. */
 WEFT__API void weft_resolver_drop(struct weft_resolver *resolver);
+/* Has f called when the promise is cancelled, as by weft_promise_on_cancel(), but not after the resolver is gone; f may use and
+ * end it.  For those who bring their own things in.  WEFT_ENOMEM: nothing was registered. */
+WEFT__API int weft_resolver_on_cancel(struct weft_resolver *resolver, weft_on_end_fn *f, void *ctx);
 
 /* Fails the tasks that p waits for, directly or not, with WEFT_PROMISE_CANCELLED; does nothing to a promise that waits for none.
  */

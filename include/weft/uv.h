@@ -153,6 +153,80 @@ struct weft_uv_entries {
 typedef struct weft_value weft_uv_work_fn(void *ctx);
 #define weft_uv_work(uv, f, ctx, destroy) weft__uv_work(WEFT_SITE(), uv, f, ctx, destroy)
 
+/* ---- Datagrams ---- */
+
+struct weft_uv_udp; /* counted, as a stream is */
+WEFT__API struct weft_uv_udp *weft_uv_udp_ref(struct weft_uv_udp *udp);
+/* NULL is nothing. */
+WEFT__API void weft_uv_udp_unref(void *udp);
+/* For libuv's own calls, as uv_udp_set_membership(); until it is closed. */
+WEFT__API uv_udp_t *weft_uv_udp_handle(struct weft_uv_udp *udp);
+
+/* A struct weft_uv_udp; it has ended when it returns.  Port 0: the system chooses one; address NULL: it does with the first
+ * send. */
+#define weft_uv_udp_open(uv, address) weft__uv_udp_open(WEFT_SITE(), uv, address)
+struct weft_uv_datagram {
+	struct sockaddr_storage from;
+	bool cut; /* it was longer */
+	size_t size;
+	char data[];
+};
+/* The next datagram, a struct weft_uv_datagram of at most most_bytes.  One at a time, or UV_EBUSY; UV_EINVAL: most_bytes is 0.
+ * Can be cancelled, and nothing is lost here. */
+#define weft_uv_udp_receive(udp, most_bytes) weft__uv_udp_receive(WEFT_SITE(), udp, most_bytes)
+/* Resolved when the system has it.  To NULL: to whom it is connected.  Cancelled, it may be sent yet. */
+#define weft_uv_udp_send(udp, bytes, size, to) weft__uv_udp_send(WEFT_SITE(), udp, bytes, size, to)
+/* As weft_uv_close. */
+#define weft_uv_udp_close(udp) weft__uv_udp_close(WEFT_SITE(), udp)
+
+/* ---- Child processes ---- */
+
+/* What the child has there; zeroed: what we have. */
+struct weft_uv_stdio {
+	struct weft_uv_stream *stream; /* one of weft_uv_pipe_create(): its other end, so that it can be written or read here */
+	struct weft_uv_file *file;
+	bool none; /* what is written is lost, nothing is read */
+};
+/* Zeroed, but for the arguments, it is a good choice.  All stays yours. */
+struct weft_uv_spawn_options {
+	const char *const *arguments;   /* the program, looked for in PATH, and its arguments; ends with NULL */
+	const char *const *environment; /* as "NAME=value", ends with NULL; NULL: ours */
+	const char *directory;          /* where it runs; NULL: here */
+	struct weft_uv_stdio input, output, errors;
+	int cancel_signal; /* what cancelling sends; 0: SIGKILL */
+	bool own_session;  /* so that ^C at the terminal does not reach it */
+};
+struct weft_uv_exit {
+	int code;   /* what it returned */
+	int signal; /* that ended it; 0: none */
+};
+struct weft_uv_process; /* counted */
+WEFT__API struct weft_uv_process *weft_uv_process_ref(struct weft_uv_process *process);
+/* NULL is nothing.  The process runs on. */
+WEFT__API void weft_uv_process_unref(void *process);
+WEFT__API int weft_uv_process_id(const struct weft_uv_process *process);
+/* 0, or an error of libuv's; UV_ESRCH: it has exited. */
+WEFT__API int weft_uv_process_kill(struct weft_uv_process *process, int signal);
+/* Starts a program; a struct weft_uv_exit when it exits.  *process (process may be NULL) is yours, NULL if it did not start.  To
+ * cancel it sends the signal. */
+#define weft_uv_spawn(uv, options, process) weft__uv_spawn(WEFT_SITE(), uv, options, process)
+
+/* ---- Signals ---- */
+
+/* The next signal of that number from now on.  Can be cancelled; then, and when it has come, it does again what it did before. */
+#define weft_uv_signal(uv, number) weft__uv_signal(WEFT_SITE(), uv, number)
+
+/* One after the other, and what comes meanwhile is kept: the value of weft_uv_signals() is a struct weft_uv_signals, it has
+ * ended when it returns. */
+struct weft_uv_signals; /* counted; without references the signal does again what it did before */
+WEFT__API struct weft_uv_signals *weft_uv_signals_ref(struct weft_uv_signals *signals);
+/* NULL is nothing. */
+WEFT__API void weft_uv_signals_unref(void *signals);
+#define weft_uv_signals(uv, number) weft__uv_signals(WEFT_SITE(), uv, number)
+/* Resolved when it comes, or has come since the last time, however often.  One at a time, or UV_EBUSY; can be cancelled, and
+ * nothing is lost. */
+#define weft_uv_signals_next(signals) weft__uv_signals_next(WEFT_SITE(), signals)
+
 /* ---- What the macros call ---- */
 
 WEFT__API struct weft_promise *weft__uv_sleep(struct weft_record_site *site, struct weft_uv *uv, uint64_t ms);
@@ -199,6 +273,18 @@ WEFT__API struct weft_promise *weft__uv_getaddrinfo(
     struct weft_record_site *site, struct weft_uv *uv, const char *node, const char *service, const struct addrinfo *hints);
 WEFT__API struct weft_promise *weft__uv_work(
     struct weft_record_site *site, struct weft_uv *uv, weft_uv_work_fn *f, void *ctx, weft_destroy_fn *destroy);
+
+WEFT__API struct weft_promise *weft__uv_udp_open(
+    struct weft_record_site *site, struct weft_uv *uv, const struct sockaddr *address);
+WEFT__API struct weft_promise *weft__uv_udp_receive(struct weft_record_site *site, struct weft_uv_udp *udp, size_t most_bytes);
+WEFT__API struct weft_promise *weft__uv_udp_send(
+    struct weft_record_site *site, struct weft_uv_udp *udp, const void *bytes, size_t size, const struct sockaddr *to);
+WEFT__API struct weft_promise *weft__uv_udp_close(struct weft_record_site *site, struct weft_uv_udp *udp);
+WEFT__API struct weft_promise *weft__uv_spawn(struct weft_record_site *site, struct weft_uv *uv,
+    const struct weft_uv_spawn_options *options, struct weft_uv_process **process);
+WEFT__API struct weft_promise *weft__uv_signal(struct weft_record_site *site, struct weft_uv *uv, int number);
+WEFT__API struct weft_promise *weft__uv_signals(struct weft_record_site *site, struct weft_uv *uv, int number);
+WEFT__API struct weft_promise *weft__uv_signals_next(struct weft_record_site *site, struct weft_uv_signals *signals);
 
 #ifdef __cplusplus
 }

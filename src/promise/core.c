@@ -170,11 +170,10 @@ static void drop_handlers(struct weft_promise *p)
 {
 	while (!weft__list_is_empty(&p->handlers)) {
 		struct weft__handler *h = WEFT__CONTAINER(weft__list_pop(&p->handlers), struct weft__handler, link);
-		if (h->type == WEFT__HANDLER_CALL) {
-			if (h->destroy)
-				h->destroy(h->ctx);
+		if (h->type == WEFT__HANDLER_CALL && h->destroy)
+			h->destroy(h->ctx);
+		if (h->type != WEFT__HANDLER_LEAVE_QUEUE)
 			weft__release(h, sizeof *h);
-		}
 	}
 }
 
@@ -438,7 +437,7 @@ static void run_handler(struct weft__handler *h)
 	}
 	weft__switch_to(h->as);
 	h->f(h->ctx);
-	if (h->destroy)
+	if (h->type == WEFT__HANDLER_CALL && h->destroy)
 		h->destroy(h->ctx);
 	weft__release(h, sizeof *h);
 }
@@ -600,7 +599,18 @@ void weft_wakeup_later_error(struct weft_resolver *resolver, int code, const cha
 
 void weft_resolver_drop(struct weft_resolver *resolver)
 {
-	weft_promise_unref((struct weft_promise *)resolver);
+	struct weft_promise *task = (struct weft_promise *)resolver, *p = task ? weft__repr(task) : NULL;
+	if (p && p->state == WEFT_PENDING) {
+		for (struct weft__link *link = p->handlers.next, *next; link != &p->handlers; link = next) {
+			struct weft__handler *h = WEFT__CONTAINER(link, struct weft__handler, link);
+			next = link->next;
+			if (h->type != WEFT__HANDLER_OF_RESOLVER || h->task != task)
+				continue;
+			weft__unlink(link);
+			weft__release(h, sizeof *h);
+		}
+	}
+	weft_promise_unref(task);
 }
 
 void weft__wakeup_as(struct weft_promise *task, struct weft_promise *as, bool later)
@@ -679,14 +689,37 @@ void weft_promise_cancel(struct weft_promise *p)
 	leave_wakeup(wakeup);
 }
 
-int weft__add_handler(struct weft_promise *p, weft_on_end_fn *f, void *ctx, weft_destroy_fn *destroy)
+/* NULL without memory. */
+static struct weft__handler *new_handler(struct weft_promise *p, enum weft__handler_type type, weft_on_end_fn *f, void *ctx)
 {
 	struct weft__handler *h = weft__allocate(sizeof *h);
 	if (!h)
-		return WEFT_ENOMEM;
-	*h =
-	    (struct weft__handler){.type = WEFT__HANDLER_CALL, .as = weft__world.current, .f = f, .ctx = ctx, .destroy = destroy};
+		return NULL;
+	*h = (struct weft__handler){.type = type, .as = weft__world.current, .f = f, .ctx = ctx};
 	weft__link_after(&p->handlers, &h->link);
+	return h;
+}
+
+int weft__add_handler(struct weft_promise *p, weft_on_end_fn *f, void *ctx, weft_destroy_fn *destroy)
+{
+	struct weft__handler *h = new_handler(p, WEFT__HANDLER_CALL, f, ctx);
+	if (!h)
+		return WEFT_ENOMEM;
+	h->destroy = destroy;
+	return WEFT_OK;
+}
+
+int weft_resolver_on_cancel(struct weft_resolver *resolver, weft_on_end_fn *f, void *ctx)
+{
+	struct weft_promise *task = (struct weft_promise *)resolver, *p = weft__repr(task);
+	if (p->state == WEFT_PENDING) {
+		struct weft__handler *h = new_handler(p, WEFT__HANDLER_OF_RESOLVER, f, ctx);
+		if (!h)
+			return WEFT_ENOMEM;
+		h->task = task;
+	} else if (p->cancelled) {
+		f(ctx);
+	}
 	return WEFT_OK;
 }
 

@@ -54,7 +54,7 @@ struct weft__waiter {
 	weft_id input_id;        /* the input's when this was made */
 };
 
-enum weft__handler_type { WEFT__HANDLER_CALL, WEFT__HANDLER_LEAVE_QUEUE };
+enum weft__handler_type { WEFT__HANDLER_CALL, WEFT__HANDLER_OF_RESOLVER, WEFT__HANDLER_LEAVE_QUEUE };
 
 /* What is to be done when a promise is cancelled. */
 struct weft__handler {
@@ -63,7 +63,10 @@ struct weft__handler {
 	weft_id as; /* who runs meanwhile */
 	weft_on_end_fn *f;
 	void *ctx;
-	weft_destroy_fn *destroy;
+	union {
+		weft_destroy_fn *destroy;
+		const struct weft_promise *task; /* OF_RESOLVER: whose resolver */
+	};
 };
 
 struct weft__input {

@@ -47,6 +47,34 @@ WEFT__HIDDEN void weft__uv_wakeup(
 WEFT__HIDDEN struct weft_promise *weft__uv_ended(
     struct weft_record_site *site, enum weft_kind kind, int status, void *value, weft_destroy_fn *destroy);
 
+/* ---- Handles that the program holds (uv_handle.c) ---- */
+
+/* Counted by the program and by each operation that is under way; without any it is closed, and when that is done it is freed.
+ * The first member of each. */
+struct weft__handle {
+	struct weft__thing thing;
+	uv_handle_t *handle;
+	unsigned refs;
+	bool closing, closed;
+	struct weft_resolver *asker; /* who waits for what comes */
+	struct weft_resolver *closer;
+	void (*on_closing)(struct weft__handle *h); /* may be NULL */
+};
+
+/* The rest of it is zeroed; the handle is initialised.  It keeps the loop alive only while somebody asks. */
+WEFT__HIDDEN void weft__handle_add(struct weft__handle *h, struct weft_uv *uv, uv_handle_t *handle);
+WEFT__HIDDEN void weft__handle_ref(struct weft__handle *h);
+/* NULL is nothing. */
+WEFT__HIDDEN void weft__handle_unref(struct weft__handle *h);
+/* Operations that are under way fail.  Takes a void *, so that it can be what cancelling does. */
+WEFT__HIDDEN void weft__handle_close(void *h);
+WEFT__HIDDEN struct weft_promise *weft__handle_close_promise(struct weft_record_site *site, struct weft__handle *h);
+/* *p is of who asks from now on; false: it has failed, h is closed, somebody asks already, or there is no memory. */
+WEFT__HIDDEN bool weft__handle_ask(
+    struct weft_record_site *site, enum weft_kind kind, const char *label, struct weft__handle *h, struct weft_promise **p);
+/* Answers who asks; a value is taken. */
+WEFT__HIDDEN void weft__handle_answer(struct weft__handle *h, int status, void *value, weft_destroy_fn *destroy);
+
 /* ---- The thread pool (uv_job.c) ---- */
 
 /* A request, from its start until libuv calls back, even if it was cancelled meanwhile.  The first member of each. */
@@ -69,8 +97,8 @@ WEFT__HIDDEN void weft__job_end(struct weft__job *job, int status, void *value, 
  * and *status says why: WEFT_PROMISE_CLOSED; UV_EBUSY: something is being written. */
 WEFT__HIDDEN struct weft_uv *weft__stream_lend(
     struct weft_uv_stream *s, void (*closed)(void *borrower), void *borrower, int *status);
+WEFT__HIDDEN bool weft__stream_is_closing(const struct weft_uv_stream *s);
 WEFT__HIDDEN void weft__stream_give_back(struct weft_uv_stream *s);
-WEFT__HIDDEN void weft__stream_close(struct weft_uv_stream *s);
 
 /* ---- Files (uv_file.c) ---- */
 

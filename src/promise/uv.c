@@ -44,7 +44,7 @@ struct weft_promise *weft__uv_promise(struct weft_record_site *site, enum weft_k
     weft_on_end_fn *cancelled, void *ctx, struct weft_resolver **resolver)
 {
 	struct weft_promise *p = weft__make(site, kind, true, label, resolver);
-	if (!*resolver || weft_promise_on_cancel(p, cancelled, ctx, NULL) == WEFT_OK)
+	if (!*resolver || weft_resolver_on_cancel(*resolver, cancelled, ctx) == WEFT_OK)
 		return p;
 	weft_wakeup_error(*resolver, WEFT_PROMISE_ENOMEM, "out of memory");
 	*resolver = NULL;

@@ -73,7 +73,7 @@ static void on_stream_closed(void *ctx)
 
 static void close_stream(void *ctx)
 {
-	weft__stream_close(((struct sending *)ctx)->stream);
+	weft__handle_close(((struct sending *)ctx)->stream);
 }
 
 static void end_sending(struct weft__thing *thing)

@@ -1,29 +1,23 @@
 /* uv_stream.c: tcp connections and pipes as promises.  SPDX-License-Identifier: ISC */
 #include "promise/loop.h"
 
-#include <assert.h>
-#include <limits.h>
 #include <string.h>
 
-/* Counted by the program and by each operation that is under way; without any it is closed, and when that is done it goes. */
 struct weft_uv_stream {
-	struct weft__thing thing;
+	struct weft__handle h; /* asked for bytes or connections */
 	union {
 		uv_handle_t handle;
 		uv_stream_t stream;
 		uv_tcp_t tcp;
 		uv_pipe_t pipe;
 	};
-	unsigned refs;
-	bool closing, closed, ended;
+	bool ended;
 	/* While it reads, libuv is not told to stop between two reads, which would cost system calls: only when bytes come that
 	 * nobody asked for. */
 	bool reading;
 	bool knocked;   /* a connection waits to be accepted */
 	void *borrower; /* who writes to the descriptor itself */
 	void (*borrowed_closed)(void *borrower);
-	struct weft_resolver *asker; /* who reads or accepts */
-	struct weft_resolver *closer;
 	size_t most_bytes;            /* that the reader wants */
 	struct weft_uv_bytes *buffer; /* only while libuv fills it */
 };
@@ -32,73 +26,27 @@ static struct weft_uv_bytes nothing;
 
 /* ---- Life ---- */
 
-/* A resolver of a stream, which is not the stream's any more. */
-static struct weft_resolver *take(struct weft_resolver **resolver)
-{
-	struct weft_resolver *taken = *resolver;
-	*resolver = NULL;
-	return taken;
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-	struct weft_uv_stream *s = handle->data;
-	struct weft_uv *uv = s->thing.uv;
-	struct weft_resolver *asker = take(&s->asker), *closer = take(&s->closer);
-	s->closed = true;
-	if (asker)
-		s->refs--;
-	if (s->refs == 0)
-		free(s);
-	weft__uv_wakeup(uv, asker, UV_ECANCELED, NULL, NULL);
-	weft__uv_wakeup(uv, closer, 0, NULL, NULL);
-	uv->open--;
-}
-
-/* Operations that are under way fail when the handle is closed. */
-static void close_now(struct weft_uv_stream *s)
-{
-	if (s->closing)
-		return;
-	s->closing = true;
-	weft__thing_remove(&s->thing);
-	uv_close(&s->handle, on_closed);
-	if (s->borrower)
-		s->borrowed_closed(s->borrower);
-}
-
-static void end_stream(struct weft__thing *thing)
-{
-	close_now((struct weft_uv_stream *)thing);
-}
-
 struct weft_uv_stream *weft_uv_stream_ref(struct weft_uv_stream *s)
 {
-	assert(s->refs > 0 && s->refs < UINT_MAX);
-	s->refs++;
+	weft__handle_ref(&s->h);
 	return s;
 }
 
-void weft_uv_stream_unref(void *ctx)
+void weft_uv_stream_unref(void *s)
 {
-	struct weft_uv_stream *s = ctx;
-	if (!s || --s->refs > 0)
-		return;
-	if (s->closed)
-		free(s);
-	else
-		close_now(s);
-}
-
-/* What cancelling an operation does that may have been done in part. */
-static void close_cancelled(void *stream)
-{
-	close_now(stream);
+	weft__handle_unref(s);
 }
 
 uv_stream_t *weft_uv_stream_handle(struct weft_uv_stream *s)
 {
 	return &s->stream;
+}
+
+static void take_from_borrower(struct weft__handle *h)
+{
+	struct weft_uv_stream *s = (struct weft_uv_stream *)h;
+	if (s->borrower)
+		s->borrowed_closed(s->borrower);
 }
 
 static struct weft_uv_stream *new_stream(struct weft_uv *uv, uv_handle_type type)
@@ -111,11 +59,8 @@ static struct weft_uv_stream *new_stream(struct weft_uv *uv, uv_handle_type type
 		uv_tcp_init(uv->loop, &s->tcp);
 	else
 		uv_pipe_init(uv->loop, &s->pipe, 0);
-	s->handle.data = s;
-	s->refs = 1;
-	/* It keeps the loop alive only while somebody waits for it. */
-	uv_unref(&s->handle);
-	weft__thing_add(uv, &s->thing, end_stream);
+	s->h.on_closing = take_from_borrower;
+	weft__handle_add(&s->h, uv, &s->handle);
 	return s;
 }
 
@@ -126,24 +71,25 @@ struct weft_uv_stream *weft_uv_pipe_create(struct weft_uv *uv)
 
 struct weft_promise *weft__uv_close(struct weft_record_site *site, struct weft_uv_stream *s)
 {
-	if (s->closing)
-		return weft_promise_unit();
-	struct weft_promise *p = weft__make(site, WEFT_KIND_CLOSE, false, NULL, &s->closer);
-	close_now(s);
-	return p;
+	return weft__handle_close_promise(site, &s->h);
 }
 
 /* ---- Who writes on his own ---- */
 
 struct weft_uv *weft__stream_lend(struct weft_uv_stream *s, void (*closed)(void *borrower), void *borrower, int *status)
 {
-	*status = s->closing ? WEFT_PROMISE_CLOSED : UV_EBUSY;
-	if (s->closing || s->borrower || uv_stream_get_write_queue_size(&s->stream) > 0)
+	*status = s->h.closing ? WEFT_PROMISE_CLOSED : UV_EBUSY;
+	if (s->h.closing || s->borrower || uv_stream_get_write_queue_size(&s->stream) > 0)
 		return NULL;
 	weft_uv_stream_ref(s);
 	s->borrower = borrower;
 	s->borrowed_closed = closed;
-	return s->thing.uv;
+	return s->h.thing.uv;
+}
+
+bool weft__stream_is_closing(const struct weft_uv_stream *s)
+{
+	return s->h.closing;
 }
 
 void weft__stream_give_back(struct weft_uv_stream *s)
@@ -152,58 +98,18 @@ void weft__stream_give_back(struct weft_uv_stream *s)
 	weft_uv_stream_unref(s);
 }
 
-void weft__stream_close(struct weft_uv_stream *s)
-{
-	close_now(s);
-}
-
-/* ---- Who reads or accepts ---- */
-
-static void asker_cancelled(void *ctx)
-{
-	struct weft_uv_stream *s = ctx;
-	weft_resolver_drop(take(&s->asker));
-	if (!s->closing)
-		uv_unref(&s->handle);
-	weft_uv_stream_unref(s);
-}
-
-/* Answers who asks; a value is taken. */
-static void answer(struct weft_uv_stream *s, int status, void *value, weft_destroy_fn *destroy)
-{
-	struct weft_resolver *asker = take(&s->asker);
-	uv_unref(&s->handle);
-	weft__uv_wakeup(s->thing.uv, asker, status, value, destroy);
-	weft_uv_stream_unref(s);
-}
-
-/* A promise for who asks now; s->asker is NULL if it has ended. */
-static struct weft_promise *ask(struct weft_record_site *site, enum weft_kind kind, struct weft_uv_stream *s)
-{
-	if (s->closing)
-		return weft__uv_failed(WEFT_PROMISE_CLOSED);
-	if (s->asker)
-		return weft__uv_failed(UV_EBUSY);
-	struct weft_promise *p = weft__uv_promise(site, kind, NULL, asker_cancelled, s, &s->asker);
-	if (s->asker) {
-		s->refs++;
-		uv_ref(&s->handle);
-	}
-	return p;
-}
-
 /* ---- Listening ---- */
 
 /* A connection is there. */
 static void accept_now(struct weft_uv_stream *listener)
 {
-	struct weft_uv_stream *s = new_stream(listener->thing.uv, listener->handle.type);
+	struct weft_uv_stream *s = new_stream(listener->h.thing.uv, listener->handle.type);
 	if (!s) {
-		answer(listener, WEFT_PROMISE_ENOMEM, NULL, NULL);
+		weft__handle_answer(&listener->h, WEFT_PROMISE_ENOMEM, NULL, NULL);
 		return;
 	}
 	listener->knocked = false;
-	answer(listener, uv_accept(&listener->stream, &s->stream), s, weft_uv_stream_unref);
+	weft__handle_answer(&listener->h, uv_accept(&listener->stream, &s->stream), s, weft_uv_stream_unref);
 }
 
 static void on_connection(uv_stream_t *stream, int status)
@@ -211,10 +117,10 @@ static void on_connection(uv_stream_t *stream, int status)
 	struct weft_uv_stream *listener = stream->data;
 	if (status == 0)
 		listener->knocked = true; /* until it is accepted, libuv accepts no other */
-	if (!listener->asker)
+	if (!listener->h.asker)
 		return;
 	if (status < 0)
-		answer(listener, status, NULL, NULL);
+		weft__handle_answer(&listener->h, status, NULL, NULL);
 	else
 		accept_now(listener);
 }
@@ -242,9 +148,8 @@ struct weft_promise *weft__uv_pipe_listen(struct weft_record_site *site, struct 
 
 struct weft_promise *weft__uv_accept(struct weft_record_site *site, struct weft_uv_stream *listener)
 {
-	bool busy = listener->asker != NULL;
-	struct weft_promise *p = ask(site, WEFT_KIND_ACCEPT, listener);
-	if (!busy && listener->asker && listener->knocked)
+	struct weft_promise *p;
+	if (weft__handle_ask(site, WEFT_KIND_ACCEPT, NULL, &listener->h, &p) && listener->knocked)
 		accept_now(listener);
 	return p;
 }
@@ -255,7 +160,7 @@ static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
 	struct weft_uv_stream *s = handle->data;
 	*buf = uv_buf_init(NULL, 0);
-	if (!s->asker || !(s->buffer = malloc(sizeof *s->buffer + s->most_bytes)))
+	if (!s->h.asker || !(s->buffer = malloc(sizeof *s->buffer + s->most_bytes)))
 		return;
 	buf->base = s->buffer->data;
 	buf->len = s->most_bytes;
@@ -275,35 +180,34 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 		s->reading = false;
 		s->ended |= size == UV_EOF;
 	}
-	if (!s->asker)
+	if (!s->h.asker)
 		return;
 	if (size == UV_EOF) {
-		answer(s, 0, &nothing, NULL);
+		weft__handle_answer(&s->h, 0, &nothing, NULL);
 	} else if (size < 0) {
-		answer(s, size == UV_ENOBUFS ? WEFT_PROMISE_ENOMEM : (int)size, NULL, NULL);
+		weft__handle_answer(&s->h, size == UV_ENOBUFS ? WEFT_PROMISE_ENOMEM : (int)size, NULL, NULL);
 	} else {
 		bytes->size = (size_t)size;
-		answer(s, 0, bytes, free);
+		weft__handle_answer(&s->h, 0, bytes, free);
 	}
 }
 
 struct weft_promise *weft__uv_read(struct weft_record_site *site, struct weft_uv_stream *s, size_t most_bytes)
 {
-	bool busy = s->asker != NULL;
+	struct weft_promise *p;
 	if (most_bytes == 0)
 		return weft__uv_failed(UV_EINVAL);
-	struct weft_promise *p = ask(site, WEFT_KIND_STREAM_READ, s);
-	if (busy || !s->asker)
+	if (!weft__handle_ask(site, WEFT_KIND_STREAM_READ, NULL, &s->h, &p))
 		return p;
 	s->most_bytes = most_bytes;
 	if (s->ended) {
-		answer(s, 0, &nothing, NULL);
+		weft__handle_answer(&s->h, 0, &nothing, NULL);
 		return p;
 	}
 	int status = s->reading ? 0 : uv_read_start(&s->stream, give_buffer, on_read);
 	s->reading = status == 0;
 	if (status < 0)
-		answer(s, status, NULL, NULL);
+		weft__handle_answer(&s->h, status, NULL, NULL);
 	return p;
 }
 
@@ -348,7 +252,7 @@ static void on_connected(uv_connect_t *connect, int status)
 	struct request *r = connect->data;
 	struct weft_resolver *resolver = r->resolver;
 	struct weft_uv_stream *s = free_request(r);
-	weft__uv_wakeup(s->thing.uv, resolver, status, s, weft_uv_stream_unref);
+	weft__uv_wakeup(s->h.thing.uv, resolver, status, s, weft_uv_stream_unref);
 }
 
 /* A request on a new stream, which is taken; NULL: *p is to be returned. */
@@ -360,7 +264,7 @@ static struct request *start_connect(struct weft_record_site *site, struct weft_
 		return NULL;
 	}
 	r->connect.data = r;
-	*p = weft__uv_promise(site, WEFT_KIND_CONNECT, NULL, close_cancelled, s, &r->resolver);
+	*p = weft__uv_promise(site, WEFT_KIND_CONNECT, NULL, weft__handle_close, s, &r->resolver);
 	if (r->resolver)
 		return r;
 	weft_uv_stream_unref(free_request(r));
@@ -394,7 +298,7 @@ static void end_request(struct request *r, int status)
 {
 	struct weft_resolver *resolver = r->resolver;
 	struct weft_uv_stream *s = free_request(r);
-	weft__uv_wakeup(s->thing.uv, resolver, status, NULL, NULL);
+	weft__uv_wakeup(s->h.thing.uv, resolver, status, NULL, NULL);
 	weft_uv_stream_unref(s); /* not before: what is woken often goes on with it */
 }
 
@@ -415,7 +319,7 @@ static struct weft_promise *write_later(
 	struct weft_promise *p = NULL;
 	struct request *r = new_request(weft_uv_stream_ref(s), copy ? size : 0);
 	if (r)
-		p = weft__uv_promise(site, WEFT_KIND_STREAM_WRITE, NULL, close_cancelled, s, &r->resolver);
+		p = weft__uv_promise(site, WEFT_KIND_STREAM_WRITE, NULL, weft__handle_close, s, &r->resolver);
 	if (!r || !r->resolver) {
 		if (r)
 			weft_uv_stream_unref(free_request(r));
@@ -438,7 +342,7 @@ static struct weft_promise *write_later(
 static struct weft_promise *write_bytes(
     struct weft_record_site *site, struct weft_uv_stream *s, const char *bytes, size_t size, bool copy, struct weft_value owner)
 {
-	int status = s->closing ? WEFT_PROMISE_CLOSED : s->borrower ? UV_EBUSY : 0;
+	int status = s->h.closing ? WEFT_PROMISE_CLOSED : s->borrower ? UV_EBUSY : 0;
 	if (status == 0 && size > 0) {
 		uv_buf_t buf = {.base = (char *)(uintptr_t)bytes, .len = size};
 		status = uv_try_write(&s->stream, &buf, 1);
@@ -448,7 +352,7 @@ static struct weft_promise *write_bytes(
 		weft_uv_stream_ref(s);
 		struct weft_promise *p = write_later(site, s, bytes + done, size - done, copy, owner);
 		if (done > 0 && weft_promise_state(p) == WEFT_FAILED)
-			close_now(s); /* half of it was sent */
+			weft__handle_close(s); /* half of it was sent */
 		weft_uv_stream_unref(s);
 		return p;
 	}
@@ -471,12 +375,12 @@ struct weft_promise *weft__uv_write_owned(
 
 struct weft_promise *weft__uv_shutdown(struct weft_record_site *site, struct weft_uv_stream *s)
 {
-	if (s->closing || s->borrower)
-		return weft__uv_failed(s->closing ? WEFT_PROMISE_CLOSED : UV_EBUSY);
+	if (s->h.closing || s->borrower)
+		return weft__uv_failed(s->h.closing ? WEFT_PROMISE_CLOSED : UV_EBUSY);
 	struct request *r = new_request(weft_uv_stream_ref(s), 0);
 	if (!r)
 		return weft__uv_failed(WEFT_PROMISE_ENOMEM);
-	struct weft_promise *p = weft__uv_promise(site, WEFT_KIND_SHUTDOWN, NULL, close_cancelled, s, &r->resolver);
+	struct weft_promise *p = weft__uv_promise(site, WEFT_KIND_SHUTDOWN, NULL, weft__handle_close, s, &r->resolver);
 	if (!r->resolver) {
 		weft_uv_stream_unref(free_request(r));
 		return p;

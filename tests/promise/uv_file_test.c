@@ -191,6 +191,7 @@ static void destroying_ends_all(void **state)
 	weft_uv_destroy(uv);
 	for (size_t i = 0; i < sizeof p / sizeof *p; i++) {
 		assert_int_equal(weft_promise_state(p[i]), WEFT_PENDING);
+		weft_promise_cancel(p[i]);
 		weft_promise_unref(p[i]);
 	}
 	assert_int_equal(weft_uv_file_descriptor(busy), -1);

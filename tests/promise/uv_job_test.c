@@ -102,6 +102,7 @@ static void destroying_waits_for_what_runs(void **state)
 		assert_int_equal(work[i].destroyed, 1);
 		assert_int_equal(work[i].freed, work[i].runs);
 		assert_int_equal(weft_promise_state(p[i]), WEFT_PENDING);
+		weft_promise_cancel(p[i]);
 		weft_promise_unref(p[i]);
 	}
 	sem_destroy(&go);

@@ -160,6 +160,7 @@ static void destroying_ends_it(void **state)
 		get_along(p, turns);
 		disconnect(state);
 		assert_int_equal(weft_promise_state(p), WEFT_PENDING);
+		weft_promise_cancel(p);
 		weft_promise_unref(p);
 		connect_ends(state);
 	}

@@ -297,6 +297,7 @@ static void destroying_ends_all(void **state)
 	close_pair(&pair);
 	for (size_t i = 0; i < sizeof pending / sizeof *pending; i++) {
 		assert_int_equal(weft_promise_state(pending[i]), WEFT_PENDING);
+		weft_promise_cancel(pending[i]);
 		weft_promise_unref(pending[i]);
 	}
 	struct weft_promise *late = weft_uv_read(near, 1);

@@ -93,6 +93,27 @@ static void on_a_loop_that_is_there(void **state)
 	assert_int_equal(uv_loop_close(&loop), 0);
 }
 
+static struct weft_promise *back(void *sleep, void *nothing)
+{
+	return sleep;
+}
+
+/* What cancelling would stop is not there any more. */
+static void what_is_left_can_be_cancelled(void **state)
+{
+	struct weft_uv *uv = weft_uv_create(NULL);
+	struct weft_promise *sleep = weft_uv_sleep(uv, 3600 * 1000), *inner = weft_uv_sleep(uv, 3600 * 1000);
+	struct weft_promise *bound = weft_promise_bind(weft_promise_pause(), back, inner, NULL);
+	weft_promise_wakeup_paused();
+	weft_uv_destroy(uv);
+	weft_promise_cancel(sleep);
+	weft_promise_cancel(bound);
+	assert_int_equal(code_of(sleep), WEFT_PROMISE_CANCELLED);
+	assert_int_equal(code_of(bound), WEFT_PROMISE_CANCELLED);
+	weft_promise_unref(sleep);
+	weft_promise_unref(bound);
+}
+
 static int free_memory(void **state)
 {
 	weft_promise_trim();
@@ -106,6 +127,7 @@ int main(void)
 	    cmocka_unit_test(what_pauses_goes_on),
 	    cmocka_unit_test(a_timeout_cancels),
 	    cmocka_unit_test(on_a_loop_that_is_there),
+	    cmocka_unit_test(what_is_left_can_be_cancelled),
 	};
 	return cmocka_run_group_tests(tests, NULL, free_memory);
 }

@@ -1,0 +1,152 @@
+/* uv_udp.c: datagrams as promises.  SPDX-License-Identifier: ISC */
+#include "promise/loop.h"
+
+#include <string.h>
+
+struct weft_uv_udp {
+	struct weft__handle h; /* asked for datagrams */
+	uv_udp_t udp;
+	size_t most_bytes;               /* that the asker wants */
+	struct weft_uv_datagram *buffer; /* only while libuv fills it */
+};
+
+struct sending {
+	uv_udp_send_t request;
+	struct weft_uv_udp *udp; /* counted */
+	struct weft_resolver *resolver;
+	char bytes[];
+};
+
+struct weft_uv_udp *weft_uv_udp_ref(struct weft_uv_udp *udp)
+{
+	weft__handle_ref(&udp->h);
+	return udp;
+}
+
+void weft_uv_udp_unref(void *udp)
+{
+	weft__handle_unref(udp);
+}
+
+uv_udp_t *weft_uv_udp_handle(struct weft_uv_udp *udp)
+{
+	return &udp->udp;
+}
+
+struct weft_promise *weft__uv_udp_open(struct weft_record_site *site, struct weft_uv *uv, const struct sockaddr *address)
+{
+	struct weft_uv_udp *udp = calloc(1, sizeof *udp);
+	if (!udp)
+		return weft__uv_failed(WEFT_PROMISE_ENOMEM);
+	uv_udp_init(uv->loop, &udp->udp); /* cannot fail */
+	weft__handle_add(&udp->h, uv, (uv_handle_t *)&udp->udp);
+	int status = address ? uv_udp_bind(&udp->udp, address, 0) : 0;
+	return weft__uv_ended(site, WEFT_KIND_LISTEN, status, udp, weft_uv_udp_unref);
+}
+
+struct weft_promise *weft__uv_udp_close(struct weft_record_site *site, struct weft_uv_udp *udp)
+{
+	return weft__handle_close_promise(site, &udp->h);
+}
+
+/* ---- Receiving ---- */
+
+static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+	struct weft_uv_udp *udp = handle->data;
+	*buf = uv_buf_init(NULL, 0);
+	if (!udp->h.asker || !(udp->buffer = malloc(sizeof *udp->buffer + udp->most_bytes)))
+		return;
+	buf->base = udp->buffer->data;
+	buf->len = udp->most_bytes;
+}
+
+static void on_received(uv_udp_t *handle, ssize_t size, const uv_buf_t *buf, const struct sockaddr *from, unsigned flags)
+{
+	struct weft_uv_udp *udp = handle->data;
+	struct weft_uv_datagram *datagram = udp->buffer;
+	udp->buffer = NULL;
+	/* Nothing was there (a datagram of no bytes has a sender), or nobody asks. */
+	if ((size == 0 && !from) || !udp->h.asker) {
+		free(datagram);
+		if (!udp->h.asker)
+			uv_udp_recv_stop(handle); /* what comes stays with the system */
+		return;
+	}
+	if (size < 0) {
+		free(datagram);
+		weft__handle_answer(&udp->h, size == UV_ENOBUFS ? WEFT_PROMISE_ENOMEM : (int)size, NULL, NULL);
+		return;
+	}
+	memset(&datagram->from, 0, sizeof datagram->from);
+	memcpy(&datagram->from, from, from->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	datagram->cut = flags & UV_UDP_PARTIAL;
+	datagram->size = (size_t)size;
+	weft__handle_answer(&udp->h, 0, datagram, free);
+}
+
+struct weft_promise *weft__uv_udp_receive(struct weft_record_site *site, struct weft_uv_udp *udp, size_t most_bytes)
+{
+	struct weft_promise *p;
+	if (most_bytes == 0)
+		return weft__uv_failed(UV_EINVAL);
+	if (!weft__handle_ask(site, WEFT_KIND_STREAM_READ, NULL, &udp->h, &p))
+		return p;
+	udp->most_bytes = most_bytes;
+	int status = uv_udp_recv_start(&udp->udp, give_buffer, on_received);
+	if (status < 0 && status != UV_EALREADY)
+		weft__handle_answer(&udp->h, status, NULL, NULL);
+	return p;
+}
+
+/* ---- Sending ---- */
+
+/* It cannot be called back: it is sent, or not. */
+static void send_cancelled(void *ctx)
+{
+}
+
+static void end_sending(struct sending *sending, int status)
+{
+	struct weft_uv_udp *udp = sending->udp;
+	struct weft_resolver *resolver = sending->resolver;
+	free(sending);
+	weft__uv_wakeup(udp->h.thing.uv, resolver, status, NULL, NULL);
+	weft_uv_udp_unref(udp);
+}
+
+static void on_sent(uv_udp_send_t *request, int status)
+{
+	end_sending(request->data, status);
+}
+
+/* The system has no room now. */
+static struct weft_promise *send_later(
+    struct weft_record_site *site, struct weft_uv_udp *udp, const void *bytes, size_t size, const struct sockaddr *to)
+{
+	struct sending *sending = malloc(sizeof *sending + size);
+	if (!sending)
+		return weft__uv_failed(WEFT_PROMISE_ENOMEM);
+	struct weft_promise *p = weft__uv_promise(site, WEFT_KIND_STREAM_WRITE, NULL, send_cancelled, NULL, &sending->resolver);
+	if (!sending->resolver) {
+		free(sending);
+		return p;
+	}
+	sending->udp = weft_uv_udp_ref(udp);
+	sending->request.data = sending;
+	uv_buf_t buf = {.base = memcpy(sending->bytes, bytes, size), .len = size};
+	int status = uv_udp_send(&sending->request, &udp->udp, &buf, 1, to, on_sent);
+	if (status < 0)
+		end_sending(sending, status);
+	return p;
+}
+
+struct weft_promise *weft__uv_udp_send(
+    struct weft_record_site *site, struct weft_uv_udp *udp, const void *bytes, size_t size, const struct sockaddr *to)
+{
+	uv_buf_t buf = {.base = size > 0 ? (char *)(uintptr_t)bytes : "", .len = size};
+	int status = udp->h.closing ? WEFT_PROMISE_CLOSED : uv_udp_try_send(&udp->udp, &buf, 1, to);
+	if (status == UV_EAGAIN)
+		return send_later(site, udp, buf.base, size, to);
+	return weft__uv_ended(site, WEFT_KIND_STREAM_WRITE, status, NULL, NULL);
+}
