@@ -11,7 +11,11 @@ static long allocations_left = -1;
 
 static bool may_allocate(void)
 {
-	return allocations_left < 0 || allocations_left-- > 0;
+	if (allocations_left > 0)
+		allocations_left--;
+	else if (allocations_left == 0)
+		return false;
+	return true;
 }
 
 void *__real_malloc(size_t size);

@@ -92,7 +92,7 @@ WEFT__API enum weft_promise_state weft_promise_poll(const struct weft_promise *p
 WEFT__API void *weft_promise_value(const struct weft_promise *p);
 /* NULL unless failed; as long as the promise. */
 WEFT__API const struct weft_failure *weft_promise_failure(const struct weft_promise *p);
-/* What the trace calls it. */
+/* What the trace calls it; 0 if nothing recorded yet since it was made. */
 WEFT__API weft_id weft_promise_id(const struct weft_promise *p);
 
 /* ---- Making ---- */
@@ -105,12 +105,16 @@ WEFT__API struct weft_promise *weft_promise_fail(int code, const char *message);
 
 /* A promise and what resolves it.  A wait cannot be cancelled, a task can.  Every resolver ends in one wakeup or drop.  Without
  * memory: *resolver is NULL, which they all accept. */
-#define weft_promise_wait(resolver) weft__wait(WEFT_SITE(), WEFT_KIND_WAIT, NULL, resolver)
-#define weft_promise_task(resolver) weft__wait(WEFT_SITE(), WEFT_KIND_TASK, NULL, resolver)
-#define weft_promise_named_wait(label, resolver) weft__wait(WEFT_SITE(), WEFT_KIND_WAIT, label, resolver)
-#define weft_promise_named_task(label, resolver) weft__wait(WEFT_SITE(), WEFT_KIND_TASK, label, resolver)
+#define weft_promise_wait(resolver) weft__wait(WEFT_SITE(), WEFT_KIND_WAIT, NULL, true, resolver)
+#define weft_promise_task(resolver) weft__wait(WEFT_SITE(), WEFT_KIND_TASK, NULL, true, resolver)
+/* The label is copied, unless it is a literal. */
+#define weft_promise_named_wait(label, resolver)                                                                                 \
+	weft__wait(WEFT_SITE(), WEFT_KIND_WAIT, label, __builtin_constant_p(label), resolver)
+#define weft_promise_named_task(label, resolver)                                                                                 \
+	weft__wait(WEFT_SITE(), WEFT_KIND_TASK, label, __builtin_constant_p(label), resolver)
 /* For those who bring their own things in: a task (cancellable) or wait of any kind. */
-#define weft_promise_of_kind(kind, cancellable, label, resolver) weft__make(WEFT_SITE(), kind, cancellable, label, resolver)
+#define weft_promise_of_kind(kind, cancellable, label, resolver)                                                                 \
+	weft__make(WEFT_SITE(), kind, cancellable, label, __builtin_constant_p(label), resolver)
 
 /* Resolves, with a value or an error, and runs what waits before it returns.  If the promise was cancelled the value is
  * destroyed.  The resolver is gone. */
@@ -308,9 +312,9 @@ WEFT__API void weft_promise_trim(void);
 
 struct weft_record_site;
 WEFT__API struct weft_promise *weft__wait(
-    struct weft_record_site *site, enum weft_kind kind, const char *label, struct weft_resolver **resolver);
-WEFT__API struct weft_promise *weft__make(
-    struct weft_record_site *site, enum weft_kind kind, bool cancellable, const char *label, struct weft_resolver **resolver);
+    struct weft_record_site *site, enum weft_kind kind, const char *label, bool literal, struct weft_resolver **resolver);
+WEFT__API struct weft_promise *weft__make(struct weft_record_site *site, enum weft_kind kind, bool cancellable, const char *label,
+    bool literal, struct weft_resolver **resolver);
 WEFT__API struct weft_promise *weft__bind(
     struct weft_record_site *site, struct weft_promise *p, weft_then_fn *f, void *ctx, weft_destroy_fn *destroy);
 WEFT__API struct weft_promise *weft__map(

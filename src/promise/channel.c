@@ -47,11 +47,12 @@ static void channel_destroy(struct channel *c)
 {
 	if (!c)
 		return;
-	weft__queue_drop(&c->readers);
+	weft__queue_drop(&c->readers, c->take_label);
 	while (!weft__list_is_empty(&c->writers)) {
 		struct writer *w = WEFT__CONTAINER(weft__list_pop(&c->writers), struct writer, link);
 		destroy_value(w->value);
 		w->value = (struct weft_value){NULL, NULL};
+		weft__unlabel(w->task, c->put_label);
 		weft__unref(w->task); /* its handler frees w */
 	}
 	for (; c->count > 0; c->count--, c->first = (c->first + 1) % c->capacity)
@@ -89,7 +90,7 @@ static struct weft_promise *channel_wait_to_put(struct weft_record_site *site, s
 {
 	struct writer *w = weft__allocate(sizeof *w);
 	struct weft_resolver *resolver;
-	struct weft_promise *task = w ? weft__make(site, WEFT_KIND_TASK, true, c->put_label, &resolver) : &weft__no_memory;
+	struct weft_promise *task = w ? weft__wait(site, WEFT_KIND_TASK, c->put_label, true, &resolver) : &weft__no_memory;
 	if (task != &weft__no_memory && weft__add_handler(task, writer_leaves, w, writer_destroy) != WEFT_OK) {
 		weft_resolver_drop(resolver);
 		weft__unref(task);
@@ -146,7 +147,7 @@ static struct weft_promise *channel_take(struct weft_record_site *site, struct c
 			return weft_promise_fail(WEFT_PROMISE_CLOSED, "closed");
 		struct weft_promise *task = weft__queue_task(site, WEFT_KIND_TASK, &c->readers);
 		if (task && c->take_label)
-			weft__note_label(task->id, c->take_label);
+			weft__label(task, c->take_label);
 		return weft__arg(task);
 	}
 	/* Before anything is taken, so that nothing is lost where there is no memory. */

@@ -5,18 +5,6 @@
 #include <stdlib.h>
 #endif
 
-/* Memory of ended promises is kept for the next ones, unless a tool watches for its use. */
-#if defined(__SANITIZE_ADDRESS__)
-#define MAX_SPARE 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MAX_SPARE 0
-#endif
-#endif
-#ifndef MAX_SPARE
-#define MAX_SPARE 1024
-#endif
-
 #if __STDC_HOSTED__
 static void *libc_allocate(void *ctx, size_t bytes)
 {
@@ -40,7 +28,6 @@ static void libc_release(void *ctx, void *memory, size_t bytes)
 
 WEFT__PER_THREAD WEFT__PER_THREAD_MODEL struct weft__world weft__world = {
     .current = WEFT_SYSTEM_ID,
-    .running = WEFT_SYSTEM_ID,
     .stamp = 2,
     .random = 0x9e3779b97f4a7c15U,
     .memory = {libc_allocate, libc_release, NULL},
@@ -96,53 +83,105 @@ char *weft__copy_text(const char *prefix, const char *text)
 	return copy;
 }
 
+/* ---- Slots ---- */
+
+enum {
+	FEW = 2048,
+	CHUNK_BYTES = sizeof(struct weft__chunk) + WEFT__CHUNK * sizeof(struct weft_promise) + (WEFT__CHUNK > 1) * 64
+};
+
+static void release_chunk(struct weft__chunk *chunk)
+{
+	struct weft__world *world = &weft__world;
+	if (world->telling == &chunk->link) {
+		world->telling = chunk->link.next;
+		world->telling_slot = 0;
+	}
+	weft__unlink(&chunk->link);
+	weft__release(chunk, CHUNK_BYTES);
+	if (weft__list_is_empty(&world->chunks))
+		weft__tell_pending(false);
+}
+
+static void free_slot(struct weft_promise *p)
+{
+	p->next = weft__world.spare;
+	weft__world.spare = p;
+	weft__world.spare_count++;
+}
+
+/* Gives back the chunks of which nothing is used. */
+static void sweep(void)
+{
+	struct weft__world *world = &weft__world;
+	size_t total = 0;
+	world->spare = NULL;
+	world->spare_count = 0;
+	for (struct weft__link *link = world->chunks.next, *next; link && link != &world->chunks; link = next) {
+		struct weft__chunk *chunk = WEFT__CONTAINER(link, struct weft__chunk, link);
+		size_t used = 0;
+		next = link->next;
+		for (size_t i = 0; i < WEFT__CHUNK; i++)
+			used += chunk->slot[i].weak != 0;
+		if (used == 0) {
+			release_chunk(chunk);
+			continue;
+		}
+		for (size_t i = WEFT__CHUNK; i-- > 0;)
+			if (chunk->slot[i].weak == 0)
+				free_slot(&chunk->slot[i]);
+		total += WEFT__CHUNK;
+	}
+	/* Not before as many are freed as this has looked at. */
+	world->sweep_at = world->spare_count + (total > FEW ? total : FEW);
+}
+
 void weft_promise_trim(void)
 {
-	struct weft_promise *p;
-	while ((p = weft__world.spare)) {
-		weft__world.spare = p->next;
-		weft__release(p, sizeof *p);
+	sweep();
+}
+
+bool weft__grow(void)
+{
+	struct weft__world *world = &weft__world;
+	struct weft__chunk *chunk = weft__allocate(CHUNK_BYTES);
+	if (!chunk)
+		return false;
+	uintptr_t line = WEFT__CHUNK > 1 ? 64 : 1;
+	chunk->slot = (struct weft_promise *)(((uintptr_t)(chunk + 1) + line - 1) / line * line);
+	if (!world->chunks.next)
+		weft__list_init(&world->chunks);
+	if (!world->sweep_at)
+		world->sweep_at = FEW;
+	if (weft__list_is_empty(&world->chunks))
+		weft__tell_pending(true);
+	weft__link_after(world->chunks.prev, &chunk->link);
+	for (size_t i = WEFT__CHUNK; i-- > 0;) {
+		chunk->slot[i].refs = chunk->slot[i].weak = 0;
+		free_slot(&chunk->slot[i]);
 	}
-	weft__world.spare_count = 0;
+	return true;
 }
 
 struct weft_promise *weft__blank(void)
 {
-	struct weft_promise *p = weft__world.spare;
-	if (p) {
-		weft__world.spare = p->next;
-		weft__world.spare_count--;
-	} else if (!(p = weft__allocate(sizeof *p))) {
+	if (!weft__world.spare && !weft__grow())
 		return NULL;
-	}
-	p->refs = p->weak = 1;
-	p->state = WEFT_PENDING;
-	p->cancel = WEFT__CANCEL_NO;
-	p->react = WEFT__REACT_NONE;
-	p->has_closure = p->own_message = p->cancelled = false;
-	weft__list_init(&p->waiters);
-	weft__list_init(&p->handlers);
-	p->value = (struct weft_value){NULL, NULL};
-	p->owner = NULL;
-	p->stamp = 0;
-	p->next = NULL;
-	p->queued.next = p->leave.link.next = NULL;
-	return p;
+	return weft__take_slot(WEFT_RESOLVED, WEFT__CANCEL_NO);
 }
 
 void weft__weak_unref_last(struct weft_promise *p)
 {
 	do {
 		struct weft_promise *into = p->state == WEFT__PROXY ? p->into : NULL;
-		if (weft__world.spare_count < MAX_SPARE) {
-			p->next = weft__world.spare;
-			weft__world.spare = p;
-			weft__world.spare_count++;
-		} else {
-			weft__release(p, sizeof *p);
-		}
+		if (WEFT__CHUNK == 1) /* nothing is spare */
+			release_chunk((struct weft__chunk *)(void *)p - 1);
+		else
+			free_slot(p);
 		p = into;
 	} while (p && --p->weak == 0);
+	if (weft__world.spare_count >= weft__world.sweep_at)
+		sweep();
 }
 
 /* ---- References ---- */
@@ -172,7 +211,9 @@ static void drop_handlers(struct weft_promise *p)
 		struct weft__handler *h = WEFT__CONTAINER(weft__list_pop(&p->handlers), struct weft__handler, link);
 		if (h->type == WEFT__HANDLER_CALL && h->destroy)
 			h->destroy(h->ctx);
-		if (h->type != WEFT__HANDLER_LEAVE_QUEUE)
+		if (h->type == WEFT__HANDLER_LABEL)
+			weft__release(h, sizeof *h + weft__text_bytes((char *)(h + 1)));
+		else if (h->type != WEFT__HANDLER_LEAVE_QUEUE)
 			weft__release(h, sizeof *h);
 	}
 }
@@ -257,7 +298,7 @@ struct weft_promise *weft__end_of_proxies(struct weft_promise *p)
 		back = here->into;
 		here->into = end;
 		if (last != end) {
-			weft__note_become(here->id, end->id);
+			weft__note_become(here, end);
 			if (here->refs) {
 				weft__ref(end);
 				weft__unref(last);
@@ -298,12 +339,13 @@ const struct weft_failure *weft_promise_failure(const struct weft_promise *p)
 
 weft_id weft_promise_id(const struct weft_promise *p)
 {
-	return weft__repr(weft__arg(p))->id;
+	return weft__id(weft__repr(weft__arg(p)));
 }
 
 static void set_value(struct weft_promise *p, void *value, weft_destroy_fn *destroy)
 {
 	drop_cancel(p);
+	p->owner = NULL;
 	p->state = WEFT_RESOLVED;
 	p->value = (struct weft_value){value, destroy};
 	p->stamp = ++weft__world.stamp;
@@ -313,6 +355,7 @@ static void set_failure(struct weft_promise *p, int code, const char *message)
 {
 	drop_cancel(p);
 	char *copy = message ? weft__copy_text("", message) : NULL;
+	p->owner = NULL;
 	p->state = WEFT_FAILED;
 	p->own_message = copy != NULL;
 	p->failure = (struct weft_failure){code, copy ? copy : ""};
@@ -374,45 +417,74 @@ struct weft_promise *weft__same(struct weft_promise *as)
 
 struct weft_promise *weft__created(struct weft_record_site *site, enum weft_kind kind, enum weft__cancel cancel)
 {
-	struct weft_promise *p = weft__blank();
-	if (p) {
-		p->cancel = (uint8_t)cancel;
-		p->id = weft__note_created(site, kind);
-	}
+	if (!weft__world.spare && !weft__grow())
+		return NULL;
+	struct weft_promise *p = weft__unheard(site, kind, cancel);
+	if (WEFT__NOTING())
+		weft__record_created(p);
 	return p;
 }
 
-struct weft_promise *weft__make(
-    struct weft_record_site *site, enum weft_kind kind, bool cancellable, const char *label, struct weft_resolver **resolver)
+#ifndef WEFT_DISABLE
+/* A promise's label that is no literal is copied into a handler of its end; without memory for that it is only recorded. */
+static void label_by_copy(struct weft_promise *p, const char *label)
 {
-	struct weft_promise *p = weft__created(site, kind, cancellable ? WEFT__CANCEL_ME : WEFT__CANCEL_NO);
+	size_t bytes = weft__text_bytes(label);
+	struct weft__handler *h = weft__allocate(sizeof *h + bytes);
+	if (!h) {
+		weft__label(p, label);
+		weft__unlabel(p, label);
+		return;
+	}
+	h->type = WEFT__HANDLER_LABEL;
+	__builtin_memcpy(h + 1, label, bytes);
+	weft__link_after(p->handlers.prev, &h->link);
+	weft__label(p, (char *)(h + 1));
+}
+
+static __attribute__((noinline)) struct weft_promise *make_noted(struct weft_promise *p, const char *label, bool literal)
+{
+	if (WEFT__NOTING())
+		weft__record_created(p);
+	if (label && literal)
+		weft__label(p, label);
+	else if (label)
+		label_by_copy(p, label);
+	return p;
+}
+
+#endif
+
+/* What seldom happens is left in a tail call, so that what happens often needs no stack. */
+static __attribute__((noinline)) struct weft_promise *make_after_growing(struct weft_record_site *site, enum weft_kind kind,
+    bool cancellable, const char *label, bool literal, struct weft_resolver **resolver)
+{
+	if (weft__grow())
+		return weft__make(site, kind, cancellable, label, literal, resolver);
+	*resolver = NULL;
+	return &weft__no_memory;
+}
+
+struct weft_promise *weft__make(struct weft_record_site *site, enum weft_kind kind, bool cancellable, const char *label,
+    bool literal, struct weft_resolver **resolver)
+{
+	if (!weft__world.spare)
+		return make_after_growing(site, kind, cancellable, label, literal, resolver);
+	struct weft_promise *p = weft__unheard(site, kind, cancellable ? WEFT__CANCEL_ME : WEFT__CANCEL_NO);
+	p->refs = 2;
 	*resolver = (struct weft_resolver *)p;
-	if (!p)
-		return &weft__no_memory;
-	if (label)
-		weft__note_label(p->id, label);
-	return weft__ref(p);
+#ifndef WEFT_DISABLE
+	p->label = label;
+	if (!literal || WEFT__NOTING())
+		return make_noted(p, label, literal);
+#endif
+	return p;
 }
 
 struct weft_promise *weft__wait(
-    struct weft_record_site *site, enum weft_kind kind, const char *label, struct weft_resolver **resolver)
+    struct weft_record_site *site, enum weft_kind kind, const char *label, bool literal, struct weft_resolver **resolver)
 {
-	return weft__make(site, kind, kind == WEFT_KIND_TASK, label, resolver);
-}
-
-void weft__wait_for(struct weft_promise *p, struct weft_promise *input)
-{
-	p->waiter.to = weft__ref(p);
-	p->waiter.input_id = input->id;
-	weft__link_after(&input->waiters, &p->waiter.link);
-}
-
-void weft__await(struct weft_promise *p, struct weft_promise *input)
-{
-	p->cancel = WEFT__CANCEL_ONE;
-	p->input = weft__weak_ref(input);
-	weft__note_await(p->id, input->id);
-	weft__wait_for(p, input);
+	return weft__make(site, kind, kind == WEFT_KIND_TASK, label, literal, resolver);
 }
 
 /* ---- Running what waits ---- */
@@ -427,6 +499,10 @@ static void push(struct weft_promise *p)
 
 static void run_handler(struct weft__handler *h)
 {
+	if (h->type == WEFT__HANDLER_LABEL) {
+		weft__release(h, sizeof *h + weft__text_bytes((char *)(h + 1)));
+		return;
+	}
 	if (h->type == WEFT__HANDLER_LEAVE_QUEUE) {
 		struct weft_promise *task = WEFT__CONTAINER(h, struct weft_promise, leave);
 		if (task->queued.next) {
@@ -520,14 +596,14 @@ static void wake(struct weft_promise *p, bool later)
 
 void weft__end_as(struct weft_promise *p, struct weft_promise *as)
 {
-	weft__note_end(p->id, weft_promise_failure(as));
+	weft__note_end(p, weft_promise_failure(as));
 	set_as(p, as);
 	push(p);
 }
 
 void weft__end_with(struct weft_promise *p, void *value, weft_destroy_fn *destroy)
 {
-	weft__note_end(p->id, NULL);
+	weft__note_end(p, NULL);
 	set_value(p, value, destroy);
 	push(p);
 }
@@ -540,7 +616,12 @@ void weft__connect(struct weft_promise *p, struct weft_promise *with)
 		weft__end_as(one, two);
 	} else if (one != two) {
 		/* `one` stays, since it may be held for long, as the result of a loop, and `two` was never seen by anybody. */
-		weft__note_become(one->id, two->id);
+		weft__note_become(one, two);
+#ifndef WEFT_DISABLE
+		if (!one->label)
+			one->label = two->label;
+#endif
+		one->should_resolve |= two->should_resolve;
 		drop_cancel(one);
 		one->cancel = two->cancel;
 		one->input = two->input;
@@ -557,7 +638,7 @@ static void wakeup(struct weft_resolver *resolver, void *value, weft_destroy_fn 
 {
 	struct weft_promise *task = (struct weft_promise *)resolver, *p = task ? weft__repr(task) : NULL;
 	if (p && p->state == WEFT_PENDING) {
-		weft__note_end(p->id, NULL);
+		weft__note_end(p, NULL);
 		set_value(p, value, destroy);
 		wake(p, later);
 	} else if (destroy) {
@@ -571,7 +652,7 @@ static void wakeup_error(struct weft_resolver *resolver, int code, const char *m
 	struct weft_promise *task = (struct weft_promise *)resolver, *p = task ? weft__repr(task) : NULL;
 	if (p && p->state == WEFT_PENDING) {
 		set_failure(p, code, message);
-		weft__note_end(p->id, &p->failure);
+		weft__note_end(p, &p->failure);
 		wake(p, later);
 	}
 	weft_promise_unref(task);
@@ -619,7 +700,7 @@ void weft__wakeup_as(struct weft_promise *task, struct weft_promise *as, bool la
 	as = weft__repr(as);
 	if (p->state != WEFT_PENDING)
 		return;
-	weft__note_end(p->id, weft_promise_failure(as));
+	weft__note_end(p, weft_promise_failure(as));
 	set_as(p, as);
 	p->stamp = ++weft__world.stamp;
 	wake(p, later);
@@ -630,11 +711,12 @@ void weft__wakeup_as(struct weft_promise *task, struct weft_promise *as, bool la
 static void end_cancelled(struct weft_promise *p, uint64_t stamp)
 {
 	drop_cancel(p);
+	p->owner = NULL;
 	p->state = WEFT_FAILED;
 	p->failure = (struct weft_failure){WEFT_PROMISE_CANCELLED, "cancelled"};
 	p->cancelled = true;
 	p->stamp = stamp;
-	weft__note_end(p->id, &p->failure);
+	weft__note_end(p, &p->failure);
 }
 
 /* Ends all tasks on which p depends, in the order in which they are found, inputs of several from left to right; returns them,
@@ -763,11 +845,14 @@ struct weft_promise *weft__queue_take(struct weft__link *queue)
 	return NULL;
 }
 
-void weft__queue_drop(struct weft__link *queue)
+void weft__queue_drop(struct weft__link *queue, const char *label)
 {
 	struct weft_promise *p;
-	while ((p = weft__queue_take(queue)))
+	while ((p = weft__queue_take(queue))) {
+		if (label)
+			weft__unlabel(p, label);
 		weft__unref(p);
+	}
 }
 
 static struct weft__link *paused(void)
@@ -808,12 +893,16 @@ size_t weft_promise_wakeup_paused(void)
 
 void weft_promise_label(const char *text)
 {
-	weft__note_label(weft__world.current, text);
+	if (weft__world.current)
+		weft_label(weft__world.current, text);
 }
 
 void weft_promise_should_resolve(const struct weft_promise *p)
 {
-	weft_should_resolve(weft_promise_id(p));
+	struct weft_promise *t = weft__repr(weft__arg(p));
+	if (t->state == WEFT_PENDING)
+		t->should_resolve = true;
+	weft_should_resolve(weft__id(t));
 }
 
 int64_t weft_counter_value(const struct weft_counter *counter)
@@ -824,7 +913,8 @@ int64_t weft_counter_value(const struct weft_counter *counter)
 void weft_counter_set_value(struct weft_counter *counter, int64_t value)
 {
 	counter->value = value;
-	weft_counter_set(weft__world.running, &counter->name, value);
+	if (WEFT__NOTING())
+		weft__record_counter(counter);
 }
 
 void weft_counter_increase(struct weft_counter *counter, int64_t by)
@@ -834,12 +924,10 @@ void weft_counter_increase(struct weft_counter *counter, int64_t by)
 
 void weft_promise_idle(enum weft_idle why)
 {
-	weft__world.running = WEFT_SYSTEM_ID;
 	weft_idle(why);
 }
 
 void weft_promise_resume(void)
 {
-	weft__world.running = weft__world.current;
-	weft_resume(weft__world.current);
+	weft_resume(weft__world.current ? weft__world.current : WEFT_SYSTEM_ID);
 }

@@ -48,13 +48,26 @@ enum weft__react {
 /* As weft_then_fn, called however the input has ended, with the promise that has its value or error. */
 typedef struct weft_promise *weft__with_fn(void *ctx, struct weft_promise *owner);
 
+union weft__code {
+	weft_then_fn *then;
+	weft_map_fn *map;
+	weft_rescue_fn *rescue;
+	weft_start_fn *start;
+	weft__with_fn *with;
+};
+
 struct weft__waiter {
 	struct weft__link link;  /* in the input's waiters */
 	struct weft_promise *to; /* counted while linked */
 	weft_id input_id;        /* the input's when this was made */
 };
 
-enum weft__handler_type { WEFT__HANDLER_CALL, WEFT__HANDLER_OF_RESOLVER, WEFT__HANDLER_LEAVE_QUEUE };
+enum weft__handler_type {
+	WEFT__HANDLER_CALL,
+	WEFT__HANDLER_OF_RESOLVER,
+	WEFT__HANDLER_LEAVE_QUEUE,
+	WEFT__HANDLER_LABEL /* nothing; a copied label stands behind it, and goes with it */
+};
 
 /* What is to be done when a promise is cancelled. */
 struct weft__handler {
@@ -95,11 +108,25 @@ struct weft__inputs {
 	struct weft__input input[];
 };
 
+/* Promises stand in chunks, so that all that are pending can be found without a list that every promise would have to enter. */
+#ifndef WEFT__CHUNK
+#define WEFT__CHUNK 32
+#if defined(__SANITIZE_ADDRESS__)
+#undef WEFT__CHUNK
+#define WEFT__CHUNK 1 /* it watches for the use of what is free */
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#undef WEFT__CHUNK
+#define WEFT__CHUNK 1
+#endif
+#endif
+#endif
+
 struct weft_promise {
-	uint32_t refs, weak; /* all counted references together are one weak one */
-	uint8_t state, cancel, react;
-	bool has_closure, own_message, cancelled;
-	weft_id id;
+	uint32_t refs, weak; /* all counted references together are one weak one; weak is 0: the memory is free */
+	uint8_t state, cancel, react, kind;
+	bool has_closure, own_message, cancelled, should_resolve;
+	weft_id id;                /* 0: nothing recorded since it was made */
 	struct weft__link waiters; /* the last registered is the first */
 	struct weft__link handlers;
 	union {
@@ -109,7 +136,10 @@ struct weft_promise {
 		struct weft_value value;
 		struct weft_failure failure;
 	};
-	struct weft_promise *owner; /* ended: who has the value or error; NULL: itself */
+	union {
+		struct weft_promise *owner; /* ended: who has the value or error; NULL: itself */
+		uint64_t since;             /* pending, and recorded: when it was created */
+	};
 	union {
 		uint64_t stamp; /* ended: which end this is, shared by all that end by it */
 		struct {
@@ -122,14 +152,11 @@ struct weft_promise {
 			struct weft__waiter waiter;
 			union {
 				struct weft__inputs *waits_for; /* several inputs: counted */
-				weft_then_fn *then;
-				weft_map_fn *map;
-				weft_start_fn *start;
-				weft__with_fn *with;
+				union weft__code code;
 				weft_on_value_fn *on_value;
 			};
 			union {
-				weft_rescue_fn *rescue;
+				weft_rescue_fn *rescue; /* try_bind's second */
 				weft_on_failure_fn *on_failure;
 			};
 			weft_on_end_fn *on_end;
@@ -141,11 +168,21 @@ struct weft_promise {
 			struct weft__handler leave;
 		};
 	};
+#ifndef WEFT_DISABLE
+	/* For when a recording begins later, or forgets: what is told again while it is pending. */
+	struct weft_record_site *site;
+	const char *label; /* NULL: none */
+	weft_id by;        /* if it was recorded */
+#endif
+};
+
+struct weft__chunk {
+	struct weft__link link;
+	struct weft_promise *slot; /* behind it, in the same memory */
 };
 
 struct weft__world {
-	weft_id current; /* whose code runs */
-	weft_id running; /* whose code the trace believes to run: it learns a little later */
+	weft_id current; /* whose code runs; the trace learns it a little later */
 	bool waking, burying;
 	struct weft_promise *to_run, *later, *later_last, *to_bury;
 	uint64_t stamp;
@@ -156,8 +193,11 @@ struct weft__world {
 	weft_on_failure_fn *hook;
 	void *hook_ctx;
 	struct weft_promise_memory memory;
-	struct weft_promise *spare;
-	size_t spare_count;
+	struct weft__link chunks;
+	struct weft_promise *spare; /* free slots */
+	size_t spare_count, sweep_at;
+	struct weft__link *telling; /* the chunk at which the state dump goes on, and the slot in it */
+	size_t telling_slot;
 };
 
 #define WEFT__HIDDEN __attribute__((visibility("hidden")))
@@ -275,7 +315,7 @@ static inline struct weft_promise *weft__owner(struct weft_promise *p)
 	return p->owner ? p->owner : p;
 }
 
-/* Without an event; NULL without memory. */
+/* One that has ended, with NULL, and of which the trace knows nothing; NULL without memory. */
 WEFT__HIDDEN struct weft_promise *weft__blank(void);
 /* A blank one is now what weft_promise_return returns. */
 WEFT__HIDDEN void weft__become_value(struct weft_promise *p, struct weft_value value);
@@ -285,10 +325,12 @@ WEFT__HIDDEN struct weft_promise *weft__created(struct weft_record_site *site, e
 WEFT__HIDDEN struct weft_promise *weft__same(struct weft_promise *p);
 
 /* Has p react to input, p->waiter being its only waiter; p holds itself through it. */
-WEFT__HIDDEN void weft__wait_for(struct weft_promise *p, struct weft_promise *input);
-/* The same, it awaits input and is cancelled by way of it: bind's kind of promise. */
-WEFT__HIDDEN void weft__await(struct weft_promise *p, struct weft_promise *input);
-
+static inline void weft__wait_for(struct weft_promise *p, struct weft_promise *input)
+{
+	p->waiter.to = weft__ref(p);
+	p->waiter.input_id = input->id;
+	weft__link_after(&input->waiters, &p->waiter.link);
+}
 /* p (pending) ends as `as` (which has ended), and what waits for p is put on the stack of what is to run. */
 WEFT__HIDDEN void weft__end_as(struct weft_promise *p, struct weft_promise *as);
 /* The same with a value of its own. */
@@ -307,6 +349,44 @@ WEFT__HIDDEN void weft__drop_inputs(struct weft__inputs *inputs);
 WEFT__HIDDEN void weft__drop_closure(struct weft_promise *p);
 WEFT__HIDDEN void weft__lost_error(const struct weft_failure *failure);
 
+/* Makes slots spare; false without memory. */
+WEFT__HIDDEN bool weft__grow(void);
+
+/* A spare slot, of which there is one. */
+static inline struct weft_promise *weft__take_slot(enum weft_promise_state state, enum weft__cancel cancel)
+{
+	struct weft_promise *p = weft__world.spare;
+	weft__world.spare = p->next;
+	weft__world.spare_count--;
+	p->refs = p->weak = 1;
+	p->state = (uint8_t)state;
+	p->cancel = (uint8_t)cancel;
+	p->react = WEFT__REACT_NONE;
+	p->kind = 0;
+	p->has_closure = p->own_message = p->cancelled = p->should_resolve = false;
+	p->id = 0;
+	weft__list_init(&p->waiters);
+	weft__list_init(&p->handlers);
+	p->value = (struct weft_value){NULL, NULL};
+	p->owner = NULL;
+	p->stamp = 0;
+	p->next = NULL;
+	p->queued.next = p->leave.link.next = NULL;
+	return p;
+}
+
+/* A pending promise of which the trace does not know yet; there is a spare slot. */
+static inline struct weft_promise *weft__unheard(struct weft_record_site *site, enum weft_kind kind, enum weft__cancel cancel)
+{
+	struct weft_promise *p = weft__take_slot(WEFT_PENDING, cancel);
+	p->kind = (uint8_t)kind;
+#ifndef WEFT_DISABLE
+	p->site = site;
+	p->label = NULL;
+#endif
+	return p;
+}
+
 /* ---- For what is made of promises (react.c) ---- */
 
 /* A bind by a function that is called however p ends, and may keep the promise that has the value. */
@@ -322,65 +402,113 @@ WEFT__HIDDEN struct weft_promise *weft__with_task(
 WEFT__HIDDEN struct weft_promise *weft__queue_task(struct weft_record_site *site, enum weft_kind kind, struct weft__link *queue);
 /* Takes the first that is pending: the reference is the caller's; NULL if there is none. */
 WEFT__HIDDEN struct weft_promise *weft__queue_take(struct weft__link *queue);
-WEFT__HIDDEN void weft__queue_drop(struct weft__link *queue);
+/* Those in it stay pending; the label, which is theirs, goes. */
+WEFT__HIDDEN void weft__queue_drop(struct weft__link *queue, const char *label);
 
 /* ---- What the trace is told, by the rules of the traced Lwt ---- */
 
-/* The gate is inline, what is behind it is not: while nothing records, a call costs a load and a branch and no register. */
-WEFT__HIDDEN weft_id weft__record_created(struct weft_record_site *site, enum weft_kind kind);
+/* As weft_is_on(): a comparison with memory and a branch, where a compiler would go by way of a register. */
+#if defined(__x86_64__) && !defined(WEFT_DISABLE)
+static inline __attribute__((always_inline)) bool weft__noting(void)
+{
+	__asm__ goto("cmpl $0, %0\n\tjne %l1" : : "m"(weft__mode) : "cc" : on);
+	return false;
+on:
+	return true;
+}
+#else
+static inline bool weft__noting(void)
+{
+	return weft_is_on();
+}
+#endif
+#define WEFT__NOTING() __builtin_expect(weft__noting(), false)
+
+/* The gate is inline, what is behind it is not: while nothing records, a call costs a load and a branch and no register.  Behind
+ * it, a promise that was made before the recording gets its id when the first event tells of it. */
+WEFT__HIDDEN void weft__record_created(struct weft_promise *p);
+WEFT__HIDDEN struct weft_promise *weft__record_created_awaiting(struct weft_promise *p, struct weft_promise *input);
+WEFT__HIDDEN void weft__record_enter(struct weft_promise *p, weft_id input);
 WEFT__HIDDEN void weft__record_switch(void);
 WEFT__HIDDEN void weft__record_read(weft_id input);
 WEFT__HIDDEN void weft__record_signal(weft_id from);
-WEFT__HIDDEN void weft__record_end(weft_id p, const struct weft_failure *failure);
-WEFT__HIDDEN void weft__record_become(weft_id p, weft_id into);
-WEFT__HIDDEN void weft__record_await(weft_id p, weft_id input);
-WEFT__HIDDEN void weft__record_label(weft_id p, const char *label);
-
-static inline weft_id weft__note_created(struct weft_record_site *site, enum weft_kind kind)
-{
-	return weft_is_on() ? weft__record_created(site, kind) : 0;
-}
+WEFT__HIDDEN void weft__record_end(struct weft_promise *p, const struct weft_failure *failure);
+WEFT__HIDDEN void weft__record_become(struct weft_promise *p, struct weft_promise *into);
+WEFT__HIDDEN void weft__record_await(struct weft_promise *p, struct weft_promise *input);
+WEFT__HIDDEN void weft__record_label(struct weft_promise *p);
+WEFT__HIDDEN void weft__record_counter(struct weft_counter *counter);
+/* Its id, which it gets if something records. */
+WEFT__HIDDEN weft_id weft__record_id(struct weft_promise *p);
+/* Has what is pending on this OS thread told to recordings. */
+WEFT__HIDDEN void weft__tell_pending(bool on);
 
 static inline void weft__note_switch(void)
 {
-	if (weft_is_on())
+	if (WEFT__NOTING())
 		weft__record_switch();
 }
 
 static inline void weft__note_read(weft_id input)
 {
-	if (weft_is_on())
+	if (WEFT__NOTING())
 		weft__record_read(input);
 }
 
 static inline void weft__note_signal(weft_id from)
 {
-	if (weft_is_on())
+	if (WEFT__NOTING())
 		weft__record_signal(from);
 }
 
-static inline void weft__note_end(weft_id p, const struct weft_failure *failure)
+static inline void weft__note_end(struct weft_promise *p, const struct weft_failure *failure)
 {
-	if (weft_is_on())
+	if (WEFT__NOTING())
 		weft__record_end(p, failure);
 }
 
-static inline void weft__note_become(weft_id p, weft_id into)
+static inline void weft__note_become(struct weft_promise *p, struct weft_promise *into)
 {
-	if (weft_is_on())
+	if (WEFT__NOTING())
 		weft__record_become(p, into);
 }
 
-static inline void weft__note_await(weft_id p, weft_id input)
+static inline void weft__note_await(struct weft_promise *p, struct weft_promise *input)
 {
-	if (weft_is_on())
+	if (WEFT__NOTING())
 		weft__record_await(p, input);
 }
 
-static inline void weft__note_label(weft_id p, const char *label)
+static inline weft_id weft__id(struct weft_promise *p)
 {
-	if (label && weft_is_on())
-		weft__record_label(p, label);
+	return WEFT__NOTING() && p->id == 0 ? weft__record_id(p) : p->id;
+}
+
+/* The label stays valid as long as p is pending, or until weft__unlabel. */
+static inline void weft__label(struct weft_promise *p, const char *label)
+{
+#ifndef WEFT_DISABLE
+	p->label = label;
+	if (WEFT__NOTING())
+		weft__record_label(p);
+#endif
+}
+
+/* The label, of what stood at a place that goes, goes too. */
+static inline void weft__unlabel(struct weft_promise *p, const char *label)
+{
+#ifndef WEFT_DISABLE
+	p = weft__repr(p);
+	if (p->label == label)
+		p->label = NULL;
+#endif
+}
+
+/* From now on p's code runs, which has read an input; its id when p began to wait for it, 0 if nothing recorded then. */
+static inline void weft__enter(struct weft_promise *p, weft_id input)
+{
+	weft__world.current = p->id;
+	if (WEFT__NOTING())
+		weft__record_enter(p, input);
 }
 
 static inline void weft__switch_to(weft_id id)

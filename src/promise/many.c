@@ -99,7 +99,7 @@ static struct weft_promise *awaiting_all(struct weft_record_site *site, enum wef
 		struct weft_promise *t = weft__repr(weft__arg(promises[i]));
 		inputs->input[i].promise = weft__weak_ref(t);
 		inputs->input[i].waiter.link.next = NULL;
-		weft__note_await(p->id, t->id);
+		weft__note_await(p, t);
 	}
 	return p;
 }
@@ -201,8 +201,9 @@ struct weft_promise *weft__nchoose(
 			result = weft_promise_return(values_of(gathered), destroy_values);
 		} else {
 			drop_gathered(gathered);
-			if ((result = weft__same(failed)) != &weft__no_memory)
-				result->id = weft__note_created(site, kind);
+			result = weft__same(failed);
+			if (result != &weft__no_memory && WEFT__NOTING())
+				result->id = weft_create(weft_running(), kind, site);
 		}
 	}
 	drop_all(promises, count);
@@ -234,7 +235,7 @@ void weft__fire_choose(struct weft_promise *p, struct weft_promise *input)
 		}
 	}
 	weft_id before = weft__world.current;
-	weft__world.current = weft__repr(p)->id;
+	weft__world.current = weft__id(weft__repr(p));
 	note_choice(inputs, input);
 	/* What is chosen is settled before the others are cancelled. */
 	struct weft_values *values = one ? NULL : values_of(inputs->values);
@@ -286,7 +287,7 @@ static struct weft_promise *join(
 				drop_all(promises, count);
 				return &weft__no_memory;
 			}
-			weft__note_await(p->id, t->id);
+			weft__note_await(p, t);
 			p->waits_for->missing++;
 			link_input(p, i);
 		} else {
@@ -330,7 +331,7 @@ void weft__fire_join(struct weft_promise *p, struct weft__waiter *w, struct weft
 {
 	struct weft__inputs *inputs = p->waits_for;
 	weft_id before = weft__world.current;
-	weft__world.current = p->id;
+	weft__world.current = weft__id(p);
 	weft__note_read(input->id);
 	weft__world.current = before;
 	if (input->state == WEFT_FAILED) {

@@ -1,54 +1,206 @@
-/* note.c: the events of the traced Lwt, while something records.  SPDX-License-Identifier: ISC */
+/* note.c: the events of the traced Lwt, while something records; and what is pending, told again.  SPDX-License-Identifier: ISC
+ */
 #include "promise/core.h"
 
-weft_id weft__record_created(struct weft_record_site *site, enum weft_kind kind)
+/* Who runs by our account; unknown if that promise was made while nothing recorded. */
+static weft_id current_id(void)
 {
-	return weft_create(weft__world.running, kind, site);
+	return weft__world.current ? weft__world.current : WEFT_SYSTEM_ID;
+}
+
+/* ---- Telling again ---- */
+
+#ifndef WEFT_DISABLE
+static void tell(struct weft_promise *p)
+{
+	if (p->id == 0) {
+		p->by = WEFT_SYSTEM_ID;
+		p->since = 0;
+	}
+	p->id = weft_pending(p->by, p->id, (enum weft_kind)p->kind, p->site, p->since, p->label);
+	if (p->should_resolve)
+		weft_should_resolve(p->id);
+}
+
+static void tell_await(struct weft_promise *p, struct weft_promise *input)
+{
+	while (input->state == WEFT__PROXY) /* as it is: nothing may change while the recorder is called */
+		input = input->into;
+	if (input->state == WEFT_PENDING)
+		weft_still_awaits(p->id, weft__id(input));
+}
+
+static void tell_all_of(struct weft_promise *p)
+{
+	tell(p);
+	if (p->cancel == WEFT__CANCEL_ONE)
+		tell_await(p, p->input);
+	for (size_t i = 0; p->cancel == WEFT__CANCEL_MANY && i < p->inputs->count; i++)
+		tell_await(p, p->inputs->input[i].promise);
+}
+
+/* To look at a slot costs little, but not nothing. */
+enum { SLOTS_IN_ONE = 32 };
+
+static uint64_t list(void *nothing, uint64_t cursor, unsigned budget)
+{
+	struct weft__world *world = &weft__world;
+	size_t looks = (size_t)budget * SLOTS_IN_ONE;
+	if (cursor == 0) {
+		world->telling = world->chunks.next;
+		world->telling_slot = 0;
+	}
+	while (world->telling && world->telling != &world->chunks) {
+		struct weft__chunk *chunk = WEFT__CONTAINER(world->telling, struct weft__chunk, link);
+		while (world->telling_slot < WEFT__CHUNK) {
+			if (budget == 0 || looks-- == 0)
+				return 1;
+			struct weft_promise *p = &chunk->slot[world->telling_slot++];
+			if (p->weak && p->refs && p->state == WEFT_PENDING) {
+				tell_all_of(p);
+				budget--;
+			}
+		}
+		world->telling = chunk->link.next;
+		world->telling_slot = 0;
+	}
+	world->telling = NULL;
+	return 0;
+}
+#endif
+
+void weft__tell_pending(bool on)
+{
+#ifndef WEFT_DISABLE
+	weft_list_pending(on ? list : NULL, NULL);
+#endif
+}
+
+weft_id weft__record_id(struct weft_promise *p)
+{
+#ifndef WEFT_DISABLE
+	if (p->id == 0 && p->state != WEFT_PENDING)
+		return WEFT_SYSTEM_ID;
+	if (p->id == 0)
+		tell(p);
+#endif
+	return p->id;
+}
+
+/* ---- Events ----
+ *
+ * Called while something records.  Who runs by the trace's account is what the recorder keeps: weft_running() without its gate.
+ */
+
+static inline weft_id running(void)
+{
+#ifdef WEFT_DISABLE
+	return WEFT_SYSTEM_ID;
+#else
+	return weft__stream->running;
+#endif
+}
+
+#ifndef WEFT_DISABLE
+static inline weft_id id_of(struct weft_promise *p)
+{
+	return __builtin_expect(p->id != 0, 1) ? p->id : weft__record_id(p);
+}
+
+void weft__record_created(struct weft_promise *p)
+{
+	p->by = running();
+	p->id = weft_create(p->by, (enum weft_kind)p->kind, p->site);
+	p->since = weft__stream->last;
+}
+
+struct weft_promise *weft__record_created_awaiting(struct weft_promise *p, struct weft_promise *input)
+{
+	weft__record_created(p);
+	weft_await(p->id, id_of(input));
+	return p;
+}
+#else
+static weft_id id_of(struct weft_promise *p)
+{
+	return p->id;
+}
+
+void weft__record_created(struct weft_promise *p)
+{
+}
+
+struct weft_promise *weft__record_created_awaiting(struct weft_promise *p, struct weft_promise *input)
+{
+	return p;
+}
+#endif
+
+void weft__record_enter(struct weft_promise *p, weft_id input)
+{
+	weft_id id = id_of(p);
+	weft__world.current = id;
+	if (__builtin_expect(input != id, 1))
+		weft_read(id, input ? input : WEFT_SYSTEM_ID);
+	else
+		weft__record_read(input);
 }
 
 void weft__record_switch(void)
 {
-	weft_id current = weft__world.current;
-	if (weft__world.running != current) {
-		weft__world.running = current;
+	weft_id current = current_id();
+	if (running() != current)
 		weft_run(current);
-	}
 }
 
 void weft__record_read(weft_id input)
 {
-	weft_id current = weft__world.current;
-	weft__world.running = current;
+	weft_id current = current_id();
 	if (input != current)
-		weft_read(current, input);
+		weft_read(current, input ? input : WEFT_SYSTEM_ID);
+#ifndef WEFT_DISABLE
+	else if (running() != current && weft__stream->generation)
+		weft__stream->running = current; /* there is no event for it, but what is made now is by it */
+#endif
 }
 
 void weft__record_signal(weft_id from)
 {
-	weft__world.running = weft__world.current;
-	weft_signal(from, weft__world.current);
+	weft_signal(from ? from : WEFT_SYSTEM_ID, current_id());
 }
 
-void weft__record_end(weft_id p, const struct weft_failure *failure)
+void weft__record_end(struct weft_promise *p, const struct weft_failure *failure)
 {
+#ifndef WEFT_DISABLE
+	if (p->id == 0)
+		tell(p); /* it was pending until now */
+#endif
 	if (!failure)
-		weft_resolve(weft__world.running, p);
+		weft_resolve(running(), p->id);
 	else
-		weft_fail(weft__world.running, p, failure->message);
+		weft_fail(running(), p->id, failure->message);
 }
 
-void weft__record_become(weft_id p, weft_id into)
+void weft__record_become(struct weft_promise *p, struct weft_promise *into)
 {
-	if (p != into)
-		weft_become(p, into);
+	weft_id from = id_of(p), to = id_of(into);
+	if (from != to && from != WEFT_SYSTEM_ID)
+		weft_become(from, to);
 }
 
-void weft__record_await(weft_id p, weft_id input)
+void weft__record_await(struct weft_promise *p, struct weft_promise *input)
 {
-	weft_await(p, input);
+	weft_await(id_of(p), id_of(input));
 }
 
-void weft__record_label(weft_id p, const char *label)
+void weft__record_label(struct weft_promise *p)
 {
-	weft_label(p, label);
+#ifndef WEFT_DISABLE
+	weft_label(id_of(p), p->label);
+#endif
+}
+
+void weft__record_counter(struct weft_counter *counter)
+{
+	weft_counter_set(running(), &counter->name, counter->value);
 }

@@ -7,36 +7,53 @@ static void end_closure(void *ctx, weft_destroy_fn *destroy)
 		destroy(ctx);
 }
 
-/* A promise that awaits t (pending) and has a closure; NULL without memory, then the closure's ctx is destroyed. */
-static struct weft_promise *awaiting(struct weft_record_site *site, enum weft_kind kind, enum weft__react react,
-    struct weft_promise *t, void *ctx, weft_destroy_fn *destroy)
-{
-	struct weft_promise *p = weft__created(site, kind, WEFT__CANCEL_NO);
-	if (!p) {
-		end_closure(ctx, destroy);
-		return NULL;
-	}
-	p->react = (uint8_t)react;
-	p->has_closure = true;
-	p->ctx = ctx;
-	p->destroy = destroy;
-	p->then = NULL;
-	p->rescue = NULL;
-	p->on_end = NULL;
-	weft__await(p, t);
-	return p;
-}
+static struct weft_promise *awaiting(struct weft_record_site *site, enum weft__react react, struct weft_promise *p,
+    union weft__code code, void *ctx, weft_destroy_fn *destroy);
 
-static void note_state(const struct weft_promise *t)
+/* What seldom happens is left in a tail call, so that what happens often needs no stack. */
+static __attribute__((noinline)) struct weft_promise *awaiting_after_growing(struct weft_record_site *site,
+    enum weft__react react, struct weft_promise *p, union weft__code code, void *ctx, weft_destroy_fn *destroy)
 {
-	if (t->state != WEFT_PENDING)
-		weft__note_read(t->id);
-}
-
-static struct weft_promise *given(struct weft_promise *p, struct weft_promise *result)
-{
+	if (weft__grow())
+		return awaiting(site, react, p, code, ctx, destroy);
+	end_closure(ctx, destroy);
 	weft__unref(p);
-	return result ? result : &weft__no_memory;
+	return &weft__no_memory;
+}
+
+static __attribute__((noinline)) struct weft_promise *bury_input(struct weft_promise *p, struct weft_promise *result)
+{
+	weft__bury(p);
+	return result;
+}
+
+static __attribute__((always_inline)) inline struct weft_promise *given(struct weft_promise *p, struct weft_promise *result)
+{
+	if (p->refs != WEFT__FOREVER && --p->refs == 0)
+		return bury_input(p, result);
+	return result;
+}
+
+/* A promise that awaits p, which is pending and given away, and calls code then. */
+static struct weft_promise *awaiting(struct weft_record_site *site, enum weft__react react, struct weft_promise *p,
+    union weft__code code, void *ctx, weft_destroy_fn *destroy)
+{
+	if (!weft__world.spare)
+		return awaiting_after_growing(site, react, p, code, ctx, destroy);
+	enum weft_kind kind = react == WEFT__REACT_MAP                                 ? WEFT_KIND_MAP
+			      : react == WEFT__REACT_BIND || react == WEFT__REACT_WITH ? WEFT_KIND_BIND
+										       : WEFT_KIND_TRY;
+	struct weft_promise *result = weft__unheard(site, kind, WEFT__CANCEL_ONE), *t = weft__repr(p);
+	result->input = weft__weak_ref(t);
+	result->react = (uint8_t)react;
+	result->has_closure = true;
+	result->code = code;
+	result->ctx = ctx;
+	result->destroy = destroy;
+	weft__wait_for(result, t);
+	if (WEFT__NOTING())
+		weft__record_created_awaiting(result, t);
+	return given(p, result);
 }
 
 struct weft_promise *weft__bind(
@@ -44,15 +61,13 @@ struct weft_promise *weft__bind(
 {
 	p = weft__arg(p);
 	struct weft_promise *t = weft__repr(p), *result;
-	note_state(t);
-	if (t->state == WEFT_PENDING) {
-		if ((result = awaiting(site, WEFT_KIND_BIND, WEFT__REACT_BIND, t, ctx, destroy)))
-			result->then = f;
-		return given(p, result);
-	}
-	result = t->state == WEFT_RESOLVED ? f(ctx, weft__owner(t)->value.pointer) : weft__same(t);
+	uint8_t state = t->state;
+	if (state == WEFT_PENDING)
+		return awaiting(site, WEFT__REACT_BIND, p, (union weft__code){.then = f}, ctx, destroy);
+	weft__note_read(t->id);
+	result = state == WEFT_RESOLVED ? f(ctx, weft__owner(t)->value.pointer) : weft__same(t);
 	end_closure(ctx, destroy);
-	return given(p, result);
+	return given(p, weft__arg(result));
 }
 
 struct weft_promise *weft__map(
@@ -60,20 +75,18 @@ struct weft_promise *weft__map(
 {
 	p = weft__arg(p);
 	struct weft_promise *t = weft__repr(p), *result;
-	note_state(t);
-	if (t->state == WEFT_PENDING) {
-		if ((result = awaiting(site, WEFT_KIND_MAP, WEFT__REACT_MAP, t, ctx, destroy)))
-			result->map = f;
-		return given(p, result);
-	}
-	if (t->state == WEFT_RESOLVED) {
+	uint8_t state = t->state;
+	if (state == WEFT_PENDING)
+		return awaiting(site, WEFT__REACT_MAP, p, (union weft__code){.map = f}, ctx, destroy);
+	weft__note_read(t->id);
+	if (state == WEFT_RESOLVED) {
 		struct weft_value value = f(ctx, weft__owner(t)->value.pointer);
 		result = weft_promise_return(value.pointer, value.destroy);
 	} else {
 		result = weft__same(t);
 	}
 	end_closure(ctx, destroy);
-	return given(p, result);
+	return given(p, weft__arg(result));
 }
 
 struct weft_promise *weft__catch(
@@ -81,15 +94,13 @@ struct weft_promise *weft__catch(
 {
 	p = weft__arg(p);
 	struct weft_promise *t = weft__repr(p), *result;
-	note_state(t);
-	if (t->state == WEFT_PENDING) {
-		if ((result = awaiting(site, WEFT_KIND_TRY, WEFT__REACT_CATCH, t, ctx, destroy)))
-			result->rescue = f;
-		return given(p, result);
-	}
-	result = t->state == WEFT_FAILED ? f(ctx, &weft__owner(t)->failure) : weft__ref(t);
+	uint8_t state = t->state;
+	if (state == WEFT_PENDING)
+		return awaiting(site, WEFT__REACT_CATCH, p, (union weft__code){.rescue = f}, ctx, destroy);
+	weft__note_read(t->id);
+	result = state == WEFT_FAILED ? f(ctx, &weft__owner(t)->failure) : weft__ref(t);
 	end_closure(ctx, destroy);
-	return given(p, result);
+	return given(p, weft__arg(result));
 }
 
 struct weft_promise *weft__try_bind(struct weft_record_site *site, struct weft_promise *p, weft_then_fn *then,
@@ -97,20 +108,20 @@ struct weft_promise *weft__try_bind(struct weft_record_site *site, struct weft_p
 {
 	p = weft__arg(p);
 	struct weft_promise *t = weft__repr(p), *result;
-	note_state(t);
-	if (t->state == WEFT_PENDING) {
-		if ((result = awaiting(site, WEFT_KIND_TRY, WEFT__REACT_TRY_BIND, t, ctx, destroy))) {
-			result->then = then;
+	uint8_t state = t->state;
+	if (state == WEFT_PENDING) {
+		result = awaiting(site, WEFT__REACT_TRY_BIND, p, (union weft__code){.then = then}, ctx, destroy);
+		if (result != &weft__no_memory)
 			result->rescue = rescue;
-		}
-		return given(p, result);
+		return result;
 	}
-	if (t->state == WEFT_RESOLVED)
+	weft__note_read(t->id);
+	if (state == WEFT_RESOLVED)
 		result = then(ctx, weft__owner(t)->value.pointer);
 	else
 		result = rescue(ctx, &weft__owner(t)->failure);
 	end_closure(ctx, destroy);
-	return given(p, result);
+	return given(p, weft__arg(result));
 }
 
 static struct weft_promise *ends_as(void *ended, void *nothing)
@@ -137,12 +148,10 @@ struct weft_promise *weft__finalize(
 {
 	p = weft__arg(p);
 	struct weft_promise *t = weft__repr(p), *result;
-	note_state(t);
-	if (t->state == WEFT_PENDING) {
-		if ((result = awaiting(site, WEFT_KIND_TRY, WEFT__REACT_FINALIZE, t, ctx, destroy)))
-			result->start = f;
-		return given(p, result);
-	}
+	uint8_t state = t->state;
+	if (state == WEFT_PENDING)
+		return awaiting(site, WEFT__REACT_FINALIZE, p, (union weft__code){.start = f}, ctx, destroy);
+	weft__note_read(t->id);
 	result = f(ctx);
 	end_closure(ctx, destroy);
 	return given(p, after_cleanup(result, t));
@@ -152,15 +161,13 @@ struct weft_promise *weft__with(
     struct weft_record_site *site, struct weft_promise *p, weft__with_fn *f, void *ctx, weft_destroy_fn *destroy)
 {
 	struct weft_promise *t = weft__repr(p), *result;
-	note_state(t);
-	if (t->state == WEFT_PENDING) {
-		if ((result = awaiting(site, WEFT_KIND_BIND, WEFT__REACT_WITH, t, ctx, destroy)))
-			result->with = f;
-		return given(p, result);
-	}
+	uint8_t state = t->state;
+	if (state == WEFT_PENDING)
+		return awaiting(site, WEFT__REACT_WITH, p, (union weft__code){.with = f}, ctx, destroy);
+	weft__note_read(t->id);
 	result = f(ctx, weft__owner(t));
 	end_closure(ctx, destroy);
-	return given(p, result);
+	return given(p, weft__arg(result));
 }
 
 struct weft_promise *weft__with_task(
@@ -241,7 +248,9 @@ int weft__on(struct weft_record_site *site, enum weft_kind kind, struct weft_pro
     weft_on_failure_fn *g, weft_on_end_fn *h, void *ctx, weft_destroy_fn *destroy)
 {
 	p = weft__arg(p);
-	note_state(weft__repr(p));
+	struct weft_promise *t = weft__repr(p);
+	if (t->state != WEFT_PENDING)
+		weft__note_read(t->id);
 	return on(site, kind, p, f, g, h, ctx, destroy);
 }
 
@@ -272,7 +281,7 @@ int weft__async(struct weft_record_site *site, weft_start_fn *f, void *ctx, weft
 		weft__wait_for(p, t);
 	} else {
 		const struct weft_failure *failure = weft_promise_failure(t);
-		weft__note_end(p->id, failure);
+		weft__note_end(p, failure);
 		if (failure)
 			weft__lost_error(failure);
 	}
@@ -294,7 +303,7 @@ struct weft_promise *weft__no_cancel(struct weft_record_site *site, struct weft_
 		result->react = WEFT__REACT_FOLLOW;
 		weft__wait_for(result, t);
 	}
-	return given(p, result);
+	return given(p, weft__arg(result));
 }
 
 static void follow_no_more(void *ctx)
@@ -327,27 +336,32 @@ struct weft_promise *weft__protected(struct weft_record_site *site, struct weft_
 			result = NULL;
 		}
 	}
-	return given(p, result);
+	return given(p, weft__arg(result));
 }
 
 /* ---- When an input has ended ---- */
 
-static void run_as(struct weft_promise *p)
+/* What p waited for may have been made before the recording. */
+static weft_id input_id(const struct weft__waiter *w, const struct weft_promise *input)
 {
-	weft__world.current = weft__repr(p)->id;
-	weft__note_read(p->waiter.input_id);
+	return w->input_id ? w->input_id : input->id;
+}
+
+static void run_as(struct weft_promise *p, const struct weft_promise *input)
+{
+	weft__enter(weft__repr(p), input_id(&p->waiter, input));
 }
 
 static void run_then(struct weft_promise *p, struct weft_promise *owner)
 {
-	struct weft_promise *result = p->then(p->ctx, owner->value.pointer);
+	struct weft_promise *result = p->code.then(p->ctx, owner->value.pointer);
 	weft__drop_closure(p);
 	weft__connect(p, result);
 }
 
-static void run_rescue(struct weft_promise *p, struct weft_promise *owner)
+static void run_rescue(struct weft_promise *p, weft_rescue_fn *f, struct weft_promise *owner)
 {
-	struct weft_promise *result = p->rescue(p->ctx, &owner->failure);
+	struct weft_promise *result = f(p->ctx, &owner->failure);
 	weft__drop_closure(p);
 	weft__connect(p, result);
 }
@@ -366,16 +380,16 @@ void weft__fire(struct weft__waiter *w, struct weft_promise *input)
 	bool resolved = input->state == WEFT_RESOLVED;
 	switch ((enum weft__react)p->react) {
 	case WEFT__REACT_BIND:
-		run_as(p);
+		run_as(p, input);
 		if (resolved)
 			run_then(p, owner);
 		else
 			pass(p, input);
 		break;
 	case WEFT__REACT_MAP:
-		run_as(p);
+		run_as(p, input);
 		if (resolved) {
-			struct weft_value value = p->map(p->ctx, owner->value.pointer);
+			struct weft_value value = p->code.map(p->ctx, owner->value.pointer);
 			weft__drop_closure(p);
 			weft__end_with(weft__repr(p), value.pointer, value.destroy);
 		} else {
@@ -383,45 +397,45 @@ void weft__fire(struct weft__waiter *w, struct weft_promise *input)
 		}
 		break;
 	case WEFT__REACT_CATCH:
-		run_as(p);
+		run_as(p, input);
 		if (resolved)
 			pass(p, input);
 		else
-			run_rescue(p, owner);
+			run_rescue(p, p->code.rescue, owner);
 		break;
 	case WEFT__REACT_TRY_BIND:
-		run_as(p);
+		run_as(p, input);
 		if (resolved)
 			run_then(p, owner);
 		else
-			run_rescue(p, owner);
+			run_rescue(p, p->rescue, owner);
 		break;
 	case WEFT__REACT_FINALIZE: {
-		run_as(p);
-		struct weft_promise *cleanup = p->start(p->ctx);
+		run_as(p, input);
+		struct weft_promise *cleanup = p->code.start(p->ctx);
 		weft__drop_closure(p);
 		weft__connect(p, after_cleanup(cleanup, input));
 		break;
 	}
 	case WEFT__REACT_WITH: {
-		run_as(p);
-		struct weft_promise *result = p->with(p->ctx, owner);
+		run_as(p, input);
+		struct weft_promise *result = p->code.with(p->ctx, owner);
 		weft__drop_closure(p);
 		weft__connect(p, result);
 		break;
 	}
 	case WEFT__REACT_ON:
-		weft__switch_to(p->id);
+		weft__switch_to(weft__id(p));
 		weft__note_read(input->id);
 		call(input, p->on_value, p->on_failure, p->on_end, p->ctx);
 		weft__drop_closure(p);
-		weft__note_end(p->id, NULL);
+		weft__note_end(p, NULL);
 		break;
 	case WEFT__REACT_ASYNC: {
 		const struct weft_failure *failure = resolved ? NULL : &owner->failure;
-		weft__switch_to(p->id);
-		weft__note_read(w->input_id);
-		weft__note_end(p->id, failure);
+		weft__switch_to(weft__id(p));
+		weft__note_read(input_id(w, input));
+		weft__note_end(p, failure);
 		if (failure)
 			weft__lost_error(failure);
 		break;

@@ -17,7 +17,7 @@ static struct weft_promise *task_or_error(struct weft_promise *task)
 
 struct weft_condition {
 	struct weft__link waiting;
-	weft_id id;
+	struct weft_promise *self; /* pending for ever */
 	char *label;
 };
 
@@ -27,14 +27,16 @@ struct weft_condition *weft_condition_create(const char *label)
 	if (!c)
 		return NULL;
 	c->label = label ? weft__copy_text("", label) : NULL;
-	if (label && !c->label) {
+	c->self = label && !c->label ? NULL : weft__created(NULL, WEFT_KIND_CONDITION, WEFT__CANCEL_NO);
+	if (!c->self) {
+		if (c->label)
+			weft__release(c->label, weft__text_bytes(label));
 		weft__release(c, sizeof *c);
 		return NULL;
 	}
 	weft__list_init(&c->waiting);
-	c->id = weft__note_created(NULL, WEFT_KIND_CONDITION);
 	if (label)
-		weft__note_label(c->id, label);
+		weft__label(c->self, c->label);
 	return c;
 }
 
@@ -42,7 +44,8 @@ void weft_condition_destroy(struct weft_condition *c)
 {
 	if (!c)
 		return;
-	weft__queue_drop(&c->waiting);
+	weft__queue_drop(&c->waiting, c->label);
+	weft__unref(c->self);
 	if (c->label)
 		weft__release(c->label, weft__text_bytes(c->label));
 	weft__release(c, sizeof *c);
@@ -52,7 +55,7 @@ void weft_condition_destroy(struct weft_condition *c)
 static weft_id signal_to(const struct weft_condition *c)
 {
 	weft_id before = weft__world.current;
-	weft__world.current = c->id;
+	weft__world.current = weft__id(c->self);
 	weft__note_signal(before);
 	return before;
 }
@@ -70,7 +73,7 @@ struct weft_promise *weft__condition_wait(struct weft_record_site *site, struct 
 	if (!task)
 		return &weft__no_memory;
 	if (c->label)
-		weft__note_label(task->id, c->label);
+		weft__label(task, c->label);
 	if (mutex)
 		weft_mutex_unlock(mutex);
 	return weft__finalize(site, task, relock, mutex, NULL);
@@ -141,7 +144,7 @@ void weft_mutex_destroy(struct weft_mutex *m)
 {
 	if (!m)
 		return;
-	weft__queue_drop(&m->waiting);
+	weft__queue_drop(&m->waiting, NULL);
 	weft__release(m, sizeof *m);
 }
 
@@ -237,7 +240,7 @@ void weft_semaphore_destroy(struct weft_semaphore *s)
 {
 	if (!s)
 		return;
-	weft__queue_drop(&s->waiting);
+	weft__queue_drop(&s->waiting, NULL);
 	weft__release(s, sizeof *s);
 }
 
@@ -386,7 +389,7 @@ void weft_pool_destroy(struct weft_pool *pool)
 {
 	if (!pool)
 		return;
-	weft__queue_drop(&pool->waiting);
+	weft__queue_drop(&pool->waiting, NULL);
 	for (size_t i = 0; i < pool->idle; i++)
 		weft__unref(pool->thing[i]);
 	if (pool->destroy)
@@ -514,10 +517,14 @@ struct weft_promise *weft__pool_use(
 	*use = (struct use){.refs = 1, .pool = pool, .f = f, .ctx = ctx, .destroy = destroy};
 	struct weft_promise *thing;
 	if (pool->idle > 0) {
-		thing = pool->thing[0];
-		pool->idle--;
-		for (size_t i = 0; i < pool->idle; i++)
-			pool->thing[i] = pool->thing[i + 1];
+		/* To who reads it, it is of now, not the promise of long ago. */
+		thing = weft__same(pool->thing[0]);
+		if (thing != &weft__no_memory) {
+			weft__unref(pool->thing[0]);
+			pool->idle--;
+			for (size_t i = 0; i < pool->idle; i++)
+				pool->thing[i] = pool->thing[i + 1];
+		}
 	} else if (pool->count < pool->limit) {
 		pool->count++;
 		use->making = true;

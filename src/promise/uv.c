@@ -43,7 +43,7 @@ void weft__thing_gone(struct weft__thing *thing)
 struct weft_promise *weft__uv_promise(struct weft_record_site *site, enum weft_kind kind, const char *label,
     weft_on_end_fn *cancelled, void *ctx, struct weft_resolver **resolver)
 {
-	struct weft_promise *p = weft__make(site, kind, true, label, resolver);
+	struct weft_promise *p = weft__make(site, kind, true, label, false, resolver);
 	if (!*resolver || weft_resolver_on_cancel(*resolver, cancelled, ctx) == WEFT_OK)
 		return p;
 	weft_wakeup_error(*resolver, WEFT_PROMISE_ENOMEM, "out of memory");
@@ -83,7 +83,7 @@ struct weft_promise *weft__uv_ended(
     struct weft_record_site *site, enum weft_kind kind, int status, void *value, weft_destroy_fn *destroy)
 {
 	struct weft_resolver *resolver;
-	struct weft_promise *p = weft__make(site, kind, false, NULL, &resolver);
+	struct weft_promise *p = weft__make(site, kind, false, NULL, true, &resolver);
 	if (status >= 0) {
 		weft_wakeup(resolver, value, destroy);
 		return p;

@@ -74,7 +74,7 @@ struct weft_promise *weft__handle_close_promise(struct weft_record_site *site, s
 {
 	if (h->closing)
 		return weft_promise_unit();
-	struct weft_promise *p = weft__make(site, WEFT_KIND_CLOSE, false, NULL, &h->closer);
+	struct weft_promise *p = weft__make(site, WEFT_KIND_CLOSE, false, NULL, true, &h->closer);
 	weft__handle_close(h);
 	return p;
 }

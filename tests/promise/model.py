@@ -14,12 +14,11 @@ SYSTEM = -1
 class End:
     """How a promise ended; two that share it ended by the same cause."""
 
-    def __init__(self, value=None, error=None, origin=None):
+    def __init__(self, value=None, error=None):
         self.value, self.error = value, error
-        self.origin = origin  # the promise that ended by it first
 
     def again(self):
-        return End(self.value, self.error, self.origin)
+        return End(self.value, self.error)
 
 
 class Promise:
@@ -30,8 +29,6 @@ class Promise:
         self.waiters = []  # [function of an End], the last registered first; one that is None was removed
         self.handlers = []  # [function], the same
         self.on_cancel = None  # None: nothing; "me"; or a list of promises
-        if end and end.origin is None:
-            end.origin = id
 
     def same(self, world):
         if self.into is None:
@@ -110,8 +107,6 @@ class World:
         """p, pending, ends; returns what is to be run."""
         self.ended(p.id, end)
         p.end = end
-        if end.origin is None:
-            end.origin = p.id
         return p.handlers, p.waiters, end
 
     def pass_on(self, p, end):
@@ -952,7 +947,7 @@ class Program:
         making = False
         if pool.idle:
             thing = pool.idle.pop(0)
-            thing = Promise(thing.origin, thing)
+            thing = Promise(w.current, thing)
         elif pool.count < pool.limit:
             pool.count += 1
             making = True

@@ -38,6 +38,37 @@ ORDER = {
 IDS = {"by", "promise", "into", "input", "from"}
 
 
+class Told:
+    """Checks the state dump: it says what was said before, of promises that are pending."""
+
+    def __init__(self):
+        self.kinds, self.into, self.ended, self.marked = {}, {}, set(), set()
+        self.before, self.again = None, False
+
+    def end(self, id):
+        while id in self.into:
+            id = self.into[id]
+        return id
+
+    def hear(self, name, fields):
+        p = fields.get("promise")
+        self.again = name == "should_resolve" and self.before == ("pending", p) and p in self.marked
+        self.before = name, p
+        if name == "should_resolve":
+            self.marked.add(p)
+        if name == "create":
+            self.kinds[p] = fields["kind"]
+        elif name == "become":
+            if self.end(p) != self.end(fields["into"]):
+                self.into[self.end(p)] = self.end(fields["into"])
+        elif name in ("resolve", "fail"):
+            self.ended.add(self.end(p))
+        elif name in ("pending", "still_awaits"):
+            wrong = {self.end(p), self.end(fields.get("input", p))} & self.ended
+            if wrong or self.kinds.get(p) != fields.get("kind", self.kinds[p]):
+                sys.exit(f"the state dump is wrong: {name} {fields}, kind {self.kinds[p]}, ended: {wrong}")
+
+
 def play(command, script):
     """Runs play on a script; yields (program, events), ids counted from 1 in each program."""
     with tempfile.TemporaryDirectory() as directory:
@@ -48,11 +79,12 @@ def play(command, script):
         if result.returncode:
             sys.exit(f"play ended with {result.returncode}:\n{result.stderr}")
         text = subprocess.run(["babeltrace2", trace], capture_output=True, text=True, check=True).stdout
-    programs, inside = [], False
+    programs, inside, told = [], False, Told()
     for line in text.splitlines():
         match = EVENT.search(line)
         name = match.group(1)
         fields = {f[0]: f[1] or f[2] or f[3] for f in FIELD.findall(match.group(2) or "")}
+        told.hear(name, fields)
         if name == "note":
             note = fields.get("text", "")
             if note.startswith("program "):
@@ -61,6 +93,8 @@ def play(command, script):
             if inside:
                 programs[-1][1].append("- " + note)
             inside = inside and note != "end"
+        elif name in ("pending", "still_awaits") or (name == "should_resolve" and told.again):
+            pass  # the state dump
         elif inside and name in ORDER:
             if name == "create":
                 ids[fields["promise"]] = str(len(ids))
