@@ -136,6 +136,11 @@ static int add_term(struct weft_query *q, size_t *used, const struct word *w, st
 	if (q->count == WEFT_QUERY_TERMS)
 		return weft_error_set(err, WEFT_EINVAL, "a search has at most %d words", WEFT_QUERY_TERMS);
 	q->of_kind[term.kind] |= 1u << q->count;
+	if (term.is_whole)
+		q->whole |= 1u << q->count;
+	for (size_t i = 0; i < term.len; i++)
+		if ((value[i] >= '0' && value[i] <= '9') || value[i] == '+' || value[i] == '-')
+			q->changes |= 1u << q->count;
 	q->terms[q->count++] = term;
 	return WEFT_OK;
 }
@@ -216,6 +221,10 @@ static uint32_t terms_in_labels(struct weft_query *q, const struct weft_model *m
 			found |= terms_in_text(q, model, model->labels[l].text);
 			continue;
 		}
+		/* Its name answers most, and is asked for once; the text with its change is made only for who may want that. */
+		found |= terms_in_text(q, model, model->labels[l].text) & ~q->whole;
+		if (!(q->changes & (q->of_kind[WEFT_TERM_TEXT] | q->of_kind[WEFT_TERM_LABEL])))
+			continue;
 		size_t len = weft_model_label(model, &model->labels[l], text, sizeof text);
 		found |= terms_in(q, (struct weft_str){text, (uint32_t)(len < sizeof text ? len : sizeof text - 1)});
 	}

@@ -49,6 +49,8 @@ struct weft_query {
 	struct weft_term terms[WEFT_QUERY_TERMS];
 	unsigned count; /* 0: matches nothing */
 	uint32_t of_kind[WEFT_TERM_KINDS];
+	uint32_t whole;   /* terms that want the whole of a text */
+	uint32_t changes; /* terms that may have a part of a counter's change: "gntref+1" */
 	char text[WEFT_QUERY_BYTES];
 	struct weft_query_memo texts[1024], sites[256], kinds[64];
 };

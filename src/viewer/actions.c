@@ -31,6 +31,17 @@ const char *weft_action_group_label(enum weft_action_group group)
 	return labels[group];
 }
 
+const struct weft_gesture *weft_gestures(size_t *count)
+{
+	static const struct weft_gesture gestures[] = {
+#define GESTURE(gesture, effect) {gesture, effect},
+	    WEFT_GESTURES(GESTURE)
+#undef GESTURE
+	};
+	*count = sizeof gestures / sizeof *gestures;
+	return gestures;
+}
+
 enum weft_action weft_action_find(const char *name)
 {
 	int action = 0;

@@ -91,6 +91,23 @@ enum weft_action weft_action_of_key(const char *key, unsigned modifiers);
 /* Key number n of an action from 0: writes its name and modifiers; false if it has no more. */
 bool weft_action_key(enum weft_action action, int n, char key[16], unsigned *modifiers);
 
+/* X("what the hand does", "what then happens"): for the same window and help; pointer.c does it. */
+#define WEFT_GESTURES(X)                                                                                                         \
+	X("Drag", "Moves the picture both ways")                                                                                 \
+	X("Wheel, pinch", "Zooms at the pointer")                                                                                \
+	X("Shift + wheel", "Moves the picture sideways")                                                                         \
+	X("Ctrl + wheel", "Moves the rows up and down")                                                                          \
+	X("Click, tap", "Selects a promise")                                                                                     \
+	X("Double click", "Highlights what it became and came from")                                                             \
+	X("Right click", "The menu of a promise")                                                                                \
+	X("Shift + drag, drag in the ruler", "Measures a span of time")                                                          \
+	X("Drag in the overview", "Moves what is shown, or its edges")
+
+struct weft_gesture {
+	const char *gesture, *effect;
+};
+const struct weft_gesture *weft_gestures(size_t *count);
+
 enum weft_action_state { WEFT_ACTION_ENABLED = 1, WEFT_ACTION_IS_SWITCH = 2, WEFT_ACTION_ON = 4 };
 
 /* Bits of enum weft_action_state, as things are now; an APP's are enabled. */

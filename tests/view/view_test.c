@@ -200,7 +200,7 @@ static void test_query(void **state)
 	} finds[] = {{"kind:join", 1}, {"kind:=joi", 0}, {"label:first", 1}, {"label:=FIRST", 1}, {"label:join", 0}, {"id:17", 1},
 	    {"id:7", 0}, {"7", 1}, {"failed", 1}, {"\"failed\"", 0}, {"pending kind:join", 1}, {"failure:not_", 1},
 	    {"longer:250ms kind:task", 0}, {"shorter:150ms kind:wait", 1}, {"wait failed", 1}, {"wait pending", 0}, {"a:b", 0},
-	    {"\"irs", 1}, {"  \t", 0}, {"\"\"", 0}};
+	    {"\"irs", 1}, {"hits", 1}, {"its+2", 1}, {"label:=hits", 0}, {"label:=hits+2", 1}, {"  \t", 0}, {"\"\"", 0}};
 	for (size_t i = 0; i < sizeof finds / sizeof *finds; i++)
 		assert_int_equal(weft_view_find(s.view, finds[i].text), finds[i].found);
 	static const struct {

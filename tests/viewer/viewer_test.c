@@ -457,6 +457,9 @@ static void test_actions(void **state)
 			assert_int_equal(weft_action_of_key(key, modifiers), a); /* no two have the same */
 		assert_true(n > 0);
 	}
+	size_t gestures;
+	assert_non_null(weft_gestures(&gestures)[0].effect);
+	assert_true(gestures > 5);
 	assert_int_equal(weft_action_find("nothing"), WEFT_ACTION_COUNT);
 	assert_int_equal(weft_action_of_key("Q", 0), WEFT_ACTION_COUNT);
 	assert_int_equal(weft_action_of_key(" ", 0), WEFT_ACTION_METRICS);
