@@ -106,8 +106,8 @@ static void put_json(const char *path, const struct weft_model *model, const str
 		       ",\"lost_nested\":%" PRIu64 ",\"lost_overwritten\":%" PRIu64 "}",
 		    s->tid, s->packets, s->bytes, s->lost_full, s->lost_nested, s->lost_overwritten);
 	}
-	printf("],\"unfinished\":%s,\"wrapped\":%s,\"lost\":%" PRIu64 ",\"skipped\":[", info->unfinished ? "true" : "false",
-	    info->wrapped ? "true" : "false", cli_lost(info));
+	printf("],\"unfinished\":%s,\"wrapped\":%s,\"lost\":%" PRIu64 ",\"lost_no_stream\":%" PRIu64 ",\"skipped\":[",
+	    info->unfinished ? "true" : "false", info->wrapped ? "true" : "false", cli_lost(info), info->lost_no_stream);
 	for (size_t i = 0; i < info->skipped_count && i < WEFT_SKIPPED_KEPT; i++) {
 		const struct weft_skipped *s = &info->skipped[i];
 		printf("%s{\"file\":", i > 0 ? "," : "");

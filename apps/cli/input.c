@@ -69,6 +69,13 @@ int cli_open(struct cli_input *input, const char *path)
 	return status < 0 ? cli_fail_error(&err) : -1;
 }
 
+static int fail_empty(const struct cli_input *input)
+{
+	uint64_t lost = cli_lost(weft_trace_info(input->trace));
+	return lost ? cli_fail("%s: no events in the trace: all %" PRIu64 " are lost", input->name, lost)
+		    : cli_fail("%s: no events in the trace", input->name);
+}
+
 int cli_check_events(struct cli_input *input)
 {
 	const struct weft_event *events;
@@ -79,7 +86,7 @@ int cli_check_events(struct cli_input *input)
 		return -1;
 	}
 	cli_tell_skipped(input);
-	int exit = cli_fail("%s: %s", input->name, more < 0 ? weft_status_string(more) : "no events in the trace");
+	int exit = more < 0 ? cli_fail("%s: %s", input->name, weft_status_string(more)) : fail_empty(input);
 	cli_close(input);
 	return exit;
 }
@@ -100,6 +107,8 @@ int cli_build_model(struct cli_input *input, bool keep_binds)
 	int status = weft_model_build(&input->model, input->trace, &options, &err);
 	cli_progress_end();
 	cli_tell_skipped(input);
+	if (status == WEFT_EFORMAT)
+		return fail_empty(input);
 	if (status < 0) {
 		if (err.file[0] == '\0')
 			snprintf(err.file, sizeof err.file, "%s", input->name);

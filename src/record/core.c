@@ -146,17 +146,22 @@ static void tell_losses(struct weft__stream *s)
 	__atomic_store_n(&h->events_discarded, s->lost_full + s->lost_nested, __ATOMIC_RELAXED);
 }
 
+void weft__tell_no_stream(void)
+{
+	struct weft_packet_header *h = header_of(&weft__recording.definitions);
+	uint64_t lost = __atomic_load_n(&weft__recording.lost_no_stream, __ATOMIC_RELAXED);
+	__atomic_store_n(&h->lost_no_stream, lost, __ATOMIC_RELAXED);
+	__atomic_store_n(&h->events_discarded, lost, __ATOMIC_RELAXED);
+}
+
 void weft__count_no_stream(void)
 {
 	__atomic_fetch_add(&weft__recording.lost_no_stream, 1, __ATOMIC_RELAXED);
+	/* Who has the lock leaves the count to the next one, or to the stop. */
 	if (weft__define_lock(1)) {
 		/* Unless a stop has just taken them away. */
-		if (weft__recording.definitions.storage.base) {
-			struct weft_packet_header *h = header_of(&weft__recording.definitions);
-			uint64_t lost = __atomic_load_n(&weft__recording.lost_no_stream, __ATOMIC_RELAXED);
-			__atomic_store_n(&h->lost_no_stream, lost, __ATOMIC_RELAXED);
-			__atomic_store_n(&h->events_discarded, lost, __ATOMIC_RELAXED);
-		}
+		if (weft__recording.definitions.storage.base)
+			weft__tell_no_stream();
 		weft__define_unlock();
 	}
 }

@@ -101,6 +101,8 @@ void weft__record(struct weft__stream *stream, struct weft_wire_event *event);
 /* An empty packet with this stream's header, as the first use will find it. */
 void weft__packet_prepare(struct weft__stream *stream, unsigned char *packet);
 void weft__count_no_stream(void);
+/* Writes their number into the definitions, whose lock is taken. */
+void weft__tell_no_stream(void);
 
 /* define.c */
 /* The key of a text or site, which is written into the definitions if it is new; 0: not now, write it out or leave it. */

@@ -111,28 +111,27 @@ static bool expand(char *out, size_t size, const char *path)
 	return n != 0;
 }
 
-/* Reserves `bytes` under a hidden name and maps them at `at` (NULL: anywhere). */
+/* Reserves `bytes` under a hidden name and maps them at `at` (NULL: anywhere); on failure errno says why. */
 static int make_file(const char *hidden, size_t bytes, void *at, unsigned char **out)
 {
 	int fd = openat(dir.fd, hidden, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return status_of(errno);
-	int error = posix_fallocate(fd, 0, (off_t)bytes), status = WEFT_OK;
-	if (error) {
-		status = status_of(error);
-	} else {
+	int error = posix_fallocate(fd, 0, (off_t)bytes);
+	if (!error) {
 		/* Small ones at once: the first lap is then as fast as the later ones. */
 		int populate = bytes <= 1u << 17 ? MAP_POPULATE : 0;
 		void *map = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | populate | (at ? MAP_FIXED : 0), fd, 0);
 		if (map == MAP_FAILED)
-			status = status_of(errno);
+			error = errno;
 		else
 			*out = map;
 	}
 	close(fd);
-	if (status < 0)
+	if (error)
 		unlinkat(dir.fd, hidden, 0);
-	return status;
+	errno = error;
+	return error ? status_of(error) : WEFT_OK;
 }
 
 static void packet_name(char name[NAME_SIZE], const char *before, unsigned instance, unsigned file)
@@ -223,17 +222,19 @@ int weft__dir_storage(struct weft__thread *t, unsigned instance)
 		if (status == WEFT_OK)
 			weft__packet_prepare(s, at);
 	}
+	int error = errno;
 	for (unsigned i = 0; i < made; i++) {
 		packet_name(hidden, ".weft-", instance, i);
 		packet_name(name, "", instance, i);
 		if (status < 0)
 			unlinkat(dir.fd, hidden, 0);
 		else if (renameat(dir.fd, hidden, dir.fd, name))
-			status = status_of(errno);
+			status = status_of(error = errno);
 	}
 	if (status < 0) {
 		munmap(base, bytes);
 		s->storage.base = NULL;
+		errno = error;
 		return status;
 	}
 	t->mapped_bytes = bytes;

@@ -141,7 +141,8 @@ static int start(const struct weft_record_options *o)
 	/* The first stream at once, so that a full disk is an error here. */
 	errno = ENOSPC;
 	if (!weft__attach_locked()) {
-		snprintf(failure, sizeof failure, "no room for the first ring: %s", strerror(errno));
+		snprintf(failure, sizeof failure, "%s%sno room for the first ring: %s", o->directory ? o->directory : "",
+		    o->directory ? ": " : "", strerror(errno));
 		if (weft__target == WEFT__DIRECTORY)
 			weft__dir_abandon();
 		weft__recording.definitions.storage.base = NULL;
@@ -161,6 +162,7 @@ static void finish(void)
 	weft__threads_retire();
 	while (!weft__define_lock(1000))
 		usleep(10);
+	weft__tell_no_stream();
 	if (weft__target == WEFT__DIRECTORY) {
 		uint64_t clock = 0, wall = 0;
 		weft__clock_pair(&clock, &wall);

@@ -23,11 +23,16 @@ LINE = re.compile(r'\[(\d+)\.(\d{9})\] .*? (\w+): \{ (mark = .*?) \}, \{ ?(.*?) 
 FIELD = re.compile(r'(\w+) = (?:\( "((?:[^"\\]|\\.)*)" : container = (\d+) \)|"((?:[^"\\]|\\.)*)"|(-?\d+))')
 
 
+def unescaped(match):
+    what = match.group(1)
+    return chr(int(what[1:], 16)) if len(what) == 3 else {'t': '\t', 'n': '\n'}.get(what, what)
+
+
 def fields_of(text):
     """Names and values; an enumeration is its label, a number a number."""
     out = {}
     for name, label, _, quoted, number in FIELD.findall(text):
-        out[name] = int(number) if number else label or re.sub(r'\\(.)', lambda m: {'t': '\t', 'n': '\n'}.get(m.group(1), m.group(1)), quoted)
+        out[name] = int(number) if number else label or re.sub(r'\\(x[0-9a-f]{2}|.)', unescaped, quoted)
     return out
 
 
@@ -68,6 +73,10 @@ def told_alike(name, fields, time):
             out[field[:-len('_key')]] = strings[value]
         elif field == 'site':
             out['site'] = sites[value] if value else None
+        elif field == 'cut':
+            # How many bytes are missing; weft shows that some are.
+            if not value or not fields['text'].endswith('\u2026'):
+                sys.exit(f'{value} bytes are said to be missing of {fields["text"][-20:]!r}')
         elif field == 'since':
             out['since_ns'] = value
         elif name == 'idle':

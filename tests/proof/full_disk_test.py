@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""full_disk_test.py PROGRAM WEFT: what happens on a disk of 1 MB.  PROGRAM N records about N events in three OS threads.
+
+A trace that does not fit is one line on stderr at the start, and the program runs on; one that fits is never ended by what others
+write; one that grows loses the rest, and says so.  Exit status 77 where no file system may be mounted.  SPDX-License-Identifier: ISC"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+if os.environ.get('WEFT_TEST_UNSHARED') != '1':
+    unshare = ['unshare', '--mount'] if os.getuid() == 0 else ['unshare', '--mount', '--user', '--map-root-user']
+    with tempfile.TemporaryDirectory() as place:
+        if subprocess.run([*unshare, 'mount', '-t', 'tmpfs', '-o', 'size=4k', 'weft', place], capture_output=True, check=False).returncode:
+            print('skipped: no file system may be mounted here')
+            sys.exit(77)
+    sys.exit(subprocess.run([*unshare, sys.executable, *sys.argv], env={**os.environ, 'WEFT_TEST_UNSHARED': '1'}, check=False).returncode)
+
+program, weft = map(os.path.abspath, sys.argv[1:])
+
+
+def expect(what, got, wanted):
+    if got != wanted:
+        sys.exit(f'{what}: {got!r}, not {wanted!r}')
+
+
+def record(options, events):
+    return subprocess.run([program, str(events)], env={**os.environ, 'WEFT_TRACE': trace + options}, capture_output=True, text=True, check=False)
+
+
+def info():
+    told = subprocess.run([weft, 'info', '--json', trace], capture_output=True, text=True, check=False)
+    expect('info', (told.returncode, '' if not told.returncode else told.stderr), (0, ''))
+    return json.loads(told.stdout)
+
+
+def start_over():
+    for name in os.listdir(place):
+        subprocess.run(['rm', '-rf', os.path.join(place, name)], check=True)
+
+
+with tempfile.TemporaryDirectory() as place:
+    subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=1m', 'weft', place], check=True)
+    trace = os.path.join(place, 'trace')
+    try:
+        for mode in ('', ',mode=grow,size=64M'):
+            # Three OS threads' rings, each of which the disk has not got.
+            got = record(',size=2M' + mode, 1000)
+            expect('a disk too small: status', got.returncode, 2)  # the program asks whether it records
+            expect('a disk too small: lines', got.stderr.count('\n'), 1)
+            if 'No space left' not in got.stderr or trace not in got.stderr:
+                sys.exit(f'a disk too small: {got.stderr}')
+            expect('what failed left nothing behind', os.listdir(place), [])
+
+        # A ring that fits, its disk then filled by others while it is being recorded into.
+        for fill in (False, True):
+            start_over()
+            watched = subprocess.Popen([program, '12000000'], env={**os.environ, 'WEFT_TRACE': trace + ',size=128k,packets=4'}, stderr=subprocess.PIPE, text=True)
+            while watched.poll() is None and not os.path.exists(os.path.join(trace, 'stream-3-3')):
+                time.sleep(0.001)
+            if fill:
+                with open(os.path.join(place, 'others'), 'wb', buffering=0) as others:
+                    try:
+                        while others.write(bytes(4096)):
+                            pass
+                    except OSError:
+                        pass
+            expect('the program on a full disk', (watched.wait(120), watched.stderr.read()), (0, ''))
+            got = info()
+            if got['events'] < 1000:
+                sys.exit(f'a ring on a full disk: {got["events"]} events')
+        ring = got['events']
+
+        # The first OS thread has a ring, for the others there is no room: their events are counted.
+        start_over()
+        expect('a ring for one: status', record(',size=700k,packets=4', 60000).returncode, 0)
+        told = subprocess.run([weft, 'info', trace], capture_output=True, text=True, check=False)
+        expect('none has room', (told.returncode, told.stderr), (2, f'weft: {trace}: no events in the trace: all 60000 are lost\n'))
+
+        # It grows until there is no more: the oldest are there, the rest is counted.
+        start_over()
+        expect('growing: status', record(',mode=grow,size=900k', 600000).returncode, 0)
+        limited = info()
+        start_over()
+        os.mkdir(trace)
+        expect('growing on: status', record(',mode=grow,size=512k', 600000).returncode, 0)
+        for got in (limited, info()):
+            lost = sum(stream['lost_full'] for stream in got['streams']) + got['lost_no_stream']
+            if not lost or got['events'] + lost < 500000:
+                sys.exit(f'growing: {got["events"]} events, {lost} lost')
+        text = subprocess.run([weft, 'info', trace], capture_output=True, text=True, check=True).stdout
+        if 'lost' not in text:
+            sys.exit('info does not say that events are lost')
+    finally:
+        subprocess.run(['umount', place], check=True)
+print(f'a full disk: one line at the start; a ring goes on ({ring} events at the end); {lost} events without room are counted')
