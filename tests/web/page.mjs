@@ -275,7 +275,7 @@ const tests = {
 		assert.ok((await page.title()).startsWith(HOSTILE_NAME));
 		await page.keyboard.press("/");
 		await page.keyboard.type("shorter:100s");
-		await page.waitForSelector(".results button");
+		await until(page, () => document.querySelectorAll(".results button").length === 5);
 		const lines = (await page.locator(".results button").allTextContents()).join("\n");
 		for (const label of HOSTILE_LABELS)
 			assert.ok(lines.includes(label), `${label} in ${lines}`);
