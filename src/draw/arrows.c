@@ -18,16 +18,22 @@
 #define MOST_NUMBERS 40
 #define LEAST_NUMBER 5 /* fewer can be counted by eye when one zooms in; twice that in a crowd */
 #define HEAD_PX 7.0
+#define SIGN_PX 16.0 /* shorter ones have no room for more than a head */
 #define SHORT_PX 3.0 /* shorter ones are but a head */
+
+/* What kinds differ in besides colour, for eyes that do not tell these apart. */
+enum sign { PLAIN, DOT /* where it begins */, TWICE /* two heads */, BAR /* at its tip */ };
 
 static const struct {
 	enum weft_paint paint;
+	enum sign sign;
+	double length, width; /* of the head, against a plain one */
 } LOOK[] = {
-    [WEFT_ARROW_AWAIT] = {WEFT_PAINT_AWAIT},
-    [WEFT_ARROW_READ] = {WEFT_PAINT_READ},
-    [WEFT_ARROW_RESOLVE] = {WEFT_PAINT_RESOLVE},
-    [WEFT_ARROW_SIGNAL] = {WEFT_PAINT_SIGNAL},
-    [WEFT_ARROW_READ_FAILED] = {WEFT_PAINT_READ_FAILED},
+    [WEFT_ARROW_AWAIT] = {WEFT_PAINT_AWAIT, DOT, 0.85, 0.85},
+    [WEFT_ARROW_READ] = {WEFT_PAINT_READ, PLAIN, 1.3, 0.7},
+    [WEFT_ARROW_RESOLVE] = {WEFT_PAINT_RESOLVE, PLAIN, 1, 1.1},
+    [WEFT_ARROW_SIGNAL] = {WEFT_PAINT_SIGNAL, TWICE, 0.8, 1},
+    [WEFT_ARROW_READ_FAILED] = {WEFT_PAINT_READ_FAILED, BAR, 1, 1},
 };
 
 /* An arrow that spans much more than the screen says nothing any more. */
@@ -190,7 +196,7 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, boo
 	if (alpha < 12)
 		return;
 	double length = square_root(dx * dx + dy * dy);
-	double head = HEAD_PX + width - 1, half = 3 + (width - 1) * 0.75;
+	double head = (HEAD_PX + width - 1) * LOOK[b->arrow].length, half = (3 + (width - 1) * 0.75) * LOOK[b->arrow].width;
 	if (length < SHORT_PX && !is_line(f, b->y1) && b->arrow != WEFT_ARROW_READ_FAILED)
 		return;          /* it is within the density of its strip */
 	if (length < SHORT_PX) { /* within one row and moment: a head alone says that something came */
@@ -199,7 +205,8 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, boo
 	}
 	if (head > length * 0.7)
 		head = length * 0.7;
-	double base_x = x1 - dx / length * head, base_y = y1 - dy / length * head;
+	const double along_x = dx / length, along_y = dy / length;
+	double base_x = x1 - along_x * head, base_y = y1 - along_y * head;
 	if (dx > -0.75 && dx < 0.75) { /* upright: as a rectangle it is sharp, and cheap to paint */
 		int w = weft__floor(width + 0.5), x = weft__floor(x1) - w / 2;
 		weft__rect(f, WEFT_LAYER_ARROW, paint, alpha, x, weft__floor(y0 < base_y ? y0 : base_y), x + w,
@@ -209,6 +216,21 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, boo
 		weft__segment(f, WEFT_LAYER_ARROW, paint, alpha, x0, y0, base_x, base_y, width);
 	}
 	weft__triangle(f, WEFT_LAYER_ARROW, paint, alpha, x1, y1, base_x, base_y, half);
+	if (length < SIGN_PX)
+		return;
+	const int at_x = weft__floor(x0), at_y = weft__floor(y0);
+	switch (LOOK[b->arrow].sign) {
+	case DOT: weft__rect(f, WEFT_LAYER_ARROW, paint, alpha, at_x - 1, at_y - 2, at_x + 3, at_y + 2); break;
+	case TWICE:
+		weft__triangle(f, WEFT_LAYER_ARROW, paint, alpha, x1 - along_x * head, y1 - along_y * head,
+		    base_x - along_x * head, base_y - along_y * head, half);
+		break;
+	case BAR:
+		weft__segment(f, WEFT_LAYER_ARROW, paint, alpha, x1 - along_y * (half + 1), y1 + along_x * (half + 1),
+		    x1 + along_y * (half + 1), y1 - along_x * (half + 1), 2);
+		break;
+	default: break;
+	}
 }
 
 static bool is_numbered(const struct weft__frame *f, const struct weft__bundle *b)

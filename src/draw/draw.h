@@ -22,7 +22,7 @@
 	X(BAND_TEXT, 0x4d5666, 0xaab3c2)                                                                                         \
 	X(HIGHLIGHT, 0xffdd33, 0xb8930a)                                                                                         \
 	X(CREATION, 0x949dac, 0x667082)                                                                                          \
-	X(PROMISE, 0x465063, 0xa3adbd)                                                                                           \
+	X(PROMISE, 0x465063, 0x8d97a8)                                                                                           \
 	X(RUN, 0xffffff, 0xffffff)                                                                                               \
 	X(FAILED, 0xd4252f, 0xff6b6b)                                                                                            \
 	X(AWAIT, 0xc9a227, 0xd9b648)                                                                                             \

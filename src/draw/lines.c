@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: ISC */
 #include "draw/lines.h"
 
-#define LABEL_ROOM_PX 11 /* above a line, for its label */
+#define LABEL_ROOM_PX 13 /* above a line, for its label */
 #define CROWD 4000       /* of promises on rows that are drawn one by one: they merge sooner */
 #define TIGHT_PX 48      /* lines as long get one even if the row above is nearer, where nothing is on it */
 

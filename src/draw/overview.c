@@ -9,7 +9,7 @@
 #include "draw/frame.h"
 
 #define COLUMNS 2048
-#define MOST_AREAS 24
+#define MOST_AREAS 14
 #define UNIT 1024.0 /* a row over a whole cell */
 #define CELL_PX 2
 
@@ -249,7 +249,7 @@ static struct place place_of(const struct weft_overview *o, const struct weft__f
 	int height = f->height - TOP_PX - PROFILE_PX - 4, y0 = TOP_PX + height * area / o->areas;
 	int y1 = TOP_PX + height * (area + 1) / o->areas;
 	/* Few rows are lines with room between them. */
-	if (y1 - y0 > 3)
+	if (y1 - y0 > 2)
 		y1 = y0 + (y1 - y0 > 8 ? 4 : (y1 - y0 + 1) / 2);
 	return (struct place){y0, y1 > y0 + 1 ? y1 : y0 + 1};
 }

@@ -2,9 +2,36 @@
  * at them.  Run with WEFT_RECORD=1 to record those anew.  SPDX-License-Identifier: ISC */
 #include "draw/scene.h"
 
+/* Which pixels a paint covers, whatever else is on them: colours that could hide it are never drawn over it. */
+static uint8_t *raster_of(const struct weft_draw_list *list, enum weft_paint paint)
+{
+	size_t width = (size_t)list->width_px + 1, height = (size_t)list->height_px + 1;
+	uint8_t *pixels = calloc(width, height);
+	assert_non_null(pixels);
+	for (size_t i = 0; i < list->count; i++) {
+		const struct weft_prim *p = &list->prims[i];
+		if (p->kind != WEFT_PRIM_RECT || p->paint != paint)
+			continue;
+		for (size_t y = (size_t)p->y0; y < (size_t)p->y1; y++)
+			memset(pixels + y * width + (size_t)p->x0, 1, (size_t)(p->x1 - p->x0));
+	}
+	return pixels;
+}
+
+static bool is_near(const struct weft_draw_list *list, const uint8_t *pixels, double x, double y, int away)
+{
+	int width = (int)list->width_px + 1, height = (int)list->height_px + 1;
+	for (int at_y = (int)y - away; at_y <= (int)y + away; at_y++)
+		for (int at_x = (int)x - away; at_x <= (int)x + away; at_x++)
+			if (at_x >= 0 && at_y >= 0 && at_x < width && at_y < height && pixels[at_y * width + at_x])
+				return true;
+	return false;
+}
+
 static void check_important(const struct scene *s)
 {
 	const struct weft_view *v = s->view;
+	uint8_t *failures = raster_of(&s->list, WEFT_PAINT_FAILED), *highlights = raster_of(&s->list, WEFT_PAINT_HIGHLIGHT);
 	for (uint32_t p = 1; p < s->model->promise_count; p++) {
 		const struct weft_promise *promise = &s->model->promises[p];
 		double y = weft_view_y(v, weft_view_slot(v, s->layout->rows[p]));
@@ -13,14 +40,22 @@ static void check_important(const struct scene *s)
 			continue;
 		bool failed = promise->end == WEFT_END_FAILED || (promise->flags & WEFT_PROMISE_NEVER_RESOLVED);
 		if (failed && x1 >= 1 && x1 < v->width_px - 1)
-			assert_true(is_painted(&s->list, WEFT_PAINT_FAILED, x1, y, 4));
+			assert_true(is_near(&s->list, failures, x1, y, 4));
 		if (weft_view_is_highlighted(v, p) && x1 >= 0 && x0 < v->width_px - 1)
-			assert_true(is_painted(&s->list, WEFT_PAINT_HIGHLIGHT, x0 < 0 ? 0 : x0, y, 5));
+			assert_true(is_near(&s->list, highlights, x0 < 0 ? 0 : x0, y, 5));
 	}
+	free(failures);
+	free(highlights);
 	for (size_t i = 0; i < s->model->pause_count; i++) {
 		double x0 = weft_view_x(v, s->model->pauses[i].start_ns), x1 = weft_view_x(v, s->model->pauses[i].end_ns);
-		if (x1 >= 0 && x0 < v->width_px - 1)
-			assert_true(is_painted(&s->list, WEFT_PAINT_PAUSE, x0 < 0 ? 0 : x0, v->height_px / 2, 1));
+		if (x1 >= 0 && x0 < v->width_px - 1) {
+			bool painted = false;
+			x0 = x0 > 0 ? x0 : 0;
+			for (size_t k = 0; k < s->list.count && !painted; k++)
+				painted = s->list.prims[k].paint == WEFT_PAINT_PAUSE && (double)s->list.prims[k].x0 <= x0 + 1 &&
+					  (double)s->list.prims[k].x1 >= x0 - 1;
+			assert_true(painted);
+		}
 	}
 }
 
@@ -32,7 +67,7 @@ static void test_random(void **state)
 		struct scene s;
 		uint64_t r = seed;
 		write_random_trace(&w, seed);
-		open_scene(&s, w.bytes, w.size);
+		open_scene_of(&s, w.bytes, w.size, (uint16_t)(seed % 3 ? 1 : 2 + seed % 7));
 		for (int frame = 0; frame < 5; frame++) {
 			move_about(s.view, &r);
 			assert_int_equal(weft_draw_frame(&s.list, s.view, NULL, NULL), WEFT_OK);
@@ -199,12 +234,50 @@ static void test_bounded(void **state)
 		weft_view_focus(s.view, s.view->slots * 0.4);
 		assert_int_equal(weft_draw_frame(&s.list, s.view, NULL, NULL), WEFT_OK);
 		check_primitives(&s.list);
+		check_texts(&s.list);
+		check_important(&s);
 		assert_true(s.list.count < 20000);
 		if (zoom == 1)
 			assert_true(count_of(&s.list, WEFT_PAINT_FAILED) > 10);
 	}
 	close_scene(&s);
 	free(text);
+}
+
+/* The ratio of luminances, from 1 to 21, as the accessibility guidelines for the web have it. */
+static double contrast(uint32_t one, uint32_t other)
+{
+	double light[2] = {0, 0};
+	for (int i = 0; i < 2; i++) {
+		for (int c = 0; c < 3; c++) {
+			static const double part[] = {0.0722, 0.7152, 0.2126};
+			double v = ((i ? other : one) >> 8 * c & 255) / 255.0;
+			light[i] += part[c] * v * v * (0.8 + 0.2 * v); /* near enough to the power of 2.4 */
+		}
+	}
+	double high = light[0] > light[1] ? light[0] : light[1], low = light[0] + light[1] - high;
+	return (high + 0.05) / (low + 0.05);
+}
+
+/* What is to be seen is seen on every ground, in both themes. */
+static void test_themes(void **state)
+{
+	(void)state;
+	static const struct {
+		enum weft_paint paint;
+		double least;
+	} wanted[] = {{WEFT_PAINT_LABEL, 7}, {WEFT_PAINT_FAILED, 3.4}, {WEFT_PAINT_PROMISE, 4.5}, {WEFT_PAINT_LABEL_ID, 2.7},
+	    {WEFT_PAINT_BAND_TEXT, 4.5}, {WEFT_PAINT_AXIS_TEXT, 2.7}, {WEFT_PAINT_READ, 3.4}, {WEFT_PAINT_RESOLVE, 2.7},
+	    {WEFT_PAINT_SIGNAL, 1.9}, {WEFT_PAINT_AWAIT, 1.7}, {WEFT_PAINT_READ_FAILED, 3}, {WEFT_PAINT_ACCENT, 3.4}};
+	static const enum weft_paint grounds[] = {WEFT_PAINT_BACKGROUND, WEFT_PAINT_SLEEP};
+	for (enum weft_theme theme = WEFT_THEME_LIGHT; theme <= WEFT_THEME_DARK; theme++)
+		for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+			for (size_t g = 0; g < 2; g++) {
+				double got = contrast(weft_theme_rgb(theme, wanted[i].paint), weft_theme_rgb(theme, grounds[g]));
+				if (got < wanted[i].least)
+					fail_msg("theme %d: paint %d on paint %d has a contrast of %.2f", theme, wanted[i].paint,
+					    grounds[g], got);
+			}
 }
 
 int main(int argc, char **argv)
@@ -217,6 +290,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_sites),
 	    cmocka_unit_test(test_svg),
 	    cmocka_unit_test(test_bounded),
+	    cmocka_unit_test(test_themes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,13 +24,36 @@ struct scene {
 	struct weft_draw_list list;
 };
 
-static inline void open_scene(struct scene *s, const void *bytes, size_t size)
+/* As if it were of several OS threads, if `streams` is more than one. */
+static inline void open_scene_of(struct scene *s, const void *bytes, size_t size, uint16_t streams)
 {
+	static struct weft_stream_info threads[8];
+	static struct weft_trace_info info;
 	*s = (struct scene){0};
 	assert_int_equal(weft_trace_open_memory(&s->trace, bytes, size, "test", NULL), WEFT_OK);
 	assert_int_equal(weft_model_build(&s->model, s->trace, NULL, NULL), WEFT_OK);
+	for (uint16_t i = 0; i < streams; i++)
+		threads[i] =
+		    (struct weft_stream_info){.name = {i % 2 ? "a worker with a long name" : "", i % 2 ? 25 : 0}, .tid = i};
+	if (streams > 1) {
+		info = *s->model->trace;
+		info.streams = threads;
+		info.stream_count = streams;
+		s->model->trace = &info;
+		for (size_t p = 1; p < s->model->promise_count; p++)
+			s->model->promises[p].stream = (uint16_t)(s->model->promises[p].id / 7 % streams);
+		for (size_t i = 0; i < s->model->pause_count; i++)
+			s->model->pauses[i].stream = (uint16_t)(i % streams);
+		for (size_t i = 0; i < s->model->sleep_count; i++)
+			s->model->sleeps[i].stream = (uint16_t)(i % streams);
+	}
 	assert_int_equal(weft_layout_create(&s->layout, s->model, NULL), WEFT_OK);
 	assert_int_equal(weft_view_create(&s->view, s->model, s->layout, NULL), WEFT_OK);
+}
+
+static inline void open_scene(struct scene *s, const void *bytes, size_t size)
+{
+	open_scene_of(s, bytes, size, 1);
 }
 
 static inline void close_scene(struct scene *s)
