@@ -4,9 +4,9 @@
  *	curl http://127.0.0.1:8080/some/file
  *	weft render http.weft -o http.svg
  *
- * A connection is one promise, labelled by its client; each request in it is a promise, labelled "GET /some/file", that waits
- * for files and writes.  Who is slow is hung up on.  SIGINT and SIGTERM let answers that are under way come to their end; a
- * second signal does not.
+ * In the trace a connection is one promise, labelled by its client, and each request in it, "GET /some/file"; the rest is what
+ * they waited for: files, reads, writes.  Who is slow is hung up on.  SIGINT and SIGTERM let answers that are under way come to
+ *their end; a second signal does not.
  *
  * Symbolic links are followed: whoever can make one in the folder decides.  SPDX-License-Identifier: ISC */
 #include "request.h"
@@ -45,6 +45,9 @@ struct connection {
 	size_t parsed;              /* of it */
 	uint64_t deadline_ms;
 	struct request request;
+
+	/* What the trace calls the whole of it: nobody waits for these two. */
+	struct weft_resolver *open_end, *request_end;
 
 	/* The answer that is under way. */
 	bool answering;
@@ -284,6 +287,8 @@ static struct weft_promise *answered(void *connection, void *nothing)
 	struct connection *c = connection;
 	weft_uv_file_unref(c->file);
 	c->file = NULL;
+	weft_wakeup(c->request_end, NULL, NULL);
+	c->request_end = NULL;
 	c->request.begun = false;
 	if (!c->request.keeps || ending) {
 		c->deadline_ms = now_ms() + LINGER_MS;
@@ -294,19 +299,16 @@ static struct weft_promise *answered(void *connection, void *nothing)
 	return c->input ? weft_promise_bind(weft_promise_pause(), next_request, c, NULL) : next_request(c, NULL);
 }
 
-static struct weft_promise *answer_named(struct connection *c)
+/* The request as a promise, from its last byte to that of its answer: "GET /some/file?version=2". */
+static void note_request(struct connection *c)
 {
-	char label[MOST_TARGET_BYTES + 16]; /* "GET /some/file?version=2" */
-	struct weft_promise *sent = answer(c);
-	bool waits = weft_promise_state(sent) == WEFT_PENDING;
-	struct weft_promise *request = weft_promise_bind(sent, answered, c, NULL);
-	if (weft_is_on()) {
-		const char *method = http_method_str((enum http_method)c->request.parser.method);
-		size_t bytes = (size_t)(stpcpy(stpcpy(stpcpy(label, method), " "), c->request.target) - label);
-		label[bytes < MOST_LABEL_BYTES ? bytes : MOST_LABEL_BYTES] = 0;
-		weft_label(waits ? weft_promise_id(request) : weft_running(), label);
-	}
-	return request;
+	char label[MOST_TARGET_BYTES + 16];
+	if (!weft_is_on())
+		return;
+	const char *method = http_method_str((enum http_method)c->request.parser.method);
+	size_t bytes = (size_t)(stpcpy(stpcpy(stpcpy(label, method), " "), c->request.target) - label);
+	label[bytes < MOST_LABEL_BYTES ? bytes : MOST_LABEL_BYTES] = 0;
+	weft_promise_unref(weft_promise_of_kind(WEFT_KIND_REQUEST, false, label, &c->request_end));
 }
 
 static struct weft_promise *parse(void *connection, void *bytes)
@@ -326,7 +328,8 @@ static struct weft_promise *parse(void *connection, void *bytes)
 		c->input = NULL;
 	}
 	c->answering = true;
-	return answer_named(c);
+	note_request(c);
+	return weft_promise_bind(answer(c), answered, c, NULL);
 }
 
 static struct weft_promise *next_request(void *connection, void *nothing)
@@ -346,6 +349,8 @@ static void free_connection(void *connection)
 	weft_uv_file_unref(c->file);
 	weft_promise_unref(c->input);
 	weft_promise_unref(c->work);
+	weft_wakeup_error(c->request_end, UV_ECANCELED, "was not answered");
+	weft_wakeup(c->open_end, NULL, NULL);
 	free(c);
 	weft_counter_increase(&open_connections, -1);
 	weft_semaphore_release(room);
@@ -383,16 +388,21 @@ static struct weft_promise *gone(void *connection)
 static struct weft_promise *serve(void *connection)
 {
 	struct connection *c = connection;
+	struct weft_promise *work = next_request(c, NULL);
+	c->work = weft_promise_ref(work);
+	return weft_promise_finalize(weft_promise_try_bind(work, hang_up, stopped, c, NULL), gone, c, free_connection);
+}
+
+/* The connection as a promise: "connection 127.0.0.1:40912". */
+static void note_connection(struct connection *c)
+{
 	char label[64], name[INET_ADDRSTRLEN] = "?";
 	struct sockaddr_in peer = {0};
 	int bytes = sizeof peer;
 	if (uv_tcp_getpeername((uv_tcp_t *)weft_uv_stream_handle(c->stream), (struct sockaddr *)&peer, &bytes) == 0)
 		uv_ip4_name(&peer, name, sizeof name);
 	snprintf(label, sizeof label, "connection %s:%d", name, ntohs(peer.sin_port));
-	weft_promise_label(label);
-	struct weft_promise *work = next_request(c, NULL);
-	c->work = weft_promise_ref(work);
-	return weft_promise_finalize(weft_promise_try_bind(work, hang_up, stopped, c, NULL), gone, c, free_connection);
+	weft_promise_unref(weft_promise_of_kind(WEFT_KIND_CONNECTION, false, label, &c->open_end));
 }
 
 /* ---- The server ---- */
@@ -413,6 +423,7 @@ static struct weft_promise *welcome(void *listener, void *stream)
 		c->next->back = &c->next;
 	connections = c;
 	request_init(&c->request);
+	note_connection(c);
 	weft_counter_increase(&open_connections, 1);
 	uv_tcp_nodelay((uv_tcp_t *)weft_uv_stream_handle(stream), 1); /* answers are written in as few pieces as can be */
 	if (weft_promise_async(serve, c, NULL) != WEFT_OK)
@@ -453,37 +464,10 @@ static struct weft_promise *watch(void *ctx, void *nothing)
 	return weft_promise_bind(weft_uv_sleep(uv, patience_ms < WATCH_MS ? patience_ms : WATCH_MS), watch, NULL, NULL);
 }
 
-/* SIGINT and SIGTERM as a promise: whatever libuv has becomes one by a task that its callback wakes. */
-static uv_signal_t signals[2];
-static struct weft_resolver *signalled;
-
-static void on_signal(uv_signal_t *handle, int number)
-{
-	struct weft_resolver *resolver = signalled;
-	signalled = NULL;
-	weft_wakeup(resolver, NULL, NULL);
-}
-
 static struct weft_promise *next_signal(void)
 {
-	weft_resolver_drop(signalled);
-	return weft_promise_of_kind(WEFT_KIND_OS_SIGNAL, true, "SIGINT or SIGTERM", &signalled);
-}
-
-static void watch_signals(void)
-{
-	static const int numbers[2] = {SIGINT, SIGTERM};
-	for (int i = 0; i < 2; i++) {
-		uv_signal_init(weft_uv_loop(uv), &signals[i]);
-		uv_signal_start(&signals[i], on_signal, numbers[i]);
-	}
-}
-
-static void forget_signals(void)
-{
-	for (int i = 0; i < 2; i++)
-		uv_close((uv_handle_t *)&signals[i], NULL);
-	weft_resolver_drop(signalled);
+	struct weft_promise *either[2] = {weft_uv_signal(uv, SIGINT), weft_uv_signal(uv, SIGTERM)};
+	return weft_promise_pick(either, 2);
 }
 
 /* Those that wait for a request, or all. */
@@ -543,11 +527,10 @@ static int run(const char *address, int port)
 	struct sockaddr_in in;
 	int bytes = sizeof in;
 	uv_tcp_getsockname((uv_tcp_t *)weft_uv_stream_handle(stream), (struct sockaddr *)&in, &bytes);
+	struct weft_promise *accepting = accept_next(stream, NULL), *watching = watch(NULL, NULL), *end = next_signal();
 	printf("http://%s:%d/\n", address, ntohs(in.sin_port));
 	fflush(stdout);
 
-	struct weft_promise *accepting = accept_next(stream, NULL), *watching = watch(NULL, NULL), *end = next_signal();
-	watch_signals();
 	weft_uv_run(uv, end, 0);
 	weft_promise_unref(end);
 	ending = true;
@@ -557,7 +540,6 @@ static int run(const char *address, int port)
 	drain();
 	weft_promise_cancel(watching);
 	weft_promise_unref(watching);
-	forget_signals();
 	printf("%" PRId64 " requests, %" PRId64 " bytes\n", weft_counter_value(&requests), weft_counter_value(&bytes_sent));
 	return 0;
 }

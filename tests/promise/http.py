@@ -204,7 +204,7 @@ def many(folder, scratch, count):
     names = [p['labels'][0][1] for p in promises if p['labels']]
     expect(sum(name.startswith('connection 127.0.0.1:') for name in names), count, 'connections in the trace')
     expect(names.count('GET /one.txt'), count, 'requests in the trace')
-    failed = [p for p in promises if p['kind'] == 'async' and p['end'] != 'resolved']
+    failed = [p for p in promises if p['kind'] in ('async', 'connection', 'request') and p['end'] != 'resolved']
     expect(len(failed), 0, 'connections that did not end well')
 
 

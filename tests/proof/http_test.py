@@ -166,7 +166,7 @@ def prove_wrap(www, scratch):
             by_id = {p['promise']: p for p in promises if 'promise' in p}
             name = 'connection 127.0.0.1:%d' % half.getsockname()[1]
             p = named.get(name) or fail(f'{end}: {name} is forgotten')
-            if (p['kind'], p['end'], p['site']['function']) != ('async', 'pending', 'welcome'):
+            if (p['kind'], p['end'], p['site']['function']) != ('connection', 'pending', 'note_connection'):
                 fail(f'{end}: {p}')
             # It was the first: older than all that the ring still has of others' creations, which are those of the last requests.
             newest = max(q['start_ns'] for q in promises if q.get('labels') and q['labels'][0][1].startswith('GET '))
