@@ -66,9 +66,17 @@ struct weft_promise *weft__uv_failed(int status)
 	return weft_promise_fail(status, message_of(status));
 }
 
+static void wake(struct weft_uv *uv)
+{
+	if (uv->slept)
+		weft_promise_resume();
+	uv->slept = false;
+}
+
 void weft__uv_wakeup(struct weft_uv *uv, struct weft_resolver *resolver, int status, void *value, weft_destroy_fn *destroy)
 {
 	bool wakes = !uv->ending && status >= 0;
+	wake(uv); /* libuv calls back for descriptors before it tells that it is awake */
 	if (wakes)
 		weft_wakeup(resolver, value, destroy);
 	else if (uv->ending)
@@ -104,21 +112,19 @@ static void before_sleep(uv_prepare_t *handle)
 {
 	struct weft_uv *uv = handle->data;
 	weft_promise_wakeup_paused();
-	if (weft_promise_paused_count() > 0)
-		uv_idle_start(&uv->idle, stay_awake);
-	else
+	/* Not uv_backend_timeout() != 0: that is 0 too whenever something new is to be watched, and then the loop sleeps. */
+	uv->slept = weft_promise_paused_count() == 0;
+	if (uv->slept)
 		uv_idle_stop(&uv->idle);
-	uv->slept = uv_backend_timeout(uv->loop) != 0;
+	else
+		uv_idle_start(&uv->idle, stay_awake);
 	if (uv->slept)
 		weft_promise_idle(WEFT_IDLE_WAIT);
 }
 
 static void after_sleep(uv_check_t *handle)
 {
-	struct weft_uv *uv = handle->data;
-	if (uv->slept)
-		weft_promise_resume();
-	uv->slept = false;
+	wake(handle->data);
 }
 
 /* Else a program ends when it writes to somebody who has gone; libuv leaves that to its users. */
