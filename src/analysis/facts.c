@@ -289,7 +289,12 @@ static uint32_t awaited(const struct weft_facts *f, uint32_t promise)
 		if (awaits[i].is_open)
 			return awaits[i].promise;
 	struct weft_fact read = one_of(f, promise, WEFT_RELATION_READ, true);
-	return count > 0 && awaits[count - 1].time_ns > read.time_ns ? awaits[count - 1].promise : read.promise;
+	if (count > 0 && awaits[count - 1].time_ns > read.time_ns)
+		return awaits[count - 1].promise;
+	uint32_t creator = f->model->promises[promise].created_by;
+	if (read.promise == WEFT_NONE && creator != WEFT_NONE && f->model->promises[creator].kind == WEFT_KIND_CONDITION)
+		return creator;
+	return read.promise;
 }
 
 static uint32_t woken(const struct weft_facts *f, uint32_t promise)

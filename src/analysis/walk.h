@@ -5,7 +5,8 @@
 #include "analysis/facts.h"
 
 enum weft_step {
-	WEFT_STEP_AWAITED,  /* what it became; else what it waits for at its end; else what it waited for or read last */
+	WEFT_STEP_AWAITED,  /* what it became; else what it waits for at its end; else what it waited for or read last; else, of
+			       one who waits for a condition, that */
 	WEFT_STEP_RESOLVER, /* who resolved it, or what it became */
 	WEFT_STEP_CREATOR,
 	WEFT_STEP_WOKEN, /* whom it woke: who read it first, or else whom it signalled first, or who found it unresolved */

@@ -62,6 +62,7 @@ static void open_arp(void)
 	mw_link(&w, 1200 * MS, WEFT_OP_READ, 1, 6);
 	mw_create(&w, 1300 * MS, 1, 7, WEFT_KIND_WAIT);
 	mw_link(&w, 1400 * MS, WEFT_OP_BECOME, 7, 4);
+	mw_create(&w, 1500 * MS, 2, 8, WEFT_KIND_TASK);
 	mw_end(&w, 0);
 	open_bytes(w.bytes, w.size);
 }
@@ -85,6 +86,7 @@ static void test_arp(void **state)
 	assert_int_equal(weft_walk(facts, with_id(4), WEFT_STEP_AWAITED), with_id(2));
 	assert_int_equal(weft_walk(facts, with_id(2), WEFT_STEP_AWAITED), WEFT_NONE);
 	assert_int_equal(weft_walk(facts, with_id(7), WEFT_STEP_AWAITED), with_id(4));
+	assert_int_equal(weft_walk(facts, with_id(8), WEFT_STEP_AWAITED), with_id(2)); /* a wait that the condition made */
 	struct weft_fact fact = only(with_id(2), WEFT_RELATION_SIGNALLED_BY);
 	assert_true(fact.promise == with_id(3) && fact.time_ns == 400000000);
 	fact = only(with_id(2), WEFT_RELATION_AWAITED_BY);
