@@ -31,7 +31,8 @@ struct weft_uv;
  * without memory, or if libuv has none. */
 WEFT__API struct weft_uv *weft_uv_create(uv_loop_t *loop);
 
-/* What still waits here stays pending.  Not from a callback of the loop.  Runs the loop until what was closed here is gone. */
+/* What still waits here stays pending, what is open is closed, child processes run on.  Runs the loop until all that is gone, and
+ * what runs on the thread pool too.  Not from a callback of the loop.  NULL is nothing. */
 WEFT__API void weft_uv_destroy(struct weft_uv *uv);
 
 WEFT__API uv_loop_t *weft_uv_loop(struct weft_uv *uv);
@@ -65,7 +66,7 @@ WEFT__API uv_stream_t *weft_uv_stream_handle(struct weft_uv_stream *s);
 WEFT__API struct weft_uv_stream *weft_uv_pipe_create(struct weft_uv *uv);
 
 /* Each has a stream as its value.  Listen has ended when it returns; port 0: the system chooses one.  Connect can be cancelled.
- */
+ * Addresses are made by uv_ip4_addr() and uv_ip6_addr(), found by weft_uv_getaddrinfo(). */
 #define weft_uv_tcp_listen(uv, address, backlog) weft__uv_tcp_listen(WEFT_SITE(), uv, address, backlog)
 #define weft_uv_pipe_listen(uv, path, backlog) weft__uv_pipe_listen(WEFT_SITE(), uv, path, backlog)
 #define weft_uv_tcp_connect(uv, address) weft__uv_tcp_connect(WEFT_SITE(), uv, address)
@@ -106,7 +107,7 @@ WEFT__API void weft_uv_file_unref(void *file);
 /* -1 when it is closed. */
 WEFT__API int weft_uv_file_descriptor(const struct weft_uv_file *file);
 
-/* A file; flags and mode as for open(2). */
+/* A file; flags and mode as for open(2).  Child processes do not inherit it. */
 #define weft_uv_open(uv, path, flags, mode) weft__uv_open(WEFT_SITE(), uv, path, flags, mode)
 /* A struct weft_uv_bytes of at most most_bytes, of size 0 at the end.  Offset -1: where the file stands. */
 #define weft_uv_file_read(file, most_bytes, offset) weft__uv_file_read(WEFT_SITE(), file, most_bytes, offset)
