@@ -27,6 +27,8 @@ enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
 	X(explain, "TRACE", "what went wrong, and how one knows; exit status 1 if anything did")                                 \
 	X(waits, "TRACE", "who waits for whom at a moment, as a tree")                                                           \
 	X(path, "TRACE --promise=ID", "the critical path that led to a promise's end")                                           \
+	X(diff, "TRACE TRACE", "where two runs part; exit status 1 if they do")                                                  \
+	X(check, "TRACE RULE...", "rules for CI, as 'stall<10ms' or 'pending=0'; exit status 1 if one is broken")                \
 	X(render, "TRACE -o PICTURE", "a picture of the promises: SVG, PNG or PDF")                                              \
 	X(html, "TRACE... -o OUT", "a page for browsers with the traces in it: one file, or a directory")                        \
 	X(convert, "TRACE -o OUT --to=FORMAT", "the trace in another format")

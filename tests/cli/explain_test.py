@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 weft, arp = sys.argv[1:3]
 
@@ -87,3 +88,32 @@ with tempfile.TemporaryDirectory() as folder:
     run(weft, "stats", "--blame=nothing", traces["good"], status=2)
     run(weft, "path", traces["good"], status=2)
     run(weft, "path", "-p", main, traces["bad"], status=2)
+
+    # Two runs part where the answer comes before the card's report.
+    assert run(weft, "diff", traces["good"], traces["good"], status=0) == ""
+    parts = [json.loads(line) for line in run(weft, "diff", "--json", traces["good"], traces["bad"], status=1).splitlines()]
+    assert parts[0]["difference"] == "order" and parts[0]["second_ns"] == round(float(signals[0]) * 1e9), parts
+    assert 'signals condition' in parts[0]["text"] and '"ARP response"' in parts[0]["text"], parts
+    ends = [part for part in parts if part["difference"] == "end"]
+    assert ends[0]["second"] == int(main) and "never resolves, and should" in ends[0]["text"], ends
+    assert any(part["second"] == first["root"] for part in ends), ends
+    counters = [part["text"] for part in parts if part["difference"] == "counter"]
+    assert counters == ['counter "tcp-to-ip" ends as 0 in the first run, as 1 in the second'], counters
+
+    # Rules: each has a line and its figure; one that is broken decides the exit status.
+    junit = os.path.join(folder, "junit.xml")
+    good_rules = ["pending=0", "stall<10s", "p99(ring.write)<10s", "counter(tcp-to-ip)=0", "findings=0", "lost=0", "failed<=0"]
+    lines = run(weft, "check", traces["good"], *good_rules, status=0).splitlines()
+    assert [line.split()[:2] for line in lines] == [["ok", rule] for rule in good_rules], lines
+    bad_rules = ["pending=0", "counter(tcp-to-ip)=0", "count(port-4)>=1", "p50(<&>)<1s", "findings(hang)!=1"]
+    lines = run(weft, "check", f"--junit={junit}", traces["bad"], *bad_rules, status=1).splitlines()
+    assert [line.split()[0] for line in lines] == ["broken", "broken", "ok", "unknown", "broken"], lines
+    suite = xml.etree.ElementTree.parse(junit).getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("5", "4"), suite.attrib
+    assert [case.get("name") for case in suite] == bad_rules
+    assert [case.find("failure") is not None for case in suite] == [True, True, False, True, True]
+    values = [json.loads(line) for line in run(weft, "check", "--json", traces["bad"], *bad_rules, status=1).splitlines()]
+    assert [value.get("value", value.get("value_ns")) for value in values][:3] == [1, 1, 3], values
+    for wrong in "pending", "pending=x", "stall<3", "p99<1s", "nothing=0", "p99(=1s", "stall(x)<1s", "lost=99999999999999999999":
+        run(weft, "check", traces["good"], wrong, status=2)
+    run(weft, "check", traces["good"], status=2)

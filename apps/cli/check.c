@@ -1,0 +1,145 @@
+/* check.c: weft check: rules for CI.  SPDX-License-Identifier: ISC */
+#include "analysis/check.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/utf8.h"
+#include "cli.h"
+
+struct checked_rule {
+	const char *text;
+	struct weft_rule rule;
+	struct weft_checked checked;
+	char value[WEFT_DURATION_BYTES];
+};
+
+static const char *const outcomes[] = {"ok", "broken", "unknown"};
+
+static void put_json(const struct checked_rule *r)
+{
+	fputs("{\"rule\":", stdout);
+	cli_put_cstring(r->text);
+	printf(",\"outcome\":\"%s\",\"value%s\":", outcomes[r->checked.outcome], r->rule.is_time ? "_ns" : "");
+	if (r->checked.outcome == WEFT_RULE_UNKNOWN)
+		fputs("null", stdout);
+	else
+		printf("%" PRId64, r->checked.value);
+	fputs(",\"why\":", stdout);
+	cli_put_cstring(r->checked.why);
+	puts("}");
+}
+
+static void put_people(const struct checked_rule *r)
+{
+	printf("%-7s  ", outcomes[r->checked.outcome]);
+	cli_put_text((struct weft_str){r->text, (uint32_t)strlen(r->text)});
+	if (r->checked.outcome != WEFT_RULE_UNKNOWN)
+		printf("  %s", r->value);
+	if (r->checked.why[0] && r->checked.outcome != WEFT_RULE_KEPT)
+		printf("  (%s)", r->checked.why);
+	putchar('\n');
+}
+
+/* ---- JUnit ---- */
+
+/* Of XML 1.0, in which most control characters cannot be said at all. */
+static void put_xml(FILE *out, const char *text)
+{
+	char clean[1024];
+	weft_utf8_copy(clean, sizeof clean, (struct weft_str){text, (uint32_t)strlen(text)});
+	for (const char *c = clean; *c; c++)
+		switch (*c) {
+		case '&': fputs("&amp;", out); break;
+		case '<': fputs("&lt;", out); break;
+		case '>': fputs("&gt;", out); break;
+		case '"': fputs("&quot;", out); break;
+		default: fputc((unsigned char)*c < ' ' ? ' ' : *c, out);
+		}
+}
+
+static int write_junit(const char *path, const char *trace, const struct checked_rule *rules, int count, int broken)
+{
+	FILE *out = fopen(path, "w");
+	if (!out)
+		return cli_fail("%s: %s", path, strerror(errno));
+	fprintf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"weft check\" tests=\"%d\" failures=\"%d\">\n",
+	    count, broken);
+	for (int i = 0; i < count; i++) {
+		fputs("  <testcase classname=\"", out);
+		put_xml(out, trace);
+		fputs("\" name=\"", out);
+		put_xml(out, rules[i].text);
+		if (rules[i].checked.outcome == WEFT_RULE_KEPT) {
+			fputs("\"/>\n", out);
+			continue;
+		}
+		fputs("\">\n    <failure message=\"", out);
+		if (rules[i].checked.outcome == WEFT_RULE_BROKEN)
+			fprintf(out, "it is %s%s", rules[i].value, rules[i].checked.why[0] ? ": " : "");
+		put_xml(out, rules[i].checked.why);
+		fputs("\"/>\n  </testcase>\n", out);
+	}
+	fputs("</testsuite>\n", out);
+	bool bad = ferror(out);
+	if (fclose(out) != 0 || bad)
+		return cli_fail("%s: %s", path, strerror(errno));
+	return CLI_FINE;
+}
+
+static int check_all(const struct cli_input *input, struct checked_rule *rules, int count, bool json, const char *junit)
+{
+	int broken = 0;
+	struct weft_error err;
+	for (int i = 0; i < count; i++) {
+		struct checked_rule *r = &rules[i];
+		if (weft_rule_check(&r->checked, input->model, &r->rule, &err) < 0)
+			return cli_fail_error(&err);
+		if (r->rule.is_time)
+			weft_duration_format(r->value, sizeof r->value, r->checked.value);
+		else
+			snprintf(r->value, sizeof r->value, "%" PRId64, r->checked.value);
+		broken += r->checked.outcome != WEFT_RULE_KEPT;
+		(json ? put_json : put_people)(r);
+	}
+	int exit = junit ? write_junit(junit, input->name, rules, count, broken) : CLI_FINE;
+	return exit == CLI_FINE ? cli_finish(broken ? CLI_FOUND : CLI_FINE) : exit;
+}
+
+int cli_check(struct cli_args *args)
+{
+	bool json = false;
+	const char *junit = NULL;
+	const struct cli_option options[] = {
+	    CLI_OPTION_JSON(&json),
+	    {"junit", 0, CLI_TEXT, &junit, "FILE", "the outcomes as JUnit has them, too"},
+	    CLI_OPTION_END,
+	};
+	int exit = cli_parse(args, options, -2);
+	if (exit >= 0)
+		return exit;
+	int count = args->argc - 1;
+	struct checked_rule *rules = calloc((size_t)count, sizeof *rules);
+	if (!rules)
+		return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
+	struct weft_error err;
+	for (int i = 0; i < count && exit < 0; i++) {
+		rules[i].text = args->argv[1 + i];
+		if (weft_rule_parse(&rules[i].rule, rules[i].text, &err) < 0)
+			exit = cli_fail("check: %s", err.what);
+	}
+	struct cli_input input = {0};
+	if (exit < 0)
+		exit = cli_open(&input, args->argv[0]);
+	if (exit < 0) {
+		exit = cli_build_model(&input, true);
+		if (exit < 0)
+			exit = check_all(&input, rules, count, json, junit);
+		cli_close(&input);
+	}
+	free(rules);
+	return exit;
+}

@@ -1,0 +1,265 @@
+/* check.c: rules for a trace.  SPDX-License-Identifier: ISC */
+#include "analysis/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/explain.h"
+#include "analysis/names.h"
+#include "analysis/ties.h"
+#include "base/duration.h"
+#include "base/vec.h"
+
+static const struct {
+	const char *name;
+	bool needs_argument, is_time;
+} measures[] = {
+#define MEASURE(UPPER, name, argument, time, text) {name, argument, time},
+    WEFT_MEASURES(MEASURE)
+#undef MEASURE
+};
+
+/* ---- Reading a rule ---- */
+
+static bool parse_number(const char *text, int64_t *out)
+{
+	char *end;
+	bool minus = *text == '-';
+	if (strspn(text + minus, "0123456789") != strlen(text + minus) || text[minus] == '\0' || strlen(text) > 18)
+		return false;
+	*out = strtoll(text, &end, 10);
+	return *end == '\0';
+}
+
+static const char *parse_relation(const char *text, enum weft_relation *out)
+{
+	static const struct {
+		const char *text;
+		enum weft_relation relation;
+	} relations[] = {{"<=", WEFT_LESS_EQUAL}, {">=", WEFT_MORE_EQUAL}, {"!=", WEFT_NOT_EQUAL}, {"==", WEFT_EQUAL},
+	    {"<", WEFT_LESS}, {">", WEFT_MORE}, {"=", WEFT_EQUAL}};
+	for (size_t i = 0; i < sizeof relations / sizeof *relations; i++) {
+		size_t len = strlen(relations[i].text);
+		if (strncmp(text, relations[i].text, len) == 0) {
+			*out = relations[i].relation;
+			return text + len;
+		}
+	}
+	return NULL;
+}
+
+int weft_rule_parse(struct weft_rule *out, const char *text, struct weft_error *err)
+{
+	struct weft_rule rule = {0};
+	size_t len = strcspn(text, "(<>=!"), found = 0;
+	while (
+	    found < WEFT_MEASURES_END && (strlen(measures[found].name) != len || strncmp(measures[found].name, text, len) != 0))
+		found++;
+	if (found == WEFT_MEASURES_END)
+		return weft_error_set(err, WEFT_EINVAL, "%.80s: nothing of that name is measured", text);
+	rule.measure = (enum weft_measure)found;
+	rule.is_time = measures[found].is_time;
+	const char *at = text + len;
+	if (*at == '(') {
+		/* A label may have parentheses: the last one before the relation closes. */
+		const char *close = strrchr(at, ')');
+		if (!close || close == at + 1)
+			return weft_error_set(err, WEFT_EINVAL, "%.80s: \"(\" wants a label and \")\"", text);
+		rule.has_argument = true;
+		rule.argument = (struct weft_str){at + 1, (uint32_t)(close - at - 1)};
+		at = close + 1;
+	}
+	if (rule.has_argument && (rule.measure == WEFT_MEASURE_LOST || rule.measure == WEFT_MEASURE_STALL))
+		return weft_error_set(err, WEFT_EINVAL, "%.80s: that is measured of the whole trace", text);
+	if (!rule.has_argument && measures[found].needs_argument)
+		return weft_error_set(err, WEFT_EINVAL, "%.80s: of what?  %s(LABEL)", text, measures[found].name);
+	const char *limit = parse_relation(at, &rule.relation);
+	if (!limit)
+		return weft_error_set(err, WEFT_EINVAL, "%.80s: <, <=, =, !=, >= or > is missing", text);
+	if (rule.is_time ? !weft_duration_parse(limit, strlen(limit), &rule.limit) : !parse_number(limit, &rule.limit))
+		return weft_error_set(
+		    err, WEFT_EINVAL, "%.80s: %s is wanted at the end", text, rule.is_time ? "a time, as 10ms," : "a number");
+	*out = rule;
+	return WEFT_OK;
+}
+
+/* ---- Measuring ---- */
+
+static bool is_str(struct weft_str a, struct weft_str b)
+{
+	return a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0;
+}
+
+/* Whether the first label is the rule's. */
+static bool applies(const struct weft_model *m, const struct weft_rule *rule, uint32_t p)
+{
+	uint32_t label = weft_first_label(m, p);
+	return !rule->has_argument || (label != WEFT_NONE && is_str(weft_model_text(m, label), rule->argument));
+}
+
+static bool counts(const struct weft_model *m, const struct weft_rule *rule, const struct weft_ties *ties, uint32_t p)
+{
+	const struct weft_promise *promise = &m->promises[p];
+	if (!applies(m, rule, p))
+		return false;
+	switch (rule->measure) {
+	case WEFT_MEASURE_PENDING:
+		return rule->has_argument ? ties->ended_ns[p] == WEFT_NEVER : (promise->flags & WEFT_PROMISE_NEVER_RESOLVED) != 0;
+	case WEFT_MEASURE_FAILED: return promise->end == WEFT_END_FAILED && weft_has_ended(promise);
+	default: return true;
+	}
+}
+
+static int count_promises(struct weft_checked *out, const struct weft_model *m, const struct weft_rule *rule)
+{
+	struct weft_ties ties;
+	if (weft_ties_init(&ties, m) < 0)
+		return WEFT_ENOMEM;
+	uint32_t first = WEFT_NONE;
+	for (uint32_t p = 1; p < m->promise_count; p++) {
+		if (!counts(m, rule, &ties, p))
+			continue;
+		out->value++;
+		first = first == WEFT_NONE ? p : first;
+	}
+	if (first != WEFT_NONE) {
+		char name[WEFT_NAME_BYTES];
+		snprintf(out->why, sizeof out->why, "the first: %s", weft_name_promise(m, first, name));
+	}
+	weft_ties_finish(&ties);
+	return WEFT_OK;
+}
+
+static int count_findings(
+    struct weft_checked *out, const struct weft_model *m, const struct weft_rule *rule, struct weft_error *err)
+{
+	struct weft_findings *findings;
+	int status = weft_explain(&findings, m, NULL, err);
+	if (status < 0)
+		return status;
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct weft_finding *finding = &findings->findings[i];
+		const char *name = weft_finding_name(finding->kind);
+		if (!finding->sure ||
+		    (rule->has_argument && !is_str((struct weft_str){name, (uint32_t)strlen(name)}, rule->argument)))
+			continue;
+		if (out->value++ == 0)
+			snprintf(out->why, sizeof out->why, "%s: %.220s", name, finding->title);
+	}
+	weft_findings_destroy(findings);
+	return WEFT_OK;
+}
+
+static int64_t count_lost(const struct weft_trace_info *info)
+{
+	uint64_t lost = info->lost_no_stream;
+	for (size_t i = 0; i < info->stream_count; i++)
+		lost += info->streams[i].lost_full + info->streams[i].lost_nested + info->streams[i].lost_overwritten;
+	return lost > INT64_MAX ? INT64_MAX : (int64_t)lost;
+}
+
+static void measure_stall(struct weft_checked *out, const struct weft_model *m)
+{
+	char name[WEFT_NAME_BYTES], place[WEFT_NAME_BYTES];
+	for (uint32_t p = 1; p < m->promise_count; p++)
+		for (uint32_t r = m->promises[p].runs; r < m->promises[p + 1].runs; r++)
+			if (m->runs[r].end_ns - m->runs[r].start_ns > out->value) {
+				out->value = m->runs[r].end_ns - m->runs[r].start_ns;
+				weft_name_place(m, p, place);
+				snprintf(out->why, sizeof out->why, "%s%s%.60s", weft_name_promise(m, p, name),
+				    *place ? " at " : "", place);
+			}
+	for (size_t i = 0; i < m->pause_count; i++)
+		if (m->pauses[i].end_ns - m->pauses[i].start_ns > out->value) {
+			out->value = m->pauses[i].end_ns - m->pauses[i].start_ns;
+			snprintf(
+			    out->why, sizeof out->why, "a pause: %s", weft_name_text(m, m->pauses[i].text, name, sizeof name));
+		}
+}
+
+static int compare_ns(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+static int measure_lives(struct weft_checked *out, const struct weft_model *m, const struct weft_rule *rule)
+{
+	struct weft_ties ties;
+	WEFT_VEC(int64_t) lives = {0};
+	if (weft_ties_init(&ties, m) < 0)
+		return WEFT_ENOMEM;
+	bool ok = true;
+	for (uint32_t p = 1; ok && p < m->promise_count; p++) {
+		if (ties.ended_ns[p] == WEFT_NEVER || !applies(m, rule, p))
+			continue;
+		int64_t *life = weft_vec_push(&lives);
+		if ((ok = life))
+			*life = ties.ended_ns[p] - m->promises[p].start_ns;
+	}
+	weft_ties_finish(&ties);
+	if (ok && lives.count > 0) {
+		size_t percent = rule->measure == WEFT_MEASURE_P50   ? 50
+				 : rule->measure == WEFT_MEASURE_P90 ? 90
+				 : rule->measure == WEFT_MEASURE_P99 ? 99
+								     : 100;
+		qsort(lives.items, lives.count, sizeof *lives.items, compare_ns);
+		out->value = lives.items[(lives.count * percent + 99) / 100 - 1];
+		snprintf(out->why, sizeof out->why, "of %zu promises", lives.count);
+	} else if (ok) {
+		out->outcome = WEFT_RULE_UNKNOWN;
+		snprintf(out->why, sizeof out->why, "no promise of that label came to its end");
+	}
+	weft_vec_free(&lives);
+	return ok ? WEFT_OK : WEFT_ENOMEM;
+}
+
+static void measure_counter(struct weft_checked *out, const struct weft_model *m, const struct weft_rule *rule)
+{
+	out->outcome = WEFT_RULE_UNKNOWN;
+	snprintf(out->why, sizeof out->why, "there is no such counter");
+	for (size_t i = 0; i < m->counter_count; i++) {
+		const struct weft_counter *counter = &m->counters[i];
+		if (!is_str(counter->name, rule->argument) || counter->count == 0)
+			continue;
+		out->outcome = WEFT_RULE_KEPT;
+		out->value = counter->samples[counter->count - 1].value;
+		out->why[0] = '\0';
+	}
+}
+
+static bool holds(enum weft_relation relation, int64_t value, int64_t limit)
+{
+	switch (relation) {
+	case WEFT_LESS: return value < limit;
+	case WEFT_LESS_EQUAL: return value <= limit;
+	case WEFT_EQUAL: return value == limit;
+	case WEFT_NOT_EQUAL: return value != limit;
+	case WEFT_MORE_EQUAL: return value >= limit;
+	default: return value > limit;
+	}
+}
+
+int weft_rule_check(
+    struct weft_checked *out, const struct weft_model *model, const struct weft_rule *rule, struct weft_error *err)
+{
+	struct weft_checked checked = {.outcome = WEFT_RULE_KEPT};
+	int status = WEFT_OK;
+	switch (rule->measure) {
+	case WEFT_MEASURE_PENDING:
+	case WEFT_MEASURE_FAILED:
+	case WEFT_MEASURE_COUNT: status = count_promises(&checked, model, rule); break;
+	case WEFT_MEASURE_FINDINGS: status = count_findings(&checked, model, rule, err); break;
+	case WEFT_MEASURE_LOST: checked.value = count_lost(model->trace); break;
+	case WEFT_MEASURE_STALL: measure_stall(&checked, model); break;
+	case WEFT_MEASURE_COUNTER: measure_counter(&checked, model, rule); break;
+	default: status = measure_lives(&checked, model, rule); break;
+	}
+	if (status < 0)
+		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
+	if (checked.outcome == WEFT_RULE_KEPT && !holds(rule->relation, checked.value, rule->limit))
+		checked.outcome = WEFT_RULE_BROKEN;
+	*out = checked;
+	return WEFT_OK;
+}

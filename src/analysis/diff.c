@@ -1,0 +1,467 @@
+/* diff.c: aligns two runs, and tells where they part.  SPDX-License-Identifier: ISC */
+#include "analysis/diff.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/names.h"
+#include "analysis/ties.h"
+#include "base/duration.h"
+#include "base/hash.h"
+#include "base/idmap.h"
+#include "base/vec.h"
+
+/* Of each kind that many are told. */
+enum { TOLD = 20, TEXT = 1024, ENOUGH = 20 };
+
+struct run {
+	const struct weft_model *m;
+	struct weft_ties ties;
+	int64_t *keys;           /* by promise: equal in both runs for those that are aligned */
+	int64_t *sorts;          /* by promise: equal for those of one sort */
+	struct weft_idmap keyed; /* key -> promise */
+};
+
+struct differ {
+	struct run runs[2];
+	WEFT_VEC(struct weft_difference) found;
+	size_t left_out, aligned, told;
+	bool no_memory;
+};
+
+/* ---- Alignment ---- */
+
+static uint64_t mix(uint64_t hash, uint64_t more)
+{
+	return weft_hash_u64(hash ^ (more + 0x9e3779b97f4a7c15u + (hash << 6)));
+}
+
+static uint64_t mix_text(uint64_t hash, struct weft_str text)
+{
+	return mix(hash, weft_hash_bytes(text.ptr, text.len));
+}
+
+/* What it is, whatever its number: label, place, kind. */
+static uint64_t sort_of(const struct weft_model *m, uint32_t p)
+{
+	uint64_t hash = m->promises[p].kind;
+	uint32_t label = weft_first_label(m, p), site = m->promises[p].site;
+	if (label != WEFT_NONE)
+		hash = mix_text(hash, weft_model_text(m, label));
+	if (site != WEFT_NONE) {
+		hash = mix_text(hash, m->trace->sites[site].file);
+		hash = mix(hash, m->trace->sites[site].line);
+	}
+	return hash;
+}
+
+static bool align(struct run *run)
+{
+	const struct weft_model *m = run->m;
+	struct weft_idmap counts = {0};
+	run->keys = malloc(m->promise_count * sizeof *run->keys);
+	run->sorts = malloc(m->promise_count * sizeof *run->sorts);
+	bool ok = run->keys && run->sorts;
+	for (uint32_t p = 0; ok && p < m->promise_count; p++) {
+		uint64_t sort = sort_of(m, p);
+		uint64_t path = p == WEFT_SYSTEM ? sort : mix(sort, (uint64_t)run->keys[m->promises[p].created_by]);
+		uint32_t count = weft_idmap_get(&counts, (int64_t)path);
+		count = count == WEFT_IDMAP_NONE ? 0 : count + 1;
+		run->sorts[p] = (int64_t)sort;
+		run->keys[p] = (int64_t)mix(path, count);
+		ok = weft_idmap_set(&counts, (int64_t)path, count) && weft_idmap_set(&run->keyed, run->keys[p], p);
+	}
+	weft_idmap_finish(&counts);
+	return ok;
+}
+
+/* ---- Saying it ---- */
+
+__attribute__((format(printf, 7, 8))) static void tell(struct differ *d, enum weft_difference_kind kind, uint32_t a, uint32_t b,
+    int64_t a_time_ns, int64_t b_time_ns, const char *format, ...)
+{
+	if (d->found.count && d->found.items[d->found.count - 1].kind != kind)
+		d->told = 0;
+	if (d->told == TOLD) {
+		d->left_out++;
+		return;
+	}
+	char line[TEXT];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	struct weft_difference *added = weft_vec_push(&d->found);
+	char *text = malloc(strlen(line) + 1);
+	if (!added || !text) {
+		d->found.count -= added != NULL;
+		free(text);
+		d->no_memory = true;
+		return;
+	}
+	strcpy(text, line);
+	*added = (struct weft_difference){kind, a, b, a_time_ns, b_time_ns, text};
+	d->told++;
+}
+
+static const char *span(char buf[WEFT_DURATION_BYTES], int64_t ns)
+{
+	weft_duration_format(buf, WEFT_DURATION_BYTES, ns);
+	return buf;
+}
+
+/* ---- Order ---- */
+
+/* The next link that makes things happen: resolves, fails, signals; link_count if there is none. */
+static size_t next_deed(const struct weft_model *m, size_t l)
+{
+	while (l < m->link_count && m->links[l].kind != WEFT_LINK_RESOLVE && m->links[l].kind != WEFT_LINK_SIGNAL)
+		l++;
+	return l;
+}
+
+static bool is_failing(const struct weft_model *m, const struct weft_link *link)
+{
+	return m->promises[link->to].end == WEFT_END_FAILED && m->promises[link->to].end_ns == link->time_ns;
+}
+
+static bool same_deed(const struct differ *d, const struct weft_link *a, const struct weft_link *b)
+{
+	return a->kind == b->kind && d->runs[0].keys[a->from] == d->runs[1].keys[b->from] &&
+	       d->runs[0].keys[a->to] == d->runs[1].keys[b->to] &&
+	       (a->kind != WEFT_LINK_RESOLVE || is_failing(d->runs[0].m, a) == is_failing(d->runs[1].m, b));
+}
+
+enum { DEED = 3 * WEFT_NAME_BYTES };
+
+static const char *deed_text(const struct weft_model *m, const struct weft_link *link, char buf[DEED])
+{
+	char from[WEFT_NAME_BYTES], to[WEFT_NAME_BYTES];
+	const char *does = link->kind == WEFT_LINK_SIGNAL ? "signals" : is_failing(m, link) ? "fails" : "resolves";
+	snprintf(buf, DEED, "%s %s %s", weft_name_promise(m, link->from, from), does, weft_name_promise(m, link->to, to));
+	return buf;
+}
+
+/* When the same is done in run `in`, by whomever, after a link; -1: never. */
+static int64_t later(const struct differ *d, int in, const struct weft_link *deed, size_t from)
+{
+	const struct weft_model *m = d->runs[in].m;
+	for (size_t l = next_deed(m, from); l < m->link_count; l = next_deed(m, l + 1))
+		if (m->links[l].kind == deed->kind && d->runs[in].keys[m->links[l].to] == d->runs[1 - in].keys[deed->to])
+			return m->links[l].time_ns;
+	return -1;
+}
+
+static void compare_order(struct differ *d)
+{
+	const struct weft_model *m[2] = {d->runs[0].m, d->runs[1].m};
+	size_t l[2] = {next_deed(m[0], 0), next_deed(m[1], 0)}, same = 0;
+	const struct weft_link *last[2] = {NULL, NULL};
+	while (l[0] < m[0]->link_count && l[1] < m[1]->link_count && same_deed(d, &m[0]->links[l[0]], &m[1]->links[l[1]])) {
+		for (int r = 0; r < 2; r++) {
+			last[r] = &m[r]->links[l[r]];
+			l[r] = next_deed(m[r], l[r] + 1);
+		}
+		same++;
+	}
+	bool over[2] = {l[0] == m[0]->link_count, l[1] == m[1]->link_count};
+	if (over[0] && over[1])
+		return;
+	char deed[2][DEED], when[2][64] = {"", ""}, before[DEED], gap[WEFT_DURATION_BYTES];
+	int64_t time_ns[2] = {-1, -1};
+	for (int r = 0; r < 2; r++) {
+		if (over[r]) {
+			snprintf(deed[r], DEED, "nothing more happens");
+			continue;
+		}
+		const struct weft_link *link = &m[r]->links[l[r]];
+		time_ns[r] = link->time_ns;
+		deed_text(m[r], link, deed[r]);
+		if (link->kind == WEFT_LINK_SIGNAL)
+			continue; /* to wait at a condition is a signal too */
+		int64_t other_ns = later(d, 1 - r, link, l[1 - r]);
+		if (other_ns < 0)
+			snprintf(when[r], sizeof when[r], ", which the other never does");
+		else
+			snprintf(when[r], sizeof when[r], ", which the other does %s later",
+			    span(gap, other_ns - (over[1 - r] ? other_ns : m[1 - r]->links[l[1 - r]].time_ns)));
+	}
+	if (same)
+		tell(d, WEFT_DIFFERENCE_ORDER, over[0] ? WEFT_NONE : m[0]->links[l[0]].to,
+		    over[1] ? WEFT_NONE : m[1]->links[l[1]].to, time_ns[0], time_ns[1],
+		    "the first %zu deeds are the same, the last: %s; then, in the first run, %s%s; in the second %s%s", same,
+		    deed_text(m[0], last[0], before), deed[0], when[0], deed[1], when[1]);
+	else
+		tell(d, WEFT_DIFFERENCE_ORDER, over[0] ? WEFT_NONE : m[0]->links[l[0]].to,
+		    over[1] ? WEFT_NONE : m[1]->links[l[1]].to, time_ns[0], time_ns[1],
+		    "from the beginning: in the first run %s%s; in the second %s%s", deed[0], when[0], deed[1], when[1]);
+}
+
+/* ---- Ends ---- */
+
+static const char *end_text(const struct run *run, uint32_t p, char buf[TEXT / 2])
+{
+	const struct weft_promise *last = &run->m->promises[run->ties.now[p]];
+	char life[WEFT_DURATION_BYTES], text[160];
+	if (run->ties.ended_ns[p] == WEFT_NEVER)
+		return last->flags & WEFT_PROMISE_NEVER_RESOLVED ? "never resolves, and should" : "does not end";
+	span(life, last->end_ns - run->m->promises[p].start_ns);
+	if (last->end == WEFT_END_FAILED)
+		snprintf(buf, TEXT / 2, "fails after %s: %s", life, weft_name_text(run->m, last->failure, text, sizeof text));
+	else
+		snprintf(buf, TEXT / 2, "is resolved after %s", life);
+	return buf;
+}
+
+/* 0: resolved, 1: failed, 2: pending, 3: should have been resolved. */
+static int outcome(const struct run *run, uint32_t p)
+{
+	const struct weft_promise *last = &run->m->promises[run->ties.now[p]];
+	if (run->ties.ended_ns[p] == WEFT_NEVER)
+		return last->flags & WEFT_PROMISE_NEVER_RESOLVED ? 3 : 2;
+	return last->end == WEFT_END_FAILED;
+}
+
+/* Those that should resolve first, then those with a label, then the others. */
+static int rank(const struct differ *d, uint32_t a, uint32_t b)
+{
+	if ((d->runs[0].m->promises[a].flags | d->runs[1].m->promises[b].flags) & WEFT_PROMISE_SHOULD_RESOLVE)
+		return 0;
+	return weft_first_label(d->runs[0].m, a) != WEFT_NONE ? 1 : 2;
+}
+
+static void compare_ends(struct differ *d)
+{
+	const struct run *a = &d->runs[0], *b = &d->runs[1];
+	for (int wanted = 0; wanted < 3; wanted++)
+		for (uint32_t p = 1; p < a->m->promise_count; p++) {
+			uint32_t q = weft_idmap_get(&b->keyed, a->keys[p]);
+			if (q == WEFT_IDMAP_NONE)
+				continue;
+			d->aligned += wanted == 0;
+			if (outcome(a, p) == outcome(b, q) || rank(d, p, q) != wanted)
+				continue;
+			char name[WEFT_NAME_BYTES], place[WEFT_NAME_BYTES], first[TEXT / 2], second[TEXT / 2];
+			weft_name_place(a->m, p, place);
+			tell(d, WEFT_DIFFERENCE_END, p, q, a->m->promises[p].start_ns, b->m->promises[q].start_ns,
+			    "%s%s%s: in the first run it %s; in the second it %s", weft_name_promise(a->m, p, name),
+			    *place ? " at " : "", place, end_text(a, p, first), end_text(b, q, second));
+		}
+}
+
+/* ---- Sorts ---- */
+
+struct group {
+	uint32_t first[2]; /* in each run, or WEFT_NONE */
+	size_t count[2];
+	size_t lives[2]; /* how many ended, then where their lives begin in the list */
+};
+
+struct groups {
+	struct weft_idmap numbers;
+	WEFT_VEC(struct group) items;
+	int64_t *lives[2];
+};
+
+static bool gather(struct differ *d, struct groups *groups)
+{
+	bool ok = true;
+	for (int r = 0; r < 2; r++)
+		for (uint32_t p = 1; ok && p < d->runs[r].m->promise_count; p++) {
+			uint32_t number = weft_idmap_get(&groups->numbers, d->runs[r].sorts[p]);
+			if (number == WEFT_IDMAP_NONE) {
+				number = (uint32_t)groups->items.count;
+				struct group *added = weft_vec_push(&groups->items);
+				if (!(ok = added && weft_idmap_set(&groups->numbers, d->runs[r].sorts[p], number)))
+					break;
+				*added = (struct group){.first = {WEFT_NONE, WEFT_NONE}};
+			}
+			struct group *group = &groups->items.items[number];
+			if (group->count[r]++ == 0)
+				group->first[r] = p;
+			group->lives[r] += d->runs[r].ties.ended_ns[p] != WEFT_NEVER;
+		}
+	for (int r = 0; ok && r < 2; r++) {
+		size_t sum = 0;
+		for (size_t g = 0; g < groups->items.count; g++) {
+			size_t count = groups->items.items[g].lives[r];
+			groups->items.items[g].lives[r] = sum;
+			sum += count;
+		}
+		if (!(ok = (groups->lives[r] = malloc((sum + 1) * sizeof *groups->lives[r]))))
+			break;
+		for (uint32_t p = 1; p < d->runs[r].m->promise_count; p++) {
+			uint32_t number = weft_idmap_get(&groups->numbers, d->runs[r].sorts[p]);
+			if (d->runs[r].ties.ended_ns[p] != WEFT_NEVER)
+				groups->lives[r][groups->items.items[number].lives[r]++] =
+				    d->runs[r].ties.ended_ns[p] - d->runs[r].m->promises[p].start_ns;
+		}
+	}
+	return ok;
+}
+
+static void compare_counts(struct differ *d, const struct groups *groups)
+{
+	for (size_t g = 0; g < groups->items.count; g++) {
+		const struct group *group = &groups->items.items[g];
+		int in = group->first[0] != WEFT_NONE ? 0 : 1;
+		char name[WEFT_NAME_BYTES];
+		if (group->count[0] == group->count[1])
+			continue;
+		weft_name_sort(d->runs[in].m, group->first[in], name);
+		int64_t at[2];
+		for (int r = 0; r < 2; r++)
+			at[r] = group->first[r] == WEFT_NONE ? -1 : d->runs[r].m->promises[group->first[r]].start_ns;
+		tell(d, WEFT_DIFFERENCE_MISSING, group->first[0], group->first[1], at[0], at[1],
+		    "%s: %zu in the first run, %zu in the second", name, group->count[0], group->count[1]);
+	}
+}
+
+static int compare_ns(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* Whether two sorted lists are of different lengths of life, by the ranks of their members (Mann and Whitney): more than 3.5
+ * standard deviations off what chance would do. */
+static bool is_moved(const int64_t *a, size_t n, const int64_t *b, size_t m)
+{
+	double u = 0;
+	size_t below = 0, up_to = 0;
+	for (size_t i = 0; i < n; i++) {
+		while (below < m && b[below] < a[i])
+			below++;
+		while (up_to < m && b[up_to] <= a[i])
+			up_to++;
+		u += (double)below + (double)(up_to - below) / 2;
+	}
+	double mean = (double)n * (double)m / 2, variance = (double)n * (double)m * (double)(n + m + 1) / 12;
+	return (u - mean) * (u - mean) > 3.5 * 3.5 * variance;
+}
+
+static void compare_lives(struct differ *d, const struct groups *groups)
+{
+	size_t begin[2] = {0, 0};
+	for (size_t g = 0; g < groups->items.count; g++) {
+		const struct group *group = &groups->items.items[g];
+		int64_t *lives[2];
+		size_t count[2];
+		for (int r = 0; r < 2; r++) {
+			lives[r] = groups->lives[r] + begin[r];
+			count[r] = group->lives[r] - begin[r];
+			begin[r] = group->lives[r];
+		}
+		if (count[0] < ENOUGH || count[1] < ENOUGH)
+			continue;
+		for (int r = 0; r < 2; r++)
+			qsort(lives[r], count[r], sizeof *lives[r], compare_ns);
+		int64_t a_ns = lives[0][(count[0] - 1) / 2], b_ns = lives[1][(count[1] - 1) / 2];
+		int64_t low_ns = a_ns < b_ns ? a_ns : b_ns, high_ns = a_ns < b_ns ? b_ns : a_ns;
+		if (high_ns - low_ns < low_ns / 5 || high_ns - low_ns < 1000 || !is_moved(lives[0], count[0], lives[1], count[1]))
+			continue;
+		char name[WEFT_NAME_BYTES], first[WEFT_DURATION_BYTES], second[WEFT_DURATION_BYTES];
+		tell(d, WEFT_DIFFERENCE_LATENCY, group->first[0], group->first[1],
+		    d->runs[0].m->promises[group->first[0]].start_ns, d->runs[1].m->promises[group->first[1]].start_ns,
+		    "%s: half of them end within %s in the first run (of %zu), within %s in the second (of %zu)",
+		    weft_name_sort(d->runs[0].m, group->first[0], name), span(first, a_ns), count[0], span(second, b_ns),
+		    count[1]);
+	}
+}
+
+/* ---- Counters ---- */
+
+static int compare_names(struct weft_str a, struct weft_str b)
+{
+	int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
+	return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static void compare_counters(struct differ *d)
+{
+	const struct weft_model *a = d->runs[0].m, *b = d->runs[1].m;
+	for (size_t i = 0, k = 0; i < a->counter_count || k < b->counter_count;) {
+		int order = i == a->counter_count   ? 1
+			    : k == b->counter_count ? -1
+						    : compare_names(a->counters[i].name, b->counters[k].name);
+		const struct weft_counter *first = order <= 0 ? &a->counters[i++] : NULL;
+		const struct weft_counter *second = order >= 0 ? &b->counters[k++] : NULL;
+		const struct weft_counter *either = first ? first : second;
+		const struct weft_sample *x = first && first->count ? &first->samples[first->count - 1] : NULL;
+		const struct weft_sample *y = second && second->count ? &second->samples[second->count - 1] : NULL;
+		if (x && y && x->value == y->value)
+			continue;
+		char values[2][32] = {"never set", "never set"};
+		if (x)
+			snprintf(values[0], sizeof values[0], "%" PRId64, x->value);
+		if (y)
+			snprintf(values[1], sizeof values[1], "%" PRId64, y->value);
+		tell(d, WEFT_DIFFERENCE_COUNTER, WEFT_NONE, WEFT_NONE, x ? x->time_ns : -1, y ? y->time_ns : -1,
+		    "counter \"%.*s\" ends as %s in the first run, as %s in the second",
+		    (int)(either->name.len < 100 ? either->name.len : 100), either->name.ptr, values[0], values[1]);
+	}
+}
+
+/* ---- All ---- */
+
+int weft_diff_create(struct weft_diff **out, const struct weft_model *a, const struct weft_model *b, struct weft_error *err)
+{
+	struct differ d = {.runs = {{.m = a}, {.m = b}}};
+	struct groups groups = {0};
+	struct weft_diff *diff = malloc(sizeof *diff);
+	bool ok = diff;
+	for (int r = 0; ok && r < 2; r++)
+		ok = weft_ties_init(&d.runs[r].ties, d.runs[r].m) == WEFT_OK && align(&d.runs[r]);
+	if (ok) {
+		compare_order(&d);
+		compare_ends(&d);
+		ok = gather(&d, &groups);
+	}
+	if (ok) {
+		compare_counts(&d, &groups);
+		compare_counters(&d);
+		compare_lives(&d, &groups);
+	}
+	weft_idmap_finish(&groups.numbers);
+	weft_vec_free(&groups.items);
+	for (int r = 0; r < 2; r++) {
+		free(groups.lives[r]);
+		weft_ties_finish(&d.runs[r].ties);
+		free(d.runs[r].keys);
+		free(d.runs[r].sorts);
+		weft_idmap_finish(&d.runs[r].keyed);
+	}
+	if (!ok || d.no_memory) {
+		for (size_t i = 0; i < d.found.count; i++)
+			free((char *)(uintptr_t)d.found.items[i].text);
+		weft_vec_free(&d.found);
+		free(diff);
+		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
+	}
+	*diff = (struct weft_diff){d.found.items, d.found.count, d.left_out, d.aligned};
+	*out = diff;
+	return WEFT_OK;
+}
+
+void weft_diff_destroy(struct weft_diff *diff)
+{
+	if (!diff)
+		return;
+	for (size_t i = 0; i < diff->count; i++)
+		free((char *)(uintptr_t)diff->differences[i].text);
+	free(diff->differences);
+	free(diff);
+}
+
+const char *weft_difference_name(enum weft_difference_kind kind)
+{
+	static const char *const names[] = {
+#define NAME(UPPER, name, text) name,
+	    WEFT_DIFFERENCES(NAME)
+#undef NAME
+	};
+	return (unsigned)kind < WEFT_DIFFERENCE_KINDS ? names[kind] : "unknown";
+}
