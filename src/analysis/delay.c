@@ -62,44 +62,49 @@ static int64_t min_ns(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* From when on the one that read was ready for that; the time of the read itself if it was not. */
-static int64_t ready_from(const struct weft__finder *f, const struct weft_link *read, int64_t last_read_ns)
+/* When the one that read was ready for that, and when it ran for it: at the read, or where it was run and then read first of all.
+ */
+static struct ready ready_for(const struct weft__finder *f, const struct weft_link *read, int64_t last_deed_ns)
 {
 	const struct weft_model *m = f->model;
-	int64_t from_ns = max_ns(f->ties.ended_ns[read->to], m->promises[read->from].start_ns);
+	const struct weft_promise *reader = &m->promises[read->from];
+	int64_t from_ns = max_ns(max_ns(f->ties.ended_ns[read->to], reader->start_ns), last_deed_ns), to_ns = read->time_ns;
 	uint32_t run = weft_run_before(m, read->from, read->time_ns);
+	if (run != WEFT_NONE && m->runs[run].end_ns >= to_ns && m->runs[run].start_ns > last_deed_ns &&
+	    m->runs[run].start_ns >= f->ties.ended_ns[read->to]) {
+		to_ns = m->runs[run].start_ns;
+		run = run > reader->runs ? run - 1 : WEFT_NONE;
+	}
 	if (run != WEFT_NONE)
-		from_ns = max_ns(from_ns, min_ns(m->runs[run].end_ns, read->time_ns));
-	return min_ns(max_ns(from_ns, last_read_ns), read->time_ns);
+		from_ns = max_ns(from_ns, min_ns(m->runs[run].end_ns, to_ns));
+	return (struct ready){min_ns(from_ns, to_ns), to_ns, read->from, read->to, read->stream};
 }
 
 static bool find_ready(struct delays *d, int64_t least_ns)
 {
 	const struct weft__finder *f = d->f;
 	const struct weft_model *m = f->model;
-	int64_t *last_read = malloc(m->promise_count * sizeof *last_read);
-	if (!last_read)
+	int64_t *last_deed = malloc(m->promise_count * sizeof *last_deed);
+	if (!last_deed)
 		return false;
 	for (size_t p = 0; p < m->promise_count; p++)
-		last_read[p] = INT64_MIN;
+		last_deed[p] = INT64_MIN;
 	bool ok = true;
 	for (size_t l = 0; ok && l < m->link_count; l++) {
 		const struct weft_link *link = &m->links[l];
-		if (link->kind != WEFT_LINK_READ || link->from == WEFT_SYSTEM)
+		int64_t ended_ns = f->ties.ended_ns[link->to], before_ns = last_deed[link->from];
+		last_deed[link->from] = link->time_ns;
+		if (link->kind != WEFT_LINK_READ || link->from == WEFT_SYSTEM || ended_ns == WEFT_NEVER ||
+		    link->time_ns - ended_ns < least_ns || m->promises[link->from].flags & WEFT_PROMISE_START_UNKNOWN)
 			continue;
-		int64_t ended_ns = f->ties.ended_ns[link->to], before_ns = last_read[link->from];
-		last_read[link->from] = link->time_ns;
-		if (ended_ns == WEFT_NEVER || link->time_ns - ended_ns < least_ns ||
-		    m->promises[link->from].flags & WEFT_PROMISE_START_UNKNOWN)
-			continue;
-		int64_t from_ns = ready_from(f, link, before_ns);
-		if (link->time_ns - from_ns < least_ns)
+		struct ready ready = ready_for(f, link, before_ns);
+		if (ready.to_ns - ready.from_ns < least_ns)
 			continue;
 		struct ready *added = weft_vec_push(&d->ready);
 		if ((ok = added))
-			*added = (struct ready){from_ns, link->time_ns, link->from, link->to, link->stream};
+			*added = ready;
 	}
-	free(last_read);
+	free(last_deed);
 	return ok;
 }
 

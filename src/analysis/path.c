@@ -117,12 +117,37 @@ static void acted(struct walk *w)
 	w->mode = w->mode == DONE ? DONE : run != WEFT_NONE ? ACTS : CREATED;
 }
 
+/* What it ran for: a read at that moment, or the first that it did in that run, if that was a read of what was there already. */
+static const struct weft_link *first_read(const struct walk *w)
+{
+	const struct weft_model *m = w->ties->model;
+	const struct weft_link *read = link_at(w, WEFT_LINK_READ, false);
+	uint32_t run = weft_run_before(m, w->promise, w->time_ns + 1);
+	uint32_t low = w->ties->out_begin[w->promise], high = w->ties->out_begin[w->promise + 1], end = high;
+	if (read || run == WEFT_NONE || m->runs[run].start_ns != w->time_ns)
+		return read;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (m->links[w->ties->out[middle]].time_ns < w->time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == end)
+		return NULL;
+	const struct weft_link *first = &m->links[w->ties->out[low]];
+	return first->kind == WEFT_LINK_READ && first->time_ns <= m->runs[run].end_ns &&
+		       w->ties->ended_ns[first->to] <= w->time_ns
+		   ? first
+		   : NULL;
+}
+
 static void began(struct walk *w)
 {
 	const struct weft_model *m = w->ties->model;
 	int64_t created_ns = m->promises[w->promise].start_ns;
 	uint32_t before = weft_run_before(m, w->promise, w->time_ns);
-	const struct weft_link *read = link_at(w, WEFT_LINK_READ, false);
+	const struct weft_link *read = first_read(w);
 	int64_t active_ns = before != WEFT_NONE ? max_ns(m->runs[before].end_ns, created_ns) : created_ns;
 	if (read) {
 		int64_t ended_ns = w->ties->ended_ns[read->to];
