@@ -29,7 +29,7 @@ int main(void)
 	for (int i = 0; i < CLIENTS; i++)
 		all[i] = weft_promise_bind(weft_promise_ref(prices), answer, NULL, NULL);
 	all[CLIENTS] = weft_promise_bind(prices, make_report, NULL, NULL);
-	all[CLIENTS + 1] = weft_uv_sleep(uv, 30); /* a heartbeat is due meanwhile */
+	all[CLIENTS + 1] = weft_uv_sleep(uv, 60); /* a heartbeat is due meanwhile */
 	struct weft_promise *done = weft_promise_join(all, CLIENTS + 2), *fetched = weft_uv_sleep(uv, 10);
 	weft_promise_should_resolve(done);
 	int status = weft_uv_run(uv, fetched, 0);

@@ -12,6 +12,7 @@
 #include "base/duration.h"
 #include "base/hash.h"
 #include "base/idmap.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 
 /* Of each kind that many are told. */
@@ -89,11 +90,16 @@ __attribute__((format(printf, 7, 8))) static void tell(struct differ *d, enum we
 		d->left_out++;
 		return;
 	}
-	char line[TEXT];
+	char raw[TEXT], line[3 * TEXT];
 	va_list args;
 	va_start(args, format);
-	vsnprintf(line, sizeof line, format, args);
+	vsnprintf(raw, sizeof raw, format, args);
 	va_end(args);
+	/* A counter's name stands in it as it is, and what was cut may end in the middle of a character. */
+	weft_utf8_copy(line, sizeof line, (struct weft_str){raw, (uint32_t)strlen(raw)});
+	for (char *c = line; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = ' ';
 	struct weft_difference *added = weft_vec_push(&d->found);
 	char *text = malloc(strlen(line) + 1);
 	if (!added || !text) {
@@ -390,6 +396,8 @@ static void compare_counters(struct differ *d)
 		const struct weft_counter *first = order <= 0 ? &a->counters[i++] : NULL;
 		const struct weft_counter *second = order >= 0 ? &b->counters[k++] : NULL;
 		const struct weft_counter *either = first ? first : second;
+		if (!either)
+			break;
 		const struct weft_sample *x = first && first->count ? &first->samples[first->count - 1] : NULL;
 		const struct weft_sample *y = second && second->count ? &second->samples[second->count - 1] : NULL;
 		if (x && y && x->value == y->value)

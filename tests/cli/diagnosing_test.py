@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Runs the commands of docs/diagnosing.md and compares what they print with what it says, but for times.
+
+usage: diagnosing_test.py [--record] WEFT DIAGNOSING.MD PROGRAM...
+--record writes what they print into the page.  SPDX-License-Identifier: ISC
+"""
+import difflib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+args = sys.argv[1:]
+record = args[0] == "--record"
+weft, page, *programs = args[1:] if record else args
+text = open(page, encoding="utf-8").read()
+
+
+def plain(output):
+    """Without what differs from run to run: times, and how they are aligned."""
+    output = re.sub(r"\d+\.\d{9}", "TIME", output)
+    output = re.sub(r"\d+(\.\d+)? (ns|us|ms|s)\b", "LONG", output)
+    output = re.sub(r"\d+\.\d %", "SHARE", output)
+    output = re.sub(r"\d+, \d+, \d+, \d+ more", "QUARTERS more", output)
+    return [re.sub(r" +", " ", line).strip() for line in output.splitlines()]
+
+
+def attempt(blocks):
+    """Runs all commands in a new folder; returns what each block of them printed, and what they complained of."""
+    outputs, complaints = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        bin_folder = os.path.join(folder, "bin")
+        os.mkdir(bin_folder)
+        for program in [weft, *programs]:
+            os.symlink(os.path.abspath(program), os.path.join(bin_folder, os.path.basename(program)))
+        env = dict(os.environ, PATH=bin_folder + ":" + os.environ["PATH"], LC_ALL="C.UTF-8")
+        for block in blocks:
+            said = []
+            for command in re.findall(r"^\$ (.*)$", block, re.M):
+                done = subprocess.run(command, shell=True, cwd=folder, env=env, timeout=120, text=True, stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                if command.startswith("weft") and done.stderr:
+                    complaints.append(done.stderr)
+                said.append("$ " + command + "\n" + done.stdout)
+            outputs.append("".join(said))
+    return outputs, complaints
+
+
+pattern = re.compile(r"```console\n(.*?)```", re.S)
+blocks = pattern.findall(text)
+if record:
+    outputs, complaints = attempt(blocks)
+    said = iter(outputs)
+    open(page, "w", encoding="utf-8").write(pattern.sub(lambda block: "```console\n" + next(said) + "```", text))
+    sys.exit("".join(complaints) or 0)
+
+# On a machine that is busy with other things timers of the programs may coincide that should not: each block must be as the page has
+# it once.
+right = [False] * len(blocks)
+for _ in range(12):
+    outputs, complaints = attempt(blocks)
+    if complaints:
+        sys.exit("".join(complaints))
+    for i, block in enumerate(blocks):
+        right[i] |= plain(outputs[i]) == plain(block)
+    if all(right):
+        break
+for i, block in enumerate(blocks):
+    if not right[i]:
+        print("\n".join(difflib.unified_diff(plain(block), plain(outputs[i]), "the page", "the tool", lineterm="")))
+print(len(blocks), "blocks,", right.count(False), "differ")
+sys.exit(0 if all(right) and len(blocks) >= 9 else 1)
