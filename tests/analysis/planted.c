@@ -150,8 +150,8 @@ static struct judged try_one(enum fault fault, uint64_t seed, enum how how, bool
 {
 	uint64_t mixed = seed * FAULTS + fault;
 	if (how == WHOLE) {
-		run_program(fault, seed, sizeof buffer, 0);
-		return judge(buffer, sizeof buffer, true, tell);
+		run_program(fault, seed, PLANTED_BYTES, 0);
+		return judge(buffer, PLANTED_BYTES, true, tell);
 	}
 	if (how == WRAPPED) {
 		size_t bytes = (size_t)12288 + mixed % 7 * 4096;
@@ -159,16 +159,16 @@ static struct judged try_one(enum fault fault, uint64_t seed, enum how how, bool
 		return judge(buffer, bytes, false, tell);
 	}
 	uint64_t cut_ns = (1 + mixed * 2654435761u % 120) * MS;
-	run_program(fault, seed, sizeof buffer, cut_ns);
+	run_program(fault, seed, PLANTED_BYTES, cut_ns);
 	if (mixed % 3)
-		return judge(copy, sizeof copy, false, tell);
-	size_t size = sizeof buffer;
+		return judge(copy, PLANTED_BYTES, false, tell);
+	size_t size = PLANTED_BYTES;
 	while (size > 0 && buffer[size / 8 - 1] == 0)
 		size -= 8;
 	/* Odd, so never at the end of a packet: from there on nothing tells that there was more. */
 	size = (size * (60 + mixed % 40) / 100) | 1;
-	memset((char *)buffer + size, 0, sizeof buffer - size);
-	memcpy(copy, buffer, sizeof copy);
+	memset((char *)buffer + size, 0, PLANTED_BYTES - size);
+	memcpy(copy, buffer, PLANTED_BYTES);
 	return judge(buffer, size, false, tell);
 }
 
@@ -255,7 +255,7 @@ static int show(const char *how_name, enum fault fault, uint64_t seed, const cha
 		printf(" %" PRId64, plan.ids[i]);
 	putchar('\n');
 	FILE *file = fopen(out, "wb");
-	if (!file || fwrite(how == CUT ? copy : buffer, 1, sizeof buffer, file) != sizeof buffer || fclose(file) != 0) {
+	if (!file || fwrite(how == CUT ? copy : buffer, 1, PLANTED_BYTES, file) != PLANTED_BYTES || fclose(file) != 0) {
 		perror(out);
 		return 2;
 	}

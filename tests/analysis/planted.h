@@ -19,11 +19,13 @@ struct plan {
 };
 extern struct plan plan;
 
-#define PLANTED_WORDS ((2u << 20) / 8)
-extern uint64_t buffer[PLANTED_WORDS], copy[PLANTED_WORDS];
+#define PLANTED_BYTES (2u << 20)
+extern uint64_t *buffer, *copy; /* so many bytes; NULL until run_program() was called */
 
 /* Runs a program, recorded into the first `bytes` of buffer, and sets plan.  cut_ns: what is recorded by then, as a kill would
- * leave it, is in copy. */
+ * leave it, is in copy.
+ *
+ * The program runs in a process of its own: what it leaves behind, hanging as it is, ends with it. */
 void run_program(enum fault fault, uint64_t seed, size_t bytes, uint64_t cut_ns);
 
 #endif

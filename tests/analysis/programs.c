@@ -4,11 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <weft/promise.h>
 
 #include "planted.h"
 
-/* ---- Chance, memory, time ---- */
+/* ---- Chance, time ---- */
 
 static uint64_t seed_state;
 
@@ -23,26 +26,6 @@ static uint64_t chance(void)
 static uint64_t between(uint64_t least, uint64_t most)
 {
 	return least + chance() % (most - least + 1);
-}
-
-/* What a program leaves behind, hanging as it is, is forgotten with its memory. */
-static uint64_t arena[(16u << 20) / 8];
-static size_t arena_used;
-
-static void *arena_allocate(void *ctx, size_t bytes)
-{
-	size_t words = (bytes + 15) / 16 * 2;
-	if (arena_used + words > sizeof arena / 8) {
-		fprintf(stderr, "planted: out of memory\n");
-		exit(2);
-	}
-	void *memory = &arena[arena_used];
-	arena_used += words;
-	return memory;
-}
-
-static void arena_release(void *ctx, void *memory, size_t bytes)
-{
 }
 
 static uint64_t now_ns;
@@ -443,11 +426,12 @@ static struct weft_promise *plant(enum fault fault)
 
 /* ---- One program ---- */
 
-uint64_t buffer[PLANTED_WORDS], copy[PLANTED_WORDS];
+uint64_t *buffer, *copy;
+static struct plan *planned; /* shared with the process of the program, as they are */
 
 static void start_recording(size_t bytes, unsigned packets)
 {
-	memset(buffer, 0, sizeof buffer);
+	memset(buffer, 0, PLANTED_BYTES);
 	struct weft_record_options options = {
 	    .buffer = buffer, .buffer_bytes = bytes, .packets = packets, .clock = read_clock, .clock_hz = 1000000000};
 	if (weft_start(&options) != WEFT_OK) {
@@ -456,15 +440,12 @@ static void start_recording(size_t bytes, unsigned packets)
 	}
 }
 
-void run_program(enum fault fault, uint64_t seed, size_t bytes, uint64_t cut_ns)
+static void run_here(enum fault fault, uint64_t seed, size_t bytes, uint64_t cut_ns)
 {
-	const struct weft_promise_memory memory = {arena_allocate, arena_release, NULL};
-	weft_promise_set_memory(&memory);
-	arena_used = 0;
 	seed_state = seed;
 	now_ns = 1000000000;
 	event_count = event_order = 0;
-	start_recording(bytes, bytes == sizeof buffer ? 1024 : 8);
+	start_recording(bytes, bytes == PLANTED_BYTES ? 1024 : 8);
 	mutex = weft_mutex_create();
 	semaphore = weft_semaphore_create(2);
 	deaf = weft_condition_create("deaf");
@@ -485,11 +466,36 @@ void run_program(enum fault fault, uint64_t seed, size_t bytes, uint64_t cut_ns)
 	uint64_t began_ns = now_ns;
 	if (cut_ns) {
 		loop_until(began_ns + cut_ns);
-		memcpy(copy, buffer, sizeof copy);
+		memcpy(copy, buffer, PLANTED_BYTES);
 	}
 	loop_until(0);
 	burn(50 * MS);
 	weft_resume(WEFT_SYSTEM_ID);
 	weft_stop();
-	weft_promise_trim();
+}
+
+void run_program(enum fault fault, uint64_t seed, size_t bytes, uint64_t cut_ns)
+{
+	if (!buffer) {
+		void *shared =
+		    mmap(NULL, 2 * PLANTED_BYTES + sizeof plan, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (shared == MAP_FAILED)
+			exit(2);
+		buffer = shared;
+		copy = buffer + PLANTED_BYTES / 8;
+		planned = (struct plan *)(copy + PLANTED_BYTES / 8);
+	}
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		run_here(fault, seed, bytes, cut_ns);
+		*planned = plan;
+		_exit(0);
+	}
+	int status;
+	if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+		fprintf(stderr, "planted: the program with fault %d and seed %llu died\n", (int)fault, (unsigned long long)seed);
+		exit(2);
+	}
+	plan = *planned;
 }
