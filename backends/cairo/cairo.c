@@ -265,6 +265,8 @@ static void fill_small(const struct pixels *px, const struct weft_prim *p, uint3
 	y1 = y1 < px->y1 ? y1 : px->y1;
 	uint32_t alpha = p->alpha, rest = 255 - alpha;
 	uint32_t rb = scale_pair(rgb, alpha), ag = scale_pair(rgb >> 8 | 0xff0000, alpha);
+	/* Most of what is under a rectangle has one colour. */
+	uint32_t under = 0, mixed = rb | ag << 8;
 	for (int y = y0; y < y1; y++) {
 		uint32_t *line = (uint32_t *)(void *)(px->data + (ptrdiff_t)y * px->stride);
 		if (alpha == 255) {
@@ -272,8 +274,13 @@ static void fill_small(const struct pixels *px, const struct weft_prim *p, uint3
 				line[x] = rgb | 0xff000000;
 			continue;
 		}
-		for (int x = x0; x < x1; x++)
-			line[x] = (rb + scale_pair(line[x], rest)) | (ag + scale_pair(line[x] >> 8, rest)) << 8;
+		for (int x = x0; x < x1; x++) {
+			if (line[x] != under) {
+				under = line[x];
+				mixed = (rb + scale_pair(under, rest)) | (ag + scale_pair(under >> 8, rest)) << 8;
+			}
+			line[x] = mixed;
+		}
 	}
 }
 
