@@ -385,14 +385,6 @@ static struct weft_promise *gone(void *connection)
 	return weft_promise_unit();
 }
 
-static struct weft_promise *serve(void *connection)
-{
-	struct connection *c = connection;
-	struct weft_promise *work = next_request(c, NULL);
-	c->work = weft_promise_ref(work);
-	return weft_promise_finalize(weft_promise_try_bind(work, hang_up, stopped, c, NULL), gone, c, free_connection);
-}
-
 /* The connection as a promise: "connection 127.0.0.1:40912". */
 static void note_connection(struct connection *c)
 {
@@ -403,6 +395,16 @@ static void note_connection(struct connection *c)
 		uv_ip4_name(&peer, name, sizeof name);
 	snprintf(label, sizeof label, "connection %s:%d", name, ntohs(peer.sin_port));
 	weft_promise_unref(weft_promise_of_kind(WEFT_KIND_CONNECTION, false, label, &c->open_end));
+	weft_promise_label(strchr(label, ' ') + 1); /* and what serves it */
+}
+
+static struct weft_promise *serve(void *connection)
+{
+	struct connection *c = connection;
+	note_connection(c);
+	struct weft_promise *work = next_request(c, NULL);
+	c->work = weft_promise_ref(work);
+	return weft_promise_finalize(weft_promise_try_bind(work, hang_up, stopped, c, NULL), gone, c, free_connection);
 }
 
 /* ---- The server ---- */
@@ -423,7 +425,6 @@ static struct weft_promise *welcome(void *listener, void *stream)
 		c->next->back = &c->next;
 	connections = c;
 	request_init(&c->request);
-	note_connection(c);
 	weft_counter_increase(&open_connections, 1);
 	uv_tcp_nodelay((uv_tcp_t *)weft_uv_stream_handle(stream), 1); /* answers are written in as few pieces as can be */
 	if (weft_promise_async(serve, c, NULL) != WEFT_OK)

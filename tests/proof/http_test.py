@@ -19,7 +19,7 @@ program, weft, what, times = *sys.argv[1:4], int(sys.argv[4])
 dice = random.Random(1)
 BODY = b'(the whole of it)\n'
 BATCH = 20
-LABELS = re.compile(r'GET /f\.txt(\?n=\d+)?|connection 127\.0\.0\.1:\d+|open \./f\.txt|\w+ ?\w*|all connections gone|SIGINT or SIGTERM')
+LABELS = re.compile(r'GET /f\.txt(\?n=\d+)?|(connection )?127\.0\.0\.1:\d+|open \./f\.txt|\w+ ?\w*|all connections gone|SIGINT or SIGTERM')
 
 
 class Load:
@@ -90,7 +90,7 @@ def check(trace, whole, live=False):
             fail(f'time goes back: {e}')
         time[e['stream']] = e['time_ns']
         if op in ('create', 'pending'):
-            if whole and (p in created or e['by'] not in created):
+            if whole and ((p in created) != (op == 'pending') or e['by'] not in created):
                 fail(f'created twice, or by nobody: {e}')
             created.add(p)
         elif whole and (p not in created and p is not None or e.get('input', -1) not in created or e.get('into', -1) not in created):
