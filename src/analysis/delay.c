@@ -283,6 +283,7 @@ static void say_stall(struct delays *d, const struct stall *s, int64_t least_ns)
 	if (!finding)
 		return;
 	finding->weight = (uint64_t)max_ns(s->delay_ns, s->end_ns - s->start_ns);
+	finding->sure = s->victims > 0;
 	span(length, s->end_ns - s->start_ns);
 	if (pause)
 		snprintf(name, sizeof name, "a pause (%s)", weft__clean(f, s->pause, text, sizeof text));
@@ -320,6 +321,10 @@ static void say_stall(struct delays *d, const struct stall *s, int64_t least_ns)
 		    "%s ended as soon as that was over: up to %s late", weft__name(f, late[i], name), length);
 	if (late_count > LATE_KEPT)
 		weft__show(f, WEFT_EVIDENCE_VICTIM, WEFT_NO_TIME, WEFT_NONE, "and %" PRIu32 " more", late_count - LATE_KEPT);
+	if (!finding->sure)
+		weft__show(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+		    "not certain: the trace does not tell when these were due, nor whether the OS thread had a processor all the "
+		    "time");
 }
 
 static bool say_stalls(struct delays *d, int64_t least_ns)
