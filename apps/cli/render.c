@@ -1,16 +1,41 @@
 /* render.c: weft render: a picture of the promises.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
 #include <string.h>
 
+#include "analysis/explain.h"
 #include "backends/cairo/cairo.h"
 #include "cli.h"
 #include "view/query.h"
+
+/* The query that finds what the first finding is about, or "": there is none.  Returns as cli_open(). */
+static int find_finding(const struct cli_input *input, char query[32])
+{
+	/* Explaining wants binds where they were created, drawing where they were woken; the ids are the same. */
+	struct weft_model *model = NULL;
+	struct weft_findings *findings = NULL;
+	struct weft_error err;
+	weft_trace_rewind(input->trace);
+	int status = weft_model_build(&model, input->trace, &(struct weft_model_options){.keep_binds = true}, &err);
+	if (status == WEFT_OK)
+		status = weft_explain(&findings, model, NULL, &err);
+	if (status == WEFT_OK && findings->count > 0 && findings->findings[0].root != WEFT_SYSTEM)
+		snprintf(query, 32, "id:%" PRId64, model->promises[findings->findings[0].root].id);
+	else
+		query[0] = '\0';
+	if (status == WEFT_OK && findings->count > 0)
+		cli_note("%s: %s", input->name, findings->findings[0].title);
+	weft_findings_destroy(findings);
+	weft_model_destroy(model);
+	return status < 0 ? cli_fail_error(&err) : -1;
+}
 
 int cli_render(struct cli_args *args)
 {
 	struct weft_render_options render = {0};
 	int size[2] = {1280, 720};
 	const char *out = NULL;
-	bool dark = false;
+	bool dark = false, explain = false;
+	char finding[32] = "";
 	render.from_ns = render.to_ns = -1;
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &out, "PICTURE", "the picture: its name ends in .svg, .png or .pdf"},
@@ -19,6 +44,7 @@ int cli_render(struct cli_args *args)
 	    {"to", 0, CLI_TIME, &render.to_ns, "T", "show up to this time"},
 	    {"find", 0, CLI_TEXT, &render.find, "TEXT",
 		"highlight what matches: a text, kind:bind, id:18, failed, pending, longer:5ms"},
+	    {"explain", 0, CLI_FLAG, &explain, NULL, "highlight what the first finding of weft explain is about, and say it"},
 	    {"no-metrics", 0, CLI_FLAG, &render.no_metrics, NULL, "leave the counters out"},
 	    {"dark", 0, CLI_FLAG, &dark, NULL, "light on dark"},
 	    CLI_OPTION_END,
@@ -30,6 +56,8 @@ int cli_render(struct cli_args *args)
 		return cli_fail("render: where to?  -o PICTURE, which ends in .svg, .png or .pdf");
 	if (weft_picture_from_path(&render.picture, out) < 0)
 		return cli_fail("render: %s: the name of a picture ends in .svg, .png or .pdf", out);
+	if (explain && render.find)
+		return cli_fail("render: --explain and --find both say what to highlight");
 	struct weft_query query;
 	struct weft_error err;
 	if (render.find && weft_query_parse(&query, render.find, strlen(render.find), &err) < 0)
@@ -51,6 +79,8 @@ int cli_render(struct cli_args *args)
 		char end[CLI_DURATION];
 		exit = cli_fail("%s: ends at %s, before --from", input.name, cli_format_duration(end, input.model->end_ns));
 	}
+	if (exit < 0 && explain && (exit = find_finding(&input, finding)) < 0)
+		render.find = finding[0] ? finding : NULL;
 	if (exit < 0) {
 		size_t found = 0;
 		cli_progress_begin("drawing", out);

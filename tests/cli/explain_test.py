@@ -123,3 +123,14 @@ with tempfile.TemporaryDirectory() as folder:
     for wrong in "pending", "pending=x", "stall<3", "p99<1s", "nothing=0", "p99(=1s", "stall(x)<1s", "lost=99999999999999999999":
         run(weft, "check", traces["good"], wrong, status=2)
     run(weft, "check", traces["good"], status=2)
+
+    # A picture marks the first finding; where there is none, it is the picture without.
+    for how, marked in ("bad", True), ("good", False):
+        pictures = []
+        for option in [], ["--explain"]:
+            out = os.path.join(folder, "picture.svg")
+            done = subprocess.run([weft, "render", *option, traces[how], "-o", out], capture_output=True, text=True, timeout=120)
+            assert done.returncode == 0 and ("lost wake-up" in done.stderr) == (marked and bool(option)), done
+            pictures.append(open(out, encoding="utf-8").read())
+        assert (pictures[0] != pictures[1]) == marked
+    run(weft, "render", "--explain", "--find=x", traces["bad"], "-o", out, status=2)
