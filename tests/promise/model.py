@@ -584,6 +584,27 @@ class Program:
         self.do_task(p)
         self.w.event("label", self.promise[p].id, label)
 
+    def do_of_kind(self, p, label):
+        self.do_wait(p, "timer", "me")
+        self.w.event("label", self.promise[p].id, label)
+
+    def do_resolver_drop(self, r):
+        p = self.resolver.pop(r, None)
+        if p:
+            handlers = p.same(self.w).handlers
+            handlers[:] = [h for h in handlers if getattr(h, "resolver", None) is not p]
+
+    def do_resolver_on_cancel(self, r):
+        p = self.resolver.get(r)
+        if not p:
+            return
+        end = p.same(self.w).end
+        if not end:
+            self.w.add_handler(p, lambda: self.w.note("the resolver hears of it"))
+            p.same(self.w).handlers[0].resolver = p
+        elif end.error and end.error[0] == CANCELLED[0]:
+            self.w.note("the resolver hears of it")
+
     def do_unit(self, p):
         self.promise[p] = UNIT
 
@@ -680,6 +701,9 @@ class Program:
     def do_all(self, p, *list):
         self.promise[p] = self.w.join([self.get(a) for a in list], True)
 
+    def do_both(self, p, a, b):
+        self.do_all(p, a, b)
+
     # Acting.
     def wake(self, r, end, later):
         p = self.resolver.pop(r, None)
@@ -717,6 +741,18 @@ class Program:
     def do_increase(self, by):
         self.counter += int(by)
         self.w.event("counter", self.w.running, self.counter)
+
+    def do_set_counter(self, v):
+        self.counter = self.counter * 10 + int(v)
+        self.w.event("counter", self.w.running, self.counter)
+
+    def do_sleep(self):
+        self.w.event("idle")
+        self.w.running = self.w.current
+        self.w.event("resume", self.w.current)
+
+    def do_is_known(self, a):
+        self.w.note("known")
 
     def do_poll(self, a):
         self.w.look(self.get_or_none(a))
@@ -778,6 +814,15 @@ class Program:
 
     def do_mvar(self, m, label=None):
         self.place["channel", m] = Place(label=label, size=1, values=[], readers=[], writers=[], closed=False)
+
+    def do_full_mvar(self, m, v):
+        self.place["channel", m] = Place(label=None, size=1, values=[int(v)], readers=[], writers=[], closed=False)
+
+    def do_is_locked(self, m):
+        self.w.note("locked" if self.place["mutex", m].locked else "not locked")
+
+    def do_is_on(self, s):
+        self.w.note("on" if self.place["switch", s].on else "off")
 
     def do_bounded(self, b, size):
         self.place["bounded", b] = Place(label=None, size=int(size), values=[], readers=[], writers=[], closed=False)

@@ -251,6 +251,8 @@ static bool make(const struct line *l, int n)
 		set(w[1], weft_promise_fail(code_of(w[2]), "error"));
 	else if (is(l, "pause"))
 		set(w[1], weft_promise_pause());
+	else if (is(l, "of_kind")) /* a timer that can be cancelled */
+		set(w[1], weft_promise_of_kind(WEFT_KIND_TIMER, true, w[2], &resolver[n]));
 	else
 		return false;
 	return true;
@@ -298,6 +300,8 @@ static bool several(const struct line *l)
 {
 	struct weft_promise *list[WORDS];
 	size_t count = 0;
+	if (is(l, "both"))
+		return set(l->word[1], weft_promise_both(get(l->word[2]), get(l->word[3]))), true;
 	bool choose = is(l, "choose"), pick = is(l, "pick"), nchoose = is(l, "nchoose"), npick = is(l, "npick");
 	if (!choose && !pick && !nchoose && !npick && !is(l, "join") && !is(l, "all"))
 		return false;
@@ -319,6 +323,11 @@ static struct weft_resolver *take_resolver(const char *name)
 	return r;
 }
 
+static void resolver_is_cancelled(void *ctx)
+{
+	say("the resolver hears of it");
+}
+
 static bool act(const struct line *l, int n)
 {
 	char *const *w = l->word;
@@ -330,7 +339,12 @@ static bool act(const struct line *l, int n)
 		weft_wakeup_later(take_resolver(w[1]), value_new(atoi(w[2])), value_destroy);
 	else if (is(l, "wakeup_later_error"))
 		weft_wakeup_later_error(take_resolver(w[1]), code_of(w[2]), "error");
-	else if (is(l, "cancel"))
+	else if (is(l, "resolver_drop"))
+		weft_resolver_drop(take_resolver(w[1]));
+	else if (is(l, "resolver_on_cancel")) {
+		if (resolver[n])
+			weft_resolver_on_cancel(resolver[n], resolver_is_cancelled, NULL);
+	} else if (is(l, "cancel"))
 		weft_promise_cancel(promise[n]);
 	else if (is(l, "wakeup_paused"))
 		weft_promise_wakeup_paused();
@@ -340,6 +354,13 @@ static bool act(const struct line *l, int n)
 		weft_promise_should_resolve(promise[n]);
 	else if (is(l, "increase"))
 		weft_counter_increase(&counter, n);
+	else if (is(l, "set_counter"))
+		weft_counter_set_value(&counter, weft_counter_value(&counter) * 10 + n);
+	else if (is(l, "sleep")) {
+		weft_promise_idle(WEFT_IDLE_WAIT);
+		weft_promise_resume();
+	} else if (is(l, "is_known"))
+		say(weft_promise_id(promise[n]) ? "known" : "unknown");
 	else if (is(l, "poll"))
 		weft_promise_poll(promise[n]);
 	else if (is(l, "state"))
@@ -359,6 +380,8 @@ static bool make_place(const struct line *l, int n)
 		condition[n] = weft_condition_create(label);
 	else if (is(l, "mvar"))
 		mvar[n] = weft_mvar_create_empty(label);
+	else if (is(l, "full_mvar"))
+		mvar[n] = weft_mvar_create(NULL, value_new(atoi(label)), value_destroy);
 	else if (is(l, "mutex"))
 		mutex[n] = weft_mutex_create();
 	else if (is(l, "semaphore"))
@@ -397,6 +420,10 @@ static bool at_place(const struct line *l, int n)
 		weft_mutex_unlock(mutex[n]);
 	else if (is(l, "with_lock") && mutex[m])
 		set(w[1], weft_mutex_with_lock(mutex[m], on_start, context_of(l, 3), context_destroy));
+	else if (is(l, "is_locked") && mutex[n])
+		say("%s", weft_mutex_is_locked(mutex[n]) ? "locked" : "not locked");
+	else if (is(l, "is_on") && the_switch[n])
+		say("%s", weft_switch_is_on(the_switch[n]) ? "on" : "off");
 	else if (is(l, "acquire") && semaphore[m])
 		set(w[1], weft_semaphore_acquire(semaphore[m]));
 	else if (is(l, "release") && semaphore[n])

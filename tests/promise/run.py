@@ -4,6 +4,7 @@
 	run.py PLAY table FILE		the programs of a file, whose events are written there too, as lines that begin with `> `, with ` | ` between them
 	run.py PLAY random COUNT SEED	random programs
 	run.py PLAY no-memory COUNT SEED	random programs, each allocation failing in turn
+	run.py PLAY memory FILE		the programs of a file, and some random ones, within valgrind
 
 Programs are small, so that the first one that differs can be read.  babeltrace2 reads the trace.
 SPDX-License-Identifier: ISC
@@ -34,6 +35,8 @@ ORDER = {
     "run": ("promise",),
     "should_resolve": ("promise",),
     "counter": ("by", "value"),
+    "idle": (),
+    "resume": ("promise",),
 }
 IDS = {"by", "promise", "into", "input", "from"}
 
@@ -138,6 +141,42 @@ def table(path):
     return "\n".join(script) + "\n", expected
 
 
+# What is to be in the table: programs of these names that use the command.
+INPUT = ("bind map catch try_bind finalize on_success on_failure on_termination on_any dont_wait ignore_result async on_cancel "
+         "protected no_cancel choose pick nchoose npick join all both").split()
+ENDS = ("pending-then-resolved", "pending-then-failed", "pending-then-cancelled", "resolved", "failed", "cancelled")
+STATES = {
+    **{c: ENDS for c in INPUT},
+    **{c: ("pending", "resolved", "failed", "cancelled") for c in ("poll", "cancel")},
+    "should_resolve": ("resolved", "failed", "cancelled"),
+    **{c: ("pending", "cancelled") for c in ("wakeup_error", "wakeup_later", "wakeup_later_error", "resolver_drop")},
+    "resolver_on_cancel": ("pending-then-resolved", "pending-then-cancelled", "cancelled", "dropped"),
+    **{c: ("pending-then-cancelled",) for c in ("pause", "condition_wait", "take", "push", "next", "lock", "acquire")},
+    "with_lock": ("resolved", "failed", "pending-then-failed", "pending-then-cancelled", "waiting-then-cancelled"),
+    "turn_off": ("resolved", "failed", "pending-then-cancelled"),
+    "use": ("resolved", "failed", "pending-then-failed", "pending-then-cancelled"),
+}
+
+
+def check_whole(path):
+    """Every public function is a command of play.c, and every command is in the table in every state of its inputs."""
+    here = os.path.dirname(os.path.abspath(path))
+    with open(os.path.join(here, "../../include/weft/promise.h")) as f:
+        header = f.read().split("What the macros call")[0]
+    with open(os.path.join(here, "play.c")) as f:
+        player = f.read()
+    with open(path) as f:
+        programs = {p.split("\n", 1)[0]: p for p in re.split(r"(?m)^program ", f.read())[1:]}
+    called = set(re.findall(r"\bweft_\w+(?=\()", player))
+    missing = [f for f in re.findall(r"\bweft_[a-z]\w*(?=\()", header) if f not in called and not f.endswith("_fn")]
+    used = {line.split()[0] for p in programs.values() for line in p.splitlines() if line.strip()}
+    missing += [c for c in re.findall(r'is\(l, "(\w+)"\)', player) if c not in used]
+    for command, states in STATES.items():
+        missing += [f"{command}-{s}" for s in states if not re.search(rf"(?m)^{command} ", programs.get(f"{command}-{s}", ""))]
+    if missing:
+        sys.exit("not in the table: " + " ".join(missing))
+
+
 class Generator:
     """A random program.  A command names only promises of commands that stand before it, so that none waits for itself."""
 
@@ -184,12 +223,12 @@ class Generator:
         roll = rng.random()
         if roll < 0.2 or not self.known:
             p = self.new()
-            kind = rng.choice(("wait", "task", "task", "task", "named_task", "return", "fail", "pause", "unit"))
+            kind = rng.choice(("wait", "task", "task", "task", "named_task", "of_kind", "return", "fail", "pause", "unit"))
             if kind in ("return", "fail"):
                 self.add(depth, f"{kind} {p} {rng.choice((1, 2, 3, 99)) if kind == 'fail' else rng.randrange(100)}")
             else:
-                self.add(depth, f"{kind} {p}" + (" L" if kind == "named_task" else ""))
-            if kind in ("wait", "task", "named_task"):
+                self.add(depth, f"{kind} {p}" + (" L" if kind in ("named_task", "of_kind") else ""))
+            if kind in ("wait", "task", "named_task", "of_kind"):
                 self.resolvers.append(p)
             self.known.append(p)
         elif roll < 0.45 and deep:
@@ -224,7 +263,9 @@ class Generator:
         elif roll < 0.87:
             self.add(depth, f"cancel {self.one()}")
         elif roll < 0.90:
-            self.add(depth, rng.choice(("wakeup_paused", "label X", "increase 2", f"poll {self.one()}", f"should_resolve {self.one()}")))
+            r = rng.choice(self.resolvers) if self.resolvers else 510
+            self.add(depth, rng.choice(("wakeup_paused", "label X", "increase 2", "set_counter 3", f"poll {self.one()}",
+                                        f"should_resolve {self.one()}", f"resolver_drop {r}", f"resolver_on_cancel {r}")))
         else:
             self.place_command(depth, deep)
 
@@ -281,11 +322,22 @@ def random_script(count, seed):
 def main():
     command, mode = sys.argv[1:3]
     if mode == "table":
+        check_whole(sys.argv[3])
         script, expected = table(sys.argv[3])
         print(compare(command, script, expected), "programs as the table says")
     elif mode == "random":
         count, seed = int(sys.argv[3]), int(sys.argv[4])
         print(compare(command, random_script(count, seed)), "random programs as the model says")
+    elif mode == "memory":
+        with tempfile.TemporaryDirectory() as directory:
+            scripts = {"table": table(sys.argv[3])[0], "random": random_script(30, 1), "few": random_script(3, 2)}
+            for name, script in scripts.items():
+                with open(os.path.join(directory, name), "w") as f:
+                    f.write(script)
+            valgrind = "valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite,indirect,possible".split()
+            for arguments in (["table", "trace"], ["random", "trace"], ["--no-memory", "few"]):
+                if subprocess.run([*valgrind, os.path.abspath(command), *arguments], cwd=directory).returncode:
+                    sys.exit("valgrind has something to say")
     elif mode == "no-memory":
         count, seed = int(sys.argv[3]), int(sys.argv[4])
         with tempfile.NamedTemporaryFile("w") as f:
