@@ -31,7 +31,8 @@ enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
 	X(check, "TRACE RULE...", "rules for CI, as 'stall<10ms' or 'pending=0'; exit status 1 if one is broken")                \
 	X(render, "TRACE -o PICTURE", "a picture of the promises: SVG, PNG or PDF")                                              \
 	X(html, "TRACE... -o OUT", "a page for browsers with the traces in it: one file, or a directory")                        \
-	X(convert, "TRACE -o OUT --to=FORMAT", "the trace in another format")
+	X(convert, "TRACE -o OUT --to=FORMAT", "the trace in another format")                                                    \
+	X(save, "TRACE -w OUT", "the trace as it is, whole, elsewhere")
 
 #define CLI_DECLARE(verb, operands, summary) int cli_##verb(struct cli_args *args);
 struct cli_args;
@@ -128,6 +129,23 @@ int cli_file_write(void *file, const void *bytes, size_t size);
 
 /* Puts the file in its place; a status < 0 (of what err tells) has it vanish.  Tells errors; returns the exit status. */
 int cli_file_end(struct cli_file *file, int status, const struct weft_error *err);
+
+/* ---- directory.c: directories that are written ---- */
+
+struct cli_directory {
+	const char *path;
+	char *temporary;
+	int error; /* errno of what failed */
+};
+
+/* A directory that appears when it is whole; it replaces nothing but an empty one.  Returns as cli_file_begin(). */
+int cli_directory_begin(struct cli_directory *dir, const char *path);
+
+/* A weft_export_file_fn and weft_trace_file_fn. */
+int cli_directory_write(void *dir, const char *name, const void *bytes, size_t size);
+
+/* As cli_file_end(). */
+int cli_directory_end(struct cli_directory *dir, int status, const struct weft_error *err);
 
 /* ---- output.c: what is said, and where ---- */
 

@@ -1,11 +1,6 @@
 /* convert.c: weft convert: the trace in another format.  SPDX-License-Identifier: ISC */
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli.h"
 #include "export/export.h"
@@ -41,72 +36,18 @@ static int to_mirage(const struct cli_input *input, const char *out)
 	return exit;
 }
 
-/* A directory under a temporary name. */
-struct directory {
-	const char *path;
-	int error; /* errno of what failed */
-};
-
-static int write_into(void *ctx, const char *name, const void *bytes, size_t size)
-{
-	struct directory *dir = ctx;
-	char *path;
-	if (asprintf(&path, "%s/%s", dir->path, name) < 0) {
-		dir->error = ENOMEM;
-		return -1;
-	}
-	FILE *file = fopen(path, "wbx");
-	errno = file ? 0 : errno;
-	bool written = file && fwrite(bytes, 1, size, file) == size;
-	if (file && fclose(file) != 0)
-		written = false;
-	dir->error = errno;
-	free(path);
-	return written ? 0 : -1;
-}
-
-static void remove_directory(const char *path)
-{
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-	while (dir && (entry = readdir(dir)))
-		if (entry->d_name[0] != '.')
-			unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	rmdir(path);
-}
-
-/* It appears when it is whole.  Nothing is overwritten but an empty directory. */
 static int to_native(const struct cli_input *input, const char *out)
 {
 	struct weft_losses losses;
 	struct weft_error err;
-	char *temporary;
-	size_t length = strlen(out);
-	while (length > 1 && out[length - 1] == '/')
-		length--;
-	if (asprintf(&temporary, "%.*s.%ld.tmp", (int)length, out, (long)getpid()) < 0)
-		return cli_fail("%s: %s", out, weft_status_string(WEFT_ENOMEM));
-	struct directory dir = {.path = temporary};
-	int exit = CLI_FINE;
-	if (mkdir(temporary, 0777) < 0) {
-		exit = cli_fail("%s: %s", out, strerror(errno));
-		free(temporary);
+	struct cli_directory dir;
+	int exit = cli_directory_begin(&dir, out);
+	if (exit >= 0)
 		return exit;
-	}
 	cli_progress_begin("writing", out);
-	int status = weft_export_native(input->trace, write_into, &dir, &losses, &err);
+	int status = weft_export_native(input->trace, cli_directory_write, &dir, &losses, &err);
 	cli_progress_end();
-	if (status == WEFT_EIO && dir.error != 0)
-		exit = cli_fail("%s: %s", out, strerror(dir.error));
-	else if (status < 0)
-		exit = cli_fail("%s: %s", out, err.what);
-	else if (rename(temporary, out) < 0)
-		exit = cli_fail("%s: %s", out, errno == ENOTEMPTY || errno == ENOTDIR ? "exists already" : strerror(errno));
-	if (exit != CLI_FINE)
-		remove_directory(temporary);
-	free(temporary);
+	exit = cli_directory_end(&dir, status, &err);
 	cli_tell_skipped(input);
 	if (exit == CLI_FINE)
 		tell_losses(out, "native", &losses);

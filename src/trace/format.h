@@ -38,6 +38,9 @@ struct weft_trace_format {
 
 	/* Frees trace->state. */
 	void (*close)(struct weft_trace *trace);
+
+	/* As weft_trace_save(), but for err; NULL: the trace is its one file. */
+	int (*save)(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx);
 };
 
 extern const struct weft_trace_format weft__format_mirage, weft__format_native, weft__format_sexp;

@@ -198,4 +198,4 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 	return filled != 0;
 }
 
-const struct weft_trace_format weft__format_native = {"native", probe, open_trace, next, start, close_trace};
+const struct weft_trace_format weft__format_native = {"native", probe, open_trace, next, start, close_trace, weft__native_save};

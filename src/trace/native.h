@@ -93,6 +93,9 @@ struct native {
 /* native_index.c: what stands where; events are not looked at. */
 int weft__native_index(struct weft_trace *trace, struct weft_error *err);
 
+/* native_save.c */
+int weft__native_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx);
+
 /* native_decode.c */
 void weft__native_forms(struct native *native);
 /* Fills the cursor's batch with its next events; an empty one means that there are no more. */

@@ -145,6 +145,16 @@ int weft_trace_next(struct weft_trace *trace, const struct weft_event **events, 
 	return more;
 }
 
+int weft_trace_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx, struct weft_error *err)
+{
+	int status;
+	if (trace->format->save)
+		status = trace->format->save(trace, file, ctx);
+	else
+		status = file(ctx, "", trace->source.blobs[0].bytes, trace->source.blobs[0].size) ? WEFT_EIO : WEFT_OK;
+	return status < 0 ? weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status)) : WEFT_OK;
+}
+
 void weft_trace_rewind(struct weft_trace *trace)
 {
 	trace->format->rewind(trace);

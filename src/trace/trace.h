@@ -82,6 +82,13 @@ int weft_trace_next(struct weft_trace *trace, const struct weft_event **events, 
 /* The files that it was opened from (source.h), as long as it is open. */
 const struct weft_source *weft_trace_source(const struct weft_trace *trace);
 
+/* Receives a whole file; a non-zero answer ends the saving with WEFT_EIO. */
+typedef int weft_trace_file_fn(void *ctx, const char *name, const void *bytes, size_t size);
+
+/* Gives the trace's files as they were when it was opened, also where a program wrote it meanwhile: of a native trace those of a
+ * directory, `metadata` last; of another its one file, named "".  What was damaged is not in them.  WEFT_EIO, WEFT_ENOMEM. */
+int weft_trace_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx, struct weft_error *err);
+
 /* Starts again at the first event. */
 void weft_trace_rewind(struct weft_trace *trace);
 

@@ -1,0 +1,104 @@
+/* save.c: weft save: a trace as it is, whole, elsewhere.  SPDX-License-Identifier: ISC */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "trace/trace.h"
+
+#define TAR_BLOCK 512
+
+/* The copy, while it is being written. */
+struct copy {
+	const char *out;
+	bool is_directory, is_stream;
+	struct cli_directory directory;
+	struct cli_file file;
+	int exit; /* of what has been told already; -1: nothing */
+};
+
+/* A member of an archive: ustar, owned by nobody in particular, of no particular time, so that equal traces are equal bytes. */
+static int put_in_archive(struct cli_file *file, const char *name, const void *bytes, size_t size)
+{
+	char header[TAR_BLOCK] = {0};
+	const char zeros[TAR_BLOCK] = {0};
+	unsigned sum = 0;
+	snprintf(header, 100, "%s", name);
+	memcpy(header + 100, "0000600", 8);
+	memcpy(header + 108, "0000000", 8);
+	memcpy(header + 116, "0000000", 8);
+	snprintf(header + 124, 12, "%011zo", size);
+	memcpy(header + 136, "00000000000", 12);
+	memset(header + 148, ' ', 8);
+	header[156] = '0';
+	memcpy(header + 257, "ustar\00000", 8);
+	for (int i = 0; i < TAR_BLOCK; i++)
+		sum += (unsigned char)header[i];
+	snprintf(header + 148, 8, "%06o", sum);
+	int failed = cli_file_write(file, header, sizeof header);
+	if (!failed)
+		failed = cli_file_write(file, bytes, size);
+	if (!failed && size % TAR_BLOCK)
+		failed = cli_file_write(file, zeros, TAR_BLOCK - size % TAR_BLOCK);
+	return failed;
+}
+
+/* The first file tells whether the copy is a directory. */
+static int put(void *ctx, const char *name, const void *bytes, size_t size)
+{
+	struct copy *copy = ctx;
+	bool is_stdout = strcmp(copy->out, "-") == 0;
+	if (!copy->is_directory && !copy->is_stream) {
+		copy->is_directory = *name && !is_stdout;
+		copy->is_stream = !copy->is_directory;
+		copy->exit = copy->is_directory ? cli_directory_begin(&copy->directory, copy->out)
+						: cli_file_begin(&copy->file, copy->out);
+		if (copy->exit >= 0)
+			return -1;
+	}
+	if (copy->is_directory)
+		return cli_directory_write(&copy->directory, name, bytes, size);
+	return *name ? put_in_archive(&copy->file, name, bytes, size) : cli_file_write(&copy->file, bytes, size);
+}
+
+static int save(const struct cli_input *input, const char *out)
+{
+	static const char end[2 * TAR_BLOCK];
+	struct weft_error err;
+	struct copy copy = {.out = out, .exit = -1};
+	cli_progress_begin("saving", input->name);
+	int status = weft_trace_save(input->trace, put, &copy, &err);
+	cli_progress_end();
+	if (copy.exit >= 0)
+		return copy.exit;
+	if (copy.is_directory)
+		return cli_directory_end(&copy.directory, status, &err);
+	if (!copy.is_stream)
+		return cli_fail("%s: %s", out, err.what);
+	bool is_archive = strcmp(weft_trace_info(input->trace)->format, "native") == 0;
+	if (status == WEFT_OK && is_archive && cli_file_write(&copy.file, end, sizeof end))
+		status = weft_error_set(&err, WEFT_EIO, "%s", weft_status_string(WEFT_EIO));
+	return cli_file_end(&copy.file, status, &err);
+}
+
+int cli_save(struct cli_args *args)
+{
+	const char *out = NULL;
+	const struct cli_option options[] = {
+	    {"write", 'w', CLI_TEXT, &out, "OUT",
+		"native: a new directory; others: a file; - for standard output, a directory as a tar archive"},
+	    CLI_OPTION_END,
+	};
+	int exit = cli_parse(args, options, 1);
+	if (exit >= 0)
+		return exit;
+	if (!out)
+		return cli_fail("save: where to?  -w OUT");
+	struct cli_input input;
+	exit = cli_open(&input, args->argv[0]);
+	if (exit >= 0)
+		return exit;
+	cli_tell_skipped(&input);
+	exit = save(&input, out);
+	cli_close(&input);
+	return exit;
+}

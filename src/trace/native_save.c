@@ -1,0 +1,87 @@
+/* native_save.c: a native trace's packets, as they were when it was opened, as files.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "trace/native.h"
+
+/* A packet as long as its content, as the recorder leaves the last one when it stops. */
+static int save_packet(const struct native_packet *p, const char *name, weft_trace_file_fn *file, void *ctx)
+{
+	unsigned char *copy = malloc(p->content_bytes);
+	if (!copy)
+		return WEFT_ENOMEM;
+	memcpy(copy, p->bytes, p->content_bytes);
+	const uint64_t bits = (uint64_t)p->content_bytes * 8;
+	memcpy(copy + offsetof(struct weft_packet_header, content_size), &bits, sizeof bits);
+	memcpy(copy + offsetof(struct weft_packet_header, packet_size), &bits, sizeof bits);
+	int failed = file(ctx, name, copy, p->content_bytes);
+	free(copy);
+	return failed ? WEFT_EIO : WEFT_OK;
+}
+
+static bool is_used(const struct native_packet *p)
+{
+	return p->content_bytes > p->header_bytes || p->bytes[offsetof(struct weft_packet_header, thread_name)];
+}
+
+/* What a buffer has no room for: with the layout, so that other readers understand it too. */
+static int save_metadata(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx)
+{
+	const struct native *n = trace->state;
+	const struct weft_trace_info *info = &trace->info;
+	char *host = strndup(info->host.ptr, info->host.len), *process = strndup(info->process.ptr, info->process.len),
+	     *command = strndup(info->command.ptr, info->command.len), *text = NULL;
+	struct weft_metadata metadata = {
+	    .clock_hz = n->clock.hz,
+	    .clock_origin_ns = n->clock.origin_ns,
+	    .clock_source = "caller",
+	    .clock_measured = "exact",
+	    .host = host,
+	    .process = process,
+	    .command = command,
+	    .mode = n->is_ring ? "ring" : "grow",
+	    .state = n->is_finished ? "finished" : "recording",
+	    .pid = info->pid,
+	};
+	memcpy(metadata.uuid, n->uuid, sizeof metadata.uuid);
+	int status = WEFT_ENOMEM;
+	if (host && process && command) {
+		size_t size = weft__metadata_format(NULL, 0, &metadata);
+		text = malloc(size + 1);
+		if (text) {
+			weft__metadata_format(text, size + 1, &metadata);
+			status = file(ctx, "metadata", text, size) ? WEFT_EIO : WEFT_OK;
+		}
+	}
+	free(text);
+	free(host);
+	free(process);
+	free(command);
+	return status;
+}
+
+int weft__native_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx)
+{
+	const struct native *n = trace->state;
+	char name[64];
+	int status = WEFT_OK;
+	uint64_t number = 0;
+	for (size_t i = 0; i < n->definitions.count && status == WEFT_OK; i++) {
+		snprintf(name, sizeof name, "definitions-%zu", i);
+		status = save_packet(&n->definitions.items[i], name, file, ctx);
+	}
+	for (size_t i = 0; i < n->packets.count && status == WEFT_OK; i++) {
+		const struct native_packet *p = &n->packets.items[i];
+		number = i && p[-1].instance == p->instance ? number + 1 : 0;
+		snprintf(name, sizeof name, "stream-%" PRIu32 "-%" PRIu64, p->instance, number);
+		if (is_used(p))
+			status = save_packet(p, name, file, ctx);
+	}
+	const struct weft_blob *metadata = trace->source.is_dir ? weft_source_find(&trace->source, "metadata") : NULL;
+	if (status != WEFT_OK)
+		return status;
+	if (metadata)
+		return file(ctx, "metadata", metadata->bytes, metadata->size) ? WEFT_EIO : WEFT_OK;
+	return save_metadata(trace, file, ctx);
+}

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""save_test.py WEFT GENERATE PROGRAM: copies of traces, also of one that is being recorded, have what the trace has.
+
+PROGRAM N records about N events in three OS threads.  SPDX-License-Identifier: ISC"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+weft, generate, program = map(os.path.abspath, sys.argv[1:])
+
+
+def run(*command, stdin=None, status=0):
+    got = subprocess.run(command, input=stdin, capture_output=True, check=False)
+    if got.returncode != status:
+        sys.exit(f'{command}: status {got.returncode}\n{got.stderr.decode(errors="replace")[:2000]}')
+    return got.stdout if status == 0 else got.stderr.decode()
+
+
+def expect(what, got, wanted):
+    if got != wanted:
+        sys.exit(f'{what}: {str(got)[:500]} is not {str(wanted)[:500]}')
+
+
+def contents(directory):
+    out = {}
+    for name in os.listdir(directory):
+        with open(os.path.join(directory, name), 'rb') as file:
+            out[name] = file.read()
+    return out
+
+
+with tempfile.TemporaryDirectory() as place:
+    os.chdir(place)
+    for form in ('native', 'mirage'):
+        run(generate, 'random', '--events=20k', '--format=' + form, '-o', form)
+        events = run(weft, 'events', '--json', form)
+        run(weft, 'save', form, '-w', form + '.copy')
+        expect(form, run(weft, 'events', '--json', form + '.copy'), events)
+        piped = run(weft, 'save', form, '--write=-')
+        expect(form + ' through a pipe', run(weft, 'events', '--json', '-', stdin=piped), events)
+        expect(form + ' through two', run(weft, 'save', '-', '-w', '-', stdin=piped), piped)
+        expect('a second time', run(weft, 'save', form, '-w', form + '.copy', status=0 if form == 'mirage' else 2),
+               b'' if form == 'mirage' else 'weft: native.copy: exists already\n')
+    expect('a file stays as it is', open('mirage.copy', 'rb').read(), open('mirage', 'rb').read())
+    with open('archive.tar', 'wb') as file:
+        file.write(run(weft, 'save', 'native', '-w', '-'))
+    os.mkdir('unpacked')
+    run('tar', 'xf', 'archive.tar', '-C', 'unpacked')
+    expect('tar reads it', contents('unpacked'), contents('native.copy'))
+    expect('nowhere', run(weft, 'save', 'none', '-w', 'x', status=2), 'weft: none: No such file or directory\n')
+    expect('no OUT', run(weft, 'save', 'native', status=2), 'weft: save: where to?  -w OUT\n')
+    expect('no folder', run(weft, 'save', 'native', '-w', 'none/x', status=2), 'weft: none/x: No such file or directory\n')
+
+    # Packets side by side, as in a buffer, become a directory that others read too.
+    subprocess.run([program, '60000'], env={**os.environ, 'WEFT_TRACE': 'recorded'}, check=True)
+    events = run(weft, 'events', '--json', 'recorded')
+    with open('image', 'wb') as image:
+        for name, data in sorted(contents('recorded').items()):
+            if name != 'metadata':
+                image.write(data)
+    run(weft, 'save', 'image', '-w', 'image.copy')
+    expect('an image', len(run(weft, 'events', '--json', 'image.copy').splitlines()), len(events.splitlines()))
+    if shutil.which('babeltrace2'):
+        theirs = subprocess.run(['babeltrace2', 'image.copy'], capture_output=True, text=True, check=True)
+        expect('babeltrace2 complains', theirs.stderr, '')
+
+    # Copies of rings that go round meanwhile: each is whole, and stays as it is.
+    recorder = subprocess.Popen([program, '4000000000'], env={**os.environ, 'WEFT_TRACE': 'live,size=128k,packets=16'})
+    try:
+        while not os.path.exists('live/stream-3-15'):
+            if recorder.poll() is not None:
+                sys.exit('the program ended')
+            time.sleep(0.01)
+        copies = []
+        for i in range(10):
+            run(weft, 'save', 'live', '-w', f'live.{i}')
+            copies.append(run(weft, 'events', '--json', f'live.{i}'))
+        for i, events in enumerate(copies):
+            if len(events.splitlines()) < 1000 or (i and events == copies[i - 1]):
+                sys.exit(f'copy {i} has {len(events.splitlines())} events, or those of the one before')
+            expect('a copy changes', run(weft, 'events', '--json', f'live.{i}'), events)
+            told = subprocess.run([weft, 'events', f'live.{i}'], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
+            expect('a copy is damaged', told.stderr, '')
+    finally:
+        recorder.kill()
+        recorder.wait()
+    print(f'{len(copies)} copies of a trace that was being written: {sum(len(c.splitlines()) for c in copies)} events, none torn')
