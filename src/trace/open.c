@@ -149,12 +149,16 @@ static int load(struct weft_blob *out, int fd, const struct stat *st, const char
 	if (!S_ISREG(st->st_mode))
 		return slurp(out, fd, true, path, err);
 	unsigned char *bytes = (uint64_t)st->st_size < SIZE_MAX ? allocate((size_t)st->st_size) : NULL;
-	int status = bytes ? read_file(out, fd, bytes, (size_t)st->st_size, path, err) : fail_errno(err, NULL, path, ENOMEM);
-	if (status < 0)
+	if (!bytes)
+		return fail_errno(err, NULL, path, ENOMEM);
+	struct weft_blob blob = {.name = out->name, .bytes = bytes, .owner = WEFT_BLOB_HEAP};
+	int status = read_file(&blob, fd, bytes, (size_t)st->st_size, path, err);
+	if (status < 0) {
 		free(bytes);
-	else
-		out->owner = WEFT_BLOB_HEAP;
-	return status;
+		return status;
+	}
+	*out = blob;
+	return WEFT_OK;
 }
 
 /* ---- Directories ---- */
@@ -305,11 +309,15 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 				*out = source;
 			return status;
 		}
-	} else if ((status = load(&blob, fd, &st, name, err)) == WEFT_OK)
-		status = weft__source_from_blob(out, blob, name, err);
-	if (status == WEFT_OK && S_ISREG(st.st_mode) && !out->is_dir) {
-		out->file = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-		out->reread = out->file < 0 ? NULL : reread;
+	} else if ((status = load(&blob, fd, &st, name, err)) == WEFT_OK) {
+		struct weft_source source = {0};
+		status = weft__source_from_blob(&source, blob, name, err);
+		if (status == WEFT_OK && S_ISREG(st.st_mode) && !source.is_dir) {
+			source.file = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+			source.reread = source.file < 0 ? NULL : reread;
+		}
+		if (status == WEFT_OK)
+			*out = source;
 	}
 	if (!is_stdin)
 		close(fd);
