@@ -80,13 +80,23 @@ static void draw_labels(struct weft__frame *f, const struct weft__caption *c, st
 	}
 }
 
+/* Behind the labels that are names: an error is the last one. */
+static uint32_t names_end(const struct weft_model *m, const struct weft_promise *p)
+{
+	uint32_t end = p[1].labels;
+	bool is_error = end > p->labels && p->failure != WEFT_NONE && !m->labels[end - 1].is_counter &&
+			m->labels[end - 1].text == p->failure;
+	return is_error ? end - 1 : end;
+}
+
 static bool is_labelled(const struct weft_model *m, const struct weft_promise *p)
 {
+	uint32_t end = names_end(m, p);
 	/* An empty label says nothing; more than two are not looked at. */
-	for (uint32_t l = p->labels; l < p[1].labels && l < p->labels + 2; l++)
+	for (uint32_t l = p->labels; l < end && l < p->labels + 2; l++)
 		if (weft_model_text(m, m->labels[l].text).len > 0)
 			return true;
-	return p[1].labels - p->labels > 2;
+	return end - p->labels > 2;
 }
 
 /* What stands for the label of a promise that has none: the function that made it, else the place, else its id. */
