@@ -9,9 +9,10 @@ struct _WeftCanvas {
 	GtkWidget parent_instance;
 	struct weft_compare *viewers;
 	struct weft_cairo *cairo;
-	GdkTexture *picture; /* NULL: to be drawn anew */
+	GdkTexture *picture, *above; /* and what is over it: a pointer that moves changes only that; NULL: to be drawn anew */
 	double pointer_x, pointer_y;
 	double pinch;
+	enum weft_cursor cursor;
 	guint update; /* source that tells what has changed, once a turn of the main loop */
 	double times_ms[TIMES];
 	size_t time_count;
@@ -37,7 +38,22 @@ enum weft_theme weft_canvas_theme(void)
 static void redraw(WeftCanvas *canvas)
 {
 	g_clear_object(&canvas->picture);
+	g_clear_object(&canvas->above);
 	gtk_widget_queue_draw(GTK_WIDGET(canvas));
+}
+
+static void show_cursor(WeftCanvas *canvas)
+{
+	static const char *const names[] = {[WEFT_CURSOR_ARROW] = "default",
+	    [WEFT_CURSOR_LINK] = "pointer",
+	    [WEFT_CURSOR_GRABBING] = "grabbing",
+	    [WEFT_CURSOR_RESIZE] = "ew-resize",
+	    [WEFT_CURSOR_MEASURE] = "crosshair"};
+	enum weft_cursor cursor = weft_viewer_cursor(weft_compare_active(canvas->viewers));
+	if (cursor == canvas->cursor)
+		return;
+	canvas->cursor = cursor;
+	gtk_widget_set_cursor_from_name(GTK_WIDGET(canvas), names[cursor]);
 }
 
 static gboolean tell(gpointer data)
@@ -45,8 +61,14 @@ static gboolean tell(gpointer data)
 	WeftCanvas *canvas = data;
 	canvas->update = 0;
 	unsigned changes = canvas->viewers ? weft_compare_take_changes(canvas->viewers) : 0;
-	if (changes & WEFT_CHANGED_PICTURE)
+	if (changes & WEFT_CHANGED_PICTURE) {
 		redraw(canvas);
+	} else if (changes & WEFT_CHANGED_OVERLAY) {
+		g_clear_object(&canvas->above);
+		gtk_widget_queue_draw(GTK_WIDGET(canvas));
+	}
+	if (canvas->viewers && canvas->viewers->count > 0)
+		show_cursor(canvas);
 	if (changes)
 		g_signal_emit(canvas, signals[CHANGED], 0, changes);
 	return G_SOURCE_REMOVE;
@@ -90,7 +112,16 @@ static void free_surface(gpointer surface)
 	cairo_surface_destroy(surface);
 }
 
-static GdkTexture *draw(WeftCanvas *canvas)
+static bool is_picture(const WeftCanvas *canvas, const struct weft_pane *pane)
+{
+	for (size_t i = 0; i < canvas->viewers->count; i++)
+		if (pane->list == &canvas->viewers->viewers[i]->lists[WEFT_PANE_PICTURE])
+			return true;
+	return false;
+}
+
+/* The panes that are pictures, or those that are not, on a ground that is transparent for these. */
+static GdkTexture *draw(WeftCanvas *canvas, const struct weft_pane *panes, int count, bool pictures)
 {
 	int device = gtk_widget_get_scale_factor(GTK_WIDGET(canvas));
 	int width = gtk_widget_get_width(GTK_WIDGET(canvas)) * device,
@@ -100,12 +131,14 @@ static GdkTexture *draw(WeftCanvas *canvas)
 
 	cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, width, height);
 	cairo_t *cr = cairo_create(surface);
-	cairo_set_source_rgb(cr, (ground >> 16) / 255.0, (ground >> 8 & 255) / 255.0, (ground & 255) / 255.0);
-	cairo_paint(cr);
+	if (pictures) {
+		cairo_set_source_rgb(cr, (ground >> 16) / 255.0, (ground >> 8 & 255) / 255.0, (ground & 255) / 255.0);
+		cairo_paint(cr);
+	}
 	cairo_scale(cr, device, device);
-	struct weft_pane panes[WEFT_COMPARE_PANES];
-	int count = canvas->viewers ? weft_compare_draw(canvas->viewers, panes, WEFT_COMPARE_PANES, NULL) : 0;
 	for (int i = 0; i < count; i++) {
+		if (is_picture(canvas, &panes[i]) != pictures)
+			continue;
 		cairo_save(cr);
 		cairo_rectangle(cr, panes[i].x_px, panes[i].y_px, panes[i].width_px, panes[i].height_px);
 		cairo_clip(cr);
@@ -124,17 +157,29 @@ static GdkTexture *draw(WeftCanvas *canvas)
 	return texture;
 }
 
+static void draw_all(WeftCanvas *canvas)
+{
+	struct weft_pane panes[WEFT_COMPARE_PANES];
+	gint64 begin = g_get_monotonic_time();
+	bool whole = canvas->picture == NULL;
+	int count = canvas->viewers ? weft_compare_draw(canvas->viewers, panes, WEFT_COMPARE_PANES, NULL) : 0;
+	if (!canvas->picture)
+		canvas->picture = draw(canvas, panes, count, true);
+	if (!canvas->above)
+		canvas->above = draw(canvas, panes, count, false);
+	if (whole && count > 0 && canvas->time_count < TIMES)
+		canvas->times_ms[canvas->time_count++] = (double)(g_get_monotonic_time() - begin) / 1000;
+}
+
 static void snapshot(GtkWidget *widget, GtkSnapshot *snapshot)
 {
 	WeftCanvas *canvas = WEFT_CANVAS(widget);
-	int width = gtk_widget_get_width(widget), height = gtk_widget_get_height(widget);
-	if (!canvas->picture) {
-		gint64 begin = g_get_monotonic_time();
-		canvas->picture = draw(canvas);
-		if (canvas->time_count < TIMES)
-			canvas->times_ms[canvas->time_count++] = (double)(g_get_monotonic_time() - begin) / 1000;
-	}
-	gtk_snapshot_append_texture(snapshot, canvas->picture, &GRAPHENE_RECT_INIT(0, 0, (float)width, (float)height));
+	graphene_rect_t all;
+	graphene_rect_init(&all, 0, 0, (float)gtk_widget_get_width(widget), (float)gtk_widget_get_height(widget));
+	if (!canvas->picture || !canvas->above)
+		draw_all(canvas);
+	gtk_snapshot_append_texture(snapshot, canvas->picture, &all);
+	gtk_snapshot_append_texture(snapshot, canvas->above, &all);
 }
 
 static void size_allocate(GtkWidget *widget, int width, int height, int baseline)
@@ -247,6 +292,7 @@ static void dispose(GObject *object)
 {
 	WeftCanvas *canvas = WEFT_CANVAS(object);
 	g_clear_object(&canvas->picture);
+	g_clear_object(&canvas->above);
 	g_clear_handle_id(&canvas->update, g_source_remove);
 	canvas->viewers = NULL;
 	G_OBJECT_CLASS(weft_canvas_parent_class)->dispose(object);

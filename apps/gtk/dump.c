@@ -73,8 +73,9 @@ static void put_viewer(GString *out, WeftWindow *window, size_t index)
 	/* Around a window there may be a shadow. */
 	double shadow_x = 0, shadow_y = 0;
 	gtk_native_get_surface_transform(GTK_NATIVE(window), &shadow_x, &shadow_y);
-	left += shadow_x;
-	top += shadow_y;
+	const struct weft_pane *picture = &viewer->panes[WEFT_PANE_PICTURE];
+	left += shadow_x + picture->x_px;
+	top += shadow_y + picture->y_px;
 	weft_viewer_times(viewer, &from, &to);
 	g_string_append_c(out, '{');
 	put_text(out, "path", weft_pane_path(window->pane, index));
@@ -82,7 +83,7 @@ static void put_viewer(GString *out, WeftWindow *window, size_t index)
 	    "\"events\":%" PRIu64 ",\"end_ns\":%" PRId64 ",\"from_ns\":%" PRId64 ",\"to_ns\":%" PRId64 ",", viewer->model->events,
 	    viewer->model->end_ns, from, to);
 	g_string_append_printf(out, "\"x\":%.1f,\"y\":%.1f,\"width\":%.1f,\"height\":%.1f,\"scale\":%g,\"focus\":%.3f,", left,
-	    top, viewer->width_px, viewer->height_px, viewer->scale, viewer->view->focus);
+	    top, picture->width_px, picture->height_px, viewer->scale, viewer->view->focus);
 	struct weft_range rows = weft_viewer_range_y(viewer);
 	g_string_append_printf(
 	    out, "\"focus_share\":%.3f,", (rows.value + rows.page / 2 - rows.lower) / (rows.upper - rows.lower));
@@ -90,6 +91,7 @@ static void put_viewer(GString *out, WeftWindow *window, size_t index)
 	    "\"metrics\":%s,\"filter\":%s,\"found\":%zu,\"searching\":%s,\"number\":%zu,\"highlighting\":%d,",
 	    viewer->metrics ? "true" : "false", viewer->filter ? "true" : "false", viewer->view->found,
 	    weft_viewer_is_searching(viewer) ? "true" : "false", weft_viewer_match_number(viewer), (int)viewer->highlighting);
+	g_string_append_printf(out, "\"pointer\":%d,", (int)viewer->pointer);
 	g_string_append(out, "\"hidden\":[");
 	const char *comma = "";
 	for (size_t i = 0; i < viewer->model->counter_count; i++) {
@@ -117,6 +119,12 @@ void weft_window_dump(WeftWindow *window, GString *out)
 	put_text(out, "subtitle", adw_window_title_get_subtitle(window->heading));
 	put_text(out, "page", weft_pane_page(window->pane));
 	put_text(out, "notice", gtk_info_bar_get_revealed(window->info_bar) ? gtk_label_get_text(window->info_text) : "");
+	g_string_append_printf(out, "\"live\":%s,\"follows\":%s,", weft_pane_is_live(window->pane) ? "true" : "false",
+	    weft_pane_follows(window->pane) ? "true" : "false");
+	g_string_append_printf(out, "\"device_scale\":%d,", gtk_widget_get_scale_factor(GTK_WIDGET(window)));
+	char *facts = weft_panel_widget_text(window->panel);
+	put_text(out, "facts", facts);
+	g_free(facts);
 	g_string_append_printf(out, "\"width\":%d,", gtk_widget_get_width(GTK_WIDGET(weft_pane_canvas(window->pane))));
 	put_text(out, "count", gtk_label_get_text(window->search_count));
 	put_text(out, "error", window->error ? window->error : "");

@@ -129,6 +129,7 @@ static GMenu *main_menu(WeftWindow *window)
 	g_menu_append_section(menu, NULL, G_MENU_MODEL(groups));
 	append_group(window, menu, WEFT_GROUP_SHOW, WEFT_IN_MAIN);
 	append_metrics(window, menu);
+	g_menu_append(look, "Follow While It Is Recorded", "win.follow");
 	g_menu_append(themes, "As the Desktop", "win.theme::desktop");
 	g_menu_append(themes, "Light", "win.theme::light");
 	g_menu_append(themes, "Dark", "win.theme::dark");

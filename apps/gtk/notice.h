@@ -12,9 +12,6 @@ char *file_name(const char *path);
 /* "10,078 events · 1,817 promises · 5.9 s" */
 char *notice_summary(const struct weft_viewer *viewer);
 
-/* What is damaged or missing in the trace, and what that means for what one sees; NULL if nothing is. */
-char *notice_damage(const struct weft_viewer *viewer);
-
 /* The selected promise, or else the one under the pointer, in a sentence. */
 char *notice_selected(const struct weft_viewer *viewer);
 

@@ -5,15 +5,18 @@
 
 #include "loader.h"
 #include "notice.h"
+#include "trace/follow.h"
 #include "viewer/search.h"
 
 #define PATIENCE_MS 150 /* what takes less shows no progress: it would only flicker */
 #define SEARCH_STEP 50000u
+#define LOOK_MS 200 /* how often one looks whether a trace has changed */
 
 /* What is to be read: a new trace, or what stands at a place from the top once more. */
 struct job {
 	char *path;
 	int place; /* -1: below all */
+	uint64_t fingerprint;
 };
 
 struct _WeftPane {
@@ -27,6 +30,10 @@ struct _WeftPane {
 
 	struct weft_compare viewers;
 	char *paths[WEFT_COMPARE_MOST];
+	uint64_t fingerprints[WEFT_COMPARE_MOST]; /* of what is shown, or was found unreadable */
+	bool follow, is_live;
+	guint look_timer;
+	gint64 load_ended, load_took;
 	GQueue jobs; /* of struct job; the first is being read: one after another, so that they stand in their order */
 	struct loader *loader;
 	gint64 load_began;
@@ -36,7 +43,7 @@ struct _WeftPane {
 
 G_DEFINE_FINAL_TYPE(WeftPane, weft_pane, ADW_TYPE_BIN)
 
-enum { LOADED, FAILED, CHANGED, SIGNALS };
+enum { LOADED, FAILED, LEAVING, LIVE, CHANGED, SIGNALS };
 static guint signals[SIGNALS];
 
 const char *weft_pane_path(WeftPane *pane, size_t index)
@@ -155,6 +162,7 @@ static void free_job(gpointer data)
 }
 
 static void begin(WeftPane *pane);
+static void add_job(WeftPane *pane, const char *path, int place);
 
 static void show_failure(WeftPane *pane, const char *text)
 {
@@ -168,9 +176,12 @@ static void show_viewer(WeftPane *pane, struct job *job, struct weft_viewer *vie
 {
 	bool was_empty = pane->viewers.count == 0;
 	if (job->place >= 0) {
+		g_signal_emit(pane, signals[LEAVING], 0);
 		weft_compare_replace(&pane->viewers, (size_t)job->place, viewer);
 	} else if (weft_compare_add(&pane->viewers, viewer, NULL) == WEFT_OK) {
-		pane->paths[pane->viewers.count - 1] = g_steal_pointer(&job->path);
+		pane->paths[pane->viewers.count - 1] = g_strdup(job->path);
+		pane->follow |= weft_trace_is_recorded(job->path);
+		job->place = (int)pane->viewers.count - 1;
 	} else {
 		loader_release(viewer);
 		return;
@@ -182,6 +193,47 @@ static void show_viewer(WeftPane *pane, struct job *job, struct weft_viewer *vie
 		gtk_widget_grab_focus(GTK_WIDGET(pane->canvas));
 }
 
+static bool changed(WeftPane *pane, size_t i)
+{
+	return strcmp(pane->paths[i], "-") != 0 && weft_trace_fingerprint(pane->paths[i]) != pane->fingerprints[i];
+}
+
+/* Looks whether there is something new, and reads it where it is followed: not so often that reading is all one does. */
+static gboolean look(gpointer data)
+{
+	WeftPane *pane = data;
+	bool is_live = false, may_read = g_get_monotonic_time() - pane->load_ended > 3 * pane->load_took;
+	for (size_t i = 0; i < pane->viewers.count && !pane->loader; i++) {
+		bool is_new = changed(pane, i);
+		is_live |= is_new || weft_trace_is_recorded(pane->paths[i]);
+		if (is_new && pane->follow && may_read)
+			add_job(pane, pane->paths[i], (int)i);
+	}
+	/* What is just being read was live when that began. */
+	if (!pane->loader && is_live != pane->is_live) {
+		pane->is_live = is_live;
+		g_signal_emit(pane, signals[LIVE], 0);
+	}
+	return G_SOURCE_CONTINUE;
+}
+
+void weft_pane_set_follow(WeftPane *pane, bool follow)
+{
+	pane->follow = follow;
+	g_signal_emit(pane, signals[LIVE], 0);
+	look(pane);
+}
+
+bool weft_pane_follows(WeftPane *pane)
+{
+	return pane->follow;
+}
+
+bool weft_pane_is_live(WeftPane *pane)
+{
+	return pane->is_live;
+}
+
 static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_error *err)
 {
 	WeftPane *pane = ctx;
@@ -189,9 +241,15 @@ static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_err
 	loader_stop(pane->loader);
 	pane->loader = NULL;
 	g_clear_handle_id(&pane->progress_timer, g_source_remove);
+	pane->load_ended = g_get_monotonic_time();
+	pane->load_took = pane->load_ended - pane->load_began;
 	g_object_ref(pane);
-	if (viewer) {
+	if (viewer)
 		show_viewer(pane, job, viewer);
+	if (job->place >= 0)
+		pane->fingerprints[job->place] = job->fingerprint;
+	if (viewer) {
+		look(pane);
 		g_signal_emit(pane, signals[LOADED], 0);
 	} else {
 		char text[640];
@@ -242,7 +300,7 @@ static void begin(WeftPane *pane)
 static void add_job(WeftPane *pane, const char *path, int place)
 {
 	struct job *job = g_new(struct job, 1);
-	*job = (struct job){g_strdup(path), place};
+	*job = (struct job){g_strdup(path), place, weft_trace_fingerprint(path)};
 	g_queue_push_tail(&pane->jobs, job);
 	begin(pane);
 }
@@ -278,9 +336,12 @@ static void dispose(GObject *object)
 	pane->loader = NULL;
 	g_clear_handle_id(&pane->progress_timer, g_source_remove);
 	g_clear_handle_id(&pane->search_idle, g_source_remove);
+	g_clear_handle_id(&pane->look_timer, g_source_remove);
 	if (pane->canvas)
 		weft_canvas_set_viewers(pane->canvas, NULL);
 	pane->canvas = NULL;
+	if (pane->viewers.count > 0)
+		g_signal_emit(pane, signals[LEAVING], 0);
 	while (pane->viewers.count > 0) {
 		struct weft_viewer *viewer = pane->viewers.viewers[--pane->viewers.count];
 		loader_release(viewer);
@@ -305,6 +366,8 @@ static void weft_pane_class_init(WeftPaneClass *class)
 	gtk_widget_class_bind_template_child(widget_class, WeftPane, vertical);
 	gtk_widget_class_install_action(widget_class, "pane.cancel", NULL, cancel);
 	signals[LOADED] = g_signal_new("loaded", WEFT_TYPE_PANE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 0);
+	signals[LEAVING] = g_signal_new("leaving", WEFT_TYPE_PANE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 0);
+	signals[LIVE] = g_signal_new("live", WEFT_TYPE_PANE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 0);
 	signals[FAILED] =
 	    g_signal_new("failed", WEFT_TYPE_PANE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
 	signals[CHANGED] =
@@ -323,4 +386,5 @@ static void weft_pane_init(WeftPane *pane)
 	g_signal_connect_object(pane->down, "value-changed", G_CALLBACK(on_scrolled), pane, 0);
 	g_signal_connect_object(pane->canvas, "changed", G_CALLBACK(on_changed), pane, 0);
 	gtk_stack_set_visible_child_name(pane->stack, "empty");
+	pane->look_timer = g_timeout_add(LOOK_MS, look, pane);
 }

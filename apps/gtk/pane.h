@@ -8,12 +8,18 @@
 G_DECLARE_FINAL_TYPE(WeftPane, weft_pane, WEFT, PANE, AdwBin)
 
 /* Reads what `path` names, "-" for standard input, and shows it below what is there.  Emits "loaded" when it is there, or
- * "failed" with why not, and "changed" as its canvas does. */
+ * "failed" with why not, "leaving" before a viewer ends, and "changed" as its canvas does. */
 void weft_pane_add(WeftPane *pane, const char *path);
 
 /* Reads all again, and shows the same part of them; not standard input, which has been read.  What cannot be read any more stays
  * as it was. */
 void weft_pane_reload(WeftPane *pane);
+
+/* Whether a trace that changes is read again by itself; it is if it was being recorded when it was opened.  Emits "live" when one
+ * of the traces is recorded or has changed, or no longer. */
+void weft_pane_set_follow(WeftPane *pane, bool follow);
+bool weft_pane_follows(WeftPane *pane);
+bool weft_pane_is_live(WeftPane *pane);
 
 /* The path of the trace at a place from the top, or of the first that is being read; NULL if there is none. */
 const char *weft_pane_path(WeftPane *pane, size_t index);

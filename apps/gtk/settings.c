@@ -63,7 +63,8 @@ void settings_restore_window(GtkWindow *window, AdwFlap *flap)
 		gtk_window_set_default_size(window, width, height);
 	if (g_key_file_get_boolean(keys, GROUP, "maximized", NULL))
 		gtk_window_maximize(window);
-	adw_flap_set_reveal_flap(flap, g_key_file_get_boolean(keys, GROUP, "panel", NULL));
+	adw_flap_set_reveal_flap(
+	    flap, !g_key_file_has_key(keys, GROUP, "panel", NULL) || g_key_file_get_boolean(keys, GROUP, "panel", NULL));
 }
 
 void settings_keep_window(GtkWindow *window, gboolean panel)

@@ -8,6 +8,7 @@
 #include "menus.h"
 #include "notice.h"
 #include "settings.h"
+#include "viewer/notes.h"
 #include "viewer/search.h"
 #include "window_private.h"
 
@@ -29,6 +30,12 @@ static void show_title(WeftWindow *window)
 	char *facts = viewer ? notice_summary(viewer) : g_strdup("");
 	gtk_window_set_title(GTK_WINDOW(window), count > 0 ? names->str : "weft");
 	adw_window_title_set_title(window->heading, count > 0 ? names->str : "weft");
+	if (weft_pane_is_live(window->pane)) {
+		char *live =
+		    g_strdup_printf("%s · %s", facts, weft_pane_follows(window->pane) ? "live" : "has changed since (F5)");
+		g_free(facts);
+		facts = live;
+	}
 	adw_window_title_set_subtitle(window->heading, count > 1 ? "compared, one above the other" : facts);
 	g_free(facts);
 	g_string_free(names, TRUE);
@@ -37,18 +44,26 @@ static void show_title(WeftWindow *window)
 static void show_notice(WeftWindow *window)
 {
 	const struct weft_compare *viewers = weft_pane_viewers(window->pane);
+	struct weft_notes notes = {0};
 	GString *text = g_string_new(NULL);
+	bool serious = false;
 	for (size_t i = 0; i < viewers->count; i++) {
-		char *own = notice_damage(viewers->viewers[i]);
-		if (own && text->len > 0)
-			g_string_append_c(text, '\n');
-		if (own)
-			g_string_append(text, own);
-		g_free(own);
+		if (weft_notes_fill(&notes, viewers->viewers[i]->model, NULL) != WEFT_OK)
+			continue;
+		for (size_t n = 0; n < notes.count; n++) {
+			serious |= notes.notes[n].serious;
+			g_string_append_printf(
+			    text, "%s%s %s", text->len > 0 ? "\n" : "", notes.notes[n].text, notes.notes[n].meaning);
+		}
 	}
-	if (text->len > 0)
+	weft_notes_finish(&notes);
+	if (g_strcmp0(window->notice, text->str) != 0) {
 		gtk_label_set_text(window->info_text, text->str);
-	gtk_info_bar_set_revealed(window->info_bar, text->len > 0);
+		gtk_info_bar_set_message_type(window->info_bar, serious ? GTK_MESSAGE_WARNING : GTK_MESSAGE_INFO);
+		gtk_info_bar_set_revealed(window->info_bar, text->len > 0);
+		g_free(window->notice);
+		window->notice = g_strdup(text->str);
+	}
 	g_string_free(text, TRUE);
 }
 
@@ -130,11 +145,30 @@ static void show_actions(WeftWindow *window)
 
 /* ---- What changes ---- */
 
+static void show_panel(WeftWindow *window)
+{
+	weft_panel_widget_show(window->panel, adw_flap_get_reveal_flap(window->flap) ? weft_pane_viewer(window->pane) : NULL);
+}
+
+static void on_go(WeftPanelWidget *panel, unsigned promise, WeftWindow *window)
+{
+	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	/* The row that was pressed goes with what it said. */
+	gtk_widget_grab_focus(GTK_WIDGET(weft_pane_canvas(window->pane)));
+	if (!viewer)
+		return;
+	weft_viewer_select_and_reveal(viewer, promise);
+	weft_compare_follow(weft_pane_viewers(window->pane));
+	weft_pane_update(window->pane);
+}
+
 static void on_changed(WeftPane *pane, unsigned changes, WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_pane_viewer(pane);
-	if (changes & (WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER))
+	if (changes & (WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER | WEFT_CHANGED_SETTING)) {
 		describe(window);
+		show_panel(window);
+	}
 	if (changes & (WEFT_CHANGED_SEARCH | WEFT_CHANGED_SELECTION))
 		show_count(window);
 	if (changes & WEFT_CHANGED_SEARCH)
@@ -147,6 +181,12 @@ static void on_changed(WeftPane *pane, unsigned changes, WeftWindow *window)
 		menus_popup(window, viewer->menu_x_px, viewer->menu_y_px);
 }
 
+/* Before a viewer ends: nobody may look at it any more. */
+static void on_leaving(WeftPane *pane, WeftWindow *window)
+{
+	weft_panel_widget_show(window->panel, NULL);
+}
+
 static void on_loaded(WeftPane *pane, WeftWindow *window)
 {
 	const struct weft_compare *viewers = weft_pane_viewers(pane);
@@ -157,7 +197,17 @@ static void on_loaded(WeftPane *pane, WeftWindow *window)
 	show_notice(window);
 	show_actions(window);
 	describe(window);
+	show_panel(window);
 	menus_update(window);
+}
+
+static void on_live(WeftPane *pane, WeftWindow *window)
+{
+	bool follows = weft_pane_follows(pane), is_live = weft_pane_is_live(pane);
+	GAction *action = g_action_map_lookup_action(G_ACTION_MAP(window), "follow");
+	g_simple_action_set_state(G_SIMPLE_ACTION(action), g_variant_new_boolean(follows));
+	gtk_widget_set_visible(GTK_WIDGET(window->follow_button), is_live || follows);
+	show_title(window);
 }
 
 static void on_failed(WeftPane *pane, const char *why, WeftWindow *window)
@@ -250,6 +300,7 @@ static void on_app_action(GSimpleAction *simple, GVariant *parameter, gpointer d
 	case WEFT_ACTION_FIND:
 		gtk_search_bar_set_search_mode(window->search_bar, TRUE);
 		gtk_widget_grab_focus(GTK_WIDGET(window->search_entry));
+		gtk_editable_select_region(GTK_EDITABLE(window->search_entry), 0, -1);
 		break;
 	case WEFT_ACTION_SHORTCUTS: dialogs_shortcuts(window); break;
 	default: break;
@@ -296,6 +347,11 @@ static void on_close(GSimpleAction *action, GVariant *parameter, gpointer data)
 	gtk_window_close(GTK_WINDOW(data));
 }
 
+static void on_follow(GSimpleAction *action, GVariant *value, gpointer data)
+{
+	weft_pane_set_follow(WEFT_WINDOW(data)->pane, g_variant_get_boolean(value));
+}
+
 static void on_theme(GSimpleAction *action, GVariant *value, gpointer data)
 {
 	settings_set_theme(g_variant_get_string(value, NULL));
@@ -312,11 +368,15 @@ static void add_actions(WeftWindow *window)
 	GActionMap *map = G_ACTION_MAP(window);
 	for (int a = 0; a < WEFT_ACTION_COUNT; a++) {
 		const struct weft_action_info *info = weft_action_info((enum weft_action)a);
-		if (a == WEFT_ACTION_PANEL)
+		if (a == WEFT_ACTION_PANEL) {
+			GPropertyAction *panel = g_property_action_new(info->name, window->flap, "reveal-flap");
+			g_action_map_add_action(map, G_ACTION(panel));
+			g_object_unref(panel);
 			continue;
+		}
 		if (info->who == WEFT_BY_APP && a == WEFT_ACTION_COPY_LINK)
 			continue; /* a page has an address, a window has not */
-		bool is_switch = a == WEFT_ACTION_METRICS || a == WEFT_ACTION_FILTER || a == WEFT_ACTION_FREE_AXES;
+		bool is_switch = info->group == WEFT_GROUP_SHOW || a == WEFT_ACTION_FILTER;
 		GSimpleAction *action = is_switch ? g_simple_action_new_stateful(info->name, NULL, g_variant_new_boolean(FALSE))
 						  : g_simple_action_new(info->name, NULL);
 		g_signal_connect_object(action, "activate",
@@ -325,6 +385,10 @@ static void add_actions(WeftWindow *window)
 		g_object_unref(action);
 	}
 	g_action_map_add_action_entries(map, own, G_N_ELEMENTS(own), window);
+	GSimpleAction *follow = g_simple_action_new_stateful("follow", NULL, g_variant_new_boolean(FALSE));
+	g_signal_connect_object(follow, "change-state", G_CALLBACK(on_follow), window, 0);
+	g_action_map_add_action(map, G_ACTION(follow));
+	g_object_unref(follow);
 	GSimpleAction *theme =
 	    g_simple_action_new_stateful("theme", G_VARIANT_TYPE_STRING, g_variant_new_string(settings_theme()));
 	g_signal_connect_object(theme, "change-state", G_CALLBACK(on_theme), window, 0);
@@ -415,6 +479,7 @@ static void dispose(GObject *object)
 	WeftWindow *window = WEFT_WINDOW(object);
 	g_clear_pointer(&window->toast, g_free);
 	g_clear_pointer(&window->error, g_free);
+	g_clear_pointer(&window->notice, g_free);
 	g_clear_pointer(&window->popup, gtk_widget_unparent);
 	G_OBJECT_CLASS(weft_window_parent_class)->dispose(object);
 }
@@ -425,6 +490,7 @@ static void weft_window_class_init(WeftWindowClass *class)
 	G_OBJECT_CLASS(class)->dispose = dispose;
 	GTK_WINDOW_CLASS(class)->close_request = close_request;
 	g_type_ensure(WEFT_TYPE_PANE);
+	g_type_ensure(WEFT_TYPE_PANEL);
 	gtk_widget_class_set_template_from_resource(widget_class, "/org/weft/View/window.ui");
 #define CHILD(name) gtk_widget_class_bind_template_child(widget_class, WeftWindow, name)
 	CHILD(toasts);
@@ -438,6 +504,8 @@ static void weft_window_class_init(WeftWindowClass *class)
 	CHILD(info_text);
 	CHILD(flap);
 	CHILD(pane);
+	CHILD(panel);
+	CHILD(follow_button);
 #undef CHILD
 }
 
@@ -451,6 +519,10 @@ static void weft_window_init(WeftWindow *window)
 	gtk_widget_init_template(GTK_WIDGET(window));
 	g_signal_connect_object(window->pane, "changed", G_CALLBACK(on_changed), window, 0);
 	g_signal_connect_object(window->pane, "loaded", G_CALLBACK(on_loaded), window, 0);
+	g_signal_connect_object(window->pane, "live", G_CALLBACK(on_live), window, 0);
+	g_signal_connect_object(window->pane, "leaving", G_CALLBACK(on_leaving), window, 0);
+	g_signal_connect_object(window->panel, "go", G_CALLBACK(on_go), window, 0);
+	g_signal_connect_object(window->flap, "notify::reveal-flap", G_CALLBACK(show_panel), window, G_CONNECT_SWAPPED);
 	g_signal_connect_object(window->pane, "failed", G_CALLBACK(on_failed), window, 0);
 	add_actions(window);
 	menus_update(window);

@@ -2,6 +2,7 @@
 #ifndef WEFT_GTK_WINDOW_PRIVATE_H
 #define WEFT_GTK_WINDOW_PRIVATE_H
 
+#include "panel.h"
 #include "window.h"
 
 struct _WeftWindow {
@@ -17,9 +18,12 @@ struct _WeftWindow {
 	GtkLabel *info_text;
 	AdwFlap *flap;
 	WeftPane *pane;
+	WeftPanelWidget *panel;
+	GtkToggleButton *follow_button;
 	GtkWidget *popup; /* the context menu, once it was asked for */
 	bool search_is_wrong;
 	char *toast, *error; /* what was said last, and what went wrong last; or NULL */
+	char *notice;        /* what the bar says, even where it was closed */
 };
 
 /* Searches for what the search bar has. */

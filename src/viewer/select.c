@@ -39,10 +39,19 @@ void weft_viewer_select(struct weft_viewer *v, uint32_t promise)
 	set_selected(v, promise);
 }
 
+/* Who came here without the pointer asks about the promise, not about what the pointer happens to be on. */
+static void come_to(struct weft_viewer *v, uint32_t promise)
+{
+	if (v->hovered != WEFT_NONE)
+		weft__viewer_changed(v, WEFT_CHANGED_HOVER | WEFT_CHANGED_OVERLAY);
+	v->hovered = WEFT_NONE;
+	weft_viewer_reveal(v, promise);
+}
+
 void weft_viewer_select_and_reveal(struct weft_viewer *v, uint32_t promise)
 {
 	weft_viewer_select(v, promise);
-	weft_viewer_reveal(v, promise);
+	come_to(v, promise);
 }
 
 /* With nothing selected, back leads to what was selected last. */
@@ -65,7 +74,7 @@ static void go_to(struct weft_viewer *v, size_t at)
 {
 	v->history_at = at;
 	set_selected(v, v->history.items[at - 1]);
-	weft_viewer_reveal(v, v->selected);
+	come_to(v, v->selected);
 }
 
 bool weft_viewer_back(struct weft_viewer *v)

@@ -1,0 +1,414 @@
+#!/usr/bin/env python3
+# features_test.py: what one does with a trace that is shown.  SPDX-License-Identifier: ISC
+"""features_test.py WEFT-VIEW ARP GENERATE
+
+WEFT_TEST_ONLY names tests, separated by spaces; WEFT_TEST_PICTURES is a folder for screenshots."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+from person import App, run, under_a_desktop, until
+
+under_a_desktop()
+view, arp, generate = map(os.path.abspath, sys.argv[1:4])
+folder = tempfile.mkdtemp(prefix='traces-', dir=os.environ['WEFT_TEST_DESKTOP'])
+YELLOW, RED = b'\xff\xdd\x33', b'\xd4\x25\x2f'
+
+
+def record(which):
+    path = os.path.join(folder, which)
+    if not os.path.exists(path):
+        subprocess.run([arp, which], env={**os.environ, 'WEFT_TRACE': path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       check=False, timeout=60)
+    return path
+
+
+def generated(shape, events, *options, name=None):
+    path = os.path.join(folder, name or f'{shape}-{events}')
+    if not os.path.exists(path):
+        subprocess.run([generate, shape, '--events=' + events, *options, '-o', path], check=True, timeout=60)
+    return path
+
+
+def span(viewer):
+    return viewer['to_ns'] - viewer['from_ns']
+
+
+def share(app, colour):
+    """How many pixels in a thousand have it."""
+    width, height, pixels = app.picture()
+    return 1000 * sum(pixels[i:i + 3] == colour for i in range(0, len(pixels), 3)) / (width * height)
+
+
+def find(app, text):
+    app.key('slash')
+    app.until('the search bar', lambda w: w['finding'])
+    app.type(text)
+    return app.until('all was searched', lambda w: w['viewers'][0]['search'] == text and not w['viewers'][0]['searching'])
+
+
+def it_searches_as_one_types():
+    with App(view, generated('random', '20k')) as app:
+        app.shown()
+        before = share(app, YELLOW)
+        app.key('slash')
+        app.until('the search bar', lambda w: w['finding'])
+        app.type('disk')
+        some = app.until_viewer('some are found', lambda v: v['search'] == 'disk' and not v['searching'] and v['found'] > 0)['found']
+        until('they are yellow', lambda: share(app, YELLOW) > before + 1, app)
+        app.picture('searching')
+        app.key('Return')
+        first = app.until_viewer('the first is selected', lambda v: v['number'] == 1)['selected']
+        app.until('with its number', lambda w: w['count'].startswith('1 of '))
+        app.key('ctrl+g')
+        app.until_viewer('the next', lambda v: v['number'] == 2 and v['selected'] != first)
+        app.key('ctrl+shift+g', 'ctrl+shift+g')
+        app.until_viewer('round the beginning, the last', lambda v: v['number'] == some)
+        app.key('Escape')
+        app.until('Escape ends the search', lambda w: not w['finding'] and w['viewers'][0]['found'] == 0)
+        app.key('ctrl+f', 'ctrl+a')
+        app.type('longer:1ms')
+        app.until_viewer('by how long', lambda v: v['search'] == 'longer:1ms' and not v['searching'] and v['found'] > 0)
+        app.key('ctrl+a')
+        app.type('longer:soon')
+        app.until('what is wrong is said', lambda w: w['viewers'][0]['found'] == 0 and 'needs a time' in w['count'])
+        app.key('ctrl+a')
+        app.type('nobody is called this')
+        app.until('nothing', lambda w: w['count'] == 'not found')
+
+
+def others_are_dimmed():
+    with App(view, generated('random', '20k')) as app:
+        app.shown()
+        find(app, 'failed')
+        app.key('Escape', 'Escape')
+        app.until('closed', lambda w: not w['finding'])
+        find(app, 'pending')
+        app.key('Return', 'Tab')
+        app.focus_canvas()
+        app.key('f')
+        app.until_viewer('dimmed', lambda v: v['filter'])
+        app.key('f')
+        app.until_viewer('no longer', lambda v: not v['filter'])
+
+
+def a_click_selects_and_the_panel_tells():
+    with App(view, record('bad')) as app:
+        app.shown()
+        app.key('F9')
+        app.until('the panel', lambda w: w['panel'])
+        viewer = app.settled()
+        lost = max(viewer['promises'], key=lambda p: p[2] - p[1])[0]
+        app.click(*app.place(lost))
+        window = app.until('it is selected', lambda w: w['viewers'][0]['selected'] == lost)
+        window = app.until('the panel tells of it', lambda w: 'never resolved' in w['facts'])
+        assert 'Waits for' in window['facts'] and '100%' in window['facts'], window['facts']
+        app.picture('panel')
+        app.click(*app.empty_place())
+        app.until_viewer('a click beside all selects nothing', lambda v: v['selected'] is None)
+
+
+def the_story_of_the_tutorial():
+    """Why does it hang?  The red line; what it waits for, and what that waits for; a condition, signalled before anyone waited."""
+    with App(view, record('bad')) as app:
+        app.shown()
+        until('a red line stands out', lambda: share(app, RED) > 1, app)
+        app.key('F9')
+        viewer = app.settled()
+        lost = max(viewer['promises'], key=lambda p: p[2] - p[1])[0]
+        app.click(*app.place(lost))
+        app.until('the red line', lambda w: w['viewers'][0]['selected'] == lost and 'never resolved' in w['facts'])
+        seen = [lost]
+        while True:
+            facts = app.window()['facts']
+            if facts.startswith('ARP response|'):
+                break
+            app.key('a')
+            seen.append(app.until_viewer('what it waits for', lambda v: v['selected'] not in seen)['selected'])
+            app.until('the panel follows', lambda w: w['facts'] != facts)
+        app.key('c')
+        window = app.until('who made that', lambda w: w['facts'].startswith('ARP response|condition'))
+        seen.append(window['viewers'][0]['selected'])
+        signalled, waited = (float(fact.split(' ms')[0].split('|')[-1]) for fact in
+                             (window['facts'].split('Signalled by|')[1].split('\n')[1], facts.split('Waited for by|')[1].split('\n')[1]))
+        assert signalled < waited, 'it was signalled before anyone waited'
+        app.picture('story')
+        app.key('alt+Left')
+        app.until_viewer('back', lambda v: v['selected'] == seen[-2])
+        app.key('alt+Right')
+        app.until_viewer('forward', lambda v: v['selected'] == seen[-1])
+
+
+def links_of_the_panel_are_pressed():
+    import pyatspi
+    with App(view, record('bad')) as app:
+        app.shown()
+        app.key('F9')
+        viewer = app.settled()
+        lost = max(viewer['promises'], key=lambda p: p[2] - p[1])[0]
+        app.click(*app.place(lost))
+        app.until('the panel tells', lambda w: 'never resolved' in w['facts'])
+        link = app.window()['facts'].split('Waits for|')[1].split('\n')[1].split('|')[0]
+
+        def button():
+            for found in app.accessibles():
+                if found.getRole() == pyatspi.ROLE_PUSH_BUTTON and found.name == link:
+                    return found
+            return None
+        app.at(10, 10)
+        until('the link is a button', button, app).queryAction().doAction(0)
+        app.until_viewer('it leads there', lambda v: v['selected'] not in (None, lost))
+
+
+def what_is_selected_can_be_heard():
+    with App(view, record('bad')) as app:
+        app.shown()
+        viewer = app.settled()
+        lost = max(viewer['promises'], key=lambda p: p[2] - p[1])[0]
+        app.click(*app.place(lost))
+        app.until_viewer('selected', lambda v: v['selected'] == lost)
+
+        def told():
+            return any(a.name == 'Promises of bad' and 'tcp_connect' in a.description for a in app.accessibles())
+        until('the picture is described', told, app)
+        names = {a.name for a in app.accessibles()}
+        assert {'Find', 'Side Panel', 'Main Menu', 'Time', 'Rows'} <= names, names
+
+
+def double_click_shows_what_it_became():
+    with App(view, generated('tail', '2k')) as app:
+        app.shown()
+        app.key('plus', 'plus', 'plus')
+        viewer = app.settled()
+        number = next(p[0] for p in viewer['promises'] if p[2] - p[1] > 4 and p[1] > viewer['x'] + 20)
+        app.click(*app.place(number), times=2)
+        app.until_viewer('highlighted', lambda v: v['found'] > 1 and v['highlighting'] == 2)
+        app.key('Escape')
+        app.until_viewer('Escape ends that', lambda v: v['found'] == 0)
+
+
+def space_hides_metrics_and_the_menu_each():
+    with App(view, record('bad')) as app:
+        app.shown()
+        app.key('space')
+        app.until_viewer('hidden', lambda v: not v['metrics'])
+        app.key('space')
+        app.until_viewer('shown', lambda v: v['metrics'])
+        app.settled()
+        app.click(*app.empty_place(), button=3)
+        item = until('the list of metrics', lambda: app.accessible('tcp-to-ip'), app)
+        item.queryAction().doAction(0)
+        app.until_viewer('one is hidden', lambda v: v['hidden'] == ['tcp-to-ip'])
+
+
+def a_span_is_measured_and_zoomed_to():
+    with App(view, generated('random', '20k')) as app:
+        app.shown()
+        viewer = app.settled()
+        x, y = viewer['x'] + 300, viewer['y'] + 200
+        app.drag(x, y, 200, 0, 'shift')
+        measured = app.until_viewer('a span', lambda v: v.get('span') and v['pointer'] == 0)
+        length = abs(measured['span'][1] - measured['span'][0]) * viewer['width'] / span(viewer)
+        assert 190 < length < 210, length
+        app.key('m')
+        zoomed = app.until_viewer('it fills the window', lambda v: span(v) < span(viewer) / 3)
+        assert zoomed['from_ns'] <= min(measured['span']) + 1 and zoomed['to_ns'] >= max(measured['span']) - 1
+
+
+def the_overview_moves_the_picture():
+    with App(view, generated('random', '20k')) as app:
+        app.shown()
+        app.key('plus', 'plus', 'plus', 'plus')
+        before = app.settled()
+        app.drag(before['x'] + before['width'] / 2, before['y'] - 50, before['width'] / 5, 0)
+        app.until_viewer('a later part', lambda v: v['from_ns'] > before['from_ns'] + span(before) / 2)
+
+
+def it_exports():
+    with App(view, record('bad')) as app:
+        app.shown()
+        out = os.path.join(folder, 'seen.svg')
+        app.key('ctrl+e')
+        app.until('where to', lambda w: w['dialogs'] == 1)
+        app.focus_dialog()
+        app.key('ctrl+a')
+        app.type(out)
+        app.key('Return')
+        until('it is written', lambda: os.path.exists(out) and os.path.getsize(out) > 500, app)
+        app.until('and said', lambda w: 'seen.svg' in w['toast'])
+        with open(out, encoding='utf-8') as file:
+            text = file.read()
+        assert '<svg' in text and 'ring.write' in text
+
+
+def it_reads_anew():
+    path = generated('random', '20k', name='changing')
+    with App(view, path) as app:
+        app.shown()
+        app.key('plus', 'plus')
+        before = app.settled()
+        shutil.copyfile(generated('random', '10k'), path)
+        app.key('F5')
+        after = app.until_viewer('the file as it is now', lambda v: v['events'] == 10000)
+        assert after['from_ns'] > 0 and before['events'] == 20000
+        os.truncate(path, 10)
+        app.key('F5')
+        app.until('that it cannot be read', lambda w: w['error'])
+        app.key('plus')
+        app.until_viewer('what was read is still shown', lambda v: v['events'] == 10000 and span(v) < span(after))
+        os.unlink(path)
+        app.key('F5')
+        app.until('that it is gone', lambda w: 'no such' in w['error'].lower() or 'changing' in w['error'])
+        with open(path, 'wb') as file:
+            file.write(os.urandom(100000))
+        app.key('F5', 'Home')
+        app.until_viewer('still shown', lambda v: v['from_ns'] <= 0)
+
+
+def it_follows_and_holds_still():
+    path = os.path.join(folder, 'growing')
+    with open(generated('random', '20k'), 'rb') as file:
+        whole = file.read()
+    with open(path, 'wb') as file:
+        file.write(whole[:len(whole) // 4])
+    with App(view, path) as app:
+        first = app.shown()['events']
+        with open(path, 'ab') as file:
+            file.write(whole[len(whole) // 4:len(whole) // 2])
+        app.until('it has changed', lambda w: w['live'] and not w['follows'])
+        assert app.viewer()['events'] == first
+        app.press('Follow')
+        second = app.until_viewer('it follows', lambda v: v['events'] > first)['events']
+        with open(path, 'ab') as file:
+            file.write(whole[len(whole) // 2:])
+        app.until_viewer('and goes on', lambda v: v['events'] > second)
+
+
+def two_are_compared():
+    with App(view, '--compare', record('good'), record('bad')) as app:
+        app.until('both', lambda w: len(w['viewers']) == 2 and not w['loading'])
+        app.shown()
+        viewer = app.settled()
+        app.wheel(viewer['x'] + 300, viewer['y'] + 60, 4)
+        app.until('both zoom', lambda w: w['viewers'][0]['from_ns'] == w['viewers'][1]['from_ns'] and span(w['viewers'][0]) < span(viewer)
+                  and w['viewers'][0]['to_ns'] == w['viewers'][1]['to_ns'])
+        app.picture('compared')
+        find(app, 'arp')
+        app.until('the same is highlighted in both', lambda w: all(v['found'] > 0 for v in w['viewers']))
+        app.key('Escape')
+        app.until('closed', lambda w: not w['finding'])
+        app.key('x')
+        app.until('axes apart', lambda w: w['free'])
+        app.wheel(viewer['x'] + 300, viewer['y'] + 60, 4)
+        app.until('only one zooms', lambda w: span(w['viewers'][0]) < span(w['viewers'][1]))
+
+
+def it_is_dark_as_the_desktop_wants():
+    with App(view, record('bad'), env={'ADW_DEBUG_COLOR_SCHEME': 'prefer-dark'}) as app:
+        app.shown()
+        app.until('dark', lambda w: w['dark'])
+        width, _, pixels = app.picture('dark')
+        at = 3 * (width * 400 + 400)
+        assert sum(pixels[at:at + 3]) < 3 * 80, pixels[at:at + 3].hex()
+
+
+def text_is_as_large_as_the_desktop_wants():
+    config = os.path.join(folder, 'xsettings')
+    with open(config, 'w', encoding='utf-8') as file:
+        file.write('Xft/DPI 98304\n')
+    desktop = subprocess.Popen(['xsettingsd', '-c', config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        with App(view, record('bad')) as app:
+            app.shown()
+            app.until_viewer('as it is', lambda v: v['scale'] == 1)
+            with open(config, 'w', encoding='utf-8') as file:
+                file.write('Xft/DPI 147456\n')
+            desktop.send_signal(signal.SIGHUP)
+            app.until_viewer('1.5 times as large', lambda v: v['scale'] == 1.5)
+            app.picture('large')
+    finally:
+        desktop.terminate()
+        desktop.wait()
+
+
+def a_dense_screen_has_dense_pictures():
+    with App(view, record('bad'), env={'GDK_SCALE': '2'}, width=550, height=350) as app:
+        app.until('shown', lambda w: w['page'] == 'view' and w['device_scale'] == 2)
+        app.shown()
+        width, height, pixels = app.picture()
+        assert width >= 1000, width
+        rows = [pixels[3 * width * y:3 * width * (y + 1)] for y in range(200, height - 60)]
+        assert any(rows[i] != rows[i + 1] for i in range(0, len(rows) - 1, 2)), 'no picture that was only enlarged'
+
+
+def settings_are_kept():
+    home = tempfile.mkdtemp(dir=folder)
+    with App(view, record('bad'), home=home) as app:
+        app.shown()
+        app.key('F9')
+        app.until('the panel', lambda w: w['panel'])
+    with App(view, record('bad'), home=home) as app:
+        app.shown()
+        assert app.window()['panel']
+
+
+def it_is_said_what_is_damaged():
+    path = generated('random', '20k', name='damaged')
+    with open(path, 'r+b') as file:
+        file.seek(200000)
+        file.write(os.urandom(4000))
+    with App(view, path) as app:
+        app.shown()
+        app.until('what is damaged', lambda w: len(w['notice']) > 20)
+
+
+def windows_close_while_they_load():
+    path = generated('random', '1M', '--format=native')
+    with App(view, path) as app:
+        app.until('a window', lambda w: True)
+        app.focus()
+    with App(view, path) as app:
+        app.shown()
+        app.key('F5')
+    app = App(view, *[record('bad')] * 10, *[generated('random', '20k')] * 10)
+    with app:
+        until('20 windows', lambda: len(app.state()['windows']) == 20 and all(w['page'] == 'view' for w in app.state()['windows']), app)
+
+
+def shortcuts_are_listed():
+    with App(view, record('bad')) as app:
+        app.shown()
+        app.key('question')
+        app.until('a window of keys', lambda w: w['dialogs'] == 1)
+        app.picture('shortcuts')
+        app.key('Escape')
+        app.until('closed', lambda w: w['dialogs'] == 0)
+
+
+sys.exit(run([
+    it_searches_as_one_types,
+    others_are_dimmed,
+    a_click_selects_and_the_panel_tells,
+    the_story_of_the_tutorial,
+    links_of_the_panel_are_pressed,
+    what_is_selected_can_be_heard,
+    double_click_shows_what_it_became,
+    space_hides_metrics_and_the_menu_each,
+    a_span_is_measured_and_zoomed_to,
+    the_overview_moves_the_picture,
+    it_exports,
+    it_reads_anew,
+    it_follows_and_holds_still,
+    two_are_compared,
+    it_is_dark_as_the_desktop_wants,
+    text_is_as_large_as_the_desktop_wants,
+    a_dense_screen_has_dense_pictures,
+    settings_are_kept,
+    it_is_said_what_is_damaged,
+    windows_close_while_they_load,
+    shortcuts_are_listed,
+]))
