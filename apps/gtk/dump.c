@@ -122,6 +122,9 @@ void weft_window_dump(WeftWindow *window, GString *out)
 	g_string_append_printf(out, "\"live\":%s,\"follows\":%s,", weft_pane_is_live(window->pane) ? "true" : "false",
 	    weft_pane_follows(window->pane) ? "true" : "false");
 	g_string_append_printf(out, "\"device_scale\":%d,", gtk_widget_get_scale_factor(GTK_WIDGET(window)));
+	GtkWidget *focus = gtk_window_get_focus(GTK_WINDOW(window));
+	bool types = focus && gtk_widget_is_ancestor(focus, GTK_WIDGET(window->search_entry)) && gtk_widget_get_mapped(focus);
+	g_string_append_printf(out, "\"typing\":%s,", types ? "true" : "false");
 	char *facts = weft_panel_widget_text(window->panel);
 	put_text(out, "facts", facts);
 	g_free(facts);
