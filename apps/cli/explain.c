@@ -20,6 +20,19 @@ static void put_id_json(const struct weft_model *model, const char *name, uint32
 		printf(",\"%s\":%" PRId64, name, model->promises[promise].id);
 }
 
+/* The fragment of a viewer's URL that shows where it happened, with a tenth around it, its root selected. */
+static void put_link(const struct weft_model *model, const struct weft_finding *finding)
+{
+	char from[WEFT_DURATION_BYTES], to[WEFT_DURATION_BYTES];
+	int64_t margin_ns = (finding->end_ns - finding->start_ns) / 10 + 1000;
+	weft_duration_exact(from, sizeof from, finding->start_ns > margin_ns ? finding->start_ns - margin_ns : 0);
+	weft_duration_exact(to, sizeof to, finding->end_ns + margin_ns);
+	printf(",\"link\":\"#t=%s..%s", from, to);
+	if (finding->root != WEFT_SYSTEM)
+		printf("&sel=%" PRId64, model->promises[finding->root].id);
+	putchar('"');
+}
+
 static void put_json(const struct weft_model *model, const struct weft_finding *finding)
 {
 	printf("{\"finding\":\"%s\",\"verdict\":", weft_finding_name(finding->kind));
@@ -35,6 +48,7 @@ static void put_json(const struct weft_model *model, const struct weft_finding *
 	cli_put_cstring(finding->title);
 	fputs(",\"next\":", stdout);
 	cli_put_cstring(finding->next);
+	put_link(model, finding);
 	fputs(",\"evidence\":[", stdout);
 	for (size_t i = 0; i < finding->evidence_count; i++) {
 		const struct weft_evidence *line = &finding->evidence[i];

@@ -48,6 +48,7 @@ with tempfile.TemporaryDirectory() as folder:
     first = findings[0]
     assert (first["finding"], first["verdict"], first["sure"]) == ("hang", "lost-wakeup", True), first
     assert first["promise"] == int(main), first
+    assert re.fullmatch(rf"#t=[0-9.]+[mu]s\.\.[0-9.]+[mu]s&sel={first['root']}", first["link"]), first
     chain = [line for line in first["evidence"] if line["role"] == "chain"]
     assert chain[0]["promise"] == int(main) and chain[-1]["promise"] == first["root"], chain
     assert '"ARP response"' in chain[-1]["text"], chain
