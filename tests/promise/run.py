@@ -4,6 +4,7 @@
 	run.py PLAY table FILE		the programs of a file, whose events are written there too, as lines that begin with `> `, with ` | ` between them
 	run.py PLAY random COUNT SEED	random programs
 	run.py PLAY no-memory COUNT SEED	random programs, each allocation failing in turn
+	run.py PLAY no-memory FILE	the same with the programs of a file
 	run.py PLAY memory FILE		the programs of a file, and some random ones, within valgrind
 
 Programs are small, so that the first one that differs can be read.  babeltrace2 reads the trace.
@@ -339,9 +340,9 @@ def main():
                 if subprocess.run([*valgrind, os.path.abspath(command), *arguments], cwd=directory).returncode:
                     sys.exit("valgrind has something to say")
     elif mode == "no-memory":
-        count, seed = int(sys.argv[3]), int(sys.argv[4])
+        script = random_script(int(sys.argv[3]), int(sys.argv[4])) if len(sys.argv) > 4 else table(sys.argv[3])[0]
         with tempfile.NamedTemporaryFile("w") as f:
-            f.write(random_script(count, seed))
+            f.write(script)
             f.flush()
             sys.exit(subprocess.run([command, "--no-memory", f.name]).returncode)
 
