@@ -32,6 +32,7 @@ enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
 	X(render, "TRACE -o PICTURE", "a picture of the promises: SVG, PNG or PDF")                                              \
 	X(html, "TRACE... -o OUT", "a page for browsers with the traces in it: one file, or a directory")                        \
 	X(convert, "TRACE -o OUT --to=FORMAT", "the trace in another format")                                                    \
+	X(record, "-- COMMAND...", "runs a command and records it; its exit status is the command's")                            \
 	X(save, "TRACE -w OUT", "the trace as it is, whole, elsewhere")
 
 #define CLI_DECLARE(verb, operands, summary) int cli_##verb(struct cli_args *args);

@@ -73,7 +73,7 @@ for verb in ['info', 'events', 'dump', 'stats']:
     expect(verb + '.json', verb, '--json', 'small.sexp')
 expect('dump-no-simplify.json', 'dump', '--json', '--no-simplify', 'small.sexp')
 expect('events-absolute.txt', 'events', '--absolute', 'small.sexp')
-for verb in ['', 'info', 'events', 'dump', 'stats', 'render', 'html', 'convert', 'save']:
+for verb in ['', 'info', 'events', 'dump', 'stats', 'render', 'html', 'convert', 'record', 'save']:
     expect(f'help{"-" if verb else ""}{verb}.txt', *filter(None, [verb]), '--help')
     got = run(*filter(None, [verb]), '--version')
     check(got.stdout.startswith(b'weft ') and got.stdout.count(b'\n') == 1 and not got.returncode, f'weft {verb} --version')

@@ -54,6 +54,19 @@ with tempfile.TemporaryDirectory() as place:
     expect('no OUT', run(weft, 'save', 'native', status=2), 'weft: save: where to?  -w OUT\n')
     expect('no folder', run(weft, 'save', 'native', '-w', 'none/x', status=2), 'weft: none/x: No such file or directory\n')
 
+    # weft record: the command's own exit status and output, and what was recorded.
+    told = run(weft, 'record', '-o', 'by-command', '--mode=grow', '--', program, '60000')
+    expect('what record prints', told, b'')
+    expect('all is there', len(run(weft, 'events', 'by-command').splitlines()), 60000)
+    expect('exists', run(weft, 'record', '-o', 'by-command', '--', program, '60', status=2),
+           'weft: record: by-command: exists already; --overwrite replaces it\n')
+    script = ['sh', '-c', f'cd /; {program} 600; exit 7']
+    expect('another place', run(weft, 'record', '--overwrite', '-o', 'by-command', '--', *script, status=7),
+           'weft: by-command: 600 events of 4 OS threads, 0 lost\n')
+    expect('nothing', run(weft, 'record', '--', 'sh', '-c', 'kill -9 $$', status=137),
+           'weft: sh recorded nothing: does it link libweft-record?\n')
+    expect('none', run(weft, 'record', '--', './none', status=127), 'weft: ./none: No such file or directory\n')
+
     # Packets side by side, as in a buffer, become a directory that others read too.
     subprocess.run([program, '60000'], env={**os.environ, 'WEFT_TRACE': 'recorded'}, check=True)
     events = run(weft, 'events', '--json', 'recorded')
