@@ -84,8 +84,8 @@ static void draw_labels(struct weft__frame *f, const struct weft__caption *c, st
 static uint32_t names_end(const struct weft_model *m, const struct weft_promise *p)
 {
 	uint32_t end = p[1].labels;
-	bool is_error = end > p->labels && p->failure != WEFT_NONE && !m->labels[end - 1].is_counter &&
-			m->labels[end - 1].text == p->failure;
+	bool is_error =
+	    end > p->labels && p->failure != WEFT_NONE && !m->labels[end - 1].is_counter && m->labels[end - 1].text == p->failure;
 	return is_error ? end - 1 : end;
 }
 
