@@ -255,6 +255,8 @@ static bool find_sorts(struct weft__finder *f)
 		f->sort_of[p] = number;
 		struct weft__sort *sort = &f->sorts.items[number];
 		const struct weft_promise *promise = &m->promises[p];
+		f->has_failures |= promise->end == WEFT_END_FAILED;
+		f->has_conditions |= promise->kind == WEFT_KIND_CONDITION;
 		sort->count++;
 		sort->pending += f->ties.ended_ns[p] == WEFT_NEVER;
 		if (promise->end != WEFT_END_RESOLVED)

@@ -42,6 +42,7 @@ struct weft__finder {
 	bool cut;           /* its program did not end the trace */
 	int64_t horizon_ns; /* from there on all is there that was not lost otherwise; 0 unless the ring wrapped */
 	size_t left_out;
+	bool has_failures, has_conditions; /* at all */
 	bool no_memory;
 	uint32_t *sort_of; /* by promise: index into sorts */
 	WEFT_VEC(struct weft__sort) sorts;

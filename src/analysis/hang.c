@@ -51,6 +51,8 @@ static bool sort_kids(struct graph *g)
 	g->kids = malloc((m->promise_count + 1) * sizeof *g->kids);
 	if (!g->kids_begin || !g->kids)
 		return false;
+	if (!g->f->has_conditions)
+		return true;
 	for (uint32_t p = 1; p < m->promise_count; p++)
 		if (m->promises[m->promises[p].created_by].kind == WEFT_KIND_CONDITION)
 			g->kids_begin[m->promises[p].created_by + 1]++;

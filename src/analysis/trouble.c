@@ -112,7 +112,7 @@ static void say_failure(struct weft__finder *f, const struct failures *failures)
 bool weft__find_failures(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
-	if (f->lost)
+	if (f->lost || !f->has_failures)
 		return true; /* who read it may be what is missing */
 	bool *noticed = calloc(m->promise_count, sizeof *noticed);
 	struct weft_idmap groups = {0};
@@ -225,6 +225,12 @@ static void say_stuck(struct weft__finder *f, const struct lives *lives, uint32_
 	    lives->ended, weft__sort_name(f, p, sort), max, OVERTAKEN);
 }
 
+/* Whether promises of that sort may be stuck, or leak, for all that is known of the sort alone. */
+static bool is_of_interest(const struct weft__finder *f, uint32_t sort)
+{
+	return f->sorts.items[sort].named && f->sorts.items[sort].pending > 0;
+}
+
 bool weft__find_stuck(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
@@ -234,7 +240,8 @@ bool weft__find_stuck(struct weft__finder *f)
 	uint32_t *first = malloc(f->sorts.count * sizeof *first), *count = calloc(f->sorts.count, sizeof *count);
 	bool ok = lives && first && count;
 	for (uint32_t p = 1; ok && p < m->promise_count; p++) {
-		if (f->ties.ended_ns[p] == WEFT_NEVER || m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN)
+		if (!is_of_interest(f, f->sort_of[p]) || f->ties.ended_ns[p] == WEFT_NEVER ||
+		    m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN)
 			continue;
 		struct lives *others = &lives[f->sort_of[p]];
 		int64_t life_ns = f->ties.ended_ns[p] - m->promises[p].start_ns;
@@ -243,7 +250,7 @@ bool weft__find_stuck(struct weft__finder *f)
 		add_late(others, m->promises[p].start_ns);
 	}
 	for (uint32_t p = 1; ok && p < m->promise_count; p++) {
-		if (!may_be_stuck(f, lives, p))
+		if (!is_of_interest(f, f->sort_of[p]) || !may_be_stuck(f, lives, p))
 			continue;
 		uint32_t sort = f->sort_of[p];
 		if (count[sort]++ == 0)
@@ -330,6 +337,8 @@ bool weft__find_leaks(struct weft__finder *f)
 		return false;
 	for (uint32_t p = 1; p < m->promise_count; p++) {
 		struct heap *heap = &heaps[f->sort_of[p]];
+		if (!is_of_interest(f, f->sort_of[p]))
+			continue;
 		heap->ended += f->ties.ended_ns[p] != WEFT_NEVER;
 		if (!may_leak(f, p))
 			continue;
@@ -343,7 +352,7 @@ bool weft__find_leaks(struct weft__finder *f)
 	for (uint32_t p = 1; p < m->promise_count; p++) {
 		struct heap *heap = &heaps[f->sort_of[p]];
 		int64_t span_ns = heap->last_ns - heap->first_ns;
-		if (may_leak(f, p) && span_ns > 0) {
+		if (span_ns > 0 && may_leak(f, p)) {
 			int64_t quarter =
 			    (int64_t)((double)(m->promises[p].start_ns - heap->first_ns) / (double)span_ns * QUARTERS);
 			heap->quarter[quarter < 0 ? 0 : quarter < QUARTERS ? quarter : QUARTERS - 1]++;
