@@ -96,8 +96,8 @@ static struct weft_promise *awaiting_all(struct weft_record_site *site, enum wef
 	p->react = (uint8_t)react;
 	p->inputs = p->waits_for = inputs;
 	for (size_t i = 0; i < count; i++) {
-		struct weft_promise *t = weft__repr(weft__arg(promises[i]));
-		inputs->input[i].promise = weft__weak_ref(t);
+		struct weft_promise *input = weft__arg(promises[i]), *t = weft__repr(input);
+		inputs->input[i].promise = weft__weak_ref(input);
 		inputs->input[i].waiter.link.next = NULL;
 		weft__note_await(p, t);
 	}
@@ -108,7 +108,7 @@ static void link_input(struct weft_promise *p, size_t i)
 {
 	struct weft__input *input = &p->waits_for->input[i];
 	input->waiter.to = weft__ref(p);
-	weft__link_after(&input->promise->waiters, &input->waiter.link);
+	weft__link_after(&weft__repr(input->promise)->waiters, &input->waiter.link);
 }
 
 static struct weft_promise *link_all(struct weft_promise *p, struct weft_promise *const *promises, size_t count)
@@ -332,7 +332,7 @@ void weft__fire_join(struct weft_promise *p, struct weft__waiter *w, struct weft
 	struct weft__inputs *inputs = p->waits_for;
 	weft_id before = weft__world.current;
 	weft__world.current = weft__id(p);
-	weft__note_read(input->id);
+	weft__note_read(weft__repr(WEFT__CONTAINER(w, struct weft__input, waiter)->promise)->id);
 	weft__world.current = before;
 	if (input->state == WEFT_FAILED) {
 		if (!inputs->failed)

@@ -56,7 +56,7 @@ class Told:
 
     def hear(self, name, fields):
         p = fields.get("promise")
-        self.again = name == "should_resolve" and self.before == ("pending", p) and p in self.marked
+        self.again = name == "should_resolve" and self.before == ("pending", p) and self.end(p) in map(self.end, self.marked)
         self.before = name, p
         if name == "should_resolve":
             self.marked.add(p)
