@@ -21,7 +21,4 @@ double weft_canvas_text_scale(WeftCanvas *canvas);
 
 enum weft_theme weft_canvas_theme(void);
 
-/* What the frames drawn since the last call took, in ms, oldest first, at most `size`; returns how many. */
-size_t weft_canvas_take_times(WeftCanvas *canvas, double *ms, size_t size);
-
 #endif

@@ -329,9 +329,8 @@ static void cancel(GtkWidget *widget, const char *name, GVariant *parameter)
 
 /* ---- Its life ---- */
 
-static void dispose(GObject *object)
+void weft_pane_finish(WeftPane *pane)
 {
-	WeftPane *pane = WEFT_PANE(object);
 	loader_stop(pane->loader);
 	pane->loader = NULL;
 	g_clear_handle_id(&pane->progress_timer, g_source_remove);
@@ -339,7 +338,6 @@ static void dispose(GObject *object)
 	g_clear_handle_id(&pane->look_timer, g_source_remove);
 	if (pane->canvas)
 		weft_canvas_set_viewers(pane->canvas, NULL);
-	pane->canvas = NULL;
 	if (pane->viewers.count > 0)
 		g_signal_emit(pane, signals[LEAVING], 0);
 	while (pane->viewers.count > 0) {
@@ -348,6 +346,11 @@ static void dispose(GObject *object)
 		g_clear_pointer(&pane->paths[pane->viewers.count], g_free);
 	}
 	g_queue_clear_full(&pane->jobs, free_job);
+}
+
+static void dispose(GObject *object)
+{
+	weft_pane_finish(WEFT_PANE(object));
 	G_OBJECT_CLASS(weft_pane_parent_class)->dispose(object);
 }
 

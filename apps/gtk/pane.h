@@ -32,6 +32,9 @@ bool weft_pane_is_loading(WeftPane *pane);
 /* "empty", "blank", "loading", "error", "view" */
 const char *weft_pane_page(WeftPane *pane);
 
+/* Stops reading and lets go of all traces: its window closes. */
+void weft_pane_finish(WeftPane *pane);
+
 /* Something was done with the viewers. */
 void weft_pane_update(WeftPane *pane);
 

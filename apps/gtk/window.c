@@ -471,6 +471,7 @@ void weft_window_compare(WeftWindow *window, const char *path)
 static gboolean close_request(GtkWindow *window)
 {
 	settings_keep_window(window, adw_flap_get_reveal_flap(WEFT_WINDOW(window)->flap));
+	weft_pane_finish(WEFT_WINDOW(window)->pane);
 	return GTK_WINDOW_CLASS(weft_window_parent_class)->close_request(window);
 }
 
