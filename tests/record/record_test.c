@@ -717,7 +717,7 @@ static uint64_t deadly_clock(void)
 
 static void test_killed_at_any_look_at_the_clock(void **state)
 {
-	enum { EVENTS = 1500, SPAN = 40 };
+	enum { EVENTS = 900, START = 40, SPAN = 50 };
 	const struct weft_record_options modes[] = {
 	    {.size_bytes = 3 * 4096, .packets = 3},
 	    {.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
@@ -725,7 +725,7 @@ static void test_killed_at_any_look_at_the_clock(void **state)
 	unsigned whole = 0, ended = 0;
 	for (size_t m = 0; m < 2; m++)
 		/* A packet is full after 264 events or so: all looks there, and some of the others. */
-		for (unsigned look = 1; look < EVENTS + 100; look += look < SPAN || look % 264 < 2 * SPAN ? 1 : 13) {
+		for (unsigned look = 1; look < EVENTS + 100; look += look < START || look % 264 < SPAN ? 1 : 13) {
 			remove_tree(directory);
 			pid_t child = fork();
 			if (child == 0) {
@@ -747,7 +747,7 @@ static void test_killed_at_any_look_at_the_clock(void **state)
 			ended += !WIFSIGNALED(status);
 			struct read_back r = {0};
 			if (weft_trace_open(&r.trace, directory, NULL) < 0) {
-				assert_true(look < SPAN);
+				assert_true(look < START);
 				continue;
 			}
 			read_all(&r);
