@@ -15,6 +15,10 @@ packages:
 check: packages
 	@tools/check
 
+# Guests of Xen and QEMU under software emulation; part of check.
+check-guests: packages
+	@tools/check-guests
+
 # Line coverage of the tests, by file.
 coverage: packages
 	@tools/coverage
@@ -43,4 +47,4 @@ format:
 clean:
 	rm -rf build build-* demo
 
-.PHONY: all packages check coverage demo bench fuzz planted install format clean
+.PHONY: all packages check check-guests coverage demo bench fuzz planted install format clean

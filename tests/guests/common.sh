@@ -1,0 +1,70 @@
+# common.sh: for tests/guests/*/run, which are called with BUILD and a folder of their own in it, in the project's root.
+#
+# A run prints what it does, and a line "pass: ..." for each thing it has shown; it exits with 0, or with 77 behind "skip: why".
+# SPDX-License-Identifier: ISC
+# shellcheck shell=bash
+set -u
+build=$1 work=$2
+cache=$build/guests/packages # what was downloaded, for all guests
+mkdir -p "$cache"
+
+pass() { echo "pass: $*"; }
+skip() { echo "skip: $*"; exit 77; }
+fail() { echo "fail: $*"; exit 1; }
+
+# Downloads Debian packages and unpacks them under $cache/GROUP, unless that was done before.  Nothing is installed.
+packages() { # GROUP PACKAGE...
+	local group=$1 root=$cache/$1 deb
+	shift
+	[ "$(cat "$root.done" 2>/dev/null)" = "$*" ] && return 0
+	command -v apt-get >/dev/null && command -v dpkg >/dev/null || return 1
+	rm -rf "$root" "$root.debs" "$root.done"
+	mkdir -p "$root" "$root.debs"
+	echo "downloading $*"
+	(cd "$root.debs" && apt_quiet download "$@") || {
+		# This machine's lists are old, or were thrown away: lists of our own.
+		private_lists
+		apt_quiet update
+		(cd "$root.debs" && apt_quiet download "$@") || return 1
+	}
+	for deb in "$root.debs"/*.deb; do
+		case $deb in
+		*/linux-image-*) # 400 MB, of which the kernel and the modules of Xen are needed
+			dpkg --fsys-tarfile "$deb" |
+				tar x -C "$root" --wildcards './boot/vmlinuz-*' './lib/modules/*/kernel/drivers/xen/*' || return 1
+			;;
+		*) dpkg -x "$deb" "$root" || return 1 ;;
+		esac
+	done
+	rm -rf "$root.debs"
+	echo "$*" >"$root.done"
+}
+
+apt_options=()
+apt_quiet() { apt-get -qq "${apt_options[@]}" -o Acquire::Retries=2 -o APT::Sandbox::User=root -o Debug::NoLocking=1 "$@"; }
+private_lists() {
+	mkdir -p "$cache/lists/partial" "$cache/archives/partial"
+	apt_options=(-o "Dir::State::lists=$cache/lists" -o "Dir::Cache=$cache/archives")
+}
+
+# Sets qemu to the words that start qemu-system-x86_64: this machine's, or a downloaded one; false if none is to be had.
+find_qemu() {
+	qemu=(qemu-system-x86_64)
+	command -v qemu-system-x86_64 >/dev/null && return 0
+	exec {lock}>"$cache/qemu.lock"
+	flock "$lock"
+	local root=$cache/qemu missing
+	if [ ! -x "$root/usr/bin/qemu-system-x86_64" ] || [ ! -f "$root.done" ]; then
+		missing=$(apt-get "${apt_options[@]}" install -s --no-install-recommends qemu-system-x86 2>/dev/null | awk '/^Inst/ {print $2}')
+		if [ -z "$missing" ]; then
+			private_lists
+			apt_quiet update
+			missing=$(apt-get "${apt_options[@]}" install -s --no-install-recommends qemu-system-x86 2>/dev/null | awk '/^Inst/ {print $2}')
+		fi
+		# shellcheck disable=SC2086 # a list of words
+		[ -n "$missing" ] && packages qemu $missing || { exec {lock}>&-; return 1; }
+	fi
+	exec {lock}>&-
+	qemu=(env "LD_LIBRARY_PATH=$root/usr/lib/x86_64-linux-gnu:$root/lib/x86_64-linux-gnu"
+		"$root/usr/bin/qemu-system-x86_64" -L "$root/usr/share/qemu" -L "$root/usr/share/seabios")
+}
