@@ -168,7 +168,7 @@ def what_is_selected_can_be_heard():
         app.until_viewer('selected', lambda v: v['selected'] == lost)
 
         def told():
-            return any(a.name == 'Promises of bad' and 'tcp_connect' in a.description for a in app.accessibles())
+            return any(a.name == 'Promises of bad' and 'main' in a.description for a in app.accessibles())
         until('the picture is described', told, app)
         names = {a.name for a in app.accessibles()}
         assert {'Find', 'Side Panel', 'Main Menu', 'Time', 'Rows'} <= names, names
@@ -237,7 +237,7 @@ def it_exports():
         app.until('and said', lambda w: 'seen.svg' in w['toast'])
         with open(out, encoding='utf-8') as file:
             text = file.read()
-        assert '<svg' in text and 'ring.write' in text
+        assert '<svg' in text and 'tcp-to-ip' in text
 
 
 def it_reads_anew():
