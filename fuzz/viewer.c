@@ -73,7 +73,7 @@ static void deed(struct weft_compare *c, const unsigned char *m, const unsigned 
 	default: {
 		struct weft_viewer *again = open_viewer(trace, size);
 		require(again, "a trace opens again");
-		weft_compare_replace(c, m[1] % c->count, again);
+		weft_viewer_destroy(weft_compare_replace(c, m[1] % c->count, again));
 	}
 	}
 }

@@ -128,6 +128,11 @@ void weft_window_dump(WeftWindow *window, GString *out)
 	char *facts = weft_panel_widget_text(window->panel);
 	put_text(out, "facts", facts);
 	g_free(facts);
+	char *findings = weft_finding_list_text(window->findings);
+	put_text(out, "findings", findings);
+	g_free(findings);
+	put_text(out, "explained", weft_pane_findings(window->pane, viewers->active) ? "yes" : "");
+	put_text(out, "side", gtk_stack_get_visible_child_name(window->side));
 	g_string_append_printf(out, "\"width\":%d,", gtk_widget_get_width(GTK_WIDGET(weft_pane_canvas(window->pane))));
 	put_text(out, "count", gtk_label_get_text(window->search_count));
 	put_text(out, "error", window->error ? window->error : "");

@@ -21,8 +21,35 @@ static gpointer release(gpointer viewer)
 	return NULL;
 }
 
+/* How many hold a viewer besides its owner; those that only the owner has are not listed. */
+static GMutex holders_mutex;
+static GHashTable *holders;
+
+void loader_hold(struct weft_viewer *viewer)
+{
+	g_mutex_lock(&holders_mutex);
+	if (!holders)
+		holders = g_hash_table_new(NULL, NULL);
+	g_hash_table_insert(holders, viewer, GUINT_TO_POINTER(GPOINTER_TO_UINT(g_hash_table_lookup(holders, viewer)) + 1));
+	g_mutex_unlock(&holders_mutex);
+}
+
+static bool is_held(struct weft_viewer *viewer)
+{
+	g_mutex_lock(&holders_mutex);
+	unsigned others = holders ? GPOINTER_TO_UINT(g_hash_table_lookup(holders, viewer)) : 0;
+	if (others > 1)
+		g_hash_table_insert(holders, viewer, GUINT_TO_POINTER(others - 1));
+	else if (others == 1)
+		g_hash_table_remove(holders, viewer);
+	g_mutex_unlock(&holders_mutex);
+	return others > 0;
+}
+
 void loader_release(struct weft_viewer *viewer)
 {
+	if (viewer && is_held(viewer))
+		return;
 	if (viewer && viewer->model->events > 100000)
 		g_thread_unref(g_thread_new("weft-release", release, viewer));
 	else

@@ -6,8 +6,12 @@
 
 #include "viewer/viewer.h"
 
-/* Destroys a viewer, elsewhere: that of a large trace takes long.  Accepts NULL. */
+/* Lets go of a viewer, which is destroyed when nobody holds it any more, elsewhere: that of a large trace takes long.  In any OS
+ * thread.  Accepts NULL. */
 void loader_release(struct weft_viewer *viewer);
+
+/* Whoever else looks at the model of a viewer holds it meanwhile, and then releases it. */
+void loader_hold(struct weft_viewer *viewer);
 
 struct loader;
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "explainer.h"
 #include "loader.h"
 #include "notice.h"
 #include "trace/follow.h"
@@ -11,6 +12,13 @@
 #define PATIENCE_MS 150 /* what takes less shows no progress: it would only flicker */
 #define SEARCH_STEP 50000u
 #define LOOK_MS 200 /* how often one looks whether a trace has changed */
+
+/* What went wrong in a trace. */
+struct explained {
+	WeftPane *pane;
+	struct weft_findings *findings;
+	struct explainer *explainer; /* while it is looked for */
+};
 
 /* What is to be read: a new trace, or what stands at a place from the top once more. */
 struct job {
@@ -30,6 +38,7 @@ struct _WeftPane {
 
 	struct weft_compare viewers;
 	char *paths[WEFT_COMPARE_MOST];
+	struct explained explained[WEFT_COMPARE_MOST];
 	uint64_t fingerprints[WEFT_COMPARE_MOST]; /* of what is shown, or was found unreadable */
 	bool follow, is_live;
 	guint look_timer;
@@ -43,7 +52,7 @@ struct _WeftPane {
 
 G_DEFINE_FINAL_TYPE(WeftPane, weft_pane, ADW_TYPE_BIN)
 
-enum { LOADED, FAILED, LEAVING, LIVE, CHANGED, SIGNALS };
+enum { LOADED, FAILED, LEAVING, LIVE, CHANGED, EXPLAINED, SIGNALS };
 static guint signals[SIGNALS];
 
 const char *weft_pane_path(WeftPane *pane, size_t index)
@@ -152,6 +161,27 @@ static void on_changed(WeftCanvas *canvas, unsigned changes, WeftPane *pane)
 	g_signal_emit(pane, signals[CHANGED], 0, changes);
 }
 
+/* ---- What went wrong ---- */
+
+const struct weft_findings *weft_pane_findings(WeftPane *pane, size_t index)
+{
+	return index < pane->viewers.count ? pane->explained[index].findings : NULL;
+}
+
+static void forget(struct explained *explained)
+{
+	g_clear_pointer(&explained->explainer, explainer_stop);
+	g_clear_pointer(&explained->findings, weft_findings_destroy);
+}
+
+static void on_explained(void *ctx, struct weft_findings *findings)
+{
+	struct explained *explained = ctx;
+	g_clear_pointer(&explained->explainer, explainer_stop);
+	explained->findings = findings;
+	g_signal_emit(explained->pane, signals[EXPLAINED], 0);
+}
+
 /* ---- Reading ---- */
 
 static void free_job(gpointer data)
@@ -177,7 +207,8 @@ static void show_viewer(WeftPane *pane, struct job *job, struct weft_viewer *vie
 	bool was_empty = pane->viewers.count == 0;
 	if (job->place >= 0) {
 		g_signal_emit(pane, signals[LEAVING], 0);
-		weft_compare_replace(&pane->viewers, (size_t)job->place, viewer);
+		forget(&pane->explained[job->place]);
+		loader_release(weft_compare_replace(&pane->viewers, (size_t)job->place, viewer));
 	} else if (weft_compare_add(&pane->viewers, viewer, NULL) == WEFT_OK) {
 		pane->paths[pane->viewers.count - 1] = g_strdup(job->path);
 		pane->follow |= weft_trace_is_recorded(job->path);
@@ -186,6 +217,9 @@ static void show_viewer(WeftPane *pane, struct job *job, struct weft_viewer *vie
 		loader_release(viewer);
 		return;
 	}
+	struct explained *explained = &pane->explained[job->place];
+	explained->pane = pane;
+	explained->explainer = explainer_start(viewer, WEFT_NONE, on_explained, explained);
 	weft_canvas_set_viewers(pane->canvas, &pane->viewers);
 	search_in_steps(pane);
 	gtk_stack_set_visible_child_name(pane->stack, "view");
@@ -342,6 +376,7 @@ void weft_pane_finish(WeftPane *pane)
 		g_signal_emit(pane, signals[LEAVING], 0);
 	while (pane->viewers.count > 0) {
 		struct weft_viewer *viewer = pane->viewers.viewers[--pane->viewers.count];
+		forget(&pane->explained[pane->viewers.count]);
 		loader_release(viewer);
 		g_clear_pointer(&pane->paths[pane->viewers.count], g_free);
 	}
@@ -371,6 +406,7 @@ static void weft_pane_class_init(WeftPaneClass *class)
 	signals[LOADED] = g_signal_new("loaded", WEFT_TYPE_PANE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 0);
 	signals[LEAVING] = g_signal_new("leaving", WEFT_TYPE_PANE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 0);
 	signals[LIVE] = g_signal_new("live", WEFT_TYPE_PANE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 0);
+	signals[EXPLAINED] = g_signal_new("explained", WEFT_TYPE_PANE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 0);
 	signals[FAILED] =
 	    g_signal_new("failed", WEFT_TYPE_PANE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
 	signals[CHANGED] =

@@ -3,6 +3,7 @@
 #define WEFT_GTK_PANE_H
 
 #include "canvas.h"
+#include "viewer/findings.h"
 
 #define WEFT_TYPE_PANE (weft_pane_get_type())
 G_DECLARE_FINAL_TYPE(WeftPane, weft_pane, WEFT, PANE, AdwBin)
@@ -28,6 +29,10 @@ struct weft_compare *weft_pane_viewers(WeftPane *pane);
 struct weft_viewer *weft_pane_viewer(WeftPane *pane); /* the active one; NULL: none was read yet, or could be */
 WeftCanvas *weft_pane_canvas(WeftPane *pane);
 bool weft_pane_is_loading(WeftPane *pane);
+
+/* What went wrong in the trace at a place from the top, once that is known: then "explained" is emitted.  NULL until then; it
+ * lives until "leaving" or the next "explained". */
+const struct weft_findings *weft_pane_findings(WeftPane *pane, size_t index);
 
 /* "empty", "blank", "loading", "error", "view" */
 const char *weft_pane_page(WeftPane *pane);

@@ -81,8 +81,15 @@ static GtkWidget *title_new(const struct weft_row *row)
 	gtk_label_set_ellipsize(GTK_LABEL(value), PANGO_ELLIPSIZE_NONE);
 	gtk_box_append(GTK_BOX(box), name);
 	gtk_box_append(GTK_BOX(box), value);
-	gtk_widget_add_css_class(box, "title-row");
-	return box;
+	GtkWidget *both = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 12), *why = gtk_button_new_with_label("Why?");
+	gtk_widget_set_hexpand(box, TRUE);
+	gtk_widget_set_valign(why, GTK_ALIGN_START);
+	gtk_widget_set_tooltip_text(why, "Why Is It as It Is?");
+	gtk_actionable_set_action_name(GTK_ACTIONABLE(why), "win.why");
+	gtk_box_append(GTK_BOX(both), box);
+	gtk_box_append(GTK_BOX(both), why);
+	gtk_widget_add_css_class(both, "title-row");
+	return both;
 }
 
 static GtkWidget *row_new(WeftPanelWidget *panel, const struct weft_row *row)

@@ -139,6 +139,8 @@ static void show_actions(WeftWindow *window)
 		if (g_action_get_state_type(action))
 			g_simple_action_set_state(G_SIMPLE_ACTION(action), g_variant_new_boolean((state & WEFT_ACTION_ON) != 0));
 	}
+	set_enabled(
+	    window, "why", viewers->count > 0 && weft_compare_action_state(viewers, WEFT_ACTION_WHY) & WEFT_ACTION_ENABLED);
 	for (size_t i = 0; i < G_N_ELEMENTS(of_viewer); i++)
 		set_enabled(window, of_viewer[i], viewers->count > 0);
 }
@@ -148,6 +150,82 @@ static void show_actions(WeftWindow *window)
 static void show_panel(WeftWindow *window)
 {
 	weft_panel_widget_show(window->panel, adw_flap_get_reveal_flap(window->flap) ? weft_pane_viewer(window->pane) : NULL);
+}
+
+/* ---- What went wrong ---- */
+
+/* Of the active trace. */
+static void show_findings(WeftWindow *window)
+{
+	size_t index = weft_pane_viewers(window->pane)->active;
+	const struct weft_findings *findings = weft_pane_findings(window->pane, index);
+	weft_finding_list_show(window->findings, weft_pane_viewer(window->pane), findings);
+	if (!findings)
+		return;
+	char *count = g_strdup_printf("%'zu", findings->count + findings->left_out),
+	     *title = findings->count > 0 ? g_strdup_printf("Findings (%s)", count) : g_strdup("Findings");
+	adw_button_content_set_label(window->findings_count, count);
+	gtk_widget_set_visible(window->findings_button, findings->count > 0);
+	char *name = g_strdup_printf("What Went Wrong: %s", count);
+	gtk_accessible_update_property(GTK_ACCESSIBLE(window->findings_button), GTK_ACCESSIBLE_PROPERTY_LABEL, name, -1);
+	g_free(name);
+	gtk_stack_page_set_title(gtk_stack_get_page(window->side, GTK_WIDGET(window->findings)), title);
+	g_free(title);
+	g_free(count);
+}
+
+static void show_side(WeftWindow *window, const char *page)
+{
+	gtk_stack_set_visible_child_name(window->side, page);
+	adw_flap_set_reveal_flap(window->flap, TRUE);
+}
+
+static void on_went(WeftWindow *window)
+{
+	weft_compare_follow(weft_pane_viewers(window->pane));
+	weft_pane_update(window->pane);
+}
+
+static void on_answer(void *ctx, struct weft_findings *answer)
+{
+	WeftWindow *window = ctx;
+	bool is_new = !window->asks_again;
+	g_clear_pointer(&window->explainer, explainer_stop);
+	window->asks_again = false;
+	weft_finding_list_answer(window->findings, answer);
+	if (!is_new)
+		return;
+	show_side(window, "findings");
+	if (answer && answer->count > 0) {
+		weft_viewer_highlight_finding(window->why_of, &answer->findings[0]);
+		weft_pane_update(window->pane);
+	}
+}
+
+static void ask_why(WeftWindow *window, struct weft_viewer *viewer, uint32_t promise, bool again)
+{
+	g_clear_pointer(&window->explainer, explainer_stop);
+	window->has_asked = true;
+	window->asks_again = again;
+	window->why_of = viewer;
+	window->why_id = viewer->model->promises[promise].id;
+	window->explainer = explainer_start(viewer, promise, on_answer, window);
+}
+
+/* An answer holds for the trace of which it was asked; read anew, it is asked again. */
+static void keep_answer(WeftWindow *window, bool is_read_anew)
+{
+	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	if (!window->has_asked || viewer == window->why_of)
+		return;
+	uint32_t promise = is_read_anew ? weft_model_find(viewer->model, window->why_id) : WEFT_NONE;
+	if (promise != WEFT_NONE && promise != WEFT_SYSTEM) {
+		ask_why(window, viewer, promise, true);
+		return;
+	}
+	g_clear_pointer(&window->explainer, explainer_stop);
+	window->has_asked = false;
+	weft_finding_list_answer(window->findings, NULL);
 }
 
 static void on_go(WeftPanelWidget *panel, unsigned promise, WeftWindow *window)
@@ -165,6 +243,10 @@ static void on_go(WeftPanelWidget *panel, unsigned promise, WeftWindow *window)
 static void on_changed(WeftPane *pane, unsigned changes, WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_pane_viewer(pane);
+	if (changes & WEFT_CHANGED_SELECTION) {
+		keep_answer(window, false);
+		show_findings(window);
+	}
 	if (changes & (WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER | WEFT_CHANGED_SETTING)) {
 		describe(window);
 		show_panel(window);
@@ -185,6 +267,7 @@ static void on_changed(WeftPane *pane, unsigned changes, WeftWindow *window)
 static void on_leaving(WeftPane *pane, WeftWindow *window)
 {
 	weft_panel_widget_show(window->panel, NULL);
+	weft_finding_list_show(window->findings, NULL, NULL);
 }
 
 static void on_loaded(WeftPane *pane, WeftWindow *window)
@@ -197,6 +280,8 @@ static void on_loaded(WeftPane *pane, WeftWindow *window)
 	show_notice(window);
 	show_actions(window);
 	describe(window);
+	keep_answer(window, true);
+	show_findings(window);
 	show_panel(window);
 	menus_update(window);
 }
@@ -282,6 +367,9 @@ static void on_core_action(GSimpleAction *simple, GVariant *parameter, gpointer 
 		gtk_search_bar_set_search_mode(window->search_bar, FALSE);
 		return;
 	}
+	/* Whoever escapes from the list of findings is back in the picture. */
+	if (action == WEFT_ACTION_CLEAR)
+		gtk_widget_grab_focus(GTK_WIDGET(weft_pane_canvas(window->pane)));
 	if (action < WEFT_ACTION_COUNT)
 		act(window, action);
 }
@@ -301,6 +389,13 @@ static void on_app_action(GSimpleAction *simple, GVariant *parameter, gpointer d
 		gtk_search_bar_set_search_mode(window->search_bar, TRUE);
 		gtk_widget_grab_focus(GTK_WIDGET(window->search_entry));
 		gtk_editable_select_region(GTK_EDITABLE(window->search_entry), 0, -1);
+		break;
+	case WEFT_ACTION_FINDINGS:
+		show_side(window, "findings");
+		weft_finding_list_focus(window->findings);
+		break;
+	case WEFT_ACTION_WHY:
+		ask_why(window, weft_pane_viewer(window->pane), weft_pane_viewer(window->pane)->selected, false);
 		break;
 	case WEFT_ACTION_SHORTCUTS: dialogs_shortcuts(window); break;
 	default: break;
@@ -471,6 +566,7 @@ void weft_window_compare(WeftWindow *window, const char *path)
 static gboolean close_request(GtkWindow *window)
 {
 	settings_keep_window(window, adw_flap_get_reveal_flap(WEFT_WINDOW(window)->flap));
+	g_clear_pointer(&WEFT_WINDOW(window)->explainer, explainer_stop);
 	weft_pane_finish(WEFT_WINDOW(window)->pane);
 	return GTK_WINDOW_CLASS(weft_window_parent_class)->close_request(window);
 }
@@ -478,6 +574,7 @@ static gboolean close_request(GtkWindow *window)
 static void dispose(GObject *object)
 {
 	WeftWindow *window = WEFT_WINDOW(object);
+	g_clear_pointer(&window->explainer, explainer_stop);
 	g_clear_pointer(&window->toast, g_free);
 	g_clear_pointer(&window->error, g_free);
 	g_clear_pointer(&window->notice, g_free);
@@ -492,6 +589,7 @@ static void weft_window_class_init(WeftWindowClass *class)
 	GTK_WINDOW_CLASS(class)->close_request = close_request;
 	g_type_ensure(WEFT_TYPE_PANE);
 	g_type_ensure(WEFT_TYPE_PANEL);
+	g_type_ensure(WEFT_TYPE_FINDING_LIST);
 	gtk_widget_class_set_template_from_resource(widget_class, "/org/weft/View/window.ui");
 #define CHILD(name) gtk_widget_class_bind_template_child(widget_class, WeftWindow, name)
 	CHILD(toasts);
@@ -505,7 +603,11 @@ static void weft_window_class_init(WeftWindowClass *class)
 	CHILD(info_text);
 	CHILD(flap);
 	CHILD(pane);
+	CHILD(side);
 	CHILD(panel);
+	CHILD(findings);
+	CHILD(findings_button);
+	CHILD(findings_count);
 	CHILD(follow_button);
 #undef CHILD
 }
@@ -522,6 +624,8 @@ static void weft_window_init(WeftWindow *window)
 	g_signal_connect_object(window->pane, "loaded", G_CALLBACK(on_loaded), window, 0);
 	g_signal_connect_object(window->pane, "live", G_CALLBACK(on_live), window, 0);
 	g_signal_connect_object(window->pane, "leaving", G_CALLBACK(on_leaving), window, 0);
+	g_signal_connect_object(window->pane, "explained", G_CALLBACK(show_findings), window, G_CONNECT_SWAPPED);
+	g_signal_connect_object(window->findings, "went", G_CALLBACK(on_went), window, G_CONNECT_SWAPPED);
 	g_signal_connect_object(window->panel, "go", G_CALLBACK(on_go), window, 0);
 	g_signal_connect_object(window->flap, "notify::reveal-flap", G_CALLBACK(show_panel), window, G_CONNECT_SWAPPED);
 	g_signal_connect_object(window->pane, "failed", G_CALLBACK(on_failed), window, 0);

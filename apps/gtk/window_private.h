@@ -2,6 +2,8 @@
 #ifndef WEFT_GTK_WINDOW_PRIVATE_H
 #define WEFT_GTK_WINDOW_PRIVATE_H
 
+#include "explainer.h"
+#include "finding_list.h"
 #include "panel.h"
 #include "window.h"
 
@@ -18,7 +20,15 @@ struct _WeftWindow {
 	GtkLabel *info_text;
 	AdwFlap *flap;
 	WeftPane *pane;
+	GtkStack *side; /* pages of the side panel: "promise", "findings" */
 	WeftPanelWidget *panel;
+	WeftFindingList *findings;
+	GtkWidget *findings_button;
+	AdwButtonContent *findings_count;
+	struct explainer *explainer; /* while it is asked why a promise is as it is */
+	bool has_asked, asks_again;  /* it was asked of why_id; and is again, of the trace read anew */
+	int64_t why_id;
+	struct weft_viewer *why_of;
 	GtkToggleButton *follow_button;
 	GtkWidget *popup; /* the context menu, once it was asked for */
 	bool search_is_wrong;

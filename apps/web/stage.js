@@ -199,6 +199,14 @@ class Stage {
 			"set-start": () => this.askTime("Start at", "set_start"),
 			"set-duration": () => this.askTime("Show a duration of", "set_duration"),
 			"panel": () => this.togglePanel(),
+			"findings": () => {
+				this.togglePanel(true);
+				this.findings.scrollIntoView();
+			},
+			"why": () => {
+				this.togglePanel(true);
+				this.about.querySelector(".why")?.click();
+			},
 			"find": () => this.openFinder(),
 			"shortcuts": () => this.showKeys(),
 		}[name];

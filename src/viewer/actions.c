@@ -146,6 +146,7 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 	case WEFT_ACTION_GO_WOKEN: return enabled(leads(v, WEFT_STEP_WOKEN));
 	case WEFT_ACTION_FREE_AXES: return WEFT_ACTION_IS_SWITCH;
 	case WEFT_ACTION_ZOOM_PROMISE:
+	case WEFT_ACTION_WHY:
 	case WEFT_ACTION_LIKE:
 	case WEFT_ACTION_RELATED: return enabled(v->selected != WEFT_NONE);
 	case WEFT_ACTION_ZOOM_SPAN: return enabled(v->has_span);

@@ -62,14 +62,15 @@ int weft_compare_add(struct weft_compare *c, struct weft_viewer *viewer, struct 
 	return WEFT_OK;
 }
 
-void weft_compare_replace(struct weft_compare *c, size_t index, struct weft_viewer *viewer)
+struct weft_viewer *weft_compare_replace(struct weft_compare *c, size_t index, struct weft_viewer *viewer)
 {
-	weft_viewer_take_over(viewer, c->viewers[index]);
-	weft_viewer_destroy(c->viewers[index]);
+	struct weft_viewer *other = c->viewers[index];
+	weft_viewer_take_over(viewer, other);
 	c->viewers[index] = viewer;
 	arrange(c);
 	weft_compare_follow(c);
 	c->changes |= WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER | WEFT_CHANGED_SEARCH;
+	return other;
 }
 
 void weft_compare_remove(struct weft_compare *c, size_t index)

@@ -27,9 +27,9 @@ struct weft_compare {
  * WEFT_COMPARE_MOST, and then the viewer is still the caller's. */
 int weft_compare_add(struct weft_compare *compare, struct weft_viewer *viewer, struct weft_error *err);
 
-/* Puts a viewer in the place of another, which ends: the trace read anew.  What was seen, selected, hidden and searched for stays
- * (weft_viewer_take_over()). */
-void weft_compare_replace(struct weft_compare *compare, size_t index, struct weft_viewer *viewer);
+/* Puts a viewer in the place of another: the trace read anew.  What was seen, selected, hidden and searched for stays
+ * (weft_viewer_take_over()).  Returns the other one, which is the caller's: to destroy that of a large trace takes long. */
+struct weft_viewer *weft_compare_replace(struct weft_compare *compare, size_t index, struct weft_viewer *viewer);
 void weft_compare_remove(struct weft_compare *compare, size_t index);
 
 /* All viewers end. */

@@ -6,6 +6,9 @@
 
 void weft__viewer_changed(struct weft_viewer *viewer, unsigned changes);
 
+/* Nothing is searched for any more; what is highlighted stays. */
+void weft__viewer_end_search(struct weft_viewer *viewer);
+
 /* Gives each pane its place. */
 void weft__viewer_arrange(struct weft_viewer *viewer);
 

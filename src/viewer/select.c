@@ -102,7 +102,7 @@ bool weft_viewer_walk(struct weft_viewer *v, enum weft_step step)
 	return true;
 }
 
-static void end_search(struct weft_viewer *v)
+void weft__viewer_end_search(struct weft_viewer *v)
 {
 	v->search_text[0] = '\0';
 	v->query->count = 0;
@@ -114,7 +114,7 @@ void weft_viewer_highlight_related(struct weft_viewer *v, uint32_t promise)
 {
 	if (!weft__viewer_has(v, promise))
 		return;
-	end_search(v);
+	weft__viewer_end_search(v);
 	weft_view_find_related(v->view, promise);
 	v->highlighting = WEFT_HIGHLIGHT_RELATED;
 	weft__viewer_highlighted(v);
@@ -126,7 +126,7 @@ bool weft_viewer_clear(struct weft_viewer *v)
 		v->has_span = false;
 		weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_SETTING);
 	} else if (v->highlighting != WEFT_HIGHLIGHT_NONE || v->search_text[0]) {
-		end_search(v);
+		weft__viewer_end_search(v);
 		weft_view_unhighlight(v->view);
 		v->highlighting = WEFT_HIGHLIGHT_NONE;
 		weft__viewer_highlighted(v);
@@ -187,6 +187,23 @@ static void take_metrics(struct weft_viewer *v, const struct weft_viewer *other)
 	}
 }
 
+/* What a finding named; a search is done again instead. */
+static void take_highlights(struct weft_viewer *v, const struct weft_viewer *other)
+{
+	for (uint32_t p = 0; p < other->model->promise_count; p++) {
+		if (!other->view->highlight[p / 64]) {
+			p |= 63;
+			continue;
+		}
+		uint32_t same = weft_view_is_highlighted(other->view, p) ? weft_model_find(v->model, other->model->promises[p].id)
+									 : WEFT_NONE;
+		if (weft__viewer_has(v, same))
+			weft_view_set_highlight(v->view, same, true);
+	}
+	v->highlighting = v->view->found > 0 ? WEFT_HIGHLIGHT_FINDING : WEFT_HIGHLIGHT_NONE;
+	weft__viewer_highlighted(v);
+}
+
 void weft_viewer_take_over(struct weft_viewer *v, const struct weft_viewer *other)
 {
 	int64_t from, to, end = other->model->end_ns;
@@ -211,6 +228,8 @@ void weft_viewer_take_over(struct weft_viewer *v, const struct weft_viewer *othe
 		weft_viewer_search(v, other->search_text, NULL);
 	else if (other->highlighting == WEFT_HIGHLIGHT_RELATED && v->selected != WEFT_NONE)
 		weft_viewer_highlight_related(v, v->selected);
+	else if (other->highlighting == WEFT_HIGHLIGHT_FINDING)
+		take_highlights(v, other);
 	if (other->has_span) {
 		v->has_span = true;
 		v->span_from_ns = other->span_from_ns;

@@ -41,7 +41,7 @@ struct weft_range {
 	double lower, upper, value, page;
 };
 
-enum weft_highlighting { WEFT_HIGHLIGHT_NONE, WEFT_HIGHLIGHT_SEARCH, WEFT_HIGHLIGHT_RELATED };
+enum weft_highlighting { WEFT_HIGHLIGHT_NONE, WEFT_HIGHLIGHT_SEARCH, WEFT_HIGHLIGHT_RELATED, WEFT_HIGHLIGHT_FINDING };
 
 /* Fields are read freely, and changed through functions. */
 struct weft_viewer {

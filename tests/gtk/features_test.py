@@ -159,6 +159,80 @@ def links_of_the_panel_are_pressed():
         app.until_viewer('it leads there', lambda v: v['selected'] not in (None, lost))
 
 
+def button_of(app, start):
+    """The button whose accessible name begins so."""
+    import pyatspi
+
+    def found():
+        for one in app.accessibles():
+            if one.getRole() == pyatspi.ROLE_PUSH_BUTTON and one.name and one.name.startswith(start):
+                return one
+        return None
+    return until(f'a button {start}', found, app)
+
+
+def findings_lead_there():
+    """The same story, told by the list of what went wrong: from the button with a sign of warning to the signal that came too early."""
+    with App(view, record('bad')) as app:
+        app.shown()
+        app.until('what went wrong is known', lambda w: w['explained'] and w['findings'].startswith('hang: '))
+        whole = app.settled()
+        button_of(app, 'What Went Wrong: 1').queryAction().doAction(0)
+        app.until('the list', lambda w: w['panel'] and w['side'] == 'findings')
+        button_of(app, 'hang: bind').queryAction().doAction(0)
+        there = app.until_viewer('its chain is highlighted', lambda v: v['highlighting'] == 3 and v['found'] >= 4 and v['selected'] is not None)
+        assert span(there) < span(whole) / 10, 'it is where it happened'
+        window = app.until('its evidence', lambda w: 'nobody waits for it' in w['findings'])
+        assert window['findings'].startswith('*hang: ') and 'lost wake-up' in window['findings'] and 'too late' in window['findings']
+        until('it is yellow', lambda: share(app, YELLOW) > 1, app)
+        app.settled()
+        app.picture('findings')
+        signal_line = next(line.strip() for line in window['findings'].split('\n') if 'nobody waits for it' in line)
+        button_of(app, signal_line).queryAction().doAction(0)
+        app.until_viewer('who signalled is selected', lambda v: v['selected'] not in (None, there['selected']))
+        app.focus_canvas()
+        app.key('Escape')
+        app.until_viewer('Escape ends the highlights', lambda v: v['found'] == 0 and v['highlighting'] == 0)
+        app.key('e', 'Return')
+        app.until_viewer('and the keyboard leads there again', lambda v: v['highlighting'] == 3)
+        app.key('F5')
+        app.until('read anew, the same is open', lambda w: not w['loading'] and w['findings'].startswith('*hang: ')
+                  and w['viewers'][0]['highlighting'] == 3)
+
+
+def nothing_is_found_where_nothing_is_wrong():
+    with App(view, record('good')) as app:
+        app.shown()
+        app.until('it was looked for', lambda w: w['explained'])
+        app.key('e')
+        app.until('it is said', lambda w: w['panel'] and w['side'] == 'findings' and w['findings'] == 'Nothing Found')
+
+
+def why_is_answered():
+    with App(view, record('bad')) as app:
+        app.shown()
+        app.key('F9')
+        viewer = app.settled()
+        lost = max(viewer['promises'], key=lambda p: p[2] - p[1])[0]
+        app.key('y')
+        app.click(*app.place(lost))
+        app.until('the panel tells of it', lambda w: 'never resolved' in w['facts'])
+        assert 'why' not in app.window()['findings'], 'nobody has asked'
+        app.press('Why?')
+        app.until('the answer', lambda w: w['side'] == 'findings' and w['findings'].startswith('*why: ') or w['findings'].startswith('*hang: '))
+        app.until_viewer('its chain is highlighted', lambda v: v['highlighting'] == 3 and v['selected'] == lost)
+        app.settled()
+        app.picture('why')
+        app.key('F5')
+        app.until('of the trace read anew too', lambda w: not w['loading'] and w['findings'].startswith('*'))
+        app.press('Close the Answer')
+        app.until('one finding is left', lambda w: w['findings'].count('hang: ') == 1)
+        app.settled()
+        app.click(*app.place(lost), button=3)
+        until('the menu has it', lambda: app.accessible('Why is it as it is?'), app).queryAction().doAction(0)
+        app.until('the answer again', lambda w: w['findings'].startswith('*'))
+
+
 def what_is_selected_can_be_heard():
     with App(view, record('bad')) as app:
         app.shown()
@@ -390,6 +464,9 @@ sys.exit(run([
     a_click_selects_and_the_panel_tells,
     the_story_of_the_tutorial,
     links_of_the_panel_are_pressed,
+    findings_lead_there,
+    nothing_is_found_where_nothing_is_wrong,
+    why_is_answered,
     what_is_selected_can_be_heard,
     double_click_shows_what_it_became,
     space_hides_metrics_and_the_menu_each,

@@ -161,7 +161,7 @@ static void test_replace(void **state)
 	weft_viewer_search(v, "never", NULL);
 	v->has_span = true;
 	weft_compare_follow(&c);
-	weft_compare_replace(&c, 0, open_text(SERVER));
+	weft_viewer_destroy(weft_compare_replace(&c, 0, open_text(SERVER)));
 	v = c.viewers[0];
 	while (weft_compare_search_step(&c, 100))
 		;
@@ -174,7 +174,7 @@ static void test_replace(void **state)
 	/* What is not there any more is not selected; who saw the end sees the end. */
 	weft_compare_remove(&c, 1);
 	weft_viewer_show(v, 500000, v->model->end_ns + 1000);
-	weft_compare_replace(&c, 0, open_text(SLOWER));
+	weft_viewer_destroy(weft_compare_replace(&c, 0, open_text(SLOWER)));
 	weft_viewer_times(c.viewers[0], &from, &to);
 	assert_true(to >= c.viewers[0]->model->end_ns && from > 7000000);
 	assert_int_equal(c.viewers[0]->selected, WEFT_NONE);

@@ -2,6 +2,7 @@
 #include "scene.h"
 
 #include "viewer/actions.h"
+#include "viewer/findings.h"
 #include "viewer/place.h"
 #include "viewer/search.h"
 
@@ -486,6 +487,63 @@ static void test_actions(void **state)
 	weft_viewer_destroy(v);
 }
 
+static void check_finding(struct weft_viewer *v, const struct weft_finding *f)
+{
+	int64_t from, to;
+	weft_viewer_search(v, "never", NULL);
+	weft_viewer_go_to_finding(v, f);
+	assert_string_equal(v->search_text, "");
+	assert_int_equal(v->highlighting, v->view->found > 0 ? WEFT_HIGHLIGHT_FINDING : WEFT_HIGHLIGHT_NONE);
+	if (f->root != WEFT_SYSTEM)
+		assert_true(v->selected == f->root && weft_view_is_highlighted(v->view, f->root));
+	assert_false(weft_view_is_highlighted(v->view, WEFT_SYSTEM));
+	for (size_t i = 0; i < f->evidence_count; i++) {
+		const struct weft_evidence *line = &f->evidence[i];
+		char time[80];
+		bool is_promise = line->promise != WEFT_NONE && line->promise != WEFT_SYSTEM;
+		if (is_promise)
+			assert_true(weft_view_is_highlighted(v->view, line->promise));
+		assert_int_equal(weft_evidence_time(v, line, time)[0] != '\0', line->time_ns != WEFT_NO_TIME);
+		assert_true(weft_evidence_heading(line->role)[0] != '\0');
+		weft_viewer_go_to_evidence(v, line);
+		if (is_promise)
+			assert_int_equal(v->selected, line->promise);
+		weft_viewer_times(v, &from, &to);
+		if (line->time_ns != WEFT_NO_TIME)
+			assert_true(from <= line->time_ns && line->time_ns <= to && v->pointer_ns == line->time_ns);
+	}
+}
+
+static void test_findings(void **state)
+{
+	(void)state;
+	size_t seen = 0;
+	char text[200];
+	for (uint64_t seed = 1; seed < 20; seed++) {
+		struct weft_viewer *v = open_random(seed), *again = open_random(seed);
+		struct weft_findings *findings;
+		assert_int_equal(weft_explain(&findings, v->model, NULL, NULL), WEFT_OK);
+		for (size_t i = 0; i < findings->count; i++, seen++)
+			check_finding(v, &findings->findings[i]);
+		if (findings->count > 0) {
+			size_t found = v->view->found;
+			weft_viewer_take_over(again, v);
+			assert_true(
+			    again->highlighting == v->highlighting && again->view->found > 0 && again->view->found <= found);
+		}
+		weft_findings_destroy(findings);
+		weft_viewer_destroy(v);
+		weft_viewer_destroy(again);
+	}
+	assert_true(seen > 10);
+	struct weft_finding none = {0};
+	struct weft_findings some = {.findings = &none, .count = 1, .doubt = "events were lost"};
+	assert_string_equal(weft_findings_summary(&some, text), "1 finding; events were lost");
+	some = (struct weft_findings){.findings = &none, .count = 1, .left_out = 4};
+	assert_string_equal(weft_findings_summary(&some, text), "5 findings");
+	assert_string_equal(weft_findings_summary(&(struct weft_findings){0}, text), "Nothing found");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -501,6 +559,7 @@ int main(void)
 	    cmocka_unit_test(test_clear),
 	    cmocka_unit_test(test_place),
 	    cmocka_unit_test(test_actions),
+	    cmocka_unit_test(test_findings),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
