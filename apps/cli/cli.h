@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "model/model.h"
 
 /* As grep and diff have it. */
@@ -31,6 +32,7 @@ enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
 	X(check, "TRACE RULE...", "rules for CI, as 'stall<10ms' or 'pending=0'; exit status 1 if one is broken")                \
 	X(render, "TRACE -o PICTURE", "a picture of the promises: SVG, PNG or PDF")                                              \
 	X(html, "TRACE... -o OUT", "a page for browsers with the traces in it: one file, or a directory")                        \
+	X(serve, "TRACE...", "the same page from a web server, which follows the traces while they are recorded")                \
 	X(convert, "TRACE -o OUT --to=FORMAT", "the trace in another format")                                                    \
 	X(record, "-- COMMAND...", "runs a command and records it; its exit status is the command's")                            \
 	X(save, "TRACE -w OUT", "the trace as it is, whole, elsewhere")
@@ -111,6 +113,20 @@ void cli_close(struct cli_input *input);
 /* Where stderr is a terminal, says after a second, and then every second, that it is still at it. */
 void cli_progress_begin(const char *what, const char *name);
 void cli_progress_end(void);
+
+/* ---- pack.c: traces for pages ---- */
+
+typedef WEFT_VEC(unsigned char) cli_bytes;
+
+/* A weft_export_write_fn. */
+int cli_append(void *bytes, const void *more, size_t size);
+
+/* The bytes of an open trace as one piece: its file, as long as it is open, or what `packed`, which is the caller's, then holds:
+ * a tar archive of its directory.  WEFT_ENOMEM. */
+int cli_pack(const void **bytes, size_t *size, cli_bytes *packed, const struct weft_trace *trace, struct weft_error *err);
+
+/* What pages call the trace of that path. */
+const char *cli_base_name(const char *path);
 
 /* ---- file.c: files that are written ---- */
 

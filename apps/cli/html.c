@@ -6,47 +6,15 @@
 #include <unistd.h>
 
 #include "apps/web/page.h"
-#include "base/vec.h"
 #include "cli.h"
-#include "export/tar.h"
-#include "trace/source.h"
 
 #ifdef WEFT_HAS_PAGE
 
-typedef WEFT_VEC(unsigned char) byte_vec;
-
-static int append(void *ctx, const void *bytes, size_t size)
+static int pack(struct weft_page_trace *out, cli_bytes *packed, const struct cli_input *input)
 {
-	byte_vec *vec = ctx;
-	if (!weft_vec_reserve(vec, size))
-		return -1;
-	memcpy(vec->items + vec->count, bytes, size);
-	vec->count += size;
-	return 0;
-}
-
-/* What the page is to hold of a trace; `packed` keeps the bytes of a directory. */
-static int pack(struct weft_page_trace *out, byte_vec *packed, const struct cli_input *input)
-{
-	const struct weft_source *source = weft_trace_source(input->trace);
-	const char *slash = strrchr(input->name, '/');
-	out->name = slash && slash[1] ? slash + 1 : input->name;
-	if (!source->is_dir) {
-		out->bytes = source->blobs[0].bytes;
-		out->size = source->blobs[0].size;
-		return -1;
-	}
 	struct weft_error err;
-	int status = WEFT_OK;
-	for (size_t i = 0; i < source->blob_count && status == WEFT_OK; i++)
-		status =
-		    weft_tar_file(append, packed, source->blobs[i].name, source->blobs[i].bytes, source->blobs[i].size, &err);
-	if (status == WEFT_OK)
-		status = weft_tar_end(append, packed, &err);
-	out->bytes = packed->items;
-	out->size = packed->count;
-	return status == WEFT_OK ? -1
-				 : cli_fail("%s: %s", input->name, weft_status_string(status == WEFT_EIO ? WEFT_ENOMEM : status));
+	out->name = cli_base_name(input->name);
+	return cli_pack(&out->bytes, &out->size, packed, input->trace, &err) < 0 ? cli_fail("%s: %s", input->name, err.what) : -1;
 }
 
 static int write_page(const struct weft_page_trace *traces, size_t count, const char *out)
@@ -134,8 +102,11 @@ int cli_html(struct cli_args *args)
 	size_t count = (size_t)args->argc, opened = 0, length = strlen(out);
 	struct cli_input *inputs = calloc(count, sizeof *inputs);
 	struct weft_page_trace *traces = calloc(count, sizeof *traces);
-	byte_vec *packed = calloc(count, sizeof *packed);
-	exit = inputs && traces && packed ? -1 : cli_fail("html: %s", weft_status_string(WEFT_ENOMEM));
+	cli_bytes *packed = calloc(count, sizeof *packed);
+	if (!inputs || !traces || !packed) {
+		cli_fail("html: %s", weft_status_string(WEFT_ENOMEM));
+		exit = CLI_TROUBLE;
+	}
 	for (; exit < 0 && opened < count; opened++) {
 		exit = cli_open(&inputs[opened], args->argv[opened]);
 		if (exit >= 0)
@@ -161,7 +132,7 @@ int cli_html(struct cli_args *args)
 int cli_html(struct cli_args *args)
 {
 	(void)args;
-	return cli_fail("html: this weft was built without the page: clang-14, lld-14 or wasi-libc was missing");
+	return cli_fail("html: this weft was built without it: clang-14, lld-14 or wasi-libc was missing");
 }
 
 #endif

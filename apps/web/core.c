@@ -66,15 +66,18 @@ EXPORT(compare) struct weft_compare *page_compare(void)
 	return &all;
 }
 
-/* Below the others.  The bytes stay the caller's, who keeps them until weft_compare_finish().  Negative: last_error(). */
-EXPORT(open) int page_open(const unsigned char *bytes, size_t size, const char *name, bool measured)
+/* Below the others, or in the place of one.  The bytes stay the caller's, who keeps them as long as the trace is shown.
+ * Negative: last_error(). */
+EXPORT(open) int page_open(const unsigned char *bytes, size_t size, const char *name, bool measured, size_t place)
 {
 	struct weft_trace *trace;
 	struct weft_viewer *viewer;
 	int status = weft_trace_open_memory(&trace, bytes, size, name, &error);
 	if (status == WEFT_OK && (status = weft_viewer_open(&viewer, trace, NULL, &error)) < 0)
 		weft_trace_close(trace);
-	if (status == WEFT_OK && (status = weft_compare_add(&all, viewer, &error)) < 0)
+	if (status == WEFT_OK && place < all.count)
+		weft_compare_replace(&all, place, viewer);
+	else if (status == WEFT_OK && (status = weft_compare_add(&all, viewer, &error)) < 0)
 		weft_viewer_destroy(viewer);
 	if (status == WEFT_OK)
 		weft_compare_set_measure(&all, measured ? measure : NULL, NULL);
@@ -137,6 +140,11 @@ EXPORT(dump) char *page_dump(struct weft_viewer *viewer, int number)
 EXPORT(search) const char *page_search(const char *text)
 {
 	return weft_compare_search(&all, text, &error) < 0 ? error.what : "";
+}
+
+EXPORT(promises) size_t page_promises(const struct weft_viewer *viewer)
+{
+	return viewer->model->promise_count;
 }
 
 EXPORT(found) size_t page_found(const struct weft_viewer *viewer)

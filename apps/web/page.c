@@ -127,32 +127,49 @@ static void take_bytes(void *buffer, const unsigned char *bytes, size_t size)
 	g_byte_array_append(buffer, bytes, (guint)size);
 }
 
-int weft_page_write_directory(
-    const struct weft_page_trace *traces, size_t count, weft_export_file_fn *file, void *file_ctx, struct weft_error *err)
+const char *weft_page_trace_name(char buf[WEFT_PAGE_NAME_BYTES], size_t n, const char *suffix)
 {
-	GByteArray *buffer = g_byte_array_new();
-	struct out o = {collect, buffer, false};
-	char name[32];
+	snprintf(buf, WEFT_PAGE_NAME_BYTES, "trace-%zu%s", n + 1, suffix);
+	return buf;
+}
+
+int weft_page_write_index(const struct weft_page_trace *traces, size_t count, bool live, weft_export_write_fn *write,
+    void *write_ctx, struct weft_error *err)
+{
+	struct out o = {write, write_ctx, false};
+	char name[WEFT_PAGE_NAME_BYTES];
 	put(&o, weft_index_head, sizeof weft_index_head);
 	put_title(&o, traces, count);
 	put(&o, weft_index_body, sizeof weft_index_body);
 	for (size_t i = 0; i < count; i++) {
-		snprintf(name, sizeof name, "trace-%zu.gz", i + 1);
 		put_cstring(&o, "<a class=\"trace\" href=\"");
-		put_cstring(&o, name);
-		put_cstring(&o, "\">");
+		put_cstring(&o, weft_page_trace_name(name, i, live ? "" : ".gz"));
+		put_cstring(&o, live ? "\" data-live>" : "\">");
 		put_escaped(&o, traces[i].name);
 		put_cstring(&o, "</a>\n");
 	}
 	put(&o, weft_index_tail, sizeof weft_index_tail);
-	bool failed = file(file_ctx, "weft.js", weft_page_js, sizeof weft_page_js) ||
+	return o.failed ? weft_error_set(err, WEFT_EIO, "%s", weft_status_string(WEFT_EIO)) : WEFT_OK;
+}
+
+const void *weft_page_script(size_t *size)
+{
+	*size = sizeof weft_page_js;
+	return weft_page_js;
+}
+
+int weft_page_write_directory(
+    const struct weft_page_trace *traces, size_t count, weft_export_file_fn *file, void *file_ctx, struct weft_error *err)
+{
+	GByteArray *buffer = g_byte_array_new();
+	char name[WEFT_PAGE_NAME_BYTES];
+	int status = weft_page_write_index(traces, count, false, collect, buffer, err);
+	bool failed = status < 0 || file(file_ctx, "weft.js", weft_page_js, sizeof weft_page_js) ||
 		      file(file_ctx, "index.html", buffer->data, buffer->len);
-	int status = WEFT_OK;
 	for (size_t i = 0; i < count && !failed && status == WEFT_OK; i++) {
 		g_byte_array_set_size(buffer, 0);
-		snprintf(name, sizeof name, "trace-%zu.gz", i + 1);
 		status = compress_to(&traces[i], take_bytes, buffer);
-		failed = status == WEFT_OK && file(file_ctx, name, buffer->data, buffer->len);
+		failed = status == WEFT_OK && file(file_ctx, weft_page_trace_name(name, i, ".gz"), buffer->data, buffer->len);
 	}
 	g_byte_array_unref(buffer);
 	if (status == WEFT_OK && failed)

@@ -56,6 +56,8 @@ function followAddress(stage) {
 			stage.status.textContent = wrong;
 	};
 	stage.onchange = changes => {
+		if (stage.renewing)
+			changes &= CHANGED.PLACE;
 		if (going || !(changes & (CHANGED.PLACE | CHANGED.SELECTION | CHANGED.SEARCH | CHANGED.SETTING)))
 			return;
 		pending |= changes;
@@ -69,17 +71,20 @@ function followAddress(stage) {
 
 async function page() {
 	const traces = [...document.querySelectorAll(".trace")].map(element => {
-		const {name = element.textContent, size = "0"} = element.dataset;
+		const {name = element.textContent, size = "0", live} = element.dataset;
 		const text = element.tagName === "SCRIPT" ? element.textContent : "";
 		const source = element.tagName === "SCRIPT" ? () => new Blob([fromBase64(text)]) : () => download(element.href);
 		element.remove(); /* its text takes memory */
-		return {name, source, size: Number(size)};
+		return {name, source, size: Number(size), url: element.href, isLive: live !== undefined};
 	});
 	const element = create("main");
 	document.body.replaceChildren(element);
 	const stage = new Stage(element);
 	globalThis.weft.stage = stage;
-	await openAll(stage, traces);
+	if (traces.some(trace => trace.isLive))
+		await new Follower(stage, traces).begin();
+	else
+		await openAll(stage, traces);
 	if (stage.surface.count) {
 		followAddress(stage);
 		stage.surface.canvas.focus({preventScroll: true});

@@ -18,7 +18,7 @@ class Stage {
 		this.dark.addEventListener("change", this.retheme);
 		this.build();
 		element.classList.add("weft");
-		element.replaceChildren(this.surface.element, this.titles, this.message, this.bar, this.menuButton, this.finder, this.panel, this.popup,
+		element.replaceChildren(this.surface.element, this.titles, this.message, this.corner, this.finder, this.panel, this.popup,
 			this.dialog, this.status);
 		element.addEventListener("keydown", event => this.key(event));
 		element.addEventListener("dragover", event => event.preventDefault());
@@ -59,6 +59,20 @@ class Stage {
 		return true;
 	}
 
+	/* Shows what a trace has become meanwhile; where one is, what is selected and searched for stays. */
+	async renew(place, source) {
+		this.renewing = true;
+		try {
+			await this.surface.open(await source, this.names[place], 0, place);
+			this.explained = null;
+			if (!this.panel.hidden)
+				this.fillFindings();
+			this.showNotes();
+		} finally {
+			this.renewing = false;
+		}
+	}
+
 	tell(text, failed = false) {
 		this.message.textContent = text;
 		this.message.hidden = !text;
@@ -71,11 +85,15 @@ class Stage {
 		this.explained = null;
 		this.panel.hidden = this.bar.hidden = true;
 		this.panelClosed = false;
+		this.follower?.stop();
+		this.follower = null;
+		this.live.hidden = true;
 		this.element.classList.remove("with-panel");
 		this.placeTitles();
 	}
 
 	close() {
+		this.follower?.stop();
 		this.surface.close();
 		this.dark.removeEventListener("change", this.retheme);
 		this.element.replaceChildren();
@@ -121,6 +139,9 @@ class Stage {
 		this.panel.setAttribute("aria-label", "The selected promise, and findings");
 		this.bar = create("div", {className: "bar", hidden: true});
 		this.bar.setAttribute("role", "status");
+		this.live = create("button", {className: "live", type: "button", hidden: true});
+		this.live.addEventListener("click", () => this.follower.hold(!this.follower.held));
+		this.corner = create("div", {className: "corner"}, this.menuButton, this.live, this.bar);
 		this.buildFinder();
 	}
 
@@ -275,7 +296,9 @@ class Stage {
 			metrics.push(this.menuItem(this.surface.ask("counter_name", viewer, counter), ENABLED | IS_SWITCH | (shown ? ON : 0),
 				() => this.surface.act("weft_viewer_set_metric", viewer, counter, !shown)));
 		}
-		this.openPopup([...this.actionItems(MENU_MAIN), ...(metrics.length ? [create("hr")] : []), ...metrics], 0, Infinity);
+		const follow = this.follower && this.menuItem("Follow the program", ENABLED | IS_SWITCH | (this.follower.held ? 0 : ON),
+			() => this.follower.hold(!this.follower.held));
+		this.openPopup([...this.actionItems(MENU_MAIN), ...(follow ? [create("hr"), follow] : []), ...(metrics.length ? [create("hr")] : []), ...metrics], 0, Infinity);
 	}
 
 	openContextMenu() {

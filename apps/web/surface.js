@@ -68,13 +68,14 @@ class Surface {
 		this.resize();
 	}
 
-	/* Opens what a Blob holds, below the others; size: of its content, if known.  Throws what a person can read. */
-	async open(blob, name, size) {
+	/* Opens what a Blob holds, below the others or in the place of one; size: of its content, if known.  Throws what a person
+	   can read. */
+	async open(blob, name, size, place = this.count) {
 		await this.load();
 		let at = 0, bytes;
 		try {
 			[at, bytes] = await readInto(this.core, await decompressed(blob), size);
-			if (this.core.withText(name, text => this.core.call.open(at, bytes, text, this.measured)) < 0)
+			if (this.core.withText(name, text => this.core.call.open(at, bytes, text, this.measured, place)) < 0)
 				throw new Error(this.core.cstring(this.core.call.last_error()));
 		} catch (error) {
 			if (at)
@@ -85,8 +86,10 @@ class Surface {
 				throw new Error("damaged: it cannot be unpacked");
 			throw error;
 		}
-		this.kept.push(at);
-		this.react();
+		if (this.kept[place])
+			this.core.call.free(this.kept[place]);
+		this.kept[place] = at;
+		this.searchOn();
 	}
 
 	/* Closes all that is open. */

@@ -1,0 +1,99 @@
+/* Traces of weft serve, which may grow: asked for again and again with the ETag of what is there, and shown anew. */
+
+const LOOK_MS = 200, LOOK_AT_ENDED_MS = 1000;
+const REST = 3; /* so many times as long as showing takes, nothing is asked for */
+
+class Follower {
+	/* traces: [{url, name}] */
+	constructor(stage, traces) {
+		this.stage = stage;
+		this.traces = traces;
+		this.held = false;
+		stage.follower = this;
+	}
+
+	/* The first look at all of them; more follow, until stop(). */
+	async begin() {
+		for (const trace of this.traces)
+			await this.look(trace);
+		this.tell();
+		this.wait(0);
+	}
+
+	stop() {
+		this.stopped = true;
+		clearTimeout(this.timer);
+	}
+
+	/* Whether what is shown stays as it is. */
+	hold(held) {
+		this.held = held;
+		this.tell();
+		if (!held)
+			this.again();
+	}
+
+	wait(tookMs) {
+		const pause = this.traces.some(trace => trace.isRecorded) ? LOOK_MS : LOOK_AT_ENDED_MS;
+		this.timer = setTimeout(() => this.again(), Math.max(pause, REST * tookMs));
+	}
+
+	async again() {
+		clearTimeout(this.timer);
+		if (this.isLooking || this.stopped)
+			return;
+		const began = performance.now();
+		this.isLooking = true;
+		/* who holds a pointer down holds the picture */
+		if (!this.stage.surface.pointers.size)
+			for (const trace of this.traces)
+				if (!this.stopped)
+					await this.look(trace);
+		this.isLooking = false;
+		if (this.stopped)
+			return;
+		this.tell();
+		this.wait(performance.now() - began);
+	}
+
+	async look(trace) {
+		try {
+			const response = await fetch(trace.url, {
+				method: this.held ? "HEAD" : "GET", headers: trace.etag ? {"If-None-Match": trace.etag} : {}});
+			if (!response.ok && response.status !== 304)
+				throw new Error((await response.text()).trim() || response.statusText);
+			trace.isRecorded = response.headers.get("Weft-Recorded") === "yes";
+			trace.isNew = response.status === 200;
+			trace.wrong = "";
+			if (!trace.isNew || this.held || this.stopped)
+				return;
+			await this.show(trace, response.blob());
+			trace.etag = response.headers.get("ETag");
+			trace.isNew = false;
+		} catch (error) {
+			trace.wrong = error instanceof TypeError ? "weft serve does not answer any more" : error.message;
+			trace.isRecorded = false;
+		}
+	}
+
+	async show(trace, source) {
+		if (trace.place !== undefined) {
+			await this.stage.renew(trace.place, source);
+			return;
+		}
+		const place = this.stage.names.length;
+		if (await this.stage.add(source, trace.name))
+			trace.place = place;
+	}
+
+	tell() {
+		const wrong = this.traces.find(trace => trace.wrong)?.wrong;
+		const isRecorded = this.traces.some(trace => trace.isRecorded), isNew = this.traces.some(trace => trace.isNew);
+		const {live} = this.stage;
+		live.hidden = false;
+		live.textContent = wrong ? wrong : this.held ? isNew ? "Held still; there is more" : "Held still" : isRecorded ? "Live" : "Ended";
+		live.title = this.held ? "Follow the program" : "Hold still";
+		live.dataset.state = wrong ? "wrong" : this.held ? "held" : isRecorded ? "live" : "ended";
+		live.setAttribute("aria-pressed", String(!this.held));
+	}
+}

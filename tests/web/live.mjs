@@ -1,0 +1,154 @@
+// weft serve: a server of its own, and a page that follows a program.  SPDX-License-Identifier: ISC
+import assert from "node:assert/strict";
+import {spawnSync} from "node:child_process";
+import {mkdirSync, renameSync, writeFileSync} from "node:fs";
+import {request} from "node:http";
+import {networkInterfaces} from "node:os";
+import {at, close, found, generate, httpServer, open, place, run, selected, start, stop, times, until, weft} from "./drive.mjs";
+
+// Status, headers and body of what a server answers.
+const ask = (url, options = {}) => new Promise((resolve, reject) => {
+	request(url, options, response => {
+		let body = "";
+		response.setEncoding("latin1").on("data", text => body += text);
+		response.on("end", () => resolve({status: response.statusCode, headers: response.headers, body}));
+	}).on("error", reject).end();
+});
+
+const promises = page => page.evaluate(() => weft.stage.core.call.promises(weft.stage.surface.active));
+const state = page => page.evaluate(() => document.querySelector(".live").dataset.state);
+
+export function prepare() {
+	run(generate, "short", "--events=2000", "-o", "still.ctf");
+	mkdirSync(at("files"), {recursive: true});
+	writeFileSync(at("files/hello.txt"), "hello");
+}
+
+export const tests = {
+	async "weft serve answers who knows the token, and nobody else"() {
+		const server = await start(weft, ["serve", "still.ctf"]);
+		const url = server.line;
+		assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/[0-9a-f]{32}\/$/);
+		const {origin, pathname, port, hostname} = new URL(url);
+		const right = await ask(url);
+		assert.equal(right.status, 200);
+		assert.match(right.headers["content-security-policy"], /^default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'/);
+		assert.equal(right.headers["referrer-policy"], "no-referrer");
+		assert.equal(right.headers["cache-control"], "no-store");
+		const wrong = pathname.replace(/[0-9a-f]/, digit => digit === "0" ? "1" : "0");
+		for (const path of ["/", "/trace-1", wrong, `${wrong}trace-1`, pathname.slice(0, -1), `${pathname}../`, `${pathname}trace-2`, `${pathname}%2e%2e/weft.js`])
+			assert.equal((await ask(origin, {path})).status, 404, path);
+		// DNS rebinding: somebody else's name that leads here
+		for (const [host, status] of [["evil.example", 403], [`evil.example:${port}`, 403], ["127.0.0.1.evil.example", 403],
+			["localhost.evil.example", 403], [`localhost:${port}`, 200], [`127.0.0.1:${port}`, 200]])
+			assert.equal((await ask(url, {headers: {host}})).status, status, host);
+		assert.ok((await ask(url, {setHost: false})).status >= 400, "no host");
+		for (const method of ["POST", "PUT", "DELETE", "OPTIONS"])
+			assert.equal((await ask(url, {method})).status, 405, method);
+		const trace = await ask(`${url}trace-1`);
+		assert.equal((await ask(`${url}trace-1`, {headers: {"if-none-match": trace.headers.etag}})).status, 304);
+		assert.equal((await ask(`${url}trace-1`, {method: "HEAD"})).headers["content-length"], String(trace.body.length));
+		// it listens nowhere else
+		const others = Object.values(networkInterfaces()).flat().filter(net => !net.internal && net.family === "IPv4");
+		for (const {address} of others)
+			await assert.rejects(ask(url.replace(hostname, address)), /ECONNREFUSED/);
+		assert.equal(await stop(server, "SIGINT"), 0);
+	},
+
+	async "two servers have two tokens; --listen says where; mistakes are told in a line"() {
+		const hasIPv6 = networkInterfaces().lo?.some(net => net.address === "::1");
+		const other = hasIPv6 ? "[::1]" : "127.0.0.2";
+		const one = await start(weft, ["serve", "still.ctf"]), two = await start(weft, ["serve", `--listen=${other}:0`, "still.ctf"]);
+		assert.notEqual(new URL(one.line).pathname, new URL(two.line).pathname);
+		assert.ok(two.line.startsWith(`http://${other}:`));
+		assert.equal((await ask(two.line)).status, 200);
+		const says = (...args) => {
+			const {status, stdout, stderr} = spawnSync(weft, ["serve", ...args], {cwd: at(""), encoding: "utf-8"});
+			assert.deepEqual([status, stdout], [2, ""]);
+			return stderr;
+		};
+		const port = new URL(one.line).port;
+		assert.equal(says("none"), "weft: none: No such file or directory\n");
+		assert.equal(says("still.ctf", `--listen=:${port}`), `weft: serve: cannot listen on :${port}: Address already in use\n`);
+		for (const wrong of ["127.0.0.1:x", "127.0.0.1:70000", "[::1", "[::1]8"])
+			assert.equal(says("still.ctf", `--listen=${wrong}`), `weft: serve: --listen=${wrong} is not an address: HOST, HOST:PORT or :PORT\n`);
+		await stop(one);
+		await stop(two);
+	},
+
+	async "a running program is followed, and held still"() {
+		if (!httpServer) {
+			console.log("     skipped: the example http-server is not built");
+			return;
+		}
+		const program = await start(httpServer, ["--port=0", "files"], {WEFT_TRACE: at("live.weft")});
+		const server = await start(weft, ["serve", "live.weft"]);
+		const get = async count => {
+			for (let i = 0; i < count; i++)
+				assert.equal((await ask(`${program.line}hello.txt`)).body, "hello");
+		};
+		await get(3);
+		const page = await open(server.line);
+		assert.equal(await state(page), "live");
+		await until(page, () => weft.stage.surface.count === 1);
+		const before = await promises(page);
+		await get(20);
+		await until(page, count => weft.stage.core.call.promises(weft.stage.surface.active) > count + 20, before);
+
+		// what is selected and searched for stays, and history does not grow
+		await page.keyboard.press("/");
+		await page.keyboard.type("longer:0s");
+		await page.keyboard.press("Enter");
+		await page.keyboard.press("Escape");
+		await until(page, () => location.hash.includes("find=") && location.hash.includes("sel="));
+		const [matches, length, where] = [await found(page), await page.evaluate(() => history.length), await place(page)];
+		await get(20);
+		await until(page, count => weft.stage.core.call.found(weft.stage.surface.active) > count, matches);
+		assert.equal((await place(page)).match(/sel=\d+/)[0], where.match(/sel=\d+/)[0]);
+		assert.notEqual(await selected(page), 0xffffffff);
+		await until(page, () => weft.stage.surface.ask("place") === location.hash.slice(1));
+		assert.equal(await page.evaluate(() => history.length), length);
+
+		// held still: it says that there is more, and shows it when it is asked to
+		await page.getByRole("button", {name: "Live"}).click();
+		assert.equal(await state(page), "held");
+		await until(page, () => !weft.stage.follower.isLooking);
+		const held = await promises(page), span = await times(page);
+		await get(20);
+		await until(page, () => document.querySelector(".live").textContent === "Held still; there is more");
+		assert.deepEqual([await promises(page), await times(page)], [held, span]);
+		await page.getByRole("button", {name: "Held still"}).click();
+		await until(page, count => weft.stage.core.call.promises(weft.stage.surface.active) > count + 20, held);
+
+		// the program ends, the trace stays
+		await stop(program);
+		await until(page, () => document.querySelector(".live").dataset.state === "ended");
+		const last = await promises(page);
+		await page.reload();
+		await page.waitForSelector("[data-ready]", {state: "attached"});
+		assert.equal(await promises(page), last);
+		await stop(server);
+		await until(page, () => document.querySelector(".live").textContent === "weft serve does not answer any more");
+		page.complaints = page.complaints.filter(text => !/ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/.test(text));
+		await close(page);
+	},
+
+	async "a trace that is replaced is shown anew, one that is gone stays in sight"() {
+		run(generate, "short", "--events=200", "-o", "changing.ctf");
+		const server = await start(weft, ["serve", "changing.ctf", "still.ctf"]);
+		const page = await open(server.line);
+		assert.equal(await page.evaluate(() => weft.stage.surface.count), 2);
+		const count = await promises(page);
+		run(generate, "short", "--events=400", "-o", "next.ctf");
+		renameSync(at("next.ctf"), at("changing.ctf"));
+		await until(page, before => weft.stage.core.call.promises(weft.stage.core.call.viewer(0)) > before, count);
+		renameSync(at("changing.ctf"), at("elsewhere.ctf"));
+		await until(page, () => /changing.ctf: No such file/.test(document.querySelector(".live").textContent));
+		assert.equal(await page.evaluate(() => weft.stage.surface.count), 2);
+		renameSync(at("elsewhere.ctf"), at("changing.ctf"));
+		await until(page, () => document.querySelector(".live").dataset.state === "ended");
+		await stop(server);
+		page.complaints = page.complaints.filter(text => !/503|ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/.test(text));
+		await close(page);
+	},
+};
