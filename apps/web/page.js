@@ -1,7 +1,10 @@
 /* What pages call.
  *
- *   weft.show(element, traces)   traces: one or a list of URL, Blob, or {source, name}; returns what has close() and goes on
- *                                opening; its `opened` is a promise of how many could be opened
+ *   weft.show(element, traces)   traces: one or a list of URL, Blob, or {source, name}.  Returns
+ *                                  opened     a promise of how many could be opened
+ *                                  go(place)  shows a place, "t=1ms..2ms&find=ARP", once they are; a promise of "", or of
+ *                                             what is wrong with it
+ *                                  close()    leaves the element empty
  *   weft.page()                  the page of weft html: takes the traces that are in the document */
 
 const sheet = new CSSStyleSheet();
@@ -33,7 +36,8 @@ async function openAll(stage, traces) {
 
 function show(element, traces) {
 	const stage = new Stage(element);
-	return {opened: openAll(stage, [traces].flat().map(asTrace)), close: () => stage.close()};
+	const opened = openAll(stage, [traces].flat().map(asTrace));
+	return {opened, go: place => opened.then(() => stage.go(place)), close: () => stage.close()};
 }
 
 /* Keeps the address of the page at what is seen: moving about replaces it, selecting and searching leave a way back. */
@@ -48,8 +52,7 @@ function followAddress(stage) {
 	const go = () => {
 		clearTimeout(timer);
 		going = true;
-		const wrong = stage.core.withText(location.hash, at => stage.surface.ask("go", at));
-		stage.surface.searchOn();
+		const wrong = stage.go(location.hash);
 		going = false;
 		pending = 0;
 		if (wrong)

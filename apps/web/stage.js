@@ -73,6 +73,15 @@ class Stage {
 		}
 	}
 
+	/* Shows a place, as in the fragment of an address.  What is wrong with it, or nothing. */
+	go(place) {
+		if (!this.surface.count)
+			return "nothing is open";
+		const wrong = this.core.withText(place, at => this.surface.ask("go", at));
+		this.surface.searchOn();
+		return wrong;
+	}
+
 	tell(text, failed = false) {
 		this.message.textContent = text;
 		this.message.hidden = !text;

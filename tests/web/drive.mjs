@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
 import {execFileSync, spawn, spawnSync} from "node:child_process";
-import {mkdtempSync, rmSync} from "node:fs";
+import {mkdtempSync, readFileSync, rmSync} from "node:fs";
+import {createServer} from "node:http";
 import {tmpdir} from "node:os";
 import {join, resolve} from "node:path";
 import {createInterface} from "node:readline";
@@ -42,6 +43,23 @@ export async function stop(child, signal = "SIGTERM") {
 	const end = await child.ended;
 	children.delete(child);
 	return end;
+}
+
+// Serves a folder at an address of its own, as any web server does; close() ends it.
+export async function serveFolder(folder) {
+	const types = {html: "text/html; charset=utf-8", js: "text/javascript", css: "text/css", gz: "application/gzip"};
+	const server = createServer((request, response) => {
+		const name = request.url === "/" ? "index.html" : request.url.slice(1);
+		try {
+			const bytes = readFileSync(join(folder, name));
+			response.writeHead(200, {"content-type": types[name.split(".").pop()]}).end(bytes);
+		} catch {
+			response.writeHead(404).end();
+		}
+	});
+	await new Promise(resolved => server.listen(0, "127.0.0.1", resolved));
+	server.url = `http://127.0.0.1:${server.address().port}/`;
+	return server;
 }
 
 // ---- a page at a time ----

@@ -1,9 +1,7 @@
 // The page as a person uses it.  SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
 import {readFileSync, writeFileSync} from "node:fs";
-import {createServer} from "node:http";
-import {join} from "node:path";
-import {at, close, drop, file, fingers, found, frame, generate, open, picture, place, record, run, selected, times, until, weft} from "./drive.mjs";
+import {at, close, drop, file, fingers, found, frame, generate, open, picture, place, record, run, selected, serveFolder, times, until, weft} from "./drive.mjs";
 
 // Promises with labels that are not nice, each on its own.
 function hostileTrace() {
@@ -238,17 +236,7 @@ export const tests = {
 	},
 
 	async "a web server serves a directory, from which nothing else is asked"() {
-		const server = createServer((request, response) => {
-			const name = request.url === "/" ? "index.html" : request.url.slice(1);
-			const type = name.endsWith(".html") ? "text/html" : name.endsWith(".js") ? "text/javascript" : "application/gzip";
-			try {
-				response.writeHead(200, {"content-type": type}).end(readFileSync(join(at("served"), name)));
-			} catch {
-				response.writeHead(404).end();
-			}
-		});
-		await new Promise(resolve => server.listen(0, "127.0.0.1", resolve));
-		const url = `http://127.0.0.1:${server.address().port}/`;
+		const server = await serveFolder(at("served")), {url} = server;
 		const page = await open(url);
 		assert.ok(await picture(page) > 5000);
 		assert.deepEqual(page.requests.map(request => request.slice(url.length)).sort(), ["", "trace-1.gz", "trace-2.gz", "weft.js"]);

@@ -1,0 +1,87 @@
+// Viewers in a page of somebody else's: examples/embed, as docs/embedding.md says.  SPDX-License-Identifier: ISC
+import assert from "node:assert/strict";
+import {copyFileSync, readdirSync, readFileSync} from "node:fs";
+import {dirname, join} from "node:path";
+import {fileURLToPath} from "node:url";
+import {at, close, open, record, run, serveFolder, until, weft} from "./drive.mjs";
+
+const example = join(dirname(fileURLToPath(import.meta.url)), "../../examples/embed");
+
+export function prepare() {
+	run(weft, "html", record("good"), record("bad"), "-o", "embedded");
+	for (const name of readdirSync(example))
+		copyFileSync(join(example, name), join(at("embedded"), name));
+}
+
+// How much of a viewer's canvas is not of the colour of its corner.
+const drawn = (page, id) => page.evaluate(name => {
+	const canvas = document.querySelector(`#${name} canvas`);
+	const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+	let count = 0;
+	for (let i = 0; i < data.length; i += 4)
+		count += data[i] !== data[0] || data[i + 1] !== data[1];
+	return count;
+}, id);
+const pixels = (page, id) => page.evaluate(name => document.querySelector(`#${name} canvas`).toDataURL(), id);
+
+export const tests = {
+	async "two viewers in a page of one's own, each for itself"() {
+		const server = await serveFolder(at("embedded"));
+		const page = await open(`${server.url}lost-answer.html`, {ready: "#bad.weft canvas"});
+		await until(page, () => [...document.querySelectorAll(".trace")].every(
+			element => element.querySelector(".message").hidden && /arp/.test(element.querySelector("canvas").ariaLabel)));
+		await until(page, async () => (await new Promise(requestAnimationFrame), true));
+		assert.ok(await drawn(page, "good") > 1000 && await drawn(page, "bad") > 1000);
+		assert.equal(await page.locator(".menu-button").count(), 2);
+
+		// the wheel zooms one of them; keys go to the one that was clicked
+		const [good, bad] = [await pixels(page, "good"), await pixels(page, "bad")];
+		const box = await page.locator("#good").boundingBox();
+		await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+		await page.mouse.wheel(0, -300);
+		await until(page, before => document.querySelector("#good canvas").toDataURL() !== before, good);
+		assert.equal(await pixels(page, "bad"), bad);
+		await page.locator("#good canvas").click({position: {x: 5, y: 60}});
+		await page.keyboard.press("/");
+		assert.deepEqual(await page.locator(".finder").evaluateAll(all => all.map(finder => finder.hidden)), [false, true]);
+		await page.keyboard.type("a good one");
+		await page.keyboard.press("Escape");
+
+		// the text leads into a viewer
+		await page.getByRole("button", {name: "the program gives up"}).click();
+		await until(page, before => document.querySelector("#bad canvas").toDataURL() !== before, bad);
+		await page.locator("#bad canvas").focus();
+		await page.keyboard.press("n");
+		await until(page, () => /\w/.test(document.querySelector("#bad .panel h2")?.textContent));
+		assert.equal(new URL(page.url()).hash, "");
+		assert.deepEqual(page.requests.map(url => url.slice(server.url.length)).filter(url => !url.startsWith("a:")).sort(),
+			["lost-answer.css", "lost-answer.html", "lost-answer.js", "trace-1.gz", "trace-2.gz", "weft.js"]);
+		await close(page);
+		server.close();
+	},
+
+	async "what a page can ask of a viewer"() {
+		const server = await serveFolder(at("embedded"));
+		const page = await open(`${server.url}lost-answer.html`, {ready: "#bad.weft canvas"});
+		const bytes = readFileSync(join(at("embedded"), "trace-2.gz")).toString("base64");
+		const answers = await page.evaluate(async text => {
+			const element = document.createElement("div");
+			document.body.append(element);
+			const blob = new Blob([Uint8Array.from(atob(text), character => character.charCodeAt(0))]);
+			const view = weft.show(element, ["trace-1.gz", {source: blob, name: "from memory"}, "none.gz"]);
+			const opened = await view.opened;
+			const titles = [...element.querySelectorAll("h2")].map(title => title.textContent);
+			const message = element.querySelector(".message").textContent;
+			const [right, wrong] = [await view.go("t=0..1ms&find=ARP"), await view.go("t=nonsense")];
+			view.close();
+			return {opened, titles, message, right, wrong, left: element.childNodes.length, classes: element.className};
+		}, bytes);
+		assert.deepEqual([answers.opened, answers.titles, answers.right], [2, ["trace-1.gz", "from memory"], ""]);
+		assert.match(answers.message, /^none\.gz: 404/);
+		assert.match(answers.wrong, /nonsense/);
+		assert.deepEqual([answers.left, answers.classes], [0, ""]);
+		page.complaints = page.complaints.filter(text => !text.includes("404"));
+		await close(page);
+		server.close();
+	},
+};
