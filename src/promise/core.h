@@ -428,7 +428,7 @@ static inline bool weft__noting(void)
  * it, a promise that was made before the recording gets its id when the first event tells of it. */
 WEFT__HIDDEN void weft__record_created(struct weft_promise *p);
 WEFT__HIDDEN struct weft_promise *weft__record_created_awaiting(struct weft_promise *p, struct weft_promise *input);
-WEFT__HIDDEN void weft__record_enter(struct weft_promise *p, weft_id input);
+WEFT__HIDDEN void weft__record_enter(struct weft_promise *waiting, const struct weft_promise *ended);
 WEFT__HIDDEN void weft__record_switch(void);
 WEFT__HIDDEN void weft__record_read(weft_id input);
 WEFT__HIDDEN void weft__record_signal(weft_id from);
@@ -503,10 +503,10 @@ static inline void weft__unlabel(struct weft_promise *p, const char *label)
 #endif
 }
 
-/* From now on p's code runs, which has read an input; its id when p began to wait for it, 0 if nothing recorded then. */
-static inline void weft__enter(struct weft_promise *p, weft_id input)
+/* From now on p's code runs, which waited for the input. */
+static inline void weft__enter(struct weft_promise *p, const struct weft_promise *input)
 {
-	weft__world.current = p->id;
+	weft__world.current = weft__repr(p)->id;
 	if (WEFT__NOTING())
 		weft__record_enter(p, input);
 }

@@ -136,9 +136,10 @@ struct weft_promise *weft__record_created_awaiting(struct weft_promise *p, struc
 }
 #endif
 
-void weft__record_enter(struct weft_promise *p, weft_id input)
+void weft__record_enter(struct weft_promise *waiting, const struct weft_promise *ended)
 {
-	weft_id id = id_of(p);
+	/* What was waited for may have been made before the recording. */
+	weft_id id = id_of(weft__repr(waiting)), input = waiting->waiter.input_id ? waiting->waiter.input_id : ended->id;
 	weft__world.current = id;
 	if (__builtin_expect(input != id, 1))
 		weft_read(id, input ? input : WEFT_SYSTEM_ID);

@@ -7,15 +7,15 @@ static void end_closure(void *ctx, weft_destroy_fn *destroy)
 		destroy(ctx);
 }
 
-static struct weft_promise *awaiting(struct weft_record_site *site, enum weft__react react, struct weft_promise *p,
-    union weft__code code, void *ctx, weft_destroy_fn *destroy);
+static struct weft_promise *awaiting(struct weft_record_site *site, struct weft_promise *p, union weft__code code, void *ctx,
+    weft_destroy_fn *destroy, enum weft__react react);
 
 /* What seldom happens is left in a tail call, so that what happens often needs no stack. */
 static __attribute__((noinline)) struct weft_promise *awaiting_after_growing(struct weft_record_site *site,
-    enum weft__react react, struct weft_promise *p, union weft__code code, void *ctx, weft_destroy_fn *destroy)
+    struct weft_promise *p, union weft__code code, void *ctx, weft_destroy_fn *destroy, enum weft__react react)
 {
 	if (weft__grow())
-		return awaiting(site, react, p, code, ctx, destroy);
+		return awaiting(site, p, code, ctx, destroy, react);
 	end_closure(ctx, destroy);
 	weft__unref(p);
 	return &weft__no_memory;
@@ -35,11 +35,11 @@ static __attribute__((always_inline)) inline struct weft_promise *given(struct w
 }
 
 /* A promise that awaits p, which is pending and given away, and calls code then. */
-static struct weft_promise *awaiting(struct weft_record_site *site, enum weft__react react, struct weft_promise *p,
-    union weft__code code, void *ctx, weft_destroy_fn *destroy)
+static struct weft_promise *awaiting(struct weft_record_site *site, struct weft_promise *p, union weft__code code, void *ctx,
+    weft_destroy_fn *destroy, enum weft__react react)
 {
 	if (!weft__world.spare)
-		return awaiting_after_growing(site, react, p, code, ctx, destroy);
+		return awaiting_after_growing(site, p, code, ctx, destroy, react);
 	enum weft_kind kind = react == WEFT__REACT_MAP                                 ? WEFT_KIND_MAP
 			      : react == WEFT__REACT_BIND || react == WEFT__REACT_WITH ? WEFT_KIND_BIND
 										       : WEFT_KIND_TRY;
@@ -56,18 +56,24 @@ static struct weft_promise *awaiting(struct weft_record_site *site, enum weft__r
 	return given(p, result);
 }
 
+/* A bind on p, which is given away, and which t stands for, that has ended. */
+static __attribute__((noinline)) struct weft_promise *bind_ended(
+    struct weft_promise *t, struct weft_promise *p, weft_then_fn *f, void *ctx, weft_destroy_fn *destroy)
+{
+	weft__note_read(t->id);
+	struct weft_promise *result = t->state == WEFT_RESOLVED ? f(ctx, weft__owner(t)->value.pointer) : weft__same(t);
+	end_closure(ctx, destroy);
+	return given(p, weft__arg(result));
+}
+
 struct weft_promise *weft__bind(
     struct weft_record_site *site, struct weft_promise *p, weft_then_fn *f, void *ctx, weft_destroy_fn *destroy)
 {
 	p = weft__arg(p);
-	struct weft_promise *t = weft__repr(p), *result;
-	uint8_t state = t->state;
-	if (state == WEFT_PENDING)
-		return awaiting(site, WEFT__REACT_BIND, p, (union weft__code){.then = f}, ctx, destroy);
-	weft__note_read(t->id);
-	result = state == WEFT_RESOLVED ? f(ctx, weft__owner(t)->value.pointer) : weft__same(t);
-	end_closure(ctx, destroy);
-	return given(p, weft__arg(result));
+	struct weft_promise *t = weft__repr(p);
+	if (t->state == WEFT_PENDING)
+		return awaiting(site, p, (union weft__code){.then = f}, ctx, destroy, WEFT__REACT_BIND);
+	return bind_ended(t, p, f, ctx, destroy);
 }
 
 struct weft_promise *weft__map(
@@ -77,7 +83,7 @@ struct weft_promise *weft__map(
 	struct weft_promise *t = weft__repr(p), *result;
 	uint8_t state = t->state;
 	if (state == WEFT_PENDING)
-		return awaiting(site, WEFT__REACT_MAP, p, (union weft__code){.map = f}, ctx, destroy);
+		return awaiting(site, p, (union weft__code){.map = f}, ctx, destroy, WEFT__REACT_MAP);
 	weft__note_read(t->id);
 	if (state == WEFT_RESOLVED) {
 		struct weft_value value = f(ctx, weft__owner(t)->value.pointer);
@@ -96,7 +102,7 @@ struct weft_promise *weft__catch(
 	struct weft_promise *t = weft__repr(p), *result;
 	uint8_t state = t->state;
 	if (state == WEFT_PENDING)
-		return awaiting(site, WEFT__REACT_CATCH, p, (union weft__code){.rescue = f}, ctx, destroy);
+		return awaiting(site, p, (union weft__code){.rescue = f}, ctx, destroy, WEFT__REACT_CATCH);
 	weft__note_read(t->id);
 	result = state == WEFT_FAILED ? f(ctx, &weft__owner(t)->failure) : weft__ref(t);
 	end_closure(ctx, destroy);
@@ -110,7 +116,7 @@ struct weft_promise *weft__try_bind(struct weft_record_site *site, struct weft_p
 	struct weft_promise *t = weft__repr(p), *result;
 	uint8_t state = t->state;
 	if (state == WEFT_PENDING) {
-		result = awaiting(site, WEFT__REACT_TRY_BIND, p, (union weft__code){.then = then}, ctx, destroy);
+		result = awaiting(site, p, (union weft__code){.then = then}, ctx, destroy, WEFT__REACT_TRY_BIND);
 		if (result != &weft__no_memory)
 			result->rescue = rescue;
 		return result;
@@ -150,7 +156,7 @@ struct weft_promise *weft__finalize(
 	struct weft_promise *t = weft__repr(p), *result;
 	uint8_t state = t->state;
 	if (state == WEFT_PENDING)
-		return awaiting(site, WEFT__REACT_FINALIZE, p, (union weft__code){.start = f}, ctx, destroy);
+		return awaiting(site, p, (union weft__code){.start = f}, ctx, destroy, WEFT__REACT_FINALIZE);
 	weft__note_read(t->id);
 	result = f(ctx);
 	end_closure(ctx, destroy);
@@ -163,7 +169,7 @@ struct weft_promise *weft__with(
 	struct weft_promise *t = weft__repr(p), *result;
 	uint8_t state = t->state;
 	if (state == WEFT_PENDING)
-		return awaiting(site, WEFT__REACT_WITH, p, (union weft__code){.with = f}, ctx, destroy);
+		return awaiting(site, p, (union weft__code){.with = f}, ctx, destroy, WEFT__REACT_WITH);
 	weft__note_read(t->id);
 	result = f(ctx, weft__owner(t));
 	end_closure(ctx, destroy);
@@ -341,17 +347,6 @@ struct weft_promise *weft__protected(struct weft_record_site *site, struct weft_
 
 /* ---- When an input has ended ---- */
 
-/* What p waited for may have been made before the recording. */
-static weft_id input_id(const struct weft__waiter *w, const struct weft_promise *input)
-{
-	return w->input_id ? w->input_id : input->id;
-}
-
-static void run_as(struct weft_promise *p, const struct weft_promise *input)
-{
-	weft__enter(weft__repr(p), input_id(&p->waiter, input));
-}
-
 static void run_then(struct weft_promise *p, struct weft_promise *owner)
 {
 	struct weft_promise *result = p->code.then(p->ctx, owner->value.pointer);
@@ -380,14 +375,14 @@ void weft__fire(struct weft__waiter *w, struct weft_promise *input)
 	bool resolved = input->state == WEFT_RESOLVED;
 	switch ((enum weft__react)p->react) {
 	case WEFT__REACT_BIND:
-		run_as(p, input);
+		weft__enter(p, input);
 		if (resolved)
 			run_then(p, owner);
 		else
 			pass(p, input);
 		break;
 	case WEFT__REACT_MAP:
-		run_as(p, input);
+		weft__enter(p, input);
 		if (resolved) {
 			struct weft_value value = p->code.map(p->ctx, owner->value.pointer);
 			weft__drop_closure(p);
@@ -397,28 +392,28 @@ void weft__fire(struct weft__waiter *w, struct weft_promise *input)
 		}
 		break;
 	case WEFT__REACT_CATCH:
-		run_as(p, input);
+		weft__enter(p, input);
 		if (resolved)
 			pass(p, input);
 		else
 			run_rescue(p, p->code.rescue, owner);
 		break;
 	case WEFT__REACT_TRY_BIND:
-		run_as(p, input);
+		weft__enter(p, input);
 		if (resolved)
 			run_then(p, owner);
 		else
 			run_rescue(p, p->rescue, owner);
 		break;
 	case WEFT__REACT_FINALIZE: {
-		run_as(p, input);
+		weft__enter(p, input);
 		struct weft_promise *cleanup = p->code.start(p->ctx);
 		weft__drop_closure(p);
 		weft__connect(p, after_cleanup(cleanup, input));
 		break;
 	}
 	case WEFT__REACT_WITH: {
-		run_as(p, input);
+		weft__enter(p, input);
 		struct weft_promise *result = p->code.with(p->ctx, owner);
 		weft__drop_closure(p);
 		weft__connect(p, result);
@@ -434,7 +429,7 @@ void weft__fire(struct weft__waiter *w, struct weft_promise *input)
 	case WEFT__REACT_ASYNC: {
 		const struct weft_failure *failure = resolved ? NULL : &owner->failure;
 		weft__switch_to(weft__id(p));
-		weft__note_read(input_id(w, input));
+		weft__note_read(p->waiter.input_id ? p->waiter.input_id : input->id);
 		weft__note_end(p, failure);
 		if (failure)
 			weft__lost_error(failure);
