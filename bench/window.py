@@ -2,15 +2,18 @@
 # window.py: how long a window lets one wait, driven as by a person.  SPDX-License-Identifier: ISC
 """window.py WEFT-VIEW TRACE...
 
-For each trace a line: ms from the command to the first frame; frames drawn, their median and 99th percentile in ms (draw list and drawing);
-bytes of memory at the peak."""
+For each trace a line of JSON: first_ms, from the command to the first frame; frames drawn, their median_ms and
+late_ms (99th percentile; draw list and drawing); bytes of memory at the peak; away_ms, for each thing that was done the longest turn of the main
+loop, during which nobody is answered: less what other programs had of the processors meanwhile."""
 
+import json
 import os
+import shutil
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tests', 'gtk'))
-from person import App, under_a_desktop, until  # noqa: E402
+from person import App, under_a_desktop  # noqa: E402
 
 under_a_desktop()
 ROUNDS = 12
@@ -21,27 +24,102 @@ def peak(process):
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith('VmHWM'))
 
 
+def move(app):
+    viewer = app.settled()
+    x, y = viewer['x'] + viewer['width'] / 3, viewer['y'] + viewer['height'] / 2
+    for turn in range(ROUNDS):
+        for _ in range(3):
+            app.wheel(x, y, 4)
+        app.drag(x, y, 150 if turn % 2 else -150, 80 if turn % 2 else -60)
+    for _ in range(3 * ROUNDS):
+        app.wheel(x, y, 5)
+    app.settled()
+
+
+def point(app):
+    """The panel, and what is under the pointer."""
+    viewer = app.settled()
+    x, y = viewer['x'] + viewer['width'] / 4, viewer['y'] + viewer['height'] / 2
+    app.key('F9')
+    app.settled()
+    for step in range(10):
+        app.at(x + 7 * step, y + 11 * step)
+    app.click(x, y)
+    app.click(x, y, times=2)
+    app.settled()
+
+
+def search(app, text):
+    app.key('slash')
+    app.until('the search bar', lambda w: w['finding'] and w['typing'])
+    app.key('ctrl+a')
+    app.type(text)
+    app.until('all was searched', lambda w: w['viewers'][0]['search'] == text and not w['viewers'][0]['searching'])
+    app.key('Return', 'Return')
+    app.settled()
+
+
+def reload(app):
+    app.key('F5')
+    app.until('it reads', lambda w: w['loading'] or not w['explained'])
+    app.until('it was read', lambda w: not w['loading'] and w['explained'])
+    app.settled()
+
+
+def follow(app, trace):
+    """Something else writes to it."""
+    for path in [trace] + ([os.path.join(trace, name) for name in os.listdir(trace)] if os.path.isdir(trace) else []):
+        os.utime(path)
+    app.until('it has changed', lambda w: w['live'])
+    app.press('Follow')
+    app.until('it is read', lambda w: w['follows'] and not w['live'] and not w['loading'] and w['explained'])
+    app.settled()
+
+
+def longest(turns, begin, end):
+    return max((took - queued for at, took, queued in turns if begin <= at < end), default=0)
+
+
 def measure(view, trace):
-    times = os.path.join(os.environ['WEFT_TEST_DESKTOP'], f'times-{App.count}')
+    folder = os.environ['WEFT_TEST_DESKTOP']
+    times, own = os.path.join(folder, f'times-{App.count}'), os.path.join(folder, 'trace')
+    (shutil.copytree if os.path.isdir(trace) else shutil.copyfile)(trace, own)
+    phases = []
+
+    def phase(name):
+        phases.append((name, time.monotonic() * 1e6))
     begin = time.monotonic()
-    with App(view, trace, width=1280, height=800, env={'WEFT_VIEW_TIMES': times}) as app:
+    phase('reading, the first frame')
+    with App(view, own, width=1280, height=800, env={'WEFT_VIEW_TIMES': times}) as app:
         app.shown()
-        viewer = app.settled()
-        x, y = viewer['x'] + viewer['width'] / 3, viewer['y'] + viewer['height'] / 2
-        for turn in range(ROUNDS):
-            for _ in range(3):
-                app.wheel(x, y, 4)
-            app.drag(x, y, 150 if turn % 2 else -150, 80 if turn % 2 else -60)
-        for _ in range(3 * ROUNDS):
-            app.wheel(x, y, 5)
-        until('all was done', lambda: app.settled(), app)
+        phase('finding out what went wrong')
+        app.until('what went wrong is known', lambda w: w['explained'])
+        phase('panning and zooming')
+        move(app)
         memory = peak(app.process)
+        phase('pointing, with the side panel')
+        point(app)
+        phase('searching for few, typed')
+        search(app, '1234')
+        phase('searching for most, typed')
+        search(app, 'longer:1us')
+        app.key('Escape', 'Escape')
+        phase('F5')
+        reload(app)
+        phase('following what changes')
+        follow(app, own)
+        phase('closing')
+    phase('')
+    shutil.rmtree(own) if os.path.isdir(own) else os.unlink(own)
     with open(times, encoding='ascii') as file:
         lines = [line.split() for line in file]
-    first = next(int(value) for key, value in lines if key == 'first') / 1e6
-    frames = sorted(float(value) for key, value in lines if key == 'frame')
-    return (first - begin) * 1000, len(frames), frames[len(frames) // 2], frames[len(frames) * 99 // 100], memory
+    turns = [tuple(map(float, line[1:])) for line in lines if line[0] == 'turn']
+    frames = sorted(float(line[1]) for line in lines if line[0] == 'frame')
+    first = next(int(line[1]) for line in lines if line[0] == 'first') / 1e6
+    return {'first_ms': (first - begin) * 1000, 'frames': len(frames), 'median_ms': frames[len(frames) // 2],
+            'late_ms': frames[len(frames) * 99 // 100], 'memory': memory,
+            'away_ms': {name: longest(turns, at, until_when) for (name, at), (_, until_when) in zip(phases, phases[1:])}}
 
 
 for path in sys.argv[2:]:
-    print(*measure(os.path.abspath(sys.argv[1]), path), flush=True)
+    print(json.dumps(measure(os.path.abspath(sys.argv[1]), path)), flush=True)

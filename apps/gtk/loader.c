@@ -3,6 +3,8 @@
 
 #include <stdatomic.h>
 
+#include "trace/follow.h"
+
 struct loader {
 	char *path;
 	loader_done *done;
@@ -13,6 +15,8 @@ struct loader {
 	grefcount references; /* of the main loop and of the worker, which lets go in the main loop too */
 	struct weft_viewer *viewer;
 	struct weft_error error;
+	uint64_t fingerprint;
+	bool is_recorded;
 };
 
 static gpointer release(gpointer viewer)
@@ -89,6 +93,8 @@ static gpointer work(gpointer data)
 	struct loader *loader = data;
 	struct weft_trace *trace = NULL;
 	struct weft_model_options options = {.go_on = go_on, .ctx = loader};
+	loader->fingerprint = weft_trace_fingerprint(loader->path);
+	loader->is_recorded = weft_trace_is_recorded(loader->path);
 	/* Of a viewer that could not be opened the trace is still ours. */
 	if (weft_trace_open(&trace, loader->path, &loader->error) == WEFT_OK &&
 	    (!go_on(loader, 0) || weft_viewer_open(&loader->viewer, trace, &options, &loader->error) != WEFT_OK))
@@ -112,6 +118,16 @@ struct loader *loader_start(const char *path, loader_done *done, void *ctx)
 uint64_t loader_events(const struct loader *loader)
 {
 	return atomic_load_explicit(&loader->events, memory_order_relaxed);
+}
+
+uint64_t loader_fingerprint(const struct loader *loader)
+{
+	return loader->fingerprint;
+}
+
+bool loader_is_recorded(const struct loader *loader)
+{
+	return loader->is_recorded;
 }
 
 void loader_stop(struct loader *loader)

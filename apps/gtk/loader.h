@@ -25,6 +25,11 @@ struct loader *loader_start(const char *path, loader_done *done, void *ctx);
 /* How many events were read so far. */
 uint64_t loader_events(const struct loader *loader);
 
+/* Once it is done: what the trace looked like from outside when reading began (trace/follow.h), and whether it was being recorded
+ * then. */
+uint64_t loader_fingerprint(const struct loader *loader);
+bool loader_is_recorded(const struct loader *loader);
+
 /* Forgets the loader, which must not be used any more; it ends as soon as it can.  Also to be called once it is done.  Accepts
  * NULL. */
 void loader_stop(struct loader *loader);

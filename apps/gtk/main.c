@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "settings.h"
+#include "watch.h"
 #include "window.h"
 
 #define DUMP_MS 30
@@ -111,6 +112,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	args.dump = getenv("WEFT_VIEW_DUMP");
+	watch_start();
 	/* A process for each time it is called: its standard input and its working directory are its own. */
 	AdwApplication *application = adw_application_new("org.weft.View", G_APPLICATION_NON_UNIQUE);
 	g_signal_connect(application, "startup", G_CALLBACK(on_startup), NULL);

@@ -24,7 +24,6 @@ struct explained {
 struct job {
 	char *path;
 	int place; /* -1: below all */
-	uint64_t fingerprint;
 };
 
 struct _WeftPane {
@@ -40,7 +39,7 @@ struct _WeftPane {
 	char *paths[WEFT_COMPARE_MOST];
 	struct explained explained[WEFT_COMPARE_MOST];
 	uint64_t fingerprints[WEFT_COMPARE_MOST]; /* of what is shown, or was found unreadable */
-	bool follow, is_live;
+	bool follow, is_live, is_looking;
 	guint look_timer;
 	gint64 load_ended, load_took;
 	GQueue jobs; /* of struct job; the first is being read: one after another, so that they stand in their order */
@@ -211,7 +210,7 @@ static void show_viewer(WeftPane *pane, struct job *job, struct weft_viewer *vie
 		loader_release(weft_compare_replace(&pane->viewers, (size_t)job->place, viewer));
 	} else if (weft_compare_add(&pane->viewers, viewer, NULL) == WEFT_OK) {
 		pane->paths[pane->viewers.count - 1] = g_strdup(job->path);
-		pane->follow |= weft_trace_is_recorded(job->path);
+		pane->follow |= loader_is_recorded(pane->loader);
 		job->place = (int)pane->viewers.count - 1;
 	} else {
 		loader_release(viewer);
@@ -227,27 +226,66 @@ static void show_viewer(WeftPane *pane, struct job *job, struct weft_viewer *vie
 		gtk_widget_grab_focus(GTK_WIDGET(pane->canvas));
 }
 
-static bool changed(WeftPane *pane, size_t i)
+/* What traces look like from outside; an OS thread looks, as files may be many and far away. */
+struct look {
+	size_t count;
+	char *paths[WEFT_COMPARE_MOST];
+	uint64_t fingerprints[WEFT_COMPARE_MOST];
+	bool recorded[WEFT_COMPARE_MOST];
+};
+
+static void look_at(GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
-	return strcmp(pane->paths[i], "-") != 0 && weft_trace_fingerprint(pane->paths[i]) != pane->fingerprints[i];
+	struct look *look = data;
+	for (size_t i = 0; i < look->count; i++) {
+		look->fingerprints[i] = weft_trace_fingerprint(look->paths[i]);
+		look->recorded[i] = weft_trace_is_recorded(look->paths[i]);
+	}
+	g_task_return_boolean(task, TRUE);
 }
 
-/* Looks whether there is something new, and reads it where it is followed: not so often that reading is all one does. */
-static gboolean look(gpointer data)
+static void free_look(gpointer data)
 {
-	WeftPane *pane = data;
+	struct look *look = data;
+	for (size_t i = 0; i < look->count; i++)
+		g_free(look->paths[i]);
+	g_free(look);
+}
+
+/* What is new is read where it is followed: not so often that reading is all one does. */
+static void on_looked(GObject *object, GAsyncResult *result, gpointer data)
+{
+	WeftPane *pane = WEFT_PANE(object);
+	const struct look *look = g_task_get_task_data(G_TASK(result));
 	bool is_live = false, may_read = g_get_monotonic_time() - pane->load_ended > 3 * pane->load_took;
-	for (size_t i = 0; i < pane->viewers.count && !pane->loader; i++) {
-		bool is_new = changed(pane, i);
-		is_live |= is_new || weft_trace_is_recorded(pane->paths[i]);
+	pane->is_looking = false;
+	for (size_t i = 0; i < look->count && i < pane->viewers.count && !pane->loader; i++) {
+		bool is_new = strcmp(pane->paths[i], "-") != 0 && look->fingerprints[i] != pane->fingerprints[i];
+		is_live |= is_new || look->recorded[i];
 		if (is_new && pane->follow && may_read)
 			add_job(pane, pane->paths[i], (int)i);
 	}
 	/* What is just being read was live when that began. */
-	if (!pane->loader && is_live != pane->is_live) {
+	if (!pane->loader && pane->viewers.count > 0 && is_live != pane->is_live) {
 		pane->is_live = is_live;
 		g_signal_emit(pane, signals[LIVE], 0);
 	}
+}
+
+/* Looks whether there is something new. */
+static gboolean look(gpointer data)
+{
+	WeftPane *pane = data;
+	if (pane->is_looking || pane->loader || pane->viewers.count == 0)
+		return G_SOURCE_CONTINUE;
+	struct look *look = g_new0(struct look, 1);
+	for (; look->count < pane->viewers.count; look->count++)
+		look->paths[look->count] = g_strdup(pane->paths[look->count]);
+	GTask *task = g_task_new(pane, NULL, on_looked, NULL);
+	g_task_set_task_data(task, look, free_look);
+	pane->is_looking = true;
+	g_task_run_in_thread(task, look_at);
+	g_object_unref(task);
 	return G_SOURCE_CONTINUE;
 }
 
@@ -272,16 +310,18 @@ static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_err
 {
 	WeftPane *pane = ctx;
 	struct job *job = g_queue_pop_head(&pane->jobs);
-	loader_stop(pane->loader);
-	pane->loader = NULL;
+	/* Of a loader that is called off nothing is known. */
+	uint64_t fingerprint = err->status == WEFT_ECANCELLED ? 0 : loader_fingerprint(pane->loader);
 	g_clear_handle_id(&pane->progress_timer, g_source_remove);
 	pane->load_ended = g_get_monotonic_time();
 	pane->load_took = pane->load_ended - pane->load_began;
 	g_object_ref(pane);
 	if (viewer)
 		show_viewer(pane, job, viewer);
+	loader_stop(pane->loader);
+	pane->loader = NULL;
 	if (job->place >= 0)
-		pane->fingerprints[job->place] = job->fingerprint;
+		pane->fingerprints[job->place] = fingerprint;
 	if (viewer) {
 		look(pane);
 		g_signal_emit(pane, signals[LOADED], 0);
@@ -334,7 +374,7 @@ static void begin(WeftPane *pane)
 static void add_job(WeftPane *pane, const char *path, int place)
 {
 	struct job *job = g_new(struct job, 1);
-	*job = (struct job){g_strdup(path), place, weft_trace_fingerprint(path)};
+	*job = (struct job){g_strdup(path), place};
 	g_queue_push_tail(&pane->jobs, job);
 	begin(pane);
 }

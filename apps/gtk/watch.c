@@ -1,0 +1,49 @@
+/* watch.c: how long the main loop is away.  SPDX-License-Identifier: ISC */
+#include "watch.h"
+
+#include <fcntl.h>
+#include <glib.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define TOLD_MS 10.0
+
+static FILE *file;
+static int schedstat = -1;
+static struct moment {
+	double wall_ms, queued_ms;
+} back; /* when the loop last came back from waiting */
+
+/* Linux tells of each OS thread how long it ran, and how long it could have but did not. */
+static struct moment now(void)
+{
+	char text[64];
+	ssize_t len = schedstat < 0 ? 0 : pread(schedstat, text, sizeof text - 1, 0);
+	text[len > 0 ? len : 0] = '\0';
+	char *queued = text;
+	g_ascii_strtoull(text, &queued, 10);
+	return (struct moment){(double)g_get_monotonic_time() / 1e3, (double)g_ascii_strtoull(queued, NULL, 10) / 1e6};
+}
+
+/* Between two calls of this the loop does what there is to do, and whoever presses a key waits. */
+static gint wait_for_events(GPollFD *fds, guint count, gint timeout_ms)
+{
+	struct moment away = now();
+	if (back.wall_ms > 0 && away.wall_ms - back.wall_ms >= TOLD_MS)
+		fprintf(file, "turn %.0f %.3f %.3f\n", away.wall_ms * 1e3, away.wall_ms - back.wall_ms,
+		    away.queued_ms - back.queued_ms);
+	gint ready = g_poll(fds, count, timeout_ms);
+	back = now();
+	return ready;
+}
+
+void watch_start(void)
+{
+	const char *path = g_getenv("WEFT_VIEW_TIMES");
+	file = path ? fopen(path, "a") : NULL;
+	if (!file)
+		return;
+	schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	setvbuf(file, NULL, _IOLBF, 0);
+	g_main_context_set_poll_func(NULL, wait_for_events);
+}
