@@ -5,6 +5,7 @@
 #include "draw/frame.h"
 
 #define GAP_PX 5.0
+#define BESIDE_GAP_PX 6.0
 #define ID_SPARE_PX 16.0 /* an id is written only on a line that is clearly longer */
 #define TIGHT_STEP_PX 24.0
 #define TIGHT_TRIES 12
@@ -168,6 +169,17 @@ static void draw_tight(struct weft__frame *f, const struct weft__caption *c, str
 			return;
 }
 
+/* Right of a line that is too short for its name, where nothing is; whether it stands there. */
+static bool draw_beside(struct weft__frame *f, const struct weft__caption *c)
+{
+	char text[176];
+	size_t len = one_name(f->model, c->promise, text, sizeof text);
+	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), x = c->x1 + BESIDE_GAP_PX, y = c->y + 4;
+	return len > 0 && width > c->x1 - c->x0 - 5 && x + width <= c->until &&
+	       !weft__line_blocks(f, WEFT_FONT_LABEL, x, y, width) &&
+	       weft__text_put(f, paint_of(f, c), WEFT_FONT_LABEL, x, y, text, len, width);
+}
+
 static void draw_kind(struct weft__frame *f, const struct weft__caption *c, struct room room)
 {
 	char text[64];
@@ -186,6 +198,8 @@ static void draw_caption(struct weft__frame *f, const struct weft__caption *c, b
 	const struct weft_promise *p = &f->model->promises[c->promise];
 	if (room.from < 4)
 		room.from = 4;
+	if (!kind && c->until > c->x1 && is_labelled(f->model, p) && draw_beside(f, c))
+		return;
 	if (kind)
 		draw_kind(f, c, room);
 	else if (c->tight)
@@ -199,11 +213,15 @@ static void draw_caption(struct weft__frame *f, const struct weft__caption *c, b
 void weft__draw_captions(struct weft__frame *f)
 {
 	/* First those for which somebody looks; kinds where names leave room. */
-	enum { HIGHLIGHTED, IMPORTANT, PLAIN, TIGHT, KIND, RANKS };
+	enum { HIGHLIGHTED, IMPORTANT, PLAIN, BESIDE, TIGHT, KIND, RANKS };
 	for (int rank = 0; rank < RANKS; rank++) {
 		for (size_t i = 0; i < f->s->captions.count; i++) {
 			const struct weft__caption *c = &f->s->captions.items[i];
-			int own = c->highlighted ? HIGHLIGHTED : c->tight ? TIGHT : c->important ? IMPORTANT : PLAIN;
+			int own = c->highlighted              ? HIGHLIGHTED
+				  : c->important && !c->tight ? IMPORTANT
+				  : c->until > c->x1          ? BESIDE
+				  : c->tight                  ? TIGHT
+							      : PLAIN;
 			if (rank == KIND ? c->room >= KIND_ROOM_PX && !c->tight : own == rank)
 				draw_caption(f, c, rank == KIND);
 		}

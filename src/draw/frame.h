@@ -44,6 +44,7 @@ struct weft__caption {
 	int x0, x1; /* where it is seen */
 	int room;   /* height of its row */
 	int y;
+	int until; /* if that is right of x1: its row is empty to there, and the name may stand there */
 	bool important, highlighted;
 	bool tight; /* the row above is near: there is room only where nothing is on it */
 };

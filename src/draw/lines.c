@@ -2,9 +2,12 @@
  * SPDX-License-Identifier: ISC */
 #include "draw/lines.h"
 
-#define LABEL_ROOM_PX 13 /* above a line, for its label */
-#define CROWD 4000       /* of promises on rows that are drawn one by one: they merge sooner */
-#define TIGHT_PX 48      /* lines as long get one even if the row above is nearer, where nothing is on it */
+#define LABEL_ROOM_PX 13   /* above a line, for its label */
+#define CROWD 4000         /* of promises on rows that are drawn one by one: they merge sooner */
+#define TIGHT_PX 48        /* lines as long get one even if the row above is nearer, where nothing is on it */
+#define SHORT_PX 80        /* lines that are shorter may have their names beside them, */
+#define BESIDE_PX 30       /* if their row is empty for so long, */
+#define BESIDE_PITCH_PX 10 /* and so high */
 
 #include <assert.h>
 
@@ -166,8 +169,8 @@ static void draw_failure(struct weft__frame *f, int x0, int x1, int y, const str
 	draw_bar(f, x1 - 1, x1 + 1, y, style);
 }
 
-static void draw_promise(
-    struct weft__frame *f, const struct weft__line *line, const struct style *style, uint32_t promise, const struct span *span)
+static void draw_promise(struct weft__frame *f, const struct weft__line *line, const struct style *style, uint32_t promise,
+    const struct span *span, double until)
 {
 	const struct weft_promise *p = &f->model->promises[promise];
 	bool failed = p->end == WEFT_END_FAILED || (p->flags & WEFT_PROMISE_NEVER_RESOLVED);
@@ -182,7 +185,9 @@ static void draw_promise(
 	int x0 = span->x0 > 0 ? span->x0 : 0, x1 = span->x1 < f->width ? span->x1 : f->width;
 	bool highlighted = weft_view_is_highlighted(f->view, promise);
 	bool tight = line->above < LABEL_ROOM_PX;
-	if (x1 - x0 < (tight ? TIGHT_PX : 14))
+	bool beside = x1 - x0 < SHORT_PX && span->x1 >= 0 && p[1].labels > p->labels && line->pitch >= BESIDE_PITCH_PX &&
+		      until - span->x1 >= BESIDE_PX;
+	if (x1 - x0 < (tight ? TIGHT_PX : 14) && !beside)
 		return;
 	struct weft__caption *c = weft_vec_push(&f->s->captions);
 	if (!c) {
@@ -193,6 +198,7 @@ static void draw_promise(
 	    .x0 = x0,
 	    .x1 = x1,
 	    .y = line->y,
+	    .until = beside ? (int)until : x1,
 	    .room = (int)line->pitch,
 	    .important = failed,
 	    .highlighted = highlighted,
@@ -246,7 +252,9 @@ static void draw_line(struct weft__frame *f, const struct weft__line *line)
 		i--;
 	while (next_span(f, &row, f->cell, &i, &span)) {
 		if (span.level == 0) {
-			draw_promise(f, line, &style, f->layout->by_row[begin + span.first], &span);
+			double until = i < row.count ? weft_view_x(f->view, row.start[i]) : f->width;
+			draw_promise(
+			    f, line, &style, f->layout->by_row[begin + span.first], &span, until < f->width ? until : f->width);
 			continue;
 		}
 		draw_merged_failures(f, line, &style, begin + span.first, begin + span.end, &bar);
