@@ -1,6 +1,7 @@
-/* open.c TRACE: from a trace to its layout, once, and the peak of memory that it took.  SPDX-License-Identifier: ISC */
+/* open.c TRACE: from a trace to its layout, once, the peak of memory that it took, and what it takes to explain it.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
+#include "analysis/explain.h"
 #include "bench/bench.h"
 #include "layout/layout.h"
 
@@ -23,6 +24,7 @@ int main(int argc, char **argv)
 	struct weft_trace *trace;
 	struct weft_model *model;
 	struct weft_layout *layout;
+	struct weft_findings *findings;
 	struct weft_error err;
 	if (argc != 2)
 		fatal("usage: weft-bench-open TRACE");
@@ -32,9 +34,13 @@ int main(int argc, char **argv)
 	double t1 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (weft_layout_create(&layout, model, &err) < 0)
 		fatal("%s", err.what);
-	double t2 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID), events = (double)model->events;
-	printf("events %.0f\nmodel_ns %.3f\nlayout_ns %.3f\nmemory %.1f\npromises %zu\nrows %u\n", events, (t1 - t0) / events,
-	    (t2 - t1) / events, (peak_memory() - before) / events, model->promise_count, layout->row_count);
+	double t2 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID), events = (double)model->events, memory = peak_memory() - before;
+	if (weft_explain(&findings, model, NULL, &err) < 0)
+		fatal("%s", err.what);
+	double t3 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	printf("events %.0f\nmodel_ns %.3f\nlayout_ns %.3f\nexplain_ns %.3f\nmemory %.1f\npromises %zu\nrows %u\n", events, (t1 - t0) / events,
+	    (t2 - t1) / events, (t3 - t2) / events, memory / events, model->promise_count, layout->row_count);
+	weft_findings_destroy(findings);
 	weft_layout_destroy(layout);
 	weft_model_destroy(model);
 	weft_trace_close(trace);

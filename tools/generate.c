@@ -28,6 +28,8 @@ static const char usage[] =
     "          alive   4,000 promises alive at any time\n"
     "          chain   each promise created by the one before, and ending when it has made the next\n"
     "          deep    each promise created by the one before, all alive until the last was made\n"
+    "          waits   each promise waits for the next, and the last for what never comes\n"
+    "          flock   all wait for one promise; when it ends, each runs in its turn\n"
     "          crowd   2,000 alive at any time that all fail, under 40 counters and a pause for every 20 events\n"
     "          random  random programs: everything that a recorder writes\n"
     "          odd     random programs that also do what is legal and odd\n"
@@ -193,6 +195,32 @@ static void generate_deep(struct generator *g)
 	for (; last > first; last--)
 		put2(g, WEFT_OP_RESOLVE, last, last - 1);
 	put2(g, WEFT_OP_RESOLVE, WEFT_SYSTEM_ID, first);
+}
+
+static void generate_waits(struct generator *g)
+{
+	int64_t last = create(g, WEFT_SYSTEM_ID, WEFT_KIND_BIND);
+	put2(g, WEFT_OP_SHOULD_RESOLVE, last, 0);
+	while (g->left) {
+		int64_t next = create(g, last, WEFT_KIND_BIND);
+		put2(g, WEFT_OP_AWAIT, last, next);
+		last = next;
+	}
+}
+
+static void generate_flock(struct generator *g)
+{
+	uint64_t size = g->left / 4;
+	int64_t one = create(g, WEFT_SYSTEM_ID, WEFT_KIND_WAIT), first = g->next_id;
+	for (uint64_t i = 0; i < size; i++) {
+		int64_t bind = create(g, WEFT_SYSTEM_ID, WEFT_KIND_BIND);
+		put2(g, WEFT_OP_AWAIT, bind, one);
+	}
+	put2(g, WEFT_OP_RESOLVE, WEFT_SYSTEM_ID, one);
+	for (int64_t bind = first; g->left; bind++) {
+		put2(g, WEFT_OP_READ, bind, one);
+		put2(g, WEFT_OP_RESOLVE, bind, bind);
+	}
 }
 
 /* All that a picture never leaves out, all the time. */
@@ -467,7 +495,7 @@ static const struct shape {
 	const char *name;
 	void (*generate)(struct generator *g);
 } shapes[] = {{"short", generate_short}, {"tail", generate_tail}, {"alive", generate_alive}, {"chain", generate_chain},
-    {"deep", generate_deep}, {"crowd", generate_crowd}, {"random", generate_random}, {"odd", generate_odd}};
+    {"deep", generate_deep}, {"waits", generate_waits}, {"flock", generate_flock}, {"crowd", generate_crowd}, {"random", generate_random}, {"odd", generate_odd}};
 
 static uint64_t number(const char *text)
 {

@@ -76,6 +76,7 @@ static int setup(void **state)
 	used += 3;
 	create(system, 7, 1);
 	create(system, 8, 2);
+	label(8, "reader");
 	event(10, 8, 7);
 	create(system, 9, 2);
 	label(9, "hog");
@@ -160,6 +161,9 @@ static void test_others(void **state)
 	struct weft_path *path = NULL;
 	FAIL_ALL(path, 5, weft_path_create(&path, model, weft_model_find(model, 8), &err));
 	weft_path_destroy(path);
+	struct weft_blames *blames = NULL;
+	FAIL_ALL(blames, 5, weft_blames_create(&blames, model, (struct weft_str){"reader", 6}, &err));
+	weft_blames_destroy(blames);
 	struct weft_diff *diff = NULL;
 	FAIL_ALL(diff, 10, weft_diff_create(&diff, model, model, &err));
 	assert_int_equal(diff->count, 0);
