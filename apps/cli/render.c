@@ -4,13 +4,26 @@
 
 #include "analysis/explain.h"
 #include "backends/cairo/cairo.h"
+#include "base/vec.h"
 #include "cli.h"
 #include "view/query.h"
 
-/* The query that finds what the first finding is about, or "": there is none.  Returns as cli_open(). */
-static int find_finding(const struct cli_input *input, char query[32])
+typedef WEFT_VEC(uint32_t) number_vec;
+
+static bool add(number_vec *promises, uint32_t promise)
 {
-	/* Explaining wants binds where they were created, drawing where they were woken; the ids are the same. */
+	if (promise == WEFT_NONE || promise == WEFT_SYSTEM)
+		return true;
+	uint32_t *added = weft_vec_push(promises);
+	if (added)
+		*added = promise;
+	return added;
+}
+
+/* The promises that the first finding is about, which is said.  Returns as cli_open(). */
+static int find_finding(const struct cli_input *input, number_vec *promises)
+{
+	/* Explaining wants binds where they were created, drawing where they were woken; the promises' numbers are the same. */
 	struct weft_model *model = NULL;
 	struct weft_findings *findings = NULL;
 	struct weft_error err;
@@ -18,12 +31,15 @@ static int find_finding(const struct cli_input *input, char query[32])
 	int status = weft_model_build(&model, input->trace, &(struct weft_model_options){.keep_binds = true}, &err);
 	if (status == WEFT_OK)
 		status = weft_explain(&findings, model, NULL, &err);
-	if (status == WEFT_OK && findings->count > 0 && findings->findings[0].root != WEFT_SYSTEM)
-		snprintf(query, 32, "id:%" PRId64, model->promises[findings->findings[0].root].id);
-	else
-		query[0] = '\0';
-	if (status == WEFT_OK && findings->count > 0)
-		cli_note("%s: %s", input->name, findings->findings[0].title);
+	if (status == WEFT_OK && findings->count > 0) {
+		const struct weft_finding *first = &findings->findings[0];
+		cli_note("%s: %s", input->name, first->title);
+		bool added = add(promises, first->promise) && add(promises, first->root);
+		for (size_t i = 0; i < first->evidence_count && added; i++)
+			added = add(promises, first->evidence[i].promise);
+		if (!added)
+			status = weft_error_set(&err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
+	}
 	weft_findings_destroy(findings);
 	weft_model_destroy(model);
 	return status < 0 ? cli_fail_error(&err) : -1;
@@ -35,7 +51,7 @@ int cli_render(struct cli_args *args)
 	int size[2] = {1280, 720};
 	const char *out = NULL;
 	bool dark = false, explain = false;
-	char finding[32] = "";
+	number_vec marked = {0};
 	render.from_ns = render.to_ns = -1;
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &out, "PICTURE", "the picture: its name ends in .svg, .png or .pdf"},
@@ -44,7 +60,7 @@ int cli_render(struct cli_args *args)
 	    {"to", 0, CLI_TIME, &render.to_ns, "T", "show up to this time"},
 	    {"find", 0, CLI_TEXT, &render.find, "TEXT",
 		"highlight what matches: a text, kind:bind, id:18, failed, pending, longer:5ms"},
-	    {"explain", 0, CLI_FLAG, &explain, NULL, "highlight what the first finding of weft explain is about, and say it"},
+	    {"explain", 0, CLI_FLAG, &explain, NULL, "highlight the promises of the first finding of weft explain, and say it"},
 	    {"no-metrics", 0, CLI_FLAG, &render.no_metrics, NULL, "leave the counters out"},
 	    {"dark", 0, CLI_FLAG, &dark, NULL, "light on dark"},
 	    CLI_OPTION_END,
@@ -79,8 +95,10 @@ int cli_render(struct cli_args *args)
 		char end[CLI_DURATION];
 		exit = cli_fail("%s: ends at %s, before --from", input.name, cli_format_duration(end, input.model->end_ns));
 	}
-	if (exit < 0 && explain && (exit = find_finding(&input, finding)) < 0)
-		render.find = finding[0] ? finding : NULL;
+	if (exit < 0 && explain && (exit = find_finding(&input, &marked)) < 0) {
+		render.marked = marked.items;
+		render.marked_count = marked.count;
+	}
 	if (exit < 0) {
 		size_t found = 0;
 		cli_progress_begin("drawing", out);
@@ -93,6 +111,7 @@ int cli_render(struct cli_args *args)
 		if (exit == CLI_FINE && render.find && found == 0)
 			cli_note("%s: nothing in it has \"%s\"", input.name, render.find);
 	}
+	weft_vec_free(&marked);
 	cli_close(&input);
 	return exit;
 }

@@ -31,6 +31,8 @@ struct weft_render_options {
 	bool has_from, has_to;
 	int64_t from_ns, to_ns;    /* since the model's start; what is not given is the trace's own bound */
 	const char *find;          /* highlight what this query matches (view/query.h); or NULL */
+	const uint32_t *marked;    /* highlight these promises of the model too */
+	size_t marked_count;
 	bool no_metrics;           /* leave the counters out */
 	enum weft_theme theme;     /* light or dark */
 	enum weft_picture picture; /* see weft_picture_from_path() */

@@ -83,6 +83,8 @@ static int render_view(struct weft_view *view, const struct weft_render_options 
 		if (found)
 			*found = n;
 	}
+	for (size_t i = 0; i < o->marked_count; i++)
+		weft_view_set_highlight(view, o->marked[i], true);
 	weft_view_focus_best(view);
 	int status = weft_cairo_create(&cairo);
 	if (status < 0)

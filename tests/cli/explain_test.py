@@ -134,4 +134,7 @@ with tempfile.TemporaryDirectory() as folder:
             assert done.returncode == 0 and ("lost wake-up" in done.stderr) == (marked and bool(option)), done
             pictures.append(open(out, encoding="utf-8").read())
         assert (pictures[0] != pictures[1]) == marked
+        if marked:  # the chain of three, the condition, and who signals too early
+            yellow = re.findall(r'<path [^>]*fill="#ffdd33"[^>]*>', pictures[1])
+            assert sum(path.count("M") for path in yellow) >= 5, yellow
     run(weft, "render", "--explain", "--find=x", traces["bad"], "-o", out, status=2)
