@@ -87,6 +87,7 @@ static void sexp(void **state)
 	with_ever_more_memory(NULL, text, len);
 }
 
+#ifndef __wasi__ /* has no processes, and the core of the page no files */
 static void files_and_archives(void **state)
 {
 	char dir[] = "/tmp/weft-memory-test-XXXXXX", path[64], command[512];
@@ -106,6 +107,7 @@ static void files_and_archives(void **state)
 	snprintf(command, sizeof command, "rm -rf %s", dir);
 	assert_int_equal(system(command), 0);
 }
+#endif
 
 /* What the fuzzers begin with: a whole directory as an archive, and packets one after the other. */
 static void native(void **state)
@@ -120,7 +122,9 @@ int main(void)
 	    cmocka_unit_test(mirage),
 	    cmocka_unit_test(native),
 	    cmocka_unit_test(sexp),
+#ifndef __wasi__
 	    cmocka_unit_test(files_and_archives),
+#endif
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
