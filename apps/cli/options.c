@@ -1,5 +1,6 @@
 /* options.c: the command line of one verb: every option takes '=' or a space, and every mistake is told in one line.
  * SPDX-License-Identifier: ISC */
+#include <ctype.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -72,6 +73,23 @@ static const struct cli_option *find_short(const struct cli_option *options, cha
 	return NULL;
 }
 
+/* Says which operand is missing, after those that are there. */
+static int fail_missing(const struct cli_args *args, int operands)
+{
+	const char *word = args->operands;
+	char name[16];
+	size_t length = 0;
+	if (strncmp(word, "-- ", 3) == 0)
+		word += 3;
+	for (int i = 0; i < operands && strchr(word, ' '); i++)
+		word = strchr(word, ' ') + 1;
+	for (; isupper((unsigned char)word[length]) && length + 1 < sizeof name; length++)
+		name[length] = (char)tolower((unsigned char)word[length]);
+	name[length] = '\0';
+	return cli_fail("%s: which %s%s?  usage: weft %s [OPTIONS] %s", args->verb,
+	    operands > 0 && strcmp(name, "trace") == 0 ? "other " : "", name, args->verb, args->operands);
+}
+
 int cli_parse(struct cli_args *args, const struct cli_option *options, int wanted)
 {
 	int operands = 0;
@@ -125,7 +143,7 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 	}
 	args->argc = operands;
 	if (operands < (wanted < 0 ? -wanted : wanted))
-		return cli_fail("%s: which trace?  usage: weft %s [OPTIONS] %s", args->verb, args->verb, args->operands);
+		return fail_missing(args, operands);
 	if (wanted >= 0 && operands > wanted)
 		return cli_fail("%s: one trace too many: %s", args->verb, args->argv[wanted]);
 	return -1;

@@ -195,11 +195,14 @@ static void compare_order(struct differ *d)
 			snprintf(when[r], sizeof when[r], ", which the other does %s later",
 			    span(gap, other_ns - (over[1 - r] ? other_ns : m[1 - r]->links[l[1 - r]].time_ns)));
 	}
+	char first[48] = "first deed is";
+	if (same > 1)
+		snprintf(first, sizeof first, "first %zu deeds are", same);
 	if (same)
 		tell(d, WEFT_DIFFERENCE_ORDER, over[0] ? WEFT_NONE : m[0]->links[l[0]].to,
 		    over[1] ? WEFT_NONE : m[1]->links[l[1]].to, time_ns[0], time_ns[1],
-		    "the first %zu deeds are the same, the last: %s; then, in the first run, %s%s; in the second %s%s", same,
-		    deed_text(m[0], last[0], before), deed[0], when[0], deed[1], when[1]);
+		    "the %s the same%s %s; then, in the first run, %s%s; in the second %s%s", first,
+		    same > 1 ? ", the last:" : ":", deed_text(m[0], last[0], before), deed[0], when[0], deed[1], when[1]);
 	else
 		tell(d, WEFT_DIFFERENCE_ORDER, over[0] ? WEFT_NONE : m[0]->links[l[0]].to,
 		    over[1] ? WEFT_NONE : m[1]->links[l[1]].to, time_ns[0], time_ns[1],
