@@ -65,10 +65,12 @@ WEFT__API void weft__slow_text(
 WEFT__API weft_id weft__slow_pending(
     weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, uint64_t since, const char *label);
 
-/* The gate: everything below is dead code where it is a constant. */
+/* The gate: everything below is dead code where it is a constant, for compilers that do not optimize too. */
 #ifdef WEFT_DISABLE
 #define WEFT__GATE() ((unsigned)WEFT__OFF)
+#define WEFT__IS_OFF(mode) true
 #else
+#define WEFT__IS_OFF(mode) ((mode) == WEFT__OFF)
 #define WEFT__GATE() __builtin_expect(__atomic_load_n(&weft__mode, __ATOMIC_RELAXED), WEFT__OFF)
 #endif
 
@@ -215,7 +217,7 @@ WEFT__FAST void weft__note_running(struct weft_stream *s, enum weft_op op, weft_
 WEFT__FAST void weft__one(enum weft_op op, weft_id a)
 {
 	unsigned mode = WEFT__GATE();
-	if (mode == WEFT__OFF)
+	if (WEFT__IS_OFF(mode))
 		return;
 	struct weft__place place;
 	if (WEFT__LIKELY(weft__is_narrow(a)) && weft__reserve(&place, mode, (uint8_t)op, 4)) {
@@ -230,7 +232,7 @@ WEFT__FAST void weft__one(enum weft_op op, weft_id a)
 WEFT__FAST void weft__two(enum weft_op op, weft_id a, weft_id b)
 {
 	unsigned mode = WEFT__GATE();
-	if (mode == WEFT__OFF)
+	if (WEFT__IS_OFF(mode))
 		return;
 	struct weft__place place;
 	if (WEFT__LIKELY(weft__is_narrow(a) && weft__is_narrow(b)) && weft__reserve(&place, mode, (uint8_t)op, 8)) {
@@ -255,7 +257,7 @@ WEFT__FAST void weft__texted(
     enum weft_op op, bool has_a, weft_id a, bool has_b, weft_id b, bool has_value, int64_t value, struct weft_record_text *text)
 {
 	unsigned mode = WEFT__GATE();
-	if (mode == WEFT__OFF)
+	if (WEFT__IS_OFF(mode))
 		return;
 	struct weft__place place;
 	uint64_t key;
@@ -296,7 +298,7 @@ WEFT__FAST void weft__copy(unsigned char *to, const char *from, size_t bytes)
 WEFT__FAST void weft__copied(enum weft_op op, weft_id a, bool has_b, weft_id b, const char *text)
 {
 	unsigned mode = WEFT__GATE();
-	if (mode == WEFT__OFF)
+	if (WEFT__IS_OFF(mode))
 		return;
 	struct weft__place place;
 	size_t bytes = __builtin_strlen(text);
@@ -352,7 +354,7 @@ WEFT__FAST weft_id weft_running(void)
 WEFT__FAST weft_id weft_create(weft_id by, enum weft_kind kind, struct weft_record_site *site)
 {
 	unsigned mode = WEFT__GATE();
-	if (mode == WEFT__OFF)
+	if (WEFT__IS_OFF(mode))
 		return 0;
 	struct weft__place place;
 	struct weft_stream *s = weft__stream;
@@ -451,7 +453,7 @@ WEFT__FAST void weft_run(weft_id promise)
 WEFT__FAST void weft_idle(enum weft_idle why)
 {
 	unsigned mode = WEFT__GATE();
-	if (mode == WEFT__OFF)
+	if (WEFT__IS_OFF(mode))
 		return;
 	struct weft__place place;
 	if (WEFT__LIKELY(weft__reserve(&place, mode, WEFT_OP_IDLE, 1))) {
@@ -486,7 +488,7 @@ WEFT__FAST void weft_pause_begin_text(struct weft_record_text *why)
 WEFT__FAST void weft_pause_end(void)
 {
 	unsigned mode = WEFT__GATE();
-	if (mode == WEFT__OFF)
+	if (WEFT__IS_OFF(mode))
 		return;
 	struct weft__place place;
 	if (WEFT__LIKELY(weft__reserve(&place, mode, WEFT_OP_PAUSE_END, 0)))

@@ -71,6 +71,10 @@ def disabled(out):
             expect('program', compiler, '-O2', '-I', INCLUDE, *flags, '-c', source, '-o', target)
             dumps.append([run('objdump', '-s', '-j', section, target).stdout for section in ('.text', '.data', '.rodata', '.bss')] +
                          [run('nm', target).stdout])
+        expect('program', compiler, '-O0', '-I', INCLUDE, '-DCALLS', '-DWEFT_DISABLE', '-c', source, '-o', target)
+        wanted = run('nm', '--undefined-only', target).stdout
+        if 'weft' in wanted:
+            failures.append(f'{compiler}: without optimization WEFT_DISABLE leaves\n{wanted}')
         if dumps[0] != dumps[1]:
             failures.append(f'{compiler}: WEFT_DISABLE leaves something behind')
         if dumps[0] == dumps[2]:
