@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "xen/domain.h"
 
 static struct {
 	char text[320];
@@ -64,7 +65,7 @@ int cli_open(struct cli_input *input, const char *path)
 	input->trace = NULL;
 	input->model = NULL;
 	cli_progress_begin("opening", input->name);
-	int status = weft_trace_open(&input->trace, path, &err);
+	int status = domain_or_trace_open(&input->trace, path, &err);
 	cli_progress_end();
 	return status < 0 ? cli_fail_error(&err) : -1;
 }

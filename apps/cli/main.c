@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "xen/domain.h"
 
 static const struct {
 	const char *name, *operands, *summary;
@@ -21,9 +22,19 @@ static int print_help(void)
 	     "Shows what an asynchronous program did, promise by promise.\n\nverbs:");
 	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
 		printf("  %-8s %s\n", verbs[i].name, verbs[i].summary);
-	puts("\nA TRACE is a directory or a file, in any format that weft reads, or - for standard input.\n"
+	puts("\nA TRACE is a directory or a file, in any format that weft reads, - for standard input,\n"
+	     "or -d NAME|ID for the ring that a Xen domain shares.\n"
 	     "weft VERB --help lists a verb's options; the manual is weft(1).");
 	return cli_finish(CLI_FINE);
+}
+
+/* weft -d NAME -w FILE: as those type it who come from older tools. */
+static bool is_written(int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++)
+		if (strncmp(argv[i], "-w", 2) == 0 || strncmp(argv[i], "--write", 7) == 0)
+			return true;
+	return false;
 }
 
 int main(int argc, char **argv)
@@ -46,7 +57,12 @@ int main(int argc, char **argv)
 			return verbs[i].run(&args);
 		}
 	}
-	if (strcmp(verb, "-") == 0 || access(verb, F_OK) == 0) {
+	bool is_domain = strncmp(verb, "-d", 2) == 0 || strncmp(verb, "--domain", 8) == 0 || domain_is(verb);
+	if (is_domain && is_written(argc - 1, argv + 1)) {
+		struct cli_args args = {"save", "TRACE -w OUT", "", argc - 1, argv + 1};
+		return cli_save(&args);
+	}
+	if (is_domain || strcmp(verb, "-") == 0 || access(verb, F_OK) == 0) {
 		struct cli_args args = {"view", verbs[0].operands, verbs[0].summary, argc - 1, argv + 1};
 		return cli_view(&args);
 	}

@@ -1,10 +1,20 @@
 /* options.c: the command line of one verb: every option takes '=' or a space, and every mistake is told in one line.
  * SPDX-License-Identifier: ISC */
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "cli.h"
+#include "xen/domain.h"
+
+/* Of every verb that takes a TRACE: one more. */
+static const struct cli_option domain_option = {"domain", 'd', CLI_TEXT, NULL, "NAME|ID", "the TRACE that a Xen domain shares"};
+
+static bool takes_traces(const struct cli_args *args)
+{
+	return strncmp(args->operands, "TRACE", 5) == 0;
+}
 
 static bool parse_size(const char *text, int size[2])
 {
@@ -43,17 +53,23 @@ static int take_value(const struct cli_args *args, const struct cli_option *opti
 	return -1;
 }
 
+static void print_option(const struct cli_option *o)
+{
+	char name[64];
+	snprintf(name, sizeof name, "--%s%s%s", o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
+	if (o->letter)
+		printf("  -%c, %-18s %s\n", o->letter, name, o->help);
+	else
+		printf("      %-18s %s\n", name, o->help);
+}
+
 static void print_help(const struct cli_args *args, const struct cli_option *options)
 {
 	printf("usage: weft %s [OPTIONS] %s\n%s\n\noptions:\n", args->verb, args->operands, args->summary);
-	for (const struct cli_option *o = options; o->name; o++) {
-		char name[64];
-		snprintf(name, sizeof name, "--%s%s%s", o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
-		if (o->letter)
-			printf("  -%c, %-18s %s\n", o->letter, name, o->help);
-		else
-			printf("      %-18s %s\n", name, o->help);
-	}
+	for (const struct cli_option *o = options; o->name; o++)
+		print_option(o);
+	if (takes_traces(args))
+		print_option(&domain_option);
 	printf("      %-18s %s\n      %-18s %s\n", "--help", "this text", "--version", "which weft this is");
 }
 
@@ -88,6 +104,15 @@ static int fail_missing(const struct cli_args *args, int operands)
 	name[length] = '\0';
 	return cli_fail("%s: which %s%s?  usage: weft %s [OPTIONS] %s", args->verb,
 	    operands > 0 && strcmp(name, "trace") == 0 ? "other " : "", name, args->verb, args->operands);
+}
+
+/* -d, -dNAME, --domain, --domain=NAME. */
+static bool is_domain_option(const char *word)
+{
+	if (word[1] != '-')
+		return word[1] == domain_option.letter;
+	size_t length = strcspn(word + 2, "=");
+	return length == strlen(domain_option.name) && memcmp(word + 2, domain_option.name, length) == 0;
 }
 
 int cli_parse(struct cli_args *args, const struct cli_option *options, int wanted)
@@ -125,6 +150,8 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 			if (word[2] != '\0')
 				value = word[2] == '=' ? word + 3 : word + 2;
 		}
+		if (!option && takes_traces(args))
+			option = is_domain_option(word) ? &domain_option : NULL;
 		if (!option)
 			return cli_fail("%s: unknown option %s; weft %s --help lists them", args->verb, word, args->verb);
 		if (option->type == CLI_FLAG) {
@@ -137,6 +164,13 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 			value = args->argv[++i];
 		if (!value || *value == '\0')
 			return cli_fail("%s: --%s needs a value: --%s=%s", args->verb, option->name, option->name, option->arg);
+		if (option == &domain_option) {
+			char *trace;
+			if (asprintf(&trace, DOMAIN_PREFIX "%s", value) < 0)
+				return cli_fail("%s: %s", args->verb, weft_status_string(WEFT_ENOMEM));
+			args->argv[operands++] = trace; /* for as long as the program runs, like its argv */
+			continue;
+		}
 		int status = take_value(args, option, value);
 		if (status >= 0)
 			return status;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "xen/domain.h"
 
 #define PROGRAM "weft-view"
 
@@ -51,7 +52,7 @@ int cli_view(struct cli_args *args)
 		    "view: there is no display here; weft html TRACE -o page.html makes a page that any browser shows");
 	for (int i = 0; i < args->argc; i++) {
 		struct stat st;
-		if (strcmp(args->argv[i], "-") != 0 && stat(args->argv[i], &st) != 0)
+		if (strcmp(args->argv[i], "-") != 0 && !domain_is(args->argv[i]) && stat(args->argv[i], &st) != 0)
 			return cli_fail("%s: %s", args->argv[i], strerror(errno));
 	}
 	char **argv = calloc((size_t)args->argc + 4, sizeof *argv);

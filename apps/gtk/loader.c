@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "trace/follow.h"
+#include "xen/domain.h"
 
 struct loader {
 	char *path;
@@ -96,7 +97,7 @@ static gpointer work(gpointer data)
 	loader->fingerprint = weft_trace_fingerprint(loader->path);
 	loader->is_recorded = weft_trace_is_recorded(loader->path);
 	/* Of a viewer that could not be opened the trace is still ours. */
-	if (weft_trace_open(&trace, loader->path, &loader->error) == WEFT_OK &&
+	if (domain_or_trace_open(&trace, loader->path, &loader->error) == WEFT_OK &&
 	    (!go_on(loader, 0) || weft_viewer_open(&loader->viewer, trace, &options, &loader->error) != WEFT_OK))
 		weft_trace_close(trace);
 	g_idle_add(finish, loader);

@@ -399,6 +399,30 @@ static int read_blob(struct weft_trace *trace, uint32_t blob_index, struct weft_
 	return WEFT_OK;
 }
 
+/* Where they stand in front of the events, as in a buffer, they were copied first: by now they say what the newest events mean.
+ */
+static int reread_definitions(struct weft_trace *trace, struct weft_error *err)
+{
+	struct native *n = trace->state;
+	for (size_t i = 0; i < n->definitions.count && n->is_live && !trace->source.is_dir; i++) {
+		struct native_packet *p = &n->definitions.items[i];
+		const struct weft_blob *blob = &trace->source.blobs[p->blob];
+		uint64_t room = header_u64(p->bytes, AT(packet_size)) / 8, left = blob->size - p->offset;
+		bool failed;
+		const unsigned char *copy =
+		    copy_live(n, &(struct live_packet){&trace->source, blob, p->offset}, room < left ? room : left, &failed);
+		if (failed)
+			return out_of_memory(err);
+		uint64_t content = copy ? header_u64(copy, AT(content_size)) / 8 : 0;
+		/* Who writes there may write anything. */
+		if (content >= p->content_bytes && memcmp(copy, p->bytes, AT(lock)) == 0) {
+			p->bytes = copy;
+			p->content_bytes = (uint32_t)content;
+		}
+	}
+	return WEFT_OK;
+}
+
 /* ---- Order ---- */
 
 static bool comes_before(const struct native_packet *a, const struct native_packet *b)
@@ -673,6 +697,8 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 	if (!sort_packets(n->packets.items, n->packets.count) || !sort_packets(n->definitions.items, n->definitions.count))
 		return out_of_memory(err);
 	correct_clock(n);
-	status = read_definitions(trace, err);
+	status = reread_definitions(trace, err);
+	if (status == WEFT_OK)
+		status = read_definitions(trace, err);
 	return status < 0 ? status : make_streams(trace, err);
 }

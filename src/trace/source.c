@@ -24,10 +24,11 @@ void weft__blob_release(struct weft_blob *blob)
 void weft__source_settle(struct weft_source *source)
 {
 #ifndef __wasm__
-	if (source->reread)
+	if (source->reread && source->file >= 0)
 		close(source->file);
 #endif
 	source->reread = NULL;
+	source->read = NULL;
 }
 
 void weft_source_close(struct weft_source *source)
@@ -212,4 +213,34 @@ int weft_source_from_memory(struct weft_source *out, const void *bytes, size_t s
 {
 	struct weft_blob blob = {.bytes = size ? bytes : (const unsigned char *)"", .size = size, .owner = WEFT_BLOB_BORROWED};
 	return weft__source_from_blob(out, blob, name, err);
+}
+
+static bool reread_memory(const struct weft_source *source, const struct weft_blob *blob, uint64_t offset, void *to, size_t bytes)
+{
+	return offset <= blob->size && bytes <= blob->size - offset && source->read(source->read_ctx, offset, to, bytes);
+}
+
+int weft__source_from_reader(
+    struct weft_source *out, weft_source_read_fn *read, void *ctx, size_t size, const char *name, struct weft_error *err)
+{
+	unsigned char *bytes = malloc(size ? size : 1);
+	if (!bytes)
+		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	if (!read(ctx, 0, bytes, size)) {
+		free(bytes);
+		return weft_error_set(err, WEFT_EIO, "%s", weft_status_string(WEFT_EIO));
+	}
+	struct weft_blob blob = {.bytes = bytes, .size = size, .owner = WEFT_BLOB_HEAP};
+	struct weft_source source;
+	int status = weft__source_from_blob(&source, blob, name, err);
+	if (status < 0)
+		return status;
+	if (!source.is_dir) {
+		source.reread = reread_memory;
+		source.file = -1;
+		source.read = read;
+		source.read_ctx = ctx;
+	}
+	*out = source;
+	return WEFT_OK;
 }

@@ -21,6 +21,9 @@ struct weft_blob {
 	enum weft_blob_owner owner;
 };
 
+/* Copies `bytes` of what stands at `offset` now, each aligned word of 8 bytes whole; false: not so many are to be had. */
+typedef bool weft_source_read_fn(void *ctx, uint64_t offset, void *to, size_t bytes);
+
 struct weft_source {
 	char *name;  /* as given; "standard input" */
 	bool is_dir; /* a directory, or a tar archive of one */
@@ -33,7 +36,9 @@ struct weft_source {
 	/* While a format opens the trace: reads from the blob's file again, what stands there now; false: not so many bytes are
 	 * to be had.  NULL: there is no file, or no longer. */
 	bool (*reread)(const struct weft_source *source, const struct weft_blob *blob, uint64_t offset, void *to, size_t bytes);
-	int file; /* for reread: the file, or the directory */
+	int file; /* for reread: the file, or the directory; -1: neither */
+	weft_source_read_fn *read;
+	void *read_ctx; /* for reread: of memory that somebody writes */
 };
 
 /* Opens a file, a directory, or "-"; a tar archive (ustar, or GNU's) stands for the directory in it that has a file `metadata`,
@@ -44,6 +49,10 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 
 /* The same for bytes that stay the caller's.  WEFT_ENOMEM. */
 int weft_source_from_memory(struct weft_source *out, const void *bytes, size_t size, const char *name, struct weft_error *err);
+
+/* The same for `size` bytes that somebody may be writing; `read` is called until the trace is open.  WEFT_ENOMEM, WEFT_EIO. */
+int weft__source_from_reader(
+    struct weft_source *out, weft_source_read_fn *read, void *ctx, size_t size, const char *name, struct weft_error *err);
 
 /* The bytes of `blob`, which become the source's also on failure. */
 int weft__source_from_blob(struct weft_source *out, struct weft_blob blob, const char *name, struct weft_error *err);

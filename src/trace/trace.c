@@ -117,6 +117,14 @@ int weft_trace_open_memory(struct weft_trace **out, const void *bytes, size_t si
 	return status < 0 ? status : weft__trace_from_source(out, &source, err);
 }
 
+int weft_trace_open_live(struct weft_trace **out, bool (*read)(void *ctx, uint64_t offset, void *to, size_t bytes), void *ctx,
+    size_t size, const char *name, struct weft_error *err)
+{
+	struct weft_source source;
+	int status = weft__source_from_reader(&source, read, ctx, size, name, err);
+	return status < 0 ? status : weft__trace_from_source(out, &source, err);
+}
+
 void weft_trace_close(struct weft_trace *trace)
 {
 	if (trace) {

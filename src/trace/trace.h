@@ -66,6 +66,12 @@ int weft_trace_open(struct weft_trace **out, const char *path, struct weft_error
 /* The same for bytes in memory, which must stay until weft_trace_close(); `name` is for error messages. */
 int weft_trace_open_memory(struct weft_trace **out, const void *bytes, size_t size, const char *name, struct weft_error *err);
 
+/* The same for `size` bytes that somebody writes meanwhile, maybe nonsense: they are copied before anything is believed of them.
+ * `read` copies `bytes` of what stands at `offset` now, each aligned word of 8 bytes whole; false ends it with WEFT_EIO.  It is
+ * not called any more when this has returned. */
+int weft_trace_open_live(struct weft_trace **out, bool (*read)(void *ctx, uint64_t offset, void *to, size_t bytes), void *ctx,
+    size_t size, const char *name, struct weft_error *err);
+
 /* Accepts NULL.  Every event and string that came from the trace ends with it. */
 void weft_trace_close(struct weft_trace *trace);
 

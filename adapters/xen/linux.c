@@ -1,0 +1,268 @@
+/* linux.c: pages of /dev/xen/gntalloc, published through libxenstore; and WEFT_XEN in the environment.
+ *
+ * The kernel grants only pages that it has allocated itself, and takes them back when the last mapping and the last descriptor
+ * are gone: both are inherited by a fork, which is all there is to keeping a ring.  SPDX-License-Identifier: ISC */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <weft/xen.h>
+#include <xen/gntalloc.h>
+#include <xenstore.h>
+
+#define DEVICE "/dev/xen/gntalloc"
+
+struct linux_guest {
+	int device;
+	uint64_t index; /* of the pages, for mmap */
+	struct xs_handle *store;
+	bool is_kept;
+};
+
+static int status_of(int error)
+{
+	switch (error) {
+	case ENOENT:
+	case ENODEV:
+	case ENXIO: return WEFT_ENOENT;
+	case EACCES:
+	case EPERM: return WEFT_EACCES;
+	case ENOMEM: return WEFT_ENOMEM;
+	case ENOSPC:
+	case E2BIG: return WEFT_ENOSPC;
+	default: return WEFT_EIO;
+	}
+}
+
+static void deallocate(const struct linux_guest *guest, size_t pages)
+{
+	struct ioctl_gntalloc_dealloc_gref request = {.index = guest->index, .count = (uint32_t)pages};
+	ioctl(guest->device, IOCTL_GNTALLOC_DEALLOC_GREF, &request);
+}
+
+static int share(void *data, unsigned domain, void **memory, size_t pages, uint32_t *refs)
+{
+	struct linux_guest *guest = data;
+	if (*memory || pages > UINT32_MAX)
+		return WEFT_EINVAL;
+	struct ioctl_gntalloc_alloc_gref *request = calloc(1, sizeof *request + pages * sizeof request->gref_ids[0]);
+	if (!request)
+		return WEFT_ENOMEM;
+	request->domid = (uint16_t)domain;
+	request->count = (uint32_t)pages; /* flags: 0, read-only */
+	int status = ioctl(guest->device, IOCTL_GNTALLOC_ALLOC_GREF, request) < 0 ? status_of(errno) : WEFT_OK;
+	if (status == WEFT_OK) {
+		guest->index = request->index;
+		memcpy(refs, request->gref_ids, pages * sizeof *refs);
+		void *mapped =
+		    mmap(NULL, pages * WEFT_XEN_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, guest->device, (off_t)guest->index);
+		if (mapped == MAP_FAILED) {
+			status = status_of(errno);
+			deallocate(guest, pages);
+		} else
+			*memory = mapped;
+	}
+	free(request);
+	return status;
+}
+
+static void unshare(void *data, void *memory, size_t pages, const uint32_t *refs)
+{
+	munmap(memory, pages * WEFT_XEN_PAGE);
+	deallocate(data, pages);
+}
+
+static int write_node(void *data, const char *path, const char *value)
+{
+	const struct linux_guest *guest = data;
+	return xs_write(guest->store, XBT_NULL, path, value, (unsigned)strlen(value)) ? WEFT_OK : status_of(errno);
+}
+
+static int remove_node(void *data, const char *path)
+{
+	const struct linux_guest *guest = data;
+	/* xenstored calls it a success to remove what is not there. */
+	unsigned length;
+	void *there = xs_read(guest->store, XBT_NULL, path, &length);
+	if (!there)
+		return status_of(errno);
+	free(there);
+	return xs_rm(guest->store, XBT_NULL, path) ? WEFT_OK : status_of(errno);
+}
+
+static const struct weft_xen_guest linux_guest = {share, unshare, write_node, remove_node};
+
+static int fail_open(struct weft_xen *xen, struct linux_guest *guest, int status, const char *why)
+{
+	if (guest && guest->device >= 0)
+		close(guest->device);
+	free(guest);
+	free(xen->refs);
+	*xen = (struct weft_xen){.error = why};
+	return status;
+}
+
+int weft_xen_linux_open(struct weft_xen *xen, size_t bytes)
+{
+	struct linux_guest *guest = calloc(1, sizeof *guest);
+	size_t pages = bytes / WEFT_XEN_PAGE + (bytes % WEFT_XEN_PAGE != 0);
+	*xen = (struct weft_xen){.guest = &linux_guest, .data = guest, .pages = pages, .error = ""};
+	xen->refs = calloc(pages ? pages : 1, sizeof *xen->refs);
+	if (guest)
+		guest->device = -1;
+	if (!guest || !xen->refs)
+		return fail_open(xen, guest, WEFT_ENOMEM, "out of memory");
+	guest->device = open(DEVICE, O_RDWR | O_CLOEXEC);
+	if (guest->device < 0) {
+		int status = status_of(errno);
+		return fail_open(xen, guest, status,
+		    status == WEFT_ENOENT   ? DEVICE " is not there: no guest of Xen, or the module xen-gntalloc is not loaded"
+		    : status == WEFT_EACCES ? DEVICE ": permission denied"
+					    : DEVICE " cannot be opened");
+	}
+	guest->store = xs_open(0);
+	if (!guest->store)
+		return fail_open(xen, guest, status_of(errno), "XenStore cannot be reached: is xenfs mounted on /proc/xen?");
+	return WEFT_OK;
+}
+
+/* Only what is allowed between fork and exec: other OS threads may have held any lock. */
+__attribute__((noreturn)) static void keep_forever(int device)
+{
+	prctl(PR_SET_NAME, "weft-xen-keep");
+	setsid();
+	/* Whoever waits for the end of a pipe is not to wait for this process. */
+	if (device != 3) {
+		dup2(device, 3);
+		device = 3;
+	}
+	for (int fd = 0; fd < 3; fd++)
+		close(fd);
+	close_range(4, ~0u, 0);
+	if (chdir("/") == 0)
+		for (;;)
+			pause();
+	_exit(1);
+}
+
+int weft_xen_linux_keep(struct weft_xen *xen)
+{
+	struct linux_guest *guest = xen->data;
+	/* Twice, so that the program has no child that it does not know. */
+	pid_t child = fork();
+	if (child == 0) {
+		pid_t keeper = fork();
+		if (keeper == 0)
+			keep_forever(guest->device);
+		_exit(keeper < 0);
+	}
+	int status = 1;
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (child < 0 || status != 0) {
+		xen->error = "the process that is to keep the pages cannot be started";
+		return WEFT_EIO;
+	}
+	guest->is_kept = true;
+	return WEFT_OK;
+}
+
+void weft_xen_linux_close(struct weft_xen *xen)
+{
+	struct linux_guest *guest = xen->data;
+	if (!guest)
+		return;
+	if (guest->is_kept) {
+		munmap(xen->memory, xen->pages * WEFT_XEN_PAGE);
+		xen->is_shared = false;
+	}
+	weft_xen_unshare(xen);
+	xs_close(guest->store);
+	close(guest->device);
+	free(guest);
+	free(xen->refs);
+	*xen = (struct weft_xen){.error = ""};
+}
+
+/* ---- WEFT_XEN ---- */
+
+static struct weft_xen by_environment;
+
+/* SIZE[,packets=N][,streams=N][,keep]; false: not understood. */
+static bool parse(const char *text, size_t *bytes, struct weft_record_options *options, bool *keep)
+{
+	char *end;
+	errno = 0;
+	unsigned long long size = strtoull(text, &end, 10);
+	unsigned shift = *end == 'k' || *end == 'K' ? 10 : *end == 'm' || *end == 'M' ? 20 : *end == 'g' || *end == 'G' ? 30 : 0;
+	if (end == text || *text == '-' || errno || !size || size > SIZE_MAX >> 1 >> shift)
+		return false;
+	*bytes = (size_t)size << shift;
+	end += shift != 0;
+	while (*end == ',') {
+		unsigned value;
+		int used = 0;
+		if (sscanf(end, ",packets=%9u%n", &value, &used) == 1 && used)
+			options->packets = value;
+		else if (sscanf(end, ",streams=%9u%n", &value, &used) == 1 && used)
+			options->streams = value;
+		else if (strncmp(end, ",keep", 5) == 0) {
+			*keep = true;
+			used = 5;
+		} else
+			return false;
+		end += used;
+	}
+	return *end == 0;
+}
+
+static int start_by_environment(const char *text)
+{
+	struct weft_xen *xen = &by_environment;
+	struct weft_record_options options = {0};
+	size_t bytes;
+	bool keep = false;
+	if (!parse(text, &bytes, &options, &keep)) {
+		xen->error = "it is to be SIZE[,packets=N][,streams=N][,keep], as in 4M,keep";
+		return WEFT_EINVAL;
+	}
+	int status = weft_xen_linux_open(xen, bytes);
+	if (status < 0)
+		return status;
+	status = weft_xen_start(xen, &options);
+	if (status == WEFT_OK && keep) {
+		status = weft_xen_linux_keep(xen);
+		if (status < 0)
+			weft_stop();
+	}
+	if (status < 0) {
+		const char *why = status == WEFT_ENOSPC && !xen->is_shared
+				      ? "so many pages are not to be had: xen-gntalloc gives 1024, or limit=N"
+				      : xen->error;
+		weft_xen_linux_close(xen);
+		xen->error = why;
+	}
+	return status;
+}
+
+__attribute__((constructor)) static void load(void)
+{
+	const char *wanted = secure_getenv("WEFT_XEN");
+	if (wanted && *wanted && start_by_environment(wanted) < 0)
+		dprintf(STDERR_FILENO, "weft: WEFT_XEN: %s\n", by_environment.error);
+}
+
+__attribute__((destructor)) static void unload(void)
+{
+	if (!by_environment.data)
+		return;
+	/* Before the pages go. */
+	weft_stop();
+	weft_xen_linux_close(&by_environment);
+}

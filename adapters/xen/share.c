@@ -1,0 +1,128 @@
+/* share.c: shares a ring's pages and publishes their references.  Freestanding: a unikernel compiles this file alone.
+ * SPDX-License-Identifier: ISC */
+#include <weft/xen.h>
+
+/* Of a node's text: xenstored gives a node 2048 bytes by default, with its permissions. */
+#define NODE_BYTES 1920u
+#define NODES_MAX 4096u
+
+static int fail(struct weft_xen *xen, int status, const char *why)
+{
+	xen->error = why;
+	return status;
+}
+
+/* Appends a number in decimal to what ends at `at`; returns its new end. */
+static char *put_number(char *at, uint32_t number)
+{
+	char digits[10];
+	int count = 0;
+	do
+		digits[count++] = (char)('0' + number % 10);
+	while (number /= 10);
+	while (count)
+		*at++ = digits[--count];
+	*at = 0;
+	return at;
+}
+
+/* The name of node `index`. */
+static void name_node(char out[sizeof WEFT_XEN_NODE + 11], unsigned index)
+{
+	__builtin_memcpy(out, WEFT_XEN_NODE, sizeof WEFT_XEN_NODE);
+	if (index) {
+		out[sizeof WEFT_XEN_NODE - 1] = '-';
+		put_number(out + sizeof WEFT_XEN_NODE, index);
+	}
+}
+
+/* Writes into text as many references as a node takes, from the page `from` on; returns the first that has no place. */
+static size_t fill_node(const struct weft_xen *xen, size_t from, char text[NODE_BYTES])
+{
+	char *at = text;
+	size_t page = from;
+	for (; page < xen->pages && at + sizeof ",4294967295" <= text + NODE_BYTES; page++) {
+		if (page > from)
+			*at++ = ',';
+		at = put_number(at, xen->refs[page]);
+	}
+	return page;
+}
+
+int weft_xen_share(struct weft_xen *xen)
+{
+	if (xen->is_shared)
+		return fail(xen, WEFT_EBUSY, "the pages are shared already");
+	if (!xen->pages || !xen->refs || (uintptr_t)xen->memory % WEFT_XEN_PAGE)
+		return fail(xen, WEFT_EINVAL, "there are no pages, or they are not aligned to their size");
+	xen->error = "";
+	int status = xen->guest->share(xen->data, xen->domain, &xen->memory, xen->pages, xen->refs);
+	if (status < 0)
+		return fail(xen, status, "the pages cannot be granted");
+	xen->is_shared = true;
+	return WEFT_OK;
+}
+
+int weft_xen_publish(struct weft_xen *xen)
+{
+	char name[sizeof WEFT_XEN_NODE + 11], text[NODE_BYTES];
+	size_t first = fill_node(xen, 0, text);
+	unsigned node = 0;
+	/* While the first node is not there, nobody reads the others; so it goes first and comes last. */
+	int status = xen->guest->remove(xen->data, WEFT_XEN_NODE);
+	if (status < 0 && status != WEFT_ENOENT)
+		return fail(xen, status, "XenStore does not let " WEFT_XEN_NODE " be removed");
+	for (size_t page = first; page < xen->pages;) {
+		page = fill_node(xen, page, text);
+		name_node(name, ++node);
+		status = xen->guest->write(xen->data, name, text);
+		if (status < 0)
+			return fail(xen, status, "XenStore does not take so many references");
+	}
+	/* Of a longer ring that was here before. */
+	for (status = WEFT_OK; status == WEFT_OK && node < NODES_MAX;) {
+		name_node(name, ++node);
+		status = xen->guest->remove(xen->data, name);
+	}
+	fill_node(xen, 0, text);
+	status = xen->guest->write(xen->data, WEFT_XEN_NODE, text);
+	return status < 0 ? fail(xen, status, "XenStore does not take " WEFT_XEN_NODE) : WEFT_OK;
+}
+
+void weft_xen_unshare(struct weft_xen *xen)
+{
+	if (!xen->is_shared)
+		return;
+	char name[sizeof WEFT_XEN_NODE + 11];
+	int status = xen->guest->remove(xen->data, WEFT_XEN_NODE);
+	for (unsigned node = 1; status == WEFT_OK && node < NODES_MAX; node++) {
+		name_node(name, node);
+		status = xen->guest->remove(xen->data, name);
+	}
+	xen->guest->unshare(xen->data, xen->memory, xen->pages, xen->refs);
+	xen->is_shared = false;
+}
+
+int weft_xen_start(struct weft_xen *xen, const struct weft_record_options *options)
+{
+	struct weft_record_options mine = {0};
+	if (options)
+		mine = *options;
+	int status = weft_xen_share(xen);
+	if (status < 0)
+		return status;
+	mine.directory = NULL;
+	mine.buffer = xen->memory;
+	mine.buffer_bytes = xen->pages * WEFT_XEN_PAGE;
+	status = weft_start(&mine);
+	if (status < 0)
+		xen->error = weft_start_error();
+	else {
+		status = weft_xen_publish(xen);
+		if (status < 0)
+			weft_stop();
+	}
+	if (status < 0)
+		weft_xen_unshare(xen);
+	return status;
+}
