@@ -126,7 +126,8 @@ static int read_refs(const struct domain_host *host, uint32_t domain, domain_ref
 		int status = domain_parse_refs(refs, text, length);
 		free(text);
 		if (status == WEFT_EFORMAT)
-			return weft_error_set(err, WEFT_EFORMAT, "what the domain wrote to %s are no grant references", name);
+			return weft_error_set(
+			    err, WEFT_EFORMAT, "what the domain wrote to %s is no list of grant references", name);
 		if (status == WEFT_ETOOBIG)
 			return weft_error_set(
 			    err, WEFT_ETOOBIG, "the domain publishes more than %u pages, which is no ring", DOMAIN_PAGES_MAX);
@@ -217,8 +218,9 @@ static int open_pages(
 	if (status == WEFT_OK) {
 		status = weft_trace_open_live(out, read_pages, pages, refs.count * DOMAIN_PAGE, path, err);
 		if (status == WEFT_EFORMAT)
-			weft_error_set(err, WEFT_EFORMAT, "the domain shares %zu pages, but no trace in a format that weft reads",
-			    refs.count);
+			weft_error_set(err, WEFT_EFORMAT,
+			    "the domain shares %zu page%s, but no trace in a format that weft reads", refs.count,
+			    refs.count == 1 ? "" : "s");
 	}
 	if (pages && pages->host)
 		unmap_pages(pages);

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""judge.py CONSOLE: whether what domain 0 said on the console is what was to be shown (host-init has the steps).
+
+Prints "pass: ..." for each thing that it shows; exits with 1 if anything is not so.  SPDX-License-Identifier: ISC"""
+import json
+import re
+import sys
+
+console = open(sys.argv[1], encoding='utf-8', errors='replace').read().replace('\r', '')
+lines, status, asked = {}, {}, []
+for line in console.splitlines():
+    if m := re.fullmatch(r'@ asked (.*) -> (\d+) at \S+ s', line):
+        asked.append((m[1], int(m[2])))
+    elif m := re.fullmatch(r'@ (\S+) status (\d+) at (\S+) s', line):
+        status[m[1]] = int(m[2])
+        last = m[3]
+    elif m := re.fullmatch(r'@ ([^ :]*): (.*)', line):
+        lines.setdefault(m[1], []).append(m[2])
+failed = []
+
+
+def check(ok, what, name):
+    if not ok:
+        failed.append(f'{name}: {what}: status {status.get(name)}: ' + ' | '.join(lines.get(name, []))[:600])
+    return ok
+
+
+def refused(name, text):
+    """One clear line, and nothing else."""
+    return check(status.get(name) == 2 and len(lines.get(name, [])) == 1 and re.fullmatch('weft: xen:.*' + text + '.*', lines[name][0]), text, name)
+
+
+def shows(what, *oks):
+    if all(oks):
+        print('pass:', what)
+
+
+def finds_lost_wakeup(name):
+    text = '\n'.join(lines.get(name, []))
+    return check(status.get(name) == 1 and 'lost wake-up' in text and 'ARP response' in text, 'the lost wake-up is named', name)
+
+
+def info(name):
+    found = [json.loads(line) for line in lines.get(name, []) if line.startswith('{')]
+    check(len(found) == 1 and status.get(name) == 0, 'weft info', name)
+    return found[0] if found else {}
+
+
+if '@ end fine' not in console:
+    failed.append('domain 0 did not come to its end: ' + ' '.join(re.findall(r'^@ end (.*)', console, re.M)))
+for command, answer in asked:
+    if answer != ('arp' in command):
+        failed.append(f'the guest answers {answer} to: {command}')
+
+shows('clear words for a domain that is not there, one without a ring, one who is not root',
+      refused('nobody', r'no such domain; there are Domain-0'), refused('no-ring', r'the domain publishes no ring: there is no data/mprof/ring-ref'),
+      refused('user', 'only root may read what a domain shares'), refused('destroyed', 'no such domain; there are Domain-0'))
+alias = info('live-alias')
+shows('weft save -d guest -w - | weft explain -: the lost wake-up of arp bad', check(status.get('live-save') == 0 and 'live-save' not in lines, 'quiet', 'live-save'),
+      finds_lost_wakeup('live-explain'), finds_lost_wakeup('live-view'),
+      check(alias.get('process') == 'arp' and lines['live-alias'] and len(lines['live-alias']) == 1, 'by its id, with nothing skipped', 'live-alias'),
+      check(lines.get('node-sizes') and all('ring-ref' in line for line in lines['node-sizes'] if 'mprof/' in line), 'published', 'node-sizes'))
+shows('revoked references are told', refused('revoked', r'page 1 of 256 cannot be mapped: the program that shared them has ended, or reference \d+ was never granted'))
+
+large = [info(f'large-{n}') for n in (1, 2, 3)]
+shows('a ring of 4 MB, published in several nodes, is read whole while it is written',
+      check(len([line for line in lines.get('large-nodes', []) if 'ring-ref-' in line]) >= 2, 'several nodes', 'large-nodes'),
+      check(lines.get('large-references') == ['1024'], '1024 references', 'large-references'),
+      *[check(len(lines[f'large-{i + 1}']) == 1 and one.get('skipped') == [], 'nothing skipped', f'large-{i + 1}') for i, one in enumerate(large)],
+      check(all(sum(s['bytes'] for s in one.get('streams', [])) > 3 << 20 for one in large), 'over 3 MB of packets', 'large-1'),
+      check(large[0].get('span_ns', 0) < large[-1].get('span_ns', 0), 'goes on', 'large-3'))
+mirage = info('mirage')
+shows('a ring of the older format is saved as it is', check(mirage.get('format') == 'mirage' and mirage.get('events') == 3000, '3000 events', 'mirage'))
+
+shows('garbage in the pages', refused('garbage', 'the domain shares 16 pages, but no trace in a format that weft reads'))
+shows('pages that change in every way while they are read: never more than a complaint',
+      *[check(status.get(f'scribble-{kind}-{n}') in (0, 2), 'no crash', f'scribble-{kind}-{n}') for kind in ('mirage', 'native') for n in range(1, 6)])
+shows('references that are no list, too many, not granted, nobody\'s',
+      refused('many', 'publishes more than 65536 pages'),
+      *[refused(f'text-{text}', 'is no list of grant references') for text in ('', ',', '1,,2', 'hello', '4294967296', '18446744073709551617')],
+      *[refused(f'reference-{n}', 'cannot be mapped') for n in ('9', '8,9,10', '4000', '4294967295')], refused('reference-1', 'shares 1 page, but no trace'))
+shows('the same diagnosis after the guest\'s kernel has died', check(re.search(r'guest +\d.* ---?s?-?c', '\n'.join(lines.get('crash-state', []))), 'crashed', 'crash-state'),
+      finds_lost_wakeup('crash-explain'))
+for line in failed:
+    print('fail:', line)
+if not failed:
+    print(f'{len(status)} looks at domains in {last} s of the emulated machine')
+sys.exit(bool(failed))
