@@ -5,6 +5,7 @@
 /* Of a node's text: xenstored gives a node 2048 bytes by default, with its permissions. */
 #define NODE_BYTES 1920u
 #define NODES_MAX 4096u
+#define PACKET_BYTES 65536u
 
 static int fail(struct weft_xen *xen, int status, const char *why)
 {
@@ -114,6 +115,11 @@ int weft_xen_start(struct weft_xen *xen, const struct weft_record_options *optio
 	mine.directory = NULL;
 	mine.buffer = xen->memory;
 	mine.buffer_bytes = xen->pages * WEFT_XEN_PAGE;
+	/* Small ones, so that who reads the first node alone finds whole ones. */
+	if (!mine.packets) {
+		size_t packets = mine.buffer_bytes / PACKET_BYTES;
+		mine.packets = packets < 16 ? 16 : packets > 65536 ? 65536 : (unsigned)packets;
+	}
 	status = weft_start(&mine);
 	if (status < 0)
 		xen->error = weft_start_error();

@@ -21,6 +21,7 @@
 
 #include "apps/web/page.h"
 #include "trace/follow.h"
+#include "xen/domain.h"
 
 #define TOKEN_BYTES 16
 #define MOST_CONNECTIONS 64u
@@ -71,7 +72,7 @@ static int take_snapshot(struct snapshot **out, const char *path, struct weft_er
 	if (!s)
 		return weft_error_set(err, WEFT_ENOMEM, "%s: %s", path, weft_status_string(WEFT_ENOMEM));
 	s->holders = 1;
-	int status = weft_trace_open(&s->trace, path, err);
+	int status = domain_or_trace_open(&s->trace, path, err);
 	if (status == WEFT_OK)
 		status = cli_pack(&s->bytes, &s->size, &s->packed, s->trace, err);
 	if (status < 0) {

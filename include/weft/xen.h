@@ -72,7 +72,8 @@ WEFT__API int weft_xen_publish(struct weft_xen *xen);
 WEFT__API void weft_xen_unshare(struct weft_xen *xen);
 
 /* Shares, starts to record into the pages, publishes.  options->buffer and .buffer_bytes are not looked at; the others are as in
- * record.h.  On failure nothing is left of it.  As the two above, and weft_start(), whose errors xen->error tells too. */
+ * record.h, but .packets 0: 16, or as many as make them 64 KiB.  On failure nothing is left of it.  As the two above, and
+ * weft_start(), whose errors xen->error tells too. */
 WEFT__API int weft_xen_start(struct weft_xen *xen, const struct weft_record_options *options);
 
 /* ---- Linux guests: /dev/xen/gntalloc and libxenstore ---- */
