@@ -138,13 +138,9 @@ __attribute__((noreturn)) static void keep_forever(int device)
 	prctl(PR_SET_NAME, "weft-xen-keep");
 	setsid();
 	/* Whoever waits for the end of a pipe is not to wait for this process. */
-	if (device != 3) {
-		dup2(device, 3);
-		device = 3;
-	}
-	for (int fd = 0; fd < 3; fd++)
-		close(fd);
-	close_range(4, ~0u, 0);
+	if (device > 0)
+		close_range(0, (unsigned)device - 1, 0);
+	close_range((unsigned)device + 1, ~0u, 0);
 	if (chdir("/") == 0)
 		for (;;)
 			pause();

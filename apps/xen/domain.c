@@ -74,18 +74,18 @@ static int find_domain(const struct domain_host *host, const char *wanted, uint3
 {
 	unsigned count = 0, length;
 	uint32_t wanted_id = 0, id;
-	bool is_id = read_id(wanted, &wanted_id), found = false, by_id = false;
+	bool is_id = read_id(wanted, &wanted_id), found = false;
 	char there[128] = "";
 	char **ids = host->list(host->data, "/local/domain", &count);
 	if (!ids)
 		return fail_store(err, errno);
-	for (unsigned i = 0; i < count && !by_id; i++) {
+	for (unsigned i = 0; i < count; i++) {
 		char path[64];
 		if (!read_id(ids[i], &id))
 			continue;
 		if (is_id && id == wanted_id) {
 			*out = id;
-			found = by_id = true;
+			found = true;
 			break;
 		}
 		snprintf(path, sizeof path, "/local/domain/%" PRIu32 "/name", id);
@@ -210,11 +210,12 @@ static int open_pages(
 {
 	domain_refs refs = {0};
 	struct pages *pages = calloc(1, sizeof *pages);
-	int status = pages ? read_refs(host, domain, &refs, err) : weft_error_set(err, WEFT_ENOMEM, "out of memory");
-	if (status == WEFT_OK) {
-		pages->host = host;
+	if (!pages)
+		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	pages->host = host;
+	int status = read_refs(host, domain, &refs, err);
+	if (status == WEFT_OK)
 		status = map_pages(pages, domain, &refs, err);
-	}
 	if (status == WEFT_OK) {
 		status = weft_trace_open_live(out, read_pages, pages, refs.count * DOMAIN_PAGE, path, err);
 		if (status == WEFT_EFORMAT)
@@ -222,8 +223,7 @@ static int open_pages(
 			    "the domain shares %zu page%s, but no trace in a format that weft reads", refs.count,
 			    refs.count == 1 ? "" : "s");
 	}
-	if (pages && pages->host)
-		unmap_pages(pages);
+	unmap_pages(pages);
 	free(pages);
 	weft_vec_free(&refs);
 	return status;

@@ -415,7 +415,7 @@ static int reread_definitions(struct weft_trace *trace, struct weft_error *err)
 			return out_of_memory(err);
 		uint64_t content = copy ? header_u64(copy, AT(content_size)) / 8 : 0;
 		/* Who writes there may write anything. */
-		if (content >= p->content_bytes && memcmp(copy, p->bytes, AT(lock)) == 0) {
+		if (copy && content >= p->content_bytes && memcmp(copy, p->bytes, AT(lock)) == 0) {
 			p->bytes = copy;
 			p->content_bytes = (uint32_t)content;
 		}

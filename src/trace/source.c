@@ -231,7 +231,7 @@ int weft__source_from_reader(
 		return weft_error_set(err, WEFT_EIO, "%s", weft_status_string(WEFT_EIO));
 	}
 	struct weft_blob blob = {.bytes = bytes, .size = size, .owner = WEFT_BLOB_HEAP};
-	struct weft_source source;
+	struct weft_source source = {0};
 	int status = weft__source_from_blob(&source, blob, name, err);
 	if (status < 0)
 		return status;
