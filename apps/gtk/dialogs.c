@@ -6,23 +6,12 @@
 
 #include "backends/cairo/cairo.h"
 #include "base/duration.h"
+#include "loader.h"
 #include "menus.h"
 #include "notice.h"
 #include "window_private.h"
 
 /* ---- Open ---- */
-
-/* A chooser chooses either files or folders, and a trace may be either: any file of a folder that is a trace stands for it. */
-static char *trace_of(const char *path)
-{
-	char *folder = g_path_get_dirname(path), *metadata = g_build_filename(folder, "metadata", NULL);
-	bool is_trace = g_file_test(metadata, G_FILE_TEST_IS_REGULAR);
-	g_free(metadata);
-	if (is_trace)
-		return folder;
-	g_free(folder);
-	return g_strdup(path);
-}
 
 static char *chosen(GtkNativeDialog *dialog, int response)
 {
@@ -34,7 +23,7 @@ static char *chosen(GtkNativeDialog *dialog, int response)
 
 static void on_open(GtkNativeDialog *dialog, int response, WeftWindow *window)
 {
-	char *file = chosen(dialog, response), *path = file ? trace_of(file) : NULL;
+	char *file = chosen(dialog, response), *path = file ? loader_trace_of(file) : NULL;
 	bool compare = g_object_get_data(G_OBJECT(dialog), "compare") != NULL;
 	if (path && compare)
 		weft_window_compare(window, path);
@@ -73,7 +62,8 @@ static int export_to(WeftWindow *window, FILE *file, enum weft_picture format, s
 	struct weft_draw_options options = {.measure = weft_cairo_measure,
 	    .measure_ctx = cairo,
 	    .no_metrics = !viewer->metrics,
-	    .hidden_metrics = viewer->hidden_metrics};
+	    .hidden_metrics = viewer->hidden_metrics,
+	    .clock = viewer->clock};
 	int status = weft_draw_frame(&list, viewer->view, &options, err);
 	if (status == WEFT_OK)
 		status = weft_cairo_write(cairo, &list, format, weft_canvas_theme(), write_some, file, err);
@@ -184,7 +174,7 @@ void dialogs_ask_time(WeftWindow *window, bool start)
 static void append_shortcut(GString *xml, enum weft_action action)
 {
 	const struct weft_action_info *info = weft_action_info(action);
-	char *plain = menus_accelerators(action), *keys = g_markup_escape_text(plain, -1);
+	char *plain = menus_accelerators(action, 2), *keys = g_markup_escape_text(plain, -1);
 	g_string_append_printf(xml,
 	    "<child><object class=\"GtkShortcutsShortcut\"><property name=\"title\">%s</property>"
 	    "<property name=\"accelerator\">%s</property></object></child>",
@@ -193,15 +183,18 @@ static void append_shortcut(GString *xml, enum weft_action action)
 	g_free(plain);
 }
 
-static void append_gesture(GString *xml, const char *type, const char *title, const char *subtitle)
+static void append_gesture(GString *xml, const struct weft_gesture *gesture)
 {
+	char *effect = g_markup_escape_text(gesture->effect, -1), *hand = g_markup_escape_text(gesture->gesture, -1);
 	g_string_append_printf(xml,
-	    "<child><object class=\"GtkShortcutsShortcut\"><property name=\"shortcut-type\">%s</property>"
+	    "<child><object class=\"GtkShortcutsShortcut\"><property name=\"shortcut-type\">gesture</property>"
 	    "<property name=\"title\">%s</property><property name=\"subtitle\">%s</property></object></child>",
-	    type, title, subtitle);
+	    effect, hand);
+	g_free(hand);
+	g_free(effect);
 }
 
-/* From the table of actions, so that no key is forgotten. */
+/* From the tables of actions and gestures, so that none is forgotten. */
 void dialogs_shortcuts(WeftWindow *window)
 {
 	GString *xml =
@@ -218,10 +211,10 @@ void dialogs_shortcuts(WeftWindow *window)
 		g_string_append(xml, "</object></child>");
 	}
 	g_string_append(xml, "<child><object class=\"GtkShortcutsGroup\"><property name=\"title\">Pointer</property>");
-	append_gesture(xml, "gesture-two-finger-swipe-left", "Move", "drag, or two fingers, or wheel with Shift");
-	append_gesture(xml, "gesture-stretch", "Zoom", "wheel, or pinch");
-	append_gesture(xml, "gesture", "Measure a span", "drag with Shift");
-	append_gesture(xml, "gesture", "Highlight what it became and came from", "double click");
+	size_t count;
+	const struct weft_gesture *gestures = weft_gestures(&count);
+	for (size_t i = 0; i < count; i++)
+		append_gesture(xml, &gestures[i]);
 	g_string_append(xml, "</object></child></object></child></object></interface>");
 	GtkBuilder *builder = gtk_builder_new_from_string(xml->str, (gssize)xml->len);
 	GtkWindow *shortcuts = GTK_WINDOW(gtk_builder_get_object(builder, "shortcuts"));

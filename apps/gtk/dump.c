@@ -128,6 +128,14 @@ void weft_window_dump(WeftWindow *window, GString *out)
 	char *facts = weft_panel_widget_text(window->panel);
 	put_text(out, "facts", facts);
 	g_free(facts);
+	/* Around a window there may be a shadow. */
+	double x = 0, y = 0, shadow_x = 0, shadow_y = 0;
+	GtkWidget *canvas = GTK_WIDGET(weft_pane_canvas(window->pane));
+	gtk_native_get_surface_transform(GTK_NATIVE(window), &shadow_x, &shadow_y);
+	gtk_widget_translate_coordinates(canvas, GTK_WIDGET(window), 0, 0, &x, &y);
+	g_string_append_printf(out, "\"shadow\":[%.0f,%.0f],\"canvas\":[%.0f,%.0f,%d,%d],", shadow_x, shadow_y, x + shadow_x,
+	    y + shadow_y, gtk_widget_get_width(canvas), gtk_widget_get_height(canvas));
+	g_string_append_printf(out, "\"height\":%d,", gtk_widget_get_height(GTK_WIDGET(window)));
 	char *findings = weft_finding_list_text(window->findings);
 	put_text(out, "findings", findings);
 	g_free(findings);

@@ -6,6 +6,17 @@
 #include "trace/follow.h"
 #include "xen/domain.h"
 
+char *loader_trace_of(const char *path)
+{
+	char *folder = g_path_get_dirname(path), *metadata = g_build_filename(folder, "metadata", NULL);
+	bool is_trace = g_file_test(metadata, G_FILE_TEST_IS_REGULAR);
+	g_free(metadata);
+	if (is_trace)
+		return folder;
+	g_free(folder);
+	return g_strdup(path);
+}
+
 struct loader {
 	char *path;
 	loader_done *done;

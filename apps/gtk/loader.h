@@ -13,6 +13,10 @@ void loader_release(struct weft_viewer *viewer);
 /* Whoever else looks at the model of a viewer holds it meanwhile, and then releases it. */
 void loader_hold(struct weft_viewer *viewer);
 
+/* The trace that a chosen file stands for: choosers choose files, and a trace may be a folder, for which any file in it stands.
+ * To be freed. */
+char *loader_trace_of(const char *path);
+
 struct loader;
 
 /* Called in the main loop, once, unless the loader was stopped before: with a viewer that is now the callee's, or with NULL and

@@ -66,7 +66,7 @@ static void on_activate(GtkApplication *application, gpointer data)
 		weft_window_compare(window, args.paths[i]);
 	}
 	if (args.dump)
-		g_timeout_add(DUMP_MS, dump, application);
+		g_timeout_add_full(G_PRIORITY_LOW, DUMP_MS, dump, application, NULL);
 }
 
 /* Each window keeps what it keeps when it is closed. */

@@ -28,11 +28,11 @@ static char *accelerator(enum weft_action action, int n)
 	    modifiers & WEFT_SHIFT ? "<Shift>" : "", name, NULL);
 }
 
-char *menus_accelerators(enum weft_action action)
+char *menus_accelerators(enum weft_action action, int most)
 {
 	GString *all = g_string_new(NULL);
 	char *one;
-	for (int n = 0; (one = accelerator(action, n)); n++) {
+	for (int n = 0; n < most && (one = accelerator(action, n)); n++) {
 		g_string_append_printf(all, "%s%s", n > 0 ? " " : "", one);
 		g_free(one);
 	}

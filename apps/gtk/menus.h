@@ -14,7 +14,7 @@ void menus_show_metrics(WeftWindow *window);
 /* Opens the context menu at a place of the canvas. */
 void menus_popup(WeftWindow *window, double x, double y);
 
-/* All keys of an action as GTK has them, separated by spaces; to be freed. */
-char *menus_accelerators(enum weft_action action);
+/* The first `most` keys of an action as GTK has them, separated by spaces; to be freed. */
+char *menus_accelerators(enum weft_action action, int most);
 
 #endif

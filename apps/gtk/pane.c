@@ -42,7 +42,8 @@ struct _WeftPane {
 	bool follow, is_live, is_looking;
 	guint look_timer;
 	gint64 load_ended, load_took;
-	GQueue jobs; /* of struct job; the first is being read: one after another, so that they stand in their order */
+	char *failed; /* what could not be read, where there is nothing else */
+	GQueue jobs;  /* of struct job; the first is being read: one after another, so that they stand in their order */
 	struct loader *loader;
 	gint64 load_began;
 	guint progress_timer, search_idle;
@@ -59,7 +60,9 @@ const char *weft_pane_path(WeftPane *pane, size_t index)
 	const struct job *job = g_queue_peek_head(&pane->jobs);
 	if (index < pane->viewers.count)
 		return pane->paths[index];
-	return index == pane->viewers.count && job && job->place < 0 ? job->path : NULL;
+	if (index > pane->viewers.count || (job && job->place >= 0))
+		return NULL;
+	return job ? job->path : index == 0 ? pane->failed : NULL;
 }
 
 struct weft_compare *weft_pane_viewers(WeftPane *pane)
@@ -193,9 +196,10 @@ static void free_job(gpointer data)
 static void begin(WeftPane *pane);
 static void add_job(WeftPane *pane, const char *path, int place);
 
-static void show_failure(WeftPane *pane, const char *text)
+static void show_failure(WeftPane *pane, const char *text, bool is_cancelled)
 {
-	char *escaped = g_markup_escape_text(text, -1);
+	char *escaped = g_markup_escape_text(is_cancelled ? "" : text, -1);
+	adw_status_page_set_title(pane->error_page, is_cancelled ? "Reading Was Cancelled" : "The Trace Cannot Be Shown");
 	adw_status_page_set_description(pane->error_page, escaped);
 	gtk_stack_set_visible_child_name(pane->stack, pane->viewers.count > 0 ? "view" : "error");
 	g_free(escaped);
@@ -329,7 +333,11 @@ static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_err
 		char text[640];
 		weft_error_format(err, text, sizeof text);
 		char *safe = g_utf8_make_valid(text, -1);
-		show_failure(pane, safe);
+		if (pane->viewers.count == 0) {
+			g_free(pane->failed);
+			pane->failed = g_strdup(job->path);
+		}
+		show_failure(pane, safe, err->status == WEFT_ECANCELLED);
 		g_signal_emit(pane, signals[FAILED], 0, safe);
 		g_free(safe);
 	}
@@ -389,6 +397,13 @@ void weft_pane_reload(WeftPane *pane)
 	for (size_t i = 0; i < pane->viewers.count && g_queue_is_empty(&pane->jobs); i++)
 		if (strcmp(pane->paths[i], "-") != 0)
 			add_job(pane, pane->paths[i], (int)i);
+	if (weft_pane_can_reload(pane) && pane->viewers.count == 0 && g_queue_is_empty(&pane->jobs))
+		add_job(pane, pane->failed, -1);
+}
+
+bool weft_pane_can_reload(WeftPane *pane)
+{
+	return pane->viewers.count > 0 || (pane->failed && strcmp(pane->failed, "-") != 0);
 }
 
 static void cancel(GtkWidget *widget, const char *name, GVariant *parameter)
@@ -397,7 +412,7 @@ static void cancel(GtkWidget *widget, const char *name, GVariant *parameter)
 	struct weft_error err = {0};
 	if (!pane->loader)
 		return;
-	weft_error_set(&err, WEFT_ECANCELLED, "%s", "Reading was cancelled.");
+	weft_error_set(&err, WEFT_ECANCELLED, "reading was cancelled");
 	on_read(pane, NULL, &err);
 }
 
@@ -420,6 +435,7 @@ void weft_pane_finish(WeftPane *pane)
 		loader_release(viewer);
 		g_clear_pointer(&pane->paths[pane->viewers.count], g_free);
 	}
+	g_clear_pointer(&pane->failed, g_free);
 	g_queue_clear_full(&pane->jobs, free_job);
 }
 

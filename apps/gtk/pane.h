@@ -13,8 +13,9 @@ G_DECLARE_FINAL_TYPE(WeftPane, weft_pane, WEFT, PANE, AdwBin)
 void weft_pane_add(WeftPane *pane, const char *path);
 
 /* Reads all again, and shows the same part of them; not standard input, which has been read.  What cannot be read any more stays
- * as it was. */
+ * as it was.  Where nothing could be read, that is tried again. */
 void weft_pane_reload(WeftPane *pane);
+bool weft_pane_can_reload(WeftPane *pane);
 
 /* Whether a trace that changes is read again by itself; it is if it was being recorded when it was opened.  Emits "live" when one
  * of the traces is recorded or has changed, or no longer. */
@@ -22,7 +23,7 @@ void weft_pane_set_follow(WeftPane *pane, bool follow);
 bool weft_pane_follows(WeftPane *pane);
 bool weft_pane_is_live(WeftPane *pane);
 
-/* The path of the trace at a place from the top, or of the first that is being read; NULL if there is none. */
+/* The path of the trace at a place from the top, or of the first that is being read or could not be; NULL if there is none. */
 const char *weft_pane_path(WeftPane *pane, size_t index);
 
 struct weft_compare *weft_pane_viewers(WeftPane *pane);

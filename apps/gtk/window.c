@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "dialogs.h"
+#include "loader.h"
 #include "menus.h"
 #include "notice.h"
 #include "settings.h"
@@ -126,8 +127,7 @@ static void set_enabled(WeftWindow *window, const char *name, bool enabled)
 
 static void show_actions(WeftWindow *window)
 {
-	static const char *const of_viewer[] = {
-	    "export-svg", "export-png", "set-start", "set-duration", "find", "compare", "reload"};
+	static const char *const of_viewer[] = {"export-svg", "export-png", "set-start", "set-duration", "find", "compare"};
 	const struct weft_compare *viewers = weft_pane_viewers(window->pane);
 	for (int a = 0; a < WEFT_ACTION_COUNT; a++) {
 		const struct weft_action_info *info = weft_action_info((enum weft_action)a);
@@ -139,6 +139,7 @@ static void show_actions(WeftWindow *window)
 		if (g_action_get_state_type(action))
 			g_simple_action_set_state(G_SIMPLE_ACTION(action), g_variant_new_boolean((state & WEFT_ACTION_ON) != 0));
 	}
+	set_enabled(window, "reload", weft_pane_can_reload(window->pane));
 	set_enabled(
 	    window, "why", viewers->count > 0 && weft_compare_action_state(viewers, WEFT_ACTION_WHY) & WEFT_ACTION_ENABLED);
 	for (size_t i = 0; i < G_N_ELEMENTS(of_viewer); i++)
@@ -202,7 +203,7 @@ static void on_answer(void *ctx, struct weft_findings *answer)
 	}
 }
 
-static void ask_why(WeftWindow *window, struct weft_viewer *viewer, uint32_t promise, bool again)
+static void ask(WeftWindow *window, struct weft_viewer *viewer, uint32_t promise, bool again)
 {
 	g_clear_pointer(&window->explainer, explainer_stop);
 	window->has_asked = true;
@@ -210,6 +211,13 @@ static void ask_why(WeftWindow *window, struct weft_viewer *viewer, uint32_t pro
 	window->why_of = viewer;
 	window->why_id = viewer->model->promises[promise].id;
 	window->explainer = explainer_start(viewer, promise, on_answer, window);
+}
+
+static void ask_why(WeftWindow *window)
+{
+	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	if (viewer && viewer->selected != WEFT_NONE)
+		ask(window, viewer, viewer->selected, false);
 }
 
 /* An answer holds for the trace of which it was asked; read anew, it is asked again. */
@@ -220,7 +228,7 @@ static void keep_answer(WeftWindow *window, bool is_read_anew)
 		return;
 	uint32_t promise = is_read_anew ? weft_model_find(viewer->model, window->why_id) : WEFT_NONE;
 	if (promise != WEFT_NONE && promise != WEFT_SYSTEM) {
-		ask_why(window, viewer, promise, true);
+		ask(window, viewer, promise, true);
 		return;
 	}
 	g_clear_pointer(&window->explainer, explainer_stop);
@@ -358,10 +366,8 @@ static void on_previous_match(WeftWindow *window)
 
 /* ---- Actions ---- */
 
-static void on_core_action(GSimpleAction *simple, GVariant *parameter, gpointer data)
+static void act_by_core(WeftWindow *window, enum weft_action action)
 {
-	WeftWindow *window = data;
-	enum weft_action action = weft_action_find(g_action_get_name(G_ACTION(simple)));
 	/* Escape takes the search away first, with what it found. */
 	if (action == WEFT_ACTION_CLEAR && gtk_search_bar_get_search_mode(window->search_bar)) {
 		gtk_search_bar_set_search_mode(window->search_bar, FALSE);
@@ -370,8 +376,14 @@ static void on_core_action(GSimpleAction *simple, GVariant *parameter, gpointer 
 	/* Whoever escapes from the list of findings is back in the picture. */
 	if (action == WEFT_ACTION_CLEAR)
 		gtk_widget_grab_focus(GTK_WIDGET(weft_pane_canvas(window->pane)));
+	act(window, action);
+}
+
+static void on_core_action(GSimpleAction *simple, GVariant *parameter, gpointer data)
+{
+	enum weft_action action = weft_action_find(g_action_get_name(G_ACTION(simple)));
 	if (action < WEFT_ACTION_COUNT)
-		act(window, action);
+		act_by_core(data, action);
 }
 
 static void on_app_action(GSimpleAction *simple, GVariant *parameter, gpointer data)
@@ -394,9 +406,7 @@ static void on_app_action(GSimpleAction *simple, GVariant *parameter, gpointer d
 		show_side(window, "findings");
 		weft_finding_list_focus(window->findings);
 		break;
-	case WEFT_ACTION_WHY:
-		ask_why(window, weft_pane_viewer(window->pane), weft_pane_viewer(window->pane)->selected, false);
-		break;
+	case WEFT_ACTION_WHY: ask_why(window); break;
 	case WEFT_ACTION_SHORTCUTS: dialogs_shortcuts(window); break;
 	default: break;
 	}
@@ -525,7 +535,13 @@ static gboolean on_key(GtkEventControllerKey *keys, guint keyval, guint keycode,
 	enum weft_action action = name ? weft_action_of_key(name, modifiers) : WEFT_ACTION_COUNT;
 	if (action == WEFT_ACTION_COUNT || !g_action_map_lookup_action(G_ACTION_MAP(window), weft_action_info(action)->name))
 		return GDK_EVENT_PROPAGATE;
-	g_action_group_activate_action(G_ACTION_GROUP(window), weft_action_info(action)->name, NULL);
+	/* Not through the GAction: whether that is enabled is only known again when all keys that were typed are through. */
+	if (weft_action_info(action)->who == WEFT_BY_CORE)
+		act_by_core(window, action);
+	else if (action == WEFT_ACTION_WHY)
+		ask_why(window);
+	else
+		g_action_group_activate_action(G_ACTION_GROUP(window), weft_action_info(action)->name, NULL);
 	return GDK_EVENT_STOP;
 }
 
@@ -535,9 +551,10 @@ static gboolean on_drop(GtkDropTarget *target, const GValue *value, double x, do
 {
 	GdkFileList *list = g_value_get_boxed(value);
 	for (GSList *file = gdk_file_list_get_files(list); file; file = file->next) {
-		char *path = g_file_get_path(file->data);
-		if (path)
-			weft_window_open(window, path);
+		char *path = g_file_get_path(file->data), *trace = path ? loader_trace_of(path) : NULL;
+		if (trace)
+			weft_window_open(window, trace);
+		g_free(trace);
 		g_free(path);
 	}
 	return TRUE;
@@ -550,7 +567,7 @@ WeftWindow *weft_window_new(GtkApplication *application)
 
 void weft_window_open(WeftWindow *window, const char *path)
 {
-	if (weft_pane_path(window->pane, 0)) {
+	if (weft_pane_viewers(window->pane)->count > 0 || weft_pane_is_loading(window->pane)) {
 		window = weft_window_new(gtk_window_get_application(GTK_WINDOW(window)));
 		gtk_window_present(GTK_WINDOW(window));
 	}
@@ -620,6 +637,11 @@ static void on_info_response(GtkInfoBar *bar, int response, gpointer data)
 static void weft_window_init(WeftWindow *window)
 {
 	gtk_widget_init_template(GTK_WIDGET(window));
+	/* What opens the list of recent traces has only a picture. */
+	for (GtkWidget *part = gtk_widget_get_first_child(GTK_WIDGET(window->open_button)); part;
+	     part = gtk_widget_get_next_sibling(part))
+		if (GTK_IS_MENU_BUTTON(part))
+			gtk_accessible_update_property(GTK_ACCESSIBLE(part), GTK_ACCESSIBLE_PROPERTY_LABEL, "Recent Traces", -1);
 	g_signal_connect_object(window->pane, "changed", G_CALLBACK(on_changed), window, 0);
 	g_signal_connect_object(window->pane, "loaded", G_CALLBACK(on_loaded), window, 0);
 	g_signal_connect_object(window->pane, "live", G_CALLBACK(on_live), window, 0);

@@ -12,54 +12,24 @@ import sys
 import tempfile
 
 from person import App, run, under_a_desktop, until
+from traces import Traces, lost_in, span
 
 under_a_desktop()
 view, arp, generate = map(os.path.abspath, sys.argv[1:4])
-folder = tempfile.mkdtemp(prefix='traces-', dir=os.environ['WEFT_TEST_DESKTOP'])
+traces = Traces(arp, generate)
+record, generated, folder = traces.record, traces.generated, traces.folder
 YELLOW, RED = b'\xff\xdd\x33', b'\xd4\x25\x2f'
-
-
-def record(which):
-    path = os.path.join(folder, which)
-    if not os.path.exists(path):
-        subprocess.run([arp, which], env={**os.environ, 'WEFT_TRACE': path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       check=False, timeout=60)
-    return path
-
-
-def generated(shape, events, *options, name=None):
-    path = os.path.join(folder, name or f'{shape}-{events}')
-    if not os.path.exists(path):
-        subprocess.run([generate, shape, '--events=' + events, *options, '-o', path], check=True, timeout=60)
-    return path
-
-
-def span(viewer):
-    return viewer['to_ns'] - viewer['from_ns']
-
-
-def share(app, colour):
-    """How many pixels in a thousand have it."""
-    width, height, pixels = app.picture()
-    return 1000 * sum(pixels[i:i + 3] == colour for i in range(0, len(pixels), 3)) / (width * height)
-
-
-def find(app, text):
-    app.key('slash')
-    app.until('the search bar', lambda w: w['finding'] and w['typing'])
-    app.type(text)
-    return app.until('all was searched', lambda w: w['viewers'][0]['search'] == text and not w['viewers'][0]['searching'])
 
 
 def it_searches_as_one_types():
     with App(view, generated('random', '20k')) as app:
         app.shown()
-        before = share(app, YELLOW)
+        before = app.share(YELLOW)
         app.key('slash')
         app.until('the search bar', lambda w: w['finding'] and w['typing'])
         app.type('disk')
         some = app.until_viewer('some are found', lambda v: v['search'] == 'disk' and not v['searching'] and v['found'] > 0)['found']
-        until('they are yellow', lambda: share(app, YELLOW) > before + 1, app)
+        until('they are yellow', lambda: app.share(YELLOW) > before + 1, app)
         app.picture('searching')
         app.key('Return')
         first = app.until_viewer('the first is selected', lambda v: v['number'] == 1)['selected']
@@ -86,10 +56,10 @@ def it_searches_as_one_types():
 def others_are_dimmed():
     with App(view, generated('random', '20k')) as app:
         app.shown()
-        find(app, 'failed')
+        app.find('failed')
         app.key('Escape', 'Escape')
         app.until('closed', lambda w: not w['finding'])
-        find(app, 'pending')
+        app.find('pending')
         app.key('Return', 'Tab')
         app.focus_canvas()
         app.key('f')
@@ -104,7 +74,7 @@ def a_click_selects_and_the_panel_tells():
         app.key('F9')
         app.until('the panel', lambda w: w['panel'])
         viewer = app.settled()
-        lost = max(viewer['promises'], key=lambda p: p[2] - p[1])[0]
+        lost = lost_in(viewer)
         app.click(*app.place(lost))
         window = app.until('it is selected', lambda w: w['viewers'][0]['selected'] == lost)
         window = app.until('the panel tells of it', lambda w: 'never resolved' in w['facts'])
@@ -116,20 +86,28 @@ def a_click_selects_and_the_panel_tells():
 
 def the_story_of_the_tutorial():
     """Why does it hang?  The red line; what it waits for, and what that waits for; a condition, signalled before anyone waited."""
+    def click_next(facts):
+        """On what it waits for; of what became another, on that; of one who waits for a condition, on that, which made it."""
+        for heading in ('Waits for|', 'Became|', 'Created by|'):
+            if '\n' + heading in facts:
+                return app.click_on(facts.split('\n' + heading)[1].split('\n')[1].split('|')[0])
+        raise AssertionError('nowhere to go from\n' + facts)
+
     with App(view, record('bad')) as app:
         app.shown()
-        until('a red line stands out', lambda: share(app, RED) > 1, app)
+        until('a red line stands out', lambda: app.share(RED) > 1, app)
         app.key('F9')
         viewer = app.settled()
-        lost = max(viewer['promises'], key=lambda p: p[2] - p[1])[0]
+        lost = lost_in(viewer)
         app.click(*app.place(lost))
-        app.until('the red line', lambda w: w['viewers'][0]['selected'] == lost and 'never resolved' in w['facts'])
+        facts = app.until('the red line', lambda w: w['viewers'][0]['selected'] == lost and 'never resolved' in w['facts'])['facts']
         seen = [lost]
-        facts = app.window()['facts']
         while 'condition' not in facts.split('\n')[0]:
-            app.key('a')
-            seen.append(app.until_viewer('what it waits for', lambda v: v['selected'] not in seen)['selected'])
+            app.settled()
+            click_next(facts)
+            seen.append(app.until_viewer('what it waits for', lambda v: v['selected'] not in (None, *seen))['selected'])
             facts = app.until('the panel follows', lambda w, before=facts: w['facts'] != before)['facts']
+        assert len(seen) == 6, seen
         assert facts.startswith('ARP response|condition') and 'Signalled by|' in facts, facts
         app.picture('story')
         app.key('alt+Left')
@@ -138,13 +116,39 @@ def the_story_of_the_tutorial():
         app.until_viewer('forward', lambda v: v['selected'] == seen[-1])
 
 
+def keys_walk_the_links():
+    with App(view, record('bad')) as app:
+        app.shown()
+        app.find('ring.write')
+        app.key('Return', 'Escape')
+        app.until('the write', lambda w: not w['finding'] and w['viewers'][0]['selected'] == 6)
+        for key, where in (('r', 11), ('alt+Left', 6), ('w', 7), ('BackSpace', 6), ('r', 11), ('c', 4), ('BackSpace', 11), ('a', 13), ('alt+Left', 11),
+                           ('alt+Right', 13)):
+            app.key(key)
+            app.until_viewer(f'{key} leads to {where}', lambda v, where=where: v['selected'] == where)
+        before = span(app.viewer())
+        app.key('z')
+        app.until_viewer('z shows it large', lambda v: span(v) < before / 100)
+
+
+def what_is_pointed_at_is_told_of():
+    with App(view, record('bad')) as app:
+        app.shown()
+        app.key('F9')
+        viewer = app.settled()
+        app.at(*app.place(lost_in(viewer)))
+        app.until('the panel tells of what is under the pointer', lambda w: 'never resolved' in w['facts'] and w['viewers'][0]['selected'] is None)
+        app.at(*app.empty_place())
+        app.until('and no longer', lambda w: w['facts'] == '')
+
+
 def links_of_the_panel_are_pressed():
     import pyatspi
     with App(view, record('bad')) as app:
         app.shown()
         app.key('F9')
         viewer = app.settled()
-        lost = max(viewer['promises'], key=lambda p: p[2] - p[1])[0]
+        lost = lost_in(viewer)
         app.click(*app.place(lost))
         app.until('the panel tells', lambda w: 'never resolved' in w['facts'])
         link = app.window()['facts'].split('Waits for|')[1].split('\n')[1].split('|')[0]
@@ -159,36 +163,24 @@ def links_of_the_panel_are_pressed():
         app.until_viewer('it leads there', lambda v: v['selected'] not in (None, lost))
 
 
-def button_of(app, start):
-    """The button whose accessible name begins so."""
-    import pyatspi
-
-    def found():
-        for one in app.accessibles():
-            if one.getRole() == pyatspi.ROLE_PUSH_BUTTON and one.name and one.name.startswith(start):
-                return one
-        return None
-    return until(f'a button {start}', found, app)
-
-
 def findings_lead_there():
     """The same story, told by the list of what went wrong: from the button with a sign of warning to the signal that came too early."""
     with App(view, record('bad')) as app:
         app.shown()
         app.until('what went wrong is known', lambda w: w['explained'] and w['findings'].startswith('hang: '))
         whole = app.settled()
-        button_of(app, 'What Went Wrong: 1').queryAction().doAction(0)
+        app.button('What Went Wrong: 1').queryAction().doAction(0)
         app.until('the list', lambda w: w['panel'] and w['side'] == 'findings')
-        button_of(app, 'hang: bind').queryAction().doAction(0)
+        app.button('hang: bind').queryAction().doAction(0)
         there = app.until_viewer('its chain is highlighted', lambda v: v['highlighting'] == 3 and v['found'] >= 4 and v['selected'] is not None)
         assert span(there) < span(whole) / 10, 'it is where it happened'
         window = app.until('its evidence', lambda w: 'nobody waits for it' in w['findings'])
         assert window['findings'].startswith('*hang: ') and 'lost wake-up' in window['findings'] and 'too late' in window['findings']
-        until('it is yellow', lambda: share(app, YELLOW) > 1, app)
+        until('it is yellow', lambda: app.share(YELLOW) > 1, app)
         app.settled()
         app.picture('findings')
         signal_line = next(line.strip() for line in window['findings'].split('\n') if 'nobody waits for it' in line)
-        button_of(app, signal_line).queryAction().doAction(0)
+        app.button(signal_line).queryAction().doAction(0)
         app.until_viewer('who signalled is selected', lambda v: v['selected'] not in (None, there['selected']))
         app.focus_canvas()
         app.key('Escape')
@@ -213,7 +205,7 @@ def why_is_answered():
         app.shown()
         app.key('F9')
         viewer = app.settled()
-        lost = max(viewer['promises'], key=lambda p: p[2] - p[1])[0]
+        lost = lost_in(viewer)
         app.key('y')
         app.click(*app.place(lost))
         app.until('the panel tells of it', lambda w: 'never resolved' in w['facts'])
@@ -237,7 +229,7 @@ def what_is_selected_can_be_heard():
     with App(view, record('bad')) as app:
         app.shown()
         viewer = app.settled()
-        lost = max(viewer['promises'], key=lambda p: p[2] - p[1])[0]
+        lost = lost_in(viewer)
         app.click(*app.place(lost))
         app.until_viewer('selected', lambda v: v['selected'] == lost)
 
@@ -366,7 +358,7 @@ def two_are_compared():
         app.until('both zoom', lambda w: w['viewers'][0]['from_ns'] == w['viewers'][1]['from_ns'] and span(w['viewers'][0]) < span(viewer)
                   and w['viewers'][0]['to_ns'] == w['viewers'][1]['to_ns'])
         app.picture('compared')
-        find(app, 'arp')
+        app.find('arp')
         app.until('the same is highlighted in both', lambda w: all(v['found'] > 0 for v in w['viewers']))
         app.key('Escape')
         app.until('closed', lambda w: not w['finding'])
@@ -463,6 +455,8 @@ sys.exit(run([
     others_are_dimmed,
     a_click_selects_and_the_panel_tells,
     the_story_of_the_tutorial,
+    keys_walk_the_links,
+    what_is_pointed_at_is_told_of,
     links_of_the_panel_are_pressed,
     findings_lead_there,
     nothing_is_found_where_nothing_is_wrong,

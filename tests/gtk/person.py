@@ -1,5 +1,6 @@
 # person.py: drives windows as a person would: a display without a screen, real key presses and pointer motions (xdotool), and
 # what assistive technology sees (AT-SPI).  SPDX-License-Identifier: ISC
+import contextlib
 import json
 import os
 import shutil
@@ -257,6 +258,71 @@ class App:
     def press(self, name):
         """Presses the button of that name, as assistive technology does."""
         until(f'a button {name}', lambda: self.accessible(name), self).queryAction().doAction(0)
+
+    def buttons(self, start):
+        """Those whose accessible names begin so."""
+        import pyatspi
+        return [one for one in self.accessibles() if one.getRole() == pyatspi.ROLE_PUSH_BUTTON and one.name and one.name.startswith(start)]
+
+    def button(self, start):
+        return until(f'a button {start}', lambda: self.buttons(start), self)[0]
+
+    def click_on(self, start):
+        """Points at the button whose name begins so, and clicks."""
+        import pyatspi
+
+        def where():
+            boxes = [one.queryComponent().getExtents(pyatspi.WINDOW_COORDS) for one in self.buttons(start)]
+            return [(box.x + box.width / 2, box.y + box.height / 2) for box in boxes
+                    if box.width > 4 and box.height > 4 and box.y + box.height < self.window()['height']]
+        x, y = until(f'a button {start} that is seen', where, self)[0]
+        left, top = self.window()['shadow']
+        self.click(x + left, y + top)
+
+    def choose(self, name):
+        """Chooses what has that name in the menu that is open."""
+        until(f'{name} in a menu', lambda: self.accessible(name), self).queryAction().doAction(0)
+
+    @contextlib.contextmanager
+    def drag_in(self, drag, path):
+        """Drops a file into the middle of the window, out of another one."""
+        other = subprocess.Popen([drag, path], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        try:
+            def shown():
+                found = subprocess.run(['xdotool', 'search', '--onlyvisible', '--pid', str(other.pid)], capture_output=True, text=True, check=False)
+                return found.stdout.split()
+            window = until('a window to drag out of', shown)[-1]
+            xdo('windowmove', '--sync', window, 1110, 300)
+            until('it is drawn', lambda: self.drawn(window))
+            xdo('mousemove', '--window', window, 75, 75)
+            xdo('mousedown', 1)
+            for x in range(1170, 560, -30):
+                xdo('mousemove', x, 380)
+                time.sleep(0.02)
+            xdo('mouseup', 1)
+            yield
+        finally:
+            other.terminate()
+            other.wait()
+
+    @staticmethod
+    def drawn(window):
+        """Whether a window shows more than one colour."""
+        run = subprocess.run(['import', '-depth', '8', '-window', window, 'ppm:-'], capture_output=True, check=False, timeout=PATIENCE)
+        pixels = run.stdout.split(b'\n', 3)[-1]
+        return len({pixels[i:i + 3] for i in range(0, len(pixels) - 3, 3)}) > 1
+
+    def find(self, text):
+        """Types it into the search bar, and waits until all was searched."""
+        self.key('slash')
+        self.until('the search bar', lambda w: w['finding'] and w['typing'])
+        self.type(text)
+        return self.until('all was searched', lambda w: w['viewers'][0]['search'] == text and not w['viewers'][0]['searching'])
+
+    def share(self, colour):
+        """How many pixels in a thousand have it."""
+        width, height, pixels = self.picture()
+        return 1000 * sum(pixels[i:i + 3] == colour for i in range(0, len(pixels), 3)) / (width * height)
 
     def place(self, promise, index=0):
         """A point on the line of a promise, by its id, in the window."""

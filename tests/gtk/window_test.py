@@ -7,33 +7,14 @@ WEFT_TEST_ONLY names tests, separated by spaces; WEFT_TEST_PICTURES is a folder 
 import os
 import subprocess
 import sys
-import tempfile
 
 from person import App, run, under_a_desktop, until, xdo
+from traces import Traces, span
 
 under_a_desktop()
 view, weft, arp, generate = map(os.path.abspath, sys.argv[1:5])
-folder = tempfile.mkdtemp(prefix='traces-', dir=os.environ['WEFT_TEST_DESKTOP'])
-
-
-def record(which):
-    """A recording of examples/arp, made once."""
-    path = os.path.join(folder, which)
-    if not os.path.exists(path):
-        subprocess.run([arp, which], env={**os.environ, 'WEFT_TRACE': path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       check=False, timeout=60)
-    return path
-
-
-def generated(shape, events, form='mirage', *options):
-    path = os.path.join(folder, f'{shape}-{events}.{form}')
-    if not os.path.exists(path):
-        subprocess.run([generate, shape, '--events=' + events, '--format=' + form, *options, '-o', path], check=True, timeout=60)
-    return path
-
-
-def span(viewer):
-    return viewer['to_ns'] - viewer['from_ns']
+traces = Traces(arp, generate)
+record, generated, folder = traces.record, traces.generated, traces.folder
 
 
 def middle(viewer):
@@ -147,6 +128,12 @@ def what_cannot_be_read_is_said():
     with App(view, path) as app:
         window = app.until('an error', lambda w: w['page'] == 'error')
         assert 'letter.txt' in window['error'] and 'trace' in window['error'], window['error']
+        assert window['title'] == 'letter.txt'
+        with open(generated('random', '20k'), 'rb') as trace, open(path, 'wb') as file:
+            file.write(trace.read())
+        app.focus()
+        app.click_on('Try _Again')
+        app.until('it can be read by now', lambda w: w['page'] == 'view' and w['title'] == 'letter.txt')
 
 
 def the_command_starts_it():

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+# desk_test.py: the window among others: how traces come into it, what it does while they are read, what it looks like.
+# SPDX-License-Identifier: ISC
+"""desk_test.py WEFT-VIEW ARP GENERATE DRAG PICTURES
+
+PICTURES is the folder of those to compare with; WEFT_TEST_RECORD=1 makes them anew.  WEFT_TEST_ONLY names tests, separated by spaces;
+WEFT_TEST_PICTURES is a folder for screenshots."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from person import App, run, under_a_desktop, until
+from traces import Traces
+
+under_a_desktop()
+view, arp, generate, drag, pictures = map(os.path.abspath, sys.argv[1:6])
+traces = Traces(arp, generate)
+record, generated, folder = traces.record, traces.generated, traces.folder
+
+
+# ---- How traces come ----
+
+def a_trace_is_chosen():
+    with App(view) as app:
+        app.until('an empty window', lambda w: w['page'] == 'empty')
+        app.focus()
+        app.key('ctrl+o')
+        app.until('a dialog', lambda w: w['dialogs'] == 1)
+        app.focus_dialog()
+        app.type(os.path.join(record('bad'), 'metadata'))  # any file of a folder stands for it
+        app.key('Return')
+        app.until('the trace', lambda w: w['page'] == 'view' and w['title'] == 'bad' and w['dialogs'] == 0)
+        app.focus()
+        app.key('ctrl+shift+o')
+        app.until('a dialog', lambda w: w['dialogs'] == 1)
+        app.focus_dialog()
+        app.type(generated('random', '20k'))
+        app.key('Return')
+        app.until('compared', lambda w: len(w['viewers']) == 2 and 'random-20k' in w['title'])
+
+
+def a_file_is_dropped():
+    with App(view) as app:
+        app.until('an empty window', lambda w: w['page'] == 'empty')
+        app.focus()
+        with app.drag_in(drag, generated('random', '20k')):
+            app.until('it is shown', lambda w: w['page'] == 'view' and w['title'] == 'random-20k')
+        with app.drag_in(drag, os.path.join(record('good'), 'metadata')):
+            until('one more has a window of its own', lambda: sorted(w['title'] for w in app.state()['windows']) == ['good', 'random-20k'], app)
+
+
+def recent_traces_are_listed():
+    home = tempfile.mkdtemp(dir=folder)
+    with App(view, record('bad'), home=home) as app:
+        app.shown()
+        until('it is kept', lambda: os.path.exists(os.path.join(home, 'data', 'recently-used.xbel')), app)
+    with App(view, home=home) as app:
+        app.until('an empty window', lambda w: w['page'] == 'empty')
+        app.focus()
+        app.click_on('Recent Traces')
+        app.choose('bad')
+        app.until('the trace of before', lambda w: w['page'] == 'view' and w['title'] == 'bad')
+
+
+def what_is_being_recorded_is_followed():
+    path = traces.path('live')
+    program = subprocess.Popen([arp, 'bad'], env={**os.environ, 'WEFT_TRACE': path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until('a recording begins', lambda: os.path.exists(os.path.join(path, 'metadata')))
+        with App(view, path) as app:
+            app.until('all of it', lambda w: w['viewers'] and w['viewers'][0]['events'] == 75 and not w['loading'])
+            program.wait()
+            app.until('and that it has ended', lambda w: not w['live'])
+            app.shown()
+    finally:
+        program.wait()
+
+
+# ---- While it is read ----
+
+def never_read(app):
+    return app.until('it reads what never comes', lambda w: w['page'] == 'loading' and w['loading'])
+
+
+def reading_is_called_off():
+    out, into = os.pipe()
+    try:
+        with App(view, '-', stdin=out) as app:
+            never_read(app)
+            app.focus()
+            app.picture('loading')
+            app.click_on('_Cancel')
+            app.until('it is called off', lambda w: w['page'] == 'error' and not w['loading'] and 'cancelled' in w['error'].lower())
+            app.picture('cancelled')
+    finally:
+        os.close(out)
+        os.close(into)
+
+
+def a_window_closes_while_it_reads():
+    out, into = os.pipe()
+    try:
+        with App(view, '-', stdin=out) as app:
+            never_read(app)
+            app.focus()
+            app.key('ctrl+w')
+            app.process.wait(60)
+    finally:
+        os.close(out)
+        os.close(into)
+    app = App(view, *[generated('random', '20k'), record('bad')] * 10)
+    with app:
+        until('20 windows', lambda: len(app.state()['windows']) == 20, app)
+        app.xwindow = app.xwindows()[-1]
+        app.key('ctrl+w')  # whatever they are doing just then
+        until('one less', lambda: len(app.state()['windows']) < 20, app)
+        until('the others show theirs', lambda: all(w['page'] == 'view' and w['explained'] for w in app.state()['windows']), app)
+        app.xwindow = None
+
+
+def what_is_shown_stays_whole():
+    """Whatever becomes of the file, and the window follows it."""
+    path = generated('random', '20k', name='fragile')
+    with open(path, 'rb') as file:
+        whole = file.read()
+    with App(view, path) as app:
+        app.shown()
+        os.utime(path)
+        app.until('it has changed', lambda w: w['live'])
+        app.press('Follow')
+        app.until('it follows', lambda w: w['follows'] and not w['live'])
+        with open(path, 'wb') as file:
+            file.write(whole[:len(whole) // 2])
+        half = app.until_viewer('it has shrunk', lambda v: v['events'] < 20000)['events']
+        os.unlink(path)
+        app.until('it has vanished', lambda w: 'fragile' in w['error'])
+        with open(path, 'wb') as file:
+            file.write(b'garbage' * 5000)
+        app.until('it is garbage', lambda w: 'trace' in w['error'] and 'no such' not in w['error'].lower())
+        assert app.viewer()['events'] == half
+        app.focus()
+        app.key('plus', 'e')
+        app.until('what was shown still is', lambda w: w['side'] == 'findings' and w['viewers'][0]['from_ns'] > 0)
+        with open(path, 'wb') as file:
+            file.write(whole)
+        app.until_viewer('and it is back', lambda v: v['events'] == 20000)
+
+
+# ---- What it looks like ----
+
+def colours_are_chosen():
+    home = tempfile.mkdtemp(dir=folder)
+    with App(view, record('bad'), home=home) as app:
+        app.shown()
+        assert not app.window()['dark']
+        app.click_on('Main Menu')
+        app.choose('Colours')
+        app.choose('Dark')
+        app.until('dark', lambda w: w['dark'])
+        app.key('Escape', 'Escape')
+        app.settled()
+        app.picture('dark-chosen')
+    with App(view, record('bad'), home=home) as app:
+        app.shown()
+        app.until('still dark', lambda w: w['dark'])
+
+
+def each_metric_has_a_switch():
+    with App(view, generated('crowd', '5k')) as app:
+        app.shown()
+        app.click_on('Main Menu')
+        app.choose('Metrics, One by One')
+        names = [one.name for one in app.accessibles() if re.fullmatch(r'.*\d', one.name or '') and 'GtkM' not in one.name]
+        chosen = next(name for name in names if app.accessible(name).queryAction().nActions > 0)
+        app.choose(chosen)
+        app.until_viewer('one is hidden', lambda v: v['hidden'] == [chosen])
+
+
+def times_of_day():
+    with App(view, record('bad')) as app:
+        app.shown()
+        app.settled()
+        _, _, before = app.picture()
+        app.key('t')
+        until('the ruler has other times', lambda: app.picture()[2] != before, app)
+        app.settled()
+        app.picture('clock')
+
+
+def seen(app, name):
+    """The canvas, a quarter as large, is as the picture of that name; tolerant of what fonts and rounding do."""
+    app.settled()
+    x, y, width, height = app.window()['canvas']
+    crop = ['-crop', f'{width}x{height}+{x}+{y}', '+repage', '-resize', '25%', '-depth', '8']
+
+    def now():
+        shot = subprocess.run(['import', '-window', app.xwindow, *crop, 'ppm:-'], check=True, capture_output=True, timeout=60)
+        return shot.stdout
+    golden = os.path.join(pictures, name + '.png')
+    if os.environ.get('WEFT_TEST_RECORD'):
+        subprocess.run(['convert', 'ppm:-', '+dither', '-colors', '40', '-strip', 'png8:' + golden], input=now(), check=True, timeout=60)
+    wanted = subprocess.run(['convert', golden, '-depth', '8', 'ppm:-'], check=True, capture_output=True, timeout=60).stdout
+
+    def alike():
+        got = now()
+        header = len(b'\n'.join(wanted.split(b'\n', 3)[:3])) + 1
+        if got[:header] != wanted[:header]:
+            return False
+        other = sum(abs(a - b) > 40 for a, b in zip(got[header:], wanted[header:]))
+        return other < 0.005 * (len(wanted) - header)
+    try:
+        until(f'the picture {name}', alike, app, patience=30)
+    except AssertionError:
+        app.picture('not-' + name)
+        raise
+
+
+def pictures_are_as_they_were():
+    with App(view, generated('random', '20k')) as app:
+        app.shown()
+        seen(app, 'whole')
+        app.find('disk')
+        app.key('Escape')
+        app.until('closed', lambda w: not w['finding'])
+        app.find('pending')
+        app.until_viewer('found', lambda v: v['found'] > 0)
+        app.key('Return')
+        app.focus_canvas()
+        viewer = app.viewer()
+        for _ in range(12):
+            app.wheel(viewer['x'] + viewer['width'] / 2, viewer['y'] + viewer['height'] / 2, 4)
+        app.at(3, 3)
+        seen(app, 'zoomed')
+    with App(view, generated('random', '20k'), env={'ADW_DEBUG_COLOR_SCHEME': 'prefer-dark'}) as app:
+        app.shown()
+        app.key('o')
+        app.at(3, 3)
+        seen(app, 'dark')
+
+
+sys.exit(run([
+    a_trace_is_chosen,
+    a_file_is_dropped,
+    recent_traces_are_listed,
+    what_is_being_recorded_is_followed,
+    reading_is_called_off,
+    a_window_closes_while_it_reads,
+    what_is_shown_stays_whole,
+    colours_are_chosen,
+    each_metric_has_a_switch,
+    times_of_day,
+    pictures_are_as_they_were,
+]))
