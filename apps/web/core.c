@@ -147,6 +147,11 @@ EXPORT(promises) size_t page_promises(const struct weft_viewer *viewer)
 	return viewer->model->promise_count;
 }
 
+EXPORT(end_ns) int64_t page_end_ns(const struct weft_viewer *viewer)
+{
+	return viewer->model->end_ns;
+}
+
 EXPORT(found) size_t page_found(const struct weft_viewer *viewer)
 {
 	return viewer->view->found;

@@ -67,7 +67,7 @@ class Follower {
 			trace.wrong = "";
 			if (!trace.isNew || this.held || this.stopped)
 				return;
-			await this.show(trace, response.blob());
+			await this.show(trace, response.body, Number(response.headers.get("Content-Length")));
 			trace.etag = response.headers.get("ETag");
 			trace.isNew = false;
 		} catch (error) {
@@ -76,13 +76,11 @@ class Follower {
 		}
 	}
 
-	async show(trace, source) {
-		if (trace.place !== undefined) {
-			await this.stage.renew(trace.place, source);
-			return;
-		}
+	async show(trace, source, size) {
 		const place = this.stage.names.length;
-		if (await this.stage.add(source, trace.name))
+		if (trace.place !== undefined)
+			await this.stage.renew(trace.place, source, size);
+		else if (await this.stage.add(source, trace.name, size))
 			trace.place = place;
 	}
 

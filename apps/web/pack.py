@@ -7,6 +7,7 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 import sys
 
 at = sys.argv.index("-o")
@@ -19,11 +20,17 @@ def text(path):
         return file.read()
 
 
+def lean(source):
+    """Without comments and indentation: they stand in lines of their own, or end a line."""
+    source = re.sub(r"^[ \t]*/\*.*?\*/[ \t]*\n|[ \t]+/\*[^\n]*?\*/$", "", source, flags=re.M | re.S)
+    return re.sub(r"^\s+", "", source, flags=re.M)
+
+
 with open(core, "rb") as file:
     wasm = base64.b64encode(gzip.compress(file.read(), 9, mtime=0)).decode()
 js = '(() => {\n"use strict";\n'
-js += "const STYLE = " + json.dumps(text(style)) + ";\nconst CORE = \"" + wasm + "\";\n"
-js += "".join(line.lstrip("\t") for path in scripts for line in text(path).splitlines(True)) + "})();\n"
+js += "const STYLE = " + json.dumps(lean(text(style))) + ";\nconst CORE = \"" + wasm + "\";\n"
+js += "".join(lean(text(path)) for path in scripts) + "})();\n"
 with open(out_js, "w", encoding="utf-8") as file:
     file.write(js)
 

@@ -137,14 +137,16 @@ int weft_page_write_index(const struct weft_page_trace *traces, size_t count, bo
     void *write_ctx, struct weft_error *err)
 {
 	struct out o = {write, write_ctx, false};
-	char name[WEFT_PAGE_NAME_BYTES];
+	char name[WEFT_PAGE_NAME_BYTES], size[64];
 	put(&o, weft_index_head, sizeof weft_index_head);
 	put_title(&o, traces, count);
 	put(&o, weft_index_body, sizeof weft_index_body);
 	for (size_t i = 0; i < count; i++) {
 		put_cstring(&o, "<a class=\"trace\" href=\"");
 		put_cstring(&o, weft_page_trace_name(name, i, live ? "" : ".gz"));
-		put_cstring(&o, live ? "\" data-live>" : "\">");
+		if (!live)
+			snprintf(size, sizeof size, "\" data-size=\"%zu\">", traces[i].size);
+		put_cstring(&o, live ? "\" data-live>" : size);
 		put_escaped(&o, traces[i].name);
 		put_cstring(&o, "</a>\n");
 	}

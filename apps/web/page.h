@@ -20,7 +20,7 @@ int weft_page_write(
 const char *weft_page_trace_name(char buf[WEFT_PAGE_NAME_BYTES], size_t n, const char *suffix);
 
 /* Writes its index.html, which refers to weft.js and to the traces; `live`: which are there without a suffix, and may change:
- * the page asks for them again with If-None-Match.  Only the names of the traces are looked at.  WEFT_EIO. */
+ * the page asks for them again with If-None-Match.  No bytes of traces are looked at.  WEFT_EIO. */
 int weft_page_write_index(const struct weft_page_trace *traces, size_t count, bool live, weft_export_write_fn *write,
     void *write_ctx, struct weft_error *err);
 

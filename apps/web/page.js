@@ -15,14 +15,14 @@ async function download(url) {
 	const response = await fetch(url);
 	if (!response.ok)
 		throw new Error(`${response.status} ${response.statusText}`);
-	return response.blob();
+	return response.body;
 }
 
 function asTrace(trace) {
 	if (typeof trace === "string")
 		return {source: () => download(trace), name: trace.split("/").pop()};
 	if (trace instanceof Blob)
-		return {source: () => trace, name: trace.name ?? "trace"};
+		return {source: () => trace.stream(), name: trace.name ?? "trace"};
 	const inner = asTrace(trace.source);
 	return {...inner, ...trace, source: inner.source};
 }
@@ -73,10 +73,13 @@ function followAddress(stage) {
 }
 
 async function page() {
+	compileCore(); /* while the traces are still read */
+	if (document.readyState === "loading")
+		await new Promise(resolve => document.addEventListener("DOMContentLoaded", resolve));
 	const traces = [...document.querySelectorAll(".trace")].map(element => {
 		const {name = element.textContent, size = "0", live} = element.dataset;
 		const text = element.tagName === "SCRIPT" ? element.textContent : "";
-		const source = element.tagName === "SCRIPT" ? () => new Blob([fromBase64(text)]) : () => download(element.href);
+		const source = element.tagName === "SCRIPT" ? () => streamOfBase64(text) : () => download(element.href);
 		element.remove(); /* its text takes memory */
 		return {name, source, size: Number(size), url: element.href, isLive: live !== undefined};
 	});

@@ -39,7 +39,7 @@ class Stage {
 		this.surface.drawSoon();
 	}
 
-	/* Adds a trace below the others; `source` is a Blob or a promise of one.  Whether it could be opened. */
+	/* Adds a trace below the others; `source` is a ReadableStream or a promise of one.  Whether it could be opened. */
 	async add(source, name, size = 0) {
 		this.tell(`Opening ${name}\u2026`);
 		await new Promise(resolve => setTimeout(resolve)); /* so that it is seen */
@@ -60,10 +60,10 @@ class Stage {
 	}
 
 	/* Shows what a trace has become meanwhile; where one is, what is selected and searched for stays. */
-	async renew(place, source) {
+	async renew(place, source, size) {
 		this.renewing = true;
 		try {
-			await this.surface.open(await source, this.names[place], 0, place);
+			await this.surface.open(await source, this.names[place], size, place);
 			this.explained = null;
 			if (!this.panel.hidden)
 				this.fillFindings();
@@ -528,7 +528,7 @@ class Stage {
 		if (files.length && !beside)
 			this.clear();
 		for (const file of files)
-			await this.add(file, file.name);
+			await this.add(file.stream(), file.name, file.size);
 	}
 
 	save(blob, suffix) {

@@ -38,9 +38,21 @@ async function readInto(core, stream, size) {
 }
 
 /* The trace itself, where it was compressed. */
-async function decompressed(blob) {
-	const magic = new Uint8Array(await blob.slice(0, 2).arrayBuffer());
-	return magic[0] === 0x1f && magic[1] === 0x8b ? gunzip(blob) : blob.stream();
+async function decompressed(stream) {
+	const reader = stream.getReader();
+	let {done, value} = await reader.read();
+	const isGzip = value?.[0] === 0x1f && value[1] === 0x8b;
+	const whole = new ReadableStream({
+		async pull(controller) {
+			if (done) {
+				controller.close();
+				return;
+			}
+			controller.enqueue(value);
+			({done, value} = await reader.read());
+		},
+	});
+	return isGzip ? gunzip(whole) : whole;
 }
 
 class Surface {
@@ -68,13 +80,13 @@ class Surface {
 		this.resize();
 	}
 
-	/* Opens what a Blob holds, below the others or in the place of one; size: of its content, if known.  Throws what a person
-	   can read. */
-	async open(blob, name, size, place = this.count) {
+	/* Opens what a stream of bytes holds, below the others or in the place of one; size: of its content, if known.  Throws what
+	   a person can read. */
+	async open(stream, name, size, place = this.count) {
 		await this.load();
 		let at = 0, bytes;
 		try {
-			[at, bytes] = await readInto(this.core, await decompressed(blob), size);
+			[at, bytes] = await readInto(this.core, await decompressed(stream), size);
 			if (this.core.withText(name, text => this.core.call.open(at, bytes, text, this.measured, place)) < 0)
 				throw new Error(this.core.cstring(this.core.call.last_error()));
 		} catch (error) {
@@ -82,7 +94,7 @@ class Surface {
 				this.core.call.free(at);
 			if (error instanceof RangeError || error instanceof WebAssembly.RuntimeError)
 				throw new Error("too large for this browser's memory");
-			if (error instanceof TypeError)
+			if (error instanceof TypeError || error instanceof DOMException)
 				throw new Error("damaged: it cannot be unpacked");
 			throw error;
 		}

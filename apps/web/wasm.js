@@ -2,6 +2,7 @@
 
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
+const BASE64_PIECE = 1 << 18;
 
 function fromBase64(text) {
 	if (Uint8Array.fromBase64)
@@ -13,14 +14,27 @@ function fromBase64(text) {
 	return bytes;
 }
 
-function gunzip(blob) {
-	return blob.stream().pipeThrough(new DecompressionStream("gzip"));
+/* The bytes of a text piece by piece, each when it is asked for. */
+function streamOfBase64(text) {
+	let at = 0;
+	return new ReadableStream({
+		pull(controller) {
+			if (at < text.length)
+				controller.enqueue(fromBase64(text.slice(at, at += BASE64_PIECE)));
+			else
+				controller.close();
+		},
+	});
+}
+
+function gunzip(stream) {
+	return stream.pipeThrough(new DecompressionStream("gzip"));
 }
 
 let compiled = null;
 
 function compileCore() {
-	compiled ??= new Response(gunzip(new Blob([fromBase64(CORE)]))).arrayBuffer().then(bytes => WebAssembly.compile(bytes));
+	compiled ??= new Response(gunzip(streamOfBase64(CORE))).arrayBuffer().then(bytes => WebAssembly.compile(bytes));
 	return compiled;
 }
 

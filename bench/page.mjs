@@ -1,0 +1,101 @@
+// page.mjs DRIVER PAGE.html...: how long a page lets one wait, in Chromium; a line of JSON for each.  SPDX-License-Identifier: ISC
+//
+// first_ms: from the address to the first frame that shows the trace; of these dom_ms until the document was parsed, unpack_ms, open_ms (reading,
+// model, layout) and draw_ms.  pans: at each zoom, the time of a frame's list and drawing, median and 99th percentile, and
+// frames a second.  away_ms: the longest search step.  wasm, renderer: bytes at the peak.
+import {readFileSync} from "node:fs";
+import {join, resolve} from "node:path";
+import {pathToFileURL} from "node:url";
+
+const FRAMES = 90, ZOOMS = [2, 20, 200, 2000];
+const [driver, ...pages] = process.argv.slice(2);
+const {chromium} = await import(pathToFileURL(join(resolve(driver), "node_modules/playwright-core/index.mjs")));
+
+// In the page, before its scripts: notes when the core does what.
+function watch() {
+	const times = globalThis.times = {draw: []};
+	const note = (name, run) => (...values) => {
+		const began = performance.now(), result = run(...values);
+		if (name === "draw")
+			times.draw.push(performance.now() - began);
+		else
+			Object.assign(times, {open_began: began, open_ms: performance.now() - began});
+		return result;
+	};
+	const {compile, instantiate} = WebAssembly;
+	WebAssembly.compile = async bytes => {
+		const module = await compile(bytes);
+		times.compiled = performance.now();
+		return module;
+	};
+	WebAssembly.instantiate = async (...values) => {
+		const {exports} = await instantiate(...values);
+		return {exports: {...exports, open: note("open", exports.open)}};
+	};
+}
+
+async function pan(page, zoom) {
+	return page.evaluate(async ([frames, factor]) => {
+		const {stage} = weft, {surface} = stage, canvas = surface.canvas;
+		const [from, to] = [0, stage.core.call.end_ns(surface.active)].map(Number), span = to / factor;
+		stage.go(`t=${Math.round((to - span) / 2)}ns..${Math.round((to + span) / 2)}ns`);
+		const drawing = [], intervals = [], draw = Object.getPrototypeOf(surface).draw;
+		surface.draw = function() {
+			const began = performance.now();
+			draw.call(this);
+			drawing.push(performance.now() - began);
+		};
+		let last = 0;
+		for (let i = 0; i < frames; i++) {
+			const now = await new Promise(requestAnimationFrame);
+			if (last && i > 10)
+				intervals.push(now - last);
+			last = now;
+			canvas.dispatchEvent(new WheelEvent("wheel", {clientX: 600, clientY: 350, deltaX: i % 30 < 15 ? 40 : -40, bubbles: true, cancelable: true}));
+		}
+		delete surface.draw;
+		drawing.sort((a, b) => a - b);
+		return {zoom: factor, median_ms: drawing[drawing.length >> 1], late_ms: drawing[Math.floor(drawing.length * 0.99)],
+			hz: 1000 * intervals.length / intervals.reduce((a, b) => a + b, 0)};
+	}, [FRAMES, zoom]);
+}
+
+// The peak of the process that runs the page.
+async function rendererPeak(browser) {
+	const session = await browser.newBrowserCDPSession();
+	const {processInfo} = await session.send("SystemInfo.getProcessInfo");
+	const peaks = processInfo.filter(process => process.type === "renderer").map(({id}) => {
+		try {
+			return Number(readFileSync(`/proc/${id}/status`, "ascii").match(/VmHWM:\s+(\d+)/)[1]) * 1024;
+		} catch {
+			return 0;
+		}
+	});
+	return Math.max(...peaks);
+}
+
+async function measure(path) {
+	const browser = await chromium.launch({executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"]});
+	const page = await browser.newPage({viewport: {width: 1280, height: 720}});
+	page.setDefaultTimeout(300000);
+	await page.addInitScript(watch);
+	page.on("pageerror", error => console.error(error.stack));
+	await page.goto(pathToFileURL(resolve(path)).href);
+	await page.waitForSelector("[data-ready]", {state: "attached"});
+	const first = await page.evaluate(() => new Promise(done => requestAnimationFrame(() => setTimeout(() => {
+		const {domInteractive: dom} = performance.getEntriesByType("navigation")[0], now = performance.now();
+		const {compiled, open_began: began, open_ms: open} = globalThis.times;
+		done({first_ms: now, dom_ms: dom, compile_ms: compiled - dom, unpack_ms: began - compiled, open_ms: open, draw_ms: now - began - open,
+			wasm: weft.stage.core.call.memory.buffer.byteLength});
+	}))));
+	first.renderer_opened = await rendererPeak(browser);
+	first.pans = [];
+	for (const zoom of ZOOMS)
+		first.pans.push(await pan(page, zoom));
+	first.renderer = await rendererPeak(browser);
+	await browser.close();
+	return first;
+}
+
+for (const path of pages)
+	console.log(JSON.stringify(await measure(path)));
