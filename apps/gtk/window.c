@@ -155,23 +155,31 @@ static void show_panel(WeftWindow *window)
 
 /* ---- What went wrong ---- */
 
-/* Of the active trace. */
+static size_t count_findings(WeftWindow *window, size_t index)
+{
+	const struct weft_findings *findings = weft_pane_findings(window->pane, index);
+	return findings ? findings->count + findings->left_out : 0;
+}
+
+/* The list has those of the active trace, the button counts those of all. */
 static void show_findings(WeftWindow *window)
 {
-	size_t index = weft_pane_viewers(window->pane)->active;
-	const struct weft_findings *findings = weft_pane_findings(window->pane, index);
+	const struct weft_compare *viewers = weft_pane_viewers(window->pane);
+	const struct weft_findings *findings = weft_pane_findings(window->pane, viewers->active);
+	size_t own = count_findings(window, viewers->active), all = 0;
 	weft_finding_list_show(window->findings, weft_pane_viewer(window->pane), findings);
 	if (!findings)
 		return;
-	char *count = g_strdup_printf("%'zu", findings->count + findings->left_out),
-	     *title = findings->count > 0 ? g_strdup_printf("Findings (%s)", count) : g_strdup("Findings");
+	for (size_t i = 0; i < viewers->count; i++)
+		all += count_findings(window, i);
+	char *count = g_strdup_printf("%'zu", all), *name = g_strdup_printf("What Went Wrong: %s", count),
+	     *title = own > 0 ? g_strdup_printf("Findings (%'zu)", own) : g_strdup("Findings");
 	adw_button_content_set_label(window->findings_count, count);
-	gtk_widget_set_visible(window->findings_button, findings->count > 0);
-	char *name = g_strdup_printf("What Went Wrong: %s", count);
 	gtk_accessible_update_property(GTK_ACCESSIBLE(window->findings_button), GTK_ACCESSIBLE_PROPERTY_LABEL, name, -1);
-	g_free(name);
+	gtk_widget_set_visible(window->findings_button, all > 0);
 	gtk_stack_page_set_title(gtk_stack_get_page(window->side, GTK_WIDGET(window->findings)), title);
 	g_free(title);
+	g_free(name);
 	g_free(count);
 }
 
@@ -179,6 +187,19 @@ static void show_side(WeftWindow *window, const char *page)
 {
 	gtk_stack_set_visible_child_name(window->side, page);
 	adw_flap_set_reveal_flap(window->flap, TRUE);
+}
+
+/* Of the active trace, or else of the first in which something went wrong. */
+static void list_findings(WeftWindow *window)
+{
+	struct weft_compare *viewers = weft_pane_viewers(window->pane);
+	for (size_t i = 0; i < viewers->count && count_findings(window, viewers->active) == 0; i++)
+		if (count_findings(window, i) > 0)
+			weft_compare_activate(viewers, i);
+	weft_pane_update(window->pane);
+	show_findings(window);
+	show_side(window, "findings");
+	weft_finding_list_focus(window->findings);
 }
 
 static void on_went(WeftWindow *window)
@@ -402,10 +423,7 @@ static void on_app_action(GSimpleAction *simple, GVariant *parameter, gpointer d
 		gtk_widget_grab_focus(GTK_WIDGET(window->search_entry));
 		gtk_editable_select_region(GTK_EDITABLE(window->search_entry), 0, -1);
 		break;
-	case WEFT_ACTION_FINDINGS:
-		show_side(window, "findings");
-		weft_finding_list_focus(window->findings);
-		break;
+	case WEFT_ACTION_FINDINGS: list_findings(window); break;
 	case WEFT_ACTION_WHY: ask_why(window); break;
 	case WEFT_ACTION_SHORTCUTS: dialogs_shortcuts(window); break;
 	default: break;

@@ -148,9 +148,9 @@ static size_t viewer_at(const struct weft_compare *c, double *y_px)
 	return i;
 }
 
-static void activate(struct weft_compare *c, size_t index)
+void weft_compare_activate(struct weft_compare *c, size_t index)
 {
-	if (c->active == index)
+	if (c->active == index || index >= c->count)
 		return;
 	c->active = index;
 	c->changes |= WEFT_CHANGED_SELECTION | WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE;
@@ -160,7 +160,7 @@ void weft_compare_press(struct weft_compare *c, double x_px, double y_px, enum w
 {
 	if (c->count == 0)
 		return;
-	activate(c, viewer_at(c, &y_px));
+	weft_compare_activate(c, viewer_at(c, &y_px));
 	struct weft_viewer *v = c->viewers[c->active];
 	weft_viewer_press(v, x_px, y_px, button, modifiers, clicks);
 	v->menu_y_px += v->changes & WEFT_CHANGED_MENU ? c->tops_px[c->active] : 0;
@@ -338,7 +338,7 @@ int weft_compare_go(struct weft_compare *c, const char *place, struct weft_error
 	int status = weft_viewer_go(c->viewers[index], place, err);
 	if (status < 0)
 		return status;
-	activate(c, index);
+	weft_compare_activate(c, index);
 	if (c->count > 1 && c->free != (free == 1))
 		weft_compare_set_free(c, free == 1);
 	for (size_t i = 0; i < c->count; i++) {

@@ -38,6 +38,9 @@ void weft_compare_finish(struct weft_compare *compare);
 /* The active one, or NULL if there is none. */
 struct weft_viewer *weft_compare_active(const struct weft_compare *compare);
 
+/* Makes the viewer at a place the active one. */
+void weft_compare_activate(struct weft_compare *compare, size_t index);
+
 /* Sizes are shared out evenly. */
 void weft_compare_resize(struct weft_compare *compare, double width_px, double height_px, double scale);
 void weft_compare_set_measure(struct weft_compare *compare, weft_measure_fn *measure, void *ctx);

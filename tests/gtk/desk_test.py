@@ -24,7 +24,7 @@ record, generated, folder = traces.record, traces.generated, traces.folder
 # ---- How traces come ----
 
 def a_trace_is_chosen():
-    with App(view) as app:
+    with App(view, chooser=True) as app:
         app.until('an empty window', lambda w: w['page'] == 'empty')
         app.focus()
         app.key('ctrl+o')

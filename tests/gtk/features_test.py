@@ -290,7 +290,7 @@ def the_overview_moves_the_picture():
 
 
 def it_exports():
-    with App(view, record('bad')) as app:
+    with App(view, record('bad'), chooser=True) as app:
         app.shown()
         out = os.path.join(folder, 'seen.svg')
         app.key('ctrl+e')
@@ -351,8 +351,14 @@ def it_follows_and_holds_still():
 
 def two_are_compared():
     with App(view, '--compare', record('good'), record('bad')) as app:
-        app.until('both', lambda w: len(w['viewers']) == 2 and not w['loading'])
+        app.until('both', lambda w: len(w['viewers']) == 2 and not w['loading'] and w['explained'])
         app.shown()
+        assert app.window()['active'] == 0
+        app.click_on('What Went Wrong: 1')
+        app.until('of the second trace', lambda w: w['active'] == 1 and w['findings'].startswith('hang: ') and w['panel'])
+        app.focus_canvas()
+        app.key('F9')
+        app.until('without the panel', lambda w: not w['panel'])
         viewer = app.settled()
         app.wheel(viewer['x'] + 300, viewer['y'] + 60, 4)
         app.until('both zoom', lambda w: w['viewers'][0]['from_ns'] == w['viewers'][1]['from_ns'] and span(w['viewers'][0]) < span(viewer)
