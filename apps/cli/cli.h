@@ -74,6 +74,9 @@ struct cli_option {
 #define CLI_OPTION_END {NULL, 0, CLI_FLAG, NULL, NULL, NULL}
 /* clang-format on */
 
+/* For cli_parse(): one operand or none. */
+#define CLI_AT_MOST_ONE 0
+
 /* Takes the options out of args, which keeps the operands, of which there must be `operands`, or if that is negative at least
  * -`operands`.
  *
@@ -92,6 +95,11 @@ struct cli_input {
 
 /* Opens the trace that a path names.  Returns -1 to go on, otherwise an exit status: the error has been told. */
 int cli_open(struct cli_input *input, const char *path);
+
+/* The ring in an image of memory whose UUID begins so, or of the process whose id a text is, where ring may be NULL.  Returns as
+ * cli_open(). */
+int cli_open_image(struct cli_input *input, const char *path, const char *ring);
+int cli_open_process(struct cli_input *input, const char *pid, const char *ring);
 
 /* For who needs no model: fails if the trace has no events, else leaves it at its first.  Returns as cli_open(). */
 int cli_check_events(struct cli_input *input);

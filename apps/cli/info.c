@@ -74,6 +74,8 @@ static void put_json(const char *path, const struct weft_model *model, const str
 		printf("%" PRId64, utc_ns(model));
 	else
 		fputs("null", stdout);
+	if (info->found_packets)
+		printf(",\"found_packets\":%" PRIu64, info->found_packets);
 	printf(",\"span_ns\":%" PRId64 ",\"events\":%" PRIu64 ",\"events_by_kind\":{", model->end_ns, model->events);
 	const char *comma = "";
 	for (int op = 0; op < WEFT_OP_COUNT; op++) {
@@ -151,6 +153,8 @@ static void put_people(const char *path, const struct weft_model *model, const s
 	if (info->pid != 0)
 		printf("pid        %" PRIu64 "\n", info->pid);
 	put_text_row("command", info->command);
+	if (info->found_packets)
+		printf("found      %" PRIu64 " packets in an image of memory\n", info->found_packets);
 	if (info->has_origin)
 		put_utc(utc_ns(model));
 	if (info->unfinished)

@@ -61,11 +61,36 @@ void cli_progress_end(void)
 int cli_open(struct cli_input *input, const char *path)
 {
 	struct weft_error err;
-	input->name = strcmp(path, "-") == 0 ? "standard input" : path;
-	input->trace = NULL;
-	input->model = NULL;
+	*input = (struct cli_input){.name = strcmp(path, "-") == 0 ? "standard input" : path};
 	cli_progress_begin("opening", input->name);
 	int status = domain_or_trace_open(&input->trace, path, &err);
+	cli_progress_end();
+	return status < 0 ? cli_fail_error(&err) : -1;
+}
+
+int cli_open_image(struct cli_input *input, const char *path, const char *ring)
+{
+	struct weft_error err;
+	if (strspn(ring, "0123456789abcdefABCDEF-") != strlen(ring))
+		return cli_fail("%s is no UUID of a ring: hexadecimal digits, as weft info lists them", ring);
+	*input = (struct cli_input){.name = path};
+	cli_progress_begin("searching", input->name);
+	int status = weft_trace_open_image(&input->trace, path, ring, &err);
+	cli_progress_end();
+	return status < 0 ? cli_fail_error(&err) : -1;
+}
+
+int cli_open_process(struct cli_input *input, const char *pid, const char *ring)
+{
+	struct weft_error err;
+	char *end;
+	errno = 0;
+	long number = strtol(pid, &end, 10);
+	if (errno || end == pid || *end || number <= 0)
+		return cli_fail("%s is no process id: a number", pid);
+	*input = (struct cli_input){.name = pid};
+	cli_progress_begin("searching process", pid);
+	int status = weft_trace_open_process(&input->trace, number, ring, &err);
 	cli_progress_end();
 	return status < 0 ? cli_fail_error(&err) : -1;
 }

@@ -82,19 +82,27 @@ static int save(const struct cli_input *input, const char *out)
 
 int cli_save(struct cli_args *args)
 {
-	const char *out = NULL;
+	const char *out = NULL, *pid = NULL, *ring = NULL;
 	const struct cli_option options[] = {
 	    {"write", 'w', CLI_TEXT, &out, "OUT",
 		"native: a new directory; others: a file; - for standard output, a directory as a tar archive"},
+	    {"pid", 0, CLI_TEXT, &pid, "PID", "in place of TRACE: the ring in the memory of that process, which may hang"},
+	    {"ring", 0, CLI_TEXT, &ring, "UUID", "of several rings in an image of memory, the one whose UUID begins so"},
 	    CLI_OPTION_END,
 	};
-	int exit = cli_parse(args, options, 1);
+	int exit = cli_parse(args, options, CLI_AT_MOST_ONE);
 	if (exit >= 0)
 		return exit;
+	if (!pid == !args->argc)
+		return cli_fail(pid ? "save: a process and a trace: one of them"
+				    : "save: which trace?  usage: weft save [OPTIONS] TRACE -w OUT");
 	if (!out)
 		return cli_fail("save: where to?  -w OUT");
 	struct cli_input input;
-	exit = cli_open(&input, args->argv[0]);
+	if (pid)
+		exit = cli_open_process(&input, pid, ring);
+	else
+		exit = ring ? cli_open_image(&input, args->argv[0], ring) : cli_open(&input, args->argv[0]);
 	if (exit >= 0)
 		return exit;
 	cli_tell_skipped(&input);

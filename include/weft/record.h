@@ -15,6 +15,7 @@
  * Start by weft_start(), or by WEFT_TRACE in the environment of any program that links the library:
  *
  *	WEFT_TRACE=DIR[,size=64M][,mode=ring|grow][,packets=N][,overwrite]	(%p in DIR becomes the process id)
+ *	WEFT_TRACE=memory[,size=4M][,mode=...][,packets=N][,packet=4096][,streams=16]	(for weft save --pid, core dumps)
  *
  * With WEFT_DISABLE defined before this file is included, every call compiles to nothing.
  * The names in capitals are macros: they keep something static where they stand, so a text given to them is a literal.
@@ -66,7 +67,10 @@ struct weft_record_options {
 	enum weft_record_mode mode;
 	uint64_t size_bytes; /* ring: of each OS thread's ring, 0: 16 MiB.  grow: of the trace, 0: no limit */
 	unsigned packets; /* that a ring is cut into, 2 to 65536, 0: 16.  What a reused packet had in it is forgotten at once */
-	uint64_t packet_bytes; /* grow: a file's size, 0: 1 MiB */
+	/* grow: a file's size, 0: 1 MiB.  In a buffer: of each packet, metadata and definitions included, so that with 4096 and a
+	 * buffer that begins with a page every page tells its part, wherever it lies in a machine's memory; 0: as `packets` has
+	 * it. */
+	uint64_t packet_bytes;
 
 	/* Instead of a directory: memory of the caller's, 8-byte aligned, which stays until weft_stop() has returned. */
 	void *buffer;

@@ -113,8 +113,9 @@ bool weft__define_lock(unsigned tries);
 void weft__define_unlock(void);
 
 /* buffer.c */
-/* Cuts options->buffer; streams' storage comes from weft__buffer_storage(). */
-int weft__buffer_start(const struct weft_record_options *options, const struct weft_metadata *metadata, const char **why);
+/* Cuts options->buffer, which is all zeros where `is_clean`; streams' storage comes from weft__buffer_storage(). */
+int weft__buffer_start(
+    const struct weft_record_options *options, const struct weft_metadata *metadata, bool is_clean, const char **why);
 /* Writes the first packet anew: at the end, that it is finished. */
 void weft__buffer_metadata(const struct weft_metadata *metadata);
 /* The slice of stream `index`; false: there are no more. */

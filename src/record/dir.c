@@ -423,7 +423,7 @@ void weft__dir_end(void)
 void weft__dir_child(void)
 {
 	struct weft__stream *d = &weft__recording.definitions;
-	if (d->storage.base && d->storage.grow)
+	if (dir.fd >= 0 && d->storage.base)
 		munmap(d->storage.base, DEFINITIONS_BYTES);
 	weft__dir_end();
 }

@@ -70,7 +70,7 @@ int weft__start(const struct weft_record_options *o)
 	};
 	__builtin_memcpy(metadata.uuid, r->uuid, sizeof r->uuid);
 	weft__stream_reset(&r->definitions);
-	int status = weft__buffer_start(o, &metadata, &failure);
+	int status = weft__buffer_start(o, &metadata, false, &failure);
 	if (status < 0)
 		return status;
 	failure = "";

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -20,6 +21,9 @@ static struct {
 } about;
 
 static char failure[512];
+
+/* What WEFT_TRACE=memory asks for: until the process ends, so that its core dump has it. */
+static unsigned char *memory;
 
 static void read_file(const char *path, char *out, size_t size)
 {
@@ -123,7 +127,7 @@ static int start(const struct weft_record_options *o)
 	about.metadata.brief = o->buffer != NULL;
 	if (o->buffer) {
 		const char *why = NULL;
-		status = weft__buffer_start(o, &about.metadata, &why);
+		status = weft__buffer_start(o, &about.metadata, o->buffer == memory, &why);
 		if (status < 0)
 			return fail(status, why);
 		weft__target = WEFT__BUFFER;
@@ -246,7 +250,26 @@ static bool parse_size(const char *text, uint64_t *out)
 	return true;
 }
 
-/* DIR[,size=64M][,mode=ring|grow][,packets=N][,overwrite] */
+/* Pages that cost nothing until they are written to. */
+static int allocate_memory(struct weft_record_options *o)
+{
+	enum { STREAMS = 16, ABOUT = 2 << 20 }; /* besides the rings: metadata, definitions */
+	const uint64_t ring_default = 4 << 20, most = SIZE_MAX / 2;
+	uint64_t ring = o->size_bytes ? o->size_bytes : ring_default;
+	o->streams = o->streams ? o->streams : STREAMS;
+	if (ring > (most - ABOUT) / o->streams)
+		return fail(WEFT_EINVAL, "there is no memory for rings so large");
+	o->buffer_bytes = (size_t)ring * o->streams + ABOUT;
+	void *pages = mmap(NULL, o->buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (pages == MAP_FAILED)
+		return fail(WEFT_ENOMEM, "there is no memory for rings so large");
+	memory = pages;
+	o->directory = NULL;
+	o->buffer = memory;
+	return WEFT_OK;
+}
+
+/* DIR|memory[,size=64M][,mode=ring|grow][,packets=N][,packet=4096][,streams=N][,overwrite] */
 static int start_by_environment(const char *text)
 {
 	char copy[4096];
@@ -257,6 +280,7 @@ static int start_by_environment(const char *text)
 	char *save = NULL;
 	if (copy[0] == ',' || !strtok_r(copy, ",", &save))
 		return fail(WEFT_EINVAL, "no directory is given");
+	bool is_memory = !strcmp(copy, "memory");
 	for (char *word; (word = strtok_r(NULL, ",", &save));) {
 		uint64_t n = 0;
 		if (!strncmp(word, "size=", 5) && parse_size(word + 5, &o.size_bytes))
@@ -265,18 +289,26 @@ static int start_by_environment(const char *text)
 			o.packets = (unsigned)n;
 			continue;
 		}
+		if (is_memory && !strncmp(word, "packet=", 7) && parse_size(word + 7, &o.packet_bytes))
+			continue;
+		if (is_memory && !strncmp(word, "streams=", 8) && parse_size(word + 8, &n) && n <= 65536) {
+			o.streams = (unsigned)n;
+			continue;
+		}
 		if (!strcmp(word, "mode=ring") || !strcmp(word, "mode=grow")) {
 			o.mode = word[5] == 'r' ? WEFT_RECORD_RING : WEFT_RECORD_GROW;
 			continue;
 		}
-		if (!strcmp(word, "overwrite")) {
+		if (!is_memory && !strcmp(word, "overwrite")) {
 			o.overwrite = true;
 			continue;
 		}
-		snprintf(failure, sizeof failure, "\"%s\" is none of size=64M, mode=ring, mode=grow, packets=N, overwrite", word);
+		snprintf(failure, sizeof failure, "\"%s\" is none of size=64M, mode=ring, mode=grow, packets=N, %s", word,
+		    is_memory ? "packet=4096, streams=N" : "overwrite");
 		return WEFT_EINVAL;
 	}
-	return weft__start(&o);
+	int status = is_memory ? allocate_memory(&o) : WEFT_OK;
+	return status < 0 ? status : weft__start(&o);
 }
 
 __attribute__((constructor)) static void load(void)

@@ -54,6 +54,9 @@ __attribute__((format(printf, 6, 7))) void weft__trace_skip(struct weft_trace *t
 __attribute__((format(printf, 7, 8))) int weft__trace_fail(struct weft_error *err, int status, const struct weft_source *source,
     const struct weft_blob *blob, uint64_t packet, uint64_t offset, const char *what, ...);
 
+/* Why bytes that begin so are no trace in one file. */
+const char *weft__trace_unknown_text(const unsigned char *bytes, size_t size);
+
 /* Finds the format and opens it; the source becomes the trace's, also on failure. */
 int weft__trace_from_source(struct weft_trace **out, struct weft_source *source, struct weft_error *err);
 

@@ -120,7 +120,7 @@ static int read_metadata(struct weft_trace *trace, const unsigned char *bytes, s
 	struct weft_str state = find_string(n, text, "state");
 	n->is_finished = is_word(state, "finished");
 	trace->info.unfinished = is_word(state, "recording");
-	n->is_live = n->is_ring && !n->is_finished;
+	n->is_live = n->is_ring && !n->is_finished && !trace->source.is_still;
 	n->is_hurried = is_word(find_string(n, text, "clock_measured"), "hurried");
 	n->has_uuid = parse_uuid(find_value(text, "trace {", "uuid"), n->uuid);
 	int64_t offset_s, offset;

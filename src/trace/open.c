@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,6 +11,7 @@
 
 #include "base/vec.h"
 #include "trace/format.h"
+#include "trace/image.h"
 
 /* `dir` is where `path` is, or NULL. */
 static int fail_errno(struct weft_error *err, const char *dir, const char *path, int error)
@@ -161,6 +163,59 @@ static int load(struct weft_blob *out, int fd, const struct stat *st, const char
 	return WEFT_OK;
 }
 
+/* ---- Images ---- */
+
+static size_t read_image(const struct weft_image *image, uint64_t offset, void *to, size_t bytes)
+{
+	ssize_t got = offset < image->bytes ? read_at(image->file, to, bytes, offset) : 0;
+	return got < 0 ? 0 : (size_t)got;
+}
+
+/* Behind holes. */
+static uint64_t next_data(const struct weft_image *image, uint64_t offset, uint64_t *end)
+{
+	off_t data = lseek(image->file, (off_t)offset, SEEK_DATA);
+	if (data < 0 && errno == ENXIO)
+		return UINT64_MAX;
+	off_t hole = data < 0 ? -1 : lseek(image->file, data, SEEK_HOLE);
+	*end = hole <= data ? UINT64_MAX : (uint64_t)hole;
+	return data < 0 ? offset : (uint64_t)data;
+}
+
+static int search_file(
+    struct weft_source *out, int fd, const struct stat *st, const char *path, const char *uuid, struct weft_error *err)
+{
+	const struct weft_image image = {
+	    .name = path, .bytes = (uint64_t)st->st_size, .read = read_image, .next_data = next_data, .file = fd};
+	return weft__image_search(out, &image, uuid, err);
+}
+
+/* What no format knows by its first bytes is searched, not read whole: it may be larger than this machine's memory, and be
+ * written to meanwhile.  Of small ones the size is not always true. */
+static bool is_image(int fd, const struct stat *st)
+{
+	unsigned char first[512];
+	ssize_t got = S_ISREG(st->st_mode) && st->st_size > 4096 ? read_at(fd, first, sizeof first, 0) : 0;
+	return got > 0 && !is_known(first, (size_t)got);
+}
+
+int weft__source_open_image(struct weft_source *out, const char *path, const char *uuid, struct weft_error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st = {0};
+	int status;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		status = fail_errno(err, NULL, path, errno);
+	else if (!S_ISREG(st.st_mode))
+		status = weft__trace_fail(err, WEFT_EFORMAT, NULL, &(struct weft_blob){.name = (char *)path}, WEFT_NO_OFFSET,
+		    WEFT_NO_OFFSET, "not a file, so no image of a memory");
+	else
+		status = search_file(out, fd, &st, path, uuid, err);
+	if (fd >= 0)
+		close(fd);
+	return status;
+}
+
 /* ---- Directories ---- */
 
 /* Adds the regular files that are not among the blobs, which are sorted.  Returns 1 if there were any, 0, or an error. */
@@ -287,7 +342,8 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 	if (fd < 0)
 		return fail_errno(err, NULL, name, errno);
 	struct stat st = {0};
-	int status = WEFT_OK;
+	int status = WEFT_OK, named = 0;
+	long pid;
 	struct weft_blob blob = {0};
 	if (fstat(fd, &st) < 0)
 		status = fail_errno(err, NULL, name, errno);
@@ -309,6 +365,10 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 				*out = source;
 			return status;
 		}
+	} else if (sscanf(name, "/proc/%ld/mem%n", &pid, &named) == 1 && named == (int)strlen(name)) {
+		status = weft__source_open_process(out, pid, NULL, err);
+	} else if (is_image(fd, &st)) {
+		status = search_file(out, fd, &st, name, NULL, err);
 	} else if ((status = load(&blob, fd, &st, name, err)) == WEFT_OK) {
 		struct weft_source source = {0};
 		status = weft__source_from_blob(&source, blob, name, err);
@@ -322,6 +382,20 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 	if (!is_stdin)
 		close(fd);
 	return status;
+}
+
+int weft_trace_open_image(struct weft_trace **out, const char *path, const char *uuid, struct weft_error *err)
+{
+	struct weft_source source;
+	int status = weft__source_open_image(&source, path, uuid, err);
+	return status < 0 ? status : weft__trace_from_source(out, &source, err);
+}
+
+int weft_trace_open_process(struct weft_trace **out, long pid, const char *uuid, struct weft_error *err)
+{
+	struct weft_source source;
+	int status = weft__source_open_process(&source, pid, uuid, err);
+	return status < 0 ? status : weft__trace_from_source(out, &source, err);
 }
 
 int weft_trace_open(struct weft_trace **out, const char *path, struct weft_error *err)

@@ -38,6 +38,7 @@ void weft_source_close(struct weft_source *source)
 		weft__blob_release(&source->blobs[i]);
 	free(source->blobs);
 	weft__blob_release(&source->archive);
+	free(source->notes);
 	free(source->name);
 	*source = (struct weft_source){0};
 }

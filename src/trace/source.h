@@ -19,7 +19,11 @@ struct weft_blob {
 	const unsigned char *bytes;
 	size_t size;
 	enum weft_blob_owner owner;
+	bool is_found;    /* a packet of a memory's image ... */
+	uint64_t address; /* ... and where it stands there */
 };
+
+#define WEFT_SOURCE_NOTE 160
 
 /* Copies `bytes` of what stands at `offset` now, each aligned word of 8 bytes whole; false: not so many are to be had. */
 typedef bool weft_source_read_fn(void *ctx, uint64_t offset, void *to, size_t bytes);
@@ -33,6 +37,10 @@ struct weft_source {
 	struct weft_blob
 	    archive; /* the memory into which blobs point: a tar archive's own bytes, or room for a directory's files */
 
+	bool is_still;                   /* its packets were copied one by one, each whole: there is nobody who writes them */
+	char (*notes)[WEFT_SOURCE_NOTE]; /* what else is to be said of it: clauses without a full stop */
+	size_t note_count;
+
 	/* While a format opens the trace: reads from the blob's file again, what stands there now; false: not so many bytes are
 	 * to be had.  NULL: there is no file, or no longer. */
 	bool (*reread)(const struct weft_source *source, const struct weft_blob *blob, uint64_t offset, void *to, size_t bytes);
@@ -41,11 +49,19 @@ struct weft_source {
 	void *read_ctx; /* for reread: of memory that somebody writes */
 };
 
-/* Opens a file, a directory, or "-"; a tar archive (ustar, or GNU's) stands for the directory in it that has a file `metadata`,
- * else for its top.  On success *out is to be given to weft_source_close(); on failure it is untouched.  WEFT_ENOENT,
- * WEFT_EACCES, WEFT_EIO, WEFT_ENOMEM, WEFT_EFORMAT (standard input
- * or a directory whose first bytes no format knows: the rest is not read). */
+/* Opens a file, a directory, or "-".  In a file that no format knows a ring is searched, as in the image of a memory (image.h);
+ * with /proc/PID/mem, in the memory of that process.  A tar archive (ustar, or GNU's) stands for the directory in it that has a
+ * file `metadata`, else for its top.  On success *out is to be given to weft_source_close(); on failure it is untouched.
+ * WEFT_ENOENT, WEFT_EACCES, WEFT_EIO, WEFT_ENOMEM, WEFT_EFORMAT (standard input or a directory whose first bytes no format knows:
+ * the rest is not read). */
 int weft_source_open(struct weft_source *out, const char *path, struct weft_error *err);
+
+/* The packets of a ring in the image of a memory: of the one whose uuid begins so, or with NULL the newest; others are noted.
+ * As weft_source_open(); WEFT_EINVAL (several begin so). */
+int weft__source_open_image(struct weft_source *out, const char *path, const char *uuid, struct weft_error *err);
+
+/* The same in the memory of a process, which goes on as it likes.  Where it records into a directory, that is opened. */
+int weft__source_open_process(struct weft_source *out, long pid, const char *uuid, struct weft_error *err);
 
 /* The same for bytes that stay the caller's.  WEFT_ENOMEM. */
 int weft_source_from_memory(struct weft_source *out, const void *bytes, size_t size, const char *name, struct weft_error *err);

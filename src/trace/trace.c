@@ -8,6 +8,7 @@
 
 #include "base/cursor.h"
 #include "trace/format.h"
+#include "trace/image.h"
 
 static const struct weft_trace_format *const formats[] = {&weft__format_native, &weft__format_mirage, &weft__format_sexp, NULL};
 
@@ -25,8 +26,9 @@ static void set_place(
 	const char *dir = source && source->is_dir ? source->name : "";
 	const char *file = blob ? blob->name : source && !source->is_dir ? source->name : "";
 	snprintf(err->file, sizeof err->file, "%s%s%s", dir, dir[0] && file[0] ? "/" : "", file);
-	err->packet = packet;
-	err->offset = offset;
+	bool is_found = blob && blob->is_found;
+	err->packet = is_found ? WEFT_NO_OFFSET : packet;
+	err->offset = is_found && offset != WEFT_NO_OFFSET ? blob->address + offset : offset;
 }
 
 int weft__trace_fail(struct weft_error *err, int status, const struct weft_source *source, const struct weft_blob *blob,
@@ -61,24 +63,39 @@ void weft__trace_skip(struct weft_trace *trace, const struct weft_blob *blob, ui
 	trace->info.skipped_count++;
 }
 
+const char *weft__trace_unknown_text(const unsigned char *bytes, size_t size)
+{
+	if (size == 0)
+		return "the file is empty";
+	if (size >= 4 && weft_load_u32(bytes) == 0xC1FC1FC1u)
+		return "a CTF trace, but its UUID is not that of a format that weft reads";
+	if (size >= 10 && memcmp(bytes, "/* CTF 1.8", 10) == 0)
+		return "the metadata of a CTF trace; the trace is the directory that it is in";
+	return weft_status_string(WEFT_EFORMAT);
+}
+
 /* Why no format takes it. */
 static int fail_unknown(struct weft_error *err, const struct weft_source *source)
 {
-	const char *what = weft_status_string(WEFT_EFORMAT);
-	if (source->is_dir) /* an archive: open.c refuses others */
-		what = "the directory has no trace in a format that weft reads";
-	else if (source->blobs[0].size == 0)
-		what = "the file is empty";
-	else if (source->blobs[0].size >= 4 && weft_load_u32(source->blobs[0].bytes) == 0xC1FC1FC1u)
-		what = "a CTF trace, but its UUID is not that of a format that weft reads";
-	else if (source->blobs[0].size >= 10 && memcmp(source->blobs[0].bytes, "/* CTF 1.8", 10) == 0)
-		what = "the metadata of a CTF trace; the trace is the directory that it is in";
+	/* An archive: open.c refuses other directories. */
+	const char *what = source->is_dir ? "the directory has no trace in a format that weft reads"
+					  : weft__trace_unknown_text(source->blobs[0].bytes, source->blobs[0].size);
 	return weft__trace_fail(err, WEFT_EFORMAT, source, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, "%s", what);
 }
 
 int weft__trace_from_source(struct weft_trace **out, struct weft_source *source, struct weft_error *err)
 {
 	const struct weft_trace_format *format = weft__trace_probe(source);
+	if (!format && !source->is_dir && source->blob_count == 1 && !source->blobs[0].is_found) {
+		struct weft_image image =
+		    weft__image_of_memory(source->blobs[0].bytes, source->blobs[0].size, source->blobs[0].name);
+		struct weft_source found;
+		if (weft__image_search(&found, &image, NULL, NULL) == WEFT_OK) {
+			weft_source_close(source);
+			*source = found;
+			format = weft__trace_probe(source);
+		}
+	}
 	if (!format) {
 		int status = fail_unknown(err, source);
 		weft_source_close(source);
@@ -95,6 +112,9 @@ int weft__trace_from_source(struct weft_trace **out, struct weft_source *source,
 		trace->skipped = skipped;
 		trace->info.skipped = skipped;
 		trace->info.format = format->name;
+		trace->info.found_packets = source->is_still ? source->blob_count : 0;
+		for (size_t i = 0; i < source->note_count; i++)
+			weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "%s", source->notes[i]);
 		status = format->open(trace, err);
 		weft__source_settle(&trace->source);
 		*source = trace->source;

@@ -46,6 +46,7 @@ struct weft_trace_info {
 	bool has_origin;
 	bool unfinished;         /* its program did not end it: records still, or was killed */
 	bool wrapped;            /* older events were overwritten: promises may have begun before the trace */
+	uint64_t found_packets;  /* it was found in the image of a memory, so many packets of it; else 0 */
 	uint64_t lost_no_stream; /* events of OS threads for which there was no room */
 	const struct weft_stream_info *streams;
 	size_t stream_count;
@@ -62,6 +63,14 @@ struct weft_trace_info {
  * What is there is read whole: the trace does not change any more, whatever becomes of the files.  follow.h tells when to open it
  * again. */
 int weft_trace_open(struct weft_trace **out, const char *path, struct weft_error *err);
+
+/* The same for a file in which a ring is to be searched, as in the image of a memory, whatever it begins with: the ring whose
+ * UUID begins with these hexadecimal digits, or with NULL the newest one.  WEFT_EINVAL: several begin so. */
+int weft_trace_open_image(struct weft_trace **out, const char *path, const char *uuid, struct weft_error *err);
+
+/* The same for the memory of a process; where it records into a directory, that is opened.  WEFT_ENOENT (no such process),
+ * WEFT_EACCES, WEFT_EFORMAT (it has no ring). */
+int weft_trace_open_process(struct weft_trace **out, long pid, const char *uuid, struct weft_error *err);
 
 /* The same for bytes in memory, which must stay until weft_trace_close(); `name` is for error messages. */
 int weft_trace_open_memory(struct weft_trace **out, const void *bytes, size_t size, const char *name, struct weft_error *err);

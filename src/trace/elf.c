@@ -1,0 +1,168 @@
+/* elf.c: where the memory of a process, or of a machine, stands in its core dump.
+ *
+ * Core dumps of Linux, of gdb, and of QEMU (dump-guest-memory, virsh dump --memory-only), with 32 and 64 bits.
+ * SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "base/cursor.h"
+#include "base/vec.h"
+#include "trace/image.h"
+
+enum { CORE = 4, LOAD = 1, NOTE = 4, COUNT_IS_ELSEWHERE = 0xffff, FILES = 0x46494c45, NOTES_MAX = 4 << 20 };
+
+/* Where the fields stand in files of 32 and of 64 bits. */
+struct layout {
+	unsigned word; /* bytes of an address */
+	unsigned header, phoff, shoff, phentsize, phnum, sh_info;
+	unsigned program, offset, vaddr, paddr, filesz, memsz;
+};
+
+static const struct layout layouts[2] = {
+    {4, 52, 28, 32, 42, 44, 28, 32, 4, 8, 12, 16, 20},
+    {8, 64, 32, 40, 54, 56, 44, 56, 8, 16, 24, 32, 40},
+};
+
+typedef WEFT_VEC(struct weft_extent) extent_vec;
+
+static uint64_t load(const struct layout *l, const unsigned char *at)
+{
+	return l->word == 4 ? weft_load_u32(at) : weft_load_u64(at);
+}
+
+static int compare_extents(const void *x, const void *y)
+{
+	const struct weft_extent *a = x, *b = y;
+	return a->address != b->address ? (a->address < b->address ? -1 : 1)
+	       : a->offset != b->offset ? (a->offset < b->offset ? -1 : 1)
+					: 0;
+}
+
+/* None overlaps another, so that an address means one place. */
+static size_t cut_overlaps(struct weft_extent *extents, size_t count)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct weft_extent e = extents[i];
+		uint64_t end = kept ? extents[kept - 1].address + extents[kept - 1].bytes : 0;
+		uint64_t cut = e.address < end ? end - e.address : 0;
+		if (cut >= e.bytes)
+			continue;
+		extents[kept++] = (struct weft_extent){e.address + cut, e.bytes - cut, e.offset + cut};
+	}
+	return kept;
+}
+
+/* The directory of a trace among the files that were mapped; a note has its header, "CORE", and: how many, how large a page,
+ * from, to and page of each, and then their names. */
+static void read_files(struct weft_core *out, const struct layout *l, const unsigned char *at, size_t size)
+{
+	if (size < 2 * l->word)
+		return;
+	uint64_t count = load(l, at), table = 2 * l->word;
+	if (count > (size - table) / (3 * l->word))
+		return;
+	const char *name = (const char *)at + table + count * 3 * l->word, *end = (const char *)at + size;
+	for (uint64_t i = 0; i < count && name < end; i++) {
+		size_t length = strnlen(name, (size_t)(end - name));
+		char path[sizeof out->directory];
+		if (length < sizeof path && name + length < end) {
+			memcpy(path, name, length + 1);
+			if (weft__image_cut_path(path)) {
+				memcpy(out->directory, path, sizeof path);
+				return;
+			}
+		}
+		name += length + 1;
+	}
+}
+
+static bool read_notes(
+    struct weft_core *out, const struct layout *l, const struct weft_image *image, uint64_t offset, uint64_t size)
+{
+	size = size < NOTES_MAX ? size : NOTES_MAX;
+	unsigned char *notes = malloc(size ? size : 1);
+	if (!notes)
+		return false;
+	struct weft_cursor in = {notes, notes + image->read(image, offset, notes, size)};
+	uint32_t name, bytes, type;
+	while (weft_read_u32(&in, &name) && weft_read_u32(&in, &bytes) && weft_read_u32(&in, &type)) {
+		size_t skip = ((size_t)name + 3) & ~(size_t)3, padded = ((size_t)bytes + 3) & ~(size_t)3;
+		if (skip > weft_cursor_left(&in) || bytes > weft_cursor_left(&in) - skip)
+			break;
+		if (type == FILES)
+			read_files(out, l, in.at + skip, bytes);
+		in.at += skip;
+		in.at += padded < weft_cursor_left(&in) ? padded : weft_cursor_left(&in);
+	}
+	free(notes);
+	return true;
+}
+
+/* Reads the program headers; by physical address where no virtual one is told, as of a machine. */
+static bool read_headers(const struct weft_image *image, const struct layout *l, uint64_t at, uint64_t count, unsigned size,
+    bool physical, extent_vec *out, struct weft_core *core, bool *has_virtual)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		unsigned char p[56];
+		if (at > image->bytes || image->read(image, at + i * size, p, l->program) < l->program)
+			break;
+		if (weft_load_u32(p) == NOTE && !physical &&
+		    !read_notes(core, l, image, load(l, p + l->offset), load(l, p + l->filesz)))
+			return false;
+		if (weft_load_u32(p) != LOAD)
+			continue;
+		struct weft_extent e = {
+		    load(l, p + (physical ? l->paddr : l->vaddr)), load(l, p + l->filesz), load(l, p + l->offset)};
+		*has_virtual = *has_virtual || load(l, p + l->vaddr);
+		uint64_t left = e.offset < image->bytes ? image->bytes - e.offset : 0, memory = load(l, p + l->memsz);
+		e.bytes = e.bytes < left ? e.bytes : left;
+		core->lacks += memory > e.bytes ? memory - e.bytes : 0;
+		if (!e.bytes || e.bytes > UINT64_MAX - e.address)
+			continue;
+		struct weft_extent *slot = weft_vec_push(out);
+		if (!slot)
+			return false;
+		*slot = e;
+	}
+	return true;
+}
+
+int weft__elf_read(struct weft_core *out, const struct weft_image *image, struct weft_error *err)
+{
+	unsigned char h[64];
+	size_t got = image->read(image, 0, h, sizeof h);
+	if (got < 52 || memcmp(h, "\177ELF", 4) != 0 || (h[4] != 1 && h[4] != 2) || h[5] != 1 || weft_load_u16(h + 16) != CORE)
+		return 0;
+	const struct layout *l = &layouts[h[4] - 1];
+	if (got < l->header)
+		return 0;
+	uint64_t at = load(l, h + l->phoff), headers = weft_load_u16(h + l->phnum);
+	unsigned size = weft_load_u16(h + l->phentsize);
+	if (headers == COUNT_IS_ELSEWHERE) {
+		unsigned char first[64] = {0};
+		if (image->read(image, load(l, h + l->shoff), first, l->sh_info + 4) == l->sh_info + 4)
+			headers = weft_load_u32(first + l->sh_info);
+	}
+	if (size < l->program || at > image->bytes)
+		return 0;
+	/* No more than there is room for. */
+	headers = headers < (image->bytes - at) / size ? headers : (image->bytes - at) / size;
+	extent_vec extents = {0};
+	struct weft_core core = {0};
+	bool has_virtual = false, whole = true;
+	for (int physical = 0; physical < 2 && whole && !has_virtual; physical++) {
+		extents.count = 0;
+		core.lacks = 0;
+		whole = read_headers(image, l, at, headers, size, physical, &extents, &core, &has_virtual);
+	}
+	if (!whole) {
+		weft_vec_free(&extents);
+		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	}
+	if (extents.count)
+		qsort(extents.items, extents.count, sizeof *extents.items, compare_extents);
+	core.count = cut_overlaps(extents.items, extents.count);
+	core.extents = extents.items;
+	*out = core;
+	return 1;
+}

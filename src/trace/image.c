@@ -1,0 +1,545 @@
+/* image.c: the packets of a ring, wherever they lie.
+ *
+ * First every packet header is noted, whosever it is; then one ring is chosen; then its packets are copied, those with events
+ * first, so that the definitions, copied last, define what these refer to, also where the program records meanwhile.
+ * SPDX-License-Identifier: ISC */
+#include "trace/image.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cursor.h"
+#include "base/vec.h"
+#include "trace/format.h"
+#include "wire/wire.h"
+
+#define AT(field) offsetof(struct weft_packet_header, field)
+
+enum {
+	CHUNK = 1 << 20,     /* read at once, searching */
+	PIECE = 1 << 16,     /* and copying */
+	MARKED = 32,         /* bytes of a header from magic to mark */
+	FOUND_MAX = 1 << 20, /* packets: 4 GiB of them where each has a page */
+	OTHERS_TOLD = 4,     /* rings */
+	BLOCK = 64,
+	PAGE = 4096
+};
+
+/* A header that was found. */
+struct found {
+	uint8_t uuid[16];
+	uint64_t address, sequence, content_bytes;
+	uint64_t wall_ns; /* when it began; 0 if unknown */
+	uint64_t begin_ns;
+	uint32_t stream_class, instance;
+	bool is_odd; /* it is being reused, or is a copy that was never whole */
+};
+
+/* A stretch of packets[] with one uuid. */
+struct ring {
+	size_t first, end;
+	uint64_t wall_ns, begin_ns; /* of the newest packet */
+};
+
+struct search {
+	const struct weft_image *image;
+	WEFT_VEC(struct found) packets;
+	WEFT_VEC(struct ring) rings;
+	unsigned char *buffer; /* CHUNK */
+	bool is_full;
+};
+
+/* ---- Reading by address ---- */
+
+static size_t read_memory(const struct weft_image *image, uint64_t offset, void *to, size_t bytes)
+{
+	size_t left = offset < image->bytes ? (size_t)(image->bytes - offset) : 0;
+	memcpy(to, image->memory + (left ? offset : 0), bytes < left ? bytes : left);
+	return bytes < left ? bytes : left;
+}
+
+struct weft_image weft__image_of_memory(const void *bytes, size_t size, const char *name)
+{
+	return (struct weft_image){.name = name, .bytes = size, .read = read_memory, .memory = bytes};
+}
+
+/* The extent that has the address, or the first one behind it; the count if there is none. */
+static size_t find_extent(const struct weft_image *image, uint64_t address)
+{
+	size_t low = 0, high = image->extent_count;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		if (address - image->extents[mid].address < image->extents[mid].bytes || address < image->extents[mid].address)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+size_t weft__image_read(const struct weft_image *image, uint64_t address, void *to, size_t bytes)
+{
+	size_t got = 0;
+	for (size_t i = find_extent(image, address); got < bytes && i < image->extent_count; i++) {
+		const struct weft_extent *extent = &image->extents[i];
+		uint64_t in_it = address + got - extent->address;
+		if (in_it >= extent->bytes)
+			break;
+		uint64_t left = extent->bytes - in_it;
+		size_t wanted = left < bytes - got ? (size_t)left : bytes - got;
+		size_t n = image->read(image, extent->offset + in_it, (char *)to + got, wanted);
+		got += n;
+		if (n < wanted)
+			break;
+	}
+	return got;
+}
+
+bool weft__image_cut_path(char *path)
+{
+	char *slash = strrchr(path, '/');
+	if (!slash || strncmp(slash, "/stream-", 8) != 0 || slash[8 + strspn(slash + 8, "-0123456789")])
+		return false;
+	*slash = 0;
+	return true;
+}
+
+/* ---- Finding ---- */
+
+static bool is_magic(const unsigned char *p)
+{
+	return weft_load_u32(p) == WEFT_PACKET_MAGIC && weft_load_u32(p + AT(mark)) == WEFT_PACKET_MARK;
+}
+
+/* Whether a packet may begin at one of BLOCK places.  A loop without branches, of which compilers make one without steps of a
+ * byte; memchr() for a single byte would stop at every 256th of a dense image. */
+static inline bool may_have_magic(const unsigned char *p)
+{
+	unsigned char any = 0;
+	for (int i = 0; i < BLOCK; i++)
+		any |= (unsigned char)((p[i] == (WEFT_PACKET_MAGIC & 0xff)) & (p[i + 1] == (WEFT_PACKET_MAGIC >> 8 & 0xff)));
+	return any;
+}
+
+/* What a header says; false: it is none. */
+static bool parse_header(struct found *out, const unsigned char *header, uint64_t address)
+{
+	uint64_t packet_bits = weft_load_u64(header + AT(packet_size)), content_bits = weft_load_u64(header + AT(content_size)),
+		 hz = weft_load_u64(header + AT(clock_hz)), begin = weft_load_u64(header + AT(timestamp_begin));
+	unsigned header_bytes = weft_load_u16(header + AT(header_bytes));
+	if (!is_magic(header) || weft_load_u16(header + AT(version)) != WEFT_WIRE_VERSION)
+		return false;
+	if (header_bytes < sizeof(struct weft_packet_header) || packet_bits % 8 || content_bits % 8 ||
+	    content_bits / 8 < header_bytes || content_bits > packet_bits || packet_bits / 8 > UINT32_MAX)
+		return false;
+	*out = (struct found){
+	    .address = address,
+	    .sequence = weft_load_u64(header + AT(sequence)),
+	    .content_bytes = content_bits / 8,
+	    .wall_ns = weft_load_u64(header + AT(pair_wall_ns)),
+	    .begin_ns = hz && begin <= INT64_MAX && begin / hz < 1000000000 ? (uint64_t)weft__ticks_ns(begin, hz) : 0,
+	    .stream_class = weft_load_u32(header + AT(stream_id)),
+	    .instance = weft_load_u32(header + AT(stream_instance_id)),
+	    .is_odd = weft_load_u32(header + AT(lock)) & 1,
+	};
+	memcpy(out->uuid, header + AT(uuid), sizeof out->uuid);
+	return out->stream_class <= WEFT_CLASS_METADATA;
+}
+
+static bool note_packet(struct search *s, uint64_t address)
+{
+	unsigned char header[sizeof(struct weft_packet_header)];
+	struct found packet;
+	if (weft__image_read(s->image, address, header, sizeof header) < sizeof header || !parse_header(&packet, header, address))
+		return true;
+	s->is_full = s->packets.count == FOUND_MAX;
+	struct found *slot = s->is_full ? NULL : weft_vec_push(&s->packets);
+	if (slot)
+		*slot = packet;
+	return slot || s->is_full;
+}
+
+/* Looks at the places of the buffer at which there is room for magic and mark. */
+static bool look_at(struct search *s, size_t filled, uint64_t address)
+{
+	size_t places = filled < MARKED ? 0 : filled - MARKED + 1;
+	for (size_t block = 0; block < places && !s->is_full; block += BLOCK) {
+		/* The last bytes of the buffer have none behind them. */
+		if (filled - block > BLOCK && !may_have_magic(s->buffer + block))
+			continue;
+		size_t end = places - block < BLOCK ? places : block + BLOCK;
+		for (size_t i = block; i < end && !s->is_full; i++)
+			if (is_magic(s->buffer + i) && !note_packet(s, address + i))
+				return false;
+	}
+	return true;
+}
+
+/* Looks through the extents first to end - 1, each of which begins where the one before it ends. */
+static bool search_stretch(struct search *s, size_t first, size_t end)
+{
+	size_t kept = 0; /* bytes at the buffer's begin that stand before `at` */
+	for (size_t i = first; i < end; i++) {
+		const struct weft_extent *extent = &s->image->extents[i];
+		for (uint64_t at = 0; at < extent->bytes && !s->is_full;) {
+			uint64_t data_end = UINT64_MAX;
+			if (s->image->next_data) {
+				uint64_t next = s->image->next_data(s->image, extent->offset + at, &data_end) - extent->offset;
+				kept = next > at ? 0 : kept;
+				at = next;
+				if (at >= extent->bytes)
+					break;
+				data_end -= extent->offset;
+			}
+			uint64_t left = (data_end < extent->bytes ? data_end : extent->bytes) - at;
+			size_t wanted = left < CHUNK - kept ? (size_t)left : CHUNK - kept;
+			size_t got = s->image->read(s->image, extent->offset + at, s->buffer + kept, wanted);
+			if (!look_at(s, kept + got, extent->address + at - kept))
+				return false;
+			if (got < wanted) {
+				/* This page cannot be read, perhaps the next one can. */
+				at = (at + got + PAGE) / PAGE * PAGE;
+				kept = 0;
+				continue;
+			}
+			size_t keep = kept + got < MARKED - 1 ? kept + got : MARKED - 1;
+			memmove(s->buffer, s->buffer + kept + got - keep, keep);
+			kept = keep;
+			at += got;
+		}
+	}
+	return true;
+}
+
+static bool search_all(struct search *s)
+{
+	const struct weft_extent *extents = s->image->extents;
+	size_t count = s->image->extent_count;
+	for (size_t first = 0, end; first < count && !s->is_full; first = end) {
+		end = first + 1;
+		while (end < count && extents[end - 1].address + extents[end - 1].bytes == extents[end].address)
+			end++;
+		if (!search_stretch(s, first, end))
+			return false;
+	}
+	return true;
+}
+
+/* ---- Choosing ---- */
+
+#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
+
+/* Rings apart; in each, of packets with the same number the best one first: whole, and with most in it. */
+static int compare_found(const void *x, const void *y)
+{
+	const struct found *a = x, *b = y;
+	int order = memcmp(a->uuid, b->uuid, sizeof a->uuid);
+	order = order ? order : ORDER(a->stream_class, b->stream_class);
+	order = order ? order : ORDER(a->instance, b->instance);
+	order = order ? order : ORDER(a->sequence, b->sequence);
+	order = order ? order : ORDER(a->is_odd, b->is_odd);
+	order = order ? order : ORDER(b->content_bytes, a->content_bytes);
+	return order ? order : ORDER(a->address, b->address);
+}
+
+static int compare_addresses(const void *x, const void *y)
+{
+	const struct found *a = x, *b = y;
+	return ORDER(a->address, b->address);
+}
+
+static bool find_rings(struct search *s)
+{
+	for (size_t i = 0; i < s->packets.count; i++) {
+		const struct found *p = &s->packets.items[i];
+		if (i == 0 || memcmp(p->uuid, p[-1].uuid, sizeof p->uuid) != 0) {
+			struct ring *fresh = weft_vec_push(&s->rings);
+			if (!fresh)
+				return false;
+			*fresh = (struct ring){.first = i};
+		}
+		struct ring *ring = &s->rings.items[s->rings.count - 1];
+		ring->end = i + 1;
+		if (p->is_odd)
+			continue;
+		ring->wall_ns = p->wall_ns > ring->wall_ns ? p->wall_ns : ring->wall_ns;
+		ring->begin_ns = p->begin_ns > ring->begin_ns ? p->begin_ns : ring->begin_ns;
+	}
+	return true;
+}
+
+static void format_uuid(char out[37], const uint8_t uuid[16])
+{
+	size_t n = 0;
+	for (int i = 0; i < 16; i++)
+		n += (size_t)snprintf(out + n, 37 - n, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+}
+
+static const uint8_t *uuid_of(const struct search *s, const struct ring *ring)
+{
+	return s->packets.items[ring->first].uuid;
+}
+
+static bool is_newer(const struct search *s, const struct ring *a, const struct ring *b)
+{
+	if (a->wall_ns != b->wall_ns)
+		return a->wall_ns > b->wall_ns;
+	if (a->begin_ns != b->begin_ns)
+		return a->begin_ns > b->begin_ns;
+	size_t x = a->end - a->first, y = b->end - b->first;
+	return x != y ? x > y : memcmp(uuid_of(s, a), uuid_of(s, b), 16) > 0;
+}
+
+__attribute__((format(printf, 4, 5))) static int fail(
+    const struct search *s, struct weft_error *err, enum weft_status status, const char *what, ...)
+{
+	if (err) {
+		va_list args;
+		weft_error_set(err, status, "%s", "");
+		va_start(args, what);
+		vsnprintf(err->what, sizeof err->what, what, args);
+		va_end(args);
+		snprintf(err->file, sizeof err->file, "%s", s->image->name);
+	}
+	return status;
+}
+
+/* The ring that is meant: its index, or an error. */
+static int choose(const struct search *s, const char *wanted, size_t *out, struct weft_error *err)
+{
+	size_t best = SIZE_MAX, matches = 0;
+	for (size_t i = 0; i < s->rings.count; i++) {
+		char uuid[37];
+		format_uuid(uuid, uuid_of(s, &s->rings.items[i]));
+		if (wanted && strncasecmp(uuid, wanted, strlen(wanted)) != 0)
+			continue;
+		matches++;
+		if (best == SIZE_MAX || is_newer(s, &s->rings.items[i], &s->rings.items[best]))
+			best = i;
+	}
+	if (!matches) {
+		unsigned char first[512];
+		size_t got = s->image->read(s->image, 0, first, sizeof first);
+		return fail(s, err, WEFT_EFORMAT, "%s",
+		    wanted && s->rings.count ? "no ring in it has that UUID" : weft__trace_unknown_text(first, got));
+	}
+	if (wanted && matches > 1)
+		return fail(s, err, WEFT_EINVAL, "the UUIDs of several rings in it begin so");
+	*out = best;
+	return WEFT_OK;
+}
+
+/* ---- Copying ---- */
+
+static bool read_header(const struct search *s, const struct found *known, unsigned char *header, struct found *now)
+{
+	size_t bytes = sizeof(struct weft_packet_header);
+	return weft__image_read(s->image, known->address, header, bytes) == bytes && parse_header(now, header, known->address) &&
+	       memcmp(known->uuid, now->uuid, sizeof now->uuid) == 0 && known->stream_class == now->stream_class;
+}
+
+typedef WEFT_VEC(unsigned char) byte_vec;
+
+/* How much of these bytes stands before a page of zeros, which no events have: a hole, whose end nobody knows. */
+static size_t before_hole(const unsigned char *p, uint64_t address, size_t bytes)
+{
+	for (size_t at = (PAGE - address % PAGE) % PAGE; at < bytes && bytes - at >= PAGE; at += PAGE)
+		if (p[at] == 0 && memcmp(p + at, p + at + 1, PAGE - 1) == 0)
+			return at;
+	return bytes;
+}
+
+/* As many of the bytes as are there. */
+static bool read_content(const struct search *s, uint64_t address, uint64_t bytes, byte_vec *out)
+{
+	while (out->count < bytes) {
+		size_t wanted = bytes - out->count < PIECE ? (size_t)(bytes - out->count) : PIECE;
+		if (!weft_vec_reserve(out, wanted))
+			return false;
+		size_t got = weft__image_read(s->image, address + out->count, out->items + out->count, wanted);
+		got = before_hole(out->items + out->count, address + out->count, got);
+		out->count += got;
+		if (got < wanted)
+			break;
+	}
+	return true;
+}
+
+/* A copy of the packet, as far as it is there and reaches no further than `room`; .bytes stays NULL where it was being reused at
+ * each look.  As INVALIDATE, REFILL and VALIDATE (src/record/core.c) ask for: what was read between two equal even locks is of
+ * one use.  False: out of memory. */
+static bool copy_packet(const struct search *s, const struct found *packet, uint64_t room, struct weft_blob *out)
+{
+	unsigned char header[sizeof(struct weft_packet_header)], after[sizeof header];
+	for (int tries = 0; tries < 100; tries++) {
+		struct found now, ignored;
+		if (!read_header(s, packet, header, &now))
+			return true;
+		if (now.is_odd)
+			continue;
+		byte_vec copy = {0};
+		if (!read_content(s, packet->address, now.content_bytes < room ? now.content_bytes : room, &copy)) {
+			weft_vec_free(&copy);
+			return false;
+		}
+		if (copy.count >= sizeof header && read_header(s, packet, after, &ignored) &&
+		    memcmp(header + AT(lock), after + AT(lock), 4) == 0) {
+			/* Content that came meanwhile was not copied; room for more is of no interest where all of it was. */
+			memcpy(copy.items, header, sizeof header);
+			if (copy.count == now.content_bytes)
+				memcpy(copy.items + AT(packet_size), header + AT(content_size), 8);
+			unsigned char *trimmed = realloc(copy.items, copy.count);
+			out->bytes = trimmed ? trimmed : copy.items;
+			out->size = copy.count;
+			out->owner = WEFT_BLOB_HEAP;
+			return true;
+		}
+		weft_vec_free(&copy);
+	}
+	return true;
+}
+
+/* Copies the packets of a ring that are of a class, by address. */
+static bool copy_class(
+    const struct search *s, const struct ring *ring, enum weft_stream_class stream_class, struct weft_source *source)
+{
+	const struct found *packets = s->packets.items;
+	for (size_t i = ring->first; i < ring->end; i++) {
+		if (packets[i].stream_class != stream_class)
+			continue;
+		/* Where the next one stands, whatever its size says. */
+		uint64_t room = i + 1 < ring->end ? packets[i + 1].address - packets[i].address : UINT64_MAX;
+		struct weft_blob *blob = &source->blobs[source->blob_count];
+		*blob = (struct weft_blob){.is_found = true, .address = packets[i].address};
+		if (!copy_packet(s, &packets[i], room, blob))
+			return false;
+		if (!blob->bytes)
+			continue;
+		source->blob_count++;
+		blob->name = strdup(s->image->name);
+		if (!blob->name)
+			return false;
+	}
+	return true;
+}
+
+/* Leaves one packet of each number, and sorts by address. */
+static void drop_doubles(struct search *s, struct ring *ring)
+{
+	struct found *packets = s->packets.items;
+	size_t kept = ring->first;
+	for (size_t i = ring->first; i < ring->end; i++) {
+		const struct found *last = kept > ring->first ? &packets[kept - 1] : NULL;
+		if (last && last->stream_class == packets[i].stream_class && last->instance == packets[i].instance &&
+		    last->sequence == packets[i].sequence)
+			continue;
+		packets[kept++] = packets[i];
+	}
+	ring->end = kept;
+	qsort(packets + ring->first, kept - ring->first, sizeof *packets, compare_addresses);
+}
+
+static bool copy_ring(const struct search *s, const struct ring *ring, struct weft_source *source)
+{
+	static const enum weft_stream_class order[] = {WEFT_CLASS_METADATA, WEFT_CLASS_EVENTS, WEFT_CLASS_DEFINITIONS};
+	source->name = strdup(s->image->name);
+	source->blobs = malloc((ring->end - ring->first) * sizeof *source->blobs);
+	source->is_still = true;
+	if (!source->name || !source->blobs)
+		return false;
+	for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+		if (!copy_class(s, ring, order[i], source))
+			return false;
+	return true;
+}
+
+__attribute__((format(printf, 2, 3))) static bool note(struct weft_source *source, const char *what, ...)
+{
+	char(*notes)[WEFT_SOURCE_NOTE] = realloc(source->notes, (source->note_count + 1) * sizeof *notes);
+	if (!notes)
+		return false;
+	va_list args;
+	va_start(args, what);
+	vsnprintf(notes[source->note_count++], sizeof *notes, what, args);
+	va_end(args);
+	source->notes = notes;
+	return true;
+}
+
+/* What was not taken. */
+static bool note_others(const struct search *s, size_t chosen, bool was_wanted, struct weft_source *source)
+{
+	size_t told = 0;
+	for (size_t i = 0; i < s->rings.count; i++) {
+		const struct ring *ring = &s->rings.items[i];
+		char uuid[37];
+		if (i == chosen || told++ >= OTHERS_TOLD)
+			continue;
+		format_uuid(uuid, uuid_of(s, ring));
+		size_t packets = ring->end - ring->first;
+		if (!note(source, "another%s ring is in it, of %zu packet%s: weft save --ring=%s", was_wanted ? "" : ", older",
+			packets, packets == 1 ? "" : "s", uuid))
+			return false;
+	}
+	if (told > OTHERS_TOLD && !note(source, "and the remains of %zu more rings", told - OTHERS_TOLD))
+		return false;
+	return !s->is_full || note(source, "more than %d packets are in it: the rest was not looked at", FOUND_MAX);
+}
+
+static int search(struct search *s, const char *uuid, struct weft_source *out, struct weft_error *err)
+{
+	struct weft_source source = {0};
+	size_t chosen = 0;
+	s->buffer = malloc(CHUNK);
+	bool whole = s->buffer && search_all(s);
+	if (whole && s->packets.count)
+		qsort(s->packets.items, s->packets.count, sizeof *s->packets.items, compare_found);
+	whole = whole && find_rings(s);
+	if (whole) {
+		int status = choose(s, uuid, &chosen, err);
+		if (status < 0)
+			return status;
+		drop_doubles(s, &s->rings.items[chosen]);
+		whole = copy_ring(s, &s->rings.items[chosen], &source) && note_others(s, chosen, uuid != NULL, &source);
+	}
+	if (!whole) {
+		weft_source_close(&source);
+		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	}
+	if (!source.blob_count) {
+		weft_source_close(&source);
+		return fail(s, err, WEFT_EFORMAT, "no packet in it can be read");
+	}
+	*out = source;
+	return WEFT_OK;
+}
+
+int weft__image_search(struct weft_source *out, const struct weft_image *image, const char *uuid, struct weft_error *err)
+{
+	struct weft_image whole = *image;
+	const struct weft_extent all = {.bytes = image->bytes};
+	struct weft_core core = {0};
+	if (!image->extents) {
+		int is_core = weft__elf_read(&core, image, err);
+		if (is_core < 0)
+			return is_core;
+		whole.extents = is_core ? core.extents : &all;
+		whole.extent_count = is_core ? core.count : 1;
+	}
+	struct search s = {.image = &whole};
+	int status = search(&s, uuid, out, err);
+	if (status == WEFT_EFORMAT && !s.rings.count && core.directory[0])
+		fail(&s, err, WEFT_EFORMAT, "no ring in this core dump, but its process recorded into %.100s: read that",
+		    core.directory);
+	else if (status == WEFT_EFORMAT && !s.rings.count && core.lacks)
+		fail(&s, err, WEFT_EFORMAT,
+		    "no ring in this core dump, which lacks some of the memory: see coredump_filter in core(5)");
+	weft_vec_free(&s.packets);
+	weft_vec_free(&s.rings);
+	free(s.buffer);
+	free(core.extents);
+	return status;
+}
