@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "viewer/compare.h"
+#include "viewer/findings.h"
 #include "viewer/notes.h"
 #include "viewer/panel.h"
 #include "viewer/place.h"
@@ -46,11 +47,26 @@ static void search(struct weft_compare *c, const unsigned char *m)
 	weft_compare_search(c, m[1] & 16 ? text : words[m[1] % 16], NULL);
 }
 
+static void explain(struct weft_viewer *v, const unsigned char *m)
+{
+	struct weft_findings *findings = NULL;
+	if ((m[3] & 1 ? weft_explain_promise(&findings, v->model, m[2], NULL) : weft_explain(&findings, v->model, NULL, NULL)) <
+	    0)
+		return;
+	if (findings->count > 0) {
+		const struct weft_finding *f = &findings->findings[m[1] % findings->count];
+		weft_viewer_go_to_finding(v, f);
+		if (f->evidence_count > 0)
+			weft_viewer_go_to_evidence(v, &f->evidence[m[2] % f->evidence_count]);
+	}
+	weft_findings_destroy(findings);
+}
+
 static void deed(struct weft_compare *c, const unsigned char *m, const unsigned char *trace, size_t size)
 {
 	double x = (double)m[1] * c->width_px / 255, y = (double)m[2] * c->height_px / 255;
 	struct weft_viewer *v = weft_compare_active(c);
-	switch (m[0] % 20) {
+	switch (m[0] >= 250 ? 20 : m[0] % 20) {
 	case 0: weft_compare_press(c, x, y, (enum weft_button)(m[3] % 3), m[3] / 4u % 8, 1 + m[3] / 128); break;
 	case 1:
 	case 2: weft_compare_motion(c, x * 2 - 50, y * 2 - 50); break;
@@ -68,6 +84,7 @@ static void deed(struct weft_compare *c, const unsigned char *m, const unsigned 
 	case 14: weft_viewer_show(v, (int64_t)((uint64_t)m[1] << m[3] % 64), (int64_t)((uint64_t)m[2] << m[3] / 4)); break;
 	case 15: weft_viewer_scroll_to_x(v, (double)v->model->end_ns * (m[1] - 20.0) / 200); break;
 	case 16: weft_viewer_scroll_to_y(v, v->view->slots * (m[1] - 20.0) / 200); break;
+	case 20: explain(v, m); break;
 	case 17: weft_viewer_set_metric(v, m[1], m[2] & 1); break;
 	case 18: weft_viewer_set_duration(v, m[1] & 1 ? "5us" : "9000000000s", NULL); break;
 	default: {

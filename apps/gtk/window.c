@@ -530,7 +530,8 @@ static const char *key_name(guint keyval, char buf[16])
 	} names[] = {{GDK_KEY_Left, "ArrowLeft"}, {GDK_KEY_Right, "ArrowRight"}, {GDK_KEY_Up, "ArrowUp"},
 	    {GDK_KEY_Down, "ArrowDown"}, {GDK_KEY_Page_Up, "PageUp"}, {GDK_KEY_Page_Down, "PageDown"}, {GDK_KEY_Home, "Home"},
 	    {GDK_KEY_End, "End"}, {GDK_KEY_Escape, "Escape"}, {GDK_KEY_BackSpace, "Backspace"}, {GDK_KEY_space, "Space"},
-	    {GDK_KEY_KP_Add, "+"}, {GDK_KEY_KP_Subtract, "-"}, {GDK_KEY_Return, "Enter"}, {GDK_KEY_Tab, "Tab"}};
+	    {GDK_KEY_KP_Add, "+"}, {GDK_KEY_KP_Subtract, "-"}, {GDK_KEY_Return, "Enter"}, {GDK_KEY_Menu, "ContextMenu"},
+	    {GDK_KEY_Tab, "Tab"}};
 	for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
 		if (names[i].keyval == keyval)
 			return names[i].name;

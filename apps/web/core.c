@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/explain.h"
 #include "base/duration.h"
 #include "draw/svg.h"
 #include "viewer/compare.h"
+#include "viewer/findings.h"
 #include "viewer/notes.h"
 #include "viewer/panel.h"
 #include "viewer/search.h"
@@ -259,22 +259,31 @@ EXPORT(note) const char *page_note(size_t number)
 	return answer;
 }
 
-static struct weft_findings *findings;
-
-static size_t found_so(int status)
-{
-	if (status < 0)
-		findings = NULL;
-	return findings ? findings->count : 0;
-}
+/* Of a whole trace, and of a promise; `findings` are those that were asked for last. */
+static struct weft_findings *found[2], *findings;
 
 /* What went wrong in the whole trace; or why the selected promise is as it is. */
 EXPORT(explain) size_t page_explain(const struct weft_viewer *viewer, bool selected)
 {
-	weft_findings_destroy(findings);
-	findings = NULL;
-	return found_so(selected ? weft_explain_promise(&findings, viewer->model, viewer->selected, &error)
-				 : weft_explain(&findings, viewer->model, NULL, &error));
+	weft_findings_destroy(found[selected]);
+	findings = found[selected] = NULL;
+	int status = selected ? weft_explain_promise(&found[1], viewer->model, viewer->selected, &error)
+			      : weft_explain(&found[0], viewer->model, NULL, &error);
+	findings = status < 0 ? NULL : found[selected];
+	return findings ? findings->count : 0;
+}
+
+/* Goes to where a finding shows, and highlights all that it names; or to a line of its evidence. */
+EXPORT(go_to_finding) void page_go_to_finding(struct weft_viewer *viewer, bool selected, size_t number)
+{
+	if (found[selected] && number < found[selected]->count)
+		weft_viewer_go_to_finding(viewer, &found[selected]->findings[number]);
+}
+
+EXPORT(go_to_evidence) void page_go_to_evidence(struct weft_viewer *viewer, bool selected, size_t finding, size_t number)
+{
+	if (found[selected] && finding < found[selected]->count && number < found[selected]->findings[finding].evidence_count)
+		weft_viewer_go_to_evidence(viewer, &found[selected]->findings[finding].evidence[number]);
 }
 
 /* Its promise, from and to (ns), how many lines of evidence, whether it is sure, its title, what to look at next: a line each. */

@@ -396,13 +396,18 @@ class Stage {
 	}
 
 	/* A link to a promise of the viewer. */
-	link(viewer, promise, ...content) {
+	/* A button that takes the viewer somewhere. */
+	way(call, values, ...content) {
 		const button = create("button", {type: "button", className: "link"}, ...content);
 		button.addEventListener("click", () => {
-			this.surface.act("weft_viewer_select_and_reveal", viewer, promise);
+			this.surface.act(call, ...values);
 			this.surface.actAll("weft_compare_follow");
 		});
 		return button;
+	}
+
+	link(viewer, promise, ...content) {
+		return this.way("weft_viewer_select_and_reveal", [viewer, promise], ...content);
 	}
 
 	fillAbout() {
@@ -436,15 +441,16 @@ class Stage {
 	listFindings(viewer, selected) {
 		const items = [];
 		for (let count = this.core.call.explain(viewer, selected), i = 0; i < count && i < FINDINGS_SHOWN; i++) {
-			const [promise, , , lines, sure, title, next] = this.lines("finding", i);
+			const [, , , lines, sure, title, next] = this.lines("finding", i);
 			const evidence = [];
 			for (let j = 0; j < Number(lines); j++) {
 				const [about, when, text] = this.lines("evidence", i, j);
 				const parts = [create("small", {textContent: when}), create("span", {textContent: text})];
-				evidence.push(create("li", {}, Number(about) === NONE || Number(about) === 0 ? create("p", {}, ...parts) : this.link(viewer, Number(about), ...parts)));
+				const leads = when || Number(about) !== NONE && Number(about) !== 0;
+				evidence.push(create("li", {}, leads ? this.way("go_to_evidence", [viewer, selected, i, j], ...parts) : create("p", {}, ...parts)));
 			}
 			items.push(create("div", {className: "finding"},
-				Number(promise) === 0 || Number(promise) === NONE ? create("h4", {textContent: title}) : create("h4", {}, this.link(viewer, Number(promise), title)),
+				create("h4", {}, this.way("go_to_finding", [viewer, selected, i], title)),
 				...(Number(sure) ? [] : [create("p", {className: "hint", textContent: "Not sure: the trace does not hold all."})]),
 				create("ol", {}, ...evidence), ...(next ? [create("p", {className: "hint", textContent: next})] : [])));
 		}

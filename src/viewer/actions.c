@@ -189,6 +189,7 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_FILTER: weft_viewer_set_filter(v, !v->filter); break;
 	case WEFT_ACTION_NEXT_MATCH: weft_viewer_next_match(v); break;
 	case WEFT_ACTION_PREVIOUS_MATCH: weft_viewer_previous_match(v); break;
+	case WEFT_ACTION_MENU: weft_viewer_menu(v); break;
 	case WEFT_ACTION_RELATED: weft_viewer_highlight_related(v, v->selected); break;
 	case WEFT_ACTION_LIKE: weft_viewer_search_like(v, v->selected); break;
 	case WEFT_ACTION_CLEAR: weft_viewer_clear(v); break;

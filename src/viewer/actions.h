@@ -45,6 +45,7 @@
 	X(LIKE, "like", CORE, WALK, "Find all like it", "l", BOTH)                                                               \
 	X(CLEAR, "clear", CORE, WALK, "Clear span, highlights, selection", "Escape", MAIN)                                       \
 	X(FINDINGS, "findings", APP, WALK, "Findings: what went wrong", "e", BOTH)                                               \
+	X(MENU, "menu", CORE, WALK, "Its menu", "ContextMenu Shift+F10", NONE)                                                   \
 	X(WHY, "why", APP, WALK, "Why is it as it is?", "y", BOTH)                                                               \
 	X(GO_AWAITED, "go-awaited", CORE, WALK, "To what it waits for", "a", BOTH)                                               \
 	X(GO_RESOLVER, "go-resolver", CORE, WALK, "To who resolved it", "r", BOTH)                                               \

@@ -282,6 +282,8 @@ int weft_compare_act(struct weft_compare *c, enum weft_action action)
 	int status = weft_viewer_act(active, action);
 	if (status < 0)
 		return status;
+	if (action == WEFT_ACTION_MENU)
+		active->menu_y_px += c->tops_px[c->active];
 	for (size_t i = 0; i < c->count; i++) {
 		struct weft_viewer *v = c->viewers[i];
 		if (v == active)

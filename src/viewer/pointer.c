@@ -65,6 +65,27 @@ static void drag_overview(struct weft_viewer *v, double from_x_px, double to_x_p
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE);
 }
 
+static double between(double x, double least, double most)
+{
+	return x < least ? least : x > most ? most : x;
+}
+
+void weft_viewer_menu(struct weft_viewer *v)
+{
+	const struct weft_pane *picture = &v->panes[WEFT_PANE_PICTURE];
+	v->menu_x_px = picture->x_px + picture->width_px / 2;
+	v->menu_y_px = picture->y_px + picture->height_px / 2;
+	if (v->selected != WEFT_NONE) {
+		const struct weft_promise *p = &v->model->promises[v->selected];
+		double slot = weft_view_slot(v->view, v->layout->rows[v->selected]);
+		double left = between(weft_view_x(v->view, p->start_ns) * v->scale, 0, picture->width_px),
+		       right = between(weft_view_x(v->view, p->end_ns) * v->scale, 0, picture->width_px);
+		v->menu_x_px = picture->x_px + (left + right) / 2;
+		v->menu_y_px = picture->y_px + between(weft_view_y(v->view, slot) * v->scale, 0, picture->height_px);
+	}
+	weft__viewer_changed(v, WEFT_CHANGED_MENU);
+}
+
 void weft_viewer_press(struct weft_viewer *v, double x_px, double y_px, enum weft_button button, unsigned modifiers, int clicks)
 {
 	v->press_x_px = v->last_x_px = x_px;

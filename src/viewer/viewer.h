@@ -166,6 +166,9 @@ void weft_viewer_motion(struct weft_viewer *viewer, double x_px, double y_px);
 void weft_viewer_release(struct weft_viewer *viewer, double x_px, double y_px);
 void weft_viewer_leave(struct weft_viewer *viewer); /* the pointer is elsewhere, or its press was called off */
 
+/* Asks for the context menu where the selected promise is seen, or in the middle. */
+void weft_viewer_menu(struct weft_viewer *viewer);
+
 /* A wheel, in notches, down and right positive: zooms at the pointer; with shift, or sideways, pans; with control, moves the
  * focus up and down. */
 void weft_viewer_wheel(struct weft_viewer *viewer, double x_px, double y_px, double dx, double dy, unsigned modifiers);

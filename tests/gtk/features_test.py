@@ -223,6 +223,13 @@ def why_is_answered():
         app.click(*app.place(lost), button=3)
         until('the menu has it', lambda: app.accessible('Why is it as it is?'), app).queryAction().doAction(0)
         app.until('the answer again', lambda w: w['findings'].startswith('*'))
+        app.press('Close the Answer')
+        app.until('closed', lambda w: not w['findings'].startswith('*'))
+        app.focus_canvas()
+        app.click(*app.place(lost))
+        app.key('shift+F10')  # the menu without a pointer
+        until('the menu', lambda: app.accessible('Why is it as it is?'), app)
+        app.key('Escape')
 
 
 def what_is_selected_can_be_heard():

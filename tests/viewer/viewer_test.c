@@ -487,6 +487,24 @@ static void test_actions(void **state)
 	weft_viewer_destroy(v);
 }
 
+static void test_menu(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	double x, y;
+	weft_viewer_resize(v, 800, 600, 1.5);
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_MENU), WEFT_OK);
+	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_MENU && near(v->menu_x_px, 400, 1));
+	weft_viewer_select(v, with_id(v, 4));
+	spot_of(v, with_id(v, 4), &x, &y);
+	weft_viewer_menu(v);
+	assert_true(near(v->menu_x_px, x, 1) && near(v->menu_y_px, y, 1));
+	weft_viewer_show(v, 900000, 950000); /* it is not to be seen */
+	weft_viewer_menu(v);
+	assert_true(v->menu_x_px >= 0 && v->menu_x_px <= 800 && v->menu_y_px <= 600);
+	weft_viewer_destroy(v);
+}
+
 static void check_finding(struct weft_viewer *v, const struct weft_finding *f)
 {
 	int64_t from, to;
@@ -559,6 +577,7 @@ int main(void)
 	    cmocka_unit_test(test_clear),
 	    cmocka_unit_test(test_place),
 	    cmocka_unit_test(test_actions),
+	    cmocka_unit_test(test_menu),
 	    cmocka_unit_test(test_findings),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,6 +152,13 @@ export const tests = {
 		assert.equal(await selected(page), before);
 		await page.getByRole("button", {name: "Why?"}).click();
 		assert.match(await page.locator(".panel section").first().textContent(), /ARP response/);
+		const whole = await times(page);
+		await page.locator(".panel .finding h4 .link").last().click();
+		assert.notEqual(await selected(page), before, "the end of its chain is selected");
+		assert.notEqual(await times(page), whole, "it is shown where it happened");
+		const cause = await selected(page);
+		await page.locator(".panel .finding li .link", {hasText: "signals condition"}).last().click();
+		assert.notEqual(await selected(page), cause, "who signalled is selected");
 		await page.locator(".panel .close").click();
 		assert.ok(await page.locator(".panel").isHidden());
 		await close(page);
