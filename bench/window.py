@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # window.py: how long a window lets one wait, driven as by a person.  SPDX-License-Identifier: ISC
-"""window.py WEFT-VIEW TRACE...
+"""window.py [--shown] WEFT-VIEW TRACE...
 
 For each trace a line of JSON: first_ms, from the command to the first frame; frames drawn, their median_ms and
 late_ms (99th percentile; draw list and drawing); bytes of memory at the peak; away_ms, for each thing that was done the longest turn of the main
-loop, during which nobody is answered: less what other programs had of the processors meanwhile."""
+loop, during which nobody is answered: less what other programs had of the processors meanwhile.
+With --shown only the memory once the trace is shown and what went wrong is known."""
 
 import json
 import os
@@ -121,5 +122,15 @@ def measure(view, trace):
             'away_ms': {name: longest(turns, at, until_when) for (name, at), (_, until_when) in zip(phases, phases[1:])}}
 
 
+def shown(view, trace):
+    with App(view, trace, width=1280, height=800) as app:
+        app.until('what went wrong is known', lambda w: w['explained'])
+        return {'memory': peak(app.process)}
+
+
+only_shown = sys.argv[1] == '--shown'
+if only_shown:
+    del sys.argv[1]
+    measure = shown
 for path in sys.argv[2:]:
     print(json.dumps(measure(os.path.abspath(sys.argv[1]), path)), flush=True)
