@@ -159,7 +159,7 @@ void weft_view_show(struct weft_view *v, int64_t from_ns, int64_t to_ns)
 		from_ns = to_ns;
 		to_ns = swap;
 	}
-	double span = (double)to_ns - (double)from_ns;
+	double span = (double)((uint64_t)to_ns - (uint64_t)from_ns);
 	v->from_ns = from_ns;
 	v->px_per_ns = v->width_px / (span > LEAST_SPAN_NS ? span : LEAST_SPAN_NS);
 }
