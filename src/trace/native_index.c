@@ -377,6 +377,16 @@ static int read_packet(
 	return WEFT_OK;
 }
 
+/* Reads again what no packet was found in: of one that is used for the first time, the header may have come after it was copied.
+ */
+static bool look_again(const struct weft_trace *trace, const struct weft_blob *blob, size_t from, size_t end)
+{
+	const struct native *n = trace->state;
+	if (!n->is_live || !trace->source.reread || blob->owner != WEFT_BLOB_HEAP)
+		return false;
+	return trace->source.reread(&trace->source, blob, from, (unsigned char *)blob->bytes + from, end - from);
+}
+
 static int read_blob(struct weft_trace *trace, uint32_t blob_index, struct weft_error *err)
 {
 	const struct weft_blob *blob = &trace->source.blobs[blob_index];
@@ -385,6 +395,8 @@ static int read_blob(struct weft_trace *trace, uint32_t blob_index, struct weft_
 	while (at < blob->size) {
 		bool zeros;
 		size_t found = find_packet(blob->bytes, blob->size, at, &zeros);
+		for (int tries = 0; found != at && !zeros && tries < 3 && look_again(trace, blob, at, found); tries++)
+			found = find_packet(blob->bytes, blob->size, at, &zeros);
 		if (found != at && !zeros)
 			weft__trace_skip(trace, blob, WEFT_NO_OFFSET, at, found - at, "bytes that are no packet");
 		if (found == blob->size)
