@@ -76,7 +76,7 @@ EXPORT(open) int page_open(const unsigned char *bytes, size_t size, const char *
 	if (status == WEFT_OK && (status = weft_viewer_open(&viewer, trace, NULL, &error)) < 0)
 		weft_trace_close(trace);
 	if (status == WEFT_OK && place < all.count)
-		weft_compare_replace(&all, place, viewer);
+		weft_viewer_destroy(weft_compare_replace(&all, place, viewer));
 	else if (status == WEFT_OK && (status = weft_compare_add(&all, viewer, &error)) < 0)
 		weft_viewer_destroy(viewer);
 	if (status == WEFT_OK)

@@ -38,7 +38,8 @@ class Follower {
 		this.timer = setTimeout(() => this.again(), Math.max(pause, REST * tookMs));
 	}
 
-	async again() {
+	/* Looks whether something changed, and shows it; `anyway`: also while it is held still. */
+	async again(anyway = false) {
 		clearTimeout(this.timer);
 		if (this.isLooking || this.stopped)
 			return;
@@ -48,7 +49,7 @@ class Follower {
 		if (!this.stage.surface.pointers.size)
 			for (const trace of this.traces)
 				if (!this.stopped)
-					await this.look(trace);
+					await this.look(trace, anyway);
 		this.isLooking = false;
 		if (this.stopped)
 			return;
@@ -56,16 +57,17 @@ class Follower {
 		this.wait(performance.now() - began);
 	}
 
-	async look(trace) {
+	async look(trace, anyway = false) {
+		const still = this.held && !anyway;
 		try {
 			const response = await fetch(trace.url, {
-				method: this.held ? "HEAD" : "GET", headers: trace.etag ? {"If-None-Match": trace.etag} : {}});
+				method: still ? "HEAD" : "GET", headers: trace.etag ? {"If-None-Match": trace.etag} : {}});
 			if (!response.ok && response.status !== 304)
 				throw new Error((await response.text()).trim() || response.statusText);
 			trace.isRecorded = response.headers.get("Weft-Recorded") === "yes";
 			trace.isNew = response.status === 200;
 			trace.wrong = "";
-			if (!trace.isNew || this.held || this.stopped)
+			if (!trace.isNew || still || this.stopped)
 				return;
 			await this.show(trace, response.body, Number(response.headers.get("Content-Length")));
 			trace.etag = response.headers.get("ETag");

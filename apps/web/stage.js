@@ -21,6 +21,8 @@ class Stage {
 		element.replaceChildren(this.surface.element, this.titles, this.message, this.corner, this.finder, this.panel, this.popup,
 			this.dialog, this.status);
 		element.addEventListener("keydown", event => this.key(event));
+		/* a ring around the whole page is only for who looks for it */
+		element.addEventListener("keyup", event => element.classList.toggle("tabbing", event.key === "Tab"));
 		element.addEventListener("dragover", event => event.preventDefault());
 		element.addEventListener("drop", event => this.dropped(event));
 		this.retheme();
@@ -222,6 +224,7 @@ class Stage {
 		}
 		const own = {
 			"open": () => this.chooseFile(false),
+			"reload": this.follower && (() => this.follower.again(true)),
 			"compare": () => this.chooseFile(true),
 			"export-svg": () => this.exportSvg(),
 			"export-png": () => this.exportPng(),
@@ -285,7 +288,7 @@ class Stage {
 	actionItems(menu) {
 		const items = [];
 		let group = "";
-		for (const action of this.actions.filter(candidate => candidate.menus & menu)) {
+		for (const action of this.actions.filter(candidate => candidate.menus & menu && (candidate.name !== "reload" || this.follower))) {
 			if (group && action.group !== group)
 				items.push(create("hr"));
 			group = action.group;
@@ -311,8 +314,8 @@ class Stage {
 	}
 
 	openContextMenu() {
-		const viewer = this.surface.active, top = this.core.call.top(this.core.call.active());
-		this.openPopup(this.actionItems(MENU_CONTEXT), this.core.call.menu_x(viewer), this.core.call.menu_y(viewer) + top);
+		const viewer = this.surface.active;
+		this.openPopup(this.actionItems(MENU_CONTEXT), this.core.call.menu_x(viewer), this.core.call.menu_y(viewer));
 	}
 
 	menuKey(event) {
@@ -381,8 +384,10 @@ class Stage {
 		this.status.textContent = promise === NONE ? "" : this.surface.ask("promise_line", viewer, promise);
 		if (promise !== NONE && this.panel.hidden && !this.panelClosed)
 			this.togglePanel(true);
-		if (!this.panel.hidden)
-			this.fillAbout();
+		if (this.panel.hidden)
+			return;
+		this.fillAbout();
+		this.fillFindings();
 	}
 
 	togglePanel(shown = this.panel.hidden) {
@@ -395,17 +400,19 @@ class Stage {
 		this.fillFindings();
 	}
 
-	/* A link to a promise of the viewer. */
-	/* A button that takes the viewer somewhere. */
+	/* A button that takes the viewer somewhere, values[0], as long as it is there. */
 	way(call, values, ...content) {
 		const button = create("button", {type: "button", className: "link"}, ...content);
 		button.addEventListener("click", () => {
+			if (!this.surface.has(values[0]))
+				return;
 			this.surface.act(call, ...values);
 			this.surface.actAll("weft_compare_follow");
 		});
 		return button;
 	}
 
+	/* A link to a promise. */
 	link(viewer, promise, ...content) {
 		return this.way("weft_viewer_select_and_reveal", [viewer, promise], ...content);
 	}
@@ -463,7 +470,8 @@ class Stage {
 			return;
 		this.explained = viewer;
 		const found = this.listFindings(viewer, false);
-		this.findings.replaceChildren(create("h2", {textContent: "Findings"}),
+		const name = this.names.length > 1 ? ` in ${this.names[this.core.call.active()]}` : "";
+		this.findings.replaceChildren(create("h2", {textContent: `Findings${name}`}),
 			...(found.length ? found : [create("p", {className: "hint", textContent: "Nothing went wrong, as far as the trace tells."})]));
 	}
 

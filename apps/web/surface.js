@@ -3,6 +3,8 @@
 const SHIFT = 1, CONTROL = 2, ALT = 4;
 const CHANGED = {PICTURE: 1, SELECTION: 2, HOVER: 4, SEARCH: 8, PLACE: 16, SETTING: 32, MENU: 64};
 const NONE = 0xffffffff;
+const OUT_OF_MEMORY = -1; /* WEFT_ENOMEM */
+const MEMORY_LIMIT = 0xffff0000, TOO_LARGE = "too large for the memory that a page can have";
 const FONT_FAMILY = "system-ui, sans-serif";
 const DOUBLE_CLICK_MS = 400, LONG_PRESS_MS = 500, NEAR_PX = 12;
 const SEARCH_SLICE_MS = 8, SEARCH_STEP = 50000;
@@ -20,20 +22,27 @@ function modifiers(event) {
 
 /* The bytes of a stream in the core's memory: [address, size].  Where the size is told before, nothing is there twice. */
 async function readInto(core, stream, size) {
-	let capacity = Math.max(size, 65536), at = core.call.malloc(capacity) >>> 0, used = 0;
-	const reader = stream.getReader();
-	for (;;) {
-		const {done, value} = await reader.read();
-		if (done)
-			return [at, used];
-		if (used + value.length > capacity) {
-			capacity = Math.max(capacity * 2, used + value.length);
-			at = core.call.realloc(at, capacity) >>> 0;
+	let capacity = 0, at = 0, used = 0;
+	const resize = wanted => {
+		const moved = wanted <= MEMORY_LIMIT ? core.call.realloc(at, wanted) >>> 0 : 0;
+		if (!moved)
+			throw new Error(TOO_LARGE);
+		[at, capacity] = [moved, wanted];
+	};
+	try {
+		resize(Math.max(size, 65536));
+		for (const reader = stream.getReader();;) {
+			const {done, value} = await reader.read();
+			if (done)
+				return [at, used];
+			if (used + value.length > capacity)
+				resize(Math.max(capacity * 2, used + value.length));
+			core.bytes.set(value, at + used);
+			used += value.length;
 		}
-		if (!at)
-			throw new Error("too large for this browser's memory");
-		core.bytes.set(value, at + used);
-		used += value.length;
+	} catch (error) {
+		core.call.free(at);
+		throw error;
 	}
 }
 
@@ -87,14 +96,15 @@ class Surface {
 		let at = 0, bytes;
 		try {
 			[at, bytes] = await readInto(this.core, await decompressed(stream), size);
-			if (this.core.withText(name, text => this.core.call.open(at, bytes, text, this.measured, place)) < 0)
-				throw new Error(this.core.cstring(this.core.call.last_error()));
+			const status = this.core.withText(name, text => this.core.call.open(at, bytes, text, this.measured, place));
+			if (status < 0)
+				throw new Error(status === OUT_OF_MEMORY ? TOO_LARGE : this.core.cstring(this.core.call.last_error()));
 		} catch (error) {
 			if (at)
 				this.core.call.free(at);
 			if (error instanceof RangeError || error instanceof WebAssembly.RuntimeError)
-				throw new Error("too large for this browser's memory");
-			if (error instanceof TypeError || error instanceof DOMException)
+				throw new Error(TOO_LARGE);
+			if ([TypeError, SyntaxError, DOMException].some(type => error instanceof type))
 				throw new Error("damaged: it cannot be unpacked");
 			throw error;
 		}
@@ -124,6 +134,14 @@ class Surface {
 
 	get active() {
 		return this.core.call.viewer(this.core.call.active());
+	}
+
+	/* Whether a viewer is still shown. */
+	has(viewer) {
+		for (let i = 0; i < this.count; i++)
+			if (this.core.call.viewer(i) === viewer)
+				return true;
+		return false;
 	}
 
 	/* Calls one of the core's functions, then does what has changed. */

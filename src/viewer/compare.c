@@ -258,6 +258,22 @@ size_t weft_compare_found(const struct weft_compare *c)
 	return found;
 }
 
+static bool is_for_matches(enum weft_action action)
+{
+	return action == WEFT_ACTION_NEXT_MATCH || action == WEFT_ACTION_PREVIOUS_MATCH;
+}
+
+/* The viewer in which a match is to be shown: the active one, or where it has none another one that has. */
+static size_t with_match(const struct weft_compare *c)
+{
+	for (size_t i = 0; i < c->count; i++) {
+		size_t index = (c->active + i) % c->count;
+		if (c->viewers[index]->view->found > 0)
+			return index;
+	}
+	return c->active;
+}
+
 unsigned weft_compare_action_state(const struct weft_compare *c, enum weft_action action)
 {
 	const struct weft_viewer *active = weft_compare_active(c);
@@ -265,12 +281,11 @@ unsigned weft_compare_action_state(const struct weft_compare *c, enum weft_actio
 		return WEFT_ACTION_IS_SWITCH | (c->count > 1 ? WEFT_ACTION_ENABLED : 0u) | (c->free ? WEFT_ACTION_ON : 0u);
 	if (!active)
 		return weft_action_info(action)->who == WEFT_BY_CORE ? 0 : WEFT_ACTION_ENABLED;
-	return weft_viewer_action_state(active, action);
+	return weft_viewer_action_state(is_for_matches(action) ? c->viewers[with_match(c)] : active, action);
 }
 
 int weft_compare_act(struct weft_compare *c, enum weft_action action)
 {
-	struct weft_viewer *active = weft_compare_active(c);
 	if (weft_action_info(action)->who != WEFT_BY_CORE)
 		return WEFT_ENOTSUP;
 	if (!(weft_compare_action_state(c, action) & WEFT_ACTION_ENABLED))
@@ -279,6 +294,9 @@ int weft_compare_act(struct weft_compare *c, enum weft_action action)
 		weft_compare_set_free(c, !c->free);
 		return WEFT_OK;
 	}
+	if (is_for_matches(action))
+		weft_compare_activate(c, with_match(c));
+	struct weft_viewer *active = weft_compare_active(c);
 	int status = weft_viewer_act(active, action);
 	if (status < 0)
 		return status;

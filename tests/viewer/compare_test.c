@@ -110,6 +110,29 @@ static void test_highlights(void **state)
 	assert_int_equal(weft_compare_place(&c, NULL, 0), 0);
 }
 
+/* A match is gone to where there is one. */
+static void test_matches(void **state)
+{
+	(void)state;
+	struct weft_compare c = two();
+	assert_false(weft_compare_action_state(&c, WEFT_ACTION_NEXT_MATCH) & WEFT_ACTION_ENABLED);
+	assert_int_equal(weft_compare_search(&c, "other", NULL), WEFT_OK);
+	while (weft_compare_search_step(&c, 1000))
+		;
+	assert_int_equal(c.viewers[0]->view->found, 0);
+	assert_true(weft_compare_action_state(&c, WEFT_ACTION_NEXT_MATCH) & WEFT_ACTION_ENABLED);
+	assert_int_equal(weft_compare_act(&c, WEFT_ACTION_NEXT_MATCH), WEFT_OK);
+	assert_int_equal(c.active, 1);
+	assert_int_equal(c.viewers[1]->selected, with_id(c.viewers[1], 3));
+	assert_int_equal(weft_compare_search(&c, "never", NULL), WEFT_OK);
+	while (weft_compare_search_step(&c, 1000))
+		;
+	assert_int_equal(weft_compare_act(&c, WEFT_ACTION_PREVIOUS_MATCH), WEFT_OK);
+	assert_int_equal(c.active, 0);
+	assert_int_equal(c.viewers[0]->selected, with_id(c.viewers[0], 4));
+	weft_compare_finish(&c);
+}
+
 static void test_pointer(void **state)
 {
 	(void)state;
@@ -186,6 +209,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_axes),
 	    cmocka_unit_test(test_highlights),
+	    cmocka_unit_test(test_matches),
 	    cmocka_unit_test(test_pointer),
 	    cmocka_unit_test(test_place),
 	    cmocka_unit_test(test_replace),

@@ -1,12 +1,19 @@
 // Drives the page in Chromium: main.mjs WEFT GENERATE ARP FRAME HTTP_SERVER DRIVER_DIRECTORY
-// SPDX-License-Identifier: ISC
+//
+// WEFT_TEST_GROUPS=page,live runs these files of tests only.  SPDX-License-Identifier: ISC
 import {spawnSync} from "node:child_process";
 import {runAll, weft} from "./drive.mjs";
 import * as embed from "./embed.mjs";
+import * as input from "./input.mjs";
+import * as limits from "./limits.mjs";
 import * as live from "./live.mjs";
 import * as page from "./page.mjs";
 
+const groups = {page, input, limits, embed, live};
 const {stderr} = spawnSync(weft, ["serve", "--help"], {encoding: "utf-8"});
-if (stderr)
+if (stderr) {
 	console.log(`skipped: ${stderr.trim()}`);
-await runAll(stderr ? [page, embed] : [page, embed, live]);
+	delete groups.live;
+}
+const wanted = process.env.WEFT_TEST_GROUPS?.split(",") ?? Object.keys(groups);
+await runAll(wanted.filter(name => groups[name]).map(name => groups[name]));

@@ -1,0 +1,112 @@
+// What goes wrong: damage, too much for memory, nothing in it; and what a page may not do.  SPDX-License-Identifier: ISC
+import assert from "node:assert/strict";
+import {readFileSync, writeFileSync} from "node:fs";
+import {gunzipSync, gzipSync} from "node:zlib";
+import {at, close, drop, file, generate, open, picture, record, run, until, weft} from "./drive.mjs";
+
+const message = page => page.locator(".message").textContent();
+
+// A page whose embedded trace was changed: (bytes of gzip) => bytes.
+function changed(name, change, size = "") {
+	const page = readFileSync(at("limits.html"), "latin1");
+	const trace = page.indexOf('class="trace"'), start = page.indexOf(">", trace) + 1, end = page.indexOf("</script>", start);
+	const bytes = change(Buffer.from(page.slice(start, end), "base64"));
+	const head = size ? page.slice(0, start).replace(/data-size="\d+">$/, `data-size="${size}">`) : page.slice(0, start);
+	writeFileSync(at(name), `${head}${bytes.toString("base64")}${page.slice(end)}`, "latin1");
+	return file(name);
+}
+
+export function prepare() {
+	record("bad");
+	run(weft, "html", "arp-bad", "-o", "limits.html");
+	run(generate, "short", "--events=20000", "-o", "some.ctf");
+}
+
+export const tests = {
+	async "an embedded trace that is damaged is told of, wherever the damage is"() {
+		for (const [name, change, wanted] of [
+			["cut-short.html", bytes => bytes.subarray(0, bytes.length / 2), /damaged: it cannot be unpacked/],
+			["empty.html", () => Buffer.alloc(0), /arp-bad: /],
+			["no-trace.html", () => gzipSync("Dear weft,"), /not a trace/],
+			["garbage.html", bytes => Buffer.concat([bytes.subarray(0, 30), Buffer.alloc(100, 7), bytes.subarray(130)]), /damaged/],
+		]) {
+			const page = await open(changed(name, change));
+			assert.match(await message(page), wanted, name);
+			assert.ok(await page.locator(".message.failed").isVisible());
+			await close(page);
+		}
+		const letters = changed("letters.html", bytes => bytes);
+		const text = readFileSync(at("letters.html"), "latin1");
+		writeFileSync(at("letters.html"), text.replace(/(data-size="\d+">.{100})..../, "$1\u00e4\u00f6!?"), "latin1");
+		const page = await open(letters);
+		assert.match(await message(page), /arp-bad: damaged/);
+		await close(page);
+	},
+
+	async "inside of the trace, what is damaged is passed over and told"() {
+		const page = await open(changed("damaged-inside.html", bytes => {
+			const tar = gunzipSync(bytes), packet = tar.indexOf(Buffer.from([0xc1, 0x1f, 0xfc, 0xc1]), tar.indexOf("stream-"));
+			tar.fill(0xee, packet + 800, packet + 900);
+			return gzipSync(tar);
+		}));
+		await page.locator(".bar").waitFor();
+		assert.match(await page.locator(".bar").textContent(), /damaged|could not be read|skipped|passed over/);
+		assert.ok(await picture(page) > 5000);
+		await close(page);
+	},
+
+	async "a trace that is too large for the memory of a page is told of"() {
+		for (const size of ["4294900000", "99999999999"]) {
+			const page = await open(changed(`size-${size}.html`, bytes => bytes, size));
+			assert.match(await message(page), /^arp-bad: too large for the memory/);
+			await close(page);
+		}
+		// memory ends while the trace is read; then there is some again
+		const page = await open(file("limits.html"));
+		const taken = await page.evaluate(() => {
+			const blocks = [];
+			for (let size = 1 << 30; size >= 1 << 16; size /= 2)
+				for (let block; (block = weft.stage.core.call.malloc(size) >>> 0);)
+					blocks.push(block);
+			weft.stage.core.call.free(blocks.pop());
+			return globalThis.blocks = blocks;
+		});
+		assert.ok(taken.length > 3);
+		await drop(page, "some.ctf", readFileSync(at("some.ctf")));
+		await until(page, () => /^some.ctf: too large for the memory/.test(document.querySelector(".message.failed")?.textContent));
+		await page.evaluate(() => globalThis.blocks.forEach(block => weft.stage.core.call.free(block)));
+		await drop(page, "some.ctf", readFileSync(at("some.ctf")));
+		await until(page, () => weft.stage.names[0] === "some.ctf");
+		assert.ok(await picture(page) > 5000);
+		await close(page);
+	},
+
+	async "the policy of the page forbids what the page does not need"() {
+		const page = await open(file("limits.html"));
+		const refused = await page.evaluate(async () => {
+			const tries = {
+				fetch: () => fetch("https://example.org/"),
+				image: () => new Promise((resolve, reject) => Object.assign(new Image(), {onload: resolve, onerror: () => reject(new Error("image")), src: "https://example.org/a.png"})),
+				eval: async () => globalThis.eval("1"),
+				inline: () => new Promise((resolve, reject) => {
+					const script = document.createElement("script");
+					script.textContent = "globalThis.ran = true";
+					document.body.append(script);
+					globalThis.ran ? resolve() : reject(new Error("inline"));
+				}),
+				beacon: async () => {
+					if (!navigator.sendBeacon("https://example.org/", "x"))
+						throw new Error("beacon");
+					await new Promise((resolve, reject) => addEventListener("securitypolicyviolation", () => reject(new Error("beacon"))));
+				},
+			};
+			const names = [];
+			for (const [name, attempt] of Object.entries(tries))
+				await attempt().catch(() => names.push(name));
+			return names;
+		});
+		assert.deepEqual(refused, ["fetch", "image", "eval", "inline", "beacon"]);
+		assert.deepEqual(page.requests.filter(url => !url.startsWith("file:") && !url.startsWith("data:")).filter(url => !url.includes("example.org")), []);
+		await page.context().close(); // the browser complains of each, as it should
+	},
+};
