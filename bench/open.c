@@ -1,4 +1,5 @@
-/* open.c TRACE: from a trace to its layout, once, the peak of memory that it took, and what it takes to explain it.  SPDX-License-Identifier: ISC */
+/* open.c TRACE: from a trace to its layout, once, the peak of memory that it took, and what it takes to explain it.
+ * SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "analysis/explain.h"
@@ -38,8 +39,8 @@ int main(int argc, char **argv)
 	if (weft_explain(&findings, model, NULL, &err) < 0)
 		fatal("%s", err.what);
 	double t3 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
-	printf("events %.0f\nmodel_ns %.3f\nlayout_ns %.3f\nexplain_ns %.3f\nmemory %.1f\npromises %zu\nrows %u\n", events, (t1 - t0) / events,
-	    (t2 - t1) / events, (t3 - t2) / events, memory / events, model->promise_count, layout->row_count);
+	printf("events %.0f\nmodel_ns %.3f\nlayout_ns %.3f\nexplain_ns %.3f\nmemory %.1f\npromises %zu\nrows %u\n", events,
+	    (t1 - t0) / events, (t2 - t1) / events, (t3 - t2) / events, memory / events, model->promise_count, layout->row_count);
 	weft_findings_destroy(findings);
 	weft_layout_destroy(layout);
 	weft_model_destroy(model);

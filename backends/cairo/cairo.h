@@ -29,9 +29,9 @@ int weft_cairo_write(struct weft_cairo *cairo, const struct weft_draw_list *list
 struct weft_render_options {
 	int width_px, height_px; /* 0: 1280 x 720; up to 32767 */
 	bool has_from, has_to;
-	int64_t from_ns, to_ns;    /* since the model's start; what is not given is the trace's own bound */
-	const char *find;          /* highlight what this query matches (view/query.h); or NULL */
-	const uint32_t *marked;    /* highlight these promises of the model too */
+	int64_t from_ns, to_ns; /* since the model's start; what is not given is the trace's own bound */
+	const char *find;       /* highlight what this query matches (view/query.h); or NULL */
+	const uint32_t *marked; /* highlight these promises of the model too */
 	size_t marked_count;
 	bool no_metrics;           /* leave the counters out */
 	enum weft_theme theme;     /* light or dark */

@@ -549,6 +549,7 @@ int main(int argc, char **argv)
 {
 	const char *address = "127.0.0.1";
 	int port = 8080, c;
+	bool is_wrong = false;
 	static const struct option options[] = {{"address", required_argument, NULL, 'a'}, {"port", required_argument, NULL, 'p'},
 	    {"patience", required_argument, NULL, 't'}, {NULL, 0, NULL, 0}};
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -556,9 +557,9 @@ int main(int argc, char **argv)
 		case 'a': address = optarg; break;
 		case 'p': port = atoi(optarg); break;
 		case 't': patience_ms = strtoul(optarg, NULL, 10); break;
-		default: optind = argc + 1; break;
+		default: is_wrong = true; break;
 		}
-	if (optind != argc - 1) {
+	if (is_wrong || optind != argc - 1) {
 		fprintf(stderr, "usage: http-server [--address=127.0.0.1] [--port=8080] [--patience=MS] FOLDER\n");
 		return 2;
 	}

@@ -208,6 +208,12 @@ def many(folder, scratch, count):
     expect(len(failed), 0, 'connections that did not end well')
 
 
+def usage():
+    for wrong in ['--help'], ['--nonsense', '.'], [], ['.', '.']:
+        run = subprocess.run([program, *wrong], capture_output=True, text=True, check=False, timeout=PATIENCE)
+        expect((run.returncode, run.stderr.startswith('usage: http-server')), (2, True), ' '.join(wrong))
+
+
 def crowded(folder):
     """More connections than there may be wait until others have ended."""
     with Server(program, folder, under=['prlimit', '--nofile=64:64']) as server:
@@ -272,5 +278,6 @@ with tempfile.TemporaryDirectory() as scratch:
         pipelining(server, contents)
     slow(www)
     many(www, scratch, 1000)
+    usage()
     crowded(www)
     drain(www, contents)
