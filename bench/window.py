@@ -50,6 +50,17 @@ def point(app):
     app.settled()
 
 
+def explain(app):
+    """The list of what went wrong, its first finding, and why the promise there is as it is."""
+    app.key('e')
+    app.settled()
+    app.key('Return')
+    app.settled()
+    app.key('Escape')
+    app.key('y')
+    app.settled()
+
+
 def search(app, text):
     app.key('slash')
     app.until('the search bar', lambda w: w['finding'] and w['typing'])
@@ -78,7 +89,7 @@ def follow(app, trace):
 
 
 def longest(turns, begin, end):
-    return max((took - queued for at, took, queued in turns if begin <= at < end), default=0)
+    return max((took - queued for at, took, _, queued in turns if begin <= at < end), default=0)
 
 
 def measure(view, trace):
@@ -100,6 +111,8 @@ def measure(view, trace):
         memory = peak(app.process)
         phase('pointing, with the side panel')
         point(app)
+        phase('listing what went wrong')
+        explain(app)
         phase('searching for few, typed')
         search(app, '1234')
         phase('searching for most, typed')

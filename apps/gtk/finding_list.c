@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define SHOWN 60u /* so many at once: widgets are made in the main loop */
+#define SHOWN 20u /* so many at once: widgets are made in the main loop, and cost a ms each */
 
 struct _WeftFindingList {
 	AdwBin parent_instance;
@@ -17,6 +17,8 @@ struct _WeftFindingList {
 	const struct weft_finding *open; /* whose evidence is seen, of either; or NULL */
 	char *open_title;                /* of findings, so that it is found again in those of the trace read anew; or NULL */
 	size_t shown;
+	bool is_stale;    /* nobody saw it when it was to be built */
+	bool wants_focus; /* once it is built */
 	guint rebuild;
 };
 
@@ -230,7 +232,8 @@ static void build(WeftFindingList *list)
 	char text[200];
 	while ((child = gtk_widget_get_first_child(list->rows)))
 		gtk_box_remove(GTK_BOX(list->rows), child);
-	if (!list->viewer)
+	list->is_stale = !gtk_widget_get_mapped(GTK_WIDGET(list));
+	if (list->is_stale || !list->viewer)
 		return;
 	if (list->answer)
 		append_answer(list);
@@ -240,8 +243,9 @@ static void build(WeftFindingList *list)
 							   ? weft_findings_summary(list->findings, text)
 							   : "Nothing went wrong that this trace could tell of");
 	gtk_stack_set_visible_child_name(list->stack, gtk_widget_get_first_child(list->rows) ? "list" : "nothing");
-	if (about)
+	if (about || list->wants_focus)
 		focus_on(list, about);
+	list->wants_focus = false;
 }
 
 static bool is_of(const struct weft_findings *findings, const struct weft_finding *one)
@@ -284,7 +288,9 @@ void weft_finding_list_answer(WeftFindingList *list, struct weft_findings *answe
 
 void weft_finding_list_focus(WeftFindingList *list)
 {
-	focus_on(list, NULL);
+	list->wants_focus = list->is_stale;
+	if (!list->is_stale)
+		focus_on(list, NULL);
 }
 
 static void append_text(GString *text, const struct weft_findings *findings, const struct weft_finding *open)
@@ -304,7 +310,7 @@ char *weft_finding_list_text(WeftFindingList *list)
 		append_text(text, list->answer, list->open);
 	if (list->viewer)
 		append_text(text, list->findings, list->open);
-	if (strcmp(gtk_stack_get_visible_child_name(list->stack), "nothing") == 0)
+	if (list->viewer && !list->is_stale && strcmp(gtk_stack_get_visible_child_name(list->stack), "nothing") == 0)
 		g_string_append(text, adw_status_page_get_title(list->nothing));
 	return g_string_free(text, FALSE);
 }
@@ -321,9 +327,17 @@ static void dispose(GObject *object)
 	G_OBJECT_CLASS(weft_finding_list_parent_class)->dispose(object);
 }
 
+static void map(GtkWidget *widget)
+{
+	GTK_WIDGET_CLASS(weft_finding_list_parent_class)->map(widget);
+	if (WEFT_FINDING_LIST(widget)->is_stale)
+		build(WEFT_FINDING_LIST(widget));
+}
+
 static void weft_finding_list_class_init(WeftFindingListClass *class)
 {
 	G_OBJECT_CLASS(class)->dispose = dispose;
+	GTK_WIDGET_CLASS(class)->map = map;
 	gtk_widget_class_set_css_name(GTK_WIDGET_CLASS(class), "findings");
 	signals[WENT] = g_signal_new("went", WEFT_TYPE_FINDING_LIST, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 0);
 }

@@ -11,7 +11,7 @@
 static FILE *file;
 static int schedstat = -1;
 static struct moment {
-	double wall_ms, queued_ms;
+	double wall_ms, ran_ms, queued_ms;
 } back; /* when the loop last came back from waiting */
 
 /* Linux tells of each OS thread how long it ran, and how long it could have but did not. */
@@ -20,9 +20,9 @@ static struct moment now(void)
 	char text[64];
 	ssize_t len = schedstat < 0 ? 0 : pread(schedstat, text, sizeof text - 1, 0);
 	text[len > 0 ? len : 0] = '\0';
-	char *queued = text;
-	g_ascii_strtoull(text, &queued, 10);
-	return (struct moment){(double)g_get_monotonic_time() / 1e3, (double)g_ascii_strtoull(queued, NULL, 10) / 1e6};
+	char *after = text;
+	double ran_ns = (double)g_ascii_strtoull(text, &after, 10), queued_ns = (double)g_ascii_strtoull(after, NULL, 10);
+	return (struct moment){(double)g_get_monotonic_time() / 1e3, ran_ns / 1e6, queued_ns / 1e6};
 }
 
 /* Between two calls of this the loop does what there is to do, and whoever presses a key waits. */
@@ -30,8 +30,8 @@ static gint wait_for_events(GPollFD *fds, guint count, gint timeout_ms)
 {
 	struct moment away = now();
 	if (back.wall_ms > 0 && away.wall_ms - back.wall_ms >= TOLD_MS)
-		fprintf(file, "turn %.0f %.3f %.3f\n", away.wall_ms * 1e3, away.wall_ms - back.wall_ms,
-		    away.queued_ms - back.queued_ms);
+		fprintf(file, "turn %.0f %.3f %.3f %.3f\n", away.wall_ms * 1e3, away.wall_ms - back.wall_ms,
+		    away.ran_ms - back.ran_ms, away.queued_ms - back.queued_ms);
 	gint ready = g_poll(fds, count, timeout_ms);
 	back = now();
 	return ready;
