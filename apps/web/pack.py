@@ -29,7 +29,7 @@ def lean(source):
 with open(core, "rb") as file:
     wasm = base64.b64encode(gzip.compress(file.read(), 9, mtime=0)).decode()
 js = '(() => {\n"use strict";\n'
-js += "const STYLE = " + json.dumps(lean(text(style))) + ";\nconst CORE = \"" + wasm + "\";\n"
+js += "const STYLE = " + json.dumps(lean(text(style)).replace("\n", " ")) + ";\nconst CORE = \"" + wasm + "\";\n"
 js += "".join(lean(text(path)) for path in scripts) + "})();\n"
 with open(out_js, "w", encoding="utf-8") as file:
     file.write(js)

@@ -93,7 +93,7 @@ class Stage {
 	clear() {
 		this.surface.clear();
 		this.names = [];
-		this.explained = null;
+		this.explained = this.dismissed = null;
 		this.panel.hidden = this.bar.hidden = true;
 		this.panelClosed = false;
 		this.follower?.stop();
@@ -484,11 +484,13 @@ class Stage {
 				notes.push(create("p", {className: Number(serious) ? "serious" : ""}, create("b", {textContent: text}), ` ${meaning}`));
 			}
 		const close = create("button", {type: "button", textContent: "\u2715", title: "Close"});
+		const said = notes.map(note => note.textContent).join();
 		close.addEventListener("click", () => {
+			this.dismissed = said;
 			this.bar.hidden = true;
 		});
 		this.bar.replaceChildren(create("div", {}, ...notes), close);
-		this.bar.hidden = !notes.length;
+		this.bar.hidden = !notes.length || said === this.dismissed;
 	}
 
 	/* ---- dialogs ---- */

@@ -1,6 +1,7 @@
 // What hands do: keys, mouse, fingers; each action is acted and what came of it observed.  SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
-import {at, close, file, fingers, found, generate, open, place, record, run, selected, times, until, weft} from "./drive.mjs";
+import {readFileSync} from "node:fs";
+import {at, close, drop, file, fingers, found, generate, open, place, record, run, selected, times, until, weft} from "./drive.mjs";
 
 const NONE = 0xffffffff;
 const MAIN = 'label:="main"';
@@ -9,6 +10,8 @@ export function prepare() {
 	record("good");
 	record("bad");
 	run(generate, "short", "--events=2000", "-o", "other.ctf");
+	run(generate, "random", "--events=20000", "-o", "many.ctf");
+	run(weft, "html", "many.ctf", "-o", "many.html");
 	run(weft, "html", "arp-bad", "-o", "input.html");
 	run(weft, "html", "other.ctf", "arp-bad", "-o", "different.html");
 }
@@ -120,6 +123,25 @@ export const tests = {
 		await close(page);
 	},
 
+	async "a file that is dropped with shift stands below, axes go together or apart"() {
+		const page = await open(file("input.html"));
+		await drop(page, "other.ctf", readFileSync(at("other.ctf")), true);
+		await page.locator(".titles h2").nth(1).waitFor();
+		assert.deepEqual(await page.locator(".titles h2").allTextContents(), ["arp-bad", "other.ctf"]);
+		const spans = () => page.evaluate(() => [0, 1].map(number => {
+			const {core, surface} = weft.stage;
+			core.call.weft_compare_activate(surface.compare, number);
+			return surface.ask("place").match(/t=([^&]*)/)[1];
+		}));
+		const [first, second] = await spans();
+		assert.equal(first, second);
+		await page.keyboard.press("x");
+		await page.keyboard.press("+");
+		const apart = await spans();
+		assert.notEqual(apart[0], apart[1]);
+		await close(page);
+	},
+
 	async "the overview moves what is shown, by its middle and by its edges"() {
 		const page = await open(`${file("input.html")}#t=0..200ms`);
 		const before = await seen(page), box = await page.locator("canvas").boundingBox();
@@ -130,6 +152,28 @@ export const tests = {
 		await page.mouse.up();
 		const moved = await seen(page);
 		assert.ok(moved.from > before.to && Math.abs(moved.span / before.span - 1) < 0.1, JSON.stringify([before, moved]));
+		await close(page);
+	},
+
+	async "the focus goes through the rows by keys, wheel and drag"() {
+		const page = await open(file("many.html"));
+		const row = async () => Number((await place(page)).match(/&y=([^&]*)/)?.[1] ?? 0);
+		await page.keyboard.press("Home");
+		const top = await row();
+		for (let i = 0; i < 30; i++)
+			await page.keyboard.press("ArrowDown");
+		const below = await row();
+		assert.ok(below > top, `${below} rows down`);
+		await page.keyboard.down("Control");
+		await page.mouse.move(500, 300);
+		await page.mouse.wheel(0, 600);
+		await page.keyboard.up("Control");
+		assert.ok(await row() > below);
+		await page.mouse.down();
+		await page.mouse.move(500, 400, {steps: 5});
+		await page.mouse.up();
+		const dragged = await row();
+		assert.notEqual(dragged, below);
 		await close(page);
 	},
 

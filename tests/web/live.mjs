@@ -117,8 +117,21 @@ export const tests = {
 		await get(20);
 		await until(page, () => document.querySelector(".live").textContent === "Held still; there is more");
 		assert.deepEqual([await promises(page), await times(page)], [held, span]);
+		await page.keyboard.press("F5"); // what there is now, and no more
+		await until(page, count => weft.stage.core.call.promises(weft.stage.surface.active) > count, held);
+		await until(page, () => !weft.stage.follower.isLooking);
+		assert.equal(await state(page), "held");
+		const reloaded = await promises(page);
+		await get(20);
 		await page.getByRole("button", {name: "Held still"}).click();
-		await until(page, count => weft.stage.core.call.promises(weft.stage.surface.active) > count + 20, held);
+		await until(page, count => weft.stage.core.call.promises(weft.stage.surface.active) > count + 20, reloaded);
+
+		// what is missing is told once
+		await page.locator(".bar button").click();
+		const before2 = await promises(page);
+		await get(5);
+		await until(page, count => weft.stage.core.call.promises(weft.stage.surface.active) > count, before2);
+		assert.ok(await page.locator(".bar").isHidden());
 
 		// the program ends, the trace stays
 		await stop(program);
