@@ -79,7 +79,7 @@ shows('pages that change in every way while they are read: never more than a com
       *[check(status.get(f'scribble-{kind}-{n}') in (0, 2), 'no crash', f'scribble-{kind}-{n}') for kind in ('mirage', 'native') for n in range(1, 4)])
 shows('references that are no list, too many, not granted, nobody\'s',
       refused('many', 'publishes more than 65536 pages'),
-      *[refused(f'text-{text}', 'is no list of grant references') for text in ('', '1,,2', 'hello', '4294967296')],
+      *[refused(f'text-{text}', 'is no list of grant references') for text in ('', 'hello', '4294967296')],
       *[refused(f'reference-{n}', 'cannot be mapped') for n in ('9', '8,9,10', '4294967295')], refused('reference-1', 'shares 1 page, but no trace'))
 shows('the same diagnosis after the guest\'s kernel has died', check(re.search(r'guest +\d.* ---?s?-?c', '\n'.join(lines.get('crash-state', []))), 'crashed', 'crash-state'),
       finds_lost_wakeup('crash-explain'))
