@@ -15,6 +15,7 @@ static struct {
 	gboolean compare, version;
 	const char *dump; /* a file for tests */
 	GString *dumped;
+	unsigned beats;
 } args;
 
 static const GOptionEntry options[] = {
@@ -23,6 +24,16 @@ static const GOptionEntry options[] = {
     {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &args.paths, NULL, "TRACE..."},
     {0},
 };
+
+/* Beside the dump: how often there was nothing else to do, so that one can tell a window that stands still from one that is slow.
+ */
+static void beat(void)
+{
+	char *path = g_strconcat(args.dump, ".beat", NULL), *number = g_strdup_printf("%u", ++args.beats);
+	g_file_set_contents_full(path, number, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0600, NULL);
+	g_free(number);
+	g_free(path);
+}
 
 /* What all windows show, whenever that is different, put in the place of the file at once. */
 static gboolean dump(gpointer application)
@@ -39,12 +50,14 @@ static gboolean dump(gpointer application)
 	g_string_append(out, "]}\n");
 	if (args.dumped && g_string_equal(args.dumped, out)) {
 		g_string_free(out, TRUE);
+		beat();
 		return G_SOURCE_CONTINUE;
 	}
 	g_file_set_contents_full(args.dump, out->str, (gssize)out->len, G_FILE_SET_CONTENTS_CONSISTENT, 0600, NULL);
 	if (args.dumped)
 		g_string_free(args.dumped, TRUE);
 	args.dumped = out;
+	beat();
 	return G_SOURCE_CONTINUE;
 }
 

@@ -214,15 +214,26 @@ class App:
         for key in held:
             xdo('keyup', key)
 
+    def beat(self):
+        """How often the program had nothing else to do."""
+        try:
+            with open(self.dump + '.beat', encoding='ascii') as file:
+                return int(file.read())
+        except FileNotFoundError:
+            return 0
+
     def settled(self, index=0):
-        """The viewer once it does not move or change its size any more."""
-        seen = []
+        """The viewer once it does not move or change its size any more, though its program has had time to."""
+        since, last = self.beat(), self.viewer(index)
 
         def still():
-            seen.append(self.viewer(index))
-            return len(seen) > 8 and all(v == seen[-1] for v in seen[-8:])
+            nonlocal since, last
+            now = self.viewer(index)
+            if now != last:
+                since, last = self.beat(), now
+            return self.beat() >= since + 6
         until('it stands still', still, self)
-        return seen[-1]
+        return last
 
     def focus_canvas(self):
         """A click where nothing is gives the keyboard to the picture."""

@@ -46,9 +46,10 @@ def wheel_and_drag_move_it():
         zoomed = app.until_viewer('the wheel zooms in', lambda v: span(v) < span(before))
         now_under = zoomed['from_ns'] + span(zoomed) / 4
         assert abs(now_under - under) < span(before) / 50, 'the time at the pointer stays there'
+        all_five = span(before) * (span(zoomed) / span(before)) ** 5
         for _ in range(4):
             app.wheel(x, y, 4)
-        zoomed = app.until_viewer('each notch zooms', lambda v: span(v) < span(before) / 2.4)
+        zoomed = app.until_viewer('each notch zooms as much', lambda v: abs(span(v) - all_five) < all_five / 100)
 
         app.drag(x, y, 200, 0)
         panned = app.until_viewer(
