@@ -100,7 +100,7 @@ static bool read_notes(
 
 /* Reads the program headers; by physical address where no virtual one is told, as of a machine. */
 static bool read_headers(const struct weft_image *image, const struct layout *l, uint64_t at, uint64_t count, unsigned size,
-    bool physical, extent_vec *out, struct weft_core *core, bool *has_virtual)
+    bool physical, extent_vec *out, struct weft_core *core, bool *has_virtual, uint64_t *taken)
 {
 	for (uint64_t i = 0; i < count; i++) {
 		unsigned char p[56];
@@ -116,6 +116,9 @@ static bool read_headers(const struct weft_image *image, const struct layout *l,
 		*has_virtual = *has_virtual || load(l, p + l->vaddr);
 		uint64_t left = e.offset < image->bytes ? image->bytes - e.offset : 0, memory = load(l, p + l->memsz);
 		e.bytes = e.bytes < left ? e.bytes : left;
+		/* What is dumped twice is looked at once: a file cannot ask for more work than it has bytes. */
+		left = image->bytes - *taken;
+		e.bytes = e.bytes < left ? e.bytes : left;
 		core->lacks += memory > e.bytes ? memory - e.bytes : 0;
 		if (!e.bytes || e.bytes > UINT64_MAX - e.address)
 			continue;
@@ -123,6 +126,7 @@ static bool read_headers(const struct weft_image *image, const struct layout *l,
 		if (!slot)
 			return false;
 		*slot = e;
+		*taken += e.bytes;
 	}
 	return true;
 }
@@ -150,10 +154,11 @@ int weft__elf_read(struct weft_core *out, const struct weft_image *image, struct
 	extent_vec extents = {0};
 	struct weft_core core = {0};
 	bool has_virtual = false, whole = true;
+	uint64_t taken = 0;
 	for (int physical = 0; physical < 2 && whole && !has_virtual; physical++) {
 		extents.count = 0;
-		core.lacks = 0;
-		whole = read_headers(image, l, at, headers, size, physical, &extents, &core, &has_virtual);
+		core.lacks = taken = 0;
+		whole = read_headers(image, l, at, headers, size, physical, &extents, &core, &has_virtual, &taken);
 	}
 	if (!whole) {
 		weft_vec_free(&extents);

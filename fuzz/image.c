@@ -1,0 +1,57 @@
+/* image.c: any bytes as the image of a memory in which there may be rings.  SPDX-License-Identifier: ISC */
+#include <stdlib.h>
+
+#include "model/check_model.h"
+#include "trace/image.h"
+#include "trace/trace.h"
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
+
+/* What is copied is part of the image, and no more than it has. */
+static void check_source(const struct weft_source *source, size_t size)
+{
+	size_t sum = 0;
+	CHECK_MODEL(source->blob_count > 0 && source->is_still && !source->is_dir);
+	for (size_t i = 0; i < source->blob_count; i++) {
+		CHECK_MODEL(source->blobs[i].is_found && source->blobs[i].size >= 160);
+		sum += source->blobs[i].size;
+	}
+	CHECK_MODEL(sum <= size);
+}
+
+/* The same bytes with a hole: the first half of each 8 KiB cannot be read. */
+static size_t read_with_holes(const struct weft_image *image, uint64_t offset, void *to, size_t bytes)
+{
+	size_t n = 0;
+	for (; n < bytes && offset + n < image->bytes && (offset + n) & 4096; n++)
+		((unsigned char *)to)[n] = image->memory[offset + n];
+	return n;
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
+{
+	struct weft_image image = weft__image_of_memory(bytes, size, "fuzz");
+	struct weft_source source;
+	if (weft__image_search(&source, &image, NULL, NULL) == WEFT_OK) {
+		check_source(&source, size);
+		weft_source_close(&source);
+	}
+	image.read = read_with_holes;
+	if (weft__image_search(&source, &image, "0", NULL) == WEFT_OK) {
+		check_source(&source, size);
+		weft_source_close(&source);
+	}
+	struct weft_trace *trace;
+	const struct weft_event *events;
+	size_t count;
+	if (weft_trace_open_memory(&trace, bytes, size, "fuzz", NULL) < 0)
+		return 0;
+	int64_t last = INT64_MIN;
+	while (weft_trace_next(trace, &events, &count) == 1)
+		for (size_t i = 0; i < count; i++) {
+			CHECK_MODEL(weft_trace_info(trace)->stream_count > 1 || events[i].time_ns >= last);
+			last = events[i].time_ns;
+		}
+	weft_trace_close(trace);
+	return 0;
+}
