@@ -8,7 +8,7 @@
 #include "base/vec.h"
 #include "trace/image.h"
 
-enum { CORE = 4, LOAD = 1, NOTE = 4, COUNT_IS_ELSEWHERE = 0xffff, FILES = 0x46494c45, NOTES_MAX = 4 << 20 };
+enum { CORE = 4, LOAD = 1, NOTE = 4, COUNT_IS_ELSEWHERE = 0xffff, FILES = 0x46494c45, NOTES_MAX = 4 << 20, NOTES_READ = 4 };
 
 /* Where the fields stand in files of 32 and of 64 bits. */
 struct layout {
@@ -102,11 +102,12 @@ static bool read_notes(
 static bool read_headers(const struct weft_image *image, const struct layout *l, uint64_t at, uint64_t count, unsigned size,
     bool physical, extent_vec *out, struct weft_core *core, bool *has_virtual, uint64_t *taken)
 {
+	int notes = 0;
 	for (uint64_t i = 0; i < count; i++) {
 		unsigned char p[56];
 		if (at > image->bytes || image->read(image, at + i * size, p, l->program) < l->program)
 			break;
-		if (weft_load_u32(p) == NOTE && !physical &&
+		if (weft_load_u32(p) == NOTE && !physical && notes++ < NOTES_READ &&
 		    !read_notes(core, l, image, load(l, p + l->offset), load(l, p + l->filesz)))
 			return false;
 		if (weft_load_u32(p) != LOAD)

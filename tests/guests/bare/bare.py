@@ -131,7 +131,9 @@ hung.ask('stop')
 hung.ask('migrate', uri='exec:cat >stream.dump')
 wait_for('the migration', lambda: hung.ask('query-migrate').get('status') == 'completed')
 assert events_of('stream.dump') == events
-print('pass: the same in dump-guest-memory\'s ELF file, and in a stream of its pages, as virsh dump writes them')
+hung.ask('pmemsave', val=0, size=64 << 20, filename='raw.dump')
+assert events_of('raw.dump') == events
+print('pass: the same in dump-guest-memory\'s ELF file, in pmemsave\'s raw one, and in a stream of its pages, as virsh dump writes them')
 hung.quit()
 assert events_of('ram') == events
 text = check_hang('ram')
