@@ -162,9 +162,11 @@ static bool next_packet(struct weft_trace *trace, struct native_cursor *c)
 	c->at = p->bytes + p->header_bytes;
 	c->stop = p->bytes + p->content_bytes;
 	c->last = c->last > p->begin ? c->last : p->begin;
-	c->until = c->packet + 1 < c->end ? n->packets.items[c->packet + 1].begin : INT64_MAX;
-	if (c->until < p->begin)
-		c->until = INT64_MAX;
+	/* What is later cannot be said in ns. */
+	const uint64_t latest = n->clock.hz < 1000000000 ? (uint64_t)INT64_MAX / 1000000000 * n->clock.hz : INT64_MAX;
+	c->until = c->packet + 1 < c->end ? n->packets.items[c->packet + 1].begin : latest;
+	if (c->until < p->begin || c->until > latest)
+		c->until = latest;
 	c->decoded = 0;
 	while (c->change < c->changes_end && n->changes.items[c->change].since <= p->begin)
 		c->change++;
