@@ -256,7 +256,7 @@ static void free_look(gpointer data)
 	g_free(look);
 }
 
-/* What is new is read where it is followed: not so often that reading is all one does. */
+/* What is new is read where it is followed: not so often that reading is all one does, nor before what was read is explained. */
 static void on_looked(GObject *object, GAsyncResult *result, gpointer data)
 {
 	WeftPane *pane = WEFT_PANE(object);
@@ -266,7 +266,7 @@ static void on_looked(GObject *object, GAsyncResult *result, gpointer data)
 	for (size_t i = 0; i < look->count && i < pane->viewers.count && !pane->loader; i++) {
 		bool is_new = strcmp(pane->paths[i], "-") != 0 && look->fingerprints[i] != pane->fingerprints[i];
 		is_live |= is_new || look->recorded[i];
-		if (is_new && pane->follow && may_read)
+		if (is_new && pane->follow && may_read && !pane->explained[i].explainer)
 			add_job(pane, pane->paths[i], (int)i);
 	}
 	/* What is just being read was live when that began. */

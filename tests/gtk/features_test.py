@@ -56,16 +56,28 @@ def it_searches_as_one_types():
 def others_are_dimmed():
     with App(view, generated('random', '20k')) as app:
         app.shown()
+        found = {}
+        for text in ('kind:task', 'id:7', 'failed', 'pending'):
+            found[text] = app.find(text)['viewers'][0]['found']
+            app.key('Return', 'Escape')
+            app.until('closed', lambda w: not w['finding'])
+        assert found['id:7'] == 1 and all(found.values()) and found['kind:task'] < 4000, found
         app.find('failed')
-        app.key('Escape', 'Escape')
-        app.until('closed', lambda w: not w['finding'])
-        app.find('pending')
-        app.key('Return', 'Tab')
         app.focus_canvas()
+
+        def dark():
+            """How many pixels, from the ruler down."""
+            width, _, pixels = app.picture()
+            return sum(max(pixels[i:i + 3]) < 128 for i in range(3 * width * 170, len(pixels), 3))
+        before = dark()
         app.key('f')
-        app.until_viewer('dimmed', lambda v: v['filter'])
+        app.until_viewer('what does not match is dimmed', lambda v: v['filter'])
+        until('few lines are left', lambda: dark() < before / 3, app)
+        assert app.share(YELLOW) > 10, 'what matches is not dimmed'
+        app.picture('dimmed')
         app.key('f')
         app.until_viewer('no longer', lambda v: not v['filter'])
+        until('all is as it was', lambda: dark() > before * 0.9, app)
 
 
 def a_click_selects_and_the_panel_tells():
