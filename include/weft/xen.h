@@ -1,10 +1,10 @@
-/* xen.h: a ring in pages that a guest of Xen shares with domain 0, where `weft -d NAME` reads it, also when the guest has
- *crashed.
+/* xen.h: a ring in pages that a guest of Xen shares with domain 0, which reads it with `weft -d NAME`, also after a crash.
  *
  * A Linux guest needs no code for it: a program that links libweft-xen, or is started with it in LD_PRELOAD, looks at
  *
- *	WEFT_XEN=SIZE[,packets=N][,streams=N][,keep]	(4M; keep: the pages outlive the program, as those of a guest outlive its
- *kernel)
+ *	WEFT_XEN=4M[,packets=N][,streams=N][,keep]
+ *
+ * With `keep` the pages outlive the program, as those of a guest outlive its kernel.
  *
  * Other guests say how they grant a page and write to XenStore (struct weft_xen_guest), and compile adapters/xen/share.c with
  * the recorder's freestanding core:

@@ -377,8 +377,7 @@ static int read_packet(
 	return WEFT_OK;
 }
 
-/* Reads again what no packet was found in: of one that is used for the first time, the header may have come after it was copied.
- */
+/* Reads again what no packet was found in: the header of one that is used for the first time may have come after the copy. */
 static bool look_again(const struct weft_trace *trace, const struct weft_blob *blob, size_t from, size_t end)
 {
 	const struct native *n = trace->state;

@@ -14,19 +14,14 @@ fail() { echo "fail: $*"; exit 1; }
 
 # Downloads Debian packages and unpacks them under $cache/GROUP, unless that was done before.  Nothing is installed.
 packages() { # GROUP PACKAGE...
-	local group=$1 root=$cache/$1 deb
+	local root=$cache/$1 deb
 	shift
 	[ "$(cat "$root.done" 2>/dev/null)" = "$*" ] && return 0
 	command -v apt-get >/dev/null && command -v dpkg >/dev/null || return 1
 	rm -rf "$root" "$root.debs" "$root.done"
 	mkdir -p "$root" "$root.debs"
 	echo "downloading $*"
-	(cd "$root.debs" && apt_quiet download "$@") || {
-		# This machine's lists are old, or were thrown away: lists of our own.
-		private_lists
-		apt_quiet update
-		(cd "$root.debs" && apt_quiet download "$@") || return 1
-	}
+	(cd "$root.debs" && apt_quiet download "$@") || return 1
 	for deb in "$root.debs"/*.deb; do
 		case $deb in
 		*/linux-image-*) # 400 MB, of which the kernel and the modules of Xen are needed
@@ -42,9 +37,29 @@ packages() { # GROUP PACKAGE...
 
 apt_options=()
 apt_quiet() { apt-get -qq "${apt_options[@]}" -o Acquire::Retries=2 -o APT::Sandbox::User=root -o Debug::NoLocking=1 "$@"; }
+# Lists of our own, where this machine's are old, or were thrown away.
 private_lists() {
+	[ ${#apt_options[@]} = 0 ] || return 1
 	mkdir -p "$cache/lists/partial" "$cache/archives/partial"
 	apt_options=(-o "Dir::State::lists=$cache/lists" -o "Dir::Cache=$cache/archives")
+	apt_quiet update
+}
+# With this machine's lists, or else with ours.
+with_lists() { "$@" || { private_lists && "$@"; }; }
+
+# The kernel that linux-image-amd64 stands for, today.
+kernel_packages() {
+	local name
+	name=$(apt-cache "${apt_options[@]}" depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image-/ {print $2; exit}')
+	[ -n "$name" ] && packages kernel "$name"
+}
+
+# QEMU, and what of it this machine lacks.
+qemu_packages() {
+	local missing
+	missing=$(apt-get "${apt_options[@]}" install -s --no-install-recommends qemu-system-x86 2>/dev/null | awk '/^Inst/ {print $2}')
+	# shellcheck disable=SC2086 # a list of words
+	[ -n "$missing" ] && packages qemu $missing
 }
 
 # Sets qemu to the words that start qemu-system-x86_64: this machine's, or a downloaded one; false if none is to be had.
@@ -53,17 +68,8 @@ find_qemu() {
 	command -v qemu-system-x86_64 >/dev/null && return 0
 	exec {lock}>"$cache/qemu.lock"
 	flock "$lock"
-	local root=$cache/qemu missing
-	if [ ! -x "$root/usr/bin/qemu-system-x86_64" ] || [ ! -f "$root.done" ]; then
-		missing=$(apt-get "${apt_options[@]}" install -s --no-install-recommends qemu-system-x86 2>/dev/null | awk '/^Inst/ {print $2}')
-		if [ -z "$missing" ]; then
-			private_lists
-			apt_quiet update
-			missing=$(apt-get "${apt_options[@]}" install -s --no-install-recommends qemu-system-x86 2>/dev/null | awk '/^Inst/ {print $2}')
-		fi
-		# shellcheck disable=SC2086 # a list of words
-		[ -n "$missing" ] && packages qemu $missing || { exec {lock}>&-; return 1; }
-	fi
+	local root=$cache/qemu
+	[ -f "$root.done" ] || with_lists qemu_packages || { exec {lock}>&-; return 1; }
 	exec {lock}>&-
 	qemu=(env "LD_LIBRARY_PATH=$root/usr/lib/x86_64-linux-gnu:$root/lib/x86_64-linux-gnu"
 		"$root/usr/bin/qemu-system-x86_64" -L "$root/usr/share/qemu" -L "$root/usr/share/seabios")
