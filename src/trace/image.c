@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: ISC */
 #include "trace/image.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -502,6 +503,7 @@ static int search(struct search *s, const char *uuid, struct weft_source *out, s
 		int status = choose(s, uuid, &chosen, err);
 		if (status < 0)
 			return status;
+		assert(s->rings.items && s->rings.items[chosen].end > s->rings.items[chosen].first);
 		drop_doubles(s, &s->rings.items[chosen]);
 		whole = copy_ring(s, &s->rings.items[chosen], &source) && note_others(s, chosen, uuid != NULL, &source);
 	}

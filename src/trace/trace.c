@@ -90,11 +90,12 @@ int weft__trace_from_source(struct weft_trace **out, struct weft_source *source,
 		struct weft_image image =
 		    weft__image_of_memory(source->blobs[0].bytes, source->blobs[0].size, source->blobs[0].name);
 		struct weft_source found;
-		if (weft__image_search(&found, &image, NULL, NULL) == WEFT_OK) {
-			weft_source_close(source);
-			*source = found;
-			format = weft__trace_probe(source);
-		}
+		int status = weft__image_search(&found, &image, NULL, err);
+		weft_source_close(source);
+		if (status < 0)
+			return status;
+		*source = found;
+		format = weft__trace_probe(source);
 	}
 	if (!format) {
 		int status = fail_unknown(err, source);

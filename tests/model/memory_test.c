@@ -116,11 +116,19 @@ static void native(void **state)
 	with_ever_more_memory(WEFT_CORPUS "/native/packets-random-300", NULL, 0);
 }
 
+static void images(void **state)
+{
+	with_ever_more_memory(WEFT_CORPUS "/image/two", NULL, 0);
+	with_ever_more_memory(WEFT_CORPUS "/image/scattered", NULL, 0);
+	with_ever_more_memory(WEFT_CORPUS "/image/core", NULL, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(mirage),
 	    cmocka_unit_test(native),
+	    cmocka_unit_test(images),
 	    cmocka_unit_test(sexp),
 #ifndef __wasi__
 	    cmocka_unit_test(files_and_archives),

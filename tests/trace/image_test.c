@@ -203,6 +203,46 @@ static void pages_may_be_scattered(void **state)
 	free(image);
 }
 
+static void definitions_go_on_in_the_next_page(void **state)
+{
+	enum { TEXTS = 400 };
+	static char names[TEXTS][40];
+	static struct weft_record_text texts[TEXTS];
+	const struct weft_record_options options = {.buffer = ring, .buffer_bytes = sizeof ring, .packet_bytes = PAGE};
+	assert_int_equal(weft_start(&options), WEFT_OK);
+	for (int i = 0; i < TEXTS; i++) {
+		snprintf(names[i], sizeof names[i], "a text that takes some room-%d", i);
+		texts[i] = (struct weft_record_text){0, names[i]};
+		weft_label_text(1, &texts[i]);
+	}
+	weft_stop();
+	int packets = 0;
+	for (size_t at = 0; at < sizeof ring; at += PAGE) {
+		const struct weft_packet_header *h = (const void *)(ring + at);
+		packets += h->magic == WEFT_PACKET_MAGIC && h->stream_id == WEFT_CLASS_DEFINITIONS;
+	}
+	/* All of those that there are; the texts for which there was no room stand in their events. */
+	assert_int_equal(packets, PAGES / 16);
+	struct seen seen = look_at_memory(ring, sizeof ring, "a text that takes some room");
+	assert_int_equal(seen.last, TEXTS - 1);
+	assert_int_equal(seen.skipped, 0);
+}
+
+static void what_no_buffer_can_be_cut_into(void **state)
+{
+	struct weft_record_options options = {.buffer = ring, .buffer_bytes = sizeof ring, .packet_bytes = 100};
+	assert_int_equal(weft_start(&options), WEFT_EINVAL);
+	assert_string_equal(weft_start_error(), "packets of a buffer have 2048 bytes at least, a multiple of 8");
+	options.packet_bytes = 4100;
+	assert_int_equal(weft_start(&options), WEFT_EINVAL);
+	options.packet_bytes = sizeof ring / 2;
+	assert_int_equal(weft_start(&options), WEFT_EINVAL);
+	assert_string_equal(weft_start_error(), "a ring has 2 to 65536 packets");
+	options.packet_bytes = PAGE;
+	options.streams = PAGES;
+	assert_int_equal(weft_start(&options), WEFT_EINVAL);
+}
+
 static void packets_may_be_there_twice(void **state)
 {
 	unsigned char *image = calloc(4, sizeof ring);
@@ -570,6 +610,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_ring_is_found_at_every_place),
 	    cmocka_unit_test(pages_may_be_scattered),
+	    cmocka_unit_test(definitions_go_on_in_the_next_page),
+	    cmocka_unit_test(what_no_buffer_can_be_cut_into),
 	    cmocka_unit_test(packets_may_be_there_twice),
 	    cmocka_unit_test_setup_teardown(the_newest_ring_is_read, set_up, tear_down),
 	    cmocka_unit_test(remains_of_an_old_ring_are_told_apart),
