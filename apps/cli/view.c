@@ -40,8 +40,10 @@ static bool has_display(void)
 int cli_view(struct cli_args *args)
 {
 	bool compare = false;
+	const char *place = NULL;
 	const struct cli_option options[] = {
 	    {"compare", 0, CLI_FLAG, &compare, NULL, "one above the other in one window"},
+	    {"place", 0, CLI_TEXT, &place, "LINK", "go there: a link of weft explain --json, or copied in a viewer"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
@@ -55,13 +57,17 @@ int cli_view(struct cli_args *args)
 		if (strcmp(args->argv[i], "-") != 0 && !domain_is(args->argv[i]) && stat(args->argv[i], &st) != 0)
 			return cli_fail("%s: %s", args->argv[i], strerror(errno));
 	}
-	char **argv = calloc((size_t)args->argc + 4, sizeof *argv);
+	char **argv = calloc((size_t)args->argc + 6, sizeof *argv);
 	if (!argv)
 		return cli_fail("view: out of memory");
 	int n = 0;
 	argv[n++] = (char *)PROGRAM;
 	if (compare)
 		argv[n++] = (char *)"--compare";
+	if (place) {
+		argv[n++] = (char *)"--place";
+		argv[n++] = (char *)place;
+	}
 	argv[n++] = (char *)"--";
 	memcpy(argv + n, args->argv, (size_t)args->argc * sizeof *argv);
 	start(argv);

@@ -13,6 +13,7 @@
 static struct {
 	char **paths;
 	gboolean compare, version;
+	char *place;
 	const char *dump; /* a file for tests */
 	GString *dumped;
 	unsigned beats;
@@ -20,6 +21,7 @@ static struct {
 
 static const GOptionEntry options[] = {
     {"compare", 'c', 0, G_OPTION_ARG_NONE, &args.compare, "Show the traces one above the other, in one window", NULL},
+    {"place", 'p', 0, G_OPTION_ARG_STRING, &args.place, "Go there: a link from weft explain, or copied in a viewer", "LINK"},
     {"version", 0, 0, G_OPTION_ARG_NONE, &args.version, "Say which weft this is", NULL},
     {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &args.paths, NULL, "TRACE..."},
     {0},
@@ -77,6 +79,8 @@ static void on_activate(GtkApplication *application, gpointer data)
 		if (!window || !args.compare)
 			window = new_window(application);
 		weft_window_compare(window, args.paths[i]);
+		if (args.place)
+			weft_window_go(window, args.place);
 	}
 	if (args.dump)
 		g_timeout_add_full(G_PRIORITY_LOW, DUMP_MS, dump, application, NULL);
@@ -133,5 +137,6 @@ int main(int argc, char **argv)
 	int status = g_application_run(G_APPLICATION(application), 0, NULL);
 	g_object_unref(application);
 	g_strfreev(args.paths);
+	g_free(args.place);
 	return status;
 }

@@ -82,7 +82,7 @@ WeftCanvas *weft_pane_canvas(WeftPane *pane)
 
 bool weft_pane_is_loading(WeftPane *pane)
 {
-	return pane->loader != NULL;
+	return pane->loader || !g_queue_is_empty(&pane->jobs);
 }
 
 const char *weft_pane_page(WeftPane *pane)

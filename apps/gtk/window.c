@@ -127,7 +127,8 @@ static void set_enabled(WeftWindow *window, const char *name, bool enabled)
 
 static void show_actions(WeftWindow *window)
 {
-	static const char *const of_viewer[] = {"export-svg", "export-png", "set-start", "set-duration", "find", "compare"};
+	static const char *const of_viewer[] = {
+	    "export-svg", "export-png", "set-start", "set-duration", "find", "compare", "copy-link"};
 	const struct weft_compare *viewers = weft_pane_viewers(window->pane);
 	for (int a = 0; a < WEFT_ACTION_COUNT; a++) {
 		const struct weft_action_info *info = weft_action_info((enum weft_action)a);
@@ -299,6 +300,36 @@ static void on_leaving(WeftPane *pane, WeftWindow *window)
 	weft_finding_list_show(window->findings, NULL, NULL);
 }
 
+static void go(WeftWindow *window)
+{
+	struct weft_error err = {0};
+	if (!window->place || weft_pane_viewers(window->pane)->count == 0 || weft_pane_is_loading(window->pane))
+		return;
+	if (weft_compare_go(weft_pane_viewers(window->pane), window->place, &err) < 0)
+		weft__window_toast(window, err.what);
+	g_clear_pointer(&window->place, g_free);
+	weft_pane_update(window->pane);
+}
+
+void weft_window_go(WeftWindow *window, const char *place)
+{
+	char *copy = g_strdup(place);
+	g_free(window->place);
+	window->place = copy;
+	go(window);
+}
+
+/* "#t=1.2ms..3.4ms&sel=18" into the clipboard. */
+static void copy_link(WeftWindow *window)
+{
+	char link[4096] = "#";
+	size_t length = weft_compare_place(weft_pane_viewers(window->pane), link + 1, sizeof link - 1);
+	if (length == 0 || length >= sizeof link - 1)
+		return;
+	gdk_clipboard_set_text(gtk_widget_get_clipboard(GTK_WIDGET(window)), link);
+	weft__window_toast(window, "Copied; weft view --place=LINK TRACE comes back here");
+}
+
 static void on_loaded(WeftPane *pane, WeftWindow *window)
 {
 	const struct weft_compare *viewers = weft_pane_viewers(pane);
@@ -313,6 +344,7 @@ static void on_loaded(WeftPane *pane, WeftWindow *window)
 	show_findings(window);
 	show_panel(window);
 	menus_update(window);
+	go(window);
 }
 
 static void on_live(WeftPane *pane, WeftWindow *window)
@@ -423,6 +455,7 @@ static void on_app_action(GSimpleAction *simple, GVariant *parameter, gpointer d
 		gtk_widget_grab_focus(GTK_WIDGET(window->search_entry));
 		gtk_editable_select_region(GTK_EDITABLE(window->search_entry), 0, -1);
 		break;
+	case WEFT_ACTION_COPY_LINK: copy_link(window); break;
 	case WEFT_ACTION_FINDINGS: list_findings(window); break;
 	case WEFT_ACTION_WHY: ask_why(window); break;
 	case WEFT_ACTION_SHORTCUTS: dialogs_shortcuts(window); break;
@@ -497,8 +530,6 @@ static void add_actions(WeftWindow *window)
 			g_object_unref(panel);
 			continue;
 		}
-		if (info->who == WEFT_BY_APP && a == WEFT_ACTION_COPY_LINK)
-			continue; /* a page has an address, a window has not */
 		bool is_switch = info->group == WEFT_GROUP_SHOW || a == WEFT_ACTION_FILTER;
 		GSimpleAction *action = is_switch ? g_simple_action_new_stateful(info->name, NULL, g_variant_new_boolean(FALSE))
 						  : g_simple_action_new(info->name, NULL);
@@ -611,6 +642,7 @@ static void dispose(GObject *object)
 {
 	WeftWindow *window = WEFT_WINDOW(object);
 	g_clear_pointer(&window->explainer, explainer_stop);
+	g_clear_pointer(&window->place, g_free);
 	g_clear_pointer(&window->toast, g_free);
 	g_clear_pointer(&window->error, g_free);
 	g_clear_pointer(&window->notice, g_free);

@@ -16,6 +16,9 @@ void weft_window_open(WeftWindow *window, const char *path);
 /* Shows it below what the window has. */
 void weft_window_compare(WeftWindow *window, const char *path);
 
+/* Goes to a place (viewer/place.h) once all that it is to show is read. */
+void weft_window_go(WeftWindow *window, const char *place);
+
 /* What the window shows, as JSON, for tests; appends to `out`. */
 void weft_window_dump(WeftWindow *window, GString *out);
 

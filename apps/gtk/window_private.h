@@ -29,6 +29,7 @@ struct _WeftWindow {
 	bool has_asked, asks_again;  /* it was asked of why_id; and is again, of the trace read anew */
 	int64_t why_id;
 	struct weft_viewer *why_of;
+	char *place; /* where to go once all is read; or NULL */
 	GtkToggleButton *follow_button;
 	GtkWidget *popup; /* the context menu, once it was asked for */
 	bool search_is_wrong;

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # desk_test.py: the window among others: how traces come into it, what it does while they are read, what it looks like.
 # SPDX-License-Identifier: ISC
-"""desk_test.py WEFT-VIEW ARP GENERATE DRAG PICTURES
+"""desk_test.py WEFT-VIEW WEFT ARP GENERATE DRAG PICTURES
 
 PICTURES is the folder of those to compare with; WEFT_TEST_RECORD=1 makes them anew.  WEFT_TEST_ONLY names tests, separated by spaces;
 WEFT_TEST_PICTURES is a folder for screenshots."""
 
+import json
 import os
 import re
 import subprocess
@@ -16,7 +17,7 @@ from person import App, run, under_a_desktop, until
 from traces import Traces
 
 under_a_desktop()
-view, arp, generate, drag, pictures = map(os.path.abspath, sys.argv[1:6])
+view, weft, arp, generate, drag, pictures = map(os.path.abspath, sys.argv[1:7])
 traces = Traces(arp, generate)
 record, generated, folder = traces.record, traces.generated, traces.folder
 
@@ -77,6 +78,34 @@ def what_is_being_recorded_is_followed():
             app.shown()
     finally:
         program.wait()
+
+
+def a_link_leads_to_its_place():
+    """One that explain prints, and one that was copied in the window."""
+    run_explain = subprocess.run([weft, 'explain', '--json', record('bad')], capture_output=True, text=True, check=False, timeout=60)
+    finding = json.loads(run_explain.stdout.split('\n')[0])
+    with App(weft, 'view', '--place=' + finding['link'], record('bad')) as app:
+        app.shown()
+        there = app.until_viewer('where it happened', lambda v: v['selected'] == finding['root'] and v['from_ns'] >= 0)
+        assert there['from_ns'] <= finding['start_ns'] and there['to_ns'] >= finding['end_ns'], (there['from_ns'], finding)
+        app.find('port')
+        app.key('Escape')
+        app.focus_canvas()
+        app.key('plus', 'f')
+        left = app.settled()
+        app.key('ctrl+l')
+        app.until('it is copied', lambda w: 'Copied' in w['toast'])
+        app.key('slash')
+        app.until('the search bar', lambda w: w['typing'])
+        app.key('ctrl+a', 'ctrl+v')
+        link = app.until_viewer('the link, in the search', lambda v: v['search'].startswith('#t='))['search']
+    with App(view, '--place', link, record('bad')) as app:
+        app.shown()
+        app.until_viewer('the same place', lambda v: (v['from_ns'], v['to_ns'], v['selected'], v['filter']) ==
+                         (left['from_ns'], left['to_ns'], left['selected'], left['filter']))
+    with App(view, '--place=#sel=4242', record('bad')) as app:
+        app.shown()
+        app.until('what is wrong with it', lambda w: 'no promise 4242' in w['toast'])
 
 
 # ---- While it is read ----
@@ -246,6 +275,7 @@ sys.exit(run([
     a_file_is_dropped,
     recent_traces_are_listed,
     what_is_being_recorded_is_followed,
+    a_link_leads_to_its_place,
     reading_is_called_off,
     a_window_closes_while_it_reads,
     what_is_shown_stays_whole,
