@@ -91,7 +91,7 @@ static int read_maps(struct process *p, struct weft_error *err)
 	if (!maps && (error == ENOENT || error == ESRCH))
 		return weft_error_set(err, WEFT_ENOENT, "no process %ld", p->pid);
 	if (!maps && error != ENOMEM)
-		return weft_error_set(err, WEFT_EACCES, "process %ld: not allowed to look into it: %s", p->pid, strerror(error));
+		return weft_error_set(err, WEFT_EACCES, "process %ld: only its user and root may look into it", p->pid);
 	if (!whole)
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	if (!any)
