@@ -172,6 +172,13 @@ int cli_directory_write(void *dir, const char *name, const void *bytes, size_t s
 /* As cli_file_end(). */
 int cli_directory_end(struct cli_directory *dir, int status, const struct weft_error *err);
 
+/* ---- view.c: the window, a program of its own ---- */
+
+bool cli_has_display(void);
+
+/* Becomes weft-view; argv[0] is set.  Returns with errno if it cannot. */
+void cli_exec_window(char **argv);
+
 /* ---- output.c: what is said, and where ---- */
 
 /* "weft: " and the message as one line on stderr; returns CLI_TROUBLE. */

@@ -25,8 +25,35 @@ static int set_environment(const char *out, const char *size, const char *mode, 
 	return -1;
 }
 
-/* The command's exit status, as a shell has it; a keyboard's signals are the command's. */
-static int run(char **command)
+/* A window that outlives this command. */
+static void open_window(const char *trace)
+{
+	if (fork() != 0)
+		return;
+	char *argv[] = {NULL, (char *)"--", (char *)trace, NULL};
+	setsid();
+	unsetenv("WEFT_TRACE");
+	cli_exec_window(argv);
+	cli_note("record: no window can be opened: %s", strerror(errno));
+	_exit(CLI_TROUBLE);
+}
+
+/* Until the command ends, or has begun to record: then there is something to see. */
+static pid_t wait_for_trace(pid_t child, const char *out, int *status)
+{
+	char metadata[4096];
+	pid_t ended;
+	snprintf(metadata, sizeof metadata, "%s/metadata", out);
+	while ((ended = waitpid(child, status, WNOHANG)) == 0 && access(metadata, F_OK) != 0)
+		usleep(20000);
+	if (access(metadata, F_OK) == 0)
+		open_window(out);
+	return ended;
+}
+
+/* The command's exit status, as a shell has it; a keyboard's signals are the command's.  `shown`: the trace that is looked at
+ * meanwhile, or NULL. */
+static int run(char **command, const char *shown)
 {
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, interrupt, quit;
 	sigaction(SIGINT, &ignore, &interrupt);
@@ -41,7 +68,9 @@ static int run(char **command)
 		_exit(error == ENOENT ? 127 : 126);
 	}
 	int status = 0;
-	pid_t ended = child < 0 ? -1 : waitpid(child, &status, 0);
+	pid_t ended = child < 0 ? -1 : shown ? wait_for_trace(child, shown, &status) : 0;
+	if (ended == 0)
+		ended = waitpid(child, &status, 0);
 	int error = errno;
 	sigaction(SIGINT, &interrupt, NULL);
 	sigaction(SIGQUIT, &quit, NULL);
@@ -76,13 +105,14 @@ static void tell_recorded(const char *out, const char *command)
 int cli_record(struct cli_args *args)
 {
 	const char *out = NULL, *size = NULL, *mode = NULL, *packets = NULL;
-	bool overwrite = false;
+	bool overwrite = false, view = false;
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &out, "DIR", "where to; COMMAND.weft unless said otherwise; %p is the process id"},
 	    {"size", 0, CLI_TEXT, &size, "64M", "of the ring of each OS thread, or of all that grows"},
 	    {"mode", 0, CLI_TEXT, &mode, "MODE", "ring keeps the newest events, grow keeps all"},
 	    {"packets", 0, CLI_TEXT, &packets, "N", "of each ring"},
 	    {"overwrite", 0, CLI_FLAG, &overwrite, NULL, "replaces the trace that is there"},
+	    {"view", 0, CLI_FLAG, &view, NULL, "opens a window that follows what is recorded"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
@@ -98,10 +128,15 @@ int cli_record(struct cli_args *args)
 		return cli_fail("record: %s: a trace's name has no comma in it", out);
 	if (!overwrite && access(out, F_OK) == 0)
 		return cli_fail("record: %s: exists already; --overwrite replaces it", out);
+	if (view && strstr(out, "%p"))
+		return cli_fail("record: --view needs a trace whose name is known: without %%p");
+	if (view && !cli_has_display())
+		return cli_fail(
+		    "record: --view needs a display, and there is none here; weft serve %s follows in a browser", out);
 	exit = set_environment(out, size, mode, packets, overwrite);
 	if (exit >= 0)
 		return exit;
-	exit = run(args->argv);
+	exit = run(args->argv, view ? out : NULL);
 	if (!strstr(out, "%p") && exit != 126 && exit != 127)
 		tell_recorded(out, args->argv[0]);
 	return exit;

@@ -12,8 +12,9 @@
 #define PROGRAM "weft-view"
 
 /* Beside this command, wherever it is installed, or else in the PATH. */
-static void start(char **argv)
+void cli_exec_window(char **argv)
 {
+	argv[0] = (char *)PROGRAM;
 	char path[4096];
 	ssize_t len = readlink("/proc/self/exe", path, sizeof path - sizeof PROGRAM);
 	char *slash = len > 0 ? memrchr(path, '/', (size_t)len) : NULL;
@@ -26,7 +27,7 @@ static void start(char **argv)
 	execvp(PROGRAM, argv);
 }
 
-static bool has_display(void)
+bool cli_has_display(void)
 {
 	static const char *const names[] = {"WAYLAND_DISPLAY", "DISPLAY"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -49,7 +50,7 @@ int cli_view(struct cli_args *args)
 	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
-	if (!has_display())
+	if (!cli_has_display())
 		return cli_fail(
 		    "view: there is no display here; weft html TRACE -o page.html makes a page that any browser shows");
 	for (int i = 0; i < args->argc; i++) {
@@ -60,8 +61,7 @@ int cli_view(struct cli_args *args)
 	char **argv = calloc((size_t)args->argc + 6, sizeof *argv);
 	if (!argv)
 		return cli_fail("view: out of memory");
-	int n = 0;
-	argv[n++] = (char *)PROGRAM;
+	int n = 1;
 	if (compare)
 		argv[n++] = (char *)"--compare";
 	if (place) {
@@ -70,7 +70,7 @@ int cli_view(struct cli_args *args)
 	}
 	argv[n++] = (char *)"--";
 	memcpy(argv + n, args->argv, (size_t)args->argc * sizeof *argv);
-	start(argv);
+	cli_exec_window(argv);
 	int why = errno;
 	free(argv);
 	if (why == ENOENT)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from person import App, run, under_a_desktop, until
+from person import App, run, under_a_desktop, until, xdo
 from traces import Traces
 
 under_a_desktop()
@@ -78,6 +78,31 @@ def what_is_being_recorded_is_followed():
             app.shown()
     finally:
         program.wait()
+
+
+def a_window_follows_a_command():
+    """weft record --view: the window is there while the command runs, and after it."""
+    path, dump = traces.path('watched'), traces.path('watched.json')
+    command = subprocess.Popen([weft, 'record', '--view', '-o', path, '--', arp, 'bad'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               env={**os.environ, 'WEFT_VIEW_DUMP': dump, 'XDG_CONFIG_HOME': traces.path('config'), 'XDG_DATA_HOME': traces.path('data')})
+
+    def window():
+        if not os.path.exists(dump):
+            return None
+        with open(dump, encoding='utf-8') as file:
+            return next(iter(json.load(file)['windows']), None)
+
+    def all_is_seen():
+        now = window()
+        return now and now['viewers'] and now['viewers'][0]['events'] == 75 and not now['live'] and not now['loading']
+    until('a window opens', window)
+    command.wait(60)
+    until('it has seen the whole', all_is_seen)
+    seen = subprocess.run(['xdotool', 'search', '--onlyvisible', '--name', '^watched$'], capture_output=True, text=True, check=True).stdout.split()
+    xdo('windowfocus', '--sync', seen[-1])
+    until('it has the focus', lambda: window()['focused'])
+    xdo('key', 'ctrl+q')
+    until('it is closed', lambda: subprocess.run(['xdotool', 'search', '--onlyvisible', '--name', '^watched$'], capture_output=True, check=False).returncode)
 
 
 def a_link_leads_to_its_place():
@@ -275,6 +300,7 @@ sys.exit(run([
     a_file_is_dropped,
     recent_traces_are_listed,
     what_is_being_recorded_is_followed,
+    a_window_follows_a_command,
     a_link_leads_to_its_place,
     reading_is_called_off,
     a_window_closes_while_it_reads,
