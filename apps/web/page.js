@@ -34,8 +34,12 @@ async function openAll(stage, traces) {
 	return opened;
 }
 
+const shown = new WeakMap(); /* what stands in an element */
+
 function show(element, traces) {
+	shown.get(element)?.close();
 	const stage = new Stage(element);
+	shown.set(element, stage);
 	const opened = openAll(stage, [traces].flat().map(asTrace));
 	return {opened, go: place => opened.then(() => stage.go(place)), close: () => stage.close()};
 }

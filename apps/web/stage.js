@@ -14,17 +14,18 @@ class Stage {
 		this.surface = new Surface(this);
 		this.names = [];
 		this.dark = matchMedia("(prefers-color-scheme: dark)");
-		this.retheme = this.retheme.bind(this);
-		this.dark.addEventListener("change", this.retheme);
+		this.ending = new AbortController();
+		const {signal} = this.ending;
+		this.dark.addEventListener("change", () => this.retheme(), {signal});
 		this.build();
 		element.classList.add("weft");
 		element.replaceChildren(this.surface.element, this.titles, this.message, this.corner, this.finder, this.panel, this.popup,
 			this.dialog, this.status);
-		element.addEventListener("keydown", event => this.key(event));
+		element.addEventListener("keydown", event => this.key(event), {signal});
 		/* a ring around the whole page is only for who looks for it */
-		element.addEventListener("keyup", event => element.classList.toggle("tabbing", event.key === "Tab"));
-		element.addEventListener("dragover", event => event.preventDefault());
-		element.addEventListener("drop", event => this.dropped(event));
+		element.addEventListener("keyup", event => element.classList.toggle("tabbing", event.key === "Tab"), {signal});
+		element.addEventListener("dragover", event => event.preventDefault(), {signal});
+		element.addEventListener("drop", event => this.dropped(event), {signal});
 		this.retheme();
 	}
 
@@ -43,11 +44,16 @@ class Stage {
 
 	/* Adds a trace below the others; `source` is a ReadableStream or a promise of one.  Whether it could be opened. */
 	async add(source, name, size = 0) {
+		const {era} = this.surface;
 		this.tell(`Opening ${name}\u2026`);
 		await new Promise(resolve => setTimeout(resolve)); /* so that it is seen */
 		try {
-			await this.surface.open(await source, name, size);
+			const stream = await source;
+			if (era !== this.surface.era || !await this.surface.open(stream, name, size))
+				return false;
 		} catch (error) {
+			if (era !== this.surface.era)
+				return false;
 			this.tell(error.message.startsWith(name) ? error.message : `${name}: ${error.message}`, true);
 			return false;
 		}
@@ -105,10 +111,10 @@ class Stage {
 
 	close() {
 		this.follower?.stop();
+		this.ending.abort();
 		this.surface.close();
-		this.dark.removeEventListener("change", this.retheme);
 		this.element.replaceChildren();
-		this.element.classList.remove("weft", "dark");
+		this.element.classList.remove("weft", "dark", "tabbing", "with-panel");
 	}
 
 	/* Which trace is which, where there are several. */

@@ -74,6 +74,7 @@ class Surface {
 		this.element = create("div", {className: "surface"}, this.canvas);
 		this.pointers = new Map();
 		this.kept = []; /* addresses of the traces' bytes */
+		this.era = 0; /* how often all was closed */
 		this.ratio = 1;
 		this.measured = true; /* texts by the browser's fonts */
 		this.listen();
@@ -89,19 +90,26 @@ class Surface {
 		this.resize();
 	}
 
-	/* Opens what a stream of bytes holds, below the others or in the place of one; size: of its content, if known.  Throws what
-	   a person can read. */
-	async open(stream, name, size, place = this.count) {
+	/* Opens what a stream of bytes holds, below the others or in the place of one; size: of its content, if known.  False: all
+	   was closed meanwhile.  Throws what a person can read. */
+	async open(stream, name, size, wanted = NONE) {
+		const era = this.era;
 		await this.load();
-		let at = 0, bytes;
+		const {core} = this;
+		let at = 0, bytes, place;
 		try {
-			[at, bytes] = await readInto(this.core, await decompressed(stream), size);
+			[at, bytes] = await readInto(core, await decompressed(stream), size);
+			if (era !== this.era) {
+				core.call.free(at);
+				return false;
+			}
+			place = Math.min(wanted, this.count);
 			const status = this.core.withText(name, text => this.core.call.open(at, bytes, text, this.measured, place));
 			if (status < 0)
 				throw new Error(status === OUT_OF_MEMORY ? TOO_LARGE : this.core.cstring(this.core.call.last_error()));
 		} catch (error) {
 			if (at)
-				this.core.call.free(at);
+				core.call.free(at);
 			if (error instanceof RangeError || error instanceof WebAssembly.RuntimeError)
 				throw new Error(TOO_LARGE);
 			if ([TypeError, SyntaxError, DOMException].some(type => error instanceof type))
@@ -112,6 +120,7 @@ class Surface {
 			this.core.call.free(this.kept[place]);
 		this.kept[place] = at;
 		this.searchOn();
+		return true;
 	}
 
 	/* Closes all that is open. */
@@ -120,12 +129,14 @@ class Surface {
 		this.core?.call.weft_compare_finish(this.compare);
 		this.kept.forEach(at => this.core.call.free(at));
 		this.kept = [];
+		this.era++;
 	}
 
 	close() {
 		this.resizes.disconnect();
 		cancelAnimationFrame(this.frame);
 		this.clear();
+		this.core = null;
 	}
 
 	get count() {

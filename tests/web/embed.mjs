@@ -74,12 +74,22 @@ export const tests = {
 			const message = element.querySelector(".message").textContent;
 			const [right, wrong] = [await view.go("t=0..1ms&find=ARP"), await view.go("t=nonsense")];
 			view.close();
-			return {opened, titles, message, right, wrong, left: element.childNodes.length, classes: element.className};
+			const transfer = new DataTransfer();
+			transfer.items.add(new File(["a letter"], "letter.txt"));
+			const drop = new DragEvent("drop", {dataTransfer: transfer, bubbles: true, cancelable: true});
+			element.dispatchEvent(drop); // is the page's own again
+			const left = element.childNodes.length, classes = element.className, taken = drop.defaultPrevented;
+			const called = [weft.show(element, "trace-1.gz"), weft.show(element, "trace-2.gz")]; // the second one takes its place
+			const both = await Promise.all(called.map(({opened: promise}) => promise));
+			const canvases = element.querySelectorAll("canvas").length;
+			called[1].close();
+			return {taken, both, canvases, opened, titles, message, right, wrong, left, classes};
 		}, bytes);
 		assert.deepEqual([answers.opened, answers.titles, answers.right], [2, ["trace-1.gz", "from memory"], ""]);
 		assert.match(answers.message, /^none\.gz: 404/);
 		assert.match(answers.wrong, /nonsense/);
-		assert.deepEqual([answers.left, answers.classes], [0, ""]);
+		assert.deepEqual([answers.left, answers.classes, answers.taken], [0, "", false]);
+		assert.deepEqual([answers.both, answers.canvases], [[0, 1], 1]);
 		page.complaints = page.complaints.filter(text => !text.includes("404"));
 		await close(page);
 		server.close();

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import {spawnSync} from "node:child_process";
 import {mkdirSync, renameSync, writeFileSync} from "node:fs";
 import {request} from "node:http";
+import {connect} from "node:net";
 import {networkInterfaces} from "node:os";
 import {at, close, found, generate, httpServer, open, place, run, selected, start, stop, times, until, weft} from "./drive.mjs";
 
@@ -53,6 +54,26 @@ export const tests = {
 		for (const {address} of others)
 			await assert.rejects(ask(url.replace(hostname, address)), /ECONNREFUSED/);
 		assert.equal(await stop(server, "SIGINT"), 0);
+	},
+
+	async "nonsense, half requests and many clients do not keep others waiting"() {
+		const server = await start(weft, ["serve", "still.ctf"]), {hostname, port, pathname} = new URL(server.line);
+		const say = text => new Promise(resolve => {
+			const socket = connect(port, hostname, () => socket.write(text));
+			socket.on("error", () => resolve("")).on("data", bytes => resolve(bytes.toString("latin1"))).on("end", () => resolve(""));
+			socket.on("close", () => resolve(""));
+			sockets.push(socket);
+		});
+		const sockets = [], host = `Host: ${hostname}\r\n`;
+		for (const nonsense of ["\0\0\0\0\r\n\r\n", "GET\r\n\r\n", `${"x".repeat(100000)}\r\n\r\n`, `GET ${"/a".repeat(50000)} HTTP/1.1\r\n${host}\r\n`,
+			`GET ${pathname} HTTP/1.1\r\n${host}${"A: b\r\n".repeat(20000)}\r\n`, `POST ${pathname} HTTP/1.1\r\n${host}Content-Length: 9999999999\r\n\r\nx`])
+			assert.doesNotMatch(await say(nonsense), /^HTTP\/1.1 200/);
+		for (let i = 0; i < 30; i++)
+			say(`GET ${pathname}trace-1 HTTP/1.1\r\nHo`); // and no more
+		const answers = await Promise.all(Array.from({length: 20}, () => ask(`${server.line}trace-1`)));
+		assert.ok(answers.every(({status, body}) => status === 200 && body.length === answers[0].body.length));
+		sockets.forEach(socket => socket.destroy());
+		assert.equal(await stop(server), 0);
 	},
 
 	async "two servers have two tokens; --listen says where; mistakes are told in a line"() {

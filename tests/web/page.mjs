@@ -223,6 +223,14 @@ export const tests = {
 		await close(page);
 	},
 
+	async "of two files dropped one upon the other the second one stays"() {
+		const page = await open(file("one.html"));
+		await drop(page, "first.ctf", readFileSync(at("few.ctf")));
+		await drop(page, "second.ctf", readFileSync(at("few.ctf")));
+		await until(page, () => weft.stage.names.join() === "second.ctf" && weft.stage.surface.count === 1 && weft.stage.message.hidden);
+		await close(page);
+	},
+
 	async "hostile names and labels are texts; right to left and emoji are shown"() {
 		const page = await open(file("hostile.html"));
 		assert.ok((await page.title()).startsWith(HOSTILE_NAME));
