@@ -2,6 +2,7 @@
 """save_test.py WEFT GENERATE PROGRAM: copies of traces, also of one that is being recorded, have what the trace has.
 
 PROGRAM N records about N events in three OS threads.  SPDX-License-Identifier: ISC"""
+import gzip
 import os
 import shutil
 import subprocess
@@ -79,6 +80,23 @@ with tempfile.TemporaryDirectory() as place:
     if shutil.which('babeltrace2'):
         theirs = subprocess.run(['babeltrace2', 'image.copy'], capture_output=True, text=True, check=True)
         expect('babeltrace2 complains', theirs.stderr, '')
+
+    # The same somewhere in the image of a memory; pages get its packets, not it.
+    with open('image', 'rb') as image, open('memory', 'wb') as memory:
+        memory.write(b'\xc1\x1f' * 5000 + image.read() + b'\xfc\xc1' * 5000)
+    expect('a memory', len(run(weft, 'events', '--json', 'memory').splitlines()), 60000)
+    run(weft, 'save', 'memory', '-w', 'memory.copy')
+    expect('of a memory', run(weft, 'events', '--json', 'memory.copy'), run(weft, 'events', '--json', 'memory'))
+    run(weft, 'html', 'memory', '-o', 'memory.page')
+    with gzip.open('memory.page/trace-1.gz') as packed:
+        expect('in a page', run(weft, 'events', '--json', '-', stdin=packed.read()), run(weft, 'events', '--json', 'memory'))
+    expect('a process and a trace', run(weft, 'save', 'memory', '--pid=1', '-w', 'x', status=2),
+           'weft: save: a process and a trace: one of them\n')
+    expect('no number', run(weft, 'save', '--pid=x', '-w', 'x', status=2), 'weft: x is no process id: a number\n')
+    expect('no UUID', run(weft, 'save', 'memory', '--ring=x', '-w', 'x', status=2),
+           'weft: x is no UUID of a ring: hexadecimal digits, as weft info lists them\n')
+    expect('another UUID', run(weft, 'save', 'memory', '--ring=0000-1', '-w', 'x', status=2),
+           'weft: memory: no ring in it has that UUID\n')
 
     # Copies of rings that go round meanwhile: each is whole, and stays as it is.
     recorder = subprocess.Popen([program, '4000000000'], env={**os.environ, 'WEFT_TRACE': 'live,size=128k,packets=16'})
