@@ -1,15 +1,16 @@
 /* arp.c: a kernel that does nothing but connect, on a machine without an operating system; sometimes it hangs.
  *
  * As in examples/arp, TCP needs IP, IP needs the hardware address that ARP asks for, and one line of it is wrong.  Here the
- *network card interrupts, a thousand times a second a timer does too, and all is recorded: each interrupt is a promise, which
- *begins when the interrupt arrives and runs when it is handled.
+ * network card interrupts, a thousand times a second a timer does too, and all is recorded: each interrupt is a promise, which
+ * begins when the interrupt arrives and runs when it is handled.
  *
  *	good	the card reports that it has sent the ARP request, then the answer comes: "connected"
  *	bad	the answer is faster: a second of silence, then "hung"
  *	crash	as bad, and then it writes where no memory is
  *	busy	records for ever
  *
- * The last lines that it prints count what it recorded.  SPDX-License-Identifier: ISC */
+ * examples/bare/build arp.elf builds it; docs/guests.md runs it, and reads what it recorded.  At last it prints counts of that.
+ * SPDX-License-Identifier: ISC */
 #include <weft/promise.h>
 
 #include "machine.h"
