@@ -41,10 +41,13 @@ class Follower {
 	/* Looks whether something changed, and shows it; `anyway`: also while it is held still. */
 	async again(anyway = false) {
 		clearTimeout(this.timer);
+		if (this.isLooking)
+			this.isAsked ||= anyway;
 		if (this.isLooking || this.stopped)
 			return;
 		const began = performance.now();
 		this.isLooking = true;
+		this.isAsked = false;
 		/* who holds a pointer down holds the picture */
 		if (!this.stage.surface.pointers.size)
 			for (const trace of this.traces)
@@ -54,7 +57,10 @@ class Follower {
 		if (this.stopped)
 			return;
 		this.tell();
-		this.wait(performance.now() - began);
+		if (this.isAsked)
+			this.again(true);
+		else
+			this.wait(performance.now() - began);
 	}
 
 	async look(trace, anyway = false) {
