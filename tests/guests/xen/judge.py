@@ -76,6 +76,9 @@ mirage = info('mirage')
 shows('a ring of the older format is saved as it is', check(mirage.get('format') == 'mirage' and mirage.get('events') == 3000, '3000 events', 'mirage'))
 
 shows('garbage in the pages', refused('garbage', 'the domain shares 16 pages, but no trace in a format that weft reads'))
+shows('sizes of GB in a page', check(status.get('huge-mirage') == 0 and any('the packet has 536870911 bytes, the file only 4096' in line for line in lines.get('huge-mirage', [])),
+                                       'what is there is read', 'huge-mirage'),
+      check(status.get('huge-native') in (0, 2) and any('weft: xen:guest: ' in line for line in lines.get('huge-native', [])), 'it is told', 'huge-native'))
 shows('pages that change in every way while they are read: never more than a complaint',
       *[check(status.get(f'scribble-{kind}-{n}') in (0, 2), 'no crash', f'scribble-{kind}-{n}') for kind in ('mirage', 'native') for n in range(1, 4)])
 shows('references that are no list, too many, not granted, nobody\'s',
