@@ -24,7 +24,7 @@ static size_t read_with_holes(const struct weft_image *image, uint64_t offset, v
 {
 	size_t n = 0;
 	for (; n < bytes && offset + n < image->bytes && (offset + n) & 4096; n++)
-		((unsigned char *)to)[n] = image->memory[offset + n];
+		((unsigned char *)to)[n] = ((const unsigned char *)image->ctx)[offset + n];
 	return n;
 }
 

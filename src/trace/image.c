@@ -43,6 +43,7 @@ struct found {
 struct ring {
 	size_t first, end;
 	uint64_t wall_ns, begin_ns; /* of the newest packet */
+	bool is_defined;            /* it has definitions, or metadata: it is not a damaged packet of another one */
 };
 
 struct search {
@@ -58,13 +59,13 @@ struct search {
 static size_t read_memory(const struct weft_image *image, uint64_t offset, void *to, size_t bytes)
 {
 	size_t left = offset < image->bytes ? (size_t)(image->bytes - offset) : 0;
-	memcpy(to, image->memory + (left ? offset : 0), bytes < left ? bytes : left);
+	memcpy(to, (const unsigned char *)image->ctx + (left ? offset : 0), bytes < left ? bytes : left);
 	return bytes < left ? bytes : left;
 }
 
 struct weft_image weft__image_of_memory(const void *bytes, size_t size, const char *name)
 {
-	return (struct weft_image){.name = name, .bytes = size, .read = read_memory, .memory = bytes};
+	return (struct weft_image){.name = name, .bytes = size, .read = read_memory, .ctx = bytes};
 }
 
 /* The extent that has the address, or the first one behind it; the count if there is none. */
@@ -266,6 +267,7 @@ static bool find_rings(struct search *s)
 		ring->end = i + 1;
 		if (p->is_odd)
 			continue;
+		ring->is_defined = ring->is_defined || p->stream_class != WEFT_CLASS_EVENTS;
 		ring->wall_ns = p->wall_ns > ring->wall_ns ? p->wall_ns : ring->wall_ns;
 		ring->begin_ns = p->begin_ns > ring->begin_ns ? p->begin_ns : ring->begin_ns;
 	}
@@ -286,6 +288,8 @@ static const uint8_t *uuid_of(const struct search *s, const struct ring *ring)
 
 static bool is_newer(const struct search *s, const struct ring *a, const struct ring *b)
 {
+	if (a->is_defined != b->is_defined)
+		return a->is_defined;
 	if (a->wall_ns != b->wall_ns)
 		return a->wall_ns > b->wall_ns;
 	if (a->begin_ns != b->begin_ns)
@@ -481,8 +485,8 @@ static bool note_others(const struct search *s, size_t chosen, bool was_wanted, 
 			continue;
 		format_uuid(uuid, uuid_of(s, ring));
 		size_t packets = ring->end - ring->first;
-		if (!note(source, "another%s ring is in it, of %zu packet%s: weft save --ring=%s", was_wanted ? "" : ", older",
-			packets, packets == 1 ? "" : "s", uuid))
+		if (!note(source, "another%s ring is in it, of %zu packet%s: weft save --ring=%s",
+			was_wanted || !ring->is_defined ? "" : ", older", packets, packets == 1 ? "" : "s", uuid))
 			return false;
 	}
 	if (told > OTHERS_TOLD && !note(source, "and the remains of %zu more rings", told - OTHERS_TOLD))
@@ -517,6 +521,26 @@ static int search(struct search *s, const char *uuid, struct weft_source *out, s
 	}
 	*out = source;
 	return WEFT_OK;
+}
+
+bool weft__image_has_several(const unsigned char *bytes, size_t size)
+{
+	struct weft_image image = weft__image_of_memory(bytes, size, "");
+	const struct weft_extent all = {.bytes = size};
+	image.extents = &all;
+	image.extent_count = 1;
+	struct search s = {.image = &image, .buffer = malloc(CHUNK)};
+	size_t defined = 0;
+	if (s.buffer && search_all(&s) && s.packets.count) {
+		qsort(s.packets.items, s.packets.count, sizeof *s.packets.items, compare_found);
+		bool whole = find_rings(&s);
+		for (size_t i = 0; whole && i < s.rings.count; i++)
+			defined += s.rings.items[i].is_defined;
+	}
+	weft_vec_free(&s.packets);
+	weft_vec_free(&s.rings);
+	free(s.buffer);
+	return defined > 1;
 }
 
 int weft__image_search(struct weft_source *out, const struct weft_image *image, const char *uuid, struct weft_error *err)

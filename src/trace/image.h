@@ -28,16 +28,20 @@ struct weft_image {
 
 	const struct weft_extent *extents; /* by address; NULL: those of an ELF core, else the image as it is */
 	size_t extent_count;
-	const unsigned char *memory; /* the owner's */
-	int file;                    /* the owner's */
+	const void *ctx; /* the owner's */
+	int file;        /* the owner's */
 };
 
 /* Makes a source of the packets of one ring in the image: of the one with that uuid, or one that begins so (hexadecimal
- * digits), or with NULL the newest (by wall clock; by their own, where they have none), and notes what others there are.
+ * digits), or with NULL the newest that has definitions (by wall clock; by their own, where they have none), and notes what
+ * others there are.
  *
  * On failure *out is untouched.  WEFT_EFORMAT (there is none), WEFT_EINVAL (several uuids begin so), WEFT_ENOTSUP, WEFT_ENOMEM.
  * Memory: the packets of that ring, and 80 bytes for each one that is found, of at most 2^20. */
 int weft__image_search(struct weft_source *out, const struct weft_image *image, const char *uuid, struct weft_error *err);
+
+/* Whether two rings or more have left definitions in these bytes; false too where memory is lacking. */
+bool weft__image_has_several(const unsigned char *bytes, size_t size);
 
 /* What a core dump says of itself. */
 struct weft_core {

@@ -128,7 +128,7 @@ static int open_memory(struct process *p, struct weft_error *err)
 
 static struct process *process_of(const struct weft_image *image)
 {
-	return (struct process *)(void *)(uintptr_t)image->memory;
+	return (struct process *)(void *)(uintptr_t)image->ctx;
 }
 
 static size_t read_process(const struct weft_image *image, uint64_t address, void *to, size_t bytes)
@@ -191,7 +191,7 @@ static int search_process(struct weft_source *out, struct process *p, const char
 	    .next_data = next_data,
 	    .extents = p->extents.items,
 	    .extent_count = p->extents.count,
-	    .memory = (const unsigned char *)p,
+	    .ctx = p,
 	    .file = p->memory,
 	};
 	int status = p->extents.count ? weft__image_search(out, &image, uuid, err) : WEFT_EFORMAT;

@@ -83,12 +83,34 @@ static int fail_unknown(struct weft_error *err, const struct weft_source *source
 	return weft__trace_fail(err, WEFT_EFORMAT, source, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, "%s", what);
 }
 
+/* What somebody may be writing is read again where it stands. */
+static size_t read_again(const struct weft_image *image, uint64_t offset, void *to, size_t bytes)
+{
+	const struct weft_source *source = image->ctx;
+	size_t left = offset < image->bytes ? (size_t)(image->bytes - offset) : 0, wanted = bytes < left ? bytes : left;
+	return wanted && source->reread(source, &source->blobs[0], offset, to, wanted) ? wanted : 0;
+}
+
+static struct weft_image image_of(const struct weft_source *source)
+{
+	const struct weft_blob *blob = &source->blobs[0];
+	struct weft_image image = weft__image_of_memory(blob->bytes, blob->size, blob->name);
+	if (source->reread) {
+		image.read = read_again;
+		image.ctx = source;
+	}
+	return image;
+}
+
 int weft__trace_from_source(struct weft_trace **out, struct weft_source *source, struct weft_error *err)
 {
 	const struct weft_trace_format *format = weft__trace_probe(source);
-	if (!format && !source->is_dir && source->blob_count == 1 && !source->blobs[0].is_found) {
-		struct weft_image image =
-		    weft__image_of_memory(source->blobs[0].bytes, source->blobs[0].size, source->blobs[0].name);
+	const bool is_alone = !source->is_dir && source->blob_count == 1 && !source->blobs[0].is_found;
+	/* Packets one after the other may be those of two rings: of a device that began anew, say. */
+	if (is_alone && format == &weft__format_native && weft__image_has_several(source->blobs[0].bytes, source->blobs[0].size))
+		format = NULL;
+	if (!format && is_alone) {
+		struct weft_image image = image_of(source);
 		struct weft_source found;
 		int status = weft__image_search(&found, &image, NULL, err);
 		weft_source_close(source);
