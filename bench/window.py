@@ -72,9 +72,9 @@ def search(app, text):
 
 
 def reload(app):
+    before = app.window()['loads']
     app.key('F5')
-    app.until('it reads', lambda w: w['loading'] or not w['explained'])
-    app.until('it was read', lambda w: not w['loading'] and w['explained'])
+    app.until('it was read', lambda w: w['loads'] > before and not w['loading'] and w['explained'])
     app.settled()
 
 
@@ -82,9 +82,9 @@ def follow(app, trace):
     """Something else writes to it."""
     for path in [trace] + ([os.path.join(trace, name) for name in os.listdir(trace)] if os.path.isdir(trace) else []):
         os.utime(path)
-    app.until('it has changed', lambda w: w['live'])
+    before = app.until('it has changed', lambda w: w['live'])['loads']
     app.press('Follow')
-    app.until('it is read', lambda w: w['follows'] and not w['live'] and not w['loading'] and w['explained'])
+    app.until('it is read', lambda w: w['follows'] and not w['live'] and w['loads'] > before and w['explained'])
     app.settled()
 
 

@@ -140,6 +140,7 @@ void weft_window_dump(WeftWindow *window, GString *out)
 	put_text(out, "findings", findings);
 	g_free(findings);
 	put_text(out, "explained", weft_pane_findings(window->pane, viewers->active) ? "yes" : "");
+	g_string_append_printf(out, "\"loads\":%u,", weft_pane_loads(window->pane));
 	put_text(out, "side", gtk_stack_get_visible_child_name(window->side));
 	g_string_append_printf(out, "\"width\":%d,", gtk_widget_get_width(GTK_WIDGET(weft_pane_canvas(window->pane))));
 	put_text(out, "count", gtk_label_get_text(window->search_count));

@@ -42,6 +42,7 @@ struct _WeftPane {
 	bool follow, is_live, is_looking;
 	guint look_timer;
 	gint64 load_ended, load_took;
+	unsigned loads;
 	char *failed; /* what could not be read, where there is nothing else */
 	GQueue jobs;  /* of struct job; the first is being read: one after another, so that they stand in their order */
 	struct loader *loader;
@@ -83,6 +84,11 @@ WeftCanvas *weft_pane_canvas(WeftPane *pane)
 bool weft_pane_is_loading(WeftPane *pane)
 {
 	return pane->loader || !g_queue_is_empty(&pane->jobs);
+}
+
+unsigned weft_pane_loads(WeftPane *pane)
+{
+	return pane->loads;
 }
 
 const char *weft_pane_page(WeftPane *pane)
@@ -317,6 +323,7 @@ static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_err
 	/* Of a loader that is called off nothing is known. */
 	uint64_t fingerprint = err->status == WEFT_ECANCELLED ? 0 : loader_fingerprint(pane->loader);
 	g_clear_handle_id(&pane->progress_timer, g_source_remove);
+	pane->loads++;
 	pane->load_ended = g_get_monotonic_time();
 	pane->load_took = pane->load_ended - pane->load_began;
 	g_object_ref(pane);

@@ -30,6 +30,7 @@ struct weft_compare *weft_pane_viewers(WeftPane *pane);
 struct weft_viewer *weft_pane_viewer(WeftPane *pane); /* the active one; NULL: none was read yet, or could be */
 WeftCanvas *weft_pane_canvas(WeftPane *pane);
 bool weft_pane_is_loading(WeftPane *pane);
+unsigned weft_pane_loads(WeftPane *pane); /* how often something was read to its end */
 
 /* What went wrong in the trace at a place from the top, once that is known: then "explained" is emitted.  NULL until then; it
  * lives until "leaving" or the next "explained". */

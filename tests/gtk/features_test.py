@@ -200,7 +200,7 @@ def findings_lead_there():
         app.key('e', 'Return')
         app.until_viewer('and the keyboard leads there again', lambda v: v['highlighting'] == 3)
         app.key('F5')
-        app.until('read anew, the same is open', lambda w: not w['loading'] and w['findings'].startswith('*hang: ')
+        app.until('read anew, the same is open', lambda w: w['loads'] == 2 and w['findings'].startswith('*hang: ')
                   and w['viewers'][0]['highlighting'] == 3)
 
 
@@ -228,7 +228,7 @@ def why_is_answered():
         app.settled()
         app.picture('why')
         app.key('F5')
-        app.until('of the trace read anew too', lambda w: not w['loading'] and w['findings'].startswith('*'))
+        app.until('of the trace read anew too', lambda w: w['loads'] == 2 and w['explained'] and w['findings'].startswith('*'))
         app.press('Close the Answer')
         app.until('one finding is left', lambda w: w['findings'].count('hang: ') == 1)
         app.settled()
