@@ -283,8 +283,12 @@ static int read_packet(
 	uint64_t packet_bits = header_u64(p, AT(packet_size)), packet_bytes = packet_bits / 8;
 	unsigned version = weft_load_u16(p + AT(version)), header_bytes = weft_load_u16(p + AT(header_bytes));
 	if (version != WEFT_WIRE_VERSION) {
-		weft__trace_skip(trace, blob, index, offset, left, "a packet of version %u, of which nothing is known", version);
-		*next = blob->size;
+		/* If it is but a damaged field, the next packet stands where this one says that it ends. */
+		bool has_next = packet_bytes >= sizeof(struct weft_packet_header) && packet_bytes < left &&
+				looks_like_packet(p + packet_bytes, left - (size_t)packet_bytes);
+		*next = has_next ? offset + (size_t)packet_bytes : blob->size;
+		weft__trace_skip(
+		    trace, blob, index, offset, *next - offset, "a packet of version %u, of which nothing is known", version);
 		return WEFT_OK;
 	}
 	if (packet_bits % 8 || header_bytes < sizeof(struct weft_packet_header) || packet_bytes < header_bytes ||

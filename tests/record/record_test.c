@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "wire/wire.h"
+
 static char scratch[64];
 static char directory[128];
 
@@ -579,7 +581,7 @@ static void test_damaged_packets(void **state)
 {
 	static uint64_t buffer[4096], copy[4096];
 	start((struct weft_record_options){.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 4});
-	for (int i = 0; i < 500; i++)
+	for (int i = 0; i < 900; i++)
 		weft_await(i, i + 1);
 	WEFT_LABEL(1, "told");
 	weft_stop();
@@ -591,7 +593,7 @@ static void test_damaged_packets(void **state)
 		if (weft_trace_open_memory(&r.trace, buffer, size, "cut", &err) < 0)
 			continue;
 		read_all(&r);
-		for (size_t i = 0; i < r.events.count && i < 500; i++)
+		for (size_t i = 0; i < r.events.count && i < 900; i++)
 			assert_int_equal(r.events.items[i].a, i);
 		forget(&r);
 	}
@@ -605,6 +607,16 @@ static void test_damaged_packets(void **state)
 		read_all(&r);
 		forget(&r);
 	}
+	/* A version that is none hides its own packet only. */
+	memcpy(copy, buffer, sizeof buffer);
+	rings[offsetof(struct weft_packet_header, version)] ^= 0xff;
+	r = (struct read_back){0};
+	assert_int_equal(weft_trace_open_memory(&r.trace, copy, sizeof copy, "version", &err), WEFT_OK);
+	read_all(&r);
+	assert_int_equal(weft_trace_info(r.trace)->skipped_count, 1);
+	assert_true(r.events.count > 100 && r.events.count < 800);
+	assert_int_equal(r.events.items[r.events.count - 1].op, WEFT_OP_LABEL);
+	forget(&r);
 	memcpy(copy, buffer, sizeof buffer);
 	const unsigned char big[] = {0xC1, 0xFC, 0x1F, 0xC1};
 	memcpy(copy, big, 4);
