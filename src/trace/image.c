@@ -147,6 +147,7 @@ static bool parse_header(struct found *out, const unsigned char *header, uint64_
 	    .instance = weft_load_u32(header + AT(stream_instance_id)),
 	    .is_odd = weft_load_u32(header + AT(lock)) & 1,
 	};
+	out->wall_ns = out->wall_ns <= INT64_MAX ? out->wall_ns : 0;
 	memcpy(out->uuid, header + AT(uuid), sizeof out->uuid);
 	return out->stream_class <= WEFT_CLASS_METADATA;
 }
