@@ -29,8 +29,11 @@ function asTrace(trace) {
 
 async function openAll(stage, traces) {
 	let opened = 0;
-	for (const trace of traces)
-		opened += await stage.add(trace.source(), trace.name, trace.size);
+	for (const trace of traces) {
+		const stream = trace.source();
+		trace.source = null; /* its text takes memory */
+		opened += await stage.add(stream, trace.name, trace.size);
+	}
 	return opened;
 }
 

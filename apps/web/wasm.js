@@ -19,10 +19,12 @@ function streamOfBase64(text) {
 	let at = 0;
 	return new ReadableStream({
 		pull(controller) {
-			if (at < text.length)
+			if (at < text.length) {
 				controller.enqueue(fromBase64(text.slice(at, at += BASE64_PIECE)));
-			else
-				controller.close();
+				return;
+			}
+			text = "";
+			controller.close();
 		},
 	});
 }
