@@ -43,8 +43,10 @@ struct _WeftPane {
 	guint look_timer;
 	gint64 load_ended, load_took;
 	unsigned loads;
-	char *failed; /* what could not be read, where there is nothing else */
-	GQueue jobs;  /* of struct job; the first is being read: one after another, so that they stand in their order */
+	char *failed; /* what could not be read, where there is nothing else, and what it looked like from outside */
+	uint64_t failed_fingerprint;
+	bool may_retry; /* it was not called off */
+	GQueue jobs;    /* of struct job; the first is being read: one after another, so that they stand in their order */
 	struct loader *loader;
 	gint64 load_began;
 	guint progress_timer, search_idle;
@@ -269,6 +271,10 @@ static void on_looked(GObject *object, GAsyncResult *result, gpointer data)
 	const struct look *look = g_task_get_task_data(G_TASK(result));
 	bool is_live = false, may_read = g_get_monotonic_time() - pane->load_ended > 3 * pane->load_took;
 	pane->is_looking = false;
+	/* A program that records may have begun by now, or a file be whole. */
+	if (pane->viewers.count == 0 && pane->failed && !weft_pane_is_loading(pane) &&
+	    strcmp(look->paths[0], pane->failed) == 0 && look->fingerprints[0] != pane->failed_fingerprint)
+		add_job(pane, pane->failed, -1);
 	for (size_t i = 0; i < look->count && i < pane->viewers.count && !pane->loader; i++) {
 		bool is_new = strcmp(pane->paths[i], "-") != 0 && look->fingerprints[i] != pane->fingerprints[i];
 		is_live |= is_new || look->recorded[i];
@@ -286,11 +292,14 @@ static void on_looked(GObject *object, GAsyncResult *result, gpointer data)
 static gboolean look(gpointer data)
 {
 	WeftPane *pane = data;
-	if (pane->is_looking || pane->loader || pane->viewers.count == 0)
+	bool retries = pane->viewers.count == 0 && pane->failed && pane->may_retry;
+	if (pane->is_looking || pane->loader || (pane->viewers.count == 0 && !retries))
 		return G_SOURCE_CONTINUE;
 	struct look *look = g_new0(struct look, 1);
-	for (; look->count < pane->viewers.count; look->count++)
-		look->paths[look->count] = g_strdup(pane->paths[look->count]);
+	if (retries)
+		look->paths[look->count++] = g_strdup(pane->failed);
+	for (size_t i = 0; i < pane->viewers.count; i++)
+		look->paths[look->count++] = g_strdup(pane->paths[i]);
 	GTask *task = g_task_new(pane, NULL, on_looked, NULL);
 	g_task_set_task_data(task, look, free_look);
 	pane->is_looking = true;
@@ -343,6 +352,8 @@ static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_err
 		if (pane->viewers.count == 0) {
 			g_free(pane->failed);
 			pane->failed = g_strdup(job->path);
+			pane->failed_fingerprint = fingerprint;
+			pane->may_retry = err->status != WEFT_ECANCELLED && strcmp(job->path, "-") != 0;
 		}
 		show_failure(pane, safe, err->status == WEFT_ECANCELLED);
 		g_signal_emit(pane, signals[FAILED], 0, safe);

@@ -13,7 +13,8 @@ G_DECLARE_FINAL_TYPE(WeftPane, weft_pane, WEFT, PANE, AdwBin)
 void weft_pane_add(WeftPane *pane, const char *path);
 
 /* Reads all again, and shows the same part of them; not standard input, which has been read.  What cannot be read any more stays
- * as it was.  Where nothing could be read, that is tried again. */
+ * as it was.  Where nothing could be read, that is tried again, as it is by itself
+ * when it changes. */
 void weft_pane_reload(WeftPane *pane);
 bool weft_pane_can_reload(WeftPane *pane);
 

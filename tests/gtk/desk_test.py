@@ -66,15 +66,22 @@ def recent_traces_are_listed():
         app.until('the trace of before', lambda w: w['page'] == 'view' and w['title'] == 'bad')
 
 
+def events_of(path):
+    """How many: that differs from recording to recording."""
+    info = subprocess.run([weft, 'info', '--json', path], check=True, capture_output=True, text=True, timeout=60)
+    return json.loads(info.stdout.split('\n')[0])['events']
+
+
 def what_is_being_recorded_is_followed():
     path = traces.path('live')
     program = subprocess.Popen([arp, 'bad'], env={**os.environ, 'WEFT_TRACE': path}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until('a recording begins', lambda: os.path.exists(os.path.join(path, 'metadata')))
         with App(view, path) as app:
-            app.until('all of it', lambda w: w['viewers'] and w['viewers'][0]['events'] == 75 and not w['loading'])
+            app.until('some of it', lambda w: w['viewers'] and w['viewers'][0]['events'] > 0)
             program.wait()
-            app.until('and that it has ended', lambda w: not w['live'])
+            events = events_of(path)
+            app.until('all of it, and that it has ended', lambda w: w['viewers'][0]['events'] == events and not w['live'] and not w['loading'])
             app.shown()
     finally:
         program.wait()
@@ -94,9 +101,10 @@ def a_window_follows_a_command():
 
     def all_is_seen():
         now = window()
-        return now and now['viewers'] and now['viewers'][0]['events'] == 75 and not now['live'] and not now['loading']
+        return now and now['viewers'] and now['viewers'][0]['events'] == events and not now['live'] and not now['loading']
     until('a window opens', window)
     command.wait(60)
+    events = events_of(path)
     until('it has seen the whole', all_is_seen)
     seen = subprocess.run(['xdotool', 'search', '--onlyvisible', '--name', '^watched$'], capture_output=True, text=True, check=True).stdout.split()
     xdo('windowfocus', '--sync', seen[-1])

@@ -130,10 +130,11 @@ def what_cannot_be_read_is_said():
         window = app.until('an error', lambda w: w['page'] == 'error')
         assert 'letter.txt' in window['error'] and 'trace' in window['error'], window['error']
         assert window['title'] == 'letter.txt'
-        with open(generated('random', '20k'), 'rb') as trace, open(path, 'wb') as file:
-            file.write(trace.read())
         app.focus()
         app.click_on('Try _Again')
+        app.until('it still is none', lambda w: w['page'] == 'error' and w['loads'] == 2)
+        with open(generated('random', '20k'), 'rb') as trace, open(path, 'wb') as file:
+            file.write(trace.read())
         app.until('it can be read by now', lambda w: w['page'] == 'view' and w['title'] == 'letter.txt')
 
 
