@@ -92,8 +92,12 @@ static struct fs *start_path(
     struct weft_record_site *site, struct weft_uv *uv, const char *verb, const char *path, struct weft_promise **p)
 {
 	char label[256];
-	if (weft_is_on())
-		snprintf(label, sizeof label, "%s %s", verb, path);
+	if (weft_is_on()) { /* snprintf() would cost more than all that is recorded of it */
+		char *at = stpcpy(stpcpy(label, verb), " ");
+		size_t bytes = strnlen(path, (size_t)(label + sizeof label - at) - 1);
+		memcpy(at, path, bytes);
+		at[bytes] = '\0';
+	}
 	return start(site, uv, weft_is_on() ? label : NULL, p);
 }
 
