@@ -36,7 +36,7 @@ struct weft_stream {
 enum weft__mode { WEFT__OFF, WEFT__COUNTER_CLOCK, WEFT__CALLED_CLOCK };
 
 /* Where in a packet its content size stands, and the sizes of events; src/record checks them against the format. */
-enum { WEFT__CONTENT_SIZE_AT = 48, WEFT__HEADER = 5, WEFT__GAP_BITS = 29, WEFT__INLINE = 0x20, WEFT__FAST_TEXT = 256 };
+enum { WEFT__CONTENT_SIZE_AT = 48, WEFT__HEADER = 5, WEFT__GAP_BITS = 29, WEFT__INLINE = 0x20, WEFT__FAST_TEXT = 256, WEFT__AHEAD = 256 };
 
 /* In place of the bytes taken, in weft_stream.next: nobody may take any more. */
 #define WEFT__CLOSED UINT32_MAX
@@ -153,6 +153,7 @@ WEFT__FAST bool weft__reserve(struct weft__place *place, unsigned mode, uint8_t 
 		return false;
 	unsigned char *packet = s->packet, *at = packet + (uint32_t)begin;
 	uint32_t low = (uint32_t)time;
+	__builtin_prefetch(at + WEFT__AHEAD, 1); /* in a real program these lines are far away by the time it comes to them */
 	at[0] = id;
 	__builtin_memcpy(at + 1, &low, 4);
 	place->stream = s;

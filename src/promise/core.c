@@ -66,10 +66,7 @@ void weft__release(void *memory, size_t bytes)
 
 size_t weft__text_bytes(const char *text)
 {
-	size_t bytes = 0;
-	while (text[bytes])
-		bytes++;
-	return bytes + 1;
+	return __builtin_strlen(text) + 1;
 }
 
 char *weft__copy_text(const char *prefix, const char *text)
@@ -136,8 +133,40 @@ static void sweep(void)
 	world->sweep_at = world->spare_count + (total > FEW ? total : FEW);
 }
 
+/* ---- Copied labels: short ones come and go with each request of a server, so some are kept ---- */
+
+enum { SHORT_LABEL = 64, LABELS_KEPT = 256 };
+
+static struct weft__handler *allocate_label(size_t bytes)
+{
+	struct weft__link *kept = weft__world.labels;
+	if (bytes > SHORT_LABEL)
+		return weft__allocate(sizeof(struct weft__handler) + bytes);
+	if (!kept)
+		return weft__allocate(sizeof(struct weft__handler) + SHORT_LABEL);
+	weft__world.labels = kept->next;
+	weft__world.label_count--;
+	return WEFT__CONTAINER(kept, struct weft__handler, link);
+}
+
+static void release_label(struct weft__handler *h)
+{
+	size_t bytes = weft__text_bytes((char *)(h + 1));
+	if (bytes > SHORT_LABEL) {
+		weft__release(h, sizeof *h + bytes);
+	} else if (WEFT__CHUNK == 1 || weft__world.label_count == LABELS_KEPT) {
+		weft__release(h, sizeof *h + SHORT_LABEL);
+	} else {
+		h->link.next = weft__world.labels;
+		weft__world.labels = &h->link;
+		weft__world.label_count++;
+	}
+}
+
 void weft_promise_trim(void)
 {
+	while (weft__world.labels)
+		weft__release(allocate_label(1), sizeof(struct weft__handler) + SHORT_LABEL);
 	sweep();
 }
 
@@ -212,7 +241,7 @@ static void drop_handlers(struct weft_promise *p)
 		if (h->type == WEFT__HANDLER_CALL && h->destroy)
 			h->destroy(h->ctx);
 		if (h->type == WEFT__HANDLER_LABEL)
-			weft__release(h, sizeof *h + weft__text_bytes((char *)(h + 1)));
+			release_label(h);
 		else if (h->type != WEFT__HANDLER_LEAVE_QUEUE)
 			weft__release(h, sizeof *h);
 	}
@@ -430,7 +459,7 @@ struct weft_promise *weft__created(struct weft_record_site *site, enum weft_kind
 static void label_by_copy(struct weft_promise *p, const char *label)
 {
 	size_t bytes = weft__text_bytes(label);
-	struct weft__handler *h = weft__allocate(sizeof *h + bytes);
+	struct weft__handler *h = allocate_label(bytes);
 	if (!h) {
 		weft__label(p, label);
 		weft__unlabel(p, label);
@@ -500,7 +529,7 @@ static void push(struct weft_promise *p)
 static void run_handler(struct weft__handler *h)
 {
 	if (h->type == WEFT__HANDLER_LABEL) {
-		weft__release(h, sizeof *h + weft__text_bytes((char *)(h + 1)));
+		release_label(h);
 		return;
 	}
 	if (h->type == WEFT__HANDLER_LEAVE_QUEUE) {

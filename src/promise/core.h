@@ -196,6 +196,8 @@ struct weft__world {
 	struct weft__link chunks;
 	struct weft_promise *spare; /* free slots */
 	size_t spare_count, sweep_at;
+	struct weft__link *labels; /* free ones */
+	size_t label_count;
 	struct weft__link *telling; /* the chunk at which the state dump goes on, and the slot in it */
 	size_t telling_slot;
 };
