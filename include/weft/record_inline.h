@@ -36,7 +36,14 @@ struct weft_stream {
 enum weft__mode { WEFT__OFF, WEFT__COUNTER_CLOCK, WEFT__CALLED_CLOCK };
 
 /* Where in a packet its content size stands, and the sizes of events; src/record checks them against the format. */
-enum { WEFT__CONTENT_SIZE_AT = 48, WEFT__HEADER = 5, WEFT__GAP_BITS = 29, WEFT__INLINE = 0x20, WEFT__FAST_TEXT = 256, WEFT__AHEAD = 256 };
+enum {
+	WEFT__CONTENT_SIZE_AT = 48,
+	WEFT__HEADER = 5,
+	WEFT__GAP_BITS = 29,
+	WEFT__INLINE = 0x20,
+	WEFT__FAST_TEXT = 256,
+	WEFT__AHEAD = 256
+};
 
 /* In place of the bytes taken, in weft_stream.next: nobody may take any more. */
 #define WEFT__CLOSED UINT32_MAX
