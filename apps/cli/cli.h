@@ -107,6 +107,9 @@ int cli_check_events(struct cli_input *input);
 /* Reads it all; what was skipped, or cannot be, is said on stderr.  Returns as cli_open(). */
 int cli_build_model(struct cli_input *input, bool keep_binds);
 
+/* Both; on an exit status the input is closed. */
+int cli_open_model(struct cli_input *input, const char *path, bool keep_binds);
+
 /* The promise whose recorded id a text is.  Returns as cli_open(). */
 int cli_find_promise(const struct cli_input *input, const char *id, uint32_t *out);
 

@@ -276,21 +276,18 @@ int cli_dump(struct cli_args *args)
 		return exit;
 
 	struct cli_input input;
-	exit = cli_open(&input, args->argv[0]);
+	exit = cli_open_model(&input, args->argv[0], no_simplify);
 	if (exit >= 0)
 		return exit;
-	exit = cli_build_model(&input, no_simplify);
-	if (exit < 0) {
-		struct weft_layout *layout = NULL;
-		struct weft_error err;
-		if (weft_layout_create(&layout, input.model, &err) < 0)
-			exit = cli_fail_error(&err);
-		else if (!put_model(input.model, layout, json))
-			exit = cli_fail("%s: %s", input.name, weft_status_string(WEFT_ENOMEM));
-		else
-			exit = cli_finish(CLI_FINE);
-		weft_layout_destroy(layout);
-	}
+	struct weft_layout *layout = NULL;
+	struct weft_error err;
+	if (weft_layout_create(&layout, input.model, &err) < 0)
+		exit = cli_fail_error(&err);
+	else if (!put_model(input.model, layout, json))
+		exit = cli_fail("%s: %s", input.name, weft_status_string(WEFT_ENOMEM));
+	else
+		exit = cli_finish(CLI_FINE);
+	weft_layout_destroy(layout);
 	cli_close(&input);
 	return exit;
 }

@@ -154,12 +154,11 @@ int cli_explain(struct cli_args *args)
 	if (explain.stall_ns < 0)
 		explain.stall_ns = 0;
 	struct cli_input input;
-	exit = cli_open(&input, args->argv[0]);
+	exit = cli_open_model(&input, args->argv[0], true); /* a bind waits from its creation on, wherever it is drawn */
 	if (exit >= 0)
 		return exit;
-	exit = cli_build_model(&input, true); /* a bind waits from its creation on, wherever it is drawn */
 	uint32_t which = WEFT_NONE;
-	if (exit < 0 && promise)
+	if (promise)
 		exit = cli_find_promise(&input, promise, &which);
 	if (exit < 0) {
 		struct weft_findings *findings = NULL;

@@ -144,6 +144,17 @@ int cli_build_model(struct cli_input *input, bool keep_binds)
 	return -1;
 }
 
+int cli_open_model(struct cli_input *input, const char *path, bool keep_binds)
+{
+	int exit = cli_open(input, path);
+	if (exit >= 0)
+		return exit;
+	exit = cli_build_model(input, keep_binds);
+	if (exit >= 0)
+		cli_close(input);
+	return exit;
+}
+
 int cli_find_promise(const struct cli_input *input, const char *id, uint32_t *out)
 {
 	char *end;

@@ -72,13 +72,11 @@ int cli_path(struct cli_args *args)
 	if (!promise)
 		return cli_fail("path: to the end of which promise?  --promise=ID, as weft dump tells it");
 	struct cli_input input;
-	exit = cli_open(&input, args->argv[0]);
+	exit = cli_open_model(&input, args->argv[0], true);
 	if (exit >= 0)
 		return exit;
-	exit = cli_build_model(&input, true);
 	uint32_t which = WEFT_NONE;
-	if (exit < 0)
-		exit = cli_find_promise(&input, promise, &which);
+	exit = cli_find_promise(&input, promise, &which);
 	if (exit < 0) {
 		struct weft_path *path = NULL;
 		struct weft_error err;

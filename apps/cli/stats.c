@@ -125,13 +125,12 @@ int cli_stats(struct cli_args *args)
 		return exit;
 
 	struct cli_input input;
-	exit = cli_open(&input, args->argv[0]);
+	exit = cli_open_model(&input, args->argv[0], true); // a bind waits from its creation on, wherever it is drawn
 	if (exit >= 0)
 		return exit;
-	exit = cli_build_model(&input, true); // a bind waits from its creation on, wherever it is drawn
-	if (exit < 0 && label) {
+	if (label) {
 		exit = blame(&input, label, json);
-	} else if (exit < 0) {
+	} else {
 		struct weft_stats *stats = NULL;
 		struct weft_error err;
 		if (weft_stats_create(&stats, input.model, &err) < 0) {

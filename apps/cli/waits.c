@@ -86,21 +86,18 @@ int cli_waits(struct cli_args *args)
 	if (exit >= 0)
 		return exit;
 	struct cli_input input;
-	exit = cli_open(&input, args->argv[0]);
+	exit = cli_open_model(&input, args->argv[0], true);
 	if (exit >= 0)
 		return exit;
-	exit = cli_build_model(&input, true);
-	if (exit < 0) {
-		struct weft_waits *waits = NULL;
-		struct weft_error err;
-		if (weft_waits_create(&waits, input.model, at_ns < 0 ? input.model->end_ns : at_ns, &err) < 0) {
-			exit = cli_fail_error(&err);
-		} else {
-			(json ? put_json : dot ? put_dot : put_tree)(input.model, waits);
-			exit = cli_finish(CLI_FINE);
-		}
-		weft_waits_destroy(waits);
+	struct weft_waits *waits = NULL;
+	struct weft_error err;
+	if (weft_waits_create(&waits, input.model, at_ns < 0 ? input.model->end_ns : at_ns, &err) < 0) {
+		exit = cli_fail_error(&err);
+	} else {
+		(json ? put_json : dot ? put_dot : put_tree)(input.model, waits);
+		exit = cli_finish(CLI_FINE);
 	}
+	weft_waits_destroy(waits);
 	cli_close(&input);
 	return exit;
 }
