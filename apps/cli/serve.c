@@ -54,7 +54,7 @@ struct server {
 	unsigned port;
 };
 
-/* ---- traces: by the server's one thread, but for the first reading ---- */
+/* ---- traces: by the server's one OS thread, but for the first reading ---- */
 
 static void release(void *ctx)
 {
@@ -331,7 +331,7 @@ static int serve(struct server *server, const char *listen_at)
 	int exit = open_socket(server, listen_at);
 	if (exit >= 0)
 		return exit;
-	// before the server's thread begins, which inherits it
+	// before the server's OS thread begins, which inherits it
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
