@@ -9,7 +9,7 @@ build/build.ninja:
 	meson setup build
 
 packages:
-	@tools/install-packages
+	@tools/install-packages demo build check
 
 # Everything that can be checked; ends with "N passed, N failed".
 check: packages
@@ -23,11 +23,13 @@ check-guests: packages
 coverage: packages
 	@tools/coverage
 
-# Records the example server and draws what it did.
-demo: packages all
+# Records the examples and draws what they did: installs and builds only what that takes.
+demo:
+	@tools/install-packages demo
 	@tools/demo
 
-bench: packages
+bench:
+	@tools/install-packages
 	@tools/bench
 
 # Seconds for each target: make fuzz SECONDS=60
