@@ -5,7 +5,7 @@
 #include "wire/wire.h"
 
 static const char *const kind_names[256] = {
-#define NAME(NAME, value, name) [value] = name,
+#define NAME(NAME, value, name, traits) [value] = name,
     WEFT_KINDS(NAME)
 #undef NAME
 };

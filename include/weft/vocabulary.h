@@ -14,49 +14,75 @@ extern "C" {
 /* The id that stands for the system itself: while it runs, the program sleeps. */
 #define WEFT_SYSTEM_ID (-1)
 
-/* X(NAME, value, "name"): what made a promise. */
+/* Traits of kinds: what every reader asks, instead of asking for kinds (weft_kind_has() in src/model/model.h). */
+enum weft_trait {
+	WEFT_TRAIT_NONE = 0,
+	WEFT_TRAIT_ACTOR = 1 << 0,       /* it does things for as long as it lives: a connection, a loop, an OS thread */
+	WEFT_TRAIT_GATHERS = 1 << 1,     /* it waits for several inputs at once, and running does not end those waits */
+	WEFT_TRAIT_FIRST = 1 << 2,       /* the first of its inputs that ends is enough for it */
+	WEFT_TRAIT_INPUTS = 1 << 3,      /* its end comes from what it waits for: without an input the trace is not complete */
+	WEFT_TRAIT_WOKEN = 1 << 4,       /* its input wakes it; the model may show it from then on only */
+	WEFT_TRAIT_FOLLOWS = 1 << 5,     /* it may only pass on how another one ends */
+	WEFT_TRAIT_OUTSIDE = 1 << 6,     /* what ends it comes from outside: a clock, a peer, the kernel, a pool of OS threads */
+	WEFT_TRAIT_ENDLESS = 1 << 7,     /* it need not end: pending at the end of a trace it is no fault */
+	WEFT_TRAIT_CONDITION = 1 << 8,   /* others wait at it until it is signalled */
+	WEFT_TRAIT_LOCK = 1 << 9,        /* one at a time holds it */
+	WEFT_TRAIT_QUEUE = 1 << 10,      /* it holds things until somebody takes them */
+	WEFT_TRAIT_POOL = 1 << 11,       /* it lends a limited number of things */
+	WEFT_TRAIT_CONNECTION = 1 << 12, /* it connects two peers */
+	WEFT_TRAIT_REQUEST = 1 << 13,    /* somebody asked for it, and waits for the answer */
+	WEFT_TRAIT_LOOP = 1 << 14        /* it runs until nothing keeps it */
+};
+
+/* X(NAME, value, "name", traits): what made a promise. */
 #define WEFT_KINDS(X)                                                                                                            \
-	X(WAIT, 0, "wait")                                                                                                       \
-	X(TASK, 1, "task")                                                                                                       \
-	X(BIND, 2, "bind")                                                                                                       \
-	X(TRY, 3, "try")                                                                                                         \
-	X(CHOOSE, 4, "choose")                                                                                                   \
-	X(PICK, 5, "pick")                                                                                                       \
-	X(JOIN, 6, "join")                                                                                                       \
-	X(MAP, 7, "map")                                                                                                         \
-	X(CONDITION, 8, "condition")                                                                                             \
-	X(ON_SUCCESS, 9, "on_success")                                                                                           \
-	X(ON_FAILURE, 10, "on_failure")                                                                                          \
-	X(ON_TERMINATION, 11, "on_termination")                                                                                  \
-	X(ON_ANY, 12, "on_any")                                                                                                  \
-	X(IGNORE_RESULT, 13, "ignore_result")                                                                                    \
-	X(ASYNC, 14, "async")                                                                                                    \
-	X(PROMISE, 15, "promise")                                                                                                \
-	X(SEMAPHORE, 16, "semaphore")                                                                                            \
-	X(SWITCH, 17, "switch")                                                                                                  \
-	X(TIMER, 32, "timer")                                                                                                    \
-	X(LISTEN, 33, "listen")                                                                                                  \
-	X(ACCEPT, 34, "accept")                                                                                                  \
-	X(CONNECT, 35, "connect")                                                                                                \
-	X(STREAM_READ, 36, "read")                                                                                               \
-	X(STREAM_WRITE, 37, "write")                                                                                             \
-	X(SHUTDOWN, 38, "shutdown")                                                                                              \
-	X(CLOSE, 39, "close")                                                                                                    \
-	X(GETADDRINFO, 40, "getaddrinfo")                                                                                        \
-	X(FS, 41, "fs")                                                                                                          \
-	X(WORK, 42, "work")                                                                                                      \
-	X(PROCESS, 43, "process")                                                                                                \
-	X(OS_SIGNAL, 44, "signal")                                                                                               \
-	X(POLL, 45, "poll")                                                                                                      \
-	X(REQUEST, 46, "request")                                                                                                \
-	X(CONNECTION, 47, "connection")                                                                                          \
-	X(COROUTINE, 48, "coroutine")                                                                                            \
-	X(INTERRUPT, 49, "interrupt")                                                                                            \
-	X(UNKNOWN, 99, "unknown")
+	X(WAIT, 0, "wait", WEFT_TRAIT_FOLLOWS)                                                                                   \
+	X(TASK, 1, "task", WEFT_TRAIT_FOLLOWS)                                                                                   \
+	X(BIND, 2, "bind", WEFT_TRAIT_INPUTS | WEFT_TRAIT_WOKEN)                                                                 \
+	X(TRY, 3, "try", WEFT_TRAIT_INPUTS | WEFT_TRAIT_WOKEN)                                                                   \
+	X(CHOOSE, 4, "choose", WEFT_TRAIT_INPUTS | WEFT_TRAIT_GATHERS | WEFT_TRAIT_FIRST)                                        \
+	X(PICK, 5, "pick", WEFT_TRAIT_INPUTS | WEFT_TRAIT_GATHERS | WEFT_TRAIT_FIRST)                                            \
+	X(JOIN, 6, "join", WEFT_TRAIT_INPUTS | WEFT_TRAIT_GATHERS)                                                               \
+	X(MAP, 7, "map", WEFT_TRAIT_INPUTS | WEFT_TRAIT_WOKEN)                                                                   \
+	X(CONDITION, 8, "condition", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_CONDITION)                                                  \
+	X(ON_SUCCESS, 9, "on_success", WEFT_TRAIT_ENDLESS)                                                                       \
+	X(ON_FAILURE, 10, "on_failure", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_WOKEN)                                                   \
+	X(ON_TERMINATION, 11, "on_termination", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_WOKEN)                                           \
+	X(ON_ANY, 12, "on_any", WEFT_TRAIT_ENDLESS)                                                                              \
+	X(IGNORE_RESULT, 13, "ignore_result", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_WOKEN)                                             \
+	X(ASYNC, 14, "async", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_INPUTS)                                                            \
+	X(PROMISE, 15, "promise", WEFT_TRAIT_NONE)                                                                               \
+	X(SEMAPHORE, 16, "semaphore", WEFT_TRAIT_ENDLESS)                                                                        \
+	X(SWITCH, 17, "switch", WEFT_TRAIT_ENDLESS)                                                                              \
+	X(TIMER, 32, "timer", WEFT_TRAIT_OUTSIDE)                                                                                \
+	X(LISTEN, 33, "listen", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS)                                                         \
+	X(ACCEPT, 34, "accept", WEFT_TRAIT_OUTSIDE)                                                                              \
+	X(CONNECT, 35, "connect", WEFT_TRAIT_OUTSIDE)                                                                            \
+	X(STREAM_READ, 36, "read", WEFT_TRAIT_OUTSIDE)                                                                           \
+	X(STREAM_WRITE, 37, "write", WEFT_TRAIT_OUTSIDE)                                                                         \
+	X(SHUTDOWN, 38, "shutdown", WEFT_TRAIT_OUTSIDE)                                                                          \
+	X(CLOSE, 39, "close", WEFT_TRAIT_OUTSIDE)                                                                                \
+	X(GETADDRINFO, 40, "getaddrinfo", WEFT_TRAIT_OUTSIDE)                                                                    \
+	X(FS, 41, "fs", WEFT_TRAIT_OUTSIDE)                                                                                      \
+	X(WORK, 42, "work", WEFT_TRAIT_OUTSIDE)                                                                                  \
+	X(PROCESS, 43, "process", WEFT_TRAIT_OUTSIDE)                                                                            \
+	X(OS_SIGNAL, 44, "signal", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS)                                                      \
+	X(POLL, 45, "poll", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS)                                                             \
+	X(REQUEST, 46, "request", WEFT_TRAIT_REQUEST)                                                                            \
+	X(CONNECTION, 47, "connection", WEFT_TRAIT_ACTOR | WEFT_TRAIT_CONNECTION)                                                \
+	X(COROUTINE, 48, "coroutine", WEFT_TRAIT_NONE)                                                                           \
+	X(INTERRUPT, 49, "interrupt", WEFT_TRAIT_OUTSIDE)                                                                        \
+	X(LOCK, 50, "lock", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_LOCK)                                                                \
+	X(QUEUE, 51, "queue", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_QUEUE)                                                             \
+	X(POOL, 52, "pool", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_POOL)                                                                \
+	X(THREAD, 53, "thread", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_ACTOR)                                                           \
+	X(LOOP, 54, "loop", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_ACTOR | WEFT_TRAIT_GATHERS | WEFT_TRAIT_LOOP)                        \
+	X(HANDLE, 55, "handle", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS)                                                         \
+	X(UNKNOWN, 99, "unknown", WEFT_TRAIT_INPUTS)
 
 /* An enum weft_kind fits in 8 bits.  Values not listed may be recorded; readers call them "kind-N". */
 enum weft_kind {
-#define WEFT_KIND_ENUM(NAME, value, name) WEFT_KIND_##NAME = value,
+#define WEFT_KIND_ENUM(NAME, value, name, traits) WEFT_KIND_##NAME = value,
 	WEFT_KINDS(WEFT_KIND_ENUM)
 #undef WEFT_KIND_ENUM
 };

@@ -99,49 +99,6 @@ bool weft__is_whole(const struct weft__finder *f, uint32_t promise)
 	return !f->lost && !(p->flags & WEFT_PROMISE_START_UNKNOWN) && p->start_ns >= f->horizon_ns;
 }
 
-bool weft__is_outside(uint16_t kind)
-{
-	switch (kind) {
-	case WEFT_KIND_TIMER:
-	case WEFT_KIND_LISTEN:
-	case WEFT_KIND_ACCEPT:
-	case WEFT_KIND_CONNECT:
-	case WEFT_KIND_STREAM_READ:
-	case WEFT_KIND_STREAM_WRITE:
-	case WEFT_KIND_SHUTDOWN:
-	case WEFT_KIND_CLOSE:
-	case WEFT_KIND_GETADDRINFO:
-	case WEFT_KIND_FS:
-	case WEFT_KIND_WORK:
-	case WEFT_KIND_PROCESS:
-	case WEFT_KIND_OS_SIGNAL:
-	case WEFT_KIND_POLL:
-	case WEFT_KIND_INTERRUPT: return true;
-	default: return false;
-	}
-}
-
-bool weft__is_endless(uint16_t kind)
-{
-	switch (kind) {
-	case WEFT_KIND_CONDITION:
-	case WEFT_KIND_SEMAPHORE:
-	case WEFT_KIND_SWITCH:
-	case WEFT_KIND_ON_SUCCESS:
-	case WEFT_KIND_ON_FAILURE:
-	case WEFT_KIND_ON_TERMINATION:
-	case WEFT_KIND_ON_ANY:
-	case WEFT_KIND_IGNORE_RESULT:
-	case WEFT_KIND_ASYNC:
-	case WEFT_KIND_LISTEN:
-	case WEFT_KIND_OS_SIGNAL:
-	case WEFT_KIND_POLL:
-	case WEFT_KIND_SYSTEM:
-	case WEFT_KIND_PREEXISTING: return true;
-	default: return false;
-	}
-}
-
 static int compare_findings(const void *a, const void *b)
 {
 	const struct weft_finding *x = a, *y = b;
@@ -201,8 +158,7 @@ static bool find_awaits(struct weft__finder *f)
 		f->awaits_begin[p] = count;
 		if (p == WEFT_SYSTEM || weft_has_ended(&m->promises[p]) || m->promises[p].end == WEFT_END_BECAME)
 			continue;
-		bool gathers = m->promises[p].kind == WEFT_KIND_JOIN || m->promises[p].kind == WEFT_KIND_CHOOSE ||
-			       m->promises[p].kind == WEFT_KIND_PICK;
+		bool gathers = weft_kind_has(m->promises[p].kind, WEFT_TRAIT_GATHERS);
 		uint32_t begin = f->ties.out_begin[p], end = f->ties.out_begin[p + 1], last_run = WEFT_NONE;
 		for (uint32_t i = end; i-- > begin;) {
 			const struct weft_link *link = &m->links[f->ties.out[i]];
@@ -256,7 +212,7 @@ static bool find_sorts(struct weft__finder *f)
 		struct weft__sort *sort = &f->sorts.items[number];
 		const struct weft_promise *promise = &m->promises[p];
 		f->has_failures |= promise->end == WEFT_END_FAILED;
-		f->has_conditions |= promise->kind == WEFT_KIND_CONDITION;
+		f->has_conditions |= weft_kind_has(promise->kind, WEFT_TRAIT_CONDITION);
 		sort->count++;
 		sort->pending += f->ties.ended_ns[p] == WEFT_NEVER;
 		if (promise->end != WEFT_END_RESOLVED)

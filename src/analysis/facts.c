@@ -292,7 +292,8 @@ static uint32_t awaited(const struct weft_facts *f, uint32_t promise)
 	if (count > 0 && awaits[count - 1].time_ns > read.time_ns)
 		return awaits[count - 1].promise;
 	uint32_t creator = f->model->promises[promise].created_by;
-	if (read.promise == WEFT_NONE && creator != WEFT_NONE && f->model->promises[creator].kind == WEFT_KIND_CONDITION)
+	if (read.promise == WEFT_NONE && creator != WEFT_NONE &&
+	    weft_kind_has(f->model->promises[creator].kind, WEFT_TRAIT_CONDITION))
 		return creator;
 	return read.promise;
 }

@@ -86,11 +86,6 @@ static inline const char *weft__clean(const struct weft__finder *f, uint32_t tex
 /* Whether all that happened to the promise since its creation is in the trace. */
 bool weft__is_whole(const struct weft__finder *f, uint32_t promise);
 
-/* Whether what ends such a promise comes from without: a timer, a read, ... */
-bool weft__is_outside(uint16_t kind);
-/* Whether such a promise never ends by its nature: a condition, a callback that waits for its call. */
-bool weft__is_endless(uint16_t kind);
-
 /* Each looks for findings of its kinds; false when out of memory. */
 bool weft__find_hangs(struct weft__finder *f);      /* hang.c: cycles and hangs */
 bool weft__find_failures(struct weft__finder *f);   /* trouble.c */

@@ -38,8 +38,7 @@ static int badness(enum weft_verdict verdict)
 
 static bool takes_the_first(const struct weft__finder *f, uint32_t p)
 {
-	uint16_t kind = f->model->promises[p].kind;
-	return (kind == WEFT_KIND_CHOOSE || kind == WEFT_KIND_PICK) && f->awaits_begin[p + 1] - f->awaits_begin[p] > 1;
+	return weft_kind_has(f->model->promises[p].kind, WEFT_TRAIT_FIRST) && f->awaits_begin[p + 1] - f->awaits_begin[p] > 1;
 }
 
 /* ---- Conditions ---- */
@@ -54,12 +53,12 @@ static bool sort_kids(struct graph *g)
 	if (!g->f->has_conditions)
 		return true;
 	for (uint32_t p = 1; p < m->promise_count; p++)
-		if (m->promises[m->promises[p].created_by].kind == WEFT_KIND_CONDITION)
+		if (weft_kind_has(m->promises[m->promises[p].created_by].kind, WEFT_TRAIT_CONDITION))
 			g->kids_begin[m->promises[p].created_by + 1]++;
 	for (size_t p = 0; p < m->promise_count; p++)
 		g->kids_begin[p + 1] += g->kids_begin[p];
 	for (uint32_t p = 1; p < m->promise_count; p++)
-		if (m->promises[m->promises[p].created_by].kind == WEFT_KIND_CONDITION)
+		if (weft_kind_has(m->promises[m->promises[p].created_by].kind, WEFT_TRAIT_CONDITION))
 			g->kids[g->kids_begin[m->promises[p].created_by]++] = p;
 	memmove(g->kids_begin + 1, g->kids_begin, m->promise_count * sizeof *g->kids_begin);
 	g->kids_begin[0] = 0;
@@ -115,7 +114,7 @@ static uint32_t missed_signal(struct graph *g, uint32_t p)
 {
 	const struct weft_model *m = g->f->model;
 	uint32_t condition = m->promises[p].created_by;
-	if (condition == WEFT_NONE || m->promises[condition].kind != WEFT_KIND_CONDITION)
+	if (condition == WEFT_NONE || !weft_kind_has(m->promises[condition].kind, WEFT_TRAIT_CONDITION))
 		return WEFT_NONE;
 	if (g->unheard_of[condition] == WEFT_NONE)
 		list_unheard(g, condition);
@@ -151,22 +150,6 @@ static uint32_t ready_input(const struct weft__finder *f, uint32_t p)
 	return f->ties.now[last->to];
 }
 
-static bool awaits_by_nature(uint16_t kind)
-{
-	switch (kind) {
-	case WEFT_KIND_BIND:
-	case WEFT_KIND_TRY:
-	case WEFT_KIND_MAP:
-	case WEFT_KIND_JOIN:
-	case WEFT_KIND_CHOOSE:
-	case WEFT_KIND_PICK:
-	case WEFT_KIND_ASYNC:
-	case WEFT_KIND_UNKNOWN:
-	case WEFT_KIND_PREEXISTING: return true;
-	default: return false;
-	}
-}
-
 /* Of a pending promise that, as far as is known, waits for nobody. */
 static enum weft_verdict root_verdict(struct graph *g, uint32_t p)
 {
@@ -174,17 +157,17 @@ static enum weft_verdict root_verdict(struct graph *g, uint32_t p)
 	const struct weft_promise *promise = &f->model->promises[p], *creator = &f->model->promises[promise->created_by];
 	if (ready_input(f, p) != WEFT_NONE)
 		return WEFT_VERDICT_NOT_RUN;
-	if (awaits_by_nature(promise->kind))
+	if (weft_kind_has(promise->kind, WEFT_TRAIT_INPUTS))
 		return WEFT_VERDICT_UNKNOWN;
 	if (missed_signal(g, p) != WEFT_NONE)
 		return WEFT_VERDICT_LOST_WAKEUP;
 	/* A creator of whom nothing is known may be a condition that was signalled before. */
-	bool may_be_condition = creator->kind == WEFT_KIND_CONDITION || creator->kind == WEFT_KIND_PREEXISTING;
+	bool may_be_condition = weft_kind_has(creator->kind, WEFT_TRAIT_CONDITION) || creator->kind == WEFT_KIND_PREEXISTING;
 	if (!weft__is_whole(f, p) || (may_be_condition && !weft__is_whole(f, promise->created_by)))
 		return WEFT_VERDICT_UNKNOWN;
 	if (creator->end == WEFT_END_FAILED && weft_has_ended(creator) && creator->end_ns > promise->start_ns)
 		return WEFT_VERDICT_CREATOR_FAILED;
-	return weft__is_outside(promise->kind) ? WEFT_VERDICT_OUTSIDE : WEFT_VERDICT_NEVER_TRIED;
+	return weft_kind_has(promise->kind, WEFT_TRAIT_OUTSIDE) ? WEFT_VERDICT_OUTSIDE : WEFT_VERDICT_NEVER_TRIED;
 }
 
 /* ---- The walk ---- */

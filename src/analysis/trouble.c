@@ -38,7 +38,7 @@ static bool is_passed_on(const struct weft__finder *f, uint32_t p)
 			const struct weft_promise *next = &m->promises[m->links[k].to];
 			if (m->links[k].from != m->links[l].from || next->failure != m->promises[p].failure)
 				break;
-			if (next->kind == WEFT_KIND_TASK || next->kind == WEFT_KIND_WAIT)
+			if (weft_kind_has(next->kind, WEFT_TRAIT_FOLLOWS))
 				return true;
 		}
 	}
@@ -186,9 +186,10 @@ static bool may_be_stuck(const struct weft__finder *f, const struct lives *lives
 	int64_t age_ns = f->model->end_ns - promise->start_ns;
 	return promise->end == WEFT_END_PENDING && others->ended >= ENOUGH_OTHERS && others->late_count == OVERTAKEN &&
 	       others->late_starts[0] > promise->start_ns && age_ns / TIMES_OLDER > others->max_ns &&
-	       age_ns >= f->options.stall_ns && f->sorts.items[f->sort_of[p]].named && !weft__is_endless(promise->kind) &&
-	       !weft__is_outside(promise->kind) && weft__is_whole(f, p) && !f->told[f->root[p]] &&
-	       (f->verdict[p] != WEFT_VERDICT_OUTSIDE || promise->kind == WEFT_KIND_REQUEST);
+	       age_ns >= f->options.stall_ns && f->sorts.items[f->sort_of[p]].named &&
+	       !weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS) && !weft_kind_has(promise->kind, WEFT_TRAIT_OUTSIDE) &&
+	       weft__is_whole(f, p) && !f->told[f->root[p]] &&
+	       (f->verdict[p] != WEFT_VERDICT_OUTSIDE || weft_kind_has(promise->kind, WEFT_TRAIT_REQUEST));
 }
 
 static void say_stuck(struct weft__finder *f, const struct lives *lives, uint32_t p, uint32_t count)
@@ -287,7 +288,8 @@ static bool may_leak(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
 	return promise->end == WEFT_END_PENDING && !(promise->flags & WEFT_PROMISE_START_UNKNOWN) && promise->start_ns >= 0 &&
-	       !weft__is_endless(promise->kind) && !weft__is_outside(promise->kind) && f->verdict[p] != WEFT_VERDICT_OUTSIDE;
+	       !weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS) && !weft_kind_has(promise->kind, WEFT_TRAIT_OUTSIDE) &&
+	       f->verdict[p] != WEFT_VERDICT_OUTSIDE;
 }
 
 /* They come all the time and none, or hardly any, goes. */

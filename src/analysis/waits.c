@@ -47,8 +47,7 @@ static bool add_wait(struct finder *f, uint32_t from, uint32_t to, int64_t since
 static bool find_waits(struct finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->m;
-	uint16_t kind = m->promises[p].kind;
-	bool gathers = kind == WEFT_KIND_JOIN || kind == WEFT_KIND_CHOOSE || kind == WEFT_KIND_PICK;
+	bool gathers = weft_kind_has(m->promises[p].kind, WEFT_TRAIT_GATHERS);
 	uint32_t begin = f->ties.out_begin[p], end = f->ties.out_begin[p + 1], mid = begin;
 	while (mid < end && m->links[f->ties.out[mid]].time_ns <= f->time_ns)
 		mid++;

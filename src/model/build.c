@@ -168,7 +168,7 @@ static int create(struct weft__build *b, const struct weft_event *ev, int64_t ti
 	/* A creator that was heard of later is not taken for one: created_by cannot go round in circles. */
 	promise->created_by = promise->parent = creator < p ? creator : WEFT_SYSTEM;
 	promise->kind = ev->kind;
-	b->has_binds |= weft__is_bind(ev->kind);
+	b->has_binds |= weft_kind_has(ev->kind, WEFT_TRAIT_WOKEN);
 	promise->site = known_site(b, ev);
 	promise->stream = ev->stream;
 	promise->flags &= (uint8_t)~WEFT_PROMISE_START_UNKNOWN;
@@ -200,7 +200,7 @@ static int pending(struct weft__build *b, const struct weft_event *ev, int64_t t
 	if (creator < p)
 		promise->created_by = promise->parent = creator;
 	promise->kind = ev->kind;
-	b->has_binds |= weft__is_bind(ev->kind);
+	b->has_binds |= weft_kind_has(ev->kind, WEFT_TRAIT_WOKEN);
 	promise->site = known_site(b, ev);
 	promise->stream = ev->stream;
 	promise->flags &= (uint8_t)~WEFT_PROMISE_START_UNKNOWN;

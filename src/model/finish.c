@@ -99,7 +99,8 @@ struct firsts {
 static bool waits_for_input(const struct weft__build *b, const struct firsts *first, uint32_t p)
 {
 	const struct weft_promise *promise = &b->promises.items[p];
-	if (!weft__is_bind(promise->kind) || first[p].link == WEFT_NONE || b->promises.items[promise->created_by].became == p)
+	if (!weft_kind_has(promise->kind, WEFT_TRAIT_WOKEN) || first[p].link == WEFT_NONE ||
+	    b->promises.items[promise->created_by].became == p)
 		return false;
 	const struct weft_link *read = &b->links.items[first[p].link];
 	if (read->kind != WEFT_LINK_READ || read->to == p || read->time_ns > promise->end_ns)

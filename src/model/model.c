@@ -70,7 +70,7 @@ size_t weft_model_name(const struct weft_model *model, uint32_t promise, char *b
 const char *weft_model_kind_name(const struct weft_model *model, uint16_t kind)
 {
 	switch (kind) {
-#define KIND(NAME, value, name)                                                                                                  \
+#define KIND(NAME, value, name, traits)                                                                                          \
 	case value: return name;
 		WEFT_KINDS(KIND)
 #undef KIND
@@ -78,6 +78,21 @@ const char *weft_model_kind_name(const struct weft_model *model, uint16_t kind)
 	case WEFT_KIND_PREEXISTING: return "preexisting";
 	default: return kind < 256 ? model->priv->kind_names[kind] : "unknown";
 	}
+}
+
+bool weft_kind_has(uint16_t kind, enum weft_trait trait)
+{
+	unsigned traits;
+	switch (kind) {
+#define TRAITS(NAME, value, name, of_kind)                                                                                       \
+	case value: traits = (of_kind); break;
+		WEFT_KINDS(TRAITS)
+#undef TRAITS
+	case WEFT_KIND_SYSTEM: traits = WEFT_TRAIT_ENDLESS | WEFT_TRAIT_ACTOR; break;
+	case WEFT_KIND_PREEXISTING: traits = WEFT_TRAIT_ENDLESS | WEFT_TRAIT_INPUTS; break;
+	default: return weft_kind_has(WEFT_KIND_UNKNOWN, trait);
+	}
+	return traits & trait;
 }
 
 const char *weft_anomaly_text(enum weft_anomaly anomaly)

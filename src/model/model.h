@@ -168,4 +168,7 @@ size_t weft_model_name(const struct weft_model *model, uint32_t promise, char *b
 /* "bind", "preexisting", "kind-77"; valid until the model ends. */
 const char *weft_model_kind_name(const struct weft_model *model, uint16_t kind);
 
+/* Whether a kind has a trait (weft/vocabulary.h); a kind that is not listed has those of WEFT_KIND_UNKNOWN. */
+bool weft_kind_has(uint16_t kind, enum weft_trait trait);
+
 #endif

@@ -52,20 +52,6 @@ struct weft__build {
 	bool labels_unordered; /* a state dump named a promise that had labels */
 };
 
-/* What is woken by the promise that it waits for: simplification is about these. */
-static inline bool weft__is_bind(uint16_t kind)
-{
-	switch (kind) {
-	case WEFT_KIND_BIND:
-	case WEFT_KIND_TRY:
-	case WEFT_KIND_MAP:
-	case WEFT_KIND_IGNORE_RESULT:
-	case WEFT_KIND_ON_FAILURE:
-	case WEFT_KIND_ON_TERMINATION: return true;
-	default: return false;
-	}
-}
-
 /* A lull is open: the last of b->lulls. */
 static inline bool weft__is_lull(const struct weft__build *b)
 {

@@ -205,7 +205,7 @@ static uint8_t find_kind(struct weft_str name)
 		const char *name;
 		uint8_t kind;
 	} kinds[] = {
-#define KIND(NAME, value, name) {name, value},
+#define KIND(NAME, value, name, traits) {name, value},
 	    WEFT_KINDS(KIND)
 #undef KIND
 	};

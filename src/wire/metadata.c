@@ -83,7 +83,7 @@ static void put_kinds(struct text *t)
 {
 	put(t, "enum kind_names : uint8_t {");
 	const char *comma = "\n\t";
-#define PUT_KIND(NAME, value, name)                                                                                              \
+#define PUT_KIND(NAME, value, name, traits)                                                                                      \
 	put(t, comma);                                                                                                           \
 	put_quoted(t, name);                                                                                                     \
 	put_line_number(t, " = ", value, "");                                                                                    \

@@ -15,7 +15,7 @@ OPS = {0: ('create', 'by:id promise:id kind:B site:H'), 1: ('read', 'promise:id 
        21: ('still_awaits', 'promise:id input:id')}
 DEFINITIONS = {0: 'key:H text:string', 1: 'key:H line:I file:string function:string', 2: 'instance:I tid:Q name:string'}
 KINDS = {int(number): name for number, name in
-         re.findall(r'X\(\w+, (\d+), "(\w+)"\)', open(os.path.join(os.path.dirname(__file__), '../../include/weft/vocabulary.h')).read().split('WEFT_OPS')[0])}
+         re.findall(r'X\(\w+, (\d+), "(\w+)"[,)]', open(os.path.join(os.path.dirname(__file__), '../../include/weft/vocabulary.h')).read().split('WEFT_OPS')[0])}
 
 
 def packets(pattern):
