@@ -45,7 +45,13 @@ class Core {
 		const core = new Core();
 		const unsupported = () => 52; /* ENOSYS: the core has no files */
 		const instance = await WebAssembly.instantiate(await compileCore(), {
-			wasi_snapshot_preview1: {fd_close: unsupported, fd_seek: unsupported, fd_write: unsupported, sched_yield: () => 0},
+			wasi_snapshot_preview1: {
+				fd_close: unsupported,
+				fd_seek: unsupported,
+				fd_write: unsupported,
+				sched_yield: () => 0,
+				random_get: (at, length) => (crypto.getRandomValues(core.bytes.subarray(at >>> 0, (at >>> 0) + length)), 0),
+			},
 			weft: {measure: (font, at, length) => measure(font, core.text(at >>> 0, length))},
 		});
 		core.call = instance.exports;

@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/vec.h"
 
 static struct weft_idmap_slot *slot_of(const struct weft_idmap *map, int64_t id)
 {
-	size_t at = weft_hash_u64((uint64_t)id) & (map->slot_count - 1);
+	size_t at = weft_hash_keyed_u64(&map->key, (uint64_t)id) & (map->slot_count - 1);
 	while (map->slots[at].number && map->slots[at].id != id)
 		at = (at + 1) & (map->slot_count - 1);
 	return &map->slots[at];
@@ -28,7 +27,9 @@ static bool reserve_slots(struct weft_idmap *map, size_t n)
 		count *= 2;
 	if (count == map->slot_count)
 		return true;
-	struct weft_idmap bigger = {.slots = calloc(count, sizeof *bigger.slots), .slot_count = count};
+	struct weft_idmap bigger = {.slots = calloc(count, sizeof *bigger.slots),
+	    .slot_count = count,
+	    .key = map->slots ? map->key : weft_hash_key_new()};
 	if (!bigger.slots)
 		return false;
 	for (size_t i = 0; i < map->slot_count; i++)
@@ -36,6 +37,7 @@ static bool reserve_slots(struct weft_idmap *map, size_t n)
 			*slot_of(&bigger, map->slots[i].id) = map->slots[i];
 	free(map->slots);
 	map->slots = bigger.slots;
+	map->key = bigger.key;
 	map->slot_count = count;
 	return true;
 }

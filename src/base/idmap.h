@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/hash.h"
+
 #define WEFT_IDMAP_NONE UINT32_MAX
 
 struct weft_idmap_slot {
@@ -23,7 +25,8 @@ struct weft_idmap {
 	size_t near_count, near_capacity, near_used;
 	struct weft_idmap_slot *slots; /* the others: open addressing */
 	size_t slot_count, slots_used;
-	size_t rebase_at; /* how many ids there must be before the array may move again */
+	struct weft_hash_key key; /* of slots */
+	size_t rebase_at;         /* how many ids there must be before the array may move again */
 };
 
 uint32_t weft__idmap_find_slot(const struct weft_idmap *map, int64_t id);

@@ -1,14 +1,14 @@
 /* intern.c: see intern.h.  SPDX-License-Identifier: ISC */
 #include "base/intern.h"
 
-#include "base/hash.h"
-
 static bool grow(struct weft_intern *table)
 {
 	size_t count = table->slot_count ? table->slot_count * 2 : 64;
 	struct weft_intern_slot *slots = calloc(count, sizeof *slots);
 	if (!slots)
 		return false;
+	if (!table->slots)
+		table->key = weft_hash_key_new();
 	for (size_t i = 0; i < table->slot_count; i++)
 		if (table->slots[i].number) {
 			size_t at = table->slots[i].hash & (count - 1);
@@ -26,7 +26,7 @@ uint32_t weft_intern(struct weft_intern *table, struct weft_str text)
 {
 	if (table->texts.count * 4 >= table->slot_count * 3 && !grow(table))
 		return WEFT_INTERN_FAILED;
-	uint32_t hash = (uint32_t)weft_hash_bytes(text.ptr, text.len);
+	uint32_t hash = (uint32_t)weft_hash_keyed(&table->key, text.ptr, text.len);
 	size_t at = hash & (table->slot_count - 1);
 	for (; table->slots[at].number; at = (at + 1) & (table->slot_count - 1)) {
 		if (table->slots[at].hash != hash)

@@ -2,6 +2,7 @@
 #ifndef WEFT_BASE_INTERN_H
 #define WEFT_BASE_INTERN_H
 
+#include "base/hash.h"
 #include "base/str.h"
 #include "base/vec.h"
 
@@ -17,6 +18,7 @@ struct weft_intern {
 	WEFT_VEC(struct weft_str) texts; /* by number, in the order of first sight */
 	struct weft_intern_slot *slots;  /* open addressing */
 	size_t slot_count;               /* a power of two, or 0 */
+	struct weft_hash_key key;
 };
 
 /* The number of a string whose bytes stay where they are as long as the table; WEFT_INTERN_FAILED when out of memory. */

@@ -1,4 +1,4 @@
-/* base_test.c: vectors, maps, interned strings, cursors, UTF-8.  SPDX-License-Identifier: ISC */
+/* base_test.c: vectors, maps, hashes, sort and search, sizes, interned strings, cursors, UTF-8.  SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,10 +10,23 @@
 #include "base/cursor.h"
 #include "base/duration.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/idmap.h"
 #include "base/intern.h"
+#include "base/search.h"
+#include "base/size.h"
+#include "base/sort.h"
 #include "base/utf8.h"
 #include "base/vec.h"
+
+static bool no_memory;
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	return no_memory ? NULL : __real_malloc(size);
+}
 
 static void vec_grows_and_keeps(void **state)
 {
@@ -107,6 +120,231 @@ static void intern_gives_equal_strings_one_number(void **state)
 	assert_int_equal(weft_intern(&table, (struct weft_str){"a\0c", 3}), 502);
 	assert_int_equal(table.texts.count, 503);
 	weft_intern_finish(&table);
+}
+
+/* What CPython 3.11 says with PYTHONHASHSEED=0, which is SipHash-1-3 with a key of zeros. */
+static void keyed_hashes_are_siphash(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+		uint64_t hash;
+	} cases[] = {{"a", 1, 0x407448d2b89b1813u}, {"12345678", 8, 0x3489982430560a87u},
+	    {"0123456789abcde", 15, 0x26f4d862282d8fcbu},
+	    {"\001\002\003\004\005\006\007\010\011\012\013\014\015\016\017\020\021\022\023\024\025\026\027\030", 24,
+		0x7b5ea8edf9b7c0b3u}};
+	struct weft_hash_key zeros = {{0, 0}}, other = {{0, 1}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_true(weft_hash_keyed(&zeros, cases[i].bytes, cases[i].len) == cases[i].hash);
+		assert_true(weft_hash_keyed(&other, cases[i].bytes, cases[i].len) != cases[i].hash);
+	}
+	uint64_t number;
+	memcpy(&number, "12345678", 8);
+	assert_true(weft_hash_keyed_u64(&zeros, number) == weft_hash_keyed(&zeros, "12345678", 8));
+	struct weft_hash_key one = weft_hash_key_new(), two = weft_hash_key_new();
+	assert_true(memcmp(&one, &two, sizeof one) != 0);
+}
+
+/* The most slots in a row that are taken. */
+static size_t longest_probe(const struct weft_idmap *map)
+{
+	size_t longest = 0, length = 0;
+	for (size_t i = 0; i < map->slot_count; i++) {
+		length = map->slots[i].number ? length + 1 : 0;
+		longest = length > longest ? length : longest;
+	}
+	return longest;
+}
+
+/* The number that weft_hash_u64() makes `hash` of: an enemy can go backwards. */
+static uint64_t unhash(uint64_t hash)
+{
+	const uint64_t inverse = 0xcfee444d8b59a89bu;
+	hash ^= hash >> 32;
+	hash *= inverse;
+	hash ^= hash >> 32;
+	hash *= inverse;
+	return hash ^ hash >> 32;
+}
+
+/* Ids that a fixed hash would put in one place. */
+static void colliding_ids_do_not_collide(void **state)
+{
+	enum { COUNT = 100000 };
+	struct weft_idmap map = {0};
+	assert_true(weft_hash_u64(unhash(77)) == 77);
+	for (uint32_t i = 0; i < COUNT; i++)
+		assert_true(weft_idmap_set(&map, (int64_t)unhash((uint64_t)i << 20), i));
+	assert_true(map.slots_used > COUNT / 2);
+	assert_true(longest_probe(&map) < 2000);
+	weft_idmap_finish(&map);
+}
+
+/* ---- Sort ---- */
+
+struct sorted {
+	uint32_t key, number;
+};
+
+static size_t comparisons;
+
+static int compare_sorted(const void *a, const void *b)
+{
+	const struct sorted *x = a, *y = b;
+	comparisons++;
+	return x->key != y->key ? (x->key < y->key ? -1 : 1) : (x->number > y->number) - (x->number < y->number);
+}
+
+static uint32_t next_random(uint32_t *seed)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return *seed >> 8;
+}
+
+enum shape { RANDOM, FEW_KEYS, SORTED, REVERSED, TWO_RUNS, NEARLY, SAWTOOTH, ORGAN, SHAPES };
+
+static uint32_t key_of(enum shape shape, uint32_t i, uint32_t count, uint32_t *seed)
+{
+	switch (shape) {
+	case RANDOM: return next_random(seed);
+	case FEW_KEYS: return next_random(seed) % 4;
+	case SORTED: return i;
+	case REVERSED: return count - i;
+	case TWO_RUNS: return (i + count / 3) % count;
+	case NEARLY: return i + (next_random(seed) % 1000 == 0 ? 50 : 0);
+	case SAWTOOTH: return i % 1000;
+	default: return i < count / 2 ? i : count - i;
+	}
+}
+
+static size_t log2_of(size_t count)
+{
+	size_t bits = 0;
+	for (; count > 1; count = (count + 1) / 2)
+		bits++;
+	return bits;
+}
+
+/* Sorts so many items of a shape, and says with how many comparisons. */
+static size_t check_sort(enum shape shape, uint32_t count)
+{
+	uint32_t seed = count;
+	struct sorted *items = malloc((count + 1) * sizeof *items);
+	bool *seen = calloc(count + 1, 1);
+	for (uint32_t i = 0; i < count; i++)
+		items[i] = (struct sorted){key_of(shape, i, count, &seed), i};
+	comparisons = 0;
+	weft_sort(items, count, sizeof *items, compare_sorted);
+	size_t needed = comparisons;
+	for (uint32_t i = 0; i < count; i++) {
+		assert_true(items[i].number < count && !seen[items[i].number]);
+		seen[items[i].number] = true;
+		if (i > 0)
+			assert_true(compare_sorted(&items[i - 1], &items[i]) < 0);
+	}
+	free(items);
+	free(seen);
+	return needed;
+}
+
+static const uint32_t counts[] = {0, 1, 2, 3, 11, 12, 13, 24, 25, 100, 1000, 4096, 50000};
+
+static void sort_puts_any_shape_in_order(void **state)
+{
+	for (int shape = 0; shape < SHAPES; shape++)
+		for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+			uint32_t count = counts[c];
+			size_t needed = check_sort((enum shape)shape, count);
+			assert_true(needed <= count * log2_of(count) + count);
+			if (shape == SORTED || shape == REVERSED)
+				assert_true(needed <= count);
+			else if (count >= 1000 && (shape == TWO_RUNS || shape == ORGAN))
+				assert_true(needed <= 2 * count + 100);
+			else if (count >= 1000 && shape == NEARLY)
+				assert_true(needed <= 4 * count);
+		}
+	weft_sort(NULL, 0, 8, compare_sorted);
+}
+
+static void sort_needs_no_memory(void **state)
+{
+	for (uint32_t count = 1000; count <= 100000; count *= 10) {
+		uint32_t seed = 1;
+		struct sorted *items = malloc(count * sizeof *items);
+		for (uint32_t i = 0; i < count; i++)
+			items[i] = (struct sorted){next_random(&seed) % count, i};
+		comparisons = 0;
+		no_memory = true;
+		weft_sort(items, count, sizeof *items, compare_sorted);
+		no_memory = false;
+		assert_true(comparisons <= 2 * count * log2_of(count));
+		for (uint32_t i = 1; i < count; i++)
+			assert_true(compare_sorted(&items[i - 1], &items[i]) < 0);
+		free(items);
+	}
+}
+
+static int compare_bytes(const void *a, const void *b)
+{
+	return memcmp(a, b, 3);
+}
+
+/* Every size of an item is moved whole. */
+static void sort_moves_items_of_any_size(void **state)
+{
+	for (size_t bytes = 3; bytes <= WEFT_SORT_MOST_BYTES; bytes = bytes < 40         ? bytes + 1
+								      : bytes * 2 > 1000 ? bytes + 491
+											 : bytes * 2) {
+		uint32_t seed = (uint32_t)bytes, count = 300;
+		unsigned char *items = malloc(count * bytes);
+		for (uint32_t i = 0; i < count; i++) {
+			memset(items + i * bytes, (int)next_random(&seed), bytes);
+			items[i * bytes + 1] = (unsigned char)(i >> 8);
+			items[i * bytes + 2] = (unsigned char)i;
+		}
+		weft_sort(items, count, bytes, compare_bytes);
+		for (uint32_t i = 0; i < count; i++) {
+			const unsigned char *item = items + i * bytes;
+			assert_true(i == 0 || memcmp(item - bytes, item, 3) < 0);
+			for (size_t k = 3; k < bytes; k++)
+				assert_int_equal(item[k], item[0]);
+		}
+		free(items);
+	}
+}
+
+static void search_finds_the_first(void **state)
+{
+	static const int items[] = {1, 3, 3, 3, 7, 9};
+	enum { COUNT = sizeof items / sizeof *items };
+	for (int value = 0; value <= 10; value++) {
+		size_t expected = 0;
+		while (expected < COUNT && items[expected] < value)
+			expected++;
+		assert_int_equal(WEFT_FIRST(i, 0, COUNT, items[i] >= value), expected);
+	}
+	assert_int_equal(WEFT_FIRST(i, 2, 4, items[i] >= 0), 2);
+	assert_int_equal(WEFT_FIRST(i, 2, 4, items[i] > 9), 4);
+	assert_int_equal(WEFT_FIRST(i, 5, 5, items[i] > 0), 5);
+	size_t looks = 0;
+	assert_true(WEFT_FIRST(i, 0, SIZE_MAX, (looks++, i >= 12345)) == 12345 && looks <= sizeof(size_t) * 8);
+}
+
+static void sizes_never_wrap(void **state)
+{
+	size_t size = SIZE_MAX - 1;
+	assert_false(weft_size_add(&size, 2));
+	assert_false(weft_size_add(&size, UINT64_MAX));
+	assert_true(size == SIZE_MAX - 1);
+	assert_true(weft_size_add(&size, 1) && size == SIZE_MAX);
+	size = (size_t)1 << (sizeof size * 4);
+	assert_false(weft_size_multiply(&size, (uint64_t)1 << (sizeof size * 4)));
+	assert_false(weft_size_multiply(&size, UINT64_MAX));
+	assert_true(size == (size_t)1 << (sizeof size * 4));
+	assert_true(weft_size_multiply(&size, 2) && size == (size_t)2 << (sizeof size * 4));
+	assert_true(weft_size_within(3, 4, 7) && weft_size_within(7, 0, 7));
+	assert_false(weft_size_within(3, 5, 7) || weft_size_within(8, 0, 7) || weft_size_within(UINT64_MAX, 2, 7));
+	assert_false(weft_size_within(2, UINT64_MAX, 7));
 }
 
 static void cursor_never_passes_the_end(void **state)
@@ -232,6 +470,13 @@ int main(void)
 	    cmocka_unit_test(idmap_knows_what_it_was_given),
 	    cmocka_unit_test(idmap_holds_any_pattern),
 	    cmocka_unit_test(intern_gives_equal_strings_one_number),
+	    cmocka_unit_test(keyed_hashes_are_siphash),
+	    cmocka_unit_test(colliding_ids_do_not_collide),
+	    cmocka_unit_test(sort_puts_any_shape_in_order),
+	    cmocka_unit_test(sort_needs_no_memory),
+	    cmocka_unit_test(sort_moves_items_of_any_size),
+	    cmocka_unit_test(search_finds_the_first),
+	    cmocka_unit_test(sizes_never_wrap),
 	    cmocka_unit_test(cursor_never_passes_the_end),
 	    cmocka_unit_test(utf8_is_valid_and_cut_at_characters),
 	    cmocka_unit_test(errors_say_where),

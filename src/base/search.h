@@ -1,0 +1,24 @@
+/* search.h: the one binary search.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_BASE_SEARCH_H
+#define WEFT_BASE_SEARCH_H
+
+#include <stddef.h>
+
+/* The first `i` of first..end-1 of which `condition` holds, `end` if of none: a condition that, once it holds, holds for all that
+ * come after.  `i` is the name that the condition knows the place by.
+ *
+ *	size_t at = WEFT_FIRST(i, 0, count, items[i].time_ns >= time_ns); */
+#define WEFT_FIRST(i, first, end, condition)                                                                                     \
+	({                                                                                                                       \
+		size_t weft__low = (first), weft__high = (end);                                                                  \
+		while (weft__low < weft__high) {                                                                                 \
+			const size_t i = weft__low + (weft__high - weft__low) / 2;                                               \
+			if (condition)                                                                                           \
+				weft__high = i;                                                                                  \
+			else                                                                                                     \
+				weft__low = i + 1;                                                                               \
+		}                                                                                                                \
+		weft__low;                                                                                                       \
+	})
+
+#endif
