@@ -1,0 +1,89 @@
+/* hook.h: the way into programs that do not know weft (private to adapters/).
+ *
+ * libweft-hook.so is loaded before a program by LD_PRELOAD.  Where the loader maps a module that has a runtime in it (the library
+ * itself, or a program or plugin that the runtime is linked into), the functions of that runtime's adapter are taken: whoever
+ * calls them, the wrapper runs instead, and calls what the function did by its original pointer.
+ *
+ * An adapter is one table, listed in adapters.c.  Several copies of a runtime may be in one process.  Each copy gets a set of
+ * wrappers of its own, since each wrapper must know which copy it continues in: the adapter's wrappers are compiled `sets` times.
+ * A copy that finds no set free is left alone, and the trace says so.
+ *
+ * While this process may record, wrappers of functions that a program starts things with ask weft_hook_begin() first, and call
+ * the original alone where that says no.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_HOOK_HOOK_H
+#define WEFT_HOOK_HOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <weft/record.h>
+
+struct weft_hook_sleep;
+
+/* One function of one set.  A list of them ends with symbol NULL. */
+struct weft_hook_function {
+	const char *symbol;
+	void *wrapper;
+	void **original; /* set before the wrapper can run; stays NULL where the copy has no such function */
+};
+
+/* A file that the loader mapped and that has a copy of a runtime in it.  Valid as long as it is loaded. */
+struct weft_hook_module {
+	const char *path; /* of the file; the program's own too */
+	uintptr_t base;   /* what is added to its symbols' values */
+	/* The runtime's own code: a call that returns there is the runtime's.  In a library of the runtime all of its text; in a
+	 * module that the runtime is linked into, from its first function to the end of its last. */
+	uintptr_t own_begin, own_end;
+	unsigned set; /* which of the adapter's sets takes its functions */
+};
+
+/* The address of what the module itself defines under that name (exported, or in its .symtab), NULL: nothing.  Never what another
+ * module defines. */
+void *weft_hook_symbol(const struct weft_hook_module *module, const char *name);
+
+/* Whether the module itself is what called, told by __builtin_return_address(0) of a wrapper. */
+static inline bool weft_hook_is_own(const struct weft_hook_module *module, const void *return_address)
+{
+	return (uintptr_t)return_address - module->own_begin < module->own_end - module->own_begin;
+}
+
+enum weft_hook_fork { WEFT_HOOK_BEFORE_FORK, WEFT_HOOK_IN_PARENT, WEFT_HOOK_IN_CHILD };
+
+struct weft_hook_adapter {
+	const char *name;    /* of the runtime, as the trace and messages have it: "libuv" */
+	const char *library; /* what file names of its own library begin with: "libuv.so" */
+	const char *prefix;  /* of all its functions: "uv_" */
+	const char *mark;    /* a module that defines this function has a copy in it: "uv_run" */
+	unsigned sets;
+	const struct weft_hook_function *const *functions; /* [sets] */
+
+	/* Whether the adapter knows this copy; writes its version ("1.44.2"), or where it is left alone what it is.  The module
+	 * may not be relocated yet: of its functions only those may be called that need nothing but their own code. */
+	bool (*accepts)(const struct weft_hook_module *module, char *version, size_t size);
+	/* NULL or: the functions of module->set are taken; its wrappers may run from now on.  `module` stays until gone(). */
+	void (*taken)(const struct weft_hook_module *module);
+	/* NULL or: the module was unmapped.  Its set may be given to another. */
+	void (*gone)(const struct weft_hook_module *module);
+	/* NULL or: recording began just now, on this OS thread, by a call of weft_hook_begin(). */
+	void (*begun)(void);
+	/* NULL or: around fork().  Take what locks the adapter has, give them back; a child forgets what it knew: its promises
+	 * are of another trace, and recording begins anew with its next call. */
+	void (*fork)(enum weft_hook_fork when);
+
+	/* NULL or: asked around calls of libc that may sleep, sleep.h. */
+	bool (*sleeps)(struct weft_hook_sleep *sleep);
+	void (*wakes)(const struct weft_hook_sleep *sleep);
+};
+
+/* Whether events are recorded; begins to record if that is wanted and has not been done yet in this process.  One load where
+ * recording is on.  Keeps errno.  Not in a signal handler: there weft_is_on(). */
+static inline bool weft_hook_begin(void);
+
+bool weft__hook_begin(void);
+
+static inline bool weft_hook_begin(void)
+{
+	return weft_is_on() || weft__hook_begin();
+}
+
+#endif

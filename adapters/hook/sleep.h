@@ -1,0 +1,40 @@
+/* sleep.h: calls of libc in which an OS thread may sleep (private to adapters/).
+ *
+ * The preload library takes them by symbol: epoll_wait, epoll_pwait, epoll_pwait2, poll, ppoll, select, pselect, sigwait,
+ * sigwaitinfo, sigtimedwait, sigsuspend, pause, pthread_join, pthread_cond_wait, pthread_cond_timedwait, pthread_cond_clockwait,
+ * sem_wait, sem_timedwait, nanosleep, clock_nanosleep, usleep, sleep, wait, waitpid, waitid.
+ * Each adapter is asked in turn, while something records, until one answers that it takes care of the call.  Where none does, the
+ * OS thread is idle during the call if a promise ran before it, and that promise goes on after it.
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_HOOK_SLEEP_H
+#define WEFT_HOOK_SLEEP_H
+
+#include "adapters/hook/hook.h"
+
+enum weft_hook_sleep_kind {
+	WEFT_HOOK_SLEEP_FDS,     /* epoll, poll, select */
+	WEFT_HOOK_SLEEP_LOCK,    /* a condition, a semaphore */
+	WEFT_HOOK_SLEEP_SIGNAL,  /* sigwait, ... */
+	WEFT_HOOK_SLEEP_THREAD,  /* pthread_join */
+	WEFT_HOOK_SLEEP_PROCESS, /* wait, waitpid, ... */
+	WEFT_HOOK_SLEEP_TIME     /* nanosleep, ... */
+};
+
+struct weft_hook_sleep {
+	enum weft_hook_sleep_kind kind;
+	const char *function;                /* a literal: "epoll_wait" */
+	struct weft_record_text *text;       /* the same, for WEFT_PAUSE and its like */
+	int epoll;                           /* the descriptor that epoll_* was given; -1 otherwise */
+	bool may_sleep;                      /* false: the program asked not to wait (a timeout of 0) */
+	const void *caller;                  /* where it returns to */
+	const struct weft_hook_adapter *who; /* for sleep.c: the adapter that takes care of it */
+
+	/* An adapter may set both in sleeps() for calls of FDS: if nothing has come after `first_ms`, still() is called once on
+	 * the same OS thread, and the call goes on with what is left of its timeout.  0: no such thing. */
+	int first_ms;
+	void (*still)(const struct weft_hook_sleep *sleep);
+
+	uintptr_t data; /* of the adapter's, from sleeps() to wakes() */
+};
+
+#endif
