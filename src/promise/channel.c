@@ -1,4 +1,4 @@
-/* channel.c: values that wait for readers, and writers that wait for room: mvars and bounded streams.
+/* channel.c: mvars and bounded streams: values wait for readers, and writers wait for room.
  * SPDX-License-Identifier: ISC */
 #include "promise/core.h"
 
@@ -11,14 +11,14 @@ struct channel {
 	struct weft_value value[]; /* a ring */
 };
 
-/* One who waits to put a value. */
+/* A writer that waits to put its value. */
 struct writer {
 	struct weft__link link;
 	struct weft_promise *task; /* counted */
 	struct weft_value value;
 };
 
-/* The same things to those who use them. */
+/* The public types are these structs. */
 struct weft_mvar {
 	struct channel channel;
 };
@@ -123,7 +123,7 @@ static struct weft_promise *channel_put(struct weft_record_site *site, struct ch
 	return &weft__unit;
 }
 
-/* There is room: the first writer that is still pending puts its value. */
+/* Room has come free: the first writer that is still pending puts its value. */
 static void channel_refill(struct channel *c)
 {
 	while (!weft__list_is_empty(&c->writers)) {
@@ -150,7 +150,7 @@ static struct weft_promise *channel_take(struct weft_record_site *site, struct c
 			weft__label(task, c->take_label);
 		return weft__arg(task);
 	}
-	/* Before anything is taken, so that nothing is lost where there is no memory. */
+	/* Allocated before a value is taken, so that lack of memory loses no value. */
 	struct weft_promise *result = weft__blank();
 	if (!result)
 		return &weft__no_memory;

@@ -107,7 +107,7 @@ static void free_slot(struct weft_promise *p)
 	weft__world.spare_count++;
 }
 
-/* Gives back the chunks of which nothing is used. */
+/* Frees the chunks in which no slot is used. */
 static void sweep(void)
 {
 	struct weft__world *world = &weft__world;
@@ -129,11 +129,11 @@ static void sweep(void)
 				free_slot(&chunk->slot[i]);
 		total += WEFT__CHUNK;
 	}
-	/* Not before as many are freed as this has looked at. */
+	/* The next look waits until as many promises have been freed as this one has looked at: the cost stays proportional. */
 	world->sweep_at = world->spare_count + (total > FEW ? total : FEW);
 }
 
-/* ---- Copied labels: short ones come and go with each request of a server, so some are kept ---- */
+/* ---- Copied labels: a server makes and frees short ones with each request, so the memory of some is kept ---- */
 
 enum { SHORT_LABEL = 64, LABELS_KEPT = 256 };
 
@@ -224,7 +224,7 @@ void weft__drop_closure(struct weft_promise *p)
 	}
 }
 
-/* The way by which a pending promise was cancelled is of no use any more. */
+/* The promise has ended: the list of what cancelling it would reach is not needed any more. */
 static void drop_cancel(struct weft_promise *p)
 {
 	if (p->cancel == WEFT__CANCEL_ONE)
@@ -249,7 +249,7 @@ static void drop_handlers(struct weft_promise *p)
 
 static void bury_one(struct weft_promise *p)
 {
-	/* Nobody can resolve it, so nobody will wake these. */
+	/* Nobody can resolve this promise, so nobody will wake its waiters. */
 	while (!weft__list_is_empty(&p->waiters)) {
 		struct weft__waiter *w = WEFT__CONTAINER(weft__list_pop(&p->waiters), struct weft__waiter, link);
 		weft__unref(w->to);
@@ -257,7 +257,7 @@ static void bury_one(struct weft_promise *p)
 	drop_handlers(p);
 	switch (p->state) {
 	case WEFT_PENDING: drop_cancel(p); break;
-	case WEFT__PROXY: /* never one with a static promise */
+	case WEFT__PROXY: /* a static promise never becomes one with another */
 		weft__weak_ref(p->into);
 		weft__unref(p->into);
 		break;
@@ -314,7 +314,7 @@ struct weft_promise *weft__end_of_proxies(struct weft_promise *p)
 {
 	if (p->into->state != WEFT__PROXY)
 		return p->into;
-	/* Turn the links of the way round, then come back along them. */
+	/* Reverse the links on the way to the end of the chain, then restore them on the way back. */
 	struct weft_promise *back = NULL, *end = p;
 	while (end->state == WEFT__PROXY) {
 		struct weft_promise *into = end->into;
@@ -484,7 +484,7 @@ static __attribute__((noinline)) struct weft_promise *make_noted(struct weft_pro
 
 #endif
 
-/* What seldom happens is left in a tail call, so that what happens often needs no stack. */
+/* The rare case is a tail call, so that the frequent case needs no stack frame. */
 static __attribute__((noinline)) struct weft_promise *make_after_growing(struct weft_record_site *site, enum weft_kind kind,
     bool cancellable, const char *label, bool literal, struct weft_resolver **resolver)
 {
@@ -748,8 +748,8 @@ static void end_cancelled(struct weft_promise *p, uint64_t stamp)
 	weft__note_end(p, &p->failure);
 }
 
-/* Ends all tasks on which p depends, in the order in which they are found, inputs of several from left to right; returns them,
- * the last found first.  A promise is entered once: its tasks were all found then. */
+/* Cancels all tasks on which p depends, in the order in which they are found; the inputs of a promise that has several are
+ * searched from left to right.  Returns the tasks, the last found first.  Each promise is entered once only. */
 static struct weft_promise *collect_tasks(struct weft_promise *p)
 {
 	struct weft_promise *several = NULL, *found = NULL;
@@ -869,7 +869,7 @@ struct weft_promise *weft__queue_take(struct weft__link *queue)
 		struct weft_promise *p = WEFT__CONTAINER(weft__list_pop(queue), struct weft_promise, queued);
 		if (weft__repr(p)->state == WEFT_PENDING)
 			return p;
-		weft__unref(p); /* it was cancelled, and its handlers have yet to run */
+		weft__unref(p); /* cancelled, and its handlers have not run yet */
 	}
 	return NULL;
 }

@@ -20,13 +20,13 @@ struct weft__link {
 	struct weft__link *prev, *next; /* NULL: in no list */
 };
 
-/* Beside the public states: a promise that became one with another. */
+/* A state beside the public ones: this promise has become another one. */
 enum { WEFT__PROXY = 3 };
 
 /* What cancelling a pending promise does. */
 enum weft__cancel { WEFT__CANCEL_NO, WEFT__CANCEL_ME, WEFT__CANCEL_ONE, WEFT__CANCEL_MANY };
 
-/* What a promise does when an input of it has ended. */
+/* What a promise does when one of its inputs has ended. */
 enum weft__react {
 	WEFT__REACT_NONE,
 	WEFT__REACT_BIND,
@@ -59,14 +59,14 @@ union weft__code {
 struct weft__waiter {
 	struct weft__link link;  /* in the input's waiters */
 	struct weft_promise *to; /* counted while linked */
-	weft_id input_id;        /* the input's when this was made */
+	weft_id input_id;        /* the input's id at the time when this waiter was made */
 };
 
 enum weft__handler_type {
 	WEFT__HANDLER_CALL,
 	WEFT__HANDLER_OF_RESOLVER,
 	WEFT__HANDLER_LEAVE_QUEUE,
-	WEFT__HANDLER_LABEL /* nothing; a copied label stands behind it, and goes with it */
+	WEFT__HANDLER_LABEL /* does nothing; a copied label stands behind this handler and is freed with it */
 };
 
 /* What is to be done when a promise is cancelled. */
@@ -90,7 +90,7 @@ struct weft__input {
 /* The value of nchoose: a struct weft_values follows, then as many pointers as there is room for. */
 struct weft__gathered {
 	size_t room;
-	struct weft_promise **owners; /* counted; NULL where a value has none */
+	struct weft_promise **owners; /* counted references; NULL for a value without an owner */
 };
 
 static inline size_t weft__gathered_bytes(size_t room)
@@ -113,7 +113,7 @@ struct weft__inputs {
 #define WEFT__CHUNK 32
 #if defined(__SANITIZE_ADDRESS__)
 #undef WEFT__CHUNK
-#define WEFT__CHUNK 1 /* it watches for the use of what is free */
+#define WEFT__CHUNK 1 /* AddressSanitizer finds uses of freed memory only if each promise is an allocation of its own */
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #undef WEFT__CHUNK
@@ -123,11 +123,11 @@ struct weft__inputs {
 #endif
 
 struct weft_promise {
-	uint32_t refs, weak; /* all counted references together are one weak one; weak is 0: the memory is free */
+	uint32_t refs, weak; /* all counted references together hold one weak one; when weak is 0, the memory is free */
 	uint8_t state, cancel, react, kind;
 	bool has_closure, own_message, cancelled, should_resolve;
-	weft_id id;                /* 0: nothing recorded since it was made */
-	struct weft__link waiters; /* the last registered is the first */
+	weft_id id;                /* 0: nothing has recorded since the promise was made */
+	struct weft__link waiters; /* the handler that was registered last comes first */
 	struct weft__link handlers;
 	union {
 		struct weft_promise *input;  /* pending, CANCEL_ONE */
@@ -137,16 +137,17 @@ struct weft_promise {
 		struct weft_failure failure;
 	};
 	union {
-		struct weft_promise *owner; /* ended: who has the value or error; NULL: itself */
-		uint64_t since;             /* pending, and recorded: when it was created */
+		struct weft_promise *owner; /* after the end: the promise that has the value or error; NULL: this one */
+		uint64_t since;             /* while pending and recorded: the time of creation */
 	};
 	union {
-		uint64_t stamp; /* ended: which end this is, shared by all that end by it */
+		uint64_t stamp; /* after the end: the number of this end; all promises that ended by the same end share it */
 		struct {
 			uint32_t mark, index; /* pending: cancel's walk */
 		};
 	};
-	struct weft_promise *next; /* in the one list that it is in: to run, to run later, to bury, to cancel, to reuse */
+	struct weft_promise *next; /* the next one in the only list that a promise is in at a time: to run, to run later, to bury,
+				      to cancel, or to reuse */
 	union {
 		struct { /* react != NONE */
 			struct weft__waiter waiter;
@@ -163,13 +164,13 @@ struct weft_promise {
 			void *ctx;
 			weft_destroy_fn *destroy;
 		};
-		struct { /* one that stands in a queue */
+		struct { /* a task in a queue */
 			struct weft__link queued;
 			struct weft__handler leave;
 		};
 	};
 #ifndef WEFT_DISABLE
-	/* For when a recording begins later, or forgets: what is told again while it is pending. */
+	/* What the trace is told again while the promise is pending: a recording may begin later, and a ring forgets. */
 	struct weft_record_site *site;
 	const char *label; /* NULL: none */
 	weft_id by;        /* if it was recorded */
@@ -178,11 +179,11 @@ struct weft_promise {
 
 struct weft__chunk {
 	struct weft__link link;
-	struct weft_promise *slot; /* behind it, in the same memory */
+	struct weft_promise *slot; /* stands behind this struct, in the same memory */
 };
 
 struct weft__world {
-	weft_id current; /* whose code runs; the trace learns it a little later */
+	weft_id current; /* the promise whose code runs; the trace is told a little later */
 	bool waking, burying;
 	struct weft_promise *to_run, *later, *later_last, *to_bury;
 	uint64_t stamp;
@@ -198,7 +199,7 @@ struct weft__world {
 	size_t spare_count, sweep_at;
 	struct weft__link *labels; /* free ones */
 	size_t label_count;
-	struct weft__link *telling; /* the chunk at which the state dump goes on, and the slot in it */
+	struct weft__link *telling; /* where the state dump goes on: the chunk, and the slot in it */
 	size_t telling_slot;
 };
 
@@ -268,7 +269,7 @@ WEFT__HIDDEN size_t weft__text_bytes(const char *text);
 WEFT__HIDDEN void weft__bury(struct weft_promise *p);
 WEFT__HIDDEN void weft__weak_unref_last(struct weft_promise *p);
 
-#define WEFT__FOREVER UINT32_MAX /* refs of a static promise */
+#define WEFT__FOREVER UINT32_MAX /* the reference count of a static promise */
 
 static inline struct weft_promise *weft__ref(struct weft_promise *p)
 {
@@ -298,7 +299,7 @@ static inline void weft__weak_unref(struct weft_promise *p)
 
 /* ---- States (core.c) ---- */
 
-/* The promise that p is one with; shortens the way there. */
+/* The promise that p has become; shortens the chain on the way there. */
 WEFT__HIDDEN struct weft_promise *weft__end_of_proxies(struct weft_promise *p);
 
 static inline struct weft_promise *weft__repr(struct weft_promise *p)
@@ -306,7 +307,7 @@ static inline struct weft_promise *weft__repr(struct weft_promise *p)
 	return p->state == WEFT__PROXY ? weft__end_of_proxies(p) : p;
 }
 
-/* A promise as an argument: NULL stands for lack of memory. */
+/* A promise given as an argument: NULL means that there was no memory for it. */
 static inline struct weft_promise *weft__arg(const struct weft_promise *p)
 {
 	return p ? (struct weft_promise *)(uintptr_t)p : &weft__no_memory;
@@ -317,16 +318,16 @@ static inline struct weft_promise *weft__owner(struct weft_promise *p)
 	return p->owner ? p->owner : p;
 }
 
-/* One that has ended, with NULL, and of which the trace knows nothing; NULL without memory. */
+/* A promise that is resolved with NULL and that the trace does not know; NULL without memory. */
 WEFT__HIDDEN struct weft_promise *weft__blank(void);
-/* A blank one is now what weft_promise_return returns. */
+/* Makes such a promise what weft_promise_return() returns. */
 WEFT__HIDDEN void weft__become_value(struct weft_promise *p, struct weft_value value);
 /* A pending promise, created by who runs; NULL without memory. */
 WEFT__HIDDEN struct weft_promise *weft__created(struct weft_record_site *site, enum weft_kind kind, enum weft__cancel cancel);
-/* One, of whom the trace knows nothing, that has ended as p has. */
+/* A promise that has ended as p has, and that the trace does not know. */
 WEFT__HIDDEN struct weft_promise *weft__same(struct weft_promise *p);
 
-/* Has p react to input, p->waiter being its only waiter; p holds itself through it. */
+/* Lets p react to input through p->waiter, its only waiter, which holds a reference to p. */
 static inline void weft__wait_for(struct weft_promise *p, struct weft_promise *input)
 {
 	p->waiter.to = weft__ref(p);
@@ -335,15 +336,17 @@ static inline void weft__wait_for(struct weft_promise *p, struct weft_promise *i
 }
 /* p (pending) ends as `as` (which has ended), and what waits for p is put on the stack of what is to run. */
 WEFT__HIDDEN void weft__end_as(struct weft_promise *p, struct weft_promise *as);
-/* The same with a value of its own. */
+/* The same, with a value that is given here. */
 WEFT__HIDDEN void weft__end_with(struct weft_promise *p, void *value, weft_destroy_fn *destroy);
-/* p is from now on what f returned; takes `with`. */
+/* From now on p is `with`, the promise that its callback returned; takes `with`. */
 WEFT__HIDDEN void weft__connect(struct weft_promise *p, struct weft_promise *with);
-/* As weft_wakeup, but it ends as `as` did; the reference stays the caller's. */
+/* As weft_wakeup(), but the promise ends as `as` did; the reference to `as` stays the caller's. */
 WEFT__HIDDEN void weft__wakeup_as(struct weft_promise *p, struct weft_promise *as, bool later);
-/* A handler of p's being cancelled, run as who runs now.  WEFT_ENOMEM: nothing was done, ctx neither. */
+/* Registers f for the moment when p is cancelled; f runs as the promise that runs now.  WEFT_ENOMEM: nothing is registered, and
+ * ctx is not destroyed. */
 WEFT__HIDDEN int weft__add_handler(struct weft_promise *p, weft_on_end_fn *f, void *ctx, weft_destroy_fn *destroy);
-/* Whoever waits in it: its waiter fires.  Defined in react.c; w is unlinked, its reference to w->to is the callee's. */
+/* Lets w->to react, since its input has ended.  Defined in react.c; w is unlinked, and its reference to w->to becomes the
+ * callee's. */
 WEFT__HIDDEN void weft__fire(struct weft__waiter *w, struct weft_promise *input);
 WEFT__HIDDEN void weft__fire_choose(struct weft_promise *p, struct weft_promise *input);
 WEFT__HIDDEN void weft__fire_join(struct weft_promise *p, struct weft__waiter *w, struct weft_promise *input);
@@ -377,7 +380,7 @@ static inline struct weft_promise *weft__take_slot(enum weft_promise_state state
 	return p;
 }
 
-/* A pending promise of which the trace does not know yet; there is a spare slot. */
+/* A pending promise that the trace does not know yet; the caller has made a slot spare. */
 static inline struct weft_promise *weft__unheard(struct weft_record_site *site, enum weft_kind kind, enum weft__cancel cancel)
 {
 	struct weft_promise *p = weft__take_slot(WEFT_PENDING, cancel);
@@ -394,7 +397,7 @@ static inline struct weft_promise *weft__unheard(struct weft_record_site *site, 
 /* A bind by a function that is called however p ends, and may keep the promise that has the value. */
 WEFT__HIDDEN struct weft_promise *weft__with(
     struct weft_record_site *site, struct weft_promise *p, weft__with_fn *f, void *ctx, weft_destroy_fn *destroy);
-/* The same; if there is no memory to wait for p, a task in a queue, it leaves the queue. */
+/* The same for p, a task in a queue; if there is no memory to wait for p, p leaves the queue. */
 WEFT__HIDDEN struct weft_promise *weft__with_task(
     struct weft_record_site *site, struct weft_promise *p, weft__with_fn *f, void *ctx, weft_destroy_fn *destroy);
 
@@ -404,12 +407,12 @@ WEFT__HIDDEN struct weft_promise *weft__with_task(
 WEFT__HIDDEN struct weft_promise *weft__queue_task(struct weft_record_site *site, enum weft_kind kind, struct weft__link *queue);
 /* Takes the first that is pending: the reference is the caller's; NULL if there is none. */
 WEFT__HIDDEN struct weft_promise *weft__queue_take(struct weft__link *queue);
-/* Those in it stay pending; the label, which is theirs, goes. */
+/* The tasks in it stay pending; their label, which they share, is freed. */
 WEFT__HIDDEN void weft__queue_drop(struct weft__link *queue, const char *label);
 
 /* ---- What the trace is told, by the rules of the traced Lwt ---- */
 
-/* As weft_is_on(): a comparison with memory and a branch, where a compiler would go by way of a register. */
+/* The same as weft_is_on(), as one comparison with memory and a branch: compilers load a register first. */
 #if defined(__x86_64__) && !defined(WEFT_DISABLE)
 static inline __attribute__((always_inline)) bool weft__noting(void)
 {
@@ -439,9 +442,9 @@ WEFT__HIDDEN void weft__record_become(struct weft_promise *p, struct weft_promis
 WEFT__HIDDEN void weft__record_await(struct weft_promise *p, struct weft_promise *input);
 WEFT__HIDDEN void weft__record_label(struct weft_promise *p);
 WEFT__HIDDEN void weft__record_counter(struct weft_counter *counter);
-/* Its id, which it gets if something records. */
+/* The promise's id; it gets one now if something records. */
 WEFT__HIDDEN weft_id weft__record_id(struct weft_promise *p);
-/* Has what is pending on this OS thread told to recordings. */
+/* From now on recordings are told what is pending on this OS thread. */
 WEFT__HIDDEN void weft__tell_pending(bool on);
 
 static inline void weft__note_switch(void)
@@ -495,7 +498,7 @@ static inline void weft__label(struct weft_promise *p, const char *label)
 #endif
 }
 
-/* The label, of what stood at a place that goes, goes too. */
+/* The place of a label goes away, and so does the label of each promise that has it. */
 static inline void weft__unlabel(struct weft_promise *p, const char *label)
 {
 #ifndef WEFT_DISABLE
@@ -505,7 +508,7 @@ static inline void weft__unlabel(struct weft_promise *p, const char *label)
 #endif
 }
 
-/* From now on p's code runs, which waited for the input. */
+/* p waited for the input, and p's code runs from now on. */
 static inline void weft__enter(struct weft_promise *p, const struct weft_promise *input)
 {
 	weft__world.current = weft__repr(p)->id;

@@ -13,7 +13,7 @@
 /* The first member of each. */
 struct weft__thing {
 	struct weft_uv *uv;
-	struct weft__thing *next, **back; /* in the list of those that uv can end; back is NULL: not in it */
+	struct weft__thing *next, **back; /* the list of what weft_uv_destroy() can end; back is NULL: not in it */
 	void (*end)(struct weft__thing *thing);
 };
 
@@ -21,29 +21,29 @@ struct weft_uv {
 	uv_loop_t *loop, own;
 	uv_prepare_t prepare; /* before the loop sleeps */
 	uv_check_t check;     /* after it */
-	uv_idle_t idle;       /* active while something pauses: then the loop does not sleep */
-	unsigned open;        /* things of ours that are not gone yet */
+	uv_idle_t idle;       /* active while a promise pauses, so that the loop does not sleep */
+	unsigned open;        /* how many things of ours are on the loop */
 	bool slept, ending;
 	struct weft__thing *things;
 };
 
-/* From now on the loop may call back for it; `end` has that happen soon, and removes it. */
+/* From now on the loop may call back for the thing; `end` makes the loop do that soon, and removes the thing. */
 WEFT__HIDDEN void weft__thing_add(struct weft_uv *uv, struct weft__thing *thing, void (*end)(struct weft__thing *thing));
-/* It is about to go: uv need not end it. */
+/* The thing ends by itself: weft_uv_destroy() need not end it. */
 WEFT__HIDDEN void weft__thing_remove(struct weft__thing *thing);
-/* The loop has called back for it for the last time. */
+/* The loop has called back for the thing for the last time. */
 WEFT__HIDDEN void weft__thing_gone(struct weft__thing *thing);
 
-/* A promise of a kind, and what cancelling it does, `cancelled` with ctx.  Without memory: what to return, and *resolver is
+/* A promise of a kind; cancelling it calls `cancelled` with ctx.  Without memory: the failed promise to return, and *resolver is
  * NULL. */
 WEFT__HIDDEN struct weft_promise *weft__uv_promise(struct weft_record_site *site, enum weft_kind kind, const char *label,
     weft_on_end_fn *cancelled, void *ctx, struct weft_resolver **resolver);
-/* One that has failed with an error of libuv's, or of enum weft_promise_code. */
+/* A promise that has failed with an error of libuv or of enum weft_promise_code. */
 WEFT__HIDDEN struct weft_promise *weft__uv_failed(int status);
-/* As weft_wakeup if status is not an error, else as weft_wakeup_error; then the value is destroyed. */
+/* Resolves with the value unless status is an error; if it is one, fails with it and destroys the value. */
 WEFT__HIDDEN void weft__uv_wakeup(
     struct weft_uv *uv, struct weft_resolver *resolver, int status, void *value, weft_destroy_fn *destroy);
-/* A promise of a kind that ends so before it is returned. */
+/* A promise of a kind that has ended in this way when it is returned. */
 WEFT__HIDDEN struct weft_promise *weft__uv_ended(
     struct weft_record_site *site, enum weft_kind kind, int status, void *value, weft_destroy_fn *destroy);
 
@@ -56,23 +56,25 @@ struct weft__handle {
 	uv_handle_t *handle;
 	unsigned refs;
 	bool closing, closed;
-	struct weft_resolver *asker; /* who waits for what comes */
+	struct weft_resolver *asker; /* the promise that waits for what comes */
 	struct weft_resolver *closer;
 	void (*on_closing)(struct weft__handle *h); /* may be NULL */
 };
 
-/* The rest of it is zeroed; the handle is initialised.  It keeps the loop alive only while somebody asks. */
+/* The handle is initialised, the rest of the struct is zeroed.  The handle keeps the loop alive only while a promise waits for
+ * it. */
 WEFT__HIDDEN void weft__handle_add(struct weft__handle *h, struct weft_uv *uv, uv_handle_t *handle);
 WEFT__HIDDEN void weft__handle_ref(struct weft__handle *h);
 /* NULL is nothing. */
 WEFT__HIDDEN void weft__handle_unref(struct weft__handle *h);
-/* Operations that are under way fail.  Takes a void *, so that it can be what cancelling does. */
+/* Closes the handle: operations under way fail.  Takes a void *, so that it can serve as a cancel function. */
 WEFT__HIDDEN void weft__handle_close(void *h);
 WEFT__HIDDEN struct weft_promise *weft__handle_close_promise(struct weft_record_site *site, struct weft__handle *h);
-/* *p is of who asks from now on; false: it has failed, h is closed, somebody asks already, or there is no memory. */
+/* *p becomes the promise that waits for what comes.  False: *p has failed, since h is closed, another promise waits already, or
+ * there is no memory. */
 WEFT__HIDDEN bool weft__handle_ask(
     struct weft_record_site *site, enum weft_kind kind, const char *label, struct weft__handle *h, struct weft_promise **p);
-/* Answers who asks; a value is taken. */
+/* Ends the promise that waits; takes the value. */
 WEFT__HIDDEN void weft__handle_answer(struct weft__handle *h, int status, void *value, weft_destroy_fn *destroy);
 
 /* ---- The thread pool (uv_job.c) ---- */
@@ -102,7 +104,7 @@ WEFT__HIDDEN void weft__stream_give_back(struct weft_uv_stream *s);
 
 /* ---- Files (uv_file.c) ---- */
 
-/* It is kept and not closed until it is released.  Its descriptor; -1: it is closed. */
+/* Keeps the file open until it is released.  Returns its descriptor, or -1 if it is closed. */
 WEFT__HIDDEN int weft__file_use(struct weft_uv_file *file);
 WEFT__HIDDEN void weft__file_release(struct weft_uv_file *file);
 

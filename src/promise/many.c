@@ -74,7 +74,7 @@ static size_t count_ended(struct weft_promise *const *promises, size_t count)
 	return ended;
 }
 
-/* A promise that awaits all of these; nothing is linked yet.  NULL without memory. */
+/* A promise that awaits all inputs; its waiters are not linked yet.  NULL without memory. */
 static struct weft_promise *awaiting_all(struct weft_record_site *site, enum weft_kind kind, enum weft__react react,
     struct weft_promise *const *promises, size_t count, bool with_values)
 {
@@ -131,7 +131,7 @@ static size_t random_below(size_t limit)
 	return (size_t)(x % limit);
 }
 
-/* The one that has ended, or one of those; cancels the others as it comes by them. */
+/* An input that has ended, one of them if there are several; cancels the pending ones that it meets. */
 static struct weft_promise *choose_ended(struct weft_promise *const *promises, size_t count, size_t ended, bool pick)
 {
 	size_t skip = ended == 1 ? 0 : random_below(ended), i = 0;
@@ -159,7 +159,7 @@ struct weft_promise *weft__choose(
 	return link_all(awaiting_all(site, kind, react, promises, count, false), promises, count);
 }
 
-/* All that are resolved, or the first that failed, which is returned. */
+/* Collects the values of all inputs that are resolved; returns the first that failed, if one did. */
 static struct weft_promise *gather_ended(
     struct weft__gathered *gathered, struct weft_promise *const *promises, size_t count, bool note)
 {
@@ -210,7 +210,7 @@ struct weft_promise *weft__nchoose(
 	return weft__arg(result);
 }
 
-/* The first input that ended as `input` did is the one that was read. */
+/* The trace shows a read of the first input that ended by the same end as `input`. */
 static void note_choice(const struct weft__inputs *inputs, const struct weft_promise *input)
 {
 	for (size_t i = 0; i < inputs->count; i++) {
@@ -237,7 +237,7 @@ void weft__fire_choose(struct weft_promise *p, struct weft_promise *input)
 	weft_id before = weft__world.current;
 	weft__world.current = weft__id(weft__repr(p));
 	note_choice(inputs, input);
-	/* What is chosen is settled before the others are cancelled. */
+	/* The choice is made before the others are cancelled, since cancelling may end more of them. */
 	struct weft_values *values = one ? NULL : values_of(inputs->values);
 	size_t ended = 0;
 	for (size_t i = 0; !one && !failed && i < inputs->count; i++) {

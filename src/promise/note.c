@@ -2,7 +2,7 @@
  */
 #include "promise/core.h"
 
-/* Who runs by our account; unknown if that promise was made while nothing recorded. */
+/* The promise that runs; the trace does not know it if it was made while nothing recorded. */
 static weft_id current_id(void)
 {
 	return weft__world.current ? weft__world.current : WEFT_SYSTEM_ID;
@@ -24,7 +24,7 @@ static void tell(struct weft_promise *p)
 
 static void tell_await(struct weft_promise *p, struct weft_promise *input)
 {
-	while (input->state == WEFT__PROXY) /* as it is: nothing may change while the recorder is called */
+	while (input->state == WEFT__PROXY) /* read only: nothing may change while the recorder calls this */
 		input = input->into;
 	if (input->state == WEFT_PENDING)
 		weft_still_awaits(p->id, weft__id(input));
@@ -39,7 +39,7 @@ static void tell_all_of(struct weft_promise *p)
 		tell_await(p, p->inputs->input[i].promise);
 }
 
-/* To look at a slot costs little, but not nothing. */
+/* A slot that is free uses up a little of the budget too: looking at it takes time. */
 enum { SLOTS_IN_ONE = 32 };
 
 static uint64_t list(void *nothing, uint64_t cursor, unsigned budget)
@@ -138,7 +138,7 @@ struct weft_promise *weft__record_created_awaiting(struct weft_promise *p, struc
 
 void weft__record_enter(struct weft_promise *waiting, const struct weft_promise *ended)
 {
-	/* What was waited for may have been made before the recording. */
+	/* The input may be older than the recording, and is given its id here. */
 	weft_id id = id_of(weft__repr(waiting)), input = waiting->waiter.input_id ? waiting->waiter.input_id : ended->id;
 	weft__world.current = id;
 	if (__builtin_expect(input != id, 1))
@@ -161,7 +161,7 @@ void weft__record_read(weft_id input)
 		weft_read(current, input ? input : WEFT_SYSTEM_ID);
 #ifndef WEFT_DISABLE
 	else if (running() != current && weft__stream->generation)
-		weft__stream->running = current; /* there is no event for it, but what is made now is by it */
+		weft__stream->running = current; /* without an event: promises that are made now are created by it */
 #endif
 }
 
@@ -174,7 +174,7 @@ void weft__record_end(struct weft_promise *p, const struct weft_failure *failure
 {
 #ifndef WEFT_DISABLE
 	if (p->id == 0)
-		tell(p); /* it was pending until now */
+		tell(p); /* the promise was pending until now */
 #endif
 	if (!failure)
 		weft_resolve(running(), p->id);

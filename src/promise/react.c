@@ -10,7 +10,7 @@ static void end_closure(void *ctx, weft_destroy_fn *destroy)
 static struct weft_promise *awaiting(struct weft_record_site *site, struct weft_promise *p, union weft__code code, void *ctx,
     weft_destroy_fn *destroy, enum weft__react react);
 
-/* What seldom happens is left in a tail call, so that what happens often needs no stack. */
+/* The rare case is a tail call, so that the frequent case needs no stack frame. */
 static __attribute__((noinline)) struct weft_promise *awaiting_after_growing(struct weft_record_site *site,
     struct weft_promise *p, union weft__code code, void *ctx, weft_destroy_fn *destroy, enum weft__react react)
 {
@@ -34,7 +34,7 @@ static __attribute__((always_inline)) inline struct weft_promise *given(struct w
 	return result;
 }
 
-/* A promise that awaits p, which is pending and given away, and calls code then. */
+/* A promise that awaits p (pending, taken) and then calls code. */
 static struct weft_promise *awaiting(struct weft_record_site *site, struct weft_promise *p, union weft__code code, void *ctx,
     weft_destroy_fn *destroy, enum weft__react react)
 {
@@ -56,7 +56,7 @@ static struct weft_promise *awaiting(struct weft_record_site *site, struct weft_
 	return given(p, result);
 }
 
-/* A bind on p, which is given away, and which t stands for, that has ended. */
+/* A bind on p (taken), whose end t has ended already. */
 static __attribute__((noinline)) struct weft_promise *bind_ended(
     struct weft_promise *t, struct weft_promise *p, weft_then_fn *f, void *ctx, weft_destroy_fn *destroy)
 {
@@ -199,7 +199,7 @@ void weft__lost_error(const struct weft_failure *failure)
 		weft__world.hook(weft__world.hook_ctx, failure);
 }
 
-/* A promise of which only the trace knows, with a callback for when t (pending) has ended. */
+/* A callback for the end of t (pending): only the trace sees it as a promise. */
 static struct weft_promise *watching(struct weft_record_site *site, enum weft_kind kind, enum weft__react react,
     struct weft_promise *t, void *ctx, weft_destroy_fn *destroy)
 {

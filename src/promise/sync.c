@@ -51,7 +51,7 @@ void weft_condition_destroy(struct weft_condition *c)
 	weft__release(c, sizeof *c);
 }
 
-/* What follows is done as the condition; returns who ran. */
+/* From now on the condition runs; returns the promise that ran before. */
 static weft_id signal_to(const struct weft_condition *c)
 {
 	weft_id before = weft__world.current;
@@ -202,7 +202,7 @@ static struct weft_promise *locked(void *pointer, struct weft_promise *lock)
 	struct with_lock *with = pointer;
 	if (lock->state == WEFT_FAILED)
 		return weft__same(lock);
-	/* As a destructor it unlocks whatever becomes of the promise. */
+	/* As a destructor it unlocks the mutex, however the promise ends. */
 	return weft_promise_finalize(with->f(with->ctx), nothing_more, with->mutex, unlock);
 }
 
@@ -274,7 +274,7 @@ struct weft_switch {
 	bool off;
 	size_t count, room;
 	struct hook *hooks;
-	struct weft_promise **results; /* as much room as for hooks: turning off needs no memory of its own */
+	struct weft_promise **results; /* as much room as for the hooks, so that turning off needs no memory */
 };
 
 struct weft_switch *weft_switch_create(void)
@@ -367,8 +367,8 @@ struct weft_pool {
 	weft_start_fn *make;
 	void *ctx;
 	weft_destroy_fn *destroy;
-	size_t limit, count;          /* of things, those in use included */
-	size_t idle;                  /* how many of them are below, the longest idle first */
+	size_t limit, count;          /* number of things, those in use included */
+	size_t idle;                  /* how many idle things stand in the array below, the longest idle first */
 	struct weft_promise *thing[]; /* resolved with a thing, which it owns */
 };
 
@@ -397,7 +397,7 @@ void weft_pool_destroy(struct weft_pool *pool)
 	weft__release(pool, sizeof *pool + pool->limit * sizeof pool->thing[0]);
 }
 
-/* The first who waits gets it. */
+/* The first promise that waits gets the thing. */
 static void give_back(struct weft_pool *pool, struct weft_promise *thing)
 {
 	struct weft_promise *task = weft__queue_take(&pool->waiting);
@@ -460,7 +460,7 @@ static void replace(struct weft_pool *pool)
 struct use {
 	unsigned refs;
 	struct weft_pool *pool;
-	bool making;                /* the pool has counted a thing that is not there yet */
+	bool making;                /* the pool counts the thing from now on, before it is made */
 	struct weft_promise *thing; /* counted */
 	weft_then_fn *f;
 	void *ctx;
@@ -517,7 +517,7 @@ struct weft_promise *weft__pool_use(
 	*use = (struct use){.refs = 1, .pool = pool, .f = f, .ctx = ctx, .destroy = destroy};
 	struct weft_promise *thing;
 	if (pool->idle > 0) {
-		/* To who reads it, it is of now, not the promise of long ago. */
+		/* Who uses the thing waits for a new promise, not for the one that made the thing long ago. */
 		thing = weft__same(pool->thing[0]);
 		if (thing != &weft__no_memory) {
 			weft__unref(pool->thing[0]);

@@ -76,7 +76,7 @@ static void wake(struct weft_uv *uv)
 void weft__uv_wakeup(struct weft_uv *uv, struct weft_resolver *resolver, int status, void *value, weft_destroy_fn *destroy)
 {
 	bool wakes = !uv->ending && status >= 0;
-	wake(uv); /* libuv calls back for descriptors before it tells that it is awake */
+	wake(uv); /* libuv calls back for descriptors before it runs the check handle that tells that the sleep is over */
 	if (wakes)
 		weft_wakeup(resolver, value, destroy);
 	else if (uv->ending)
@@ -127,7 +127,7 @@ static void after_sleep(uv_check_t *handle)
 	wake(handle->data);
 }
 
-/* Else a program ends when it writes to somebody who has gone; libuv leaves that to its users. */
+/* A write to a peer that has gone would kill the program by SIGPIPE; libuv leaves that to its users. */
 static void ignore_sigpipe(void)
 {
 	struct sigaction now;
@@ -146,7 +146,7 @@ struct weft_uv *weft_uv_create(uv_loop_t *loop)
 	}
 	ignore_sigpipe();
 	uv->loop = loop ? loop : &uv->own;
-	/* None of these can fail. */
+	/* libuv documents that these never fail. */
 	uv_prepare_init(uv->loop, &uv->prepare);
 	uv_check_init(uv->loop, &uv->check);
 	uv_idle_init(uv->loop, &uv->idle);
@@ -173,7 +173,7 @@ void weft_uv_destroy(struct weft_uv *uv)
 	uv_close((uv_handle_t *)&uv->prepare, closed);
 	uv_close((uv_handle_t *)&uv->check, closed);
 	uv_close((uv_handle_t *)&uv->idle, closed);
-	/* What runs on the thread pool is waited for. */
+	/* Waits for what runs on the thread pool. */
 	do {
 		while (uv->things)
 			uv->things->end(uv->things);

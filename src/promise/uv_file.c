@@ -8,8 +8,8 @@
 
 struct weft_uv_file {
 	struct weft__thing thing; /* while it is open */
-	unsigned refs, busy;      /* busy: how many jobs have it, which are counted */
-	bool ending;              /* uv goes: it is closed when it is not busy any more */
+	unsigned refs, busy;      /* busy: how many jobs use the file */
+	bool ending;              /* weft_uv_destroy() was called: the file is closed when it is not busy any more */
 	uv_file fd;               /* -1: closed */
 };
 
@@ -17,15 +17,15 @@ struct fs {
 	struct weft__job job;
 	uv_fs_t request;
 	struct weft_uv_file *file;
-	struct weft_uv_bytes *bytes; /* that are read or written */
-	size_t done;                 /* of those that are written */
+	struct weft_uv_bytes *bytes; /* the bytes that are read or written */
+	size_t done;                 /* the destructor of the bytes that are written */
 	int64_t offset;
 	uv_file closing; /* what is closed */
 };
 
 /* ---- Files ---- */
 
-/* It is closed from now on, but for the descriptor that is returned. */
+/* Marks the file as closed; the caller closes the descriptor that is returned. */
 static uv_file let_go(struct weft_uv_file *file)
 {
 	uv_file fd = file->fd;
@@ -92,7 +92,7 @@ static struct fs *start_path(
     struct weft_record_site *site, struct weft_uv *uv, const char *verb, const char *path, struct weft_promise **p)
 {
 	char label[256];
-	if (weft_is_on()) { /* snprintf() would cost more than all that is recorded of it */
+	if (weft_is_on()) { /* snprintf() would cost more than all recorder calls for this operation */
 		char *at = stpcpy(stpcpy(label, verb), " ");
 		size_t bytes = strnlen(path, (size_t)(label + sizeof label - at) - 1);
 		memcpy(at, path, bytes);
@@ -178,7 +178,7 @@ struct weft_promise *weft__uv_open(struct weft_record_site *site, struct weft_uv
 static void on_closed(uv_fs_t *request)
 {
 	struct fs *fs = request->data;
-	/* It was cancelled before it ran. */
+	/* The job was cancelled before it ran. */
 	if (request->result == UV_ECANCELED)
 		close(fs->closing);
 	finish(fs, (int)request->result, NULL, NULL);
@@ -332,7 +332,7 @@ static void on_scanned(uv_fs_t *request)
 	uv_dirent_t next;
 	if (status == 0 && !(found = calloc(1, sizeof *found + count * sizeof *found->entry)))
 		status = WEFT_PROMISE_ENOMEM;
-	/* To its end: libuv frees the last one only then. */
+	/* Reads on to the end: libuv frees the last entry only then. */
 	while (uv_fs_scandir_next(request, &next) == 0) {
 		if (!found || found->count == count)
 			continue;

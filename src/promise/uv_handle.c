@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <limits.h>
 
-/* A resolver of a handle, which is not the handle's any more. */
+/* Takes a resolver away from its handle. */
 static struct weft_resolver *take(struct weft_resolver **resolver)
 {
 	struct weft_resolver *taken = *resolver;

@@ -1,4 +1,4 @@
-/* uv_job.c: what libuv does on its thread pool: names of hosts, functions; files are in uv_file.c.
+/* uv_job.c: jobs on libuv's thread pool: host names and functions; uv_file.c has files.
  * SPDX-License-Identifier: ISC */
 #include "promise/loop.h"
 
@@ -19,7 +19,7 @@ struct work {
 
 /* ---- Jobs ---- */
 
-/* If it runs already it runs on, and what it results in is destroyed. */
+/* A job that runs already runs to its end, and its result is destroyed. */
 static void job_cancelled(void *ctx)
 {
 	struct weft__job *job = ctx;
@@ -70,7 +70,7 @@ static void free_addresses(void *addresses)
 
 static void on_addresses(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses)
 {
-	/* libuv tells of a cancel in a word of its own. */
+	/* libuv has an error code of its own for a cancelled getaddrinfo. */
 	weft__job_end(request->data, status == UV_EAI_CANCELED ? UV_ECANCELED : status, addresses, free_addresses);
 }
 
@@ -90,7 +90,7 @@ struct weft_promise *weft__uv_getaddrinfo(
 
 /* ---- Functions ---- */
 
-/* What the function records stands on the stream of its OS thread, and the promise runs there. */
+/* The function records into the stream of its OS thread, and the promise runs there. */
 static void do_work(uv_work_t *request)
 {
 	struct work *work = request->data;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 struct weft_uv_process {
-	struct weft__handle h; /* kept by the promise until it has exited */
+	struct weft__handle h; /* the promise holds a reference until the process has exited */
 	uv_process_t process;
 	struct weft_resolver *resolver;
 	struct weft_uv_exit *result;
@@ -55,7 +55,7 @@ static void on_exited(uv_process_t *handle, int64_t code, int signal)
 	weft_uv_process_unref(process);
 }
 
-/* uv goes: the process runs on, but nobody here will know how it ends. */
+/* weft_uv_destroy() was called: the process runs on, and this program does not learn how it ends. */
 static void forget(struct weft__handle *h)
 {
 	struct weft_uv_process *process = (struct weft_uv_process *)h;
@@ -67,7 +67,7 @@ static void forget(struct weft__handle *h)
 	weft_uv_process_unref(process);
 }
 
-/* What the child is to have there; a status. */
+/* Fills in what the child gets as this descriptor; returns a status. */
 static int stdio_of(const struct weft_uv_stdio *from, int number, uv_stdio_container_t *to)
 {
 	uv_os_fd_t fd;
@@ -102,7 +102,7 @@ static int stdio_of_all(const struct weft_uv_spawn_options *options, uv_stdio_co
 	return status < 0 ? status : stdio_of(&options->errors, 2, &to[2]);
 }
 
-/* Which has started, or not, when this returns. */
+/* The process has started, or failed to, when this returns. */
 static int start(struct weft_uv_process *process, struct weft_uv *uv, const struct weft_uv_spawn_options *options,
     uv_stdio_container_t stdio[3])
 {

@@ -1,4 +1,4 @@
-/* uv_sendfile.c: a part of a file goes into a stream, in the kernel.
+/* uv_sendfile.c: sends a part of a file into a stream, inside the kernel.
  *
  * The thread pool reads the disk and sends what the stream takes; until it takes more, the loop waits for it on a descriptor of
  * its own, as libuv watches each descriptor once.  SPDX-License-Identifier: ISC */
@@ -11,7 +11,7 @@
 #include <sys/sendfile.h>
 #endif
 
-#define CHUNK_BYTES (4u << 20) /* on the pool at once: others want it too */
+#define CHUNK_BYTES (4u << 20) /* how much one job sends, so that other jobs of the pool get their turn */
 
 struct sending {
 	struct weft__thing thing;
@@ -40,13 +40,14 @@ static void on_poll_closed(uv_handle_t *handle)
 	go_away(handle->data);
 }
 
-/* Nothing runs on the pool. */
+/* Called when no job of this sendfile runs on the pool. */
 static void finish(struct sending *sending, int status)
 {
 	struct weft_uv *uv = sending->thing.uv;
 	struct weft_resolver *resolver = sending->resolver;
 	uint64_t *sent = sending->sent;
-	struct weft_uv_stream *s = weft_uv_stream_ref(sending->stream); /* what is woken often goes on with it */
+	/* The promise that is woken often goes on to use the stream. */
+	struct weft_uv_stream *s = weft_uv_stream_ref(sending->stream);
 	weft__thing_remove(&sending->thing);
 	weft__file_release(sending->file);
 	weft__stream_give_back(sending->stream);
@@ -58,7 +59,7 @@ static void finish(struct sending *sending, int status)
 	weft_uv_stream_unref(s);
 }
 
-/* The stream is closed: by who cancelled this, by somebody else, or because uv goes. */
+/* The stream is closed: the sendfile was cancelled, somebody closed the stream, or weft_uv_destroy() was called. */
 static void on_stream_closed(void *ctx)
 {
 	struct sending *sending = ctx;
@@ -88,7 +89,7 @@ static void on_writable(uv_poll_t *poll, int status, int events)
 {
 	struct sending *sending = poll->data;
 	uv_poll_stop(poll);
-	send_some(sending); /* after an error it finds the same */
+	send_some(sending); /* after an error the next try finds the same error */
 }
 
 static void wait_until_writable(struct sending *sending)
@@ -103,7 +104,7 @@ static void wait_until_writable(struct sending *sending)
 		finish(sending, status);
 }
 
-/* Where the kernel cannot. */
+/* For files that sendfile(2) refuses. */
 static ssize_t copy_some(int out, int in, int64_t offset, size_t size)
 {
 	char bytes[16384];
@@ -111,7 +112,7 @@ static ssize_t copy_some(int out, int in, int64_t offset, size_t size)
 	return got > 0 ? write(out, bytes, (size_t)got) : got;
 }
 
-/* On the pool.  Not uv_fs_sendfile(), which waits there for the other side. */
+/* Runs on the pool.  uv_fs_sendfile() would block the pool's OS thread until the peer reads. */
 static void do_send(uv_work_t *request)
 {
 	struct sending *sending = request->data;
@@ -151,7 +152,7 @@ static void send_some(struct sending *sending)
 	uv_queue_work(sending->thing.uv->loop, &sending->request, do_send, on_sent); /* fails only without do_send */
 }
 
-/* Borrows both sides; or a status. */
+/* Keeps file and stream for this sendfile; returns a status. */
 static int borrow(struct sending *sending, struct weft_uv **uv)
 {
 	int status;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 struct weft_uv_stream {
-	struct weft__handle h; /* asked for bytes or connections */
+	struct weft__handle h; /* libuv was asked for bytes or connections */
 	union {
 		uv_handle_t handle;
 		uv_stream_t stream;
@@ -16,10 +16,10 @@ struct weft_uv_stream {
 	 * nobody asked for. */
 	bool reading;
 	bool knocked;   /* a connection waits to be accepted */
-	void *borrower; /* who writes to the descriptor itself */
+	void *borrower; /* the sendfile that writes to the descriptor itself */
 	void (*borrowed_closed)(void *borrower);
 	size_t most_bytes;            /* that the reader wants */
-	struct weft_uv_bytes *buffer; /* only while libuv fills it */
+	struct weft_uv_bytes *buffer; /* set only while libuv fills it */
 };
 
 static struct weft_uv_bytes nothing;
@@ -74,7 +74,7 @@ struct weft_promise *weft__uv_close(struct weft_record_site *site, struct weft_u
 	return weft__handle_close_promise(site, &s->h);
 }
 
-/* ---- Who writes on his own ---- */
+/* ---- Sendfile writes to the descriptor itself ---- */
 
 struct weft_uv *weft__stream_lend(struct weft_uv_stream *s, void (*closed)(void *borrower), void *borrower, int *status)
 {
@@ -116,7 +116,7 @@ static void on_connection(uv_stream_t *stream, int status)
 {
 	struct weft_uv_stream *listener = stream->data;
 	if (status == 0)
-		listener->knocked = true; /* until it is accepted, libuv accepts no other */
+		listener->knocked = true; /* libuv accepts no further connection until this one is accepted */
 	if (!listener->h.asker)
 		return;
 	if (status < 0)
@@ -125,7 +125,7 @@ static void on_connection(uv_stream_t *stream, int status)
 		accept_now(listener);
 }
 
-/* The end of a listen: s is taken. */
+/* Ends a listen; takes s. */
 static struct weft_promise *listen_now(struct weft_record_site *site, struct weft_uv_stream *s, int status, int backlog)
 {
 	if (status == 0)
@@ -226,7 +226,7 @@ struct request {
 	char copied[];
 };
 
-/* The count is taken, also without memory. */
+/* Takes the reference, also without memory. */
 static struct request *new_request(struct weft_uv_stream *counted, size_t copied_bytes)
 {
 	struct request *r = calloc(1, sizeof *r + copied_bytes);
@@ -237,7 +237,7 @@ static struct request *new_request(struct weft_uv_stream *counted, size_t copied
 	return r;
 }
 
-/* Its stream, which the caller has to give back. */
+/* The request's stream; the caller drops its reference. */
 static struct weft_uv_stream *free_request(struct request *r)
 {
 	struct weft_uv_stream *counted = r->stream;
@@ -255,7 +255,7 @@ static void on_connected(uv_connect_t *connect, int status)
 	weft__uv_wakeup(s->h.thing.uv, resolver, status, s, weft_uv_stream_unref);
 }
 
-/* A request on a new stream, which is taken; NULL: *p is to be returned. */
+/* A request on a new stream, which is taken; NULL: the caller returns *p. */
 static struct request *start_connect(struct weft_record_site *site, struct weft_uv_stream *s, struct weft_promise **p)
 {
 	struct request *r = s ? new_request(s, 0) : NULL;
@@ -299,7 +299,7 @@ static void end_request(struct request *r, int status)
 	struct weft_resolver *resolver = r->resolver;
 	struct weft_uv_stream *s = free_request(r);
 	weft__uv_wakeup(s->h.thing.uv, resolver, status, NULL, NULL);
-	weft_uv_stream_unref(s); /* not before: what is woken often goes on with it */
+	weft_uv_stream_unref(s); /* only now: the promise that is woken often goes on to use the stream */
 }
 
 static void on_written(uv_write_t *write, int status)

@@ -7,7 +7,7 @@ struct weft_uv_udp {
 	struct weft__handle h; /* asked for datagrams */
 	uv_udp_t udp;
 	size_t most_bytes;               /* that the asker wants */
-	struct weft_uv_datagram *buffer; /* only while libuv fills it */
+	struct weft_uv_datagram *buffer; /* set only while libuv fills it */
 };
 
 struct sending {
@@ -66,11 +66,11 @@ static void on_received(uv_udp_t *handle, ssize_t size, const uv_buf_t *buf, con
 	struct weft_uv_udp *udp = handle->data;
 	struct weft_uv_datagram *datagram = udp->buffer;
 	udp->buffer = NULL;
-	/* Nothing was there (a datagram of no bytes has a sender), or nobody asks. */
+	/* No datagram was there (an empty datagram has a sender), or no promise waits for one. */
 	if ((size == 0 && !from) || !udp->h.asker) {
 		free(datagram);
 		if (!udp->h.asker)
-			uv_udp_recv_stop(handle); /* what comes stays with the system */
+			uv_udp_recv_stop(handle); /* datagrams that come now stay in the socket's buffer */
 		return;
 	}
 	if (size < 0) {
@@ -101,7 +101,7 @@ struct weft_promise *weft__uv_udp_receive(struct weft_record_site *site, struct 
 
 /* ---- Sending ---- */
 
-/* It cannot be called back: it is sent, or not. */
+/* A datagram cannot be called back: it is sent, or it is not. */
 static void send_cancelled(void *ctx)
 {
 }
@@ -120,7 +120,7 @@ static void on_sent(uv_udp_send_t *request, int status)
 	end_sending(request->data, status);
 }
 
-/* The system has no room now. */
+/* The socket's buffer is full. */
 static struct weft_promise *send_later(
     struct weft_record_site *site, struct weft_uv_udp *udp, const void *bytes, size_t size, const struct sockaddr *to)
 {
