@@ -50,7 +50,7 @@ static void search(struct weft_compare *c, const unsigned char *m)
 static void explain(struct weft_viewer *v, const unsigned char *m)
 {
 	struct weft_findings *findings = NULL;
-	if ((m[3] & 1 ? weft_explain_promise(&findings, v->model, m[2], NULL) : weft_explain(&findings, v->model, NULL, NULL)) <
+	if ((m[3] & 1 ? weft_explain_promise(&findings, v->model, m[2], NULL, NULL) : weft_explain(&findings, v->model, NULL, NULL)) <
 	    0)
 		return;
 	if (findings->count > 0) {

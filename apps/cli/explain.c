@@ -35,12 +35,17 @@ static void put_link(const struct weft_model *model, const struct weft_finding *
 
 static void put_json(const struct weft_model *model, const struct weft_finding *finding)
 {
-	printf("{\"finding\":\"%s\",\"verdict\":", weft_finding_name(finding->kind));
+	printf("{\"finding\":\"%s\",\"severity\":\"%s\",\"verdict\":", weft_finding_name(finding->kind),
+	    weft_severity_name(finding->severity));
 	if (finding->verdict == WEFT_VERDICT_NONE)
 		fputs("null", stdout);
 	else
 		cli_put_cstring(weft_verdict_name(finding->verdict));
-	printf(",\"sure\":%s", finding->sure ? "true" : "false");
+	printf(",\"sure\":%s,\"doubt\":", finding->sure ? "true" : "false");
+	if (finding->doubt)
+		cli_put_cstring(finding->doubt);
+	else
+		fputs("null", stdout);
 	put_id_json(model, "promise", finding->promise);
 	put_id_json(model, "root", finding->root);
 	printf(",\"start_ns\":%" PRId64 ",\"end_ns\":%" PRId64 ",\"weight\":%" PRIu64 ",\"title\":", finding->start_ns,
@@ -110,6 +115,8 @@ static void put_people(const struct weft_finding *finding, const struct colours 
 			printf("  %s\n", line->text);
 		}
 	}
+	if (finding->doubt)
+		printf("  %snot certain, since%s\n    %s\n", c->faint, c->off, finding->doubt);
 	if (finding->next[0])
 		printf("  %slook next%s\n    %s\n", c->faint, c->off, finding->next);
 }
@@ -120,7 +127,7 @@ static int put_findings(const struct cli_input *input, const struct weft_finding
 	bool found = false;
 	for (size_t i = 0; i < findings->count && cli_stdout_ok(); i++) {
 		const struct weft_finding *finding = &findings->findings[i];
-		found |= finding->sure && finding->kind != WEFT_FINDING_ANSWER;
+		found |= finding->sure && finding->severity == WEFT_SEVERITY_ALARM;
 		if (json) {
 			put_json(input->model, finding);
 			continue;
@@ -163,7 +170,7 @@ int cli_explain(struct cli_args *args)
 	if (exit < 0) {
 		struct weft_findings *findings = NULL;
 		struct weft_error err;
-		int status = promise ? weft_explain_promise(&findings, input.model, which, &err)
+		int status = promise ? weft_explain_promise(&findings, input.model, which, NULL, &err)
 				     : weft_explain(&findings, input.model, &explain, &err);
 		exit = status < 0 ? cli_fail_error(&err) : put_findings(&input, findings, json, promise);
 		weft_findings_destroy(findings);

@@ -40,7 +40,7 @@ static gpointer work(gpointer data)
 	if (explainer->promise == WEFT_NONE)
 		weft_explain(&explainer->findings, model, NULL, NULL);
 	else
-		weft_explain_promise(&explainer->findings, model, explainer->promise, NULL);
+		weft_explain_promise(&explainer->findings, model, explainer->promise, NULL, NULL);
 	loader_release(explainer->viewer);
 	g_idle_add(finish, explainer);
 	return NULL;

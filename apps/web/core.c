@@ -267,7 +267,7 @@ EXPORT(explain) size_t page_explain(const struct weft_viewer *viewer, bool selec
 {
 	weft_findings_destroy(found[selected]);
 	findings = found[selected] = NULL;
-	int status = selected ? weft_explain_promise(&found[1], viewer->model, viewer->selected, &error)
+	int status = selected ? weft_explain_promise(&found[1], viewer->model, viewer->selected, NULL, &error)
 			      : weft_explain(&found[0], viewer->model, NULL, &error);
 	findings = status < 0 ? NULL : found[selected];
 	return findings ? findings->count : 0;

@@ -322,9 +322,8 @@ static void say_stall(struct delays *d, const struct stall *s, int64_t least_ns)
 	if (late_count > LATE_KEPT)
 		weft__show(f, WEFT_EVIDENCE_VICTIM, WEFT_NO_TIME, WEFT_NONE, "and %" PRIu32 " more", late_count - LATE_KEPT);
 	if (!finding->sure)
-		weft__show(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-		    "not certain: the trace does not tell when these were due, nor whether the OS thread had a processor all the "
-		    "time");
+		finding->doubt =
+		    "the trace does not tell when these were due, nor whether the OS thread had a processor all the time";
 }
 
 static bool say_stalls(struct delays *d, int64_t least_ns)

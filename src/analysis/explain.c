@@ -10,6 +10,12 @@
 #include "base/idmap.h"
 #include "base/utf8.h"
 
+static const enum weft_severity weft__severities[] = {
+#define SEVERITY(UPPER, name, severity, text) WEFT_SEVERITY_##severity,
+    WEFT_FINDINGS(SEVERITY)
+#undef SEVERITY
+};
+
 struct weft_findings_private {
 	struct weft__text_block *texts;
 	struct weft_evidence *evidence;
@@ -68,6 +74,7 @@ struct weft_finding *weft__find(
 	}
 	*finding = (struct weft_finding){
 	    .kind = kind,
+	    .severity = weft__severities[kind],
 	    .sure = true,
 	    .promise = promise,
 	    .root = promise,
@@ -253,10 +260,13 @@ static int hand_over(struct weft__finder *f, struct weft_findings **out, struct 
 {
 	struct weft_findings *findings = calloc(1, sizeof *findings);
 	struct weft_findings_private *priv = calloc(1, sizeof *priv);
-	if (f->no_memory || !findings || !priv) {
+	if (f->no_memory || f->called_off || !findings || !priv) {
+		bool called_off = f->called_off;
 		free(findings);
 		free(priv);
 		drop(f);
+		if (called_off)
+			return weft_error_set(err, WEFT_ECANCELLED, "%s", weft_status_string(WEFT_ECANCELLED));
 		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
 	}
 	finish(f);
@@ -286,22 +296,35 @@ static bool begin(struct weft__finder *f, const struct weft_model *model, const 
 	return weft_ties_init(&f->ties, model) == WEFT_OK && find_awaits(f) && find_sorts(f);
 }
 
+static bool goes_on(struct weft__finder *f, unsigned percent)
+{
+	if (f->options.go_on && !f->called_off)
+		f->called_off = !f->options.go_on(f->options.ctx, percent);
+	return !f->called_off;
+}
+
 int weft_explain(struct weft_findings **out, const struct weft_model *model, const struct weft_explain_options *options,
     struct weft_error *err)
 {
+	static bool (*const checks[])(struct weft__finder * f) = {
+	    weft__find_hangs, weft__find_failures, weft__find_stuck, weft__find_delays, weft__find_leaks};
+	enum { CHECKS = sizeof checks / sizeof *checks };
 	struct weft__finder f;
-	if (!begin(&f, model, options) || !weft__find_hangs(&f) || !weft__find_failures(&f) || !weft__find_stuck(&f) ||
-	    !weft__find_delays(&f) || !weft__find_leaks(&f))
+	if (!begin(&f, model, options))
 		f.no_memory = true;
+	for (unsigned i = 0; i < CHECKS && !f.no_memory && goes_on(&f, 50 + 50 * i / CHECKS); i++)
+		if (!checks[i](&f))
+			f.no_memory = true;
 	return hand_over(&f, out, err);
 }
 
-int weft_explain_promise(struct weft_findings **out, const struct weft_model *model, uint32_t promise, struct weft_error *err)
+int weft_explain_promise(struct weft_findings **out, const struct weft_model *model, uint32_t promise,
+    const struct weft_explain_options *options, struct weft_error *err)
 {
 	struct weft__finder f;
 	if (promise >= model->promise_count)
 		return weft_error_set(err, WEFT_ENOTFOUND, "no such promise");
-	if (!begin(&f, model, NULL) || !weft__why(&f, promise))
+	if (!begin(&f, model, options) || (goes_on(&f, 50) && !weft__why(&f, promise)))
 		f.no_memory = true;
 	return hand_over(&f, out, err);
 }
@@ -324,11 +347,16 @@ void weft_findings_destroy(struct weft_findings *findings)
 const char *weft_finding_name(enum weft_finding_kind kind)
 {
 	static const char *const names[] = {
-#define NAME(UPPER, name, text) name,
+#define NAME(UPPER, name, severity, text) #name,
 	    WEFT_FINDINGS(NAME)
 #undef NAME
 	};
 	return (unsigned)kind < WEFT_FINDING_KINDS ? names[kind] : "unknown";
+}
+
+const char *weft_severity_name(enum weft_severity severity)
+{
+	return severity == WEFT_SEVERITY_ALARM ? "alarm" : "information";
 }
 
 const char *weft_verdict_name(enum weft_verdict verdict)

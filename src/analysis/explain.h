@@ -7,19 +7,22 @@
 
 #include "model/model.h"
 
-/* X(NAME, "name", "what it is"): most serious first. */
+/* An alarm is a fault, or looks like one; information is worth knowing where nothing is wrong. */
+enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
+
+/* X(NAME, name, severity, "what it is"): most serious first. */
 #define WEFT_FINDINGS(X)                                                                                                         \
-	X(CYCLE, "cycle", "promises wait for each other in a circle")                                                            \
-	X(HANG, "hang", "a promise should resolve and never did")                                                                \
-	X(FAILURE, "failure", "a promise failed and nobody took notice")                                                         \
-	X(STUCK, "stuck", "a promise is pending that younger ones of its kind have overtaken")                                   \
-	X(STALL, "stall", "one promise ran, or a pause lasted, while others were ready")                                         \
-	X(STARVATION, "starvation", "promises were ready for long while many others ran")                                        \
-	X(LEAK, "leak", "promises of one sort only ever become more")                                                            \
-	X(ANSWER, "answer", "how a promise came to its end") /* of weft_explain_promise() alone: no problem */
+	X(CYCLE, cycle, ALARM, "promises wait for each other in a circle")                                                       \
+	X(HANG, hang, ALARM, "a promise should resolve and never did")                                                           \
+	X(FAILURE, failure, ALARM, "a promise failed and nobody took notice")                                                    \
+	X(STUCK, stuck, ALARM, "a promise is pending that younger ones of its kind have overtaken")                              \
+	X(STALL, stall, ALARM, "one promise ran, or a pause lasted, while others were ready")                                    \
+	X(STARVATION, starvation, ALARM, "promises were ready for long while many others ran")                                   \
+	X(LEAK, leak, ALARM, "promises of one sort only ever become more")                                                       \
+	X(ANSWER, answer, INFORMATION, "how a promise came to its end") /* of weft_explain_promise() alone: no problem */
 
 enum weft_finding_kind {
-#define WEFT_FINDING_ENUM(NAME, name, text) WEFT_FINDING_##NAME,
+#define WEFT_FINDING_ENUM(NAME, name, severity, text) WEFT_FINDING_##NAME,
 	WEFT_FINDINGS(WEFT_FINDING_ENUM)
 #undef WEFT_FINDING_ENUM
 	    WEFT_FINDING_KINDS
@@ -62,7 +65,9 @@ struct weft_evidence {
 struct weft_finding {
 	enum weft_finding_kind kind;
 	enum weft_verdict verdict;
-	bool sure;         /* false: what is missing in the trace could say otherwise; a note says what is missing */
+	enum weft_severity severity;
+	bool sure;         /* false: what the trace lacks could say otherwise */
+	const char *doubt; /* unless sure: what it lacks, one clause; else NULL */
 	uint32_t promise;  /* whom it is about; WEFT_SYSTEM of a pause */
 	uint32_t root;     /* of a chain: its end; otherwise `promise` */
 	int64_t start_ns;  /* where to look */
@@ -86,21 +91,27 @@ struct weft_findings {
 struct weft_explain_options {
 	int64_t stall_ns;  /* 10 ms: a delay from which on it is one */
 	size_t leak_count; /* 32: that many alive at the end, at least */
+	/* Unless NULL: called every few ms, in the OS thread that explains, with how much is done; false calls it off. */
+	bool (*go_on)(void *ctx, unsigned percent);
+	void *ctx;
 };
 
 /* Explains a model, best one that kept its binds where they were created: promises have the same numbers in both.
  *
- * `options` may be NULL.  It must not outlive the model.  Near-linear.  On failure *out is untouched: WEFT_ENOMEM. */
+ * `options` may be NULL.  It must not outlive the model.  Near-linear.  On failure *out is untouched: WEFT_ENOMEM,
+ * WEFT_ECANCELLED. */
 int weft_explain(struct weft_findings **out, const struct weft_model *model, const struct weft_explain_options *options,
     struct weft_error *err);
 
 /* Why one promise is as it is: one finding, whatever its kind: what it waits for and why that does not come, or how it ended.
  * As weft_explain(); a `promise` that is not in the model is WEFT_ENOTFOUND. */
-int weft_explain_promise(struct weft_findings **out, const struct weft_model *model, uint32_t promise, struct weft_error *err);
+int weft_explain_promise(struct weft_findings **out, const struct weft_model *model, uint32_t promise,
+    const struct weft_explain_options *options, struct weft_error *err);
 
 void weft_findings_destroy(struct weft_findings *findings);
 
 const char *weft_finding_name(enum weft_finding_kind kind);
+const char *weft_severity_name(enum weft_severity severity); /* "alarm", "information" */
 const char *weft_verdict_name(enum weft_verdict verdict);
 
 #endif

@@ -43,7 +43,7 @@ struct weft__finder {
 	int64_t horizon_ns; /* from there on all is there that was not lost otherwise; 0 unless the ring wrapped */
 	size_t left_out;
 	bool has_failures, has_conditions; /* at all */
-	bool no_memory;
+	bool no_memory, called_off;
 	uint32_t *sort_of; /* by promise: index into sorts */
 	WEFT_VEC(struct weft__sort) sorts;
 	uint32_t *root;                  /* by promise that is pending: the end of the chain of those that it waits for */

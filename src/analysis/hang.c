@@ -323,12 +323,6 @@ static void show_chain(struct graph *g, uint32_t p)
 	}
 }
 
-static void show_doubt(struct weft__finder *f)
-{
-	if (f->doubt)
-		weft__show(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE, "not certain: %s", f->doubt);
-}
-
 /* How others of its sort were resolved. */
 static void show_peers(struct weft__finder *f, uint32_t p)
 {
@@ -466,6 +460,7 @@ static void say_root(struct graph *g, struct weft_finding *finding, const char *
 	default:
 		finding->verdict = WEFT_VERDICT_UNKNOWN;
 		finding->sure = false;
+		finding->doubt = f->doubt ? f->doubt : "the trace does not tell what it waits for";
 		finding->title = weft__text(f, "%s: what %s waits for is not in the trace", what, it);
 		finding->next = promise->flags & WEFT_PROMISE_START_UNKNOWN
 				    ? "a larger ring would hold its beginning; a state dump tells what is pending"
@@ -533,8 +528,8 @@ static bool say_cycle(struct graph *g, uint32_t first, const uint32_t *blocked, 
 	if (blocked_count > WEFT__LINES_KEPT)
 		weft__show(f, WEFT_EVIDENCE_VICTIM, WEFT_NO_TIME, WEFT_NONE, "and %zu more that should resolve",
 		    blocked_count - WEFT__LINES_KEPT);
-	if (!finding->sure)
-		show_doubt(f);
+	if (!finding->sure && !finding->doubt)
+		finding->doubt = f->doubt;
 	return true;
 }
 
@@ -564,8 +559,8 @@ static void say_hang(struct graph *g, const uint32_t *blocked, size_t count)
 		    "%s should resolve too, and waits for the same", weft__name(f, blocked[i], name));
 	if (count > WEFT__LINES_KEPT + 1)
 		weft__show(f, WEFT_EVIDENCE_VICTIM, WEFT_NO_TIME, WEFT_NONE, "and %zu more", count - 1 - WEFT__LINES_KEPT);
-	if (!finding->sure)
-		show_doubt(f);
+	if (!finding->sure && !finding->doubt)
+		finding->doubt = f->doubt;
 }
 
 /* Of those that should resolve and never did, the ones with the same root stand side by side. */
@@ -690,8 +685,8 @@ bool weft__why(struct weft__finder *f, uint32_t promise)
 			} else {
 				say_root(&g, finding, what);
 			}
-			if (!finding->sure)
-				show_doubt(f);
+			if (!finding->sure && !finding->doubt)
+				finding->doubt = f->doubt;
 		}
 	}
 	free(mark);

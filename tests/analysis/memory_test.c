@@ -144,12 +144,12 @@ static void test_explain(void **state)
 	weft_findings_destroy(NULL);
 	for (uint32_t p = 0; p < model->promise_count; p++) {
 		struct weft_findings *why = NULL;
-		FAIL_ALL(why, 5, weft_explain_promise(&why, model, p, &err));
+		FAIL_ALL(why, 5, weft_explain_promise(&why, model, p, NULL, &err));
 		assert_int_equal(why->count, 1);
 		weft_findings_destroy(why);
 	}
 	struct weft_findings *none = NULL;
-	assert_int_equal(weft_explain_promise(&none, model, 1000, NULL), WEFT_ENOTFOUND);
+	assert_int_equal(weft_explain_promise(&none, model, 1000, NULL, NULL), WEFT_ENOTFOUND);
 }
 
 static void test_others(void **state)
