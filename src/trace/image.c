@@ -15,13 +15,11 @@
 #include "base/cursor.h"
 #include "base/vec.h"
 #include "trace/format.h"
+#include "trace/packet.h"
 #include "wire/wire.h"
-
-#define AT(field) offsetof(struct weft_packet_header, field)
 
 enum {
 	CHUNK = 1 << 20,     /* read at once, searching */
-	PIECE = 1 << 16,     /* and copying */
 	MARKED = 32,         /* bytes of a header from magic to mark */
 	FOUND_MAX = 1 << 20, /* packets: 4 GiB of them where each has a page */
 	OTHERS_TOLD = 4,     /* rings */
@@ -113,11 +111,11 @@ bool weft__image_cut_path(char *path)
 
 static bool is_magic(const unsigned char *p)
 {
-	return weft_load_u32(p) == WEFT_PACKET_MAGIC && weft_load_u32(p + AT(mark)) == WEFT_PACKET_MARK;
+	return weft_load_u32(p) == WEFT_PACKET_MAGIC && weft_load_u32(p + WEFT_PACKET_AT(mark)) == WEFT_PACKET_MARK;
 }
 
-/* Whether a packet may begin at one of BLOCK places.  A loop without branches, of which compilers make one without steps of a
- * byte; memchr() for a single byte would stop at every 256th of a dense image. */
+/* Whether a packet may begin at one of BLOCK places.  Branch-free, so compilers vectorise it; memchr() for a single byte would
+ * stop at every 256th of a dense image. */
 static inline bool may_have_magic(const unsigned char *p)
 {
 	unsigned char any = 0;
@@ -126,42 +124,36 @@ static inline bool may_have_magic(const unsigned char *p)
 	return any;
 }
 
-/* What a header says; false: it is none. */
-static bool parse_header(struct found *out, const unsigned char *header, uint64_t address)
+/* What is to be known of a packet that is not copied yet. */
+static void fill_found(struct found *out, const struct weft_packet *packet, uint64_t address)
 {
-	uint64_t packet_bits = weft_load_u64(header + AT(packet_size)), content_bits = weft_load_u64(header + AT(content_size)),
-		 hz = weft_load_u64(header + AT(clock_hz)), begin = weft_load_u64(header + AT(timestamp_begin));
-	unsigned header_bytes = weft_load_u16(header + AT(header_bytes));
-	if (!is_magic(header) || weft_load_u16(header + AT(version)) != WEFT_WIRE_VERSION)
-		return false;
-	if (header_bytes < sizeof(struct weft_packet_header) || packet_bits % 8 || content_bits % 8 ||
-	    content_bits / 8 < header_bytes || content_bits > packet_bits || packet_bits / 8 > UINT32_MAX)
-		return false;
+	const uint64_t hz = packet->clock_hz, begin = packet->begin;
 	*out = (struct found){
 	    .address = address,
-	    .sequence = weft_load_u64(header + AT(sequence)),
-	    .content_bytes = content_bits / 8,
-	    .wall_ns = weft_load_u64(header + AT(pair_wall_ns)),
+	    .sequence = packet->sequence,
+	    .content_bytes = packet->content_bytes,
+	    .wall_ns = packet->pair_wall_ns <= INT64_MAX ? packet->pair_wall_ns : 0,
 	    .begin_ns = hz && begin <= INT64_MAX && begin / hz < 1000000000 ? (uint64_t)weft__ticks_ns(begin, hz) : 0,
-	    .stream_class = weft_load_u32(header + AT(stream_id)),
-	    .instance = weft_load_u32(header + AT(stream_instance_id)),
-	    .is_odd = weft_load_u32(header + AT(lock)) & 1,
+	    .stream_class = packet->stream_class,
+	    .instance = packet->instance,
+	    .is_odd = packet->lock & 1,
 	};
-	out->wall_ns = out->wall_ns <= INT64_MAX ? out->wall_ns : 0;
-	memcpy(out->uuid, header + AT(uuid), sizeof out->uuid);
-	return out->stream_class <= WEFT_CLASS_METADATA;
+	memcpy(out->uuid, packet->uuid, sizeof out->uuid);
 }
 
 static bool note_packet(struct search *s, uint64_t address)
 {
-	unsigned char header[sizeof(struct weft_packet_header)];
-	struct found packet;
-	if (weft__image_read(s->image, address, header, sizeof header) < sizeof header || !parse_header(&packet, header, address))
+	unsigned char header[WEFT_PACKET_HEADER];
+	struct weft_packet packet;
+	if (weft__image_read(s->image, address, header, sizeof header) < sizeof header)
+		return true;
+	const enum weft_packet_fault fault = weft__packet_parse(&packet, header);
+	if (fault != WEFT_PACKET_FINE && fault != WEFT_PACKET_REUSED && fault != WEFT_PACKET_TIME)
 		return true;
 	s->is_full = s->packets.count == FOUND_MAX;
 	struct found *slot = s->is_full ? NULL : weft_vec_push(&s->packets);
 	if (slot)
-		*slot = packet;
+		fill_found(slot, &packet, address);
 	return slot || s->is_full;
 }
 
@@ -333,78 +325,40 @@ static int choose(const struct search *s, const char *wanted, size_t *out, struc
 		    wanted && s->rings.count ? "no ring in it has that UUID" : weft__trace_unknown_text(first, got));
 	}
 	if (wanted && matches > 1)
-		return fail(s, err, WEFT_EINVAL, "the UUIDs of several rings in it begin so");
+		return fail(s, err, WEFT_EINVAL, "that UUID prefix matches several rings");
 	*out = best;
 	return WEFT_OK;
 }
 
 /* ---- Copying ---- */
 
-static bool read_header(const struct search *s, const struct found *known, unsigned char *header, struct found *now)
+static size_t read_found(const void *ctx, uint64_t address, void *to, size_t bytes)
 {
-	size_t bytes = sizeof(struct weft_packet_header);
-	return weft__image_read(s->image, known->address, header, bytes) == bytes && parse_header(now, header, known->address) &&
-	       memcmp(known->uuid, now->uuid, sizeof now->uuid) == 0 && known->stream_class == now->stream_class;
+	return weft__image_read(ctx, address, to, bytes);
 }
 
-typedef WEFT_VEC(unsigned char) byte_vec;
-
-/* How much of these bytes stands before a page of zeros, which no events have: a hole, whose end nobody knows. */
-static size_t before_hole(const unsigned char *p, uint64_t address, size_t bytes)
-{
-	for (size_t at = (PAGE - address % PAGE) % PAGE; at < bytes && bytes - at >= PAGE; at += PAGE)
-		if (p[at] == 0 && memcmp(p + at, p + at + 1, PAGE - 1) == 0)
-			return at;
-	return bytes;
-}
-
-/* As many of the bytes as are there. */
-static bool read_content(const struct search *s, uint64_t address, uint64_t bytes, byte_vec *out)
-{
-	while (out->count < bytes) {
-		size_t wanted = bytes - out->count < PIECE ? (size_t)(bytes - out->count) : PIECE;
-		if (!weft_vec_reserve(out, wanted))
-			return false;
-		size_t got = weft__image_read(s->image, address + out->count, out->items + out->count, wanted);
-		got = before_hole(out->items + out->count, address + out->count, got);
-		out->count += got;
-		if (got < wanted)
-			break;
-	}
-	return true;
-}
-
-/* A copy of the packet, as far as it is there and reaches no further than `room`; .bytes stays NULL where it was being reused at
- * each look.  As INVALIDATE, REFILL and VALIDATE (src/record/core.c) ask for: what was read between two equal even locks is of
- * one use.  False: out of memory. */
+/* A copy of the packet, as far as it is there and reaches no further than `room`; .bytes stays NULL where there is none to be
+ * had. False: out of memory. */
 static bool copy_packet(const struct search *s, const struct found *packet, uint64_t room, struct weft_blob *out)
 {
-	unsigned char header[sizeof(struct weft_packet_header)], after[sizeof header];
-	for (int tries = 0; tries < 100; tries++) {
-		struct found now, ignored;
-		if (!read_header(s, packet, header, &now))
-			return true;
-		if (now.is_odd)
-			continue;
-		byte_vec copy = {0};
-		if (!read_content(s, packet->address, now.content_bytes < room ? now.content_bytes : room, &copy)) {
-			weft_vec_free(&copy);
-			return false;
-		}
-		if (copy.count >= sizeof header && read_header(s, packet, after, &ignored) &&
-		    memcmp(header + AT(lock), after + AT(lock), 4) == 0) {
-			/* Content that came meanwhile was not copied; room for more is of no interest where all of it was. */
-			memcpy(copy.items, header, sizeof header);
-			if (copy.count == now.content_bytes)
-				memcpy(copy.items + AT(packet_size), header + AT(content_size), 8);
-			unsigned char *trimmed = realloc(copy.items, copy.count);
-			out->bytes = trimmed ? trimmed : copy.items;
-			out->size = copy.count;
-			out->owner = WEFT_BLOB_HEAP;
-			return true;
-		}
-		weft_vec_free(&copy);
+	const struct weft_packet_memory memory = {read_found, s->image};
+	struct weft_packet_copy copy;
+	int got = weft__packet_copy(&copy, &memory, packet->address, room);
+	if (got < 0)
+		return false;
+	if (got == 0)
+		return true;
+	if (memcmp(packet->uuid, copy.packet.uuid, sizeof packet->uuid) != 0 ||
+	    packet->stream_class != copy.packet.stream_class) {
+		free(copy.bytes);
+		return true;
 	}
+	/* Room for more is of no interest where all of the content was copied. */
+	if (copy.size == copy.packet.content_bytes)
+		memcpy(copy.bytes + WEFT_PACKET_AT(packet_size), copy.bytes + WEFT_PACKET_AT(content_size), 8);
+	out->bytes = copy.bytes;
+	out->size = copy.size;
+	out->owner = WEFT_BLOB_HEAP;
 	return true;
 }
 

@@ -1,22 +1,13 @@
 /* native.c: weft's own traces: a directory of packets, or packets in one file or in memory, one after the other.
  *
- * native_index.c finds them, native_decode.c decodes each stream, and here the streams become one.  SPDX-License-Identifier: ISC
+ * native_index.c finds them, native_define.c reads what they define, native_decode.c decodes each stream, and here the streams
+ * become one.  SPDX-License-Identifier: ISC
  */
 #include "trace/native.h"
 
 #include <string.h>
 
 #include "base/cursor.h"
-
-static bool begins_with_packet(const struct weft_blob *blob)
-{
-	if (blob->size < sizeof(struct weft_packet_header))
-		return false;
-	uint32_t magic = weft_load_u32(blob->bytes);
-	uint32_t mark = weft_load_u32(blob->bytes + offsetof(struct weft_packet_header, mark));
-	return (magic == WEFT_PACKET_MAGIC && mark == WEFT_PACKET_MARK) ||
-	       (magic == __builtin_bswap32(WEFT_PACKET_MAGIC) && mark == __builtin_bswap32(WEFT_PACKET_MARK));
-}
 
 static bool probe(const struct weft_source *source)
 {
@@ -25,7 +16,7 @@ static bool probe(const struct weft_source *source)
 	if (metadata && memmem(metadata->bytes, metadata->size < 512 ? metadata->size : 512, ours, sizeof ours - 1))
 		return true;
 	for (size_t i = 0; i < source->blob_count; i++)
-		if (begins_with_packet(&source->blobs[i]))
+		if (weft__packet_probe(source->blobs[i].bytes, source->blobs[i].size) != WEFT_PACKET_NONE)
 			return true;
 	return false;
 }
@@ -36,6 +27,7 @@ static void free_state(struct native *n)
 		free(n->owned.items[i]);
 	for (size_t i = 0; i < n->cursors.count; i++)
 		free(n->cursors.items[i].batch);
+	weft_vec_free(&n->places);
 	weft_vec_free(&n->packets);
 	weft_vec_free(&n->definitions);
 	weft_vec_free(&n->changes);

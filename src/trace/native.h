@@ -4,9 +4,18 @@
 
 #include "base/vec.h"
 #include "trace/format.h"
+#include "trace/packet.h"
 #include "wire/wire.h"
 
 #define NATIVE_BATCH 256
+
+/* Where a packet was found. */
+struct native_place {
+	size_t offset;  /* of its header, in the blob */
+	uint64_t index; /* in the blob */
+	uint32_t blob;  /* index */
+	bool is_definitions;
+};
 
 /* One packet that holds events or definitions, as it was when the trace was opened. */
 struct native_packet {
@@ -68,6 +77,7 @@ struct native_clock {
 };
 
 struct native {
+	WEFT_VEC(struct native_place) places;
 	WEFT_VEC(struct native_packet) packets;     /* of events; by instance, then sequence */
 	WEFT_VEC(struct native_packet) definitions; /* by sequence */
 	WEFT_VEC(struct native_change) changes;     /* by instance, then time */
@@ -92,6 +102,13 @@ struct native {
 
 /* native_index.c: what stands where; events are not looked at. */
 int weft__native_index(struct weft_trace *trace, struct weft_error *err);
+int weft__native_no_memory(struct weft_error *err);
+/* Memory that is freed with the trace; NULL: there is none. */
+void *weft__native_own(struct native *n, size_t bytes);
+
+/* native_define.c.  Metadata: the text that a directory has in a file, a buffer in a packet. */
+int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, size_t size, struct weft_error *err);
+int weft__native_definitions(struct weft_trace *trace, struct weft_error *err);
 
 /* native_save.c */
 int weft__native_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx);

@@ -1,162 +1,35 @@
-/* native_index.c: finds a native trace's packets, and reads its metadata and definitions.
+/* native_index.c: finds a native trace's packets, and puts them in order: what stands where; events are not looked at.
  *
- * A ring whose program still runs changes while it is read.  Its packets are copied, each between two looks at its lock, as the
- * writer's INVALIDATE, REFILL and VALIDATE ask for (src/record/core.c); what was being reused just then is left out.
- * SPDX-License-Identifier: ISC */
-#include <sched.h>
+ * A ring whose program still runs changes while it is read: its packets are copied, each between two looks at its lock
+ * (packet.h); what was being reused just then is left out.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "base/cursor.h"
 #include "trace/native.h"
 
-static int out_of_memory(struct weft_error *err)
+int weft__native_no_memory(struct weft_error *err)
 {
 	return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 }
 
-static void *own(struct native *n, size_t bytes)
+/* Makes memory the trace's, also on failure. */
+static bool own(struct native *n, void *memory)
 {
-	void **slot = weft_vec_push(&n->owned);
-	if (!slot)
-		return NULL;
-	*slot = malloc(bytes ? bytes : 1);
-	return *slot;
+	void **slot = memory ? weft_vec_push(&n->owned) : NULL;
+	if (slot)
+		*slot = memory;
+	else
+		free(memory);
+	return slot != NULL;
 }
 
-/* ---- Metadata ---- */
-
-/* Where the value of `name` = stands behind `from`, or NULL. */
-static const char *find_value(const char *text, const char *from, const char *name)
+void *weft__native_own(struct native *n, size_t bytes)
 {
-	size_t length = strlen(name);
-	const char *at = from ? strstr(text, from) : NULL;
-	for (; at && (at = strstr(at, name)); at += length) {
-		const char *after = at + length + strspn(at + length, " \t\n");
-		bool begins = at > text && strchr(" \t\n;{", at[-1]);
-		if (begins && *after == '=')
-			return after + 1 + strspn(after + 1, " \t\n");
-	}
-	return NULL;
+	void *memory = malloc(bytes ? bytes : 1);
+	return own(n, memory) ? memory : NULL;
 }
 
-static bool find_number(const char *text, const char *from, const char *name, int64_t *out)
-{
-	const char *at = find_value(text, from, name);
-	char *end;
-	if (!at)
-		return false;
-	long long v = strtoll(at, &end, 10);
-	*out = v;
-	return end != at;
-}
-
-/* A quoted string, its escapes undone in place of the text's own copy. */
-static struct weft_str find_string(struct native *n, const char *text, const char *name)
-{
-	struct weft_str none = {"", 0};
-	const char *at = find_value(text, "env {", name);
-	if (!at || *at != '"')
-		return none;
-	char *out = own(n, strlen(at));
-	if (!out)
-		return none;
-	size_t length = 0;
-	for (at++; *at && *at != '"'; at++) {
-		unsigned c = (unsigned char)*at;
-		if (c == '\\' && at[1]) {
-			c = (unsigned char)*++at;
-			if (c >= '0' && c <= '7') {
-				c -= '0';
-				for (int i = 0; i < 2 && at[1] >= '0' && at[1] <= '7'; i++)
-					c = c << 3 | (unsigned)(*++at - '0');
-			}
-		}
-		out[length++] = (char)c;
-	}
-	return (struct weft_str){out, (uint32_t)length};
-}
-
-static bool is_word(struct weft_str s, const char *word)
-{
-	return s.len == strlen(word) && memcmp(s.ptr, word, s.len) == 0;
-}
-
-static int hex(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-static bool parse_uuid(const char *at, uint8_t uuid[16])
-{
-	if (!at || *at++ != '"')
-		return false;
-	for (int i = 0; i < 16; i++) {
-		at += *at == '-';
-		int high = hex(at[0]), low = high < 0 ? -1 : hex(at[1]);
-		if (low < 0)
-			return false;
-		uuid[i] = (uint8_t)(high << 4 | low);
-		at += 2;
-	}
-	return true;
-}
-
-static int read_metadata(struct weft_trace *trace, const unsigned char *bytes, size_t size, struct weft_error *err)
-{
-	struct native *n = trace->state;
-	size_t bounded = size < 1 << 20 ? size : 1 << 20;
-	char *text = own(n, bounded + 1);
-	if (!text)
-		return out_of_memory(err);
-	memcpy(text, bytes, bounded);
-	text[bounded] = 0;
-	int64_t number;
-	trace->info.host = find_string(n, text, "hostname");
-	trace->info.process = find_string(n, text, "procname");
-	trace->info.command = find_string(n, text, "command");
-	if (find_number(text, "env {", "vpid", &number))
-		trace->info.pid = (uint64_t)number;
-	n->is_ring = is_word(find_string(n, text, "mode"), "ring");
-	struct weft_str state = find_string(n, text, "state");
-	n->is_finished = is_word(state, "finished");
-	trace->info.unfinished = is_word(state, "recording");
-	n->is_live = n->is_ring && !n->is_finished && !trace->source.is_still;
-	n->is_hurried = is_word(find_string(n, text, "clock_measured"), "hurried");
-	n->has_uuid = parse_uuid(find_value(text, "trace {", "uuid"), n->uuid);
-	int64_t offset_s, offset;
-	if (find_number(text, "clock {", "freq", &number) && number > 0 && find_number(text, "clock {", "offset_s", &offset_s) &&
-	    find_number(text, "clock {", "offset", &offset) && offset >= 0 && offset_s > -9000000000 && offset_s < 9000000000) {
-		n->clock.hz = (uint64_t)number;
-		double rest = 1e9 * (double)offset / (double)number;
-		n->clock.origin_ns = offset_s * 1000000000 + (rest < 1e18 ? weft__ticks_ns((uint64_t)offset, n->clock.hz) : 0);
-		n->clock.has_origin = n->clock.origin_ns != 0;
-	}
-	return WEFT_OK;
-}
-
-/* ---- Packets ---- */
-
-static uint64_t header_u64(const unsigned char *header, size_t at)
-{
-	return weft_load_u64(header + at);
-}
-
-#define AT(field) offsetof(struct weft_packet_header, field)
-
-enum { LITTLE = 1, BIG = 2 };
-
-/* Whether a packet of ours begins there, in which byte order. */
-static int looks_like_packet(const unsigned char *p, size_t left)
-{
-	if (left < sizeof(struct weft_packet_header))
-		return 0;
-	if (weft_load_u32(p) == WEFT_PACKET_MAGIC && weft_load_u32(p + AT(mark)) == WEFT_PACKET_MARK)
-		return LITTLE;
-	if (weft_load_u32(p) == __builtin_bswap32(WEFT_PACKET_MAGIC) &&
-	    weft_load_u32(p + AT(mark)) == __builtin_bswap32(WEFT_PACKET_MARK))
-		return BIG;
-	return 0;
-}
+/* ---- Finding packets ---- */
 
 /* The next packet at or behind `from`; what is passed over is zeros if *zeros. */
 static size_t find_packet(const unsigned char *bytes, size_t size, size_t from, bool *zeros)
@@ -174,7 +47,7 @@ static size_t find_packet(const unsigned char *bytes, size_t size, size_t from, 
 				continue;
 			}
 		}
-		if (bytes[at] == 0xC1 && looks_like_packet(bytes + at, size - at))
+		if (bytes[at] == 0xC1 && weft__packet_probe(bytes + at, size - at) != WEFT_PACKET_NONE)
 			return at;
 		*zeros = *zeros && bytes[at] == 0;
 		at++;
@@ -182,201 +55,69 @@ static size_t find_packet(const unsigned char *bytes, size_t size, size_t from, 
 	return size;
 }
 
-static uint32_t atomic_u32(const unsigned char *p)
+/* Where the packet at `offset`, of which its header says so, ends. */
+static size_t find_end(
+    const struct weft_blob *blob, size_t offset, const struct weft_packet *packet, enum weft_packet_fault fault)
 {
-	return __atomic_load_n((const uint32_t *)(const void *)p, __ATOMIC_ACQUIRE);
+	const size_t left = blob->size - offset;
+	const bool is_inside = packet->bytes >= WEFT_PACKET_HEADER && packet->bytes < left;
+	const size_t claimed = is_inside ? offset + (size_t)packet->bytes : blob->size;
+	if (fault == WEFT_PACKET_SIZES)
+		return offset + WEFT_PACKET_HEADER;
+	/* If it is but a damaged field, the next packet stands where this one says that it ends. */
+	if (fault == WEFT_PACKET_VERSION && is_inside && !weft__packet_probe(blob->bytes + claimed, blob->size - claimed))
+		return claimed;
+	return fault == WEFT_PACKET_VERSION ? blob->size : claimed;
 }
 
-/* The packet at `offset` of a blob, as it is now: in its file, or in the memory where a program writes it. */
-struct live_packet {
-	const struct weft_source *source;
-	const struct weft_blob *blob;
-	uint64_t offset;
-};
-
-/* The packet's lock, and how many bytes of content it has.  The kernel copies aligned words whole. */
-static bool look_live(const struct live_packet *live, uint32_t *lock, uint64_t *content)
+/* The trace's uuid and clock are those of its first packet where no metadata tells them. */
+static void learn_trace(struct native *n, const struct weft_packet *packet)
 {
-	if (live->source->reread) {
-		_Alignas(64) unsigned char header[sizeof(struct weft_packet_header)];
-		if (!live->source->reread(live->source, live->blob, live->offset, header, sizeof header))
-			return false;
-		*lock = weft_load_u32(header + AT(lock));
-		*content = weft_load_u64(header + AT(content_size)) / 8;
-	} else {
-		const unsigned char *p = live->blob->bytes + live->offset;
-		*lock = atomic_u32(p + AT(lock));
-		*content = __atomic_load_n((const uint64_t *)(const void *)(p + AT(content_size)), __ATOMIC_ACQUIRE) / 8;
-	}
-	WEFT__FENCE(__ATOMIC_ACQUIRE);
-	return true;
-}
-
-static bool copy_content(const struct live_packet *live, unsigned char *to, size_t bytes)
-{
-	if (live->source->reread)
-		return live->source->reread(live->source, live->blob, live->offset, to, bytes);
-	memcpy(to, live->blob->bytes + live->offset, bytes);
-	return true;
-}
-
-/* A copy of a packet that the program may be writing, or NULL: it was being reused, again and again (or there is no memory,
- * *failed). */
-static const unsigned char *copy_live(struct native *n, const struct live_packet *live, size_t room, bool *failed)
-{
-	*failed = false;
-	const unsigned char *p = live->blob->bytes + live->offset;
-	if (!live->source->reread && (uintptr_t)p % 8)
-		return p;
-	for (int tries = 0; tries < 100; tries++) {
-		uint32_t lock, after;
-		uint64_t content, ignored;
-		if (!look_live(live, &lock, &content))
-			return NULL;
-		if (lock & 1 || content < sizeof(struct weft_packet_header) || content > room) {
-			sched_yield();
-			continue;
-		}
-		unsigned char *copy = own(n, (size_t)content);
-		if (!copy) {
-			*failed = true;
-			return NULL;
-		}
-		/* Pairs with the fence after INVALIDATE: had any byte been of the next use, lock would differ after it. */
-		bool whole = copy_content(live, copy, (size_t)content);
-		WEFT__FENCE(__ATOMIC_ACQUIRE);
-		if (whole && look_live(live, &after, &ignored) && after == lock) {
-			uint64_t bits = content * 8;
-			memcpy(copy + AT(content_size), &bits, sizeof bits);
-			return copy;
-		}
-		free(n->owned.items[--n->owned.count]);
-		if (!whole)
-			return NULL;
-	}
-	return NULL;
-}
-
-/* Where a power-off left a page that was never written back, or `end`: no events have so many zeros in a row. */
-static size_t find_lost_page(const unsigned char *packet, size_t offset, size_t end)
-{
-	enum { PAGE = 4096, ZEROS = 64 };
-	for (size_t at = PAGE - offset % PAGE; at < end && end - at >= ZEROS; at += PAGE) {
-		size_t i = 0, stop = end - at < PAGE ? end - at : PAGE;
-		while (i < stop && packet[at + i] == 0)
-			i++;
-		if (i == stop)
-			return at;
-	}
-	return end;
-}
-
-/* Takes note of the packet at `offset`; *next is where the one after it begins. */
-static int read_packet(
-    struct weft_trace *trace, uint32_t blob_index, size_t offset, uint64_t index, size_t *next, struct weft_error *err)
-{
-	struct native *n = trace->state;
-	const struct weft_blob *blob = &trace->source.blobs[blob_index];
-	const unsigned char *p = blob->bytes + offset;
-	size_t left = blob->size - offset;
-	*next = offset + sizeof(struct weft_packet_header);
-	uint64_t packet_bits = header_u64(p, AT(packet_size)), packet_bytes = packet_bits / 8;
-	unsigned version = weft_load_u16(p + AT(version)), header_bytes = weft_load_u16(p + AT(header_bytes));
-	if (version != WEFT_WIRE_VERSION) {
-		/* If it is but a damaged field, the next packet stands where this one says that it ends. */
-		bool has_next = packet_bytes >= sizeof(struct weft_packet_header) && packet_bytes < left &&
-				looks_like_packet(p + packet_bytes, left - (size_t)packet_bytes);
-		*next = has_next ? offset + (size_t)packet_bytes : blob->size;
-		weft__trace_skip(
-		    trace, blob, index, offset, *next - offset, "a packet of version %u, of which nothing is known", version);
-		return WEFT_OK;
-	}
-	if (packet_bits % 8 || header_bytes < sizeof(struct weft_packet_header) || packet_bytes < header_bytes ||
-	    packet_bytes > UINT32_MAX) {
-		weft__trace_skip(
-		    trace, blob, index, offset, sizeof(struct weft_packet_header), "a packet header with impossible sizes");
-		return WEFT_OK;
-	}
-	*next = packet_bytes < left ? offset + (size_t)packet_bytes : blob->size;
-	if (n->has_uuid && memcmp(p + AT(uuid), n->uuid, 16) != 0) {
-		weft__trace_skip(trace, blob, index, offset, *next - offset, "a packet of another trace");
-		return WEFT_OK;
-	}
-	if (n->is_live) {
-		bool failed;
-		const struct live_packet live = {&trace->source, blob, offset};
-		p = copy_live(n, &live, left < packet_bytes ? left : (size_t)packet_bytes, &failed);
-		if (failed)
-			return out_of_memory(err);
-		/* What stood in it was being overwritten; the gap that it leaves is counted so. */
-		if (!p)
-			return WEFT_OK;
-	} else if (weft_load_u32(p + AT(lock)) & 1) {
-		/* The program died between INVALIDATE and VALIDATE. */
-		return WEFT_OK;
-	}
-	uint64_t content_bits = header_u64(p, AT(content_size)), content_bytes = content_bits / 8;
-	if (content_bits % 8 || content_bytes < header_bytes || content_bytes > packet_bytes) {
-		weft__trace_skip(trace, blob, index, offset, *next - offset, "a packet whose content size is impossible");
-		return WEFT_OK;
-	}
-	if (content_bytes > left) {
-		weft__trace_skip(trace, blob, index, blob->size, content_bytes - left, "the packet is cut off");
-		content_bytes = left;
-		if (content_bytes < header_bytes)
-			return WEFT_OK;
-	} else if (packet_bytes > left) {
-		/* Its events are there, but whoever cut it off there cut off what came after it too. */
-		weft__trace_skip(trace, blob, index, blob->size, 0, "the file is cut off in the unused end of a packet");
-	}
-	size_t lost_page = n->is_finished ? (size_t)content_bytes : find_lost_page(p, offset, (size_t)content_bytes);
-	if (lost_page < content_bytes) {
-		weft__trace_skip(
-		    trace, blob, index, offset + lost_page, content_bytes - lost_page, "a page that never reached the disk");
-		content_bytes = lost_page;
-		if (content_bytes < header_bytes)
-			return WEFT_OK;
-	}
-	struct native_packet packet = {
-	    .bytes = p,
-	    .begin = header_u64(p, AT(timestamp_begin)),
-	    .sequence = header_u64(p, AT(sequence)),
-	    .events_before = header_u64(p, AT(events_before)),
-	    .lost_full = header_u64(p, AT(lost_full)),
-	    .lost_nested = header_u64(p, AT(lost_nested)),
-	    .content_bytes = (uint32_t)content_bytes,
-	    .header_bytes = header_bytes,
-	    .instance = weft_load_u32(p + AT(stream_instance_id)),
-	    .blob = blob_index,
-	    .offset = offset,
-	    .index = index,
-	};
-	uint32_t stream_class = weft_load_u32(p + AT(stream_id));
-	if (packet.begin > INT64_MAX) {
-		weft__trace_skip(trace, blob, index, offset, *next - offset, "a packet whose time is impossible");
-		return WEFT_OK;
-	}
 	if (!n->has_uuid) {
-		memcpy(n->uuid, p + AT(uuid), 16);
+		memcpy(n->uuid, packet->uuid, sizeof n->uuid);
 		n->has_uuid = true;
 	}
-	uint64_t hz = header_u64(p, AT(clock_hz));
-	if (!n->clock.hz && hz) {
-		n->clock.hz = hz;
-		uint64_t wall = header_u64(p, AT(pair_wall_ns)), clock = header_u64(p, AT(pair_clock));
+	if (!n->clock.hz && packet->clock_hz) {
+		const uint64_t wall = packet->pair_wall_ns, clock = packet->pair_clock;
+		n->clock.hz = packet->clock_hz;
 		n->clock.has_origin = wall != 0 && wall <= INT64_MAX && clock <= INT64_MAX;
-		n->clock.origin_ns = n->clock.has_origin ? (int64_t)wall - weft__ticks_ns(clock, hz) : 0;
+		n->clock.origin_ns = n->clock.has_origin ? (int64_t)wall - weft__ticks_ns(clock, n->clock.hz) : 0;
 	}
-	if (stream_class == WEFT_CLASS_METADATA)
-		return read_metadata(trace, p + header_bytes, packet.content_bytes - header_bytes, err);
-	if (stream_class == WEFT_CLASS_EVENTS || stream_class == WEFT_CLASS_DEFINITIONS) {
-		struct native_packet *slot =
-		    stream_class == WEFT_CLASS_EVENTS ? weft_vec_push(&n->packets) : weft_vec_push(&n->definitions);
-		if (!slot)
-			return out_of_memory(err);
-		*slot = packet;
+}
+
+/* Takes note of the packet that begins at place->offset; *end is where it ends. */
+static int note_packet(struct weft_trace *trace, const struct native_place *place, size_t *end, struct weft_error *err)
+{
+	struct native *n = trace->state;
+	const struct weft_blob *blob = &trace->source.blobs[place->blob];
+	const unsigned char *bytes = blob->bytes + place->offset;
+	struct weft_packet packet;
+	const enum weft_packet_fault fault = weft__packet_parse(&packet, bytes);
+	*end = find_end(blob, place->offset, &packet, fault);
+	const uint64_t size = *end - place->offset;
+	if (fault == WEFT_PACKET_VERSION)
+		weft__trace_skip(trace, blob, place->index, place->offset, size,
+		    "a packet of version %u, of which nothing is known", packet.version);
+	else if (fault == WEFT_PACKET_SIZES)
+		weft__trace_skip(trace, blob, place->index, place->offset, size, "a packet header with impossible sizes");
+	else if (n->has_uuid && memcmp(packet.uuid, n->uuid, sizeof n->uuid) != 0)
+		weft__trace_skip(trace, blob, place->index, place->offset, size, "a packet of another trace");
+	else if (fault == WEFT_PACKET_CLASS)
+		weft__trace_skip(trace, blob, place->index, place->offset, size, "a packet of no known class");
+	else if (fault == WEFT_PACKET_FINE && packet.stream_class == WEFT_CLASS_METADATA) {
+		uint64_t left = blob->size - place->offset, content = packet.content_bytes < left ? packet.content_bytes : left;
+		learn_trace(n, &packet);
+		if (content >= packet.header_bytes)
+			return weft__native_metadata(
+			    trace, bytes + packet.header_bytes, (size_t)content - packet.header_bytes, err);
 	} else {
-		weft__trace_skip(trace, blob, index, offset, *next - offset, "a packet of no known class");
+		struct native_place *slot = weft_vec_push(&n->places);
+		if (!slot)
+			return weft__native_no_memory(err);
+		*slot = *place;
+		slot->is_definitions = packet.stream_class == WEFT_CLASS_DEFINITIONS;
+		if (fault == WEFT_PACKET_FINE)
+			learn_trace(n, &packet);
 	}
 	return WEFT_OK;
 }
@@ -390,12 +131,11 @@ static bool look_again(const struct weft_trace *trace, const struct weft_blob *b
 	return trace->source.reread(&trace->source, blob, from, (unsigned char *)blob->bytes + from, end - from);
 }
 
-static int read_blob(struct weft_trace *trace, uint32_t blob_index, struct weft_error *err)
+static int find_packets(struct weft_trace *trace, uint32_t blob_index, struct weft_error *err)
 {
 	const struct weft_blob *blob = &trace->source.blobs[blob_index];
-	size_t at = 0;
-	uint64_t index = 0;
-	while (at < blob->size) {
+	struct native_place place = {.blob = blob_index};
+	for (size_t at = 0; at < blob->size; place.index++) {
 		bool zeros;
 		size_t found = find_packet(blob->bytes, blob->size, at, &zeros);
 		for (int tries = 0; found != at && !zeros && tries < 3 && look_again(trace, blob, at, found); tries++)
@@ -404,37 +144,132 @@ static int read_blob(struct weft_trace *trace, uint32_t blob_index, struct weft_
 			weft__trace_skip(trace, blob, WEFT_NO_OFFSET, at, found - at, "bytes that are no packet");
 		if (found == blob->size)
 			break;
-		if (looks_like_packet(blob->bytes + found, blob->size - found) == BIG)
-			return weft__trace_fail(err, WEFT_ENOTSUP, &trace->source, blob, index, found,
+		place.offset = found;
+		if (weft__packet_probe(blob->bytes + found, blob->size - found) == WEFT_PACKET_BIG_ENDIAN)
+			return weft__trace_fail(err, WEFT_ENOTSUP, &trace->source, blob, place.index, found,
 			    "written on a big-endian machine, which weft does not read");
-		int status = read_packet(trace, blob_index, found, index++, &at, err);
+		int status = note_packet(trace, &place, &at, err);
 		if (status < 0)
 			return status;
 	}
 	return WEFT_OK;
 }
 
-/* Where they stand in front of the events, as in a buffer, they were copied first: by now they say what the newest events mean.
- */
-static int reread_definitions(struct weft_trace *trace, struct weft_error *err)
+/* ---- Taking packets ---- */
+
+/* The bytes of a blob as they are now: in its file, or wherever else its program writes them. */
+struct live_blob {
+	const struct weft_source *source;
+	const struct weft_blob *blob;
+};
+
+static size_t read_live(const void *ctx, uint64_t at, void *to, size_t bytes)
+{
+	const struct live_blob *live = ctx;
+	return live->source->reread(live->source, live->blob, at, to, bytes) ? bytes : 0;
+}
+
+/* The bytes of the packet at a place, of which *there are there: a copy if its program may be writing it.  1, 0 (there is nothing
+ * to be had), or WEFT_ENOMEM. */
+static int get_bytes(struct weft_trace *trace, const struct native_place *place, const unsigned char **out, size_t *there)
 {
 	struct native *n = trace->state;
-	for (size_t i = 0; i < n->definitions.count && n->is_live && !trace->source.is_dir; i++) {
-		struct native_packet *p = &n->definitions.items[i];
-		const struct weft_blob *blob = &trace->source.blobs[p->blob];
-		uint64_t room = header_u64(p->bytes, AT(packet_size)) / 8, left = blob->size - p->offset;
-		bool failed;
-		const unsigned char *copy =
-		    copy_live(n, &(struct live_packet){&trace->source, blob, p->offset}, room < left ? room : left, &failed);
-		if (failed)
-			return out_of_memory(err);
-		uint64_t content = copy ? header_u64(copy, AT(content_size)) / 8 : 0;
-		/* Who writes there may write anything. */
-		if (copy && content >= p->content_bytes && memcmp(copy, p->bytes, AT(lock)) == 0) {
-			p->bytes = copy;
-			p->content_bytes = (uint32_t)content;
-		}
+	const struct weft_blob *blob = &trace->source.blobs[place->blob];
+	const struct live_blob live = {&trace->source, blob};
+	const bool is_own = !trace->source.reread;
+	*out = blob->bytes + place->offset;
+	*there = blob->size - place->offset;
+	if (!n->is_live || (is_own && (uintptr_t)*out % 8))
+		return 1;
+	const struct weft_packet_memory memory = is_own ? (struct weft_packet_memory){weft__packet_read_own, blob->bytes}
+							: (struct weft_packet_memory){read_live, &live};
+	struct weft_packet_copy copy;
+	int got = weft__packet_copy(&copy, &memory, place->offset, *there);
+	if (got == 1 && !own(n, copy.bytes))
+		return WEFT_ENOMEM;
+	if (got == 1) {
+		*out = copy.bytes;
+		*there = copy.size;
 	}
+	return got;
+}
+
+/* How much of the packet's content can be read, of the bytes that are there; the rest is noted. */
+static size_t trim_content(struct weft_trace *trace, const struct native_place *place, const struct weft_packet *packet,
+    const unsigned char *bytes, size_t there)
+{
+	const struct native *n = trace->state;
+	const struct weft_blob *blob = &trace->source.blobs[place->blob];
+	size_t content = packet->content_bytes < there ? (size_t)packet->content_bytes : there;
+	if (packet->content_bytes > there)
+		weft__trace_skip(
+		    trace, blob, place->index, place->offset + there, packet->content_bytes - there, "the packet is cut off");
+	else if (packet->bytes > blob->size - place->offset)
+		/* Its events are there, but whoever cut it off there cut off what came after it too. */
+		weft__trace_skip(trace, blob, place->index, blob->size, 0, "the file is cut off in the unused end of a packet");
+	size_t whole = n->is_finished ? content : weft__packet_lost_page(bytes, place->offset, 0, content);
+	if (whole < content)
+		weft__trace_skip(
+		    trace, blob, place->index, place->offset + whole, content - whole, "a page that never reached the disk");
+	return whole;
+}
+
+static int keep_packet(struct native *n, const struct native_place *place, const struct weft_packet *packet,
+    const unsigned char *bytes, size_t content)
+{
+	struct native_packet *slot = place->is_definitions ? weft_vec_push(&n->definitions) : weft_vec_push(&n->packets);
+	if (!slot)
+		return WEFT_ENOMEM;
+	*slot = (struct native_packet){
+	    .bytes = bytes,
+	    .begin = packet->begin,
+	    .sequence = packet->sequence,
+	    .events_before = packet->events_before,
+	    .lost_full = packet->lost_full,
+	    .lost_nested = packet->lost_nested,
+	    .content_bytes = (uint32_t)content,
+	    .header_bytes = packet->header_bytes,
+	    .instance = packet->instance,
+	    .blob = place->blob,
+	    .offset = place->offset,
+	    .index = place->index,
+	};
+	return WEFT_OK;
+}
+
+/* Takes the packet at a place into the index, as far as it can be read. */
+static int take_packet(struct weft_trace *trace, const struct native_place *place)
+{
+	struct native *n = trace->state;
+	const struct weft_blob *blob = &trace->source.blobs[place->blob];
+	const unsigned char *bytes;
+	size_t there;
+	int got = get_bytes(trace, place, &bytes, &there);
+	/* What stood in it was being overwritten; the gap that it leaves is counted so. */
+	if (got <= 0)
+		return got;
+	struct weft_packet packet;
+	const enum weft_packet_fault fault = weft__packet_parse(&packet, bytes);
+	const uint64_t left = blob->size - place->offset, size = packet.bytes < left ? packet.bytes : left;
+	if (fault == WEFT_PACKET_CONTENT)
+		weft__trace_skip(trace, blob, place->index, place->offset, size, "a packet whose content size is impossible");
+	else if (fault == WEFT_PACKET_TIME)
+		weft__trace_skip(trace, blob, place->index, place->offset, size, "a packet whose time is impossible");
+	/* WEFT_PACKET_REUSED: the program died between INVALIDATE and VALIDATE. */
+	if (fault != WEFT_PACKET_FINE)
+		return WEFT_OK;
+	size_t content = trim_content(trace, place, &packet, bytes, there);
+	return content < packet.header_bytes ? WEFT_OK : keep_packet(n, place, &packet, bytes, content);
+}
+
+/* Events first: what they refer to was defined before them. */
+static int take_packets(struct weft_trace *trace, struct weft_error *err)
+{
+	const struct native *n = trace->state;
+	for (int definitions = 0; definitions < 2; definitions++)
+		for (size_t i = 0; i < n->places.count; i++)
+			if (n->places.items[i].is_definitions == definitions && take_packet(trace, &n->places.items[i]) < 0)
+				return weft__native_no_memory(err);
 	return WEFT_OK;
 }
 
@@ -471,99 +306,6 @@ static bool sort_packets(struct native_packet *items, size_t count)
 	return true;
 }
 
-/* ---- Definitions ---- */
-
-static bool grow_keys(struct native *n, uint32_t key)
-{
-	if (key < n->key_count)
-		return true;
-	uint32_t count = key + 1 < 64 ? 64 : key + 1 + key / 2;
-	struct weft_str *texts = realloc(n->texts, count * sizeof *texts);
-	if (texts)
-		n->texts = texts;
-	uint32_t *sites = realloc(n->site_index, count * sizeof *sites);
-	if (sites)
-		n->site_index = sites;
-	if (!texts || !sites)
-		return false;
-	for (uint32_t i = n->key_count; i < count; i++) {
-		n->texts[i] = i ? (struct weft_str){"?", 1} : (struct weft_str){"", 0};
-		n->site_index[i] = WEFT_NO_SITE;
-	}
-	n->key_count = count;
-	return true;
-}
-
-/* 1, 0 (damaged), or WEFT_ENOMEM. */
-static int read_definition(struct native *n, struct weft_cursor *in, uint64_t *last)
-{
-	uint8_t id;
-	uint16_t key;
-	uint32_t word;
-	uint64_t tid;
-	struct weft_str text, function;
-	if (!weft_read_u8(in, &id))
-		return 0;
-	if (id == WEFT_ID_EXTENDED ? !weft_read_u8(in, &id) || !weft_read_u64(in, last) : !weft_read_u32(in, &word))
-		return 0;
-	switch (id) {
-	case WEFT_DEFINE_STRING:
-		if (!weft_read_u16(in, &key) || !weft_read_string(in, &text))
-			return 0;
-		if (!grow_keys(n, key))
-			return WEFT_ENOMEM;
-		n->texts[key] = text;
-		return 1;
-	case WEFT_DEFINE_SITE:
-		if (!weft_read_u16(in, &key) || !weft_read_u32(in, &word) || !weft_read_string(in, &text) ||
-		    !weft_read_string(in, &function))
-			return 0;
-		struct weft_site *site = weft_vec_push(&n->sites);
-		if (!site || !grow_keys(n, key))
-			return WEFT_ENOMEM;
-		*site = (struct weft_site){.file = text, .function = function, .line = word};
-		n->site_index[key] = (uint32_t)(n->sites.count - 1);
-		return 1;
-	case WEFT_DEFINE_THREAD:
-		if (!weft_read_u32(in, &word) || !weft_read_u64(in, &tid) || !weft_read_string(in, &text))
-			return 0;
-		struct native_change *change = weft_vec_push(&n->changes);
-		if (!change)
-			return WEFT_ENOMEM;
-		*change = (struct native_change){.since = *last, .instance = word, .tid = tid, .name = text};
-		return 1;
-	default: return 0;
-	}
-}
-
-static int read_definitions(struct weft_trace *trace, struct weft_error *err)
-{
-	struct native *n = trace->state;
-	if (!grow_keys(n, 0))
-		return out_of_memory(err);
-	for (size_t i = 0; i < n->definitions.count; i++) {
-		const struct native_packet *p = &n->definitions.items[i];
-		struct weft_cursor in = {p->bytes + p->header_bytes, p->bytes + p->content_bytes};
-		uint64_t last = p->begin;
-		trace->info.lost_no_stream = weft_load_u64(p->bytes + AT(lost_no_stream));
-		while (in.at < in.end) {
-			const unsigned char *at = in.at;
-			int got = read_definition(n, &in, &last);
-			if (got < 0)
-				return out_of_memory(err);
-			if (!got) {
-				weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index,
-				    p->offset + (uint64_t)(at - p->bytes), (uint64_t)(in.end - at), "a definition that is none");
-				break;
-			}
-		}
-		if (p->sequence != i && i == 0)
-			weft__trace_skip(
-			    trace, &trace->source.blobs[p->blob], p->index, p->offset, 0, "earlier definitions are missing");
-	}
-	return WEFT_OK;
-}
-
 /* ---- Streams ---- */
 
 static bool changes_before(const struct native_change *a, const struct native_change *b)
@@ -585,7 +327,7 @@ static void sort_changes(struct native_change *items, size_t count)
 
 static struct weft_str packet_name(const struct native_packet *p)
 {
-	const char *name = (const char *)p->bytes + AT(thread_name);
+	const char *name = (const char *)p->bytes + WEFT_PACKET_AT(thread_name);
 	return (struct weft_str){name, (uint32_t)strnlen(name, WEFT_THREAD_NAME_SIZE)};
 }
 
@@ -617,7 +359,7 @@ static int make_streams(struct weft_trace *trace, struct weft_error *err)
 	for (size_t i = 0; i < n->packets.count;) {
 		struct native_cursor *c = weft_vec_push(&n->cursors);
 		if (!c)
-			return out_of_memory(err);
+			return weft__native_no_memory(err);
 		uint32_t instance = n->packets.items[i].instance;
 		size_t first_stream = n->streams.count;
 		*c = (struct native_cursor){.first = i, .packet = i};
@@ -627,13 +369,14 @@ static int make_streams(struct weft_trace *trace, struct weft_error *err)
 		for (; i < n->packets.count && n->packets.items[i].instance == instance; i++) {
 			struct native_packet *p = &n->packets.items[i];
 			/* Made when the ring was, not used yet: nobody's. */
-			if (p->content_bytes <= sizeof(struct weft_packet_header) && !weft_load_u64(p->bytes + AT(tid)) &&
-			    !packet_name(p).len) {
+			if (p->content_bytes <= sizeof(struct weft_packet_header) &&
+			    !weft_load_u64(p->bytes + WEFT_PACKET_AT(tid)) && !packet_name(p).len) {
 				p->stream = (uint16_t)first_stream;
 				continue;
 			}
-			if (stream_of(n, first_stream, packet_name(p), weft_load_u64(p->bytes + AT(tid)), &p->stream) < 0)
-				return out_of_memory(err);
+			if (stream_of(
+				n, first_stream, packet_name(p), weft_load_u64(p->bytes + WEFT_PACKET_AT(tid)), &p->stream) < 0)
+				return weft__native_no_memory(err);
 			struct weft_stream_info *info = &n->streams.items[p->stream];
 			info->packets++;
 			info->bytes += p->content_bytes;
@@ -651,7 +394,7 @@ static int make_streams(struct weft_trace *trace, struct weft_error *err)
 		while (change < n->changes.count && n->changes.items[change].instance == instance) {
 			struct native_change *at = &n->changes.items[change++];
 			if (stream_of(n, first_stream, at->name, at->tid, &at->stream) < 0)
-				return out_of_memory(err);
+				return weft__native_no_memory(err);
 		}
 		c->changes_end = change;
 	}
@@ -664,7 +407,7 @@ static void correct_clock(struct native *n)
 	const struct native_packet *first = NULL, *last = NULL;
 	for (size_t i = 0; i < n->packets.count; i++) {
 		const struct native_packet *p = &n->packets.items[i];
-		if (!weft_load_u64(p->bytes + AT(pair_wall_ns)))
+		if (!weft_load_u64(p->bytes + WEFT_PACKET_AT(pair_wall_ns)))
 			continue;
 		if (!first || p->begin < first->begin)
 			first = p;
@@ -673,8 +416,10 @@ static void correct_clock(struct native *n)
 	}
 	if (!n->is_hurried || !first)
 		return;
-	uint64_t c0 = weft_load_u64(first->bytes + AT(pair_clock)), c1 = weft_load_u64(last->bytes + AT(pair_clock));
-	uint64_t w0 = weft_load_u64(first->bytes + AT(pair_wall_ns)), w1 = weft_load_u64(last->bytes + AT(pair_wall_ns));
+	uint64_t c0 = weft_load_u64(first->bytes + WEFT_PACKET_AT(pair_clock)),
+		 c1 = weft_load_u64(last->bytes + WEFT_PACKET_AT(pair_clock));
+	uint64_t w0 = weft_load_u64(first->bytes + WEFT_PACKET_AT(pair_wall_ns)),
+		 w1 = weft_load_u64(last->bytes + WEFT_PACKET_AT(pair_wall_ns));
 	if (w1 < w0 + 500000000 || c1 <= c0 || w0 > INT64_MAX)
 		return;
 	double hz = (double)(c1 - c0) * 1e9 / (double)(w1 - w0), off = hz / (double)n->clock.hz - 1;
@@ -684,6 +429,19 @@ static void correct_clock(struct native *n)
 	}
 }
 
+static int find_all_packets(struct weft_trace *trace, const struct weft_blob *metadata, struct weft_error *err)
+{
+	int status = WEFT_OK;
+	for (int definitions = 0; definitions < 2; definitions++)
+		for (size_t i = 0; i < trace->source.blob_count && status == WEFT_OK; i++) {
+			const struct weft_blob *blob = &trace->source.blobs[i];
+			bool defines = strncmp(blob->name, "definitions", 11) == 0;
+			if (blob != metadata && defines == definitions && (!trace->source.is_dir || blob->name[0] != '.'))
+				status = find_packets(trace, (uint32_t)i, err);
+		}
+	return status;
+}
+
 int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 {
 	struct native *n = trace->state;
@@ -691,17 +449,13 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 	int status = WEFT_OK;
 	const struct weft_blob *metadata = trace->source.is_dir ? weft_source_find(&trace->source, "metadata") : NULL;
 	if (metadata)
-		status = read_metadata(trace, metadata->bytes, metadata->size, err);
+		status = weft__native_metadata(trace, metadata->bytes, metadata->size, err);
 	else if (trace->source.is_dir)
 		weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "the metadata is missing");
-	/* Events first: what they refer to was defined before them. */
-	for (int definitions = 0; definitions < 2; definitions++)
-		for (size_t i = 0; i < trace->source.blob_count && status == WEFT_OK; i++) {
-			const struct weft_blob *blob = &trace->source.blobs[i];
-			bool defines = strncmp(blob->name, "definitions", 11) == 0;
-			if (blob != metadata && defines == definitions && (!trace->source.is_dir || blob->name[0] != '.'))
-				status = read_blob(trace, (uint32_t)i, err);
-		}
+	if (status == WEFT_OK)
+		status = find_all_packets(trace, metadata, err);
+	if (status == WEFT_OK)
+		status = take_packets(trace, err);
 	if (status < 0)
 		return status;
 	if (!n->packets.count && !n->definitions.count)
@@ -710,10 +464,8 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 	if (!n->clock.hz)
 		n->clock.hz = 1000000000;
 	if (!sort_packets(n->packets.items, n->packets.count) || !sort_packets(n->definitions.items, n->definitions.count))
-		return out_of_memory(err);
+		return weft__native_no_memory(err);
 	correct_clock(n);
-	status = reread_definitions(trace, err);
-	if (status == WEFT_OK)
-		status = read_definitions(trace, err);
+	status = weft__native_definitions(trace, err);
 	return status < 0 ? status : make_streams(trace, err);
 }

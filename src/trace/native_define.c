@@ -1,0 +1,211 @@
+/* native_define.c: what a native trace says of itself: its metadata, and its definitions of strings, sites and OS threads.
+ *
+ * SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "base/cursor.h"
+#include "trace/native.h"
+
+/* ---- Metadata ---- */
+
+/* Where the value of `name` = stands behind `from`, or NULL. */
+static const char *find_value(const char *text, const char *from, const char *name)
+{
+	size_t length = strlen(name);
+	const char *at = from ? strstr(text, from) : NULL;
+	for (; at && (at = strstr(at, name)); at += length) {
+		const char *after = at + length + strspn(at + length, " \t\n");
+		bool begins = at > text && strchr(" \t\n;{", at[-1]);
+		if (begins && *after == '=')
+			return after + 1 + strspn(after + 1, " \t\n");
+	}
+	return NULL;
+}
+
+static bool find_number(const char *text, const char *from, const char *name, int64_t *out)
+{
+	const char *at = find_value(text, from, name);
+	char *end;
+	if (!at)
+		return false;
+	long long v = strtoll(at, &end, 10);
+	*out = v;
+	return end != at;
+}
+
+/* A quoted string, its escapes undone in place of the text's own copy. */
+static struct weft_str find_string(struct native *n, const char *text, const char *name)
+{
+	struct weft_str none = {"", 0};
+	const char *at = find_value(text, "env {", name);
+	if (!at || *at != '"')
+		return none;
+	char *out = weft__native_own(n, strlen(at));
+	if (!out)
+		return none;
+	size_t length = 0;
+	for (at++; *at && *at != '"'; at++) {
+		unsigned c = (unsigned char)*at;
+		if (c == '\\' && at[1]) {
+			c = (unsigned char)*++at;
+			if (c >= '0' && c <= '7') {
+				c -= '0';
+				for (int i = 0; i < 2 && at[1] >= '0' && at[1] <= '7'; i++)
+					c = c << 3 | (unsigned)(*++at - '0');
+			}
+		}
+		out[length++] = (char)c;
+	}
+	return (struct weft_str){out, (uint32_t)length};
+}
+
+static bool is_word(struct weft_str s, const char *word)
+{
+	return s.len == strlen(word) && memcmp(s.ptr, word, s.len) == 0;
+}
+
+static int hex(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static bool parse_uuid(const char *at, uint8_t uuid[16])
+{
+	if (!at || *at++ != '"')
+		return false;
+	for (int i = 0; i < 16; i++) {
+		at += *at == '-';
+		int high = hex(at[0]), low = high < 0 ? -1 : hex(at[1]);
+		if (low < 0)
+			return false;
+		uuid[i] = (uint8_t)(high << 4 | low);
+		at += 2;
+	}
+	return true;
+}
+
+int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, size_t size, struct weft_error *err)
+{
+	struct native *n = trace->state;
+	size_t bounded = size < 1 << 20 ? size : 1 << 20;
+	char *text = weft__native_own(n, bounded + 1);
+	if (!text)
+		return weft__native_no_memory(err);
+	memcpy(text, bytes, bounded);
+	text[bounded] = 0;
+	int64_t number;
+	trace->info.host = find_string(n, text, "hostname");
+	trace->info.process = find_string(n, text, "procname");
+	trace->info.command = find_string(n, text, "command");
+	if (find_number(text, "env {", "vpid", &number))
+		trace->info.pid = (uint64_t)number;
+	n->is_ring = is_word(find_string(n, text, "mode"), "ring");
+	struct weft_str state = find_string(n, text, "state");
+	n->is_finished = is_word(state, "finished");
+	trace->info.unfinished = is_word(state, "recording");
+	n->is_live = n->is_ring && !n->is_finished && !trace->source.is_still;
+	n->is_hurried = is_word(find_string(n, text, "clock_measured"), "hurried");
+	n->has_uuid = parse_uuid(find_value(text, "trace {", "uuid"), n->uuid);
+	int64_t offset_s, offset;
+	if (find_number(text, "clock {", "freq", &number) && number > 0 && find_number(text, "clock {", "offset_s", &offset_s) &&
+	    find_number(text, "clock {", "offset", &offset) && offset >= 0 && offset_s > -9000000000 && offset_s < 9000000000) {
+		n->clock.hz = (uint64_t)number;
+		double rest = 1e9 * (double)offset / (double)number;
+		n->clock.origin_ns = offset_s * 1000000000 + (rest < 1e18 ? weft__ticks_ns((uint64_t)offset, n->clock.hz) : 0);
+		n->clock.has_origin = n->clock.origin_ns != 0;
+	}
+	return WEFT_OK;
+}
+
+/* ---- Definitions ---- */
+
+static bool grow_keys(struct native *n, uint32_t key)
+{
+	if (key < n->key_count)
+		return true;
+	uint32_t count = key + 1 < 64 ? 64 : key + 1 + key / 2;
+	struct weft_str *texts = realloc(n->texts, count * sizeof *texts);
+	if (texts)
+		n->texts = texts;
+	uint32_t *sites = realloc(n->site_index, count * sizeof *sites);
+	if (sites)
+		n->site_index = sites;
+	if (!texts || !sites)
+		return false;
+	for (uint32_t i = n->key_count; i < count; i++) {
+		n->texts[i] = i ? (struct weft_str){"?", 1} : (struct weft_str){"", 0};
+		n->site_index[i] = WEFT_NO_SITE;
+	}
+	n->key_count = count;
+	return true;
+}
+
+/* 1, 0 (damaged), or WEFT_ENOMEM. */
+static int read_definition(struct native *n, struct weft_cursor *in, uint64_t *last)
+{
+	uint8_t id;
+	uint16_t key;
+	uint32_t word;
+	uint64_t tid;
+	struct weft_str text, function;
+	if (!weft_read_u8(in, &id))
+		return 0;
+	if (id == WEFT_ID_EXTENDED ? !weft_read_u8(in, &id) || !weft_read_u64(in, last) : !weft_read_u32(in, &word))
+		return 0;
+	switch (id) {
+	case WEFT_DEFINE_STRING:
+		if (!weft_read_u16(in, &key) || !weft_read_string(in, &text))
+			return 0;
+		if (!grow_keys(n, key))
+			return WEFT_ENOMEM;
+		n->texts[key] = text;
+		return 1;
+	case WEFT_DEFINE_SITE:
+		if (!weft_read_u16(in, &key) || !weft_read_u32(in, &word) || !weft_read_string(in, &text) ||
+		    !weft_read_string(in, &function))
+			return 0;
+		struct weft_site *site = weft_vec_push(&n->sites);
+		if (!site || !grow_keys(n, key))
+			return WEFT_ENOMEM;
+		*site = (struct weft_site){.file = text, .function = function, .line = word};
+		n->site_index[key] = (uint32_t)(n->sites.count - 1);
+		return 1;
+	case WEFT_DEFINE_THREAD:
+		if (!weft_read_u32(in, &word) || !weft_read_u64(in, &tid) || !weft_read_string(in, &text))
+			return 0;
+		struct native_change *change = weft_vec_push(&n->changes);
+		if (!change)
+			return WEFT_ENOMEM;
+		*change = (struct native_change){.since = *last, .instance = word, .tid = tid, .name = text};
+		return 1;
+	default: return 0;
+	}
+}
+
+int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
+{
+	struct native *n = trace->state;
+	if (!grow_keys(n, 0))
+		return weft__native_no_memory(err);
+	for (size_t i = 0; i < n->definitions.count; i++) {
+		const struct native_packet *p = &n->definitions.items[i];
+		struct weft_cursor in = {p->bytes + p->header_bytes, p->bytes + p->content_bytes};
+		uint64_t last = p->begin;
+		trace->info.lost_no_stream = weft_load_u64(p->bytes + WEFT_PACKET_AT(lost_no_stream));
+		while (in.at < in.end) {
+			const unsigned char *at = in.at;
+			int got = read_definition(n, &in, &last);
+			if (got < 0)
+				return weft__native_no_memory(err);
+			if (!got) {
+				weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index,
+				    p->offset + (uint64_t)(at - p->bytes), (uint64_t)(in.end - at), "a definition that is none");
+				break;
+			}
+		}
+		if (p->sequence != i && i == 0)
+			weft__trace_skip(
+			    trace, &trace->source.blobs[p->blob], p->index, p->offset, 0, "earlier definitions are missing");
+	}
+	return WEFT_OK;
+}
