@@ -17,20 +17,21 @@
  * same value by waiting for it; then its destructor (may be NULL) is called, once.  A callback may use the value it is given
  * until it returns; to keep the value longer, keep the promise.
  *
- * A callback's `ctx` belongs to the promise that will call it: its destructor (may be NULL) is called once, when the callback
- * has run or it is certain that it never will.
+ * A callback's `ctx` belongs to the promise that will call it: its destructor (may be NULL) is called once, when that one
+ * callback has returned, or when it is certain that the callback will never run.  If several callbacks share a ctx, give the
+ * destructor to the last of them only, best to a weft_promise_finalize() around the whole.
  *
- * Dropping the last reference to a promise cancels nothing: what waits for it still runs.  Only a promise that nobody can
- * resolve any more (its resolver was dropped) goes, and with it all that waits for nothing else.
+ * Dropping the last reference to a promise cancels nothing: what waits for it still runs.  A promise goes when nobody can
+ * resolve it any more (its resolver was dropped), and with it all promises that wait for nothing else.
  *
- * ERRORS: calls do not fail, promises do.  Where memory is lacking, a call returns a promise that failed with
- * WEFT_PROMISE_ENOMEM (it needs none), having dropped all that it was given; NULL in place of a promise means the same.
+ * ERRORS: calls do not fail, promises do.  Without memory a call drops all that it was given and returns a promise that has
+ * failed with WEFT_PROMISE_ENOMEM, which needs no memory; a call that is given NULL in place of a promise does the same.
  *
- * ORDER: callbacks of one promise run last registered first; what they resolve is run to its end before the next of them.  The
- * depth of chains and the number of callbacks cost no stack.
+ * ORDER: callbacks of one promise run in the reverse order of their registration.  When a callback resolves a promise, everything
+ * that waits for that promise runs before the next callback.  Long chains and many callbacks need no stack.
  *
- * All promises belong to the OS thread that made them, and so does everything here: nothing is locked.
- * The names that end in (...) are macros that add the place of the call, which the trace keeps.  SPDX-License-Identifier: ISC */
+ * A promise, and everything else here, belongs to the OS thread that made it: nothing is locked.
+ * The macros in lower case add the place of the call, which the trace keeps.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_PROMISE_H
 #define WEFT_PROMISE_H
 
@@ -81,26 +82,26 @@ typedef void weft_on_end_fn(void *ctx);
 /* ---- References ---- */
 
 WEFT__API struct weft_promise *weft_promise_ref(struct weft_promise *p);
-WEFT__API void weft_promise_unref(struct weft_promise *p); /* NULL is nothing */
+WEFT__API void weft_promise_unref(struct weft_promise *p); /* NULL does nothing */
 
 /* ---- Looking ---- */
 
 WEFT__API enum weft_promise_state weft_promise_state(const struct weft_promise *p);
-/* The same, and it is recorded as a read. */
+/* The same, and the trace gets a read. */
 WEFT__API enum weft_promise_state weft_promise_poll(const struct weft_promise *p);
-/* NULL unless resolved; as long as the promise. */
+/* NULL unless resolved; valid as long as the promise. */
 WEFT__API void *weft_promise_value(const struct weft_promise *p);
-/* NULL unless failed; as long as the promise. */
+/* NULL unless failed; valid as long as the promise. */
 WEFT__API const struct weft_failure *weft_promise_failure(const struct weft_promise *p);
-/* What the trace calls it; 0 if nothing recorded yet since it was made. */
+/* The id in the trace; 0 if nothing has recorded since the promise was made. */
 WEFT__API weft_id weft_promise_id(const struct weft_promise *p);
 
 /* ---- Making ---- */
 
 WEFT__API struct weft_promise *weft_promise_return(void *value, weft_destroy_fn *destroy);
-/* One that is resolved with NULL; needs no memory. */
+/* A promise that is resolved with NULL; needs no memory. */
 WEFT__API struct weft_promise *weft_promise_unit(void);
-/* The message is copied; without memory for that the code alone stays. */
+/* Copies the message; without memory for that only the code is kept. */
 WEFT__API struct weft_promise *weft_promise_fail(int code, const char *message);
 
 /* A promise and what resolves it.  A wait cannot be cancelled, a task can.  Every resolver ends in one wakeup or drop.  Without
@@ -112,27 +113,27 @@ WEFT__API struct weft_promise *weft_promise_fail(int code, const char *message);
 	weft__wait(WEFT_SITE(), WEFT_KIND_WAIT, label, __builtin_constant_p(label), resolver)
 #define weft_promise_named_task(label, resolver)                                                                                 \
 	weft__wait(WEFT_SITE(), WEFT_KIND_TASK, label, __builtin_constant_p(label), resolver)
-/* For those who bring their own things in: a task (cancellable) or wait of any kind. */
+/* A task (cancellable) or a wait of any kind, for those who bring things of their own to promises. */
 #define weft_promise_of_kind(kind, cancellable, label, resolver)                                                                 \
 	weft__make(WEFT_SITE(), kind, cancellable, label, __builtin_constant_p(label), resolver)
 
-/* Resolves, with a value or an error, and runs what waits before it returns.  If the promise was cancelled the value is
- * destroyed.  The resolver is gone. */
+/* Resolves the promise with a value or an error, and runs its waiters before it returns.  If the promise was cancelled, the value
+ * is destroyed.  The resolver is freed. */
 WEFT__API void weft_wakeup(struct weft_resolver *resolver, void *value, weft_destroy_fn *destroy);
 WEFT__API void weft_wakeup_error(struct weft_resolver *resolver, int code, const char *message);
-/* The same, but within a wakeup what waits runs after it. */
+/* The same, but inside another wakeup the waiters run after that one. */
 WEFT__API void weft_wakeup_later(struct weft_resolver *resolver, void *value, weft_destroy_fn *destroy);
 WEFT__API void weft_wakeup_later_error(struct weft_resolver *resolver, int code, const char *message);
-/* Nobody will resolve it. */
+/* Tells that nobody will resolve the promise. */
 WEFT__API void weft_resolver_drop(struct weft_resolver *resolver);
-/* Has f called when the promise is cancelled, as by weft_promise_on_cancel(), but not after the resolver is gone; f may use and
- * end it.  For those who bring their own things in.  WEFT_ENOMEM: nothing was registered. */
+/* Calls f when the promise is cancelled, as weft_promise_on_cancel() does, but not after the resolver is gone; f may use and end
+ * the resolver.  For those who bring things of their own to promises.  WEFT_ENOMEM: nothing was registered. */
 WEFT__API int weft_resolver_on_cancel(struct weft_resolver *resolver, weft_on_end_fn *f, void *ctx);
 
 /* Fails the tasks that p waits for, directly or not, with WEFT_PROMISE_CANCELLED; does nothing to a promise that waits for none.
  */
 WEFT__API void weft_promise_cancel(struct weft_promise *p);
-/* Has f called when p fails by being cancelled, before what waits for it; at once if it has.  Last registered first.
+/* Calls f when p fails by being cancelled, before its waiters run; at once if that has happened.  The last registered runs first.
  * WEFT_ENOMEM: nothing was registered, and ctx is destroyed. */
 WEFT__API int weft_promise_on_cancel(struct weft_promise *p, weft_on_end_fn *f, void *ctx, weft_destroy_fn *destroy);
 
@@ -157,13 +158,13 @@ WEFT__API int weft_promise_on_cancel(struct weft_promise *p, weft_on_end_fn *f, 
 #define weft_promise_on_termination(p, f, ctx, destroy)                                                                          \
 	weft__on(WEFT_SITE(), WEFT_KIND_ON_TERMINATION, p, NULL, NULL, f, ctx, destroy)
 #define weft_promise_on_any(p, f, g, ctx, destroy) weft__on(WEFT_SITE(), WEFT_KIND_ON_ANY, p, f, g, NULL, ctx, destroy)
-/* f handles p's error; its value is of no interest. */
+/* f handles p's error; p's value is dropped. */
 #define weft_promise_dont_wait(p, f, ctx, destroy) weft__dont_wait(WEFT_SITE(), p, f, ctx, destroy)
-/* The same with the hook for lost errors. */
+/* The same, but the hook below gets the error. */
 #define weft_promise_ignore_result(p) weft__dont_wait(WEFT_SITE(), p, NULL, NULL, NULL)
-/* Runs f as a promise of its own, for which nobody waits.  Its error goes to the hook. */
+/* Runs f as a promise of its own, for which nobody waits.  The hook below gets its error. */
 #define weft_promise_async(f, ctx, destroy) weft__async(WEFT_SITE(), f, ctx, destroy)
-/* Where errors go for which nobody waits.  NULL, as at first: nowhere, they are only in the trace. */
+/* Sets the hook that gets the errors that nobody waits for.  NULL, the default: only the trace has them. */
 WEFT__API void weft_promise_set_async_hook(weft_on_failure_fn *hook, void *ctx);
 
 /* ---- Several ----
@@ -253,7 +254,7 @@ WEFT__API void weft_semaphore_destroy(struct weft_semaphore *s);
 #define weft_semaphore_acquire(s) weft__semaphore_acquire(WEFT_SITE(), s)
 WEFT__API void weft_semaphore_release(struct weft_semaphore *s);
 
-/* What is to be released together. */
+/* A list of things that are released together. */
 struct weft_switch;
 WEFT__API struct weft_switch *weft_switch_create(void);
 /* Hooks that did not run are dropped. */
@@ -264,7 +265,7 @@ WEFT__API int weft_switch_add_hook(struct weft_switch *s, weft_start_fn *f, void
 /* Runs all hooks; the join of what they return. */
 #define weft_switch_turn_off(s) weft__switch_turn_off(WEFT_SITE(), s)
 
-/* At most `limit` things that are dear to make. */
+/* At most `limit` things that are expensive to make, such as connections. */
 struct weft_pool;
 /* make returns a promise of a thing, which the pool keeps until it is destroyed. */
 WEFT__API struct weft_pool *weft_pool_create(size_t limit, weft_start_fn *make, void *ctx, weft_destroy_fn *destroy);

@@ -6,14 +6,14 @@
  *	weft_promise_unref(p);
  *	weft_uv_destroy(uv);
  *
- * While the loop is run, by weft_uv_run() or by uv_run() itself, what pauses goes on once per iteration, and the trace has when
- * the program slept.
+ * Each iteration of the loop resumes the promises that paused, whether weft_uv_run() or uv_run() itself runs the loop; and the
+ * trace tells when the program slept.
  *
- * Ownership is as in promise.h.  Streams and the like are counted references themselves: the one that a callback is given
- * belongs to the promise; to keep it longer, weft_uv_stream_ref() it.  Calls look at the stream that they are given, and keep it
- * for as long as what they start is under way.  Without references it is closed, so nothing is left open, whatever is cancelled.
+ * Ownership is as in promise.h.  Streams, files, sockets and processes are counted references too: the one that a callback gets
+ * belongs to the promise; weft_uv_stream_ref() keeps it for longer.  A call borrows the stream that it is given, and holds a
+ * reference until its operation has ended.  A stream without references is closed, so a cancelled program leaves nothing open.
  *
- * Errors of the system are libuv's codes, as UV_ECONNREFUSED, with their texts.  SPDX-License-Identifier: ISC */
+ * Errors of the system have libuv's codes, such as UV_ECONNREFUSED, and libuv's texts.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_UV_H
 #define WEFT_UV_H
 
@@ -26,19 +26,19 @@ extern "C" {
 
 struct weft_uv;
 
-/* Brings promises to a loop, which stays the caller's and must outlive the result; NULL: makes a loop.  One loop for an OS
- * thread.  From now on SIGPIPE is ignored, unless the program handles it: writing to who has gone is an error, UV_EPIPE.  NULL
- * without memory, or if libuv has none. */
+/* Brings promises to a loop, which stays the caller's and must outlive the result; NULL: makes a loop.  An OS thread can have one
+ * such loop.  From now on the process ignores SIGPIPE, unless it handles the signal: a write to a closed connection then fails
+ * with UV_EPIPE.  Returns NULL without memory, or if libuv cannot make a loop. */
 WEFT__API struct weft_uv *weft_uv_create(uv_loop_t *loop);
 
-/* What still waits here stays pending, what is open is closed, child processes run on.  Runs the loop until all that is gone, and
- * what runs on the thread pool too.  Not from a callback of the loop.  NULL is nothing. */
+/* Closes what is open; promises that wait here stay pending, and child processes run on.  Runs the loop until everything is
+ * closed and every job on the thread pool has ended.  Must not be called in a callback of the loop.  NULL does nothing. */
 WEFT__API void weft_uv_destroy(struct weft_uv *uv);
 
 WEFT__API uv_loop_t *weft_uv_loop(struct weft_uv *uv);
 
-/* Runs the loop until p, which stays the caller's, has ended.  WEFT_OK; WEFT_EBUSY: it has not after limit_ms (0: no limit);
- * WEFT_ENOTFOUND: nothing is left on the loop that could end it; WEFT_ENOMEM: it did not run. */
+/* Runs the loop until p, which stays the caller's, has ended.  Returns WEFT_OK; WEFT_EBUSY: p is pending after limit_ms (0: no
+ * limit); WEFT_ENOTFOUND: nothing is left on the loop that could end p; WEFT_ENOMEM: the loop did not run. */
 WEFT__API int weft_uv_run(struct weft_uv *uv, const struct weft_promise *p, uint64_t limit_ms);
 
 /* Resolved after that many ms.  Can be cancelled. */
@@ -58,71 +58,74 @@ struct weft_uv_bytes {
 };
 
 WEFT__API struct weft_uv_stream *weft_uv_stream_ref(struct weft_uv_stream *s);
-/* NULL is nothing.  Here as below it takes a void *, so that it can be a destructor. */
+/* NULL does nothing.  This and the other unref functions take a void *, so that each can be a destructor. */
 WEFT__API void weft_uv_stream_unref(void *s);
-/* For libuv's own calls, as uv_tcp_getsockname(); until it is closed. */
+/* The handle, for libuv's own calls such as uv_tcp_getsockname(); valid until the stream is closed. */
 WEFT__API uv_stream_t *weft_uv_stream_handle(struct weft_uv_stream *s);
 /* A pipe that is not connected, for a child process; NULL without memory. */
 WEFT__API struct weft_uv_stream *weft_uv_pipe_create(struct weft_uv *uv);
 
-/* Each has a stream as its value.  Listen has ended when it returns; port 0: the system chooses one.  Connect can be cancelled.
- * Addresses are made by uv_ip4_addr() and uv_ip6_addr(), found by weft_uv_getaddrinfo(). */
+/* The value of each is a stream.  The promise of a listen has ended when the call returns; with port 0 the system chooses a port.
+ * Connect can be cancelled.  uv_ip4_addr() and uv_ip6_addr() make addresses, weft_uv_getaddrinfo() finds them. */
 #define weft_uv_tcp_listen(uv, address, backlog) weft__uv_tcp_listen(WEFT_SITE(), uv, address, backlog)
 #define weft_uv_pipe_listen(uv, path, backlog) weft__uv_pipe_listen(WEFT_SITE(), uv, path, backlog)
 #define weft_uv_tcp_connect(uv, address) weft__uv_tcp_connect(WEFT_SITE(), uv, address)
 #define weft_uv_pipe_connect(uv, path) weft__uv_pipe_connect(WEFT_SITE(), uv, path)
 
-/* The next connection, a stream.  One at a time, or UV_EBUSY; can be cancelled, and nothing is lost. */
+/* The next connection, a stream.  A second accept at the same time fails with UV_EBUSY.  Can be cancelled: no connection is lost.
+ */
 #define weft_uv_accept(listener) weft__uv_accept(WEFT_SITE(), listener)
 
-/* The next bytes, a struct weft_uv_bytes of 1 to most_bytes; of size 0: the other side has ended.  One at a time, or UV_EBUSY;
- * UV_EINVAL: most_bytes is 0.  Can be cancelled, and nothing is lost. */
+/* The next bytes, a struct weft_uv_bytes of 1 to most_bytes bytes, or of 0 bytes when the peer has ended its side.  A second read
+ * at the same time fails with UV_EBUSY; UV_EINVAL: most_bytes is 0.  Can be cancelled: no byte is lost. */
 #define weft_uv_read(s, most_bytes) weft__uv_read(WEFT_SITE(), s, most_bytes)
 
-/* Writes a copy of the bytes after all that was written before.  To cancel it closes the stream, as half of it may be sent. */
+/* Writes a copy of the bytes, after all earlier writes.  Cancelling closes the stream, since a part may have been sent. */
 #define weft_uv_write(s, bytes, size) weft__uv_write(WEFT_SITE(), s, bytes, size)
-/* The same without the copy: the bytes are taken, and destroyed (NULL: they stay) when they are written or never will be. */
+/* The same without a copy: takes the bytes, and destroys them (destroy NULL: leaves them) when they are written or the write has
+ * failed. */
 #define weft_uv_write_owned(s, bytes, size, destroy) weft__uv_write_owned(WEFT_SITE(), s, bytes, size, destroy)
 
-/* Sends at most that many bytes of a file from an offset on, in the kernel; a uint64_t, how many: fewer where the file ends.
- * Meanwhile nothing else can be written: UV_EBUSY, also here while a write is under way.  To cancel it closes the stream. */
+/* Sends at most most_bytes bytes of a file, from an offset on, inside the kernel.  The value is a uint64_t, the number of bytes
+ * sent, which is smaller where the file ends.  Writes and other sendfiles fail with UV_EBUSY meanwhile, and so does this one
+ * while a write is under way.  Cancelling closes the stream. */
 #define weft_uv_sendfile(s, file, offset, most_bytes) weft__uv_sendfile(WEFT_SITE(), s, file, offset, most_bytes)
 
-/* Tells the other side that no more will be written, when all is.  To cancel it closes the stream. */
+/* Waits for all writes, then tells the peer that no more will come.  Cancelling closes the stream. */
 #define weft_uv_shutdown(s) weft__uv_shutdown(WEFT_SITE(), s)
 
-/* Closes it; what is under way fails with UV_ECANCELED, later calls with WEFT_PROMISE_CLOSED.  To close it twice is fine. The
- * reference stays yours. */
+/* Closes the stream: operations under way fail with UV_ECANCELED, later calls with WEFT_PROMISE_CLOSED.  A second close does
+ * nothing.  The reference stays the caller's. */
 #define weft_uv_close(s) weft__uv_close(WEFT_SITE(), s)
 
 /* ---- Files and directories ----
  *
- * Done on libuv's thread pool.  All can be cancelled; what runs already runs to its end, and what it results in is dropped, a
- * file that was opened is closed. */
+ * These run on libuv's thread pool.  All can be cancelled: a job that runs already runs to its end, and its result is dropped; a
+ * file that it opened is closed. */
 
-/* Counted, as a stream is: without references it is closed. */
+/* Counted like a stream: a file without references is closed. */
 WEFT__API struct weft_uv_file *weft_uv_file_ref(struct weft_uv_file *file);
-/* NULL is nothing. */
+/* NULL does nothing. */
 WEFT__API void weft_uv_file_unref(void *file);
-/* -1 when it is closed. */
+/* -1 when the file is closed. */
 WEFT__API int weft_uv_file_descriptor(const struct weft_uv_file *file);
 
 /* A file; flags and mode as for open(2).  Child processes do not inherit it. */
 #define weft_uv_open(uv, path, flags, mode) weft__uv_open(WEFT_SITE(), uv, path, flags, mode)
-/* A struct weft_uv_bytes of at most most_bytes, of size 0 at the end.  Offset -1: where the file stands. */
+/* A struct weft_uv_bytes of at most most_bytes bytes, of 0 bytes at the end.  Offset -1: the file's own position. */
 #define weft_uv_file_read(file, most_bytes, offset) weft__uv_file_read(WEFT_SITE(), file, most_bytes, offset)
 /* Writes a copy of all the bytes.  Offset as above. */
 #define weft_uv_file_write(file, bytes, size, offset) weft__uv_file_write(WEFT_SITE(), file, bytes, size, offset)
-/* Resolved when all that was written is on the disk. */
+/* Resolved when everything written so far is on the disk. */
 #define weft_uv_file_sync(file) weft__uv_file_sync(WEFT_SITE(), file)
 #define weft_uv_file_truncate(file, size) weft__uv_file_truncate(WEFT_SITE(), file, size)
 /* A uv_stat_t. */
 #define weft_uv_file_stat(file) weft__uv_file_stat(WEFT_SITE(), file)
-/* Tells what the last unref would not: whether it could be closed.  UV_EBUSY: something is under way; later calls fail with
- * WEFT_PROMISE_CLOSED.  The reference stays yours. */
+/* Closes the file and tells, unlike the last unref, whether that failed.  UV_EBUSY: an operation is under way.  Later calls fail
+ * with WEFT_PROMISE_CLOSED.  The reference stays the caller's. */
 #define weft_uv_file_close(file) weft__uv_file_close(WEFT_SITE(), file)
 
-/* A uv_stat_t; of a link itself, by lstat. */
+/* A uv_stat_t; lstat gives that of a symbolic link itself. */
 #define weft_uv_stat(uv, path) weft__uv_stat(WEFT_SITE(), uv, path)
 #define weft_uv_lstat(uv, path) weft__uv_lstat(WEFT_SITE(), uv, path)
 /* A char *, the path without links and dots. */
@@ -130,7 +133,7 @@ WEFT__API int weft_uv_file_descriptor(const struct weft_uv_file *file);
 /* A struct weft_uv_entries, without "." and "..". */
 #define weft_uv_scandir(uv, path) weft__uv_scandir(WEFT_SITE(), uv, path)
 struct weft_uv_entry {
-	uv_dirent_type_t type; /* as UV_DIRENT_FILE; some file systems do not tell */
+	uv_dirent_type_t type; /* UV_DIRENT_FILE and so on; UV_DIRENT_UNKNOWN on some file systems */
 	char name[256];
 };
 struct weft_uv_entries {
@@ -149,8 +152,8 @@ struct weft_uv_entries {
 /* A struct addrinfo list, as for getaddrinfo(3). */
 #define weft_uv_getaddrinfo(uv, node, service, hints) weft__uv_getaddrinfo(WEFT_SITE(), uv, node, service, hints)
 
-/* What f returns, called on another OS thread: it may use no promises of this one.  What it records is in the trace of that
- * OS thread, where the promise runs meanwhile.  The ctx is destroyed on this one. */
+/* The value that f returns.  f runs on another OS thread, and must not use promises of this one.  What f records goes into the
+ * stream of its OS thread, where the promise runs meanwhile.  The ctx is destroyed on this OS thread. */
 typedef struct weft_value weft_uv_work_fn(void *ctx);
 #define weft_uv_work(uv, f, ctx, destroy) weft__uv_work(WEFT_SITE(), uv, f, ctx, destroy)
 
@@ -158,74 +161,75 @@ typedef struct weft_value weft_uv_work_fn(void *ctx);
 
 struct weft_uv_udp; /* counted, as a stream is */
 WEFT__API struct weft_uv_udp *weft_uv_udp_ref(struct weft_uv_udp *udp);
-/* NULL is nothing. */
+/* NULL does nothing. */
 WEFT__API void weft_uv_udp_unref(void *udp);
-/* For libuv's own calls, as uv_udp_set_membership(); until it is closed. */
+/* The handle, for libuv's own calls such as uv_udp_set_membership(); valid until the socket is closed. */
 WEFT__API uv_udp_t *weft_uv_udp_handle(struct weft_uv_udp *udp);
 
-/* A struct weft_uv_udp; it has ended when it returns.  Port 0: the system chooses one; address NULL: it does with the first
- * send. */
+/* A struct weft_uv_udp; the promise has ended when the call returns.  With port 0 the system chooses a port; with address NULL it
+ * chooses one at the first send. */
 #define weft_uv_udp_open(uv, address) weft__uv_udp_open(WEFT_SITE(), uv, address)
 struct weft_uv_datagram {
 	struct sockaddr_storage from;
-	bool cut; /* it was longer */
+	bool cut; /* the datagram was longer than most_bytes */
 	size_t size;
 	char data[];
 };
-/* The next datagram, a struct weft_uv_datagram of at most most_bytes.  One at a time, or UV_EBUSY; UV_EINVAL: most_bytes is 0.
- * Can be cancelled, and nothing is lost here. */
+/* The next datagram, a struct weft_uv_datagram of at most most_bytes bytes.  A second receive at the same time fails with
+ * UV_EBUSY; UV_EINVAL: most_bytes is 0.  Can be cancelled: no datagram is lost here. */
 #define weft_uv_udp_receive(udp, most_bytes) weft__uv_udp_receive(WEFT_SITE(), udp, most_bytes)
-/* Resolved when the system has it.  To NULL: to whom it is connected.  Cancelled, it may be sent yet. */
+/* Resolved when the system has taken the datagram.  `to` NULL: the address that the socket is connected to.  A datagram that is
+ * cancelled may still be sent. */
 #define weft_uv_udp_send(udp, bytes, size, to) weft__uv_udp_send(WEFT_SITE(), udp, bytes, size, to)
-/* As weft_uv_close. */
+/* As weft_uv_close(). */
 #define weft_uv_udp_close(udp) weft__uv_udp_close(WEFT_SITE(), udp)
 
 /* ---- Child processes ---- */
 
-/* What the child has there; zeroed: what we have. */
+/* What the child gets as standard input, output or error; zeroed: the same as this process. */
 struct weft_uv_stdio {
-	struct weft_uv_stream *stream; /* one of weft_uv_pipe_create(): its other end, so that it can be written or read here */
+	struct weft_uv_stream *stream; /* of weft_uv_pipe_create(): the child gets the other end */
 	struct weft_uv_file *file;
-	bool none; /* what is written is lost, nothing is read */
+	bool none; /* /dev/null */
 };
-/* Zeroed, but for the arguments, it is a good choice.  All stays yours. */
+/* Zeroed but for the arguments, this is a good choice.  Everything in it stays the caller's. */
 struct weft_uv_spawn_options {
-	const char *const *arguments;   /* the program, looked for in PATH, and its arguments; ends with NULL */
-	const char *const *environment; /* as "NAME=value", ends with NULL; NULL: ours */
-	const char *directory;          /* where it runs; NULL: here */
+	const char *const *arguments;   /* the program, which is searched in PATH, and its arguments; NULL ends them */
+	const char *const *environment; /* each "NAME=value"; NULL ends them; the pointer NULL: this process' environment */
+	const char *directory;          /* the working directory; NULL: that of this process */
 	struct weft_uv_stdio input, output, errors;
-	int cancel_signal; /* what cancelling sends; 0: SIGKILL */
-	bool own_session;  /* so that ^C at the terminal does not reach it */
+	int cancel_signal; /* the signal that cancelling sends; 0: SIGKILL */
+	bool own_session;  /* ^C at the terminal does not reach the child */
 };
 struct weft_uv_exit {
-	int code;   /* what it returned */
-	int signal; /* that ended it; 0: none */
+	int code;   /* the exit status */
+	int signal; /* the signal that ended the process, or 0 */
 };
 struct weft_uv_process; /* counted */
 WEFT__API struct weft_uv_process *weft_uv_process_ref(struct weft_uv_process *process);
-/* NULL is nothing.  The process runs on. */
+/* NULL does nothing.  The process runs on. */
 WEFT__API void weft_uv_process_unref(void *process);
 WEFT__API int weft_uv_process_id(const struct weft_uv_process *process);
-/* 0, or an error of libuv's; UV_ESRCH: it has exited. */
+/* Returns 0 or an error of libuv; UV_ESRCH: the process has exited. */
 WEFT__API int weft_uv_process_kill(struct weft_uv_process *process, int signal);
-/* Starts a program; a struct weft_uv_exit when it exits.  *process (process may be NULL) is yours, NULL if it did not start.  To
- * cancel it sends the signal. */
+/* Starts a program; resolved with a struct weft_uv_exit when it exits.  *process becomes the caller's reference, or NULL if the
+ * program did not start; `process` may be NULL.  Cancelling sends the cancel_signal. */
 #define weft_uv_spawn(uv, options, process) weft__uv_spawn(WEFT_SITE(), uv, options, process)
 
 /* ---- Signals ---- */
 
-/* The next signal of that number from now on.  Can be cancelled; then, and when it has come, it does again what it did before. */
+/* The next signal of that number.  Can be cancelled.  After the end of the promise the signal has its former effect again. */
 #define weft_uv_signal(uv, number) weft__uv_signal(WEFT_SITE(), uv, number)
 
-/* One after the other, and what comes meanwhile is kept: the value of weft_uv_signals() is a struct weft_uv_signals, it has
- * ended when it returns. */
-struct weft_uv_signals; /* counted; without references the signal does again what it did before */
+/* A series of signals, which loses none: the value of weft_uv_signals() is a struct weft_uv_signals; the promise has ended when
+ * the call returns. */
+struct weft_uv_signals; /* counted; without references the signal has its former effect again */
 WEFT__API struct weft_uv_signals *weft_uv_signals_ref(struct weft_uv_signals *signals);
-/* NULL is nothing. */
+/* NULL does nothing. */
 WEFT__API void weft_uv_signals_unref(void *signals);
 #define weft_uv_signals(uv, number) weft__uv_signals(WEFT_SITE(), uv, number)
-/* Resolved when it comes, or has come since the last time, however often.  One at a time, or UV_EBUSY; can be cancelled, and
- * nothing is lost. */
+/* Resolved when the signal comes, at once if it has come since the last call, however often.  A second call at the same time
+ * fails with UV_EBUSY.  Can be cancelled: no signal is lost. */
 #define weft_uv_signals_next(signals) weft__uv_signals_next(WEFT_SITE(), signals)
 
 /* ---- What the macros call ---- */
