@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
+#include "base/sort.h"
 #include "base/vec.h"
 #include "trace/image.h"
 
@@ -165,8 +166,7 @@ int weft__elf_read(struct weft_core *out, const struct weft_image *image, struct
 		weft_vec_free(&extents);
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	}
-	if (extents.count)
-		qsort(extents.items, extents.count, sizeof *extents.items, compare_extents);
+	weft_sort(extents.items, extents.count, sizeof *extents.items, compare_extents);
 	core.count = cut_overlaps(extents.items, extents.count);
 	core.extents = extents.items;
 	*out = core;

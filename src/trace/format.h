@@ -20,12 +20,18 @@ struct weft_trace {
 	bool read_whole;        /* the end was reached once: nothing is noted a second time */
 };
 
+/* How much the first bytes of a source look like a format.  The most confident format opens it. */
+enum weft_confidence {
+	WEFT_CONFIDENCE_NONE,   /* it is not this format */
+	WEFT_CONFIDENCE_LIKELY, /* it has the structure of this format, and no mark of its own */
+	WEFT_CONFIDENCE_SURE    /* it has a mark that nothing else has: a magic number, a UUID, a name */
+};
+
 struct weft_trace_format {
 	const char *name;
 
-	/* Whether the source looks like this format, by the names of its files and their first 512 bytes (more may not be there
-	 * yet). */
-	bool (*probe)(const struct weft_source *source);
+	/* By the names of the source's files and their first 512 bytes: more may not be there yet. */
+	enum weft_confidence (*probe)(const struct weft_source *source);
 
 	/* Fills trace->state and trace->info.  On failure nothing remains; close() is not called. */
 	int (*open)(struct weft_trace *trace, struct weft_error *err);
@@ -60,7 +66,7 @@ const char *weft__trace_unknown_text(const unsigned char *bytes, size_t size);
 /* Finds the format and opens it; the source becomes the trace's, also on failure. */
 int weft__trace_from_source(struct weft_trace **out, struct weft_source *source, struct weft_error *err);
 
-/* The format that the source looks like, or NULL. */
+/* The format that the source looks most like, or NULL; of several equally confident ones the first in the list of trace.c. */
 const struct weft_trace_format *weft__trace_probe(const struct weft_source *source);
 
 #endif

@@ -13,6 +13,8 @@
 #include <strings.h>
 
 #include "base/cursor.h"
+#include "base/search.h"
+#include "base/sort.h"
 #include "base/vec.h"
 #include "trace/format.h"
 #include "trace/packet.h"
@@ -69,15 +71,9 @@ struct weft_image weft__image_of_memory(const void *bytes, size_t size, const ch
 /* The extent that has the address, or the first one behind it; the count if there is none. */
 static size_t find_extent(const struct weft_image *image, uint64_t address)
 {
-	size_t low = 0, high = image->extent_count;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (address - image->extents[mid].address < image->extents[mid].bytes || address < image->extents[mid].address)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return low;
+	const struct weft_extent *extents = image->extents;
+	return WEFT_FIRST(
+	    i, 0, image->extent_count, address < extents[i].address || address - extents[i].address < extents[i].bytes);
 }
 
 size_t weft__image_read(const struct weft_image *image, uint64_t address, void *to, size_t bytes)
@@ -399,7 +395,7 @@ static void drop_doubles(struct search *s, struct ring *ring)
 		packets[kept++] = packets[i];
 	}
 	ring->end = kept;
-	qsort(packets + ring->first, kept - ring->first, sizeof *packets, compare_addresses);
+	weft_sort(packets + ring->first, kept - ring->first, sizeof *packets, compare_addresses);
 }
 
 static bool copy_ring(const struct search *s, const struct ring *ring, struct weft_source *source)
@@ -455,8 +451,8 @@ static int search(struct search *s, const char *uuid, struct weft_source *out, s
 	size_t chosen = 0;
 	s->buffer = malloc(CHUNK);
 	bool whole = s->buffer && search_all(s);
-	if (whole && s->packets.count)
-		qsort(s->packets.items, s->packets.count, sizeof *s->packets.items, compare_found);
+	if (whole)
+		weft_sort(s->packets.items, s->packets.count, sizeof *s->packets.items, compare_found);
 	whole = whole && find_rings(s);
 	if (whole) {
 		int status = choose(s, uuid, &chosen, err);
@@ -487,7 +483,7 @@ bool weft__image_has_several(const unsigned char *bytes, size_t size)
 	struct search s = {.image = &image, .buffer = malloc(CHUNK)};
 	size_t defined = 0;
 	if (s.buffer && search_all(&s) && s.packets.count) {
-		qsort(s.packets.items, s.packets.count, sizeof *s.packets.items, compare_found);
+		weft_sort(s.packets.items, s.packets.count, sizeof *s.packets.items, compare_found);
 		bool whole = find_rings(&s);
 		for (size_t i = 0; whole && i < s.rings.count; i++)
 			defined += s.rings.items[i].is_defined;

@@ -36,12 +36,13 @@ struct mirage {
 	struct weft_event batch[BATCH];
 };
 
-static bool probe(const struct weft_source *source)
+static enum weft_confidence probe(const struct weft_source *source)
 {
 	if (source->blob_count != 1)
-		return false;
+		return WEFT_CONFIDENCE_NONE;
 	const struct weft_blob *blob = &source->blobs[0];
-	return blob->size >= MAGIC_BYTES && memcmp(blob->bytes, magic, MAGIC_BYTES) == 0;
+	bool has_magic = blob->size >= MAGIC_BYTES && memcmp(blob->bytes, magic, MAGIC_BYTES) == 0;
+	return has_magic ? WEFT_CONFIDENCE_SURE : WEFT_CONFIDENCE_NONE;
 }
 
 /* Where the next packet header stands, at or after `from`; the file's size if there is none. */

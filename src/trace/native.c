@@ -9,16 +9,16 @@
 
 #include "base/cursor.h"
 
-static bool probe(const struct weft_source *source)
+static enum weft_confidence probe(const struct weft_source *source)
 {
 	static const char ours[] = "tracer_name = \"weft\"";
 	const struct weft_blob *metadata = source->is_dir ? weft_source_find(source, "metadata") : NULL;
 	if (metadata && memmem(metadata->bytes, metadata->size < 512 ? metadata->size : 512, ours, sizeof ours - 1))
-		return true;
+		return WEFT_CONFIDENCE_SURE;
 	for (size_t i = 0; i < source->blob_count; i++)
 		if (weft__packet_probe(source->blobs[i].bytes, source->blobs[i].size) != WEFT_PACKET_NONE)
-			return true;
-	return false;
+			return WEFT_CONFIDENCE_SURE;
+	return WEFT_CONFIDENCE_NONE;
 }
 
 static void free_state(struct native *n)

@@ -35,9 +35,9 @@ struct native_packet {
 /* From when on which stream an instance's events are of: its OS thread ended and another one went on. */
 struct native_change {
 	uint64_t since; /* ticks */
+	size_t order;   /* in which it was defined */
 	uint32_t instance;
 	uint16_t stream;
-	bool of_packet;
 	uint64_t tid;
 	struct weft_str name;
 };

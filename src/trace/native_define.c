@@ -176,7 +176,8 @@ static int read_definition(struct native *n, struct weft_cursor *in, uint64_t *l
 		struct native_change *change = weft_vec_push(&n->changes);
 		if (!change)
 			return WEFT_ENOMEM;
-		*change = (struct native_change){.since = *last, .instance = word, .tid = tid, .name = text};
+		*change =
+		    (struct native_change){.since = *last, .order = n->changes.count, .instance = word, .tid = tid, .name = text};
 		return 1;
 	default: return 0;
 	}

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/cursor.h"
+#include "base/intern.h"
+#include "base/sort.h"
 #include "trace/native.h"
 
 int weft__native_no_memory(struct weft_error *err)
@@ -214,6 +216,13 @@ static size_t trim_content(struct weft_trace *trace, const struct native_place *
 	return whole;
 }
 
+/* Whether the packet was made with its ring, and no OS thread has come to it yet. */
+static bool is_unused(const struct weft_packet *packet)
+{
+	return packet->stream_class == WEFT_CLASS_EVENTS && packet->content_bytes == packet->header_bytes && !packet->tid &&
+	       !packet->thread_name[0];
+}
+
 static int keep_packet(struct native *n, const struct native_place *place, const struct weft_packet *packet,
     const unsigned char *bytes, size_t content)
 {
@@ -259,7 +268,7 @@ static int take_packet(struct weft_trace *trace, const struct native_place *plac
 	if (fault != WEFT_PACKET_FINE)
 		return WEFT_OK;
 	size_t content = trim_content(trace, place, &packet, bytes, there);
-	return content < packet.header_bytes ? WEFT_OK : keep_packet(n, place, &packet, bytes, content);
+	return content < packet.header_bytes || is_unused(&packet) ? WEFT_OK : keep_packet(n, place, &packet, bytes, content);
 }
 
 /* Events first: what they refer to was defined before them. */
@@ -275,54 +284,26 @@ static int take_packets(struct weft_trace *trace, struct weft_error *err)
 
 /* ---- Order ---- */
 
-static bool comes_before(const struct native_packet *a, const struct native_packet *b)
-{
-	return a->instance != b->instance   ? a->instance < b->instance
-	       : a->sequence != b->sequence ? a->sequence < b->sequence
-					    : a->begin < b->begin;
-}
+#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
 
-/* Merge sort: stable, and linear where the files' order is nearly theirs. */
-static bool sort_packets(struct native_packet *items, size_t count)
+static int compare_packets(const void *x, const void *y)
 {
-	struct native_packet *other = malloc((count ? count : 1) * sizeof *other), *from = items, *to = other;
-	if (!other)
-		return false;
-	for (size_t width = 1; width < count; width *= 2) {
-		for (size_t i = 0; i < count; i += 2 * width) {
-			size_t mid = i + width < count ? i + width : count, end = i + 2 * width < count ? i + 2 * width : count;
-			size_t left = i, right = mid;
-			for (size_t k = i; k < end; k++)
-				to[k] = left < mid && (right >= end || !comes_before(&from[right], &from[left])) ? from[left++]
-														 : from[right++];
-		}
-		struct native_packet *swap = from;
-		from = to;
-		to = swap;
-	}
-	if (from != items)
-		memcpy(items, from, count * sizeof *items);
-	free(other);
-	return true;
+	const struct native_packet *a = x, *b = y;
+	int order = ORDER(a->instance, b->instance);
+	order = order ? order : ORDER(a->sequence, b->sequence);
+	order = order ? order : ORDER(a->begin, b->begin);
+	order = order ? order : ORDER(a->blob, b->blob);
+	return order ? order : ORDER(a->offset, b->offset);
 }
 
 /* ---- Streams ---- */
 
-static bool changes_before(const struct native_change *a, const struct native_change *b)
+static int compare_changes(const void *x, const void *y)
 {
-	return a->instance != b->instance ? a->instance < b->instance : a->since < b->since;
-}
-
-/* Few, and nearly in order. */
-static void sort_changes(struct native_change *items, size_t count)
-{
-	for (size_t i = 1; i < count; i++) {
-		struct native_change c = items[i];
-		size_t k = i;
-		for (; k && changes_before(&c, &items[k - 1]); k--)
-			items[k] = items[k - 1];
-		items[k] = c;
-	}
+	const struct native_change *a = x, *b = y;
+	int order = ORDER(a->instance, b->instance);
+	order = order ? order : ORDER(a->since, b->since);
+	return order ? order : ORDER(a->order, b->order);
 }
 
 static struct weft_str packet_name(const struct native_packet *p)
@@ -331,74 +312,88 @@ static struct weft_str packet_name(const struct native_packet *p)
 	return (struct weft_str){name, (uint32_t)strnlen(name, WEFT_THREAD_NAME_SIZE)};
 }
 
-/* The stream of that name among those from `first` on, made if there is none. */
-static int stream_of(struct native *n, size_t first, struct weft_str name, uint64_t tid, uint16_t *out)
+/* The streams that are being made: of each instance one for each name that its OS threads had. */
+struct making {
+	struct native *native;
+	struct weft_intern names;
+	WEFT_VEC(uint32_t) newest; /* by number of a name: the newest stream of that name */
+	size_t first;              /* stream of the instance that is at it */
+};
+
+/* The stream of that name, made if the instance has none. */
+static int stream_of(struct making *making, struct weft_str name, uint64_t tid, uint16_t *out)
 {
-	size_t i = first;
-	while (i < n->streams.count &&
-	       (n->streams.items[i].name.len != name.len || memcmp(n->streams.items[i].name.ptr, name.ptr, name.len) != 0))
-		i++;
-	if (i == n->streams.count) {
-		if (i > UINT16_MAX)
-			i = UINT16_MAX;
-		else if (weft_vec_push(&n->streams) == NULL)
+	struct native *n = making->native;
+	const uint32_t number = weft_intern(&making->names, name);
+	if (number == WEFT_INTERN_FAILED)
+		return WEFT_ENOMEM;
+	if (number == making->newest.count) {
+		uint32_t *slot = weft_vec_push(&making->newest);
+		if (!slot)
 			return WEFT_ENOMEM;
-		else
-			n->streams.items[i] = (struct weft_stream_info){.name = name};
+		*slot = UINT32_MAX;
 	}
-	n->streams.items[i].tid = tid;
-	*out = (uint16_t)i;
+	uint32_t *newest = &making->newest.items[number];
+	if (*newest == UINT32_MAX || *newest < making->first) {
+		/* weft_event.stream has 16 bits: more streams than that share the last one. */
+		if (n->streams.count <= UINT16_MAX) {
+			struct weft_stream_info *fresh = weft_vec_push(&n->streams);
+			if (!fresh)
+				return WEFT_ENOMEM;
+			*fresh = (struct weft_stream_info){.name = name};
+		}
+		*newest = (uint32_t)n->streams.count - 1;
+	}
+	n->streams.items[*newest].tid = tid;
+	*out = (uint16_t)*newest;
+	return WEFT_OK;
+}
+
+/* The streams of one instance, whose packets begin at `first` and whose changes at *change. */
+static int make_instance(struct weft_trace *trace, struct making *making, size_t first, size_t *change)
+{
+	struct native *n = trace->state;
+	const uint32_t instance = n->packets.items[first].instance;
+	struct native_cursor *c = weft_vec_push(&n->cursors);
+	if (!c)
+		return WEFT_ENOMEM;
+	making->first = n->streams.count;
+	*c = (struct native_cursor){.first = first, .packet = first, .end = first};
+	while (c->end < n->packets.count && n->packets.items[c->end].instance == instance) {
+		struct native_packet *p = &n->packets.items[c->end++];
+		if (stream_of(making, packet_name(p), weft_load_u64(p->bytes + WEFT_PACKET_AT(tid)), &p->stream) < 0)
+			return WEFT_ENOMEM;
+		n->streams.items[p->stream].packets++;
+		n->streams.items[p->stream].bytes += p->content_bytes;
+	}
+	const struct native_packet *oldest = &n->packets.items[first], *newest = &n->packets.items[c->end - 1];
+	n->streams.items[oldest->stream].lost_overwritten += oldest->events_before;
+	n->streams.items[newest->stream].lost_full = newest->lost_full;
+	n->streams.items[newest->stream].lost_nested = newest->lost_nested;
+	trace->info.wrapped = trace->info.wrapped || oldest->sequence;
+	while (*change < n->changes.count && n->changes.items[*change].instance < instance)
+		++*change;
+	for (c->change = *change; *change < n->changes.count && n->changes.items[*change].instance == instance; ++*change) {
+		struct native_change *at = &n->changes.items[*change];
+		if (stream_of(making, at->name, at->tid, &at->stream) < 0)
+			return WEFT_ENOMEM;
+	}
+	c->changes_end = *change;
 	return WEFT_OK;
 }
 
 static int make_streams(struct weft_trace *trace, struct weft_error *err)
 {
 	struct native *n = trace->state;
-	sort_changes(n->changes.items, n->changes.count);
+	struct making making = {.native = n};
 	size_t change = 0;
-	for (size_t i = 0; i < n->packets.count;) {
-		struct native_cursor *c = weft_vec_push(&n->cursors);
-		if (!c)
-			return weft__native_no_memory(err);
-		uint32_t instance = n->packets.items[i].instance;
-		size_t first_stream = n->streams.count;
-		*c = (struct native_cursor){.first = i, .packet = i};
-		while (change < n->changes.count && n->changes.items[change].instance < instance)
-			change++;
-		c->change = change;
-		for (; i < n->packets.count && n->packets.items[i].instance == instance; i++) {
-			struct native_packet *p = &n->packets.items[i];
-			/* Made when the ring was, not used yet: nobody's. */
-			if (p->content_bytes <= sizeof(struct weft_packet_header) &&
-			    !weft_load_u64(p->bytes + WEFT_PACKET_AT(tid)) && !packet_name(p).len) {
-				p->stream = (uint16_t)first_stream;
-				continue;
-			}
-			if (stream_of(
-				n, first_stream, packet_name(p), weft_load_u64(p->bytes + WEFT_PACKET_AT(tid)), &p->stream) < 0)
-				return weft__native_no_memory(err);
-			struct weft_stream_info *info = &n->streams.items[p->stream];
-			info->packets++;
-			info->bytes += p->content_bytes;
-			if (i == c->first)
-				info->lost_overwritten += p->events_before;
-		}
-		c->end = i;
-		const struct native_packet *last = &n->packets.items[i - 1];
-		if (last->stream < n->streams.count) {
-			n->streams.items[last->stream].lost_full = last->lost_full;
-			n->streams.items[last->stream].lost_nested = last->lost_nested;
-		}
-		if (n->packets.items[c->first].sequence)
-			trace->info.wrapped = true;
-		while (change < n->changes.count && n->changes.items[change].instance == instance) {
-			struct native_change *at = &n->changes.items[change++];
-			if (stream_of(n, first_stream, at->name, at->tid, &at->stream) < 0)
-				return weft__native_no_memory(err);
-		}
-		c->changes_end = change;
-	}
-	return WEFT_OK;
+	int status = WEFT_OK;
+	weft_sort(n->changes.items, n->changes.count, sizeof *n->changes.items, compare_changes);
+	for (size_t i = 0; i < n->packets.count && status == WEFT_OK; i = n->cursors.items[n->cursors.count - 1].end)
+		status = make_instance(trace, &making, i, &change);
+	weft_intern_finish(&making.names);
+	weft_vec_free(&making.newest);
+	return status < 0 ? weft__native_no_memory(err) : WEFT_OK;
 }
 
 /* The frequency that was measured in a hurry, by the first and the last pair of clocks. */
@@ -463,8 +458,8 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 		    err, WEFT_EFORMAT, &trace->source, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, "no packet in it can be read");
 	if (!n->clock.hz)
 		n->clock.hz = 1000000000;
-	if (!sort_packets(n->packets.items, n->packets.count) || !sort_packets(n->definitions.items, n->definitions.count))
-		return weft__native_no_memory(err);
+	weft_sort(n->packets.items, n->packets.count, sizeof *n->packets.items, compare_packets);
+	weft_sort(n->definitions.items, n->definitions.count, sizeof *n->definitions.items, compare_packets);
 	correct_clock(n);
 	status = weft__native_definitions(trace, err);
 	return status < 0 ? status : make_streams(trace, err);

@@ -20,11 +20,6 @@ static int save_packet(const struct native_packet *p, const char *name, weft_tra
 	return failed ? WEFT_EIO : WEFT_OK;
 }
 
-static bool is_used(const struct native_packet *p)
-{
-	return p->content_bytes > p->header_bytes || p->bytes[offsetof(struct weft_packet_header, thread_name)];
-}
-
 /* What a buffer has no room for: with the layout, so that other readers understand it too. */
 static int save_metadata(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx)
 {
@@ -75,8 +70,7 @@ int weft__native_save(const struct weft_trace *trace, weft_trace_file_fn *file, 
 		const struct native_packet *p = &n->packets.items[i];
 		number = i && p[-1].instance == p->instance ? number + 1 : 0;
 		snprintf(name, sizeof name, "stream-%" PRIu32 "-%" PRIu64, p->instance, number);
-		if (is_used(p))
-			status = save_packet(p, name, file, ctx);
+		status = save_packet(p, name, file, ctx);
 	}
 	const struct weft_blob *metadata = trace->source.is_dir ? weft_source_find(&trace->source, "metadata") : NULL;
 	if (status != WEFT_OK)

@@ -303,13 +303,14 @@ static bool read_event(struct parser *p, struct weft_event *ev)
 	return expect(p, '(') && read_op(p, ev) && expect(p, ')') && expect(p, ')') && expect(p, ')');
 }
 
-static bool probe(const struct weft_source *source)
+static enum weft_confidence probe(const struct weft_source *source)
 {
 	if (source->blob_count != 1)
-		return false;
+		return WEFT_CONFIDENCE_NONE;
 	const char *at = (const char *)source->blobs[0].bytes, *end = at + source->blobs[0].size;
 	struct parser p = {.at = at, .end = end};
-	return expect(&p, '(') && expect(&p, '(') && peek(&p, 't') && p.end - p.at > 4 && memcmp(p.at, "time", 4) == 0;
+	bool begins = expect(&p, '(') && expect(&p, '(') && peek(&p, 't') && p.end - p.at > 4 && memcmp(p.at, "time", 4) == 0;
+	return begins ? WEFT_CONFIDENCE_LIKELY : WEFT_CONFIDENCE_NONE;
 }
 
 static void rewind_events(struct weft_trace *trace)

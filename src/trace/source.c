@@ -7,6 +7,8 @@
 #include <unistd.h>
 #endif
 
+#include "base/search.h"
+#include "base/sort.h"
 #include "base/vec.h"
 
 #define TAR_BLOCK 512u
@@ -45,29 +47,21 @@ void weft_source_close(struct weft_source *source)
 
 const struct weft_blob *weft_source_find(const struct weft_source *source, const char *name)
 {
-	size_t low = 0, high = source->blob_count;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		int order = strcmp(source->blobs[mid].name, name);
-		if (order == 0)
-			return &source->blobs[mid];
-		if (order < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return NULL;
+	size_t at = WEFT_FIRST(i, 0, source->blob_count, strcmp(source->blobs[i].name, name) >= 0);
+	return at < source->blob_count && strcmp(source->blobs[at].name, name) == 0 ? &source->blobs[at] : NULL;
 }
 
 static int compare_names(const void *a, const void *b)
 {
-	return strcmp(((const struct weft_blob *)a)->name, ((const struct weft_blob *)b)->name);
+	const struct weft_blob *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+	/* An archive may have two of a name, whose bytes stand in it one after the other. */
+	return order ? order : x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
 void weft__source_sort(struct weft_source *source)
 {
-	if (source->blob_count)
-		qsort(source->blobs, source->blob_count, sizeof *source->blobs, compare_names);
+	weft_sort(source->blobs, source->blob_count, sizeof *source->blobs, compare_names);
 }
 
 bool weft__source_is_tar(const unsigned char *bytes, size_t size)

@@ -14,10 +14,16 @@ static const struct weft_trace_format *const formats[] = {&weft__format_native, 
 
 const struct weft_trace_format *weft__trace_probe(const struct weft_source *source)
 {
-	for (size_t i = 0; formats[i]; i++)
-		if (formats[i]->probe(source))
-			return formats[i];
-	return NULL;
+	const struct weft_trace_format *best = NULL;
+	enum weft_confidence most = WEFT_CONFIDENCE_NONE;
+	for (size_t i = 0; formats[i]; i++) {
+		enum weft_confidence confidence = formats[i]->probe(source);
+		if (confidence > most) {
+			most = confidence;
+			best = formats[i];
+		}
+	}
+	return best;
 }
 
 static void set_place(

@@ -1,7 +1,12 @@
 /* trace.h: an open trace: what is known of it, and its events in time order.
  *
- * Each format is one file (native.c, mirage.c, sexp.c) behind struct weft_trace_format; which one it is, is told from
- * the first bytes, never from a name.  SPDX-License-Identifier: ISC */
+ * Each format is one file (native.c, mirage.c, sexp.c) behind struct weft_trace_format; the first bytes tell which one it is,
+ * never a name.
+ *
+ * Streams and sites are numbered in the whole trace.  Promises' ids are those of one process, and so is the clock:
+ * ARCHITECTURE.md
+ * ("A trace that is made of several") says how a trace of several processes or hosts keeps them apart.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_TRACE_TRACE_H
 #define WEFT_TRACE_TRACE_H
 
