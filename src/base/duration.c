@@ -76,6 +76,12 @@ size_t weft_duration_format(char *buf, size_t size, int64_t ns)
 	return (size_t)snprintf(buf, size, "%s%" PRIu64 " ns", sign, magnitude);
 }
 
+const char *weft_duration_text(char buf[WEFT_DURATION_BYTES], int64_t ns)
+{
+	weft_duration_format(buf, WEFT_DURATION_BYTES, ns);
+	return buf;
+}
+
 size_t weft_duration_exact(char *buf, size_t size, int64_t ns)
 {
 	const char *sign = ns < 0 ? "-" : "";

@@ -14,6 +14,9 @@ bool weft_duration_parse(const char *text, size_t len, int64_t *ns);
 /* To be read: three digits and the unit, "1.23 ms".  Terminated; returns its length, as snprintf does. */
 size_t weft_duration_format(char *buf, size_t size, int64_t ns);
 
+/* The same, and answers buf: for the middle of a sentence. */
+const char *weft_duration_text(char buf[WEFT_DURATION_BYTES], int64_t ns);
+
 /* To be parsed again: exact, without a space, "1.2345ms"; "-" before what is negative. */
 size_t weft_duration_exact(char *buf, size_t size, int64_t ns);
 

@@ -21,4 +21,18 @@
 		weft__low;                                                                                                       \
 	})
 
+/* The same, by steps that double and only then by halves: cheap where the answer is near `first`. */
+#define WEFT_FIRST_NEAR(i, first, end, condition)                                                                                \
+	({                                                                                                                       \
+		size_t weft__near = (first), weft__end = (end), weft__far = weft__near;                                          \
+		for (size_t weft__step = 1; weft__far < weft__end; weft__step *= 2) {                                            \
+			const size_t i = weft__far;                                                                              \
+			if (condition)                                                                                           \
+				break;                                                                                           \
+			weft__near = i + 1;                                                                                      \
+			weft__far = weft__end - weft__far > weft__step ? weft__far + weft__step : weft__end;                     \
+		}                                                                                                                \
+		WEFT_FIRST(i, weft__near, weft__far, condition);                                                                 \
+	})
+
 #endif

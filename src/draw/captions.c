@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/search.h"
 #include "draw/frame.h"
 
 #define GAP_PX 5.0
@@ -28,15 +29,8 @@ static void draw_labels(struct weft__frame *f, const struct weft__caption *c, st
 	uint32_t begin = m->promises[c->promise].labels, end = m->promises[c->promise + 1].labels;
 	double at = room.from;
 	/* Of those that lie before the left edge, the last says what it is called now. */
-	uint32_t low = begin, high = end;
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		if (weft_view_x(f->view, m->labels[mid].time_ns) < room.from)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	uint32_t l = low > begin ? low - 1 : begin;
+	uint32_t l = (uint32_t)WEFT_FIRST(i, begin, end, weft_view_x(f->view, m->labels[i].time_ns) >= room.from);
+	l = l > begin ? l - 1 : begin;
 	for (int tried = 0; l < end && tried < 24; tried++) {
 		char text[160];
 		double x = weft_view_x(f->view, m->labels[l].time_ns), width;
@@ -61,23 +55,7 @@ static void draw_labels(struct weft__frame *f, const struct weft__caption *c, st
 		}
 		/* The next that begins behind this one. */
 		int64_t after = weft_view_time(f->view, at - 2);
-		uint32_t next = l + 1, step = 1;
-		while (next < end && m->labels[next].time_ns < after) {
-			next += step;
-			step *= 2;
-		}
-		if (next > l + 1) {
-			uint32_t lo = l + 1, hi = next < end ? next : end;
-			while (lo < hi) {
-				uint32_t mid = lo + (hi - lo) / 2;
-				if (m->labels[mid].time_ns < after)
-					lo = mid + 1;
-				else
-					hi = mid;
-			}
-			next = lo;
-		}
-		l = next;
+		l = (uint32_t)WEFT_FIRST_NEAR(i, l + 1, end, m->labels[i].time_ns >= after);
 	}
 }
 

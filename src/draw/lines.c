@@ -2,14 +2,16 @@
  * SPDX-License-Identifier: ISC */
 #include "draw/lines.h"
 
-#define LABEL_ROOM_PX 13   /* above a line, for its label */
-#define CROWD 4000         /* of promises on rows that are drawn one by one: they merge sooner */
-#define TIGHT_PX 48        /* lines as long get one even if the row above is nearer, where nothing is on it */
-#define SHORT_PX 80        /* lines that are shorter may have their names beside them, */
-#define BESIDE_PX 30       /* if their row is empty for so long, */
-#define BESIDE_PITCH_PX 10 /* and so high */
-
 #include <assert.h>
+
+#include "base/sort.h"
+
+#define LABEL_ROOM_PX 13   /* above a line, for its label */
+#define CROWD 4000         /* with more promises than this on the rows that are drawn one by one, they merge sooner */
+#define TIGHT_PX 48        /* a line this long gets a label even when the row above is close, if that row is empty there */
+#define SHORT_PX 80        /* a shorter line may have its name beside it, */
+#define BESIDE_PX 30       /* if its row is empty for this long */
+#define BESIDE_PITCH_PX 10 /* and this high */
 
 /* What part of a cell is covered, in quarters, as an opacity. */
 static const int DENSITY[] = {255, 90, 130, 185, 240};
@@ -268,33 +270,12 @@ static void draw_line(struct weft__frame *f, const struct weft__line *line)
 }
 
 /* Verticals of a column that overlap are one; columns come in order so that a frame is the same wherever it is made. */
-static int compare_verticals(const struct weft__vertical *a, const struct weft__vertical *b)
+static int compare_verticals(const void *a, const void *b)
 {
-	return a->x != b->x     ? (a->x < b->x ? -1 : 1)
-	       : a->y0 != b->y0 ? (a->y0 < b->y0 ? -1 : 1)
-				: (a->y1 > b->y1) - (a->y1 < b->y1);
-}
-
-static void sort_verticals(struct weft__vertical *v, size_t count)
-{
-	for (size_t start = count / 2, end = count; end > 1;) { /* a heap sort */
-		if (start > 0) {
-			start--;
-		} else {
-			struct weft__vertical last = v[--end];
-			v[end] = v[0];
-			v[0] = last;
-		}
-		for (size_t at = start, child; (child = 2 * at + 1) < end; at = child) {
-			if (child + 1 < end && compare_verticals(&v[child], &v[child + 1]) < 0)
-				child++;
-			if (compare_verticals(&v[at], &v[child]) >= 0)
-				break;
-			struct weft__vertical swap = v[at];
-			v[at] = v[child];
-			v[child] = swap;
-		}
-	}
+	const struct weft__vertical *v = a, *w = b;
+	return v->x != w->x     ? (v->x < w->x ? -1 : 1)
+	       : v->y0 != w->y0 ? (v->y0 < w->y0 ? -1 : 1)
+				: (v->y1 > w->y1) - (v->y1 < w->y1);
 }
 
 static void draw_verticals(struct weft__frame *f)
@@ -303,7 +284,7 @@ static void draw_verticals(struct weft__frame *f)
 	size_t count = f->s->verticals.count, merged = 0;
 	if (count == 0)
 		return;
-	sort_verticals(v, count);
+	weft_sort(v, count, sizeof *v, compare_verticals);
 	int columns = 0;
 	for (size_t i = 0, j; i < count; i = j) {
 		struct weft__vertical one = v[i];

@@ -1,6 +1,7 @@
 /* text.c: how wide texts are, where there is room for one among others and among lines.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
+#include "base/search.h"
 #include "base/utf8.h"
 #include "draw/frame.h"
 
@@ -105,6 +106,14 @@ size_t weft__text_clean(char *out, size_t size, const char *bytes, size_t len)
 	return at;
 }
 
+/* At most `cut` bytes of text, no character of them in part. */
+static size_t whole_characters(const char *text, size_t cut, size_t len)
+{
+	while (cut > 0 && cut < len && ((unsigned char)text[cut] & 0xc0) == 0x80)
+		cut--;
+	return cut;
+}
+
 size_t weft__text_fit(struct weft__frame *f, enum weft_font font, char *text, size_t len, size_t size, double room, double *width)
 {
 	static const char ellipsis[] = "\xe2\x80\xa6";
@@ -113,25 +122,15 @@ size_t weft__text_fit(struct weft__frame *f, enum weft_font font, char *text, si
 		return len;
 	double dots = weft__text_width(f, font, ellipsis, 3);
 	/* Three letters and the ellipsis, or it is not worth reading. */
-	size_t low = 0, high = len;
-	while (low < high) {
-		size_t mid = low + (high - low + 1) / 2, cut = mid;
-		while (cut > 0 && ((unsigned char)text[cut] & 0xc0) == 0x80)
-			cut--;
-		if (weft__text_width(f, font, text, cut) + dots <= room)
-			low = mid;
-		else
-			high = mid - 1;
-	}
-	while (low > 0 && low < len && ((unsigned char)text[low] & 0xc0) == 0x80)
-		low--;
-	while (low > 0 && text[low - 1] == ' ')
-		low--;
-	if (low < 3 || low + sizeof ellipsis > size)
+	size_t cut = WEFT_FIRST(i, 1, len + 1, weft__text_width(f, font, text, whole_characters(text, i, len)) + dots > room) - 1;
+	cut = whole_characters(text, cut, len);
+	while (cut > 0 && text[cut - 1] == ' ')
+		cut--;
+	if (cut < 3 || cut + sizeof ellipsis > size)
 		return 0;
-	*width = weft__text_width(f, font, text, low) + dots;
-	memcpy(text + low, ellipsis, sizeof ellipsis);
-	return low + 3;
+	*width = weft__text_width(f, font, text, cut) + dots;
+	memcpy(text + cut, ellipsis, sizeof ellipsis);
+	return cut + 3;
 }
 
 struct place {

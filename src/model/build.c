@@ -47,12 +47,18 @@ static void hear(struct weft__build *b, uint32_t p, int64_t time_ns)
 		b->promises.items[p].weft__heard_ns = time_ns;
 }
 
+/* A literal that is recorded often comes from the same place in the trace each time: then nothing need be hashed. */
 static int text_of(struct weft__build *b, struct weft_str text, uint32_t *out)
 {
-	uint32_t number = weft_intern(&b->priv->texts, text);
-	if (number == WEFT_INTERN_FAILED)
-		return WEFT_ENOMEM;
-	*out = number;
+	uintptr_t place = (uintptr_t)text.ptr;
+	struct weft__recent_text *recent = &b->recent[(place ^ place >> 6) % WEFT__RECENT_TEXTS];
+	if (recent->text.ptr != text.ptr || recent->text.len != text.len || !text.ptr) {
+		uint32_t number = weft_intern(&b->priv->texts, text);
+		if (number == WEFT_INTERN_FAILED)
+			return WEFT_ENOMEM;
+		*recent = (struct weft__recent_text){text, number};
+	}
+	*out = recent->number;
 	return WEFT_OK;
 }
 
@@ -168,7 +174,7 @@ static int create(struct weft__build *b, const struct weft_event *ev, int64_t ti
 	/* A creator that was heard of later is not taken for one: created_by cannot go round in circles. */
 	promise->created_by = promise->parent = creator < p ? creator : WEFT_SYSTEM;
 	promise->kind = ev->kind;
-	b->has_binds |= weft_kind_has(ev->kind, WEFT_TRAIT_WOKEN);
+	b->has_woken |= b->is_woken[ev->kind];
 	promise->site = known_site(b, ev);
 	promise->stream = ev->stream;
 	promise->flags &= (uint8_t)~WEFT_PROMISE_START_UNKNOWN;
@@ -200,7 +206,7 @@ static int pending(struct weft__build *b, const struct weft_event *ev, int64_t t
 	if (creator < p)
 		promise->created_by = promise->parent = creator;
 	promise->kind = ev->kind;
-	b->has_binds |= weft_kind_has(ev->kind, WEFT_TRAIT_WOKEN);
+	b->has_woken |= b->is_woken[ev->kind];
 	promise->site = known_site(b, ev);
 	promise->stream = ev->stream;
 	promise->flags &= (uint8_t)~WEFT_PROMISE_START_UNKNOWN;
@@ -530,8 +536,10 @@ static int begin(struct weft__build *b, struct weft_trace *trace)
 	}
 	b->model->priv = b->priv;
 	b->model->trace = weft_trace_info(trace);
-	for (int kind = 0; kind < 256; kind++)
+	for (int kind = 0; kind < 256; kind++) {
+		b->is_woken[kind] = weft_kind_has((uint16_t)kind, WEFT_TRAIT_WOKEN);
 		snprintf(b->priv->kind_names[kind], sizeof b->priv->kind_names[kind], "kind-%d", kind);
+	}
 	if (!weft_vec_reserve(&b->promises, 1))
 		return WEFT_ENOMEM;
 	uint32_t system = add_promise(b, WEFT_SYSTEM_ID);

@@ -1,6 +1,7 @@
 /* finish.c: from what the events left behind to the model.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
+#include "base/sort.h"
 #include "model/private.h"
 
 /* One that never ended is shown a little longer than it was heard of. */
@@ -242,40 +243,13 @@ static void order_labels(struct weft__build *b)
 	}
 }
 
-static bool is_after(const struct weft_stretch *a, const struct weft_stretch *b)
+static int compare_stretches(const void *a, const void *b)
 {
-	if (a->start_ns != b->start_ns)
-		return a->start_ns > b->start_ns;
-	return a->end_ns != b->end_ns ? a->end_ns > b->end_ns : a->stream > b->stream;
-}
-
-/* Pauses are told of when they end: sorts them by merging, stably. */
-static bool sort_stretches(struct weft_stretch *stretches, size_t count)
-{
-	size_t i = 1;
-	while (i < count && !is_after(&stretches[i - 1], &stretches[i]))
-		i++;
-	if (i >= count)
-		return true;
-	struct weft_stretch *spare = malloc(count * sizeof *spare);
-	if (!spare)
-		return false;
-	struct weft_stretch *from = stretches, *to = spare;
-	for (size_t width = 1; width < count; width *= 2) {
-		for (size_t low = 0; low < count; low += 2 * width) {
-			size_t mid = low + width < count ? low + width : count, high = mid + width < count ? mid + width : count;
-			size_t l = low, r = mid;
-			for (size_t k = low; k < high; k++)
-				to[k] = l < mid && (r == high || !is_after(&from[l], &from[r])) ? from[l++] : from[r++];
-		}
-		struct weft_stretch *swap = from;
-		from = to;
-		to = swap;
-	}
-	if (from != stretches)
-		memcpy(stretches, from, count * sizeof *stretches);
-	free(spare);
-	return true;
+	const struct weft_stretch *x = a, *y = b;
+	return x->start_ns != y->start_ns ? (x->start_ns < y->start_ns ? -1 : 1)
+	       : x->end_ns != y->end_ns   ? (x->end_ns < y->end_ns ? -1 : 1)
+	       : x->stream != y->stream   ? (x->stream < y->stream ? -1 : 1)
+					  : (x->text > y->text) - (x->text < y->text);
 }
 
 /* By name, whose bytes are compared; the names are all different. */
@@ -304,8 +278,7 @@ static bool finish_counters(struct weft__build *b)
 	bool ok = scale_of && by_scale;
 	for (size_t i = 0; i < b->counters.count; i++)
 		b->counters.items[i].name = b->priv->texts.texts.items[b->counter_texts.items[i]];
-	if (b->counters.count)
-		qsort(b->counters.items, b->counters.count, sizeof *b->counters.items, compare_counters);
+	weft_sort(b->counters.items, b->counters.count, sizeof *b->counters.items, compare_counters);
 	for (size_t i = 0; i < b->counters.count && ok; i++) {
 		struct weft_counter *counter = &b->counters.items[i];
 		for (size_t k = 0; k < counter->count; k++) {
@@ -368,12 +341,14 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	if (status < 0 || (status = fail_unresolved(b)) < 0 || (status = end_promises(b)) < 0 || (status = name_sleeps(b)) < 0)
 		return status;
 	drop_links(b);
-	if (!finish_counters(b) || !sort_stretches(b->pauses.items, b->pauses.count) ||
-	    !sort_stretches(b->sleeps.items, b->sleeps.count) || !group(b))
+	/* Pauses are told of when they end. */
+	weft_sort(b->pauses.items, b->pauses.count, sizeof *b->pauses.items, compare_stretches);
+	weft_sort(b->sleeps.items, b->sleeps.count, sizeof *b->sleeps.items, compare_stretches);
+	if (!finish_counters(b) || !group(b))
 		return WEFT_ENOMEM;
 	if (b->labels_unordered)
 		order_labels(b);
-	if (b->has_binds && !keep_binds && !simplify(b))
+	if (b->has_woken && !keep_binds && !simplify(b))
 		return WEFT_ENOMEM;
 	HAND_OVER(&b->promises, promise);
 	HAND_OVER(&b->links, link);

@@ -23,6 +23,14 @@ struct weft__stream_state {
 	int64_t pause_ns;
 };
 
+/* A text that was looked up lately. */
+struct weft__recent_text {
+	struct weft_str text;
+	uint32_t number;
+};
+
+enum { WEFT__RECENT_TEXTS = 64 };
+
 /* A model while the events come in.  Three fields of a promise have another meaning until the end is reached: */
 #define weft__into labels     /* the promise that it became, itself if none; paths are shortened on the way */
 #define weft__last_link runs  /* its latest link, or WEFT_NONE */
@@ -48,8 +56,10 @@ struct weft__build {
 	size_t links_dropped;     /* awaits that a read replaced: their kind is WEFT__LINK_DROPPED */
 	struct weft_idmap awaits; /* pairs of promises, from << 32 | to, among the first awaits_seen links */
 	size_t awaits_seen;
-	bool has_binds;
-	bool labels_unordered; /* a state dump named a promise that had labels */
+	struct weft__recent_text recent[WEFT__RECENT_TEXTS]; /* by their place */
+	bool is_woken[256];                                  /* kinds with WEFT_TRAIT_WOKEN */
+	bool has_woken;                                      /* there is a promise of one of them */
+	bool labels_unordered;                               /* a state dump named a promise that had labels */
 };
 
 /* A lull is open: the last of b->lulls. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
+
 static uint64_t length(int64_t start, int64_t end)
 {
 	return end > start ? (uint64_t)end - (uint64_t)start : 0;
@@ -265,48 +267,25 @@ void weft__index_destroy(struct weft_index *x, const struct weft_model *model)
 	free(x);
 }
 
-/* The first i from `i` up to `count` for which AFTER holds, given that it holds for all behind one: steps that double, then
- * halve, so that a near answer is cheap. */
-#define GALLOP(AFTER)                                                                                                            \
-	size_t low = i, step = 1;                                                                                                \
-	while (i < count && !(AFTER)) {                                                                                          \
-		low = i + 1;                                                                                                     \
-		i += step;                                                                                                       \
-		step *= 2;                                                                                                       \
-	}                                                                                                                        \
-	size_t high = i < count ? i : count;                                                                                     \
-	while (low < high) {                                                                                                     \
-		i = low + (high - low) / 2;                                                                                      \
-		if (AFTER)                                                                                                       \
-			high = i;                                                                                                \
-		else                                                                                                             \
-			low = i + 1;                                                                                             \
-	}                                                                                                                        \
-	return low;
-
 size_t weft__track_end_after(const struct weft_track *t, size_t i, int64_t time_ns)
 {
-	size_t count = t->count;
-	GALLOP(weft__track_end(t, i) > time_ns)
+	return WEFT_FIRST_NEAR(k, i, t->count, weft__track_end(t, k) > time_ns);
 }
 
 size_t weft__track_start_from(const struct weft_track *t, size_t i, int64_t time_ns)
 {
-	size_t count = t->count;
-	GALLOP(weft__track_start(t, i) >= time_ns)
+	return WEFT_FIRST_NEAR(k, i, t->count, weft__track_start(t, k) >= time_ns);
 }
 
 size_t weft__counter_from(const struct weft_counter *counter, size_t i, int64_t time_ns)
 {
-	size_t count = counter->count;
-	GALLOP(counter->samples[i].time_ns >= time_ns)
+	return WEFT_FIRST_NEAR(k, i, counter->count, counter->samples[k].time_ns >= time_ns);
 }
 
 size_t weft__arrow_from(const struct weft_index *x, const struct weft_model *model, enum weft_arrow arrow, int64_t time_ns)
 {
 	const uint32_t *list = x->arrows[arrow];
-	size_t count = x->arrow_count[arrow], i = 0;
-	GALLOP(model->links[list[i]].time_ns >= time_ns)
+	return WEFT_FIRST(k, 0, x->arrow_count[arrow], model->links[list[k]].time_ns >= time_ns);
 }
 
 uint64_t weft__track_covered(const struct weft_track *t, size_t i, size_t end, int64_t from_ns, int64_t to_ns)

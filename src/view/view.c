@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "view/index.h"
 
 #define LEAST_SPAN_NS 200.0
@@ -279,15 +280,7 @@ int64_t weft_view_time(const struct weft_view *v, double x_px)
 /* Which band a row is in. */
 static size_t band_of(const struct weft_layout *layout, uint32_t row)
 {
-	size_t low = 0, high = layout->band_count;
-	while (high - low > 1) {
-		size_t mid = low + (high - low) / 2;
-		if (layout->bands[mid].first_row <= row)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
+	return WEFT_FIRST(i, 1, layout->band_count, layout->bands[i].first_row > row) - 1;
 }
 
 double weft_view_slot(const struct weft_view *v, uint32_t row)

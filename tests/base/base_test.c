@@ -322,12 +322,17 @@ static void search_finds_the_first(void **state)
 		while (expected < COUNT && items[expected] < value)
 			expected++;
 		assert_int_equal(WEFT_FIRST(i, 0, COUNT, items[i] >= value), expected);
+		for (size_t from = 0; from <= COUNT; from++)
+			assert_int_equal(WEFT_FIRST_NEAR(i, from, COUNT, items[i] >= value), expected > from ? expected : from);
 	}
 	assert_int_equal(WEFT_FIRST(i, 2, 4, items[i] >= 0), 2);
 	assert_int_equal(WEFT_FIRST(i, 2, 4, items[i] > 9), 4);
 	assert_int_equal(WEFT_FIRST(i, 5, 5, items[i] > 0), 5);
 	size_t looks = 0;
 	assert_true(WEFT_FIRST(i, 0, SIZE_MAX, (looks++, i >= 12345)) == 12345 && looks <= sizeof(size_t) * 8);
+	looks = 0;
+	assert_true(WEFT_FIRST_NEAR(i, 1000, SIZE_MAX, (looks++, i >= 1003)) == 1003 && looks <= 6);
+	assert_true(WEFT_FIRST_NEAR(i, 0, SIZE_MAX, (looks++, i >= SIZE_MAX - 5)) == SIZE_MAX - 5);
 }
 
 static void sizes_never_wrap(void **state)
@@ -454,8 +459,7 @@ static void test_durations(void **state)
 	assert_true(weft_duration_exact(text, sizeof text, INT64_MIN) < sizeof text);
 	weft_duration_format(text, sizeof text, 1234500);
 	assert_string_equal(text, "1.23 ms");
-	weft_duration_format(text, sizeof text, -12345);
-	assert_string_equal(text, "-12.3 us");
+	assert_string_equal(weft_duration_text(text, -12345), "-12.3 us");
 	weft_duration_format(text, sizeof text, 999);
 	assert_string_equal(text, "999 ns");
 	assert_true(weft_duration_format(text, sizeof text, INT64_MIN) < sizeof text);
