@@ -1,10 +1,8 @@
 /* sleep.h: calls of libc in which an OS thread may sleep (private to adapters/).
  *
- * The preload library takes them by symbol: epoll_wait, epoll_pwait, epoll_pwait2, poll, ppoll, select, pselect, sigwait,
- * sigwaitinfo, sigtimedwait, sigsuspend, pause, pthread_join, pthread_cond_wait, pthread_cond_timedwait, pthread_cond_clockwait,
- * sem_wait, sem_timedwait, nanosleep, clock_nanosleep, usleep, sleep, wait, waitpid, waitid.
- * Each adapter is asked in turn, while something records, until one answers that it takes care of the call.  Where none does, the
- * OS thread is idle during the call if a promise ran before it, and that promise goes on after it.
+ * The preload library takes them by symbol; sleep.c lists them.  While something records, each adapter is asked in turn until one
+ * answers that it takes care of the call.  Where none does, nothing is recorded of it: a call that blocks the code of a promise
+ * is part of that code.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_HOOK_SLEEP_H
 #define WEFT_HOOK_SLEEP_H
@@ -16,7 +14,7 @@ enum weft_hook_sleep_kind {
 	WEFT_HOOK_SLEEP_LOCK,    /* a condition, a semaphore */
 	WEFT_HOOK_SLEEP_SIGNAL,  /* sigwait, ... */
 	WEFT_HOOK_SLEEP_THREAD,  /* pthread_join */
-	WEFT_HOOK_SLEEP_PROCESS, /* wait, waitpid, ... */
+	WEFT_HOOK_SLEEP_PROCESS, /* waitpid, ... */
 	WEFT_HOOK_SLEEP_TIME     /* nanosleep, ... */
 };
 

@@ -1,0 +1,180 @@
+/* entry.c: where moved instructions go, and how text is written.
+ *
+ * Slots are written to a file in memory before it is mapped, as text.  The jump in a function is written through
+ * /proc/self/mem: the kernel makes a private copy of the page, whose protection never changes.  So all of it is allowed to
+ * processes that may not have memory writable and executable (PR_SET_MDWE, systemd's MemoryDenyWriteExecute).
+ * SPDX-License-Identifier: ISC */
+#include "adapters/hook/entry.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "adapters/hook/move.h"
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10u
+#endif
+
+static bool has_shadow_stack(void)
+{
+#if defined(__x86_64__)
+	uint64_t pointer = 0;
+	__asm__ volatile("rdsspq %0" : "+r"(pointer)); /* does nothing where there is none */
+	return pointer != 0;
+#else
+	return false;
+#endif
+}
+
+/* Address space for `bytes` that every function between reaches, as far from the end of the heap as it goes. */
+static void *reserve_near(uintptr_t begin, uintptr_t end, size_t bytes, size_t page)
+{
+	const uintptr_t step = 1 << 20, reach = WEFT__MOVE_REACH;
+	if (end - begin > reach - step)
+		return NULL;
+	/* Below the module, beginning close by; then above it, beginning far away. */
+	for (uintptr_t below = page; below < reach - (end - begin) && begin > below + bytes; below += step) {
+		void *there = (void *)((begin - below - bytes) & -page);
+		void *got = mmap(there, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		if (got == there)
+			return got;
+		if (got != MAP_FAILED)
+			munmap(got, bytes);
+	}
+	for (uintptr_t above = reach - (end - begin) - bytes; above > step; above -= step) {
+		void *there = (void *)((end + above) & -page);
+		void *got = mmap(there, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		if (got == there)
+			return got;
+		if (got != MAP_FAILED)
+			munmap(got, bytes);
+	}
+	return NULL;
+}
+
+/* Maps these bytes at `base` as text. */
+static bool map_text(void *base, const void *text, size_t bytes)
+{
+	int fd = memfd_create("weft", MFD_CLOEXEC | MFD_EXEC);
+	if (fd < 0)
+		fd = memfd_create("weft", MFD_CLOEXEC); /* a kernel older than 6.3 */
+	if (fd < 0)
+		return false;
+	bool done = write(fd, text, bytes) == (ssize_t)bytes &&
+		    mmap(base, bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) == base;
+	close(fd);
+	return done;
+}
+
+static int open_memory(void)
+{
+	return open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+}
+
+static bool write_memory(int memory, void *at, const void *bytes, size_t count)
+{
+	return memory >= 0 && pwrite(memory, bytes, count, (off_t)(uintptr_t)at) == (ssize_t)count;
+}
+
+bool weft__poke(void *at, const void *bytes, size_t count)
+{
+	int memory = open_memory();
+	bool done = write_memory(memory, at, bytes, count);
+	if (memory >= 0)
+		close(memory);
+	return done;
+}
+
+/* Makes the slots of all that can be moved. */
+static size_t move_all(
+    struct weft__entry *entries, size_t count, uintptr_t text_end, struct weft__moved *moved, unsigned char *text, uintptr_t base)
+{
+	bool shadow_stack = has_shadow_stack();
+	size_t good = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct weft__entry *e = &entries[i];
+		struct weft__entry_code code = {.code = e->function,
+		    .bytes = e->bytes,
+		    .room = text_end - (uintptr_t)e->function,
+		    .at = (uintptr_t)e->function,
+		    .slot = base + i * WEFT__SLOT_BYTES,
+		    .wrapper = (uintptr_t)e->wrapper,
+		    .shadow_stack = shadow_stack};
+		e->why = weft__move(&code, &moved[i]);
+		memcpy(text + i * WEFT__SLOT_BYTES, moved[i].slot, WEFT__SLOT_BYTES);
+		good += e->why == NULL;
+	}
+	return good;
+}
+
+/* The last step, after which they are taken. */
+static size_t patch_all(struct weft__entry *entries, size_t count, const struct weft__moved *moved, uintptr_t base)
+{
+	size_t taken = 0;
+	int memory = open_memory();
+	for (size_t i = 0; i < count; i++) {
+		struct weft__entry *e = &entries[i];
+		if (e->why)
+			continue;
+		void *before = *e->original;
+		*e->original = (void *)(base + i * WEFT__SLOT_BYTES + moved[i].original);
+		unsigned char *at = (unsigned char *)e->function + moved[i].patch_at;
+		if (write_memory(memory, at, moved[i].patch, moved[i].patch_bytes)) {
+			__builtin___clear_cache((char *)at, (char *)at + moved[i].patch_bytes);
+			taken++;
+		} else {
+			*e->original = before;
+			e->why = "text cannot be written here";
+		}
+	}
+	if (memory >= 0)
+		close(memory);
+	return taken;
+}
+
+static void refuse_all(struct weft__entry *entries, size_t count, const char *why)
+{
+	for (size_t i = 0; i < count; i++)
+		entries[i].why = why;
+}
+
+size_t weft__entries_take(
+    struct weft__entry *entries, size_t count, uintptr_t text_begin, uintptr_t text_end, struct weft__slots *slots)
+{
+	*slots = (struct weft__slots){0};
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const size_t bytes = (count * WEFT__SLOT_BYTES + page - 1) & -page;
+	struct weft__moved *moved = calloc(count, sizeof *moved);
+	unsigned char *text = calloc(1, bytes);
+	void *base = NULL;
+	size_t taken = 0;
+	if (!moved || !text) {
+		refuse_all(entries, count, "there is no memory");
+	} else {
+		base = reserve_near(text_begin, text_end, bytes, page);
+		if (!base)
+			refuse_all(entries, count, "there is no room near it");
+		else if (move_all(entries, count, text_end, moved, text, (uintptr_t)base) > 0 && !map_text(base, text, bytes))
+			refuse_all(entries, count, "new text cannot be mapped here");
+		else
+			taken = patch_all(entries, count, moved, (uintptr_t)base);
+		weft__move_close();
+	}
+	free(text);
+	free(moved);
+	if (taken)
+		*slots = (struct weft__slots){base, bytes};
+	else if (base)
+		munmap(base, bytes);
+	return taken;
+}
+
+void weft__slots_free(struct weft__slots *slots)
+{
+	if (slots->base)
+		munmap(slots->base, slots->bytes);
+	slots->base = NULL;
+}

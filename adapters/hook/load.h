@@ -1,0 +1,22 @@
+/* load.h: what load.c, session.c and sleep.c know of each other (private to adapters/hook).  SPDX-License-Identifier: ISC */
+#ifndef WEFT_HOOK_LOAD_H
+#define WEFT_HOOK_LOAD_H
+
+#include "adapters/hook/hook.h"
+
+/* Every adapter there is, ending with NULL; adapters.c. */
+extern const struct weft_hook_adapter *const weft__hook_adapters[];
+
+/* load.c: each copy of a runtime that was found, and what was taken of it: "libuv 1.44.2: 74 of 74 calls", a line each; returns
+ * the whole length, as snprintf does. */
+size_t weft__hook_report(char *out, size_t size);
+/* Whether a module other than this library links the recorder: its program was instrumented by hand. */
+bool weft__hook_is_instrumented(void);
+/* By-symbol copies: modules that came meanwhile call the wrappers too. */
+void weft__hook_settle(void);
+void weft__hook_around_fork(enum weft_hook_fork when);
+
+/* session.c: whether this process is to record.  NULL in the environment: everything stays as it is. */
+bool weft__hook_is_wanted(void);
+
+#endif

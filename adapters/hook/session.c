@@ -1,0 +1,172 @@
+/* session.c: where this process records to, and when that begins.
+ *
+ *	WEFT_RECORD=DIR[,size=BYTES][,mode=ring|grow][,packets=N]
+ *
+ * is what `weft record` leaves in the environment, which every process inherits that the command starts.  A process that calls
+ * nothing of any adapter makes no file.  One that does makes DIR/NAME-PID, and where that is there already, since another program
+ * ran in the same process before, DIR/NAME-PID.2.  SPDX-License-Identifier: ISC */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "adapters/hook/load.h"
+
+enum { MOST_IN_PROCESS = 10000 };
+
+static enum { UNWANTED, WAITING, BEGUN, FAILED } state;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct {
+	char directory[PATH_MAX];
+	struct weft_record_options options;
+} wanted;
+
+static void parse(char *text)
+{
+	char *save = NULL;
+	strtok_r(text, ",", &save);
+	for (char *word; (word = strtok_r(NULL, ",", &save));) {
+		if (!strncmp(word, "size=", 5))
+			wanted.options.size_bytes = strtoull(word + 5, NULL, 10);
+		else if (!strncmp(word, "packets=", 8))
+			wanted.options.packets = (unsigned)strtoul(word + 8, NULL, 10);
+		else if (!strcmp(word, "mode=grow"))
+			wanted.options.mode = WEFT_RECORD_GROW;
+	}
+}
+
+/* The program's name, with nothing in it that means something in the name of a trace. */
+static void get_name(char name[16])
+{
+	name[0] = 0;
+	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, name, 15);
+	if (fd >= 0)
+		close(fd);
+	name[n < 0 ? 0 : n] = 0;
+	name[strcspn(name, "\n")] = 0;
+	for (char *c = name; *c; c++)
+		if ((unsigned char)*c <= ' ' || strchr("/,%", *c) || *c == 0x7f)
+			*c = '_';
+	if (!name[0] || name[0] == '.')
+		memcpy(name, "program", 8);
+}
+
+/* Makes this program's own directory; false: none can be made. */
+static bool make_directory(char path[PATH_MAX])
+{
+	char name[16];
+	get_name(name);
+	if (mkdir(wanted.directory, 0700) && errno != EEXIST)
+		return false;
+	for (int i = 1; i < MOST_IN_PROCESS; i++) {
+		char again[16] = "";
+		if (i > 1)
+			snprintf(again, sizeof again, ".%d", i);
+		int n = snprintf(path, PATH_MAX, "%s/%s-%ld%s", wanted.directory, name, (long)getpid(), again);
+		if (n >= PATH_MAX)
+			return false;
+		if (mkdir(path, 0700) == 0)
+			return true;
+		if (errno != EEXIST)
+			return false;
+	}
+	return false;
+}
+
+/* For `weft record`, which reads it to its user: nothing is printed in somebody else's program. */
+static void leave_word(const char *path, const char *why)
+{
+	char file[PATH_MAX + 16];
+	snprintf(file, sizeof file, "%s.failed", path);
+	int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return;
+	dprintf(fd, "%s\n", why);
+	close(fd);
+}
+
+static bool start(void)
+{
+	char path[PATH_MAX];
+	if (!make_directory(path))
+		return false;
+	wanted.options.directory = path;
+	if (weft_start(&wanted.options) < 0) {
+		rmdir(path);
+		leave_word(path, weft_start_error());
+		return false;
+	}
+	char report[1024];
+	if (weft__hook_report(report, sizeof report))
+		weft_note(WEFT_SYSTEM_ID, report);
+	return true;
+}
+
+bool weft__hook_begin(void)
+{
+	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != WAITING)
+		return false;
+	int saved = errno;
+	pthread_mutex_lock(&lock);
+	bool begins = state == WAITING;
+	if (begins) {
+		weft__hook_settle();
+		bool on = weft_is_on() || start();
+		__atomic_store_n(&state, on ? BEGUN : FAILED, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&lock);
+	if (begins && weft_is_on())
+		for (const struct weft_hook_adapter *const *a = weft__hook_adapters; *a; a++)
+			if ((*a)->begun)
+				(*a)->begun();
+	errno = saved;
+	return weft_is_on();
+}
+
+static void tell_adapters(enum weft_hook_fork when)
+{
+	for (const struct weft_hook_adapter *const *a = weft__hook_adapters; *a; a++)
+		if ((*a)->fork)
+			(*a)->fork(when);
+}
+
+static void before_fork(void)
+{
+	tell_adapters(WEFT_HOOK_BEFORE_FORK);
+	pthread_mutex_lock(&lock);
+	weft__hook_around_fork(WEFT_HOOK_BEFORE_FORK);
+}
+
+static void in_parent(void)
+{
+	weft__hook_around_fork(WEFT_HOOK_IN_PARENT);
+	pthread_mutex_unlock(&lock);
+	tell_adapters(WEFT_HOOK_IN_PARENT);
+}
+
+static void in_child(void)
+{
+	weft__hook_around_fork(WEFT_HOOK_IN_CHILD);
+	__atomic_store_n(&state, WAITING, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+	tell_adapters(WEFT_HOOK_IN_CHILD);
+}
+
+bool weft__hook_is_wanted(void)
+{
+	const char *text = secure_getenv("WEFT_RECORD");
+	if (!text || text[0] != '/' || strlen(text) >= sizeof wanted.directory)
+		return false;
+	strcpy(wanted.directory, text);
+	parse(wanted.directory);
+	state = WAITING;
+	pthread_atfork(before_fork, in_parent, in_child);
+	return true;
+}

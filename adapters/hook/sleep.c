@@ -1,0 +1,271 @@
+/* sleep.c: the calls of libc that are taken by symbol.
+ *
+ * Programs, libraries and runtimes call them through pointers that the loader fills, and this library stands first.  What libc
+ * calls by itself is not seen.  What each of them continues in is looked up when the library is loaded: some of them may be
+ * called in signal handlers, where dlsym() may not.  SPDX-License-Identifier: ISC */
+#include "adapters/hook/sleep.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "adapters/hook/load.h"
+
+#define TAKEN __attribute__((visibility("default")))
+
+/* The version that programs are linked with, where libc keeps an older one that works otherwise. */
+#if defined(__x86_64__)
+#define CONDITIONS "GLIBC_2.3.2"
+#else
+#define CONDITIONS NULL
+#endif
+
+/* Name, return type, parameters, kind, version. */
+#define CALLS(X)                                                                                                                 \
+	X(epoll_wait, int, (int, struct epoll_event *, int, int), FDS, NULL)                                                     \
+	X(epoll_pwait, int, (int, struct epoll_event *, int, int, const sigset_t *), FDS, NULL)                                  \
+	X(epoll_pwait2, int, (int, struct epoll_event *, int, const struct timespec *, const sigset_t *), FDS, NULL)             \
+	X(poll, int, (struct pollfd *, nfds_t, int), FDS, NULL)                                                                  \
+	X(__poll_chk, int, (struct pollfd *, nfds_t, int, size_t), FDS, NULL)                                                    \
+	X(ppoll, int, (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *), FDS, NULL)                           \
+	X(__ppoll_chk, int, (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t), FDS, NULL)             \
+	X(select, int, (int, fd_set *, fd_set *, fd_set *, struct timeval *), FDS, NULL)                                         \
+	X(pselect, int, (int, fd_set *, fd_set *, fd_set *, const struct timespec *, const sigset_t *), FDS, NULL)               \
+	X(sigwait, int, (const sigset_t *, int *), SIGNAL, NULL)                                                                 \
+	X(sigwaitinfo, int, (const sigset_t *, siginfo_t *), SIGNAL, NULL)                                                       \
+	X(sigtimedwait, int, (const sigset_t *, siginfo_t *, const struct timespec *), SIGNAL, NULL)                             \
+	X(sigsuspend, int, (const sigset_t *), SIGNAL, NULL)                                                                     \
+	X(pause, int, (void), SIGNAL, NULL)                                                                                      \
+	X(pthread_join, int, (pthread_t, void **), THREAD, NULL)                                                                 \
+	X(pthread_cond_wait, int, (pthread_cond_t *, pthread_mutex_t *), LOCK, CONDITIONS)                                       \
+	X(pthread_cond_timedwait, int, (pthread_cond_t *, pthread_mutex_t *, const struct timespec *), LOCK, CONDITIONS)         \
+	X(pthread_cond_clockwait, int, (pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *), LOCK, NULL)    \
+	X(sem_wait, int, (sem_t *), LOCK, NULL)                                                                                  \
+	X(sem_timedwait, int, (sem_t *, const struct timespec *), LOCK, NULL)                                                    \
+	X(nanosleep, int, (const struct timespec *, struct timespec *), TIME, NULL)                                              \
+	X(clock_nanosleep, int, (clockid_t, int, const struct timespec *, struct timespec *), TIME, NULL)                        \
+	X(usleep, int, (useconds_t), TIME, NULL)                                                                                 \
+	X(sleep, unsigned, (unsigned), TIME, NULL)                                                                               \
+	X(wait, pid_t, (int *), PROCESS, NULL)                                                                                   \
+	X(waitpid, pid_t, (pid_t, int *, int), PROCESS, NULL)                                                                    \
+	X(waitid, int, (idtype_t, id_t, siginfo_t *, int), PROCESS, NULL)
+
+/* What each continues in. */
+static struct {
+#define POINTER(NAME, RESULT, PARAMETERS, KIND, VERSION) RESULT(*NAME) PARAMETERS;
+	CALLS(POINTER)
+#undef POINTER
+} real;
+
+static struct {
+#define TEXT(NAME, RESULT, PARAMETERS, KIND, VERSION) struct weft_record_text NAME;
+	CALLS(TEXT)
+#undef TEXT
+} texts = {
+#define TEXT(NAME, RESULT, PARAMETERS, KIND, VERSION) .NAME = WEFT_COUNTER(#NAME),
+    CALLS(TEXT)
+#undef TEXT
+};
+
+static void *find(const char *name, const char *version)
+{
+	void *found = version ? dlvsym(RTLD_NEXT, name, version) : NULL;
+	return found ? found : dlsym(RTLD_NEXT, name);
+}
+
+__attribute__((constructor(101))) static void resolve(void)
+{
+	if (real.epoll_wait)
+		return;
+	int saved = errno;
+#define RESOLVE(NAME, RESULT, PARAMETERS, KIND, VERSION) real.NAME = (RESULT(*) PARAMETERS)find(#NAME, VERSION);
+	CALLS(RESOLVE)
+#undef RESOLVE
+	errno = saved;
+}
+
+static bool sleeps(struct weft_hook_sleep *s)
+{
+	for (const struct weft_hook_adapter *const *a = weft__hook_adapters; *a; a++)
+		if ((*a)->sleeps && (*a)->sleeps(s)) {
+			s->who = *a;
+			return true;
+		}
+	return false;
+}
+
+static void wakes(const struct weft_hook_sleep *s)
+{
+	int saved = errno;
+	if (s->who->wakes)
+		s->who->wakes(s);
+	errno = saved;
+}
+
+/* The call by way of the adapters; CALL is it, with its arguments. */
+#define ASLEEP(NAME, KIND, EPOLL, MAY_SLEEP, CALL)                                                                               \
+	if (__builtin_expect(!real.NAME, 0))                                                                                     \
+		resolve(); /* another library's constructor ran first */                                                         \
+	if (!weft_is_on())                                                                                                       \
+		return CALL;                                                                                                     \
+	struct weft_hook_sleep s = {.kind = WEFT_HOOK_SLEEP_##KIND,                                                              \
+	    .function = texts.NAME.text,                                                                                         \
+	    .text = &texts.NAME,                                                                                                 \
+	    .epoll = EPOLL,                                                                                                      \
+	    .may_sleep = MAY_SLEEP,                                                                                              \
+	    .caller = __builtin_return_address(0)};                                                                              \
+	int before = errno;                                                                                                      \
+	bool taken = sleeps(&s);                                                                                                 \
+	errno = before;                                                                                                          \
+	if (!taken)                                                                                                              \
+	return CALL
+
+#define AWAKE                                                                                                                    \
+	wakes(&s);                                                                                                               \
+	return result
+
+#define SIMPLE(NAME, RESULT, PARAMETERS, ARGUMENTS, KIND)                                                                        \
+	TAKEN RESULT NAME PARAMETERS                                                                                             \
+	{                                                                                                                        \
+		ASLEEP(NAME, KIND, -1, true, real.NAME ARGUMENTS);                                                               \
+		RESULT result = real.NAME ARGUMENTS;                                                                             \
+		AWAKE;                                                                                                           \
+	}
+
+/* In two parts where the adapter asked for that; PART is the call with the timeout that is named `part`. */
+#define IN_PARTS(PART)                                                                                                           \
+	int result, part = timeout;                                                                                              \
+	if (s.first_ms > 0 && s.still && (timeout < 0 || timeout > s.first_ms)) {                                                \
+		part = s.first_ms;                                                                                               \
+		result = PART;                                                                                                   \
+		part = timeout < 0 ? timeout : timeout - s.first_ms;                                                             \
+		if (result == 0) {                                                                                               \
+			s.still(&s);                                                                                             \
+			errno = before;                                                                                          \
+			result = PART;                                                                                           \
+		}                                                                                                                \
+	} else {                                                                                                                 \
+		result = PART;                                                                                                   \
+	}
+
+static bool is_zero(const struct timespec *t)
+{
+	return t && t->tv_sec == 0 && t->tv_nsec == 0;
+}
+
+TAKEN int epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
+{
+	ASLEEP(epoll_wait, FDS, fd, timeout != 0, real.epoll_wait(fd, events, most, timeout));
+	IN_PARTS(real.epoll_wait(fd, events, most, part))
+	AWAKE;
+}
+
+TAKEN int epoll_pwait(int fd, struct epoll_event *events, int most, int timeout, const sigset_t *mask)
+{
+	ASLEEP(epoll_pwait, FDS, fd, timeout != 0, real.epoll_pwait(fd, events, most, timeout, mask));
+	IN_PARTS(real.epoll_pwait(fd, events, most, part, mask))
+	AWAKE;
+}
+
+TAKEN int epoll_pwait2(int fd, struct epoll_event *events, int most, const struct timespec *timeout, const sigset_t *mask)
+{
+	ASLEEP(epoll_pwait2, FDS, fd, !is_zero(timeout), real.epoll_pwait2(fd, events, most, timeout, mask));
+	int result = real.epoll_pwait2(fd, events, most, timeout, mask);
+	AWAKE;
+}
+
+TAKEN int poll(struct pollfd *fds, nfds_t count, int timeout)
+{
+	ASLEEP(poll, FDS, -1, timeout != 0, real.poll(fds, count, timeout));
+	IN_PARTS(real.poll(fds, count, part))
+	AWAKE;
+}
+
+/* What a program calls that is compiled with _FORTIFY_SOURCE. */
+int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t bytes);
+int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t bytes);
+
+TAKEN int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t bytes)
+{
+	ASLEEP(__poll_chk, FDS, -1, timeout != 0, real.__poll_chk(fds, count, timeout, bytes));
+	IN_PARTS(real.__poll_chk(fds, count, part, bytes))
+	AWAKE;
+}
+
+TAKEN int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+{
+	ASLEEP(ppoll, FDS, -1, !is_zero(timeout), real.ppoll(fds, count, timeout, mask));
+	int result = real.ppoll(fds, count, timeout, mask);
+	AWAKE;
+}
+
+TAKEN int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t bytes)
+{
+	ASLEEP(__ppoll_chk, FDS, -1, !is_zero(timeout), real.__ppoll_chk(fds, count, timeout, mask, bytes));
+	int result = real.__ppoll_chk(fds, count, timeout, mask, bytes);
+	AWAKE;
+}
+
+TAKEN int select(int count, fd_set *in, fd_set *out, fd_set *other, struct timeval *timeout)
+{
+	ASLEEP(select, FDS, -1, !(timeout && timeout->tv_sec == 0 && timeout->tv_usec == 0),
+	    real.select(count, in, out, other, timeout));
+	int result = real.select(count, in, out, other, timeout);
+	AWAKE;
+}
+
+TAKEN int pselect(int count, fd_set *in, fd_set *out, fd_set *other, const struct timespec *timeout, const sigset_t *mask)
+{
+	ASLEEP(pselect, FDS, -1, !is_zero(timeout), real.pselect(count, in, out, other, timeout, mask));
+	int result = real.pselect(count, in, out, other, timeout, mask);
+	AWAKE;
+}
+
+TAKEN int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+{
+	ASLEEP(sigtimedwait, SIGNAL, -1, !is_zero(timeout), real.sigtimedwait(set, info, timeout));
+	int result = real.sigtimedwait(set, info, timeout);
+	AWAKE;
+}
+
+TAKEN pid_t waitpid(pid_t pid, int *status, int options)
+{
+	ASLEEP(waitpid, PROCESS, -1, !(options & WNOHANG), real.waitpid(pid, status, options));
+	pid_t result = real.waitpid(pid, status, options);
+	AWAKE;
+}
+
+TAKEN int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
+{
+	ASLEEP(waitid, PROCESS, -1, !(options & WNOHANG), real.waitid(type, id, info, options));
+	int result = real.waitid(type, id, info, options);
+	AWAKE;
+}
+
+SIMPLE(sigwait, int, (const sigset_t *set, int *number), (set, number), SIGNAL)
+SIMPLE(sigwaitinfo, int, (const sigset_t *set, siginfo_t *info), (set, info), SIGNAL)
+SIMPLE(sigsuspend, int, (const sigset_t *set), (set), SIGNAL)
+SIMPLE(pause, int, (void), (), SIGNAL)
+SIMPLE(pthread_join, int, (pthread_t thread, void **result_of), (thread, result_of), THREAD)
+SIMPLE(pthread_cond_wait, int, (pthread_cond_t * condition, pthread_mutex_t *mutex), (condition, mutex), LOCK)
+SIMPLE(pthread_cond_timedwait, int, (pthread_cond_t * condition, pthread_mutex_t *mutex, const struct timespec *until),
+    (condition, mutex, until), LOCK)
+SIMPLE(pthread_cond_clockwait, int,
+    (pthread_cond_t * condition, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until),
+    (condition, mutex, clock, until), LOCK)
+SIMPLE(sem_wait, int, (sem_t * semaphore), (semaphore), LOCK)
+SIMPLE(sem_timedwait, int, (sem_t * semaphore, const struct timespec *until), (semaphore, until), LOCK)
+SIMPLE(nanosleep, int, (const struct timespec *time, struct timespec *rest), (time, rest), TIME)
+SIMPLE(clock_nanosleep, int, (clockid_t clock, int flags, const struct timespec *time, struct timespec *rest),
+    (clock, flags, time, rest), TIME)
+SIMPLE(usleep, int, (useconds_t time), (time), TIME)
+SIMPLE(sleep, unsigned, (unsigned seconds), (seconds), TIME)
+SIMPLE(wait, pid_t, (int *status), (status), PROCESS)
