@@ -389,8 +389,11 @@ static int make_streams(struct weft_trace *trace, struct weft_error *err)
 	size_t change = 0;
 	int status = WEFT_OK;
 	weft_sort(n->changes.items, n->changes.count, sizeof *n->changes.items, compare_changes);
-	for (size_t i = 0; i < n->packets.count && status == WEFT_OK; i = n->cursors.items[n->cursors.count - 1].end)
+	for (size_t i = 0; i < n->packets.count && status == WEFT_OK;) {
 		status = make_instance(trace, &making, i, &change);
+		if (status == WEFT_OK)
+			i = n->cursors.items[n->cursors.count - 1].end;
+	}
 	weft_intern_finish(&making.names);
 	weft_vec_free(&making.newest);
 	return status < 0 ? weft__native_no_memory(err) : WEFT_OK;
