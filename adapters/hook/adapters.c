@@ -1,4 +1,6 @@
 /* adapters.c: the list of adapters.  SPDX-License-Identifier: ISC */
 #include "adapters/hook/load.h"
 
-const struct weft_hook_adapter *const weft__hook_adapters[] = {NULL};
+extern const struct weft_hook_adapter weft_uv_adapter;
+
+const struct weft_hook_adapter *const weft__hook_adapters[] = {&weft_uv_adapter, NULL};

@@ -202,7 +202,15 @@ bool weft__symtab_has_name(const struct weft__symtab *t, const char *name)
 	if (bytes + 1 > sizeof whole)
 		return false;
 	memcpy(whole + 1, name, bytes);
-	return memmem(t->names, t->names_bytes, whole, bytes + 1) != NULL;
+	if (!memmem(t->names, t->names_bytes, whole, bytes + 1))
+		return false;
+	/* A program that links the library has the name too. */
+	for (size_t i = 0; i < t->count; i++) {
+		const ElfW(Sym) *s = &t->symbols[i];
+		if (s->st_shndx != SHN_UNDEF && s->st_name < t->names_bytes && !strcmp(t->names + s->st_name, name))
+			return true;
+	}
+	return false;
 }
 
 void weft__symtab_each(const struct weft__symtab *t, const char *prefix,

@@ -70,7 +70,7 @@ static struct {
 	CALLS(TEXT)
 #undef TEXT
 } texts = {
-#define TEXT(NAME, RESULT, PARAMETERS, KIND, VERSION) .NAME = WEFT_COUNTER(#NAME),
+#define TEXT(NAME, RESULT, PARAMETERS, KIND, VERSION) .NAME = WEFT_COUNTER("blocked in " #NAME),
     CALLS(TEXT)
 #undef TEXT
 };
@@ -117,7 +117,7 @@ static void wakes(const struct weft_hook_sleep *s)
 	if (!weft_is_on())                                                                                                       \
 		return CALL;                                                                                                     \
 	struct weft_hook_sleep s = {.kind = WEFT_HOOK_SLEEP_##KIND,                                                              \
-	    .function = texts.NAME.text,                                                                                         \
+	    .function = #NAME,                                                                                                   \
 	    .text = &texts.NAME,                                                                                                 \
 	    .epoll = EPOLL,                                                                                                      \
 	    .may_sleep = MAY_SLEEP,                                                                                              \

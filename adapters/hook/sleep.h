@@ -21,7 +21,7 @@ enum weft_hook_sleep_kind {
 struct weft_hook_sleep {
 	enum weft_hook_sleep_kind kind;
 	const char *function;                /* a literal: "epoll_wait" */
-	struct weft_record_text *text;       /* the same, for WEFT_PAUSE and its like */
+	struct weft_record_text *text;       /* "blocked in epoll_wait", for WEFT_PAUSE and its like */
 	int epoll;                           /* the descriptor that epoll_* was given; -1 otherwise */
 	bool may_sleep;                      /* false: the program asked not to wait (a timeout of 0) */
 	const void *caller;                  /* where it returns to */

@@ -1,0 +1,112 @@
+/* adapter.c: the table of the libuv adapter, and a set of wrappers for each copy of libuv in the process.
+ * SPDX-License-Identifier: ISC */
+#include "adapters/uv/adapter.h"
+
+#include <stdio.h>
+
+struct weft__uv_copy weft__uv_copies[WEFT__UV_COPIES];
+
+/* ---- Wrappers: who called, and in which copy it goes on ---- */
+
+#define WRAPPER(set, since, result, name, parameters, arguments)                                                                 \
+	static result wrap_##set##_##name parameters                                                                             \
+	{                                                                                                                        \
+		return weft__##name(&weft__uv_copies[set], __builtin_return_address(0), WEFT__UV_LIST arguments);                \
+	}
+#define ROW(set, since, result, name, parameters, arguments)                                                                     \
+	{#name, (void *)wrap_##set##_##name, (void **)(void *)&weft__uv_copies[set].real.name},
+
+#define WRAPPER_0(...) WRAPPER(0, __VA_ARGS__)
+#define WRAPPER_1(...) WRAPPER(1, __VA_ARGS__)
+#define WRAPPER_2(...) WRAPPER(2, __VA_ARGS__)
+#define ROW_0(...) ROW(0, __VA_ARGS__)
+#define ROW_1(...) ROW(1, __VA_ARGS__)
+#define ROW_2(...) ROW(2, __VA_ARGS__)
+#define FS_WRAPPER_0(...) WEFT__UV_FS_AS_X(WRAPPER_0, __VA_ARGS__)
+#define FS_WRAPPER_1(...) WEFT__UV_FS_AS_X(WRAPPER_1, __VA_ARGS__)
+#define FS_WRAPPER_2(...) WEFT__UV_FS_AS_X(WRAPPER_2, __VA_ARGS__)
+#define FS_ROW_0(...) WEFT__UV_FS_AS_X(ROW_0, __VA_ARGS__)
+#define FS_ROW_1(...) WEFT__UV_FS_AS_X(ROW_1, __VA_ARGS__)
+#define FS_ROW_2(...) WEFT__UV_FS_AS_X(ROW_2, __VA_ARGS__)
+
+#define SET(set)                                                                                                                 \
+	WEFT__UV_CALLS(WRAPPER_##set, FS_WRAPPER_##set)                                                                          \
+	static uv_loop_t *wrap_##set##_uv_default_loop(void)                                                                     \
+	{                                                                                                                        \
+		return weft__uv_default_loop(&weft__uv_copies[set], __builtin_return_address(0));                                \
+	}                                                                                                                        \
+	static const struct weft_hook_function functions_##set[] = {                                                             \
+	    WEFT__UV_CALLS(ROW_##set, FS_ROW_##set){"uv_default_loop", (void *)wrap_##set##_uv_default_loop,                     \
+		(void **)(void *)&weft__uv_copies[set].real.uv_default_loop},                                                    \
+	    {0}};
+SET(0)
+SET(1)
+SET(2)
+
+static const struct weft_hook_function *const functions[WEFT__UV_COPIES] = {functions_0, functions_1, functions_2};
+
+/* ---- The adapter ---- */
+
+/* All of 1.x have the same public structs; forks with others (Julia's) call themselves 2. */
+static bool accepts(const struct weft_hook_module *module, char *version, size_t size)
+{
+	unsigned (*uv_version)(void) = (unsigned (*)(void))weft_hook_symbol(module, "uv_version");
+	unsigned number = uv_version ? uv_version() : 0;
+	snprintf(version, size, "%u.%u.%u", number >> 16, number >> 8 & 255, number & 255);
+	if (number >> 16 != 1)
+		return false;
+#define CHECK(result, name, parameters)                                                                                          \
+	if (!weft_hook_symbol(module, #name))                                                                                    \
+		return false;
+	WEFT__UV_ONLY_CALLED(CHECK)
+	return true;
+}
+
+static void taken(const struct weft_hook_module *module)
+{
+	struct weft__uv_copy *copy = &weft__uv_copies[module->set];
+	copy->module = module;
+	weft__uv_things_init();
+#define FIND(result, name, parameters) copy->real.name = (result(*) parameters)weft_hook_symbol(module, #name);
+	WEFT__UV_ONLY_CALLED(FIND)
+}
+
+static void begun(void)
+{
+	static bool again;
+	if (again) {
+		weft__uv_things_lock();
+		weft__uv_things_forget();
+		weft__uv_epoch++;
+		weft__uv_things_unlock();
+	}
+	again = true;
+}
+
+static void forks(enum weft_hook_fork when)
+{
+	if (when == WEFT_HOOK_BEFORE_FORK) {
+		weft__uv_things_lock();
+		return;
+	}
+	if (when == WEFT_HOOK_IN_CHILD) {
+		weft__uv_things_forget();
+		weft__uv_epoch++;
+	}
+	weft__uv_things_unlock();
+}
+
+const struct weft_hook_adapter weft_uv_adapter = {
+    .name = "libuv",
+    .library = "libuv.so",
+    .prefix = "uv_",
+    .mark = "uv_run",
+    .sets = WEFT__UV_COPIES,
+    .functions = functions,
+    .accepts = accepts,
+    .taken = taken,
+    .begun = begun,
+    .fork = forks,
+    .sleeps = weft__uv_sleeps,
+    .wakes = weft__uv_wakes,
+};

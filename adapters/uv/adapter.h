@@ -1,0 +1,242 @@
+/* adapter.h: what the files of the libuv adapter share (private to adapters/uv).
+ *
+ * Words.  A *thing* is what is known of one handle or request of the program, for as long as that lives; most have a promise.  An
+ * *actor* is a thing whose code runs in many callbacks: a connection, a timer, a datagram's handling.  A *copy* is one libuv in
+ * the process.  A *slot* is one function of ours, in place of one callback of the program (slots.h). SPDX-License-Identifier: ISC
+ */
+#ifndef WEFT_ADAPTERS_UV_ADAPTER_H
+#define WEFT_ADAPTERS_UV_ADAPTER_H
+
+#include <weft/record.h>
+
+#include "adapters/hook/hook.h"
+#include "adapters/uv/calls.h"
+
+enum { WEFT__UV_COPIES = 3 };
+
+/* libuv's own functions, of one copy; NULL: it lacks that one. */
+struct weft__uv_calls {
+#define WEFT__UV_POINTER(since, result, name, parameters, arguments) result(*name) parameters;
+#define WEFT__UV_FS_POINTER(...) WEFT__UV_FS_AS_X(WEFT__UV_POINTER, __VA_ARGS__)
+#define WEFT__UV_CALLED_POINTER(result, name, parameters) result(*name) parameters;
+	WEFT__UV_CALLS(WEFT__UV_POINTER, WEFT__UV_FS_POINTER)
+	WEFT__UV_ONLY_CALLED(WEFT__UV_CALLED_POINTER)
+	uv_loop_t *(*uv_default_loop)(void);
+#undef WEFT__UV_POINTER
+#undef WEFT__UV_FS_POINTER
+#undef WEFT__UV_CALLED_POINTER
+};
+
+struct weft__uv_copy {
+	struct weft__uv_calls real;
+	const struct weft_hook_module *module;
+};
+
+/* What runs in place of each function: `caller` is where it returns to. */
+#define WEFT__UV_HANDLER(since, result, name, parameters, arguments)                                                             \
+	result weft__##name(struct weft__uv_copy *copy, const void *caller, WEFT__UV_LIST parameters);
+#define WEFT__UV_FS_HANDLER(...) WEFT__UV_FS_AS_X(WEFT__UV_HANDLER, __VA_ARGS__)
+WEFT__UV_CALLS(WEFT__UV_HANDLER, WEFT__UV_FS_HANDLER)
+uv_loop_t *weft__uv_default_loop(struct weft__uv_copy *copy, const void *caller);
+
+/* ---- Things (thing.c) ---- */
+
+/* Names a thing: its place and its generation.  A thing that is gone is found no more, whoever has its place now.  0: none. */
+typedef uint64_t weft__uv_tag;
+
+enum { WEFT__UV_LABEL = 80 };
+
+struct weft__uv_thing {
+	const void *key; /* where the handle or request lies; NULL: nobody's.  Of a datagram: the thing itself */
+	uint32_t generation;
+	uint32_t place; /* its own, counted from 1; in a chain of free ones the next one's, 0: none */
+	struct weft__uv_copy *copy;
+	uv_loop_t *loop;
+	const void *home; /* whose OS thread tells of it again */
+	weft_id id;       /* its promise; 0: it has none yet */
+	weft_id input;    /* of a stream: the read that it waits for */
+	weft_id by;       /* who made it; who closes it, once that is asked for */
+	uint64_t since;
+	weft__uv_tag owner; /* of a request: who waits for it.  Of a handle: the datagram in whose handling it was made */
+	struct weft_record_site *site, *read_site;
+	uint32_t children; /* of a datagram: what has yet to end before it does */
+	uint8_t kind;
+	bool is_request, is_datagram, is_quiet;
+	bool keeps; /* the trace says that its loop awaits it */
+	bool reads; /* the program wants to read */
+	bool is_stopped, is_closing, in_pool;
+	uint8_t magnitude; /* of a timer's period */
+	uint8_t length;    /* of the label */
+	char label[WEFT__UV_LABEL];
+};
+
+/* A new thing, by memory of libuv's own structs that libuv leaves alone.  NULL: no memory. */
+struct weft__uv_thing *weft__uv_thing_of_handle(struct weft__uv_copy *copy, const void *handle);
+struct weft__uv_thing *weft__uv_thing_of_request(struct weft__uv_copy *copy, const void *request, uv_loop_t *loop);
+struct weft__uv_thing *weft__uv_thing_of_datagram(struct weft__uv_thing *socket);
+void weft__uv_thing_free(struct weft__uv_thing *thing);
+
+/* What is known of a handle or a request; NULL: nothing.  In signal handlers too. */
+struct weft__uv_thing *weft__uv_find_handle(const void *handle);
+struct weft__uv_thing *weft__uv_find_request(const void *request);
+struct weft__uv_thing *weft__uv_find(weft__uv_tag tag);
+weft__uv_tag weft__uv_tag_of(const struct weft__uv_thing *thing);
+
+/* The things in use from place *at on; NULL after the last. */
+struct weft__uv_thing *weft__uv_next(uint32_t *at);
+
+/* Before the recorder's own: what it does at the end of an OS thread then comes after what is done here. */
+void weft__uv_things_init(void);
+
+void weft__uv_things_lock(void);
+void weft__uv_things_unlock(void);
+void weft__uv_things_forget(void); /* all of them; their tags name nothing from now on */
+
+/* ---- Who runs (run.c) ---- */
+
+enum { WEFT__UV_DEPTH = 16 };
+
+/* A uv_run() that has not returned. */
+struct weft__uv_run {
+	struct weft__uv_copy *copy;
+	uv_loop_t *loop;
+	const void *stack; /* where its frame is */
+	weft_id id;        /* 0: it is only a turn, not asked to run until nothing is left */
+	weft_id outer;     /* who called */
+	weft__uv_tag outer_actor;
+	struct weft_record_site *site;
+	int epoll;
+	int callbacks;
+	bool is_dirty; /* what keeps it may have changed since the trace was told */
+};
+
+/* An OS thread's own. */
+struct weft__uv_here {
+	unsigned epoch;
+	bool is_listed;     /* weft_list_pending() was told */
+	bool is_met;        /* its root is made, or being made */
+	bool on_pool;       /* a thread of libuv's pool, at work */
+	weft_id root;       /* the OS thread's promise */
+	weft_id running;    /* whose code runs */
+	weft_id shown;      /* who runs by the trace; 0: nobody */
+	weft__uv_tag actor; /* what runs, if it is an actor */
+	int inside;         /* in a call of libuv that we made: what it calls of itself is its own */
+	int callbacks;      /* how many callbacks of the program are on the stack */
+	unsigned flips;     /* turns of idle, check and prepare handles since anything else ran */
+	unsigned depth;
+	struct weft__uv_run runs[WEFT__UV_DEPTH];
+	uint32_t free_first, free_count; /* things to take, of this OS thread */
+};
+
+extern __thread struct weft__uv_here weft__uv_here __attribute__((tls_model("initial-exec")));
+extern unsigned weft__uv_epoch;
+
+void weft__uv_meet(void); /* the first call of this OS thread, or the first since a fork */
+void weft__uv_part(void); /* the OS thread ends */
+
+/* Whether a call is the program's, and to be recorded. */
+static inline bool weft__uv_takes(const struct weft__uv_copy *copy, const void *caller)
+{
+	if (!weft_hook_begin() || weft__uv_here.inside > 0 || weft_hook_is_own(copy->module, caller))
+		return false;
+	if (__builtin_expect(weft__uv_here.epoch != weft__uv_epoch || !weft__uv_here.is_listed, 0))
+		weft__uv_meet();
+	return true;
+}
+
+/* Who sends a message, in signal handlers too. */
+weft_id weft__uv_sender(void);
+
+/* Who runs, told if the trace says otherwise. */
+static inline void weft__uv_show(weft_id id)
+{
+	if (weft__uv_here.shown != id)
+		weft_run(id);
+	weft__uv_here.shown = id;
+}
+
+/* A callback of the program runs: what was before it, for weft__uv_leave(), which a longjmp leaves out and an exception does not.
+ */
+struct weft__uv_frame {
+	weft_id running;
+	weft__uv_tag actor;
+	weft__uv_tag datagram; /* whose child ends with this callback */
+	int inside;
+};
+
+#define WEFT__UV_FRAME __attribute__((cleanup(weft__uv_leave))) struct weft__uv_frame
+
+struct weft__uv_frame weft__uv_enter(weft_id id, weft__uv_tag actor);
+void weft__uv_leave(struct weft__uv_frame *frame);
+
+/* The callback of a handle to which something came from outside.  Nothing is known of it: who ran goes on. */
+struct weft__uv_frame weft__uv_enter_signalled(const void *handle);
+
+/* The loop may have got or lost what keeps it. */
+static inline void weft__uv_dirty(void)
+{
+	if (weft__uv_here.depth > 0)
+		weft__uv_here.runs[weft__uv_here.depth - 1].is_dirty = true;
+}
+
+bool weft__uv_sleeps(struct weft_hook_sleep *sleep);
+void weft__uv_wakes(const struct weft_hook_sleep *sleep);
+
+/* ---- Handles and requests (thing.c, handle.c, request.c) ---- */
+
+/* A call of libuv's from here on is its own. */
+#define WEFT__UV_INSIDE(call)                                                                                                    \
+	(__extension__({                                                                                                         \
+		weft__uv_here.inside++;                                                                                          \
+		__auto_type result_ = (call);                                                                                    \
+		weft__uv_here.inside--;                                                                                          \
+		result_;                                                                                                         \
+	}))
+
+/* The handle was initialised; what was known of its memory is void. */
+void weft__uv_handle_init(struct weft__uv_copy *copy, const void *caller, const void *handle);
+
+/* What is known of a handle; if nothing, a new thing (it is older than the recording, or a copy of one). */
+struct weft__uv_thing *weft__uv_handle(struct weft__uv_copy *copy, const void *caller, const void *handle);
+
+/* The handle is active from now on.  Whether its promise begins, which is then to be labelled; false also for NULL. */
+bool weft__uv_begin(struct weft__uv_thing *thing, enum weft_kind kind, const void *caller);
+void weft__uv_end(struct weft__uv_thing *thing, weft_id by);
+void weft__uv_drop_input(struct weft__uv_thing *thing);
+
+/* Begins what is active and keeps a loop, though no call of the program's was seen to begin it. */
+void weft__uv_begin_unseen(struct weft__uv_thing *thing, const uv_handle_t *handle);
+
+/* The promise of a stream, which begins with its first use; `prefix` stands before its address. */
+struct weft__uv_thing *weft__uv_stream(struct weft__uv_copy *copy, const void *caller, uv_stream_t *stream, const char *prefix);
+
+/* A request begins.  `owner` waits for it; NULL: who runs.  To be labelled; NULL: no memory. */
+struct weft__uv_thing *weft__uv_request(struct weft__uv_copy *copy, const void *caller, const void *request, uv_loop_t *loop,
+    enum weft_kind kind, const struct weft__uv_thing *owner);
+
+/* libuv refused it: its callback will not come. */
+void weft__uv_refused(struct weft__uv_thing *thing, int status);
+
+/* Its callback comes. */
+struct weft__uv_frame weft__uv_enter_request(const void *request, int status);
+
+/* A child of the datagram has ended. */
+void weft__uv_datagram_release(weft__uv_tag datagram);
+
+/* ---- Labels and sites (label.c) ---- */
+
+void weft__uv_put(struct weft__uv_thing *thing, const char *text);
+void weft__uv_put_number(struct weft__uv_thing *thing, uint64_t number);
+void weft__uv_put_bytes(struct weft__uv_thing *thing, const uv_buf_t bufs[], unsigned count);
+void weft__uv_put_ms(struct weft__uv_thing *thing, uint64_t ms);
+void weft__uv_put_path(struct weft__uv_thing *thing, const char *path); /* its end, if it is long */
+void weft__uv_put_address(struct weft__uv_thing *thing, const struct sockaddr *address);
+void weft__uv_put_fd(struct weft__uv_thing *thing, int fd); /* what it is: its peer, its address, its path */
+void weft__uv_put_handle(struct weft__uv_thing *thing, const uv_handle_t *handle); /* the same of its descriptor */
+void weft__uv_put_function(struct weft__uv_thing *thing, const void *function);    /* " NAME", if it has one */
+void weft__uv_say(struct weft__uv_thing *thing);                                   /* the label is whole: the trace has it */
+
+/* Where the program calls from.  NULL: too many places. */
+struct weft_record_site *weft__uv_site(const void *caller);
+
+#endif

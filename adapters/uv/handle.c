@@ -1,0 +1,567 @@
+/* handle.c: what lives on a loop until it is closed: timers, idle handles, asyncs, polls, signals, watchers, processes.
+ *
+ * A handle's promise begins when it is first used, not when it is initialised (many are never used), and ends when it is closed.
+ * Stopped and started again it stays one promise, with notes.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "adapters/uv/adapter.h"
+#include "adapters/uv/slots.h"
+
+void weft__uv_handle_init(struct weft__uv_copy *copy, const void *caller, const void *handle)
+{
+	struct weft__uv_thing *thing = weft__uv_thing_of_handle(copy, handle);
+	if (thing)
+		thing->site = weft__uv_site(caller);
+}
+
+struct weft__uv_thing *weft__uv_handle(struct weft__uv_copy *copy, const void *caller, const void *handle)
+{
+	struct weft__uv_thing *thing = weft__uv_find_handle(handle);
+	if (!thing && (thing = weft__uv_thing_of_handle(copy, handle)))
+		thing->site = weft__uv_site(caller);
+	return thing;
+}
+
+static bool lives_in_datagram(enum weft_kind kind)
+{
+	return kind == WEFT_KIND_CONNECTION || kind == WEFT_KIND_PROCESS;
+}
+
+bool weft__uv_begin(struct weft__uv_thing *thing, enum weft_kind kind, const void *caller)
+{
+	weft__uv_dirty();
+	if (!thing || thing->id)
+		return false;
+	struct weft__uv_here *here = &weft__uv_here;
+	thing->kind = (uint8_t)kind;
+	thing->by = here->running;
+	if (caller)
+		thing->site = weft__uv_site(caller);
+	thing->id = weft_create(here->running, kind, thing->site);
+	thing->since = weft_is_on() ? weft__stream->last : 0;
+	thing->keeps = false;
+	thing->length = 0;
+	struct weft__uv_thing *actor = weft__uv_find(here->actor);
+	thing->owner = 0;
+	if (actor && actor->is_datagram && lives_in_datagram(kind)) {
+		thing->owner = here->actor;
+		actor->children++;
+		weft_await(actor->id, thing->id);
+	}
+	return true;
+}
+
+void weft__uv_drop_input(struct weft__uv_thing *thing)
+{
+	if (thing->input) {
+		weft_resolve(weft__uv_here.running, thing->input);
+		thing->input = 0;
+	}
+}
+
+void weft__uv_end(struct weft__uv_thing *thing, weft_id by)
+{
+	weft__uv_dirty();
+	weft__uv_drop_input(thing);
+	if (!thing->id)
+		return;
+	weft_resolve(by, thing->id);
+	thing->id = 0;
+	weft__uv_datagram_release(thing->owner);
+	thing->owner = 0;
+}
+
+void weft__uv_begin_unseen(struct weft__uv_thing *thing, const uv_handle_t *handle)
+{
+	static const struct {
+		uv_handle_type type;
+		enum weft_kind kind;
+		const char *label;
+	} kinds[] = {{UV_ASYNC, WEFT_KIND_CONDITION, "async"}, {UV_CHECK, WEFT_KIND_HANDLE, "check"},
+	    {UV_FS_EVENT, WEFT_KIND_POLL, "watch"}, {UV_FS_POLL, WEFT_KIND_POLL, "watch"}, {UV_IDLE, WEFT_KIND_HANDLE, "idle"},
+	    {UV_NAMED_PIPE, WEFT_KIND_CONNECTION, "pipe "}, {UV_POLL, WEFT_KIND_POLL, "poll "},
+	    {UV_PREPARE, WEFT_KIND_HANDLE, "prepare"}, {UV_PROCESS, WEFT_KIND_PROCESS, "process"},
+	    {UV_TCP, WEFT_KIND_CONNECTION, "tcp "}, {UV_TIMER, WEFT_KIND_TIMER, "timer"}, {UV_TTY, WEFT_KIND_CONNECTION, "tty "},
+	    {UV_UDP, WEFT_KIND_CONNECTION, "udp "}, {UV_SIGNAL, WEFT_KIND_OS_SIGNAL, "signal"}};
+	size_t at = 0;
+	while (at < sizeof kinds / sizeof *kinds && kinds[at].type != handle->type)
+		at++;
+	bool known = at < sizeof kinds / sizeof *kinds;
+	if (!weft__uv_begin(thing, known ? kinds[at].kind : WEFT_KIND_HANDLE, NULL))
+		return;
+	weft__uv_put(thing, known ? kinds[at].label : "handle");
+	if (known && strchr(kinds[at].label, ' '))
+		weft__uv_put_handle(thing, handle);
+	weft__uv_say(thing);
+}
+
+/* ---- The end ---- */
+
+/* Whether it is the program that closes it. */
+static bool closes(struct weft__uv_copy *copy, const void *caller, const void *handle)
+{
+	bool taken = weft__uv_takes(copy, caller);
+	struct weft__uv_thing *thing = taken ? weft__uv_find_handle(handle) : NULL;
+	if (thing) {
+		thing->by = weft__uv_here.running;
+		thing->is_closing = true;
+	}
+	weft__uv_dirty();
+	return taken;
+}
+
+void weft__uv_close(struct weft__uv_copy *copy, const void *caller, uv_handle_t *handle, uv_close_cb cb)
+{
+	bool taken = closes(copy, caller, handle);
+	weft__uv_here.inside++;
+	copy->real.uv_close(handle, taken ? weft__uv_close_slot(cb) : cb);
+	weft__uv_here.inside--;
+}
+
+int weft__uv_tcp_close_reset(struct weft__uv_copy *copy, const void *caller, uv_tcp_t *handle, uv_close_cb cb)
+{
+	bool taken = closes(copy, caller, handle);
+	return WEFT__UV_INSIDE(copy->real.uv_tcp_close_reset(handle, taken ? weft__uv_close_slot(cb) : cb));
+}
+
+/* The thing goes before the callback, which may free the memory, or make another handle of it. */
+void weft__uv_close_called(uv_handle_t *handle, unsigned slot)
+{
+	uv_close_cb user = weft__uv_close_user(slot);
+	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
+	weft_id id = thing ? thing->id : 0;
+	if (thing) {
+		weft__uv_end(thing, thing->by);
+		weft__uv_thing_free(thing);
+		if (user && id)
+			weft__uv_show(id);
+	}
+	if (user) {
+		WEFT__UV_FRAME frame = weft__uv_enter(id ? id : here->running, 0);
+		(void)frame;
+		user(handle);
+	}
+}
+
+/* ---- All that is alike ---- */
+
+#define INIT(name, parameters, arguments)                                                                                        \
+	int weft__uv_##name##_init parameters                                                                                    \
+	{                                                                                                                        \
+		bool taken = weft__uv_takes(copy, caller);                                                                       \
+		int status = WEFT__UV_INSIDE(copy->real.uv_##name##_init arguments);                                             \
+		if (status == 0 && taken)                                                                                        \
+			weft__uv_handle_init(copy, caller, handle);                                                              \
+		return status;                                                                                                   \
+	}
+#define INIT_OF(type) (struct weft__uv_copy * copy, const void *caller, uv_loop_t *loop, uv_##type##_t *handle)
+INIT(timer, INIT_OF(timer), (loop, handle))
+INIT(idle, INIT_OF(idle), (loop, handle))
+INIT(check, INIT_OF(check), (loop, handle))
+INIT(prepare, INIT_OF(prepare), (loop, handle))
+INIT(signal, INIT_OF(signal), (loop, handle))
+INIT(fs_event, INIT_OF(fs_event), (loop, handle))
+INIT(fs_poll, INIT_OF(fs_poll), (loop, handle))
+INIT(poll, (struct weft__uv_copy * copy, const void *caller, uv_loop_t *loop, uv_poll_t *handle, int fd), (loop, handle, fd))
+
+int weft__uv_poll_init_socket(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop, uv_poll_t *handle, uv_os_sock_t fd)
+{
+	bool taken = weft__uv_takes(copy, caller);
+	int status = WEFT__UV_INSIDE(copy->real.uv_poll_init_socket(loop, handle, fd));
+	if (status == 0 && taken)
+		weft__uv_handle_init(copy, caller, handle);
+	return status;
+}
+
+/* The handle works again: its promise begins, to be labelled, or goes on. */
+static bool starts(struct weft__uv_thing *thing, enum weft_kind kind, const void *caller)
+{
+	if (weft__uv_begin(thing, kind, caller))
+		return true;
+	if (thing && thing->is_stopped)
+		WEFT_NOTE(thing->id, "started again");
+	if (thing)
+		thing->is_stopped = false;
+	return false;
+}
+
+static void stops(const void *handle)
+{
+	struct weft__uv_thing *thing = weft__uv_find_handle(handle);
+	weft__uv_dirty();
+	if (!thing || !thing->id || thing->is_stopped)
+		return;
+	thing->is_stopped = true;
+	WEFT_NOTE(thing->id, "stopped");
+}
+
+#define STOP(name)                                                                                                               \
+	int weft__uv_##name##_stop(struct weft__uv_copy *copy, const void *caller, uv_##name##_t *handle)                        \
+	{                                                                                                                        \
+		bool taken = weft__uv_takes(copy, caller), worked = taken && copy->real.uv_is_active((uv_handle_t *)handle);     \
+		int status = WEFT__UV_INSIDE(copy->real.uv_##name##_stop(handle));                                               \
+		if (worked)                                                                                                      \
+			stops(handle);                                                                                           \
+		return status;                                                                                                   \
+	}
+STOP(timer)
+STOP(poll)
+STOP(signal)
+STOP(fs_event)
+STOP(fs_poll)
+
+/* ---- Timers ---- */
+
+static uint8_t magnitude_of(uint64_t ms, uint64_t every_ms)
+{
+	uint64_t period = every_ms ? every_ms : ms;
+	return (uint8_t)(1 + (period ? 64 - __builtin_clzll(period) : 0) + (every_ms ? 100 : 0));
+}
+
+/* Said anew only when it changes by more than twice: some runtimes have one timer for all of theirs. */
+static void label_timer(struct weft__uv_thing *thing, const void *function, uint64_t ms, uint64_t every_ms)
+{
+	uint8_t magnitude = magnitude_of(ms, every_ms);
+	if (thing->magnitude == magnitude)
+		return;
+	thing->magnitude = magnitude;
+	thing->length = 0;
+	weft__uv_put(thing, every_ms ? "every " : "");
+	weft__uv_put_ms(thing, every_ms ? every_ms : ms);
+	weft__uv_put_function(thing, function);
+	weft__uv_say(thing);
+}
+
+int weft__uv_timer_start(
+    struct weft__uv_copy *copy, const void *caller, uv_timer_t *handle, uv_timer_cb cb, uint64_t after_ms, uint64_t every_ms)
+{
+	if (!weft__uv_takes(copy, caller))
+		return copy->real.uv_timer_start(handle, cb, after_ms, every_ms);
+	int status = WEFT__UV_INSIDE(copy->real.uv_timer_start(handle, cb ? weft__uv_timer_slot(cb) : NULL, after_ms, every_ms));
+	if (status == 0) {
+		struct weft__uv_thing *thing = weft__uv_handle(copy, caller, handle);
+		if (thing) {
+			starts(thing, WEFT_KIND_TIMER, caller);
+			label_timer(thing, (void *)cb, after_ms, every_ms);
+		}
+	}
+	return status;
+}
+
+int weft__uv_timer_again(struct weft__uv_copy *copy, const void *caller, uv_timer_t *handle)
+{
+	bool taken = weft__uv_takes(copy, caller);
+	int status = WEFT__UV_INSIDE(copy->real.uv_timer_again(handle));
+	if (status == 0 && taken && copy->real.uv_is_active((uv_handle_t *)handle)) {
+		struct weft__uv_thing *thing = weft__uv_handle(copy, caller, handle);
+		if (starts(thing, WEFT_KIND_TIMER, caller)) {
+			weft__uv_put(thing, "again");
+			weft__uv_say(thing);
+		}
+	}
+	return status;
+}
+
+void weft__uv_timer_called(uv_timer_t *handle, unsigned slot)
+{
+	WEFT__UV_FRAME frame = weft__uv_enter_signalled(handle);
+	(void)frame;
+	weft__uv_dirty();
+	weft__uv_timer_user(slot)(handle);
+}
+
+/* ---- Idle, check, prepare: called once a turn, whether anything happened or not ---- */
+
+/* Told when another one ran since, and not for ever while nothing but such handles runs: a loop that spins costs nothing.  To
+ * leave them out would be wrong: some runtimes do all their work in one. */
+static struct weft__uv_frame enter_quiet(const void *handle, const char *what, void *function)
+{
+	enum { FLIPS = 64 };
+	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
+	if (!thing)
+		return weft__uv_enter(here->running, here->actor);
+	if (!thing->id && weft__uv_begin(thing, WEFT_KIND_HANDLE, NULL)) {
+		weft__uv_put(thing, what);
+		weft__uv_put_function(thing, function);
+		weft__uv_say(thing);
+	}
+	thing->home = here;
+	unsigned flips = here->flips;
+	if (here->shown != thing->id && flips < FLIPS) {
+		weft__uv_show(thing->id);
+		flips++;
+	}
+	struct weft__uv_frame frame = weft__uv_enter(thing->id, weft__uv_tag_of(thing));
+	here->flips = flips;
+	return frame;
+}
+
+#define QUIET(name)                                                                                                              \
+	int weft__uv_##name##_start(struct weft__uv_copy *copy, const void *caller, uv_##name##_t *handle, uv_##name##_cb cb)    \
+	{                                                                                                                        \
+		if (!cb || !weft__uv_takes(copy, caller))                                                                        \
+			return copy->real.uv_##name##_start(handle, cb);                                                         \
+		struct weft__uv_thing *thing = weft__uv_handle(copy, caller, handle);                                            \
+		if (thing && !thing->id)                                                                                         \
+			thing->site = weft__uv_site(caller);                                                                     \
+		weft__uv_dirty();                                                                                                \
+		return WEFT__UV_INSIDE(copy->real.uv_##name##_start(handle, weft__uv_##name##_slot(cb)));                        \
+	}                                                                                                                        \
+	int weft__uv_##name##_stop(struct weft__uv_copy *copy, const void *caller, uv_##name##_t *handle)                        \
+	{                                                                                                                        \
+		weft__uv_dirty();                                                                                                \
+		return copy->real.uv_##name##_stop(handle);                                                                      \
+	}                                                                                                                        \
+	void weft__uv_##name##_called(uv_##name##_t *handle, unsigned slot)                                                      \
+	{                                                                                                                        \
+		uv_##name##_cb user = weft__uv_##name##_user(slot);                                                              \
+		WEFT__UV_FRAME frame = enter_quiet(handle, #name, (void *)user);                                                 \
+		(void)frame;                                                                                                     \
+		user(handle);                                                                                                    \
+	}
+QUIET(idle)
+QUIET(check)
+QUIET(prepare)
+
+/* ---- Async: the way into a loop from another OS thread, or from a signal handler ---- */
+
+int weft__uv_async_init(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop, uv_async_t *handle, uv_async_cb cb)
+{
+	if (!weft__uv_takes(copy, caller))
+		return copy->real.uv_async_init(loop, handle, cb);
+	int status = WEFT__UV_INSIDE(copy->real.uv_async_init(loop, handle, weft__uv_async_slot(cb)));
+	if (status == 0) {
+		struct weft__uv_thing *thing = weft__uv_thing_of_handle(copy, handle);
+		if (weft__uv_begin(thing, WEFT_KIND_CONDITION, caller)) {
+			weft__uv_put(thing, "async");
+			weft__uv_put_function(thing, (void *)cb);
+			weft__uv_say(thing);
+		}
+	}
+	return status;
+}
+
+/* A signal handler may call it anywhere, in the recorder too: nothing here is made, or waits. */
+int weft__uv_async_send(struct weft__uv_copy *copy, const void *caller, uv_async_t *handle)
+{
+	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
+	weft_id id = thing ? __atomic_load_n(&thing->id, __ATOMIC_RELAXED) : 0;
+	if (id)
+		weft_signal_only(weft__uv_sender(), id);
+	return copy->real.uv_async_send(handle);
+}
+
+void weft__uv_async_called(uv_async_t *handle, unsigned slot)
+{
+	uv_async_cb user = weft__uv_async_user(slot);
+	struct weft__uv_thing *thing = user && weft_is_on() ? weft__uv_find_handle(handle) : NULL;
+	if (!user)
+		return;
+	if (thing && thing->id) {
+		thing->home = &weft__uv_here;
+		weft__uv_show(thing->id);
+	}
+	WEFT__UV_FRAME frame = thing && thing->id ? weft__uv_enter(thing->id, weft__uv_tag_of(thing))
+						  : weft__uv_enter(weft__uv_here.running, weft__uv_here.actor);
+	(void)frame;
+	user(handle);
+}
+
+/* ---- Descriptors, signals, files that change ---- */
+
+int weft__uv_poll_start(struct weft__uv_copy *copy, const void *caller, uv_poll_t *handle, int events, uv_poll_cb cb)
+{
+	if (!weft__uv_takes(copy, caller))
+		return copy->real.uv_poll_start(handle, events, cb);
+	int status = WEFT__UV_INSIDE(copy->real.uv_poll_start(handle, events, weft__uv_poll_slot(cb)));
+	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
+	if (starts(thing, WEFT_KIND_POLL, caller)) {
+		weft__uv_put(thing, "poll ");
+		weft__uv_put_handle(thing, (uv_handle_t *)handle);
+		weft__uv_say(thing);
+	}
+	return status;
+}
+
+void weft__uv_poll_called(uv_poll_t *handle, int status, int events, unsigned slot)
+{
+	WEFT__UV_FRAME frame = weft__uv_enter_signalled(handle);
+	(void)frame;
+	weft__uv_poll_user(slot)(handle, status, events);
+}
+
+static void signal_starts(struct weft__uv_copy *copy, const void *caller, const uv_signal_t *handle, int number)
+{
+	struct weft__uv_thing *thing = weft__uv_handle(copy, caller, handle);
+	if (!starts(thing, WEFT_KIND_OS_SIGNAL, caller))
+		return;
+	const char *name = sigabbrev_np(number);
+	weft__uv_put(thing, name ? "SIG" : "signal ");
+	if (name)
+		weft__uv_put(thing, name);
+	else
+		weft__uv_put_number(thing, (unsigned)number);
+	weft__uv_say(thing);
+}
+
+#define SIGNAL_START(name)                                                                                                       \
+	int weft__uv_signal_##name(                                                                                              \
+	    struct weft__uv_copy *copy, const void *caller, uv_signal_t *handle, uv_signal_cb cb, int number)                    \
+	{                                                                                                                        \
+		if (!weft__uv_takes(copy, caller))                                                                               \
+			return copy->real.uv_signal_##name(handle, cb, number);                                                  \
+		int status = WEFT__UV_INSIDE(copy->real.uv_signal_##name(handle, weft__uv_signal_slot(cb), number));             \
+		if (status == 0)                                                                                                 \
+			signal_starts(copy, caller, handle, number);                                                             \
+		return status;                                                                                                   \
+	}
+SIGNAL_START(start)
+SIGNAL_START(start_oneshot)
+
+void weft__uv_signal_called(uv_signal_t *handle, int number, unsigned slot)
+{
+	WEFT__UV_FRAME frame = weft__uv_enter_signalled(handle);
+	(void)frame;
+	weft__uv_signal_user(slot)(handle, number);
+}
+
+int weft__uv_fs_event_start(
+    struct weft__uv_copy *copy, const void *caller, uv_fs_event_t *handle, uv_fs_event_cb cb, const char *path, unsigned flags)
+{
+	if (!weft__uv_takes(copy, caller))
+		return copy->real.uv_fs_event_start(handle, cb, path, flags);
+	int status = WEFT__UV_INSIDE(copy->real.uv_fs_event_start(handle, weft__uv_fs_event_slot(cb), path, flags));
+	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
+	if (starts(thing, WEFT_KIND_POLL, caller)) {
+		weft__uv_put(thing, "watch ");
+		weft__uv_put_path(thing, path);
+		weft__uv_say(thing);
+	}
+	return status;
+}
+
+void weft__uv_fs_event_called(uv_fs_event_t *handle, const char *file, int events, int status, unsigned slot)
+{
+	WEFT__UV_FRAME frame = weft__uv_enter_signalled(handle);
+	(void)frame;
+	weft__uv_fs_event_user(slot)(handle, file, events, status);
+}
+
+int weft__uv_fs_poll_start(
+    struct weft__uv_copy *copy, const void *caller, uv_fs_poll_t *handle, uv_fs_poll_cb cb, const char *path, unsigned every_ms)
+{
+	if (!weft__uv_takes(copy, caller))
+		return copy->real.uv_fs_poll_start(handle, cb, path, every_ms);
+	int status = WEFT__UV_INSIDE(copy->real.uv_fs_poll_start(handle, weft__uv_fs_poll_slot(cb), path, every_ms));
+	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
+	if (starts(thing, WEFT_KIND_POLL, caller)) {
+		weft__uv_put(thing, "watch every ");
+		weft__uv_put_ms(thing, every_ms);
+		weft__uv_put(thing, " ");
+		weft__uv_put_path(thing, path);
+		weft__uv_say(thing);
+	}
+	return status;
+}
+
+void weft__uv_fs_poll_called(uv_fs_poll_t *handle, int status, const uv_stat_t *before, const uv_stat_t *now, unsigned slot)
+{
+	WEFT__UV_FRAME frame = weft__uv_enter_signalled(handle);
+	(void)frame;
+	weft__uv_fs_poll_user(slot)(handle, status, before, now);
+}
+
+/* ---- Processes ---- */
+
+static void label_process(struct weft__uv_thing *thing, const uv_process_options_t *options)
+{
+	if (!options->args || !options->args[0])
+		weft__uv_put_path(thing, options->file ? options->file : "?");
+	for (char **argument = options->args; argument && *argument && thing->length < WEFT__UV_LABEL - 1; argument++) {
+		weft__uv_put(thing, argument > options->args ? " " : "");
+		weft__uv_put(thing, *argument);
+	}
+	weft__uv_say(thing);
+}
+
+/* The ends of its pipes that stay here: "stdout of sh". */
+static void name_pipes(struct weft__uv_copy *copy, const void *caller, const uv_process_options_t *options)
+{
+	static const char *const names[] = {"stdin of ", "stdout of ", "stderr of "};
+	const char *program = options->args && options->args[0] ? options->args[0] : options->file,
+		   *slash = strrchr(program, '/');
+	for (int i = 0; i < options->stdio_count; i++) {
+		if (!(options->stdio[i].flags & UV_CREATE_PIPE))
+			continue;
+		struct weft__uv_thing *pipe = weft__uv_handle(copy, caller, options->stdio[i].data.stream);
+		if (!weft__uv_begin(pipe, WEFT_KIND_CONNECTION, caller))
+			continue;
+		if (i < 3) {
+			weft__uv_put(pipe, names[i]);
+		} else {
+			weft__uv_put(pipe, "fd ");
+			weft__uv_put_number(pipe, (unsigned)i);
+			weft__uv_put(pipe, " of ");
+		}
+		weft__uv_put(pipe, slash ? slash + 1 : program);
+		weft__uv_say(pipe);
+	}
+}
+
+int weft__uv_spawn(
+    struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop, uv_process_t *handle, const uv_process_options_t *options)
+{
+	if (!weft__uv_takes(copy, caller))
+		return copy->real.uv_spawn(loop, handle, options);
+	uv_process_options_t changed = *options;
+	changed.exit_cb = weft__uv_exit_slot(options->exit_cb);
+	int status = WEFT__UV_INSIDE(copy->real.uv_spawn(loop, handle, &changed));
+	struct weft__uv_thing *thing = weft__uv_thing_of_handle(copy, handle);
+	if (weft__uv_begin(thing, WEFT_KIND_PROCESS, caller))
+		label_process(thing, options);
+	if (status == 0) {
+		name_pipes(copy, caller, options);
+	} else if (thing && thing->id) {
+		weft_id id = thing->id;
+		weft_fail(weft__uv_here.running, id, copy->real.uv_strerror(status));
+		weft_read_later(weft__uv_here.running, id); /* the caller has the status */
+		thing->id = 0;
+		weft__uv_datagram_release(thing->owner);
+		thing->owner = 0;
+	}
+	return status;
+}
+
+/* How it ended is no failure: many programs answer by their status. */
+static void note_exit(struct weft__uv_thing *thing, int64_t status, int number)
+{
+	const char *name = number ? sigabbrev_np(number) : NULL;
+	thing->length = 0;
+	weft__uv_put(thing, number ? "killed by " : "exit status ");
+	weft__uv_put(thing, name ? "SIG" : number ? "signal " : "");
+	if (name)
+		weft__uv_put(thing, name);
+	else
+		weft__uv_put_number(thing, number ? (uint64_t)number : (uint64_t)status);
+	weft_note(thing->id, thing->label);
+}
+
+void weft__uv_exit_called(uv_process_t *handle, int64_t status, int number, unsigned slot)
+{
+	uv_exit_cb user = weft__uv_exit_user(slot);
+	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
+	weft__uv_tag tag = weft__uv_tag_of(thing);
+	{
+		if (thing && thing->id && (status || number))
+			note_exit(thing, status, number);
+		WEFT__UV_FRAME frame = weft__uv_enter_signalled(handle);
+		(void)frame;
+		if (user)
+			user(handle, status, number);
+		thing = weft__uv_find(tag);
+		if (thing && thing->id && weft_is_on())
+			weft__uv_end(thing, WEFT_SYSTEM_ID);
+	}
+}

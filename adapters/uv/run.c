@@ -1,0 +1,378 @@
+/* run.c: who runs on this OS thread, when it sleeps, and what keeps a loop from ending.
+ *
+ * Callbacks nest (a program may run a loop in a callback), and may be left by longjmp() or an exception.  An exception unwinds
+ * our frames.  After a longjmp they are believed no longer than to the next turn of a loop: what runs is then what that loop
+ * says. SPDX-License-Identifier: ISC */
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "adapters/hook/sleep.h"
+#include "adapters/uv/adapter.h"
+
+/* How long nothing has to come before it is told what a loop waits for.  A busy loop never gets there. */
+enum { STILL_MS = 100 };
+
+__thread struct weft__uv_here weft__uv_here __attribute__((tls_model("initial-exec")));
+unsigned weft__uv_epoch = 1;
+
+/* ---- The OS thread ---- */
+
+/* In signal handlers too, which may have interrupted just this. */
+static void make_root(struct weft__uv_here *here)
+{
+	if (here->is_met)
+		return;
+	here->is_met = true;
+	char name[16] = "main";
+	if (getpid() != (pid_t)syscall(SYS_gettid))
+		prctl(PR_GET_NAME, name);
+	weft_id id = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, NULL);
+	weft_label(id, name);
+	here->root = here->running = here->shown = id;
+	weft_run(id);
+}
+
+static void tell(struct weft__uv_here *here, struct weft__uv_thing *thing)
+{
+	weft_pending(thing->by, thing->id, (enum weft_kind)thing->kind, thing->site, thing->since, thing->label);
+	struct weft__uv_thing *owner = weft__uv_find(thing->owner);
+	if (thing->is_request && owner && owner->id)
+		weft_still_awaits(owner->id, thing->id);
+	if (thing->input) {
+		weft_pending(thing->id, thing->input, WEFT_KIND_STREAM_READ, thing->read_site, 0, NULL);
+		weft_still_awaits(thing->id, thing->input);
+	}
+	for (unsigned i = 0; thing->keeps && i < here->depth; i++)
+		if (here->runs[i].loop == thing->loop && here->runs[i].id)
+			weft_still_awaits(here->runs[i].id, thing->id);
+}
+
+/* For weft_list_pending(): the OS thread and its loops first, then its things from place `cursor` on. */
+static uint64_t list(void *data, uint64_t cursor, unsigned budget)
+{
+	struct weft__uv_here *here = data;
+	if (cursor == 0 && here->root) {
+		weft_pending(WEFT_SYSTEM_ID, here->root, WEFT_KIND_THREAD, NULL, 0, NULL);
+		for (unsigned i = 0; i < here->depth; i++) {
+			struct weft__uv_run *run = &here->runs[i];
+			if (run->id) {
+				weft_pending(run->outer, run->id, WEFT_KIND_LOOP, run->site, 0, "uv_run");
+				weft_still_awaits(run->outer, run->id);
+			}
+		}
+	}
+	uint32_t at = (uint32_t)cursor;
+	struct weft__uv_thing *thing;
+	for (unsigned looked = 0; looked < 8 * budget && (thing = weft__uv_next(&at)); looked++)
+		if (thing->home == here && thing->id) {
+			tell(here, thing);
+			if (--budget == 0)
+				return at;
+		}
+	return weft__uv_next(&(uint32_t){at}) ? at : 0;
+}
+
+void weft__uv_meet(void)
+{
+	struct weft__uv_here *here = &weft__uv_here;
+	int kept = errno;
+	if (here->epoch != weft__uv_epoch) {
+		memset(here, 0, sizeof *here);
+		here->epoch = weft__uv_epoch;
+	}
+	make_root(here);
+	here->is_listed = true;
+	weft_list_pending(list, here);
+	errno = kept;
+}
+
+void weft__uv_part(void)
+{
+	struct weft__uv_here *here = &weft__uv_here;
+	if (here->epoch != weft__uv_epoch || !here->root || !weft_is_on())
+		return;
+	weft_list_pending(NULL, NULL);
+	weft_resolve(WEFT_SYSTEM_ID, here->root);
+	weft_idle(WEFT_IDLE_WAIT);
+	here->root = here->shown = 0;
+	here->is_met = here->is_listed = false;
+}
+
+weft_id weft__uv_sender(void)
+{
+	struct weft__uv_here *here = &weft__uv_here;
+	if (here->epoch == 0) { /* this OS thread has made no other call so far */
+		int kept = errno;
+		here->epoch = weft__uv_epoch;
+		make_root(here);
+		errno = kept;
+	}
+	return here->epoch == weft__uv_epoch && here->running ? here->running : WEFT_SYSTEM_ID;
+}
+
+/* ---- Callbacks ---- */
+
+struct weft__uv_frame weft__uv_enter(weft_id id, weft__uv_tag actor)
+{
+	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_frame frame = {.running = here->running, .actor = here->actor, .inside = here->inside};
+	here->running = id;
+	here->actor = actor;
+	here->inside = 0;
+	here->callbacks++;
+	here->flips = 0;
+	return frame;
+}
+
+/* Between the callbacks of a loop nothing is said: the next callback will, or the sleep. */
+void weft__uv_leave(struct weft__uv_frame *frame)
+{
+	struct weft__uv_here *here = &weft__uv_here;
+	here->running = frame->running;
+	here->actor = frame->actor;
+	here->inside = frame->inside;
+	if (here->callbacks > 0)
+		here->callbacks--;
+	if (here->callbacks > (here->depth > 0 ? here->runs[here->depth - 1].callbacks : 0) && weft_is_on())
+		weft__uv_show(frame->running);
+	if (frame->datagram)
+		weft__uv_datagram_release(frame->datagram);
+}
+
+struct weft__uv_frame weft__uv_enter_signalled(const void *handle)
+{
+	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
+	if (!thing || !thing->id)
+		return weft__uv_enter(weft__uv_here.running, weft__uv_here.actor);
+	thing->home = &weft__uv_here;
+	weft_signal(WEFT_SYSTEM_ID, thing->id);
+	weft__uv_here.shown = thing->id;
+	return weft__uv_enter(thing->id, weft__uv_tag_of(thing));
+}
+
+/* ---- Loops ---- */
+
+int weft__uv_loop_init(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop)
+{
+	return WEFT__UV_INSIDE(copy->real.uv_loop_init(loop));
+}
+
+uv_loop_t *weft__uv_default_loop(struct weft__uv_copy *copy, const void *caller)
+{
+	return WEFT__UV_INSIDE(copy->real.uv_default_loop());
+}
+
+void weft__uv_ref(struct weft__uv_copy *copy, const void *caller, uv_handle_t *handle)
+{
+	copy->real.uv_ref(handle);
+	weft__uv_dirty();
+}
+
+void weft__uv_unref(struct weft__uv_copy *copy, const void *caller, uv_handle_t *handle)
+{
+	copy->real.uv_unref(handle);
+	weft__uv_dirty();
+}
+
+static bool keeps_loop(const struct weft__uv_calls *real, const uv_handle_t *handle)
+{
+	return real->uv_is_active(handle) && real->uv_has_ref(handle) && !real->uv_is_closing(handle);
+}
+
+static void tell_handle(uv_handle_t *handle, void *data)
+{
+	struct weft__uv_run *run = data;
+	const struct weft__uv_calls *real = &run->copy->real;
+	struct weft__uv_thing *thing = weft__uv_find_handle(handle);
+	bool keeps = keeps_loop(real, handle);
+	if (!thing && keeps)
+		thing = weft__uv_thing_of_handle(run->copy, handle);
+	if (!thing)
+		return;
+	if (keeps && !thing->id)
+		weft__uv_begin_unseen(thing, handle);
+	if (run->id && thing->id && keeps && !thing->keeps)
+		weft_await(run->id, thing->id);
+	else if (run->id && thing->id && !keeps && thing->keeps)
+		weft_note(thing->id, real->uv_is_active(handle) ? "does not keep the loop any more" : "inactive");
+	thing->keeps = keeps;
+}
+
+/* What the loop waits for.  A request that is in flight while nothing happens had better end: libuv promises its callback. */
+static void tell_what_keeps(struct weft__uv_run *run)
+{
+	run->is_dirty = false;
+	run->copy->real.uv_walk(run->loop, tell_handle, run);
+	uint32_t at = 0;
+	for (struct weft__uv_thing *thing; (thing = weft__uv_next(&at));)
+		if (thing->is_request && thing->loop == run->loop && thing->id && !thing->keeps) {
+			thing->keeps = true;
+			if (run->id)
+				weft_await(run->id, thing->id);
+			weft_should_resolve(thing->id);
+		}
+}
+
+static void pop(struct weft__uv_here *here, unsigned depth)
+{
+	here->depth = depth;
+	here->callbacks = here->runs[depth].callbacks;
+	here->running = here->runs[depth].outer;
+	here->actor = here->runs[depth].outer_actor;
+}
+
+/* The frame at *stack ends; loops that a longjmp has left lie above it. */
+static void run_returns(const void **stack)
+{
+	struct weft__uv_here *here = &weft__uv_here;
+	while (here->depth > 0 && (uintptr_t)here->runs[here->depth - 1].stack < (uintptr_t)*stack)
+		pop(here, here->depth - 1);
+	if (here->depth == 0 || here->runs[here->depth - 1].stack != *stack)
+		return;
+	const struct weft__uv_run *run = &here->runs[here->depth - 1];
+	pop(here, here->depth - 1);
+	if (!weft_is_on())
+		return;
+	if (run->id) {
+		weft_resolve(WEFT_SYSTEM_ID, run->id);
+		weft_read(run->outer, run->id);
+		here->shown = run->outer;
+	} else {
+		weft__uv_show(run->outer);
+	}
+}
+
+int weft__uv_run(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop, uv_run_mode mode)
+{
+	struct weft__uv_here *here = &weft__uv_here;
+	if (!weft_hook_begin() || weft_hook_is_own(copy->module, caller))
+		return copy->real.uv_run(loop, mode);
+	here->inside = 0; /* no function of libuv calls this one: a longjmp has left our count behind */
+	weft__uv_takes(copy, caller);
+	__attribute__((cleanup(run_returns))) const void *stack = __builtin_frame_address(0);
+	while (here->depth > 0 && (uintptr_t)here->runs[here->depth - 1].stack <= (uintptr_t)stack)
+		pop(here, here->depth - 1);
+	if (here->depth == WEFT__UV_DEPTH)
+		return copy->real.uv_run(loop, mode);
+	struct weft__uv_run *run = &here->runs[here->depth];
+	*run = (struct weft__uv_run){.copy = copy,
+	    .loop = loop,
+	    .stack = stack,
+	    .outer = here->running,
+	    .outer_actor = here->actor,
+	    .epoll = copy->real.uv_backend_fd(loop),
+	    .callbacks = here->callbacks,
+	    .is_dirty = true};
+	if (mode == UV_RUN_DEFAULT) {
+		run->site = weft__uv_site(caller);
+		run->id = weft_create(here->running, WEFT_KIND_LOOP, run->site);
+		WEFT_LABEL(run->id, "uv_run");
+		weft_await(here->running, run->id);
+	}
+	here->depth++;
+	weft_id id = run->id;
+	int status = copy->real.uv_run(loop, mode);
+	if (status && id && weft_is_on())
+		WEFT_NOTE(id, "stopped by uv_stop");
+	return status;
+}
+
+struct busy {
+	struct weft__uv_run *run;
+	weft_id id;
+};
+
+static void tell_open(uv_handle_t *handle, void *data)
+{
+	struct busy *busy = data;
+	struct weft__uv_thing *thing = weft__uv_find_handle(handle);
+	if (!thing)
+		thing = weft__uv_thing_of_handle(busy->run->copy, handle);
+	if (thing && !thing->id)
+		weft__uv_begin_unseen(thing, handle);
+	if (thing && thing->id)
+		weft_await(busy->id, thing->id);
+}
+
+int weft__uv_loop_close(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop)
+{
+	bool taken = weft__uv_takes(copy, caller);
+	int status = WEFT__UV_INSIDE(copy->real.uv_loop_close(loop));
+	if (status != UV_EBUSY || !taken)
+		return status;
+	struct weft__uv_run run = {.copy = copy, .loop = loop};
+	struct busy busy = {&run, weft_create(weft__uv_here.running, WEFT_KIND_CLOSE, weft__uv_site(caller))};
+	WEFT_LABEL(busy.id, "uv_loop_close");
+	weft_await(weft__uv_here.running, busy.id);
+	copy->real.uv_walk(loop, tell_open, &busy);
+	WEFT_FAIL(WEFT_SYSTEM_ID, busy.id, "EBUSY");
+	weft_read_later(weft__uv_here.running, busy.id);
+	return status;
+}
+
+/* ---- Sleep ---- */
+
+enum sleep { NOTHING, ASLEEP, BLOCKED };
+
+/* The run of the loop that waits at this descriptor: what is above it was left by a longjmp. */
+static struct weft__uv_run *put_right(struct weft__uv_here *here, int epoll)
+{
+	unsigned depth = here->depth;
+	while (depth > 0 && here->runs[depth - 1].epoll != epoll)
+		depth--;
+	if (depth == 0)
+		return NULL;
+	struct weft__uv_run *run = &here->runs[depth - 1];
+	if (here->depth > depth)
+		here->depth = depth;
+	here->callbacks = run->callbacks;
+	here->inside = 0;
+	here->running = run->id ? run->id : run->outer;
+	here->actor = run->id ? 0 : run->outer_actor;
+	return run;
+}
+
+static void still(const struct weft_hook_sleep *sleep)
+{
+	tell_what_keeps(&weft__uv_here.runs[weft__uv_here.depth - 1]);
+}
+
+bool weft__uv_sleeps(struct weft_hook_sleep *sleep)
+{
+	struct weft__uv_here *here = &weft__uv_here;
+	if (!here->root || here->on_pool)
+		return false;
+	struct weft__uv_run *run = sleep->epoll >= 0 ? put_right(here, sleep->epoll) : NULL;
+	sleep->data = NOTHING;
+	if (run && sleep->may_sleep) {
+		sleep->data = ASLEEP;
+		weft_idle(WEFT_IDLE_WAIT);
+		here->shown = 0;
+		if (run->is_dirty) {
+			sleep->first_ms = STILL_MS;
+			sleep->still = still;
+		}
+	} else if (!run && here->callbacks > 0 && sleep->may_sleep) {
+		sleep->data = BLOCKED;
+		weft_pause_begin_text(sleep->text);
+	} else if (!run && here->depth == 0 && sleep->may_sleep) {
+		sleep->data = ASLEEP;
+		weft_idle(WEFT_IDLE_WAIT);
+		here->shown = 0;
+	}
+	return true;
+}
+
+void weft__uv_wakes(const struct weft_hook_sleep *sleep)
+{
+	struct weft__uv_here *here = &weft__uv_here;
+	if (sleep->data == ASLEEP) {
+		weft_resume(here->running);
+		here->shown = here->running;
+	} else if (sleep->data == BLOCKED) {
+		weft_pause_end();
+	}
+}

@@ -1,0 +1,66 @@
+/* slots.c: the code of the slots, and which callback has which.  SPDX-License-Identifier: ISC */
+#include "adapters/uv/slots.h"
+
+#include <stdint.h>
+#include <weft/record.h>
+
+/* The register of parameter n, counted from 0, and a slot: a landing pad for indirect calls, the number, the jump. */
+#if defined(__x86_64__)
+#define REGISTER_1 "%esi"
+#define REGISTER_2 "%edx"
+#define REGISTER_3 "%ecx"
+#define REGISTER_4 "%r8d"
+#define REGISTER_5 "%r9d"
+#define SLOT(reg, target) "endbr64\n movl $slot," reg "\n jmp " target "\n"
+#elif defined(__aarch64__)
+#define REGISTER_1 "w1"
+#define REGISTER_2 "w2"
+#define REGISTER_3 "w3"
+#define REGISTER_4 "w4"
+#define REGISTER_5 "w5"
+#define SLOT(reg, target) "hint #34\n mov " reg ", #slot\n b " target "\n"
+#else
+#error "slots are for x86-64 and aarch64"
+#endif
+
+/* WEFT__UV_SLOTS times WEFT__UV_SLOT_BYTES. */
+#define POOL(name, count, type, parameters)                                                                                      \
+	__asm__(".pushsection .text\n"                                                                                           \
+		".hidden weft__uv_" #name "_called\n"                                                                            \
+		".hidden weft__uv_" #name "_code\n"                                                                              \
+		".globl weft__uv_" #name "_code\n"                                                                               \
+		".balign 16\n"                                                                                                   \
+		"weft__uv_" #name "_code:\n"                                                                                     \
+		".set slot, 0\n"                                                                                                 \
+		".rept 256\n"                                                                                                    \
+		".balign 16\n" SLOT(REGISTER_##count, "weft__uv_" #name "_called") ".set slot, slot + 1\n"                       \
+										   ".endr\n"                                     \
+										   ".balign 16\n"                                \
+										   ".popsection\n");                             \
+	extern const unsigned char weft__uv_##name##_code[] __attribute__((visibility("hidden")));                               \
+	struct weft__uv_pool weft__uv_##name##_pool = {.code = weft__uv_##name##_code};
+WEFT__UV_POOLS(POOL)
+
+static struct weft_record_text refused = WEFT_COUNTER("libuv callbacks not seen");
+
+/* The table is a hash table too: a callback is looked for where its address says, and in the places behind.  A callback once in
+ * it stays, so a reader needs no lock. */
+void *weft__uv_slot(struct weft__uv_pool *pool, void *user)
+{
+	if (!user)
+		return (void *)pool->code;
+	if ((uintptr_t)user - (uintptr_t)pool->code < WEFT__UV_SLOTS * WEFT__UV_SLOT_BYTES)
+		return user;
+	unsigned first = (unsigned)(((uintptr_t)user >> 4) * 0x9e3779b97f4a7c15u >> 40) % (WEFT__UV_SLOTS - 1);
+	for (unsigned i = 0; i < WEFT__UV_SLOTS - 1; i++) {
+		unsigned slot = 1 + (first + i) % (WEFT__UV_SLOTS - 1);
+		void *seen = __atomic_load_n(&pool->user[slot], __ATOMIC_ACQUIRE);
+		if (!seen &&
+		    __atomic_compare_exchange_n(&pool->user[slot], &seen, user, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			seen = user;
+		if (seen == user)
+			return (void *)(pool->code + (size_t)slot * WEFT__UV_SLOT_BYTES);
+	}
+	weft_counter_add(WEFT_SYSTEM_ID, &refused, 1);
+	return user;
+}

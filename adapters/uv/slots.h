@@ -1,0 +1,74 @@
+/* slots.h: the functions that libuv is given in place of the program's callbacks (private to adapters/uv).
+ *
+ * libuv keeps the callback that it will call in the handle or request.  It is given a slot instead: function number n of a pool
+ * calls callback number n of the program.  So the way to the program's callback depends neither on where the request lies nor on
+ * what is known of it: the worst that can happen to an unknown one is that nothing is recorded.  A program has few different
+ * callbacks of a type (1 to 6 in those we saw); if a pool has no slot left, the callback goes to libuv as it is, and the trace
+ * counts that.
+ *
+ * A slot is a few bytes of code: it puts its number behind the callback's own parameters, in the register where the next
+ * parameter would be, and jumps to a function in C.  No table of 6,000 pointers has to be relocated at each start of each child.
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_ADAPTERS_UV_SLOTS_H
+#define WEFT_ADAPTERS_UV_SLOTS_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+enum { WEFT__UV_SLOTS = 256, WEFT__UV_SLOT_BYTES = 16 };
+
+/* X(name, count of parameters, type, (parameters)): the kinds of callbacks; name_called() has one parameter more, the slot. */
+#define WEFT__UV_POOLS(X)                                                                                                        \
+	X(read, 3, uv_read_cb, (uv_stream_t * stream, ssize_t got, const uv_buf_t *buf, unsigned slot))                          \
+	X(write, 2, uv_write_cb, (uv_write_t * req, int status, unsigned slot))                                                  \
+	X(connect, 2, uv_connect_cb, (uv_connect_t * req, int status, unsigned slot))                                            \
+	X(shutdown, 2, uv_shutdown_cb, (uv_shutdown_t * req, int status, unsigned slot))                                         \
+	X(connection, 2, uv_connection_cb, (uv_stream_t * stream, int status, unsigned slot))                                    \
+	X(close, 1, uv_close_cb, (uv_handle_t * handle, unsigned slot))                                                          \
+	X(timer, 1, uv_timer_cb, (uv_timer_t * handle, unsigned slot))                                                           \
+	X(async, 1, uv_async_cb, (uv_async_t * handle, unsigned slot))                                                           \
+	X(idle, 1, uv_idle_cb, (uv_idle_t * handle, unsigned slot))                                                              \
+	X(check, 1, uv_check_cb, (uv_check_t * handle, unsigned slot))                                                           \
+	X(prepare, 1, uv_prepare_cb, (uv_prepare_t * handle, unsigned slot))                                                     \
+	X(poll, 3, uv_poll_cb, (uv_poll_t * handle, int status, int events, unsigned slot))                                      \
+	X(signal, 2, uv_signal_cb, (uv_signal_t * handle, int number, unsigned slot))                                            \
+	X(fs_event, 4, uv_fs_event_cb, (uv_fs_event_t * handle, const char *file, int events, int status, unsigned slot))        \
+	X(fs_poll, 4, uv_fs_poll_cb,                                                                                             \
+	    (uv_fs_poll_t * handle, int status, const uv_stat_t *before, const uv_stat_t *now, unsigned slot))                   \
+	X(exit, 3, uv_exit_cb, (uv_process_t * handle, int64_t status, int number, unsigned slot))                               \
+	X(udp_send, 2, uv_udp_send_cb, (uv_udp_send_t * req, int status, unsigned slot))                                         \
+	X(udp_recv, 5, uv_udp_recv_cb,                                                                                           \
+	    (uv_udp_t * handle, ssize_t got, const uv_buf_t *buf, const struct sockaddr *from, unsigned flags, unsigned slot))   \
+	X(fs, 1, uv_fs_cb, (uv_fs_t * req, unsigned slot))                                                                       \
+	X(work, 1, uv_work_cb, (uv_work_t * req, unsigned slot))                                                                 \
+	X(after_work, 2, uv_after_work_cb, (uv_work_t * req, int status, unsigned slot))                                         \
+	X(getaddrinfo, 3, uv_getaddrinfo_cb, (uv_getaddrinfo_t * req, int status, struct addrinfo *found, unsigned slot))        \
+	X(getnameinfo, 4, uv_getnameinfo_cb,                                                                                     \
+	    (uv_getnameinfo_t * req, int status, const char *host, const char *service, unsigned slot))                          \
+	X(random, 4, uv_random_cb, (uv_random_t * req, int status, void *bytes, size_t size, unsigned slot))
+
+struct weft__uv_pool {
+	const unsigned char *code; /* of slot 0, which stands for NULL */
+	void *user[WEFT__UV_SLOTS];
+};
+
+/* The slot of a callback; a slot's own slot is itself (uv_timer_again() hands back what libuv keeps); NULL's is slot 0; the
+ * callback itself if no slot is left. */
+void *weft__uv_slot(struct weft__uv_pool *pool, void *user);
+
+/* For each pool: the pool, what its slots jump to, the slot of a callback, the callback of a slot. */
+#define WEFT__UV_POOL_DECLARE(name, count, type, parameters)                                                                     \
+	extern struct weft__uv_pool weft__uv_##name##_pool;                                                                      \
+	void weft__uv_##name##_called parameters;                                                                                \
+	static inline type weft__uv_##name##_slot(type user)                                                                     \
+	{                                                                                                                        \
+		return (type)weft__uv_slot(&weft__uv_##name##_pool, (void *)user);                                               \
+	}                                                                                                                        \
+	static inline type weft__uv_##name##_user(unsigned slot)                                                                 \
+	{                                                                                                                        \
+		return (type)__atomic_load_n(&weft__uv_##name##_pool.user[slot], __ATOMIC_ACQUIRE);                              \
+	}
+WEFT__UV_POOLS(WEFT__UV_POOL_DECLARE)
+#undef WEFT__UV_POOL_DECLARE
+
+#endif
