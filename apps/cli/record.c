@@ -1,29 +1,256 @@
-/* record.c: weft record: runs a command that records itself.  SPDX-License-Identifier: ISC */
+/* record.c: weft record: runs a command, unmodified or not, and records what it and its children do.
+ *
+ * libweft-hook.so is loaded before every program that the command starts (LD_PRELOAD), and WEFT_RECORD tells it where to record
+ * to: a directory, in which each process that did something makes a trace of its own.  Where nothing can be loaded before a
+ * program, because it has no loader, WEFT_TRACE serves the recorder that may be linked into it.
+ * SPDX-License-Identifier: ISC */
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "apps/cli/program.h"
+#include "base/sort.h"
 #include "cli.h"
 #include "trace/trace.h"
 
-/* WEFT_TRACE for a directory, whose name is made absolute: the command may be a script that goes elsewhere first. */
-static int set_environment(const char *out, const char *size, const char *mode, const char *packets, bool overwrite)
+#define LIBRARY "libweft-hook.so"
+
+enum { SHOWN = 12 }; /* traces that are told of one by one */
+
+static const char no_memory[] = "record: out of memory";
+
+struct options {
+	const char *out, *size, *mode, *packets, *rules;
+	bool overwrite, view, explain;
+	uint64_t size_bytes, packet_count;
+};
+
+/* ---- What is asked for ---- */
+
+/* A number of bytes, with k, M or G; or without such a letter any number. */
+static bool parse_number(const char *text, bool is_size, uint64_t *out)
 {
-	char *here = out[0] == '/' ? NULL : getcwd(NULL, 0), *value;
-	int length = asprintf(&value, "%s%s%s%s%s%s%s%s%s%s", here ? here : "", here ? "/" : "", out, size ? ",size=" : "",
-	    size ? size : "", mode ? ",mode=" : "", mode ? mode : "", packets ? ",packets=" : "", packets ? packets : "",
-	    overwrite ? ",overwrite" : "");
-	free(here);
-	if (length < 0)
-		return cli_fail("record: %s", weft_status_string(WEFT_ENOMEM));
-	setenv("WEFT_TRACE", value, 1);
-	free(value);
+	static const char letters[] = "kmg";
+	char *end;
+	errno = 0;
+	unsigned long long n = strtoull(text, &end, 10);
+	const char *letter = is_size && *end ? strchr(letters, tolower((unsigned char)*end)) : NULL;
+	unsigned shift = letter ? 10 * (unsigned)(letter - letters + 1) : 0;
+	if (!isdigit((unsigned char)*text) || errno || end[letter != NULL] || n > UINT64_MAX >> shift)
+		return false;
+	*out = (uint64_t)n << shift;
+	return true;
+}
+
+static int check_options(struct options *o)
+{
+	if (strchr(o->out, ','))
+		return cli_fail("record: %s: a trace's name has no comma in it", o->out);
+	if (o->size && !parse_number(o->size, true, &o->size_bytes))
+		return cli_fail("record: --size: %s is no size: a number, or as 64M", o->size);
+	if (o->packets && (!parse_number(o->packets, false, &o->packet_count) || o->packet_count > 65536))
+		return cli_fail("record: --packets: %s is no number of packets", o->packets);
+	if (o->mode && strcmp(o->mode, "ring") != 0 && strcmp(o->mode, "grow") != 0)
+		return cli_fail("record: --mode: ring or grow, not %s", o->mode);
+	if (o->view && !cli_has_display())
+		return cli_fail(
+		    "record: --view needs a display, and there is none here; weft serve %s follows in a browser", o->out);
 	return -1;
 }
+
+/* The library, beside this command or where it was installed. */
+static bool find_library(char path[PATH_MAX])
+{
+	static const char *const places[] = {"", "../" WEFT_LIBDIR "/"};
+	char self[PATH_MAX], candidate[2 * PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	self[n < 0 ? 0 : n] = 0;
+	char *slash = strrchr(self, '/');
+	if (!slash)
+		return false;
+	slash[1] = 0;
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		snprintf(candidate, sizeof candidate, "%s%s" LIBRARY, self, places[i]);
+		if (realpath(candidate, path))
+			return true;
+	}
+	return false;
+}
+
+/* The directory made absolute: the command may be a script that goes elsewhere first. */
+static char *make_absolute(const char *out)
+{
+	char *here = out[0] == '/' ? NULL : getcwd(NULL, 0), *path;
+	int length = asprintf(&path, "%s%s%s", here ? here : "", here ? "/" : "", out);
+	free(here);
+	return length < 0 ? NULL : path;
+}
+
+static int set_environment(const struct options *o, const char *command)
+{
+	char library[PATH_MAX], text[128] = "", *value = NULL, *preload = NULL;
+	size_t n = 0;
+	if (o->size_bytes)
+		n += (size_t)snprintf(text, sizeof text, ",size=%" PRIu64, o->size_bytes);
+	if (o->mode)
+		n += (size_t)snprintf(text + n, sizeof text - n, ",mode=%s", o->mode);
+	if (o->packet_count)
+		snprintf(text + n, sizeof text - n, ",packets=%" PRIu64, o->packet_count);
+	unsetenv("WEFT_TRACE");
+	bool loads = program_loads_libraries(command);
+	char *path = make_absolute(o->out);
+	if (!path)
+		return cli_fail(no_memory);
+	int status = -1;
+	if (!loads) {
+		status = asprintf(&value, "%s/%s-%%p%s", path, cli_base_name(command), text) < 0 ? cli_fail(no_memory) : -1;
+		if (status < 0)
+			setenv("WEFT_TRACE", value, 1);
+	} else if (!find_library(library)) {
+		status = cli_fail("record: " LIBRARY " is not beside this command, and not installed");
+	} else if (strpbrk(library, " :")) {
+		status = cli_fail("record: %s: the loader takes no library with a space or a colon in its name", library);
+	} else {
+		const char *others = getenv("LD_PRELOAD");
+		bool more = others && *others;
+		if (asprintf(&value, "%s%s", path, text) < 0 ||
+		    asprintf(&preload, "%s%s%s", library, more ? ":" : "", more ? others : "") < 0)
+			status = cli_fail(no_memory);
+		if (status < 0) {
+			setenv("WEFT_RECORD", value, 1);
+			setenv("LD_PRELOAD", preload, 1);
+		}
+	}
+	free(preload);
+	free(value);
+	free(path);
+	return status;
+}
+
+/* Back to what it was, for what this command starts by itself. */
+static void clear_environment(const char *preload)
+{
+	unsetenv("WEFT_RECORD");
+	unsetenv("WEFT_TRACE");
+	if (preload)
+		setenv("LD_PRELOAD", preload, 1);
+	else
+		unsetenv("LD_PRELOAD");
+}
+
+/* ---- The directory ---- */
+
+typedef WEFT_VEC(char *) paths;
+
+struct session {
+	const char *path;
+	paths traces; /* sorted */
+	paths words;  /* files in which processes say why they record nothing */
+};
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool is_trace(const char *path)
+{
+	char metadata[PATH_MAX + 16];
+	snprintf(metadata, sizeof metadata, "%s/metadata", path);
+	return access(metadata, F_OK) == 0;
+}
+
+/* What processes left there; false: there is no memory. */
+static bool session_read(struct session *s, const char *path)
+{
+	static const char failed[] = ".failed";
+	*s = (struct session){.path = path};
+	DIR *dir = opendir(path);
+	bool whole = true;
+	for (const struct dirent *entry; whole && dir && (entry = readdir(dir));) {
+		char *name;
+		size_t length = strlen(entry->d_name);
+		if (entry->d_name[0] == '.' || asprintf(&name, "%s/%s", path, entry->d_name) < 0)
+			continue;
+		bool is_word = length > sizeof failed && !strcmp(entry->d_name + length - (sizeof failed - 1), failed);
+		paths *list = is_word ? &s->words : is_trace(name) ? &s->traces : NULL;
+		char **slot = list ? weft_vec_push(list) : NULL;
+		whole = !list || slot;
+		if (slot)
+			*slot = name;
+		else
+			free(name);
+	}
+	if (dir)
+		closedir(dir);
+	weft_sort(s->traces.items, s->traces.count, sizeof *s->traces.items, by_name);
+	return whole;
+}
+
+static void session_free(struct session *s)
+{
+	for (size_t i = 0; i < s->traces.count; i++)
+		free(s->traces.items[i]);
+	for (size_t i = 0; i < s->words.count; i++)
+		free(s->words.items[i]);
+	weft_vec_free(&s->traces);
+	weft_vec_free(&s->words);
+}
+
+/* Removes a trace's directory, if there is nothing in it but what recorders write. */
+static bool remove_trace(const char *path)
+{
+	static const char *const ours[] = {"stream-", "definitions", "metadata", ".weft-", ".metadata", "lock", ".lock"};
+	DIR *dir = opendir(path);
+	for (const struct dirent *entry; dir && (entry = readdir(dir));)
+		for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+			if (!strncmp(entry->d_name, ours[i], strlen(ours[i]))) {
+				unlinkat(dirfd(dir), entry->d_name, 0);
+				break;
+			}
+	if (dir)
+		closedir(dir);
+	return rmdir(path) == 0;
+}
+
+/* Makes an empty directory of `out`, or says why not. */
+static int prepare(const struct options *o)
+{
+	struct session old;
+	if (strstr(o->out, "%p"))
+		return -1; /* each process makes its own */
+	if (mkdir(o->out, 0700) == 0)
+		return -1;
+	if (errno != EEXIST)
+		return cli_fail("record: %s: %s", o->out, strerror(errno));
+	if (rmdir(o->out) == 0)
+		return mkdir(o->out, 0700) == 0 ? -1 : cli_fail("record: %s: %s", o->out, strerror(errno));
+	if (!o->overwrite)
+		return cli_fail("record: %s: exists already; --overwrite replaces it", o->out);
+	if (is_trace(o->out)) {
+		remove_trace(o->out);
+	} else if (session_read(&old, o->out)) {
+		for (size_t i = 0; i < old.traces.count; i++)
+			remove_trace(old.traces.items[i]);
+		for (size_t i = 0; i < old.words.count; i++)
+			unlink(old.words.items[i]);
+		session_free(&old);
+	}
+	if ((rmdir(o->out) && errno != ENOENT) || mkdir(o->out, 0700))
+		return cli_fail("record: %s: exists already and is not a trace", o->out);
+	return -1;
+}
+
+/* ---- The command ---- */
 
 /* A window that outlives this command. */
 static void open_window(const char *trace)
@@ -32,112 +259,209 @@ static void open_window(const char *trace)
 		return;
 	char *argv[] = {NULL, (char *)"--", (char *)trace, NULL};
 	setsid();
-	unsetenv("WEFT_TRACE");
 	cli_exec_window(argv);
 	cli_note("record: no window can be opened: %s", strerror(errno));
 	_exit(CLI_TROUBLE);
 }
 
-/* Until the command ends, or has begun to record: then there is something to see. */
+/* Until the command ends, or a process of it has begun to record: then there is something to see. */
 static pid_t wait_for_trace(pid_t child, const char *out, int *status)
 {
-	char metadata[4096];
-	pid_t ended;
-	snprintf(metadata, sizeof metadata, "%s/metadata", out);
-	while ((ended = waitpid(child, status, WNOHANG)) == 0 && access(metadata, F_OK) != 0)
-		usleep(20000);
-	if (access(metadata, F_OK) == 0)
-		open_window(out);
+	pid_t ended = 0;
+	bool shown = false;
+	do {
+		struct session s;
+		ended = waitpid(child, status, WNOHANG);
+		if (session_read(&s, out) && s.traces.count) {
+			open_window(s.traces.items[0]);
+			shown = true;
+		}
+		session_free(&s);
+		if (ended == 0 && !shown)
+			usleep(20000);
+	} while (ended == 0 && !shown);
 	return ended;
 }
 
-/* The command's exit status, as a shell has it; a keyboard's signals are the command's.  `shown`: the trace that is looked at
- * meanwhile, or NULL. */
+static volatile sig_atomic_t command_pid;
+
+/* A signal that somebody sent to this command is meant for the other; what comes of the keyboard, or of the terminal's end, goes
+ * to both by itself. */
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+	int saved = errno;
+	if (info->si_code <= 0 && command_pid > 0)
+		kill(command_pid, number);
+	errno = saved;
+}
+
+static const int passed_on[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+enum { PASSED_ON = sizeof passed_on / sizeof *passed_on };
+
+static void take_signals(struct sigaction before[PASSED_ON])
+{
+	struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
+	for (int i = 0; i < PASSED_ON; i++) {
+		sigaction(passed_on[i], NULL, &before[i]);
+		/* Under nohup, or in the background, some are ignored, and stay so. */
+		if (before[i].sa_handler != SIG_IGN)
+			sigaction(passed_on[i], &action, NULL);
+	}
+}
+
+/* The command's exit status, as a shell has it.  `shown`: the directory that is looked at meanwhile, or NULL. */
 static int run(char **command, const char *shown)
 {
-	struct sigaction ignore = {.sa_handler = SIG_IGN}, interrupt, quit;
-	sigaction(SIGINT, &ignore, &interrupt);
-	sigaction(SIGQUIT, &ignore, &quit);
+	sigset_t every, mask;
+	struct sigaction before[PASSED_ON];
+	sigfillset(&every);
+	sigprocmask(SIG_SETMASK, &every, &mask);
 	pid_t child = fork();
 	if (child == 0) {
-		sigaction(SIGINT, &interrupt, NULL);
-		sigaction(SIGQUIT, &quit, NULL);
+		sigprocmask(SIG_SETMASK, &mask, NULL);
 		execvp(command[0], command);
 		int error = errno;
 		cli_fail("%s: %s", command[0], strerror(error));
 		_exit(error == ENOENT ? 127 : 126);
 	}
+	command_pid = (sig_atomic_t)child;
+	take_signals(before);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
 	int status = 0;
 	pid_t ended = child < 0 ? -1 : shown ? wait_for_trace(child, shown, &status) : 0;
 	if (ended == 0)
 		ended = waitpid(child, &status, 0);
 	int error = errno;
-	sigaction(SIGINT, &interrupt, NULL);
-	sigaction(SIGQUIT, &quit, NULL);
+	command_pid = 0;
+	for (int i = 0; i < PASSED_ON; i++)
+		sigaction(passed_on[i], &before[i], NULL);
 	if (ended < 0)
 		return cli_fail("%s: %s", command[0], strerror(error));
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void tell_recorded(const char *out, const char *command)
+/* ---- Afterwards ---- */
+
+static void tell_trace(const char *path)
 {
 	struct weft_trace *trace;
 	struct weft_error err;
 	const struct weft_event *events;
 	size_t count;
 	uint64_t all = 0;
-	int status = weft_trace_open(&trace, out, &err);
-	if (status == WEFT_ENOENT) {
-		cli_note("%s recorded nothing: does it link libweft-record?", command);
-		return;
-	}
-	if (status < 0) {
+	if (weft_trace_open(&trace, path, &err) < 0) {
 		cli_fail_error(&err);
 		return;
 	}
 	while (weft_trace_next(trace, &events, &count) == 1)
 		all += count;
 	const struct weft_trace_info *info = weft_trace_info(trace);
-	cli_note("%s: %" PRIu64 " events of %zu OS threads, %" PRIu64 " lost", out, all, info->stream_count, cli_lost(info));
+	cli_note("%s: %" PRIu64 " events of %zu OS threads, %" PRIu64 " lost", path, all, info->stream_count, cli_lost(info));
 	weft_trace_close(trace);
+}
+
+/* What a process left for us to say; the file goes. */
+static void tell_word(const char *path)
+{
+	char text[512];
+	FILE *file = fopen(path, "re");
+	if (file && fgets(text, sizeof text, file)) {
+		text[strcspn(text, "\n")] = 0;
+		cli_note("%.*s: %s", (int)(strlen(path) - strlen(".failed")), path, text);
+	}
+	if (file)
+		fclose(file);
+	unlink(path);
+}
+
+static void tell_session(const struct session *s, const char *command)
+{
+	for (size_t i = 0; i < s->words.count; i++)
+		tell_word(s->words.items[i]);
+	for (size_t i = 0; i < s->traces.count && i < SHOWN; i++)
+		tell_trace(s->traces.items[i]);
+	if (s->traces.count > SHOWN)
+		cli_note("and %zu more in %s", s->traces.count - SHOWN, s->path);
+	if (s->traces.count)
+		cli_note("look at it: weft %s", s->traces.count == 1 ? s->traces.items[0] : s->path);
+	else
+		program_tell_why_not(command);
+}
+
+/* A verb of this command on a trace, what it prints on stderr; its exit status. */
+static int run_verb(const char *verb, const char *trace, const char *rules)
+{
+	char *words[64] = {(char *)"weft", (char *)verb, (char *)trace}, *copy = rules ? strdup(rules) : NULL, *save = NULL;
+	size_t n = 3;
+	for (char *rule = copy ? strtok_r(copy, " ", &save) : NULL; rule && n < 63; rule = strtok_r(NULL, " ", &save))
+		words[n++] = rule;
+	pid_t child = fork();
+	if (child == 0) {
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+		execv("/proc/self/exe", words);
+		_exit(CLI_TROUBLE);
+	}
+	int status = 0;
+	bool ended = child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status);
+	free(copy);
+	return ended ? WEXITSTATUS(status) : CLI_TROUBLE;
+}
+
+/* The exit status: the command's, or where that is 0, of the rules. */
+static int look_into(const struct session *s, const struct options *o, int exit)
+{
+	int checked = CLI_FINE;
+	for (size_t i = 0; i < s->traces.count; i++) {
+		if ((o->explain || o->rules) && s->traces.count > 1)
+			cli_note("%s:", s->traces.items[i]);
+		if (o->explain)
+			run_verb("explain", s->traces.items[i], NULL);
+		int found = o->rules ? run_verb("check", s->traces.items[i], o->rules) : CLI_FINE;
+		checked = found > checked ? found : checked;
+	}
+	return exit ? exit : checked;
 }
 
 int cli_record(struct cli_args *args)
 {
-	const char *out = NULL, *size = NULL, *mode = NULL, *packets = NULL;
-	bool overwrite = false, view = false;
+	struct options o = {0};
 	const struct cli_option options[] = {
-	    {"output", 'o', CLI_TEXT, &out, "DIR", "where to; COMMAND.weft unless said otherwise; %p is the process id"},
-	    {"size", 0, CLI_TEXT, &size, "64M", "of the ring of each OS thread, or of all that grows"},
-	    {"mode", 0, CLI_TEXT, &mode, "MODE", "ring keeps the newest events, grow keeps all"},
-	    {"packets", 0, CLI_TEXT, &packets, "N", "of each ring"},
-	    {"overwrite", 0, CLI_FLAG, &overwrite, NULL, "replaces the trace that is there"},
-	    {"view", 0, CLI_FLAG, &view, NULL, "opens a window that follows what is recorded"},
+	    {"output", 'o', CLI_TEXT, &o.out, "DIR", "where to; COMMAND.weft unless said otherwise; %p is the process id"},
+	    {"size", 0, CLI_TEXT, &o.size, "64M", "of the ring of each OS thread, or of all that grows"},
+	    {"mode", 0, CLI_TEXT, &o.mode, "MODE", "ring keeps the newest events, grow keeps all"},
+	    {"packets", 0, CLI_TEXT, &o.packets, "N", "of each ring"},
+	    {"overwrite", 0, CLI_FLAG, &o.overwrite, NULL, "replaces what was recorded there"},
+	    {"view", 0, CLI_FLAG, &o.view, NULL, "opens a window that follows what is recorded"},
+	    {"explain", 0, CLI_FLAG, &o.explain, NULL, "explains at the end what went wrong"},
+	    {"check", 0, CLI_TEXT, &o.rules, "RULES",
+		"checks rules at the end; exit status 1 if one is broken, unless the command's is not 0"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
 	args->argv[args->argc] = NULL;
-	const char *slash = strrchr(args->argv[0], '/');
 	char name[256];
-	snprintf(name, sizeof name, "%s.weft", slash ? slash + 1 : args->argv[0]);
-	if (!out)
-		out = name;
-	if (strchr(out, ','))
-		return cli_fail("record: %s: a trace's name has no comma in it", out);
-	if (!overwrite && access(out, F_OK) == 0)
-		return cli_fail("record: %s: exists already; --overwrite replaces it", out);
-	if (view && strstr(out, "%p"))
-		return cli_fail("record: --view needs a trace whose name is known: without %%p");
-	if (view && !cli_has_display())
-		return cli_fail(
-		    "record: --view needs a display, and there is none here; weft serve %s follows in a browser", out);
-	exit = set_environment(out, size, mode, packets, overwrite);
-	if (exit >= 0)
+	snprintf(name, sizeof name, "%s.weft", cli_base_name(args->argv[0]));
+	if (!o.out)
+		o.out = name;
+	if ((exit = check_options(&o)) >= 0 || (exit = prepare(&o)) >= 0)
 		return exit;
-	exit = run(args->argv, view ? out : NULL);
-	if (!strstr(out, "%p") && exit != 126 && exit != 127)
-		tell_recorded(out, args->argv[0]);
+	const char *others = getenv("LD_PRELOAD");
+	char *preload = others ? strdup(others) : NULL;
+	if ((exit = set_environment(&o, args->argv[0])) < 0) {
+		exit = run(args->argv, o.view ? o.out : NULL);
+		clear_environment(preload);
+		struct session s;
+		if (strstr(o.out, "%p") || exit == 126 || exit == 127)
+			;
+		else if (session_read(&s, o.out)) {
+			tell_session(&s, args->argv[0]);
+			exit = look_into(&s, &o, exit);
+			session_free(&s);
+		}
+	}
+	free(preload);
+	rmdir(o.out); /* if nothing came */
 	return exit;
 }

@@ -25,6 +25,12 @@ def expect(what, got, wanted):
         sys.exit(f'{what}: {str(got)[:500]} is not {str(wanted)[:500]}')
 
 
+def only(directory):
+    """The one trace of what weft record made."""
+    name, = os.listdir(directory)
+    return os.path.join(directory, name)
+
+
 def contents(directory):
     out = {}
     for name in os.listdir(directory):
@@ -55,18 +61,21 @@ with tempfile.TemporaryDirectory() as place:
     expect('no OUT', run(weft, 'save', 'native', status=2), 'weft: save: where to?  -w OUT\n')
     expect('no folder', run(weft, 'save', 'native', '-w', 'none/x', status=2), 'weft: none/x: No such file or directory\n')
 
-    # weft record: the command's own exit status and output, and what was recorded.
+    # weft record: the command's own exit status and output, and what was recorded: a trace for each process.
     told = run(weft, 'record', '-o', 'by-command', '--mode=grow', '--', program, '60000')
     expect('what record prints', told, b'')
-    expect('all is there', len(run(weft, 'events', 'by-command').splitlines()), 60000)
+    expect('all is there', len(run(weft, 'events', only('by-command')).splitlines()), 60000)
     expect('exists', run(weft, 'record', '-o', 'by-command', '--', program, '60', status=2),
            'weft: record: by-command: exists already; --overwrite replaces it\n')
     script = ['sh', '-c', f'cd /; {program} 600; exit 7']
-    expect('another place', run(weft, 'record', '--overwrite', '-o', 'by-command', '--', *script, status=7),
-           'weft: by-command: 600 events of 4 OS threads, 0 lost\n')
-    expect('nothing', run(weft, 'record', '--', 'sh', '-c', 'kill -9 $$', status=137),
-           'weft: sh recorded nothing: does it link libweft-record?\n')
+    told = run(weft, 'record', '--overwrite', '-o', 'by-command', '--', *script, status=7)
+    trace = only('by-command')
+    expect('another place', told, f'weft: {trace}: 600 events of 4 OS threads, 0 lost\nweft: look at it: weft {trace}\n')
+    told = run(weft, 'record', '--', 'sh', '-c', 'kill -9 $$', status=137)
+    expect('nothing', told.startswith('weft: sh recorded nothing: '), True)
+    expect('no file of nothing', os.path.exists('sh.weft'), False)
     expect('none', run(weft, 'record', '--', './none', status=127), 'weft: ./none: No such file or directory\n')
+    expect('no size', run(weft, 'record', '--size=4x', '--', 'true', status=2), 'weft: record: --size: 4x is no size: a number, or as 64M\n')
 
     # Packets side by side, as in a buffer, become a directory that others read too.
     subprocess.run([program, '60000'], env={**os.environ, 'WEFT_TRACE': 'recorded'}, check=True)

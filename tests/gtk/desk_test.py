@@ -104,13 +104,14 @@ def a_window_follows_a_command():
         return now and now['viewers'] and now['viewers'][0]['events'] == events and not now['live'] and not now['loading']
     until('a window opens', window)
     command.wait(60)
-    events = events_of(path)
+    name, = os.listdir(path)
+    events = events_of(os.path.join(path, name))
     until('it has seen the whole', all_is_seen)
-    seen = subprocess.run(['xdotool', 'search', '--onlyvisible', '--name', '^watched$'], capture_output=True, text=True, check=True).stdout.split()
+    seen = subprocess.run(['xdotool', 'search', '--onlyvisible', '--name', f'^{name}$'], capture_output=True, text=True, check=True).stdout.split()
     xdo('windowfocus', '--sync', seen[-1])
     until('it has the focus', lambda: window()['focused'])
     xdo('key', 'ctrl+q')
-    until('it is closed', lambda: subprocess.run(['xdotool', 'search', '--onlyvisible', '--name', '^watched$'], capture_output=True, check=False).returncode)
+    until('it is closed', lambda: subprocess.run(['xdotool', 'search', '--onlyvisible', '--name', f'^{name}$'], capture_output=True, check=False).returncode)
 
 
 def a_link_leads_to_its_place():
