@@ -43,7 +43,7 @@ void weft__uv_put_bytes(struct weft__uv_thing *thing, const uv_buf_t bufs[], uns
 	put(thing, " bytes", 6);
 }
 
-/* "1.5 s": the largest unit, a tenth where it is one of few. */
+/* In the largest unit that says it exactly, or well enough: "100 s", "5 min", "1500 ms". */
 void weft__uv_put_ms(struct weft__uv_thing *thing, uint64_t ms)
 {
 	static const struct {
@@ -51,14 +51,9 @@ void weft__uv_put_ms(struct weft__uv_thing *thing, uint64_t ms)
 		const char *name;
 	} units[] = {{24 * 3600 * 1000, " d"}, {3600 * 1000, " h"}, {60 * 1000, " min"}, {1000, " s"}, {1, " ms"}};
 	unsigned unit = 0;
-	while (ms < units[unit].ms && units[unit].ms > 1)
+	while (units[unit].ms > 1 && (ms < units[unit].ms || (ms % units[unit].ms && ms < 10 * units[unit].ms)))
 		unit++;
 	weft__uv_put_number(thing, ms / units[unit].ms);
-	uint64_t tenth = ms % units[unit].ms * 10 / units[unit].ms;
-	if (tenth && ms / units[unit].ms < 10) {
-		put(thing, ".", 1);
-		weft__uv_put_number(thing, tenth);
-	}
 	weft__uv_put(thing, units[unit].name);
 }
 

@@ -129,6 +129,46 @@ static bool add_stall(struct delays *d, int64_t start_ns, int64_t end_ns, uint32
 	return added;
 }
 
+/* Whether the OS thread that created p slept during that run, or ran another promise: then p ran on another one, a thread of a
+ * pool, say, and held nobody up. */
+static bool ran_elsewhere(const struct weft_model *m, uint32_t p, const struct weft_run *run)
+{
+	uint16_t stream = m->promises[p].stream;
+	size_t low = 0, high = m->sleep_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (m->sleeps[middle].start_ns <= run->start_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	enum { LOOKED_BACK = 64 };
+	for (size_t i = low, looked = 0; i-- > 0 && looked < LOOKED_BACK; looked++)
+		if (m->sleeps[i].stream == stream) {
+			if (m->sleeps[i].end_ns > run->start_ns)
+				return true;
+			break;
+		}
+	for (; low < m->sleep_count && m->sleeps[low].start_ns < run->end_ns; low++)
+		if (m->sleeps[low].stream == stream)
+			return true;
+	for (size_t l = weft_link_from(m, run->start_ns + 1); l < m->link_count && m->links[l].time_ns < run->end_ns; l++)
+		if (m->links[l].kind == WEFT_LINK_READ && m->links[l].stream == stream && m->links[l].from != p)
+			return true;
+	return false;
+}
+
+/* An OS thread that has not slept so far sets things up: its loop has yet to begin, and nothing is late. */
+static bool is_setting_up(const struct weft_model *m, uint32_t p, const struct weft_run *run)
+{
+	if (m->promises[p].kind != WEFT_KIND_THREAD)
+		return false;
+	for (size_t i = 0; i < m->sleep_count && m->sleeps[i].start_ns < run->start_ns; i++)
+		if (m->sleeps[i].stream == m->promises[p].stream)
+			return false;
+	return true;
+}
+
 /* Runs and pauses of at least that length, by OS thread and time; of two that overlap the first, cut short, and the rest. */
 static bool find_stalls(struct delays *d, int64_t least_ns)
 {
@@ -136,7 +176,8 @@ static bool find_stalls(struct delays *d, int64_t least_ns)
 	bool ok = true;
 	for (uint32_t p = 1; ok && p < m->promise_count; p++)
 		for (uint32_t r = m->promises[p].runs; ok && r < m->promises[p + 1].runs; r++)
-			if (m->runs[r].end_ns - m->runs[r].start_ns >= least_ns)
+			if (m->runs[r].end_ns - m->runs[r].start_ns >= least_ns && !ran_elsewhere(m, p, &m->runs[r]) &&
+			    !is_setting_up(m, p, &m->runs[r]))
 				ok = add_stall(d, m->runs[r].start_ns, m->runs[r].end_ns, p, WEFT_NONE, m->promises[p].stream);
 	for (size_t i = 0; ok && i < m->pause_count; i++)
 		if (m->pauses[i].end_ns - m->pauses[i].start_ns >= least_ns)
@@ -271,25 +312,40 @@ static int compare_weights(const void *a, const void *b)
 	return x < y ? -1 : 1;
 }
 
+/* Who ran while a pause lasted; WEFT_SYSTEM: nobody knows. */
+static uint32_t who_paused(const struct weft_model *m, const struct stall *s)
+{
+	for (uint32_t p = 1; p < m->promise_count; p++) {
+		uint32_t run = m->promises[p].stream == s->stream ? weft_run_before(m, p, s->end_ns) : WEFT_NONE;
+		if (run != WEFT_NONE && m->runs[run].start_ns <= s->start_ns && m->runs[run].end_ns >= s->end_ns)
+			return p;
+	}
+	return WEFT_SYSTEM;
+}
+
 static void say_stall(struct delays *d, const struct stall *s, int64_t least_ns)
 {
 	struct weft__finder *f = d->f;
 	const struct weft_model *m = f->model;
 	char name[WEFT__NAME], other[WEFT__NAME], place[WEFT__NAME], text[128], length[WEFT_DURATION_BYTES],
 	    delay[WEFT_DURATION_BYTES];
-	struct weft_finding *finding = weft__find(f, WEFT_FINDING_STALL, s->promise, s->start_ns, s->end_ns);
-	uint32_t late[LATE_KEPT], late_count = find_late(d, s, late);
 	bool pause = s->promise == WEFT_SYSTEM;
+	uint32_t promise = pause ? who_paused(m, s) : s->promise;
+	struct weft_finding *finding = weft__find(f, WEFT_FINDING_STALL, promise, s->start_ns, s->end_ns);
+	uint32_t late[LATE_KEPT], late_count = find_late(d, s, late);
 	if (!finding)
 		return;
 	finding->weight = (uint64_t)max_ns(s->delay_ns, s->end_ns - s->start_ns);
 	finding->sure = s->victims > 0;
 	span(length, s->end_ns - s->start_ns);
-	if (pause)
+	if (promise == WEFT_SYSTEM)
 		snprintf(name, sizeof name, "a pause (%s)", weft__clean(f, s->pause, text, sizeof text));
+	else if (pause)
+		snprintf(name, sizeof name, "a pause (%s) of %s", weft__clean(f, s->pause, text, sizeof text),
+		    weft__name(f, promise, other));
 	else
-		weft__name(f, s->promise, name);
-	weft__place(f, s->promise, place);
+		weft__name(f, promise, name);
+	weft__place(f, promise, place);
 	const char *ran = pause ? "lasted" : "ran for";
 	if (s->victims > 0)
 		finding->title = weft__text(f, "%s %s %s while %" PRId64 " other%s ready: %s lost in all", name, ran, length,
@@ -301,9 +357,9 @@ static void say_stall(struct delays *d, const struct stall *s, int64_t least_ns)
 	    pause ? "what pauses so long, and can it be cut into pieces"
 		  : weft__text(f, "cut the work in pieces with a pause between them, or give it to another OS thread%s%s",
 			*place ? ": " : "", place);
-	weft__show(f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, "%s%s%s begins%s", name, *place ? ", created at " : "", place,
+	weft__show(f, WEFT_EVIDENCE_CAUSE, s->start_ns, promise, "%s%s%s begins%s", name, *place ? ", created at " : "", place,
 	    pause ? "" : " to run");
-	weft__show(f, WEFT_EVIDENCE_CAUSE, s->end_ns, s->promise, "it is over, %s later", length);
+	weft__show(f, WEFT_EVIDENCE_CAUSE, s->end_ns, promise, "it is over, %s later", length);
 	size_t shown = 0;
 	for (size_t i = 0; i < d->ready.count && shown < WEFT__LINES_KEPT && (int64_t)shown < s->victims; i++) {
 		const struct ready *r = &d->ready.items[i];
