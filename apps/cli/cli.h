@@ -201,13 +201,20 @@ bool cli_stdout_ok(void);
 int cli_finish(int status);
 
 /* A JSON string with its quotes; what is not UTF-8 is replaced by U+FFFD.  Also the way in which texts are quoted for
- * people: no byte of a trace reaches a terminal as a control character. */
+ * people: no byte of a trace reaches a terminal as a control character, nor as one that turns what follows around. */
 void cli_put_string(struct weft_str text);
 void cli_put_cstring(const char *text);
 void cli_put_text(struct weft_str text); /* without the quotes */
 
-/* Seconds with 9 digits after the point. */
-void cli_put_seconds(int64_t ns);
+/* Limits what long texts may add to standard output to a multiple of the input: those beyond it are cut, and cli_finish() says
+ * so. cli_open() calls it; of several inputs the limits add up. */
+void cli_limit_texts(uint64_t input_bytes);
+
+/* To standard output, without printf()'s cost. */
+void cli_put(const char *text);
+void cli_put_uint(uint64_t value);
+void cli_put_int(int64_t value);
+void cli_put_seconds(int64_t ns); /* with 9 digits after the point */
 
 /* "12.3 ms"; returns buf. */
 enum { CLI_DURATION = 48 };

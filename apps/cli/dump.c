@@ -24,136 +24,193 @@ struct dump {
 	uint32_t (*links)[WEFT_LINK_KINDS]; /* by promise: how often it did this to others */
 	uint32_t *awaits;                   /* numbers of links, by promise, [first_await[p], first_await[p + 1]) */
 	uint32_t *first_await;
-	char *text; /* a label */
-	size_t text_size;
 };
 
-/* A label's text, whatever its length; false when out of memory. */
-static bool get_label(struct dump *dump, const struct weft_label *label, struct weft_str *out)
+static void put_label(const struct dump *dump, const struct weft_label *label)
 {
-	size_t length = weft_model_label(dump->model, label, dump->text, dump->text_size);
-	if (length >= dump->text_size) {
-		char *grown = realloc(dump->text, length + 1);
-		if (!grown)
-			return false;
-		dump->text = grown;
-		dump->text_size = length + 1;
-		weft_model_label(dump->model, label, dump->text, dump->text_size);
+	cli_put("\"");
+	cli_put_text(weft_model_text(dump->model, label->text));
+	if (label->is_counter) {
+		int64_t change = weft_model_change(dump->model, label);
+		cli_put(change < 0 ? "" : "+");
+		cli_put_int(change);
 	}
-	*out = (struct weft_str){dump->text, (uint32_t)length};
-	return true;
+	cli_put("\"");
 }
 
 /* The recorded id of a promise by its index, or null. */
 static void put_id(const struct dump *dump, uint32_t promise)
 {
 	if (promise == WEFT_NONE)
-		fputs("null", stdout);
+		cli_put("null");
 	else
-		printf("%" PRId64, dump->model->promises[promise].id);
+		cli_put_int(dump->model->promises[promise].id);
 }
 
-static bool put_promise_json(struct dump *dump, uint32_t i)
+/* Begins a field of a JSON object. */
+static void put_name(const char *name)
+{
+	cli_put(",\"");
+	cli_put(name);
+	cli_put("\":");
+}
+
+static void put_pair(int64_t first, int64_t second)
+{
+	cli_put("[");
+	cli_put_int(first);
+	cli_put(",");
+	cli_put_int(second);
+	cli_put("]");
+}
+
+static void put_labels_json(const struct dump *dump, const struct weft_promise *p)
 {
 	const struct weft_model *model = dump->model;
-	const struct weft_promise *p = &model->promises[i];
-	printf("{\"promise\":%" PRId64 ",\"kind\":", p->id);
-	cli_put_cstring(weft_model_kind_name(model, p->kind));
-	printf(",\"start_ns\":%" PRId64 ",\"end_ns\":%" PRId64 ",\"end\":\"%s\"", p->start_ns, p->end_ns, end_names[p->end]);
-	fputs(",\"failure\":", stdout);
-	if (p->failure == WEFT_NONE)
-		fputs("null", stdout);
-	else
-		cli_put_string(weft_model_text(model, p->failure));
-	fputs(",\"became\":", stdout);
-	put_id(dump, p->became);
-	fputs(",\"created_by\":", stdout);
-	put_id(dump, p->created_by);
-	fputs(",\"parent\":", stdout);
-	put_id(dump, p->parent);
-	printf(",\"creation_drawn\":%s,\"labels\":[", p->flags & WEFT_PROMISE_CREATION_DRAWN ? "true" : "false");
+	put_name("labels");
+	cli_put("[");
 	for (uint32_t l = p->labels; l < p[1].labels; l++) {
-		struct weft_str text;
-		if (!get_label(dump, &model->labels[l], &text))
-			return false;
-		printf("%s[%" PRId64 ",", l > p->labels ? "," : "", model->labels[l].time_ns);
-		cli_put_string(text);
-		putchar(']');
+		cli_put(l > p->labels ? ",[" : "[");
+		cli_put_int(model->labels[l].time_ns);
+		cli_put(",");
+		put_label(dump, &model->labels[l]);
+		cli_put("]");
 	}
 	if (p->labels == p[1].labels) {
 		/* What has no label is called by its id, as mirage-trace-viewer has it. */
-		printf("[%" PRId64 ",\"%" PRId64 "\"]", p->start_ns, p->id);
+		cli_put("[");
+		cli_put_int(p->start_ns);
+		cli_put(",\"");
+		cli_put_int(p->id);
+		cli_put("\"]");
 	}
-	fputs("],\"links\":{", stdout);
-	for (int k = 0; k < WEFT_LINK_KINDS; k++)
-		printf("%s\"%s\":%" PRIu32, k > 0 ? "," : "", link_names[k], dump->links[i][k]);
-	fputs("},\"awaits\":[", stdout);
-	const char *comma = "";
-	for (uint32_t a = dump->first_await[i]; a < dump->first_await[i + 1]; a++) {
-		fputs(comma, stdout);
-		put_id(dump, model->links[dump->awaits[a]].to);
-		comma = ",";
-	}
-	fputs("],\"running\":[", stdout);
-	for (uint32_t r = p->runs; r < p[1].runs; r++)
-		printf("%s[%" PRId64 ",%" PRId64 "]", r > p->runs ? "," : "", model->runs[r].start_ns, model->runs[r].end_ns);
-	fputs("],\"row\":", stdout);
-	if (dump->layout->rows[i] == WEFT_NONE)
-		fputs("null", stdout);
-	else
-		printf("%" PRIu32, dump->layout->rows[i]);
-	fputs(",\"site\":", stdout);
-	cli_put_site_json(model->trace, p->site);
-	putchar(',');
-	cli_put_stream_json(model->trace, p->stream);
-	fputs("}\n", stdout);
-	return true;
+	cli_put("]");
 }
 
-static bool put_promise(struct dump *dump, uint32_t i)
+static void put_links_json(const struct dump *dump, uint32_t i)
+{
+	put_name("links");
+	for (int k = 0; k < WEFT_LINK_KINDS; k++) {
+		cli_put(k > 0 ? ",\"" : "{\"");
+		cli_put(link_names[k]);
+		cli_put("\":");
+		cli_put_uint(dump->links[i][k]);
+	}
+	cli_put("}");
+	put_name("awaits");
+	cli_put("[");
+	for (uint32_t a = dump->first_await[i]; a < dump->first_await[i + 1]; a++) {
+		if (a > dump->first_await[i])
+			cli_put(",");
+		put_id(dump, dump->model->links[dump->awaits[a]].to);
+	}
+	cli_put("]");
+}
+
+static void put_promise_json(const struct dump *dump, uint32_t i)
 {
 	const struct weft_model *model = dump->model;
 	const struct weft_promise *p = &model->promises[i];
-	printf("promise %" PRId64 " %s  ", p->id, weft_model_kind_name(model, p->kind));
+	cli_put("{\"promise\":");
+	cli_put_int(p->id);
+	put_name("kind");
+	cli_put_cstring(weft_model_kind_name(model, p->kind));
+	put_name("start_ns");
+	cli_put_int(p->start_ns);
+	put_name("end_ns");
+	cli_put_int(p->end_ns);
+	put_name("end");
+	cli_put_cstring(end_names[p->end]);
+	put_name("failure");
+	if (p->failure == WEFT_NONE)
+		cli_put("null");
+	else
+		cli_put_string(weft_model_text(model, p->failure));
+	put_name("became");
+	put_id(dump, p->became);
+	put_name("created_by");
+	put_id(dump, p->created_by);
+	put_name("parent");
+	put_id(dump, p->parent);
+	put_name("creation_drawn");
+	cli_put(p->flags & WEFT_PROMISE_CREATION_DRAWN ? "true" : "false");
+	put_labels_json(dump, p);
+	put_links_json(dump, i);
+	put_name("running");
+	cli_put("[");
+	for (uint32_t r = p->runs; r < p[1].runs; r++) {
+		if (r > p->runs)
+			cli_put(",");
+		put_pair(model->runs[r].start_ns, model->runs[r].end_ns);
+	}
+	cli_put("]");
+	put_name("row");
+	if (dump->layout->rows[i] == WEFT_NONE)
+		cli_put("null");
+	else
+		cli_put_uint(dump->layout->rows[i]);
+	put_name("site");
+	cli_put_site_json(model->trace, p->site);
+	cli_put(",");
+	cli_put_stream_json(model->trace, p->stream);
+	cli_put("}\n");
+}
+
+static void put_counted(const char *name, uint64_t count)
+{
+	cli_put("  ");
+	cli_put(name);
+	cli_put(" ");
+	cli_put_uint(count);
+}
+
+static void put_promise(const struct dump *dump, uint32_t i)
+{
+	const struct weft_model *model = dump->model;
+	const struct weft_promise *p = &model->promises[i];
+	cli_put("promise ");
+	cli_put_int(p->id);
+	cli_put(" ");
+	cli_put(weft_model_kind_name(model, p->kind));
+	cli_put("  ");
 	cli_put_seconds(p->start_ns);
-	fputs(" .. ", stdout);
+	cli_put(" .. ");
 	cli_put_seconds(p->end_ns);
-	printf("  %s", p->flags & WEFT_PROMISE_NEVER_RESOLVED ? "never resolved" : end_names[p->end]);
+	cli_put("  ");
+	cli_put(p->flags & WEFT_PROMISE_NEVER_RESOLVED ? "never resolved" : end_names[p->end]);
 	if (p->end == WEFT_END_BECAME) {
-		putchar(' ');
+		cli_put(" ");
 		put_id(dump, p->became);
 	}
 	if (p->failure != WEFT_NONE && !(p->flags & WEFT_PROMISE_NEVER_RESOLVED)) {
-		putchar(' ');
+		cli_put(" ");
 		cli_put_string(weft_model_text(model, p->failure));
 	}
 	if (p->created_by != WEFT_NONE) {
-		fputs("  by ", stdout);
+		cli_put("  by ");
 		put_id(dump, p->created_by);
 	}
 	if (p->parent != p->created_by && p->parent != WEFT_NONE) {
-		fputs(" under ", stdout);
+		cli_put(" under ");
 		put_id(dump, p->parent);
 	}
 	if (dump->layout->rows[i] != WEFT_NONE)
-		printf("  row %" PRIu32, dump->layout->rows[i]);
-	if (p[1].runs > p->runs)
-		printf("  ran %" PRIu32 "x", p[1].runs - p->runs);
+		put_counted("row", dump->layout->rows[i]);
+	if (p[1].runs > p->runs) {
+		put_counted("ran", p[1].runs - p->runs);
+		cli_put("x");
+	}
 	for (int k = 0; k < WEFT_LINK_KINDS; k++)
 		if (dump->links[i][k] > 0)
-			printf("  %s %" PRIu32, link_names[k], dump->links[i][k]);
+			put_counted(link_names[k], dump->links[i][k]);
 	for (uint32_t l = p->labels; l < p[1].labels; l++) {
-		struct weft_str text;
-		if (!get_label(dump, &model->labels[l], &text))
-			return false;
-		fputs("  ", stdout);
-		cli_put_string(text);
+		cli_put("  ");
+		put_label(dump, &model->labels[l]);
 	}
 	cli_put_site(model->trace, p->site);
 	if (i != WEFT_SYSTEM)
 		cli_put_stream(model->trace, p->stream);
-	putchar('\n');
-	return true;
+	cli_put("\n");
 }
 
 static void put_trace(const struct weft_model *model, bool json)
@@ -174,36 +231,42 @@ static void put_trace(const struct weft_model *model, bool json)
 static void put_counter(const struct weft_counter *counter, bool json)
 {
 	if (json) {
-		fputs("{\"counter\":", stdout);
+		cli_put("{\"counter\":");
 		cli_put_string(counter->name);
-		fputs(",\"values\":[", stdout);
-		for (size_t i = 0; i < counter->count; i++)
-			printf("%s[%" PRId64 ",%" PRId64 "]", i > 0 ? "," : "", counter->samples[i].time_ns,
-			    counter->samples[i].value);
-		fputs("]}\n", stdout);
+		put_name("values");
+		cli_put("[");
+		for (size_t i = 0; i < counter->count; i++) {
+			if (i > 0)
+				cli_put(",");
+			put_pair(counter->samples[i].time_ns, counter->samples[i].value);
+		}
+		cli_put("]}\n");
 	} else {
-		fputs("counter ", stdout);
+		cli_put("counter ");
 		cli_put_string(counter->name);
 		printf("  %zu values, %" PRId64 " .. %" PRId64, counter->count, counter->min, counter->max);
 		if (counter->count > 0)
 			printf(", last %" PRId64, counter->samples[counter->count - 1].value);
-		putchar('\n');
+		cli_put("\n");
 	}
 }
 
 static void put_pause(const struct weft_model *model, const struct weft_stretch *pause, bool json)
 {
-	struct weft_str text = weft_model_text(model, pause->text);
-	fputs(json ? "{\"pause\":" : "pause ", stdout);
-	cli_put_string(text);
+	cli_put(json ? "{\"pause\":" : "pause ");
+	cli_put_string(weft_model_text(model, pause->text));
 	if (json) {
-		printf(",\"start_ns\":%" PRId64 ",\"end_ns\":%" PRId64 "}\n", pause->start_ns, pause->end_ns);
+		put_name("start_ns");
+		cli_put_int(pause->start_ns);
+		put_name("end_ns");
+		cli_put_int(pause->end_ns);
+		cli_put("}\n");
 	} else {
-		fputs("  ", stdout);
+		cli_put("  ");
 		cli_put_seconds(pause->start_ns);
-		fputs(" .. ", stdout);
+		cli_put(" .. ");
 		cli_put_seconds(pause->end_ns);
-		putchar('\n');
+		cli_put("\n");
 	}
 }
 
@@ -241,22 +304,20 @@ static bool find_awaits(struct dump *dump)
 /* False when out of memory. */
 static bool put_model(const struct weft_model *model, const struct weft_layout *layout, bool json)
 {
-	struct dump dump = {.model = model, .layout = layout, .text_size = 256};
-	dump.text = malloc(dump.text_size);
+	struct dump dump = {.model = model, .layout = layout};
 	dump.links = calloc(model->promise_count, sizeof *dump.links);
-	bool ok = dump.text && dump.links && find_awaits(&dump);
+	bool ok = dump.links && find_awaits(&dump);
 	if (ok) {
 		for (size_t l = 0; l < model->link_count; l++)
 			dump.links[model->links[l].from][model->links[l].kind]++;
 		put_trace(model, json);
 	}
 	for (uint32_t i = 0; ok && i < model->promise_count && cli_stdout_ok(); i++)
-		ok = (json ? put_promise_json : put_promise)(&dump, i);
+		(json ? put_promise_json : put_promise)(&dump, i);
 	for (size_t c = 0; ok && c < model->counter_count; c++)
 		put_counter(&model->counters[c], json);
 	for (size_t p = 0; ok && p < model->pause_count; p++)
 		put_pause(model, &model->pauses[p], json);
-	free(dump.text);
 	free(dump.links);
 	free(dump.awaits);
 	free(dump.first_await);

@@ -1,5 +1,5 @@
 /* events.c: weft events: every event in time order, a line each.  SPDX-License-Identifier: ISC */
-#include <inttypes.h>
+#include <string.h>
 
 #include "cli.h"
 #include "wire/wire.h"
@@ -25,43 +25,91 @@ static int64_t since(int64_t time_ns, int64_t start_ns)
 
 static void put_kind(uint8_t kind)
 {
-	if (kind_names[kind])
-		fputs(kind_names[kind], stdout);
-	else
-		printf("kind-%u", kind);
+	if (kind_names[kind]) {
+		cli_put(kind_names[kind]);
+	} else {
+		cli_put("kind-");
+		cli_put_uint(kind);
+	}
+}
+
+/* Begins a field of a JSON object. */
+static void put_name(const char *name)
+{
+	cli_put(",\"");
+	cli_put(name);
+	cli_put("\":");
 }
 
 /* Fields are called as in a native trace, so that babeltrace2 and this agree. */
 static void put_json(const struct weft_event *e, int64_t start_ns, const struct weft_trace_info *info)
 {
 	const struct weft_op_form *form = &weft__op_forms[e->op];
-	printf("{\"time_ns\":%" PRId64 ",", since(e->time_ns, start_ns));
+	cli_put("{\"time_ns\":");
+	cli_put_int(since(e->time_ns, start_ns));
+	cli_put(",");
 	cli_put_stream_json(info, e->stream);
-	printf(",\"op\":\"%s\"", form->name);
-	if (form->fields & WEFT_FIELD_A)
-		printf(",\"%s\":%" PRId64, form->a, e->a);
-	if (form->fields & WEFT_FIELD_B)
-		printf(",\"%s\":%" PRId64, form->b, e->b);
+	put_name("op");
+	cli_put_cstring(form->name);
+	if (form->fields & WEFT_FIELD_A) {
+		put_name(form->a);
+		cli_put_int(e->a);
+	}
+	if (form->fields & WEFT_FIELD_B) {
+		put_name(form->b);
+		cli_put_int(e->b);
+	}
 	if (form->fields & WEFT_FIELD_KIND) {
-		fputs(",\"kind\":\"", stdout);
+		put_name("kind");
+		cli_put("\"");
 		put_kind(e->kind);
-		putchar('"');
+		cli_put("\"");
 	}
 	if (form->fields & WEFT_FIELD_SITE) {
-		fputs(",\"site\":", stdout);
+		put_name("site");
 		cli_put_site_json(info, e->site);
 	}
-	if (form->fields & WEFT_FIELD_VALUE)
-		printf(",\"%s\":%" PRId64, form->value, e->value);
-	if (form->fields & WEFT_FIELD_WHY)
-		printf(",\"%s\":\"%s\"", form->value, idle_name(e->value));
-	if (form->fields & WEFT_FIELD_SINCE)
-		printf(",\"%s_ns\":%" PRId64, form->value, since(e->value, start_ns));
+	if (form->fields & WEFT_FIELD_VALUE) {
+		put_name(form->value);
+		cli_put_int(e->value);
+	}
+	if (form->fields & WEFT_FIELD_WHY) {
+		put_name(form->value);
+		cli_put_cstring(idle_name(e->value));
+	}
+	if (form->fields & WEFT_FIELD_SINCE) {
+		cli_put(",\"");
+		cli_put(form->value);
+		cli_put("_ns\":");
+		cli_put_int(since(e->value, start_ns));
+	}
 	if (form->fields & WEFT_FIELD_TEXT) {
-		printf(",\"%s\":", form->text);
+		put_name(form->text);
 		cli_put_string(e->text);
 	}
-	fputs("}\n", stdout);
+	cli_put("}\n");
+}
+
+/* A name in a column of its own. */
+static void put_op(const char *name)
+{
+	static const char spaces[] = "              ";
+	size_t length = strlen(name);
+	cli_put("  ");
+	cli_put(name);
+	cli_put(spaces + (length < sizeof spaces ? length : sizeof spaces - 1));
+}
+
+static void put_value(const struct weft_event *e)
+{
+	if (e->op == WEFT_OP_PAUSE) {
+		char duration[CLI_DURATION];
+		cli_put(" ");
+		cli_put(cli_format_duration(duration, e->value));
+		return;
+	}
+	cli_put(e->op != WEFT_OP_COUNTER_ADD ? " = " : e->value < 0 ? " " : " +");
+	cli_put_int(e->value);
 }
 
 static void put_line(const struct weft_event *e, int64_t start_ns, const struct weft_trace_info *info)
@@ -69,34 +117,36 @@ static void put_line(const struct weft_event *e, int64_t start_ns, const struct 
 	const struct weft_op_form *form = &weft__op_forms[e->op];
 	cli_put_seconds(since(e->time_ns, start_ns));
 	cli_put_stream(info, e->stream);
-	printf("  %-14s", form->name);
-	if (form->fields & WEFT_FIELD_A)
-		printf(" %" PRId64, e->a);
-	if (form->fields & WEFT_FIELD_B)
-		printf(" -> %" PRId64, e->b);
+	put_op(form->name);
+	if (form->fields & WEFT_FIELD_A) {
+		cli_put(" ");
+		cli_put_int(e->a);
+	}
+	if (form->fields & WEFT_FIELD_B) {
+		cli_put(" -> ");
+		cli_put_int(e->b);
+	}
 	if (form->fields & WEFT_FIELD_KIND) {
-		putchar(' ');
+		cli_put(" ");
 		put_kind(e->kind);
 	}
 	if (form->fields & WEFT_FIELD_TEXT && (e->text.len > 0 || e->op != WEFT_OP_PENDING)) {
-		putchar(' ');
+		cli_put(" ");
 		cli_put_string(e->text);
 	}
-	if (e->op == WEFT_OP_PAUSE) {
-		char duration[CLI_DURATION];
-		printf(" %s", cli_format_duration(duration, e->value));
-	} else if (form->fields & WEFT_FIELD_VALUE) {
-		printf(e->op == WEFT_OP_COUNTER_ADD ? " %+" PRId64 : " = %" PRId64, e->value);
+	if (e->op == WEFT_OP_PAUSE || form->fields & WEFT_FIELD_VALUE)
+		put_value(e);
+	if (form->fields & WEFT_FIELD_WHY) {
+		cli_put(" ");
+		cli_put(idle_name(e->value));
 	}
-	if (form->fields & WEFT_FIELD_WHY)
-		printf(" %s", idle_name(e->value));
 	if (form->fields & WEFT_FIELD_SINCE) {
-		fputs(" since ", stdout);
+		cli_put(" since ");
 		cli_put_seconds(since(e->value, start_ns));
 	}
 	if (form->fields & WEFT_FIELD_SITE)
 		cli_put_site(info, e->site);
-	putchar('\n');
+	cli_put("\n");
 }
 
 int cli_events(struct cli_args *args)

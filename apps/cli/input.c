@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "trace/source.h"
 #include "xen/domain.h"
 
 static struct {
@@ -58,6 +59,18 @@ void cli_progress_end(void)
 	progress.seconds = 0;
 }
 
+static int opened(const struct cli_input *input, int status, const struct weft_error *err)
+{
+	if (status < 0)
+		return cli_fail_error(err);
+	const struct weft_source *source = weft_trace_source(input->trace);
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < source->blob_count; i++)
+		bytes += source->blobs[i].size;
+	cli_limit_texts(bytes);
+	return -1;
+}
+
 int cli_open(struct cli_input *input, const char *path)
 {
 	struct weft_error err;
@@ -65,7 +78,7 @@ int cli_open(struct cli_input *input, const char *path)
 	cli_progress_begin("opening", input->name);
 	int status = domain_or_trace_open(&input->trace, path, &err);
 	cli_progress_end();
-	return status < 0 ? cli_fail_error(&err) : -1;
+	return opened(input, status, &err);
 }
 
 int cli_open_image(struct cli_input *input, const char *path, const char *ring)
@@ -77,7 +90,7 @@ int cli_open_image(struct cli_input *input, const char *path, const char *ring)
 	cli_progress_begin("searching", input->name);
 	int status = weft_trace_open_image(&input->trace, path, ring, &err);
 	cli_progress_end();
-	return status < 0 ? cli_fail_error(&err) : -1;
+	return opened(input, status, &err);
 }
 
 int cli_open_process(struct cli_input *input, const char *pid, const char *ring)
@@ -92,7 +105,7 @@ int cli_open_process(struct cli_input *input, const char *pid, const char *ring)
 	cli_progress_begin("searching process", pid);
 	int status = weft_trace_open_process(&input->trace, number, ring, &err);
 	cli_progress_end();
-	return status < 0 ? cli_fail_error(&err) : -1;
+	return opened(input, status, &err);
 }
 
 static int fail_empty(const struct cli_input *input)

@@ -9,6 +9,22 @@
 #include "base/utf8.h"
 #include "cli.h"
 
+/* ---- Texts ----
+ *
+ * A trace may name one long text in each of many short events: printed each time, a file of 300 kB would become 1 GB.  So the
+ * bytes of long texts have a budget that grows with the input; when it is spent, texts are cut. */
+
+enum {
+	CUT_BYTES = 256,         /* a text is never cut to less */
+	BUDGET_BYTES = 16 << 20, /* for long texts, whatever the size of the input */
+	BUDGET_PER_INPUT_BYTE = 64,
+};
+
+static struct {
+	bool is_limited;
+	uint64_t left, cut; /* bytes that long texts may still have; texts that were cut */
+} budget;
+
 __attribute__((format(printf, 1, 0))) static void say(const char *format, va_list args)
 {
 	char text[1024];
@@ -51,10 +67,104 @@ bool cli_stdout_ok(void)
 
 int cli_finish(int status)
 {
+	if (budget.cut > 0)
+		cli_note("%" PRIu64 " texts are cut to %d bytes: whole, they would be more than %d times the trace", budget.cut,
+		    CUT_BYTES, BUDGET_PER_INPUT_BYTE);
 	errno = 0;
 	if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE || errno == 0)
 		return status;
 	return cli_fail("standard output: %s", strerror(errno));
+}
+
+void cli_limit_texts(uint64_t input_bytes)
+{
+	uint64_t more;
+	if (__builtin_mul_overflow(input_bytes, (uint64_t)BUDGET_PER_INPUT_BYTE, &more) ||
+	    __builtin_add_overflow(budget.is_limited ? budget.left : BUDGET_BYTES, more, &budget.left))
+		budget.left = UINT64_MAX;
+	budget.is_limited = true;
+}
+
+/* How much of a text is printed. */
+static size_t affordable(struct weft_str text)
+{
+	if (text.len <= CUT_BYTES || !budget.is_limited)
+		return text.len;
+	if (text.len <= budget.left) {
+		budget.left -= text.len;
+		return text.len;
+	}
+	budget.cut++;
+	size_t len = CUT_BYTES;
+	while (len > CUT_BYTES - 3 && ((unsigned char)text.ptr[len] & 0xc0) == 0x80)
+		len--;
+	return len;
+}
+
+/* Characters that change how what follows is shown, or where a line ends: the code of one, or 0. */
+static unsigned control_of(const unsigned char *p, size_t n)
+{
+	if (n == 1)
+		return p[0] < ' ' || p[0] == 0x7f ? p[0] : 0;
+	unsigned code = n == 2   ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu)
+			: n == 3 ? (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu)
+				 : 0;
+	bool is_control = (code >= 0x80 && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f ||
+			  (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+	return is_control ? code : 0;
+}
+
+static void put_special(const unsigned char *p, size_t n)
+{
+	if (n == 0)
+		cli_put("\xef\xbf\xbd");
+	else if (p[0] == '"')
+		cli_put("\\\"");
+	else if (p[0] == '\\')
+		cli_put("\\\\");
+	else if (p[0] == '\n')
+		cli_put("\\n");
+	else if (p[0] == '\t')
+		cli_put("\\t");
+	else
+		printf("\\u%04x", control_of(p, n));
+}
+
+/* How many bytes from p on stand for themselves. */
+static size_t plain_bytes(const unsigned char *p, size_t left)
+{
+	size_t i = 0;
+	while (i < left) {
+		if (p[i] >= ' ' && p[i] < 0x7f) {
+			if (p[i] == '"' || p[i] == '\\')
+				break;
+			i++;
+			continue;
+		}
+		size_t n = weft_utf8_character(p + i, left - i);
+		if (n == 0 || control_of(p + i, n))
+			break;
+		i += n;
+	}
+	return i;
+}
+
+void cli_put_text(struct weft_str text)
+{
+	const unsigned char *p = (const unsigned char *)text.ptr;
+	size_t len = affordable(text);
+	for (size_t i = 0; i < len;) {
+		size_t plain = plain_bytes(p + i, len - i);
+		fwrite_unlocked(p + i, 1, plain, stdout);
+		i += plain;
+		if (i == len)
+			break;
+		size_t n = weft_utf8_character(p + i, len - i);
+		put_special(p + i, n);
+		i += n ? n : 1;
+	}
+	if (len < text.len)
+		cli_put("\xe2\x80\xa6");
 }
 
 void cli_put_string(struct weft_str text)
@@ -64,41 +174,47 @@ void cli_put_string(struct weft_str text)
 	putc_unlocked('"', stdout);
 }
 
-void cli_put_text(struct weft_str text)
-{
-	const unsigned char *p = (const unsigned char *)text.ptr;
-	for (size_t i = 0; i < text.len;) {
-		size_t n = weft_utf8_character(p + i, text.len - i);
-		if (n == 0) {
-			fputs("\xef\xbf\xbd", stdout);
-			n = 1;
-		} else if (p[i] == '"' || p[i] == '\\') {
-			putc_unlocked('\\', stdout);
-			putc_unlocked(p[i], stdout);
-		} else if (p[i] == '\n') {
-			fputs("\\n", stdout);
-		} else if (p[i] == '\t') {
-			fputs("\\t", stdout);
-		} else if (p[i] < ' ' || p[i] == 0x7f) {
-			printf("\\u%04x", p[i]);
-		} else if (n == 2 && p[i] == 0xc2 && p[i + 1] < 0xa0) { // C1: control characters too
-			printf("\\u%04x", p[i + 1]);
-		} else {
-			fwrite(p + i, 1, n, stdout);
-		}
-		i += n;
-	}
-}
-
 void cli_put_cstring(const char *text)
 {
 	cli_put_string((struct weft_str){text, (uint32_t)strlen(text)});
 }
 
+/* ---- Numbers: printf() would be most of the work of printing an event ---- */
+
+static void put_digits(uint64_t value, int least)
+{
+	char digits[20];
+	size_t at = sizeof digits;
+	for (; value > 0 || least > 0; value /= 10, least--)
+		digits[--at] = (char)('0' + value % 10);
+	fwrite_unlocked(digits + at, 1, sizeof digits - at, stdout);
+}
+
+void cli_put(const char *text)
+{
+	fputs_unlocked(text, stdout);
+}
+
+void cli_put_uint(uint64_t value)
+{
+	put_digits(value, 1);
+}
+
+void cli_put_int(int64_t value)
+{
+	if (value < 0)
+		putc_unlocked('-', stdout);
+	put_digits(value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 1);
+}
+
 void cli_put_seconds(int64_t ns)
 {
-	uint64_t magnitude = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
-	printf("%s%" PRIu64 ".%09" PRIu64, ns < 0 ? "-" : "", magnitude / 1000000000, magnitude % 1000000000);
+	uint64_t magnitude = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+	if (ns < 0)
+		putc_unlocked('-', stdout);
+	put_digits(magnitude / 1000000000, 1);
+	putc_unlocked('.', stdout);
+	put_digits(magnitude % 1000000000, 9);
 }
 
 char *cli_format_duration(char buf[CLI_DURATION], int64_t ns)
@@ -109,7 +225,9 @@ char *cli_format_duration(char buf[CLI_DURATION], int64_t ns)
 
 void cli_put_stream_json(const struct weft_trace_info *info, unsigned stream)
 {
-	printf("\"stream\":%u,\"thread\":", stream);
+	cli_put("\"stream\":");
+	cli_put_uint(stream);
+	cli_put(",\"thread\":");
 	cli_put_string(stream < info->stream_count ? info->streams[stream].name : (struct weft_str){"", 0});
 }
 
@@ -117,7 +235,9 @@ void cli_put_stream(const struct weft_trace_info *info, unsigned stream)
 {
 	if (info->stream_count < 2)
 		return;
-	printf("  #%u ", stream);
+	cli_put("  #");
+	cli_put_uint(stream);
+	cli_put(" ");
 	if (stream < info->stream_count)
 		cli_put_text(info->streams[stream].name);
 }
@@ -125,25 +245,28 @@ void cli_put_stream(const struct weft_trace_info *info, unsigned stream)
 void cli_put_site_json(const struct weft_trace_info *info, uint32_t site)
 {
 	if (site >= info->site_count) {
-		fputs("null", stdout);
+		cli_put("null");
 		return;
 	}
-	fputs("{\"file\":", stdout);
+	cli_put("{\"file\":");
 	cli_put_string(info->sites[site].file);
-	printf(",\"line\":%" PRIu32 ",\"function\":", info->sites[site].line);
+	cli_put(",\"line\":");
+	cli_put_uint(info->sites[site].line);
+	cli_put(",\"function\":");
 	cli_put_string(info->sites[site].function);
-	putchar('}');
+	cli_put("}");
 }
 
 void cli_put_site(const struct weft_trace_info *info, uint32_t site)
 {
 	if (site >= info->site_count)
 		return;
-	fputs("  at ", stdout);
+	cli_put("  at ");
 	cli_put_text(info->sites[site].file);
-	printf(":%" PRIu32, info->sites[site].line);
+	cli_put(":");
+	cli_put_uint(info->sites[site].line);
 	if (info->sites[site].function.len > 0) {
-		fputs(" in ", stdout);
+		cli_put(" in ");
 		cli_put_text(info->sites[site].function);
 	}
 }

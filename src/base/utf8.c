@@ -22,8 +22,8 @@ size_t weft_utf8_character(const unsigned char *p, size_t left)
 size_t weft_utf8_copy(char *buf, size_t size, struct weft_str text)
 {
 	const unsigned char *p = (const unsigned char *)text.ptr;
-	size_t whole = 0, written = 0;
-	for (size_t left = text.len; left;) {
+	size_t whole = 0, written = 0, left = text.len;
+	while (left > 0 && whole < size) {
 		size_t len = weft_utf8_character(p, left), taken = len ? len : 1;
 		const void *from = len ? (const char *)p : "\xEF\xBF\xBD";
 		len = len ? len : 3;
@@ -37,5 +37,5 @@ size_t weft_utf8_copy(char *buf, size_t size, struct weft_str text)
 	}
 	if (size)
 		buf[written] = '\0';
-	return whole;
+	return whole + left;
 }

@@ -11,7 +11,8 @@
 size_t weft_utf8_character(const unsigned char *p, size_t left);
 
 /* Copies text as valid UTF-8, terminated, cut at the end of a character; each byte that is no part of one becomes U+FFFD, and
- * so does NUL.  Returns the length of the whole, as snprintf does. */
+ * so does NUL.  Returns the length of the copy, or if not all of it fits, some length of at least `size`: the rest of a long text
+ * is not looked at. */
 size_t weft_utf8_copy(char *buf, size_t size, struct weft_str text);
 
 #endif

@@ -13,7 +13,8 @@
 	X(SLEEP, "reasons of sleeps")                                                                                            \
 	X(PAUSE, "reasons of pauses")                                                                                            \
 	X(PAUSE_OPEN, "pauses whose begin or end is missing")                                                                    \
-	X(TEXT, "texts with a NUL in them, or too long")
+	X(TEXT, "texts with a NUL in them, or too long")                                                                         \
+	X(LONG_TEXT, "long texts, which are cut to 256 bytes so that it is at most 64 times as big as the trace")
 
 enum weft_loss {
 #define WEFT_LOSS_ENUM(NAME, text) WEFT_LOSS_##NAME,

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "export/export.h"
+#include "export/budget.h"
 
 enum {
 	HEADER_BYTES = 30,
@@ -27,6 +27,7 @@ struct writer {
 	WEFT_VEC(unsigned char) packet;
 	uint16_t packet_count;
 	WEFT_VEC(struct pause) pauses; /* by stream */
+	uint64_t budget;               /* for long texts */
 };
 
 static void put_uint(struct writer *w, uint64_t value, unsigned bytes)
@@ -131,7 +132,8 @@ static int put_pause_bound(struct writer *w, const struct weft_event *e)
 static int put_event(struct writer *w, const struct weft_event *e)
 {
 	enum { LONGEST = 9 + 17 }; // without a text
-	size_t room = LONGEST + (size_t)e->text.len + 17;
+	const struct weft_str text = weft__export_text(e->text, &w->budget, &w->losses);
+	size_t room = LONGEST + (size_t)text.len + 17;
 	if (w->packet.count + room > PACKET_BYTES && w->packet.count > HEADER_BYTES) {
 		int status = end_packet(w);
 		if (status < 0 || (status = begin_packet(w)) < 0)
@@ -158,11 +160,11 @@ static int put_event(struct writer *w, const struct weft_event *e)
 	case WEFT_OP_SIGNAL_ONLY: put_ids(w, e, (enum weft_op)e->op, e->b, e->a); break; // who runs then comes first
 	case WEFT_OP_FAIL:
 		put_ids(w, e, WEFT_OP_FAIL, e->a, e->b);
-		put_text(w, e->text);
+		put_text(w, text);
 		break;
 	case WEFT_OP_LABEL:
 		put_id(w, e, WEFT_OP_LABEL, e->a);
-		put_text(w, e->text);
+		put_text(w, text);
 		break;
 	case WEFT_OP_SHOULD_RESOLVE:
 		put_id(w, e, WEFT_OP_LABEL, e->a);
@@ -171,7 +173,7 @@ static int put_event(struct writer *w, const struct weft_event *e)
 	case WEFT_OP_COUNTER:
 	case WEFT_OP_COUNTER_ADD:
 		put_ids(w, e, (enum weft_op)e->op, e->a, e->value);
-		put_text(w, e->text);
+		put_text(w, text);
 		break;
 	case WEFT_OP_IDLE:
 		if (e->value != WEFT_IDLE_WAIT)
@@ -197,7 +199,7 @@ static int put_event(struct writer *w, const struct weft_event *e)
 int weft_export_mirage(
     struct weft_trace *trace, weft_export_write_fn *write, void *write_ctx, struct weft_losses *losses, struct weft_error *err)
 {
-	struct writer w = {.write = write, .write_ctx = write_ctx};
+	struct writer w = {.write = write, .write_ctx = write_ctx, .budget = weft__export_budget(trace)};
 	const struct weft_event *events;
 	size_t count;
 	int status = begin_packet(&w), more = 0;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/intern.h"
-#include "export/export.h"
+#include "export/budget.h"
 #include "wire/wire.h"
 
 enum {
@@ -32,6 +32,7 @@ struct writer {
 	struct weft_intern texts; /* number + 1 is the key */
 	uint32_t sites;           /* as many are defined: keys from KEYED_TEXTS + 1 on */
 	uint8_t uuid[16];
+	uint64_t budget; /* for long texts */
 };
 
 static int begin_packet(struct writer *w, struct stream *s, unsigned instance, uint64_t time)
@@ -161,10 +162,11 @@ static int put_event(struct writer *w, const struct weft_event *e)
 	if (status == WEFT_OK && e->site != WEFT_NO_SITE)
 		status = define_sites(w, time);
 	if (status == WEFT_OK && weft__op_forms[e->op].fields & WEFT_FIELD_TEXT) {
-		event.text = e->text.len > 0 ? e->text.ptr : "";
-		event.text_bytes = e->text.len;
-		status = find_key(w, e->text, time, &event.key);
-		if (event.key == 0 && e->text.len > 0 && memchr(e->text.ptr, 0, e->text.len))
+		const struct weft_str text = weft__export_text(e->text, &w->budget, &w->losses);
+		event.text = text.len > 0 ? text.ptr : "";
+		event.text_bytes = text.len;
+		status = find_key(w, text, time, &event.key);
+		if (event.key == 0 && text.len > 0 && memchr(text.ptr, 0, text.len))
 			w->losses.counts[WEFT_LOSS_TEXT]++;
 	}
 	if (status < 0)
@@ -244,7 +246,8 @@ static int put_metadata(struct writer *w)
 int weft_export_native(
     struct weft_trace *trace, weft_export_file_fn *file, void *file_ctx, struct weft_losses *losses, struct weft_error *err)
 {
-	struct writer w = {.file = file, .file_ctx = file_ctx, .info = weft_trace_info(trace)};
+	struct writer w = {
+	    .file = file, .file_ctx = file_ctx, .info = weft_trace_info(trace), .budget = weft__export_budget(trace)};
 	const struct weft_event *events;
 	size_t count;
 	int status = WEFT_OK, more;

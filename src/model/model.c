@@ -41,20 +41,25 @@ uint32_t weft_model_find(const struct weft_model *model, int64_t id)
 /* Appends to what stands in buf up to `at`, which may be beyond its end. */
 #define APPEND(buf, size, at, ...) snprintf((at) < (size) ? (buf) + (at) : NULL, (at) < (size) ? (size) - (at) : 0, __VA_ARGS__)
 
+int64_t weft_model_change(const struct weft_model *model, const struct weft_label *label)
+{
+	return model->counters[model->priv->counter_of_text.items[label->text]].samples[label->sample].delta;
+}
+
 size_t weft_model_label(const struct weft_model *model, const struct weft_label *label, char *buf, size_t size)
 {
 	size_t len = weft_utf8_copy(buf, size, weft_model_text(model, label->text));
-	if (label->is_counter) {
-		const struct weft_counter *counter = &model->counters[model->priv->counter_of_text.items[label->text]];
-		len += (size_t)APPEND(buf, size, len, "%+" PRId64, counter->samples[label->sample].delta);
-	}
+	if (label->is_counter)
+		len += (size_t)APPEND(buf, size, len, "%+" PRId64, weft_model_change(model, label));
 	return len;
 }
 
 size_t weft_model_name(const struct weft_model *model, uint32_t promise, char *buf, size_t size)
 {
+	/* Names come first; of one that only counts for so long, the rest is not looked through each time that it is named. */
+	enum { LABELS_LOOKED_AT = 256 };
 	const struct weft_promise *p = &model->promises[promise];
-	for (uint32_t i = p->labels; i < p[1].labels; i++) {
+	for (uint32_t i = p->labels; i < p[1].labels && i - p->labels < LABELS_LOOKED_AT; i++) {
 		const struct weft_label *label = &model->labels[i];
 		if (!label->is_counter && label->text != p->failure && weft_model_text(model, label->text).len)
 			return weft_model_label(model, label, buf, size);

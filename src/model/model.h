@@ -155,8 +155,12 @@ struct weft_str weft_model_text(const struct weft_model *model, uint32_t text);
 /* The promise with that recorded id, or WEFT_NONE. */
 uint32_t weft_model_find(const struct weft_model *model, int64_t id);
 
-/* Writes a label's text, as valid UTF-8 and terminated; returns the whole length, as snprintf does. */
+/* Writes a label's text, as valid UTF-8 and terminated; returns its length, or if it does not fit, some length of at least
+ * `size`. */
 size_t weft_model_label(const struct weft_model *model, const struct weft_label *label, char *buf, size_t size);
+
+/* By how much the counter of a label was changed then. */
+int64_t weft_model_change(const struct weft_model *model, const struct weft_label *label);
 
 /* "ids created twice", to stand behind its number. */
 const char *weft_anomaly_text(enum weft_anomaly anomaly);
