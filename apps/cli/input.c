@@ -78,6 +78,8 @@ int cli_open(struct cli_input *input, const char *path)
 	cli_progress_begin("opening", input->name);
 	int status = domain_or_trace_open(&input->trace, path, &err);
 	cli_progress_end();
+	if (status == WEFT_ETOOBIG)
+		return cli_fail("%s: %s; --limit=SIZE reads more", err.file, err.what);
 	return opened(input, status, &err);
 }
 

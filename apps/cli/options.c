@@ -1,15 +1,19 @@
 /* options.c: the command line of one verb: every option takes '=' or a space, and every mistake is told in one line.
  * SPDX-License-Identifier: ISC */
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "cli.h"
+#include "trace/source.h"
 #include "xen/domain.h"
 
-/* Of every verb that takes a TRACE: one more. */
+/* Of every verb that takes a TRACE: two more. */
 static const struct cli_option domain_option = {"domain", 'd', CLI_TEXT, NULL, "NAME|ID", "the TRACE that a Xen domain shares"};
+static const struct cli_option limit_option = {"limit", 0, CLI_TEXT, NULL, "SIZE",
+    "of a pipe as TRACE, how much is read at most: 500M, 8G; otherwise as much as half of the memory"};
 
 static bool takes_traces(const struct cli_args *args)
 {
@@ -33,6 +37,28 @@ static bool parse_size(const char *text, int size[2])
 		return false;
 	memcpy(size, parsed, sizeof parsed);
 	return true;
+}
+
+/* A number of bytes, with K, M or G behind it; 0: it is none. */
+static uint64_t parse_bytes(const char *text)
+{
+	static const char units[] = "KMG";
+	char *end;
+	errno = 0;
+	unsigned long long number = strtoull(text, &end, 10);
+	const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+	const unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+	bool is_number = isdigit((unsigned char)text[0]) && !errno && end[unit != NULL] == '\0';
+	return is_number && number <= UINT64_MAX >> shift ? number << shift : 0;
+}
+
+static int take_limit(const struct cli_args *args, const char *text)
+{
+	const uint64_t bytes = parse_bytes(text);
+	if (bytes == 0)
+		return cli_fail("%s: --limit=%s is not a size: a number of bytes, with K, M or G behind it", args->verb, text);
+	weft_source_limit(bytes);
+	return -1;
 }
 
 static int take_value(const struct cli_args *args, const struct cli_option *option, const char *text)
@@ -68,8 +94,10 @@ static void print_help(const struct cli_args *args, const struct cli_option *opt
 	printf("usage: weft %s [OPTIONS] %s\n%s\n\noptions:\n", args->verb, args->operands, args->summary);
 	for (const struct cli_option *o = options; o->name; o++)
 		print_option(o);
-	if (takes_traces(args))
+	if (takes_traces(args)) {
 		print_option(&domain_option);
+		print_option(&limit_option);
+	}
 	printf("      %-18s %s\n      %-18s %s\n", "--help", "this text", "--version", "which weft this is");
 }
 
@@ -106,13 +134,13 @@ static int fail_missing(const struct cli_args *args, int operands)
 	    operands > 0 && strcmp(name, "trace") == 0 ? "other " : "", name, args->verb, args->operands);
 }
 
-/* -d, -dNAME, --domain, --domain=NAME. */
-static bool is_domain_option(const char *word)
+/* Whether a word is the option: for one that is called d and domain -d, -dNAME, --domain, --domain=NAME. */
+static bool is_option(const struct cli_option *option, const char *word)
 {
 	if (word[1] != '-')
-		return word[1] == domain_option.letter;
+		return option->letter && word[1] == option->letter;
 	size_t length = strcspn(word + 2, "=");
-	return length == strlen(domain_option.name) && memcmp(word + 2, domain_option.name, length) == 0;
+	return length == strlen(option->name) && memcmp(word + 2, option->name, length) == 0;
 }
 
 int cli_parse(struct cli_args *args, const struct cli_option *options, int wanted)
@@ -151,7 +179,9 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 				value = word[2] == '=' ? word + 3 : word + 2;
 		}
 		if (!option && takes_traces(args))
-			option = is_domain_option(word) ? &domain_option : NULL;
+			option = is_option(&domain_option, word)  ? &domain_option
+				 : is_option(&limit_option, word) ? &limit_option
+								  : NULL;
 		if (!option)
 			return cli_fail("%s: unknown option %s; weft %s --help lists them", args->verb, word, args->verb);
 		if (option->type == CLI_FLAG) {
@@ -171,7 +201,7 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 			args->argv[operands++] = trace; /* for as long as the program runs, like its argv */
 			continue;
 		}
-		int status = take_value(args, option, value);
+		int status = option == &limit_option ? take_limit(args, value) : take_value(args, option, value);
 		if (status >= 0)
 			return status;
 	}

@@ -56,18 +56,6 @@ struct search {
 
 /* ---- Reading by address ---- */
 
-static size_t read_memory(const struct weft_image *image, uint64_t offset, void *to, size_t bytes)
-{
-	size_t left = offset < image->bytes ? (size_t)(image->bytes - offset) : 0;
-	memcpy(to, (const unsigned char *)image->ctx + (left ? offset : 0), bytes < left ? bytes : left);
-	return bytes < left ? bytes : left;
-}
-
-struct weft_image weft__image_of_memory(const void *bytes, size_t size, const char *name)
-{
-	return (struct weft_image){.name = name, .bytes = size, .read = read_memory, .ctx = bytes};
-}
-
 /* The extent that has the address, or the first one behind it; the count if there is none. */
 static size_t find_extent(const struct weft_image *image, uint64_t address)
 {
@@ -474,18 +462,18 @@ static int search(struct search *s, const char *uuid, struct weft_source *out, s
 	return WEFT_OK;
 }
 
-bool weft__image_has_several(const unsigned char *bytes, size_t size)
+bool weft__image_has_several(const struct weft_image *image)
 {
-	struct weft_image image = weft__image_of_memory(bytes, size, "");
-	const struct weft_extent all = {.bytes = size};
-	image.extents = &all;
-	image.extent_count = 1;
-	struct search s = {.image = &image, .buffer = malloc(CHUNK)};
+	struct weft_image whole = *image;
+	const struct weft_extent all = {.bytes = image->bytes};
+	whole.extents = &all;
+	whole.extent_count = 1;
+	struct search s = {.image = &whole, .buffer = malloc(CHUNK)};
 	size_t defined = 0;
 	if (s.buffer && search_all(&s) && s.packets.count) {
 		weft_sort(s.packets.items, s.packets.count, sizeof *s.packets.items, compare_found);
-		bool whole = find_rings(&s);
-		for (size_t i = 0; whole && i < s.rings.count; i++)
+		bool has_rings = find_rings(&s);
+		for (size_t i = 0; has_rings && i < s.rings.count; i++)
 			defined += s.rings.items[i].is_defined;
 	}
 	weft_vec_free(&s.packets);

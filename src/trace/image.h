@@ -40,8 +40,8 @@ struct weft_image {
  * Memory: the packets of that ring, and 80 bytes for each one that is found, of at most 2^20. */
 int weft__image_search(struct weft_source *out, const struct weft_image *image, const char *uuid, struct weft_error *err);
 
-/* Whether two rings or more have left definitions in these bytes; false too where memory is lacking. */
-bool weft__image_has_several(const unsigned char *bytes, size_t size);
+/* Whether two rings or more have left definitions in the image, whatever its extents; false too where memory is lacking. */
+bool weft__image_has_several(const struct weft_image *image);
 
 /* What a core dump says of itself. */
 struct weft_core {
@@ -59,8 +59,5 @@ bool weft__image_cut_path(char *path);
 
 /* Reads at `address` across extents that adjoin; returns how many bytes there are. */
 size_t weft__image_read(const struct weft_image *image, uint64_t address, void *to, size_t bytes);
-
-/* Bytes in memory, as an image. */
-struct weft_image weft__image_of_memory(const void *bytes, size_t size, const char *name);
 
 #endif

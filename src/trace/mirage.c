@@ -48,9 +48,15 @@ static enum weft_confidence probe(const struct weft_source *source)
 /* Where the next packet header stands, at or after `from`; the file's size if there is none. */
 static uint64_t find_header(const struct weft_blob *blob, uint64_t from)
 {
-	const unsigned char *found =
-	    from < blob->size ? memmem(blob->bytes + from, blob->size - (size_t)from, magic, MAGIC_BYTES) : NULL;
-	return found ? (uint64_t)(found - blob->bytes) : blob->size;
+	for (size_t at = from < blob->size ? (size_t)from : blob->size; at < blob->size;) {
+		/* Not through holes, which may be larger than memory. */
+		const struct weft_span data = weft__blob_data(blob, at);
+		const unsigned char *found = memmem(blob->bytes + data.begin, data.end - data.begin, magic, MAGIC_BYTES);
+		if (found)
+			return (uint64_t)(found - blob->bytes);
+		at = data.end;
+	}
+	return blob->size;
 }
 
 /* Notes the packet at `offset` and says where the next one begins. */

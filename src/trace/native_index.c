@@ -34,18 +34,25 @@ void *weft__native_own(struct native *n, size_t bytes)
 /* ---- Finding packets ---- */
 
 /* The next packet at or behind `from`; what is passed over is zeros if *zeros. */
-static size_t find_packet(const unsigned char *bytes, size_t size, size_t from, bool *zeros)
+static size_t find_packet(const struct weft_blob *blob, size_t from, bool *zeros)
 {
-	*zeros = true;
+	const unsigned char *bytes = blob->bytes;
+	const size_t size = blob->size;
 	size_t at = from;
-	/* Large rings are mostly holes. */
+	*zeros = true;
+	/* Large rings are mostly holes, in their files or as zeros. */
 	while (at < size) {
+		if (at % WEFT_PACKET_PAGE == 0) {
+			at = weft__blob_data(blob, at).begin;
+			if (at == size)
+				break;
+		}
 		if (size - at >= 64 && at % 8 == 0) {
 			uint64_t any = 0;
 			for (int i = 0; i < 8; i++)
 				any |= weft_load_u64(bytes + at + 8 * i);
 			if (!any) {
-				at += 64;
+				at = (at + 64) / 64 * 64;
 				continue;
 			}
 		}
@@ -139,9 +146,9 @@ static int find_packets(struct weft_trace *trace, uint32_t blob_index, struct we
 	struct native_place place = {.blob = blob_index};
 	for (size_t at = 0; at < blob->size; place.index++) {
 		bool zeros;
-		size_t found = find_packet(blob->bytes, blob->size, at, &zeros);
+		size_t found = find_packet(blob, at, &zeros);
 		for (int tries = 0; found != at && !zeros && tries < 3 && look_again(trace, blob, at, found); tries++)
-			found = find_packet(blob->bytes, blob->size, at, &zeros);
+			found = find_packet(blob, at, &zeros);
 		if (found != at && !zeros)
 			weft__trace_skip(trace, blob, WEFT_NO_OFFSET, at, found - at, "bytes that are no packet");
 		if (found == blob->size)

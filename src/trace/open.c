@@ -2,6 +2,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/size.h"
 #include "base/vec.h"
 #include "trace/format.h"
 #include "trace/image.h"
@@ -32,41 +36,92 @@ static bool is_known(const unsigned char *bytes, size_t size)
 	return weft__source_is_tar(bytes, size) || weft__trace_probe(&source);
 }
 
-/* Reads what does not tell its size, to its end; with `look` only what a format knows, as it may not have an end. */
-static int slurp(struct weft_blob *out, int fd, bool look, const char *path, struct weft_error *err)
+/* ---- What does not tell its size ---- */
+
+enum { PIECE = 1 << 16, SILENCE_MS = 60000 };
+
+static uint64_t limit; /* 0: half of the machine's memory */
+
+void weft_source_limit(uint64_t bytes)
 {
-	WEFT_VEC(unsigned char) bytes = {0};
-	bool looked = !look;
-	int status;
+	limit = bytes;
+}
+
+static uint64_t most_bytes(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	uint64_t half = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 2 : (uint64_t)1 << 30;
+	return limit ? limit : half;
+}
+
+__attribute__((format(printf, 4, 5))) static int fail_at(
+    struct weft_error *err, enum weft_status status, const char *path, const char *what, ...)
+{
+	char text[sizeof err->what];
+	va_list args;
+	va_start(args, what);
+	vsnprintf(text, sizeof text, what, args);
+	va_end(args);
+	return weft__trace_fail(
+	    err, status, NULL, &(struct weft_blob){.name = (char *)(uintptr_t)path}, WEFT_NO_OFFSET, WEFT_NO_OFFSET, "%s", text);
+}
+
+/* As read().  A FIFO does not block: its writer is waited for as long as it is there and not silent for too long. */
+static ssize_t read_some(int fd, void *to, size_t bytes)
+{
 	for (;;) {
-		if (!weft_vec_reserve(&bytes, 65536)) {
-			status = fail_errno(err, NULL, path, ENOMEM);
-			break;
-		}
-		ssize_t n = read(fd, bytes.items + bytes.count, bytes.capacity - bytes.count);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			status = fail_errno(err, NULL, path, errno);
-			break;
-		}
-		bytes.count += (size_t)n;
-		if (!looked && bytes.count && (n == 0 || bytes.count >= 512)) {
-			looked = true;
-			if (!is_known(bytes.items, bytes.count)) {
-				status = weft__trace_fail(err, WEFT_EFORMAT, NULL, &(struct weft_blob){.name = (char *)path},
-				    WEFT_NO_OFFSET, WEFT_NO_OFFSET, "%s", weft_status_string(WEFT_EFORMAT));
-				break;
-			}
-		}
-		if (n == 0) {
-			*out = (struct weft_blob){.bytes = bytes.items, .size = bytes.count, .owner = WEFT_BLOB_HEAP};
-			return WEFT_OK;
+		ssize_t n = read(fd, to, bytes);
+		if (n >= 0 || (errno != EINTR && errno != EAGAIN))
+			return n;
+		struct pollfd ready = {.fd = fd, .events = POLLIN};
+		if (errno == EAGAIN && poll(&ready, 1, SILENCE_MS) == 0) {
+			errno = ETIMEDOUT;
+			return -1;
 		}
 	}
-	weft_vec_free(&bytes);
+}
+
+typedef WEFT_VEC(unsigned char) byte_vec;
+
+/* Reads to the end, but only what a format knows, as it may not have an end. */
+static int slurp_bytes(byte_vec *bytes, int fd, bool is_fifo, const char *path, struct weft_error *err)
+{
+	const uint64_t most = most_bytes();
+	for (bool looked = false;;) {
+		if (!weft_vec_reserve(bytes, PIECE))
+			return fail_errno(err, NULL, path, ENOMEM);
+		ssize_t n = read_some(fd, bytes->items + bytes->count, bytes->capacity - bytes->count);
+		if (n < 0 && errno == ETIMEDOUT)
+			return fail_at(err, WEFT_EIO, path, "who writes into it has sent nothing for %d s", SILENCE_MS / 1000);
+		if (n < 0)
+			return fail_errno(err, NULL, path, errno);
+		if (n == 0 && bytes->count == 0 && is_fifo)
+			return fail_at(err, WEFT_EFORMAT, path, "a FIFO into which nobody writes");
+		bytes->count += (size_t)n;
+		if (!looked && bytes->count && (n == 0 || bytes->count >= 512)) {
+			looked = true;
+			if (!is_known(bytes->items, bytes->count))
+				return fail_at(err, WEFT_EFORMAT, path, "%s", weft_status_string(WEFT_EFORMAT));
+		}
+		if (bytes->count > most)
+			return fail_at(err, WEFT_ETOOBIG, path, "more than %" PRIu64 " MB came, and it does not end", most >> 20);
+		if (n == 0)
+			return WEFT_OK;
+	}
+}
+
+static int slurp(struct weft_blob *out, int fd, const struct stat *st, const char *path, struct weft_error *err)
+{
+	byte_vec bytes = {0};
+	int status = slurp_bytes(&bytes, fd, S_ISFIFO(st->st_mode) && fd != STDIN_FILENO, path, err);
+	if (status < 0)
+		weft_vec_free(&bytes);
+	else
+		*out = (struct weft_blob){.bytes = bytes.items, .size = bytes.count, .owner = WEFT_BLOB_HEAP};
 	return status;
 }
+
+/* ---- Files ---- */
 
 /* Reads at `offset` until `bytes` are there, or the file's end; returns how many, or -1. */
 static ssize_t read_at(int fd, void *to, size_t bytes, uint64_t offset)
@@ -87,29 +142,51 @@ static ssize_t read_at(int fd, void *to, size_t bytes, uint64_t offset)
 
 static bool reread(const struct weft_source *source, const struct weft_blob *blob, uint64_t offset, void *to, size_t bytes)
 {
-	int fd = source->is_dir ? openat(source->file, blob->name, O_RDONLY | O_CLOEXEC) : source->file;
+	int fd = source->is_dir ? openat(source->file, blob->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : source->file;
 	ssize_t got = fd < 0 ? -1 : read_at(fd, to, bytes, offset);
 	if (source->is_dir && fd >= 0)
 		close(fd);
 	return got == (ssize_t)bytes;
 }
 
-/* Zeros for what is read, to be freed; of large pages where it is much: the kernel then clears them in a third of the time. */
-static unsigned char *allocate(size_t bytes)
+/* Zeros for what is read, to become a blob's.  Much of it is a mapping that nothing is reserved for: of a sparse file only what
+ * is data takes memory.  In large pages, which the kernel clears in a third of the time. */
+static bool allocate(struct weft_blob *blob, size_t bytes)
 {
 	enum { LARGE = 2 << 20 };
-	unsigned char *memory = calloc(bytes ? bytes : 1, 1);
-	if (memory && bytes >= 2 * LARGE) {
-		uintptr_t begin = ((uintptr_t)memory + LARGE - 1) / LARGE * LARGE,
-			  end = ((uintptr_t)memory + bytes) / LARGE * LARGE;
-		madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+	*blob = (struct weft_blob){.name = blob->name, .size = bytes, .owner = WEFT_BLOB_HEAP};
+	if (bytes < 2 * LARGE) {
+		blob->bytes = calloc(bytes ? bytes : 1, 1);
+		return blob->bytes != NULL;
 	}
-	return memory;
+	unsigned char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return false;
+	uintptr_t begin = ((uintptr_t)memory + LARGE - 1) / LARGE * LARGE, end = ((uintptr_t)memory + bytes) / LARGE * LARGE;
+	madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+	blob->bytes = memory;
+	blob->mapped = bytes;
+	return true;
+}
+
+typedef WEFT_VEC(struct weft_span) span_vec;
+
+static bool add_span(span_vec *spans, size_t begin, size_t end)
+{
+	struct weft_span *last = spans->count ? &spans->items[spans->count - 1] : NULL;
+	if (last && begin <= last->end) {
+		last->end = end > last->end ? end : last->end;
+		return true;
+	}
+	struct weft_span *fresh = weft_vec_push(spans);
+	if (fresh)
+		*fresh = (struct weft_span){begin, end};
+	return fresh != NULL;
 }
 
 /* Reads from the file's begin what is not a hole in it (most of a ring that is young) to zeros; `size` becomes smaller if the
- * file has become so. */
-static bool read_data(int fd, unsigned char *to, size_t *size)
+ * file has become so.  An errno, or 0. */
+static int read_data(int fd, unsigned char *to, size_t *size, span_vec *spans)
 {
 	size_t at = 0;
 	while (at < *size) {
@@ -117,17 +194,19 @@ static bool read_data(int fd, unsigned char *to, size_t *size)
 		if (data < 0 && errno == ENXIO)
 			break;
 		/* Where there are no holes to be asked for, all is data. */
-		size_t begin = data < 0 ? at : (size_t)data, end = hole <= data || (size_t)hole > *size ? *size : (size_t)hole;
+		size_t begin = data < 0 ? at : (size_t)data, end = hole <= data || (uint64_t)hole > *size ? *size : (size_t)hole;
 		if (begin >= *size)
 			break;
 		ssize_t got = read_at(fd, to + begin, end - begin, begin);
 		if (got < 0)
-			return false;
+			return errno;
 		if ((size_t)got < end - begin)
-			*size = begin + (size_t)got;
+			*size = end = begin + (size_t)got;
+		if (!add_span(spans, begin, end))
+			return ENOMEM;
 		at = end;
 	}
-	return true;
+	return 0;
 }
 
 /* Reads at most `size` bytes from the file's begin to `to`, where zeros are.  The first page by itself: what the header of a
@@ -137,11 +216,22 @@ static int read_file(struct weft_blob *out, int fd, unsigned char *to, size_t si
 	unsigned char first[4096];
 	size_t head_size = size < sizeof first ? size : sizeof first;
 	ssize_t head = read_at(fd, first, head_size, 0);
-	if (head == (ssize_t)head_size && head_size < size ? !read_data(fd, to, &size) : head < 0)
+	if (head < 0)
 		return fail_errno(err, NULL, path, errno);
+	span_vec spans = {0};
+	bool has_more = (size_t)head == head_size && head_size < size;
+	int error = add_span(&spans, 0, (size_t)head) ? 0 : ENOMEM;
+	if (!error && has_more)
+		error = read_data(fd, to, &size, &spans);
+	if (error) {
+		weft_vec_free(&spans);
+		return fail_errno(err, NULL, path, error);
+	}
 	memcpy(to, first, (size_t)head);
 	out->bytes = to;
-	out->size = head < (ssize_t)head_size ? (size_t)head : size;
+	out->size = has_more ? size : (size_t)head;
+	out->data = spans.items;
+	out->data_count = spans.count;
 	return WEFT_OK;
 }
 
@@ -149,18 +239,17 @@ static int read_file(struct weft_blob *out, int fd, unsigned char *to, size_t si
 static int load(struct weft_blob *out, int fd, const struct stat *st, const char *path, struct weft_error *err)
 {
 	if (!S_ISREG(st->st_mode))
-		return slurp(out, fd, true, path, err);
-	unsigned char *bytes = (uint64_t)st->st_size < SIZE_MAX ? allocate((size_t)st->st_size) : NULL;
-	if (!bytes)
+		return slurp(out, fd, st, path, err);
+	struct weft_blob blob = {.name = out->name};
+	if ((uint64_t)st->st_size > SIZE_MAX || !allocate(&blob, (size_t)st->st_size))
 		return fail_errno(err, NULL, path, ENOMEM);
-	struct weft_blob blob = {.name = out->name, .bytes = bytes, .owner = WEFT_BLOB_HEAP};
-	int status = read_file(&blob, fd, bytes, (size_t)st->st_size, path, err);
-	if (status < 0) {
-		free(bytes);
-		return status;
-	}
-	*out = blob;
-	return WEFT_OK;
+	int status = read_file(&blob, fd, (unsigned char *)(uintptr_t)blob.bytes, (size_t)st->st_size, path, err);
+	blob.name = status < 0 ? NULL : blob.name;
+	if (status < 0)
+		weft__blob_release(&blob);
+	else
+		*out = blob;
+	return status;
 }
 
 /* ---- Images ---- */
@@ -201,7 +290,7 @@ static bool is_image(int fd, const struct stat *st)
 
 int weft__source_open_image(struct weft_source *out, const char *path, const char *uuid, struct weft_error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st = {0};
 	int status;
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -255,7 +344,7 @@ static bool is_known_directory(const struct weft_source *source, DIR *dir)
 	for (size_t i = 0; i < source->blob_count; i++) {
 		unsigned char head[512];
 		struct weft_blob blob = {.name = source->blobs[i].name, .bytes = head};
-		int fd = openat(dirfd(dir), blob.name, O_RDONLY | O_CLOEXEC);
+		int fd = openat(dirfd(dir), blob.name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 		ssize_t got = fd < 0 ? 0 : read_at(fd, head, sizeof head, 0);
 		if (fd >= 0)
 			close(fd);
@@ -272,11 +361,13 @@ static int load_listed(struct weft_blob *blob, DIR *dir, const char *path, struc
 {
 	unsigned char *room = (unsigned char *)blob->bytes;
 	struct stat st;
-	int status = WEFT_OK, fd = openat(dirfd(dir), blob->name, O_RDONLY | O_CLOEXEC);
+	int status = WEFT_OK, fd = openat(dirfd(dir), blob->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 && errno == ENOENT)
 		blob->bytes = NULL; /* gone meanwhile */
 	else if (fd < 0 || fstat(fd, &st) < 0)
 		status = fail_errno(err, path, blob->name, errno);
+	else if (!S_ISREG(st.st_mode))
+		blob->bytes = NULL; /* another thing has its name now, and reading it might never end */
 	else if (room && (uint64_t)st.st_size <= blob->size)
 		status = read_file(blob, fd, room, (size_t)st.st_size, blob->name, err);
 	else
@@ -293,6 +384,26 @@ static int turn_of(const char *name)
 	return strcmp(name, "metadata") == 0 ? 0 : strncmp(name, "definitions", 11) == 0 ? 2 : 1;
 }
 
+/* Memory for all of the files in one piece, each from a line of the cache on. */
+static bool make_room(struct weft_source *source)
+{
+	enum { LINE = 64 };
+	size_t room = 0;
+	for (size_t i = 0; i < source->blob_count; i++) {
+		const size_t size = source->blobs[i].size;
+		if (!weft_size_add(&room, size) || !weft_size_add(&room, (LINE - size % LINE) % LINE))
+			return false;
+	}
+	if (!allocate(&source->archive, room))
+		return false;
+	size_t at = 0;
+	for (size_t i = 0; i < source->blob_count; i++) {
+		source->blobs[i].bytes = source->archive.bytes + at;
+		at += source->blobs[i].size + (LINE - source->blobs[i].size % LINE) % LINE;
+	}
+	return true;
+}
+
 /* A program may be writing it meanwhile. */
 static int load_directory(struct weft_source *source, DIR *dir, struct weft_error *err)
 {
@@ -304,18 +415,8 @@ static int load_directory(struct weft_source *source, DIR *dir, struct weft_erro
 	if (status >= 0 && !is_known_directory(source, dir))
 		status = weft__trace_fail(err, WEFT_EFORMAT, source, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET,
 		    "the directory has no trace in a format that weft reads");
-	size_t room = 0;
-	for (size_t i = 0; i < source->blob_count; i++)
-		room += (source->blobs[i].size + 63) & ~(size_t)63;
-	unsigned char *bytes = status < 0 ? NULL : allocate(room);
-	if (status >= 0 && !bytes)
-		status = fail_errno(err, NULL, source->name, ENOMEM);
-	source->archive = (struct weft_blob){.bytes = bytes, .size = room, .owner = WEFT_BLOB_HEAP};
-	for (size_t i = 0, at = 0; i < source->blob_count; i++) {
-		struct weft_blob *blob = &source->blobs[i];
-		blob->bytes = bytes ? bytes + at : NULL;
-		at += (blob->size + 63) & ~(size_t)63;
-	}
+	if (status >= 0 && !make_room(source))
+		status = fail_at(err, WEFT_ENOMEM, source->name, "its files have more bytes than there is memory for");
 	for (int turn = 0; turn < 3; turn++) {
 		if (turn == 2 && status >= 0)
 			status = list_files(source, dir, err);
@@ -338,7 +439,7 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 {
 	bool is_stdin = strcmp(path, "-") == 0;
 	const char *name = is_stdin ? "standard input" : path;
-	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return fail_errno(err, NULL, name, errno);
 	struct stat st = {0};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #ifndef __wasm__
+#include <sys/mman.h>
 #include <unistd.h>
 #endif
 
@@ -17,10 +18,26 @@ typedef WEFT_VEC(struct weft_blob) blob_vec;
 
 void weft__blob_release(struct weft_blob *blob)
 {
-	if (blob->owner == WEFT_BLOB_HEAP)
-		free((void *)blob->bytes);
+#ifndef __wasm__
+	if (blob->mapped)
+		munmap((void *)(uintptr_t)blob->bytes, blob->mapped);
+#endif
+	if (blob->owner == WEFT_BLOB_HEAP && !blob->mapped)
+		free((void *)(uintptr_t)blob->bytes);
+	free(blob->data);
 	free(blob->name);
 	*blob = (struct weft_blob){0};
+}
+
+struct weft_span weft__blob_data(const struct weft_blob *blob, size_t at)
+{
+	if (!blob->data)
+		return (struct weft_span){at, blob->size};
+	size_t next = WEFT_FIRST(i, 0, blob->data_count, blob->data[i].end > at);
+	if (next == blob->data_count)
+		return (struct weft_span){blob->size, blob->size};
+	const struct weft_span *span = &blob->data[next];
+	return (struct weft_span){span->begin > at ? span->begin : at, span->end};
 }
 
 void weft__source_settle(struct weft_source *source)

@@ -10,6 +10,11 @@
 
 #include "base/error.h"
 
+/* Bytes of a blob. */
+struct weft_span {
+	size_t begin, end;
+};
+
 enum weft_blob_owner { WEFT_BLOB_BORROWED, WEFT_BLOB_HEAP };
 
 /* The bytes of one file, as they were when it was opened: a copy.  A mapping would cost less, but ends the process that looks at
@@ -19,6 +24,10 @@ struct weft_blob {
 	const unsigned char *bytes;
 	size_t size;
 	enum weft_blob_owner owner;
+	size_t mapped; /* bytes of the mapping that holds them; 0: it is malloc()'s memory */
+	struct weft_span
+	    *data; /* what was not a hole in its file, in order; the rest is zeros.  NULL: nothing is known of holes */
+	size_t data_count;
 	bool is_found;    /* a packet of a memory's image ... */
 	uint64_t address; /* ... and where it stands there */
 };
@@ -52,8 +61,8 @@ struct weft_source {
 /* Opens a file, a directory, or "-".  In a file that no format knows a ring is searched, as in the image of a memory (image.h);
  * with /proc/PID/mem, in the memory of that process.  A tar archive (ustar, or GNU's) stands for the directory in it that has a
  * file `metadata`, else for its top.  On success *out is to be given to weft_source_close(); on failure it is untouched.
- * WEFT_ENOENT, WEFT_EACCES, WEFT_EIO, WEFT_ENOMEM, WEFT_EFORMAT (standard input or a directory whose first bytes no format knows:
- * the rest is not read). */
+ * WEFT_ENOENT, WEFT_EACCES, WEFT_EIO, WEFT_ENOMEM, WEFT_ETOOBIG (more than weft_source_limit()), WEFT_EFORMAT (a FIFO into which
+ * nobody writes; standard input or a directory whose first bytes no format knows: the rest is not read). */
 int weft_source_open(struct weft_source *out, const char *path, struct weft_error *err);
 
 /* The packets of a ring in the image of a memory: of the one whose uuid begins so, or with NULL the newest; others are noted.
@@ -88,5 +97,12 @@ bool weft__source_is_tar(const unsigned char *bytes, size_t size);
 void weft__source_sort(struct weft_source *source);
 
 void weft__blob_release(struct weft_blob *blob);
+
+/* The next bytes at or behind `at` that are not in a hole of the file; empty, at the blob's end, if there are none. */
+struct weft_span weft__blob_data(const struct weft_blob *blob, size_t at);
+
+/* How much is read at most of what does not tell its size: standard input, pipes, devices.  For the whole process; without a
+ * call, half of the machine's memory. */
+void weft_source_limit(uint64_t bytes);
 
 #endif

@@ -97,15 +97,37 @@ static size_t read_again(const struct weft_image *image, uint64_t offset, void *
 	return wanted && source->reread(source, &source->blobs[0], offset, to, wanted) ? wanted : 0;
 }
 
-static struct weft_image image_of(const struct weft_source *source)
+static size_t read_copied(const struct weft_image *image, uint64_t offset, void *to, size_t bytes)
+{
+	const struct weft_source *source = image->ctx;
+	const struct weft_blob *blob = &source->blobs[0];
+	size_t left = offset < blob->size ? blob->size - (size_t)offset : 0, got = bytes < left ? bytes : left;
+	if (got)
+		memcpy(to, blob->bytes + offset, got);
+	return got;
+}
+
+/* Behind the holes that the file had when it was read. */
+static uint64_t next_data(const struct weft_image *image, uint64_t offset, uint64_t *end)
+{
+	const struct weft_source *source = image->ctx;
+	const struct weft_blob *blob = &source->blobs[0];
+	const struct weft_span span = weft__blob_data(blob, offset < blob->size ? (size_t)offset : blob->size);
+	*end = span.begin < span.end ? span.end : UINT64_MAX;
+	return span.begin < span.end ? span.begin : UINT64_MAX;
+}
+
+/* The source's one blob: as it stands in its file or memory now, or as it was copied. */
+static struct weft_image image_of(const struct weft_source *source, bool is_copied)
 {
 	const struct weft_blob *blob = &source->blobs[0];
-	struct weft_image image = weft__image_of_memory(blob->bytes, blob->size, blob->name);
-	if (source->reread) {
-		image.read = read_again;
-		image.ctx = source;
-	}
-	return image;
+	return (struct weft_image){
+	    .name = blob->name,
+	    .bytes = blob->size,
+	    .read = source->reread && !is_copied ? read_again : read_copied,
+	    .next_data = next_data,
+	    .ctx = source,
+	};
 }
 
 int weft__trace_from_source(struct weft_trace **out, struct weft_source *source, struct weft_error *err)
@@ -113,10 +135,13 @@ int weft__trace_from_source(struct weft_trace **out, struct weft_source *source,
 	const struct weft_trace_format *format = weft__trace_probe(source);
 	const bool is_alone = !source->is_dir && source->blob_count == 1 && !source->blobs[0].is_found;
 	/* Packets one after the other may be those of two rings: of a device that began anew, say. */
-	if (is_alone && format == &weft__format_native && weft__image_has_several(source->blobs[0].bytes, source->blobs[0].size))
-		format = NULL;
+	if (is_alone && format == &weft__format_native) {
+		const struct weft_image image = image_of(source, true);
+		if (weft__image_has_several(&image))
+			format = NULL;
+	}
 	if (!format && is_alone) {
-		struct weft_image image = image_of(source);
+		const struct weft_image image = image_of(source, false);
 		struct weft_source found;
 		int status = weft__image_search(&found, &image, NULL, err);
 		weft_source_close(source);

@@ -164,10 +164,13 @@ size_t weft__metadata_format(char *buf, size_t size, const struct weft_metadata 
 #define WEFT__FENCE(order) __atomic_thread_fence(order)
 #endif
 
-/* Ticks to ns exactly as babeltrace2 does it. */
+/* Ticks to ns exactly as babeltrace2 does it; what does not fit becomes INT64_MAX. */
 static inline int64_t weft__ticks_ns(uint64_t ticks, uint64_t hz)
 {
-	return hz == 1000000000u ? (int64_t)ticks : (int64_t)(1e9 * (double)ticks / (double)hz);
+	if (hz == 1000000000u)
+		return ticks > INT64_MAX ? INT64_MAX : (int64_t)ticks;
+	const double ns = 1e9 * (double)ticks / (double)hz;
+	return ns < 9223372036854775808.0 ? (int64_t)ns : INT64_MAX;
 }
 
 /* For origin_ns, the clock's offset in TSDL: whole seconds, and the rest in ticks. */

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""sources_test.py WEFT GENERATE: traces that come from odd places: pipes, files that are larger than any memory, names that turn into
+something else.
+
+SPDX-License-Identifier: ISC"""
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+
+WEFT, GENERATE = (os.path.abspath(path) for path in sys.argv[1:3])
+LINE = b'((time 1)(op(Switch 1)))\n'
+FAILED = []
+
+
+def run(*args, **more):
+    return subprocess.run([WEFT, *args], capture_output=True, text=True, timeout=120, **more)
+
+
+def expect(what, got, wanted):
+    if got != wanted:
+        FAILED.append(what)
+        print(f'{what}: {got!r}, not {wanted!r}')
+
+
+def expect_error(what, done, line):
+    """Exit status 2, and one line on stderr that says so much."""
+    expect(what, (done.returncode, done.stdout, done.stderr.count('\n')), (2, '', 1))
+    if line not in done.stderr:
+        expect(what, done.stderr, line)
+
+
+def events(path):
+    """How many events `weft info` counts, and how many places were skipped."""
+    done = run('info', path)
+    rows = dict(line.split(None, 1) for line in done.stdout.splitlines() if line and line[0] != ' ')
+    return (rows.get('events'), rows.get('skipped')) if done.returncode == 0 else (done.returncode, done.stderr)
+
+
+def native(name, count=1000):
+    subprocess.run([GENERATE, 'short', f'--events={count}', '--format=native', '-o', name], check=True)
+    return name
+
+
+def a_fifo_without_a_writer_says_so_at_once():
+    os.mkfifo('fifo')
+    for verb in ('info', 'explain', 'save'):
+        more = ['-w', 'copy'] if verb == 'save' else []
+        expect_error(f'{verb} of a FIFO', run(verb, 'fifo', *more), 'fifo: a FIFO into which nobody writes')
+
+
+def a_fifo_is_read_while_its_writer_is_there():
+    os.mkfifo('written')
+    # Keeps it open, so that there is a writer before there is a byte.
+    keeper = os.open('written', os.O_RDWR)
+    reader = subprocess.Popen([WEFT, 'events', 'written'], stdout=subprocess.PIPE, text=True)
+    for byte in (LINE[:5], LINE[5:], LINE):
+        os.write(keeper, byte)
+        threading.Event().wait(0.05)
+    os.close(keeper)
+    expect('events of a FIFO', len(reader.communicate(timeout=60)[0].splitlines()), 2)
+
+
+def endless_input_stops_at_a_limit():
+    for args, said in ((['--limit=1M'], 'more than 1 MB came'), (['--limit', '3M'], 'more than 3 MB came')):
+        with subprocess.Popen(['yes', LINE.decode().strip()], stdout=subprocess.PIPE) as endless:
+            expect_error('endless input', run('info', *args, '-', stdin=endless.stdout), f'standard input: {said}')
+            endless.stdout.close()
+            endless.wait()
+    expect('less than the limit', run('info', '--limit=1K', '-', input=LINE.decode() * 20).returncode, 0)
+    for wrong in ('x', '1X', '0', '99999999999999999999', '-1', '1KB'):
+        expect_error(f'--limit={wrong}', run('info', f'--limit={wrong}', '-', stdin=subprocess.DEVNULL), 'is not a size')
+
+
+def files_whose_sizes_wrap_are_refused():
+    """Four of 2^62 bytes and one of content: their sum is small, in 64 bits."""
+    trace = native('wrap')
+    for i in range(1, 5):
+        shutil.copy(f'{trace}/stream-0-0', f'{trace}/stream-{i}-0')
+        os.truncate(f'{trace}/stream-{i}-0', 1 << 62)
+    for verb, *more in (['info'], ['explain'], ['save', '-w', 'copy'], ['html', '-o', 'page.html'], ['check', 'pending<1000']):
+        expect_error(f'{verb} of 2^64 bytes', run(verb, trace, *more), f'{trace}: its files have more bytes than there is memory for')
+
+
+def sparse_files_cost_what_is_in_them():
+    """Files of 8 TB, in which a page here and there is no hole."""
+    size = 8 << 40
+    whole = events(native('sparse'))
+    with open('sparse/stream-0-0', 'rb') as file:
+        packet = file.read()
+    os.truncate('sparse/stream-0-0', size)
+    expect('a directory with 8 TB', events('sparse')[0], whole[0])
+    with open('sparse/definitions-0', 'rb') as file:
+        definitions = file.read()
+    with open('packets', 'wb') as file:
+        file.write(definitions)
+        file.seek(size // 2)
+        file.write(packet)
+    os.truncate('packets', size)
+    expect('packets in 8 TB', events('packets')[0], whole[0])
+    with open('noise', 'wb') as file:
+        file.write(b'x' * 8192 + definitions)
+        file.seek(size // 4)
+        file.write(packet)
+    os.truncate('noise', size)
+    expect('an image of 8 TB', events('noise')[0], whole[0])
+    subprocess.run([GENERATE, 'short', '--events=1000', '-o', 'one.ctf'], check=True)
+    whole = events('one.ctf')
+    os.truncate('one.ctf', size)
+    expect('mirage in 8 TB', events('one.ctf')[0], whole[0])
+
+
+def main():
+    # Whatever is wrong, this machine goes on.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    place = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix='weft-sources-', dir=place) as scratch:
+        os.chdir(scratch)
+        try:
+            with open('large', 'wb') as file:
+                file.truncate(1 << 62)
+            os.unlink('large')
+        except OSError:
+            print('no file system for files of 2^62 bytes')
+            sys.exit(77)
+        for test in (a_fifo_without_a_writer_says_so_at_once, a_fifo_is_read_while_its_writer_is_there, endless_input_stops_at_a_limit,
+                     files_whose_sizes_wrap_are_refused, sparse_files_cost_what_is_in_them):
+            try:
+                test()
+            except subprocess.TimeoutExpired as late:
+                FAILED.append(test.__name__)
+                print(f'{test.__name__}: {late.cmd[1:]} did not come to an end')
+        os.chdir('/')
+    sys.exit(1 if FAILED else 0)
+
+
+main()
