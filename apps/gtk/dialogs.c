@@ -8,7 +8,6 @@
 #include "base/duration.h"
 #include "loader.h"
 #include "menus.h"
-#include "notice.h"
 #include "window_private.h"
 
 /* ---- Open ---- */

@@ -2,6 +2,7 @@
 #include "loader.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "trace/follow.h"
 #include "xen/domain.h"
@@ -15,6 +16,11 @@ char *loader_trace_of(const char *path)
 		return folder;
 	g_free(folder);
 	return g_strdup(path);
+}
+
+char *loader_name_of(const char *path)
+{
+	return strcmp(path, "-") == 0 ? g_strdup("standard input") : g_filename_display_basename(path);
 }
 
 struct loader {

@@ -17,6 +17,9 @@ void loader_hold(struct weft_viewer *viewer);
  * To be freed. */
 char *loader_trace_of(const char *path);
 
+/* What a path is called in a title: its last part, as it can be shown.  To be freed. */
+char *loader_name_of(const char *path);
+
 struct loader;
 
 /* Called in the main loop, once, unless the loader was stopped before: with a viewer that is now the callee's, or with NULL and

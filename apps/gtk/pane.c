@@ -5,7 +5,6 @@
 
 #include "explainer.h"
 #include "loader.h"
-#include "notice.h"
 #include "trace/follow.h"
 #include "viewer/search.h"
 
@@ -384,7 +383,7 @@ static void begin(WeftPane *pane)
 	struct job *job = g_queue_peek_head(&pane->jobs);
 	if (!job || pane->loader)
 		return;
-	char *name = file_name(job->path), *escaped = g_markup_escape_text(name, -1),
+	char *name = loader_name_of(job->path), *escaped = g_markup_escape_text(name, -1),
 	     *title = g_strdup_printf("Reading %s", escaped);
 	adw_status_page_set_title(pane->loading, title);
 	g_free(title);

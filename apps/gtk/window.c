@@ -7,10 +7,10 @@
 #include "dialogs.h"
 #include "loader.h"
 #include "menus.h"
-#include "notice.h"
 #include "settings.h"
 #include "viewer/notes.h"
 #include "viewer/search.h"
+#include "viewer/summary.h"
 #include "window_private.h"
 
 G_DEFINE_FINAL_TYPE(WeftWindow, weft_window, ADW_TYPE_APPLICATION_WINDOW)
@@ -24,11 +24,12 @@ static void show_title(WeftWindow *window)
 	const char *path;
 	size_t count = 0;
 	for (; (path = weft_pane_path(window->pane, count)); count++) {
-		char *name = file_name(path);
+		char *name = loader_name_of(path);
 		g_string_append_printf(names, "%s%s", count > 0 ? "  ∕  " : "", name);
 		g_free(name);
 	}
-	char *facts = viewer ? notice_summary(viewer) : g_strdup("");
+	char summary[WEFT_SUMMARY_BYTES];
+	char *facts = g_strdup(viewer ? weft_viewer_summary(viewer, summary) : "");
 	gtk_window_set_title(GTK_WINDOW(window), count > 0 ? names->str : "weft");
 	adw_window_title_set_title(window->heading, count > 0 ? names->str : "weft");
 	if (weft_pane_is_live(window->pane)) {
@@ -110,9 +111,9 @@ static void describe(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
 	const char *path = weft_pane_path(window->pane, weft_pane_viewers(window->pane)->active);
-	char *name = path ? file_name(path) : g_strdup("nothing");
+	char *name = path ? loader_name_of(path) : g_strdup("nothing");
 	char *label = g_strdup_printf("Promises of %s", name);
-	char *text = viewer ? notice_selected(viewer) : g_strdup("");
+	char said[WEFT_SUMMARY_BYTES], *text = g_utf8_make_valid(viewer ? weft_viewer_describe(viewer, said) : "", -1);
 	gtk_accessible_update_property(GTK_ACCESSIBLE(weft_pane_canvas(window->pane)), GTK_ACCESSIBLE_PROPERTY_LABEL, label,
 	    GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, text, -1);
 	g_free(text);

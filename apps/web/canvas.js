@@ -1,7 +1,6 @@
 /* A draw list (src/draw/draw.h) on a canvas. */
 
-const RECT = 0, LINE = 1, TRIANGLE = 2;
-const PRIM_BYTES = 36;
+const PRIM_BYTES = 36; /* core.c asserts how a struct weft_prim lies in memory */
 
 class Painter {
 	constructor(core) {
@@ -36,15 +35,15 @@ class Painter {
 				context.fillStyle = context.strokeStyle = this.paint(theme, u8[at + 2], u8[at + 3]);
 			last = key;
 			const x0 = f32[word + 2], y0 = f32[word + 3], x1 = f32[word + 4], y1 = f32[word + 5];
-			if (kind === RECT) {
+			if (kind === PRIM.RECT) {
 				context.fillRect(x0, y0, x1 - x0, y1 - y0);
-			} else if (kind === LINE) {
+			} else if (kind === PRIM.LINE) {
 				context.lineWidth = f32[word + 6];
 				context.beginPath();
 				context.moveTo(x0, y0);
 				context.lineTo(x1, y1);
 				context.stroke();
-			} else if (kind === TRIANGLE) {
+			} else if (kind === PRIM.TRIANGLE) {
 				const dx = x1 - x0, dy = y1 - y0, half = f32[word + 6] / Math.hypot(dx, dy);
 				context.beginPath();
 				context.moveTo(x0, y0);

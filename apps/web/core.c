@@ -14,6 +14,7 @@
 #include "viewer/notes.h"
 #include "viewer/panel.h"
 #include "viewer/search.h"
+#include "viewer/summary.h"
 
 #define EXPORT(name) __attribute__((export_name(#name)))
 
@@ -46,6 +47,22 @@ EXPORT(paint_count) int page_paint_count(void)
 EXPORT(action_count) int page_action_count(void)
 {
 	return WEFT_ACTION_COUNT;
+}
+
+EXPORT(gesture_count) size_t page_gesture_count(void)
+{
+	size_t count;
+	weft_gestures(&count);
+	return count;
+}
+
+/* What the hand does, and what then happens: a line each. */
+EXPORT(gesture) const char *page_gesture(size_t number)
+{
+	size_t count;
+	const struct weft_gesture *gesture = &weft_gestures(&count)[number];
+	snprintf(answer, sizeof answer, "%s\n%s", gesture->gesture, gesture->effect);
+	return answer;
 }
 
 /* Its name, label, keys and group, a line each; then who, as enum weft_action_who, and menus, as enum weft_menu. */
@@ -142,11 +159,6 @@ EXPORT(search) const char *page_search(const char *text)
 	return weft_compare_search(&all, text, &error) < 0 ? error.what : "";
 }
 
-EXPORT(promises) size_t page_promises(const struct weft_viewer *viewer)
-{
-	return viewer->model->promise_count;
-}
-
 EXPORT(end_ns) int64_t page_end_ns(const struct weft_viewer *viewer)
 {
 	return viewer->model->end_ns;
@@ -212,16 +224,19 @@ EXPORT(menu_y) double page_menu_y(const struct weft_viewer *viewer)
 	return viewer->menu_y_px;
 }
 
-/* What a promise is called, its kind, and when. */
-EXPORT(promise_line) const char *page_promise_line(const struct weft_viewer *viewer, uint32_t promise)
+EXPORT(summary) const char *page_summary(const struct weft_viewer *viewer)
 {
-	const struct weft_promise *p = &viewer->model->promises[promise];
-	char name[256], at[WEFT_DURATION_BYTES], length[WEFT_DURATION_BYTES];
-	weft_model_name(viewer->model, promise, name, sizeof name);
-	weft_duration_format(at, sizeof at, p->start_ns);
-	weft_duration_format(length, sizeof length, p->end_ns - p->start_ns);
-	snprintf(answer, sizeof answer, "%s, %s, at %s, %s", name, weft_model_kind_name(viewer->model, p->kind), at, length);
-	return answer;
+	return weft_viewer_summary(viewer, answer);
+}
+
+EXPORT(describe) const char *page_describe(const struct weft_viewer *viewer)
+{
+	return weft_viewer_describe(viewer, answer);
+}
+
+EXPORT(list_promise) const char *page_list_promise(const struct weft_viewer *viewer, uint32_t promise)
+{
+	return weft_viewer_list_promise(viewer, promise, answer);
 }
 
 /* ---- what is said beside the picture: lists, of which an element is asked for after the list is made ---- */

@@ -1,12 +1,13 @@
 /* An element with one or more traces above each other, and what stands around them: menu, search, panel, dialogs. */
 
-const MENU_MAIN = 1, MENU_CONTEXT = 2, BY_APP = 1;
-const ENABLED = 1, IS_SWITCH = 2, ON = 4;
+const {ENABLED, IS_SWITCH, ON} = STATE;
 const RESULTS_SHOWN = 100, FINDINGS_SHOWN = 20;
-const ROW = {TITLE: 0, HEADING: 1, FACT: 2, LINK: 3, MORE: 4};
-const TOUCHES = [["Drag", "pan"], ["Wheel, pinch", "zoom at the pointer"], ["Shift and wheel", "pan"],
-	["Shift and drag", "measure a span"], ["Click", "select"], ["Double click", "highlight what it became and came from"],
-	["Right click, long press", "menu"]];
+
+function closeButton(act) {
+	const button = create("button", {type: "button", className: "close", textContent: "\u2715", title: "Close", ariaLabel: "Close"});
+	button.addEventListener("click", act);
+	return button;
+}
 
 class Stage {
 	constructor(element) {
@@ -19,7 +20,7 @@ class Stage {
 		this.dark.addEventListener("change", () => this.retheme(), {signal});
 		this.build();
 		element.classList.add("weft");
-		element.replaceChildren(this.surface.element, this.titles, this.message, this.corner, this.finder, this.panel, this.popup,
+		element.replaceChildren(this.header, this.surface.element, this.titles, this.message, this.corner, this.finder, this.panel, this.popup,
 			this.dialog, this.status);
 		element.addEventListener("keydown", event => this.key(event), {signal});
 		/* a ring around the whole page is only for who looks for it */
@@ -62,6 +63,7 @@ class Stage {
 		if (!this.actions)
 			this.readActions();
 		this.surface.canvas.setAttribute("aria-label", `Promises of ${this.names.join(" and ")}`);
+		this.showHeader();
 		this.placeTitles();
 		this.showNotes();
 		return true;
@@ -75,6 +77,7 @@ class Stage {
 			this.explained = null;
 			if (!this.panel.hidden)
 				this.fillFindings();
+			this.showHeader();
 			this.showNotes();
 		} finally {
 			this.renewing = false;
@@ -90,8 +93,9 @@ class Stage {
 		return wrong;
 	}
 
+	/* What goes on, or what went wrong, which stays until it is closed. */
 	tell(text, failed = false) {
-		this.message.textContent = text;
+		this.said.textContent = text;
 		this.message.hidden = !text;
 		this.message.classList.toggle("failed", failed);
 	}
@@ -106,12 +110,14 @@ class Stage {
 		this.follower = null;
 		this.live.hidden = true;
 		this.element.classList.remove("with-panel");
+		this.showHeader();
 		this.placeTitles();
 	}
 
 	close() {
 		this.follower?.stop();
 		this.ending.abort();
+		clearTimeout(this.listing);
 		this.surface.close();
 		this.element.replaceChildren();
 		this.element.classList.remove("weft", "dark", "tabbing", "with-panel");
@@ -122,16 +128,43 @@ class Stage {
 		const titles = this.names.length > 1 ? this.names : [];
 		this.titles.replaceChildren(...titles.map((name, number) => {
 			const title = create("h2", {textContent: name});
-			title.style.top = `${this.core.call.top(number)}px`;
+			title.style.top = `${this.surface.element.offsetTop + this.core.call.top(number)}px`;
 			return title;
 		}));
 	}
 
 	/* ---- parts ---- */
 
+	/* A button that does an action of the viewer's. */
+	actionButton(action, properties) {
+		const button = create("button", {type: "button", ...properties});
+		button.dataset.action = action;
+		button.addEventListener("click", () => this.perform(action));
+		return button;
+	}
+
+	buildHeader() {
+		this.title = create("strong");
+		this.facts = create("span", {className: "facts"});
+		this.header = create("header", {className: "header"}, this.title, this.facts,
+			this.actionButton("find", {textContent: "Find"}), this.actionButton("panel", {textContent: "Panel"}));
+	}
+
+	/* What is open, and how much of it there is. */
+	showHeader() {
+		this.title.textContent = this.names.join(" \u2215 ") || "weft";
+		this.facts.textContent = this.names.length > 1 ? "compared, one above the other" :
+			this.surface.count ? this.surface.ask("summary", this.surface.active) : "";
+	}
+
 	build() {
+		this.buildHeader();
 		this.titles = create("div", {className: "titles"});
-		this.message = create("p", {className: "message", hidden: true});
+		this.said = create("p");
+		this.message = create("div", {className: "message", hidden: true}, this.said, closeButton(() => {
+			this.tell("");
+			this.surface.canvas.focus();
+		}));
 		this.message.setAttribute("role", "alert");
 		this.menuButton = create("button", {className: "menu-button", textContent: "\u2630", title: "Menu", type: "button"});
 		this.menuButton.setAttribute("aria-haspopup", "menu");
@@ -150,9 +183,7 @@ class Stage {
 		this.about = create("section", {tabIndex: -1});
 		this.about.setAttribute("aria-live", "polite");
 		this.findings = create("section");
-		const close = create("button", {type: "button", className: "close", textContent: "\u2715", title: "Close"});
-		close.addEventListener("click", () => this.togglePanel(false));
-		this.panel = create("aside", {className: "panel", hidden: true}, close, this.about, this.findings);
+		this.panel = create("aside", {className: "panel", hidden: true}, closeButton(() => this.togglePanel(false)), this.about, this.findings);
 		this.panel.setAttribute("aria-label", "The selected promise, and findings");
 		this.bar = create("div", {className: "bar", hidden: true});
 		this.bar.setAttribute("role", "status");
@@ -160,6 +191,7 @@ class Stage {
 		this.live.addEventListener("click", () => this.follower.hold(!this.follower.held));
 		this.corner = create("div", {className: "corner"}, this.menuButton, this.live, this.bar);
 		this.buildFinder();
+		this.showHeader();
 	}
 
 	buildFinder() {
@@ -168,17 +200,9 @@ class Stage {
 		this.findCount = create("output");
 		this.findError = create("p", {className: "wrong"});
 		this.results = create("ol", {className: "results"});
-		const button = (action, text) => {
-			const made = create("button", {type: "button", textContent: text});
-			made.dataset.action = action;
-			made.addEventListener("click", () => this.perform(action));
-			return made;
-		};
-		const close = create("button", {type: "button", textContent: "\u2715", title: "Close"});
-		close.addEventListener("click", () => this.closeFinder());
 		this.finder = create("search", {className: "finder", hidden: true},
-			create("div", {className: "line"}, this.findText, this.findCount, button("previous-match", "\u2191"),
-				button("next-match", "\u2193"), button("filter", "Dim others"), close),
+			create("div", {className: "line"}, this.findText, this.findCount, this.actionButton("previous-match", {textContent: "\u2191"}),
+				this.actionButton("next-match", {textContent: "\u2193"}), this.actionButton("filter", {textContent: "Dim others"}), closeButton(() => this.closeFinder())),
 			this.findError, this.results);
 		this.findText.addEventListener("input", () => this.find(this.findText.value));
 		this.finder.addEventListener("keydown", event => {
@@ -196,17 +220,27 @@ class Stage {
 	readActions() {
 		const core = this.core;
 		this.actions = [];
+		this.gestures = [];
+		for (let number = 0; number < core.call.gesture_count(); number++) {
+			const [keys, label] = core.cstring(core.call.gesture(number)).split("\n");
+			this.gestures.push({keys, label});
+		}
 		for (let number = 0; number < core.call.action_count(); number++) {
 			const [name, label, keys, group, who, menus] = core.cstring(core.call.action(number)).split("\n");
-			this.actions.push({number, name, label, keys, group, byApp: Number(who) === BY_APP, menus: Number(menus)});
+			this.actions.push({number, name, label, keys, group, byApp: Number(who) === BY.APP, menus: Number(menus)});
 		}
-		for (const button of this.finder.querySelectorAll("[data-action]"))
+		for (const button of this.element.querySelectorAll("[data-action]"))
 			button.title = this.actions.find(action => action.name === button.dataset.action)?.label ?? "";
 	}
 
 	/* ---- actions ---- */
 
 	key(event) {
+		if (event.key === "Escape" && this.message.classList.contains("failed") && !this.message.hidden) {
+			this.tell("");
+			event.preventDefault();
+			return;
+		}
 		if (!this.surface.count || event.target.closest("input, dialog, .popup"))
 			return;
 		const key = event.key === " " ? "Space" : event.key;
@@ -316,12 +350,13 @@ class Stage {
 		}
 		const follow = this.follower && this.menuItem("Follow the program", ENABLED | IS_SWITCH | (this.follower.held ? 0 : ON),
 			() => this.follower.hold(!this.follower.held));
-		this.openPopup([...this.actionItems(MENU_MAIN), ...(follow ? [create("hr"), follow] : []), ...(metrics.length ? [create("hr")] : []), ...metrics], 0, Infinity);
+		this.openPopup([...this.actionItems(MENU.MAIN), ...(follow ? [create("hr"), follow] : []), ...(metrics.length ? [create("hr")] : []), ...metrics], 0, Infinity);
 	}
 
 	openContextMenu() {
 		const viewer = this.surface.active;
-		this.openPopup(this.actionItems(MENU_CONTEXT), this.core.call.menu_x(viewer), this.core.call.menu_y(viewer));
+		this.openPopup(this.actionItems(MENU.CONTEXT), this.core.call.menu_x(viewer),
+			this.surface.element.offsetTop + this.core.call.menu_y(viewer));
 	}
 
 	menuKey(event) {
@@ -349,8 +384,11 @@ class Stage {
 		this.findText.focus();
 	}
 
+	/* What was found goes with it. */
 	closeFinder() {
 		this.finder.hidden = true;
+		this.findText.value = "";
+		this.find("");
 		this.surface.canvas.focus();
 	}
 
@@ -362,6 +400,12 @@ class Stage {
 		const viewer = this.surface.active, found = this.core.call.found(viewer);
 		const number = this.core.call.weft_viewer_match_number(viewer);
 		this.findCount.textContent = number ? `${number} of ${found}` : `${found} found`;
+		/* What is searched for may come from elsewhere: a link, or "find all like it". */
+		const text = this.surface.ask("search_text", viewer);
+		if (text && text !== this.findText.value && !this.findError.textContent) {
+			this.findText.value = text;
+			this.finder.hidden = false;
+		}
 		clearTimeout(this.listing);
 		if (!this.finder.hidden)
 			this.listing = setTimeout(() => this.listFound(), 100);
@@ -373,7 +417,7 @@ class Stage {
 			promise = this.core.call.next_found(viewer, promise) >>> 0;
 			if (promise === NONE)
 				break;
-			items.push(create("li", {}, this.link(viewer, promise, this.surface.ask("promise_line", viewer, promise))));
+			items.push(create("li", {}, this.link(viewer, promise, this.surface.ask("list_promise", viewer, promise))));
 		}
 		this.results.replaceChildren(...items);
 	}
@@ -387,7 +431,7 @@ class Stage {
 
 	showSelected() {
 		const viewer = this.surface.active, promise = this.core.call.selected(viewer) >>> 0;
-		this.status.textContent = promise === NONE ? "" : this.surface.ask("promise_line", viewer, promise);
+		this.status.textContent = promise === NONE ? "" : this.surface.ask("describe", viewer);
 		if (promise !== NONE && this.panel.hidden && !this.panelClosed)
 			this.togglePanel(true);
 		if (this.panel.hidden)
@@ -489,9 +533,8 @@ class Stage {
 				const [serious, text, meaning] = this.lines("note", i);
 				notes.push(create("p", {className: Number(serious) ? "serious" : ""}, create("b", {textContent: text}), ` ${meaning}`));
 			}
-		const close = create("button", {type: "button", textContent: "\u2715", title: "Close"});
 		const said = notes.map(note => note.textContent).join();
-		close.addEventListener("click", () => {
+		const close = closeButton(() => {
 			this.dismissed = said;
 			this.bar.hidden = true;
 		});
@@ -504,13 +547,17 @@ class Stage {
 	openDialog(title, ...content) {
 		const close = create("button", {type: "button", textContent: "Close"});
 		close.addEventListener("click", () => this.dialog.close());
-		this.dialog.replaceChildren(create("h2", {textContent: title}), ...content, create("footer", {}, close));
+		/* The keyboard is in the first field or else in the title: with the button it would be at the end of a long text. */
+		const heading = create("h2", {textContent: title, tabIndex: -1, autofocus: true});
+		this.dialog.replaceChildren(heading, ...content, create("footer", {}, close));
 		this.dialog.setAttribute("aria-label", title);
 		this.dialog.showModal();
+		(this.dialog.querySelector("input, textarea") ?? heading).focus();
+		this.dialog.scrollTop = 0;
 	}
 
 	askTime(title, name) {
-		const input = create("input", {placeholder: "12.5ms", spellcheck: false, autofocus: true});
+		const input = create("input", {placeholder: "12.5ms", spellcheck: false});
 		input.setAttribute("aria-label", title);
 		const wrong = create("p", {className: "wrong"});
 		const form = create("form", {}, input, create("button", {textContent: "Set"}), wrong);
@@ -526,8 +573,7 @@ class Stage {
 	}
 
 	showKeys() {
-		const rows = [...TOUCHES.map(([keys, label]) => ({keys, label})),
-			...this.actions.map(({keys, label}) => ({keys: keys.replaceAll(" ", ", "), label}))];
+		const rows = [...this.gestures, ...this.actions.map(({keys, label}) => ({keys: keys.replaceAll(" ", ", "), label}))];
 		this.openDialog("Keys and gestures", create("dl", {className: "keys"},
 			...rows.flatMap(({keys, label}) => [create("dt", {}, create("kbd", {textContent: keys})), create("dd", {textContent: label})])));
 	}
@@ -571,8 +617,7 @@ class Stage {
 	}
 
 	exportPng() {
-		this.surface.draw();
-		this.surface.canvas.toBlob(blob => blob && this.save(blob, ".png"), "image/png");
+		this.surface.whole().toBlob(blob => blob && this.save(blob, ".png"), "image/png");
 	}
 
 	async copyLink() {

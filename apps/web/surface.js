@@ -1,9 +1,7 @@
-/* The canvas on which the core shows its traces, and what pointers do there. */
+/* The canvases on which the core shows its traces, and what pointers do there. */
 
-const SHIFT = 1, CONTROL = 2, ALT = 4;
-const CHANGED = {PICTURE: 1, SELECTION: 2, HOVER: 4, SEARCH: 8, PLACE: 16, SETTING: 32, MENU: 64};
-const NONE = 0xffffffff;
-const OUT_OF_MEMORY = -1; /* WEFT_ENOMEM */
+const CURSORS = {[CURSOR.ARROW]: "default", [CURSOR.LINK]: "pointer", [CURSOR.GRABBING]: "grabbing", [CURSOR.RESIZE]: "ew-resize",
+	[CURSOR.MEASURE]: "crosshair"};
 const MEMORY_LIMIT = 0xffff0000, TOO_LARGE = "too large for the memory that a page can have";
 const FONT_FAMILY = "system-ui, sans-serif";
 const DOUBLE_CLICK_MS = 400, LONG_PRESS_MS = 500, NEAR_PX = 12;
@@ -17,7 +15,8 @@ function create(tag, properties = {}, ...children) {
 }
 
 function modifiers(event) {
-	return (event.shiftKey ? SHIFT : 0) | (event.ctrlKey || event.metaKey ? CONTROL : 0) | (event.altKey ? ALT : 0);
+	return (event.shiftKey ? MODIFIER.SHIFT : 0) | (event.ctrlKey || event.metaKey ? MODIFIER.CONTROL : 0) |
+		(event.altKey ? MODIFIER.ALT : 0);
 }
 
 /* The bytes of a stream in the core's memory: [address, size].  Where the size is told before, nothing is there twice. */
@@ -68,10 +67,15 @@ class Surface {
 	/* `owner` is told of changes: changed(bits). */
 	constructor(owner) {
 		this.owner = owner;
+		/* What lies over the picture has a canvas of its own: a pointer that moves changes nothing else. */
+		this.picture = create("canvas");
+		this.picture.setAttribute("aria-hidden", "true");
 		this.canvas = create("canvas", {tabIndex: 0});
 		this.canvas.setAttribute("role", "application");
-		this.context = this.canvas.getContext("2d", {alpha: false});
-		this.element = create("div", {className: "surface"}, this.canvas);
+		this.below = this.picture.getContext("2d", {alpha: false});
+		this.above = this.canvas.getContext("2d");
+		this.stale = 0; /* what is to be drawn: bits of CHANGED */
+		this.element = create("div", {className: "surface"}, this.picture, this.canvas);
 		this.pointers = new Map();
 		this.kept = []; /* addresses of the traces' bytes */
 		this.era = 0; /* how often all was closed */
@@ -83,7 +87,7 @@ class Surface {
 	async load() {
 		if (this.core)
 			return;
-		const core = await Core.create((font, text) => this.painter.measure(this.context, font, text));
+		const core = await Core.create((font, text) => this.painter.measure(this.below, font, text));
 		this.painter = new Painter(core);
 		this.compare = core.call.compare();
 		this.core = core;
@@ -106,7 +110,7 @@ class Surface {
 			place = Math.min(wanted, this.count);
 			const status = this.core.withText(name, text => this.core.call.open(at, bytes, text, this.measured, place));
 			if (status < 0)
-				throw new Error(status === OUT_OF_MEMORY ? TOO_LARGE : this.core.cstring(this.core.call.last_error()));
+				throw new Error(status === STATUS.ENOMEM ? TOO_LARGE : this.core.cstring(this.core.call.last_error()));
 		} catch (error) {
 			if (at)
 				core.call.free(at);
@@ -174,10 +178,10 @@ class Surface {
 
 	react() {
 		const changes = this.core.call.weft_compare_take_changes(this.compare);
-		if (changes & CHANGED.PICTURE)
-			this.drawSoon();
-		if (changes & CHANGED.HOVER && this.count)
-			this.canvas.style.cursor = this.core.call.hovered(this.active) >>> 0 === NONE ? "" : "pointer";
+		if (changes & (CHANGED.PICTURE | CHANGED.OVERLAY))
+			this.drawSoon(changes);
+		if (this.count)
+			this.canvas.style.cursor = CURSORS[this.core.call.weft_viewer_cursor(this.active)];
 		if (changes)
 			this.owner.changed(changes);
 	}
@@ -189,40 +193,62 @@ class Surface {
 		if (!width || !height)
 			return;
 		this.ratio = globalThis.devicePixelRatio || 1;
-		this.canvas.width = Math.round(width * this.ratio);
-		this.canvas.height = Math.round(height * this.ratio);
+		for (const canvas of [this.picture, this.canvas])
+			Object.assign(canvas, {width: Math.round(width * this.ratio), height: Math.round(height * this.ratio)});
 		this.actAll("weft_compare_resize", width, height, 1);
-		this.draw();
+		this.draw(CHANGED.PICTURE);
 	}
 
-	drawSoon() {
+	drawSoon(changes = CHANGED.PICTURE) {
+		this.stale |= changes;
 		this.frame ??= requestAnimationFrame(() => this.draw());
 	}
 
-	draw() {
+	draw(changes = 0) {
+		changes |= this.stale;
 		cancelAnimationFrame(this.frame);
 		this.frame = null;
-		if (this.core)
-			this.paint(this.context, this.ratio);
+		this.stale = 0;
+		if (!this.core)
+			return;
+		const panes = this.core.call.draw();
+		if (changes & CHANGED.PICTURE)
+			this.paint(this.below, this.ratio, panes, true);
+		this.paint(this.above, this.ratio, panes, false);
 	}
 
-	paint(context, ratio) {
-		const core = this.core, panes = core.call.draw();
-		context.fillStyle = this.painter.paint(this.owner.theme, 0, 255);
-		context.fillRect(0, 0, context.canvas.width, context.canvas.height);
+	/* The panes that are pictures, on their ground, or those that lie over and above them. */
+	paint(context, ratio, panes, pictures) {
+		const core = this.core, {width, height} = context.canvas;
+		context.clearRect(0, 0, width, height);
+		if (pictures) {
+			context.fillStyle = this.painter.paint(this.owner.theme, PAINT.BACKGROUND, 255);
+			context.fillRect(0, 0, width, height);
+		}
 		for (let i = 0; i < panes; i++) {
+			if ((i % PANE.COUNT === PANE.PICTURE) !== pictures)
+				continue;
 			const at = core.call.pane(i) >>> 3;
-			const [x, y, width, height, scale, prims, count, texts] = new Float64Array(core.bytes.buffer).subarray(at, at + 8);
+			const [x, y, paneWidth, paneHeight, scale, prims, count, texts] = new Float64Array(core.bytes.buffer).subarray(at, at + 8);
 			context.save();
 			context.scale(ratio, ratio);
 			context.beginPath();
-			context.rect(x, y, width, height);
+			context.rect(x, y, paneWidth, paneHeight);
 			context.clip();
 			context.translate(x, y);
 			context.scale(scale, scale);
 			this.painter.draw(context, this.owner.theme, prims, count, texts);
 			context.restore();
 		}
+	}
+
+	/* Picture and what lies over it on one canvas, for an image. */
+	whole() {
+		this.draw();
+		const both = create("canvas", {width: this.picture.width, height: this.picture.height}), context = both.getContext("2d");
+		context.drawImage(this.picture, 0, 0);
+		context.drawImage(this.canvas, 0, 0);
+		return both;
 	}
 
 	/* ---- searching ---- */
@@ -287,7 +313,7 @@ class Surface {
 		if (event.pointerType === "touch")
 			this.longPress = setTimeout(() => {
 				this.actAll("weft_compare_leave");
-				this.actAll("weft_compare_press", x, y, 2, 0, 1);
+				this.actAll("weft_compare_press", x, y, BUTTON.SECONDARY, 0, 1);
 			}, LONG_PRESS_MS);
 		this.actAll("weft_compare_press", x, y, event.button, modifiers(event), this.lastPress.clicks);
 	}

@@ -102,7 +102,7 @@ bool weft_action_key(enum weft_action action, int n, char key[16], unsigned *mod
 	X("Ctrl + wheel", "Moves the rows up and down")                                                                          \
 	X("Click, tap", "Selects a promise")                                                                                     \
 	X("Double click", "Highlights what it became and came from")                                                             \
-	X("Right click", "The menu of a promise")                                                                                \
+	X("Right click, long press", "The menu of a promise")                                                                    \
 	X("Shift + drag, drag in the ruler", "Measures a span of time")                                                          \
 	X("Drag in the overview", "Moves what is shown, or its edges")
 

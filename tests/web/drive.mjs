@@ -7,9 +7,10 @@ import {createServer} from "node:http";
 import {tmpdir} from "node:os";
 import {join, resolve} from "node:path";
 import {createInterface} from "node:readline";
+import {inflateSync} from "node:zlib";
 import {pathToFileURL} from "node:url";
 
-const PATIENCE_MS = 60000;
+const PATIENCE_MS = Number(process.env.WEFT_TEST_PATIENCE ?? 60) * 1000;
 
 export const [weft, generate, arp, frame, httpServer, driver] = process.argv.slice(2).map(path => path && resolve(path));
 const {chromium} = await import(pathToFileURL(join(driver, "node_modules/playwright-core/index.mjs")));
@@ -102,11 +103,144 @@ export async function until(page, condition, argument) {
 	}
 }
 
-export const place = page => page.evaluate(() => weft.stage.surface.ask("place"));
-export const times = async page => (await place(page)).match(/t=([^&]*)/)[1];
-export const found = page => page.evaluate(() => weft.stage.core.call.found(weft.stage.surface.active));
-export const selected = page => page.evaluate(() => weft.stage.core.call.selected(weft.stage.surface.active) >>> 0);
-export const picture = page => page.evaluate(() => (weft.stage.surface.draw(), weft.stage.surface.canvas.toDataURL().length));
+// The same of what a function of the test answers; gives the answer.
+export async function eventually(what, ask) {
+	const deadline = Date.now() + PATIENCE_MS;
+	for (;;) {
+		const answer = await ask();
+		if (answer)
+			return answer;
+		assert.ok(Date.now() < deadline, `never: ${what}`);
+		await new Promise(resolved => setTimeout(resolved, 50));
+	}
+}
+
+// ---- what a person sees ----
+
+// The address of the page says which part of the trace is shown, what is searched for and what is selected.
+export const place = page => page.url().split("#")[1] ?? "";
+export const part = (page, name) => new URLSearchParams(place(page)).get(name) ?? "";
+export const placed = (page, condition) => eventually(`an address where ${condition}, not ${place(page)}`, () => condition(place(page)) && place(page));
+
+// The stretch of time in ns that is shown, once the condition holds for it.
+const number = text => Number.parseFloat(text) * {ns: 1, us: 1e3, ms: 1e6, s: 1e9}[text.match(/[a-z]+$/)?.[0] ?? "s"];
+export const seen = (page, condition = () => true) => eventually(`a stretch where ${condition}, not ${place(page)}`, () => {
+	const [from, to] = part(page, "t").split("..").map(number), times = {from, to, span: to - from};
+	return to !== undefined && condition(times) && times;
+});
+export const selected = async (page, condition = id => id !== "") => (await placed(page, () => condition(part(page, "sel"))), part(page, "sel"));
+
+// Pixels of the page, or of an element of it, as a PNG and as red, green, blue.
+// Of a viewer's surface without its lowest part, where buttons stand.
+export async function shot(page, selector = "main") {
+	if (!selector.endsWith(".surface"))
+		return page.locator(selector).screenshot();
+	await page.locator(selector).scrollIntoViewIfNeeded();
+	const {x, y, width, height} = await page.locator(selector).boundingBox();
+	return page.screenshot({clip: {x, y, width, height: height - 60}});
+}
+
+export function unpack(png) {
+	const width = png.readUInt32BE(16), height = png.readUInt32BE(20), channels = {2: 3, 6: 4}[png[25]], parts = [];
+	for (let at = 8; at < png.length; at += png.readUInt32BE(at) + 12)
+		if (png.toString("latin1", at + 4, at + 8) === "IDAT")
+			parts.push(png.subarray(at + 8, at + 8 + png.readUInt32BE(at)));
+	const bytes = inflateSync(Buffer.concat(parts)), stride = width * channels, rgb = Buffer.alloc(width * height * 3);
+	let above = Buffer.alloc(stride);
+	for (let y = 0; y < height; y++) {
+		const line = bytes.subarray(y * (stride + 1) + 1, (y + 1) * (stride + 1)), filter = bytes[y * (stride + 1)];
+		for (let i = 0; i < stride; i++) {
+			const a = i < channels ? 0 : line[i - channels], b = above[i], c = i < channels ? 0 : above[i - channels], p = a + b - c;
+			const paeth = Math.abs(p - a) <= Math.abs(p - b) && Math.abs(p - a) <= Math.abs(p - c) ? a : Math.abs(p - b) <= Math.abs(p - c) ? b : c;
+			line[i] += [0, a, b, a + b >> 1, paeth][filter];
+		}
+		for (let x = 0; x < width; x++)
+			line.copy(rgb, (y * width + x) * 3, x * channels, x * channels + 3);
+		above = line;
+	}
+	return {width, height, rgb};
+}
+
+// How many pixels are of a colour, 0xrrggbb, give or take what smoothing does.
+export async function count(page, colour, selector) {
+	const {rgb} = unpack(await shot(page, selector));
+	let pixels = 0;
+	for (let i = 0; i < rgb.length; i += 3)
+		pixels += Math.abs(rgb[i] - (colour >> 16)) + Math.abs(rgb[i + 1] - (colour >> 8 & 255)) + Math.abs(rgb[i + 2] - (colour & 255)) < 12;
+	return pixels;
+}
+
+export const YELLOW = 0xffdd33; // what is highlighted
+export const RED = 0xd4252f; // what failed or never resolved
+
+// Until the pixels are others than those of before; gives them.
+export const redrawn = (page, before, selector) => eventually("other pixels", async () => {
+	const now = await shot(page, selector);
+	return !now.equals(before) && now;
+});
+
+// Once nothing moves any more.
+export async function still(page, selector) {
+	let before = await shot(page, selector);
+	return eventually("pixels that stay", async () => {
+		await page.waitForTimeout(150);
+		const now = await shot(page, selector), same = now.equals(before);
+		before = now;
+		return same && now;
+	});
+}
+
+export const canvas = ".surface canvas[tabindex]";
+export const cursor = page => page.evaluate(selector => getComputedStyle(document.querySelector(selector)).cursor, canvas);
+
+// A point of the picture at x where the pointer is a hand: upon a promise.
+export async function promiseAt(page, x, from = 100, to = 590) {
+	for (let y = from; y < to; y++) {
+		await page.mouse.move(x, y);
+		if (await cursor(page) === "pointer")
+			return y;
+	}
+	assert.fail(`no promise at ${x}`);
+}
+
+// Types into the finder, which is opened; `said` is what it then says of how many were found.
+export async function find(page, text, said = /^[1-9]/) {
+	await page.keyboard.press("/");
+	await page.locator(".finder input").fill(text);
+	await eventually(`${said} for ${text}`, async () => said.test(await page.locator(".finder output").textContent()));
+}
+
+// What canvases are told, for drawsLike(); to be called in the page before its scripts.  Texts are 7 px a character wide.
+export function overhear() {
+	const {prototype} = CanvasRenderingContext2D, told = globalThis.told = new Map();
+	const colour = style => {
+		const parts = style.startsWith("#") ? [1, 3, 5].map(at => parseInt(style.slice(at, at + 2), 16)) : style.match(/[\d.]+/g).map(Number);
+		return [...parts.slice(0, 3), Math.round((parts[3] ?? 1) * 255)].join(" ");
+	};
+	const numbers = (...values) => values.map(value => value.toFixed(3)).join(" ");
+	const path = [];
+	const listener = {
+		clearRect: context => told.set(context.canvas, []),
+		beginPath: () => path.splice(0),
+		moveTo: (context, x, y) => path.push(x, y),
+		lineTo: (context, x, y) => path.push(x, y),
+		translate: (context, x, y) => `at ${numbers(x, y)}`,
+		fillRect: (context, ...box) => `rect ${colour(context.fillStyle)} ${numbers(...box)}`,
+		stroke: context => `line ${colour(context.strokeStyle)} ${numbers(context.lineWidth, ...path)}`,
+		fill: context => `head ${colour(context.fillStyle)} ${numbers(...path)}`,
+		fillText: (context, text, x, y) => `text ${colour(context.fillStyle)} ${context.font.match(/^(bold )?[\d.]+/)[0]} ${numbers(x, y)} ${text}`,
+	};
+	for (const [name, listen] of Object.entries(listener)) {
+		const original = prototype[name];
+		prototype[name] = function(...values) {
+			const line = listen(this, ...values);
+			if (typeof line === "string")
+				told.get(this.canvas)?.push(line);
+			return original.apply(this, values);
+		};
+	}
+	prototype.measureText = text => ({width: 7 * [...text].length});
+}
 
 export const drop = (page, name, bytes, shiftKey = false) => page.evaluate(([fileName, text, shift]) => {
 	const transfer = new DataTransfer();

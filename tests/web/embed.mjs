@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import {copyFileSync, readdirSync, readFileSync} from "node:fs";
 import {dirname, join} from "node:path";
 import {fileURLToPath} from "node:url";
-import {at, close, open, record, run, serveFolder, until, weft} from "./drive.mjs";
+import {RED, at, close, count, eventually, open, record, redrawn, run, serveFolder, shot, still, until, weft} from "./drive.mjs";
 
 const example = join(dirname(fileURLToPath(import.meta.url)), "../../examples/embed");
 
@@ -13,35 +13,23 @@ export function prepare() {
 		copyFileSync(join(example, name), join(at("embedded"), name));
 }
 
-// How much of a viewer's canvas is not of the colour of its corner.
-const drawn = (page, id) => page.evaluate(name => {
-	const canvas = document.querySelector(`#${name} canvas`);
-	const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-	let count = 0;
-	for (let i = 0; i < data.length; i += 4)
-		count += data[i] !== data[0] || data[i + 1] !== data[1];
-	return count;
-}, id);
-const pixels = (page, id) => page.evaluate(name => document.querySelector(`#${name} canvas`).toDataURL(), id);
-
 export const tests = {
 	async "two viewers in a page of one's own, each for itself"() {
 		const server = await serveFolder(at("embedded"));
-		const page = await open(`${server.url}lost-answer.html`, {ready: "#bad.weft canvas"});
-		await until(page, () => [...document.querySelectorAll(".trace")].every(
-			element => element.querySelector(".message").hidden && /arp/.test(element.querySelector("canvas").ariaLabel)));
-		await until(page, async () => (await new Promise(requestAnimationFrame), true));
-		assert.ok(await drawn(page, "good") > 1000 && await drawn(page, "bad") > 1000);
+		const page = await open(`${server.url}lost-answer.html`, {ready: "#bad.weft canvas[aria-label]"});
+		await until(page, () => [...document.querySelectorAll(".trace")].every(element =>
+			element.querySelector(".message").hidden && /arp/.test(element.querySelector("canvas[tabindex]").ariaLabel)));
+		await eventually("a red line", async () => await count(page, RED, "#bad .surface") > 50);
+		assert.equal(await count(page, RED, "#good .surface"), 0);
 		assert.equal(await page.locator(".menu-button").count(), 2);
 
 		// the wheel zooms one of them; keys go to the one that was clicked
-		const [good, bad] = [await pixels(page, "good"), await pixels(page, "bad")];
-		const box = await page.locator("#good").boundingBox();
-		await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+		const [good, bad] = [await still(page, "#good .surface"), await still(page, "#bad .surface")];
+		await page.locator("#good canvas[tabindex]").hover();
 		await page.mouse.wheel(0, -300);
-		await until(page, before => document.querySelector("#good canvas").toDataURL() !== before, good);
-		assert.equal(await pixels(page, "bad"), bad);
-		await page.locator("#good canvas").click({position: {x: 5, y: 60}});
+		await redrawn(page, good, "#good .surface");
+		assert.ok((await shot(page, "#bad .surface")).equals(bad));
+		await page.locator("#good canvas[tabindex]").click({position: {x: 5, y: 60}});
 		await page.keyboard.press("/");
 		assert.deepEqual(await page.locator(".finder").evaluateAll(all => all.map(finder => finder.hidden)), [false, true]);
 		await page.keyboard.type("a good one");
@@ -49,8 +37,8 @@ export const tests = {
 
 		// the text leads into a viewer
 		await page.getByRole("button", {name: "the program gives up"}).click();
-		await until(page, before => document.querySelector("#bad canvas").toDataURL() !== before, bad);
-		await page.locator("#bad canvas").focus();
+		await redrawn(page, bad, "#bad .surface");
+		await page.locator("#bad canvas[tabindex]").focus();
 		await page.keyboard.press("n");
 		await until(page, () => /\w/.test(document.querySelector("#bad .panel h2")?.textContent));
 		assert.equal(new URL(page.url()).hash, "");
@@ -62,7 +50,7 @@ export const tests = {
 
 	async "what a page can ask of a viewer"() {
 		const server = await serveFolder(at("embedded"));
-		const page = await open(`${server.url}lost-answer.html`, {ready: "#bad.weft canvas"});
+		const page = await open(`${server.url}lost-answer.html`, {ready: "#bad.weft canvas[aria-label]"});
 		const bytes = readFileSync(join(at("embedded"), "trace-2.gz")).toString("base64");
 		const answers = await page.evaluate(async text => {
 			const element = document.createElement("div");
@@ -81,7 +69,7 @@ export const tests = {
 			const left = element.childNodes.length, classes = element.className, taken = drop.defaultPrevented;
 			const called = [weft.show(element, "trace-1.gz"), weft.show(element, "trace-2.gz")]; // the second one takes its place
 			const both = await Promise.all(called.map(({opened: promise}) => promise));
-			const canvases = element.querySelectorAll("canvas").length;
+			const canvases = element.querySelectorAll("canvas[tabindex]").length;
 			called[1].close();
 			return {taken, both, canvases, opened, titles, message, right, wrong, left, classes};
 		}, bytes);

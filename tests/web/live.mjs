@@ -5,7 +5,7 @@ import {mkdirSync, renameSync, writeFileSync} from "node:fs";
 import {request} from "node:http";
 import {connect} from "node:net";
 import {networkInterfaces} from "node:os";
-import {at, close, found, generate, httpServer, open, place, run, selected, start, stop, times, until, weft} from "./drive.mjs";
+import {at, close, eventually, find, generate, httpServer, open, placed, redrawn, run, start, still, stop, weft} from "./drive.mjs";
 
 // Status, headers and body of what a server answers.
 const ask = (url, options = {}) => new Promise((resolve, reject) => {
@@ -16,8 +16,11 @@ const ask = (url, options = {}) => new Promise((resolve, reject) => {
 	}).on("error", reject).end();
 });
 
-const promises = page => page.evaluate(() => weft.stage.core.call.promises(weft.stage.surface.active));
-const state = page => page.evaluate(() => document.querySelector(".live").dataset.state);
+// How many promises there are, as the title of the page's header says it.
+const promises = async page => Number((await page.locator(".header .facts").textContent()).match(/([\d,]+) promises/)?.[1].replaceAll(",", "") ?? 0);
+const more = (page, than) => eventually(`more than ${than} promises`, async () => await promises(page) > than && promises(page));
+const state = page => page.locator(".live").getAttribute("data-state");
+const told = (page, text) => page.locator(".live", {hasText: text}).waitFor();
 
 export function prepare() {
 	run(generate, "short", "--events=2000", "-o", "still.ctf");
@@ -111,58 +114,54 @@ export const tests = {
 		await get(3);
 		const page = await open(server.line);
 		assert.equal(await state(page), "live");
-		await until(page, () => weft.stage.surface.count === 1);
-		const before = await promises(page);
+		const before = await more(page, 0);
 		await get(20);
-		await until(page, count => weft.stage.core.call.promises(weft.stage.surface.active) > count + 20, before);
+		await more(page, before + 20);
 
 		// what is selected and searched for stays, and history does not grow
-		await page.keyboard.press("/");
-		await page.keyboard.type("longer:0s");
+		await find(page, "longer:0s");
 		await page.keyboard.press("Enter");
-		await page.keyboard.press("Escape");
-		await until(page, () => location.hash.includes("find=") && location.hash.includes("sel="));
-		const [matches, length, where] = [await found(page), await page.evaluate(() => history.length), await place(page)];
+		const where = await placed(page, text => text.includes("find=") && text.includes("sel="));
+		const number = async () => Number((await page.locator(".finder output").textContent()).match(/of (\d+)/)?.[1] ?? 0);
+		const matches = await number(), length = await page.evaluate(() => history.length);
 		await get(20);
-		await until(page, count => weft.stage.core.call.found(weft.stage.surface.active) > count, matches);
-		assert.equal((await place(page)).match(/sel=\d+/)[0], where.match(/sel=\d+/)[0]);
-		assert.notEqual(await selected(page), 0xffffffff);
-		await until(page, () => weft.stage.surface.ask("place") === location.hash.slice(1));
+		await eventually("more matches", async () => await number() > matches);
+		await placed(page, text => text.match(/sel=\d+/)[0] === where.match(/sel=\d+/)[0] && /find=longer/.test(text));
 		assert.equal(await page.evaluate(() => history.length), length);
 
 		// held still: it says that there is more, and shows it when it is asked to
 		await page.getByRole("button", {name: "Live"}).click();
 		assert.equal(await state(page), "held");
-		await until(page, () => !weft.stage.follower.isLooking);
-		const held = await promises(page), span = await times(page);
 		await get(20);
-		await until(page, () => document.querySelector(".live").textContent === "Held still; there is more");
-		assert.deepEqual([await promises(page), await times(page)], [held, span]);
+		await told(page, "Held still; there is more");
+		const held = await promises(page), picture = await still(page, ".surface");
+		await get(20);
+		assert.ok((await still(page, ".surface")).equals(picture));
+		assert.equal(await promises(page), held);
 		await page.keyboard.press("F5"); // what there is now, and no more
-		await until(page, count => weft.stage.core.call.promises(weft.stage.surface.active) > count, held);
-		await until(page, () => !weft.stage.follower.isLooking);
-		assert.equal(await state(page), "held");
-		const reloaded = await promises(page);
+		const reloaded = await more(page, held);
 		await get(20);
+		await told(page, "Held still; there is more");
+		assert.equal(await promises(page), reloaded);
 		await page.getByRole("button", {name: "Held still"}).click();
-		await until(page, count => weft.stage.core.call.promises(weft.stage.surface.active) > count + 20, reloaded);
+		await more(page, reloaded + 20);
 
 		// what is missing is told once
 		await page.locator(".bar button").click();
 		const before2 = await promises(page);
 		await get(5);
-		await until(page, count => weft.stage.core.call.promises(weft.stage.surface.active) > count, before2);
+		await more(page, before2);
 		assert.ok(await page.locator(".bar").isHidden());
 
 		// the program ends, the trace stays
 		await stop(program);
-		await until(page, () => document.querySelector(".live").dataset.state === "ended");
+		await eventually("its end", async () => await state(page) === "ended");
 		const last = await promises(page);
 		await page.reload();
 		await page.waitForSelector("[data-ready]", {state: "attached"});
 		assert.equal(await promises(page), last);
 		await stop(server);
-		await until(page, () => document.querySelector(".live").textContent === "weft serve does not answer any more");
+		await told(page, "weft serve does not answer any more");
 		page.complaints = page.complaints.filter(text => !/ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/.test(text));
 		await close(page);
 	},
@@ -171,16 +170,20 @@ export const tests = {
 		run(generate, "short", "--events=200", "-o", "changing.ctf");
 		const server = await start(weft, ["serve", "changing.ctf", "still.ctf"]);
 		const page = await open(server.line);
-		assert.equal(await page.evaluate(() => weft.stage.surface.count), 2);
-		const count = await promises(page);
+		const titles = ["changing.ctf", "still.ctf"];
+		assert.deepEqual(await page.locator(".titles h2").allTextContents(), titles);
+		await page.mouse.move(3, 3);
+		const before = await still(page, ".surface");
 		run(generate, "short", "--events=400", "-o", "next.ctf");
 		renameSync(at("next.ctf"), at("changing.ctf"));
-		await until(page, before => weft.stage.core.call.promises(weft.stage.core.call.viewer(0)) > before, count);
+		await redrawn(page, before, ".surface");
+		const picture = await still(page, ".surface");
 		renameSync(at("changing.ctf"), at("elsewhere.ctf"));
-		await until(page, () => /changing.ctf: No such file/.test(document.querySelector(".live").textContent));
-		assert.equal(await page.evaluate(() => weft.stage.surface.count), 2);
+		await told(page, /changing.ctf: No such file/);
+		assert.deepEqual(await page.locator(".titles h2").allTextContents(), titles);
+		assert.ok((await still(page, ".surface")).equals(picture));
 		renameSync(at("elsewhere.ctf"), at("changing.ctf"));
-		await until(page, () => document.querySelector(".live").dataset.state === "ended");
+		await eventually("it is there again", async () => await state(page) === "ended");
 		await stop(server);
 		page.complaints = page.complaints.filter(text => !/503|ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/.test(text));
 		await close(page);

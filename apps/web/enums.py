@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Writes enums of the C headers as JavaScript: enums.py HEADER... -o OUT.js TAG=NAME...
+
+TAG is an enum of the headers; or a list X(KEY, number, ...) in capitals, where without numbers the order counts; or a macro with a number; or the prefix, in capitals, of the
+constants of an enum without a tag. NAME is the constant that scripts know it by: a number for a macro, otherwise an object whose keys are the
+constants without their prefix.
+SPDX-License-Identifier: ISC"""
+import ast
+import os
+import re
+import sys
+
+at = sys.argv.index("-o")
+headers, out, wanted = sys.argv[1:at], sys.argv[at + 1], sys.argv[at + 2 :]
+text = ""
+for header in headers:
+    with open(header, encoding="utf-8") as file:
+        text += file.read()
+text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+
+
+def constants(body):
+    """Of the inside of an enum, in their order: name and value."""
+    value = -1
+    for item in filter(None, (item.strip() for item in body.split(","))):
+        name, _, number = item.partition("=")
+        value = ast.literal_eval(number.strip()) if number else value + 1
+        yield name.strip(), value
+
+
+def enum(tag):
+    """The constants of an enum, of which nothing but names and numbers may be there."""
+    bodies = re.findall(r"enum\s+" + tag + r"\s*\{([^}]*)\}", text) or re.findall(r"enum\s*\{(\s*" + tag + r"[^}]*)\}", text)
+    if len(bodies) != 1 or "#" in bodies[0]:
+        sys.exit(f"enums.py: {len(bodies)} enums {tag} with names and numbers alone in {' '.join(headers)}")
+    found = dict(constants(bodies[0]))
+    prefix = os.path.commonprefix(list(found)) if not tag.isupper() else tag
+    prefix = prefix[: prefix.rindex("_") + 1]
+    found = {name[len(prefix) :] if name.startswith(prefix) else "COUNT": value for name, value in found.items()}
+    return "{" + ", ".join(f"{name}: {value}" for name, value in found.items()) + "}"
+
+
+def macro(name):
+    values = re.findall(r"#define\s+" + name + r"\s+(\w+)", text)
+    lists = re.findall(r"#define\s+" + name + r"\(X\)((?:.*\\\n)*.*)", text)
+    if len(values) + len(lists) != 1:
+        sys.exit(f"enums.py: {len(values) + len(lists)} macros {name} in {' '.join(headers)}")
+    if lists:
+        items = re.findall(r"X\((\w+)(?:, (-?\d+)\b)?", lists[0])
+        return "{" + ", ".join(f"{key}: {value or number}" for number, (key, value) in enumerate(items)) + "}"
+    return {"UINT32_MAX": "0xffffffff"}.get(values[0], values[0].rstrip("uU"))
+
+
+with open(out, "w", encoding="utf-8") as file:
+    file.write(f"/* Made by enums.py from {', '.join(os.path.basename(header) for header in headers)}. */\n")
+    for item in wanted:
+        tag, name = item.split("=")
+        is_macro = re.search(r"#define\s+" + tag + r"\b", text)
+        file.write(f"const {name} = {macro(tag) if is_macro else enum(tag)};\n")

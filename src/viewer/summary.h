@@ -1,0 +1,19 @@
+/* summary.h: what is said of a trace and of a promise in one line.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_VIEWER_SUMMARY_H
+#define WEFT_VIEWER_SUMMARY_H
+
+#include "viewer/viewer.h"
+
+#define WEFT_SUMMARY_BYTES 600
+
+/* "1,234 events · 56 promises · 2.3 s".  Returns `buf`. */
+const char *weft_viewer_summary(const struct weft_viewer *viewer, char buf[WEFT_SUMMARY_BYTES]);
+
+/* The selected promise, or else the one under the pointer, for those who cannot see it: its name, kind, id, when it begins and
+ * how it ends.  Returns `buf`. */
+const char *weft_viewer_describe(const struct weft_viewer *viewer, char buf[WEFT_SUMMARY_BYTES]);
+
+/* A promise in a list: its name, its kind, when it begins and how long it lasts.  Returns `buf`. */
+const char *weft_viewer_list_promise(const struct weft_viewer *viewer, uint32_t promise, char buf[WEFT_SUMMARY_BYTES]);
+
+#endif
