@@ -320,7 +320,7 @@ export const tests = {
 		assert.equal(await page.getByRole("button", {name: "Menu"}).count(), 1);
 		await enter(page, MAIN);
 		assert.equal(await page.getByRole("complementary", {name: /selected promise/}).count(), 1);
-		assert.match(await page.locator("[role=status].status").textContent(), /^main, bind, at/);
+		assert.match(await page.locator("[role=status].status").textContent(), /^main, bind, promise \d+: begins at/);
 		await page.keyboard.press("/");
 		await page.locator(".finder input").fill("main");
 		await page.locator(".results li").first().waitFor();
