@@ -32,7 +32,8 @@ struct copy {
 	size_t wanted, by_entry, by_symbol;
 	char why[WHY_BYTES]; /* the first function that was not taken at its entry, and why; or why the copy is left alone */
 	struct weft__slots slots;
-	struct weft__entry *entries; /* one for each function of the set that the copy has */
+	struct weft__entry *entries;      /* one for each function of the set that the copy has */
+	const struct weft__symtab *table; /* while it is being taken: where its functions were found, if they are not exported */
 	struct copy *next;
 	char path[];
 };
@@ -107,6 +108,9 @@ static void gather(struct copy *c, const struct weft__symtab *table)
 static void widen(void *ctx, const char *name, const ElfW(Sym) * s)
 {
 	struct gathering *g = ctx;
+	/* The linker collects parts of functions that hardly ever run (NAME.cold) far from the rest. */
+	if (strchr(name, '.'))
+		return;
 	uintptr_t begin = g->copy->elf.base + s->st_value, end = begin + s->st_size;
 	g->begin = g->begin && g->begin < begin ? g->begin : begin;
 	g->end = g->end > end ? g->end : end;
@@ -153,7 +157,9 @@ void *weft_hook_symbol(const struct weft_hook_module *module, const char *name)
 		return (void *)(c->elf.base + s->st_value);
 	struct weft__symtab table;
 	struct finding found = {.name = name};
-	if (weft__symtab_open(&table, &c->elf)) {
+	if (c->table) {
+		weft__symtab_each(c->table, name, find_exact, &found);
+	} else if (weft__symtab_open(&table, &c->elf)) {
 		weft__symtab_each(&table, name, find_exact, &found);
 		weft__symtab_close(&table);
 	}
@@ -303,8 +309,10 @@ static void add_copy(
 	c->elf = *m;
 	c->elf.path = c->path;
 	c->adapter = adapter;
+	c->table = table;
 	c->module = (struct weft_hook_module){.path = c->path, .base = m->base};
 	take(c, table, fresh);
+	c->table = NULL;
 	pthread_mutex_lock(&lock);
 	c->next = copies;
 	copies = c;

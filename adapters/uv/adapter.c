@@ -47,13 +47,17 @@ static const struct weft_hook_function *const functions[WEFT__UV_COPIES] = {func
 
 /* ---- The adapter ---- */
 
-/* All of 1.x have the same public structs; forks with others (Julia's) call themselves 2. */
+/* All of 1.x have the same public structs; forks with others (Julia's) call themselves 2.  A program that has libuv inside may
+ * lack uv_version, which nothing else in it calls: uv_loop_init tells that it is 1. */
 static bool accepts(const struct weft_hook_module *module, char *version, size_t size)
 {
 	unsigned (*uv_version)(void) = (unsigned (*)(void))weft_hook_symbol(module, "uv_version");
 	unsigned number = uv_version ? uv_version() : 0;
-	snprintf(version, size, "%u.%u.%u", number >> 16, number >> 8 & 255, number & 255);
-	if (number >> 16 != 1)
+	if (uv_version)
+		snprintf(version, size, "%u.%u.%u", number >> 16, number >> 8 & 255, number & 255);
+	else
+		snprintf(version, size, "%s", weft_hook_symbol(module, "uv_loop_init") ? "1" : "0");
+	if (uv_version ? number >> 16 != 1 : version[0] != '1')
 		return false;
 #define CHECK(result, name, parameters)                                                                                          \
 	if (!weft_hook_symbol(module, #name))                                                                                    \

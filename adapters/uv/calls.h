@@ -171,7 +171,6 @@
 
 /* Y(result, name, (parameters)): only called. */
 #define WEFT__UV_ONLY_CALLED(Y)                                                                                                  \
-	Y(unsigned, uv_version, (void))                                                                                          \
 	Y(int, uv_is_active, (const uv_handle_t *handle))                                                                        \
 	Y(int, uv_is_closing, (const uv_handle_t *handle))                                                                       \
 	Y(int, uv_has_ref, (const uv_handle_t *handle))                                                                          \
