@@ -123,6 +123,7 @@ bool weft__buffer_storage(struct weft__storage *out, unsigned index)
 	    .base = cut.rings + index * cut.ring_bytes,
 	    .packet_bytes = cut.packet_bytes,
 	    .count = cut.packets,
+	    .most = cut.packets,
 	    .once = weft__recording.mode == WEFT_RECORD_GROW,
 	};
 	return true;

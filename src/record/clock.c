@@ -84,6 +84,14 @@ static uint64_t hz_of_perf(void)
 	return hz;
 }
 
+static uint64_t hz_known; /* does not change while the machine runs */
+
+void weft__clock_learn(void)
+{
+	if (!hz_known && is_invariant())
+		hz_known = hz_of_perf();
+}
+
 static uint64_t hz_of_cpuid(void)
 {
 	unsigned a, b, c, d;
@@ -116,7 +124,7 @@ void weft__clock_choose(struct weft__clock_choice *out, bool use_monotonic)
 		if (!of_counter.hz) {
 			of_counter =
 			    (struct weft__clock_choice){.use_counter = true, .source = "tsc", .measured = "exact", .exact = true};
-			if (!(of_counter.hz = hz_of_cpuid()) && !(of_counter.hz = hz_of_perf())) {
+			if (!(of_counter.hz = hz_of_cpuid()) && !(of_counter.hz = hz_known)) {
 				of_counter.hz = hz_measured();
 				of_counter.measured = "hurried";
 				of_counter.exact = false;
@@ -129,6 +137,10 @@ void weft__clock_choose(struct weft__clock_choice *out, bool use_monotonic)
 }
 
 #else
+
+void weft__clock_learn(void)
+{
+}
 
 bool weft__clock_has_counter(void)
 {

@@ -55,7 +55,7 @@ static void set_limit(struct weft__stream *s)
 		limit = s->checkpoint;
 	__atomic_store_n(&s->hot.limit, limit, __ATOMIC_SEQ_CST);
 	/* RETIRE sets retired, then limit; whichever of the two stores comes last, limit ends as 0. */
-	if (__atomic_load_n(&s->retired, __ATOMIC_SEQ_CST))
+	if (__atomic_load_n(&s->retired, __ATOMIC_SEQ_CST) || __atomic_load_n(&s->is_broken, __ATOMIC_SEQ_CST))
 		__atomic_store_n(&s->hot.limit, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -182,6 +182,13 @@ static bool switch_packet(struct weft__stream *s, uint64_t seen)
 		s->sequence++;
 		s->events_before += events;
 		if (storage->grow ? storage->grow(s) : !storage->once || s->slot + 1 < storage->count) {
+			if (s->slot + 1 == storage->count && storage->count < storage->most) {
+				/* A ring in its first lap; one that finds no more room goes round in what it has. */
+				if (storage->extend(s))
+					storage->count++;
+				else
+					storage->most = storage->count;
+			}
 			if (!storage->grow)
 				s->slot = s->slot + 1 < storage->count ? s->slot + 1 : 0;
 			use_packet(s, storage->base + (size_t)s->slot * storage->packet_bytes);
@@ -276,7 +283,7 @@ static void tell_pending(struct weft__stream *s, enum weft_op op)
 	if (due)
 		s->checkpoint = (uint32_t)s->hot.next + WEFT__CHECKPOINT_BYTES;
 	/* All are to be told of once in half a lap. */
-	uint64_t half_lap = (uint64_t)s->storage.packet_bytes * s->storage.count / WEFT__CHECKPOINT_BYTES / 2;
+	uint64_t half_lap = (uint64_t)s->storage.packet_bytes * s->storage.most / WEFT__CHECKPOINT_BYTES / 2;
 	if (due && ++p->steps >= half_lap && weft__recording.mode == WEFT_RECORD_RING) {
 		p->steps = 0;
 		if (p->active && p->budget < WEFT__PENDING_BUDGET_MAX)
@@ -293,7 +300,7 @@ static struct weft__stream *slow_begin(void)
 	if (weft__stream != &weft__nobody) {
 		/* Pairs with RETIRE: either it sees us here, or we see that it was. */
 		__atomic_store_n(&s->in_slow, s->in_slow + 1, __ATOMIC_SEQ_CST);
-		if (s->storage.base && !__atomic_load_n(&s->retired, __ATOMIC_SEQ_CST))
+		if (s->storage.base && !__atomic_load_n(&s->retired, __ATOMIC_SEQ_CST) && !s->is_broken)
 			return s;
 		__atomic_store_n(&s->in_slow, s->in_slow - 1, __ATOMIC_SEQ_CST);
 	}

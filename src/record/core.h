@@ -23,10 +23,13 @@ struct weft__storage {
 	unsigned char *base; /* of packet 0; they stand side by side */
 	size_t packet_bytes;
 	unsigned count; /* 1 if `grow` gives every packet after the first */
+	unsigned most;  /* of a ring: as many will stand there, if `extend` finds room for them; otherwise count */
 
 	/* Puts a fresh packet of zeros at base; false: there is none.  NULL: the packets are a ring, or, where `once` says so,
 	 * are used once each. */
 	bool (*grow)(struct weft__stream *stream);
+	/* Puts a fresh packet of zeros behind the last one; false: there is none. */
+	bool (*extend)(struct weft__stream *stream);
 	bool once;
 };
 
@@ -59,7 +62,8 @@ struct weft__stream {
 	char thread_name[WEFT_THREAD_NAME_SIZE];
 	uint32_t checkpoint; /* offset in the packet at which the next one is due */
 	bool switching;
-	bool full; /* there are no more packets */
+	bool full;      /* there are no more packets */
+	bool is_broken; /* its files do not hold what is written: its memory is nobody's now (guard.c) */
 	struct weft__pending pending;
 
 	void *host; /* struct weft__thread */

@@ -21,7 +21,7 @@ void weft__define_unlock(void)
 static bool write_definition(struct weft_wire_definition *d)
 {
 	struct weft__stream *s = &weft__recording.definitions;
-	if (!s->storage.base)
+	if (!s->storage.base || s->is_broken)
 		return false;
 	size_t most = s->storage.packet_bytes - sizeof(struct weft_packet_header), size = weft__definition_bytes(d);
 	if (size > most) {

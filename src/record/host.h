@@ -18,6 +18,23 @@ struct weft__thread {
 	char thread_name[WEFT_THREAD_NAME_SIZE];
 };
 
+/* aside.c */
+/* Calls work(data) where files can be opened without the program's descriptors, and waits for its end; returns its answer, or
+ * WEFT_ENOTSUP: no OS thread could be made for it.  One at a time.  The work touches no trace file's mapping and takes no lock.
+ * Any OS thread, also in signal handlers; about 50 us. */
+int weft__aside(int (*work)(void *), void *data);
+void weft__aside_lock(void);
+void weft__aside_unlock(void);
+/* In a child after a fork: nobody works aside. */
+void weft__aside_child(void);
+
+/* guard.c */
+/* Between these two a trace file that does not hold what is written ends the recording of an OS thread, not the program. */
+void weft__guard_begin(void);
+void weft__guard_end(void);
+/* At its first event: an OS thread that blocks SIGBUS would be killed by it. */
+void weft__guard_this_thread(void);
+
 /* clock.c */
 struct weft__clock_choice {
 	bool use_counter;
@@ -26,35 +43,52 @@ struct weft__clock_choice {
 	bool exact;
 };
 bool weft__clock_has_counter(void);
+/* Asks the kernel for the counter's frequency.  Aside: it opens a descriptor. */
+void weft__clock_learn(void);
 void weft__clock_choose(struct weft__clock_choice *out, bool use_monotonic);
 uint64_t weft__monotonic(void);
 uint64_t weft__wall_ns(void);
 /* A moment by both clocks. */
 void weft__clock_pair(uint64_t *ticks, uint64_t *wall_ns);
 
-/* dir.c */
-int weft__dir_start(const struct weft_record_options *options, char *why, size_t why_size);
-/* A stream's ring or first file; negative enum weft_status. */
-int weft__dir_storage(struct weft__thread *thread, unsigned instance);
-int weft__dir_metadata(const struct weft_metadata *metadata);
-/* Gives back what the stream did not use. */
-void weft__dir_trim(struct weft__thread *thread);
+/* place.c */
+/* Makes the directory, its metadata and its definitions; on failure negative enum weft_status, and why. */
+int weft__place_begin(
+    const struct weft_record_options *options, const struct weft_metadata *metadata, char *why, size_t why_size);
+/* A stream's first packet, or the whole ring; negative enum weft_status, and errno. */
+int weft__place_storage(struct weft__thread *thread, unsigned instance, bool whole);
 /* Removes the trace that could not begin. */
-void weft__dir_abandon(void);
-/* After the last use of the directory. */
-void weft__dir_end(void);
-/* Of the definitions, which are written no more. */
-void weft__dir_end_definitions(void);
-void weft__dir_child(void);
+void weft__place_abandon(void);
+/* Gives back what the streams of this recording did not use, and writes the metadata as they are at the end. */
+void weft__place_end(const struct weft_metadata *metadata, const struct weft__thread *threads);
+/* Lets go of the directory; what is in it stays. */
+void weft__place_release(void);
+void weft__place_child(void);
 void weft__unmap(struct weft__thread *thread);
+/* What the system says of this process; empty where it says nothing. */
+struct weft__told {
+	char process[64], command[2048];
+	char recorder[128]; /* this process, as no other one is called */
+};
+void weft__tell(struct weft__told *told);
 
 /* thread.c; the lock is taken */
 void weft__threads_lock(void);
 void weft__threads_unlock(void);
+/* Sends all out of their streams. */
 void weft__threads_retire(void);
+/* Gives back the memory of those that are out, after the files are as they stay. */
+void weft__threads_unmap(void);
+const struct weft__thread *weft__threads(void);
 /* Makes this OS thread's stream ready; false: no room, no memory. */
-bool weft__attach_locked(void);
+bool weft__attach_locked(bool whole);
 void weft__threads_init(void);
+/* Without the lock, also in a handler of SIGBUS: whose packet an address is in, of a directory's; NULL: nobody's. */
+struct weft__stream *weft__stream_at(const unsigned char *address);
+/* Whether this process is a child that was made behind the back of pthread_atfork(): then nothing records in it any more. */
+bool weft__is_strange_child(void);
+void weft__forget_all(void);
+/* All but SIGBUS, which guard.c needs. */
 uint64_t weft__signals_block(void);
 void weft__signals_restore(uint64_t state);
 

@@ -1,6 +1,5 @@
 /* start.c: starting and stopping, by a call or by the environment.  SPDX-License-Identifier: ISC */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,8 @@ enum weft__target weft__target;
 /* What the metadata says; texts are kept here. */
 static struct {
 	struct weft_metadata metadata;
-	char host[256], process[64], command[2048];
+	char host[256];
+	struct weft__told told;
 	bool exact;                          /* the clock's frequency */
 	uint64_t begin_clock, begin_wall_ns; /* the pair at the start */
 } about;
@@ -25,23 +25,6 @@ static char failure[512];
 /* What WEFT_TRACE=memory asks for: until the process ends, so that its core dump has it. */
 static unsigned char *memory;
 
-static void read_file(const char *path, char *out, size_t size)
-{
-	out[0] = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	ssize_t n = read(fd, out, size - 1);
-	close(fd);
-	n = n < 0 ? 0 : n;
-	while (n > 0 && (out[n - 1] == '\n' || out[n - 1] == 0))
-		n--;
-	for (ssize_t i = 0; i < n; i++)
-		if (!out[i])
-			out[i] = ' ';
-	out[n] = 0;
-}
-
 static void describe(const struct weft_record_options *o)
 {
 	if (o->host)
@@ -50,16 +33,13 @@ static void describe(const struct weft_record_options *o)
 		about.host[0] = 0;
 	about.host[sizeof about.host - 1] = 0;
 	if (o->process)
-		snprintf(about.process, sizeof about.process, "%s", o->process);
-	else
-		read_file("/proc/self/comm", about.process, sizeof about.process);
+		snprintf(about.told.process, sizeof about.told.process, "%s", o->process);
 	if (o->command)
-		snprintf(about.command, sizeof about.command, "%s", o->command);
-	else
-		read_file("/proc/self/cmdline", about.command, sizeof about.command);
+		snprintf(about.told.command, sizeof about.told.command, "%s", o->command);
 	about.metadata.host = about.host;
-	about.metadata.process = about.process;
-	about.metadata.command = about.command;
+	about.metadata.process = about.told.process;
+	about.metadata.command = about.told.command;
+	about.metadata.recorder = o->buffer ? NULL : about.told.recorder;
 	about.metadata.pid = (uint64_t)getpid();
 	about.metadata.mode = o->mode == WEFT_RECORD_RING ? "ring" : "grow";
 	about.metadata.state = "recording";
@@ -121,6 +101,7 @@ static int start(const struct weft_record_options *o)
 	__atomic_store_n(&r->lost_no_stream, 0, __ATOMIC_RELAXED);
 	if (o->first_id > __atomic_load_n(&r->next_id, __ATOMIC_RELAXED))
 		__atomic_store_n(&r->next_id, o->first_id, __ATOMIC_RELAXED);
+	weft__tell(&about.told);
 	choose_clock(o);
 	describe(o);
 	weft__stream_reset(&r->definitions);
@@ -132,27 +113,24 @@ static int start(const struct weft_record_options *o)
 			return fail(status, why);
 		weft__target = WEFT__BUFFER;
 	} else {
-		status = weft__dir_start(o, failure, sizeof failure);
-		if (status == WEFT_OK) {
-			status = weft__dir_metadata(&about.metadata);
-			if (status < 0)
-				fail(status, "the metadata cannot be written");
-		}
+		status = weft__place_begin(o, &about.metadata, failure, sizeof failure);
 		if (status < 0)
 			return status;
 		weft__target = WEFT__DIRECTORY;
 	}
-	/* The first stream at once, so that a full disk is an error here. */
+	/* The first stream at once, and whole, so that a full disk is an error here. */
 	errno = ENOSPC;
-	if (!weft__attach_locked()) {
+	if (!weft__attach_locked(true)) {
 		snprintf(failure, sizeof failure, "%s%sno room for the first ring: %s", o->directory ? o->directory : "",
 		    o->directory ? ": " : "", strerror(errno));
 		if (weft__target == WEFT__DIRECTORY)
-			weft__dir_abandon();
+			weft__place_abandon();
 		weft__recording.definitions.storage.base = NULL;
 		weft__target = WEFT__NOWHERE;
 		return WEFT_ENOSPC;
 	}
+	if (weft__target == WEFT__DIRECTORY)
+		weft__guard_begin();
 	failure[0] = 0;
 	__atomic_store_n(&weft__mode, r->use_counter ? WEFT__COUNTER_CLOCK : WEFT__CALLED_CLOCK, __ATOMIC_SEQ_CST);
 	return WEFT_OK;
@@ -178,11 +156,11 @@ static void finish(void)
 			about.metadata.clock_origin_ns =
 			    (int64_t)about.begin_wall_ns - weft__ticks_ns(about.begin_clock, about.metadata.clock_hz);
 		}
-		weft__dir_end_definitions();
 		about.metadata.state = "finished";
-		weft__dir_metadata(&about.metadata);
-		weft__dir_end();
+		weft__place_end(&about.metadata, weft__threads());
+		weft__guard_end();
 	}
+	weft__threads_unmap();
 	if (weft__target == WEFT__BUFFER) {
 		about.metadata.state = "finished";
 		weft__buffer_metadata(&about.metadata);
@@ -195,9 +173,14 @@ static void finish(void)
 int weft__start(const struct weft_record_options *options)
 {
 	int saved = errno;
+	if (weft__is_strange_child())
+		weft__forget_all();
 	weft__threads_lock();
 	int status = start(options);
+	bool is_file = weft__target == WEFT__DIRECTORY;
 	weft__threads_unlock();
+	if (is_file)
+		weft__guard_this_thread();
 	errno = saved;
 	return status;
 }
@@ -210,6 +193,8 @@ const char *weft__start_error(void)
 void weft__stop(void)
 {
 	int saved = errno;
+	if (weft__is_strange_child())
+		weft__forget_all();
 	weft__threads_lock();
 	finish();
 	weft__threads_unlock();
@@ -225,7 +210,7 @@ void weft__forget(void)
 {
 	weft__mode = WEFT__OFF;
 	weft__target = WEFT__NOWHERE;
-	weft__dir_child();
+	weft__place_child();
 	weft__recording.definitions.storage.base = NULL;
 }
 

@@ -27,12 +27,15 @@ static struct weft__thread *all, *free_ones;
 static unsigned next_instance;
 static pthread_key_t at_end;
 static pid_t recording_pid;
+static uint32_t *stamp; /* 1; 0 in a child that has a copy of this memory.  NULL: the kernel does not do that */
+static __thread bool has_lock;
 
 /* Only thread-directed system calls: no handler of this OS thread runs until they are given back. */
 uint64_t weft__signals_block(void)
 {
 	sigset_t every, before;
 	sigfillset(&every);
+	sigdelset(&every, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &every, &before);
 	uint64_t mask = 0;
 	memcpy(&mask, &before, sizeof mask < sizeof before ? sizeof mask : sizeof before);
@@ -48,19 +51,46 @@ void weft__signals_restore(uint64_t mask)
 }
 
 static __thread uint64_t mask_of_lock;
+static __thread int cancel_of_lock;
 
 void weft__threads_lock(void)
 {
+	int cancel;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	uint64_t mask = weft__signals_block();
 	pthread_mutex_lock(&lock);
+	has_lock = true;
 	mask_of_lock = mask;
+	cancel_of_lock = cancel;
 }
 
 void weft__threads_unlock(void)
 {
 	uint64_t mask = mask_of_lock;
+	int cancel = cancel_of_lock;
+	has_lock = false;
 	pthread_mutex_unlock(&lock);
 	weft__signals_restore(mask);
+	pthread_setcancelstate(cancel, NULL);
+}
+
+const struct weft__thread *weft__threads(void)
+{
+	return all;
+}
+
+struct weft__stream *weft__stream_at(const unsigned char *address)
+{
+	for (const struct weft__thread *t = __atomic_load_n(&all, __ATOMIC_ACQUIRE); t; t = t->next) {
+		const unsigned char *base = t->stream->storage.base;
+		if (base && t->mapped_bytes && address >= base && (size_t)(address - base) < t->mapped_bytes)
+			return t->stream;
+	}
+	struct weft__stream *d = &weft__recording.definitions;
+	if (weft__target == WEFT__DIRECTORY && d->storage.base && address >= d->storage.base &&
+	    (size_t)(address - d->storage.base) < d->storage.packet_bytes)
+		return d;
+	return NULL;
 }
 
 static struct weft__thread *make_thread(void)
@@ -77,7 +107,7 @@ static struct weft__thread *make_thread(void)
 	t->stream = (struct weft__stream *)(void *)pages;
 	t->stream->host = t;
 	t->next = all;
-	all = t;
+	__atomic_store_n(&all, t, __ATOMIC_RELEASE);
 	return t;
 }
 
@@ -110,7 +140,7 @@ static void put_free(struct weft__thread *t)
 }
 
 /* Its packets, if it has none in this recording. */
-static bool make_storage(struct weft__thread *t)
+static bool make_storage(struct weft__thread *t, bool whole)
 {
 	if (t->generation == weft__recording.generation)
 		return true;
@@ -121,7 +151,7 @@ static bool make_storage(struct weft__thread *t)
 		t->stream->instance = instance;
 		if (!weft__buffer_storage(&t->stream->storage, instance))
 			return false;
-	} else if (weft__dir_storage(t, instance) < 0) {
+	} else if (weft__place_storage(t, instance, whole) < 0) {
 		return false;
 	}
 	next_instance++;
@@ -130,18 +160,17 @@ static bool make_storage(struct weft__thread *t)
 	return true;
 }
 
-bool weft__attach_locked(void)
+bool weft__attach_locked(bool whole)
 {
 	char name[WEFT_THREAD_NAME_SIZE] = "";
 	prctl(PR_GET_NAME, name);
-	__atomic_store_n(&recording_pid, getpid(), __ATOMIC_RELAXED);
 	struct weft__thread *t = mine ? mine : take_free(name);
 	if (!t)
 		return false;
 	struct weft__stream *s = t->stream;
 	bool fresh = t->generation != weft__recording.generation;
 	bool renamed = memcmp(t->thread_name, name, sizeof name) != 0;
-	if (!make_storage(t)) {
+	if (!make_storage(t, whole)) {
 		weft__stream = &weft__nobody;
 		mine = NULL;
 		put_free(t);
@@ -174,24 +203,30 @@ struct weft__stream *weft__attach(void)
 	if (__atomic_load_n(&weft__mode, __ATOMIC_RELAXED) == WEFT__OFF ||
 	    refused == __atomic_load_n(&weft__recording.generation, __ATOMIC_RELAXED))
 		return NULL;
-	/* A child that was made behind the back of pthread_atfork(). */
-	if (getpid() != __atomic_load_n(&recording_pid, __ATOMIC_RELAXED)) {
-		weft__stream = &weft__nobody;
-		weft__forget();
+	/* In a handler of SIGBUS, the one signal that is not kept out; or in a clock of the program's. */
+	if (has_lock)
+		return NULL;
+	if (weft__is_strange_child()) {
+		weft__forget_all();
 		return NULL;
 	}
 	struct weft__stream *s = NULL;
 	weft__threads_lock();
 	if (__atomic_load_n(&weft__mode, __ATOMIC_RELAXED) != WEFT__OFF) {
-		if (weft__attach_locked()) {
+		bool is_broken = mine && mine->stream->is_broken && mine->generation == weft__recording.generation;
+		if (!is_broken && weft__attach_locked(false)) {
 			s = mine->stream;
 			/* Before a stop can look. */
 			__atomic_store_n(&s->in_slow, s->in_slow + 1, __ATOMIC_SEQ_CST);
 		} else {
+			weft__stream = &weft__nobody;
 			refused = weft__recording.generation;
 		}
 	}
+	bool is_file = s && weft__target == WEFT__DIRECTORY;
 	weft__threads_unlock();
+	if (is_file)
+		weft__guard_this_thread();
 	return s;
 }
 
@@ -205,8 +240,10 @@ static void thread_ends(void *arg)
 		weft__stream = &weft__nobody;
 		t->stream->pending = (struct weft__pending){0};
 		__atomic_store_n(&t->stream->hot.limit, 0, __ATOMIC_RELAXED);
-		if (t->stream->retired)
+		if (t->stream->retired || t->stream->is_broken) {
 			weft__unmap(t);
+			t->generation = 0;
+		}
 		put_free(t);
 	}
 	weft__threads_unlock();
@@ -256,8 +293,8 @@ static void close_stream(struct weft__stream *s)
 	}
 }
 
-/* RETIRE: sends every OS thread out of its stream, and gives back what was not used.  Whoever does not come out in time keeps
- * its memory and may finish its event there. */
+/* RETIRE: sends every OS thread out of its stream.  Whoever does not come out in time keeps its memory and may finish its event
+ * there. */
 void weft__threads_retire(void)
 {
 	for (struct weft__thread *t = all; t; t = t->next)
@@ -271,14 +308,17 @@ void weft__threads_retire(void)
 			continue;
 		if (t != mine && !t->is_free)
 			close_stream(t->stream);
-		if (weft__target == WEFT__DIRECTORY)
-			weft__dir_trim(t);
-		if (t == mine || t->is_free)
-			weft__unmap(t);
 		if (t == mine)
 			weft__stream = &weft__nobody;
 	}
 	next_instance = 0;
+}
+
+void weft__threads_unmap(void)
+{
+	for (struct weft__thread *t = all; t; t = t->next)
+		if (t->generation == weft__recording.generation && (t == mine || t->is_free))
+			weft__unmap(t);
 }
 
 void weft__list_pending(weft_list_pending_fn *list, void *data)
@@ -300,14 +340,23 @@ void weft__list_pending(weft_list_pending_fn *list, void *data)
 static void before_fork(void)
 {
 	weft__threads_lock();
+	weft__aside_lock();
 }
 
 static void in_parent(void)
 {
+	weft__aside_unlock();
 	weft__threads_unlock();
 }
 
-static void in_child(void)
+bool weft__is_strange_child(void)
+{
+	return stamp ? !*stamp : getpid() != __atomic_load_n(&recording_pid, __ATOMIC_RELAXED);
+}
+
+/* Nothing records in a child until it starts anew.  The locks are new too: of a child that was made behind the back of
+ * pthread_atfork(), another OS thread of its parent may have had them. */
+void weft__forget_all(void)
 {
 	/* Should an event be going on around the fork, in a handler of which it was called, it ends in memory of the child's. */
 	for (struct weft__thread *t = all; t; t = t->next)
@@ -318,11 +367,32 @@ static void in_child(void)
 	all = free_ones = NULL;
 	next_instance = 0;
 	weft__recording.define_lock = 0;
-	weft__threads_unlock();
+	recording_pid = getpid();
+	if (stamp)
+		*stamp = 1;
+	weft__aside_child();
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+static void in_child(void)
+{
+	weft__forget_all();
+	has_lock = false;
+	weft__signals_restore(mask_of_lock);
+	pthread_setcancelstate(cancel_of_lock, NULL);
 }
 
 void weft__threads_init(void)
 {
+	recording_pid = getpid();
+#ifdef MADV_WIPEONFORK
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *wiped = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (wiped != MAP_FAILED && madvise(wiped, page, MADV_WIPEONFORK) == 0) {
+		stamp = wiped;
+		*stamp = 1;
+	}
+#endif
 	pthread_key_create(&at_end, thread_ends);
 	pthread_atfork(before_fork, in_parent, in_child);
 #ifdef SYS_membarrier

@@ -198,6 +198,8 @@ size_t weft__metadata_format(char *buf, size_t size, const struct weft_metadata 
 	put_env(&t, "procname", m->process);
 	put_env(&t, "command", m->command);
 	put_line_number(&t, "\tvpid = ", m->pid, ";\n");
+	if (m->recorder)
+		put_env(&t, "recorder", m->recorder);
 	put_env(&t, "mode", m->mode);
 	put_env(&t, "state", m->state);
 	put_env(&t, "clock_source", m->clock_source);

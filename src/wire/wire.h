@@ -151,6 +151,7 @@ struct weft_metadata {
 	const char *host, *process, *command; /* NULL if unknown */
 	const char *mode, *state;             /* "ring" or "grow"; "recording" or "finished" */
 	uint64_t pid;
+	const char *recorder; /* "BOOT NAMESPACE PID START": the process as no other one is called; NULL if unknown */
 	bool brief; /* without the layout of events, which the version tells: for packets of class WEFT_CLASS_METADATA */
 };
 

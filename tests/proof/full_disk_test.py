@@ -73,9 +73,15 @@ with tempfile.TemporaryDirectory() as place:
                 sys.exit(f'a ring on a full disk: {got["events"]} events')
         ring = got['events']
 
-        # The first OS thread has a ring, for the others there is no room: their events are counted.
+        # The first OS thread has a whole ring; of the others one finds room for a packet, and goes round in it, two find none.
         start_over()
         expect('a ring for one: status', record(',size=700k,packets=4', 60000).returncode, 0)
+        got = info()
+        if not got['lost_no_stream'] or not got['events'] or got['events'] + got['lost_no_stream'] > 60000:
+            sys.exit(f'room for one packet: {got["events"]} events, {got["lost_no_stream"]} lost')
+        # None finds any.
+        start_over()
+        expect('room for one OS thread: status', record(',size=880k,packets=4', 60000).returncode, 0)
         told = subprocess.run([weft, 'info', trace], capture_output=True, text=True, check=False)
         expect('none has room', (told.returncode, told.stderr), (2, f'weft: {trace}: no events in the trace: all 60000 are lost\n'))
 
