@@ -14,7 +14,8 @@ struct input {
 	struct weft_event event;
 };
 
-static const struct weft_site sites[] = {{{"file.c", 6}, {"function", 8}, 1}, {{"", 0}, {"", 0}, 0}};
+static const struct weft_site sites[] = {
+    {.file = {"file.c", 6}, .function = {"function", 8}, .line = 1}, {.file = {"", 0}, .function = {"", 0}}};
 
 /* Mostly small ids, so that events meet; now and then a wide one. */
 static int64_t wide(unsigned char byte)

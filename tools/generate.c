@@ -40,9 +40,10 @@ static const char usage[] =
 	{                                                                                                                        \
 		literal, sizeof literal - 1                                                                                      \
 	}
-const struct weft_site generate_sites[] = {{STR("src/server.c"), STR("accept_one"), 112},
-    {STR("src/server.c"), STR("handle"), 140}, {STR("lib/disk.c"), STR("disk_read"), 77},
-    {STR("lib/cache.c"), STR("lookup"), 31}};
+const struct weft_site generate_sites[] = {{.file = STR("src/server.c"), .function = STR("accept_one"), .line = 112},
+    {.file = STR("src/server.c"), .function = STR("handle"), .line = 140},
+    {.file = STR("lib/disk.c"), .function = STR("disk_read"), .line = 77},
+    {.file = STR("lib/cache.c"), .function = STR("lookup"), .line = 31}};
 const unsigned generate_site_count = sizeof generate_sites / sizeof *generate_sites;
 
 void die(const char *format, ...)
@@ -495,7 +496,8 @@ static const struct shape {
 	const char *name;
 	void (*generate)(struct generator *g);
 } shapes[] = {{"short", generate_short}, {"tail", generate_tail}, {"alive", generate_alive}, {"chain", generate_chain},
-    {"deep", generate_deep}, {"waits", generate_waits}, {"flock", generate_flock}, {"crowd", generate_crowd}, {"random", generate_random}, {"odd", generate_odd}};
+    {"deep", generate_deep}, {"waits", generate_waits}, {"flock", generate_flock}, {"crowd", generate_crowd},
+    {"random", generate_random}, {"odd", generate_odd}};
 
 static uint64_t number(const char *text)
 {

@@ -115,8 +115,8 @@ static void define_sites(struct native *n, uint64_t time)
 			.line = generate_sites[i].line,
 			.text = generate_sites[i].file.ptr,
 			.text_bytes = generate_sites[i].file.len,
-			.function = generate_sites[i].function.ptr,
-			.function_bytes = generate_sites[i].function.len},
+			.second = generate_sites[i].function.ptr,
+			.second_bytes = generate_sites[i].function.len},
 		    time);
 }
 

@@ -4,6 +4,8 @@
 #include "cli.h"
 #include "wire/wire.h"
 
+enum { NUMBERS = WEFT_FIELD_VALUE | WEFT_FIELD_LOW | WEFT_FIELD_LONG };
+
 static const char *const kind_names[256] = {
 #define NAME(NAME, value, name, traits) [value] = name,
     WEFT_KINDS(NAME)
@@ -18,18 +20,27 @@ static const char *idle_name(int64_t value)
 	return value >= 0 && value <= WEFT_IDLE_HIBERNATE ? idle_names[value] : "unknown";
 }
 
+static const char *const detail_names[256] = {
+#define NAME(NAME, value, name) [value] = name,
+    WEFT_DETAILS(NAME)
+#undef NAME
+};
+
 static int64_t since(int64_t time_ns, int64_t start_ns)
 {
 	return (int64_t)((uint64_t)time_ns - (uint64_t)start_ns);
 }
 
-static void put_kind(uint8_t kind)
+/* Of an event that has a kind, or tells a detail. */
+static void put_kind(const struct weft_event *e)
 {
-	if (kind_names[kind]) {
-		cli_put(kind_names[kind]);
+	const bool is_detail = e->op == WEFT_OP_DETAIL;
+	const char *name = is_detail ? detail_names[e->kind] : kind_names[e->kind];
+	if (name) {
+		cli_put(name);
 	} else {
-		cli_put("kind-");
-		cli_put_uint(kind);
+		cli_put(is_detail ? "detail-" : "kind-");
+		cli_put_uint(e->kind);
 	}
 }
 
@@ -41,14 +52,50 @@ static void put_name(const char *name)
 	cli_put("\":");
 }
 
-/* Fields are called as in a native trace, so that babeltrace2 and this agree. */
-static void put_json(const struct weft_event *e, int64_t start_ns, const struct weft_trace_info *info)
+static void put_field(const struct weft_field *field)
 {
-	const struct weft_op_form *form = &weft__op_forms[e->op];
+	if (field->is_text)
+		cli_put_string(field->text);
+	else if (field->is_unsigned)
+		cli_put_uint((uint64_t)field->value);
+	else
+		cli_put_int(field->value);
+}
+
+/* The op that only the trace knows, and its fields. */
+static void put_other(const struct weft_trace *trace, const struct weft_event *e, bool json)
+{
+	const struct weft_form *form = &weft_trace_info(trace)->forms[e->value];
+	struct weft_field field;
+	if (json) {
+		put_name("op");
+		cli_put_string(form->name);
+	} else {
+		cli_put("  ");
+		cli_put_text(form->name);
+	}
+	for (unsigned i = 0; i < form->fields && weft_trace_field(trace, e, i, &field); i++) {
+		cli_put(json ? "," : " ");
+		(json ? cli_put_string : cli_put_text)(field.name);
+		cli_put(json ? ":" : "=");
+		put_field(&field);
+	}
+	cli_put(json ? "}\n" : "\n");
+}
+
+/* Fields are called as in a native trace, so that babeltrace2 and this agree. */
+static void put_json(const struct weft_event *e, int64_t start_ns, const struct weft_trace *trace)
+{
+	const struct weft_trace_info *info = weft_trace_info(trace);
 	cli_put("{\"time_ns\":");
 	cli_put_int(since(e->time_ns, start_ns));
 	cli_put(",");
 	cli_put_stream_json(info, e->stream);
+	if (e->op == WEFT_EVENT_OTHER) {
+		put_other(trace, e, true);
+		return;
+	}
+	const struct weft_op_form *form = &weft__op_forms[e->op];
 	put_name("op");
 	cli_put_cstring(form->name);
 	if (form->fields & WEFT_FIELD_A) {
@@ -59,17 +106,17 @@ static void put_json(const struct weft_event *e, int64_t start_ns, const struct 
 		put_name(form->b);
 		cli_put_int(e->b);
 	}
-	if (form->fields & WEFT_FIELD_KIND) {
-		put_name("kind");
+	if (form->fields & (WEFT_FIELD_KIND | WEFT_FIELD_WHAT)) {
+		put_name(form->fields & WEFT_FIELD_KIND ? "kind" : "what");
 		cli_put("\"");
-		put_kind(e->kind);
+		put_kind(e);
 		cli_put("\"");
 	}
 	if (form->fields & WEFT_FIELD_SITE) {
 		put_name("site");
 		cli_put_site_json(info, e->site);
 	}
-	if (form->fields & WEFT_FIELD_VALUE) {
+	if (form->fields & NUMBERS) {
 		put_name(form->value);
 		cli_put_int(e->value);
 	}
@@ -112,11 +159,16 @@ static void put_value(const struct weft_event *e)
 	cli_put_int(e->value);
 }
 
-static void put_line(const struct weft_event *e, int64_t start_ns, const struct weft_trace_info *info)
+static void put_line(const struct weft_event *e, int64_t start_ns, const struct weft_trace *trace)
 {
-	const struct weft_op_form *form = &weft__op_forms[e->op];
+	const struct weft_trace_info *info = weft_trace_info(trace);
 	cli_put_seconds(since(e->time_ns, start_ns));
 	cli_put_stream(info, e->stream);
+	if (e->op == WEFT_EVENT_OTHER) {
+		put_other(trace, e, false);
+		return;
+	}
+	const struct weft_op_form *form = &weft__op_forms[e->op];
 	put_op(form->name);
 	if (form->fields & WEFT_FIELD_A) {
 		cli_put(" ");
@@ -126,15 +178,15 @@ static void put_line(const struct weft_event *e, int64_t start_ns, const struct 
 		cli_put(" -> ");
 		cli_put_int(e->b);
 	}
-	if (form->fields & WEFT_FIELD_KIND) {
+	if (form->fields & (WEFT_FIELD_KIND | WEFT_FIELD_WHAT)) {
 		cli_put(" ");
-		put_kind(e->kind);
+		put_kind(e);
 	}
 	if (form->fields & WEFT_FIELD_TEXT && (e->text.len > 0 || e->op != WEFT_OP_PENDING)) {
 		cli_put(" ");
 		cli_put_string(e->text);
 	}
-	if (e->op == WEFT_OP_PAUSE || form->fields & WEFT_FIELD_VALUE)
+	if (e->op == WEFT_OP_PAUSE || form->fields & NUMBERS)
 		put_value(e);
 	if (form->fields & WEFT_FIELD_WHY) {
 		cli_put(" ");
@@ -181,7 +233,7 @@ int cli_events(struct cli_args *args)
 			start_ns = absolute ? -(info->has_origin ? info->clock_origin_ns : 0) : events[0].time_ns;
 		first = false;
 		for (size_t i = 0; i < count; i++)
-			(json ? put_json : put_line)(&events[i], start_ns, info);
+			(json ? put_json : put_line)(&events[i], start_ns, input.trace);
 	}
 	if (status < 0) {
 		weft_error_set(&err, (enum weft_status)status, "%s: %s", input.name, weft_status_string(status));

@@ -5,29 +5,31 @@
 
 #include "cli.h"
 
-static const char *const op_names[WEFT_OP_COUNT] = {
+/* The last one is what only the trace knows. */
+static const char *const op_names[WEFT_OP_COUNT + 1] = {
 #define NAME(NAME, value, name) [value] = name,
     WEFT_OPS(NAME)
 #undef NAME
+	[WEFT_OP_COUNT] = "others",
 };
 
 enum { KINDS = WEFT_KIND_PREEXISTING + 1 };
 
 struct summary {
-	uint64_t ops[WEFT_OP_COUNT];
+	uint64_t ops[WEFT_OP_COUNT + 1];
 	uint64_t kinds[KINDS];
 	uint64_t resolved, failed, never_resolved, became, pending;
 	uint64_t pause_ns;
 };
 
-static int count_events(struct weft_trace *trace, uint64_t ops[WEFT_OP_COUNT])
+static int count_events(struct weft_trace *trace, uint64_t ops[WEFT_OP_COUNT + 1])
 {
 	const struct weft_event *events;
 	size_t count;
 	int status;
 	while ((status = weft_trace_next(trace, &events, &count)) > 0)
 		for (size_t i = 0; i < count; i++)
-			ops[events[i].op]++;
+			ops[events[i].op < WEFT_OP_COUNT ? events[i].op : WEFT_OP_COUNT]++;
 	weft_trace_rewind(trace);
 	return status;
 }
@@ -78,7 +80,7 @@ static void put_json(const char *path, const struct weft_model *model, const str
 		printf(",\"found_packets\":%" PRIu64, info->found_packets);
 	printf(",\"span_ns\":%" PRId64 ",\"events\":%" PRIu64 ",\"events_by_kind\":{", model->end_ns, model->events);
 	const char *comma = "";
-	for (int op = 0; op < WEFT_OP_COUNT; op++) {
+	for (int op = 0; op <= WEFT_OP_COUNT; op++) {
 		if (sum->ops[op] == 0)
 			continue;
 		printf("%s\"%s\":%" PRIu64, comma, op_names[op], sum->ops[op]);
@@ -162,7 +164,7 @@ static void put_people(const char *path, const struct weft_model *model, const s
 	fputs("span       ", stdout);
 	cli_put_seconds(model->end_ns);
 	printf(" s\nevents     %" PRIu64 "\n", model->events);
-	for (int op = 0; op < WEFT_OP_COUNT; op++)
+	for (int op = 0; op <= WEFT_OP_COUNT; op++)
 		if (sum->ops[op] > 0)
 			printf("  %-16s %10" PRIu64 "\n", op_names[op], sum->ops[op]);
 	printf("promises   %zu: %" PRIu64 " resolved, %" PRIu64 " failed, %" PRIu64 " never resolved, %" PRIu64

@@ -254,6 +254,15 @@ void cli_put_site_json(const struct weft_trace_info *info, uint32_t site)
 	cli_put_uint(info->sites[site].line);
 	cli_put(",\"function\":");
 	cli_put_string(info->sites[site].function);
+	if (info->sites[site].offset != 0) {
+		cli_put(",\"module\":");
+		if (info->sites[site].module)
+			cli_put_string(info->sites[site].module->path);
+		else
+			cli_put("null");
+		cli_put(",\"offset\":");
+		cli_put_uint(info->sites[site].offset);
+	}
 	cli_put("}");
 }
 

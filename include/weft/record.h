@@ -47,6 +47,14 @@ struct weft_record_site {
 	uint32_t line;
 };
 
+/* A place in the machine code, for who records a program without its source: a promise is created by the call that returns to
+ * `address`.  It enters the trace once, as an offset in the file that it was loaded from, and its readers find the name.  Zeroed
+ * but for the address, it stays where it is; if the file at the address was unloaded, key is to be made 0 again. */
+struct weft_record_place {
+	weft_word key;
+	const void *address;
+};
+
 /* A text known when the program is compiled: the handle of a counter; see WEFT_TEXT().  It enters the trace once. */
 struct weft_record_text {
 	weft_word key;
@@ -131,6 +139,14 @@ static inline bool weft_is_on(void);
 static inline weft_id weft_create_here(enum weft_kind kind, struct weft_record_site *site);
 static inline weft_id weft_create(weft_id by, enum weft_kind kind, struct weft_record_site *site);
 
+/* The same at a place in the machine code. */
+static inline weft_id weft_create_at(weft_id by, enum weft_kind kind, struct weft_record_place *place);
+
+/* Who had called when promise was created: return addresses, the innermost first, of which the first 16 are kept.  The addresses
+ * of a program are few: each enters the trace once. */
+#define WEFT_STACK_MAX 16
+static inline void weft_stack(weft_id promise, const void *const *addresses, unsigned count);
+
 /* promise is called text.  The first label names it, later ones tell its story. */
 #define WEFT_LABEL(promise, literal) weft_label_text(promise, WEFT_TEXT(literal))
 static inline void weft_label(weft_id promise, const char *text);
@@ -142,6 +158,9 @@ static inline void weft_should_resolve(weft_id promise);
 
 /* promise looked at input, which is not ready: it now waits for it. */
 static inline void weft_await(weft_id promise, weft_id input);
+
+/* promise waits for input no longer, whatever becomes of it. */
+static inline void weft_awaits_no_more(weft_id promise, weft_id input);
 
 /* promise read input, which is ready; promise now runs. */
 static inline void weft_read(weft_id promise, weft_id input);
@@ -227,6 +246,10 @@ static inline void weft_list_pending(weft_list_pending_fn *list, void *data);
  * and label may be NULL.  A promise that was created while nothing recorded is 0, and gets an id now; returns its id. */
 static inline weft_id weft_pending(
     weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, uint64_t since, const char *label);
+
+/* The same with a place in the machine code, which may be NULL. */
+static inline weft_id weft_pending_at(
+    weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place, uint64_t since, const char *label);
 
 /* promise, pending, still waits for input. */
 static inline void weft_still_awaits(weft_id promise, weft_id input);

@@ -67,10 +67,14 @@ WEFT__API uint64_t weft__now(void);
 WEFT__API void weft__list_pending(weft_list_pending_fn *list, void *data);
 WEFT__API void weft__slow_ids(enum weft_op op, weft_id a, weft_id b);
 WEFT__API weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site);
+WEFT__API weft_id weft__slow_create_at(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place);
+WEFT__API void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count);
 WEFT__API void weft__slow_text(
     enum weft_op op, weft_id a, weft_id b, int64_t value, struct weft_record_text *interned, const char *text, size_t bytes);
 WEFT__API weft_id weft__slow_pending(
     weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, uint64_t since, const char *label);
+WEFT__API weft_id weft__slow_pending_at(
+    weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place, uint64_t since, const char *label);
 
 /* The gate: everything below is dead code where it is a constant, for compilers that do not optimize too. */
 #ifdef WEFT_DISABLE
@@ -359,27 +363,51 @@ WEFT__FAST weft_id weft_running(void)
 	return WEFT__GATE() == WEFT__OFF ? WEFT_SYSTEM_ID : weft__stream->running;
 }
 
-WEFT__FAST weft_id weft_create(weft_id by, enum weft_kind kind, struct weft_record_site *site)
+/* The promise's id, and its creation unless the slow path is to write it: then *written is false, and the id may be 0. */
+WEFT__FAST weft_id weft__reserve_create(unsigned mode, weft_id by, enum weft_kind kind, const weft_word *where, bool *written)
 {
-	unsigned mode = WEFT__GATE();
-	if (WEFT__IS_OFF(mode))
-		return 0;
 	struct weft__place place;
 	struct weft_stream *s = weft__stream;
 	uint64_t key = 0;
 	weft_id end = (weft_id)s->end_id, promise = end ? weft__local_take(&s->next_id) : 0;
 	if (promise >= end)
 		promise = 0;
-	if (WEFT__LIKELY(promise != 0 && weft__is_narrow(by) && weft__is_narrow(promise)) &&
-	    (!site || weft__key(&site->key, &key)) && weft__reserve(&place, mode, WEFT_OP_CREATE, 11)) {
+	*written = WEFT__LIKELY(promise != 0 && weft__is_narrow(by) && weft__is_narrow(promise)) &&
+		   (!where || weft__key(where, &key)) && weft__reserve(&place, mode, WEFT_OP_CREATE, 11);
+	if (*written) {
 		weft__put32(place.at, by);
 		weft__put32(place.at + 4, promise);
 		place.at[8] = (unsigned char)kind;
 		weft__put16(place.at + 9, key);
 		weft__publish(&place);
-		return promise;
 	}
-	return weft__slow_create(by, promise, kind, site);
+	return promise;
+}
+
+WEFT__FAST weft_id weft_create(weft_id by, enum weft_kind kind, struct weft_record_site *site)
+{
+	unsigned mode = WEFT__GATE();
+	if (WEFT__IS_OFF(mode))
+		return 0;
+	bool written;
+	weft_id promise = weft__reserve_create(mode, by, kind, site ? &site->key : NULL, &written);
+	return written ? promise : weft__slow_create(by, promise, kind, site);
+}
+
+WEFT__FAST weft_id weft_create_at(weft_id by, enum weft_kind kind, struct weft_record_place *place)
+{
+	unsigned mode = WEFT__GATE();
+	if (WEFT__IS_OFF(mode))
+		return 0;
+	bool written;
+	weft_id promise = weft__reserve_create(mode, by, kind, &place->key, &written);
+	return written ? promise : weft__slow_create_at(by, promise, kind, place);
+}
+
+static inline void weft_stack(weft_id promise, const void *const *addresses, unsigned count)
+{
+	if (WEFT__GATE() != WEFT__OFF)
+		weft__slow_stack(promise, addresses, count);
 }
 
 WEFT__FAST weft_id weft_create_here(enum weft_kind kind, struct weft_record_site *site)
@@ -411,6 +439,11 @@ WEFT__FAST void weft_should_resolve(weft_id promise)
 WEFT__FAST void weft_await(weft_id promise, weft_id input)
 {
 	weft__two(WEFT_OP_AWAIT, promise, input);
+}
+
+WEFT__FAST void weft_awaits_no_more(weft_id promise, weft_id input)
+{
+	weft__two(WEFT_OP_AWAITS_NO_MORE, promise, input);
 }
 
 WEFT__FAST void weft_read(weft_id promise, weft_id input)
@@ -544,6 +577,14 @@ static inline weft_id weft_pending(
 {
 	if (WEFT__GATE() != WEFT__OFF)
 		return weft__slow_pending(by, promise, kind, site, since, label);
+	return promise;
+}
+
+static inline weft_id weft_pending_at(
+    weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place, uint64_t since, const char *label)
+{
+	if (WEFT__GATE() != WEFT__OFF)
+		return weft__slow_pending_at(by, promise, kind, place, since, label);
 	return promise;
 }
 

@@ -110,13 +110,40 @@ enum weft_kind {
 	X(PENDING, 18, "pending")           /* state dump: b, of a kind and site, created by a at time value, still pending */   \
 	X(PAUSE_BEGIN, 19, "pause_begin")   /* nothing can run from now; text says why */                                        \
 	X(PAUSE_END, 20, "pause_end")       /* that is over */                                                                   \
-	X(STILL_AWAITS, 21, "still_awaits") /* state dump: a, pending, still waits for b */
+	X(STILL_AWAITS, 21, "still_awaits") /* state dump: a, pending, still waits for b */                                      \
+	X(BELONGS, 22, "belongs")           /* a is part of what its owner b does */                                             \
+	X(AWAITS_NO_MORE, 23, "awaits_no_more") /* a waits for b no longer */                                                    \
+	X(HOLD, 24, "hold")                     /* a has the lock b */                                                           \
+	X(RELEASE, 25, "release")               /* a has it no longer */                                                         \
+	X(LEVEL, 26, "level")                   /* the queue, the pool or the set of handles a has value elements now */         \
+	X(SENT, 27, "sent")                     /* bytes went into connection a, up to a position whose low 32 bits are value */ \
+	X(RECEIVED, 28, "received")             /* bytes came out of connection a, likewise */                                   \
+	X(CANCEL, 29, "cancel")                 /* a ended b, which was no longer wanted */                                      \
+	X(DETAIL, 30, "detail")                 /* of a: value and text, which mean what an enum weft_detail says */
 
 enum weft_op {
 #define WEFT_OP_ENUM(NAME, value, name) WEFT_OP_##NAME = value,
 	WEFT_OPS(WEFT_OP_ENUM)
 #undef WEFT_OP_ENUM
-	    WEFT_OP_COUNT = 22
+	    WEFT_OP_COUNT = 31
+};
+
+/* X(NAME, value, "name"): what a detail tells. */
+#define WEFT_DETAILS(X)                                                                                                          \
+	X(STACK, 1, "stack") /* who called where the event before this one tells of a: value callers, the innermost first; text: \
+				their places */                                                                                  \
+	X(CONNECTION, 2, "connection") /* a is a connection; value: its position; text: protocol and both addresses */           \
+	X(BOUND, 3, "bound")           /* a's level is not to exceed value */                                                    \
+	X(EXPECTED, 4, "expected")     /* that a fails with text is no fault */                                                  \
+	X(ROUND, 5, "round")           /* a round of the loop a took value ns; text: on a processor, waiting for one, blocked */ \
+	X(BLOCKED, 6, "blocked")       /* the call text blocked a's OS thread for value ns */                                    \
+	X(SNAPSHOT, 7, "snapshot")     /* the trace is to be kept; text: why */
+
+/* Fits in 8 bits.  Values not listed may be recorded; readers call them "detail-N". */
+enum weft_detail {
+#define WEFT_DETAIL_ENUM(NAME, value, name) WEFT_DETAIL_##NAME = value,
+	WEFT_DETAILS(WEFT_DETAIL_ENUM)
+#undef WEFT_DETAIL_ENUM
 };
 
 /* Why a program sleeps. */

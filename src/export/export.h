@@ -13,6 +13,7 @@
 	X(SLEEP, "reasons of sleeps")                                                                                            \
 	X(PAUSE, "reasons of pauses")                                                                                            \
 	X(PAUSE_OPEN, "pauses whose begin or end is missing")                                                                    \
+	X(OTHER, "events that the format does not have")                                                                         \
 	X(TEXT, "texts with a NUL in them, or too long")                                                                         \
 	X(LONG_TEXT, "long texts, which are cut to 256 bytes so that it is at most 64 times as big as the trace")
 

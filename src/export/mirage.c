@@ -191,7 +191,20 @@ static int put_event(struct writer *w, const struct weft_event *e)
 	case WEFT_OP_NOTE: w->losses.counts[WEFT_LOSS_NOTE]++; break;
 	case WEFT_OP_STILL_AWAITS:
 	case WEFT_OP_PENDING: w->losses.counts[WEFT_LOSS_PENDING]++; break;
-	case WEFT_OP_COUNT: break;
+	case WEFT_OP_CANCEL:
+		put_ids(w, e, WEFT_OP_FAIL, e->a, e->b);
+		put_text(w, (struct weft_str){"cancelled", 9});
+		break;
+	case WEFT_OP_AWAITS_NO_MORE:
+	case WEFT_OP_BELONGS:
+	case WEFT_OP_HOLD:
+	case WEFT_OP_RELEASE:
+	case WEFT_OP_LEVEL:
+	case WEFT_OP_SENT:
+	case WEFT_OP_RECEIVED:
+	case WEFT_OP_DETAIL:
+	case WEFT_OP_COUNT:
+	default: w->losses.counts[WEFT_LOSS_OTHER]++; break; // of ops that only its trace knows too
 	}
 	return WEFT_OK;
 }

@@ -31,6 +31,7 @@ struct writer {
 	WEFT_VEC(struct stream) streams;
 	struct weft_intern texts; /* number + 1 is the key */
 	uint32_t sites;           /* as many are defined: keys from KEYED_TEXTS + 1 on */
+	uint32_t modules;         /* likewise: keys from 1 on */
 	uint8_t uuid[16];
 	uint64_t budget; /* for long texts */
 };
@@ -120,24 +121,54 @@ static int find_key(struct writer *w, struct weft_str text, uint64_t time, uint1
 	    time);
 }
 
-/* Defines the sites that the trace has told of by now. */
+static int define_module(struct writer *w, const struct weft_module *module, uint64_t time)
+{
+	return define(w,
+	    &(struct weft_wire_definition){
+		.what = WEFT_DEFINE_MODULE,
+		.key = (uint16_t)(module - w->info->modules + 1),
+		.address = module->address,
+		.size = module->size,
+		.text = module->path.ptr,
+		.text_bytes = module->path.len,
+		.second = module->build_id.ptr,
+		.second_bytes = module->build_id.len,
+	    },
+	    time);
+}
+
+static int define_site(struct writer *w, const struct weft_site *site, uint16_t key, uint64_t time)
+{
+	if (site->file.len == 0 && site->function.len == 0 && site->offset != 0)
+		return define(w,
+		    &(struct weft_wire_definition){
+			.what = WEFT_DEFINE_PLACE,
+			.key = key,
+			.module = site->module ? (uint16_t)(site->module - w->info->modules + 1) : 0,
+			.address = site->offset,
+		    },
+		    time);
+	return define(w,
+	    &(struct weft_wire_definition){
+		.what = WEFT_DEFINE_SITE,
+		.key = key,
+		.line = site->line,
+		.text = site->file.ptr,
+		.text_bytes = site->file.len,
+		.second = site->function.ptr,
+		.second_bytes = site->function.len,
+	    },
+	    time);
+}
+
+/* Defines the sites that the trace has told of by now, and before them the modules that they may be in. */
 static int define_sites(struct writer *w, uint64_t time)
 {
 	int status = WEFT_OK;
-	for (; w->sites < w->info->site_count && w->sites < KEYED_SITES && status == WEFT_OK; w->sites++) {
-		const struct weft_site *site = &w->info->sites[w->sites];
-		status = define(w,
-		    &(struct weft_wire_definition){
-			.what = WEFT_DEFINE_SITE,
-			.key = (uint16_t)(KEYED_TEXTS + 1 + w->sites),
-			.line = site->line,
-			.text = site->file.ptr,
-			.text_bytes = site->file.len,
-			.function = site->function.ptr,
-			.function_bytes = site->function.len,
-		    },
-		    time);
-	}
+	for (; w->modules < w->info->module_count && w->modules < UINT16_MAX && status == WEFT_OK; w->modules++)
+		status = define_module(w, &w->info->modules[w->modules], time);
+	for (; w->sites < w->info->site_count && w->sites < KEYED_SITES && status == WEFT_OK; w->sites++)
+		status = define_site(w, &w->info->sites[w->sites], (uint16_t)(KEYED_TEXTS + 1 + w->sites), time);
 	return status;
 }
 
@@ -156,6 +187,10 @@ static int stream_of(struct writer *w, unsigned instance, struct stream **out)
 static int put_event(struct writer *w, const struct weft_event *e)
 {
 	uint64_t time = (uint64_t)e->time_ns;
+	if (e->op >= WEFT_OP_COUNT) {
+		w->losses.counts[WEFT_LOSS_OTHER]++;
+		return WEFT_OK;
+	}
 	struct weft_wire_event event = {.op = e->op, .kind = e->kind, .a = e->a, .b = e->b, .value = e->value};
 	struct stream *s;
 	int status = stream_of(w, e->stream, &s);

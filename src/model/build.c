@@ -465,6 +465,15 @@ static int take(struct weft__build *b, const struct weft_event *ev)
 	case WEFT_OP_PAUSE:
 	case WEFT_OP_PAUSE_BEGIN:
 	case WEFT_OP_PAUSE_END: return pause_event(b, ev, time_ns);
+	case WEFT_OP_BELONGS:
+	case WEFT_OP_AWAITS_NO_MORE:
+	case WEFT_OP_HOLD:
+	case WEFT_OP_RELEASE:
+	case WEFT_OP_LEVEL:
+	case WEFT_OP_SENT:
+	case WEFT_OP_RECEIVED:
+	case WEFT_OP_CANCEL:
+	case WEFT_OP_DETAIL: return WEFT_OK;
 	default: b->model->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT]++; return WEFT_OK;
 	}
 }

@@ -347,7 +347,14 @@ static weft_id new_id(struct weft__stream *s)
 	return id;
 }
 
-weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site)
+/* A place, or a site, or neither. */
+static uint16_t key_of(struct weft_record_site *site, struct weft_record_place *place)
+{
+	return place ? weft__intern_place(place) : site ? weft__intern_site(site) : 0;
+}
+
+static weft_id create(
+    weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, struct weft_record_place *place)
 {
 	int saved = ERRNO_GET();
 	struct weft__stream *s = slow_begin();
@@ -355,12 +362,51 @@ weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, stru
 		promise = new_id(s);
 	if (s) {
 		struct weft_wire_event event = {.op = WEFT_OP_CREATE, .a = by, .b = promise, .kind = (uint8_t)kind};
-		event.site = site ? weft__intern_site(site) : 0;
+		event.site = key_of(site, place);
 		weft__record(s, &event);
 		slow_end(s, WEFT_OP_CREATE);
 	}
 	ERRNO_SET(saved);
 	return promise;
+}
+
+weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site)
+{
+	return create(by, promise, kind, site, NULL);
+}
+
+weft_id weft__slow_create_at(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place)
+{
+	return create(by, promise, kind, NULL, place);
+}
+
+/* The keys of the callers' places, in words: "12 7 31". */
+void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count)
+{
+	int saved = ERRNO_GET();
+	struct weft__stream *s = slow_begin();
+	if (s) {
+		char text[WEFT_STACK_MAX * 6];
+		uint32_t n = 0;
+		count = count < WEFT_STACK_MAX ? count : WEFT_STACK_MAX;
+		for (unsigned i = 0; i < count; i++) {
+			char digits[5];
+			unsigned key = weft__intern_address(addresses[i]), some = 0;
+			do
+				digits[some++] = (char)('0' + key % 10);
+			while (key /= 10);
+			if (i)
+				text[n++] = ' ';
+			while (some)
+				text[n++] = digits[--some];
+		}
+		struct weft_wire_event event = {.op = WEFT_OP_DETAIL, .kind = WEFT_DETAIL_STACK, .a = promise, .value = count};
+		event.text = text;
+		event.text_bytes = n;
+		weft__record(s, &event);
+		slow_end(s, WEFT_OP_DETAIL);
+	}
+	ERRNO_SET(saved);
 }
 
 void weft__slow_text(
@@ -384,8 +430,8 @@ void weft__slow_text(
 	ERRNO_SET(saved);
 }
 
-weft_id weft__slow_pending(
-    weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, uint64_t since, const char *label)
+static weft_id pending(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site,
+    struct weft_record_place *place, uint64_t since, const char *label)
 {
 	int saved = ERRNO_GET();
 	struct weft__stream *s = slow_begin();
@@ -394,7 +440,7 @@ weft_id weft__slow_pending(
 	if (s) {
 		struct weft_wire_event event = {.op = WEFT_OP_PENDING, .a = by, .b = promise, .kind = (uint8_t)kind};
 		event.value = (int64_t)since;
-		event.site = site ? weft__intern_site(site) : 0;
+		event.site = key_of(site, place);
 		event.text = label ? label : "";
 		size_t bytes = __builtin_strlen(event.text);
 		event.text_bytes = bytes < UINT32_MAX / 2 ? (uint32_t)bytes : UINT32_MAX / 2;
@@ -403,4 +449,16 @@ weft_id weft__slow_pending(
 	}
 	ERRNO_SET(saved);
 	return promise;
+}
+
+weft_id weft__slow_pending(
+    weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, uint64_t since, const char *label)
+{
+	return pending(by, promise, kind, site, NULL, since, label);
+}
+
+weft_id weft__slow_pending_at(
+    weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place, uint64_t since, const char *label)
+{
+	return pending(by, promise, kind, NULL, place, since, label);
 }

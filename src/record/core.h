@@ -91,6 +91,14 @@ struct weft__recording {
 	weft_word lost_no_stream; /* atomic */
 };
 
+/* A file of machine code that is loaded. */
+struct weft__module {
+	uint64_t address, size;
+	const char *folder, *path; /* folder: what a relative path begins at, or "" */
+	const unsigned char *build_id;
+	uint32_t build_id_bytes; /* 0: it has none */
+};
+
 extern struct weft__recording weft__recording;
 extern struct weft_stream weft__nobody; /* what an OS thread without a stream has: every event takes the slow path */
 
@@ -112,9 +120,15 @@ void weft__tell_no_stream(void);
 /* The key of a text or site, which is written into the definitions if it is new; 0: not now, write it out or leave it. */
 uint16_t weft__intern_text(struct weft_record_text *text);
 uint16_t weft__intern_site(struct weft_record_site *site);
+uint16_t weft__intern_place(struct weft_record_place *place);
+/* Likewise of a return address that nobody keeps a struct weft_record_place for. */
+uint16_t weft__intern_address(const void *address);
 void weft__define_thread(const struct weft__stream *stream);
 bool weft__define_lock(unsigned tries);
 void weft__define_unlock(void);
+
+/* module.c, or freestanding.c: the file that the address is of; false: none.  Its texts stay as long as it is loaded. */
+bool weft__find_module(struct weft__module *out, const void *address);
 
 /* buffer.c */
 /* Cuts options->buffer, which is all zeros where `is_clean`; streams' storage comes from weft__buffer_storage(). */

@@ -25,9 +25,9 @@ static bool write_definition(struct weft_wire_definition *d)
 		return false;
 	size_t most = s->storage.packet_bytes - sizeof(struct weft_packet_header), size = weft__definition_bytes(d);
 	if (size > most) {
-		uint32_t keep = (uint32_t)(most - (size - d->text_bytes - d->function_bytes)) / 2;
+		uint32_t keep = (uint32_t)(most - (size - d->text_bytes - d->second_bytes)) / 2;
 		d->text_bytes = d->text_bytes < keep ? d->text_bytes : keep;
-		d->function_bytes = d->function_bytes < keep ? d->function_bytes : keep;
+		d->second_bytes = d->second_bytes < keep ? d->second_bytes : keep;
 		size = weft__definition_bytes(d);
 	}
 	if ((uint32_t)s->hot.next + size > s->soft_end) {
@@ -57,26 +57,32 @@ static uint32_t length(const char *text)
 	return n < 65536 ? (uint32_t)n : 65536;
 }
 
+/* 0: it has none in this recording. */
+static uint16_t key_of(const weft_word *key)
+{
+	uint64_t known = __atomic_load_n(key, __ATOMIC_ACQUIRE);
+	return known >> 16 == weft__recording.generation ? (uint16_t)known : 0;
+}
+
+/* Writes the definition, with the next key, which is then at *key.  The lock is taken. */
+static uint16_t add_key(weft_word *key, struct weft_wire_definition *d)
+{
+	d->key = (uint16_t)weft__recording.next_key;
+	if (weft__recording.next_key > UINT16_MAX || !write_definition(d))
+		return 0;
+	weft__recording.next_key++;
+	__atomic_store_n(key, weft__recording.generation << 16 | d->key, __ATOMIC_RELEASE);
+	return d->key;
+}
+
 /* The key at *key in this recording, made by writing the definition if there is none yet. */
 static uint16_t intern(weft_word *key, struct weft_wire_definition *d)
 {
-	uint64_t known = __atomic_load_n(key, __ATOMIC_RELAXED);
-	if (known >> 16 == weft__recording.generation)
-		return (uint16_t)known;
-	uint16_t made = 0;
-	if (!weft__define_lock(1))
-		return 0;
-	known = __atomic_load_n(key, __ATOMIC_RELAXED);
-	if (known >> 16 == weft__recording.generation) {
-		made = (uint16_t)known;
-	} else if (weft__recording.next_key <= UINT16_MAX) {
-		d->key = (uint16_t)weft__recording.next_key;
-		if (write_definition(d)) {
-			made = d->key;
-			weft__recording.next_key++;
-			__atomic_store_n(key, weft__recording.generation << 16 | made, __ATOMIC_RELAXED);
-		}
-	}
+	uint16_t known = key_of(key);
+	if (known || !weft__define_lock(1))
+		return known;
+	known = key_of(key);
+	uint16_t made = known ? known : add_key(key, d);
 	weft__define_unlock();
 	return made;
 }
@@ -93,9 +99,140 @@ uint16_t weft__intern_site(struct weft_record_site *site)
 	    .line = site->line,
 	    .text = site->file,
 	    .text_bytes = length(site->file),
-	    .function = site->function,
-	    .function_bytes = length(site->function)};
+	    .second = site->function,
+	    .second_bytes = length(site->function)};
 	return intern(&site->key, &d);
+}
+
+/* ---- Places ---- */
+
+enum { PROBES = 16, BUILD_ID = 64, PATH = 2048 };
+#if __STDC_HOSTED__
+enum { MODULES = 1024, CALLERS = 2048 };
+#else
+enum { MODULES = 1, CALLERS = 256 };
+#endif
+
+/* The modules of this recording: number + 1 is the key.  Under the lock. */
+static struct {
+	uint64_t tags[MODULES];
+	uint64_t generation;
+	unsigned count;
+} modules;
+
+/* Return addresses of stacks, by their hash.  A tag tells whether the same file still stands there: one that was unloaded may
+ * have left its addresses to another.  Written under the lock; key, which is read first and last, is 0 meanwhile. */
+static struct {
+	weft_word key, address, tag;
+} callers[CALLERS];
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+	return hash ^ hash >> 32;
+}
+
+/* What two files that were at one address, or one file at two, differ in. */
+static uint64_t tag_of(const struct weft__module *m)
+{
+	uint64_t hash = mix(m->address, m->size);
+	for (uint32_t i = 0; i < m->build_id_bytes; i++)
+		hash = mix(hash, m->build_id[i]);
+	for (const char *c = m->path; !m->build_id_bytes && *c; c++)
+		hash = mix(hash, (unsigned char)*c);
+	return hash;
+}
+
+/* The lock is taken. */
+static uint16_t define_module(const struct weft__module *m, uint64_t tag)
+{
+	if (modules.generation != weft__recording.generation)
+		modules.count = 0;
+	modules.generation = weft__recording.generation;
+	for (unsigned i = 0; i < modules.count; i++)
+		if (modules.tags[i] == tag)
+			return (uint16_t)(i + 1);
+	if (modules.count == MODULES)
+		return 0;
+	static char path[PATH], id[2 * BUILD_ID];
+	uint32_t n = 0, digits = 0;
+	for (const char *c = m->folder; *c && n < PATH - 1; c++)
+		path[n++] = *c;
+	if (n)
+		path[n++] = '/';
+	for (const char *c = m->path; *c && n < PATH; c++)
+		path[n++] = *c;
+	for (uint32_t i = 0; i < m->build_id_bytes && i < BUILD_ID; i++) {
+		id[digits++] = "0123456789abcdef"[m->build_id[i] >> 4];
+		id[digits++] = "0123456789abcdef"[m->build_id[i] & 15];
+	}
+	struct weft_wire_definition d = {.what = WEFT_DEFINE_MODULE,
+	    .key = (uint16_t)(modules.count + 1),
+	    .address = m->address,
+	    .size = m->size,
+	    .text = path,
+	    .text_bytes = n,
+	    .second = id,
+	    .second_bytes = digits};
+	if (!write_definition(&d))
+		return 0;
+	modules.tags[modules.count++] = tag;
+	return d.key;
+}
+
+/* The lock is taken.  m: the address' module, or NULL. */
+static uint16_t add_place(weft_word *key, const void *address, const struct weft__module *m, uint64_t tag)
+{
+	struct weft_wire_definition d = {.what = WEFT_DEFINE_PLACE, .module = m ? define_module(m, tag) : 0};
+	d.address = (uintptr_t)address - (d.module ? m->address : 0);
+	return add_key(key, &d);
+}
+
+uint16_t weft__intern_place(struct weft_record_place *place)
+{
+	uint16_t known = key_of(&place->key);
+	struct weft__module found;
+	if (known)
+		return known;
+	const struct weft__module *m = weft__find_module(&found, place->address) ? &found : NULL;
+	if (!weft__define_lock(1))
+		return 0;
+	known = key_of(&place->key);
+	if (!known)
+		known = add_place(&place->key, place->address, m, m ? tag_of(m) : 0);
+	weft__define_unlock();
+	return known;
+}
+
+uint16_t weft__intern_address(const void *address)
+{
+	struct weft__module found;
+	const struct weft__module *m = weft__find_module(&found, address) ? &found : NULL;
+	const uint64_t tag = m ? tag_of(m) : 0, wanted = (uintptr_t)address, hash = mix(0, wanted);
+	for (unsigned i = 0; i < PROBES; i++) {
+		const unsigned at = (unsigned)(hash + i) % CALLERS;
+		const uint16_t known = key_of(&callers[at].key);
+		const bool is_it = __atomic_load_n(&callers[at].address, __ATOMIC_RELAXED) == wanted &&
+				   __atomic_load_n(&callers[at].tag, __ATOMIC_ACQUIRE) == tag;
+		if (is_it && known && known == key_of(&callers[at].key))
+			return known;
+		const uint64_t here = __atomic_load_n(&callers[at].address, __ATOMIC_RELAXED);
+		if (known && here != wanted)
+			continue;
+		if (!weft__define_lock(1))
+			return 0;
+		uint16_t made = 0;
+		/* Unless somebody was quicker. */
+		if (known == key_of(&callers[at].key)) {
+			__atomic_store_n(&callers[at].key, 0, __ATOMIC_RELEASE);
+			__atomic_store_n(&callers[at].address, wanted, __ATOMIC_RELEASE);
+			__atomic_store_n(&callers[at].tag, tag, __ATOMIC_RELEASE);
+			made = add_place(&callers[at].key, address, m, tag);
+		}
+		weft__define_unlock();
+		return made;
+	}
+	return 0;
 }
 
 void weft__define_thread(const struct weft__stream *s)

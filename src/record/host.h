@@ -72,6 +72,9 @@ struct weft__told {
 };
 void weft__tell(struct weft__told *told);
 
+/* module.c */
+void weft__modules_start(void);
+
 /* thread.c; the lock is taken */
 void weft__threads_lock(void);
 void weft__threads_unlock(void);

@@ -104,6 +104,7 @@ static int start(const struct weft_record_options *o)
 	weft__tell(&about.told);
 	choose_clock(o);
 	describe(o);
+	weft__modules_start();
 	weft__stream_reset(&r->definitions);
 	about.metadata.brief = o->buffer != NULL;
 	if (o->buffer) {

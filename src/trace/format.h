@@ -45,6 +45,9 @@ struct weft_trace_format {
 	/* Frees trace->state. */
 	void (*close)(struct weft_trace *trace);
 
+	/* As weft_trace_field(); NULL: the format knows all its ops. */
+	bool (*field)(const struct weft_trace *trace, const struct weft_event *event, unsigned index, struct weft_field *out);
+
 	/* As weft_trace_save(), but for err; NULL: the trace is its one file. */
 	int (*save)(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx);
 };

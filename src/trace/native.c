@@ -36,6 +36,11 @@ static void free_state(struct native *n)
 	weft_vec_free(&n->heap);
 	weft_vec_free(&n->owned);
 	weft_vec_free(&n->sites);
+	weft_vec_free(&n->modules);
+	weft_vec_free(&n->module_index);
+	weft_vec_free(&n->site_modules);
+	weft_vec_free(&n->extras);
+	weft_vec_free(&n->extra_forms);
 	free(n->texts);
 	free(n->site_index);
 	free(n->lost_at_open);
@@ -126,6 +131,10 @@ static int open_trace(struct weft_trace *trace, struct weft_error *err)
 	info->stream_count = n->streams.count;
 	info->sites = n->sites.items;
 	info->site_count = n->sites.count;
+	info->modules = n->modules.items;
+	info->module_count = n->modules.count;
+	info->forms = n->extra_forms.items;
+	info->form_count = n->extra_forms.count;
 	start(trace);
 	return WEFT_OK;
 }
@@ -190,4 +199,5 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 	return filled != 0;
 }
 
-const struct weft_trace_format weft__format_native = {"native", probe, open_trace, next, start, close_trace, weft__native_save};
+const struct weft_trace_format weft__format_native = {
+    "native", probe, open_trace, next, start, close_trace, weft__native_field, weft__native_save};

@@ -2,6 +2,7 @@
 #ifndef WEFT_TRACE_NATIVE_H
 #define WEFT_TRACE_NATIVE_H
 
+#include "base/cursor.h"
 #include "base/vec.h"
 #include "trace/format.h"
 #include "trace/packet.h"
@@ -30,6 +31,7 @@ struct native_packet {
 	uint64_t offset; /* of the header, in the blob */
 	uint64_t index;  /* in the blob */
 	uint16_t stream; /* of its first event */
+	uint16_t version;
 };
 
 /* From when on which stream an instance's events are of: its OS thread ended and another one went on. */
@@ -47,6 +49,8 @@ struct native_form {
 	uint8_t bytes; /* header included; 0: no such event */
 	uint8_t op;
 	bool is_plain; /* compact, its text interned: these need no branches */
+	bool is_extra; /* the trace says what its fields are: native.extras[extra] */
+	uint16_t extra;
 	uint8_t kind_at, site_at, value_at, key_at;
 	uint32_t a_mask, b_mask, value_mask;
 	uint16_t site_mask, key_mask;
@@ -54,15 +58,22 @@ struct native_form {
 	uint32_t to_32_bytes; /* found by a shift */
 };
 
+/* Those of one version of the format. */
+struct native_forms {
+	struct native_form forms[256];
+	uint8_t plain_bytes[256]; /* .bytes of plain forms; 0: not plain.  By itself, since each event waits for it */
+};
+
 /* Where reading one instance stands. */
 struct native_cursor {
 	size_t first, end; /* its packets: [first, end) of native.packets */
 	size_t packet;
-	const unsigned char *at, *stop; /* in the packet */
-	uint64_t last;                  /* ticks */
-	uint64_t until;                 /* the next packet's begin: later events are damage */
-	uint64_t decoded;               /* events of this packet */
-	size_t change;                  /* the next one, in native.changes */
+	const struct native_forms *forms; /* of the packet's version */
+	const unsigned char *at, *stop;   /* in the packet */
+	uint64_t last;                    /* ticks */
+	uint64_t until;                   /* the next packet's begin: later events are damage */
+	uint64_t decoded;                 /* events of this packet */
+	size_t change;                    /* the next one, in native.changes */
 	size_t changes_end;
 	uint64_t next_change; /* when it is, ticks */
 	uint16_t stream;
@@ -91,11 +102,16 @@ struct native {
 	uint64_t *lost_at_open; /* .lost_overwritten of each stream */
 	uint32_t key_count;     /* of both tables */
 	struct native_clock clock;
-	struct native_form forms[256];
-	uint8_t plain_bytes[256]; /* .bytes of plain forms; 0: not plain.  By itself, since each event waits for it */
+	struct native_forms forms[WEFT_WIRE_VERSION]; /* by version - 1 */
+	WEFT_VEC(struct weft_module) modules;
+	WEFT_VEC(uint32_t) module_index; /* by key; or WEFT_NO_SITE */
+	WEFT_VEC(uint32_t) site_modules; /* by site, until they are all read */
+	WEFT_VEC(struct weft_wire_extra) extras;
+	WEFT_VEC(struct weft_form) extra_forms; /* how weft_trace_info tells of them */
 	uint8_t uuid[16];
 	bool has_uuid;
-	bool is_live; /* a ring that may still be written: packets are copied */
+	uint16_t unknown_version; /* of a packet that was passed over, or 0 */
+	bool is_live;             /* a ring that may still be written: packets are copied */
 	bool is_ring, is_finished, is_hurried;
 	struct weft_event out[NATIVE_BATCH];
 };
@@ -110,11 +126,20 @@ void *weft__native_own(struct native *n, size_t bytes);
 int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, size_t size, struct weft_error *err);
 int weft__native_definitions(struct weft_trace *trace, struct weft_error *err);
 
+/* native_define.c: what keys mean. */
+int weft__native_definitions(struct weft_trace *trace, struct weft_error *err);
+
 /* native_save.c */
 int weft__native_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx);
 
 /* native_decode.c */
 void weft__native_forms(struct native *native);
+/* The trace defines the form of one of its ops: native.extras[extra]. */
+void weft__native_add_form(struct native *native, size_t extra);
+/* Reads one field of an event with these bits in its id. */
+bool weft__native_read_field(
+    const struct native *native, struct weft_cursor *in, const struct weft_wire_field *field, uint8_t id, struct weft_field *out);
+bool weft__native_field(const struct weft_trace *trace, const struct weft_event *event, unsigned index, struct weft_field *out);
 /* Fills the cursor's batch with its next events; an empty one means that there are no more. */
 void weft__native_fill(struct weft_trace *trace, struct native_cursor *cursor);
 

@@ -10,17 +10,20 @@
 /* A plain event's fields, the masked ones included, never reach further. */
 #define REACH 40
 
-void weft__native_forms(struct native *n)
+/* The forms of an op of this version. */
+static void add_op(struct native_forms *all, unsigned op)
 {
-	for (unsigned id = 0; id < 256; id++) {
-		struct native_form *f = &n->forms[id];
+	for (unsigned bits = 0; bits < 8; bits++) {
+		unsigned id = op | bits << 5;
+		struct native_form *f = &all->forms[id];
 		unsigned payload = weft__payload_bytes((uint8_t)id);
 		if (!payload)
 			continue;
-		f->op = id & WEFT_ID_OP;
-		unsigned has = weft__op_forms[f->op].fields, at = WEFT_COMPACT_HEADER;
+		f->op = (uint8_t)op;
+		unsigned has = weft__op_forms[op].fields, at = WEFT_COMPACT_HEADER;
 		f->bytes = (uint8_t)(WEFT_COMPACT_HEADER + payload - 1);
-		f->is_plain = !(id & ~WEFT_ID_OP) && !(has & (WEFT_FIELD_SINCE | WEFT_FIELD_WHY));
+		f->is_plain =
+		    !bits && !(has & (WEFT_FIELD_SINCE | WEFT_FIELD_WHY | WEFT_FIELD_WHAT | WEFT_FIELD_LOW | WEFT_FIELD_LONG));
 		if (has & WEFT_FIELD_A) {
 			f->a_mask = UINT32_MAX;
 			at += 4;
@@ -47,7 +50,30 @@ void weft__native_forms(struct native *n)
 		f->key_at = (uint8_t)at;
 		if (has & WEFT_FIELD_TEXT)
 			f->key_mask = UINT16_MAX;
-		n->plain_bytes[id] = f->is_plain ? f->bytes : 0;
+		all->plain_bytes[id] = f->is_plain ? f->bytes : 0;
+	}
+}
+
+void weft__native_forms(struct native *n)
+{
+	for (unsigned op = 0; op < WEFT_OP_COUNT; op++) {
+		if (op < WEFT_OP_COUNT_1)
+			add_op(&n->forms[0], op);
+		add_op(&n->forms[1], op);
+	}
+}
+
+void weft__native_add_form(struct native *n, size_t extra)
+{
+	struct weft_wire_extra *e = &n->extras.items[extra];
+	bool known = e->id < WEFT_OP_COUNT && weft__form_match(&e->form, e->id);
+	for (unsigned bits = 0; bits < 8; bits++) {
+		unsigned id = e->id | bits << 5, payload = weft__form_payload_bytes(&e->form, (uint8_t)id);
+		n->forms[1].plain_bytes[id] = 0;
+		n->forms[1].forms[id] = (struct native_form){.bytes = payload ? (uint8_t)(WEFT_COMPACT_HEADER + payload - 1) : 0,
+		    .op = known ? e->id : WEFT_EVENT_OTHER,
+		    .is_extra = true,
+		    .extra = (uint16_t)extra};
 	}
 }
 
@@ -76,26 +102,119 @@ static uint32_t key_of(const struct native *n, uint32_t key)
 	return key < n->key_count ? key : 0;
 }
 
-/* An event of any form.  false: it is damaged. */
-static bool decode_any(const struct native *n, struct weft_cursor *in, uint64_t *last, struct weft_event *e)
+static int64_t since_ns(const struct native *n, uint64_t ticks)
 {
-	uint8_t id, byte;
+	return ticks ? to_ns(n, ticks) : 0;
+}
+
+bool weft__native_read_field(
+    const struct native *n, struct weft_cursor *in, const struct weft_wire_field *f, uint8_t id, struct weft_field *out)
+{
+	uint8_t byte;
 	uint16_t half;
 	uint32_t word;
-	uint64_t time, two;
-	if (!weft_read_u8(in, &id))
-		return false;
-	if (id == WEFT_ID_EXTENDED) {
-		if (!weft_read_u8(in, &id) || !weft_read_u64(in, &time))
+	uint64_t two;
+	*out = (struct weft_field){.name = {f->name, f->name_bytes}, .is_unsigned = f->type == WEFT_TYPE_U64};
+	switch (f->type) {
+	case WEFT_TYPE_TEXT:
+		out->is_text = true;
+		if (id & WEFT_ID_CUT && !weft_read_u32(in, &word))
 			return false;
-		*last = time;
-	} else {
+		if (id & WEFT_ID_INLINE)
+			return weft_read_string(in, &out->text);
+		if (!weft_read_u16(in, &half))
+			return false;
+		out->text = n->texts[key_of(n, half)];
+		return true;
+	case WEFT_TYPE_STRING: out->is_text = true; return weft_read_string(in, &out->text);
+	case WEFT_TYPE_U8:
+		if (!weft_read_u8(in, &byte))
+			return false;
+		out->value = byte;
+		return true;
+	case WEFT_TYPE_U16:
+		if (!weft_read_u16(in, &half))
+			return false;
+		out->value = half;
+		return true;
+	case WEFT_TYPE_U32:
 		if (!weft_read_u32(in, &word))
 			return false;
-		*last += (uint32_t)(word - (uint32_t)*last);
+		out->value = word;
+		return true;
+	case WEFT_TYPE_ID:
+	case WEFT_TYPE_NUMBER:
+		if (!(id & WEFT_ID_WIDE)) {
+			if (!weft_read_u32(in, &word))
+				return false;
+			out->value = (int32_t)word;
+			return true;
+		} /* fall through */
+	default:
+		if (!weft_read_u64(in, &two))
+			return false;
+		out->value = (int64_t)two;
+		return true;
 	}
-	if (!n->forms[id].bytes)
-		return false;
+}
+
+/* Where a field stands that this version knows too. */
+static void set_field(const struct native *n, struct weft_event *e, uint16_t bit, const struct weft_field *field)
+{
+	switch (bit) {
+	case WEFT_FIELD_A: e->a = field->value; break;
+	case WEFT_FIELD_B: e->b = field->value; break;
+	case WEFT_FIELD_KIND:
+	case WEFT_FIELD_WHAT: e->kind = (uint8_t)field->value; break;
+	case WEFT_FIELD_SITE: e->site = n->site_index[key_of(n, (uint32_t)field->value)]; break;
+	case WEFT_FIELD_SINCE: e->value = since_ns(n, (uint64_t)field->value); break;
+	case WEFT_FIELD_TEXT: e->text = field->text; break;
+	case 0: break;
+	default: e->value = field->value; break;
+	}
+}
+
+/* Behind its header, an event whose form the trace tells. */
+static bool decode_extra(
+    const struct native *n, struct weft_cursor *in, const struct native_form *f, uint8_t id, struct weft_event *e)
+{
+	const struct weft_wire_form *form = &n->extras.items[f->extra].form;
+	const unsigned char *begin = in->at;
+	*e = (struct weft_event){.op = f->op, .site = WEFT_NO_SITE, .text = n->texts[0]};
+	for (unsigned i = 0; i < form->count; i++) {
+		struct weft_field field;
+		if (!weft__native_read_field(n, in, &form->fields[i], id, &field))
+			return false;
+		if (f->op != WEFT_EVENT_OTHER)
+			set_field(n, e, form->fields[i].bit, &field);
+	}
+	if (f->op == WEFT_EVENT_OTHER) {
+		e->value = f->extra;
+		e->kind = id;
+		e->text = (struct weft_str){(const char *)begin, (uint32_t)(in->at - begin)};
+	}
+	return true;
+}
+
+bool weft__native_field(const struct weft_trace *trace, const struct weft_event *event, unsigned index, struct weft_field *out)
+{
+	const struct native *n = trace->state;
+	const struct weft_wire_form *form = &n->extras.items[event->value].form;
+	const unsigned char *bytes = (const unsigned char *)event->text.ptr;
+	struct weft_cursor in = {bytes, bytes + event->text.len};
+	for (unsigned i = 0; i < form->count && i <= index; i++)
+		if (!weft__native_read_field(n, &in, &form->fields[i], event->kind, out))
+			return false;
+	return index < form->count;
+}
+
+/* Behind its header, an event of this version. */
+static bool decode_op(const struct native *n, struct weft_cursor *in, uint8_t id, struct weft_event *e)
+{
+	uint8_t byte;
+	uint16_t half;
+	uint32_t word;
+	uint64_t two;
 	unsigned op = id & WEFT_ID_OP, has = weft__op_forms[op].fields;
 	bool wide = id & WEFT_ID_WIDE;
 	*e = (struct weft_event){.op = (uint8_t)op, .site = WEFT_NO_SITE, .text = n->texts[0]};
@@ -106,7 +225,7 @@ static bool decode_any(const struct native *n, struct weft_cursor *in, uint64_t 
 				return false;
 			*words[i] = wide ? (int64_t)two : (int32_t)word;
 		}
-	if (has & WEFT_FIELD_KIND && !weft_read_u8(in, &e->kind))
+	if (has & (WEFT_FIELD_KIND | WEFT_FIELD_WHAT) && !weft_read_u8(in, &e->kind))
 		return false;
 	if (has & WEFT_FIELD_SITE) {
 		if (!weft_read_u16(in, &half))
@@ -123,10 +242,15 @@ static bool decode_any(const struct native *n, struct weft_cursor *in, uint64_t 
 			return false;
 		e->value = byte;
 	}
-	if (has & WEFT_FIELD_SINCE) {
+	if (has & WEFT_FIELD_LOW) {
+		if (!weft_read_u32(in, &word))
+			return false;
+		e->value = word;
+	}
+	if (has & (WEFT_FIELD_SINCE | WEFT_FIELD_LONG)) {
 		if (!weft_read_u64(in, &two))
 			return false;
-		e->value = two ? to_ns(n, two) : 0;
+		e->value = has & WEFT_FIELD_LONG ? (int64_t)two : since_ns(n, two);
 	}
 	if (has & WEFT_FIELD_TEXT) {
 		if (id & WEFT_ID_CUT && !weft_read_u32(in, &word))
@@ -140,6 +264,30 @@ static bool decode_any(const struct native *n, struct weft_cursor *in, uint64_t 
 	return true;
 }
 
+/* An event of any form.  false: it is damaged. */
+static bool decode_any(
+    const struct native *n, const struct native_forms *forms, struct weft_cursor *in, uint64_t *last, struct weft_event *e)
+{
+	uint8_t id;
+	uint32_t word;
+	uint64_t time;
+	if (!weft_read_u8(in, &id))
+		return false;
+	if (id == WEFT_ID_EXTENDED) {
+		if (!weft_read_u8(in, &id) || !weft_read_u64(in, &time))
+			return false;
+		*last = time;
+	} else {
+		if (!weft_read_u32(in, &word))
+			return false;
+		*last += (uint32_t)(word - (uint32_t)*last);
+	}
+	if (!forms->forms[id].bytes)
+		return false;
+	if (forms->forms[id].is_extra)
+		return decode_extra(n, in, &forms->forms[id], id, e);
+	return decode_op(n, in, id, e);
+}
 /* On to the next packet; false: there is none. */
 static bool next_packet(struct weft_trace *trace, struct native_cursor *c)
 {
@@ -159,6 +307,7 @@ static bool next_packet(struct weft_trace *trace, struct native_cursor *c)
 			    "%llu events more than were recorded", (unsigned long long)(expected - p->events_before));
 	}
 	const struct native_packet *p = &n->packets.items[c->packet];
+	c->forms = &n->forms[p->version - 1];
 	c->at = p->bytes + p->header_bytes;
 	c->stop = p->bytes + p->content_bytes;
 	c->last = c->last > p->begin ? c->last : p->begin;
@@ -183,10 +332,11 @@ static size_t decode_plain(const struct native *n, struct native_cursor *c, stru
 	const double hz = (double)n->clock.hz;
 	const bool is_ns = n->clock.hz == 1000000000u;
 	const uint32_t key_count = n->key_count;
+	const struct native_forms *forms = c->forms;
 	size_t count = 0;
 	while (count < room && stop - at >= REACH) {
-		unsigned id = at[0], bytes = n->plain_bytes[id];
-		const struct native_form *f = &n->forms[id];
+		unsigned id = at[0], bytes = forms->plain_bytes[id];
+		const struct native_form *f = &forms->forms[id];
 		uint64_t time = last + (uint32_t)(load32(at + 1) - (uint32_t)last);
 		if (!bytes || time > until)
 			break;
@@ -227,7 +377,7 @@ void weft__native_fill(struct weft_trace *trace, struct native_cursor *c)
 		struct weft_cursor in = {c->at, c->stop};
 		struct weft_event *e = &c->batch[count];
 		uint64_t last = c->last;
-		if (!decode_any(n, &in, &last, e)) {
+		if (!decode_any(n, c->forms, &in, &last, e)) {
 			damage(trace, c, c->at, "an event that is none");
 			continue;
 		}

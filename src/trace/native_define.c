@@ -1,4 +1,5 @@
-/* native_define.c: what a native trace says of itself: its metadata, and its definitions of strings, sites and OS threads.
+/* native_define.c: what a native trace says of itself: its metadata, and its definitions of strings, sites, places, OS threads
+ * and forms.
  *
  * SPDX-License-Identifier: ISC */
 #include <string.h>
@@ -140,64 +141,167 @@ static bool grow_keys(struct native *n, uint32_t key)
 	return true;
 }
 
-/* 1, 0 (damaged), or WEFT_ENOMEM. */
-static int read_definition(struct native *n, struct weft_cursor *in, uint64_t *last)
+/* Each of these: 1, 0 (damaged), or WEFT_ENOMEM. */
+
+static int read_text(struct native *n, struct weft_cursor *in)
+{
+	uint16_t key;
+	struct weft_str text;
+	if (!weft_read_u16(in, &key) || !weft_read_string(in, &text))
+		return 0;
+	if (!grow_keys(n, key))
+		return WEFT_ENOMEM;
+	n->texts[key] = text;
+	return 1;
+}
+
+static int add_site(struct native *n, uint16_t key, struct weft_site site, uint32_t module)
+{
+	struct weft_site *slot = weft_vec_push(&n->sites);
+	uint32_t *module_slot = weft_vec_push(&n->site_modules);
+	if (!slot || !module_slot || !grow_keys(n, key))
+		return WEFT_ENOMEM;
+	*slot = site;
+	*module_slot = module;
+	n->site_index[key] = (uint32_t)(n->sites.count - 1);
+	return 1;
+}
+
+static int read_site(struct native *n, struct weft_cursor *in)
+{
+	uint16_t key;
+	struct weft_site site = {0};
+	if (!weft_read_u16(in, &key) || !weft_read_u32(in, &site.line) || !weft_read_string(in, &site.file) ||
+	    !weft_read_string(in, &site.function))
+		return 0;
+	return add_site(n, key, site, WEFT_NO_SITE);
+}
+
+static int read_place(struct native *n, struct weft_cursor *in)
+{
+	uint16_t key, module;
+	struct weft_site site = {.file = {"", 0}, .function = {"", 0}};
+	if (!weft_read_u16(in, &key) || !weft_read_u16(in, &module) || !weft_read_u64(in, &site.offset))
+		return 0;
+	return add_site(n, key, site, module < n->module_index.count ? n->module_index.items[module] : WEFT_NO_SITE);
+}
+
+static int read_module(struct native *n, struct weft_cursor *in)
+{
+	uint16_t key;
+	struct weft_module module;
+	if (!weft_read_u16(in, &key) || !weft_read_u64(in, &module.address) || !weft_read_u64(in, &module.size) ||
+	    !weft_read_string(in, &module.path) || !weft_read_string(in, &module.build_id))
+		return 0;
+	while (n->module_index.count <= key) {
+		uint32_t *slot = weft_vec_push(&n->module_index);
+		if (!slot)
+			return WEFT_ENOMEM;
+		*slot = WEFT_NO_SITE;
+	}
+	struct weft_module *slot = weft_vec_push(&n->modules);
+	if (!slot)
+		return WEFT_ENOMEM;
+	*slot = module;
+	n->module_index.items[key] = (uint32_t)(n->modules.count - 1);
+	return 1;
+}
+
+static int read_thread(struct native *n, struct weft_cursor *in, uint64_t time)
+{
+	struct native_change change = {.since = time};
+	if (!weft_read_u32(in, &change.instance) || !weft_read_u64(in, &change.tid) || !weft_read_string(in, &change.name))
+		return 0;
+	struct native_change *slot = weft_vec_push(&n->changes);
+	if (!slot)
+		return WEFT_ENOMEM;
+	*slot = change;
+	slot->order = n->changes.count;
+	return 1;
+}
+
+static int read_form(struct native *n, struct weft_cursor *in)
+{
+	struct weft_wire_extra extra = {0};
+	struct weft_str name, fields;
+	if (!weft_read_u8(in, &extra.stream_class) || !weft_read_u8(in, &extra.id) || !weft_read_string(in, &name) ||
+	    !weft_read_string(in, &fields))
+		return 0;
+	/* A form that says nothing to this version: what has it will be damage. */
+	if (extra.stream_class > WEFT_CLASS_DEFINITIONS || (extra.stream_class == WEFT_CLASS_EVENTS && extra.id > WEFT_ID_OP) ||
+	    !weft__form_parse(&extra.form, fields.ptr, fields.len))
+		return 1;
+	/* This version's own definitions are what they are. */
+	if (extra.stream_class == WEFT_CLASS_DEFINITIONS && extra.id <= WEFT_DEFINE_FORM)
+		return 1;
+	extra.name = name.ptr;
+	for (size_t i = 0; i < n->extras.count; i++)
+		if (n->extras.items[i].stream_class == extra.stream_class && n->extras.items[i].id == extra.id)
+			return 1;
+	struct weft_wire_extra *slot = weft_vec_push(&n->extras);
+	struct weft_form *form = weft_vec_push(&n->extra_forms);
+	if (!slot || !form)
+		return WEFT_ENOMEM;
+	*slot = extra;
+	*form = (struct weft_form){.name = name, .fields = extra.form.count};
+	if (extra.stream_class == WEFT_CLASS_EVENTS)
+		weft__native_add_form(n, n->extras.count - 1);
+	return 1;
+}
+
+/* One that only the trace knows, passed over. */
+static int read_extra(const struct native *n, struct weft_cursor *in, uint8_t id)
+{
+	size_t i = 0;
+	while (i < n->extras.count && (n->extras.items[i].stream_class != WEFT_CLASS_DEFINITIONS || n->extras.items[i].id != id))
+		i++;
+	if (i == n->extras.count)
+		return 0;
+	struct weft_field ignored;
+	const struct weft_wire_form *form = &n->extras.items[i].form;
+	for (unsigned k = 0; k < form->count; k++)
+		if (!weft__native_read_field(n, in, &form->fields[k], 0, &ignored))
+			return 0;
+	return 1;
+}
+
+static int read_definition(struct native *n, struct weft_cursor *in, unsigned version, uint64_t *last)
 {
 	uint8_t id;
-	uint16_t key;
 	uint32_t word;
-	uint64_t tid;
-	struct weft_str text, function;
 	if (!weft_read_u8(in, &id))
 		return 0;
 	if (id == WEFT_ID_EXTENDED ? !weft_read_u8(in, &id) || !weft_read_u64(in, last) : !weft_read_u32(in, &word))
 		return 0;
 	switch (id) {
-	case WEFT_DEFINE_STRING:
-		if (!weft_read_u16(in, &key) || !weft_read_string(in, &text))
-			return 0;
-		if (!grow_keys(n, key))
-			return WEFT_ENOMEM;
-		n->texts[key] = text;
-		return 1;
-	case WEFT_DEFINE_SITE:
-		if (!weft_read_u16(in, &key) || !weft_read_u32(in, &word) || !weft_read_string(in, &text) ||
-		    !weft_read_string(in, &function))
-			return 0;
-		struct weft_site *site = weft_vec_push(&n->sites);
-		if (!site || !grow_keys(n, key))
-			return WEFT_ENOMEM;
-		*site = (struct weft_site){.file = text, .function = function, .line = word};
-		n->site_index[key] = (uint32_t)(n->sites.count - 1);
-		return 1;
-	case WEFT_DEFINE_THREAD:
-		if (!weft_read_u32(in, &word) || !weft_read_u64(in, &tid) || !weft_read_string(in, &text))
-			return 0;
-		struct native_change *change = weft_vec_push(&n->changes);
-		if (!change)
-			return WEFT_ENOMEM;
-		*change =
-		    (struct native_change){.since = *last, .order = n->changes.count, .instance = word, .tid = tid, .name = text};
-		return 1;
-	default: return 0;
+	case WEFT_DEFINE_STRING: return read_text(n, in);
+	case WEFT_DEFINE_SITE: return read_site(n, in);
+	case WEFT_DEFINE_THREAD: return read_thread(n, in, *last);
+	default: break;
+	}
+	if (version < 2)
+		return 0;
+	switch (id) {
+	case WEFT_DEFINE_MODULE: return read_module(n, in);
+	case WEFT_DEFINE_PLACE: return read_place(n, in);
+	case WEFT_DEFINE_FORM: return read_form(n, in);
+	default: return read_extra(n, in, id);
 	}
 }
 
 int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 {
 	struct native *n = trace->state;
-	if (!grow_keys(n, 0))
-		return weft__native_no_memory(err);
-	for (size_t i = 0; i < n->definitions.count; i++) {
+	bool whole = grow_keys(n, 0);
+	for (size_t i = 0; i < n->definitions.count && whole; i++) {
 		const struct native_packet *p = &n->definitions.items[i];
 		struct weft_cursor in = {p->bytes + p->header_bytes, p->bytes + p->content_bytes};
 		uint64_t last = p->begin;
 		trace->info.lost_no_stream = weft_load_u64(p->bytes + WEFT_PACKET_AT(lost_no_stream));
-		while (in.at < in.end) {
+		while (in.at < in.end && whole) {
 			const unsigned char *at = in.at;
-			int got = read_definition(n, &in, &last);
-			if (got < 0)
-				return weft__native_no_memory(err);
+			int got = read_definition(n, &in, p->version, &last);
+			whole = got >= 0;
 			if (!got) {
 				weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index,
 				    p->offset + (uint64_t)(at - p->bytes), (uint64_t)(in.end - at), "a definition that is none");
@@ -208,5 +312,9 @@ int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 			weft__trace_skip(
 			    trace, &trace->source.blobs[p->blob], p->index, p->offset, 0, "earlier definitions are missing");
 	}
-	return WEFT_OK;
+	/* Now that the modules do not move any more. */
+	for (size_t i = 0; i < n->sites.count && whole; i++)
+		if (n->site_modules.items[i] != WEFT_NO_SITE)
+			n->sites.items[i].module = &n->modules.items[n->site_modules.items[i]];
+	return whole ? WEFT_OK : weft__native_no_memory(err);
 }

@@ -104,10 +104,11 @@ static int note_packet(struct weft_trace *trace, const struct native_place *plac
 	const enum weft_packet_fault fault = weft__packet_parse(&packet, bytes);
 	*end = find_end(blob, place->offset, &packet, fault);
 	const uint64_t size = *end - place->offset;
-	if (fault == WEFT_PACKET_VERSION)
+	if (fault == WEFT_PACKET_VERSION) {
+		n->unknown_version = packet.version;
 		weft__trace_skip(trace, blob, place->index, place->offset, size,
 		    "a packet of version %u, of which nothing is known", packet.version);
-	else if (fault == WEFT_PACKET_SIZES)
+	} else if (fault == WEFT_PACKET_SIZES)
 		weft__trace_skip(trace, blob, place->index, place->offset, size, "a packet header with impossible sizes");
 	else if (n->has_uuid && memcmp(packet.uuid, n->uuid, sizeof n->uuid) != 0)
 		weft__trace_skip(trace, blob, place->index, place->offset, size, "a packet of another trace");
@@ -245,6 +246,7 @@ static int keep_packet(struct native *n, const struct native_place *place, const
 	    .lost_nested = packet->lost_nested,
 	    .content_bytes = (uint32_t)content,
 	    .header_bytes = packet->header_bytes,
+	    .version = packet->version,
 	    .instance = packet->instance,
 	    .blob = place->blob,
 	    .offset = place->offset,
@@ -463,6 +465,10 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 		status = take_packets(trace, err);
 	if (status < 0)
 		return status;
+	if (!n->packets.count && !n->definitions.count && n->unknown_version)
+		return weft__trace_fail(err, WEFT_EFORMAT, &trace->source, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET,
+		    "written in version %u of the format; this weft reads versions 1 to %d", n->unknown_version,
+		    WEFT_WIRE_VERSION);
 	if (!n->packets.count && !n->definitions.count)
 		return weft__trace_fail(
 		    err, WEFT_EFORMAT, &trace->source, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, "no packet in it can be read");

@@ -50,7 +50,7 @@ enum weft_packet_fault weft__packet_parse(struct weft_packet *out, const unsigne
 	enum weft_packet_fault probed = weft__packet_probe(h, WEFT_PACKET_HEADER);
 	if (probed != WEFT_PACKET_FINE)
 		return probed;
-	if (out->version != WEFT_WIRE_VERSION)
+	if (out->version < 1 || out->version > WEFT_WIRE_VERSION)
 		return WEFT_PACKET_VERSION;
 	if (bits % 8 || out->bytes > UINT32_MAX || out->header_bytes < WEFT_PACKET_HEADER || out->bytes < out->header_bytes)
 		return WEFT_PACKET_SIZES;

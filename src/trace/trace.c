@@ -227,6 +227,11 @@ int weft_trace_next(struct weft_trace *trace, const struct weft_event **events, 
 	return more;
 }
 
+bool weft_trace_field(const struct weft_trace *trace, const struct weft_event *event, unsigned index, struct weft_field *out)
+{
+	return event->op == WEFT_EVENT_OTHER && trace->format->field && trace->format->field(trace, event, index, out);
+}
+
 int weft_trace_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx, struct weft_error *err)
 {
 	int status;

@@ -19,10 +19,34 @@
 struct weft_trace;
 struct weft_source;
 
-/* Where in the source a promise was created. */
+/* A file of machine code that the program had loaded. */
+struct weft_module {
+	struct weft_str path;
+	struct weft_str build_id; /* hexadecimal digits; empty: it has none */
+	uint64_t address;         /* where it was: what is to be added to the file's own addresses */
+	uint64_t size;
+};
+
+/* Where a promise was created: in the source, or, where the program was recorded without its source, in the machine code. */
 struct weft_site {
-	struct weft_str file, function;
+	struct weft_str file, function; /* empty: not known */
 	uint32_t line;
+	const struct weft_module *module; /* one of weft_trace_info.modules, or NULL */
+	uint64_t offset; /* where a call returns to: in the module's own addresses, or, without one, in memory; 0: not known */
+};
+
+/* An op that only the trace knows. */
+struct weft_form {
+	struct weft_str name;
+	unsigned fields;
+};
+
+/* A field of an event of such an op. */
+struct weft_field {
+	struct weft_str name;
+	struct weft_str text; /* if is_text */
+	int64_t value;
+	bool is_text, is_unsigned;
 };
 
 /* The events of one OS thread. */
@@ -57,6 +81,10 @@ struct weft_trace_info {
 	size_t stream_count;
 	const struct weft_site *sites;
 	size_t site_count;
+	const struct weft_module *modules;
+	size_t module_count;
+	const struct weft_form *forms;
+	size_t form_count;
 	const struct weft_skipped *skipped; /* at most WEFT_SKIPPED_KEPT; skipped_count counts all */
 	size_t skipped_count;
 };
@@ -98,6 +126,10 @@ const struct weft_trace_info *weft_trace_info(const struct weft_trace *trace);
  * noted in weft_trace_info.  Within a stream, time never goes back: an event that claims so gets its predecessor's time, and is
  * noted. */
 int weft_trace_next(struct weft_trace *trace, const struct weft_event **events, size_t *count);
+
+/* A field of an event whose op is WEFT_EVENT_OTHER; `index` is below its form's number of fields.  false: the event is none such.
+ */
+bool weft_trace_field(const struct weft_trace *trace, const struct weft_event *event, unsigned index, struct weft_field *out);
 
 /* The files that it was opened from (source.h), as long as it is open. */
 const struct weft_source *weft_trace_source(const struct weft_trace *trace);

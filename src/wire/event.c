@@ -29,11 +29,149 @@ const struct weft_op_form weft__op_forms[WEFT_OP_COUNT] = {
     [WEFT_OP_PAUSE_BEGIN] = {"pause_begin", NULL, NULL, NULL, "why", TEXT},
     [WEFT_OP_PAUSE_END] = {"pause_end", NULL, NULL, NULL, NULL, 0},
     [WEFT_OP_STILL_AWAITS] = {"still_awaits", "promise", "input", NULL, NULL, AB},
+    [WEFT_OP_BELONGS] = {"belongs", "promise", "owner", NULL, NULL, AB},
+    [WEFT_OP_AWAITS_NO_MORE] = {"awaits_no_more", "promise", "input", NULL, NULL, AB},
+    [WEFT_OP_HOLD] = {"hold", "promise", "lock", NULL, NULL, AB},
+    [WEFT_OP_RELEASE] = {"release", "promise", "lock", NULL, NULL, AB},
+    [WEFT_OP_LEVEL] = {"level", "promise", NULL, "value", NULL, A | WEFT_FIELD_VALUE},
+    [WEFT_OP_SENT] = {"sent", "connection", NULL, "position", NULL, A | WEFT_FIELD_LOW},
+    [WEFT_OP_RECEIVED] = {"received", "connection", NULL, "position", NULL, A | WEFT_FIELD_LOW},
+    [WEFT_OP_CANCEL] = {"cancel", "by", "promise", NULL, NULL, AB},
+    [WEFT_OP_DETAIL] = {"detail", "promise", NULL, "value", "text", A | WEFT_FIELD_WHAT | WEFT_FIELD_LONG | TEXT},
 };
 
 #undef A
 #undef AB
 #undef TEXT
+
+void weft__form_of_op(struct weft_wire_form *out, uint8_t op)
+{
+	const struct weft_op_form *form = &weft__op_forms[op];
+	const struct {
+		uint16_t bit;
+		enum weft_field_type type;
+		const char *name;
+	} all[] = {
+	    {WEFT_FIELD_A, WEFT_TYPE_ID, form->a},
+	    {WEFT_FIELD_B, WEFT_TYPE_ID, form->b},
+	    {WEFT_FIELD_KIND, WEFT_TYPE_U8, "kind"},
+	    {WEFT_FIELD_WHAT, WEFT_TYPE_U8, "what"},
+	    {WEFT_FIELD_SITE, WEFT_TYPE_U16, "site"},
+	    {WEFT_FIELD_VALUE, WEFT_TYPE_NUMBER, form->value},
+	    {WEFT_FIELD_WHY, WEFT_TYPE_U8, form->value},
+	    {WEFT_FIELD_LOW, WEFT_TYPE_U32, form->value},
+	    {WEFT_FIELD_SINCE, WEFT_TYPE_U64, form->value},
+	    {WEFT_FIELD_LONG, WEFT_TYPE_I64, form->value},
+	    {WEFT_FIELD_TEXT, WEFT_TYPE_TEXT, form->text},
+	};
+	out->count = 0;
+	for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
+		if (form->fields & all[i].bit)
+			out->fields[out->count++] = (struct weft_wire_field){.name = all[i].name,
+			    .name_bytes = (uint32_t)__builtin_strlen(all[i].name),
+			    .type = all[i].type,
+			    .bit = all[i].bit};
+}
+
+static const char *const type_names[WEFT_TYPE_COUNT] = {
+#define NAME(NAME, name, tsdl) [WEFT_TYPE_##NAME] = name,
+    WEFT_FIELD_TYPES(NAME)
+#undef NAME
+};
+
+static bool is_same(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
+{
+	size_t i = 0;
+	while (i < a_bytes && i < b_bytes && a[i] == b[i])
+		i++;
+	return i == a_bytes && i == b_bytes;
+}
+
+static bool is_name(char c, bool first)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (!first && c >= '0' && c <= '9');
+}
+
+static bool find_type(const char *name, size_t bytes, enum weft_field_type *out)
+{
+	for (unsigned i = 0; i < WEFT_TYPE_COUNT; i++)
+		if (is_same(name, bytes, type_names[i], __builtin_strlen(type_names[i]))) {
+			*out = (enum weft_field_type)i;
+			return true;
+		}
+	return false;
+}
+
+bool weft__form_parse(struct weft_wire_form *out, const char *text, size_t bytes)
+{
+	const char *at = text, *end = text + bytes;
+	unsigned texts = 0;
+	out->count = 0;
+	while (at < end) {
+		struct weft_wire_field field = {.name = at};
+		while (at < end && is_name(*at, at == field.name))
+			at++;
+		field.name_bytes = (uint32_t)(at - field.name);
+		if (!field.name_bytes || end - at < 2 || *at++ != ':' || *at++ != ' ')
+			return false;
+		const char *type = at;
+		while (at < end && *at != ',')
+			at++;
+		if (out->count == WEFT_FIELDS_MAX || !find_type(type, (size_t)(at - type), &field.type))
+			return false;
+		texts += field.type == WEFT_TYPE_TEXT;
+		out->fields[out->count++] = field;
+		if (at < end && (end - at < 3 || *at++ != ',' || *at++ != ' '))
+			return false;
+	}
+	/* The id has bits for one text only. */
+	return texts <= 1;
+}
+
+bool weft__form_match(struct weft_wire_form *form, uint8_t op)
+{
+	struct weft_wire_form known;
+	unsigned found = 0;
+	weft__form_of_op(&known, op);
+	for (unsigned i = 0; i < form->count; i++) {
+		struct weft_wire_field *f = &form->fields[i];
+		f->bit = 0;
+		for (unsigned k = 0; k < known.count; k++)
+			if (f->type == known.fields[k].type &&
+			    is_same(f->name, f->name_bytes, known.fields[k].name, known.fields[k].name_bytes))
+				f->bit = known.fields[k].bit;
+		found |= f->bit;
+	}
+	return found == weft__op_forms[op].fields;
+}
+
+unsigned weft__form_payload_bytes(const struct weft_wire_form *form, uint8_t id)
+{
+	unsigned word = id & WEFT_ID_WIDE ? 8 : 4, n = 0;
+	bool has_word = false, has_text = false;
+	for (unsigned i = 0; i < form->count; i++)
+		switch (form->fields[i].type) {
+		case WEFT_TYPE_ID:
+		case WEFT_TYPE_NUMBER:
+			has_word = true;
+			n += word;
+			break;
+		case WEFT_TYPE_TEXT:
+			has_text = true;
+			n += !(id & WEFT_ID_INLINE) ? 2 : id & WEFT_ID_CUT ? 4 : 0;
+			break;
+		case WEFT_TYPE_U8: n += 1; break;
+		case WEFT_TYPE_U16: n += 2; break;
+		case WEFT_TYPE_U32: n += 4; break;
+		case WEFT_TYPE_U64:
+		case WEFT_TYPE_I64: n += 8; break;
+		case WEFT_TYPE_STRING:
+		case WEFT_TYPE_COUNT: break;
+		}
+	bool is_none = id == WEFT_ID_EXTENDED || (id & WEFT_ID_WIDE && !has_word) || (id & WEFT_ID_INLINE && !has_text) ||
+		       (id & WEFT_ID_CUT && !(id & WEFT_ID_INLINE));
+	return is_none ? 0 : n + 1;
+}
 
 /* Host byte order, unaligned. */
 #define PUT(to, type, v)                                                                                                         \
@@ -59,10 +197,12 @@ unsigned weft__payload_bytes(uint8_t id)
 	n += f & WEFT_FIELD_A ? word : 0;
 	n += f & WEFT_FIELD_B ? word : 0;
 	n += f & WEFT_FIELD_KIND ? 1 : 0;
+	n += f & WEFT_FIELD_WHAT ? 1 : 0;
 	n += f & WEFT_FIELD_SITE ? 2 : 0;
 	n += f & WEFT_FIELD_VALUE ? word : 0;
 	n += f & WEFT_FIELD_WHY ? 1 : 0;
-	n += f & WEFT_FIELD_SINCE ? 8 : 0;
+	n += f & WEFT_FIELD_LOW ? 4 : 0;
+	n += f & (WEFT_FIELD_SINCE | WEFT_FIELD_LONG) ? 8 : 0;
 	if (f & WEFT_FIELD_TEXT)
 		n += !(id & WEFT_ID_INLINE) ? 2 : id & WEFT_ID_CUT ? 4 : 0;
 	return n + 1;
@@ -130,7 +270,7 @@ unsigned char *weft__event_write(unsigned char *to, const struct weft_wire_event
 			else
 				PUT(to, int32_t, words[i]);
 		}
-	if (f & WEFT_FIELD_KIND)
+	if (f & (WEFT_FIELD_KIND | WEFT_FIELD_WHAT))
 		*to++ = event->kind;
 	if (f & WEFT_FIELD_SITE)
 		PUT(to, uint16_t, event->site);
@@ -142,7 +282,9 @@ unsigned char *weft__event_write(unsigned char *to, const struct weft_wire_event
 	}
 	if (f & WEFT_FIELD_WHY)
 		*to++ = (unsigned char)event->value;
-	if (f & WEFT_FIELD_SINCE)
+	if (f & WEFT_FIELD_LOW)
+		PUT(to, uint32_t, event->value);
+	if (f & (WEFT_FIELD_SINCE | WEFT_FIELD_LONG))
 		PUT(to, int64_t, event->value);
 	if (f & WEFT_FIELD_TEXT) {
 		if (!(id & WEFT_ID_INLINE)) {
@@ -160,11 +302,14 @@ unsigned char *weft__event_write(unsigned char *to, const struct weft_wire_event
 
 size_t weft__definition_bytes(const struct weft_wire_definition *d)
 {
-	size_t n = WEFT_EXTENDED_HEADER + (size_t)d->text_bytes + 1;
+	size_t n = WEFT_EXTENDED_HEADER, text = (size_t)d->text_bytes + 1, second = (size_t)d->second_bytes + 1;
 	switch (d->what) {
-	case WEFT_DEFINE_STRING: return n + 2;
-	case WEFT_DEFINE_SITE: return n + 2 + 4 + (size_t)d->function_bytes + 1;
-	case WEFT_DEFINE_THREAD: return n + 4 + 8;
+	case WEFT_DEFINE_STRING: return n + 2 + text;
+	case WEFT_DEFINE_SITE: return n + 2 + 4 + text + second;
+	case WEFT_DEFINE_THREAD: return n + 4 + 8 + text;
+	case WEFT_DEFINE_MODULE: return n + 2 + 8 + 8 + text + second;
+	case WEFT_DEFINE_PLACE: return n + 2 + 2 + 8;
+	case WEFT_DEFINE_FORM: return n + 1 + 1 + text + second;
 	}
 	return n;
 }
@@ -174,17 +319,34 @@ unsigned char *weft__definition_write(unsigned char *to, const struct weft_wire_
 	*to++ = WEFT_ID_EXTENDED;
 	*to++ = (unsigned char)d->what;
 	PUT(to, uint64_t, time);
-	if (d->what == WEFT_DEFINE_THREAD) {
+	switch (d->what) {
+	case WEFT_DEFINE_STRING: PUT(to, uint16_t, d->key); break;
+	case WEFT_DEFINE_SITE:
+		PUT(to, uint16_t, d->key);
+		PUT(to, uint32_t, d->line);
+		break;
+	case WEFT_DEFINE_THREAD:
 		PUT(to, uint32_t, d->stream);
 		PUT(to, uint64_t, d->tid);
-	} else {
+		break;
+	case WEFT_DEFINE_MODULE:
 		PUT(to, uint16_t, d->key);
-		if (d->what == WEFT_DEFINE_SITE)
-			PUT(to, uint32_t, d->line);
+		PUT(to, uint64_t, d->address);
+		PUT(to, uint64_t, d->size);
+		break;
+	case WEFT_DEFINE_PLACE:
+		PUT(to, uint16_t, d->key);
+		PUT(to, uint16_t, d->module);
+		PUT(to, uint64_t, d->address);
+		return to;
+	case WEFT_DEFINE_FORM:
+		*to++ = d->stream_class;
+		*to++ = d->id;
+		break;
 	}
 	to = put_text(to, d->text, d->text_bytes);
-	if (d->what == WEFT_DEFINE_SITE)
-		to = put_text(to, d->function, d->function_bytes);
+	if (d->what == WEFT_DEFINE_SITE || d->what == WEFT_DEFINE_MODULE || d->what == WEFT_DEFINE_FORM)
+		to = put_text(to, d->second, d->second_bytes);
 	return to;
 }
 

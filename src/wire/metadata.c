@@ -79,54 +79,72 @@ static void put_uuid(struct text *t, const uint8_t uuid[16])
 	}
 }
 
-static void put_kinds(struct text *t)
+static void put_bytes(struct text *t, const char *s, uint32_t bytes)
 {
-	put(t, "enum kind_names : uint8_t {");
-	const char *comma = "\n\t";
-#define PUT_KIND(NAME, value, name, traits)                                                                                      \
-	put(t, comma);                                                                                                           \
-	put_quoted(t, name);                                                                                                     \
-	put_line_number(t, " = ", value, "");                                                                                    \
-	comma = ",\n\t";
-	WEFT_KINDS(PUT_KIND)
-#undef PUT_KIND
+	while (bytes--)
+		put_char(t, *s++);
+}
+
+struct label {
+	const char *name;
+	unsigned value;
+};
+
+static void put_enum(struct text *t, const char *name, const struct label *labels, size_t count)
+{
+	put(t, "enum ");
+	put(t, name);
+	put(t, " : uint8_t {");
+	for (size_t i = 0; i < count; i++) {
+		put(t, i ? ",\n\t" : "\n\t");
+		put_quoted(t, labels[i].name);
+		put_line_number(t, " = ", labels[i].value, "");
+	}
 	put(t, "\n};\n");
 }
 
-/* One of the forms in which an op is written. */
-static void put_event(struct text *t, uint8_t id)
+#define KIND(NAME, value, name, traits) {name, value},
+#define DETAIL(NAME, value, name) {name, value},
+static const struct label kinds[] = {WEFT_KINDS(KIND)};
+static const struct label details[] = {WEFT_DETAILS(DETAIL)};
+#undef KIND
+#undef DETAIL
+
+static void put_field(struct text *t, const struct weft_wire_field *f, uint8_t id)
 {
-	const struct weft_op_form *form = &weft__op_forms[id & WEFT_ID_OP];
-	unsigned f = form->fields;
-	const char *word = id & WEFT_ID_WIDE ? " int64_t " : " int32_t ";
-	put(t, "event { name = ");
-	put_quoted(t, form->name);
-	put_line_number(t, "; id = ", id, "; stream_id = 0; fields := struct {");
-	const struct {
-		unsigned bit;
-		const char *type, *name;
-	} fields[] = {
-	    {WEFT_FIELD_A, word, form->a},
-	    {WEFT_FIELD_B, word, form->b},
-	    {WEFT_FIELD_KIND, " enum kind_names ", "kind"},
-	    {WEFT_FIELD_SITE, " uint16_t ", "site"},
-	    {WEFT_FIELD_VALUE, word, form->value},
-	    {WEFT_FIELD_WHY, " uint8_t ", form->value},
-	    {WEFT_FIELD_SINCE, " uint64_t ", form->value},
+	static const char *const types[WEFT_TYPE_COUNT] = {
+#define TYPE(NAME, name, tsdl) [WEFT_TYPE_##NAME] = tsdl,
+	    WEFT_FIELD_TYPES(TYPE)
+#undef TYPE
 	};
-	for (unsigned i = 0; i < sizeof fields / sizeof fields[0]; i++)
-		if (f & fields[i].bit) {
-			put(t, fields[i].type);
-			put(t, fields[i].name);
-			put(t, ";");
-		}
-	if (f & WEFT_FIELD_TEXT) {
-		if (id & WEFT_ID_CUT)
-			put(t, " uint32_t cut;");
-		put(t, id & WEFT_ID_INLINE ? " string " : " uint16_t ");
-		put(t, form->text);
-		put(t, id & WEFT_ID_INLINE ? ";" : "_key;");
-	}
+	const char *type = types[f->type];
+	if (f->type == WEFT_TYPE_ID || f->type == WEFT_TYPE_NUMBER)
+		type = id & WEFT_ID_WIDE ? "int64_t" : "int32_t";
+	if (f->type == WEFT_TYPE_TEXT)
+		type = id & WEFT_ID_INLINE ? "string" : "uint16_t";
+	if (f->bit == WEFT_FIELD_KIND)
+		type = "enum kind_names";
+	if (f->bit == WEFT_FIELD_WHAT)
+		type = "enum detail_names";
+	if (f->type == WEFT_TYPE_TEXT && id & WEFT_ID_CUT)
+		put(t, " uint32_t cut;");
+	put_char(t, ' ');
+	put(t, type);
+	put_char(t, ' ');
+	put_bytes(t, f->name, f->name_bytes);
+	put(t, f->type == WEFT_TYPE_TEXT && !(id & WEFT_ID_INLINE) ? "_key;" : ";");
+}
+
+/* One of the forms in which an op is written, or a definition. */
+static void put_event(struct text *t, const char *name, unsigned stream, uint8_t id, const struct weft_wire_form *form)
+{
+	put(t, "event { name = ");
+	put_quoted(t, name);
+	put_line_number(t, "; id = ", id, "; stream_id = ");
+	put_number(t, stream);
+	put(t, "; fields := struct {");
+	for (unsigned i = 0; i < form->count; i++)
+		put_field(t, &form->fields[i], id);
 	put(t, " }; };\n");
 }
 
@@ -166,23 +184,59 @@ static const char clocked_types[] =
     "\t} v;\n"
     "};\n"
     "stream { id = 0; packet.context := struct packet_context; event.header := struct event_header; };\n"
-    "stream { id = 1; packet.context := struct packet_context; event.header := struct event_header; };\n"
-    "event { name = \"string\"; id = 0; stream_id = 1; fields := struct { uint16_t key; string text; }; };\n"
-    "event { name = \"site\"; id = 1; stream_id = 1; fields := struct { uint16_t key; uint32_t line; string file; string "
-    "function; "
-    "}; };\n"
-    "event { name = \"thread\"; id = 2; stream_id = 1; fields := struct { uint32_t instance; uint64_t tid; string name; }; };\n";
+    "stream { id = 1; packet.context := struct packet_context; event.header := struct event_header; };\n";
 
-static void put_layout(struct text *t)
+static bool is_extra(const struct weft_metadata *m, unsigned stream_class, unsigned id)
 {
-	put_kinds(t);
+	for (size_t i = 0; i < m->extra_count; i++)
+		if (m->extra[i].stream_class == stream_class && m->extra[i].id == id)
+			return true;
+	return false;
+}
+
+static void put_op(struct text *t, const char *name, unsigned op, const struct weft_wire_form *form)
+{
+	for (unsigned bits = 0; bits < 8; bits++)
+		if (weft__form_payload_bytes(form, (uint8_t)(op | bits << 5)))
+			put_event(t, name, WEFT_CLASS_EVENTS, (uint8_t)(op | bits << 5), form);
+}
+
+static void put_definitions(struct text *t, const struct weft_metadata *m)
+{
+	static const struct {
+		const char *name, *fields;
+		unsigned id;
+	} all[] = {
+#define DEFINITION(NAME, value, name, fields) {name, fields, value},
+	    WEFT_DEFINITIONS(DEFINITION)
+#undef DEFINITION
+	};
+	struct weft_wire_form form;
+	for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
+		if (!is_extra(m, WEFT_CLASS_DEFINITIONS, all[i].id) &&
+		    weft__form_parse(&form, all[i].fields, __builtin_strlen(all[i].fields)))
+			put_event(t, all[i].name, WEFT_CLASS_DEFINITIONS, (uint8_t)all[i].id, &form);
+}
+
+static void put_layout(struct text *t, const struct weft_metadata *m)
+{
+	struct weft_wire_form form;
+	put_enum(t, "kind_names", kinds, sizeof kinds / sizeof kinds[0]);
+	put_enum(t, "detail_names", details, sizeof details / sizeof details[0]);
 	put(t, clocked_types);
-	for (unsigned op = 0; op < WEFT_OP_COUNT; op++)
-		for (unsigned form = 0; form < 8; form++) {
-			uint8_t id = (uint8_t)(op | form << 5);
-			if (weft__payload_bytes(id))
-				put_event(t, id);
-		}
+	put_definitions(t, m);
+	for (unsigned op = 0; op < WEFT_OP_COUNT; op++) {
+		weft__form_of_op(&form, (uint8_t)op);
+		if (!is_extra(m, WEFT_CLASS_EVENTS, op))
+			put_op(t, weft__op_forms[op].name, op, &form);
+	}
+	for (size_t i = 0; i < m->extra_count; i++) {
+		const struct weft_wire_extra *e = &m->extra[i];
+		if (e->stream_class == WEFT_CLASS_EVENTS)
+			put_op(t, e->name, e->id, &e->form);
+		else
+			put_event(t, e->name, e->stream_class, e->id, &e->form);
+	}
 }
 
 size_t weft__metadata_format(char *buf, size_t size, const struct weft_metadata *m)
@@ -221,7 +275,7 @@ size_t weft__metadata_format(char *buf, size_t size, const struct weft_metadata 
 	put_number(&t, offset_s < 0 ? -(uint64_t)offset_s : (uint64_t)offset_s);
 	put_line_number(&t, ";\n\toffset = ", offset_ticks, ";\n};\n");
 	if (!m->brief)
-		put_layout(&t);
+		put_layout(&t, m);
 	if (size)
 		buf[t.length < size ? t.length : size - 1] = 0;
 	return t.length;

@@ -11,7 +11,8 @@
 #include <stdint.h>
 #include <weft/vocabulary.h>
 
-#define WEFT_WIRE_VERSION 1
+#define WEFT_WIRE_VERSION 2 /* readers know version 1 too: WEFT_OP_COUNT_1 ops, three definitions */
+#define WEFT_OP_COUNT_1 22u
 #define WEFT_PACKET_MAGIC 0xC1FC1FC1u /* CTF's */
 #define WEFT_PACKET_MARK 0x54464557u  /* "WEFT" in a little-endian packet */
 #define WEFT_THREAD_NAME_SIZE 16
@@ -64,28 +65,87 @@ enum weft_event_bits {
 	WEFT_ID_EXTENDED = 0xff, /* not an event: id and a timestamp of 64 bits follow */
 };
 
-/* The events of the definitions stream. */
-enum weft_definition { WEFT_DEFINE_STRING = 0, WEFT_DEFINE_SITE = 1, WEFT_DEFINE_THREAD = 2 };
+/* X(NAME, value, "name", "fields"): the events of the definitions stream. */
+#define WEFT_DEFINITIONS(X)                                                                                                      \
+	X(STRING, 0, "string", "key: u16, text: string")                                                                         \
+	X(SITE, 1, "site", "key: u16, line: u32, file: string, function: string")                                                \
+	X(THREAD, 2, "thread", "instance: u32, tid: u64, name: string")                                                          \
+	X(MODULE, 3, "module", "module: u16, address: u64, size: u64, path: string, build_id: string")                           \
+	X(PLACE, 4, "place", "key: u16, module: u16, offset: u64")                                                               \
+	X(FORM, 5, "form", "class: u8, id: u8, name: string, fields: string")
 
+enum weft_definition {
+#define WEFT_DEFINE_ENUM(NAME, value, name, fields) WEFT_DEFINE_##NAME = value,
+	WEFT_DEFINITIONS(WEFT_DEFINE_ENUM)
+#undef WEFT_DEFINE_ENUM
+};
+
+/* In the order in which they are written. */
 enum weft_field_bits {
 	WEFT_FIELD_A = 1,
 	WEFT_FIELD_B = 2,
-	WEFT_FIELD_KIND = 4,
-	WEFT_FIELD_SITE = 8,
-	WEFT_FIELD_VALUE = 16, /* 32 bits, or 64 if wide */
-	WEFT_FIELD_WHY = 32,   /* a value of 8 bits */
-	WEFT_FIELD_SINCE = 64, /* a value of 64 bits: ticks */
-	WEFT_FIELD_TEXT = 128
+	WEFT_FIELD_KIND = 4, /* enum weft_kind, 8 bits */
+	WEFT_FIELD_WHAT = 8, /* enum weft_detail, 8 bits */
+	WEFT_FIELD_SITE = 16,
+	WEFT_FIELD_VALUE = 32,  /* 32 bits, or 64 if wide */
+	WEFT_FIELD_WHY = 64,    /* a value of 8 bits: enum weft_idle */
+	WEFT_FIELD_LOW = 128,   /* a value of 32 bits, without a sign */
+	WEFT_FIELD_SINCE = 256, /* a value of 64 bits: ticks */
+	WEFT_FIELD_LONG = 512,  /* a value of 64 bits */
+	WEFT_FIELD_TEXT = 1024
 };
 
-/* What an op's fields are; they are written in the order of enum weft_field_bits, text last. */
+/* What an op's fields are. */
 struct weft_op_form {
 	const char *name, *a, *b, *value, *text; /* names of the op and of its fields; NULL: it has no such field */
-	uint8_t fields;
+	uint16_t fields;
 };
 
 /* By op; [WEFT_OP_COUNT] of them. */
 extern const struct weft_op_form weft__op_forms[WEFT_OP_COUNT];
+
+/* X(NAME, "as forms have it", "as TSDL has it"): the types of fields. */
+#define WEFT_FIELD_TYPES(X)                                                                                                      \
+	X(ID, "id", NULL)        /* 32 bits, or 64 if wide */                                                                    \
+	X(NUMBER, "value", NULL) /* likewise */                                                                                  \
+	X(TEXT, "text", NULL)    /* a key of 16 bits, or a string if inline */                                                   \
+	X(STRING, "string", "string")                                                                                            \
+	X(U8, "u8", "uint8_t")                                                                                                   \
+	X(U16, "u16", "uint16_t")                                                                                                \
+	X(U32, "u32", "uint32_t")                                                                                                \
+	X(U64, "u64", "uint64_t")                                                                                                \
+	X(I64, "i64", "int64_t")
+
+enum weft_field_type {
+#define WEFT_TYPE_ENUM(NAME, name, tsdl) WEFT_TYPE_##NAME,
+	WEFT_FIELD_TYPES(WEFT_TYPE_ENUM)
+#undef WEFT_TYPE_ENUM
+	    WEFT_TYPE_COUNT
+};
+
+#define WEFT_FIELDS_MAX 16u
+
+/* A form as the definitions tell it: "promise: id, input: id". */
+struct weft_wire_field {
+	const char *name; /* not terminated */
+	uint32_t name_bytes;
+	enum weft_field_type type;
+	uint16_t bit; /* enum weft_field_bits: what it means to this version, 0: nothing */
+};
+
+struct weft_wire_form {
+	struct weft_wire_field fields[WEFT_FIELDS_MAX];
+	unsigned count;
+};
+
+/* The form of an op of this version. */
+void weft__form_of_op(struct weft_wire_form *out, uint8_t op);
+
+/* Reads a form's fields; the names stay in `text`.  false: it is none, or has types that this version does not know. */
+bool weft__form_parse(struct weft_wire_form *out, const char *text, size_t bytes);
+
+/* Sets the fields' bits to what they are in `op`; false: the op has a field that they do not have. */
+bool weft__form_match(struct weft_wire_form *form, uint8_t op);
 
 #define WEFT_COMPACT_HEADER 5u   /* id, 32 bits of time */
 #define WEFT_EXTENDED_HEADER 10u /* 255, id, 64 bits of time */
@@ -97,6 +157,9 @@ extern const struct weft_op_form weft__op_forms[WEFT_OP_COUNT];
 /* How long an event is from its id byte to its end without text; 0 for ids that are none.  An inline text follows. */
 unsigned weft__payload_bytes(uint8_t id);
 
+/* The same for an event of any form; its strings follow too. */
+unsigned weft__form_payload_bytes(const struct weft_wire_form *form, uint8_t id);
+
 /* An event to be written. */
 struct weft_wire_event {
 	int64_t a, b, value;
@@ -105,7 +168,8 @@ struct weft_wire_event {
 	uint32_t cut;  /* bytes by which the text was shortened already */
 	uint16_t key;  /* of an interned text, or 0 */
 	uint16_t site; /* key of an interned site, or 0 */
-	uint8_t op, kind;
+	uint8_t op;
+	uint8_t kind; /* enum weft_kind or enum weft_detail */
 };
 
 /* The id byte that the event needs. */
@@ -125,13 +189,19 @@ unsigned char *weft__event_write(
 /* Definitions: how many bytes they take, header included (always the extended one), and writing them. */
 struct weft_wire_definition {
 	enum weft_definition what;
-	uint16_t key;         /* of string and site, from 1 */
+	uint16_t key;         /* of string, site and place, from 1; of a module, by itself, from 1 */
+	uint16_t module;      /* place: its module, 0: none is known */
+	uint8_t stream_class; /* form */
+	uint8_t id;           /* form: the op, or the definition's id */
 	uint32_t line;        /* site */
 	uint32_t stream;      /* thread: instance of the stream that it writes from `time` on */
 	uint64_t tid;         /* thread */
-	const char *text;     /* string; file of a site; name of a thread */
-	const char *function; /* site */
-	uint32_t text_bytes, function_bytes;
+	uint64_t
+	    address;   /* module: what is to be added to the file's addresses; place: of the file, or, without one, in memory */
+	uint64_t size; /* module: bytes from there to its end */
+	const char *text;   /* string; file of a site; name of a thread or form; path of a module */
+	const char *second; /* function of a site; build-id of a module, in hexadecimal digits; fields of a form */
+	uint32_t text_bytes, second_bytes;
 };
 
 size_t weft__definition_bytes(const struct weft_wire_definition *definition);
@@ -140,6 +210,14 @@ unsigned char *weft__definition_write(unsigned char *to, const struct weft_wire_
 /* Fills a packet's header: an empty packet of packet_bytes.  The other fields are the caller's. */
 void weft__packet_init(struct weft_packet_header *header, const uint8_t uuid[16], enum weft_stream_class stream_class,
     uint32_t instance, uint64_t packet_bytes);
+
+/* A form that a trace defines: of an op or a definition that this version does not have, or has otherwise. */
+struct weft_wire_extra {
+	const char *name;
+	uint8_t stream_class; /* WEFT_CLASS_EVENTS or WEFT_CLASS_DEFINITIONS */
+	uint8_t id;           /* the op, or the definition's id */
+	struct weft_wire_form form;
+};
 
 /* What the metadata says besides the layout. */
 struct weft_metadata {
@@ -152,6 +230,8 @@ struct weft_metadata {
 	const char *mode, *state;             /* "ring" or "grow"; "recording" or "finished" */
 	uint64_t pid;
 	const char *recorder; /* "BOOT NAMESPACE PID START": the process as no other one is called; NULL if unknown */
+	const struct weft_wire_extra *extra; /* forms that only the trace knows */
+	size_t extra_count;
 	bool brief; /* without the layout of events, which the version tells: for packets of class WEFT_CLASS_METADATA */
 };
 

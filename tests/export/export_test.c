@@ -43,7 +43,8 @@ static const struct weft_trace_format given_format = {.name = "given", .next = g
 
 static struct weft_trace give(struct given *given, const struct weft_event *events, size_t count)
 {
-	static const struct weft_site sites[] = {{STR("a.c"), STR("f"), 12}, {STR("b.c"), STR(""), 0}};
+	static const struct weft_site sites[] = {
+	    {.file = STR("a.c"), .function = STR("f"), .line = 12}, {.file = STR("b.c"), .function = STR("")}};
 	static const struct weft_stream_info streams[] = {{.name = STR("main"), .tid = 7},
 	    {.name = STR("a worker with a long name"), .tid = 8, .lost_full = 3, .lost_overwritten = 5}};
 	*given = (struct given){events, count, 0, 0};
@@ -110,6 +111,20 @@ static const struct weft_event all[] = {
 	.text = STR("x")},
     {.time_ns = INT64_C(9) << 32, .op = WEFT_OP_STILL_AWAITS, .a = 1, .b = 3, NO},
     {.time_ns = INT64_C(9) << 32, .op = WEFT_OP_PAUSE_BEGIN, .text = STR("gc"), NO},
+    {.time_ns = INT64_C(10) << 32, .op = WEFT_OP_BELONGS, .a = 1, .b = 3, NO},
+    {.time_ns = INT64_C(10) << 32, .op = WEFT_OP_AWAITS_NO_MORE, .a = 1, .b = 3, NO},
+    {.time_ns = INT64_C(10) << 32, .op = WEFT_OP_HOLD, .a = 1, .b = 3, NO},
+    {.time_ns = INT64_C(10) << 32, .op = WEFT_OP_RELEASE, .a = 1, .b = INT64_MIN, NO},
+    {.time_ns = INT64_C(10) << 32, .op = WEFT_OP_LEVEL, .a = 1, .value = INT64_MIN, NO},
+    {.time_ns = INT64_C(10) << 32, .op = WEFT_OP_SENT, .a = 1, .value = UINT32_MAX, NO},
+    {.time_ns = INT64_C(10) << 32, .op = WEFT_OP_RECEIVED, .a = 1, .value = 0, NO},
+    {.time_ns = INT64_C(10) << 32,
+	.op = WEFT_OP_DETAIL,
+	.a = 1,
+	.value = INT64_MAX,
+	.kind = WEFT_DETAIL_BLOCKED,
+	.text = STR("poll"),
+	NO},
 };
 enum { MIRAGE_KNOWS = 18 };
 
@@ -213,6 +228,7 @@ static void mirage_counts_what_it_drops(void **state)
 	    [WEFT_LOSS_STREAM] = 3,
 	    [WEFT_LOSS_SLEEP] = 1,
 	    [WEFT_LOSS_PAUSE] = 1,
+	    [WEFT_LOSS_OTHER] = 8,
 	    [WEFT_LOSS_PAUSE_OPEN] = 2, /* one without a begin, one without an end */
 	};
 	for (int i = 0; i < WEFT_LOSS_COUNT; i++) {

@@ -31,7 +31,8 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 }
 
 static const struct weft_trace_format format = {.name = "test", .next = next};
-static const struct weft_site sites[] = {{TEXT("echo.c"), TEXT("serve"), 12}, {TEXT("loop.c"), TEXT(""), 7}};
+static const struct weft_site sites[] = {
+    {.file = TEXT("echo.c"), .function = TEXT("serve"), .line = 12}, {.file = TEXT("loop.c"), .function = TEXT(""), .line = 7}};
 static struct weft_trace trace;
 static struct weft_model *m;
 

@@ -16,14 +16,15 @@ def rows(heading, columns):
     return [c for c in cells if len(c) == columns]
 
 
-types = {'u8': 'uint8_t', 'u16': 'uint16_t', 'u32': 'uint32_t', 'u64': 'uint64_t', 'id': 'int32_t', 'value': 'int32_t', 'string': 'string'}
+types = {'u8': 'uint8_t', 'u16': 'uint16_t', 'u32': 'uint32_t', 'u64': 'uint64_t', 'id': 'int32_t', 'i64': 'int64_t', 'value': 'int32_t', 'string': 'string'}
+enums = {'kind': 'kind_names', 'what': 'detail_names'}
 
 
 def fields_of(cell):
     out = []
     for field in filter(None, cell.split(', ')):
         name, kind = field.split(': ')
-        out.append(('uint16_t', name + '_key') if kind == 'text' else ('enum kind_names', name) if name == 'kind' else (types[kind], name))
+        out.append(('uint16_t', name + '_key') if kind == 'text' else (f'enum {enums[name]}', name) if name in enums else (types[kind], name))
     return out
 
 
@@ -36,6 +37,8 @@ def declared(stream):
 
 
 events, definitions = declared(0), declared(1)
+details = re.search(r'enum detail_names : uint8_t {(.*?)};', metadata, re.S).group(1)
+assert [(int(n), name) for name, n in re.findall(r'"(\w+)" = (\d+)', details)] == [(int(n), name) for n, name, _, _ in rows('## Events', 4)]
 told = {int(op): (name, fields_of(fields)) for op, name, fields in rows('## Events', 3) if not op.startswith('0x')}
 assert told == {i: e for i, e in events.items() if i < 32}, (told, events)
 assert {i & 31 for i in events} == set(told)

@@ -87,7 +87,8 @@ static size_t say_everything(weft_id a, weft_id b, int64_t value)
 	weft_note(a, "copied note");
 	weft_pending(a, b, WEFT_KIND_TIMER, NULL, 0, "old");
 	weft_still_awaits(b, a);
-	return 25;
+	weft_awaits_no_more(b, a);
+	return 26;
 }
 
 static void expect_everything(const struct weft_event *e, weft_id a, weft_id b, int64_t value)
@@ -123,6 +124,7 @@ static void expect_everything(const struct weft_event *e, weft_id a, weft_id b, 
 	    {WEFT_OP_NOTE, a, 0, 0, "copied note"},
 	    {WEFT_OP_PENDING, a, b, 0, "old"},
 	    {WEFT_OP_STILL_AWAITS, b, a, 0, ""},
+	    {WEFT_OP_AWAITS_NO_MORE, b, a, 0, ""},
 	};
 	for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
 		assert_int_equal(e[i].op, expected[i].op);

@@ -12,10 +12,15 @@ OPS = {0: ('create', 'by:id promise:id kind:B site:H'), 1: ('read', 'promise:id 
        12: ('read_later', 'promise:id input:id'), 13: ('signal_only', 'from:id promise:id'), 14: ('should_resolve', 'promise:id'),
        15: ('idle', 'why:B'), 16: ('resume', 'promise:id'), 17: ('note', 'promise:id text:text'),
        18: ('pending', 'by:id promise:id kind:B site:H since:Q label:text'), 19: ('pause_begin', 'why:text'), 20: ('pause_end', ''),
-       21: ('still_awaits', 'promise:id input:id')}
-DEFINITIONS = {0: 'key:H text:string', 1: 'key:H line:I file:string function:string', 2: 'instance:I tid:Q name:string'}
-KINDS = {int(number): name for number, name in
-         re.findall(r'X\(\w+, (\d+), "(\w+)"[,)]', open(os.path.join(os.path.dirname(__file__), '../../include/weft/vocabulary.h')).read().split('WEFT_OPS')[0])}
+       21: ('still_awaits', 'promise:id input:id'), 22: ('belongs', 'promise:id owner:id'), 23: ('awaits_no_more', 'promise:id input:id'),
+       24: ('hold', 'promise:id lock:id'), 25: ('release', 'promise:id lock:id'), 26: ('level', 'promise:id value:id'),
+       27: ('sent', 'connection:id position:I'), 28: ('received', 'connection:id position:I'), 29: ('cancel', 'by:id promise:id'),
+       30: ('detail', 'promise:id what:B value:q text:text')}
+DEFINITIONS = {0: 'key:H text:string', 1: 'key:H line:I file:string function:string', 2: 'instance:I tid:Q name:string',
+               3: 'module:H address:Q size:Q path:string build_id:string', 4: 'key:H module:H offset:Q', 5: 'class:B id:B name:string fields:string'}
+VOCABULARY = open(os.path.join(os.path.dirname(__file__), '../../include/weft/vocabulary.h')).read()
+KINDS, DETAILS = ({int(number): name for number, name in re.findall(r'X\(\w+, (\d+), "(\w+)"[,)]', VOCABULARY.split(table)[1].split('enum')[0])}
+                  for table in ('define WEFT_KINDS', 'define WEFT_DETAILS'))
 
 
 def packets(pattern):
@@ -24,7 +29,7 @@ def packets(pattern):
     for path in glob.glob(pattern):
         data = open(path, 'rb').read()
         h = HEADER.unpack_from(data)
-        assert h[0] == 0xC1FC1FC1 and h[4] == 0x54464557 and h[5] == 1 and h[7] % 2 == 0, path
+        assert h[0] == 0xC1FC1FC1 and h[4] == 0x54464557 and h[5] == 2 and h[7] % 2 == 0, path
         found.append((h[3], h[10], h[8], h[21].rstrip(b'\0').decode(), data[h[6]:h[9] // 8]))
     return sorted(found)
 
@@ -68,15 +73,19 @@ def read(trace):
     hz = clock['freq']
     ns = lambda ticks: ticks if hz == 10**9 else int(1e9 * ticks / hz)
     origin = clock['offset_s'] * 10**9 + ns(clock['offset'])
-    texts, sites, threads = {0: ''}, {0: None}, collections.defaultdict(list)
+    texts, sites, modules, threads = {0: ''}, {0: None}, {0: None}, collections.defaultdict(list)
     for _, _, begin, _, data in packets(os.path.join(trace, 'definitions-*')):
         for number, time, d in decode(data, begin, DEFINITIONS):
             if number == 0:
                 texts[d['key']] = d['text']
             elif number == 1:
                 sites[d['key']] = {'file': d['file'], 'line': d['line'], 'function': d['function']}
-            else:
+            elif number == 2:
                 threads[d['instance']].append((time, d['name']))
+            elif number == 3:
+                modules[d['module']] = d['path']
+            elif number == 4:
+                sites[d['key']] = {'file': '', 'line': 0, 'function': '', 'module': modules[d['module']], 'offset': d['offset']}
     for instance, _, begin, name, data in packets(os.path.join(trace, 'stream-*')):
         for number, time, fields in decode(data, begin, {op: form for op, (_, form) in OPS.items()}):
             event = {'time_ns': origin + ns(time), 'op': OPS[number & 31][0], 'thread': name}
@@ -89,6 +98,8 @@ def read(trace):
                     value = texts[value]
                 if field == 'kind':
                     value = KINDS.get(value, f'kind-{value}')
+                elif field == 'what':
+                    value = DETAILS.get(value, f'detail-{value}')
                 elif field == 'site':
                     value = sites[value]
                 elif event['op'] == 'idle':

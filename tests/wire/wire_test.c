@@ -79,8 +79,7 @@ static void test_metadata_is_as_long_as_it_says(void **state)
 static void test_definitions(void **state)
 {
 	unsigned char bytes[256];
-	struct weft_wire_definition d = {
-	    .key = 3, .line = 9, .text = "file", .text_bytes = 4, .function = "f", .function_bytes = 1};
+	struct weft_wire_definition d = {.key = 3, .line = 9, .text = "file", .text_bytes = 4, .second = "f", .second_bytes = 1};
 	for (int what = WEFT_DEFINE_STRING; what <= WEFT_DEFINE_THREAD; what++) {
 		d.what = (enum weft_definition)what;
 		assert_ptr_equal(weft__definition_write(bytes, &d, 1), bytes + weft__definition_bytes(&d));
