@@ -31,7 +31,8 @@ enum weft_trait {
 	WEFT_TRAIT_POOL = 1 << 11,       /* it lends a limited number of things */
 	WEFT_TRAIT_CONNECTION = 1 << 12, /* it connects two peers */
 	WEFT_TRAIT_REQUEST = 1 << 13,    /* somebody asked for it, and waits for the answer */
-	WEFT_TRAIT_LOOP = 1 << 14        /* it runs until nothing keeps it */
+	WEFT_TRAIT_LOOP = 1 << 14,       /* it runs until nothing keeps it */
+	WEFT_TRAIT_THREAD = 1 << 15      /* it is an OS thread as a whole: what runs there while nothing else does */
 };
 
 /* X(NAME, value, "name", traits): what made a promise. */
@@ -75,7 +76,7 @@ enum weft_trait {
 	X(LOCK, 50, "lock", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_LOCK)                                                                \
 	X(QUEUE, 51, "queue", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_QUEUE)                                                             \
 	X(POOL, 52, "pool", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_POOL)                                                                \
-	X(THREAD, 53, "thread", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_ACTOR)                                                           \
+	X(THREAD, 53, "thread", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_ACTOR | WEFT_TRAIT_THREAD)                                       \
 	X(LOOP, 54, "loop", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_ACTOR | WEFT_TRAIT_GATHERS | WEFT_TRAIT_LOOP)                        \
 	X(HANDLE, 55, "handle", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS)                                                         \
 	X(UNKNOWN, 99, "unknown", WEFT_TRAIT_INPUTS)

@@ -114,7 +114,7 @@ static bool counts(const struct weft_model *m, const struct weft_rule *rule, con
 static int count_promises(struct weft_checked *out, const struct weft_model *m, const struct weft_rule *rule)
 {
 	struct weft_ties ties;
-	if (weft_ties_init(&ties, m) < 0)
+	if (weft_ties_init(&ties, m, WEFT_TIES_NONE, NULL) < 0)
 		return WEFT_ENOMEM;
 	uint32_t first = WEFT_NONE;
 	for (uint32_t p = 1; p < m->promise_count; p++) {
@@ -188,7 +188,7 @@ static int measure_lives(struct weft_checked *out, const struct weft_model *m, c
 {
 	struct weft_ties ties;
 	WEFT_VEC(int64_t) lives = {0};
-	if (weft_ties_init(&ties, m) < 0)
+	if (weft_ties_init(&ties, m, WEFT_TIES_NONE, NULL) < 0)
 		return WEFT_ENOMEM;
 	bool ok = true;
 	for (uint32_t p = 1; ok && p < m->promise_count; p++) {

@@ -425,7 +425,7 @@ int weft_diff_create(struct weft_diff **out, const struct weft_model *a, const s
 	struct weft_diff *diff = malloc(sizeof *diff);
 	bool ok = diff;
 	for (int r = 0; ok && r < 2; r++)
-		ok = weft_ties_init(&d.runs[r].ties, d.runs[r].m) == WEFT_OK && align(&d.runs[r]);
+		ok = weft_ties_init(&d.runs[r].ties, d.runs[r].m, WEFT_TIES_NONE, NULL) == WEFT_OK && align(&d.runs[r]);
 	if (ok) {
 		compare_order(&d);
 		compare_ends(&d);

@@ -10,19 +10,27 @@
 /* An alarm is a fault, or looks like one; information is worth knowing where nothing is wrong. */
 enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 
-/* X(NAME, name, severity, "what it is"): most serious first. */
+/* X(NAME, name, severity, needs, "what it is"): most serious first.
+ *
+ * In this order they are looked for, each by weft__find_NAME() of src/analysis/findings; `needs` is what must be known before
+ * (enum weft__need, without its WEFT__NEED_).  ROOTS: what waits for one and the same promise in the end is told of once, by the
+ * first of them that finds it. */
 #define WEFT_FINDINGS(X)                                                                                                         \
-	X(CYCLE, cycle, ALARM, "promises wait for each other in a circle")                                                       \
-	X(HANG, hang, ALARM, "a promise should resolve and never did")                                                           \
-	X(FAILURE, failure, ALARM, "a promise failed and nobody took notice")                                                    \
-	X(STUCK, stuck, ALARM, "a promise is pending that younger ones of its kind have overtaken")                              \
-	X(STALL, stall, ALARM, "one promise ran, or a pause lasted, while others were ready")                                    \
-	X(STARVATION, starvation, ALARM, "promises were ready for long while many others ran")                                   \
-	X(LEAK, leak, ALARM, "promises of one sort only ever become more")                                                       \
-	X(ANSWER, answer, INFORMATION, "how a promise came to its end") /* of weft_explain_promise() alone: no problem */
+	X(CYCLE, cycle, ALARM, CHAINS | ROOTS, "promises wait for each other in a circle")                                       \
+	X(HANG, hang, ALARM, CHAINS | SORTS | ROOTS, "a promise should resolve and never did")                                   \
+	X(UNCLOSED, unclosed, ALARM, WAITING, "a loop was closed before its handles were")                                       \
+	X(FAILURE, failure, ALARM, SORTS | ALL, "a promise failed and nobody took notice")                                       \
+	X(STUCK, stuck, ALARM, CHAINS | SORTS | ROOTS | ALL,                                                                     \
+	    "a promise is pending that younger ones of its sort have overtaken")                                                 \
+	X(STALL, stall, ALARM, DELAYS | ALL, "one promise ran, or a pause lasted, while others were ready")                      \
+	X(STARVATION, starvation, ALARM, DELAYS | ALL, "promises were ready for long while many others ran")                     \
+	X(LEAK, leak, ALARM, CHAINS | SORTS | ROOTS | ALL, "promises of one sort only ever become more")                         \
+	X(UNDERWAY, underway, INFORMATION, CHAINS | SORTS | ROOTS, "a promise should resolve, and was on its way at the end")    \
+	X(ALIVE, alive, INFORMATION, WAITING | SORTS, "what keeps a loop from returning")                                        \
+	X(ANSWER, answer, INFORMATION, CHAINS | SORTS | QUESTION, "how a promise came to its end, or why it did not")
 
 enum weft_finding_kind {
-#define WEFT_FINDING_ENUM(NAME, name, severity, text) WEFT_FINDING_##NAME,
+#define WEFT_FINDING_ENUM(NAME, name, severity, needs, text) WEFT_FINDING_##NAME,
 	WEFT_FINDINGS(WEFT_FINDING_ENUM)
 #undef WEFT_FINDING_ENUM
 	    WEFT_FINDING_KINDS
@@ -33,10 +41,10 @@ enum weft_finding_kind {
 	X(NONE, "none")                                                                                                          \
 	X(LOST_WAKEUP, "lost-wakeup")       /* its condition was signalled before it waited, and not since */                    \
 	X(CYCLE, "cycle")                   /* it waits for itself */                                                            \
-	X(CREATOR_FAILED, "creator-failed") /* who made it failed, or was cancelled, after that */                               \
-	X(NOT_RUN, "not-run")               /* what it waits for is there; it never ran again */                                 \
+	X(CREATOR_FAILED, "creator-failed") /* who created it failed, or was cancelled, after that */                            \
+	X(NOT_RUN, "not-run")               /* what it waits for has ended; it never ran again */                                \
 	X(NEVER_TRIED, "never-tried")       /* nobody ever tried to resolve it */                                                \
-	X(OUTSIDE, "outside")               /* a read, a timer, ...: the outside did not answer */                               \
+	X(OUTSIDE, "outside")               /* a read, a timer, ...: no answer came from outside */                              \
 	X(UNKNOWN, "unknown")               /* the trace does not hold enough */
 
 enum weft_verdict {

@@ -244,7 +244,7 @@ int weft_path_create(struct weft_path **out, const struct weft_model *model, uin
 	struct walk w = {.ties = &ties};
 	if (promise == WEFT_SYSTEM || promise >= model->promise_count)
 		return weft_error_set(err, WEFT_ENOTFOUND, "no such promise");
-	if (weft_ties_init(&ties, model) < 0)
+	if (weft_ties_init(&ties, model, WEFT_TIES_BOTH, NULL) < 0)
 		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
 	if (ties.ended_ns[promise] == WEFT_NEVER) {
 		weft_ties_finish(&ties);
@@ -350,7 +350,7 @@ int weft_blames_create(struct weft_blames **out, const struct weft_model *model,
 {
 	struct weft_ties ties;
 	struct counting c = {.walk = {.ties = &ties}};
-	if (weft_ties_init(&ties, model) < 0)
+	if (weft_ties_init(&ties, model, WEFT_TIES_BOTH, NULL) < 0)
 		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
 	bool ok = true;
 	uint32_t last = WEFT_NONE;

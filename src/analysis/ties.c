@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
+
 bool weft_has_ended(const struct weft_promise *p)
 {
 	return p->end == WEFT_END_RESOLVED || (p->end == WEFT_END_FAILED && !(p->flags & WEFT_PROMISE_NEVER_RESOLVED));
@@ -40,39 +42,51 @@ static void find_ends(struct weft_ties *ties)
 }
 
 /* Counting sort: each begin is moved to its end while links are put, then all are moved back by one. */
-static void sort_links(const struct weft_model *m, uint32_t *begin, uint32_t *links, bool by_from)
+static bool sort_links(const struct weft_model *m, uint32_t *begin, uint32_t *links, bool by_from, struct weft__watch *watch)
 {
-	for (size_t l = 0; l < m->link_count; l++)
+	for (size_t l = 0; l < m->link_count; l++) {
+		if (!weft__watch_goes_on(watch, l, m->link_count))
+			return false;
 		begin[(by_from ? m->links[l].from : m->links[l].to) + 1]++;
+	}
 	for (size_t p = 0; p < m->promise_count; p++)
 		begin[p + 1] += begin[p];
-	for (size_t l = 0; l < m->link_count; l++)
+	for (size_t l = 0; l < m->link_count; l++) {
+		if (!weft__watch_goes_on(watch, l, m->link_count))
+			return false;
 		links[begin[by_from ? m->links[l].from : m->links[l].to]++] = (uint32_t)l;
+	}
 	memmove(begin + 1, begin, m->promise_count * sizeof *begin);
 	begin[0] = 0;
+	return true;
 }
 
-int weft_ties_init(struct weft_ties *ties, const struct weft_model *model)
+static bool list_links(struct weft_ties *ties, uint32_t **begin, uint32_t **links, bool by_from, struct weft__watch *watch)
 {
-	size_t promises = model->promise_count, links = model->link_count + 1;
+	const struct weft_model *m = ties->model;
+	*begin = calloc(m->promise_count + 1, sizeof **begin);
+	*links = malloc((m->link_count + 1) * sizeof **links);
+	return *begin && *links && sort_links(m, *begin, *links, by_from, watch);
+}
+
+int weft_ties_init(struct weft_ties *ties, const struct weft_model *model, enum weft_ties_lists lists, struct weft__watch *watch)
+{
 	*ties = (struct weft_ties){
 	    .model = model,
-	    .now = malloc(promises * sizeof *ties->now),
-	    .ended_ns = malloc(promises * sizeof *ties->ended_ns),
-	    .out_begin = calloc(promises + 1, sizeof *ties->out_begin),
-	    .out = malloc(links * sizeof *ties->out),
-	    .in_begin = calloc(promises + 1, sizeof *ties->in_begin),
-	    .in = malloc(links * sizeof *ties->in),
+	    .now = malloc(model->promise_count * sizeof *ties->now),
+	    .ended_ns = malloc(model->promise_count * sizeof *ties->ended_ns),
 	};
-	if (!ties->now || !ties->ended_ns || !ties->out_begin || !ties->out || !ties->in_begin || !ties->in) {
-		weft_ties_finish(ties);
-		return WEFT_ENOMEM;
+	bool ok = ties->now && ties->ended_ns;
+	if (ok) {
+		weft_ties_follow(model, INT64_MAX, ties->now);
+		find_ends(ties);
 	}
-	weft_ties_follow(model, INT64_MAX, ties->now);
-	find_ends(ties);
-	sort_links(model, ties->out_begin, ties->out, true);
-	sort_links(model, ties->in_begin, ties->in, false);
-	return WEFT_OK;
+	ok = ok && (!(lists & WEFT_TIES_OUT) || list_links(ties, &ties->out_begin, &ties->out, true, watch)) &&
+	     (!(lists & WEFT_TIES_IN) || list_links(ties, &ties->in_begin, &ties->in, false, watch));
+	if (ok)
+		return WEFT_OK;
+	weft_ties_finish(ties);
+	return watch && watch->called_off ? WEFT_ECANCELLED : WEFT_ENOMEM;
 }
 
 void weft_ties_finish(struct weft_ties *ties)
@@ -88,28 +102,19 @@ void weft_ties_finish(struct weft_ties *ties)
 
 uint32_t weft_run_before(const struct weft_model *model, uint32_t p, int64_t time_ns)
 {
-	uint32_t first = model->promises[p].runs, low = first, high = model->promises[p + 1].runs;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (model->runs[middle].start_ns < time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low > first ? low - 1 : WEFT_NONE;
+	uint32_t first = model->promises[p].runs;
+	size_t from = WEFT_FIRST(r, first, model->promises[p + 1].runs, model->runs[r].start_ns >= time_ns);
+	return from > first ? (uint32_t)from - 1 : WEFT_NONE;
 }
 
 size_t weft_link_from(const struct weft_model *model, int64_t time_ns)
 {
-	size_t low = 0, high = model->link_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (model->links[middle].time_ns < time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return WEFT_FIRST(l, 0, model->link_count, model->links[l].time_ns >= time_ns);
+}
+
+size_t weft_sleep_from(const struct weft_model *model, int64_t time_ns)
+{
+	return WEFT_FIRST(s, 0, model->sleep_count, model->sleeps[s].start_ns >= time_ns);
 }
 
 uint32_t weft_first_label(const struct weft_model *model, uint32_t p)

@@ -3,6 +3,7 @@
 #ifndef WEFT_ANALYSIS_TIES_H
 #define WEFT_ANALYSIS_TIES_H
 
+#include "analysis/watch.h"
 #include "model/model.h"
 
 #define WEFT_NEVER INT64_MAX /* a time that did not come */
@@ -15,8 +16,11 @@ struct weft_ties {
 	uint32_t *in_begin, *in;   /* the same of the links to p */
 };
 
-/* The model must outlive it.  WEFT_ENOMEM: nothing is kept.  Linear. */
-int weft_ties_init(struct weft_ties *ties, const struct weft_model *model);
+/* Which lists of links are wanted; the others are NULL. */
+enum weft_ties_lists { WEFT_TIES_NONE, WEFT_TIES_OUT = 1, WEFT_TIES_IN = 2, WEFT_TIES_BOTH = 3 };
+
+/* The model must outlive it.  WEFT_ENOMEM, WEFT_ECANCELLED (by `watch`, which may be NULL): nothing is kept.  Linear. */
+int weft_ties_init(struct weft_ties *ties, const struct weft_model *model, enum weft_ties_lists lists, struct weft__watch *watch);
 void weft_ties_finish(struct weft_ties *ties);
 
 /* By promise: what it was at a time (INT64_MAX: is in the end); itself if it had become nothing, or goes round in a circle. */
@@ -30,6 +34,9 @@ uint32_t weft_run_before(const struct weft_model *model, uint32_t p, int64_t tim
 
 /* The number of the first link at `time_ns` or later; model->link_count if there is none. */
 size_t weft_link_from(const struct weft_model *model, int64_t time_ns);
+
+/* The number of the first sleep that begins at `time_ns` or later; model->sleep_count if there is none. */
+size_t weft_sleep_from(const struct weft_model *model, int64_t time_ns);
 
 /* A first label's text (neither an error nor a counter's), or WEFT_NONE. */
 uint32_t weft_first_label(const struct weft_model *model, uint32_t p);

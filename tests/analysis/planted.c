@@ -122,7 +122,14 @@ static struct judged judge(const void *bytes, size_t size, bool whole, bool tell
 		const struct weft_finding *finding = &findings->findings[i];
 		bool right = is_right(model, finding, whole);
 		if (tell)
-			printf("  %s: %s\n", right ? "right" : finding->sure ? "told" : "not certain", finding->title);
+			printf("  %s: %s\n",
+			    right                                            ? "right"
+			    : finding->severity == WEFT_SEVERITY_INFORMATION ? "information"
+			    : finding->sure                                  ? "told"
+									     : "not certain",
+			    finding->title);
+		if (finding->severity == WEFT_SEVERITY_INFORMATION)
+			continue;
 		if (!finding->sure) {
 			judged.unsure = true;
 			continue;

@@ -186,12 +186,12 @@ def findings_lead_there():
         app.button('hang: bind').queryAction().doAction(0)
         there = app.until_viewer('its chain is highlighted', lambda v: v['highlighting'] == 3 and v['found'] >= 4 and v['selected'] is not None)
         assert span(there) < span(whole) / 10, 'it is where it happened'
-        window = app.until('its evidence', lambda w: 'nobody waits for it' in w['findings'])
+        window = app.until('its evidence', lambda w: 'for which nobody waits yet' in w['findings'])
         assert window['findings'].startswith('*hang: ') and 'lost wake-up' in window['findings'] and 'too late' in window['findings']
         until('it is yellow', lambda: app.share(YELLOW) > 1, app)
         app.settled()
         app.picture('findings')
-        signal_line = next(line.strip() for line in window['findings'].split('\n') if 'nobody waits for it' in line)
+        signal_line = next(line.strip() for line in window['findings'].split('\n') if 'for which nobody waits yet' in line)
         app.button(signal_line).queryAction().doAction(0)
         app.until_viewer('who signalled is selected', lambda v: v['selected'] not in (None, there['selected']))
         app.focus_canvas()

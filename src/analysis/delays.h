@@ -1,0 +1,61 @@
+/* delays.h: who was ready and did not run, and what ran instead.
+ *
+ * A promise is ready from when what it waits for has ended until it reads that.  Where one run or pause covers most of that, it
+ * is a stall; where many others ran, of which enough became ready later, it is starvation.  Private to analysis/.
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_ANALYSIS_DELAYS_H
+#define WEFT_ANALYSIS_DELAYS_H
+
+#include "analysis/ties.h"
+#include "base/vec.h"
+
+/* A promise was ready from `from_ns` to `to_ns`. */
+struct weft__ready {
+	int64_t from_ns, to_ns;
+	uint32_t promise, input;
+	uint16_t stream;
+};
+
+/* A long run, or a long pause. */
+struct weft__stall {
+	int64_t start_ns, end_ns;
+	bool is_pause;
+	uint32_t promise; /* who ran; of a pause who paused, or the system if nobody knows */
+	uint32_t pause;   /* of a pause: its text */
+	uint16_t stream;
+	int64_t victims;   /* how many were ready meanwhile; while counting: the difference to the stall before */
+	int64_t delay_ns;  /* what they lost, in all */
+	int64_t before_ns; /* the length of all stalls before it, of all OS threads */
+	int64_t whole;     /* how many were ready all the time: likewise a difference */
+};
+
+/* A stretch in which some were ready all the time, and others ran. */
+struct weft__famine {
+	int64_t start_ns, end_ns;
+	struct weft__ready longest;
+	size_t victims, overtakers; /* overtakers became ready later than the longest, and ran before it */
+	size_t first, last;         /* the victims: numbers of starving ones */
+};
+
+struct weft__delays {
+	const struct weft_ties *ties;
+	int64_t least_ns, stall_ns;          /* a shorter wait is none; a shorter run is no stall */
+	WEFT_VEC(struct weft__ready) ready;  /* by the time of the read */
+	WEFT_VEC(struct weft__stall) stalls; /* by OS thread and time */
+	struct weft__ready *starving;        /* those of `ready` that no stall explains, by OS thread and time */
+	size_t starving_count;
+	WEFT_VEC(struct weft__famine) famines;
+};
+
+/* WEFT_ENOMEM, WEFT_ECANCELLED.  Near-linear.  Finish it in any case. */
+int weft__delays_init(struct weft__delays *d, const struct weft_ties *ties, int64_t stall_ns, struct weft__watch *watch);
+void weft__delays_finish(struct weft__delays *d);
+
+/* Promises that came to their end from outside as soon as a stall was over, and had waited since before it: how many; the first
+ * `most` of them are put into list. */
+uint32_t weft__delays_late(const struct weft__delays *d, const struct weft__stall *stall, uint32_t *list, uint32_t most);
+
+/* Whether the OS thread slept for a good part of the time in which the promise was ready. */
+bool weft__delays_slept(const struct weft__delays *d, const struct weft__ready *ready);
+
+#endif

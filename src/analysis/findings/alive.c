@@ -1,0 +1,85 @@
+/* alive.c: what keeps a loop from returning.  SPDX-License-Identifier: ISC */
+#include "analysis/findings/finding.h"
+#include "base/sort.h"
+
+/* One that keeps the loop. */
+struct keeper {
+	bool is_endless; /* a handle, not a request that is on its way */
+	uint32_t sort, promise;
+};
+
+static int compare_keepers(const void *a, const void *b)
+{
+	const struct keeper *x = a, *y = b;
+	if (x->is_endless != y->is_endless)
+		return x->is_endless ? 1 : -1;
+	if (x->sort != y->sort)
+		return x->sort < y->sort ? -1 : 1;
+	return (x->promise > y->promise) - (x->promise < y->promise);
+}
+
+/* A line for each sort of keepers. */
+static void list_keepers(struct weft__finder *f, const struct keeper *keepers, size_t count)
+{
+	const struct weft_promise *promises = f->model->promises;
+	size_t lines = 0, shown = 0;
+	for (size_t i = 0, end; i < count && lines < 2 * WEFT__LINES_KEPT; i = end, lines++) {
+		uint32_t p = keepers[i].promise;
+		for (end = i; end < count && keepers[end].sort == keepers[i].sort; end++)
+			;
+		shown += end - i;
+		const char *since = promises[p].start_ns >= 0 ? weft__finding_text(f, ", started %s before the end",
+								    weft__words_span(f, f->model->end_ns - promises[p].start_ns))
+							      : "";
+		if (end - i == 1)
+			weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, promises[p].start_ns, p, "%s%s%s", weft__words_name(f, p),
+			    weft__words_at(f, p), since);
+		else
+			weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, promises[p].start_ns, p,
+			    "%zu of the same sort, the first is %s%s%s", end - i, weft__words_name(f, p), weft__words_at(f, p),
+			    since);
+	}
+	weft__words_more(f, WEFT_EVIDENCE_CHAIN, count - shown, "");
+}
+
+static void tell_alive(struct weft__finder *f, uint32_t loop)
+{
+	const struct weft_model *m = f->model;
+	size_t count = weft__waiting_count(&f->waiting, loop);
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_ALIVE, loop, m->promises[loop].start_ns, m->end_ns);
+	struct keeper *keepers = finding ? weft__finding_alloc(f, count, sizeof *keepers) : NULL;
+	if (!keepers)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t p = f->waiting.waits[f->waiting.begin[loop] + i].to;
+		keepers[i] = (struct keeper){weft_kind_has(m->promises[p].kind, WEFT_TRAIT_ENDLESS), f->sorts.of[p], p};
+	}
+	weft_sort(keepers, count, sizeof *keepers, compare_keepers);
+	const char *name = weft__words_name(f, loop), *at = weft__words_at(f, loop);
+	finding->weight = count;
+	finding->root = count ? keepers[0].promise : loop;
+	if (count == 0)
+		finding->title =
+		    weft__finding_text(f, "%s%s has not returned, and sleeps; nothing that is recorded keeps it", name, at);
+	else if (count == 1)
+		finding->title = weft__finding_text(f, "%s%s has not returned, and sleeps; what keeps it is %s%s", name, at,
+		    weft__words_name(f, keepers[0].promise), weft__words_at(f, keepers[0].promise));
+	else
+		finding->title = weft__finding_text(f, "%s%s has not returned, and sleeps; what keeps it is %s%s and %zu more",
+		    name, at, weft__words_name(f, keepers[0].promise), weft__words_at(f, keepers[0].promise), count - 1);
+	if (count > 0)
+		finding->next = "if it should return, close, stop or unreference these; if it serves for ever, all is well";
+	list_keepers(f, keepers, count);
+	if (f->lacks.lost)
+		weft__finding_doubt(f, f->doubt);
+	free(keepers);
+}
+
+void weft__find_alive(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++)
+		if (weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) && weft__waiting_is_pending(m, p, INT64_MAX) &&
+		    f->at_rest[m->promises[p].stream])
+			tell_alive(f, p);
+}

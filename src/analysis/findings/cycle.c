@@ -1,0 +1,91 @@
+/* cycle.c: promises that wait for each other in a circle.  SPDX-License-Identifier: ISC */
+#include "analysis/findings/finding.h"
+
+/* Walks from a promise until it meets one for the second time: from there on it is the circle.  Returns its length. */
+static uint32_t find_circle(struct weft__finder *f, uint32_t first, uint32_t *start)
+{
+	/* Brent's way: no list of who was met. */
+	uint32_t slow = first, fast = weft__waiting_next_in_circle(&f->waiting, first), power = 1, length = 1;
+	for (; slow != fast; length++, fast = weft__waiting_next_in_circle(&f->waiting, fast))
+		if (power == length) {
+			slow = fast;
+			power *= 2;
+			length = 0;
+		}
+	slow = fast = first;
+	for (uint32_t i = 0; i < length; i++)
+		fast = weft__waiting_next_in_circle(&f->waiting, fast);
+	for (; slow != fast; fast = weft__waiting_next_in_circle(&f->waiting, fast))
+		slow = weft__waiting_next_in_circle(&f->waiting, slow);
+	*start = slow;
+	return length;
+}
+
+static const char *title(struct weft__finder *f, uint32_t start, uint32_t length)
+{
+	const char *name = weft__words_name(f, start), *at = weft__words_at(f, start);
+	uint32_t second = weft__waiting_next_in_circle(&f->waiting, start);
+	if (length == 1)
+		return weft__finding_text(f, "%s%s waits for itself, so it can never end", name, at);
+	if (length == 2)
+		return weft__finding_text(f, "2 promises wait for each other, so neither can ever end: %s%s and %s%s", name, at,
+		    weft__words_name(f, second), weft__words_at(f, second));
+	return weft__finding_text(f,
+	    "%u promises wait for each other in a circle, so none of them can ever end: %s%s, %s%s and %u more", length, name, at,
+	    weft__words_name(f, second), weft__words_at(f, second), length - 2);
+}
+
+/* One that takes the first of its inputs may have had another way, of which the trace does not tell. */
+static bool is_known(const struct weft__finder *f, uint32_t promise)
+{
+	return !weft_kind_has(f->model->promises[promise].kind, WEFT_TRAIT_FIRST) ||
+	       weft__lacks_nothing_of(&f->lacks, f->model, promise);
+}
+
+void weft__cycle_tell(struct weft__finder *f, uint32_t first, const uint32_t *blocked, size_t blocked_count)
+{
+	const struct weft_promise *promises = f->model->promises;
+	uint32_t start, length = find_circle(f, first, &start), last = start;
+	struct weft_finding *finding =
+	    weft__finding_begin(f, WEFT_FINDING_CYCLE, start, promises[start].start_ns, f->model->end_ns);
+	if (!finding)
+		return;
+	finding->verdict = WEFT_VERDICT_CYCLE;
+	finding->weight = 1 + blocked_count;
+	finding->title = title(f, start, length);
+	if (f->lacks.lost)
+		weft__finding_doubt(f, f->doubt);
+	uint32_t p = start;
+	for (uint32_t i = 0; i < length; i++, p = weft__waiting_next_in_circle(&f->waiting, p)) {
+		last = promises[p].start_ns > promises[last].start_ns ? p : last;
+		if (!is_known(f, p))
+			weft__finding_doubt(f, f->doubt);
+		if (i < WEFT__LINES_KEPT || i + WEFT__LINES_KEPT >= length)
+			weft__words_chain_link(f, p,
+			    i + 1 < length ? "  waits for"
+					   : weft__finding_text(f, "  waits for %s again", weft__words_name(f, start)));
+		else if (i == WEFT__LINES_KEPT)
+			weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, WEFT_NO_TIME, WEFT_NONE, "... and so on, %u more ...",
+			    length - 2 * WEFT__LINES_KEPT);
+	}
+	finding->start_ns = promises[last].start_ns > finding->start_ns ? promises[last].start_ns : finding->start_ns;
+	finding->next = weft__finding_text(f, "one of them must go on without waiting for the next; %s%s closed the circle",
+	    weft__words_name(f, last), weft__words_at(f, last));
+	for (size_t i = 0; i < blocked_count && i < WEFT__LINES_KEPT; i++)
+		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, promises[blocked[i]].start_ns, blocked[i],
+		    "%s should resolve, and %s", weft__words_name(f, blocked[i]),
+		    weft__waiting_in_circle(&f->waiting, blocked[i]) ? "is in the circle" : "waits for the circle");
+	if (blocked_count > WEFT__LINES_KEPT)
+		weft__words_more(f, WEFT_EVIDENCE_VICTIM, blocked_count - WEFT__LINES_KEPT, " that should resolve");
+}
+
+void weft__find_cycle(struct weft__finder *f)
+{
+	const struct weft__chains *c = &f->chains;
+	for (uint32_t p = 1; p < f->model->promise_count && weft__finding_goes_on(f, p, f->model->promise_count); p++) {
+		if (c->root[p] != p || c->verdict[p] != WEFT_VERDICT_CYCLE)
+			continue;
+		f->told[p] = true;
+		weft__cycle_tell(f, p, &c->blocked[c->blocked_begin[p]], c->blocked_begin[p + 1] - c->blocked_begin[p]);
+	}
+}

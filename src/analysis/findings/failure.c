@@ -1,0 +1,140 @@
+/* failure.c: promises that failed and of which nobody took notice.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <strings.h>
+
+#include "analysis/findings/finding.h"
+#include "base/idmap.h"
+
+/* Failures of one sort with one text. */
+struct group {
+	uint32_t first, count;
+};
+
+/* Runtimes spell it differently: "cancelled", "ECANCELED", "Lwt.Canceled", "operation canceled". */
+static bool is_cancelled(const struct weft_model *m, uint32_t failure)
+{
+	static const char word[] = "cancel";
+	struct weft_str text = failure == WEFT_NONE ? (struct weft_str){"", 0} : weft_model_text(m, failure);
+	for (size_t i = 0; i + sizeof word - 1 <= text.len; i++)
+		if (strncasecmp(text.ptr + i, word, sizeof word - 1) == 0)
+			return true;
+	return false;
+}
+
+/* A promise that only follows another fails right after it, without a word of reading. */
+static bool is_passed_on(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	for (uint32_t i = f->ties.in_begin[p]; i < f->ties.in_begin[p + 1]; i++) {
+		uint32_t l = f->ties.in[i];
+		if (m->links[l].kind != WEFT_LINK_RESOLVE || m->links[l].time_ns != m->promises[p].end_ns)
+			continue;
+		for (size_t k = l + 1; k < m->link_count && m->links[k].kind == WEFT_LINK_RESOLVE; k++) {
+			const struct weft_promise *next = &m->promises[m->links[k].to];
+			if (m->links[k].from != m->links[l].from || next->failure != m->promises[p].failure)
+				break;
+			if (weft_kind_has(next->kind, WEFT_TRAIT_FOLLOWS))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Where the error came from: back over those that failed because they read one that had. */
+static uint32_t origin_of(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	for (uint32_t steps = 0; steps < 1000; steps++) {
+		uint32_t before = WEFT_NONE;
+		for (uint32_t i = f->ties.out_begin[p]; i < f->ties.out_begin[p + 1]; i++) {
+			const struct weft_link *link = &m->links[f->ties.out[i]];
+			uint32_t q = f->ties.now[link->to];
+			if (link->kind == WEFT_LINK_READ && link->time_ns <= m->promises[p].end_ns &&
+			    m->promises[q].end == WEFT_END_FAILED && m->promises[q].failure == m->promises[p].failure)
+				before = q;
+		}
+		if (before == WEFT_NONE || before == p)
+			break;
+		p = before;
+	}
+	return p;
+}
+
+static void tell_failure(struct weft__finder *f, const struct group *group)
+{
+	const struct weft_model *m = f->model;
+	uint32_t p = group->first, origin = origin_of(f, p);
+	const struct weft_promise *promise = &m->promises[p];
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_FAILURE, p, promise->start_ns, promise->end_ns);
+	if (!finding)
+		return;
+	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p), *text = weft__words_text(f, promise->failure);
+	finding->root = origin;
+	finding->weight = group->count;
+	if (group->count == 1)
+		finding->title = weft__finding_text(f, "%s%s failed, and nobody took notice of its error: %s", name, at, text);
+	else
+		finding->title = weft__finding_text(f,
+		    "%s%s and %" PRIu32 " more of its sort failed, and nobody took notice of their error: %s", name, at,
+		    group->count - 1, text);
+	finding->next = weft__finding_text(f, "wait for it where it is created, or handle its error there%s", at);
+	weft__words_creation(f, p);
+	if (origin != p)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[origin].end_ns, origin,
+		    "%s%s is the first to fail with that error", weft__words_name(f, origin), weft__words_at(f, origin));
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, promise->end_ns, p,
+	    "%s fails; nobody awaited it before, and nobody reads it after that", name);
+}
+
+/* By promise: somebody awaited it or read it. */
+static bool *find_noticed(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	bool *noticed = weft__finding_alloc(f, m->promise_count, sizeof *noticed);
+	for (size_t l = 0; noticed && l < m->link_count && weft__finding_goes_on(f, l, m->link_count); l++)
+		if (m->links[l].kind == WEFT_LINK_READ || m->links[l].kind == WEFT_LINK_AWAIT)
+			noticed[f->ties.now[m->links[l].to]] = true;
+	return noticed;
+}
+
+/* Whether the program did anything after its end: then who wanted to read it had the time to. */
+static bool went_on(const struct weft__finder *f, uint32_t p)
+{
+	return !f->lacks.cut || weft_sleep_from(f->model, f->model->promises[p].end_ns) < f->model->sleep_count;
+}
+
+static bool is_failure(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_promise *promise = &f->model->promises[p];
+	return promise->end == WEFT_END_FAILED && weft_has_ended(promise) && !f->told[p] &&
+	       weft__lacks_nothing_of(&f->lacks, f->model, p) && !is_cancelled(f->model, promise->failure) && went_on(f, p);
+}
+
+void weft__find_failure(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	struct weft_idmap numbers = {0};
+	WEFT_VEC(struct group) groups = {0};
+	bool *noticed = NULL;
+	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+		if (!is_failure(f, p) || (!noticed && !(noticed = find_noticed(f))) || noticed[p] || is_passed_on(f, p))
+			continue;
+		int64_t key = (int64_t)((uint64_t)f->sorts.of[p] << 32 | m->promises[p].failure);
+		uint32_t number = weft_idmap_get(&numbers, key);
+		if (number == WEFT_IDMAP_NONE) {
+			struct group *added = weft_vec_push(&groups);
+			number = (uint32_t)groups.count - 1;
+			if (!added || !weft_idmap_set(&numbers, key, number)) {
+				f->no_memory = true;
+				break;
+			}
+			*added = (struct group){p, 0};
+		}
+		groups.items[number].count++;
+	}
+	for (size_t i = 0; !f->no_memory && i < groups.count; i++)
+		tell_failure(f, &groups.items[i]);
+	weft_vec_free(&groups);
+	weft_idmap_finish(&numbers);
+	free(noticed);
+}

@@ -1,0 +1,128 @@
+/* finding.h: what checks share: what is known of the model, how a finding is told.
+ *
+ * A check is a file of this folder.  It asks what is known, of which it computes as little as it can itself, and puts what it
+ * finds into words; here is all English of findings.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_ANALYSIS_FINDINGS_FINDING_H
+#define WEFT_ANALYSIS_FINDINGS_FINDING_H
+
+#include "analysis/chains.h"
+#include "analysis/delays.h"
+#include "analysis/explain.h"
+#include "analysis/lacks.h"
+#include "analysis/sorts.h"
+#include "analysis/waiting.h"
+
+/* How many findings of each kind are told, and how many lines of a list. */
+#define WEFT__FINDINGS_KEPT 50
+#define WEFT__LINES_KEPT 8
+
+/* What a check needs: a column of WEFT_FINDINGS. */
+enum weft__need {
+	WEFT__NEED_WAITING = 1,  /* finder.waiting */
+	WEFT__NEED_CHAINS = 2,   /* finder.chains, waiting */
+	WEFT__NEED_SORTS = 4,    /* finder.sorts */
+	WEFT__NEED_DELAYS = 8,   /* finder.delays */
+	WEFT__NEED_ALL = 16,     /* no event is missing in the middle of the trace; otherwise the check is left out */
+	WEFT__NEED_ROOTS = 32,   /* finder.told: it leaves out what checks above it told of, and says what it tells of itself */
+	WEFT__NEED_QUESTION = 64 /* finder.asked: it answers a question, and is left out where there is none */
+};
+
+/* Where texts stand: blocks that never move. */
+struct weft__text_block {
+	struct weft__text_block *before;
+	size_t used, size;
+	char bytes[];
+};
+
+struct weft__finder {
+	const struct weft_model *model;
+	struct weft_explain_options options;
+	uint32_t asked; /* the promise that a question is about, or WEFT_NONE */
+	/* What is known. */
+	struct weft__lacks lacks;
+	struct weft_ties ties;
+	struct weft__waiting waiting;
+	struct weft__chains chains;
+	struct weft__sorts sorts;
+	struct weft__delays delays;
+	bool *at_rest; /* by stream: no promise ran there at the end: its OS thread slept, or its loop had returned */
+	bool *told;    /* by promise: a finding tells of what waits for it */
+	/* What was found. */
+	WEFT_VEC(struct weft_finding) findings; /* .evidence is unset, .evidence_count counts */
+	WEFT_VEC(struct weft_evidence) evidence;
+	struct weft__text_block *texts;
+	const char *doubt;
+	size_t counts[WEFT_FINDING_KINDS], left_out;
+	bool no_memory;
+	struct weft__watch watch;
+};
+
+/* Checks: weft__find_cycle() and so on, one for each line of WEFT_FINDINGS; what fails is noted in the finder. */
+#define WEFT__FIND(NAME, name, severity, needs, text) void weft__find_##name(struct weft__finder *f);
+WEFT_FINDINGS(WEFT__FIND)
+#undef WEFT__FIND
+
+/* ---- findings.c: telling ---- */
+
+/* Begins a finding; evidence and texts that come next are its own.  NULL: there are enough of its kind, or no memory; then there
+ * is nothing to tell. */
+struct weft_finding *weft__finding_begin(
+    struct weft__finder *f, enum weft_finding_kind kind, uint32_t promise, int64_t start_ns, int64_t end_ns);
+
+/* The last one that began is not certain, for that reason. */
+void weft__finding_doubt(struct weft__finder *f, const char *why);
+
+/* A text that lives as long as the findings; "" when out of memory, which is noted. */
+__attribute__((format(printf, 2, 3))) const char *weft__finding_text(struct weft__finder *f, const char *format, ...);
+
+/* Adds a line of evidence to the last one that began. */
+__attribute__((format(printf, 5, 6))) void weft__finding_evidence(
+    struct weft__finder *f, enum weft_evidence_role role, int64_t time_ns, uint32_t promise, const char *format, ...);
+
+/* Zeroed memory for `count` items; NULL when there is none, which is noted. */
+void *weft__finding_alloc(struct weft__finder *f, size_t count, size_t item_bytes);
+
+/* Whether a loop over the model is to go on, in turn `done` of `all`. */
+static inline bool weft__finding_goes_on(struct weft__finder *f, size_t done, size_t all)
+{
+	return !f->no_memory && weft__watch_goes_on(&f->watch, done, all);
+}
+
+/* Gathers, sorts and hands over what was found, and ends the finder in any case.  WEFT_ENOMEM, WEFT_ECANCELLED. */
+int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struct weft_error *err);
+
+/* ---- words.c: what sentences are made of; texts live as long as the findings ---- */
+
+/* task 14 "ARP response" */
+const char *weft__words_name(struct weft__finder *f, uint32_t promise);
+/* arp.c:12 in await_response; "" if it is not known */
+const char *weft__words_place(struct weft__finder *f, uint32_t promise);
+/* The same in brackets, after a space: task 14 (arp.c:12 in await_response) */
+const char *weft__words_at(struct weft__finder *f, uint32_t promise);
+/* What promises of a sort have in common: "ARP response", bind at arp.c:12 */
+const char *weft__words_sort(struct weft__finder *f, uint32_t promise);
+/* 20.1 ms */
+const char *weft__words_span(struct weft__finder *f, int64_t ns);
+/* A text of the trace. */
+const char *weft__words_text(struct weft__finder *f, uint32_t text);
+/* "s", unless it is one. */
+const char *weft__words_s(size_t count);
+/* What the whole trace lacks, a clause; NULL: nothing. */
+const char *weft__words_doubt(const struct weft__finder *f);
+
+/* Lines of evidence that several findings have. */
+void weft__words_chain_link(struct weft__finder *f, uint32_t promise, const char *then);
+void weft__words_more(struct weft__finder *f, enum weft_evidence_role role, size_t count, const char *what);
+void weft__words_creation(struct weft__finder *f, uint32_t promise);
+void weft__words_peers(struct weft__finder *f, uint32_t promise); /* needs sorts */
+
+/* ---- What more than one check tells ---- */
+
+/* From the promise down to its root, or to the first that is in a circle; the middle of a long chain is left out. */
+void weft__hang_chain(struct weft__finder *f, uint32_t promise);
+/* Title, evidence and doubt of a chain that ends at finding->root; `what` is how the sentence begins. */
+void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const char *what);
+/* The circle that a promise is in, and those that should resolve and are blocked by it. */
+void weft__cycle_tell(struct weft__finder *f, uint32_t first, const uint32_t *blocked, size_t blocked_count);
+
+#endif

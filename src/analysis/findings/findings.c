@@ -1,0 +1,198 @@
+/* findings.c: findings, from the first word to the last free.  SPDX-License-Identifier: ISC */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/findings/finding.h"
+#include "base/sort.h"
+#include "base/utf8.h"
+
+#define LINE_BYTES 1024 /* a text is cut there */
+
+struct weft_findings_private {
+	struct weft__text_block *texts;
+	struct weft_evidence *evidence;
+};
+
+static const enum weft_severity severities[] = {
+#define SEVERITY(UPPER, name, severity, needs, text) WEFT_SEVERITY_##severity,
+    WEFT_FINDINGS(SEVERITY)
+#undef SEVERITY
+};
+
+/* ---- Texts ---- */
+
+static const char *keep(struct weft__finder *f, const char *line, size_t len)
+{
+	struct weft__text_block *block = f->texts;
+	if (!block || block->size - block->used <= len) {
+		size_t size = 16384;
+		block = malloc(sizeof *block + size);
+		if (!block) {
+			f->no_memory = true;
+			return "";
+		}
+		*block = (struct weft__text_block){f->texts, 0, size};
+		f->texts = block;
+	}
+	char *text = &block->bytes[block->used];
+	memcpy(text, line, len);
+	text[len] = '\0';
+	block->used += len + 1;
+	return text;
+}
+
+__attribute__((format(printf, 2, 0))) static const char *write_text(struct weft__finder *f, const char *format, va_list args)
+{
+	char line[LINE_BYTES], clean[LINE_BYTES];
+	int length = vsnprintf(line, sizeof line, format, args);
+	uint32_t len = length < 0 ? 0 : length < LINE_BYTES ? (uint32_t)length : LINE_BYTES - 1;
+	/* What was cut may end in the middle of a character. */
+	weft_utf8_copy(clean, sizeof clean, (struct weft_str){line, len});
+	return keep(f, clean, strlen(clean));
+}
+
+const char *weft__finding_text(struct weft__finder *f, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	const char *text = write_text(f, format, args);
+	va_end(args);
+	return text;
+}
+
+static void free_texts(struct weft__text_block *block)
+{
+	while (block) {
+		struct weft__text_block *before = block->before;
+		free(block);
+		block = before;
+	}
+}
+
+/* ---- Telling ---- */
+
+struct weft_finding *weft__finding_begin(
+    struct weft__finder *f, enum weft_finding_kind kind, uint32_t promise, int64_t start_ns, int64_t end_ns)
+{
+	if (f->counts[kind]++ >= WEFT__FINDINGS_KEPT) {
+		f->left_out++;
+		return NULL;
+	}
+	struct weft_finding *finding = weft_vec_push(&f->findings);
+	if (!finding) {
+		f->no_memory = true;
+		return NULL;
+	}
+	*finding = (struct weft_finding){
+	    .kind = kind,
+	    .severity = severities[kind],
+	    .sure = true,
+	    .promise = promise,
+	    .root = promise,
+	    .start_ns = start_ns < 0 ? 0 : start_ns,
+	    .end_ns = end_ns > f->model->end_ns ? f->model->end_ns : end_ns,
+	    .title = "",
+	    .next = "",
+	};
+	return finding;
+}
+
+void weft__finding_doubt(struct weft__finder *f, const char *why)
+{
+	struct weft_finding *finding = &f->findings.items[f->findings.count - 1];
+	finding->sure = false;
+	if (!finding->doubt)
+		finding->doubt = why;
+}
+
+void weft__finding_evidence(
+    struct weft__finder *f, enum weft_evidence_role role, int64_t time_ns, uint32_t promise, const char *format, ...)
+{
+	va_list args;
+	struct weft_evidence *line = weft_vec_push(&f->evidence);
+	if (!line) {
+		f->no_memory = true;
+		return;
+	}
+	va_start(args, format);
+	*line = (struct weft_evidence){time_ns, promise, role, write_text(f, format, args)};
+	va_end(args);
+	f->findings.items[f->findings.count - 1].evidence_count++;
+}
+
+void *weft__finding_alloc(struct weft__finder *f, size_t count, size_t item_bytes)
+{
+	void *memory = calloc(count + 1, item_bytes);
+	f->no_memory |= !memory;
+	return memory;
+}
+
+/* ---- The end ---- */
+
+/* Alarms first, what is certain before what is not, then as WEFT_FINDINGS has them. */
+static int compare_findings(const void *a, const void *b)
+{
+	const struct weft_finding *x = a, *y = b;
+	if (x->severity != y->severity)
+		return x->severity > y->severity ? -1 : 1;
+	if (x->sure != y->sure)
+		return x->sure ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	if (x->weight != y->weight)
+		return x->weight > y->weight ? -1 : 1;
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	if (x->promise != y->promise)
+		return x->promise < y->promise ? -1 : 1;
+	return strcmp(x->title, y->title);
+}
+
+static void forget(struct weft__finder *f)
+{
+	weft__delays_finish(&f->delays);
+	weft__sorts_finish(&f->sorts);
+	weft__chains_finish(&f->chains);
+	weft__waiting_finish(&f->waiting);
+	weft_ties_finish(&f->ties);
+	free(f->at_rest);
+	free(f->told);
+}
+
+int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struct weft_error *err)
+{
+	struct weft_findings *findings = calloc(1, sizeof *findings);
+	struct weft_findings_private *priv = calloc(1, sizeof *priv);
+	forget(f);
+	if (f->no_memory || f->watch.called_off || !findings || !priv) {
+		free(findings);
+		free(priv);
+		weft_vec_free(&f->findings);
+		weft_vec_free(&f->evidence);
+		free_texts(f->texts);
+		enum weft_status status = f->watch.called_off ? WEFT_ECANCELLED : WEFT_ENOMEM;
+		return weft_error_set(err, status, "%s", weft_status_string(status));
+	}
+	struct weft_evidence *evidence = f->evidence.items;
+	for (size_t i = 0; i < f->findings.count; i++) {
+		f->findings.items[i].evidence = evidence;
+		evidence += f->findings.items[i].evidence_count;
+	}
+	weft_sort(f->findings.items, f->findings.count, sizeof *f->findings.items, compare_findings);
+	*priv = (struct weft_findings_private){f->texts, f->evidence.items};
+	*findings = (struct weft_findings){f->findings.items, f->findings.count, f->left_out, f->doubt, priv};
+	*out = findings;
+	return WEFT_OK;
+}
+
+void weft_findings_destroy(struct weft_findings *findings)
+{
+	if (!findings)
+		return;
+	free_texts(findings->priv->texts);
+	free(findings->priv->evidence);
+	free(findings->priv);
+	free(findings->findings);
+	free(findings);
+}

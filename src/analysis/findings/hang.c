@@ -1,0 +1,196 @@
+/* hang.c: promises that should resolve and never did.  SPDX-License-Identifier: ISC */
+#include "analysis/findings/finding.h"
+
+void weft__hang_chain(struct weft__finder *f, uint32_t promise)
+{
+	const uint32_t *next = f->chains.next;
+	size_t length = 1, at = 0;
+	for (uint32_t p = promise; next[p] != WEFT_NONE; p = next[p])
+		length++;
+	for (uint32_t p = promise; p != WEFT_NONE; p = next[p], at++) {
+		if (at < WEFT__LINES_KEPT || at + WEFT__LINES_KEPT >= length)
+			weft__words_chain_link(f, p, next[p] != WEFT_NONE ? "  waits for" : "");
+		else if (at == WEFT__LINES_KEPT)
+			weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, WEFT_NO_TIME, WEFT_NONE, "... and so on, %zu more ...",
+			    length - 2 * WEFT__LINES_KEPT);
+	}
+}
+
+static void tell_lost_wakeup(struct weft__finder *f, struct weft_finding *finding, const char *what)
+{
+	const struct weft_model *m = f->model;
+	uint32_t root = finding->root, condition = m->promises[root].created_by, waiter = WEFT_NONE;
+	int64_t wait_ns = m->promises[root].start_ns;
+	const uint32_t *missed;
+	size_t missed_count = weft__chains_missed_signals(&f->chains, root, &missed), woken = 0;
+	const struct weft_link *signal = &m->links[missed[missed_count - 1]];
+	const char *name = weft__words_name(f, condition), *place = weft__words_at(f, root);
+	const char *early = weft__words_span(f, wait_ns - signal->time_ns);
+	for (uint32_t i = f->ties.in_begin[condition]; i < f->ties.in_begin[condition + 1]; i++) {
+		const struct weft_link *link = &m->links[f->ties.in[i]];
+		if (link->kind == WEFT_LINK_SIGNAL && link->time_ns <= wait_ns)
+			waiter = link->from; /* the last signal up to its creation is its own */
+	}
+	for (uint32_t i = f->ties.out_begin[condition]; i < f->ties.out_begin[condition + 1]; i++) {
+		const struct weft_link *link = &m->links[f->ties.out[i]];
+		woken += link->kind == WEFT_LINK_RESOLVE && link->time_ns > wait_ns;
+	}
+	const char *who = waiter == WEFT_NONE || waiter == WEFT_SYSTEM ? "the program" : weft__words_name(f, waiter);
+	finding->start_ns = signal->time_ns;
+	finding->end_ns = wait_ns;
+	finding->title = weft__finding_text(
+	    f, "%s: lost wake-up, %s was signalled %s before %s began to wait for it%s", what, name, early, who, place);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, signal->time_ns, signal->from,
+	    "%s%s signals %s, for which nobody waits yet", weft__words_name(f, signal->from), weft__words_at(f, signal->from),
+	    name);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, wait_ns, root, "%s begins to wait for it, as %s%s: %s too late", who,
+	    weft__words_name(f, root), place, early);
+	if (woken)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, WEFT_NO_TIME, condition,
+		    "later signals of %s woke %zu other%s, not this one", name, woken, weft__words_s(woken));
+	else
+		weft__finding_evidence(
+		    f, WEFT_EVIDENCE_CAUSE, m->end_ns, condition, "the trace ends; %s was not signalled again", name);
+	if (missed_count > 1)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, condition,
+		    "%zu signals of %s in all came before anybody waited", missed_count, name);
+	finding->next = weft__finding_text(
+	    f, "check the condition before waiting, and do not await anything between the check and the wait%s", place);
+}
+
+/* A root of which nothing is known but that it is pending: who created it, how others of its sort ended. */
+static void tell_origin(struct weft__finder *f, uint32_t root)
+{
+	weft__words_creation(f, root);
+	weft__words_peers(f, root);
+}
+
+static void tell_creator_failed(struct weft__finder *f, struct weft_finding *finding, const char *what, const char *it)
+{
+	uint32_t root = finding->root, creator = f->model->promises[root].created_by;
+	const char *name = weft__words_name(f, creator);
+	finding->title = weft__finding_text(f, "%s: nobody resolved %s after its creator, %s, had failed", what, it, name);
+	weft__words_creation(f, root);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->model->promises[creator].end_ns, creator, "%s fails: %s", name,
+	    weft__words_text(f, f->model->promises[creator].failure));
+	weft__words_peers(f, root);
+	finding->next = weft__finding_text(
+	    f, "resolve %s%s, or let it fail, also where %s fails", weft__words_name(f, root), weft__words_at(f, root), name);
+}
+
+static void tell_not_run(struct weft__finder *f, struct weft_finding *finding, const char *what, const char *it)
+{
+	uint32_t input = weft__chains_ready_input(&f->chains, finding->root);
+	const char *name = weft__words_name(f, input);
+	finding->title =
+	    weft__finding_text(f, "%s: %s was not run again after %s, for which it waited, had ended", what, it, name);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->ties.ended_ns[input], input, "%s ends; %s does not run after that",
+	    name, weft__words_name(f, finding->root));
+	finding->next = weft__finding_text(
+	    f, "the code that resolves %s%s must also run those who wait for it", name, weft__words_at(f, input));
+}
+
+void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const char *what)
+{
+	uint32_t root = finding->root;
+	const char *name = weft__words_name(f, root), *at = weft__words_at(f, root);
+	/* Of one that waits for itself alone the sentence has named it already. */
+	const char *it = root == finding->promise ? "it" : weft__finding_text(f, "%s%s", name, at);
+	const char *waits = root == finding->promise ? "" : ", for which it waits";
+	switch (finding->verdict) {
+	case WEFT_VERDICT_LOST_WAKEUP: tell_lost_wakeup(f, finding, what); return;
+	case WEFT_VERDICT_CREATOR_FAILED: tell_creator_failed(f, finding, what, it); return;
+	case WEFT_VERDICT_NOT_RUN: tell_not_run(f, finding, what, it); return;
+	case WEFT_VERDICT_NEVER_TRIED:
+		finding->title = weft__finding_text(f, "%s: nobody ever tried to resolve %s%s", what, it, waits);
+		finding->next = weft__finding_text(
+		    f, "find the code that should resolve %s%s: it was never called, or its resolver was dropped", name, at);
+		tell_origin(f, root);
+		return;
+	case WEFT_VERDICT_OUTSIDE:
+		finding->title =
+		    weft__finding_text(f, "%s: no answer came from outside for %s%s, which was created %s before the end", what,
+			it, waits, weft__words_span(f, f->model->end_ns - f->model->promises[root].start_ns));
+		finding->next = weft__finding_text(f, "look at the other side of %s%s; a timeout would tell", name, at);
+		tell_origin(f, root);
+		return;
+	default:
+		finding->verdict = WEFT_VERDICT_UNKNOWN;
+		finding->title = weft__finding_text(f, "%s: the trace does not tell what %s waits for", what, it);
+		finding->next = f->model->promises[root].flags & WEFT_PROMISE_START_UNKNOWN
+				    ? "record with a larger ring, which holds its beginning, or with a list of what is pending"
+				    : "record who waits for whom there, too";
+		weft__finding_doubt(f, f->doubt ? f->doubt : "who recorded it does not tell what it waits for");
+	}
+}
+
+/* Whether what ends such a promise from outside took much less long before. */
+static bool is_overdue(const struct weft__finder *f, uint32_t root)
+{
+	enum { TIMES_LONGER = 5 };
+	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[root]];
+	int64_t age_ns = f->model->end_ns - f->model->promises[root].start_ns;
+	return sort->ended > 0 && age_ns / TIMES_LONGER > sort->longest_ns && age_ns >= f->options.stall_ns;
+}
+
+/* That a promise is pending is no fault: it may have been on its way.  What makes it one, or WEFT_NONE. */
+enum reason { ON_ITS_WAY, PERHAPS, CERTAIN };
+
+static enum reason reason_of(const struct weft__finder *f, uint32_t root)
+{
+	enum { LONG_NS = 1000000000 };
+	const struct weft_promise *promise = &f->model->promises[root];
+	switch (f->chains.verdict[root]) {
+	case WEFT_VERDICT_OUTSIDE:
+		return is_overdue(f, root) ? CERTAIN : f->model->end_ns - promise->start_ns >= LONG_NS ? PERHAPS : ON_ITS_WAY;
+	case WEFT_VERDICT_NOT_RUN:
+	case WEFT_VERDICT_NEVER_TRIED: return f->at_rest[promise->stream] ? CERTAIN : PERHAPS;
+	default: return CERTAIN;
+	}
+}
+
+/* All of `blocked` should resolve, and wait for one root. */
+static void tell_hang(struct weft__finder *f, uint32_t root, enum reason reason, const uint32_t *blocked, size_t count)
+{
+	const struct weft_promise *promises = f->model->promises;
+	uint32_t p = blocked[0];
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_HANG, p, promises[p].start_ns, f->model->end_ns);
+	if (!finding)
+		return;
+	finding->root = root;
+	finding->verdict = f->chains.verdict[root];
+	finding->weight = count;
+	if (f->lacks.lost || f->lacks.cut)
+		weft__finding_doubt(f, f->doubt);
+	else if (reason == PERHAPS)
+		weft__finding_doubt(f, finding->verdict == WEFT_VERDICT_OUTSIDE
+					   ? "the trace does not tell how long that may take"
+					   : "a promise was running when the trace ended, and might have gone on with it");
+	const char *never = f->lacks.lost || f->lacks.cut ? "had not resolved when the trace ended" : "never resolved";
+	const char *name = weft__words_name(f, p), *at = p == root ? weft__words_at(f, p) : "";
+	weft__hang_chain(f, p);
+	weft__hang_root(f, finding,
+	    count == 1 ? weft__finding_text(f, "%s%s %s", name, at, never)
+		       : weft__finding_text(f, "%s%s and %zu more %s", name, at, count - 1, never));
+	for (size_t i = 1; i < count && i <= WEFT__LINES_KEPT; i++)
+		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, promises[blocked[i]].start_ns, blocked[i],
+		    "%s should resolve too, and waits for the same", weft__words_name(f, blocked[i]));
+	if (count > WEFT__LINES_KEPT + 1)
+		weft__words_more(f, WEFT_EVIDENCE_VICTIM, count - 1 - WEFT__LINES_KEPT, "");
+}
+
+void weft__find_hang(struct weft__finder *f)
+{
+	const struct weft__chains *c = &f->chains;
+	for (uint32_t root = 1; root < f->model->promise_count && weft__finding_goes_on(f, root, f->model->promise_count);
+	     root++) {
+		size_t count = c->blocked_begin[root + 1] - c->blocked_begin[root];
+		if (count == 0 || f->told[root])
+			continue;
+		enum reason reason = reason_of(f, root);
+		if (reason == ON_ITS_WAY)
+			continue;
+		f->told[root] = true;
+		tell_hang(f, root, reason, &c->blocked[c->blocked_begin[root]], count);
+	}
+}

@@ -1,0 +1,97 @@
+/* stuck.c: promises that younger ones of their sort have overtaken.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+
+#include "analysis/findings/finding.h"
+
+enum { ENOUGH_OTHERS = 20, OVERTAKEN = 10, TIMES_OLDER = 5 };
+
+/* Of one sort. */
+struct race {
+	int64_t late_starts[OVERTAKEN]; /* the latest creations among those that ended, ascending; the first late_count of them */
+	uint32_t late_count;
+	uint32_t first, stuck; /* who is stuck, and how many are */
+};
+
+static void add_late(struct race *race, int64_t start_ns)
+{
+	if (race->late_count == OVERTAKEN && start_ns <= race->late_starts[0])
+		return;
+	uint32_t at = race->late_count < OVERTAKEN ? race->late_count++ : 0;
+	/* A new place is at the end, one that is given up at the beginning: the others make room. */
+	for (; at + 1 < race->late_count && race->late_starts[at + 1] < start_ns; at++)
+		race->late_starts[at] = race->late_starts[at + 1];
+	for (; at > 0 && race->late_starts[at - 1] > start_ns; at--)
+		race->late_starts[at] = race->late_starts[at - 1];
+	race->late_starts[at] = start_ns;
+}
+
+static bool is_stuck(const struct weft__finder *f, const struct race *race, uint32_t p)
+{
+	const struct weft_promise *promise = &f->model->promises[p];
+	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[p]];
+	int64_t age_ns = f->model->end_ns - promise->start_ns;
+	if (promise->end != WEFT_END_PENDING || sort->ended < ENOUGH_OTHERS || race->late_count < OVERTAKEN ||
+	    race->late_starts[0] <= promise->start_ns || age_ns / TIMES_OLDER <= sort->longest_ns || age_ns < f->options.stall_ns)
+		return false;
+	/* What ends from outside, or at the end of its chain, may take as long as it likes; a request has an answer. */
+	bool outside = f->chains.verdict[p] == WEFT_VERDICT_OUTSIDE && !weft_kind_has(promise->kind, WEFT_TRAIT_REQUEST);
+	return !outside && !weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_OUTSIDE) &&
+	       weft__lacks_nothing_of(&f->lacks, f->model, p) && !f->told[f->chains.root[p]];
+}
+
+static void tell_stuck(struct weft__finder *f, const struct race *race)
+{
+	const struct weft_model *m = f->model;
+	uint32_t p = race->first, root = f->chains.root[p];
+	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[p]];
+	int64_t start_ns = m->promises[p].start_ns;
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_STUCK, p, start_ns, m->end_ns);
+	if (!finding)
+		return;
+	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p), *longest = weft__words_span(f, sort->longest_ns);
+	const char *age = weft__words_span(f, m->end_ns - start_ns);
+	finding->root = root;
+	finding->verdict = f->chains.verdict[p];
+	finding->weight = race->stuck;
+	if (race->stuck == 1)
+		finding->title = weft__finding_text(
+		    f, "%s%s has been pending for %s; no other of its sort took longer than %s", name, at, age, longest);
+	else
+		finding->title = weft__finding_text(f,
+		    "%s%s has been pending for %s, and so have %" PRIu32 " more; no other of their sort took longer than %s",
+		    name, at, age, race->stuck - 1, longest);
+	finding->next = weft__finding_text(f, "weft explain --promise=%" PRId64 " tells what it waits for", m->promises[p].id);
+	weft__words_creation(f, p);
+	if (root != p)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, m->promises[root].start_ns, root, "in the end it waits for %s%s",
+		    weft__words_name(f, root), weft__words_at(f, root));
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+	    "%" PRIu32 " other promises %s ended, the slowest after %s; at least %d of them were created later than this one",
+	    sort->ended, weft__words_sort(f, p), longest, OVERTAKEN);
+}
+
+void weft__find_stuck(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	struct race *races = weft__finding_alloc(f, f->sorts.items.count, sizeof *races);
+	const struct weft__sort *sorts = f->sorts.items.items;
+	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+		const struct weft__sort *sort = &sorts[f->sorts.of[p]];
+		if (sort->named && sort->pending > 0 && f->ties.ended_ns[p] != WEFT_NEVER &&
+		    !(m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN))
+			add_late(&races[f->sorts.of[p]], m->promises[p].start_ns);
+	}
+	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+		struct race *race = &races[f->sorts.of[p]];
+		if (sorts[f->sorts.of[p]].named && is_stuck(f, race, p) && race->stuck++ == 0)
+			race->first = p;
+	}
+	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+		struct race *race = &races[f->sorts.of[p]];
+		if (race->stuck == 0 || race->first != p || f->told[f->chains.root[p]])
+			continue;
+		f->told[f->chains.root[p]] = true;
+		tell_stuck(f, race);
+	}
+	free(races);
+}

@@ -1,0 +1,50 @@
+/* unclosed.c: loops that were closed before their handles were.  SPDX-License-Identifier: ISC */
+#include "analysis/findings/finding.h"
+
+/* Calls tell() for each that the promise awaited and that had not ended when it did; returns how many. */
+static size_t list_open(struct weft__finder *f, uint32_t p, bool tell)
+{
+	const struct weft_model *m = f->model;
+	int64_t end_ns = m->promises[p].end_ns;
+	size_t count = 0;
+	for (uint32_t i = f->ties.out_begin[p]; i < f->ties.out_begin[p + 1]; i++) {
+		const struct weft_link *link = &m->links[f->ties.out[i]];
+		if (link->kind != WEFT_LINK_AWAIT || f->ties.ended_ns[link->to] <= end_ns)
+			continue;
+		if (tell && count < WEFT__LINES_KEPT)
+			weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[link->to].start_ns, link->to,
+			    "%s%s is created, and is still open when the loop is closed", weft__words_name(f, link->to),
+			    weft__words_at(f, link->to));
+		count++;
+	}
+	if (tell && count > WEFT__LINES_KEPT)
+		weft__words_more(f, WEFT_EVIDENCE_CAUSE, count - WEFT__LINES_KEPT, " that are still open");
+	return count;
+}
+
+void weft__find_unclosed(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+		const struct weft_promise *promise = &m->promises[p];
+		if (promise->kind != WEFT_KIND_CLOSE || promise->end != WEFT_END_FAILED || !weft_has_ended(promise))
+			continue;
+		size_t open = list_open(f, p, false);
+		if (open == 0)
+			continue;
+		f->told[p] = true;
+		struct weft_finding *finding =
+		    weft__finding_begin(f, WEFT_FINDING_UNCLOSED, p, promise->start_ns, promise->end_ns);
+		if (!finding)
+			continue;
+		finding->weight = open;
+		finding->title = weft__finding_text(f, "%s%s failed with \"%s\": %zu handle%s of the loop %s not closed",
+		    weft__words_name(f, p), weft__words_at(f, p), weft__words_text(f, promise->failure), open,
+		    weft__words_s(open), open == 1 ? "was" : "were");
+		finding->next =
+		    "close them, and run the loop until their close callbacks have been called, before the loop is closed";
+		list_open(f, p, true);
+		if (f->lacks.lost)
+			weft__finding_doubt(f, f->doubt);
+	}
+}

@@ -1,0 +1,31 @@
+/* underway.c: promises that should resolve and were on their way when the trace ended.  SPDX-License-Identifier: ISC */
+#include "analysis/findings/finding.h"
+
+void weft__find_underway(struct weft__finder *f)
+{
+	const struct weft__chains *c = &f->chains;
+	const struct weft_promise *promises = f->model->promises;
+	for (uint32_t root = 1; root < f->model->promise_count && weft__finding_goes_on(f, root, f->model->promise_count);
+	     root++) {
+		size_t count = c->blocked_begin[root + 1] - c->blocked_begin[root];
+		if (count == 0 || f->told[root])
+			continue;
+		f->told[root] = true;
+		uint32_t p = c->blocked[c->blocked_begin[root]];
+		struct weft_finding *finding =
+		    weft__finding_begin(f, WEFT_FINDING_UNDERWAY, p, promises[p].start_ns, f->model->end_ns);
+		if (!finding)
+			continue;
+		const char *name = weft__words_name(f, p);
+		finding->root = root;
+		finding->verdict = c->verdict[root];
+		finding->weight = count;
+		finding->title = weft__finding_text(f, "%s had not resolved when the trace ended: %s%s was under way for %s",
+		    count == 1 ? name : weft__finding_text(f, "%s and %zu more", name, count - 1), weft__words_name(f, root),
+		    weft__words_at(f, root), weft__words_span(f, f->model->end_ns - promises[root].start_ns));
+		finding->next = "if the program should have waited for that, its loop returned, or it exited, too early";
+		weft__hang_chain(f, p);
+		weft__words_creation(f, root);
+		weft__words_peers(f, root);
+	}
+}

@@ -1,0 +1,99 @@
+/* words.c: what the sentences of findings are made of.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "analysis/findings/finding.h"
+#include "analysis/names.h"
+#include "base/duration.h"
+
+const char *weft__words_name(struct weft__finder *f, uint32_t promise)
+{
+	char name[WEFT_NAME_BYTES];
+	return weft__finding_text(f, "%s", weft_name_promise(f->model, promise, name));
+}
+
+const char *weft__words_place(struct weft__finder *f, uint32_t promise)
+{
+	char place[WEFT_NAME_BYTES];
+	return weft__finding_text(f, "%s", weft_name_place(f->model, promise, place));
+}
+
+const char *weft__words_at(struct weft__finder *f, uint32_t promise)
+{
+	char place[WEFT_NAME_BYTES];
+	return *weft_name_place(f->model, promise, place) ? weft__finding_text(f, " (%s)", place) : "";
+}
+
+const char *weft__words_sort(struct weft__finder *f, uint32_t promise)
+{
+	char name[WEFT_NAME_BYTES];
+	return weft__finding_text(f, "%s", weft_name_sort(f->model, promise, name));
+}
+
+const char *weft__words_span(struct weft__finder *f, int64_t ns)
+{
+	char span[WEFT_DURATION_BYTES];
+	weft_duration_format(span, sizeof span, ns);
+	return weft__finding_text(f, "%s", span);
+}
+
+const char *weft__words_text(struct weft__finder *f, uint32_t text)
+{
+	char clean[256];
+	return text == WEFT_NONE ? "no reason is told"
+				 : weft__finding_text(f, "%s", weft_name_text(f->model, text, clean, sizeof clean));
+}
+
+const char *weft__words_s(size_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+const char *weft__words_doubt(const struct weft__finder *f)
+{
+	return f->lacks.lost      ? "events are missing in the trace"
+	       : f->lacks.cut     ? "the program did not end the trace: it still runs, or was killed"
+	       : f->lacks.wrapped ? "the ring was overwritten: the trace begins in the middle"
+				  : NULL;
+}
+
+void weft__words_chain_link(struct weft__finder *f, uint32_t promise, const char *then)
+{
+	const char *place = weft__words_place(f, promise);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, f->model->promises[promise].start_ns, promise, "%s%s%s%s",
+	    weft__words_name(f, promise), *place ? "  at " : "", place, then);
+}
+
+void weft__words_more(struct weft__finder *f, enum weft_evidence_role role, size_t count, const char *what)
+{
+	if (count > 0)
+		weft__finding_evidence(f, role, WEFT_NO_TIME, WEFT_NONE, "and %zu more%s", count, what);
+}
+
+void weft__words_creation(struct weft__finder *f, uint32_t promise)
+{
+	const struct weft_promise *p = &f->model->promises[promise];
+	if (p->flags & WEFT_PROMISE_START_UNKNOWN || p->created_by == WEFT_NONE)
+		return;
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, p->start_ns, p->created_by, "%s creates %s%s",
+	    weft__words_name(f, p->created_by), weft__words_name(f, promise), weft__words_at(f, promise));
+}
+
+void weft__words_peers(struct weft__finder *f, uint32_t promise)
+{
+	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[promise]];
+	const struct weft_model *m = f->model;
+	if (!sort->named || sort->resolved == 0)
+		return;
+	uint32_t other = sort->last_resolved, by = WEFT_NONE;
+	for (uint32_t i = f->ties.in_begin[other]; i < f->ties.in_begin[other + 1]; i++)
+		if (m->links[f->ties.in[i]].kind == WEFT_LINK_RESOLVE)
+			by = m->links[f->ties.in[i]].from;
+	const char *who = by == WEFT_NONE ? ""
+			  : by == WEFT_SYSTEM
+			      ? ", the last one by a callback from outside"
+			      : weft__finding_text(f, ", the last one by %s%s", weft__words_name(f, by), weft__words_at(f, by));
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, m->promises[other].end_ns, other,
+	    "%" PRIu32 " other promise%s %s %s resolved%s", sort->resolved, weft__words_s(sort->resolved),
+	    weft__words_sort(f, promise), sort->resolved == 1 ? "was" : "were", who);
+}

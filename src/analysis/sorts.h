@@ -1,0 +1,26 @@
+/* sorts.h: promises of one sort: of the same first label and kind, else of the same place of creation and kind, else of the same
+ * kind.  Private to analysis/.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_ANALYSIS_SORTS_H
+#define WEFT_ANALYSIS_SORTS_H
+
+#include "analysis/ties.h"
+#include "base/vec.h"
+
+struct weft__sort {
+	uint32_t first;         /* of them */
+	uint32_t last_resolved; /* of those that were resolved, or WEFT_NONE */
+	uint32_t count, resolved, pending, ended;
+	int64_t longest_ns; /* from creation to end, of those whose creation is known */
+	bool named;         /* by a label or a place: more than a kind */
+};
+
+struct weft__sorts {
+	uint32_t *of; /* by promise: index into items */
+	WEFT_VEC(struct weft__sort) items;
+};
+
+/* WEFT_ENOMEM, WEFT_ECANCELLED.  Linear.  Finish it in any case. */
+int weft__sorts_init(struct weft__sorts *sorts, const struct weft_ties *ties, struct weft__watch *watch);
+void weft__sorts_finish(struct weft__sorts *sorts);
+
+#endif

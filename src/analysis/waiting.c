@@ -1,0 +1,299 @@
+/* waiting.c: who waits for whom at a moment.  SPDX-License-Identifier: ISC */
+#include "analysis/waiting.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/search.h"
+#include "base/vec.h"
+
+/* ---- The waits ---- */
+
+struct collector {
+	struct weft__waiting *w;
+	const struct weft_ties *ties;
+	const uint32_t *at;       /* by promise: what it was at that time */
+	uint32_t *seen_by, *seen; /* by promise: who was last found to wait for it or no more; which wait that is, or WEFT_NONE */
+	WEFT_VEC(struct weft__wait) waits;
+};
+
+bool weft__waiting_is_pending(const struct weft_model *m, uint32_t p, int64_t time_ns)
+{
+	const struct weft_promise *promise = &m->promises[p];
+	if (p == WEFT_SYSTEM || promise->start_ns > time_ns)
+		return false;
+	bool over = weft_has_ended(promise) || promise->end == WEFT_END_BECAME;
+	return !over || promise->end_ns > time_ns;
+}
+
+/* Links come the latest first: what was said of an input last holds, and a wait began with its first await. */
+static bool add_wait(struct collector *c, uint32_t p, uint32_t link, bool waits)
+{
+	const struct weft__waiting *w = c->w;
+	uint32_t to = c->at[w->model->links[link].to];
+	if (!weft__waiting_is_pending(w->model, to, w->time_ns))
+		return true;
+	if (c->seen_by[to] == p) {
+		if (!waits)
+			c->seen[to] = WEFT_NONE;
+		else if (c->seen[to] != WEFT_NONE)
+			c->waits.items[c->seen[to]].link = link;
+		return true;
+	}
+	c->seen_by[to] = p;
+	c->seen[to] = waits ? (uint32_t)c->waits.count : WEFT_NONE;
+	if (!waits)
+		return true;
+	struct weft__wait *added = weft_vec_push(&c->waits);
+	if (added)
+		*added = (struct weft__wait){to, link};
+	return added;
+}
+
+static bool find_waits(struct collector *c, uint32_t p)
+{
+	const struct weft_model *m = c->w->model;
+	const uint32_t *out = c->ties->out;
+	bool gathers = weft_kind_has(m->promises[p].kind, WEFT_TRAIT_GATHERS), first = true;
+	uint32_t begin = c->ties->out_begin[p], end = c->ties->out_begin[p + 1], turn = WEFT_NONE;
+	size_t count = c->waits.count, then = WEFT_FIRST(i, begin, end, m->links[out[i]].time_ns > c->w->time_ns);
+	for (size_t i = then; i-- > begin;) {
+		const struct weft_link *link = &m->links[out[i]];
+		if (link->kind != WEFT_LINK_AWAIT)
+			continue;
+		if (!gathers) {
+			uint32_t run = weft_run_before(m, p, link->time_ns);
+			if (!first && run != turn)
+				break; /* it ran in between: it waits for something else by now */
+			turn = run;
+			first = false;
+		}
+		if (!add_wait(c, p, out[i], true))
+			return false;
+	}
+	for (size_t low = count, high = c->waits.count; low + 1 < high; low++, high--) {
+		struct weft__wait swap = c->waits.items[low];
+		c->waits.items[low] = c->waits.items[high - 1];
+		c->waits.items[high - 1] = swap;
+	}
+	/* What it reads next it has been waiting for, also where the model dropped that await. */
+	if (then == end || m->links[out[then]].kind != WEFT_LINK_READ)
+		return true;
+	uint32_t run = weft_run_before(m, p, c->w->time_ns);
+	if ((run != WEFT_NONE && m->runs[run].end_ns > c->w->time_ns) ||
+	    run != weft_run_before(m, p, m->links[out[then]].time_ns))
+		return true;
+	return add_wait(c, p, out[then], true);
+}
+
+int64_t weft__waiting_since(const struct weft__waiting *w, uint32_t p, const struct weft__wait *wait)
+{
+	const struct weft_model *m = w->model;
+	if (m->links[wait->link].kind == WEFT_LINK_AWAIT)
+		return m->links[wait->link].time_ns;
+	/* The await was dropped: it awaited at the end of its last run. */
+	uint32_t run = weft_run_before(m, p, w->time_ns);
+	int64_t since_ns = m->promises[p].start_ns;
+	return run != WEFT_NONE && m->runs[run].end_ns > since_ns ? m->runs[run].end_ns : since_ns;
+}
+
+static bool collect(struct weft__waiting *w, const struct weft_ties *ties, struct weft__watch *watch)
+{
+	const struct weft_model *m = w->model;
+	struct collector c = {.w = w, .ties = ties, .at = ties->now};
+	uint32_t *at = w->time_ns == INT64_MAX ? NULL : malloc(m->promise_count * sizeof *at);
+	c.seen_by = calloc(m->promise_count, sizeof *c.seen_by);
+	c.seen = malloc(m->promise_count * sizeof *c.seen);
+	w->begin = calloc(m->promise_count + 1, sizeof *w->begin);
+	bool ok = c.seen_by && c.seen && w->begin && (at || w->time_ns == INT64_MAX);
+	if (ok && at) {
+		weft_ties_follow(m, w->time_ns, at);
+		c.at = at;
+	}
+	for (uint32_t p = 0; ok && p < m->promise_count; p++) {
+		w->begin[p] = (uint32_t)c.waits.count;
+		ok = weft__watch_goes_on(watch, p, m->promise_count) &&
+		     (!weft__waiting_is_pending(m, p, w->time_ns) || find_waits(&c, p));
+	}
+	if (ok)
+		w->begin[m->promise_count] = (uint32_t)c.waits.count;
+	w->waits = c.waits.items;
+	free(at);
+	free(c.seen_by);
+	free(c.seen);
+	return ok;
+}
+
+/* ---- Parts ---- */
+
+/* Tarjan's strongly connected components, without recursion. */
+struct walk {
+	struct weft__waiting *w;
+	uint32_t *seen, *low, *next, *path, *stack;
+	uint32_t number, parts;
+	size_t path_count, stack_count;
+	bool circles; /* there may be one */
+	size_t turns;
+	struct weft__watch *watch;
+};
+
+/* A promise that can end by another of its inputs is not held up by one that is stuck. */
+static bool counts(const struct weft__waiting *w, uint32_t p, uint32_t to)
+{
+	return !w->stuck[to] || w->stuck[p];
+}
+
+static void enter(struct walk *k, uint32_t p)
+{
+	k->path[k->path_count++] = p;
+	k->seen[p] = k->low[p] = ++k->number;
+	k->next[p] = k->w->begin[p];
+	k->stack[k->stack_count++] = p;
+}
+
+static void leave(struct walk *k, uint32_t p)
+{
+	k->path_count--;
+	if (k->path_count > 0 && k->low[p] < k->low[k->path[k->path_count - 1]])
+		k->low[k->path[k->path_count - 1]] = k->low[p];
+	if (k->low[p] != k->seen[p])
+		return;
+	size_t count = k->stack_count;
+	uint32_t member;
+	do {
+		member = k->stack[--k->stack_count];
+		k->w->part[member] = k->parts;
+		k->w->order[k->w->order_count++] = member;
+	} while (member != p);
+	k->circles |= count - k->stack_count > 1;
+	k->parts++;
+}
+
+static bool walk_from(struct walk *k, uint32_t start)
+{
+	const struct weft__waiting *w = k->w;
+	enter(k, start);
+	while (k->path_count > 0) {
+		uint32_t p = k->path[k->path_count - 1];
+		if (!weft__watch_goes_on(k->watch, k->turns++, 2 * w->model->promise_count))
+			return false;
+		if (k->next[p] == w->begin[p + 1]) {
+			leave(k, p);
+			continue;
+		}
+		uint32_t to = w->waits[k->next[p]++].to;
+		if (!counts(w, p, to))
+			continue;
+		k->circles |= to == p;
+		if (k->seen[to] == 0)
+			enter(k, to);
+		else if (w->part[to] == WEFT_NONE && k->seen[to] < k->low[p])
+			k->low[p] = k->seen[to];
+	}
+	return true;
+}
+
+static bool find_parts(struct weft__waiting *w, bool *circles, struct weft__watch *watch)
+{
+	size_t n = w->model->promise_count;
+	struct walk k = {.w = w, .watch = watch};
+	k.seen = calloc(n, sizeof *k.seen);
+	k.low = malloc(n * sizeof *k.low);
+	k.next = malloc(n * sizeof *k.next);
+	k.path = malloc(n * sizeof *k.path);
+	k.stack = malloc(n * sizeof *k.stack);
+	bool ok = k.seen && k.low && k.next && k.path && k.stack;
+	memset(w->part, 0xff, n * sizeof *w->part);
+	w->order_count = 0;
+	for (uint32_t p = 1; ok && p < n; p++)
+		if (k.seen[p] == 0 && weft__waiting_is_pending(w->model, p, w->time_ns))
+			ok = walk_from(&k, p);
+	free(k.seen);
+	free(k.low);
+	free(k.next);
+	free(k.path);
+	free(k.stack);
+	*circles = k.circles;
+	return ok;
+}
+
+/* ---- Circles ---- */
+
+/* Who can end: who waits for nobody, or for those only that can end; of one that takes the first of its inputs, any of them.  It
+ * is found from the ends of all chains on; who is not reached is stuck. */
+static bool find_stuck(struct weft__waiting *w)
+{
+	size_t n = w->model->promise_count, count = w->begin[n], todo = 0;
+	uint32_t *waiters_begin = calloc(n + 1, sizeof *waiters_begin), *waiters = malloc((count + 1) * sizeof *waiters);
+	uint32_t *needed = malloc(n * sizeof *needed), *list = malloc(n * sizeof *list);
+	bool ok = waiters_begin && waiters && needed && list;
+	for (size_t i = 0; ok && i < count; i++)
+		waiters_begin[w->waits[i].to + 1]++;
+	for (size_t p = 0; ok && p < n; p++)
+		waiters_begin[p + 1] += waiters_begin[p];
+	for (uint32_t p = 0; ok && p < n; p++) {
+		for (uint32_t i = w->begin[p]; i < w->begin[p + 1]; i++)
+			waiters[waiters_begin[w->waits[i].to]++] = p;
+		bool first = weft_kind_has(w->model->promises[p].kind, WEFT_TRAIT_FIRST);
+		needed[p] = weft__waiting_count(w, p) == 0 ? 0 : first ? 1 : (uint32_t)weft__waiting_count(w, p);
+		w->stuck[p] = needed[p] > 0;
+		if (needed[p] == 0)
+			list[todo++] = p;
+	}
+	if (ok) {
+		memmove(waiters_begin + 1, waiters_begin, n * sizeof *waiters_begin);
+		waiters_begin[0] = 0;
+	}
+	while (ok && todo > 0) {
+		uint32_t p = list[--todo];
+		for (uint32_t i = waiters_begin[p]; i < waiters_begin[p + 1]; i++) {
+			uint32_t waiter = waiters[i];
+			if (needed[waiter] > 0 && --needed[waiter] == 0) {
+				w->stuck[waiter] = false;
+				list[todo++] = waiter;
+			}
+		}
+	}
+	free(waiters_begin);
+	free(waiters);
+	free(needed);
+	free(list);
+	return ok;
+}
+
+bool weft__waiting_in_circle(const struct weft__waiting *w, uint32_t p)
+{
+	return w->stuck[p] && weft__waiting_next_in_circle(w, p) != WEFT_NONE;
+}
+
+uint32_t weft__waiting_next_in_circle(const struct weft__waiting *w, uint32_t p)
+{
+	for (uint32_t i = w->begin[p]; i < w->begin[p + 1]; i++)
+		if (w->part[w->waits[i].to] == w->part[p])
+			return w->waits[i].to;
+	return WEFT_NONE;
+}
+
+int weft__waiting_init(struct weft__waiting *w, const struct weft_ties *ties, int64_t time_ns, struct weft__watch *watch)
+{
+	size_t n = ties->model->promise_count;
+	*w = (struct weft__waiting){.model = ties->model, .time_ns = time_ns};
+	w->part = malloc(n * sizeof *w->part);
+	w->order = malloc(n * sizeof *w->order);
+	w->stuck = calloc(n, sizeof *w->stuck);
+	bool circles = false, ok = w->part && w->order && w->stuck && collect(w, ties, watch) && find_parts(w, &circles, watch);
+	/* Circles are rare: only where there may be one it is worth looking who can leave it. */
+	if (ok && circles)
+		ok = find_stuck(w) && find_parts(w, &circles, watch);
+	return ok ? WEFT_OK : watch && watch->called_off ? WEFT_ECANCELLED : WEFT_ENOMEM;
+}
+
+void weft__waiting_finish(struct weft__waiting *w)
+{
+	free(w->begin);
+	free(w->waits);
+	free(w->part);
+	free(w->order);
+	free(w->stuck);
+	*w = (struct weft__waiting){0};
+}
