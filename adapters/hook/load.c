@@ -20,7 +20,7 @@
 #include "adapters/hook/entry.h"
 #include "adapters/hook/module.h"
 
-enum { WHY_BYTES = 192 };
+enum { WHY_BYTES = 192, PASSES = 16 };
 
 /* One copy of a runtime. */
 struct copy {
@@ -105,15 +105,30 @@ static void gather(struct copy *c, const struct weft__symtab *table)
 	}
 }
 
-static void widen(void *ctx, const char *name, const ElfW(Sym) * s)
+static void widen(struct gathering *g, const ElfW(Sym) * s)
 {
-	struct gathering *g = ctx;
-	/* The linker collects parts of functions that hardly ever run (NAME.cold) far from the rest. */
-	if (strchr(name, '.'))
-		return;
 	uintptr_t begin = g->copy->elf.base + s->st_value, end = begin + s->st_size;
 	g->begin = g->begin && g->begin < begin ? g->begin : begin;
 	g->end = g->end > end ? g->end : end;
+}
+
+static void widen_by_table(void *ctx, const char *name, const ElfW(Sym) * s)
+{
+	struct gathering *g = ctx;
+	for (const struct weft_hook_function *f = g->copy->adapter->functions[0]; f->symbol; f++)
+		if (!strcmp(f->symbol, name))
+			widen(g, s);
+}
+
+/* A function that follows closely, or is followed so.  Others are elsewhere: the linker
+ * collects what hardly ever runs, and what runs at the end. */
+static void widen_by_neighbour(void *ctx, const char *name, const ElfW(Sym) * s)
+{
+	enum { CLOSE = 64 };
+	struct gathering *g = ctx;
+	uintptr_t begin = g->copy->elf.base + s->st_value, end = begin + s->st_size;
+	if (begin <= g->end + CLOSE && end + CLOSE >= g->begin)
+		widen(g, s);
 }
 
 /* Where the runtime's own code is. */
@@ -125,12 +140,17 @@ static void find_own(struct copy *c, const struct weft__symtab *table)
 		all.begin = c->elf.text_begin;
 		all.end = c->elf.text_end;
 	} else if (table) {
-		weft__symtab_each(table, c->adapter->prefix, widen, &all);
+		uintptr_t size = 0;
+		weft__symtab_each(table, c->adapter->prefix, widen_by_table, &all);
+		for (int i = 0; i < PASSES && size != all.end - all.begin; i++) {
+			size = all.end - all.begin;
+			weft__symtab_each(table, c->adapter->prefix, widen_by_neighbour, &all);
+		}
 	} else {
 		for (const struct weft_hook_function *f = c->adapter->functions[0]; f->symbol; f++) {
 			const ElfW(Sym) *s = weft__module_exports(&c->elf, f->symbol);
 			if (s)
-				widen(&all, f->symbol, s);
+				widen(&all, s);
 		}
 	}
 	c->module.own_begin = all.begin;
