@@ -549,6 +549,7 @@ __attribute__((constructor)) static void load(void)
 	if (weft__hook_is_wanted()) {
 		is_alone = runs_alone();
 		look(false);
+		weft__hook_settle();
 		take_loader();
 		if (instrumented)
 			weft_hook_begin();

@@ -58,13 +58,24 @@ static void get_name(char name[16])
 		memcpy(name, "program", 8);
 }
 
+/* 0, or an error number. */
+static int make_once(const char *path)
+{
+	/* A command that ends meanwhile removes the folder if it finds it empty. */
+	for (int tries = 0; mkdir(path, 0700); tries++) {
+		if (errno != ENOENT || tries == 4)
+			return errno;
+		if (mkdir(wanted.directory, 0700) && errno != EEXIST)
+			return errno;
+	}
+	return 0;
+}
+
 /* Makes this program's own directory; false: none can be made. */
 static bool make_directory(char path[PATH_MAX])
 {
 	char name[16];
 	get_name(name);
-	if (mkdir(wanted.directory, 0700) && errno != EEXIST)
-		return false;
 	for (int i = 1; i < MOST_IN_PROCESS; i++) {
 		char again[16] = "";
 		if (i > 1)
@@ -72,10 +83,9 @@ static bool make_directory(char path[PATH_MAX])
 		int n = snprintf(path, PATH_MAX, "%s/%s-%ld%s", wanted.directory, name, (long)getpid(), again);
 		if (n >= PATH_MAX)
 			return false;
-		if (mkdir(path, 0700) == 0)
-			return true;
-		if (errno != EEXIST)
-			return false;
+		int status = make_once(path);
+		if (status != EEXIST)
+			return status == 0;
 	}
 	return false;
 }

@@ -67,10 +67,10 @@ static int check_options(struct options *o)
 	return -1;
 }
 
-/* The library, beside this command or where it was installed. */
+/* The library: beside this command, where a build with sanitizers has it, or where it was installed. */
 static bool find_library(char path[PATH_MAX])
 {
-	static const char *const places[] = {"", "../" WEFT_LIBDIR "/"};
+	static const char *const places[] = {"", "adapters/hook/", "../" WEFT_LIBDIR "/"};
 	char self[PATH_MAX], candidate[2 * PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 	self[n < 0 ? 0 : n] = 0;

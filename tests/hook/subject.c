@@ -25,7 +25,8 @@
 #endif
 
 #define FUNCTIONS(X)                                                                                                             \
-	X(uv_loop_init) X(uv_loop_close) X(uv_run) X(uv_timer_init) X(uv_timer_start) X(uv_close) X(uv_fs_stat) X(uv_fs_req_cleanup)
+	X(uv_loop_init)                                                                                                          \
+	X(uv_loop_close) X(uv_run) X(uv_timer_init) X(uv_timer_start) X(uv_close) X(uv_fs_stat) X(uv_fs_req_cleanup)
 
 #ifdef LATE
 #define POINTER(name) static __typeof__(name) *call_##name;
@@ -52,12 +53,6 @@ static const char *mood;
 static char *self;
 static jmp_buf out;
 
-static void on_stat(uv_fs_t *request)
-{
-	printf("stat: %d\n", (int)request->result);
-	CALL(uv_fs_req_cleanup)(request);
-}
-
 static void on_timer(uv_timer_t *timer)
 {
 	puts("timer");
@@ -75,16 +70,24 @@ static void on_timer(uv_timer_t *timer)
 	}
 }
 
-/* A loop, a timer, a request of the thread pool. */
+static void on_stat(uv_fs_t *request)
+{
+	printf("stat: %d\n", (int)request->result);
+	CALL(uv_timer_start)(request->data, on_timer, 1, 0);
+	CALL(uv_fs_req_cleanup)(request);
+}
+
+/* A loop; a request of the thread pool, and then a timer. */
 static void work(void)
 {
 	uv_loop_t loop;
 	uv_timer_t timer = {.data = &timer};
-	uv_fs_t request;
+	uv_fs_t request = {.data = &timer};
 	CALL(uv_loop_init)(&loop);
 	CALL(uv_timer_init)(&loop, &timer);
-	CALL(uv_timer_start)(&timer, on_timer, 1, 0);
-	if (strcmp(mood, "short") != 0)
+	if (!strcmp(mood, "short"))
+		CALL(uv_timer_start)(&timer, on_timer, 0, 0);
+	else
 		CALL(uv_fs_stat)(&loop, &request, "/", on_stat);
 	if (setjmp(out) == 0)
 		CALL(uv_run)(&loop, UV_RUN_DEFAULT);
@@ -101,13 +104,13 @@ static void close_descriptors(void)
 		close(fd);
 }
 
-/* Files can be neither opened nor mapped from now on. */
-static void forbid(void)
+/* These system calls fail from now on. */
+static void forbid(unsigned one, unsigned two)
 {
 	struct sock_filter filter[] = {
 	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 2, 0),
-	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 1, 0),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, one, 2, 0),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, two, 1, 0),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 	};
@@ -159,6 +162,10 @@ int main(int argc, char **argv)
 		printf("mdwe: %d\n", prctl(PR_SET_MDWE, 1, 0, 0, 0));
 		run_again("plain");
 	}
+	if (!strcmp(mood, "no-memfd")) {
+		forbid(SYS_memfd_create, SYS_memfd_create);
+		run_again("plain");
+	}
 	if (!strcmp(mood, "daemon") && fork() != 0)
 		_exit(0);
 	if (!strcmp(mood, "daemon"))
@@ -174,7 +181,7 @@ int main(int argc, char **argv)
 		work();
 	}
 	if (!strcmp(mood, "seccomp")) {
-		forbid();
+		forbid(SYS_openat, SYS_mmap);
 		mood = "short";
 		work();
 	}

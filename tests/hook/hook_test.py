@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""hook_test.py WEFT [ONLY...]: programs that know nothing of weft behave as without it, and what is recorded of them is true.
+
+The programs are compiled here from subject.c and throw.cc, in the ways in which libuv comes into programs.
+SPDX-License-Identifier: ISC"""
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+weft = os.path.abspath(sys.argv[1])
+only = sys.argv[2:]
+here = os.path.dirname(os.path.abspath(__file__))
+failures = []
+ran = 0
+
+
+def check(condition, *what):
+    global ran
+    ran += 1
+    if not condition:
+        failures.append(what)
+        print('FAILED:', *what, flush=True)
+
+
+def compile_all():
+    """The ways in which a program has libuv; those that this machine cannot build are left out."""
+    archive = next((path for path in glob.glob('/usr/lib/*/libuv_a.a') + glob.glob('/usr/lib/*/libuv.a')), None)
+    subject, rest = os.path.join(here, 'subject.c'), ['-lpthread', '-ldl']
+    ways = {
+        'shared': ['cc', subject, '-luv'],
+        'now': ['cc', subject, '-luv', '-Wl,-z,now', '-no-pie'],
+        'late': ['cc', '-DLATE', subject, '-ldl'],
+        'both': ['cc', '-DLATE', subject, '-ldl', '-Wl,--no-as-needed', '-luv'],
+        'throw': ['c++', os.path.join(here, 'throw.cc'), '-luv'],
+    }
+    if archive:
+        whole = ['-Wl,--whole-archive', archive, '-Wl,--no-whole-archive', *rest]
+        ways['inside'] = ['cc', subject, archive, *rest]
+        ways['exporting'] = ['cc', '-rdynamic', subject, *whole]
+        ways['stripped'] = ['cc', '-s', subject, archive, *rest]
+        ways['static'] = ['cc', '-static', subject, archive, *rest]
+    built = set()
+    for name, command in ways.items():
+        got = subprocess.run([*command, '-O1', '-o', name], capture_output=True, text=True, check=False)
+        if got.returncode == 0:
+            built.add(name)
+        else:
+            print('skipped:', name, 'cannot be built here')
+    return built
+
+
+def run(command, **more):
+    """Exit status, standard output, standard error."""
+    env = {**os.environ, **more.pop('env', {})}
+    got = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300, env=env, **more)
+    return got.returncode, got.stdout, got.stderr
+
+
+def record(*command, options=(), env=None):
+    """Runs it without and with recording; returns its traces: a list of (name, notes, promises), sorted by name."""
+    shutil.rmtree('out', ignore_errors=True)
+    status, output, complaints = run(command, env=env or {})
+    recorded = run([weft, 'record', *options, '-o', 'out', '--', *command], env=env or {})
+    own = ''.join(line for line in recorded[2].splitlines(True) if not line.startswith(('weft: ', 'ok ')))
+    check(recorded[0] == (status if status >= 0 else 128 - status), command, 'exit status', recorded[0], 'without', status, recorded[2])
+    check(recorded[1] == output, command, 'output', recorded[1], 'without', output)
+    check(own == complaints, command, 'standard error', own, 'without', complaints)
+    record.said = recorded[2]
+    return traces('out')
+
+
+def traces(folder):
+    found = []
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        path = os.path.join(folder, name)
+        lines = [json.loads(line) for line in run([weft, 'dump', '--json', path])[1].splitlines()]
+        notes = [text for line in lines if line.get('promise') == -1 for _, text in line['labels']]
+        promises = [line for line in lines if line.get('promise', -1) > 0]
+        check(run([weft, 'info', path])[0] == 0, path, 'cannot be read')
+        found.append((name, notes, promises))
+    return found
+
+
+def has_work(trace, times=1):
+    """What subject.c does: a stat, a timer and a loop."""
+    name, notes, promises = trace
+    kinds = [p['kind'] for p in promises if p['end'] == 'resolved']
+    check(kinds.count('fs') == times, name, 'stats', kinds)
+    check(kinds.count('timer') == times, name, 'timers', kinds)
+    check(kinds.count('loop') >= times, name, 'loops', kinds)
+    check(all(not p['failure'] for p in promises), name, 'failures', promises)
+
+
+def all_taken(trace):
+    """Every function that this libuv has was taken at its entry."""
+    note = next((note for note in trace[1] if note.startswith('libuv ')), '')
+    found = re.match(r'libuv [0-9.]+: ([0-9]+) of ([0-9]+) calls$', note)
+    check(found and found[1] == found[2] and int(found[1]) > 60, trace[0], 'what was taken', note)
+
+
+def names(found, wanted):
+    check([re.sub(r'[0-9]+', 'N', trace[0], count=1) for trace in found] == wanted, 'traces', [trace[0] for trace in found], 'wanted', wanted)
+
+
+# --- the ways in
+
+def test_ways(built):
+    for way in ('shared', 'now', 'late', 'inside', 'exporting'):
+        if way in built:
+            found = record('./' + way)
+            names(found, [f'{way}-N'])
+            for trace in found:
+                has_work(trace)
+                all_taken(trace)
+                check(f'look at it: weft out/{trace[0]}\n' in record.said, 'the way to it', record.said)
+
+
+def test_two_copies(built):
+    """A library that is another file, loaded for itself, beside the one that the program links."""
+    shared = re.search(r'libuv\.so\.1 => (\S+)', run(['ldd', './shared'])[1])[1]
+    shutil.copy(shared, 'copy.so')
+    for way, copies in (('late', 1), ('both', 2)):
+        for trace in record('./' + way, env={'LIBUV': './copy.so'}):
+            has_work(trace)
+            check(len(re.findall(r'libuv [0-9.]+: ([0-9]+) of \1 calls', trace[1][0])) == copies, 'copies', trace[1])
+
+
+def test_unload(built):
+    for trace in record('./late', 'again'):
+        has_work(trace, 4)
+        all_taken(trace)
+
+
+def test_nothing_taken(built):
+    """Where no new text can be mapped: by symbol, which sees what a program calls by name."""
+    found = record('./shared', 'no-memfd')
+    for trace in found:
+        has_work(trace)
+        check('new text cannot be mapped here; by symbol' in trace[1][0], 'the reason', trace[1])
+    names(found, ['shared-N'])
+    names(record('./late', 'no-memfd'), [])
+
+
+def test_why_not(built):
+    if 'static' in built:
+        names(record('./static'), [])
+        check('linked statically' in record.said, 'static', record.said)
+    if 'stripped' in built:
+        names(record('./stripped'), [])
+        check('strip removes them' in record.said, 'stripped', record.said)
+    shutil.copy('shared', 'elevated')
+    os.chmod('elevated', 0o6755)
+    if os.geteuid() == 0:
+        print('skipped: a setuid program, since root gets no more rights by it')
+    else:
+        names(record('./elevated'), [])
+    names(record('sh', '-c', 'echo no libuv; exit 3'), [])
+    check('recorded nothing' in record.said and not os.path.exists('out'), 'nothing', record.said)
+
+
+# --- hostile programs
+
+def test_ends(built):
+    for mood in ('_exit', 'kill', 'abort'):
+        found = record('./shared', mood)
+        names(found, ['shared-N'])
+        for _, _, promises in found:
+            check([p['end'] for p in promises if p['kind'] == 'fs'] == ['resolved'], mood, promises)
+            check([p['end'] for p in promises if p['kind'] == 'loop'] == ['pending'], mood, promises)
+
+
+def test_hostile(built):
+    for mood, times in (('close-all', 2), ('mdwe', 1), ('longjmp', 1), ('seccomp', 1)):
+        for way in ('shared', 'late', 'inside'):
+            if way not in built:
+                continue
+            for _, notes, promises in record('./' + way, mood):
+                kinds = [p['kind'] for p in promises if p['end'] == 'resolved']
+                check(kinds.count('fs') == times and kinds.count('timer') >= times, way, mood, kinds)
+                all_taken((way, notes, promises))
+
+
+def test_exceptions(built):
+    if 'throw' in built:
+        for trace in record('./throw'):
+            all_taken(trace)
+            check([p['kind'] for p in trace[2]].count('timer') == 1, 'an exception', trace[2])
+
+
+# --- processes
+
+def test_processes(built):
+    names(record('sh', '-c', './shared; env ./shared; timeout 60 ./late; exec ./shared'), ['late-N', 'shared-N', 'shared-N', 'shared-N'])
+    found = record('./shared', 'exec')
+    names(found, ['shared-N', 'shared-N.2'])
+    for trace in found:
+        has_work(trace)
+    check(found[0][0] + '.2' == found[1][0], 'the same process', found)
+    for mood, count in (('fork', 2), ('forked', 1)):
+        found = record('./shared', mood)
+        names(found, ['shared-N'] * count)
+        for trace in found:
+            has_work(trace)
+
+
+def test_daemon(built):
+    shutil.rmtree('out', ignore_errors=True)
+    run([weft, 'record', '-o', 'out', '--', './shared', 'daemon'])
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not glob.glob('out/shared-*/metadata'):
+        time.sleep(0.05)
+    pid = glob.glob('out/shared-*')[0].rsplit('-', 1)[1]
+    while time.monotonic() < deadline and os.path.exists(f'/proc/{pid}'):
+        time.sleep(0.05)
+    for trace in traces('out'):
+        has_work(trace)
+
+
+def test_many(built):
+    """Children in a row: a trace for each that used libuv, none for the others."""
+    shutil.rmtree('out', ignore_errors=True)
+    script = 'i=0; while [ $i -lt 1000 ]; do /bin/true; i=$((i+1)); done; i=0; while [ $i -lt 100 ]; do ./shared short; i=$((i+1)); done'
+    status, output, said = run([weft, 'record', '--size=64k', '-o', 'out', '--', 'sh', '-c', script])
+    check((status, output) == (0, 'timer\nclose: 0\n' * 100), 'many children', status, said)
+    check(len(os.listdir('out')) == 100, 'many traces', len(os.listdir('out')))
+    check('and 88 more in out\n' in said and 'look at it: weft out\n' in said, 'what is said of them', said)
+
+
+# --- the command
+
+def test_command(built):
+    script = 'trap "echo got it; exit 5" TERM; echo ready; while :; do sleep 0.05; done'
+    program = subprocess.Popen([weft, 'record', '-o', 'never', '--', 'sh', '-c', script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    check(program.stdout.readline() == 'ready\n', 'it is ready')
+    program.terminate()
+    check(program.communicate(timeout=60)[0] == 'got it\n' and program.returncode == 5, 'a signal is passed on', program.returncode)
+    got = subprocess.run([weft, 'record', '-o', 'never', '--', 'cat'], input='as it is', capture_output=True, text=True, check=False)
+    check(got.stdout == 'as it is', 'standard input', got)
+    record('./shared', options=['--explain', '--check=pending=0'])
+    check('ok' in record.said, 'rules', record.said)
+    shutil.rmtree('out')
+    status, _, said = run([weft, 'record', '--check=p99(uv_run)<1ns', '-o', 'out', '--', './shared'])
+    check(status == 1 and 'broken' in said, 'a broken rule', status, said)
+    status, _, said = run([weft, 'record', '-o', 'out', '--', './shared'])
+    check(status == 2 and 'exists already' in said, 'a directory that is there', said)
+    with open('out/mine', 'w', encoding='utf-8') as file:
+        file.write('precious')
+    status, _, said = run([weft, 'record', '--overwrite', '-o', 'out', '--', './shared'])
+    check(status == 2 and 'is not a trace' in said and os.path.exists('out/mine'), 'something else is in it', said)
+    os.unlink('out/mine')
+    status, _, said = run([weft, 'record', '--overwrite', '-o', 'out', '--', './shared'])
+    check(status == 0 and len(os.listdir('out')) == 1, 'overwritten', said)
+
+
+with tempfile.TemporaryDirectory() as place:
+    os.chdir(place)
+    ways = compile_all()
+    for name, test in list(globals().items()):
+        if name.startswith('test_') and (not only or name[5:] in only):
+            test(ways)
+print(f'{ran} checks, {len(failures)} failed')
+sys.exit(1 if failures else 0)
