@@ -433,9 +433,10 @@ static int open_and_lock(struct beginning *b)
 /* Empties the directory, if that is allowed and right; -1: not so. */
 static int make_room(int dir, struct beginning *b)
 {
-	if (place.made)
-		return 0;
 	int error = for_each_name(dir, visit_any);
+	/* Also in one that was just made: another process may have been faster to lock it, and may record into it by now. */
+	if (error)
+		place.made = false;
 	if (error == EEXIST && !b->overwrite)
 		return refuse(b, EEXIST, "exists already, and overwrite was not asked for");
 	if (error == EEXIST) {

@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""hostile_test.py PROGRAM WEFT [CONDITION...]: the recorder in programs that do what nobody expects, and in places where nothing works.
+
+Each condition runs twice, without a trace and with one: output, exit status and the program's own files are the same byte for byte.
+At the end stands what became of the trace.  With LD_LIBRARY_PATH of another build it tells what that one's recorder does.
+SPDX-License-Identifier: ISC"""
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+
+program, weft, *only = sys.argv[1:]
+program, weft = os.path.abspath(program), os.path.abspath(weft)
+NOBODY = 65534
+table, wrong = [], []
+
+
+def files_in(folder):
+    found = {}
+    for at, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(at, name)
+            with open(path, 'rb') as file:
+                found[os.path.relpath(path, folder)] = (file.read(), stat.S_IMODE(os.lstat(path).st_mode))
+    return found
+
+
+def read(trace):
+    """What weft says of the trace, in a few words."""
+    if not os.path.exists(trace):
+        return 'no trace'
+    told = subprocess.run([weft, 'info', '--json', trace], capture_output=True, text=True, check=False)
+    if told.returncode:
+        return 'a trace without events' if 'no events' in told.stderr else 'no readable trace'
+    info = json.loads(told.stdout)
+    lost = info['lost_no_stream'] + sum(s['lost_full'] + s['lost_nested'] for s in info['streams'])
+    return f"{info['events']} events, {lost} counted as lost"
+
+
+def report(name, problem, what):
+    if problem:
+        wrong.append(f'{name}: {problem}')
+    table.append((name, 'WRONG' if problem else 'the same', problem.split('\n')[0] if problem else what))
+
+
+def run(folder, arguments, environment, before=(), **options):
+    """A run in a folder of its own: status, output, the files that it left."""
+    own = os.path.join(folder, 'own')
+    os.mkdir(own)
+    os.chmod(own, 0o777)
+    try:
+        got = subprocess.run([*before, program, *arguments], cwd=own, env={**os.environ, **environment}, capture_output=True, timeout=120, check=False, **options)
+    except subprocess.TimeoutExpired:
+        return 'it hangs', b'', b'', {}
+    return got.returncode, got.stdout, got.stderr, files_in(own)
+
+
+def condition(name, arguments=None, options='', may_refuse=False, place=None, **run_options):
+    """Runs it without and with a trace; place(folder) prepares where the trace goes, and returns what must stay as it is."""
+    if only and name not in only:
+        return
+    arguments = [name] if arguments is None else arguments
+    with tempfile.TemporaryDirectory() as without, tempfile.TemporaryDirectory() as folder:
+        os.chmod(without, 0o777)
+        os.chmod(folder, 0o777)
+        expected = run(without, arguments, {}, **run_options)
+        trace = os.path.join(folder, 'trace')
+        keep = place(folder) if place else None
+        got = run(folder, arguments, {'WEFT_TRACE': trace + options, 'HOSTILE_TRACE': trace}, **run_options)
+        refusals = re.findall(rb'weft: WEFT_TRACE: .*\n', got[2]) if may_refuse else []
+        stderr = got[2]
+        for line in refusals:
+            stderr = stderr.replace(line, b'')
+        problem = ''
+        for what, before, after in zip(('exit status', 'standard output', 'standard error', 'files'), expected, (got[0], got[1], stderr, got[3])):
+            if before != after and not problem:
+                problem = f'{what}: {after!r}, not {before!r}'
+        if not problem and keep is not None and files_in(keep[0]) != keep[1]:
+            problem = f'what was there before is changed: {sorted(files_in(keep[0]))}'
+        # An own place for what is left, since another user may have made it.
+        report(name, problem, 'refused: ' + refusals[0].decode().split(': ', 3)[-1].strip() if refusals else read(trace))
+
+
+def other_user():
+    if os.getuid() == 0:
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+
+def keeping(folder, path, files, mode=0o700):
+    """Makes a directory with these files, which must stay as they are."""
+    path = os.path.join(folder, path)
+    os.mkdir(path, mode)
+    os.chmod(path, mode)
+    for name, text in files.items():
+        with open(os.path.join(path, name), 'w', encoding='utf-8') as file:
+            file.write(text)
+    return path, files_in(path)
+
+
+def link(folder):
+    kept = keeping(folder, 'elsewhere', {})
+    os.symlink('elsewhere', os.path.join(folder, 'trace'))
+    return kept
+
+
+def pipe_in_the_way(name):
+    def place(folder):
+        os.mkdir(os.path.join(folder, 'trace'), 0o700)
+        os.mkfifo(os.path.join(folder, 'trace', name))
+    return place
+
+
+def a_trace(folder, **change):
+    """A whole trace, made by the program; then one of its files is changed."""
+    path = os.path.join(folder, 'trace')
+    subprocess.run([program, 'print'], env={**os.environ, 'WEFT_TRACE': path + ',size=65536'}, capture_output=True, check=True)
+    for name, text in change.items():
+        with open(os.path.join(path, name.replace('_', '-')), 'w', encoding='utf-8') as file:
+            file.write(text)
+    return path, files_in(path)
+
+
+def places():
+    both = {'arguments': ['print'], 'may_refuse': True}
+    condition('a symbolic link', place=link, options=',overwrite', **both)
+    condition('a directory that others may write in', place=lambda f: keeping(f, 'trace', {}, 0o777), options=',overwrite', **both)
+    condition('a file named metadata, not ours', place=lambda f: keeping(f, 'trace', {'metadata': 'my thesis\n'}), options=',overwrite', **both)
+    condition('files named like ours', place=lambda f: keeping(f, 'trace', {'stream-0-0': 'x' * 500, 'definitions-0': ''}), options=',overwrite', **both)
+    condition('a trace with another file', place=lambda f: a_trace(f, notes='mine\n'), options=',overwrite', **both)
+    condition('a trace, one file of it replaced', place=lambda f: a_trace(f, stream_0_0='mine\n' * 100), options=',overwrite', **both)
+    condition('a trace, no overwrite', place=a_trace, **both)
+    condition('a pipe .weft-metadata', place=pipe_in_the_way('.weft-metadata'), options=',overwrite', **both)
+    condition('a pipe metadata', place=pipe_in_the_way('metadata'), options=',overwrite', **both)
+    condition('a pipe stream-0-0', place=pipe_in_the_way('stream-0-0'), options=',overwrite', **both)
+    condition('a file in place of the directory', place=lambda f: open(os.path.join(f, 'trace'), 'w', encoding='utf-8').close(), **both)
+    if os.getuid() == 0:
+        condition('a directory of another user', place=lambda f: keeping(f, 'trace', {}), preexec_fn=other_user, **both)
+        condition("another user's trace", place=a_trace, options=',overwrite', preexec_fn=other_user, **both)
+
+
+def inherited_overwrite():
+    """A child with the same WEFT_TRACE=...,overwrite is refused; the parent's trace stays whole."""
+    name = 'inherited overwrite'
+    if only and name not in only:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        trace = os.path.join(folder, 'trace')
+        run(folder, ['children_of_all_sorts'], {'WEFT_TRACE': trace + ',overwrite'})
+        what = read(trace)
+        report(name, '' if re.match(r'[67]\d\d events, 0', what) else f'the parent recorded about 600 events, there are: {what}', what)
+
+
+def eight_at_once():
+    name = 'eight at once'
+    if only and name not in only:
+        return
+    problem, winners = '', 0
+    for overwrite in ('', ',overwrite') * 10:
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, 'trace')
+            all_of_them = [subprocess.Popen([program, 'ordinary_work'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder,
+                                            env={**os.environ, 'WEFT_TRACE': trace + overwrite}) for _ in range(8)]
+            told = [one.communicate(timeout=60)[1].decode() for one in all_of_them]
+            recorded = sum(not text for text in told)
+            winners += recorded
+            odd = [text for text in told if text and not re.fullmatch(r'weft: WEFT_TRACE: \S+: (process \d+ records into it|another process begins a trace there|'
+                                                                      r'exists already, and overwrite was not asked for)\n', text)]
+            what = read(trace)
+            if odd:
+                problem = odd[0].strip()
+            elif recorded == 0 or not re.match(r'[1-9]\d* events, 0', what) or (recorded > 1 and not overwrite):
+                problem = f'{recorded} recorded, {what}'
+            elif any(one.returncode for one in all_of_them):
+                problem = 'a program failed'
+    report(name, problem, f'20 times: {winners} recorded, one after the other, {160 - winners} refused')
+
+
+def disks():
+    """A file system that is full, read-only, or goes away."""
+    if os.getuid() or subprocess.run(['unshare', '--mount', 'mount', '-t', 'tmpfs', 'weft', '/mnt'], capture_output=True, check=False).returncode:
+        table.append(('disks', 'skipped', 'no file system may be mounted here'))
+        return
+    for name, mounts in {
+            'a full disk': 'mount -t tmpfs -o size=100k weft disk; head -c 96k /dev/zero > disk/others',
+            'a small disk': 'mount -t tmpfs -o size=3m weft disk',
+            'a read-only disk': 'mount -t tmpfs -o ro weft disk',
+            'a disk without inodes': 'mount -t tmpfs -o nr_inodes=9 weft disk',
+            'overlayfs': 'mount -t tmpfs weft disk; mkdir disk/l disk/u disk/w disk/m; mount -t overlay o -o lowerdir=disk/l,upperdir=disk/u,workdir=disk/w disk/m; '
+                         'mount --move disk/m disk',
+    }.items():
+        if only and name not in only:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, 'disk'))
+            os.mkdir(os.path.join(folder, 'own'))
+            line = f'{mounts}; cd own; WEFT_TRACE=../disk/trace,size=2m {program} ordinary_work; status=$?; cd ..; ' \
+                   f'{weft} info disk/trace > info 2>&1; test ! -e disk/trace || ls disk/trace > files; exit $status'
+            got = subprocess.run(['unshare', '--mount', 'sh', '-c', line], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+            refused = re.match(r'weft: WEFT_TRACE: .*: (.*)\n\Z', got.stderr)
+            problem = '' if got.returncode == 0 and got.stdout == 'work is done\n' and (refused or not got.stderr) else repr(got)
+            if not problem and refused and os.path.exists(os.path.join(folder, 'files')):
+                problem = 'what failed left something behind'
+            with open(os.path.join(folder, 'info'), encoding='utf-8') as info:
+                report(name, problem, f'refused: {refused[1]}' if refused else ' '.join(re.findall(r'\n *events +(.*)', info.read())) + ' events')
+
+
+for name in subprocess.run([program], capture_output=True, text=True, check=True).stdout.split():
+    if name in ('another_root', 'other_namespaces') and os.getuid():
+        table.append((name, 'skipped', 'needs root'))
+        continue
+    # Children that inherit WEFT_TRACE are refused, each with a line.
+    condition(name, may_refuse=name in ('children_of_all_sorts', 'exec_itself'))
+condition('growing files', ['ordinary_work'], ',mode=grow')
+condition('growing files truncated', ['files_truncated'], ',mode=grow,size=64M')
+condition('growing files after a limit', ['limit_comes_later'], ',mode=grow')
+for limit in ('as', 'core', 'data', 'fsize', 'locks', 'memlock', 'msgqueue', 'nice', 'nofile', 'nproc', 'rss', 'rtprio', 'rttime', 'sigpending'):
+    # With less memory or descriptors than this the program itself does not start.  For root some limits do not hold.
+    least = {'as': 9000000, 'data': 1000000, 'nofile': 4}.get(limit, 0)
+    condition(f'limit of {limit}', ['ordinary_work'], may_refuse=True, before=('prlimit', f'--{limit}={least}:{least}'), preexec_fn=other_user)
+condition('limit of fsize, of a packet', ['ordinary_work'], may_refuse=True, before=('prlimit', '--fsize=200000:200000'))
+condition('limit of stack', ['small_stacks'], before=('prlimit', '--stack=65536:65536'))
+condition('umask 0', ['ordinary_work'], preexec_fn=lambda: os.umask(0))
+condition('umask 0777', ['ordinary_work'], preexec_fn=lambda: os.umask(0o777))
+places()
+inherited_overwrite()
+eight_at_once()
+disks()
+
+width = max(len(row[0]) for row in table)
+for row in table:
+    print(f'{row[0]:{width}}  {row[1]:8}  {row[2][:150]}')
+print(f'{len(table)} conditions, {len(wrong)} of them wrong')
+sys.exit('\n'.join(text[:3000] for text in wrong) if wrong else 0)
