@@ -107,6 +107,18 @@ static void put_links_json(const struct dump *dump, uint32_t i)
 	cli_put("]");
 }
 
+static void put_callers_json(const struct weft_model *model, uint32_t promise)
+{
+	enum { MOST = 64 };
+	uint32_t sites[MOST];
+	size_t count = weft_trace_callers(model->trace, weft_model_callers(model, promise), sites, MOST);
+	for (size_t i = 0; i < count && i < MOST; i++) {
+		cli_put(i > 0 ? "," : ",\"callers\":[");
+		cli_put_site_json(model->trace, sites[i]);
+	}
+	cli_put(count > 0 ? "]" : "");
+}
+
 static void put_promise_json(const struct dump *dump, uint32_t i)
 {
 	const struct weft_model *model = dump->model;
@@ -151,6 +163,7 @@ static void put_promise_json(const struct dump *dump, uint32_t i)
 		cli_put_uint(dump->layout->rows[i]);
 	put_name("site");
 	cli_put_site_json(model->trace, p->site);
+	put_callers_json(model, i);
 	cli_put(",");
 	cli_put_stream_json(model->trace, p->stream);
 	cli_put("}\n");
@@ -278,7 +291,8 @@ static bool is_open(const struct weft_promise *p)
 /* At the end, a pending promise still waits for what it awaited and is pending. */
 static bool is_waiting(const struct weft_model *model, const struct weft_link *link)
 {
-	return link->kind == WEFT_LINK_AWAIT && is_open(&model->promises[link->from]) && is_open(&model->promises[link->to]);
+	return link->kind == WEFT_LINK_AWAIT && is_open(&model->promises[link->from]) && is_open(&model->promises[link->to]) &&
+	       weft_model_await_end(model, link) == INT64_MAX;
 }
 
 /* False when out of memory. */

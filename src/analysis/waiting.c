@@ -68,7 +68,8 @@ static bool find_waits(struct collector *c, uint32_t p)
 			turn = run;
 			first = false;
 		}
-		if (!add_wait(c, p, out[i], true))
+		int64_t over_ns = weft_model_await_end(m, link);
+		if (!add_wait(c, p, out[i], over_ns == INT64_MAX || over_ns > c->w->time_ns))
 			return false;
 	}
 	for (size_t low = count, high = c->waits.count; low + 1 < high; low++, high--) {

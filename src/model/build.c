@@ -220,13 +220,29 @@ static int pending(struct weft__build *b, const struct weft_event *ev, int64_t t
 	return WEFT_OK;
 }
 
+static int64_t pair_of(uint32_t from, uint32_t to)
+{
+	return (int64_t)((uint64_t)from << 32 | to);
+}
+
 /* Whether the link that an await makes is new; a state dump says again and again who waits for whom. */
 static int await_is_new(struct weft__build *b, uint32_t from, uint32_t to)
 {
-	int64_t pair = (int64_t)((uint64_t)from << 32 | to);
-	if (weft_idmap_get(&b->awaits, pair) != WEFT_IDMAP_NONE)
+	if (weft_idmap_get(&b->awaits, pair_of(from, to)) == 0)
 		return 0;
-	return weft_idmap_set(&b->awaits, pair, 0) ? 1 : WEFT_ENOMEM;
+	return weft_idmap_set(&b->awaits, pair_of(from, to), 0) ? 1 : WEFT_ENOMEM;
+}
+
+/* Only where awaits are told of again, or come to an end, is it worth while to keep these pairs. */
+static int note_awaits(struct weft__build *b)
+{
+	int status = WEFT_OK;
+	for (; b->awaits_seen < b->links.count && status >= 0; b->awaits_seen++) {
+		const struct weft_link *link = &b->links.items[b->awaits_seen];
+		if (link->kind == WEFT_LINK_AWAIT)
+			status = await_is_new(b, link->from, link->to);
+	}
+	return status;
 }
 
 /* A state dump tells of an await that the ring may have forgotten. */
@@ -234,19 +250,39 @@ static int still_awaits(struct weft__build *b, const struct weft_event *ev, int6
 {
 	uint32_t from, to;
 	int status = promise_of(b, ev, ev->a, &from);
-	if (status < 0 || (status = promise_of(b, ev, ev->b, &to)) < 0)
+	if (status < 0 || (status = promise_of(b, ev, ev->b, &to)) < 0 || (status = note_awaits(b)) < 0)
 		return status;
-	/* Only where there are state dumps is it worth while to keep these pairs. */
-	for (; b->awaits_seen < b->links.count; b->awaits_seen++) {
-		const struct weft_link *link = &b->links.items[b->awaits_seen];
-		if (link->kind == WEFT_LINK_AWAIT && (status = await_is_new(b, link->from, link->to)) < 0)
-			return status;
-	}
 	hear(b, to, time_ns);
 	hear(b, from, time_ns);
 	if ((status = await_is_new(b, from, to)) > 0)
 		add_link(b, ev, time_ns, WEFT_LINK_AWAIT, from, to);
 	return status < 0 ? status : WEFT_OK;
+}
+
+static int awaits_no_more(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	uint32_t from, to;
+	int status = promise_of(b, ev, ev->a, &from);
+	if (status < 0 || (status = promise_of(b, ev, ev->b, &to)) < 0 || (status = note_awaits(b)) < 0)
+		return status;
+	hear(b, from, time_ns);
+	struct weft_await_end *end = weft_vec_push(&b->await_ends);
+	if (!end || !weft_idmap_set(&b->awaits, pair_of(from, to), 1))
+		return WEFT_ENOMEM;
+	*end = (struct weft_await_end){time_ns, from, to};
+	return WEFT_OK;
+}
+
+static int detail(struct weft__build *b, const struct weft_event *ev)
+{
+	uint32_t p;
+	if (ev->kind != WEFT_DETAIL_STACK)
+		return WEFT_OK;
+	int status = promise_of(b, ev, ev->a, &p);
+	struct weft_stack *stack = status < 0 ? NULL : weft_vec_push(&b->stacks);
+	if (stack)
+		*stack = (struct weft_stack){p, (uint32_t)b->stacks.count, ev->text};
+	return status < 0 ? status : stack ? WEFT_OK : WEFT_ENOMEM;
 }
 
 static int link_event(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
@@ -279,9 +315,10 @@ static int link_event(struct weft__build *b, const struct weft_event *ev, int64_
 	else if (promise->end != WEFT_END_PENDING)
 		b->model->anomalies[WEFT_ANOMALY_ENDED_TWICE]++;
 	else {
-		if (ev->op == WEFT_OP_FAIL && (status = text_of(b, ev->text, &promise->failure)) < 0)
+		const struct weft_str error = ev->op == WEFT_OP_CANCEL ? (struct weft_str){"cancelled", 9} : ev->text;
+		if (ev->op != WEFT_OP_RESOLVE && (status = text_of(b, error, &promise->failure)) < 0)
 			return status;
-		promise->end = ev->op == WEFT_OP_FAIL ? WEFT_END_FAILED : WEFT_END_RESOLVED;
+		promise->end = ev->op != WEFT_OP_RESOLVE ? WEFT_END_FAILED : WEFT_END_RESOLVED;
 		promise->end_ns = time_ns;
 	}
 	return WEFT_OK;
@@ -445,6 +482,7 @@ static int take(struct weft__build *b, const struct weft_event *ev)
 	case WEFT_OP_AWAIT:
 	case WEFT_OP_RESOLVE:
 	case WEFT_OP_FAIL:
+	case WEFT_OP_CANCEL:
 	case WEFT_OP_SIGNAL:
 	case WEFT_OP_SIGNAL_ONLY: return link_event(b, ev, time_ns);
 	case WEFT_OP_BECOME: return become(b, ev, time_ns);
@@ -465,15 +503,14 @@ static int take(struct weft__build *b, const struct weft_event *ev)
 	case WEFT_OP_PAUSE:
 	case WEFT_OP_PAUSE_BEGIN:
 	case WEFT_OP_PAUSE_END: return pause_event(b, ev, time_ns);
+	case WEFT_OP_AWAITS_NO_MORE: return awaits_no_more(b, ev, time_ns);
+	case WEFT_OP_DETAIL: return detail(b, ev);
 	case WEFT_OP_BELONGS:
-	case WEFT_OP_AWAITS_NO_MORE:
 	case WEFT_OP_HOLD:
 	case WEFT_OP_RELEASE:
 	case WEFT_OP_LEVEL:
 	case WEFT_OP_SENT:
-	case WEFT_OP_RECEIVED:
-	case WEFT_OP_CANCEL:
-	case WEFT_OP_DETAIL: return WEFT_OK;
+	case WEFT_OP_RECEIVED: return WEFT_OK;
 	default: b->model->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT]++; return WEFT_OK;
 	}
 }
@@ -562,6 +599,8 @@ static void drop(struct weft__build *b)
 {
 	weft_vec_free(&b->promises);
 	weft_vec_free(&b->links);
+	weft_vec_free(&b->await_ends);
+	weft_vec_free(&b->stacks);
 	weft_vec_free(&b->labels);
 	weft_vec_free(&b->label_owners);
 	weft_vec_free(&b->runs);

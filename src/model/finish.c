@@ -325,6 +325,35 @@ static int name_sleeps(struct weft__build *b)
 	return text == WEFT_INTERN_FAILED ? WEFT_ENOMEM : WEFT_OK;
 }
 
+int weft__compare_await_ends(const void *a, const void *b)
+{
+	const struct weft_await_end *x = a, *y = b;
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	if (x->to != y->to)
+		return x->to < y->to ? -1 : 1;
+	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+static int compare_stacks(const void *a, const void *b)
+{
+	const struct weft_stack *x = a, *y = b;
+	if (x->promise != y->promise)
+		return x->promise < y->promise ? -1 : 1;
+	return (x->weft__order > y->weft__order) - (x->weft__order < y->weft__order);
+}
+
+/* The first one of each promise that has any. */
+static void finish_stacks(struct weft__build *b)
+{
+	size_t kept = 0;
+	weft_sort(b->stacks.items, b->stacks.count, sizeof *b->stacks.items, compare_stacks);
+	for (size_t i = 0; i < b->stacks.count; i++)
+		if (kept == 0 || b->stacks.items[kept - 1].promise != b->stacks.items[i].promise)
+			b->stacks.items[kept++] = b->stacks.items[i];
+	b->stacks.count = kept;
+}
+
 /* The model owns from now on what the vector held. */
 #define HAND_OVER(vec, member)                                                                                                   \
 	do {                                                                                                                     \
@@ -352,6 +381,10 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 		return WEFT_ENOMEM;
 	HAND_OVER(&b->promises, promise);
 	HAND_OVER(&b->links, link);
+	weft_sort(b->await_ends.items, b->await_ends.count, sizeof *b->await_ends.items, weft__compare_await_ends);
+	finish_stacks(b);
+	HAND_OVER(&b->await_ends, await_end);
+	HAND_OVER(&b->stacks, stack);
 	HAND_OVER(&b->pauses, pause);
 	HAND_OVER(&b->sleeps, sleep);
 	HAND_OVER(&b->lulls, lull);

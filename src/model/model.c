@@ -16,6 +16,8 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->counters);
 	free(model->promises);
 	free(model->links);
+	free(model->await_ends);
+	free(model->stacks);
 	free(model->labels);
 	free(model->runs);
 	free(model->pauses);
@@ -108,4 +110,33 @@ const char *weft_anomaly_text(enum weft_anomaly anomaly)
 #undef TEXT
 	};
 	return (unsigned)anomaly < WEFT_ANOMALY_COUNT ? texts[anomaly] : "unknown";
+}
+
+int64_t weft_model_await_end(const struct weft_model *model, const struct weft_link *await)
+{
+	const struct weft_await_end sought = {await->time_ns, await->from, await->to};
+	size_t low = 0, high = model->await_end_count;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		if (weft__compare_await_ends(&model->await_ends[mid], &sought) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	const struct weft_await_end *end = &model->await_ends[low];
+	return low < model->await_end_count && end->from == await->from && end->to == await->to ? end->time_ns : INT64_MAX;
+}
+
+struct weft_str weft_model_callers(const struct weft_model *model, uint32_t promise)
+{
+	size_t low = 0, high = model->stack_count;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		if (model->stacks[mid].promise < promise)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	bool has_one = low < model->stack_count && model->stacks[low].promise == promise;
+	return has_one ? model->stacks[low].callers : (struct weft_str){"", 0};
 }

@@ -59,6 +59,19 @@ struct weft_link {
 	uint8_t kind; /* enum weft_link_kind */
 };
 
+/* From then on `from` waits for `to` no longer, whatever becomes of it. */
+struct weft_await_end {
+	int64_t time_ns;
+	uint32_t from, to;
+};
+
+/* Who had called when a promise was created: weft_trace_callers() tells the sites. */
+struct weft_stack {
+	uint32_t promise;
+	uint32_t weft__order;
+	struct weft_str callers;
+};
+
 /* The text of a label that stems from a counter is made when asked for: weft_model_label().  The error of a promise that failed
  * is its last label, at its end. */
 struct weft_label {
@@ -118,6 +131,10 @@ struct weft_model {
 	size_t promise_count;          /* the system included */
 	struct weft_link *links;       /* in time order */
 	size_t link_count;
+	struct weft_await_end *await_ends; /* by from, then to, then time */
+	size_t await_end_count;
+	struct weft_stack *stacks; /* by promise, one each */
+	size_t stack_count;
 	struct weft_label *labels; /* by promise, then by time */
 	size_t label_count;
 	struct weft_run *runs; /* by promise, then by time */
@@ -154,6 +171,13 @@ struct weft_str weft_model_text(const struct weft_model *model, uint32_t text);
 
 /* The promise with that recorded id, or WEFT_NONE. */
 uint32_t weft_model_find(const struct weft_model *model, int64_t id);
+
+/* When an await came to its end without `from` having read or `to` having ended: see struct weft_await_end; INT64_MAX: it did
+ * not. Logarithmic. */
+int64_t weft_model_await_end(const struct weft_model *model, const struct weft_link *await);
+
+/* Who had called when the promise was created; empty if nobody knows.  Logarithmic. */
+struct weft_str weft_model_callers(const struct weft_model *model, uint32_t promise);
 
 /* Writes a label's text, as valid UTF-8 and terminated; returns its length, or if it does not fit, some length of at least
  * `size`. */

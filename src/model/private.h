@@ -41,6 +41,8 @@ struct weft__build {
 	struct weft_model_private *priv;
 	WEFT_VEC(struct weft_promise) promises;
 	WEFT_VEC(struct weft_link) links;
+	WEFT_VEC(struct weft_await_end) await_ends;
+	WEFT_VEC(struct weft_stack) stacks;
 	WEFT_VEC(struct weft_label) labels;
 	WEFT_VEC(uint32_t) label_owners;
 	WEFT_VEC(struct weft_run) runs;
@@ -54,7 +56,7 @@ struct weft__build {
 	WEFT_VEC(uint32_t) should_resolve;
 	WEFT_VEC(struct weft__stream_state) streams;
 	size_t links_dropped;     /* awaits that a read replaced: their kind is WEFT__LINK_DROPPED */
-	struct weft_idmap awaits; /* pairs of promises, from << 32 | to, among the first awaits_seen links */
+	struct weft_idmap awaits; /* pairs of promises, from << 32 | to, among the first awaits_seen links; 1: over by now */
 	size_t awaits_seen;
 	struct weft__recent_text recent[WEFT__RECENT_TEXTS]; /* by their place */
 	bool is_woken[256];                                  /* kinds with WEFT_TRAIT_WOKEN */
@@ -80,6 +82,8 @@ static inline uint32_t weft__promise_now(struct weft__build *b, uint32_t p)
 	}
 	return p;
 }
+
+int weft__compare_await_ends(const void *a, const void *b);
 
 /* After the last event: ends what is open, and makes the model of it.  WEFT_ENOMEM, WEFT_ETOOBIG. */
 int weft__model_finish(struct weft__build *b, bool keep_binds);

@@ -131,6 +131,8 @@ static int open_trace(struct weft_trace *trace, struct weft_error *err)
 	info->stream_count = n->streams.count;
 	info->sites = n->sites.items;
 	info->site_count = n->sites.count;
+	info->site_of_key = n->site_index;
+	info->key_count = n->key_count;
 	info->modules = n->modules.items;
 	info->module_count = n->modules.count;
 	info->forms = n->extra_forms.items;
@@ -199,5 +201,12 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 	return filled != 0;
 }
 
+/* A page saves nothing, and each byte of its code stands in every page. */
+#ifdef __wasm__
+#define SAVE NULL
+#else
+#define SAVE weft__native_save
+#endif
+
 const struct weft_trace_format weft__format_native = {
-    "native", probe, open_trace, next, start, close_trace, weft__native_field, weft__native_save};
+    "native", probe, open_trace, next, start, close_trace, weft__native_field, SAVE};

@@ -232,6 +232,21 @@ bool weft_trace_field(const struct weft_trace *trace, const struct weft_event *e
 	return event->op == WEFT_EVENT_OTHER && trace->format->field && trace->format->field(trace, event, index, out);
 }
 
+size_t weft_trace_callers(const struct weft_trace_info *info, struct weft_str text, uint32_t *sites, size_t room)
+{
+	size_t count = 0;
+	for (uint32_t i = 0; i < text.len;) {
+		uint32_t key = 0, begin = i;
+		for (; i < text.len && text.ptr[i] >= '0' && text.ptr[i] <= '9'; i++)
+			key = key < info->key_count ? key * 10 + (uint32_t)(text.ptr[i] - '0') : key;
+		if (i > begin && count < room)
+			sites[count] = key < info->key_count ? info->site_of_key[key] : WEFT_NO_SITE;
+		count += i > begin;
+		i += i == begin || i < text.len;
+	}
+	return count;
+}
+
 int weft_trace_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx, struct weft_error *err)
 {
 	int status;

@@ -81,6 +81,8 @@ struct weft_trace_info {
 	size_t stream_count;
 	const struct weft_site *sites;
 	size_t site_count;
+	const uint32_t *site_of_key; /* by the number that the trace has for it; WEFT_NO_SITE: none */
+	size_t key_count;
 	const struct weft_module *modules;
 	size_t module_count;
 	const struct weft_form *forms;
@@ -130,6 +132,10 @@ int weft_trace_next(struct weft_trace *trace, const struct weft_event **events, 
 /* A field of an event whose op is WEFT_EVENT_OTHER; `index` is below its form's number of fields.  false: the event is none such.
  */
 bool weft_trace_field(const struct weft_trace *trace, const struct weft_event *event, unsigned index, struct weft_field *out);
+
+/* The sites that the text of a detail of a stack names, the innermost first, WEFT_NO_SITE for unknown ones; returns how many
+ * there are, of which at most `room` are told. */
+size_t weft_trace_callers(const struct weft_trace_info *info, struct weft_str text, uint32_t *sites, size_t room);
 
 /* The files that it was opened from (source.h), as long as it is open. */
 const struct weft_source *weft_trace_source(const struct weft_trace *trace);

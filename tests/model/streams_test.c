@@ -307,6 +307,59 @@ static void a_state_dump_tells_who_still_waits(void **state)
 	assert_int_equal(m->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT], 0);
 }
 
+static void an_await_comes_to_its_end(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 0, .op = WEFT_OP_AWAIT, .a = 1, .b = 2},
+	    {.time_ns = 1, .op = WEFT_OP_AWAIT, .a = 1, .b = 3},
+	    {.time_ns = 2, .op = WEFT_OP_AWAITS_NO_MORE, .a = 1, .b = 2},
+	    {.time_ns = 3, .op = WEFT_OP_AWAIT, .a = 1, .b = 2},
+	    {.time_ns = 4, .op = WEFT_OP_AWAITS_NO_MORE, .a = 1, .b = 3},
+	    /* The ring has forgotten the await that a dump tells of. */
+	    {.time_ns = 5, .op = WEFT_OP_STILL_AWAITS, .a = 1, .b = 3},
+	    {.time_ns = 6, .op = WEFT_OP_STILL_AWAITS, .a = 1, .b = 2},
+	    {.time_ns = 7, .op = WEFT_OP_AWAITS_NO_MORE, .a = 1, .b = 4},
+	};
+	static const int64_t expected[][4] = {{0, 1, 2, 2}, {1, 1, 3, 4}, {3, 1, 2, INT64_MAX}, {5, 1, 3, INT64_MAX}};
+	BUILD(events, true);
+	assert_int_equal(m->link_count, 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(m->links[i].kind, WEFT_LINK_AWAIT);
+		assert_int_equal(m->links[i].time_ns, expected[i][0]);
+		assert_int_equal(m->promises[m->links[i].from].id, expected[i][1]);
+		assert_int_equal(m->promises[m->links[i].to].id, expected[i][2]);
+		assert_int_equal(weft_model_await_end(m, &m->links[i]), expected[i][3]);
+	}
+	assert_int_equal(m->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT], 0);
+}
+
+static void cancelling_is_an_end(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 0, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .site = WEFT_NO_SITE},
+	    {.time_ns = 9, .op = WEFT_OP_CANCEL, .a = -1, .b = 1},
+	};
+	BUILD(events, true);
+	assert_int_equal(get(1)->end, WEFT_END_FAILED);
+	assert_int_equal(get(1)->end_ns, 9);
+	assert_true(weft_model_text(m, get(1)->failure).len == 9);
+}
+
+static void the_first_stack_is_that_of_the_creation(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 0, .op = WEFT_OP_DETAIL, .a = 2, .kind = WEFT_DETAIL_STACK, .text = TEXT("3 4")},
+	    {.time_ns = 1, .op = WEFT_OP_DETAIL, .a = 1, .kind = WEFT_DETAIL_STACK, .text = TEXT("5")},
+	    {.time_ns = 2, .op = WEFT_OP_DETAIL, .a = 2, .kind = WEFT_DETAIL_STACK, .text = TEXT("6")},
+	    {.time_ns = 2, .op = WEFT_OP_DETAIL, .a = 3, .kind = WEFT_DETAIL_BLOCKED, .text = TEXT("poll")},
+	};
+	BUILD(events, true);
+	assert_memory_equal(weft_model_callers(m, weft_model_find(m, 2)).ptr, "3 4", 3);
+	assert_memory_equal(weft_model_callers(m, weft_model_find(m, 1)).ptr, "5", 1);
+	assert_int_equal(weft_model_callers(m, 0).len, 0);
+	assert_int_equal(m->promise_count, 3); /* nobody said anything else of the third */
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -319,6 +372,9 @@ int main(void)
 	    TEST(a_state_dump_tells_what_the_ring_forgot),
 	    TEST(a_state_dump_after_the_end),
 	    TEST(a_state_dump_tells_who_still_waits),
+	    TEST(an_await_comes_to_its_end),
+	    TEST(cancelling_is_an_end),
+	    TEST(the_first_stack_is_that_of_the_creation),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
