@@ -54,6 +54,7 @@ static unsigned this_round;
 static bool is_alone; /* no other OS thread runs what is there already */
 static bool has_symbols_only;
 static bool instrumented;
+static char reported[1024];
 
 static struct r_debug *debug;
 static void (*debug_original)(void);
@@ -318,6 +319,18 @@ static void take(struct copy *c, const struct weft__symtab *table, bool fresh)
 		c->adapter->taken(&c->module);
 }
 
+/* A line of what was taken, or why nothing was, of each copy that came. */
+static void report(const struct copy *c)
+{
+	size_t length = strlen(reported), room = sizeof reported - length;
+	const char *separator = length ? "; " : "", *why = c->why[0] ? c->why : NULL;
+	if (!c->accepted)
+		snprintf(reported + length, room, "%s%s %s: left alone: %s", separator, c->adapter->name, c->version, c->why);
+	else
+		snprintf(reported + length, room, "%s%s %s: %zu of %zu calls%s%s%s", separator, c->adapter->name, c->version,
+		    c->by_entry, c->wanted, why ? " (" : "", why ? why : "", why ? "; by symbol)" : "");
+}
+
 static void add_copy(
     const struct weft__module *m, const struct weft_hook_adapter *adapter, const struct weft__symtab *table, bool fresh)
 {
@@ -336,6 +349,7 @@ static void add_copy(
 	pthread_mutex_lock(&lock);
 	c->next = copies;
 	copies = c;
+	report(c);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -503,9 +517,9 @@ static void take_loader(void)
 	weft__entries_take(&entry, 1, loader.text_begin, loader.text_end, &slots);
 }
 
-bool weft__hook_is_instrumented(void)
+const char *weft__hook_report(void)
 {
-	return instrumented;
+	return reported;
 }
 
 void weft__hook_around_fork(enum weft_hook_fork when)
@@ -514,26 +528,6 @@ void weft__hook_around_fork(enum weft_hook_fork when)
 		pthread_mutex_lock(&lock);
 	else
 		pthread_mutex_unlock(&lock);
-}
-
-size_t weft__hook_report(char *out, size_t size)
-{
-	size_t length = 0;
-	pthread_mutex_lock(&lock);
-	for (const struct copy *c = copies; c; c = c->next) {
-		char *to = length < size ? out + length : NULL;
-		size_t room = length < size ? size - length : 0;
-		const char *separator = length ? "; " : "";
-		int n;
-		if (!c->accepted)
-			n = snprintf(to, room, "%s%s %s: left alone: %s", separator, c->adapter->name, c->version, c->why);
-		else
-			n = snprintf(to, room, "%s%s %s: %zu of %zu calls%s%s%s", separator, c->adapter->name, c->version,
-			    c->by_entry, c->wanted, c->why[0] ? " (" : "", c->why, c->why[0] ? "; by symbol)" : "");
-		length += n > 0 ? (size_t)n : 0;
-	}
-	pthread_mutex_unlock(&lock);
-	return length;
 }
 
 /* Its folder has an entry for each OS thread, besides its own two. */

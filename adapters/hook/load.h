@@ -7,11 +7,9 @@
 /* Every adapter there is, ending with NULL; adapters.c. */
 extern const struct weft_hook_adapter *const weft__hook_adapters[];
 
-/* load.c: each copy of a runtime that was found, and what was taken of it: "libuv 1.44.2: 74 of 74 calls", a line each; returns
- * the whole length, as snprintf does. */
-size_t weft__hook_report(char *out, size_t size);
-/* Whether a module other than this library links the recorder: its program was instrumented by hand. */
-bool weft__hook_is_instrumented(void);
+/* load.c: each copy of a runtime that was found, and what was taken of it: "libuv 1.44.2: 74 of 74 calls; ...".  Grows while
+ * copies come; "" if none did. */
+const char *weft__hook_report(void);
 /* By-symbol copies: modules that came meanwhile call the wrappers too. */
 void weft__hook_settle(void);
 void weft__hook_around_fork(enum weft_hook_fork when);

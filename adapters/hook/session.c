@@ -108,14 +108,12 @@ static bool start(void)
 	if (!make_directory(path))
 		return false;
 	wanted.options.directory = path;
+	wanted.options.runtimes = weft__hook_report()[0] ? weft__hook_report() : NULL;
 	if (weft_start(&wanted.options) < 0) {
 		rmdir(path);
 		leave_word(path, weft_start_error());
 		return false;
 	}
-	char report[1024];
-	if (weft__hook_report(report, sizeof report))
-		weft_note(WEFT_SYSTEM_ID, report);
 	return true;
 }
 

@@ -71,6 +71,10 @@ static void put_json(const char *path, const struct weft_model *model, const str
 	cli_put_string(info->process);
 	fputs(",\"command\":", stdout);
 	cli_put_string(info->command);
+	if (info->runtimes.len) {
+		fputs(",\"runtimes\":", stdout);
+		cli_put_string(info->runtimes);
+	}
 	printf(",\"pid\":%" PRIu64 ",\"utc_ns\":", info->pid);
 	if (info->has_origin)
 		printf("%" PRId64, utc_ns(model));
@@ -155,6 +159,7 @@ static void put_people(const char *path, const struct weft_model *model, const s
 	if (info->pid != 0)
 		printf("pid        %" PRIu64 "\n", info->pid);
 	put_text_row("command", info->command);
+	put_text_row("runtimes", info->runtimes);
 	if (info->found_packets)
 		printf("found      %" PRIu64 " packets in an image of memory\n", info->found_packets);
 	if (info->has_origin)

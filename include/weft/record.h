@@ -93,6 +93,9 @@ struct weft_record_options {
 	bool use_monotonic;        /* CLOCK_MONOTONIC even where the counter is invariant */
 
 	const char *host, *process, *command; /* NULL: as the system says */
+	/* What was taken of which runtimes, for weft info; NULL: nothing.  Not copied: it stays until weft_stop() has returned,
+	 * which reads it again. */
+	const char *runtimes;
 
 	/* Freestanding: called around the change of a packet, so that no interrupt handler records meanwhile (what it records
 	 * would be counted as lost). */
@@ -104,12 +107,12 @@ struct weft_record_options {
 
 /* Starts to record; what the calling OS thread needs is allocated and reserved on disk before it returns.
  *
- * The options are copied; texts in them too.  WEFT_EBUSY (this process records already, or another one into that directory),
- * WEFT_EEXIST (the directory exists and is not an empty one, or not a trace, or overwrite was not asked for), WEFT_EINVAL
- * (options), WEFT_ETOOBIG (a packet too small for its header and an event), WEFT_ENOSPC, WEFT_EACCES (also: the directory is a
- * symbolic link, another user's, or one that others may write in), WEFT_ENOENT, WEFT_EIO, WEFT_ENOMEM, WEFT_ENOTSUP (compiled
- * with WEFT_DISABLE, or no OS thread can be made to open files in).  In a child after a fork it starts a trace of the child's.
- * Any OS thread, not a signal handler; about 1 ms. */
+ * The options are copied; texts in them too, but for `runtimes`.  WEFT_EBUSY (this process records already, or another one into
+ * that directory), WEFT_EEXIST (the directory exists and is not an empty one, or not a trace, or overwrite was not asked for),
+ * WEFT_EINVAL (options), WEFT_ETOOBIG (a packet too small for its header and an event), WEFT_ENOSPC, WEFT_EACCES (also: the
+ * directory is a symbolic link, another user's, or one that others may write in), WEFT_ENOENT, WEFT_EIO, WEFT_ENOMEM,
+ * WEFT_ENOTSUP (compiled with WEFT_DISABLE, or no OS thread can be made to open files in).  In a child after a fork it starts a
+ * trace of the child's. Any OS thread, not a signal handler; about 1 ms. */
 static inline int weft_start(const struct weft_record_options *options);
 
 /* What the last weft_start() of this process failed of, one clause; "" if it did not. */

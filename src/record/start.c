@@ -40,6 +40,7 @@ static void describe(const struct weft_record_options *o)
 	about.metadata.process = about.told.process;
 	about.metadata.command = about.told.command;
 	about.metadata.recorder = o->buffer ? NULL : about.told.recorder;
+	about.metadata.runtimes = o->runtimes;
 	about.metadata.pid = (uint64_t)getpid();
 	about.metadata.mode = o->mode == WEFT_RECORD_RING ? "ring" : "grow";
 	about.metadata.state = "recording";

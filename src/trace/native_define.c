@@ -98,6 +98,7 @@ int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, 
 	trace->info.host = find_string(n, text, "hostname");
 	trace->info.process = find_string(n, text, "procname");
 	trace->info.command = find_string(n, text, "command");
+	trace->info.runtimes = find_string(n, text, "runtimes");
 	if (find_number(text, "env {", "vpid", &number))
 		trace->info.pid = (uint64_t)number;
 	n->is_ring = is_word(find_string(n, text, "mode"), "ring");

@@ -452,7 +452,7 @@ static int find_all_packets(struct weft_trace *trace, const struct weft_blob *me
 int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 {
 	struct native *n = trace->state;
-	trace->info.host = trace->info.process = trace->info.command = (struct weft_str){"", 0};
+	trace->info.host = trace->info.process = trace->info.command = trace->info.runtimes = (struct weft_str){"", 0};
 	int status = WEFT_OK;
 	const struct weft_blob *metadata = trace->source.is_dir ? weft_source_find(&trace->source, "metadata") : NULL;
 	if (metadata)

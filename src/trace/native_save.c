@@ -26,7 +26,8 @@ static int save_metadata(const struct weft_trace *trace, weft_trace_file_fn *fil
 	const struct native *n = trace->state;
 	const struct weft_trace_info *info = &trace->info;
 	char *host = strndup(info->host.ptr, info->host.len), *process = strndup(info->process.ptr, info->process.len),
-	     *command = strndup(info->command.ptr, info->command.len), *text = NULL;
+	     *command = strndup(info->command.ptr, info->command.len),
+	     *runtimes = strndup(info->runtimes.ptr, info->runtimes.len), *text = NULL;
 	struct weft_metadata metadata = {
 	    .clock_hz = n->clock.hz,
 	    .clock_origin_ns = n->clock.origin_ns,
@@ -35,13 +36,14 @@ static int save_metadata(const struct weft_trace *trace, weft_trace_file_fn *fil
 	    .host = host,
 	    .process = process,
 	    .command = command,
+	    .runtimes = info->runtimes.len ? runtimes : NULL,
 	    .mode = n->is_ring ? "ring" : "grow",
 	    .state = n->is_finished ? "finished" : "recording",
 	    .pid = info->pid,
 	};
 	memcpy(metadata.uuid, n->uuid, sizeof metadata.uuid);
 	int status = WEFT_ENOMEM;
-	if (host && process && command) {
+	if (host && process && command && runtimes) {
 		size_t size = weft__metadata_format(NULL, 0, &metadata);
 		text = malloc(size + 1);
 		if (text) {
@@ -53,6 +55,7 @@ static int save_metadata(const struct weft_trace *trace, weft_trace_file_fn *fil
 	free(host);
 	free(process);
 	free(command);
+	free(runtimes);
 	return status;
 }
 

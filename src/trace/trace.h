@@ -70,6 +70,7 @@ struct weft_skipped {
 struct weft_trace_info {
 	const char *format;                     /* "native", "mirage", "sexp" */
 	struct weft_str host, process, command; /* empty if unknown */
+	struct weft_str runtimes;               /* what was taken of them; empty: nothing, or the program tells by itself */
 	uint64_t pid;
 	int64_t clock_origin_ns; /* add to an event's time to get UTC ns since 1970; 0 with has_origin false */
 	bool has_origin;

@@ -254,6 +254,8 @@ size_t weft__metadata_format(char *buf, size_t size, const struct weft_metadata 
 	put_line_number(&t, "\tvpid = ", m->pid, ";\n");
 	if (m->recorder)
 		put_env(&t, "recorder", m->recorder);
+	if (m->runtimes)
+		put_env(&t, "runtimes", m->runtimes);
 	put_env(&t, "mode", m->mode);
 	put_env(&t, "state", m->state);
 	put_env(&t, "clock_source", m->clock_source);

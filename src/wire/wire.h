@@ -227,6 +227,7 @@ struct weft_metadata {
 	const char *clock_source;             /* "tsc", "monotonic", "caller" */
 	const char *clock_measured;           /* how the frequency is known: "exact", "measured", "hurried" */
 	const char *host, *process, *command; /* NULL if unknown */
+	const char *runtimes;                 /* what was taken of them; NULL: nothing */
 	const char *mode, *state;             /* "ring" or "grow"; "recording" or "finished" */
 	uint64_t pid;
 	const char *recorder; /* "BOOT NAMESPACE PID START": the process as no other one is called; NULL if unknown */
