@@ -187,7 +187,7 @@ static const char *put_call(struct move *m, enum flow flow)
 			return "a call by way of the stack";
 	uint8_t as_jump[LONGEST];
 	memcpy(as_jump, m->e->code + m->done, insn->size);
-	as_jump[x->encoding.modrm_offset] ^= (2 ^ 4) << 3;
+	as_jump[x->encoding.modrm_offset] ^= 6 << 3; /* /2, a call, becomes /4, a jump */
 	const char *why = put_return(m);
 	return why ? why : put_copy(m, as_jump);
 }
