@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 	    "r", "re", "rea", "read", "1", "12", "kind:t", "pending", "longer:1us", "not there", ""};
 	struct weft_trace *trace;
 	struct weft_viewer *v;
-	struct weft_panel panel = {0};
+	struct weft_rows panel = {0};
 	struct weft_error err;
 	double step = 0, search = 0, next = 0, fill = 0, overlay = 0, begin;
 	if (argc != 2)
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 	}
 	printf("promises %zu\nstep_ms %.3f\nsearch_ms %.3f\nnext_ms %.3f\npanel_ms %.3f\noverlay_ms %.3f\n",
 	    v->model->promise_count, step, search, next, fill, overlay);
-	weft_panel_finish(&panel);
+	weft_rows_finish(&panel);
 	weft_viewer_destroy(v);
 	return 0;
 }

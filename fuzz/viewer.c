@@ -50,16 +50,18 @@ static void search(struct weft_compare *c, const unsigned char *m)
 static void explain(struct weft_viewer *v, const unsigned char *m)
 {
 	struct weft_findings *findings = NULL;
-	if ((m[3] & 1 ? weft_explain_promise(&findings, v->model, m[2], NULL, NULL) : weft_explain(&findings, v->model, NULL, NULL)) <
-	    0)
+	if ((m[3] & 1 ? weft_explain_promise(&findings, v->model, m[2], NULL, NULL)
+		      : weft_explain(&findings, v->model, NULL, NULL)) < 0)
 		return;
-	if (findings->count > 0) {
-		const struct weft_finding *f = &findings->findings[m[1] % findings->count];
-		weft_viewer_go_to_finding(v, f);
-		if (f->evidence_count > 0)
-			weft_viewer_go_to_evidence(v, &f->evidence[m[2] % f->evidence_count]);
+	weft_viewer_answer(v, m[3] & 1 ? WEFT_ASK_WHY : WEFT_ASK_TRACE, findings);
+	/* A press on any row, and on another one after it. */
+	for (int i = 1; i < 3; i++) {
+		static struct weft_rows rows;
+		require(weft_findings_fill(&rows, v, NULL) == WEFT_OK && rows.count > 0, "there are rows");
+		struct weft_row row = rows.rows[m[i] % rows.count];
+		weft_viewer_press_row(v, &row);
+		weft_rows_finish(&rows);
 	}
-	weft_findings_destroy(findings);
 }
 
 static void deed(struct weft_compare *c, const unsigned char *m, const unsigned char *trace, size_t size)
@@ -152,8 +154,8 @@ static void check_place(struct weft_compare *c)
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 {
-	static struct weft_panel panel;
-	static struct weft_notes notes;
+	static struct weft_rows panel;
+	static struct weft_rows notes;
 	struct weft_compare c = {0};
 	if (size < DEEDS * DEED_BYTES)
 		return 0;
@@ -172,14 +174,14 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 			check_state(c.viewers[k]);
 		struct weft_viewer *v = weft_compare_active(&c);
 		require(weft_panel_fill(&panel, v, weft_panel_subject(v), NULL) == WEFT_OK, "there is something to say");
-		require((panel.count > 0) == (weft_panel_subject(v) != WEFT_NONE), "about a promise");
+		require((panel.rows[0].kind == WEFT_ROW_TITLE) == (weft_panel_subject(v) != WEFT_NONE), "about a promise");
 		check_lists(&c);
 		if (i % 4 == 3)
 			check_place(&c);
 	}
 	require(weft_notes_fill(&notes, c.viewers[0]->model, NULL) == WEFT_OK, "there are notes");
-	weft_panel_finish(&panel);
-	weft_notes_finish(&notes);
+	weft_rows_finish(&panel);
+	weft_rows_finish(&notes);
 	weft_compare_finish(&c);
 	return 0;
 }

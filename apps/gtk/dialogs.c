@@ -53,7 +53,7 @@ static int write_some(void *ctx, const void *bytes, size_t size)
 /* What the active viewer shows, as large as it is on the screen. */
 static int export_to(WeftWindow *window, FILE *file, enum weft_picture format, struct weft_error *err)
 {
-	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
 	struct weft_cairo *cairo = NULL;
 	struct weft_draw_list list = {0};
 	if (weft_cairo_create(&cairo) < 0)
@@ -76,7 +76,7 @@ static void on_export(GtkNativeDialog *dialog, int response, WeftWindow *window)
 	char *path = chosen(dialog, response);
 	const char *suffix = g_object_get_data(G_OBJECT(dialog), "suffix");
 	enum weft_picture format = strcmp(suffix, "png") == 0 ? WEFT_PICTURE_PNG : WEFT_PICTURE_SVG;
-	if (path && weft_pane_viewer(window->pane)) {
+	if (path && weft_stage_viewer(window->stage)) {
 		struct weft_error err = {0};
 		FILE *file = g_fopen(path, "wb");
 		int status =
@@ -96,7 +96,7 @@ static void on_export(GtkNativeDialog *dialog, int response, WeftWindow *window)
 
 void dialogs_export(WeftWindow *window, const char *suffix)
 {
-	const char *path = weft_pane_path(window->pane, weft_pane_viewers(window->pane)->active);
+	const char *path = weft_stage_path(window->stage, weft_stage_viewers(window->stage)->active);
 	char *name = strcmp(path, "-") == 0 ? g_strdup("trace") : g_path_get_basename(path);
 	char *dot = strrchr(name, '.');
 	if (dot && dot != name)
@@ -126,22 +126,22 @@ struct question {
 /* What the entry has takes effect at once, so that what is wrong with it can be said while it can still be mended. */
 static void on_time(GtkEditable *entry, struct question *question)
 {
-	struct weft_viewer *viewer = weft_pane_viewer(question->window->pane);
+	struct weft_viewer *viewer = weft_stage_viewer(question->window->stage);
 	struct weft_error err = {0};
 	const char *text = gtk_editable_get_text(entry);
 	if (!viewer)
 		return;
 	int status = question->start ? weft_viewer_set_start(viewer, text, &err) : weft_viewer_set_duration(viewer, text, &err);
 	if (status == WEFT_OK) {
-		weft_compare_follow(weft_pane_viewers(question->window->pane));
-		weft_pane_update(question->window->pane);
+		weft_compare_follow(weft_stage_viewers(question->window->stage));
+		weft_stage_update(question->window->stage);
 	}
 	gtk_label_set_text(question->wrong, status == WEFT_OK ? "" : err.what);
 }
 
 void dialogs_ask_time(WeftWindow *window, bool start)
 {
-	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
 	struct question *question = g_new0(struct question, 1);
 	char now[WEFT_DURATION_BYTES];
 	int64_t from, to;

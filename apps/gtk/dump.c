@@ -1,4 +1,6 @@
 /* dump.c: what a window shows, as JSON: tests act as a person does, and look here.  SPDX-License-Identifier: ISC */
+#include "dump.h"
+
 #include <inttypes.h>
 
 #include "viewer/search.h"
@@ -20,6 +22,11 @@ static void put_string(GString *out, const char *text, gssize len)
 	}
 	g_string_append_c(out, '"');
 	g_free(safe);
+}
+
+void dump_string(GString *out, const char *text)
+{
+	put_string(out, text, -1);
 }
 
 static void put_text(GString *out, const char *key, const char *text)
@@ -64,12 +71,12 @@ static void put_promises(GString *out, const struct weft_viewer *viewer, double 
 
 static void put_viewer(GString *out, WeftWindow *window, size_t index)
 {
-	const struct weft_compare *viewers = weft_pane_viewers(window->pane);
+	const struct weft_compare *viewers = weft_stage_viewers(window->stage);
 	struct weft_viewer *viewer = viewers->viewers[index];
 	double left = 0, top = 0;
 	int64_t from, to;
 	gtk_widget_translate_coordinates(
-	    GTK_WIDGET(weft_pane_canvas(window->pane)), GTK_WIDGET(window), 0, viewers->tops_px[index], &left, &top);
+	    GTK_WIDGET(weft_stage_canvas(window->stage)), GTK_WIDGET(window), 0, viewers->tops_px[index], &left, &top);
 	/* Around a window there may be a shadow. */
 	double shadow_x = 0, shadow_y = 0;
 	gtk_native_get_surface_transform(GTK_NATIVE(window), &shadow_x, &shadow_y);
@@ -78,7 +85,7 @@ static void put_viewer(GString *out, WeftWindow *window, size_t index)
 	top += shadow_y + picture->y_px;
 	weft_viewer_times(viewer, &from, &to);
 	g_string_append_c(out, '{');
-	put_text(out, "path", weft_pane_path(window->pane, index));
+	put_text(out, "path", weft_stage_path(window->stage, index));
 	g_string_append_printf(out,
 	    "\"events\":%" PRIu64 ",\"end_ns\":%" PRId64 ",\"from_ns\":%" PRId64 ",\"to_ns\":%" PRId64 ",", viewer->model->events,
 	    viewer->model->end_ns, from, to);
@@ -113,36 +120,36 @@ static void put_viewer(GString *out, WeftWindow *window, size_t index)
 
 void weft_window_dump(WeftWindow *window, GString *out)
 {
-	const struct weft_compare *viewers = weft_pane_viewers(window->pane);
+	const struct weft_compare *viewers = weft_stage_viewers(window->stage);
 	g_string_append_c(out, '{');
 	put_text(out, "title", gtk_window_get_title(GTK_WINDOW(window)));
 	put_text(out, "subtitle", adw_window_title_get_subtitle(window->heading));
-	put_text(out, "page", weft_pane_page(window->pane));
+	put_text(out, "page", weft_stage_page(window->stage));
 	put_text(out, "notice", gtk_info_bar_get_revealed(window->info_bar) ? gtk_label_get_text(window->info_text) : "");
-	g_string_append_printf(out, "\"live\":%s,\"follows\":%s,", weft_pane_is_live(window->pane) ? "true" : "false",
-	    weft_pane_follows(window->pane) ? "true" : "false");
+	g_string_append_printf(out, "\"live\":%s,\"follows\":%s,", weft_stage_is_live(window->stage) ? "true" : "false",
+	    weft_stage_follows(window->stage) ? "true" : "false");
 	g_string_append_printf(out, "\"device_scale\":%d,", gtk_widget_get_scale_factor(GTK_WIDGET(window)));
 	GtkWidget *focus = gtk_window_get_focus(GTK_WINDOW(window));
 	bool types = focus && gtk_widget_is_ancestor(focus, GTK_WIDGET(window->search_entry)) && gtk_widget_get_mapped(focus);
 	g_string_append_printf(out, "\"typing\":%s,", types ? "true" : "false");
-	char *facts = weft_panel_widget_text(window->panel);
-	put_text(out, "facts", facts);
-	g_free(facts);
+	g_string_append(out, "\"facts\":");
+	weft_row_list_dump(window->panel, out);
+	g_string_append(out, ",\"findings\":");
+	weft_row_list_dump(window->findings, out);
+	g_string_append_c(out, ',');
 	/* Around a window there may be a shadow. */
 	double x = 0, y = 0, shadow_x = 0, shadow_y = 0;
-	GtkWidget *canvas = GTK_WIDGET(weft_pane_canvas(window->pane));
+	GtkWidget *canvas = GTK_WIDGET(weft_stage_canvas(window->stage));
 	gtk_native_get_surface_transform(GTK_NATIVE(window), &shadow_x, &shadow_y);
 	gtk_widget_translate_coordinates(canvas, GTK_WIDGET(window), 0, 0, &x, &y);
 	g_string_append_printf(out, "\"shadow\":[%.0f,%.0f],\"canvas\":[%.0f,%.0f,%d,%d],", shadow_x, shadow_y, x + shadow_x,
 	    y + shadow_y, gtk_widget_get_width(canvas), gtk_widget_get_height(canvas));
 	g_string_append_printf(out, "\"height\":%d,", gtk_widget_get_height(GTK_WIDGET(window)));
-	char *findings = weft_finding_list_text(window->findings);
-	put_text(out, "findings", findings);
-	g_free(findings);
-	put_text(out, "explained", weft_pane_findings(window->pane, viewers->active) ? "yes" : "");
-	g_string_append_printf(out, "\"loads\":%u,", weft_pane_loads(window->pane));
+	const struct weft_viewer *active = weft_stage_viewer(window->stage);
+	put_text(out, "explained", active && active->answers[WEFT_ASK_TRACE] && !active->outdated[WEFT_ASK_TRACE] ? "yes" : "");
+	g_string_append_printf(out, "\"loads\":%u,", weft_stage_loads(window->stage));
 	put_text(out, "side", gtk_stack_get_visible_child_name(window->side));
-	g_string_append_printf(out, "\"width\":%d,", gtk_widget_get_width(GTK_WIDGET(weft_pane_canvas(window->pane))));
+	g_string_append_printf(out, "\"width\":%d,", gtk_widget_get_width(GTK_WIDGET(weft_stage_canvas(window->stage))));
 	put_text(out, "count", gtk_label_get_text(window->search_count));
 	put_text(out, "error", window->error ? window->error : "");
 	put_text(out, "toast", window->toast ? window->toast : "");
@@ -155,7 +162,7 @@ void weft_window_dump(WeftWindow *window, GString *out)
 	    out, "\"focused\":%s,\"dialogs\":%d,", gtk_window_is_active(GTK_WINDOW(window)) ? "true" : "false", dialogs);
 	g_string_append_printf(out,
 	    "\"loading\":%s,\"active\":%zu,\"free\":%s,\"panel\":%s,\"finding\":%s,\"dark\":%s,\"viewers\":[",
-	    weft_pane_is_loading(window->pane) ? "true" : "false", viewers->active, viewers->free ? "true" : "false",
+	    weft_stage_is_loading(window->stage) ? "true" : "false", viewers->active, viewers->free ? "true" : "false",
 	    adw_flap_get_reveal_flap(window->flap) ? "true" : "false",
 	    gtk_search_bar_get_search_mode(window->search_bar) ? "true" : "false",
 	    weft_canvas_theme() == WEFT_THEME_DARK ? "true" : "false");

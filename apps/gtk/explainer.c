@@ -1,14 +1,22 @@
 /* explainer.c: the OS thread that finds out what went wrong.  SPDX-License-Identifier: ISC */
 #include "explainer.h"
 
+#include <stdatomic.h>
+
 #include "loader.h"
+
+#define PROGRESS_MS 100
 
 struct explainer {
 	struct weft_viewer *viewer;
+	enum weft_ask ask;
 	uint32_t promise;
-	explainer_done *done;
+	const struct explainer_calls *calls;
 	void *ctx;
-	bool stopped;         /* in the main loop alone */
+	/* The worker tells, the main loop looks, and the other way round; nothing else hangs on them. */
+	_Atomic unsigned percent;
+	atomic_bool stopped;
+	guint timer;          /* tells how far it is */
 	grefcount references; /* of who started it and of the worker, which lets go in the main loop too */
 	struct weft_findings *findings;
 };
@@ -21,38 +29,60 @@ static void unref(struct explainer *explainer)
 	g_free(explainer);
 }
 
+static gboolean tell(gpointer data)
+{
+	struct explainer *explainer = data;
+	explainer->calls->progress(
+	    explainer->ctx, explainer->viewer, explainer->ask, atomic_load_explicit(&explainer->percent, memory_order_relaxed));
+	return G_SOURCE_CONTINUE;
+}
+
 static gboolean finish(gpointer data)
 {
 	struct explainer *explainer = data;
-	if (!explainer->stopped) {
+	if (!atomic_load_explicit(&explainer->stopped, memory_order_relaxed)) {
 		struct weft_findings *findings = explainer->findings;
 		explainer->findings = NULL;
-		explainer->done(explainer->ctx, findings);
+		g_clear_handle_id(&explainer->timer, g_source_remove);
+		explainer->calls->done(explainer->ctx, explainer->viewer, explainer->ask, findings);
 	}
 	unref(explainer);
 	return G_SOURCE_REMOVE;
+}
+
+static bool go_on(void *ctx, unsigned percent)
+{
+	struct explainer *explainer = ctx;
+	atomic_store_explicit(&explainer->percent, percent, memory_order_relaxed);
+	return !atomic_load_explicit(&explainer->stopped, memory_order_relaxed);
 }
 
 static gpointer work(gpointer data)
 {
 	struct explainer *explainer = data;
 	const struct weft_model *model = explainer->viewer->model;
-	if (explainer->promise == WEFT_NONE)
-		weft_explain(&explainer->findings, model, NULL, NULL);
+	struct weft_explain_options options = {.go_on = go_on, .ctx = explainer};
+	if (explainer->ask == WEFT_ASK_TRACE)
+		weft_explain(&explainer->findings, model, &options, NULL);
 	else
-		weft_explain_promise(&explainer->findings, model, explainer->promise, NULL, NULL);
+		weft_explain_promise(&explainer->findings, model, explainer->promise, &options, NULL);
 	loader_release(explainer->viewer);
 	g_idle_add(finish, explainer);
 	return NULL;
 }
 
-struct explainer *explainer_start(struct weft_viewer *viewer, uint32_t promise, explainer_done *done, void *ctx)
+struct explainer *explainer_start(struct weft_viewer *viewer, enum weft_ask ask, const struct explainer_calls *calls, void *ctx)
 {
 	struct explainer *explainer = g_new0(struct explainer, 1);
-	*explainer = (struct explainer){.viewer = viewer, .promise = promise, .done = done, .ctx = ctx};
+	explainer->viewer = viewer;
+	explainer->ask = ask;
+	explainer->promise = viewer->questions[ask].promise;
+	explainer->calls = calls;
+	explainer->ctx = ctx;
 	g_ref_count_init(&explainer->references);
 	g_ref_count_inc(&explainer->references);
 	loader_hold(viewer);
+	explainer->timer = g_timeout_add(PROGRESS_MS, tell, explainer);
 	g_thread_unref(g_thread_new("weft-explain", work, explainer));
 	return explainer;
 }
@@ -61,6 +91,7 @@ void explainer_stop(struct explainer *explainer)
 {
 	if (!explainer)
 		return;
-	explainer->stopped = true;
+	g_clear_handle_id(&explainer->timer, g_source_remove);
+	atomic_store_explicit(&explainer->stopped, true, memory_order_relaxed);
 	unref(explainer);
 }

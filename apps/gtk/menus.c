@@ -68,7 +68,7 @@ static void append_group(WeftWindow *window, GMenu *menu, enum weft_action_group
 
 void menus_show_metrics(WeftWindow *window)
 {
-	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
 	for (size_t i = 0; viewer && i < viewer->model->counter_count && i < METRICS; i++) {
 		GSimpleAction *action = weft__window_metric_action(window, i);
 		g_simple_action_set_state(action, g_variant_new_boolean(!viewer->hidden_metrics[i]));
@@ -79,7 +79,7 @@ void menus_show_metrics(WeftWindow *window)
 /* A switch for each counter; NULL where there are none. */
 static GMenu *metrics_menu(WeftWindow *window)
 {
-	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
 	if (!viewer || viewer->model->counter_count == 0)
 		return NULL;
 	GMenu *menu = g_menu_new(), *section = g_menu_new();
@@ -188,7 +188,7 @@ void menus_update(WeftWindow *window)
 
 void menus_popup(WeftWindow *window, double x, double y)
 {
-	GtkWidget *canvas = GTK_WIDGET(weft_pane_canvas(window->pane));
+	GtkWidget *canvas = GTK_WIDGET(weft_stage_canvas(window->stage));
 	GMenu *menu = context_menu(window);
 	/* A child of the window's, since a canvas lays out no children. */
 	if (!window->popup) {

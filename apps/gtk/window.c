@@ -8,7 +8,9 @@
 #include "loader.h"
 #include "menus.h"
 #include "settings.h"
+#include "viewer/findings.h"
 #include "viewer/notes.h"
+#include "viewer/panel.h"
 #include "viewer/search.h"
 #include "viewer/summary.h"
 #include "window_private.h"
@@ -19,11 +21,11 @@ G_DEFINE_FINAL_TYPE(WeftWindow, weft_window, ADW_TYPE_APPLICATION_WINDOW)
 
 static void show_title(WeftWindow *window)
 {
-	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
 	GString *names = g_string_new(NULL);
 	const char *path;
 	size_t count = 0;
-	for (; (path = weft_pane_path(window->pane, count)); count++) {
+	for (; (path = weft_stage_path(window->stage, count)); count++) {
 		char *name = loader_name_of(path);
 		g_string_append_printf(names, "%s%s", count > 0 ? "  ∕  " : "", name);
 		g_free(name);
@@ -32,9 +34,9 @@ static void show_title(WeftWindow *window)
 	char *facts = g_strdup(viewer ? weft_viewer_summary(viewer, summary) : "");
 	gtk_window_set_title(GTK_WINDOW(window), count > 0 ? names->str : "weft");
 	adw_window_title_set_title(window->heading, count > 0 ? names->str : "weft");
-	if (weft_pane_is_live(window->pane)) {
+	if (weft_stage_is_live(window->stage)) {
 		char *live =
-		    g_strdup_printf("%s · %s", facts, weft_pane_follows(window->pane) ? "live" : "has changed since (F5)");
+		    g_strdup_printf("%s · %s", facts, weft_stage_follows(window->stage) ? "live" : "has changed since (F5)");
 		g_free(facts);
 		facts = live;
 	}
@@ -45,20 +47,20 @@ static void show_title(WeftWindow *window)
 
 static void show_notice(WeftWindow *window)
 {
-	const struct weft_compare *viewers = weft_pane_viewers(window->pane);
-	struct weft_notes notes = {0};
+	const struct weft_compare *viewers = weft_stage_viewers(window->stage);
+	struct weft_rows notes = {0};
 	GString *text = g_string_new(NULL);
 	bool serious = false;
 	for (size_t i = 0; i < viewers->count; i++) {
 		if (weft_notes_fill(&notes, viewers->viewers[i]->model, NULL) != WEFT_OK)
 			continue;
 		for (size_t n = 0; n < notes.count; n++) {
-			serious |= notes.notes[n].serious;
+			serious |= notes.rows[n].tone == WEFT_TONE_ALARM;
 			g_string_append_printf(
-			    text, "%s%s %s", text->len > 0 ? "\n" : "", notes.notes[n].text, notes.notes[n].meaning);
+			    text, "%s%s %s", text->len > 0 ? "\n" : "", notes.rows[n].name, notes.rows[n].value);
 		}
 	}
-	weft_notes_finish(&notes);
+	weft_rows_finish(&notes);
 	if (g_strcmp0(window->notice, text->str) != 0) {
 		gtk_label_set_text(window->info_text, text->str);
 		gtk_info_bar_set_message_type(window->info_bar, serious ? GTK_MESSAGE_WARNING : GTK_MESSAGE_INFO);
@@ -71,11 +73,11 @@ static void show_notice(WeftWindow *window)
 
 static void show_count(WeftWindow *window)
 {
-	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
 	const char *typed = gtk_editable_get_text(GTK_EDITABLE(window->search_entry));
 	char *text = NULL;
 	if (viewer && *typed && !window->search_is_wrong) {
-		size_t found = weft_compare_found(weft_pane_viewers(window->pane)), number = weft_viewer_match_number(viewer);
+		size_t found = weft_compare_found(weft_stage_viewers(window->stage)), number = weft_viewer_match_number(viewer);
 		const char *more = weft_viewer_is_searching(viewer) ? "…" : "";
 		if (found == 0)
 			text = g_strdup(*more ? more : "not found");
@@ -98,7 +100,7 @@ static void show_count(WeftWindow *window)
 /* What is searched for may come from elsewhere than the search bar: "find all like it". */
 static void show_search(WeftWindow *window)
 {
-	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
 	if (viewer && viewer->search_text[0] && !window->search_is_wrong &&
 	    strcmp(viewer->search_text, gtk_editable_get_text(GTK_EDITABLE(window->search_entry))) != 0) {
 		gtk_editable_set_text(GTK_EDITABLE(window->search_entry), viewer->search_text);
@@ -109,12 +111,12 @@ static void show_search(WeftWindow *window)
 /* What is selected, for those who do not see it. */
 static void describe(WeftWindow *window)
 {
-	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
-	const char *path = weft_pane_path(window->pane, weft_pane_viewers(window->pane)->active);
+	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
+	const char *path = weft_stage_path(window->stage, weft_stage_viewers(window->stage)->active);
 	char *name = path ? loader_name_of(path) : g_strdup("nothing");
 	char *label = g_strdup_printf("Promises of %s", name);
 	char said[WEFT_SUMMARY_BYTES], *text = g_utf8_make_valid(viewer ? weft_viewer_describe(viewer, said) : "", -1);
-	gtk_accessible_update_property(GTK_ACCESSIBLE(weft_pane_canvas(window->pane)), GTK_ACCESSIBLE_PROPERTY_LABEL, label,
+	gtk_accessible_update_property(GTK_ACCESSIBLE(weft_stage_canvas(window->stage)), GTK_ACCESSIBLE_PROPERTY_LABEL, label,
 	    GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, text, -1);
 	g_free(text);
 	g_free(label);
@@ -130,7 +132,7 @@ static void show_actions(WeftWindow *window)
 {
 	static const char *const of_viewer[] = {
 	    "export-svg", "export-png", "set-start", "set-duration", "find", "compare", "copy-link"};
-	const struct weft_compare *viewers = weft_pane_viewers(window->pane);
+	const struct weft_compare *viewers = weft_stage_viewers(window->stage);
 	for (int a = 0; a < WEFT_ACTION_COUNT; a++) {
 		const struct weft_action_info *info = weft_action_info((enum weft_action)a);
 		GAction *action = g_action_map_lookup_action(G_ACTION_MAP(window), info->name);
@@ -141,9 +143,7 @@ static void show_actions(WeftWindow *window)
 		if (g_action_get_state_type(action))
 			g_simple_action_set_state(G_SIMPLE_ACTION(action), g_variant_new_boolean((state & WEFT_ACTION_ON) != 0));
 	}
-	set_enabled(window, "reload", weft_pane_can_reload(window->pane));
-	set_enabled(
-	    window, "why", viewers->count > 0 && weft_compare_action_state(viewers, WEFT_ACTION_WHY) & WEFT_ACTION_ENABLED);
+	set_enabled(window, "reload", weft_stage_can_reload(window->stage));
 	for (size_t i = 0; i < G_N_ELEMENTS(of_viewer); i++)
 		set_enabled(window, of_viewer[i], viewers->count > 0);
 }
@@ -152,28 +152,22 @@ static void show_actions(WeftWindow *window)
 
 static void show_panel(WeftWindow *window)
 {
-	weft_panel_widget_show(window->panel, adw_flap_get_reveal_flap(window->flap) ? weft_pane_viewer(window->pane) : NULL);
-}
-
-/* ---- What went wrong ---- */
-
-static size_t count_findings(WeftWindow *window, size_t index)
-{
-	const struct weft_findings *findings = weft_pane_findings(window->pane, index);
-	return findings ? findings->count + findings->left_out : 0;
+	const struct weft_viewer *viewer = weft_stage_viewer(window->stage);
+	if (!viewer || !adw_flap_get_reveal_flap(window->flap))
+		return;
+	weft_panel_fill(weft_row_list_next(window->panel), viewer, weft_panel_subject(viewer), NULL);
+	weft_row_list_show(window->panel);
 }
 
 /* The list has those of the active trace, the button counts those of all. */
 static void show_findings(WeftWindow *window)
 {
-	const struct weft_compare *viewers = weft_pane_viewers(window->pane);
-	const struct weft_findings *findings = weft_pane_findings(window->pane, viewers->active);
-	size_t own = count_findings(window, viewers->active), all = 0;
-	weft_finding_list_show(window->findings, weft_pane_viewer(window->pane), findings);
-	if (!findings)
+	const struct weft_viewer *viewer = weft_stage_viewer(window->stage);
+	size_t own = viewer ? weft_findings_count(viewer) : 0, all = weft_compare_findings(weft_stage_viewers(window->stage));
+	if (!viewer)
 		return;
-	for (size_t i = 0; i < viewers->count; i++)
-		all += count_findings(window, i);
+	weft_findings_fill(weft_row_list_next(window->findings), viewer, NULL);
+	weft_row_list_show(window->findings);
 	char *count = g_strdup_printf("%'zu", all), *name = g_strdup_printf("What Went Wrong: %s", count),
 	     *title = own > 0 ? g_strdup_printf("Findings (%'zu)", own) : g_strdup("Findings");
 	adw_button_content_set_label(window->findings_count, count);
@@ -191,93 +185,36 @@ static void show_side(WeftWindow *window, const char *page)
 	adw_flap_set_reveal_flap(window->flap, TRUE);
 }
 
-/* Of the active trace, or else of the first in which something went wrong. */
 static void list_findings(WeftWindow *window)
 {
-	struct weft_compare *viewers = weft_pane_viewers(window->pane);
-	for (size_t i = 0; i < viewers->count && count_findings(window, viewers->active) == 0; i++)
-		if (count_findings(window, i) > 0)
-			weft_compare_activate(viewers, i);
-	weft_pane_update(window->pane);
+	weft_compare_show_findings(weft_stage_viewers(window->stage));
+	weft_stage_update(window->stage);
 	show_findings(window);
 	show_side(window, "findings");
-	weft_finding_list_focus(window->findings);
+	weft_row_list_focus(window->findings);
 }
 
-static void on_went(WeftWindow *window)
+static void on_pressed(WeftRowList *list, unsigned number, WeftWindow *window)
 {
-	weft_compare_follow(weft_pane_viewers(window->pane));
-	weft_pane_update(window->pane);
-}
-
-static void on_answer(void *ctx, struct weft_findings *answer)
-{
-	WeftWindow *window = ctx;
-	bool is_new = !window->asks_again;
-	g_clear_pointer(&window->explainer, explainer_stop);
-	window->asks_again = false;
-	weft_finding_list_answer(window->findings, answer);
-	if (!is_new)
+	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
+	const struct weft_row *row = weft_row_list_row(list, number);
+	if (!viewer || !row)
 		return;
-	show_side(window, "findings");
-	if (answer && answer->count > 0) {
-		weft_viewer_highlight_finding(window->why_of, &answer->findings[0]);
-		weft_pane_update(window->pane);
-	}
+	/* A link of the panel goes with what the panel said. */
+	if (row->kind == WEFT_ROW_LINK)
+		gtk_widget_grab_focus(GTK_WIDGET(weft_stage_canvas(window->stage)));
+	weft_viewer_press_row(viewer, row);
+	weft_compare_follow(weft_stage_viewers(window->stage));
+	weft_stage_update(window->stage);
 }
 
-static void ask(WeftWindow *window, struct weft_viewer *viewer, uint32_t promise, bool again)
+static void on_changed(WeftStage *stage, unsigned changes, WeftWindow *window)
 {
-	g_clear_pointer(&window->explainer, explainer_stop);
-	window->has_asked = true;
-	window->asks_again = again;
-	window->why_of = viewer;
-	window->why_id = viewer->model->promises[promise].id;
-	window->explainer = explainer_start(viewer, promise, on_answer, window);
-}
-
-static void ask_why(WeftWindow *window)
-{
-	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
-	if (viewer && viewer->selected != WEFT_NONE)
-		ask(window, viewer, viewer->selected, false);
-}
-
-/* An answer holds for the trace of which it was asked; read anew, it is asked again. */
-static void keep_answer(WeftWindow *window, bool is_read_anew)
-{
-	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
-	if (!window->has_asked || viewer == window->why_of)
-		return;
-	uint32_t promise = is_read_anew ? weft_model_find(viewer->model, window->why_id) : WEFT_NONE;
-	if (promise != WEFT_NONE && promise != WEFT_SYSTEM) {
-		ask(window, viewer, promise, true);
-		return;
-	}
-	g_clear_pointer(&window->explainer, explainer_stop);
-	window->has_asked = false;
-	weft_finding_list_answer(window->findings, NULL);
-}
-
-static void on_go(WeftPanelWidget *panel, unsigned promise, WeftWindow *window)
-{
-	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
-	/* The row that was pressed goes with what it said. */
-	gtk_widget_grab_focus(GTK_WIDGET(weft_pane_canvas(window->pane)));
-	if (!viewer)
-		return;
-	weft_viewer_select_and_reveal(viewer, promise);
-	weft_compare_follow(weft_pane_viewers(window->pane));
-	weft_pane_update(window->pane);
-}
-
-static void on_changed(WeftPane *pane, unsigned changes, WeftWindow *window)
-{
-	struct weft_viewer *viewer = weft_pane_viewer(pane);
-	if (changes & WEFT_CHANGED_SELECTION) {
-		keep_answer(window, false);
+	struct weft_viewer *viewer = weft_stage_viewer(stage);
+	if (changes & (WEFT_CHANGED_SELECTION | WEFT_CHANGED_FINDINGS | WEFT_CHANGED_SETTING))
 		show_findings(window);
-	}
+	if (changes & WEFT_CHANGED_ANSWER)
+		show_side(window, "findings");
 	if (changes & (WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER | WEFT_CHANGED_SETTING)) {
 		describe(window);
 		show_panel(window);
@@ -286,7 +223,7 @@ static void on_changed(WeftPane *pane, unsigned changes, WeftWindow *window)
 		show_count(window);
 	if (changes & WEFT_CHANGED_SEARCH)
 		show_search(window);
-	if (changes & ~(unsigned)(WEFT_CHANGED_HOVER | WEFT_CHANGED_PICTURE))
+	if (changes & ~(unsigned)(WEFT_CHANGED_HOVER | WEFT_CHANGED_PICTURE | WEFT_CHANGED_OVERLAY))
 		show_actions(window);
 	if (changes & WEFT_CHANGED_SETTING)
 		menus_show_metrics(window);
@@ -294,22 +231,15 @@ static void on_changed(WeftPane *pane, unsigned changes, WeftWindow *window)
 		menus_popup(window, viewer->menu_x_px, viewer->menu_y_px);
 }
 
-/* Before a viewer ends: nobody may look at it any more. */
-static void on_leaving(WeftPane *pane, WeftWindow *window)
-{
-	weft_panel_widget_show(window->panel, NULL);
-	weft_finding_list_show(window->findings, NULL, NULL);
-}
-
 static void go(WeftWindow *window)
 {
 	struct weft_error err = {0};
-	if (!window->place || weft_pane_viewers(window->pane)->count == 0 || weft_pane_is_loading(window->pane))
+	if (!window->place || weft_stage_viewers(window->stage)->count == 0 || weft_stage_is_loading(window->stage))
 		return;
-	if (weft_compare_go(weft_pane_viewers(window->pane), window->place, &err) < 0)
+	if (weft_compare_go(weft_stage_viewers(window->stage), window->place, &err) < 0)
 		weft__window_toast(window, err.what);
 	g_clear_pointer(&window->place, g_free);
-	weft_pane_update(window->pane);
+	weft_stage_update(window->stage);
 }
 
 void weft_window_go(WeftWindow *window, const char *place)
@@ -324,45 +254,44 @@ void weft_window_go(WeftWindow *window, const char *place)
 static void copy_link(WeftWindow *window)
 {
 	char link[4096] = "#";
-	size_t length = weft_compare_place(weft_pane_viewers(window->pane), link + 1, sizeof link - 1);
+	size_t length = weft_compare_place(weft_stage_viewers(window->stage), link + 1, sizeof link - 1);
 	if (length == 0 || length >= sizeof link - 1)
 		return;
 	gdk_clipboard_set_text(gtk_widget_get_clipboard(GTK_WIDGET(window)), link);
 	weft__window_toast(window, "Copied; weft view --place=LINK TRACE comes back here");
 }
 
-static void on_loaded(WeftPane *pane, WeftWindow *window)
+static void on_loaded(WeftStage *stage, WeftWindow *window)
 {
-	const struct weft_compare *viewers = weft_pane_viewers(pane);
-	const char *path = weft_pane_path(pane, viewers->count - 1);
+	const struct weft_compare *viewers = weft_stage_viewers(stage);
+	const char *path = weft_stage_path(stage, viewers->count - 1);
 	if (strcmp(path, "-") != 0)
 		settings_add_recent(path);
 	show_title(window);
 	show_notice(window);
 	show_actions(window);
 	describe(window);
-	keep_answer(window, true);
 	show_findings(window);
 	show_panel(window);
 	menus_update(window);
 	go(window);
 }
 
-static void on_live(WeftPane *pane, WeftWindow *window)
+static void on_live(WeftStage *stage, WeftWindow *window)
 {
-	bool follows = weft_pane_follows(pane), is_live = weft_pane_is_live(pane);
+	bool follows = weft_stage_follows(stage), is_live = weft_stage_is_live(stage);
 	GAction *action = g_action_map_lookup_action(G_ACTION_MAP(window), "follow");
 	g_simple_action_set_state(G_SIMPLE_ACTION(action), g_variant_new_boolean(follows));
 	gtk_widget_set_visible(GTK_WIDGET(window->follow_button), is_live || follows);
 	show_title(window);
 }
 
-static void on_failed(WeftPane *pane, const char *why, WeftWindow *window)
+static void on_failed(WeftStage *stage, const char *why, WeftWindow *window)
 {
 	char *copy = g_strdup(why);
 	g_free(window->error);
 	window->error = copy;
-	if (weft_pane_viewers(pane)->count > 0)
+	if (weft_stage_viewers(stage)->count > 0)
 		weft__window_toast(window, why);
 	show_title(window);
 	show_actions(window);
@@ -384,7 +313,7 @@ void weft__window_search(WeftWindow *window)
 	struct weft_error err = {0};
 	bool is_open = gtk_search_bar_get_search_mode(window->search_bar);
 	const char *text = is_open ? gtk_editable_get_text(GTK_EDITABLE(window->search_entry)) : "";
-	bool ok = weft_pane_search(window->pane, text, &err);
+	bool ok = weft_stage_search(window->stage, text, &err);
 	window->search_is_wrong = !ok;
 	if (!ok) {
 		gtk_label_set_text(window->search_count, err.what);
@@ -399,13 +328,13 @@ static void on_search_mode(WeftWindow *window)
 {
 	weft__window_search(window);
 	if (!gtk_search_bar_get_search_mode(window->search_bar))
-		gtk_widget_grab_focus(GTK_WIDGET(weft_pane_canvas(window->pane)));
+		gtk_widget_grab_focus(GTK_WIDGET(weft_stage_canvas(window->stage)));
 }
 
 static void act(WeftWindow *window, enum weft_action action)
 {
-	if (weft_compare_act(weft_pane_viewers(window->pane), action) == WEFT_OK)
-		weft_pane_update(window->pane);
+	if (weft_compare_act(weft_stage_viewers(window->stage), action) == WEFT_OK)
+		weft_stage_update(window->stage);
 }
 
 static void on_next_match(WeftWindow *window)
@@ -429,7 +358,7 @@ static void act_by_core(WeftWindow *window, enum weft_action action)
 	}
 	/* Whoever escapes from the list of findings is back in the picture. */
 	if (action == WEFT_ACTION_CLEAR)
-		gtk_widget_grab_focus(GTK_WIDGET(weft_pane_canvas(window->pane)));
+		gtk_widget_grab_focus(GTK_WIDGET(weft_stage_canvas(window->stage)));
 	act(window, action);
 }
 
@@ -446,7 +375,7 @@ static void on_app_action(GSimpleAction *simple, GVariant *parameter, gpointer d
 	switch ((int)weft_action_find(g_action_get_name(G_ACTION(simple)))) {
 	case WEFT_ACTION_OPEN: dialogs_open(window, false); break;
 	case WEFT_ACTION_COMPARE: dialogs_open(window, true); break;
-	case WEFT_ACTION_RELOAD: weft_pane_reload(window->pane); break;
+	case WEFT_ACTION_RELOAD: weft_stage_reload(window->stage); break;
 	case WEFT_ACTION_EXPORT_SVG: dialogs_export(window, "svg"); break;
 	case WEFT_ACTION_EXPORT_PNG: dialogs_export(window, "png"); break;
 	case WEFT_ACTION_SET_START: dialogs_ask_time(window, true); break;
@@ -458,7 +387,6 @@ static void on_app_action(GSimpleAction *simple, GVariant *parameter, gpointer d
 		break;
 	case WEFT_ACTION_COPY_LINK: copy_link(window); break;
 	case WEFT_ACTION_FINDINGS: list_findings(window); break;
-	case WEFT_ACTION_WHY: ask_why(window); break;
 	case WEFT_ACTION_SHORTCUTS: dialogs_shortcuts(window); break;
 	default: break;
 	}
@@ -467,12 +395,12 @@ static void on_app_action(GSimpleAction *simple, GVariant *parameter, gpointer d
 static void on_metric(GSimpleAction *action, GVariant *value, gpointer data)
 {
 	WeftWindow *window = data;
-	struct weft_viewer *viewer = weft_pane_viewer(window->pane);
+	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
 	size_t counter = (size_t)g_ascii_strtoull(g_action_get_name(G_ACTION(action)) + strlen("metric-"), NULL, 10);
 	if (!viewer || counter >= viewer->model->counter_count)
 		return;
 	weft_viewer_set_metric(viewer, counter, g_variant_get_boolean(value));
-	weft_pane_update(window->pane);
+	weft_stage_update(window->stage);
 }
 
 GSimpleAction *weft__window_metric_action(WeftWindow *window, size_t counter)
@@ -506,7 +434,7 @@ static void on_close(GSimpleAction *action, GVariant *parameter, gpointer data)
 
 static void on_follow(GSimpleAction *action, GVariant *value, gpointer data)
 {
-	weft_pane_set_follow(WEFT_WINDOW(data)->pane, g_variant_get_boolean(value));
+	weft_stage_set_follow(WEFT_WINDOW(data)->stage, g_variant_get_boolean(value));
 }
 
 static void on_theme(GSimpleAction *action, GVariant *value, gpointer data)
@@ -589,8 +517,6 @@ static gboolean on_key(GtkEventControllerKey *keys, guint keyval, guint keycode,
 	/* Not through the GAction: whether that is enabled is only known again when all keys that were typed are through. */
 	if (weft_action_info(action)->who == WEFT_BY_CORE)
 		act_by_core(window, action);
-	else if (action == WEFT_ACTION_WHY)
-		ask_why(window);
 	else
 		g_action_group_activate_action(G_ACTION_GROUP(window), weft_action_info(action)->name, NULL);
 	return GDK_EVENT_STOP;
@@ -618,7 +544,7 @@ WeftWindow *weft_window_new(GtkApplication *application)
 
 void weft_window_open(WeftWindow *window, const char *path)
 {
-	if (weft_pane_viewers(window->pane)->count > 0 || weft_pane_is_loading(window->pane)) {
+	if (weft_stage_viewers(window->stage)->count > 0 || weft_stage_is_loading(window->stage)) {
 		window = weft_window_new(gtk_window_get_application(GTK_WINDOW(window)));
 		gtk_window_present(GTK_WINDOW(window));
 	}
@@ -627,22 +553,20 @@ void weft_window_open(WeftWindow *window, const char *path)
 
 void weft_window_compare(WeftWindow *window, const char *path)
 {
-	weft_pane_add(window->pane, path);
+	weft_stage_add(window->stage, path);
 	show_title(window);
 }
 
 static gboolean close_request(GtkWindow *window)
 {
 	settings_keep_window(window, adw_flap_get_reveal_flap(WEFT_WINDOW(window)->flap));
-	g_clear_pointer(&WEFT_WINDOW(window)->explainer, explainer_stop);
-	weft_pane_finish(WEFT_WINDOW(window)->pane);
+	weft_stage_finish(WEFT_WINDOW(window)->stage);
 	return GTK_WINDOW_CLASS(weft_window_parent_class)->close_request(window);
 }
 
 static void dispose(GObject *object)
 {
 	WeftWindow *window = WEFT_WINDOW(object);
-	g_clear_pointer(&window->explainer, explainer_stop);
 	g_clear_pointer(&window->place, g_free);
 	g_clear_pointer(&window->toast, g_free);
 	g_clear_pointer(&window->error, g_free);
@@ -656,9 +580,8 @@ static void weft_window_class_init(WeftWindowClass *class)
 	GtkWidgetClass *widget_class = GTK_WIDGET_CLASS(class);
 	G_OBJECT_CLASS(class)->dispose = dispose;
 	GTK_WINDOW_CLASS(class)->close_request = close_request;
-	g_type_ensure(WEFT_TYPE_PANE);
-	g_type_ensure(WEFT_TYPE_PANEL);
-	g_type_ensure(WEFT_TYPE_FINDING_LIST);
+	g_type_ensure(WEFT_TYPE_STAGE);
+	g_type_ensure(WEFT_TYPE_ROW_LIST);
 	gtk_widget_class_set_template_from_resource(widget_class, "/org/weft/View/window.ui");
 #define CHILD(name) gtk_widget_class_bind_template_child(widget_class, WeftWindow, name)
 	CHILD(toasts);
@@ -671,7 +594,7 @@ static void weft_window_class_init(WeftWindowClass *class)
 	CHILD(info_bar);
 	CHILD(info_text);
 	CHILD(flap);
-	CHILD(pane);
+	CHILD(stage);
 	CHILD(side);
 	CHILD(panel);
 	CHILD(findings);
@@ -694,15 +617,13 @@ static void weft_window_init(WeftWindow *window)
 	     part = gtk_widget_get_next_sibling(part))
 		if (GTK_IS_MENU_BUTTON(part))
 			gtk_accessible_update_property(GTK_ACCESSIBLE(part), GTK_ACCESSIBLE_PROPERTY_LABEL, "Recent Traces", -1);
-	g_signal_connect_object(window->pane, "changed", G_CALLBACK(on_changed), window, 0);
-	g_signal_connect_object(window->pane, "loaded", G_CALLBACK(on_loaded), window, 0);
-	g_signal_connect_object(window->pane, "live", G_CALLBACK(on_live), window, 0);
-	g_signal_connect_object(window->pane, "leaving", G_CALLBACK(on_leaving), window, 0);
-	g_signal_connect_object(window->pane, "explained", G_CALLBACK(show_findings), window, G_CONNECT_SWAPPED);
-	g_signal_connect_object(window->findings, "went", G_CALLBACK(on_went), window, G_CONNECT_SWAPPED);
-	g_signal_connect_object(window->panel, "go", G_CALLBACK(on_go), window, 0);
+	g_signal_connect_object(window->stage, "changed", G_CALLBACK(on_changed), window, 0);
+	g_signal_connect_object(window->stage, "loaded", G_CALLBACK(on_loaded), window, 0);
+	g_signal_connect_object(window->stage, "live", G_CALLBACK(on_live), window, 0);
+	g_signal_connect_object(window->findings, "pressed", G_CALLBACK(on_pressed), window, 0);
+	g_signal_connect_object(window->panel, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->flap, "notify::reveal-flap", G_CALLBACK(show_panel), window, G_CONNECT_SWAPPED);
-	g_signal_connect_object(window->pane, "failed", G_CALLBACK(on_failed), window, 0);
+	g_signal_connect_object(window->stage, "failed", G_CALLBACK(on_failed), window, 0);
 	add_actions(window);
 	menus_update(window);
 

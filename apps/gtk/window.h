@@ -2,7 +2,7 @@
 #ifndef WEFT_GTK_WINDOW_H
 #define WEFT_GTK_WINDOW_H
 
-#include "pane.h"
+#include "stage.h"
 #include "viewer/actions.h"
 
 #define WEFT_TYPE_WINDOW (weft_window_get_type())

@@ -2,9 +2,8 @@
 #ifndef WEFT_GTK_WINDOW_PRIVATE_H
 #define WEFT_GTK_WINDOW_PRIVATE_H
 
-#include "explainer.h"
-#include "finding_list.h"
-#include "panel.h"
+#include "row_list.h"
+#include "stage.h"
 #include "window.h"
 
 struct _WeftWindow {
@@ -19,16 +18,11 @@ struct _WeftWindow {
 	GtkInfoBar *info_bar;
 	GtkLabel *info_text;
 	AdwFlap *flap;
-	WeftPane *pane;
+	WeftStage *stage;
 	GtkStack *side; /* pages of the side panel: "promise", "findings" */
-	WeftPanelWidget *panel;
-	WeftFindingList *findings;
+	WeftRowList *panel, *findings;
 	GtkWidget *findings_button;
 	AdwButtonContent *findings_count;
-	struct explainer *explainer; /* while it is asked why a promise is as it is */
-	bool has_asked, asks_again;  /* it was asked of why_id; and is again, of the trace read anew */
-	int64_t why_id;
-	struct weft_viewer *why_of;
 	char *place; /* where to go once all is read; or NULL */
 	GtkToggleButton *follow_button;
 	GtkWidget *popup; /* the context menu, once it was asked for */

@@ -239,86 +239,74 @@ EXPORT(list_promise) const char *page_list_promise(const struct weft_viewer *vie
 	return weft_viewer_list_promise(viewer, promise, answer);
 }
 
-/* ---- what is said beside the picture: lists, of which an element is asked for after the list is made ---- */
+/* ---- what is said beside the picture: rows, of which one is asked for after all were made ---- */
 
-static struct weft_panel panel;
+static struct weft_rows rows[3];
+
+/* Of the promise that the panel is about; of what went wrong; of what is missing in the trace. */
+enum { PANEL_ROWS, FINDING_ROWS, NOTE_ROWS };
 
 EXPORT(panel) size_t page_panel(const struct weft_viewer *viewer)
 {
-	weft_panel_fill(&panel, viewer, viewer->selected, &error);
-	return panel.count;
+	weft_panel_fill(&rows[PANEL_ROWS], viewer, viewer->selected, &error);
+	return rows[PANEL_ROWS].count;
 }
 
-/* Its kind (enum weft_row_kind), whether it is alarming, its promise, name and value: a line each. */
-EXPORT(panel_row) const char *page_panel_row(size_t number)
+EXPORT(findings) size_t page_findings(const struct weft_viewer *viewer)
 {
-	const struct weft_row *row = &panel.rows[number];
-	snprintf(
-	    answer, sizeof answer, "%d\n%d\n%" PRIu32 "\n%s\n%s", row->kind, row->alarming, row->promise, row->name, row->value);
-	return answer;
+	weft_findings_fill(&rows[FINDING_ROWS], viewer, &error);
+	return rows[FINDING_ROWS].count;
 }
-
-static struct weft_notes notes;
 
 EXPORT(notes) size_t page_notes(const struct weft_viewer *viewer)
 {
-	weft_notes_fill(&notes, viewer->model, &error);
-	return notes.count;
+	weft_notes_fill(&rows[NOTE_ROWS], viewer->model, &error);
+	return rows[NOTE_ROWS].count;
 }
 
-/* Whether it is serious, what is so, what that means: a line each. */
-EXPORT(note) const char *page_note(size_t number)
+/* Its kind and tone by their names, whether it leads, whether it is open, its name and value: a line each. */
+EXPORT(row) const char *page_row(int which, size_t number)
 {
-	const struct weft_note *note = &notes.notes[number];
-	snprintf(answer, sizeof answer, "%d\n%s\n%s", note->serious, note->text, note->meaning);
+	const struct weft_row *row = &rows[which].rows[number];
+	snprintf(answer, sizeof answer, "%s\n%s\n%d\n%d\n%s\n%s", weft_row_kind_name((enum weft_row_kind)row->kind),
+	    weft_row_tone_name((enum weft_row_tone)row->tone), row->leads, row->is_open, row->name, row->value);
 	return answer;
 }
 
-/* Of a whole trace, and of a promise; `findings` are those that were asked for last. */
-static struct weft_findings *found[2], *findings;
-
-/* What went wrong in the whole trace; or why the selected promise is as it is. */
-EXPORT(explain) size_t page_explain(const struct weft_viewer *viewer, bool selected)
+EXPORT(press_row) void page_press_row(struct weft_viewer *viewer, int which, size_t number)
 {
-	weft_findings_destroy(found[selected]);
-	findings = found[selected] = NULL;
-	int status = selected ? weft_explain_promise(&found[1], viewer->model, viewer->selected, NULL, &error)
-			      : weft_explain(&found[0], viewer->model, NULL, &error);
-	findings = status < 0 ? NULL : found[selected];
-	return findings ? findings->count : 0;
+	if (number < rows[which].count)
+		weft_viewer_press_row(viewer, &rows[which].rows[number]);
 }
 
-/* Goes to where a finding shows, and highlights all that it names; or to a line of its evidence. */
-EXPORT(go_to_finding) void page_go_to_finding(struct weft_viewer *viewer, bool selected, size_t number)
+/* ---- questions: what a viewer wants to know, and what is answered ---- */
+
+/* The state of a question, and of which promise it is. */
+EXPORT(question) int page_question(const struct weft_viewer *viewer, enum weft_ask ask)
 {
-	if (found[selected] && number < found[selected]->count)
-		weft_viewer_go_to_finding(viewer, &found[selected]->findings[number]);
+	return viewer->questions[ask].state;
 }
 
-EXPORT(go_to_evidence) void page_go_to_evidence(struct weft_viewer *viewer, bool selected, size_t finding, size_t number)
+EXPORT(question_promise) uint32_t page_question_promise(const struct weft_viewer *viewer, enum weft_ask ask)
 {
-	if (found[selected] && finding < found[selected]->count && number < found[selected]->findings[finding].evidence_count)
-		weft_viewer_go_to_evidence(viewer, &found[selected]->findings[finding].evidence[number]);
+	return viewer->questions[ask].promise;
 }
 
-/* Its promise, from and to (ns), how many lines of evidence, whether it is sure, its title, what to look at next: a line each. */
-EXPORT(finding) const char *page_finding(size_t number)
+EXPORT(set_name) void page_set_name(const char *name)
 {
-	const struct weft_finding *f = &findings->findings[number];
-	snprintf(answer, sizeof answer, "%" PRIu32 "\n%" PRId64 "\n%" PRId64 "\n%zu\n%d\n%s\n%s", f->promise, f->start_ns,
-	    f->end_ns, f->evidence_count, f->sure, f->title, f->next ? f->next : "");
-	return answer;
+	if (all.count > 0)
+		weft_viewer_set_name(all.viewers[all.count - 1], name);
 }
 
-/* Its promise, when, its text: a line each. */
-EXPORT(evidence) const char *page_evidence(size_t finding, size_t number)
+/* Answers a question where nobody else can. */
+EXPORT(explain_here) void page_explain_here(struct weft_viewer *viewer, enum weft_ask ask)
 {
-	const struct weft_evidence *e = &findings->findings[finding].evidence[number];
-	char when[WEFT_DURATION_BYTES] = "";
-	if (e->time_ns != WEFT_NO_TIME)
-		weft_duration_format(when, sizeof when, e->time_ns);
-	snprintf(answer, sizeof answer, "%" PRIu32 "\n%s\n%s", e->promise, when, e->text);
-	return answer;
+	struct weft_findings *findings = NULL;
+	if (ask == WEFT_ASK_TRACE)
+		weft_explain(&findings, viewer->model, NULL, &error);
+	else
+		weft_explain_promise(&findings, viewer->model, viewer->questions[ask].promise, NULL, &error);
+	weft_viewer_answer(viewer, ask, findings);
 }
 
 EXPORT(counters) size_t page_counters(const struct weft_viewer *viewer)

@@ -34,7 +34,7 @@ def enum(tag):
     if len(bodies) != 1 or "#" in bodies[0]:
         sys.exit(f"enums.py: {len(bodies)} enums {tag} with names and numbers alone in {' '.join(headers)}")
     found = dict(constants(bodies[0]))
-    prefix = os.path.commonprefix(list(found)) if not tag.isupper() else tag
+    prefix = os.path.commonprefix(list(found)[:2]) if not tag.isupper() else tag  # the last one may be their number: WEFT_PANES
     prefix = prefix[: prefix.rindex("_") + 1]
     found = {name[len(prefix) :] if name.startswith(prefix) else "COUNT": value for name, value in found.items()}
     return "{" + ", ".join(f"{name}: {value}" for name, value in found.items()) + "}"

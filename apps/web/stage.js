@@ -1,7 +1,8 @@
 /* An element with one or more traces above each other, and what stands around them: menu, search, panel, dialogs. */
 
 const {ENABLED, IS_SWITCH, ON} = STATE;
-const RESULTS_SHOWN = 100, FINDINGS_SHOWN = 20;
+const RESULTS_SHOWN = 100;
+const ROWS = {PANEL: 0, FINDINGS: 1, NOTES: 2}; /* as in core.c */
 
 function closeButton(act) {
 	const button = create("button", {type: "button", className: "close", textContent: "\u2715", title: "Close", ariaLabel: "Close"});
@@ -60,6 +61,7 @@ class Stage {
 		}
 		this.tell("");
 		this.names.push(name);
+		this.core.withText(name, at => this.surface.act("set_name", at));
 		if (!this.actions)
 			this.readActions();
 		this.surface.canvas.setAttribute("aria-label", `Promises of ${this.names.join(" and ")}`);
@@ -74,9 +76,6 @@ class Stage {
 		this.renewing = true;
 		try {
 			await this.surface.open(await source, this.names[place], size, place);
-			this.explained = null;
-			if (!this.panel.hidden)
-				this.fillFindings();
 			this.showHeader();
 			this.showNotes();
 		} finally {
@@ -103,7 +102,7 @@ class Stage {
 	clear() {
 		this.surface.clear();
 		this.names = [];
-		this.explained = this.dismissed = null;
+		this.dismissed = null;
 		this.panel.hidden = this.bar.hidden = true;
 		this.panelClosed = false;
 		this.follower?.stop();
@@ -146,8 +145,9 @@ class Stage {
 	buildHeader() {
 		this.title = create("strong");
 		this.facts = create("span", {className: "facts"});
+		this.findingsButton = this.actionButton("findings", {className: "sign", hidden: true});
 		this.header = create("header", {className: "header"}, this.title, this.facts,
-			this.actionButton("find", {textContent: "Find"}), this.actionButton("panel", {textContent: "Panel"}));
+			this.actionButton("find", {textContent: "Find"}), this.findingsButton, this.actionButton("panel", {textContent: "Panel"}));
 	}
 
 	/* What is open, and how much of it there is. */
@@ -272,14 +272,7 @@ class Stage {
 			"set-start": () => this.askTime("Start at", "set_start"),
 			"set-duration": () => this.askTime("Show a duration of", "set_duration"),
 			"panel": () => this.togglePanel(),
-			"findings": () => {
-				this.togglePanel(true);
-				this.findings.scrollIntoView();
-			},
-			"why": () => {
-				this.togglePanel(true);
-				this.about.querySelector(".why")?.click();
-			},
+			"findings": () => this.listFindings(),
 			"find": () => this.openFinder(),
 			"shortcuts": () => this.showKeys(),
 		}[name];
@@ -295,8 +288,14 @@ class Stage {
 			this.openContextMenu();
 		if (changes & (CHANGED.SEARCH | CHANGED.SELECTION))
 			this.showFound();
-		if (changes & CHANGED.SELECTION)
+		if (changes & (CHANGED.SELECTION | CHANGED.SETTING))
 			this.showSelected();
+		if (changes & (CHANGED.SELECTION | CHANGED.SETTING | CHANGED.FINDINGS))
+			this.showFindings();
+		if (changes & CHANGED.ANSWER)
+			this.togglePanel(true);
+		if (changes & CHANGED.FINDINGS)
+			this.askQuestions();
 		this.onchange?.(changes);
 	}
 
@@ -424,11 +423,6 @@ class Stage {
 
 	/* ---- the selected promise ---- */
 
-	/* Lines of a text that the core answers. */
-	lines(name, ...values) {
-		return this.surface.ask(name, ...values).split("\n");
-	}
-
 	showSelected() {
 		const viewer = this.surface.active, promise = this.core.call.selected(viewer) >>> 0;
 		this.status.textContent = promise === NONE ? "" : this.surface.ask("describe", viewer);
@@ -436,18 +430,17 @@ class Stage {
 			this.togglePanel(true);
 		if (this.panel.hidden)
 			return;
-		this.fillAbout();
-		this.fillFindings();
+		this.showRows(this.about, ROWS.PANEL, "panel");
 	}
 
 	togglePanel(shown = this.panel.hidden) {
 		this.panel.hidden = !shown;
 		this.panelClosed = !shown;
 		this.element.classList.toggle("with-panel", shown);
-		if (!shown)
+		if (!shown || !this.surface.count)
 			return;
-		this.fillAbout();
-		this.fillFindings();
+		this.showRows(this.about, ROWS.PANEL, "panel");
+		this.showFindings();
 	}
 
 	/* A button that takes the viewer somewhere, values[0], as long as it is there. */
@@ -467,62 +460,97 @@ class Stage {
 		return this.way("weft_viewer_select_and_reveal", [viewer, promise], ...content);
 	}
 
-	fillAbout() {
+	/* ---- rows ---- */
+
+	/* The rows that the core makes when `fill` is called, in an element; those that lead somewhere are buttons.  As long as they are the
+	   same, nothing is touched; where others come, the keyboard stays on the same one. */
+	showRows(element, which, fill) {
 		const viewer = this.surface.active, rows = [];
-		for (let count = this.core.call.panel(viewer), i = 0; i < count; i++) {
-			const [kind, alarming, promise, name, value] = this.lines("panel_row", i);
-			const className = Number(alarming) ? "alarming" : "";
-			if (Number(kind) === ROW.TITLE)
-				rows.push(create("h2", {textContent: name}), create("p", {className, textContent: value}));
-			else if (Number(kind) === ROW.HEADING)
-				rows.push(create("h3", {textContent: name}));
-			else if (Number(kind) === ROW.LINK && Number(promise) !== NONE)
-				rows.push(this.link(viewer, Number(promise), create("span", {className, textContent: name}), create("small", {textContent: value})));
-			else
-				rows.push(create("p", {className: `fact ${className}`}, create("span", {textContent: name}), create("span", {textContent: value})));
-		}
-		if (rows.length) {
-			const why = create("button", {type: "button", className: "why", textContent: "Why?"});
-			why.addEventListener("click", () => why.replaceWith(...this.listFindings(viewer, true)));
-			rows.push(why);
-		} else {
-			rows.push(create("p", {className: "hint", textContent: "Click a promise to see what is known of it."}));
-		}
-		const hadFocus = this.about.contains(document.activeElement);
-		this.about.replaceChildren(...rows);
-		if (hadFocus)
-			this.about.focus({preventScroll: true}); /* so that keys still come here */
-	}
-
-	/* What went wrong, as list items with links; of the selected promise alone, or of the whole trace. */
-	listFindings(viewer, selected) {
-		const items = [];
-		for (let count = this.core.call.explain(viewer, selected), i = 0; i < count && i < FINDINGS_SHOWN; i++) {
-			const [, , , lines, sure, title, next] = this.lines("finding", i);
-			const evidence = [];
-			for (let j = 0; j < Number(lines); j++) {
-				const [about, when, text] = this.lines("evidence", i, j);
-				const parts = [create("small", {textContent: when}), create("span", {textContent: text})];
-				const leads = when || Number(about) !== NONE && Number(about) !== 0;
-				evidence.push(create("li", {}, leads ? this.way("go_to_evidence", [viewer, selected, i, j], ...parts) : create("p", {}, ...parts)));
-			}
-			items.push(create("div", {className: "finding"},
-				create("h4", {}, this.way("go_to_finding", [viewer, selected, i], title)),
-				...(Number(sure) ? [] : [create("p", {className: "hint", textContent: "Not sure: the trace does not hold all."})]),
-				create("ol", {}, ...evidence), ...(next ? [create("p", {className: "hint", textContent: next})] : [])));
-		}
-		return items;
-	}
-
-	fillFindings() {
-		const viewer = this.surface.active;
-		if (this.explained === viewer)
+		for (let count = this.core.call[fill](viewer), i = 0; i < count; i++)
+			rows.push(this.core.cstring(this.core.call.row(which, i)));
+		const same = rows.join("\n\n");
+		if (element.shown === same && element.viewer === viewer)
 			return;
-		this.explained = viewer;
-		const found = this.listFindings(viewer, false);
-		const name = this.names.length > 1 ? ` in ${this.names[this.core.call.active()]}` : "";
-		this.findings.replaceChildren(create("h2", {textContent: `Findings${name}`}),
-			...(found.length ? found : [create("p", {className: "hint", textContent: "Nothing went wrong, as far as the trace tells."})]));
+		const focus = element.contains(document.activeElement) && document.activeElement.closest(".row");
+		const before = focus ? focus.dataset.kind + focus.querySelector(".name")?.textContent : "";
+		Object.assign(element, {shown: same, viewer});
+		let card = null;
+		const parts = [];
+		rows.forEach((row, number) => {
+			const made = this.row(viewer, which, number, ...row.split("\n"));
+			if (made.dataset.kind === "finding")
+				parts.push(card = create("div", {className: made.dataset.open ? "card open" : "card"}));
+			else if (["more", "summary", "working"].includes(made.dataset.kind))
+				card = null;
+			card ? card.append(made) : parts.push(made);
+		});
+		element.replaceChildren(...parts);
+		if (!focus)
+			return;
+		const again = [...element.querySelectorAll(".row")].find(row => row.dataset.kind + row.querySelector(".name")?.textContent === before);
+		(again?.closest("button") ?? again?.querySelector("button") ?? this.surface.canvas).focus({preventScroll: true});
+	}
+
+	row(viewer, which, number, kind, tone, leads, open, name, value) {
+		const isButton = leads === "1" && !["title", "answer", "working", "nothing"].includes(kind);
+		const made = create(isButton ? "button" : {title: "header", summary: "h3", heading: "h4"}[kind] ?? "div", {className: "row"});
+		Object.assign(made.dataset, {kind, tone});
+		if (open === "1")
+			made.dataset.open = "yes";
+		const texts = [create("span", {className: "name", textContent: name}), create("span", {className: "value", textContent: value})];
+		made.append(...(["finding", "evidence"].includes(kind) ? texts.reverse() : texts));
+		const press = () => {
+			if (!this.surface.has(viewer))
+				return;
+			this.surface.act("press_row", viewer, which, number);
+			this.surface.actAll("weft_compare_follow");
+		};
+		if (isButton) {
+			made.type = "button";
+			made.addEventListener("click", press);
+			if (kind === "finding") {
+				made.setAttribute("aria-label", value ? `${value}: ${name}` : name);
+				made.setAttribute("aria-expanded", String(open === "1"));
+			}
+		} else if (leads === "1") {
+			const label = {title: "Why?", answer: value, working: "Cancel", nothing: "Look again"}[kind];
+			const button = ["answer", "working"].includes(kind) ? closeButton(press) : create("button", {type: "button", textContent: label});
+			Object.assign(button, {title: label, ariaLabel: label});
+			if (!button.matches(".close"))
+				button.addEventListener("click", press);
+			made.append(button);
+		}
+		return made;
+	}
+
+	/* Findings of the active trace; the sign in the header counts those of all. */
+	showFindings() {
+		const found = this.core.call.weft_compare_findings(this.surface.compare);
+		this.findingsButton.textContent = `\u26a0 ${found}`;
+		this.findingsButton.ariaLabel = `What went wrong: ${found}`;
+		this.findingsButton.hidden = !found;
+		if (!this.panel.hidden)
+			this.showRows(this.findings, ROWS.FINDINGS, "findings");
+	}
+
+	/* The keyboard is on the first of them. */
+	listFindings() {
+		this.surface.actAll("weft_compare_show_findings");
+		this.togglePanel(true);
+		this.findings.scrollIntoView();
+		this.findings.querySelector("[data-kind=finding]")?.focus({preventScroll: true});
+	}
+
+	/* Asks what viewers want to know. */
+	askQuestions() {
+		for (let i = 0; i < this.surface.count; i++) {
+			const viewer = this.core.call.viewer(i);
+			for (const ask of [ASK.TRACE, ASK.WHY])
+				if (this.core.call.question(viewer, ask) === QUESTION.NEW) {
+					this.core.call.weft_viewer_asked(viewer, ask);
+					setTimeout(() => this.surface.has(viewer) && this.surface.act("explain_here", viewer, ask));
+				}
+		}
 	}
 
 	/* What is missing or wrong in the traces, above the picture. */
@@ -530,8 +558,8 @@ class Stage {
 		const notes = [];
 		for (let trace = 0; trace < this.surface.count; trace++)
 			for (let count = this.core.call.notes(this.core.call.viewer(trace)), i = 0; i < count; i++) {
-				const [serious, text, meaning] = this.lines("note", i);
-				notes.push(create("p", {className: Number(serious) ? "serious" : ""}, create("b", {textContent: text}), ` ${meaning}`));
+				const [, tone, , , text, meaning] = this.core.cstring(this.core.call.row(ROWS.NOTES, i)).split("\n");
+				notes.push(create("p", {className: tone}, create("b", {textContent: text}), ` ${meaning}`));
 			}
 		const said = notes.map(note => note.textContent).join();
 		const close = closeButton(() => {

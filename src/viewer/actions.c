@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "viewer/findings.h"
 #include "viewer/private.h"
 #include "viewer/search.h"
 
@@ -191,6 +192,7 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_PREVIOUS_MATCH: weft_viewer_previous_match(v); break;
 	case WEFT_ACTION_MENU: weft_viewer_menu(v); break;
 	case WEFT_ACTION_RELATED: weft_viewer_highlight_related(v, v->selected); break;
+	case WEFT_ACTION_WHY: weft_viewer_ask_why(v); break;
 	case WEFT_ACTION_LIKE: weft_viewer_search_like(v, v->selected); break;
 	case WEFT_ACTION_CLEAR: weft_viewer_clear(v); break;
 	case WEFT_ACTION_BACK: weft_viewer_back(v); break;

@@ -46,7 +46,7 @@
 	X(CLEAR, "clear", CORE, WALK, "Clear span, highlights, selection", "Escape", MAIN)                                       \
 	X(FINDINGS, "findings", APP, WALK, "Findings: what went wrong", "e", BOTH)                                               \
 	X(MENU, "menu", CORE, WALK, "Its menu", "ContextMenu Shift+F10", NONE)                                                   \
-	X(WHY, "why", APP, WALK, "Why is it as it is?", "y", BOTH)                                                               \
+	X(WHY, "why", CORE, WALK, "Why is it as it is?", "y", BOTH)                                                              \
 	X(GO_AWAITED, "go-awaited", CORE, WALK, "To what it waits for", "a", BOTH)                                               \
 	X(GO_RESOLVER, "go-resolver", CORE, WALK, "To who resolved it", "r", BOTH)                                               \
 	X(GO_CREATOR, "go-creator", CORE, WALK, "To who created it", "c", BOTH)                                                  \
@@ -113,7 +113,7 @@ const struct weft_gesture *weft_gestures(size_t *count);
 
 enum weft_action_state { WEFT_ACTION_ENABLED = 1, WEFT_ACTION_IS_SWITCH = 2, WEFT_ACTION_ON = 4 };
 
-/* Bits of enum weft_action_state, as things are now; an APP's are enabled, but WHY where nothing is selected. */
+/* Bits of enum weft_action_state, as things are now; an APP's are enabled. */
 unsigned weft_viewer_action_state(const struct weft_viewer *viewer, enum weft_action action);
 
 /* Does one of CORE's, if it is enabled (FREE_AXES is for several: compare.h); WEFT_ENOTSUP if it is the application's,

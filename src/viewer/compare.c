@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "viewer/findings.h"
 #include "viewer/place.h"
 #include "viewer/private.h"
 #include "viewer/search.h"
@@ -23,6 +24,7 @@ static void arrange(struct weft_compare *c)
 		end_ns = c->viewers[i]->model->end_ns > end_ns ? c->viewers[i]->model->end_ns : end_ns;
 	for (size_t i = 0; i < c->count; i++) {
 		struct weft_viewer *v = c->viewers[i];
+		v->compared = c->count > 1;
 		c->tops_px[i] = (double)i * (height + WEFT_COMPARE_GAP_PX);
 		weft_view_set_end(v->view, c->free ? v->model->end_ns : end_ns);
 		if (c->width_px > 0)
@@ -69,7 +71,7 @@ struct weft_viewer *weft_compare_replace(struct weft_compare *c, size_t index, s
 	c->viewers[index] = viewer;
 	arrange(c);
 	weft_compare_follow(c);
-	c->changes |= WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER | WEFT_CHANGED_SEARCH;
+	c->changes |= WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER | WEFT_CHANGED_SEARCH | WEFT_CHANGED_FINDINGS;
 	return other;
 }
 
@@ -81,7 +83,7 @@ void weft_compare_remove(struct weft_compare *c, size_t index)
 	if (c->active > index || c->active == c->count)
 		c->active -= c->active > 0;
 	arrange(c);
-	c->changes |= WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER | WEFT_CHANGED_SEARCH;
+	c->changes |= WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER | WEFT_CHANGED_SEARCH | WEFT_CHANGED_FINDINGS;
 }
 
 void weft_compare_finish(struct weft_compare *c)
@@ -153,7 +155,7 @@ void weft_compare_activate(struct weft_compare *c, size_t index)
 	if (c->active == index || index >= c->count)
 		return;
 	c->active = index;
-	c->changes |= WEFT_CHANGED_SELECTION | WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE;
+	c->changes |= WEFT_CHANGED_SELECTION | WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE | WEFT_CHANGED_FINDINGS;
 }
 
 void weft_compare_press(struct weft_compare *c, double x_px, double y_px, enum weft_button button, unsigned modifiers, int clicks)
@@ -256,6 +258,21 @@ size_t weft_compare_found(const struct weft_compare *c)
 	for (size_t i = 0; i < c->count; i++)
 		found += c->viewers[i]->view->found;
 	return found;
+}
+
+size_t weft_compare_findings(const struct weft_compare *c)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < c->count; i++)
+		count += weft_findings_count(c->viewers[i]);
+	return count;
+}
+
+void weft_compare_show_findings(struct weft_compare *c)
+{
+	for (size_t i = 0; i < c->count && weft_findings_count(c->viewers[c->active]) == 0; i++)
+		if (weft_findings_count(c->viewers[i]) > 0)
+			weft_compare_activate(c, i);
 }
 
 static bool is_for_matches(enum weft_action action)

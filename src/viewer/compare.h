@@ -69,6 +69,11 @@ int weft_compare_search(struct weft_compare *compare, const char *text, struct w
 bool weft_compare_search_step(struct weft_compare *compare, uint32_t promises);
 size_t weft_compare_found(const struct weft_compare *compare);
 
+/* How many findings all of them have; and makes that viewer the active one whose findings are to be shown: the first one that has
+ * any, unless the active one has. */
+size_t weft_compare_findings(const struct weft_compare *compare);
+void weft_compare_show_findings(struct weft_compare *compare);
+
 /* Does an action in the active one, or in all where it is for all: metrics, the filter, what is seen while axes are locked.  The
  * next match is one of another where the active one has none; that one is then active. */
 unsigned weft_compare_action_state(const struct weft_compare *compare, enum weft_action action);

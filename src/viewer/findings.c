@@ -1,9 +1,13 @@
-/* findings.c: what a viewer does with findings.  SPDX-License-Identifier: ISC */
+/* findings.c: what went wrong, as rows.  SPDX-License-Identifier: ISC */
 #include "viewer/findings.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "viewer/private.h"
+#include "viewer/rows_private.h"
+
+/* ---- where a finding leads ---- */
 
 static void highlight(struct weft_viewer *v, uint32_t promise)
 {
@@ -11,7 +15,8 @@ static void highlight(struct weft_viewer *v, uint32_t promise)
 		weft_view_set_highlight(v->view, promise, true);
 }
 
-void weft_viewer_highlight_finding(struct weft_viewer *v, const struct weft_finding *finding)
+/* All promises that a finding names, in place of what a search found. */
+static void highlight_finding(struct weft_viewer *v, const struct weft_finding *finding)
 {
 	weft__viewer_end_search(v);
 	weft_view_unhighlight(v->view);
@@ -23,22 +28,23 @@ void weft_viewer_highlight_finding(struct weft_viewer *v, const struct weft_find
 	weft__viewer_highlighted(v);
 }
 
-void weft_viewer_go_to_finding(struct weft_viewer *v, const struct weft_finding *finding)
+/* Shows its time with a little around, and selects the end of its chain. */
+static void go_to_finding(struct weft_viewer *v, const struct weft_finding *finding)
 {
 	int64_t margin_ns = (finding->end_ns - finding->start_ns) / 10 + 1000;
-	weft_viewer_highlight_finding(v, finding);
+	highlight_finding(v, finding);
 	weft_viewer_show(v, weft__add_ns(finding->start_ns, -margin_ns), weft__add_ns(finding->end_ns, margin_ns));
 	uint32_t promise = weft__viewer_has(v, finding->root) ? finding->root : finding->promise;
 	if (weft__viewer_has(v, promise))
 		weft_viewer_select_and_reveal(v, promise);
 }
 
-bool weft_viewer_has_evidence(const struct weft_viewer *v, const struct weft_evidence *line)
+static bool leads(const struct weft_viewer *v, const struct weft_evidence *line)
 {
 	return weft__viewer_has(v, line->promise) || line->time_ns != WEFT_NO_TIME;
 }
 
-void weft_viewer_go_to_evidence(struct weft_viewer *v, const struct weft_evidence *line)
+static void go_to_evidence(struct weft_viewer *v, const struct weft_evidence *line)
 {
 	int64_t from, to;
 	if (weft__viewer_has(v, line->promise))
@@ -52,31 +58,296 @@ void weft_viewer_go_to_evidence(struct weft_viewer *v, const struct weft_evidenc
 	weft__viewer_guide(v, true, line->time_ns);
 }
 
-const char *weft_evidence_heading(enum weft_evidence_role role)
+/* ---- questions and answers ---- */
+
+static void changed(struct weft_viewer *v)
 {
-	static const char *const headings[] = {
-	    [WEFT_EVIDENCE_CHAIN] = "Who waits for whom",
+	weft__viewer_changed(v, WEFT_CHANGED_FINDINGS);
+}
+
+static void open_finding(struct weft_viewer *v, enum weft_ask in, uint32_t finding)
+{
+	v->open_in = in;
+	v->open_finding = finding;
+	changed(v);
+}
+
+static void forget_answer(struct weft_viewer *v, enum weft_ask ask)
+{
+	weft_findings_destroy(v->answers[ask]);
+	v->answers[ask] = NULL;
+	v->outdated[ask] = false;
+	if (v->open_in == ask)
+		v->open_finding = WEFT_NONE;
+	changed(v);
+}
+
+static void ask(struct weft_viewer *v, enum weft_ask ask, uint32_t promise, bool again)
+{
+	v->questions[ask] = (struct weft_question){WEFT_QUESTION_NEW, promise, 0, again};
+	changed(v);
+}
+
+void weft_viewer_ask_why(struct weft_viewer *v)
+{
+	if (weft__viewer_has(v, v->selected))
+		ask(v, WEFT_ASK_WHY, v->selected, false);
+}
+
+void weft_viewer_asked(struct weft_viewer *v, enum weft_ask ask)
+{
+	v->questions[ask].state = WEFT_QUESTION_ASKED;
+}
+
+void weft_viewer_progress(struct weft_viewer *v, enum weft_ask ask, unsigned percent)
+{
+	if (v->questions[ask].percent == percent)
+		return;
+	v->questions[ask].percent = percent;
+	changed(v);
+}
+
+/* The finding that has the title of another. */
+static uint32_t same_finding(const struct weft_findings *findings, const char *title)
+{
+	for (size_t i = 0; i < findings->count; i++)
+		if (strcmp(findings->findings[i].title, title) == 0)
+			return (uint32_t)i;
+	return WEFT_NONE;
+}
+
+void weft_viewer_answer(struct weft_viewer *v, enum weft_ask ask, struct weft_findings *answer)
+{
+	bool again = v->questions[ask].again, is_open = v->open_in == ask && v->open_finding != WEFT_NONE;
+	uint32_t open = WEFT_NONE;
+	if (answer && is_open && v->answers[ask] && v->open_finding < v->answers[ask]->count)
+		open = same_finding(answer, v->answers[ask]->findings[v->open_finding].title);
+	forget_answer(v, ask);
+	v->questions[ask].state = WEFT_QUESTION_NONE;
+	v->answers[ask] = answer;
+	if (open != WEFT_NONE)
+		open_finding(v, ask, open);
+	if (ask != WEFT_ASK_WHY || again || !answer || answer->count == 0)
+		return;
+	open_finding(v, ask, 0);
+	highlight_finding(v, &answer->findings[0]);
+	weft__viewer_changed(v, WEFT_CHANGED_ANSWER);
+}
+
+void weft__viewer_take_answers(struct weft_viewer *v, struct weft_viewer *other)
+{
+	for (int a = 0; a < WEFT_ASKS; a++) {
+		v->answers[a] = other->answers[a];
+		v->outdated[a] = v->answers[a] != NULL;
+		other->answers[a] = NULL;
+	}
+	v->open_in = other->open_in;
+	v->open_finding = other->open_finding;
+	v->findings_shown = other->findings_shown;
+	uint32_t asked = other->questions[WEFT_ASK_WHY].promise, same = WEFT_NONE;
+	if (weft__viewer_has(other, asked) &&
+	    (v->answers[WEFT_ASK_WHY] || other->questions[WEFT_ASK_WHY].state != WEFT_QUESTION_NONE))
+		same = weft_model_find(v->model, other->model->promises[asked].id);
+	if (weft__viewer_has(v, same))
+		ask(v, WEFT_ASK_WHY, same, true);
+	else
+		forget_answer(v, WEFT_ASK_WHY);
+	changed(v);
+}
+
+size_t weft_findings_count(const struct weft_viewer *v)
+{
+	const struct weft_findings *findings = v->answers[WEFT_ASK_TRACE];
+	return findings ? findings->count + findings->left_out : 0;
+}
+
+/* ---- rows ---- */
+
+struct writer {
+	const struct weft_viewer *v;
+	struct weft_rows *to;
+	enum weft_ask in;
+};
+
+#define TEXT(...) weft__rows_text(w->to, __VA_ARGS__)
+
+/* "Hang", "Stall, not certain"; of an answer that is no problem nothing, since a heading says it. */
+static size_t tag(struct writer *w, const struct weft_finding *f)
+{
+	const char *name = f->kind == WEFT_FINDING_ANSWER ? "" : weft_finding_name(f->kind),
+		   *doubt = f->sure ? "" : "not certain";
+	char first = name[0] >= 'a' && name[0] <= 'z' ? (char)(name[0] - 32) : name[0];
+	if (!name[0])
+		return TEXT("%s", doubt);
+	return TEXT("%c%s%s%s", first, name + 1, *doubt ? ", " : "", doubt);
+}
+
+static void write_evidence(struct writer *w, const struct weft_finding *f, uint32_t finding, enum weft_evidence_role role)
+{
+	static const char *const headings[] = {[WEFT_EVIDENCE_CHAIN] = "Who waits for whom",
 	    [WEFT_EVIDENCE_CAUSE] = "What happened",
 	    [WEFT_EVIDENCE_VICTIM] = "Who had to wait",
-	    [WEFT_EVIDENCE_NOTE] = "Also known",
-	};
-	return headings[role];
+	    [WEFT_EVIDENCE_NOTE] = "Also known"};
+	bool is_first = true;
+	for (size_t i = 0; i < f->evidence_count; i++) {
+		const struct weft_evidence *line = &f->evidence[i];
+		char time[80] = "";
+		if (line->role != role)
+			continue;
+		if (is_first)
+			weft__rows_add(w->to, WEFT_ROW_HEADING, TEXT("%s", headings[role]), 0);
+		is_first = false;
+		if (line->time_ns != WEFT_NO_TIME)
+			weft_clock_print(time, sizeof time, w->v->model, &w->v->clock, line->time_ns, 1);
+		struct weft_row *row = weft__rows_add(w->to, WEFT_ROW_EVIDENCE, TEXT("%s", line->text), TEXT("%s", time));
+		row->leads = !w->v->outdated[w->in] && leads(w->v, line);
+		row->of_answer = w->in == WEFT_ASK_WHY;
+		row->finding = finding;
+		row->line = (uint32_t)i;
+	}
 }
 
-const char *weft_evidence_time(const struct weft_viewer *v, const struct weft_evidence *line, char buf[80])
+static void write_finding(struct writer *w, uint32_t number)
 {
-	buf[0] = '\0';
-	if (line->time_ns != WEFT_NO_TIME)
-		weft_clock_print(buf, 80, v->model, &v->clock, line->time_ns, 1);
-	return buf;
+	const struct weft_finding *f = &w->v->answers[w->in]->findings[number];
+	bool is_open = w->v->open_in == w->in && w->v->open_finding == number;
+	struct weft_row *row = weft__rows_add(w->to, WEFT_ROW_FINDING, TEXT("%s", f->title), tag(w, f));
+	row->tone = f->severity == WEFT_SEVERITY_INFORMATION ? WEFT_TONE_CALM : f->sure ? WEFT_TONE_ALARM : WEFT_TONE_DOUBT;
+	row->leads = !w->v->outdated[w->in];
+	row->is_open = is_open;
+	row->of_answer = w->in == WEFT_ASK_WHY;
+	row->finding = number;
+	if (!is_open)
+		return;
+	for (int role = 0; role <= WEFT_EVIDENCE_NOTE; role++)
+		write_evidence(w, f, number, (enum weft_evidence_role)role);
+	if (!f->sure && f->doubt) {
+		weft__rows_add(w->to, WEFT_ROW_HEADING, TEXT("Why it is not certain"), 0);
+		weft__rows_add(w->to, WEFT_ROW_TEXT, TEXT("%s", f->doubt), 0);
+	}
+	if (f->next && f->next[0]) {
+		weft__rows_add(w->to, WEFT_ROW_HEADING, TEXT("What to look at next"), 0);
+		weft__rows_add(w->to, WEFT_ROW_TEXT, TEXT("%s", f->next), 0);
+	}
 }
 
-const char *weft_findings_summary(const struct weft_findings *findings, char buf[200])
+/* While it is looked for; false where it is not, or where something is shown meanwhile. */
+static bool write_working(struct writer *w, const char *text)
+{
+	const struct weft_question *q = &w->v->questions[w->in];
+	if ((q->state != WEFT_QUESTION_NEW && q->state != WEFT_QUESTION_ASKED) || q->again || w->v->answers[w->in])
+		return false;
+	struct weft_row *row = weft__rows_add(w->to, WEFT_ROW_WORKING, TEXT("%s", text), TEXT("%u %%", q->percent));
+	row->leads = true;
+	row->of_answer = w->in == WEFT_ASK_WHY;
+	return true;
+}
+
+static void write_answer(struct writer *w)
+{
+	const struct weft_findings *answer = w->v->answers[WEFT_ASK_WHY];
+	w->in = WEFT_ASK_WHY;
+	if (write_working(w, "Looking for why it is as it is\xe2\x80\xa6") || !answer)
+		return;
+	weft__rows_add(w->to, WEFT_ROW_ANSWER, TEXT("Why it is as it is"), TEXT("Close the answer"))->leads = true;
+	for (size_t i = 0; i < answer->count; i++)
+		write_finding(w, (uint32_t)i);
+}
+
+static void write_nothing(struct writer *w, const struct weft_findings *findings)
+{
+	if (w->v->questions[WEFT_ASK_TRACE].state == WEFT_QUESTION_CALLED_OFF)
+		weft__rows_add(
+		    w->to, WEFT_ROW_NOTHING, TEXT("Not looked for"), TEXT("The search for what went wrong was cancelled"))
+		    ->leads = true;
+	else if (!findings)
+		weft__rows_add(
+		    w->to, WEFT_ROW_NOTHING, TEXT("Not known"), TEXT("There was no memory to look for what went wrong"));
+	else if (findings->doubt)
+		weft__rows_add(w->to, WEFT_ROW_NOTHING, TEXT("Nothing found"),
+		    TEXT("Nothing went wrong as far as the trace tells: %s", findings->doubt));
+	else
+		weft__rows_add(
+		    w->to, WEFT_ROW_NOTHING, TEXT("Nothing found"), TEXT("Nothing went wrong that this trace could tell of"));
+}
+
+static void write_summary(struct writer *w, const struct weft_findings *findings)
 {
 	size_t count = findings->count + findings->left_out;
-	char number[40] = "Nothing found";
-	if (count > 0)
-		snprintf(number, sizeof number, "%zu %s", count, count == 1 ? "finding" : "findings");
-	snprintf(buf, 200, "%s%s%s", number, findings->doubt ? "; " : "", findings->doubt ? findings->doubt : "");
-	return buf;
+	const char *doubt = findings->doubt ? findings->doubt : "";
+	char number[28];
+	weft__rows_add(w->to, WEFT_ROW_SUMMARY,
+	    TEXT("%s %s%s%s%s%s", weft__thousands(number, count), count == 1 ? "finding" : "findings",
+		w->v->compared ? " in " : "", w->v->compared ? w->v->name : "", *doubt ? "; " : "", doubt),
+	    0);
+}
+
+static void write_findings(struct writer *w)
+{
+	const struct weft_findings *findings = w->v->answers[WEFT_ASK_TRACE];
+	uint32_t shown = w->v->findings_shown;
+	char number[28];
+	w->in = WEFT_ASK_TRACE;
+	if (write_working(w, "Looking for what went wrong\xe2\x80\xa6"))
+		return;
+	if (!findings || findings->count == 0) {
+		write_nothing(w, findings);
+		return;
+	}
+	write_summary(w, findings);
+	for (uint32_t i = 0; i < findings->count && i < shown; i++)
+		write_finding(w, i);
+	if (findings->count > shown)
+		weft__rows_add(w->to, WEFT_ROW_MORE, TEXT("Show more: %s", weft__thousands(number, findings->count - shown)), 0)
+		    ->leads = true;
+	else if (findings->left_out > 0)
+		weft__rows_add(w->to, WEFT_ROW_MORE,
+		    TEXT("%s more, of kinds that are plenty, are not listed", weft__thousands(number, findings->left_out)), 0);
+}
+
+int weft_findings_fill(struct weft_rows *rows, const struct weft_viewer *v, struct weft_error *err)
+{
+	struct writer w = {.v = v, .to = rows};
+	if (!weft__rows_begin(rows))
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for findings");
+	write_answer(&w);
+	write_findings(&w);
+	return weft__rows_end(rows, err);
+}
+
+/* ---- presses ---- */
+
+/* Whether a row is still one of the answer's findings, or of the trace's. */
+static const struct weft_finding *finding_of(const struct weft_viewer *v, const struct weft_row *row)
+{
+	enum weft_ask in = row->of_answer ? WEFT_ASK_WHY : WEFT_ASK_TRACE;
+	const struct weft_findings *findings = v->answers[in];
+	return findings && !v->outdated[in] && row->finding < findings->count ? &findings->findings[row->finding] : NULL;
+}
+
+void weft__viewer_press_finding_row(struct weft_viewer *v, const struct weft_row *row)
+{
+	enum weft_ask in = row->of_answer ? WEFT_ASK_WHY : WEFT_ASK_TRACE;
+	const struct weft_finding *finding = finding_of(v, row);
+	switch ((enum weft_row_kind)row->kind) {
+	case WEFT_ROW_FINDING:
+		if (finding) {
+			open_finding(v, in, row->finding);
+			go_to_finding(v, finding);
+		}
+		break;
+	case WEFT_ROW_EVIDENCE:
+		if (finding && row->line < finding->evidence_count)
+			go_to_evidence(v, &finding->evidence[row->line]);
+		break;
+	case WEFT_ROW_MORE: v->findings_shown += WEFT_FINDINGS_SHOWN; break;
+	case WEFT_ROW_ANSWER:
+		v->questions[WEFT_ASK_WHY].state = WEFT_QUESTION_NONE;
+		forget_answer(v, WEFT_ASK_WHY);
+		break;
+	case WEFT_ROW_WORKING: v->questions[in].state = WEFT_QUESTION_CALLED_OFF; break;
+	case WEFT_ROW_NOTHING: ask(v, WEFT_ASK_TRACE, WEFT_NONE, false); break;
+	default: return;
+	}
+	changed(v);
 }

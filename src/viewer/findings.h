@@ -1,32 +1,33 @@
-/* findings.h: what a viewer does with findings (analysis/explain.h): a click on one leads to where it happened.
+/* findings.h: what went wrong in a trace (analysis/explain.h), as rows that lead there.
  *
- * Who shows them asks weft_explain() about viewer->model, in an OS thread of its own where the trace is large: a model that was
- * built is only read.  SPDX-License-Identifier: ISC */
+ * The viewer says what is to be asked: viewer->questions.  The application asks weft_explain() or weft_explain_promise() about
+ * viewer->model, where it holds up nobody: a model that was built is only read.  It hands back how far that is, and the answer.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEWER_FINDINGS_H
 #define WEFT_VIEWER_FINDINGS_H
 
 #include "analysis/explain.h"
-#include "viewer/viewer.h"
+#include "viewer/rows.h"
 
-/* Highlights all promises that a finding names, in place of what a search found. */
-void weft_viewer_highlight_finding(struct weft_viewer *viewer, const struct weft_finding *finding);
+/* So many findings are listed before the user asks for more. */
+#define WEFT_FINDINGS_SHOWN 20u
 
-/* The same, selects the end of its chain, and shows its time with a little around. */
-void weft_viewer_go_to_finding(struct weft_viewer *viewer, const struct weft_finding *finding);
+/* Fills rows with the answer to "why?", if it was asked, and with what went wrong in the trace.  WEFT_ENOMEM: there are no rows.
+ */
+int weft_findings_fill(struct weft_rows *rows, const struct weft_viewer *viewer, struct weft_error *err);
 
-/* Selects and reveals the promise that a line is about, at its time, if it has them. */
-void weft_viewer_go_to_evidence(struct weft_viewer *viewer, const struct weft_evidence *line);
+/* How many there are in the trace, also those not listed; 0 until that is known. */
+size_t weft_findings_count(const struct weft_viewer *viewer);
 
-/* Whether there is anywhere to go to. */
-bool weft_viewer_has_evidence(const struct weft_viewer *viewer, const struct weft_evidence *line);
+/* Asks why the selected promise is as it is. */
+void weft_viewer_ask_why(struct weft_viewer *viewer);
 
-/* What stands above the lines of a role. */
-const char *weft_evidence_heading(enum weft_evidence_role role);
+/* A new question is being asked; so much of it is done. */
+void weft_viewer_asked(struct weft_viewer *viewer, enum weft_ask ask);
+void weft_viewer_progress(struct weft_viewer *viewer, enum weft_ask ask, unsigned percent);
 
-/* When it was, as the viewer writes times; "" where the line has no time.  Returns `buf`. */
-const char *weft_evidence_time(const struct weft_viewer *viewer, const struct weft_evidence *line, char buf[80]);
-
-/* "2 findings", and what limits them: "events were lost"; one line.  Returns `buf`. */
-const char *weft_findings_summary(const struct weft_findings *findings, char buf[200]);
+/* The answer to what is being asked, which is now the viewer's; NULL: there was no memory.  To "why?" the first finding is opened
+ * and highlighted. */
+void weft_viewer_answer(struct weft_viewer *viewer, enum weft_ask ask, struct weft_findings *answer);
 
 #endif

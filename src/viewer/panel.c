@@ -7,40 +7,24 @@
 
 #include "base/utf8.h"
 #include "viewer/private.h"
-#include "viewer/texts.h"
-
-/* A row whose texts go by their place. */
-struct draft {
-	uint8_t kind;
-	bool alarming;
-	uint32_t promise;
-	size_t name, value;
-};
-
-struct weft_panel_private {
-	struct weft__texts texts;
-	WEFT_VEC(struct draft) drafts;
-	WEFT_VEC(struct weft_row) rows;
-};
+#include "viewer/rows_private.h"
 
 struct writer {
 	const struct weft_viewer *v;
 	const struct weft_model *model;
-	struct weft_panel_private *to;
-	struct draft lost; /* what there was no memory for */
+	struct weft_rows *to;
 };
 
-#define TEXT(...) weft__texts_add(&w->to->texts, __VA_ARGS__)
+#define TEXT(...) weft__rows_text(w->to, __VA_ARGS__)
 
-static struct draft *add(struct writer *w, enum weft_row_kind kind, size_t name, size_t value)
+static struct weft_row *add(struct writer *w, enum weft_row_kind kind, size_t name, size_t value)
 {
-	struct draft *d = weft_vec_push(&w->to->drafts);
-	if (!d) {
-		w->to->texts.failed = true;
-		return &w->lost;
-	}
-	*d = (struct draft){.kind = (uint8_t)kind, .promise = WEFT_NONE, .name = name, .value = value};
-	return d;
+	return weft__rows_add(w->to, kind, name, value);
+}
+
+static void alarm_if(struct weft_row *row, bool is)
+{
+	row->tone = is ? WEFT_TONE_ALARM : WEFT_TONE_PLAIN;
 }
 
 /* One line of valid UTF-8. */
@@ -89,9 +73,10 @@ static void write_title(struct writer *w, uint32_t promise)
 	const struct weft_promise *p = &w->model->promises[promise];
 	char name[256];
 	bool never = (p->flags & WEFT_PROMISE_NEVER_RESOLVED) != 0;
-	struct draft *d = add(w, WEFT_ROW_TITLE, TEXT("%s", name_of(w, promise, name, sizeof name)),
+	struct weft_row *row = add(w, WEFT_ROW_TITLE, TEXT("%s", name_of(w, promise, name, sizeof name)),
 	    TEXT("%s, %s", weft_model_kind_name(w->model, p->kind), never ? "never resolved" : ends[p->end]));
-	d->alarming = p->end == WEFT_END_FAILED;
+	alarm_if(row, p->end == WEFT_END_FAILED);
+	row->leads = promise == w->v->selected;
 }
 
 static void write_labels(struct writer *w, const struct weft_promise *p)
@@ -112,7 +97,7 @@ static void write_labels(struct writer *w, const struct weft_promise *p)
 	}
 	if (first > p->labels) {
 		char number[28];
-		add(w, WEFT_ROW_MORE, 0, TEXT("%s earlier labels", weft__thousands(number, first - p->labels)));
+		add(w, WEFT_ROW_MORE, TEXT("%s earlier labels", weft__thousands(number, first - p->labels)), 0);
 	}
 }
 
@@ -153,10 +138,10 @@ static void write_ends(struct writer *w, const struct weft_promise *p)
 	case WEFT_END_PENDING: add(w, WEFT_ROW_FACT, TEXT("last heard of"), TEXT("%s", time)); break;
 	case WEFT_END_FAILED:
 		if (!(p->flags & WEFT_PROMISE_NEVER_RESOLVED))
-			add(w, WEFT_ROW_FACT, TEXT("failed"), TEXT("%s", time))->alarming = true;
+			alarm_if(add(w, WEFT_ROW_FACT, TEXT("failed"), TEXT("%s", time)), true);
 		if (p->failure != WEFT_NONE) {
 			clean(text, sizeof text, weft_model_text(w->model, p->failure));
-			add(w, WEFT_ROW_FACT, TEXT("why"), TEXT("%s", text))->alarming = true;
+			alarm_if(add(w, WEFT_ROW_FACT, TEXT("why"), TEXT("%s", text)), true);
 		}
 		break;
 	}
@@ -212,10 +197,11 @@ static void write_link(struct writer *w, const struct weft_fact *fact)
 	const char *kind = weft_model_kind_name(w->model, other->kind);
 	bool is_system = fact->promise == WEFT_SYSTEM;
 	name_of(w, fact->promise, name, sizeof name);
-	struct draft *d = add(w, WEFT_ROW_LINK, is_system ? TEXT("%s", name) : TEXT("%s \xc2\xb7 %s", name, kind),
+	struct weft_row *row = add(w, WEFT_ROW_LINK, is_system ? TEXT("%s", name) : TEXT("%s \xc2\xb7 %s", name, kind),
 	    TEXT("%s%s", time_text(w, time, fact->time_ns), fact->is_open ? ", still" : ""));
-	d->promise = is_system ? WEFT_NONE : fact->promise;
-	d->alarming = fact->is_open;
+	row->promise = is_system ? WEFT_NONE : fact->promise;
+	row->leads = !is_system;
+	alarm_if(row, fact->is_open);
 }
 
 static void write_section(struct writer *w, uint32_t promise, const struct section *section)
@@ -229,11 +215,11 @@ static void write_section(struct writer *w, uint32_t promise, const struct secti
 		return;
 	add(w, WEFT_ROW_HEADING, TEXT("%s", section->heading), count > 1 ? TEXT("%s", weft__thousands(number, count)) : 0);
 	if (first > 0)
-		add(w, WEFT_ROW_MORE, 0, TEXT("%s before these", weft__thousands(number, first)));
+		add(w, WEFT_ROW_MORE, TEXT("%s before these", weft__thousands(number, first)), 0);
 	for (size_t i = 0; i < shown; i++)
 		write_link(w, &facts[i]);
 	if (first + shown < count)
-		add(w, WEFT_ROW_MORE, 0, TEXT("%s more", weft__thousands(number, count - first - shown)));
+		add(w, WEFT_ROW_MORE, TEXT("%s more", weft__thousands(number, count - first - shown)), 0);
 }
 
 static void write_all(struct writer *w, uint32_t promise)
@@ -249,49 +235,16 @@ static void write_all(struct writer *w, uint32_t promise)
 		write_section(w, promise, &sections[i]);
 }
 
-static bool publish(struct weft_panel *panel)
+int weft_panel_fill(struct weft_rows *rows, const struct weft_viewer *v, uint32_t promise, struct weft_error *err)
 {
-	struct weft_panel_private *from = panel->priv;
-	from->rows.count = 0;
-	if (from->texts.failed || !weft_vec_reserve(&from->rows, from->drafts.count + 1))
-		return false;
-	for (size_t i = 0; i < from->drafts.count; i++) {
-		const struct draft *d = &from->drafts.items[i];
-		from->rows.items[i] = (struct weft_row){
-		    d->kind, d->alarming, d->promise, from->texts.bytes.items + d->name, from->texts.bytes.items + d->value};
-	}
-	panel->rows = from->rows.items;
-	panel->count = from->drafts.count;
-	return true;
-}
-
-int weft_panel_fill(struct weft_panel *panel, const struct weft_viewer *v, uint32_t promise, struct weft_error *err)
-{
-	panel->count = 0;
-	if (!weft__viewer_has(v, promise))
-		return WEFT_OK;
-	if (!panel->priv)
-		panel->priv = calloc(1, sizeof *panel->priv);
-	if (!panel->priv)
+	struct writer all = {.v = v, .model = v->model, .to = rows}, *w = &all;
+	if (!weft__rows_begin(rows))
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for the panel");
-	panel->priv->drafts.count = 0;
-	weft__texts_clear(&panel->priv->texts);
-	struct writer w = {.v = v, .model = v->model, .to = panel->priv};
-	write_all(&w, promise);
-	if (!publish(panel))
-		return weft_error_set(err, WEFT_ENOMEM, "no memory for the panel");
-	return WEFT_OK;
-}
-
-void weft_panel_finish(struct weft_panel *panel)
-{
-	if (panel->priv) {
-		weft_vec_free(&panel->priv->texts.bytes);
-		weft_vec_free(&panel->priv->drafts);
-		weft_vec_free(&panel->priv->rows);
-	}
-	free(panel->priv);
-	*panel = (struct weft_panel){0};
+	if (weft__viewer_has(v, promise))
+		write_all(w, promise);
+	else
+		add(w, WEFT_ROW_NOTHING, TEXT("No promise"), TEXT("Point at a line, or select one, to see what it waited for"));
+	return weft__rows_end(rows, err);
 }
 
 uint32_t weft_panel_subject(const struct weft_viewer *v)

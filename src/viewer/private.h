@@ -9,6 +9,12 @@ void weft__viewer_changed(struct weft_viewer *viewer, unsigned changes);
 /* Nothing is searched for any more; what is highlighted stays. */
 void weft__viewer_end_search(struct weft_viewer *viewer);
 
+/* What went wrong in the other one is shown until it is known of this one. */
+void weft__viewer_take_answers(struct weft_viewer *viewer, struct weft_viewer *other);
+
+struct weft_row;
+void weft__viewer_press_finding_row(struct weft_viewer *viewer, const struct weft_row *row);
+
 /* Gives each pane its place. */
 void weft__viewer_arrange(struct weft_viewer *viewer);
 

@@ -204,7 +204,7 @@ static void take_highlights(struct weft_viewer *v, const struct weft_viewer *oth
 	weft__viewer_highlighted(v);
 }
 
-void weft_viewer_take_over(struct weft_viewer *v, const struct weft_viewer *other)
+void weft_viewer_take_over(struct weft_viewer *v, struct weft_viewer *other)
 {
 	int64_t from, to, end = other->model->end_ns;
 	weft_viewer_times(other, &from, &to);
@@ -235,4 +235,6 @@ void weft_viewer_take_over(struct weft_viewer *v, const struct weft_viewer *othe
 		v->span_from_ns = other->span_from_ns;
 		v->span_to_ns = other->span_to_ns;
 	}
+	memcpy(v->name, other->name, sizeof v->name);
+	weft__viewer_take_answers(v, other);
 }

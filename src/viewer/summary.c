@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/duration.h"
-#include "viewer/texts.h"
+#include "viewer/rows_private.h"
 
 const char *weft_viewer_summary(const struct weft_viewer *v, char buf[WEFT_SUMMARY_BYTES])
 {

@@ -1,7 +1,9 @@
 /* viewer.c: the life of a viewer, and its panes.  SPDX-License-Identifier: ISC */
-#include "viewer/private.h"
-
 #include <string.h>
+
+#include "base/utf8.h"
+#include "viewer/findings.h"
+#include "viewer/private.h"
 
 static void free_all(struct weft_viewer *v)
 {
@@ -9,6 +11,8 @@ static void free_all(struct weft_viewer *v)
 		return;
 	for (int i = 0; i < WEFT_PANES; i++)
 		weft_draw_finish(&v->lists[i]);
+	for (int i = 0; i < WEFT_ASKS; i++)
+		weft_findings_destroy(v->answers[i]);
 	weft_overview_destroy(v->overview);
 	weft_facts_destroy(v->facts);
 	weft_view_destroy(v->view);
@@ -51,6 +55,10 @@ int weft_viewer_open(
 	v->selected = v->hovered = WEFT_NONE;
 	v->search_at = (uint32_t)v->model->promise_count;
 	v->metrics = v->overview_shown = true;
+	v->questions[WEFT_ASK_TRACE] = (struct weft_question){.state = WEFT_QUESTION_NEW, .promise = WEFT_NONE};
+	v->questions[WEFT_ASK_WHY].promise = v->open_finding = WEFT_NONE;
+	v->findings_shown = WEFT_FINDINGS_SHOWN;
+	v->changes = WEFT_CHANGED_FINDINGS;
 	weft_viewer_resize(v, 1280, 720, 1);
 	weft_view_focus_best(v->view);
 	*out = v;
@@ -62,6 +70,12 @@ void weft_viewer_destroy(struct weft_viewer *v)
 	struct weft_trace *trace = v ? v->trace : NULL;
 	free_all(v);
 	weft_trace_close(trace);
+}
+
+void weft_viewer_set_name(struct weft_viewer *v, const char *name)
+{
+	weft_utf8_copy(v->name, sizeof v->name, (struct weft_str){name, (uint32_t)strlen(name)});
+	weft__viewer_changed(v, WEFT_CHANGED_FINDINGS);
 }
 
 /* One below another. */

@@ -15,14 +15,16 @@
 
 /* What became different since weft_viewer_take_changes(): bits. */
 enum weft_changed {
-	WEFT_CHANGED_PICTURE = 1,   /* it is to be drawn again */
-	WEFT_CHANGED_SELECTION = 2, /* viewer->selected, the history */
-	WEFT_CHANGED_HOVER = 4,     /* viewer->hovered */
-	WEFT_CHANGED_SEARCH = 8,    /* its text, or how many were found */
-	WEFT_CHANGED_PLACE = 16,    /* what weft_viewer_place() says, and the scrollbars */
-	WEFT_CHANGED_SETTING = 32,  /* something that is switched on and off */
-	WEFT_CHANGED_OVERLAY = 128, /* only what lies over the picture is to be drawn again */
-	WEFT_CHANGED_MENU = 64      /* the context menu is asked for, at viewer->menu_x_px, menu_y_px */
+	WEFT_CHANGED_PICTURE = 1,    /* it is to be drawn again */
+	WEFT_CHANGED_SELECTION = 2,  /* viewer->selected, the history */
+	WEFT_CHANGED_HOVER = 4,      /* viewer->hovered */
+	WEFT_CHANGED_SEARCH = 8,     /* its text, or how many were found */
+	WEFT_CHANGED_PLACE = 16,     /* what weft_viewer_place() says, and the scrollbars */
+	WEFT_CHANGED_SETTING = 32,   /* something that is switched on and off */
+	WEFT_CHANGED_OVERLAY = 128,  /* only what lies over the picture is to be drawn again */
+	WEFT_CHANGED_MENU = 64,      /* the context menu is asked for, at viewer->menu_x_px, menu_y_px */
+	WEFT_CHANGED_FINDINGS = 256, /* the rows of findings.h, or what is to be asked for them */
+	WEFT_CHANGED_ANSWER = 512    /* why? was answered: findings are to be shown */
 };
 
 /* A part of the viewer that is drawn from a list: translate to x_px, y_px, clip to width_px, height_px, scale by `scale`, draw.
@@ -42,6 +44,23 @@ struct weft_range {
 };
 
 enum weft_highlighting { WEFT_HIGHLIGHT_NONE, WEFT_HIGHLIGHT_SEARCH, WEFT_HIGHLIGHT_RELATED, WEFT_HIGHLIGHT_FINDING };
+
+/* What is asked of analysis/explain.h: what went wrong in the trace, and why one promise is as it is. */
+enum weft_ask { WEFT_ASK_TRACE, WEFT_ASK_WHY, WEFT_ASKS };
+
+enum weft_question_state {
+	WEFT_QUESTION_NONE,
+	WEFT_QUESTION_NEW,       /* the application is to ask it: findings.h */
+	WEFT_QUESTION_ASKED,     /* it does */
+	WEFT_QUESTION_CALLED_OFF /* the application is to let it be */
+};
+
+struct weft_question {
+	enum weft_question_state state;
+	uint32_t promise; /* why? of it */
+	unsigned percent; /* so much is done */
+	bool again;       /* it was answered for the trace as it was before it was read anew */
+};
 
 /* Fields are read freely, and changed through functions. */
 struct weft_viewer {
@@ -69,6 +88,15 @@ struct weft_viewer {
 	struct weft_query *query, *query_before;
 	uint32_t search_at;    /* promises before it were looked at; model->promise_count when all were */
 	bool search_narrowing; /* only those that the search before found are looked at */
+
+	/* findings.h */
+	char name[120]; /* of the trace, as weft_viewer_set_name() was told */
+	bool compared;  /* there are others beside it */
+	struct weft_question questions[WEFT_ASKS];
+	struct weft_findings *answers[WEFT_ASKS]; /* NULL: not known */
+	bool outdated[WEFT_ASKS];                 /* the answer is about the trace as it was before it was read anew */
+	enum weft_ask open_in; /* in which the finding stands whose evidence is shown: open_finding, or WEFT_NONE */
+	uint32_t open_finding, findings_shown;
 
 	/* What the pointer is doing. */
 	enum {
@@ -105,9 +133,13 @@ int weft_viewer_open(
     struct weft_viewer **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err);
 void weft_viewer_destroy(struct weft_viewer *viewer); /* accepts NULL */
 
-/* Shows, selects, searches and hides what another one does, as far as both have it: for a trace that was read anew.  One that saw
- * the other's end sees its own.  A search begins only. */
-void weft_viewer_take_over(struct weft_viewer *viewer, const struct weft_viewer *other);
+/* Shows, selects, searches and hides what another one does, as far as both have it: for a trace that was read anew.  A view at
+ * the end of the old trace follows the end of the new one.  A search only begins.  What was found wrong in the other one is
+ * shown, and leads nowhere, until it is known of this one. */
+void weft_viewer_take_over(struct weft_viewer *viewer, struct weft_viewer *other);
+
+/* What the trace is called where several are shown; cut where it is long. */
+void weft_viewer_set_name(struct weft_viewer *viewer, const char *name);
 
 /* The size on the screen; `scale` enlarges texts and lines (1: as they are). */
 void weft_viewer_resize(struct weft_viewer *viewer, double width_px, double height_px, double scale);

@@ -179,11 +179,11 @@ def findings_lead_there():
     """The same story, told by the list of what went wrong: from the button with a sign of warning to the signal that came too early."""
     with App(view, record('bad')) as app:
         app.shown()
-        app.until('what went wrong is known', lambda w: w['explained'] and w['findings'].startswith('hang: '))
+        app.until('what went wrong is known', lambda w: w['explained'])
         whole = app.settled()
         app.button('What Went Wrong: 1').queryAction().doAction(0)
         app.until('the list', lambda w: w['panel'] and w['side'] == 'findings')
-        app.button('hang: bind').queryAction().doAction(0)
+        app.button('Hang: bind').queryAction().doAction(0)
         there = app.until_viewer('its chain is highlighted', lambda v: v['highlighting'] == 3 and v['found'] >= 4 and v['selected'] is not None)
         assert span(there) < span(whole) / 10, 'it is where it happened'
         window = app.until('its evidence', lambda w: 'for which nobody waits yet' in w['findings'])
@@ -209,7 +209,7 @@ def nothing_is_found_where_nothing_is_wrong():
         app.shown()
         app.until('it was looked for', lambda w: w['explained'])
         app.key('e')
-        app.until('it is said', lambda w: w['panel'] and w['side'] == 'findings' and w['findings'] == 'Nothing Found')
+        app.until('it is said', lambda w: w['panel'] and w['side'] == 'findings' and w['findings'] == 'Nothing found')
 
 
 def why_is_answered():
@@ -229,13 +229,13 @@ def why_is_answered():
         app.picture('why')
         app.key('F5')
         app.until('of the trace read anew too', lambda w: w['loads'] == 2 and w['explained'] and w['findings'].startswith('*'))
-        app.press('Close the Answer')
+        app.press('Close the answer')
         app.until('one finding is left', lambda w: w['findings'].count('hang: ') == 1)
         app.settled()
         app.click(*app.place(lost), button=3)
         until('the menu has it', lambda: app.accessible('Why is it as it is?'), app).queryAction().doAction(0)
         app.until('the answer again', lambda w: w['findings'].startswith('*'))
-        app.press('Close the Answer')
+        app.press('Close the answer')
         app.until('closed', lambda w: not w['findings'].startswith('*'))
         app.focus_canvas()
         app.click(*app.place(lost))

@@ -81,6 +81,19 @@ def until(what, condition, app=None, patience=PATIENCE):
         time.sleep(0.02)
 
 
+def findings_text(rows):
+    """A line for each finding, with a star where it is open; indented, its evidence."""
+    lines = []
+    for kind, _, is_open, _, name, value in rows:
+        if kind == 'finding':
+            lines.append(('*' if is_open else '') + (value.lower() or 'why') + ': ' + name)
+        elif kind == 'evidence':
+            lines.append('  ' + name)
+        elif kind == 'nothing':
+            lines.append(name)
+    return '\n'.join(lines)
+
+
 class App:
     """A weft-view and its windows."""
 
@@ -120,9 +133,14 @@ class App:
     def state(self):
         try:
             with open(self.dump, encoding='utf-8') as file:
-                return json.load(file)
+                state = json.load(file)
         except FileNotFoundError:
             return {'windows': []}
+        for window in state['windows']:
+            window['rows'] = window['findings']
+            window['facts'] = ''.join(f'{name}|{value}\n' for kind, _, _, _, name, value in window['facts'] if kind != 'nothing')
+            window['findings'] = findings_text(window['rows'])
+        return state
 
     def brief(self):
         state = self.state()

@@ -3,11 +3,25 @@
 
 #include "allocations.h"
 #include "viewer/compare.h"
+#include "viewer/findings.h"
 #include "viewer/notes.h"
 #include "viewer/panel.h"
 #include "viewer/search.h"
 
 static struct mirage_writer w;
+
+/* Whatever is not known for want of memory is said not to be. */
+static int explain(struct weft_viewer *v, struct weft_rows *rows, struct weft_error *err)
+{
+	struct weft_findings *findings = NULL;
+	int status = weft_explain(&findings, v->model, NULL, err);
+	weft_viewer_asked(v, WEFT_ASK_TRACE);
+	weft_viewer_answer(v, WEFT_ASK_TRACE, findings);
+	if (status == WEFT_OK)
+		status = weft_findings_fill(rows, v, err);
+	assert_true(status < 0 ? rows->count == 0 : rows->count > 0);
+	return status;
+}
 
 /* WEFT_OK or what the first call that failed answered; nothing is left behind, which the sanitizers see. */
 static int use(void)
@@ -15,8 +29,8 @@ static int use(void)
 	struct weft_trace *trace;
 	struct weft_viewer *v = NULL;
 	struct weft_compare c = {0};
-	struct weft_panel panel = {0};
-	struct weft_notes notes = {0};
+	struct weft_rows panel = {0}, found = {0};
+	struct weft_rows notes = {0};
 	struct weft_error err = {.status = WEFT_OK};
 	struct weft_pane panes[WEFT_COMPARE_PANES];
 	int status = weft_trace_open_memory(&trace, w.bytes, w.size, "test", &err);
@@ -36,7 +50,7 @@ static int use(void)
 	weft_compare_search(&c, "read", NULL);
 	while (weft_compare_search_step(&c, 50))
 		;
-	size_t found = v->view->found;
+	size_t matches = v->view->found;
 	weft_viewer_set_filter(v, true);
 	status = weft_compare_draw(&c, panes, WEFT_COMPARE_PANES, &err);
 	if (status < 0)
@@ -46,17 +60,20 @@ static int use(void)
 		status = weft_panel_fill(&panel, v, 2, &err);
 	if (status >= 0)
 		status = weft_notes_fill(&notes, v->model, &err);
+	if (status >= 0)
+		status = explain(v, &found, &err);
 	assert_int_equal(status < 0 ? status : WEFT_OK, err.status);
 	/* What could not be drawn, is drawn once there is memory. */
 	long left = allocations_left;
 	allocations_left = -1;
-	assert_int_equal(v->view->found, found);
+	assert_int_equal(v->view->found, matches);
 	assert_int_equal(weft_compare_draw(&c, panes, WEFT_COMPARE_PANES, NULL), WEFT_PANES);
 	assert_int_equal(weft_panel_fill(&panel, v, 2, NULL), WEFT_OK);
 	assert_true(v->lists[WEFT_PANE_PICTURE].count > 10 && panel.count > 5);
 	allocations_left = left;
-	weft_notes_finish(&notes);
-	weft_panel_finish(&panel);
+	weft_rows_finish(&notes);
+	weft_rows_finish(&found);
+	weft_rows_finish(&panel);
 	weft_compare_finish(&c);
 	return status < 0 ? status : WEFT_OK;
 }

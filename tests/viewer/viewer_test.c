@@ -505,61 +505,186 @@ static void test_menu(void **state)
 	weft_viewer_destroy(v);
 }
 
-static void check_finding(struct weft_viewer *v, const struct weft_finding *f)
+static struct weft_rows rows;
+
+/* Presses the row of that kind that stands after the first `after` rows, and says which it was. */
+static size_t press(struct weft_viewer *v, enum weft_row_kind kind, size_t after)
+{
+	assert_int_equal(weft_findings_fill(&rows, v, NULL), WEFT_OK);
+	for (size_t i = after; i < rows.count; i++)
+		if (rows.rows[i].kind == kind) {
+			weft_viewer_press_row(v, &rows.rows[i]);
+			assert_int_equal(weft_findings_fill(&rows, v, NULL), WEFT_OK);
+			return i;
+		}
+	return SIZE_MAX;
+}
+
+static void explain(struct weft_viewer *v, enum weft_ask ask)
+{
+	struct weft_findings *findings = NULL;
+	assert_int_equal(v->questions[ask].state, WEFT_QUESTION_NEW);
+	weft_viewer_asked(v, ask);
+	assert_int_equal(ask == WEFT_ASK_TRACE ? weft_explain(&findings, v->model, NULL, NULL)
+					       : weft_explain_promise(&findings, v->model, v->questions[ask].promise, NULL, NULL),
+	    WEFT_OK);
+	weft_viewer_answer(v, ask, findings);
+}
+
+/* Row `at` is the open finding; what stands below it leads where it says. */
+static void check_finding(struct weft_viewer *v, const struct weft_finding *f, size_t at)
 {
 	int64_t from, to;
-	weft_viewer_search(v, "never", NULL);
-	weft_viewer_go_to_finding(v, f);
+	size_t lines = 0;
+	assert_true(rows.rows[at].is_open);
+	assert_string_equal(rows.rows[at].name, f->title);
+	assert_int_equal(rows.rows[at].tone, f->severity == WEFT_SEVERITY_INFORMATION ? WEFT_TONE_CALM
+					     : f->sure                                ? WEFT_TONE_ALARM
+										      : WEFT_TONE_DOUBT);
+	assert_true(f->sure == !strstr(rows.rows[at].value, "not certain"));
 	assert_string_equal(v->search_text, "");
 	assert_int_equal(v->highlighting, v->view->found > 0 ? WEFT_HIGHLIGHT_FINDING : WEFT_HIGHLIGHT_NONE);
 	if (f->root != WEFT_SYSTEM)
 		assert_true(v->selected == f->root && weft_view_is_highlighted(v->view, f->root));
 	assert_false(weft_view_is_highlighted(v->view, WEFT_SYSTEM));
-	for (size_t i = 0; i < f->evidence_count; i++) {
-		const struct weft_evidence *line = &f->evidence[i];
-		char time[80];
+	for (size_t i = at + 1; i < rows.count && rows.rows[i].kind != WEFT_ROW_FINDING; i++) {
+		const struct weft_row row = rows.rows[i];
+		if (row.kind != WEFT_ROW_EVIDENCE)
+			continue;
+		const struct weft_evidence *line = &f->evidence[row.line];
 		bool is_promise = line->promise != WEFT_NONE && line->promise != WEFT_SYSTEM;
+		lines++;
+		assert_string_equal(row.name, line->text);
+		assert_int_equal(row.value[0] != '\0', line->time_ns != WEFT_NO_TIME);
+		assert_int_equal(row.leads, is_promise || line->time_ns != WEFT_NO_TIME);
 		if (is_promise)
 			assert_true(weft_view_is_highlighted(v->view, line->promise));
-		assert_int_equal(weft_evidence_time(v, line, time)[0] != '\0', line->time_ns != WEFT_NO_TIME);
-		assert_true(weft_evidence_heading(line->role)[0] != '\0');
-		weft_viewer_go_to_evidence(v, line);
+		weft_viewer_press_row(v, &row);
 		if (is_promise)
 			assert_int_equal(v->selected, line->promise);
 		weft_viewer_times(v, &from, &to);
 		if (line->time_ns != WEFT_NO_TIME)
 			assert_true(from <= line->time_ns && line->time_ns <= to && v->pointer_ns == line->time_ns);
 	}
+	assert_int_equal(lines, f->evidence_count);
 }
 
 static void test_findings(void **state)
 {
 	(void)state;
 	size_t seen = 0;
-	char text[200];
 	for (uint64_t seed = 1; seed < 20; seed++) {
 		struct weft_viewer *v = open_random(seed), *again = open_random(seed);
-		struct weft_findings *findings;
-		assert_int_equal(weft_explain(&findings, v->model, NULL, NULL), WEFT_OK);
-		for (size_t i = 0; i < findings->count; i++, seen++)
-			check_finding(v, &findings->findings[i]);
+		assert_int_equal(press(v, WEFT_ROW_FINDING, 0), SIZE_MAX);
+		assert_true(rows.count == 1 && rows.rows[0].kind == WEFT_ROW_WORKING);
+		explain(v, WEFT_ASK_TRACE);
+		const struct weft_findings *findings = v->answers[WEFT_ASK_TRACE];
+		size_t at = 0;
+		for (size_t i = 0; i < findings->count; i++, seen++) {
+			weft_viewer_search(v, "never", NULL);
+			if (i == v->findings_shown)
+				assert_int_not_equal(press(v, WEFT_ROW_MORE, at), SIZE_MAX);
+			/* Below the one before, which closes as this one opens: its evidence goes. */
+			v->open_finding = WEFT_NONE;
+			at = press(v, WEFT_ROW_FINDING, i + 1);
+			assert_int_equal(at, i + 1);
+			check_finding(v, &findings->findings[i], at);
+		}
+		weft_viewer_take_changes(v);
 		if (findings->count > 0) {
-			size_t found = v->view->found;
+			char title[600];
+			size_t count = findings->count, found = v->view->found;
+			snprintf(title, sizeof title, "%s", findings->findings[count - 1].title);
 			weft_viewer_take_over(again, v);
 			assert_true(
 			    again->highlighting == v->highlighting && again->view->found > 0 && again->view->found <= found);
+			/* What was found before is still seen and leads nowhere, until it is known anew; the same finding is open
+			 * then. */
+			assert_int_equal(press(again, WEFT_ROW_FINDING, 0), 1);
+			assert_true(!rows.rows[1].leads && again->open_finding == count - 1);
+			explain(again, WEFT_ASK_TRACE);
+			assert_int_equal(press(again, WEFT_ROW_HEADING, 0) != SIZE_MAX, true);
+			assert_string_equal(again->answers[WEFT_ASK_TRACE]->findings[again->open_finding].title, title);
 		}
-		weft_findings_destroy(findings);
 		weft_viewer_destroy(v);
 		weft_viewer_destroy(again);
 	}
 	assert_true(seen > 10);
-	struct weft_finding none = {0};
-	struct weft_findings some = {.findings = &none, .count = 1, .doubt = "events were lost"};
-	assert_string_equal(weft_findings_summary(&some, text), "1 finding; events were lost");
-	some = (struct weft_findings){.findings = &none, .count = 1, .left_out = 4};
-	assert_string_equal(weft_findings_summary(&some, text), "5 findings");
-	assert_string_equal(weft_findings_summary(&(struct weft_findings){0}, text), "Nothing found");
+	weft_rows_finish(&rows);
+}
+
+/* The first row of findings made by hand. */
+static const char *summary(struct weft_viewer *v, size_t left_out, const char *doubt)
+{
+	struct weft_findings *f = NULL;
+	assert_int_equal(weft_explain(&f, v->model, NULL, NULL), WEFT_OK);
+	f->left_out = left_out;
+	f->doubt = doubt;
+	weft_viewer_answer(v, WEFT_ASK_TRACE, f);
+	assert_int_equal(weft_findings_fill(&rows, v, NULL), WEFT_OK);
+	return rows.rows[0].name;
+}
+
+static void test_what_limits_findings(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	size_t count = 0;
+	char wanted[80];
+	summary(v, 0, NULL);
+	count = v->answers[WEFT_ASK_TRACE]->count;
+	assert_true(count > 0);
+	snprintf(wanted, sizeof wanted, "%zu %s; events were lost", count, count == 1 ? "finding" : "findings");
+	assert_string_equal(summary(v, 0, "events were lost"), wanted);
+	snprintf(wanted, sizeof wanted, "%zu findings", count + 4);
+	assert_string_equal(summary(v, 4, NULL), wanted);
+	assert_string_equal(rows.rows[rows.count - 1].name, "4 more, of kinds that are plenty, are not listed");
+	assert_int_equal(weft_findings_count(v), count + 4);
+	weft_viewer_answer(v, WEFT_ASK_TRACE, NULL);
+	assert_int_equal(weft_findings_fill(&rows, v, NULL), WEFT_OK);
+	assert_true(rows.count == 1 && rows.rows[0].kind == WEFT_ROW_NOTHING && !rows.rows[0].leads);
+	assert_string_equal(rows.rows[0].name, "Not known");
+	weft_viewer_destroy(v);
+	weft_rows_finish(&rows);
+}
+
+static void test_asking_why(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER), *again = open_text(SERVER);
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_WHY), WEFT_EINVAL);
+	weft_viewer_select(v, with_id(v, 4));
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_WHY), WEFT_OK);
+	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_FINDINGS);
+	weft_viewer_progress(v, WEFT_ASK_WHY, 30);
+	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_FINDINGS);
+	assert_int_equal(weft_findings_fill(&rows, v, NULL), WEFT_OK);
+	assert_true(rows.rows[0].kind == WEFT_ROW_WORKING && rows.rows[0].of_answer);
+	assert_string_equal(rows.rows[0].value, "30 %");
+	explain(v, WEFT_ASK_WHY);
+	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_ANSWER);
+	assert_int_equal(weft_findings_fill(&rows, v, NULL), WEFT_OK);
+	assert_true(rows.rows[0].kind == WEFT_ROW_ANSWER && rows.rows[1].kind == WEFT_ROW_FINDING && rows.rows[1].is_open);
+	assert_true(v->highlighting == WEFT_HIGHLIGHT_FINDING && v->selected == with_id(v, 4));
+	/* Of the trace read anew it is asked again, and nothing jumps then. */
+	weft_viewer_take_over(again, v);
+	assert_true(again->questions[WEFT_ASK_WHY].again);
+	weft_viewer_take_changes(again);
+	explain(again, WEFT_ASK_WHY);
+	assert_false(weft_viewer_take_changes(again) & WEFT_CHANGED_ANSWER);
+	assert_int_not_equal(press(again, WEFT_ROW_ANSWER, 0), SIZE_MAX);
+	assert_true(rows.rows[0].kind == WEFT_ROW_WORKING && !rows.rows[0].of_answer);
+	/* Called off by a press, and looked for again by another one. */
+	assert_int_equal(press(again, WEFT_ROW_WORKING, 0), 0);
+	assert_int_equal(again->questions[WEFT_ASK_TRACE].state, WEFT_QUESTION_CALLED_OFF);
+	assert_true(rows.rows[0].kind == WEFT_ROW_NOTHING && rows.rows[0].leads);
+	press(again, WEFT_ROW_NOTHING, 0);
+	explain(again, WEFT_ASK_TRACE);
+	assert_int_equal(weft_findings_fill(&rows, again, NULL), WEFT_OK);
+	assert_int_equal(rows.rows[0].kind, WEFT_ROW_SUMMARY);
+	weft_viewer_destroy(v);
+	weft_viewer_destroy(again);
+	weft_rows_finish(&rows);
 }
 
 int main(void)
@@ -579,6 +704,8 @@ int main(void)
 	    cmocka_unit_test(test_actions),
 	    cmocka_unit_test(test_menu),
 	    cmocka_unit_test(test_findings),
+	    cmocka_unit_test(test_what_limits_findings),
+	    cmocka_unit_test(test_asking_why),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ export const tests = {
 		await redrawn(page, bad, "#bad .surface");
 		await page.locator("#bad canvas[tabindex]").focus();
 		await page.keyboard.press("n");
-		await until(page, () => /\w/.test(document.querySelector("#bad .panel h2")?.textContent));
+		await until(page, () => /\w/.test(document.querySelector("#bad .panel [data-kind=title] .name")?.textContent));
 		assert.equal(new URL(page.url()).hash, "");
 		assert.deepEqual(page.requests.map(url => url.slice(server.url.length)).filter(url => !url.startsWith("a:")).sort(),
 			["lost-answer.css", "lost-answer.html", "lost-answer.js", "trace-1.gz", "trace-2.gz", "weft.js"]);

@@ -151,7 +151,7 @@ export const tests = {
 		await close(page);
 		page = await open(there);
 		await eventually("yellow", async () => await count(page, YELLOW, ".surface") > 0);
-		await page.locator(".panel h2").first().waitFor();
+		await page.locator(".panel [data-kind=title]").waitFor();
 		assert.equal(part(page, "sel"), new URL(there).hash.match(/sel=(\d+)/)[1]);
 		await close(page);
 	},
@@ -211,23 +211,34 @@ export const tests = {
 		await find(page, "failed");
 		await page.keyboard.press("Enter");
 		const before = await selected(page);
-		await page.locator(".panel .finding").first().waitFor();
-		assert.match(await page.locator(".panel .finding").first().textContent(), /ARP response/);
+		const finding = page.getByRole("button", {name: /^Hang: .*ARP response/});
+		await finding.waitFor();
 		await page.locator(".finder input").press("Escape");
 		const whole = await seen(page);
-		await page.locator(".panel section").first().locator(".link").first().click();
+		await page.locator(".panel [data-kind=link]").first().click();
 		const next = await selected(page, id => id && id !== before);
 		await page.keyboard.press("Alt+ArrowLeft");
 		await selected(page, id => id === before);
 		await page.getByRole("button", {name: "Why?"}).click();
-		await eventually("the answer", async () => /ARP response/.test(await page.locator(".panel section").first().textContent()));
-		await page.locator(".panel .finding h4 .link").last().click();
+		await page.getByText("Why it is as it is", {exact: true}).waitFor();
+		assert.equal(await finding.count(), 2, "the answer, and the finding");
+		await page.getByRole("button", {name: "Close the answer"}).click();
+		await eventually("one", async () => await finding.count() === 1);
+		await finding.focus();
+		await page.keyboard.press("Enter");
 		const cause = await selected(page, id => id && id !== before && id !== next);
 		await seen(page, ({span}) => span < whole.span / 2);
-		await page.locator(".panel .finding li .link", {hasText: "signals condition"}).last().click();
+		assert.equal(await finding.getAttribute("aria-expanded"), "true");
+		assert.deepEqual(await page.locator(".card.open h4").allTextContents(), ["Who waits for whom", "What happened", "What to look at next"]);
+		assert.match(await page.locator(".card.open [data-kind=evidence] .value").first().textContent(), /^\d+\.\d{3}(\d{3})? \S+$/, "all digits");
+		await page.locator(".card.open [data-kind=evidence]", {hasText: "signals condition"}).last().click();
 		await selected(page, id => id && id !== cause);
-		await page.locator(".panel .close").click();
+		await page.locator(".panel > .close").click();
 		assert.ok(await page.locator(".panel").isHidden());
+		await page.getByRole("button", {name: "What went wrong: 1"}).click();
+		assert.ok(await page.locator(".panel").isVisible());
+		await page.keyboard.press("Enter"); // the keyboard is on the first finding
+		await selected(page, id => id === cause);
 		await close(page);
 	},
 

@@ -1,0 +1,26 @@
+/* row_list.h: rows of src/viewer as widgets.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_GTK_ROW_LIST_H
+#define WEFT_GTK_ROW_LIST_H
+
+#include <adwaita.h>
+
+#include "viewer/rows.h"
+
+#define WEFT_TYPE_ROW_LIST (weft_row_list_get_type())
+G_DECLARE_FINAL_TYPE(WeftRowList, weft_row_list, WEFT, ROW_LIST, AdwBin)
+
+/* Rows to be filled; weft_row_list_show() then shows them, if they are others than those that are shown.  Emits "pressed" with
+ * the number of a row that leads somewhere. */
+struct weft_rows *weft_row_list_next(WeftRowList *list);
+void weft_row_list_show(WeftRowList *list);
+
+/* One of those that are shown; lives until others are. */
+const struct weft_row *weft_row_list_row(WeftRowList *list, unsigned number);
+
+/* Puts the keyboard on the first row that leads somewhere, once there is one. */
+void weft_row_list_focus(WeftRowList *list);
+
+/* What the widgets say, for tests: [kind, tone, is open, leads, name, value] of each row, as JSON. */
+void weft_row_list_dump(WeftRowList *list, GString *out);
+
+#endif

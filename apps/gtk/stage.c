@@ -1,0 +1,527 @@
+/* stage.c: the traces of a window.  SPDX-License-Identifier: ISC */
+#include "stage.h"
+
+#include <inttypes.h>
+
+#include "explainer.h"
+#include "loader.h"
+#include "trace/follow.h"
+#include "viewer/search.h"
+
+#define PATIENCE_MS 150 /* what takes less shows no progress: it would only flicker */
+#define SEARCH_STEP 50000u
+#define LOOK_MS 200 /* how often one looks whether a trace has changed */
+
+/* What belongs to a viewer, at its place from the top. */
+struct shown {
+	char *path;
+	uint64_t fingerprint;                    /* of what is shown, or was found unreadable */
+	struct explainer *explainers[WEFT_ASKS]; /* while something is asked of it */
+};
+
+/* What could not be read, where there is nothing else. */
+struct unread {
+	char *path;           /* or NULL */
+	uint64_t fingerprint; /* what it looked like from outside */
+	bool may_retry;       /* it was not called off */
+};
+
+/* What is to be read: a new trace, or what stands at a place from the top once more. */
+struct job {
+	char *path;
+	int place; /* -1: below all */
+};
+
+struct _WeftStage {
+	AdwBin parent_instance;
+	GtkStack *stack;
+	AdwStatusPage *loading, *error_page;
+	GtkProgressBar *progress;
+	WeftCanvas *canvas;
+	GtkScrollbar *horizontal, *vertical;
+	GtkAdjustment *across, *down;
+
+	struct weft_compare viewers;
+	struct shown shown[WEFT_COMPARE_MOST];
+	struct unread unread;
+	bool follows, is_live;
+	GTask *looking; /* while one looks whether something changed */
+	guint look_timer;
+	gint64 load_ended, load_took;
+	unsigned loads;
+	GQueue jobs; /* of struct job; the first is being read: one after another, so that they stand in their order */
+	struct loader *loader;
+	gint64 load_began;
+	guint progress_timer, search_idle;
+};
+
+G_DEFINE_FINAL_TYPE(WeftStage, weft_stage, ADW_TYPE_BIN)
+
+enum { LOADED, FAILED, LIVE, CHANGED, SIGNALS };
+static guint signals[SIGNALS];
+
+const char *weft_stage_path(WeftStage *stage, size_t index)
+{
+	const struct job *job = g_queue_peek_head(&stage->jobs);
+	if (index < stage->viewers.count)
+		return stage->shown[index].path;
+	if (index > stage->viewers.count || (job && job->place >= 0))
+		return NULL;
+	return job ? job->path : index == 0 ? stage->unread.path : NULL;
+}
+
+struct weft_compare *weft_stage_viewers(WeftStage *stage)
+{
+	return &stage->viewers;
+}
+
+struct weft_viewer *weft_stage_viewer(WeftStage *stage)
+{
+	return weft_compare_active(&stage->viewers);
+}
+
+WeftCanvas *weft_stage_canvas(WeftStage *stage)
+{
+	return stage->canvas;
+}
+
+bool weft_stage_is_loading(WeftStage *stage)
+{
+	return stage->loader || !g_queue_is_empty(&stage->jobs);
+}
+
+unsigned weft_stage_loads(WeftStage *stage)
+{
+	return stage->loads;
+}
+
+const char *weft_stage_page(WeftStage *stage)
+{
+	return gtk_stack_get_visible_child_name(stage->stack);
+}
+
+void weft_stage_update(WeftStage *stage)
+{
+	weft_canvas_update(stage->canvas);
+}
+
+/* ---- Scrollbars ---- */
+
+static void on_scrolled(GtkAdjustment *adjustment, WeftStage *stage);
+
+/* The scrollbar follows the viewer here, not the other way round. */
+static void set_range(WeftStage *stage, GtkAdjustment *adjustment, struct weft_range range)
+{
+	g_signal_handlers_block_by_func(adjustment, on_scrolled, stage);
+	gtk_adjustment_configure(adjustment, range.value, range.lower, range.upper, range.page / 10, range.page, range.page);
+	g_signal_handlers_unblock_by_func(adjustment, on_scrolled, stage);
+}
+
+static void show_place(WeftStage *stage)
+{
+	struct weft_viewer *viewer = weft_stage_viewer(stage);
+	if (!viewer)
+		return;
+	set_range(stage, stage->across, weft_viewer_range_x(viewer));
+	set_range(stage, stage->down, weft_viewer_range_y(viewer));
+}
+
+static void on_scrolled(GtkAdjustment *adjustment, WeftStage *stage)
+{
+	struct weft_viewer *viewer = weft_stage_viewer(stage);
+	if (!viewer)
+		return;
+	if (adjustment == stage->across) {
+		weft_viewer_scroll_to_x(viewer, gtk_adjustment_get_value(adjustment));
+		weft_compare_follow(&stage->viewers);
+	} else {
+		weft_viewer_scroll_to_y(viewer, gtk_adjustment_get_value(adjustment));
+	}
+	weft_stage_update(stage);
+}
+
+/* ---- Searching ---- */
+
+static gboolean search_on(gpointer data)
+{
+	WeftStage *stage = data;
+	bool more = weft_compare_search_step(&stage->viewers, SEARCH_STEP);
+	weft_stage_update(stage);
+	if (!more)
+		stage->search_idle = 0;
+	return more;
+}
+
+static void search_in_steps(WeftStage *stage)
+{
+	struct weft_viewer *viewer = weft_stage_viewer(stage);
+	if (!stage->search_idle && viewer && weft_viewer_is_searching(viewer))
+		stage->search_idle = g_idle_add_full(GDK_PRIORITY_REDRAW + 5, search_on, stage, NULL);
+}
+
+bool weft_stage_search(WeftStage *stage, const char *text, struct weft_error *err)
+{
+	bool ok = weft_compare_search(&stage->viewers, text, err) == WEFT_OK;
+	search_in_steps(stage);
+	weft_stage_update(stage);
+	return ok;
+}
+
+/* ---- What went wrong ---- */
+
+static void on_progress(void *ctx, struct weft_viewer *viewer, enum weft_ask ask, unsigned percent)
+{
+	weft_viewer_progress(viewer, ask, percent);
+	weft_stage_update(ctx);
+}
+
+static void on_answer(void *ctx, struct weft_viewer *viewer, enum weft_ask ask, struct weft_findings *findings)
+{
+	WeftStage *stage = ctx;
+	size_t i = 0;
+	while (stage->viewers.viewers[i] != viewer)
+		i++;
+	g_clear_pointer(&stage->shown[i].explainers[ask], explainer_stop);
+	weft_viewer_answer(viewer, ask, findings);
+	weft_stage_update(stage);
+}
+
+static void stop_asking(struct shown *shown)
+{
+	for (int ask = 0; ask < WEFT_ASKS; ask++)
+		g_clear_pointer(&shown->explainers[ask], explainer_stop);
+}
+
+/* Asks what viewers have to ask, and calls off what they do not want to know any more. */
+static void ask_questions(WeftStage *stage)
+{
+	static const struct explainer_calls calls = {on_progress, on_answer};
+	for (size_t i = 0; i < stage->viewers.count; i++) {
+		struct weft_viewer *viewer = stage->viewers.viewers[i];
+		for (int ask = 0; ask < WEFT_ASKS; ask++) {
+			struct explainer **explainer = &stage->shown[i].explainers[ask];
+			if (viewer->questions[ask].state != WEFT_QUESTION_ASKED)
+				g_clear_pointer(explainer, explainer_stop);
+			if (viewer->questions[ask].state != WEFT_QUESTION_NEW)
+				continue;
+			weft_viewer_asked(viewer, (enum weft_ask)ask);
+			*explainer = explainer_start(viewer, (enum weft_ask)ask, &calls, stage);
+		}
+	}
+}
+
+static void on_changed(WeftCanvas *canvas, unsigned changes, WeftStage *stage)
+{
+	if (changes & WEFT_CHANGED_PLACE)
+		show_place(stage);
+	if (changes & WEFT_CHANGED_SEARCH)
+		search_in_steps(stage);
+	if (changes & WEFT_CHANGED_FINDINGS)
+		ask_questions(stage);
+	g_signal_emit(stage, signals[CHANGED], 0, changes);
+}
+
+/* ---- Reading ---- */
+
+static void free_job(gpointer data)
+{
+	struct job *job = data;
+	g_free(job->path);
+	g_free(job);
+}
+
+static void begin(WeftStage *stage);
+static void add_job(WeftStage *stage, const char *path, int place);
+
+static void show_failure(WeftStage *stage, const char *text, bool is_cancelled)
+{
+	char *escaped = g_markup_escape_text(is_cancelled ? "" : text, -1);
+	adw_status_page_set_title(stage->error_page, is_cancelled ? "Reading Was Cancelled" : "The Trace Cannot Be Shown");
+	adw_status_page_set_description(stage->error_page, escaped);
+	gtk_stack_set_visible_child_name(stage->stack, stage->viewers.count > 0 ? "view" : "error");
+	g_free(escaped);
+}
+
+static void show_viewer(WeftStage *stage, struct job *job, struct weft_viewer *viewer)
+{
+	bool was_empty = stage->viewers.count == 0;
+	if (job->place >= 0) {
+		stop_asking(&stage->shown[job->place]);
+		loader_release(weft_compare_replace(&stage->viewers, (size_t)job->place, viewer));
+	} else if (weft_compare_add(&stage->viewers, viewer, NULL) == WEFT_OK) {
+		char *name = loader_name_of(job->path);
+		weft_viewer_set_name(viewer, name);
+		g_free(name);
+		stage->shown[stage->viewers.count - 1].path = g_strdup(job->path);
+		stage->follows |= loader_is_recorded(stage->loader);
+		job->place = (int)stage->viewers.count - 1;
+	} else {
+		loader_release(viewer);
+		return;
+	}
+	weft_canvas_set_viewers(stage->canvas, &stage->viewers);
+	search_in_steps(stage);
+	gtk_stack_set_visible_child_name(stage->stack, "view");
+	if (was_empty)
+		gtk_widget_grab_focus(GTK_WIDGET(stage->canvas));
+}
+
+/* What traces look like from outside; an OS thread looks, as files may be many and far away. */
+struct look {
+	size_t count;
+	char *paths[WEFT_COMPARE_MOST];
+	uint64_t fingerprints[WEFT_COMPARE_MOST];
+	bool recorded[WEFT_COMPARE_MOST];
+};
+
+static void look_at(GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+	struct look *look = data;
+	for (size_t i = 0; i < look->count; i++) {
+		look->fingerprints[i] = weft_trace_fingerprint(look->paths[i]);
+		look->recorded[i] = weft_trace_is_recorded(look->paths[i]);
+	}
+	g_task_return_boolean(task, TRUE);
+}
+
+static void free_look(gpointer data)
+{
+	struct look *look = data;
+	for (size_t i = 0; i < look->count; i++)
+		g_free(look->paths[i]);
+	g_free(look);
+}
+
+/* What is new is read where it is followed: not so often that reading is all one does, nor before what was read is explained. */
+static void on_looked(GObject *object, GAsyncResult *result, gpointer data)
+{
+	WeftStage *stage = WEFT_STAGE(object);
+	const struct look *look = g_task_get_task_data(G_TASK(result));
+	bool is_live = false, may_read = g_get_monotonic_time() - stage->load_ended > 3 * stage->load_took;
+	stage->looking = NULL;
+	/* A program that records may have begun by now, or a file be whole. */
+	if (stage->viewers.count == 0 && stage->unread.path && !weft_stage_is_loading(stage) &&
+	    strcmp(look->paths[0], stage->unread.path) == 0 && look->fingerprints[0] != stage->unread.fingerprint)
+		add_job(stage, stage->unread.path, -1);
+	for (size_t i = 0; i < look->count && i < stage->viewers.count && !stage->loader; i++) {
+		bool is_new = strcmp(stage->shown[i].path, "-") != 0 && look->fingerprints[i] != stage->shown[i].fingerprint;
+		is_live |= is_new || look->recorded[i];
+		if (is_new && stage->follows && may_read && !stage->shown[i].explainers[WEFT_ASK_TRACE])
+			add_job(stage, stage->shown[i].path, (int)i);
+	}
+	/* What is just being read was live when that began. */
+	if (!stage->loader && stage->viewers.count > 0 && is_live != stage->is_live) {
+		stage->is_live = is_live;
+		g_signal_emit(stage, signals[LIVE], 0);
+	}
+}
+
+/* Looks whether there is something new. */
+static gboolean look(gpointer data)
+{
+	WeftStage *stage = data;
+	bool retries = stage->viewers.count == 0 && stage->unread.path && stage->unread.may_retry;
+	if (stage->looking || stage->loader || (stage->viewers.count == 0 && !retries))
+		return G_SOURCE_CONTINUE;
+	struct look *look = g_new0(struct look, 1);
+	if (retries)
+		look->paths[look->count++] = g_strdup(stage->unread.path);
+	for (size_t i = 0; i < stage->viewers.count; i++)
+		look->paths[look->count++] = g_strdup(stage->shown[i].path);
+	GTask *task = g_task_new(stage, NULL, on_looked, NULL);
+	g_task_set_task_data(task, look, free_look);
+	stage->looking = task;
+	g_task_run_in_thread(task, look_at);
+	g_object_unref(task);
+	return G_SOURCE_CONTINUE;
+}
+
+void weft_stage_set_follow(WeftStage *stage, bool follow)
+{
+	stage->follows = follow;
+	g_signal_emit(stage, signals[LIVE], 0);
+	look(stage);
+}
+
+bool weft_stage_follows(WeftStage *stage)
+{
+	return stage->follows;
+}
+
+bool weft_stage_is_live(WeftStage *stage)
+{
+	return stage->is_live;
+}
+
+static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_error *err)
+{
+	WeftStage *stage = ctx;
+	struct job *job = g_queue_pop_head(&stage->jobs);
+	/* Of a loader that is called off nothing is known. */
+	uint64_t fingerprint = err->status == WEFT_ECANCELLED ? 0 : loader_fingerprint(stage->loader);
+	g_clear_handle_id(&stage->progress_timer, g_source_remove);
+	stage->loads++;
+	stage->load_ended = g_get_monotonic_time();
+	stage->load_took = stage->load_ended - stage->load_began;
+	g_object_ref(stage);
+	if (viewer)
+		show_viewer(stage, job, viewer);
+	loader_stop(stage->loader);
+	stage->loader = NULL;
+	if (job->place >= 0)
+		stage->shown[job->place].fingerprint = fingerprint;
+	if (viewer) {
+		look(stage);
+		g_signal_emit(stage, signals[LOADED], 0);
+	} else {
+		char text[640];
+		weft_error_format(err, text, sizeof text);
+		char *safe = g_utf8_make_valid(text, -1);
+		if (stage->viewers.count == 0) {
+			g_free(stage->unread.path);
+			stage->unread.path = g_strdup(job->path);
+			stage->unread.fingerprint = fingerprint;
+			stage->unread.may_retry = err->status != WEFT_ECANCELLED && strcmp(job->path, "-") != 0;
+		}
+		show_failure(stage, safe, err->status == WEFT_ECANCELLED);
+		g_signal_emit(stage, signals[FAILED], 0, safe);
+		g_free(safe);
+	}
+	free_job(job);
+	begin(stage);
+	g_object_unref(stage);
+}
+
+static gboolean show_progress(gpointer data)
+{
+	WeftStage *stage = data;
+	uint64_t events = loader_events(stage->loader);
+	if (g_get_monotonic_time() - stage->load_began < PATIENCE_MS * 1000)
+		return G_SOURCE_CONTINUE;
+	char *text = events == 0 ? g_strdup("Opening…") : g_strdup_printf("%.1f million events", (double)events / 1e6);
+	adw_status_page_set_description(stage->loading, text);
+	g_free(text);
+	gtk_progress_bar_pulse(stage->progress);
+	if (stage->viewers.count == 0)
+		gtk_stack_set_visible_child_name(stage->stack, "loading");
+	return G_SOURCE_CONTINUE;
+}
+
+static void begin(WeftStage *stage)
+{
+	struct job *job = g_queue_peek_head(&stage->jobs);
+	if (!job || stage->loader)
+		return;
+	char *name = loader_name_of(job->path), *escaped = g_markup_escape_text(name, -1),
+	     *title = g_strdup_printf("Reading %s", escaped);
+	adw_status_page_set_title(stage->loading, title);
+	g_free(title);
+	g_free(escaped);
+	g_free(name);
+	if (stage->viewers.count == 0)
+		gtk_stack_set_visible_child_name(stage->stack, "blank");
+	stage->load_began = g_get_monotonic_time();
+	stage->loader = loader_start(job->path, on_read, stage);
+	stage->progress_timer = g_timeout_add(80, show_progress, stage);
+}
+
+static void add_job(WeftStage *stage, const char *path, int place)
+{
+	struct job *job = g_new(struct job, 1);
+	*job = (struct job){g_strdup(path), place};
+	g_queue_push_tail(&stage->jobs, job);
+	begin(stage);
+}
+
+void weft_stage_add(WeftStage *stage, const char *path)
+{
+	add_job(stage, path, -1);
+}
+
+void weft_stage_reload(WeftStage *stage)
+{
+	for (size_t i = 0; i < stage->viewers.count && g_queue_is_empty(&stage->jobs); i++)
+		if (strcmp(stage->shown[i].path, "-") != 0)
+			add_job(stage, stage->shown[i].path, (int)i);
+	if (weft_stage_can_reload(stage) && stage->viewers.count == 0 && g_queue_is_empty(&stage->jobs))
+		add_job(stage, stage->unread.path, -1);
+}
+
+bool weft_stage_can_reload(WeftStage *stage)
+{
+	return stage->viewers.count > 0 || (stage->unread.path && strcmp(stage->unread.path, "-") != 0);
+}
+
+static void cancel(GtkWidget *widget, const char *name, GVariant *parameter)
+{
+	WeftStage *stage = WEFT_STAGE(widget);
+	struct weft_error err = {0};
+	if (!stage->loader)
+		return;
+	weft_error_set(&err, WEFT_ECANCELLED, "reading was cancelled");
+	on_read(stage, NULL, &err);
+}
+
+/* ---- Its life ---- */
+
+void weft_stage_finish(WeftStage *stage)
+{
+	loader_stop(stage->loader);
+	stage->loader = NULL;
+	g_clear_handle_id(&stage->progress_timer, g_source_remove);
+	g_clear_handle_id(&stage->search_idle, g_source_remove);
+	g_clear_handle_id(&stage->look_timer, g_source_remove);
+	if (stage->canvas)
+		weft_canvas_set_viewers(stage->canvas, NULL);
+	while (stage->viewers.count > 0) {
+		struct weft_viewer *viewer = stage->viewers.viewers[--stage->viewers.count];
+		stop_asking(&stage->shown[stage->viewers.count]);
+		loader_release(viewer);
+		g_clear_pointer(&stage->shown[stage->viewers.count].path, g_free);
+	}
+	g_clear_pointer(&stage->unread.path, g_free);
+	g_queue_clear_full(&stage->jobs, free_job);
+}
+
+static void dispose(GObject *object)
+{
+	weft_stage_finish(WEFT_STAGE(object));
+	G_OBJECT_CLASS(weft_stage_parent_class)->dispose(object);
+}
+
+static void weft_stage_class_init(WeftStageClass *class)
+{
+	GtkWidgetClass *widget_class = GTK_WIDGET_CLASS(class);
+	G_OBJECT_CLASS(class)->dispose = dispose;
+	g_type_ensure(WEFT_TYPE_CANVAS);
+	gtk_widget_class_set_template_from_resource(widget_class, "/org/weft/View/stage.ui");
+	gtk_widget_class_bind_template_child(widget_class, WeftStage, stack);
+	gtk_widget_class_bind_template_child(widget_class, WeftStage, loading);
+	gtk_widget_class_bind_template_child(widget_class, WeftStage, error_page);
+	gtk_widget_class_bind_template_child(widget_class, WeftStage, progress);
+	gtk_widget_class_bind_template_child(widget_class, WeftStage, canvas);
+	gtk_widget_class_bind_template_child(widget_class, WeftStage, horizontal);
+	gtk_widget_class_bind_template_child(widget_class, WeftStage, vertical);
+	gtk_widget_class_install_action(widget_class, "stage.cancel", NULL, cancel);
+	signals[LOADED] = g_signal_new("loaded", WEFT_TYPE_STAGE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 0);
+	signals[LIVE] = g_signal_new("live", WEFT_TYPE_STAGE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 0);
+	signals[FAILED] =
+	    g_signal_new("failed", WEFT_TYPE_STAGE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
+	signals[CHANGED] =
+	    g_signal_new("changed", WEFT_TYPE_STAGE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_UINT);
+}
+
+static void weft_stage_init(WeftStage *stage)
+{
+	gtk_widget_init_template(GTK_WIDGET(stage));
+	g_queue_init(&stage->jobs);
+	stage->across = gtk_adjustment_new(0, 0, 1, 0.1, 1, 1);
+	stage->down = gtk_adjustment_new(0, 0, 1, 0.1, 1, 1);
+	gtk_scrollbar_set_adjustment(stage->horizontal, stage->across);
+	gtk_scrollbar_set_adjustment(stage->vertical, stage->down);
+	g_signal_connect_object(stage->across, "value-changed", G_CALLBACK(on_scrolled), stage, 0);
+	g_signal_connect_object(stage->down, "value-changed", G_CALLBACK(on_scrolled), stage, 0);
+	g_signal_connect_object(stage->canvas, "changed", G_CALLBACK(on_changed), stage, 0);
+	gtk_stack_set_visible_child_name(stage->stack, "empty");
+	stage->look_timer = g_timeout_add(LOOK_MS, look, stage);
+}

@@ -1,0 +1,155 @@
+/* rows.c: rows, and many small texts in one block.  SPDX-License-Identifier: ISC */
+#include "viewer/rows.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "viewer/findings.h"
+#include "viewer/private.h"
+#include "viewer/rows_private.h"
+
+/* A row whose texts go by their place in the block, which moves while it grows. */
+struct draft {
+	struct weft_row row;
+	size_t name, value;
+};
+
+struct weft_rows_private {
+	WEFT_VEC(char) bytes; /* "" stands at 0 */
+	WEFT_VEC(struct draft) drafts;
+	WEFT_VEC(struct weft_row) rows;
+	struct weft_row lost; /* for which there was no memory */
+	bool failed;
+};
+
+bool weft__rows_begin(struct weft_rows *rows)
+{
+	rows->count = 0;
+	if (!rows->priv)
+		rows->priv = calloc(1, sizeof *rows->priv);
+	if (!rows->priv)
+		return false;
+	rows->priv->bytes.count = rows->priv->drafts.count = 0;
+	rows->priv->failed = false;
+	return true;
+}
+
+static size_t add_text(struct weft_rows_private *to, const char *text, size_t len)
+{
+	if (to->failed || !weft_vec_reserve(&to->bytes, len + 2)) {
+		to->failed = true;
+		return 0;
+	}
+	if (to->bytes.count == 0)
+		to->bytes.items[to->bytes.count++] = '\0';
+	size_t at = to->bytes.count;
+	memcpy(to->bytes.items + at, text, len);
+	to->bytes.items[at + len] = '\0';
+	to->bytes.count += len + 1;
+	return at;
+}
+
+size_t weft__rows_text(struct weft_rows *rows, const char *format, ...)
+{
+	char text[601];
+	va_list args;
+	va_start(args, format);
+	int n = vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	size_t len = n < 0 ? 0 : n < (int)sizeof text ? (size_t)n : sizeof text - 1;
+	if (n >= (int)sizeof text) { /* the last character may be cut: it goes */
+		while (len > 0 && ((unsigned char)text[len - 1] & 0xc0) == 0x80)
+			len--;
+		len -= len > 0 && (unsigned char)text[len - 1] >= 0xc0;
+	}
+	return add_text(rows->priv, text, len);
+}
+
+struct weft_row *weft__rows_add(struct weft_rows *rows, enum weft_row_kind kind, size_t name, size_t value)
+{
+	struct weft_rows_private *to = rows->priv;
+	struct draft *draft = weft_vec_push(&to->drafts);
+	if (!draft) {
+		to->failed = true;
+		return &to->lost;
+	}
+	*draft = (struct draft){.row = {.kind = (uint8_t)kind, .promise = WEFT_NONE, .finding = WEFT_NONE, .line = WEFT_NONE},
+	    .name = name,
+	    .value = value};
+	return &draft->row;
+}
+
+int weft__rows_end(struct weft_rows *rows, struct weft_error *err)
+{
+	struct weft_rows_private *from = rows->priv;
+	if (from->drafts.count > 0 && from->bytes.count == 0)
+		add_text(from, "", 0);
+	if (from->failed || !weft_vec_reserve(&from->rows, from->drafts.count + 1))
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for what is said beside the picture");
+	for (size_t i = 0; i < from->drafts.count; i++) {
+		const struct draft *d = &from->drafts.items[i];
+		from->rows.items[i] = d->row;
+		from->rows.items[i].name = from->bytes.items + d->name;
+		from->rows.items[i].value = from->bytes.items + d->value;
+	}
+	rows->rows = from->rows.items;
+	rows->count = from->drafts.count;
+	return WEFT_OK;
+}
+
+void weft_rows_finish(struct weft_rows *rows)
+{
+	if (rows->priv) {
+		weft_vec_free(&rows->priv->bytes);
+		weft_vec_free(&rows->priv->drafts);
+		weft_vec_free(&rows->priv->rows);
+	}
+	free(rows->priv);
+	*rows = (struct weft_rows){0};
+}
+
+const char *weft__thousands(char buf[28], uint64_t number)
+{
+	size_t at = 27;
+	buf[at] = '\0';
+	for (int digits = 0; digits == 0 || number > 0; digits++) {
+		if (digits > 0 && digits % 3 == 0)
+			buf[--at] = ',';
+		buf[--at] = (char)('0' + number % 10);
+		number /= 10;
+	}
+	return buf + at;
+}
+
+const char *weft_row_kind_name(enum weft_row_kind kind)
+{
+	static const char *const names[] = {
+#define NAME(NAME, name) #name,
+	    WEFT_ROW_KINDS(NAME)
+#undef NAME
+	};
+	return names[kind];
+}
+
+const char *weft_row_tone_name(enum weft_row_tone tone)
+{
+	static const char *const names[] = {
+#define NAME(NAME, name) #name,
+	    WEFT_ROW_TONES(NAME)
+#undef NAME
+	};
+	return names[tone];
+}
+
+void weft_viewer_press_row(struct weft_viewer *v, const struct weft_row *row)
+{
+	if (!row->leads)
+		return;
+	if (row->kind == WEFT_ROW_TITLE)
+		weft_viewer_ask_why(v);
+	else if (row->kind == WEFT_ROW_LINK)
+		weft_viewer_select_and_reveal(v, row->promise);
+	else
+		weft__viewer_press_finding_row(v, row);
+}

@@ -1,0 +1,73 @@
+/* rows.h: what is said beside the picture, as rows: of a promise (panel.h), of what went wrong (findings.h), of damage (notes.h).
+ *
+ * An application draws rows one below another, and calls weft_viewer_press_row() for one that is pressed: it words and decides
+ * nothing itself.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_VIEWER_ROWS_H
+#define WEFT_VIEWER_ROWS_H
+
+#include "viewer/viewer.h"
+
+/* X(NAME, name) */
+#define WEFT_ROW_KINDS(X)                                                                                                        \
+	X(TITLE, title)       /* what a promise is called, and how it ended; a press asks why */                                 \
+	X(HEADING, heading)   /* of the rows below */                                                                            \
+	X(FACT, fact)         /* a name and a value */                                                                           \
+	X(LINK, link)         /* another promise, and when; a press selects it */                                                \
+	X(MORE, more)         /* how many more there are; a press, where it leads, shows them */                                 \
+	X(SUMMARY, summary)   /* how many findings there are */                                                                  \
+	X(ANSWER, answer)     /* stands above the answer to "why?"; value: what a press does */                                  \
+	X(FINDING, finding)   /* a finding's title and its tag; a press leads there and shows its evidence below */              \
+	X(EVIDENCE, evidence) /* a line of evidence, and when; a press leads there */                                            \
+	X(TEXT, text)         /* a sentence */                                                                                   \
+	X(NOTE, note)         /* what is missing or wrong in a trace, and what that means */                                     \
+	X(WORKING, working)   /* what goes on, and how far it is; a press cancels it */                                          \
+	X(NOTHING, nothing)   /* the only row where there is nothing to list; a press, where it leads, tries again */
+
+enum weft_row_kind {
+#define WEFT_ROW_ENUM(NAME, name) WEFT_ROW_##NAME,
+	WEFT_ROW_KINDS(WEFT_ROW_ENUM)
+#undef WEFT_ROW_ENUM
+	    WEFT_ROW_KIND_COUNT
+};
+
+/* X(NAME, name): in which colour a row is shown. */
+#define WEFT_ROW_TONES(X)                                                                                                        \
+	X(PLAIN, plain)                                                                                                          \
+	X(ALARM, alarm) /* a failure, a fault, what never came */                                                                \
+	X(DOUBT, doubt) /* a finding that is not certain */                                                                      \
+	X(CALM, calm)   /* an answer, information: nothing is wrong */
+
+enum weft_row_tone {
+#define WEFT_TONE_ENUM(NAME, name) WEFT_TONE_##NAME,
+	WEFT_ROW_TONES(WEFT_TONE_ENUM)
+#undef WEFT_TONE_ENUM
+	    WEFT_TONE_COUNT
+};
+
+struct weft_row {
+	uint8_t kind, tone;       /* enum weft_row_kind, enum weft_row_tone */
+	bool leads;               /* a press does something */
+	bool is_open;             /* of a finding: its evidence stands below */
+	bool of_answer;           /* of a finding and its evidence: in the answer, not in the trace's findings */
+	uint32_t promise;         /* of a link; else WEFT_NONE */
+	uint32_t finding, line;   /* which finding, and which of its evidence; or WEFT_NONE */
+	const char *name, *value; /* valid UTF-8 of one line; may be "" */
+};
+
+/* A zeroed one is empty.  Rows and texts live until it is filled again. */
+struct weft_rows {
+	struct weft_row *rows;
+	size_t count;
+	struct weft_rows_private *priv;
+};
+
+void weft_rows_finish(struct weft_rows *rows);
+
+/* Does what a press on a row does, if it leads anywhere; of a promise's rows, and of findings. */
+void weft_viewer_press_row(struct weft_viewer *viewer, const struct weft_row *row);
+
+/* "finding", "alarm": for style sheets and tests. */
+const char *weft_row_kind_name(enum weft_row_kind kind);
+const char *weft_row_tone_name(enum weft_row_tone tone);
+
+#endif

@@ -1,0 +1,20 @@
+/* rows_private.h: how the files of viewer/ make rows.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_VIEWER_ROWS_PRIVATE_H
+#define WEFT_VIEWER_ROWS_PRIVATE_H
+
+#include "viewer/rows.h"
+
+/* Forgets what rows had; then texts and rows are added, and weft__rows_end() makes them rows, or none at all without memory. */
+bool weft__rows_begin(struct weft_rows *rows);
+int weft__rows_end(struct weft_rows *rows, struct weft_error *err);
+
+/* A text, cut at 600 bytes, as a number that weft__rows_add() takes; 0 is "". */
+__attribute__((format(printf, 2, 3))) size_t weft__rows_text(struct weft_rows *rows, const char *format, ...);
+
+/* Adds a row, to be completed before the next one is added; never NULL. */
+struct weft_row *weft__rows_add(struct weft_rows *rows, enum weft_row_kind kind, size_t name, size_t value);
+
+/* "1,234,567". */
+const char *weft__thousands(char buf[28], uint64_t number);
+
+#endif
