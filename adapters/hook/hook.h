@@ -79,11 +79,23 @@ struct weft_hook_adapter {
  * recording is on.  Keeps errno.  Not in a signal handler: there weft_is_on(). */
 static inline bool weft_hook_begin(void);
 
+/* Tells who had called when promise was created: as many callers as `weft record --stacks=N` asked for, of which the first is the
+ * one that returns to `caller`.  Without that option nothing; one load. */
+static inline void weft_hook_stack(weft_id promise, const void *caller);
+
 bool weft__hook_begin(void);
+void weft__hook_stack(weft_id promise, const void *caller);
+extern unsigned weft__hook_stacks;
 
 static inline bool weft_hook_begin(void)
 {
 	return weft_is_on() || weft__hook_begin();
+}
+
+static inline void weft_hook_stack(weft_id promise, const void *caller)
+{
+	if (__builtin_expect(weft__hook_stacks, 0))
+		weft__hook_stack(promise, caller);
 }
 
 #endif

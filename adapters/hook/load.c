@@ -351,6 +351,10 @@ static void add_copy(
 	copies = c;
 	report(c);
 	pthread_mutex_unlock(&lock);
+	char word[sizeof reported];
+	snprintf(word, sizeof word, "%s %s in %s was left alone: %s", adapter->name, c->version, c->path, c->why);
+	if (!c->accepted)
+		weft__hook_leave_word(word);
 }
 
 static void examine(const struct weft__module *m, bool fresh)

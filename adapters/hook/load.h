@@ -16,5 +16,7 @@ void weft__hook_around_fork(enum weft_hook_fork when);
 
 /* session.c: whether this process is to record.  NULL in the environment: everything stays as it is. */
 bool weft__hook_is_wanted(void);
+/* Leaves a line for the user of weft record, beside where this process's trace would be. */
+void weft__hook_leave_word(const char *why);
 
 #endif

@@ -1,11 +1,12 @@
 /* session.c: where this process records to, and when that begins.
  *
- *	WEFT_RECORD=DIR[,size=BYTES][,mode=ring|grow][,packets=N]
+ *	WEFT_RECORD=DIR[,size=BYTES][,mode=ring|grow][,packets=N][,stacks=N]
  *
  * is what `weft record` leaves in the environment, which every process inherits that the command starts.  A process that calls
  * nothing of any adapter makes no file.  One that does makes DIR/NAME-PID, and where that is there already, since another program
  * ran in the same process before, DIR/NAME-PID.2.  SPDX-License-Identifier: ISC */
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -27,6 +28,22 @@ static struct {
 	struct weft_record_options options;
 } wanted;
 
+unsigned weft__hook_stacks;
+
+void weft__hook_stack(weft_id promise, const void *caller)
+{
+	enum { INNER = 8 }; /* frames of wrappers */
+	void *frames[WEFT_STACK_MAX + INNER];
+	unsigned most = weft__hook_stacks < WEFT_STACK_MAX ? weft__hook_stacks : WEFT_STACK_MAX;
+	int saved = errno, count = backtrace(frames, (int)most + INNER), first = 0;
+	while (first < count && frames[first] != caller)
+		first++;
+	unsigned found = (unsigned)(count - first) < most ? (unsigned)(count - first) : most;
+	if (found)
+		weft_stack(promise, (const void *const *)frames + first, found);
+	errno = saved;
+}
+
 static void parse(char *text)
 {
 	char *save = NULL;
@@ -36,6 +53,8 @@ static void parse(char *text)
 			wanted.options.size_bytes = strtoull(word + 5, NULL, 10);
 		else if (!strncmp(word, "packets=", 8))
 			wanted.options.packets = (unsigned)strtoul(word + 8, NULL, 10);
+		else if (!strncmp(word, "stacks=", 7))
+			weft__hook_stacks = (unsigned)strtoul(word + 7, NULL, 10);
 		else if (!strcmp(word, "mode=grow"))
 			wanted.options.mode = WEFT_RECORD_GROW;
 	}
@@ -90,16 +109,24 @@ static bool make_directory(char path[PATH_MAX])
 	return false;
 }
 
-/* For `weft record`, which reads it to its user: nothing is printed in somebody else's program. */
+/* `weft record` reads it to its user: nothing is printed in somebody else's program. */
 static void leave_word(const char *path, const char *why)
 {
 	char file[PATH_MAX + 16];
 	snprintf(file, sizeof file, "%s.failed", path);
-	int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return;
 	dprintf(fd, "%s\n", why);
 	close(fd);
+}
+
+void weft__hook_leave_word(const char *why)
+{
+	char name[16], path[PATH_MAX];
+	get_name(name);
+	if (snprintf(path, sizeof path, "%s/%s-%ld", wanted.directory, name, (long)getpid()) < (int)sizeof path)
+		leave_word(path, why);
 }
 
 static bool start(void)
@@ -126,6 +153,10 @@ bool weft__hook_begin(void)
 	bool begins = state == WAITING;
 	if (begins) {
 		weft__hook_settle();
+		/* The first call of backtrace() loads a library: not in a wrapper that a signal handler may have interrupted. */
+		void *frame;
+		if (weft__hook_stacks)
+			backtrace(&frame, 1);
 		bool on = weft_is_on() || start();
 		__atomic_store_n(&state, on ? BEGUN : FAILED, __ATOMIC_RELEASE);
 	}

@@ -24,14 +24,15 @@
 
 #define LIBRARY "libweft-hook.so"
 
-enum { SHOWN = 12 }; /* traces that are told of one by one */
+enum { SHOWN = 12 };        /* traces that are told of one by one */
+enum { MOST_CALLERS = 16 }; /* WEFT_STACK_MAX of record.h */
 
 static const char no_memory[] = "record: out of memory";
 
 struct options {
-	const char *out, *size, *mode, *packets, *rules;
+	const char *out, *size, *mode, *packets, *stacks, *rules;
 	bool overwrite, view, explain;
-	uint64_t size_bytes, packet_count;
+	uint64_t size_bytes, packet_count, stack_count;
 };
 
 /* ---- What is asked for ---- */
@@ -59,6 +60,8 @@ static int check_options(struct options *o)
 		return cli_fail("record: --size: %s is no size: a number, or as 64M", o->size);
 	if (o->packets && (!parse_number(o->packets, false, &o->packet_count) || o->packet_count > 65536))
 		return cli_fail("record: --packets: %s is no number of packets", o->packets);
+	if (o->stacks && (!parse_number(o->stacks, false, &o->stack_count) || o->stack_count > MOST_CALLERS))
+		return cli_fail("record: --stacks: %s is no number of callers: at most %d", o->stacks, MOST_CALLERS);
 	if (o->mode && strcmp(o->mode, "ring") != 0 && strcmp(o->mode, "grow") != 0)
 		return cli_fail("record: --mode: ring or grow, not %s", o->mode);
 	if (o->view && !cli_has_display())
@@ -98,15 +101,17 @@ static char *make_absolute(const char *out)
 static int set_environment(const struct options *o, const char *command)
 {
 	char library[PATH_MAX], text[128] = "", *value = NULL, *preload = NULL;
+	bool loads = program_loads_libraries(command);
 	size_t n = 0;
 	if (o->size_bytes)
 		n += (size_t)snprintf(text, sizeof text, ",size=%" PRIu64, o->size_bytes);
 	if (o->mode)
 		n += (size_t)snprintf(text + n, sizeof text - n, ",mode=%s", o->mode);
 	if (o->packet_count)
-		snprintf(text + n, sizeof text - n, ",packets=%" PRIu64, o->packet_count);
+		n += (size_t)snprintf(text + n, sizeof text - n, ",packets=%" PRIu64, o->packet_count);
+	if (o->stack_count && loads)
+		snprintf(text + n, sizeof text - n, ",stacks=%" PRIu64, o->stack_count);
 	unsetenv("WEFT_TRACE");
-	bool loads = program_loads_libraries(command);
 	char *path = make_absolute(o->out);
 	if (!path)
 		return cli_fail(no_memory);
@@ -430,6 +435,7 @@ int cli_record(struct cli_args *args)
 	    {"size", 0, CLI_TEXT, &o.size, "64M", "of the ring of each OS thread, or of all that grows"},
 	    {"mode", 0, CLI_TEXT, &o.mode, "MODE", "ring keeps the newest events, grow keeps all"},
 	    {"packets", 0, CLI_TEXT, &o.packets, "N", "of each ring"},
+	    {"stacks", 0, CLI_TEXT, &o.stacks, "N", "callers that are recorded of each promise; 0 unless said otherwise"},
 	    {"overwrite", 0, CLI_FLAG, &o.overwrite, NULL, "replaces what was recorded there"},
 	    {"view", 0, CLI_FLAG, &o.view, NULL, "opens a window that follows what is recorded"},
 	    {"explain", 0, CLI_FLAG, &o.explain, NULL, "explains at the end what went wrong"},

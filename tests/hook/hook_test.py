@@ -153,6 +153,13 @@ def test_why_not(built):
     if 'stripped' in built:
         names(record('./stripped'), [])
         check('strip removes them' in record.said, 'stripped', record.said)
+    with open('alien.c', 'w', encoding='utf-8') as file:
+        file.write('unsigned uv_version(void) { return 2 << 16 | 5; }\nint uv_loop_init(void *loop) { return 0; }\n'
+                   'int uv_run(void *loop, int mode) { return 42; }\nint main(void) { return uv_run(0, 0); }\n')
+    run(['cc', '-rdynamic', '-o', 'alien', 'alien.c'])
+    names(record('./alien'), [])
+    check(re.search(r'weft: out/alien-[0-9]+: libuv 2.0.5 in /\S+/alien was left alone: this version is not known\n', record.said), 'another libuv',
+          record.said)
     shutil.copy('shared', 'elevated')
     os.chmod('elevated', 0o6755)
     if os.geteuid() == 0:
