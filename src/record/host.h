@@ -12,6 +12,7 @@ struct weft__thread {
 	struct weft__thread *next;      /* of all there ever were */
 	struct weft__thread *next_free; /* of those whose OS thread has ended */
 	bool is_free;
+	bool is_spare;       /* its storage is ready for the first OS thread to come */
 	uint64_t generation; /* of the recording in which its storage was made */
 	size_t mapped_bytes; /* of storage.base, 0: nothing to unmap */
 	unsigned files;      /* made so far, of a trace that grows */
@@ -55,6 +56,9 @@ void weft__clock_pair(uint64_t *ticks, uint64_t *wall_ns);
 /* Makes the directory, its metadata and its definitions; on failure negative enum weft_status, and why. */
 int weft__place_begin(
     const struct weft_record_options *options, const struct weft_metadata *metadata, char *why, size_t why_size);
+/* The first packets of `count` streams, instance numbers from `instance` on, in one stay aside; returns how many were made. */
+#define WEFT__SPARES 4u
+unsigned weft__place_spares(struct weft__thread *const threads[], unsigned count, unsigned instance);
 /* A stream's first packet, or the whole ring; negative enum weft_status, and errno. */
 int weft__place_storage(struct weft__thread *thread, unsigned instance, bool whole);
 /* Removes the trace that could not begin. */
@@ -83,6 +87,8 @@ void weft__threads_retire(void);
 /* Gives back the memory of those that are out, after the files are as they stay. */
 void weft__threads_unmap(void);
 const struct weft__thread *weft__threads(void);
+/* Makes the first packets of streams for OS threads to come, as many as libuv's pool has: their first event then costs 10 us. */
+void weft__threads_prepare(void);
 /* Makes this OS thread's stream ready; false: no room, no memory. */
 bool weft__attach_locked(bool whole);
 void weft__threads_init(void);

@@ -656,16 +656,11 @@ struct making {
 	unsigned char *base; /* of the first one; NULL: anywhere, and then where */
 	unsigned made;
 	int error;
+	struct making *also; /* what is made in the same stay aside; whether it succeeds is its own affair */
 };
 
-static int make_aside(void *data)
+static void make_packets(int dir, struct making *m)
 {
-	struct making *m = data;
-	int dir = open_place(m->generation);
-	if (dir < 0) {
-		m->error = errno;
-		return status_of(m->error);
-	}
 	do {
 		unsigned char *at = m->base ? m->base + (size_t)m->made * (m->header->packet_size / 8) : NULL;
 		if (m->count)
@@ -680,8 +675,20 @@ static int make_aside(void *data)
 		packet_name(m->name, m->instance, --m->made);
 		unlinkat(dir, m->name, 0);
 	}
+}
+
+static int make_aside(void *data)
+{
+	struct making *first = data;
+	int dir = open_place(first->generation);
+	if (dir < 0) {
+		first->error = errno;
+		return status_of(first->error);
+	}
+	for (struct making *m = first; m; m = m->also)
+		make_packets(dir, m);
 	close(dir);
-	return m->error ? status_of(m->error) : WEFT_OK;
+	return first->error ? status_of(first->error) : WEFT_OK;
 }
 
 /* Makes packets as m says, with the header that the stream now has; false, and errno. */
@@ -744,7 +751,8 @@ static bool grow_definitions(struct weft__stream *s)
 	return true;
 }
 
-int weft__place_storage(struct weft__thread *t, unsigned instance, bool whole)
+/* Addresses for a stream, and what is to be made there; negative enum weft_status. */
+static int reserve_storage(struct weft__thread *t, struct making *m, unsigned instance, unsigned count)
 {
 	struct weft__stream *s = t->stream;
 	bool ring = place.mode == WEFT_RECORD_RING;
@@ -754,7 +762,6 @@ int weft__place_storage(struct weft__thread *t, unsigned instance, bool whole)
 	unsigned char *base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED)
 		return WEFT_ENOMEM;
-	unsigned count = ring && whole ? place.packets : 1;
 	s->instance = instance;
 	s->storage = (struct weft__storage){.base = base,
 	    .packet_bytes = place.packet_bytes,
@@ -762,17 +769,47 @@ int weft__place_storage(struct weft__thread *t, unsigned instance, bool whole)
 	    .most = place.packets,
 	    .grow = ring ? NULL : grow,
 	    .extend = ring ? extend : NULL};
-	struct making m = {.generation = weft__recording.generation, .instance = instance, .count = count, .base = base};
-	if (!make(s, &m)) {
-		int error = errno;
-		munmap(base, bytes);
-		s->storage.base = NULL;
-		errno = error;
-		return status_of(error);
-	}
 	t->mapped_bytes = bytes;
 	t->files = count;
+	*m = (struct making){.generation = weft__recording.generation, .instance = instance, .count = count, .base = base};
 	return WEFT_OK;
+}
+
+int weft__place_storage(struct weft__thread *t, unsigned instance, bool whole)
+{
+	struct making m;
+	int status = reserve_storage(t, &m, instance, whole ? place.packets : 1);
+	if (status < 0 || make(t->stream, &m))
+		return status;
+	int error = errno;
+	weft__unmap(t);
+	errno = error;
+	return status_of(error);
+}
+
+unsigned weft__place_spares(struct weft__thread *const threads[], unsigned count, unsigned instance)
+{
+	struct making all[WEFT__SPARES];
+	struct weft_packet_header headers[WEFT__SPARES] = {0};
+	unsigned wanted = 0, made = 0;
+	/* A trace with a limit has no bytes for what nobody may need. */
+	if (place.limit || is_shut_in())
+		return 0;
+	for (; wanted < count && reserve_storage(threads[wanted], &all[wanted], instance + wanted, 1) == WEFT_OK; wanted++) {
+		weft__packet_prepare(threads[wanted]->stream, (unsigned char *)&headers[wanted]);
+		all[wanted].header = &headers[wanted];
+		all[wanted].error = EAGAIN;
+		if (wanted)
+			all[wanted - 1].also = &all[wanted];
+	}
+	if (wanted)
+		weft__aside(make_aside, &all[0]);
+	while (made < wanted && !all[made].error)
+		made++;
+	/* Those behind one that failed are not used: their numbers would be missing in between. */
+	for (unsigned i = made; i < wanted; i++)
+		weft__unmap(threads[i]);
+	return made;
 }
 
 /* ---- The end ---- */
@@ -812,6 +849,11 @@ static void trim(int dir, const struct weft__thread *t)
 {
 	const struct weft__stream *s = t->stream;
 	char name[NAME_SIZE];
+	if (t->is_spare) {
+		packet_name(name, s->instance, 0);
+		unlinkat(dir, name, 0);
+		return;
+	}
 	if (!s->storage.grow)
 		for (uint64_t i = __atomic_load_n(&s->sequence, __ATOMIC_RELAXED) + 1; i < s->storage.count; i++) {
 			packet_name(name, s->instance, (unsigned)i);

@@ -131,8 +131,10 @@ static int start(const struct weft_record_options *o)
 		weft__target = WEFT__NOWHERE;
 		return WEFT_ENOSPC;
 	}
-	if (weft__target == WEFT__DIRECTORY)
+	if (weft__target == WEFT__DIRECTORY) {
 		weft__guard_begin();
+		weft__threads_prepare();
+	}
 	failure[0] = 0;
 	__atomic_store_n(&weft__mode, r->use_counter ? WEFT__COUNTER_CLOCK : WEFT__CALLED_CLOCK, __ATOMIC_SEQ_CST);
 	return WEFT_OK;

@@ -139,13 +139,20 @@ static void put_free(struct weft__thread *t)
 	free_ones = t;
 }
 
+/* Takes from it what it has of an earlier recording. */
+static void strip(struct weft__thread *t)
+{
+	weft__unmap(t);
+	weft__stream_reset(t->stream);
+	t->is_spare = false;
+}
+
 /* Its packets, if it has none in this recording. */
 static bool make_storage(struct weft__thread *t, bool whole)
 {
 	if (t->generation == weft__recording.generation)
 		return true;
-	weft__unmap(t);
-	weft__stream_reset(t->stream);
+	strip(t);
 	unsigned instance = next_instance;
 	if (weft__target == WEFT__BUFFER) {
 		t->stream->instance = instance;
@@ -160,6 +167,25 @@ static bool make_storage(struct weft__thread *t, bool whole)
 	return true;
 }
 
+void weft__threads_prepare(void)
+{
+	struct weft__thread *spares[WEFT__SPARES];
+	unsigned count = 0;
+	while (count < WEFT__SPARES && (spares[count] = take_free("")) != NULL)
+		strip(spares[count++]);
+	unsigned made = weft__place_spares(spares, count, next_instance);
+	/* The last one first, so that streams are numbered as OS threads come. */
+	while (count--) {
+		struct weft__thread *t = spares[count];
+		t->is_spare = count < made;
+		t->generation = t->is_spare ? weft__recording.generation : 0;
+		t->stream->hot.instance = t->stream->instance;
+		t->stream->hot.generation = weft__recording.generation << 16;
+		put_free(t);
+	}
+	next_instance += made;
+}
+
 bool weft__attach_locked(bool whole)
 {
 	char name[WEFT_THREAD_NAME_SIZE] = "";
@@ -168,7 +194,7 @@ bool weft__attach_locked(bool whole)
 	if (!t)
 		return false;
 	struct weft__stream *s = t->stream;
-	bool fresh = t->generation != weft__recording.generation;
+	bool fresh = t->is_spare || t->generation != weft__recording.generation;
 	bool renamed = memcmp(t->thread_name, name, sizeof name) != 0;
 	if (!make_storage(t, whole)) {
 		weft__stream = &weft__nobody;
@@ -177,6 +203,7 @@ bool weft__attach_locked(bool whole)
 		return false;
 	}
 	mine = t;
+	t->is_spare = false;
 	pthread_setspecific(at_end, t);
 	t->generation = weft__recording.generation;
 	s->tid = (uint64_t)syscall(SYS_gettid);
