@@ -29,6 +29,35 @@
 #include <weft/status.h>
 #include <weft/vocabulary.h>
 
+/* What makes a text static: the initializer of a struct weft_record_text, or one clear message if it is no literal.  It stands
+ * here, since a static initializer is wanted as soon as the header is read. */
+#ifdef __cplusplus
+template <class T> struct weft__is_literal {
+	static constexpr bool value = false;
+};
+template <size_t N> struct weft__is_literal<const char (&)[N]> {
+	static constexpr bool value = true;
+};
+#define WEFT__INITIAL(literal, message)                                                                                          \
+	{                                                                                                                        \
+		[] {                                                                                                             \
+			static_assert(weft__is_literal<decltype(literal)>::value, message);                                    \
+			return 0u;                                                                                               \
+		}(),                                                                                                             \
+		    literal                                                                                                      \
+	}
+#else
+#define WEFT__IS_LITERAL(literal) __builtin_types_compatible_p(__typeof__(literal), char[sizeof(literal)])
+#define WEFT__INITIAL(literal, message)                                                                                          \
+	{                                                                                                                        \
+		0 * sizeof(struct {                                                                                              \
+			_Static_assert(WEFT__IS_LITERAL(literal), message);                                                      \
+			char unused;                                                                                             \
+		}),                                                                                                              \
+		    __builtin_choose_expr(WEFT__IS_LITERAL(literal), literal, "")                                                \
+	}
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -151,7 +180,8 @@ static inline weft_id weft_create_at(weft_id by, enum weft_kind kind, struct wef
 static inline void weft_stack(weft_id promise, const void *const *addresses, unsigned count);
 
 /* promise is called text.  The first label names it, later ones tell its story. */
-#define WEFT_LABEL(promise, literal) weft_label_text(promise, WEFT_TEXT(literal))
+#define WEFT_LABEL(promise, literal)                                                                                             \
+	weft_label_text(promise, WEFT__TEXT(literal, "WEFT_LABEL takes a string literal; use weft_label()"))
 static inline void weft_label(weft_id promise, const char *text);
 static inline void weft_label_bytes(weft_id promise, const char *text, size_t bytes);
 static inline void weft_label_text(weft_id promise, struct weft_record_text *text);
@@ -175,7 +205,8 @@ static inline void weft_read_later(weft_id promise, weft_id input);
 static inline void weft_resolve(weft_id by, weft_id promise);
 
 /* by resolved promise with an error. */
-#define WEFT_FAIL(by, promise, literal) weft_fail_text(by, promise, WEFT_TEXT(literal))
+#define WEFT_FAIL(by, promise, literal)                                                                                          \
+	weft_fail_text(by, promise, WEFT__TEXT(literal, "WEFT_FAIL takes a string literal; use weft_fail()"))
 static inline void weft_fail(weft_id by, weft_id promise, const char *error);
 static inline void weft_fail_text(weft_id by, weft_id promise, struct weft_record_text *error);
 
@@ -205,29 +236,27 @@ static inline weft_id weft_running(void);
 /* ---- Counters, pauses, notes ---- */
 
 /* A static struct weft_record_text * of a literal, made where it stands. */
-#define WEFT_TEXT(literal) WEFT__TEXT(literal)
+#define WEFT_TEXT(literal) WEFT__TEXT(literal, "WEFT_TEXT takes a string literal")
 
 /* Initialises a counter's handle: static struct weft_record_text requests = WEFT_COUNTER("requests"); */
-#define WEFT_COUNTER(literal)                                                                                                    \
-	{                                                                                                                        \
-		0, "" literal ""                                                                                                 \
-	}
+#define WEFT_COUNTER(literal) WEFT__INITIAL(literal, "WEFT_COUNTER takes a string literal")
 
 /* by set the counter to value, or changed it by change. */
 static inline void weft_counter_set(weft_id by, struct weft_record_text *counter, int64_t value);
 static inline void weft_counter_add(weft_id by, struct weft_record_text *counter, int64_t change);
 
 /* Nothing can run from now on, and why ("gc"), until weft_pause_end(). */
-#define WEFT_PAUSE_BEGIN(literal) weft_pause_begin_text(WEFT_TEXT(literal))
+#define WEFT_PAUSE_BEGIN(literal) weft_pause_begin_text(WEFT__TEXT(literal, "WEFT_PAUSE_BEGIN takes a string literal"))
 static inline void weft_pause_begin_text(struct weft_record_text *why);
 static inline void weft_pause_end(void);
 
 /* Nothing could run for the last duration_ns. */
-#define WEFT_PAUSE(literal, duration_ns) weft_pause_text(WEFT_TEXT(literal), duration_ns)
+#define WEFT_PAUSE(literal, duration_ns) weft_pause_text(WEFT__TEXT(literal, "WEFT_PAUSE takes a string literal"), duration_ns)
 static inline void weft_pause_text(struct weft_record_text *why, uint64_t duration_ns);
 
 /* promise says something. */
-#define WEFT_NOTE(promise, literal) weft_note_text(promise, WEFT_TEXT(literal))
+#define WEFT_NOTE(promise, literal)                                                                                              \
+	weft_note_text(promise, WEFT__TEXT(literal, "WEFT_NOTE takes a string literal; use weft_note()"))
 static inline void weft_note(weft_id promise, const char *text);
 static inline void weft_note_text(weft_id promise, struct weft_record_text *text);
 

@@ -90,9 +90,9 @@ WEFT__API weft_id weft__slow_pending_at(
 		static struct weft_record_site weft__here = {0, __FILE__, __func__, __LINE__};                                   \
 		&weft__here;                                                                                                     \
 	}))
-#define WEFT__TEXT(literal)                                                                                                      \
+#define WEFT__TEXT(literal, message)                                                                                             \
 	(__extension__({                                                                                                         \
-		static struct weft_record_text weft__text = WEFT_COUNTER(literal);                                               \
+		static struct weft_record_text weft__text = WEFT__INITIAL(literal, message);                                     \
 		&weft__text;                                                                                                     \
 	}))
 

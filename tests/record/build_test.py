@@ -108,8 +108,40 @@ def freestanding(out):
                 failures.append(f'freestanding {name} needs {sorted(rest)}')
 
 
+# A wrong argument, and the one thing that a compiler says of it.
+NO_LITERALS = {
+    'WEFT_LABEL(id, name)': 'WEFT_LABEL takes a string literal; use weft_label()',
+    'WEFT_FAIL(id, id, name)': 'WEFT_FAIL takes a string literal; use weft_fail()',
+    'WEFT_NOTE(id, name)': 'WEFT_NOTE takes a string literal; use weft_note()',
+    'WEFT_PAUSE(name, 1)': 'WEFT_PAUSE takes a string literal',
+    'WEFT_PAUSE_BEGIN(name)': 'WEFT_PAUSE_BEGIN takes a string literal',
+    'weft_label_text(id, WEFT_TEXT(name))': 'WEFT_TEXT takes a string literal',
+    'static struct weft_record_text count = WEFT_COUNTER(name); weft_counter_add(id, &count, 1)': 'WEFT_COUNTER takes a string literal',
+}
+
+
+def no_literals(out):
+    source = os.path.join(out, 'no_literal.c')
+    compilers = [('gcc', 'c', '-std=c11'), ('clang-14', 'c', '-std=c11'), ('g++', 'c++', '-std=c++17'), ('clang++-14', 'c++', '-std=c++17')]
+    for compiler, language, standard in compilers:
+        if not shutil.which(compiler):
+            print(f'skipped: no {compiler}')
+            continue
+        for call, message in NO_LITERALS.items():
+            for wrong in (True, False):
+                with open(source, 'w') as f:
+                    right = call.replace('name', 'TEXT " of two"') if not wrong else call
+                    f.write('#include <weft/record.h>\n#define TEXT "a text"\nvoid say(weft_id id, const char *name);\n'
+                            'void say(weft_id id, const char *name)\n{\n\t(void)id, (void)name;\n\t%s;\n}\n' % right)
+                result = run(compiler, '-x', language, standard, '-Wall', '-Wextra', '-Werror', '-O2', '-I', INCLUDE, '-c', source, '-o', os.devnull)
+                errors = [line for line in result.stdout.splitlines() if ' error: ' in line]
+                if (wrong and (len(errors) != 1 or message not in errors[0])) or (not wrong and result.returncode):
+                    failures.append(f'{compiler}: {right}: {result.stdout}')
+
+
 with tempfile.TemporaryDirectory() as out:
     headers(out)
+    no_literals(out)
     disabled(out)
     freestanding(out)
 print('\n'.join(failures) or 'fine')
