@@ -41,7 +41,7 @@ template <size_t N> struct weft__is_literal<const char (&)[N]> {
 #define WEFT__INITIAL(literal, message)                                                                                          \
 	{                                                                                                                        \
 		[] {                                                                                                             \
-			static_assert(weft__is_literal<decltype(literal)>::value, message);                                    \
+			static_assert(weft__is_literal<decltype(literal)>::value, message);                                      \
 			return 0u;                                                                                               \
 		}(),                                                                                                             \
 		    literal                                                                                                      \
@@ -150,6 +150,9 @@ static inline const char *weft_start_error(void);
 /* Ends the trace: nothing is recorded any more, unused files and bytes are given back, the metadata says "finished".  Does
  * nothing if nothing records; called by itself at exit().  Any OS thread, not a signal handler. */
 static inline void weft_stop(void);
+
+/* The version of the library that is loaded, as `weft --version` has it. */
+static inline const char *weft_version(void);
 
 /* Whether events are recorded now; one load. */
 static inline bool weft_is_on(void);

@@ -62,6 +62,7 @@ extern WEFT__API uint64_t (*weft__clock)(void);
 
 WEFT__API int weft__start(const struct weft_record_options *options);
 WEFT__API const char *weft__start_error(void);
+WEFT__API const char *weft__version(void);
 WEFT__API void weft__stop(void);
 WEFT__API uint64_t weft__now(void);
 WEFT__API void weft__list_pending(weft_list_pending_fn *list, void *data);
@@ -350,6 +351,15 @@ static inline void weft_stop(void)
 {
 #ifndef WEFT_DISABLE
 	weft__stop();
+#endif
+}
+
+static inline const char *weft_version(void)
+{
+#ifdef WEFT_DISABLE
+	return "";
+#else
+	return weft__version();
 #endif
 }
 

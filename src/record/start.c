@@ -205,6 +205,15 @@ void weft__stop(void)
 	errno = saved;
 }
 
+const char *weft__version(void)
+{
+#ifdef WEFT_VERSION
+	return WEFT_VERSION;
+#else
+	return "unknown";
+#endif
+}
+
 uint64_t weft__now(void)
 {
 	return weft__time();
