@@ -55,15 +55,16 @@ struct weft__uv_thing {
 	const void *home; /* whose OS thread tells of it again */
 	weft_id id;       /* its promise; 0: it has none yet */
 	weft_id input;    /* of a stream: the read that it waits for */
+	weft_id kept;     /* the loop that awaits it, as the trace has it */
 	weft_id by;       /* who made it; who closes it, once that is asked for */
-	uint64_t since;
+	uint64_t since, input_since;
 	weft__uv_tag owner; /* of a request: who waits for it.  Of a handle: the datagram in whose handling it was made */
-	struct weft_record_site *site, *read_site;
+	struct weft_record_place *site, *read_site;
 	uint32_t children; /* of a datagram: what has yet to end before it does */
 	uint8_t kind;
 	bool is_request, is_datagram, is_quiet;
-	bool keeps; /* the trace says that its loop awaits it */
-	bool reads; /* the program wants to read */
+	bool is_overdue; /* the trace says that it should resolve */
+	bool reads;      /* the program wants to read */
 	bool is_stopped, is_closing, in_pool;
 	uint8_t magnitude; /* of a timer's period */
 	uint8_t length;    /* of the label */
@@ -94,7 +95,7 @@ void weft__uv_things_forget(void); /* all of them; their tags name nothing from 
 
 /* ---- Who runs (run.c) ---- */
 
-enum { WEFT__UV_DEPTH = 16 };
+enum { WEFT__UV_DEPTH = 16, WEFT__UV_BUSY = 4 };
 
 /* A uv_run() that has not returned. */
 struct weft__uv_run {
@@ -102,9 +103,10 @@ struct weft__uv_run {
 	uv_loop_t *loop;
 	const void *stack; /* where its frame is */
 	weft_id id;        /* 0: it is only a turn, not asked to run until nothing is left */
-	weft_id outer;     /* who called */
+	uint64_t since;
+	weft_id outer; /* who called */
 	weft__uv_tag outer_actor;
-	struct weft_record_site *site;
+	struct weft_record_place *site;
 	int epoll;
 	int callbacks;
 	bool is_dirty; /* what keeps it may have changed since the trace was told */
@@ -113,10 +115,12 @@ struct weft__uv_run {
 /* An OS thread's own. */
 struct weft__uv_here {
 	unsigned epoch;
-	bool is_listed;     /* weft_list_pending() was told */
-	bool is_met;        /* its root is made, or being made */
-	bool on_pool;       /* a thread of libuv's pool, at work */
-	weft_id root;       /* the OS thread's promise */
+	bool is_listed; /* weft_list_pending() was told */
+	bool is_met;    /* its root is made, or being made */
+	bool on_pool;   /* a thread of libuv's pool, at work */
+	weft_id root;   /* the OS thread's promise */
+	uint64_t since; /* when that was made */
+	char name[16];
 	weft_id running;    /* whose code runs */
 	weft_id shown;      /* who runs by the trace; 0: nobody */
 	weft__uv_tag actor; /* what runs, if it is an actor */
@@ -125,6 +129,11 @@ struct weft__uv_here {
 	unsigned flips;     /* turns of idle, check and prepare handles since anything else ran */
 	unsigned depth;
 	struct weft__uv_run runs[WEFT__UV_DEPTH];
+	struct {
+		const uv_loop_t *loop;
+		weft_id id;
+	} busy[WEFT__UV_BUSY]; /* loops that could not be closed, and the promises of that */
+	unsigned next_busy;
 	uint32_t free_first, free_count; /* things to take, of this OS thread */
 };
 
@@ -237,6 +246,6 @@ void weft__uv_put_function(struct weft__uv_thing *thing, const void *function); 
 void weft__uv_say(struct weft__uv_thing *thing);                                   /* the label is whole: the trace has it */
 
 /* Where the program calls from.  NULL: too many places. */
-struct weft_record_site *weft__uv_site(const void *caller);
+struct weft_record_place *weft__uv_site(const void *caller);
 
 #endif

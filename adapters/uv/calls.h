@@ -17,7 +17,8 @@
 	X(0, int, uv_run, (uv_loop_t * loop, uv_run_mode mode), (loop, mode))                                                    \
 	X(0, void, uv_ref, (uv_handle_t * handle), (handle))                                                                     \
 	X(0, void, uv_unref, (uv_handle_t * handle), (handle))                                                                   \
-	X(0, void, uv_close, (uv_handle_t * handle, uv_close_cb cb), (handle, cb))
+	X(0, void, uv_close, (uv_handle_t * handle, uv_close_cb cb), (handle, cb))                                               \
+	X(0, void, uv_walk, (uv_loop_t * loop, uv_walk_cb cb, void *data), (loop, cb, data))
 
 #define WEFT__UV_STREAM_CALLS(X)                                                                                                 \
 	X(0, int, uv_tcp_init, (uv_loop_t * loop, uv_tcp_t * handle), (loop, handle))                                            \
@@ -176,7 +177,6 @@
 	Y(int, uv_has_ref, (const uv_handle_t *handle))                                                                          \
 	Y(int, uv_fileno, (const uv_handle_t *handle, uv_os_fd_t *fd))                                                           \
 	Y(int, uv_backend_fd, (const uv_loop_t *loop))                                                                           \
-	Y(void, uv_walk, (uv_loop_t * loop, uv_walk_cb cb, void *data))                                                          \
 	Y(const char *, uv_strerror, (int status))
 
 #endif

@@ -37,9 +37,9 @@ bool weft__uv_begin(struct weft__uv_thing *thing, enum weft_kind kind, const voi
 	thing->by = here->running;
 	if (caller)
 		thing->site = weft__uv_site(caller);
-	thing->id = weft_create(here->running, kind, thing->site);
+	thing->id = weft_create_at(here->running, kind, thing->site);
 	thing->since = weft_is_on() ? weft__stream->last : 0;
-	thing->keeps = false;
+	thing->kept = 0;
 	thing->length = 0;
 	struct weft__uv_thing *actor = weft__uv_find(here->actor);
 	thing->owner = 0;

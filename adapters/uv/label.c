@@ -168,7 +168,7 @@ void weft__uv_say(struct weft__uv_thing *thing)
 
 /* ---- Functions and places, by their address: asked for once, kept for ever ---- */
 
-enum { PLACES = 1024, TRIED = 32, NAME = 48, FILE_NAME = 64 };
+enum { PLACES = 1024, TRIED = 32, NAME = 48 };
 
 /* A place in a table where an address is, or comes to be; -1: it is full there.  Sets *is_new. */
 static int place(uintptr_t table[], const void *address, bool *is_new)
@@ -221,42 +221,15 @@ void weft__uv_put_function(struct weft__uv_thing *thing, const void *function)
 	}
 }
 
-/* "nvim+0x154c31" */
-static void write_place(char text[FILE_NAME], const Dl_info *info, const void *address)
-{
-	static const char hex[] = "0123456789abcdef";
-	const char *slash = info->dli_fname ? strrchr(info->dli_fname, '/') : NULL;
-	strncat(text, slash ? slash + 1 : info->dli_fname ? info->dli_fname : "?", FILE_NAME - 20);
-	strcat(text, "+0x");
-	uintptr_t offset = (uintptr_t)address - (uintptr_t)info->dli_fbase;
-	size_t at = strlen(text);
-	int digits = 1;
-	while (digits < 16 && offset >> (4 * digits))
-		digits++;
-	while (digits-- > 0)
-		text[at++] = hex[offset >> (4 * digits) & 15];
-	text[at] = 0;
-}
-
-struct weft_record_site *weft__uv_site(const void *caller)
+struct weft_record_place *weft__uv_site(const void *caller)
 {
 	static uintptr_t addresses[PLACES];
-	static struct weft_record_site sites[PLACES];
-	static char files[PLACES][FILE_NAME], functions[PLACES][NAME];
-	static bool known[PLACES];
+	static struct weft_record_place places[PLACES];
 	bool is_new;
 	int at = place(addresses, caller, &is_new);
 	if (at < 0)
 		return NULL;
-	if (is_new) {
-		const char *call = (const char *)caller - 1;
-		Dl_info info;
-		const char *name = symbol_of(call, &info);
-		write_place(files[at], &info, call);
-		if (name)
-			strncat(functions[at], name, NAME - 1);
-		sites[at] = (struct weft_record_site){.file = files[at], .function = functions[at]};
-		__atomic_store_n(&known[at], true, __ATOMIC_RELEASE);
-	}
-	return __atomic_load_n(&known[at], __ATOMIC_ACQUIRE) ? &sites[at] : NULL;
+	if (is_new)
+		__atomic_store_n(&places[at].address, caller, __ATOMIC_RELEASE);
+	return __atomic_load_n(&places[at].address, __ATOMIC_ACQUIRE) ? &places[at] : NULL;
 }

@@ -26,28 +26,29 @@ static void make_root(struct weft__uv_here *here)
 	if (here->is_met)
 		return;
 	here->is_met = true;
-	char name[16] = "main";
+	strcpy(here->name, "main");
 	if (getpid() != (pid_t)syscall(SYS_gettid))
-		prctl(PR_GET_NAME, name);
+		prctl(PR_GET_NAME, here->name);
 	weft_id id = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, NULL);
-	weft_label(id, name);
+	here->since = weft__stream->last;
+	weft_label(id, here->name);
 	here->root = here->running = here->shown = id;
 	weft_run(id);
 }
 
 static void tell(struct weft__uv_here *here, struct weft__uv_thing *thing)
 {
-	weft_pending(thing->by, thing->id, (enum weft_kind)thing->kind, thing->site, thing->since, thing->label);
+	weft_pending_at(thing->by, thing->id, (enum weft_kind)thing->kind, thing->site, thing->since, thing->label);
 	struct weft__uv_thing *owner = weft__uv_find(thing->owner);
 	if (thing->is_request && owner && owner->id)
 		weft_still_awaits(owner->id, thing->id);
 	if (thing->input) {
-		weft_pending(thing->id, thing->input, WEFT_KIND_STREAM_READ, thing->read_site, 0, NULL);
+		weft_pending_at(thing->id, thing->input, WEFT_KIND_STREAM_READ, thing->read_site, thing->input_since, NULL);
 		weft_still_awaits(thing->id, thing->input);
 	}
-	for (unsigned i = 0; thing->keeps && i < here->depth; i++)
-		if (here->runs[i].loop == thing->loop && here->runs[i].id)
-			weft_still_awaits(here->runs[i].id, thing->id);
+	for (unsigned i = 0; thing->kept && i < here->depth; i++)
+		if (here->runs[i].id == thing->kept)
+			weft_still_awaits(thing->kept, thing->id);
 }
 
 /* For weft_list_pending(): the OS thread and its loops first, then its things from place `cursor` on. */
@@ -55,11 +56,11 @@ static uint64_t list(void *data, uint64_t cursor, unsigned budget)
 {
 	struct weft__uv_here *here = data;
 	if (cursor == 0 && here->root) {
-		weft_pending(WEFT_SYSTEM_ID, here->root, WEFT_KIND_THREAD, NULL, 0, NULL);
+		weft_pending(WEFT_SYSTEM_ID, here->root, WEFT_KIND_THREAD, NULL, here->since, here->name);
 		for (unsigned i = 0; i < here->depth; i++) {
 			struct weft__uv_run *run = &here->runs[i];
 			if (run->id) {
-				weft_pending(run->outer, run->id, WEFT_KIND_LOOP, run->site, 0, "uv_run");
+				weft_pending_at(run->outer, run->id, WEFT_KIND_LOOP, run->site, run->since, "uv_run");
 				weft_still_awaits(run->outer, run->id);
 			}
 		}
@@ -182,6 +183,14 @@ static bool keeps_loop(const struct weft__uv_calls *real, const uv_handle_t *han
 	return real->uv_is_active(handle) && real->uv_has_ref(handle) && !real->uv_is_closing(handle);
 }
 
+static bool has_not_returned(weft_id loop)
+{
+	unsigned i = weft__uv_here.depth;
+	while (i > 0 && weft__uv_here.runs[i - 1].id != loop)
+		i--;
+	return i > 0;
+}
+
 static void tell_handle(uv_handle_t *handle, void *data)
 {
 	struct weft__uv_run *run = data;
@@ -194,11 +203,14 @@ static void tell_handle(uv_handle_t *handle, void *data)
 		return;
 	if (keeps && !thing->id)
 		weft__uv_begin_unseen(thing, handle);
-	if (run->id && thing->id && keeps && !thing->keeps)
-		weft_await(run->id, thing->id);
-	else if (run->id && thing->id && !keeps && thing->keeps)
-		weft_note(thing->id, real->uv_is_active(handle) ? "does not keep the loop any more" : "inactive");
-	thing->keeps = keeps;
+	weft_id kept = keeps ? run->id : 0;
+	if (thing->id && kept != thing->kept) {
+		if (thing->kept && has_not_returned(thing->kept))
+			weft_awaits_no_more(thing->kept, thing->id);
+		if (kept)
+			weft_await(kept, thing->id);
+		thing->kept = kept;
+	}
 }
 
 /* What the loop waits for.  A request that is in flight while nothing happens had better end: libuv promises its callback. */
@@ -208,11 +220,12 @@ static void tell_what_keeps(struct weft__uv_run *run)
 	run->copy->real.uv_walk(run->loop, tell_handle, run);
 	uint32_t at = 0;
 	for (struct weft__uv_thing *thing; (thing = weft__uv_next(&at));)
-		if (thing->is_request && thing->loop == run->loop && thing->id && !thing->keeps) {
-			thing->keeps = true;
-			if (run->id)
-				weft_await(run->id, thing->id);
-			weft_should_resolve(thing->id);
+		if (thing->is_request && thing->loop == run->loop && thing->id) {
+			if (run->id && thing->kept != run->id)
+				weft_await(thing->kept = run->id, thing->id);
+			if (!thing->is_overdue)
+				weft_should_resolve(thing->id);
+			thing->is_overdue = true;
 		}
 }
 
@@ -268,7 +281,8 @@ int weft__uv_run(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop
 	    .is_dirty = true};
 	if (mode == UV_RUN_DEFAULT) {
 		run->site = weft__uv_site(caller);
-		run->id = weft_create(here->running, WEFT_KIND_LOOP, run->site);
+		run->id = weft_create_at(here->running, WEFT_KIND_LOOP, run->site);
+		run->since = weft__stream->last;
 		WEFT_LABEL(run->id, "uv_run");
 		weft_await(here->running, run->id);
 	}
@@ -297,20 +311,54 @@ static void tell_open(uv_handle_t *handle, void *data)
 		weft_await(busy->id, thing->id);
 }
 
+/* A loop that is busy is refused.  Many programs then close what is left and ask again: the promise is pending until that works,
+ * and whoever never gets there is told of what was open. */
 int weft__uv_loop_close(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop)
 {
+	struct weft__uv_here *here = &weft__uv_here;
 	bool taken = weft__uv_takes(copy, caller);
 	int status = WEFT__UV_INSIDE(copy->real.uv_loop_close(loop));
-	if (status != UV_EBUSY || !taken)
+	if (!taken)
 		return status;
+	unsigned at = 0;
+	while (at < WEFT__UV_BUSY && here->busy[at].loop != loop)
+		at++;
+	if (at < WEFT__UV_BUSY && status == 0) {
+		weft_resolve(here->running, here->busy[at].id);
+		weft_read_later(here->running, here->busy[at].id);
+		here->busy[at].loop = NULL;
+	}
+	if (at < WEFT__UV_BUSY || status != UV_EBUSY)
+		return status;
+	at = here->next_busy++ % WEFT__UV_BUSY;
 	struct weft__uv_run run = {.copy = copy, .loop = loop};
-	struct busy busy = {&run, weft_create(weft__uv_here.running, WEFT_KIND_CLOSE, weft__uv_site(caller))};
+	struct busy busy = {&run, weft_create_at(here->running, WEFT_KIND_CLOSE, weft__uv_site(caller))};
 	WEFT_LABEL(busy.id, "uv_loop_close");
-	weft_await(weft__uv_here.running, busy.id);
+	WEFT_NOTE(busy.id, "EBUSY");
 	copy->real.uv_walk(loop, tell_open, &busy);
-	WEFT_FAIL(WEFT_SYSTEM_ID, busy.id, "EBUSY");
-	weft_read_later(weft__uv_here.running, busy.id);
+	here->busy[at].loop = loop;
+	here->busy[at].id = busy.id;
 	return status;
+}
+
+struct walk {
+	uv_walk_cb cb;
+	void *data;
+};
+
+static void walk_called(uv_handle_t *handle, void *data)
+{
+	const struct walk *walk = data;
+	walk->cb(handle, walk->data);
+}
+
+/* By way of a callback of ours: where the program's ends with a call of libuv, as those that close all do, compilers make a jump
+ * of that, and the call seems to return to libuv. */
+void weft__uv_walk(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop, uv_walk_cb cb, void *data)
+{
+	struct walk walk = {cb, data};
+	bool taken = cb && weft__uv_takes(copy, caller);
+	copy->real.uv_walk(loop, taken ? walk_called : cb, taken ? &walk : data);
 }
 
 /* ---- Sleep ---- */

@@ -145,7 +145,8 @@ static void awaits_input(struct weft__uv_thing *thing)
 {
 	if (thing->input || !thing->id)
 		return;
-	thing->input = weft_create(thing->id, WEFT_KIND_STREAM_READ, thing->read_site);
+	thing->input = weft_create_at(thing->id, WEFT_KIND_STREAM_READ, thing->read_site);
+	thing->input_since = weft_is_on() ? weft__stream->last : 0;
 	weft_await(thing->id, thing->input);
 }
 
@@ -268,7 +269,7 @@ static void wrote(const void *caller, int bytes, const struct sockaddr *to, stru
 	if (!socket)
 		return;
 	struct weft__uv_thing text = {.copy = socket->copy};
-	text.id = weft_create(weft__uv_here.running, WEFT_KIND_STREAM_WRITE, weft__uv_site(caller));
+	text.id = weft_create_at(weft__uv_here.running, WEFT_KIND_STREAM_WRITE, weft__uv_site(caller));
 	weft__uv_put_number(&text, (unsigned)bytes);
 	weft__uv_put(&text, to ? " bytes to " : " bytes");
 	if (to)
@@ -376,7 +377,7 @@ void weft__uv_udp_recv_called(
 	thing->by = socket->id;
 	thing->site = socket->read_site;
 	thing->children = 1;
-	thing->id = weft_create(socket->id, WEFT_KIND_REQUEST, thing->site);
+	thing->id = weft_create_at(socket->id, WEFT_KIND_REQUEST, thing->site);
 	thing->since = weft__stream->last;
 	if (from) {
 		weft__uv_put(thing, "from ");

@@ -5,7 +5,7 @@
 static size_t list_open(struct weft__finder *f, uint32_t p, bool tell)
 {
 	const struct weft_model *m = f->model;
-	int64_t end_ns = m->promises[p].end_ns;
+	int64_t end_ns = weft_has_ended(&m->promises[p]) ? m->promises[p].end_ns : m->end_ns;
 	size_t count = 0;
 	for (uint32_t i = f->ties.out_begin[p]; i < f->ties.out_begin[p + 1]; i++) {
 		const struct weft_link *link = &m->links[f->ties.out[i]];
@@ -27,7 +27,9 @@ void weft__find_unclosed(struct weft__finder *f)
 	const struct weft_model *m = f->model;
 	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
 		const struct weft_promise *promise = &m->promises[p];
-		if (promise->kind != WEFT_KIND_CLOSE || promise->end != WEFT_END_FAILED || !weft_has_ended(promise))
+		bool failed = promise->end == WEFT_END_FAILED && weft_has_ended(promise);
+		/* Pending: the loop was refused, and never asked to close again. */
+		if (promise->kind != WEFT_KIND_CLOSE || !(failed || promise->end == WEFT_END_PENDING))
 			continue;
 		size_t open = list_open(f, p, false);
 		if (open == 0)
@@ -38,9 +40,10 @@ void weft__find_unclosed(struct weft__finder *f)
 		if (!finding)
 			continue;
 		finding->weight = open;
-		finding->title = weft__finding_text(f, "%s%s failed with \"%s\": %zu handle%s of the loop %s not closed",
-		    weft__words_name(f, p), weft__words_at(f, p), weft__words_text(f, promise->failure), open,
-		    weft__words_s(open), open == 1 ? "was" : "were");
+		const char *how = failed ? weft__finding_text(f, "failed with \"%s\"", weft__words_text(f, promise->failure))
+					 : "was refused, and not asked for again";
+		finding->title = weft__finding_text(f, "%s%s %s: %zu handle%s of the loop %s not closed", weft__words_name(f, p),
+		    weft__words_at(f, p), how, open, weft__words_s(open), open == 1 ? "was" : "were");
 		finding->next =
 		    "close them, and run the loop until their close callbacks have been called, before the loop is closed";
 		list_open(f, p, true);

@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+"""Programs as Debian installs them, recorded: what they do is in the trace, and no more than what is wrong is found.
+
+	programs_test.py NAME WEFT	the names are at the end
+
+SPDX-License-Identifier: ISC"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from recorded import PATIENCE, Recording, Trace, expect, fail, need
+
+# A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
+LATE = '2s'
+
+
+def healthy(trace, but=()):
+    expect([alarm for alarm in trace.alarms(LATE) if not any(alarm.startswith(name + ':') for name in but)], [], f'alarms in {trace.path}')
+    expect(trace.lost(), 0, f'events lost in {trace.path}')
+
+
+def ended(promise):
+    return promise['end'] == 'resolved'
+
+
+def write(folder, name, text):
+    path = os.path.join(folder, name)
+    with open(path, 'w', encoding='ascii') as file:
+        file.write(text)
+    return path
+
+
+def neovim(weft, folder):
+    """A job, a timer in Lua, a file by libuv, and the end."""
+    nvim = need('nvim')
+    script = write(folder, 'jobs.vim', """
+let job = jobstart(["sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.05; done; exit 7"], {'on_stdout': {id, data, event -> 0}})
+lua vim.loop.new_timer():start(20, 0, vim.schedule_wrap(function() vim.g.fired = 1 end))
+lua vim.loop.fs_open("/etc/hostname", "r", 438, function(e, fd) vim.loop.fs_read(fd, 100, 0, function() vim.loop.fs_close(fd, function() vim.g.closed = 1 end) end) end)
+call jobwait([job])
+lua vim.wait(20000, function() return vim.g.fired == 1 and vim.g.closed == 1 end)
+""")
+    recording = Recording(weft, os.path.join(folder, 'nvim'), [nvim, '--headless', '-u', 'NONE', '-S', script, '+qa'], stdin=subprocess.DEVNULL)
+    expect(recording.status, 0, 'the exit status of nvim')
+    trace = recording.trace('nvim')  # and none of sh and sleep
+    process, out = trace.promise('process', 'sh -c for i in 1 2 3'), trace.promise('connection', 'stdout of sh')
+    expect((process['end'], process['labels'][-1][1]), ('resolved', 'exit status 7'), 'the job')
+    reads = [p for p in trace.promises('read') if p['created_by'] == out['promise']]
+    if len(reads) < 3:
+        fail(f'{len(reads)} reads of three lines')
+    expect([label for _, label in trace.promises('read', 'end')[0]['labels']], ['end'], 'the end of what the job says')
+    steps = [trace.promise('fs', f'{what} /etc/hostname') for what in ('open', 'read', 'close')]
+    expect([p['created_by'] for p in steps[1:]], [p['promise'] for p in steps[:2]], 'who made read and close')
+    if not all(map(ended, steps)):
+        fail('an operation on a file has not ended')
+    expect(len(trace.promises('timer', '20 ms')), 1, 'timers of Lua')
+    healthy(trace)
+
+
+def neovim_fifo(weft, folder):
+    """neovim/neovim#32332: a fifo that nobody writes to is opened, and nvim cannot quit."""
+    nvim, fifo = need('nvim'), os.path.join(folder, 'fifo')
+    os.mkfifo(fifo)
+    script = write(folder, 'fifo.lua', f'vim.loop.fs_open("{fifo}", "r", 438, function() end)\n')
+    recording = Recording(weft, os.path.join(folder, 'nvim'),
+                          [nvim, '--headless', '-u', 'NONE', '-c', 'luafile ' + script, '-c', 'sleep 500m', '-c', 'qa'],
+                          wait=False, stdin=subprocess.DEVNULL)
+    recording.ids('nvim')
+    end = time.monotonic() + PATIENCE
+    while not (found := named_by(recording.trace('nvim'))):
+        if time.monotonic() > end:
+            fail('nobody finds what keeps nvim')
+        time.sleep(0.2)
+    recording.end('nvim', signal.SIGKILL)
+    trace = recording.trace('nvim')
+    found = named_by(trace)
+    if not any('/fifo"' in line['title'] for line in found):
+        fail(f'the fifo is not named: {found}')
+    healthy(trace, but=['hang'])
+
+
+def named_by(trace):
+    """Findings about the fs operation that never ends."""
+    opened = trace.promises('fs', '/fifo')
+    return [line for kind in ('hang', 'alive') for line in trace.findings(LATE).get(kind, [])
+            if opened and opened[0]['promise'] in (line['root'], line['promise'])]
+
+
+NAMED = """
+options {{ directory "{0}"; pid-file "{0}/named.pid"; listen-on port {1} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }};
+ recursion no; session-keyfile "{0}/session.key"; managed-keys-directory "{0}"; notify no; dnssec-validation no; }};
+controls {{ }};
+zone "example.test" {{ type primary; file "{0}/zone"; }};
+"""
+ZONE = """$TTL 60
+@ IN SOA ns root 1 60 60 60 60
+@ IN NS ns.example.test.
+ns IN A 127.0.0.1
+a IN A 10.0.0.1
+b IN A 10.0.0.2
+"""
+
+
+def named(weft, folder):
+    """BIND's server with two loops, asked by dig: three questions by UDP, three by TCP."""
+    server, dig = need('/usr/sbin/named'), need('dig')
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        port = probe.getsockname()[1]
+    write(folder, 'zone', ZONE)
+    recording = Recording(weft, os.path.join(folder, 'traces'), [server, '-n', '2', '-f', '-g', '-c', write(folder, 'named.conf', NAMED.format(folder, port))],
+                          wait=False)
+    ask = [dig, '+short', '+timeout=2', '+tries=1', '@127.0.0.1', '-p', str(port)]
+    end = time.monotonic() + PATIENCE
+    while subprocess.run([*ask, '+tcp', 'a.example.test'], stdout=subprocess.PIPE, check=False).stdout != b'10.0.0.1\n':
+        if time.monotonic() > end:
+            fail('named does not answer')
+        time.sleep(0.2)
+    for way in ('+notcp', '+tcp'):
+        got = [subprocess.run([*ask, way, name + '.example.test'], stdout=subprocess.PIPE, check=True, timeout=PATIENCE).stdout for name in ('a', 'b', 'nope')]
+        expect(got, [b'10.0.0.1\n', b'10.0.0.2\n', b''], f'what named answers by {way}')
+    recording.end('named', signal.SIGTERM)
+    expect(recording.status, 0, 'the exit status of named')
+    trace = recording.trace('named')
+    # Its two loops, and the resolver's own; each in an OS thread.
+    if len({p['stream'] for p in trace.promises('loop', 'uv_run')}) < 2:
+        fail('not several loops')
+    requests, connections = trace.promises('request', 'from 127.0.0.1:'), trace.promises('connection', 'from 127.0.0.1:')
+    expect(len(requests), 3, 'questions by UDP')
+    if len(connections) < 4:
+        fail(f'{len(connections)} connections of 4')
+    if not all(map(ended, requests + connections)):
+        fail('a question has no end')
+    sends = [p for p in trace.promises('write') if p['created_by'] in [r['promise'] for r in requests]]
+    expect(len(sends), 3, 'answers by UDP')
+    if not trace.promises('listen', f'listen 127.0.0.1:{port}'):
+        fail('nobody listens')
+    healthy(trace)
+
+
+CTEST = """
+cmake_minimum_required(VERSION 3.10)
+project(t NONE)
+enable_testing()
+add_test(NAME quick COMMAND sh -c "echo q")
+add_test(NAME slow COMMAND sleep 0.5)
+add_test(NAME fails COMMAND false)
+"""
+
+
+def ctest(weft, folder):
+    """Two tests at a time."""
+    program, build = need('/usr/bin/ctest'), os.path.join(folder, 'build')
+    write(folder, 'CMakeLists.txt', CTEST)
+    subprocess.run([need('/usr/bin/cmake'), '-S', folder, '-B', build], stdout=subprocess.DEVNULL, check=True)
+    recording = Recording(weft, os.path.join(folder, 'traces'), [program, '-j2'], cwd=build)
+    expect((recording.status, b'2 tests passed' in recording.out or b'67% tests passed' in recording.out), (8, True), 'what ctest says')
+    trace = recording.trace('ctest')
+    slow = trace.promise('process', 'sleep 0.5')
+    expect(trace.promise('process', 'false')['labels'][-1][1], 'exit status 1', 'how false ends')
+    others = [p for p in trace.promises('process') if p is not slow and p['start_ns'] < slow['end_ns'] and slow['start_ns'] < p['end_ns']]
+    expect(len(trace.promises('process')), 3, 'tests run')
+    if not others or not all(map(ended, trace.promises('process'))):
+        fail('no test runs beside the slow one')
+    healthy(trace)
+
+
+UVLOOP = """
+import asyncio, time, uvloop
+async def serve(reader, writer):
+    while data := await reader.read(1000):
+        if data == b'busy':
+            end = time.thread_time() + 0.08
+            while time.thread_time() < end:
+                pass
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+async def client(port, lines):
+    reader, writer = await asyncio.open_connection('127.0.0.1', port)
+    for line in lines:
+        writer.write(line)
+        await reader.read(1000)
+        await asyncio.sleep(0.005)
+    writer.close()
+async def main():
+    server = await asyncio.start_server(serve, '127.0.0.1', 0)
+    port = server.sockets[0].getsockname()[1]
+    await asyncio.gather(client(port, [b'hello', b'there']), client(port, [b'a', b'busy', b'b']), client(port, [b'x'] * 20))
+    server.close()
+    await server.wait_closed()
+    print('done')
+uvloop.install()
+asyncio.run(main())
+"""
+
+
+def uvloop(weft, folder):
+    """asyncio on libuv: somebody computes for 80 ms, and holds up the others."""
+    python = need('/usr/bin/python3')
+    if subprocess.run([python, '-c', 'import uvloop'], stderr=subprocess.DEVNULL, check=False).returncode:
+        print('SKIPPED: python3-uvloop is not installed')
+        sys.exit(77)
+    recording = Recording(weft, os.path.join(folder, 'traces'), [python, write(folder, 'echo.py', UVLOOP)])
+    expect((recording.out, recording.status), (b'done\n', 0), 'what it says')
+    trace = recording.trace('python3')
+    expect(len(trace.promises('connection', 'from 127.0.0.1:')), 3, 'connections')
+    stalls = [line for line in trace.findings('60ms').get('stall', []) if line['end_ns'] - line['start_ns'] >= 80000000]
+    if not stalls:
+        fail('nobody finds the stall')
+    culprit = next(p for p in trace.promises() if p['promise'] == stalls[0]['promise'])
+    if 'uvloop' not in culprit['site']['module']:
+        fail(f'the stall is not named by its creation in uvloop: {culprit}')
+    healthy(trace)
+
+
+NODE = """
+const net = require('net'), fs = require('fs'), child = require('child_process');
+const server = net.createServer(c => c.pipe(c)).listen(0, '127.0.0.1', () => {
+  const c = net.connect(server.address().port, '127.0.0.1');
+  c.write('hello');
+  c.once('data', () => fs.readFile('/etc/hostname', () => c.end('bye')));
+  c.once('close', () => child.execFile('true', () => server.close(() => console.log('done, and should exit now'))));
+});
+setInterval(() => {}, 100000);
+"""
+
+
+def node(weft, folder):
+    """A node whose executable has libuv inside, or links it: what keeps it alive is the interval that was forgotten."""
+    program = need('node')
+    recording = Recording(weft, os.path.join(folder, 'traces'), [program, write(folder, 'server.js', NODE)], wait=False)
+    expect(recording.process.stdout.readline(), b'done, and should exit now\n', 'what it says')
+    end = time.monotonic() + PATIENCE
+    main = []
+    while not main:
+        if time.monotonic() > end:
+            fail('nobody tells what keeps node')
+        time.sleep(0.2)
+        trace = recording.trace('node')
+        main = [line for line in trace.findings(LATE).get('alive', [])
+                if any(p['promise'] == line['promise'] and p['stream'] == 0 for p in trace.promises('loop'))]
+        timers = {p['promise'] for p in trace.promises('timer')}
+        main = [line for line in main if timers & {e['promise'] for e in line['evidence']}]
+    recording.end('node', signal.SIGKILL)
+    trace = recording.trace('node')
+    timer = next(p for p in trace.promises('timer') if p['promise'] in {e['promise'] for e in main[0]['evidence']})
+    expect(timer['labels'][-1][1].split(' s')[0] in ('99', '100'), True, f'the timer that keeps it: {timer["labels"]}')
+    if not trace.promises('fs', 'open /etc/hostname') or not trace.promises('process', 'true') or not trace.promises('listen', '127.0.0.1'):
+        fail('what node did is not in the trace')
+    healthy(trace)
+
+
+TESTS = {'neovim': neovim, 'neovim-fifo': neovim_fifo, 'named': named, 'ctest': ctest, 'uvloop': uvloop, 'node': node}
+with tempfile.TemporaryDirectory(prefix='weft-uv-') as place:
+    TESTS[sys.argv[1]](sys.argv[2], place)

@@ -1,0 +1,111 @@
+"""recorded.py: runs programs under weft record, and reads what came of it.  SPDX-License-Identifier: ISC"""
+
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+PATIENCE = 120
+ENV = {key: value for key, value in os.environ.items() if not key.startswith('WEFT_')}
+
+
+def fail(message):
+    sys.exit(f'FAILED: {message}')
+
+
+def expect(got, want, what):
+    if got != want:
+        fail(f'{what}: {got!r}, not {want!r}')
+
+
+def need(program):
+    """Its path; the test is skipped where it is not installed."""
+    path = program if os.path.exists(program) else shutil.which(program)
+    if not path:
+        print(f'SKIPPED: {program} is not installed')
+        sys.exit(77)
+    return path
+
+
+class Recording:
+    """A run of a command, and its traces.  With `say`, it is to be ended by the caller."""
+
+    def __init__(self, weft, folder, command, wait=True, env=None, **options):
+        self.weft, self.folder = os.path.abspath(weft), folder
+        self.process = subprocess.Popen([self.weft, 'record', '--mode=grow', '-o', folder, '--', *command], env={**ENV, **(env or {})},
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+        if wait:
+            self.out, self.err = self.process.communicate(timeout=PATIENCE)
+            self.status = self.process.returncode
+
+    def traces(self, name='*'):
+        return sorted(glob.glob(os.path.join(self.folder, name + '-*', 'metadata')))
+
+    def trace(self, name='*'):
+        """The one trace of a program of that name."""
+        found = self.traces(name)
+        if len(found) != 1:
+            fail(f'{len(found)} traces of {name} in {os.listdir(self.folder) if os.path.isdir(self.folder) else "nothing"}')
+        return Trace(self.weft, os.path.dirname(found[0]))
+
+    def all(self):
+        return [Trace(self.weft, os.path.dirname(path)) for path in self.traces()]
+
+    def ids(self, name):
+        """The processes of that name that record, once there are any."""
+        end = time.monotonic() + PATIENCE
+        while not self.traces(name):
+            if time.monotonic() > end:
+                fail(f'{name} records nothing')
+            time.sleep(0.05)
+        return [int(os.path.basename(os.path.dirname(path)).rsplit('-', 1)[1].split('.')[0]) for path in self.traces(name)]
+
+    def end(self, name, number):
+        """Ends the program by a signal, and waits for the command."""
+        for process in self.ids(name):
+            os.kill(process, number)
+        self.out, self.err = self.process.communicate(timeout=PATIENCE)
+        self.status = self.process.returncode
+
+
+class Trace:
+    def __init__(self, weft, path):
+        self.weft, self.path = weft, path
+
+    def ask(self, *words):
+        run = subprocess.run([self.weft, *words, self.path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+        if run.returncode not in (0, 1):
+            fail(f'weft {" ".join(words)} of {self.path}: {run.stderr}')
+        return [json.loads(line) for line in run.stdout.splitlines()]
+
+    def promises(self, kind=None, label=None):
+        """Of that kind, and with that in one of their labels."""
+        return [p for p in self.ask('dump', '--json') if p.get('promise', -1) > 0 and kind in (None, p['kind']) and
+                (label is None or any(label in text for _, text in p['labels']))]
+
+    def promise(self, kind, label):
+        found = self.promises(kind, label)
+        if len(found) != 1:
+            fail(f'{len(found)} promises {kind} "{label}" in {self.path}')
+        return found[0]
+
+    def notes(self):
+        return [event['text'] for event in self.ask('events', '--json') if event['op'] == 'note']
+
+    def findings(self, stall='10ms'):
+        """Of weft explain --json, by their kinds."""
+        found = {}
+        for line in self.ask('explain', '--json', '--stall=' + stall):
+            if 'finding' in line:
+                found.setdefault(line['finding'], []).append(line)
+        return found
+
+    def alarms(self, stall='10ms'):
+        return [f'{line["finding"]}: {line["title"]}' for lines in self.findings(stall).values() for line in lines
+                if line['severity'] == 'alarm']
+
+    def lost(self):
+        return self.ask('info', '--json')[0]['lost']

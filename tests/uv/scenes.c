@@ -1,0 +1,211 @@
+/* scenes.c: small programs of libuv, each with something to be seen in its trace.
+ *
+ *	scenes NAME	the names are in main()
+ *
+ * SPDX-License-Identifier: ISC */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+static uv_loop_t *loop;
+
+static void nothing(uv_timer_t *timer)
+{
+}
+
+/* ---- busy, closed: a loop that is closed before its handle is; and once more when it is ---- */
+
+static int busy(int twice)
+{
+	uv_loop_t other;
+	uv_timer_t timer;
+	uv_loop_init(&other);
+	uv_timer_init(&other, &timer);
+	uv_timer_start(&timer, nothing, 1, 0);
+	uv_run(&other, UV_RUN_DEFAULT);
+	int status = uv_loop_close(&other);
+	if (twice) {
+		uv_close((uv_handle_t *)&timer, NULL);
+		uv_run(&other, UV_RUN_DEFAULT);
+		status = uv_loop_close(&other);
+	}
+	return twice ? status != 0 : status != UV_EBUSY;
+}
+
+/* ---- alive: never ends, for a timer and an async; another timer is innocent ---- */
+
+static void woken(uv_async_t *async)
+{
+}
+
+static int alive(void)
+{
+	static uv_timer_t beat, innocent;
+	static uv_async_t async;
+	uv_timer_init(loop, &beat);
+	uv_timer_start(&beat, nothing, 100000, 100000);
+	uv_timer_init(loop, &innocent);
+	uv_timer_start(&innocent, nothing, 50000, 50000);
+	uv_unref((uv_handle_t *)&innocent);
+	uv_async_init(loop, &async, woken);
+	puts("sleeps");
+	fflush(stdout);
+	return uv_run(loop, UV_RUN_DEFAULT);
+}
+
+/* ---- pool: three jobs for one thread, while a timer goes on ---- */
+
+static uv_timer_t ticks;
+static int left = 3;
+
+static void sleeps(uv_work_t *req)
+{
+	usleep(100000);
+}
+
+static void slept(uv_work_t *req, int status)
+{
+	if (--left == 0)
+		uv_close((uv_handle_t *)&ticks, NULL);
+}
+
+static int pool(void)
+{
+	static uv_work_t jobs[3];
+	uv_timer_init(loop, &ticks);
+	uv_timer_start(&ticks, nothing, 5, 5);
+	for (int i = 0; i < 3; i++)
+		uv_queue_work(loop, &jobs[i], sleeps, slept);
+	return uv_run(loop, UV_RUN_DEFAULT);
+}
+
+/* ---- datagram: its handling goes on in the pool, and ends with the answer ---- */
+
+static uv_udp_t server, client;
+static struct sockaddr_in server_address, client_address;
+static uv_work_t lookup;
+static uv_udp_send_t answer;
+static char memory[64];
+
+static void alloc(uv_handle_t *handle, size_t wanted, uv_buf_t *buf)
+{
+	*buf = uv_buf_init(memory, sizeof memory);
+}
+
+static void answered(uv_udp_send_t *req, int status)
+{
+	uv_close((uv_handle_t *)&server, NULL);
+}
+
+static void looks_up(uv_work_t *req)
+{
+	usleep(10000);
+}
+
+static void looked_up(uv_work_t *req, int status)
+{
+	uv_buf_t buf = uv_buf_init(memory, 5);
+	uv_udp_send(&answer, &server, &buf, 1, (struct sockaddr *)&client_address, answered);
+}
+
+static void asked(uv_udp_t *handle, ssize_t got, const uv_buf_t *buf, const struct sockaddr *from, unsigned flags)
+{
+	if (!from)
+		return;
+	memcpy(&client_address, from, sizeof client_address);
+	uv_queue_work(loop, &lookup, looks_up, looked_up);
+}
+
+static int datagram(void)
+{
+	int size = sizeof server_address;
+	uv_buf_t buf = uv_buf_init((char *)"name", 4);
+	uv_ip4_addr("127.0.0.1", 0, &server_address);
+	uv_udp_init(loop, &server);
+	uv_udp_bind(&server, (struct sockaddr *)&server_address, 0);
+	uv_udp_getsockname(&server, (struct sockaddr *)&server_address, &size);
+	uv_udp_recv_start(&server, alloc, asked);
+	uv_udp_init(loop, &client);
+	uv_udp_try_send(&client, &buf, 1, (struct sockaddr *)&server_address);
+	uv_close((uv_handle_t *)&client, NULL);
+	return uv_run(loop, UV_RUN_DEFAULT);
+}
+
+/* ---- blocked: a callback that waits for a child, and a file that is written synchronously ---- */
+
+static void blocks(uv_timer_t *timer)
+{
+	uv_close((uv_handle_t *)timer, NULL);
+	usleep(50000);
+}
+
+static int blocked(void)
+{
+	static uv_timer_t timer;
+	uv_timer_init(loop, &timer);
+	uv_timer_start(&timer, blocks, 1, 0);
+	return uv_run(loop, UV_RUN_DEFAULT);
+}
+
+/* ---- rearmed: a timer that is stopped and started many times is one promise ---- */
+
+static int rearmed(void)
+{
+	static uv_timer_t timer;
+	uv_timer_init(loop, &timer);
+	for (int i = 0; i < 1000; i++) {
+		uv_timer_start(&timer, nothing, 10000, 0);
+		uv_timer_stop(&timer);
+	}
+	uv_close((uv_handle_t *)&timer, NULL);
+	return uv_run(loop, UV_RUN_DEFAULT);
+}
+
+/* ---- spin: an idle handle and two more, a hundred thousand turns in which nothing happens ---- */
+
+static int turns;
+
+static void turn(uv_idle_t *idle)
+{
+	if (++turns == 100000)
+		uv_stop(loop);
+}
+
+static void turn_prepare(uv_prepare_t *prepare)
+{
+}
+
+static void turn_check(uv_check_t *check)
+{
+}
+
+static int spin(void)
+{
+	static uv_idle_t idle;
+	static uv_prepare_t prepare;
+	static uv_check_t check;
+	uv_idle_init(loop, &idle);
+	uv_idle_start(&idle, turn);
+	uv_prepare_init(loop, &prepare);
+	uv_prepare_start(&prepare, turn_prepare);
+	uv_check_init(loop, &check);
+	uv_check_start(&check, turn_check);
+	uv_run(loop, UV_RUN_DEFAULT);
+	return turns != 100000;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc == 2 ? argv[1] : "";
+	loop = uv_default_loop();
+	return !strcmp(name, "busy")       ? busy(0)
+	       : !strcmp(name, "closed")   ? busy(1)
+	       : !strcmp(name, "alive")    ? alive()
+	       : !strcmp(name, "pool")     ? pool()
+	       : !strcmp(name, "datagram") ? datagram()
+	       : !strcmp(name, "blocked")  ? blocked()
+	       : !strcmp(name, "rearmed")  ? rearmed()
+	       : !strcmp(name, "spin")     ? spin()
+					   : 2;
+}

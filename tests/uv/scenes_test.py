@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""What small programs of libuv become in a trace, and what explain says of them.
+
+	scenes_test.py SCENES WEFT
+
+SPD"blocked in-License-Identifier: ISC"""
+
+import os
+import signal
+import sys
+import tempfile
+import time
+
+from recorded import PATIENCE, Recording, expect, fail
+
+scenes, weft = sys.argv[1:3]
+folder = tempfile.TemporaryDirectory(prefix='weft-uv-')
+
+
+def record(name, **options):
+    recording = Recording(weft, os.path.join(folder.name, name), [scenes, name], **options)
+    if options.get('wait', True):
+        expect(recording.status, 0, f'the exit status of {name}')
+        return recording.trace()
+    return recording
+
+
+def overlap(a, b):
+    return any(begin < other_end and other_begin < end for begin, end in a for other_begin, other_end in b)
+
+
+# A loop that is closed while a handle is open is an alarm, unless the program does better in the end.
+found = record('busy').findings()
+expect(list(found), ['unclosed'], 'what is found in a loop closed too early')
+expect(len(found['unclosed'][0]['evidence']), 1, 'handles that were open')
+expect(record('closed').findings(), {}, 'what is found in a loop closed at the second attempt')
+
+# What keeps a loop alive is told while it sleeps, without the timer that does not.
+recording = record('alive', wait=False)
+end = time.monotonic() + PATIENCE
+expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of alive')
+recording.ids('uv_scenes')
+while not (awaited := recording.trace('uv_scenes').promise('loop', 'uv_run')['awaits']):
+    if time.monotonic() > end:
+        fail('nobody tells what keeps the loop')
+    time.sleep(0.1)
+recording.end('uv_scenes', signal.SIGKILL)
+trace = recording.trace('uv_scenes')
+keepers = [trace.promise('timer', 'every 100 s')['promise'], trace.promise('condition', 'async')['promise']]
+expect(sorted(awaited), sorted(keepers), 'what the loop awaits')
+expect([line['promise'] for line in trace.findings()['alive'][0]['evidence'] if line['role'] == 'chain'], keepers, 'what keeps it, as explain has it')
+expect(trace.alarms(), [], 'alarms of a loop that sleeps')
+
+# Work waits for its turn in the pool and runs on its thread; meanwhile the loop is not held up.
+trace = Recording(weft, os.path.join(folder.name, 'pool'), [scenes, 'pool'], env={'UV_THREADPOOL_SIZE': '1'}).trace()
+jobs = trace.promises('work')
+expect(len(jobs), 3, 'jobs')
+expect(len({job['stream'] for job in jobs}), 1, 'OS threads that made jobs')
+for first, second in zip(jobs, jobs[1:]):
+    if first['running'][0][1] > second['running'][0][0] or second['start_ns'] > first['running'][0][0] and first is jobs[1]:
+        fail(f'jobs overlap in a pool of one: {first["running"]}, {second["running"]}')
+if trace.promise('timer', 'every 5 ms')['links']['signal'] == 0 and not overlap(jobs[0]['running'], trace.promise('timer', 'every 5 ms')['running']):
+    fail('the timer does not run while work is done')
+levels = {}
+for event in trace.ask('events', '--json'):
+    if event['op'] == 'counter_add':
+        values = levels.setdefault(event['counter'], [0])
+        values.append(values[-1] + event['change'])
+expect({name: (max(values), values[-1]) for name, values in levels.items()},
+       {'thread pool: requests': (3, 0), 'thread pool: at work': (1, 0)}, 'the load of the pool, most and last')
+expect(trace.alarms('50ms'), [], 'alarms of long work in the pool')
+
+# The handling of a datagram lasts until what it started has ended, and is one story.
+trace = record('datagram')
+request, work, answer = trace.promise('request', 'from 127.0.0.1:'), trace.promises('work')[0], trace.promise('write', '5 bytes to 127.0.0.1:')
+expect([work['created_by'], answer['created_by']], [request['promise']] * 2, 'who made the lookup and the answer')
+if not request['end_ns'] >= answer['end_ns'] >= work['end_ns']:
+    fail(f'the datagram ends at {request["end_ns"]}, before its answer at {answer["end_ns"]}')
+expect(request['end'], 'resolved', 'how the datagram ends')
+
+# A callback that blocks is a pause, and explain says whose.
+trace = record('blocked')
+timer = trace.promise('timer', '1 ms')
+if not any('blocked in' in event.get('why', '') for event in trace.ask('events', '--json') if event['op'] == 'pause_begin'):
+    fail('no pause where a callback sleeps')
+
+# A timer that is started a thousand times is one promise; a loop that spins costs nothing.
+trace = record('rearmed')
+expect(len(trace.promises('timer')), 1, 'promises of one timer')
+trace = record('spin')
+events = trace.ask('info', '--json')[0]['events']
+if events > 400:
+    fail(f'{events} events of a loop in which nothing happens')
+expect(len(trace.promises('handle')), 3, 'idle, prepare and check handles')

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""What programs do with libuv is the same, byte for byte, whether they are recorded or not; and what was recorded is whole.
+
+	torture_test.py TORTURE WEFT [rounds]
+	torture_test.py --exceptions THROWS.CC WEFT
+
+SPDX-License-Identifier: ISC"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from recorded import ENV, PATIENCE, Recording, expect, fail, need
+
+
+def words(error):
+    """What the program says on standard error, without what the command does."""
+    return b''.join(line for line in error.splitlines(True) if not line.startswith(b'weft: '))
+
+
+def compare(weft, folder, command):
+    plain = subprocess.run(command, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+    if plain.returncode:
+        fail(f'{command} without recording: {plain.stdout.decode()}{plain.stderr.decode()}')
+    recorded = Recording(weft, os.path.join(folder, 'traces'), command)
+    expect((recorded.out, words(recorded.err), recorded.status), (plain.stdout, plain.stderr, plain.returncode), f'{command}, recorded')
+    return recorded
+
+
+def main():
+    if sys.argv[1] == '--exceptions':
+        source, weft = sys.argv[2:4]
+        with tempfile.TemporaryDirectory(prefix='weft-uv-') as folder:
+            program = os.path.join(folder, 'throws')
+            subprocess.run([need('g++'), '-O1', source, '-o', program, '-luv'], check=True)
+            trace = compare(weft, folder, [program]).trace()
+            expect(trace.lost(), 0, 'events lost')
+            if any(p['end'] == 'pending' for p in trace.promises('loop')):
+                fail('a loop that an exception left is pending still')
+        return
+    torture, weft, rounds = sys.argv[1:4]
+    library = next((line.split()[2] for line in subprocess.run(['ldd', torture], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+                    if 'libuv' in line), None)
+    with tempfile.TemporaryDirectory(prefix='weft-uv-') as folder:
+        command = [torture, rounds]
+        if library:
+            command.append(shutil.copy(library, os.path.join(folder, 'libuv-of-a-plugin.so')))
+        recording = compare(weft, folder, command)
+        traces = recording.all()
+        expect(len(traces), 2, 'processes that use libuv: the program and its fork')  # of shells there is no trace
+        expect([trace.lost() for trace in traces], [0, 0], 'events lost')
+        program = max(traces, key=lambda trace: len(trace.promises()))
+        fork = min(traces, key=lambda trace: len(trace.promises()))
+        expect(len(program.promises('process', 'sh -c exit 3')), int(rounds), 'children')
+        timers = program.promises('timer')
+        # 1 + rounds in timers(), rounds for one memory, 1 moved, 300, 1 hammered, 1 jumped out of, 1 in that, the plugin's, 2 at the end
+        expect(len(timers), 2 * int(rounds) + 307 + (1 if library else 0), 'timers')
+        expect([p['end'] for p in timers].count('pending'), 1, 'timers that are open at the end')
+        expect([len(p['running']) for p in fork.promises('timer')], [2], 'how often the timer of the fork runs')
+
+
+main()
