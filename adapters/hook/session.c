@@ -152,7 +152,6 @@ bool weft__hook_begin(void)
 	pthread_mutex_lock(&lock);
 	bool begins = state == WAITING;
 	if (begins) {
-		weft__hook_settle();
 		/* The first call of backtrace() loads a library: not in a wrapper that a signal handler may have interrupted. */
 		void *frame;
 		if (weft__hook_stacks)

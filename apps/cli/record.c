@@ -314,9 +314,23 @@ static void take_signals(struct sigaction before[PASSED_ON])
 	}
 }
 
-/* The command's exit status, as a shell has it.  `shown`: the directory that is looked at meanwhile, or NULL. */
-static int run(char **command, const char *shown)
+/* Says why the command cannot be run, and to its parent that it was not. */
+static void no_command(const char *name, int error, int told)
 {
+	cli_fail("%s: %s", name, strerror(error));
+	if (write(told, "", 1) == 1)
+		_exit(error == ENOENT ? 127 : 126);
+	_exit(CLI_TROUBLE);
+}
+
+/* The command's exit status, as a shell has it; *ran: there is such a command.  `shown`: the directory that is looked at
+ * meanwhile, or NULL. */
+static int run(char **command, const char *shown, bool *ran)
+{
+	int told[2];
+	*ran = false;
+	if (pipe2(told, O_CLOEXEC))
+		return cli_fail("%s: %s", command[0], strerror(errno));
 	sigset_t every, mask;
 	struct sigaction before[PASSED_ON];
 	sigfillset(&every);
@@ -325,10 +339,10 @@ static int run(char **command, const char *shown)
 	if (child == 0) {
 		sigprocmask(SIG_SETMASK, &mask, NULL);
 		execvp(command[0], command);
-		int error = errno;
-		cli_fail("%s: %s", command[0], strerror(error));
-		_exit(error == ENOENT ? 127 : 126);
+		no_command(command[0], errno, told[1]);
 	}
+	char word;
+	close(told[1]);
 	command_pid = (sig_atomic_t)child;
 	take_signals(before);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
@@ -337,6 +351,8 @@ static int run(char **command, const char *shown)
 	if (ended == 0)
 		ended = waitpid(child, &status, 0);
 	int error = errno;
+	*ran = ended > 0 && read(told[0], &word, 1) == 0;
+	close(told[0]);
 	command_pid = 0;
 	for (int i = 0; i < PASSED_ON; i++)
 		sigaction(passed_on[i], &before[i], NULL);
@@ -456,12 +472,11 @@ int cli_record(struct cli_args *args)
 	const char *others = getenv("LD_PRELOAD");
 	char *preload = others ? strdup(others) : NULL;
 	if ((exit = set_environment(&o, args->argv[0])) < 0) {
-		exit = run(args->argv, o.view ? o.out : NULL);
-		clear_environment(preload);
+		bool ran;
 		struct session s;
-		if (strstr(o.out, "%p") || exit == 126 || exit == 127)
-			;
-		else if (session_read(&s, o.out)) {
+		exit = run(args->argv, o.view ? o.out : NULL, &ran);
+		clear_environment(preload);
+		if (ran && !strstr(o.out, "%p") && session_read(&s, o.out)) {
 			tell_session(&s, args->argv[0]);
 			exit = look_into(&s, &o, exit);
 			session_free(&s);

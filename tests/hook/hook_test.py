@@ -162,10 +162,16 @@ def test_why_not(built):
           record.said)
     shutil.copy('shared', 'elevated')
     os.chmod('elevated', 0o6755)
-    if os.geteuid() == 0:
-        print('skipped: a setuid program, since root gets no more rights by it')
+    if os.geteuid() != 0 or os.statvfs('.').f_flag & os.ST_NOSUID:
+        print('skipped: a setuid program, which only root can make, where the file system allows it')
     else:
-        names(record('./elevated'), [])
+        nobody = 65534
+        os.chmod('.', 0o755)
+        os.mkdir('theirs')
+        os.chown('theirs', nobody, nobody)
+        status, output, said = run([weft, 'record', '-o', 'out', '--', '../elevated'], cwd='theirs', user=nobody, group=nobody, extra_groups=[])
+        check((status, output) == (0, 'stat: 0\ntimer\nclose: 0\n') and 'it is setuid' in said, 'setuid', status, output, said)
+        check(not os.listdir('theirs'), 'a setuid program left', os.listdir('theirs'))
     names(record('sh', '-c', 'echo no libuv; exit 3'), [])
     check('recorded nothing' in record.said and not os.path.exists('out'), 'nothing', record.said)
 
@@ -248,6 +254,8 @@ def test_command(built):
     check(program.communicate(timeout=60)[0] == 'got it\n' and program.returncode == 5, 'a signal is passed on', program.returncode)
     got = subprocess.run([weft, 'record', '-o', 'never', '--', 'cat'], input='as it is', capture_output=True, text=True, check=False)
     check(got.stdout == 'as it is', 'standard input', got)
+    status, _, said = run([weft, 'record', '-o', 'never', '--', 'sh', '-c', './shared; exit 127'])
+    check(status == 127 and 'look at it: weft never/shared-' in said, 'a command that says 127', status, said)
     record('./shared', options=['--explain', '--check=pending=0'])
     check('ok' in record.said, 'rules', record.said)
     shutil.rmtree('out')

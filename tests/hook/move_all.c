@@ -122,6 +122,73 @@ static const char *read_one_x86(struct check *c, bool *ended)
 	return is_same(c->from, c->to) ? NULL : "an instruction is another";
 }
 
+/* What a file's functions jump to outside of themselves, and what was moved of each. */
+struct range {
+	uint64_t begin, end;
+	const char *name;
+};
+
+static struct {
+	uint64_t *targets;
+	struct range *moved;
+	size_t target_count, target_room, moved_count, moved_room;
+} jumps;
+
+static void *one_more(void *items, size_t count, size_t *room, size_t bytes)
+{
+	if (count < *room)
+		return items;
+	*room = *room ? 2 * *room : 1024;
+	void *more = realloc(items, *room * bytes);
+	if (!more)
+		exit(2);
+	return more;
+}
+
+static void add_target(uint64_t target)
+{
+	jumps.targets = one_more(jumps.targets, jumps.target_count, &jumps.target_room, sizeof *jumps.targets);
+	jumps.targets[jumps.target_count++] = target;
+}
+
+static void add_moved(uint64_t begin, uint64_t end, const char *name)
+{
+	jumps.moved = one_more(jumps.moved, jumps.moved_count, &jumps.moved_room, sizeof *jumps.moved);
+	jumps.moved[jumps.moved_count++] = (struct range){begin, end, name};
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+static void wrong(const char *name, uint64_t at, const char *why)
+{
+	if (sum.wrong++ < WRONG_SHOWN)
+		printf("WRONG: %s in %s (%#" PRIx64 "): %s\n", name, file_name, at, why);
+}
+
+/* No function may jump into the middle of what was moved of another: its first instruction is a call's target, and stays one. */
+static void check_jumps(void)
+{
+	if (jumps.target_count)
+		qsort(jumps.targets, jumps.target_count, sizeof *jumps.targets, by_value);
+	for (size_t i = 0; i < jumps.moved_count; i++) {
+		size_t low = 0, high = jumps.target_count;
+		while (low < high) {
+			size_t middle = (low + high) / 2;
+			if (jumps.targets[middle] <= jumps.moved[i].begin)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		if (low < jumps.target_count && jumps.targets[low] < jumps.moved[i].end)
+			wrong(jumps.moved[i].name, jumps.targets[low], "another function jumps into what was moved");
+	}
+	jumps.target_count = jumps.moved_count = 0;
+}
+
 /* No other instruction of the function may jump to one that is moved. */
 static const char *read_jumps_x86(const struct check *c)
 {
@@ -130,6 +197,10 @@ static const char *read_jumps_x86(const struct check *c)
 	size_t room = c->e->bytes;
 	while (cs_disasm_iter(x86, &code, &room, &at, c->from)) {
 		const cs_x86 *x = &c->from->detail->x86;
+		bool jumps_out = cs_insn_group(x86, c->from, CS_GRP_JUMP) && x->operands[0].type == X86_OP_IMM &&
+				 (uint64_t)x->operands[0].imm - c->e->at >= c->e->bytes;
+		if (jumps_out)
+			add_target((uint64_t)x->operands[0].imm);
 		bool inside = cs_insn_group(x86, c->from, CS_GRP_JUMP) && x->operands[0].type == X86_OP_IMM &&
 			      (uint64_t)x->operands[0].imm >= c->e->at && (uint64_t)x->operands[0].imm < end;
 		if (inside)
@@ -292,8 +363,9 @@ static void try_function(const struct weft__entry_code *e, bool is_arm, const ch
 	c.to_room = m.slot_bytes - m.original;
 	why = is_arm ? read_arm64(&c) : read_x86(&c);
 	sum.moved++;
-	if (why && sum.wrong++ < WRONG_SHOWN)
-		printf("WRONG: %s in %s (%#" PRIx64 "): %s\n", name, file_name, e->at, why);
+	if (why)
+		wrong(name, e->at, why);
+	add_moved(e->at + m.patch_at, e->at + m.patch_at + m.moved_bytes, name);
 }
 
 /* The segment that an address is in. */
@@ -356,6 +428,7 @@ static void try_file(const char *path)
 		sum.files++;
 		if (table)
 			try_table(file, size, sections, &sections[table]);
+		check_jumps();
 	}
 	munmap(file, size);
 }
