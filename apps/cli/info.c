@@ -60,6 +60,49 @@ static int64_t utc_ns(const struct weft_model *model)
 	return (int64_t)((uint64_t)model->start_ns + (uint64_t)model->trace->clock_origin_ns);
 }
 
+/* When a gap begins or ends, of the model's time: the trace's begin and end stand for what nobody knows. */
+static int64_t gap_time(const struct weft_model *model, int64_t time_ns)
+{
+	if (time_ns <= model->start_ns)
+		return 0;
+	uint64_t since = (uint64_t)time_ns - (uint64_t)model->start_ns;
+	return since < (uint64_t)model->end_ns ? (int64_t)since : model->end_ns;
+}
+
+static void put_gaps_json(const struct weft_model *model)
+{
+	const struct weft_trace_info *info = model->trace;
+	fputs("],\"gaps\":[", stdout);
+	for (size_t i = 0; i < info->gap_count; i++) {
+		const struct weft_gap *gap = &info->gaps[i];
+		printf("%s{\"stream\":%u,\"from_ns\":%" PRId64 ",\"to_ns\":%" PRId64 ",\"packets\":%" PRIu64
+		       ",\"events\":%" PRIu64 "}",
+		    i > 0 ? "," : "", gap->stream, gap_time(model, gap->from_ns), gap_time(model, gap->to_ns), gap->packets,
+		    gap->events);
+	}
+}
+
+static void put_gaps(const struct weft_model *model)
+{
+	const struct weft_trace_info *info = model->trace;
+	if (info->gap_count == 0)
+		return;
+	printf("gaps       %zu: what happened in them is not known\n", info->gap_count);
+	for (size_t i = 0; i < info->gap_count && i < WEFT_SKIPPED_KEPT; i++) {
+		const struct weft_gap *gap = &info->gaps[i];
+		printf("  #%u  from ", gap->stream);
+		cli_put_seconds(gap_time(model, gap->from_ns));
+		fputs(" s to ", stdout);
+		cli_put_seconds(gap_time(model, gap->to_ns));
+		fputs(" s", stdout);
+		if (gap->events > 0)
+			printf(", %" PRIu64 " events", gap->events);
+		if (gap->packets > 0)
+			printf(", %" PRIu64 " packet%s", gap->packets, gap->packets == 1 ? "" : "s");
+		putchar('\n');
+	}
+}
+
 static void put_json(const char *path, const struct weft_model *model, const struct summary *sum)
 {
 	const struct weft_trace_info *info = model->trace;
@@ -114,6 +157,7 @@ static void put_json(const char *path, const struct weft_model *model, const str
 		       ",\"lost_nested\":%" PRIu64 ",\"lost_overwritten\":%" PRIu64 "}",
 		    s->tid, s->packets, s->bytes, s->lost_full, s->lost_nested, s->lost_overwritten);
 	}
+	put_gaps_json(model);
 	printf("],\"unfinished\":%s,\"wrapped\":%s,\"lost\":%" PRIu64 ",\"lost_no_stream\":%" PRIu64 ",\"skipped\":[",
 	    info->unfinished ? "true" : "false", info->wrapped ? "true" : "false", cli_lost(info), info->lost_no_stream);
 	for (size_t i = 0; i < info->skipped_count && i < WEFT_SKIPPED_KEPT; i++) {
@@ -206,6 +250,7 @@ static void put_people(const char *path, const struct weft_model *model, const s
 	}
 	if (info->lost_no_stream)
 		printf("  lost: %" PRIu64 " of OS threads that found no room for a stream\n", info->lost_no_stream);
+	put_gaps(model);
 	printf("lost       %" PRIu64 " events\nskipped    %zu places\n", cli_lost(info), info->skipped_count);
 	for (size_t i = 0; i < info->skipped_count && i < WEFT_SKIPPED_KEPT; i++) {
 		char text[640];

@@ -25,14 +25,17 @@ int cli_pack(const void **bytes, size_t *size, cli_bytes *packed, const struct w
 {
 	const struct weft_source *source = weft_trace_source(trace);
 	int status = WEFT_OK;
-	if (!source->is_dir && !source->is_still) {
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	const bool is_native = strcmp(info->format, "native") == 0;
+	// What a program was writing was read several times, until it was one stretch.
+	const bool is_live = is_native && info->unfinished;
+	if (!source->is_dir && !source->is_still && !is_live) {
 		*bytes = source->blobs[0].bytes;
 		*size = source->blobs[0].size;
 		return WEFT_OK;
 	}
 	// Without a ring's unused packets; but who looks is to see what is damaged.
-	bool is_whole = weft_trace_info(trace)->skipped_count == 0 && strcmp(weft_trace_info(trace)->format, "native") == 0;
-	if (is_whole || source->is_still)
+	if ((is_native && info->skipped_count == 0) || is_live || source->is_still)
 		status = weft_trace_save(trace, add_file, packed, err);
 	else
 		for (size_t i = 0; i < source->blob_count && status == WEFT_OK; i++)

@@ -18,6 +18,7 @@
 #include "base/vec.h"
 #include "trace/format.h"
 #include "trace/packet.h"
+#include "trace/stretch.h"
 #include "wire/wire.h"
 
 enum {
@@ -321,53 +322,85 @@ static size_t read_found(const void *ctx, uint64_t address, void *to, size_t byt
 	return weft__image_read(ctx, address, to, bytes);
 }
 
-/* A copy of the packet, as far as it is there and reaches no further than `room`; .bytes stays NULL where there is none to be
- * had. False: out of memory. */
-static bool copy_packet(const struct search *s, const struct found *packet, uint64_t room, struct weft_blob *out)
+/* Where the packet at index i of packets[] ends, whatever its size says: at the next one. */
+static uint64_t room_of(const struct search *s, const struct ring *ring, size_t i)
 {
-	const struct weft_packet_memory memory = {read_found, s->image};
-	struct weft_packet_copy copy;
-	int got = weft__packet_copy(&copy, &memory, packet->address, room);
-	if (got < 0)
-		return false;
-	if (got == 0)
-		return true;
-	if (memcmp(packet->uuid, copy.packet.uuid, sizeof packet->uuid) != 0 ||
-	    packet->stream_class != copy.packet.stream_class) {
-		free(copy.bytes);
-		return true;
-	}
-	/* Room for more is of no interest where all of the content was copied. */
-	if (copy.size == copy.packet.content_bytes)
-		memcpy(copy.bytes + WEFT_PACKET_AT(packet_size), copy.bytes + WEFT_PACKET_AT(content_size), 8);
-	out->bytes = copy.bytes;
-	out->size = copy.size;
-	out->owner = WEFT_BLOB_HEAP;
-	return true;
+	return i + 1 < ring->end ? s->packets.items[i + 1].address - s->packets.items[i].address : UINT64_MAX;
 }
 
-/* Copies the packets of a ring that are of a class, by address. */
+/* Makes a copy of a packet, which becomes the source's also on failure, one of its blobs. */
+static bool add_blob(const struct search *s, struct weft_source *source, uint64_t address, struct weft_packet_copy *copy)
+{
+	/* Room for more is of no interest where all of the content was copied. */
+	if (copy->size == copy->packet.content_bytes)
+		memcpy(copy->bytes + WEFT_PACKET_AT(packet_size), copy->bytes + WEFT_PACKET_AT(content_size), 8);
+	source->blobs[source->blob_count++] = (struct weft_blob){
+	    .name = strdup(s->image->name),
+	    .bytes = copy->bytes,
+	    .size = copy->size,
+	    .owner = WEFT_BLOB_HEAP,
+	    .is_found = true,
+	    .address = address,
+	};
+	copy->bytes = NULL;
+	return source->blobs[source->blob_count - 1].name != NULL;
+}
+
+/* Copies the packets of a ring that are of a class without events, by address. */
 static bool copy_class(
     const struct search *s, const struct ring *ring, enum weft_stream_class stream_class, struct weft_source *source)
 {
-	const struct found *packets = s->packets.items;
+	const struct weft_packet_memory memory = {read_found, s->image};
 	for (size_t i = ring->first; i < ring->end; i++) {
-		if (packets[i].stream_class != stream_class)
+		const struct found *packet = &s->packets.items[i];
+		struct weft_packet_copy copy;
+		if (packet->stream_class != stream_class)
 			continue;
-		/* Where the next one stands, whatever its size says. */
-		uint64_t room = i + 1 < ring->end ? packets[i + 1].address - packets[i].address : UINT64_MAX;
-		struct weft_blob *blob = &source->blobs[source->blob_count];
-		*blob = (struct weft_blob){.is_found = true, .address = packets[i].address};
-		if (!copy_packet(s, &packets[i], room, blob))
+		int got = weft__packet_copy(&copy, &memory, packet->address, room_of(s, ring, i));
+		if (got < 0)
 			return false;
-		if (!blob->bytes)
+		if (got == 0)
 			continue;
-		source->blob_count++;
-		blob->name = strdup(s->image->name);
-		if (!blob->name)
+		if (memcmp(packet->uuid, copy.packet.uuid, sizeof packet->uuid) != 0 ||
+		    copy.packet.stream_class != stream_class) {
+			free(copy.bytes);
+			continue;
+		}
+		if (!add_blob(s, source, packet->address, &copy))
 			return false;
 	}
 	return true;
+}
+
+/* Copies the packets that hold events: of each stream one stretch, where a program writes them meanwhile. */
+static bool copy_events(const struct search *s, const struct ring *ring, struct weft_source *source)
+{
+	enum { ROUNDS = 8 };
+	const uint8_t *uuid = uuid_of(s, ring);
+	struct weft_slot *slots = calloc(ring->end - ring->first, sizeof *slots);
+	size_t count = 0;
+	uint64_t step = 0;
+	bool whole = slots != NULL, is_good = false;
+	for (size_t i = ring->first; i < ring->end && whole; i++)
+		if (s->packets.items[i].stream_class == WEFT_CLASS_EVENTS)
+			slots[count++] = (struct weft_slot){
+			    .memory = {read_found, s->image},
+			    .at = s->packets.items[i].address,
+			    .room = room_of(s, ring, i),
+			};
+	for (int round = 0; round < ROUNDS && whole && !is_good; round++) {
+		whole = weft__stretch_look(slots, count, &step) == WEFT_OK;
+		is_good = round && weft__stretch_is_good(slots, count);
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct weft_packet *packet = &slots[i].packet;
+		if (whole && slots[i].is_kept && packet->stream_class == WEFT_CLASS_EVENTS &&
+		    memcmp(packet->uuid, uuid, sizeof packet->uuid) == 0)
+			whole = add_blob(s, source, slots[i].at, &slots[i].copy);
+		free(slots[i].copy.bytes);
+	}
+	free(slots);
+	return whole;
 }
 
 /* Leaves one packet of each number, and sorts by address. */
@@ -388,16 +421,11 @@ static void drop_doubles(struct search *s, struct ring *ring)
 
 static bool copy_ring(const struct search *s, const struct ring *ring, struct weft_source *source)
 {
-	static const enum weft_stream_class order[] = {WEFT_CLASS_METADATA, WEFT_CLASS_EVENTS, WEFT_CLASS_DEFINITIONS};
 	source->name = strdup(s->image->name);
 	source->blobs = malloc((ring->end - ring->first) * sizeof *source->blobs);
 	source->is_still = true;
-	if (!source->name || !source->blobs)
-		return false;
-	for (size_t i = 0; i < sizeof order / sizeof *order; i++)
-		if (!copy_class(s, ring, order[i], source))
-			return false;
-	return true;
+	return source->name && source->blobs && copy_class(s, ring, WEFT_CLASS_METADATA, source) &&
+	       copy_events(s, ring, source) && copy_class(s, ring, WEFT_CLASS_DEFINITIONS, source);
 }
 
 __attribute__((format(printf, 2, 3))) static bool note(struct weft_source *source, const char *what, ...)

@@ -41,6 +41,7 @@ static void free_state(struct native *n)
 	weft_vec_free(&n->site_modules);
 	weft_vec_free(&n->extras);
 	weft_vec_free(&n->extra_forms);
+	weft_vec_free(&n->gaps);
 	free(n->texts);
 	free(n->site_index);
 	free(n->lost_at_open);
@@ -80,6 +81,7 @@ static void start(struct weft_trace *trace)
 {
 	struct native *n = trace->state;
 	n->heap.count = 0;
+	n->gaps.count = trace->read_whole ? n->gaps.count : n->gaps_at_open;
 	for (size_t i = 0; i < n->streams.count; i++)
 		n->streams.items[i].lost_overwritten = n->lost_at_open[i];
 	for (size_t i = 0; i < n->cursors.count; i++) {
@@ -91,6 +93,7 @@ static void start(struct weft_trace *trace)
 		c->packet = c->first;
 		c->at = c->stop = NULL;
 		c->last = 0;
+		c->is_damaged = c->is_ended = false;
 		weft__native_fill(trace, c);
 		if (c->batch_end)
 			n->heap.items[n->heap.count++] = (uint32_t)i;
@@ -105,6 +108,7 @@ static int open_trace(struct weft_trace *trace, struct weft_error *err)
 	if (!n)
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	trace->state = n;
+	n->doubtful = UINT64_MAX;
 	weft__native_forms(n);
 	int status = weft__native_index(trace, err);
 	bool whole = status < 0 || weft_vec_reserve(&n->heap, n->cursors.count);

@@ -32,6 +32,7 @@ struct native_packet {
 	uint64_t index;  /* in the blob */
 	uint16_t stream; /* of its first event */
 	uint16_t version;
+	bool is_cut; /* content behind content_bytes could not be read */
 };
 
 /* From when on which stream an instance's events are of: its OS thread ended and another one went on. */
@@ -73,6 +74,8 @@ struct native_cursor {
 	uint64_t last;                    /* ticks */
 	uint64_t until;                   /* the next packet's begin: later events are damage */
 	uint64_t decoded;                 /* events of this packet */
+	bool is_damaged;                  /* the rest of this packet could not be read */
+	bool is_ended;                    /* what is to be said of the last packet's end was said */
 	size_t change;                    /* the next one, in native.changes */
 	size_t changes_end;
 	uint64_t next_change; /* when it is, ticks */
@@ -97,6 +100,8 @@ struct native {
 	WEFT_VEC(uint32_t) heap; /* of cursors that have an event, the earliest first */
 	WEFT_VEC(void *) owned;  /* to be freed */
 	WEFT_VEC(struct weft_site) sites;
+	WEFT_VEC(struct weft_gap) gaps;
+	size_t gaps_at_open;
 	struct weft_str *texts; /* by key; [0] is empty */
 	uint32_t *site_index;   /* by key; [0] is WEFT_NO_SITE */
 	uint64_t *lost_at_open; /* .lost_overwritten of each stream */
@@ -111,9 +116,17 @@ struct native {
 	uint8_t uuid[16];
 	bool has_uuid;
 	uint16_t unknown_version; /* of a packet that was passed over, or 0 */
-	bool is_live;             /* a ring that may still be written: packets are copied */
+	bool is_live;             /* its program may still write it */
+	/* Ticks: from then on events may be missing of streams that were copied before others; else UINT64_MAX. */
+	uint64_t doubtful;
 	bool is_ring, is_finished, is_hurried;
 	struct weft_event out[NATIVE_BATCH];
+};
+
+/* Where a blob stands that a program may be writing. */
+struct native_live {
+	const struct weft_source *source;
+	uint32_t blob; /* index */
 };
 
 /* native_index.c: what stands where; events are not looked at. */
@@ -122,12 +135,26 @@ int weft__native_no_memory(struct weft_error *err);
 /* Memory that is freed with the trace; NULL: there is none. */
 void *weft__native_own(struct native *n, size_t bytes);
 
+/* Makes malloc()'s memory the trace's, also on failure; false: there is no memory for that, or none was given. */
+bool weft__native_keep(struct native *n, void *memory);
+/* Finds the packets of a blob, and adds them to the places. */
+int weft__native_find(struct weft_trace *trace, uint32_t blob_index, struct weft_error *err);
+/* Adds the packet to those of events or definitions, as far as it can be read of the bytes that are there; these must stay. */
+int weft__native_take(struct weft_trace *trace, const struct native_place *place, const unsigned char *bytes, size_t there);
+/* How the blob is read as it is now; `live` must stay. */
+struct weft_packet_memory weft__native_memory(const struct native_live *live);
+
+/* native_live.c: takes the packets of a trace that a program may be writing: of each stream one stretch, all up to one moment. */
+int weft__native_take_live(struct weft_trace *trace, struct weft_error *err);
+
 /* native_define.c.  Metadata: the text that a directory has in a file, a buffer in a packet. */
 int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, size_t size, struct weft_error *err);
+/* Makes the tables of texts and sites large enough for a key. */
+bool weft__native_grow_keys(struct native *n, uint32_t key);
 int weft__native_definitions(struct weft_trace *trace, struct weft_error *err);
 
-/* native_define.c: what keys mean. */
-int weft__native_definitions(struct weft_trace *trace, struct weft_error *err);
+/* Notes that events of a stream are missing in that time; without memory for it the gap is lost. */
+void weft__native_gap(struct weft_trace *trace, struct weft_gap gap);
 
 /* native_save.c */
 int weft__native_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx);
@@ -140,6 +167,10 @@ void weft__native_add_form(struct native *native, size_t extra);
 bool weft__native_read_field(
     const struct native *native, struct weft_cursor *in, const struct weft_wire_field *field, uint8_t id, struct weft_field *out);
 bool weft__native_field(const struct weft_trace *trace, const struct weft_event *event, unsigned index, struct weft_field *out);
+/* Where the first event later than `cut` (ticks) begins in a packet of which `size` bytes are there; `size` if there is none.
+ * *last: when the last event before it was. */
+size_t weft__native_end_at(const struct native *n, const struct weft_packet *packet, const unsigned char *bytes, size_t size,
+    uint64_t cut, uint64_t *last);
 /* Fills the cursor's batch with its next events; an empty one means that there are no more. */
 void weft__native_fill(struct weft_trace *trace, struct native_cursor *cursor);
 

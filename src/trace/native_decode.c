@@ -95,11 +95,19 @@ static void damage(struct weft_trace *trace, struct native_cursor *c, const unsi
 	weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index, p->offset + (uint64_t)(at - p->bytes),
 	    (uint64_t)(c->stop - at), "%s", what);
 	c->at = c->stop;
+	c->is_damaged = true;
 }
 
 static uint32_t key_of(const struct native *n, uint32_t key)
 {
 	return key < n->key_count ? key : 0;
+}
+
+/* Whether zeros stand where an event was: they would create promise 0, which recorders do not number. */
+static bool is_zeros(const struct weft_cursor *in)
+{
+	static const unsigned char zeros[WEFT_COMPACT_HEADER + 8];
+	return weft_cursor_left(in) >= sizeof zeros && memcmp(in->at, zeros, sizeof zeros) == 0;
 }
 
 static int64_t since_ns(const struct native *n, uint64_t ticks)
@@ -288,18 +296,58 @@ static bool decode_any(
 		return decode_extra(n, in, &forms->forms[id], id, e);
 	return decode_op(n, in, id, e);
 }
+
+size_t weft__native_end_at(const struct native *n, const struct weft_packet *packet, const unsigned char *bytes, size_t size,
+    uint64_t cut, uint64_t *last)
+{
+	struct weft_cursor in = {bytes + packet->header_bytes, bytes + size};
+	struct weft_event event;
+	uint64_t time = *last = packet->begin;
+	while (in.at < in.end) {
+		const unsigned char *at = in.at;
+		/* What is damaged stays for who reads it, and so does what only the trace's own definitions explain. */
+		if (is_zeros(&in) || !decode_any(n, &n->forms[packet->version - 1], &in, &time, &event))
+			break;
+		if (time > cut)
+			return (size_t)(at - bytes);
+		*last = time > *last ? time : *last;
+	}
+	return size;
+}
+
+/* Notes what is missing between the packet that was read and the next one, or behind the last one, where `p` is NULL. */
+static void note_gap(
+    struct weft_trace *trace, const struct native_cursor *c, const struct native_packet *old, const struct native_packet *p)
+{
+	const struct native *n = trace->state;
+	const uint64_t seen = old->events_before + c->decoded;
+	const uint64_t packets = p && p->sequence > old->sequence + 1 ? p->sequence - old->sequence - 1 : 0;
+	const uint64_t events = p && p->events_before > seen ? p->events_before - seen : 0;
+	const bool is_told = c->is_damaged || old->is_cut;
+	if (!packets && !events && !is_told)
+		return;
+	weft__native_gap(trace, (struct weft_gap){to_ns(n, c->last), p ? to_ns(n, p->begin) : INT64_MAX, packets, events,
+				    p ? p->stream : old->stream});
+	if (p && (packets || !is_told))
+		weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index, p->offset, 0,
+		    "%llu events are missing before this packet", (unsigned long long)events);
+}
+
 /* On to the next packet; false: there is none. */
 static bool next_packet(struct weft_trace *trace, struct native_cursor *c)
 {
 	struct native *n = trace->state;
 	if (c->at) {
 		const struct native_packet *old = &n->packets.items[c->packet];
-		if (c->packet + 1 == c->end)
+		const bool is_last = c->packet + 1 == c->end;
+		const struct native_packet *p = is_last ? NULL : old + 1;
+		if (!c->is_ended)
+			note_gap(trace, c, old, p);
+		c->is_ended = is_last;
+		if (is_last)
 			return false;
 		c->packet++;
-		/* Packets between the two were lost, or this one's end. */
-		const struct native_packet *p = &n->packets.items[c->packet];
-		uint64_t expected = old->events_before + c->decoded;
+		const uint64_t expected = old->events_before + c->decoded;
 		if (p->events_before > expected)
 			n->streams.items[p->stream].lost_overwritten += p->events_before - expected;
 		else if (p->events_before < expected)
@@ -317,6 +365,7 @@ static bool next_packet(struct weft_trace *trace, struct native_cursor *c)
 	if (c->until < p->begin || c->until > latest)
 		c->until = latest;
 	c->decoded = 0;
+	c->is_damaged = false;
 	while (c->change < c->changes_end && n->changes.items[c->change].since <= p->begin)
 		c->change++;
 	c->next_change = c->change < c->changes_end ? n->changes.items[c->change].since : UINT64_MAX;
@@ -338,7 +387,8 @@ static size_t decode_plain(const struct native *n, struct native_cursor *c, stru
 		unsigned id = at[0], bytes = forms->plain_bytes[id];
 		const struct native_form *f = &forms->forms[id];
 		uint64_t time = last + (uint32_t)(load32(at + 1) - (uint32_t)last);
-		if (!bytes || time > until)
+		/* Bytes of zeros would be the creation of promise 0, which recorders do not number. */
+		if (!bytes || time > until || !(id | load32(at + 1) | load32(at + 9)))
 			break;
 		struct weft_event *e = &out[count++];
 		last = time;
@@ -377,6 +427,10 @@ void weft__native_fill(struct weft_trace *trace, struct native_cursor *c)
 		struct weft_cursor in = {c->at, c->stop};
 		struct weft_event *e = &c->batch[count];
 		uint64_t last = c->last;
+		if (is_zeros(&in)) {
+			damage(trace, c, c->at, "zeros where an event was");
+			continue;
+		}
 		if (!decode_any(n, c->forms, &in, &last, e)) {
 			damage(trace, c, c->at, "an event that is none");
 			continue;

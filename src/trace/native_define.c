@@ -105,7 +105,7 @@ int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, 
 	struct weft_str state = find_string(n, text, "state");
 	n->is_finished = is_word(state, "finished");
 	trace->info.unfinished = is_word(state, "recording");
-	n->is_live = n->is_ring && !n->is_finished && !trace->source.is_still;
+	n->is_live = trace->info.unfinished && !trace->source.is_still && (n->is_ring || trace->source.reload);
 	n->is_hurried = is_word(find_string(n, text, "clock_measured"), "hurried");
 	n->has_uuid = parse_uuid(find_value(text, "trace {", "uuid"), n->uuid);
 	int64_t offset_s, offset;
@@ -121,7 +121,7 @@ int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, 
 
 /* ---- Definitions ---- */
 
-static bool grow_keys(struct native *n, uint32_t key)
+bool weft__native_grow_keys(struct native *n, uint32_t key)
 {
 	if (key < n->key_count)
 		return true;
@@ -150,7 +150,7 @@ static int read_text(struct native *n, struct weft_cursor *in)
 	struct weft_str text;
 	if (!weft_read_u16(in, &key) || !weft_read_string(in, &text))
 		return 0;
-	if (!grow_keys(n, key))
+	if (!weft__native_grow_keys(n, key))
 		return WEFT_ENOMEM;
 	n->texts[key] = text;
 	return 1;
@@ -160,7 +160,7 @@ static int add_site(struct native *n, uint16_t key, struct weft_site site, uint3
 {
 	struct weft_site *slot = weft_vec_push(&n->sites);
 	uint32_t *module_slot = weft_vec_push(&n->site_modules);
-	if (!slot || !module_slot || !grow_keys(n, key))
+	if (!slot || !module_slot || !weft__native_grow_keys(n, key))
 		return WEFT_ENOMEM;
 	*slot = site;
 	*module_slot = module;
@@ -293,7 +293,7 @@ static int read_definition(struct native *n, struct weft_cursor *in, unsigned ve
 int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 {
 	struct native *n = trace->state;
-	bool whole = grow_keys(n, 0);
+	bool whole = weft__native_grow_keys(n, 0);
 	for (size_t i = 0; i < n->definitions.count && whole; i++) {
 		const struct native_packet *p = &n->definitions.items[i];
 		struct weft_cursor in = {p->bytes + p->header_bytes, p->bytes + p->content_bytes};

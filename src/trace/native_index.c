@@ -2,20 +2,21 @@
  *
  * A ring whose program still runs changes while it is read: its packets are copied, each between two looks at its lock
  * (packet.h); what was being reused just then is left out.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/cursor.h"
 #include "base/intern.h"
 #include "base/sort.h"
 #include "trace/native.h"
+#include "trace/stretch.h"
 
 int weft__native_no_memory(struct weft_error *err)
 {
 	return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 }
 
-/* Makes memory the trace's, also on failure. */
-static bool own(struct native *n, void *memory)
+bool weft__native_keep(struct native *n, void *memory)
 {
 	void **slot = memory ? weft_vec_push(&n->owned) : NULL;
 	if (slot)
@@ -28,7 +29,7 @@ static bool own(struct native *n, void *memory)
 void *weft__native_own(struct native *n, size_t bytes)
 {
 	void *memory = malloc(bytes ? bytes : 1);
-	return own(n, memory) ? memory : NULL;
+	return weft__native_keep(n, memory) ? memory : NULL;
 }
 
 /* ---- Finding packets ---- */
@@ -141,7 +142,7 @@ static bool look_again(const struct weft_trace *trace, const struct weft_blob *b
 	return trace->source.reread(&trace->source, blob, from, (unsigned char *)blob->bytes + from, end - from);
 }
 
-static int find_packets(struct weft_trace *trace, uint32_t blob_index, struct weft_error *err)
+int weft__native_find(struct weft_trace *trace, uint32_t blob_index, struct weft_error *err)
 {
 	const struct weft_blob *blob = &trace->source.blobs[blob_index];
 	struct native_place place = {.blob = blob_index};
@@ -167,48 +168,24 @@ static int find_packets(struct weft_trace *trace, uint32_t blob_index, struct we
 
 /* ---- Taking packets ---- */
 
-/* The bytes of a blob as they are now: in its file, or wherever else its program writes them. */
-struct live_blob {
-	const struct weft_source *source;
-	const struct weft_blob *blob;
-};
-
-static size_t read_live(const void *ctx, uint64_t at, void *to, size_t bytes)
+static size_t read_again(const void *ctx, uint64_t at, void *to, size_t bytes)
 {
-	const struct live_blob *live = ctx;
-	return live->source->reread(live->source, live->blob, at, to, bytes) ? bytes : 0;
+	const struct native_live *live = ctx;
+	const struct weft_blob *blob = &live->source->blobs[live->blob];
+	return live->source->reread(live->source, blob, at, to, bytes) ? bytes : 0;
 }
 
-/* The bytes of the packet at a place, of which *there are there: a copy if its program may be writing it.  1, 0 (there is nothing
- * to be had), or WEFT_ENOMEM. */
-static int get_bytes(struct weft_trace *trace, const struct native_place *place, const unsigned char **out, size_t *there)
+struct weft_packet_memory weft__native_memory(const struct native_live *live)
 {
-	struct native *n = trace->state;
-	const struct weft_blob *blob = &trace->source.blobs[place->blob];
-	const struct live_blob live = {&trace->source, blob};
-	const bool is_own = !trace->source.reread;
-	*out = blob->bytes + place->offset;
-	*there = blob->size - place->offset;
-	if (!n->is_live || (is_own && (uintptr_t)*out % 8))
-		return 1;
-	const struct weft_packet_memory memory = is_own ? (struct weft_packet_memory){weft__packet_read_own, blob->bytes}
-							: (struct weft_packet_memory){read_live, &live};
-	struct weft_packet_copy copy;
-	int got = weft__packet_copy(&copy, &memory, place->offset, *there);
-	if (got == 1 && !own(n, copy.bytes))
-		return WEFT_ENOMEM;
-	if (got == 1) {
-		*out = copy.bytes;
-		*there = copy.size;
-	}
-	return got;
+	if (live->source->reread)
+		return (struct weft_packet_memory){read_again, live};
+	return (struct weft_packet_memory){weft__packet_read_own, live->source->blobs[live->blob].bytes};
 }
 
 /* How much of the packet's content can be read, of the bytes that are there; the rest is noted. */
 static size_t trim_content(struct weft_trace *trace, const struct native_place *place, const struct weft_packet *packet,
     const unsigned char *bytes, size_t there)
 {
-	const struct native *n = trace->state;
 	const struct weft_blob *blob = &trace->source.blobs[place->blob];
 	size_t content = packet->content_bytes < there ? (size_t)packet->content_bytes : there;
 	if (packet->content_bytes > there)
@@ -217,18 +194,11 @@ static size_t trim_content(struct weft_trace *trace, const struct native_place *
 	else if (packet->bytes > blob->size - place->offset)
 		/* Its events are there, but whoever cut it off there cut off what came after it too. */
 		weft__trace_skip(trace, blob, place->index, blob->size, 0, "the file is cut off in the unused end of a packet");
-	size_t whole = n->is_finished ? content : weft__packet_lost_page(bytes, place->offset, 0, content);
+	size_t whole = weft__packet_lost_page(bytes, place->offset, 0, content);
 	if (whole < content)
-		weft__trace_skip(
-		    trace, blob, place->index, place->offset + whole, content - whole, "a page that never reached the disk");
+		weft__trace_skip(trace, blob, place->index, place->offset + whole, content - whole,
+		    "zeros where events were, as of a page that never reached the disk");
 	return whole;
-}
-
-/* Whether the packet was made with its ring, and no OS thread has come to it yet. */
-static bool is_unused(const struct weft_packet *packet)
-{
-	return packet->stream_class == WEFT_CLASS_EVENTS && packet->content_bytes == packet->header_bytes && !packet->tid &&
-	       !packet->thread_name[0];
 }
 
 static int keep_packet(struct native *n, const struct native_place *place, const struct weft_packet *packet,
@@ -245,6 +215,7 @@ static int keep_packet(struct native *n, const struct native_place *place, const
 	    .lost_full = packet->lost_full,
 	    .lost_nested = packet->lost_nested,
 	    .content_bytes = (uint32_t)content,
+	    .is_cut = content < packet->content_bytes,
 	    .header_bytes = packet->header_bytes,
 	    .version = packet->version,
 	    .instance = packet->instance,
@@ -255,17 +226,11 @@ static int keep_packet(struct native *n, const struct native_place *place, const
 	return WEFT_OK;
 }
 
-/* Takes the packet at a place into the index, as far as it can be read. */
-static int take_packet(struct weft_trace *trace, const struct native_place *place)
+/* Takes the packet at a place into the index, of which these bytes are there, as far as it can be read. */
+int weft__native_take(struct weft_trace *trace, const struct native_place *place, const unsigned char *bytes, size_t there)
 {
 	struct native *n = trace->state;
 	const struct weft_blob *blob = &trace->source.blobs[place->blob];
-	const unsigned char *bytes;
-	size_t there;
-	int got = get_bytes(trace, place, &bytes, &there);
-	/* What stood in it was being overwritten; the gap that it leaves is counted so. */
-	if (got <= 0)
-		return got;
 	struct weft_packet packet;
 	const enum weft_packet_fault fault = weft__packet_parse(&packet, bytes);
 	const uint64_t left = blob->size - place->offset, size = packet.bytes < left ? packet.bytes : left;
@@ -277,17 +242,21 @@ static int take_packet(struct weft_trace *trace, const struct native_place *plac
 	if (fault != WEFT_PACKET_FINE)
 		return WEFT_OK;
 	size_t content = trim_content(trace, place, &packet, bytes, there);
-	return content < packet.header_bytes || is_unused(&packet) ? WEFT_OK : keep_packet(n, place, &packet, bytes, content);
+	if (content < packet.header_bytes || weft__packet_is_unused(&packet))
+		return WEFT_OK;
+	return keep_packet(n, place, &packet, bytes, content);
 }
 
-/* Events first: what they refer to was defined before them. */
+/* Takes the packets as they were read. */
 static int take_packets(struct weft_trace *trace, struct weft_error *err)
 {
 	const struct native *n = trace->state;
-	for (int definitions = 0; definitions < 2; definitions++)
-		for (size_t i = 0; i < n->places.count; i++)
-			if (n->places.items[i].is_definitions == definitions && take_packet(trace, &n->places.items[i]) < 0)
-				return weft__native_no_memory(err);
+	for (size_t i = 0; i < n->places.count; i++) {
+		const struct native_place *place = &n->places.items[i];
+		const struct weft_blob *blob = &trace->source.blobs[place->blob];
+		if (weft__native_take(trace, place, blob->bytes + place->offset, blob->size - place->offset) < 0)
+			return weft__native_no_memory(err);
+	}
 	return WEFT_OK;
 }
 
@@ -358,6 +327,49 @@ static int stream_of(struct making *making, struct weft_str name, uint64_t tid, 
 	return WEFT_OK;
 }
 
+void weft__native_gap(struct weft_trace *trace, struct weft_gap gap)
+{
+	struct native *n = trace->state;
+	struct weft_gap *slot = trace->read_whole ? NULL : weft_vec_push(&n->gaps);
+	if (slot)
+		*slot = gap;
+	trace->info.gaps = n->gaps.items;
+	trace->info.gap_count = n->gaps.count;
+}
+
+/* Recorders number instances from 0 on: those below `instance`, from `next` on, have left no packet. */
+static int note_missing(struct weft_trace *trace, uint32_t next, uint32_t instance)
+{
+	struct native *n = trace->state;
+	if (n->streams.count > UINT16_MAX)
+		return WEFT_OK;
+	struct weft_stream_info *fresh = weft_vec_push(&n->streams);
+	if (!fresh)
+		return WEFT_ENOMEM;
+	*fresh = (struct weft_stream_info){.name = {"missing", 7}};
+	weft__native_gap(
+	    trace, (struct weft_gap){.from_ns = INT64_MIN, .to_ns = INT64_MAX, .stream = (uint16_t)(n->streams.count - 1)});
+	weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0,
+	    "nothing is left of %u stream%s that there must have been", instance - next, instance - next == 1 ? "" : "s");
+	return WEFT_OK;
+}
+
+/* What the trace lacks before the oldest packet of an instance. */
+static void note_oldest(struct weft_trace *trace, const struct native_packet *oldest)
+{
+	struct native *n = trace->state;
+	n->streams.items[oldest->stream].lost_overwritten += oldest->events_before;
+	if (!oldest->sequence)
+		return;
+	trace->info.wrapped = true;
+	if (n->is_ring)
+		return;
+	weft__native_gap(trace, (struct weft_gap){INT64_MIN, weft__ticks_ns(oldest->begin, n->clock.hz), oldest->sequence,
+				    oldest->events_before, oldest->stream});
+	weft__trace_skip(trace, &trace->source.blobs[oldest->blob], oldest->index, oldest->offset, 0,
+	    "the first %" PRIu64 " packets of its stream are missing", oldest->sequence);
+}
+
 /* The streams of one instance, whose packets begin at `first` and whose changes at *change. */
 static int make_instance(struct weft_trace *trace, struct making *making, size_t first, size_t *change)
 {
@@ -376,10 +388,9 @@ static int make_instance(struct weft_trace *trace, struct making *making, size_t
 		n->streams.items[p->stream].bytes += p->content_bytes;
 	}
 	const struct native_packet *oldest = &n->packets.items[first], *newest = &n->packets.items[c->end - 1];
-	n->streams.items[oldest->stream].lost_overwritten += oldest->events_before;
+	note_oldest(trace, oldest);
 	n->streams.items[newest->stream].lost_full = newest->lost_full;
 	n->streams.items[newest->stream].lost_nested = newest->lost_nested;
-	trace->info.wrapped = trace->info.wrapped || oldest->sequence;
 	while (*change < n->changes.count && n->changes.items[*change].instance < instance)
 		++*change;
 	for (c->change = *change; *change < n->changes.count && n->changes.items[*change].instance == instance; ++*change) {
@@ -398,11 +409,26 @@ static int make_streams(struct weft_trace *trace, struct weft_error *err)
 	size_t change = 0;
 	int status = WEFT_OK;
 	weft_sort(n->changes.items, n->changes.count, sizeof *n->changes.items, compare_changes);
+	uint32_t next = 0;
 	for (size_t i = 0; i < n->packets.count && status == WEFT_OK;) {
-		status = make_instance(trace, &making, i, &change);
+		const uint32_t instance = n->packets.items[i].instance;
+		if (instance > next)
+			status = note_missing(trace, next, instance);
+		if (status == WEFT_OK)
+			status = make_instance(trace, &making, i, &change);
 		if (status == WEFT_OK)
 			i = n->cursors.items[n->cursors.count - 1].end;
+		next = instance + 1;
 	}
+	if (n->doubtful != UINT64_MAX) {
+		for (size_t i = 0; i < n->streams.count; i++)
+			weft__native_gap(trace,
+			    (struct weft_gap){
+				.from_ns = weft__ticks_ns(n->doubtful, n->clock.hz), .to_ns = INT64_MAX, .stream = (uint16_t)i});
+		weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0,
+		    "the program overwrites its ring faster than it can be read: its streams end at different times");
+	}
+	n->gaps_at_open = n->gaps.count;
 	weft_intern_finish(&making.names);
 	weft_vec_free(&making.newest);
 	return status < 0 ? weft__native_no_memory(err) : WEFT_OK;
@@ -444,9 +470,18 @@ static int find_all_packets(struct weft_trace *trace, const struct weft_blob *me
 			const struct weft_blob *blob = &trace->source.blobs[i];
 			bool defines = strncmp(blob->name, "definitions", 11) == 0;
 			if (blob != metadata && defines == definitions && (!trace->source.is_dir || blob->name[0] != '.'))
-				status = find_packets(trace, (uint32_t)i, err);
+				status = weft__native_find(trace, (uint32_t)i, err);
 		}
 	return status;
+}
+
+/* Whether a program may be writing what is read. */
+static bool is_written(const struct weft_trace *trace)
+{
+	const struct native *n = trace->state;
+	/* Words of memory that are not aligned cannot be read whole: whoever hands those over knows that nobody writes them. */
+	bool can_be_read = trace->source.reread || (n->places.count && (uintptr_t)trace->source.blobs[0].bytes % 8 == 0);
+	return n->is_live && can_be_read;
 }
 
 int weft__native_index(struct weft_trace *trace, struct weft_error *err)
@@ -462,7 +497,7 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 	if (status == WEFT_OK)
 		status = find_all_packets(trace, metadata, err);
 	if (status == WEFT_OK)
-		status = take_packets(trace, err);
+		status = is_written(trace) ? weft__native_take_live(trace, err) : take_packets(trace, err);
 	if (status < 0)
 		return status;
 	if (!n->packets.count && !n->definitions.count && n->unknown_version)

@@ -404,6 +404,19 @@ static bool make_room(struct weft_source *source)
 	return true;
 }
 
+/* Forgets files that were gone when they were to be read. */
+static void drop_absent(struct weft_source *source)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < source->blob_count; i++) {
+		if (source->blobs[i].bytes)
+			source->blobs[kept++] = source->blobs[i];
+		else
+			weft__blob_release(&source->blobs[i]);
+	}
+	source->blob_count = kept;
+}
+
 /* A program may be writing it meanwhile. */
 static int load_directory(struct weft_source *source, DIR *dir, struct weft_error *err)
 {
@@ -424,14 +437,28 @@ static int load_directory(struct weft_source *source, DIR *dir, struct weft_erro
 			if (turn_of(source->blobs[i].name) == turn)
 				status = load_listed(&source->blobs[i], dir, source->name, err);
 	}
-	size_t kept = 0;
-	for (size_t i = 0; i < source->blob_count; i++) {
-		if (source->blobs[i].bytes)
-			source->blobs[kept++] = source->blobs[i];
-		else
-			weft__blob_release(&source->blobs[i]);
+	drop_absent(source);
+	return status < 0 ? status : WEFT_OK;
+}
+
+/* Adds what came since: the directory is the source's own, and read with a stream of its own. */
+static int reload(struct weft_source *source, struct weft_error *err)
+{
+	const int own = openat(source->file, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = own < 0 ? NULL : fdopendir(own);
+	if (!dir) {
+		if (own >= 0)
+			close(own);
+		return WEFT_OK; /* it is gone: there is no more to be had */
 	}
-	source->blob_count = kept;
+	int status = list_files(source, dir, err);
+	for (size_t i = 0; i < source->blob_count && status >= 0; i++) {
+		struct weft_blob *blob = &source->blobs[i];
+		if (!blob->bytes)
+			status = load_listed(blob, dir, source->name, err);
+	}
+	closedir(dir);
+	drop_absent(source);
 	return status < 0 ? status : WEFT_OK;
 }
 
@@ -459,6 +486,7 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 			status = source.name ? load_directory(&source, dir, err) : fail_errno(err, NULL, name, ENOMEM);
 			source.file = status < 0 ? -1 : fcntl(dirfd(dir), F_DUPFD_CLOEXEC, 0);
 			source.reread = source.file < 0 ? NULL : reread;
+			source.reload = source.file < 0 ? NULL : reload;
 			closedir(dir);
 			if (status < 0)
 				weft_source_close(&source);

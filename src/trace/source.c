@@ -47,6 +47,7 @@ void weft__source_settle(struct weft_source *source)
 		close(source->file);
 #endif
 	source->reread = NULL;
+	source->reload = NULL;
 	source->read = NULL;
 }
 

@@ -53,7 +53,10 @@ struct weft_source {
 	/* While a format opens the trace: reads from the blob's file again, what stands there now; false: not so many bytes are
 	 * to be had.  NULL: there is no file, or no longer. */
 	bool (*reread)(const struct weft_source *source, const struct weft_blob *blob, uint64_t offset, void *to, size_t bytes);
-	int file; /* for reread: the file, or the directory; -1: neither */
+	/* Of a directory, like reread: adds the files that were not there before; the others stay what they are, at other places
+	 * in .blobs.  NULL: there is none, or it is no directory. */
+	int (*reload)(struct weft_source *source, struct weft_error *err);
+	int file; /* for both: the file, or the directory; -1: neither */
 	weft_source_read_fn *read;
 	void *read_ctx; /* for reread: of memory that somebody writes */
 };

@@ -59,6 +59,16 @@ struct weft_stream_info {
 	    lost_overwritten; /* events known to be missing, by cause; overwritten: the ring reused their packet */
 };
 
+/* Time in which events of a stream are missing though the trace goes on: packets that are not there, or of which not all can be
+ * read.  Nothing is known of what happened then: who did not end may have ended.  What a ring overwrote before its oldest packet
+ * is no gap. */
+struct weft_gap {
+	int64_t from_ns, to_ns; /* as weft_event.time_ns; INT64_MIN and INT64_MAX: since ever, for ever */
+	uint64_t packets;       /* that are missing whole, as far as that is known */
+	uint64_t events;        /* at least; 0: nobody knows */
+	uint16_t stream;
+};
+
 #define WEFT_SKIPPED_KEPT 64
 
 /* Something that could not be read and was passed over. */
@@ -88,6 +98,8 @@ struct weft_trace_info {
 	size_t module_count;
 	const struct weft_form *forms;
 	size_t form_count;
+	const struct weft_gap *gaps; /* stream by stream in time; those of different streams in any order */
+	size_t gap_count;
 	const struct weft_skipped *skipped; /* at most WEFT_SKIPPED_KEPT; skipped_count counts all */
 	size_t skipped_count;
 };
@@ -120,7 +132,7 @@ int weft_trace_open_live(struct weft_trace **out, bool (*read)(void *ctx, uint64
 /* Accepts NULL.  Every event and string that came from the trace ends with it. */
 void weft_trace_close(struct weft_trace *trace);
 
-/* What is known of it.  Counts of what was skipped and lost are complete once weft_trace_next() has returned 0. */
+/* What is known of it.  Gaps, and counts of what was skipped and lost, are complete once weft_trace_next() has returned 0. */
 const struct weft_trace_info *weft_trace_info(const struct weft_trace *trace);
 
 /* The next events in time order (ties: by stream, then as recorded); *events stays valid until the next call.
