@@ -15,9 +15,10 @@
  * bytes of long texts have a budget that grows with the input; when it is spent, texts are cut. */
 
 enum {
-	CUT_BYTES = 256,         /* a text is never cut to less */
-	BUDGET_BYTES = 16 << 20, /* for long texts, whatever the size of the input */
-	BUDGET_PER_INPUT_BYTE = 64,
+	SPECIAL_BYTES = 5,      /* by which an escape is longer than what it stands for, at most */
+	CUT_BYTES = 256,        /* a text is never cut to less */
+	BUDGET_BYTES = 4 << 20, /* for long texts, whatever the size of the input */
+	BUDGET_PER_INPUT_BYTE = 32,
 };
 
 static struct {
@@ -88,17 +89,19 @@ void cli_limit_texts(uint64_t input_bytes)
 /* How much of a text is printed. */
 static size_t affordable(struct weft_str text)
 {
-	if (text.len <= CUT_BYTES || !budget.is_limited)
+	if (text.len <= CUT_BYTES || !budget.is_limited || text.len <= budget.left)
 		return text.len;
-	if (text.len <= budget.left) {
-		budget.left -= text.len;
-		return text.len;
-	}
 	budget.cut++;
 	size_t len = CUT_BYTES;
 	while (len > CUT_BYTES - 3 && ((unsigned char)text.ptr[len] & 0xc0) == 0x80)
 		len--;
 	return len;
+}
+
+static void pay(size_t text_bytes, uint64_t printed_bytes)
+{
+	if (text_bytes > CUT_BYTES)
+		budget.left -= printed_bytes < budget.left ? printed_bytes : budget.left;
 }
 
 /* Characters that change how what follows is shown, or where a line ends: the code of one, or 0. */
@@ -153,6 +156,7 @@ void cli_put_text(struct weft_str text)
 {
 	const unsigned char *p = (const unsigned char *)text.ptr;
 	size_t len = affordable(text);
+	uint64_t printed = len;
 	for (size_t i = 0; i < len;) {
 		size_t plain = plain_bytes(p + i, len - i);
 		fwrite_unlocked(p + i, 1, plain, stdout);
@@ -161,8 +165,10 @@ void cli_put_text(struct weft_str text)
 			break;
 		size_t n = weft_utf8_character(p + i, len - i);
 		put_special(p + i, n);
+		printed += SPECIAL_BYTES;
 		i += n ? n : 1;
 	}
+	pay(len, printed);
 	if (len < text.len)
 		cli_put("\xe2\x80\xa6");
 }

@@ -40,9 +40,11 @@ static uint64_t mix(uint64_t hash, uint64_t more)
 	return weft_hash_u64(hash ^ (more + 0x9e3779b97f4a7c15u + (hash << 6)));
 }
 
+/* By its length and its beginning: one text of a megabyte may be the label of every promise. */
 static uint64_t mix_text(uint64_t hash, struct weft_str text)
 {
-	return mix(hash, weft_hash_bytes(text.ptr, text.len));
+	enum { MOST = 1024 };
+	return mix(hash ^ text.len, weft_hash_bytes(text.ptr, text.len < MOST ? text.len : MOST));
 }
 
 /* What it is, whatever its number: label, place, kind. */

@@ -119,9 +119,5 @@ size_t weft_sleep_from(const struct weft_model *model, int64_t time_ns)
 
 uint32_t weft_first_label(const struct weft_model *model, uint32_t p)
 {
-	const struct weft_promise *promise = &model->promises[p];
-	for (uint32_t l = promise->labels; l < promise[1].labels; l++)
-		if (!model->labels[l].is_counter && model->labels[l].text != promise->failure)
-			return model->labels[l].text;
-	return WEFT_NONE;
+	return weft_model_name_text(model, p);
 }

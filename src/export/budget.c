@@ -5,8 +5,8 @@
 
 enum {
 	CUT_BYTES = 256,
-	FLOOR_BYTES = 16 << 20,
-	PER_BYTE = 64,
+	FLOOR_BYTES = 4 << 20,
+	PER_BYTE = 32,
 };
 
 uint64_t weft__export_budget(const struct weft_trace *trace)

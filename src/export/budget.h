@@ -7,7 +7,7 @@
 
 #include "export/export.h"
 
-/* Bytes that long texts may have: 16 MiB, and 64 times the trace's. */
+/* Bytes that long texts may have: 4 MiB, and 32 times the trace's. */
 uint64_t weft__export_budget(const struct weft_trace *trace);
 
 /* The text, or what is left of it: one that the budget does not cover is cut to 256 bytes, and counted. */

@@ -56,16 +56,25 @@ size_t weft_model_label(const struct weft_model *model, const struct weft_label 
 	return len;
 }
 
-size_t weft_model_name(const struct weft_model *model, uint32_t promise, char *buf, size_t size)
+uint32_t weft_model_name_text(const struct weft_model *model, uint32_t promise)
 {
 	/* Names come first; of one that only counts for so long, the rest is not looked through each time that it is named. */
-	enum { LABELS_LOOKED_AT = 256 };
+	enum { LABELS_LOOKED_AT = 64 };
 	const struct weft_promise *p = &model->promises[promise];
 	for (uint32_t i = p->labels; i < p[1].labels && i - p->labels < LABELS_LOOKED_AT; i++) {
 		const struct weft_label *label = &model->labels[i];
 		if (!label->is_counter && label->text != p->failure && weft_model_text(model, label->text).len)
-			return weft_model_label(model, label, buf, size);
+			return label->text;
 	}
+	return WEFT_NONE;
+}
+
+size_t weft_model_name(const struct weft_model *model, uint32_t promise, char *buf, size_t size)
+{
+	const struct weft_promise *p = &model->promises[promise];
+	uint32_t text = weft_model_name_text(model, promise);
+	if (text != WEFT_NONE)
+		return weft_utf8_copy(buf, size, weft_model_text(model, text));
 	if (p->site == WEFT_NONE)
 		return (size_t)snprintf(buf, size, "%" PRId64, p->id);
 	const struct weft_site *site = &model->trace->sites[p->site];

@@ -189,6 +189,9 @@ int64_t weft_model_change(const struct weft_model *model, const struct weft_labe
 /* "ids created twice", to stand behind its number. */
 const char *weft_anomaly_text(enum weft_anomaly anomaly);
 
+/* The text of a promise's first label (neither an error nor from a counter, and among the first 64), or WEFT_NONE. */
+uint32_t weft_model_name_text(const struct weft_model *model, uint32_t promise);
+
 /* What a promise is called: its first label (neither an error nor from a counter), else its site ("file.c:12 function"), else its
  * id. */
 size_t weft_model_name(const struct weft_model *model, uint32_t promise, char *buf, size_t size);

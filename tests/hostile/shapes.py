@@ -1,0 +1,809 @@
+"""shapes.py: traces made to be hard to read: each shape is a function from a size in bytes to a trace of about that size.
+
+A trace is bytes, one file, or a dict of names and bytes, the files of a directory.  SPDX-License-Identifier: ISC"""
+
+import io
+import random
+import struct
+import tarfile
+
+SHAPES = {}
+
+
+def shape(function):
+    SHAPES[function.__name__] = function
+    return function
+
+
+# ---- The native format: docs/format.md ----
+
+CREATE, READ, RESOLVE, FAIL, BECOME, LABEL, COUNTER_ADD, RUN, PAUSE, SIGNAL, AWAIT, COUNTER, READ_LATER, SIGNAL_ONLY, SHOULD_RESOLVE, IDLE, \
+    RESUME, NOTE, PENDING, PAUSE_BEGIN, PAUSE_END, STILL_AWAITS = range(22)
+INLINE, WIDE = 0x20, 0x40
+WAIT, TASK, BIND, CHOOSE, JOIN, CONDITION, SEMAPHORE, TIMER, REQUEST, CONNECTION, LOCK = 0, 1, 2, 4, 6, 8, 16, 32, 46, 47, 50
+UUID = bytes(range(16))
+EVENTS, DEFINITIONS = 0, 1
+HEADER = 160
+MASK = 0xffffffff
+
+
+def packet(content, kind=EVENTS, stream=0, sequence=0, begin=0, name=b'main', tid=1, uuid=UUID, before=0, size=None):
+    bits = 8 * (HEADER + len(content))
+    return struct.pack('<I16sIIIHHIQQQQQQQQQQQQQ16s', 0xC1FC1FC1, uuid, kind, stream, 0x54464557, 1, HEADER, 0, begin, bits, size or bits,
+                       sequence, 0, 0, 0, 0, before, 1000000000, 1, 1600000000000000000, tid, name) + content
+
+
+def two(op, time, a, b):
+    return struct.pack('<BIii', op, time & MASK, a, b)
+
+
+def wide(op, time, a, b):
+    return struct.pack('<BIqq', op | WIDE, time & MASK, a, b)
+
+
+def one(op, time, a):
+    return struct.pack('<BIi', op, time & MASK, a)
+
+
+def create(time, by, promise, kind=TASK, site=0):
+    return struct.pack('<BIiiBH', CREATE, time & MASK, by, promise, kind, site)
+
+
+def label(time, promise, text):
+    return struct.pack('<BIi', LABEL | INLINE, time & MASK, promise) + text + b'\0'
+
+
+def keyed(op, time, promise, key):
+    return struct.pack('<BIiH', op, time & MASK, promise, key)
+
+
+def fail(time, by, promise, text):
+    return struct.pack('<BIii', FAIL | INLINE, time & MASK, by, promise) + text + b'\0'
+
+
+def counter(op, time, by, value, text):
+    return struct.pack('<BIii', op | INLINE, time & MASK, by, value) + text + b'\0'
+
+
+def pending(time, by, promise, since, kind=TASK, site=0):
+    return struct.pack('<BIiiBHQ', PENDING | INLINE, time & MASK, by, promise, kind, site, since) + b'\0'
+
+
+def definition(kind, time, rest):
+    return struct.pack('<BBQ', 255, kind, time) + rest
+
+
+def string(key, text):
+    return definition(0, 0, struct.pack('<H', key) + text + b'\0')
+
+
+def site(key, line, file, function):
+    return definition(1, 0, struct.pack('<HI', key, line) + file + b'\0' + function + b'\0')
+
+
+def thread(time, stream, name, tid=2):
+    return definition(2, time, struct.pack('<IQ', stream, tid) + name + b'\0')
+
+
+def until(size, make):
+    """What make(0), make(1), ... give, one after the other, up to a size."""
+    parts, total, i = [], 0, 0
+    while total < size:
+        part = make(i)
+        parts.append(part)
+        total += len(part)
+        i += 1
+    return b''.join(parts)
+
+
+def native(size, make, *definitions):
+    """One packet of the events that make(0), make(1), ... give."""
+    known = b''.join(definitions)
+    return (packet(known, DEFINITIONS) if known else b'') + packet(until(size - len(known), make))
+
+
+def counted(size, each, make):
+    """make(count) gives the events of as many things as `each` bytes fit in."""
+    return packet(b''.join(make(max(2, size // each))))
+
+
+# ---- What a fixed hash would put in one place: weft_hash_u64() and weft_hash_bytes() backwards ----
+
+M = 0xd6e8feb86659fd93
+INVERSE = pow(M, -1, 1 << 64)
+ALL = (1 << 64) - 1
+
+
+def unhash(value):
+    value ^= value >> 32
+    value = value * INVERSE & ALL
+    value ^= value >> 32
+    value = value * INVERSE & ALL
+    return value ^ value >> 32
+
+
+def signed(value):
+    return value - (1 << 64) if value >> 63 else value
+
+
+def colliding_id(i):
+    return signed(unhash(i << 24))
+
+
+def colliding_text(i):
+    """16 bytes, no NUL among them, whose state after both words is the same."""
+    rng, target = random.Random(i), 0x123456789abcdef0
+    while True:
+        first = rng.randbytes(8)
+        state = (16 * 0x9e3779b97f4a7c15 & ALL) ^ int.from_bytes(first, 'little')
+        state = state * M & ALL
+        state ^= state >> 29
+        text = first + (state ^ target).to_bytes(8, 'little')
+        if 0 not in text and b'"' not in text and b'\\' not in text:
+            return text
+
+
+# ---- Ids ----
+
+@shape
+def plain(size):
+    def turn(i):
+        t, p = 100 * i, i + 1
+        return create(t, -1, p) + one(RUN, t + 10, p) + two(RESOLVE, t + 20, p, p) + one(RUN, t + 30, -1)
+    return native(size, turn)
+
+
+@shape
+def ids_colliding(size):
+    return native(size, lambda i: wide(READ_LATER, i, colliding_id(2 * i + 1), colliding_id(2 * i + 2)))
+
+
+@shape
+def ids_random(size):
+    rng = random.Random(1)
+    return native(size, lambda i: wide(AWAIT, i, signed(rng.getrandbits(64)), signed(rng.getrandbits(64))))
+
+
+@shape
+def ids_downwards(size):
+    return native(size, lambda i: create(i, -1, 1000000000 - i))
+
+
+@shape
+def ids_far_apart(size):
+    return native(size, lambda i: wide(AWAIT, i, i << 32, (i << 32) + (1 << 60)))
+
+
+@shape
+def ids_in_two_heaps(size):
+    return native(size, lambda i: wide(READ, i, i if i % 2 else (1 << 50) - i, 1))
+
+
+@shape
+def ids_used_again(size):
+    return native(size, lambda i: create(3 * i, -1, 1) + two(RESOLVE, 3 * i + 1, -1, 1))
+
+
+# ---- Texts ----
+
+@shape
+def texts_colliding(size):
+    return native(size, lambda i: label(i, 1, colliding_text(i)))
+
+
+@shape
+def texts_of_many_promises_colliding(size):
+    return native(size, lambda i: create(2 * i, -1, i + 1) + label(2 * i + 1, i + 1, colliding_text(i)))
+
+
+@shape
+def text_bomb(size):
+    long = string(1, b'x' * (size // 3))
+    return native(size, lambda i: keyed(LABEL, i, 1, 1), long)
+
+
+@shape
+def text_bomb_of_many_promises(size):
+    long = string(1, 'é'.encode() * (size // 6))
+    return native(size, lambda i: create(2 * i, -1, i + 1) + keyed(LABEL, 2 * i + 1, i + 1, 1), long)
+
+
+@shape
+def text_bomb_of_failures(size):
+    long = string(1, b'\x01\x02"' * (size // 9))
+    return native(size, lambda i: create(2 * i, -1, i + 1) + struct.pack('<BIiiH', FAIL, 2 * i + 1, -1, i + 1, 1), long)
+
+
+@shape
+def texts_alike(size):
+    start = b'a' * 2000
+    return native(size, lambda i: label(i, i + 1, start + b'%d' % i))
+
+
+@shape
+def texts_that_are_no_utf8(size):
+    return native(size, lambda i: label(i, i + 1, b'\xff\xfe\xe2\x80\xae"\\\n' * 3))
+
+
+@shape
+def labels_on_one(size):
+    return native(size, lambda i: label(i, 1, b'%d' % i))
+
+
+@shape
+def notes_on_one(size):
+    return native(size, lambda i: keyed(NOTE, 1000 * i, 1, 1), string(1, b'note'))
+
+
+# ---- Counters ----
+
+@shape
+def counter_on_one(size):
+    return native(size, lambda i: counter(COUNTER, i, 1, i * 7919 % 1000, b'c'))
+
+
+@shape
+def counters_of_many_names(size):
+    return native(size, lambda i: counter(COUNTER_ADD, i, 1, 1, b'c%d' % i))
+
+
+@shape
+def counters_of_many_scales(size):
+    return native(size, lambda i: counter(COUNTER, i, i + 1, i, b'#' * (i % 50) + b'c%d#%d' % (i % 500, i)))
+
+
+@shape
+def counter_before_the_name(size):
+    """Everybody waits for, and so names, a promise that is called something only after very many changes of a counter."""
+    half = until(size // 2, lambda i: counter(COUNTER_ADD, i, 1, 1, b'c'))
+    return packet(half + label(1 << 30, 1, b'at last') + until(size // 2, lambda i: create((1 << 30) + i, -1, i + 2) + two(AWAIT, (1 << 30) + i, i + 2, 1)))
+
+
+@shape
+def counters_that_overflow(size):
+    return native(size, lambda i: struct.pack('<BIqq', COUNTER_ADD | INLINE | WIDE, i, 1, -(1 << 63) + i % 3) + b'c%d\0' % (i % 5))
+
+
+# ---- Streams and packets ----
+
+@shape
+def streams(size):
+    return until(size, lambda i: packet(one(RUN, i, i + 1), stream=i, name=b't%d' % i, begin=i))
+
+
+@shape
+def streams_of_two_packets(size):
+    return until(size, lambda i: packet(two(AWAIT, i, i % 97 + 1, i + 1), stream=i // 2, sequence=i % 2, before=i % 2, name=b't%d' % i, begin=i))
+
+
+@shape
+def stream_names(size):
+    changes = until(size // 2, lambda i: thread(i, 0, b't%d' % i))
+    return packet(changes, DEFINITIONS) + native(size - len(changes), lambda i: one(RUN, i, i + 1))
+
+
+@shape
+def stream_names_backwards(size):
+    changes = until(size // 2, lambda i: thread(size - i, 0, b't%d' % (i % 3)))
+    return packet(changes, DEFINITIONS) + native(size - len(changes), lambda i: one(RUN, i, i + 1))
+
+
+@shape
+def stream_names_of_many_streams(size):
+    changes = until(size // 2, lambda i: thread(i % 7, i * 7919 % 1000, b'n%d' % (i % 5)))
+    return packet(changes, DEFINITIONS) + until(size // 2, lambda i: packet(one(RUN, i, i + 1), stream=i % 1000, sequence=i, before=i // 1000))
+
+
+@shape
+def stream_names_colliding(size):
+    return until(size, lambda i: packet(one(RUN, i, i + 1), stream=i, name=colliding_text(i)))
+
+
+@shape
+def stream_name_bomb(size):
+    change = packet(thread(0, 0, b'n' * (size // 2)), DEFINITIONS)
+    return change + native(size // 2, lambda i: create(i, -1, i + 1))
+
+
+@shape
+def packets_without_events(size):
+    return packet(one(RUN, 0, 1)) + until(size, lambda i: packet(b'', sequence=i + 1, before=1))
+
+
+@shape
+def packets_backwards(size):
+    count = size // (HEADER + 9)
+    return until(size, lambda i: packet(one(RUN, count - i, i + 1), sequence=count - i, begin=count - i, before=count - i))
+
+
+@shape
+def packets_of_one_number(size):
+    return until(size, lambda i: packet(one(RUN, i, i + 1)))
+
+
+@shape
+def packets_in_disorder(size):
+    rng = random.Random(2)
+    return until(size, lambda i: packet(one(RUN, i, i + 1), sequence=rng.getrandbits(40), stream=rng.getrandbits(6), begin=rng.getrandbits(30)))
+
+
+@shape
+def packets_of_other_traces(size):
+    return packet(one(RUN, 0, 1)) + until(size, lambda i: packet(one(RUN, i, i + 1), uuid=struct.pack('<QQ', i, i)))
+
+
+@shape
+def packets_in_packets(size):
+    """Each says that it reaches to the end."""
+    return until(size, lambda i: packet(one(RUN, i, i + 1), sequence=i, before=i, size=8 * max(HEADER + 9, size - i * (HEADER + 9))))
+
+
+@shape
+def beginnings_of_packets(size):
+    start = packet(b'')[:36]
+    return packet(one(RUN, 0, 1)) + (start * (size // len(start)))
+
+
+@shape
+def events_that_are_none(size):
+    return until(size, lambda i: packet(one(RUN, i, i + 1) + b'\x1f' * 20, sequence=i, before=i))
+
+
+@shape
+def definitions_that_are_none(size):
+    return packet(one(RUN, 0, 1)) + until(size, lambda i: packet(string(1, b'a') + b'\x30' * 20, DEFINITIONS, sequence=i))
+
+
+@shape
+def definitions_of_one_key(size):
+    return native(size, lambda i: keyed(LABEL, i, i + 1, 65535), until(size // 2, lambda i: string(65535 - i % 2, b'a%d' % i)))
+
+
+# ---- Times ----
+
+@shape
+def times_backwards(size):
+    return until(size, lambda i: packet(until(400, lambda k: struct.pack('<BBQi', 255, RUN, max(1, size - 30 * i - k), 30 * i + k + 1)), stream=i // 2, sequence=i % 2, before=29 * (i % 2)))
+
+
+@shape
+def times_equal(size):
+    return native(size, lambda i: create(5, -1, i + 1) + two(RESOLVE, 5, -1, i + 1))
+
+
+@shape
+def times_far_apart(size):
+    return native(size, lambda i: struct.pack('<BBQii', 255, AWAIT, min(i << 50, (1 << 63) - 1), i + 1, i + 2))
+
+
+@shape
+def times_of_streams_equal(size):
+    def stream(i):
+        return packet(until(1000, lambda k: one(RUN, 7 * k, 1000 * i + k + 1)), stream=i)
+    return until(size, stream)
+
+
+# ---- Links ----
+
+@shape
+def awaits_of_one(size):
+    return native(size, lambda i: create(2 * i, -1, i + 2) + two(AWAIT, 2 * i + 1, i + 2, 1))
+
+
+@shape
+def one_awaits_all(size):
+    return native(size, lambda i: create(2 * i, -1, i + 2, JOIN) + two(AWAIT, 2 * i + 1, 1, i + 2))
+
+
+@shape
+def awaits_in_a_chain(size):
+    return native(size, lambda i: create(2 * i, -1, i + 1) + two(AWAIT, 2 * i + 1, i + 1, i + 2))
+
+
+@shape
+def awaits_in_a_circle(size):
+    return counted(size, 29, lambda n: [create(2 * i, -1, i + 1) + two(AWAIT, 2 * i + 1, i + 1, (i + 1) % n + 1) for i in range(n)])
+
+
+@shape
+def awaits_in_many_circles(size):
+    return native(size, lambda i: two(AWAIT, i, i + 1, i + 2 if i % 3 < 2 else i - 1))
+
+
+@shape
+def awaits_of_all_by_all(size):
+    return counted(size, 13, lambda n: [two(AWAIT, i, i % int(n ** 0.5) + 1, i // int(n ** 0.5) + 1) for i in range(n)])
+
+
+@shape
+def awaits_on_ever_more_ways(size):
+    """Each of two awaits both of the next two: the ways through double with each pair."""
+    return counted(size, 58, lambda n: [
+        create(8 * i + k, -1, 2 * i + k + 1, JOIN) + two(AWAIT, 8 * i + 2 + k, 2 * i + k + 1, 2 * i + 3) +
+        two(AWAIT, 8 * i + 4 + k, 2 * i + k + 1, 2 * i + 4) for i in range(n) for k in (0, 1)])
+
+
+@shape
+def awaits_the_same_again(size):
+    return native(size, lambda i: two(AWAIT, i, i % 2 + 1, 3))
+
+
+@shape
+def chain_that_resolves(size):
+    """Created forwards, resolved backwards, each by the one behind it."""
+    def events(n):
+        return [create(i, -1, i + 1, BIND) + two(AWAIT, i, i + 1, i + 2) for i in range(n)] + \
+            [two(READ, n + i, n - i - 1, n - i) + two(RESOLVE, n + i, n - i - 1, n - i - 1) for i in range(n - 1)]
+    return counted(size, 55, events)
+
+
+@shape
+def becomes_forwards(size):
+    return native(size, lambda i: two(BECOME, i, i + 1, i + 2))
+
+
+@shape
+def becomes_backwards(size):
+    return counted(size, 13, lambda n: [two(BECOME, i, n - i, n - i - 1 or 1 << 20) for i in range(n)])
+
+
+@shape
+def becomes_one(size):
+    return native(size, lambda i: create(2 * i, -1, i + 2) + two(BECOME, 2 * i + 1, i + 2, 1))
+
+
+@shape
+def becomes_in_pairs(size):
+    """A tree of becoming as deep as it can be made: equals become each other, again and again."""
+    def events(n):
+        step, parts = 1, []
+        while step < n:
+            parts += [two(BECOME, len(parts) + i, i * 2 * step + 1, i * 2 * step + step + 1) for i in range(n // (2 * step))]
+            step *= 2
+        return parts
+    return counted(size, 13, events)
+
+
+@shape
+def binds_that_read_each_other(size):
+    return counted(size, 29, lambda n: [create(i, -1, i + 1, BIND) for i in range(n)] +
+                   [two(READ, n + i, i + 1, (i * 7919 + 1) % n + 1) for i in range(n)])
+
+
+@shape
+def binds_in_nested_circles(size):
+    return counted(size, 29, lambda n: [create(i, max(i - 1, -1), i + 1, BIND) for i in range(n)] +
+                   [two(READ, n + i, i + 1, i + 2 if (i + 2) & (i + 1) else 1) for i in range(n)])
+
+
+@shape
+def signals_to_one(size):
+    return native(size, lambda i: two(SIGNAL, i, i % 50 + 2, 1))
+
+
+@shape
+def waiters_at_a_condition(size):
+    def turn(i):
+        return create(4 * i, 1, i + 2, WAIT) + two(AWAIT, 4 * i + 1, i + 2, 1) + (two(SIGNAL_ONLY, 4 * i + 2, -1, 1) if i % 5 == 0 else b'')
+    return native(size, lambda i: create(0, -1, 1, CONDITION) if i == 0 else turn(i))
+
+
+@shape
+def locks_in_turns(size):
+    """Tasks that take locks in different orders, all of them waiting in the end."""
+    return native(size, lambda i: create(4 * i, -1, 2 * i + 100, LOCK if i < 40 else TASK) +
+                  two(AWAIT, 4 * i + 1, 2 * i + 100, 100 + 2 * (i * 31 % 40)) + two(AWAIT, 4 * i + 2, 2 * i + 100, 100 + 2 * (i * 17 % 40)))
+
+
+@shape
+def choices(size):
+    return native(size, lambda i: (create(i, -1, i + 1, CHOOSE) if i % 40 == 0 else b'') + two(AWAIT, i, i - i % 40 + 1, i + 2))
+
+
+@shape
+def resolved_by_one(size):
+    return native(size, lambda i: create(2 * i, 1, i + 2, REQUEST) + two(RESOLVE, 2 * i + 1, 1, i + 2))
+
+
+@shape
+def resolved_again(size):
+    return native(size, lambda i: two(RESOLVE, i, i % 3 + 2, 1))
+
+
+@shape
+def failures_of_many_causes(size):
+    return native(size, lambda i: create(2 * i, -1, i + 1) + fail(2 * i + 1, max(i, 1), i + 1, b'error %d' % i))
+
+
+@shape
+def failures_that_travel(size):
+    return native(size, lambda i: create(3 * i, max(i, 1), i + 1, BIND) + two(AWAIT, 3 * i + 1, i + 1, i + 2) + fail(3 * i + 2, i + 2, i + 1, b'error'))
+
+
+@shape
+def tasks_that_should_resolve(size):
+    return native(size, lambda i: create(2 * i, -1, i + 1) + one(SHOULD_RESOLVE, 2 * i + 1, i + 1))
+
+
+# ---- Creators, runs, rows ----
+
+@shape
+def created_in_a_chain(size):
+    return native(size, lambda i: create(i, i, i + 1))
+
+
+@shape
+def created_by_one(size):
+    return native(size, lambda i: create(i, 1, i + 2))
+
+
+@shape
+def alive_in_a_comb(size):
+    return native(size, lambda i: create(3 * i, -1, i + 1) + (two(RESOLVE, 3 * i + 1, -1, i + 1) if i % 2 else b''))
+
+
+@shape
+def alive_in_nests(size):
+    return counted(size, 29, lambda n: [create(i, -1, i + 1) for i in range(n)] + [two(RESOLVE, n + i, -1, n - i) for i in range(n)])
+
+
+@shape
+def alive_in_stairs(size):
+    return counted(size, 29, lambda n: [create(2 * i, max(i - 1, -1), i + 1) + (two(RESOLVE, 2 * i + 1, -1, i - n // 2) if i > n // 2 + 1 else b'') for i in range(n)])
+
+
+@shape
+def families_of_all_sizes(size):
+    return native(size, lambda i: create(2 * i, i & (i + 1) or -1, i + 1) + (two(RESOLVE, 2 * i + 1, -1, i * 7919 % (i + 1) + 1)))
+
+
+@shape
+def runs_in_turns(size):
+    return native(size, lambda i: one(RUN, 10 * i, i % 2 + 1))
+
+
+@shape
+def runs_too_long(size):
+    """Stalls, each with somebody who waits through it."""
+    def turn(i):
+        t = 200000000 * i
+        return struct.pack('<BBQiiBH', 255, CREATE, t, -1, i + 2, TIMER, 0) + one(RUN, t + 1000, 1) + two(RESOLVE, t + 100000000, -1, i + 2) + one(RUN, t + 150000000, i + 2)
+    return native(size, turn)
+
+
+@shape
+def ready_and_never_run(size):
+    def turn(i):
+        return create(4 * i, -1, 2 * i + 2) + create(4 * i, -1, 2 * i + 3) + two(AWAIT, 4 * i + 1, 2 * i + 2, 2 * i + 3) + two(RESOLVE, 4 * i + 2, 1, 2 * i + 3)
+    return native(size, turn)
+
+
+@shape
+def leaks_of_many_sorts(size):
+    return native(size, lambda i: create(50000 * i, -1, i + 1, REQUEST) + label(50000 * i, i + 1, b'sort %d of it' % (i % 900)))
+
+
+# ---- Sleeps and pauses ----
+
+@shape
+def sleeps(size):
+    return native(size, lambda i: struct.pack('<BIB', IDLE, 2 * i, i % 4) if i % 2 else one(RESUME, 2 * i, 1))
+
+
+@shape
+def sleeps_of_streams(size):
+    def stream(i):
+        return packet(until(2000, lambda k: struct.pack('<BIB', IDLE, 1000 * k + i, 0) + one(RESUME, 1000 * k + i + 500, i + 1)), stream=i)
+    return until(size, stream)
+
+
+@shape
+def pauses_that_nest(size):
+    half = until(size // 2, lambda i: struct.pack('<BIH', PAUSE_BEGIN, i, 1))
+    return native(size // 2, lambda i: half if i == 0 else struct.pack('<BI', PAUSE_END, size + i), string(1, b'gc'))
+
+
+@shape
+def pauses_that_overlap(size):
+    return native(size, lambda i: struct.pack('<BIiH', PAUSE, 10 * i, 10 * i, 1), string(1, b'gc'))
+
+
+@shape
+def pauses_that_never_began(size):
+    return native(size, lambda i: struct.pack('<BI', PAUSE_END, i))
+
+
+# ---- Sites and state dumps ----
+
+@shape
+def sites(size):
+    known = until(size // 2, lambda i: site(i % 65535 + 1, i, b'file-%d.c' % i, b'function_%d' % i))
+    return native(size, lambda i: create(i, -1, i + 1, TASK, i % 65535 + 1), known)
+
+
+@shape
+def site_bomb(size):
+    return native(size, lambda i: create(i, -1, i + 1, TASK, 1), site(1, 1, b'f' * (size // 4), b'g' * (size // 4)))
+
+
+@shape
+def pending_again(size):
+    return native(size, lambda i: pending(1000 + i, -1, i % 100 + 1, i))
+
+
+@shape
+def pending_backwards(size):
+    return native(size, lambda i: pending(1 << 30, max(i - 1, -1), i + 1, (1 << 30) - i))
+
+
+@shape
+def still_awaits_of_all(size):
+    return counted(size, 13, lambda n: [two(STILL_AWAITS, i, i % int(n ** 0.5) + 1, i * 7919 % n + 1) for i in range(n)])
+
+
+@shape
+def still_awaits_again(size):
+    return native(size, lambda i: two(AWAIT, i, 1, 2) if i % 3 == 0 else two(STILL_AWAITS, i, i % 50 + 1, i % 49 + 2))
+
+
+# ---- Mirage, S-expressions ----
+
+def mirage_packet(content, count):
+    bits = 8 * (30 + len(content))
+    return bytes.fromhex('C11FFCC105883b8d521a487bb397456ab150680c') + struct.pack('<IHI', bits, count & 0xffff, bits) + content
+
+
+@shape
+def mirage_ids_colliding(size):
+    return mirage_packet(until(size, lambda i: struct.pack('<QBqq', i, AWAIT, colliding_id(2 * i), colliding_id(2 * i + 1))), 0)
+
+
+@shape
+def mirage_texts_colliding(size):
+    return mirage_packet(until(size, lambda i: struct.pack('<QBq', i, LABEL, 1) + colliding_text(i) + b'\0'), 0)
+
+
+@shape
+def mirage_packets(size):
+    return until(size, lambda i: mirage_packet(struct.pack('<QBq', i, RUN, i + 1), i))
+
+
+@shape
+def mirage_packets_backwards(size):
+    return until(size, lambda i: mirage_packet(struct.pack('<QBq', size - i, RUN, i + 1), -i))
+
+
+@shape
+def mirage_beginnings(size):
+    return mirage_packet(struct.pack('<QBq', 1, RUN, 1), 0) + mirage_packet(b'', 1)[:24] * (size // 24)
+
+
+SEXP = b'((time 0.1)(op(Creates -1 1 Task)))\n'
+
+
+@shape
+def sexp_texts_colliding(size):
+    return SEXP + until(size, lambda i: b'((time %d)(op(Label 1 "\\"%s")))\n' % (i, colliding_text(i).replace(b'\n', b' ')))
+
+
+@shape
+def sexp_texts_with_escapes(size):
+    return SEXP + until(size, lambda i: b'((time %d)(op(Label %d "\\n\\065%d")))\n' % (i, i, i))
+
+
+@shape
+def sexp_parentheses(size):
+    return SEXP + b'(' * size
+
+
+@shape
+def sexp_lines_of_nothing(size):
+    return SEXP + b'()\n' * (size // 3)
+
+
+@shape
+def sexp_one_long_line(size):
+    return SEXP + b'((time 1)(op(Label 1 ' + b'x ' * (size // 2)
+
+
+@shape
+def sexp_quotes_that_do_not_end(size):
+    return SEXP + b'((time 1)(op(Label 1 "' * (size // 22)
+
+
+@shape
+def sexp_awaits_of_one(size):
+    return SEXP + until(size, lambda i: b'((time %d)(op(Reads %d 1)))\n' % (i, i + 2))
+
+
+# ---- Images of memory ----
+
+def elf_core(segments, total):
+    """A core dump whose program headers are these: (address, offset, bytes)."""
+    header = struct.pack('<16sHHIQQQIHHHHHH', b'\x7fELF\x02\x01\x01', 4, 62, 1, 0, 64, 0, 0, 64, 56, min(len(segments), 65534), 0, 0, 0)
+    return header + b''.join(struct.pack('<IIQQQQQQ', 1, 4, offset, address, 0, size, size, 1) for address, offset, size in segments) + total
+
+
+@shape
+def image_of_rings(size):
+    def ring(i):
+        return bytes(8) + packet(b'', kind=2, uuid=struct.pack('<QQ', i, 1)) + packet(one(RUN, i, i + 1), uuid=struct.pack('<QQ', i, 1))
+    def aligned(i):
+        part = ring(i)
+        return part + bytes(-len(part) % 8)
+    return bytes(64) + until(size, aligned)
+
+
+@shape
+def image_of_one_packet_again(size):
+    part = packet(one(RUN, 0, 1))
+    return bytes(64) + (part + bytes(-len(part) % 8)) * (size // 176)
+
+
+@shape
+def image_of_beginnings(size):
+    part = packet(b'', size=8 << 30)[:40]
+    return bytes(64) + part * (size // 40) + packet(one(RUN, 0, 1))
+
+
+@shape
+def core_of_small_extents(size):
+    count = min(size // 120, 65000)
+    part = packet(one(RUN, 0, 1))
+    return elf_core([(4096 + 64 * i, 64 + 56 * count + 64 * i, 64) for i in range(count)], part * (64 * count // len(part)))
+
+
+@shape
+def core_of_extents_on_one_place(size):
+    count = min(size // 60, 65000)
+    return elf_core([(4096 * i, 64 + 56 * count, 4 * count) for i in range(count)], packet(one(RUN, 0, 1)) * (4 * count // HEADER + 1))
+
+
+# ---- Archives and directories ----
+
+def tar(files):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode='w', format=tarfile.GNU_FORMAT) as archive:
+        for name, content in files:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+@shape
+def archive_of_small_files(size):
+    return tar([(f'stream-0-{i}', packet(one(RUN, i, i + 1), sequence=i, before=i)) for i in range(max(2, size // 1024))])
+
+
+@shape
+def archive_of_one_name(size):
+    return tar([('stream-0-0', packet(one(RUN, i, i + 1), sequence=i, before=i)) for i in range(max(2, size // 1024))])
+
+
+@shape
+def archive_of_long_names(size):
+    return tar([('n' * 3000 + str(i), packet(one(RUN, i, i + 1), sequence=i, before=i)) for i in range(max(2, size // 6000))])
+
+
+@shape
+def archive_of_directories(size):
+    return tar([(f'd{i}/{name}', content) for i in range(max(2, size // 2048))
+                for name, content in (('metadata', b'/* CTF 1.8 */'), ('stream-0-0', packet(one(RUN, i, i + 1))))])
+
+
+@shape
+def directory_of_small_files(size):
+    return {f'stream-0-{i}': packet(one(RUN, i, i + 1), sequence=i, before=i) for i in range(max(2, size // 180))} | {'metadata': b'/* CTF 1.8 */'}
+
+
+# ---- No trace ----
+
+@shape
+def noise(size):
+    return packet(one(RUN, 0, 1)) + random.Random(3).randbytes(size)
+
+
+@shape
+def noise_of_magic(size):
+    return packet(one(RUN, 0, 1)) + b'\xc1\x1f\xfc\xc1' * (size // 4)
