@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "base/sort.h"
 
 /* How much a verdict explains: of several that a promise waits for, the worst is told. */
 static int badness(enum weft_verdict verdict)
@@ -25,20 +26,21 @@ static bool is_condition(const struct weft_model *m, uint32_t p)
 
 /* ---- Conditions ---- */
 
+/* Who was created by conditions: only where a condition may have been missed. */
 static bool list_kids(struct weft__chains *c)
 {
 	const struct weft_model *m = c->ties->model;
 	c->kids_begin = calloc(m->promise_count + 1, sizeof *c->kids_begin);
 	c->kids = malloc((m->promise_count + 1) * sizeof *c->kids);
-	if (!c->kids_begin || !c->kids)
+	c->unheard_of = malloc(m->promise_count * sizeof *c->unheard_of);
+	if (!c->kids_begin || !c->kids || !c->unheard_of)
 		return false;
+	memset(c->unheard_of, 0xff, m->promise_count * sizeof *c->unheard_of);
 	for (uint32_t p = 1; p < m->promise_count; p++)
 		if (is_condition(m, m->promises[p].created_by))
 			c->kids_begin[m->promises[p].created_by + 1]++;
 	for (size_t p = 0; p < m->promise_count; p++)
 		c->kids_begin[p + 1] += c->kids_begin[p];
-	if (c->kids_begin[m->promise_count] == 0)
-		return true;
 	for (uint32_t p = 1; p < m->promise_count; p++)
 		if (is_condition(m, m->promises[p].created_by))
 			c->kids[c->kids_begin[m->promises[p].created_by]++] = p;
@@ -91,14 +93,16 @@ static bool list_unheard(struct weft__chains *c, uint32_t condition)
 static bool hear_condition(struct weft__chains *c, uint32_t p)
 {
 	uint32_t condition = c->ties->model->promises[p].created_by;
-	return !is_condition(c->ties->model, condition) || c->unheard_of[condition] != WEFT_NONE || list_unheard(c, condition);
+	if (!is_condition(c->ties->model, condition))
+		return true;
+	return (c->unheard_of || list_kids(c)) && (c->unheard_of[condition] != WEFT_NONE || list_unheard(c, condition));
 }
 
 size_t weft__chains_missed_signals(const struct weft__chains *c, uint32_t p, const uint32_t **links)
 {
 	const struct weft_model *m = c->ties->model;
 	uint32_t condition = m->promises[p].created_by;
-	if (!is_condition(m, condition) || c->unheard_of[condition] == WEFT_NONE)
+	if (!is_condition(m, condition) || !c->unheard_of || c->unheard_of[condition] == WEFT_NONE)
 		return 0;
 	const uint32_t *list = &c->unheard.items[c->unheard_of[condition]];
 	*links = list + 1;
@@ -175,16 +179,17 @@ static bool follow_from(struct weft__chains *c, uint32_t p)
 static bool follow(struct weft__chains *c, struct weft__watch *watch)
 {
 	const struct weft__waiting *w = c->waiting;
-	for (size_t i = 0, end; i < w->order_count; i = end) {
+	for (size_t i = 0, end, count = w->pending.count; i < count; i = end) {
 		uint32_t first = w->order[i];
-		for (end = i; end < w->order_count && w->part[w->order[end]] == w->part[w->order[i]]; end++)
+		for (end = i; end < count && w->part[w->order[end]] == w->part[w->order[i]]; end++)
 			first = w->order[end] < first ? w->order[end] : first;
 		bool circle = weft__waiting_in_circle(w, first);
 		for (size_t k = i; k < end; k++) {
 			uint32_t p = w->order[k];
-			if (!weft__watch_goes_on(watch, k, w->order_count))
+			if (!weft__watch_goes_on(watch, k, count))
 				return false;
 			if (circle) {
+				c->next[p] = WEFT_NONE;
 				c->root[p] = first;
 				c->verdict[p] = WEFT_VERDICT_CYCLE;
 			} else if (!follow_from(c, p)) {
@@ -195,26 +200,37 @@ static bool follow(struct weft__chains *c, struct weft__watch *watch)
 	return true;
 }
 
+static int compare_blocked(const void *a, const void *b)
+{
+	const struct weft__blocked *x = a, *y = b;
+	if (x->root != y->root)
+		return x->root < y->root ? -1 : 1;
+	return (x->promise > y->promise) - (x->promise < y->promise);
+}
+
 static bool list_blocked(struct weft__chains *c)
 {
-	const struct weft_model *m = c->ties->model;
-	c->blocked_begin = calloc(m->promise_count + 1, sizeof *c->blocked_begin);
-	if (!c->blocked_begin)
-		return false;
-	for (uint32_t p = 1; p < m->promise_count; p++)
-		if (m->promises[p].flags & WEFT_PROMISE_NEVER_RESOLVED)
-			c->blocked_begin[c->root[p] + 1]++;
-	for (size_t p = 0; p < m->promise_count; p++)
-		c->blocked_begin[p + 1] += c->blocked_begin[p];
-	c->blocked = malloc((c->blocked_begin[m->promise_count] + 1) * sizeof *c->blocked);
-	if (!c->blocked)
-		return false;
-	for (uint32_t p = 1; p < m->promise_count; p++)
-		if (m->promises[p].flags & WEFT_PROMISE_NEVER_RESOLVED)
-			c->blocked[c->blocked_begin[c->root[p]]++] = p;
-	memmove(c->blocked_begin + 1, c->blocked_begin, m->promise_count * sizeof *c->blocked_begin);
-	c->blocked_begin[0] = 0;
+	for (size_t i = 0; i < c->waiting->pending.count; i++) {
+		uint32_t p = c->waiting->pending.items[i];
+		if (!(c->ties->model->promises[p].flags & WEFT_PROMISE_NEVER_RESOLVED))
+			continue;
+		struct weft__blocked *added = weft_vec_push(&c->blocked);
+		if (!added)
+			return false;
+		*added = (struct weft__blocked){c->root[p], p};
+	}
+	weft_sort(c->blocked.items, c->blocked.count, sizeof *c->blocked.items, compare_blocked);
 	return true;
+}
+
+size_t weft__chains_blocked(const struct weft__chains *c, uint32_t root, const struct weft__blocked **first)
+{
+	const struct weft__blocked *blocked = c->blocked.items;
+	size_t begin = WEFT_FIRST(i, 0, c->blocked.count, blocked[i].root >= root), end = begin;
+	while (end < c->blocked.count && blocked[end].root == root)
+		end++;
+	*first = &blocked[begin];
+	return end - begin;
 }
 
 int weft__chains_init(struct weft__chains *c, const struct weft_ties *ties, const struct weft__waiting *waiting,
@@ -224,15 +240,8 @@ int weft__chains_init(struct weft__chains *c, const struct weft_ties *ties, cons
 	*c = (struct weft__chains){.ties = ties, .waiting = waiting, .lacks = lacks};
 	c->next = malloc(n * sizeof *c->next);
 	c->root = malloc(n * sizeof *c->root);
-	c->verdict = calloc(n, sizeof *c->verdict);
-	c->unheard_of = malloc(n * sizeof *c->unheard_of);
-	bool ok = c->next && c->root && c->verdict && c->unheard_of && list_kids(c);
-	if (ok) {
-		memset(c->next, 0xff, n * sizeof *c->next);
-		memset(c->root, 0xff, n * sizeof *c->root);
-		memset(c->unheard_of, 0xff, n * sizeof *c->unheard_of);
-		ok = follow(c, watch) && list_blocked(c);
-	}
+	c->verdict = malloc(n * sizeof *c->verdict);
+	bool ok = c->next && c->root && c->verdict && follow(c, watch) && list_blocked(c);
 	return ok ? WEFT_OK : watch && watch->called_off ? WEFT_ECANCELLED : WEFT_ENOMEM;
 }
 
@@ -241,8 +250,7 @@ void weft__chains_finish(struct weft__chains *c)
 	free(c->next);
 	free(c->root);
 	free(c->verdict);
-	free(c->blocked);
-	free(c->blocked_begin);
+	weft_vec_free(&c->blocked);
 	free(c->kids_begin);
 	free(c->kids);
 	free(c->unheard_of);

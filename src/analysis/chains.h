@@ -9,16 +9,21 @@
 #include "analysis/waiting.h"
 #include "base/vec.h"
 
+/* A promise that should resolve and never did, and what it waits for in the end. */
+struct weft__blocked {
+	uint32_t root, promise;
+};
+
 struct weft__chains {
 	const struct weft_ties *ties;
 	const struct weft__waiting *waiting;
 	const struct weft__lacks *lacks;
-	uint32_t *next;          /* by promise: of those that it waits for the one that explains most; WEFT_NONE: it is a root */
-	uint32_t *root;          /* by promise: the end of that chain, or the first member of the circle that it ends in */
-	uint8_t *verdict;        /* by promise: enum weft_verdict of its root */
-	uint32_t *blocked;       /* promises that should resolve and never did, by root: */
-	uint32_t *blocked_begin; /* those of a root are blocked[blocked_begin[root]] up to blocked[blocked_begin[root + 1]] */
-	/* Of conditions. */
+	/* By promise, of those that are pending: */
+	uint32_t *next;   /* of those that it waits for the one that explains most; WEFT_NONE: it is a root, or in a circle */
+	uint32_t *root;   /* the end of that chain, or the first member of the circle that it ends in */
+	uint8_t *verdict; /* enum weft_verdict of its root */
+	WEFT_VEC(struct weft__blocked) blocked; /* by root, then by promise */
+	/* Of conditions; NULL until one is asked for. */
 	uint32_t *kids_begin, *kids; /* by condition: what it created, which is who waits there */
 	uint32_t *unheard_of;        /* by condition that was looked at: where its list in `unheard` begins, or WEFT_NONE */
 	WEFT_VEC(uint32_t) unheard;  /* signals that met nobody, numbers of links: [count, link...] each */
@@ -28,6 +33,9 @@ struct weft__chains {
 int weft__chains_init(struct weft__chains *c, const struct weft_ties *ties, const struct weft__waiting *waiting,
     const struct weft__lacks *lacks, struct weft__watch *watch);
 void weft__chains_finish(struct weft__chains *c);
+
+/* Those that are blocked by a root: how many, and the first of them. */
+size_t weft__chains_blocked(const struct weft__chains *c, uint32_t root, const struct weft__blocked **first);
 
 /* What the promise awaited last, if that has ended and the promise neither read it nor ran since; else WEFT_NONE. */
 uint32_t weft__chains_ready_input(const struct weft__chains *c, uint32_t promise);

@@ -147,18 +147,18 @@ static bool is_setting_up(const struct weft_model *m, uint32_t p, const struct w
 static bool find_long_runs(struct weft__delays *d, struct weft__watch *watch)
 {
 	const struct weft_model *m = d->ties->model;
-	for (uint32_t p = 1; p < m->promise_count; p++) {
-		for (uint32_t r = m->promises[p].runs; r < m->promises[p + 1].runs; r++) {
-			const struct weft_run *run = &m->runs[r];
-			if (run->end_ns - run->start_ns < d->stall_ns || ran_elsewhere(m, p, run) || is_setting_up(m, p, run))
-				continue;
-			if (!add_stall(d, (struct weft__stall){.start_ns = run->start_ns,
-					      .end_ns = run->end_ns,
-					      .promise = p,
-					      .stream = m->promises[p].stream}))
-				return false;
-		}
-		if (!weft__watch_goes_on(watch, p, m->promise_count))
+	for (size_t r = 0; r < m->run_count; r++) {
+		const struct weft_run *run = &m->runs[r];
+		if (!weft__watch_goes_on(watch, r, m->run_count))
+			return false;
+		if (run->end_ns - run->start_ns < d->stall_ns)
+			continue;
+		uint32_t p = (uint32_t)WEFT_FIRST(i, 0, m->promise_count, m->promises[i + 1].runs > r);
+		if (p == WEFT_SYSTEM || ran_elsewhere(m, p, run) || is_setting_up(m, p, run))
+			continue;
+		if (!add_stall(
+			d, (struct weft__stall){
+			       .start_ns = run->start_ns, .end_ns = run->end_ns, .promise = p, .stream = m->promises[p].stream}))
 			return false;
 	}
 	return true;

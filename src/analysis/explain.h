@@ -18,8 +18,8 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 #define WEFT_FINDINGS(X)                                                                                                         \
 	X(CYCLE, cycle, ALARM, CHAINS | ROOTS, "promises wait for each other in a circle")                                       \
 	X(HANG, hang, ALARM, CHAINS | SORTS | ROOTS, "a promise should resolve and never did")                                   \
-	X(UNCLOSED, unclosed, ALARM, WAITING, "a loop was closed before its handles were")                                       \
-	X(FAILURE, failure, ALARM, SORTS | ALL, "a promise failed and nobody took notice")                                       \
+	X(UNCLOSED, unclosed, ALARM, WAITING | ROOTS, "a loop was closed before its handles were")                               \
+	X(FAILURE, failure, ALARM, SORTS | ROOTS | ALL, "a promise failed and nobody took notice")                               \
 	X(STUCK, stuck, ALARM, CHAINS | SORTS | ROOTS | ALL,                                                                     \
 	    "a promise is pending that younger ones of its sort have overtaken")                                                 \
 	X(STALL, stall, ALARM, DELAYS | ALL, "one promise ran, or a pause lasted, while others were ready")                      \

@@ -6,11 +6,6 @@
 
 #include "base/search.h"
 
-bool weft_has_ended(const struct weft_promise *p)
-{
-	return p->end == WEFT_END_RESOLVED || (p->end == WEFT_END_FAILED && !(p->flags & WEFT_PROMISE_NEVER_RESOLVED));
-}
-
 /* A chain may be as long as the trace and may come back to where it was: each promise is walked over twice at most. */
 void weft_ties_follow(const struct weft_model *m, int64_t time_ns, uint32_t *now)
 {
@@ -32,13 +27,23 @@ void weft_ties_follow(const struct weft_model *m, int64_t time_ns, uint32_t *now
 	}
 }
 
-static void find_ends(struct weft_ties *ties)
+static bool find_ends(struct weft_ties *ties, struct weft__watch *watch)
 {
 	const struct weft_model *m = ties->model;
-	for (size_t p = 0; p < m->promise_count; p++) {
+	for (uint32_t p = 0; p < m->promise_count; p++) {
 		const struct weft_promise *last = &m->promises[ties->now[p]];
-		ties->ended_ns[p] = weft_has_ended(last) ? last->end_ns : WEFT_NEVER;
+		bool ended = weft_has_ended(last);
+		ties->ended_ns[p] = ended ? last->end_ns : WEFT_NEVER;
+		if (ended && last->end == WEFT_END_FAILED && ties->now[p] == p) {
+			uint32_t *added = weft_vec_push(&ties->failed);
+			if (!added)
+				return false;
+			*added = p;
+		}
+		if (!weft__watch_goes_on(watch, p, m->promise_count))
+			return false;
 	}
+	return true;
 }
 
 /* Counting sort: each begin is moved to its end while links are put, then all are moved back by one. */
@@ -77,11 +82,10 @@ int weft_ties_init(struct weft_ties *ties, const struct weft_model *model, enum 
 	    .ended_ns = malloc(model->promise_count * sizeof *ties->ended_ns),
 	};
 	bool ok = ties->now && ties->ended_ns;
-	if (ok) {
+	if (ok)
 		weft_ties_follow(model, INT64_MAX, ties->now);
-		find_ends(ties);
-	}
-	ok = ok && (!(lists & WEFT_TIES_OUT) || list_links(ties, &ties->out_begin, &ties->out, true, watch)) &&
+	ok = ok && find_ends(ties, watch) &&
+	     (!(lists & WEFT_TIES_OUT) || list_links(ties, &ties->out_begin, &ties->out, true, watch)) &&
 	     (!(lists & WEFT_TIES_IN) || list_links(ties, &ties->in_begin, &ties->in, false, watch));
 	if (ok)
 		return WEFT_OK;
@@ -97,6 +101,7 @@ void weft_ties_finish(struct weft_ties *ties)
 	free(ties->out);
 	free(ties->in_begin);
 	free(ties->in);
+	weft_vec_free(&ties->failed);
 	*ties = (struct weft_ties){0};
 }
 

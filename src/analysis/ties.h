@@ -4,6 +4,7 @@
 #define WEFT_ANALYSIS_TIES_H
 
 #include "analysis/watch.h"
+#include "base/vec.h"
 #include "model/model.h"
 
 #define WEFT_NEVER INT64_MAX /* a time that did not come */
@@ -14,6 +15,7 @@ struct weft_ties {
 	int64_t *ended_ns;         /* by promise: when that came to its end, or WEFT_NEVER */
 	uint32_t *out_begin, *out; /* out[out_begin[p]] up to out[out_begin[p + 1]]: numbers of the links from p, in time order */
 	uint32_t *in_begin, *in;   /* the same of the links to p */
+	WEFT_VEC(uint32_t) failed; /* those that themselves came to their end by failing */
 };
 
 /* Which lists of links are wanted; the others are NULL. */
@@ -27,7 +29,10 @@ void weft_ties_finish(struct weft_ties *ties);
 void weft_ties_follow(const struct weft_model *model, int64_t time_ns, uint32_t *now);
 
 /* Whether p, itself and not what it became, came to its end; one that never resolved did not. */
-bool weft_has_ended(const struct weft_promise *p);
+static inline bool weft_has_ended(const struct weft_promise *p)
+{
+	return p->end == WEFT_END_RESOLVED || (p->end == WEFT_END_FAILED && !(p->flags & WEFT_PROMISE_NEVER_RESOLVED));
+}
 
 /* The number of p's last run that begins before `time_ns`, or WEFT_NONE; logarithmic. */
 uint32_t weft_run_before(const struct weft_model *model, uint32_t p, int64_t time_ns);

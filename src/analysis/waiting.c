@@ -13,7 +13,7 @@ struct collector {
 	struct weft__waiting *w;
 	const struct weft_ties *ties;
 	const uint32_t *at;       /* by promise: what it was at that time */
-	uint32_t *seen_by, *seen; /* by promise: who was last found to wait for it or no more; which wait that is, or WEFT_NONE */
+	uint32_t *seen_by, *seen; /* by promise: who was last found to wait for it; which wait that is */
 	WEFT_VEC(struct weft__wait) waits;
 };
 
@@ -26,27 +26,30 @@ bool weft__waiting_is_pending(const struct weft_model *m, uint32_t p, int64_t ti
 	return !over || promise->end_ns > time_ns;
 }
 
-/* Links come the latest first: what was said of an input last holds, and a wait began with its first await. */
-static bool add_wait(struct collector *c, uint32_t p, uint32_t link, bool waits)
+/* Links come the latest first: a wait began with the first of its awaits. */
+static bool add_wait(struct collector *c, uint32_t p, uint32_t link)
 {
 	const struct weft__waiting *w = c->w;
 	uint32_t to = c->at[w->model->links[link].to];
 	if (!weft__waiting_is_pending(w->model, to, w->time_ns))
 		return true;
 	if (c->seen_by[to] == p) {
-		if (!waits)
-			c->seen[to] = WEFT_NONE;
-		else if (c->seen[to] != WEFT_NONE)
-			c->waits.items[c->seen[to]].link = link;
+		c->waits.items[c->seen[to]].link = link;
 		return true;
 	}
 	c->seen_by[to] = p;
-	c->seen[to] = waits ? (uint32_t)c->waits.count : WEFT_NONE;
-	if (!waits)
-		return true;
+	c->seen[to] = (uint32_t)c->waits.count;
 	struct weft__wait *added = weft_vec_push(&c->waits);
 	if (added)
 		*added = (struct weft__wait){to, link};
+	return added;
+}
+
+static bool add_pending(struct weft__waiting *w, uint32_t p)
+{
+	uint32_t *added = weft_vec_push(&w->pending);
+	if (added)
+		*added = p;
 	return added;
 }
 
@@ -54,22 +57,21 @@ static bool find_waits(struct collector *c, uint32_t p)
 {
 	const struct weft_model *m = c->w->model;
 	const uint32_t *out = c->ties->out;
-	bool gathers = weft_kind_has(m->promises[p].kind, WEFT_TRAIT_GATHERS), first = true;
-	uint32_t begin = c->ties->out_begin[p], end = c->ties->out_begin[p + 1], turn = WEFT_NONE;
-	size_t count = c->waits.count, then = WEFT_FIRST(i, begin, end, m->links[out[i]].time_ns > c->w->time_ns);
+	bool gathers = weft_kind_has(m->promises[p].kind, WEFT_TRAIT_GATHERS);
+	uint32_t begin = c->ties->out_begin[p], end = c->ties->out_begin[p + 1];
+	const struct weft_link *last = NULL;
+	size_t count = c->waits.count, then = end;
+	if (c->w->time_ns < m->end_ns)
+		then = WEFT_FIRST(i, begin, end, m->links[out[i]].time_ns > c->w->time_ns);
 	for (size_t i = then; i-- > begin;) {
 		const struct weft_link *link = &m->links[out[i]];
 		if (link->kind != WEFT_LINK_AWAIT)
 			continue;
-		if (!gathers) {
-			uint32_t run = weft_run_before(m, p, link->time_ns);
-			if (!first && run != turn)
-				break; /* it ran in between: it waits for something else by now */
-			turn = run;
-			first = false;
-		}
+		if (!gathers && last && weft_run_before(m, p, link->time_ns) != weft_run_before(m, p, last->time_ns))
+			break; /* it ran in between: it waits for something else by now */
+		last = link;
 		int64_t over_ns = weft_model_await_end(m, link);
-		if (!add_wait(c, p, out[i], over_ns == INT64_MAX || over_ns > c->w->time_ns))
+		if ((over_ns == INT64_MAX || over_ns > c->w->time_ns) && !add_wait(c, p, out[i]))
 			return false;
 	}
 	for (size_t low = count, high = c->waits.count; low + 1 < high; low++, high--) {
@@ -84,7 +86,7 @@ static bool find_waits(struct collector *c, uint32_t p)
 	if ((run != WEFT_NONE && m->runs[run].end_ns > c->w->time_ns) ||
 	    run != weft_run_before(m, p, m->links[out[then]].time_ns))
 		return true;
-	return add_wait(c, p, out[then], true);
+	return add_wait(c, p, out[then]);
 }
 
 int64_t weft__waiting_since(const struct weft__waiting *w, uint32_t p, const struct weft__wait *wait)
@@ -114,7 +116,7 @@ static bool collect(struct weft__waiting *w, const struct weft_ties *ties, struc
 	for (uint32_t p = 0; ok && p < m->promise_count; p++) {
 		w->begin[p] = (uint32_t)c.waits.count;
 		ok = weft__watch_goes_on(watch, p, m->promise_count) &&
-		     (!weft__waiting_is_pending(m, p, w->time_ns) || find_waits(&c, p));
+		     (!weft__waiting_is_pending(m, p, w->time_ns) || (add_pending(w, p) && find_waits(&c, p)));
 	}
 	if (ok)
 		w->begin[m->promise_count] = (uint32_t)c.waits.count;
@@ -132,7 +134,7 @@ struct walk {
 	struct weft__waiting *w;
 	uint32_t *seen, *low, *next, *path, *stack;
 	uint32_t number, parts;
-	size_t path_count, stack_count;
+	size_t path_count, stack_count, order_count;
 	bool circles; /* there may be one */
 	size_t turns;
 	struct weft__watch *watch;
@@ -142,6 +144,17 @@ struct walk {
 static bool counts(const struct weft__waiting *w, uint32_t p, uint32_t to)
 {
 	return !w->stuck[to] || w->stuck[p];
+}
+
+/* Most wait for nobody, and are a part alone. */
+static bool place_alone(struct walk *k, uint32_t p)
+{
+	if (weft__waiting_count(k->w, p) > 0)
+		return false;
+	k->seen[p] = ++k->number;
+	k->w->part[p] = ++k->parts;
+	k->w->order[k->order_count++] = p;
+	return true;
 }
 
 static void enter(struct walk *k, uint32_t p)
@@ -161,13 +174,13 @@ static void leave(struct walk *k, uint32_t p)
 		return;
 	size_t count = k->stack_count;
 	uint32_t member;
+	k->parts++;
 	do {
 		member = k->stack[--k->stack_count];
 		k->w->part[member] = k->parts;
-		k->w->order[k->w->order_count++] = member;
+		k->w->order[k->order_count++] = member;
 	} while (member != p);
 	k->circles |= count - k->stack_count > 1;
-	k->parts++;
 }
 
 static bool walk_from(struct walk *k, uint32_t start)
@@ -186,10 +199,12 @@ static bool walk_from(struct walk *k, uint32_t start)
 		if (!counts(w, p, to))
 			continue;
 		k->circles |= to == p;
-		if (k->seen[to] == 0)
-			enter(k, to);
-		else if (w->part[to] == WEFT_NONE && k->seen[to] < k->low[p])
+		if (k->seen[to] == 0) {
+			if (!place_alone(k, to))
+				enter(k, to);
+		} else if (w->part[to] == 0 && k->seen[to] < k->low[p]) {
 			k->low[p] = k->seen[to];
+		}
 	}
 	return true;
 }
@@ -204,11 +219,11 @@ static bool find_parts(struct weft__waiting *w, bool *circles, struct weft__watc
 	k.path = malloc(n * sizeof *k.path);
 	k.stack = malloc(n * sizeof *k.stack);
 	bool ok = k.seen && k.low && k.next && k.path && k.stack;
-	memset(w->part, 0xff, n * sizeof *w->part);
-	w->order_count = 0;
-	for (uint32_t p = 1; ok && p < n; p++)
-		if (k.seen[p] == 0 && weft__waiting_is_pending(w->model, p, w->time_ns))
-			ok = walk_from(&k, p);
+	for (size_t i = 0; i < w->pending.count; i++)
+		w->part[w->pending.items[i]] = 0;
+	for (size_t i = 0; ok && i < w->pending.count; i++)
+		if (k.seen[w->pending.items[i]] == 0 && !place_alone(&k, w->pending.items[i]))
+			ok = walk_from(&k, w->pending.items[i]);
 	free(k.seen);
 	free(k.low);
 	free(k.next);
@@ -279,7 +294,7 @@ int weft__waiting_init(struct weft__waiting *w, const struct weft_ties *ties, in
 {
 	size_t n = ties->model->promise_count;
 	*w = (struct weft__waiting){.model = ties->model, .time_ns = time_ns};
-	w->part = malloc(n * sizeof *w->part);
+	w->part = calloc(n, sizeof *w->part);
 	w->order = malloc(n * sizeof *w->order);
 	w->stuck = calloc(n, sizeof *w->stuck);
 	bool circles = false, ok = w->part && w->order && w->stuck && collect(w, ties, watch) && find_parts(w, &circles, watch);
@@ -291,6 +306,7 @@ int weft__waiting_init(struct weft__waiting *w, const struct weft_ties *ties, in
 
 void weft__waiting_finish(struct weft__waiting *w)
 {
+	weft_vec_free(&w->pending);
 	free(w->begin);
 	free(w->waits);
 	free(w->part);

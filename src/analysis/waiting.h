@@ -14,14 +14,14 @@ struct weft__wait {
 struct weft__waiting {
 	const struct weft_model *model;
 	int64_t time_ns;
+	WEFT_VEC(uint32_t) pending; /* ascending */
 	uint32_t *begin; /* by promise: its waits are waits[begin[p]] up to waits[begin[p + 1]], in the order of their awaits */
 	struct weft__wait *waits;
 	/* Promises that wait for each other are one part; each promise of which nobody waits for the other is a part alone.  A
 	 * part has a higher number than those that it waits for. */
-	uint32_t *part;  /* by promise: the number of its part, or WEFT_NONE: it was not pending */
-	uint32_t *order; /* promises by part */
-	size_t order_count;
-	bool *stuck; /* by promise: nothing but a circle can come of its waits, whatever happens outside of circles */
+	uint32_t *part;  /* by promise: the number of its part, from 1 on; 0: it was not pending */
+	uint32_t *order; /* those that are pending, by part */
+	bool *stuck;     /* by promise: nothing but a circle can come of its waits, whatever happens outside of circles */
 };
 
 /* At `time_ns`; INT64_MAX: at the end.  A wait holds if the waiter awaited it, both are pending, the waiter has not said that it

@@ -26,7 +26,7 @@ static bool list_waits(struct forest *f)
 			f->waits[i] = (struct weft_wait){
 			    p, to, weft__waiting_since(w, p, &w->waits[i]), w->stuck[p] && w->part[p] == w->part[to]};
 		}
-	for (size_t i = 0; i < w->order_count; i++) {
+	for (size_t i = 0; i < w->pending.count; i++) {
 		bool begins = i == 0 || w->part[w->order[i]] != w->part[w->order[i - 1]];
 		f->cycles += begins && weft__waiting_in_circle(w, w->order[i]);
 	}

@@ -96,20 +96,13 @@ const char *weft_model_kind_name(const struct weft_model *model, uint16_t kind)
 	}
 }
 
-bool weft_kind_has(uint16_t kind, enum weft_trait trait)
-{
-	unsigned traits;
-	switch (kind) {
-#define TRAITS(NAME, value, name, of_kind)                                                                                       \
-	case value: traits = (of_kind); break;
-		WEFT_KINDS(TRAITS)
+const uint32_t weft__kind_traits[WEFT_KIND_PREEXISTING + 1] = {
+#define TRAITS(NAME, value, name, traits) [value] = WEFT__KIND_LISTED | (traits),
+    WEFT_KINDS(TRAITS)
 #undef TRAITS
-	case WEFT_KIND_SYSTEM: traits = WEFT_TRAIT_ENDLESS | WEFT_TRAIT_ACTOR; break;
-	case WEFT_KIND_PREEXISTING: traits = WEFT_TRAIT_ENDLESS | WEFT_TRAIT_INPUTS; break;
-	default: return weft_kind_has(WEFT_KIND_UNKNOWN, trait);
-	}
-	return traits & trait;
-}
+	[WEFT_KIND_SYSTEM] = WEFT__KIND_LISTED | WEFT_TRAIT_ENDLESS | WEFT_TRAIT_ACTOR,
+    [WEFT_KIND_PREEXISTING] = WEFT__KIND_LISTED | WEFT_TRAIT_ENDLESS | WEFT_TRAIT_INPUTS,
+};
 
 const char *weft_anomaly_text(enum weft_anomaly anomaly)
 {

@@ -199,7 +199,14 @@ size_t weft_model_name(const struct weft_model *model, uint32_t promise, char *b
 /* "bind", "preexisting", "kind-77"; valid until the model ends. */
 const char *weft_model_kind_name(const struct weft_model *model, uint16_t kind);
 
+#define WEFT__KIND_LISTED 0x80000000u
+extern const uint32_t weft__kind_traits[WEFT_KIND_PREEXISTING + 1];
+
 /* Whether a kind has a trait (weft/vocabulary.h); a kind that is not listed has those of WEFT_KIND_UNKNOWN. */
-bool weft_kind_has(uint16_t kind, enum weft_trait trait);
+static inline bool weft_kind_has(uint16_t kind, enum weft_trait trait)
+{
+	bool listed = kind <= WEFT_KIND_PREEXISTING && weft__kind_traits[kind] & WEFT__KIND_LISTED;
+	return weft__kind_traits[listed ? kind : WEFT_KIND_UNKNOWN] & (uint32_t)trait;
+}
 
 #endif

@@ -78,8 +78,9 @@ static void tell_alive(struct weft__finder *f, uint32_t loop)
 void weft__find_alive(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
-	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++)
-		if (weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) && weft__waiting_is_pending(m, p, INT64_MAX) &&
-		    f->at_rest[m->promises[p].stream])
+	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
+		uint32_t p = f->waiting.pending.items[i];
+		if (weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) && f->at_rest[m->promises[p].stream])
 			tell_alive(f, p);
+	}
 }

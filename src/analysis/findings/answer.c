@@ -67,7 +67,7 @@ void weft__find_answer(struct weft__finder *f)
 	if (f->asked == WEFT_SYSTEM || f->ties.ended_ns[p] != WEFT_NEVER)
 		tell_end(f, f->asked);
 	else if (weft__waiting_in_circle(&f->waiting, p))
-		weft__cycle_tell(f, f->chains.root[p], NULL, 0);
+		weft__cycle_tell(f, f->chains.root[p]);
 	else
 		tell_pending(f, p);
 }

@@ -42,8 +42,10 @@ static bool is_known(const struct weft__finder *f, uint32_t promise)
 	       weft__lacks_nothing_of(&f->lacks, f->model, promise);
 }
 
-void weft__cycle_tell(struct weft__finder *f, uint32_t first, const uint32_t *blocked, size_t blocked_count)
+void weft__cycle_tell(struct weft__finder *f, uint32_t first)
 {
+	const struct weft__blocked *blocked;
+	size_t blocked_count = weft__chains_blocked(&f->chains, first, &blocked);
 	const struct weft_promise *promises = f->model->promises;
 	uint32_t start, length = find_circle(f, first, &start), last = start;
 	struct weft_finding *finding =
@@ -72,9 +74,9 @@ void weft__cycle_tell(struct weft__finder *f, uint32_t first, const uint32_t *bl
 	finding->next = weft__finding_text(f, "one of them must go on without waiting for the next; %s%s closed the circle",
 	    weft__words_name(f, last), weft__words_at(f, last));
 	for (size_t i = 0; i < blocked_count && i < WEFT__LINES_KEPT; i++)
-		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, promises[blocked[i]].start_ns, blocked[i],
-		    "%s should resolve, and %s", weft__words_name(f, blocked[i]),
-		    weft__waiting_in_circle(&f->waiting, blocked[i]) ? "is in the circle" : "waits for the circle");
+		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, promises[blocked[i].promise].start_ns, blocked[i].promise,
+		    "%s should resolve, and %s", weft__words_name(f, blocked[i].promise),
+		    weft__waiting_in_circle(&f->waiting, blocked[i].promise) ? "is in the circle" : "waits for the circle");
 	if (blocked_count > WEFT__LINES_KEPT)
 		weft__words_more(f, WEFT_EVIDENCE_VICTIM, blocked_count - WEFT__LINES_KEPT, " that should resolve");
 }
@@ -82,10 +84,11 @@ void weft__cycle_tell(struct weft__finder *f, uint32_t first, const uint32_t *bl
 void weft__find_cycle(struct weft__finder *f)
 {
 	const struct weft__chains *c = &f->chains;
-	for (uint32_t p = 1; p < f->model->promise_count && weft__finding_goes_on(f, p, f->model->promise_count); p++) {
+	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
+		uint32_t p = f->waiting.pending.items[i];
 		if (c->root[p] != p || c->verdict[p] != WEFT_VERDICT_CYCLE)
 			continue;
 		f->told[p] = true;
-		weft__cycle_tell(f, p, &c->blocked[c->blocked_begin[p]], c->blocked_begin[p + 1] - c->blocked_begin[p]);
+		weft__cycle_tell(f, p);
 	}
 }

@@ -106,8 +106,8 @@ static bool went_on(const struct weft__finder *f, uint32_t p)
 static bool is_failure(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
-	return promise->end == WEFT_END_FAILED && weft_has_ended(promise) && !f->told[p] &&
-	       weft__lacks_nothing_of(&f->lacks, f->model, p) && !is_cancelled(f->model, promise->failure) && went_on(f, p);
+	return p != WEFT_SYSTEM && !f->told[p] && weft__lacks_nothing_of(&f->lacks, f->model, p) &&
+	       !is_cancelled(f->model, promise->failure) && went_on(f, p);
 }
 
 void weft__find_failure(struct weft__finder *f)
@@ -116,7 +116,8 @@ void weft__find_failure(struct weft__finder *f)
 	struct weft_idmap numbers = {0};
 	WEFT_VEC(struct group) groups = {0};
 	bool *noticed = NULL;
-	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+	for (size_t i = 0; i < f->ties.failed.count && weft__finding_goes_on(f, i, f->ties.failed.count); i++) {
+		uint32_t p = f->ties.failed.items[i];
 		if (!is_failure(f, p) || (!noticed && !(noticed = find_noticed(f))) || noticed[p] || is_passed_on(f, p))
 			continue;
 		int64_t key = (int64_t)((uint64_t)f->sorts.of[p] << 32 | m->promises[p].failure);

@@ -122,7 +122,7 @@ void weft__words_peers(struct weft__finder *f, uint32_t promise); /* needs sorts
 void weft__hang_chain(struct weft__finder *f, uint32_t promise);
 /* Title, evidence and doubt of a chain that ends at finding->root; `what` is how the sentence begins. */
 void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const char *what);
-/* The circle that a promise is in, and those that should resolve and are blocked by it. */
-void weft__cycle_tell(struct weft__finder *f, uint32_t first, const uint32_t *blocked, size_t blocked_count);
+/* The circle whose first member that is, and those that should resolve and are blocked by it. */
+void weft__cycle_tell(struct weft__finder *f, uint32_t first);
 
 #endif

@@ -150,10 +150,10 @@ static enum reason reason_of(const struct weft__finder *f, uint32_t root)
 }
 
 /* All of `blocked` should resolve, and wait for one root. */
-static void tell_hang(struct weft__finder *f, uint32_t root, enum reason reason, const uint32_t *blocked, size_t count)
+static void tell_hang(struct weft__finder *f, enum reason reason, const struct weft__blocked *blocked, size_t count)
 {
 	const struct weft_promise *promises = f->model->promises;
-	uint32_t p = blocked[0];
+	uint32_t p = blocked[0].promise, root = blocked[0].root;
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_HANG, p, promises[p].start_ns, f->model->end_ns);
 	if (!finding)
 		return;
@@ -173,24 +173,23 @@ static void tell_hang(struct weft__finder *f, uint32_t root, enum reason reason,
 	    count == 1 ? weft__finding_text(f, "%s%s %s", name, at, never)
 		       : weft__finding_text(f, "%s%s and %zu more %s", name, at, count - 1, never));
 	for (size_t i = 1; i < count && i <= WEFT__LINES_KEPT; i++)
-		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, promises[blocked[i]].start_ns, blocked[i],
-		    "%s should resolve too, and waits for the same", weft__words_name(f, blocked[i]));
+		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, promises[blocked[i].promise].start_ns, blocked[i].promise,
+		    "%s should resolve too, and waits for the same", weft__words_name(f, blocked[i].promise));
 	if (count > WEFT__LINES_KEPT + 1)
 		weft__words_more(f, WEFT_EVIDENCE_VICTIM, count - 1 - WEFT__LINES_KEPT, "");
 }
 
 void weft__find_hang(struct weft__finder *f)
 {
-	const struct weft__chains *c = &f->chains;
-	for (uint32_t root = 1; root < f->model->promise_count && weft__finding_goes_on(f, root, f->model->promise_count);
-	     root++) {
-		size_t count = c->blocked_begin[root + 1] - c->blocked_begin[root];
-		if (count == 0 || f->told[root])
-			continue;
-		enum reason reason = reason_of(f, root);
+	const struct weft__blocked *blocked = f->chains.blocked.items;
+	for (size_t i = 0, count = 0; i < f->chains.blocked.count && weft__finding_goes_on(f, i, f->chains.blocked.count);
+	     i += count) {
+		uint32_t root = blocked[i].root;
+		count = weft__chains_blocked(&f->chains, root, &(const struct weft__blocked *){NULL});
+		enum reason reason = f->told[root] ? ON_ITS_WAY : reason_of(f, root);
 		if (reason == ON_ITS_WAY)
 			continue;
 		f->told[root] = true;
-		tell_hang(f, root, reason, &c->blocked[c->blocked_begin[root]], count);
+		tell_hang(f, reason, &blocked[i], count);
 	}
 }

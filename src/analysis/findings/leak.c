@@ -70,7 +70,8 @@ static void tell_leak(struct weft__finder *f, const struct heap *heap)
 static void count_alive(struct weft__finder *f, struct heap *heaps)
 {
 	const struct weft_model *m = f->model;
-	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
+		uint32_t p = f->waiting.pending.items[i];
 		struct heap *heap = &heaps[f->sorts.of[p]];
 		if (!may_leak(f, p))
 			continue;
@@ -81,7 +82,8 @@ static void count_alive(struct weft__finder *f, struct heap *heaps)
 		heap->last = p;
 		heap->last_ns = m->promises[p].start_ns;
 	}
-	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
+		uint32_t p = f->waiting.pending.items[i];
 		struct heap *heap = &heaps[f->sorts.of[p]];
 		int64_t span_ns = heap->last_ns - heap->first_ns, at_ns = m->promises[p].start_ns - heap->first_ns;
 		if (span_ns <= 0 || !may_leak(f, p))

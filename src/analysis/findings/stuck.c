@@ -81,12 +81,14 @@ void weft__find_stuck(struct weft__finder *f)
 		    !(m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN))
 			add_late(&races[f->sorts.of[p]], m->promises[p].start_ns);
 	}
-	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
+		uint32_t p = f->waiting.pending.items[i];
 		struct race *race = &races[f->sorts.of[p]];
 		if (sorts[f->sorts.of[p]].named && is_stuck(f, race, p) && race->stuck++ == 0)
 			race->first = p;
 	}
-	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
+		uint32_t p = f->waiting.pending.items[i];
 		struct race *race = &races[f->sorts.of[p]];
 		if (race->stuck == 0 || race->first != p || f->told[f->chains.root[p]])
 			continue;

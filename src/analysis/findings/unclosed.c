@@ -22,32 +22,35 @@ static size_t list_open(struct weft__finder *f, uint32_t p, bool tell)
 	return count;
 }
 
+/* Also one that is pending: the loop was refused, and was not asked to close again. */
+static void look_at(struct weft__finder *f, uint32_t p)
+{
+	const struct weft_promise *promise = &f->model->promises[p];
+	size_t open = promise->kind == WEFT_KIND_CLOSE ? list_open(f, p, false) : 0;
+	if (open == 0)
+		return;
+	f->told[p] = true;
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_UNCLOSED, p, promise->start_ns, promise->end_ns);
+	if (!finding)
+		return;
+	const char *how = weft_has_ended(promise)
+			      ? weft__finding_text(f, "failed with \"%s\"", weft__words_text(f, promise->failure))
+			      : "was refused, and not asked for again";
+	finding->weight = open;
+	finding->title = weft__finding_text(f, "%s%s %s: %zu handle%s of the loop %s not closed", weft__words_name(f, p),
+	    weft__words_at(f, p), how, open, weft__words_s(open), open == 1 ? "was" : "were");
+	finding->next = "close them, and run the loop until their close callbacks have been called, before the loop is closed";
+	list_open(f, p, true);
+	if (f->lacks.lost)
+		weft__finding_doubt(f, f->doubt);
+}
+
 void weft__find_unclosed(struct weft__finder *f)
 {
-	const struct weft_model *m = f->model;
-	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
-		const struct weft_promise *promise = &m->promises[p];
-		bool failed = promise->end == WEFT_END_FAILED && weft_has_ended(promise);
-		/* Pending: the loop was refused, and never asked to close again. */
-		if (promise->kind != WEFT_KIND_CLOSE || !(failed || promise->end == WEFT_END_PENDING))
-			continue;
-		size_t open = list_open(f, p, false);
-		if (open == 0)
-			continue;
-		f->told[p] = true;
-		struct weft_finding *finding =
-		    weft__finding_begin(f, WEFT_FINDING_UNCLOSED, p, promise->start_ns, promise->end_ns);
-		if (!finding)
-			continue;
-		finding->weight = open;
-		const char *how = failed ? weft__finding_text(f, "failed with \"%s\"", weft__words_text(f, promise->failure))
-					 : "was refused, and not asked for again";
-		finding->title = weft__finding_text(f, "%s%s %s: %zu handle%s of the loop %s not closed", weft__words_name(f, p),
-		    weft__words_at(f, p), how, open, weft__words_s(open), open == 1 ? "was" : "were");
-		finding->next =
-		    "close them, and run the loop until their close callbacks have been called, before the loop is closed";
-		list_open(f, p, true);
-		if (f->lacks.lost)
-			weft__finding_doubt(f, f->doubt);
-	}
+	const uint32_t *failed = f->ties.failed.items, *pending = f->waiting.pending.items;
+	size_t failed_count = f->ties.failed.count, pending_count = f->waiting.pending.count;
+	for (size_t i = 0; i < failed_count && weft__finding_goes_on(f, i, failed_count); i++)
+		look_at(f, failed[i]);
+	for (size_t i = 0; i < pending_count && weft__finding_goes_on(f, i, pending_count); i++)
+		look_at(f, pending[i]);
 }

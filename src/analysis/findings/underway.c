@@ -3,22 +3,22 @@
 
 void weft__find_underway(struct weft__finder *f)
 {
-	const struct weft__chains *c = &f->chains;
+	const struct weft__blocked *blocked = f->chains.blocked.items;
 	const struct weft_promise *promises = f->model->promises;
-	for (uint32_t root = 1; root < f->model->promise_count && weft__finding_goes_on(f, root, f->model->promise_count);
-	     root++) {
-		size_t count = c->blocked_begin[root + 1] - c->blocked_begin[root];
-		if (count == 0 || f->told[root])
+	for (size_t i = 0, count = 0; i < f->chains.blocked.count && weft__finding_goes_on(f, i, f->chains.blocked.count);
+	     i += count) {
+		uint32_t root = blocked[i].root, p = blocked[i].promise;
+		count = weft__chains_blocked(&f->chains, root, &(const struct weft__blocked *){NULL});
+		if (f->told[root])
 			continue;
 		f->told[root] = true;
-		uint32_t p = c->blocked[c->blocked_begin[root]];
 		struct weft_finding *finding =
 		    weft__finding_begin(f, WEFT_FINDING_UNDERWAY, p, promises[p].start_ns, f->model->end_ns);
 		if (!finding)
 			continue;
 		const char *name = weft__words_name(f, p);
 		finding->root = root;
-		finding->verdict = c->verdict[root];
+		finding->verdict = f->chains.verdict[root];
 		finding->weight = count;
 		finding->title = weft__finding_text(f, "%s had not resolved when the trace ended: %s%s was under way for %s",
 		    count == 1 ? name : weft__finding_text(f, "%s and %zu more", name, count - 1), weft__words_name(f, root),
