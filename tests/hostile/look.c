@@ -39,7 +39,7 @@ static size_t search(struct weft_viewer *v, const char *text)
 
 static size_t look_at_promises(struct weft_viewer *v)
 {
-	struct weft_panel panel = {0};
+	struct weft_rows panel = {0};
 	size_t lines = 0;
 	uint32_t count = (uint32_t)v->model->promise_count;
 	for (uint32_t i = 0; i < 20 && count > 1; i++) {
@@ -52,7 +52,7 @@ static size_t look_at_promises(struct weft_viewer *v)
 			weft_viewer_highlight_related(v, v->selected);
 		draw(v);
 	}
-	weft_panel_finish(&panel);
+	weft_rows_finish(&panel);
 	return lines;
 }
 
