@@ -7,16 +7,21 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/vfs.h>
+#endif
 
 #include "base/cursor.h"
 #include "base/hash.h"
 #include "wire/wire.h"
 
 #define PACKETS_MAX 4096
+#define OVERLAYFS 0x794c7630u
 
 /* The bytes of the packet of which this is the header; 0: it is none. */
 static uint64_t packet_bytes(const unsigned char header[sizeof(struct weft_packet_header)])
@@ -94,6 +99,47 @@ uint64_t weft_trace_fingerprint(const char *path)
 	return hash;
 }
 
+#ifdef __linux__
+/* Reads a small file of /proc. */
+static bool read_line(const char *path, char *out, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, out, size - 1);
+	if (fd >= 0)
+		close(fd);
+	out[n < 0 ? 0 : n] = 0;
+	return n > 0;
+}
+
+/* On overlayfs the lock does not outlive the recorder's descriptor.  There the metadata's `recorder` tells: "BOOT NAMESPACE PID
+ * START".  Whether a process of another container lives cannot be known here: then the trace counts as recorded. */
+static bool recorder_lives(int metadata)
+{
+	char text[8192], boot[64], now[64], path[64], stat_line[1024], start[32];
+	unsigned long namespace;
+	long pid;
+	struct stat st;
+	ssize_t n = pread(metadata, text, sizeof text - 1, 0);
+	text[n < 0 ? 0 : n] = 0;
+	const char *at = strstr(text, "\trecorder = \"");
+	if (!at || !strstr(text, "\tstate = \"recording\"") ||
+	    sscanf(at, "\trecorder = \"%63s %lu %ld %31[0-9]", boot, &namespace, &pid, start) != 4)
+		return false;
+	if (!read_line("/proc/sys/kernel/random/boot_id", now, sizeof now) || strncmp(now, boot, strlen(boot)) != 0)
+		return false;
+	if (stat("/proc/self/ns/pid", &st) < 0 || st.st_ino != namespace)
+		return true;
+	snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+	if (!read_line(path, stat_line, sizeof stat_line))
+		return false;
+	const char *field = strrchr(stat_line, ')'); /* what is before may be any name */
+	for (int i = 2; field && i < 22; i++)
+		field = strchr(field + 1, ' ');
+	return field && strncmp(field + 1, start, strlen(start)) == 0 && field[1 + strlen(start)] == ' ';
+}
+
+#endif
+
 bool weft_trace_is_recorded(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), metadata = -1;
@@ -105,6 +151,11 @@ bool weft_trace_is_recorded(const char *path)
 		return false;
 	/* The recorder keeps its lock until it stops or dies. */
 	bool locked = flock(metadata, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+#ifdef __linux__
+	struct statfs fs;
+	if (!locked && fstatfs(metadata, &fs) == 0 && (unsigned long)fs.f_type == OVERLAYFS)
+		locked = recorder_lives(metadata);
+#endif
 	close(metadata);
 	return locked;
 }

@@ -22,6 +22,8 @@
 #include <unistd.h>
 #include <weft/record.h>
 
+#include "trace/follow.h"
+
 extern char **environ;
 static char *myself;
 
@@ -620,6 +622,40 @@ static void print(void)
 	record(10);
 }
 
+/* What HOSTILE_COMMAND does to the disk happens while OS threads record. */
+static void disk_vanishes(void)
+{
+	pthread_t threads[4];
+	const char *command = getenv("HOSTILE_COMMAND");
+	for (int i = 0; i < 4; i++)
+		need(pthread_create(&threads[i], NULL, record_on, i % 2 ? &threads : NULL) == 0, "pthread_create");
+	usleep(50000);
+	if (command)
+		need(system(command) == 0, command);
+	usleep(50000);
+	one_thread(record_once);
+	__atomic_store_n(&threads_are_over, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	record(400000);
+	weft_stop();
+	puts("work is done");
+}
+
+static void is_it_recorded(void)
+{
+	puts(weft_trace_is_recorded(getenv("HOSTILE_TRACE")) ? "it is" : "it is not");
+}
+
+static void wait_for_input(void)
+{
+	record(100);
+	puts("it records");
+	fflush(stdout);
+	getchar();
+	record(100);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -635,7 +671,8 @@ static const struct {
     CONDITION(bus_error_ignored), CONDITION(children_of_all_sorts), CONDITION(children_that_record), CONDITION(exec_itself),
     CONDITION(exit_from_an_os_thread), CONDITION(alone_after_all), CONDITION(another_root), CONDITION(other_namespaces),
     CONDITION(small_stacks), CONDITION(cancelled_threads), CONDITION(signals_in_every_call), CONDITION(ordinary_work),
-    CONDITION(limit_comes_later), CONDITION(print)};
+    CONDITION(limit_comes_later), CONDITION(disk_vanishes), CONDITION(print), CONDITION(wait_for_input),
+    CONDITION(is_it_recorded)};
 
 int main(int argc, char **argv)
 {
@@ -644,7 +681,8 @@ int main(int argc, char **argv)
 		if (argc > 1 && strcmp(argv[1], conditions[i].name) == 0) {
 			conditions[i].run();
 			return 0;
-		} else if (argc == 1 && strcmp(conditions[i].name, "print") != 0) {
+		} else if (argc == 1 && conditions[i].run != print && conditions[i].run != wait_for_input &&
+			   conditions[i].run != is_it_recorded) {
 			puts(conditions[i].name);
 		}
 	return argc == 1 ? 0 : 2;

@@ -189,25 +189,69 @@ def disks():
             'a small disk': 'mount -t tmpfs -o size=3m weft disk',
             'a read-only disk': 'mount -t tmpfs -o ro weft disk',
             'a disk without inodes': 'mount -t tmpfs -o nr_inodes=9 weft disk',
+            'a disk that is unmounted': 'mount -t tmpfs weft disk; vanish: umount -l ../disk',
+            'a disk that turns read-only': 'mount -t tmpfs weft disk; vanish: mount -o remount,ro,force ../disk 2>/dev/null || true',
+            'a disk that fills up': 'mount -t tmpfs -o size=9m weft disk; vanish: head -c 20m /dev/zero > ../disk/others 2>/dev/null || true',
             'overlayfs': 'mount -t tmpfs weft disk; mkdir disk/l disk/u disk/w disk/m; mount -t overlay o -o lowerdir=disk/l,upperdir=disk/u,workdir=disk/w disk/m; '
                          'mount --move disk/m disk',
     }.items():
         if only and name not in only:
             continue
+        vanishes = re.search('; vanish: (.*)', mounts)
+        what = 'disk_vanishes' if vanishes else 'ordinary_work'
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(os.path.join(folder, 'disk'))
             os.mkdir(os.path.join(folder, 'own'))
-            line = f'{mounts}; cd own; WEFT_TRACE=../disk/trace,size=2m {program} ordinary_work; status=$?; cd ..; ' \
+            if vanishes:
+                mounts = mounts[:vanishes.start()]
+            line = f'{mounts}; cd own; WEFT_TRACE=../disk/trace,size=2m {program} {what}; status=$?; cd ..; ' \
                    f'{weft} info disk/trace > info 2>&1; test ! -e disk/trace || ls disk/trace > files; exit $status'
-            got = subprocess.run(['unshare', '--mount', 'sh', '-c', line], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+            got = subprocess.run(['unshare', '--mount', 'sh', '-c', line], cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+                                 env={**os.environ, 'HOSTILE_COMMAND': vanishes[1] if vanishes else 'true'})
             refused = re.match(r'weft: WEFT_TRACE: .*: (.*)\n\Z', got.stderr)
             problem = '' if got.returncode == 0 and got.stdout == 'work is done\n' and (refused or not got.stderr) else repr(got)
             if not problem and refused and os.path.exists(os.path.join(folder, 'files')):
                 problem = 'what failed left something behind'
             with open(os.path.join(folder, 'info'), encoding='utf-8') as info:
-                report(name, problem, f'refused: {refused[1]}' if refused else ' '.join(re.findall(r'\n *events +(.*)', info.read())) + ' events')
+                report(name, problem, f'refused: {refused[1]}' if refused else (' '.join(re.findall(r'\nevents +(.*)', info.read())) or 'no') + ' events')
 
 
+def told_to_be_recorded(folder):
+    """While a program records here, nobody else can, and weft knows it; when it is dead, both change.  What is wrong, or nothing."""
+    trace = os.path.join(folder, 'trace')
+    environment = {**os.environ, 'WEFT_TRACE': trace + ',overwrite'}
+    with subprocess.Popen([program, 'wait_for_input'], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as recorder:
+        recorder.stdout.readline()
+        second = subprocess.run([program, 'print'], env=environment, capture_output=True, text=True, check=False)
+        looks = [subprocess.run([program, 'is_it_recorded'], env={**os.environ, 'HOSTILE_TRACE': trace}, capture_output=True, text=True, check=True).stdout]
+        recorder.kill()
+    looks += [subprocess.run([program, 'is_it_recorded'], env={**os.environ, 'HOSTILE_TRACE': trace}, capture_output=True, text=True, check=True).stdout]
+    after = subprocess.run([program, 'print'], env=environment, capture_output=True, text=True, check=False)
+    if f'process {recorder.pid} records into it' not in second.stderr or looks != ['it is\n', 'it is not\n']:
+        return f'while it records: {second.stderr!r}, {looks}'
+    return f'when it is dead: {after.stderr}' if after.stderr else ''
+
+
+def live_traces():
+    with tempfile.TemporaryDirectory() as folder:
+        if not only or 'who records' in only:
+            report('who records', told_to_be_recorded(folder), 'refused while the recorder lives')
+    if os.environ.get('WEFT_TEST_OVERLAY'):
+        problem = told_to_be_recorded(os.environ['WEFT_TEST_OVERLAY'])
+        sys.exit(problem)
+    if os.getuid() or (only and 'who records, overlayfs' not in only):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        line = 'mkdir d; mount -t tmpfs weft d; cd d; mkdir l u w m; mount -t overlay o -o lowerdir=l,upperdir=u,workdir=w m && WEFT_TEST_OVERLAY=$PWD/m exec "$@"'
+        got = subprocess.run(['unshare', '--mount', 'sh', '-ec', line, 'sh', sys.executable, os.path.abspath(__file__), program, weft, 'overlay'],
+                             cwd=folder, capture_output=True, text=True, check=False)
+        if got.returncode and "mount:" in got.stderr:
+            table.append(('who records, overlayfs', 'skipped', got.stderr.strip()))
+        else:
+            report('who records, overlayfs', got.stderr.strip(), 'refused while the recorder lives')
+
+
+live_traces()
 for name in subprocess.run([program], capture_output=True, text=True, check=True).stdout.split():
     if name in ('another_root', 'other_namespaces') and os.getuid():
         table.append((name, 'skipped', 'needs root'))
