@@ -110,15 +110,24 @@ static uint64_t newest_time(const struct live *live)
 	return newest;
 }
 
-/* Whether every stream has what it did up to then: of none all packets of before were overwritten since. */
+static size_t count_streams(const struct live *live)
+{
+	size_t streams = 0;
+	for (size_t i = 0; i < live->slots.count; i++)
+		streams += live->slots.items[i].oldest != NULL;
+	return streams;
+}
+
+/* Whether every stream has what it did up to then: of none all packets of before were overwritten since.  One stream alone is
+ * whole as it is. */
 static bool reaches(const struct live *live, uint64_t time)
 {
+	bool is_late = false;
 	for (size_t i = 0; i < live->slots.count; i++) {
 		const struct weft_slot *oldest = live->slots.items[i].oldest;
-		if (oldest && oldest->packet.begin > time && oldest->packet.sequence > 0)
-			return false;
+		is_late = is_late || (oldest && oldest->packet.begin > time && oldest->packet.sequence > 0);
 	}
-	return true;
+	return !is_late || count_streams(live) < 2;
 }
 
 /* Looks at all until they are one stretch up to one moment, *cut, in ticks; what is then still missing is doubtful. */
@@ -136,10 +145,10 @@ static int look(struct live *live, uint64_t *cut, struct weft_error *err)
 			return weft__native_no_memory(err);
 		is_good = round && weft__stretch_is_good(live->slots.items, live->slots.count) && reaches(live, *cut);
 	}
-	if (!reaches(live, *cut)) {
+	if (!reaches(live, *cut))
 		n->doubtful = *cut;
+	if (n->doubtful != UINT64_MAX || count_streams(live) < 2)
 		*cut = UINT64_MAX;
-	}
 	return WEFT_OK;
 }
 

@@ -1,0 +1,337 @@
+/* live_test.c: traces that are written while they are read, and traces that lack something in the middle.
+ * SPDX-License-Identifier: ISC */
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <weft/record.h>
+
+#include "trace/trace.h"
+
+static char scratch[64], path[96];
+
+static int set_up(void **state)
+{
+	strcpy(scratch, "/tmp/weft-live-XXXXXX");
+	if (!mkdtemp(scratch))
+		return -1;
+	snprintf(path, sizeof path, "%s/trace", scratch);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	char command[128];
+	weft_stop();
+	snprintf(command, sizeof command, "rm -rf %s", scratch);
+	return system(command);
+}
+
+/* ---- A program that goes on at each look ---- */
+
+static _Alignas(8) unsigned char buffer[1 << 17];
+static int64_t next_number[2];
+static int at_each_look, looks;
+static sem_t asked, answered;
+
+/* Both OS threads record the same numbers, this one first. */
+static void record_number(int who)
+{
+	weft_await(next_number[who], 1);
+	next_number[who]++;
+}
+
+static void *other_thread(void *arg)
+{
+	while (sem_wait(&asked) == 0 && at_each_look) {
+		record_number(1);
+		sem_post(&answered);
+	}
+	return NULL;
+}
+
+static void go_on(bool is_pair)
+{
+	for (int i = 0; i < at_each_look; i++) {
+		record_number(0);
+		if (is_pair) {
+			sem_post(&asked);
+			sem_wait(&answered);
+		}
+	}
+}
+
+static bool read_and_go_on(void *ctx, uint64_t offset, void *to, size_t bytes)
+{
+	/* In two halves, so that also what is being copied changes. */
+	size_t half = bytes / 16 * 8;
+	memcpy(to, buffer + offset, half);
+	if (looks++ < 4000)
+		go_on(*(bool *)ctx);
+	memcpy((char *)to + half, buffer + offset + half, bytes - half);
+	return true;
+}
+
+/* Opens the buffer while it changes; each stream's numbers must follow one another.  The last of each stream. */
+static void look(bool is_pair, int64_t last[2])
+{
+	struct weft_trace *trace;
+	struct weft_error err = {0};
+	const struct weft_event *events;
+	size_t count;
+	looks = 0;
+	last[0] = last[1] = -1;
+	if (weft_trace_open_live(&trace, read_and_go_on, &is_pair, sizeof buffer, "buffer", &err) < 0)
+		fail_msg("%s", err.what);
+	while (weft_trace_next(trace, &events, &count) == 1)
+		for (size_t i = 0; i < count; i++) {
+			assert_int_equal(events[i].op, WEFT_OP_AWAIT);
+			assert_true(events[i].stream < 2);
+			int64_t *known = &last[events[i].stream];
+			if (*known >= 0 && events[i].a != *known + 1)
+				fail_msg("stream %u: %lld comes after %lld", events[i].stream, (long long)events[i].a,
+				    (long long)*known);
+			*known = events[i].a;
+		}
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	if (info->skipped_count)
+		fail_msg("%s", info->skipped[0].where.what);
+	assert_int_equal(info->gap_count, 0);
+	weft_trace_close(trace);
+}
+
+static void a_ring_that_goes_on_is_copied_as_one_stretch(void **state)
+{
+	for (unsigned packets = 2; packets <= 32; packets *= 2)
+		for (at_each_look = 1; at_each_look <= 64; at_each_look *= 4) {
+			struct weft_record_options options = {
+			    .buffer = buffer, .buffer_bytes = sizeof buffer, .packets = packets};
+			int64_t last[2];
+			assert_int_equal(weft_start(&options), WEFT_OK);
+			next_number[0] = 0;
+			for (int i = 0; i < 20000; i++)
+				record_number(0);
+			look(false, last);
+			assert_true(last[0] >= 20000);
+			weft_stop();
+		}
+}
+
+static void all_streams_end_at_one_moment(void **state)
+{
+	struct weft_record_options options = {.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 16, .streams = 2};
+	pthread_t thread;
+	int64_t last[2];
+	assert_int_equal(weft_start(&options), WEFT_OK);
+	assert_int_equal(sem_init(&asked, 0, 0) | sem_init(&answered, 0, 0), 0);
+	at_each_look = 3;
+	next_number[0] = next_number[1] = 0;
+	assert_int_equal(pthread_create(&thread, NULL, other_thread, NULL), 0);
+	for (int i = 0; i < 2000; i++)
+		go_on(true);
+	for (int i = 0; i < 20; i++) {
+		look(true, last);
+		assert_true(last[0] >= 6000);
+		/* What the other thread recorded, this one had recorded before, and nothing more. */
+		assert_in_range(last[0] - last[1], 0, 1);
+	}
+	at_each_look = 0;
+	sem_post(&asked);
+	pthread_join(thread, NULL);
+}
+
+/* ---- What lacks something in the middle ---- */
+
+enum { EVENTS = 20000 };
+
+static void record_files(void)
+{
+	struct weft_record_options options = {.mode = WEFT_RECORD_GROW, .packet_bytes = 16384, .directory = path};
+	assert_int_equal(weft_start(&options), WEFT_OK);
+	for (int i = 0; i < EVENTS; i++)
+		weft_await(i, 1);
+	weft_stop();
+}
+
+static const char *file(const char *name)
+{
+	static char full[160];
+	snprintf(full, sizeof full, "%s/%s", path, name);
+	return full;
+}
+
+struct seen {
+	int events;
+	int64_t jump_from, jump_to; /* the numbers around the one place where some are missing */
+	int64_t before_ns, after_ns;
+	size_t skipped, gaps;
+	struct weft_gap gap;
+};
+
+static struct seen read_all(void)
+{
+	struct seen seen = {.jump_from = -1};
+	struct weft_trace *trace;
+	struct weft_error err = {0};
+	const struct weft_event *events, last = {.a = -1};
+	struct weft_event before = last;
+	size_t count;
+	if (weft_trace_open(&trace, path, &err) < 0)
+		fail_msg("%s", err.what);
+	while (weft_trace_next(trace, &events, &count) == 1)
+		for (size_t i = 0; i < count; i++, seen.events++) {
+			if (events[i].a != before.a + 1) {
+				assert_int_equal(seen.jump_from, -1);
+				seen.jump_from = before.a;
+				seen.jump_to = events[i].a;
+				seen.before_ns = before.time_ns;
+				seen.after_ns = events[i].time_ns;
+			}
+			before = events[i];
+		}
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	seen.skipped = info->skipped_count;
+	seen.gaps = info->gap_count;
+	if (info->gap_count)
+		seen.gap = info->gaps[0];
+	weft_trace_close(trace);
+	return seen;
+}
+
+/* One gap is told, which is where the events are missing. */
+static void expect_gap(const struct seen *seen, int64_t events)
+{
+	assert_int_equal(seen->gaps, 1);
+	assert_true(seen->skipped >= 1);
+	assert_int_equal(seen->events + events, EVENTS);
+	assert_int_equal(seen->jump_to - seen->jump_from - 1, events);
+	assert_int_equal(seen->gap.events, events);
+	assert_true(
+	    seen->gap.from_ns >= seen->before_ns && seen->gap.from_ns <= seen->gap.to_ns && seen->gap.to_ns <= seen->after_ns);
+}
+
+static void a_file_that_is_missing_in_the_middle_is_a_gap(void **state)
+{
+	record_files();
+	struct seen whole = read_all();
+	assert_int_equal(whole.events, EVENTS);
+	assert_int_equal(whole.gaps + whole.skipped, 0);
+	assert_int_equal(unlink(file("stream-0-3")), 0);
+	assert_int_equal(unlink(file("stream-0-4")), 0);
+	struct seen seen = read_all();
+	assert_int_equal(seen.gap.packets, 2);
+	expect_gap(&seen, EVENTS - seen.events);
+}
+
+static void the_first_file_that_is_missing_is_a_gap(void **state)
+{
+	record_files();
+	assert_int_equal(unlink(file("stream-0-0")), 0);
+	struct seen seen = read_all();
+	assert_int_equal(seen.gaps, 1);
+	assert_true(seen.gap.from_ns == INT64_MIN && seen.gap.to_ns <= seen.after_ns);
+	assert_int_equal(seen.gap.packets, 1);
+	assert_int_equal(seen.gap.events, EVENTS - seen.events);
+	assert_int_equal(seen.skipped, 1);
+}
+
+/* Zeros of any length at any place: none is taken for an event. */
+static void zeros_in_the_middle_are_a_gap(void **state)
+{
+	static const char zeros[8192];
+	static const struct {
+		off_t at;
+		size_t bytes;
+	} places[] = {{4096, 4096}, {4096, 8192}, {8192, 200}, {1000, 300}, {5000, 40}, {161, 8000}, {12000, 4384}};
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		record_files();
+		int fd = open(file("stream-0-3"), O_WRONLY);
+		assert_int_equal(pwrite(fd, zeros, places[i].bytes, places[i].at), places[i].bytes);
+		close(fd);
+		struct seen seen = read_all();
+		expect_gap(&seen, EVENTS - seen.events);
+		assert_int_equal(seen.gap.packets, 0);
+		assert_int_equal(tear_down(state) | set_up(state), 0);
+	}
+}
+
+static void zeros_at_the_end_leave_the_end_open(void **state)
+{
+	static const char zeros[300];
+	record_files();
+	char last[32];
+	int number = 0;
+	do
+		snprintf(last, sizeof last, "stream-0-%d", number++);
+	while (access(file(last), F_OK) == 0);
+	snprintf(last, sizeof last, "stream-0-%d", number - 2);
+	int fd = open(file(last), O_WRONLY);
+	off_t end = lseek(fd, 0, SEEK_END);
+	assert_int_equal(pwrite(fd, zeros, sizeof zeros, end - (off_t)sizeof zeros), sizeof zeros);
+	close(fd);
+	struct seen seen = read_all();
+	assert_true(seen.events < EVENTS && seen.jump_from == -1);
+	assert_int_equal(seen.gaps, 1);
+	assert_true(seen.gap.to_ns == INT64_MAX);
+}
+
+static void *record_once(void *arg)
+{
+	weft_await(1, 2);
+	return arg;
+}
+
+/* Three OS threads at once; of the one in the middle nothing is left. */
+static void a_stream_that_is_missing_is_a_gap(void **state)
+{
+	struct weft_record_options options = {.mode = WEFT_RECORD_GROW, .directory = path};
+	pthread_t thread;
+	assert_int_equal(weft_start(&options), WEFT_OK);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, record_once, NULL), 0);
+		if (i == 2)
+			weft_await(3, 4);
+		pthread_join(thread, NULL);
+	}
+	weft_await(5, 6);
+	weft_stop();
+	struct weft_trace *trace;
+	assert_int_equal(weft_trace_open(&trace, path, NULL), WEFT_OK);
+	size_t streams = weft_trace_info(trace)->stream_count;
+	weft_trace_close(trace);
+	if (streams < 2)
+		skip();
+	assert_int_equal(unlink(file("stream-0-0")), 0);
+	assert_int_equal(weft_trace_open(&trace, path, NULL), WEFT_OK);
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	assert_int_equal(info->stream_count, streams);
+	assert_int_equal(info->gap_count, 1);
+	assert_true(info->gaps[0].from_ns == INT64_MIN && info->gaps[0].to_ns == INT64_MAX);
+	assert_int_equal(info->streams[info->gaps[0].stream].packets, 0);
+	assert_int_equal(info->skipped_count, 1);
+	weft_trace_close(trace);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+	    TEST(a_ring_that_goes_on_is_copied_as_one_stretch),
+	    TEST(all_streams_end_at_one_moment),
+	    TEST(a_file_that_is_missing_in_the_middle_is_a_gap),
+	    TEST(the_first_file_that_is_missing_is_a_gap),
+	    TEST(zeros_in_the_middle_are_a_gap),
+	    TEST(zeros_at_the_end_leave_the_end_open),
+	    TEST(a_stream_that_is_missing_is_a_gap),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
