@@ -18,14 +18,17 @@
 #include <signal.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "apps/web/page.h"
 #include "trace/follow.h"
 #include "xen/domain.h"
 
 #define TOKEN_BYTES 16
-#define MOST_CONNECTIONS 64u
+#define MOST_CONNECTIONS 256u
+#define MOST_STRANGERS 32u /* of these, connections on which nobody has shown the token yet */
 #define IDLE_SECONDS 60u
+#define STRANGER_SECONDS 10u
 
 /* A trace as it was read last; responses that are under way hold it. */
 struct snapshot {
@@ -38,12 +41,25 @@ struct snapshot {
 
 struct served {
 	const char *path;
+	bool is_read_once;         /* standard input, a FIFO: what is read is gone */
 	uint64_t fingerprint;      /* of what was tried last */
 	struct snapshot *snapshot; /* NULL: it could not be read, as err says */
 	struct weft_error err;
 };
 
+/* A connection on which the token was not shown yet; the oldest one leaves when there are too many. */
+struct stranger {
+	int socket;
+	struct stranger *older, *newer;
+};
+
+struct strangers {
+	struct stranger *oldest, *newest;
+	unsigned count;
+};
+
 struct server {
+	struct strangers strangers;
 	struct served *traces;
 	size_t count;
 	cli_bytes index;
@@ -87,14 +103,25 @@ static int take_snapshot(struct snapshot **out, const char *path, struct weft_er
 	return WEFT_OK;
 }
 
-/* Reads the trace if it is not as it was.  Standard input is read once. */
+/* Whether opening a path may wait for somebody to write. */
+static bool may_wait(const char *path)
+{
+	struct stat there;
+	return strcmp(path, "-") == 0 || (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode));
+}
+
+/* Reads the trace if it is not as it was. */
 static int refresh(struct served *t)
 {
 	const uint64_t now = weft_trace_fingerprint(t->path);
-	if (t->snapshot && (now == t->fingerprint || strcmp(t->path, "-") == 0))
+	if (t->snapshot && (now == t->fingerprint || t->is_read_once))
 		return WEFT_OK;
 	struct snapshot *fresh = NULL;
-	int status = take_snapshot(&fresh, t->path, &t->err);
+	int status;
+	if (may_wait(t->path) && !t->is_read_once)
+		status = weft_error_set(&t->err, WEFT_EFORMAT, "%s: neither a file nor a directory now", t->path);
+	else
+		status = take_snapshot(&fresh, t->path, &t->err);
 	t->fingerprint = now;
 	release(t->snapshot);
 	t->snapshot = fresh;
@@ -169,10 +196,58 @@ static enum MHD_Result send_trace(struct MHD_Connection *connection, struct serv
 	return send_response(connection, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, "application/octet-stream", response);
 }
 
-static bool is_address(const char *host)
+/* ---- who asks ---- */
+
+static void forget_stranger(struct strangers *list, struct stranger *who)
 {
-	unsigned char bytes[sizeof(struct in6_addr)];
-	return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
+	if (!who->older && !who->newer && list->oldest != who)
+		return;
+	*(who->older ? &who->older->newer : &list->oldest) = who->newer;
+	*(who->newer ? &who->newer->older : &list->newest) = who->older;
+	who->older = who->newer = NULL;
+	list->count--;
+}
+
+/* Somebody connects, or leaves.  Who connects finds room also where others only sit: the oldest stranger is shown out. */
+static void meet(void *ctx, struct MHD_Connection *connection, void **socket_context, enum MHD_ConnectionNotificationCode what)
+{
+	struct strangers *list = &((struct server *)ctx)->strangers;
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (*socket_context)
+			forget_stranger(list, *socket_context);
+		free(*socket_context);
+		*socket_context = NULL;
+		return;
+	}
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct stranger *who = info ? calloc(1, sizeof *who) : NULL;
+	*socket_context = who;
+	if (!who)
+		return;
+	*who = (struct stranger){.socket = info->connect_fd, .older = list->newest};
+	*(list->newest ? &list->newest->newer : &list->oldest) = who;
+	list->newest = who;
+	if (++list->count > MOST_STRANGERS) {
+		struct stranger *oldest = list->oldest;
+		forget_stranger(list, oldest);
+		shutdown(oldest->socket, SHUT_RDWR);
+	}
+}
+
+/* The token was shown. */
+static void welcome(struct server *server, struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	if (info && info->socket_context)
+		forget_stranger(&server->strangers, info->socket_context);
+	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_SECONDS);
+}
+
+/* ":PORT", or nothing. */
+static bool is_port(const char *text)
+{
+	const size_t digits = text[0] == ':' ? strspn(text + 1, "0123456789") : 0;
+	return text[0] == '\0' || (digits > 0 && digits <= 5 && text[1 + digits] == '\0' && atoi(text + 1) <= 65535);
 }
 
 /* Whether a Host header names this server.  A page of somebody else's whose name leads here, DNS rebinding, says its own name:
@@ -180,16 +255,40 @@ static bool is_address(const char *host)
 static bool is_our_host(const struct server *server, const char *header)
 {
 	char host[256];
-	if (!header)
-		return false;
+	unsigned char address[sizeof(struct in6_addr)];
 	const bool in_brackets = header[0] == '[';
 	const char *begin = header + in_brackets;
 	const size_t length = strcspn(begin, in_brackets ? "]" : ":");
-	if (length >= sizeof host)
+	const char *rest = begin + length;
+	if (length >= sizeof host || (in_brackets && *rest++ != ']') || !is_port(rest))
 		return false;
 	memcpy(host, begin, length);
 	host[length] = '\0';
-	return is_address(host) || strcasecmp(host, "localhost") == 0 || strcasecmp(host, server->host) == 0;
+	if (in_brackets)
+		return inet_pton(AF_INET6, host, address) == 1;
+	return inet_pton(AF_INET, host, address) == 1 || strcasecmp(host, "localhost") == 0 ||
+	       (length > 0 && strcasecmp(host, server->host) == 0);
+}
+
+struct hosts {
+	const char *first;
+	int count;
+};
+
+static enum MHD_Result count_host(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct hosts *hosts = ctx;
+	if (strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0)
+		hosts->first = hosts->count++ ? hosts->first : value;
+	return MHD_YES;
+}
+
+/* Two headers might be understood differently by who stands between. */
+static bool is_for_us(const struct server *server, struct MHD_Connection *connection)
+{
+	struct hosts hosts = {0};
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &hosts);
+	return hosts.count == 1 && hosts.first && is_our_host(server, hosts.first);
 }
 
 /* In a time that does not tell how much of it is right. */
@@ -213,11 +312,11 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
 		*request = server;
 		return MHD_YES;
 	}
-	const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
-	if (!is_our_host(server, host))
+	if (!is_for_us(server, connection))
 		return send_text(connection, MHD_HTTP_FORBIDDEN, "This is not the name of this server.\n");
 	if (!has_token(server, url))
 		return send_text(connection, MHD_HTTP_NOT_FOUND, "Nothing here: the address is what weft serve printed.\n");
+	welcome(server, connection);
 	if (!only_reads)
 		return send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "This is only to be read.\n");
 	const char *name = url + sizeof server->token + 1;
@@ -338,7 +437,7 @@ static int serve(struct server *server, const char *listen_at)
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	struct MHD_Daemon *daemon = MHD_start_daemon(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, answer,
 	    server, MHD_OPTION_LISTEN_SOCKET, server->socket, MHD_OPTION_CONNECTION_LIMIT, MOST_CONNECTIONS,
-	    MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, MHD_OPTION_END);
+	    MHD_OPTION_CONNECTION_TIMEOUT, STRANGER_SECONDS, MHD_OPTION_NOTIFY_CONNECTION, meet, server, MHD_OPTION_END);
 	if (!daemon) {
 		close(server->socket);
 		return cli_fail("serve: the server cannot be started");
@@ -353,6 +452,8 @@ static int serve(struct server *server, const char *listen_at)
 	if (isatty(STDERR_FILENO))
 		cli_note("serve: open this address in a browser; Ctrl+C ends");
 	sigwait(&signals, &got);
+	// A trace that is being read is waited for; whoever does not want to wait asks a second time.
+	pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
 	MHD_stop_daemon(daemon);
 	return CLI_FINE;
 }
@@ -367,6 +468,7 @@ static int prepare(struct server *server, char **paths)
 	for (size_t i = 0; i < server->count && exit < 0; i++) {
 		struct served *t = &server->traces[i];
 		t->path = paths[i];
+		t->is_read_once = may_wait(paths[i]);
 		names[i].name = strcmp(paths[i], "-") == 0 ? "standard input" : cli_base_name(paths[i]);
 		cli_progress_begin("opening", paths[i]);
 		int status = refresh(t);
