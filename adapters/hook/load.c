@@ -304,7 +304,7 @@ static void take(struct copy *c, const struct weft__symtab *table, bool fresh)
 	for (size_t i = 0; i < c->wanted; i++) {
 		struct weft__entry *e = &c->entries[i];
 		e->why = why ? why : e->why;
-		if (!e->why)
+		if (!e->why || !e->original)
 			continue;
 		if (!c->why[0])
 			snprintf(c->why, sizeof c->why, "%s: %s", name_of(c, e), e->why);
