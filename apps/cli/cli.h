@@ -104,6 +104,10 @@ int cli_open_process(struct cli_input *input, const char *pid, const char *ring)
 /* For who needs no model: fails if the trace has no events, else leaves it at its first.  Returns as cli_open(). */
 int cli_check_events(struct cli_input *input);
 
+/* names.c: gives the places in machine code that the trace has their names, in a few seconds at most, or, of servers, whatever it
+ * takes.  Done by the two calls around this one. */
+void cli_name_places(struct cli_input *input, bool ask_servers);
+
 /* Reads it all; what was skipped, or cannot be, is said on stderr.  Returns as cli_open(). */
 int cli_build_model(struct cli_input *input, bool keep_binds);
 

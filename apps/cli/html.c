@@ -111,6 +111,7 @@ int cli_html(struct cli_args *args)
 		exit = cli_open(&inputs[opened], args->argv[opened]);
 		if (exit >= 0)
 			break;
+		cli_name_places(&inputs[opened], false);
 		exit = pack(&traces[opened], &packed[opened], &inputs[opened]);
 	}
 	if (exit < 0) {

@@ -124,6 +124,7 @@ int cli_check_events(struct cli_input *input)
 	int more = weft_trace_next(input->trace, &events, &count);
 	if (more > 0) {
 		weft_trace_rewind(input->trace);
+		cli_name_places(input, false);
 		return -1;
 	}
 	cli_tell_skipped(input);
@@ -144,6 +145,7 @@ int cli_build_model(struct cli_input *input, bool keep_binds)
 {
 	struct weft_error err;
 	struct weft_model_options options = {.keep_binds = keep_binds};
+	cli_name_places(input, false);
 	cli_progress_begin("reading", input->name);
 	int status = weft_model_build(&input->model, input->trace, &options, &err);
 	cli_progress_end();

@@ -277,6 +277,12 @@ void cli_put_site(const struct weft_trace_info *info, uint32_t site)
 	if (site >= info->site_count)
 		return;
 	cli_put("  at ");
+	if (weft_site_is_place(&info->sites[site])) {
+		char place[512];
+		size_t length = weft_site_format(&info->sites[site], place, sizeof place);
+		cli_put_text((struct weft_str){place, (uint32_t)(length < sizeof place ? length : sizeof place - 1)});
+		return;
+	}
 	cli_put_text(info->sites[site].file);
 	cli_put(":");
 	cli_put_uint(info->sites[site].line);

@@ -83,11 +83,14 @@ static int save(const struct cli_input *input, const char *out)
 int cli_save(struct cli_args *args)
 {
 	const char *out = NULL, *pid = NULL, *ring = NULL;
+	bool names = false, servers = false;
 	const struct cli_option options[] = {
 	    {"write", 'w', CLI_TEXT, &out, "OUT",
 		"native: a new directory; others: a file; - for standard output, a directory as a tar archive"},
 	    {"pid", 0, CLI_TEXT, &pid, "PID", "in place of TRACE: the ring in the memory of that process, which may hang"},
 	    {"ring", 0, CLI_TEXT, &ring, "UUID", "of several rings in an image of memory, the one whose UUID begins so"},
+	    {"names", 0, CLI_FLAG, &names, NULL, "places in machine code by their names, for another machine"},
+	    {"debuginfod", 0, CLI_FLAG, &servers, NULL, "with --names: asks the servers of DEBUGINFOD_URLS for them, too"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, CLI_AT_MOST_ONE);
@@ -106,6 +109,8 @@ int cli_save(struct cli_args *args)
 	if (exit >= 0)
 		return exit;
 	cli_tell_skipped(&input);
+	if (names)
+		cli_name_places(&input, servers);
 	exit = save(&input, out);
 	cli_close(&input);
 	return exit;

@@ -57,6 +57,7 @@ static uint64_t sort_of(const struct weft_model *m, uint32_t p)
 	if (site != WEFT_NONE) {
 		hash = mix_text(hash, m->trace->sites[site].file);
 		hash = mix(hash, m->trace->sites[site].line);
+		hash = mix(hash, m->trace->sites[site].offset);
 	}
 	return hash;
 }

@@ -48,6 +48,11 @@ const char *weft_name_place(const struct weft_model *model, uint32_t promise, ch
 		return buf;
 	const struct weft_site *site = &model->trace->sites[number];
 	char file[96], function[64];
+	if (weft_site_is_place(site)) {
+		weft_site_format(site, buf, WEFT_NAME_BYTES);
+		hide_controls(buf);
+		return buf;
+	}
 	/* The end of a path tells more than its beginning. */
 	struct weft_str path = site->file;
 	if (path.len >= sizeof file) {

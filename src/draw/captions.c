@@ -88,6 +88,10 @@ static size_t unlabelled(const struct weft_model *m, uint32_t promise, char *buf
 	const struct weft_site *site = &m->trace->sites[p->site];
 	if (site->function.len > 0)
 		return weft__text_clean(buf, size, site->function.ptr, site->function.len);
+	if (weft_site_is_place(site)) {
+		size_t length = weft_site_format(site, raw, sizeof raw);
+		return weft__text_clean(buf, size, raw, length < sizeof raw ? length : sizeof raw - 1);
+	}
 	struct weft_str file = site->file;
 	for (uint32_t i = file.len; i-- > 0;) {
 		if (file.ptr[i] == '/') {

@@ -78,6 +78,8 @@ size_t weft_model_name(const struct weft_model *model, uint32_t promise, char *b
 	if (p->site == WEFT_NONE)
 		return (size_t)snprintf(buf, size, "%" PRId64, p->id);
 	const struct weft_site *site = &model->trace->sites[p->site];
+	if (weft_site_is_place(site))
+		return weft_site_format(site, buf, size);
 	size_t len = weft_utf8_copy(buf, size, site->file);
 	len += (size_t)APPEND(buf, size, len, ":%" PRIu32 "%s", site->line, site->function.len ? " " : "");
 	return len + weft_utf8_copy(len < size ? buf + len : NULL, len < size ? size - len : 0, site->function);

@@ -16,8 +16,9 @@ struct weft_trace {
 	void *state;                 /* the format's own */
 
 	struct weft_skipped *skipped;
-	size_t skipped_at_open; /* how much of .skipped_count was noted by open(): a rewind goes back there */
-	bool read_whole;        /* the end was reached once: nothing is noted a second time */
+	size_t skipped_at_open;        /* how much of .skipped_count was noted by open(): a rewind goes back there */
+	struct weft_site_texts *texts; /* of sites that were named later */
+	bool read_whole;               /* the end was reached once: nothing is noted a second time */
 };
 
 /* How much the first bytes of a source look like a format.  The most confident format opens it. */
@@ -65,6 +66,9 @@ __attribute__((format(printf, 7, 8))) int weft__trace_fail(struct weft_error *er
 
 /* Why bytes that begin so are no trace in one file. */
 const char *weft__trace_unknown_text(const unsigned char *bytes, size_t size);
+
+struct weft_str weft__module_short_name(const struct weft_module *module);
+void weft__site_texts_free(struct weft_site_texts *texts);
 
 /* Finds the format and opens it; the source becomes the trace's, also on failure. */
 int weft__trace_from_source(struct weft_trace **out, struct weft_source *source, struct weft_error *err);

@@ -102,10 +102,11 @@ struct native {
 	WEFT_VEC(struct weft_site) sites;
 	WEFT_VEC(struct weft_gap) gaps;
 	size_t gaps_at_open;
-	struct weft_str *texts; /* by key; [0] is empty */
-	uint32_t *site_index;   /* by key; [0] is WEFT_NO_SITE */
-	uint64_t *lost_at_open; /* .lost_overwritten of each stream */
-	uint32_t key_count;     /* of both tables */
+	uint64_t last_definition; /* its time, ticks */
+	struct weft_str *texts;   /* by key; [0] is empty */
+	uint32_t *site_index;     /* by key; [0] is WEFT_NO_SITE */
+	uint64_t *lost_at_open;   /* .lost_overwritten of each stream */
+	uint32_t key_count;       /* of both tables */
 	struct native_clock clock;
 	struct native_forms forms[WEFT_WIRE_VERSION]; /* by version - 1 */
 	WEFT_VEC(struct weft_module) modules;

@@ -156,15 +156,20 @@ static int read_text(struct native *n, struct weft_cursor *in)
 	return 1;
 }
 
+/* A key that is defined again means what is said of it last. */
 static int add_site(struct native *n, uint16_t key, struct weft_site site, uint32_t module)
 {
-	struct weft_site *slot = weft_vec_push(&n->sites);
-	uint32_t *module_slot = weft_vec_push(&n->site_modules);
-	if (!slot || !module_slot || !weft__native_grow_keys(n, key))
+	if (!weft__native_grow_keys(n, key))
 		return WEFT_ENOMEM;
-	*slot = site;
-	*module_slot = module;
-	n->site_index[key] = (uint32_t)(n->sites.count - 1);
+	uint32_t *index = &n->site_index[key];
+	if (*index == WEFT_NO_SITE) {
+		if (!weft_vec_reserve(&n->sites, 1) || !weft_vec_reserve(&n->site_modules, 1))
+			return WEFT_ENOMEM;
+		*index = (uint32_t)n->sites.count++;
+		n->site_modules.count++;
+	}
+	n->sites.items[*index] = site;
+	n->site_modules.items[*index] = module;
 	return 1;
 }
 
@@ -303,6 +308,7 @@ int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 			const unsigned char *at = in.at;
 			int got = read_definition(n, &in, p->version, &last);
 			whole = got >= 0;
+			n->last_definition = last > n->last_definition ? last : n->last_definition;
 			if (!got) {
 				weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index,
 				    p->offset + (uint64_t)(at - p->bytes), (uint64_t)(in.end - at), "a definition that is none");

@@ -37,6 +37,8 @@ static int save_metadata(const struct weft_trace *trace, weft_trace_file_fn *fil
 	    .process = process,
 	    .command = command,
 	    .runtimes = info->runtimes.len ? runtimes : NULL,
+	    .extra = n->extras.items,
+	    .extra_count = n->extras.count,
 	    .mode = n->is_ring ? "ring" : "grow",
 	    .state = n->is_finished ? "finished" : "recording",
 	    .pid = info->pid,
@@ -59,6 +61,63 @@ static int save_metadata(const struct weft_trace *trace, weft_trace_file_fn *fil
 	return status;
 }
 
+static bool is_named_place(const struct weft_site *site)
+{
+	return site->offset && (site->file.len || site->function.len);
+}
+
+/* What a named place is as a plain site; of one in a file of which nobody knows the source, the file is the module. */
+static struct weft_wire_definition definition_of(const struct weft_site *site, uint32_t key)
+{
+	struct weft_str file = site->file.len ? site->file : weft__module_short_name(site->module);
+	return (struct weft_wire_definition){.what = WEFT_DEFINE_SITE,
+	    .key = (uint16_t)key,
+	    .line = site->line,
+	    .text = file.len ? file.ptr : "",
+	    .text_bytes = file.len,
+	    .second = site->function.len ? site->function.ptr : "",
+	    .second_bytes = site->function.len};
+}
+
+/* The names that places were given since, in a packet behind the definitions: each key then means what was said of it last. */
+static int save_names(const struct native *n, weft_trace_file_fn *file, void *ctx)
+{
+	size_t bytes = sizeof(struct weft_packet_header);
+	for (uint32_t key = 1; key < n->key_count; key++)
+		if (n->site_index[key] != WEFT_NO_SITE && is_named_place(&n->sites.items[n->site_index[key]])) {
+			const struct weft_wire_definition d = definition_of(&n->sites.items[n->site_index[key]], key);
+			bytes += weft__definition_bytes(&d);
+		}
+	if (bytes == sizeof(struct weft_packet_header))
+		return WEFT_OK;
+	unsigned char *packet = malloc(bytes), *at = packet + sizeof(struct weft_packet_header);
+	if (!packet)
+		return WEFT_ENOMEM;
+	/* Losses are told by the last packet. */
+	struct weft_packet_header header, last;
+	memcpy(&last, n->definitions.items[n->definitions.count - 1].bytes, sizeof last);
+	header = last;
+	weft__packet_init(&header, n->uuid, WEFT_CLASS_DEFINITIONS, last.stream_instance_id, bytes);
+	header.content_size = header.packet_size;
+	header.lock = 0;
+	header.timestamp_begin = n->last_definition;
+	header.sequence = last.sequence + 1;
+	header.events_discarded = last.events_discarded;
+	header.lost_no_stream = last.lost_no_stream;
+	header.clock_hz = last.clock_hz;
+	memcpy(packet, &header, sizeof header);
+	for (uint32_t key = 1; key < n->key_count; key++)
+		if (n->site_index[key] != WEFT_NO_SITE && is_named_place(&n->sites.items[n->site_index[key]])) {
+			const struct weft_wire_definition d = definition_of(&n->sites.items[n->site_index[key]], key);
+			at = weft__definition_write(at, &d, n->last_definition);
+		}
+	char name[64];
+	snprintf(name, sizeof name, "definitions-%zu", n->definitions.count);
+	int failed = file(ctx, name, packet, bytes);
+	free(packet);
+	return failed ? WEFT_EIO : WEFT_OK;
+}
+
 int weft__native_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx)
 {
 	const struct native *n = trace->state;
@@ -69,6 +128,8 @@ int weft__native_save(const struct weft_trace *trace, weft_trace_file_fn *file, 
 		snprintf(name, sizeof name, "definitions-%zu", i);
 		status = save_packet(&n->definitions.items[i], name, file, ctx);
 	}
+	if (status == WEFT_OK)
+		status = save_names(n, file, ctx);
 	for (size_t i = 0; i < n->packets.count && status == WEFT_OK; i++) {
 		const struct native_packet *p = &n->packets.items[i];
 		number = i && p[-1].instance == p->instance ? number + 1 : 0;

@@ -204,6 +204,7 @@ void weft_trace_close(struct weft_trace *trace)
 	if (trace) {
 		trace->format->close(trace);
 		weft_source_close(&trace->source);
+		weft__site_texts_free(trace->texts);
 		free(trace->skipped);
 		free(trace);
 	}

@@ -35,6 +35,12 @@ struct weft_site {
 	uint64_t offset; /* where a call returns to: in the module's own addresses, or, without one, in memory; 0: not known */
 };
 
+/* Whether what is known of it stems from machine code. */
+static inline bool weft_site_is_place(const struct weft_site *site)
+{
+	return site->offset || !site->line;
+}
+
 /* An op that only the trace knows. */
 struct weft_form {
 	struct weft_str name;
@@ -146,6 +152,13 @@ int weft_trace_next(struct weft_trace *trace, const struct weft_event **events, 
  */
 bool weft_trace_field(const struct weft_trace *trace, const struct weft_event *event, unsigned index, struct weft_field *out);
 
+/* Gives a site its name; texts are copied.  Nobody may be reading the trace or its model meanwhile.  WEFT_ENOMEM. */
+int weft_trace_name_site(struct weft_trace *trace, uint32_t site, struct weft_str file, struct weft_str function, uint32_t line);
+
+/* What a site is called, in one line: "function (file.c:12)", or what is known of that; "libuv+0x8a8c0" for a place in machine
+ * code without a name, with the module's name shortened.  Valid UTF-8, terminated; returns the whole length, as snprintf does. */
+size_t weft_site_format(const struct weft_site *site, char *buf, size_t size);
+
 /* The sites that the text of a detail of a stack names, the innermost first, WEFT_NO_SITE for unknown ones; returns how many
  * there are, of which at most `room` are told. */
 size_t weft_trace_callers(const struct weft_trace_info *info, struct weft_str text, uint32_t *sites, size_t room);
@@ -157,7 +170,8 @@ const struct weft_source *weft_trace_source(const struct weft_trace *trace);
 typedef int weft_trace_file_fn(void *ctx, const char *name, const void *bytes, size_t size);
 
 /* Gives the trace's files as they were when it was opened, also where a program wrote it meanwhile: of a native trace those of a
- * directory, `metadata` last; of another its one file, named "".  What was damaged is not in them.  WEFT_EIO, WEFT_ENOMEM. */
+ * directory, `metadata` last; of another its one file, named "".  What was damaged is not in them.  The names of
+ * weft_trace_name_site() are in them, as those of plain sites.  WEFT_EIO, WEFT_ENOMEM. */
 int weft_trace_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx, struct weft_error *err);
 
 /* Starts again at the first event. */

@@ -195,6 +195,8 @@ static uint32_t terms_in_site(struct weft_query *q, const struct weft_model *mod
 		char place[512]; /* "file.c:12 function", as it is written elsewhere */
 		int len = snprintf(place, sizeof place, "%.*s:%" PRIu32 " %.*s", (int)s->file.len, s->file.len ? s->file.ptr : "",
 		    s->line, (int)s->function.len, s->function.len ? s->function.ptr : "");
+		if (weft_site_is_place(s))
+			len = (int)weft_site_format(s, place, sizeof place);
 		len = len < (int)sizeof place ? len : (int)sizeof place - 1;
 		*memo = (struct weft_query_memo){site + 1,
 		    terms_in(q, s->function) | terms_in(q, s->file) | terms_in(q, (struct weft_str){place, (uint32_t)len})};
@@ -352,7 +354,13 @@ size_t weft_query_like(const struct weft_model *model, uint32_t promise, char bu
 			at = add_like(buf, 0, "label", weft_model_text(model, model->labels[l].text));
 	if (at == 0 && p->site != WEFT_NONE) {
 		const struct weft_site *site = &model->trace->sites[p->site];
-		at = add_like(buf, 0, "site", site->function.len > 0 ? site->function : site->file);
+		char place[256] = "";
+		if (!site->file.len && !site->function.len)
+			weft_site_format(site, place, sizeof place);
+		at = add_like(buf, 0, "site",
+		    *place               ? (struct weft_str){place, (uint32_t)strlen(place)}
+		    : site->function.len ? site->function
+					 : site->file);
 	}
 	at = add_like(buf, at, "kind", (struct weft_str){kind, (uint32_t)strlen(kind)});
 	buf[at] = '\0';

@@ -107,9 +107,16 @@ static void write_place(struct writer *w, const struct weft_promise *p)
 	char text[256], function[256];
 	if (p->site != WEFT_NONE) {
 		const struct weft_site *site = &info->sites[p->site];
+		char place[256];
 		clean(text, sizeof text, site->file);
 		clean(function, sizeof function, site->function);
-		add(w, WEFT_ROW_FACT, TEXT("site"), TEXT("%s:%" PRIu32 "%s%s", text, site->line, *function ? " " : "", function));
+		weft_site_format(site, place, sizeof place);
+		if (weft_site_is_place(site)) {
+			clean(text, sizeof text, (struct weft_str){place, (uint32_t)strlen(place)});
+			add(w, WEFT_ROW_FACT, TEXT("site"), TEXT("%s", text));
+		} else
+			add(w, WEFT_ROW_FACT, TEXT("site"),
+			    TEXT("%s:%" PRIu32 "%s%s", text, site->line, *function ? " " : "", function));
 	}
 	if (info->stream_count > 1 && p->stream < info->stream_count) {
 		const struct weft_stream_info *stream = &info->streams[p->stream];

@@ -94,6 +94,10 @@ def told_alike(name, fields, time):
 
 
 def comparable(event):
+    site = event.get('site')
+    if site and 'offset' in site:
+        # A place has the name that weft finds in the program's file.
+        event = {**event, 'site': {'module': site['module'], 'offset': site['offset']}}
     return sorted((key, str(value)) for key, value in event.items() if key not in ('stream', 'thread'))
 
 

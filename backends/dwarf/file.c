@@ -1,0 +1,180 @@
+/* file.c: see file.h.  SPDX-License-Identifier: ISC */
+#include "file.h"
+
+#include <elfutils/libdwelf.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/cursor.h"
+
+enum { BUILD_ID_MOST = 64 };
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Build-ids of less than 8 bytes are no identity. */
+static size_t parse_id(unsigned char out[BUILD_ID_MOST], struct weft_str digits)
+{
+	size_t n = digits.len / 2;
+	if (digits.len % 2 || n < 8 || n > BUILD_ID_MOST)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		int high = hex_digit(digits.ptr[2 * i]), low = hex_digit(digits.ptr[2 * i + 1]);
+		if (high < 0 || low < 0)
+			return 0;
+		out[i] = (unsigned char)(high << 4 | low);
+	}
+	return n;
+}
+
+bool weft__file_debug_path(char *out, size_t size, struct weft_str build_id)
+{
+	unsigned char id[BUILD_ID_MOST];
+	if (!parse_id(id, build_id))
+		return false;
+	return snprintf(out, size, "/usr/lib/debug/.build-id/%.2s/%.*s.debug", build_id.ptr, (int)build_id.len - 2,
+		   build_id.ptr + 2) < (int)size;
+}
+
+/* Files that are no files on a disk, and do things when they are read. */
+static bool is_of_the_kernel(int fd)
+{
+	static const unsigned long kernels[] = {0x9fa0 /* proc */, 0x62656572 /* sysfs */, 0x64626720 /* debugfs */,
+	    0x74726163 /* tracefs */, 0x73636673 /* securityfs */, 0x6165676c /* pstore */, 0x27e0eb /* cgroup */,
+	    0x63677270 /* cgroup2 */, 0xcafe4a11 /* bpf */, 0xde5e81e4 /* efivarfs */, 0x42494e4d /* binfmt_misc */};
+	struct statfs fs;
+	if (fstatfs(fd, &fs))
+		return true;
+	for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+		if ((unsigned long)fs.f_type == kernels[i])
+			return true;
+	return false;
+}
+
+/* O_PATH opens nothing: a device is not woken, a FIFO's writer sees no reader. */
+static int open_regular(const char *path)
+{
+	int place = path[0] == '/' ? open(path, O_PATH | O_CLOEXEC) : -1, fd = -1;
+	struct stat st;
+	char name[32];
+	if (place < 0)
+		return -1;
+	bool sane = fstat(place, &st) == 0 && S_ISREG(st.st_mode) && (st.st_uid == 0 || st.st_uid == geteuid()) &&
+		    !(st.st_mode & S_IWOTH) && !is_of_the_kernel(place);
+	if (sane) {
+		snprintf(name, sizeof name, "/proc/self/fd/%d", place);
+		fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	}
+	close(place);
+	return fd;
+}
+
+enum weft_file_fault weft__file_open(int *out, const char *path, struct weft_str build_id)
+{
+	unsigned char wanted[BUILD_ID_MOST], magic[SELFMAG];
+	size_t bytes = parse_id(wanted, build_id);
+	int fd = open_regular(path);
+	if (fd < 0)
+		return WEFT_FILE_NONE;
+	enum weft_file_fault fault = WEFT_FILE_OTHER;
+	elf_version(EV_CURRENT);
+	Elf *elf = pread(fd, magic, sizeof magic, 0) == sizeof magic && !memcmp(magic, ELFMAG, SELFMAG)
+		       ? elf_begin(fd, ELF_C_READ_MMAP, NULL)
+		       : NULL;
+	if (elf) {
+		const void *id;
+		ssize_t n = dwelf_elf_gnu_build_id(elf, &id);
+		bool same = bytes && n == (ssize_t)bytes && !memcmp(id, wanted, bytes);
+		fault = same ? WEFT_FILE_FINE : WEFT_FILE_BUILD_ID;
+		elf_end(elf);
+	}
+	if (fault == WEFT_FILE_FINE)
+		*out = fd;
+	else
+		close(fd);
+	return fault;
+}
+
+/* ---- Functions that only exceptions know ---- */
+
+struct image {
+	const unsigned char *bytes;
+	size_t size;
+	Elf64_Ehdr head;
+};
+
+static bool read_at(const struct image *f, uint64_t at, void *to, size_t bytes)
+{
+	if (at > f->size || bytes > f->size - at)
+		return false;
+	memcpy(to, f->bytes + at, bytes);
+	return true;
+}
+
+/* Where in the file an address is. */
+static bool find_offset(const struct image *f, uint64_t address, uint64_t *out)
+{
+	for (unsigned i = 0; i < f->head.e_phnum; i++) {
+		Elf64_Phdr h;
+		if (!read_at(f, f->head.e_phoff + (uint64_t)i * sizeof h, &h, sizeof h))
+			return false;
+		if (h.p_type == PT_LOAD && address - h.p_vaddr < h.p_filesz) {
+			*out = h.p_offset + (address - h.p_vaddr);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool find_table(const struct image *f, Elf64_Phdr *out)
+{
+	for (unsigned i = 0; i < f->head.e_phnum; i++)
+		if (!read_at(f, f->head.e_phoff + (uint64_t)i * sizeof *out, out, sizeof *out))
+			return false;
+		else if (out->p_type == PT_GNU_EH_FRAME)
+			return true;
+	return false;
+}
+
+bool weft__file_function(const unsigned char *bytes, size_t size, uint64_t address, uint64_t *begin, uint64_t *end)
+{
+	/* Pointers relative to the table, signed, of 4 bytes; and relative to themselves: what every linker writes. */
+	enum { TABLE = 0x3b, COUNT = 0x03, POINTER = 0x1b, HEAD = 12, ENTRY = 8 };
+	struct image f = {.bytes = bytes, .size = size};
+	Elf64_Phdr h;
+	unsigned char head[HEAD];
+	if (!read_at(&f, 0, &f.head, sizeof f.head) || f.head.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    f.head.e_ident[EI_DATA] != ELFDATA2LSB || f.head.e_phentsize != sizeof h || !find_table(&f, &h) ||
+	    !read_at(&f, h.p_offset, head, HEAD) || head[0] != 1 || head[1] != POINTER || head[2] != COUNT || head[3] != TABLE)
+		return false;
+	uint64_t low = 0, high = weft_load_u32(head + 8), table = h.p_offset + HEAD, at;
+	unsigned char entry[ENTRY], frame[16];
+	if (high > size / ENTRY)
+		return false;
+	/* The last entry at or before the address. */
+	while (low < high) {
+		uint64_t mid = low + (high - low) / 2;
+		if (!read_at(&f, table + mid * ENTRY, entry, ENTRY))
+			return false;
+		if (h.p_vaddr + (uint64_t)(int64_t)(int32_t)weft_load_u32(entry) <= address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (!low || !read_at(&f, table + (low - 1) * ENTRY, entry, ENTRY))
+		return false;
+	*begin = h.p_vaddr + (uint64_t)(int64_t)(int32_t)weft_load_u32(entry);
+	/* Its description: length, where the common part is, begin, how many bytes. */
+	if (!find_offset(&f, h.p_vaddr + (uint64_t)(int64_t)(int32_t)weft_load_u32(entry + 4), &at) ||
+	    !read_at(&f, at, frame, sizeof frame))
+		return false;
+	*end = *begin + weft_load_u32(frame + 12);
+	return address < *end;
+}

@@ -1,0 +1,89 @@
+/* site.c: what sites are called.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "trace/format.h"
+
+/* Texts that a trace's sites were given, one block each. */
+struct weft_site_texts {
+	struct weft_site_texts *next;
+	char bytes[];
+};
+
+void weft__site_texts_free(struct weft_site_texts *texts)
+{
+	while (texts) {
+		struct weft_site_texts *next = texts->next;
+		free(texts);
+		texts = next;
+	}
+}
+
+int weft_trace_name_site(struct weft_trace *trace, uint32_t site, struct weft_str file, struct weft_str function, uint32_t line)
+{
+	struct weft_site_texts *texts = malloc(sizeof *texts + (size_t)file.len + function.len);
+	if (!texts)
+		return WEFT_ENOMEM;
+	memcpy(texts->bytes, file.len ? file.ptr : "", file.len);
+	memcpy(texts->bytes + file.len, function.len ? function.ptr : "", function.len);
+	texts->next = trace->texts;
+	trace->texts = texts;
+	/* The array is the format's, which made it to be filled. */
+	struct weft_site *named = (struct weft_site *)(uintptr_t)&trace->info.sites[site];
+	named->file = (struct weft_str){texts->bytes, file.len};
+	named->function = (struct weft_str){texts->bytes + file.len, function.len};
+	named->line = line;
+	return WEFT_OK;
+}
+
+static struct weft_str last_part(struct weft_str path)
+{
+	for (uint32_t i = path.len; i-- > 0;)
+		if (path.ptr[i] == '/')
+			return (struct weft_str){path.ptr + i + 1, path.len - i - 1};
+	return path;
+}
+
+static void cut_at(struct weft_str *name, const char *mark)
+{
+	const char *at = memmem(name->ptr, name->len, mark, strlen(mark));
+	if (at && at > name->ptr)
+		name->len = (uint32_t)(at - name->ptr);
+}
+
+/* "loop.cpython-311-x86_64-linux-gnu.so" is "loop", "libuv.so.1.0.0" is "libuv". */
+struct weft_str weft__module_short_name(const struct weft_module *module)
+{
+	if (!module)
+		return (struct weft_str){"", 0};
+	struct weft_str name = last_part(module->path);
+	cut_at(&name, ".so");
+	cut_at(&name, ".cpython-");
+	return name;
+}
+
+size_t weft_site_format(const struct weft_site *site, char *buf, size_t size)
+{
+	size_t at = 0;
+#define REST at < size ? buf + at : NULL, at < size ? size - at : 0
+	const struct weft_str module = weft__module_short_name(site->module);
+	const bool has_function = site->function.len != 0, has_file = site->file.len != 0;
+	if (!has_function && !has_file) {
+		at = weft_utf8_copy(buf, size, module);
+		return at + (size_t)snprintf(REST, module.len ? "+0x%" PRIx64 : "0x%" PRIx64, site->offset);
+	}
+	if (has_function)
+		at = weft_utf8_copy(buf, size, site->function);
+	if (has_function && (has_file || module.len))
+		at += (size_t)snprintf(REST, " (");
+	at += weft_utf8_copy(REST, has_file ? last_part(site->file) : module);
+	if (has_file && site->line)
+		at += (size_t)snprintf(REST, ":%" PRIu32, site->line);
+	if (has_function && (has_file || module.len))
+		at += (size_t)snprintf(REST, ")");
+#undef REST
+	return at;
+}

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""names_test.py WEFT PLACES SOW MOW SOURCES: programs recorded without their source get the names that their files have.
+
+PLACES has debug information, MOW has none.  SPDX-License-Identifier: ISC"""
+import json, os, re, shutil, stat, subprocess, sys, tempfile
+
+weft, places, sow, mow, sources = sys.argv[1:]
+failures = []
+
+
+def check(what, is_so):
+    if not is_so:
+        failures.append(what)
+
+
+def line_of(name, text):
+    """The number of the line that has the text."""
+    return next(i for i, line in enumerate(open(os.path.join(sources, name)), 1) if text in line)
+
+
+def record(program, trace, *modules):
+    subprocess.run([program, *modules], check=True, env={**os.environ, 'WEFT_TRACE': trace, 'LD_LIBRARY_PATH': os.path.dirname(os.path.abspath(weft))})
+    return trace
+
+
+def dump(trace):
+    """The promises by label, and what is said on stderr."""
+    got = subprocess.run([weft, 'dump', '--json', trace], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
+    lines = [json.loads(line) for line in got.stdout.splitlines()]
+    return {p['labels'][0][1]: p for p in lines if p.get('site')}, got.stderr
+
+
+def shown(trace):
+    """Where each promise is from, as it is printed."""
+    text = subprocess.run([weft, 'dump', trace], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True).stdout
+    return dict(re.findall(r'"(\w+)"  at (.*)', text))
+
+
+def address_of(name):
+    listed = subprocess.run(['nm', places], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return int(re.search(rf'^(\w+) . {name}(?:\.\w+)*$', listed, re.M).group(1), 16)
+
+
+def with_debug_information(scratch):
+    program = shutil.copy(places, os.path.join(scratch, 'places'))
+    trace = record(program, os.path.join(scratch, 'debug'), sow, mow)
+    promises, said = dump(trace)
+    check(f'nothing is said: {said}', said == '')
+    for name in ('places_exported', 'hidden_one', 'hidden_two'):
+        site = promises[name]['site']
+        line = line_of('places.c', f'FUNCTION({name},')
+        check(f'{name}: {site}', site['function'] == name and site['file'].endswith('places.c') and site['line'] == line)
+        check(f'{name}: {site}', site['module'] == program)
+        check(f'{name} is called where its caller is', [c['function'] for c in promises[name]['callers']] == [name])
+    line = line_of('module.c', 'create(TEXT_OF')
+    at = shown(trace)
+    # Both were at home at one address, most likely: the second was loaded when the first was gone.
+    check(f'a module with debug information: {at}', at['sow'] == f'sow (module.c:{line})')
+    check(f'a module without: {at}', at['mow'] == 'mow (mow)')
+    return program, trace
+
+
+def stripped(scratch):
+    program = shutil.copy(places, os.path.join(scratch, 'stripped'))
+    subprocess.run(['strip', program], check=True)
+    at = shown(record(program, os.path.join(scratch, 'bare')))
+    wanted = {'places_exported': 'places_exported (stripped)'}
+    for name in ('hidden_one', 'hidden_two'):
+        wanted[name] = f'function_{address_of(name):x} (stripped)'
+    check(f'a stripped program: {at}', at == wanted)
+
+
+def in_c_plus_plus(scratch):
+    if not shutil.which('g++'):
+        print('skipped: no g++')
+        return
+    module = os.path.join(scratch, 'tree.cpython-311-x86_64-linux-gnu.so')
+    subprocess.run(['g++', '-O2', '-fPIC', '-shared', os.path.join(sources, 'module.cc'), '-o', module], check=True)
+    at = shown(record(places, os.path.join(scratch, 'garden'), module))
+    check(f'C++: {at}', at['plant'] == 'garden::Tree::plant (tree)' and at['grow'] == 'garden::(anonymous namespace)::Hidden::grow<double> (tree)')
+
+
+def saved(scratch, program, trace):
+    copy = os.path.join(scratch, 'saved')
+    before = shown(trace)
+    subprocess.run([weft, 'save', '--names', trace, '-w', copy], check=True)
+    plain = os.path.join(scratch, 'plain')
+    subprocess.run([weft, 'save', trace, '-w', plain], check=True)
+    page = os.path.join(scratch, 'page.html')
+    subprocess.run([weft, 'html', trace, '-o', page], check=True)
+    os.rename(program, program + '.gone')
+    after, said = dump(copy)
+    for name in ('places_exported', 'hidden_one', 'hidden_two'):
+        site = after[name]['site']
+        check(f'a saved name: {site}', site['function'] == name and site['file'].endswith('places.c') and 'module' not in site)
+    check(f'a saved name: {shown(copy)}', shown(copy)['mow'] == before['mow'] and said == '')
+    at = shown(plain)['hidden_one']
+    check(f'names are not saved unless they are asked for: {at}', re.fullmatch(r'places\+0x[0-9a-f]+', at))
+    if shutil.which('babeltrace2'):
+        got = subprocess.run(['babeltrace2', copy], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        check(f'babeltrace2: {got.stderr}', got.returncode == 0 and not got.stderr and 'function = "hidden_one"' in got.stdout)
+
+
+def replaced(program, trace):
+    """What stands where the program was is not believed, and nothing that is no file is opened."""
+    shutil.copy(mow, program)
+    promises, said = dump(trace)
+    check(f'another file: {said}', f'{program} is no longer the file that was recorded' in said)
+    check('another file gives no names', promises['hidden_one']['site']['function'] == '')
+    os.remove(program)
+    os.mkfifo(program)
+    promises, _ = dump(trace)
+    check('a FIFO gives no names', promises['hidden_one']['site']['function'] == '')
+    os.remove(program)
+    shutil.copy(program + '.gone', program)
+    os.chmod(program, 0o777)
+    promises, _ = dump(trace)
+    check('what anybody may change gives no names', promises['hidden_one']['site']['function'] == '')
+    os.chmod(program, 0o755)
+    promises, _ = dump(trace)
+    check('the program is back', promises['hidden_one']['site']['function'] == 'hidden_one')
+    # A stranger's trace names a device that has no end.
+    name = os.path.join(trace, 'definitions-0')
+    data = open(name, 'rb').read()
+    path = program.encode()
+    check('the path is in the trace', path + b'\0' in data)
+    open(name, 'wb').write(data.replace(path + b'\0', b'/dev' + b'/' * (len(path) - 8) + b'zero\0'))
+    promises, _ = dump(trace)
+    check('a device gives no names', promises['hidden_one']['site']['function'] == '')
+
+
+with tempfile.TemporaryDirectory() as folder:
+    folder = os.path.realpath(folder)
+    kept = with_debug_information(folder)
+    stripped(folder)
+    in_c_plus_plus(folder)
+    saved(folder, *kept)
+    replaced(*kept)
+print('\n'.join(failures) or 'fine')
+sys.exit(1 if failures else 0)
