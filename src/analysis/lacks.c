@@ -13,8 +13,9 @@ static int64_t first_link_ns(const struct weft_model *m, size_t stream)
 struct weft__lacks weft__lacks_of(const struct weft_model *m)
 {
 	const struct weft_trace_info *info = m->trace;
-	struct weft__lacks lacks = {
-	    .lost = info->lost_no_stream > 0 || info->skipped_count > 0, .cut = info->unfinished, .wrapped = info->wrapped};
+	struct weft__lacks lacks = {.lost = info->lost_no_stream > 0 || info->skipped_count > 0 || info->gap_count > 0,
+	    .cut = info->unfinished,
+	    .wrapped = info->wrapped};
 	for (size_t s = 0; s < info->stream_count; s++) {
 		const struct weft_stream_info *stream = &info->streams[s];
 		lacks.lost |= stream->lost_full > 0 || stream->lost_nested > 0;
