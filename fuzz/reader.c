@@ -22,6 +22,11 @@ static size_t read_all(struct weft_trace *trace, uint64_t *sum)
 			       (uint64_t)ev->value * 7 + ev->op;
 			for (uint32_t k = 0; k < ev->text.len; k++)
 				*sum = *sum * 31 + (unsigned char)ev->text.ptr[k];
+			struct weft_field field;
+			for (unsigned k = 0; weft_trace_field(trace, ev, k, &field); k++)
+				*sum = *sum * 31 + (uint64_t)field.value + field.text.len;
+			uint32_t callers[4] = {0};
+			*sum += weft_trace_callers(weft_trace_info(trace), ev->text, callers, 4) + callers[0];
 		}
 		all += count;
 	}
@@ -38,6 +43,10 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 		weft_trace_close(trace);
 		return -1;
 	}
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	char place[64];
+	for (size_t i = 0; i < info->site_count; i++)
+		(void)weft_site_format(&info->sites[i], place, sizeof place);
 	uint64_t sum, sum_again;
 	size_t count = read_all(trace, &sum);
 	size_t skipped = weft_trace_info(trace)->skipped_count;

@@ -4,6 +4,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#ifdef WEFT_HAS_NAMES
+#include "backends/dwarf/names.h"
+#endif
 #include "trace/follow.h"
 #include "xen/domain.h"
 
@@ -106,6 +109,36 @@ static gboolean finish(gpointer data)
 	return G_SOURCE_REMOVE;
 }
 
+#ifdef WEFT_HAS_NAMES
+struct naming {
+	struct loader *loader;
+	gint64 end_us;
+};
+
+static bool go_on_naming(void *ctx)
+{
+	const struct naming *naming = ctx;
+	return g_get_monotonic_time() < naming->end_us && go_on(naming->loader, 0);
+}
+
+/* Places in machine code get their names before anybody else has the trace; those that take long have none. */
+static void name_places(struct loader *loader, struct weft_trace *trace)
+{
+	enum { MOST_US = 300000 };
+	struct weft_names *names = weft_names_create(weft_trace_info(trace));
+	if (!names)
+		return;
+	struct naming naming = {loader, g_get_monotonic_time() + MOST_US};
+	weft_names_find(names, &(struct weft_names_options){.go_on = go_on_naming, .ctx = &naming});
+	(void)weft_names_apply(names, trace);
+	weft_names_destroy(names);
+}
+#else
+static void name_places(struct loader *loader, struct weft_trace *trace)
+{
+}
+#endif
+
 static gpointer work(gpointer data)
 {
 	struct loader *loader = data;
@@ -113,10 +146,12 @@ static gpointer work(gpointer data)
 	struct weft_model_options options = {.go_on = go_on, .ctx = loader};
 	loader->fingerprint = weft_trace_fingerprint(loader->path);
 	loader->is_recorded = weft_trace_is_recorded(loader->path);
-	/* Of a viewer that could not be opened the trace is still ours. */
-	if (domain_or_trace_open(&trace, loader->path, &loader->error) == WEFT_OK &&
-	    (!go_on(loader, 0) || weft_viewer_open(&loader->viewer, trace, &options, &loader->error) != WEFT_OK))
-		weft_trace_close(trace);
+	if (domain_or_trace_open(&trace, loader->path, &loader->error) == WEFT_OK) {
+		name_places(loader, trace);
+		/* Of a viewer that could not be opened the trace is still ours. */
+		if (!go_on(loader, 0) || weft_viewer_open(&loader->viewer, trace, &options, &loader->error) != WEFT_OK)
+			weft_trace_close(trace);
+	}
 	g_idle_add(finish, loader);
 	return NULL;
 }

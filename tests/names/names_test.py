@@ -52,6 +52,9 @@ def with_debug_information(scratch):
         check(f'{name}: {site}', site['function'] == name and site['file'].endswith('places.c') and site['line'] == line)
         check(f'{name}: {site}', site['module'] == program)
         check(f'{name} is called where its caller is', [c['function'] for c in promises[name]['callers']] == [name])
+    for name in ('sow', 'mow'):
+        # Addresses of callers are remembered; that of the other module is another one's by now.
+        check(f'callers of {name}', [c['function'] for c in promises[name]['callers']] == [name])
     line = line_of('module.c', 'create(TEXT_OF')
     at = shown(trace)
     # Both were at home at one address, most likely: the second was loaded when the first was gone.
