@@ -129,6 +129,32 @@ void cli_close(struct cli_input *input);
 void cli_progress_begin(const char *what, const char *name);
 void cli_progress_end(void);
 
+/* ---- session.c: directories that weft record made, with a trace for each process ---- */
+
+typedef WEFT_VEC(char *) cli_paths;
+
+struct cli_session {
+	const char *path;
+	cli_paths traces; /* sorted; none: it is no such directory */
+	cli_paths words;  /* files in which processes say why they record nothing */
+};
+
+/* False: there is no memory.  To be freed in any case. */
+bool cli_session_read(struct cli_session *session, const char *path);
+void cli_session_free(struct cli_session *session);
+
+bool cli_is_trace_directory(const char *path);
+
+/* Says on stderr how much is in a trace. */
+void cli_tell_trace(const char *path, bool with_command);
+
+/* Where *path is such a directory with one trace in it, *path becomes that one.  Returns -1 to go on, otherwise an exit status:
+ * the several that it has were listed. */
+int cli_session_choose(const char **path);
+
+/* Puts the traces of such directories in their place among the operands; whether one had several. */
+bool cli_session_expand(struct cli_args *args);
+
 /* ---- pack.c: traces for pages ---- */
 
 typedef WEFT_VEC(unsigned char) cli_bytes;

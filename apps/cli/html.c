@@ -99,6 +99,7 @@ int cli_html(struct cli_args *args)
 		return exit;
 	if (!out)
 		return cli_fail("html: where to?  -o OUT.html, or -o DIRECTORY");
+	cli_session_expand(args);
 	size_t count = (size_t)args->argc, opened = 0, length = strlen(out);
 	struct cli_input *inputs = calloc(count, sizeof *inputs);
 	struct weft_page_trace *traces = calloc(count, sizeof *traces);

@@ -261,16 +261,10 @@ static void put_people(const char *path, const struct weft_model *model, const s
 	}
 }
 
-int cli_info(struct cli_args *args)
+static int info_of(const char *path, bool json)
 {
-	bool json = false;
-	const struct cli_option options[] = {CLI_OPTION_JSON(&json), CLI_OPTION_END};
-	int exit = cli_parse(args, options, 1);
-	if (exit >= 0)
-		return exit;
-
 	struct cli_input input;
-	exit = cli_open(&input, args->argv[0]);
+	int exit = cli_open(&input, path);
 	if (exit >= 0)
 		return exit;
 	struct summary sum = {0};
@@ -284,8 +278,24 @@ int cli_info(struct cli_args *args)
 	if (exit < 0) {
 		count_promises(input.model, &sum);
 		(json ? put_json : put_people)(input.name, input.model, &sum);
-		exit = cli_finish(CLI_FINE);
+		exit = CLI_FINE;
 	}
 	cli_close(&input);
 	return exit;
+}
+
+int cli_info(struct cli_args *args)
+{
+	bool json = false;
+	const struct cli_option options[] = {CLI_OPTION_JSON(&json), CLI_OPTION_END};
+	int exit = cli_parse(args, options, 1);
+	if (exit >= 0)
+		return exit;
+	cli_session_expand(args);
+	for (int i = 0; i < args->argc && exit <= CLI_FINE; i++) {
+		if (i > 0 && !json)
+			putchar('\n');
+		exit = info_of(args->argv[i], json);
+	}
+	return exit > CLI_FINE ? exit : cli_finish(CLI_FINE);
 }

@@ -74,6 +74,9 @@ static int opened(const struct cli_input *input, int status, const struct weft_e
 int cli_open(struct cli_input *input, const char *path)
 {
 	struct weft_error err;
+	int exit = cli_session_choose(&path);
+	if (exit >= 0)
+		return exit;
 	*input = (struct cli_input){.name = strcmp(path, "-") == 0 ? "standard input" : path};
 	cli_progress_begin("opening", input->name);
 	int status = domain_or_trace_open(&input->trace, path, &err);

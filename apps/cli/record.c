@@ -18,9 +18,7 @@
 #include <unistd.h>
 
 #include "apps/cli/program.h"
-#include "base/sort.h"
 #include "cli.h"
-#include "trace/trace.h"
 
 #define LIBRARY "libweft-hook.so"
 
@@ -154,63 +152,6 @@ static void clear_environment(const char *preload)
 
 /* ---- The directory ---- */
 
-typedef WEFT_VEC(char *) paths;
-
-struct session {
-	const char *path;
-	paths traces; /* sorted */
-	paths words;  /* files in which processes say why they record nothing */
-};
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static bool is_trace(const char *path)
-{
-	char metadata[PATH_MAX + 16];
-	snprintf(metadata, sizeof metadata, "%s/metadata", path);
-	return access(metadata, F_OK) == 0;
-}
-
-/* What processes left there; false: there is no memory. */
-static bool session_read(struct session *s, const char *path)
-{
-	static const char failed[] = ".failed";
-	*s = (struct session){.path = path};
-	DIR *dir = opendir(path);
-	bool whole = true;
-	for (const struct dirent *entry; whole && dir && (entry = readdir(dir));) {
-		char *name;
-		size_t length = strlen(entry->d_name);
-		if (entry->d_name[0] == '.' || asprintf(&name, "%s/%s", path, entry->d_name) < 0)
-			continue;
-		bool is_word = length > sizeof failed && !strcmp(entry->d_name + length - (sizeof failed - 1), failed);
-		paths *list = is_word ? &s->words : is_trace(name) ? &s->traces : NULL;
-		char **slot = list ? weft_vec_push(list) : NULL;
-		whole = !list || slot;
-		if (slot)
-			*slot = name;
-		else
-			free(name);
-	}
-	if (dir)
-		closedir(dir);
-	weft_sort(s->traces.items, s->traces.count, sizeof *s->traces.items, by_name);
-	return whole;
-}
-
-static void session_free(struct session *s)
-{
-	for (size_t i = 0; i < s->traces.count; i++)
-		free(s->traces.items[i]);
-	for (size_t i = 0; i < s->words.count; i++)
-		free(s->words.items[i]);
-	weft_vec_free(&s->traces);
-	weft_vec_free(&s->words);
-}
-
 /* Removes a trace's directory, if there is nothing in it but what recorders write. */
 static bool remove_trace(const char *path)
 {
@@ -230,7 +171,7 @@ static bool remove_trace(const char *path)
 /* Makes an empty directory of `out`, or says why not. */
 static int prepare(const struct options *o)
 {
-	struct session old;
+	struct cli_session old;
 	if (strstr(o->out, "%p"))
 		return -1; /* each process makes its own */
 	if (mkdir(o->out, 0700) == 0)
@@ -241,14 +182,14 @@ static int prepare(const struct options *o)
 		return mkdir(o->out, 0700) == 0 ? -1 : cli_fail("record: %s: %s", o->out, strerror(errno));
 	if (!o->overwrite)
 		return cli_fail("record: %s: exists already; --overwrite replaces it", o->out);
-	if (is_trace(o->out)) {
+	if (cli_is_trace_directory(o->out)) {
 		remove_trace(o->out);
-	} else if (session_read(&old, o->out)) {
+	} else if (cli_session_read(&old, o->out)) {
 		for (size_t i = 0; i < old.traces.count; i++)
 			remove_trace(old.traces.items[i]);
 		for (size_t i = 0; i < old.words.count; i++)
 			unlink(old.words.items[i]);
-		session_free(&old);
+		cli_session_free(&old);
 	}
 	if ((rmdir(o->out) && errno != ENOENT) || mkdir(o->out, 0700))
 		return cli_fail("record: %s: exists already and is not a trace", o->out);
@@ -275,13 +216,13 @@ static pid_t wait_for_trace(pid_t child, const char *out, int *status)
 	pid_t ended = 0;
 	bool shown = false;
 	do {
-		struct session s;
+		struct cli_session s;
 		ended = waitpid(child, status, WNOHANG);
-		if (session_read(&s, out) && s.traces.count) {
+		if (cli_session_read(&s, out) && s.traces.count) {
 			open_window(s.traces.items[0]);
 			shown = true;
 		}
-		session_free(&s);
+		cli_session_free(&s);
 		if (ended == 0 && !shown)
 			usleep(20000);
 	} while (ended == 0 && !shown);
@@ -363,24 +304,6 @@ static int run(char **command, const char *shown, bool *ran)
 
 /* ---- Afterwards ---- */
 
-static void tell_trace(const char *path)
-{
-	struct weft_trace *trace;
-	struct weft_error err;
-	const struct weft_event *events;
-	size_t count;
-	uint64_t all = 0;
-	if (weft_trace_open(&trace, path, &err) < 0) {
-		cli_fail_error(&err);
-		return;
-	}
-	while (weft_trace_next(trace, &events, &count) == 1)
-		all += count;
-	const struct weft_trace_info *info = weft_trace_info(trace);
-	cli_note("%s: %" PRIu64 " events of %zu OS threads, %" PRIu64 " lost", path, all, info->stream_count, cli_lost(info));
-	weft_trace_close(trace);
-}
-
 /* What a process left for us to say; the file goes. */
 static void tell_word(const char *path)
 {
@@ -395,12 +318,12 @@ static void tell_word(const char *path)
 	unlink(path);
 }
 
-static void tell_session(const struct session *s, const char *command)
+static void tell_session(const struct cli_session *s, const char *command)
 {
 	for (size_t i = 0; i < s->words.count; i++)
 		tell_word(s->words.items[i]);
 	for (size_t i = 0; i < s->traces.count && i < SHOWN; i++)
-		tell_trace(s->traces.items[i]);
+		cli_tell_trace(s->traces.items[i], false);
 	if (s->traces.count > SHOWN)
 		cli_note("and %zu more in %s", s->traces.count - SHOWN, s->path);
 	if (s->traces.count)
@@ -429,7 +352,7 @@ static int run_verb(const char *verb, const char *trace, const char *rules)
 }
 
 /* The exit status: the command's, or where that is 0, of the rules. */
-static int look_into(const struct session *s, const struct options *o, int exit)
+static int look_into(const struct cli_session *s, const struct options *o, int exit)
 {
 	int checked = CLI_FINE;
 	for (size_t i = 0; i < s->traces.count; i++) {
@@ -473,13 +396,13 @@ int cli_record(struct cli_args *args)
 	char *preload = others ? strdup(others) : NULL;
 	if ((exit = set_environment(&o, args->argv[0])) < 0) {
 		bool ran;
-		struct session s;
+		struct cli_session s;
 		exit = run(args->argv, o.view ? o.out : NULL, &ran);
 		clear_environment(preload);
-		if (ran && !strstr(o.out, "%p") && session_read(&s, o.out)) {
+		if (ran && !strstr(o.out, "%p") && cli_session_read(&s, o.out)) {
 			tell_session(&s, args->argv[0]);
 			exit = look_into(&s, &o, exit);
-			session_free(&s);
+			cli_session_free(&s);
 		}
 	}
 	free(preload);

@@ -493,6 +493,7 @@ int cli_serve(struct cli_args *args)
 	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
+	cli_session_expand(args);
 	struct server server = {.count = (size_t)args->argc};
 	server.traces = calloc(server.count, sizeof *server.traces);
 	exit = server.traces ? prepare(&server, args->argv) : cli_fail("serve: %s", weft_status_string(WEFT_ENOMEM));

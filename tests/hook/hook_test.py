@@ -221,6 +221,20 @@ def test_processes(built):
             has_work(trace)
 
 
+def test_reading(built):
+    """A directory of one trace is that trace; of several, a verb for one lists them, and the others show all."""
+    found = record('./shared')
+    check(run([weft, 'events', 'out']) == run([weft, 'events', 'out/' + found[0][0]]), 'the only trace')
+    found = record('sh', '-c', './shared; ./late')
+    status, output, said = run([weft, 'events', 'out'])
+    check((status, output) == (2, '') and said.startswith('weft: out: has 2 traces, of which one is wanted here:\n'), 'several', said)
+    check(all(f'weft: out/{name}: ' in said for name, _, _ in found) and said.endswith(': ./shared\n'), 'a list of them', said)
+    status, output, said = run([weft, 'info', '--json', 'out'])
+    check(status == 0 and [json.loads(line)['process'] for line in output.splitlines()] == ['late', 'shared'], 'info of all', output, said)
+    status, _, said = run([weft, 'html', 'out', '-o', 'page.html'])
+    check(status == 0 or 'was built without' in said, 'a page of all', said)
+
+
 def test_daemon(built):
     shutil.rmtree('out', ignore_errors=True)
     run([weft, 'record', '-o', 'out', '--', './shared', 'daemon'])

@@ -1,0 +1,127 @@
+/* session.c: a directory that weft record made: a trace for each process.  SPDX-License-Identifier: ISC */
+#include <dirent.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/sort.h"
+#include "cli.h"
+#include "trace/trace.h"
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+bool cli_is_trace_directory(const char *path)
+{
+	char metadata[PATH_MAX + 16];
+	snprintf(metadata, sizeof metadata, "%s/metadata", path);
+	return access(metadata, F_OK) == 0;
+}
+
+bool cli_session_read(struct cli_session *s, const char *path)
+{
+	static const char failed[] = ".failed";
+	*s = (struct cli_session){.path = path};
+	DIR *dir = cli_is_trace_directory(path) ? NULL : opendir(path);
+	bool whole = true;
+	for (const struct dirent *entry; whole && dir && (entry = readdir(dir));) {
+		char *name;
+		size_t length = strlen(entry->d_name);
+		if (entry->d_name[0] == '.' || asprintf(&name, "%s/%s", path, entry->d_name) < 0)
+			continue;
+		bool is_word = length > sizeof failed && !strcmp(entry->d_name + length - (sizeof failed - 1), failed);
+		cli_paths *list = is_word ? &s->words : cli_is_trace_directory(name) ? &s->traces : NULL;
+		char **slot = list ? weft_vec_push(list) : NULL;
+		whole = !list || slot;
+		if (slot)
+			*slot = name;
+		else
+			free(name);
+	}
+	if (dir)
+		closedir(dir);
+	weft_sort(s->traces.items, s->traces.count, sizeof *s->traces.items, by_name);
+	return whole;
+}
+
+void cli_session_free(struct cli_session *s)
+{
+	for (size_t i = 0; i < s->traces.count; i++)
+		free(s->traces.items[i]);
+	for (size_t i = 0; i < s->words.count; i++)
+		free(s->words.items[i]);
+	weft_vec_free(&s->traces);
+	weft_vec_free(&s->words);
+}
+
+void cli_tell_trace(const char *path, bool with_command)
+{
+	struct weft_trace *trace;
+	struct weft_error err;
+	const struct weft_event *events;
+	size_t count;
+	uint64_t all = 0;
+	if (weft_trace_open(&trace, path, &err) < 0) {
+		cli_fail_error(&err);
+		return;
+	}
+	while (weft_trace_next(trace, &events, &count) == 1)
+		all += count;
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	cli_note("%s: %" PRIu64 " events of %zu OS threads, %" PRIu64 " lost%s%.*s", path, all, info->stream_count,
+	    cli_lost(info), with_command ? ": " : "", with_command ? (int)info->command.len : 0, info->command.ptr);
+	weft_trace_close(trace);
+}
+
+int cli_session_choose(const char **path)
+{
+	static struct cli_session chosen; /* until the end, as what it names */
+	struct cli_session s;
+	if (!cli_session_read(&s, *path) || s.traces.count == 0) {
+		cli_session_free(&s);
+		return -1;
+	}
+	if (s.traces.count == 1) {
+		cli_session_free(&chosen);
+		chosen = s;
+		*path = s.traces.items[0];
+		return -1;
+	}
+	cli_note("%s: has %zu traces, of which one is wanted here:", *path, s.traces.count);
+	for (size_t i = 0; i < s.traces.count; i++)
+		cli_tell_trace(s.traces.items[i], true);
+	cli_session_free(&s);
+	return CLI_TROUBLE;
+}
+
+bool cli_session_expand(struct cli_args *args)
+{
+	typedef WEFT_VEC(char *) words;
+	static words all; /* until the end */
+	bool whole = true, more = false;
+	for (int i = 0; i < args->argc && whole; i++) {
+		struct cli_session s;
+		whole = cli_session_read(&s, args->argv[i]) && weft_vec_reserve(&all, s.traces.count + 2);
+		if (!whole) {
+			cli_session_free(&s);
+			break;
+		}
+		more |= s.traces.count > 1;
+		for (size_t j = 0; j < s.traces.count; j++)
+			*weft_vec_push(&all) = s.traces.items[j];
+		if (s.traces.count == 0)
+			*weft_vec_push(&all) = args->argv[i];
+		s.traces.count = 0; /* they are in `all` now */
+		cli_session_free(&s);
+	}
+	if (!whole || !weft_vec_reserve(&all, 1))
+		return false;
+	all.items[all.count] = NULL;
+	args->argv = all.items;
+	args->argc = (int)all.count;
+	return more;
+}
