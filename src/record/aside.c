@@ -31,11 +31,12 @@
 #define SYS_close_range 436
 #endif
 
-/* By the name that nobody puts himself before: sanitizers and tracers take every clone() for a fork. */
+/* By glibc's other name for clone(), since sanitizers and tracers put a function of theirs in its place, which takes every clone
+ * for a fork. */
 #ifdef __GLIBC__
-int __clone(int (*)(void *), void *, int, void *, ...);
+int weft__clone(int (*run)(void *), void *stack, int flags, void *arg, ...) __asm__("__clone");
 #else
-#define __clone clone
+#define weft__clone clone
 #endif
 
 #define STACK_BYTES 65536u
@@ -105,7 +106,7 @@ int weft__aside(int (*work)(void *), void *data)
 	task.result = WEFT_ENOTSUP;
 	void *tls;
 	int flags = FLAGS | tls_flag(&tls);
-	int tid = __clone(run, stack + sizeof stack, flags, NULL, &task.tid, tls, &task.tid);
+	int tid = weft__clone(run, stack + sizeof stack, flags, NULL, &task.tid, tls, &task.tid);
 	if (tid > 0)
 		wait_for_end(tid);
 	int result = task.result;
