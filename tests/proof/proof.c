@@ -392,8 +392,8 @@ static void prove_restart(unsigned times)
 			start(WEFT_RECORD_RING, 128 << 10, 16);
 		else
 			CHECK(weft_start(&to_buffer) == WEFT_OK, "cannot start: %s", weft_start_error());
-		if (dice(4) == 0)
-			usleep(dice(100));
+		if (directory || dice(4) == 0)
+			usleep(directory ? 3000 : dice(100));
 		weft_stop();
 		if (directory) {
 			struct seen seen;
