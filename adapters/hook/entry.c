@@ -88,6 +88,39 @@ bool weft__poke(void *at, const void *bytes, size_t count)
 	return done;
 }
 
+/* Refuses what another of the runtime's functions jumps into, behind its first instruction: assembly by hand does that.  By the
+ * bytes alone, and of jumps with 32 bits of distance, as compilers have between functions; what looks like a jump and is none
+ * costs an entry, hardly ever. */
+static size_t refuse_shared(struct weft__entry *entries, size_t count, const struct weft__moved *moved)
+{
+	enum { MOST = 4 << 20 };
+	uintptr_t begin = UINTPTR_MAX, end = 0;
+	size_t refused = 0;
+	for (size_t i = 0; i < count; i++) {
+		uintptr_t at = (uintptr_t)entries[i].function;
+		begin = at < begin ? at : begin;
+		end = at + entries[i].bytes > end ? at + entries[i].bytes : end;
+	}
+#if defined(__x86_64__)
+	const uint8_t *code = (const uint8_t *)begin;
+	for (size_t i = 1; end > begin && end - begin <= MOST && i + 5 <= end - begin; i++) {
+		int32_t distance;
+		if (code[i] != 0xe9 && !((code[i] & 0xf0) == 0x80 && code[i - 1] == 0x0f))
+			continue;
+		memcpy(&distance, code + i + 1, sizeof distance);
+		uintptr_t target = begin + i + 5 + (uintptr_t)(intptr_t)distance;
+		for (size_t j = 0; target - begin < end - begin && j < count; j++) {
+			uintptr_t inside = target - (uintptr_t)entries[j].function;
+			if (entries[j].why || inside == 0 || inside >= moved[j].patch_at + moved[j].moved_bytes)
+				continue;
+			entries[j].why = "another function jumps into its first instructions";
+			refused++;
+		}
+	}
+#endif
+	return refused;
+}
+
 /* Makes the slots of all that can be moved. */
 static size_t move_all(
     struct weft__entry *entries, size_t count, uintptr_t text_end, struct weft__moved *moved, unsigned char *text, uintptr_t base)
@@ -107,7 +140,7 @@ static size_t move_all(
 		memcpy(text + i * WEFT__SLOT_BYTES, moved[i].slot, WEFT__SLOT_BYTES);
 		good += e->why == NULL;
 	}
-	return good;
+	return good - refuse_shared(entries, count, moved);
 }
 
 /* The last step, after which they are taken. */

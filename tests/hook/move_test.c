@@ -45,6 +45,8 @@ FORM(if_zero, "mov %rdi, %rcx\njrcxz 1f\nmov %rdi, %rax\nret\n1: mov $77, %eax\n
 FORM(wide, "movabs $0x1122334455667788, %rax\nadd %rdi, %rax\nret")
 FORM(segment, "mov %fs:0x28, %rax\nmov %rdi, %rax\nret")
 FORM(nops, "xchg %ax, %ax\nnopw 0(%rax,%rax)\nmov %rdi, %rax\nret")
+FORM(shared, "mov %rdi, %rax\nadd %rsi, %rax\nret")
+FORM(into, "lea 1(%rdi), %rax\n.byte 0xe9\n.long form_shared + 3 - . - 4")
 FORM(vector, "vzeroupper\nmov %rdi, %rax\nret")
 #define FORMS(X)                                                                                                                 \
 	X(sum, 3, 7, NULL)                                                                                                       \
@@ -70,7 +72,7 @@ FORM(vector, "vzeroupper\nmov %rdi, %rax\nret")
 	X(wide, 0x1122334455667789, 0x112233445566778b, NULL)                                                                    \
 	X(segment, 1, 3, NULL)                                                                                                   \
 	X(nops, 1, 3, NULL)                                                                                                      \
-	X(vector, 1, 3, NULL)
+	X(shared, 3, 7, "another function jumps into its first instructions") X(into, 4, 8, NULL) X(vector, 1, 3, NULL)
 #elif defined(__aarch64__)
 FORM(sum, "add x0, x0, x1\nret")
 FORM(adr, "adr x3, 1f\nldr x0, [x3]\nret\n.p2align 3\n1: .quad 12345")
