@@ -7,6 +7,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "cli.h"
 #include "trace/source.h"
 #include "xen/domain.h"
@@ -40,12 +41,12 @@ void cli_progress_begin(const char *what, const char *name)
 {
 	if (!isatty(STDERR_FILENO))
 		return;
-	int n = snprintf(progress.text, sizeof progress.text, "\r\033[Kweft: %s %.200s: ", what, name);
+	char shown[201];
+	snprintf(shown, sizeof shown, "%s", name);
+	weft_utf8_tame(shown);
+	int n = snprintf(progress.text, sizeof progress.text, "\r\033[Kweft: %s %s: ", what, shown);
 	progress.length = (size_t)n;
 	progress.seconds = 0;
-	for (char *c = progress.text + 4; *c; c++)
-		if ((unsigned char)*c < ' ')
-			*c = '?';
 	struct sigaction action = {.sa_handler = tick, .sa_flags = SA_RESTART};
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &(struct itimerval){{1, 0}, {1, 0}}, NULL);

@@ -30,9 +30,7 @@ __attribute__((format(printf, 1, 0))) static void say(const char *format, va_lis
 {
 	char text[1024];
 	vsnprintf(text, sizeof text, format, args);
-	for (char *c = text; *c; c++) // a path may hold anything: it stays one line, and no terminal obeys it
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
+	weft_utf8_tame(text); // a path may hold anything
 	fprintf(stderr, "weft: %s\n", text);
 }
 
@@ -104,19 +102,6 @@ static void pay(size_t text_bytes, uint64_t printed_bytes)
 		budget.left -= printed_bytes < budget.left ? printed_bytes : budget.left;
 }
 
-/* Characters that change how what follows is shown, or where a line ends: the code of one, or 0. */
-static unsigned control_of(const unsigned char *p, size_t n)
-{
-	if (n == 1)
-		return p[0] < ' ' || p[0] == 0x7f ? p[0] : 0;
-	unsigned code = n == 2   ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu)
-			: n == 3 ? (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu)
-				 : 0;
-	bool is_control = (code >= 0x80 && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f ||
-			  (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
-	return is_control ? code : 0;
-}
-
 static void put_special(const unsigned char *p, size_t n)
 {
 	if (n == 0)
@@ -129,8 +114,13 @@ static void put_special(const unsigned char *p, size_t n)
 		cli_put("\\n");
 	else if (p[0] == '\t')
 		cli_put("\\t");
-	else
-		printf("\\u%04x", control_of(p, n));
+	else {
+		const unsigned code = weft_utf8_control(p, n);
+		if (code > 0xffff) // JSON has such as two halves
+			printf("\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10), 0xdc00 + ((code - 0x10000) & 0x3ff));
+		else
+			printf("\\u%04x", code);
+	}
 }
 
 /* How many bytes from p on stand for themselves. */
@@ -145,7 +135,7 @@ static size_t plain_bytes(const unsigned char *p, size_t left)
 			continue;
 		}
 		size_t n = weft_utf8_character(p + i, left - i);
-		if (n == 0 || control_of(p + i, n))
+		if (n == 0 || weft_utf8_control(p + i, n))
 			break;
 		i += n;
 	}

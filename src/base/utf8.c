@@ -19,6 +19,46 @@ size_t weft_utf8_character(const unsigned char *p, size_t left)
 	return len;
 }
 
+static unsigned code_of(const unsigned char *p, size_t n)
+{
+	unsigned code = n == 1 ? p[0] : p[0] & (0x7fu >> n);
+	for (size_t i = 1; i < n; i++)
+		code = code << 6 | (p[i] & 0x3fu);
+	return code;
+}
+
+unsigned weft_utf8_control(const unsigned char *p, size_t n)
+{
+	/* By code, each from .. to: C0, C1, Arabic letter mark, Mongolian vowel separator, zero width space, marks of direction,
+	 * ends of lines and embeddings, invisible operators and isolates, byte order mark, annotations, tags. */
+	static const struct {
+		unsigned from, to;
+	} controls[] = {{0, 0x1f}, {0x7f, 0x9f}, {0x61c, 0x61c}, {0x180e, 0x180e}, {0x200b, 0x200b}, {0x200e, 0x200f},
+	    {0x2028, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+	const unsigned code = code_of(p, n);
+	for (size_t i = 0; i < sizeof controls / sizeof *controls; i++)
+		if (code >= controls[i].from && code <= controls[i].to)
+			return code;
+	return 0;
+}
+
+void weft_utf8_tame(char *text)
+{
+	char *to = text;
+	for (size_t left = strlen(text); left > 0;) {
+		const unsigned char *p = (const unsigned char *)text;
+		size_t n = weft_utf8_character(p, left), taken = n ? n : 1;
+		if (n == 0 || weft_utf8_control(p, n))
+			*to++ = '?';
+		else
+			for (size_t i = 0; i < n; i++)
+				*to++ = text[i];
+		text += taken;
+		left -= taken;
+	}
+	*to = '\0';
+}
+
 size_t weft_utf8_copy(char *buf, size_t size, struct weft_str text)
 {
 	const unsigned char *p = (const unsigned char *)text.ptr;

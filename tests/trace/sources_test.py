@@ -4,6 +4,7 @@ something else.
 
 SPDX-License-Identifier: ISC"""
 
+import json
 import os
 import resource
 import shutil
@@ -76,6 +77,25 @@ def endless_input_stops_at_a_limit():
         expect_error(f'--limit={wrong}', run('info', f'--limit={wrong}', '-', stdin=subprocess.DEVNULL), 'is not a size')
 
 
+def what_nobody_sees_reaches_no_terminal():
+    """Marks of direction, ends of lines, zero widths, tags: in texts of a trace, and in names of files."""
+    hidden = [*range(1, 0x20), *range(0x7f, 0xa0), 0x61c, 0x180e, 0x200b, 0x200e, 0x200f, *range(0x2028, 0x202f), *range(0x2060, 0x2070), 0xfeff,
+              *range(0xfff9, 0xfffc), 0xe0001, 0xe0041]
+    shown = 'a\u200db\u200c\u05d0\u20ac\U0001f600\u2027\u202f'
+    text = ''.join(map(chr, hidden)) + shown
+    with open('hidden', 'w', encoding='utf-8', newline='') as file:
+        quoted = ''.join(f'\\{ord(c):03d}' if ord(c) < 0x20 or c in '"\\' else c for c in text)
+        file.write(f'((time 1)(op(Creates -1 1)))\n((time 1)(op(Label 1 "{quoted}")))\n')
+    for args in (['events'], ['events', '--json'], ['dump'], ['info'], ['explain']):
+        said = run(*args, 'hidden')
+        expect(f'{args} shows what is hidden', [c for c in said.stdout + said.stderr if ord(c) in hidden and c != '\n'], [])
+    said = [json.loads(line) for line in run('events', '--json', 'hidden').stdout.splitlines()]
+    expect('JSON has it whole', [e['text'] for e in said if 'text' in e], [text])
+    expect('what can be seen stays', shown in run('events', 'hidden').stdout, True)
+    expect('the name of a file', run('info', 'no\u202e\u2028\u200b\x1b[1m' + shown).stderr,
+           f'weft: no????[1m{shown}: No such file or directory\n')
+
+
 def files_whose_sizes_wrap_are_refused():
     """Four of 2^62 bytes and one of content: their sum is small, in 64 bits."""
     trace = native('wrap')
@@ -128,6 +148,7 @@ def main():
             print('no file system for files of 2^62 bytes')
             sys.exit(77)
         for test in (a_fifo_without_a_writer_says_so_at_once, a_fifo_is_read_while_its_writer_is_there, endless_input_stops_at_a_limit,
+                     what_nobody_sees_reaches_no_terminal,
                      files_whose_sizes_wrap_are_refused, sparse_files_cost_what_is_in_them):
             try:
                 test()
