@@ -502,7 +502,7 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 		return status;
 	if (!n->packets.count && !n->definitions.count && n->unknown_version)
 		return weft__trace_fail(err, WEFT_EFORMAT, &trace->source, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET,
-		    "written in version %u of the format; this weft reads versions 1 to %d", n->unknown_version,
+		    "written in version %u of the format; this weft reads versions 1 and %d", n->unknown_version,
 		    WEFT_WIRE_VERSION);
 	if (!n->packets.count && !n->definitions.count)
 		return weft__trace_fail(

@@ -23,6 +23,37 @@ static void test_sizes(void **state)
 	assert_int_equal(weft__payload_bytes(WEFT_ID_EXTENDED), 0);
 }
 
+/* What a trace would say of an op of this version is what the op has. */
+static void test_forms_in_words_are_those_of_ops(void **state)
+{
+	struct weft_wire_form form;
+	for (unsigned id = 0; id < 256; id++) {
+		unsigned op = id & WEFT_ID_OP;
+		if (op >= WEFT_OP_COUNT)
+			continue;
+		weft__form_of_op(&form, (uint8_t)op);
+		assert_int_equal(weft__form_payload_bytes(&form, (uint8_t)id), weft__payload_bytes((uint8_t)id));
+		assert_true(weft__form_match(&form, (uint8_t)op));
+	}
+}
+
+static void test_forms_are_parsed(void **state)
+{
+	static const char *const good[] = {"", "a: id", "a: id, b: value, c: u8, d: text, e: string, f: i64"};
+	static const char *const bad[] = {"a", "a:id", "a: id,", "a: id, ", "a: id,b: id", ": id", "a: u7", "a: text, b: text",
+	    "1a: id", "a-b: id", "a: id ", " a: id", "a: id, b", "a: id,, b: id", "a; } evil { b: id"};
+	struct weft_wire_form form;
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+		assert_true(weft__form_parse(&form, good[i], strlen(good[i])));
+	assert_int_equal(form.count, 6);
+	assert_int_equal(form.fields[5].type, WEFT_TYPE_I64);
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		assert_false(weft__form_parse(&form, bad[i], strlen(bad[i])));
+	/* An op that misses a field of this version is none of its ops. */
+	assert_true(weft__form_parse(&form, "promise: id, unit: u8", 21));
+	assert_false(weft__form_match(&form, WEFT_OP_LEVEL));
+}
+
 /* Every form takes as many bytes as it says. */
 static void test_written_as_long_as_promised(void **state)
 {
@@ -80,7 +111,7 @@ static void test_definitions(void **state)
 {
 	unsigned char bytes[256];
 	struct weft_wire_definition d = {.key = 3, .line = 9, .text = "file", .text_bytes = 4, .second = "f", .second_bytes = 1};
-	for (int what = WEFT_DEFINE_STRING; what <= WEFT_DEFINE_THREAD; what++) {
+	for (int what = WEFT_DEFINE_STRING; what <= WEFT_DEFINE_FORM; what++) {
 		d.what = (enum weft_definition)what;
 		assert_ptr_equal(weft__definition_write(bytes, &d, 1), bytes + weft__definition_bytes(&d));
 	}
@@ -90,6 +121,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_sizes),
+	    cmocka_unit_test(test_forms_in_words_are_those_of_ops),
+	    cmocka_unit_test(test_forms_are_parsed),
 	    cmocka_unit_test(test_written_as_long_as_promised),
 	    cmocka_unit_test(test_cut),
 	    cmocka_unit_test(test_metadata_is_as_long_as_it_says),

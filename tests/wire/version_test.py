@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""version_test.py WEFT PROGRAM EVERYTHING: what weft makes of packets of version 1, and of versions that come after it.
+
+PROGRAM records what version 1 could say; EVERYTHING writes what it could not.  SPDX-License-Identifier: ISC"""
+import glob, os, struct, subprocess, sys, tempfile
+
+weft, program, everything = sys.argv[1:]
+failures = []
+
+
+def check(what, is_so):
+    if not is_so:
+        failures.append(what)
+
+
+def record(command, trace):
+    subprocess.run([command], check=True, env={**os.environ, 'WEFT_TRACE': trace}, stdout=subprocess.DEVNULL)
+
+
+def make_version(trace, version):
+    for name in glob.glob(os.path.join(trace, '*-*')):
+        with open(name, 'r+b') as file:
+            file.seek(32)
+            file.write(struct.pack('<H', version))
+
+
+def events(trace):
+    return subprocess.run([weft, 'events', '--json', '--absolute', trace], capture_output=True, text=True)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    trace, newer = os.path.join(folder, 'trace'), os.path.join(folder, 'newer')
+    record(program, trace)
+    before = events(trace)
+    make_version(trace, 1)
+    check('a trace of version 1 is read as ever', before.stdout and events(trace).stdout == before.stdout)
+    make_version(trace, 3)
+    got = events(trace)
+    wanted = f'weft: {trace}: written in version 3 of the format; this weft reads versions 1 and 2\n'
+    check(f'a later version: {got.returncode} {got.stderr!r}', got.returncode == 2 and not got.stdout and got.stderr == wanted)
+    record(everything, newer)
+    make_version(newer, 1)
+    got = events(newer)
+    check(f'version 1 has no later ops: {got.stderr!r}', '"still_awaits"' in got.stdout and '"belongs"' not in got.stdout and 'an event that is none' in got.stderr)
+print('\n'.join(failures) or 'fine')
+sys.exit(1 if failures else 0)
