@@ -54,14 +54,28 @@ static void cut_at(struct weft_str *name, const char *mark)
 		name->len = (uint32_t)(at - name->ptr);
 }
 
-/* "loop.cpython-311-x86_64-linux-gnu.so" is "loop", "libuv.so.1.0.0" is "libuv". */
+/* A version, as in "libisc-9.18.49-Debian"; "x86-64" has none. */
+static void cut_version(struct weft_str *name)
+{
+	for (uint32_t i = 1; i + 1 < name->len; i++)
+		if (name->ptr[i] == '-' && name->ptr[i + 1] >= '0' && name->ptr[i + 1] <= '9' &&
+		    memchr(name->ptr + i, '.', name->len - i)) {
+			name->len = i;
+			return;
+		}
+}
+
+/* "loop.cpython-311-x86_64-linux-gnu.so" is "loop", "libuv.so.1.0.0" is "libuv", "libisc-9.18.49-Debian.so" is "libisc". */
 struct weft_str weft__module_short_name(const struct weft_module *module)
 {
 	if (!module)
 		return (struct weft_str){"", 0};
 	struct weft_str name = last_part(module->path);
+	const uint32_t whole = name.len;
 	cut_at(&name, ".so");
 	cut_at(&name, ".cpython-");
+	if (name.len < whole)
+		cut_version(&name);
 	return name;
 }
 
