@@ -3,7 +3,8 @@
  * weft-bench-hook echo: ten clients and their server in one loop; processor time of a round trip, which is two writes and what
  * answers them.
  *
- * weft-bench-hook start PRELOAD DIR: how long `sh -c true` takes: without, with the library loaded, and with it told to record.
+ * weft-bench-hook start PRELOAD DIR: how long `sh -c true` takes: without, with the library loaded, and with it told to record;
+ * of many starts the one that a tenth is faster than, as other programs run, too.
  * SPDX-License-Identifier: ISC */
 #include <netinet/in.h>
 #include <spawn.h>
@@ -14,7 +15,7 @@
 #include <time.h>
 #include <uv.h>
 
-enum { CLIENTS = 10, ROUNDS = 3000, MESSAGE = 64, STARTS = 300 };
+enum { CLIENTS = 10, ROUNDS = 3000, MESSAGE = 64, STARTS = 300, FAST = STARTS / 10 };
 
 static uv_loop_t loop;
 static uv_tcp_t server, peers[CLIENTS];
@@ -154,8 +155,7 @@ static int start(const char *preload, const char *directory)
 			took[way][i] = start_us(env[way]);
 	for (int way = 0; way < 3; way++)
 		qsort(took[way], STARTS, sizeof took[way][0], by_value);
-	printf(
-	    "without_us %.1f\nloaded_us %.1f\nwanted_us %.1f\n", took[0][STARTS / 2], took[1][STARTS / 2], took[2][STARTS / 2]);
+	printf("without_us %.1f\nloaded_us %.1f\nwanted_us %.1f\n", took[0][FAST], took[1][FAST], took[2][FAST]);
 	return 0;
 }
 
