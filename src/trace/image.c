@@ -45,6 +45,7 @@ struct ring {
 	size_t first, end;
 	uint64_t wall_ns, begin_ns; /* of the newest packet */
 	bool is_defined;            /* it has definitions, or metadata: it is not a damaged packet of another one */
+	bool has_content;           /* else it is but a header: such stand on the stack of a program that records */
 };
 
 struct search {
@@ -245,6 +246,7 @@ static bool find_rings(struct search *s)
 		ring->end = i + 1;
 		if (p->is_odd)
 			continue;
+		ring->has_content = ring->has_content || p->content_bytes > WEFT_PACKET_HEADER;
 		ring->is_defined = ring->is_defined || p->stream_class != WEFT_CLASS_EVENTS;
 		ring->wall_ns = p->wall_ns > ring->wall_ns ? p->wall_ns : ring->wall_ns;
 		ring->begin_ns = p->begin_ns > ring->begin_ns ? p->begin_ns : ring->begin_ns;
@@ -296,7 +298,10 @@ static int choose(const struct search *s, const char *wanted, size_t *out, struc
 	size_t best = SIZE_MAX, matches = 0;
 	for (size_t i = 0; i < s->rings.count; i++) {
 		char uuid[37];
-		format_uuid(uuid, uuid_of(s, &s->rings.items[i]));
+		const struct ring *ring = &s->rings.items[i];
+		format_uuid(uuid, uuid_of(s, ring));
+		if (!ring->is_defined && !ring->has_content)
+			continue;
 		if (wanted && strncasecmp(uuid, wanted, strlen(wanted)) != 0)
 			continue;
 		matches++;
@@ -524,10 +529,10 @@ int weft__image_search(struct weft_source *out, const struct weft_image *image, 
 	}
 	struct search s = {.image = &whole};
 	int status = search(&s, uuid, out, err);
-	if (status == WEFT_EFORMAT && !s.rings.count && core.directory[0])
+	if (status == WEFT_EFORMAT && !uuid && core.directory[0])
 		fail(&s, err, WEFT_EFORMAT, "no ring in this core dump, but its process recorded into %.100s: read that",
 		    core.directory);
-	else if (status == WEFT_EFORMAT && !s.rings.count && core.lacks)
+	else if (status == WEFT_EFORMAT && !uuid && core.lacks)
 		fail(&s, err, WEFT_EFORMAT,
 		    "no ring in this core dump, which lacks some of the memory: see coredump_filter in core(5)");
 	weft_vec_free(&s.packets);
