@@ -38,6 +38,8 @@ bool weft__uv_begin(struct weft__uv_thing *thing, enum weft_kind kind, const voi
 	if (caller)
 		thing->site = weft__uv_site(caller);
 	thing->id = weft_create_at(here->running, kind, thing->site);
+	if (caller)
+		weft_hook_stack(thing->id, caller);
 	thing->since = weft_is_on() ? weft__stream->last : 0;
 	thing->kept = 0;
 	thing->length = 0;

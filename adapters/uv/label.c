@@ -163,7 +163,7 @@ void weft__uv_say(struct weft__uv_thing *thing)
 			break;
 	}
 	if (thing->length > 0)
-		weft_label_bytes(thing->id, thing->label, thing->length);
+		weft_label(thing->id, thing->label);
 }
 
 /* ---- Functions and places, by their address: asked for once, kept for ever ---- */

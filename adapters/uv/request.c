@@ -23,6 +23,7 @@ struct weft__uv_thing *weft__uv_request(struct weft__uv_copy *copy, const void *
 	thing->owner = owner ? weft__uv_tag_of(owner) : here->actor;
 	thing->id = weft_create_at(here->running, kind, thing->site);
 	thing->since = weft_is_on() ? weft__stream->last : 0;
+	weft_hook_stack(thing->id, caller);
 	weft_await(owner && owner->id ? owner->id : here->running, thing->id);
 	struct weft__uv_thing *actor = weft__uv_find(thing->owner);
 	if (actor && actor->is_datagram)

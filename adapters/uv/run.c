@@ -283,6 +283,7 @@ int weft__uv_run(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop
 		run->site = weft__uv_site(caller);
 		run->id = weft_create_at(here->running, WEFT_KIND_LOOP, run->site);
 		run->since = weft__stream->last;
+		weft_hook_stack(run->id, caller);
 		WEFT_LABEL(run->id, "uv_run");
 		weft_await(here->running, run->id);
 	}

@@ -225,7 +225,7 @@ static struct weft__uv_thing *writes(struct weft__uv_copy *copy, const void *cal
 	struct weft__uv_thing *thing = weft__uv_request(copy, caller, req, stream->loop, WEFT_KIND_STREAM_WRITE, owner);
 	if (thing) {
 		weft__uv_put_bytes(thing, bufs, count);
-		weft_label_bytes(thing->id, thing->label, thing->length);
+		weft_label(thing->id, thing->label);
 	}
 	return thing;
 }
