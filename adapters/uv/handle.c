@@ -116,14 +116,14 @@ void weft__uv_close(struct weft__uv_copy *copy, const void *caller, uv_handle_t 
 {
 	bool taken = closes(copy, caller, handle);
 	weft__uv_here.inside++;
-	copy->real.uv_close(handle, taken ? weft__uv_close_slot(cb) : cb);
+	copy->real.uv_close(handle, taken ? weft__uv_close_slot_or_none(cb) : cb);
 	weft__uv_here.inside--;
 }
 
 int weft__uv_tcp_close_reset(struct weft__uv_copy *copy, const void *caller, uv_tcp_t *handle, uv_close_cb cb)
 {
 	bool taken = closes(copy, caller, handle);
-	return WEFT__UV_INSIDE(copy->real.uv_tcp_close_reset(handle, taken ? weft__uv_close_slot(cb) : cb));
+	return WEFT__UV_INSIDE(copy->real.uv_tcp_close_reset(handle, taken ? weft__uv_close_slot_or_none(cb) : cb));
 }
 
 /* The thing goes before the callback, which may free the memory, or make another handle of it. */
@@ -333,7 +333,7 @@ int weft__uv_async_init(struct weft__uv_copy *copy, const void *caller, uv_loop_
 {
 	if (!weft__uv_takes(copy, caller))
 		return copy->real.uv_async_init(loop, handle, cb);
-	int status = WEFT__UV_INSIDE(copy->real.uv_async_init(loop, handle, weft__uv_async_slot(cb)));
+	int status = WEFT__UV_INSIDE(copy->real.uv_async_init(loop, handle, weft__uv_async_slot_or_none(cb)));
 	if (status == 0) {
 		struct weft__uv_thing *thing = weft__uv_thing_of_handle(copy, handle);
 		if (weft__uv_begin(thing, WEFT_KIND_CONDITION, caller)) {
@@ -518,7 +518,7 @@ int weft__uv_spawn(
 	if (!weft__uv_takes(copy, caller))
 		return copy->real.uv_spawn(loop, handle, options);
 	uv_process_options_t changed = *options;
-	changed.exit_cb = weft__uv_exit_slot(options->exit_cb);
+	changed.exit_cb = weft__uv_exit_slot_or_none(options->exit_cb);
 	int status = WEFT__UV_INSIDE(copy->real.uv_spawn(loop, handle, &changed));
 	struct weft__uv_thing *thing = weft__uv_thing_of_handle(copy, handle);
 	if (weft__uv_begin(thing, WEFT_KIND_PROCESS, caller))

@@ -101,8 +101,8 @@ int weft__uv_queue_work(
 		weft__uv_put_function(thing, (void *)work);
 		weft__uv_say(thing);
 	}
-	int status =
-	    WEFT__UV_INSIDE(copy->real.uv_queue_work(loop, req, weft__uv_work_slot(work), weft__uv_after_work_slot(after)));
+	int status = WEFT__UV_INSIDE(
+	    copy->real.uv_queue_work(loop, req, weft__uv_work_slot(work), weft__uv_after_work_slot_or_none(after)));
 	if (status)
 		weft__uv_refused(thing, status);
 	return status;

@@ -56,13 +56,18 @@ struct weft__uv_pool {
  * callback itself if no slot is left. */
 void *weft__uv_slot(struct weft__uv_pool *pool, void *user);
 
-/* For each pool: the pool, what its slots jump to, the slot of a callback, the callback of a slot. */
+/* For each pool: the pool, what its slots jump to, the slot of a callback, the callback of a slot.  Of NULL the first of the two
+ * ways makes a slot, where libuv takes NULL for "nobody is to be called"; the second leaves it NULL, which libuv refuses. */
 #define WEFT__UV_POOL_DECLARE(name, count, type, parameters)                                                                     \
 	extern struct weft__uv_pool weft__uv_##name##_pool;                                                                      \
 	void weft__uv_##name##_called parameters;                                                                                \
-	static inline type weft__uv_##name##_slot(type user)                                                                     \
+	static inline type weft__uv_##name##_slot_or_none(type user)                                                             \
 	{                                                                                                                        \
 		return (type)weft__uv_slot(&weft__uv_##name##_pool, (void *)user);                                               \
+	}                                                                                                                        \
+	static inline type weft__uv_##name##_slot(type user)                                                                     \
+	{                                                                                                                        \
+		return user ? weft__uv_##name##_slot_or_none(user) : NULL;                                                       \
 	}                                                                                                                        \
 	static inline type weft__uv_##name##_user(unsigned slot)                                                                 \
 	{                                                                                                                        \

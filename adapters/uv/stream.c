@@ -78,7 +78,7 @@ int weft__uv_tcp_connect(struct weft__uv_copy *copy, const void *caller, uv_conn
 		weft__uv_put_address(thing, to);
 		weft__uv_say(thing);
 	}
-	int status = WEFT__UV_INSIDE(copy->real.uv_tcp_connect(req, handle, to, weft__uv_connect_slot(cb)));
+	int status = WEFT__UV_INSIDE(copy->real.uv_tcp_connect(req, handle, to, weft__uv_connect_slot_or_none(cb)));
 	if (status)
 		weft__uv_refused(thing, status);
 	return status;
@@ -110,7 +110,7 @@ void weft__uv_pipe_connect(
 	}
 	pipe_connects(copy, caller, req, handle, name);
 	weft__uv_here.inside++;
-	copy->real.uv_pipe_connect(req, handle, name, weft__uv_connect_slot(cb));
+	copy->real.uv_pipe_connect(req, handle, name, weft__uv_connect_slot_or_none(cb));
 	weft__uv_here.inside--;
 }
 
@@ -123,7 +123,8 @@ int weft__uv_pipe_connect2(struct weft__uv_copy *copy, const void *caller, uv_co
 	for (size_t i = 0; i < length && i < sizeof text - 1; i++)
 		text[i] = name[i] ? name[i] : '@';
 	struct weft__uv_thing *thing = pipe_connects(copy, caller, req, handle, text);
-	int status = WEFT__UV_INSIDE(copy->real.uv_pipe_connect2(req, handle, name, length, flags, weft__uv_connect_slot(cb)));
+	int status =
+	    WEFT__UV_INSIDE(copy->real.uv_pipe_connect2(req, handle, name, length, flags, weft__uv_connect_slot_or_none(cb)));
 	if (status)
 		weft__uv_refused(thing, status);
 	return status;
@@ -236,7 +237,7 @@ int weft__uv_write(struct weft__uv_copy *copy, const void *caller, uv_write_t *r
 	if (!weft__uv_takes(copy, caller))
 		return copy->real.uv_write(req, stream, bufs, count, cb);
 	struct weft__uv_thing *thing = writes(copy, caller, req, stream, bufs, count);
-	int status = WEFT__UV_INSIDE(copy->real.uv_write(req, stream, bufs, count, weft__uv_write_slot(cb)));
+	int status = WEFT__UV_INSIDE(copy->real.uv_write(req, stream, bufs, count, weft__uv_write_slot_or_none(cb)));
 	if (status)
 		weft__uv_refused(thing, status);
 	return status;
@@ -248,7 +249,7 @@ int weft__uv_write2(struct weft__uv_copy *copy, const void *caller, uv_write_t *
 	if (!weft__uv_takes(copy, caller))
 		return copy->real.uv_write2(req, stream, bufs, count, sent, cb);
 	struct weft__uv_thing *thing = writes(copy, caller, req, stream, bufs, count);
-	int status = WEFT__UV_INSIDE(copy->real.uv_write2(req, stream, bufs, count, sent, weft__uv_write_slot(cb)));
+	int status = WEFT__UV_INSIDE(copy->real.uv_write2(req, stream, bufs, count, sent, weft__uv_write_slot_or_none(cb)));
 	if (status)
 		weft__uv_refused(thing, status);
 	return status;
@@ -304,7 +305,7 @@ int weft__uv_shutdown(struct weft__uv_copy *copy, const void *caller, uv_shutdow
 		return copy->real.uv_shutdown(req, stream, cb);
 	struct weft__uv_thing *owner = weft__uv_stream(copy, caller, stream, "");
 	struct weft__uv_thing *thing = weft__uv_request(copy, caller, req, stream->loop, WEFT_KIND_SHUTDOWN, owner);
-	int status = WEFT__UV_INSIDE(copy->real.uv_shutdown(req, stream, weft__uv_shutdown_slot(cb)));
+	int status = WEFT__UV_INSIDE(copy->real.uv_shutdown(req, stream, weft__uv_shutdown_slot_or_none(cb)));
 	if (status)
 		weft__uv_refused(thing, status);
 	return status;
@@ -407,7 +408,7 @@ int weft__uv_udp_send(struct weft__uv_copy *copy, const void *caller, uv_udp_sen
 			weft__uv_put_address(thing, to);
 		weft__uv_say(thing);
 	}
-	int status = WEFT__UV_INSIDE(copy->real.uv_udp_send(req, handle, bufs, count, to, weft__uv_udp_send_slot(cb)));
+	int status = WEFT__UV_INSIDE(copy->real.uv_udp_send(req, handle, bufs, count, to, weft__uv_udp_send_slot_or_none(cb)));
 	if (status)
 		weft__uv_refused(thing, status);
 	return status;

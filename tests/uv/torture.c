@@ -257,6 +257,7 @@ static void streams(void)
 	socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
 	uv_pipe_init(loop, &pipe, 0);
 	uv_pipe_open(&pipe, pair[0]);
+	expect("reading without a callback", uv_read_start((uv_stream_t *)&pipe, alloc, NULL), UV_EINVAL);
 	uv_read_start((uv_stream_t *)&pipe, alloc, reads_first);
 	printf("a second uv_read_start: %s\n", uv_err_name(uv_read_start((uv_stream_t *)&pipe, alloc, reads_first)));
 	expect("written", write(pair[1], "x", 1), 1);
