@@ -492,8 +492,8 @@ static void label_process(struct weft__uv_thing *thing, const uv_process_options
 static void name_pipes(struct weft__uv_copy *copy, const void *caller, const uv_process_options_t *options)
 {
 	static const char *const names[] = {"stdin of ", "stdout of ", "stderr of "};
-	const char *program = options->args && options->args[0] ? options->args[0] : options->file,
-		   *slash = strrchr(program, '/');
+	const char *program = options->args && options->args[0] ? options->args[0] : options->file;
+	const char *slash = program ? strrchr(program, '/') : NULL;
 	for (int i = 0; i < options->stdio_count; i++) {
 		if (!(options->stdio[i].flags & UV_CREATE_PIPE))
 			continue;
@@ -507,7 +507,7 @@ static void name_pipes(struct weft__uv_copy *copy, const void *caller, const uv_
 			weft__uv_put_number(pipe, (unsigned)i);
 			weft__uv_put(pipe, " of ");
 		}
-		weft__uv_put(pipe, slash ? slash + 1 : program);
+		weft__uv_put(pipe, slash ? slash + 1 : program ? program : "?");
 		weft__uv_say(pipe);
 	}
 }
