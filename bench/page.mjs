@@ -1,7 +1,7 @@
 // page.mjs DRIVER PAGE.html...: how long a page lets one wait, in Chromium; a line of JSON for each.  SPDX-License-Identifier: ISC
 //
-// first_ms: from the address to the first frame that shows the trace; of these dom_ms until the document was parsed, unpack_ms, open_ms (reading,
-// model, layout) and draw_ms.  pans: at each zoom, the time of a frame's list and drawing, median and 99th percentile, and
+// first_ms: from the address to the first frame that shows the trace; of these dom_ms until the document was parsed, and open_ms until what a worker
+// made of it was there, and draw_ms.  pans: at each zoom, the time of a frame's list and drawing, median and 99th percentile, and
 // frames a second.  away_ms: the longest search step.  wasm, renderer: bytes at the peak.
 import {readFileSync} from "node:fs";
 import {join, resolve} from "node:path";
@@ -10,29 +10,6 @@ import {pathToFileURL} from "node:url";
 const FRAMES = 90, ZOOMS = [2, 20, 200, 2000];
 const [driver, ...pages] = process.argv.slice(2);
 const {chromium} = await import(pathToFileURL(join(resolve(driver), "node_modules/playwright-core/index.mjs")));
-
-// In the page, before its scripts: notes when the core does what.
-function watch() {
-	const times = globalThis.times = {draw: []};
-	const note = (name, run) => (...values) => {
-		const began = performance.now(), result = run(...values);
-		if (name === "draw")
-			times.draw.push(performance.now() - began);
-		else
-			Object.assign(times, {open_began: began, open_ms: performance.now() - began});
-		return result;
-	};
-	const {compile, instantiate} = WebAssembly;
-	WebAssembly.compile = async bytes => {
-		const module = await compile(bytes);
-		times.compiled = performance.now();
-		return module;
-	};
-	WebAssembly.instantiate = async (...values) => {
-		const {exports} = await instantiate(...values);
-		return {exports: {...exports, open: note("open", exports.open)}};
-	};
-}
 
 async function pan(page, zoom) {
 	return page.evaluate(async ([frames, factor]) => {
@@ -78,16 +55,16 @@ async function measure(path) {
 	const browser = await chromium.launch({executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"]});
 	const page = await browser.newPage({viewport: {width: 1280, height: 720}});
 	page.setDefaultTimeout(300000);
-	await page.addInitScript(watch);
 	page.on("pageerror", error => console.error(error.stack));
 	await page.goto(pathToFileURL(resolve(path)).href);
 	await page.waitForSelector("[data-ready]", {state: "attached"});
-	const first = await page.evaluate(() => new Promise(done => requestAnimationFrame(() => setTimeout(() => {
-		const {domInteractive: dom} = performance.getEntriesByType("navigation")[0], now = performance.now();
-		const {compiled, open_began: began, open_ms: open} = globalThis.times;
-		done({first_ms: now, dom_ms: dom, compile_ms: compiled - dom, unpack_ms: began - compiled, open_ms: open, draw_ms: now - began - open,
-			wasm: weft.stage.core.call.memory.buffer.byteLength});
-	}))));
+	const first = await page.evaluate(() => new Promise(done => {
+		const ready = performance.now();
+		requestAnimationFrame(() => setTimeout(() => {
+			const {domInteractive: dom} = performance.getEntriesByType("navigation")[0], now = performance.now();
+			done({first_ms: now, dom_ms: dom, open_ms: ready - dom, draw_ms: now - ready, wasm: weft.stage.core.call.memory.buffer.byteLength});
+		}));
+	}));
 	first.renderer_opened = await rendererPeak(browser);
 	first.pans = [];
 	for (const zoom of ZOOMS)

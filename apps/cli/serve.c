@@ -134,9 +134,9 @@ static const struct {
 	const char *name, *value;
 } headers[] = {
     {"Cache-Control", "no-store"},
-    {"Content-Security-Policy",
-	"default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; img-src data:; base-uri 'none'; "
-	"form-action 'none'; frame-ancestors 'none'"},
+    {"Content-Security-Policy", "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; worker-src blob:; "
+				"img-src data:; base-uri 'none'; "
+				"form-action 'none'; frame-ancestors 'none'"},
     {"Cross-Origin-Opener-Policy", "same-origin"},
     {"Cross-Origin-Resource-Policy", "same-origin"},
     {"Referrer-Policy", "no-referrer"},

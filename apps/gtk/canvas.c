@@ -194,6 +194,30 @@ static void draw_all(WeftCanvas *canvas)
 		canvas->times_ms[canvas->time_count++] = cpu_ms() - begin;
 }
 
+/* Which trace is which, where several are shown. */
+static void draw_names(WeftCanvas *canvas, GtkSnapshot *snapshot)
+{
+	GtkStyleContext *style = gtk_widget_get_style_context(GTK_WIDGET(canvas));
+	for (size_t i = 0; canvas->viewers && canvas->viewers->count > 1 && i < canvas->viewers->count; i++) {
+		PangoLayout *layout = gtk_widget_create_pango_layout(GTK_WIDGET(canvas), canvas->viewers->viewers[i]->name);
+		int width, height;
+		GdkRGBA ground;
+		pango_layout_get_pixel_size(layout, &width, &height);
+		graphene_rect_t box =
+		    GRAPHENE_RECT_INIT(8, (float)canvas->viewers->tops_px[i] + 4, (float)width + 16, (float)height + 4);
+		GskRoundedRect round;
+		gsk_rounded_rect_init_from_rect(&round, &box, box.size.height / 2);
+		if (!gtk_style_context_lookup_color(style, "view_bg_color", &ground))
+			ground = (GdkRGBA){1, 1, 1, 1};
+		ground.alpha = 0.9f;
+		gtk_snapshot_push_rounded_clip(snapshot, &round);
+		gtk_snapshot_append_color(snapshot, &ground, &box);
+		gtk_snapshot_pop(snapshot);
+		gtk_snapshot_render_layout(snapshot, style, box.origin.x + 8, box.origin.y + 2, layout);
+		g_object_unref(layout);
+	}
+}
+
 static void snapshot(GtkWidget *widget, GtkSnapshot *snapshot)
 {
 	WeftCanvas *canvas = WEFT_CANVAS(widget);
@@ -203,6 +227,7 @@ static void snapshot(GtkWidget *widget, GtkSnapshot *snapshot)
 		draw_all(canvas);
 	gtk_snapshot_append_texture(snapshot, canvas->picture, &all);
 	gtk_snapshot_append_texture(snapshot, canvas->above, &all);
+	draw_names(canvas, snapshot);
 }
 
 static void size_allocate(GtkWidget *widget, int width, int height, int baseline)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/web/memory.h"
+#include "apps/web/parcel.h"
 #include "base/duration.h"
 #include "draw/svg.h"
 #include "viewer/compare.h"
@@ -20,6 +22,9 @@
 
 _Static_assert(sizeof(struct weft_prim) == 36 && offsetof(struct weft_prim, x0) == 8 && offsetof(struct weft_prim, first) == 28,
     "canvas.js reads it so");
+
+/* How many events were read, or how much was explained, of 100. */
+__attribute__((import_module("weft"), import_name("progress"))) void page_progress(double done);
 
 __attribute__((import_module("weft"), import_name("measure"))) double page_measure(
     enum weft_font font, const char *text, size_t len);
@@ -83,19 +88,54 @@ EXPORT(compare) struct weft_compare *page_compare(void)
 	return &all;
 }
 
-/* Below the others, or in the place of one.  The bytes stay the caller's, who keeps them as long as the trace is shown.
- * Negative: last_error(). */
-EXPORT(open) int page_open(const unsigned char *bytes, size_t size, const char *name, bool measured, size_t place)
+static bool go_on_reading(void *ctx, uint64_t events)
+{
+	page_progress((double)events);
+	return true;
+}
+
+static bool go_on_explaining(void *ctx, unsigned percent)
+{
+	page_progress(percent);
+	return true;
+}
+
+/* Reads a trace, whose bytes stay the caller's, who keeps them as long as the viewer is used.  NULL: last_error(). */
+EXPORT(load) struct weft_viewer *page_load(const unsigned char *bytes, size_t size, const char *name)
 {
 	struct weft_trace *trace;
-	struct weft_viewer *viewer;
-	int status = weft_trace_open_memory(&trace, bytes, size, name, &error);
-	if (status == WEFT_OK && (status = weft_viewer_open(&viewer, trace, NULL, &error)) < 0)
+	struct weft_viewer *viewer = NULL;
+	struct weft_model_options options = {.go_on = go_on_reading};
+	if (weft_trace_open_memory(&trace, bytes, size, name, &error) < 0)
+		return NULL;
+	if (weft_viewer_open(&viewer, trace, &options, &error) == WEFT_OK)
+		weft_viewer_set_name(viewer, name);
+	else
 		weft_trace_close(trace);
-	if (status == WEFT_OK && place < all.count)
-		weft_viewer_destroy(weft_compare_replace(&all, place, viewer));
-	else if (status == WEFT_OK && (status = weft_compare_add(&all, viewer, &error)) < 0)
-		weft_viewer_destroy(viewer);
+	return viewer;
+}
+
+EXPORT(begin_at) bool page_begin_at(uintptr_t start)
+{
+	return memory_begin_at(start);
+}
+
+EXPORT(adopt) bool page_adopt(uintptr_t from, uintptr_t to)
+{
+	return memory_adopt(from, to);
+}
+
+/* Shows a viewer below the others, or in the place of one, which ends.  Negative: last_error(). */
+EXPORT(show) int page_show(struct weft_viewer *viewer, bool measured, size_t place)
+{
+	int status = WEFT_OK;
+	struct weft_viewer *before = NULL;
+	if (place < all.count)
+		before = weft_compare_replace(&all, place, viewer);
+	else
+		status = weft_compare_add(&all, viewer, &error);
+	weft_viewer_destroy(status < 0 ? viewer : before);
+	memory_give_up(status < 0 ? viewer : before);
 	if (status == WEFT_OK)
 		weft_compare_set_measure(&all, measured ? measure : NULL, NULL);
 	return status;
@@ -292,21 +332,33 @@ EXPORT(question_promise) uint32_t page_question_promise(const struct weft_viewer
 	return viewer->questions[ask].promise;
 }
 
-EXPORT(set_name) void page_set_name(const char *name)
-{
-	if (all.count > 0)
-		weft_viewer_set_name(all.viewers[all.count - 1], name);
-}
+/* Explains the whole trace, or why a promise is as it is: a parcel of so many bytes, the caller's to free; NULL: no memory. */
+static size_t parcel_bytes;
 
-/* Answers a question where nobody else can. */
-EXPORT(explain_here) void page_explain_here(struct weft_viewer *viewer, enum weft_ask ask)
+EXPORT(explain) void *page_explain(const struct weft_viewer *viewer, enum weft_ask ask, uint32_t promise)
 {
 	struct weft_findings *findings = NULL;
+	struct weft_explain_options options = {.go_on = go_on_explaining};
+	void *parcel = NULL;
 	if (ask == WEFT_ASK_TRACE)
-		weft_explain(&findings, viewer->model, NULL, &error);
+		weft_explain(&findings, viewer->model, &options, &error);
 	else
-		weft_explain_promise(&findings, viewer->model, viewer->questions[ask].promise, NULL, &error);
-	weft_viewer_answer(viewer, ask, findings);
+		weft_explain_promise(&findings, viewer->model, promise, &options, &error);
+	if (findings)
+		parcel = parcel_pack(findings, &parcel_bytes);
+	weft_findings_destroy(findings);
+	return parcel;
+}
+
+EXPORT(parcel_size) size_t page_parcel_size(void)
+{
+	return parcel_bytes;
+}
+
+/* The answer to a question is in a parcel, which is now the viewer's, or NULL. */
+EXPORT(answer) void page_answer(struct weft_viewer *viewer, enum weft_ask ask, void *parcel)
+{
+	weft_viewer_answer(viewer, ask, parcel ? parcel_unpack(parcel) : NULL);
 }
 
 EXPORT(counters) size_t page_counters(const struct weft_viewer *viewer)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes enums of the C headers as JavaScript: enums.py HEADER... -o OUT.js TAG=NAME...
+"""Writes enums of the C headers as JavaScript: enums.py HEADER... -o OUT.js TAG[:KEY]=NAME...
 
 TAG is an enum of the headers; or a list X(KEY, number, ...) in capitals, where without numbers the order counts; or a macro with a number; or the prefix, in capitals, of the
 constants of an enum without a tag. NAME is the constant that scripts know it by: a number for a macro, otherwise an object whose keys are the
-constants without their prefix.
+constants without their prefix, or with a KEY that one alone.
 SPDX-License-Identifier: ISC"""
 import ast
 import os
@@ -54,6 +54,10 @@ def macro(name):
 with open(out, "w", encoding="utf-8") as file:
     file.write(f"/* Made by enums.py from {', '.join(os.path.basename(header) for header in headers)}. */\n")
     for item in wanted:
-        tag, name = item.split("=")
+        what, name = item.split("=")
+        tag, _, key = what.partition(":")
         is_macro = re.search(r"#define\s+" + tag + r"\b", text)
-        file.write(f"const {name} = {macro(tag) if is_macro else enum(tag)};\n")
+        content = macro(tag) if is_macro else enum(tag)
+        if key:
+            content = "{" + re.search(rf"\b{key}: -?\d+", content)[0] + "}"
+        file.write(f"const {name} = {content};\n")

@@ -8,7 +8,7 @@
  *   weft.page()                  the page of weft html: takes the traces that are in the document */
 
 const sheet = new CSSStyleSheet();
-sheet.replaceSync(STYLE);
+const styled = unpack(STYLE).text().then(text => sheet.replaceSync(text));
 document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
 
 async function download(url) {
@@ -43,7 +43,7 @@ function show(element, traces) {
 	shown.get(element)?.close();
 	const stage = new Stage(element);
 	shown.set(element, stage);
-	const opened = openAll(stage, [traces].flat().map(asTrace));
+	const opened = styled.then(() => openAll(stage, [traces].flat().map(asTrace)));
 	return {opened, go: place => opened.then(() => stage.go(place)), close: () => stage.close()};
 }
 
@@ -81,6 +81,7 @@ function followAddress(stage) {
 
 async function page() {
 	compileCore(); /* while the traces are still read */
+	await styled;
 	if (document.readyState === "loading")
 		await new Promise(resolve => document.addEventListener("DOMContentLoaded", resolve));
 	const traces = [...document.querySelectorAll(".trace")].map(element => {

@@ -46,13 +46,19 @@ class Stage {
 
 	/* Adds a trace below the others; `source` is a ReadableStream or a promise of one.  Whether it could be opened. */
 	async add(source, name, size = 0) {
-		const {era} = this.surface;
+		if (this.surface.closed)
+			return false;
+		const {era} = this.surface, told = events => this.tell(`Opening ${name}: ${(events / 1e6).toFixed(1)} million events`);
 		this.tell(`Opening ${name}\u2026`);
-		await new Promise(resolve => setTimeout(resolve)); /* so that it is seen */
 		try {
 			const stream = await source;
-			if (era !== this.surface.era || !await this.surface.open(stream, name, size))
+			if (era !== this.surface.era)
 				return false;
+			if (!await this.surface.open(stream, name, size, told)) {
+				if (era === this.surface.era)
+					this.tell(`${name}: reading was cancelled`, true);
+				return false;
+			}
 		} catch (error) {
 			if (era !== this.surface.era)
 				return false;
@@ -61,7 +67,6 @@ class Stage {
 		}
 		this.tell("");
 		this.names.push(name);
-		this.core.withText(name, at => this.surface.act("set_name", at));
 		if (!this.actions)
 			this.readActions();
 		this.surface.canvas.setAttribute("aria-label", `Promises of ${this.names.join(" and ")}`);
@@ -75,7 +80,7 @@ class Stage {
 	async renew(place, source, size) {
 		this.renewing = true;
 		try {
-			await this.surface.open(await source, this.names[place], size, place);
+			await this.surface.open(await source, this.names[place], size, () => {}, place);
 			this.showHeader();
 			this.showNotes();
 		} finally {
@@ -100,6 +105,7 @@ class Stage {
 	}
 
 	clear() {
+		clearTimeout(this.listing);
 		this.surface.clear();
 		this.names = [];
 		this.dismissed = null;
@@ -162,6 +168,7 @@ class Stage {
 		this.titles = create("div", {className: "titles"});
 		this.said = create("p");
 		this.message = create("div", {className: "message", hidden: true}, this.said, closeButton(() => {
+			this.surface.callOff();
 			this.tell("");
 			this.surface.canvas.focus();
 		}));
@@ -295,7 +302,7 @@ class Stage {
 		if (changes & CHANGED.ANSWER)
 			this.togglePanel(true);
 		if (changes & CHANGED.FINDINGS)
-			this.askQuestions();
+			this.surface.askQuestions();
 		this.onchange?.(changes);
 	}
 
@@ -541,23 +548,11 @@ class Stage {
 		this.findings.querySelector("[data-kind=finding]")?.focus({preventScroll: true});
 	}
 
-	/* Asks what viewers want to know. */
-	askQuestions() {
-		for (let i = 0; i < this.surface.count; i++) {
-			const viewer = this.core.call.viewer(i);
-			for (const ask of [ASK.TRACE, ASK.WHY])
-				if (this.core.call.question(viewer, ask) === QUESTION.NEW) {
-					this.core.call.weft_viewer_asked(viewer, ask);
-					setTimeout(() => this.surface.has(viewer) && this.surface.act("explain_here", viewer, ask));
-				}
-		}
-	}
-
 	/* What is missing or wrong in the traces, above the picture. */
 	showNotes() {
 		const notes = [];
 		for (let trace = 0; trace < this.surface.count; trace++)
-			for (let count = this.core.call.notes(this.core.call.viewer(trace)), i = 0; i < count; i++) {
+			for (let count = this.core.call.notes(this.surface.viewer(trace)), i = 0; i < count; i++) {
 				const [, tone, , , text, meaning] = this.core.cstring(this.core.call.row(ROWS.NOTES, i)).split("\n");
 				notes.push(create("p", {className: tone}, create("b", {textContent: text}), ` ${meaning}`));
 			}

@@ -3,10 +3,13 @@
 const CURSORS = {[CURSOR.ARROW]: "default", [CURSOR.LINK]: "pointer", [CURSOR.GRABBING]: "grabbing", [CURSOR.RESIZE]: "ew-resize",
 	[CURSOR.MEASURE]: "crosshair"};
 const MEMORY_LIMIT = 0xffff0000, TOO_LARGE = "too large for the memory that a page can have";
+const DAMAGED = "damaged: it cannot be unpacked";
 const FONT_FAMILY = "system-ui, sans-serif";
 const DOUBLE_CLICK_MS = 400, LONG_PRESS_MS = 500, NEAR_PX = 12;
-const SEARCH_SLICE_MS = 8, SEARCH_STEP = 50000;
+const SLICE_MS = 8, SEARCH_STEP = 10000;
 const WHEEL_NOTCH_PX = 100;
+const SLACK = 1 << 24; /* bytes by which the heap may grow while a trace is opened */
+const KEPT_MEMORY = 1 << 26; /* workers with more are not kept when they have answered */
 
 function create(tag, properties = {}, ...children) {
 	const element = Object.assign(document.createElement(tag), properties);
@@ -45,24 +48,6 @@ async function readInto(core, stream, size) {
 	}
 }
 
-/* The trace itself, where it was compressed. */
-async function decompressed(stream) {
-	const reader = stream.getReader();
-	let {done, value} = await reader.read();
-	const isGzip = value?.[0] === 0x1f && value[1] === 0x8b;
-	const whole = new ReadableStream({
-		async pull(controller) {
-			if (done) {
-				controller.close();
-				return;
-			}
-			controller.enqueue(value);
-			({done, value} = await reader.read());
-		},
-	});
-	return isGzip ? gunzip(whole) : whole;
-}
-
 class Surface {
 	/* `owner` is told of changes: changed(bits). */
 	constructor(owner) {
@@ -75,86 +60,254 @@ class Surface {
 		this.below = this.picture.getContext("2d", {alpha: false});
 		this.above = this.canvas.getContext("2d");
 		this.stale = 0; /* what is to be drawn: bits of CHANGED */
-		this.element = create("div", {className: "surface"}, this.picture, this.canvas);
+		this.element = create("div", {className: "surface blank"}, this.picture, this.canvas);
 		this.pointers = new Map();
-		this.kept = []; /* addresses of the traces' bytes */
+		this.kept = new Map(); /* by viewer: where its memory is, which worker has the same, what is asked of that */
+		this.free = []; /* stretches of memory in which a worker's heap was, and nothing is any more */
+		this.opener = null; /* the worker that opens a trace */
 		this.era = 0; /* how often all was closed */
 		this.ratio = 1;
-		this.measured = true; /* texts by the browser's fonts */
 		this.listen();
 	}
 
 	async load() {
+		const module = await compileCore();
 		if (this.core)
 			return;
-		const core = await Core.create((font, text) => this.painter.measure(this.below, font, text));
+		const core = await Core.create(module, (font, text) => this.painter.measure(this.below, font, text), () => {});
+		if (this.core)
+			return;
 		this.painter = new Painter(core);
 		this.compare = core.call.compare();
 		this.core = core;
 		this.resize();
 	}
 
-	/* Opens what a stream of bytes holds, below the others or in the place of one; size: of its content, if known.  False: all
-	   was closed meanwhile.  Throws what a person can read. */
-	async open(stream, name, size, wanted = NONE) {
+	/* Opens what a stream of bytes holds, below the others or in the place of one; size: of its content, if known; told(events) hears
+	   how far it is.  False: all was closed meanwhile, or it was called off.  Throws what a person can read. */
+	async open(stream, name, size, told, wanted = NONE) {
 		const era = this.era;
+		if (this.closed)
+			return false;
 		await this.load();
-		const {core} = this;
-		let at = 0, bytes, place;
+		const {core} = this, place = Math.min(wanted, this.count), before = this.viewer(place);
+		let helper;
 		try {
-			[at, bytes] = await readInto(core, await decompressed(stream), size);
-			if (era !== this.era) {
-				core.call.free(at);
-				return false;
-			}
-			place = Math.min(wanted, this.count);
-			const status = this.core.withText(name, text => this.core.call.open(at, bytes, text, this.measured, place));
+			helper = this.opener = await Helper.start();
+			if (era !== this.era)
+				throw new Error("stopped");
+			const kept = helper ? await this.openElsewhere(helper, stream, name, size, told, before) : await this.openHere(stream, name, size);
+			if (era !== this.era)
+				throw new Error("stopped");
+			const status = core.call.show(kept.viewer, true, place);
 			if (status < 0)
-				throw new Error(status === STATUS.ENOMEM ? TOO_LARGE : this.core.cstring(this.core.call.last_error()));
+				throw new Error(status === STATUS.ENOMEM ? TOO_LARGE : core.cstring(core.call.last_error()));
+			this.forget(before);
+			this.kept.set(kept.viewer, kept);
+			this.element.classList.remove("blank");
 		} catch (error) {
-			if (at)
-				core.call.free(at);
+			helper?.stop();
+			if (era !== this.era || error.message === "stopped")
+				return false;
 			if (error instanceof RangeError || error instanceof WebAssembly.RuntimeError)
 				throw new Error(TOO_LARGE);
 			if ([TypeError, SyntaxError, DOMException].some(type => error instanceof type))
-				throw new Error("damaged: it cannot be unpacked");
+				throw new Error(DAMAGED);
 			throw error;
+		} finally {
+			if (this.opener === helper)
+				this.opener = null;
 		}
-		if (this.kept[place])
-			this.core.call.free(this.kept[place]);
-		this.kept[place] = at;
+		this.react();
 		this.searchOn();
 		return true;
 	}
 
-	/* Closes all that is open. */
+	async openHere(stream, name, size) {
+		const core = this.core, [at, bytes] = await readInto(core, await decompressed(stream), size);
+		const viewer = core.withText(name, text => core.call.load(at, bytes, text)) >>> 0;
+		if (viewer)
+			return {viewer, at, asked: [null, null]};
+		core.call.free(at);
+		throw new Error(core.cstring(core.call.last_error()));
+	}
+
+	/* In a worker whose heap begins where nothing is here: what it then has is copied to the same addresses. */
+	async openElsewhere(helper, stream, name, size, told, before) {
+		const {core} = this, start = this.freeStretch(before);
+		helper.onprogress = told;
+		if (size > MEMORY_LIMIT - start || !(await helper.ask("begin", {module: await compileCore(), start})).began)
+			throw new RangeError(TOO_LARGE);
+		const sent = stream.base64 ? await helper.ask("decode", {text: stream.base64, size}) : await this.send(helper, stream, size);
+		if ("wrong" in sent)
+			throw sent.memory ? new RangeError(TOO_LARGE) : new Error(DAMAGED);
+		const opened = await helper.ask("open", {name});
+		if (opened.memory)
+			throw new RangeError(TOO_LARGE);
+		if ("wrong" in opened)
+			throw new Error(opened.wrong);
+		const kept = {viewer: opened.viewer, helper, start, end: opened.end, asked: [null, null]};
+		this.claim(start, opened.end);
+		for (let from = start; from < opened.end; from += PIECE) {
+			const {bytes} = await helper.ask("give", {from, size: Math.min(PIECE, opened.end - from)});
+			if (core === this.core)
+				core.bytes.set(bytes, from);
+		}
+		if (!core.call.adopt(start, opened.end))
+			throw new RangeError(TOO_LARGE);
+		helper.onprogress = null;
+		return kept;
+	}
+
+	/* The bytes of a trace, as they come. */
+	async send(helper, stream, size) {
+		const reader = (await decompressed(stream)).getReader();
+		let answer = {};
+		for (let began = performance.now();;) {
+			const {done, value} = await reader.read();
+			if (done || "wrong" in answer)
+				return answer;
+			const bytes = value.byteLength === value.buffer.byteLength ? value : value.slice();
+			answer = await helper.ask("take", {bytes, size}, [bytes.buffer]);
+			if (performance.now() - began > SLICE_MS) { /* input has its turn */
+				await new Promise(resolve => setTimeout(resolve));
+				began = performance.now();
+			}
+		}
+	}
+
+	/* Where a worker's heap may begin: in a stretch that nothing is in any more and that is large enough for what was there `before` to
+	   have grown, or above all.  Until it is claimed the core's own heap may grow by so much. */
+	freeStretch(before) {
+		const own = this.kept.get(before), wanted = own ? (own.end - own.start) * 2 : Infinity;
+		const index = this.free.findIndex(({start, end}) => end - start >= wanted);
+		return index >= 0 ? this.free.splice(index, 1)[0].start : this.core.bytes.length + SLACK;
+	}
+
+	claim(start, end) {
+		const {memory} = this.core.call, size = memory.buffer.byteLength;
+		if (this.free.some(stretch => start < stretch.end && end > stretch.start) || [...this.kept.values()].some(kept => kept.end > start && kept.start < end))
+			throw new RangeError(TOO_LARGE);
+		if (end > size)
+			memory.grow(Math.ceil((end - size) / WASM_PAGE));
+	}
+
+	/* A viewer has ended. */
+	forget(viewer) {
+		const kept = this.kept.get(viewer);
+		this.kept.delete(viewer);
+		kept?.helper?.stop();
+		if (kept?.at)
+			this.core.call.free(kept.at);
+		else if (kept)
+			this.free.push({start: kept.start, end: kept.end});
+	}
+
+	/* Nothing that is being opened is wanted any more. */
+	callOff() {
+		this.opener?.stop();
+	}
+
+	/* ---- questions ---- */
+
+	/* Asks and calls off what viewers want to know, or no more. */
+	askQuestions() {
+		for (const kept of this.kept.values())
+			for (const ask of [ASK.TRACE, ASK.WHY]) {
+				const state = this.core.call.question(kept.viewer, ask);
+				if (state === QUESTION.CALLED_OFF && kept.asked[ask]) {
+					kept.helper?.stop();
+					kept.helper = null;
+					kept.asked = [null, null];
+				}
+				if (state === QUESTION.NEW) {
+					this.core.call.weft_viewer_asked(kept.viewer, ask);
+					this.explain(kept, ask);
+				}
+			}
+	}
+
+	async explain(kept, ask) {
+		const {core} = this, {viewer} = kept, promise = core.call.question_promise(viewer, ask) >>> 0, question = kept.asked[ask] = {};
+		const isWanted = () => core === this.core && this.kept.get(viewer) === kept && kept.asked[ask] === question;
+		let bytes;
+		try {
+			const helper = kept.start && await this.helperOf(kept);
+			if (helper) {
+				helper.onprogress = done => isWanted() && this.act("weft_viewer_progress", viewer, ask, done);
+				({bytes} = await helper.ask("explain", {viewer, ask, promise}));
+			} else {
+				await new Promise(resolve => setTimeout(resolve));
+			}
+		} catch {
+			/* it was stopped, or cannot be asked: then it is not wanted, or not known */
+		}
+		if (!isWanted())
+			return;
+		kept.asked[ask] = null;
+		let at = 0;
+		if (bytes?.length && (at = core.call.malloc(bytes.length) >>> 0))
+			core.bytes.set(bytes, at);
+		else if (!kept.start)
+			at = core.call.explain(viewer, ask, promise);
+		this.act("answer", viewer, ask, at);
+		if (kept.helper && !kept.asked.some(Boolean) && kept.end - kept.start > KEPT_MEMORY) {
+			kept.helper.stop();
+			kept.helper = null;
+		}
+	}
+
+	/* The worker that opened a trace, or another one with a copy of what is here; null where there can be none. */
+	async helperOf(kept) {
+		if (kept.helper)
+			return kept.helper;
+		const helper = kept.helper = await Helper.start();
+		if (!helper || !(await helper.ask("begin", {module: await compileCore(), start: kept.end})).began)
+			return null;
+		for (let from = kept.start; from < kept.end; from += PIECE) {
+			const bytes = this.core.bytes.slice(from, Math.min(from + PIECE, kept.end));
+			await helper.ask("put", {from, bytes}, [bytes.buffer]);
+		}
+		return helper;
+	}
+
+	/* Closes all that is open, and gives the memory back. */
 	clear() {
 		clearTimeout(this.searching);
-		this.core?.call.weft_compare_finish(this.compare);
-		this.kept.forEach(at => this.core.call.free(at));
-		this.kept = [];
 		this.era++;
+		this.callOff();
+		for (const {helper} of this.kept.values())
+			helper?.stop();
+		this.kept.clear();
+		this.free = [];
+		this.core = this.painter = null;
+		this.element.classList.add("blank");
 	}
 
 	close() {
 		this.resizes.disconnect();
 		cancelAnimationFrame(this.frame);
 		this.clear();
-		this.core = null;
+		this.closed = true;
 	}
 
 	get count() {
 		return this.core ? this.core.call.viewers() : 0;
 	}
 
+	/* The one at a place from the top, 0 if there is none. */
+	viewer(place) {
+		return this.core ? this.core.call.viewer(place) >>> 0 : 0;
+	}
+
 	get active() {
-		return this.core.call.viewer(this.core.call.active());
+		return this.viewer(this.core?.call.active());
 	}
 
 	/* Whether a viewer is still shown. */
 	has(viewer) {
 		for (let i = 0; i < this.count; i++)
-			if (this.core.call.viewer(i) === viewer)
+			if (this.viewer(i) === viewer)
 				return true;
 		return false;
 	}
@@ -264,7 +417,7 @@ class Surface {
 		clearTimeout(this.searching);
 		const began = performance.now();
 		let more = true;
-		while (more && performance.now() - began < SEARCH_SLICE_MS)
+		while (more && performance.now() - began < SLICE_MS)
 			more = Boolean(this.core.call.weft_compare_search_step(this.compare, SEARCH_STEP));
 		this.react();
 		if (more)

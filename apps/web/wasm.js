@@ -1,7 +1,5 @@
-/* The core: one instance for each trace, so that closing one gives its memory back. */
+/* The core: an instance for each viewer, whose memory ends with it, and one for each worker. */
 
-const decoder = new TextDecoder();
-const encoder = new TextEncoder();
 const BASE64_PIECE = 1 << 18;
 
 function fromBase64(text) {
@@ -14,10 +12,10 @@ function fromBase64(text) {
 	return bytes;
 }
 
-/* The bytes of a text piece by piece, each when it is asked for. */
+/* The bytes of a text piece by piece, each when it is asked for; or the text itself, for whom it says more: `base64`. */
 function streamOfBase64(text) {
 	let at = 0;
-	return new ReadableStream({
+	const stream = new ReadableStream({
 		pull(controller) {
 			if (at < text.length) {
 				controller.enqueue(fromBase64(text.slice(at, at += BASE64_PIECE)));
@@ -26,25 +24,58 @@ function streamOfBase64(text) {
 			text = "";
 			controller.close();
 		},
-	});
+	}, {highWaterMark: 0});
+	return Object.assign(stream, {base64: text});
 }
 
 function gunzip(stream) {
 	return stream.pipeThrough(new DecompressionStream("gzip"));
 }
 
+/* The trace itself, where it was compressed. */
+async function decompressed(stream) {
+	const reader = stream.getReader();
+	let {done, value} = await reader.read();
+	const isGzip = value?.[0] === 0x1f && value[1] === 0x8b;
+	const whole = new ReadableStream({
+		async pull(controller) {
+			if (done) {
+				controller.close();
+				return;
+			}
+			controller.enqueue(value);
+			({done, value} = await reader.read());
+		},
+	});
+	return isGzip ? gunzip(whole) : whole;
+}
+
+/* What pack.py packed: 5 letters are 4 bytes. */
+function unpack(text) {
+	const codes = new Uint8Array(128), bytes = new DataView(new ArrayBuffer(text.length / 5 * 4));
+	[...ALPHABET].forEach((letter, code) => codes[letter.charCodeAt(0)] = code);
+	for (let i = 0; i < text.length / 5; i++) {
+		let word = 0;
+		for (let k = 5 * i; k < 5 * i + 5; k++)
+			word = word * 85 + codes[text.charCodeAt(k)];
+		bytes.setUint32(4 * i, word);
+	}
+	return new Response(gunzip(new Blob([bytes.buffer]).stream()));
+}
+
 let compiled = null;
 
 function compileCore() {
-	compiled ??= new Response(gunzip(streamOfBase64(CORE))).arrayBuffer().then(bytes => WebAssembly.compile(bytes));
+	compiled ??= unpack(CORE).arrayBuffer().then(bytes => WebAssembly.compile(bytes));
 	return compiled;
 }
 
 class Core {
-	static async create(measure) {
+	/* `measure` is asked how wide texts are, `progress` told how far it is. */
+	static async create(module, measure, progress) {
 		const core = new Core();
 		const unsupported = () => 52; /* ENOSYS: the core has no files */
-		const instance = await WebAssembly.instantiate(await compileCore(), {
+		const instance = await WebAssembly.instantiate(module, {
 			wasi_snapshot_preview1: {
 				fd_close: unsupported,
 				fd_seek: unsupported,
@@ -52,8 +83,10 @@ class Core {
 				sched_yield: () => 0,
 				random_get: (at, length) => (crypto.getRandomValues(core.bytes.subarray(at >>> 0, (at >>> 0) + length)), 0),
 			},
-			weft: {measure: (font, at, length) => measure(font, core.text(at >>> 0, length))},
+			weft: {measure: (font, at, length) => measure(font, core.text(at >>> 0, length)), progress},
 		});
+		core.decoder = new TextDecoder();
+		core.encoder = new TextEncoder();
 		core.call = instance.exports;
 		core.call._initialize();
 		return core;
@@ -67,7 +100,7 @@ class Core {
 	}
 
 	text(at, length) {
-		return decoder.decode(this.bytes.subarray(at, at + length));
+		return this.decoder.decode(this.bytes.subarray(at, at + length));
 	}
 
 	/* A terminated one. */
@@ -78,7 +111,7 @@ class Core {
 
 	/* Calls with a string, which the core sees while it runs. */
 	withText(text, use) {
-		const bytes = encoder.encode(text + "\0");
+		const bytes = this.encoder.encode(text + "\0");
 		const at = this.call.malloc(bytes.length) >>> 0;
 		if (!at)
 			throw new Error("out of memory");

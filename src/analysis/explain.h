@@ -92,7 +92,7 @@ struct weft_findings {
 	size_t count;
 	size_t left_out;                    /* how many more there are, of kinds that have plenty */
 	const char *doubt;                  /* what the trace lacks, one clause: "events were lost"; NULL: nothing */
-	struct weft_findings_private *priv; /* where the texts are */
+	struct weft_findings_private *priv; /* where the texts are; NULL: all is one block of memory */
 };
 
 /* Zeroes stand for the values given here. */

@@ -82,7 +82,7 @@ export async function open(url, options = {}) {
 	page.requests = [];
 	page.on("console", message => page.complaints.push(message.text()));
 	page.on("pageerror", error => page.complaints.push(error.stack));
-	page.on("request", request => page.requests.push(request.url()));
+	page.on("request", request => request.url().startsWith("blob:") || page.requests.push(request.url())); // a blob is the page's own
 	page.setDefaultTimeout(PATIENCE_MS);
 	await page.goto(url);
 	await page.waitForSelector(ready, {state: "attached"});

@@ -20,6 +20,8 @@ export function prepare() {
 	record("bad");
 	run(weft, "html", "arp-bad", "-o", "limits.html");
 	run(generate, "short", "--events=20000", "-o", "some.ctf");
+	run(generate, "random", "--events=1M", "-o", "large.ctf");
+	run(weft, "html", "large.ctf", "-o", "large.html");
 }
 
 export const tests = {
@@ -69,6 +71,29 @@ export const tests = {
 		await close(page);
 	},
 
+	async "while a trace is read it is told how far that is, and it can be called off"() {
+		const page = await open(file("large.html"), {ready: ".message"});
+		const message = page.getByRole("alert");
+		await message.filter({hasText: /^Opening large.ctf/}).waitFor();
+		await page.getByRole("button", {name: "Close"}).first().click();
+		await message.filter({hasText: /^large.ctf: reading was cancelled/}).waitFor();
+		await drop(page, "some.ctf", readFileSync(at("some.ctf")));
+		await page.getByRole("application", {name: "Promises of some.ctf"}).waitFor();
+		await close(page);
+	},
+
+	async "where workers are forbidden the page does it all itself"() {
+		const own = readFileSync(at("limits.html"), "latin1");
+		writeFileSync(at("alone.html"), own.replace(" worker-src blob:;", " worker-src 'none';"), "latin1");
+		const page = await open(file("alone.html"));
+		await eventually("a red line", async () => await count(page, RED, ".surface") > 50);
+		await page.getByRole("button", {name: "What went wrong: 1"}).click();
+		await page.keyboard.press("Enter");
+		await page.locator(".card.open").waitFor();
+		page.complaints = page.complaints.filter(text => !/Creating a worker/.test(text));
+		await close(page);
+	},
+
 	async "the policy of the page forbids what the page does not need"() {
 		const page = await open(file("limits.html"));
 		const refused = await page.evaluate(async () => {
@@ -94,7 +119,7 @@ export const tests = {
 			return names;
 		});
 		assert.deepEqual(refused, ["fetch", "image", "eval", "inline", "beacon"]);
-		assert.deepEqual(page.requests.filter(url => !url.startsWith("file:") && !url.startsWith("data:")).filter(url => !url.includes("example.org")), []);
+		assert.deepEqual(page.requests.filter(url => !/^(file|data|blob):/.test(url)).filter(url => !url.includes("example.org")), []);
 		await page.context().close(); // the browser complains of each, as it should
 	},
 };

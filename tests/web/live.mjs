@@ -36,7 +36,7 @@ export const tests = {
 		const {origin, pathname, port, hostname} = new URL(url);
 		const right = await ask(url);
 		assert.equal(right.status, 200);
-		assert.match(right.headers["content-security-policy"], /^default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'/);
+		assert.match(right.headers["content-security-policy"], /^default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; worker-src blob:;/);
 		assert.equal(right.headers["referrer-policy"], "no-referrer");
 		assert.equal(right.headers["cache-control"], "no-store");
 		const wrong = pathname.replace(/[0-9a-f]/, digit => digit === "0" ? "1" : "0");

@@ -188,11 +188,11 @@ int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struc
 
 void weft_findings_destroy(struct weft_findings *findings)
 {
-	if (!findings)
-		return;
-	free_texts(findings->priv->texts);
-	free(findings->priv->evidence);
-	free(findings->priv);
-	free(findings->findings);
+	if (findings && findings->priv) {
+		free_texts(findings->priv->texts);
+		free(findings->priv->evidence);
+		free(findings->priv);
+		free(findings->findings);
+	}
 	free(findings);
 }

@@ -1,0 +1,114 @@
+/* A worker with an instance of the core of its own: what takes long runs there, and the page goes on.
+ *
+ * Its source is text of this script, so that it needs no file; where a policy forbids such workers, the page does it all itself. */
+
+const PIECE = 1 << 23; /* bytes that are copied at once */
+const WASM_PAGE = 1 << 16;
+
+/* What the worker runs.  Each message is a deed, answered by one message; what is told meanwhile has `done`. */
+function work() {
+	let core, at = 0, capacity = 0, used = 0, told = 0;
+	const resize = wanted => {
+		const moved = core.call.realloc(at, wanted) >>> 0;
+		if (!moved)
+			throw new RangeError("out of memory");
+		[at, capacity] = [moved, wanted];
+	};
+	const deeds = {
+		/* What is allocated from now on lies at `start` or above. */
+		async begin({module, start}) {
+			core = await Core.create(module, () => 0, done => {
+				if (Date.now() - told > 100)
+					postMessage({done, told: told = Date.now()});
+			});
+			return {began: Boolean(core.call.begin_at(start))};
+		},
+		/* Bytes of a trace, of which there will be `size`, if that is known. */
+		take({bytes, size}) {
+			if (used + bytes.length > capacity)
+				resize(Math.max(capacity * 2, used + bytes.length, size));
+			core.bytes.set(bytes, at + used);
+			used += bytes.length;
+			return {};
+		},
+		/* The same, of a trace that is there as base64. */
+		async decode({text, size}) {
+			for (const reader = (await decompressed(streamOfBase64(text))).getReader();;) {
+				const {done, value} = await reader.read();
+				if (done)
+					return {};
+				deeds.take({bytes: value, size});
+			}
+		},
+		open({name}) {
+			const viewer = core.withText(name, text => core.call.load(at, used, text)) >>> 0;
+			return viewer ? {viewer, end: core.bytes.length} : {wrong: core.cstring(core.call.last_error())};
+		},
+		give({from, size}) {
+			const bytes = core.bytes.slice(from, from + size);
+			return {bytes, transfer: [bytes.buffer]};
+		},
+		put({from, bytes}) {
+			core.bytes.set(bytes, from);
+			return {};
+		},
+		explain({viewer, ask, promise}) {
+			const parcel = core.call.explain(viewer, ask, promise) >>> 0;
+			const bytes = core.bytes.slice(parcel, parcel ? parcel + core.call.parcel_size() : 0);
+			core.call.free(parcel);
+			return {bytes, transfer: [bytes.buffer]};
+		},
+	};
+	let before = Promise.resolve();
+	onmessage = ({data}) => before = before.then(() => deeds[data.deed](data)).then(
+		({transfer = [], ...answer}) => postMessage(answer, transfer),
+		error => postMessage({wrong: error.message, memory: error instanceof RangeError || error instanceof WebAssembly.RuntimeError}));
+	postMessage({});
+}
+
+const WORKER = `"use strict";
+const BASE64_PIECE = ${BASE64_PIECE};
+${[fromBase64, streamOfBase64, gunzip, decompressed, Core].join("\n")}
+(${work})();`;
+
+class Helper {
+	/* One that is ready; null where there can be none. */
+	static async start() {
+		const url = URL.createObjectURL(new Blob([WORKER], {type: "text/javascript"}));
+		const helper = new Helper();
+		try {
+			helper.waiting = [];
+			helper.worker = new Worker(url);
+			helper.worker.onmessage = ({data}) => "done" in data ? helper.onprogress?.(data.done) : helper.waiting.shift()?.resolve(data);
+			helper.worker.onerror = event => {
+				event.preventDefault();
+				helper.stop();
+			};
+			await helper.answer();
+			return helper;
+		} catch {
+			return null;
+		} finally {
+			URL.revokeObjectURL(url);
+		}
+	}
+
+	answer() {
+		return new Promise((resolve, reject) => this.waiting.push({resolve, reject}));
+	}
+
+	/* Answers are in the order of what was asked. */
+	ask(deed, values = {}, transfer = []) {
+		if (this.stopped)
+			return Promise.reject(new Error("stopped"));
+		this.worker.postMessage({deed, ...values}, transfer);
+		return this.answer();
+	}
+
+	/* Whatever it does ends at once, and is never answered. */
+	stop() {
+		this.stopped = true;
+		this.worker.terminate();
+		this.waiting.splice(0).forEach(({reject}) => reject(new Error("stopped")));
+	}
+}

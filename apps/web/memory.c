@@ -1,0 +1,95 @@
+/* memory.c: memory that another instance of the core has filled.
+ *
+ * A worker opens a trace in an instance of its own, whose heap begins where this one's memory ends.  Its bytes are then copied to
+ * the same addresses here, so that all pointers in them hold.  This heap knows nothing of them: what is freed there stays until
+ * the whole stretch is given up.  SPDX-License-Identifier: ISC */
+#include "apps/web/memory.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE 65536u
+#define MOST 64
+
+static struct {
+	uintptr_t from, to;
+} stretches[MOST];
+static size_t count;
+
+bool memory_begin_at(uintptr_t start)
+{
+	free(malloc(1)); /* the heap takes what memory there is when it is first used */
+	size_t pages = __builtin_wasm_memory_size(0);
+	if (start / PAGE > pages && __builtin_wasm_memory_grow(0, start / PAGE - pages) == SIZE_MAX)
+		return false;
+	/* All that lies before is used up. */
+	for (size_t size = PAGE / 2; size > 0; size /= 2) {
+		void *block;
+		while ((block = malloc(size)) && (uintptr_t)block < start)
+			;
+		free(block);
+	}
+	return true;
+}
+
+bool memory_adopt(uintptr_t from, uintptr_t to)
+{
+	if (count == MOST)
+		return false;
+	stretches[count].from = from;
+	stretches[count++].to = to;
+	return true;
+}
+
+static size_t stretch_of(const void *address)
+{
+	size_t i = 0;
+	while (i < count && ((uintptr_t)address < stretches[i].from || (uintptr_t)address >= stretches[i].to))
+		i++;
+	return i;
+}
+
+void memory_give_up(const void *address)
+{
+	size_t i = stretch_of(address);
+	if (i < count)
+		stretches[i] = stretches[--count];
+}
+
+/* The linker has all calls of free() and realloc() come here: --wrap. */
+void __real_free(void *block);
+void *__real_realloc(void *block, size_t size);
+void __wrap_free(void *block);
+void *__wrap_realloc(void *block, size_t size);
+
+void __wrap_free(void *block)
+{
+	if (stretch_of(block) == count)
+		__real_free(block);
+}
+
+void *__wrap_realloc(void *block, size_t size)
+{
+	if (!block || stretch_of(block) == count)
+		return __real_realloc(block, size);
+	size_t old = malloc_usable_size(block);
+	void *moved = malloc(size);
+	if (moved)
+		memcpy(moved, block, old < size ? old : size);
+	return moved;
+}
+
+/* For scripts. */
+__attribute__((export_name("free"))) void memory_free(void *block);
+__attribute__((export_name("realloc"))) void *memory_realloc(void *block, size_t size);
+
+void memory_free(void *block)
+{
+	__wrap_free(block);
+}
+
+void *memory_realloc(void *block, size_t size)
+{
+	return __wrap_realloc(block, size);
+}

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# rows_test.py: window and page say the same of what went wrong, word for word.  SPDX-License-Identifier: ISC
+"""rows_test.py WEFT-VIEW WEFT ARP PLANTED DRIVER EXAMPLE...
+
+The traces: the examples, and a program with each fault that can be planted, recorded whole, into a ring and cut short."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from person import App, run, under_a_desktop
+
+under_a_desktop()
+view, weft, arp, planted, driver = map(os.path.abspath, sys.argv[1:6])
+examples = [path for path in map(os.path.abspath, sys.argv[6:]) if os.path.basename(path) != 'arp']
+here = os.path.dirname(os.path.abspath(__file__))
+folder = tempfile.mkdtemp(prefix='rows-', dir=os.environ['WEFT_TEST_DESKTOP'])
+OPENED = 3  # as in rows.mjs
+
+
+def traces():
+    for mode in ('good', 'bad'):
+        path = os.path.join(folder, 'arp-' + mode)
+        subprocess.run([arp, mode], env={**os.environ, 'WEFT_TRACE': path}, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+        yield path
+    for program in examples:
+        path = os.path.join(folder, os.path.basename(program))
+        subprocess.run([program], env={**os.environ, 'WEFT_TRACE': path}, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, timeout=60)
+        yield path
+    for fault in range(8):
+        for how in ('whole', 'wrapped', 'cut'):
+            path = os.path.join(folder, f'planted-{fault}-{how}')
+            subprocess.run([planted, '--show', how, str(fault), '1', path], check=True, stdout=subprocess.DEVNULL, timeout=60)
+            if subprocess.run([weft, 'info', path], capture_output=True, check=False, timeout=60).returncode == 0:
+                yield path  # one that is cut before its first event is no trace
+
+
+def of_window(path):
+    """The rows of findings, then the same with each of the first few opened in turn."""
+    with App(view, path) as app:
+        app.shown()
+        app.key('e')
+
+        def known(window):
+            return window['rows'] and all(row[0] != 'working' for row in window['rows']) and window['side'] == 'findings'
+        said = [app.until('findings', known)['rows']]
+        names = [f'{row[5]}: {row[4]}' for row in said[0] if row[0] == 'finding']
+        for name in list(dict.fromkeys(names))[:OPENED]:
+            app.button(name).queryAction().doAction(0)
+            said.append(app.until('it is open', lambda w, name=name: any(row[2] and f'{row[5]}: {row[4]}' == name for row in w['rows']))['rows'])
+        return said
+
+
+def window_and_page_say_the_same():
+    paths = list(traces())
+    pages = [path + '.html' for path in paths]
+    for path, page in zip(paths, pages):
+        subprocess.run([weft, 'html', path, '-o', page], check=True, timeout=60)
+    got = subprocess.run(['node', os.path.join(here, '..', 'web', 'rows.mjs'), driver, *pages], check=True, stdout=subprocess.PIPE, text=True, timeout=600)
+    of_pages = [json.loads(line) for line in got.stdout.splitlines()]
+    assert len(of_pages) == len(paths)
+    kinds, tones, total = set(), set(), 0
+    for path, page in zip(paths, of_pages):
+        window = of_window(path)
+        assert window == page, f'{path}\nwindow: {json.dumps(window, indent=1)}\npage: {json.dumps(page, indent=1)}'
+        total += sum(map(len, page))
+        kinds |= {row[0] for rows in page for row in rows}
+        tones |= {row[1] for rows in page for row in rows}
+    print(f'{len(paths)} traces, {total} rows, of kinds {sorted(kinds)}, in tones {sorted(tones)}')
+    assert {'summary', 'finding', 'heading', 'evidence', 'text', 'nothing'} <= kinds and {'alarm', 'doubt', 'plain'} <= tones
+
+
+sys.exit(run([window_and_page_say_the_same]))

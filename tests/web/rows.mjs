@@ -1,0 +1,44 @@
+// What the page says went wrong, for tests/gtk/rows_test.py: rows.mjs DRIVER PAGE.html...: a line of JSON for each page: the rows of findings, then the
+// same with each of the first few opened in turn.  SPDX-License-Identifier: ISC
+import {join, resolve} from "node:path";
+import {pathToFileURL} from "node:url";
+
+const OPENED = 3, PATIENCE_MS = 60000;
+const [driver, ...pages] = process.argv.slice(2);
+const {chromium} = await import(pathToFileURL(join(resolve(driver), "node_modules/playwright-core/index.mjs")));
+const browser = await chromium.launch({executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"]});
+
+// Kind, tone, whether it is open, whether it leads, name, value: as a person sees them.
+const rows = page => page.locator(".panel section").nth(1).locator(".row").evaluateAll(all => all.map(row => {
+	const text = part => row.querySelector(part)?.textContent ?? "";
+	return [row.dataset.kind, row.dataset.tone, Boolean(row.dataset.open), row.matches("button") || Boolean(row.querySelector("button")), text(".name"), text(".value")];
+}));
+
+async function known(page) {
+	const deadline = Date.now() + PATIENCE_MS;
+	for (;;) {
+		const now = await rows(page);
+		if (now.length && now.every(([kind]) => kind !== "working"))
+			return now;
+		if (Date.now() > deadline)
+			throw new Error(`${page.url()} never knows what went wrong: ${JSON.stringify(now)}, ${await page.locator(".message").textContent()}`);
+		await page.waitForTimeout(50);
+	}
+}
+
+for (const path of pages) {
+	const page = await browser.newPage({viewport: {width: 1200, height: 800}});
+	await page.goto(pathToFileURL(resolve(path)).href);
+	await page.waitForSelector("[data-ready]", {state: "attached"});
+	await page.keyboard.press("e");
+	const said = [await known(page)];
+	const names = said[0].filter(([kind]) => kind === "finding").map(([, , , , name, value]) => `${value}: ${name}`);
+	for (const name of [...new Set(names)].slice(0, OPENED)) {
+		await page.getByRole("button", {name, exact: true}).first().click();
+		await page.locator(".card.open").filter({hasText: name.slice(name.indexOf(": ") + 2)}).first().waitFor();
+		said.push(await rows(page));
+	}
+	console.log(JSON.stringify(said));
+	await page.close();
+}
+await browser.close();
