@@ -30,6 +30,12 @@ def lean(source):
 ALPHABET = "".join(chr(code) for code in range(33, 127) if chr(code) not in "\"\\<&`$-/'")[:85]
 
 
+def tight(source):
+    """A lean script without spaces around signs and lines that a sign ends, but for those in texts and patterns."""
+    parts = re.split(r"""("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`|(?<=[(,=:&|!] )/(?:[^/\\\n]|\\.)+/|(?<=[(!])/(?:[^/\\\n]|\\.)+/)""", source)
+    return "".join(part if number % 2 else re.sub(r"([;{,(\[])\n", r"\1", re.sub(r"[ \t]*([=,;:{}()?<>&|\[\]])[ \t]*", r"\1", part)) for number, part in enumerate(parts))
+
+
 def packed(content):
     """Compressed; 4 bytes as 5 letters: shorter than base64, which scripts could decode by themselves."""
     content = gzip.compress(content, 9, mtime=0)
@@ -46,7 +52,7 @@ with open(core, "rb") as file:
     wasm = packed(file.read())
 js = '(() => {\n"use strict";\n'
 js += f'const ALPHABET = "{ALPHABET}", STYLE = "{packed(lean(text(style)).encode())}",\nCORE = "{wasm}";\n'
-js += "".join(lean(text(path)) for path in scripts) + "})();\n"
+js += "".join(tight(lean(text(path))) for path in scripts) + "})();\n"
 with open(out_js, "w", encoding="utf-8") as file:
     file.write(js)
 

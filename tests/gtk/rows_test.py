@@ -55,6 +55,7 @@ def of_window(path):
 
 
 def window_and_page_say_the_same():
+    subprocess.run([os.path.join(here, '..', 'web', 'driver'), driver], check=True, timeout=300)
     paths = list(traces())
     pages = [path + '.html' for path in paths]
     for path, page in zip(paths, pages):
