@@ -115,8 +115,10 @@ static int set_environment(const struct options *o, const char *command)
 		return cli_fail(no_memory);
 	int status = -1;
 	if (!loads) {
-		status = asprintf(&value, "%s/%s-%%p%s", path, cli_base_name(command), text) < 0 ? cli_fail(no_memory) : -1;
-		if (status < 0)
+		if (asprintf(&value, "%s/%s-%%p%s", path, cli_base_name(command), text) < 0)
+			value = NULL;
+		status = value ? -1 : cli_fail(no_memory);
+		if (value)
 			setenv("WEFT_TRACE", value, 1);
 	} else if (!find_library(library)) {
 		status = cli_fail("record: " LIBRARY " is not beside this command, and not installed");
@@ -125,10 +127,12 @@ static int set_environment(const struct options *o, const char *command)
 	} else {
 		const char *others = getenv("LD_PRELOAD");
 		bool more = others && *others;
-		if (asprintf(&value, "%s%s", path, text) < 0 ||
-		    asprintf(&preload, "%s%s%s", library, more ? ":" : "", more ? others : "") < 0)
-			status = cli_fail(no_memory);
-		if (status < 0) {
+		if (asprintf(&value, "%s%s", path, text) < 0)
+			value = NULL;
+		if (asprintf(&preload, "%s%s%s", library, more ? ":" : "", more ? others : "") < 0)
+			preload = NULL;
+		status = value && preload ? -1 : cli_fail(no_memory);
+		if (value && preload) {
 			setenv("WEFT_RECORD", value, 1);
 			setenv("LD_PRELOAD", preload, 1);
 		}

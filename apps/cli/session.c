@@ -112,9 +112,9 @@ bool cli_session_expand(struct cli_args *args)
 		}
 		more |= s.traces.count > 1;
 		for (size_t j = 0; j < s.traces.count; j++)
-			*weft_vec_push(&all) = s.traces.items[j];
+			all.items[all.count++] = s.traces.items[j];
 		if (s.traces.count == 0)
-			*weft_vec_push(&all) = args->argv[i];
+			all.items[all.count++] = args->argv[i];
 		s.traces.count = 0; /* they are in `all` now */
 		cli_session_free(&s);
 	}
