@@ -141,7 +141,8 @@ static int count_findings(
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct weft_finding *finding = &findings->findings[i];
 		const char *name = weft_finding_name(finding->kind);
-		if (!finding->sure ||
+		/* Information is counted only where it is asked for by its name. */
+		if (!finding->sure || (!rule->has_argument && finding->severity != WEFT_SEVERITY_ALARM) ||
 		    (rule->has_argument && !is_str((struct weft_str){name, (uint32_t)strlen(name)}, rule->argument)))
 			continue;
 		if (out->value++ == 0)
