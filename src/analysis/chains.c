@@ -229,7 +229,7 @@ size_t weft__chains_blocked(const struct weft__chains *c, uint32_t root, const s
 	size_t begin = WEFT_FIRST(i, 0, c->blocked.count, blocked[i].root >= root), end = begin;
 	while (end < c->blocked.count && blocked[end].root == root)
 		end++;
-	*first = &blocked[begin];
+	*first = end > begin ? &blocked[begin] : NULL;
 	return end - begin;
 }
 

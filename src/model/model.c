@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/search.h"
 #include "base/utf8.h"
 #include "model/private.h"
 
@@ -119,16 +120,10 @@ const char *weft_anomaly_text(enum weft_anomaly anomaly)
 int64_t weft_model_await_end(const struct weft_model *model, const struct weft_link *await)
 {
 	const struct weft_await_end sought = {await->time_ns, await->from, await->to};
-	size_t low = 0, high = model->await_end_count;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (weft__compare_await_ends(&model->await_ends[mid], &sought) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	const struct weft_await_end *end = &model->await_ends[low];
-	return low < model->await_end_count && end->from == await->from && end->to == await->to ? end->time_ns : INT64_MAX;
+	const struct weft_await_end *ends = model->await_ends;
+	size_t first = WEFT_FIRST(i, 0, model->await_end_count, weft__compare_await_ends(&ends[i], &sought) >= 0);
+	bool found = first < model->await_end_count && ends[first].from == await->from && ends[first].to == await->to;
+	return found ? ends[first].time_ns : INT64_MAX;
 }
 
 struct weft_str weft_model_callers(const struct weft_model *model, uint32_t promise)
