@@ -6,7 +6,7 @@
 #include "names_private.h"
 
 /* Of the C++ runtime. */
-char *__cxa_demangle(const char *mangled, char *buffer, size_t *size, int *status);
+char *__cxa_demangle(const char *mangled, char *buffer, size_t *size, int *status); // NOLINT(bugprone-reserved-identifier)
 
 /* Rust's older names end in a hash: "core::fmt::write::h0123456789abcdef". */
 static void cut_hash(char *name)

@@ -79,25 +79,30 @@ struct weft_str weft__module_short_name(const struct weft_module *module)
 	return name;
 }
 
+static size_t add_text(char *buf, size_t size, size_t at, struct weft_str text)
+{
+	return at + (at < size ? weft_utf8_copy(buf + at, size - at, text) : text.len);
+}
+
+static size_t add(char *buf, size_t size, size_t at, const char *text)
+{
+	return add_text(buf, size, at, (struct weft_str){text, (uint32_t)strlen(text)});
+}
+
 size_t weft_site_format(const struct weft_site *site, char *buf, size_t size)
 {
-	size_t at = 0;
-#define REST at < size ? buf + at : NULL, at < size ? size - at : 0
 	const struct weft_str module = weft__module_short_name(site->module);
 	const bool has_function = site->function.len != 0, has_file = site->file.len != 0;
+	const bool has_both = has_function && (has_file || module.len != 0);
+	char number[32];
 	if (!has_function && !has_file) {
-		at = weft_utf8_copy(buf, size, module);
-		return at + (size_t)snprintf(REST, module.len ? "+0x%" PRIx64 : "0x%" PRIx64, site->offset);
+		snprintf(number, sizeof number, "%s0x%" PRIx64, module.len ? "+" : "", site->offset);
+		return add(buf, size, add_text(buf, size, 0, module), number);
 	}
-	if (has_function)
-		at = weft_utf8_copy(buf, size, site->function);
-	if (has_function && (has_file || module.len))
-		at += (size_t)snprintf(REST, " (");
-	at += weft_utf8_copy(REST, has_file ? last_part(site->file) : module);
-	if (has_file && site->line)
-		at += (size_t)snprintf(REST, ":%" PRIu32, site->line);
-	if (has_function && (has_file || module.len))
-		at += (size_t)snprintf(REST, ")");
-#undef REST
-	return at;
+	size_t at = has_function ? add_text(buf, size, 0, site->function) : 0;
+	at = add(buf, size, at, has_both ? " (" : "");
+	at = add_text(buf, size, at, has_file ? last_part(site->file) : module);
+	snprintf(number, sizeof number, ":%" PRIu32, site->line);
+	at = add(buf, size, at, has_file && site->line ? number : "");
+	return add(buf, size, at, has_both ? ")" : "");
 }
