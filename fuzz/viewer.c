@@ -167,17 +167,18 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 			return 0;
 		require(weft_compare_add(&c, v, NULL) == WEFT_OK, "there is room for two");
 	}
-	weft_compare_resize(&c, 640, 360, 1);
+	weft_compare_resize(&c, 320, 180, 1); /* small pictures have all that large ones have, and are soon drawn */
 	for (int i = 0; i < DEEDS; i++) {
 		deed(&c, bytes + DEED_BYTES * i, trace, size);
 		for (size_t k = 0; k < c.count; k++)
 			check_state(c.viewers[k]);
+		if (i % 4 != 3)
+			continue;
 		struct weft_viewer *v = weft_compare_active(&c);
 		require(weft_panel_fill(&panel, v, weft_panel_subject(v), NULL) == WEFT_OK, "there is something to say");
 		require((panel.rows[0].kind == WEFT_ROW_TITLE) == (weft_panel_subject(v) != WEFT_NONE), "about a promise");
 		check_lists(&c);
-		if (i % 4 == 3)
-			check_place(&c);
+		check_place(&c);
 	}
 	require(weft_notes_fill(&notes, c.viewers[0]->model, NULL) == WEFT_OK, "there are notes");
 	weft_rows_finish(&panel);

@@ -269,8 +269,12 @@ void weft__draw_arrows(struct weft__frame *f)
 		collect(f, a);
 	merge(f, LEAST_CELL_PX);
 	bool dense = f->s->bundles.count > MOST_BUNDLES / 2;
-	for (int cell = 4; f->s->bundles.count > MOST_BUNDLES && cell<2048; cell *= f->s->bundles.count> 4 * MOST_BUNDLES ? 4 : 2)
+	/* Coarser cells until there are few enough bundles, and by larger steps while there are far too many. */
+	int cell = 4;
+	while (f->s->bundles.count > MOST_BUNDLES && cell < 2048) {
 		merge(f, cell);
+		cell *= f->s->bundles.count > 4 * MOST_BUNDLES ? 4 : 2;
+	}
 	for (size_t i = 0; i < f->s->bundles.count; i++)
 		draw_bundle(f, &f->s->bundles.items[i], dense);
 	draw_numbers(f);

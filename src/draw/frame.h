@@ -72,7 +72,7 @@ struct weft__width {
 struct weft_draw_scratch {
 	size_t prim_capacity, text_capacity;
 	WEFT_VEC(struct weft_prim) sorted;
-	WEFT_VEC(uint32_t) order;
+	WEFT_VEC(uint64_t) highlighted; /* a bit for each cell of each line that has a small highlight */
 	WEFT_VEC(struct weft__line) lines;
 	WEFT_VEC(struct weft__caption) captions;
 	WEFT_VEC(struct weft__vertical) verticals;

@@ -3,6 +3,7 @@
 #include "draw/lines.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/sort.h"
 
@@ -411,15 +412,13 @@ static void draw_highlights(struct weft__frame *f)
 	size_t words = f->model->promise_count / 64 + 1, cells = (size_t)f->width / 256 + 2;
 	if (f->view->found == 0)
 		return;
-	f->s->order.count = 0; /* borrowed: which cells of each line have a small highlight */
-	size_t room = f->s->lines.count * cells * 2;
-	if (!weft_vec_reserve(&f->s->order, room + 2)) {
+	f->s->highlighted.count = 0;
+	if (!weft_vec_reserve(&f->s->highlighted, f->s->lines.count * cells + 1)) {
 		f->failed = true;
 		return;
 	}
-	uint64_t *seen = (uint64_t *)(void *)f->s->order.items;
-	for (size_t i = 0; i < f->s->lines.count * cells; i++)
-		seen[i] = 0;
+	uint64_t *seen = f->s->highlighted.items;
+	memset(seen, 0, f->s->lines.count * cells * sizeof *seen);
 	/* Few are looked up one by one; of many, those of each row that are seen. */
 	if (f->view->found < f->index->count / 16) {
 		for (size_t w = 0; w < words; w++) {

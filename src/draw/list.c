@@ -172,7 +172,7 @@ void weft_draw_finish(struct weft_draw_list *list)
 	free(list->text);
 	if (s) {
 		weft_vec_free(&s->sorted);
-		weft_vec_free(&s->order);
+		weft_vec_free(&s->highlighted);
 		weft_vec_free(&s->lines);
 		weft_vec_free(&s->captions);
 		weft_vec_free(&s->verticals);

@@ -65,7 +65,7 @@ static int64_t floor_to(int64_t time, int64_t unit)
 	int64_t rest = time % unit;
 	rest += rest < 0 ? unit : 0;
 	int64_t down;
-	return __builtin_sub_overflow(time, rest, &down) ? time - rest + unit : down;
+	return __builtin_sub_overflow(time, rest, &down) ? time + (unit - rest) : down;
 }
 
 /* How many decimals of a unit, which is a power of ten, tell `rest` and multiples of `step` exactly. */

@@ -35,18 +35,27 @@ enum weft_promise_flag {
 struct weft_promise {
 	int64_t id;       /* as recorded */
 	int64_t start_ns; /* as drawn: a simplified bind starts where it was woken; negative if a state dump says so */
-	int64_t end_ns;
+	union {
+		int64_t end_ns;
+		int64_t weft__heard_ns; /* of a pending one, until the last event: when something last concerned it */
+	};
 	uint32_t created_by; /* who made it: a smaller index; WEFT_NONE for the system */
 	uint32_t parent;     /* under whom it is drawn; going up always ends at the system, whose parent is WEFT_NONE */
 	uint32_t became;     /* WEFT_NONE unless end is WEFT_END_BECAME */
 	uint32_t failure;    /* text, or WEFT_NONE */
 	uint32_t site;       /* index into trace->sites, or WEFT_NONE */
-	uint32_t labels;     /* its labels are [labels, next promise's labels) of weft_model.labels */
-	uint32_t runs;       /* its running intervals likewise in weft_model.runs */
-	uint16_t kind;       /* enum weft_kind or enum weft_model_kind */
-	uint16_t stream;     /* of the OS thread that created it */
-	uint8_t end;         /* enum weft_end */
-	uint8_t flags;       /* enum weft_promise_flag */
+	union {
+		uint32_t labels;     /* its labels are [labels, next promise's labels) of weft_model.labels */
+		uint32_t weft__into; /* until the last event: the promise that it became, itself if none; paths are shortened */
+	};
+	union {
+		uint32_t runs;            /* its running intervals likewise in weft_model.runs */
+		uint32_t weft__last_link; /* until the last event: its latest link, or WEFT_NONE */
+	};
+	uint16_t kind;   /* enum weft_kind or enum weft_model_kind */
+	uint16_t stream; /* of the OS thread that created it */
+	uint8_t end;     /* enum weft_end */
+	uint8_t flags;   /* enum weft_promise_flag */
 };
 
 enum weft_link_kind { WEFT_LINK_RESOLVE, WEFT_LINK_READ, WEFT_LINK_AWAIT, WEFT_LINK_SIGNAL, WEFT_LINK_KINDS };

@@ -31,11 +31,7 @@ struct weft__recent_text {
 
 enum { WEFT__RECENT_TEXTS = 64 };
 
-/* A model while the events come in.  Three fields of a promise have another meaning until the end is reached: */
-#define weft__into labels     /* the promise that it became, itself if none; paths are shortened on the way */
-#define weft__last_link runs  /* its latest link, or WEFT_NONE */
-#define weft__heard_ns end_ns /* of a pending one: when something last concerned it */
-
+/* A model while the events come in. */
 struct weft__build {
 	struct weft_model *model;
 	struct weft_model_private *priv;

@@ -110,7 +110,7 @@ int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, 
 	n->has_uuid = parse_uuid(find_value(text, "trace {", "uuid"), n->uuid);
 	int64_t offset_s, offset;
 	if (find_number(text, "clock {", "freq", &number) && number > 0 && find_number(text, "clock {", "offset_s", &offset_s) &&
-	    find_number(text, "clock {", "offset", &offset) && offset >= 0 && offset_s > -9000000000 && offset_s < 9000000000) {
+	    find_number(text, "clock {", "offset", &offset) && offset >= 0 && offset_s > -8000000000 && offset_s < 8000000000) {
 		n->clock.hz = (uint64_t)number;
 		double rest = 1e9 * (double)offset / (double)number;
 		n->clock.origin_ns = offset_s * 1000000000 + (rest < 1e18 ? weft__ticks_ns((uint64_t)offset, n->clock.hz) : 0);

@@ -1,8 +1,8 @@
 /* count.c: counts what a program does, so that tests can tell how its work grows without a clock.
  *
- * The program is compiled with -fsanitize-coverage=trace-pc: each of its basic blocks calls __sanitizer_cov_trace_pc(), a step.  What the C
- * library does on its behalf counts by its bytes.  Memory is what malloc() has lent at once, at most.  At the end, or where a limit is
- * reached, "STEPS BYTES" is written to WEFT_COUNT.  The limit, WEFT_COUNT_STEPS, ends what would take for ever.
+ * The program is compiled with -fsanitize-coverage=trace-pc: each of its basic blocks calls __sanitizer_cov_trace_pc(), a step.
+ * What the C library does on its behalf counts by its bytes.  Memory is what malloc() has lent at once, at most.  At the end, or
+ * where a limit is reached, "STEPS BYTES" is written to WEFT_COUNT.  The limit, WEFT_COUNT_STEPS, ends what would take for ever.
  * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <fcntl.h>

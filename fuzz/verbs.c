@@ -1,0 +1,150 @@
+/* verbs.c: any bytes as one trace or two, for what the verbs do with them.  WEFT_FUZZ_FORMAT says which:
+ *
+ *	convert	to each format, which reads again as the same events
+ *	explain	findings, who waits for whom, paths, statistics
+ *	diff	the first half of the bytes against the second
+ *
+ * The first byte is an operand.  SPDX-License-Identifier: ISC */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/diff.h"
+#include "analysis/explain.h"
+#include "analysis/path.h"
+#include "analysis/stats.h"
+#include "analysis/waits.h"
+#include "base/vec.h"
+#include "export/export.h"
+#include "export/tar.h"
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
+
+static void require(bool holds, const char *what)
+{
+	if (!holds) {
+		fprintf(stderr, "%s: %s\n", WEFT_FUZZ_FORMAT, what);
+		abort();
+	}
+}
+
+static struct weft_trace *open_trace(const unsigned char *bytes, size_t size)
+{
+	struct weft_trace *trace;
+	return weft_trace_open_memory(&trace, bytes, size, "fuzz", NULL) < 0 ? NULL : trace;
+}
+
+/* NULL if there are no events. */
+static struct weft_model *build(struct weft_trace *trace, bool keep_binds)
+{
+	struct weft_model *model;
+	struct weft_model_options options = {.keep_binds = keep_binds};
+	return weft_model_build(&model, trace, &options, NULL) < 0 ? NULL : model;
+}
+
+static uint64_t count_events(struct weft_trace *trace)
+{
+	const struct weft_event *events;
+	uint64_t all = 0;
+	for (size_t count; weft_trace_next(trace, &events, &count) == 1;)
+		all += count;
+	weft_trace_rewind(trace);
+	return all;
+}
+
+typedef WEFT_VEC(unsigned char) bytes_vec;
+
+static int append(void *ctx, const void *more, size_t size)
+{
+	bytes_vec *to = ctx;
+	require(weft_vec_reserve(to, size), "there is memory");
+	memcpy(to->items + to->count, more, size);
+	to->count += size;
+	return 0;
+}
+
+static int append_file(void *ctx, const char *name, const void *bytes, size_t size)
+{
+	return weft_tar_file(append, ctx, name, bytes, size, NULL);
+}
+
+static void convert(struct weft_trace *trace)
+{
+	bytes_vec mirage = {0}, native = {0};
+	struct weft_losses losses;
+	uint64_t events = count_events(trace);
+	require(weft_export_mirage(trace, append, &mirage, &losses, NULL) == WEFT_OK, "mirage can be written");
+	weft_trace_rewind(trace);
+	require(weft_export_native(trace, append_file, &native, &losses, NULL) == WEFT_OK, "native can be written");
+	require(weft_tar_end(append, &native, NULL) == WEFT_OK, "an archive has an end");
+	struct weft_trace *again = open_trace(native.items, native.count);
+	/* Times that no packet can have, as before 1970 by 200 years, are passed over. */
+	require(again && count_events(again) <= events, "native reads again");
+	weft_trace_close(again);
+	struct weft_trace *of_mirage = open_trace(mirage.items, mirage.count);
+	require(of_mirage && count_events(of_mirage) <= events, "mirage reads again");
+	weft_trace_close(of_mirage);
+	weft_vec_free(&mirage);
+	weft_vec_free(&native);
+}
+
+static void explain(const struct weft_model *model, unsigned operand)
+{
+	const uint32_t promise = operand % (uint32_t)model->promise_count;
+	struct weft_findings *findings;
+	struct weft_waits *waits;
+	struct weft_path *path;
+	struct weft_stats *stats;
+	require(weft_explain(&findings, model, NULL, NULL) == WEFT_OK, "what went wrong can be said");
+	for (size_t i = 0; i < findings->count; i++)
+		require(findings->findings[i].title && strlen(findings->findings[i].title) > 0, "a finding has a title");
+	weft_findings_destroy(findings);
+	if (promise != WEFT_SYSTEM && weft_explain_promise(&findings, model, promise, NULL, NULL) == WEFT_OK)
+		weft_findings_destroy(findings);
+	if (weft_waits_create(&waits, model, model->end_ns / 256 * (int64_t)operand, NULL) == WEFT_OK)
+		weft_waits_destroy(waits);
+	if (promise != WEFT_SYSTEM && weft_path_create(&path, model, promise, NULL) == WEFT_OK)
+		weft_path_destroy(path);
+	require(weft_stats_create(&stats, model, NULL) == WEFT_OK, "there are statistics");
+	weft_stats_destroy(stats);
+}
+
+static void differ(const struct weft_model *a, const struct weft_model *b)
+{
+	struct weft_diff *diff;
+	require(weft_diff_create(&diff, a, a, NULL) == WEFT_OK && diff->count == 0, "a trace does not differ from itself");
+	weft_diff_destroy(diff);
+	require(weft_diff_create(&diff, a, b, NULL) == WEFT_OK, "two traces can be compared");
+	weft_diff_destroy(diff);
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
+{
+	if (size < 2)
+		return 0;
+	const unsigned operand = bytes[0];
+	const bool is_one = strcmp(WEFT_FUZZ_FORMAT, "convert") == 0 || strcmp(WEFT_FUZZ_FORMAT, "explain") == 0;
+	const size_t first = is_one ? size - 1 : (size - 1) / 2;
+	const unsigned char *const halves[2] = {bytes + 1, bytes + 1 + first};
+	const size_t sizes[2] = {first, size - 1 - first};
+	struct weft_trace *trace = open_trace(halves[0], sizes[0]);
+	if (!trace)
+		return 0;
+	if (strcmp(WEFT_FUZZ_FORMAT, "convert") == 0) {
+		convert(trace);
+	} else {
+		const bool is_diff = strcmp(WEFT_FUZZ_FORMAT, "diff") == 0;
+		struct weft_model *model = build(trace, is_diff);
+		struct weft_trace *other = model && is_diff ? open_trace(halves[1], sizes[1]) : NULL;
+		struct weft_model *second = other ? build(other, true) : NULL;
+		if (model && !is_diff)
+			explain(model, operand);
+		else if (model)
+			differ(model, second ? second : model);
+		weft_model_destroy(second);
+		weft_trace_close(other);
+		weft_model_destroy(model);
+	}
+	weft_trace_close(trace);
+	return 0;
+}
