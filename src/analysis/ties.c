@@ -7,13 +7,15 @@
 #include "base/search.h"
 
 /* A chain may be as long as the trace and may come back to where it was: each promise is walked over twice at most. */
-void weft_ties_follow(const struct weft_model *m, int64_t time_ns, uint32_t *now)
+bool weft_ties_follow(const struct weft_model *m, int64_t time_ns, uint32_t *now, struct weft__watch *watch)
 {
 	const uint32_t unknown = WEFT_NONE, walked = WEFT_NONE - 1;
 	for (size_t p = 0; p < m->promise_count; p++)
 		now[p] = unknown;
 	for (uint32_t first = 0; first < m->promise_count; first++) {
 		uint32_t p = first;
+		if (!weft__watch_goes_on(watch, first, m->promise_count))
+			return false;
 		while (now[p] == unknown && m->promises[p].end == WEFT_END_BECAME && m->promises[p].became != WEFT_NONE &&
 		       m->promises[p].end_ns <= time_ns) {
 			now[p] = walked;
@@ -25,6 +27,7 @@ void weft_ties_follow(const struct weft_model *m, int64_t time_ns, uint32_t *now
 		for (p = first; now[p] == walked; p = m->promises[p].became)
 			now[p] = last;
 	}
+	return true;
 }
 
 static bool find_ends(struct weft_ties *ties, struct weft__watch *watch)
@@ -81,9 +84,7 @@ int weft_ties_init(struct weft_ties *ties, const struct weft_model *model, enum 
 	    .now = malloc(model->promise_count * sizeof *ties->now),
 	    .ended_ns = malloc(model->promise_count * sizeof *ties->ended_ns),
 	};
-	bool ok = ties->now && ties->ended_ns;
-	if (ok)
-		weft_ties_follow(model, INT64_MAX, ties->now);
+	bool ok = ties->now && ties->ended_ns && weft_ties_follow(model, INT64_MAX, ties->now, watch);
 	ok = ok && find_ends(ties, watch) &&
 	     (!(lists & WEFT_TIES_OUT) || list_links(ties, &ties->out_begin, &ties->out, true, watch)) &&
 	     (!(lists & WEFT_TIES_IN) || list_links(ties, &ties->in_begin, &ties->in, false, watch));

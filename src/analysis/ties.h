@@ -25,8 +25,9 @@ enum weft_ties_lists { WEFT_TIES_NONE, WEFT_TIES_OUT = 1, WEFT_TIES_IN = 2, WEFT
 int weft_ties_init(struct weft_ties *ties, const struct weft_model *model, enum weft_ties_lists lists, struct weft__watch *watch);
 void weft_ties_finish(struct weft_ties *ties);
 
-/* By promise: what it was at a time (INT64_MAX: is in the end); itself if it had become nothing, or goes round in a circle. */
-void weft_ties_follow(const struct weft_model *model, int64_t time_ns, uint32_t *now);
+/* By promise: what it was at a time (INT64_MAX: is in the end); itself if it had become nothing, or goes round in a circle.
+ * False: it was called off. */
+bool weft_ties_follow(const struct weft_model *model, int64_t time_ns, uint32_t *now, struct weft__watch *watch);
 
 /* Whether p, itself and not what it became, came to its end; one that never resolved did not. */
 static inline bool weft_has_ended(const struct weft_promise *p)

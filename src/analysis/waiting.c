@@ -110,7 +110,7 @@ static bool collect(struct weft__waiting *w, const struct weft_ties *ties, struc
 	w->begin = calloc(m->promise_count + 1, sizeof *w->begin);
 	bool ok = c.seen_by && c.seen && w->begin && (at || w->time_ns == INT64_MAX);
 	if (ok && at) {
-		weft_ties_follow(m, w->time_ns, at);
+		ok = weft_ties_follow(m, w->time_ns, at, watch);
 		c.at = at;
 	}
 	for (uint32_t p = 0; ok && p < m->promise_count; p++) {
