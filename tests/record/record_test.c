@@ -906,6 +906,26 @@ static void test_ring_remembers_what_is_pending(void **state)
 	forget(&r);
 }
 
+static void *create_two(void *ids)
+{
+	weft_id *id = ids;
+	id[0] = WEFT_CREATE(WEFT_KIND_TASK);
+	id[1] = WEFT_CREATE(WEFT_KIND_TASK);
+	return NULL;
+}
+
+static void test_ids_differ_where_there_is_no_stream(void **state)
+{
+	static uint64_t buffer[8192];
+	weft_id ids[2];
+	pthread_t thread;
+	start((struct weft_record_options){.buffer = buffer, .buffer_bytes = sizeof buffer, .streams = 1, .packets = 4});
+	weft_id mine = WEFT_CREATE(WEFT_KIND_TASK);
+	assert_int_equal(pthread_create(&thread, NULL, create_two, ids), 0);
+	pthread_join(thread, NULL);
+	assert_true(ids[0] > 0 && ids[1] > 0 && ids[0] != ids[1] && ids[0] != mine && ids[1] != mine);
+}
+
 int main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -922,6 +942,7 @@ int main(int argc, char **argv)
 	    TEST(test_signal_handlers),
 	    TEST(test_threads_come_and_go),
 	    TEST(test_thread_without_room),
+	    TEST(test_ids_differ_where_there_is_no_stream),
 	    TEST(test_fork_leaves_the_trace_alone),
 	    TEST(test_fork_behind_our_back),
 	    TEST(test_full_disk),
