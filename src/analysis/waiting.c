@@ -1,6 +1,7 @@
 /* waiting.c: who waits for whom at a moment.  SPDX-License-Identifier: ISC */
 #include "analysis/waiting.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,6 +187,7 @@ static void leave(struct walk *k, uint32_t p)
 static bool walk_from(struct walk *k, uint32_t start)
 {
 	const struct weft__waiting *w = k->w;
+	assert(w->waits); /* who waits for nobody is no start */
 	enter(k, start);
 	while (k->path_count > 0) {
 		uint32_t p = k->path[k->path_count - 1];
@@ -240,7 +242,7 @@ static bool find_parts(struct weft__waiting *w, bool *circles, struct weft__watc
 static bool find_stuck(struct weft__waiting *w)
 {
 	size_t n = w->model->promise_count, count = w->begin[n], todo = 0;
-	uint32_t *waiters_begin = calloc(n + 1, sizeof *waiters_begin), *waiters = malloc((count + 1) * sizeof *waiters);
+	uint32_t *waiters_begin = calloc(n + 1, sizeof *waiters_begin), *waiters = calloc(count + 1, sizeof *waiters);
 	uint32_t *needed = malloc(n * sizeof *needed), *list = malloc(n * sizeof *list);
 	bool ok = waiters_begin && waiters && needed && list;
 	for (size_t i = 0; ok && i < count; i++)
