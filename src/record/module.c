@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "record/host.h"
@@ -73,6 +74,9 @@ bool weft__find_module(struct weft__module *out, const void *address)
 	if (bytes >= sizeof *head && memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 && head->e_phentsize == sizeof(ElfW(Phdr)) &&
 	    head->e_phoff <= bytes && head->e_phnum <= (bytes - head->e_phoff) / sizeof(ElfW(Phdr)))
 		look_at_headers(out, (const ElfW(Phdr) *)((uintptr_t)head + head->e_phoff), head->e_phnum, out->address);
+	else if (!found.dlfo_link_map->l_name[0])
+		/* A program with gaps between its segments is found by segment; the kernel knows where its headers are. */
+		look_at_headers(out, (const ElfW(Phdr) *)getauxval(AT_PHDR), getauxval(AT_PHNUM), out->address);
 	return true;
 }
 #else

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""names_test.py WEFT PLACES SOW MOW SOURCES: programs recorded without their source get the names that their files have.
+"""names_test.py WEFT PLACES GAPS SOW MOW SOURCES: programs recorded without their source get the names that their files have.
 
-PLACES has debug information, MOW has none.  SPDX-License-Identifier: ISC"""
+PLACES and GAPS, the same program with gaps between its segments, have debug information; MOW has none.  SPDX-License-Identifier: ISC"""
 import json, os, re, shutil, stat, subprocess, sys, tempfile
 
-weft, places, sow, mow, sources = sys.argv[1:]
+weft, places, gaps, sow, mow, sources = sys.argv[1:]
 failures = []
 
 
@@ -73,6 +73,12 @@ def stripped(scratch):
     check(f'a stripped program: {at}', at == wanted)
 
 
+def with_gaps(scratch):
+    """A program whose segments do not follow one another, as NodeSource's node."""
+    promises, said = dump(record(gaps, os.path.join(scratch, 'gapped')))
+    check(f'a program with gaps: {said}', said == '' and promises['hidden_one']['site']['function'] == 'hidden_one')
+
+
 def in_c_plus_plus(scratch):
     if not shutil.which('g++'):
         print('skipped: no g++')
@@ -136,6 +142,7 @@ with tempfile.TemporaryDirectory() as folder:
     folder = os.path.realpath(folder)
     kept = with_debug_information(folder)
     stripped(folder)
+    with_gaps(folder)
     in_c_plus_plus(folder)
     saved(folder, *kept)
     replaced(*kept)
