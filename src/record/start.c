@@ -140,7 +140,9 @@ static int start(const struct weft_record_options *o)
 	return WEFT_OK;
 }
 
-static void finish(void)
+/* `exits`: the process ends.  Its other OS threads still run, though destructors have run already, so the end must come about as
+ * soon as without a recording.  Unmapping rings takes milliseconds, and the kernel does it anyway. */
+static void finish(bool exits)
 {
 	if (weft__target == WEFT__NOWHERE)
 		return;
@@ -164,7 +166,8 @@ static void finish(void)
 		weft__place_end(&about.metadata, weft__threads());
 		weft__guard_end();
 	}
-	weft__threads_unmap();
+	if (!exits)
+		weft__threads_unmap();
 	if (weft__target == WEFT__BUFFER) {
 		about.metadata.state = "finished";
 		weft__buffer_metadata(&about.metadata);
@@ -194,15 +197,20 @@ const char *weft__start_error(void)
 	return failure;
 }
 
-void weft__stop(void)
+static void stop(bool exits)
 {
 	int saved = errno;
 	if (weft__is_strange_child())
 		weft__forget_all();
 	weft__threads_lock();
-	finish();
+	finish(exits);
 	weft__threads_unlock();
 	errno = saved;
+}
+
+void weft__stop(void)
+{
+	stop(false);
 }
 
 const char *weft__version(void)
@@ -320,7 +328,8 @@ __attribute__((constructor)) static void load(void)
 		dprintf(STDERR_FILENO, "weft: WEFT_TRACE: %s\n", failure);
 }
 
+/* At exit: the library is never unloaded (-z nodelete). */
 __attribute__((destructor)) static void unload(void)
 {
-	weft__stop();
+	stop(true);
 }
