@@ -242,7 +242,16 @@ static int64_t next_sleep(const struct weft_model *m, uint16_t stream, int64_t t
 	return until_ns;
 }
 
-uint32_t weft__delays_late(const struct weft__delays *d, const struct weft__stall *s, uint32_t *list, uint32_t most)
+/* Whether the link is one by which the outside ends or calls back a promise that was there when the stall began. */
+static bool is_late(const struct weft_model *m, const struct weft_link *link, const struct weft__stall *s)
+{
+	const struct weft_promise *p = &m->promises[link->to];
+	bool heard = link->kind == WEFT_LINK_SIGNAL || (link->kind == WEFT_LINK_RESOLVE && p->end_ns == link->time_ns);
+	return heard && link->from == WEFT_SYSTEM && link->stream == s->stream && p->start_ns <= s->start_ns &&
+	       (link->to != s->promise || link->kind == WEFT_LINK_RESOLVE);
+}
+
+uint32_t weft__delays_late(const struct weft__delays *d, const struct weft__stall *s, struct weft__late *list, uint32_t most)
 {
 	const struct weft_model *m = d->ties->model;
 	int64_t until_ns = s->end_ns + (s->end_ns - s->start_ns);
@@ -252,11 +261,15 @@ uint32_t weft__delays_late(const struct weft__delays *d, const struct weft__stal
 	uint32_t count = 0;
 	for (size_t l = weft_link_from(m, s->end_ns); l < m->link_count && m->links[l].time_ns <= until_ns; l++) {
 		const struct weft_link *link = &m->links[l];
-		if (link->kind != WEFT_LINK_RESOLVE || link->from != WEFT_SYSTEM || link->stream != s->stream ||
-		    m->promises[link->to].start_ns > s->start_ns || m->promises[link->to].end_ns != link->time_ns)
+		if (!is_late(m, link, s))
+			continue;
+		uint32_t i = 0;
+		while (i < count && i < most && list[i].promise != link->to)
+			i++;
+		if (i < count && i < most)
 			continue;
 		if (count < most)
-			list[count] = link->to;
+			list[count] = (struct weft__late){link->to, link->time_ns, link->kind == WEFT_LINK_RESOLVE};
 		count++;
 	}
 	return count;

@@ -51,9 +51,16 @@ struct weft__delays {
 int weft__delays_init(struct weft__delays *d, const struct weft_ties *ties, int64_t stall_ns, struct weft__watch *watch);
 void weft__delays_finish(struct weft__delays *d);
 
-/* Promises that came to their end from outside as soon as a stall was over, and had waited since before it: how many; the first
- * `most` of them are put into list. */
-uint32_t weft__delays_late(const struct weft__delays *d, const struct weft__stall *stall, uint32_t *list, uint32_t most);
+/* A promise that heard from outside as soon as a stall was over. */
+struct weft__late {
+	uint32_t promise;
+	int64_t time_ns;
+	bool ended; /* or it was called back, as a timer that goes on */
+};
+
+/* Promises from before the stall that the outside ended or called back after it, before the OS thread slept: how many; the first
+ * `most` of them are put into list.  Each counts once, as far as `most` reaches. */
+uint32_t weft__delays_late(const struct weft__delays *d, const struct weft__stall *stall, struct weft__late *list, uint32_t most);
 
 /* Whether the OS thread slept for a good part of the time in which the promise was ready. */
 bool weft__delays_slept(const struct weft__delays *d, const struct weft__ready *ready);

@@ -334,6 +334,37 @@ static void a_long_run_that_kept_nobody_who_was_ready_is_not_certain(void **stat
 	forget();
 }
 
+/* Timers that go on are called back, not ended: a loop that has no others is stalled all the same. */
+static void who_is_called_back_after_a_long_run_may_have_been_late_for_it(void **state)
+{
+	start_recording();
+	weft_id beat = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	weft_id other = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	weft_id slow = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	sleep_for(5 * MS);
+	weft_signal(WEFT_SYSTEM_ID, slow);
+	now_ns += 80 * MS;
+	for (int i = 0; i < 3; i++)
+		weft_signal(WEFT_SYSTEM_ID, beat);
+	sleep_for(5 * MS);
+	weft_signal(WEFT_SYSTEM_ID, other); /* the loop has slept: this one was not due before */
+	sleep_for(5 * MS);
+	explain(true);
+	const struct weft_finding *stall = only(WEFT_FINDING_STALL, slow);
+	assert_false(stall->sure);
+	size_t victims = 0;
+	for (size_t i = 0; i < stall->evidence_count; i++) {
+		const struct weft_evidence *line = &stall->evidence[i];
+		if (line->role != WEFT_EVIDENCE_VICTIM)
+			continue;
+		assert_int_equal(model->promises[line->promise].id, beat);
+		victims++;
+	}
+	assert_int_equal(victims, 1);
+	assert_non_null(strstr(stall->title, "1 promise "));
+	forget();
+}
+
 /* ---- Failures ---- */
 
 static void a_cancelled_promise_is_no_failure_however_it_is_spelt(void **state)
@@ -413,6 +444,7 @@ int main(void)
 	    cmocka_unit_test(a_circle_with_a_branch_that_can_end_is_none),
 	    cmocka_unit_test(a_circle_whose_branches_are_all_stuck_is_one),
 	    cmocka_unit_test(a_long_run_that_kept_nobody_who_was_ready_is_not_certain),
+	    cmocka_unit_test(who_is_called_back_after_a_long_run_may_have_been_late_for_it),
 	    cmocka_unit_test(a_cancelled_promise_is_no_failure_however_it_is_spelt),
 	    cmocka_unit_test(an_analysis_can_be_called_off_whenever_it_asks),
 	    cmocka_unit_test(kinds_that_are_not_listed_have_the_traits_of_unknown),

@@ -49,7 +49,8 @@ static void list_victims(struct weft__finder *f, const struct weft__stall *s)
 
 static void tell_stall(struct weft__finder *f, const struct weft__stall *s)
 {
-	uint32_t late[LATE_KEPT], late_count = weft__delays_late(&f->delays, s, late, LATE_KEPT);
+	struct weft__late late[LATE_KEPT];
+	uint32_t late_count = weft__delays_late(&f->delays, s, late, LATE_KEPT);
 	bool pause = s->is_pause, nobody = s->promise == WEFT_SYSTEM;
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_STALL, s->promise, s->start_ns, s->end_ns);
 	if (!finding)
@@ -76,8 +77,9 @@ static void tell_stall(struct weft__finder *f, const struct weft__stall *s)
 	    f, WEFT_EVIDENCE_CAUSE, s->end_ns, s->promise, "%s %s, %s later", name, pause ? "is over" : "stops", length);
 	list_victims(f, s);
 	for (uint32_t i = 0; i < late_count && i < LATE_KEPT; i++)
-		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, f->model->promises[late[i]].end_ns, late[i],
-		    "%s ends as soon as that is over: up to %s late", weft__words_name(f, late[i]), length);
+		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, late[i].time_ns, late[i].promise,
+		    "%s %s as soon as that is over: up to %s late", weft__words_name(f, late[i].promise),
+		    late[i].ended ? "ends" : "is called back", length);
 	if (late_count > LATE_KEPT)
 		weft__words_more(f, WEFT_EVIDENCE_VICTIM, late_count - LATE_KEPT, "");
 	if (s->victims == 0)
@@ -90,7 +92,7 @@ void weft__find_stall(struct weft__finder *f)
 	const struct weft__delays *d = &f->delays;
 	const struct weft__stall **order = weft__finding_alloc(f, d->stalls.count, sizeof *order);
 	size_t count = 0;
-	uint32_t unused[1];
+	struct weft__late unused[1];
 	for (size_t i = 0; i < d->stalls.count && weft__finding_goes_on(f, i, d->stalls.count); i++)
 		if (d->stalls.items[i].victims > 0 || weft__delays_late(d, &d->stalls.items[i], unused, 1) > 0)
 			order[count++] = &d->stalls.items[i];
