@@ -1,5 +1,6 @@
 /* uv_file_test.c: files and directories as promises, on real ones.  SPDX-License-Identifier: ISC */
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 #include "tests/promise/uv_support.h"
@@ -96,7 +97,7 @@ static void directories_have_entries(void **state)
 
 static void links_lead_to_real_paths(void **state)
 {
-	char dotted[100], real[100];
+	char dotted[100], real[PATH_MAX];
 	snprintf(dotted, sizeof dotted, "%s/./b", directory);
 	weft_uv_file_unref(opened(O_WRONLY | O_CREAT));
 	assert_int_equal(symlink("a", other), 0);
