@@ -46,7 +46,8 @@ int weft_export_mirage(
 typedef int weft_export_file_fn(void *ctx, const char *name, const void *bytes, size_t size);
 
 /* Writes the trace's events, from where it stands to its end, as a native trace whose clock counts ns.  Its metadata comes last:
- * without it a directory is no trace.  The same bytes for the same trace.
+ * without it a directory is no trace.  The same bytes for the same trace.  Where the first event's time is below 0, times count
+ * from it.
  *
  * WEFT_EIO, WEFT_ENOMEM.  *losses is filled on success. */
 int weft_export_native(

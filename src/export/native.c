@@ -13,6 +13,8 @@ enum {
 	KEYED_TEXTS = 4096,         /* as many texts are written once and then named by a key */
 	KEYED_BYTES = 64,           /* none that is longer */
 	KEYED_SITES = UINT16_MAX - KEYED_TEXTS,
+	KEYED_CALLERS = 1024, /* of a stack; recorders tell 16 */
+	KEY_BYTES = 6,        /* in the text of a stack: a space and a key */
 };
 
 struct stream {
@@ -32,6 +34,8 @@ struct writer {
 	struct weft_intern texts; /* number + 1 is the key */
 	uint32_t sites;           /* as many are defined: keys from KEYED_TEXTS + 1 on */
 	uint32_t modules;         /* likewise: keys from 1 on */
+	int64_t origin_ns; /* the time that is 0 here: 0, or the first event's where that is below 0, which no packet can say */
+	char stack[KEYED_CALLERS * KEY_BYTES + 1]; /* the text of the one that is being written */
 	uint8_t uuid[16];
 	uint64_t budget; /* for long texts */
 };
@@ -172,6 +176,49 @@ static int define_sites(struct writer *w, uint64_t time)
 	return status;
 }
 
+/* The text of a stack names places by their keys, which are others here. */
+static struct weft_str put_stack(struct writer *w, struct weft_str text)
+{
+	uint32_t sites[KEYED_CALLERS], length = 0;
+	const size_t all = weft_trace_callers(w->info, text, sites, KEYED_CALLERS);
+	const size_t count = all < KEYED_CALLERS ? all : KEYED_CALLERS;
+	w->losses.counts[WEFT_LOSS_SITE] += all - count;
+	for (size_t i = 0; i < count; i++) {
+		const bool has_key = sites[i] != WEFT_NO_SITE && sites[i] < w->sites;
+		w->losses.counts[WEFT_LOSS_SITE] += sites[i] != WEFT_NO_SITE && !has_key;
+		length += (uint32_t)snprintf(
+		    w->stack + length, KEY_BYTES + 1, i > 0 ? " %" PRIu32 : "%" PRIu32, has_key ? KEYED_TEXTS + 1 + sites[i] : 0);
+	}
+	return (struct weft_str){w->stack, length};
+}
+
+/* The text of a stack is cut between keys: half a key is another key. */
+static int find_text(struct writer *w, const struct weft_event *e, struct weft_wire_event *event, uint64_t time)
+{
+	struct weft_str text = weft__export_text(e->text, &w->budget, &w->losses);
+	int status = WEFT_OK;
+	if (e->op == WEFT_OP_DETAIL && e->kind == WEFT_DETAIL_STACK) {
+		while (text.len < e->text.len && text.len > 0 && text.ptr[text.len - 1] != ' ')
+			text.len--;
+		status = define_sites(w, time);
+		text = put_stack(w, text);
+	}
+	event->text = text.len > 0 ? text.ptr : "";
+	event->text_bytes = text.len;
+	if (status == WEFT_OK)
+		status = find_key(w, text, time, &event->key);
+	if (event->key == 0 && text.len > 0 && memchr(text.ptr, 0, text.len))
+		w->losses.counts[WEFT_LOSS_TEXT]++;
+	return status;
+}
+
+/* What is later than a packet can say is told as late as it can. */
+static uint64_t time_of(const struct writer *w, const struct weft_event *e)
+{
+	const uint64_t time = (uint64_t)e->time_ns - (uint64_t)w->origin_ns;
+	return time < INT64_MAX ? time : INT64_MAX;
+}
+
 static int stream_of(struct writer *w, unsigned instance, struct stream **out)
 {
 	while (w->streams.count <= instance) {
@@ -186,7 +233,7 @@ static int stream_of(struct writer *w, unsigned instance, struct stream **out)
 
 static int put_event(struct writer *w, const struct weft_event *e)
 {
-	uint64_t time = (uint64_t)e->time_ns;
+	const uint64_t time = time_of(w, e);
 	if (e->op >= WEFT_OP_COUNT) {
 		w->losses.counts[WEFT_LOSS_OTHER]++;
 		return WEFT_OK;
@@ -196,14 +243,8 @@ static int put_event(struct writer *w, const struct weft_event *e)
 	int status = stream_of(w, e->stream, &s);
 	if (status == WEFT_OK && e->site != WEFT_NO_SITE)
 		status = define_sites(w, time);
-	if (status == WEFT_OK && weft__op_forms[e->op].fields & WEFT_FIELD_TEXT) {
-		const struct weft_str text = weft__export_text(e->text, &w->budget, &w->losses);
-		event.text = text.len > 0 ? text.ptr : "";
-		event.text_bytes = text.len;
-		status = find_key(w, text, time, &event.key);
-		if (event.key == 0 && text.len > 0 && memchr(text.ptr, 0, text.len))
-			w->losses.counts[WEFT_LOSS_TEXT]++;
-	}
+	if (status == WEFT_OK && weft__op_forms[e->op].fields & WEFT_FIELD_TEXT)
+		status = find_text(w, e, &event, time);
 	if (status < 0)
 		return status;
 	if (e->site != WEFT_NO_SITE) {
@@ -217,7 +258,8 @@ static int put_event(struct writer *w, const struct weft_event *e)
 	size_t payload = weft__event_payload(&event, id);
 	if ((status = make_room(w, s, e->stream, WEFT_EXTENDED_HEADER + payload, time)) < 0)
 		return status;
-	bool extended = (time - s->last) >> WEFT_COMPACT_GAP_BITS != 0;
+	/* Zeros alone are to readers an event that was never written. */
+	bool extended = (time - s->last) >> WEFT_COMPACT_GAP_BITS != 0 || (uint32_t)time == 0;
 	unsigned char *end = weft__event_write(s->packet.items + s->packet.count, &event, id, time, extended);
 	s->packet.count = (size_t)(end - s->packet.items);
 	s->last = time;
@@ -253,7 +295,7 @@ static int put_metadata(struct writer *w)
 	char *host = copy_text(info->host), *process = copy_text(info->process), *command = copy_text(info->command);
 	struct weft_metadata metadata = {
 	    .clock_hz = 1000000000,
-	    .clock_origin_ns = info->has_origin ? info->clock_origin_ns : 0,
+	    .clock_origin_ns = info->has_origin ? (int64_t)((uint64_t)info->clock_origin_ns + (uint64_t)w->origin_ns) : 0,
 	    .clock_source = "converted",
 	    .clock_measured = "exact",
 	    .host = host,
@@ -289,14 +331,19 @@ int weft_export_native(
 	bool first = true;
 	w.definitions.class = WEFT_CLASS_DEFINITIONS;
 	while ((more = weft_trace_next(trace, &events, &count)) > 0 && status == WEFT_OK) {
-		if (first)
+		if (first) {
 			make_uuid(w.uuid, w.info, events[0].time_ns);
+			w.origin_ns = events[0].time_ns < 0 ? events[0].time_ns : 0;
+		}
 		first = false;
 		for (size_t i = 0; i < count && status == WEFT_OK; i++)
 			status = put_event(&w, &events[i]);
 	}
 	if (status == WEFT_OK)
 		status = more;
+	/* Where no packet is, no trace is. */
+	if (status == WEFT_OK && w.streams.count == 0)
+		status = begin_packet(&w, &w.definitions, 0, 0);
 	for (unsigned i = 0; i < w.streams.count && status == WEFT_OK; i++)
 		if (w.streams.items[i].packet.count > 0)
 			status = end_packet(&w, &w.streams.items[i], i);

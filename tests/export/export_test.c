@@ -12,6 +12,7 @@
 
 #include "allocations.h"
 #include "export/export.h"
+#include "export/tar.h"
 #include "trace/format.h"
 
 #define STR(literal)                                                                                                             \
@@ -195,7 +196,7 @@ static void assert_reads_as(struct weft_trace *trace, const struct weft_event *e
 	assert_int_equal(weft_trace_info(trace)->skipped_count, 0);
 }
 
-static char buffer[4 << 20];
+static char buffer[5 << 20];
 
 static void mirage_keeps_what_it_knows(void **state)
 {
@@ -315,6 +316,109 @@ static void native_keeps_everything(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+static int archive_file(void *ctx, const char *name, const void *bytes, size_t size)
+{
+	return weft_tar_file(write_bytes, ctx, name, bytes, size, NULL);
+}
+
+/* The trace as native, and read again. */
+static struct weft_trace *convert_to_native(struct weft_trace *trace, struct weft_losses *losses)
+{
+	struct weft_trace *again;
+	struct output out = {.bytes = buffer, .room = sizeof buffer};
+	assert_int_equal(weft_export_native(trace, archive_file, &out, losses, NULL), WEFT_OK);
+	assert_int_equal(weft_tar_end(write_bytes, &out, NULL), WEFT_OK);
+	assert_int_equal(weft_trace_open_memory(&again, out.bytes, out.size, "test", NULL), WEFT_OK);
+	return again;
+}
+
+/* The given trace's sites have the keys 2 and 22. */
+static void assert_callers(const char *stack, uint32_t stack_len, uint64_t before, const uint32_t *wanted, size_t count)
+{
+	static uint32_t site_of_key[23];
+	static char text[5 << 20];
+	uint32_t sites[100];
+	const struct weft_event events[] = {{.op = WEFT_OP_LABEL, .a = 1, .text = {text, (uint32_t)before}, NO},
+	    {.op = WEFT_OP_DETAIL, .a = 1, .kind = WEFT_DETAIL_STACK, .text = {stack, stack_len}, NO}};
+	struct given given;
+	struct weft_trace trace = give(&given, events, COUNT(events));
+	struct weft_losses losses;
+	memset(text, 'x', sizeof text);
+	for (size_t key = 0; key < COUNT(site_of_key); key++)
+		site_of_key[key] = key == 2 ? 1 : key == 22 ? 0 : WEFT_NO_SITE;
+	trace.info.site_of_key = site_of_key;
+	trace.info.key_count = COUNT(site_of_key);
+	struct weft_trace *again = convert_to_native(&trace, &losses);
+	const struct weft_event *got;
+	size_t got_count;
+	assert_int_equal(weft_trace_next(again, &got, &got_count), 1);
+	assert_int_equal(got_count, 2);
+	assert_int_equal(weft_trace_callers(weft_trace_info(again), got[1].text, sites, COUNT(sites)), count);
+	assert_memory_equal(sites, wanted, count * sizeof *sites);
+	assert_int_equal(weft_trace_info(again)->sites[0].line, 12);
+	weft_trace_close(again);
+}
+
+static void callers_stay_who_they_were(void **state)
+{
+	assert_callers("22 2 9 0 2", 10, 0, (const uint32_t[]){0, 1, WEFT_NO_SITE, WEFT_NO_SITE, 1}, 5);
+	assert_callers("", 0, 0, NULL, 0);
+	/* Texts that long are cut, at 256 bytes, where the 86th key is half there. */
+	char many[300];
+	uint32_t sites[85] = {0};
+	for (size_t i = 0; i < sizeof many; i++)
+		many[i] = "22 "[i % 3];
+	assert_callers(many, sizeof many, 4 << 20, sites, COUNT(sites));
+}
+
+static void a_trace_without_events_is_one(void **state)
+{
+	static const struct weft_event events[] = {{.op = WEFT_EVENT_OTHER, NO}};
+	struct given given;
+	struct weft_trace trace = give(&given, events, COUNT(events));
+	struct weft_losses losses;
+	struct weft_trace *again = convert_to_native(&trace, &losses);
+	assert_int_equal(losses.counts[WEFT_LOSS_OTHER], 1);
+	assert_reads_as(again, NULL, 0);
+	weft_trace_close(again);
+}
+
+/* Packets have no time before 0, and none that takes 64 bits. */
+static void times_before_zero_move_the_clock(void **state)
+{
+	static struct weft_event events[] = {{.time_ns = INT64_MIN, .op = WEFT_OP_RUN, .a = 1, NO},
+	    {.time_ns = -1, .op = WEFT_OP_RUN, .a = 2, NO}, {.time_ns = 3, .op = WEFT_OP_RUN, .a = 3, NO}};
+	for (int i = 0; i < 2; i++) {
+		struct given given;
+		struct weft_trace trace = give(&given, events + i, COUNT(events) - (size_t)i);
+		struct weft_losses losses;
+		struct weft_trace *again = convert_to_native(&trace, &losses);
+		struct weft_event wanted[COUNT(events)];
+		memcpy(wanted, events, sizeof wanted);
+		wanted[0].time_ns = 0;
+		wanted[1].time_ns = i == 0 ? INT64_MAX : 0;
+		wanted[2].time_ns = i == 0 ? INT64_MAX : 4;
+		assert_reads_as(again, wanted + i, COUNT(events) - (size_t)i);
+		if (i == 1)
+			assert_int_equal(weft_trace_info(again)->clock_origin_ns, 1699999999999999999);
+		weft_trace_close(again);
+	}
+}
+
+/* Zeros are to the reader what was never written, and what follows them is passed over. */
+static void an_event_of_zeros_is_one(void **state)
+{
+	static const struct weft_event events[] = {{.op = WEFT_OP_CREATE, NO}, {.time_ns = 1, .op = WEFT_OP_CREATE, NO},
+	    {.time_ns = INT64_C(1) << 32, .op = WEFT_OP_CREATE, NO},
+	    {.time_ns = INT64_C(1) << 32, .op = WEFT_OP_RUN, .a = 1, NO}};
+	struct given given;
+	struct weft_trace trace = give(&given, events, COUNT(events));
+	struct weft_losses losses;
+	struct weft_trace *again = convert_to_native(&trace, &losses);
+	assert_reads_as(again, events, COUNT(events));
+	weft_trace_close(again);
+}
+
 static void a_nul_in_a_text_is_counted(void **state)
 {
 	static const struct weft_event events[] = {{.op = WEFT_OP_LABEL, .a = 1, .text = STR("a\0b"), NO}};
@@ -381,6 +485,10 @@ int main(void)
 	    cmocka_unit_test(mirage_counts_what_it_drops),
 	    cmocka_unit_test(long_texts),
 	    cmocka_unit_test(native_keeps_everything),
+	    cmocka_unit_test(callers_stay_who_they_were),
+	    cmocka_unit_test(a_trace_without_events_is_one),
+	    cmocka_unit_test(times_before_zero_move_the_clock),
+	    cmocka_unit_test(an_event_of_zeros_is_one),
 	    cmocka_unit_test(a_nul_in_a_text_is_counted),
 	    cmocka_unit_test(failures),
 	};
