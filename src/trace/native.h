@@ -51,13 +51,14 @@ struct native_form {
 	uint8_t op;
 	bool is_plain; /* compact, its text interned: these need no branches */
 	bool is_extra; /* the trace says what its fields are: native.extras[extra] */
-	uint16_t extra;
 	uint8_t kind_at, site_at, value_at, key_at;
 	uint32_t a_mask, b_mask, value_mask;
 	uint16_t site_mask, key_mask;
 	uint8_t kind_mask;
-	uint32_t to_32_bytes; /* found by a shift */
+	uint16_t extra;
+	uint32_t to_32_bytes;
 };
+_Static_assert(sizeof(struct native_form) == 32, "a shift finds the form of an event; a multiplication costs 7%");
 
 /* Those of one version of the format. */
 struct native_forms {

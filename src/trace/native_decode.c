@@ -386,9 +386,12 @@ static size_t decode_plain(const struct native *n, struct native_cursor *c, stru
 	while (count < room && stop - at >= REACH) {
 		unsigned id = at[0], bytes = forms->plain_bytes[id];
 		const struct native_form *f = &forms->forms[id];
-		uint64_t time = last + (uint32_t)(load32(at + 1) - (uint32_t)last);
-		/* A time that ends in zeros may be that of no event at all: weft__native_fill() looks. */
-		if (!bytes || time > until || !load32(at + 1))
+		uint32_t low = load32(at + 1);
+		uint64_t time = last + (uint32_t)(low - (uint32_t)last);
+		if (!bytes || time > until)
+			break;
+		/* Zeros may be no event at all: weft__native_fill() looks.  By itself, so that compilers make one branch of it. */
+		if (__builtin_expect((id | low) == 0, 0))
 			break;
 		struct weft_event *e = &out[count++];
 		last = time;
