@@ -390,7 +390,7 @@ static size_t decode_plain(const struct native *n, struct native_cursor *c, stru
 		uint64_t time = last + (uint32_t)(low - (uint32_t)last);
 		if (!bytes || time > until)
 			break;
-		/* Zeros may be no event at all: weft__native_fill() looks.  By itself, so that compilers make one branch of it. */
+		/* Zeros may be no event at all: weft__native_fill() looks.  An if of its own compiles to one branch. */
 		if (__builtin_expect((id | low) == 0, 0))
 			break;
 		struct weft_event *e = &out[count++];
