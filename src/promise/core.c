@@ -434,7 +434,7 @@ struct weft_promise *weft_promise_fail(int code, const char *message)
 	return p;
 }
 
-struct weft_promise *weft__same(struct weft_promise *as)
+struct weft_promise *weft__promise_ended_as(struct weft_promise *as)
 {
 	struct weft_promise *p = weft__blank();
 	if (!p)

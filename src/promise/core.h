@@ -34,7 +34,7 @@ enum weft__react {
 	WEFT__REACT_CATCH,
 	WEFT__REACT_TRY_BIND,
 	WEFT__REACT_FINALIZE,
-	WEFT__REACT_WITH,
+	WEFT__REACT_BIND_OWNER,
 	WEFT__REACT_ON,
 	WEFT__REACT_ASYNC,
 	WEFT__REACT_FOLLOW,
@@ -46,14 +46,14 @@ enum weft__react {
 };
 
 /* As weft_then_fn, called however the input has ended, with the promise that has its value or error. */
-typedef struct weft_promise *weft__with_fn(void *ctx, struct weft_promise *owner);
+typedef struct weft_promise *weft__owner_fn(void *ctx, struct weft_promise *owner);
 
 union weft__code {
 	weft_then_fn *then;
 	weft_map_fn *map;
 	weft_rescue_fn *rescue;
 	weft_start_fn *start;
-	weft__with_fn *with;
+	weft__owner_fn *with;
 };
 
 struct weft__waiter {
@@ -325,7 +325,7 @@ WEFT__HIDDEN void weft__become_value(struct weft_promise *p, struct weft_value v
 /* A pending promise, created by who runs; NULL without memory. */
 WEFT__HIDDEN struct weft_promise *weft__created(struct weft_record_site *site, enum weft_kind kind, enum weft__cancel cancel);
 /* A promise that has ended as p has, and that the trace does not know. */
-WEFT__HIDDEN struct weft_promise *weft__same(struct weft_promise *p);
+WEFT__HIDDEN struct weft_promise *weft__promise_ended_as(struct weft_promise *p);
 
 /* Lets p react to input through p->waiter, its only waiter, which holds a reference to p. */
 static inline void weft__wait_for(struct weft_promise *p, struct weft_promise *input)
@@ -395,11 +395,11 @@ static inline struct weft_promise *weft__unheard(struct weft_record_site *site, 
 /* ---- For what is made of promises (react.c) ---- */
 
 /* A bind by a function that is called however p ends, and may keep the promise that has the value. */
-WEFT__HIDDEN struct weft_promise *weft__with(
-    struct weft_record_site *site, struct weft_promise *p, weft__with_fn *f, void *ctx, weft_destroy_fn *destroy);
+WEFT__HIDDEN struct weft_promise *weft__bind_owner(
+    struct weft_record_site *site, struct weft_promise *p, weft__owner_fn *f, void *ctx, weft_destroy_fn *destroy);
 /* The same for p, a task in a queue; if there is no memory to wait for p, p leaves the queue. */
-WEFT__HIDDEN struct weft_promise *weft__with_task(
-    struct weft_record_site *site, struct weft_promise *p, weft__with_fn *f, void *ctx, weft_destroy_fn *destroy);
+WEFT__HIDDEN struct weft_promise *weft__bind_owner_of_task(
+    struct weft_record_site *site, struct weft_promise *p, weft__owner_fn *f, void *ctx, weft_destroy_fn *destroy);
 
 /* ---- Queues of tasks that can be cancelled (core.c) ---- */
 

@@ -201,7 +201,7 @@ struct weft_promise *weft__nchoose(
 			result = weft_promise_return(values_of(gathered), destroy_values);
 		} else {
 			drop_gathered(gathered);
-			result = weft__same(failed);
+			result = weft__promise_ended_as(failed);
 			if (result != &weft__no_memory && WEFT__NOTING())
 				result->id = weft_create(weft_running(), kind, site);
 		}
@@ -308,7 +308,7 @@ static struct weft_promise *join(
 	if (p) {
 		p->waits_for->failed = failed ? weft__ref(failed) : NULL;
 	} else if (failed || !gathered) {
-		p = weft__same(failed ? failed : &weft__unit);
+		p = weft__promise_ended_as(failed ? failed : &weft__unit);
 		drop_gathered(gathered);
 	} else {
 		p = weft_promise_return(values_of(gathered), destroy_values);

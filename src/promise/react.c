@@ -40,9 +40,9 @@ static struct weft_promise *awaiting(struct weft_record_site *site, struct weft_
 {
 	if (!weft__world.spare)
 		return awaiting_after_growing(site, p, code, ctx, destroy, react);
-	enum weft_kind kind = react == WEFT__REACT_MAP                                 ? WEFT_KIND_MAP
-			      : react == WEFT__REACT_BIND || react == WEFT__REACT_WITH ? WEFT_KIND_BIND
-										       : WEFT_KIND_TRY;
+	enum weft_kind kind = react == WEFT__REACT_MAP                                       ? WEFT_KIND_MAP
+			      : react == WEFT__REACT_BIND || react == WEFT__REACT_BIND_OWNER ? WEFT_KIND_BIND
+											     : WEFT_KIND_TRY;
 	struct weft_promise *result = weft__unheard(site, kind, WEFT__CANCEL_ONE), *t = weft__repr(p);
 	result->input = weft__weak_ref(t);
 	result->react = (uint8_t)react;
@@ -61,7 +61,8 @@ static __attribute__((noinline)) struct weft_promise *bind_ended(
     struct weft_promise *t, struct weft_promise *p, weft_then_fn *f, void *ctx, weft_destroy_fn *destroy)
 {
 	weft__note_read(t->id);
-	struct weft_promise *result = t->state == WEFT_RESOLVED ? f(ctx, weft__owner(t)->value.pointer) : weft__same(t);
+	struct weft_promise *result =
+	    t->state == WEFT_RESOLVED ? f(ctx, weft__owner(t)->value.pointer) : weft__promise_ended_as(t);
 	end_closure(ctx, destroy);
 	return given(p, weft__arg(result));
 }
@@ -89,7 +90,7 @@ struct weft_promise *weft__map(
 		struct weft_value value = f(ctx, weft__owner(t)->value.pointer);
 		result = weft_promise_return(value.pointer, value.destroy);
 	} else {
-		result = weft__same(t);
+		result = weft__promise_ended_as(t);
 	}
 	end_closure(ctx, destroy);
 	return given(p, weft__arg(result));
@@ -132,7 +133,7 @@ struct weft_promise *weft__try_bind(struct weft_record_site *site, struct weft_p
 
 static struct weft_promise *ends_as(void *ended, void *nothing)
 {
-	struct weft_promise *p = weft__same(ended);
+	struct weft_promise *p = weft__promise_ended_as(ended);
 	if (p != &weft__no_memory)
 		p->stamp = ++weft__world.stamp;
 	return p;
@@ -163,23 +164,23 @@ struct weft_promise *weft__finalize(
 	return given(p, after_cleanup(result, t));
 }
 
-struct weft_promise *weft__with(
-    struct weft_record_site *site, struct weft_promise *p, weft__with_fn *f, void *ctx, weft_destroy_fn *destroy)
+struct weft_promise *weft__bind_owner(
+    struct weft_record_site *site, struct weft_promise *p, weft__owner_fn *f, void *ctx, weft_destroy_fn *destroy)
 {
 	struct weft_promise *t = weft__repr(p), *result;
 	uint8_t state = t->state;
 	if (state == WEFT_PENDING)
-		return awaiting(site, p, (union weft__code){.with = f}, ctx, destroy, WEFT__REACT_WITH);
+		return awaiting(site, p, (union weft__code){.with = f}, ctx, destroy, WEFT__REACT_BIND_OWNER);
 	weft__note_read(t->id);
 	result = f(ctx, weft__owner(t));
 	end_closure(ctx, destroy);
 	return given(p, weft__arg(result));
 }
 
-struct weft_promise *weft__with_task(
-    struct weft_record_site *site, struct weft_promise *p, weft__with_fn *f, void *ctx, weft_destroy_fn *destroy)
+struct weft_promise *weft__bind_owner_of_task(
+    struct weft_record_site *site, struct weft_promise *p, weft__owner_fn *f, void *ctx, weft_destroy_fn *destroy)
 {
-	struct weft_promise *result = weft__with(site, weft__ref(p), f, ctx, destroy);
+	struct weft_promise *result = weft__bind_owner(site, weft__ref(p), f, ctx, destroy);
 	if (result == &weft__no_memory)
 		weft_promise_cancel(p);
 	return given(p, result);
@@ -216,34 +217,42 @@ static struct weft_promise *watching(struct weft_record_site *site, enum weft_ki
 	return p;
 }
 
-static void call(struct weft_promise *t, weft_on_value_fn *f, weft_on_failure_fn *g, weft_on_end_fn *h, void *ctx)
+/* What is called when a promise ends: `end` however it does, else the one for its state. */
+struct callbacks {
+	weft_on_value_fn *value;
+	weft_on_failure_fn *failure;
+	weft_on_end_fn *end;
+};
+
+static void call(struct weft_promise *t, const struct callbacks *on, void *ctx)
 {
 	struct weft_promise *owner = weft__owner(t);
-	if (h)
-		h(ctx);
-	else if (t->state == WEFT_RESOLVED && f)
-		f(ctx, owner->value.pointer);
-	else if (t->state == WEFT_FAILED && g)
-		g(ctx, &owner->failure);
+	if (on->end)
+		on->end(ctx);
+	else if (t->state == WEFT_RESOLVED && on->value)
+		on->value(ctx, owner->value.pointer);
+	else if (t->state == WEFT_FAILED && on->failure)
+		on->failure(ctx, &owner->failure);
 }
 
-static int on(struct weft_record_site *site, enum weft_kind kind, struct weft_promise *p, weft_on_value_fn *f,
-    weft_on_failure_fn *g, weft_on_end_fn *h, void *ctx, weft_destroy_fn *destroy)
+/* Registers the callbacks for p's end, or calls them at once; takes p and ctx. */
+static int call_at_end(struct weft_record_site *site, enum weft_kind kind, struct weft_promise *p, const struct callbacks *on,
+    void *ctx, weft_destroy_fn *destroy)
 {
 	struct weft_promise *t = weft__repr(p);
 	int status = WEFT_OK;
 	if (t->state == WEFT_PENDING) {
 		struct weft_promise *watcher = watching(site, kind, WEFT__REACT_ON, t, ctx, destroy);
 		if (watcher) {
-			watcher->on_value = f;
-			watcher->on_failure = g;
-			watcher->on_end = h;
+			watcher->on_value = on->value;
+			watcher->on_failure = on->failure;
+			watcher->on_end = on->end;
 			weft__unref(watcher);
 		} else {
 			status = WEFT_ENOMEM;
 		}
 	} else {
-		call(t, f, g, h, ctx);
+		call(t, on, ctx);
 		end_closure(ctx, destroy);
 	}
 	weft__unref(p);
@@ -257,7 +266,7 @@ int weft__on(struct weft_record_site *site, enum weft_kind kind, struct weft_pro
 	struct weft_promise *t = weft__repr(p);
 	if (t->state != WEFT_PENDING)
 		weft__note_read(t->id);
-	return on(site, kind, p, f, g, h, ctx, destroy);
+	return call_at_end(site, kind, p, &(struct callbacks){f, g, h}, ctx, destroy);
 }
 
 static void lost(void *ctx, const struct weft_failure *failure)
@@ -268,7 +277,8 @@ static void lost(void *ctx, const struct weft_failure *failure)
 int weft__dont_wait(
     struct weft_record_site *site, struct weft_promise *p, weft_on_failure_fn *f, void *ctx, weft_destroy_fn *destroy)
 {
-	return on(site, WEFT_KIND_IGNORE_RESULT, weft__arg(p), NULL, f ? f : lost, NULL, ctx, destroy);
+	return call_at_end(
+	    site, WEFT_KIND_IGNORE_RESULT, weft__arg(p), &(struct callbacks){.failure = f ? f : lost}, ctx, destroy);
 }
 
 int weft__async(struct weft_record_site *site, weft_start_fn *f, void *ctx, weft_destroy_fn *destroy)
@@ -412,7 +422,7 @@ void weft__fire(struct weft__waiter *w, struct weft_promise *input)
 		weft__connect(p, after_cleanup(cleanup, input));
 		break;
 	}
-	case WEFT__REACT_WITH: {
+	case WEFT__REACT_BIND_OWNER: {
 		weft__enter(p, input);
 		struct weft_promise *result = p->code.with(p->ctx, owner);
 		weft__drop_closure(p);
@@ -422,7 +432,7 @@ void weft__fire(struct weft__waiter *w, struct weft_promise *input)
 	case WEFT__REACT_ON:
 		weft__switch_to(weft__id(p));
 		weft__note_read(input->id);
-		call(input, p->on_value, p->on_failure, p->on_end, p->ctx);
+		call(input, &(struct callbacks){p->on_value, p->on_failure, p->on_end}, p->ctx);
 		weft__drop_closure(p);
 		weft__note_end(p, NULL);
 		break;

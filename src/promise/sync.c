@@ -201,7 +201,7 @@ static struct weft_promise *locked(void *pointer, struct weft_promise *lock)
 {
 	struct with_lock *with = pointer;
 	if (lock->state == WEFT_FAILED)
-		return weft__same(lock);
+		return weft__promise_ended_as(lock);
 	/* As a destructor it unlocks the mutex, however the promise ends. */
 	return weft_promise_finalize(with->f(with->ctx), nothing_more, with->mutex, unlock);
 }
@@ -216,7 +216,7 @@ struct weft_promise *weft__mutex_with_lock(
 		return &weft__no_memory;
 	}
 	*with = (struct with_lock){m, f, ctx, destroy};
-	return weft__with_task(site, weft__mutex_lock(site, m), locked, with, with_lock_destroy);
+	return weft__bind_owner_of_task(site, weft__mutex_lock(site, m), locked, with, with_lock_destroy);
 }
 
 /* ---- Semaphore ---- */
@@ -454,7 +454,7 @@ static void replace(struct weft_pool *pool)
 		return;
 	}
 	*order = (struct order){pool, task, false};
-	weft__unref(weft__with(NULL, weft__arg(pool->make(pool->ctx)), made, order, order_destroy));
+	weft__unref(weft__bind_owner(NULL, weft__arg(pool->make(pool->ctx)), made, order, order_destroy));
 }
 
 struct use {
@@ -491,18 +491,18 @@ static struct weft_promise *used(void *pointer, struct weft_promise *result)
 		use->thing = NULL;
 		give_back(use->pool, thing);
 	}
-	return weft__same(result);
+	return weft__promise_ended_as(result);
 }
 
 static struct weft_promise *acquired(void *pointer, struct weft_promise *thing)
 {
 	struct use *use = pointer;
 	if (thing->state == WEFT_FAILED)
-		return weft__same(thing);
+		return weft__promise_ended_as(thing);
 	use->making = false;
 	use->thing = weft__ref(thing);
 	use->refs++;
-	return weft__with(NULL, weft__arg(use->f(use->ctx, thing->value.pointer)), used, use, use_unref);
+	return weft__bind_owner(NULL, weft__arg(use->f(use->ctx, thing->value.pointer)), used, use, use_unref);
 }
 
 struct weft_promise *weft__pool_use(
@@ -518,7 +518,7 @@ struct weft_promise *weft__pool_use(
 	struct weft_promise *thing;
 	if (pool->idle > 0) {
 		/* Who uses the thing waits for a new promise, not for the one that made the thing long ago. */
-		thing = weft__same(pool->thing[0]);
+		thing = weft__promise_ended_as(pool->thing[0]);
 		if (thing != &weft__no_memory) {
 			weft__unref(pool->thing[0]);
 			pool->idle--;
@@ -532,5 +532,5 @@ struct weft_promise *weft__pool_use(
 	} else {
 		thing = task_or_error(weft__queue_task(site, WEFT_KIND_TASK, &pool->waiting));
 	}
-	return weft__with_task(site, thing, acquired, use, use_unref);
+	return weft__bind_owner_of_task(site, thing, acquired, use, use_unref);
 }
