@@ -32,7 +32,8 @@ enum weft_trait {
 	WEFT_TRAIT_CONNECTION = 1 << 12, /* it connects two peers */
 	WEFT_TRAIT_REQUEST = 1 << 13,    /* somebody asked for it, and waits for the answer */
 	WEFT_TRAIT_LOOP = 1 << 14,       /* it runs until nothing keeps it */
-	WEFT_TRAIT_THREAD = 1 << 15      /* it is an OS thread as a whole: what runs there while nothing else does */
+	WEFT_TRAIT_THREAD = 1 << 15,     /* it is an OS thread as a whole: what runs there while nothing else does */
+	WEFT_TRAIT_FOLDS = 1 << 16       /* programs keep many that never do anything: pictures show those on one line */
 };
 
 /* X(NAME, value, "name", traits): what made a promise. */
@@ -45,7 +46,7 @@ enum weft_trait {
 	X(PICK, 5, "pick", WEFT_TRAIT_INPUTS | WEFT_TRAIT_GATHERS | WEFT_TRAIT_FIRST)                                            \
 	X(JOIN, 6, "join", WEFT_TRAIT_INPUTS | WEFT_TRAIT_GATHERS)                                                               \
 	X(MAP, 7, "map", WEFT_TRAIT_INPUTS | WEFT_TRAIT_WOKEN)                                                                   \
-	X(CONDITION, 8, "condition", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_CONDITION)                                                  \
+	X(CONDITION, 8, "condition", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_CONDITION | WEFT_TRAIT_FOLDS)                               \
 	X(ON_SUCCESS, 9, "on_success", WEFT_TRAIT_ENDLESS)                                                                       \
 	X(ON_FAILURE, 10, "on_failure", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_WOKEN)                                                   \
 	X(ON_TERMINATION, 11, "on_termination", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_WOKEN)                                           \
@@ -55,7 +56,7 @@ enum weft_trait {
 	X(PROMISE, 15, "promise", WEFT_TRAIT_NONE)                                                                               \
 	X(SEMAPHORE, 16, "semaphore", WEFT_TRAIT_ENDLESS)                                                                        \
 	X(SWITCH, 17, "switch", WEFT_TRAIT_ENDLESS)                                                                              \
-	X(TIMER, 32, "timer", WEFT_TRAIT_OUTSIDE)                                                                                \
+	X(TIMER, 32, "timer", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_FOLDS)                                                             \
 	X(LISTEN, 33, "listen", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS)                                                         \
 	X(ACCEPT, 34, "accept", WEFT_TRAIT_OUTSIDE)                                                                              \
 	X(CONNECT, 35, "connect", WEFT_TRAIT_OUTSIDE)                                                                            \
@@ -67,8 +68,8 @@ enum weft_trait {
 	X(FS, 41, "fs", WEFT_TRAIT_OUTSIDE)                                                                                      \
 	X(WORK, 42, "work", WEFT_TRAIT_OUTSIDE)                                                                                  \
 	X(PROCESS, 43, "process", WEFT_TRAIT_OUTSIDE)                                                                            \
-	X(OS_SIGNAL, 44, "signal", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS)                                                      \
-	X(POLL, 45, "poll", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS)                                                             \
+	X(OS_SIGNAL, 44, "signal", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS | WEFT_TRAIT_FOLDS)                                   \
+	X(POLL, 45, "poll", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS | WEFT_TRAIT_FOLDS)                                          \
 	X(REQUEST, 46, "request", WEFT_TRAIT_REQUEST)                                                                            \
 	X(CONNECTION, 47, "connection", WEFT_TRAIT_ACTOR | WEFT_TRAIT_CONNECTION)                                                \
 	X(COROUTINE, 48, "coroutine", WEFT_TRAIT_NONE)                                                                           \
@@ -78,7 +79,7 @@ enum weft_trait {
 	X(POOL, 52, "pool", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_POOL)                                                                \
 	X(THREAD, 53, "thread", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_ACTOR | WEFT_TRAIT_THREAD)                                       \
 	X(LOOP, 54, "loop", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_ACTOR | WEFT_TRAIT_GATHERS | WEFT_TRAIT_LOOP)                        \
-	X(HANDLE, 55, "handle", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS)                                                         \
+	X(HANDLE, 55, "handle", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS | WEFT_TRAIT_FOLDS)                                      \
 	X(UNKNOWN, 99, "unknown", WEFT_TRAIT_INPUTS)
 
 /* An enum weft_kind fits in 8 bits.  Values not listed may be recorded; readers call them "kind-N". */

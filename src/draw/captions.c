@@ -104,11 +104,25 @@ static size_t unlabelled(const struct weft_model *m, uint32_t promise, char *buf
 	return weft__text_clean(buf, size, raw, (size_t)len);
 }
 
-/* What a promise is called if there is room for one name only; its length. */
-static size_t one_name(const struct weft_model *m, uint32_t promise, char *buf, size_t size)
+size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf, size_t size)
 {
+	const struct weft_fold *fold = weft_layout_fold(f->layout, promise);
+	if (!fold)
+		return 0;
+	int len =
+	    snprintf(buf, size, "%" PRIu32 " %ss", fold->count, weft_model_kind_name(f->model, f->model->promises[promise].kind));
+	return len < (int)size ? (size_t)len : size - 1;
+}
+
+/* What a line is called if there is room for one name only; its length. */
+static size_t one_name(const struct weft__frame *f, uint32_t promise, char *buf, size_t size)
+{
+	const struct weft_model *m = f->model;
 	const struct weft_promise *p = &m->promises[promise];
 	char raw[160];
+	size_t fold_len = weft__fold_name(f, promise, buf, size);
+	if (fold_len > 0)
+		return fold_len;
 	if (!is_labelled(m, p))
 		return unlabelled(m, promise, buf, size);
 	uint32_t l = p->labels;
@@ -120,9 +134,10 @@ static size_t one_name(const struct weft_model *m, uint32_t promise, char *buf, 
 
 static enum weft_paint paint_of(const struct weft__frame *f, const struct weft__caption *c)
 {
-	return c->important                                             ? WEFT_PAINT_FAILED
-	       : is_labelled(f->model, &f->model->promises[c->promise]) ? WEFT_PAINT_LABEL
-									: WEFT_PAINT_LABEL_ID;
+	return c->important ? WEFT_PAINT_FAILED
+	       : is_labelled(f->model, &f->model->promises[c->promise]) || weft_layout_fold(f->layout, c->promise)
+		   ? WEFT_PAINT_LABEL
+		   : WEFT_PAINT_LABEL_ID;
 }
 
 static void draw_unlabelled(struct weft__frame *f, const struct weft__caption *c, struct room room)
@@ -139,11 +154,21 @@ static void draw_unlabelled(struct weft__frame *f, const struct weft__caption *c
 		weft__text_put(f, paint_of(f, c), WEFT_FONT_LABEL, room.from, c->y - 4, text, len, width);
 }
 
+static void draw_fold(struct weft__frame *f, const struct weft__caption *c, struct room room)
+{
+	char text[64];
+	double width;
+	size_t len = weft__fold_name(f, c->promise, text, sizeof text - 4);
+	len = weft__text_fit(f, WEFT_FONT_LABEL, text, len, sizeof text, room.to - room.from, &width);
+	if (len > 0)
+		weft__text_put(f, paint_of(f, c), WEFT_FONT_LABEL, room.from, c->y - 4, text, len, width);
+}
+
 /* Where the row above is near, a name stands as far left as nothing is in its way. */
 static void draw_tight(struct weft__frame *f, const struct weft__caption *c, struct room room)
 {
 	char text[176];
-	size_t len = one_name(f->model, c->promise, text, sizeof text);
+	size_t len = one_name(f, c->promise, text, sizeof text);
 	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), y = c->y - 3;
 	for (int tried = 0; len > 0 && tried < TIGHT_TRIES && room.from + width <= room.to; tried++, room.from += TIGHT_STEP_PX)
 		if (!weft__line_blocks(f, WEFT_FONT_LABEL, room.from, y, width) &&
@@ -155,7 +180,7 @@ static void draw_tight(struct weft__frame *f, const struct weft__caption *c, str
 static bool draw_beside(struct weft__frame *f, const struct weft__caption *c)
 {
 	char text[176];
-	size_t len = one_name(f->model, c->promise, text, sizeof text);
+	size_t len = one_name(f, c->promise, text, sizeof text);
 	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), x = c->x1 + BESIDE_GAP_PX, y = c->y + 4;
 	return len > 0 && width > c->x1 - c->x0 - 5 && x + width <= c->until &&
 	       !weft__line_blocks(f, WEFT_FONT_LABEL, x, y, width) &&
@@ -177,16 +202,22 @@ static void draw_kind(struct weft__frame *f, const struct weft__caption *c, stru
 static void draw_caption(struct weft__frame *f, const struct weft__caption *c, bool kind)
 {
 	struct room room = {.from = c->x0 + 3, .to = c->x1 - 2};
-	const struct weft_promise *p = &f->model->promises[c->promise];
+	const bool is_fold = weft_layout_fold(f->layout, c->promise) != NULL;
+	const bool is_named = is_fold || is_labelled(f->model, &f->model->promises[c->promise]);
 	if (room.from < 4)
 		room.from = 4;
-	if (!kind && c->until > c->x1 && is_labelled(f->model, p) && draw_beside(f, c))
+	if (kind) {
+		if (!is_fold) /* whose name says it */
+			draw_kind(f, c, room);
 		return;
-	if (kind)
-		draw_kind(f, c, room);
-	else if (c->tight)
+	}
+	if (c->until > c->x1 && is_named && draw_beside(f, c))
+		return;
+	if (c->tight)
 		draw_tight(f, c, room);
-	else if (is_labelled(f->model, p))
+	else if (is_fold)
+		draw_fold(f, c, room);
+	else if (is_named)
 		draw_labels(f, c, room);
 	else
 		draw_unlabelled(f, c, room);

@@ -159,6 +159,9 @@ void weft__draw_promises(struct weft__frame *f);
 void weft__draw_arrows(struct weft__frame *f);
 void weft__draw_captions(struct weft__frame *f);
 
+/* "7 signals" for the leader of a fold; 0 for any other promise. */
+size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf, size_t size);
+
 /* lines.c: the y of a row in whole px, wherever it is. */
 int weft__row_y(const struct weft__frame *f, uint32_t row);
 

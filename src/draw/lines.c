@@ -186,7 +186,7 @@ static void draw_promise(struct weft__frame *f, const struct weft__line *line, c
 		weft__triangle(f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255, span->x1, line->y + style->line / 2.0,
 		    span->x1 - 7, line->y + style->line / 2.0, style->head);
 	int x0 = span->x0 > 0 ? span->x0 : 0, x1 = span->x1 < f->width ? span->x1 : f->width;
-	bool highlighted = weft_view_is_highlighted(f->view, promise);
+	bool highlighted = weft_view_is_line_highlighted(f->view, promise);
 	bool tight = line->above < LABEL_ROOM_PX;
 	bool beside = x1 - x0 < SHORT_PX && span->x1 >= 0 && p[1].labels > p->labels && line->pitch >= BESIDE_PITCH_PX &&
 		      until - span->x1 >= BESIDE_PX;
@@ -392,7 +392,7 @@ static void highlight_low_row(struct weft__frame *f, uint32_t row, const struct 
 	bool any = false;
 	int y = weft__row_y(f, row);
 	for (; i < t->count && t->start[i] <= f->to_ns; i++) {
-		if (!weft_view_is_highlighted(f->view, promises[i]))
+		if (!weft_view_is_line_highlighted(f->view, promises[i]))
 			continue;
 		double from = weft_view_x(f->view, t->start[i]);
 		if (any && from > x1 + WEFT__CELL_PX) {
@@ -440,7 +440,7 @@ static void draw_highlights(struct weft__frame *f)
 		}
 		for (i = i > 0 ? i - 1 : 0; i < row.count && row.start[i] <= f->to_ns; i++) {
 			uint32_t promise = f->layout->by_row[begin + i];
-			if (weft_view_is_highlighted(f->view, promise))
+			if (weft_view_is_line_highlighted(f->view, promise))
 				highlight_on(f, r, promise, row.start[i], row.end[i], seen, cells);
 		}
 	}

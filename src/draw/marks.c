@@ -24,6 +24,11 @@ static enum weft_paint paint_of(const struct weft_promise *p)
 	return p->end == WEFT_END_FAILED ? WEFT_PAINT_FAILED : WEFT_PAINT_PROMISE;
 }
 
+static double end_x(const struct weft__frame *f, uint32_t promise)
+{
+	return weft_view_x(f->view, weft_layout_end(f->layout, f->model, promise));
+}
+
 static size_t name_of(const struct weft__frame *f, uint32_t promise, char *text, size_t size)
 {
 	char raw[160];
@@ -52,7 +57,8 @@ static void draw_lit(struct weft__frame *f, const struct row *row, struct lit *l
 	if (row->pitch >= NAMED_ROW_PX && lit->longest >= NAMED_PX) {
 		char text[176];
 		double width, from = lit->x0 > 4 ? lit->x0 + 3 : 4, to = lit->x1 < f->width ? lit->x1 : f->width;
-		size_t len = name_of(f, lit->promise, text, sizeof text - 4);
+		size_t len = weft__fold_name(f, lit->promise, text, sizeof text - 4);
+		len = len > 0 ? len : name_of(f, lit->promise, text, sizeof text - 4);
 		len = weft__text_fit(f, WEFT_FONT_LABEL, text, len, sizeof text, to - from, &width);
 		if (len > 0)
 			weft__text_put(f, lit->failed ? WEFT_PAINT_FAILED : WEFT_PAINT_LABEL, WEFT_FONT_LABEL, from, row->y - 4,
@@ -64,7 +70,7 @@ static void draw_lit(struct weft__frame *f, const struct row *row, struct lit *l
 static void add_lit(struct weft__frame *f, const struct row *row, struct lit *lit, uint32_t promise)
 {
 	const struct weft_promise *p = &f->model->promises[promise];
-	double x0 = weft_view_x(f->view, p->start_ns), x1 = weft_view_x(f->view, p->end_ns);
+	double x0 = weft_view_x(f->view, p->start_ns), x1 = end_x(f, promise);
 	x0 = x0 > -8 ? x0 : -8;
 	x1 = x1 < f->width + 8 ? x1 : f->width + 8;
 	bool failed = paint_of(p) == WEFT_PAINT_FAILED;
@@ -92,7 +98,7 @@ static void draw_highlighted(struct weft__frame *f)
 		size_t i = weft__track_end_after(&track, 0, f->from_ns);
 		for (i = i > 0 ? i - 1 : 0; i < count && track.start[i] <= f->to_ns; i++) {
 			uint32_t promise = layout->by_row[begin + i];
-			if (!weft_view_is_highlighted(f->view, promise) || track.end[i] < f->from_ns)
+			if (!weft_view_is_line_highlighted(f->view, promise) || track.end[i] < f->from_ns)
 				continue;
 			if (row.half < 0)
 				row = row_at(f, r);
@@ -133,7 +139,7 @@ static void draw_one(struct weft__frame *f, uint32_t promise, bool selected)
 		return;
 	const struct weft_promise *p = &f->model->promises[promise];
 	struct row row = row_at(f, f->layout->rows[promise]);
-	double from = weft_view_x(f->view, p->start_ns), to = weft_view_x(f->view, p->end_ns);
+	double from = weft_view_x(f->view, p->start_ns), to = end_x(f, promise);
 	if (to < 0 || from > f->width)
 		return;
 	int x0 = weft__floor(from > -16 ? from : -16) - 4, x1 = weft__floor(to < f->width + 16 ? to : f->width + 16) + 4;

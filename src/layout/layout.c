@@ -4,11 +4,14 @@
  * rows; whatever lives on one of its steps pushes the rest of it down.  Hence three sweeps: first the promises under which many
  * generations need rows, then those under which a few do, then those under which none does; the later ones fill the gaps
  * that the earlier ones leave.  In a sweep, a promise takes the first row from its parent's on where it fits.
+ * Of a fold only the leader is placed, as long as all of the fold; the others get its row at the end.
  * SPDX-License-Identifier: ISC */
 #include "layout/layout.h"
 
 #include <string.h>
 
+#include "base/search.h"
+#include "layout/fold.h"
 #include "layout/rows.h"
 
 enum { NO_GENERATION, FEW_GENERATIONS = 1, MANY_GENERATIONS = 9 };
@@ -18,7 +21,7 @@ enum { NO_GENERATION, FEW_GENERATIONS = 1, MANY_GENERATIONS = 9 };
 struct sweep {
 	const struct weft_model *model;
 	struct weft_layout *layout;
-	uint32_t *order; /* promises by stream, start and number; the system is not among them */
+	uint32_t *order; /* promises by stream, start and number; neither the system nor who follows in a fold is among them */
 	size_t count;
 	uint8_t *generations;       /* below a promise that overlap it or one another, up to MANY_GENERATIONS */
 	uint32_t *next;             /* by promise: who stands next on its row, of those that an earlier sweep placed */
@@ -28,9 +31,26 @@ struct sweep {
 	WEFT_VEC(uint32_t) waiting; /* promises whose parents are to be placed first */
 };
 
-static int64_t end_of(const struct weft_promise *p)
+const struct weft_fold *weft_layout_fold(const struct weft_layout *layout, uint32_t promise)
 {
+	size_t at = WEFT_FIRST(i, 0, layout->fold_count, layout->folds[i].leader >= promise);
+	return at < layout->fold_count && layout->folds[at].leader == promise ? &layout->folds[at] : NULL;
+}
+
+int64_t weft_layout_end(const struct weft_layout *layout, const struct weft_model *model, uint32_t promise)
+{
+	const struct weft_promise *p = &model->promises[promise];
+	if (layout->fold_count > 0 && weft_kind_has(p->kind, WEFT_TRAIT_FOLDS)) {
+		const struct weft_fold *fold = weft_layout_fold(layout, promise);
+		if (fold)
+			return fold->end_ns;
+	}
 	return p->end_ns > p->start_ns ? p->end_ns : p->start_ns;
+}
+
+static int64_t end_of(const struct sweep *s, uint32_t promise)
+{
+	return weft_layout_end(s->layout, s->model, promise);
 }
 
 /* A stable radix sort by start, then by stream; digits that are the same everywhere cost nothing but a look. */
@@ -99,7 +119,7 @@ static uint32_t parent_of(const struct sweep *s, uint32_t promise)
 
 static bool overlaps_parent(const struct sweep *s, uint32_t promise, uint32_t parent)
 {
-	return s->model->promises[promise].start_ns < end_of(&s->model->promises[parent]);
+	return s->model->promises[promise].start_ns < end_of(s, parent);
 }
 
 static bool take(struct sweep *s, uint32_t row, int64_t end)
@@ -124,7 +144,7 @@ static bool place(struct sweep *s, uint32_t promise)
 	row = from < weft__rows_count(&s->now) ? weft__rows_first(&s->now, from, p->start_ns) : UINT32_MAX;
 	for (int tries = 0; row != UINT32_MAX; tries++) {
 		uint32_t coming = s->coming.items[row];
-		if (coming == WEFT_NONE || s->model->promises[coming].start_ns >= end_of(p))
+		if (coming == WEFT_NONE || s->model->promises[coming].start_ns >= end_of(s, promise))
 			break;
 		const struct weft__rows *rows = tries < TRIES ? &s->now : &s->last;
 		row = row + 1 < weft__rows_count(rows) ? weft__rows_first(rows, row + 1, p->start_ns) : UINT32_MAX;
@@ -134,7 +154,7 @@ static bool place(struct sweep *s, uint32_t promise)
 	if (row == UINT32_MAX)
 		row = weft__rows_count(&s->now);
 	s->layout->rows[promise] = row;
-	return take(s, row, end_of(p));
+	return take(s, row, end_of(s, promise));
 }
 
 /* Places a promise, and before it those of its ancestors that begin later than it, which only a strange trace has. */
@@ -193,7 +213,7 @@ static bool sweep(struct sweep *s, size_t begin, size_t end, unsigned generation
 			if (s->generations[p] >= generations && !place_after_parents(s, p))
 				return false;
 		} else if (s->coming.items[rows[p]] == p) {
-			int64_t until = end_of(&s->model->promises[p]);
+			int64_t until = end_of(s, p);
 			s->coming.items[rows[p]] = s->next[p];
 			/* One of no length may come after another that begins at the same time. */
 			if (until > s->now.level[0].items[rows[p]] && !weft__rows_take(&s->now, rows[p], until))
@@ -273,9 +293,9 @@ static bool list_rows(struct sweep *s)
 		for (uint32_t i = layout->row_begin[r] + 1; i < layout->row_begin[r + 1]; i++) {
 			uint32_t at = i, promise = layout->by_row[i];
 			for (; at > layout->row_begin[r]; at--) {
-				const struct weft_promise *before = &promises[layout->by_row[at - 1]];
-				if (before->start_ns != promises[promise].start_ns ||
-				    end_of(before) <= end_of(&promises[promise]))
+				uint32_t before = layout->by_row[at - 1];
+				if (promises[before].start_ns != promises[promise].start_ns ||
+				    end_of(s, before) <= end_of(s, promise))
 					break;
 				layout->by_row[at] = layout->by_row[at - 1];
 			}
@@ -283,6 +303,22 @@ static bool list_rows(struct sweep *s)
 		}
 	}
 	return true;
+}
+
+/* Nobody has a row yet: any row marks who is not to be placed. */
+static void leave_followers_out(struct sweep *s)
+{
+	uint32_t *rows = s->layout->rows;
+	size_t kept = 0;
+	if (s->layout->fold_count == 0)
+		return;
+	for (size_t i = 0; i < s->layout->fold_count; i++)
+		for (uint32_t k = 1; k < s->layout->folds[i].count; k++)
+			rows[s->layout->folded[s->layout->folds[i].first + k]] = 0;
+	for (size_t i = 0; i < s->count; i++)
+		if (rows[s->order[i]] == WEFT_NONE)
+			s->order[kept++] = s->order[i];
+	s->count = kept;
 }
 
 int weft_layout_create(struct weft_layout **out, const struct weft_model *model, struct weft_error *err)
@@ -298,8 +334,14 @@ int weft_layout_create(struct weft_layout **out, const struct weft_model *model,
 	bool done = layout && layout->rows && s.order && s.generations && s.next;
 	if (done) {
 		memset(layout->rows, 0xff, n * sizeof *layout->rows);
-		done = sort_by_start(&s) && place_bands(&s) && list_rows(&s);
+		done = weft__folds_find(layout, model) && sort_by_start(&s);
+		if (done)
+			leave_followers_out(&s);
+		done = done && place_bands(&s) && list_rows(&s);
 	}
+	for (size_t i = 0; done && i < layout->fold_count; i++)
+		for (uint32_t k = 1; k < layout->folds[i].count; k++)
+			layout->rows[layout->folded[layout->folds[i].first + k]] = layout->rows[layout->folds[i].leader];
 	free(s.order);
 	free(s.generations);
 	free(s.next);
@@ -323,5 +365,7 @@ void weft_layout_destroy(struct weft_layout *layout)
 	free(layout->by_row);
 	free(layout->row_begin);
 	free(layout->bands);
+	free(layout->folds);
+	free(layout->folded);
 	free(layout);
 }

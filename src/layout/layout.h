@@ -1,7 +1,7 @@
 /* layout.h: which row each promise is drawn on.
  *
  * The rules, which a property test holds on random traces:
- *   - no two promises overlap in time on one row (touching ends do not overlap);
+ *   - no two promises overlap in time on one row (touching ends do not overlap), but for those of one fold;
  *   - a child stands below the promise under which it is drawn, or in its row after it;
  *   - the promises of one stream form a band: its rows are contiguous, and bands stand in the order of streams;
  *   - related promises stand close, and rows are few.
@@ -16,17 +16,36 @@ struct weft_band {
 	uint16_t stream;
 };
 
+/* Promises that are drawn as one line, "7 signals".  All of them are of one kind that has WEFT_TRAIT_FOLDS, of one OS thread and
+ * under one parent; each overlaps another in time; and none does anything between its creation and its end: none runs, fails,
+ * becomes another or creates one, and no link but the one that ends it names it.  The first to begin is the leader, which stands
+ * in weft_layout.by_row for all. */
+struct weft_fold {
+	int64_t end_ns;        /* of the last to end */
+	uint32_t first, count; /* its promises: those of weft_layout.folded from `first` on, the leader before the others */
+	uint32_t leader;
+};
+
 struct weft_layout {
 	uint32_t *rows; /* by promise; the system has WEFT_NONE */
 	uint32_t row_count;
-	uint32_t *by_row;    /* promises ordered by row, then start */
+	uint32_t *by_row;    /* promises ordered by row, then start; of a fold the leader only */
 	uint32_t *row_begin; /* [row_count + 1]: those of row r are by_row[row_begin[r]] up to by_row[row_begin[r + 1]] */
 	struct weft_band *bands;
 	size_t band_count;
+	struct weft_fold *folds; /* by leader */
+	size_t fold_count;
+	uint32_t *folded; /* promises of folds */
 };
 
 /* On failure *out is untouched: WEFT_ENOMEM. */
 int weft_layout_create(struct weft_layout **out, const struct weft_model *model, struct weft_error *err);
 void weft_layout_destroy(struct weft_layout *layout);
+
+/* The fold that a promise leads, or NULL.  Logarithmic in folds. */
+const struct weft_fold *weft_layout_fold(const struct weft_layout *layout, uint32_t promise);
+
+/* When the line ends that begins with a promise of weft_layout.by_row: with the promise, or with the last of its fold. */
+int64_t weft_layout_end(const struct weft_layout *layout, const struct weft_model *model, uint32_t promise);
 
 #endif

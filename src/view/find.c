@@ -18,6 +18,20 @@ void weft_view_set_highlight(struct weft_view *v, uint32_t promise, bool on)
 	*word = on ? *word | bit : *word & ~bit;
 }
 
+bool weft_view_is_line_highlighted(const struct weft_view *v, uint32_t promise)
+{
+	const struct weft_layout *layout = v->layout;
+	if (weft_view_is_highlighted(v, promise))
+		return true;
+	if (layout->fold_count == 0 || !weft_kind_has(v->model->promises[promise].kind, WEFT_TRAIT_FOLDS))
+		return false;
+	const struct weft_fold *fold = weft_layout_fold(layout, promise);
+	for (uint32_t i = 0; fold && i < fold->count; i++)
+		if (weft_view_is_highlighted(v, layout->folded[fold->first + i]))
+			return true;
+	return false;
+}
+
 size_t weft_view_find_query(struct weft_view *v, struct weft_query *query)
 {
 	weft_view_unhighlight(v);

@@ -48,8 +48,8 @@ static bool index_promises(struct weft_index *x, const struct weft_model *model,
 		struct weft_box *box = &x->boxes[0][i / WEFT__BOX_PROMISES];
 		bool important = p->end == WEFT_END_FAILED || (p->flags & WEFT_PROMISE_NEVER_RESOLVED);
 		x->start[i] = p->start_ns;
-		x->end[i] = p->end_ns > p->start_ns ? p->end_ns : p->start_ns;
-		uint64_t alive = length(p->start_ns, p->end_ns);
+		x->end[i] = weft_layout_end(layout, model, promise);
+		uint64_t alive = length(x->start[i], x->end[i]);
 		x->busy[i + 1] = x->busy[i] + alive;
 		x->important[i / 64] |= (uint64_t)important << i % 64;
 		if (i % WEFT__BOX_PROMISES == 0)

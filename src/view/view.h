@@ -93,7 +93,10 @@ static inline bool weft_view_is_highlighted(const struct weft_view *view, uint32
 	return view->highlight[promise / 64] >> promise % 64 & 1;
 }
 
-/* The promise within 16 px of a point that is nearest, or WEFT_NONE.  Logarithmic in promises a row. */
+/* Whether a promise of weft_layout.by_row or, if it leads a fold, any of the fold is highlighted. */
+bool weft_view_is_line_highlighted(const struct weft_view *view, uint32_t promise);
+
+/* The promise within 16 px of a point that is nearest, or WEFT_NONE; of a fold its leader.  Logarithmic in promises a row. */
 uint32_t weft_view_hit(const struct weft_view *view, double x_px, double y_px);
 
 #endif

@@ -2,6 +2,8 @@
  * at them.  Run with WEFT_RECORD=1 to record those anew.  SPDX-License-Identifier: ISC */
 #include "draw/scene.h"
 
+#include "draw/marks.h"
+
 /* Which pixels a paint covers, whatever else is on them: colours that could hide it are never drawn over it. */
 static uint8_t *raster_of(const struct weft_draw_list *list, enum weft_paint paint)
 {
@@ -137,6 +139,48 @@ static void test_signs(void **state)
 	weft_view_show(s.view, 500000, 900000);
 	assert_int_equal(weft_draw_frame(&s.list, s.view, NULL, NULL), WEFT_OK);
 	assert_true(has_text(&s.list, "read a block"));
+	close_scene(&s);
+}
+
+/* Handles that do nothing are one line, whose name counts them; one that runs has a line and a name of its own. */
+static void test_fold(void **state)
+{
+	(void)state;
+	static struct mirage_writer w;
+	static const char *const names[] = {"SIGHUP", "SIGINT", "SIGTERM", "SIGUSR1"};
+	struct scene s;
+	w.size = 0;
+	mw_packet(&w, 1);
+	mw_create(&w, 1000000, -1, 1, WEFT_KIND_TASK);
+	mw_label(&w, 1000000, 1, "main");
+	for (int i = 0; i < 4; i++) {
+		mw_create(&w, 1100000 + i * 10000, 1, 2 + i, WEFT_KIND_OS_SIGNAL);
+		mw_label(&w, 1100000 + i * 10000, 2 + i, names[i]);
+	}
+	mw_op(&w, 1500000, WEFT_OP_RUN, 5);
+	mw_op(&w, 1600000, WEFT_OP_RUN, 1);
+	for (int i = 0; i < 3; i++)
+		mw_link(&w, 2000000 + i * 100000, WEFT_OP_RESOLVE, 1, 2 + i);
+	mw_op(&w, 2500000, WEFT_OP_RUN, -1);
+	mw_end(&w, 0);
+	open_scene(&s, w.bytes, w.size);
+	assert_int_equal(weft_draw_frame(&s.list, s.view, NULL, NULL), WEFT_OK);
+	check_golden(&s.list, "fold");
+	assert_true(has_text(&s.list, "3 signals") && has_text(&s.list, "SIGUSR1"));
+	for (int i = 0; i < 3; i++)
+		assert_false(has_text(&s.list, names[i]));
+	/* What is found of it highlights the line. */
+	assert_int_equal(weft_view_find(s.view, "SIGTERM"), 1);
+	assert_int_equal(weft_draw_frame(&s.list, s.view, NULL, NULL), WEFT_OK);
+	assert_int_equal(count_of(&s.list, WEFT_PAINT_HIGHLIGHT), 1);
+	struct weft_marks marks = {.hovered = WEFT_NONE, .selected = WEFT_NONE, .dim = true};
+	assert_int_equal(weft_marks_draw(&s.list, s.view, &marks, NULL), WEFT_OK);
+	assert_int_equal(count_of(&s.list, WEFT_PAINT_HIGHLIGHT), 1);
+	assert_true(has_text(&s.list, "3 signals"));
+	/* Who is selected has its own name. */
+	marks = (struct weft_marks){.hovered = WEFT_NONE, .selected = weft_model_find(s.model, 4)};
+	assert_int_equal(weft_marks_draw(&s.list, s.view, &marks, NULL), WEFT_OK);
+	assert_true(has_text(&s.list, "SIGTERM"));
 	close_scene(&s);
 }
 
@@ -287,6 +331,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_random),
 	    cmocka_unit_test(test_goldens),
 	    cmocka_unit_test(test_signs),
+	    cmocka_unit_test(test_fold),
 	    cmocka_unit_test(test_sites),
 	    cmocka_unit_test(test_svg),
 	    cmocka_unit_test(test_bounded),

@@ -30,11 +30,6 @@ static struct weft_model model_of(size_t promises)
 	return m;
 }
 
-static bool overlap(const struct weft_promise *a, const struct weft_promise *b)
-{
-	return a->start_ns < b->end_ns && b->start_ns < a->end_ns;
-}
-
 static void check_bands(const struct weft_model *m, const struct weft_layout *l)
 {
 	uint32_t row = 0;
@@ -48,8 +43,35 @@ static void check_bands(const struct weft_model *m, const struct weft_layout *l)
 	assert_int_equal(row, l->row_count);
 }
 
+/* Returns how many have no place in by_row since a leader stands there for them. */
+static uint32_t check_folds(const struct weft_model *m, const struct weft_layout *l)
+{
+	uint32_t followers = 0;
+	for (size_t i = 0; i < l->fold_count; i++) {
+		const struct weft_fold *fold = &l->folds[i];
+		const uint32_t *members = &l->folded[fold->first];
+		const struct weft_promise *leader = &m->promises[fold->leader];
+		int64_t until = leader->end_ns;
+		assert_true(i == 0 || l->folds[i - 1].leader < fold->leader);
+		assert_true(fold->count >= 2 && members[0] == fold->leader && weft_layout_fold(l, fold->leader) == fold);
+		for (uint32_t k = 1; k < fold->count; k++) {
+			const struct weft_promise *p = &m->promises[members[k]];
+			assert_int_equal(l->rows[members[k]], l->rows[fold->leader]);
+			assert_null(weft_layout_fold(l, members[k]));
+			assert_true(p->kind == leader->kind && p->stream == leader->stream && p->parent == leader->parent);
+			assert_true(p->start_ns >= leader->start_ns && p->start_ns < until);
+			until = p->end_ns > until ? p->end_ns : until;
+		}
+		assert_int_equal(fold->end_ns, until);
+		assert_int_equal(weft_layout_end(l, m, fold->leader), until);
+		followers += fold->count - 1;
+	}
+	return followers;
+}
+
 static void check_layout(const struct weft_model *m, const struct weft_layout *l)
 {
+	uint32_t followers = check_folds(m, l);
 	assert_int_equal(l->rows[WEFT_SYSTEM], WEFT_NONE);
 	for (uint32_t p = 1; p < m->promise_count; p++) {
 		uint32_t parent = m->promises[p].parent;
@@ -59,7 +81,7 @@ static void check_layout(const struct weft_model *m, const struct weft_layout *l
 		assert_true(l->rows[p] > l->rows[parent] ||
 			    (l->rows[p] == l->rows[parent] && m->promises[p].start_ns >= m->promises[parent].end_ns));
 	}
-	assert_int_equal(l->row_count ? l->row_begin[l->row_count] : 0, m->promise_count - 1);
+	assert_int_equal(l->row_count ? l->row_begin[l->row_count] : 0, m->promise_count - 1 - followers);
 	for (uint32_t r = 0; r < l->row_count; r++) {
 		assert_true(l->row_begin[r] < l->row_begin[r + 1]);
 		for (uint32_t i = l->row_begin[r]; i < l->row_begin[r + 1]; i++) {
@@ -68,7 +90,9 @@ static void check_layout(const struct weft_model *m, const struct weft_layout *l
 			if (i == l->row_begin[r])
 				continue;
 			const struct weft_promise *before = &m->promises[l->by_row[i - 1]];
-			assert_true(before->start_ns <= p->start_ns && before->end_ns <= p->end_ns && !overlap(before, p));
+			int64_t end = weft_layout_end(l, m, l->by_row[i]), before_end = weft_layout_end(l, m, l->by_row[i - 1]);
+			assert_true(before->start_ns <= p->start_ns && before_end <= end);
+			assert_false(before->start_ns < end && p->start_ns < before_end);
 		}
 	}
 	check_bands(m, l);
@@ -105,6 +129,7 @@ static void test_random(void **state)
 			p->start_ns =
 			    mother && !strange ? m.promises[mother].start_ns + random_below(&r, 20) : random_below(&r, span);
 			p->end_ns = p->start_ns + (random_below(&r, 6) ? random_below(&r, life) : 0);
+			p->kind = (uint16_t)(WEFT_KIND_PROCESS + random_below(&r, 3)); /* two of these fold */
 		}
 		lay_out(&m);
 	}
@@ -171,6 +196,114 @@ static void test_shapes(void **state)
 	assert_true(lay_out(&m) <= 112);
 }
 
+/* Six handles of a loop, all alive at once, which do nothing. */
+static struct weft_model six_handles(void)
+{
+	static struct weft_run runs[] = {{90, 91}};
+	struct weft_model m = model_of(9);
+	m.promises[1] = (struct weft_promise){.kind = WEFT_KIND_LOOP, .became = WEFT_NONE, .end_ns = 100};
+	for (uint32_t i = 2; i < 8; i++)
+		m.promises[i] = (struct weft_promise){.kind = WEFT_KIND_OS_SIGNAL,
+		    .parent = 1,
+		    .created_by = 1,
+		    .became = WEFT_NONE,
+		    .start_ns = i,
+		    .end_ns = 50 + i};
+	/* Another kind of promise is alive while they are. */
+	m.promises[8] = (struct weft_promise){.parent = 1, .created_by = 1, .became = WEFT_NONE, .start_ns = 8, .end_ns = 100};
+	m.runs = runs;
+	return m;
+}
+
+/* Lays six handles out, and asks who is on a row of its own. */
+static void expect_apart(struct weft_model *m, uint32_t apart)
+{
+	struct weft_layout *l;
+	assert_int_equal(weft_layout_create(&l, m, NULL), WEFT_OK);
+	check_layout(m, l);
+	assert_int_equal(l->fold_count, 1);
+	assert_int_equal(l->folds[0].count, apart ? 5 : 6);
+	for (uint32_t i = 2; i < 8; i++)
+		assert_int_equal(l->rows[i] == l->rows[apart == 2 ? 3 : 2], i != apart);
+	assert_true(l->rows[8] != l->rows[apart == 2 ? 3 : 2]);
+	weft_layout_destroy(l);
+	free(m->promises);
+}
+
+static void test_folds(void **state)
+{
+	(void)state;
+	struct weft_model m = six_handles();
+	expect_apart(&m, 0);
+
+	/* The callback of its closing runs after its end; what runs before is a deed. */
+	m = six_handles();
+	for (uint32_t i = 5; i <= 9; i++)
+		m.promises[i].runs = 1; /* promise 4 has the run */
+	expect_apart(&m, 0);
+	m = six_handles();
+	for (uint32_t i = 5; i <= 9; i++)
+		m.promises[i].runs = 1;
+	m.promises[4].end_ns = 95;
+	expect_apart(&m, 4);
+
+	/* Another kind, another OS thread, another parent. */
+	m = six_handles();
+	m.promises[3].kind = WEFT_KIND_POLL;
+	expect_apart(&m, 3);
+	m = six_handles();
+	m.promises[2].stream = 1;
+	expect_apart(&m, 2);
+	m = six_handles();
+	m.promises[7].parent = 8;
+	expect_apart(&m, 7);
+
+	/* Failed, became, created another. */
+	m = six_handles();
+	m.promises[6].end = WEFT_END_FAILED;
+	expect_apart(&m, 6);
+	m = six_handles();
+	m.promises[6].flags = WEFT_PROMISE_NEVER_RESOLVED;
+	expect_apart(&m, 6);
+	m = six_handles();
+	m.promises[8].became = 5;
+	expect_apart(&m, 5);
+	m = six_handles();
+	m.promises[8].created_by = 2;
+	expect_apart(&m, 2);
+
+	/* Somebody ends them, which is no deed of theirs; all other links are. */
+	for (uint8_t kind = 0; kind < WEFT_LINK_KINDS; kind++) {
+		struct weft_link from = {.from = 4, .to = 1, .kind = kind}, to = {.from = 1, .to = 4, .kind = kind};
+		m = six_handles();
+		m.links = &from;
+		m.link_count = 1;
+		expect_apart(&m, 4);
+		m = six_handles();
+		m.links = &to;
+		m.link_count = 1;
+		expect_apart(&m, kind == WEFT_LINK_RESOLVE ? 0 : 4);
+	}
+
+	/* One that begins when the others have ended takes their row if it is free, as any other would. */
+	m = six_handles();
+	m.promises[7].start_ns = 57;
+	m.promises[7].end_ns = 60;
+	struct weft_layout *l;
+	assert_int_equal(weft_layout_create(&l, &m, NULL), WEFT_OK);
+	check_layout(&m, l);
+	assert_int_equal(l->folds[0].count, 5);
+	assert_int_equal(l->row_begin[l->rows[2] + 1] - l->row_begin[l->rows[2]], 2);
+	weft_layout_destroy(l);
+	free(m.promises);
+
+	/* A kind that does not fold. */
+	m = six_handles();
+	for (uint32_t i = 2; i < 8; i++)
+		m.promises[i].kind = WEFT_KIND_LISTEN;
+	assert_int_equal(lay_out(&m), 8);
+}
+
 static void test_empty(void **state)
 {
 	(void)state;
@@ -208,6 +341,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_backwards),
 	    cmocka_unit_test(test_circle),
 	    cmocka_unit_test(test_shapes),
+	    cmocka_unit_test(test_folds),
 	    cmocka_unit_test(test_empty),
 	    cmocka_unit_test(test_net),
 	};

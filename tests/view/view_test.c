@@ -141,11 +141,46 @@ static void test_hit(void **state)
 		uint32_t hit = weft_view_hit(v, x, y);
 		/* It, or one on its row that is as near. */
 		assert_true(hit != WEFT_NONE && s.layout->rows[hit] == s.layout->rows[p]);
-		if (weft_view_x(v, s.model->promises[p].end_ns) - weft_view_x(v, s.model->promises[p].start_ns) > 1)
+		if (!weft_kind_has(s.model->promises[p].kind, WEFT_TRAIT_FOLDS) &&
+		    weft_view_x(v, s.model->promises[p].end_ns) - weft_view_x(v, s.model->promises[p].start_ns) > 1)
 			assert_int_equal(hit, p);
 	}
 	assert_int_equal(weft_view_hit(v, -500, -500), WEFT_NONE);
 	assert_int_equal(weft_view_hit(v, 1e300, 1e300), WEFT_NONE);
+	close_scene(&s);
+}
+
+/* Handles that do nothing: three together, and one when they have ended. */
+static void test_fold(void **state)
+{
+	(void)state;
+	static struct mirage_writer w;
+	struct scene s;
+	w.size = 0;
+	mw_packet(&w, 1);
+	mw_create(&w, 1000, -1, 1, WEFT_KIND_TASK);
+	for (int i = 0; i < 3; i++)
+		mw_create(&w, 2000 + i * 1000, 1, 10 + i, WEFT_KIND_OS_SIGNAL);
+	for (int i = 0; i < 3; i++)
+		mw_link(&w, 50000 + i * 10000, WEFT_OP_RESOLVE, 1, 10 + i);
+	mw_create(&w, 80000, 1, 13, WEFT_KIND_OS_SIGNAL);
+	mw_link(&w, 95000, WEFT_OP_RESOLVE, 1, 13);
+	mw_op(&w, 100000, WEFT_OP_RUN, 1);
+	mw_end(&w, 0);
+	open_scene(&s, w.bytes, w.size);
+	struct weft_view *v = s.view;
+	uint32_t leader = weft_model_find(s.model, 10), last = weft_model_find(s.model, 12), alone = weft_model_find(s.model, 13);
+	double y = weft_view_y(v, weft_view_slot(v, s.layout->rows[last]));
+	/* Its line is hit as far as the last of them lives, and is highlighted with any of them. */
+	assert_int_equal(weft_view_hit(v, weft_view_x(v, 1500), y), leader);
+	assert_int_equal(weft_view_hit(v, weft_view_x(v, s.model->promises[last].end_ns) - 1, y), leader);
+	assert_int_equal(
+	    weft_view_hit(v, weft_view_x(v, 90000), weft_view_y(v, weft_view_slot(v, s.layout->rows[alone]))), alone);
+	assert_int_equal(weft_view_find(v, "id:12"), 1);
+	assert_true(weft_view_is_line_highlighted(v, leader) && !weft_view_is_highlighted(v, leader));
+	assert_false(weft_view_is_line_highlighted(v, alone));
+	assert_int_equal(weft_view_find(v, "id:13"), 1);
+	assert_true(weft_view_is_line_highlighted(v, alone) && !weft_view_is_line_highlighted(v, leader));
 	close_scene(&s);
 }
 
@@ -264,6 +299,7 @@ int main(void)
 	    cmocka_unit_test(test_rows),
 	    cmocka_unit_test(test_drag),
 	    cmocka_unit_test(test_hit),
+	    cmocka_unit_test(test_fold),
 	    cmocka_unit_test(test_find),
 	    cmocka_unit_test(test_query),
 	};

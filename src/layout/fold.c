@@ -1,0 +1,113 @@
+/* fold.c: those of a kind that do nothing are found, sorted by what they must have in common, and cut where none is alive.
+ * SPDX-License-Identifier: ISC */
+#include "layout/fold.h"
+
+#include <stdlib.h>
+
+#include "base/sort.h"
+
+struct idler {
+	int64_t start_ns, end_ns;
+	uint32_t promise, parent;
+	uint16_t stream, kind;
+};
+
+static int compare_idlers(const void *a, const void *b)
+{
+	const struct idler *x = a, *y = b;
+	return x->stream != y->stream       ? (x->stream < y->stream ? -1 : 1)
+	       : x->parent != y->parent     ? (x->parent < y->parent ? -1 : 1)
+	       : x->kind != y->kind         ? (x->kind < y->kind ? -1 : 1)
+	       : x->start_ns != y->start_ns ? (x->start_ns < y->start_ns ? -1 : 1)
+					    : (x->promise > y->promise) - (x->promise < y->promise);
+}
+
+static int compare_folds(const void *a, const void *b)
+{
+	const struct weft_fold *x = a, *y = b;
+	return (x->leader > y->leader) - (x->leader < y->leader);
+}
+
+/* What the promise itself tells.  A handle that is closed runs once more, after its end. */
+static bool may_fold(const struct weft_model *m, uint32_t promise)
+{
+	const struct weft_promise *p = &m->promises[promise];
+	return weft_kind_has(p->kind, WEFT_TRAIT_FOLDS) && p->end <= WEFT_END_RESOLVED &&
+	       !(p->flags & WEFT_PROMISE_NEVER_RESOLVED) && (p->runs == p[1].runs || m->runs[p->runs].start_ns >= p->end_ns);
+}
+
+static void set_bit(uint64_t *bits, uint32_t promise)
+{
+	if (promise != WEFT_NONE)
+		bits[promise / 64] |= 1ull << promise % 64;
+}
+
+/* Bits of those that others tell of, but for who ended whom. */
+static void find_named(const struct weft_model *m, uint64_t *named)
+{
+	for (uint32_t p = 0; p < m->promise_count; p++) {
+		set_bit(named, m->promises[p].created_by);
+		set_bit(named, m->promises[p].parent);
+		set_bit(named, m->promises[p].became);
+	}
+	for (size_t i = 0; i < m->link_count; i++) {
+		set_bit(named, m->links[i].from);
+		if (m->links[i].kind != WEFT_LINK_RESOLVE)
+			set_bit(named, m->links[i].to);
+	}
+}
+
+static void cut(struct weft_layout *layout, const struct idler *idlers, size_t count)
+{
+	uint32_t folded = 0;
+	for (size_t i = 0, end; i < count; i = end) {
+		const struct idler *first = &idlers[i];
+		struct weft_fold fold = {.end_ns = first->end_ns, .first = folded, .count = 1, .leader = first->promise};
+		for (end = i + 1; end < count && idlers[end].stream == first->stream && idlers[end].parent == first->parent &&
+				  idlers[end].kind == first->kind && idlers[end].start_ns < fold.end_ns;
+		     end++) {
+			fold.end_ns = idlers[end].end_ns > fold.end_ns ? idlers[end].end_ns : fold.end_ns;
+			fold.count++;
+		}
+		if (fold.count == 1)
+			continue;
+		for (; i < end; i++)
+			layout->folded[folded++] = idlers[i].promise;
+		layout->folds[layout->fold_count++] = fold;
+	}
+	if (layout->fold_count > 0)
+		weft_sort(layout->folds, layout->fold_count, sizeof *layout->folds, compare_folds);
+}
+
+bool weft__folds_find(struct weft_layout *layout, const struct weft_model *m)
+{
+	size_t most = 0, count = 0;
+	for (uint32_t p = WEFT_SYSTEM + 1; p < m->promise_count; p++)
+		most += may_fold(m, p);
+	if (most < 2)
+		return true;
+	struct idler *idlers = malloc(most * sizeof *idlers);
+	uint64_t *named = calloc(m->promise_count / 64 + 1, sizeof *named);
+	layout->folds = malloc(most / 2 * sizeof *layout->folds);
+	layout->folded = malloc(most * sizeof *layout->folded);
+	bool done = idlers && named && layout->folds && layout->folded;
+	if (done) {
+		find_named(m, named);
+		for (uint32_t i = WEFT_SYSTEM + 1; i < m->promise_count; i++) {
+			const struct weft_promise *p = &m->promises[i];
+			if (!(named[i / 64] >> i % 64 & 1) && may_fold(m, i))
+				idlers[count++] = (struct idler){.start_ns = p->start_ns,
+				    .end_ns = p->end_ns > p->start_ns ? p->end_ns : p->start_ns,
+				    .promise = i,
+				    .parent = p->parent,
+				    .stream = p->stream,
+				    .kind = p->kind};
+		}
+		if (count > 1)
+			weft_sort(idlers, count, sizeof *idlers, compare_idlers);
+		cut(layout, idlers, count);
+	}
+	free(idlers);
+	free(named);
+	return done;
+}
