@@ -88,7 +88,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 			check(&list);
 		}
 		require(weft_overview_create(&overview, view, NULL) == WEFT_OK, "a view has an overview");
-		require(weft_overview_draw(&list, overview, view, 700, WEFT_OVERVIEW_PX, NULL) == WEFT_OK, "it can be drawn");
+		require(weft_overview_draw(&list, overview, view, 320, WEFT_OVERVIEW_PX, NULL) == WEFT_OK, "it can be drawn");
 		check(&list);
 		weft_overview_destroy(overview);
 		weft_draw_finish(&list);
