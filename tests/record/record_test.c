@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "wire/wire.h"
@@ -334,6 +335,32 @@ static void test_clock_gaps_and_steps(void **state)
 	assert_int_equal(r.events.count, sizeof times / sizeof times[0]);
 	for (size_t i = 0; i < r.events.count; i++)
 		assert_int_equal(r.events.items[i].time_ns, i == 6 ? times[5] : times[i]);
+	forget(&r);
+}
+
+static int64_t utc_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void test_packets_alone_tell_the_time_of_day(void **state)
+{
+	static uint64_t buffer[8192];
+	int64_t before = utc_ns();
+	ticks = 3600000000000;
+	start((struct weft_record_options){
+	    .buffer = buffer, .buffer_bytes = sizeof buffer, .clock = fake_clock, .clock_hz = 1000000000});
+	weft_run(1);
+	weft_stop();
+	int64_t after = utc_ns();
+	/* The packet with the metadata is lost, as a page that was swapped out. */
+	memset(buffer, 0, ((struct weft_packet_header *)buffer)->packet_size / 8);
+	struct read_back r = read_memory(buffer, sizeof buffer);
+	assert_true(r.info->has_origin);
+	assert_int_equal(r.events.count, 1);
+	assert_in_range(r.info->clock_origin_ns + r.events.items[0].time_ns, before, after);
 	forget(&r);
 }
 
@@ -906,6 +933,47 @@ static void test_ring_remembers_what_is_pending(void **state)
 	forget(&r);
 }
 
+/* The call that the program is in. */
+static enum weft_op inside;
+static unsigned told_inside[32];
+
+static uint64_t note_where(void *data, uint64_t cursor, unsigned budget)
+{
+	told_inside[inside]++;
+	weft_pending(WEFT_SYSTEM_ID, 77, WEFT_KIND_REQUEST, NULL, 0, "forgotten");
+	return 0;
+}
+
+static void test_pending_is_told_wherever_a_runtime_is_at_rest_and_nowhere_else(void **state)
+{
+	static const enum weft_op at_rest[] = {WEFT_OP_RUN, WEFT_OP_READ, WEFT_OP_SIGNAL, WEFT_OP_IDLE, WEFT_OP_RESUME};
+	for (size_t k = 0; k < sizeof at_rest / sizeof *at_rest; k++) {
+		static uint64_t buffer[8192];
+		memset(told_inside, 0, sizeof told_inside);
+		weft_list_pending(note_where, NULL);
+		start((struct weft_record_options){.buffer = buffer, .buffer_bytes = sizeof buffer});
+		for (int i = 0; i < 20000; i++) {
+			inside = WEFT_OP_AWAIT;
+			weft_await(i, i + 1);
+			inside = WEFT_OP_RESOLVE;
+			weft_resolve(i, i + 1);
+			switch (inside = at_rest[k]) {
+			case WEFT_OP_RUN: weft_run(i); break;
+			case WEFT_OP_READ: weft_read(i, i + 1); break;
+			case WEFT_OP_SIGNAL: weft_signal(i, i + 1); break;
+			case WEFT_OP_IDLE: weft_idle(WEFT_IDLE_HIBERNATE); break;
+			default: weft_resume(i);
+			}
+		}
+		inside = WEFT_OP_LABEL;
+		weft_list_pending(NULL, NULL);
+		weft_stop();
+		for (unsigned op = 0; op < 32; op++)
+			if (op == at_rest[k] ? told_inside[op] < 10 : told_inside[op])
+				fail_msg("at rest in op %u, told %u times in op %u", at_rest[k], told_inside[op], op);
+	}
+}
+
 static void *create_two(void *ids)
 {
 	weft_id *id = ids;
@@ -938,6 +1006,7 @@ int main(int argc, char **argv)
 	    TEST(test_growing_keeps_the_oldest),
 	    TEST(test_buffer_of_the_callers),
 	    TEST(test_clock_gaps_and_steps),
+	    TEST(test_packets_alone_tell_the_time_of_day),
 	    TEST(test_interrupted_while_reserving),
 	    TEST(test_signal_handlers),
 	    TEST(test_threads_come_and_go),
@@ -955,6 +1024,7 @@ int main(int argc, char **argv)
 	    TEST(test_odd_texts),
 	    TEST(test_errno_is_kept),
 	    TEST(test_ring_remembers_what_is_pending),
+	    TEST(test_pending_is_told_wherever_a_runtime_is_at_rest_and_nowhere_else),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

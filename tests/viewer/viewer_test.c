@@ -20,10 +20,33 @@ static void test_drawing(void **state)
 	assert_false(v->is_drawn);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 	assert_true(near((double)v->lists[WEFT_PANE_PICTURE].width_px, 320, 0.1));
-	weft_viewer_set_metrics(v, false);
-	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 	weft_viewer_destroy(v);
 	weft_viewer_destroy(NULL);
+}
+
+/* How many shapes of the picture show counters. */
+static size_t shapes_of_counters(struct weft_viewer *v)
+{
+	size_t found = 0;
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	const struct weft_draw_list *list = v->panes[WEFT_PANE_PICTURE].list;
+	for (size_t i = 0; i < list->count; i++)
+		found += list->prims[i].paint >= WEFT_PAINT_COUNTER_0 && list->prims[i].paint <= WEFT_PAINT_COUNTER_5;
+	return found;
+}
+
+static void test_counters_are_hidden_and_shown(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	size_t shown = shapes_of_counters(v);
+	assert_true(shown > 0);
+	weft_viewer_act(v, WEFT_ACTION_METRICS);
+	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_PICTURE);
+	assert_int_equal(shapes_of_counters(v), 0);
+	weft_viewer_act(v, WEFT_ACTION_METRICS);
+	assert_int_equal(shapes_of_counters(v), shown);
+	weft_viewer_destroy(v);
 }
 
 static void test_moving(void **state)
@@ -691,6 +714,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_drawing),
+	    cmocka_unit_test(test_counters_are_hidden_and_shown),
 	    cmocka_unit_test(test_moving),
 	    cmocka_unit_test(test_reveal),
 	    cmocka_unit_test(test_pointer),
