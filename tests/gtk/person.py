@@ -167,17 +167,6 @@ class App:
     def until_viewer(self, what, condition, index=0):
         return self.until(what, lambda w: index < len(w['viewers']) and condition(w['viewers'][index]))['viewers'][index]
 
-    def again(self, what, act, condition):
-        """Does it until condition(viewer) holds: widgets that have just moved may be missed, as by a person who is too fast."""
-        end = time.monotonic() + PATIENCE
-        while True:
-            act()
-            try:
-                return until(what, lambda: self.viewer() and condition(self.viewer()) and self.viewer(), self, patience=3)
-            except AssertionError:
-                if time.monotonic() > end:
-                    raise
-
     def shown(self):
         """Waits for the trace to be shown, and for the keyboard to be the window's; gives the viewer."""
         self.until('a trace is shown', lambda w: w['page'] == 'view' and not w['loading'] and w['viewers'][0]['width'] == w['width'])

@@ -88,17 +88,14 @@ def scrollbars_say_where_one_is_and_move_it():
         before = app.until_viewer('zoomed', lambda v: span(v) < span(viewer) / 5)
         bottom, right = viewer['y'] + viewer['height'] + 8, viewer['x'] + viewer['width'] + 8
 
-        def drag_time():
-            now = app.viewer()
-            share = (now['from_ns'] + span(now) / 2 - viewer['from_ns']) / span(viewer)
-            app.drag(viewer['x'] + viewer['width'] * share, bottom, viewer['width'] / 5, 0)
-
-        def drag_rows():
-            app.drag(right, viewer['y'] + viewer['height'] * app.viewer()['focus_share'], 0, 100)
-
-        app.again('dragging the scrollbar goes to a later time', drag_time,
-                  lambda v: v['from_ns'] > before['from_ns'] + span(before) / 2 and span(v) == span(before))
-        app.again('dragging the other goes to later rows', drag_rows, lambda v: v['focus'] > before['focus'])
+        app.settled()
+        app.drag(viewer['x'] + viewer['width'] * ((before['from_ns'] + span(before) / 2 - viewer['from_ns']) / span(viewer)), bottom,
+                 viewer['width'] / 5, 0)
+        later = app.until_viewer('dragging the scrollbar goes to a later time',
+                                 lambda v: v['from_ns'] > before['from_ns'] + span(before) / 2 and span(v) == span(before))
+        app.settled()
+        app.drag(right, viewer['y'] + viewer['height'] * later['focus_share'], 0, 100)
+        app.until_viewer('dragging the other goes to later rows', lambda v: v['focus'] > before['focus'])
 
 
 def start_and_duration_are_set_in_words():
