@@ -304,6 +304,47 @@ static void test_folds(void **state)
 	assert_int_equal(lay_out(&m), 8);
 }
 
+/* A stair of 300 steps; each step has a child that would push the next step down if it were placed first. */
+static struct weft_model stair_with_children(size_t more)
+{
+	struct weft_model m = model_of(601 + more);
+	for (uint32_t i = 1; i <= 300; i++) {
+		m.promises[i] =
+		    (struct weft_promise){.parent = i - 1, .became = WEFT_NONE, .start_ns = 10 * i, .end_ns = 10 * i + 11};
+		m.promises[300 + i] =
+		    (struct weft_promise){.parent = i, .became = WEFT_NONE, .start_ns = 10 * i + 5, .end_ns = 10 * i + 25};
+	}
+	return m;
+}
+
+static void test_long_stairs_are_placed_first_and_gaps_filled(void **state)
+{
+	(void)state;
+	struct weft_model m = stair_with_children(0);
+	assert_int_equal(lay_out(&m), 302);
+	/* What begins when all of these are over finds the first rows free. */
+	m = stair_with_children(300);
+	for (uint32_t i = 601; i <= 900; i++)
+		m.promises[i] = (struct weft_promise){.became = WEFT_NONE, .start_ns = 5000, .end_ns = 6000};
+	assert_int_equal(lay_out(&m), 302);
+}
+
+/* One number may have the only start that is later by far. */
+static void test_starts_may_differ_in_any_digit(void **state)
+{
+	(void)state;
+	for (uint32_t late = 1; late <= 3; late++)
+		for (int bit = 2; bit < 63; bit++) {
+			struct weft_model m = model_of(4);
+			for (uint32_t i = 1; i <= 3; i++)
+				m.promises[i] = (struct weft_promise){
+				    .parent = WEFT_NONE, .became = WEFT_NONE, .start_ns = i, .end_ns = i + 1};
+			m.promises[late].start_ns = (int64_t)1 << bit | late;
+			m.promises[late].end_ns = m.promises[late].start_ns + 1;
+			assert_int_equal(lay_out(&m), 1);
+		}
+}
+
 static void test_empty(void **state)
 {
 	(void)state;
@@ -342,6 +383,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_circle),
 	    cmocka_unit_test(test_shapes),
 	    cmocka_unit_test(test_folds),
+	    cmocka_unit_test(test_long_stairs_are_placed_first_and_gaps_filled),
+	    cmocka_unit_test(test_starts_may_differ_in_any_digit),
 	    cmocka_unit_test(test_empty),
 	    cmocka_unit_test(test_net),
 	};
