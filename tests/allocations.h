@@ -8,13 +8,16 @@
 
 /* How many allocations still succeed; the linker leads those of the library here (--wrap). */
 static long allocations_left = -1;
+static bool only_one_fails; /* and the later ones succeed again */
 
 static bool may_allocate(void)
 {
 	if (allocations_left > 0)
 		allocations_left--;
-	else if (allocations_left == 0)
+	else if (allocations_left == 0) {
+		allocations_left = only_one_fails ? -1 : 0;
 		return false;
+	}
 	return true;
 }
 

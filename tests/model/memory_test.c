@@ -12,25 +12,46 @@
 #include "model/check_model.h"
 #include "trace/source.h"
 
-/* Opens and models with ever more memory until it is enough; what fails says why and leaves nothing behind, which the
- * sanitizers see. */
-static void with_ever_more_memory(const char *path, const void *bytes, size_t size)
+static int open_and_model(const char *path, const void *bytes, size_t size, struct weft_trace **trace, struct weft_model **model,
+    struct weft_error *err)
 {
+	int status = path ? weft_trace_open(trace, path, err) : weft_trace_open_memory(trace, bytes, size, "test", err);
+	return status == WEFT_OK ? weft_model_build(model, *trace, NULL, err) : status;
+}
+
+static void check_equal(const struct weft_model *m, const struct weft_model *whole)
+{
+	check_model(m);
+	assert_int_equal(m->promise_count, whole->promise_count);
+	const uint32_t labels = whole->promises[whole->promise_count].labels;
+	assert_int_equal(m->promises[m->promise_count].labels, labels);
+	for (uint32_t i = 0; i < labels; i++) {
+		char text[100], expected[100];
+		weft_model_label(m, &m->labels[i], text, sizeof text);
+		weft_model_label(whole, &whole->labels[i], expected, sizeof expected);
+		assert_string_equal(text, expected);
+	}
+}
+
+/* Opens and models while ever later allocations fail, until none does; what fails says why and leaves nothing behind, which the
+ * sanitizers see, and what succeeds has lost nothing. */
+static void while_memory_is_short(const char *path, const void *bytes, size_t size, bool one)
+{
+	struct weft_trace *whole_trace = NULL;
+	struct weft_model *whole = NULL;
 	long n = 0;
-	bool whole = false;
-	for (; !whole; n++) {
+	assert_int_equal(open_and_model(path, bytes, size, &whole_trace, &whole, NULL), WEFT_OK);
+	only_one_fails = one;
+	for (bool failed = true; failed; n++) {
 		struct weft_trace *trace = NULL;
 		struct weft_model *model = NULL;
 		struct weft_error err = {0};
 		allocations_left = n;
-		int status =
-		    path ? weft_trace_open(&trace, path, &err) : weft_trace_open_memory(&trace, bytes, size, "test", &err);
-		if (status == WEFT_OK)
-			status = weft_model_build(&model, trace, NULL, &err);
-		whole = status == WEFT_OK;
+		int status = open_and_model(path, bytes, size, &trace, &model, &err);
+		failed = one ? allocations_left < 0 : status != WEFT_OK;
 		allocations_left = -1;
-		if (whole)
-			check_model(model);
+		if (status == WEFT_OK)
+			check_equal(model, whole);
 		else {
 			assert_int_equal(status, WEFT_ENOMEM);
 			assert_int_equal(err.status, WEFT_ENOMEM);
@@ -39,7 +60,15 @@ static void with_ever_more_memory(const char *path, const void *bytes, size_t si
 		weft_model_destroy(model);
 		weft_trace_close(trace);
 	}
+	weft_model_destroy(whole);
+	weft_trace_close(whole_trace);
 	assert_true(n > 10);
+}
+
+static void with_ever_more_memory(const char *path, const void *bytes, size_t size)
+{
+	while_memory_is_short(path, bytes, size, false);
+	while_memory_is_short(path, bytes, size, true);
 }
 
 static struct mirage_writer w;
