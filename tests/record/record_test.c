@@ -933,6 +933,30 @@ static void test_ring_remembers_what_is_pending(void **state)
 	forget(&r);
 }
 
+static uint64_t list_ten(void *data, uint64_t cursor, unsigned budget)
+{
+	weft_pending(WEFT_SYSTEM_ID, (weft_id)cursor + 1, WEFT_KIND_REQUEST, NULL, 0, "old");
+	return cursor < 9 ? cursor + 1 : 0;
+}
+
+static void test_all_that_is_pending_is_told_when_recording_begins(void **state)
+{
+	weft_list_pending(list_ten, NULL);
+	start((struct weft_record_options){.size_bytes = 1 << 16, .packets = 8});
+	for (int i = 0; i < 20; i++)
+		weft_run(1000 + i);
+	weft_list_pending(NULL, NULL);
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	weft_id told = 0;
+	for (size_t i = 0; i < r.events.count; i++)
+		if (r.events.items[i].op == WEFT_OP_PENDING)
+			assert_int_equal(r.events.items[i].b, ++told);
+	assert_int_equal(told, 10);
+	assert_int_equal(r.events.count, 30);
+	forget(&r);
+}
+
 /* The call that the program is in. */
 static enum weft_op inside;
 static unsigned told_inside[32];
@@ -1024,6 +1048,7 @@ int main(int argc, char **argv)
 	    TEST(test_odd_texts),
 	    TEST(test_errno_is_kept),
 	    TEST(test_ring_remembers_what_is_pending),
+	    TEST(test_all_that_is_pending_is_told_when_recording_begins),
 	    TEST(test_pending_is_told_wherever_a_runtime_is_at_rest_and_nowhere_else),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
