@@ -19,12 +19,20 @@ struct scene {
 	struct weft_view *view;
 };
 
-static void open_scene(struct scene *s, const void *bytes, size_t size)
+/* As if it were of several OS threads, if `streams` is more than one. */
+static void open_scene_of(struct scene *s, const void *bytes, size_t size, uint16_t streams)
 {
 	assert_int_equal(weft_trace_open_memory(&s->trace, bytes, size, "test", NULL), WEFT_OK);
 	assert_int_equal(weft_model_build(&s->model, s->trace, NULL, NULL), WEFT_OK);
+	for (size_t p = 1; p < s->model->promise_count; p++)
+		s->model->promises[p].stream = (uint16_t)(s->model->promises[p].id % streams);
 	assert_int_equal(weft_layout_create(&s->layout, s->model, NULL), WEFT_OK);
 	assert_int_equal(weft_view_create(&s->view, s->model, s->layout, NULL), WEFT_OK);
+}
+
+static void open_scene(struct scene *s, const void *bytes, size_t size)
+{
+	open_scene_of(s, bytes, size, 1);
 }
 
 static void close_scene(struct scene *s)
@@ -35,11 +43,16 @@ static void close_scene(struct scene *s)
 	weft_trace_close(s->trace);
 }
 
-static void open_random(struct scene *s, uint64_t seed)
+static void open_random_of(struct scene *s, uint64_t seed, uint16_t streams)
 {
 	static struct mirage_writer w;
 	write_random_trace(&w, seed);
-	open_scene(s, w.bytes, w.size);
+	open_scene_of(s, w.bytes, w.size, streams);
+}
+
+static void open_random(struct scene *s, uint64_t seed)
+{
+	open_random_of(s, seed, 1);
 }
 
 static bool near(double a, double b, double slack)
@@ -89,7 +102,7 @@ static void test_rows(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= 20; seed++) {
 		struct scene s;
-		open_random(&s, seed);
+		open_random_of(&s, seed, 1 + seed % 3);
 		struct weft_view *v = s.view;
 		for (int h = 100; h < 3000; h += 700) {
 			weft_view_resize(v, 800, h);
@@ -102,6 +115,11 @@ static void test_rows(void **state)
 					assert_int_equal(weft_view_row_at(v, y), r);
 					assert_true(near(weft_view_slot_at(v, y), weft_view_slot(v, r), 1e-6));
 					last = y;
+				}
+				/* Above the rows of each OS thread, if there are several, is its name. */
+				for (size_t b = 0; s.layout->band_count > 1 && b < s.layout->band_count; b++) {
+					double name = weft_view_y(v, (double)s.layout->bands[b].first_row + (double)b + 0.5);
+					assert_int_equal(weft_view_row_at(v, name), WEFT_NONE);
 				}
 			}
 		}
@@ -126,6 +144,43 @@ static void test_drag(void **state)
 	weft_view_focus_so(v, slot, -1e9);
 	assert_true(v->focus >= 0 && v->focus <= v->slots);
 	close_scene(&s);
+}
+
+/* 400 rows, of which 20 have long lines, and the others none that is to be seen. */
+static void open_with_long_lines(struct scene *s, int first)
+{
+	static struct mirage_writer w;
+	w.size = 0;
+	mw_packet(&w, 801);
+	for (int i = 0; i < 400; i++)
+		mw_create(&w, 1000 + i, -1, i + 1, WEFT_KIND_TASK);
+	for (int i = 0; i < 400; i++)
+		if (i < first || i >= first + 20)
+			mw_link(&w, 2000 + i, WEFT_OP_RESOLVE, -1, i + 1);
+	for (int i = first; i < first + 20; i++)
+		mw_link(&w, 10000000, WEFT_OP_RESOLVE, -1, i + 1);
+	mw_create(&w, 20000000, -1, 401, WEFT_KIND_TASK);
+	mw_end(&w, 0);
+	open_scene(s, w.bytes, w.size);
+}
+
+static void test_focus_goes_where_lines_are_long(void **state)
+{
+	(void)state;
+	for (int first = 0; first <= 380; first += 95) {
+		struct scene s;
+		open_with_long_lines(&s, first);
+		weft_view_resize(s.view, 800, 300);
+		weft_view_focus(s.view, 200);
+		weft_view_focus_best(s.view);
+		assert_in_range((long)s.view->focus, first, first + 20);
+		/* Where all rows are high enough, none is better. */
+		weft_view_resize(s.view, 800, 20000);
+		weft_view_focus(s.view, 77);
+		weft_view_focus_best(s.view);
+		assert_true(s.view->focus == 77);
+		close_scene(&s);
+	}
 }
 
 static void test_hit(void **state)
@@ -298,6 +353,7 @@ int main(void)
 	    cmocka_unit_test(test_time),
 	    cmocka_unit_test(test_rows),
 	    cmocka_unit_test(test_drag),
+	    cmocka_unit_test(test_focus_goes_where_lines_are_long),
 	    cmocka_unit_test(test_hit),
 	    cmocka_unit_test(test_fold),
 	    cmocka_unit_test(test_find),
