@@ -33,9 +33,11 @@ unsigned weft_utf8_control(const unsigned char *p, size_t n)
 	 * ends of lines and embeddings, invisible operators and isolates, byte order mark, annotations, tags. */
 	static const struct {
 		unsigned from, to;
-	} controls[] = {{0, 0x1f}, {0x7f, 0x9f}, {0x61c, 0x61c}, {0x180e, 0x180e}, {0x200b, 0x200b}, {0x200e, 0x200f},
-	    {0x2028, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+	} controls[] = {{0x61c, 0x61c}, {0x180e, 0x180e}, {0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
+	    {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
 	const unsigned code = code_of(p, n);
+	if (code < 0x61c) /* nearly all texts */
+		return code <= 0x1f || (code >= 0x7f && code <= 0x9f) ? code : 0;
 	for (size_t i = 0; i < sizeof controls / sizeof *controls; i++)
 		if (code >= controls[i].from && code <= controls[i].to)
 			return code;

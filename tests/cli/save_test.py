@@ -10,6 +10,9 @@ import sys
 import tempfile
 import time
 
+# meson's, which would give a shell that is recorded the library of a build with sanitizers.
+os.environ.pop('LD_LIBRARY_PATH', None)
+
 weft, generate, program = map(os.path.abspath, sys.argv[1:])
 
 

@@ -173,7 +173,7 @@ static void test_focus_goes_where_lines_are_long(void **state)
 		weft_view_resize(s.view, 800, 300);
 		weft_view_focus(s.view, 200);
 		weft_view_focus_best(s.view);
-		assert_in_range((long)s.view->focus, first, first + 20);
+		assert_true((long)s.view->focus >= (long)first && (long)s.view->focus <= (long)first + 20);
 		/* Where all rows are high enough, none is better. */
 		weft_view_resize(s.view, 800, 20000);
 		weft_view_focus(s.view, 77);

@@ -13,9 +13,11 @@ struct group {
 /* Runtimes spell it differently: "cancelled", "ECANCELED", "Lwt.Canceled", "operation canceled". */
 static bool is_cancelled(const struct weft_model *m, uint32_t failure)
 {
+	/* Whatever says so says it at the beginning; a long text may be that of many promises. */
+	enum { LOOKED_AT = 200 };
 	static const char word[] = "cancel";
 	struct weft_str text = failure == WEFT_NONE ? (struct weft_str){"", 0} : weft_model_text(m, failure);
-	for (size_t i = 0; i + sizeof word - 1 <= text.len; i++)
+	for (size_t i = 0; i + sizeof word - 1 <= text.len && i < LOOKED_AT; i++)
 		if (strncasecmp(text.ptr + i, word, sizeof word - 1) == 0)
 			return true;
 	return false;

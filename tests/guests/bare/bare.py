@@ -105,7 +105,7 @@ def check(trace, counted):
 def check_hang(trace):
     """weft explain names who waits for a response that came too early; as nobody ended the trace, it is not certain (status 0)."""
     text = weft('explain', trace).stdout
-    assert 'lost wake-up of condition' in text and '"ARP response"' in text and '"main"' in text, text
+    assert 'lost wake-up, condition' in text and '"ARP response"' in text and '"main"' in text, text
     return text
 
 
