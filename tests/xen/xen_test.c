@@ -349,8 +349,20 @@ static void *scribble(void *pages)
 	return NULL;
 }
 
+/* Sanitizers read so slowly that the writer is always ahead: the ring is refused then, rightly. */
+#if defined(__SANITIZE_ADDRESS__)
+#define READS_SLOWLY 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define READS_SLOWLY 1
+#endif
+#endif
+
 static void a_ring_that_is_written(void **state)
 {
+#ifdef READS_SLOWLY
+	skip();
+#endif
 	pthread_t writer;
 	fake_init(&fake, 128);
 	struct weft_xen xen = xen_of(128);
