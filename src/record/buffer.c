@@ -32,12 +32,12 @@ int weft__ring_check(uint64_t size, unsigned packets, uint64_t least, const char
 void weft__buffer_metadata(const struct weft_metadata *metadata)
 {
 	struct weft_packet_header *h = (struct weft_packet_header *)(void *)cut.buffer;
-	weft__packet_init(h, weft__recording.uuid, WEFT_CLASS_METADATA, 0, cut.metadata_bytes);
+	weft__packet_init(h, weft__recording.origin.uuid, WEFT_CLASS_METADATA, 0, cut.metadata_bytes);
 	size_t length = weft__metadata_format((char *)(h + 1), METADATA_BYTES - sizeof *h, metadata);
 	if (length > METADATA_BYTES - sizeof *h - 1)
 		length = METADATA_BYTES - sizeof *h - 1;
 	h->content_size = (sizeof *h + length) * 8;
-	h->clock_hz = weft__recording.clock_hz;
+	h->clock_hz = weft__recording.origin.clock_hz;
 }
 
 /* The definitions go on in the packet behind the one that is full. */
@@ -124,7 +124,7 @@ bool weft__buffer_storage(struct weft__storage *out, unsigned index)
 	    .packet_bytes = cut.packet_bytes,
 	    .count = cut.packets,
 	    .most = cut.packets,
-	    .once = weft__recording.mode == WEFT_RECORD_GROW,
+	    .once = weft__recording.origin.mode == WEFT_RECORD_GROW,
 	};
 	return true;
 }

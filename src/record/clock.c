@@ -47,8 +47,8 @@ void weft__clock_pair(uint64_t *ticks, uint64_t *wall_ns)
 {
 	*ticks = weft__time();
 	*wall_ns = 0;
-	if (weft__recording.wall_ns)
-		pair(weft__time, weft__recording.wall_ns, ticks, wall_ns);
+	if (weft__recording.origin.wall_ns)
+		pair(weft__time, weft__recording.origin.wall_ns, ticks, wall_ns);
 }
 
 #if defined(__x86_64__) || defined(__i386__)

@@ -74,9 +74,9 @@ static void fill_header(struct weft__stream *s, struct weft_packet_header *h, ui
 	h->lost_no_stream =
 	    s->stream_class == WEFT_CLASS_DEFINITIONS ? __atomic_load_n(&weft__recording.lost_no_stream, __ATOMIC_RELAXED) : 0;
 	h->events_discarded = h->lost_full + h->lost_nested + h->lost_no_stream;
-	h->clock_hz = weft__recording.clock_hz;
+	h->clock_hz = s->origin.clock_hz;
 	h->pair_clock = begin;
-	h->pair_wall_ns = weft__recording.wall_ns ? weft__recording.wall_ns() : 0;
+	h->pair_wall_ns = s->origin.wall_ns ? s->origin.wall_ns() : 0;
 	h->tid = s->tid;
 	__builtin_memcpy(h->thread_name, s->thread_name, sizeof h->thread_name);
 }
@@ -85,7 +85,7 @@ void weft__packet_prepare(struct weft__stream *s, unsigned char *packet)
 {
 	struct weft_packet_header *h = (struct weft_packet_header *)(void *)packet;
 	h->lock = 0;
-	weft__packet_init(h, weft__recording.uuid, s->stream_class, s->instance, s->storage.packet_bytes);
+	weft__packet_init(h, s->origin.uuid, s->stream_class, s->instance, s->storage.packet_bytes);
 	fill_header(s, h, weft__time());
 }
 
@@ -105,7 +105,7 @@ static void use_packet(struct weft__stream *s, unsigned char *packet)
 
 	/* REFILL */
 	struct weft_packet_header fresh = {.lock = lock | 1};
-	weft__packet_init(&fresh, weft__recording.uuid, s->stream_class, s->instance, s->storage.packet_bytes);
+	weft__packet_init(&fresh, s->origin.uuid, s->stream_class, s->instance, s->storage.packet_bytes);
 	fill_header(s, &fresh, time);
 	*h = fresh;
 
@@ -134,7 +134,7 @@ void weft__stream_begin(struct weft__stream *s)
 void weft__stream_reset(struct weft__stream *s)
 {
 	struct weft__pending pending = s->pending;
-	*s = (struct weft__stream){.hot = {.running = WEFT_SYSTEM_ID}, .host = s->host};
+	*s = (struct weft__stream){.hot = {.running = WEFT_SYSTEM_ID}, .host = s->host, .origin = weft__recording.origin};
 	s->pending = (struct weft__pending){.list = pending.list, .data = pending.data, .inside = pending.inside};
 }
 
@@ -284,7 +284,7 @@ static void tell_pending(struct weft__stream *s, enum weft_op op)
 		s->checkpoint = (uint32_t)s->hot.next + WEFT__CHECKPOINT_BYTES;
 	/* All are to be told of once in half a lap. */
 	uint64_t half_lap = (uint64_t)s->storage.packet_bytes * s->storage.most / WEFT__CHECKPOINT_BYTES / 2;
-	if (due && ++p->steps >= half_lap && weft__recording.mode == WEFT_RECORD_RING) {
+	if (due && ++p->steps >= half_lap && s->origin.mode == WEFT_RECORD_RING) {
 		p->steps = 0;
 		if (p->active && p->budget < WEFT__PENDING_BUDGET_MAX)
 			p->budget *= 2;

@@ -45,8 +45,19 @@ struct weft__pending {
 	bool inside;    /* list() is being called */
 };
 
+/* What packets say of their recording. */
+struct weft__origin {
+	uint8_t uuid[16];
+	uint64_t clock_hz;
+	uint64_t (*wall_ns)(void);
+	enum weft_record_mode mode;
+};
+
 struct weft__stream {
 	struct weft_stream hot; /* first */
+
+	/* A copy: its OS thread may still be in an event when the next recording starts. */
+	struct weft__origin origin;
 
 	/* Written by its owner alone. */
 	struct weft__storage storage;
@@ -76,13 +87,10 @@ struct weft__stream {
 /* The recording that goes on, or none. */
 struct weft__recording {
 	weft_word generation; /* counts recordings */
-	uint8_t uuid[16];
-	bool use_counter; /* the clock is the processor's counter, not weft__clock() */
-	uint64_t clock_hz;
-	uint64_t (*wall_ns)(void);
+	struct weft__origin origin;
+	bool use_counter;        /* the clock is the processor's counter, not weft__clock() */
 	uint64_t (*enter)(void); /* keeps signal handlers, or interrupts, out */
 	void (*leave)(uint64_t state);
-	enum weft_record_mode mode;
 	weft_id __attribute__((aligned(8))) next_id; /* blocks of ids are taken from here, atomically */
 
 	struct weft__stream definitions;
@@ -104,6 +112,7 @@ extern struct weft_stream weft__nobody; /* what an OS thread without a stream ha
 
 /* core.c */
 uint64_t weft__time(void);
+/* Makes it a stream of this recording, whose origin is known, without packets. */
 void weft__stream_reset(struct weft__stream *stream);
 /* The first packet of a stream whose storage, class and instance are set. */
 void weft__stream_begin(struct weft__stream *stream);

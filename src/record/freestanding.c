@@ -49,11 +49,11 @@ int weft__start(const struct weft_record_options *o)
 	}
 	weft__clock = o->clock;
 	r->generation++;
-	r->clock_hz = o->clock_hz;
-	r->wall_ns = o->wall_ns;
+	r->origin.clock_hz = o->clock_hz;
+	r->origin.wall_ns = o->wall_ns;
 	r->enter = o->enter;
 	r->leave = o->leave;
-	r->mode = o->mode;
+	r->origin.mode = o->mode;
 	r->next_key = 1;
 	r->lost_no_stream = 0;
 	if (o->first_id > r->next_id)
@@ -61,9 +61,9 @@ int weft__start(const struct weft_record_options *o)
 	uint64_t ticks = o->clock(), wall = o->wall_ns ? o->wall_ns() : 0;
 	uint64_t seeds[2] = {
 	    ticks ^ wall * 0x9e3779b97f4a7c15u, (uint64_t)(uintptr_t)o->buffer ^ r->generation << 48 ^ ticks << 17};
-	__builtin_memcpy(r->uuid, seeds, sizeof r->uuid);
-	r->uuid[6] = (uint8_t)((r->uuid[6] & 0x0f) | 0x40);
-	r->uuid[8] = (uint8_t)((r->uuid[8] & 0x3f) | 0x80);
+	__builtin_memcpy(r->origin.uuid, seeds, sizeof r->origin.uuid);
+	r->origin.uuid[6] = (uint8_t)((r->origin.uuid[6] & 0x0f) | 0x40);
+	r->origin.uuid[8] = (uint8_t)((r->origin.uuid[8] & 0x3f) | 0x80);
 	metadata = (struct weft_metadata){
 	    .clock_hz = o->clock_hz,
 	    .clock_origin_ns = wall ? (int64_t)wall - weft__ticks_ns(ticks, o->clock_hz) : 0,
@@ -76,7 +76,7 @@ int weft__start(const struct weft_record_options *o)
 	    .state = "recording",
 	    .brief = true,
 	};
-	__builtin_memcpy(metadata.uuid, r->uuid, sizeof r->uuid);
+	__builtin_memcpy(metadata.uuid, r->origin.uuid, sizeof r->origin.uuid);
 	weft__stream_reset(&r->definitions);
 	int status = weft__buffer_start(o, &metadata, false, &failure);
 	if (status < 0)

@@ -826,7 +826,7 @@ static void shorten(int dir, const char *name)
 	if (from < 0)
 		return;
 	bool is_ours = pread(from, &h, sizeof h, 0) == (ssize_t)sizeof h && fstat(from, &st) == 0 &&
-		       !memcmp(h.uuid, weft__recording.uuid, sizeof h.uuid) && h.content_size / 8 >= sizeof h &&
+		       !memcmp(h.uuid, weft__recording.origin.uuid, sizeof h.uuid) && h.content_size / 8 >= sizeof h &&
 		       h.content_size / 8 <= (uint64_t)st.st_size;
 	size_t content = is_ours ? (size_t)(h.content_size / 8) : 0;
 	if (is_ours && content + 4096 <= (uint64_t)st.st_size && (to = create(dir, hidden)) >= 0) {

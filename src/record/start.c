@@ -44,7 +44,7 @@ static void describe(const struct weft_record_options *o)
 	about.metadata.pid = (uint64_t)getpid();
 	about.metadata.mode = o->mode == WEFT_RECORD_RING ? "ring" : "grow";
 	about.metadata.state = "recording";
-	memcpy(about.metadata.uuid, weft__recording.uuid, 16);
+	memcpy(about.metadata.uuid, weft__recording.origin.uuid, 16);
 }
 
 static void choose_clock(const struct weft_record_options *o)
@@ -54,8 +54,8 @@ static void choose_clock(const struct weft_record_options *o)
 		weft__clock_choose(&choice, o->use_monotonic);
 	__atomic_store_n(&weft__clock, o->clock ? o->clock : weft__monotonic, __ATOMIC_RELAXED);
 	__atomic_store_n(&weft__recording.use_counter, choice.use_counter, __ATOMIC_RELAXED);
-	weft__recording.clock_hz = choice.hz;
-	weft__recording.wall_ns = o->wall_ns ? o->wall_ns : weft__wall_ns;
+	weft__recording.origin.clock_hz = choice.hz;
+	weft__recording.origin.wall_ns = o->wall_ns ? o->wall_ns : weft__wall_ns;
 	about.exact = choice.exact;
 	about.metadata.clock_hz = choice.hz;
 	about.metadata.clock_source = choice.source;
@@ -91,13 +91,12 @@ static int start(const struct weft_record_options *o)
 		return status;
 	struct weft__recording *r = &weft__recording;
 	__atomic_store_n(&r->generation, r->generation + 1, __ATOMIC_RELAXED);
-	if (getrandom(r->uuid, sizeof r->uuid, 0) != sizeof r->uuid)
-		memcpy(r->uuid, &(uint64_t[2]){weft__wall_ns(), (uint64_t)getpid() << 32 | r->generation}, sizeof r->uuid);
-	r->uuid[6] = (uint8_t)((r->uuid[6] & 0x0f) | 0x40);
-	r->uuid[8] = (uint8_t)((r->uuid[8] & 0x3f) | 0x80);
-	r->enter = weft__signals_block;
-	r->leave = weft__signals_restore;
-	r->mode = o->mode;
+	if (getrandom(r->origin.uuid, sizeof r->origin.uuid, 0) != sizeof r->origin.uuid)
+		memcpy(r->origin.uuid, &(uint64_t[2]){weft__wall_ns(), (uint64_t)getpid() << 32 | r->generation},
+		    sizeof r->origin.uuid);
+	r->origin.uuid[6] = (uint8_t)((r->origin.uuid[6] & 0x0f) | 0x40);
+	r->origin.uuid[8] = (uint8_t)((r->origin.uuid[8] & 0x3f) | 0x80);
+	r->origin.mode = o->mode;
 	r->next_key = 1;
 	__atomic_store_n(&r->lost_no_stream, 0, __ATOMIC_RELAXED);
 	if (o->first_id > __atomic_load_n(&r->next_id, __ATOMIC_RELAXED))
@@ -321,6 +320,8 @@ __attribute__((constructor)) static void load(void)
 {
 	weft__clock = weft__monotonic;
 	weft__recording.use_counter = weft__clock_has_counter();
+	weft__recording.enter = weft__signals_block;
+	weft__recording.leave = weft__signals_restore;
 	weft__threads_init();
 	const char *wanted = secure_getenv("WEFT_TRACE");
 	/* The one thing that the library ever prints: nobody else could tell who asked for it in this way. */
