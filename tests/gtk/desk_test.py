@@ -236,8 +236,8 @@ def each_metric_has_a_switch():
         app.shown()
         app.click_on('Main Menu')
         app.choose('Metrics, One by One')
-        names = [one.name for one in app.accessibles() if re.fullmatch(r'.*\d', one.name or '') and 'GtkM' not in one.name]
-        chosen = next(name for name in names if app.accessible(name).queryAction().nActions > 0)
+        switches = app.which(lambda one: re.fullmatch(r'.*\d', one.name or '') and 'GtkM' not in one.name and one.queryAction().nActions > 0)
+        chosen = switches[0].name
         app.choose(chosen)
         app.until_viewer('one is hidden', lambda v: v['hidden'] == [chosen])
 

@@ -155,7 +155,6 @@ def what_is_pointed_at_is_told_of():
 
 
 def links_of_the_panel_are_pressed():
-    import pyatspi
     with App(view, record('bad')) as app:
         app.shown()
         app.key('F9')
@@ -164,14 +163,8 @@ def links_of_the_panel_are_pressed():
         app.click(*app.place(lost))
         app.until('the panel tells', lambda w: 'never resolved' in w['facts'])
         link = app.window()['facts'].split('Waits for|')[1].split('\n')[1].split('|')[0]
-
-        def button():
-            for found in app.accessibles():
-                if found.getRole() == pyatspi.ROLE_PUSH_BUTTON and found.name == link:
-                    return found
-            return None
         app.at(10, 10)
-        until('the link is a button', button, app).queryAction().doAction(0)
+        app.press_first(link)
         app.until_viewer('it leads there', lambda v: v['selected'] not in (None, lost))
 
 
@@ -181,9 +174,9 @@ def findings_lead_there():
         app.shown()
         app.until('what went wrong is known', lambda w: w['explained'])
         whole = app.settled()
-        app.button('What Went Wrong: 1').queryAction().doAction(0)
+        app.press_first('What Went Wrong: 1')
         app.until('the list', lambda w: w['panel'] and w['side'] == 'findings')
-        app.button('Hang: bind').queryAction().doAction(0)
+        app.press_first('Hang: bind')
         there = app.until_viewer('its chain is highlighted', lambda v: v['highlighting'] == 3 and v['found'] >= 4 and v['selected'] is not None)
         assert span(there) < span(whole) / 10, 'it is where it happened'
         window = app.until('its evidence', lambda w: 'for which nobody waits yet' in w['findings'])
@@ -192,7 +185,7 @@ def findings_lead_there():
         app.settled()
         app.picture('findings')
         signal_line = next(line.strip() for line in window['findings'].split('\n') if 'for which nobody waits yet' in line)
-        app.button(signal_line).queryAction().doAction(0)
+        app.press_first(signal_line)
         app.until_viewer('who signalled is selected', lambda v: v['selected'] not in (None, there['selected']))
         app.focus_canvas()
         app.key('Escape')
@@ -233,7 +226,7 @@ def why_is_answered():
         app.until('one finding is left', lambda w: w['findings'].count('hang: ') == 1)
         app.settled()
         app.click(*app.place(lost), button=3)
-        until('the menu has it', lambda: app.accessible('Why is it as it is?'), app).queryAction().doAction(0)
+        app.choose('Why is it as it is?')
         app.until('the answer again', lambda w: w['findings'].startswith('*'))
         app.press('Close the answer')
         app.until('closed', lambda w: not w['findings'].startswith('*'))
@@ -253,9 +246,10 @@ def what_is_selected_can_be_heard():
         app.until_viewer('selected', lambda v: v['selected'] == lost)
 
         def told():
-            return any(a.name == 'Promises of bad' and 'main' in a.description for a in app.accessibles())
+            return app.which(lambda a: a.name == 'Promises of bad' and 'main' in a.description)
         until('the picture is described', told, app)
-        names = {a.name for a in app.accessibles()}
+        names = set()
+        app.which(lambda a: names.add(a.name))
         assert {'Find', 'Side Panel', 'Main Menu', 'Time', 'Rows'} <= names, names
 
 
@@ -280,8 +274,7 @@ def space_hides_metrics_and_the_menu_each():
         app.until_viewer('shown', lambda v: v['metrics'])
         app.settled()
         app.click(*app.empty_place(), button=3)
-        item = until('the list of metrics', lambda: app.accessible('tcp-to-ip'), app)
-        item.queryAction().doAction(0)
+        app.choose('tcp-to-ip')
         app.until_viewer('one is hidden', lambda v: v['hidden'] == ['tcp-to-ip'])
 
 

@@ -272,23 +272,41 @@ class App:
                 continue
         return found
 
+    def which(self, suits):
+        """Those of accessibles() that suit."""
+        from gi.repository import GLib
+        found = []
+        for one in self.accessibles():
+            with contextlib.suppress(GLib.GError, NotImplementedError):  # it went away while it was looked at
+                if suits(one):
+                    found.append(one)
+        return found
+
     def accessible(self, name):
-        for found in self.accessibles():
-            if found.name == name:
-                return found
-        return None
+        return next(iter(self.which(lambda one: one.name == name)), None)
+
+    def act(self, what, find):
+        """Does what assistive technology can do with what find() gives.  The panel may replace a button between the look and the press."""
+        from gi.repository import GLib
+
+        def done():
+            one = find()
+            with contextlib.suppress(GLib.GError, NotImplementedError):
+                return bool(one) and one.queryAction().doAction(0)
+        until(what, done, self)
 
     def press(self, name):
         """Presses the button of that name, as assistive technology does."""
-        until(f'a button {name}', lambda: self.accessible(name), self).queryAction().doAction(0)
+        self.act(f'a button {name}', lambda: self.accessible(name))
 
     def buttons(self, start):
         """Those whose accessible names begin so."""
         import pyatspi
-        return [one for one in self.accessibles() if one.getRole() == pyatspi.ROLE_PUSH_BUTTON and one.name and one.name.startswith(start)]
+        return self.which(lambda one: one.getRole() == pyatspi.ROLE_PUSH_BUTTON and (one.name or '').startswith(start))
 
-    def button(self, start):
-        return until(f'a button {start}', lambda: self.buttons(start), self)[0]
+    def press_first(self, start):
+        """Presses the first button whose name begins so."""
+        self.act(f'a button {start}', lambda: next(iter(self.buttons(start)), None))
 
     def click_on(self, start):
         """Points at the button whose name begins so, and clicks."""
@@ -304,7 +322,7 @@ class App:
 
     def choose(self, name):
         """Chooses what has that name in the menu that is open."""
-        until(f'{name} in a menu', lambda: self.accessible(name), self).queryAction().doAction(0)
+        self.act(f'{name} in a menu', lambda: self.accessible(name))
 
     @contextlib.contextmanager
     def drag_in(self, drag, path):

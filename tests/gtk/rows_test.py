@@ -49,7 +49,7 @@ def of_window(path):
         said = [app.until('findings', known)['rows']]
         names = [f'{row[5]}: {row[4]}' for row in said[0] if row[0] == 'finding']
         for name in list(dict.fromkeys(names))[:OPENED]:
-            app.button(name).queryAction().doAction(0)
+            app.press_first(name)
             said.append(app.until('it is open', lambda w, name=name: any(row[2] and f'{row[5]}: {row[4]}' == name for row in w['rows']))['rows'])
         return said
 
