@@ -260,9 +260,14 @@ class App:
     def accessibles(self):
         """All that assistive technology finds in the application."""
         import pyatspi
-        desktop = pyatspi.Registry.getDesktop(0)
-        mine = [a for a in desktop if a is not None and a.get_process_id() == self.process.pid]
-        found, todo = [], mine
+        from gi.repository import Atspi, GLib
+        # Otherwise what does not answer within 0.8 s is taken for gone, as a window on a busy machine; and a press may count twice.
+        Atspi.set_timeout(int(PATIENCE * 1000), int(PATIENCE * 1000))
+        found, todo = [], []
+        for one in pyatspi.Registry.getDesktop(0):
+            with contextlib.suppress(GLib.GError):  # a window that was there before, and is just going
+                if one is not None and one.get_process_id() == self.process.pid:
+                    todo.append(one)
         while todo:
             one = todo.pop()
             try:
@@ -311,9 +316,13 @@ class App:
     def click_on(self, start):
         """Points at the button whose name begins so, and clicks."""
         import pyatspi
+        from gi.repository import GLib
 
         def where():
-            boxes = [one.queryComponent().getExtents(pyatspi.WINDOW_COORDS) for one in self.buttons(start)]
+            boxes = []
+            for one in self.buttons(start):
+                with contextlib.suppress(GLib.GError, NotImplementedError):
+                    boxes.append(one.queryComponent().getExtents(pyatspi.WINDOW_COORDS))
             return [(box.x + box.width / 2, box.y + box.height / 2) for box in boxes
                     if box.width > 4 and box.height > 4 and box.y + box.height < self.window()['height']]
         x, y = until(f'a button {start} that is seen', where, self)[0]

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # rows_test.py: window and page say the same of what went wrong, word for word.  SPDX-License-Identifier: ISC
-"""rows_test.py WEFT-VIEW WEFT ARP PLANTED DRIVER EXAMPLE...
+"""rows_test.py WEFT-VIEW WEFT ARP PLANTED DRIVER HTTP-SERVER EXAMPLE...
 
-The traces: the examples, and a program with each fault that can be planted, recorded whole, into a ring and cut short."""
+The traces: the examples, and a program with each fault that can be planted, recorded whole, into a ring and cut short.  HTTP-SERVER may be
+empty."""
 
 import json
 import os
@@ -12,10 +13,14 @@ import tempfile
 
 from person import App, run, under_a_desktop
 
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(here, '..', 'promise'))
+from http_server import Server, get
+
 under_a_desktop()
 view, weft, arp, planted, driver = map(os.path.abspath, sys.argv[1:6])
-examples = [path for path in map(os.path.abspath, sys.argv[6:]) if os.path.basename(path) != 'arp']
-here = os.path.dirname(os.path.abspath(__file__))
+http_server = sys.argv[6] and os.path.abspath(sys.argv[6])
+examples = [path for path in map(os.path.abspath, sys.argv[7:]) if os.path.basename(path) != 'arp']
 folder = tempfile.mkdtemp(prefix='rows-', dir=os.environ['WEFT_TEST_DESKTOP'])
 OPENED = 3  # as in rows.mjs
 
@@ -30,12 +35,26 @@ def traces():
         subprocess.run([program], env={**os.environ, 'WEFT_TRACE': path}, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL, timeout=60)
         yield path
+    for end in ('ended', 'killed') if http_server else ():
+        yield served(os.path.join(folder, 'http-' + end), end)
     for fault in range(8):
         for how in ('whole', 'wrapped', 'cut'):
             path = os.path.join(folder, f'planted-{fault}-{how}')
             subprocess.run([planted, '--show', how, str(fault), '1', path], check=True, stdout=subprocess.DEVNULL, timeout=60)
             if subprocess.run([weft, 'info', path], capture_output=True, check=False, timeout=60).returncode == 0:
                 yield path  # one that is cut before its first event is no trace
+
+
+def served(path, end):
+    """A trace of the file server, with a client that gets a file and one that is not there, and one that never says what it wants."""
+    with Server(http_server, here, trace=path) as server, server.connect() as client, server.connect() as silent:
+        for name, status in (('rows_test.py', 200), ('nothing', 404)):
+            client.send(get('/' + name))
+            assert client.answer()[0] == status
+        silent.send(b'GET ')
+        if end == 'killed':
+            server.kill()
+    return path
 
 
 def of_window(path):
