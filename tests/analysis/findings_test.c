@@ -1,8 +1,11 @@
 /* findings_test.c: small programs, recorded with a clock of their own, and what weft explain says of each.
  * SPDX-License-Identifier: ISC */
+#include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -25,8 +28,12 @@ static void start_recording(void)
 {
 	memset(buffer, 0, sizeof buffer);
 	now_ns = 1000000000;
-	const struct weft_record_options options = {
-	    .buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 64, .clock = read_clock, .clock_hz = 1000000000};
+	const struct weft_record_options options = {.buffer = buffer,
+	    .buffer_bytes = sizeof buffer,
+	    .packets = 64,
+	    .streams = 2,
+	    .clock = read_clock,
+	    .clock_hz = 1000000000};
 	assert_int_equal(weft_start(&options), WEFT_OK);
 }
 
@@ -271,6 +278,201 @@ static void what_nobody_resolves_is_certain_only_if_nothing_ran_at_the_end(void 
 	}
 }
 
+/* ---- How hangs are told ---- */
+
+/* The number-th line of evidence that has a role, or NULL. */
+static const struct weft_evidence *line_of(const struct weft_finding *finding, enum weft_evidence_role role, size_t number)
+{
+	for (size_t i = 0; i < finding->evidence_count; i++)
+		if (finding->evidence[i].role == role && number-- == 0)
+			return &finding->evidence[i];
+	return NULL;
+}
+
+/* That line says that, of that promise; 0: of none. */
+static void assert_line(
+    const struct weft_finding *finding, enum weft_evidence_role role, size_t number, weft_id promise, const char *says)
+{
+	const struct weft_evidence *line = line_of(finding, role, number);
+	assert_non_null(line);
+	if (!strstr(line->text, says))
+		fail_msg("\"%s\" does not say \"%s\"", line->text, says);
+	assert_int_equal(line->promise == WEFT_NONE ? 0 : model->promises[line->promise].id, promise);
+}
+
+static void a_long_chain_is_told_from_both_ends(void **state)
+{
+	static const size_t lengths[] = {3, 16, 17, 20};
+	for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+		size_t length = lengths[l], kept = length > 16 ? 8 : length;
+		weft_id ids[20] = {0};
+		start_recording();
+		for (size_t i = 0; i < length; i++)
+			ids[i] = weft_create(WEFT_SYSTEM_ID, i + 1 < length ? WEFT_KIND_BIND : WEFT_KIND_TASK, WEFT_SITE());
+		weft_should_resolve(ids[0]);
+		for (size_t i = 0; i + 1 < length; i++)
+			weft_await(ids[i], ids[i + 1]);
+		sleep_for(5 * MS);
+		explain(true);
+		const struct weft_finding *hang = only(WEFT_FINDING_HANG, ids[0]);
+		assert_int_equal(model->promises[hang->root].id, ids[length - 1]);
+		assert_int_equal(chain_lines(hang), length > 16 ? 17 : length);
+		for (size_t i = 0; i < kept; i++)
+			assert_line(hang, WEFT_EVIDENCE_CHAIN, i, ids[i], i + 1 < length ? "waits for" : "task");
+		if (length > 16) {
+			char more[48];
+			snprintf(more, sizeof more, "... and so on, %zu more ...", length - 16);
+			assert_line(hang, WEFT_EVIDENCE_CHAIN, 8, 0, more);
+			for (size_t i = 0; i < 8; i++)
+				assert_line(hang, WEFT_EVIDENCE_CHAIN, 9 + i, ids[length - 8 + i], i < 7 ? "waits for" : "task");
+		}
+		forget();
+	}
+}
+
+/* Signals a condition, which runs, and goes on. */
+static void signal_to(weft_id by, weft_id condition)
+{
+	weft_run(by);
+	weft_signal(by, condition);
+	weft_run(by);
+}
+
+/* To wait for a condition is to signal it, too. */
+static weft_id wait_for_condition(weft_id who, weft_id condition)
+{
+	weft_run(who);
+	weft_signal(who, condition);
+	weft_id task = weft_create(condition, WEFT_KIND_TASK, WEFT_SITE());
+	weft_run(who);
+	weft_await(who, task);
+	return task;
+}
+
+static void a_lost_wakeup_names_who_was_too_late_and_for_what(void **state)
+{
+	for (int others = 0; others < 2; others++) {
+		start_recording();
+		weft_id late = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+		weft_id early = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_ASYNC, WEFT_SITE());
+		weft_id condition = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONDITION, WEFT_SITE());
+		weft_should_resolve(late);
+		WEFT_LABEL(late, "late");
+		WEFT_LABEL(early, "early");
+		WEFT_LABEL(condition, "ready");
+		for (int i = 0; i <= others; i++) {
+			signal_to(early, condition);
+			now_ns += 7 * MS;
+		}
+		weft_id task = wait_for_condition(late, condition);
+		sleep_for(MS);
+		if (others) {
+			weft_id another = wait_for_condition(early, condition);
+			weft_run(WEFT_SYSTEM_ID);
+			weft_signal(WEFT_SYSTEM_ID, condition);
+			weft_resolve(condition, another);
+			weft_read(early, another);
+			weft_resolve(early, early);
+		}
+		weft_resume(WEFT_SYSTEM_ID);
+		sleep_for(MS);
+		explain(true);
+		const struct weft_finding *hang = only(WEFT_FINDING_HANG, late);
+		assert_int_equal(hang->verdict, WEFT_VERDICT_LOST_WAKEUP);
+		assert_int_equal(model->promises[hang->root].id, task);
+		assert_non_null(strstr(hang->title, "\"ready\" was signalled 7.00 ms before"));
+		assert_non_null(strstr(hang->title, "\"late\" began to wait for it"));
+		assert_int_equal((hang->end_ns - hang->start_ns) / (int64_t)MS, 7);
+		assert_line(hang, WEFT_EVIDENCE_CAUSE, 0, early, "\"ready\", for which nobody waits yet");
+		assert_line(hang, WEFT_EVIDENCE_CAUSE, 1, task, "\"late\" begins to wait for it");
+		assert_line(
+		    hang, WEFT_EVIDENCE_CAUSE, 2, condition, others ? "woke 1 other, not this one" : "was not signalled again");
+		if (others)
+			assert_line(hang, WEFT_EVIDENCE_NOTE, 0, condition, "2 signals of");
+		else
+			assert_null(line_of(hang, WEFT_EVIDENCE_NOTE, 0));
+		forget();
+	}
+}
+
+static void a_promise_whose_creator_failed_is_told_with_the_error(void **state)
+{
+	start_recording();
+	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	weft_should_resolve(main_promise);
+	weft_id creator = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_ASYNC, WEFT_SITE());
+	weft_run(creator);
+	weft_id task = weft_create(creator, WEFT_KIND_TASK, WEFT_SITE());
+	weft_await(main_promise, task);
+	WEFT_FAIL(creator, creator, "broken pipe");
+	weft_read(WEFT_SYSTEM_ID, creator);
+	sleep_for(MS);
+	explain(true);
+	const struct weft_finding *hang = only(WEFT_FINDING_HANG, main_promise);
+	assert_int_equal(hang->verdict, WEFT_VERDICT_CREATOR_FAILED);
+	assert_non_null(strstr(hang->title, "after its creator, async"));
+	assert_line(hang, WEFT_EVIDENCE_CAUSE, 0, creator, "creates task");
+	assert_line(hang, WEFT_EVIDENCE_CAUSE, 1, creator, "fails: broken pipe");
+	forget();
+}
+
+static void a_promise_that_nobody_runs_again_is_told_with_what_ended(void **state)
+{
+	start_recording();
+	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	weft_should_resolve(main_promise);
+	weft_run(main_promise);
+	weft_id timer = timer_of(main_promise);
+	sleep_for(MS);
+	weft_resolve(WEFT_SYSTEM_ID, timer);
+	sleep_for(MS);
+	explain(true);
+	const struct weft_finding *hang = only(WEFT_FINDING_HANG, main_promise);
+	assert_int_equal(hang->verdict, WEFT_VERDICT_NOT_RUN);
+	assert_non_null(strstr(hang->title, "it was not run again after timer"));
+	assert_line(hang, WEFT_EVIDENCE_CAUSE, 0, timer, "does not run after that");
+	forget();
+}
+
+static void all_that_wait_for_one_are_one_finding(void **state)
+{
+	static const size_t counts[] = {1, 2, 9, 10};
+	for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+		size_t count = counts[c];
+		weft_id ids[10] = {0};
+		char title[48];
+		start_recording();
+		weft_id task = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+		for (size_t i = 0; i < count; i++) {
+			ids[i] = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+			weft_should_resolve(ids[i]);
+			weft_await(ids[i], task);
+		}
+		sleep_for(MS);
+		explain(true);
+		const struct weft_finding *hang = only(WEFT_FINDING_HANG, ids[0]);
+		assert_int_equal(hang->weight, count);
+		snprintf(title, sizeof title, count == 1 ? "bind %lld never" : "bind %lld and %zu more never", (long long)ids[0],
+		    count - 1);
+		assert_ptr_equal(strstr(hang->title, title), hang->title);
+		for (size_t i = 1; i < count && i <= 8; i++)
+			assert_line(hang, WEFT_EVIDENCE_VICTIM, i - 1, ids[i], "should resolve too");
+		if (count > 9)
+			assert_line(hang, WEFT_EVIDENCE_VICTIM, 8, 0, "and 1 more");
+		assert_null(line_of(hang, WEFT_EVIDENCE_VICTIM, count < 10 ? count - 1 : 9));
+		forget();
+	}
+	/* One that waits for nobody is told with where it was created. */
+	start_recording();
+	weft_should_resolve(weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE()));
+	sleep_for(MS);
+	explain(true);
+	const struct weft_finding *hang = only(WEFT_FINDING_HANG, 0);
+	assert_non_null(strstr(hang->title, "findings_test.c"));
+	assert_non_null(strstr(hang->title, "nobody ever tried to resolve it"));
+	forget();
+}
+
 /* ---- Circles and choices ---- */
 
 /* a waits for a pick of b and another; b waits for a. */
@@ -365,6 +567,420 @@ static void who_is_called_back_after_a_long_run_may_have_been_late_for_it(void *
 	forget();
 }
 
+/* ---- Who was ready, and who ran ---- */
+
+/* Another OS thread, which does what it is told while this one waits. */
+static struct {
+	pthread_t thread;
+	sem_t todo, done;
+	void (*deed)(void);
+} other_thread;
+
+static void *obey(void *unused)
+{
+	for (;;) {
+		sem_wait(&other_thread.todo);
+		if (!other_thread.deed)
+			return NULL;
+		other_thread.deed();
+		sem_post(&other_thread.done);
+	}
+}
+
+static void begin_other_thread(void)
+{
+	sem_init(&other_thread.todo, 0, 0);
+	sem_init(&other_thread.done, 0, 0);
+	assert_int_equal(pthread_create(&other_thread.thread, NULL, obey, NULL), 0);
+}
+
+static void on_other_thread(void (*deed)(void))
+{
+	other_thread.deed = deed;
+	sem_post(&other_thread.todo);
+	if (deed)
+		sem_wait(&other_thread.done);
+	else
+		pthread_join(other_thread.thread, NULL);
+}
+
+/* One that waits, and what it waits for. */
+struct waiter {
+	weft_id promise, input;
+};
+
+static struct waiter waiter_new(void)
+{
+	struct waiter w = {
+	    weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE()), weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE())};
+	weft_await(w.promise, w.input);
+	return w;
+}
+
+static void serve(struct waiter w)
+{
+	weft_run(w.promise);
+	weft_read(w.promise, w.input);
+	weft_resolve(w.promise, w.promise);
+}
+
+static void be_busy(weft_id who, uint64_t ns)
+{
+	weft_run(who);
+	now_ns += ns;
+}
+
+static weft_id worker_new(void)
+{
+	return weft_create(WEFT_SYSTEM_ID, WEFT_KIND_ASYNC, WEFT_SITE());
+}
+
+/* The number-th finding is of that kind and promise, and its title says that. */
+static const struct weft_finding *assert_finding(size_t number, enum weft_finding_kind kind, weft_id where, const char *says)
+{
+	assert_true(number < findings->count);
+	const struct weft_finding *finding = &findings->findings[number];
+	assert_string_equal(weft_finding_name(finding->kind), weft_finding_name(kind));
+	assert_int_equal(model->promises[finding->promise].id, where);
+	if (!strstr(finding->title, says))
+		fail_msg("\"%s\" does not say \"%s\"", finding->title, says);
+	return finding;
+}
+
+static void each_stall_is_told_with_what_it_cost(void **state)
+{
+	start_recording();
+	weft_id work[5];
+	struct waiter a = waiter_new(), b = waiter_new();
+	for (size_t i = 0; i < 5; i++)
+		work[i] = worker_new();
+	sleep_for(MS);
+	be_busy(work[0], 5 * MS);
+	weft_resolve(work[0], a.input);
+	now_ns += 16 * MS;
+	be_busy(work[1], 18 * MS);
+	weft_resolve(work[1], b.input); /* 4 ms are too short to count */
+	now_ns += 4 * MS;
+	be_busy(work[2], 23 * MS);
+	be_busy(work[3], 24 * MS);
+	be_busy(work[4], 25 * MS);
+	weft_run(WEFT_SYSTEM_ID);
+	serve(a);
+	serve(b);
+	sleep_for(MS);
+	explain(true);
+	assert_int_equal(findings->count, 5);
+	assert_finding(
+	    0, WEFT_FINDING_STALL, work[4], "ran for 25.0 ms while 2 others were ready to run: together they lost 50.0 ms");
+	assert_finding(
+	    1, WEFT_FINDING_STALL, work[3], "ran for 24.0 ms while 2 others were ready to run: together they lost 48.0 ms");
+	assert_finding(
+	    2, WEFT_FINDING_STALL, work[2], "ran for 23.0 ms while 2 others were ready to run: together they lost 46.0 ms");
+	assert_finding(
+	    3, WEFT_FINDING_STALL, work[1], "ran for 22.0 ms while 1 other was ready to run: together they lost 22.0 ms");
+	const struct weft_finding *first = assert_finding(
+	    4, WEFT_FINDING_STALL, work[0], "ran for 21.0 ms while 1 other was ready to run: together they lost 16.0 ms");
+	assert_true(first->sure);
+	assert_line(first, WEFT_EVIDENCE_VICTIM, 0, a.promise, "runs only now");
+	assert_null(line_of(first, WEFT_EVIDENCE_VICTIM, 1));
+	const struct weft_finding *last = &findings->findings[0];
+	assert_line(last, WEFT_EVIDENCE_VICTIM, 0, a.promise, "runs only now");
+	assert_line(last, WEFT_EVIDENCE_VICTIM, 1, b.promise, "runs only now");
+	forget();
+}
+
+static void what_a_promise_did_since_its_input_ended_is_no_waiting(void **state)
+{
+	start_recording();
+	weft_id work = worker_new();
+	struct waiter w = waiter_new();
+	sleep_for(MS);
+	weft_resolve(WEFT_SYSTEM_ID, w.input);
+	be_busy(work, 30 * MS);
+	weft_run(w.promise); /* it ran for something else, and reads only 3 ms later */
+	weft_run(WEFT_SYSTEM_ID);
+	now_ns += 3 * MS;
+	weft_run(w.promise);
+	weft_id late = weft_create(w.promise, WEFT_KIND_TASK, WEFT_SITE());
+	weft_resolve(w.promise, late);
+	weft_read(w.promise, w.input);
+	weft_read(w.promise, late);
+	weft_resolve(w.promise, w.promise);
+	sleep_for(MS);
+	explain(true);
+	assert_int_equal(findings->count, 0);
+	forget();
+}
+
+static void a_pause_that_is_most_of_a_run_is_told_instead_of_it(void **state)
+{
+	static const struct {
+		uint64_t before_ms, pause_ms, after_ms;
+		const char *title;
+	} cases[] = {{5, 15, 1, "a pause (gc) of async"}, {40, 15, 20, "async"}, {11, 12, 0, "a pause (gc) of async"},
+	    {14, 12, 0, "async"}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		start_recording();
+		weft_id work = worker_new();
+		struct waiter w = waiter_new();
+		sleep_for(MS);
+		weft_resolve(WEFT_SYSTEM_ID, w.input);
+		be_busy(work, (cases[i].before_ms + cases[i].pause_ms) * MS);
+		WEFT_PAUSE("gc", cases[i].pause_ms * MS);
+		now_ns += cases[i].after_ms * MS;
+		serve(w);
+		sleep_for(MS);
+		explain(true);
+		const struct weft_finding *stall = only(WEFT_FINDING_STALL, work);
+		if (strstr(stall->title, cases[i].title) != stall->title)
+			fail_msg("case %zu: \"%s\"", i, stall->title);
+		forget();
+	}
+	/* A pause that began before who then ran. */
+	start_recording();
+	weft_id work = worker_new();
+	struct waiter w = waiter_new();
+	sleep_for(MS);
+	weft_resolve(WEFT_SYSTEM_ID, w.input);
+	now_ns += 10 * MS;
+	be_busy(work, 20 * MS);
+	WEFT_PAUSE("gc", 29 * MS);
+	now_ns += 5 * MS;
+	serve(w);
+	sleep_for(MS);
+	explain(true);
+	const struct weft_finding *stall = only(WEFT_FINDING_STALL, work);
+	assert_ptr_equal(strstr(stall->title, "a pause (gc) of async"), stall->title);
+	assert_non_null(strstr(stall->title, "lasted 29.0 ms while 1 other"));
+	forget();
+}
+
+/* ---- OS threads ---- */
+
+static struct waiter here, there[2];
+static weft_id worker_here, worker_there;
+
+static void prepare_there(void)
+{
+	worker_there = worker_new();
+	there[0] = waiter_new();
+	there[1] = waiter_new();
+	weft_idle(WEFT_IDLE_WAIT);
+}
+
+static void begin_there(void)
+{
+	weft_resume(WEFT_SYSTEM_ID);
+	weft_resolve(WEFT_SYSTEM_ID, there[0].input);
+	weft_resolve(WEFT_SYSTEM_ID, there[1].input);
+	weft_run(worker_there);
+}
+
+static void serve_there(void)
+{
+	weft_run(WEFT_SYSTEM_ID);
+	serve(there[0]);
+	serve(there[1]);
+	weft_idle(WEFT_IDLE_WAIT);
+}
+
+static void a_stall_holds_up_its_own_os_thread_alone(void **state)
+{
+	for (int both = 0; both < 2; both++) {
+		start_recording();
+		begin_other_thread();
+		worker_here = worker_new();
+		here = waiter_new();
+		on_other_thread(prepare_there);
+		sleep_for(MS);
+		weft_resolve(WEFT_SYSTEM_ID, here.input);
+		if (both)
+			weft_run(worker_here);
+		now_ns += 7 * MS;
+		on_other_thread(begin_there);
+		now_ns += 20 * MS;
+		if (both)
+			weft_run(WEFT_SYSTEM_ID);
+		serve(here);
+		now_ns += 10 * MS;
+		on_other_thread(serve_there);
+		sleep_for(MS);
+		on_other_thread(NULL);
+		explain(true);
+		assert_int_equal(findings->count, 1 + both);
+		const struct weft_finding *stall = assert_finding(0, WEFT_FINDING_STALL, worker_there,
+		    "ran for 30.0 ms while 2 others were ready to run: together they lost 60.0 ms");
+		assert_line(stall, WEFT_EVIDENCE_VICTIM, 0, there[0].promise, "runs only now");
+		assert_line(stall, WEFT_EVIDENCE_VICTIM, 1, there[1].promise, "runs only now");
+		if (both) {
+			stall = assert_finding(1, WEFT_FINDING_STALL, worker_here,
+			    "ran for 27.0 ms while 1 other was ready to run: together they lost 27.0 ms");
+			assert_line(stall, WEFT_EVIDENCE_VICTIM, 0, here.promise, "runs only now");
+		}
+		forget();
+	}
+}
+
+static void run_there(void)
+{
+	weft_run(worker_here);
+}
+
+static void stop_there(void)
+{
+	weft_run(WEFT_SYSTEM_ID);
+}
+
+/* What runs on a pool of OS threads holds up nobody in the loop that made it. */
+static void work_on_another_os_thread_is_no_stall(void **state)
+{
+	enum { SLEEPS_BEFORE, SLEEPS_MEANWHILE, RUNS_OTHERS, HOWS };
+	for (int how = 0; how < HOWS; how++) {
+		struct waiter turns[4];
+		start_recording();
+		begin_other_thread();
+		on_other_thread(prepare_there);
+		worker_here = worker_new();
+		here = waiter_new();
+		for (size_t i = 0; i < 4; i++) {
+			turns[i] = waiter_new();
+			weft_resolve(WEFT_SYSTEM_ID, turns[i].input);
+		}
+		sleep_for(MS);
+		weft_resolve(WEFT_SYSTEM_ID, here.input);
+		if (how != SLEEPS_BEFORE)
+			weft_run(turns[0].promise);
+		on_other_thread(run_there);
+		if (how == SLEEPS_MEANWHILE)
+			weft_idle(WEFT_IDLE_WAIT);
+		now_ns += 7 * MS;
+		for (size_t i = how == RUNS_OTHERS ? 1 : 4; i < 4; i++) {
+			weft_read(turns[i].promise, turns[i].input);
+			now_ns += 7 * MS;
+		}
+		if (how != RUNS_OTHERS)
+			now_ns += 20 * MS;
+		on_other_thread(stop_there);
+		serve(here);
+		sleep_for(MS);
+		on_other_thread(NULL);
+		explain(true);
+		for (size_t i = 0; i < findings->count; i++)
+			assert_int_not_equal(findings->findings[i].kind, WEFT_FINDING_STALL);
+		forget();
+	}
+}
+
+static void an_os_thread_that_has_not_slept_yet_sets_things_up(void **state)
+{
+	for (int slept = 0; slept < 2; slept++) {
+		start_recording();
+		weft_id thread = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+		struct waiter w = waiter_new();
+		weft_run(thread);
+		if (slept)
+			sleep_for(MS);
+		weft_run(thread);
+		weft_resolve(thread, w.input);
+		now_ns += 30 * MS;
+		serve(w);
+		weft_run(thread);
+		sleep_for(MS);
+		explain(true);
+		assert_int_equal(findings->count, slept);
+		if (slept)
+			only(WEFT_FINDING_STALL, thread);
+		forget();
+	}
+}
+
+/* ---- Starvation ---- */
+
+/* `count` others become ready one after the other, and run for 2 ms each. */
+static void others_run(size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct waiter w = waiter_new();
+		weft_resolve(WEFT_SYSTEM_ID, w.input);
+		serve(w);
+		now_ns += 2 * MS;
+		weft_run(WEFT_SYSTEM_ID);
+	}
+}
+
+static void who_is_overtaken_by_many_starves(void **state)
+{
+	static const struct {
+		size_t others;
+		uint64_t stall_ms, sleep_ms;
+		size_t starving, stalls;
+	} cases[] = {{20, 0, 0, 1, 0}, {19, 0, 0, 0, 0},
+	    /* Most of the time was a stall. */
+	    {20, 36, 0, 1, 1}, {20, 44, 0, 0, 1},
+	    /* The OS thread had nothing to do: who recorded it has told too little. */
+	    {20, 0, 9, 1, 0}, {20, 0, 11, 0, 0}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		start_recording();
+		weft_id work = worker_new();
+		struct waiter starving = waiter_new(), before[3] = {waiter_new(), waiter_new(), waiter_new()};
+		sleep_for(MS);
+		weft_resume(WEFT_SYSTEM_ID);
+		for (size_t k = 0; k < 3; k++)
+			weft_resolve(WEFT_SYSTEM_ID, before[k].input);
+		weft_resolve(WEFT_SYSTEM_ID, starving.input);
+		for (size_t k = 0; k < 3; k++)
+			serve(before[k]); /* these were ready before */
+		others_run(cases[i].others);
+		if (cases[i].stall_ms)
+			be_busy(work, cases[i].stall_ms * MS);
+		weft_run(WEFT_SYSTEM_ID);
+		if (cases[i].sleep_ms)
+			sleep_for(cases[i].sleep_ms * MS);
+		weft_resume(WEFT_SYSTEM_ID);
+		serve(starving);
+		sleep_for(MS);
+		explain(true);
+		assert_int_equal(findings->count, cases[i].starving + cases[i].stalls);
+		for (size_t k = 0; k < findings->count; k++)
+			if (findings->findings[k].kind == WEFT_FINDING_STALL)
+				assert_finding(k, WEFT_FINDING_STALL, work, "while 1 other was ready");
+			else
+				assert_finding(
+				    k, WEFT_FINDING_STARVATION, starving.promise, "20 that became ready later ran before it");
+		forget();
+	}
+}
+
+static void those_who_starve_together_are_one_finding(void **state)
+{
+	start_recording();
+	struct waiter shorter = waiter_new(), longest = waiter_new(), apart = waiter_new();
+	sleep_for(MS);
+	weft_resume(WEFT_SYSTEM_ID);
+	weft_resolve(WEFT_SYSTEM_ID, shorter.input);
+	others_run(10);
+	weft_resolve(WEFT_SYSTEM_ID, longest.input);
+	others_run(12);
+	serve(shorter);
+	others_run(15);
+	serve(longest);
+	weft_run(WEFT_SYSTEM_ID);
+	weft_resolve(WEFT_SYSTEM_ID, apart.input);
+	others_run(20);
+	serve(apart);
+	sleep_for(MS);
+	explain(true);
+	assert_int_equal(findings->count, 2);
+	const struct weft_finding *both =
+	    assert_finding(0, WEFT_FINDING_STARVATION, longest.promise, "was ready to run for 54.0 ms and did not: 27 that");
+	assert_line(both, WEFT_EVIDENCE_VICTIM, 0, shorter.promise, "was ready for 44.0 ms, too");
+	assert_null(line_of(both, WEFT_EVIDENCE_VICTIM, 1));
+	const struct weft_finding *alone =
+	    assert_finding(1, WEFT_FINDING_STARVATION, apart.promise, "for 40.0 ms and did not: 20 that");
+	assert_null(line_of(alone, WEFT_EVIDENCE_VICTIM, 0));
+	forget();
+}
+
 /* ---- Failures ---- */
 
 static void a_cancelled_promise_is_no_failure_however_it_is_spelt(void **state)
@@ -441,10 +1057,23 @@ int main(void)
 	    cmocka_unit_test(what_takes_much_longer_than_its_like_is_an_alarm),
 	    cmocka_unit_test(what_takes_long_and_has_no_like_is_not_certain),
 	    cmocka_unit_test(what_nobody_resolves_is_certain_only_if_nothing_ran_at_the_end),
+	    cmocka_unit_test(a_long_chain_is_told_from_both_ends),
+	    cmocka_unit_test(a_lost_wakeup_names_who_was_too_late_and_for_what),
+	    cmocka_unit_test(a_promise_whose_creator_failed_is_told_with_the_error),
+	    cmocka_unit_test(a_promise_that_nobody_runs_again_is_told_with_what_ended),
+	    cmocka_unit_test(all_that_wait_for_one_are_one_finding),
 	    cmocka_unit_test(a_circle_with_a_branch_that_can_end_is_none),
 	    cmocka_unit_test(a_circle_whose_branches_are_all_stuck_is_one),
 	    cmocka_unit_test(a_long_run_that_kept_nobody_who_was_ready_is_not_certain),
 	    cmocka_unit_test(who_is_called_back_after_a_long_run_may_have_been_late_for_it),
+	    cmocka_unit_test(each_stall_is_told_with_what_it_cost),
+	    cmocka_unit_test(what_a_promise_did_since_its_input_ended_is_no_waiting),
+	    cmocka_unit_test(a_pause_that_is_most_of_a_run_is_told_instead_of_it),
+	    cmocka_unit_test(a_stall_holds_up_its_own_os_thread_alone),
+	    cmocka_unit_test(work_on_another_os_thread_is_no_stall),
+	    cmocka_unit_test(an_os_thread_that_has_not_slept_yet_sets_things_up),
+	    cmocka_unit_test(who_is_overtaken_by_many_starves),
+	    cmocka_unit_test(those_who_starve_together_are_one_finding),
 	    cmocka_unit_test(a_cancelled_promise_is_no_failure_however_it_is_spelt),
 	    cmocka_unit_test(an_analysis_can_be_called_off_whenever_it_asks),
 	    cmocka_unit_test(kinds_that_are_not_listed_have_the_traits_of_unknown),
