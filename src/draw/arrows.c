@@ -165,8 +165,8 @@ static void draw_number(struct weft__frame *f, const struct weft__bundle *b)
 	if (x < 2 || x + width > f->width - 2 || weft__text_blocked(f, WEFT_FONT_SMALL, x - 2, y, width + 4))
 		return;
 	int x0 = weft__floor(x) - 2, x1 = weft__floor(x + width) + 3;
-	weft__rect(f, WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 208, x0, weft__floor(y) - 8, x1, weft__floor(y) + 2);
-	weft__text_put(f, LOOK[b->arrow].paint, WEFT_FONT_SMALL, x, y, text, (size_t)len, width);
+	weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 208), x0, weft__floor(y) - 8, x1, weft__floor(y) + 2);
+	weft__text_put(f, LOOK[b->arrow].paint, x, y, (struct weft__writing){WEFT_FONT_SMALL, text, (size_t)len, width});
 }
 
 /* Whether rows there are drawn one by one. */
@@ -185,22 +185,21 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, boo
 {
 	double x0 = (double)b->x0, y0 = (double)b->y0 + 1, x1 = (double)b->x1, y1 = (double)b->y1 + 1;
 	double dx = x1 - x0, dy = y1 - y0, width = 1;
-	enum weft_paint paint = LOOK[b->arrow].paint;
 	for (uint32_t n = b->count; n >= 4 && width < 3; n /= 5)
 		width += 0.5;
 	double far = (dx < 0 ? -dx : dx) < 60    ? 1
 		     : (dx < 0 ? -dx : dx) > 300 ? 0.55
 						 : 1 - ((dx < 0 ? -dx : dx) - 60) / 240 * 0.45;
 	double opacity = fade(f, x0, x1) * far * (dense && b->count < 4 ? 0.6 : 0.9);
-	int alpha = weft__floor(opacity * 255);
-	if (alpha < 12)
+	const struct weft__ink ink = weft__ink(WEFT_LAYER_ARROW, LOOK[b->arrow].paint, weft__floor(opacity * 255));
+	if (ink.alpha < 12)
 		return;
 	double length = square_root(dx * dx + dy * dy);
 	double head = (HEAD_PX + width - 1) * LOOK[b->arrow].length, half = (3 + (width - 1) * 0.75) * LOOK[b->arrow].width;
 	if (length < SHORT_PX && !is_line(f, b->y1) && b->arrow != WEFT_ARROW_READ_FAILED)
 		return;          /* it is within the density of its strip */
 	if (length < SHORT_PX) { /* within one row and moment: a head alone says that something came */
-		weft__triangle(f, WEFT_LAYER_ARROW, paint, alpha, x1, y1, x1 - head + 2, y1, 2.5);
+		weft__triangle(f, ink, x1, y1, x1 - head + 2, y1, 2.5);
 		return;
 	}
 	if (head > length * 0.7)
@@ -209,25 +208,24 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, boo
 	double base_x = x1 - along_x * head, base_y = y1 - along_y * head;
 	if (dx > -0.75 && dx < 0.75) { /* upright: as a rectangle it is sharp, and cheap to paint */
 		int w = weft__floor(width + 0.5), x = weft__floor(x1) - w / 2;
-		weft__rect(f, WEFT_LAYER_ARROW, paint, alpha, x, weft__floor(y0 < base_y ? y0 : base_y), x + w,
-		    weft__floor(y0 < base_y ? base_y : y0));
+		weft__rect(f, ink, x, weft__floor(y0 < base_y ? y0 : base_y), x + w, weft__floor(y0 < base_y ? base_y : y0));
 		x1 = base_x = x + w / 2.0;
 	} else {
-		weft__segment(f, WEFT_LAYER_ARROW, paint, alpha, x0, y0, base_x, base_y, width);
+		weft__segment(f, ink, x0, y0, base_x, base_y, width);
 	}
-	weft__triangle(f, WEFT_LAYER_ARROW, paint, alpha, x1, y1, base_x, base_y, half);
+	weft__triangle(f, ink, x1, y1, base_x, base_y, half);
 	if (length < SIGN_PX)
 		return;
 	const int at_x = weft__floor(x0), at_y = weft__floor(y0);
 	switch (LOOK[b->arrow].sign) {
-	case DOT: weft__rect(f, WEFT_LAYER_ARROW, paint, alpha, at_x - 1, at_y - 2, at_x + 3, at_y + 2); break;
+	case DOT: weft__rect(f, ink, at_x - 1, at_y - 2, at_x + 3, at_y + 2); break;
 	case TWICE:
-		weft__triangle(f, WEFT_LAYER_ARROW, paint, alpha, x1 - along_x * head, y1 - along_y * head,
-		    base_x - along_x * head, base_y - along_y * head, half);
+		weft__triangle(
+		    f, ink, x1 - along_x * head, y1 - along_y * head, base_x - along_x * head, base_y - along_y * head, half);
 		break;
 	case BAR:
-		weft__segment(f, WEFT_LAYER_ARROW, paint, alpha, x1 - along_y * (half + 1), y1 + along_x * (half + 1),
-		    x1 + along_y * (half + 1), y1 - along_x * (half + 1), 2);
+		weft__segment(f, ink, x1 - along_y * (half + 1), y1 + along_x * (half + 1), x1 + along_y * (half + 1),
+		    y1 - along_x * (half + 1), 2);
 		break;
 	default: break;
 	}

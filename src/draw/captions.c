@@ -20,7 +20,7 @@ struct room {
 static void mark(struct weft__frame *f, double x, int y)
 {
 	int at = weft__floor(x);
-	weft__rect(f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255, at, y - 3, at + 1, y);
+	weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255), at, y - 3, at + 1, y);
 }
 
 static void draw_labels(struct weft__frame *f, const struct weft__caption *c, struct room room)
@@ -47,8 +47,8 @@ static void draw_labels(struct weft__frame *f, const struct weft__caption *c, st
 		if (from + width > room.to &&
 		    (len = weft__text_fit(f, WEFT_FONT_LABEL, clean, len, sizeof clean, room.to - from, &width)) == 0)
 			break;
-		if (len > 0 && weft__text_put(f, c->important ? WEFT_PAINT_FAILED : WEFT_PAINT_LABEL, WEFT_FONT_LABEL, from,
-				   c->y - 4, clean, len, width)) {
+		if (len > 0 && weft__text_put(f, c->important ? WEFT_PAINT_FAILED : WEFT_PAINT_LABEL, from, c->y - 4,
+				   (struct weft__writing){WEFT_FONT_LABEL, clean, len, width})) {
 			if (x >= room.from - 2 && l != begin)
 				mark(f, x, c->y);
 			at = from + width + GAP_PX;
@@ -151,7 +151,7 @@ static void draw_unlabelled(struct weft__frame *f, const struct weft__caption *c
 		spare = 0;
 	}
 	if (len > 0 && (room.from + width + spare <= room.to || c->highlighted || c->important))
-		weft__text_put(f, paint_of(f, c), WEFT_FONT_LABEL, room.from, c->y - 4, text, len, width);
+		weft__text_put(f, paint_of(f, c), room.from, c->y - 4, (struct weft__writing){WEFT_FONT_LABEL, text, len, width});
 }
 
 static void draw_fold(struct weft__frame *f, const struct weft__caption *c, struct room room)
@@ -161,7 +161,7 @@ static void draw_fold(struct weft__frame *f, const struct weft__caption *c, stru
 	size_t len = weft__fold_name(f, c->promise, text, sizeof text - 4);
 	len = weft__text_fit(f, WEFT_FONT_LABEL, text, len, sizeof text, room.to - room.from, &width);
 	if (len > 0)
-		weft__text_put(f, paint_of(f, c), WEFT_FONT_LABEL, room.from, c->y - 4, text, len, width);
+		weft__text_put(f, paint_of(f, c), room.from, c->y - 4, (struct weft__writing){WEFT_FONT_LABEL, text, len, width});
 }
 
 /* Where the row above is near, a name stands as far left as nothing is in its way. */
@@ -172,7 +172,7 @@ static void draw_tight(struct weft__frame *f, const struct weft__caption *c, str
 	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), y = c->y - 3;
 	for (int tried = 0; len > 0 && tried < TIGHT_TRIES && room.from + width <= room.to; tried++, room.from += TIGHT_STEP_PX)
 		if (!weft__line_blocks(f, WEFT_FONT_LABEL, room.from, y, width) &&
-		    weft__text_put(f, paint_of(f, c), WEFT_FONT_LABEL, room.from, y, text, len, width))
+		    weft__text_put(f, paint_of(f, c), room.from, y, (struct weft__writing){WEFT_FONT_LABEL, text, len, width}))
 			return;
 }
 
@@ -184,7 +184,7 @@ static bool draw_beside(struct weft__frame *f, const struct weft__caption *c)
 	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), x = c->x1 + BESIDE_GAP_PX, y = c->y + 4;
 	return len > 0 && width > c->x1 - c->x0 - 5 && x + width <= c->until &&
 	       !weft__line_blocks(f, WEFT_FONT_LABEL, x, y, width) &&
-	       weft__text_put(f, paint_of(f, c), WEFT_FONT_LABEL, x, y, text, len, width);
+	       weft__text_put(f, paint_of(f, c), x, y, (struct weft__writing){WEFT_FONT_LABEL, text, len, width});
 }
 
 static void draw_kind(struct weft__frame *f, const struct weft__caption *c, struct room room)
@@ -196,7 +196,8 @@ static void draw_kind(struct weft__frame *f, const struct weft__caption *c, stru
 	size_t len = n < (int)sizeof text - 4 ? (size_t)n : sizeof text - 5;
 	width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
 	if (room.from + width <= room.to)
-		weft__text_put(f, WEFT_PAINT_KIND, WEFT_FONT_SMALL, room.from, c->y + 11, text, len, width);
+		weft__text_put(
+		    f, WEFT_PAINT_KIND, room.from, c->y + 11, (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
 }
 
 static void draw_caption(struct weft__frame *f, const struct weft__caption *c, bool kind)

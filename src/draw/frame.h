@@ -119,14 +119,32 @@ static inline int weft__floor(double x)
 	return i - (x < i);
 }
 
-void weft__rect(struct weft__frame *f, enum weft_layer layer, enum weft_paint paint, int alpha, int x0, int y0, int x1, int y1);
-void weft__segment(struct weft__frame *f, enum weft_layer layer, enum weft_paint paint, int alpha, double x0, double y0,
-    double x1, double y1, double width);
-void weft__triangle(struct weft__frame *f, enum weft_layer layer, enum weft_paint paint, int alpha, double tip_x, double tip_y,
-    double base_x, double base_y, double half_width);
+/* What a mark is made with. */
+struct weft__ink {
+	enum weft_layer layer;
+	enum weft_paint paint;
+	int alpha;
+};
+
+static inline struct weft__ink weft__ink(enum weft_layer layer, enum weft_paint paint, int alpha)
+{
+	return (struct weft__ink){layer, paint, alpha};
+}
+
+/* A text in a font, in which it is so wide. */
+struct weft__writing {
+	enum weft_font font;
+	const char *text;
+	size_t len;
+	double width;
+};
+
+void weft__rect(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int x1, int y1);
+void weft__segment(struct weft__frame *f, struct weft__ink ink, double x0, double y0, double x1, double y1, double width);
+void weft__triangle(
+    struct weft__frame *f, struct weft__ink ink, double tip_x, double tip_y, double base_x, double base_y, double half_width);
 /* Without a look at what is there already: see weft__text_put(). */
-void weft__list_text(struct weft__frame *f, enum weft_paint paint, enum weft_font font, double x, double y, const char *text,
-    size_t len, double width);
+void weft__list_text(struct weft__frame *f, enum weft_paint paint, double x, double y, struct weft__writing writing);
 void weft__list_sort(struct weft__frame *f);
 
 /* text.c */
@@ -140,8 +158,7 @@ size_t weft__text_fit(
     struct weft__frame *f, enum weft_font font, char *text, size_t len, size_t size, double room, double *width);
 
 /* Writes a text with its left end at x on a baseline, unless another is in the way; false then. */
-bool weft__text_put(struct weft__frame *f, enum weft_paint paint, enum weft_font font, double x, double y, const char *text,
-    size_t len, double width);
+bool weft__text_put(struct weft__frame *f, enum weft_paint paint, double x, double y, struct weft__writing writing);
 
 /* Whether a text there would be in the way of another. */
 bool weft__text_blocked(struct weft__frame *f, enum weft_font font, double x, double y, double width);

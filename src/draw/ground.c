@@ -40,7 +40,7 @@ static void write_centred(
 	x0 = x0 > 4 ? x0 : 4;
 	x1 = x1 < f->width - 4 ? x1 : f->width - 4;
 	if (len > 0 && width + 8 <= x1 - x0)
-		weft__text_put(f, paint, WEFT_FONT_SMALL, (x0 + x1 - width) / 2, y, text, len, width);
+		weft__text_put(f, paint, (x0 + x1 - width) / 2, y, (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
 }
 
 /* Where there are many bands, what is narrow in each merges sooner. */
@@ -89,7 +89,7 @@ static void draw_pauses(struct weft__frame *f, size_t band, struct extent e)
 
 void weft__draw_shades(struct weft__frame *f)
 {
-	weft__rect(f, WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255, 0, 0, f->width, f->height);
+	weft__rect(f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255), 0, 0, f->width, f->height);
 	for (size_t band = 0; band < f->index->band_count; band++) {
 		struct extent e = extent_of(f, band);
 		if (e.y1 <= e.y0)
@@ -120,9 +120,10 @@ void weft__draw_bands(struct weft__frame *f)
 					  : weft__text_clean(text, sizeof text - 4, raw, (size_t)n);
 		len = weft__text_fit(f, WEFT_FONT_BOLD, text, len, sizeof text, f->width / 3.0, &width);
 		if (b > 0)
-			weft__rect(f, WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255, 0, e.y0, f->width, e.y0 + 1);
+			weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, e.y0, f->width, e.y0 + 1);
 		if (len > 0 && e.text_y > 11 && !weft__text_blocked(f, WEFT_FONT_BOLD, 8, e.text_y, width))
-			weft__text_put(f, WEFT_PAINT_BAND_TEXT, WEFT_FONT_BOLD, 8, e.text_y, text, len, width);
+			weft__text_put(
+			    f, WEFT_PAINT_BAND_TEXT, 8, e.text_y, (struct weft__writing){WEFT_FONT_BOLD, text, len, width});
 	}
 }
 
@@ -140,8 +141,9 @@ static void draw_axis(struct weft__frame *f, const struct weft__ticks *t, double
 		len += weft__ticks_print_base(t, text + len, sizeof text - len);
 	}
 	*legend_width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
-	weft__text_put(f, WEFT_PAINT_AXIS_TEXT, WEFT_FONT_SMALL, 6, f->height - 6, text, len, *legend_width);
-	weft__rect(f, WEFT_LAYER_GRID, WEFT_PAINT_GRID, 255, 0, axis, f->width, axis + 1);
+	weft__text_put(
+	    f, WEFT_PAINT_AXIS_TEXT, 6, f->height - 6, (struct weft__writing){WEFT_FONT_SMALL, text, len, *legend_width});
+	weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_GRID, 255), 0, axis, f->width, axis + 1);
 }
 
 void weft__draw_grid(struct weft__frame *f)
@@ -155,13 +157,14 @@ void weft__draw_grid(struct weft__frame *f)
 	for (int n = 0; n < 1000 && time <= right; n++) {
 		char text[64];
 		int x = weft__floor(weft_view_x(f->view, time));
-		weft__rect(f, WEFT_LAYER_GRID, WEFT_PAINT_GRID, 255, x, 0, x + 1, bottom);
+		weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_GRID, 255), x, 0, x + 1, bottom);
 		size_t len = weft__tick_print(&t, text, sizeof text, time);
 		double width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
 		double at = x - width / 2;
 		if (!f->options.no_axis && at > legend_width + LEGEND_GAP_PX && at + width < f->width - 4 &&
 		    !weft__text_blocked(f, WEFT_FONT_SMALL, at - 6, f->height - 6, width + 12))
-			weft__text_put(f, WEFT_PAINT_AXIS_TEXT, WEFT_FONT_SMALL, at, f->height - 6, text, len, width);
+			weft__text_put(f, WEFT_PAINT_AXIS_TEXT, at, f->height - 6,
+			    (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
 		if (__builtin_add_overflow(time, t.step_ns, &time))
 			break;
 	}

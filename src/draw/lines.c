@@ -80,11 +80,11 @@ void weft__draw_track(struct weft__frame *f, const struct weft_track *t, const s
 	while (next_span(f, t, look->cell, &i, &span)) {
 		if (adjoins(&s, &span))
 			continue;
-		weft__rect(f, look->layer, look->paint, look->density[s.level], s.x0, look->y0, s.x1, look->y1);
+		weft__rect(f, weft__ink(look->layer, look->paint, look->density[s.level]), s.x0, look->y0, s.x1, look->y1);
 		s = (struct stretch){span.x0, span.x1, span.level};
 		s.x1 = s.x1 - s.x0 < look->least ? s.x0 + look->least : s.x1;
 	}
-	weft__rect(f, look->layer, look->paint, look->density[s.level], s.x0, look->y0, s.x1, look->y1);
+	weft__rect(f, weft__ink(look->layer, look->paint, look->density[s.level]), s.x0, look->y0, s.x1, look->y1);
 }
 
 /* How thick things are on a row of that height. */
@@ -130,11 +130,11 @@ static void draw_runs(struct weft__frame *f, const struct weft_promise *p, int y
 			continue;
 		if (s.x1 > s.x0) {
 			if (s.level == 0 || s.level > 2)
-				weft__rect(f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255, s.x0, y - style->run_above, s.x1,
-				    y + style->run_below);
+				weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255), s.x0, y - style->run_above,
+				    s.x1, y + style->run_below);
 			int inset = s.level == 0 && s.x1 - s.x0 >= 4;
-			weft__rect(f, WEFT_LAYER_RUN, WEFT_PAINT_RUN, DENSITY[s.level], s.x0 + inset, y - style->core_above,
-			    s.x1 - inset, y + style->core_below);
+			weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, DENSITY[s.level]), s.x0 + inset,
+			    y - style->core_above, s.x1 - inset, y + style->core_below);
 		}
 		s = (struct stretch){span.x0, span.x1, span.level};
 	} while (more);
@@ -163,12 +163,12 @@ void weft__draw_relations(struct weft__frame *f, uint32_t promise, int y)
 
 static void draw_bar(struct weft__frame *f, int x0, int x1, int y, const struct style *style)
 {
-	weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, x0, y - style->bar, x1, y + style->line + style->bar);
+	weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255), x0, y - style->bar, x1, y + style->line + style->bar);
 }
 
 static void draw_failure(struct weft__frame *f, int x0, int x1, int y, const struct style *style)
 {
-	weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, x0, y, x1, y + style->line);
+	weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255), x0, y, x1, y + style->line);
 	draw_bar(f, x1 - 1, x1 + 1, y, style);
 }
 
@@ -183,7 +183,7 @@ static void draw_promise(struct weft__frame *f, const struct weft__line *line, c
 	if (failed)
 		draw_failure(f, span->x0, span->x1, line->y, style);
 	else if (p->end == WEFT_END_PENDING && span->x1 - span->x0 > 8)
-		weft__triangle(f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255, span->x1, line->y + style->line / 2.0,
+		weft__triangle(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255), span->x1, line->y + style->line / 2.0,
 		    span->x1 - 7, line->y + style->line / 2.0, style->head);
 	int x0 = span->x0 > 0 ? span->x0 : 0, x1 = span->x1 < f->width ? span->x1 : f->width;
 	bool highlighted = weft_view_is_line_highlighted(f->view, promise);
@@ -299,8 +299,8 @@ static void draw_verticals(struct weft__frame *f)
 	assert(close > 0);
 	int alpha = columns <= close ? 255 : 255 * close / columns;
 	for (size_t i = 0; i < merged; i++)
-		weft__rect(f, WEFT_LAYER_CREATION, WEFT_PAINT_CREATION, alpha > 40 ? alpha : 40, v[i].x, v[i].y0, v[i].x + 1,
-		    v[i].y1 + 1);
+		weft__rect(f, weft__ink(WEFT_LAYER_CREATION, WEFT_PAINT_CREATION, alpha > 40 ? alpha : 40), v[i].x, v[i].y0,
+		    v[i].x + 1, v[i].y1 + 1);
 }
 
 int weft__row_y(const struct weft__frame *f, uint32_t row)
@@ -363,15 +363,15 @@ static void highlight(
 			return;
 		seen[cell / 64] |= 1ull << cell % 64;
 	}
-	weft__rect(f, x1 - x0 < 8 ? WEFT_LAYER_MARK : WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255, x0 - 3, line->y - half,
-	    x1 + 3, line->y + half + 2);
+	weft__rect(f, weft__ink(x1 - x0 < 8 ? WEFT_LAYER_MARK : WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255), x0 - 3,
+	    line->y - half, x1 + 3, line->y + half + 2);
 	uint32_t became = f->model->promises[promise].became;
 	if (became == WEFT_NONE || !weft_view_is_highlighted(f->view, became) || f->layout->rows[became] == WEFT_NONE)
 		return;
 	int y = weft__row_y(f, f->layout->rows[became]);
 	if (y != line->y)
-		weft__rect(f, WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255, x1 - 3, (y < line->y ? y : line->y) - half, x1 + 4,
-		    (y < line->y ? line->y : y) + half + 2);
+		weft__rect(f, weft__ink(WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255), x1 - 3,
+		    (y < line->y ? y : line->y) - half, x1 + 4, (y < line->y ? line->y : y) + half + 2);
 }
 
 static void highlight_on(

@@ -21,7 +21,7 @@ double weft_font_px(enum weft_font font)
 	return px[font];
 }
 
-static struct weft_prim *add(struct weft__frame *f, int kind, enum weft_layer layer, enum weft_paint paint, int alpha)
+static struct weft_prim *add(struct weft__frame *f, int kind, struct weft__ink ink)
 {
 	struct weft_draw_list *list = f->list;
 	if (f->failed)
@@ -32,7 +32,8 @@ static struct weft_prim *add(struct weft__frame *f, int kind, enum weft_layer la
 		return NULL;
 	}
 	struct weft_prim *p = &list->prims[list->count++];
-	*p = (struct weft_prim){.kind = (uint8_t)kind, .layer = (uint8_t)layer, .paint = (uint8_t)paint, .alpha = (uint8_t)alpha};
+	*p = (struct weft_prim){
+	    .kind = (uint8_t)kind, .layer = (uint8_t)ink.layer, .paint = (uint8_t)ink.paint, .alpha = (uint8_t)ink.alpha};
 	return p;
 }
 
@@ -41,7 +42,7 @@ static float eighth(double x)
 	return (float)weft__floor(x * 8 + 0.5) / 8;
 }
 
-void weft__rect(struct weft__frame *f, enum weft_layer layer, enum weft_paint paint, int alpha, int x0, int y0, int x1, int y1)
+void weft__rect(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int x1, int y1)
 {
 	x0 = x0 > 0 ? x0 : 0;
 	y0 = y0 > 0 ? y0 : 0;
@@ -49,7 +50,7 @@ void weft__rect(struct weft__frame *f, enum weft_layer layer, enum weft_paint pa
 	y1 = y1 < f->height ? y1 : f->height;
 	if (x0 >= x1 || y0 >= y1)
 		return;
-	struct weft_prim *p = add(f, WEFT_PRIM_RECT, layer, paint, alpha);
+	struct weft_prim *p = add(f, WEFT_PRIM_RECT, ink);
 	if (p) {
 		p->x0 = (float)x0;
 		p->y0 = (float)y0;
@@ -71,15 +72,14 @@ static bool clip(double at, double step, double *t0, double *t1)
 	return *t0 < *t1;
 }
 
-void weft__segment(struct weft__frame *f, enum weft_layer layer, enum weft_paint paint, int alpha, double x0, double y0,
-    double x1, double y1, double width)
+void weft__segment(struct weft__frame *f, struct weft__ink ink, double x0, double y0, double x1, double y1, double width)
 {
 	double t0 = 0, t1 = 1, dx = x1 - x0, dy = y1 - y0;
 	const double beyond = 16;
 	if (!clip(x0 + beyond, dx, &t0, &t1) || !clip(f->width + beyond - x0, -dx, &t0, &t1) ||
 	    !clip(y0 + beyond, dy, &t0, &t1) || !clip(f->height + beyond - y0, -dy, &t0, &t1))
 		return;
-	struct weft_prim *p = add(f, WEFT_PRIM_LINE, layer, paint, alpha);
+	struct weft_prim *p = add(f, WEFT_PRIM_LINE, ink);
 	if (p) {
 		p->x0 = eighth(x0 + t0 * dx);
 		p->y0 = eighth(y0 + t0 * dy);
@@ -89,12 +89,12 @@ void weft__segment(struct weft__frame *f, enum weft_layer layer, enum weft_paint
 	}
 }
 
-void weft__triangle(struct weft__frame *f, enum weft_layer layer, enum weft_paint paint, int alpha, double tip_x, double tip_y,
-    double base_x, double base_y, double half_width)
+void weft__triangle(
+    struct weft__frame *f, struct weft__ink ink, double tip_x, double tip_y, double base_x, double base_y, double half_width)
 {
 	if (tip_x < -16 || tip_x > f->width + 16 || tip_y < -16 || tip_y > f->height + 16)
 		return;
-	struct weft_prim *p = add(f, WEFT_PRIM_TRIANGLE, layer, paint, alpha);
+	struct weft_prim *p = add(f, WEFT_PRIM_TRIANGLE, ink);
 	if (p) {
 		p->x0 = eighth(tip_x);
 		p->y0 = eighth(tip_y);
@@ -104,24 +104,23 @@ void weft__triangle(struct weft__frame *f, enum weft_layer layer, enum weft_pain
 	}
 }
 
-void weft__list_text(struct weft__frame *f, enum weft_paint paint, enum weft_font font, double x, double y, const char *text,
-    size_t len, double width)
+void weft__list_text(struct weft__frame *f, enum weft_paint paint, double x, double y, struct weft__writing writing)
 {
 	struct weft_draw_list *list = f->list;
-	if (!f->failed && f->s->text_capacity - list->text_bytes < len &&
-	    !weft__vec_grow((void **)&list->text, &f->s->text_capacity, list->text_bytes + len, 1))
+	if (!f->failed && f->s->text_capacity - list->text_bytes < writing.len &&
+	    !weft__vec_grow((void **)&list->text, &f->s->text_capacity, list->text_bytes + writing.len, 1))
 		f->failed = true;
-	struct weft_prim *p = add(f, WEFT_PRIM_TEXT, WEFT_LAYER_TEXT, paint, 255);
+	struct weft_prim *p = add(f, WEFT_PRIM_TEXT, weft__ink(WEFT_LAYER_TEXT, paint, 255));
 	if (!p)
 		return;
-	p->font = (uint8_t)font;
+	p->font = (uint8_t)writing.font;
 	p->x0 = eighth(x);
 	p->y0 = eighth(y);
-	p->width = eighth(width);
+	p->width = eighth(writing.width);
 	p->first = (uint32_t)list->text_bytes;
-	p->count = (uint32_t)len;
-	memcpy(list->text + list->text_bytes, text, len);
-	list->text_bytes += len;
+	p->count = (uint32_t)writing.len;
+	memcpy(list->text + list->text_bytes, writing.text, writing.len);
+	list->text_bytes += writing.len;
 }
 
 void weft_prim_head(const struct weft_prim *p, float *left_x, float *left_y, float *right_x, float *right_y)

@@ -50,10 +50,10 @@ static void draw_lit(struct weft__frame *f, const struct row *row, struct lit *l
 		return;
 	int x0 = weft__floor(lit->x0), x1 = weft__floor(lit->x1), line = row->pitch >= 6 ? 2 : 1;
 	x1 = x1 > x0 ? x1 : x0 + 1;
-	weft__rect(
-	    f, WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255, x0 - 3, row->y - row->half, x1 + 3, row->y + row->half + 2);
-	weft__rect(
-	    f, WEFT_LAYER_PROMISE, lit->failed ? WEFT_PAINT_FAILED : WEFT_PAINT_PROMISE, 255, x0, row->y, x1, row->y + line);
+	weft__rect(f, weft__ink(WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255), x0 - 3, row->y - row->half, x1 + 3,
+	    row->y + row->half + 2);
+	weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, lit->failed ? WEFT_PAINT_FAILED : WEFT_PAINT_PROMISE, 255), x0, row->y, x1,
+	    row->y + line);
 	if (row->pitch >= NAMED_ROW_PX && lit->longest >= NAMED_PX) {
 		char text[176];
 		double width, from = lit->x0 > 4 ? lit->x0 + 3 : 4, to = lit->x1 < f->width ? lit->x1 : f->width;
@@ -61,8 +61,8 @@ static void draw_lit(struct weft__frame *f, const struct row *row, struct lit *l
 		len = len > 0 ? len : name_of(f, lit->promise, text, sizeof text - 4);
 		len = weft__text_fit(f, WEFT_FONT_LABEL, text, len, sizeof text, to - from, &width);
 		if (len > 0)
-			weft__text_put(f, lit->failed ? WEFT_PAINT_FAILED : WEFT_PAINT_LABEL, WEFT_FONT_LABEL, from, row->y - 4,
-			    text, len, width);
+			weft__text_put(f, lit->failed ? WEFT_PAINT_FAILED : WEFT_PAINT_LABEL, from, row->y - 4,
+			    (struct weft__writing){WEFT_FONT_LABEL, text, len, width});
 	}
 	lit->any = false;
 }
@@ -108,12 +108,13 @@ static void draw_highlighted(struct weft__frame *f)
 	}
 }
 
-static void draw_ring(struct weft__frame *f, enum weft_paint paint, int alpha, int x0, int y0, int x1, int y1, int width)
+static void draw_ring(struct weft__frame *f, int alpha, int x0, int y0, int x1, int y1, int width)
 {
-	weft__rect(f, WEFT_LAYER_MARK, paint, alpha, x0, y0, x1, y0 + width);
-	weft__rect(f, WEFT_LAYER_MARK, paint, alpha, x0, y1 - width, x1, y1);
-	weft__rect(f, WEFT_LAYER_MARK, paint, alpha, x0, y0 + width, x0 + width, y1 - width);
-	weft__rect(f, WEFT_LAYER_MARK, paint, alpha, x1 - width, y0 + width, x1, y1 - width);
+	const struct weft__ink ink = weft__ink(WEFT_LAYER_MARK, WEFT_PAINT_ACCENT, alpha);
+	weft__rect(f, ink, x0, y0, x1, y0 + width);
+	weft__rect(f, ink, x0, y1 - width, x1, y1);
+	weft__rect(f, ink, x0, y0 + width, x0 + width, y1 - width);
+	weft__rect(f, ink, x1 - width, y0 + width, x1, y1 - width);
 }
 
 /* The name of the selected one on a plate above it, or below where there is no room above. */
@@ -128,9 +129,9 @@ static void draw_name(struct weft__frame *f, uint32_t promise, double x0, int y0
 	double x = x0 > 8 ? x0 : 8;
 	x = x + width + 12 > f->width ? f->width - width - 12 : x;
 	int left = weft__floor(x), baseline = y0 - 6 > 14 ? y0 - 6 : y1 + 14;
-	weft__rect(
-	    f, WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255, left - 4, baseline - 12, left + weft__floor(width) + 6, baseline + 5);
-	weft__text_put(f, WEFT_PAINT_BACKGROUND, WEFT_FONT_BOLD, left, baseline, text, len, width);
+	weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255), left - 4, baseline - 12, left + weft__floor(width) + 6,
+	    baseline + 5);
+	weft__text_put(f, WEFT_PAINT_BACKGROUND, left, baseline, (struct weft__writing){WEFT_FONT_BOLD, text, len, width});
 }
 
 static void draw_one(struct weft__frame *f, uint32_t promise, bool selected)
@@ -145,10 +146,10 @@ static void draw_one(struct weft__frame *f, uint32_t promise, bool selected)
 	int x0 = weft__floor(from > -16 ? from : -16) - 4, x1 = weft__floor(to < f->width + 16 ? to : f->width + 16) + 4;
 	int y0 = row.y - row.half - 2, y1 = row.y + row.half + 4;
 	if (selected) {
-		draw_ring(f, WEFT_PAINT_ACCENT, 255, x0, y0, x1, y1, 2);
+		draw_ring(f, 255, x0, y0, x1, y1, 2);
 		draw_name(f, promise, from, y0, y1);
 	} else {
-		draw_ring(f, WEFT_PAINT_ACCENT, 144, x0, y0, x1, y1, 1);
+		draw_ring(f, 144, x0, y0, x1, y1, 1);
 	}
 }
 
@@ -166,7 +167,7 @@ int weft_marks_draw(
 	f.failed = !weft__frame_begin(&f, view->width_px, view->height_px);
 	if (!f.failed) {
 		if (marks->dim) {
-			weft__rect(&f, WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, VEIL, 0, 0, f.width, f.height);
+			weft__rect(&f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, VEIL), 0, 0, f.width, f.height);
 			draw_highlighted(&f);
 		}
 		if (marks->hovered != marks->selected)

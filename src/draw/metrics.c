@@ -48,21 +48,22 @@ static void draw_counter(struct weft__frame *f, size_t counter, size_t shown, en
 		top = top < y ? top : y;
 		bottom = bottom > y ? bottom : y;
 		if (x > since)
-			weft__rect(f, WEFT_LAYER_METRIC, paint, 255, since, y, x, y + 2);
+			weft__rect(f, weft__ink(WEFT_LAYER_METRIC, paint, 255), since, y, x, y + 2);
 		/* A column in which it goes up and down many times is a tint, not a line. */
 		int moved = next > y ? next - y : y - next;
 		bool busy = end - i > 3 && bottom - top > moved + 4;
 		if (busy && outline) {
-			weft__rect(f, WEFT_LAYER_METRIC, paint, 160, x, top, x + column, top + 2);
-			weft__rect(f, WEFT_LAYER_METRIC, paint, 160, x, bottom, x + column, bottom + 2);
+			weft__rect(f, weft__ink(WEFT_LAYER_METRIC, paint, 160), x, top, x + column, top + 2);
+			weft__rect(f, weft__ink(WEFT_LAYER_METRIC, paint, 160), x, bottom, x + column, bottom + 2);
 		} else {
-			weft__rect(f, WEFT_LAYER_METRIC, paint, busy ? 160 : 255, x, top, x + (busy ? column : 2), bottom + 2);
+			weft__rect(f, weft__ink(WEFT_LAYER_METRIC, paint, busy ? 160 : 255), x, top, x + (busy ? column : 2),
+			    bottom + 2);
 		}
 		since = x + (busy || column < 2 ? column : 2);
 		y = next;
 		i = end;
 	}
-	weft__rect(f, WEFT_LAYER_METRIC, paint, 255, since, y, f->width, y + 2);
+	weft__rect(f, weft__ink(WEFT_LAYER_METRIC, paint, 255), since, y, f->width, y + 2);
 	*last_y = y;
 }
 
@@ -83,8 +84,9 @@ static void draw_name(struct weft__frame *f, const struct weft_counter *c, enum 
 		if (at < low || at > high || weft__text_blocked(f, WEFT_FONT_BOLD, x - 4, at + 2, width + 8) ||
 		    weft__text_blocked(f, WEFT_FONT_BOLD, x - 4, at - 2, width + 8))
 			continue;
-		weft__rect(f, WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 224, weft__floor(x) - 4, at - 10, f->width - 4, at + 4);
-		weft__text_put(f, paint, WEFT_FONT_BOLD, x, at, text, len, width);
+		weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 224), weft__floor(x) - 4, at - 10, f->width - 4,
+		    at + 4);
+		weft__text_put(f, paint, x, at, (struct weft__writing){WEFT_FONT_BOLD, text, len, width});
 		return;
 	}
 }

@@ -268,7 +268,8 @@ static void draw_area(struct weft__frame *f, const struct weft_overview *o, enum
 		if (alpha == last)
 			continue;
 		if (last > 0)
-			weft__rect(f, layer, paint, last, since, at.y0 - (plane == HIGHLIGHT), x, at.y1 + (plane == HIGHLIGHT));
+			weft__rect(f, weft__ink(layer, paint, last), since, at.y0 - (plane == HIGHLIGHT), x,
+			    at.y1 + (plane == HIGHLIGHT));
 		since = x;
 		last = alpha;
 	}
@@ -296,7 +297,7 @@ static void draw_failures(struct weft__frame *f, const struct weft_overview *o, 
 			since = x;
 		if (any || since < 0)
 			continue;
-		weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, since, at.y0 - 1, x, at.y1 + 1);
+		weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255), since, at.y0 - 1, x, at.y1 + 1);
 		since = -1;
 	}
 }
@@ -312,10 +313,10 @@ static void draw_profile(struct weft__frame *f, const struct weft_overview *o)
 		double part = in ? (double)sum_of(o->run, c) / (UNIT * (c.end - c.from) * bands) : 0;
 		int high = part > 0 ? 1 + weft__floor((part < 1 ? part : 1) * (PROFILE_PX - 2) + 0.5) : 0;
 		if (in && sum_of(o->paused, c) > 0)
-			weft__rect(f, WEFT_LAYER_SHADE, WEFT_PAINT_PAUSE, 255, x, 0, x + CELL_PX, f->height);
+			weft__rect(f, weft__ink(WEFT_LAYER_SHADE, WEFT_PAINT_PAUSE, 255), x, 0, x + CELL_PX, f->height);
 		if (high == last)
 			continue;
-		weft__rect(f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 176, since, bottom - last, x, bottom);
+		weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 176), since, bottom - last, x, bottom);
 		since = x;
 		last = high;
 	}
@@ -328,7 +329,7 @@ static void draw_bands(struct weft__frame *f, const struct weft_overview *o)
 	for (size_t b = 1; b < o->layout->band_count; b++) {
 		int area = (int)(((double)o->layout->bands[b].first_row + (double)b) / o->rows_per_area);
 		int y = place_of(o, f, area).y0 - 1;
-		weft__rect(f, WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255, 0, y, f->width, y + 1);
+		weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, y, f->width, y + 1);
 	}
 }
 
@@ -338,16 +339,16 @@ static void draw_frame(struct weft__frame *f, const struct weft_overview *o)
 	double left, right;
 	frame_of(o, f->view, (double)f->list->width_px, &left, &right);
 	int x0 = weft__floor(left), x1 = weft__floor(right), middle = f->height / 2;
-	weft__rect(f, WEFT_LAYER_ARROW, WEFT_PAINT_BACKGROUND, 144, 0, 0, x0, f->height);
-	weft__rect(f, WEFT_LAYER_ARROW, WEFT_PAINT_BACKGROUND, 144, x1, 0, f->width, f->height);
-	weft__rect(f, WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255, x0, 0, x1, 1);
-	weft__rect(f, WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255, x0, f->height - 1, x1, f->height);
-	weft__rect(f, WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255, x0, 0, x0 + 1, f->height);
-	weft__rect(f, WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255, x1 - 1, 0, x1, f->height);
+	weft__rect(f, weft__ink(WEFT_LAYER_ARROW, WEFT_PAINT_BACKGROUND, 144), 0, 0, x0, f->height);
+	weft__rect(f, weft__ink(WEFT_LAYER_ARROW, WEFT_PAINT_BACKGROUND, 144), x1, 0, f->width, f->height);
+	weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255), x0, 0, x1, 1);
+	weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255), x0, f->height - 1, x1, f->height);
+	weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255), x0, 0, x0 + 1, f->height);
+	weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255), x1 - 1, 0, x1, f->height);
 	if (x1 - x0 < 12)
 		return;
-	weft__rect(f, WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255, x0, middle - 9, x0 + 4, middle + 9);
-	weft__rect(f, WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255, x1 - 4, middle - 9, x1, middle + 9);
+	weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255), x0, middle - 9, x0 + 4, middle + 9);
+	weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255), x1 - 4, middle - 9, x1, middle + 9);
 }
 
 int weft_overview_draw(struct weft_draw_list *list, const struct weft_overview *o, const struct weft_view *view, double width_px,
@@ -358,7 +359,7 @@ int weft_overview_draw(struct weft_draw_list *list, const struct weft_overview *
 	height_px = height_px >= 24 ? height_px < 1024 ? height_px : 1024 : 24;
 	f.failed = !weft__frame_begin(&f, width_px, height_px);
 	if (!f.failed) {
-		weft__rect(&f, WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255, 0, 0, f.width, f.height);
+		weft__rect(&f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255), 0, 0, f.width, f.height);
 		draw_bands(&f, o);
 		draw_profile(&f, o);
 		for (int area = 0; area < o->areas; area++) {

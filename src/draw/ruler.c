@@ -29,9 +29,10 @@ static bool put_plate(struct weft__frame *f, enum weft_paint plate, double x, co
 	x -= width / 2;
 	x = weft__floor(x < least ? least : x > most ? most : x);
 	if (weft__text_blocked(f, WEFT_FONT_SMALL, x - PLATE_PX, baseline, width + 2 * PLATE_PX) ||
-	    !weft__text_put(f, WEFT_PAINT_BACKGROUND, WEFT_FONT_SMALL, x, baseline, text, len, width))
+	    !weft__text_put(f, WEFT_PAINT_BACKGROUND, x, baseline, (struct weft__writing){WEFT_FONT_SMALL, text, len, width}))
 		return false;
-	weft__rect(f, WEFT_LAYER_PLATE, plate, 255, (int)x - PLATE_PX, 3, (int)(x + width) + PLATE_PX + 1, f->height - 4);
+	weft__rect(
+	    f, weft__ink(WEFT_LAYER_PLATE, plate, 255), (int)x - PLATE_PX, 3, (int)(x + width) + PLATE_PX + 1, f->height - 4);
 	return true;
 }
 
@@ -44,7 +45,8 @@ static void draw_pointer(struct weft__frame *f, const struct weft_ruler_options 
 	size_t len =
 	    weft_clock_print(text, sizeof text, f->model, &f->options.clock, o->pointer_ns, weft_view_exactness_ns(f->view));
 	put_plate(f, WEFT_PAINT_LABEL, x, text, len);
-	weft__rect(f, WEFT_LAYER_PLATE, WEFT_PAINT_LABEL, 255, weft__floor(x), f->height - 4, weft__floor(x) + 1, f->height);
+	weft__rect(
+	    f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_LABEL, 255), weft__floor(x), f->height - 4, weft__floor(x) + 1, f->height);
 }
 
 static void draw_span(struct weft__frame *f, const struct weft_ruler_options *o)
@@ -61,9 +63,9 @@ static void draw_span(struct weft__frame *f, const struct weft_ruler_options *o)
 	if (x1 < 0 || x0 >= f->width)
 		return;
 	int left = weft__floor(x0), right = weft__floor(x1) + 1;
-	weft__rect(f, WEFT_LAYER_SHADE, WEFT_PAINT_ACCENT, 64, left, 0, right, f->height);
-	weft__rect(f, WEFT_LAYER_MARK, WEFT_PAINT_ACCENT, 255, left, 0, left + 1, f->height);
-	weft__rect(f, WEFT_LAYER_MARK, WEFT_PAINT_ACCENT, 255, right - 1, 0, right, f->height);
+	weft__rect(f, weft__ink(WEFT_LAYER_SHADE, WEFT_PAINT_ACCENT, 64), left, 0, right, f->height);
+	weft__rect(f, weft__ink(WEFT_LAYER_MARK, WEFT_PAINT_ACCENT, 255), left, 0, left + 1, f->height);
+	weft__rect(f, weft__ink(WEFT_LAYER_MARK, WEFT_PAINT_ACCENT, 255), right - 1, 0, right, f->height);
 	if (__builtin_sub_overflow(to, from, &length))
 		length = INT64_MAX;
 	size_t len = weft_duration_print(text, sizeof text, length, weft_view_exactness_ns(f->view));
@@ -83,7 +85,8 @@ static void draw_base(struct weft__frame *f, const struct weft__ticks *t)
 	if (len == 0 || width > f->width / 3.0)
 		return;
 	if (!weft__text_blocked(f, WEFT_FONT_BOLD, 0, baseline, width + 2 * EDGE_PX))
-		weft__text_put(f, WEFT_PAINT_BAND_TEXT, WEFT_FONT_BOLD, EDGE_PX, baseline, text, len, width);
+		weft__text_put(
+		    f, WEFT_PAINT_BAND_TEXT, EDGE_PX, baseline, (struct weft__writing){WEFT_FONT_BOLD, text, len, width});
 }
 
 static void draw_ticks(struct weft__frame *f, const struct weft__ticks *t)
@@ -92,14 +95,15 @@ static void draw_ticks(struct weft__frame *f, const struct weft__ticks *t)
 	for (int n = 0; n < 8000 && time <= right; n++) {
 		int x = weft__floor(weft_view_x(f->view, time));
 		bool major = weft__tick_from(t, t->step_ns, time) == time;
-		weft__rect(f, WEFT_LAYER_GRID, major ? WEFT_PAINT_AXIS_TEXT : WEFT_PAINT_BAND, 255, x,
+		weft__rect(f, weft__ink(WEFT_LAYER_GRID, major ? WEFT_PAINT_AXIS_TEXT : WEFT_PAINT_BAND, 255), x,
 		    f->height - (major ? 6 : 4), x + 1, f->height - 1);
 		char text[64];
 		size_t len = major ? weft__tick_print(t, text, sizeof text, time) : 0;
 		double width = weft__text_width(f, WEFT_FONT_SMALL, text, len), at = x - width / 2, baseline = f->height - 10;
 		if (len > 0 && at >= EDGE_PX && at + width <= f->width - EDGE_PX &&
 		    !weft__text_blocked(f, WEFT_FONT_SMALL, at - 6, baseline, width + 12))
-			weft__text_put(f, WEFT_PAINT_AXIS_TEXT, WEFT_FONT_SMALL, at, baseline, text, len, width);
+			weft__text_put(
+			    f, WEFT_PAINT_AXIS_TEXT, at, baseline, (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
 		if (__builtin_add_overflow(time, t->minor_ns, &time))
 			break;
 	}
@@ -113,8 +117,8 @@ int weft_ruler_draw(struct weft_draw_list *list, const struct weft_view *view, d
 	f.failed = !weft__frame_begin(&f, view->width_px, height_px);
 	if (!f.failed) {
 		struct weft__ticks ticks = weft__ticks_choose(&f);
-		weft__rect(&f, WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255, 0, 0, f.width, f.height);
-		weft__rect(&f, WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255, 0, f.height - 1, f.width, f.height);
+		weft__rect(&f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255), 0, 0, f.width, f.height);
+		weft__rect(&f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, f.height - 1, f.width, f.height);
 		if (options) {
 			draw_pointer(&f, options);
 			draw_span(&f, options);
@@ -133,13 +137,13 @@ int weft_ruler_guides(
 	if (!f.failed && o && o->has_span) {
 		int x0 = weft__floor(weft_view_x(view, o->span_from_ns)), x1 = weft__floor(weft_view_x(view, o->span_to_ns));
 		int left = x0 < x1 ? x0 : x1, right = (x0 < x1 ? x1 : x0) + 1;
-		weft__rect(&f, WEFT_LAYER_SHADE, WEFT_PAINT_ACCENT, 32, left, 0, right, f.height);
-		weft__rect(&f, WEFT_LAYER_MARK, WEFT_PAINT_ACCENT, 200, left, 0, left + 1, f.height);
-		weft__rect(&f, WEFT_LAYER_MARK, WEFT_PAINT_ACCENT, 200, right - 1, 0, right, f.height);
+		weft__rect(&f, weft__ink(WEFT_LAYER_SHADE, WEFT_PAINT_ACCENT, 32), left, 0, right, f.height);
+		weft__rect(&f, weft__ink(WEFT_LAYER_MARK, WEFT_PAINT_ACCENT, 200), left, 0, left + 1, f.height);
+		weft__rect(&f, weft__ink(WEFT_LAYER_MARK, WEFT_PAINT_ACCENT, 200), right - 1, 0, right, f.height);
 	}
 	if (!f.failed && o && o->has_pointer) {
 		int x = weft__floor(weft_view_x(view, o->pointer_ns));
-		weft__rect(&f, WEFT_LAYER_MARK, WEFT_PAINT_LABEL, 96, x, 0, x + 1, f.height);
+		weft__rect(&f, weft__ink(WEFT_LAYER_MARK, WEFT_PAINT_LABEL, 96), x, 0, x + 1, f.height);
 	}
 	return weft__frame_end(&f, err);
 }

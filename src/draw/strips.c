@@ -371,7 +371,7 @@ static void draw_plane(struct weft__frame *f, const struct strips *s, int strip,
 		if (alphas[start] > 0 && plane == ALIVE)
 			weft__line_put(f, alphas[start], x0, y, x1, y + 2);
 		else if (alphas[start] > 0)
-			weft__rect(f, WEFT_LAYER_RUN, WEFT_PAINT_RUN, alphas[start], x0, y, x1, y + 1);
+			weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, alphas[start]), x0, y, x1, y + 1);
 		start = c;
 	}
 }
@@ -379,13 +379,13 @@ static void draw_plane(struct weft__frame *f, const struct strips *s, int strip,
 static void draw_mark(struct weft__frame *f, enum mark mark, int x0, int x1, int y, bool dense)
 {
 	switch (mark) {
-	case FAILED: weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, dense ? 144 : 255, x0, y, x1, y + 2); break;
-	case END_FAILED: weft__rect(f, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255, x0, y, x1, y + 3); break;
+	case FAILED: weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, dense ? 144 : 255), x0, y, x1, y + 2); break;
+	case END_FAILED: weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255), x0, y, x1, y + 3); break;
 	default:
 		if (x1 - x0 < 8)
-			weft__rect(f, WEFT_LAYER_MARK, WEFT_PAINT_HIGHLIGHT, 255, x0 - 1, y - 1, x1 + 1, y + 3);
+			weft__rect(f, weft__ink(WEFT_LAYER_MARK, WEFT_PAINT_HIGHLIGHT, 255), x0 - 1, y - 1, x1 + 1, y + 3);
 		else
-			weft__rect(f, WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255, x0, y - 1, x1, y + 3);
+			weft__rect(f, weft__ink(WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255), x0, y - 1, x1, y + 3);
 	}
 }
 

@@ -178,20 +178,19 @@ bool weft__text_blocked(struct weft__frame *f, enum weft_font font, double x, do
 	return f->failed || !find_place(f, font, x, y, width, &p) || is_any_set(f->s->bits.items, &p);
 }
 
-bool weft__text_put(struct weft__frame *f, enum weft_paint paint, enum weft_font font, double x, double y, const char *text,
-    size_t len, double width)
+bool weft__text_put(struct weft__frame *f, enum weft_paint paint, double x, double y, struct weft__writing writing)
 {
 	struct place p;
-	if (f->failed || !find_place(f, font, x, y, width, &p) || is_any_set(f->s->bits.items, &p))
+	if (f->failed || !find_place(f, writing.font, x, y, writing.width, &p) || is_any_set(f->s->bits.items, &p))
 		return false;
 	set_all(f->s->bits.items, &p);
-	weft__list_text(f, paint, font, x, y, text, len, width);
+	weft__list_text(f, paint, x, y, writing);
 	return true;
 }
 
 void weft__line_put(struct weft__frame *f, int alpha, int x0, int y0, int x1, int y1)
 {
-	weft__rect(f, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, alpha, x0, y0, x1, y1);
+	weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, alpha), x0, y0, x1, y1);
 	x0 = x0 > 0 ? x0 : 0;
 	x1 = x1 < f->width ? x1 : f->width;
 	y0 = y0 > 0 ? y0 : 0;

@@ -99,36 +99,51 @@ static bool read_notes(
 	return true;
 }
 
+/* Program headers, and what they tell. */
+struct headers {
+	const struct weft_image *image;
+	const struct layout *layout;
+	uint64_t at, count;
+	unsigned size; /* of each */
+	extent_vec extents;
+	struct weft_core core;
+	uint64_t taken;   /* bytes of all extents */
+	bool has_virtual; /* one of them tells a virtual address */
+};
+
 /* Reads the program headers; by physical address where no virtual one is told, as of a machine. */
-static bool read_headers(const struct weft_image *image, const struct layout *l, uint64_t at, uint64_t count, unsigned size,
-    bool physical, extent_vec *out, struct weft_core *core, bool *has_virtual, uint64_t *taken)
+static bool read_headers(struct headers *h, bool physical)
 {
+	const struct weft_image *image = h->image;
+	const struct layout *l = h->layout;
 	int notes = 0;
-	for (uint64_t i = 0; i < count; i++) {
+	h->extents.count = 0;
+	h->core.lacks = h->taken = 0;
+	for (uint64_t i = 0; i < h->count; i++) {
 		unsigned char p[56];
-		if (at > image->bytes || image->read(image, at + i * size, p, l->program) < l->program)
+		if (h->at > image->bytes || image->read(image, h->at + i * h->size, p, l->program) < l->program)
 			break;
 		if (weft_load_u32(p) == NOTE && !physical && notes++ < NOTES_READ &&
-		    !read_notes(core, l, image, load(l, p + l->offset), load(l, p + l->filesz)))
+		    !read_notes(&h->core, l, image, load(l, p + l->offset), load(l, p + l->filesz)))
 			return false;
 		if (weft_load_u32(p) != LOAD)
 			continue;
 		struct weft_extent e = {
 		    load(l, p + (physical ? l->paddr : l->vaddr)), load(l, p + l->filesz), load(l, p + l->offset)};
-		*has_virtual = *has_virtual || load(l, p + l->vaddr);
+		h->has_virtual = h->has_virtual || load(l, p + l->vaddr);
 		uint64_t left = e.offset < image->bytes ? image->bytes - e.offset : 0, memory = load(l, p + l->memsz);
 		e.bytes = e.bytes < left ? e.bytes : left;
 		/* What is dumped twice is looked at once: a file cannot ask for more work than it has bytes. */
-		left = image->bytes - *taken;
+		left = image->bytes - h->taken;
 		e.bytes = e.bytes < left ? e.bytes : left;
-		core->lacks += memory > e.bytes ? memory - e.bytes : 0;
+		h->core.lacks += memory > e.bytes ? memory - e.bytes : 0;
 		if (!e.bytes || e.bytes > UINT64_MAX - e.address)
 			continue;
-		struct weft_extent *slot = weft_vec_push(out);
+		struct weft_extent *slot = weft_vec_push(&h->extents);
 		if (!slot)
 			return false;
 		*slot = e;
-		*taken += e.bytes;
+		h->taken += e.bytes;
 	}
 	return true;
 }
@@ -142,33 +157,28 @@ int weft__elf_read(struct weft_core *out, const struct weft_image *image, struct
 	const struct layout *l = &layouts[h[4] - 1];
 	if (got < l->header)
 		return 0;
-	uint64_t at = load(l, h + l->phoff), headers = weft_load_u16(h + l->phnum);
-	unsigned size = weft_load_u16(h + l->phentsize);
-	if (headers == COUNT_IS_ELSEWHERE) {
+	struct headers headers = {.image = image,
+	    .layout = l,
+	    .at = load(l, h + l->phoff),
+	    .count = weft_load_u16(h + l->phnum),
+	    .size = weft_load_u16(h + l->phentsize)};
+	if (headers.count == COUNT_IS_ELSEWHERE) {
 		unsigned char first[64] = {0};
 		if (image->read(image, load(l, h + l->shoff), first, l->sh_info + 4) == l->sh_info + 4)
-			headers = weft_load_u32(first + l->sh_info);
+			headers.count = weft_load_u32(first + l->sh_info);
 	}
-	if (size < l->program || at > image->bytes)
+	if (headers.size < l->program || headers.at > image->bytes)
 		return 0;
 	/* No more than there is room for. */
-	headers = headers < (image->bytes - at) / size ? headers : (image->bytes - at) / size;
-	extent_vec extents = {0};
-	struct weft_core core = {0};
-	bool has_virtual = false, whole = true;
-	uint64_t taken = 0;
-	for (int physical = 0; physical < 2 && whole && !has_virtual; physical++) {
-		extents.count = 0;
-		core.lacks = taken = 0;
-		whole = read_headers(image, l, at, headers, size, physical, &extents, &core, &has_virtual, &taken);
-	}
-	if (!whole) {
-		weft_vec_free(&extents);
+	uint64_t room = (image->bytes - headers.at) / headers.size;
+	headers.count = headers.count < room ? headers.count : room;
+	if (!read_headers(&headers, false) || (!headers.has_virtual && !read_headers(&headers, true))) {
+		weft_vec_free(&headers.extents);
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	}
-	weft_sort(extents.items, extents.count, sizeof *extents.items, compare_extents);
-	core.count = cut_overlaps(extents.items, extents.count);
-	core.extents = extents.items;
-	*out = core;
+	weft_sort(headers.extents.items, headers.extents.count, sizeof *headers.extents.items, compare_extents);
+	headers.core.count = cut_overlaps(headers.extents.items, headers.extents.count);
+	headers.core.extents = headers.extents.items;
+	*out = headers.core;
 	return 1;
 }

@@ -60,9 +60,13 @@ extern const struct weft_trace_format weft__format_mirage, weft__format_native, 
 __attribute__((format(printf, 6, 7))) void weft__trace_skip(struct weft_trace *trace, const struct weft_blob *blob,
     uint64_t packet, uint64_t offset, uint64_t bytes, const char *what, ...);
 
-/* Fills err with a place in a blob; returns status. */
-__attribute__((format(printf, 7, 8))) int weft__trace_fail(struct weft_error *err, int status, const struct weft_source *source,
-    const struct weft_blob *blob, uint64_t packet, uint64_t offset, const char *what, ...);
+/* Fills err with what is wrong with a blob, or with all of the source; returns status. */
+__attribute__((format(printf, 5, 6))) int weft__trace_fail(
+    struct weft_error *err, int status, const struct weft_source *source, const struct weft_blob *blob, const char *what, ...);
+
+/* Fills the place of err, if it is not NULL: a packet and an offset in a blob. */
+void weft__trace_set_place(
+    struct weft_error *err, const struct weft_source *source, const struct weft_blob *blob, uint64_t packet, uint64_t offset);
 
 /* Why bytes that begin so are no trace in one file. */
 const char *weft__trace_unknown_text(const unsigned char *bytes, size_t size);

@@ -156,9 +156,12 @@ int weft__native_find(struct weft_trace *trace, uint32_t blob_index, struct weft
 		if (found == blob->size)
 			break;
 		place.offset = found;
-		if (weft__packet_probe(blob->bytes + found, blob->size - found) == WEFT_PACKET_BIG_ENDIAN)
-			return weft__trace_fail(err, WEFT_ENOTSUP, &trace->source, blob, place.index, found,
-			    "written on a big-endian machine, which weft does not read");
+		if (weft__packet_probe(blob->bytes + found, blob->size - found) == WEFT_PACKET_BIG_ENDIAN) {
+			weft__trace_fail(
+			    err, WEFT_ENOTSUP, &trace->source, blob, "written on a big-endian machine, which weft does not read");
+			weft__trace_set_place(err, &trace->source, blob, place.index, found);
+			return WEFT_ENOTSUP;
+		}
 		int status = note_packet(trace, &place, &at, err);
 		if (status < 0)
 			return status;
@@ -501,12 +504,11 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 	if (status < 0)
 		return status;
 	if (!n->packets.count && !n->definitions.count && n->unknown_version)
-		return weft__trace_fail(err, WEFT_EFORMAT, &trace->source, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET,
+		return weft__trace_fail(err, WEFT_EFORMAT, &trace->source, NULL,
 		    "written in version %u of the format; this weft reads versions 1 and %d", n->unknown_version,
 		    WEFT_WIRE_VERSION);
 	if (!n->packets.count && !n->definitions.count)
-		return weft__trace_fail(
-		    err, WEFT_EFORMAT, &trace->source, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, "no packet in it can be read");
+		return weft__trace_fail(err, WEFT_EFORMAT, &trace->source, NULL, "no packet in it can be read");
 	if (!n->clock.hz)
 		n->clock.hz = 1000000000;
 	weft_sort(n->packets.items, n->packets.count, sizeof *n->packets.items, compare_packets);

@@ -24,8 +24,7 @@ static int fail_errno(struct weft_error *err, const char *dir, const char *path,
 		     : error == EACCES || error == EPERM ? WEFT_EACCES
 		     : error == ENOMEM                   ? WEFT_ENOMEM
 							 : WEFT_EIO;
-	return weft__trace_fail(
-	    err, status, NULL, &(struct weft_blob){.name = (char *)path}, WEFT_NO_OFFSET, WEFT_NO_OFFSET, "%s", strerror(error));
+	return weft__trace_fail(err, status, NULL, &(struct weft_blob){.name = (char *)path}, "%s", strerror(error));
 }
 
 /* Whether reading on makes sense: by now its first bytes are known. */
@@ -62,8 +61,7 @@ __attribute__((format(printf, 4, 5))) static int fail_at(
 	va_start(args, what);
 	vsnprintf(text, sizeof text, what, args);
 	va_end(args);
-	return weft__trace_fail(
-	    err, status, NULL, &(struct weft_blob){.name = (char *)(uintptr_t)path}, WEFT_NO_OFFSET, WEFT_NO_OFFSET, "%s", text);
+	return weft__trace_fail(err, status, NULL, &(struct weft_blob){.name = (char *)(uintptr_t)path}, "%s", text);
 }
 
 /* As read().  A FIFO does not block: its writer is waited for as long as it is there and not silent for too long. */
@@ -296,8 +294,8 @@ int weft__source_open_image(struct weft_source *out, const char *path, const cha
 	if (fd < 0 || fstat(fd, &st) < 0)
 		status = fail_errno(err, NULL, path, errno);
 	else if (!S_ISREG(st.st_mode))
-		status = weft__trace_fail(err, WEFT_EFORMAT, NULL, &(struct weft_blob){.name = (char *)path}, WEFT_NO_OFFSET,
-		    WEFT_NO_OFFSET, "not a file, so no image of a memory");
+		status = weft__trace_fail(
+		    err, WEFT_EFORMAT, NULL, &(struct weft_blob){.name = (char *)path}, "not a file, so no image of a memory");
 	else
 		status = search_file(out, fd, &st, path, uuid, err);
 	if (fd >= 0)
@@ -426,8 +424,8 @@ static int load_directory(struct weft_source *source, DIR *dir, struct weft_erro
 	for (int looks = 0; looks < 16 && status == 1; looks++)
 		status = list_files(source, dir, err);
 	if (status >= 0 && !is_known_directory(source, dir))
-		status = weft__trace_fail(err, WEFT_EFORMAT, source, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET,
-		    "the directory has no trace in a format that weft reads");
+		status =
+		    weft__trace_fail(err, WEFT_EFORMAT, source, NULL, "the directory has no trace in a format that weft reads");
 	if (status >= 0 && !make_room(source))
 		status = fail_at(err, WEFT_ENOMEM, source->name, "its files have more bytes than there is memory for");
 	for (int turn = 0; turn < 3; turn++) {

@@ -26,9 +26,11 @@ const struct weft_trace_format *weft__trace_probe(const struct weft_source *sour
 	return best;
 }
 
-static void set_place(
+void weft__trace_set_place(
     struct weft_error *err, const struct weft_source *source, const struct weft_blob *blob, uint64_t packet, uint64_t offset)
 {
+	if (!err)
+		return;
 	const char *dir = source && source->is_dir ? source->name : "";
 	const char *file = blob ? blob->name : source && !source->is_dir ? source->name : "";
 	snprintf(err->file, sizeof err->file, "%s%s%s", dir, dir[0] && file[0] ? "/" : "", file);
@@ -37,8 +39,8 @@ static void set_place(
 	err->offset = is_found && offset != WEFT_NO_OFFSET ? blob->address + offset : offset;
 }
 
-int weft__trace_fail(struct weft_error *err, int status, const struct weft_source *source, const struct weft_blob *blob,
-    uint64_t packet, uint64_t offset, const char *what, ...)
+int weft__trace_fail(
+    struct weft_error *err, int status, const struct weft_source *source, const struct weft_blob *blob, const char *what, ...)
 {
 	if (err) {
 		va_list args;
@@ -46,7 +48,7 @@ int weft__trace_fail(struct weft_error *err, int status, const struct weft_sourc
 		vsnprintf(err->what, sizeof err->what, what, args);
 		va_end(args);
 		err->status = (enum weft_status)status;
-		set_place(err, source, blob, packet, offset);
+		weft__trace_set_place(err, source, blob, WEFT_NO_OFFSET, WEFT_NO_OFFSET);
 	}
 	return status;
 }
@@ -63,7 +65,7 @@ void weft__trace_skip(struct weft_trace *trace, const struct weft_blob *blob, ui
 		vsnprintf(skipped->where.what, sizeof skipped->where.what, what, args);
 		va_end(args);
 		skipped->where.status = WEFT_EDAMAGED;
-		set_place(&skipped->where, &trace->source, blob, packet, offset);
+		weft__trace_set_place(&skipped->where, &trace->source, blob, packet, offset);
 		skipped->bytes = bytes;
 	}
 	trace->info.skipped_count++;
@@ -86,7 +88,7 @@ static int fail_unknown(struct weft_error *err, const struct weft_source *source
 	/* An archive: open.c refuses other directories. */
 	const char *what = source->is_dir ? "the directory has no trace in a format that weft reads"
 					  : weft__trace_unknown_text(source->blobs[0].bytes, source->blobs[0].size);
-	return weft__trace_fail(err, WEFT_EFORMAT, source, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, "%s", what);
+	return weft__trace_fail(err, WEFT_EFORMAT, source, NULL, "%s", what);
 }
 
 /* What somebody may be writing is read again where it stands. */

@@ -134,19 +134,33 @@ static bool index_arrows(struct weft_index *x, const struct weft_model *model)
 	return done;
 }
 
+struct bands {
+	size_t count;
+	const uint32_t *of_stream;
+};
+
+/* Where stretches are put. */
+struct stretch_room {
+	int64_t *times;
+	uint64_t *busy;
+	uint32_t *source; /* which ones they are; NULL: nobody asks */
+};
+
 /* Cuts off what overlaps an earlier one, so that tracks keep their promise whatever the trace says.  Returns false when out of
  * memory. */
-static bool index_stretches(struct weft_track *tracks, size_t bands, const uint32_t *band_of_stream,
-    const struct weft_stretch *stretches, size_t count, int64_t *times, uint64_t *busy, uint32_t *source)
+static bool index_stretches(struct weft_track *tracks, const struct bands *bands, const struct weft_stretch *stretches,
+    size_t count, const struct stretch_room *room)
 {
-	size_t *begin = calloc(bands + 2, sizeof *begin);
+	int64_t *times = room->times;
+	uint64_t *busy = room->busy;
+	size_t *begin = calloc(bands->count + 2, sizeof *begin);
 	if (!begin)
 		return false;
-#define BAND(i) (bands > 1 ? band_of_stream[stretches[i].stream] : 0)
+#define BAND(i) (bands->count > 1 ? bands->of_stream[stretches[i].stream] : 0)
 	for (size_t i = 0; i < count; i++)
-		if (BAND(i) < bands)
+		if (BAND(i) < bands->count)
 			begin[BAND(i) + 1]++;
-	for (size_t b = 0; b < bands; b++) {
+	for (size_t b = 0; b < bands->count; b++) {
 		begin[b + 1] += begin[b];
 		tracks[b] = (struct weft_track){
 		    .start = times + 2 * begin[b], .end = times + 2 * begin[b] + 1, .stride = 2, .busy = busy + begin[b] + b};
@@ -154,7 +168,7 @@ static bool index_stretches(struct weft_track *tracks, size_t bands, const uint3
 	}
 	for (size_t i = 0; i < count; i++) {
 		size_t b = BAND(i);
-		if (b >= bands)
+		if (b >= bands->count)
 			continue;
 		size_t n = tracks[b].count, at = begin[b] + n;
 		int64_t until = n > 0 ? times[2 * at - 1] : INT64_MIN;
@@ -164,8 +178,8 @@ static bool index_stretches(struct weft_track *tracks, size_t bands, const uint3
 		times[2 * at] = from;
 		times[2 * at + 1] = stretches[i].end_ns;
 		busy[at + b + 1] = busy[at + b] + length(from, stretches[i].end_ns);
-		if (source)
-			source[at] = (uint32_t)i;
+		if (room->source)
+			room->source[at] = (uint32_t)i;
 		tracks[b].count++;
 	}
 #undef BAND
@@ -192,10 +206,12 @@ static bool index_sleeps(struct weft_index *x, const struct weft_model *model, c
 		memset(band_of_stream, 0xff, 65536 * sizeof *band_of_stream);
 		for (size_t b = 0; b < layout->band_count; b++)
 			band_of_stream[layout->bands[b].stream] = (uint32_t)b;
-		done = index_stretches(
-			   x->sleeps, bands, band_of_stream, sleeps, sleep_count, x->stretch_times, x->stretch_busy, NULL) &&
-		       index_stretches(x->pauses, bands, band_of_stream, model->pauses, model->pause_count,
-			   x->stretch_times + 2 * sleep_count, x->stretch_busy + sleep_count + bands + 1, x->pause_source);
+		const struct bands all = {bands, band_of_stream};
+		const struct stretch_room for_sleeps = {x->stretch_times, x->stretch_busy, NULL},
+					  for_pauses = {x->stretch_times + 2 * sleep_count,
+					      x->stretch_busy + sleep_count + bands + 1, x->pause_source};
+		done = index_stretches(x->sleeps, &all, sleeps, sleep_count, &for_sleeps) &&
+		       index_stretches(x->pauses, &all, model->pauses, model->pause_count, &for_pauses);
 	}
 	free(band_of_stream);
 	return done;
