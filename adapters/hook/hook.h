@@ -47,6 +47,13 @@ static inline bool weft_hook_is_own(const struct weft_hook_module *module, const
 	return (uintptr_t)return_address - module->own_begin < module->own_end - module->own_begin;
 }
 
+/* The place in the machine code to which a call returns, for weft_create_at(); NULL: too many are known already. */
+struct weft_record_place *weft_hook_place(const void *caller);
+
+/* What an exported function or variable is called, if it has a plain name; NULL: nobody knows.  The first time it asks the
+ * loader, whose lock it takes. */
+const char *weft_hook_name(const void *address);
+
 enum weft_hook_fork { WEFT_HOOK_BEFORE_FORK, WEFT_HOOK_IN_PARENT, WEFT_HOOK_IN_CHILD };
 
 struct weft_hook_adapter {

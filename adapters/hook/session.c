@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "adapters/hook/load.h"
+#include "adapters/hook/thread.h"
 
 enum { MOST_IN_PROCESS = 10000 };
 
@@ -156,6 +157,7 @@ bool weft__hook_begin(void)
 		void *frame;
 		if (weft__hook_stacks)
 			backtrace(&frame, 1);
+		weft__hook_threads_forget();
 		bool on = weft_is_on() || start();
 		__atomic_store_n(&state, on ? BEGUN : FAILED, __ATOMIC_RELEASE);
 	}
@@ -192,6 +194,7 @@ static void in_parent(void)
 static void in_child(void)
 {
 	weft__hook_around_fork(WEFT_HOOK_IN_CHILD);
+	weft__hook_threads_forget();
 	__atomic_store_n(&state, WAITING, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
 	tell_adapters(WEFT_HOOK_IN_CHILD);

@@ -92,8 +92,10 @@ __attribute__((constructor(101))) static void resolve(void)
 	errno = saved;
 }
 
-static bool sleeps(struct weft_hook_sleep *s)
+bool weft_hook_sleeps(struct weft_hook_sleep *s)
 {
+	if (!weft_is_on())
+		return false;
 	for (const struct weft_hook_adapter *const *a = weft__hook_adapters; *a; a++)
 		if ((*a)->sleeps && (*a)->sleeps(s)) {
 			s->who = *a;
@@ -102,7 +104,7 @@ static bool sleeps(struct weft_hook_sleep *s)
 	return false;
 }
 
-static void wakes(const struct weft_hook_sleep *s)
+void weft_hook_wakes(const struct weft_hook_sleep *s)
 {
 	int saved = errno;
 	if (s->who->wakes)
@@ -123,13 +125,13 @@ static void wakes(const struct weft_hook_sleep *s)
 	    .may_sleep = MAY_SLEEP,                                                                                              \
 	    .caller = __builtin_return_address(0)};                                                                              \
 	int before = errno;                                                                                                      \
-	bool taken = sleeps(&s);                                                                                                 \
+	bool taken = weft_hook_sleeps(&s);                                                                                       \
 	errno = before;                                                                                                          \
 	if (!taken)                                                                                                              \
 	return CALL
 
 #define AWAKE                                                                                                                    \
-	wakes(&s);                                                                                                               \
+	weft_hook_wakes(&s);                                                                                                     \
 	return result
 
 #define SIMPLE(NAME, RESULT, PARAMETERS, ARGUMENTS, KIND)                                                                        \

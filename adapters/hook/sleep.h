@@ -35,4 +35,9 @@ struct weft_hook_sleep {
 	uintptr_t data; /* of the adapter's, from sleeps() to wakes() */
 };
 
+/* For an adapter that takes a call of its runtime in which that sleeps without libc: before and, if the answer was true, after
+ * the call.  The first may change errno. */
+bool weft_hook_sleeps(struct weft_hook_sleep *sleep);
+void weft_hook_wakes(const struct weft_hook_sleep *sleep);
+
 #endif

@@ -115,12 +115,9 @@ struct weft__uv_run {
 /* An OS thread's own. */
 struct weft__uv_here {
 	unsigned epoch;
-	bool is_listed; /* weft_list_pending() was told */
-	bool is_met;    /* its root is made, or being made */
-	bool on_pool;   /* a thread of libuv's pool, at work */
-	weft_id root;   /* the OS thread's promise */
-	uint64_t since; /* when that was made */
-	char name[16];
+	bool is_listed;     /* weft_list_pending() was told */
+	bool on_pool;       /* a thread of libuv's pool, at work */
+	weft_id root;       /* the OS thread's promise */
 	weft_id running;    /* whose code runs */
 	weft_id shown;      /* who runs by the trace; 0: nobody */
 	weft__uv_tag actor; /* what runs, if it is an actor */

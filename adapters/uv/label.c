@@ -1,9 +1,7 @@
 /* label.c: what things are called, and where the program calls from.  No printf: labels are on hot paths.
  * SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
-#include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -166,70 +164,16 @@ void weft__uv_say(struct weft__uv_thing *thing)
 		weft_label(thing->id, thing->label);
 }
 
-/* ---- Functions and places, by their address: asked for once, kept for ever ---- */
-
-enum { PLACES = 1024, TRIED = 32, NAME = 48 };
-
-/* A place in a table where an address is, or comes to be; -1: it is full there.  Sets *is_new. */
-static int place(uintptr_t table[], const void *address, bool *is_new)
-{
-	uintptr_t wanted = (uintptr_t)address;
-	unsigned first = (unsigned)(wanted * 0x9e3779b97f4a7c15u >> 40);
-	*is_new = false;
-	for (unsigned i = 0; i < TRIED; i++) {
-		unsigned at = (first + i) % PLACES;
-		uintptr_t seen = __atomic_load_n(&table[at], __ATOMIC_ACQUIRE);
-		if (!seen && __atomic_compare_exchange_n(&table[at], &seen, wanted, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-			*is_new = true;
-			return (int)at;
-		}
-		if (seen == wanted)
-			return (int)at;
-	}
-	return -1;
-}
-
-/* dladdr() answers with the nearest symbol before, whatever lies between: believed only inside the symbol's size. */
-static const char *symbol_of(const void *address, Dl_info *info)
-{
-	const ElfW(Sym) *symbol = NULL;
-	if (!dladdr1(address, info, (void **)&symbol, RTLD_DL_SYMENT))
-		memset(info, 0, sizeof *info);
-	return info->dli_sname && symbol && (uintptr_t)address - (uintptr_t)info->dli_saddr < symbol->st_size ? info->dli_sname
-													      : NULL;
-}
-
 void weft__uv_put_function(struct weft__uv_thing *thing, const void *function)
 {
-	static uintptr_t addresses[PLACES];
-	static char names[PLACES][NAME];
-	static bool known[PLACES];
-	bool is_new;
-	int at = function ? place(addresses, function, &is_new) : -1;
-	if (at < 0)
-		return;
-	if (is_new) {
-		Dl_info info;
-		const char *name = symbol_of(function, &info);
-		if (name && strncmp(name, "_Z", 2) != 0)
-			strncat(names[at], name, NAME - 1);
-		__atomic_store_n(&known[at], true, __ATOMIC_RELEASE);
-	}
-	if (__atomic_load_n(&known[at], __ATOMIC_ACQUIRE) && names[at][0]) {
+	const char *name = weft_hook_name(function);
+	if (name) {
 		put(thing, " ", 1);
-		weft__uv_put(thing, names[at]);
+		weft__uv_put(thing, name);
 	}
 }
 
 struct weft_record_place *weft__uv_site(const void *caller)
 {
-	static uintptr_t addresses[PLACES];
-	static struct weft_record_place places[PLACES];
-	bool is_new;
-	int at = place(addresses, caller, &is_new);
-	if (at < 0)
-		return NULL;
-	if (is_new)
-		__atomic_store_n(&places[at].address, caller, __ATOMIC_RELEASE);
-	return __atomic_load_n(&places[at].address, __ATOMIC_ACQUIRE) ? &places[at] : NULL;
+	return weft_hook_place(caller);
 }

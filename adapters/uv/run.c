@@ -5,11 +5,9 @@
  * says. SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "adapters/hook/sleep.h"
+#include "adapters/hook/thread.h"
 #include "adapters/uv/adapter.h"
 
 /* How long nothing has to come before it is told what a loop waits for.  A busy loop never gets there. */
@@ -20,20 +18,11 @@ unsigned weft__uv_epoch = 1;
 
 /* ---- The OS thread ---- */
 
-/* In signal handlers too, which may have interrupted just this. */
+/* In signal handlers too. */
 static void make_root(struct weft__uv_here *here)
 {
-	if (here->is_met)
-		return;
-	here->is_met = true;
-	strcpy(here->name, "main");
-	if (getpid() != (pid_t)syscall(SYS_gettid))
-		prctl(PR_GET_NAME, here->name);
-	weft_id id = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, NULL);
-	here->since = weft__stream->last;
-	weft_label(id, here->name);
-	here->root = here->running = here->shown = id;
-	weft_run(id);
+	if (!here->root)
+		here->root = here->running = here->shown = weft_hook_thread()->root;
 }
 
 static void tell(struct weft__uv_here *here, struct weft__uv_thing *thing)
@@ -51,18 +40,15 @@ static void tell(struct weft__uv_here *here, struct weft__uv_thing *thing)
 			weft_still_awaits(thing->kept, thing->id);
 }
 
-/* For weft_list_pending(): the OS thread and its loops first, then its things from place `cursor` on. */
+/* For weft_hook_list(): the loops of the OS thread first, then its things from place `cursor` on. */
 static uint64_t list(void *data, uint64_t cursor, unsigned budget)
 {
 	struct weft__uv_here *here = data;
-	if (cursor == 0 && here->root) {
-		weft_pending(WEFT_SYSTEM_ID, here->root, WEFT_KIND_THREAD, NULL, here->since, here->name);
-		for (unsigned i = 0; i < here->depth; i++) {
-			struct weft__uv_run *run = &here->runs[i];
-			if (run->id) {
-				weft_pending_at(run->outer, run->id, WEFT_KIND_LOOP, run->site, run->since, "uv_run");
-				weft_still_awaits(run->outer, run->id);
-			}
+	for (unsigned i = 0; cursor == 0 && i < here->depth; i++) {
+		struct weft__uv_run *run = &here->runs[i];
+		if (run->id) {
+			weft_pending_at(run->outer, run->id, WEFT_KIND_LOOP, run->site, run->since, "uv_run");
+			weft_still_awaits(run->outer, run->id);
 		}
 	}
 	uint32_t at = (uint32_t)cursor;
@@ -86,20 +72,17 @@ void weft__uv_meet(void)
 	}
 	make_root(here);
 	here->is_listed = true;
-	weft_list_pending(list, here);
+	weft_hook_list(list, here);
 	errno = kept;
 }
 
 void weft__uv_part(void)
 {
 	struct weft__uv_here *here = &weft__uv_here;
-	if (here->epoch != weft__uv_epoch || !here->root || !weft_is_on())
+	if (here->epoch != weft__uv_epoch)
 		return;
-	weft_list_pending(NULL, NULL);
-	weft_resolve(WEFT_SYSTEM_ID, here->root);
-	weft_idle(WEFT_IDLE_WAIT);
 	here->root = here->shown = 0;
-	here->is_met = here->is_listed = false;
+	here->is_listed = false;
 }
 
 weft_id weft__uv_sender(void)

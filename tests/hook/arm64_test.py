@@ -15,7 +15,7 @@ if not shutil.which(compiler) or not shutil.which(emulator):
     print(f'skipped: {compiler} or {emulator} is missing')
     sys.exit(77)
 flags = ['-O1', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter', '-D_GNU_SOURCE', '-I.', '-Iinclude', '-Isrc']
-hook = [f'adapters/hook/{name}.c' for name in ('adapters', 'entry', 'load', 'module', 'move_arm64', 'session', 'sleep', 'unwind')]
+hook = [f'adapters/hook/{name}.c' for name in ('adapters', 'entry', 'load', 'module', 'move_arm64', 'place', 'session', 'sleep', 'thread', 'unwind')]
 host = '''
 #include <dlfcn.h>
 #include <stdio.h>
