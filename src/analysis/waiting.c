@@ -15,6 +15,7 @@ struct collector {
 	const struct weft_ties *ties;
 	const uint32_t *at;       /* by promise: what it was at that time */
 	uint32_t *seen_by, *seen; /* by promise: who was last found to wait for it; which wait that is */
+	bool ahead, back;         /* a promise waits for a higher number, for a lower one; for itself is both */
 	WEFT_VEC(struct weft__wait) waits;
 };
 
@@ -40,6 +41,8 @@ static bool add_wait(struct collector *c, uint32_t p, uint32_t link)
 	}
 	c->seen_by[to] = p;
 	c->seen[to] = (uint32_t)c->waits.count;
+	c->ahead |= to >= p;
+	c->back |= to <= p;
 	struct weft__wait *added = weft_vec_push(&c->waits);
 	if (added)
 		*added = (struct weft__wait){to, link};
@@ -49,6 +52,7 @@ static bool add_wait(struct collector *c, uint32_t p, uint32_t link)
 static bool add_pending(struct weft__waiting *w, uint32_t p)
 {
 	uint32_t *added = weft_vec_push(&w->pending);
+	w->kinds |= 1ull << w->model->promises[p].kind % 64;
 	if (added)
 		*added = p;
 	return added;
@@ -101,7 +105,8 @@ int64_t weft__waiting_since(const struct weft__waiting *w, uint32_t p, const str
 	return run != WEFT_NONE && m->runs[run].end_ns > since_ns ? m->runs[run].end_ns : since_ns;
 }
 
-static bool collect(struct weft__waiting *w, const struct weft_ties *ties, struct weft__watch *watch)
+/* *ahead: a promise waits for one with a higher number. */
+static bool collect(struct weft__waiting *w, const struct weft_ties *ties, bool *ahead, struct weft__watch *watch)
 {
 	const struct weft_model *m = w->model;
 	struct collector c = {.w = w, .ties = ties, .at = ties->now};
@@ -122,6 +127,8 @@ static bool collect(struct weft__waiting *w, const struct weft_ties *ties, struc
 	if (ok)
 		w->begin[m->promise_count] = (uint32_t)c.waits.count;
 	w->waits = c.waits.items;
+	w->circles = c.ahead && c.back;
+	*ahead = c.ahead;
 	free(at);
 	free(c.seen_by);
 	free(c.seen);
@@ -129,6 +136,17 @@ static bool collect(struct weft__waiting *w, const struct weft_ties *ties, struc
 }
 
 /* ---- Parts ---- */
+
+/* Where all waits lead to higher numbers, or all to lower ones, there is no circle, and the numbers are the order. */
+static void order_by_number(struct weft__waiting *w, bool ahead)
+{
+	size_t count = w->pending.count;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t p = w->pending.items[ahead ? count - 1 - i : i];
+		w->order[i] = p;
+		w->part[p] = (uint32_t)i + 1;
+	}
+}
 
 /* Tarjan's strongly connected components, without recursion. */
 struct walk {
@@ -211,7 +229,7 @@ static bool walk_from(struct walk *k, uint32_t start)
 	return true;
 }
 
-static bool find_parts(struct weft__waiting *w, bool *circles, struct weft__watch *watch)
+static bool find_parts(struct weft__waiting *w, struct weft__watch *watch)
 {
 	size_t n = w->model->promise_count;
 	struct walk k = {.w = w, .watch = watch};
@@ -231,7 +249,7 @@ static bool find_parts(struct weft__waiting *w, bool *circles, struct weft__watc
 	free(k.next);
 	free(k.path);
 	free(k.stack);
-	*circles = k.circles;
+	w->circles = k.circles;
 	return ok;
 }
 
@@ -299,10 +317,12 @@ int weft__waiting_init(struct weft__waiting *w, const struct weft_ties *ties, in
 	w->part = calloc(n, sizeof *w->part);
 	w->order = malloc(n * sizeof *w->order);
 	w->stuck = calloc(n, sizeof *w->stuck);
-	bool circles = false, ok = w->part && w->order && w->stuck && collect(w, ties, watch) && find_parts(w, &circles, watch);
+	bool ahead = false, ok = w->part && w->order && w->stuck && collect(w, ties, &ahead, watch);
+	if (ok && !w->circles)
+		order_by_number(w, ahead);
 	/* Circles are rare: only where there may be one it is worth looking who can leave it. */
-	if (ok && circles)
-		ok = find_stuck(w) && find_parts(w, &circles, watch);
+	else if (ok && (ok = find_parts(w, watch)) && w->circles)
+		ok = find_stuck(w) && find_parts(w, watch);
 	return ok ? WEFT_OK : watch && watch->called_off ? WEFT_ECANCELLED : WEFT_ENOMEM;
 }
 

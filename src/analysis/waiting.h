@@ -22,6 +22,8 @@ struct weft__waiting {
 	uint32_t *part;  /* by promise: the number of its part, from 1 on; 0: it was not pending */
 	uint32_t *order; /* those that are pending, by part */
 	bool *stuck;     /* by promise: nothing but a circle can come of its waits, whatever happens outside of circles */
+	bool circles;    /* there may be one; otherwise each promise is a part alone */
+	uint64_t kinds;  /* that any of those that are pending may have: a bit for each, modulo 64 */
 };
 
 /* At `time_ns`; INT64_MAX: at the end.  A wait holds if the waiter awaited it, both are pending, the waiter has not said that it
@@ -42,6 +44,12 @@ bool weft__waiting_in_circle(const struct weft__waiting *w, uint32_t promise);
 
 /* Of a promise in a circle: the first one it waits for that is in the same circle. */
 uint32_t weft__waiting_next_in_circle(const struct weft__waiting *w, uint32_t promise);
+
+/* Whether a promise of that kind may be pending: most kinds are not, and need not be looked for. */
+static inline bool weft__waiting_any(const struct weft__waiting *w, enum weft_kind kind)
+{
+	return w->kinds >> (unsigned)kind % 64 & 1;
+}
 
 static inline size_t weft__waiting_count(const struct weft__waiting *w, uint32_t promise)
 {

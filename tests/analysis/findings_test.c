@@ -516,6 +516,20 @@ static void a_circle_whose_branches_are_all_stuck_is_one(void **state)
 	forget();
 }
 
+static void who_waits_for_itself_is_a_circle_of_one(void **state)
+{
+	start_recording();
+	weft_id task = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	weft_id self = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	weft_id other = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	weft_await(other, task);
+	weft_await(self, self);
+	sleep_for(MS);
+	explain(true);
+	assert_non_null(strstr(only(WEFT_FINDING_CYCLE, self)->title, "waits for itself"));
+	forget();
+}
+
 /* ---- Stalls ---- */
 
 static void a_long_run_that_kept_nobody_who_was_ready_is_not_certain(void **state)
@@ -1066,6 +1080,7 @@ int main(void)
 	    cmocka_unit_test(a_circle_whose_branches_are_all_stuck_is_one),
 	    cmocka_unit_test(a_long_run_that_kept_nobody_who_was_ready_is_not_certain),
 	    cmocka_unit_test(who_is_called_back_after_a_long_run_may_have_been_late_for_it),
+	    cmocka_unit_test(who_waits_for_itself_is_a_circle_of_one),
 	    cmocka_unit_test(each_stall_is_told_with_what_it_cost),
 	    cmocka_unit_test(what_a_promise_did_since_its_input_ended_is_no_waiting),
 	    cmocka_unit_test(a_pause_that_is_most_of_a_run_is_told_instead_of_it),

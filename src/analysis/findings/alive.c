@@ -78,7 +78,10 @@ static void tell_alive(struct weft__finder *f, uint32_t loop)
 void weft__find_alive(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
-	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
+	bool any = false;
+	for (int kind = 0; kind < 64; kind++)
+		any |= weft_kind_has((uint16_t)kind, WEFT_TRAIT_LOOP) && weft__waiting_any(&f->waiting, (enum weft_kind)kind);
+	for (size_t i = 0; any && i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
 		uint32_t p = f->waiting.pending.items[i];
 		if (weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) && f->at_rest[m->promises[p].stream])
 			tell_alive(f, p);

@@ -84,7 +84,8 @@ void weft__cycle_tell(struct weft__finder *f, uint32_t first)
 void weft__find_cycle(struct weft__finder *f)
 {
 	const struct weft__chains *c = &f->chains;
-	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
+	for (size_t i = 0;
+	     f->waiting.circles && i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
 		uint32_t p = f->waiting.pending.items[i];
 		if (c->root[p] != p || c->verdict[p] != WEFT_VERDICT_CYCLE)
 			continue;

@@ -20,12 +20,18 @@ static bool may_leak(const struct weft__finder *f, uint32_t p)
 	       f->chains.verdict[p] != WEFT_VERDICT_OUTSIDE;
 }
 
+/* What alone can leak: most sorts cannot, and their promises need not be counted. */
+static bool is_suspect(const struct weft__finder *f, const struct weft__sort *sort)
+{
+	return sort->named && sort->pending >= f->options.leak_count;
+}
+
 /* They come all the time and none, or hardly any, goes. */
 static bool leaks(const struct weft__finder *f, const struct heap *heaps, uint32_t sort)
 {
 	const struct heap *heap = &heaps[sort];
 	const struct weft__sort *all = &f->sorts.items.items[sort];
-	if (!all->named || heap->alive < f->options.leak_count || all->count - all->pending > heap->alive / 10)
+	if (!is_suspect(f, all) || heap->alive < f->options.leak_count || all->count - all->pending > heap->alive / 10)
 		return false;
 	for (int q = 0; q < QUARTERS; q++)
 		if (heap->quarter[q] < heap->alive / (2 * QUARTERS))
@@ -67,6 +73,14 @@ static void tell_leak(struct weft__finder *f, const struct heap *heap)
 		    "in the end the first waits for %s%s", weft__words_name(f, root), weft__words_at(f, root));
 }
 
+static bool any_suspect(const struct weft__finder *f)
+{
+	for (size_t s = 0; s < f->sorts.items.count; s++)
+		if (is_suspect(f, &f->sorts.items.items[s]))
+			return true;
+	return false;
+}
+
 static void count_alive(struct weft__finder *f, struct heap *heaps)
 {
 	const struct weft_model *m = f->model;
@@ -96,7 +110,7 @@ static void count_alive(struct weft__finder *f, struct heap *heaps)
 void weft__find_leak(struct weft__finder *f)
 {
 	size_t count = f->sorts.items.count;
-	struct heap *heaps = weft__finding_alloc(f, count, sizeof *heaps);
+	struct heap *heaps = any_suspect(f) ? weft__finding_alloc(f, count, sizeof *heaps) : NULL;
 	if (!heaps)
 		return;
 	count_alive(f, heaps);

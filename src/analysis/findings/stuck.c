@@ -12,6 +12,20 @@ struct race {
 	uint32_t first, stuck; /* who is stuck, and how many are */
 };
 
+/* What alone can have such promises. */
+static bool is_suspect(const struct weft__sort *sort)
+{
+	return sort->named && sort->pending > 0 && sort->ended >= ENOUGH_OTHERS;
+}
+
+static bool any_suspect(const struct weft__finder *f)
+{
+	for (size_t s = 0; s < f->sorts.items.count; s++)
+		if (is_suspect(&f->sorts.items.items[s]))
+			return true;
+	return false;
+}
+
 static void add_late(struct race *race, int64_t start_ns)
 {
 	if (race->late_count == OVERTAKEN && start_ns <= race->late_starts[0])
@@ -30,8 +44,8 @@ static bool is_stuck(const struct weft__finder *f, const struct race *race, uint
 	const struct weft_promise *promise = &f->model->promises[p];
 	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[p]];
 	int64_t age_ns = f->model->end_ns - promise->start_ns;
-	if (promise->end != WEFT_END_PENDING || sort->ended < ENOUGH_OTHERS || race->late_count < OVERTAKEN ||
-	    race->late_starts[0] <= promise->start_ns || age_ns / TIMES_OLDER <= sort->longest_ns || age_ns < f->options.stall_ns)
+	if (promise->end != WEFT_END_PENDING || race->late_count < OVERTAKEN || race->late_starts[0] <= promise->start_ns ||
+	    age_ns / TIMES_OLDER <= sort->longest_ns || age_ns < f->options.stall_ns)
 		return false;
 	/* What ends from outside, or at the end of its chain, may take as long as it likes; a request has an answer. */
 	bool outside = f->chains.verdict[p] == WEFT_VERDICT_OUTSIDE && !weft_kind_has(promise->kind, WEFT_TRAIT_REQUEST);
@@ -73,18 +87,19 @@ static void tell_stuck(struct weft__finder *f, const struct race *race)
 void weft__find_stuck(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
-	struct race *races = weft__finding_alloc(f, f->sorts.items.count, sizeof *races);
+	struct race *races = any_suspect(f) ? weft__finding_alloc(f, f->sorts.items.count, sizeof *races) : NULL;
 	const struct weft__sort *sorts = f->sorts.items.items;
+	if (!races)
+		return;
 	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
-		const struct weft__sort *sort = &sorts[f->sorts.of[p]];
-		if (sort->named && sort->pending > 0 && f->ties.ended_ns[p] != WEFT_NEVER &&
+		if (is_suspect(&sorts[f->sorts.of[p]]) && f->ties.ended_ns[p] != WEFT_NEVER &&
 		    !(m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN))
 			add_late(&races[f->sorts.of[p]], m->promises[p].start_ns);
 	}
 	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
 		uint32_t p = f->waiting.pending.items[i];
 		struct race *race = &races[f->sorts.of[p]];
-		if (sorts[f->sorts.of[p]].named && is_stuck(f, race, p) && race->stuck++ == 0)
+		if (is_suspect(&sorts[f->sorts.of[p]]) && is_stuck(f, race, p) && race->stuck++ == 0)
 			race->first = p;
 	}
 	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {

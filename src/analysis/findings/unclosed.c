@@ -49,8 +49,9 @@ void weft__find_unclosed(struct weft__finder *f)
 {
 	const uint32_t *failed = f->ties.failed.items, *pending = f->waiting.pending.items;
 	size_t failed_count = f->ties.failed.count, pending_count = f->waiting.pending.count;
+	bool any = weft__waiting_any(&f->waiting, WEFT_KIND_CLOSE);
 	for (size_t i = 0; i < failed_count && weft__finding_goes_on(f, i, failed_count); i++)
 		look_at(f, failed[i]);
-	for (size_t i = 0; i < pending_count && weft__finding_goes_on(f, i, pending_count); i++)
+	for (size_t i = 0; any && i < pending_count && weft__finding_goes_on(f, i, pending_count); i++)
 		look_at(f, pending[i]);
 }
