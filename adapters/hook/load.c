@@ -287,7 +287,7 @@ static void take(struct copy *c, const struct weft__symtab *table, bool fresh)
 	c->accepted = c->adapter->accepts(&c->module, c->version, sizeof c->version);
 	if (c->accepted && !find_set(c)) {
 		c->accepted = false;
-		snprintf(c->why, sizeof c->why, "as many copies as can be told apart are there already");
+		snprintf(c->why, sizeof c->why, "weft cannot tell more copies of it apart");
 	} else if (!c->accepted) {
 		snprintf(c->why, sizeof c->why, "this version is not known");
 	}

@@ -92,6 +92,13 @@ __attribute__((constructor(101))) static void resolve(void)
 	errno = saved;
 }
 
+/* The answer of a call that this libc does not have: a program may find it here and nowhere else. */
+static int absent(void)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
 bool weft_hook_sleeps(struct weft_hook_sleep *s)
 {
 	if (!weft_is_on())
@@ -114,8 +121,11 @@ void weft_hook_wakes(const struct weft_hook_sleep *s)
 
 /* The call by way of the adapters; CALL is it, with its arguments. */
 #define ASLEEP(NAME, KIND, EPOLL, MAY_SLEEP, CALL)                                                                               \
-	if (__builtin_expect(!real.NAME, 0))                                                                                     \
+	if (__builtin_expect(!real.NAME, 0)) {                                                                                   \
 		resolve(); /* another library's constructor ran first */                                                         \
+		if (!real.NAME)                                                                                                  \
+			return absent();                                                                                         \
+	}                                                                                                                        \
 	if (!weft_is_on())                                                                                                       \
 		return CALL;                                                                                                     \
 	struct weft_hook_sleep s = {.kind = WEFT_HOOK_SLEEP_##KIND,                                                              \

@@ -225,7 +225,7 @@ static int start_by_environment(const char *text)
 	size_t bytes;
 	bool keep = false;
 	if (!parse(text, &bytes, &options, &keep)) {
-		xen->error = "it is to be SIZE[,packets=N][,streams=N][,keep], as in 4M,keep";
+		xen->error = "it must have the form SIZE[,packets=N][,streams=N][,keep], as in 4M,keep";
 		return WEFT_EINVAL;
 	}
 	int status = weft_xen_linux_open(xen, bytes);
@@ -239,7 +239,7 @@ static int start_by_environment(const char *text)
 	}
 	if (status < 0) {
 		const char *why = status == WEFT_ENOSPC && !xen->is_shared
-				      ? "so many pages are not to be had: xen-gntalloc gives 1024, or limit=N"
+				      ? "xen-gntalloc does not give so many pages: it gives 1024, or as many as its limit=N"
 				      : xen->error;
 		weft_xen_linux_close(xen);
 		xen->error = why;

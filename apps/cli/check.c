@@ -109,15 +109,33 @@ static int check_all(const struct cli_input *input, struct checked_rule *rules, 
 	return exit == CLI_FINE ? cli_finish(broken ? CLI_FOUND : CLI_FINE) : exit;
 }
 
+static void print_measures(void)
+{
+	static const struct {
+		const char *name, *argument, *text;
+	} measures[] = {
+#define MEASURE(UPPER, name, needs_argument, is_time, text) {name, needs_argument ? "(LABEL)" : "", text},
+	    WEFT_MEASURES(MEASURE)
+#undef MEASURE
+	};
+	puts("\nA RULE is a measure, one of < <= = != >= >, and a number or a time.  measures:");
+	for (size_t i = 0; i < sizeof measures / sizeof *measures; i++) {
+		char name[24];
+		snprintf(name, sizeof name, "%s%s", measures[i].name, measures[i].argument);
+		printf("      %-18s %s\n", name, measures[i].text);
+	}
+}
+
 int cli_check(struct cli_args *args)
 {
 	bool json = false;
 	const char *junit = NULL;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
-	    {"junit", 0, CLI_TEXT, &junit, "FILE", "the outcomes as JUnit has them, too"},
+	    {"junit", 0, CLI_TEXT, &junit, "FILE", "writes the outcomes as JUnit's XML, too"},
 	    CLI_OPTION_END,
 	};
+	args->print_more = print_measures;
 	int exit = cli_parse(args, options, -2);
 	if (exit >= 0)
 		return exit;

@@ -21,21 +21,21 @@ enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
 /* X(verb, "its operands", "what it does") */
 #define CLI_VERBS(X)                                                                                                             \
 	X(view, "TRACE...", "opens a window for each trace")                                                                     \
-	X(info, "TRACE", "what is in a trace: format, host, span, events, promises, streams, what was lost")                     \
-	X(events, "TRACE", "every event in time order, a line each")                                                             \
-	X(dump, "TRACE", "every promise, counter and pause as the model has it, a line each")                                    \
-	X(stats, "TRACE", "by label and kind: how many, how long they waited, were ready, ran")                                  \
-	X(explain, "TRACE", "what went wrong, and how one knows; exit status 1 if anything did")                                 \
-	X(waits, "TRACE", "who waits for whom at a moment, as a tree")                                                           \
-	X(path, "TRACE --promise=ID", "the critical path that led to a promise's end")                                           \
-	X(diff, "TRACE TRACE", "where two runs part; exit status 1 if they do")                                                  \
-	X(check, "TRACE RULE...", "rules for CI, as 'stall<10ms' or 'pending=0'; exit status 1 if one is broken")                \
-	X(render, "TRACE -o PICTURE", "a picture of the promises: SVG, PNG or PDF")                                              \
-	X(html, "TRACE... -o OUT", "a page for browsers with the traces in it: one file, or a directory")                        \
-	X(serve, "TRACE...", "the same page from a web server, which follows the traces while they are recorded")                \
-	X(convert, "TRACE -o OUT --to=FORMAT", "the trace in another format")                                                    \
-	X(record, "-- COMMAND...", "runs a command and records it; its exit status is the command's")                            \
-	X(save, "TRACE -w OUT", "the trace as it is, whole, elsewhere")
+	X(info, "TRACE", "tells what a trace is: format, host, span, events, promises, streams, what was lost")                  \
+	X(events, "TRACE", "prints every event in time order, one a line")                                                       \
+	X(dump, "TRACE", "prints every promise, counter and pause, one a line")                                                  \
+	X(stats, "TRACE", "tells for each label and kind how many promises there are, and how long they waited and ran")         \
+	X(explain, "TRACE", "tells what went wrong, with the evidence; exit status 1 if anything did")                           \
+	X(waits, "TRACE", "prints who waits for whom at a moment, as a tree")                                                    \
+	X(path, "TRACE --promise=ID", "prints the critical path that led to a promise's end")                                    \
+	X(diff, "TRACE TRACE", "tells where two runs part; exit status 1 if they do")                                            \
+	X(check, "TRACE RULE...", "checks rules for CI, as 'stall<10ms' or 'pending=0'; exit status 1 if one is broken")         \
+	X(render, "TRACE -o PICTURE", "draws the promises: SVG, PNG or PDF")                                                     \
+	X(html, "TRACE... -o OUT", "writes a page for browsers that shows the traces: one file, or a directory")                 \
+	X(serve, "TRACE...", "serves the page of weft html, which then follows the traces while they are recorded")              \
+	X(convert, "TRACE -o OUT --to=FORMAT", "writes the trace in another format")                                             \
+	X(record, "-- COMMAND...", "runs a command and records it; the exit status is the command's")                            \
+	X(save, "TRACE -w OUT", "copies a trace, also one that is still being recorded")
 
 #define CLI_DECLARE(verb, operands, summary) int cli_##verb(struct cli_args *args);
 struct cli_args;
@@ -50,6 +50,7 @@ struct cli_args {
 	const char *summary;
 	int argc; /* what follows the verb; after cli_parse() the operands alone */
 	char **argv;
+	void (*print_more)(void); /* what --help prints below the options, or NULL */
 };
 
 enum cli_type {
@@ -70,7 +71,7 @@ struct cli_option {
 };
 
 /* clang-format off */
-#define CLI_OPTION_JSON(flag) {"json", 0, CLI_FLAG, flag, NULL, "one JSON object a line"}
+#define CLI_OPTION_JSON(flag) {"json", 0, CLI_FLAG, flag, NULL, "prints one JSON object a line"}
 #define CLI_OPTION_END {NULL, 0, CLI_FLAG, NULL, NULL, NULL}
 /* clang-format on */
 
@@ -83,6 +84,9 @@ struct cli_option {
  * Returns -1 to go on; otherwise an exit status: --help or --version was answered, or the usage was wrong and has been
  * told. */
 int cli_parse(struct cli_args *args, const struct cli_option *options, int operands);
+
+/* Reads a decimal number; with is_size also one that ends in K, M or G, or these in small letters: bytes.  False: it is none. */
+bool cli_parse_number(const char *text, bool is_size, uint64_t *out);
 
 /* ---- input.c: traces ---- */
 

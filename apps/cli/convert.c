@@ -58,7 +58,8 @@ int cli_convert(struct cli_args *args)
 {
 	const char *out = NULL, *format = NULL;
 	const struct cli_option options[] = {
-	    {"output", 'o', CLI_TEXT, &out, "OUT", "mirage: a file, or - for standard output; native: a new directory"},
+	    {"output", 'o', CLI_TEXT, &out, "OUT",
+		"writes here: mirage a file, or - for standard output; native a new directory"},
 	    {"to", 0, CLI_TEXT, &format, "FORMAT", "mirage or native"},
 	    CLI_OPTION_END,
 	};
@@ -73,7 +74,7 @@ int cli_convert(struct cli_args *args)
 	if (!out)
 		return cli_fail("convert: where to?  -o OUT");
 	if (native && strcmp(out, "-") == 0)
-		return cli_fail("convert: a native trace is a directory: -o OUT");
+		return cli_fail("convert: a native trace is a directory, and cannot go to standard output: -o OUT");
 
 	struct cli_input input;
 	exit = cli_open(&input, args->argv[0]);

@@ -75,7 +75,7 @@ int cli_diff(struct cli_args *args)
 				else
 					put_people(&diff->differences[i]);
 			if (diff->left_out)
-				cli_note("%zu more differences of these kinds are not told", diff->left_out);
+				cli_note("%zu more differences of these kinds are not shown", diff->left_out);
 			exit = cli_finish(diff->count ? CLI_FOUND : CLI_FINE);
 		}
 		weft_diff_destroy(diff);

@@ -343,7 +343,7 @@ int cli_dump(struct cli_args *args)
 	bool json = false, no_simplify = false;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
-	    {"no-simplify", 0, CLI_FLAG, &no_simplify, NULL, "leave binds where they were created"},
+	    {"no-simplify", 0, CLI_FLAG, &no_simplify, NULL, "leaves binds where they were created"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, 1);

@@ -206,7 +206,8 @@ int cli_events(struct cli_args *args)
 	bool json = false, absolute = false;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
-	    {"absolute", 0, CLI_FLAG, &absolute, NULL, "times as recorded, in UTC where known; not since the first event"},
+	    {"absolute", 0, CLI_FLAG, &absolute, NULL,
+		"prints times in UTC, or of the trace's clock if UTC is unknown; not since the first event"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, 1);

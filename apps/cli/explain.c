@@ -137,9 +137,10 @@ static int put_findings(const struct cli_input *input, const struct weft_finding
 		put_people(finding, &colours);
 	}
 	if (findings->left_out)
-		cli_note("%s: %zu more findings of these kinds are not told", input->name, findings->left_out);
+		cli_note("%s: %zu more findings of these kinds are not shown", input->name, findings->left_out);
 	if (findings->doubt && !one)
-		cli_note("%s: %s; what that could change is left out, or said to be not certain", input->name, findings->doubt);
+		cli_note(
+		    "%s: %s; findings that this could change are left out, or called not certain", input->name, findings->doubt);
 	return cli_finish(found ? CLI_FOUND : CLI_FINE);
 }
 
@@ -151,8 +152,8 @@ int cli_explain(struct cli_args *args)
 	explain.stall_ns = -1;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
-	    {"promise", 'p', CLI_TEXT, &promise, "ID", "why is this one as it is?"},
-	    {"stall", 0, CLI_TIME, &explain.stall_ns, "T", "a delay from which on it is told; 10ms if not given"},
+	    {"promise", 'p', CLI_TEXT, &promise, "ID", "tells only why this promise is as it is"},
+	    {"stall", 0, CLI_TIME, &explain.stall_ns, "T", "tells of delays that are at least so long; 10ms if not given"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, 1);

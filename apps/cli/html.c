@@ -68,7 +68,7 @@ static int check_directory(const char *out)
 		return errno == ENOENT ? -1 : cli_fail("%s/index.html: %s", out, strerror(errno));
 	start[fread(start, 1, sizeof start - 1, index)] = '\0';
 	fclose(index);
-	return strstr(start, "content=\"weft\"") ? -1 : cli_fail("%s/index.html: is there, and not of weft's making", out);
+	return strstr(start, "content=\"weft\"") ? -1 : cli_fail("%s/index.html: exists already, and weft did not write it", out);
 }
 
 static int write_directory(const struct weft_page_trace *traces, size_t count, const char *out)
@@ -91,7 +91,7 @@ int cli_html(struct cli_args *args)
 	const char *out = NULL;
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &out, "OUT",
-		"ends in .html: one file that holds all; otherwise a directory for a web server"},
+		"writes one file if OUT ends in .html or is -, otherwise a directory for a web server"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
@@ -134,7 +134,7 @@ int cli_html(struct cli_args *args)
 int cli_html(struct cli_args *args)
 {
 	(void)args;
-	return cli_fail("html: this weft was built without it: clang-14, lld-14 or wasi-libc was missing");
+	return cli_fail("html: this weft was built without pages: clang-14, lld-14 or wasi-libc was missing");
 }
 
 #endif

@@ -91,7 +91,7 @@ int cli_open_image(struct cli_input *input, const char *path, const char *ring)
 {
 	struct weft_error err;
 	if (strspn(ring, "0123456789abcdefABCDEF-") != strlen(ring))
-		return cli_fail("%s is no UUID of a ring: hexadecimal digits, as weft info lists them", ring);
+		return cli_fail("%s is not the UUID of a ring: hexadecimal digits, as weft info lists them", ring);
 	*input = (struct cli_input){.name = path};
 	cli_progress_begin("searching", input->name);
 	int status = weft_trace_open_image(&input->trace, path, ring, &err);
@@ -106,7 +106,7 @@ int cli_open_process(struct cli_input *input, const char *pid, const char *ring)
 	errno = 0;
 	long number = strtol(pid, &end, 10);
 	if (errno || end == pid || *end || number <= 0)
-		return cli_fail("%s is no process id: a number", pid);
+		return cli_fail("%s is not a process id, which is a number", pid);
 	*input = (struct cli_input){.name = pid};
 	cli_progress_begin("searching process", pid);
 	int status = weft_trace_open_process(&input->trace, number, ring, &err);
@@ -182,10 +182,10 @@ int cli_find_promise(const struct cli_input *input, const char *id, uint32_t *ou
 	errno = 0;
 	long long number = strtoll(id, &end, 10);
 	if (errno || end == id || *end)
-		return cli_fail("%s is not a promise's id: a number, as weft dump tells it", id);
+		return cli_fail("%s is not a promise's id, which is a number that weft dump prints", id);
 	uint32_t promise = weft_model_find(input->model, number);
 	if (promise == WEFT_NONE)
-		return cli_fail("%s: no promise %s in it", input->name, id);
+		return cli_fail("%s: the trace has no promise %s", input->name, id);
 	*out = promise;
 	return -1;
 }

@@ -17,14 +17,15 @@ static const struct {
 
 static int print_help(void)
 {
-	puts("usage: weft VERB [OPTIONS] TRACE\n"
+	puts("usage: weft record -o TRACE -- COMMAND...\n"
+	     "       weft VERB [OPTIONS] TRACE\n"
 	     "       weft TRACE...\n\n"
 	     "Shows what an asynchronous program did, promise by promise.\n\nverbs:");
 	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
 		printf("  %-8s %s\n", verbs[i].name, verbs[i].summary);
 	puts("\nA TRACE is a directory or a file, in any format that weft reads, - for standard input,\n"
 	     "or -d NAME|ID for the ring that a Xen domain shares.\n"
-	     "weft VERB --help lists a verb's options; the manual is weft(1).");
+	     "weft help VERB lists the options of a verb; the manual is weft(1).");
 	return cli_finish(CLI_FINE);
 }
 
@@ -44,6 +45,13 @@ int main(int argc, char **argv)
 
 	if (argc < 2)
 		return cli_fail("which verb?  weft --help lists them");
+	/* weft help VERB is weft VERB --help. */
+	static char help[] = "--help";
+	char *of_verb[] = {argv[0], argc > 2 ? argv[2] : NULL, help};
+	if (strcmp(argv[1], "help") == 0 && argc > 2) {
+		argc = 3;
+		argv = of_verb;
+	}
 	const char *verb = argv[1];
 	if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0 || strcmp(verb, "help") == 0)
 		return print_help();
@@ -53,17 +61,19 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
 		if (strcmp(verb, verbs[i].name) == 0) {
-			struct cli_args args = {verb, verbs[i].operands, verbs[i].summary, argc - 2, argv + 2};
+			struct cli_args args = {verb, verbs[i].operands, verbs[i].summary, argc - 2, argv + 2, NULL};
 			return verbs[i].run(&args);
 		}
 	}
+	if (argv == of_verb)
+		return cli_fail("%s is not a verb; weft --help lists them", verb);
 	bool is_domain = strncmp(verb, "-d", 2) == 0 || strncmp(verb, "--domain", 8) == 0 || domain_is(verb);
 	if (is_domain && is_written(argc - 1, argv + 1)) {
-		struct cli_args args = {"save", "TRACE -w OUT", "", argc - 1, argv + 1};
+		struct cli_args args = {"save", "TRACE -w OUT", "", argc - 1, argv + 1, NULL};
 		return cli_save(&args);
 	}
 	if (is_domain || strcmp(verb, "-") == 0 || access(verb, F_OK) == 0) {
-		struct cli_args args = {"view", verbs[0].operands, verbs[0].summary, argc - 1, argv + 1};
+		struct cli_args args = {"view", verbs[0].operands, verbs[0].summary, argc - 1, argv + 1, NULL};
 		return cli_view(&args);
 	}
 	return cli_fail("%s is not a verb; weft --help lists them", verb);

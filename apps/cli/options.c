@@ -11,9 +11,10 @@
 #include "xen/domain.h"
 
 /* Of every verb that takes a TRACE: two more. */
-static const struct cli_option domain_option = {"domain", 'd', CLI_TEXT, NULL, "NAME|ID", "the TRACE that a Xen domain shares"};
-static const struct cli_option limit_option = {"limit", 0, CLI_TEXT, NULL, "SIZE",
-    "of a pipe as TRACE, how much is read at most: 500M, 8G; otherwise as much as half of the memory"};
+static const struct cli_option domain_option = {
+    "domain", 'd', CLI_TEXT, NULL, "NAME|ID", "in place of TRACE: the ring that this Xen domain shares"};
+static const struct cli_option limit_option = {
+    "limit", 0, CLI_TEXT, NULL, "SIZE", "reads at most this much of a pipe, as 500M or 8G; half of the memory if not given"};
 
 static bool takes_traces(const struct cli_args *args)
 {
@@ -39,24 +40,26 @@ static bool parse_size(const char *text, int size[2])
 	return true;
 }
 
-/* A number of bytes, with K, M or G behind it; 0: it is none. */
-static uint64_t parse_bytes(const char *text)
+bool cli_parse_number(const char *text, bool is_size, uint64_t *out)
 {
 	static const char units[] = "KMG";
 	char *end;
 	errno = 0;
 	unsigned long long number = strtoull(text, &end, 10);
-	const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+	const char *unit = is_size && *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
 	const unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
-	bool is_number = isdigit((unsigned char)text[0]) && !errno && end[unit != NULL] == '\0';
-	return is_number && number <= UINT64_MAX >> shift ? number << shift : 0;
+	if (!isdigit((unsigned char)text[0]) || errno || end[unit != NULL] != '\0' || number > UINT64_MAX >> shift)
+		return false;
+	*out = (uint64_t)number << shift;
+	return true;
 }
 
 static int take_limit(const struct cli_args *args, const char *text)
 {
-	const uint64_t bytes = parse_bytes(text);
-	if (bytes == 0)
-		return cli_fail("%s: --limit=%s is not a size: a number of bytes, with K, M or G behind it", args->verb, text);
+	uint64_t bytes;
+	if (!cli_parse_number(text, true, &bytes) || bytes == 0)
+		return cli_fail(
+		    "%s: --limit=%s is not a size; write a number of bytes, perhaps with K, M or G behind it", args->verb, text);
 	weft_source_limit(bytes);
 	return -1;
 }
@@ -69,11 +72,12 @@ static int take_value(const struct cli_args *args, const struct cli_option *opti
 	case CLI_TIME:
 		if (!weft_duration_parse(text, strlen(text), option->value))
 			return cli_fail(
-			    "%s: --%s=%s is not a time: a number and ns, us, ms or s", args->verb, option->name, text);
+			    "%s: --%s=%s is not a time; write a number and ns, us, ms or s", args->verb, option->name, text);
 		break;
 	case CLI_SIZE:
 		if (!parse_size(text, option->value))
-			return cli_fail("%s: --%s=%s is not a size: two numbers as in 1280x720", args->verb, option->name, text);
+			return cli_fail(
+			    "%s: --%s=%s is not a size; write two numbers, as in 1280x720", args->verb, option->name, text);
 		break;
 	}
 	return -1;
@@ -98,7 +102,9 @@ static void print_help(const struct cli_args *args, const struct cli_option *opt
 		print_option(&domain_option);
 		print_option(&limit_option);
 	}
-	printf("      %-18s %s\n      %-18s %s\n", "--help", "this text", "--version", "which weft this is");
+	printf("      %-18s %s\n      %-18s %s\n", "--help", "prints this text", "--version", "prints the version");
+	if (args->print_more)
+		args->print_more();
 }
 
 static const struct cli_option *find_long(const struct cli_option *options, const char *name, size_t length)

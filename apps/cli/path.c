@@ -63,7 +63,7 @@ int cli_path(struct cli_args *args)
 	const char *promise = NULL;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
-	    {"promise", 'p', CLI_TEXT, &promise, "ID", "whose end"},
+	    {"promise", 'p', CLI_TEXT, &promise, "ID", "the promise whose end is asked about"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, 1);

@@ -4,7 +4,6 @@
  * to: a directory, in which each process that did something makes a trace of its own.  Where nothing can be loaded before a
  * program, because it has no loader, WEFT_TRACE serves the recorder that may be linked into it.
  * SPDX-License-Identifier: ISC */
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -35,33 +34,19 @@ struct options {
 
 /* ---- What is asked for ---- */
 
-/* A number of bytes, with k, M or G; or without such a letter any number. */
-static bool parse_number(const char *text, bool is_size, uint64_t *out)
-{
-	static const char letters[] = "kmg";
-	char *end;
-	errno = 0;
-	unsigned long long n = strtoull(text, &end, 10);
-	const char *letter = is_size && *end ? strchr(letters, tolower((unsigned char)*end)) : NULL;
-	unsigned shift = letter ? 10 * (unsigned)(letter - letters + 1) : 0;
-	if (!isdigit((unsigned char)*text) || errno || end[letter != NULL] || n > UINT64_MAX >> shift)
-		return false;
-	*out = (uint64_t)n << shift;
-	return true;
-}
-
 static int check_options(struct options *o)
 {
 	if (strchr(o->out, ','))
-		return cli_fail("record: %s: a trace's name has no comma in it", o->out);
-	if (o->size && !parse_number(o->size, true, &o->size_bytes))
-		return cli_fail("record: --size: %s is no size: a number, or as 64M", o->size);
-	if (o->packets && (!parse_number(o->packets, false, &o->packet_count) || o->packet_count > 65536))
-		return cli_fail("record: --packets: %s is no number of packets", o->packets);
-	if (o->stacks && (!parse_number(o->stacks, false, &o->stack_count) || o->stack_count > MOST_CALLERS))
-		return cli_fail("record: --stacks: %s is no number of callers: at most %d", o->stacks, MOST_CALLERS);
+		return cli_fail("record: %s: the name of a trace cannot have a comma in it", o->out);
+	if (o->size && !cli_parse_number(o->size, true, &o->size_bytes))
+		return cli_fail(
+		    "record: --size=%s is not a size; write a number of bytes, perhaps with K, M or G behind it", o->size);
+	if (o->packets && (!cli_parse_number(o->packets, false, &o->packet_count) || o->packet_count > 65536))
+		return cli_fail("record: --packets=%s is not a number from 0 to 65536", o->packets);
+	if (o->stacks && (!cli_parse_number(o->stacks, false, &o->stack_count) || o->stack_count > MOST_CALLERS))
+		return cli_fail("record: --stacks=%s is not a number from 0 to %d", o->stacks, MOST_CALLERS);
 	if (o->mode && strcmp(o->mode, "ring") != 0 && strcmp(o->mode, "grow") != 0)
-		return cli_fail("record: --mode: ring or grow, not %s", o->mode);
+		return cli_fail("record: --mode=%s is neither ring nor grow", o->mode);
 	if (o->view && !cli_has_display())
 		return cli_fail(
 		    "record: --view needs a display, and there is none here; weft serve %s follows in a browser", o->out);
@@ -121,9 +106,10 @@ static int set_environment(const struct options *o, const char *command)
 		if (value)
 			setenv("WEFT_TRACE", value, 1);
 	} else if (!find_library(library)) {
-		status = cli_fail("record: " LIBRARY " is not beside this command, and not installed");
+		status = cli_fail("record: " LIBRARY " is neither beside this command nor installed");
 	} else if (strpbrk(library, " :")) {
-		status = cli_fail("record: %s: the loader takes no library with a space or a colon in its name", library);
+		status =
+		    cli_fail("record: %s: the loader cannot load a library whose path has a space or a colon in it", library);
 	} else {
 		const char *others = getenv("LD_PRELOAD");
 		bool more = others && *others;
@@ -374,16 +360,18 @@ int cli_record(struct cli_args *args)
 {
 	struct options o = {0};
 	const struct cli_option options[] = {
-	    {"output", 'o', CLI_TEXT, &o.out, "DIR", "where to; COMMAND.weft unless said otherwise; %p is the process id"},
-	    {"size", 0, CLI_TEXT, &o.size, "64M", "of the ring of each OS thread, or of all that grows"},
-	    {"mode", 0, CLI_TEXT, &o.mode, "MODE", "ring keeps the newest events, grow keeps all"},
-	    {"packets", 0, CLI_TEXT, &o.packets, "N", "of each ring"},
-	    {"stacks", 0, CLI_TEXT, &o.stacks, "N", "callers that are recorded of each promise; 0 unless said otherwise"},
-	    {"overwrite", 0, CLI_FLAG, &o.overwrite, NULL, "replaces what was recorded there"},
+	    {"output", 'o', CLI_TEXT, &o.out, "DIR",
+		"records into this directory; COMMAND.weft if not given; %p becomes the process id"},
+	    {"size", 0, CLI_TEXT, &o.size, "64M", "size of the ring of each OS thread; with --mode=grow, of each whole trace"},
+	    {"mode", 0, CLI_TEXT, &o.mode, "MODE",
+		"ring keeps the newest events, grow keeps all up to --size; ring if not given"},
+	    {"packets", 0, CLI_TEXT, &o.packets, "N", "how many packets each ring has; 16 if not given"},
+	    {"stacks", 0, CLI_TEXT, &o.stacks, "N", "how many callers are recorded of each promise's creation; 0 if not given"},
+	    {"overwrite", 0, CLI_FLAG, &o.overwrite, NULL, "replaces the traces that are in the directory"},
 	    {"view", 0, CLI_FLAG, &o.view, NULL, "opens a window that follows what is recorded"},
-	    {"explain", 0, CLI_FLAG, &o.explain, NULL, "explains at the end what went wrong"},
+	    {"explain", 0, CLI_FLAG, &o.explain, NULL, "tells at the end what went wrong, as weft explain does"},
 	    {"check", 0, CLI_TEXT, &o.rules, "RULES",
-		"checks rules at the end; exit status 1 if one is broken, unless the command's is not 0"},
+		"checks rules at the end; exit status 1 if one is broken and the command's own is 0"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);

@@ -54,15 +54,16 @@ int cli_render(struct cli_args *args)
 	number_vec marked = {0};
 	render.from_ns = render.to_ns = -1;
 	const struct cli_option options[] = {
-	    {"output", 'o', CLI_TEXT, &out, "PICTURE", "the picture: its name ends in .svg, .png or .pdf"},
-	    {"size", 0, CLI_SIZE, size, "WxH", "in pixels; 1280x720 if not given"},
-	    {"from", 0, CLI_TIME, &render.from_ns, "T", "show from this time on, as 30ms since the first event"},
-	    {"to", 0, CLI_TIME, &render.to_ns, "T", "show up to this time"},
+	    {"output", 'o', CLI_TEXT, &out, "PICTURE", "writes the picture here; the name ends in .svg, .png or .pdf"},
+	    {"size", 0, CLI_SIZE, size, "WxH", "width and height in pixels; 1280x720 if not given"},
+	    {"from", 0, CLI_TIME, &render.from_ns, "T", "shows what is after this time, as 30ms since the first event"},
+	    {"to", 0, CLI_TIME, &render.to_ns, "T", "shows what is before this time"},
 	    {"find", 0, CLI_TEXT, &render.find, "TEXT",
-		"highlight what matches: a text, kind:bind, id:18, failed, pending, longer:5ms"},
-	    {"explain", 0, CLI_FLAG, &explain, NULL, "highlight the promises of the first finding of weft explain, and say it"},
-	    {"no-metrics", 0, CLI_FLAG, &render.no_metrics, NULL, "leave the counters out"},
-	    {"dark", 0, CLI_FLAG, &dark, NULL, "light on dark"},
+		"highlights what matches: a text, kind:bind, id:18, failed, pending, longer:5ms"},
+	    {"explain", 0, CLI_FLAG, &explain, NULL,
+		"highlights the promises of the first finding of weft explain, and prints its title"},
+	    {"no-metrics", 0, CLI_FLAG, &render.no_metrics, NULL, "leaves the counters out"},
+	    {"dark", 0, CLI_FLAG, &dark, NULL, "draws light on dark"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, 1);
@@ -73,7 +74,7 @@ int cli_render(struct cli_args *args)
 	if (weft_picture_from_path(&render.picture, out) < 0)
 		return cli_fail("render: %s: the name of a picture ends in .svg, .png or .pdf", out);
 	if (explain && render.find)
-		return cli_fail("render: --explain and --find both say what to highlight");
+		return cli_fail("render: --explain and --find cannot be combined: both say what to highlight");
 	struct weft_query query;
 	struct weft_error err;
 	if (render.find && weft_query_parse(&query, render.find, strlen(render.find), &err) < 0)

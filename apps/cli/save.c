@@ -86,18 +86,20 @@ int cli_save(struct cli_args *args)
 	bool names = false, servers = false;
 	const struct cli_option options[] = {
 	    {"write", 'w', CLI_TEXT, &out, "OUT",
-		"native: a new directory; others: a file; - for standard output, a directory as a tar archive"},
-	    {"pid", 0, CLI_TEXT, &pid, "PID", "in place of TRACE: the ring in the memory of that process, which may hang"},
-	    {"ring", 0, CLI_TEXT, &ring, "UUID", "of several rings in an image of memory, the one whose UUID begins so"},
-	    {"names", 0, CLI_FLAG, &names, NULL, "places in machine code by their names, for another machine"},
-	    {"debuginfod", 0, CLI_FLAG, &servers, NULL, "with --names: asks the servers of DEBUGINFOD_URLS for them, too"},
+		"writes here: native a new directory, others a file; - is standard output, a directory as a tar archive"},
+	    {"pid", 0, CLI_TEXT, &pid, "PID", "in place of TRACE: the ring in the memory of this process, which may hang"},
+	    {"ring", 0, CLI_TEXT, &ring, "UUID",
+		"takes the ring whose UUID begins like this, where an image of memory has several"},
+	    {"names", 0, CLI_FLAG, &names, NULL,
+		"writes functions, files and lines of the program into the copy, for another machine"},
+	    {"debuginfod", 0, CLI_FLAG, &servers, NULL, "with --names: asks the servers of DEBUGINFOD_URLS, too"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, CLI_AT_MOST_ONE);
 	if (exit >= 0)
 		return exit;
 	if (!pid == !args->argc)
-		return cli_fail(pid ? "save: a process and a trace: one of them"
+		return cli_fail(pid ? "save: --pid and a trace cannot be combined"
 				    : "save: which trace?  usage: weft save [OPTIONS] TRACE -w OUT");
 	if (!out)
 		return cli_fail("save: where to?  -w OUT");

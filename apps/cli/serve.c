@@ -119,7 +119,7 @@ static int refresh(struct served *t)
 	struct snapshot *fresh = NULL;
 	int status;
 	if (may_wait(t->path) && !t->is_read_once)
-		status = weft_error_set(&t->err, WEFT_EFORMAT, "%s: neither a file nor a directory now", t->path);
+		status = weft_error_set(&t->err, WEFT_EFORMAT, "%s: is no longer a file or a directory", t->path);
 	else
 		status = take_snapshot(&fresh, t->path, &t->err);
 	t->fingerprint = now;
@@ -315,10 +315,10 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
 	if (!is_for_us(server, connection))
 		return send_text(connection, MHD_HTTP_FORBIDDEN, "This is not the name of this server.\n");
 	if (!has_token(server, url))
-		return send_text(connection, MHD_HTTP_NOT_FOUND, "Nothing here: the address is what weft serve printed.\n");
+		return send_text(connection, MHD_HTTP_NOT_FOUND, "Nothing is here: use the address that weft serve printed.\n");
 	welcome(server, connection);
 	if (!only_reads)
-		return send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "This is only to be read.\n");
+		return send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "This server only answers GET and HEAD.\n");
 	const char *name = url + sizeof server->token + 1;
 	if (*name == '\0')
 		return send_static(connection, "text/html; charset=utf-8", server->index.items, server->index.count);
@@ -332,7 +332,7 @@ static enum MHD_Result answer(void *ctx, struct MHD_Connection *connection, cons
 		if (strcmp(name, weft_page_trace_name(own, i, "")) == 0)
 			return send_trace(connection, &server->traces[i]);
 	}
-	return send_text(connection, MHD_HTTP_NOT_FOUND, "Nothing here.\n");
+	return send_text(connection, MHD_HTTP_NOT_FOUND, "Nothing is here.\n");
 }
 
 /* ---- where to listen ---- */
@@ -487,7 +487,7 @@ int cli_serve(struct cli_args *args)
 	const char *listen_at = "127.0.0.1";
 	const struct cli_option options[] = {
 	    {"listen", 'l', CLI_TEXT, &listen_at, "HOST:PORT",
-		"where; otherwise only this machine can ask, at a port that is free"},
+		"listens there; if not given, at a free port that only this machine can reach"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
@@ -511,7 +511,7 @@ int cli_serve(struct cli_args *args)
 int cli_serve(struct cli_args *args)
 {
 	(void)args;
-	return cli_fail("serve: this weft was built without it: libmicrohttpd, clang-14, lld-14 or wasi-libc was missing");
+	return cli_fail("serve: this weft was built without pages: libmicrohttpd, clang-14, lld-14 or wasi-libc was missing");
 }
 
 #endif

@@ -91,7 +91,7 @@ int cli_session_choose(const char **path)
 		*path = s.traces.items[0];
 		return -1;
 	}
-	cli_note("%s: has %zu traces, of which one is wanted here:", *path, s.traces.count);
+	cli_note("%s has %zu traces, and this verb reads one; name one of these:", *path, s.traces.count);
 	for (size_t i = 0; i < s.traces.count; i++)
 		cli_tell_trace(s.traces.items[i], true);
 	cli_session_free(&s);

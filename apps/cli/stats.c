@@ -117,7 +117,7 @@ int cli_stats(struct cli_args *args)
 	const char *label = NULL;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
-	    {"blame", 0, CLI_TEXT, &label, "LABEL", "where the time of the promises of that label went"},
+	    {"blame", 0, CLI_TEXT, &label, "LABEL", "tells instead where the time of the promises of this label went"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, 1);

@@ -43,8 +43,9 @@ int cli_view(struct cli_args *args)
 	bool compare = false;
 	const char *place = NULL;
 	const struct cli_option options[] = {
-	    {"compare", 0, CLI_FLAG, &compare, NULL, "one above the other in one window"},
-	    {"place", 0, CLI_TEXT, &place, "LINK", "go there: a link of weft explain --json, or copied in a viewer"},
+	    {"compare", 0, CLI_FLAG, &compare, NULL, "shows the traces one above the other in one window"},
+	    {"place", 0, CLI_TEXT, &place, "LINK",
+		"goes to this place: a link of weft explain --json, or one copied in a viewer"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);

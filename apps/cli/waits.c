@@ -78,8 +78,8 @@ int cli_waits(struct cli_args *args)
 	int64_t at_ns = -1;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
-	    {"at", 0, CLI_TIME, &at_ns, "T", "at this time since the first event; the end if not given"},
-	    {"dot", 0, CLI_FLAG, &dot, NULL, "for Graphviz"},
+	    {"at", 0, CLI_TIME, &at_ns, "T", "at this time since the first event; at the end if not given"},
+	    {"dot", 0, CLI_FLAG, &dot, NULL, "prints a graph for Graphviz"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, 1);

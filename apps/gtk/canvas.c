@@ -1,4 +1,4 @@
-/* canvas.c: draws the panes of viewers into a picture that is kept until something changes.  SPDX-License-Identifier: ISC */
+/* canvas.c: the widget that draws viewers.  It keeps what it has drawn until something changes.  SPDX-License-Identifier: ISC */
 #include "canvas.h"
 
 #include <stdio.h>
@@ -12,11 +12,12 @@ struct _WeftCanvas {
 	GtkWidget parent_instance;
 	struct weft_compare *viewers;
 	struct weft_cairo *cairo;
-	GdkTexture *picture, *above; /* and what is over it: a pointer that moves changes only that; NULL: to be drawn anew */
+	GdkTexture *picture,
+	    *above; /* the picture, and the overlay, which alone changes when the pointer moves; NULL: to be drawn */
 	double pointer_x, pointer_y;
 	double pinch;
 	enum weft_cursor cursor;
-	guint update; /* source that tells what has changed, once a turn of the main loop */
+	guint update; /* the source that calls tell(), or 0 */
 	double times_ms[TIMES];
 	size_t time_count;
 	gint64 first_us;
@@ -78,7 +79,8 @@ static gboolean tell(gpointer data)
 	return G_SOURCE_REMOVE;
 }
 
-/* Not at once: many motions of the pointer may come in a row, and whoever hears of it may change the viewer in turn. */
+/* Tells of changes later: many motions of the pointer may come in a row, and a handler of "changed" may change the viewers again.
+ */
 void weft_canvas_update(WeftCanvas *canvas)
 {
 	if (!canvas->update)
@@ -94,7 +96,7 @@ static void fit(WeftCanvas *canvas)
 	}
 }
 
-/* For benchmarks: when the first frame with a trace was drawn, by the monotonic clock, and what each took, added to a file.
+/* For benchmarks: appends to a file when the first frame with a trace was drawn, by the monotonic clock, and how long each took.
  */
 static void write_times(WeftCanvas *canvas)
 {
@@ -133,7 +135,7 @@ static bool is_picture(const WeftCanvas *canvas, const struct weft_pane *pane)
 	return false;
 }
 
-/* The panes that are pictures, or those that are not, on a ground that is transparent for these. */
+/* Draws the panes that are pictures, on the background colour, or all other panes, on a transparent ground. */
 static GdkTexture *draw(WeftCanvas *canvas, const struct weft_pane *panes, int count, bool pictures)
 {
 	int device = gtk_widget_get_scale_factor(GTK_WIDGET(canvas));
@@ -170,7 +172,7 @@ static GdkTexture *draw(WeftCanvas *canvas, const struct weft_pane *panes, int c
 	return texture;
 }
 
-/* Of this OS thread: others may be busy too. */
+/* The processor time of this OS thread alone. */
 static double cpu_ms(void)
 {
 	struct timespec now;
@@ -194,7 +196,7 @@ static void draw_all(WeftCanvas *canvas)
 		canvas->times_ms[canvas->time_count++] = cpu_ms() - begin;
 }
 
-/* Which trace is which, where several are shown. */
+/* Draws the name of each trace into it, if there are several. */
 static void draw_names(WeftCanvas *canvas, GtkSnapshot *snapshot)
 {
 	GtkStyleContext *style = gtk_widget_get_style_context(GTK_WIDGET(canvas));
@@ -248,7 +250,7 @@ static unsigned modifiers(gpointer controller)
 
 static void point(WeftCanvas *canvas, double x, double y)
 {
-	/* GTK repeats a motion where the pointer did not move but what is below it did. */
+	/* GTK also reports a motion when the pointer stands still and the widget below it moves. */
 	if (!canvas->viewers || (x == canvas->pointer_x && y == canvas->pointer_y))
 		return;
 	canvas->pointer_x = x;
@@ -295,7 +297,7 @@ static void on_press(GtkGestureClick *gesture, int clicks, double x, double y, W
 	weft_canvas_update(canvas);
 }
 
-/* A drag, even one that goes nowhere, always ends; a click that became a drag is let go of on the way. */
+/* All motion and release with a button pressed comes from the drag gesture: the click gesture gives up when a drag begins. */
 static void on_drag(GtkGestureDrag *gesture, double dx, double dy, WeftCanvas *canvas)
 {
 	double x = 0, y = 0;

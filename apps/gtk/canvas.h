@@ -9,14 +9,14 @@
 #define WEFT_TYPE_CANVAS (weft_canvas_get_type())
 G_DECLARE_FINAL_TYPE(WeftCanvas, weft_canvas, WEFT, CANVAS, GtkWidget)
 
-/* What it draws stays the caller's; NULL for none. */
+/* Sets the viewers to draw, which stay the caller's; NULL for none. */
 void weft_canvas_set_viewers(WeftCanvas *canvas, struct weft_compare *viewers);
 
-/* Says that something was done with the viewers: draws again if that shows, and emits "changed" with what is different, as bits
- * of enum weft_changed. */
+/* To be called when something was done with the viewers: draws again if needed, and emits "changed" with bits of enum
+ * weft_changed. */
 void weft_canvas_update(WeftCanvas *canvas);
 
-/* How many px of the widget one px of the view is: text is as large as the desktop wants it. */
+/* How many px of the widget are one px of the view, so that text has the size that the desktop asks for. */
 double weft_canvas_text_scale(WeftCanvas *canvas);
 
 enum weft_theme weft_canvas_theme(void);

@@ -1,4 +1,4 @@
-/* dialogs.c: what a window asks.  SPDX-License-Identifier: ISC */
+/* dialogs.c: the dialogs of a window.  SPDX-License-Identifier: ISC */
 #include "dialogs.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ static int write_some(void *ctx, const void *bytes, size_t size)
 	return fwrite(bytes, 1, size, ctx) != size;
 }
 
-/* What the active viewer shows, as large as it is on the screen. */
+/* Writes what the active viewer shows, in the size that it has on the screen. */
 static int export_to(WeftWindow *window, FILE *file, enum weft_picture format, struct weft_error *err)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -102,8 +102,8 @@ void dialogs_export(WeftWindow *window, const char *suffix)
 	if (dot && dot != name)
 		*dot = '\0';
 	char *proposed = g_strdup_printf("%s.%s", name, suffix);
-	GtkFileChooserNative *dialog =
-	    gtk_file_chooser_native_new("Export What Is Seen", GTK_WINDOW(window), GTK_FILE_CHOOSER_ACTION_SAVE, "_Export", NULL);
+	GtkFileChooserNative *dialog = gtk_file_chooser_native_new(
+	    "Export the Visible Part", GTK_WINDOW(window), GTK_FILE_CHOOSER_ACTION_SAVE, "_Export", NULL);
 	gtk_file_chooser_set_current_name(GTK_FILE_CHOOSER(dialog), proposed);
 	g_object_set_data(G_OBJECT(dialog), "suffix", (gpointer)suffix);
 	gtk_native_dialog_set_modal(GTK_NATIVE_DIALOG(dialog), TRUE);
@@ -123,7 +123,7 @@ struct question {
 	bool start;
 };
 
-/* What the entry has takes effect at once, so that what is wrong with it can be said while it can still be mended. */
+/* Each change of the entry takes effect at once, so that an error is shown while the dialog is still open. */
 static void on_time(GtkEditable *entry, struct question *question)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(question->window->stage);
@@ -193,7 +193,7 @@ static void append_gesture(GString *xml, const struct weft_gesture *gesture)
 	g_free(effect);
 }
 
-/* From the tables of actions and gestures, so that none is forgotten. */
+/* Made from the tables of actions and gestures, so that none is forgotten. */
 void dialogs_shortcuts(WeftWindow *window)
 {
 	GString *xml =

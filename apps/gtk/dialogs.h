@@ -1,16 +1,16 @@
-/* dialogs.h: what a window asks.  SPDX-License-Identifier: ISC */
+/* dialogs.h: the dialogs of a window.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_GTK_DIALOGS_H
 #define WEFT_GTK_DIALOGS_H
 
 #include "window.h"
 
-/* Which trace to open, or to compare with. */
+/* Asks which trace to open, or to compare with. */
 void dialogs_open(WeftWindow *window, bool compare);
 
-/* Where to write what is seen, as "svg" or "png"; then it is written. */
+/* Asks for a file, and writes what the window shows to it; `suffix` is "svg" or "png". */
 void dialogs_export(WeftWindow *window, const char *suffix);
 
-/* Where the picture starts, or how long a time it shows. */
+/* Asks where the picture starts, or how long a time it shows. */
 void dialogs_ask_time(WeftWindow *window, bool start);
 
 void dialogs_shortcuts(WeftWindow *window);

@@ -1,4 +1,4 @@
-/* explainer.c: the OS thread that finds out what went wrong.  SPDX-License-Identifier: ISC */
+/* explainer.c: answers a question of a viewer in an OS thread of its own.  SPDX-License-Identifier: ISC */
 #include "explainer.h"
 
 #include <stdatomic.h>
@@ -13,11 +13,12 @@ struct explainer {
 	uint32_t promise;
 	const struct explainer_calls *calls;
 	void *ctx;
-	/* The worker tells, the main loop looks, and the other way round; nothing else hangs on them. */
+	/* Each is written by one side and read by the other.  No other memory depends on their order, so relaxed accesses
+	 * suffice. */
 	_Atomic unsigned percent;
 	atomic_bool stopped;
-	guint timer;          /* tells how far it is */
-	grefcount references; /* of who started it and of the worker, which lets go in the main loop too */
+	guint timer;          /* reports progress */
+	grefcount references; /* one for whoever started it, one for the worker; both are dropped in the main loop */
 	struct weft_findings *findings;
 };
 

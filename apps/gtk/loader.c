@@ -1,4 +1,4 @@
-/* loader.c: the OS thread that reads.  SPDX-License-Identifier: ISC */
+/* loader.c: reads a trace in an OS thread of its own.  SPDX-License-Identifier: ISC */
 #include "loader.h"
 
 #include <stdatomic.h>
@@ -30,10 +30,11 @@ struct loader {
 	char *path;
 	loader_done *done;
 	void *ctx;
-	/* The worker tells, the main loop looks, and the other way round; nothing else hangs on them. */
+	/* The worker writes `events`, the main loop `stopped`.  No other memory depends on their order, so relaxed accesses
+	 * suffice. */
 	_Atomic uint64_t events;
 	atomic_bool stopped;
-	grefcount references; /* of the main loop and of the worker, which lets go in the main loop too */
+	grefcount references; /* one for whoever started the loader, one for the worker; both are dropped in the main loop */
 	struct weft_viewer *viewer;
 	struct weft_error error;
 	uint64_t fingerprint;
@@ -46,7 +47,7 @@ static gpointer release(gpointer viewer)
 	return NULL;
 }
 
-/* How many hold a viewer besides its owner; those that only the owner has are not listed. */
+/* How many hold each viewer besides its owner; viewers that only the owner holds have no entry. */
 static GMutex holders_mutex;
 static GHashTable *holders;
 
@@ -121,7 +122,7 @@ static bool go_on_naming(void *ctx)
 	return g_get_monotonic_time() < naming->end_us && go_on(naming->loader, 0);
 }
 
-/* Places in machine code get their names before anybody else has the trace; those that take long have none. */
+/* Looks up the names of places in machine code, for a limited time, before anybody else uses the trace. */
 static void name_places(struct loader *loader, struct weft_trace *trace)
 {
 	enum { MOST_US = 300000 };
@@ -148,7 +149,7 @@ static gpointer work(gpointer data)
 	loader->is_recorded = weft_trace_is_recorded(loader->path);
 	if (domain_or_trace_open(&trace, loader->path, &loader->error) == WEFT_OK) {
 		name_places(loader, trace);
-		/* Of a viewer that could not be opened the trace is still ours. */
+		/* The viewer owns the trace only if it could be opened. */
 		if (!go_on(loader, 0) || weft_viewer_open(&loader->viewer, trace, &options, &loader->error) != WEFT_OK)
 			weft_trace_close(trace);
 	}

@@ -6,39 +6,38 @@
 
 #include "viewer/viewer.h"
 
-/* Lets go of a viewer, which is destroyed when nobody holds it any more, elsewhere: that of a large trace takes long.  In any OS
- * thread.  Accepts NULL. */
+/* Releases a viewer; when nobody holds it any more it is destroyed, in another OS thread if it is large and this would take long.
+ * May be called in any OS thread.  Accepts NULL. */
 void loader_release(struct weft_viewer *viewer);
 
-/* Whoever else looks at the model of a viewer holds it meanwhile, and then releases it. */
+/* Keeps a viewer alive for somebody besides its owner, until a loader_release(). */
 void loader_hold(struct weft_viewer *viewer);
 
-/* The trace that a chosen file stands for: choosers choose files, and a trace may be a folder, for which any file in it stands.
- * To be freed. */
+/* The path of the trace that a chosen file belongs to.  A file chooser chooses files; if the file is in the directory of a trace,
+ * the path is that directory.  To be freed. */
 char *loader_trace_of(const char *path);
 
-/* What a path is called in a title: its last part, as it can be shown.  To be freed. */
+/* The name of a path in titles: its last part, as UTF-8.  To be freed. */
 char *loader_name_of(const char *path);
 
 struct loader;
 
-/* Called in the main loop, once, unless the loader was stopped before: with a viewer that is now the callee's, or with NULL and
- * why. */
+/* Called once, in the main loop, unless the loader was stopped before: with a viewer that is now the callee's, or with NULL and
+ * an error. */
 typedef void loader_done(void *ctx, struct weft_viewer *viewer, const struct weft_error *err);
 
 /* Begins to read what `path` names, "-" for standard input. */
 struct loader *loader_start(const char *path, loader_done *done, void *ctx);
 
-/* How many events were read so far. */
+/* Returns how many events were read so far. */
 uint64_t loader_events(const struct loader *loader);
 
-/* Once it is done: what the trace looked like from outside when reading began (trace/follow.h), and whether it was being recorded
- * then. */
+/* To be called once reading is done: the fingerprint of the trace when reading began (trace/follow.h), and whether it was being
+ * recorded then. */
 uint64_t loader_fingerprint(const struct loader *loader);
 bool loader_is_recorded(const struct loader *loader);
 
-/* Forgets the loader, which must not be used any more; it ends as soon as it can.  Also to be called once it is done.  Accepts
- * NULL. */
+/* Stops reading, and frees the loader as soon as its OS thread has ended.  Also to be called once it is done.  Accepts NULL. */
 void loader_stop(struct loader *loader);
 
 #endif

@@ -14,7 +14,7 @@ static struct {
 	char **paths;
 	gboolean compare, version;
 	char *place;
-	const char *dump; /* a file for tests */
+	const char *dump; /* the file for tests, or NULL */
 	GString *dumped;
 	unsigned beats;
 } args;
@@ -27,8 +27,8 @@ static const GOptionEntry options[] = {
     {0},
 };
 
-/* Beside the dump: how often there was nothing else to do, so that one can tell a window that stands still from one that is slow.
- */
+/* Written beside the dump: how often the main loop was idle, so that tests can tell a window that has nothing to do from a slow
+ * one. */
 static void beat(void)
 {
 	char *path = g_strconcat(args.dump, ".beat", NULL), *number = g_strdup_printf("%u", ++args.beats);
@@ -37,7 +37,7 @@ static void beat(void)
 	g_free(path);
 }
 
-/* What all windows show, whenever that is different, put in the place of the file at once. */
+/* Writes what all windows show whenever that changes; the new file replaces the old one in one step. */
 static gboolean dump(gpointer application)
 {
 	GString *out = g_string_new("{\"windows\":[");
@@ -86,7 +86,7 @@ static void on_activate(GtkApplication *application, gpointer data)
 		g_timeout_add_full(G_PRIORITY_LOW, DUMP_MS, dump, application, NULL);
 }
 
-/* Each window keeps what it keeps when it is closed. */
+/* Windows save their state when they are closed. */
 static void on_quit(GSimpleAction *action, GVariant *parameter, gpointer application)
 {
 	GList *windows = g_list_copy(gtk_application_get_windows(application));
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 	}
 	args.dump = getenv("WEFT_VIEW_DUMP");
 	watch_start();
-	/* A process for each time it is called: its standard input and its working directory are its own. */
+	/* Each call has a process of its own, since standard input and working directory differ. */
 	AdwApplication *application = adw_application_new("org.weft.View", G_APPLICATION_NON_UNIQUE);
 	g_signal_connect(application, "startup", G_CALLBACK(on_startup), NULL);
 	g_signal_connect(application, "activate", G_CALLBACK(on_activate), NULL);

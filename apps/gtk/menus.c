@@ -1,10 +1,10 @@
-/* menus.c: menus.  SPDX-License-Identifier: ISC */
+/* menus.c: makes the menus from the table of actions.  SPDX-License-Identifier: ISC */
 #include "menus.h"
 
 #include "settings.h"
 #include "window_private.h"
 
-#define METRICS 200u /* counters that have a switch */
+#define METRICS 200u /* how many counters have a switch */
 
 /* "<Control><Shift>g", as GTK has it, for key number n of an action; NULL if it has no more. */
 static char *accelerator(enum weft_action action, int n)
@@ -52,7 +52,7 @@ static void append(GMenu *menu, enum weft_action action)
 	g_free(detailed);
 }
 
-/* The actions of a group that stand in a menu, as a section; nothing if there are none. */
+/* Appends the actions of a group that belong in a menu, as a section; nothing if there are none. */
 static void append_group(WeftWindow *window, GMenu *menu, enum weft_action_group group, enum weft_menu which)
 {
 	GMenu *section = g_menu_new();
@@ -76,7 +76,7 @@ void menus_show_metrics(WeftWindow *window)
 	}
 }
 
-/* A switch for each counter; NULL where there are none. */
+/* A menu with a switch for each counter; NULL if there is no counter. */
 static GMenu *metrics_menu(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -190,7 +190,7 @@ void menus_popup(WeftWindow *window, double x, double y)
 {
 	GtkWidget *canvas = GTK_WIDGET(weft_stage_canvas(window->stage));
 	GMenu *menu = context_menu(window);
-	/* A child of the window's, since a canvas lays out no children. */
+	/* The popover is a child of the window, since the canvas lays out no children. */
 	if (!window->popup) {
 		window->popup = gtk_popover_menu_new_from_model(NULL);
 		gtk_popover_set_has_arrow(GTK_POPOVER(window->popup), FALSE);

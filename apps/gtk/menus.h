@@ -5,7 +5,7 @@
 
 #include "window.h"
 
-/* Makes the menus anew: there is another trace, with other counters. */
+/* Makes the menus again, for the counters of another trace. */
 void menus_update(WeftWindow *window);
 
 /* Brings the switches of the counters up to date. */

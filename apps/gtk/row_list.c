@@ -9,8 +9,8 @@ struct _WeftRowList {
 	AdwBin parent_instance;
 	GtkWidget *scrolled, *box;
 	struct weft_rows shown, next;
-	bool is_stale;    /* nobody saw the list when it was to be built */
-	bool wants_focus; /* once there is a row to press */
+	bool is_stale;    /* the list was hidden when it should have been built */
+	bool wants_focus; /* focus the first row that can be pressed, once there is one */
 	guint build_later;
 };
 
@@ -21,7 +21,7 @@ static guint signals[SIGNALS];
 
 /* ---- rows ---- */
 
-/* A text of a row; `part` says to dumps which one. */
+/* A label with a text of a row; `part` names it in dumps. */
 static GtkWidget *label_new(const char *part, const char *text, const char *class, bool wraps)
 {
 	GtkWidget *label = gtk_label_new(text);
@@ -39,7 +39,7 @@ static void on_pressed(GtkWidget *button, WeftRowList *list)
 	g_signal_emit(list, signals[PRESSED], 0, GPOINTER_TO_UINT(g_object_get_data(G_OBJECT(button), "number")) - 1);
 }
 
-/* What presses a row, as a button around what it says, or beside it. */
+/* A button that presses a row; it contains the text of the row, or stands beside it. */
 static GtkWidget *button_new(WeftRowList *list, unsigned number, GtkWidget *inner, const char *name)
 {
 	GtkWidget *button = gtk_button_new();
@@ -82,7 +82,7 @@ static GtkWidget *title_new(WeftRowList *list, const struct weft_row *row, unsig
 	return both;
 }
 
-/* Name and value side by side: of a fact the value wraps, otherwise the name. */
+/* Name and value side by side.  If the row is a fact, the value wraps, otherwise the name. */
 static GtkWidget *pair_new(const struct weft_row *row)
 {
 	bool is_fact = row->kind == WEFT_ROW_FACT;
@@ -142,7 +142,7 @@ static GtkWidget *evidence_new(WeftRowList *list, const struct weft_row *row, un
 	return row->leads ? flat_new(list, number, box, row->name) : box;
 }
 
-/* A text, and a button at its right that says what a press does. */
+/* A text, and at its right a button whose label says what a press does. */
 static GtkWidget *header_new(WeftRowList *list, const struct weft_row *row, unsigned number)
 {
 	bool works = row->kind == WEFT_ROW_WORKING;
@@ -199,7 +199,7 @@ static GtkWidget *row_new(WeftRowList *list, const struct weft_row *row, unsigne
 
 /* ---- the list ---- */
 
-/* The button of a row, or NULL. */
+/* Returns the button of a row, or NULL. */
 static GtkWidget *button_in(GtkWidget *widget)
 {
 	if (GTK_IS_BUTTON(widget) && g_object_get_data(G_OBJECT(widget), "number"))
@@ -212,7 +212,7 @@ static GtkWidget *button_in(GtkWidget *widget)
 	return NULL;
 }
 
-/* Calls something for the widget of each row, which stand in cards or alone. */
+/* Calls a function for the widget of each row, in a card or outside of cards. */
 static void each_row(WeftRowList *list, void (*call)(WeftRowList *, GtkWidget *, unsigned, void *), void *ctx)
 {
 	for (GtkWidget *part = gtk_widget_get_first_child(list->box); part; part = gtk_widget_get_next_sibling(part)) {
@@ -244,7 +244,7 @@ static void find_focus(WeftRowList *list, GtkWidget *widget, unsigned number, vo
 }
 
 struct focus {
-	const struct weft_row *row; /* that had it; NULL: any */
+	const struct weft_row *row; /* the row that had the focus; NULL: any row */
 	GtkWidget *button;
 };
 
@@ -295,7 +295,7 @@ static gboolean build_now(gpointer data)
 	list->build_later = 0;
 	each_row(list, find_focus, &focus.row);
 	list->shown = list->next;
-	list->next = before; /* what had the focus is compared with what has it now */
+	list->next = before; /* kept so that the row that had the focus can be found in the new list */
 	build(list);
 	if (list->is_stale)
 		return G_SOURCE_REMOVE;
@@ -310,7 +310,7 @@ static gboolean build_now(gpointer data)
 	return G_SOURCE_REMOVE;
 }
 
-/* Not at once, since the button that was pressed may still be at work. */
+/* Later, since the button that was pressed may still be at work. */
 void weft_row_list_show(WeftRowList *list)
 {
 	bool same = list->next.count == list->shown.count;

@@ -9,18 +9,18 @@
 #define WEFT_TYPE_ROW_LIST (weft_row_list_get_type())
 G_DECLARE_FINAL_TYPE(WeftRowList, weft_row_list, WEFT, ROW_LIST, AdwBin)
 
-/* Rows to be filled; weft_row_list_show() then shows them, if they are others than those that are shown.  Emits "pressed" with
- * the number of a row that leads somewhere. */
+/* Rows that the caller fills; weft_row_list_show() then shows them, if they differ from those that are shown.  Emits "pressed"
+ * with the number of a row that leads somewhere. */
 struct weft_rows *weft_row_list_next(WeftRowList *list);
 void weft_row_list_show(WeftRowList *list);
 
-/* One of those that are shown; lives until others are. */
+/* A row that is shown; lives until other rows are shown. */
 const struct weft_row *weft_row_list_row(WeftRowList *list, unsigned number);
 
-/* Puts the keyboard on the first row that leads somewhere, once there is one. */
+/* Puts the focus on the first row that leads somewhere, once there is one. */
 void weft_row_list_focus(WeftRowList *list);
 
-/* What the widgets say, for tests: [kind, tone, is open, leads, name, value] of each row, as JSON. */
+/* The texts of the widgets as JSON, for tests: [kind, tone, is open, leads, name, value] for each row. */
 void weft_row_list_dump(WeftRowList *list, GString *out);
 
 #endif

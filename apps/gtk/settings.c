@@ -1,4 +1,4 @@
-/* settings.c: what is kept.  SPDX-License-Identifier: ISC */
+/* settings.c: settings, and the list of recent traces.  SPDX-License-Identifier: ISC */
 #include "settings.h"
 
 #define GROUP "window"
@@ -15,7 +15,7 @@ static char *path_of_file(void)
 static void save(void)
 {
 	char *path = path_of_file(), *folder = g_path_get_dirname(path);
-	/* Where nothing can be kept, nothing is: that is no reason to disturb anybody. */
+	/* If the file cannot be written, the settings are lost at the end; that is no reason to disturb the user. */
 	if (g_mkdir_with_parents(folder, 0700) == 0)
 		g_key_file_save_to_file(keys, path, NULL);
 	g_free(folder);

@@ -1,4 +1,4 @@
-/* settings.h: what is kept from one time to the next: a key file in $XDG_CONFIG_HOME/weft, and the desktop's list of recent
+/* settings.h: what is kept between runs: a key file in $XDG_CONFIG_HOME/weft, and the desktop's list of recent
  * files. SPDX-License-Identifier: ISC */
 #ifndef WEFT_GTK_SETTINGS_H
 #define WEFT_GTK_SETTINGS_H
@@ -7,7 +7,7 @@
 
 /* "desktop", "light" or "dark" */
 const char *settings_theme(void);
-void settings_set_theme(const char *theme); /* takes effect, and is kept */
+void settings_set_theme(const char *theme); /* sets and keeps it */
 
 /* Reads the file and sets the colours; once, after GTK was initialised. */
 void settings_start(void);
@@ -15,7 +15,7 @@ void settings_start(void);
 void settings_restore_window(GtkWindow *window, AdwFlap *flap);
 void settings_keep_window(GtkWindow *window, gboolean panel);
 
-/* Paths of traces that were opened lately, newest first; to be freed with g_strfreev(). */
+/* Paths of traces that were opened recently, newest first; to be freed with g_strfreev(). */
 char **settings_recent(void);
 void settings_add_recent(const char *path);
 

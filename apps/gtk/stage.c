@@ -1,4 +1,4 @@
-/* stage.c: the traces of a window.  SPDX-License-Identifier: ISC */
+/* stage.c: reads the traces of a window, shows them and follows them.  SPDX-License-Identifier: ISC */
 #include "stage.h"
 
 #include <inttypes.h>
@@ -8,28 +8,28 @@
 #include "trace/follow.h"
 #include "viewer/search.h"
 
-#define PATIENCE_MS 150 /* what takes less shows no progress: it would only flicker */
+#define PATIENCE_MS 150 /* progress is shown only after this time, since it would flicker otherwise */
 #define SEARCH_STEP 50000u
-#define LOOK_MS 200 /* how often one looks whether a trace has changed */
+#define LOOK_MS 200 /* how often the stage looks whether a trace has changed */
 
-/* What belongs to a viewer, at its place from the top. */
+/* What belongs to the viewer at the same place. */
 struct shown {
 	char *path;
-	uint64_t fingerprint;                    /* of what is shown, or was found unreadable */
-	struct explainer *explainers[WEFT_ASKS]; /* while something is asked of it */
+	uint64_t fingerprint;                    /* of the version that is shown, or that could not be read */
+	struct explainer *explainers[WEFT_ASKS]; /* one for each question that is being answered */
 };
 
-/* What could not be read, where there is nothing else. */
+/* The trace that could not be read, if no other is shown. */
 struct unread {
 	char *path;           /* or NULL */
-	uint64_t fingerprint; /* what it looked like from outside */
-	bool may_retry;       /* it was not called off */
+	uint64_t fingerprint; /* when it was read */
+	bool may_retry;       /* false if the user cancelled */
 };
 
-/* What is to be read: a new trace, or what stands at a place from the top once more. */
+/* A trace that is to be read: a new one, or again the one at a place. */
 struct job {
 	char *path;
-	int place; /* -1: below all */
+	int place; /* from the top; -1: a new one, below all others */
 };
 
 struct _WeftStage {
@@ -45,11 +45,11 @@ struct _WeftStage {
 	struct shown shown[WEFT_COMPARE_MOST];
 	struct unread unread;
 	bool follows, is_live;
-	GTask *looking; /* while one looks whether something changed */
+	GTask *looking; /* the task that looks for changes, or NULL */
 	guint look_timer;
 	gint64 load_ended, load_took;
 	unsigned loads;
-	GQueue jobs; /* of struct job; the first is being read: one after another, so that they stand in their order */
+	GQueue jobs; /* of struct job; the first is being read.  One after another, so that the traces keep their order */
 	struct loader *loader;
 	gint64 load_began;
 	guint progress_timer, search_idle;
@@ -109,7 +109,7 @@ void weft_stage_update(WeftStage *stage)
 
 static void on_scrolled(GtkAdjustment *adjustment, WeftStage *stage);
 
-/* The scrollbar follows the viewer here, not the other way round. */
+/* Moves a scrollbar without moving the viewer. */
 static void set_range(WeftStage *stage, GtkAdjustment *adjustment, struct weft_range range)
 {
 	g_signal_handlers_block_by_func(adjustment, on_scrolled, stage);
@@ -192,7 +192,7 @@ static void stop_asking(struct shown *shown)
 		g_clear_pointer(&shown->explainers[ask], explainer_stop);
 }
 
-/* Asks what viewers have to ask, and calls off what they do not want to know any more. */
+/* Starts explainers for new questions of the viewers, and stops those whose question was called off. */
 static void ask_questions(WeftStage *stage)
 {
 	static const struct explainer_calls calls = {on_progress, on_answer};
@@ -266,7 +266,7 @@ static void show_viewer(WeftStage *stage, struct job *job, struct weft_viewer *v
 		gtk_widget_grab_focus(GTK_WIDGET(stage->canvas));
 }
 
-/* What traces look like from outside; an OS thread looks, as files may be many and far away. */
+/* Fingerprints of traces.  An OS thread takes them, since files may be many, and on a slow network. */
 struct look {
 	size_t count;
 	char *paths[WEFT_COMPARE_MOST];
@@ -292,14 +292,15 @@ static void free_look(gpointer data)
 	g_free(look);
 }
 
-/* What is new is read where it is followed: not so often that reading is all one does, nor before what was read is explained. */
+/* Reads followed traces that have changed.  It waits until the last version is explained, and so long that reading takes at most
+ * a quarter of the time. */
 static void on_looked(GObject *object, GAsyncResult *result, gpointer data)
 {
 	WeftStage *stage = WEFT_STAGE(object);
 	const struct look *look = g_task_get_task_data(G_TASK(result));
 	bool is_live = false, may_read = g_get_monotonic_time() - stage->load_ended > 3 * stage->load_took;
 	stage->looking = NULL;
-	/* A program that records may have begun by now, or a file be whole. */
+	/* A trace that could not be read may have become readable. */
 	if (stage->viewers.count == 0 && stage->unread.path && !weft_stage_is_loading(stage) &&
 	    strcmp(look->paths[0], stage->unread.path) == 0 && look->fingerprints[0] != stage->unread.fingerprint)
 		add_job(stage, stage->unread.path, -1);
@@ -309,14 +310,14 @@ static void on_looked(GObject *object, GAsyncResult *result, gpointer data)
 		if (is_new && stage->follows && may_read && !stage->shown[i].explainers[WEFT_ASK_TRACE])
 			add_job(stage, stage->shown[i].path, (int)i);
 	}
-	/* What is just being read was live when that began. */
+	/* While a trace is being read, nothing new is known of it. */
 	if (!stage->loader && stage->viewers.count > 0 && is_live != stage->is_live) {
 		stage->is_live = is_live;
 		g_signal_emit(stage, signals[LIVE], 0);
 	}
 }
 
-/* Looks whether there is something new. */
+/* Starts a task that looks for changes. */
 static gboolean look(gpointer data)
 {
 	WeftStage *stage = data;
@@ -357,7 +358,7 @@ static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_err
 {
 	WeftStage *stage = ctx;
 	struct job *job = g_queue_pop_head(&stage->jobs);
-	/* Of a loader that is called off nothing is known. */
+	/* A loader that was called off may still be at work, and must not be asked. */
 	uint64_t fingerprint = err->status == WEFT_ECANCELLED ? 0 : loader_fingerprint(stage->loader);
 	g_clear_handle_id(&stage->progress_timer, g_source_remove);
 	stage->loads++;

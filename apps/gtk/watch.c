@@ -1,4 +1,4 @@
-/* watch.c: how long the main loop is away.  SPDX-License-Identifier: ISC */
+/* watch.c: measures how long each turn of the main loop takes.  SPDX-License-Identifier: ISC */
 #include "watch.h"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@ static struct moment {
 	double wall_ms, ran_ms, queued_ms;
 } back; /* when the loop last came back from waiting */
 
-/* Linux tells of each OS thread how long it ran, and how long it could have but did not. */
+/* Linux tells how long this OS thread ran, and how long it was ready but did not run. */
 static struct moment now(void)
 {
 	char text[64];
@@ -25,7 +25,7 @@ static struct moment now(void)
 	return (struct moment){(double)g_get_monotonic_time() / 1e3, ran_ns / 1e6, queued_ns / 1e6};
 }
 
-/* Between two calls of this the loop does what there is to do, and whoever presses a key waits. */
+/* Between two calls of poll the loop works, and input has to wait. */
 static gint wait_for_events(GPollFD *fds, guint count, gint timeout_ms)
 {
 	struct moment away = now();

@@ -97,7 +97,7 @@ static void show_count(WeftWindow *window)
 	g_free(text);
 }
 
-/* What is searched for may come from elsewhere than the search bar: "find all like it". */
+/* The search may have been begun elsewhere than in the search bar, as by "Find all like it". */
 static void show_search(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -108,7 +108,7 @@ static void show_search(WeftWindow *window)
 	}
 }
 
-/* What is selected, for those who do not see it. */
+/* Tells screen readers what is selected. */
 static void describe(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -159,7 +159,7 @@ static void show_panel(WeftWindow *window)
 	weft_row_list_show(window->panel);
 }
 
-/* The list has those of the active trace, the button counts those of all. */
+/* The list shows the findings of the active trace; the number on the button is that of all traces. */
 static void show_findings(WeftWindow *window)
 {
 	const struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -250,7 +250,7 @@ void weft_window_go(WeftWindow *window, const char *place)
 	go(window);
 }
 
-/* "#t=1.2ms..3.4ms&sel=18" into the clipboard. */
+/* Copies a link, as "#t=1.2ms..3.4ms&sel=18", to the clipboard. */
 static void copy_link(WeftWindow *window)
 {
 	char link[4096] = "#";
@@ -351,12 +351,12 @@ static void on_previous_match(WeftWindow *window)
 
 static void act_by_core(WeftWindow *window, enum weft_action action)
 {
-	/* Escape takes the search away first, with what it found. */
+	/* Escape first closes the search, and forgets what was found. */
 	if (action == WEFT_ACTION_CLEAR && gtk_search_bar_get_search_mode(window->search_bar)) {
 		gtk_search_bar_set_search_mode(window->search_bar, FALSE);
 		return;
 	}
-	/* Whoever escapes from the list of findings is back in the picture. */
+	/* Escape in the list of findings leads back to the picture. */
 	if (action == WEFT_ACTION_CLEAR)
 		gtk_widget_grab_focus(GTK_WIDGET(weft_stage_canvas(window->stage)));
 	act(window, action);
@@ -411,7 +411,7 @@ GSimpleAction *weft__window_metric_action(WeftWindow *window, size_t counter)
 		action = g_simple_action_new_stateful(name, NULL, g_variant_new_boolean(TRUE));
 		g_signal_connect_object(action, "change-state", G_CALLBACK(on_metric), window, 0);
 		g_action_map_add_action(G_ACTION_MAP(window), G_ACTION(action));
-		g_object_unref(action); /* the map has it */
+		g_object_unref(action); /* the map holds it now */
 	}
 	g_free(name);
 	return action;
@@ -481,7 +481,7 @@ static void add_actions(WeftWindow *window)
 
 /* ---- Keys ---- */
 
-/* The name of a key as weft_action_of_key() has it, that is the DOM's. */
+/* The name of a key as weft_action_of_key() wants it, which is that of the DOM. */
 static const char *key_name(guint keyval, char buf[16])
 {
 	static const struct {
@@ -504,7 +504,7 @@ static const char *key_name(guint keyval, char buf[16])
 	return buf;
 }
 
-/* Keys that a text entry or a button wanted for itself do not come here. */
+/* Only keys that no text entry or button has used come here. */
 static gboolean on_key(GtkEventControllerKey *keys, guint keyval, guint keycode, GdkModifierType state, WeftWindow *window)
 {
 	char buf[16];
@@ -514,7 +514,7 @@ static gboolean on_key(GtkEventControllerKey *keys, guint keyval, guint keycode,
 	enum weft_action action = name ? weft_action_of_key(name, modifiers) : WEFT_ACTION_COUNT;
 	if (action == WEFT_ACTION_COUNT || !g_action_map_lookup_action(G_ACTION_MAP(window), weft_action_info(action)->name))
 		return GDK_EVENT_PROPAGATE;
-	/* Not through the GAction: whether that is enabled is only known again when all keys that were typed are through. */
+	/* Bypasses the GAction, whose "enabled" is only brought up to date when the main loop has handled all keys. */
 	if (weft_action_info(action)->who == WEFT_BY_CORE)
 		act_by_core(window, action);
 	else
@@ -612,7 +612,7 @@ static void on_info_response(GtkInfoBar *bar, int response, gpointer data)
 static void weft_window_init(WeftWindow *window)
 {
 	gtk_widget_init_template(GTK_WIDGET(window));
-	/* What opens the list of recent traces has only a picture. */
+	/* The button that opens the list of recent traces has no text. */
 	for (GtkWidget *part = gtk_widget_get_first_child(GTK_WIDGET(window->open_button)); part;
 	     part = gtk_widget_get_next_sibling(part))
 		if (GTK_IS_MENU_BUTTON(part))

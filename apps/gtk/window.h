@@ -13,10 +13,10 @@ WeftWindow *weft_window_new(GtkApplication *application);
 /* Reads `path` ("-" is standard input) and shows it; in this window if it shows nothing yet, else in a new one. */
 void weft_window_open(WeftWindow *window, const char *path);
 
-/* Shows it below what the window has. */
+/* Reads `path`, and shows it below the traces of the window. */
 void weft_window_compare(WeftWindow *window, const char *path);
 
-/* Goes to a place (viewer/place.h) once all that it is to show is read. */
+/* Goes to a place (viewer/place.h) once all traces are read. */
 void weft_window_go(WeftWindow *window, const char *place);
 
 /* What the window shows, as JSON, for tests; appends to `out`. */

@@ -1,4 +1,4 @@
-/* window_private.h: between the files that make up a window.  SPDX-License-Identifier: ISC */
+/* window_private.h: shared by the files that make up a window.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_GTK_WINDOW_PRIVATE_H
 #define WEFT_GTK_WINDOW_PRIVATE_H
 
@@ -23,21 +23,21 @@ struct _WeftWindow {
 	WeftRowList *panel, *findings;
 	GtkWidget *findings_button;
 	AdwButtonContent *findings_count;
-	char *place; /* where to go once all is read; or NULL */
+	char *place; /* where to go once all traces are read; or NULL */
 	GtkToggleButton *follow_button;
-	GtkWidget *popup; /* the context menu, once it was asked for */
+	GtkWidget *popup; /* the context menu, or NULL until it is first opened */
 	bool search_is_wrong;
-	char *toast, *error; /* what was said last, and what went wrong last; or NULL */
-	char *notice;        /* what the bar says, even where it was closed */
+	char *toast, *error; /* the last message and the last error, for tests; or NULL */
+	char *notice;        /* the text of the bar, also after the user closed the bar */
 };
 
-/* Searches for what the search bar has. */
+/* Searches for the text in the search bar. */
 void weft__window_search(WeftWindow *window);
 
-/* Says something that passes. */
+/* Shows a message for a moment. */
 void weft__window_toast(WeftWindow *window, const char *text);
 
-/* The switch of a counter, made when there was none. */
+/* Returns the switch of a counter, and makes it if there is none. */
 GSimpleAction *weft__window_metric_action(WeftWindow *window, size_t counter);
 
 #endif

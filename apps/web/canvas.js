@@ -1,6 +1,6 @@
-/* A draw list (src/draw/draw.h) on a canvas. */
+/* Draws a draw list (src/draw/draw.h) on a canvas. */
 
-const PRIM_BYTES = 36; /* core.c asserts how a struct weft_prim lies in memory */
+const PRIM_BYTES = 36; /* bytes of a struct weft_prim; core.c asserts its layout */
 
 class Painter {
 	constructor(core) {
@@ -9,7 +9,7 @@ class Painter {
 		this.paints = {};
 	}
 
-	/* How wide a text is in a font of enum weft_font. */
+	/* Returns the width of a text in a font of enum weft_font. */
 	measure(context, font, text) {
 		context.font = this.fonts[font];
 		return context.measureText(text).width;
@@ -23,7 +23,7 @@ class Painter {
 		})();
 	}
 
-	/* count primitives at prims, whose texts are at text */
+	/* Draws `count` primitives at address `prims`; their texts are at address `text`. */
 	draw(context, theme, prims, count, text) {
 		const u8 = this.core.bytes, f32 = new Float32Array(u8.buffer), u32 = new Uint32Array(u8.buffer);
 		let last = -1, lastFont = -1;

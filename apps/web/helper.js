@@ -1,11 +1,13 @@
-/* A worker with an instance of the core of its own: what takes long runs there, and the page goes on.
+/* A worker with its own instance of the core.  Long computations run there, so that the page stays responsive.
  *
- * Its source is text of this script, so that it needs no file; where a policy forbids such workers, the page does it all itself. */
+ * The worker's source is text of this script, so that no file has to be loaded.  If the page's policy forbids such workers, the page
+ * computes everything itself. */
 
 const PIECE = 1 << 23; /* bytes that are copied at once */
 const WASM_PAGE = 1 << 16;
 
-/* What the worker runs.  Each message is a deed, answered by one message; what is told meanwhile has `done`. */
+/* The code of the worker.  Each message to it names a deed, and gets one message as its answer.  Messages about progress, which have
+ * `done`, come in between. */
 function work() {
 	let core, at = 0, capacity = 0, used = 0, told = 0;
 	const resize = wanted => {
@@ -15,7 +17,7 @@ function work() {
 		[at, capacity] = [moved, wanted];
 	};
 	const deeds = {
-		/* What is allocated from now on lies at `start` or above. */
+		/* Starts the core; its heap begins at `start`. */
 		async begin({module, start}) {
 			core = await Core.create(module, () => 0, done => {
 				if (Date.now() - told > 100)
@@ -23,7 +25,7 @@ function work() {
 			});
 			return {began: Boolean(core.call.begin_at(start))};
 		},
-		/* Bytes of a trace, of which there will be `size`, if that is known. */
+		/* Takes some bytes of a trace.  `size`: how many there will be in all, 0 if unknown. */
 		take({bytes, size}) {
 			if (used + bytes.length > capacity)
 				resize(Math.max(capacity * 2, used + bytes.length, size));
@@ -31,7 +33,7 @@ function work() {
 			used += bytes.length;
 			return {};
 		},
-		/* The same, of a trace that is there as base64. */
+		/* Takes a whole trace that is encoded in base64. */
 		async decode({text, size}) {
 			for (const reader = (await decompressed(streamOfBase64(text))).getReader();;) {
 				const {done, value} = await reader.read();
@@ -72,7 +74,7 @@ ${[fromBase64, streamOfBase64, gunzip, decompressed, Core].join("\n")}
 (${work})();`;
 
 class Helper {
-	/* One that is ready; null where there can be none. */
+	/* Starts a worker, and waits until it is ready; null if the page cannot have one. */
 	static async start() {
 		const url = URL.createObjectURL(new Blob([WORKER], {type: "text/javascript"}));
 		const helper = new Helper();
@@ -97,7 +99,7 @@ class Helper {
 		return new Promise((resolve, reject) => this.waiting.push({resolve, reject}));
 	}
 
-	/* Answers are in the order of what was asked. */
+	/* Sends a deed, and returns its answer.  Answers come in the order of the deeds. */
 	ask(deed, values = {}, transfer = []) {
 		if (this.stopped)
 			return Promise.reject(new Error("stopped"));
@@ -105,7 +107,7 @@ class Helper {
 		return this.answer();
 	}
 
-	/* Whatever it does ends at once, and is never answered. */
+	/* Ends the worker at once; whoever waits for an answer gets an error. */
 	stop() {
 		this.stopped = true;
 		this.worker.terminate();

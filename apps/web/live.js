@@ -1,7 +1,8 @@
-/* Traces of weft serve, which may grow: asked for again and again with the ETag of what is there, and shown anew. */
+/* Follows traces of weft serve, which may grow: asks for each of them again and again, with the ETag of the version that is shown, and
+ * shows what is new. */
 
 const LOOK_MS = 200, LOOK_AT_ENDED_MS = 1000;
-const REST = 3; /* so many times as long as showing takes, nothing is asked for */
+const REST = 3; /* the pause between two looks is at least this many times as long as a look takes */
 
 class Follower {
 	/* traces: [{url, name}] */
@@ -12,7 +13,7 @@ class Follower {
 		stage.follower = this;
 	}
 
-	/* The first look at all of them; more follow, until stop(). */
+	/* Looks at all traces once, and then again and again until stop(). */
 	async begin() {
 		for (const trace of this.traces)
 			await this.look(trace);
@@ -25,7 +26,7 @@ class Follower {
 		clearTimeout(this.timer);
 	}
 
-	/* Whether what is shown stays as it is. */
+	/* Pauses following, or resumes it. */
 	hold(held) {
 		this.held = held;
 		this.tell();
@@ -38,7 +39,7 @@ class Follower {
 		this.timer = setTimeout(() => this.again(), Math.max(pause, REST * tookMs));
 	}
 
-	/* Looks whether something changed, and shows it; `anyway`: also while it is held still. */
+	/* Looks at all traces, and shows what has changed; with `anyway` also while following is paused. */
 	async again(anyway = false) {
 		clearTimeout(this.timer);
 		if (this.isLooking)
@@ -48,7 +49,7 @@ class Follower {
 		const began = performance.now();
 		this.isLooking = true;
 		this.isAsked = false;
-		/* who holds a pointer down holds the picture */
+		/* the picture must not change under a pointer that is pressed */
 		if (!this.stage.surface.pointers.size)
 			for (const trace of this.traces)
 				if (!this.stopped)
@@ -97,8 +98,8 @@ class Follower {
 		const isRecorded = this.traces.some(trace => trace.isRecorded), isNew = this.traces.some(trace => trace.isNew);
 		const {live} = this.stage;
 		live.hidden = false;
-		live.textContent = wrong ? wrong : this.held ? isNew ? "Held still; there is more" : "Held still" : isRecorded ? "Live" : "Ended";
-		live.title = this.held ? "Follow the program" : "Hold still";
+		live.textContent = wrong ? wrong : this.held ? isNew ? "Paused; there are new events" : "Paused" : isRecorded ? "Live" : "Ended";
+		live.title = this.held ? "Follow the program" : "Pause";
 		live.dataset.state = wrong ? "wrong" : this.held ? "held" : isRecorded ? "live" : "ended";
 		live.setAttribute("aria-pressed", String(!this.held));
 	}

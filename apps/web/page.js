@@ -1,11 +1,11 @@
-/* What pages call.
+/* The functions that a page calls.
  *
  *   weft.show(element, traces)   traces: one or a list of URL, Blob, or {source, name}.  Returns
- *                                  opened     a promise of how many could be opened
- *                                  go(place)  shows a place, "t=1ms..2ms&find=ARP", once they are; a promise of "", or of
- *                                             what is wrong with it
- *                                  close()    leaves the element empty
- *   weft.page()                  the page of weft html: takes the traces that are in the document */
+ *                                  opened     a promise of the number of traces that could be opened
+ *                                  go(place)  shows a place, as "t=1ms..2ms&find=ARP", once the traces are open; returns a
+ *                                             promise of "", or of what is wrong with the place
+ *                                  close()    empties the element
+ *   weft.page()                  makes the page of weft html of the traces that are in the document */
 
 const sheet = new CSSStyleSheet();
 const styled = unpack(STYLE).text().then(text => sheet.replaceSync(text));
@@ -31,13 +31,13 @@ async function openAll(stage, traces) {
 	let opened = 0;
 	for (const trace of traces) {
 		const stream = trace.source();
-		trace.source = null; /* its text takes memory */
+		trace.source = null; /* so that the memory of its text can be freed */
 		opened += await stage.add(stream, trace.name, trace.size);
 	}
 	return opened;
 }
 
-const shown = new WeakMap(); /* what stands in an element */
+const shown = new WeakMap(); /* the stage in each element */
 
 function show(element, traces) {
 	shown.get(element)?.close();
@@ -47,7 +47,8 @@ function show(element, traces) {
 	return {opened, go: place => opened.then(() => stage.go(place)), close: () => stage.close()};
 }
 
-/* Keeps the address of the page at what is seen: moving about replaces it, selecting and searching leave a way back. */
+/* Lets the address of the page name the place that is seen.  A move replaces the address; a selection or a search adds an entry to the
+ * history, so that the back button undoes it. */
 function followAddress(stage) {
 	let timer = 0, pending = 0, going = false;
 	const write = () => {
@@ -80,7 +81,7 @@ function followAddress(stage) {
 }
 
 async function page() {
-	compileCore(); /* while the traces are still read */
+	compileCore(); /* compiles while the browser still loads the traces */
 	await styled;
 	if (document.readyState === "loading")
 		await new Promise(resolve => document.addEventListener("DOMContentLoaded", resolve));
@@ -88,7 +89,7 @@ async function page() {
 		const {name = element.textContent, size = "0", live} = element.dataset;
 		const text = element.tagName === "SCRIPT" ? element.textContent : "";
 		const source = element.tagName === "SCRIPT" ? () => streamOfBase64(text) : () => download(element.href);
-		element.remove(); /* its text takes memory */
+		element.remove(); /* frees the memory of its text */
 		return {name, source, size: Number(size), url: element.href, isLive: live !== undefined};
 	});
 	const element = create("main");

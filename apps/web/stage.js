@@ -1,8 +1,8 @@
-/* An element with one or more traces above each other, and what stands around them: menu, search, panel, dialogs. */
+/* An element that shows traces one above the other, with menu, search, panel and dialogs around them. */
 
 const {ENABLED, IS_SWITCH, ON} = STATE;
 const RESULTS_SHOWN = 100;
-const ROWS = {PANEL: 0, FINDINGS: 1, NOTES: 2}; /* as in core.c */
+const ROWS = {PANEL: 0, FINDINGS: 1, NOTES: 2}; /* the order in core.c */
 
 function closeButton(act) {
 	const button = create("button", {type: "button", className: "close", textContent: "\u2715", title: "Close", ariaLabel: "Close"});
@@ -44,7 +44,7 @@ class Stage {
 		this.surface.drawSoon();
 	}
 
-	/* Adds a trace below the others; `source` is a ReadableStream or a promise of one.  Whether it could be opened. */
+	/* Adds a trace below the others; `source` is a ReadableStream or a promise of one.  Returns whether it could be opened. */
 	async add(source, name, size = 0) {
 		if (this.surface.closed)
 			return false;
@@ -76,7 +76,7 @@ class Stage {
 		return true;
 	}
 
-	/* Shows what a trace has become meanwhile; where one is, what is selected and searched for stays. */
+	/* Shows the newer version of a trace; the place, the selection and the search stay the same. */
 	async renew(place, source, size) {
 		this.renewing = true;
 		try {
@@ -88,7 +88,7 @@ class Stage {
 		}
 	}
 
-	/* Shows a place, as in the fragment of an address.  What is wrong with it, or nothing. */
+	/* Shows a place, written as in the fragment of an address.  Returns what is wrong with it, or "". */
 	go(place) {
 		if (!this.surface.count)
 			return "nothing is open";
@@ -97,7 +97,7 @@ class Stage {
 		return wrong;
 	}
 
-	/* What goes on, or what went wrong, which stays until it is closed. */
+	/* Shows a message.  An error stays until the reader closes it. */
 	tell(text, failed = false) {
 		this.said.textContent = text;
 		this.message.hidden = !text;
@@ -128,7 +128,7 @@ class Stage {
 		this.element.classList.remove("weft", "dark", "tabbing", "with-panel");
 	}
 
-	/* Which trace is which, where there are several. */
+	/* Shows the name of each trace beside it, if there are several. */
 	placeTitles() {
 		const titles = this.names.length > 1 ? this.names : [];
 		this.titles.replaceChildren(...titles.map((name, number) => {
@@ -140,7 +140,7 @@ class Stage {
 
 	/* ---- parts ---- */
 
-	/* A button that does an action of the viewer's. */
+	/* A button for an action of the viewer. */
 	actionButton(action, properties) {
 		const button = create("button", {type: "button", ...properties});
 		button.dataset.action = action;
@@ -156,7 +156,7 @@ class Stage {
 			this.actionButton("find", {textContent: "Find"}), this.findingsButton, this.actionButton("panel", {textContent: "Panel"}));
 	}
 
-	/* What is open, and how much of it there is. */
+	/* Shows the names of the traces, and how large they are. */
 	showHeader() {
 		this.title.textContent = this.names.join(" \u2215 ") || "weft";
 		this.facts.textContent = this.names.length > 1 ? "compared, one above the other" :
@@ -260,7 +260,7 @@ class Stage {
 		return this.surface.count ? this.core.call.weft_compare_action_state(this.surface.compare, action.number) : 0;
 	}
 
-	/* Whether there was something to do. */
+	/* Does an action; returns whether there was something to do. */
 	perform(name) {
 		const action = this.actions.find(candidate => candidate.name === name);
 		if (!action || !(this.state(action) & ENABLED))
@@ -287,7 +287,7 @@ class Stage {
 		return Boolean(own);
 	}
 
-	/* What the surface has found changed. */
+	/* The surface tells what has changed. */
 	changed(changes) {
 		if (!this.surface.count)
 			return;
@@ -390,7 +390,7 @@ class Stage {
 		this.findText.focus();
 	}
 
-	/* What was found goes with it. */
+	/* Closes the search, and forgets what was found. */
 	closeFinder() {
 		this.finder.hidden = true;
 		this.findText.value = "";
@@ -406,7 +406,7 @@ class Stage {
 		const viewer = this.surface.active, found = this.core.call.found(viewer);
 		const number = this.core.call.weft_viewer_match_number(viewer);
 		this.findCount.textContent = number ? `${number} of ${found}` : `${found} found`;
-		/* What is searched for may come from elsewhere: a link, or "find all like it". */
+		/* The search may have been begun elsewhere, by a link or by "Find all like it". */
 		const text = this.surface.ask("search_text", viewer);
 		if (text && text !== this.findText.value && !this.findError.textContent) {
 			this.findText.value = text;
@@ -450,7 +450,7 @@ class Stage {
 		this.showFindings();
 	}
 
-	/* A button that takes the viewer somewhere, values[0], as long as it is there. */
+	/* A button that leads somewhere in the viewer values[0]; it does nothing once that viewer is closed. */
 	way(call, values, ...content) {
 		const button = create("button", {type: "button", className: "link"}, ...content);
 		button.addEventListener("click", () => {
@@ -530,7 +530,7 @@ class Stage {
 		return made;
 	}
 
-	/* Findings of the active trace; the sign in the header counts those of all. */
+	/* Lists the findings of the active trace; the number in the header is that of all traces. */
 	showFindings() {
 		const found = this.core.call.weft_compare_findings(this.surface.compare);
 		this.findingsButton.textContent = `\u26a0 ${found}`;
@@ -540,7 +540,7 @@ class Stage {
 			this.showRows(this.findings, ROWS.FINDINGS, "findings");
 	}
 
-	/* The keyboard is on the first of them. */
+	/* Opens the list of findings, with the focus on the first. */
 	listFindings() {
 		this.surface.actAll("weft_compare_show_findings");
 		this.togglePanel(true);
@@ -548,7 +548,7 @@ class Stage {
 		this.findings.querySelector("[data-kind=finding]")?.focus({preventScroll: true});
 	}
 
-	/* What is missing or wrong in the traces, above the picture. */
+	/* Shows above the picture what is missing or wrong in the traces. */
 	showNotes() {
 		const notes = [];
 		for (let trace = 0; trace < this.surface.count; trace++)
@@ -570,7 +570,7 @@ class Stage {
 	openDialog(title, ...content) {
 		const close = create("button", {type: "button", textContent: "Close"});
 		close.addEventListener("click", () => this.dialog.close());
-		/* The keyboard is in the first field or else in the title: with the button it would be at the end of a long text. */
+		/* The focus goes to the first field, or else to the title; at the button it would scroll to the end of a long text. */
 		const heading = create("h2", {textContent: title, tabIndex: -1, autofocus: true});
 		this.dialog.replaceChildren(heading, ...content, create("footer", {}, close));
 		this.dialog.setAttribute("aria-label", title);
@@ -614,7 +614,7 @@ class Stage {
 		this.take([...event.dataTransfer.files], event.shiftKey);
 	}
 
-	/* Opens files of the user's, in place of what was there or below it. */
+	/* Opens files that the user chose, instead of the traces that are open, or below them. */
 	async take(files, beside) {
 		if (files.length && !beside)
 			this.clear();

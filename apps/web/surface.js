@@ -1,4 +1,4 @@
-/* The canvases on which the core shows its traces, and what pointers do there. */
+/* The canvases on which traces are drawn, and the pointers on them. */
 
 const CURSORS = {[CURSOR.ARROW]: "default", [CURSOR.LINK]: "pointer", [CURSOR.GRABBING]: "grabbing", [CURSOR.RESIZE]: "ew-resize",
 	[CURSOR.MEASURE]: "crosshair"};
@@ -8,8 +8,8 @@ const FONT_FAMILY = "system-ui, sans-serif";
 const DOUBLE_CLICK_MS = 400, LONG_PRESS_MS = 500, NEAR_PX = 12;
 const SLICE_MS = 8, SEARCH_STEP = 10000;
 const WHEEL_NOTCH_PX = 100;
-const SLACK = 1 << 24; /* bytes by which the heap may grow while a trace is opened */
-const KEPT_MEMORY = 1 << 26; /* workers with more are not kept when they have answered */
+const SLACK = 1 << 24; /* by how many bytes the page's own heap may grow while a worker opens a trace */
+const KEPT_MEMORY = 1 << 26; /* a worker with more memory is stopped when it has answered */
 
 function create(tag, properties = {}, ...children) {
 	const element = Object.assign(document.createElement(tag), properties);
@@ -22,7 +22,7 @@ function modifiers(event) {
 		(event.altKey ? MODIFIER.ALT : 0);
 }
 
-/* The bytes of a stream in the core's memory: [address, size].  Where the size is told before, nothing is there twice. */
+/* Reads a stream into the core's memory; returns [address, size].  If `size` is right, the bytes are never copied. */
 async function readInto(core, stream, size) {
 	let capacity = 0, at = 0, used = 0;
 	const resize = wanted => {
@@ -49,23 +49,23 @@ async function readInto(core, stream, size) {
 }
 
 class Surface {
-	/* `owner` is told of changes: changed(bits). */
+	/* Changes are told by owner.changed(bits). */
 	constructor(owner) {
 		this.owner = owner;
-		/* What lies over the picture has a canvas of its own: a pointer that moves changes nothing else. */
+		/* The overlay has a canvas of its own, since only the overlay changes when the pointer moves. */
 		this.picture = create("canvas");
 		this.picture.setAttribute("aria-hidden", "true");
 		this.canvas = create("canvas", {tabIndex: 0});
 		this.canvas.setAttribute("role", "application");
 		this.below = this.picture.getContext("2d", {alpha: false});
 		this.above = this.canvas.getContext("2d");
-		this.stale = 0; /* what is to be drawn: bits of CHANGED */
+		this.stale = 0; /* what has to be drawn again: bits of CHANGED */
 		this.element = create("div", {className: "surface blank"}, this.picture, this.canvas);
 		this.pointers = new Map();
-		this.kept = new Map(); /* by viewer: where its memory is, which worker has the same, what is asked of that */
-		this.free = []; /* stretches of memory in which a worker's heap was, and nothing is any more */
-		this.opener = null; /* the worker that opens a trace */
-		this.era = 0; /* how often all was closed */
+		this.kept = new Map(); /* by viewer: where its memory is, which worker has a copy of it, which questions that worker answers */
+		this.free = []; /* stretches of memory that were copied from a worker's heap and are unused now */
+		this.opener = null; /* the worker that is opening a trace, or null */
+		this.era = 0; /* how often all traces were closed: tells answers that come too late */
 		this.ratio = 1;
 		this.listen();
 	}
@@ -83,8 +83,9 @@ class Surface {
 		this.resize();
 	}
 
-	/* Opens what a stream of bytes holds, below the others or in the place of one; size: of its content, if known; told(events) hears
-	   how far it is.  False: all was closed meanwhile, or it was called off.  Throws what a person can read. */
+	/* Opens the trace in a stream of bytes, and shows it below the others, or at the place `wanted` instead of the one there.  size: how
+	   many bytes there are, if that is known; told(events) hears how far it is.  False: it was called off, or all was closed meanwhile.
+	   Throws an error that says to the reader what is wrong. */
 	async open(stream, name, size, told, wanted = NONE) {
 		const era = this.era;
 		if (this.closed)
@@ -132,7 +133,8 @@ class Surface {
 		throw new Error(core.cstring(core.call.last_error()));
 	}
 
-	/* In a worker whose heap begins where nothing is here: what it then has is copied to the same addresses. */
+	/* Opens a trace in a worker.  The worker's heap begins at an address that is unused here, so that its memory can then be copied here to
+	   the same addresses. */
 	async openElsewhere(helper, stream, name, size, told, before) {
 		const {core} = this, start = this.freeStretch(before);
 		helper.onprogress = told;
@@ -159,7 +161,7 @@ class Surface {
 		return kept;
 	}
 
-	/* The bytes of a trace, as they come. */
+	/* Sends the bytes of a trace to the worker as they come. */
 	async send(helper, stream, size) {
 		const reader = (await decompressed(stream)).getReader();
 		let answer = {};
@@ -169,15 +171,15 @@ class Surface {
 				return answer;
 			const bytes = value.byteLength === value.buffer.byteLength ? value : value.slice();
 			answer = await helper.ask("take", {bytes, size}, [bytes.buffer]);
-			if (performance.now() - began > SLICE_MS) { /* input has its turn */
+			if (performance.now() - began > SLICE_MS) { /* lets the page handle input */
 				await new Promise(resolve => setTimeout(resolve));
 				began = performance.now();
 			}
 		}
 	}
 
-	/* Where a worker's heap may begin: in a stretch that nothing is in any more and that is large enough for what was there `before` to
-	   have grown, or above all.  Until it is claimed the core's own heap may grow by so much. */
+	/* Where a worker's heap may begin: in an unused stretch that has twice the room of the trace that stood there `before`, or above all
+	   memory.  There, SLACK leaves room for this core's own heap to grow until the stretch is claimed. */
 	freeStretch(before) {
 		const own = this.kept.get(before), wanted = own ? (own.end - own.start) * 2 : Infinity;
 		const index = this.free.findIndex(({start, end}) => end - start >= wanted);
@@ -192,7 +194,7 @@ class Surface {
 			memory.grow(Math.ceil((end - size) / WASM_PAGE));
 	}
 
-	/* A viewer has ended. */
+	/* Frees what belongs to a viewer that was closed. */
 	forget(viewer) {
 		const kept = this.kept.get(viewer);
 		this.kept.delete(viewer);
@@ -203,14 +205,14 @@ class Surface {
 			this.free.push({start: kept.start, end: kept.end});
 	}
 
-	/* Nothing that is being opened is wanted any more. */
+	/* Cancels the opening of a trace. */
 	callOff() {
 		this.opener?.stop();
 	}
 
 	/* ---- questions ---- */
 
-	/* Asks and calls off what viewers want to know, or no more. */
+	/* Begins to answer new questions of the viewers, and stops at those that were called off. */
 	askQuestions() {
 		for (const kept of this.kept.values())
 			for (const ask of [ASK.TRACE, ASK.WHY]) {
@@ -240,7 +242,7 @@ class Surface {
 				await new Promise(resolve => setTimeout(resolve));
 			}
 		} catch {
-			/* it was stopped, or cannot be asked: then it is not wanted, or not known */
+			/* the worker was stopped, since nobody wants the answer, or it failed, and then there is no answer */
 		}
 		if (!isWanted())
 			return;
@@ -257,7 +259,7 @@ class Surface {
 		}
 	}
 
-	/* The worker that opened a trace, or another one with a copy of what is here; null where there can be none. */
+	/* The worker that opened a trace, or a new one with a copy of its memory; null if the page cannot have one. */
 	async helperOf(kept) {
 		if (kept.helper)
 			return kept.helper;
@@ -271,7 +273,7 @@ class Surface {
 		return helper;
 	}
 
-	/* Closes all that is open, and gives the memory back. */
+	/* Closes all traces, and frees their memory. */
 	clear() {
 		clearTimeout(this.searching);
 		this.era++;
@@ -295,7 +297,7 @@ class Surface {
 		return this.core ? this.core.call.viewers() : 0;
 	}
 
-	/* The one at a place from the top, 0 if there is none. */
+	/* The viewer at a place, counted from the top; 0 if there is none. */
 	viewer(place) {
 		return this.core ? this.core.call.viewer(place) >>> 0 : 0;
 	}
@@ -312,19 +314,19 @@ class Surface {
 		return false;
 	}
 
-	/* Calls one of the core's functions, then does what has changed. */
+	/* Calls a function of the core, then draws and tells what it has changed. */
 	act(name, ...values) {
 		const result = this.core.call[name](...values);
 		this.react();
 		return result;
 	}
 
-	/* The same for all traces. */
+	/* The same for a function whose first parameter is the struct weft_compare. */
 	actAll(name, ...values) {
 		return this.core ? this.act(name, this.compare, ...values) : 0;
 	}
 
-	/* What it answers is a text. */
+	/* The same for a function that returns a text. */
 	ask(name, ...values) {
 		return this.core.cstring(this.act(name, ...values));
 	}
@@ -370,7 +372,7 @@ class Surface {
 		this.paint(this.above, this.ratio, panes, false);
 	}
 
-	/* The panes that are pictures, on their ground, or those that lie over and above them. */
+	/* Draws the panes that are pictures, on their background, or all other panes. */
 	paint(context, ratio, panes, pictures) {
 		const core = this.core, {width, height} = context.canvas;
 		context.clearRect(0, 0, width, height);
@@ -395,7 +397,7 @@ class Surface {
 		}
 	}
 
-	/* Picture and what lies over it on one canvas, for an image. */
+	/* Returns a canvas with the picture and the overlay, to be saved as an image. */
 	whole() {
 		this.draw();
 		const both = create("canvas", {width: this.picture.width, height: this.picture.height}), context = both.getContext("2d");
@@ -406,7 +408,7 @@ class Surface {
 
 	/* ---- searching ---- */
 
-	/* What is wrong with the text, or nothing; the search goes on by itself. */
+	/* Begins a search, which goes on in steps; returns what is wrong with the text, or "". */
 	search(text) {
 		const wrong = this.core.withText(text, at => this.ask("search", at));
 		this.searchOn();
@@ -456,7 +458,7 @@ class Surface {
 		this.pointers.set(event.pointerId, [x, y]);
 		clearTimeout(this.longPress);
 		if (this.pointers.size === 2) {
-			this.actAll("weft_compare_leave"); /* a pinch begins: no drag, no click */
+			this.actAll("weft_compare_leave"); /* the first pointer is part of a pinch now, neither a drag nor a click */
 			return;
 		}
 		const last = this.lastPress;
@@ -499,7 +501,7 @@ class Surface {
 		event.preventDefault();
 		const notch = [WHEEL_NOTCH_PX, 3, 1][event.deltaMode] ?? WHEEL_NOTCH_PX;
 		const [x, y] = this.at(event);
-		/* Browsers say that a pinch on a touchpad is a wheel with control. */
+		/* Browsers report a pinch on a touchpad as a wheel with the control key. */
 		if (event.ctrlKey && event.deltaMode === 0 && Math.abs(event.deltaY) < WHEEL_NOTCH_PX / 2)
 			this.actAll("weft_compare_pinch", x, y, Math.exp(-event.deltaY / WHEEL_NOTCH_PX), 0, 0);
 		else

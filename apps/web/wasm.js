@@ -1,4 +1,4 @@
-/* The core: an instance for each viewer, whose memory ends with it, and one for each worker. */
+/* Loads the core.  Each viewer has an instance, whose memory is freed with the viewer; so has each worker. */
 
 const BASE64_PIECE = 1 << 18;
 
@@ -12,7 +12,7 @@ function fromBase64(text) {
 	return bytes;
 }
 
-/* The bytes of a text piece by piece, each when it is asked for; or the text itself, for whom it says more: `base64`. */
+/* A stream that decodes a base64 text piece by piece, as it is read.  Its property `base64` is the whole text. */
 function streamOfBase64(text) {
 	let at = 0;
 	const stream = new ReadableStream({
@@ -32,7 +32,7 @@ function gunzip(stream) {
 	return stream.pipeThrough(new DecompressionStream("gzip"));
 }
 
-/* The trace itself, where it was compressed. */
+/* A stream of the same bytes, or, if these are compressed by gzip, of what they hold. */
 async function decompressed(stream) {
 	const reader = stream.getReader();
 	let {done, value} = await reader.read();
@@ -50,7 +50,7 @@ async function decompressed(stream) {
 	return isGzip ? gunzip(whole) : whole;
 }
 
-/* What pack.py packed: 5 letters are 4 bytes. */
+/* Undoes the encoding of pack.py, where 5 letters are 4 bytes. */
 function unpack(text) {
 	const codes = new Uint8Array(128), bytes = new DataView(new ArrayBuffer(text.length / 5 * 4));
 	[...ALPHABET].forEach((letter, code) => codes[letter.charCodeAt(0)] = code);
@@ -71,7 +71,7 @@ function compileCore() {
 }
 
 class Core {
-	/* `measure` is asked how wide texts are, `progress` told how far it is. */
+	/* The core calls measure(font, text) for the width of a text, and progress(done) during long computations. */
 	static async create(module, measure, progress) {
 		const core = new Core();
 		const unsupported = () => 52; /* ENOSYS: the core has no files */
@@ -92,7 +92,7 @@ class Core {
 		return core;
 	}
 
-	/* Views become stale when memory grows. */
+	/* The memory as bytes; a new view, since an old one is of no use when memory has grown. */
 	get bytes() {
 		if (this.view?.buffer !== this.call.memory.buffer)
 			this.view = new Uint8Array(this.call.memory.buffer);
@@ -103,13 +103,13 @@ class Core {
 		return this.decoder.decode(this.bytes.subarray(at, at + length));
 	}
 
-	/* A terminated one. */
+	/* The NUL-terminated text at an address. */
 	cstring(at) {
 		at >>>= 0;
 		return at ? this.text(at, this.bytes.indexOf(0, at) - at) : "";
 	}
 
-	/* Calls with a string, which the core sees while it runs. */
+	/* Calls use(address) with a copy of the text in the core's memory, which is freed afterwards. */
 	withText(text, use) {
 		const bytes = this.encoder.encode(text + "\0");
 		const at = this.call.malloc(bytes.length) >>> 0;

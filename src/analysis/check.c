@@ -1,4 +1,4 @@
-/* check.c: rules for a trace.  SPDX-License-Identifier: ISC */
+/* check.c: reads rules for a trace, and measures whether they hold.  SPDX-License-Identifier: ISC */
 #include "analysis/check.h"
 
 #include <stdio.h>
@@ -57,29 +57,30 @@ int weft_rule_parse(struct weft_rule *out, const char *text, struct weft_error *
 	    found < WEFT_MEASURES_END && (strlen(measures[found].name) != len || strncmp(measures[found].name, text, len) != 0))
 		found++;
 	if (found == WEFT_MEASURES_END)
-		return weft_error_set(err, WEFT_EINVAL, "%.80s: nothing of that name is measured", text);
+		return weft_error_set(err, WEFT_EINVAL, "%.80s: there is no such measure; weft check --help lists them", text);
 	rule.measure = (enum weft_measure)found;
 	rule.is_time = measures[found].is_time;
 	const char *at = text + len;
 	if (*at == '(') {
-		/* A label may have parentheses: the last one before the relation closes. */
+		/* A label may have parentheses in it, so the last ")" closes. */
 		const char *close = strrchr(at, ')');
 		if (!close || close == at + 1)
-			return weft_error_set(err, WEFT_EINVAL, "%.80s: \"(\" wants a label and \")\"", text);
+			return weft_error_set(err, WEFT_EINVAL, "%.80s: a label and \")\" must follow \"(\"", text);
 		rule.has_argument = true;
 		rule.argument = (struct weft_str){at + 1, (uint32_t)(close - at - 1)};
 		at = close + 1;
 	}
 	if (rule.has_argument && (rule.measure == WEFT_MEASURE_LOST || rule.measure == WEFT_MEASURE_STALL))
-		return weft_error_set(err, WEFT_EINVAL, "%.80s: that is measured of the whole trace", text);
+		return weft_error_set(err, WEFT_EINVAL, "%.80s: this measure is about the whole trace, and takes no label", text);
 	if (!rule.has_argument && measures[found].needs_argument)
-		return weft_error_set(err, WEFT_EINVAL, "%.80s: of what?  %s(LABEL)", text, measures[found].name);
+		return weft_error_set(
+		    err, WEFT_EINVAL, "%.80s: this measure needs a label: %s(LABEL)", text, measures[found].name);
 	const char *limit = parse_relation(at, &rule.relation);
 	if (!limit)
 		return weft_error_set(err, WEFT_EINVAL, "%.80s: <, <=, =, !=, >= or > is missing", text);
 	if (rule.is_time ? !weft_duration_parse(limit, strlen(limit), &rule.limit) : !parse_number(limit, &rule.limit))
 		return weft_error_set(
-		    err, WEFT_EINVAL, "%.80s: %s is wanted at the end", text, rule.is_time ? "a time, as 10ms," : "a number");
+		    err, WEFT_EINVAL, "%.80s: %s must stand at the end", text, rule.is_time ? "a time, as 10ms," : "a number");
 	*out = rule;
 	return WEFT_OK;
 }
@@ -91,7 +92,7 @@ static bool is_str(struct weft_str a, struct weft_str b)
 	return a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0;
 }
 
-/* Whether the first label is the rule's. */
+/* Whether the rule is about this promise: it names no label, or the promise's first one. */
 static bool applies(const struct weft_model *m, const struct weft_rule *rule, uint32_t p)
 {
 	uint32_t label = weft_first_label(m, p);
@@ -141,7 +142,7 @@ static int count_findings(
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct weft_finding *finding = &findings->findings[i];
 		const char *name = weft_finding_name(finding->kind);
-		/* Information is counted only where it is asked for by its name. */
+		/* Without a name, a rule counts alarms only. */
 		if (!finding->sure || (!rule->has_argument && finding->severity != WEFT_SEVERITY_ALARM) ||
 		    (rule->has_argument && !is_str((struct weft_str){name, (uint32_t)strlen(name)}, rule->argument)))
 			continue;
@@ -210,7 +211,7 @@ static int measure_lives(struct weft_checked *out, const struct weft_model *m, c
 		snprintf(out->why, sizeof out->why, "of %zu promises", lives.count);
 	} else if (ok) {
 		out->outcome = WEFT_RULE_UNKNOWN;
-		snprintf(out->why, sizeof out->why, "no promise of that label came to its end");
+		snprintf(out->why, sizeof out->why, "no promise of that label ended");
 	}
 	weft_vec_free(&lives);
 	return ok ? WEFT_OK : WEFT_ENOMEM;

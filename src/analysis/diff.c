@@ -15,15 +15,18 @@
 #include "base/utf8.h"
 #include "base/vec.h"
 
-/* Of each kind that many are told. */
-enum { TOLD = 20, TEXT = 1024, ENOUGH = 20 };
+enum {
+	TOLD = 20, /* differences of one kind that are listed; the others are counted */
+	TEXT = 1024,
+	ENOUGH = 20 /* lives of one sort, in each run, that a comparison of latencies needs */
+};
 
 struct run {
 	const struct weft_model *m;
 	struct weft_ties ties;
-	int64_t *keys;           /* by promise: equal in both runs for those that are aligned */
-	int64_t *sorts;          /* by promise: equal for those of one sort */
-	struct weft_idmap keyed; /* key -> promise */
+	int64_t *keys;           /* by promise: aligned promises have the same key in both runs */
+	int64_t *sorts;          /* by promise: promises of one sort have the same number in both runs */
+	struct weft_idmap keyed; /* from a key to its promise */
 };
 
 struct differ {
@@ -40,14 +43,14 @@ static uint64_t mix(uint64_t hash, uint64_t more)
 	return weft_hash_u64(hash ^ (more + 0x9e3779b97f4a7c15u + (hash << 6)));
 }
 
-/* By its length and its beginning: one text of a megabyte may be the label of every promise. */
+/* Uses only the length and the beginning of a text, since each promise may have the same label of a megabyte. */
 static uint64_t mix_text(uint64_t hash, struct weft_str text)
 {
 	enum { MOST = 1024 };
 	return mix(hash ^ text.len, weft_hash_bytes(text.ptr, text.len < MOST ? text.len : MOST));
 }
 
-/* What it is, whatever its number: label, place, kind. */
+/* A hash of what the promise is, not of its number: label, place, kind. */
 static uint64_t sort_of(const struct weft_model *m, uint32_t p)
 {
 	uint64_t hash = m->promises[p].kind;
@@ -98,7 +101,7 @@ __attribute__((format(printf, 7, 8))) static void tell(struct differ *d, enum we
 	va_start(args, format);
 	vsnprintf(raw, sizeof raw, format, args);
 	va_end(args);
-	/* A counter's name stands in it as it is, and what was cut may end in the middle of a character. */
+	/* The text may have any bytes in it, from the name of a counter, and may be cut in the middle of a character. */
 	weft_utf8_copy(line, sizeof line, (struct weft_str){raw, (uint32_t)strlen(raw)});
 	for (char *c = line; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
@@ -124,8 +127,8 @@ static const char *span(char buf[WEFT_DURATION_BYTES], int64_t ns)
 
 /* ---- Order ---- */
 
-/* The next link that makes things happen: resolves, fails, signals; link_count if there is none. */
-static size_t next_deed(const struct weft_model *m, size_t l)
+/* The first action from link l on, a link that resolves, fails or signals a promise; link_count if there is none. */
+static size_t next_action(const struct weft_model *m, size_t l)
 {
 	while (l < m->link_count && m->links[l].kind != WEFT_LINK_RESOLVE && m->links[l].kind != WEFT_LINK_SIGNAL)
 		l++;
@@ -137,29 +140,29 @@ static bool is_failing(const struct weft_model *m, const struct weft_link *link)
 	return m->promises[link->to].end == WEFT_END_FAILED && m->promises[link->to].end_ns == link->time_ns;
 }
 
-static bool same_deed(const struct differ *d, const struct weft_link *a, const struct weft_link *b)
+static bool same_action(const struct differ *d, const struct weft_link *a, const struct weft_link *b)
 {
 	return a->kind == b->kind && d->runs[0].keys[a->from] == d->runs[1].keys[b->from] &&
 	       d->runs[0].keys[a->to] == d->runs[1].keys[b->to] &&
 	       (a->kind != WEFT_LINK_RESOLVE || is_failing(d->runs[0].m, a) == is_failing(d->runs[1].m, b));
 }
 
-enum { DEED = 3 * WEFT_NAME_BYTES };
+enum { ACTION = 3 * WEFT_NAME_BYTES };
 
-static const char *deed_text(const struct weft_model *m, const struct weft_link *link, char buf[DEED])
+static const char *action_text(const struct weft_model *m, const struct weft_link *link, char buf[ACTION])
 {
 	char from[WEFT_NAME_BYTES], to[WEFT_NAME_BYTES];
 	const char *does = link->kind == WEFT_LINK_SIGNAL ? "signals" : is_failing(m, link) ? "fails" : "resolves";
-	snprintf(buf, DEED, "%s %s %s", weft_name_promise(m, link->from, from), does, weft_name_promise(m, link->to, to));
+	snprintf(buf, ACTION, "%s %s %s", weft_name_promise(m, link->from, from), does, weft_name_promise(m, link->to, to));
 	return buf;
 }
 
-/* When the same is done in run `in`, by whomever, after a link; -1: never. */
-static int64_t later(const struct differ *d, int in, const struct weft_link *deed, size_t from)
+/* When run `in`, from link `from` on, does the same action to the same promise, whoever does it there; -1: never. */
+static int64_t later(const struct differ *d, int in, const struct weft_link *action, size_t from)
 {
 	const struct weft_model *m = d->runs[in].m;
-	for (size_t l = next_deed(m, from); l < m->link_count; l = next_deed(m, l + 1))
-		if (m->links[l].kind == deed->kind && d->runs[in].keys[m->links[l].to] == d->runs[1 - in].keys[deed->to])
+	for (size_t l = next_action(m, from); l < m->link_count; l = next_action(m, l + 1))
+		if (m->links[l].kind == action->kind && d->runs[in].keys[m->links[l].to] == d->runs[1 - in].keys[action->to])
 			return m->links[l].time_ns;
 	return -1;
 }
@@ -167,49 +170,49 @@ static int64_t later(const struct differ *d, int in, const struct weft_link *dee
 static void compare_order(struct differ *d)
 {
 	const struct weft_model *m[2] = {d->runs[0].m, d->runs[1].m};
-	size_t l[2] = {next_deed(m[0], 0), next_deed(m[1], 0)}, same = 0;
+	size_t l[2] = {next_action(m[0], 0), next_action(m[1], 0)}, same = 0;
 	const struct weft_link *last[2] = {NULL, NULL};
-	while (l[0] < m[0]->link_count && l[1] < m[1]->link_count && same_deed(d, &m[0]->links[l[0]], &m[1]->links[l[1]])) {
+	while (l[0] < m[0]->link_count && l[1] < m[1]->link_count && same_action(d, &m[0]->links[l[0]], &m[1]->links[l[1]])) {
 		for (int r = 0; r < 2; r++) {
 			last[r] = &m[r]->links[l[r]];
-			l[r] = next_deed(m[r], l[r] + 1);
+			l[r] = next_action(m[r], l[r] + 1);
 		}
 		same++;
 	}
 	bool over[2] = {l[0] == m[0]->link_count, l[1] == m[1]->link_count};
 	if (over[0] && over[1])
 		return;
-	char deed[2][DEED], when[2][64] = {"", ""}, before[DEED], gap[WEFT_DURATION_BYTES];
+	char action[2][ACTION], when[2][80] = {"", ""}, before[ACTION], gap[WEFT_DURATION_BYTES];
 	int64_t time_ns[2] = {-1, -1};
 	for (int r = 0; r < 2; r++) {
 		if (over[r]) {
-			snprintf(deed[r], DEED, "nothing more happens");
+			snprintf(action[r], ACTION, "nothing more happens");
 			continue;
 		}
 		const struct weft_link *link = &m[r]->links[l[r]];
 		time_ns[r] = link->time_ns;
-		deed_text(m[r], link, deed[r]);
+		action_text(m[r], link, action[r]);
 		if (link->kind == WEFT_LINK_SIGNAL)
 			continue; /* to wait at a condition is a signal too */
 		int64_t other_ns = later(d, 1 - r, link, l[1 - r]);
 		if (other_ns < 0)
-			snprintf(when[r], sizeof when[r], ", which the other never does");
+			snprintf(when[r], sizeof when[r], ", which the other run never does");
 		else
-			snprintf(when[r], sizeof when[r], ", which the other does %s later",
+			snprintf(when[r], sizeof when[r], ", which the other run does %s later",
 			    span(gap, other_ns - (over[1 - r] ? other_ns : m[1 - r]->links[l[1 - r]].time_ns)));
 	}
-	char first[48] = "first deed is";
+	char first[48] = "first action is";
 	if (same > 1)
-		snprintf(first, sizeof first, "first %zu deeds are", same);
+		snprintf(first, sizeof first, "first %zu actions are", same);
 	if (same)
 		tell(d, WEFT_DIFFERENCE_ORDER, over[0] ? WEFT_NONE : m[0]->links[l[0]].to,
 		    over[1] ? WEFT_NONE : m[1]->links[l[1]].to, time_ns[0], time_ns[1],
 		    "the %s the same%s %s; then, in the first run, %s%s; in the second %s%s", first,
-		    same > 1 ? ", the last:" : ":", deed_text(m[0], last[0], before), deed[0], when[0], deed[1], when[1]);
+		    same > 1 ? ", the last:" : ":", action_text(m[0], last[0], before), action[0], when[0], action[1], when[1]);
 	else
 		tell(d, WEFT_DIFFERENCE_ORDER, over[0] ? WEFT_NONE : m[0]->links[l[0]].to,
 		    over[1] ? WEFT_NONE : m[1]->links[l[1]].to, time_ns[0], time_ns[1],
-		    "from the beginning: in the first run %s%s; in the second %s%s", deed[0], when[0], deed[1], when[1]);
+		    "from the beginning: in the first run %s%s; in the second %s%s", action[0], when[0], action[1], when[1]);
 }
 
 /* ---- Ends ---- */
@@ -219,7 +222,7 @@ static const char *end_text(const struct run *run, uint32_t p, char buf[TEXT / 2
 	const struct weft_promise *last = &run->m->promises[run->ties.now[p]];
 	char life[WEFT_DURATION_BYTES], text[160];
 	if (run->ties.ended_ns[p] == WEFT_NEVER)
-		return last->flags & WEFT_PROMISE_NEVER_RESOLVED ? "never resolves, and should" : "does not end";
+		return last->flags & WEFT_PROMISE_NEVER_RESOLVED ? "never resolves, though it should" : "does not end";
 	span(life, last->end_ns - run->m->promises[p].start_ns);
 	if (last->end == WEFT_END_FAILED)
 		snprintf(buf, TEXT / 2, "fails after %s: %s", life, weft_name_text(run->m, last->failure, text, sizeof text));
@@ -228,7 +231,7 @@ static const char *end_text(const struct run *run, uint32_t p, char buf[TEXT / 2
 	return buf;
 }
 
-/* 0: resolved, 1: failed, 2: pending, 3: should have been resolved. */
+/* 0: resolved, 1: failed, 2: pending, 3: pending, though it should have resolved. */
 static int outcome(const struct run *run, uint32_t p)
 {
 	const struct weft_promise *last = &run->m->promises[run->ties.now[p]];
@@ -237,7 +240,7 @@ static int outcome(const struct run *run, uint32_t p)
 	return last->end == WEFT_END_FAILED;
 }
 
-/* Those that should resolve first, then those with a label, then the others. */
+/* The order in which differences are told: promises that should resolve, then promises with a label, then the others. */
 static int rank(const struct differ *d, uint32_t a, uint32_t b)
 {
 	if ((d->runs[0].m->promises[a].flags | d->runs[1].m->promises[b].flags) & WEFT_PROMISE_SHOULD_RESOLVE)
@@ -267,9 +270,9 @@ static void compare_ends(struct differ *d)
 /* ---- Sorts ---- */
 
 struct group {
-	uint32_t first[2]; /* in each run, or WEFT_NONE */
-	size_t count[2];
-	size_t lives[2]; /* how many ended, then where their lives begin in the list */
+	uint32_t first[2]; /* the first promise in each run, or WEFT_NONE */
+	size_t count[2];   /* promises in each run */
+	size_t lives[2]; /* how many of them ended; when the lives are filled in: where the next one goes, in the end their end */
 };
 
 struct groups {
@@ -338,8 +341,8 @@ static int compare_ns(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Whether two sorted lists are of different lengths of life, by the ranks of their members (Mann and Whitney): more than 3.5
- * standard deviations off what chance would do. */
+/* Whether lives in one of two sorted lists are longer than in the other, by the test of Mann and Whitney, which compares ranks:
+ * the difference is more than 3.5 standard deviations. */
 static bool is_moved(const int64_t *a, size_t n, const int64_t *b, size_t m)
 {
 	double u = 0;

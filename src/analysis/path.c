@@ -1,4 +1,4 @@
-/* path.c: walks back from a promise's end to its creation.  SPDX-License-Identifier: ISC */
+/* path.c: finds the critical path, by a walk from a promise's end back to its creation.  SPDX-License-Identifier: ISC */
 #include "analysis/path.h"
 
 #include <stdlib.h>
@@ -7,13 +7,13 @@
 #include "base/idmap.h"
 #include "base/vec.h"
 
-/* Where the walk is: at a time, with a promise that... */
+/* The walk stands at a time, with a promise.  The mode is what the promise does at that time. */
 enum mode {
-	ENDED,   /* came to its end then */
-	ACTS,    /* was running then, or did something */
-	BEGINS,  /* began to run then */
-	CREATED, /* was created then */
-	DONE
+	ENDED,   /* it ends */
+	ACTS,    /* it runs, or does something to another promise */
+	BEGINS,  /* it begins to run */
+	CREATED, /* it is created */
+	DONE     /* the walk is over */
 };
 
 struct walk {
@@ -21,7 +21,7 @@ struct walk {
 	int64_t low_ns, time_ns;
 	uint32_t promise;
 	enum mode mode;
-	WEFT_VEC(struct weft_step) steps; /* the last first */
+	WEFT_VEC(struct weft_step) steps; /* backwards: the last step of the path is the first item */
 	bool no_memory;
 };
 
@@ -30,7 +30,7 @@ static int64_t max_ns(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* The walk goes on at start_ns; what was between is a step. */
+/* Adds the step that ends where the walk stands and begins at start_ns, and moves the walk there. */
 static void step(struct walk *w, enum weft_step_kind kind, uint32_t promise, int64_t start_ns)
 {
 	start_ns = max_ns(start_ns, w->low_ns);
@@ -51,7 +51,7 @@ static void step(struct walk *w, enum weft_step_kind kind, uint32_t promise, int
 	w->time_ns = start_ns;
 }
 
-/* What was before is not known, or came from outside. */
+/* Ends the walk: what happened before is unknown, or came from outside. */
 static void leave(struct walk *w)
 {
 	step(w, WEFT_STEP_WAITING, WEFT_SYSTEM, w->low_ns);
@@ -106,18 +106,19 @@ static void acted(struct walk *w)
 		return;
 	}
 	uint32_t next = weft_run_before(m, w->promise, w->time_ns + 1);
-	if (next != run) { /* it begins to run at that very moment */
+	if (next != run) { /* the promise begins to run at this very moment */
 		w->mode = BEGINS;
 		return;
 	}
-	/* It acted without running: who recorded this does not tell who runs. */
+	/* The promise acted while it did not run: this program does not record what runs. */
 	const struct weft_promise *promise = &m->promises[w->promise];
 	int64_t since_ns = run != WEFT_NONE ? m->runs[run].end_ns : promise->start_ns;
 	step(w, WEFT_STEP_WAITING, w->promise, since_ns);
 	w->mode = w->mode == DONE ? DONE : run != WEFT_NONE ? ACTS : CREATED;
 }
 
-/* What it ran for: a read at that moment, or the first that it did in that run, if that was a read of what was there already. */
+/* The read for which the promise began to run: a read at that moment, or the first link of that run, if it reads a promise that
+ * had ended before the run. */
 static const struct weft_link *first_read(const struct walk *w)
 {
 	const struct weft_model *m = w->ties->model;
@@ -172,14 +173,14 @@ static void began(struct walk *w)
 		w->mode = CREATED;
 		return;
 	}
-	/* It was interrupted, by what it called, or it was switched to without a word of why. */
+	/* The promise goes on after a call that interrupted it, or the trace does not tell why it runs. */
 	step(w, before != WEFT_NONE ? WEFT_STEP_READY : WEFT_STEP_WAITING, w->promise, active_ns);
 	w->mode = w->mode == DONE ? DONE : before != WEFT_NONE ? ACTS : CREATED;
 }
 
 static void walk(struct walk *w)
 {
-	/* What happens at one moment may go round in a circle where the clock is coarse. */
+	/* Under a coarse clock, many events have one time, and the walk could go round in a circle among them. */
 	enum { AT_ONE_MOMENT = 10000 };
 	int64_t last_ns = w->time_ns;
 	for (int still = 0; w->mode != DONE && w->time_ns > w->low_ns; still++) {
@@ -200,7 +201,7 @@ static void walk(struct walk *w)
 	}
 }
 
-/* Walks the path of a promise that has ended; false when out of memory. */
+/* Fills w->steps with the path of a promise that has ended; false when out of memory. */
 static bool find_path(struct walk *w, uint32_t promise)
 {
 	w->steps.count = 0;
@@ -212,7 +213,7 @@ static bool find_path(struct walk *w, uint32_t promise)
 	return !w->no_memory;
 }
 
-/* Who ran longest in each step in which one was ready: one pass over all runs. */
+/* Finds for each ready step the promise that ran longest meanwhile, in one pass over all runs. */
 static void find_behind(const struct weft_model *m, struct weft_path *path, int64_t *longest)
 {
 	for (uint32_t p = 1; p < m->promise_count; p++)
@@ -248,7 +249,7 @@ int weft_path_create(struct weft_path **out, const struct weft_model *model, uin
 		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
 	if (ties.ended_ns[promise] == WEFT_NEVER) {
 		weft_ties_finish(&ties);
-		return weft_error_set(err, WEFT_ENOTFOUND, "it has not come to its end");
+		return weft_error_set(err, WEFT_ENOTFOUND, "the promise has not ended");
 	}
 	struct weft_path *path = calloc(1, sizeof *path);
 	int64_t *longest = NULL;
@@ -294,13 +295,14 @@ const char *weft_step_name(enum weft_step_kind kind)
 
 struct counting {
 	struct walk walk;
-	struct weft_idmap rows; /* a kind of step and a sort of promise -> index */
+	struct weft_idmap rows; /* from row_key() to an index in blames */
 	WEFT_VEC(struct weft_blame) blames;
 	size_t promises;
 	int64_t sum_ns;
 };
 
-/* A promise is blamed with those of the same first label, else of the same place, else of the same kind. */
+/* Promises share a row if they have the same first label, or, without a label, the same place, or, without a place, the same
+ * kind. */
 static int64_t row_key(const struct weft_model *m, const struct weft_step *s)
 {
 	uint32_t label = weft_first_label(m, s->promise), site = m->promises[s->promise].site;
@@ -373,7 +375,7 @@ int weft_blames_create(struct weft_blames **out, const struct weft_model *model,
 	if (!blames || c.promises == 0) {
 		weft_vec_free(&c.blames);
 		free(blames);
-		return blames ? weft_error_set(err, WEFT_ENOTFOUND, "no promise of that label has come to its end")
+		return blames ? weft_error_set(err, WEFT_ENOTFOUND, "no promise of that label has ended")
 			      : weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
 	}
 	if (c.blames.count > 1)

@@ -1,7 +1,8 @@
-/* path.h: the critical path that led to a promise's end: whatever would have had to be shorter for it to end sooner.
+/* path.h: the critical path that led to a promise's end: the promise could have ended sooner only if one of these steps had been
+ * shorter.
  *
- * It is walked backwards from the end: who resolved it, why that ran then, what it had waited for, who created that, and so on,
- * until the promise's own creation is reached.  SPDX-License-Identifier: ISC */
+ * The path is found backwards from the end: which promise resolved this one, why did that promise run then, what had it waited
+ * for, who created that, and so on, until the creation of the first promise is reached.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ANALYSIS_PATH_H
 #define WEFT_ANALYSIS_PATH_H
 
@@ -10,8 +11,8 @@
 /* X(NAME, "name") */
 #define WEFT_STEPS(X)                                                                                                            \
 	X(RUNNING, "running") /* the promise's code ran */                                                                       \
-	X(READY, "ready")     /* what the promise waits for had ended, or it was interrupted; others ran */                      \
-	X(WAITING, "waiting") /* for the promise, which was ended from outside; the system: for what is not known */
+	X(READY, "ready")     /* the promise could have run, but others ran */                                                   \
+	X(WAITING, "waiting") /* the promise had yet to be ended from outside; of the system: the trace does not tell */
 
 enum weft_step_kind {
 #define WEFT_STEP_ENUM(NAME, name) WEFT_STEP_##NAME,
@@ -23,7 +24,7 @@ enum weft_step_kind {
 struct weft_step {
 	int64_t start_ns, end_ns;
 	uint32_t promise;
-	uint32_t behind; /* of WEFT_STEP_READY: who ran longest meanwhile, or WEFT_NONE */
+	uint32_t behind; /* in a step WEFT_STEP_READY: the promise that ran longest meanwhile, or WEFT_NONE */
 	enum weft_step_kind kind;
 };
 
@@ -34,8 +35,8 @@ struct weft_path {
 	int64_t total_ns[WEFT_STEP_KINDS];
 };
 
-/* The model must have kept its binds where they were created.  WEFT_ENOTFOUND: no such promise, or it has not ended; WEFT_ENOMEM.
- * *out is untouched then.  Linear. */
+/* The model must have been built without simplification.  On failure *out is untouched: WEFT_ENOTFOUND (there is no such promise,
+ * or it has not ended), WEFT_ENOMEM.  Linear. */
 int weft_path_create(struct weft_path **out, const struct weft_model *model, uint32_t promise, struct weft_error *err);
 void weft_path_destroy(struct weft_path *path);
 const char *weft_step_name(enum weft_step_kind kind);
@@ -43,21 +44,21 @@ const char *weft_step_name(enum weft_step_kind kind);
 /* What the critical paths of several promises have in common. */
 struct weft_blame {
 	enum weft_step_kind kind;
-	uint32_t promise; /* one of the sort that is blamed; of WEFT_STEP_READY the one that was queued */
+	uint32_t promise; /* one promise of the sort that is blamed; for WEFT_STEP_READY one that was queued */
 	int64_t sum_ns;
-	size_t paths; /* on how many it was */
-	size_t last;  /* while counting: the last of these, + 1 */
+	size_t paths; /* how many paths have such a step */
+	size_t last;  /* used while counting: the number of the last such path, from 1 */
 };
 
 struct weft_blames {
 	struct weft_blame *blames; /* the most time first */
 	size_t count;
-	size_t promises; /* whose label it is, and which have ended */
-	int64_t sum_ns;  /* of their lives: the sum of the blames */
+	size_t promises; /* how many promises have the label and have ended */
+	int64_t sum_ns;  /* how long they lived in all, which is the sum of the blames */
 };
 
-/* Of all promises whose first label is `label`: where their time
- * went.  As weft_path_create(); WEFT_ENOTFOUND: there is none that has ended. */
+/* Tells where the time of all promises went whose first label is `label`.  Model and failures are those of weft_path_create();
+ * WEFT_ENOTFOUND: no such promise has ended. */
 int weft_blames_create(struct weft_blames **out, const struct weft_model *model, struct weft_str label, struct weft_error *err);
 void weft_blames_destroy(struct weft_blames *blames);
 

@@ -1,4 +1,4 @@
-/* stats.c: what promises spent their time with.  SPDX-License-Identifier: ISC */
+/* stats.c: how promises spent their time, group by group.  SPDX-License-Identifier: ISC */
 #include "analysis/stats.h"
 
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static struct weft_spread spread(int64_t *values, size_t count)
 	};
 }
 
-/* One group: lives of the same label, site and kind.  `values` has room for count. */
+/* Sums up one group, lives of the same label, site and kind.  `values` has room for `count` numbers. */
 static struct weft_stat sum_up(const struct life *lives, size_t count, int64_t *values)
 {
 	struct weft_stat stat = {.label = lives->label, .site = lives->site, .kind = lives->kind, .count = count};
@@ -78,7 +78,7 @@ static int compare_stat(const void *a, const void *b)
 	const struct weft_stat *x = a, *y = b;
 	if (x->count != y->count)
 		return x->count > y->count ? -1 : 1;
-	// Numbers of texts and sites rise with their first use in the trace.
+	/* Texts and sites are numbered by their first use, so the group that was used first comes first. */
 	if (x->label != y->label)
 		return x->label < y->label ? -1 : 1;
 	if (x->site != y->site)
@@ -86,7 +86,7 @@ static int compare_stat(const void *a, const void *b)
 	return (x->kind > y->kind) - (x->kind < y->kind);
 }
 
-/* Groups the lives; false when out of memory. */
+/* Sorts the lives into groups, and sums up each; false when out of memory. */
 static bool group(struct weft_stats *stats, struct life *lives, size_t count)
 {
 	qsort(lives, count, sizeof *lives, compare_life);

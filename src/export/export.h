@@ -15,7 +15,7 @@
 	X(PAUSE_OPEN, "pauses whose begin or end is missing")                                                                    \
 	X(OTHER, "events that the format does not have")                                                                         \
 	X(TEXT, "texts with a NUL in them, or too long")                                                                         \
-	X(LONG_TEXT, "long texts, which are cut to 256 bytes so that it is at most 32 times as big as the trace")
+	X(LONG_TEXT, "long texts, which were cut to 256 bytes so that the output is at most 32 times as big as the trace")
 
 enum weft_loss {
 #define WEFT_LOSS_ENUM(NAME, text) WEFT_LOSS_##NAME,

@@ -40,7 +40,7 @@ int weft__start(const struct weft_record_options *o)
 {
 	struct weft__recording *r = &weft__recording;
 	if (weft__mode != WEFT__OFF) {
-		failure = "it records already";
+		failure = "the recorder records already";
 		return WEFT_EBUSY;
 	}
 	if (!o || !o->buffer || !o->clock || !o->clock_hz) {

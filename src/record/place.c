@@ -427,7 +427,7 @@ static int open_and_lock(struct beginning *b)
 		close(dir);
 		return refuse(b, is_busy ? EBUSY : EACCES, why);
 	}
-	return refuse(b, EBUSY, "comes and goes");
+	return refuse(b, EBUSY, "other programs make and remove it all the time");
 }
 
 /* Empties the directory, if that is allowed and right; -1: not so. */

@@ -77,7 +77,7 @@ static int check(const struct weft_record_options *o)
 	if (o->clock && !o->clock_hz)
 		return fail(WEFT_EINVAL, "a clock needs its frequency");
 	if (o->mode != WEFT_RECORD_RING && o->mode != WEFT_RECORD_GROW)
-		return fail(WEFT_EINVAL, "no such mode");
+		return fail(WEFT_EINVAL, "the mode is neither ring nor grow");
 	return WEFT_OK;
 }
 
@@ -85,7 +85,7 @@ static int check(const struct weft_record_options *o)
 static int start(const struct weft_record_options *o)
 {
 	if (weft__target != WEFT__NOWHERE)
-		return fail(WEFT_EBUSY, "it records already");
+		return fail(WEFT_EBUSY, "this process records already");
 	int status = check(o);
 	if (status < 0)
 		return status;
@@ -308,7 +308,8 @@ static int start_by_environment(const char *text)
 			o.overwrite = true;
 			continue;
 		}
-		snprintf(failure, sizeof failure, "\"%s\" is none of size=64M, mode=ring, mode=grow, packets=N, %s", word,
+		snprintf(failure, sizeof failure,
+		    "\"%s\" is not an option; there are size=64M, mode=ring, mode=grow, packets=N, %s", word,
 		    is_memory ? "packet=4096, streams=N" : "overwrite");
 		return WEFT_EINVAL;
 	}

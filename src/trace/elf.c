@@ -1,6 +1,6 @@
-/* elf.c: where the memory of a process, or of a machine, stands in its core dump.
+/* elf.c: finds where the memory of a process or a machine stands in its core dump.
  *
- * Core dumps of Linux, of gdb, and of QEMU (dump-guest-memory, virsh dump --memory-only), with 32 and 64 bits.
+ * It reads core dumps of Linux, of gdb and of QEMU (dump-guest-memory, virsh dump --memory-only), with 32 and 64 bits.
  * SPDX-License-Identifier: ISC */
 #include <string.h>
 
@@ -11,9 +11,9 @@
 
 enum { CORE = 4, LOAD = 1, NOTE = 4, COUNT_IS_ELSEWHERE = 0xffff, FILES = 0x46494c45, NOTES_MAX = 4 << 20, NOTES_READ = 4 };
 
-/* Where the fields stand in files of 32 and of 64 bits. */
+/* Offsets of fields in the headers, for files of 32 and of 64 bits. */
 struct layout {
-	unsigned word; /* bytes of an address */
+	unsigned word; /* bytes in an address */
 	unsigned header, phoff, shoff, phentsize, phnum, sh_info;
 	unsigned program, offset, vaddr, paddr, filesz, memsz;
 };
@@ -38,7 +38,7 @@ static int compare_extents(const void *x, const void *y)
 					: 0;
 }
 
-/* None overlaps another, so that an address means one place. */
+/* Cuts sorted extents so that none overlaps another, and each address means one place; returns how many are left. */
 static size_t cut_overlaps(struct weft_extent *extents, size_t count)
 {
 	size_t kept = 0;
@@ -53,8 +53,8 @@ static size_t cut_overlaps(struct weft_extent *extents, size_t count)
 	return kept;
 }
 
-/* The directory of a trace among the files that were mapped; a note has its header, "CORE", and: how many, how large a page,
- * from, to and page of each, and then their names. */
+/* Finds the directory of a trace among the files that the process had mapped.  The note has the number of files and the size of a
+ * page, then for each file its first address, its end and its offset in pages, then the names. */
 static void read_files(struct weft_core *out, const struct layout *l, const unsigned char *at, size_t size)
 {
 	if (size < 2 * l->word)
@@ -111,7 +111,7 @@ struct headers {
 	bool has_virtual; /* one of them tells a virtual address */
 };
 
-/* Reads the program headers; by physical address where no virtual one is told, as of a machine. */
+/* Reads the program headers.  `physical` takes physical addresses, for the dump of a machine, which has no virtual ones. */
 static bool read_headers(struct headers *h, bool physical)
 {
 	const struct weft_image *image = h->image;
@@ -133,7 +133,7 @@ static bool read_headers(struct headers *h, bool physical)
 		h->has_virtual = h->has_virtual || load(l, p + l->vaddr);
 		uint64_t left = e.offset < image->bytes ? image->bytes - e.offset : 0, memory = load(l, p + l->memsz);
 		e.bytes = e.bytes < left ? e.bytes : left;
-		/* What is dumped twice is looked at once: a file cannot ask for more work than it has bytes. */
+		/* All extents together are at most as large as the file, so that overlapping ones make no more work. */
 		left = image->bytes - h->taken;
 		e.bytes = e.bytes < left ? e.bytes : left;
 		h->core.lacks += memory > e.bytes ? memory - e.bytes : 0;
@@ -169,7 +169,7 @@ int weft__elf_read(struct weft_core *out, const struct weft_image *image, struct
 	}
 	if (headers.size < l->program || headers.at > image->bytes)
 		return 0;
-	/* No more than there is room for. */
+	/* The file has room for at most so many headers. */
 	uint64_t room = (image->bytes - headers.at) / headers.size;
 	headers.count = headers.count < room ? headers.count : room;
 	if (!read_headers(&headers, false) || (!headers.has_virtual && !read_headers(&headers, true))) {

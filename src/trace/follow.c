@@ -1,7 +1,7 @@
-/* follow.c: what a trace looks like from outside.
+/* follow.c: tells when a trace has changed, without opening it.
  *
- * A program that writes through mappings changes no file's time when it does, so that packet headers are looked at too: each
- * event moves its packet's content size.  SPDX-License-Identifier: ISC */
+ * A recorder writes through mappings, and that does not change the times of its files.  So packet headers are looked at, too:
+ * each event changes the content size in its packet's header.  SPDX-License-Identifier: ISC */
 #include "trace/follow.h"
 
 #include <dirent.h>
@@ -23,18 +23,18 @@
 #define PACKETS_MAX 4096
 #define OVERLAYFS 0x794c7630u
 
-/* The bytes of the packet of which this is the header; 0: it is none. */
+/* How many bytes the packet with this header has; 0: this is no packet header. */
 static uint64_t packet_bytes(const unsigned char header[sizeof(struct weft_packet_header)])
 {
 	if (weft_load_u32(header) == WEFT_PACKET_MAGIC &&
 	    weft_load_u32(header + offsetof(struct weft_packet_header, mark)) == WEFT_PACKET_MARK)
 		return weft_load_u64(header + offsetof(struct weft_packet_header, packet_size)) / 8;
-	/* Mirage's: 32 bits, behind magic and UUID. */
+	/* In mirage's packets the size has 32 bits, and stands behind magic and UUID. */
 	static const unsigned char mirage[] = {0xC1, 0x1F, 0xFC, 0xC1};
 	return memcmp(header, mirage, sizeof mirage) == 0 ? weft_load_u32(header + 20) / 8 : 0;
 }
 
-static uint64_t of_file(int fd, const struct stat *st)
+static uint64_t fingerprint_file(int fd, const struct stat *st)
 {
 	const uint64_t words[] = {(uint64_t)st->st_dev, (uint64_t)st->st_ino, (uint64_t)st->st_size, (uint64_t)st->st_mtim.tv_sec,
 	    (uint64_t)st->st_mtim.tv_nsec};
@@ -52,8 +52,8 @@ static uint64_t of_file(int fd, const struct stat *st)
 	return hash;
 }
 
-/* The sum over its files, since a directory has no order. */
-static uint64_t of_directory(int fd, uint64_t hash)
+/* A sum over the files, since the entries of a directory have no order. */
+static uint64_t fingerprint_directory(int fd, uint64_t hash)
 {
 	DIR *dir = fdopendir(fd);
 	if (!dir) {
@@ -67,7 +67,7 @@ static uint64_t of_directory(int fd, uint64_t hash)
 			continue;
 		int file = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 		uint64_t name = weft_hash_bytes(entry->d_name, strlen(entry->d_name));
-		hash += weft_hash_u64(name ^ (file < 0 ? (uint64_t)errno : of_file(file, &st)));
+		hash += weft_hash_u64(name ^ (file < 0 ? (uint64_t)errno : fingerprint_file(file, &st)));
 		if (file >= 0)
 			close(file);
 	}
@@ -82,7 +82,7 @@ uint64_t weft_trace_fingerprint(const char *path)
 		return 0;
 	if (stat(path, &st) < 0)
 		return (uint64_t)errno;
-	/* A pipe or a device is not to be opened a second time. */
+	/* To open a pipe or a device would take bytes away from whoever reads it. */
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return 0;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -93,8 +93,8 @@ uint64_t weft_trace_fingerprint(const char *path)
 		return error;
 	}
 	if (S_ISDIR(st.st_mode))
-		return of_directory(fd, weft_hash_u64((uint64_t)st.st_ino ^ (uint64_t)st.st_dev << 48));
-	uint64_t hash = of_file(fd, &st);
+		return fingerprint_directory(fd, weft_hash_u64((uint64_t)st.st_ino ^ (uint64_t)st.st_dev << 48));
+	uint64_t hash = fingerprint_file(fd, &st);
 	close(fd);
 	return hash;
 }
@@ -111,8 +111,9 @@ static bool read_line(const char *path, char *out, size_t size)
 	return n > 0;
 }
 
-/* On overlayfs the lock does not outlive the recorder's descriptor.  There the metadata's `recorder` tells: "BOOT NAMESPACE PID
- * START".  Whether a process of another container lives cannot be known here: then the trace counts as recorded. */
+/* On overlayfs the recorder's lock ends when its descriptor is closed, which is at once.  There `recorder` in the metadata names
+ * the process: "BOOT NAMESPACE PID START".  If that process is in another container, nobody can know from here whether it lives,
+ * and the trace counts as being recorded. */
 static bool recorder_lives(int metadata)
 {
 	char text[8192], boot[64], now[64], path[64], stat_line[1024], start[32];
@@ -132,7 +133,7 @@ static bool recorder_lives(int metadata)
 	snprintf(path, sizeof path, "/proc/%ld/stat", pid);
 	if (!read_line(path, stat_line, sizeof stat_line))
 		return false;
-	const char *field = strrchr(stat_line, ')'); /* what is before may be any name */
+	const char *field = strrchr(stat_line, ')'); /* the name of the program stands before, and may have any character */
 	for (int i = 2; field && i < 22; i++)
 		field = strchr(field + 1, ' ');
 	return field && strncmp(field + 1, start, strlen(start)) == 0 && field[1 + strlen(start)] == ' ';
@@ -149,7 +150,7 @@ bool weft_trace_is_recorded(const char *path)
 	}
 	if (metadata < 0)
 		return false;
-	/* The recorder keeps its lock until it stops or dies. */
+	/* A recorder holds a lock on its metadata until it stops or dies. */
 	bool locked = flock(metadata, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 #ifdef __linux__
 	struct statfs fs;

@@ -457,13 +457,13 @@ static bool note_others(const struct search *s, size_t chosen, bool was_wanted, 
 			continue;
 		format_uuid(uuid, uuid_of(s, ring));
 		size_t packets = ring->end - ring->first;
-		if (!note(source, "another%s ring is in it, of %zu packet%s: weft save --ring=%s",
+		if (!note(source, "it also has another%s ring, of %zu packet%s: weft save --ring=%s",
 			was_wanted || !ring->is_defined ? "" : ", older", packets, packets == 1 ? "" : "s", uuid))
 			return false;
 	}
-	if (told > OTHERS_TOLD && !note(source, "and the remains of %zu more rings", told - OTHERS_TOLD))
+	if (told > OTHERS_TOLD && !note(source, "it also has the remains of %zu more rings", told - OTHERS_TOLD))
 		return false;
-	return !s->is_full || note(source, "more than %d packets are in it: the rest was not looked at", FOUND_MAX);
+	return !s->is_full || note(source, "it has more than %d packets; the rest was not read", FOUND_MAX);
 }
 
 static int search(struct search *s, const char *uuid, struct weft_source *out, struct weft_error *err)
@@ -530,11 +530,11 @@ int weft__image_search(struct weft_source *out, const struct weft_image *image, 
 	struct search s = {.image = &whole};
 	int status = search(&s, uuid, out, err);
 	if (status == WEFT_EFORMAT && !uuid && core.directory[0])
-		fail(&s, err, WEFT_EFORMAT, "no ring in this core dump, but its process recorded into %.100s: read that",
+		fail(&s, err, WEFT_EFORMAT, "this core dump has no ring, but its process recorded into %.100s: open that",
 		    core.directory);
 	else if (status == WEFT_EFORMAT && !uuid && core.lacks)
 		fail(&s, err, WEFT_EFORMAT,
-		    "no ring in this core dump, which lacks some of the memory: see coredump_filter in core(5)");
+		    "this core dump has no ring; it lacks a part of the memory: see coredump_filter in core(5)");
 	weft_vec_free(&s.packets);
 	weft_vec_free(&s.rings);
 	free(s.buffer);

@@ -66,7 +66,7 @@ static int read_header(struct weft_trace *trace, uint64_t offset, uint64_t index
 	const struct weft_blob *blob = &trace->source.blobs[0];
 	uint64_t left = blob->size - offset;
 	if (left < HEADER_BYTES) {
-		weft__trace_skip(trace, blob, index, offset, left, "the file ends in a packet header");
+		weft__trace_skip(trace, blob, index, offset, left, "the file ends in the middle of a packet header");
 		*next = blob->size;
 		return WEFT_OK;
 	}
@@ -193,7 +193,7 @@ static void skip_rest(struct weft_trace *trace, const unsigned char *event, cons
 	struct mirage *m = trace->state;
 	const struct weft_blob *blob = &trace->source.blobs[0];
 	weft__trace_skip(trace, blob, m->packets.items[m->at].index, (uint64_t)(event - blob->bytes),
-	    (uint64_t)(m->cursor.end - event), "%s; the rest of the packet is passed over", what);
+	    (uint64_t)(m->cursor.end - event), "%s; the rest of the packet is skipped", what);
 	m->cursor.at = m->cursor.end;
 }
 
@@ -267,7 +267,7 @@ static bool decode(struct weft_trace *trace, struct weft_event *ev)
 		/* The recorder raises the content size first: what it had not written yet is zeros. */
 		if (time_ns == 0 && op == 0 && ev->a == 0 && ev->b == 0 && m->cursor.at == m->cursor.end &&
 		    m->at + 1 == m->packets.count) {
-			skip_rest(trace, event, "the last event had not been written");
+			skip_rest(trace, event, "the last event was never written");
 			return false;
 		}
 		const struct weft_blob *blob = &trace->source.blobs[0];

@@ -352,7 +352,8 @@ static bool next_packet(struct weft_trace *trace, struct native_cursor *c)
 			n->streams.items[p->stream].lost_overwritten += p->events_before - expected;
 		else if (p->events_before < expected)
 			weft__trace_skip(trace, &trace->source.blobs[old->blob], old->index, old->offset, 0,
-			    "%llu events more than were recorded", (unsigned long long)(expected - p->events_before));
+			    "this packet has %llu events more than the next one counts",
+			    (unsigned long long)(expected - p->events_before));
 	}
 	const struct native_packet *p = &n->packets.items[c->packet];
 	c->forms = &n->forms[p->version - 1];
@@ -431,15 +432,15 @@ void weft__native_fill(struct weft_trace *trace, struct native_cursor *c)
 		struct weft_event *e = &c->batch[count];
 		uint64_t last = c->last;
 		if (is_zeros(&in)) {
-			damage(trace, c, c->at, "zeros where an event was");
+			damage(trace, c, c->at, "zeros in place of an event");
 			continue;
 		}
 		if (!decode_any(n, c->forms, &in, &last, e)) {
-			damage(trace, c, c->at, "an event that is none");
+			damage(trace, c, c->at, "bytes that are no event");
 			continue;
 		}
 		if (last > c->until) {
-			damage(trace, c, c->at, "an event later than the next packet's begin");
+			damage(trace, c, c->at, "an event that is later than the beginning of the next packet");
 			continue;
 		}
 		if (last < c->last) {

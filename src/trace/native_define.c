@@ -311,7 +311,8 @@ int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 			n->last_definition = last > n->last_definition ? last : n->last_definition;
 			if (!got) {
 				weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index,
-				    p->offset + (uint64_t)(at - p->bytes), (uint64_t)(in.end - at), "a definition that is none");
+				    p->offset + (uint64_t)(at - p->bytes), (uint64_t)(in.end - at),
+				    "bytes that are no definition");
 				break;
 			}
 		}

@@ -108,7 +108,7 @@ static int note_packet(struct weft_trace *trace, const struct native_place *plac
 	if (fault == WEFT_PACKET_VERSION) {
 		n->unknown_version = packet.version;
 		weft__trace_skip(trace, blob, place->index, place->offset, size,
-		    "a packet of version %u, of which nothing is known", packet.version);
+		    "a packet in version %u of the format, which this weft does not know", packet.version);
 	} else if (fault == WEFT_PACKET_SIZES)
 		weft__trace_skip(trace, blob, place->index, place->offset, size, "a packet header with impossible sizes");
 	else if (n->has_uuid && memcmp(packet.uuid, n->uuid, sizeof n->uuid) != 0)
@@ -200,7 +200,7 @@ static size_t trim_content(struct weft_trace *trace, const struct native_place *
 	size_t whole = weft__packet_lost_page(bytes, place->offset, 0, content);
 	if (whole < content)
 		weft__trace_skip(trace, blob, place->index, place->offset + whole, content - whole,
-		    "zeros where events were, as of a page that never reached the disk");
+		    "zeros in place of events, as if a page had never reached the disk");
 	return whole;
 }
 
@@ -352,8 +352,8 @@ static int note_missing(struct weft_trace *trace, uint32_t next, uint32_t instan
 	*fresh = (struct weft_stream_info){.name = {"missing", 7}};
 	weft__native_gap(
 	    trace, (struct weft_gap){.from_ns = INT64_MIN, .to_ns = INT64_MAX, .stream = (uint16_t)(n->streams.count - 1)});
-	weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0,
-	    "nothing is left of %u stream%s that there must have been", instance - next, instance - next == 1 ? "" : "s");
+	weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "nothing is left of %u stream%s", instance - next,
+	    instance - next == 1 ? "" : "s");
 	return WEFT_OK;
 }
 

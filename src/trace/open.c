@@ -90,11 +90,12 @@ static int slurp_bytes(byte_vec *bytes, int fd, bool is_fifo, const char *path, 
 			return fail_errno(err, NULL, path, ENOMEM);
 		ssize_t n = read_some(fd, bytes->items + bytes->count, bytes->capacity - bytes->count);
 		if (n < 0 && errno == ETIMEDOUT)
-			return fail_at(err, WEFT_EIO, path, "who writes into it has sent nothing for %d s", SILENCE_MS / 1000);
+			return fail_at(
+			    err, WEFT_EIO, path, "the program that writes into it has sent nothing for %d s", SILENCE_MS / 1000);
 		if (n < 0)
 			return fail_errno(err, NULL, path, errno);
 		if (n == 0 && bytes->count == 0 && is_fifo)
-			return fail_at(err, WEFT_EFORMAT, path, "a FIFO into which nobody writes");
+			return fail_at(err, WEFT_EFORMAT, path, "nobody writes into this FIFO");
 		bytes->count += (size_t)n;
 		if (!looked && bytes->count && (n == 0 || bytes->count >= 512)) {
 			looked = true;
@@ -102,7 +103,7 @@ static int slurp_bytes(byte_vec *bytes, int fd, bool is_fifo, const char *path, 
 				return fail_at(err, WEFT_EFORMAT, path, "%s", weft_status_string(WEFT_EFORMAT));
 		}
 		if (bytes->count > most)
-			return fail_at(err, WEFT_ETOOBIG, path, "more than %" PRIu64 " MB came, and it does not end", most >> 20);
+			return fail_at(err, WEFT_ETOOBIG, path, "more than %" PRIu64 " MB came, and there is more", most >> 20);
 		if (n == 0)
 			return WEFT_OK;
 	}
@@ -294,8 +295,8 @@ int weft__source_open_image(struct weft_source *out, const char *path, const cha
 	if (fd < 0 || fstat(fd, &st) < 0)
 		status = fail_errno(err, NULL, path, errno);
 	else if (!S_ISREG(st.st_mode))
-		status = weft__trace_fail(
-		    err, WEFT_EFORMAT, NULL, &(struct weft_blob){.name = (char *)path}, "not a file, so no image of a memory");
+		status = weft__trace_fail(err, WEFT_EFORMAT, NULL, &(struct weft_blob){.name = (char *)path},
+		    "it is not a file, and so not an image of memory");
 	else
 		status = search_file(out, fd, &st, path, uuid, err);
 	if (fd >= 0)
@@ -427,7 +428,7 @@ static int load_directory(struct weft_source *source, DIR *dir, struct weft_erro
 		status =
 		    weft__trace_fail(err, WEFT_EFORMAT, source, NULL, "the directory has no trace in a format that weft reads");
 	if (status >= 0 && !make_room(source))
-		status = fail_at(err, WEFT_ENOMEM, source->name, "its files have more bytes than there is memory for");
+		status = fail_at(err, WEFT_ENOMEM, source->name, "its files need more memory than there is");
 	for (int turn = 0; turn < 3; turn++) {
 		if (turn == 2 && status >= 0)
 			status = list_files(source, dir, err);

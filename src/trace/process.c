@@ -1,4 +1,4 @@
-/* process.c: the memory of a process, which may run, hang or be stopped: nothing is asked of it.
+/* process.c: reads the ring in the memory of a process.  The process may run, hang or be stopped; it does not take part.
  *
  * SPDX-License-Identifier: ISC */
 #include <errno.h>
@@ -17,16 +17,16 @@ enum { PATH = 4096 };
 struct process {
 	long pid;
 	WEFT_VEC(struct weft_extent) extents;
-	WEFT_VEC(bool) is_shared;  /* for each */
-	bool is_last_taken;        /* what smaps tells of a mapping now, is of the last one */
-	char directory[PATH + 32]; /* into which it records; "" if none is mapped */
-	int memory, pages;         /* /proc/PID/mem and pagemap, or -1 */
+	WEFT_VEC(bool) is_shared;  /* by extent */
+	bool is_last_taken;        /* the mapping that smaps is describing is the last extent */
+	char directory[PATH + 32]; /* the trace directory of which the process maps files, or "" */
+	int memory, pages;         /* descriptors of /proc/PID/mem and pagemap, or -1 */
 	uint64_t page_bytes;
 };
 
 /* ---- What is mapped ---- */
 
-/* Memory of a device may change by being read. */
+/* Mappings of devices are not read, since reading can change a device. */
 static bool is_device(const char *path)
 {
 	return (strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0 && strncmp(path, "/dev/zero", 9) != 0 &&
@@ -34,14 +34,15 @@ static bool is_device(const char *path)
 	       strncmp(path, "anon_inode:", 11) == 0;
 }
 
-/* A line of /proc/PID/smaps: of a mapping, or what is told of it; a ring lies where the process itself can write. */
+/* Takes a line of /proc/PID/smaps, which begins a mapping or describes the one before.  Only mappings that the process can write
+ * are extents, since a ring is one.  False when out of memory. */
 static bool take_line(struct process *p, char *line)
 {
 	uint64_t begin, end, inode;
 	char rights[8];
 	int path_at = 0;
 	if (strncmp(line, "VmFlags:", 8) == 0) {
-		/* Of a device; or, as the terabytes of a sanitizer, kept out of core dumps too. */
+		/* io, pf: memory of a device.  dd: kept out of core dumps, as are the terabytes of a sanitizer. */
 		if (p->is_last_taken && (strstr(line, " io") || strstr(line, " pf") || strstr(line, " dd"))) {
 			p->extents.count--;
 			p->is_shared.count--;
@@ -91,16 +92,16 @@ static int read_maps(struct process *p, struct weft_error *err)
 	if (!maps && (error == ENOENT || error == ESRCH))
 		return weft_error_set(err, WEFT_ENOENT, "no process %ld", p->pid);
 	if (!maps && error != ENOMEM)
-		return weft_error_set(err, WEFT_EACCES, "process %ld: only its user and root may look into it", p->pid);
+		return weft_error_set(err, WEFT_EACCES, "process %ld: only the user who runs it, and root, may read it", p->pid);
 	if (!whole)
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	if (!any)
 		return weft_error_set(
-		    err, WEFT_EFORMAT, "process %ld has no memory of its own: it has ended, or is the kernel's", p->pid);
+		    err, WEFT_EFORMAT, "process %ld has no memory of its own: it has ended, or it belongs to the kernel", p->pid);
 	return WEFT_OK;
 }
 
-/* Says what keeps us out. */
+/* Opens mem and pagemap; if that is forbidden, the error says by what. */
 static int open_memory(struct process *p, struct weft_error *err)
 {
 	char path[64];
@@ -120,8 +121,8 @@ static int open_memory(struct process *p, struct weft_error *err)
 	}
 	if ((error == EACCES || error == EPERM) && scope > '0')
 		return weft_error_set(err, WEFT_EACCES,
-		    "process %ld: not allowed to read its memory: kernel.yama.ptrace_scope is %c; root may", p->pid, scope);
-	return weft_error_set(err, WEFT_EACCES, "process %ld: not allowed to read its memory: %s", p->pid, strerror(error));
+		    "process %ld: its memory may not be read: kernel.yama.ptrace_scope is %c; root can read it", p->pid, scope);
+	return weft_error_set(err, WEFT_EACCES, "process %ld: its memory may not be read: %s", p->pid, strerror(error));
 }
 
 /* ---- Reading ---- */
@@ -145,7 +146,7 @@ static size_t read_process(const struct weft_image *image, uint64_t address, voi
 	return got;
 }
 
-/* Where the mapping that has the address ends, if it is not shared; else the address. */
+/* The end of the private mapping around an address; the address itself if its mapping is shared, or there is none. */
 static uint64_t end_of_own(const struct process *p, uint64_t address)
 {
 	for (size_t i = 0; i < p->extents.count; i++)
@@ -154,7 +155,7 @@ static uint64_t end_of_own(const struct process *p, uint64_t address)
 	return address;
 }
 
-/* Behind pages of its own that were never touched: a look would make them. */
+/* Passes over pages of private mappings that the process never touched, since reading such a page would allocate it. */
 static uint64_t next_data(const struct weft_image *image, uint64_t address, uint64_t *end)
 {
 	enum { AT_ONCE = 512 };
@@ -196,7 +197,7 @@ static int search_process(struct weft_source *out, struct process *p, const char
 	};
 	int status = p->extents.count ? weft__image_search(out, &image, uuid, err) : WEFT_EFORMAT;
 	if (status == WEFT_EFORMAT && !uuid)
-		return weft_error_set(err, WEFT_EFORMAT, "process %ld: no ring in its memory: it records nothing", p->pid);
+		return weft_error_set(err, WEFT_EFORMAT, "process %ld: its memory has no ring: it records nothing", p->pid);
 	return status;
 }
 

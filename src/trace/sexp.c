@@ -1,8 +1,8 @@
-/* sexp.c: the older text form of mirage-profile's traces: one S-expression a line,
+/* sexp.c: reads the older text format of mirage-profile, one S-expression a line:
  *
  *	((time SECONDS)(op(NAME ARGS...)))
  *
- * What cannot be understood is passed over up to the next line.  SPDX-License-Identifier: ISC */
+ * Lines that are not understood are skipped.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,14 +15,14 @@ struct sexp {
 	const char *at, *end;
 	int64_t last_ns;
 	struct weft_stream_info stream;
-	struct weft_intern unquoted; /* texts that had escapes in them: each once, so that a rewind adds none */
+	struct weft_intern unquoted; /* texts without their escapes, each once: reading again after a rewind adds none */
 	struct weft_event batch[BATCH];
 };
 
-/* Reading one line: `problem` is NULL as long as all is well. */
+/* The state of reading one line. */
 struct parser {
 	const char *at, *end;
-	const char *problem;
+	const char *problem; /* the first one, or NULL */
 	struct weft_intern *unquoted;
 	bool no_memory;
 };
@@ -54,7 +54,7 @@ static bool expect(struct parser *p, char c)
 	return true;
 }
 
-/* What a backslash and the bytes after it stand for; *at is moved behind them. */
+/* The byte that an escape stands for.  *at is behind the backslash, and is moved behind the escape. */
 static int unescape(const char **at, const char *end)
 {
 	const char *p = *at;
@@ -73,7 +73,7 @@ static int unescape(const char **at, const char *end)
 	}
 }
 
-/* A text with escapes gets bytes of its own, kept in the table. */
+/* Removes the escapes of a text; the result is kept in the table. */
 static bool unquote(struct parser *p, const char *from, const char *to, struct weft_str *out)
 {
 	char *bytes = malloc((size_t)(to - from));
@@ -113,7 +113,7 @@ static bool read_atom(struct parser *p, struct weft_str *out)
 			p->at++;
 		}
 		if (p->at == p->end || *p->at != '"')
-			return fail(p, "a quoted atom without its end");
+			return fail(p, "a quoted atom has no closing quote");
 		const char *to = p->at++;
 		if ((uint64_t)(to - from) > UINT32_MAX)
 			return fail(p, "an atom of 4 GB");
@@ -152,7 +152,7 @@ static bool read_i64(struct parser *p, int64_t *out)
 	return true;
 }
 
-/* Seconds as a decimal number, perhaps with an exponent, to ns: exact, what is below a ns is rounded. */
+/* Reads seconds, a decimal number that may have an exponent, as ns.  The result is exact, and rounded to a whole ns. */
 static bool read_seconds(struct parser *p, int64_t *out_ns)
 {
 	struct weft_str atom;
@@ -221,7 +221,7 @@ static bool is(struct weft_str text, const char *word)
 	return text.len == len && memcmp(text.ptr, word, len) == 0;
 }
 
-/* NAME ARGS... */
+/* Reads "NAME ARGS..." */
 static bool read_op(struct parser *p, struct weft_event *ev)
 {
 	struct weft_str name = {0}, kind = {0};
@@ -343,7 +343,7 @@ static void close_trace(struct weft_trace *trace)
 	free(s);
 }
 
-/* 1 with an event, 0 at the end, WEFT_ENOMEM. */
+/* Reads the next event, and skips lines that are none.  Returns 1, 0 at the end, WEFT_ENOMEM. */
 static int decode(struct weft_trace *trace, struct weft_event *ev)
 {
 	struct sexp *s = trace->state;
@@ -369,8 +369,8 @@ static int decode(struct weft_trace *trace, struct weft_event *ev)
 			return WEFT_ENOMEM;
 		const char *newline = memchr(s->at, '\n', (size_t)(s->end - s->at));
 		uint64_t bytes = (uint64_t)((newline ? newline + 1 : s->end) - s->at);
-		weft__trace_skip(trace, blob, WEFT_NO_OFFSET, offset, bytes, "%s; the line is passed over",
-		    p.at == p.end ? "the file ends in an event" : p.problem);
+		weft__trace_skip(trace, blob, WEFT_NO_OFFSET, offset, bytes, "%s; the line is skipped",
+		    p.at == p.end ? "the file ends in the middle of an event" : p.problem);
 		s->at += bytes;
 	}
 }

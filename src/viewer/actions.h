@@ -24,10 +24,10 @@
 	X(ZOOM_OUT, "zoom-out", CORE, VIEW, "Zoom out", "- Ctrl+-", MAIN)                                                        \
 	X(PAN_LEFT, "pan-left", CORE, VIEW, "Earlier", "ArrowLeft", NONE)                                                        \
 	X(PAN_RIGHT, "pan-right", CORE, VIEW, "Later", "ArrowRight", NONE)                                                       \
-	X(PAGE_LEFT, "page-left", CORE, VIEW, "A screen earlier", "PageUp", NONE)                                                \
-	X(PAGE_RIGHT, "page-right", CORE, VIEW, "A screen later", "PageDown", NONE)                                              \
-	X(ROWS_UP, "rows-up", CORE, VIEW, "Rows further up", "ArrowUp", NONE)                                                    \
-	X(ROWS_DOWN, "rows-down", CORE, VIEW, "Rows further down", "ArrowDown", NONE)                                            \
+	X(PAGE_LEFT, "page-left", CORE, VIEW, "Move a screen earlier", "PageUp", NONE)                                           \
+	X(PAGE_RIGHT, "page-right", CORE, VIEW, "Move a screen later", "PageDown", NONE)                                         \
+	X(ROWS_UP, "rows-up", CORE, VIEW, "Show rows further up", "ArrowUp", NONE)                                               \
+	X(ROWS_DOWN, "rows-down", CORE, VIEW, "Show rows further down", "ArrowDown", NONE)                                       \
 	X(ZOOM_PROMISE, "zoom-promise", CORE, VIEW, "Zoom to the promise", "z", BOTH)                                            \
 	X(ZOOM_SPAN, "zoom-span", CORE, VIEW, "Zoom to the measured span", "m", BOTH)                                            \
 	X(SET_START, "set-start", APP, VIEW, "Set the start\xe2\x80\xa6", "s", MAIN)                                             \
@@ -36,7 +36,7 @@
 	X(OVERVIEW, "overview", CORE, SHOW, "Overview", "o", MAIN)                                                               \
 	X(CLOCK, "clock", CORE, SHOW, "Time of day", "t", MAIN)                                                                  \
 	X(PANEL, "panel", APP, SHOW, "Side panel", "F9 p", MAIN)                                                                 \
-	X(FREE_AXES, "free-axes", CORE, SHOW, "Time axes apart", "x", MAIN)                                                      \
+	X(FREE_AXES, "free-axes", CORE, SHOW, "Separate time axes", "x", MAIN)                                                   \
 	X(FIND, "find", APP, FIND, "Find\xe2\x80\xa6", "/ Ctrl+f", BOTH)                                                         \
 	X(NEXT_MATCH, "next-match", CORE, FIND, "Next match", "n F3 Ctrl+g", MAIN)                                               \
 	X(PREVIOUS_MATCH, "previous-match", CORE, FIND, "Previous match", "N Shift+F3 Ctrl+Shift+g", MAIN)                       \
@@ -45,12 +45,12 @@
 	X(LIKE, "like", CORE, WALK, "Find all like it", "l", BOTH)                                                               \
 	X(CLEAR, "clear", CORE, WALK, "Clear span, highlights, selection", "Escape", MAIN)                                       \
 	X(FINDINGS, "findings", APP, WALK, "Findings: what went wrong", "e", BOTH)                                               \
-	X(MENU, "menu", CORE, WALK, "Its menu", "ContextMenu Shift+F10", NONE)                                                   \
+	X(MENU, "menu", CORE, WALK, "Open the menu of the promise", "ContextMenu Shift+F10", NONE)                               \
 	X(WHY, "why", CORE, WALK, "Why is it as it is?", "y", BOTH)                                                              \
-	X(GO_AWAITED, "go-awaited", CORE, WALK, "To what it waits for", "a", BOTH)                                               \
-	X(GO_RESOLVER, "go-resolver", CORE, WALK, "To who resolved it", "r", BOTH)                                               \
-	X(GO_CREATOR, "go-creator", CORE, WALK, "To who created it", "c", BOTH)                                                  \
-	X(GO_WOKEN, "go-woken", CORE, WALK, "To whom it woke", "w", BOTH)                                                        \
+	X(GO_AWAITED, "go-awaited", CORE, WALK, "Go to what it waits for", "a", BOTH)                                            \
+	X(GO_RESOLVER, "go-resolver", CORE, WALK, "Go to what resolved it", "r", BOTH)                                           \
+	X(GO_CREATOR, "go-creator", CORE, WALK, "Go to what created it", "c", BOTH)                                              \
+	X(GO_WOKEN, "go-woken", CORE, WALK, "Go to what it woke", "w", BOTH)                                                     \
 	X(BACK, "back", CORE, WALK, "Back", "Alt+ArrowLeft Backspace", BOTH)                                                     \
 	X(FORWARD, "forward", CORE, WALK, "Forward", "Alt+ArrowRight", MAIN)                                                     \
 	X(SHORTCUTS, "shortcuts", APP, HELP, "Keys and gestures", "? F1", MAIN)

@@ -247,7 +247,7 @@ static void write_answer(struct writer *w)
 {
 	const struct weft_findings *answer = w->v->answers[WEFT_ASK_WHY];
 	w->in = WEFT_ASK_WHY;
-	if (write_working(w, "Looking for why it is as it is\xe2\x80\xa6") || !answer)
+	if (write_working(w, "Finding out why it is as it is\xe2\x80\xa6") || !answer)
 		return;
 	weft__rows_add(w->to, WEFT_ROW_ANSWER, TEXT("Why it is as it is"), TEXT("Close the answer"))->leads = true;
 	for (size_t i = 0; i < answer->count; i++)
@@ -265,10 +265,9 @@ static void write_nothing(struct writer *w, const struct weft_findings *findings
 		    w->to, WEFT_ROW_NOTHING, TEXT("Not known"), TEXT("There was no memory to look for what went wrong"));
 	else if (findings->doubt)
 		weft__rows_add(w->to, WEFT_ROW_NOTHING, TEXT("Nothing found"),
-		    TEXT("Nothing went wrong as far as the trace tells: %s", findings->doubt));
+		    TEXT("This trace shows nothing that went wrong, but it is not complete: %s", findings->doubt));
 	else
-		weft__rows_add(
-		    w->to, WEFT_ROW_NOTHING, TEXT("Nothing found"), TEXT("Nothing went wrong that this trace could tell of"));
+		weft__rows_add(w->to, WEFT_ROW_NOTHING, TEXT("Nothing found"), TEXT("This trace shows nothing that went wrong"));
 }
 
 static void write_summary(struct writer *w, const struct weft_findings *findings)
@@ -302,7 +301,7 @@ static void write_findings(struct writer *w)
 		    ->leads = true;
 	else if (findings->left_out > 0)
 		weft__rows_add(w->to, WEFT_ROW_MORE,
-		    TEXT("%s more, of kinds that are plenty, are not listed", weft__thousands(number, findings->left_out)), 0);
+		    TEXT("%s more of these kinds are not listed", weft__thousands(number, findings->left_out)), 0);
 }
 
 int weft_findings_fill(struct weft_rows *rows, const struct weft_viewer *v, struct weft_error *err)

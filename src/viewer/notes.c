@@ -23,7 +23,7 @@ static void add(struct writer *w, size_t text, size_t meaning)
 static void add_lost(struct writer *w, const struct weft_trace_info *info)
 {
 	static const char begins[] =
-	    "The picture begins where the recording's memory does; of promises from before, only what came later is known.";
+	    "The picture begins with the oldest event that is left; of older promises, only what happened later is known.";
 	uint64_t no_room = 0, nested = 0, overwritten = 0;
 	char number[28];
 	for (size_t i = 0; i < info->stream_count; i++) {
@@ -67,8 +67,9 @@ static void add_anomalies(struct writer *w, const struct weft_model *model)
 	char number[28];
 	for (int i = 0; i < WEFT_ANOMALY_COUNT; i++)
 		if (model->anomalies[i] > 0)
-			ADD(false, "The picture shows the first of what cannot both be.", "The trace contradicts itself: %s %s.",
-			    weft__thousands(number, model->anomalies[i]), weft_anomaly_text((enum weft_anomaly)i));
+			ADD(false, "Where two events contradict each other, the picture follows the first.",
+			    "The trace contradicts itself: %s %s.", weft__thousands(number, model->anomalies[i]),
+			    weft_anomaly_text((enum weft_anomaly)i));
 }
 
 int weft_notes_fill(struct weft_rows *rows, const struct weft_model *model, struct weft_error *err)

@@ -1,4 +1,5 @@
-/* facts_test.c: what is known of a promise is what the links say; steps lead where they should.  SPDX-License-Identifier: ISC */
+/* facts_test.c: the facts of a promise agree with its links, and steps from promise to promise lead where they should.
+ * SPDX-License-Identifier: ISC */
 #include "analysis/facts.h"
 
 #include <setjmp.h>

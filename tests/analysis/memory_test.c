@@ -1,4 +1,5 @@
-/* memory_test.c: whatever allocation fails, an analysis says so, and gives back what it had.  SPDX-License-Identifier: ISC */
+/* memory_test.c: whichever allocation fails, an analysis reports it and frees what it had allocated.  SPDX-License-Identifier:
+ * ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

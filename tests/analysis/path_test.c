@@ -1,5 +1,5 @@
-/* path_test.c: critical paths of programs whose path is known, as they were made along it; noise runs and waits beside.
- * SPDX-License-Identifier: ISC */
+/* path_test.c: critical paths of programs whose path is known, since they were made along it; other promises run and wait beside
+ * it. SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
-/* planted.c: random programs of promises with one fault each, and the same programs without: does weft explain find it, and
- * nothing else?
+/* planted.c: records random programs of promises, each with one fault and without it: does weft explain find the fault, and
+ *nothing else?
  *
  *	planted COUNT [FIRST-SEED]	COUNT programs with each kind of fault, and healthy ones; prints a table
- *	planted --seeds FILE		the programs that once were told wrongly: lines of HOW FAULT SEED
+ *	planted --seeds FILE		programs that weft explain once got wrong: lines of HOW FAULT SEED
  *	planted --show HOW FAULT SEED OUT	explains it, and writes one program's trace
  *
  * Each program is recorded three times: whole; into a ring that is too small for it; and cut, as if it had been killed, or its

@@ -1,4 +1,4 @@
-/* cairo_test.c: pictures as files: that they are there, are the same each time, and show what they should.
+/* cairo_test.c: pictures are written to files, are the same each time, and show what they should.
  * SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -86,7 +86,7 @@ for verb in ['info', 'events', 'dump', 'stats']:
     expect(verb + '.json', verb, '--json', 'small.sexp')
 expect('dump-no-simplify.json', 'dump', '--json', '--no-simplify', 'small.sexp')
 expect('events-absolute.txt', 'events', '--absolute', 'small.sexp')
-for verb in ['', 'info', 'events', 'dump', 'stats', 'render', 'html', 'serve', 'convert', 'record', 'save']:
+for verb in ['', 'view', 'info', 'events', 'dump', 'stats', 'explain', 'waits', 'path', 'diff', 'check', 'render', 'html', 'serve', 'convert', 'record', 'save']:
     without = run(verb or '--help', '--help').stderr.decode()
     if 'was built without' in without:
         print('skipped:', without.strip())
@@ -118,8 +118,8 @@ with tempfile.TemporaryDirectory() as tmp:
     got = run('events', damaged)
     check(got.stdout == direct and got.returncode == 0, 'a damaged trace is read as far as it is whole')
     check(got.stderr.decode().splitlines() == [
-        f'weft: {damaged}: unknown operation; the line is passed over (offset 0x{len(small):x}); 29 bytes skipped',
-        f'weft: {damaged}: the file ends in an event; the line is passed over (offset 0x{len(small) + 29:x}); 20 bytes skipped',
+        f'weft: {damaged}: unknown operation; the line is skipped (offset 0x{len(small):x}); 29 bytes skipped',
+        f'weft: {damaged}: the file ends in the middle of an event; the line is skipped (offset 0x{len(small) + 29:x}); 20 bytes skipped',
     ], 'what is skipped is told', got.stderr.decode())
     info = json.loads(run('info', '--json', damaged).stdout)
     check(info['skipped_count'] == 2 and info['skipped'][0]['bytes'] == 29, 'info tells too', info)
@@ -148,7 +148,7 @@ with tempfile.TemporaryDirectory() as tmp:
     with open(mirage, 'rb') as file:
         check(run('convert', native, '--to=mirage', '-o-').stdout == file.read(), 'mirage to native to mirage is the same')
     metadata = os.path.join(native, 'metadata')
-    state = b'state      not finished: the program records still, or was killed\n'
+    state = b'state      not finished: the program still records, or it was killed\n'
     check(state not in run('info', native).stdout and not json.loads(run('info', '--json', native).stdout)['unfinished'], 'a finished trace')
     with open(metadata, 'rb') as file:
         finished = file.read()
@@ -159,7 +159,7 @@ with tempfile.TemporaryDirectory() as tmp:
         file.write(finished)
     says(f'weft: {native}: exists already', 'convert', mirage, '-o', native, '--to=native')
     says(f'weft: {mirage}: exists already', 'convert', mirage, '-o', mirage, '--to=native')
-    says('weft: convert: a native trace is a directory: -o OUT', 'convert', mirage, '-o', '-', '--to=native')
+    says('weft: convert: a native trace is a directory, and cannot go to standard output: -o OUT', 'convert', mirage, '-o', '-', '--to=native')
     says(f'weft: {tmp}/none/x: No such file or directory', 'convert', 'small.sexp', '-o', f'{tmp}/none/x', '--to=native')
     before = os.listdir(tmp)
     says(f'weft: {tmp}/none/x: No such file or directory', 'convert', 'small.sexp', '-o', f'{tmp}/none/x', '--to=mirage')
@@ -219,7 +219,7 @@ with tempfile.TemporaryDirectory() as tmp:
         check(sorted(os.listdir(site)) == ['index.html', 'trace-1.gz', 'weft.js'], 'html: a directory', os.listdir(site))
         with open(os.path.join(site, 'index.html'), 'w') as file:
             file.write('<!doctype html>my own')
-        says(f'weft: {site}/index.html: is there, and not of weft\'s making', 'html', 'small.sexp', '-o', site)
+        says(f'weft: {site}/index.html: exists already, and weft did not write it', 'html', 'small.sexp', '-o', site)
         says('weft: html: where to?  -o OUT.html, or -o DIRECTORY', 'html', 'small.sexp')
         says('weft: none: No such file or directory', 'html', 'small.sexp', 'none', '-o', page)
 
@@ -257,6 +257,10 @@ with tempfile.TemporaryDirectory() as tmp:
 says('weft: which verb?  weft --help lists them')
 says('weft: frobnicate is not a verb; weft --help lists them', 'frobnicate')
 says('weft: --json is not a verb; weft --help lists them', '--json')
+says('weft: frobnicate is not a verb; weft --help lists them', 'help', 'frobnicate')
+says('weft: small.sexp is not a verb; weft --help lists them', 'help', 'small.sexp')
+for words in [['help'], ['help', 'render']]:
+    check(run(*words).stdout == run(*words[1:], '--help').stdout, 'help is --help', words)
 says('weft: info: which trace?  usage: weft info [OPTIONS] TRACE', 'info')
 says('weft: info: one trace too many: b', 'info', 'a', 'b')
 says('weft: info: unknown option --jsn; weft info --help lists them', 'info', '--jsn', 'a')
@@ -265,9 +269,9 @@ says('weft: info: --json takes no value', 'info', '--json=1', 'a')
 says('weft: render: --size needs a value: --size=WxH', 'render', 'a', '--size')
 says('weft: render: --size needs a value: --size=WxH', 'render', 'a', '--size=')
 for size in ['1', 'x', '1x', '1x2x3', '0x5', '1 x 2', '-1x5', '123456x1']:
-    says(f'weft: render: --size={size} is not a size: two numbers as in 1280x720', 'render', 'a', '--size', size)
+    says(f'weft: render: --size={size} is not a size; write two numbers, as in 1280x720', 'render', 'a', '--size', size)
 for time in ['1', 'ms', '-1ms', '1.2.3s', '.s', '1 ms', '99999999999999s', '1h']:
-    says(f'weft: render: --from={time} is not a time: a number and ns, us, ms or s', 'render', 'a', '--from', time)
+    says(f'weft: render: --from={time} is not a time; write a number and ns, us, ms or s', 'render', 'a', '--from', time)
 says('weft: render: where to?  -o PICTURE, which ends in .svg, .png or .pdf', 'render', 'a')
 says('weft: convert: to which format?  --to=mirage or --to=native', 'convert', 'a', '-o', 'b')
 says('weft: convert: --to=json: the formats are mirage and native', 'convert', 'a', '-o', 'b', '--to=json')

@@ -22,7 +22,7 @@ def plain(output):
     output = re.sub(r"\d+\.\d{9}", "TIME", output)
     output = re.sub(r"\d+(\.\d+)? (ns|us|ms|s)\b", "LONG", output)
     output = re.sub(r"\d+\.\d %", "SHARE", output)
-    output = re.sub(r"came \d+, \d+, \d+ and \d+;", "came QUARTERS;", output)
+    output = re.sub(r"time: \d+, \d+, \d+ and \d+;", "time: QUARTERS;", output)
     return [re.sub(r" +", " ", line).strip() for line in output.splitlines()]
 
 

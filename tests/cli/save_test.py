@@ -78,7 +78,7 @@ with tempfile.TemporaryDirectory() as place:
     expect('nothing', told.startswith('weft: sh recorded nothing: '), True)
     expect('no file of nothing', os.path.exists('sh.weft'), False)
     expect('none', run(weft, 'record', '--', './none', status=127), 'weft: ./none: No such file or directory\n')
-    expect('no size', run(weft, 'record', '--size=4x', '--', 'true', status=2), 'weft: record: --size: 4x is no size: a number, or as 64M\n')
+    expect('no size', run(weft, 'record', '--size=4x', '--', 'true', status=2), 'weft: record: --size=4x is not a size; write a number of bytes, perhaps with K, M or G behind it\n')
 
     # Packets side by side, as in a buffer, become a directory that others read too.
     subprocess.run([program, '60000'], env={**os.environ, 'WEFT_TRACE': 'recorded'}, check=True)
@@ -103,10 +103,10 @@ with tempfile.TemporaryDirectory() as place:
     with gzip.open('memory.page/trace-1.gz') as packed:
         expect('in a page', run(weft, 'events', '--json', '-', stdin=packed.read()), run(weft, 'events', '--json', 'memory'))
     expect('a process and a trace', run(weft, 'save', 'memory', '--pid=1', '-w', 'x', status=2),
-           'weft: save: a process and a trace: one of them\n')
-    expect('no number', run(weft, 'save', '--pid=x', '-w', 'x', status=2), 'weft: x is no process id: a number\n')
+           'weft: save: --pid and a trace cannot be combined\n')
+    expect('no number', run(weft, 'save', '--pid=x', '-w', 'x', status=2), 'weft: x is not a process id, which is a number\n')
     expect('no UUID', run(weft, 'save', 'memory', '--ring=x', '-w', 'x', status=2),
-           'weft: x is no UUID of a ring: hexadecimal digits, as weft info lists them\n')
+           'weft: x is not the UUID of a ring: hexadecimal digits, as weft info lists them\n')
     expect('another UUID', run(weft, 'save', 'memory', '--ring=0000-1', '-w', 'x', status=2),
            'weft: memory: no ring in it has that UUID\n')
 

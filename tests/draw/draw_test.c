@@ -1,5 +1,5 @@
-/* draw_test.c: what must hold in every frame, on random programs at random places; and frames as they were when somebody looked
- * at them.  Run with WEFT_RECORD=1 to record those anew.  SPDX-License-Identifier: ISC */
+/* draw_test.c: checks what must hold in every frame, on random programs at random places, and compares some frames with goldens
+ * that a person has looked at.  WEFT_RECORD=1 records the goldens again.  SPDX-License-Identifier: ISC */
 #include "draw/scene.h"
 
 #include "draw/marks.h"

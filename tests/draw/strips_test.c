@@ -1,5 +1,5 @@
-/* strips_test.c: the overview and the ruler: what they must show of random programs, and how they looked when somebody looked.
- * Run with WEFT_RECORD=1 to record those anew.  SPDX-License-Identifier: ISC */
+/* strips_test.c: checks what overview and ruler must show of random programs, and compares some with goldens that a person has
+ * looked at.  WEFT_RECORD=1 records the goldens again.  SPDX-License-Identifier: ISC */
 #include "draw/scene.h"
 
 #include "draw/overview.h"

@@ -1,4 +1,4 @@
-/* export_test.c: what is written in another format reads as it was, and what is dropped is counted.
+/* export_test.c: a trace that is written in another format reads the same again, and all that is dropped is counted.
  * SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>

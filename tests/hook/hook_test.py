@@ -227,7 +227,7 @@ def test_reading(built):
     check(run([weft, 'events', 'out']) == run([weft, 'events', 'out/' + found[0][0]]), 'the only trace')
     found = record('sh', '-c', './shared; ./late')
     status, output, said = run([weft, 'events', 'out'])
-    check((status, output) == (2, '') and said.startswith('weft: out: has 2 traces, of which one is wanted here:\n'), 'several', said)
+    check((status, output) == (2, '') and said.startswith('weft: out has 2 traces, and this verb reads one; name one of these:\n'), 'several', said)
     check(all(f'weft: out/{name}: ' in said for name, _, _ in found) and said.endswith(': ./shared\n'), 'a list of them', said)
     status, output, said = run([weft, 'info', '--json', 'out'])
     check(status == 0 and [json.loads(line)['process'] for line in output.splitlines()] == ['late', 'shared'], 'info of all', output, said)

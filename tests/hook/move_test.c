@@ -1,4 +1,4 @@
-/* move_test.c: functions that begin in every way that can be moved, and some that cannot; they are taken, and called.
+/* move_test.c: takes and calls functions that begin in every way that can be moved, and tries some that cannot be moved.
  *
  * None is called before it is taken, so that an emulator has not translated it yet.  Without cmocka: it is built for aarch64,
  * too, where nothing but a C library is.  SPDX-License-Identifier: ISC */

@@ -1,5 +1,5 @@
-/* subject.c: a program of libuv that knows nothing of weft, in several moods.  It prints what happens to it, so that its output
- * can be compared with and without recording.
+/* subject.c: a program that uses libuv and knows nothing of weft.  It has several moods, and prints what happens, so that its
+ * output with recording can be compared with its output without.
  *
  * subject MOOD.  Compiled with -DLATE it loads libuv, or the library that $LIBUV names, by dlopen(RTLD_LOCAL) and finds its
  * functions by dlsym().  SPDX-License-Identifier: ISC */

@@ -1,4 +1,4 @@
-/* look.c: what a person does with a viewer of a trace: look TRACE.  Prints how much there was to see.
+/* look.c: look TRACE does with a viewer what a person does, and prints how much there was to see.
  * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* model_test.c: what the model makes of events, of those that cannot be also.  SPDX-License-Identifier: ISC */
+/* model_test.c: what the model makes of events, and of events that contradict each other.  SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -294,7 +294,7 @@ static void the_newest_ring_is_read(void **state)
 		struct seen seen = look_at_memory(image, SIZE, "new");
 		assert_int_equal(seen.events, 404);
 		assert_int_equal(seen.skipped, 1);
-		snprintf(wanted, sizeof wanted, "image: another, older ring is in it, of ");
+		snprintf(wanted, sizeof wanted, "image: it also has another, older ring, of ");
 		assert_memory_equal(seen.note, wanted, strlen(wanted));
 		assert_non_null(strcasestr(seen.note, uuid[0]));
 		int fd = make_file();
@@ -325,7 +325,7 @@ static void two_buffers_side_by_side_are_two_rings(void **state)
 		struct seen seen = look_at_memory(image, sizeof image, "new");
 		assert_int_equal(seen.events, 200);
 		assert_int_equal(seen.skipped, 1);
-		assert_non_null(strstr(seen.note, "another, older ring is in it"));
+		assert_non_null(strstr(seen.note, "another, older ring"));
 		int fd = make_file();
 		put_at(fd, image, sizeof image, 0);
 		close(fd);
@@ -350,7 +350,7 @@ static void a_packet_alone_is_no_ring(void **state)
 	struct seen seen = look_at_memory(image, 2 * sizeof ring, "name"), alone = look_at_memory(ring, sizeof ring, "name");
 	assert_true(seen.events > 1000 && seen.events < 1200);
 	assert_int_equal(alone.events, seen.events);
-	assert_non_null(strstr(seen.note, "another ring is in it, of 1 packet: "));
+	assert_non_null(strstr(seen.note, "it also has another ring, of 1 packet: "));
 	assert_non_null(strstr(alone.note, "a packet of another trace"));
 	free(image);
 }
@@ -368,7 +368,7 @@ static void remains_of_an_old_ring_are_told_apart(void **state)
 	struct seen seen = look_at_memory(image, SIZE, "new");
 	assert_int_equal(seen.events, 200);
 	assert_int_equal(seen.skipped, 1);
-	assert_non_null(strstr(seen.note, "another, older ring is in it, of 45 packets: weft save --ring="));
+	assert_non_null(strstr(seen.note, "it also has another, older ring, of 45 packets: weft save --ring="));
 	free(image);
 }
 
@@ -641,7 +641,7 @@ static void processes_without_a_ring_say_so(void **state)
 	while ((status = weft_trace_open_process(&trace, child, NULL, &err)) == WEFT_OK)
 		weft_trace_close(trace);
 	assert_int_equal(status, WEFT_EFORMAT);
-	assert_non_null(strstr(err.what, "no ring in its memory: it records nothing"));
+	assert_non_null(strstr(err.what, "its memory has no ring: it records nothing"));
 	end(child);
 	assert_int_equal(weft_trace_open_process(&trace, child, NULL, &err), WEFT_ENOENT);
 	weft_error_format(&err, text, sizeof text);

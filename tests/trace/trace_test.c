@@ -180,8 +180,8 @@ static void mirage_reads_what_is_whole(void **state)
 	    {70, 1000, 3, "test: content size 1000 is above the 70 bytes of the packet (packet 0, offset 0x0)", 930},
 	    {70, 29, 1, "test: content size 29 is below the header's (packet 0, offset 0x0)", 40},
 	    {70, 0, 1, "test: content size 0 is below the header's (packet 0, offset 0x0)", 40},
-	    {70, 69, 2, "test: a string without its end; the rest of the packet is passed over (packet 0, offset 0x2f)", 22},
-	    {70, 50, 2, "test: the last event is cut off; the rest of the packet is passed over (packet 0, offset 0x2f)", 3},
+	    {70, 69, 2, "test: a string without its end; the rest of the packet is skipped (packet 0, offset 0x2f)", 22},
+	    {70, 50, 2, "test: the last event is cut off; the rest of the packet is skipped (packet 0, offset 0x2f)", 3},
 	};
 	for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
 		two_packets();
@@ -258,7 +258,7 @@ static void mirage_unknown_operation_ends_its_packet(void **state)
 	second_packet();
 	struct weft_trace *trace = open_bytes(w.bytes, w.size);
 	assert_int_equal(read_events(trace, ev, 8), 2);
-	assert_skipped(trace, "test: unknown operation; the rest of the packet is passed over (packet 0, offset 0x2f)", 25 + 17);
+	assert_skipped(trace, "test: unknown operation; the rest of the packet is skipped (packet 0, offset 0x2f)", 25 + 17);
 	weft_trace_close(trace);
 }
 
@@ -289,8 +289,8 @@ static void mirage_drops_a_last_event_of_zeros(void **state)
 	mw_end(&w, 0);
 	struct weft_trace *trace = open_bytes(w.bytes, w.size);
 	assert_int_equal(read_events(trace, ev, 8), 1);
-	assert_skipped(trace,
-	    "test: the last event had not been written; the rest of the packet is passed over (packet 0, offset 0x2f)", 26);
+	assert_skipped(
+	    trace, "test: the last event was never written; the rest of the packet is skipped (packet 0, offset 0x2f)", 26);
 	weft_trace_close(trace);
 }
 
@@ -383,8 +383,8 @@ static void sexp_passes_over_bad_lines(void **state)
 	    {"((time 2)(op(Switch 99999999999999999999)))", "a number of more than 64 bits"},
 	    {"((time 2)(op(Switch 1))", "expected ')'"}, {"((tune 2)(op(Switch 1)))", "expected (time SECONDS)"},
 	    {"((time 2)(ap(Switch 1)))", "expected (op ...)"}, {"junk", "expected '('"},
-	    {"((time 2)(op(Label 1\"abc)))", "a quoted atom without its end"}, {"((time 2)(op(Resolves 1 2 3)))", "expected '('"},
-	    {"((time 2)(op(Resolves 1 2(a b))))", "expected ')'"}};
+	    {"((time 2)(op(Label 1\"abc)))", "a quoted atom has no closing quote"},
+	    {"((time 2)(op(Resolves 1 2 3)))", "expected '('"}, {"((time 2)(op(Resolves 1 2(a b))))", "expected ')'"}};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		char text[256], what[256];
 		struct weft_event ev[4];
@@ -392,7 +392,7 @@ static void sexp_passes_over_bad_lines(void **state)
 		struct weft_trace *trace = open_bytes(text, (size_t)len);
 		assert_int_equal(read_events(trace, ev, 4), 2);
 		assert_true(ev[1].a == 3);
-		snprintf(what, sizeof what, "test: %s; the line is passed over (offset 0x19)", cases[i].what);
+		snprintf(what, sizeof what, "test: %s; the line is skipped (offset 0x19)", cases[i].what);
 		assert_skipped(trace, what, strlen(cases[i].line) + 1);
 		weft_trace_close(trace);
 	}
@@ -400,7 +400,7 @@ static void sexp_passes_over_bad_lines(void **state)
 	struct weft_event ev[4];
 	struct weft_trace *trace = open_bytes(cut, sizeof cut - 1);
 	assert_int_equal(read_events(trace, ev, 4), 1);
-	assert_skipped(trace, "test: the file ends in an event; the line is passed over (offset 0x19)", 16);
+	assert_skipped(trace, "test: the file ends in the middle of an event; the line is skipped (offset 0x19)", 16);
 	weft_trace_close(trace);
 }
 

@@ -661,7 +661,7 @@ static void test_what_limits_findings(void **state)
 	assert_string_equal(summary(v, 0, "events were lost"), wanted);
 	snprintf(wanted, sizeof wanted, "%zu findings", count + 4);
 	assert_string_equal(summary(v, 4, NULL), wanted);
-	assert_string_equal(rows.rows[rows.count - 1].name, "4 more, of kinds that are plenty, are not listed");
+	assert_string_equal(rows.rows[rows.count - 1].name, "4 more of these kinds are not listed");
 	assert_int_equal(weft_findings_count(v), count + 4);
 	weft_viewer_answer(v, WEFT_ASK_TRACE, NULL);
 	assert_int_equal(weft_findings_fill(&rows, v, NULL), WEFT_OK);

@@ -133,7 +133,7 @@ export const tests = {
 		await page.getByRole("button", {name: "Live"}).click();
 		assert.equal(await state(page), "held");
 		await get(20);
-		await told(page, "Held still; there is more");
+		await told(page, "Paused; there are new events");
 		const held = await promises(page), picture = await still(page, ".surface");
 		await get(20);
 		assert.ok((await still(page, ".surface")).equals(picture));
@@ -141,9 +141,9 @@ export const tests = {
 		await page.keyboard.press("F5"); // what there is now, and no more
 		const reloaded = await more(page, held);
 		await get(20);
-		await told(page, "Held still; there is more");
+		await told(page, "Paused; there are new events");
 		assert.equal(await promises(page), reloaded);
-		await page.getByRole("button", {name: "Held still"}).click();
+		await page.getByRole("button", {name: "Paused"}).click();
 		await more(page, reloaded + 20);
 
 		// what is missing is told once

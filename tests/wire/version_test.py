@@ -41,6 +41,6 @@ with tempfile.TemporaryDirectory() as folder:
     record(everything, newer)
     make_version(newer, 1)
     got = events(newer)
-    check(f'version 1 has no later ops: {got.stderr!r}', '"still_awaits"' in got.stdout and '"belongs"' not in got.stdout and 'an event that is none' in got.stderr)
+    check(f'version 1 has no later ops: {got.stderr!r}', '"still_awaits"' in got.stdout and '"belongs"' not in got.stdout and 'bytes that are no event' in got.stderr)
 print('\n'.join(failures) or 'fine')
 sys.exit(1 if failures else 0)

@@ -111,7 +111,8 @@ void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const
 		finding->title =
 		    weft__finding_text(f, "%s: no answer came from outside for %s%s, which was created %s before the end", what,
 			it, waits, weft__words_span(f, f->model->end_ns - f->model->promises[root].start_ns));
-		finding->next = weft__finding_text(f, "look at the other side of %s%s; a timeout would tell", name, at);
+		finding->next = weft__finding_text(
+		    f, "look at the other side of %s%s; a timeout would turn its silence into an error", name, at);
 		tell_origin(f, root);
 		return;
 	default:
@@ -119,8 +120,8 @@ void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const
 		finding->title = weft__finding_text(f, "%s: the trace does not tell what %s waits for", what, it);
 		finding->next = f->model->promises[root].flags & WEFT_PROMISE_START_UNKNOWN
 				    ? "record with a larger ring, which holds its beginning, or with a list of what is pending"
-				    : "record who waits for whom there, too";
-		weft__finding_doubt(f, f->doubt ? f->doubt : "who recorded it does not tell what it waits for");
+				    : "record there who waits for whom, too";
+		weft__finding_doubt(f, f->doubt ? f->doubt : "the code that recorded it does not tell what it waits for");
 	}
 }
 

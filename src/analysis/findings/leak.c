@@ -66,7 +66,8 @@ static void tell_leak(struct weft__finder *f, const struct heap *heap)
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, heap->last_ns, heap->last, "%s creates the last, %s",
 	    weft__words_name(f, m->promises[heap->last].created_by), weft__words_name(f, heap->last));
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-	    "in the quarters of that time came %" PRIu32 ", %" PRIu32 ", %" PRIu32 " and %" PRIu32 "; %" PRIu32 " ended",
+	    "new ones in each quarter of that time: %" PRIu32 ", %" PRIu32 ", %" PRIu32 " and %" PRIu32 "; %" PRIu32
+	    " ended in all",
 	    heap->quarter[0], heap->quarter[1], heap->quarter[2], heap->quarter[3], ended);
 	if (root != p)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, m->promises[root].start_ns, root,

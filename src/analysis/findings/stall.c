@@ -66,8 +66,8 @@ static void tell_stall(struct weft__finder *f, const struct weft__stall *s)
 		    name, at, ran, length, s->victims, s->victims == 1 ? " was" : "s were", weft__words_span(f, s->delay_ns));
 	else
 		finding->title = weft__finding_text(f,
-		    "%s%s %s %s without a break; %" PRIu32 " promise%s from outside may have been late for it", name, at, ran,
-		    length, late_count, weft__words_s(late_count));
+		    "%s%s %s %s without a break; %" PRIu32 " promise%s from outside may have come late because of it", name, at,
+		    ran, length, late_count, weft__words_s(late_count));
 	finding->next = pause ? "find out what pauses for so long, and whether it can be done in smaller pieces"
 			      : weft__finding_text(f,
 				    "cut its work into pieces with a pause between them, or give it to another OS thread%s", at);
