@@ -77,9 +77,11 @@ struct weft_hook_adapter {
 	 * are of another trace, and recording begins anew with its next call. */
 	void (*fork)(enum weft_hook_fork when);
 
-	/* NULL or: asked around calls of libc that may sleep, sleep.h. */
+	/* NULL or: whether that call of libc, which may sleep, is the wait of a loop of this runtime (sleep.h).  What a longjmp
+	 * has left behind may be put right there. */
 	bool (*sleeps)(struct weft_hook_sleep *sleep);
-	void (*wakes)(const struct weft_hook_sleep *sleep);
+	/* NULL or: this OS thread, of which promises were told, ends. */
+	void (*thread_ends)(void);
 };
 
 /* Whether events are recorded; begins to record if that is wanted and has not been done yet in this process.  One load where

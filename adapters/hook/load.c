@@ -19,6 +19,7 @@
 
 #include "adapters/hook/entry.h"
 #include "adapters/hook/module.h"
+#include "adapters/hook/thread.h"
 
 enum { WHY_BYTES = 192, PASSES = 16 };
 
@@ -54,6 +55,7 @@ static unsigned this_round;
 static bool is_alone; /* no other OS thread runs what is there already */
 static bool has_symbols_only;
 static bool instrumented;
+static struct weft__module recorder;
 static char reported[1024];
 
 static struct r_debug *debug;
@@ -460,6 +462,8 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *ctx)
 		look->program[n < 0 ? 0 : n] = 0;
 		path = look->program;
 	}
+	if (strstr(path, "/libweft-record.so"))
+		weft__module_read(&recorder, info, path);
 	if (has_no_runtime(path) || !weft__module_read(&m, info, path))
 		return 0;
 	instrumented |= needs_recorder(&m);
@@ -526,6 +530,16 @@ const char *weft__hook_report(void)
 	return reported;
 }
 
+bool weft__hook_is_recorder(const void *return_address)
+{
+	return (uintptr_t)return_address - recorder.text_begin < recorder.text_end - recorder.text_begin;
+}
+
+bool weft__hook_is_instrumented(void)
+{
+	return instrumented;
+}
+
 void weft__hook_around_fork(enum weft_hook_fork when)
 {
 	if (when == WEFT_HOOK_BEFORE_FORK)
@@ -546,6 +560,7 @@ __attribute__((constructor)) static void load(void)
 	int saved = errno;
 	if (weft__hook_is_wanted()) {
 		is_alone = runs_alone();
+		weft__hook_threads_init();
 		look(false);
 		weft__hook_settle();
 		take_loader();

@@ -14,6 +14,12 @@ const char *weft__hook_report(void);
 void weft__hook_settle(void);
 void weft__hook_around_fork(enum weft_hook_fork when);
 
+/* Whether the recorder itself is what called, told by __builtin_return_address(0). */
+bool weft__hook_is_recorder(const void *return_address);
+
+/* Whether the program needs the recorder by itself: then it says by itself when it sleeps. */
+bool weft__hook_is_instrumented(void);
+
 /* session.c: whether this process is to record.  NULL in the environment: everything stays as it is. */
 bool weft__hook_is_wanted(void);
 /* Leaves a line for the user of weft record, beside where this process's trace would be. */

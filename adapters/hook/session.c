@@ -163,6 +163,8 @@ bool weft__hook_begin(void)
 	}
 	pthread_mutex_unlock(&lock);
 	if (begins && weft_is_on())
+		weft__hook_threads_begin();
+	if (begins && weft_is_on())
 		for (const struct weft_hook_adapter *const *a = weft__hook_adapters; *a; a++)
 			if ((*a)->begun)
 				(*a)->begun();

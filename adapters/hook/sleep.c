@@ -7,12 +7,15 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,12 +47,12 @@
 	X(sigtimedwait, int, (const sigset_t *, siginfo_t *, const struct timespec *), SIGNAL, NULL)                             \
 	X(sigsuspend, int, (const sigset_t *), SIGNAL, NULL)                                                                     \
 	X(pause, int, (void), SIGNAL, NULL)                                                                                      \
-	X(pthread_join, int, (pthread_t, void **), THREAD, NULL)                                                                 \
 	X(pthread_cond_wait, int, (pthread_cond_t *, pthread_mutex_t *), LOCK, CONDITIONS)                                       \
 	X(pthread_cond_timedwait, int, (pthread_cond_t *, pthread_mutex_t *, const struct timespec *), LOCK, CONDITIONS)         \
 	X(pthread_cond_clockwait, int, (pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *), LOCK, NULL)    \
 	X(sem_wait, int, (sem_t *), LOCK, NULL)                                                                                  \
 	X(sem_timedwait, int, (sem_t *, const struct timespec *), LOCK, NULL)                                                    \
+	X(syscall, long, (long, ...), LOCK, NULL)                                                                                \
 	X(nanosleep, int, (const struct timespec *, struct timespec *), TIME, NULL)                                              \
 	X(clock_nanosleep, int, (clockid_t, int, const struct timespec *, struct timespec *), TIME, NULL)                        \
 	X(usleep, int, (useconds_t), TIME, NULL)                                                                                 \
@@ -99,34 +102,15 @@ static int absent(void)
 	return -1;
 }
 
-bool weft_hook_sleeps(struct weft_hook_sleep *s)
-{
-	if (!weft_is_on())
-		return false;
-	for (const struct weft_hook_adapter *const *a = weft__hook_adapters; *a; a++)
-		if ((*a)->sleeps && (*a)->sleeps(s)) {
-			s->who = *a;
-			return true;
-		}
-	return false;
-}
-
-void weft_hook_wakes(const struct weft_hook_sleep *s)
-{
-	int saved = errno;
-	if (s->who->wakes)
-		s->who->wakes(s);
-	errno = saved;
-}
-
-/* The call by way of the adapters; CALL is it, with its arguments. */
-#define ASLEEP(NAME, KIND, EPOLL, MAY_SLEEP, CALL)                                                                               \
+/* The call with what is told around it; CALL is it, with its arguments.  BEGINS: where nothing records yet, whether recording is
+ * to begin (adapters/base).  AT_ONCE: the call without waiting, as what else it does allows; 0: there is no such thing. */
+#define ASLEEP(NAME, KIND, EPOLL, MAY_SLEEP, BEGINS, AT_ONCE, CALL)                                                              \
 	if (__builtin_expect(!real.NAME, 0)) {                                                                                   \
 		resolve(); /* another library's constructor ran first */                                                         \
 		if (!real.NAME)                                                                                                  \
 			return absent();                                                                                         \
 	}                                                                                                                        \
-	if (!weft_is_on())                                                                                                       \
+	if (!weft_is_on() && !((BEGINS) && weft__hook_begin()))                                                                  \
 		return CALL;                                                                                                     \
 	struct weft_hook_sleep s = {.kind = WEFT_HOOK_SLEEP_##KIND,                                                              \
 	    .function = #NAME,                                                                                                   \
@@ -135,19 +119,24 @@ void weft_hook_wakes(const struct weft_hook_sleep *s)
 	    .may_sleep = MAY_SLEEP,                                                                                              \
 	    .caller = __builtin_return_address(0)};                                                                              \
 	int before = errno;                                                                                                      \
-	bool taken = weft_hook_sleeps(&s);                                                                                       \
+	bool is_quick = weft__hook_nears_sleep(&s);                                                                              \
 	errno = before;                                                                                                          \
-	if (!taken)                                                                                                              \
-	return CALL
+	int already = is_quick ? (AT_ONCE) : 0;                                                                                  \
+	if (already)                                                                                                             \
+		return already;                                                                                                  \
+	weft__hook_falls_asleep(&s);                                                                                             \
+	errno = before
 
 #define AWAKE                                                                                                                    \
-	weft_hook_wakes(&s);                                                                                                     \
+	int after = errno;                                                                                                       \
+	weft__hook_wakes(&s);                                                                                                    \
+	errno = after;                                                                                                           \
 	return result
 
-#define SIMPLE(NAME, RESULT, PARAMETERS, ARGUMENTS, KIND)                                                                        \
+#define SIMPLE(NAME, RESULT, PARAMETERS, ARGUMENTS, KIND, BEGINS)                                                                \
 	TAKEN RESULT NAME PARAMETERS                                                                                             \
 	{                                                                                                                        \
-		ASLEEP(NAME, KIND, -1, true, real.NAME ARGUMENTS);                                                               \
+		ASLEEP(NAME, KIND, -1, true, BEGINS, 0, real.NAME ARGUMENTS);                                                    \
 		RESULT result = real.NAME ARGUMENTS;                                                                             \
 		AWAKE;                                                                                                           \
 	}
@@ -173,30 +162,49 @@ static bool is_zero(const struct timespec *t)
 	return t && t->tv_sec == 0 && t->tv_nsec == 0;
 }
 
+static const struct timespec zero;
+
+/* Whether a select() looks at more than one descriptor. */
+static bool has_several(int count, const fd_set *in, const fd_set *out, const fd_set *other)
+{
+	const fd_set *const sets[] = {in, out, other};
+	int found = 0;
+	for (int fd = 0; fd < count && found < 2; fd++)
+		for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+			if (sets[i] && FD_ISSET(fd % FD_SETSIZE, &sets[i][fd / FD_SETSIZE])) {
+				found++;
+				break;
+			}
+	return found > 1;
+}
+
 TAKEN int epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
 {
-	ASLEEP(epoll_wait, FDS, fd, timeout != 0, real.epoll_wait(fd, events, most, timeout));
+	ASLEEP(epoll_wait, FDS, fd, timeout != 0, timeout != 0, real.epoll_wait(fd, events, most, 0),
+	    real.epoll_wait(fd, events, most, timeout));
 	IN_PARTS(real.epoll_wait(fd, events, most, part))
 	AWAKE;
 }
 
 TAKEN int epoll_pwait(int fd, struct epoll_event *events, int most, int timeout, const sigset_t *mask)
 {
-	ASLEEP(epoll_pwait, FDS, fd, timeout != 0, real.epoll_pwait(fd, events, most, timeout, mask));
+	ASLEEP(epoll_pwait, FDS, fd, timeout != 0, timeout != 0, real.epoll_pwait(fd, events, most, 0, mask),
+	    real.epoll_pwait(fd, events, most, timeout, mask));
 	IN_PARTS(real.epoll_pwait(fd, events, most, part, mask))
 	AWAKE;
 }
 
 TAKEN int epoll_pwait2(int fd, struct epoll_event *events, int most, const struct timespec *timeout, const sigset_t *mask)
 {
-	ASLEEP(epoll_pwait2, FDS, fd, !is_zero(timeout), real.epoll_pwait2(fd, events, most, timeout, mask));
+	ASLEEP(epoll_pwait2, FDS, fd, !is_zero(timeout), !is_zero(timeout), real.epoll_pwait2(fd, events, most, &zero, mask),
+	    real.epoll_pwait2(fd, events, most, timeout, mask));
 	int result = real.epoll_pwait2(fd, events, most, timeout, mask);
 	AWAKE;
 }
 
 TAKEN int poll(struct pollfd *fds, nfds_t count, int timeout)
 {
-	ASLEEP(poll, FDS, -1, timeout != 0, real.poll(fds, count, timeout));
+	ASLEEP(poll, FDS, -1, timeout != 0, timeout != 0 && count > 1, real.poll(fds, count, 0), real.poll(fds, count, timeout));
 	IN_PARTS(real.poll(fds, count, part))
 	AWAKE;
 }
@@ -207,77 +215,105 @@ int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout
 
 TAKEN int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t bytes)
 {
-	ASLEEP(__poll_chk, FDS, -1, timeout != 0, real.__poll_chk(fds, count, timeout, bytes));
+	ASLEEP(__poll_chk, FDS, -1, timeout != 0, timeout != 0 && count > 1, real.__poll_chk(fds, count, 0, bytes),
+	    real.__poll_chk(fds, count, timeout, bytes));
 	IN_PARTS(real.__poll_chk(fds, count, part, bytes))
 	AWAKE;
 }
 
 TAKEN int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
 {
-	ASLEEP(ppoll, FDS, -1, !is_zero(timeout), real.ppoll(fds, count, timeout, mask));
+	ASLEEP(ppoll, FDS, -1, !is_zero(timeout), !is_zero(timeout) && count > 1, real.ppoll(fds, count, &zero, mask),
+	    real.ppoll(fds, count, timeout, mask));
 	int result = real.ppoll(fds, count, timeout, mask);
 	AWAKE;
 }
 
 TAKEN int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t bytes)
 {
-	ASLEEP(__ppoll_chk, FDS, -1, !is_zero(timeout), real.__ppoll_chk(fds, count, timeout, mask, bytes));
+	ASLEEP(__ppoll_chk, FDS, -1, !is_zero(timeout), !is_zero(timeout) && count > 1,
+	    real.__ppoll_chk(fds, count, &zero, mask, bytes), real.__ppoll_chk(fds, count, timeout, mask, bytes));
 	int result = real.__ppoll_chk(fds, count, timeout, mask, bytes);
 	AWAKE;
 }
 
 TAKEN int select(int count, fd_set *in, fd_set *out, fd_set *other, struct timeval *timeout)
 {
-	ASLEEP(select, FDS, -1, !(timeout && timeout->tv_sec == 0 && timeout->tv_usec == 0),
-	    real.select(count, in, out, other, timeout));
+	bool waits = !(timeout && timeout->tv_sec == 0 && timeout->tv_usec == 0);
+	ASLEEP(
+	    select, FDS, -1, waits, waits && has_several(count, in, out, other), 0, real.select(count, in, out, other, timeout));
 	int result = real.select(count, in, out, other, timeout);
 	AWAKE;
 }
 
 TAKEN int pselect(int count, fd_set *in, fd_set *out, fd_set *other, const struct timespec *timeout, const sigset_t *mask)
 {
-	ASLEEP(pselect, FDS, -1, !is_zero(timeout), real.pselect(count, in, out, other, timeout, mask));
+	bool waits = !is_zero(timeout);
+	ASLEEP(pselect, FDS, -1, waits, waits && has_several(count, in, out, other), 0,
+	    real.pselect(count, in, out, other, timeout, mask));
 	int result = real.pselect(count, in, out, other, timeout, mask);
 	AWAKE;
 }
 
 TAKEN int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
 {
-	ASLEEP(sigtimedwait, SIGNAL, -1, !is_zero(timeout), real.sigtimedwait(set, info, timeout));
+	ASLEEP(sigtimedwait, SIGNAL, -1, !is_zero(timeout), false, 0, real.sigtimedwait(set, info, timeout));
 	int result = real.sigtimedwait(set, info, timeout);
 	AWAKE;
 }
 
 TAKEN pid_t waitpid(pid_t pid, int *status, int options)
 {
-	ASLEEP(waitpid, PROCESS, -1, !(options & WNOHANG), real.waitpid(pid, status, options));
+	ASLEEP(waitpid, PROCESS, -1, !(options & WNOHANG), false, 0, real.waitpid(pid, status, options));
 	pid_t result = real.waitpid(pid, status, options);
 	AWAKE;
 }
 
 TAKEN int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 {
-	ASLEEP(waitid, PROCESS, -1, !(options & WNOHANG), real.waitid(type, id, info, options));
+	ASLEEP(waitid, PROCESS, -1, !(options & WNOHANG), false, 0, real.waitid(type, id, info, options));
 	int result = real.waitid(type, id, info, options);
 	AWAKE;
 }
 
-SIMPLE(sigwait, int, (const sigset_t *set, int *number), (set, number), SIGNAL)
-SIMPLE(sigwaitinfo, int, (const sigset_t *set, siginfo_t *info), (set, info), SIGNAL)
-SIMPLE(sigsuspend, int, (const sigset_t *set), (set), SIGNAL)
-SIMPLE(pause, int, (void), (), SIGNAL)
-SIMPLE(pthread_join, int, (pthread_t thread, void **result_of), (thread, result_of), THREAD)
-SIMPLE(pthread_cond_wait, int, (pthread_cond_t * condition, pthread_mutex_t *mutex), (condition, mutex), LOCK)
+/* Runtimes that wait at a futex themselves (GLib, Rust) call it so.  Nothing that begins a recording: a lock that is busy for a
+ * moment says nothing of what the program is. */
+TAKEN long syscall(long number, ...)
+{
+	va_list list;
+	long a[6];
+	va_start(list, number);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(list, long);
+	va_end(list);
+	long operation = a[1] & FUTEX_CMD_MASK;
+	bool waits = number == SYS_futex && !weft__hook_is_recorder(__builtin_return_address(0)) &&
+		     (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET);
+	if (!waits) {
+		if (__builtin_expect(!real.syscall, 0))
+			resolve();
+		return real.syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	}
+	ASLEEP(syscall, LOCK, -1, true, false, 0, real.syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]));
+	long result = real.syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	AWAKE;
+}
+
+SIMPLE(sigwait, int, (const sigset_t *set, int *number), (set, number), SIGNAL, false)
+SIMPLE(sigwaitinfo, int, (const sigset_t *set, siginfo_t *info), (set, info), SIGNAL, false)
+SIMPLE(sigsuspend, int, (const sigset_t *set), (set), SIGNAL, false)
+SIMPLE(pause, int, (void), (), SIGNAL, false)
+SIMPLE(pthread_cond_wait, int, (pthread_cond_t * condition, pthread_mutex_t *mutex), (condition, mutex), LOCK, true)
 SIMPLE(pthread_cond_timedwait, int, (pthread_cond_t * condition, pthread_mutex_t *mutex, const struct timespec *until),
-    (condition, mutex, until), LOCK)
+    (condition, mutex, until), LOCK, true)
 SIMPLE(pthread_cond_clockwait, int,
     (pthread_cond_t * condition, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until),
-    (condition, mutex, clock, until), LOCK)
-SIMPLE(sem_wait, int, (sem_t * semaphore), (semaphore), LOCK)
-SIMPLE(sem_timedwait, int, (sem_t * semaphore, const struct timespec *until), (semaphore, until), LOCK)
-SIMPLE(nanosleep, int, (const struct timespec *time, struct timespec *rest), (time, rest), TIME)
+    (condition, mutex, clock, until), LOCK, true)
+SIMPLE(sem_wait, int, (sem_t * semaphore), (semaphore), LOCK, true)
+SIMPLE(sem_timedwait, int, (sem_t * semaphore, const struct timespec *until), (semaphore, until), LOCK, true)
+SIMPLE(nanosleep, int, (const struct timespec *time, struct timespec *rest), (time, rest), TIME, false)
 SIMPLE(clock_nanosleep, int, (clockid_t clock, int flags, const struct timespec *time, struct timespec *rest),
-    (clock, flags, time, rest), TIME)
-SIMPLE(usleep, int, (useconds_t time), (time), TIME)
-SIMPLE(sleep, unsigned, (unsigned seconds), (seconds), TIME)
-SIMPLE(wait, pid_t, (int *status), (status), PROCESS)
+    (clock, flags, time, rest), TIME, false)
+SIMPLE(usleep, int, (useconds_t time), (time), TIME, false)
+SIMPLE(sleep, unsigned, (unsigned seconds), (seconds), TIME, false)
+SIMPLE(wait, pid_t, (int *status), (status), PROCESS, false)

@@ -70,7 +70,6 @@ static void taken(const struct weft_hook_module *module)
 {
 	struct weft__uv_copy *copy = &weft__uv_copies[module->set];
 	copy->module = module;
-	weft__uv_things_init();
 #define FIND(result, name, parameters) copy->real.name = (result(*) parameters)weft_hook_symbol(module, #name);
 	WEFT__UV_ONLY_CALLED(FIND)
 }
@@ -81,7 +80,6 @@ static void begun(void)
 	if (again) {
 		weft__uv_things_lock();
 		weft__uv_things_forget();
-		weft__uv_epoch++;
 		weft__uv_things_unlock();
 	}
 	again = true;
@@ -93,10 +91,8 @@ static void forks(enum weft_hook_fork when)
 		weft__uv_things_lock();
 		return;
 	}
-	if (when == WEFT_HOOK_IN_CHILD) {
+	if (when == WEFT_HOOK_IN_CHILD)
 		weft__uv_things_forget();
-		weft__uv_epoch++;
-	}
 	weft__uv_things_unlock();
 }
 
@@ -112,5 +108,5 @@ const struct weft_hook_adapter weft_uv_adapter = {
     .begun = begun,
     .fork = forks,
     .sleeps = weft__uv_sleeps,
-    .wakes = weft__uv_wakes,
+    .thread_ends = weft__uv_thread_ends,
 };

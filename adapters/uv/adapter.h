@@ -10,6 +10,8 @@
 #include <weft/record.h>
 
 #include "adapters/hook/hook.h"
+#include "adapters/hook/label.h"
+#include "adapters/hook/thread.h"
 #include "adapters/uv/calls.h"
 
 enum { WEFT__UV_COPIES = 3 };
@@ -44,8 +46,6 @@ uv_loop_t *weft__uv_default_loop(struct weft__uv_copy *copy, const void *caller)
 /* Names a thing: its place and its generation.  A thing that is gone is found no more, whoever has its place now.  0: none. */
 typedef uint64_t weft__uv_tag;
 
-enum { WEFT__UV_LABEL = 80 };
-
 struct weft__uv_thing {
 	const void *key; /* where the handle or request lies; NULL: nobody's.  Of a datagram: the thing itself */
 	uint32_t generation;
@@ -61,14 +61,14 @@ struct weft__uv_thing {
 	weft__uv_tag owner; /* of a request: who waits for it.  Of a handle: the datagram in whose handling it was made */
 	struct weft_record_place *site, *read_site;
 	uint32_t children; /* of a datagram: what has yet to end before it does */
+	struct weft_hook_calls calls;
 	uint8_t kind;
 	bool is_request, is_datagram, is_quiet;
 	bool is_overdue; /* the trace says that it should resolve */
 	bool reads;      /* the program wants to read */
 	bool is_stopped, is_closing, in_pool;
 	uint8_t magnitude; /* of a timer's period */
-	uint8_t length;    /* of the label */
-	char label[WEFT__UV_LABEL];
+	struct weft_hook_label label;
 };
 
 /* A new thing, by memory of libuv's own structs that libuv leaves alone.  NULL: no memory. */
@@ -86,8 +86,7 @@ weft__uv_tag weft__uv_tag_of(const struct weft__uv_thing *thing);
 /* The things in use from place *at on; NULL after the last. */
 struct weft__uv_thing *weft__uv_next(uint32_t *at);
 
-/* Before the recorder's own: what it does at the end of an OS thread then comes after what is done here. */
-void weft__uv_things_init(void);
+void weft__uv_thread_ends(void);
 
 void weft__uv_things_lock(void);
 void weft__uv_things_unlock(void);
@@ -112,18 +111,11 @@ struct weft__uv_run {
 	bool is_dirty; /* what keeps it may have changed since the trace was told */
 };
 
-/* An OS thread's own. */
+/* An OS thread's own, beside what all adapters share. */
 struct weft__uv_here {
-	unsigned epoch;
-	bool is_listed;     /* weft_list_pending() was told */
-	bool on_pool;       /* a thread of libuv's pool, at work */
-	weft_id root;       /* the OS thread's promise */
-	weft_id running;    /* whose code runs */
-	weft_id shown;      /* who runs by the trace; 0: nobody */
+	unsigned epoch;     /* 0: it has made no call */
 	weft__uv_tag actor; /* what runs, if it is an actor */
 	int inside;         /* in a call of libuv that we made: what it calls of itself is its own */
-	int callbacks;      /* how many callbacks of the program are on the stack */
-	unsigned flips;     /* turns of idle, check and prepare handles since anything else ran */
 	unsigned depth;
 	struct weft__uv_run runs[WEFT__UV_DEPTH];
 	struct {
@@ -135,30 +127,17 @@ struct weft__uv_here {
 };
 
 extern __thread struct weft__uv_here weft__uv_here __attribute__((tls_model("initial-exec")));
-extern unsigned weft__uv_epoch;
 
 void weft__uv_meet(void); /* the first call of this OS thread, or the first since a fork */
-void weft__uv_part(void); /* the OS thread ends */
 
 /* Whether a call is the program's, and to be recorded. */
 static inline bool weft__uv_takes(const struct weft__uv_copy *copy, const void *caller)
 {
 	if (!weft_hook_begin() || weft__uv_here.inside > 0 || weft_hook_is_own(copy->module, caller))
 		return false;
-	if (__builtin_expect(weft__uv_here.epoch != weft__uv_epoch || !weft__uv_here.is_listed, 0))
+	if (__builtin_expect(weft__uv_here.epoch != weft__hook_epoch, 0))
 		weft__uv_meet();
 	return true;
-}
-
-/* Who sends a message, in signal handlers too. */
-weft_id weft__uv_sender(void);
-
-/* Who runs, told if the trace says otherwise. */
-static inline void weft__uv_show(weft_id id)
-{
-	if (weft__uv_here.shown != id)
-		weft_run(id);
-	weft__uv_here.shown = id;
 }
 
 /* A callback of the program runs: what was before it, for weft__uv_leave(), which a longjmp leaves out and an exception does not.
@@ -186,7 +165,6 @@ static inline void weft__uv_dirty(void)
 }
 
 bool weft__uv_sleeps(struct weft_hook_sleep *sleep);
-void weft__uv_wakes(const struct weft_hook_sleep *sleep);
 
 /* ---- Handles and requests (thing.c, handle.c, request.c) ---- */
 
@@ -229,20 +207,19 @@ struct weft__uv_frame weft__uv_enter_request(const void *request, int status);
 /* A child of the datagram has ended. */
 void weft__uv_datagram_release(weft__uv_tag datagram);
 
-/* ---- Labels and sites (label.c) ---- */
+/* ---- Labels and sites (adapters/hook/label.h; label.c) ---- */
 
-void weft__uv_put(struct weft__uv_thing *thing, const char *text);
-void weft__uv_put_number(struct weft__uv_thing *thing, uint64_t number);
+#define weft__uv_put(thing, text) weft_hook_put(&(thing)->label, text)
+#define weft__uv_put_number(thing, number) weft_hook_put_number(&(thing)->label, number)
+#define weft__uv_put_ms(thing, ms) weft_hook_put_ms(&(thing)->label, ms)
+#define weft__uv_put_path(thing, path) weft_hook_put_path(&(thing)->label, path)
+#define weft__uv_put_address(thing, address) weft_hook_put_address(&(thing)->label, address)
+#define weft__uv_put_fd(thing, fd) weft_hook_put_fd(&(thing)->label, fd)
+#define weft__uv_put_function(thing, function) weft_hook_put_function(&(thing)->label, function)
+#define weft__uv_say(thing) weft_hook_say(&(thing)->label, (thing)->id)
+#define weft__uv_site weft_hook_place
+
 void weft__uv_put_bytes(struct weft__uv_thing *thing, const uv_buf_t bufs[], unsigned count);
-void weft__uv_put_ms(struct weft__uv_thing *thing, uint64_t ms);
-void weft__uv_put_path(struct weft__uv_thing *thing, const char *path); /* its end, if it is long */
-void weft__uv_put_address(struct weft__uv_thing *thing, const struct sockaddr *address);
-void weft__uv_put_fd(struct weft__uv_thing *thing, int fd); /* what it is: its peer, its address, its path */
-void weft__uv_put_handle(struct weft__uv_thing *thing, const uv_handle_t *handle); /* the same of its descriptor */
-void weft__uv_put_function(struct weft__uv_thing *thing, const void *function);    /* " NAME", if it has one */
-void weft__uv_say(struct weft__uv_thing *thing);                                   /* the label is whole: the trace has it */
-
-/* Where the program calls from.  NULL: too many places. */
-struct weft_record_place *weft__uv_site(const void *caller);
+void weft__uv_put_handle(struct weft__uv_thing *thing, const uv_handle_t *handle); /* what its descriptor is */
 
 #endif

@@ -34,15 +34,15 @@ bool weft__uv_begin(struct weft__uv_thing *thing, enum weft_kind kind, const voi
 		return false;
 	struct weft__uv_here *here = &weft__uv_here;
 	thing->kind = (uint8_t)kind;
-	thing->by = here->running;
+	thing->by = weft__hook_thread.running;
 	if (caller)
 		thing->site = weft__uv_site(caller);
-	thing->id = weft_create_at(here->running, kind, thing->site);
+	thing->id = weft_create_at(weft__hook_thread.running, kind, thing->site);
 	if (caller)
 		weft_hook_stack(thing->id, caller);
 	thing->since = weft_is_on() ? weft__stream->last : 0;
 	thing->kept = 0;
-	thing->length = 0;
+	thing->label.length = 0;
 	struct weft__uv_thing *actor = weft__uv_find(here->actor);
 	thing->owner = 0;
 	if (actor && actor->is_datagram && lives_in_datagram(kind)) {
@@ -56,7 +56,7 @@ bool weft__uv_begin(struct weft__uv_thing *thing, enum weft_kind kind, const voi
 void weft__uv_drop_input(struct weft__uv_thing *thing)
 {
 	if (thing->input) {
-		weft_resolve(weft__uv_here.running, thing->input);
+		weft_resolve(weft__hook_thread.running, thing->input);
 		thing->input = 0;
 	}
 }
@@ -105,7 +105,7 @@ static bool closes(struct weft__uv_copy *copy, const void *caller, const void *h
 	bool taken = weft__uv_takes(copy, caller);
 	struct weft__uv_thing *thing = taken ? weft__uv_find_handle(handle) : NULL;
 	if (thing) {
-		thing->by = weft__uv_here.running;
+		thing->by = weft__hook_thread.running;
 		thing->is_closing = true;
 	}
 	weft__uv_dirty();
@@ -130,17 +130,16 @@ int weft__uv_tcp_close_reset(struct weft__uv_copy *copy, const void *caller, uv_
 void weft__uv_close_called(uv_handle_t *handle, unsigned slot)
 {
 	uv_close_cb user = weft__uv_close_user(slot);
-	struct weft__uv_here *here = &weft__uv_here;
 	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
 	weft_id id = thing ? thing->id : 0;
 	if (thing) {
 		weft__uv_end(thing, thing->by);
 		weft__uv_thing_free(thing);
 		if (user && id)
-			weft__uv_show(id);
+			weft_hook_show(id);
 	}
 	if (user) {
-		WEFT__UV_FRAME frame = weft__uv_enter(id ? id : here->running, 0);
+		WEFT__UV_FRAME frame = weft__uv_enter(id ? id : weft__hook_thread.running, 0);
 		(void)frame;
 		user(handle);
 	}
@@ -228,7 +227,7 @@ static void label_timer(struct weft__uv_thing *thing, const void *function, uint
 	if (thing->magnitude == magnitude)
 		return;
 	thing->magnitude = magnitude;
-	thing->length = 0;
+	thing->label.length = 0;
 	weft__uv_put(thing, every_ms ? "every " : "");
 	weft__uv_put_ms(thing, every_ms ? every_ms : ms);
 	weft__uv_put_function(thing, function);
@@ -275,29 +274,24 @@ void weft__uv_timer_called(uv_timer_t *handle, unsigned slot)
 
 /* ---- Idle, check, prepare: called once a turn, whether anything happened or not ---- */
 
-/* Told when another one ran since, and not for ever while nothing but such handles runs: a loop that spins costs nothing.  To
- * leave them out would be wrong: some runtimes do all their work in one. */
+/* Not told for ever while nothing but such handles runs: a loop that spins costs nothing.  To leave them out would be wrong: some
+ * runtimes do all their work in one. */
 static struct weft__uv_frame enter_quiet(const void *handle, const char *what, void *function)
 {
-	enum { FLIPS = 64 };
 	struct weft__uv_here *here = &weft__uv_here;
 	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
 	if (!thing)
-		return weft__uv_enter(here->running, here->actor);
+		return weft__uv_enter(weft__hook_thread.running, here->actor);
 	if (!thing->id && weft__uv_begin(thing, WEFT_KIND_HANDLE, NULL)) {
 		weft__uv_put(thing, what);
 		weft__uv_put_function(thing, function);
 		weft__uv_say(thing);
 	}
 	thing->home = here;
-	unsigned flips = here->flips;
-	if (here->shown != thing->id && flips < FLIPS) {
-		weft__uv_show(thing->id);
-		flips++;
-	}
-	struct weft__uv_frame frame = weft__uv_enter(thing->id, weft__uv_tag_of(thing));
-	here->flips = flips;
-	return frame;
+	/* An idle handle keeps the loop from sleeping; the others are called where it turns. */
+	if (weft_hook_called(&thing->calls, thing->id, what[0] == 'i'))
+		weft_hook_show(thing->id);
+	return weft__uv_enter(thing->id, weft__uv_tag_of(thing));
 }
 
 #define QUIET(name)                                                                                                              \
@@ -351,7 +345,7 @@ int weft__uv_async_send(struct weft__uv_copy *copy, const void *caller, uv_async
 	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
 	weft_id id = thing ? __atomic_load_n(&thing->id, __ATOMIC_RELAXED) : 0;
 	if (id)
-		weft_signal_only(weft__uv_sender(), id);
+		weft_signal_only(weft_hook_sender(), id);
 	return copy->real.uv_async_send(handle);
 }
 
@@ -363,10 +357,10 @@ void weft__uv_async_called(uv_async_t *handle, unsigned slot)
 		return;
 	if (thing && thing->id) {
 		thing->home = &weft__uv_here;
-		weft__uv_show(thing->id);
+		weft_hook_show(thing->id);
 	}
 	WEFT__UV_FRAME frame = thing && thing->id ? weft__uv_enter(thing->id, weft__uv_tag_of(thing))
-						  : weft__uv_enter(weft__uv_here.running, weft__uv_here.actor);
+						  : weft__uv_enter(weft__hook_thread.running, weft__uv_here.actor);
 	(void)frame;
 	user(handle);
 }
@@ -481,7 +475,7 @@ static void label_process(struct weft__uv_thing *thing, const uv_process_options
 {
 	if (!options->args || !options->args[0])
 		weft__uv_put_path(thing, options->file ? options->file : "?");
-	for (char **argument = options->args; argument && *argument && thing->length < WEFT__UV_LABEL - 1; argument++) {
+	for (char **argument = options->args; argument && *argument && thing->label.length < WEFT_HOOK_LABEL - 1; argument++) {
 		weft__uv_put(thing, argument > options->args ? " " : "");
 		weft__uv_put(thing, *argument);
 	}
@@ -527,8 +521,8 @@ int weft__uv_spawn(
 		name_pipes(copy, caller, options);
 	} else if (thing && thing->id) {
 		weft_id id = thing->id;
-		weft_fail(weft__uv_here.running, id, copy->real.uv_strerror(status));
-		weft_read_later(weft__uv_here.running, id); /* the caller has the status */
+		weft_fail(weft__hook_thread.running, id, copy->real.uv_strerror(status));
+		weft_read_later(weft__hook_thread.running, id); /* the caller has the status */
 		thing->id = 0;
 		weft__uv_datagram_release(thing->owner);
 		thing->owner = 0;
@@ -540,14 +534,14 @@ int weft__uv_spawn(
 static void note_exit(struct weft__uv_thing *thing, int64_t status, int number)
 {
 	const char *name = number ? sigabbrev_np(number) : NULL;
-	thing->length = 0;
+	thing->label.length = 0;
 	weft__uv_put(thing, number ? "killed by " : "exit status ");
 	weft__uv_put(thing, name ? "SIG" : number ? "signal " : "");
 	if (name)
 		weft__uv_put(thing, name);
 	else
 		weft__uv_put_number(thing, number ? (uint64_t)number : (uint64_t)status);
-	weft_note(thing->id, thing->label);
+	weft_note(thing->id, thing->label.text);
 }
 
 void weft__uv_exit_called(uv_process_t *handle, int64_t status, int number, unsigned slot)

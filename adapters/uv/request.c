@@ -18,13 +18,13 @@ struct weft__uv_thing *weft__uv_request(struct weft__uv_copy *copy, const void *
 	if (!thing)
 		return NULL;
 	thing->kind = (uint8_t)kind;
-	thing->by = here->running;
+	thing->by = weft__hook_thread.running;
 	thing->site = weft__uv_site(caller);
 	thing->owner = owner ? weft__uv_tag_of(owner) : here->actor;
-	thing->id = weft_create_at(here->running, kind, thing->site);
+	thing->id = weft_create_at(weft__hook_thread.running, kind, thing->site);
 	thing->since = weft_is_on() ? weft__stream->last : 0;
 	weft_hook_stack(thing->id, caller);
-	weft_await(owner && owner->id ? owner->id : here->running, thing->id);
+	weft_await(owner && owner->id ? owner->id : weft__hook_thread.running, thing->id);
 	struct weft__uv_thing *actor = weft__uv_find(thing->owner);
 	if (actor && actor->is_datagram)
 		actor->children++;
@@ -41,8 +41,8 @@ void weft__uv_refused(struct weft__uv_thing *thing, int status)
 {
 	if (!thing)
 		return;
-	weft_fail(weft__uv_here.running, thing->id, thing->copy->real.uv_strerror(status));
-	weft_read_later(weft__uv_here.running, thing->id); /* the caller has the status */
+	weft_fail(weft__hook_thread.running, thing->id, thing->copy->real.uv_strerror(status));
+	weft_read_later(weft__hook_thread.running, thing->id); /* the caller has the status */
 	leaves_pool(thing);
 	weft__uv_tag datagram = thing->owner;
 	weft__uv_thing_free(thing);
@@ -54,7 +54,7 @@ struct weft__uv_frame weft__uv_enter_request(const void *request, int status)
 	struct weft__uv_here *here = &weft__uv_here;
 	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_request(request) : NULL;
 	if (!thing)
-		return weft__uv_enter(here->running, here->actor);
+		return weft__uv_enter(weft__hook_thread.running, here->actor);
 	weft_id id = thing->id;
 	weft__uv_tag tag = thing->owner;
 	struct weft__uv_thing *owner = weft__uv_find(tag);
@@ -69,11 +69,11 @@ struct weft__uv_frame weft__uv_enter_request(const void *request, int status)
 	if (owner && owner->id) {
 		owner->home = here;
 		weft_read(owner->id, id);
-		here->shown = owner->id;
+		weft__hook_thread.shown = owner->id;
 		frame = weft__uv_enter(owner->id, tag);
 	} else {
-		weft_read_later(here->running, id);
-		weft__uv_show(id);
+		weft_read_later(weft__hook_thread.running, id);
+		weft_hook_show(id);
 		frame = weft__uv_enter(id, 0);
 	}
 	if (owner && owner->is_datagram)
@@ -108,7 +108,7 @@ int weft__uv_queue_work(
 	return status;
 }
 
-/* On a thread of the pool, which is nobody's before and after. */
+/* On an OS thread of the pool. */
 void weft__uv_work_called(uv_work_t *req, unsigned slot)
 {
 	uv_work_cb user = weft__uv_work_user(slot);
@@ -117,21 +117,18 @@ void weft__uv_work_called(uv_work_t *req, unsigned slot)
 		user(req);
 		return;
 	}
-	struct weft__uv_here *here = &weft__uv_here;
 	weft_id id = thing->id;
-	here->on_pool = true;
-	weft_run(id);
-	here->shown = id;
+	struct weft_hook_thread *here = weft_hook_thread();
+	weft_hook_show(id);
 	weft_counter_add(id, &at_work, 1);
 	{
 		WEFT__UV_FRAME frame = weft__uv_enter(id, 0);
+		here->callbacks = 0; /* work that blocks holds up nobody: it is the sleep of this OS thread */
 		user(req);
 		(void)frame;
 	}
 	weft_counter_add(id, &at_work, -1);
-	weft_idle(WEFT_IDLE_WAIT);
-	here->shown = 0;
-	here->on_pool = false;
+	weft_hook_show(here->root);
 }
 
 void weft__uv_after_work_called(uv_work_t *req, int status, unsigned slot)
@@ -274,7 +271,7 @@ static struct weft__uv_thing *fs_begins(
 		if (!weft__uv_takes(copy, caller))                                                                               \
 			return copy->real.uv_fs_##name(loop, req, WEFT__UV_LIST arguments, cb);                                  \
 		struct weft__uv_thing *thing = cb ? fs_begins(copy, caller, loop, req, #name, file) : NULL;                      \
-		uint64_t begin_ns = !cb && weft__uv_here.callbacks > 0 && !weft__uv_here.on_pool ? now_ns() : 0;                 \
+		uint64_t begin_ns = !cb && weft__hook_thread.callbacks > 0 ? now_ns() : 0;                                       \
 		int status = WEFT__UV_INSIDE(                                                                                    \
 		    copy->real.uv_fs_##name(loop, req, WEFT__UV_LIST arguments, cb ? weft__uv_fs_slot(cb) : NULL));              \
 		if (cb && status < 0)                                                                                            \

@@ -3,31 +3,21 @@
  * Callbacks nest (a program may run a loop in a callback), and may be left by longjmp() or an exception.  An exception unwinds
  * our frames.  After a longjmp they are believed no longer than to the next turn of a loop: what runs is then what that loop
  * says. SPDX-License-Identifier: ISC */
-#include <errno.h>
 #include <string.h>
 
 #include "adapters/hook/sleep.h"
-#include "adapters/hook/thread.h"
 #include "adapters/uv/adapter.h"
 
 /* How long nothing has to come before it is told what a loop waits for.  A busy loop never gets there. */
 enum { STILL_MS = 100 };
 
 __thread struct weft__uv_here weft__uv_here __attribute__((tls_model("initial-exec")));
-unsigned weft__uv_epoch = 1;
 
-/* ---- The OS thread ---- */
-
-/* In signal handlers too. */
-static void make_root(struct weft__uv_here *here)
-{
-	if (!here->root)
-		here->root = here->running = here->shown = weft_hook_thread()->root;
-}
+/* ---- What is pending ---- */
 
 static void tell(struct weft__uv_here *here, struct weft__uv_thing *thing)
 {
-	weft_pending_at(thing->by, thing->id, (enum weft_kind)thing->kind, thing->site, thing->since, thing->label);
+	weft_pending_at(thing->by, thing->id, (enum weft_kind)thing->kind, thing->site, thing->since, thing->label.text);
 	struct weft__uv_thing *owner = weft__uv_find(thing->owner);
 	if (thing->is_request && owner && owner->id)
 		weft_still_awaits(owner->id, thing->id);
@@ -40,10 +30,12 @@ static void tell(struct weft__uv_here *here, struct weft__uv_thing *thing)
 			weft_still_awaits(thing->kept, thing->id);
 }
 
-/* For weft_hook_list(): the loops of the OS thread first, then its things from place `cursor` on. */
+/* For weft_hook_list(): the loops first, then the things of this OS thread from place `cursor` on. */
 static uint64_t list(void *data, uint64_t cursor, unsigned budget)
 {
 	struct weft__uv_here *here = data;
+	if (here->epoch != weft__hook_epoch)
+		return 0;
 	for (unsigned i = 0; cursor == 0 && i < here->depth; i++) {
 		struct weft__uv_run *run = &here->runs[i];
 		if (run->id) {
@@ -64,37 +56,8 @@ static uint64_t list(void *data, uint64_t cursor, unsigned budget)
 
 void weft__uv_meet(void)
 {
-	struct weft__uv_here *here = &weft__uv_here;
-	int kept = errno;
-	if (here->epoch != weft__uv_epoch) {
-		memset(here, 0, sizeof *here);
-		here->epoch = weft__uv_epoch;
-	}
-	make_root(here);
-	here->is_listed = true;
-	weft_hook_list(list, here);
-	errno = kept;
-}
-
-void weft__uv_part(void)
-{
-	struct weft__uv_here *here = &weft__uv_here;
-	if (here->epoch != weft__uv_epoch)
-		return;
-	here->root = here->shown = 0;
-	here->is_listed = false;
-}
-
-weft_id weft__uv_sender(void)
-{
-	struct weft__uv_here *here = &weft__uv_here;
-	if (here->epoch == 0) { /* this OS thread has made no other call so far */
-		int kept = errno;
-		here->epoch = weft__uv_epoch;
-		make_root(here);
-		errno = kept;
-	}
-	return here->epoch == weft__uv_epoch && here->running ? here->running : WEFT_SYSTEM_ID;
+	weft__uv_here = (struct weft__uv_here){.epoch = weft__hook_epoch};
+	weft_hook_list(list, &weft__uv_here);
 }
 
 /* ---- Callbacks ---- */
@@ -102,12 +65,12 @@ weft_id weft__uv_sender(void)
 struct weft__uv_frame weft__uv_enter(weft_id id, weft__uv_tag actor)
 {
 	struct weft__uv_here *here = &weft__uv_here;
-	struct weft__uv_frame frame = {.running = here->running, .actor = here->actor, .inside = here->inside};
-	here->running = id;
+	struct weft__uv_frame frame = {.running = weft__hook_thread.running, .actor = here->actor, .inside = here->inside};
+	weft__hook_thread.running = id;
 	here->actor = actor;
 	here->inside = 0;
-	here->callbacks++;
-	here->flips = 0;
+	weft__hook_thread.callbacks++;
+	weft__hook_thread.entered++;
 	return frame;
 }
 
@@ -115,13 +78,13 @@ struct weft__uv_frame weft__uv_enter(weft_id id, weft__uv_tag actor)
 void weft__uv_leave(struct weft__uv_frame *frame)
 {
 	struct weft__uv_here *here = &weft__uv_here;
-	here->running = frame->running;
+	weft__hook_thread.running = frame->running;
 	here->actor = frame->actor;
 	here->inside = frame->inside;
-	if (here->callbacks > 0)
-		here->callbacks--;
-	if (here->callbacks > (here->depth > 0 ? here->runs[here->depth - 1].callbacks : 0) && weft_is_on())
-		weft__uv_show(frame->running);
+	if (weft__hook_thread.callbacks > 0)
+		weft__hook_thread.callbacks--;
+	if (weft__hook_thread.callbacks > (here->depth > 0 ? here->runs[here->depth - 1].callbacks : 0) && weft_is_on())
+		weft_hook_show(frame->running);
 	if (frame->datagram)
 		weft__uv_datagram_release(frame->datagram);
 }
@@ -130,10 +93,10 @@ struct weft__uv_frame weft__uv_enter_signalled(const void *handle)
 {
 	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
 	if (!thing || !thing->id)
-		return weft__uv_enter(weft__uv_here.running, weft__uv_here.actor);
+		return weft__uv_enter(weft__hook_thread.running, weft__uv_here.actor);
 	thing->home = &weft__uv_here;
 	weft_signal(WEFT_SYSTEM_ID, thing->id);
-	weft__uv_here.shown = thing->id;
+	weft__hook_thread.shown = thing->id;
 	return weft__uv_enter(thing->id, weft__uv_tag_of(thing));
 }
 
@@ -215,8 +178,8 @@ static void tell_what_keeps(struct weft__uv_run *run)
 static void pop(struct weft__uv_here *here, unsigned depth)
 {
 	here->depth = depth;
-	here->callbacks = here->runs[depth].callbacks;
-	here->running = here->runs[depth].outer;
+	weft__hook_thread.callbacks = here->runs[depth].callbacks;
+	weft__hook_thread.running = here->runs[depth].outer;
 	here->actor = here->runs[depth].outer_actor;
 }
 
@@ -235,9 +198,9 @@ static void run_returns(const void **stack)
 	if (run->id) {
 		weft_resolve(WEFT_SYSTEM_ID, run->id);
 		weft_read(run->outer, run->id);
-		here->shown = run->outer;
+		weft__hook_thread.shown = run->outer;
 	} else {
-		weft__uv_show(run->outer);
+		weft_hook_show(run->outer);
 	}
 }
 
@@ -257,18 +220,18 @@ int weft__uv_run(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop
 	*run = (struct weft__uv_run){.copy = copy,
 	    .loop = loop,
 	    .stack = stack,
-	    .outer = here->running,
+	    .outer = weft__hook_thread.running,
 	    .outer_actor = here->actor,
 	    .epoll = copy->real.uv_backend_fd(loop),
-	    .callbacks = here->callbacks,
+	    .callbacks = weft__hook_thread.callbacks,
 	    .is_dirty = true};
 	if (mode == UV_RUN_DEFAULT) {
 		run->site = weft__uv_site(caller);
-		run->id = weft_create_at(here->running, WEFT_KIND_LOOP, run->site);
+		run->id = weft_create_at(weft__hook_thread.running, WEFT_KIND_LOOP, run->site);
 		run->since = weft__stream->last;
 		weft_hook_stack(run->id, caller);
 		WEFT_LABEL(run->id, "uv_run");
-		weft_await(here->running, run->id);
+		weft_await(weft__hook_thread.running, run->id);
 	}
 	here->depth++;
 	weft_id id = run->id;
@@ -308,15 +271,15 @@ int weft__uv_loop_close(struct weft__uv_copy *copy, const void *caller, uv_loop_
 	while (at < WEFT__UV_BUSY && here->busy[at].loop != loop)
 		at++;
 	if (at < WEFT__UV_BUSY && status == 0) {
-		weft_resolve(here->running, here->busy[at].id);
-		weft_read_later(here->running, here->busy[at].id);
+		weft_resolve(weft__hook_thread.running, here->busy[at].id);
+		weft_read_later(weft__hook_thread.running, here->busy[at].id);
 		here->busy[at].loop = NULL;
 	}
 	if (at < WEFT__UV_BUSY || status != UV_EBUSY)
 		return status;
 	at = here->next_busy++ % WEFT__UV_BUSY;
 	struct weft__uv_run run = {.copy = copy, .loop = loop};
-	struct busy busy = {&run, weft_create_at(here->running, WEFT_KIND_CLOSE, weft__uv_site(caller))};
+	struct busy busy = {&run, weft_create_at(weft__hook_thread.running, WEFT_KIND_CLOSE, weft__uv_site(caller))};
 	WEFT_LABEL(busy.id, "uv_loop_close");
 	WEFT_NOTE(busy.id, "EBUSY");
 	copy->real.uv_walk(loop, tell_open, &busy);
@@ -347,8 +310,6 @@ void weft__uv_walk(struct weft__uv_copy *copy, const void *caller, uv_loop_t *lo
 
 /* ---- Sleep ---- */
 
-enum sleep { NOTHING, ASLEEP, BLOCKED };
-
 /* The run of the loop that waits at this descriptor: what is above it was left by a longjmp. */
 static struct weft__uv_run *put_right(struct weft__uv_here *here, int epoll)
 {
@@ -360,9 +321,9 @@ static struct weft__uv_run *put_right(struct weft__uv_here *here, int epoll)
 	struct weft__uv_run *run = &here->runs[depth - 1];
 	if (here->depth > depth)
 		here->depth = depth;
-	here->callbacks = run->callbacks;
+	weft__hook_thread.callbacks = run->callbacks;
 	here->inside = 0;
-	here->running = run->id ? run->id : run->outer;
+	weft__hook_thread.running = run->id ? run->id : run->outer;
 	here->actor = run->id ? 0 : run->outer_actor;
 	return run;
 }
@@ -375,36 +336,10 @@ static void still(const struct weft_hook_sleep *sleep)
 bool weft__uv_sleeps(struct weft_hook_sleep *sleep)
 {
 	struct weft__uv_here *here = &weft__uv_here;
-	if (!here->root || here->on_pool)
-		return false;
-	struct weft__uv_run *run = sleep->epoll >= 0 ? put_right(here, sleep->epoll) : NULL;
-	sleep->data = NOTHING;
-	if (run && sleep->may_sleep) {
-		sleep->data = ASLEEP;
-		weft_idle(WEFT_IDLE_WAIT);
-		here->shown = 0;
-		if (run->is_dirty) {
-			sleep->first_ms = STILL_MS;
-			sleep->still = still;
-		}
-	} else if (!run && here->callbacks > 0 && sleep->may_sleep) {
-		sleep->data = BLOCKED;
-		weft_pause_begin_text(sleep->text);
-	} else if (!run && here->depth == 0 && sleep->may_sleep) {
-		sleep->data = ASLEEP;
-		weft_idle(WEFT_IDLE_WAIT);
-		here->shown = 0;
+	struct weft__uv_run *run = sleep->epoll >= 0 && here->epoch == weft__hook_epoch ? put_right(here, sleep->epoll) : NULL;
+	if (run && run->is_dirty) {
+		sleep->first_ms = STILL_MS;
+		sleep->still = still;
 	}
-	return true;
-}
-
-void weft__uv_wakes(const struct weft_hook_sleep *sleep)
-{
-	struct weft__uv_here *here = &weft__uv_here;
-	if (sleep->data == ASLEEP) {
-		weft_resume(here->running);
-		here->shown = here->running;
-	} else if (sleep->data == BLOCKED) {
-		weft_pause_end();
-	}
+	return run != NULL;
 }

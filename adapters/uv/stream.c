@@ -119,7 +119,7 @@ int weft__uv_pipe_connect2(struct weft__uv_copy *copy, const void *caller, uv_co
 {
 	if (!weft__uv_takes(copy, caller))
 		return copy->real.uv_pipe_connect2(req, handle, name, length, flags, cb);
-	char text[WEFT__UV_LABEL] = ""; /* the name may have no end, and begin with a 0 */
+	char text[WEFT_HOOK_LABEL] = ""; /* the name may have no end, and begin with a 0 */
 	for (size_t i = 0; i < length && i < sizeof text - 1; i++)
 		text[i] = name[i] ? name[i] : '@';
 	struct weft__uv_thing *thing = pipe_connects(copy, caller, req, handle, text);
@@ -185,7 +185,7 @@ static void input_comes(struct weft__uv_thing *thing, ssize_t got)
 	thing->reads = thing->reads && got > 0;
 	thing->home = here;
 	if (!input) {
-		weft__uv_show(thing->id);
+		weft_hook_show(thing->id);
 		return;
 	}
 	if (got < 0 && got != UV_EOF) {
@@ -196,7 +196,7 @@ static void input_comes(struct weft__uv_thing *thing, ssize_t got)
 		weft_resolve(WEFT_SYSTEM_ID, input);
 	}
 	weft_read(thing->id, input);
-	here->shown = thing->id;
+	weft__hook_thread.shown = thing->id;
 }
 
 void weft__uv_read_called(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf, unsigned slot)
@@ -226,7 +226,7 @@ static struct weft__uv_thing *writes(struct weft__uv_copy *copy, const void *cal
 	struct weft__uv_thing *thing = weft__uv_request(copy, caller, req, stream->loop, WEFT_KIND_STREAM_WRITE, owner);
 	if (thing) {
 		weft__uv_put_bytes(thing, bufs, count);
-		weft_label(thing->id, thing->label);
+		weft_label(thing->id, thing->label.text);
 	}
 	return thing;
 }
@@ -270,14 +270,14 @@ static void wrote(const void *caller, int bytes, const struct sockaddr *to, stru
 	if (!socket)
 		return;
 	struct weft__uv_thing text = {.copy = socket->copy};
-	text.id = weft_create_at(weft__uv_here.running, WEFT_KIND_STREAM_WRITE, weft__uv_site(caller));
+	text.id = weft_create_at(weft__hook_thread.running, WEFT_KIND_STREAM_WRITE, weft__uv_site(caller));
 	weft__uv_put_number(&text, (unsigned)bytes);
 	weft__uv_put(&text, to ? " bytes to " : " bytes");
 	if (to)
 		weft__uv_put_address(&text, to);
 	weft__uv_say(&text);
 	weft_resolve(WEFT_SYSTEM_ID, text.id);
-	weft_read_later(weft__uv_here.running, text.id);
+	weft_read_later(weft__hook_thread.running, text.id);
 }
 
 int weft__uv_try_write(struct weft__uv_copy *copy, const void *caller, uv_stream_t *stream, const uv_buf_t bufs[], unsigned count)
@@ -387,7 +387,7 @@ void weft__uv_udp_recv_called(
 		weft__uv_put(thing, "error");
 	}
 	weft__uv_say(thing);
-	weft__uv_show(thing->id);
+	weft_hook_show(thing->id);
 	weft__uv_tag tag = weft__uv_tag_of(thing);
 	WEFT__UV_FRAME frame = weft__uv_enter(thing->id, tag);
 	frame.datagram = tag;

@@ -91,28 +91,17 @@ static void give_batch(struct weft__uv_here *here, uint32_t count)
 	pthread_mutex_unlock(&lock);
 }
 
-static pthread_key_t at_end;
-
-static void thread_ends(void *data)
+void weft__uv_thread_ends(void)
 {
-	struct weft__uv_here *here = data;
-	weft__uv_part();
-	if (here->epoch == weft__uv_epoch)
+	struct weft__uv_here *here = &weft__uv_here;
+	if (here->epoch == weft__hook_epoch)
 		give_batch(here, UINT32_MAX);
-}
-
-void weft__uv_things_init(void)
-{
-	static bool done;
-	if (!done)
-		pthread_key_create(&at_end, thread_ends);
-	done = true;
+	here->epoch = 0;
 }
 
 /* More things for this OS thread. */
 static void take_batch(struct weft__uv_here *here)
 {
-	pthread_setspecific(at_end, here);
 	pthread_mutex_lock(&lock);
 	while (free_first && here->free_count < BATCH) {
 		uint32_t place = free_first;
@@ -152,7 +141,7 @@ static struct weft__uv_thing *make(const void *key)
 	here->free_first = thing->place;
 	here->free_count--;
 	generation = thing->generation + 1;
-	__builtin_memset(thing, 0, offsetof(struct weft__uv_thing, label) + 1);
+	__builtin_memset(thing, 0, offsetof(struct weft__uv_thing, label) + offsetof(struct weft_hook_label, text) + 1);
 	thing->place = place;
 	thing->home = here;
 	__atomic_store_n(&thing->generation, generation, __ATOMIC_RELAXED);

@@ -149,8 +149,8 @@ void cli_session_free(struct cli_session *session);
 
 bool cli_is_trace_directory(const char *path);
 
-/* Says on stderr how much is in a trace. */
-void cli_tell_trace(const char *path, bool with_command);
+/* Says on stderr how much is in a trace.  Whether it has promises other than OS threads. */
+bool cli_tell_trace(const char *path, bool with_command);
 
 /* Where *path is such a directory with one trace in it, *path becomes that one.  Returns -1 to go on, otherwise an exit status:
  * the several that it has were listed. */

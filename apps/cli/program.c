@@ -96,10 +96,17 @@ bool program_loads_libraries(const char *command)
 	return !p.is_elf || p.has_loader;
 }
 
-void program_tell_why_not(const char *command)
+#define KNOWN                                                                                                                    \
+	"a runtime that weft knows (libuv), or libweft-record.  A runtime that is linked statically is found by its symbols: "   \
+	"strip removes them"
+
+void program_tell_why_not(const char *command, bool has_traces)
 {
 	struct program p = look_at(command);
-	if (p.is_elf && !p.has_loader)
+	if (has_traces)
+		cli_note(
+		    "%s: no promises were seen, only when OS threads work and sleep: no process of it called " KNOWN, command);
+	else if (p.is_elf && !p.has_loader)
 		cli_note(
 		    "%s recorded nothing: it is linked statically, so that nothing can be loaded before it; a build that links "
 		    "its libraries dynamically can be recorded",
@@ -111,8 +118,5 @@ void program_tell_why_not(const char *command)
 	else if (p.found && !p.is_elf)
 		cli_note("%s recorded nothing: %s is no program for 64 bits", command, p.path);
 	else
-		cli_note(
-		    "%s recorded nothing: no process of it called libuv, or libweft-record.  A libuv that is linked statically "
-		    "is found by its symbols: strip removes them",
-		    command);
+		cli_note("%s recorded nothing: no process of it waited for several things at once, or called " KNOWN, command);
 }

@@ -9,7 +9,8 @@
  * that is looked for in PATH; of a script it is its interpreter that counts. */
 bool program_loads_libraries(const char *command);
 
-/* Says on stderr why nothing was recorded of the command, as far as its file tells, and what would help. */
-void program_tell_why_not(const char *command);
+/* Says on stderr why nothing was recorded of the command, or with traces, why no promises: as far as its file tells, and what would
+ * help. */
+void program_tell_why_not(const char *command, bool has_traces);
 
 #endif

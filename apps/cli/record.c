@@ -312,14 +312,15 @@ static void tell_session(const struct cli_session *s, const char *command)
 {
 	for (size_t i = 0; i < s->words.count; i++)
 		tell_word(s->words.items[i]);
+	bool has_promises = s->traces.count > SHOWN;
 	for (size_t i = 0; i < s->traces.count && i < SHOWN; i++)
-		cli_tell_trace(s->traces.items[i], false);
+		has_promises |= cli_tell_trace(s->traces.items[i], false);
 	if (s->traces.count > SHOWN)
 		cli_note("and %zu more in %s", s->traces.count - SHOWN, s->path);
 	if (s->traces.count)
 		cli_note("look at it: weft %s", s->traces.count == 1 ? s->traces.items[0] : s->path);
-	else
-		program_tell_why_not(command);
+	if (!has_promises)
+		program_tell_why_not(command, s->traces.count > 0);
 }
 
 /* A verb of this command on a trace, what it prints on stderr; its exit status. */

@@ -58,7 +58,7 @@ void cli_session_free(struct cli_session *s)
 	weft_vec_free(&s->words);
 }
 
-void cli_tell_trace(const char *path, bool with_command)
+bool cli_tell_trace(const char *path, bool with_command)
 {
 	struct weft_trace *trace;
 	struct weft_error err;
@@ -67,14 +67,21 @@ void cli_tell_trace(const char *path, bool with_command)
 	uint64_t all = 0;
 	if (weft_trace_open(&trace, path, &err) < 0) {
 		cli_fail_error(&err);
-		return;
+		return false;
 	}
-	while (weft_trace_next(trace, &events, &count) == 1)
+	bool has_promises = false;
+	while (weft_trace_next(trace, &events, &count) == 1) {
 		all += count;
+		for (size_t i = 0; i < count && !has_promises; i++)
+			has_promises = (events[i].op == WEFT_OP_CREATE || events[i].op == WEFT_OP_PENDING) &&
+				       events[i].kind != WEFT_KIND_THREAD;
+	}
 	const struct weft_trace_info *info = weft_trace_info(trace);
-	cli_note("%s: %" PRIu64 " events of %zu OS threads, %" PRIu64 " lost%s%.*s", path, all, info->stream_count,
-	    cli_lost(info), with_command ? ": " : "", with_command ? (int)info->command.len : 0, info->command.ptr);
+	cli_note("%s: %" PRIu64 " events of %zu OS threads, %" PRIu64 " lost%s%s%.*s", path, all, info->stream_count,
+	    cli_lost(info), has_promises ? "" : "; no promises", with_command ? ": " : "",
+	    with_command ? (int)info->command.len : 0, info->command.ptr);
 	weft_trace_close(trace);
+	return has_promises;
 }
 
 int cli_session_choose(const char **path)

@@ -182,6 +182,10 @@ static inline weft_id weft_create_at(weft_id by, enum weft_kind kind, struct wef
 #define WEFT_STACK_MAX 16
 static inline void weft_stack(weft_id promise, const void *const *addresses, unsigned count);
 
+/* promise's code was called that many times since its OS thread last slept, though nothing came to it: it keeps a processor busy.
+ * To be told now and then, as when the number has doubled. */
+static inline void weft_spins(weft_id promise, uint64_t calls);
+
 /* promise is called text.  The first label names it, later ones tell its story. */
 #define WEFT_LABEL(promise, literal)                                                                                             \
 	weft_label_text(promise, WEFT__TEXT(literal, "WEFT_LABEL takes a string literal; use weft_label()"))

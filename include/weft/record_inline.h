@@ -70,6 +70,7 @@ WEFT__API void weft__slow_ids(enum weft_op op, weft_id a, weft_id b);
 WEFT__API weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site);
 WEFT__API weft_id weft__slow_create_at(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place);
 WEFT__API void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count);
+WEFT__API void weft__slow_spins(weft_id promise, uint64_t calls);
 WEFT__API void weft__slow_text(
     enum weft_op op, weft_id a, weft_id b, int64_t value, struct weft_record_text *interned, const char *text, size_t bytes);
 WEFT__API weft_id weft__slow_pending(
@@ -418,6 +419,12 @@ static inline void weft_stack(weft_id promise, const void *const *addresses, uns
 {
 	if (WEFT__GATE() != WEFT__OFF)
 		weft__slow_stack(promise, addresses, count);
+}
+
+static inline void weft_spins(weft_id promise, uint64_t calls)
+{
+	if (WEFT__GATE() != WEFT__OFF)
+		weft__slow_spins(promise, calls);
 }
 
 WEFT__FAST weft_id weft_create_here(enum weft_kind kind, struct weft_record_site *site)

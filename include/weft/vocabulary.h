@@ -139,7 +139,8 @@ enum weft_op {
 	X(EXPECTED, 4, "expected")     /* that a fails with text is no fault */                                                  \
 	X(ROUND, 5, "round")           /* a round of the loop a took value ns; text: on a processor, waiting for one, blocked */ \
 	X(BLOCKED, 6, "blocked")       /* the call text blocked a's OS thread for value ns */                                    \
-	X(SNAPSHOT, 7, "snapshot")     /* the trace is to be kept; text: why */
+	X(SNAPSHOT, 7, "snapshot")     /* the trace is to be kept; text: why */                                                  \
+	X(SPIN, 8, "spin")             /* a's code was called value times since its OS thread last slept */
 
 /* Fits in 8 bits.  Values not listed may be recorded; readers call them "detail-N". */
 enum weft_detail {

@@ -409,6 +409,19 @@ void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned co
 	ERRNO_SET(saved);
 }
 
+void weft__slow_spins(weft_id promise, uint64_t calls)
+{
+	int saved = ERRNO_GET();
+	struct weft__stream *s = slow_begin();
+	if (s) {
+		weft__record(
+		    s, &(struct weft_wire_event){
+			   .op = WEFT_OP_DETAIL, .kind = WEFT_DETAIL_SPIN, .a = promise, .value = (int64_t)calls, .text = ""});
+		slow_end(s, WEFT_OP_DETAIL);
+	}
+	ERRNO_SET(saved);
+}
+
 void weft__slow_text(
     enum weft_op op, weft_id a, weft_id b, int64_t value, struct weft_record_text *interned, const char *text, size_t bytes)
 {

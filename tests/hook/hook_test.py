@@ -143,7 +143,9 @@ def test_nothing_taken(built):
         has_work(trace)
         check('new text cannot be mapped here; by symbol' in trace[1], 'the reason', trace[1])
     names(found, ['shared-N'])
-    names(record('./late', 'no-memfd'), [])
+    found = record('./late', 'no-memfd')
+    names(found, ['late-N'])
+    check({p['kind'] for p in found[0][2]} == {'thread'}, 'what libc alone tells', found)
 
 
 def test_why_not(built):
@@ -151,8 +153,10 @@ def test_why_not(built):
         names(record('./static'), [])
         check('linked statically' in record.said, 'static', record.said)
     if 'stripped' in built:
-        names(record('./stripped'), [])
-        check('strip removes them' in record.said, 'stripped', record.said)
+        found = record('./stripped')
+        names(found, ['stripped-N'])
+        check({p['kind'] for p in found[0][2]} == {'thread'}, 'what libc alone tells', found)
+        check('no promises were seen' in record.said and 'strip removes them' in record.said, 'stripped', record.said)
     with open('alien.c', 'w', encoding='utf-8') as file:
         file.write('unsigned uv_version(void) { return 2 << 16 | 5; }\nint uv_loop_init(void *loop) { return 0; }\n'
                    'int uv_run(void *loop, int mode) { return 42; }\nint main(void) { return uv_run(0, 0); }\n')

@@ -1,0 +1,158 @@
+/* label.c: what things are called, and where the program calls from.  No printf: labels are on hot paths.
+ * SPDX-License-Identifier: ISC */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "adapters/hook/label.h"
+
+static void put(struct weft_hook_label *label, const char *text, size_t bytes)
+{
+	size_t room = WEFT_HOOK_LABEL - 1 - label->length, n = bytes < room ? bytes : room;
+	memcpy(label->text + label->length, text, n);
+	label->length += (uint8_t)n;
+	label->text[label->length] = 0;
+}
+
+void weft_hook_put(struct weft_hook_label *label, const char *text)
+{
+	put(label, text, strlen(text));
+}
+
+void weft_hook_put_number(struct weft_hook_label *label, uint64_t number)
+{
+	char digits[20], *at = digits + sizeof digits;
+	do
+		*--at = (char)('0' + number % 10);
+	while (number /= 10);
+	put(label, at, (size_t)(digits + sizeof digits - at));
+}
+
+/* In the largest unit that says it exactly, or well enough: "100 s", "5 min", "1500 ms". */
+void weft_hook_put_ms(struct weft_hook_label *label, uint64_t ms)
+{
+	static const struct {
+		uint64_t ms;
+		const char *name;
+	} units[] = {{24 * 3600 * 1000, " d"}, {3600 * 1000, " h"}, {60 * 1000, " min"}, {1000, " s"}, {1, " ms"}};
+	unsigned unit = 0;
+	while (units[unit].ms > 1 && (ms < units[unit].ms || (ms % units[unit].ms && ms < 10 * units[unit].ms)))
+		unit++;
+	weft_hook_put_number(label, ms / units[unit].ms);
+	weft_hook_put(label, units[unit].name);
+}
+
+void weft_hook_put_path(struct weft_hook_label *label, const char *path)
+{
+	enum { SHOWN = 48 };
+	size_t bytes = strlen(path);
+	if (bytes > SHOWN) {
+		const char *tail = path + bytes - SHOWN, *slash = strchr(tail, '/');
+		while (((unsigned char)*tail & 0xc0) == 0x80)
+			tail++;
+		put(label, "\u2026", 3);
+		path = slash && slash[1] ? slash : tail;
+	}
+	weft_hook_put(label, path);
+}
+
+void weft_hook_put_address(struct weft_hook_label *label, const struct sockaddr *address)
+{
+	char host[INET6_ADDRSTRLEN] = "?";
+	if (address->sa_family == AF_INET) {
+		const struct sockaddr_in *in = (const void *)address;
+		inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
+		weft_hook_put(label, host);
+		put(label, ":", 1);
+		weft_hook_put_number(label, ntohs(in->sin_port));
+	} else if (address->sa_family == AF_INET6) {
+		const struct sockaddr_in6 *in = (const void *)address;
+		inet_ntop(AF_INET6, &in->sin6_addr, host, sizeof host);
+		put(label, "[", 1);
+		weft_hook_put(label, host);
+		put(label, "]:", 2);
+		weft_hook_put_number(label, ntohs(in->sin6_port));
+	} else if (address->sa_family == AF_UNIX) {
+		char path[sizeof(struct sockaddr_un)] = "";
+		memcpy(path, ((const struct sockaddr_un *)(const void *)address)->sun_path,
+		    sizeof((struct sockaddr_un *)0)->sun_path);
+		if (!path[0] && path[1])
+			path[0] = '@';
+		weft_hook_put_path(label, path);
+	} else {
+		weft_hook_put(label, address->sa_family == AF_NETLINK ? "netlink" : "address");
+	}
+}
+
+typedef int ask_fn(int fd, struct sockaddr *restrict address, socklen_t *restrict size);
+
+static bool put_socket(struct weft_hook_label *label, ask_fn *ask, int fd)
+{
+	struct sockaddr_storage address = {0};
+	socklen_t size = sizeof address;
+	struct sockaddr *found = (struct sockaddr *)&address;
+	uint8_t before = label->length;
+	if (ask(fd, found, &size) == 0 && (found->sa_family == AF_NETLINK || size > sizeof found->sa_family))
+		weft_hook_put_address(label, found);
+	return label->length > before;
+}
+
+/* "pipe:[4711]" says nothing to anybody. */
+static bool put_link(struct weft_hook_label *label, int fd)
+{
+	char link[32] = "/proc/self/fd/", path[4096];
+	char *at = link + strlen(link), digits[12], *digit = digits;
+	unsigned rest = (unsigned)fd;
+	do
+		*digit++ = (char)('0' + rest % 10);
+	while (rest /= 10);
+	while (digit > digits)
+		*at++ = *--digit;
+	*at = 0;
+	ssize_t bytes = readlink(link, path, sizeof path - 1);
+	path[bytes > 0 ? bytes : 0] = 0;
+	char *colon = strstr(path, ":[");
+	if (colon)
+		*colon = 0;
+	weft_hook_put_path(label, path);
+	return bytes > 0;
+}
+
+void weft_hook_put_fd(struct weft_hook_label *label, int fd)
+{
+	int kept = errno;
+	if (!put_socket(label, getpeername, fd) && !put_socket(label, getsockname, fd) && !put_link(label, fd)) {
+		put(label, "fd ", 3);
+		weft_hook_put_number(label, (unsigned)fd);
+	}
+	errno = kept;
+}
+
+void weft_hook_say(struct weft_hook_label *label, weft_id id)
+{
+	while (label->length > 0 && label->text[label->length - 1] == ' ')
+		label->text[--label->length] = 0;
+	/* Cut in the middle of a character. */
+	for (unsigned i = 1; i < 4 && label->length == WEFT_HOOK_LABEL - 1; i++) {
+		unsigned char byte = (unsigned char)label->text[label->length - i];
+		if (byte >= 0xc0)
+			label->text[label->length -= (uint8_t)i] = 0;
+		if (byte < 0x80 || byte >= 0xc0)
+			break;
+	}
+	if (label->length > 0)
+		weft_label(id, label->text);
+}
+
+void weft_hook_put_function(struct weft_hook_label *label, const void *function)
+{
+	const char *name = weft_hook_name(function);
+	if (name) {
+		put(label, " ", 1);
+		weft_hook_put(label, name);
+	}
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Programs without a runtime that weft knows, as Debian installs them.
+
+	programs_test.py NAME WEFT	the names are at the end
+
+SPDX-License-Identifier: ISC"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from recorded import PATIENCE, Recording, expect, fail, need
+
+# A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
+LATE = '2s'
+
+
+def sleeps(thread):
+    """Stretches in which it does not run."""
+    return [(a[1], b[0]) for a, b in zip(thread['running'], thread['running'][1:])]
+
+
+def redis(weft, folder):
+    """A server that waits, is kept busy, and waits again; its helpers sleep all the time."""
+    server = need('redis-server')
+    path = os.path.join(folder, 'socket')
+    recording = Recording(weft, os.path.join(folder, 'traces'), [server, '--port', '0', '--unixsocket', path, '--save', '', '--dir', folder], wait=False)
+    end = time.monotonic() + PATIENCE
+    while not os.path.exists(path):
+        if time.monotonic() > end:
+            fail('redis-server does not listen')
+        time.sleep(0.05)
+    time.sleep(0.3)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(path)
+        got = b''
+        client.sendall(b'SET a 1\r\n' * 2000 + b'DEBUG SLEEP 0.2\r\n' + b'GET a\r\n')
+        while not got.endswith(b'$1\r\n1\r\n'):
+            got += client.recv(65536)
+        time.sleep(0.3)
+    recording.end('redis-server', signal.SIGTERM)
+    expect(recording.status, 0, 'the exit status of redis-server')
+    if b'no promises were seen' not in recording.err:
+        fail(f'nobody says that there were no promises: {recording.err}')
+    trace = recording.trace('redis-server')
+    expect(len(trace.promises()), len(trace.promises('thread')), 'promises that are no OS threads')
+    main = trace.promise('thread', 'main')
+    for name in ('bio_close_file', 'bio_aof_fsync', 'bio_lazy_free'):
+        helper = trace.promise('thread', name)
+        expect(helper['created_by'], main['promise'], 'who started ' + name)
+        if not helper['running'] or sum(b - a for a, b in helper['running']) > 100000000:
+            fail(f'{name} worked: {helper["running"]}')
+    # 3 timer ticks in 300 ms: it waits for much of that.
+    if sum(b - a for a, b in sleeps(main)) < 300000000:
+        fail(f'redis-server did not sleep: {main["running"]}')
+    expect(trace.alarms(LATE), [], 'alarms')
+    expect(trace.lost(), 0, 'events lost')
+
+
+def dbus(weft, folder):
+    """The message bus, and a client that asks it."""
+    daemon, send = need('dbus-daemon'), need('dbus-send')
+    address = 'unix:path=' + os.path.join(folder, 'bus')
+    config = os.path.join(folder, 'bus.conf')
+    with open(config, 'w', encoding='ascii') as file:
+        file.write(f'<busconfig><type>session</type><listen>{address}</listen><policy context="default">'
+                   '<allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>')
+    recording = Recording(weft, os.path.join(folder, 'traces'), [daemon, '--config-file=' + config, '--nofork'], wait=False)
+    ask = [send, '--bus=' + address, '--print-reply', '--dest=org.freedesktop.DBus', '/', 'org.freedesktop.DBus.ListNames']
+    end = time.monotonic() + PATIENCE
+    while subprocess.run(ask, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False).returncode:
+        if time.monotonic() > end:
+            fail('dbus-daemon does not answer')
+        time.sleep(0.1)
+    time.sleep(0.2)
+    subprocess.run(ask, stdout=subprocess.PIPE, check=True)
+    recording.end('dbus-daemon', signal.SIGTERM)
+    trace = recording.trace('dbus-daemon')
+    main = trace.promise('thread', 'main')
+    if not any(b - a >= 190000000 for a, b in sleeps(main)) or len(sleeps(main)) < 4:
+        fail(f'dbus-daemon did not sleep between questions: {main["running"]}')
+    expect(trace.alarms(LATE), [], 'alarms')
+
+
+TESTS = {'redis': redis, 'dbus': dbus}
+with tempfile.TemporaryDirectory(prefix='weft-base-') as place:
+    TESTS[sys.argv[1]](sys.argv[2], place)

@@ -1,0 +1,193 @@
+/* scenes.c: small programs without a runtime that weft knows.  Each is a function; its name is the argument.
+ * SPDX-License-Identifier: ISC */
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MS = 1000000 };
+
+static void compute(int ms)
+{
+	struct timespec now, begin;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / MS < ms);
+}
+
+/* Sleeps for 20 ms in each way that there is, and computes for 5 ms after it. */
+static int ways(void)
+{
+	int epoll = epoll_create1(0), fd = eventfd(0, 0);
+	struct pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.fd = epoll, .events = POLLIN}};
+	struct timespec rest = {.tv_nsec = 20 * MS}, until;
+	struct epoll_event event;
+	fd_set set;
+	sigset_t signals;
+	sem_t semaphore;
+	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+	int word = 0;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	sem_init(&semaphore, 0, 0);
+	for (int way = 0; way < 11; way++) {
+		FD_ZERO(&set);
+		FD_SET(fd, &set);
+		FD_SET(epoll, &set);
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += 20 * MS;
+		until.tv_sec += until.tv_nsec / (1000 * MS);
+		until.tv_nsec %= 1000 * MS;
+		switch (way) {
+		case 0: epoll_wait(epoll, &event, 1, 20); break;
+		case 1: epoll_pwait(epoll, &event, 1, 20, &signals); break;
+		case 2: poll(fds, 2, 20); break;
+		case 3: ppoll(fds, 2, &rest, NULL); break;
+		case 4: select((fd > epoll ? fd : epoll) + 1, &set, NULL, NULL, &(struct timeval){.tv_usec = 20000}); break;
+		case 5: pselect((fd > epoll ? fd : epoll) + 1, &set, NULL, NULL, &rest, NULL); break;
+		case 6:
+			pthread_mutex_lock(&mutex);
+			pthread_cond_timedwait(&condition, &mutex, &until);
+			pthread_mutex_unlock(&mutex);
+			break;
+		case 7: sem_timedwait(&semaphore, &until); break;
+		case 8: sigtimedwait(&signals, NULL, &rest); break;
+		case 9: nanosleep(&rest, NULL); break;
+		case 10: syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &rest, NULL, 0); break;
+		}
+		compute(5);
+	}
+	puts("done");
+	return 0;
+}
+
+static void *work(void *data)
+{
+	if (data)
+		prctl(PR_SET_NAME, "worker");
+	compute(20);
+	return NULL;
+}
+
+/* Two OS threads that compute and never sleep; one is joined at once, the other after its end. */
+static int threads(void)
+{
+	pthread_t one, two;
+	pthread_create(&one, NULL, work, "");
+	pthread_create(&two, NULL, work, NULL);
+	pthread_join(one, NULL);
+	pthread_join(two, NULL);
+	puts("done");
+	return 0;
+}
+
+/* Always ready: 100,000 times. */
+static int ready(void)
+{
+	int epoll = epoll_create1(0), fd = eventfd(1, 0);
+	struct epoll_event event = {.events = EPOLLIN};
+	epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+	int found = 0;
+	for (int i = 0; i < 100000; i++)
+		found += epoll_wait(epoll, &event, 1, -1);
+	printf("%d\n", found);
+	uint64_t value;
+	if (read(fd, &value, sizeof value) != sizeof value)
+		return 1;
+	epoll_wait(epoll, &event, 1, 30);
+	compute(5);
+	return 0;
+}
+
+/* Nothing that an event loop does. */
+static int plain(void)
+{
+	struct pollfd fd = {.fd = eventfd(0, 0), .events = POLLIN};
+	poll(&fd, 1, 5);
+	usleep(5000);
+	select(0, NULL, NULL, NULL, &(struct timeval){.tv_usec = 5000});
+	pid_t child = fork();
+	if (child == 0)
+		_exit(3);
+	int status = 0;
+	waitpid(child, &status, 0);
+	printf("%d\n", WEXITSTATUS(status));
+	return 0;
+}
+
+/* A child that goes on by itself, and waits for something else. */
+static int forks(void)
+{
+	int epoll = epoll_create1(0), status = 0;
+	struct epoll_event event;
+	epoll_wait(epoll, &event, 1, 10);
+	pid_t child = fork();
+	epoll_wait(epoll, &event, 1, 10);
+	if (child == 0)
+		_exit(4);
+	waitpid(child, &status, 0);
+	printf("%d\n", WEXITSTATUS(status));
+	return 0;
+}
+
+static void *waits(void *data)
+{
+	sem_wait(data);
+	return NULL;
+}
+
+/* A thousand OS threads at a time, some of which are cancelled. */
+static int many(void)
+{
+	enum { COUNT = 1000 };
+	static pthread_t all[COUNT];
+	sem_t semaphore;
+	pthread_attr_t small;
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 64 << 10);
+	sem_init(&semaphore, 0, 0);
+	int started = 0;
+	while (started < COUNT && pthread_create(&all[started], &small, waits, &semaphore) == 0)
+		started++;
+	for (int i = 0; i < started; i += 10)
+		pthread_cancel(all[i]);
+	for (int i = 0; i < started; i++)
+		sem_post(&semaphore);
+	int cancelled = 0;
+	for (int i = 0; i < started; i++) {
+		void *result;
+		pthread_join(all[i], &result);
+		cancelled += result == PTHREAD_CANCELED;
+	}
+	puts(cancelled <= COUNT / 10 ? "done" : "cancelled too many");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(void);
+	} scenes[] = {{"ways", ways}, {"threads", threads}, {"ready", ready}, {"plain", plain}, {"forks", forks}, {"many", many}};
+	for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
+		if (!strcmp(argv[1], scenes[i].name))
+			return scenes[i].run();
+	return 2;
+}

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""What is recorded of programs without a runtime that weft knows: when their OS threads work and sleep.
+
+	scenes_test.py SCENES WEFT
+
+SPDX-License-Identifier: ISC"""
+
+import os
+import sys
+import tempfile
+
+from recorded import Recording, expect, fail
+
+scenes, weft = sys.argv[1:3]
+MS = 1000000
+
+
+def record(name, folder, out=b'done\n'):
+    recording = Recording(weft, os.path.join(folder, name), [scenes, name])
+    expect((recording.status, recording.out), (0, out), f'what {name} does')
+    return recording
+
+
+def test(folder):
+    # Each way to sleep is a sleep, and what is between them is work.
+    recording = record('ways', folder)
+    trace = recording.trace('thread_scenes')
+    main = trace.promise('thread', 'main')
+    stretches = [(a[1], b[0]) for a, b in zip(main['running'], main['running'][1:])]
+    slept = [end - begin for begin, end in stretches if end - begin >= 19 * MS]
+    expect(len(slept), 11, f'sleeps in {stretches}')
+    worked = [end - begin for begin, end in main['running'] if end - begin >= 4 * MS]
+    expect(len(worked), 11, f'stretches of work in {main["running"]}')
+    if b'no promises were seen' not in recording.err:
+        fail(f'nobody says that there were no promises: {recording.err}')
+    expect(trace.findings(), {}, 'what is found')
+
+    # OS threads that never sleep are there as a whole, and who joins them waits for them.
+    trace = record('threads', folder).trace('thread_scenes')
+    main, named, unnamed = trace.promise('thread', 'main'), trace.promise('thread', 'worker'), trace.promise('thread', 'thread_scenes')
+    for thread in (named, unnamed):
+        expect((thread['created_by'], thread['end']), (main['promise'], 'resolved'), 'an OS thread')
+        worked = sum(end - begin for begin, end in thread['running'])
+        if worked < 20 * MS or worked < 0.9 * (thread['end_ns'] - thread['running'][0][0]):
+            fail(f'it works for {worked} ns of {thread["running"]}')
+    awaited = [event for event in trace.ask('events', '--json') if event['op'] in ('await', 'read_later')]
+    expect([event['op'] for event in awaited], ['await', 'read_later'] * 2, 'how main joins')
+    if main['running'][1][0] < named['end_ns']:
+        fail('main goes on before it has joined')
+
+    # What is always ready is no sleep, and costs next to nothing.
+    trace = record('ready', folder, b'100000\n').trace('thread_scenes')
+    events = trace.ask('info', '--json')[0]['events']
+    if events > 100:
+        fail(f'{events} events of a wait that never sleeps')
+    running = trace.promise('thread', 'main')['running']
+    if running[-1][0] - running[-2][1] < 29 * MS:
+        fail(f'the sleep after that is not seen: {running}')
+
+    # No trace of a program that has neither a loop nor OS threads.
+    recording = record('plain', folder, b'3\n')
+    expect(recording.traces(), [], 'traces of a plain program')
+    if b'recorded nothing' not in recording.err:
+        fail(f'nobody says why: {recording.err}')
+
+    expect(len(record('forks', folder, b'4\n').all()), 2, 'traces of a program and its child')
+
+    trace = record('many', folder).trace('thread_scenes')
+    threads = trace.promises('thread')
+    if len(threads) < 100 or not all(p['end'] == 'resolved' for p in threads if 'main' not in p['labels'][0][1]):
+        fail(f'{len(threads)} OS threads, of which some have no end')
+    expect(trace.promise('thread', 'main')['links']['read'], len(threads) - 1, 'OS threads that main joins')
+    expect(trace.lost(), 0, 'events lost')
+
+
+with tempfile.TemporaryDirectory(prefix='weft-base-') as place:
+    test(place)
