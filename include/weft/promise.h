@@ -239,13 +239,16 @@ WEFT__API void weft_bounded_destroy(struct weft_bounded *b);
 /* From now on pushes fail with WEFT_PROMISE_CLOSED; so do reads, when what was pushed is read. */
 WEFT__API void weft_bounded_close(struct weft_bounded *b);
 
-WEFT__API struct weft_mutex *weft_mutex_create(void);
+/* NULL when out of memory. */
+#define weft_mutex_create() weft__mutex_create(WEFT_SITE(), NULL)
+/* One that traces know by that name, which is copied. */
+#define weft_mutex_create_named(label) weft__mutex_create(WEFT_SITE(), label)
 WEFT__API void weft_mutex_destroy(struct weft_mutex *m);
 #define weft_mutex_lock(m) weft__mutex_lock(WEFT_SITE(), m)
 /* Gives it to the first who waits.  Does nothing to one that is not locked. */
 WEFT__API void weft_mutex_unlock(struct weft_mutex *m);
 WEFT__API bool weft_mutex_is_locked(const struct weft_mutex *m);
-/* f, under the lock, until the promise that it returned has ended. */
+/* f, under the lock, until the promise that it returned has ended.  Only then a trace tells who holds the mutex. */
 #define weft_mutex_with_lock(m, f, ctx, destroy) weft__mutex_with_lock(WEFT_SITE(), m, f, ctx, destroy)
 
 struct weft_semaphore;
@@ -348,6 +351,7 @@ WEFT__API struct weft_promise *weft__mvar_take(struct weft_record_site *site, st
 WEFT__API struct weft_promise *weft__bounded_push(
     struct weft_record_site *site, struct weft_bounded *b, void *value, weft_destroy_fn *destroy);
 WEFT__API struct weft_promise *weft__bounded_next(struct weft_record_site *site, struct weft_bounded *b);
+WEFT__API struct weft_mutex *weft__mutex_create(struct weft_record_site *site, const char *label);
 WEFT__API struct weft_promise *weft__mutex_lock(struct weft_record_site *site, struct weft_mutex *m);
 WEFT__API struct weft_promise *weft__mutex_with_lock(
     struct weft_record_site *site, struct weft_mutex *m, weft_start_fn *f, void *ctx, weft_destroy_fn *destroy);

@@ -202,6 +202,13 @@ static inline void weft_await(weft_id promise, weft_id input);
 /* promise waits for input no longer, whatever becomes of it. */
 static inline void weft_awaits_no_more(weft_id promise, weft_id input);
 
+/* promise has lock, of kind WEFT_KIND_LOCK, from now on: whoever awaits the lock waits for promise.  Several may have it, such as
+ * the readers of a readers-writer lock.  A deadlock is then told with who holds what. */
+static inline void weft_hold(weft_id promise, weft_id lock);
+
+/* promise has lock no longer. */
+static inline void weft_release(weft_id promise, weft_id lock);
+
 /* promise read input, which is ready; promise now runs. */
 static inline void weft_read(weft_id promise, weft_id input);
 

@@ -463,6 +463,16 @@ WEFT__FAST void weft_awaits_no_more(weft_id promise, weft_id input)
 	weft__two(WEFT_OP_AWAITS_NO_MORE, promise, input);
 }
 
+WEFT__FAST void weft_hold(weft_id promise, weft_id lock)
+{
+	weft__two(WEFT_OP_HOLD, promise, lock);
+}
+
+WEFT__FAST void weft_release(weft_id promise, weft_id lock)
+{
+	weft__two(WEFT_OP_RELEASE, promise, lock);
+}
+
 WEFT__FAST void weft_read(weft_id promise, weft_id input)
 {
 	weft__two(WEFT_OP_READ, promise, input);

@@ -11,6 +11,8 @@ static int badness(enum weft_verdict verdict)
 {
 	static const int order[WEFT_VERDICTS_COUNT] = {[WEFT_VERDICT_CYCLE] = 7,
 	    [WEFT_VERDICT_LOST_WAKEUP] = 6,
+	    [WEFT_VERDICT_NOT_RELEASED] = 6,
+	    [WEFT_VERDICT_NOT_HANDED_ON] = 6,
 	    [WEFT_VERDICT_CREATOR_FAILED] = 5,
 	    [WEFT_VERDICT_NOT_RUN] = 4,
 	    [WEFT_VERDICT_NEVER_TRIED] = 3,
@@ -126,12 +128,33 @@ uint32_t weft__chains_ready_input(const struct weft__chains *c, uint32_t p)
 	return ties->now[last->to];
 }
 
+uint32_t weft__chains_last_hold(const struct weft__chains *c, uint32_t lock)
+{
+	const struct weft_ties *ties = c->ties;
+	for (uint32_t i = ties->out_begin[lock + 1]; i-- > ties->out_begin[lock];)
+		if (ties->model->links[ties->out[i]].kind == WEFT_LINK_AWAIT)
+			return ties->out[i];
+	return WEFT_NONE;
+}
+
+/* Of a lock that, as far as is known, no pending promise holds. */
+static enum weft_verdict lock_verdict(const struct weft__chains *c, uint32_t lock)
+{
+	const struct weft_model *m = c->ties->model;
+	uint32_t hold = weft__chains_last_hold(c, lock);
+	if (hold == WEFT_NONE || !weft__lacks_nothing_of(c->lacks, m, lock))
+		return WEFT_VERDICT_UNKNOWN;
+	return weft_model_await_end(m, &m->links[hold]) == INT64_MAX ? WEFT_VERDICT_NOT_RELEASED : WEFT_VERDICT_NOT_HANDED_ON;
+}
+
 /* Of a pending promise that, as far as is known, waits for nobody. */
 static enum weft_verdict root_verdict(const struct weft__chains *c, uint32_t p)
 {
 	const struct weft_model *m = c->ties->model;
 	const struct weft_promise *promise = &m->promises[p], *creator = &m->promises[promise->created_by];
 	const uint32_t *missed;
+	if (weft_kind_has(promise->kind, WEFT_TRAIT_LOCK))
+		return lock_verdict(c, p);
 	if (weft__chains_ready_input(c, p) != WEFT_NONE)
 		return WEFT_VERDICT_NOT_RUN;
 	if (weft_kind_has(promise->kind, WEFT_TRAIT_INPUTS))

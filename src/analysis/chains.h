@@ -40,6 +40,10 @@ size_t weft__chains_blocked(const struct weft__chains *c, uint32_t root, const s
 /* What the promise awaited last, if that has ended and the promise neither read it nor ran since; else WEFT_NONE. */
 uint32_t weft__chains_ready_input(const struct weft__chains *c, uint32_t promise);
 
+/* The number of the link by which a lock was last held, or WEFT_NONE.  Its .to holds it; that may have become another promise,
+ * and may have come to its end since. */
+uint32_t weft__chains_last_hold(const struct weft__chains *c, uint32_t lock);
+
 /* Signals to the promise's condition that met nobody, before the promise waited there: their numbers as links, the last one last.
  * Of a root whose verdict is WEFT_VERDICT_LOST_WAKEUP there is one at least. */
 size_t weft__chains_missed_signals(const struct weft__chains *c, uint32_t promise, const uint32_t **links);

@@ -16,6 +16,7 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
  * (enum weft__need, without its WEFT__NEED_).  ROOTS: what waits for one and the same promise in the end is told of once, by the
  * first of them that finds it. */
 #define WEFT_FINDINGS(X)                                                                                                         \
+	X(DEADLOCK, deadlock, ALARM, CHAINS | ROOTS, "each holds a lock that the next one waits for, in a circle")               \
 	X(CYCLE, cycle, ALARM, CHAINS | ROOTS, "promises wait for each other in a circle")                                       \
 	X(HANG, hang, ALARM, CHAINS | SORTS | ROOTS, "a promise should resolve and never did")                                   \
 	X(UNCLOSED, unclosed, ALARM, WAITING | ROOTS, "a loop was closed before its handles were")                               \
@@ -43,6 +44,8 @@ enum weft_finding_kind {
 	X(CYCLE, "cycle")                   /* it waits for itself */                                                            \
 	X(CREATOR_FAILED, "creator-failed") /* who created it failed, or was cancelled, after that */                            \
 	X(NOT_RUN, "not-run")               /* what it waits for has ended; it never ran again */                                \
+	X(NOT_RELEASED, "not-released")     /* a lock; who held it last ended and never released it */                           \
+	X(NOT_HANDED_ON, "not-handed-on")   /* a lock that nobody holds; who waits for it was not told */                        \
 	X(NEVER_TRIED, "never-tried")       /* nobody ever tried to resolve it */                                                \
 	X(OUTSIDE, "outside")               /* a read, a timer, ...: no answer came from outside */                              \
 	X(UNKNOWN, "unknown")               /* the trace does not hold enough */

@@ -273,6 +273,37 @@ static int awaits_no_more(struct weft__build *b, const struct weft_event *ev, in
 	return WEFT_OK;
 }
 
+/* A lock waits for who holds it. */
+static int hold(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	uint32_t holder, lock;
+	if (ev->a == WEFT_SYSTEM_ID || ev->b == WEFT_SYSTEM_ID)
+		return WEFT_OK;
+	int status = promise_of(b, ev, ev->a, &holder);
+	if (status < 0 || (status = promise_of(b, ev, ev->b, &lock)) < 0)
+		return status;
+	hear(b, holder, time_ns);
+	hear(b, lock, time_ns);
+	add_link(b, ev, time_ns, WEFT_LINK_AWAIT, lock, holder);
+	return WEFT_OK;
+}
+
+static int release(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	uint32_t holder, lock;
+	if (ev->a == WEFT_SYSTEM_ID || ev->b == WEFT_SYSTEM_ID)
+		return WEFT_OK;
+	int status = promise_of(b, ev, ev->a, &holder);
+	if (status < 0 || (status = promise_of(b, ev, ev->b, &lock)) < 0)
+		return status;
+	hear(b, lock, time_ns);
+	struct weft_await_end *end = weft_vec_push(&b->await_ends);
+	if (!end || (b->awaits_seen > 0 && !weft_idmap_set(&b->awaits, pair_of(lock, holder), 1)))
+		return WEFT_ENOMEM;
+	*end = (struct weft_await_end){time_ns, lock, holder};
+	return WEFT_OK;
+}
+
 static int detail(struct weft__build *b, const struct weft_event *ev)
 {
 	uint32_t p;
@@ -505,9 +536,9 @@ static int take(struct weft__build *b, const struct weft_event *ev)
 	case WEFT_OP_PAUSE_END: return pause_event(b, ev, time_ns);
 	case WEFT_OP_AWAITS_NO_MORE: return awaits_no_more(b, ev, time_ns);
 	case WEFT_OP_DETAIL: return detail(b, ev);
+	case WEFT_OP_HOLD: return hold(b, ev, time_ns);
+	case WEFT_OP_RELEASE: return release(b, ev, time_ns);
 	case WEFT_OP_BELONGS:
-	case WEFT_OP_HOLD:
-	case WEFT_OP_RELEASE:
 	case WEFT_OP_LEVEL:
 	case WEFT_OP_SENT:
 	case WEFT_OP_RECEIVED: return WEFT_OK;

@@ -127,6 +127,7 @@ struct weft_promise {
 	uint8_t state, cancel, react, kind;
 	bool has_closure, own_message, cancelled, should_resolve;
 	weft_id id;                /* 0: nothing has recorded since the promise was made */
+	bool waits_for_lock;       /* a task in a mutex's queue: .lock */
 	struct weft__link waiters; /* the handler that was registered last comes first */
 	struct weft__link handlers;
 	union {
@@ -145,6 +146,7 @@ struct weft_promise {
 		struct {
 			uint32_t mark, index; /* pending: cancel's walk */
 		};
+		weft_id holder; /* a mutex's, which nobody cancels: who has it, if that was recorded, else 0 */
 	};
 	struct weft_promise *next; /* the next one in the only list that a promise is in at a time: to run, to run later, to bury,
 				      to cancel, or to reuse */
@@ -167,6 +169,7 @@ struct weft_promise {
 		struct { /* a task in a queue */
 			struct weft__link queued;
 			struct weft__handler leave;
+			struct weft_promise *lock; /* the mutex's promise, if it waits for one */
 		};
 	};
 #ifndef WEFT_DISABLE
@@ -370,6 +373,7 @@ static inline struct weft_promise *weft__take_slot(enum weft_promise_state state
 	p->kind = 0;
 	p->has_closure = p->own_message = p->cancelled = p->should_resolve = false;
 	p->id = 0;
+	p->waits_for_lock = false;
 	weft__list_init(&p->waiters);
 	weft__list_init(&p->handlers);
 	p->value = (struct weft_value){NULL, NULL};
@@ -441,6 +445,8 @@ WEFT__HIDDEN void weft__record_end(struct weft_promise *p, const struct weft_fai
 WEFT__HIDDEN void weft__record_become(struct weft_promise *p, struct weft_promise *into);
 WEFT__HIDDEN void weft__record_await(struct weft_promise *p, struct weft_promise *input);
 WEFT__HIDDEN void weft__record_label(struct weft_promise *p);
+WEFT__HIDDEN weft_id weft__record_hold(struct weft_promise *holder, struct weft_promise *lock);
+WEFT__HIDDEN void weft__record_release(weft_id holder, struct weft_promise *lock);
 WEFT__HIDDEN void weft__record_counter(struct weft_counter *counter);
 /* The promise's id; it gets one now if something records. */
 WEFT__HIDDEN weft_id weft__record_id(struct weft_promise *p);
@@ -475,6 +481,18 @@ static inline void weft__note_become(struct weft_promise *p, struct weft_promise
 {
 	if (WEFT__NOTING())
 		weft__record_become(p, into);
+}
+
+/* Returns the holder's id, for the release; 0: nothing records. */
+static inline weft_id weft__note_hold(struct weft_promise *holder, struct weft_promise *lock)
+{
+	return WEFT__NOTING() ? weft__record_hold(holder, lock) : 0;
+}
+
+static inline void weft__note_release(weft_id holder, struct weft_promise *lock)
+{
+	if (holder && WEFT__NOTING())
+		weft__record_release(holder, lock);
 }
 
 static inline void weft__note_await(struct weft_promise *p, struct weft_promise *input)

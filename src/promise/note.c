@@ -33,8 +33,12 @@ static void tell_await(struct weft_promise *p, struct weft_promise *input)
 static void tell_all_of(struct weft_promise *p)
 {
 	tell(p);
+	if (p->kind == WEFT_KIND_LOCK && p->holder)
+		weft_still_awaits(p->id, p->holder);
 	if (p->cancel == WEFT__CANCEL_ONE)
 		tell_await(p, p->input);
+	if (p->waits_for_lock)
+		tell_await(p, p->lock);
 	for (size_t i = 0; p->cancel == WEFT__CANCEL_MANY && i < p->inputs->count; i++)
 		tell_await(p, p->inputs->input[i].promise);
 }
@@ -168,6 +172,18 @@ void weft__record_read(weft_id input)
 void weft__record_signal(weft_id from)
 {
 	weft_signal(from ? from : WEFT_SYSTEM_ID, current_id());
+}
+
+weft_id weft__record_hold(struct weft_promise *holder, struct weft_promise *lock)
+{
+	weft_id id = id_of(weft__repr(holder));
+	weft_hold(id, id_of(lock));
+	return id;
+}
+
+void weft__record_release(weft_id holder, struct weft_promise *lock)
+{
+	weft_release(holder, id_of(lock));
 }
 
 void weft__record_end(struct weft_promise *p, const struct weft_failure *failure)

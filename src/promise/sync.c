@@ -128,15 +128,26 @@ void weft_condition_broadcast_error(struct weft_condition *c, int code, const ch
 struct weft_mutex {
 	struct weft__link waiting;
 	bool locked;
+	struct weft_promise *self; /* pending for ever */
+	char *label;
 };
 
-struct weft_mutex *weft_mutex_create(void)
+struct weft_mutex *weft__mutex_create(struct weft_record_site *site, const char *label)
 {
 	struct weft_mutex *m = weft__allocate(sizeof *m);
 	if (!m)
 		return NULL;
+	*m = (struct weft_mutex){.label = label ? weft__copy_text("", label) : NULL};
+	m->self = label && !m->label ? NULL : weft__created(site, WEFT_KIND_LOCK, WEFT__CANCEL_NO);
+	if (!m->self) {
+		if (m->label)
+			weft__release(m->label, weft__text_bytes(m->label));
+		weft__release(m, sizeof *m);
+		return NULL;
+	}
 	weft__list_init(&m->waiting);
-	m->locked = false;
+	if (label)
+		weft__label(m->self, m->label);
 	return m;
 }
 
@@ -145,13 +156,23 @@ void weft_mutex_destroy(struct weft_mutex *m)
 	if (!m)
 		return;
 	weft__queue_drop(&m->waiting, NULL);
+	weft__unref(m->self);
+	if (m->label)
+		weft__release(m->label, weft__text_bytes(m->label));
 	weft__release(m, sizeof *m);
 }
 
 struct weft_promise *weft__mutex_lock(struct weft_record_site *site, struct weft_mutex *m)
 {
-	if (m->locked)
-		return task_or_error(weft__queue_task(site, WEFT_KIND_TASK, &m->waiting));
+	if (m->locked) {
+		struct weft_promise *task = weft__queue_task(site, WEFT_KIND_TASK, &m->waiting);
+		if (!task)
+			return &weft__no_memory;
+		task->lock = m->self;
+		task->waits_for_lock = true;
+		weft__note_await(task, m->self);
+		return task;
+	}
 	m->locked = true;
 	return &weft__unit;
 }
@@ -160,6 +181,8 @@ void weft_mutex_unlock(struct weft_mutex *m)
 {
 	if (!m->locked)
 		return;
+	weft__note_release(m->self->holder, m->self);
+	m->self->holder = 0;
 	struct weft_promise *task = weft__queue_take(&m->waiting);
 	if (task)
 		weft_wakeup_later(resolver_of(task), NULL, NULL);
@@ -173,6 +196,7 @@ bool weft_mutex_is_locked(const struct weft_mutex *m)
 }
 
 struct with_lock {
+	struct weft_record_site *site;
 	struct weft_mutex *mutex;
 	weft_start_fn *f;
 	void *ctx;
@@ -203,7 +227,12 @@ static struct weft_promise *locked(void *pointer, struct weft_promise *lock)
 	if (lock->state == WEFT_FAILED)
 		return weft__promise_ended_as(lock);
 	/* As a destructor it unlocks the mutex, however the promise ends. */
-	return weft_promise_finalize(with->f(with->ctx), nothing_more, with->mutex, unlock);
+	struct weft_mutex *mutex = with->mutex;
+	struct weft_promise *result = weft__finalize(with->site, with->f(with->ctx), nothing_more, mutex, unlock);
+	/* If it ended at once, the mutex is unlocked already, and another may have it. */
+	if (weft_promise_state(result) == WEFT_PENDING)
+		mutex->self->holder = weft__note_hold(result, mutex->self);
+	return result;
 }
 
 struct weft_promise *weft__mutex_with_lock(
@@ -215,7 +244,7 @@ struct weft_promise *weft__mutex_with_lock(
 			destroy(ctx);
 		return &weft__no_memory;
 	}
-	*with = (struct with_lock){m, f, ctx, destroy};
+	*with = (struct with_lock){site, m, f, ctx, destroy};
 	return weft__bind_owner_of_task(site, weft__mutex_lock(site, m), locked, with, with_lock_destroy);
 }
 

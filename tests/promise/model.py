@@ -883,13 +883,18 @@ class Program:
         for p in readers:
             self.w.wakeup(p, End(error=CLOSED), True)
 
-    def do_mutex(self, m):
-        self.place["mutex", m] = Place(locked=False, waiting=[])
+    def do_mutex(self, m, label=None):
+        id = self.w.created("lock")
+        if label:
+            self.w.event("label", id, label)
+        self.place["mutex", m] = Place(id=id, locked=False, waiting=[], holder=None)
 
     def lock(self, m):
         m = self.place["mutex", m]
         if m.locked:
-            return self.w.queued(m.waiting)
+            p = self.w.queued(m.waiting)
+            self.w.event("await", p.id, m.id)
+            return p
         m.locked = True
         return UNIT
 
@@ -899,6 +904,9 @@ class Program:
     def do_unlock(self, m):
         m = self.place["mutex", m]
         if m.locked:
+            if m.holder is not None:
+                self.w.event("release", m.holder, m.id)
+                m.holder = None
             p = self.w.take(m.waiting)
             if p:
                 self.w.wakeup(p, End(), True)
@@ -913,7 +921,13 @@ class Program:
             return UNIT
 
         def locked(end):
-            return Promise(w.current, end) if end.error else w.finalize(self.on_start(f)(), unlock)
+            if end.error:
+                return Promise(w.current, end)
+            result, mutex = w.finalize(self.on_start(f)(), unlock), self.place["mutex", m]
+            if not result.end:
+                mutex.holder = result.id
+                w.event("hold", result.id, mutex.id)
+            return result
 
         self.promise[p] = w.ending_with(self.lock(m), locked)
 

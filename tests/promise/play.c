@@ -383,7 +383,7 @@ static bool make_place(const struct line *l, int n)
 	else if (is(l, "full_mvar"))
 		mvar[n] = weft_mvar_create(NULL, value_new(atoi(label)), value_destroy);
 	else if (is(l, "mutex"))
-		mutex[n] = weft_mutex_create();
+		mutex[n] = label ? weft_mutex_create_named(label) : weft_mutex_create();
 	else if (is(l, "semaphore"))
 		semaphore[n] = weft_semaphore_create(size);
 	else if (is(l, "bounded"))

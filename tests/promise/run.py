@@ -31,6 +31,8 @@ ORDER = {
     "fail": ("by", "promise", "error"),
     "become": ("promise", "into"),
     "await": ("promise", "input"),
+    "hold": ("promise", "lock"),
+    "release": ("promise", "lock"),
     "read": ("promise", "input"),
     "signal": ("from", "promise"),
     "run": ("promise",),
@@ -39,7 +41,7 @@ ORDER = {
     "idle": (),
     "resume": ("promise",),
 }
-IDS = {"by", "promise", "into", "input", "from"}
+IDS = {"by", "promise", "into", "input", "from", "lock"}
 
 
 class Told:

@@ -2,7 +2,7 @@
 #include "analysis/findings/finding.h"
 
 /* Walks from a promise until it meets one for the second time: from there on it is the circle.  Returns its length. */
-static uint32_t find_circle(struct weft__finder *f, uint32_t first, uint32_t *start)
+static uint32_t find_circle(const struct weft__finder *f, uint32_t first, uint32_t *start)
 {
 	/* Brent's way: no list of who was met. */
 	uint32_t slow = first, fast = weft__waiting_next_in_circle(&f->waiting, first), power = 1, length = 1;
@@ -42,54 +42,99 @@ static bool is_known(const struct weft__finder *f, uint32_t promise)
 	       weft__lacks_nothing_of(&f->lacks, f->model, promise);
 }
 
+/* A lock in the circle, or WEFT_NONE. */
+static uint32_t find_lock(const struct weft__finder *f, uint32_t start, uint32_t length)
+{
+	for (uint32_t p = start; length > 0; length--, p = weft__waiting_next_in_circle(&f->waiting, p))
+		if (weft_kind_has(f->model->promises[p].kind, WEFT_TRAIT_LOCK))
+			return p;
+	return WEFT_NONE;
+}
+
+static void list_members(struct weft__finder *f, uint32_t start, uint32_t length)
+{
+	uint32_t p = start;
+	for (uint32_t i = 0; i < length; i++, p = weft__waiting_next_in_circle(&f->waiting, p)) {
+		if (!is_known(f, p))
+			weft__finding_doubt(f, f->doubt);
+		if (i < WEFT__LINES_KEPT || i + WEFT__LINES_KEPT >= length)
+			weft__words_chain_link(f, p,
+			    i + 1 < length
+				? weft__words_waits(f, p)
+				: weft__finding_text(f, "%s %s again", weft__words_waits(f, p), weft__words_name(f, start)));
+		else if (i == WEFT__LINES_KEPT)
+			weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, WEFT_NO_TIME, WEFT_NONE, "... and so on, %u more ...",
+			    length - 2 * WEFT__LINES_KEPT);
+	}
+}
+
+static void list_blocked(struct weft__finder *f, const struct weft__blocked *blocked, size_t count)
+{
+	for (size_t i = 0; i < count && i < WEFT__LINES_KEPT; i++)
+		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, f->model->promises[blocked[i].promise].start_ns,
+		    blocked[i].promise, "%s should resolve, and %s", weft__words_name(f, blocked[i].promise),
+		    weft__waiting_in_circle(&f->waiting, blocked[i].promise) ? "is in the circle" : "waits for the circle");
+	if (count > WEFT__LINES_KEPT)
+		weft__words_more(f, WEFT_EVIDENCE_VICTIM, count - WEFT__LINES_KEPT, " that should resolve");
+}
+
+/* Who was created last closed a circle in which there are no locks. */
+static uint32_t youngest(const struct weft__finder *f, uint32_t start, uint32_t length)
+{
+	const struct weft_promise *promises = f->model->promises;
+	uint32_t last = start, p = start;
+	for (; length > 0; length--, p = weft__waiting_next_in_circle(&f->waiting, p))
+		last = promises[p].start_ns > promises[last].start_ns ? p : last;
+	return last;
+}
+
 void weft__cycle_tell(struct weft__finder *f, uint32_t first)
 {
 	const struct weft__blocked *blocked;
 	size_t blocked_count = weft__chains_blocked(&f->chains, first, &blocked);
 	const struct weft_promise *promises = f->model->promises;
-	uint32_t start, length = find_circle(f, first, &start), last = start;
-	struct weft_finding *finding =
-	    weft__finding_begin(f, WEFT_FINDING_CYCLE, start, promises[start].start_ns, f->model->end_ns);
+	uint32_t start, length = find_circle(f, first, &start), lock = find_lock(f, start, length);
+	enum weft_finding_kind kind = lock == WEFT_NONE ? WEFT_FINDING_CYCLE : WEFT_FINDING_DEADLOCK;
+	if (lock != WEFT_NONE)
+		start = lock;
+	struct weft_finding *finding = weft__finding_begin(f, kind, start, promises[start].start_ns, f->model->end_ns);
 	if (!finding)
 		return;
 	finding->verdict = WEFT_VERDICT_CYCLE;
 	finding->weight = 1 + blocked_count;
-	finding->title = title(f, start, length);
 	if (f->lacks.lost)
 		weft__finding_doubt(f, f->doubt);
-	uint32_t p = start;
-	for (uint32_t i = 0; i < length; i++, p = weft__waiting_next_in_circle(&f->waiting, p)) {
-		last = promises[p].start_ns > promises[last].start_ns ? p : last;
-		if (!is_known(f, p))
-			weft__finding_doubt(f, f->doubt);
-		if (i < WEFT__LINES_KEPT || i + WEFT__LINES_KEPT >= length)
-			weft__words_chain_link(f, p,
-			    i + 1 < length ? "  waits for"
-					   : weft__finding_text(f, "  waits for %s again", weft__words_name(f, start)));
-		else if (i == WEFT__LINES_KEPT)
-			weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, WEFT_NO_TIME, WEFT_NONE, "... and so on, %u more ...",
-			    length - 2 * WEFT__LINES_KEPT);
+	list_members(f, start, length);
+	if (lock != WEFT_NONE) {
+		weft__deadlock_words(f, finding, lock, length);
+	} else {
+		uint32_t last = youngest(f, start, length);
+		finding->title = title(f, start, length);
+		finding->start_ns = promises[last].start_ns;
+		finding->next =
+		    weft__finding_text(f, "one of them must go on without waiting for the next; %s%s closed the circle",
+			weft__words_name(f, last), weft__words_at(f, last));
 	}
-	finding->start_ns = promises[last].start_ns > finding->start_ns ? promises[last].start_ns : finding->start_ns;
-	finding->next = weft__finding_text(f, "one of them must go on without waiting for the next; %s%s closed the circle",
-	    weft__words_name(f, last), weft__words_at(f, last));
-	for (size_t i = 0; i < blocked_count && i < WEFT__LINES_KEPT; i++)
-		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, promises[blocked[i].promise].start_ns, blocked[i].promise,
-		    "%s should resolve, and %s", weft__words_name(f, blocked[i].promise),
-		    weft__waiting_in_circle(&f->waiting, blocked[i].promise) ? "is in the circle" : "waits for the circle");
-	if (blocked_count > WEFT__LINES_KEPT)
-		weft__words_more(f, WEFT_EVIDENCE_VICTIM, blocked_count - WEFT__LINES_KEPT, " that should resolve");
+	list_blocked(f, blocked, blocked_count);
 }
 
-void weft__find_cycle(struct weft__finder *f)
+void weft__cycle_find(struct weft__finder *f, bool with_lock)
 {
 	const struct weft__chains *c = &f->chains;
 	for (size_t i = 0;
 	     f->waiting.circles && i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
-		uint32_t p = f->waiting.pending.items[i];
-		if (c->root[p] != p || c->verdict[p] != WEFT_VERDICT_CYCLE)
+		uint32_t p = f->waiting.pending.items[i], start;
+		if (c->root[p] != p || c->verdict[p] != WEFT_VERDICT_CYCLE || f->told[p])
+			continue;
+		uint32_t length = find_circle(f, p, &start);
+		if ((find_lock(f, start, length) != WEFT_NONE) != with_lock)
 			continue;
 		f->told[p] = true;
 		weft__cycle_tell(f, p);
 	}
+}
+
+void weft__find_cycle(struct weft__finder *f)
+{
+	weft__cycle_find(f, false);
 }

@@ -110,6 +110,9 @@ const char *weft__words_s(size_t count);
 /* What the whole trace lacks, a clause; NULL: nothing. */
 const char *weft__words_doubt(const struct weft__finder *f);
 
+/* "  waits for", or, of a lock, "  is held by". */
+const char *weft__words_waits(const struct weft__finder *f, uint32_t promise);
+
 /* Lines of evidence that several findings have. */
 void weft__words_chain_link(struct weft__finder *f, uint32_t promise, const char *then);
 void weft__words_more(struct weft__finder *f, enum weft_evidence_role role, size_t count, const char *what);
@@ -122,7 +125,12 @@ void weft__words_peers(struct weft__finder *f, uint32_t promise); /* needs sorts
 void weft__hang_chain(struct weft__finder *f, uint32_t promise);
 /* Title, evidence and doubt of a chain that ends at finding->root; `what` is how the sentence begins. */
 void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const char *what);
-/* The circle whose first member that is, and those that should resolve and are blocked by it. */
+/* The circle whose first member that is, and those that should resolve and are blocked by it: a deadlock where there are locks in
+ * it. */
 void weft__cycle_tell(struct weft__finder *f, uint32_t first);
+/* Tells of each circle in which there is a lock, or of each of the others. */
+void weft__cycle_find(struct weft__finder *f, bool with_lock);
+/* Title, evidence and advice of a circle of that length in which `lock` is. */
+void weft__deadlock_words(struct weft__finder *f, struct weft_finding *finding, uint32_t lock, uint32_t length);
 
 #endif

@@ -9,7 +9,7 @@ void weft__hang_chain(struct weft__finder *f, uint32_t promise)
 		length++;
 	for (uint32_t p = promise; p != WEFT_NONE; p = next[p], at++) {
 		if (at < WEFT__LINES_KEPT || at + WEFT__LINES_KEPT >= length)
-			weft__words_chain_link(f, p, next[p] != WEFT_NONE ? "  waits for" : "");
+			weft__words_chain_link(f, p, next[p] == WEFT_NONE ? "" : weft__words_waits(f, p));
 		else if (at == WEFT__LINES_KEPT)
 			weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, WEFT_NO_TIME, WEFT_NONE, "... and so on, %zu more ...",
 			    length - 2 * WEFT__LINES_KEPT);
@@ -90,6 +90,29 @@ static void tell_not_run(struct weft__finder *f, struct weft_finding *finding, c
 	    f, "the code that resolves %s%s must also run those who wait for it", name, weft__words_at(f, input));
 }
 
+static void tell_lock(struct weft__finder *f, struct weft_finding *finding, const char *what)
+{
+	const struct weft_model *m = f->model;
+	uint32_t lock = finding->root;
+	const struct weft_link *hold = &m->links[weft__chains_last_hold(&f->chains, lock)];
+	uint32_t holder = f->ties.now[hold->to];
+	const char *name = weft__words_name(f, lock), *who = weft__words_name(f, holder), *at = weft__words_at(f, holder);
+	int64_t over_ns = weft_model_await_end(m, hold);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, hold->time_ns, holder, "%s%s takes %s", who, at, name);
+	if (finding->verdict == WEFT_VERDICT_NOT_RELEASED) {
+		finding->title =
+		    weft__finding_text(f, "%s: %s, which had taken %s, came to its end without releasing it", what, who, name);
+		weft__finding_evidence(
+		    f, WEFT_EVIDENCE_CAUSE, f->ties.ended_ns[holder], holder, "%s ends; it still has %s", who, name);
+		finding->next = weft__finding_text(f, "release %s on every way out of %s%s, also where it fails", name, who, at);
+	} else {
+		finding->title = weft__finding_text(f, "%s: nobody holds %s, and nobody told those who wait for it", what, name);
+		weft__finding_evidence(
+		    f, WEFT_EVIDENCE_CAUSE, over_ns, holder, "%s releases %s; nobody takes it after that", who, name);
+		finding->next = weft__finding_text(f, "who releases %s must wake one of those who wait for it", name);
+	}
+}
+
 void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const char *what)
 {
 	uint32_t root = finding->root;
@@ -101,6 +124,8 @@ void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const
 	case WEFT_VERDICT_LOST_WAKEUP: tell_lost_wakeup(f, finding, what); return;
 	case WEFT_VERDICT_CREATOR_FAILED: tell_creator_failed(f, finding, what, it); return;
 	case WEFT_VERDICT_NOT_RUN: tell_not_run(f, finding, what, it); return;
+	case WEFT_VERDICT_NOT_RELEASED:
+	case WEFT_VERDICT_NOT_HANDED_ON: tell_lock(f, finding, what); return;
 	case WEFT_VERDICT_NEVER_TRIED:
 		finding->title = weft__finding_text(f, "%s: nobody ever tried to resolve %s%s", what, it, waits);
 		finding->next = weft__finding_text(
@@ -145,6 +170,8 @@ static enum reason reason_of(const struct weft__finder *f, uint32_t root)
 	case WEFT_VERDICT_OUTSIDE:
 		return is_overdue(f, root) ? CERTAIN : f->model->end_ns - promise->start_ns >= LONG_NS ? PERHAPS : ON_ITS_WAY;
 	case WEFT_VERDICT_NOT_RUN:
+	case WEFT_VERDICT_NOT_RELEASED:
+	case WEFT_VERDICT_NOT_HANDED_ON:
 	case WEFT_VERDICT_NEVER_TRIED: return f->at_rest[promise->stream] ? CERTAIN : PERHAPS;
 	default: return CERTAIN;
 	}

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""verdicts_test.py WEFT BANK THREADS: programs as strangers write them: each fault is found first and named, the healthy twin is not blamed.
+
+SPDX-License-Identifier: ISC"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+weft, bank, threads = map(os.path.abspath, sys.argv[1:4])
+folder = tempfile.mkdtemp(prefix='weft-verdicts-')
+
+
+def findings(program, *args):
+    """What weft explain says of a run, most serious first."""
+    trace = os.path.join(folder, '-'.join([os.path.basename(program), *args]))
+    subprocess.run([program, *args], env={**os.environ, 'WEFT_TRACE': trace}, check=False, timeout=60)
+    said = subprocess.run([weft, 'explain', '--json', trace], check=False, stdout=subprocess.PIPE, text=True, timeout=60)
+    found = [json.loads(line) for line in said.stdout.splitlines()]
+    alarms = [f for f in found if f['severity'] == 'alarm']
+    assert said.returncode == (1 if any(f['sure'] for f in alarms) else 0), said
+    return alarms
+
+
+def texts(finding, role):
+    return [e['text'] for e in finding['evidence'] if e['role'] == role]
+
+
+def healthy_twins_are_not_blamed():
+    for program in bank, threads:
+        assert findings(program) == []
+
+
+def three_transfers_in_a_circle():
+    first = findings(bank, 'deadlock')[0]
+    assert first['finding'] == 'deadlock' and first['sure'], first
+    for account in 'ABC':
+        assert any(f'takes lock' in text and f'"account {account}"' in text for text in texts(first, 'cause')), first
+    assert '3 locks in a circle' in first['title'] and 'bank.c' in first['title']
+    assert 'same order' in first['next']
+
+
+def a_lock_that_is_taken_again():
+    first = findings(bank, 'again')[0]
+    assert first['finding'] == 'deadlock' and first['sure'] and 'which it never gets' in first['title'] and '"account B"' in first['title'], first
+
+
+def two_threads_with_two_mutexes():
+    found = findings(threads, 'deadlock')
+    assert len(found) == 1 and found[0]['finding'] == 'deadlock' and found[0]['sure'], found
+    title = found[0]['title']
+    for who, has, wants in ('writer', 'journal', 'ledger'), ('reader', 'ledger', 'journal'):
+        part = next(p for p in title.split(', and ') if f'"{who}"' in p)
+        assert part.index('holds') < part.index(f'"{has}"') < part.index('waits for') < part.index(f'"{wants}"'), title
+
+
+def a_mutex_that_is_not_unlocked():
+    first = findings(threads, 'forgets')[0]
+    assert first['finding'] == 'hang' and first['verdict'] == 'not-released' and first['sure'], first
+    assert '"writer"' in first['title'] and '"journal"' in first['title'] and 'without releasing' in first['title']
+
+
+for test in (healthy_twins_are_not_blamed, three_transfers_in_a_circle, a_lock_that_is_taken_again, two_threads_with_two_mutexes,
+             a_mutex_that_is_not_unlocked):
+    test()
+    print('ok   ', test.__name__)
