@@ -3,7 +3,7 @@
  * The worker's source is text of this script, so that no file has to be loaded.  If the page's policy forbids such workers, the page
  * computes everything itself. */
 
-const PIECE = 1 << 23; /* bytes that are copied at once */
+const PIECE = 1 << 20; /* bytes that are copied at once */
 const WASM_PAGE = 1 << 16;
 
 /* The code of the worker.  Each message to it names a deed, and gets one message as its answer.  Messages about progress, which have
@@ -46,9 +46,10 @@ function work() {
 			const viewer = core.withText(name, text => core.call.load(at, used, text)) >>> 0;
 			return viewer ? {viewer, end: core.bytes.length} : {wrong: core.cstring(core.call.last_error())};
 		},
-		give({from, size}) {
-			const bytes = core.bytes.slice(from, from + size);
-			return {bytes, transfer: [bytes.buffer]};
+		/* Returns a piece of the memory, in `buffer` if that is given: a new buffer costs as much time as the copy. */
+		give({from, size, buffer = new ArrayBuffer(PIECE)}) {
+			new Uint8Array(buffer).set(core.bytes.subarray(from, from + size));
+			return {buffer, transfer: [buffer]};
 		},
 		put({from, bytes}) {
 			core.bytes.set(bytes, from);
@@ -69,13 +70,24 @@ function work() {
 }
 
 const WORKER = `"use strict";
-const BASE64_PIECE = ${BASE64_PIECE};
+const BASE64_PIECE = ${BASE64_PIECE}, PIECE = ${PIECE};
 ${[fromBase64, streamOfBase64, gunzip, decompressed, Core].join("\n")}
 (${work})();`;
 
 class Helper {
-	/* Starts a worker, and waits until it is ready; null if the page cannot have one. */
+	/* Starts a worker for the next start(): a worker takes as long to begin as a browser takes to read a document. */
+	static prepare() {
+		Helper.prepared ??= Helper.create();
+	}
+
+	/* Returns a worker that is ready; null if the page cannot have one. */
 	static async start() {
+		const helper = Helper.prepared ?? Helper.create();
+		Helper.prepared = null;
+		return helper;
+	}
+
+	static async create() {
 		const url = URL.createObjectURL(new Blob([WORKER], {type: "text/javascript"}));
 		const helper = new Helper();
 		try {

@@ -82,6 +82,7 @@ function followAddress(stage) {
 
 async function page() {
 	compileCore(); /* compiles while the browser still loads the traces */
+	Helper.prepare();
 	await styled;
 	if (document.readyState === "loading")
 		await new Promise(resolve => document.addEventListener("DOMContentLoaded", resolve));

@@ -150,15 +150,31 @@ class Surface {
 			throw new Error(opened.wrong);
 		const kept = {viewer: opened.viewer, helper, start, end: opened.end, asked: [null, null]};
 		this.claim(start, opened.end);
-		for (let from = start; from < opened.end; from += PIECE) {
-			const {bytes} = await helper.ask("give", {from, size: Math.min(PIECE, opened.end - from)});
-			if (core === this.core)
-				core.bytes.set(bytes, from);
-		}
+		await this.copyFrom(helper, start, opened.end);
 		if (!core.call.adopt(start, opened.end))
 			throw new RangeError(TOO_LARGE);
 		helper.onprogress = null;
 		return kept;
+	}
+
+	/* Copies the worker's memory to the same addresses here.  While the page copies one piece, the worker prepares the next. */
+	async copyFrom(helper, start, end) {
+		const {core} = this, coming = [];
+		const request = (from, buffer) => {
+			if (from >= end)
+				return;
+			const piece = helper.ask("give", {from, size: Math.min(PIECE, end - from), buffer}, buffer ? [buffer] : []);
+			piece.catch(() => {}); /* if the worker is stopped, the piece before this one throws */
+			coming.push(piece);
+		};
+		request(start);
+		request(start + PIECE);
+		for (let from = start; from < end; from += PIECE) {
+			const {buffer} = await coming.shift();
+			if (core === this.core)
+				core.bytes.set(new Uint8Array(buffer, 0, Math.min(PIECE, end - from)), from);
+			request(from + 2 * PIECE, buffer);
+		}
 	}
 
 	/* Sends the bytes of a trace to the worker as they come. */
@@ -233,6 +249,11 @@ class Surface {
 		const {core} = this, {viewer} = kept, promise = core.call.question_promise(viewer, ask) >>> 0, question = kept.asked[ask] = {};
 		const isWanted = () => core === this.core && this.kept.get(viewer) === kept && kept.asked[ask] === question;
 		let bytes;
+		if (!kept.isSeen && !document.hidden) /* the picture comes first: both together would need two processors */
+			await new Promise(resolve => requestAnimationFrame(() => setTimeout(resolve)));
+		kept.isSeen = true;
+		if (!isWanted())
+			return;
 		try {
 			const helper = kept.start && await this.helperOf(kept);
 			if (helper) {
