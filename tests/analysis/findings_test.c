@@ -800,12 +800,17 @@ static void serve_there(void)
 
 static void a_stall_holds_up_its_own_os_thread_alone(void **state)
 {
-	for (int both = 0; both < 2; both++) {
+	for (int how = 0; how < 4; how++) {
+		bool both = how & 1, there_first = how & 2;
 		start_recording();
+		weft_run(WEFT_SYSTEM_ID);
 		begin_other_thread();
+		if (there_first)
+			on_other_thread(prepare_there);
 		worker_here = worker_new();
 		here = waiter_new();
-		on_other_thread(prepare_there);
+		if (!there_first)
+			on_other_thread(prepare_there);
 		sleep_for(MS);
 		weft_resolve(WEFT_SYSTEM_ID, here.input);
 		if (both)
@@ -885,10 +890,49 @@ static void work_on_another_os_thread_is_no_stall(void **state)
 	}
 }
 
+static void who_is_late_is_late_for_the_last_stall(void **state)
+{
+	start_recording();
+	weft_run(WEFT_SYSTEM_ID);
+	begin_other_thread();
+	on_other_thread(prepare_there);
+	weft_id before = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	weft_id beats[2] = {
+	    weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE()), weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE())};
+	weft_id first = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	weft_id second = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	sleep_for(5 * MS);
+	on_other_thread(begin_there);
+	weft_signal(WEFT_SYSTEM_ID, before);
+	weft_signal(WEFT_SYSTEM_ID, first);
+	now_ns += 60 * MS;
+	on_other_thread(serve_there);
+	weft_signal(WEFT_SYSTEM_ID, second);
+	now_ns += 40 * MS;
+	for (size_t i = 0; i < 2; i++)
+		weft_signal(WEFT_SYSTEM_ID, beats[i]);
+	sleep_for(5 * MS);
+	on_other_thread(NULL);
+	explain(true);
+	assert_int_equal(findings->count, 3);
+	assert_finding(0, WEFT_FINDING_STALL, worker_there, "2 others were ready");
+	for (size_t i = 1; i < 3; i++) {
+		const struct weft_finding *stall = &findings->findings[i];
+		bool is_first = model->promises[stall->promise].id == first;
+		assert_int_equal(stall->kind, WEFT_FINDING_STALL);
+		/* When the first stall was over, `second` was called back, and nobody else until that was over, too. */
+		assert_non_null(strstr(stall->title, is_first ? " 1 promise from outside" : " 2 promises from outside"));
+	}
+	forget();
+}
+
 static void an_os_thread_that_has_not_slept_yet_sets_things_up(void **state)
 {
 	for (int slept = 0; slept < 2; slept++) {
 		start_recording();
+		begin_other_thread();
+		on_other_thread(prepare_there); /* that one sleeps */
+		now_ns += MS;
 		weft_id thread = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
 		struct waiter w = waiter_new();
 		weft_run(thread);
@@ -900,6 +944,7 @@ static void an_os_thread_that_has_not_slept_yet_sets_things_up(void **state)
 		serve(w);
 		weft_run(thread);
 		sleep_for(MS);
+		on_other_thread(NULL);
 		explain(true);
 		assert_int_equal(findings->count, slept);
 		if (slept)
@@ -968,14 +1013,22 @@ static void who_is_overtaken_by_many_starves(void **state)
 static void those_who_starve_together_are_one_finding(void **state)
 {
 	start_recording();
-	struct waiter shorter = waiter_new(), longest = waiter_new(), apart = waiter_new();
+	struct waiter early = waiter_new(), longest = waiter_new(), late = waiter_new(), apart = waiter_new();
+	weft_id too = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	weft_await(too, late.input);
 	sleep_for(MS);
-	weft_resume(WEFT_SYSTEM_ID);
-	weft_resolve(WEFT_SYSTEM_ID, shorter.input);
+	weft_resolve(WEFT_SYSTEM_ID, early.input);
 	others_run(10);
 	weft_resolve(WEFT_SYSTEM_ID, longest.input);
-	others_run(12);
-	serve(shorter);
+	others_run(8);
+	weft_resolve(WEFT_SYSTEM_ID, late.input);
+	others_run(7);
+	weft_run(too);
+	weft_read(too, late.input);
+	weft_resolve(too, too);
+	others_run(1);
+	serve(late);
+	serve(early);
 	others_run(15);
 	serve(longest);
 	weft_run(WEFT_SYSTEM_ID);
@@ -985,10 +1038,12 @@ static void those_who_starve_together_are_one_finding(void **state)
 	sleep_for(MS);
 	explain(true);
 	assert_int_equal(findings->count, 2);
-	const struct weft_finding *both =
-	    assert_finding(0, WEFT_FINDING_STARVATION, longest.promise, "was ready to run for 54.0 ms and did not: 27 that");
-	assert_line(both, WEFT_EVIDENCE_VICTIM, 0, shorter.promise, "was ready for 44.0 ms, too");
-	assert_null(line_of(both, WEFT_EVIDENCE_VICTIM, 1));
+	const struct weft_finding *together =
+	    assert_finding(0, WEFT_FINDING_STARVATION, longest.promise, "was ready to run for 62.0 ms and did not: 33 that");
+	assert_line(together, WEFT_EVIDENCE_VICTIM, 0, early.promise, "was ready for 52.0 ms, too");
+	assert_line(together, WEFT_EVIDENCE_VICTIM, 1, too, "was ready for 14.0 ms, too");
+	assert_line(together, WEFT_EVIDENCE_VICTIM, 2, late.promise, "was ready for 16.0 ms, too");
+	assert_null(line_of(together, WEFT_EVIDENCE_VICTIM, 3));
 	const struct weft_finding *alone =
 	    assert_finding(1, WEFT_FINDING_STARVATION, apart.promise, "for 40.0 ms and did not: 20 that");
 	assert_null(line_of(alone, WEFT_EVIDENCE_VICTIM, 0));
@@ -1080,6 +1135,7 @@ int main(void)
 	    cmocka_unit_test(a_circle_whose_branches_are_all_stuck_is_one),
 	    cmocka_unit_test(a_long_run_that_kept_nobody_who_was_ready_is_not_certain),
 	    cmocka_unit_test(who_is_called_back_after_a_long_run_may_have_been_late_for_it),
+	    cmocka_unit_test(who_is_late_is_late_for_the_last_stall),
 	    cmocka_unit_test(who_waits_for_itself_is_a_circle_of_one),
 	    cmocka_unit_test(each_stall_is_told_with_what_it_cost),
 	    cmocka_unit_test(what_a_promise_did_since_its_input_ended_is_no_waiting),

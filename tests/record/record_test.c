@@ -364,6 +364,74 @@ static void test_packets_alone_tell_the_time_of_day(void **state)
 	forget(&r);
 }
 
+/* The time of day by a clock whose ticks are not as long as it says. */
+static double ns_of_tick;
+
+static uint64_t wall_of_ticks(void)
+{
+	return 1700000000000000000u + (uint64_t)((double)ticks * ns_of_tick + 0.5);
+}
+
+/* Has the metadata of a buffer say how well the frequency of the clock is known. */
+static void say_measured(uint64_t *buffer, const char *how)
+{
+	struct weft_packet_header *h = (struct weft_packet_header *)buffer;
+	char *text = (char *)(h + 1), *end = (char *)h + h->content_size / 8, *old = strstr(text, "clock_measured = \"");
+	assert_non_null(old);
+	old += strlen("clock_measured = \"");
+	char *rest = strchr(old, '"');
+	ptrdiff_t longer = (ptrdiff_t)strlen(how) - (rest - old);
+	memmove(rest + longer, rest, (size_t)(end - rest));
+	memcpy(old, how, strlen(how));
+	h->content_size += (uint64_t)(longer * 8);
+	assert_true(h->content_size <= h->packet_size);
+}
+
+static void test_a_frequency_measured_in_a_hurry_is_corrected_by_the_time_of_day(void **state)
+{
+	const struct {
+		const char *measured;
+		uint64_t last;     /* tick */
+		double ns_of_tick; /* 1 is what the metadata says */
+		bool corrected;
+	} cases[] = {{"hurried", 4000000000, 1.0005, true}, {"hurried", 4000000000, 0.9995, true},
+	    {"exact", 4000000000, 1.0005, false}, {"hurried", 499000000, 1.0005, false}, {"hurried", 700000000, 1.0005, true},
+	    /* A clock that was set meanwhile is no measure. */
+	    {"hurried", 4000000000, 1.002, false}, {"hurried", 4000000000, 0.998, false}};
+	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+		static uint64_t buffer[16384];
+		enum { FIRST = 1000000000, EVENTS = 3000 };
+		memset(buffer, 0, sizeof buffer);
+		ticks = FIRST;
+		ns_of_tick = cases[c].ns_of_tick;
+		start((struct weft_record_options){.buffer = buffer,
+		    .buffer_bytes = sizeof buffer,
+		    .packets = 8,
+		    .clock = fake_clock,
+		    .clock_hz = 1000000000,
+		    .wall_ns = wall_of_ticks});
+		for (int i = 0; i < EVENTS; i++) {
+			ticks = FIRST + cases[c].last / (EVENTS - 1) * (uint64_t)i;
+			weft_await(i, i + 1);
+		}
+		double last_tick = (double)ticks;
+		weft_stop();
+		say_measured(buffer, cases[c].measured);
+		struct read_back r = read_memory(buffer, sizeof buffer);
+		assert_int_equal(r.events.count, EVENTS);
+		double rate = cases[c].corrected ? ns_of_tick : 1;
+		double error = (double)r.events.items[EVENTS - 1].time_ns - last_tick * rate;
+		if (error < -20 || error > 20)
+			fail_msg("case %zu: the last event is off by %.0f ns", c, error);
+		/* The time of day of the first event is right in any case: there clock and time of day were read together. */
+		int64_t day = r.info->clock_origin_ns + r.events.items[0].time_ns;
+		double day_error = (double)(day - (int64_t)1700000000000000000) - FIRST * ns_of_tick;
+		if (day_error < -300 || day_error > 300)
+			fail_msg("case %zu: the time of day is off by %.0f ns", c, day_error);
+		forget(&r);
+	}
+}
+
 static void interrupt_now(void)
 {
 	ticks += 10;
@@ -1031,6 +1099,7 @@ int main(int argc, char **argv)
 	    TEST(test_buffer_of_the_callers),
 	    TEST(test_clock_gaps_and_steps),
 	    TEST(test_packets_alone_tell_the_time_of_day),
+	    TEST(test_a_frequency_measured_in_a_hurry_is_corrected_by_the_time_of_day),
 	    TEST(test_interrupted_while_reserving),
 	    TEST(test_signal_handlers),
 	    TEST(test_threads_come_and_go),
