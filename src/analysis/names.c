@@ -17,11 +17,16 @@ static void hide_controls(char *text)
 			c[1] = 0xa0; /* C1 controls */
 }
 
-const char *weft_name_text(const struct weft_model *model, uint32_t text, char *buf, size_t size)
+const char *weft_name_clean(struct weft_str text, char *buf, size_t size)
 {
-	weft_utf8_copy(buf, size, weft_model_text(model, text));
+	weft_utf8_copy(buf, size, text);
 	hide_controls(buf);
 	return buf;
+}
+
+const char *weft_name_text(const struct weft_model *model, uint32_t text, char *buf, size_t size)
+{
+	return weft_name_clean(weft_model_text(model, text), buf, size);
 }
 
 const char *weft_name_promise(const struct weft_model *model, uint32_t promise, char buf[WEFT_NAME_BYTES])

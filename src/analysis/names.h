@@ -14,6 +14,8 @@ const char *weft_name_promise(const struct weft_model *model, uint32_t promise, 
 const char *weft_name_place(const struct weft_model *model, uint32_t promise, char buf[WEFT_NAME_BYTES]);
 /* `"ARP response"`, else `bind at file.c:12`, else its kind: what promises of a sort have in common. */
 const char *weft_name_sort(const struct weft_model *model, uint32_t promise, char buf[WEFT_NAME_BYTES]);
+/* A text without control characters, cut to fit. */
+const char *weft_name_clean(struct weft_str text, char *buf, size_t size);
 /* A text of the trace. */
 const char *weft_name_text(const struct weft_model *model, uint32_t text, char *buf, size_t size);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""verdicts_test.py WEFT BANK THREADS: programs as strangers write them: each fault is found first and named, the healthy twin is not blamed.
+"""verdicts_test.py WEFT BANK THREADS CLIENTS: programs as strangers write them: each fault is found first and named, the healthy twin is not blamed.
 
 SPDX-License-Identifier: ISC"""
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-weft, bank, threads = map(os.path.abspath, sys.argv[1:4])
+weft, bank, threads, clients = map(os.path.abspath, sys.argv[1:5])
 folder = tempfile.mkdtemp(prefix='weft-verdicts-')
 
 
@@ -29,8 +29,17 @@ def texts(finding, role):
 
 
 def healthy_twins_are_not_blamed():
-    for program in bank, threads:
+    for program in bank, threads, clients:
         assert findings(program) == []
+    for busy in 'chat', 'exit', 'pool':
+        assert findings(clients, busy) == [], busy
+
+
+def connections_that_nobody_closes():
+    """Each has a label of its own."""
+    found = findings(clients, 'leak')
+    assert len(found) == 1 and found[0]['finding'] == 'leak' and found[0]['sure'], found
+    assert found[0]['title'].startswith('80 promises "client *"') and 'none of them ever ended' in found[0]['title'], found
 
 
 def three_transfers_in_a_circle():
@@ -63,6 +72,6 @@ def a_mutex_that_is_not_unlocked():
 
 
 for test in (healthy_twins_are_not_blamed, three_transfers_in_a_circle, a_lock_that_is_taken_again, two_threads_with_two_mutexes,
-             a_mutex_that_is_not_unlocked):
+             a_mutex_that_is_not_unlocked, connections_that_nobody_closes):
     test()
     print('ok   ', test.__name__)

@@ -105,6 +105,8 @@ const char *weft__words_sort(struct weft__finder *f, uint32_t promise);
 const char *weft__words_span(struct weft__finder *f, int64_t ns);
 /* A text of the trace. */
 const char *weft__words_text(struct weft__finder *f, uint32_t text);
+/* The same of one that was made of such a text. */
+const char *weft__words_clean(struct weft__finder *f, const char *text);
 /* "s", unless it is one. */
 const char *weft__words_s(size_t count);
 /* What the whole trace lacks, a clause; NULL: nothing. */

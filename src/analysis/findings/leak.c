@@ -1,15 +1,19 @@
-/* leak.c: promises of one sort that only ever become more.  SPDX-License-Identifier: ISC */
+/* leak.c: promises of one sort that only ever become more; numbers in their labels do not make them different.
+ * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/shapes.h"
 
 enum { QUARTERS = 4 };
 
-/* Those of one sort that are pending at the end. */
+/* Sorts whose labels have one shape, and what is pending of them at the end. */
 struct heap {
-	int64_t first_ns, last_ns; /* their creations */
+	uint32_t sorts, ended, pending; /* may it leak or not */
+	int64_t first_ns, last_ns;      /* creations of what may leak */
 	uint32_t alive, first, last;
 	uint32_t quarter[QUARTERS]; /* how many were created in each quarter of the time between the two */
+	uint32_t old, used;         /* those of the first half, and how many of them did something in the last quarter */
 };
 
 static bool may_leak(const struct weft__finder *f, uint32_t p)
@@ -20,35 +24,39 @@ static bool may_leak(const struct weft__finder *f, uint32_t p)
 	       f->chains.verdict[p] != WEFT_VERDICT_OUTSIDE;
 }
 
-/* What alone can leak: most sorts cannot, and their promises need not be counted. */
-static bool is_suspect(const struct weft__finder *f, const struct weft__sort *sort)
+/* They come all the time and none, or hardly any, goes or does anything. */
+static bool leaks(const struct weft__finder *f, const struct heap *heap)
 {
-	return sort->named && sort->pending >= f->options.leak_count;
+	if (heap->alive < f->options.leak_count || heap->ended > heap->alive / 10 || heap->used > heap->old / 2)
+		return false;
+	/* A machine that is busy elsewhere leaves a gap; a burst is no leak. */
+	int quiet = 0;
+	for (int q = 0; q < QUARTERS; q++) {
+		quiet += heap->quarter[q] < heap->alive / (4 * QUARTERS);
+		if (quiet > 1 || heap->quarter[q] > heap->alive / QUARTERS * (QUARTERS - 1))
+			return false;
+	}
+	return heap->last_ns - heap->first_ns >= f->model->end_ns / 4;
 }
 
-/* They come all the time and none, or hardly any, goes. */
-static bool leaks(const struct weft__finder *f, const struct heap *heaps, uint32_t sort)
+/* What they have in common. */
+static const char *common_name(struct weft__finder *f, const struct heap *heap)
 {
-	const struct heap *heap = &heaps[sort];
-	const struct weft__sort *all = &f->sorts.items.items[sort];
-	if (!is_suspect(f, all) || heap->alive < f->options.leak_count || all->count - all->pending > heap->alive / 10)
-		return false;
-	for (int q = 0; q < QUARTERS; q++)
-		if (heap->quarter[q] < heap->alive / (2 * QUARTERS))
-			return false;
-	return heap->last_ns - heap->first_ns >= f->model->end_ns / 4;
+	char shape[128];
+	uint32_t label = weft_first_label(f->model, heap->first);
+	if (heap->sorts == 1 || !weft__shape(shape, sizeof shape, weft_model_text(f->model, label)))
+		return weft__words_sort(f, heap->first);
+	return weft__finding_text(f, "\"%s\"", weft__words_clean(f, shape));
 }
 
 static void tell_leak(struct weft__finder *f, const struct heap *heap)
 {
 	const struct weft_model *m = f->model;
-	uint32_t p = heap->first, root = f->chains.root[p];
-	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[p]];
+	uint32_t p = heap->first, root = f->chains.root[p], ended = heap->ended;
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_LEAK, p, heap->first_ns, m->end_ns);
 	if (!finding)
 		return;
-	uint32_t ended = sort->count - sort->pending;
-	const char *name = weft__words_sort(f, p), *at = weft__words_at(f, p);
+	const char *name = common_name(f, heap), *at = weft__words_at(f, p);
 	const char *every = weft__words_span(f, (heap->last_ns - heap->first_ns) / (heap->alive - 1));
 	finding->weight = heap->alive;
 	finding->verdict = f->chains.verdict[p];
@@ -74,21 +82,42 @@ static void tell_leak(struct weft__finder *f, const struct heap *heap)
 		    "in the end the first waits for %s%s", weft__words_name(f, root), weft__words_at(f, root));
 }
 
-static bool any_suspect(const struct weft__finder *f)
-{
-	for (size_t s = 0; s < f->sorts.items.count; s++)
-		if (is_suspect(f, &f->sorts.items.items[s]))
-			return true;
-	return false;
-}
-
-static void count_alive(struct weft__finder *f, struct heap *heaps)
+static int64_t last_deed_ns(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
+	uint32_t run = weft_run_before(m, p, INT64_MAX), out_end = f->ties.out_begin[p + 1];
+	int64_t deed_ns = run == WEFT_NONE ? m->promises[p].start_ns : m->runs[run].end_ns;
+	int64_t link_ns = out_end > f->ties.out_begin[p] ? m->links[f->ties.out[out_end - 1]].time_ns : deed_ns;
+	return link_ns > deed_ns ? link_ns : deed_ns;
+}
+
+static void count_in_time(const struct weft__finder *f, struct heap *heap, uint32_t p)
+{
+	int64_t span_ns = heap->last_ns - heap->first_ns, at_ns = f->model->promises[p].start_ns - heap->first_ns;
+	if (span_ns <= 0)
+		return;
+	int64_t quarter = (int64_t)((double)at_ns / (double)span_ns * QUARTERS);
+	heap->quarter[quarter < 0 ? 0 : quarter < QUARTERS ? quarter : QUARTERS - 1]++;
+	if (quarter >= QUARTERS / 2)
+		return;
+	heap->old++;
+	heap->used += last_deed_ns(f, p) > f->model->end_ns - (f->model->end_ns - heap->first_ns) / QUARTERS;
+}
+
+static void count_alive(struct weft__finder *f, struct heap *heaps, const uint32_t *first)
+{
+	const struct weft_model *m = f->model;
+	for (uint32_t s = 0; s < f->sorts.items.count; s++) {
+		const struct weft__sort *sort = &f->sorts.items.items[s];
+		struct heap *heap = &heaps[first[s]];
+		heap->sorts += sort->named;
+		heap->pending += sort->named ? sort->pending : 0;
+		heap->ended += sort->count - sort->pending;
+	}
 	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
 		uint32_t p = f->waiting.pending.items[i];
-		struct heap *heap = &heaps[f->sorts.of[p]];
-		if (!may_leak(f, p))
+		struct heap *heap = &heaps[first[f->sorts.of[p]]];
+		if (heap->pending < f->options.leak_count || !may_leak(f, p))
 			continue;
 		if (heap->alive++ == 0) {
 			heap->first = p;
@@ -99,29 +128,32 @@ static void count_alive(struct weft__finder *f, struct heap *heaps)
 	}
 	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
 		uint32_t p = f->waiting.pending.items[i];
-		struct heap *heap = &heaps[f->sorts.of[p]];
-		int64_t span_ns = heap->last_ns - heap->first_ns, at_ns = m->promises[p].start_ns - heap->first_ns;
-		if (span_ns <= 0 || !may_leak(f, p))
-			continue;
-		int64_t quarter = (int64_t)((double)at_ns / (double)span_ns * QUARTERS);
-		heap->quarter[quarter < 0 ? 0 : quarter < QUARTERS ? quarter : QUARTERS - 1]++;
+		struct heap *heap = &heaps[first[f->sorts.of[p]]];
+		if (heap->alive >= f->options.leak_count && may_leak(f, p))
+			count_in_time(f, heap, p);
 	}
 }
 
 void weft__find_leak(struct weft__finder *f)
 {
 	size_t count = f->sorts.items.count;
-	struct heap *heaps = any_suspect(f) ? weft__finding_alloc(f, count, sizeof *heaps) : NULL;
-	if (!heaps)
+	if (f->waiting.pending.count < f->options.leak_count)
 		return;
-	count_alive(f, heaps);
-	for (uint32_t s = 0; s < count && weft__finding_goes_on(f, s, count); s++) {
-		if (!leaks(f, heaps, s))
-			continue;
-		/* What waits for others that leak is told of with them. */
-		uint32_t root = f->chains.root[heaps[s].last], root_sort = f->sorts.of[root];
-		if (!f->told[root] && (root_sort == s || !leaks(f, heaps, root_sort)))
-			tell_leak(f, &heaps[s]);
+	struct heap *heaps = weft__finding_alloc(f, count, sizeof *heaps);
+	uint32_t *first = weft__finding_alloc(f, count, sizeof *first);
+	if (heaps && first && weft__shapes_group(first, f->model, &f->sorts, &f->watch) == WEFT_OK) {
+		count_alive(f, heaps, first);
+		for (uint32_t s = 0; s < count && weft__finding_goes_on(f, s, count); s++) {
+			if (first[s] != s || !leaks(f, &heaps[s]))
+				continue;
+			/* What waits for others that leak is told of with them. */
+			uint32_t root = f->chains.root[heaps[s].last], other = first[f->sorts.of[root]];
+			if (!f->told[root] && (other == s || !leaks(f, &heaps[other])))
+				tell_leak(f, &heaps[s]);
+		}
+	} else if (heaps && first && !f->watch.called_off) {
+		f->no_memory = true;
 	}
 	free(heaps);
+	free(first);
 }

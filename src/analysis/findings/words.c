@@ -1,6 +1,7 @@
 /* words.c: what the sentences of findings are made of.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "analysis/findings/finding.h"
 #include "analysis/names.h"
@@ -42,6 +43,12 @@ const char *weft__words_text(struct weft__finder *f, uint32_t text)
 	char clean[256];
 	return text == WEFT_NONE ? "no reason is told"
 				 : weft__finding_text(f, "%s", weft_name_text(f->model, text, clean, sizeof clean));
+}
+
+const char *weft__words_clean(struct weft__finder *f, const char *text)
+{
+	char clean[256];
+	return weft__finding_text(f, "%s", weft_name_clean((struct weft_str){text, strlen(text)}, clean, sizeof clean));
 }
 
 const char *weft__words_s(size_t count)

@@ -1,0 +1,94 @@
+/* clients.c [leak|chat|exit|pool]: a server's connections, recorded by hand as docs/recording.md says.
+ *
+ * leak: no connection is ever closed.  chat: none is closed either, but all of them go on talking.  exit: the program ends while
+ * a short timer is under way.  pool: work of 60 ms on another OS thread, while the loop has nothing to do.  All but the first are
+ * healthy.  SPDX-License-Identifier: ISC */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <weft/record.h>
+
+enum { CLIENTS = 80 };
+
+static weft_id client[CLIENTS];
+
+static void sleep_us(unsigned us)
+{
+	weft_idle(WEFT_IDLE_WAIT);
+	usleep(us);
+	weft_resume(WEFT_SYSTEM_ID);
+}
+
+static void talk(weft_id connection)
+{
+	weft_id read = weft_create(connection, WEFT_KIND_STREAM_READ, WEFT_SITE());
+	weft_await(connection, read);
+	sleep_us(300);
+	weft_resolve(WEFT_SYSTEM_ID, read);
+	weft_read(connection, read);
+	weft_run(WEFT_SYSTEM_ID);
+}
+
+static void serve(const char *fault)
+{
+	bool closes = strcmp(fault, "leak") && strcmp(fault, "chat");
+	for (int i = 0; i < CLIENTS; i++) {
+		char name[64];
+		client[i] = WEFT_CREATE(WEFT_KIND_CONNECTION);
+		snprintf(name, sizeof name, "client 127.0.0.1:%d", 40000 + i * 7);
+		weft_label(client[i], name);
+		talk(client[i]);
+		if (closes)
+			weft_resolve(WEFT_SYSTEM_ID, client[i]);
+		for (int k = 0; k <= i && !strcmp(fault, "chat") && i % 8 == 7; k++)
+			talk(client[k]);
+	}
+}
+
+static void *work(void *request)
+{
+	weft_run(*(weft_id *)request);
+	struct timespec now, end;
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_nsec += 60000000;
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while ((now.tv_sec - end.tv_sec) * 1000000000LL + now.tv_nsec - end.tv_nsec < 0);
+	weft_resolve(*(weft_id *)request, *(weft_id *)request);
+	return NULL;
+}
+
+static void use_pool(void)
+{
+	pthread_t thread;
+	weft_id request = WEFT_CREATE(WEFT_KIND_REQUEST), job = WEFT_CREATE(WEFT_KIND_WORK);
+	WEFT_LABEL(request, "GET /hash");
+	weft_should_resolve(request);
+	weft_await(request, job);
+	pthread_create(&thread, NULL, work, &job);
+	weft_idle(WEFT_IDLE_WAIT);
+	pthread_join(thread, NULL);
+	weft_resume(WEFT_SYSTEM_ID);
+	weft_read(request, job);
+	weft_resolve(request, request);
+}
+
+int main(int argc, char **argv)
+{
+	const char *fault = argc > 1 ? argv[1] : "";
+	serve(fault);
+	if (!strcmp(fault, "pool"))
+		use_pool();
+	if (!strcmp(fault, "exit")) {
+		weft_id request = WEFT_CREATE(WEFT_KIND_REQUEST), timer = WEFT_CREATE(WEFT_KIND_TIMER);
+		weft_should_resolve(request);
+		WEFT_LABEL(timer, "sleep 5 ms");
+		weft_await(request, timer);
+		sleep_us(1000);
+	}
+	return 0;
+}
