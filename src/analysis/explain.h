@@ -25,6 +25,7 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	    "a promise is pending that younger ones of its sort have overtaken")                                                 \
 	X(STALL, stall, ALARM, DELAYS | ALL, "one promise ran, or a pause lasted, while others were ready")                      \
 	X(STARVATION, starvation, ALARM, DELAYS | ALL, "promises were ready for long while many others ran")                     \
+	X(SPIN, spin, ALARM, 0, "code was called again and again, and its OS thread never slept")                                \
 	X(LEAK, leak, ALARM, CHAINS | SORTS | ROOTS | ALL, "promises of one sort only ever become more")                         \
 	X(UNDERWAY, underway, INFORMATION, CHAINS | SORTS | ROOTS, "a promise should resolve, and was on its way at the end")    \
 	X(ALIVE, alive, INFORMATION, WAITING | SORTS, "what keeps a loop from returning")                                        \

@@ -304,9 +304,16 @@ static int release(struct weft__build *b, const struct weft_event *ev, int64_t t
 	return WEFT_OK;
 }
 
-static int detail(struct weft__build *b, const struct weft_event *ev)
+static int detail(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p;
+	if (ev->kind == WEFT_DETAIL_SPIN) {
+		int status = promise_of(b, ev, ev->a, &p);
+		struct weft_spin *spin = status < 0 ? NULL : weft_vec_push(&b->spins);
+		if (spin)
+			*spin = (struct weft_spin){time_ns, (uint64_t)ev->value, p};
+		return status < 0 ? status : spin ? WEFT_OK : WEFT_ENOMEM;
+	}
 	if (ev->kind != WEFT_DETAIL_STACK)
 		return WEFT_OK;
 	int status = promise_of(b, ev, ev->a, &p);
@@ -535,9 +542,9 @@ static int take(struct weft__build *b, const struct weft_event *ev)
 	case WEFT_OP_PAUSE_BEGIN:
 	case WEFT_OP_PAUSE_END: return pause_event(b, ev, time_ns);
 	case WEFT_OP_AWAITS_NO_MORE: return awaits_no_more(b, ev, time_ns);
-	case WEFT_OP_DETAIL: return detail(b, ev);
 	case WEFT_OP_HOLD: return hold(b, ev, time_ns);
 	case WEFT_OP_RELEASE: return release(b, ev, time_ns);
+	case WEFT_OP_DETAIL: return detail(b, ev, time_ns);
 	case WEFT_OP_BELONGS:
 	case WEFT_OP_LEVEL:
 	case WEFT_OP_SENT:
@@ -632,6 +639,7 @@ static void drop(struct weft__build *b)
 	weft_vec_free(&b->links);
 	weft_vec_free(&b->await_ends);
 	weft_vec_free(&b->stacks);
+	weft_vec_free(&b->spins);
 	weft_vec_free(&b->labels);
 	weft_vec_free(&b->label_owners);
 	weft_vec_free(&b->runs);

@@ -19,6 +19,7 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->links);
 	free(model->await_ends);
 	free(model->stacks);
+	free(model->spins);
 	free(model->labels);
 	free(model->runs);
 	free(model->pauses);

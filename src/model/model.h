@@ -94,6 +94,13 @@ struct weft_run {
 	int64_t start_ns, end_ns;
 };
 
+/* By then a promise's code had been called that often since its OS thread last slept. */
+struct weft_spin {
+	int64_t time_ns;
+	uint64_t calls;
+	uint32_t promise;
+};
+
 struct weft_sample {
 	int64_t time_ns;
 	int64_t value;
@@ -144,6 +151,8 @@ struct weft_model {
 	size_t await_end_count;
 	struct weft_stack *stacks; /* by promise, one each */
 	size_t stack_count;
+	struct weft_spin *spins; /* in time order */
+	size_t spin_count;
 	struct weft_label *labels; /* by promise, then by time */
 	size_t label_count;
 	struct weft_run *runs; /* by promise, then by time */

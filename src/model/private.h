@@ -39,6 +39,7 @@ struct weft__build {
 	WEFT_VEC(struct weft_link) links;
 	WEFT_VEC(struct weft_await_end) await_ends;
 	WEFT_VEC(struct weft_stack) stacks;
+	WEFT_VEC(struct weft_spin) spins;
 	WEFT_VEC(struct weft_label) labels;
 	WEFT_VEC(uint32_t) label_owners;
 	WEFT_VEC(struct weft_run) runs;

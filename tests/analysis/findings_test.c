@@ -198,6 +198,77 @@ static void a_loop_that_is_closed_before_its_handles_is_an_alarm(void **state)
 	forget();
 }
 
+/* ---- What spins ---- */
+
+/* An idle callback is called `calls` times, `each_ns` apart; the recorder tells of it as adapters do. */
+static weft_id spin(uint64_t calls, uint64_t each_ns)
+{
+	start_recording();
+	weft_id main_thread = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+	weft_run(main_thread);
+	weft_id idle = weft_create(main_thread, WEFT_KIND_HANDLE, WEFT_SITE()),
+		timer = weft_create(main_thread, WEFT_KIND_TIMER, WEFT_SITE());
+	WEFT_LABEL(idle, "idle");
+	weft_run(idle);
+	uint64_t begin_ns = now_ns;
+	for (uint64_t told = 1024; told <= calls; told *= 2) {
+		now_ns = begin_ns + told * each_ns;
+		weft_spins(idle, told);
+	}
+	now_ns = begin_ns + calls * each_ns;
+	weft_signal(WEFT_SYSTEM_ID, timer);
+	weft_run(main_thread);
+	return idle;
+}
+
+static void code_that_is_called_for_ever_spins(void **state)
+{
+	weft_id idle = spin(100000, 1500);
+	explain(true);
+	const struct weft_finding *finding = only(WEFT_FINDING_SPIN, idle);
+	assert_int_equal(finding->severity, WEFT_SEVERITY_ALARM);
+	assert_true(finding->sure);
+	assert_non_null(strstr(finding->title, "\"idle\""));
+	assert_non_null(strstr(finding->title, "65536 times in 98.3 ms, every 1.50 us"));
+	forget();
+}
+
+static void a_spin_that_ends_is_not_sure(void **state)
+{
+	weft_id idle = spin(20000, 1000);
+	sleep_for(100 * MS);
+	weft_resume(WEFT_SYSTEM_ID);
+	explain(true);
+	assert_false(only(WEFT_FINDING_SPIN, idle)->sure);
+	forget();
+}
+
+static void the_longest_of_several_spins_is_told(void **state)
+{
+	weft_id idle = spin(20000, 1000);
+	for (uint64_t told = 1024; told <= 65536; told *= 2) {
+		now_ns += told / 2 * 1000;
+		weft_spins(idle, told);
+	}
+	for (uint64_t told = 1024; told <= 2048; told *= 2)
+		weft_spins(idle, told);
+	explain(true);
+	assert_int_equal(only(WEFT_FINDING_SPIN, idle)->weight, 65536);
+	forget();
+}
+
+static void few_calls_or_long_ones_are_no_spin(void **state)
+{
+	spin(8000, 1000);
+	explain(true);
+	assert_int_equal(findings->count, 0);
+	forget();
+	spin(20000, 60000);
+	explain(true);
+	assert_int_equal(findings->count, 0);
+	forget();
+}
+
 /* ---- On its way, or hung ---- */
 
 /* Main waits for a connect that is under way for the last `age`; `others` of the same sort took `usual`. */
@@ -1122,6 +1193,10 @@ int main(void)
 	    cmocka_unit_test(a_loop_that_sleeps_is_kept_by_what_it_still_waits_for),
 	    cmocka_unit_test(a_loop_that_runs_or_has_returned_is_not_told),
 	    cmocka_unit_test(a_loop_that_is_closed_before_its_handles_is_an_alarm),
+	    cmocka_unit_test(code_that_is_called_for_ever_spins),
+	    cmocka_unit_test(a_spin_that_ends_is_not_sure),
+	    cmocka_unit_test(the_longest_of_several_spins_is_told),
+	    cmocka_unit_test(few_calls_or_long_ones_are_no_spin),
 	    cmocka_unit_test(what_is_on_its_way_when_a_program_exits_is_no_alarm),
 	    cmocka_unit_test(what_takes_much_longer_than_its_like_is_an_alarm),
 	    cmocka_unit_test(what_takes_long_and_has_no_like_is_not_certain),

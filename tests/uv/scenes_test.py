@@ -93,3 +93,6 @@ events = trace.ask('info', '--json')[0]['events']
 if events > 400:
     fail(f'{events} events of a loop in which nothing happens')
 expect(len(trace.promises('handle')), 3, 'idle, prepare and check handles')
+found = trace.findings()
+expect(list(found), ['spin'], 'what is found in a loop that spins')
+expect([line['promise'] for line in found['spin']], [trace.promise('handle', 'idle')['promise']], 'who spins')

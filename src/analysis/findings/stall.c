@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 enum { LATE_KEPT = 8 };
@@ -87,6 +88,18 @@ static void tell_stall(struct weft__finder *f, const struct weft__stall *s)
 		    f, "the trace does not tell when these were due, nor whether the OS thread had a processor all the time");
 }
 
+/* What is called again and again is told as that: it ran many times, not once. */
+static bool spins(const struct weft__finder *f, const struct weft__stall *s)
+{
+	const struct weft_model *m = f->model;
+	enum { LOOKED_AT = 64 }; /* each is told some 20 times */
+	size_t first = WEFT_FIRST(i, 0, m->spin_count, m->spins[i].time_ns >= s->start_ns);
+	for (size_t i = first; i < m->spin_count && i < first + LOOKED_AT && m->spins[i].time_ns <= s->end_ns; i++)
+		if (m->spins[i].promise == s->promise && !s->is_pause)
+			return true;
+	return false;
+}
+
 void weft__find_stall(struct weft__finder *f)
 {
 	const struct weft__delays *d = &f->delays;
@@ -94,7 +107,8 @@ void weft__find_stall(struct weft__finder *f)
 	size_t count = 0;
 	struct weft__late unused[1];
 	for (size_t i = 0; i < d->stalls.count && weft__finding_goes_on(f, i, d->stalls.count); i++)
-		if (d->stalls.items[i].victims > 0 || weft__delays_late(d, &d->stalls.items[i], unused, 1) > 0)
+		if ((d->stalls.items[i].victims > 0 || weft__delays_late(d, &d->stalls.items[i], unused, 1) > 0) &&
+		    !spins(f, &d->stalls.items[i]))
 			order[count++] = &d->stalls.items[i];
 	if (order)
 		weft_sort(order, count, sizeof *order, compare_weights);
