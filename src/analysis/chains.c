@@ -226,9 +226,7 @@ static bool follow(struct weft__chains *c, struct weft__watch *watch)
 static int compare_blocked(const void *a, const void *b)
 {
 	const struct weft__blocked *x = a, *y = b;
-	if (x->root != y->root)
-		return x->root < y->root ? -1 : 1;
-	return (x->promise > y->promise) - (x->promise < y->promise);
+	return WEFT_ORDER(x->root, y->root) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
 static bool list_blocked(struct weft__chains *c)

@@ -9,6 +9,7 @@
 #include "analysis/names.h"
 #include "analysis/ties.h"
 #include "base/duration.h"
+#include "base/sort.h"
 #include "base/vec.h"
 
 static const struct {
@@ -180,12 +181,6 @@ static void measure_stall(struct weft_checked *out, const struct weft_model *m)
 		}
 }
 
-static int compare_ns(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
-
 static int measure_lives(struct weft_checked *out, const struct weft_model *m, const struct weft_rule *rule)
 {
 	struct weft_ties ties;
@@ -206,7 +201,7 @@ static int measure_lives(struct weft_checked *out, const struct weft_model *m, c
 				 : rule->measure == WEFT_MEASURE_P90 ? 90
 				 : rule->measure == WEFT_MEASURE_P99 ? 99
 								     : 100;
-		qsort(lives.items, lives.count, sizeof *lives.items, compare_ns);
+		weft_sort(lives.items, lives.count, sizeof *lives.items, weft_compare_i64);
 		out->value = lives.items[(lives.count * percent + 99) / 100 - 1];
 		snprintf(out->why, sizeof out->why, "of %zu promises", lives.count);
 	} else if (ok) {

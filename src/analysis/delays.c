@@ -66,17 +66,8 @@ static bool find_ready(struct weft__delays *d, struct weft__watch *watch)
 static int compare_stalls(const void *a, const void *b)
 {
 	const struct weft__stall *x = a, *y = b;
-	if (x->stream != y->stream)
-		return x->stream < y->stream ? -1 : 1;
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	if (x->end_ns != y->end_ns)
-		return x->end_ns < y->end_ns ? -1 : 1;
-	if (x->is_pause != y->is_pause)
-		return x->is_pause ? 1 : -1;
-	if (x->promise != y->promise)
-		return x->promise < y->promise ? -1 : 1;
-	return (x->pause > y->pause) - (x->pause < y->pause);
+	return WEFT_ORDER(x->stream, y->stream) ?: WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->end_ns, y->end_ns) ?:
+	       WEFT_ORDER(x->is_pause, y->is_pause) ?: WEFT_ORDER(x->promise, y->promise) ?: WEFT_ORDER(x->pause, y->pause);
 }
 
 static bool add_stall(struct weft__delays *d, struct weft__stall stall)
@@ -280,15 +271,8 @@ uint32_t weft__delays_late(const struct weft__delays *d, const struct weft__stal
 static int compare_ready(const void *a, const void *b)
 {
 	const struct weft__ready *x = a, *y = b;
-	if (x->stream != y->stream)
-		return x->stream < y->stream ? -1 : 1;
-	if (x->from_ns != y->from_ns)
-		return x->from_ns < y->from_ns ? -1 : 1;
-	if (x->to_ns != y->to_ns)
-		return x->to_ns < y->to_ns ? -1 : 1;
-	if (x->promise != y->promise)
-		return x->promise < y->promise ? -1 : 1;
-	return (x->input > y->input) - (x->input < y->input);
+	return WEFT_ORDER(x->stream, y->stream) ?: WEFT_ORDER(x->from_ns, y->from_ns) ?: WEFT_ORDER(x->to_ns, y->to_ns) ?:
+	       WEFT_ORDER(x->promise, y->promise) ?: WEFT_ORDER(x->input, y->input);
 }
 
 /* Joins those that were ready at the same time; each stretch is known by the one that was ready for longest. */

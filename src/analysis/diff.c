@@ -12,6 +12,7 @@
 #include "base/duration.h"
 #include "base/hash.h"
 #include "base/idmap.h"
+#include "base/sort.h"
 #include "base/utf8.h"
 #include "base/vec.h"
 
@@ -335,12 +336,6 @@ static void compare_counts(struct differ *d, const struct groups *groups)
 	}
 }
 
-static int compare_ns(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
-
 /* Whether lives in one of two sorted lists are longer than in the other, by the test of Mann and Whitney, which compares ranks:
  * the difference is more than 3.5 standard deviations. */
 static bool is_moved(const int64_t *a, size_t n, const int64_t *b, size_t m)
@@ -373,7 +368,7 @@ static void compare_lives(struct differ *d, const struct groups *groups)
 		if (count[0] < ENOUGH || count[1] < ENOUGH)
 			continue;
 		for (int r = 0; r < 2; r++)
-			qsort(lives[r], count[r], sizeof *lives[r], compare_ns);
+			weft_sort(lives[r], count[r], sizeof *lives[r], weft_compare_i64);
 		int64_t a_ns = lives[0][(count[0] - 1) / 2], b_ns = lives[1][(count[1] - 1) / 2];
 		int64_t low_ns = a_ns < b_ns ? a_ns : b_ns, high_ns = a_ns < b_ns ? b_ns : a_ns;
 		if (high_ns - low_ns < low_ns / 5 || high_ns - low_ns < 1000 || !is_moved(lives[0], count[0], lives[1], count[1]))
@@ -475,10 +470,6 @@ void weft_diff_destroy(struct weft_diff *diff)
 
 const char *weft_difference_name(enum weft_difference_kind kind)
 {
-	static const char *const names[] = {
-#define NAME(UPPER, name, text) name,
-	    WEFT_DIFFERENCES(NAME)
-#undef NAME
-	};
-	return (unsigned)kind < WEFT_DIFFERENCE_KINDS ? names[kind] : "unknown";
+	static const char *const names[] = {WEFT_DIFFERENCES(WEFT_LISTED_NAME)};
+	return WEFT_NAME_OF(names, kind);
 }

@@ -116,10 +116,6 @@ const char *weft_severity_name(enum weft_severity severity)
 
 const char *weft_verdict_name(enum weft_verdict verdict)
 {
-	static const char *const names[] = {
-#define NAME(UPPER, name) name,
-	    WEFT_VERDICTS(NAME)
-#undef NAME
-	};
-	return (unsigned)verdict < WEFT_VERDICTS_COUNT ? names[verdict] : "unknown";
+	static const char *const names[] = {WEFT_VERDICTS(WEFT_LISTED_NAME)};
+	return WEFT_NAME_OF(names, verdict);
 }

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
+
 static int compare_interval(const void *a, const void *b)
 {
 	const struct weft__interval *x = a, *y = b;
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
+	return WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->end_ns, y->end_ns);
 }
 
 static int64_t max_ns(int64_t a, int64_t b)
@@ -107,7 +107,7 @@ static int64_t sum_ready(struct weft__lives *w, uint32_t p, size_t count)
 	const struct weft_run *run = &m->runs[m->promises[p].runs], *runs_end = &m->runs[m->promises[p + 1].runs];
 	int64_t covered_ns = m->promises[p].start_ns, sum = 0;
 	if (count > 1)
-		qsort(w->ready, count, sizeof *w->ready, compare_interval);
+		weft_sort(w->ready, count, sizeof *w->ready, compare_interval);
 	for (size_t i = 0; i < count; i++) {
 		int64_t from_ns = max_ns(w->ready[i].start_ns, covered_ns);
 		int64_t to_ns = min_ns(w->ready[i].end_ns, m->promises[p].end_ns);

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/idmap.h"
+#include "base/search.h"
+#include "base/sort.h"
 #include "base/vec.h"
 
 /* The walk stands at a time, with a promise.  The mode is what the promise does at that time. */
@@ -71,17 +73,11 @@ static const struct weft_link *link_at(const struct walk *w, enum weft_link_kind
 {
 	const struct weft_model *m = w->ties->model;
 	const uint32_t *begin = to ? w->ties->in_begin : w->ties->out_begin, *links = to ? w->ties->in : w->ties->out;
-	uint32_t low = begin[w->promise], high = begin[w->promise + 1], end = high;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (m->links[links[middle]].time_ns < w->time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < end && m->links[links[low]].time_ns == w->time_ns; low++)
-		if (m->links[links[low]].kind == kind)
-			return &m->links[links[low]];
+	const size_t end = begin[w->promise + 1];
+	size_t l = WEFT_FIRST(i, begin[w->promise], end, m->links[links[i]].time_ns >= w->time_ns);
+	for (; l < end && m->links[links[l]].time_ns == w->time_ns; l++)
+		if (m->links[links[l]].kind == kind)
+			return &m->links[links[l]];
 	return NULL;
 }
 
@@ -124,19 +120,14 @@ static const struct weft_link *first_read(const struct walk *w)
 	const struct weft_model *m = w->ties->model;
 	const struct weft_link *read = link_at(w, WEFT_LINK_READ, false);
 	uint32_t run = weft_run_before(m, w->promise, w->time_ns + 1);
-	uint32_t low = w->ties->out_begin[w->promise], high = w->ties->out_begin[w->promise + 1], end = high;
 	if (read || run == WEFT_NONE || m->runs[run].start_ns != w->time_ns)
 		return read;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (m->links[w->ties->out[middle]].time_ns < w->time_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == end)
+	const uint32_t *out = w->ties->out;
+	const size_t end = w->ties->out_begin[w->promise + 1];
+	size_t l = WEFT_FIRST(i, w->ties->out_begin[w->promise], end, m->links[out[i]].time_ns >= w->time_ns);
+	if (l == end)
 		return NULL;
-	const struct weft_link *first = &m->links[w->ties->out[low]];
+	const struct weft_link *first = &m->links[out[l]];
 	return first->kind == WEFT_LINK_READ && first->time_ns <= m->runs[run].end_ns &&
 		       w->ties->ended_ns[first->to] <= w->time_ns
 		   ? first
@@ -219,21 +210,14 @@ static void find_behind(const struct weft_model *m, struct weft_path *path, int6
 	for (uint32_t p = 1; p < m->promise_count; p++)
 		for (uint32_t r = m->promises[p].runs; r < m->promises[p + 1].runs; r++) {
 			const struct weft_run *run = &m->runs[r];
-			size_t low = 0, high = path->count;
-			while (low < high) {
-				size_t middle = low + (high - low) / 2;
-				if (path->steps[middle].end_ns <= run->start_ns)
-					low = middle + 1;
-				else
-					high = middle;
-			}
-			for (; low < path->count && path->steps[low].start_ns < run->end_ns; low++) {
-				struct weft_step *s = &path->steps[low];
+			size_t at = WEFT_FIRST(i, 0, path->count, path->steps[i].end_ns > run->start_ns);
+			for (; at < path->count && path->steps[at].start_ns < run->end_ns; at++) {
+				struct weft_step *s = &path->steps[at];
 				int64_t from_ns = max_ns(run->start_ns, s->start_ns);
 				int64_t to_ns = run->end_ns < s->end_ns ? run->end_ns : s->end_ns;
-				if (s->kind != WEFT_STEP_READY || s->promise == p || to_ns - from_ns <= longest[low])
+				if (s->kind != WEFT_STEP_READY || s->promise == p || to_ns - from_ns <= longest[at])
 					continue;
-				longest[low] = to_ns - from_ns;
+				longest[at] = to_ns - from_ns;
 				s->behind = p;
 			}
 		}
@@ -283,12 +267,8 @@ void weft_path_destroy(struct weft_path *path)
 
 const char *weft_step_name(enum weft_step_kind kind)
 {
-	static const char *const names[] = {
-#define NAME(UPPER, name) name,
-	    WEFT_STEPS(NAME)
-#undef NAME
-	};
-	return (unsigned)kind < WEFT_STEP_KINDS ? names[kind] : "unknown";
+	static const char *const names[] = {WEFT_STEPS(WEFT_LISTED_NAME)};
+	return WEFT_NAME_OF(names, kind);
 }
 
 /* ---- Blame ---- */
@@ -341,11 +321,7 @@ static bool count_path(struct counting *c, uint32_t promise)
 static int compare_blames(const void *a, const void *b)
 {
 	const struct weft_blame *x = a, *y = b;
-	if (x->sum_ns != y->sum_ns)
-		return x->sum_ns > y->sum_ns ? -1 : 1;
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	return (x->promise > y->promise) - (x->promise < y->promise);
+	return WEFT_ORDER(y->sum_ns, x->sum_ns) ?: WEFT_ORDER(x->kind, y->kind) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
 int weft_blames_create(struct weft_blames **out, const struct weft_model *model, struct weft_str label, struct weft_error *err)
@@ -378,8 +354,7 @@ int weft_blames_create(struct weft_blames **out, const struct weft_model *model,
 		return blames ? weft_error_set(err, WEFT_ENOTFOUND, "no promise of that label has ended")
 			      : weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
 	}
-	if (c.blames.count > 1)
-		qsort(c.blames.items, c.blames.count, sizeof *c.blames.items, compare_blames);
+	weft_sort(c.blames.items, c.blames.count, sizeof *c.blames.items, compare_blames);
 	*blames = (struct weft_blames){c.blames.items, c.blames.count, c.promises, c.sum_ns};
 	*out = blames;
 	return WEFT_OK;

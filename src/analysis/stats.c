@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analysis/life.h"
+#include "base/sort.h"
 
 /* Where a promise spent its time, and to which group it belongs. */
 struct life {
@@ -13,12 +14,6 @@ struct life {
 	uint8_t end;
 	uint32_t promise;
 };
-
-static int compare_ns(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
 
 static struct life describe(const struct weft_model *m, uint32_t p)
 {
@@ -34,18 +29,13 @@ static struct life describe(const struct weft_model *m, uint32_t p)
 static int compare_life(const void *a, const void *b)
 {
 	const struct life *x = a, *y = b;
-	if (x->label != y->label)
-		return x->label < y->label ? -1 : 1;
-	if (x->site != y->site)
-		return x->site < y->site ? -1 : 1;
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	return (x->promise > y->promise) - (x->promise < y->promise);
+	return WEFT_ORDER(x->label, y->label) ?: WEFT_ORDER(x->site, y->site) ?: WEFT_ORDER(x->kind, y->kind) ?:
+	       WEFT_ORDER(x->promise, y->promise);
 }
 
 static struct weft_spread spread(int64_t *values, size_t count)
 {
-	qsort(values, count, sizeof *values, compare_ns);
+	weft_sort(values, count, sizeof *values, weft_compare_i64);
 	return (struct weft_spread){
 	    values[(count * 50 + 99) / 100 - 1],
 	    values[(count * 90 + 99) / 100 - 1],
@@ -76,20 +66,15 @@ static struct weft_stat sum_up(const struct life *lives, size_t count, int64_t *
 static int compare_stat(const void *a, const void *b)
 {
 	const struct weft_stat *x = a, *y = b;
-	if (x->count != y->count)
-		return x->count > y->count ? -1 : 1;
 	/* Texts and sites are numbered by their first use, so the group that was used first comes first. */
-	if (x->label != y->label)
-		return x->label < y->label ? -1 : 1;
-	if (x->site != y->site)
-		return x->site < y->site ? -1 : 1;
-	return (x->kind > y->kind) - (x->kind < y->kind);
+	return WEFT_ORDER(y->count, x->count) ?: WEFT_ORDER(x->label, y->label) ?: WEFT_ORDER(x->site, y->site) ?:
+	       WEFT_ORDER(x->kind, y->kind);
 }
 
 /* Sorts the lives into groups, and sums up each; false when out of memory. */
 static bool group(struct weft_stats *stats, struct life *lives, size_t count)
 {
-	qsort(lives, count, sizeof *lives, compare_life);
+	weft_sort(lives, count, sizeof *lives, compare_life);
 	size_t groups = 0;
 	for (size_t i = 0; i < count; i++)
 		groups += i == 0 || lives[i].label != lives[i - 1].label || lives[i].site != lives[i - 1].site ||
@@ -108,7 +93,7 @@ static bool group(struct weft_stats *stats, struct life *lives, size_t count)
 		stats->stats[stats->count++] = sum_up(&lives[begin], end - begin, values);
 	}
 	free(values);
-	qsort(stats->stats, stats->count, sizeof *stats->stats, compare_stat);
+	weft_sort(stats->stats, stats->count, sizeof *stats->stats, compare_stat);
 	return true;
 }
 

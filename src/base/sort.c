@@ -181,6 +181,11 @@ static void merge_runs(const struct sort *s, struct run run, size_t count)
 	}
 }
 
+int weft_compare_i64(const void *a, const void *b)
+{
+	return WEFT_ORDER(*(const int64_t *)a, *(const int64_t *)b);
+}
+
 void weft_sort(void *items, size_t count, size_t item_bytes, weft_compare *compare)
 {
 	unsigned char near[4 * WEFT_SORT_MOST_BYTES];

@@ -14,6 +14,12 @@
  * for those of which nobody can tell which came first. */
 typedef int weft_compare(const void *a, const void *b);
 
+/* How two numbers compare.  Comparators join several by ?: and so compare what comes first, then what comes second, ... */
+#define WEFT_ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+
+/* Compares int64_t. */
+int weft_compare_i64(const void *a, const void *b);
+
 /* items may be NULL if count is 0. */
 void weft_sort(void *items, size_t count, size_t item_bytes, weft_compare *compare);
 

@@ -2,6 +2,7 @@
 #ifndef WEFT_BASE_STR_H
 #define WEFT_BASE_STR_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Not terminated, perhaps not UTF-8, perhaps with NUL inside. */
@@ -9,5 +10,9 @@ struct weft_str {
 	const char *ptr;
 	uint32_t len;
 };
+
+/* The names of a list of X(UPPER, "name", ...), to be the initialiser of an array; and the one of a number, if there is one. */
+#define WEFT_LISTED_NAME(UPPER, name, ...) name,
+#define WEFT_NAME_OF(names, number) ((size_t)(number) < sizeof(names) / sizeof *(names) ? (names)[number] : "unknown")
 
 #endif

@@ -274,9 +274,7 @@ static void draw_line(struct weft__frame *f, const struct weft__line *line)
 static int compare_verticals(const void *a, const void *b)
 {
 	const struct weft__vertical *v = a, *w = b;
-	return v->x != w->x     ? (v->x < w->x ? -1 : 1)
-	       : v->y0 != w->y0 ? (v->y0 < w->y0 ? -1 : 1)
-				: (v->y1 > w->y1) - (v->y1 < w->y1);
+	return WEFT_ORDER(v->x, w->x) ?: WEFT_ORDER(v->y0, w->y0) ?: WEFT_ORDER(v->y1, w->y1);
 }
 
 static void draw_verticals(struct weft__frame *f)

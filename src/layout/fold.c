@@ -15,17 +15,14 @@ struct idler {
 static int compare_idlers(const void *a, const void *b)
 {
 	const struct idler *x = a, *y = b;
-	return x->stream != y->stream       ? (x->stream < y->stream ? -1 : 1)
-	       : x->parent != y->parent     ? (x->parent < y->parent ? -1 : 1)
-	       : x->kind != y->kind         ? (x->kind < y->kind ? -1 : 1)
-	       : x->start_ns != y->start_ns ? (x->start_ns < y->start_ns ? -1 : 1)
-					    : (x->promise > y->promise) - (x->promise < y->promise);
+	return WEFT_ORDER(x->stream, y->stream) ?: WEFT_ORDER(x->parent, y->parent) ?: WEFT_ORDER(x->kind, y->kind) ?:
+	       WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
 static int compare_folds(const void *a, const void *b)
 {
 	const struct weft_fold *x = a, *y = b;
-	return (x->leader > y->leader) - (x->leader < y->leader);
+	return WEFT_ORDER(x->leader, y->leader);
 }
 
 /* What the promise itself tells.  A handle that is closed runs once more, after its end. */

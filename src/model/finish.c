@@ -246,18 +246,15 @@ static void order_labels(struct weft__build *b)
 static int compare_stretches(const void *a, const void *b)
 {
 	const struct weft_stretch *x = a, *y = b;
-	return x->start_ns != y->start_ns ? (x->start_ns < y->start_ns ? -1 : 1)
-	       : x->end_ns != y->end_ns   ? (x->end_ns < y->end_ns ? -1 : 1)
-	       : x->stream != y->stream   ? (x->stream < y->stream ? -1 : 1)
-					  : (x->text > y->text) - (x->text < y->text);
+	return WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->end_ns, y->end_ns) ?: WEFT_ORDER(x->stream, y->stream) ?:
+	       WEFT_ORDER(x->text, y->text);
 }
 
 /* By name, whose bytes are compared; the names are all different. */
 static int compare_counters(const void *a, const void *b)
 {
 	const struct weft_str *x = &((const struct weft_counter *)a)->name, *y = &((const struct weft_counter *)b)->name;
-	int order = memcmp(x->ptr, y->ptr, x->len < y->len ? x->len : y->len);
-	return order ? order : (x->len > y->len) - (x->len < y->len);
+	return memcmp(x->ptr, y->ptr, x->len < y->len ? x->len : y->len) ?: WEFT_ORDER(x->len, y->len);
 }
 
 /* What counters of one scale have in common: the name up to its last '#'. */
@@ -338,9 +335,7 @@ int weft__compare_await_ends(const void *a, const void *b)
 static int compare_stacks(const void *a, const void *b)
 {
 	const struct weft_stack *x = a, *y = b;
-	if (x->promise != y->promise)
-		return x->promise < y->promise ? -1 : 1;
-	return (x->weft__order > y->weft__order) - (x->weft__order < y->weft__order);
+	return WEFT_ORDER(x->promise, y->promise) ?: WEFT_ORDER(x->weft__order, y->weft__order);
 }
 
 /* The first one of each promise that has any. */

@@ -110,12 +110,8 @@ const uint32_t weft__kind_traits[WEFT_KIND_PREEXISTING + 1] = {
 
 const char *weft_anomaly_text(enum weft_anomaly anomaly)
 {
-	static const char *const texts[] = {
-#define TEXT(NAME, text) text,
-	    WEFT_ANOMALIES(TEXT)
-#undef TEXT
-	};
-	return (unsigned)anomaly < WEFT_ANOMALY_COUNT ? texts[anomaly] : "unknown";
+	static const char *const texts[] = {WEFT_ANOMALIES(WEFT_LISTED_NAME)};
+	return WEFT_NAME_OF(texts, anomaly);
 }
 
 int64_t weft_model_await_end(const struct weft_model *model, const struct weft_link *await)

@@ -33,9 +33,7 @@ static uint64_t load(const struct layout *l, const unsigned char *at)
 static int compare_extents(const void *x, const void *y)
 {
 	const struct weft_extent *a = x, *b = y;
-	return a->address != b->address ? (a->address < b->address ? -1 : 1)
-	       : a->offset != b->offset ? (a->offset < b->offset ? -1 : 1)
-					: 0;
+	return WEFT_ORDER(a->address, b->address) ?: WEFT_ORDER(a->offset, b->offset);
 }
 
 /* Cuts sorted extents so that none overlaps another, and each address means one place; returns how many are left. */

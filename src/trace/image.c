@@ -211,25 +211,20 @@ static bool search_all(struct search *s)
 
 /* ---- Choosing ---- */
 
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
-
 /* Rings apart; in each, of packets with the same number the best one first: whole, and with most in it. */
 static int compare_found(const void *x, const void *y)
 {
 	const struct found *a = x, *b = y;
-	int order = memcmp(a->uuid, b->uuid, sizeof a->uuid);
-	order = order ? order : ORDER(a->stream_class, b->stream_class);
-	order = order ? order : ORDER(a->instance, b->instance);
-	order = order ? order : ORDER(a->sequence, b->sequence);
-	order = order ? order : ORDER(a->is_odd, b->is_odd);
-	order = order ? order : ORDER(b->content_bytes, a->content_bytes);
-	return order ? order : ORDER(a->address, b->address);
+	return memcmp(a->uuid, b->uuid, sizeof a->uuid) ?: WEFT_ORDER(a->stream_class, b->stream_class) ?:
+	       WEFT_ORDER(a->instance, b->instance) ?: WEFT_ORDER(a->sequence, b->sequence) ?:
+	       WEFT_ORDER(a->is_odd, b->is_odd) ?: WEFT_ORDER(b->content_bytes, a->content_bytes) ?:
+	       WEFT_ORDER(a->address, b->address);
 }
 
 static int compare_addresses(const void *x, const void *y)
 {
 	const struct found *a = x, *b = y;
-	return ORDER(a->address, b->address);
+	return WEFT_ORDER(a->address, b->address);
 }
 
 static bool find_rings(struct search *s)

@@ -265,16 +265,11 @@ static int take_packets(struct weft_trace *trace, struct weft_error *err)
 
 /* ---- Order ---- */
 
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
-
 static int compare_packets(const void *x, const void *y)
 {
 	const struct native_packet *a = x, *b = y;
-	int order = ORDER(a->instance, b->instance);
-	order = order ? order : ORDER(a->sequence, b->sequence);
-	order = order ? order : ORDER(a->begin, b->begin);
-	order = order ? order : ORDER(a->blob, b->blob);
-	return order ? order : ORDER(a->offset, b->offset);
+	return WEFT_ORDER(a->instance, b->instance) ?: WEFT_ORDER(a->sequence, b->sequence) ?: WEFT_ORDER(a->begin, b->begin) ?:
+	       WEFT_ORDER(a->blob, b->blob) ?: WEFT_ORDER(a->offset, b->offset);
 }
 
 /* ---- Streams ---- */
@@ -282,9 +277,7 @@ static int compare_packets(const void *x, const void *y)
 static int compare_changes(const void *x, const void *y)
 {
 	const struct native_change *a = x, *b = y;
-	int order = ORDER(a->instance, b->instance);
-	order = order ? order : ORDER(a->since, b->since);
-	return order ? order : ORDER(a->order, b->order);
+	return WEFT_ORDER(a->instance, b->instance) ?: WEFT_ORDER(a->since, b->since) ?: WEFT_ORDER(a->order, b->order);
 }
 
 static struct weft_str packet_name(const struct native_packet *p)

@@ -72,9 +72,8 @@ const struct weft_blob *weft_source_find(const struct weft_source *source, const
 static int compare_names(const void *a, const void *b)
 {
 	const struct weft_blob *x = a, *y = b;
-	int order = strcmp(x->name, y->name);
 	/* An archive may have two of a name, whose bytes stand in it one after the other. */
-	return order ? order : x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+	return strcmp(x->name, y->name) ?: WEFT_ORDER(x->bytes, y->bytes);
 }
 
 void weft__source_sort(struct weft_source *source)

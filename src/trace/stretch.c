@@ -7,8 +7,6 @@
 
 #include "base/sort.h"
 
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
-
 bool weft__packet_is_unused(const struct weft_packet *packet)
 {
 	return packet->stream_class == WEFT_CLASS_EVENTS && packet->content_bytes == packet->header_bytes && !packet->tid &&
@@ -53,10 +51,9 @@ static int look(struct weft_slot *slot, uint64_t *step)
 static int compare_slots(const void *x, const void *y)
 {
 	const struct weft_slot *a = *(struct weft_slot *const *)x, *b = *(struct weft_slot *const *)y;
-	int order = memcmp(a->packet.uuid, b->packet.uuid, sizeof a->packet.uuid);
-	order = order ? order : ORDER(a->packet.instance, b->packet.instance);
-	order = order ? order : ORDER(b->packet.sequence, a->packet.sequence);
-	return order ? order : ORDER(a, b);
+	return memcmp(a->packet.uuid, b->packet.uuid, sizeof a->packet.uuid) ?:
+	       WEFT_ORDER(a->packet.instance, b->packet.instance) ?: WEFT_ORDER(b->packet.sequence, a->packet.sequence) ?:
+	       WEFT_ORDER(a, b);
 }
 
 static bool is_of_stream(const struct weft_slot *a, const struct weft_slot *b)

@@ -11,11 +11,7 @@ struct keeper {
 static int compare_keepers(const void *a, const void *b)
 {
 	const struct keeper *x = a, *y = b;
-	if (x->is_endless != y->is_endless)
-		return x->is_endless ? 1 : -1;
-	if (x->sort != y->sort)
-		return x->sort < y->sort ? -1 : 1;
-	return (x->promise > y->promise) - (x->promise < y->promise);
+	return WEFT_ORDER(x->is_endless, y->is_endless) ?: WEFT_ORDER(x->sort, y->sort) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
 /* A line for each sort of keepers. */

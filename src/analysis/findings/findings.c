@@ -134,19 +134,9 @@ void *weft__finding_alloc(struct weft__finder *f, size_t count, size_t item_byte
 static int compare_findings(const void *a, const void *b)
 {
 	const struct weft_finding *x = a, *y = b;
-	if (x->severity != y->severity)
-		return x->severity > y->severity ? -1 : 1;
-	if (x->sure != y->sure)
-		return x->sure ? -1 : 1;
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	if (x->weight != y->weight)
-		return x->weight > y->weight ? -1 : 1;
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	if (x->promise != y->promise)
-		return x->promise < y->promise ? -1 : 1;
-	return strcmp(x->title, y->title);
+	return WEFT_ORDER(y->severity, x->severity) ?: WEFT_ORDER(y->sure, x->sure) ?: WEFT_ORDER(x->kind, y->kind) ?:
+	       WEFT_ORDER(y->weight, x->weight) ?: WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->promise, y->promise) ?:
+	       strcmp(x->title, y->title);
 }
 
 static void forget(struct weft__finder *f)

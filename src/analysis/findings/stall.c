@@ -26,11 +26,7 @@ static int64_t weight_ns(const struct weft__stall *s)
 static int compare_weights(const void *a, const void *b)
 {
 	const struct weft__stall *x = *(const struct weft__stall *const *)a, *y = *(const struct weft__stall *const *)b;
-	if ((x->victims > 0) != (y->victims > 0))
-		return x->victims > 0 ? -1 : 1;
-	if (weight_ns(x) != weight_ns(y))
-		return weight_ns(x) > weight_ns(y) ? -1 : 1;
-	return (x > y) - (x < y);
+	return WEFT_ORDER(y->victims > 0, x->victims > 0) ?: WEFT_ORDER(weight_ns(y), weight_ns(x)) ?: WEFT_ORDER(x, y);
 }
 
 static void list_victims(struct weft__finder *f, const struct weft__stall *s)
