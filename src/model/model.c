@@ -37,6 +37,11 @@ struct weft_str weft_model_text(const struct weft_model *model, uint32_t text)
 	return model->priv->texts.texts.items[text];
 }
 
+size_t weft_model_text_count(const struct weft_model *model)
+{
+	return model->priv->texts.texts.count;
+}
+
 uint32_t weft_model_find(const struct weft_model *model, int64_t id)
 {
 	return id == WEFT_SYSTEM_ID ? WEFT_SYSTEM : weft_idmap_get(&model->priv->ids, id);

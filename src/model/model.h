@@ -187,6 +187,9 @@ void weft_model_destroy(struct weft_model *model);
 /* A text by its number; any number but WEFT_NONE that stands in the model. */
 struct weft_str weft_model_text(const struct weft_model *model, uint32_t text);
 
+/* Their numbers are below it. */
+size_t weft_model_text_count(const struct weft_model *model);
+
 /* The promise with that recorded id, or WEFT_NONE. */
 uint32_t weft_model_find(const struct weft_model *model, int64_t id);
 

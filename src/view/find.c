@@ -44,10 +44,14 @@ size_t weft_view_find_query(struct weft_view *v, struct weft_query *query)
 size_t weft_view_find(struct weft_view *v, const char *text)
 {
 	struct weft_query query;
-	if (weft_query_parse(&query, text, strlen(text), NULL) == WEFT_OK)
-		return weft_view_find_query(v, &query);
-	weft_view_unhighlight(v);
-	return 0;
+	size_t found = 0;
+	if (weft_query_parse(&query, text, strlen(text), NULL) == WEFT_OK) {
+		found = weft_view_find_query(v, &query);
+		weft_query_finish(&query);
+	} else {
+		weft_view_unhighlight(v);
+	}
+	return found;
 }
 
 size_t weft_view_find_related(struct weft_view *v, uint32_t promise)

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/duration.h"
@@ -163,6 +164,13 @@ int weft_query_parse(struct weft_query *out, const char *text, size_t len, struc
 	return WEFT_OK;
 }
 
+void weft_query_finish(struct weft_query *q)
+{
+	free(q->texts);
+	free(q->sites);
+	q->texts = q->sites = NULL;
+}
+
 /* Whether a text has that of a term. */
 static bool has(const struct weft_query *q, const struct weft_term *term, struct weft_str text)
 {
@@ -181,37 +189,46 @@ static uint32_t terms_in(const struct weft_query *q, struct weft_str text)
 
 static uint32_t terms_in_text(struct weft_query *q, const struct weft_model *model, uint32_t text)
 {
-	struct weft_query_memo *memo = &q->texts[text % 1024];
-	if (memo->number != text + 1)
-		*memo = (struct weft_query_memo){text + 1, terms_in(q, weft_model_text(model, text))};
-	return memo->terms;
+	if (!q->texts)
+		q->texts = calloc(weft_model_text_count(model), sizeof *q->texts);
+	if (!q->texts)
+		return terms_in(q, weft_model_text(model, text));
+	if (!q->texts[text])
+		q->texts[text] = terms_in(q, weft_model_text(model, text)) | WEFT_QUERY_KNOWN;
+	return q->texts[text] & ~WEFT_QUERY_KNOWN;
+}
+
+static uint32_t look_at_site(const struct weft_query *q, const struct weft_site *s)
+{
+	char place[512]; /* "file.c:12 function", as it is written elsewhere */
+	int len = snprintf(place, sizeof place, "%.*s:%" PRIu32 " %.*s", (int)s->file.len, s->file.len ? s->file.ptr : "",
+	    s->line, (int)s->function.len, s->function.len ? s->function.ptr : "");
+	if (weft_site_is_place(s))
+		len = (int)weft_site_format(s, place, sizeof place);
+	len = len < (int)sizeof place ? len : (int)sizeof place - 1;
+	return terms_in(q, s->function) | terms_in(q, s->file) | terms_in(q, (struct weft_str){place, (uint32_t)len});
 }
 
 static uint32_t terms_in_site(struct weft_query *q, const struct weft_model *model, uint32_t site)
 {
-	struct weft_query_memo *memo = &q->sites[site % 256];
-	if (memo->number != site + 1) {
-		const struct weft_site *s = &model->trace->sites[site];
-		char place[512]; /* "file.c:12 function", as it is written elsewhere */
-		int len = snprintf(place, sizeof place, "%.*s:%" PRIu32 " %.*s", (int)s->file.len, s->file.len ? s->file.ptr : "",
-		    s->line, (int)s->function.len, s->function.len ? s->function.ptr : "");
-		if (weft_site_is_place(s))
-			len = (int)weft_site_format(s, place, sizeof place);
-		len = len < (int)sizeof place ? len : (int)sizeof place - 1;
-		*memo = (struct weft_query_memo){site + 1,
-		    terms_in(q, s->function) | terms_in(q, s->file) | terms_in(q, (struct weft_str){place, (uint32_t)len})};
-	}
-	return memo->terms;
+	const struct weft_site *s = &model->trace->sites[site];
+	if (!q->sites)
+		q->sites = calloc(model->trace->site_count, sizeof *q->sites);
+	if (!q->sites)
+		return look_at_site(q, s);
+	if (!q->sites[site])
+		q->sites[site] = look_at_site(q, s) | WEFT_QUERY_KNOWN;
+	return q->sites[site] & ~WEFT_QUERY_KNOWN;
 }
 
 static uint32_t terms_in_kind(struct weft_query *q, const struct weft_model *model, uint16_t kind)
 {
-	struct weft_query_memo *memo = &q->kinds[kind % 64];
-	if (memo->number != kind + 1u) {
-		const char *name = weft_model_kind_name(model, kind);
-		*memo = (struct weft_query_memo){kind + 1u, terms_in(q, (struct weft_str){name, (uint32_t)strlen(name)})};
-	}
-	return memo->terms;
+	const char *name = weft_model_kind_name(model, kind);
+	if (kind > UINT8_MAX)
+		return terms_in(q, (struct weft_str){name, (uint32_t)strlen(name)});
+	if (!q->kinds[kind])
+		q->kinds[kind] = terms_in(q, (struct weft_str){name, (uint32_t)strlen(name)}) | WEFT_QUERY_KNOWN;
+	return q->kinds[kind] & ~WEFT_QUERY_KNOWN;
 }
 
 static uint32_t terms_in_labels(struct weft_query *q, const struct weft_model *model, const struct weft_promise *p)

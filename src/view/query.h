@@ -37,14 +37,8 @@ struct weft_term {
 	int64_t value;       /* an id, or ns */
 };
 
-/* Which terms a text, a site or a kind was found to have. */
-struct weft_query_memo {
-	uint32_t number; /* + 1; 0 in a free place */
-	uint32_t terms;
-};
-
-/* Holds no pointers: may be copied.  About 11 kB, most of it answers about texts that were asked lately, since many promises
- * have the same; one that has asked about a model must not ask about another. */
+/* What is asked for, and which terms a text, a site or a kind was found to have: each is looked at once, however many promises
+ * have it.  One that has asked about a model must not ask about another. */
 struct weft_query {
 	struct weft_term terms[WEFT_QUERY_TERMS];
 	unsigned count; /* 0: matches nothing */
@@ -52,14 +46,21 @@ struct weft_query {
 	uint32_t whole;   /* terms that want the whole of a text */
 	uint32_t changes; /* terms that may have a part of a counter's change: "gntref+1" */
 	char text[WEFT_QUERY_BYTES];
-	struct weft_query_memo texts[1024], sites[256], kinds[64];
+	uint32_t kinds[UINT8_MAX + 1]; /* by number: the terms and WEFT_QUERY_KNOWN; 0: not looked at yet */
+	uint32_t *texts, *sites;       /* the same; NULL: nothing is remembered */
 };
 
+#define WEFT_QUERY_KNOWN (1u << WEFT_QUERY_TERMS)
+
 /* Reads a text of len bytes.  WEFT_EINVAL with what is wrong with it: a number or a time that is none, nothing after a colon, too
- * many words, too long; *out is untouched then. */
+ * many words, too long; *out is untouched then.  What *out was before is overwritten: see weft_query_finish(). */
 int weft_query_parse(struct weft_query *out, const char *text, size_t len, struct weft_error *err);
 
-/* Whether all of it holds for a promise; never for the system.  About 20 ns and 10 ns a label. */
+/* Frees what it remembers, which only one that has asked about a model does.  It may ask again. */
+void weft_query_finish(struct weft_query *query);
+
+/* Whether all of it holds for a promise; never for the system.  About 20 ns and 10 ns a label.  The first time it takes memory,
+ * four bytes for each text of the model; without that it answers the same, later. */
 bool weft_query_matches(struct weft_query *query, const struct weft_model *model, uint32_t promise);
 
 /* Whether all that `query` matches is matched by `wider` too, as when a letter was typed at the end. */

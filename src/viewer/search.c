@@ -20,6 +20,7 @@ int weft_viewer_search(struct weft_viewer *v, const char *text, struct weft_erro
 	bool was_whole = v->highlighting == WEFT_HIGHLIGHT_SEARCH && !weft_viewer_is_searching(v);
 	size_t len = strlen(text);
 	struct weft_query *query = v->query_before;
+	weft_query_finish(query);
 	int status = weft_query_parse(query, text, len, err);
 	if (status < 0)
 		query->count = 0;

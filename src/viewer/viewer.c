@@ -20,8 +20,12 @@ static void free_all(struct weft_viewer *v)
 	weft_model_destroy(v->model);
 	weft_vec_free(&v->history);
 	free(v->hidden_metrics);
-	free(v->query);
-	free(v->query_before);
+	for (int i = 0; i < 2; i++) {
+		struct weft_query *query = i ? v->query : v->query_before;
+		if (query)
+			weft_query_finish(query);
+		free(query);
+	}
 	free(v);
 }
 

@@ -221,6 +221,16 @@ def texts_alike(size):
 
 
 @shape
+def long_texts_in_turns(size):
+    """Two long texts whose numbers differ by 1024: whoever remembers 1024 answers by their numbers remembers neither."""
+    texts = {1: b'x' * (size // 4), 1025: b'y' * (size // 4)}
+    known = [string(i, texts.get(i, b'%d' % i)) for i in range(1, 1026)]
+    named = b''.join(keyed(LABEL, i, 1, i) for i in range(1, 1026))
+    turns = native(size // 2, lambda i: keyed(LABEL, 2000 + i, i + 2, i % 2 * 1024 + 1))
+    return packet(b''.join(known), DEFINITIONS) + packet(named + turns[HEADER:])
+
+
+@shape
 def texts_that_are_no_utf8(size):
     return native(size, lambda i: label(i, i + 1, b'\xff\xfe\xe2\x80\xae"\\\n' * 3))
 

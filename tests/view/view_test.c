@@ -335,6 +335,7 @@ static void test_query(void **state)
 			size_t len = weft_query_like(s.model, p, text);
 			assert_true(len <= WEFT_QUERY_BYTES && weft_query_parse(&q, text, len, NULL) == WEFT_OK);
 			assert_true(weft_query_matches(&q, s.model, p));
+			weft_query_finish(&q);
 		}
 		for (size_t a = 0; a < 81; a++) {
 			const char *x = words[a / 9], *y = words[a % 9];
@@ -342,6 +343,8 @@ static void test_query(void **state)
 			assert_int_equal(weft_query_parse(&wider, y, strlen(y), NULL), WEFT_OK);
 			for (uint32_t p = 1; weft_query_narrows(&q, &wider) && p < s.model->promise_count; p++)
 				assert_true(!weft_query_matches(&q, s.model, p) || weft_query_matches(&wider, s.model, p));
+			weft_query_finish(&q);
+			weft_query_finish(&wider);
 		}
 		close_scene(&s);
 	}
