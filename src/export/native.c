@@ -289,10 +289,20 @@ static char *copy_text(struct weft_str text)
 	return text.len > 0 ? strndup(text.ptr, text.len) : NULL;
 }
 
+/* How many packets each stream has; the caller's to free. */
+static uint64_t *count_packets(const struct writer *w)
+{
+	uint64_t *packets = calloc(w->streams.count + 1, sizeof *packets);
+	for (size_t i = 0; packets && i < w->streams.count; i++)
+		packets[i] = w->streams.items[i].sequence;
+	return packets;
+}
+
 static int put_metadata(struct writer *w)
 {
 	const struct weft_trace_info *info = w->info;
 	char *host = copy_text(info->host), *process = copy_text(info->process), *command = copy_text(info->command);
+	uint64_t *packets = count_packets(w);
 	struct weft_metadata metadata = {
 	    .clock_hz = 1000000000,
 	    .clock_origin_ns = info->has_origin ? (int64_t)((uint64_t)info->clock_origin_ns + (uint64_t)w->origin_ns) : 0,
@@ -304,16 +314,20 @@ static int put_metadata(struct writer *w)
 	    .pid = info->pid,
 	    .mode = "grow",
 	    .state = "finished",
+	    .definitions = w->definitions.sequence,
+	    .stream_packets = packets,
+	    .stream_count = w->streams.count,
 	};
 	memcpy(metadata.uuid, w->uuid, sizeof metadata.uuid);
 	size_t size = weft__metadata_format(NULL, 0, &metadata);
 	char *text = malloc(size + 1);
 	int status = WEFT_ENOMEM;
-	if (text && (!info->host.len || host) && (!info->process.len || process) && (!info->command.len || command)) {
+	if (text && packets && (!info->host.len || host) && (!info->process.len || process) && (!info->command.len || command)) {
 		weft__metadata_format(text, size + 1, &metadata);
 		status = w->file(w->file_ctx, "metadata", text, size) == 0 ? WEFT_OK : WEFT_EIO;
 	}
 	free(text);
+	free(packets);
 	free(host);
 	free(process);
 	free(command);

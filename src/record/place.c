@@ -39,6 +39,7 @@
 #define RING_DEFAULT (16u << 20)
 #define FILE_DEFAULT (1u << 20)
 #define METADATA_BYTES 65536u
+#define STREAMS_TOLD 1024u /* of more streams the metadata does not say how long they are */
 #define NAME_SIZE 48
 #define OVERLAYFS 0x794c7630
 
@@ -863,6 +864,24 @@ static void trim(int dir, const struct weft__thread *t)
 	shorten(dir, name);
 }
 
+/* How many packets of each stream there are.  Of an OS thread that did not come out of its stream nobody knows. */
+static void count_packets(struct weft_metadata *metadata, const struct weft__thread *threads)
+{
+	static uint64_t packets[STREAMS_TOLD];
+	memset(packets, 0, sizeof packets);
+	metadata->definitions = place.definitions;
+	metadata->stream_packets = packets;
+	for (const struct weft__thread *t = threads; t; t = t->next) {
+		const struct weft__stream *s = t->stream;
+		if (t->generation != weft__recording.generation || !s->storage.base || t->is_spare || s->instance >= STREAMS_TOLD)
+			continue;
+		if (!__atomic_load_n(&s->in_slow, __ATOMIC_RELAXED) && !s->is_broken)
+			packets[s->instance] = __atomic_load_n(&s->sequence, __ATOMIC_RELAXED) + 1;
+		if (s->instance >= metadata->stream_count)
+			metadata->stream_count = s->instance + 1;
+	}
+}
+
 struct ending {
 	const char *metadata;
 	const struct weft__thread *threads;
@@ -893,7 +912,9 @@ static int end_aside(void *data)
 
 void weft__place_end(const struct weft_metadata *metadata, const struct weft__thread *threads)
 {
-	struct ending e = {.metadata = format_metadata(metadata), .threads = threads};
+	struct weft_metadata whole = *metadata;
+	count_packets(&whole, threads);
+	struct ending e = {.metadata = format_metadata(&whole), .threads = threads};
 	if (!is_shut_in())
 		weft__aside(end_aside, &e);
 	if (e.metadata)

@@ -72,6 +72,7 @@ struct native_cursor {
 	size_t packet;
 	const struct native_forms *forms; /* of the packet's version */
 	const unsigned char *at, *stop;   /* in the packet */
+	uint64_t missing;                 /* packets that there were behind the last one */
 	uint64_t last;                    /* ticks */
 	uint64_t until;                   /* the next packet's begin: later events are damage */
 	uint64_t decoded;                 /* events of this packet */
@@ -122,6 +123,9 @@ struct native {
 	/* Ticks: from then on events may be missing of streams that were copied before others; else UINT64_MAX. */
 	uint64_t doubtful;
 	bool is_ring, is_finished, is_hurried;
+	/* How many packets there were when the recording ended, by instance; 0: not known.  And of definitions. */
+	WEFT_VEC(uint64_t) packets_made;
+	uint64_t definitions_made;
 	struct weft_event out[NATIVE_BATCH];
 };
 

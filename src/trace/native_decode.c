@@ -321,7 +321,7 @@ static void note_gap(
 {
 	const struct native *n = trace->state;
 	const uint64_t seen = old->events_before + c->decoded;
-	const uint64_t packets = p && p->sequence > old->sequence + 1 ? p->sequence - old->sequence - 1 : 0;
+	const uint64_t packets = !p ? c->missing : p->sequence > old->sequence + 1 ? p->sequence - old->sequence - 1 : 0;
 	const uint64_t events = p && p->events_before > seen ? p->events_before - seen : 0;
 	const bool is_told = c->is_damaged || old->is_cut;
 	if (!packets && !events && !is_told)

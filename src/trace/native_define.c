@@ -9,23 +9,42 @@
 
 /* ---- Metadata ---- */
 
-/* Where the value of `name` = stands behind `from`, or NULL. */
-static const char *find_value(const char *text, const char *from, const char *name)
+/* Behind a quoted string, which may have anything in it: a command line, for example. */
+static const char *skip_string(const char *at)
 {
-	size_t length = strlen(name);
-	const char *at = from ? strstr(text, from) : NULL;
-	for (; at && (at = strstr(at, name)); at += length) {
-		const char *after = at + length + strspn(at + length, " \t\n");
-		bool begins = at > text && strchr(" \t\n;{", at[-1]);
-		if (begins && *after == '=')
-			return after + 1 + strspn(after + 1, " \t\n");
+	for (at++; *at && *at != '"'; at++)
+		at += *at == '\\' && at[1];
+	return at + (*at == '"');
+}
+
+/* What stands in a block, `name` with its "{", or the text's end. */
+static const char *find_block(const char *text, const char *name)
+{
+	const size_t length = strlen(name);
+	while (*text && strncmp(text, name, length) != 0)
+		text = *text == '"' ? skip_string(text) : text + 1;
+	return *text ? text + length : text;
+}
+
+/* Where the value of `name` = stands in a block, or NULL. */
+static const char *find_value(const char *text, const char *block, const char *name)
+{
+	static const char space[] = " \t\n", ends[] = " \t\n;{}=\"";
+	const size_t length = strlen(name);
+	const char *at = find_block(text, block);
+	while (*at && *at != '}') {
+		const size_t word = strcspn(at, ends);
+		const char *after = at + word + strspn(at + word, space);
+		if (word == length && memcmp(at, name, length) == 0 && *after == '=')
+			return after + 1 + strspn(after + 1, space);
+		at = word ? at + word : *at == '"' ? skip_string(at) : at + 1;
 	}
 	return NULL;
 }
 
-static bool find_number(const char *text, const char *from, const char *name, int64_t *out)
+static bool find_number(const char *text, const char *block, const char *name, int64_t *out)
 {
-	const char *at = find_value(text, from, name);
+	const char *at = find_value(text, block, name);
 	char *end;
 	if (!at)
 		return false;
@@ -63,6 +82,21 @@ static struct weft_str find_string(struct native *n, const char *text, const cha
 static bool is_word(struct weft_str s, const char *word)
 {
 	return s.len == strlen(word) && memcmp(s.ptr, word, s.len) == 0;
+}
+
+/* Numbers of packets: "12 1 4". */
+static bool read_packets_made(struct native *n, struct weft_str text)
+{
+	for (uint32_t at = 0; at < text.len && n->packets_made.count <= UINT16_MAX;) {
+		uint64_t *slot = weft_vec_push(&n->packets_made);
+		if (!slot)
+			return false;
+		*slot = 0;
+		for (; at < text.len && text.ptr[at] >= '0' && text.ptr[at] <= '9'; at++)
+			*slot = *slot < UINT64_MAX / 20 ? *slot * 10 + (uint64_t)(text.ptr[at] - '0') : *slot;
+		at += at < text.len;
+	}
+	return true;
 }
 
 static int hex(char c)
@@ -106,6 +140,12 @@ int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, 
 	n->is_finished = is_word(state, "finished");
 	trace->info.unfinished = is_word(state, "recording");
 	n->is_live = trace->info.unfinished && !trace->source.is_still && (n->is_ring || trace->source.reload);
+	/* A program that records on has made more since. */
+	if (n->is_finished && find_number(text, "env {", "definitions", &number) && number > 0)
+		n->definitions_made = (uint64_t)number;
+	n->packets_made.count = 0;
+	if (n->is_finished && !read_packets_made(n, find_string(n, text, "stream_packets")))
+		return weft__native_no_memory(err);
 	n->is_hurried = is_word(find_string(n, text, "clock_measured"), "hurried");
 	n->has_uuid = parse_uuid(find_value(text, "trace {", "uuid"), n->uuid);
 	int64_t offset_s, offset;
@@ -125,7 +165,8 @@ bool weft__native_grow_keys(struct native *n, uint32_t key)
 {
 	if (key < n->key_count)
 		return true;
-	uint32_t count = key + 1 < 64 ? 64 : key + 1 + key / 2;
+	uint32_t count = key < 64 ? 64 : key + 1 + key / 2;
+	count = count <= UINT16_MAX + 1u ? count : UINT16_MAX + 1u;
 	struct weft_str *texts = realloc(n->texts, count * sizeof *texts);
 	if (texts)
 		n->texts = texts;
@@ -298,6 +339,7 @@ static int read_definition(struct native *n, struct weft_cursor *in, unsigned ve
 int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 {
 	struct native *n = trace->state;
+	uint64_t expected = 0; /* number of a packet */
 	bool whole = weft__native_grow_keys(n, 0);
 	for (size_t i = 0; i < n->definitions.count && whole; i++) {
 		const struct native_packet *p = &n->definitions.items[i];
@@ -316,10 +358,13 @@ int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 				break;
 			}
 		}
-		if (p->sequence != i && i == 0)
+		if (p->sequence > expected)
 			weft__trace_skip(
 			    trace, &trace->source.blobs[p->blob], p->index, p->offset, 0, "earlier definitions are missing");
+		expected = p->sequence + 1;
 	}
+	if (whole && expected < n->definitions_made)
+		weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "the last definitions are missing");
 	/* Now that the modules do not move any more. */
 	for (size_t i = 0; i < n->sites.count && whole; i++)
 		if (n->site_modules.items[i] != WEFT_NO_SITE)

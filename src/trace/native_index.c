@@ -333,11 +333,23 @@ void weft__native_gap(struct weft_trace *trace, struct weft_gap gap)
 	trace->info.gap_count = n->gaps.count;
 }
 
-/* Recorders number instances from 0 on: those below `instance`, from `next` on, have left no packet. */
-static int note_missing(struct weft_trace *trace, uint32_t next, uint32_t instance)
+/* Of the instances from `next` to `end`, which have left no packet, those that must have had one.  Recorders number them from 0
+ * on; some of the last numbers may never have been used. */
+static uint32_t count_missing(const struct native *n, uint32_t next, uint32_t end)
+{
+	const uint32_t told = n->packets_made.count < end ? (uint32_t)n->packets_made.count : end;
+	uint32_t missing = end - (next > told ? next : told);
+	for (uint32_t i = next; i < told; i++)
+		missing += n->packets_made.items[i] > 0;
+	return missing;
+}
+
+/* Instances from `next` to `end` have left no packet. */
+static int note_missing(struct weft_trace *trace, uint32_t next, uint32_t end)
 {
 	struct native *n = trace->state;
-	if (n->streams.count > UINT16_MAX)
+	const uint32_t missing = next < end ? count_missing(n, next, end) : 0;
+	if (!missing || n->streams.count > UINT16_MAX)
 		return WEFT_OK;
 	struct weft_stream_info *fresh = weft_vec_push(&n->streams);
 	if (!fresh)
@@ -345,9 +357,21 @@ static int note_missing(struct weft_trace *trace, uint32_t next, uint32_t instan
 	*fresh = (struct weft_stream_info){.name = {"missing", 7}};
 	weft__native_gap(
 	    trace, (struct weft_gap){.from_ns = INT64_MIN, .to_ns = INT64_MAX, .stream = (uint16_t)(n->streams.count - 1)});
-	weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "nothing is left of %u stream%s", instance - next,
-	    instance - next == 1 ? "" : "s");
+	weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "nothing is left of %u stream%s", missing,
+	    missing == 1 ? "" : "s");
 	return WEFT_OK;
+}
+
+/* What the trace lacks behind the newest packet of an instance. */
+static void note_newest(struct weft_trace *trace, struct native_cursor *c, const struct native_packet *newest)
+{
+	const struct native *n = trace->state;
+	const uint64_t made = newest->instance < n->packets_made.count ? n->packets_made.items[newest->instance] : 0;
+	if (made <= newest->sequence + 1)
+		return;
+	c->missing = made - newest->sequence - 1;
+	weft__trace_skip(trace, &trace->source.blobs[newest->blob], newest->index, newest->offset, 0,
+	    "the last %" PRIu64 " packets of its stream are missing", c->missing);
 }
 
 /* What the trace lacks before the oldest packet of an instance. */
@@ -385,6 +409,7 @@ static int make_instance(struct weft_trace *trace, struct making *making, size_t
 	}
 	const struct native_packet *oldest = &n->packets.items[first], *newest = &n->packets.items[c->end - 1];
 	note_oldest(trace, oldest);
+	note_newest(trace, c, newest);
 	n->streams.items[newest->stream].lost_full = newest->lost_full;
 	n->streams.items[newest->stream].lost_nested = newest->lost_nested;
 	while (*change < n->changes.count && n->changes.items[*change].instance < instance)
@@ -398,6 +423,17 @@ static int make_instance(struct weft_trace *trace, struct making *making, size_t
 	return WEFT_OK;
 }
 
+/* Behind the last instance of which anything is said.  While a program records, an OS thread may get its stream just now. */
+static uint32_t end_of_instances(const struct native *n)
+{
+	uint32_t end = (uint32_t)n->packets_made.count;
+	if (n->changes.count && !n->is_live) {
+		const uint32_t last = n->changes.items[n->changes.count - 1].instance;
+		end = last >= end && last < UINT32_MAX ? last + 1 : end;
+	}
+	return end;
+}
+
 static int make_streams(struct weft_trace *trace, struct weft_error *err)
 {
 	struct native *n = trace->state;
@@ -408,14 +444,15 @@ static int make_streams(struct weft_trace *trace, struct weft_error *err)
 	uint32_t next = 0;
 	for (size_t i = 0; i < n->packets.count && status == WEFT_OK;) {
 		const uint32_t instance = n->packets.items[i].instance;
-		if (instance > next)
-			status = note_missing(trace, next, instance);
+		status = note_missing(trace, next, instance);
 		if (status == WEFT_OK)
 			status = make_instance(trace, &making, i, &change);
 		if (status == WEFT_OK)
 			i = n->cursors.items[n->cursors.count - 1].end;
 		next = instance + 1;
 	}
+	if (status == WEFT_OK)
+		status = note_missing(trace, next, end_of_instances(n));
 	if (n->doubtful != UINT64_MAX) {
 		for (size_t i = 0; i < n->streams.count; i++)
 			weft__native_gap(trace,

@@ -258,6 +258,14 @@ size_t weft__metadata_format(char *buf, size_t size, const struct weft_metadata 
 		put_env(&t, "runtimes", m->runtimes);
 	put_env(&t, "mode", m->mode);
 	put_env(&t, "state", m->state);
+	if (m->definitions)
+		put_line_number(&t, "\tdefinitions = ", m->definitions, ";\n");
+	if (m->stream_packets) {
+		put(&t, "\tstream_packets = \"");
+		for (size_t i = 0; i < m->stream_count; i++)
+			put_line_number(&t, i ? " " : "", m->stream_packets[i], "");
+		put(&t, "\";\n");
+	}
 	put_env(&t, "clock_source", m->clock_source);
 	put_env(&t, "clock_measured", m->clock_measured);
 	put(&t, "};\n");

@@ -231,6 +231,11 @@ struct weft_metadata {
 	const char *mode, *state;             /* "ring" or "grow"; "recording" or "finished" */
 	uint64_t pid;
 	const char *recorder; /* "BOOT NAMESPACE PID START": the process as no other one is called; NULL if unknown */
+	/* Of a trace that has come to its end, so that a reader knows what is missing. */
+	uint64_t definitions; /* packets; 0: not told */
+	const uint64_t
+	    *stream_packets; /* by instance: since the recording began, overwritten ones too; 0: not known.  NULL: not told */
+	size_t stream_count;
 	const struct weft_wire_extra *extra; /* forms that only the trace knows */
 	size_t extra_count;
 	bool brief; /* without the layout of events, which the version tells: for packets of class WEFT_CLASS_METADATA */
