@@ -2,6 +2,7 @@
 #ifndef WEFT_DRAW_FRAME_H
 #define WEFT_DRAW_FRAME_H
 
+#include "base/hash.h"
 #include "base/vec.h"
 #include "draw/draw.h"
 #include "view/index.h"
@@ -86,6 +87,7 @@ struct weft_draw_scratch {
 	WEFT_VEC(uint64_t) line_bits; /* pixels of promises likewise */
 	WEFT_VEC(struct weft__width) widths;
 	size_t width_count;
+	struct weft_hash_key width_key;
 	float ascii[WEFT_FONT_COUNT][128]; /* widths; 0 is not known yet */
 	weft_measure_fn *measure;          /* by whom the widths were measured */
 	void *measure_ctx;

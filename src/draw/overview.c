@@ -1,7 +1,8 @@
 /* overview.c: the trace summed up in cells, once; a strip is painted from these.
  *
- * A cell is 1/2048 of the time and some rows; what covers many cells is added as a difference at either end, so that a promise
- * costs the same whether it is short or long.  SPDX-License-Identifier: ISC */
+ * A cell is 1/2048 of the time and some rows.  What covers many cells is added as a difference at either end, so that a promise
+ * costs the same whether it is short or long; then each cell has the sum of all before it, so that a pixel costs the same however
+ * many cells it stands for.  SPDX-License-Identifier: ISC */
 #include "draw/overview.h"
 
 #include <string.h>
@@ -27,8 +28,9 @@ struct weft_overview {
 	double cells_per_ns, slots;
 	int areas;
 	double rows_per_area;
-	int64_t *plane[PLANES]; /* [areas * (COLUMNS + 1)] */
-	uint64_t *failed;       /* a bit for each cell in which a promise failed */
+	int64_t *plane[PLANES];        /* [areas * (COLUMNS + 1)] */
+	bool used[PLANES][MOST_AREAS]; /* there is anything */
+	uint64_t *failed;              /* a bit for each cell in which a promise failed */
 	int64_t run[COLUMNS + 1], paused[COLUMNS + 1];
 };
 
@@ -64,11 +66,15 @@ static void lay(const struct weft_overview *o, int64_t *row, int64_t start_ns, i
 	row[last + 1] -= ends;
 }
 
-/* From differences to sums. */
+/* From differences to the sum of all cells before. */
 static void add_up(int64_t *row)
 {
-	for (int c = 1; c < COLUMNS; c++)
-		row[c] += row[c - 1];
+	int64_t cell = 0, sum = 0;
+	for (int c = 0; c <= COLUMNS; c++) {
+		cell += row[c];
+		row[c] = sum;
+		sum += cell;
+	}
 }
 
 static int64_t *row_of(const struct weft_overview *o, enum plane plane, int area)
@@ -76,26 +82,36 @@ static int64_t *row_of(const struct weft_overview *o, enum plane plane, int area
 	return o->plane[plane] + (size_t)area * (COLUMNS + 1);
 }
 
+static void lay_in(struct weft_overview *o, enum plane plane, int area, int64_t start_ns, int64_t end_ns)
+{
+	o->used[plane][area] = true;
+	lay(o, row_of(o, plane, area), start_ns, end_ns);
+}
+
+static void add_up_plane(struct weft_overview *o, enum plane plane)
+{
+	for (int area = 0; area < o->areas; area++)
+		if (o->used[plane][area])
+			add_up(row_of(o, plane, area));
+}
+
 static void sum_up(struct weft_overview *o, const struct weft_view *view)
 {
 	const struct weft_index *x = view->index;
 	for (uint32_t r = 0; r < o->layout->row_count; r++) {
 		int area = area_of(o, view, r);
-		int64_t *alive = row_of(o, ALIVE, area), *never = row_of(o, NEVER, area);
 		for (uint32_t i = o->layout->row_begin[r]; i < o->layout->row_begin[r + 1]; i++) {
-			lay(o, alive, x->start[i], x->end[i]);
+			lay_in(o, ALIVE, area, x->start[i], x->end[i]);
 			if (!(x->important[i / 64] >> i % 64 & 1))
 				continue;
 			size_t cell = (size_t)area * COLUMNS + (size_t)cell_of(o, x->end[i]);
 			o->failed[cell / 64] |= 1ull << cell % 64;
 			if (o->model->promises[o->layout->by_row[i]].flags & WEFT_PROMISE_NEVER_RESOLVED)
-				lay(o, never, x->start[i], x->end[i]);
+				lay_in(o, NEVER, area, x->start[i], x->end[i]);
 		}
 	}
-	for (int area = 0; area < o->areas; area++) {
-		add_up(row_of(o, ALIVE, area));
-		add_up(row_of(o, NEVER, area));
-	}
+	add_up_plane(o, ALIVE);
+	add_up_plane(o, NEVER);
 	/* While the system runs, the program sleeps. */
 	for (size_t i = o->model->promises[WEFT_SYSTEM + 1].runs; i < o->model->run_count; i++)
 		lay(o, o->run, o->model->runs[i].start_ns, o->model->runs[i].end_ns);
@@ -142,7 +158,11 @@ void weft_overview_destroy(struct weft_overview *o)
 
 void weft_overview_highlight(struct weft_overview *o, const struct weft_view *view)
 {
-	memset(o->plane[HIGHLIGHT], 0, (size_t)o->areas * (COLUMNS + 1) * sizeof **o->plane);
+	for (int area = 0; area < o->areas; area++) {
+		if (o->used[HIGHLIGHT][area])
+			memset(row_of(o, HIGHLIGHT, area), 0, (COLUMNS + 1) * sizeof **o->plane);
+		o->used[HIGHLIGHT][area] = false;
+	}
 	if (view->found == 0)
 		return;
 	for (uint32_t p = 0; p < o->model->promise_count; p++) {
@@ -150,10 +170,9 @@ void weft_overview_highlight(struct weft_overview *o, const struct weft_view *vi
 		if (p % 64 == 0 && !view->highlight[p / 64])
 			p += 63;
 		else if (weft_view_is_highlighted(view, p) && o->layout->rows[p] != WEFT_NONE)
-			lay(o, row_of(o, HIGHLIGHT, area_of(o, view, o->layout->rows[p])), promise->start_ns, promise->end_ns);
+			lay_in(o, HIGHLIGHT, area_of(o, view, o->layout->rows[p]), promise->start_ns, promise->end_ns);
 	}
-	for (int area = 0; area < o->areas; area++)
-		add_up(row_of(o, HIGHLIGHT, area));
+	add_up_plane(o, HIGHLIGHT);
 }
 
 /* The same margins as those of a view of the whole trace, so that the two stand one above the other. */
@@ -227,10 +246,7 @@ static struct cells cells_at(int x, double width_px)
 
 static int64_t sum_of(const int64_t *row, struct cells c)
 {
-	int64_t sum = 0;
-	for (int i = c.from; i < c.end; i++)
-		sum += row[i];
-	return sum;
+	return row[c.end] - row[c.from];
 }
 
 /* What part of the rows is taken, in steps that the eye tells apart. */
@@ -261,6 +277,8 @@ static void draw_area(struct weft__frame *f, const struct weft_overview *o, enum
 	const int64_t *row = row_of(o, plane, area);
 	struct place at = place_of(o, f, area);
 	int since = 0, last = 0;
+	if (!o->used[plane][area])
+		return;
 	for (int x = 0; x <= f->width; x += CELL_PX) {
 		struct cells c = cells_at(x, (double)f->list->width_px);
 		int64_t sum = x + CELL_PX <= f->width && c.from < c.end ? sum_of(row, c) : 0;
@@ -277,9 +295,10 @@ static void draw_area(struct weft__frame *f, const struct weft_overview *o, enum
 
 static bool any_failed(const struct weft_overview *o, int area, struct cells c)
 {
-	for (int i = c.from; i < c.end; i++) {
-		size_t cell = (size_t)area * COLUMNS + (size_t)i;
-		if (o->failed[cell / 64] >> cell % 64 & 1)
+	const size_t first = (size_t)area * COLUMNS, end = first + (size_t)c.end;
+	for (size_t at = first + (size_t)c.from, next; at < end; at = next) {
+		next = (at | 63) + 1 < end ? (at | 63) + 1 : end;
+		if (o->failed[at / 64] >> at % 64 << (64 - (next - at)))
 			return true;
 	}
 	return false;

@@ -1,11 +1,13 @@
 /* text.c: how wide texts are, where there is room for one among others and among lines.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/search.h"
 #include "base/utf8.h"
 #include "draw/frame.h"
 
-#define WIDTHS 16384u /* kept at most, then forgotten together */
+#define WIDTHS_LEAST 256u
+#define WIDTHS 16384u /* half of them are kept at most, then forgotten together */
 
 /* Widths of a common sans serif in 1/100 of its size, from the space on; all else is as wide as an M. */
 static double own_width(enum weft_font font, const char *text, size_t len)
@@ -30,27 +32,36 @@ static double measure(struct weft__frame *f, enum weft_font font, const char *te
 	return f->options.measure ? f->options.measure(f->options.measure_ctx, font, text, len) : own_width(font, text, len);
 }
 
+/* Makes room for one more width; where there is none, all are forgotten. */
+static bool make_room(struct weft_draw_scratch *s)
+{
+	const size_t had = s->widths.count;
+	size_t count = had ? had : WIDTHS_LEAST;
+	if (!had)
+		s->width_key = weft_hash_key_new();
+	else if (had < WIDTHS)
+		count = 4 * had;
+	s->widths.count = 0;
+	s->widths.count = weft_vec_reserve(&s->widths, count) ? count : had;
+	if (s->widths.count)
+		memset(s->widths.items, 0, s->widths.count * sizeof *s->widths.items);
+	s->width_count = 0;
+	return s->widths.count > 0;
+}
+
 static double measure_cached(struct weft__frame *f, enum weft_font font, const char *text, size_t len)
 {
 	struct weft_draw_scratch *s = f->s;
-	uint64_t hash = 14695981039346656037u + (uint64_t)font;
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
-	hash |= 1; /* 0 is an empty place */
-	if (s->widths.count == 0) {
-		if (!weft_vec_reserve(&s->widths, WIDTHS))
-			return measure(f, font, text, len);
-		s->widths.count = WIDTHS;
-		memset(s->widths.items, 0, WIDTHS * sizeof *s->widths.items);
-	}
-	size_t at = (hash >> 20) % WIDTHS;
+	if (s->widths.count == 0 && !make_room(s))
+		return measure(f, font, text, len);
+	const uint64_t hash = (weft_hash_keyed(&s->width_key, text, len) + font) | 1; /* 0 is an empty place */
+	size_t at = (hash >> 20) % s->widths.count;
 	while (s->widths.items[at].hash && s->widths.items[at].hash != hash)
-		at = (at + 1) % WIDTHS;
+		at = (at + 1) % s->widths.count;
 	if (!s->widths.items[at].hash) {
-		if (s->width_count == WIDTHS / 2) {
-			memset(s->widths.items, 0, WIDTHS * sizeof *s->widths.items);
-			s->width_count = 0;
-			at = (hash >> 20) % WIDTHS;
+		if (s->width_count == s->widths.count / 2) {
+			make_room(s);
+			at = (hash >> 20) % s->widths.count;
 		}
 		s->widths.items[at] = (struct weft__width){hash, (float)measure(f, font, text, len)};
 		s->width_count++;

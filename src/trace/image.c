@@ -52,7 +52,8 @@ struct search {
 	const struct weft_image *image;
 	WEFT_VEC(struct found) packets;
 	WEFT_VEC(struct ring) rings;
-	unsigned char *buffer; /* CHUNK */
+	unsigned char *buffer;
+	size_t chunk; /* its bytes: CHUNK, or as many as there are */
 	bool is_full;
 };
 
@@ -176,7 +177,7 @@ static bool search_stretch(struct search *s, size_t first, size_t end)
 				data_end -= extent->offset;
 			}
 			uint64_t left = (data_end < extent->bytes ? data_end : extent->bytes) - at;
-			size_t wanted = left < CHUNK - kept ? (size_t)left : CHUNK - kept;
+			size_t wanted = left < s->chunk - kept ? (size_t)left : s->chunk - kept;
 			size_t got = s->image->read(s->image, extent->offset + at, s->buffer + kept, wanted);
 			if (!look_at(s, kept + got, extent->address + at - kept))
 				return false;
@@ -197,6 +198,10 @@ static bool search_stretch(struct search *s, size_t first, size_t end)
 
 static bool search_all(struct search *s)
 {
+	s->chunk = s->image->bytes < CHUNK - BLOCK ? (size_t)s->image->bytes + BLOCK : CHUNK;
+	s->buffer = malloc(s->chunk);
+	if (!s->buffer)
+		return false;
 	const struct weft_extent *extents = s->image->extents;
 	size_t count = s->image->extent_count;
 	for (size_t first = 0, end; first < count && !s->is_full; first = end) {
@@ -465,8 +470,7 @@ static int search(struct search *s, const char *uuid, struct weft_source *out, s
 {
 	struct weft_source source = {0};
 	size_t chosen = 0;
-	s->buffer = malloc(CHUNK);
-	bool whole = s->buffer && search_all(s);
+	bool whole = search_all(s);
 	if (whole)
 		weft_sort(s->packets.items, s->packets.count, sizeof *s->packets.items, compare_found);
 	whole = whole && find_rings(s);
@@ -496,9 +500,9 @@ bool weft__image_has_several(const struct weft_image *image)
 	const struct weft_extent all = {.bytes = image->bytes};
 	whole.extents = &all;
 	whole.extent_count = 1;
-	struct search s = {.image = &whole, .buffer = malloc(CHUNK)};
+	struct search s = {.image = &whole};
 	size_t defined = 0;
-	if (s.buffer && search_all(&s) && s.packets.count) {
+	if (search_all(&s) && s.packets.count) {
 		weft_sort(s.packets.items, s.packets.count, sizeof *s.packets.items, compare_found);
 		bool has_rings = find_rings(&s);
 		for (size_t i = 0; has_rings && i < s.rings.count; i++)

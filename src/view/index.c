@@ -194,17 +194,19 @@ static bool index_sleeps(struct weft_index *x, const struct weft_model *model, c
 	const struct weft_stretch *sleeps = merged ? model->lulls : model->sleeps;
 	size_t sleep_count = merged ? model->lull_count : model->sleep_count;
 	size_t total = sleep_count + model->pause_count;
-	uint32_t *band_of_stream = malloc(65536 * sizeof *band_of_stream);
+	uint32_t *band_of_stream = bands > 1 ? malloc(65536 * sizeof *band_of_stream) : NULL;
 	x->band_count = bands;
 	x->sleeps = calloc(bands, sizeof *x->sleeps);
 	x->pauses = calloc(bands, sizeof *x->pauses);
 	x->stretch_times = malloc((total + 1) * 2 * sizeof *x->stretch_times);
 	x->stretch_busy = malloc((total + 2 * bands + 2) * sizeof *x->stretch_busy);
 	x->pause_source = malloc((model->pause_count + 1) * sizeof *x->pause_source);
-	bool done = band_of_stream && x->sleeps && x->pauses && x->stretch_times && x->stretch_busy && x->pause_source;
+	bool done =
+	    (band_of_stream || bands == 1) && x->sleeps && x->pauses && x->stretch_times && x->stretch_busy && x->pause_source;
 	if (done) {
-		memset(band_of_stream, 0xff, 65536 * sizeof *band_of_stream);
-		for (size_t b = 0; b < layout->band_count; b++)
+		if (bands > 1)
+			memset(band_of_stream, 0xff, 65536 * sizeof *band_of_stream);
+		for (size_t b = 0; bands > 1 && b < bands; b++)
 			band_of_stream[layout->bands[b].stream] = (uint32_t)b;
 		const struct bands all = {bands, band_of_stream};
 		const struct stretch_room for_sleeps = {x->stretch_times, x->stretch_busy, NULL},
