@@ -18,16 +18,19 @@
 #include "viewer/search.h"
 #include "viewer/summary.h"
 
+/* A fuzz target is compiled with other ones. */
+#ifndef EXPORT
 #define EXPORT(name) __attribute__((export_name(#name)))
+#define IMPORT(name) __attribute__((import_module("weft"), import_name(#name)))
+#endif
 
 _Static_assert(sizeof(struct weft_prim) == 36 && offsetof(struct weft_prim, x0) == 8 && offsetof(struct weft_prim, first) == 28,
     "canvas.js reads it so");
 
 /* How many events were read, or how much was explained, of 100. */
-__attribute__((import_module("weft"), import_name("progress"))) void page_progress(double done);
+IMPORT(progress) void page_progress(double done);
 
-__attribute__((import_module("weft"), import_name("measure"))) double page_measure(
-    enum weft_font font, const char *text, size_t len);
+IMPORT(measure) double page_measure(enum weft_font font, const char *text, size_t len);
 
 static struct weft_error error;
 static char answer[16384];

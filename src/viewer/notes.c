@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/utf8.h"
 #include "viewer/rows_private.h"
 
 /* What is serious comes first: all is written twice, once for each. */
@@ -54,6 +55,7 @@ static void add_skipped(struct writer *w, const struct weft_trace_info *info)
 	for (size_t i = 0; i < kept; i++)
 		sum += info->skipped[i].bytes;
 	weft_error_format(&info->skipped[0].where, where, sizeof where);
+	weft_utf8_tame(where); /* a file may have any name */
 	static const char meaning[] = "What happened there is missing: promises may look pending, or older than they are.";
 	if (info->skipped_count == 1)
 		ADD(true, meaning, "A place could not be read, %s bytes: %s.", weft__thousands(bytes, sum), where);

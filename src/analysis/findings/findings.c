@@ -164,9 +164,9 @@ int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struc
 		enum weft_status status = f->watch.called_off ? WEFT_ECANCELLED : WEFT_ENOMEM;
 		return weft_error_set(err, status, "%s", weft_status_string(status));
 	}
-	struct weft_evidence *evidence = f->evidence.items;
+	size_t evidence = 0;
 	for (size_t i = 0; i < f->findings.count; i++) {
-		f->findings.items[i].evidence = evidence;
+		f->findings.items[i].evidence = f->evidence.count ? &f->evidence.items[evidence] : NULL;
 		evidence += f->findings.items[i].evidence_count;
 	}
 	weft_sort(f->findings.items, f->findings.count, sizeof *f->findings.items, compare_findings);
