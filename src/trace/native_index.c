@@ -357,8 +357,8 @@ static int note_missing(struct weft_trace *trace, uint32_t next, uint32_t end)
 	*fresh = (struct weft_stream_info){.name = {"missing", 7}};
 	weft__native_gap(
 	    trace, (struct weft_gap){.from_ns = INT64_MIN, .to_ns = INT64_MAX, .stream = (uint16_t)(n->streams.count - 1)});
-	weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "nothing is left of %u stream%s", missing,
-	    missing == 1 ? "" : "s");
+	weft__trace_skip(
+	    trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "nothing is left of %u stream%s", missing, missing == 1 ? "" : "s");
 	return WEFT_OK;
 }
 
