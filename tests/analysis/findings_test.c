@@ -427,6 +427,7 @@ static void a_lost_wakeup_names_who_was_too_late_and_for_what(void **state)
 		weft_id late = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
 		weft_id early = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_ASYNC, WEFT_SITE());
 		weft_id condition = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONDITION, WEFT_SITE());
+		weft_id unconcerned = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONDITION, WEFT_SITE());
 		weft_should_resolve(late);
 		WEFT_LABEL(late, "late");
 		WEFT_LABEL(early, "early");
@@ -435,6 +436,7 @@ static void a_lost_wakeup_names_who_was_too_late_and_for_what(void **state)
 			signal_to(early, condition);
 			now_ns += 7 * MS;
 		}
+		signal_to(early, unconcerned);
 		weft_id task = wait_for_condition(late, condition);
 		sleep_for(MS);
 		if (others) {
@@ -502,6 +504,21 @@ static void a_promise_that_nobody_runs_again_is_told_with_what_ended(void **stat
 	assert_int_equal(hang->verdict, WEFT_VERDICT_NOT_RUN);
 	assert_non_null(strstr(hang->title, "it was not run again after timer"));
 	assert_line(hang, WEFT_EVIDENCE_CAUSE, 0, timer, "does not run after that");
+	forget();
+}
+
+static void where_the_trace_does_not_tell_one_hears_what_to_record(void **state)
+{
+	start_recording();
+	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	weft_should_resolve(main_promise);
+	sleep_for(MS);
+	explain(true);
+	const struct weft_finding *hang = only(WEFT_FINDING_HANG, main_promise);
+	assert_int_equal(hang->verdict, WEFT_VERDICT_UNKNOWN);
+	assert_false(hang->sure);
+	assert_string_equal(hang->doubt, "the code that recorded it does not tell what it waits for");
+	assert_string_equal(hang->next, "record who waits for whom there, too");
 	forget();
 }
 
@@ -1205,6 +1222,7 @@ int main(void)
 	    cmocka_unit_test(a_lost_wakeup_names_who_was_too_late_and_for_what),
 	    cmocka_unit_test(a_promise_whose_creator_failed_is_told_with_the_error),
 	    cmocka_unit_test(a_promise_that_nobody_runs_again_is_told_with_what_ended),
+	    cmocka_unit_test(where_the_trace_does_not_tell_one_hears_what_to_record),
 	    cmocka_unit_test(all_that_wait_for_one_are_one_finding),
 	    cmocka_unit_test(a_circle_with_a_branch_that_can_end_is_none),
 	    cmocka_unit_test(a_circle_whose_branches_are_all_stuck_is_one),

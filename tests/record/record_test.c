@@ -714,12 +714,45 @@ static void test_damaged_packets(void **state)
 	assert_true(r.events.count > 100 && r.events.count < 800);
 	assert_int_equal(r.events.items[r.events.count - 1].op, WEFT_OP_LABEL);
 	forget(&r);
+	/* So does a class of streams that no format has. */
+	memcpy(copy, buffer, sizeof buffer);
+	((struct weft_packet_header *)(void *)rings)->stream_id = 99;
+	r = read_memory(copy, sizeof copy);
+	assert_int_equal(r.info->skipped_count, 1);
+	assert_non_null(strstr(r.info->skipped[0].where.what, "no known class"));
+	assert_true(r.events.count > 100 && r.events.count < 800);
+	forget(&r);
 	memcpy(copy, buffer, sizeof buffer);
 	const unsigned char big[] = {0xC1, 0xFC, 0x1F, 0xC1};
 	memcpy(copy, big, 4);
 	memcpy((unsigned char *)copy + 28, "TFEW", 4);
 	assert_int_equal(weft_trace_open_memory(&r.trace, copy, sizeof copy, "big", &err), WEFT_ENOTSUP);
 	assert_non_null(strstr(err.what, "big-endian"));
+}
+
+/* A hole is no damage; a byte in it that is not zero is, wherever it stands. */
+static void test_bytes_in_holes_are_told(void **state)
+{
+	enum { RECORDED = 16384, HOLE = 8192 };
+	static unsigned char buffer[RECORDED + HOLE] __attribute__((aligned(8)));
+	static const size_t places[] = {0, 1, 7, 8, 63, 64, 71, 4095, 4096, HOLE - 64, HOLE - 1};
+	start((struct weft_record_options){.buffer = buffer, .buffer_bytes = RECORDED, .packets = 4});
+	for (int i = 0; i < 900; i++)
+		weft_await(i, i + 1);
+	weft_stop();
+	struct read_back whole = read_memory(buffer, sizeof buffer);
+	size_t count = whole.events.count;
+	assert_int_equal(whole.info->skipped_count, 0);
+	forget(&whole);
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		buffer[RECORDED + places[i]] = 1;
+		struct read_back r = read_memory(buffer, sizeof buffer);
+		if (r.info->skipped_count != 1)
+			fail_msg("a byte at %zu is told %zu times", places[i], (size_t)r.info->skipped_count);
+		assert_int_equal(r.events.count, count);
+		forget(&r);
+		buffer[RECORDED + places[i]] = 0;
+	}
 }
 
 /* Records in a child that ends without a stop, as a power-off would. */
@@ -1110,6 +1143,7 @@ int main(int argc, char **argv)
 	    TEST(test_full_disk),
 	    TEST(test_disk_that_fills_up),
 	    TEST(test_damaged_packets),
+	    TEST(test_bytes_in_holes_are_told),
 	    TEST(test_pages_that_never_reached_the_disk),
 	    TEST(test_killed_at_any_look_at_the_clock),
 	    TEST(test_killed_program),
