@@ -517,8 +517,8 @@ static void where_the_trace_does_not_tell_one_hears_what_to_record(void **state)
 	const struct weft_finding *hang = only(WEFT_FINDING_HANG, main_promise);
 	assert_int_equal(hang->verdict, WEFT_VERDICT_UNKNOWN);
 	assert_false(hang->sure);
-	assert_string_equal(hang->doubt, "the code that recorded it does not tell what it waits for");
-	assert_string_equal(hang->next, "record who waits for whom there, too");
+	assert_non_null(strstr(hang->doubt, "does not tell what it waits for"));
+	assert_non_null(strstr(hang->next, "who waits for whom"));
 	forget();
 }
 

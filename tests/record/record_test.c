@@ -516,6 +516,19 @@ static void test_signal_handlers(void **state)
 
 /* ---- OS threads and processes ---- */
 
+static void test_signals_of_the_program_are_let_in_again(void **state)
+{
+	sigset_t none, after;
+	sigemptyset(&none);
+	pthread_sigmask(SIG_SETMASK, &none, NULL);
+	start((struct weft_record_options){.size_bytes = 1 << 16, .packets = 8});
+	for (int i = 0; i < 20000; i++)
+		WEFT_CREATE(WEFT_KIND_TASK);
+	pthread_sigmask(SIG_SETMASK, NULL, &after);
+	for (int number = 1; number < SIGRTMIN; number++)
+		assert_int_equal(sigismember(&after, number), 0);
+}
+
 static void *work(void *name)
 {
 	pthread_setname_np(pthread_self(), name);
@@ -1135,6 +1148,7 @@ int main(int argc, char **argv)
 	    TEST(test_a_frequency_measured_in_a_hurry_is_corrected_by_the_time_of_day),
 	    TEST(test_interrupted_while_reserving),
 	    TEST(test_signal_handlers),
+	    TEST(test_signals_of_the_program_are_let_in_again),
 	    TEST(test_threads_come_and_go),
 	    TEST(test_thread_without_room),
 	    TEST(test_ids_differ_where_there_is_no_stream),
