@@ -146,8 +146,8 @@ static void test_drag(void **state)
 	close_scene(&s);
 }
 
-/* 400 rows, of which 20 have long lines, and the others none that is to be seen. */
-static void open_with_long_lines(struct scene *s, int first)
+/* 400 rows, of which `count` have long lines, and the others none that is to be seen. */
+static void open_with_long_lines(struct scene *s, int first, int count)
 {
 	static struct mirage_writer w;
 	w.size = 0;
@@ -155,9 +155,9 @@ static void open_with_long_lines(struct scene *s, int first)
 	for (int i = 0; i < 400; i++)
 		mw_create(&w, 1000 + i, -1, i + 1, WEFT_KIND_TASK);
 	for (int i = 0; i < 400; i++)
-		if (i < first || i >= first + 20)
+		if (i < first || i >= first + count)
 			mw_link(&w, 2000 + i, WEFT_OP_RESOLVE, -1, i + 1);
-	for (int i = first; i < first + 20; i++)
+	for (int i = first; i < first + count; i++)
 		mw_link(&w, 10000000, WEFT_OP_RESOLVE, -1, i + 1);
 	mw_create(&w, 20000000, -1, 401, WEFT_KIND_TASK);
 	mw_end(&w, 0);
@@ -167,13 +167,17 @@ static void open_with_long_lines(struct scene *s, int first)
 static void test_focus_goes_where_lines_are_long(void **state)
 {
 	(void)state;
-	for (int first = 0; first <= 380; first += 95) {
+	static const struct {
+		int first, count;
+	} places[] = {{0, 20}, {95, 20}, {190, 20}, {285, 20}, {380, 20}, {0, 4}, {396, 4}};
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		const int first = places[i].first, count = places[i].count;
 		struct scene s;
-		open_with_long_lines(&s, first);
+		open_with_long_lines(&s, first, count);
 		weft_view_resize(s.view, 800, 300);
 		weft_view_focus(s.view, 200);
 		weft_view_focus_best(s.view);
-		assert_true((long)s.view->focus >= (long)first && (long)s.view->focus <= (long)first + 20);
+		assert_true((long)s.view->focus >= (long)first && (long)s.view->focus <= (long)first + count);
 		/* Where all rows are high enough, none is better. */
 		weft_view_resize(s.view, 800, 20000);
 		weft_view_focus(s.view, 77);
@@ -181,6 +185,37 @@ static void test_focus_goes_where_lines_are_long(void **state)
 		assert_true(s.view->focus == 77);
 		close_scene(&s);
 	}
+}
+
+/* Many short lines at the right, fewer and longer ones at the left: these have more to say. */
+static void test_focus_weighs_lines_by_their_length(void **state)
+{
+	(void)state;
+	static struct mirage_writer w;
+	struct scene s;
+	w.size = 0;
+	mw_packet(&w, 841);
+	for (int i = 0; i < 400; i++)
+		mw_create(&w, 1000 + i, -1, i + 1, WEFT_KIND_TASK);
+	for (int i = 0; i < 400; i++)
+		if (i < 300 || i >= 320)
+			mw_link(&w, 2000 + i, WEFT_OP_RESOLVE, -1, i + 1);
+	for (int i = 300; i < 320; i++)
+		mw_link(&w, 3500000, WEFT_OP_RESOLVE, -1, i + 1);
+	for (int i = 400; i < 420; i++)
+		mw_create(&w, 17000000, -1, i + 1, WEFT_KIND_TASK);
+	for (int i = 400; i < 420; i++)
+		mw_link(&w, 18500000, WEFT_OP_RESOLVE, -1, i + 1);
+	mw_create(&w, 20000000, -1, 421, WEFT_KIND_TASK);
+	mw_end(&w, 0);
+	open_scene(&s, w.bytes, w.size);
+	weft_view_resize(s.view, 800, 300);
+	assert_true(weft_view_x(s.view, 18500000) - weft_view_x(s.view, 17000000) > 30);
+	assert_true(s.layout->rows[weft_model_find(s.model, 420)] < 280);
+	weft_view_focus_best(s.view);
+	double first = weft_view_slot(s.view, s.layout->rows[weft_model_find(s.model, 301)]);
+	assert_true(s.view->focus >= first - 1 && s.view->focus <= first + 20);
+	close_scene(&s);
 }
 
 static void test_hit(void **state)
@@ -357,6 +392,7 @@ int main(void)
 	    cmocka_unit_test(test_rows),
 	    cmocka_unit_test(test_drag),
 	    cmocka_unit_test(test_focus_goes_where_lines_are_long),
+	    cmocka_unit_test(test_focus_weighs_lines_by_their_length),
 	    cmocka_unit_test(test_hit),
 	    cmocka_unit_test(test_fold),
 	    cmocka_unit_test(test_find),
