@@ -135,6 +135,29 @@ static void test_random(void **state)
 	}
 }
 
+static void test_who_begins_first_stands_first(void **state)
+{
+	(void)state;
+	static const int64_t starts[][3] = {{10, 20, 30}, {30, 20, 10}, {20, 10, 30}, {10, 30, 20}, {-10, 10, 0}};
+	for (size_t t = 0; t < sizeof starts / sizeof *starts; t++) {
+		struct weft_model m = model_of(4);
+		struct weft_layout *l;
+		for (uint32_t i = 0; i < 3; i++)
+			m.promises[i + 1] = (struct weft_promise){
+			    .parent = WEFT_NONE, .became = WEFT_NONE, .start_ns = starts[t][i], .end_ns = 100};
+		assert_int_equal(weft_layout_create(&l, &m, NULL), WEFT_OK);
+		assert_int_equal(l->row_count, 3);
+		for (uint32_t i = 0; i < 3; i++) {
+			uint32_t earlier = 0;
+			for (uint32_t k = 0; k < 3; k++)
+				earlier += starts[t][k] < starts[t][i];
+			assert_int_equal(l->rows[i + 1], earlier);
+		}
+		weft_layout_destroy(l);
+		free(m.promises);
+	}
+}
+
 /* Children that were made before their parents, as only a damaged trace has them. */
 static void test_backwards(void **state)
 {
@@ -379,6 +402,7 @@ int main(int argc, char **argv)
 	shared = getenv("WEFT_SHARED") ? getenv("WEFT_SHARED") : argc > 1 ? argv[1] : "../shared";
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_random),
+	    cmocka_unit_test(test_who_begins_first_stands_first),
 	    cmocka_unit_test(test_backwards),
 	    cmocka_unit_test(test_circle),
 	    cmocka_unit_test(test_shapes),
