@@ -15,7 +15,7 @@
 #include <time.h>
 #include <uv.h>
 
-enum { CLIENTS = 10, ROUNDS = 3000, MESSAGE = 64, STARTS = 300, FAST = STARTS / 10 };
+enum { CLIENTS = 10, ROUNDS = 300, MESSAGE = 64, STARTS = 300, FAST = STARTS / 10 };
 
 static uv_loop_t loop;
 static uv_tcp_t server, peers[CLIENTS];

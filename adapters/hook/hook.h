@@ -48,7 +48,7 @@ static inline bool weft_hook_is_own(const struct weft_hook_module *module, const
 }
 
 /* The place in the machine code to which a call returns, for weft_create_at(); NULL: too many are known already. */
-struct weft_record_place *weft_hook_place(const void *caller);
+static inline struct weft_record_place *weft_hook_place(const void *caller);
 
 /* What an exported function or variable is called, if it has a plain name; NULL: nobody knows.  The first time it asks the
  * loader, whose lock it takes. */
@@ -95,6 +95,24 @@ static inline void weft_hook_stack(weft_id promise, const void *caller);
 bool weft__hook_begin(void);
 void weft__hook_stack(weft_id promise, const void *caller);
 extern unsigned weft__hook_stacks;
+
+enum { WEFT__HOOK_PLACES = 1024 };
+
+extern struct weft_record_place weft__hook_places[WEFT__HOOK_PLACES];
+
+struct weft_record_place *weft__hook_place(const void *caller);
+
+/* Where in a table of that many an address is looked for first. */
+static inline unsigned weft__hook_first_place(const void *address)
+{
+	return (unsigned)((uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15u >> 40) % WEFT__HOOK_PLACES;
+}
+
+static inline struct weft_record_place *weft_hook_place(const void *caller)
+{
+	struct weft_record_place *first = &weft__hook_places[weft__hook_first_place(caller)];
+	return caller && __atomic_load_n(&first->address, __ATOMIC_ACQUIRE) == caller ? first : weft__hook_place(caller);
+}
 
 static inline bool weft_hook_begin(void)
 {

@@ -2,6 +2,8 @@
 #ifndef WEFT_HOOK_LOAD_H
 #define WEFT_HOOK_LOAD_H
 
+#include <sys/types.h>
+
 #include "adapters/hook/hook.h"
 
 /* Every adapter there is, ending with NULL; adapters.c. */
@@ -22,6 +24,8 @@ bool weft__hook_is_instrumented(void);
 
 /* session.c: whether this process is to record.  NULL in the environment: everything stays as it is. */
 bool weft__hook_is_wanted(void);
+/* This process, root's, is about to become that user: who shall be able to record.  Also in a child of vfork(). */
+void weft__hook_give(uid_t user);
 /* Leaves a line for the user of weft record, beside where this process's trace would be. */
 void weft__hook_leave_word(const char *why);
 

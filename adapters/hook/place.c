@@ -5,13 +5,15 @@
 
 #include "adapters/hook/hook.h"
 
-enum { PLACES = 1024, TRIED = 32, NAME = 48 };
+enum { PLACES = WEFT__HOOK_PLACES, TRIED = 32, NAME = 48 };
+
+struct weft_record_place weft__hook_places[PLACES];
 
 /* A place in a table where an address is, or comes to be; -1: it is full there.  Sets *is_new. */
 static int place(uintptr_t table[], const void *address, bool *is_new)
 {
 	uintptr_t wanted = (uintptr_t)address;
-	unsigned first = (unsigned)(wanted * 0x9e3779b97f4a7c15u >> 40);
+	unsigned first = weft__hook_first_place(address);
 	*is_new = false;
 	for (unsigned i = 0; i < TRIED; i++) {
 		unsigned at = (first + i) % PLACES;
@@ -55,15 +57,14 @@ const char *weft_hook_name(const void *address)
 	return __atomic_load_n(&known[at], __ATOMIC_ACQUIRE) && names[at][0] ? names[at] : NULL;
 }
 
-struct weft_record_place *weft_hook_place(const void *caller)
+struct weft_record_place *weft__hook_place(const void *caller)
 {
 	static uintptr_t addresses[PLACES];
-	static struct weft_record_place places[PLACES];
 	bool is_new;
 	int at = caller ? place(addresses, caller, &is_new) : -1;
 	if (at < 0)
 		return NULL;
 	if (is_new)
-		__atomic_store_n(&places[at].address, caller, __ATOMIC_RELEASE);
-	return __atomic_load_n(&places[at].address, __ATOMIC_ACQUIRE) ? &places[at] : NULL;
+		__atomic_store_n(&weft__hook_places[at].address, caller, __ATOMIC_RELEASE);
+	return __atomic_load_n(&weft__hook_places[at].address, __ATOMIC_ACQUIRE) ? &weft__hook_places[at] : NULL;
 }

@@ -4,7 +4,8 @@
  *
  * is what `weft record` leaves in the environment, which every process inherits that the command starts.  A process that calls
  * nothing of any adapter makes no file.  One that does makes DIR/NAME-PID, and where that is there already, since another program
- * ran in the same process before, DIR/NAME-PID.2.  SPDX-License-Identifier: ISC */
+ * ran in the same process before, DIR/NAME-PID.2.  In a session of root's a process of another user makes DIR/uid-USER/NAME-PID
+ * (user.c).  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -28,6 +29,12 @@ static struct {
 	char directory[PATH_MAX];
 	struct weft_record_options options;
 } wanted;
+
+/* The trace that this process records, and who that is. */
+static struct {
+	char path[PATH_MAX];
+	pid_t process;
+} own;
 
 unsigned weft__hook_stacks;
 
@@ -79,20 +86,26 @@ static void get_name(char name[16])
 }
 
 /* 0, or an error number. */
-static int make_once(const char *path)
+static int make_once(const char *path, const char *folder)
 {
 	/* A command that ends meanwhile removes the folder if it finds it empty. */
 	for (int tries = 0; mkdir(path, 0700); tries++) {
 		if (errno != ENOENT || tries == 4)
 			return errno;
-		if (mkdir(wanted.directory, 0700) && errno != EEXIST)
+		if (mkdir(folder, 0700) && errno != EEXIST)
 			return errno;
 	}
 	return 0;
 }
 
-/* Makes this program's own directory; false: none can be made. */
-static bool make_directory(char path[PATH_MAX])
+/* DIR/uid-USER; false: too long. */
+static bool folder_of(char path[PATH_MAX], uid_t user)
+{
+	return snprintf(path, PATH_MAX, "%s/uid-%lu", wanted.directory, (unsigned long)user) < PATH_MAX;
+}
+
+/* Makes this program's own directory; 0, or an error number. */
+static int make_in(const char *folder, char path[PATH_MAX])
 {
 	char name[16];
 	get_name(name);
@@ -100,14 +113,54 @@ static bool make_directory(char path[PATH_MAX])
 		char again[16] = "";
 		if (i > 1)
 			snprintf(again, sizeof again, ".%d", i);
-		int n = snprintf(path, PATH_MAX, "%s/%s-%ld%s", wanted.directory, name, (long)getpid(), again);
-		if (n >= PATH_MAX)
-			return false;
-		int status = make_once(path);
+		int n = snprintf(path, PATH_MAX, "%s/%s-%ld%s", folder, name, (long)getpid(), again);
+		int status = n < PATH_MAX ? make_once(path, folder) : ENAMETOOLONG;
 		if (status != EEXIST)
-			return status == 0;
+			return status;
 	}
-	return false;
+	return EEXIST;
+}
+
+static bool make_directory(char path[PATH_MAX])
+{
+	char users[PATH_MAX];
+	int status = make_in(wanted.directory, path);
+	if (status == EACCES && folder_of(users, geteuid()))
+		status = make_in(users, path);
+	return status == 0;
+}
+
+/* Files that are called like that from 0 on. */
+static bool give_files(const char *name, uid_t user)
+{
+	char path[PATH_MAX + 48];
+	unsigned i = 0;
+	do
+		snprintf(path, sizeof path, "%s/%s%u", own.path, name, i);
+	while (lchown(path, user, (gid_t)-1) == 0 && ++i);
+	return i > 0;
+}
+
+void weft__hook_give(uid_t user)
+{
+	int saved = errno;
+	char path[PATH_MAX];
+	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+	/* Made anew: what was there under that name before may be anybody's. */
+	if (now != UNWANTED && folder_of(path, user) && mkdir(path, 0700) == 0 && lchown(path, user, (gid_t)-1))
+		rmdir(path);
+	if (now == BEGUN && own.process == getpid()) {
+		char name[32];
+		unsigned stream = 0;
+		do
+			snprintf(name, sizeof name, "stream-%u-", stream);
+		while (give_files(name, user) && ++stream);
+		give_files("definitions-", user);
+		snprintf(path, sizeof path, "%.*s/metadata", PATH_MAX - 16, own.path);
+		(void)!lchown(path, user, (gid_t)-1);
+		(void)!lchown(own.path, user, (gid_t)-1); /* last: until now nobody else could have changed what is in it */
+	}
+	errno = saved;
 }
 
 /* `weft record` reads it to its user: nothing is printed in somebody else's program. */
@@ -142,6 +195,8 @@ static bool start(void)
 		leave_word(path, weft_start_error());
 		return false;
 	}
+	strcpy(own.path, path);
+	own.process = getpid();
 	return true;
 }
 

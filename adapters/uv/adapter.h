@@ -60,14 +60,14 @@ struct weft__uv_thing {
 	uint64_t since, input_since;
 	weft__uv_tag owner; /* of a request: who waits for it.  Of a handle: the datagram in whose handling it was made */
 	struct weft_record_place *site, *read_site;
+	uint64_t what;     /* what the handle was last started for: a callback and a time, a signal, a path */
 	uint32_t children; /* of a datagram: what has yet to end before it does */
 	struct weft_hook_calls calls;
 	uint8_t kind;
-	bool is_request, is_datagram, is_quiet;
+	bool is_request, is_datagram;
 	bool is_overdue; /* the trace says that it should resolve */
 	bool reads;      /* the program wants to read */
 	bool is_stopped, is_closing, in_pool;
-	uint8_t magnitude; /* of a timer's period */
 	struct weft_hook_label label;
 };
 
@@ -77,11 +77,64 @@ struct weft__uv_thing *weft__uv_thing_of_request(struct weft__uv_copy *copy, con
 struct weft__uv_thing *weft__uv_thing_of_datagram(struct weft__uv_thing *socket);
 void weft__uv_thing_free(struct weft__uv_thing *thing);
 
+enum { WEFT__UV_CHUNK = 256, WEFT__UV_CHUNKS = 4096 };
+
+extern struct weft__uv_thing *weft__uv_chunks[WEFT__UV_CHUNKS];
+extern uint32_t weft__uv_places; /* given to OS threads so far */
+extern uint64_t weft__uv_secret;
+
+/* Places are counted from 1. */
+static inline struct weft__uv_thing *weft__uv_at_place(uint32_t place)
+{
+	struct weft__uv_thing *chunk = __atomic_load_n(&weft__uv_chunks[(place - 1) / WEFT__UV_CHUNK], __ATOMIC_ACQUIRE);
+	return chunk ? &chunk[(place - 1) % WEFT__UV_CHUNK] : NULL;
+}
+
+static inline weft__uv_tag weft__uv_tag_of(const struct weft__uv_thing *thing)
+{
+	return thing ? ((uint64_t)__atomic_load_n(&thing->generation, __ATOMIC_RELAXED) << 32 | thing->place) ^ weft__uv_secret
+		     : 0;
+}
+
 /* What is known of a handle or a request; NULL: nothing.  In signal handlers too. */
-struct weft__uv_thing *weft__uv_find_handle(const void *handle);
-struct weft__uv_thing *weft__uv_find_request(const void *request);
-struct weft__uv_thing *weft__uv_find(weft__uv_tag tag);
-weft__uv_tag weft__uv_tag_of(const struct weft__uv_thing *thing);
+static inline struct weft__uv_thing *weft__uv_find(weft__uv_tag tag)
+{
+	uint64_t plain = tag ^ __atomic_load_n(&weft__uv_secret, __ATOMIC_RELAXED);
+	uint32_t place = (uint32_t)plain;
+	if (place - 1 >= __atomic_load_n(&weft__uv_places, __ATOMIC_ACQUIRE))
+		return NULL;
+	struct weft__uv_thing *thing = weft__uv_at_place(place);
+	return thing && __atomic_load_n(&thing->generation, __ATOMIC_RELAXED) == plain >> 32 &&
+		       __atomic_load_n(&thing->key, __ATOMIC_RELAXED)
+		   ? thing
+		   : NULL;
+}
+
+static inline void **weft__uv_tag_in_handle(const void *handle)
+{
+	return &((uv_handle_t *)handle)->u.reserved[3];
+}
+
+static inline void **weft__uv_tag_in_request(const void *request)
+{
+	return &((uv_req_t *)request)->reserved[5];
+}
+
+static inline struct weft__uv_thing *weft__uv_find_by(void *const *tag, const void *key, bool is_request)
+{
+	struct weft__uv_thing *thing = weft__uv_find((uint64_t)(uintptr_t)__atomic_load_n(tag, __ATOMIC_RELAXED));
+	return thing && thing->key == key && thing->is_request == is_request ? thing : NULL;
+}
+
+static inline struct weft__uv_thing *weft__uv_find_handle(const void *handle)
+{
+	return weft__uv_find_by(weft__uv_tag_in_handle(handle), handle, false);
+}
+
+static inline struct weft__uv_thing *weft__uv_find_request(const void *request)
+{
+	return weft__uv_find_by(weft__uv_tag_in_request(request), request, true);
+}
 
 /* The things in use from place *at on; NULL after the last. */
 struct weft__uv_thing *weft__uv_next(uint32_t *at);
@@ -146,12 +199,25 @@ struct weft__uv_frame {
 	weft_id running;
 	weft__uv_tag actor;
 	weft__uv_tag datagram; /* whose child ends with this callback */
+	weft_id own;           /* of the handle whose callback it is; 0: of none */
+	weft__uv_tag handle;   /* that handle */
 	int inside;
 };
 
 #define WEFT__UV_FRAME __attribute__((cleanup(weft__uv_leave))) struct weft__uv_frame
 
-struct weft__uv_frame weft__uv_enter(weft_id id, weft__uv_tag actor);
+static inline struct weft__uv_frame weft__uv_enter(weft_id id, weft__uv_tag actor)
+{
+	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_frame frame = {.running = weft__hook_thread.running, .actor = here->actor, .inside = here->inside};
+	weft__hook_thread.running = id;
+	here->actor = actor;
+	here->inside = 0;
+	weft__hook_thread.callbacks++;
+	weft__hook_thread.entered++;
+	return frame;
+}
+
 void weft__uv_leave(struct weft__uv_frame *frame);
 
 /* The callback of a handle to which something came from outside.  Nothing is known of it: who ran goes on. */
@@ -181,7 +247,13 @@ bool weft__uv_sleeps(struct weft_hook_sleep *sleep);
 void weft__uv_handle_init(struct weft__uv_copy *copy, const void *caller, const void *handle);
 
 /* What is known of a handle; if nothing, a new thing (it is older than the recording, or a copy of one). */
-struct weft__uv_thing *weft__uv_handle(struct weft__uv_copy *copy, const void *caller, const void *handle);
+struct weft__uv_thing *weft__uv_handle_unknown(struct weft__uv_copy *copy, const void *caller, const void *handle);
+
+static inline struct weft__uv_thing *weft__uv_handle(struct weft__uv_copy *copy, const void *caller, const void *handle)
+{
+	struct weft__uv_thing *thing = weft__uv_find_handle(handle);
+	return thing ? thing : weft__uv_handle_unknown(copy, caller, handle);
+}
 
 /* The handle is active from now on.  Whether its promise begins, which is then to be labelled; false also for NULL. */
 bool weft__uv_begin(struct weft__uv_thing *thing, enum weft_kind kind, const void *caller);
@@ -197,6 +269,10 @@ struct weft__uv_thing *weft__uv_stream(struct weft__uv_copy *copy, const void *c
 /* A request begins.  `owner` waits for it; NULL: who runs.  To be labelled; NULL: no memory. */
 struct weft__uv_thing *weft__uv_request(struct weft__uv_copy *copy, const void *caller, const void *request, uv_loop_t *loop,
     enum weft_kind kind, const struct weft__uv_thing *owner);
+
+/* The same for a write to a stream, with its label. */
+struct weft__uv_thing *weft__uv_write_request(struct weft__uv_copy *copy, const void *caller, const uv_write_t *request,
+    const struct weft__uv_thing *stream, const uv_buf_t bufs[], unsigned count);
 
 /* libuv refused it: its callback will not come. */
 void weft__uv_refused(struct weft__uv_thing *thing, int status);
@@ -220,6 +296,7 @@ void weft__uv_datagram_release(weft__uv_tag datagram);
 #define weft__uv_site weft_hook_place
 
 void weft__uv_put_bytes(struct weft__uv_thing *thing, const uv_buf_t bufs[], unsigned count);
-void weft__uv_put_handle(struct weft__uv_thing *thing, const uv_handle_t *handle); /* what its descriptor is */
+void weft__uv_label_bytes(struct weft__uv_thing *thing, const uv_buf_t bufs[], unsigned count); /* the same in an empty label */
+void weft__uv_put_handle(struct weft__uv_thing *thing, const uv_handle_t *handle);              /* what its descriptor is */
 
 #endif

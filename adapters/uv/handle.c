@@ -1,7 +1,8 @@
 /* handle.c: what lives on a loop until it is closed: timers, idle handles, asyncs, polls, signals, watchers, processes.
  *
  * A handle's promise begins when it is first used, not when it is initialised (many are never used), and ends when it is closed.
- * Stopped and started again it stays one promise, with notes.  SPDX-License-Identifier: ISC */
+ * Stopped and started again for the same it stays one promise, with notes; for something else it becomes another: some runtimes
+ * have one timer for all of theirs.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "adapters/uv/adapter.h"
@@ -14,10 +15,10 @@ void weft__uv_handle_init(struct weft__uv_copy *copy, const void *caller, const 
 		thing->site = weft__uv_site(caller);
 }
 
-struct weft__uv_thing *weft__uv_handle(struct weft__uv_copy *copy, const void *caller, const void *handle)
+struct weft__uv_thing *weft__uv_handle_unknown(struct weft__uv_copy *copy, const void *caller, const void *handle)
 {
-	struct weft__uv_thing *thing = weft__uv_find_handle(handle);
-	if (!thing && (thing = weft__uv_thing_of_handle(copy, handle)))
+	struct weft__uv_thing *thing = weft__uv_thing_of_handle(copy, handle);
+	if (thing)
 		thing->site = weft__uv_site(caller);
 	return thing;
 }
@@ -175,16 +176,24 @@ int weft__uv_poll_init_socket(struct weft__uv_copy *copy, const void *caller, uv
 	return status;
 }
 
-/* The handle works again: its promise begins, to be labelled, or goes on. */
-static bool starts(struct weft__uv_thing *thing, enum weft_kind kind, const void *caller)
+/* The handle works again, for `what`: its promise begins, to be labelled, or goes on. */
+static bool starts(struct weft__uv_thing *thing, enum weft_kind kind, const void *caller, uint64_t what)
 {
-	if (weft__uv_begin(thing, kind, caller))
-		return true;
-	if (thing && thing->is_stopped)
+	if (thing && thing->id && thing->what != what) {
+		/* In its own callback the promise ends with that. */
+		if (weft__uv_here.actor == weft__uv_tag_of(thing))
+			thing->id = 0;
+		else
+			weft__uv_end(thing, weft__hook_thread.running);
+	}
+	if (thing)
+		thing->what = what;
+	bool begins = weft__uv_begin(thing, kind, caller);
+	if (thing && !begins && thing->is_stopped)
 		WEFT_NOTE(thing->id, "started again");
 	if (thing)
 		thing->is_stopped = false;
-	return false;
+	return begins;
 }
 
 static void stops(const void *handle)
@@ -214,24 +223,11 @@ STOP(fs_poll)
 
 /* ---- Timers ---- */
 
-static uint8_t magnitude_of(uint64_t ms, uint64_t every_ms)
+/* The callback and about how long, within twice of it: one that is armed anew for the rest of a time is the same timer. */
+static uint64_t timer_what(const void *function, uint64_t ms, uint64_t every_ms)
 {
-	uint64_t period = every_ms ? every_ms : ms;
-	return (uint8_t)(1 + (period ? 64 - __builtin_clzll(period) : 0) + (every_ms ? 100 : 0));
-}
-
-/* Said anew only when it changes by more than twice: some runtimes have one timer for all of theirs. */
-static void label_timer(struct weft__uv_thing *thing, const void *function, uint64_t ms, uint64_t every_ms)
-{
-	uint8_t magnitude = magnitude_of(ms, every_ms);
-	if (thing->magnitude == magnitude)
-		return;
-	thing->magnitude = magnitude;
-	thing->label.length = 0;
-	weft__uv_put(thing, every_ms ? "every " : "");
-	weft__uv_put_ms(thing, every_ms ? every_ms : ms);
-	weft__uv_put_function(thing, function);
-	weft__uv_say(thing);
+	uint64_t period = every_ms ? every_ms : ms, magnitude = period ? 64 - (uint64_t)__builtin_clzll(period) : 0;
+	return (uint64_t)(uintptr_t)function << 8 | magnitude << 1 | (every_ms != 0);
 }
 
 int weft__uv_timer_start(
@@ -240,12 +236,12 @@ int weft__uv_timer_start(
 	if (!weft__uv_takes(copy, caller))
 		return copy->real.uv_timer_start(handle, cb, after_ms, every_ms);
 	int status = WEFT__UV_INSIDE(copy->real.uv_timer_start(handle, cb ? weft__uv_timer_slot(cb) : NULL, after_ms, every_ms));
-	if (status == 0) {
-		struct weft__uv_thing *thing = weft__uv_handle(copy, caller, handle);
-		if (thing) {
-			starts(thing, WEFT_KIND_TIMER, caller);
-			label_timer(thing, (void *)cb, after_ms, every_ms);
-		}
+	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
+	if (starts(thing, WEFT_KIND_TIMER, caller, timer_what((void *)cb, after_ms, every_ms))) {
+		weft__uv_put(thing, every_ms ? "every " : "");
+		weft__uv_put_ms(thing, every_ms ? every_ms : after_ms);
+		weft__uv_put_function(thing, (void *)cb);
+		weft__uv_say(thing);
 	}
 	return status;
 }
@@ -256,7 +252,7 @@ int weft__uv_timer_again(struct weft__uv_copy *copy, const void *caller, uv_time
 	int status = WEFT__UV_INSIDE(copy->real.uv_timer_again(handle));
 	if (status == 0 && taken && copy->real.uv_is_active((uv_handle_t *)handle)) {
 		struct weft__uv_thing *thing = weft__uv_handle(copy, caller, handle);
-		if (starts(thing, WEFT_KIND_TIMER, caller)) {
+		if (starts(thing, WEFT_KIND_TIMER, caller, thing ? thing->what : 0)) {
 			weft__uv_put(thing, "again");
 			weft__uv_say(thing);
 		}
@@ -373,7 +369,7 @@ int weft__uv_poll_start(struct weft__uv_copy *copy, const void *caller, uv_poll_
 		return copy->real.uv_poll_start(handle, events, cb);
 	int status = WEFT__UV_INSIDE(copy->real.uv_poll_start(handle, events, weft__uv_poll_slot(cb)));
 	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
-	if (starts(thing, WEFT_KIND_POLL, caller)) {
+	if (starts(thing, WEFT_KIND_POLL, caller, 0)) {
 		weft__uv_put(thing, "poll ");
 		weft__uv_put_handle(thing, (uv_handle_t *)handle);
 		weft__uv_say(thing);
@@ -391,7 +387,7 @@ void weft__uv_poll_called(uv_poll_t *handle, int status, int events, unsigned sl
 static void signal_starts(struct weft__uv_copy *copy, const void *caller, const uv_signal_t *handle, int number)
 {
 	struct weft__uv_thing *thing = weft__uv_handle(copy, caller, handle);
-	if (!starts(thing, WEFT_KIND_OS_SIGNAL, caller))
+	if (!starts(thing, WEFT_KIND_OS_SIGNAL, caller, (unsigned)number))
 		return;
 	const char *name = sigabbrev_np(number);
 	weft__uv_put(thing, name ? "SIG" : "signal ");
@@ -423,6 +419,14 @@ void weft__uv_signal_called(uv_signal_t *handle, int number, unsigned slot)
 	weft__uv_signal_user(slot)(handle, number);
 }
 
+static uint64_t path_what(const char *path)
+{
+	uint64_t what = 0xcbf29ce484222325;
+	for (; *path; path++)
+		what = (what ^ (unsigned char)*path) * 0x100000001b3;
+	return what;
+}
+
 int weft__uv_fs_event_start(
     struct weft__uv_copy *copy, const void *caller, uv_fs_event_t *handle, uv_fs_event_cb cb, const char *path, unsigned flags)
 {
@@ -430,7 +434,7 @@ int weft__uv_fs_event_start(
 		return copy->real.uv_fs_event_start(handle, cb, path, flags);
 	int status = WEFT__UV_INSIDE(copy->real.uv_fs_event_start(handle, weft__uv_fs_event_slot(cb), path, flags));
 	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
-	if (starts(thing, WEFT_KIND_POLL, caller)) {
+	if (starts(thing, WEFT_KIND_POLL, caller, path_what(path))) {
 		weft__uv_put(thing, "watch ");
 		weft__uv_put_path(thing, path);
 		weft__uv_say(thing);
@@ -452,7 +456,7 @@ int weft__uv_fs_poll_start(
 		return copy->real.uv_fs_poll_start(handle, cb, path, every_ms);
 	int status = WEFT__UV_INSIDE(copy->real.uv_fs_poll_start(handle, weft__uv_fs_poll_slot(cb), path, every_ms));
 	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
-	if (starts(thing, WEFT_KIND_POLL, caller)) {
+	if (starts(thing, WEFT_KIND_POLL, caller, path_what(path))) {
 		weft__uv_put(thing, "watch every ");
 		weft__uv_put_ms(thing, every_ms);
 		weft__uv_put(thing, " ");

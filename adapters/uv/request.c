@@ -9,10 +9,9 @@
 
 static struct weft_record_text in_pool = WEFT_COUNTER("thread pool: requests"), at_work = WEFT_COUNTER("thread pool: at work");
 
-struct weft__uv_thing *weft__uv_request(struct weft__uv_copy *copy, const void *caller, const void *request, uv_loop_t *loop,
+static struct weft__uv_thing *make_request(struct weft__uv_copy *copy, const void *caller, const void *request, uv_loop_t *loop,
     enum weft_kind kind, const struct weft__uv_thing *owner)
 {
-	struct weft__uv_here *here = &weft__uv_here;
 	struct weft__uv_thing *thing = weft__uv_thing_of_request(copy, request, loop);
 	weft__uv_dirty();
 	if (!thing)
@@ -20,14 +19,40 @@ struct weft__uv_thing *weft__uv_request(struct weft__uv_copy *copy, const void *
 	thing->kind = (uint8_t)kind;
 	thing->by = weft__hook_thread.running;
 	thing->site = weft__uv_site(caller);
-	thing->owner = owner ? weft__uv_tag_of(owner) : here->actor;
-	thing->id = weft_create_at(weft__hook_thread.running, kind, thing->site);
+	thing->owner = owner ? weft__uv_tag_of(owner) : weft__uv_here.actor;
+	return thing;
+}
+
+/* With the label that it has by now. */
+static void begin_request(struct weft__uv_thing *thing, const void *caller, const struct weft__uv_thing *owner)
+{
+	const struct weft_hook_label *label = &thing->label;
+	thing->id = weft__create_awaited(thing->by, (enum weft_kind)thing->kind, thing->site,
+	    owner && owner->id ? owner->id : thing->by, label->length ? label->text : NULL, label->length);
 	thing->since = weft_is_on() ? weft__stream->last : 0;
 	weft_hook_stack(thing->id, caller);
-	weft_await(owner && owner->id ? owner->id : weft__hook_thread.running, thing->id);
-	struct weft__uv_thing *actor = weft__uv_find(thing->owner);
+	struct weft__uv_thing *actor = owner ? NULL : weft__uv_find(thing->owner);
 	if (actor && actor->is_datagram)
 		actor->children++;
+}
+
+struct weft__uv_thing *weft__uv_request(struct weft__uv_copy *copy, const void *caller, const void *request, uv_loop_t *loop,
+    enum weft_kind kind, const struct weft__uv_thing *owner)
+{
+	struct weft__uv_thing *thing = make_request(copy, caller, request, loop, kind, owner);
+	if (thing)
+		begin_request(thing, caller, owner);
+	return thing;
+}
+
+struct weft__uv_thing *weft__uv_write_request(struct weft__uv_copy *copy, const void *caller, const uv_write_t *request,
+    const struct weft__uv_thing *stream, const uv_buf_t bufs[], unsigned count)
+{
+	struct weft__uv_thing *thing = make_request(copy, caller, request, stream->loop, WEFT_KIND_STREAM_WRITE, stream);
+	if (!thing)
+		return NULL;
+	weft__uv_label_bytes(thing, bufs, count);
+	begin_request(thing, caller, stream);
 	return thing;
 }
 
@@ -58,17 +83,21 @@ struct weft__uv_frame weft__uv_enter_request(const void *request, int status)
 	weft_id id = thing->id;
 	weft__uv_tag tag = thing->owner;
 	struct weft__uv_thing *owner = weft__uv_find(tag);
+	bool has_owner = owner && owner->id;
 	if (status < 0)
 		weft_fail(WEFT_SYSTEM_ID, id, thing->copy->real.uv_strerror(status));
+	else if (has_owner)
+		weft__resolve_read(WEFT_SYSTEM_ID, id, owner->id);
 	else
 		weft_resolve(WEFT_SYSTEM_ID, id);
 	leaves_pool(thing);
 	weft__uv_thing_free(thing); /* before the callback, which may free the memory, or use it again */
 	weft__uv_dirty();
 	struct weft__uv_frame frame;
-	if (owner && owner->id) {
+	if (has_owner) {
 		owner->home = here;
-		weft_read(owner->id, id);
+		if (status < 0)
+			weft_read(owner->id, id);
 		weft__hook_thread.shown = owner->id;
 		frame = weft__uv_enter(owner->id, tag);
 	} else {

@@ -62,22 +62,20 @@ void weft__uv_meet(void)
 
 /* ---- Callbacks ---- */
 
-struct weft__uv_frame weft__uv_enter(weft_id id, weft__uv_tag actor)
+/* A handle that its own callback started for something else: the promise that it was goes on to the callback's end. */
+static void end_replaced(weft__uv_tag handle, weft_id id)
 {
-	struct weft__uv_here *here = &weft__uv_here;
-	struct weft__uv_frame frame = {.running = weft__hook_thread.running, .actor = here->actor, .inside = here->inside};
-	weft__hook_thread.running = id;
-	here->actor = actor;
-	here->inside = 0;
-	weft__hook_thread.callbacks++;
-	weft__hook_thread.entered++;
-	return frame;
+	const struct weft__uv_thing *thing = weft__uv_find(handle);
+	if (thing && thing->id && thing->id != id && weft_is_on())
+		weft_resolve(id, id);
 }
 
 /* Between the callbacks of a loop nothing is said: the next callback will, or the sleep. */
 void weft__uv_leave(struct weft__uv_frame *frame)
 {
 	struct weft__uv_here *here = &weft__uv_here;
+	if (__builtin_expect(frame->own != 0, 0))
+		end_replaced(frame->handle, frame->own);
 	weft__hook_thread.running = frame->running;
 	here->actor = frame->actor;
 	here->inside = frame->inside;
@@ -97,7 +95,10 @@ struct weft__uv_frame weft__uv_enter_signalled(const void *handle)
 	thing->home = &weft__uv_here;
 	weft_signal(WEFT_SYSTEM_ID, thing->id);
 	weft__hook_thread.shown = thing->id;
-	return weft__uv_enter(thing->id, weft__uv_tag_of(thing));
+	struct weft__uv_frame frame = weft__uv_enter(thing->id, weft__uv_tag_of(thing));
+	frame.own = thing->id;
+	frame.handle = weft__uv_here.actor;
+	return frame;
 }
 
 /* ---- Loops ---- */

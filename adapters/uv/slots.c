@@ -1,7 +1,6 @@
 /* slots.c: the code of the slots, and which callback has which.  SPDX-License-Identifier: ISC */
 #include "adapters/uv/slots.h"
 
-#include <stdint.h>
 #include <weft/record.h>
 
 /* The register of parameter n, counted from 0, and a slot: a landing pad for indirect calls, the number, the jump. */
@@ -45,13 +44,13 @@ static struct weft_record_text refused = WEFT_COUNTER("libuv callbacks not seen"
 
 /* The table is a hash table too: a callback is looked for where its address says, and in the places behind.  A callback once in
  * it stays, so a reader needs no lock. */
-void *weft__uv_slot(struct weft__uv_pool *pool, void *user)
+void *weft__uv_slot_unknown(struct weft__uv_pool *pool, void *user)
 {
 	if (!user)
 		return (void *)pool->code;
 	if ((uintptr_t)user - (uintptr_t)pool->code < WEFT__UV_SLOTS * WEFT__UV_SLOT_BYTES)
 		return user;
-	unsigned first = (unsigned)(((uintptr_t)user >> 4) * 0x9e3779b97f4a7c15u >> 40) % (WEFT__UV_SLOTS - 1);
+	unsigned first = weft__uv_slot_first(user) - 1;
 	for (unsigned i = 0; i < WEFT__UV_SLOTS - 1; i++) {
 		unsigned slot = 1 + (first + i) % (WEFT__UV_SLOTS - 1);
 		void *seen = __atomic_load_n(&pool->user[slot], __ATOMIC_ACQUIRE);

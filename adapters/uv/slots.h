@@ -13,6 +13,8 @@
 #define WEFT_ADAPTERS_UV_SLOTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <uv.h>
 
 enum { WEFT__UV_SLOTS = 256, WEFT__UV_SLOT_BYTES = 16 };
@@ -52,9 +54,24 @@ struct weft__uv_pool {
 	void *user[WEFT__UV_SLOTS];
 };
 
+/* Where a callback is looked for first: from 1 on. */
+static inline unsigned weft__uv_slot_first(const void *user)
+{
+	unsigned hash = (unsigned)(((uint64_t)(uintptr_t)user >> 4) * 0x9e3779b97f4a7c15u >> 56);
+	return 1 + (hash * (WEFT__UV_SLOTS - 1) >> 8);
+}
+
+void *weft__uv_slot_unknown(struct weft__uv_pool *pool, void *user);
+
 /* The slot of a callback; a slot's own slot is itself (uv_timer_again() hands back what libuv keeps); NULL's is slot 0; the
  * callback itself if no slot is left. */
-void *weft__uv_slot(struct weft__uv_pool *pool, void *user);
+static inline void *weft__uv_slot(struct weft__uv_pool *pool, void *user)
+{
+	unsigned first = weft__uv_slot_first(user);
+	return user && __atomic_load_n(&pool->user[first], __ATOMIC_ACQUIRE) == user
+		   ? (void *)(pool->code + (size_t)first * WEFT__UV_SLOT_BYTES)
+		   : weft__uv_slot_unknown(pool, user);
+}
 
 /* For each pool: the pool, what its slots jump to, the slot of a callback, the callback of a slot.  Of NULL the first of the two
  * ways makes a slot, where libuv takes NULL for "nobody is to be called"; the second leaves it NULL, which libuv refuses. */

@@ -146,9 +146,8 @@ static void awaits_input(struct weft__uv_thing *thing)
 {
 	if (thing->input || !thing->id)
 		return;
-	thing->input = weft_create_at(thing->id, WEFT_KIND_STREAM_READ, thing->read_site);
+	thing->input = weft__create_awaited(thing->id, WEFT_KIND_STREAM_READ, thing->read_site, thing->id, NULL, 0);
 	thing->input_since = weft_is_on() ? weft__stream->last : 0;
-	weft_await(thing->id, thing->input);
 }
 
 int weft__uv_read_start(struct weft__uv_copy *copy, const void *caller, uv_stream_t *stream, uv_alloc_cb alloc, uv_read_cb cb)
@@ -188,14 +187,14 @@ static void input_comes(struct weft__uv_thing *thing, ssize_t got)
 		weft_hook_show(thing->id);
 		return;
 	}
+	if (got == UV_EOF)
+		WEFT_LABEL(input, "end");
 	if (got < 0 && got != UV_EOF) {
 		weft_fail(WEFT_SYSTEM_ID, input, thing->copy->real.uv_strerror((int)got));
+		weft_read(thing->id, input);
 	} else {
-		if (got == UV_EOF)
-			WEFT_LABEL(input, "end");
-		weft_resolve(WEFT_SYSTEM_ID, input);
+		weft__resolve_read(WEFT_SYSTEM_ID, input, thing->id);
 	}
-	weft_read(thing->id, input);
 	weft__hook_thread.shown = thing->id;
 }
 
@@ -223,12 +222,7 @@ static struct weft__uv_thing *writes(struct weft__uv_copy *copy, const void *cal
     const uv_buf_t bufs[], unsigned count)
 {
 	struct weft__uv_thing *owner = weft__uv_stream(copy, caller, stream, "");
-	struct weft__uv_thing *thing = weft__uv_request(copy, caller, req, stream->loop, WEFT_KIND_STREAM_WRITE, owner);
-	if (thing) {
-		weft__uv_put_bytes(thing, bufs, count);
-		weft_label(thing->id, thing->label.text);
-	}
-	return thing;
+	return owner ? weft__uv_write_request(copy, caller, req, owner, bufs, count) : NULL;
 }
 
 int weft__uv_write(struct weft__uv_copy *copy, const void *caller, uv_write_t *req, uv_stream_t *stream, const uv_buf_t bufs[],

@@ -13,76 +13,21 @@
 
 #include "adapters/uv/adapter.h"
 
-enum { CHUNK = 256, CHUNKS = 4096, BATCH = 128 };
+enum { CHUNK = WEFT__UV_CHUNK, CHUNKS = WEFT__UV_CHUNKS, BATCH = 128 };
 
-static struct weft__uv_thing *chunks[CHUNKS];
-static uint32_t places;     /* given to OS threads so far */
+struct weft__uv_thing *weft__uv_chunks[CHUNKS];
+uint32_t weft__uv_places;
+uint64_t weft__uv_secret = 0xa3c59ac2b7d1e64f;
+
 static uint32_t free_first; /* a chain of things for everybody; a place counted from 1, 0: none */
-static uint64_t secret = 0xa3c59ac2b7d1e64f;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* Places are counted from 1. */
-static struct weft__uv_thing *at_place(uint32_t place)
-{
-	struct weft__uv_thing *chunk = __atomic_load_n(&chunks[(place - 1) / CHUNK], __ATOMIC_ACQUIRE);
-	return chunk ? &chunk[(place - 1) % CHUNK] : NULL;
-}
-
-static uint32_t place_of(const struct weft__uv_thing *thing)
-{
-	return thing->place; /* while it is in use */
-}
-
-weft__uv_tag weft__uv_tag_of(const struct weft__uv_thing *thing)
-{
-	return thing ? ((uint64_t)__atomic_load_n(&thing->generation, __ATOMIC_RELAXED) << 32 | place_of(thing)) ^ secret : 0;
-}
-
-struct weft__uv_thing *weft__uv_find(weft__uv_tag tag)
-{
-	uint64_t plain = tag ^ __atomic_load_n(&secret, __ATOMIC_RELAXED);
-	uint32_t place = (uint32_t)plain;
-	if (place - 1 >= __atomic_load_n(&places, __ATOMIC_ACQUIRE))
-		return NULL;
-	struct weft__uv_thing *thing = at_place(place);
-	return thing && __atomic_load_n(&thing->generation, __ATOMIC_RELAXED) == plain >> 32 &&
-		       __atomic_load_n(&thing->key, __ATOMIC_RELAXED)
-		   ? thing
-		   : NULL;
-}
-
-static void **tag_in_handle(const void *handle)
-{
-	return &((uv_handle_t *)handle)->u.reserved[3];
-}
-
-static void **tag_in_request(const void *request)
-{
-	return &((uv_req_t *)request)->reserved[5];
-}
-
-static struct weft__uv_thing *find(void *const *tag, const void *key, bool is_request)
-{
-	struct weft__uv_thing *thing = weft__uv_find((uint64_t)(uintptr_t)__atomic_load_n(tag, __ATOMIC_RELAXED));
-	return thing && thing->key == key && thing->is_request == is_request ? thing : NULL;
-}
-
-struct weft__uv_thing *weft__uv_find_handle(const void *handle)
-{
-	return find(tag_in_handle(handle), handle, false);
-}
-
-struct weft__uv_thing *weft__uv_find_request(const void *request)
-{
-	return find(tag_in_request(request), request, true);
-}
 
 static void give_batch(struct weft__uv_here *here, uint32_t count)
 {
 	pthread_mutex_lock(&lock);
 	while (here->free_first && count-- > 0) {
 		uint32_t place = here->free_first;
-		struct weft__uv_thing *thing = at_place(place);
+		struct weft__uv_thing *thing = weft__uv_at_place(place);
 		here->free_first = thing->place;
 		here->free_count--;
 		thing->place = free_first;
@@ -105,26 +50,26 @@ static void take_batch(struct weft__uv_here *here)
 	pthread_mutex_lock(&lock);
 	while (free_first && here->free_count < BATCH) {
 		uint32_t place = free_first;
-		struct weft__uv_thing *thing = at_place(place);
+		struct weft__uv_thing *thing = weft__uv_at_place(place);
 		free_first = thing->place;
 		thing->place = here->free_first;
 		here->free_first = place;
 		here->free_count++;
 	}
-	if (!here->free_first && places < CHUNK * CHUNKS) {
-		struct weft__uv_thing *chunk = chunks[places / CHUNK];
+	if (!here->free_first && weft__uv_places < CHUNK * CHUNKS) {
+		struct weft__uv_thing *chunk = weft__uv_chunks[weft__uv_places / CHUNK];
 		if (!chunk) {
 			chunk = mmap(NULL, CHUNK * sizeof *chunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 			if (chunk == MAP_FAILED)
 				chunk = NULL;
-			__atomic_store_n(&chunks[places / CHUNK], chunk, __ATOMIC_RELEASE);
+			__atomic_store_n(&weft__uv_chunks[weft__uv_places / CHUNK], chunk, __ATOMIC_RELEASE);
 		}
 		for (uint32_t i = CHUNK; chunk && i > 0; i--) {
 			chunk[i - 1].place = here->free_first;
-			here->free_first = places + i;
+			here->free_first = weft__uv_places + i;
 		}
 		here->free_count += chunk ? CHUNK : 0;
-		__atomic_store_n(&places, places + (chunk ? CHUNK : 0), __ATOMIC_RELEASE);
+		__atomic_store_n(&weft__uv_places, weft__uv_places + (chunk ? CHUNK : 0), __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -137,13 +82,27 @@ static struct weft__uv_thing *make(const void *key)
 	if (!here->free_first)
 		return NULL;
 	uint32_t place = here->free_first, generation;
-	struct weft__uv_thing *thing = at_place(place);
+	struct weft__uv_thing *thing = weft__uv_at_place(place);
 	here->free_first = thing->place;
 	here->free_count--;
 	generation = thing->generation + 1;
-	__builtin_memset(thing, 0, offsetof(struct weft__uv_thing, label) + offsetof(struct weft_hook_label, text) + 1);
-	thing->place = place;
+	/* One by one: what compilers make of a memset of this size takes longer than all else here. */
+	thing->copy = NULL;
+	thing->loop = NULL;
 	thing->home = here;
+	thing->place = place;
+	thing->id = thing->input = thing->kept = thing->by = 0;
+	thing->since = thing->input_since = 0;
+	thing->owner = 0;
+	thing->site = thing->read_site = NULL;
+	thing->what = 0;
+	thing->children = 0;
+	thing->calls = (struct weft_hook_calls){0};
+	thing->kind = 0;
+	thing->label.length = 0;
+	thing->label.text[0] = 0;
+	thing->is_request = thing->is_datagram = thing->is_overdue = false;
+	thing->reads = thing->is_stopped = thing->is_closing = thing->in_pool = false;
 	__atomic_store_n(&thing->generation, generation, __ATOMIC_RELAXED);
 	__atomic_store_n(&thing->key, key ? key : thing, __ATOMIC_RELEASE);
 	return thing;
@@ -155,7 +114,7 @@ struct weft__uv_thing *weft__uv_thing_of_handle(struct weft__uv_copy *copy, cons
 	if (thing) {
 		thing->copy = copy;
 		thing->loop = ((const uv_handle_t *)handle)->loop;
-		__atomic_store_n(tag_in_handle(handle), (void *)(uintptr_t)weft__uv_tag_of(thing), __ATOMIC_RELAXED);
+		__atomic_store_n(weft__uv_tag_in_handle(handle), (void *)(uintptr_t)weft__uv_tag_of(thing), __ATOMIC_RELAXED);
 	}
 	return thing;
 }
@@ -167,7 +126,7 @@ struct weft__uv_thing *weft__uv_thing_of_request(struct weft__uv_copy *copy, con
 		thing->copy = copy;
 		thing->loop = loop;
 		thing->is_request = true;
-		__atomic_store_n(tag_in_request(request), (void *)(uintptr_t)weft__uv_tag_of(thing), __ATOMIC_RELAXED);
+		__atomic_store_n(weft__uv_tag_in_request(request), (void *)(uintptr_t)weft__uv_tag_of(thing), __ATOMIC_RELAXED);
 	}
 	return thing;
 }
@@ -186,7 +145,7 @@ struct weft__uv_thing *weft__uv_thing_of_datagram(struct weft__uv_thing *socket)
 void weft__uv_thing_free(struct weft__uv_thing *thing)
 {
 	struct weft__uv_here *here = &weft__uv_here;
-	uint32_t place = place_of(thing);
+	uint32_t place = thing->place;
 	__atomic_store_n(&thing->key, NULL, __ATOMIC_RELAXED);
 	thing->place = here->free_first;
 	here->free_first = place;
@@ -196,9 +155,9 @@ void weft__uv_thing_free(struct weft__uv_thing *thing)
 
 struct weft__uv_thing *weft__uv_next(uint32_t *at)
 {
-	uint32_t end = __atomic_load_n(&places, __ATOMIC_ACQUIRE);
+	uint32_t end = __atomic_load_n(&weft__uv_places, __ATOMIC_ACQUIRE);
 	while (*at < end) {
-		struct weft__uv_thing *thing = at_place(++*at);
+		struct weft__uv_thing *thing = weft__uv_at_place(++*at);
 		if (thing && __atomic_load_n(&thing->key, __ATOMIC_ACQUIRE))
 			return thing;
 	}
@@ -215,14 +174,14 @@ void weft__uv_things_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* In a child after fork(), or when recording begins anew: the lock is held.  Chunks stay, places are given out from the first
- * on; generations go on counting, and another secret makes no sense of old tags. */
+/* In a child after fork(), or when recording begins anew: the lock is held.  Chunks stay, places are given out from the first on;
+ * generations go on counting, and another secret makes no sense of old tags. */
 void weft__uv_things_forget(void)
 {
-	secret = secret * 6364136223846793005u + 1442695040888963407u;
-	for (uint32_t i = 0; i < places; i++)
-		if (at_place(i + 1))
-			__atomic_store_n(&at_place(i + 1)->key, NULL, __ATOMIC_RELAXED);
-	__atomic_store_n(&places, 0, __ATOMIC_RELEASE);
+	weft__uv_secret = weft__uv_secret * 6364136223846793005u + 1442695040888963407u;
+	for (uint32_t i = 0; i < weft__uv_places; i++)
+		if (weft__uv_at_place(i + 1))
+			__atomic_store_n(&weft__uv_at_place(i + 1)->key, NULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&weft__uv_places, 0, __ATOMIC_RELEASE);
 	free_first = 0;
 }

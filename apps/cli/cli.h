@@ -137,10 +137,14 @@ void cli_progress_end(void);
 
 typedef WEFT_VEC(char *) cli_paths;
 
+/* In a session of root's: the traces of processes that became another user, "uid-105". */
+#define CLI_USER_FOLDER "uid-"
+
 struct cli_session {
 	const char *path;
 	cli_paths traces; /* sorted; none: it is no such directory */
 	cli_paths words;  /* files in which processes say why they record nothing */
+	cli_paths users;  /* folders of other users */
 };
 
 /* False: there is no memory.  To be freed in any case. */

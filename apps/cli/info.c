@@ -209,7 +209,8 @@ static void put_people(const char *path, const struct weft_model *model, const s
 	if (info->has_origin)
 		put_utc(utc_ns(model));
 	if (info->unfinished)
-		puts("state      not finished: the program still records, or it was killed");
+		printf("state      not finished: the program %s\n",
+		    info->has_died ? "was killed, or it ended at once" : "still records, or it was killed");
 	fputs("span       ", stdout);
 	cli_put_seconds(model->end_ns);
 	printf(" s\nevents     %" PRIu64 "\n", model->events);

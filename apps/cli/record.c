@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include "apps/cli/program.h"
+#include "apps/cli/watch.h"
 #include "cli.h"
 
 #define LIBRARY "libweft-hook.so"
@@ -146,7 +148,9 @@ static void clear_environment(const char *preload)
 static bool remove_trace(const char *path)
 {
 	static const char *const ours[] = {"stream-", "definitions", "metadata", ".weft-", ".metadata", "lock", ".lock"};
-	DIR *dir = opendir(path);
+	/* In another user's folder it may be a link. */
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	for (const struct dirent *entry; dir && (entry = readdir(dir));)
 		for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
 			if (!strncmp(entry->d_name, ours[i], strlen(ours[i]))) {
@@ -155,7 +159,15 @@ static bool remove_trace(const char *path)
 			}
 	if (dir)
 		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
 	return rmdir(path) == 0;
+}
+
+/* Root's may be passed through: processes that become another user record into a folder of that user's in it. */
+static bool make_session(const char *path)
+{
+	return mkdir(path, 0700) == 0 && (geteuid() != 0 || chmod(path, 0711) == 0);
 }
 
 /* Makes an empty directory of `out`, or says why not. */
@@ -164,12 +176,12 @@ static int prepare(const struct options *o)
 	struct cli_session old;
 	if (strstr(o->out, "%p"))
 		return -1; /* each process makes its own */
-	if (mkdir(o->out, 0700) == 0)
+	if (make_session(o->out))
 		return -1;
 	if (errno != EEXIST)
 		return cli_fail("record: %s: %s", o->out, strerror(errno));
 	if (rmdir(o->out) == 0)
-		return mkdir(o->out, 0700) == 0 ? -1 : cli_fail("record: %s: %s", o->out, strerror(errno));
+		return make_session(o->out) ? -1 : cli_fail("record: %s: %s", o->out, strerror(errno));
 	if (!o->overwrite)
 		return cli_fail("record: %s: exists already; --overwrite replaces it", o->out);
 	if (cli_is_trace_directory(o->out)) {
@@ -179,9 +191,11 @@ static int prepare(const struct options *o)
 			remove_trace(old.traces.items[i]);
 		for (size_t i = 0; i < old.words.count; i++)
 			unlink(old.words.items[i]);
+		for (size_t i = 0; i < old.users.count; i++)
+			rmdir(old.users.items[i]);
 		cli_session_free(&old);
 	}
-	if ((rmdir(o->out) && errno != ENOENT) || mkdir(o->out, 0700))
+	if ((rmdir(o->out) && errno != ENOENT) || !make_session(o->out))
 		return cli_fail("record: %s: exists already and is not a trace", o->out);
 	return -1;
 }
@@ -256,7 +270,7 @@ static void no_command(const char *name, int error, int told)
 
 /* The command's exit status, as a shell has it; *ran: there is such a command.  `shown`: the directory that is looked at
  * meanwhile, or NULL. */
-static int run(char **command, const char *shown, bool *ran)
+static int run(char **command, const char *shown, struct watch *watch, bool *ran)
 {
 	int told[2];
 	*ran = false;
@@ -280,7 +294,7 @@ static int run(char **command, const char *shown, bool *ran)
 	int status = 0;
 	pid_t ended = child < 0 ? -1 : shown ? wait_for_trace(child, shown, &status) : 0;
 	if (ended == 0)
-		ended = waitpid(child, &status, 0);
+		ended = watch_wait(watch, child, &status);
 	int error = errno;
 	*ran = ended > 0 && read(told[0], &word, 1) == 0;
 	close(told[0]);
@@ -308,18 +322,53 @@ static void tell_word(const char *path)
 	unlink(path);
 }
 
+/* The first folder on the way there that others may not pass through, or NULL. */
+static const char *barrier(const char *path, uid_t user, char folder[PATH_MAX])
+{
+	struct stat st;
+	if (!realpath(path, folder))
+		return NULL;
+	for (char *slash = folder; (slash = strchr(slash + 1, '/'));) {
+		*slash = 0;
+		if (stat(folder, &st) == 0 && !(st.st_mode & S_IXOTH) && st.st_uid != user)
+			return folder;
+		*slash = '/';
+	}
+	return NULL;
+}
+
+/* A process became the user of this folder.  Whether that user can record is told; the folder goes if nothing came. */
+static bool tell_user(const char *folder)
+{
+	char blocked[PATH_MAX], number[32];
+	const char *digits = strrchr(folder, '/') + 1 + strlen(CLI_USER_FOLDER);
+	const uid_t user = (uid_t)strtoul(digits, NULL, 10);
+	const struct passwd *known = getpwuid(user);
+	snprintf(number, sizeof number, "%lu", (unsigned long)user);
+	bool is_shut = barrier(folder, user, blocked);
+	if (rmdir(folder) || !is_shut)
+		return false;
+	cli_note(
+	    "user %s may not pass through %s, so no program that runs as that user is recorded: -o another place, as under /tmp",
+	    known ? known->pw_name : number, blocked);
+	return true;
+}
+
 static void tell_session(const struct cli_session *s, const char *command)
 {
+	bool told = false;
 	for (size_t i = 0; i < s->words.count; i++)
 		tell_word(s->words.items[i]);
 	bool has_promises = s->traces.count > SHOWN;
 	for (size_t i = 0; i < s->traces.count && i < SHOWN; i++)
 		has_promises |= cli_tell_trace(s->traces.items[i], false);
+	for (size_t i = 0; i < s->users.count; i++)
+		told |= tell_user(s->users.items[i]);
 	if (s->traces.count > SHOWN)
 		cli_note("and %zu more in %s", s->traces.count - SHOWN, s->path);
 	if (s->traces.count)
 		cli_note("look at it: weft %s", s->traces.count == 1 ? s->traces.items[0] : s->path);
-	if (!has_promises)
+	if (!has_promises && !told)
 		program_tell_why_not(command, s->traces.count > 0);
 }
 
@@ -390,7 +439,9 @@ int cli_record(struct cli_args *args)
 	if ((exit = set_environment(&o, args->argv[0])) < 0) {
 		bool ran;
 		struct cli_session s;
-		exit = run(args->argv, o.view ? o.out : NULL, &ran);
+		struct watch *watch = strstr(o.out, "%p") ? NULL : watch_begin(o.out);
+		exit = run(args->argv, o.view ? o.out : NULL, watch, &ran);
+		watch_end(watch);
 		clear_environment(preload);
 		if (ran && !strstr(o.out, "%p") && cli_session_read(&s, o.out)) {
 			tell_session(&s, args->argv[0]);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/duration.h"
 #include "base/sort.h"
 #include "cli.h"
 #include "trace/trace.h"
@@ -22,11 +23,11 @@ bool cli_is_trace_directory(const char *path)
 	return access(metadata, F_OK) == 0;
 }
 
-bool cli_session_read(struct cli_session *s, const char *path)
+/* What is in the directory, or in that of a user in it; false: no memory. */
+static bool read_folder(struct cli_session *s, const char *path, bool is_users)
 {
 	static const char failed[] = ".failed";
-	*s = (struct cli_session){.path = path};
-	DIR *dir = cli_is_trace_directory(path) ? NULL : opendir(path);
+	DIR *dir = opendir(path);
 	bool whole = true;
 	for (const struct dirent *entry; whole && dir && (entry = readdir(dir));) {
 		char *name;
@@ -34,7 +35,8 @@ bool cli_session_read(struct cli_session *s, const char *path)
 		if (entry->d_name[0] == '.' || asprintf(&name, "%s/%s", path, entry->d_name) < 0)
 			continue;
 		bool is_word = length > sizeof failed && !strcmp(entry->d_name + length - (sizeof failed - 1), failed);
-		cli_paths *list = is_word ? &s->words : cli_is_trace_directory(name) ? &s->traces : NULL;
+		bool is_user = !is_users && !strncmp(entry->d_name, CLI_USER_FOLDER, strlen(CLI_USER_FOLDER));
+		cli_paths *list = is_word ? &s->words : cli_is_trace_directory(name) ? &s->traces : is_user ? &s->users : NULL;
 		char **slot = list ? weft_vec_push(list) : NULL;
 		whole = !list || slot;
 		if (slot)
@@ -44,18 +46,31 @@ bool cli_session_read(struct cli_session *s, const char *path)
 	}
 	if (dir)
 		closedir(dir);
+	return whole;
+}
+
+bool cli_session_read(struct cli_session *s, const char *path)
+{
+	*s = (struct cli_session){.path = path};
+	bool whole = cli_is_trace_directory(path) || read_folder(s, path, false);
+	for (size_t i = 0; i < s->users.count && whole; i++)
+		whole = read_folder(s, s->users.items[i], true);
 	weft_sort(s->traces.items, s->traces.count, sizeof *s->traces.items, by_name);
 	return whole;
 }
 
+static void free_paths(cli_paths *paths)
+{
+	for (size_t i = 0; i < paths->count; i++)
+		free(paths->items[i]);
+	weft_vec_free(paths);
+}
+
 void cli_session_free(struct cli_session *s)
 {
-	for (size_t i = 0; i < s->traces.count; i++)
-		free(s->traces.items[i]);
-	for (size_t i = 0; i < s->words.count; i++)
-		free(s->words.items[i]);
-	weft_vec_free(&s->traces);
-	weft_vec_free(&s->words);
+	free_paths(&s->traces);
+	free_paths(&s->words);
+	free_paths(&s->users);
 }
 
 bool cli_tell_trace(const char *path, bool with_command)
@@ -65,19 +80,27 @@ bool cli_tell_trace(const char *path, bool with_command)
 	const struct weft_event *events;
 	size_t count;
 	uint64_t all = 0;
+	int64_t first_ns = 0, last_ns = 0;
+	char span[WEFT_DURATION_BYTES];
 	if (weft_trace_open(&trace, path, &err) < 0) {
 		cli_fail_error(&err);
 		return false;
 	}
 	bool has_promises = false;
 	while (weft_trace_next(trace, &events, &count) == 1) {
+		first_ns = all ? first_ns : events[0].time_ns;
+		last_ns = events[count - 1].time_ns;
 		all += count;
 		for (size_t i = 0; i < count && !has_promises; i++)
 			has_promises = (events[i].op == WEFT_OP_CREATE || events[i].op == WEFT_OP_PENDING) &&
 				       events[i].kind != WEFT_KIND_THREAD;
 	}
 	const struct weft_trace_info *info = weft_trace_info(trace);
-	cli_note("%s: %" PRIu64 " events of %zu OS threads, %" PRIu64 " lost%s%s%.*s", path, all, info->stream_count,
+	if (info->until_ns > last_ns)
+		last_ns = info->until_ns;
+	uint64_t span_ns = (uint64_t)last_ns - (uint64_t)first_ns;
+	weft_duration_text(span, span_ns > INT64_MAX ? INT64_MAX : (int64_t)span_ns);
+	cli_note("%s: %s, %" PRIu64 " events of %zu OS threads, %" PRIu64 " lost%s%s%.*s", path, span, all, info->stream_count,
 	    cli_lost(info), has_promises ? "" : "; no promises", with_command ? ": " : "",
 	    with_command ? (int)info->command.len : 0, info->command.ptr);
 	weft_trace_close(trace);

@@ -144,16 +144,16 @@ WEFT__FAST int64_t weft__local_take(weft_word *word)
 struct weft__place {
 	struct weft_stream *stream;
 	unsigned char *packet; /* the same until publish: handlers in between find no room rather than change it */
-	unsigned char *at;     /* behind the event's header */
+	unsigned char *at;     /* the bytes; of one event, behind its header */
 	uint64_t begin, end;
 };
 
-/* Step reserve, and the event's header; false: take the slow path. */
-WEFT__FAST bool weft__reserve(struct weft__place *place, unsigned mode, uint8_t id, uint32_t payload)
+/* Step reserve, of `events` that take `size` bytes together and have one time, its low half in *low; false: take the slow path.
+ */
+WEFT__FAST bool weft__reserve_bytes(struct weft__place *place, unsigned mode, uint32_t events, uint32_t size, uint32_t *low)
 {
 	struct weft_stream *s = weft__stream;
-	uint32_t size = WEFT__HEADER + payload;
-	uint64_t begin = __atomic_load_n(&s->next, __ATOMIC_RELAXED), end = begin + ((uint64_t)1 << 32 | size);
+	uint64_t begin = __atomic_load_n(&s->next, __ATOMIC_RELAXED), end = begin + ((uint64_t)events << 32 | size);
 	__atomic_signal_fence(__ATOMIC_ACQUIRE); /* RETIRE makes limit 0 first, then spoils next: see them in the other order */
 	if (__builtin_expect((uint32_t)begin + size > __atomic_load_n(&s->limit, __ATOMIC_RELAXED), 0))
 		return false;
@@ -165,15 +165,31 @@ WEFT__FAST bool weft__reserve(struct weft__place *place, unsigned mode, uint8_t 
 	if (__builtin_expect(!weft__local_swap(&s->next, begin, end), 0))
 		return false;
 	unsigned char *packet = s->packet, *at = packet + (uint32_t)begin;
-	uint32_t low = (uint32_t)time;
 	__builtin_prefetch(at + WEFT__AHEAD, 1); /* in a real program these lines are far away by the time it comes to them */
-	at[0] = id;
-	__builtin_memcpy(at + 1, &low, 4);
 	place->stream = s;
 	place->packet = packet;
-	place->at = at + WEFT__HEADER;
+	place->at = at;
 	place->begin = begin;
 	place->end = end;
+	*low = (uint32_t)time;
+	return true;
+}
+
+/* An event's header; returns what is behind it. */
+WEFT__FAST unsigned char *weft__put_header(unsigned char *at, uint8_t id, uint32_t low)
+{
+	at[0] = id;
+	__builtin_memcpy(at + 1, &low, 4);
+	return at + WEFT__HEADER;
+}
+
+/* The same for one event, with its header. */
+WEFT__FAST bool weft__reserve(struct weft__place *place, unsigned mode, uint8_t id, uint32_t payload)
+{
+	uint32_t low;
+	if (!weft__reserve_bytes(place, mode, 1, WEFT__HEADER + payload, &low))
+		return false;
+	place->at = weft__put_header(place->at, id, low);
 	return true;
 }
 
@@ -425,6 +441,73 @@ static inline void weft_spins(weft_id promise, uint64_t calls)
 {
 	if (WEFT__GATE() != WEFT__OFF)
 		weft__slow_spins(promise, calls);
+}
+
+/* weft_create_at(), weft_label() unless `label` is NULL, and weft_await(), as one step of each kind. */
+WEFT__FAST weft_id weft__create_awaited(
+    weft_id by, enum weft_kind kind, struct weft_record_place *where, weft_id waiter, const char *label, uint32_t bytes)
+{
+	unsigned mode = WEFT__GATE();
+	if (WEFT__IS_OFF(mode))
+		return 0;
+	struct weft__place place;
+	struct weft_stream *s = weft__stream;
+	uint64_t key = 0;
+	uint32_t low, size = 2 * WEFT__HEADER + 11 + 8 + (label ? WEFT__HEADER + 4 + bytes + 1 : 0);
+	weft_id end = (weft_id)s->end_id, promise = end ? weft__local_take(&s->next_id) : 0;
+	if (promise >= end)
+		promise = 0;
+	if (WEFT__LIKELY(promise != 0 && weft__is_narrow(by) && weft__is_narrow(promise) && weft__is_narrow(waiter) &&
+			 bytes < WEFT__FAST_TEXT) &&
+	    (!where || weft__key(&where->key, &key)) && weft__reserve_bytes(&place, mode, label ? 3 : 2, size, &low)) {
+		unsigned char *at = weft__put_header(place.at, WEFT_OP_CREATE, low);
+		weft__put32(at, by);
+		weft__put32(at + 4, promise);
+		at[8] = (unsigned char)kind;
+		weft__put16(at + 9, key);
+		at += 11;
+		if (label) {
+			at = weft__put_header(at, WEFT_OP_LABEL | WEFT__INLINE, low);
+			weft__put32(at, promise);
+			weft__copy(at + 4, label, bytes);
+			at[4 + bytes] = 0;
+			at += 4 + bytes + 1;
+		}
+		at = weft__put_header(at, WEFT_OP_AWAIT, low);
+		weft__put32(at, waiter);
+		weft__put32(at + 4, promise);
+		weft__publish(&place);
+		return promise;
+	}
+	promise = weft__slow_create_at(by, promise, kind, where);
+	if (label)
+		weft__slow_text(WEFT_OP_LABEL, promise, 0, 0, NULL, label, bytes);
+	weft__two(WEFT_OP_AWAIT, waiter, promise);
+	return promise;
+}
+
+/* weft_resolve() and weft_read() likewise. */
+WEFT__FAST void weft__resolve_read(weft_id by, weft_id promise, weft_id reader)
+{
+	unsigned mode = WEFT__GATE();
+	if (WEFT__IS_OFF(mode))
+		return;
+	struct weft__place place;
+	uint32_t low;
+	if (WEFT__LIKELY(weft__is_narrow(by) && weft__is_narrow(promise) && weft__is_narrow(reader)) &&
+	    weft__reserve_bytes(&place, mode, 2, 2 * (WEFT__HEADER + 8), &low)) {
+		unsigned char *at = weft__put_header(place.at, WEFT_OP_RESOLVE, low);
+		weft__put32(at, by);
+		weft__put32(at + 4, promise);
+		at = weft__put_header(at + 8, WEFT_OP_READ, low);
+		weft__put32(at, reader);
+		weft__put32(at + 4, promise);
+		weft__note_running(place.stream, WEFT_OP_READ, reader, promise);
+		weft__publish(&place);
+	} else {
+		weft__slow_ids(WEFT_OP_RESOLVE, by, promise);
+		weft__slow_ids(WEFT_OP_READ, reader, promise);
+	}
 }
 
 WEFT__FAST weft_id weft_create_here(enum weft_kind kind, struct weft_record_site *site)

@@ -656,6 +656,14 @@ static void drop(struct weft__build *b)
 	weft_idmap_finish(&b->awaits);
 }
 
+/* A program that sleeps when it is killed, or looked at, has slept until then. */
+static void live_on(struct weft_model *m)
+{
+	uint64_t lived_ns = (uint64_t)m->trace->until_ns - (uint64_t)m->start_ns;
+	if (m->trace->until_ns > m->start_ns && lived_ns > (uint64_t)m->end_ns)
+		m->end_ns = lived_ns > FAR_NS ? FAR_NS : (int64_t)lived_ns;
+}
+
 int weft_model_build(
     struct weft_model **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err)
 {
@@ -663,6 +671,8 @@ int weft_model_build(
 	int status = begin(&b, trace);
 	if (status == WEFT_OK)
 		status = take_all(&b, trace, options);
+	if (status == WEFT_OK)
+		live_on(b.model);
 	if (status == WEFT_OK)
 		status = weft__model_finish(&b, options && options->keep_binds);
 	drop(&b);

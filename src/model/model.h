@@ -141,7 +141,7 @@ enum weft_anomaly {
 
 struct weft_model {
 	int64_t start_ns; /* the first event's time, as recorded */
-	int64_t end_ns;   /* the last event's, since start_ns */
+	int64_t end_ns;   /* the last event's, since start_ns; later where the process is known to have lived on */
 	uint64_t events;
 	struct weft_promise *promises; /* [promise_count] is a sentinel whose labels and runs end the last one's */
 	size_t promise_count;          /* the system included */

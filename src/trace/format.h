@@ -18,8 +18,12 @@ struct weft_trace {
 	struct weft_skipped *skipped;
 	size_t skipped_at_open;        /* how much of .skipped_count was noted by open(): a rewind goes back there */
 	struct weft_site_texts *texts; /* of sites that were named later */
+	int64_t pair_ns, pair_wall_ns; /* one time by the trace's clock and by the wall's; both 0: not known */
 	bool read_whole;               /* the end was reached once: nothing is noted a second time */
 };
+
+/* The process is known to have lived at that moment, in UTC. */
+void weft__trace_lived(struct weft_trace *trace, int64_t wall_ns);
 
 /* How much the first bytes of a source look like a format.  The most confident format opens it. */
 enum weft_confidence {

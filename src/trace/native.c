@@ -142,6 +142,10 @@ static int open_trace(struct weft_trace *trace, struct weft_error *err)
 	info->module_count = n->modules.count;
 	info->forms = n->extra_forms.items;
 	info->form_count = n->extra_forms.count;
+	if (n->died_wall_ns) {
+		weft__trace_lived(trace, n->died_wall_ns);
+		info->has_died = info->until_ns != 0;
+	}
 	start(trace);
 	return WEFT_OK;
 }

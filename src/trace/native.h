@@ -126,6 +126,7 @@ struct native {
 	/* How many packets there were when the recording ended, by instance; 0: not known.  And of definitions. */
 	WEFT_VEC(uint64_t) packets_made;
 	uint64_t definitions_made;
+	int64_t died_wall_ns; /* 0: not known */
 	struct weft_event out[NATIVE_BATCH];
 };
 

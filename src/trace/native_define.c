@@ -139,6 +139,8 @@ int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, 
 	struct weft_str state = find_string(n, text, "state");
 	n->is_finished = is_word(state, "finished");
 	trace->info.unfinished = is_word(state, "recording");
+	if (trace->info.unfinished && find_number(text, "env {", "died_ns", &number))
+		n->died_wall_ns = number;
 	n->is_live = trace->info.unfinished && !trace->source.is_still && (n->is_ring || trace->source.reload);
 	/* A program that records on has made more since. */
 	if (n->is_finished && find_number(text, "env {", "definitions", &number) && number > 0)

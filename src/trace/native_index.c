@@ -467,9 +467,10 @@ static int make_streams(struct weft_trace *trace, struct weft_error *err)
 	return status < 0 ? weft__native_no_memory(err) : WEFT_OK;
 }
 
-/* The frequency that was measured in a hurry, by the first and the last pair of clocks. */
-static void correct_clock(struct native *n)
+/* The frequency that was measured in a hurry, by the first and the last pair of clocks; and what the last pair says. */
+static void correct_clock(struct weft_trace *trace)
 {
+	struct native *n = trace->state;
 	const struct native_packet *first = NULL, *last = NULL;
 	for (size_t i = 0; i < n->packets.count; i++) {
 		const struct native_packet *p = &n->packets.items[i];
@@ -480,18 +481,22 @@ static void correct_clock(struct native *n)
 		if (!last || p->begin > last->begin)
 			last = p;
 	}
-	if (!n->is_hurried || !first)
+	if (!first)
 		return;
 	uint64_t c0 = weft_load_u64(first->bytes + WEFT_PACKET_AT(pair_clock)),
 		 c1 = weft_load_u64(last->bytes + WEFT_PACKET_AT(pair_clock));
 	uint64_t w0 = weft_load_u64(first->bytes + WEFT_PACKET_AT(pair_wall_ns)),
 		 w1 = weft_load_u64(last->bytes + WEFT_PACKET_AT(pair_wall_ns));
-	if (w1 < w0 + 500000000 || c1 <= c0 || w0 > INT64_MAX)
-		return;
-	double hz = (double)(c1 - c0) * 1e9 / (double)(w1 - w0), off = hz / (double)n->clock.hz - 1;
-	if (off > -1e-3 && off < 1e-3) {
-		n->clock.hz = (uint64_t)(hz + 0.5);
-		n->clock.origin_ns = (int64_t)w0 - weft__ticks_ns(c0, n->clock.hz);
+	if (n->is_hurried && w1 >= w0 + 500000000 && c1 > c0 && w0 <= INT64_MAX) {
+		double hz = (double)(c1 - c0) * 1e9 / (double)(w1 - w0), off = hz / (double)n->clock.hz - 1;
+		if (off > -1e-3 && off < 1e-3) {
+			n->clock.hz = (uint64_t)(hz + 0.5);
+			n->clock.origin_ns = (int64_t)w0 - weft__ticks_ns(c0, n->clock.hz);
+		}
+	}
+	if (w1 <= INT64_MAX) {
+		trace->pair_ns = weft__ticks_ns(c1, n->clock.hz);
+		trace->pair_wall_ns = (int64_t)w1;
 	}
 }
 
@@ -543,7 +548,7 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 		n->clock.hz = 1000000000;
 	weft_sort(n->packets.items, n->packets.count, sizeof *n->packets.items, compare_packets);
 	weft_sort(n->definitions.items, n->definitions.count, sizeof *n->definitions.items, compare_packets);
-	correct_clock(n);
+	correct_clock(trace);
 	status = weft__native_definitions(trace, err);
 	return status < 0 ? status : make_streams(trace, err);
 }

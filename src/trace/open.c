@@ -10,10 +10,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/size.h"
 #include "base/vec.h"
+#include "trace/follow.h"
 #include "trace/format.h"
 #include "trace/image.h"
 
@@ -512,6 +514,13 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 	return status;
 }
 
+static int64_t wall_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 int weft_trace_open_image(struct weft_trace **out, const char *path, const char *uuid, struct weft_error *err)
 {
 	struct weft_source source;
@@ -523,12 +532,22 @@ int weft_trace_open_process(struct weft_trace **out, long pid, const char *uuid,
 {
 	struct weft_source source;
 	int status = weft__source_open_process(&source, pid, uuid, err);
-	return status < 0 ? status : weft__trace_from_source(out, &source, err);
+	if (status == WEFT_OK)
+		status = weft__trace_from_source(out, &source, err);
+	if (status == WEFT_OK && (*out)->info.unfinished)
+		weft__trace_lived(*out, wall_ns());
+	return status;
 }
 
 int weft_trace_open(struct weft_trace **out, const char *path, struct weft_error *err)
 {
 	struct weft_source source;
 	int status = weft_source_open(&source, path, err);
-	return status < 0 ? status : weft__trace_from_source(out, &source, err);
+	if (status == WEFT_OK)
+		status = weft__trace_from_source(out, &source, err);
+	/* What it reads lies before now; that it is recorded still is asked after. */
+	int64_t now_ns = wall_ns();
+	if (status == WEFT_OK && (*out)->info.unfinished && !(*out)->info.has_died && weft_trace_is_recorded(path))
+		weft__trace_lived(*out, now_ns);
+	return status;
 }

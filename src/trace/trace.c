@@ -186,6 +186,15 @@ int weft__trace_from_source(struct weft_trace **out, struct weft_source *source,
 	return WEFT_OK;
 }
 
+void weft__trace_lived(struct weft_trace *trace, int64_t wall_ns)
+{
+	int64_t since_ns, until_ns;
+	if (trace->pair_wall_ns <= 0 || __builtin_sub_overflow(wall_ns, trace->pair_wall_ns, &since_ns) || since_ns < 0 ||
+	    __builtin_add_overflow(trace->pair_ns, since_ns, &until_ns))
+		return;
+	trace->info.until_ns = until_ns;
+}
+
 int weft_trace_open_memory(struct weft_trace **out, const void *bytes, size_t size, const char *name, struct weft_error *err)
 {
 	struct weft_source source;

@@ -91,6 +91,8 @@ struct weft_trace_info {
 	int64_t clock_origin_ns; /* add to an event's time to get UTC ns since 1970; 0 with has_origin false */
 	bool has_origin;
 	bool unfinished;         /* its program did not end it: records still, or was killed */
+	bool has_died;           /* unfinished, and weft record saw its process end, at until_ns */
+	int64_t until_ns;        /* as weft_event.time_ns: it lived at least until then; 0: until its last event */
 	bool wrapped;            /* older events were overwritten: promises may have begun before the trace */
 	uint64_t found_packets;  /* it was found in the image of a memory, so many packets of it; else 0 */
 	uint64_t lost_no_stream; /* events of OS threads for which there was no room */

@@ -82,7 +82,10 @@ int weft_notes_fill(struct weft_rows *rows, const struct weft_model *model, stru
 	for (int pass = 0; pass < 2; pass++, all.serious = false) {
 		add_lost(w, model->trace);
 		add_skipped(w, model->trace);
-		if (model->trace->unfinished)
+		if (model->trace->has_died)
+			ADD(false, "What is pending at the right edge was pending when it ended.",
+			    "The program did not end this trace: it was killed, or ended at once.");
+		else if (model->trace->unfinished)
 			ADD(false, "What is pending at the right edge may have ended since.",
 			    "The program did not end this trace: it still runs, or it was killed.");
 		add_anomalies(w, model);

@@ -162,6 +162,29 @@ static int rearmed(void)
 	return uv_run(loop, UV_RUN_DEFAULT);
 }
 
+/* ---- reused: the same memory is one timer after another, the last but one in the callback of the one before ---- */
+
+static uv_timer_t reusable;
+
+static void third(uv_timer_t *timer)
+{
+	uv_timer_stop(timer);
+	uv_timer_start(timer, nothing, 40, 0);
+}
+
+static void second(uv_timer_t *timer)
+{
+	uv_timer_start(timer, third, 10, 10);
+}
+
+static int reused(void)
+{
+	uv_timer_init(loop, &reusable);
+	uv_timer_start(&reusable, nothing, 300000, 0);
+	uv_timer_start(&reusable, second, 1, 0);
+	return uv_run(loop, UV_RUN_DEFAULT);
+}
+
 /* ---- spin: an idle handle and two more, a hundred thousand turns in which nothing happens ---- */
 
 static int turns;
@@ -206,6 +229,7 @@ int main(int argc, char **argv)
 	       : !strcmp(name, "datagram") ? datagram()
 	       : !strcmp(name, "blocked")  ? blocked()
 	       : !strcmp(name, "rearmed")  ? rearmed()
+	       : !strcmp(name, "reused")   ? reused()
 	       : !strcmp(name, "spin")     ? spin()
 					   : 2;
 }

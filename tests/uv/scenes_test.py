@@ -88,6 +88,14 @@ if not any('blocked in' in event.get('why', '') for event in trace.ask('events',
 # A timer that is started a thousand times is one promise; a loop that spins costs nothing.
 trace = record('rearmed')
 expect(len(trace.promises('timer')), 1, 'promises of one timer')
+# One that becomes another timer is another promise, each with its own label, and lives on to the end of the callback it became that in.
+trace = record('reused')
+timers = trace.promises('timer')
+expect([p['labels'][0][1] for p in timers], ['5 min', '1 ms', 'every 10 ms', '40 ms'], 'what the timers are called')
+expect([p['end'] for p in timers], ['resolved'] * 3 + ['pending'], 'how the timers end')
+expect([p['created_by'] for p in timers[2:]], [p['promise'] for p in timers[1:3]], 'in whose callback they were started')
+if timers[1]['end_ns'] < timers[2]['start_ns']:
+    fail('a timer ends before its callback does')
 trace = record('spin')
 events = trace.ask('info', '--json')[0]['events']
 if events > 400:
