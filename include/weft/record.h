@@ -134,14 +134,15 @@ struct weft_record_options {
 	weft_id first_id; /* ids begin there, or where those of an earlier trace ended; 0: 1 */
 };
 
-/* Starts to record; what the calling OS thread needs is allocated and reserved on disk before it returns.
+/* Starts to record; when it returns, the calling OS thread has its first packet, and the disk has room for the others.
  *
  * The options are copied; texts in them too, but for `runtimes`.  WEFT_EBUSY (this process records already, or another one into
  * that directory), WEFT_EEXIST (the directory exists and is not an empty one, or not a trace, or overwrite was not asked for),
  * WEFT_EINVAL (options), WEFT_ETOOBIG (a packet too small for its header and an event), WEFT_ENOSPC, WEFT_EACCES (also: the
  * directory is a symbolic link, another user's, or one that others may write in), WEFT_ENOENT, WEFT_EIO, WEFT_ENOMEM,
  * WEFT_ENOTSUP (compiled with WEFT_DISABLE, or no OS thread can be made to open files in).  In a child after a fork it starts a
- * trace of the child's. Any OS thread, not a signal handler; about 1 ms. */
+ * trace of the child's. Any OS thread, not a signal handler.  Some 4 ms of processor time, most of it for making files;
+ * longer where others use the disk. */
 static inline int weft_start(const struct weft_record_options *options);
 
 /* What the last weft_start() of this process failed of, one clause; "" if it did not. */

@@ -59,7 +59,7 @@ int weft__place_begin(
 /* The first packets of `count` streams, instance numbers from `instance` on, in one stay aside; returns how many were made. */
 #define WEFT__SPARES 4u
 unsigned weft__place_spares(struct weft__thread *const threads[], unsigned count, unsigned instance);
-/* A stream's first packet, or the whole ring; negative enum weft_status, and errno. */
+/* A stream's first packet; `whole`: only if there is room for the whole ring; negative enum weft_status, and errno. */
 int weft__place_storage(struct weft__thread *thread, unsigned instance, bool whole);
 /* Removes the trace that could not begin. */
 void weft__place_abandon(void);

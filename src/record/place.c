@@ -653,6 +653,7 @@ struct making {
 	uint64_t generation;
 	char name[NAME_SIZE];
 	unsigned instance, first, count; /* of a stream; 0 of them: the one of that name */
+	uint64_t room;                   /* that the disk must have besides, for what is made later */
 	const struct weft_packet_header *header;
 	unsigned char *base; /* of the first one; NULL: anywhere, and then where */
 	unsigned made;
@@ -660,8 +661,19 @@ struct making {
 	struct making *also; /* what is made in the same stay aside; whether it succeeds is its own affair */
 };
 
+/* Only asked: a file takes a millisecond to make where others use the disk, and a ring whose disk is full in its first lap goes
+ * round in what it has. */
+static bool has_room(int dir, uint64_t bytes)
+{
+	struct statfs fs;
+	return fstatfs(dir, &fs) < 0 || fs.f_blocks == 0 || (uint64_t)fs.f_bavail >= bytes / (uint64_t)fs.f_bsize;
+}
+
 static void make_packets(int dir, struct making *m)
 {
+	m->error = m->room && !has_room(dir, m->room) ? ENOSPC : 0;
+	if (m->error)
+		return;
 	do {
 		unsigned char *at = m->base ? m->base + (size_t)m->made * (m->header->packet_size / 8) : NULL;
 		if (m->count)
@@ -779,7 +791,8 @@ static int reserve_storage(struct weft__thread *t, struct making *m, unsigned in
 int weft__place_storage(struct weft__thread *t, unsigned instance, bool whole)
 {
 	struct making m;
-	int status = reserve_storage(t, &m, instance, whole ? place.packets : 1);
+	int status = reserve_storage(t, &m, instance, 1);
+	m.room = whole && status == WEFT_OK ? t->mapped_bytes : 0;
 	if (status < 0 || make(t->stream, &m))
 		return status;
 	int error = errno;

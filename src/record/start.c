@@ -119,7 +119,7 @@ static int start(const struct weft_record_options *o)
 			return status;
 		weft__target = WEFT__DIRECTORY;
 	}
-	/* The first stream at once, and whole, so that a full disk is an error here. */
+	/* The first stream at once, and with room for all of it, so that a full disk is an error here. */
 	errno = ENOSPC;
 	if (!weft__attach_locked(true)) {
 		snprintf(failure, sizeof failure, "%s%sno room for the first ring: %s", o->directory ? o->directory : "",

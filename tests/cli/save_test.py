@@ -4,6 +4,7 @@
 PROGRAM N records about N events in three OS threads.  SPDX-License-Identifier: ISC"""
 import gzip
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -73,7 +74,8 @@ with tempfile.TemporaryDirectory() as place:
     script = ['sh', '-c', f'cd /; {program} 600; exit 7']
     told = run(weft, 'record', '--overwrite', '-o', 'by-command', '--', *script, status=7)
     trace = only('by-command')
-    expect('another place', told, f'weft: {trace}: 600 events of 4 OS threads, 0 lost\nweft: look at it: weft {trace}\n')
+    span, told = re.match(f'weft: {trace}: ([0-9.]+ [mu]?s), ((?s:.*))', told.decode()).groups()
+    expect('another place', told, f'600 events of 4 OS threads, 0 lost\nweft: look at it: weft {trace}\n')
     told = run(weft, 'record', '--', 'sh', '-c', 'kill -9 $$', status=137)
     expect('nothing', told.startswith('weft: sh recorded nothing: '), True)
     expect('no file of nothing', os.path.exists('sh.weft'), False)

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -250,6 +251,39 @@ def test_daemon(built):
         time.sleep(0.05)
     for trace in traces('out'):
         has_work(trace)
+
+
+def test_user(built):
+    """One that begins as root and becomes another user goes on in its trace; what it executes then makes one in a folder of that user's."""
+    if os.getuid():
+        print('skipped: user: only root can become another')
+        return
+    os.chmod('.', 0o711)
+    found = record('./shared', 'user')
+    check([name[:6] for name, _, _ in found] == ['shared', 'uid-65'], 'traces of root and of the user', found)
+    has_work(found[0], 2)
+    for trace in traces('out/uid-65534'):
+        has_work(trace)
+    check(f'out/uid-65534/{found[0][0]}: ' in record.said, 'what is said of them', record.said)
+    os.chmod('.', 0o700)
+    _, _, said = run([weft, 'record', '--overwrite', '-o', 'out', '--', 'setpriv', '--reuid=65534', '--clear-groups', 'true'])
+    check(os.getcwd() in said and not os.path.exists('out'), 'why that user records nothing', said)
+
+
+def test_killed(built):
+    """A program that sleeps lives until it is killed, and that is how long its trace is."""
+    shutil.rmtree('out', ignore_errors=True)
+    with subprocess.Popen([weft, 'record', '-o', 'out', '--', 'sh', '-c', './shared sleeps; exit 4'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+        while program.stdout.readline() not in ('sleeps\n', ''):
+            pass
+        path = glob.glob('out/shared-*')[0]
+        spans = [json.loads(run([weft, 'info', '--json', path])[1])['span_ns'] for _ in range(3)]
+        check(spans[0] < spans[1] < spans[2], 'a program that sleeps lives', spans)
+        os.kill(int(path.rsplit('-', 1)[1]), signal.SIGKILL)
+        program.communicate(timeout=60)
+        check(program.returncode == 4, 'the exit status', program.returncode)
+    check(json.loads(run([weft, 'info', '--json', path])[1])['span_ns'] >= spans[2], 'until it was killed', spans)
+    check('state      not finished: the program was killed' in run([weft, 'info', path])[1], 'that it was killed')
 
 
 def test_many(built):

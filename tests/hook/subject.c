@@ -189,6 +189,17 @@ int main(int argc, char **argv)
 		in_child();
 	if (!strcmp(mood, "exec"))
 		run_again("plain");
+	if (!strcmp(mood, "user")) {
+		printf("user: %d\n", setuid(65534));
+		work();
+		run_again("plain");
+	}
+	if (!strcmp(mood, "sleeps")) {
+		puts("sleeps");
+		fflush(stdout);
+		for (;;)
+			pause();
+	}
 #ifdef LATE
 	if (!strcmp(mood, "again"))
 		load_again();
