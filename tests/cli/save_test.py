@@ -74,7 +74,7 @@ with tempfile.TemporaryDirectory() as place:
     script = ['sh', '-c', f'cd /; {program} 600; exit 7']
     told = run(weft, 'record', '--overwrite', '-o', 'by-command', '--', *script, status=7)
     trace = only('by-command')
-    span, told = re.match(f'weft: {trace}: ([0-9.]+ [mu]?s), ((?s:.*))', told.decode()).groups()
+    span, told = re.match(f'weft: {trace}: ([0-9.]+ [mu]?s), ((?s:.*))', told).groups()
     expect('another place', told, f'600 events of 4 OS threads, 0 lost\nweft: look at it: weft {trace}\n')
     told = run(weft, 'record', '--', 'sh', '-c', 'kill -9 $$', status=137)
     expect('nothing', told.startswith('weft: sh recorded nothing: '), True)
