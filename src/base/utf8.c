@@ -1,6 +1,7 @@
 /* utf8.c: see utf8.h.  SPDX-License-Identifier: ISC */
 #include "base/utf8.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 size_t weft_utf8_character(const unsigned char *p, size_t left)
@@ -27,6 +28,12 @@ static unsigned code_of(const unsigned char *p, size_t n)
 	return code;
 }
 
+/* Whether any control begins so: of other characters no more is looked at. */
+static bool may_be_control(unsigned char lead)
+{
+	return lead < 0x80 || lead == 0xc2 || lead == 0xd8 || lead == 0xe1 || lead == 0xe2 || lead == 0xef || lead == 0xf3;
+}
+
 unsigned weft_utf8_control(const unsigned char *p, size_t n)
 {
 	/* By code, each from .. to: C0, C1, Arabic letter mark, Mongolian vowel separator, zero width space, marks of direction,
@@ -35,8 +42,10 @@ unsigned weft_utf8_control(const unsigned char *p, size_t n)
 		unsigned from, to;
 	} controls[] = {{0x61c, 0x61c}, {0x180e, 0x180e}, {0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
 	    {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+	if (!may_be_control(p[0]))
+		return 0;
 	const unsigned code = code_of(p, n);
-	if (code < 0x61c) /* nearly all texts */
+	if (code < 0x61c)
 		return code <= 0x1f || (code >= 0x7f && code <= 0x9f) ? code : 0;
 	for (size_t i = 0; i < sizeof controls / sizeof *controls; i++)
 		if (code >= controls[i].from && code <= controls[i].to)

@@ -381,6 +381,38 @@ static void cursor_never_passes_the_end(void **state)
 	assert_false(weft_read_string(&c, &text));
 }
 
+static size_t encode(unsigned code, unsigned char out[4])
+{
+	const size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+	for (size_t i = n; i-- > 1; code >>= 6)
+		out[i] = (unsigned char)(0x80 | (code & 0x3f));
+	out[0] = (unsigned char)(n == 1 ? code : (0xf00u >> n & 0xff) | code);
+	return n;
+}
+
+/* Every character: what is not to reach a terminal is known by its code, whatever bytes it begins with. */
+static void utf8_controls_are_known(void **state)
+{
+	static const unsigned ranges[][2] = {{0x01, 0x1f}, {0x7f, 0x9f}, {0x61c, 0x61c}, {0x180e, 0x180e}, {0x200b, 0x200b},
+	    {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+	(void)state;
+	size_t found = 0, expected = 0;
+	for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+		expected += ranges[i][1] - ranges[i][0] + 1;
+	for (unsigned code = 1; code <= 0x10ffff; code++) {
+		unsigned char bytes[4];
+		const size_t n = encode(code, bytes);
+		if (weft_utf8_character(bytes, n) != n)
+			continue;
+		bool is_control = false;
+		for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+			is_control |= code >= ranges[i][0] && code <= ranges[i][1];
+		assert_int_equal(weft_utf8_control(bytes, n), is_control ? code : 0);
+		found += is_control;
+	}
+	assert_int_equal(found, expected);
+}
+
 static void utf8_is_valid_and_cut_at_characters(void **state)
 {
 	static const struct {
@@ -483,6 +515,7 @@ int main(void)
 	    cmocka_unit_test(search_finds_the_first),
 	    cmocka_unit_test(sizes_never_wrap),
 	    cmocka_unit_test(cursor_never_passes_the_end),
+	    cmocka_unit_test(utf8_controls_are_known),
 	    cmocka_unit_test(utf8_is_valid_and_cut_at_characters),
 	    cmocka_unit_test(errors_say_where),
 	};
