@@ -18,7 +18,8 @@ enum { SCRIPTS = 4 }; /* an interpreter may be a script too */
 struct program {
 	char path[PATH_MAX];
 	bool found;       /* the file can be read */
-	bool is_elf;      /* of 64 bits */
+	bool is_elf;      /* as the library's: of 64 bits */
+	bool is_32;       /* of 32 bits */
 	bool has_loader;  /* a loader starts it */
 	bool is_elevated; /* it gets rights that its user has not */
 };
@@ -45,6 +46,7 @@ static void read_headers(struct program *p, int fd)
 	Elf64_Ehdr e;
 	if (pread(fd, &e, sizeof e, 0) != sizeof e || memcmp(e.e_ident, ELFMAG, SELFMAG) != 0)
 		return;
+	p->is_32 = e.e_ident[EI_CLASS] == ELFCLASS32;
 	p->is_elf = e.e_ident[EI_CLASS] == ELFCLASS64 && e.e_phentsize == sizeof(Elf64_Phdr);
 	for (unsigned i = 0; p->is_elf && i < e.e_phnum; i++) {
 		Elf64_Phdr h;
@@ -93,7 +95,8 @@ static struct program look_at(const char *command)
 bool program_loads_libraries(const char *command)
 {
 	struct program p = look_at(command);
-	return !p.is_elf || p.has_loader;
+	/* A loader of 32 bits would complain of the library in the program's own output. */
+	return !p.is_32 && (!p.is_elf || p.has_loader);
 }
 
 #define KNOWN                                                                                                                    \
@@ -114,6 +117,10 @@ void program_tell_why_not(const char *command, bool has_traces)
 	else if (p.is_elevated)
 		cli_note("%s recorded nothing: it is setuid or setgid, so that nothing is loaded before it; a copy without these "
 			 "bits, or its user's own shell, can be recorded",
+		    command);
+	else if (p.is_32)
+		cli_note("%s recorded nothing: it is a program of 32 bits, and what is loaded before programs is of 64; one that "
+			 "calls a libweft-record of 32 bits can be recorded",
 		    command);
 	else if (p.found && !p.is_elf)
 		cli_note("%s recorded nothing: %s is no program for 64 bits", command, p.path);

@@ -5,12 +5,12 @@
 
 #include <stdbool.h>
 
-/* Whether a loader starts it, so that LD_PRELOAD counts; also where its file cannot be read.  `command` is a path, or a name
- * that is looked for in PATH; of a script it is its interpreter that counts. */
+/* Whether a loader that takes our library starts it, so that LD_PRELOAD counts; also where its file cannot be read.  `command` is
+ * a path, or a name that is looked for in PATH; of a script it is its interpreter that counts. */
 bool program_loads_libraries(const char *command);
 
-/* Says on stderr why nothing was recorded of the command, or with traces, why no promises: as far as its file tells, and what would
- * help. */
+/* Says on stderr why nothing was recorded of the command, or with traces, why no promises: as far as its file tells, and what
+ * would help. */
 void program_tell_why_not(const char *command, bool has_traces);
 
 #endif

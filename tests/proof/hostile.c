@@ -597,6 +597,26 @@ static void ordinary_work(void)
 	puts("work is done");
 }
 
+/* A file of 2 GiB: where off_t has 32 bits, it can become no longer. */
+static void large_files(void)
+{
+	static const char text[64] = "the program's";
+	struct stat st = {0};
+	int fd = open("large", O_RDWR | O_CREAT | O_TRUNC, 0600);
+	record(1000);
+	printf("off_t of %zu bytes, at %lld", sizeof(off_t), (long long)lseek(fd, 0x7ffffff0, SEEK_SET));
+	for (int i = 0; i < 2; i++) {
+		errno = 0;
+		ssize_t n = write(fd, text, sizeof text);
+		printf(", wrote %zd, error %d", n, errno);
+	}
+	record(1000);
+	int error = fstat(fd, &st);
+	printf(", %d, %lld bytes\n", error, (long long)st.st_size);
+	close(fd);
+	unlink("large");
+}
+
 static void limit_comes_later(void)
 {
 	struct rlimit limit = {100, RLIM_INFINITY};
@@ -671,7 +691,7 @@ static const struct {
     CONDITION(bus_error_ignored), CONDITION(children_of_all_sorts), CONDITION(children_that_record), CONDITION(exec_itself),
     CONDITION(exit_from_an_os_thread), CONDITION(alone_after_all), CONDITION(another_root), CONDITION(other_namespaces),
     CONDITION(small_stacks), CONDITION(cancelled_threads), CONDITION(signals_in_every_call), CONDITION(ordinary_work),
-    CONDITION(limit_comes_later), CONDITION(disk_vanishes), CONDITION(print), CONDITION(wait_for_input),
+    CONDITION(large_files), CONDITION(limit_comes_later), CONDITION(disk_vanishes), CONDITION(print), CONDITION(wait_for_input),
     CONDITION(is_it_recorded)};
 
 int main(int argc, char **argv)
