@@ -21,7 +21,7 @@ static const char *skip_string(const char *at)
 static const char *find_block(const char *text, const char *name)
 {
 	const size_t length = strlen(name);
-	while (*text && strncmp(text, name, length) != 0)
+	while (*text && (*text != *name || strncmp(text, name, length) != 0))
 		text = *text == '"' ? skip_string(text) : text + 1;
 	return *text ? text + length : text;
 }
