@@ -14,6 +14,7 @@
 #include "adapters/hook/thread.h"
 
 enum {
+	SHOWS = 32,        /* of a loop in which something spins */
 	QUICK = 4,         /* waits that end at once, after which others are believed to */
 	QUICK_TICKS = 6000 /* of the trace's clock, some us: to sleep and to be woken takes longer */
 };
@@ -37,8 +38,9 @@ bool weft__hook_nears_sleep(struct weft_hook_sleep *sleep)
 	if (!sleep->may_sleep)
 		return false;
 	sleep->state = is_sleep ? WEFT_HOOK_ASLEEP : WEFT_HOOK_BLOCKED;
-	/* A loop that does not sleep turns: whose callback ran before runs no more. */
-	if (is_sleep && here->quick >= QUICK)
+	/* A loop that does not sleep turns: whose callback ran before runs no more.  What spins is told of less and less, and then
+	 * has the last word. */
+	if (is_sleep && here->quick >= QUICK && (here->repeated == 0 || here->shows++ < SHOWS))
 		weft_hook_show(here->running);
 	return here->quick >= QUICK;
 }

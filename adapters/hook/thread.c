@@ -172,10 +172,7 @@ bool weft_hook_called(struct weft_hook_calls *calls, weft_id promise, bool spins
 {
 	enum { TOLD = 64, LEAST = 1024 };
 	struct weft_hook_thread *here = &weft__hook_thread;
-	if (calls->sleeps != here->sleeps)
-		*calls = (struct weft_hook_calls){.sleeps = here->sleeps};
-	if (calls->count < UINT32_MAX)
-		calls->count++;
+	weft_hook_count(calls);
 	uint32_t others = here->entered - here->repeated++;
 	if (calls->count <= TOLD)
 		return true;

@@ -110,6 +110,15 @@ struct weft_hook_calls {
 	uint32_t sleeps, count;
 };
 
+/* One's code is called once more, and something came to it: it is only counted. */
+static inline void weft_hook_count(struct weft_hook_calls *calls)
+{
+	if (calls->sleeps != weft__hook_thread.sleeps)
+		*calls = (struct weft_hook_calls){.sleeps = weft__hook_thread.sleeps};
+	if (calls->count < UINT32_MAX)
+		calls->count++;
+}
+
 /* promise's code is called once more, though nothing came to it from outside, or nothing that it takes; weft_hook_enter() comes
  * next.  Whether the trace is to be told who runs: the first 64 times since the OS thread slept, and later where another one ran
  * meanwhile, but not for ever.  So what spins costs few events.

@@ -100,7 +100,7 @@ bool program_loads_libraries(const char *command)
 }
 
 #define KNOWN                                                                                                                    \
-	"a runtime that weft knows (libuv), or libweft-record.  A runtime that is linked statically is found by its symbols: "   \
+	"a runtime that weft knows (libuv, libevent), or libweft-record.  A runtime that is linked statically is found by its symbols: "   \
 	"strip removes them"
 
 void program_tell_why_not(const char *command, bool has_traces)

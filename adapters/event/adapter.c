@@ -1,0 +1,218 @@
+/* adapter.c: the tables of the libevent adapter, and its loops.
+ *
+ * Debian has libevent as one library, and again in two: the core, and what is beside it (HTTP, DNS).  So there are two tables; a
+ * library that has all is taken by both.  SPDX-License-Identifier: ISC */
+#include "adapters/event/adapter.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "adapters/hook/sleep.h"
+
+struct weft__ev_calls weft__ev_real;
+__thread struct weft__ev_here weft__ev_here __attribute__((tls_model("initial-exec")));
+
+static const struct weft_hook_module *core, *extra;
+
+bool weft__ev_is_own(const void *caller)
+{
+	return (core && weft_hook_is_own(core, caller)) || (extra && weft_hook_is_own(extra, caller));
+}
+
+bool weft__ev_takes(void)
+{
+	if (!weft_hook_begin())
+		return false;
+	if (weft__ev_here.epoch != weft__hook_epoch) {
+		weft__ev_here = (struct weft__ev_here){.epoch = weft__hook_epoch, .caller = weft__ev_here.caller};
+		weft_hook_list(weft__ev_list, &weft__ev_here);
+	}
+	return true;
+}
+
+struct weft__ev_call weft__ev_enter_call(const void *caller)
+{
+	struct weft__ev_call call = {weft__ev_here.caller};
+	if (!call.before || !weft__ev_is_own(caller))
+		weft__ev_here.caller = caller;
+	return call;
+}
+
+void weft__ev_leave_call(struct weft__ev_call *call)
+{
+	weft__ev_here.caller = call->before;
+}
+
+/* ---- Loops ---- */
+
+static void pop(struct weft__ev_here *here, unsigned depth)
+{
+	here->depth = depth;
+	weft__hook_thread.callbacks = here->runs[depth].callbacks;
+	weft__hook_thread.running = here->runs[depth].outer;
+}
+
+/* The frame at *stack ends; loops that a longjmp has left lie above it. */
+static void loop_returns(const void **stack)
+{
+	struct weft__ev_here *here = &weft__ev_here;
+	while (here->depth > 0 && (uintptr_t)here->runs[here->depth - 1].stack < (uintptr_t)*stack)
+		pop(here, here->depth - 1);
+	if (here->depth == 0 || here->runs[here->depth - 1].stack != *stack)
+		return;
+	const struct weft__ev_run run = here->runs[here->depth - 1];
+	if (weft_is_on())
+		weft__ev_end_all();
+	pop(here, here->depth - 1);
+	if (!weft_is_on())
+		return;
+	if (run.id) {
+		weft__ev_lock(run.base);
+		struct weft__ev_thing *loop = weft__ev_find(run.base);
+		if (loop && loop->id == run.id)
+			weft__ev_end(loop, WEFT_SYSTEM_ID);
+		weft__ev_unlock(run.base);
+		weft_read(run.outer, run.id);
+		weft__hook_thread.shown = run.outer;
+	} else {
+		weft_hook_show(run.outer);
+	}
+}
+
+/* A promise that awaits the events that were added so far; it is found by its base. */
+static weft_id begin_loop(struct event_base *base, const void *caller)
+{
+	weft__ev_lock(base);
+	struct weft__ev_thing *loop = weft__ev_find(base);
+	weft_id id = 0;
+	if (!loop && (loop = weft__ev_make(base))) {
+		weft__ev_begin(loop, WEFT_KIND_LOOP, caller);
+		weft_hook_put(&loop->label, "event_base_loop");
+		weft__ev_say(loop);
+		weft_await(loop->by, loop->id);
+		id = loop->id;
+	}
+	weft__ev_unlock(base);
+	if (id)
+		weft__ev_keep(base, id);
+	return id;
+}
+
+int weft__event_base_loop(struct event_base *base, int flags)
+{
+	enum { ONCE_OR_NONBLOCK = 3 };
+	struct weft__ev_here *here = &weft__ev_here;
+	const void *caller = here->caller ? here->caller : __builtin_return_address(0);
+	if (!weft__ev_takes() || here->depth == WEFT__EV_DEPTH)
+		return weft__ev_real.event_base_loop(base, flags);
+	/* What libevent makes while it runs is made by callbacks, not by this call. */
+	const void *before = here->caller;
+	here->caller = NULL;
+	__attribute__((cleanup(loop_returns))) const void *stack = __builtin_frame_address(0);
+	struct weft_hook_thread *thread = weft_hook_thread();
+	struct weft__ev_run *run = &here->runs[here->depth];
+	*run = (struct weft__ev_run){base, stack, 0, thread->running, thread->callbacks};
+	if (!(flags & ONCE_OR_NONBLOCK)) {
+		run->id = begin_loop(base, caller);
+		thread->running = run->id;
+	}
+	here->depth++;
+	int status = weft__ev_real.event_base_loop(base, flags);
+	here->caller = before;
+	return status;
+}
+
+static bool sleeps(struct weft_hook_sleep *sleep)
+{
+	struct weft__ev_here *here = &weft__ev_here;
+	bool is_wait = sleep->kind == WEFT_HOOK_SLEEP_FDS && here->epoch == weft__hook_epoch && here->depth > 0 &&
+		       weft__ev_is_own(sleep->caller);
+	if (is_wait) {
+		const struct weft__ev_run *run = &here->runs[here->depth - 1];
+		weft__hook_thread.callbacks = run->callbacks;
+		weft__hook_thread.running = run->id ? run->id : run->outer;
+		weft__ev_end_all();
+	}
+	return is_wait;
+}
+
+/* ---- The adapter ---- */
+
+#define ROW(result, name, parameters) {#name, (void *)weft__##name, (void **)(void *)&weft__ev_real.name},
+static const struct weft_hook_function core_functions[] = {WEFT__EV_CORE(ROW){0}};
+static const struct weft_hook_function extra_functions[] = {WEFT__EV_EXTRA(ROW){0}};
+static const struct weft_hook_function *const core_sets[] = {core_functions}, *const extra_sets[] = {extra_functions};
+
+static bool is_library(const struct weft_hook_module *module, char *version, size_t size)
+{
+	const char *slash = strrchr(module->path, '/'), *file = slash ? slash + 1 : module->path;
+	const char *dash = !strncmp(file, "libevent", 8) ? strchr(file, '-') : NULL;
+	/* Inside a program nothing tells which of its code is libevent's. */
+	snprintf(version, size, "%.*s", dash ? (int)strcspn(dash + 1, ".") + 2 : 6, dash ? dash + 1 : "inside");
+	return dash && (!strcmp(version, "2.0") || !strcmp(version, "2.1"));
+}
+
+#define CHECK(result, name, parameters)                                                                                          \
+	if (!weft_hook_symbol(module, #name))                                                                                    \
+		return false;
+#define FIND(result, name, parameters) weft__ev_real.name = (result(*) parameters)weft_hook_symbol(module, #name);
+
+static bool accepts_core(const struct weft_hook_module *module, char *version, size_t size)
+{
+	WEFT__EV_CORE_CALLED(CHECK)
+	return is_library(module, version, size);
+}
+
+static bool accepts_extra(const struct weft_hook_module *module, char *version, size_t size)
+{
+	WEFT__EV_EXTRA_CALLED(CHECK)
+	return is_library(module, version, size);
+}
+
+static void core_taken(const struct weft_hook_module *module)
+{
+	core = module;
+	WEFT__EV_CORE_CALLED(FIND)
+}
+
+static void extra_taken(const struct weft_hook_module *module)
+{
+	extra = module;
+	WEFT__EV_EXTRA_CALLED(FIND)
+}
+
+static void core_gone(const struct weft_hook_module *module)
+{
+	core = NULL;
+}
+
+static void extra_gone(const struct weft_hook_module *module)
+{
+	extra = NULL;
+}
+
+const struct weft_hook_adapter weft_event_adapter = {
+    .name = "libevent",
+    .library = "libevent",
+    .prefix = "event_",
+    .mark = "event_base_loop",
+    .sets = 1,
+    .functions = core_sets,
+    .accepts = accepts_core,
+    .taken = core_taken,
+    .gone = core_gone,
+    .fork = weft__ev_fork,
+    .sleeps = sleeps,
+};
+
+const struct weft_hook_adapter weft_event_extra_adapter = {
+    .name = "libevent's HTTP and DNS",
+    .library = "libevent",
+    .prefix = "evhttp_",
+    .mark = "evhttp_make_request",
+    .sets = 1,
+    .functions = extra_sets,
+    .accepts = accepts_extra,
+    .taken = extra_taken,
+    .gone = extra_gone,
+};

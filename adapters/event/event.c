@@ -1,0 +1,269 @@
+/* event.c: events: descriptors, timers, signals, and those that a program activates by itself.
+ *
+ * An event's promise begins when it is added.  event_new() has event_free() to tell the end.  Other events lie in the program's
+ * structs, and nobody says when such memory goes: their promise ends when they are not added at the end of a turn of the loop,
+ * so that one that is deleted, changed and added again stays one promise.  SPDX-License-Identifier: ISC */
+#include <errno.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+
+#include "adapters/event/adapter.h"
+
+enum { SLOTS = 256 };
+
+static void *users[SLOTS];
+void weft__ev_called(int fd, short what, void *data, unsigned slot);
+WEFT_HOOK_CODE(weft__ev_called, 3, 256);
+static const struct weft_hook_slots slots = {weft__ev_called_code, users, SLOTS};
+
+static weft__ev_event_cb *user_of(const void *cb)
+{
+	uintptr_t at = (uintptr_t)cb - (uintptr_t)slots.code;
+	return at < (uintptr_t)SLOTS * WEFT_HOOK_SLOT_BYTES
+		   ? (weft__ev_event_cb *)__atomic_load_n(&users[at / WEFT_HOOK_SLOT_BYTES], __ATOMIC_ACQUIRE)
+		   : (weft__ev_event_cb *)cb;
+}
+
+/* ---- What an event is ---- */
+
+static bool is_listener(int fd)
+{
+	int listens = 0;
+	socklen_t size = sizeof listens;
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens;
+}
+
+static bool is_connection(int fd)
+{
+	struct sockaddr_storage peer;
+	socklen_t size = sizeof peer;
+	return getpeername(fd, (struct sockaddr *)&peer, &size) == 0;
+}
+
+static void begin(struct weft__ev_thing *thing, const struct event *event, const struct timeval *timeout, const void *caller)
+{
+	int fd = weft__ev_real.event_get_fd(event), kept = errno;
+	short events = weft__ev_real.event_get_events(event);
+	const void *function = (const void *)user_of((const void *)weft__ev_real.event_get_callback(event));
+	thing->fd = events & EV_IS_SIGNAL ? -1 : fd;
+	if (events & EV_IS_SIGNAL) {
+		weft__ev_begin(thing, WEFT_KIND_OS_SIGNAL, caller);
+		weft_hook_put(&thing->label, "signal ");
+		weft_hook_put_number(&thing->label, (unsigned)fd);
+	} else if (fd >= 0) {
+		bool listens = is_listener(fd), connects = !listens && is_connection(fd);
+		weft__ev_begin(thing, listens ? WEFT_KIND_LISTEN : connects ? WEFT_KIND_CONNECTION : WEFT_KIND_POLL, caller);
+		weft_hook_put(&thing->label, listens ? "listen " : events & EV_IS_READ || !connects ? "" : "to ");
+		weft_hook_put_fd(&thing->label, fd);
+	} else if (timeout) {
+		weft__ev_begin(thing, WEFT_KIND_TIMER, caller);
+		if (events & EV_IS_PERSISTENT)
+			weft_hook_put(&thing->label, "every ");
+		weft_hook_put_ms(&thing->label, (uint64_t)timeout->tv_sec * 1000 + (uint64_t)timeout->tv_usec / 1000);
+		weft_hook_put_function(&thing->label, function);
+	} else {
+		weft__ev_begin(thing, WEFT_KIND_CONDITION, caller);
+		weft_hook_put(&thing->label, "event");
+		weft_hook_put_function(&thing->label, function);
+	}
+	weft__ev_say(thing);
+	errno = kept;
+}
+
+/* ---- Calls ---- */
+
+/* What was known of the memory is void, unless it is the same event that is to wait for something else. */
+int weft__event_assign(struct event *event, struct event_base *base, int fd, short events, weft__ev_event_cb *cb, void *data)
+{
+	if (weft_is_on()) {
+		weft__ev_lock(event);
+		struct weft__ev_thing *thing = weft__ev_find(event);
+		if (thing && (thing->fd != fd || thing->function != (const void *)cb))
+			weft__ev_end(thing, weft__hook_thread.running);
+		weft__ev_unlock(event);
+	}
+	return weft__ev_real.event_assign(
+	    event, base, fd, events, cb ? (weft__ev_event_cb *)weft_hook_slot(&slots, (void *)cb) : NULL, data);
+}
+
+weft__ev_event_cb *weft__event_get_callback(const struct event *event)
+{
+	return user_of((const void *)weft__ev_real.event_get_callback(event));
+}
+
+struct event *weft__event_new(struct event_base *base, int fd, short events, weft__ev_event_cb *cb, void *data)
+{
+	WEFT__EV_CALL;
+	struct event *event = weft__ev_real.event_new(base, fd, events, cb, data);
+	if (!event || !weft_is_on())
+		return event;
+	weft__ev_lock(event);
+	struct weft__ev_thing *thing = weft__ev_find(event);
+	if (!thing)
+		thing = weft__ev_make(event);
+	if (thing) {
+		thing->is_allocated = true;
+		thing->fd = fd;
+		thing->function = (const void *)cb;
+	}
+	weft__ev_unlock(event);
+	return event;
+}
+
+void weft__event_free(struct event *event)
+{
+	if (weft_is_on()) {
+		weft__ev_lock(event);
+		struct weft__ev_thing *thing = weft__ev_find(event);
+		if (thing)
+			weft__ev_end(thing, weft__hook_thread.running);
+		weft__ev_unlock(event);
+	}
+	weft__ev_real.event_free(event);
+}
+
+int weft__event_add(struct event *event, const struct timeval *timeout)
+{
+	WEFT__EV_CALL;
+	/* Those of a bufferevent are its own: one promise stands for all. */
+	if (!weft__ev_takes() || weft__ev_buffer_id(weft__ev_real.event_get_callback_arg(event)))
+		return weft__ev_real.event_add(event, timeout);
+	weft_hook_thread();
+	const struct event_base *base = weft__ev_real.event_get_base(event);
+	weft_id loop = weft__ev_id(base);
+	weft__ev_lock(event);
+	struct weft__ev_thing *thing = weft__ev_find(event);
+	if (!thing && (thing = weft__ev_make(event)))
+		thing->function = (const void *)user_of((const void *)weft__ev_real.event_get_callback(event));
+	if (thing && !thing->id)
+		begin(thing, event, timeout, weft__ev_here.caller);
+	if (thing) {
+		thing->is_added = true;
+		thing->base = base;
+		if (loop && thing->kept != loop)
+			weft_await(thing->kept = loop, thing->id);
+	}
+	weft__ev_unlock(event);
+	return weft__ev_real.event_add(event, timeout);
+}
+
+static void is_deleted(struct weft__ev_thing *thing)
+{
+	thing->is_added = false;
+	if (!thing->is_allocated) {
+		weft__ev_ends_later(thing);
+	} else if (thing->kept) {
+		weft_awaits_no_more(thing->kept, thing->id);
+		thing->kept = 0;
+	}
+}
+
+int weft__event_del(struct event *event)
+{
+	if (weft_is_on()) {
+		weft__ev_lock(event);
+		struct weft__ev_thing *thing = weft__ev_find(event);
+		if (thing && thing->is_added)
+			is_deleted(thing);
+		weft__ev_unlock(event);
+	}
+	return weft__ev_real.event_del(event);
+}
+
+void weft__event_active(struct event *event, int what, short calls)
+{
+	WEFT__EV_CALL;
+	if (weft__ev_takes()) {
+		weft_hook_thread();
+		weft__ev_lock(event);
+		struct weft__ev_thing *thing = weft__ev_find(event);
+		if (!thing && (thing = weft__ev_make(event)))
+			thing->function = (const void *)user_of((const void *)weft__ev_real.event_get_callback(event));
+		if (thing && !thing->id)
+			begin(thing, event, NULL, weft__ev_here.caller);
+		if (thing && thing->id)
+			weft_signal_only(weft_hook_sender(), thing->id);
+		weft__ev_unlock(event);
+	}
+	weft__ev_real.event_active(event, what, calls);
+}
+
+/* ---- Callbacks ---- */
+
+/* Which event's callback this is; NULL: it is called by somebody else than the loop. */
+static const struct event *running_event(void)
+{
+	const struct weft__ev_here *here = &weft__ev_here;
+	return here->epoch == weft__hook_epoch && here->depth > 0
+		   ? weft__ev_real.event_base_get_running_event(here->runs[here->depth - 1].base)
+		   : NULL;
+}
+
+/* How many bytes wait there to be read; -1: nobody knows. */
+static int waiting_bytes(int fd)
+{
+	int bytes = -1, kept = errno;
+	if (fd < 0 || ioctl(fd, FIONREAD, &bytes))
+		bytes = -1;
+	errno = kept;
+	return bytes;
+}
+
+/* Whether what was there for the callback is there still. */
+static bool is_untouched(int fd, short what, int before)
+{
+	struct pollfd ready = {.fd = fd, .events = (short)(what & EV_IS_READ ? POLLIN : POLLOUT)};
+	int kept = errno;
+	bool untouched = waiting_bytes(fd) == before && poll(&ready, 1, 0) == 1;
+	errno = kept;
+	return untouched;
+}
+
+/* Of an event that was called very often without a sleep, now and then: whether its callback leaves all as it was. */
+static bool is_looked_at(const struct weft__ev_thing *thing)
+{
+	return thing->calls.count >= 64 && (thing->calls.count & 63) == 0;
+}
+
+void weft__ev_called(int fd, short what, void *data, unsigned slot)
+{
+	weft__ev_event_cb *user = (weft__ev_event_cb *)__atomic_load_n(&users[slot], __ATOMIC_ACQUIRE);
+	const struct event *event = weft_is_on() ? running_event() : NULL;
+	weft_id id = 0;
+	bool looks = false;
+	if (event) {
+		weft_id buffer = weft__ev_buffer_id(weft__ev_real.event_get_callback_arg(event));
+		weft__ev_lock(event);
+		struct weft__ev_thing *thing = weft__ev_find(event);
+		if (buffer) {
+			id = buffer;
+			weft_hook_signal(id);
+		} else if (thing && thing->id) {
+			id = thing->id;
+			thing->home = &weft__hook_thread;
+			/* Nothing came to a timer without a time, nor to one that a program activates all the time. */
+			bool repeats = thing->fd < 0 ? !(what & EV_IS_SIGNAL) : thing->is_untouched;
+			if (thing->fd >= 0 && !repeats)
+				weft_hook_count(&thing->calls);
+			looks = thing->fd >= 0 && is_looked_at(thing);
+			if (!repeats || weft_hook_called(&thing->calls, id, true))
+				weft_hook_signal(id);
+			if (!(weft__ev_real.event_get_events(event) & EV_IS_PERSISTENT))
+				is_deleted(thing);
+		}
+		weft__ev_unlock(event);
+	}
+	int before = looks ? waiting_bytes(fd) : 0;
+	{
+		WEFT__EV_FRAME(id);
+		user(fd, what, data);
+	}
+	if (looks) {
+		bool untouched = is_untouched(fd, what, before);
+		weft__ev_lock(event);
+		struct weft__ev_thing *thing = weft__ev_find(event);
+		if (thing && thing->id == id)
+			thing->is_untouched = untouched;
+		weft__ev_unlock(event);
+	}
+}

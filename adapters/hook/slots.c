@@ -1,0 +1,27 @@
+/* slots.c: which function has which slot.  SPDX-License-Identifier: ISC */
+#include "adapters/hook/slots.h"
+
+#include <stdint.h>
+#include <weft/record.h>
+
+static struct weft_record_text refused = WEFT_COUNTER("callbacks not seen");
+
+/* The table is a hash table too: a function is looked for where its address says, and in the places behind.  A function once in
+ * it stays, so a reader needs no lock. */
+void *weft_hook_slot(const struct weft_hook_slots *slots, void *user)
+{
+	if ((uintptr_t)user - (uintptr_t)slots->code < (uintptr_t)slots->count * WEFT_HOOK_SLOT_BYTES)
+		return user;
+	unsigned first = (unsigned)(((uintptr_t)user >> 4) * 0x9e3779b97f4a7c15u >> 40) % (slots->count - 1);
+	for (unsigned i = 0; i < slots->count - 1; i++) {
+		unsigned slot = 1 + (first + i) % (slots->count - 1);
+		void *seen = __atomic_load_n(&slots->user[slot], __ATOMIC_ACQUIRE);
+		if (!seen &&
+		    __atomic_compare_exchange_n(&slots->user[slot], &seen, user, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			seen = user;
+		if (seen == user)
+			return (void *)(slots->code + (uintptr_t)slot * WEFT_HOOK_SLOT_BYTES);
+	}
+	weft_counter_add(WEFT_SYSTEM_ID, &refused, 1);
+	return user;
+}

@@ -1,0 +1,339 @@
+/* scenes.c: small programs of libevent.  Each is a function; its name is the argument.  SPDX-License-Identifier: ISC */
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <event2/http.h>
+#include <event2/listener.h>
+#include <event2/thread.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static struct event_base *base;
+
+static struct sockaddr_in loopback(int port)
+{
+	return (struct sockaddr_in){
+	    .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+}
+
+static int port_of(int fd)
+{
+	struct sockaddr_in address;
+	socklen_t size = sizeof address;
+	getsockname(fd, (struct sockaddr *)&address, &size);
+	return ntohs(address.sin_port);
+}
+
+/* ---- timers: one that repeats, one that adds itself again, one that is deleted; and a callback that blocks ---- */
+
+static struct event again, deleted;
+static int repeats, adds;
+
+static void repeat(int fd, short what, void *data)
+{
+	if (++repeats == 5)
+		event_del(data);
+}
+
+static void add_again(int fd, short what, void *data)
+{
+	usleep(2000);
+	if (++adds < 4)
+		evtimer_add(&again, &(struct timeval){.tv_usec = 10000});
+}
+
+static int timers(void)
+{
+	struct event *every = event_new(base, -1, EV_PERSIST, repeat, event_self_cbarg());
+	evtimer_add(every, &(struct timeval){.tv_usec = 20000});
+	evtimer_assign(&again, base, add_again, NULL);
+	evtimer_add(&again, &(struct timeval){.tv_usec = 10000});
+	evtimer_assign(&deleted, base, add_again, NULL);
+	evtimer_add(&deleted, &(struct timeval){.tv_sec = 100});
+	evtimer_del(&deleted);
+	event_base_dispatch(base);
+	int right = event_get_callback(every) == repeat && event_get_callback(&again) == add_again;
+	event_free(every);
+	printf("%d %d %s\n", repeats, adds, right ? "its own callbacks" : "somebody else's callbacks");
+	return 0;
+}
+
+/* ---- spins: a timer without a time, and a descriptor that nobody reads ---- */
+
+static int turns;
+
+static void zero(int fd, short what, void *data)
+{
+	if (++turns < 100000)
+		evtimer_add(data, &(struct timeval){0});
+}
+
+static int spin_timer(void)
+{
+	struct event *timer = evtimer_new(base, zero, event_self_cbarg());
+	evtimer_add(timer, &(struct timeval){0});
+	event_base_dispatch(base);
+	printf("%d\n", turns);
+	event_free(timer);
+	return 0;
+}
+
+static void ignore(int fd, short what, void *data)
+{
+	if (++turns == 100000)
+		event_del(data);
+}
+
+static int spin_fd(void)
+{
+	int pipes[2];
+	if (pipe(pipes) || write(pipes[1], "unread", 6) != 6)
+		return 1;
+	struct event *event = event_new(base, pipes[0], EV_READ | EV_PERSIST, ignore, event_self_cbarg());
+	event_add(event, NULL);
+	event_base_dispatch(base);
+	printf("%d\n", turns);
+	event_free(event);
+	return 0;
+}
+
+/* A descriptor that is always ready again since there is always more: that is work. */
+static void take(int fd, short what, void *data)
+{
+	char bytes[16];
+	if (read(fd, bytes, sizeof bytes) <= 0)
+		event_del(data);
+	turns++;
+}
+
+static void *feed(void *data)
+{
+	static char bytes[16 * 1024];
+	for (int i = 0; i < 40; i++)
+		if (write(*(int *)data, bytes, sizeof bytes) != sizeof bytes)
+			break;
+	close(*(int *)data);
+	return NULL;
+}
+
+static int load(void)
+{
+	int pipes[2];
+	pthread_t feeder;
+	if (pipe(pipes))
+		return 1;
+	struct event *event = event_new(base, pipes[0], EV_READ | EV_PERSIST, take, event_self_cbarg());
+	event_add(event, NULL);
+	pthread_create(&feeder, NULL, feed, &pipes[1]);
+	event_base_dispatch(base);
+	pthread_join(feeder, NULL);
+	printf("%d\n", turns);
+	event_free(event);
+	return 0;
+}
+
+/* ---- buffers: an echo server and two clients ---- */
+
+static struct evconnlistener *listener;
+static int open_clients = 2;
+
+static void echo(struct bufferevent *buffer, void *data)
+{
+	bufferevent_write_buffer(buffer, bufferevent_get_input(buffer));
+}
+
+static void peer_state(struct bufferevent *buffer, short what, void *data)
+{
+	if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR))
+		bufferevent_free(buffer);
+}
+
+static void accepted(struct evconnlistener *from, int fd, struct sockaddr *address, int size, void *data)
+{
+	struct bufferevent *buffer = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
+	bufferevent_setcb(buffer, echo, NULL, peer_state, NULL);
+	bufferevent_enable(buffer, EV_READ | EV_WRITE);
+}
+
+static void answered(struct bufferevent *buffer, void *data)
+{
+	if (evbuffer_get_length(bufferevent_get_input(buffer)) < 5)
+		return;
+	bufferevent_free(buffer);
+	if (--open_clients == 0)
+		evconnlistener_free(listener);
+}
+
+static void client_state(struct bufferevent *buffer, short what, void *data)
+{
+	if (what & BEV_EVENT_CONNECTED)
+		bufferevent_write(buffer, "hello", 5);
+	if (what & BEV_EVENT_ERROR) {
+		puts("refused");
+		bufferevent_free(buffer);
+	}
+}
+
+static struct bufferevent *connect_to(struct sockaddr_in address)
+{
+	struct bufferevent *buffer = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+	bufferevent_setcb(buffer, answered, NULL, client_state, NULL);
+	bufferevent_enable(buffer, EV_READ | EV_WRITE);
+	bufferevent_socket_connect(buffer, (struct sockaddr *)&address, sizeof address);
+	return buffer;
+}
+
+static int buffers(void)
+{
+	struct sockaddr_in address = loopback(0);
+	listener =
+	    evconnlistener_new_bind(base, accepted, NULL, LEV_OPT_CLOSE_ON_FREE, 8, (struct sockaddr *)&address, sizeof address);
+	address = loopback(port_of(evconnlistener_get_fd(listener)));
+	for (int i = 0; i < open_clients; i++)
+		connect_to(address);
+	connect_to(loopback(1));
+	event_base_dispatch(base);
+	puts("done");
+	return 0;
+}
+
+/* ---- http: a server that answers one request at once and another later, and who asks both ---- */
+
+static struct evhttp *server;
+static int unanswered = 2;
+
+static void reply(int fd, short what, void *data)
+{
+	evhttp_send_reply(data, 200, "OK", NULL);
+}
+
+static void serve(struct evhttp_request *request, void *data)
+{
+	if (strcmp(evhttp_request_get_uri(request), "/later") == 0)
+		event_base_once(base, -1, EV_TIMEOUT, reply, request, &(struct timeval){.tv_usec = 50000});
+	else
+		evhttp_send_error(request, 404, "No");
+}
+
+static void has_answer(struct evhttp_request *request, void *data)
+{
+	printf("%s %d\n", (const char *)data, evhttp_request_get_response_code(request));
+	if (--unanswered == 0)
+		event_base_loopbreak(base);
+}
+
+static int http(void)
+{
+	server = evhttp_new(base);
+	evhttp_set_gencb(server, serve, NULL);
+	struct evhttp_bound_socket *bound = evhttp_bind_socket_with_handle(server, "127.0.0.1", 0);
+	int port = port_of(evhttp_bound_socket_get_fd(bound));
+	static const char *const paths[] = {"/now", "/later"};
+	for (int i = 0; i < 2; i++) {
+		struct evhttp_connection *connection = evhttp_connection_base_new(base, NULL, "127.0.0.1", (unsigned short)port);
+		evhttp_make_request(connection, evhttp_request_new(has_answer, (void *)paths[i]), EVHTTP_REQ_GET, paths[i]);
+	}
+	event_base_dispatch(base);
+	evhttp_free(server);
+	return 0;
+}
+
+/* ---- torture: events freed and assigned anew in callbacks, on several OS threads that wake each other ---- */
+
+enum { THREADS = 8, ROUNDS = 2000, EVENTS = 16 };
+
+struct party {
+	struct event_base *base;
+	struct event events[EVENTS], *woken;
+	struct party *next;
+	int rounds;
+};
+
+static struct party parties[THREADS];
+
+static void freed(int fd, short what, void *data)
+{
+	struct event **self = data;
+	event_free(*self);
+	free(self);
+}
+
+static void turn(int fd, short what, void *data)
+{
+	struct party *p = data;
+	struct event *event = &p->events[++p->rounds % EVENTS], **self = malloc(sizeof *self);
+	event_active(p->next->woken, EV_READ, 1);
+	*self = event_new(p->base, -1, 0, freed, self);
+	event_active(*self, EV_TIMEOUT, 1);
+	event_del(event);
+	if (p->rounds >= ROUNDS)
+		return;
+	evtimer_assign(event, p->base, turn, p);
+	evtimer_add(event, &(struct timeval){.tv_usec = p->rounds % 3});
+}
+
+static void woken(int fd, short what, void *data)
+{
+	struct party *p = data;
+	if (p->rounds >= ROUNDS && !event_pending(&p->events[0], EV_TIMEOUT, NULL))
+		event_base_loopexit(p->base, &(struct timeval){.tv_usec = 200000});
+}
+
+static void *party(void *data)
+{
+	struct party *p = data;
+	turn(-1, 0, p);
+	event_base_loop(p->base, EVLOOP_NO_EXIT_ON_EMPTY);
+	return NULL;
+}
+
+static int torture(void)
+{
+	pthread_t threads[THREADS];
+	evthread_use_pthreads();
+	for (int i = 0; i < THREADS; i++) {
+		struct party *p = &parties[i];
+		p->base = event_base_new();
+		p->next = &parties[(i + 1) % THREADS];
+		p->woken = event_new(p->base, -1, EV_PERSIST, woken, p);
+		for (int j = 0; j < EVENTS; j++)
+			evtimer_assign(&p->events[j], p->base, turn, p);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, party, &parties[i]);
+	/* The last word to each is ours: its neighbour may have ended before. */
+	for (int i = 0; i < THREADS; i++) {
+		while (__atomic_load_n(&parties[i].rounds, __ATOMIC_RELAXED) < ROUNDS)
+			usleep(1000);
+		event_active(parties[i].woken, EV_READ, 1);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < THREADS; i++) {
+		event_free(parties[i].woken);
+		event_base_free(parties[i].base);
+	}
+	puts("done");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(void);
+	} scenes[] = {{"timers", timers}, {"spin_timer", spin_timer}, {"spin_fd", spin_fd}, {"load", load}, {"buffers", buffers},
+	    {"http", http}, {"torture", torture}};
+	for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
+		if (!strcmp(argv[1], scenes[i].name)) {
+			base = event_base_new();
+			return scenes[i].run();
+		}
+	return 2;
+}

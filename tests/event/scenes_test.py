@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""What small programs of libevent become in a trace, and what explain says of them.
+
+	scenes_test.py SCENES WEFT
+
+SPDX-License-Identifier: ISC"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from recorded import ENV, PATIENCE, Recording, expect, fail
+
+scenes, weft = sys.argv[1:3]
+# A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
+LATE = '2s'
+
+
+def record(name, folder):
+    plain = subprocess.run([scenes, name], stdout=subprocess.PIPE, env=ENV, timeout=PATIENCE, check=True).stdout
+    recording = Recording(weft, os.path.join(folder, name), [scenes, name])
+    expect((recording.status, sorted(recording.out.splitlines())), (0, sorted(plain.splitlines())), f'what {name} does')
+    trace = recording.trace('event_scenes')
+    expect(trace.lost(), 0, 'events lost')
+    copies = trace.ask('info', '--json')[0]['runtimes']
+    if not re.search(r'libevent 2\.1: (\d+) of \1 calls', copies):
+        fail(f'not all was taken: {copies}')
+    return trace
+
+
+def healthy(trace):
+    expect(trace.alarms(LATE), [], f'alarms in {trace.path}')
+
+
+def test(folder):
+    trace = record('timers', folder)
+    loop, every, again = trace.promise('loop', 'event_base_loop'), trace.promise('timer', 'every 20 ms'), trace.promise('timer', '10 ms')
+    expect((loop['end'], every['end'], again['end']), ('resolved',) * 3, 'how loop and timers end')
+    expect((loop['created_by'], every['created_by']), (trace.promise('thread', 'main')['promise'],) * 2, 'who made them')
+    if len(every['running']) < 5 or len(again['running']) < 4:
+        fail(f'runs of timers: {every["running"]}, {again["running"]}')
+    expect(trace.promise('timer', '100 s')['end'], 'resolved', 'how a deleted timer ends')
+    expect(len([event for event in trace.ask('events', '--json') if event['op'] == 'pause_begin']), 4, 'callbacks that block')
+    if 'scenes.c' not in (every['site'] or {}).get('file', ''):
+        fail(f'where the timer was made: {every["site"]}')
+    healthy(trace)
+
+    for name, kind, label in (('spin_timer', 'timer', '0 ms'), ('spin_fd', 'poll', '')):
+        trace = record(name, folder)
+        found = trace.findings(LATE)
+        expect(list(found), ['spin'], f'what is found in {name}')
+        expect(found['spin'][0]['promise'], trace.promise(kind, label)['promise'], 'who spins')
+        events = trace.ask('info', '--json')[0]['events']
+        if events > 2000:
+            fail(f'{events} events of what spins')
+    trace = record('load', folder)
+    expect([name for name in trace.findings(LATE) if name == 'spin'], [], 'spins in a program under load')
+
+    trace = record('buffers', folder)
+    connects = trace.promises('connect', '127.0.0.1:')
+    expect(sorted(p['end'] for p in connects), ['failed', 'resolved', 'resolved'], 'how connects end')
+    connections = trace.promises('connection')
+    expect((len(connections), {p['end'] for p in connections}), (5, {'resolved'}), 'connections')
+    owners = {p['promise'] for p in connections}
+    if not all(p['created_by'] for p in connects) or not trace.promises('listen', 'listen 127.0.0.1:'):
+        fail('nobody listens')
+    reads = [(event['promise'], event['input']) for event in trace.ask('events', '--json') if event['op'] == 'read' and event['input'] in {p['promise'] for p in connects}]
+    expect((len(reads), {a for a, _ in reads} <= owners), (3, True), 'who reads that it is connected')
+    healthy(trace)
+
+    trace = record('http', folder)
+    served = [p for p in trace.promises('request', 'GET /later') if p['end'] == 'resolved']
+    expect(len(served), 2, 'the request, asked for and served')
+    asked = min(served, key=lambda p: p['start_ns'])
+    answered = max(served, key=lambda p: p['start_ns'])
+    if answered['end_ns'] - answered['start_ns'] < 49000000 or asked['end_ns'] < answered['end_ns']:
+        fail(f'when it was answered: {served}')
+    expect(len([p for p in trace.promises('request', 'GET /now') if p['end'] == 'resolved']), 2, 'the other request')
+    healthy(trace)
+
+    trace = record('torture', folder)
+    expect(len(trace.promises('loop', 'event_base_loop')), 8, 'loops')
+    if len(trace.promises('condition', 'event freed')) + len(trace.promises('condition', 'event')) < 1000:
+        fail('events that were activated are missing')
+
+
+with tempfile.TemporaryDirectory(prefix='weft-event-') as place:
+    test(place)
