@@ -38,8 +38,8 @@ bool weft__hook_nears_sleep(struct weft_hook_sleep *sleep)
 	if (!sleep->may_sleep)
 		return false;
 	sleep->state = is_sleep ? WEFT_HOOK_ASLEEP : WEFT_HOOK_BLOCKED;
-	/* A loop that does not sleep turns: whose callback ran before runs no more.  What spins is told of less and less, and then
-	 * has the last word. */
+	/* A loop that does not sleep turns: whose callback ran before runs no more.  What spins is told of less and less, and
+	 * then has the last word. */
 	if (is_sleep && here->quick >= QUICK && (here->repeated == 0 || here->shows++ < SHOWS))
 		weft_hook_show(here->running);
 	return here->quick >= QUICK;
