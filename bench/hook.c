@@ -1,7 +1,9 @@
-/* hook.c: what weft record costs an unmodified program of libuv.  Not linked with weft.
+/* hook.c: what weft record costs unmodified programs.  Not linked with weft.
  *
  * weft-bench-hook echo: ten clients and their server in one loop; processor time of a round trip, which is two writes and what
  * answers them.
+ *
+ * weft-bench-hook wait: a loop without a runtime: epoll_wait() on a descriptor that is ready, a read and a write.
  *
  * weft-bench-hook start PRELOAD DIR: how long `sh -c true` takes: without, with the library loaded, and with it told to record;
  * of many starts the one that a tenth is faster than, as other programs run, too.
@@ -11,8 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 #include <uv.h>
 
 enum { CLIENTS = 10, ROUNDS = 300, MESSAGE = 64, STARTS = 300, FAST = STARTS / 10 };
@@ -127,6 +132,23 @@ static int echo(void)
 	return 0;
 }
 
+static int wait_in_loop(void)
+{
+	enum { TURNS = 50000 };
+	int epoll = epoll_create1(0), fd = eventfd(1, 0);
+	struct epoll_event event = {.events = EPOLLIN};
+	uint64_t value;
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
+		return 1;
+	double begin = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+	for (int i = 0; i < TURNS; i++)
+		if (epoll_wait(epoll, &event, 1, -1) != 1 || read(fd, &value, sizeof value) != sizeof value ||
+		    write(fd, &value, sizeof value) != sizeof value)
+			return 1;
+	printf("turn_ns %.1f\n", (now_ns(CLOCK_PROCESS_CPUTIME_ID) - begin) / TURNS);
+	return 0;
+}
+
 static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -161,5 +183,7 @@ static int start(const char *preload, const char *directory)
 
 int main(int argc, char **argv)
 {
-	return argc == 4 && !strcmp(argv[1], "start") ? start(argv[2], argv[3]) : echo();
+	if (argc == 4 && !strcmp(argv[1], "start"))
+		return start(argv[2], argv[3]);
+	return argc == 2 && !strcmp(argv[1], "wait") ? wait_in_loop() : echo();
 }
