@@ -112,6 +112,9 @@ int cli_check_events(struct cli_input *input);
  * takes.  Done by the two calls around this one. */
 void cli_name_places(struct cli_input *input, bool ask_servers);
 
+/* The same for whoever serves others meanwhile: in a fraction of a second, without a word. */
+void cli_name_served(struct weft_trace *trace);
+
 /* Reads it all; what was skipped, or cannot be, is said on stderr.  Returns as cli_open(). */
 int cli_build_model(struct cli_input *input, bool keep_binds);
 

@@ -6,7 +6,7 @@
 
 #include "backends/dwarf/names.h"
 
-enum { MOST_SECONDS = 5 };
+enum { MOST_MS = 5000, SERVED_MS = 300 };
 
 static bool go_on(void *ctx)
 {
@@ -16,26 +16,46 @@ static bool go_on(void *ctx)
 	return now.tv_sec < end->tv_sec || (now.tv_sec == end->tv_sec && now.tv_nsec < end->tv_nsec);
 }
 
-void cli_name_places(struct cli_input *input, bool ask_servers)
+/* Looks them up, in so long at most, and gives them to the trace; to be destroyed, also NULL. */
+static struct weft_names *name(struct weft_trace *trace, bool ask_servers, int most_ms)
 {
-	struct weft_names *names = weft_names_create(weft_trace_info(input->trace));
+	struct weft_names *names = weft_names_create(weft_trace_info(trace));
 	if (!names)
-		return;
+		return NULL;
 	struct timespec end;
 	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += MOST_SECONDS;
+	end.tv_nsec += most_ms % 1000 * 1000000;
+	end.tv_sec += most_ms / 1000 + end.tv_nsec / 1000000000;
+	end.tv_nsec %= 1000000000;
 	struct weft_names_options options = {.ask_servers = ask_servers, .go_on = ask_servers ? NULL : go_on, .ctx = &end};
-	cli_progress_begin("looking up names of", input->name);
 	weft_names_find(names, &options);
-	cli_progress_end();
 	/* Without memory for names there are none. */
-	(void)weft_names_apply(names, input->trace);
+	(void)weft_names_apply(names, trace);
+	return names;
+}
+
+void cli_name_served(struct weft_trace *trace)
+{
+	weft_names_destroy(name(trace, false, SERVED_MS));
+}
+
+void cli_name_places(struct cli_input *input, bool ask_servers)
+{
+	cli_progress_begin("looking up names of", input->name);
+	struct weft_names *names = name(input->trace, ask_servers, MOST_MS);
+	cli_progress_end();
+	if (!names)
+		return;
 	for (size_t i = 0; i < weft_names_note_count(names); i++)
 		cli_note("%s: %s", input->name, weft_names_note(names, i));
 	weft_names_destroy(names);
 }
 #else
 void cli_name_places(struct cli_input *input, bool ask_servers)
+{
+}
+
+void cli_name_served(struct weft_trace *trace)
 {
 }
 #endif

@@ -89,8 +89,10 @@ static int take_snapshot(struct snapshot **out, const char *path, struct weft_er
 		return weft_error_set(err, WEFT_ENOMEM, "%s: %s", path, weft_status_string(WEFT_ENOMEM));
 	s->holders = 1;
 	int status = domain_or_trace_open(&s->trace, path, err);
-	if (status == WEFT_OK)
+	if (status == WEFT_OK) {
+		cli_name_served(s->trace);
 		status = cli_pack(&s->bytes, &s->size, &s->packed, s->trace, err);
+	}
 	if (status < 0) {
 		release(s);
 		return status;

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""arm64_test.py SOURCE MOVE_ALL: entries are moved on aarch64, too: built by a cross compiler, run by qemu-user.
+"""arm64_test.py SOURCE MOVE_ALL WEFT FOLDER: entries are moved on aarch64, too: built by a cross compiler, run by qemu-user.  A program of Debian's
+libuv for arm64, which apt fetches into FOLDER, is recorded.
 
 SPDX-License-Identifier: ISC"""
 import glob
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 
-source, move_all = sys.argv[1], os.path.abspath(sys.argv[2])
+source, move_all, weft, folder = sys.argv[1], *map(os.path.abspath, sys.argv[2:5])
 compiler, emulator, libraries = 'aarch64-linux-gnu-gcc', 'qemu-aarch64', '/usr/aarch64-linux-gnu/lib'
 if not shutil.which(compiler) or not shutil.which(emulator):
     print(f'skipped: {compiler} or {emulator} is missing')
@@ -28,6 +30,75 @@ int main(void)
 	return 5;
 }
 '''
+of_libuv = '''
+#include <stdio.h>
+#include <uv.h>
+static uv_timer_t timer;
+static void on_timer(uv_timer_t *which) { puts("timer"); uv_close((uv_handle_t *)which, NULL); }
+static void on_stat(uv_fs_t *request)
+{
+	printf("stat %d\\n", (int)request->result);
+	uv_fs_req_cleanup(request);
+	uv_timer_start(&timer, on_timer, 30, 0);
+}
+static void work(uv_work_t *request) { }
+static void after(uv_work_t *request, int status) { }
+int main(void)
+{
+	uv_fs_t stat;
+	uv_work_t job;
+	uv_timer_init(uv_default_loop(), &timer);
+	uv_fs_stat(uv_default_loop(), &stat, "/", on_stat);
+	uv_queue_work(uv_default_loop(), &job, work, after);
+	return uv_run(uv_default_loop(), UV_RUN_DEFAULT) ? 1 : 7;
+}
+'''
+
+
+def fetch_libuv():
+    """The folder of Debian's library, fetched with lists and caches of its own; None: it cannot be had."""
+    library = os.path.join(folder, 'usr', 'lib', 'aarch64-linux-gnu')
+    if os.path.exists(os.path.join(library, 'libuv.so.1')):
+        return library
+    if not shutil.which('apt-get') or not shutil.which('dpkg-deb'):
+        return None
+    for part in ('lists/partial', 'cache/archives/partial'):
+        os.makedirs(os.path.join(folder, part), exist_ok=True)
+    listed = os.path.join(folder, 'sources.list')
+    with open(listed, 'w', encoding='ascii') as file:
+        file.write('deb [arch=arm64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main\n')
+    apt = ['apt-get', '-qq', '-o', 'Dir::Etc::sourcelist=' + listed, '-o', 'Dir::Etc::sourceparts=/dev/null', '-o', f'Dir::State::lists={folder}/lists',
+           '-o', f'Dir::Cache={folder}/cache', '-o', 'APT::Architecture=arm64', '-o', 'APT::Architectures=arm64', '-o', 'APT::Sandbox::User=root']
+    for command in ([*apt, 'update'], [*apt, 'download', 'libuv1:arm64']):
+        subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    for package in glob.glob(os.path.join(folder, 'libuv1_*_arm64.deb')):
+        subprocess.run(['dpkg-deb', '-x', package, folder], check=True)
+    return library if os.path.exists(os.path.join(library, 'libuv.so.1')) else None
+
+
+def record_libuv(place, build, run):
+    """What a program does with it is the same, and is in the trace."""
+    library = fetch_libuv()
+    if not library or not os.path.exists('/usr/include/uv.h'):
+        print('skipped: no libuv of Debian for arm64')
+        return
+    with open(os.path.join(place, 'of_libuv.c'), 'w', encoding='utf-8') as file:
+        file.write(of_libuv)
+    program = build('of_libuv', os.path.join(place, 'of_libuv.c'), '-idirafter', '/usr/include', os.path.join(library, 'libuv.so.1'),
+                    '-Wl,--unresolved-symbols=ignore-in-shared-libs')
+    plain = run(program, {'LD_LIBRARY_PATH': library})
+    out = os.path.join(place, 'recorded')
+    os.mkdir(out)
+    recorded = run(program, {'LD_LIBRARY_PATH': library, 'LD_PRELOAD': os.path.join(place, 'libweft-hook.so'), 'WEFT_RECORD': out})
+    if plain != recorded or plain != (7, 'stat 0\ntimer\n', ''):
+        sys.exit(f'a program of libuv: {recorded}, without recording {plain}')
+    dumped = subprocess.run([weft, 'dump', '--json', out], capture_output=True, text=True, check=True).stdout
+    promises = [line for line in map(json.loads, dumped.splitlines()) if line.get('promise', -1) > 0]
+    got = {(p['kind'], text) for p in promises if p['end'] == 'resolved' for _, text in p['labels']}
+    if not {('fs', 'stat /'), ('loop', 'uv_run'), ('timer', '30 ms'), ('work', 'thread pool: at work+1')} <= got:
+        sys.exit(f'what was recorded of it: {promises}')
+
+
 with tempfile.TemporaryDirectory() as place:
     def build(out, *arguments):
         subprocess.run([compiler, *flags, '-o', os.path.join(place, out), *arguments], cwd=source, check=True)
@@ -44,8 +115,13 @@ with tempfile.TemporaryDirectory() as place:
     with open(os.path.join(place, 'host.c'), 'w', encoding='utf-8') as file:
         file.write(host)
     program = build('host', os.path.join(place, 'host.c'))
-    got = subprocess.run([emulator, '-cpu', 'max', '-L', os.path.dirname(libraries), '-E', f'LD_PRELOAD={library}', '-E', f'WEFT_RECORD={place}/out', program],
-                         capture_output=True, text=True, check=False)
-    if (got.returncode, got.stdout, got.stderr) != (5, '4\n', '') or os.path.exists(os.path.join(place, 'out')):
+    def run(program, env):
+        words = [word for name, value in env.items() for word in ('-E', f'{name}={value}')]
+        got = subprocess.run([emulator, '-cpu', 'max', '-L', os.path.dirname(libraries), *words, program], capture_output=True, text=True, check=False)
+        return got.returncode, got.stdout, got.stderr
+
+    got = run(program, {'LD_PRELOAD': library, 'WEFT_RECORD': f'{place}/out'})
+    if got != (5, '4\n', '') or os.path.exists(os.path.join(place, 'out')):
         sys.exit(f'a program with the library: {got}')
+    record_libuv(place, build, run)
 subprocess.run([move_all, libraries], check=True)

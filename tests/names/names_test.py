@@ -2,7 +2,7 @@
 """names_test.py WEFT PLACES GAPS SOW MOW SOURCES: programs recorded without their source get the names that their files have.
 
 PLACES and GAPS, the same program with gaps between its segments, have debug information; MOW has none.  SPDX-License-Identifier: ISC"""
-import json, os, re, shutil, stat, subprocess, sys, tempfile
+import json, os, re, shutil, stat, subprocess, sys, tempfile, urllib.request
 
 weft, places, gaps, sow, mow, sources = sys.argv[1:]
 failures = []
@@ -110,6 +110,21 @@ def saved(scratch, program, trace):
         check(f'babeltrace2: {got.stderr}', got.returncode == 0 and not got.stderr and 'function = "hidden_one"' in got.stdout)
 
 
+def served(scratch, trace):
+    """A browser gets the names: it has no files to look them up in."""
+    with subprocess.Popen([weft, 'serve', trace], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        url = server.stdout.readline().strip()
+        if not url:
+            print('skipped:', server.stderr.read().strip())
+            return
+        copy = os.path.join(scratch, 'served.tar')
+        with urllib.request.urlopen(url.rstrip('/') + '/trace-1', timeout=60) as answer, open(copy, 'wb') as file:
+            file.write(answer.read())
+        server.terminate()
+    at = shown(copy)
+    check(f'names in what is served: {at}', re.search(r'/places.c:\d+ in hidden_one$', at['hidden_one']) and at['mow'] == 'mow (mow)')
+
+
 def replaced(program, trace):
     """What stands where the program was is not believed, and nothing that is no file is opened."""
     shutil.copy(mow, program)
@@ -144,6 +159,7 @@ with tempfile.TemporaryDirectory() as folder:
     stripped(folder)
     with_gaps(folder)
     in_c_plus_plus(folder)
+    served(folder, kept[1])
     saved(folder, *kept)
     replaced(*kept)
 print('\n'.join(failures) or 'fine')
