@@ -301,7 +301,7 @@ static void take(struct copy *c, const struct weft__symtab *table, bool fresh)
 	const char *why = c->elf.rewrites_text ? "the loader rewrites its text"
 			  : fresh || is_alone  ? NULL
 					       : "other OS threads run already";
-	if (!why)
+	if (!why && c->wanted > 0)
 		c->by_entry = weft__entries_take(c->entries, c->wanted, c->elf.text_begin, c->elf.text_end, &c->slots);
 	for (size_t i = 0; i < c->wanted; i++) {
 		struct weft__entry *e = &c->entries[i];
@@ -326,6 +326,8 @@ static void report(const struct copy *c)
 {
 	size_t length = strlen(reported), room = sizeof reported - length;
 	const char *separator = length ? "; " : "", *why = c->why[0] ? c->why : NULL;
+	if (c->accepted && c->wanted == 0) /* a library whose functions are only called */
+		return;
 	if (!c->accepted)
 		snprintf(reported + length, room, "%s%s %s: left alone: %s", separator, c->adapter->name, c->version, c->why);
 	else

@@ -189,7 +189,7 @@ static bool start(void)
 	if (!make_directory(path))
 		return false;
 	wanted.options.directory = path;
-	wanted.options.runtimes = weft__hook_report()[0] ? weft__hook_report() : NULL;
+	wanted.options.runtimes = weft__hook_report(); /* runtimes may come later */
 	if (weft_start(&wanted.options) < 0) {
 		rmdir(path);
 		leave_word(path, weft_start_error());

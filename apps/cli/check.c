@@ -153,7 +153,7 @@ int cli_check(struct cli_args *args)
 	if (exit < 0)
 		exit = cli_open(&input, args->argv[0]);
 	if (exit < 0) {
-		exit = cli_build_model(&input, true);
+		exit = cli_build_model(&input, CLI_KEEP_BINDS);
 		if (exit < 0)
 			exit = check_all(&input, rules, count, json, junit);
 		cli_close(&input);

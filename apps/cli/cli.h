@@ -117,9 +117,19 @@ void cli_name_served(struct weft_trace *trace);
 
 /* Reads it all; what was skipped, or cannot be, is said on stderr.  Returns as cli_open(). */
 int cli_build_model(struct cli_input *input, bool keep_binds);
+/* What a model leaves as it was recorded; see struct weft_model_options. */
+enum cli_keep { CLI_KEEP_BINDS = 1, CLI_KEEP_PARTS = 2 };
+
+#define CLI_OPTION_PARTS(flag)                                                                                                   \
+	{                                                                                                                        \
+		"parts", 0, CLI_FLAG, flag, NULL, "also tells of what libraries do to answer a call"                             \
+	}
+
+/* Reads it all; what was skipped, or cannot be, is said on stderr.  `keep` is of enum cli_keep.  Returns as cli_open(). */
+int cli_build_model(struct cli_input *input, unsigned keep);
 
 /* Both; on an exit status the input is closed. */
-int cli_open_model(struct cli_input *input, const char *path, bool keep_binds);
+int cli_open_model(struct cli_input *input, const char *path, unsigned keep);
 
 /* The promise whose recorded id a text is.  Returns as cli_open(). */
 int cli_find_promise(const struct cli_input *input, const char *id, uint32_t *out);

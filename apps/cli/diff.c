@@ -60,9 +60,9 @@ int cli_diff(struct cli_args *args)
 		cli_close(&a);
 		return exit;
 	}
-	exit = cli_build_model(&a, true);
+	exit = cli_build_model(&a, CLI_KEEP_BINDS);
 	if (exit < 0)
-		exit = cli_build_model(&b, true);
+		exit = cli_build_model(&b, CLI_KEEP_BINDS);
 	if (exit < 0) {
 		struct weft_diff *diff = NULL;
 		struct weft_error err;

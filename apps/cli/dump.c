@@ -340,10 +340,11 @@ static bool put_model(const struct weft_model *model, const struct weft_layout *
 
 int cli_dump(struct cli_args *args)
 {
-	bool json = false, no_simplify = false;
+	bool json = false, no_simplify = false, parts = false;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
 	    {"no-simplify", 0, CLI_FLAG, &no_simplify, NULL, "leaves binds where they were created"},
+	    CLI_OPTION_PARTS(&parts),
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, 1);
@@ -351,7 +352,7 @@ int cli_dump(struct cli_args *args)
 		return exit;
 
 	struct cli_input input;
-	exit = cli_open_model(&input, args->argv[0], no_simplify);
+	exit = cli_open_model(&input, args->argv[0], (no_simplify ? CLI_KEEP_BINDS : 0) | (parts ? CLI_KEEP_PARTS : 0));
 	if (exit >= 0)
 		return exit;
 	struct weft_layout *layout = NULL;

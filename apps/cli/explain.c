@@ -146,7 +146,7 @@ static int put_findings(const struct cli_input *input, const struct weft_finding
 
 int cli_explain(struct cli_args *args)
 {
-	bool json = false;
+	bool json = false, parts = false;
 	const char *promise = NULL;
 	struct weft_explain_options explain = {0};
 	explain.stall_ns = -1;
@@ -154,6 +154,7 @@ int cli_explain(struct cli_args *args)
 	    CLI_OPTION_JSON(&json),
 	    {"promise", 'p', CLI_TEXT, &promise, "ID", "tells only why this promise is as it is"},
 	    {"stall", 0, CLI_TIME, &explain.stall_ns, "T", "tells of delays that are at least so long; 10ms if not given"},
+	    CLI_OPTION_PARTS(&parts),
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, 1);
@@ -162,7 +163,8 @@ int cli_explain(struct cli_args *args)
 	if (explain.stall_ns < 0)
 		explain.stall_ns = 0;
 	struct cli_input input;
-	exit = cli_open_model(&input, args->argv[0], true); /* a bind waits from its creation on, wherever it is drawn */
+	/* A bind waits from its creation on, wherever it is drawn. */
+	exit = cli_open_model(&input, args->argv[0], CLI_KEEP_BINDS | (parts ? CLI_KEEP_PARTS : 0));
 	if (exit >= 0)
 		return exit;
 	uint32_t which = WEFT_NONE;

@@ -275,7 +275,7 @@ static int info_of(const char *path, bool json)
 	if (status < 0)
 		exit = cli_fail("%s: %s", input.name, weft_status_string(status));
 	else
-		exit = cli_build_model(&input, false);
+		exit = cli_build_model(&input, CLI_KEEP_BINDS | CLI_KEEP_PARTS);
 	if (exit < 0) {
 		count_promises(input.model, &sum);
 		(json ? put_json : put_people)(input.name, input.model, &sum);

@@ -145,10 +145,10 @@ static void tell_anomalies(const struct cli_input *input)
 			    weft_anomaly_text((enum weft_anomaly)i));
 }
 
-int cli_build_model(struct cli_input *input, bool keep_binds)
+int cli_build_model(struct cli_input *input, unsigned keep)
 {
 	struct weft_error err;
-	struct weft_model_options options = {.keep_binds = keep_binds};
+	struct weft_model_options options = {.keep_binds = keep & CLI_KEEP_BINDS, .keep_parts = keep & CLI_KEEP_PARTS};
 	cli_name_places(input, false);
 	cli_progress_begin("reading", input->name);
 	int status = weft_model_build(&input->model, input->trace, &options, &err);
@@ -165,12 +165,12 @@ int cli_build_model(struct cli_input *input, bool keep_binds)
 	return -1;
 }
 
-int cli_open_model(struct cli_input *input, const char *path, bool keep_binds)
+int cli_open_model(struct cli_input *input, const char *path, unsigned keep)
 {
 	int exit = cli_open(input, path);
 	if (exit >= 0)
 		return exit;
-	exit = cli_build_model(input, keep_binds);
+	exit = cli_build_model(input, keep);
 	if (exit >= 0)
 		cli_close(input);
 	return exit;

@@ -72,7 +72,7 @@ int cli_path(struct cli_args *args)
 	if (!promise)
 		return cli_fail("path: to the end of which promise?  --promise=ID, as weft dump tells it");
 	struct cli_input input;
-	exit = cli_open_model(&input, args->argv[0], true);
+	exit = cli_open_model(&input, args->argv[0], CLI_KEEP_BINDS);
 	if (exit >= 0)
 		return exit;
 	uint32_t which = WEFT_NONE;

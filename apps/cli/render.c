@@ -21,14 +21,15 @@ static bool add(number_vec *promises, uint32_t promise)
 }
 
 /* The promises that the first finding is about, which is said.  Returns as cli_open(). */
-static int find_finding(const struct cli_input *input, number_vec *promises)
+static int find_finding(const struct cli_input *input, bool keep_parts, number_vec *promises)
 {
 	/* Explaining wants binds where they were created, drawing where they were woken; the promises' numbers are the same. */
 	struct weft_model *model = NULL;
 	struct weft_findings *findings = NULL;
 	struct weft_error err;
 	weft_trace_rewind(input->trace);
-	int status = weft_model_build(&model, input->trace, &(struct weft_model_options){.keep_binds = true}, &err);
+	int status = weft_model_build(
+	    &model, input->trace, &(struct weft_model_options){.keep_binds = true, .keep_parts = keep_parts}, &err);
 	if (status == WEFT_OK)
 		status = weft_explain(&findings, model, NULL, &err);
 	if (status == WEFT_OK && findings->count > 0) {
@@ -50,7 +51,7 @@ int cli_render(struct cli_args *args)
 	struct weft_render_options render = {0};
 	int size[2] = {1280, 720};
 	const char *out = NULL;
-	bool dark = false, explain = false;
+	bool dark = false, explain = false, parts = false;
 	number_vec marked = {0};
 	render.from_ns = render.to_ns = -1;
 	const struct cli_option options[] = {
@@ -62,6 +63,7 @@ int cli_render(struct cli_args *args)
 		"highlights what matches: a text, kind:bind, id:18, failed, pending, longer:5ms"},
 	    {"explain", 0, CLI_FLAG, &explain, NULL,
 		"highlights the promises of the first finding of weft explain, and prints its title"},
+	    CLI_OPTION_PARTS(&parts),
 	    {"no-metrics", 0, CLI_FLAG, &render.no_metrics, NULL, "leaves the counters out"},
 	    {"dark", 0, CLI_FLAG, &dark, NULL, "draws light on dark"},
 	    CLI_OPTION_END,
@@ -91,12 +93,12 @@ int cli_render(struct cli_args *args)
 	exit = cli_open(&input, args->argv[0]);
 	if (exit >= 0)
 		return exit;
-	exit = cli_build_model(&input, false);
+	exit = cli_build_model(&input, parts ? CLI_KEEP_PARTS : 0);
 	if (exit < 0 && render.from_ns > input.model->end_ns) {
 		char end[CLI_DURATION];
 		exit = cli_fail("%s: ends at %s, before --from", input.name, cli_format_duration(end, input.model->end_ns));
 	}
-	if (exit < 0 && explain && (exit = find_finding(&input, &marked)) < 0) {
+	if (exit < 0 && explain && (exit = find_finding(&input, parts, &marked)) < 0) {
 		render.marked = marked.items;
 		render.marked_count = marked.count;
 	}

@@ -125,7 +125,7 @@ int cli_stats(struct cli_args *args)
 		return exit;
 
 	struct cli_input input;
-	exit = cli_open_model(&input, args->argv[0], true); // a bind waits from its creation on, wherever it is drawn
+	exit = cli_open_model(&input, args->argv[0], CLI_KEEP_BINDS); // a bind waits from its creation on, wherever it is drawn
 	if (exit >= 0)
 		return exit;
 	if (label) {

@@ -74,19 +74,20 @@ static void put_tree(const struct weft_model *m, const struct weft_waits *waits)
 
 int cli_waits(struct cli_args *args)
 {
-	bool json = false, dot = false;
+	bool json = false, dot = false, parts = false;
 	int64_t at_ns = -1;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
 	    {"at", 0, CLI_TIME, &at_ns, "T", "at this time since the first event; at the end if not given"},
 	    {"dot", 0, CLI_FLAG, &dot, NULL, "prints a graph for Graphviz"},
+	    CLI_OPTION_PARTS(&parts),
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, 1);
 	if (exit >= 0)
 		return exit;
 	struct cli_input input;
-	exit = cli_open_model(&input, args->argv[0], true);
+	exit = cli_open_model(&input, args->argv[0], CLI_KEEP_BINDS | (parts ? CLI_KEEP_PARTS : 0));
 	if (exit >= 0)
 		return exit;
 	struct weft_waits *waits = NULL;

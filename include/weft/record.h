@@ -178,6 +178,17 @@ static inline weft_id weft_create(weft_id by, enum weft_kind kind, struct weft_r
 /* The same at a place in the machine code. */
 static inline weft_id weft_create_at(weft_id by, enum weft_kind kind, struct weft_record_place *place);
 
+/* The same of a promise that is a part of what owner does: a library's way of answering a call, which the caller need not know.
+ * What happens to a part is told of its owner, unless somebody asks for parts.  place may be NULL.  Not the fastest. */
+static inline weft_id weft_create_part(weft_id by, enum weft_kind kind, struct weft_record_place *place, weft_id owner);
+
+/* For weft_pending() of a part, which it precedes. */
+static inline void weft_belongs(weft_id promise, weft_id owner);
+
+/* promise sent message `number` of a sender, or handles it.  Both ends, perhaps in two processes, call the sender the same,
+ * "BUS-GUID :1.42": then readers see that who sent it waits for who handles it. */
+static inline void weft_message(weft_id promise, uint32_t number, const char *sender, bool is_handled);
+
 /* Who had called when promise was created: return addresses, the innermost first, of which the first 16 are kept.  The addresses
  * of a program are few: each enters the trace once. */
 #define WEFT_STACK_MAX 16

@@ -69,8 +69,9 @@ WEFT__API void weft__list_pending(weft_list_pending_fn *list, void *data);
 WEFT__API void weft__slow_ids(enum weft_op op, weft_id a, weft_id b);
 WEFT__API weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site);
 WEFT__API weft_id weft__slow_create_at(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place);
+WEFT__API weft_id weft__slow_create_part(weft_id by, enum weft_kind kind, struct weft_record_place *place, weft_id owner);
+WEFT__API void weft__slow_detail(weft_id promise, enum weft_detail what, int64_t value, const char *text);
 WEFT__API void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count);
-WEFT__API void weft__slow_spins(weft_id promise, uint64_t calls);
 WEFT__API void weft__slow_text(
     enum weft_op op, weft_id a, weft_id b, int64_t value, struct weft_record_text *interned, const char *text, size_t bytes);
 WEFT__API weft_id weft__slow_pending(
@@ -431,6 +432,22 @@ WEFT__FAST weft_id weft_create_at(weft_id by, enum weft_kind kind, struct weft_r
 	return written ? promise : weft__slow_create_at(by, promise, kind, place);
 }
 
+static inline weft_id weft_create_part(weft_id by, enum weft_kind kind, struct weft_record_place *place, weft_id owner)
+{
+	return WEFT__GATE() == WEFT__OFF ? 0 : weft__slow_create_part(by, kind, place, owner);
+}
+
+WEFT__FAST void weft_belongs(weft_id promise, weft_id owner)
+{
+	weft__two(WEFT_OP_BELONGS, promise, owner);
+}
+
+static inline void weft_message(weft_id promise, uint32_t number, const char *sender, bool is_handled)
+{
+	if (WEFT__GATE() != WEFT__OFF)
+		weft__slow_detail(promise, WEFT_DETAIL_MESSAGE, is_handled ? -(int64_t)number : (int64_t)number, sender);
+}
+
 static inline void weft_stack(weft_id promise, const void *const *addresses, unsigned count)
 {
 	if (WEFT__GATE() != WEFT__OFF)
@@ -440,7 +457,7 @@ static inline void weft_stack(weft_id promise, const void *const *addresses, uns
 static inline void weft_spins(weft_id promise, uint64_t calls)
 {
 	if (WEFT__GATE() != WEFT__OFF)
-		weft__slow_spins(promise, calls);
+		weft__slow_detail(promise, WEFT_DETAIL_SPIN, (int64_t)calls, "");
 }
 
 /* weft_create_at(), weft_label() unless `label` is NULL, and weft_await(), as one step of each kind. */

@@ -140,7 +140,8 @@ enum weft_op {
 	X(ROUND, 5, "round")           /* a round of the loop a took value ns; text: on a processor, waiting for one, blocked */ \
 	X(BLOCKED, 6, "blocked")       /* the call text blocked a's OS thread for value ns */                                    \
 	X(SNAPSHOT, 7, "snapshot")     /* the trace is to be kept; text: why */                                                  \
-	X(SPIN, 8, "spin")             /* a's code was called value times since its OS thread last slept */
+	X(SPIN, 8, "spin")             /* a's code was called value times since its OS thread last slept */                      \
+	X(MESSAGE, 9, "message") /* a sent a message, or handles it if value is negative; value: its number; text: of whom */
 
 /* Fits in 8 bits.  Values not listed may be recorded; readers call them "detail-N". */
 enum weft_detail {
@@ -148,6 +149,9 @@ enum weft_detail {
 	WEFT_DETAILS(WEFT_DETAIL_ENUM)
 #undef WEFT_DETAIL_ENUM
 };
+
+/* The error of what can never end otherwise: nobody has it any more who could resolve it. */
+#define WEFT_UNRETURNED "finalized without ever returning"
 
 /* Why a program sleeps. */
 enum weft_idle { WEFT_IDLE_WAIT = 0, WEFT_IDLE_SUSPEND = 1, WEFT_IDLE_HIBERNATE = 2 };

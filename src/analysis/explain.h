@@ -20,6 +20,7 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	X(CYCLE, cycle, ALARM, CHAINS | ROOTS, "promises wait for each other in a circle")                                       \
 	X(HANG, hang, ALARM, CHAINS | SORTS | ROOTS, "a promise should resolve and never did")                                   \
 	X(UNCLOSED, unclosed, ALARM, WAITING | ROOTS, "a loop was closed before its handles were")                               \
+	X(UNRETURNED, unreturned, ALARM, SORTS | ROOTS | ALL, "a promise can never be resolved: what it stands for is gone")     \
 	X(FAILURE, failure, ALARM, SORTS | ROOTS | ALL, "a promise failed and nobody took notice")                               \
 	X(STUCK, stuck, ALARM, CHAINS | SORTS | ROOTS | ALL,                                                                     \
 	    "a promise is pending that younger ones of its sort have overtaken")                                                 \

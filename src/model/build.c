@@ -304,6 +304,30 @@ static int release(struct weft__build *b, const struct weft_event *ev, int64_t t
 	return WEFT_OK;
 }
 
+/* Both ends say the same text and number: who handles it is what the sender waits for. */
+static int message(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	uint32_t p, text;
+	int status = promise_of(b, ev, ev->a, &p);
+	if (status < 0 || p == WEFT_SYSTEM || (status = text_of(b, ev->text, &text)) < 0)
+		return status;
+	uint64_t number = ev->value < 0 ? 0 - (uint64_t)ev->value : (uint64_t)ev->value;
+	int64_t key = pair_of(text, (uint32_t)number);
+	uint32_t at = weft_idmap_get(&b->message_of, key), count = (uint32_t)b->messages.count;
+	const struct weft_message *other = at == WEFT_IDMAP_NONE ? NULL : &b->messages.items[at];
+	bool is_handled = ev->value < 0;
+	if (other && other->is_handled != is_handled && other->promise != p) {
+		uint32_t sender = is_handled ? other->promise : p, handler = is_handled ? p : other->promise;
+		if (b->promises.items[sender].end == WEFT_END_PENDING)
+			add_link(b, ev, time_ns, WEFT_LINK_AWAIT, sender, handler);
+	}
+	struct weft_message *new = weft_vec_push(&b->messages);
+	if (!new || !weft_idmap_set(&b->message_of, key, count))
+		return WEFT_ENOMEM;
+	*new = (struct weft_message){number, p, text, is_handled};
+	return WEFT_OK;
+}
+
 static int detail(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p;
@@ -314,6 +338,8 @@ static int detail(struct weft__build *b, const struct weft_event *ev, int64_t ti
 			*spin = (struct weft_spin){time_ns, (uint64_t)ev->value, p};
 		return status < 0 ? status : spin ? WEFT_OK : WEFT_ENOMEM;
 	}
+	if (ev->kind == WEFT_DETAIL_MESSAGE)
+		return message(b, ev, time_ns);
 	if (ev->kind != WEFT_DETAIL_STACK)
 		return WEFT_OK;
 	int status = promise_of(b, ev, ev->a, &p);
@@ -506,13 +532,74 @@ static int pause_event(struct weft__build *b, const struct weft_event *ev, int64
 	return WEFT_OK;
 }
 
+/* From now on the number of a part is its owner's.  One that was heard of before stays what it was. */
+static int belongs(struct weft__build *b, const struct weft_event *ev)
+{
+	uint32_t owner;
+	int status = promise_of(b, ev, ev->b, &owner);
+	if (status < 0 || !b->leaves_parts_out || ev->a == WEFT_SYSTEM_ID || owner == WEFT_SYSTEM ||
+	    weft_idmap_get(&b->priv->ids, ev->a) != WEFT_IDMAP_NONE)
+		return status;
+	b->has_parts = true;
+	return weft_idmap_set(&b->parts, ev->a, 1) && weft_idmap_set(&b->priv->ids, ev->a, owner) ? WEFT_OK : WEFT_ENOMEM;
+}
+
+static bool is_part(const struct weft__build *b, int64_t id)
+{
+	return weft_idmap_get(&b->parts, id) != WEFT_IDMAP_NONE;
+}
+
+/* What remains of an event when parts are left out; false: nothing.  That an owner runs in a part of it is no message to it. */
+static bool leave_parts_out(const struct weft__build *b, struct weft_event *ev)
+{
+	switch (ev->op) {
+	case WEFT_OP_LABEL:
+	case WEFT_OP_NOTE:
+	case WEFT_OP_COUNTER:
+	case WEFT_OP_COUNTER_ADD:
+	case WEFT_OP_SHOULD_RESOLVE:
+	case WEFT_OP_BECOME: return !is_part(b, ev->a);
+	case WEFT_OP_DETAIL: return ev->kind == WEFT_DETAIL_SPIN || !is_part(b, ev->a);
+	case WEFT_OP_CREATE:
+	case WEFT_OP_PENDING:
+	case WEFT_OP_RESOLVE:
+	case WEFT_OP_FAIL:
+	case WEFT_OP_CANCEL:
+	case WEFT_OP_AWAIT:
+	case WEFT_OP_STILL_AWAITS:
+	case WEFT_OP_AWAITS_NO_MORE:
+	case WEFT_OP_READ_LATER:
+	case WEFT_OP_SIGNAL_ONLY:
+	case WEFT_OP_HOLD:
+	case WEFT_OP_RELEASE: return !is_part(b, ev->b);
+	case WEFT_OP_READ:
+		if (is_part(b, ev->b))
+			ev->op = WEFT_OP_RUN;
+		return true;
+	case WEFT_OP_SIGNAL:
+		if (is_part(b, ev->b)) {
+			ev->op = WEFT_OP_RUN;
+			ev->a = ev->b;
+		}
+		return true;
+	default: return true;
+	}
+}
+
 static int take(struct weft__build *b, const struct weft_event *ev)
 {
 	uint64_t since_ns = (uint64_t)ev->time_ns - (uint64_t)b->model->start_ns;
 	int64_t time_ns = since_ns > FAR_NS ? FAR_NS : (int64_t)since_ns;
 	uint32_t p;
 	int status;
+	struct weft_event rest;
 	b->model->end_ns = time_ns;
+	if (b->has_parts) {
+		rest = *ev;
+		ev = &rest;
+		if (!leave_parts_out(b, &rest))
+			return WEFT_OK;
+	}
 	switch (ev->op) {
 	case WEFT_OP_CREATE: return create(b, ev, time_ns);
 	case WEFT_OP_READ:
@@ -545,7 +632,7 @@ static int take(struct weft__build *b, const struct weft_event *ev)
 	case WEFT_OP_HOLD: return hold(b, ev, time_ns);
 	case WEFT_OP_RELEASE: return release(b, ev, time_ns);
 	case WEFT_OP_DETAIL: return detail(b, ev, time_ns);
-	case WEFT_OP_BELONGS:
+	case WEFT_OP_BELONGS: return belongs(b, ev);
 	case WEFT_OP_LEVEL:
 	case WEFT_OP_SENT:
 	case WEFT_OP_RECEIVED: return WEFT_OK;
@@ -640,6 +727,8 @@ static void drop(struct weft__build *b)
 	weft_vec_free(&b->await_ends);
 	weft_vec_free(&b->stacks);
 	weft_vec_free(&b->spins);
+	weft_vec_free(&b->messages);
+	weft_idmap_finish(&b->message_of);
 	weft_vec_free(&b->labels);
 	weft_vec_free(&b->label_owners);
 	weft_vec_free(&b->runs);
@@ -653,6 +742,7 @@ static void drop(struct weft__build *b)
 	weft_vec_free(&b->counter_texts);
 	weft_vec_free(&b->should_resolve);
 	weft_vec_free(&b->streams);
+	weft_idmap_finish(&b->parts);
 	weft_idmap_finish(&b->awaits);
 }
 
@@ -667,7 +757,7 @@ static void live_on(struct weft_model *m)
 int weft_model_build(
     struct weft_model **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err)
 {
-	struct weft__build b = {0};
+	struct weft__build b = {.leaves_parts_out = !(options && options->keep_parts)};
 	int status = begin(&b, trace);
 	if (status == WEFT_OK)
 		status = take_all(&b, trace, options);

@@ -381,6 +381,7 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	HAND_OVER(&b->await_ends, await_end);
 	HAND_OVER(&b->stacks, stack);
 	HAND_OVER(&b->spins, spin);
+	HAND_OVER(&b->messages, message);
 	HAND_OVER(&b->pauses, pause);
 	HAND_OVER(&b->sleeps, sleep);
 	HAND_OVER(&b->lulls, lull);

@@ -20,6 +20,7 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->await_ends);
 	free(model->stacks);
 	free(model->spins);
+	free(model->messages);
 	free(model->labels);
 	free(model->runs);
 	free(model->pauses);

@@ -81,6 +81,13 @@ struct weft_stack {
 	struct weft_str callers;
 };
 
+/* A message that a promise sent, or handles.  Of one that both ends of are in the trace, the sender awaits who handles it. */
+struct weft_message {
+	uint64_t number;
+	uint32_t promise, text; /* text: through what, and of whom */
+	bool is_handled;
+};
+
 /* The text of a label that stems from a counter is made when asked for: weft_model_label().  The error of a promise that failed
  * is its last label, at its end. */
 struct weft_label {
@@ -153,6 +160,8 @@ struct weft_model {
 	size_t stack_count;
 	struct weft_spin *spins; /* in time order */
 	size_t spin_count;
+	struct weft_message *messages; /* in time order */
+	size_t message_count;
 	struct weft_label *labels; /* by promise, then by time */
 	size_t label_count;
 	struct weft_run *runs; /* by promise, then by time */
@@ -170,6 +179,7 @@ struct weft_model {
 
 struct weft_model_options {
 	bool keep_binds; /* leave binds where they were created (--no-simplify) */
+	bool keep_parts; /* tell of parts what happens to them, instead of their owners (--parts) */
 	/* Unless NULL: called now and then, in the thread that builds, with how many events were read; false calls it off. */
 	bool (*go_on)(void *ctx, uint64_t events);
 	void *ctx;

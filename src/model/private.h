@@ -40,6 +40,8 @@ struct weft__build {
 	WEFT_VEC(struct weft_await_end) await_ends;
 	WEFT_VEC(struct weft_stack) stacks;
 	WEFT_VEC(struct weft_spin) spins;
+	WEFT_VEC(struct weft_message) messages;
+	struct weft_idmap message_of; /* the last of a text and a number, as text << 32 | number, by its index */
 	WEFT_VEC(struct weft_label) labels;
 	WEFT_VEC(uint32_t) label_owners;
 	WEFT_VEC(struct weft_run) runs;
@@ -52,7 +54,9 @@ struct weft__build {
 	WEFT_VEC(uint32_t) counter_texts;
 	WEFT_VEC(uint32_t) should_resolve;
 	WEFT_VEC(struct weft__stream_state) streams;
-	size_t links_dropped;     /* awaits that a read replaced: their kind is WEFT__LINK_DROPPED */
+	size_t links_dropped;    /* awaits that a read replaced: their kind is WEFT__LINK_DROPPED */
+	struct weft_idmap parts; /* ids of promises that are told of as their owners, of which `ids` has the numbers */
+	bool leaves_parts_out, has_parts;
 	struct weft_idmap awaits; /* pairs of promises, from << 32 | to, among the first awaits_seen links; 1: over by now */
 	size_t awaits_seen;
 	struct weft__recent_text recent[WEFT__RECENT_TEXTS]; /* by their place */

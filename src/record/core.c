@@ -380,6 +380,38 @@ weft_id weft__slow_create_at(weft_id by, weft_id promise, enum weft_kind kind, s
 	return create(by, promise, kind, NULL, place);
 }
 
+/* A reader that leaves parts out wants to know that it is one before it hears of it. */
+weft_id weft__slow_create_part(weft_id by, enum weft_kind kind, struct weft_record_place *place, weft_id owner)
+{
+	int saved = ERRNO_GET();
+	struct weft__stream *s = slow_begin();
+	weft_id promise = new_id(s);
+	if (s) {
+		struct weft_wire_event event = {.op = WEFT_OP_BELONGS, .a = promise, .b = owner};
+		weft__record(s, &event);
+		event = (struct weft_wire_event){.op = WEFT_OP_CREATE, .a = by, .b = promise, .kind = (uint8_t)kind};
+		event.site = key_of(NULL, place);
+		weft__record(s, &event);
+		slow_end(s, WEFT_OP_CREATE);
+	}
+	ERRNO_SET(saved);
+	return promise;
+}
+
+void weft__slow_detail(weft_id promise, enum weft_detail what, int64_t value, const char *text)
+{
+	int saved = ERRNO_GET();
+	struct weft__stream *s = slow_begin();
+	if (s) {
+		struct weft_wire_event event = {.op = WEFT_OP_DETAIL, .kind = (uint8_t)what, .a = promise, .value = value};
+		event.text = text;
+		event.text_bytes = (uint32_t)__builtin_strlen(text);
+		weft__record(s, &event);
+		slow_end(s, WEFT_OP_DETAIL);
+	}
+	ERRNO_SET(saved);
+}
+
 /* The keys of the callers' places, in words: "12 7 31". */
 void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count)
 {
@@ -404,19 +436,6 @@ void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned co
 		event.text = text;
 		event.text_bytes = n;
 		weft__record(s, &event);
-		slow_end(s, WEFT_OP_DETAIL);
-	}
-	ERRNO_SET(saved);
-}
-
-void weft__slow_spins(weft_id promise, uint64_t calls)
-{
-	int saved = ERRNO_GET();
-	struct weft__stream *s = slow_begin();
-	if (s) {
-		weft__record(
-		    s, &(struct weft_wire_event){
-			   .op = WEFT_OP_DETAIL, .kind = WEFT_DETAIL_SPIN, .a = promise, .value = (int64_t)calls, .text = ""});
 		slow_end(s, WEFT_OP_DETAIL);
 	}
 	ERRNO_SET(saved);

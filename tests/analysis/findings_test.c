@@ -174,6 +174,51 @@ static void a_loop_that_runs_or_has_returned_is_not_told(void **state)
 	}
 }
 
+static void what_is_finalized_without_returning_is_found_once_for_its_sort(void **state)
+{
+	start_recording();
+	weft_id main_thread = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE()), tasks[2];
+	weft_run(main_thread);
+	for (int i = 0; i < 2; i++) {
+		tasks[i] = weft_create(main_thread, WEFT_KIND_TASK, WEFT_SITE());
+		WEFT_LABEL(tasks[i], "load");
+		weft_await(main_thread, tasks[i]);
+		WEFT_FAIL(main_thread, tasks[i], WEFT_UNRETURNED);
+	}
+	sleep_for(MS);
+	explain(true);
+	const struct weft_finding *unreturned = only(WEFT_FINDING_UNRETURNED, tasks[0]);
+	assert_int_equal(unreturned->severity, WEFT_SEVERITY_ALARM);
+	assert_true(unreturned->sure);
+	assert_int_equal(unreturned->weight, 2);
+	assert_non_null(strstr(unreturned->title, "and 1 more of its sort were finalized without ever returning"));
+	forget();
+}
+
+/* Of a call between two processes in one trace: that it hangs is told of who should answer. */
+static void a_message_makes_its_sender_wait_for_who_handles_it(void **state)
+{
+	start_recording();
+	weft_id main_thread = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+	weft_run(main_thread);
+	weft_id call = weft_create(main_thread, WEFT_KIND_REQUEST, WEFT_SITE());
+	weft_should_resolve(call);
+	weft_await(main_thread, call);
+	weft_message(call, 7, "bus :1.5", false);
+	weft_id other = weft_create(main_thread, WEFT_KIND_REQUEST, WEFT_SITE());
+	weft_message(other, 7, "bus :1.6", true);
+	weft_resolve(main_thread, other);
+	weft_read(main_thread, other);
+	weft_id served = weft_create(main_thread, WEFT_KIND_REQUEST, WEFT_SITE());
+	weft_message(served, 7, "bus :1.5", true);
+	sleep_for(MS);
+	explain(true);
+	const struct weft_finding *hang = only(WEFT_FINDING_HANG, call);
+	assert_int_equal(model->promises[hang->root].id, served);
+	assert_int_equal(model->message_count, 3);
+	forget();
+}
+
 static void a_loop_that_is_closed_before_its_handles_is_an_alarm(void **state)
 {
 	start_recording();
@@ -1214,6 +1259,8 @@ int main(void)
 	    cmocka_unit_test(a_spin_that_ends_is_not_sure),
 	    cmocka_unit_test(the_longest_of_several_spins_is_told),
 	    cmocka_unit_test(few_calls_or_long_ones_are_no_spin),
+	    cmocka_unit_test(what_is_finalized_without_returning_is_found_once_for_its_sort),
+	    cmocka_unit_test(a_message_makes_its_sender_wait_for_who_handles_it),
 	    cmocka_unit_test(what_is_on_its_way_when_a_program_exits_is_no_alarm),
 	    cmocka_unit_test(what_takes_much_longer_than_its_like_is_an_alarm),
 	    cmocka_unit_test(what_takes_long_and_has_no_like_is_not_certain),

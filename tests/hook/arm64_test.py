@@ -16,7 +16,8 @@ compiler, emulator, libraries = 'aarch64-linux-gnu-gcc', 'qemu-aarch64', '/usr/a
 if not shutil.which(compiler) or not shutil.which(emulator):
     print(f'skipped: {compiler} or {emulator} is missing')
     sys.exit(77)
-flags = ['-O1', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter', '-D_GNU_SOURCE', '-I.', '-Iinclude', '-Isrc']
+flags = ['-O1', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter', '-D_GNU_SOURCE', '-I.', '-Iinclude', '-Isrc',
+         *subprocess.run(['pkg-config', '--cflags-only-I', 'gio-unix-2.0'], stdout=subprocess.PIPE, text=True, check=True).stdout.split()]
 hook = [path for path in sorted(glob.glob('adapters/hook/*.c', root_dir=source)) if not path.endswith(('/capstone_parts.c', '/move_x86.c'))]
 host = '''
 #include <dlfcn.h>
@@ -110,7 +111,8 @@ with tempfile.TemporaryDirectory() as place:
 
     # The library as a whole, which takes the loader's function and looks at what a program loads.
     library = build('libweft-hook.so', '-shared', '-fPIC', '-fvisibility=hidden', '-fexceptions', '-lpthread', *hook,
-                    *sorted(glob.glob('adapters/base/*.c', root_dir=source)), *sorted(glob.glob('adapters/event/*.c', root_dir=source)), *sorted(glob.glob('adapters/uv/*.c', root_dir=source)), *sorted(glob.glob('src/record/[!f]*.c', root_dir=source)),
+                    *(path for adapter in ('base', 'event', 'glib', 'uv') for path in sorted(glob.glob(f'adapters/{adapter}/*.c', root_dir=source))),
+                    *sorted(glob.glob('src/record/[!f]*.c', root_dir=source)),
                     *sorted(glob.glob('src/wire/*.c', root_dir=source)))
     with open(os.path.join(place, 'host.c'), 'w', encoding='utf-8') as file:
         file.write(host)

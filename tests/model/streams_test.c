@@ -35,6 +35,7 @@ static const struct weft_site sites[] = {
     {.file = TEXT("echo.c"), .function = TEXT("serve"), .line = 12}, {.file = TEXT("loop.c"), .function = TEXT(""), .line = 7}};
 static struct weft_trace trace;
 static struct weft_model *m;
+static bool keep_parts;
 
 static void build(const struct weft_event *events, size_t count, bool wrapped)
 {
@@ -47,7 +48,7 @@ static void build(const struct weft_event *events, size_t count, bool wrapped)
 	trace.info.sites = sites;
 	trace.info.site_count = 2;
 	trace.info.stream_count = stream_count;
-	if (weft_model_build(&m, &trace, NULL, &err) < 0)
+	if (weft_model_build(&m, &trace, &(struct weft_model_options){.keep_parts = keep_parts}, &err) < 0)
 		fail_msg("%s", err.what);
 	check_model(m);
 }
@@ -56,6 +57,7 @@ static void build(const struct weft_event *events, size_t count, bool wrapped)
 static int begin(void **state)
 {
 	m = NULL;
+	keep_parts = false;
 	stream_count = 1;
 	return 0;
 }
@@ -360,6 +362,49 @@ static void the_first_stack_is_that_of_the_creation(void **state)
 	assert_int_equal(m->promise_count, 3); /* nobody said anything else of the third */
 }
 
+/* Promise 3 is a part of 2, and 4 one of 3; 1 waits for 2. */
+static const struct weft_event parts[] = {
+    {.time_ns = 0, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .kind = WEFT_KIND_THREAD, .site = WEFT_NO_SITE},
+    {.time_ns = 1, .op = WEFT_OP_CREATE, .a = 1, .b = 2, .kind = WEFT_KIND_WORK, .site = WEFT_NO_SITE},
+    {.time_ns = 2, .op = WEFT_OP_BELONGS, .a = 3, .b = 2},
+    {.time_ns = 3, .op = WEFT_OP_CREATE, .a = 1, .b = 3, .kind = WEFT_KIND_POLL, .site = WEFT_NO_SITE},
+    {.time_ns = 4, .op = WEFT_OP_LABEL, .a = 3, .text = TEXT("inner")},
+    {.time_ns = 5, .op = WEFT_OP_AWAIT, .a = 2, .b = 3},
+    {.time_ns = 6, .op = WEFT_OP_AWAIT, .a = 1, .b = 2},
+    {.time_ns = 7, .op = WEFT_OP_BELONGS, .a = 4, .b = 3},
+    {.time_ns = 8, .op = WEFT_OP_CREATE, .a = 3, .b = 4, .kind = WEFT_KIND_POLL, .site = WEFT_NO_SITE},
+    {.time_ns = 9, .op = WEFT_OP_IDLE, .value = 0},
+    {.time_ns = 20, .op = WEFT_OP_SIGNAL, .a = -1, .b = 4},
+    {.time_ns = 21, .op = WEFT_OP_FAIL, .a = 4, .b = 4, .text = TEXT("not yet")},
+    {.time_ns = 22, .op = WEFT_OP_READ, .a = 3, .b = 4},
+    {.time_ns = 25, .op = WEFT_OP_RESOLVE, .a = 3, .b = 2},
+    {.time_ns = 30, .op = WEFT_OP_READ, .a = 1, .b = 2},
+    {.time_ns = 40, .op = WEFT_OP_RESOLVE, .a = 1, .b = 3},
+};
+
+static void parts_are_told_of_as_their_owners(void **state)
+{
+	BUILD(parts, false);
+	assert_int_equal(m->promise_count, 3);
+	assert_int_equal(weft_model_find(m, 4), weft_model_find(m, 2));
+	const struct weft_promise *owner = &m->promises[weft_model_find(m, 2)];
+	assert_int_equal(owner->end, WEFT_END_RESOLVED);
+	assert_int_equal(owner->kind, WEFT_KIND_WORK);
+	assert_int_equal(owner->labels, owner[1].labels);
+	assert_int_equal(owner[1].runs - owner->runs, 1); /* from the message to its part on */
+	assert_int_equal(m->runs[owner->runs].start_ns, 20);
+	assert_int_equal(m->link_count, 2); /* the thread awaits it, which its read replaces; it resolves itself */
+}
+
+static void parts_are_promises_for_who_asks(void **state)
+{
+	keep_parts = true;
+	BUILD(parts, false);
+	assert_int_equal(m->promise_count, 5);
+	assert_int_equal(m->promises[weft_model_find(m, 4)].end, WEFT_END_FAILED);
+	assert_int_equal(m->promises[weft_model_find(m, 3)].end, WEFT_END_RESOLVED);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -375,6 +420,8 @@ int main(void)
 	    TEST(an_await_comes_to_its_end),
 	    TEST(cancelling_is_an_end),
 	    TEST(the_first_stack_is_that_of_the_creation),
+	    TEST(parts_are_told_of_as_their_owners),
+	    TEST(parts_are_promises_for_who_asks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,8 @@ static void tell_alive(struct weft__finder *f, uint32_t loop)
 {
 	const struct weft_model *m = f->model;
 	size_t count = weft__waiting_count(&f->waiting, loop);
+	if (count == 0) /* it runs until it is told to stop */
+		return;
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_ALIVE, loop, m->promises[loop].start_ns, m->end_ns);
 	struct keeper *keepers = finding ? weft__finding_alloc(f, count, sizeof *keepers) : NULL;
 	if (!keepers)
@@ -53,18 +55,14 @@ static void tell_alive(struct weft__finder *f, uint32_t loop)
 	weft_sort(keepers, count, sizeof *keepers, compare_keepers);
 	const char *name = weft__words_name(f, loop), *at = weft__words_at(f, loop);
 	finding->weight = count;
-	finding->root = count ? keepers[0].promise : loop;
-	if (count == 0)
-		finding->title =
-		    weft__finding_text(f, "%s%s has not returned, and sleeps; nothing that is recorded keeps it", name, at);
-	else if (count == 1)
+	finding->root = keepers[0].promise;
+	if (count == 1)
 		finding->title = weft__finding_text(f, "%s%s has not returned, and sleeps; what keeps it is %s%s", name, at,
 		    weft__words_name(f, keepers[0].promise), weft__words_at(f, keepers[0].promise));
 	else
 		finding->title = weft__finding_text(f, "%s%s has not returned, and sleeps; what keeps it is %s%s and %zu more",
 		    name, at, weft__words_name(f, keepers[0].promise), weft__words_at(f, keepers[0].promise), count - 1);
-	if (count > 0)
-		finding->next = "if it should return, close, stop or unreference these; if it serves for ever, all is well";
+	finding->next = "if it should return, close, stop or unreference these; if it serves for ever, all is well";
 	list_keepers(f, keepers, count);
 	if (f->lacks.lost)
 		weft__finding_doubt(f, f->doubt);

@@ -1,0 +1,157 @@
+/* adapter.c: the tables of GLib's three libraries.  Of each there is one copy in a process: GLib's types allow no second.
+ * SPDX-License-Identifier: ISC */
+#include "adapters/glib/adapter.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct weft__glib_real weft__glib_real;
+
+static const struct weft_hook_module *glib, *gobject, *gio;
+
+static bool is_in(const struct weft_hook_module *module, const void *address)
+{
+	return module && weft_hook_is_own(module, address);
+}
+
+bool weft__glib_is_own(const void *address)
+{
+	return is_in(gio, address) || is_in(glib, address) || is_in(gobject, address);
+}
+
+bool weft__glib_is_gio(const void *address)
+{
+	return is_in(gio, address);
+}
+
+#define ROW(result, name, parameters, arguments) {#name, (void *)weft__##name, (void **)(void *)&weft__glib_real.name},
+static const struct weft_hook_function glib_functions[] = {WEFT__GLIB_SHORT_CALLS(ROW) WEFT__GLIB_CALLS(ROW){0}};
+static const struct weft_hook_function gio_functions[] = {WEFT__GIO_CALLS(ROW){0}};
+static const struct weft_hook_function gobject_functions[] = {{0}};
+
+static const struct weft_hook_function *const glib_sets[] = {glib_functions};
+static const struct weft_hook_function *const gio_sets[] = {gio_functions};
+static const struct weft_hook_function *const gobject_sets[] = {gobject_functions};
+
+/* The library's file is called libglib-2.0.so.0.7400.6, in 2.74.6. */
+static void put_version(const struct weft_hook_module *module, char *version, size_t size)
+{
+	char target[256];
+	ssize_t n = readlink(module->path, target, sizeof target - 1);
+	unsigned minor, micro;
+	target[n > 0 ? n : 0] = 0;
+	const char *so = strstr(n > 0 ? target : module->path, "-2.0.so.0.");
+	if (so && sscanf(so, "-2.0.so.0.%u.%u", &minor, &micro) == 2)
+		snprintf(version, size, "2.%u.%u", minor / 100, micro);
+	else
+		snprintf(version, size, "2");
+}
+
+static bool has_all(const struct weft_hook_module *module, const char *const names[])
+{
+	while (*names && weft_hook_symbol(module, *names))
+		names++;
+	return !*names;
+}
+
+#define NAME(result, name, parameters) #name,
+
+static bool glib_accepts(const struct weft_hook_module *module, char *version, size_t size)
+{
+	static const char *const names[] = {"g_source_attach", "g_source_destroy", "g_main_loop_run", NULL};
+	put_version(module, version, size);
+	return has_all(module, names);
+}
+
+static bool gobject_accepts(const struct weft_hook_module *module, char *version, size_t size)
+{
+	put_version(module, version, size);
+	return true;
+}
+
+static bool gio_accepts(const struct weft_hook_module *module, char *version, size_t size)
+{
+	static const char *const names[] = {WEFT__GIO_ONLY_CALLED(NAME) "g_task_return_pointer", NULL};
+	put_version(module, version, size);
+	return has_all(module, names);
+}
+
+#define FIND(result, name, parameters) weft__glib_real.name = (result(*) parameters)weft_hook_symbol(module, #name);
+
+static void glib_taken(const struct weft_hook_module *module)
+{
+	glib = module;
+}
+
+static void gobject_taken(const struct weft_hook_module *module)
+{
+	WEFT__GOBJECT_ONLY_CALLED(FIND)
+	gobject = module;
+}
+
+static void gio_taken(const struct weft_hook_module *module)
+{
+	WEFT__GIO_ONLY_CALLED(FIND)
+	gio = module;
+}
+
+static void gone(const struct weft_hook_module *module)
+{
+	glib = glib == module ? NULL : glib;
+	gobject = gobject == module ? NULL : gobject;
+	gio = gio == module ? NULL : gio;
+}
+
+static void forget(void)
+{
+	weft__glib_things_forget();
+	weft__glib_cancels_forget();
+	weft__glib_sources_forget();
+}
+
+static void forks(enum weft_hook_fork when)
+{
+	if (when == WEFT_HOOK_IN_CHILD)
+		forget();
+}
+
+/* It is asked about sleep for all three. */
+const struct weft_hook_adapter weft_glib_adapter = {
+    .name = "GLib",
+    .library = "libglib-2.0.so",
+    .prefix = "g_",
+    .mark = "g_main_context_dispatch",
+    .sets = 1,
+    .functions = glib_sets,
+    .accepts = glib_accepts,
+    .taken = glib_taken,
+    .gone = gone,
+    .fork = forks,
+    .sleeps = weft__glib_sleeps,
+    .thread_ends = weft__glib_thread_ends,
+};
+
+const struct weft_hook_adapter weft_gobject_adapter = {
+    .name = "GObject",
+    .library = "libgobject-2.0.so",
+    .prefix = "g_",
+    .mark = "g_type_name_from_instance",
+    .sets = 1,
+    .functions = gobject_sets,
+    .accepts = gobject_accepts,
+    .taken = gobject_taken,
+    .gone = gone,
+};
+
+const struct weft_hook_adapter weft_gio_adapter = {
+    .name = "GIO",
+    .library = "libgio-2.0.so",
+    .prefix = "g_",
+    .mark = "g_task_new",
+    .sets = 1,
+    .functions = gio_sets,
+    .accepts = gio_accepts,
+    .taken = gio_taken,
+    .gone = gone,
+};

@@ -1,0 +1,219 @@
+/* adapter.h: what the files of the GLib adapter share (private to adapters/glib).
+ *
+ * Words.  A *thing* is what is known of one object of GLib: a task, a source, a loop that runs, a served call, a child process;
+ * most have a promise.  A *part* is what libgio does to answer a call of the program: its promise belongs to that of the call,
+ * and is told of only to who asks for parts.  A *story* is a task whose callbacks go on as that task. SPDX-License-Identifier:
+ * ISC */
+#ifndef WEFT_ADAPTERS_GLIB_ADAPTER_H
+#define WEFT_ADAPTERS_GLIB_ADAPTER_H
+
+#include <weft/record.h>
+
+#include "adapters/glib/calls.h"
+#include "adapters/hook/hook.h"
+#include "adapters/hook/label.h"
+#include "adapters/hook/thread.h"
+
+/* GLib's own functions; NULL: not there. */
+struct weft__glib_real {
+#define WEFT__GLIB_POINTER(result, name, parameters, arguments) result(*name) parameters;
+#define WEFT__GLIB_CALLED_POINTER(result, name, parameters) result(*name) parameters;
+	WEFT__GLIB_SHORT_CALLS(WEFT__GLIB_POINTER)
+	WEFT__GLIB_CALLS(WEFT__GLIB_POINTER)
+	WEFT__GIO_CALLS(WEFT__GLIB_POINTER)
+	WEFT__GOBJECT_ONLY_CALLED(WEFT__GLIB_CALLED_POINTER)
+	WEFT__GIO_ONLY_CALLED(WEFT__GLIB_CALLED_POINTER)
+#undef WEFT__GLIB_POINTER
+#undef WEFT__GLIB_CALLED_POINTER
+};
+
+extern struct weft__glib_real weft__glib_real;
+
+/* What runs in place of each function. */
+#define WEFT__GLIB_HANDLER(result, name, parameters, arguments) result weft__##name parameters;
+WEFT__GLIB_SHORT_CALLS(WEFT__GLIB_HANDLER)
+WEFT__GLIB_CALLS(WEFT__GLIB_HANDLER)
+WEFT__GIO_CALLS(WEFT__GLIB_HANDLER)
+#undef WEFT__GLIB_HANDLER
+
+/* Whether an address is in libglib, libgobject or libgio; in libgio alone. */
+bool weft__glib_is_own(const void *address);
+bool weft__glib_is_gio(const void *address);
+
+/* ---- Things (thing.c) ---- */
+
+/* Names a thing: its place and its generation.  A thing that is gone is found no more, whoever has its place now.  0: none. */
+typedef uint64_t weft__glib_tag;
+
+enum weft__glib_type {
+	WEFT__GLIB_TASK = 1,
+	WEFT__GLIB_SOURCE,
+	WEFT__GLIB_LOOP,
+	WEFT__GLIB_SERVED,   /* a GDBusMethodInvocation */
+	WEFT__GLIB_CHILD,    /* a GSubprocess: the source that watches it */
+	WEFT__GLIB_RECURRING /* what stands for one-shot sources that come again and again */
+};
+
+struct weft__glib_thing {
+	const void *key; /* the object; NULL: nobody's */
+	uint32_t generation;
+	uint32_t place; /* its own, counted from 1 */
+	uint32_t next;  /* in its chain; a place, 0: none */
+	uint8_t type, kind;
+	bool is_part;
+	bool is_labelled;
+	bool is_returned; /* of a task: it was given a result */
+	bool is_ended;    /* the trace says so */
+	bool is_served;   /* of a source: it calls the method of `stands_for` */
+	weft_id id;       /* its promise; 0: none */
+	weft_id by, owner, awaited_by;
+	uint64_t since;
+	struct weft_record_place *site;
+	const void *home;          /* whose OS thread tells of it again */
+	weft__glib_tag stands_for; /* of a source: whose promise runs in it */
+	weft__glib_tag waiter;     /* of a task: the one that waits for it */
+	union {
+		GAsyncReadyCallback ready; /* of a task */
+		GSourceFunc callback;      /* of a source */
+	};
+	GTaskThreadFunc work;
+	const GCancellable *cancellable;
+	uint32_t cancelled_next, cancelled_before; /* others that the same cancels; places */
+	struct weft_hook_calls calls;              /* of its code, without a sleep */
+	struct weft_hook_label label;
+};
+
+/* A new thing of an object; an old one of the same is void.  NULL: no memory, or no time. */
+struct weft__glib_thing *weft__glib_thing_add(enum weft__glib_type type, const void *key);
+/* What is known of an object, of which the caller has a reference; NULL: nothing. */
+struct weft__glib_thing *weft__glib_thing_find(enum weft__glib_type type, const void *key);
+struct weft__glib_thing *weft__glib_thing_of(weft__glib_tag tag);
+weft__glib_tag weft__glib_tag_of(const struct weft__glib_thing *thing);
+void weft__glib_thing_remove(struct weft__glib_thing *thing);
+
+/* The things in use from place *at on; NULL after the last. */
+struct weft__glib_thing *weft__glib_thing_next(uint32_t *at);
+struct weft__glib_thing *weft__glib_thing_at(uint32_t place);
+void weft__glib_things_forget(void);
+
+/* ---- Who runs (run.c) ---- */
+
+enum { WEFT__GLIB_UNLABELLED = 32 };
+
+/* An OS thread's own. */
+struct weft__glib_here {
+	unsigned epoch;
+	bool in_loop;              /* GLib's loop runs here, between callbacks */
+	weft__glib_tag story;      /* the task that runs, if one does */
+	weft_id loop;              /* the innermost that runs here; 0: none */
+	const GSource *dispatched; /* the source that is being dispatched */
+	const void *site;          /* where the call came from that will attach a source */
+	/* The D-Bus call that is being made, whose task comes next. */
+	struct {
+		bool is_made;
+		weft_id id;
+		struct weft_hook_label label;
+	} call;
+	/* Sources that may yet be given a name by who attached them. */
+	weft__glib_tag unlabelled[WEFT__GLIB_UNLABELLED];
+	unsigned unlabelled_count;
+};
+
+extern __thread struct weft__glib_here weft__glib_here __attribute__((tls_model("initial-exec")));
+
+void weft__glib_meet(void);
+
+/* Whether something records, which begins now if it is wanted. */
+static inline bool weft__glib_begins(void)
+{
+	if (!weft_hook_begin())
+		return false;
+	weft_hook_thread();
+	if (__builtin_expect(weft__glib_here.epoch != weft__hook_epoch, 0))
+		weft__glib_meet();
+	return true;
+}
+
+/* Whether something records here already. */
+static inline bool weft__glib_goes_on(void)
+{
+	return weft_is_on() && weft__glib_here.epoch == weft__hook_epoch;
+}
+
+/* Who acts on this OS thread. */
+static inline weft_id weft__glib_who(void)
+{
+	return weft__hook_thread.running ? weft__hook_thread.running : WEFT_SYSTEM_ID;
+}
+
+/* What was before a callback. */
+struct weft__glib_frame {
+	struct weft_hook_frame hook;
+	weft__glib_tag story;
+	bool in_loop;
+};
+
+#define WEFT__GLIB_FRAME __attribute__((cleanup(weft__glib_leave))) struct weft__glib_frame
+
+/* A callback runs as `id` from now on; the trace is told by the caller. */
+static inline struct weft__glib_frame weft__glib_enter(weft_id id, weft__glib_tag story)
+{
+	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_frame frame = {weft_hook_enter(id), here->story, here->in_loop};
+	here->story = story;
+	here->in_loop = false;
+	return frame;
+}
+
+static inline void weft__glib_leave(struct weft__glib_frame *frame)
+{
+	struct weft__glib_here *here = &weft__glib_here;
+	weft_hook_leave(&frame->hook);
+	here->story = frame->story;
+	here->in_loop = frame->in_loop;
+	if (!frame->in_loop && weft_is_on() && weft__hook_thread.running)
+		weft_hook_show(weft__hook_thread.running);
+}
+
+/* promise has read input, and runs. */
+static inline void weft__glib_read(weft_id promise, weft_id input)
+{
+	weft_read(promise, input);
+	weft__hook_thread.shown = promise;
+}
+
+/* Creates a thing's promise, by who runs; `owner` if it is a part. */
+void weft__glib_create(struct weft__glib_thing *thing, enum weft_kind kind, const void *site, bool is_part, weft_id owner);
+void weft__glib_await(struct weft__glib_thing *thing, weft_id waiter);
+/* Its promise ends; `error` NULL: with a value. */
+void weft__glib_end(struct weft__glib_thing *thing, const char *error);
+/* Its first label names it; NULL or "": nothing is known yet. */
+void weft__glib_label(struct weft__glib_thing *thing, const char *text);
+
+bool weft__glib_sleeps(struct weft_hook_sleep *sleep);
+void weft__glib_thread_ends(void);
+
+/* ---- By subject ---- */
+
+/* source.c: a source of a table was attached, by the call at `site`.  Sources without a name get what else is known. */
+void weft__glib_name_sources(void);
+void weft__glib_sources_forget(void);
+
+/* process.c */
+void weft__glib_child_begins(struct weft__glib_thing *source, const GSource *watch, const void *data);
+/* The promise of the child that a GSubprocess is; 0: none is known. */
+weft_id weft__glib_child_of(const void *subprocess);
+/* Dispatches the source that watches a child, and notes how that ended. */
+gboolean weft__glib_child_ends(const struct weft__glib_thing *thing, GSource *source, GSourceFunc callback, gpointer data,
+    gboolean (*dispatch)(GSource *, GSourceFunc, gpointer));
+
+/* cancel.c */
+void weft__glib_cancel_add(struct weft__glib_thing *task, const GCancellable *cancellable);
+void weft__glib_cancel_remove(struct weft__glib_thing *task);
+void weft__glib_cancels_forget(void);
+
+/* dbus.c: a method call has arrived, which the source will make. */
+void weft__glib_serves(struct weft__glib_thing *source, GDBusMethodInvocation *call);
+bool weft__glib_is_serving(const char *source_name);
+
+#endif

@@ -1,0 +1,120 @@
+/* calls.h: the functions of libglib and libgio that the adapter takes, and those that it only calls.
+ *
+ * X(result, name, (parameters), (arguments)): taken.  A version of the library that lacks one is left without it.
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_ADAPTERS_GLIB_CALLS_H
+#define WEFT_ADAPTERS_GLIB_CALLS_H
+
+#include <gio/gio.h>
+#include <glib-unix.h>
+
+#undef g_task_set_source_tag /* also the name of a macro */
+
+/* What makes a source, attaches it and returns: the caller's place is that of the source. */
+#define WEFT__GLIB_SHORT_CALLS(X)                                                                                                \
+	X(guint, g_idle_add, (GSourceFunc f, gpointer data), (f, data))                                                          \
+	X(guint, g_idle_add_full, (gint priority, GSourceFunc f, gpointer data, GDestroyNotify notify),                          \
+	    (priority, f, data, notify))                                                                                         \
+	X(guint, g_idle_add_once, (GSourceOnceFunc f, gpointer data), (f, data))                                                 \
+	X(guint, g_timeout_add, (guint interval, GSourceFunc f, gpointer data), (interval, f, data))                             \
+	X(guint, g_timeout_add_full, (gint priority, guint interval, GSourceFunc f, gpointer data, GDestroyNotify notify),       \
+	    (priority, interval, f, data, notify))                                                                               \
+	X(guint, g_timeout_add_once, (guint interval, GSourceOnceFunc f, gpointer data), (interval, f, data))                    \
+	X(guint, g_timeout_add_seconds, (guint interval, GSourceFunc f, gpointer data), (interval, f, data))                     \
+	X(guint, g_timeout_add_seconds_full,                                                                                     \
+	    (gint priority, guint interval, GSourceFunc f, gpointer data, GDestroyNotify notify),                                \
+	    (priority, interval, f, data, notify))                                                                               \
+	X(guint, g_timeout_add_seconds_once, (guint interval, GSourceOnceFunc f, gpointer data), (interval, f, data))            \
+	X(guint, g_child_watch_add, (GPid pid, GChildWatchFunc f, gpointer data), (pid, f, data))                                \
+	X(guint, g_child_watch_add_full, (gint priority, GPid pid, GChildWatchFunc f, gpointer data, GDestroyNotify notify),     \
+	    (priority, pid, f, data, notify))                                                                                    \
+	X(guint, g_io_add_watch, (GIOChannel * channel, GIOCondition condition, GIOFunc f, gpointer data),                       \
+	    (channel, condition, f, data))                                                                                       \
+	X(guint, g_io_add_watch_full,                                                                                            \
+	    (GIOChannel * channel, gint priority, GIOCondition condition, GIOFunc f, gpointer data, GDestroyNotify notify),      \
+	    (channel, priority, condition, f, data, notify))                                                                     \
+	X(guint, g_unix_fd_add, (gint fd, GIOCondition condition, GUnixFDSourceFunc f, gpointer data), (fd, condition, f, data)) \
+	X(guint, g_unix_fd_add_full,                                                                                             \
+	    (gint priority, gint fd, GIOCondition condition, GUnixFDSourceFunc f, gpointer data, GDestroyNotify notify),         \
+	    (priority, fd, condition, f, data, notify))                                                                          \
+	X(guint, g_unix_signal_add, (gint number, GSourceFunc f, gpointer data), (number, f, data))                              \
+	X(guint, g_unix_signal_add_full, (gint priority, gint number, GSourceFunc f, gpointer data, GDestroyNotify notify),      \
+	    (priority, number, f, data, notify))
+
+#define WEFT__GLIB_CALLS(X)                                                                                                      \
+	X(guint, g_source_attach, (GSource * source, GMainContext * context), (source, context))                                 \
+	X(void, g_source_destroy, (GSource * source), (source))                                                                  \
+	X(void, g_source_set_name, (GSource * source, const char *name), (source, name))                                         \
+	X(void, g_source_set_static_name, (GSource * source, const char *name), (source, name))                                  \
+	X(gboolean, g_main_context_iteration, (GMainContext * context, gboolean may_block), (context, may_block))                \
+	X(void, g_main_loop_run, (GMainLoop * loop), (loop))                                                                     \
+	X(void, g_main_loop_quit, (GMainLoop * loop), (loop))
+
+#define WEFT__GIO_TASK_CALLS(X)                                                                                                  \
+	X(GTask *, g_task_new, (gpointer object, GCancellable * cancellable, GAsyncReadyCallback callback, gpointer data),       \
+	    (object, cancellable, callback, data))                                                                               \
+	X(void, g_task_set_source_tag, (GTask * task, gpointer tag), (task, tag))                                                \
+	X(void, g_task_set_name, (GTask * task, const char *name), (task, name))                                                 \
+	X(void, g_task_set_static_name, (GTask * task, const char *name), (task, name))                                          \
+	X(void, g_task_return_pointer, (GTask * task, gpointer result, GDestroyNotify notify), (task, result, notify))           \
+	X(void, g_task_return_int, (GTask * task, gssize result), (task, result))                                                \
+	X(void, g_task_return_boolean, (GTask * task, gboolean result), (task, result))                                          \
+	X(void, g_task_return_value, (GTask * task, GValue * result), (task, result))                                            \
+	X(void, g_task_return_error, (GTask * task, GError * error), (task, error))                                              \
+	X(gboolean, g_task_return_error_if_cancelled, (GTask * task), (task))                                                    \
+	X(void, g_task_run_in_thread, (GTask * task, GTaskThreadFunc work), (task, work))                                        \
+	X(void, g_task_run_in_thread_sync, (GTask * task, GTaskThreadFunc work), (task, work))                                   \
+	X(void, g_cancellable_cancel, (GCancellable * cancellable), (cancellable))                                               \
+	X(int, g_application_run, (GApplication * application, int argc, char **argv), (application, argc, argv))
+
+#define WEFT__GIO_DBUS_CALL_PARAMETERS                                                                                           \
+	GDBusConnection *connection, const gchar *destination, const gchar *path, const gchar *interface, const gchar *method,   \
+	    GVariant *parameters, const GVariantType *reply, GDBusCallFlags flags, gint timeout_ms
+#define WEFT__GIO_DBUS_CALL_ARGUMENTS connection, destination, path, interface, method, parameters, reply, flags, timeout_ms
+
+#define WEFT__GIO_DBUS_CALLS(X)                                                                                                  \
+	X(void, g_dbus_connection_call,                                                                                          \
+	    (WEFT__GIO_DBUS_CALL_PARAMETERS, GCancellable * cancellable, GAsyncReadyCallback callback, gpointer data),           \
+	    (WEFT__GIO_DBUS_CALL_ARGUMENTS, cancellable, callback, data))                                                        \
+	X(void, g_dbus_connection_call_with_unix_fd_list,                                                                        \
+	    (WEFT__GIO_DBUS_CALL_PARAMETERS, GUnixFDList * fds, GCancellable * cancellable, GAsyncReadyCallback callback,        \
+		gpointer data),                                                                                                  \
+	    (WEFT__GIO_DBUS_CALL_ARGUMENTS, fds, cancellable, callback, data))                                                   \
+	X(void, g_dbus_connection_send_message_with_reply,                                                                       \
+	    (GDBusConnection * connection, GDBusMessage * message, GDBusSendMessageFlags flags, gint timeout_ms,                 \
+		volatile guint32 * serial, GCancellable * cancellable, GAsyncReadyCallback callback, gpointer data),             \
+	    (connection, message, flags, timeout_ms, serial, cancellable, callback, data))                                       \
+	X(void, g_dbus_method_invocation_return_value, (GDBusMethodInvocation * call, GVariant * value), (call, value))          \
+	X(void, g_dbus_method_invocation_return_value_with_unix_fd_list,                                                         \
+	    (GDBusMethodInvocation * call, GVariant * value, GUnixFDList * fds), (call, value, fds))                             \
+	X(void, g_dbus_method_invocation_return_error_literal,                                                                   \
+	    (GDBusMethodInvocation * call, GQuark domain, gint code, const gchar *message), (call, domain, code, message))       \
+	X(void, g_dbus_method_invocation_return_dbus_error,                                                                      \
+	    (GDBusMethodInvocation * call, const gchar *name, const gchar *message), (call, name, message))
+
+#define WEFT__GIO_CALLS(X)                                                                                                       \
+	WEFT__GIO_TASK_CALLS(X)                                                                                                  \
+	WEFT__GIO_DBUS_CALLS(X)
+
+/* Y(result, name, (parameters)): only called, of libgobject and libgio. */
+#define WEFT__GOBJECT_ONLY_CALLED(Y) Y(const gchar *, g_type_name_from_instance, (GTypeInstance * instance))
+#define WEFT__GIO_ONLY_CALLED(Y)                                                                                                 \
+	Y(GCancellable *, g_task_get_cancellable, (GTask * task))                                                                \
+	Y(gboolean, g_task_get_check_cancellable, (GTask * task))                                                                \
+	Y(gpointer, g_task_get_source_object, (GTask * task))                                                                    \
+	Y(gboolean, g_cancellable_is_cancelled, (GCancellable * cancellable))                                                    \
+	Y(const gchar *, g_dbus_connection_get_guid, (GDBusConnection * connection))                                             \
+	Y(const gchar *, g_dbus_connection_get_unique_name, (GDBusConnection * connection))                                      \
+	Y(GDBusConnectionFlags, g_dbus_connection_get_flags, (GDBusConnection * connection))                                     \
+	Y(guint32, g_dbus_message_get_serial, (GDBusMessage * message))                                                          \
+	Y(GDBusMessageFlags, g_dbus_message_get_flags, (GDBusMessage * message))                                                 \
+	Y(const gchar *, g_dbus_message_get_sender, (GDBusMessage * message))                                                    \
+	Y(const gchar *, g_dbus_message_get_destination, (GDBusMessage * message))                                               \
+	Y(const gchar *, g_dbus_message_get_interface, (GDBusMessage * message))                                                 \
+	Y(const gchar *, g_dbus_message_get_member, (GDBusMessage * message))                                                    \
+	Y(GDBusMessage *, g_dbus_method_invocation_get_message, (GDBusMethodInvocation * call))                                  \
+	Y(GDBusConnection *, g_dbus_method_invocation_get_connection, (GDBusMethodInvocation * call))
+
+#define WEFT__GLIB_LIST(...) __VA_ARGS__
+
+#endif

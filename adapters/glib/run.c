@@ -1,0 +1,105 @@
+/* run.c: when a loop of GLib sleeps, and how promises begin and end.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "adapters/glib/adapter.h"
+#include "adapters/hook/sleep.h"
+
+__thread struct weft__glib_here weft__glib_here __attribute__((tls_model("initial-exec")));
+
+/* ---- The OS thread ---- */
+
+static void tell(struct weft__glib_thing *thing)
+{
+	if (thing->is_part)
+		weft_belongs(thing->id, thing->owner);
+	weft_pending_at(thing->by, thing->id, (enum weft_kind)thing->kind, thing->site, thing->since, thing->label.text);
+	if (thing->awaited_by)
+		weft_still_awaits(thing->awaited_by, thing->id);
+}
+
+/* For weft_hook_list(): the things of this OS thread from place `cursor` on. */
+static uint64_t list(void *data, uint64_t cursor, unsigned budget)
+{
+	uint32_t at = (uint32_t)cursor;
+	struct weft__glib_thing *thing;
+	for (unsigned looked = 0; looked < 8 * budget && (thing = weft__glib_thing_next(&at)); looked++)
+		if (thing->home == data && thing->id && !thing->is_ended) {
+			tell(thing);
+			if (--budget == 0)
+				return at;
+		}
+	return weft__glib_thing_next(&(uint32_t){at}) ? at : 0;
+}
+
+void weft__glib_meet(void)
+{
+	memset(&weft__glib_here, 0, sizeof weft__glib_here);
+	weft__glib_here.epoch = weft__hook_epoch;
+	weft_hook_list(list, &weft__glib_here);
+}
+
+void weft__glib_thread_ends(void)
+{
+	memset(&weft__glib_here, 0, sizeof weft__glib_here);
+}
+
+/* What is attached has a name by now, or gets none. */
+bool weft__glib_sleeps(struct weft_hook_sleep *sleep)
+{
+	struct weft__glib_here *here = &weft__glib_here;
+	if (here->epoch != weft__hook_epoch)
+		return false;
+	if (here->unlabelled_count > 0)
+		weft__glib_name_sources();
+	return here->in_loop && sleep->kind == WEFT_HOOK_SLEEP_FDS;
+}
+
+/* ---- Promises ---- */
+
+void weft__glib_create(struct weft__glib_thing *thing, enum weft_kind kind, const void *site, bool is_part, weft_id owner)
+{
+	thing->by = weft__glib_who();
+	thing->kind = (uint8_t)kind;
+	thing->site = weft_hook_place(site);
+	thing->is_part = is_part;
+	thing->owner = owner;
+	if (is_part)
+		thing->id = weft_create_part(thing->by, kind, thing->site, owner);
+	else if (thing->site)
+		thing->id = weft_create_at(thing->by, kind, thing->site);
+	else
+		thing->id = weft_create(thing->by, kind, NULL);
+	thing->since = weft_is_on() ? weft__stream->last : 0;
+	if (!is_part)
+		weft_hook_stack(thing->id, site);
+}
+
+void weft__glib_await(struct weft__glib_thing *thing, weft_id waiter)
+{
+	thing->awaited_by = waiter;
+	if (waiter && waiter != WEFT_SYSTEM_ID)
+		weft_await(waiter, thing->id);
+}
+
+void weft__glib_end(struct weft__glib_thing *thing, const char *error)
+{
+	weft_id by = weft__glib_who();
+	if (thing->is_ended || !thing->id)
+		return;
+	thing->is_ended = true;
+	by = by == thing->id ? WEFT_SYSTEM_ID : by; /* in its own OS thread */
+	if (error)
+		weft_fail(by, thing->id, error);
+	else
+		weft_resolve(by, thing->id);
+}
+
+void weft__glib_label(struct weft__glib_thing *thing, const char *text)
+{
+	if (thing->is_labelled || !text || !*text)
+		return;
+	thing->is_labelled = true;
+	thing->label = (struct weft_hook_label){0};
+	weft_hook_put(&thing->label, text);
+	weft_hook_say(&thing->label, thing->id);
+}

@@ -1,0 +1,378 @@
+/* source.c: what GLib's loop waits for.
+ *
+ * A source is a promise from its attachment to its end; each dispatch is a message of the system to it.  The loop calls
+ * `dispatch` of the source's table of functions: ours stands in the table itself, since programs and GLib compare the addresses
+ * of tables.  A table is changed when the first source of it is attached: nobody uses it then.
+ *
+ * A one-shot source whose callback and data come back again and again is one promise from the third time on: a frame clock is a
+ * line, not sixty a second.  A source that only brings a task home has none.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
+#include "adapters/glib/adapter.h"
+#include "adapters/hook/entry.h"
+#include "adapters/hook/slots.h"
+
+enum { TABLES = 256, TRIED = 32, SEEN = 1024, RECURS = 3 };
+
+typedef gboolean dispatch_fn(GSource *, GSourceFunc, gpointer);
+typedef void finalize_fn(GSource *);
+
+/* ---- Tables ---- */
+
+/* Number n of a table's functions: they know the table, wherever they are called from.  Programs copy tables, and call the
+ * function of one in that of another. */
+static struct table {
+	const GSourceFuncs *funcs; /* NULL: free */
+	dispatch_fn *dispatch;
+	finalize_fn *finalize;
+	uint8_t kind;
+} tables[TABLES];
+
+WEFT_HOOK_CODE(weft__glib_dispatched, 3, 256);
+WEFT_HOOK_CODE(weft__glib_finalized, 1, 256);
+
+gboolean weft__glib_dispatched(GSource *source, GSourceFunc callback, gpointer data, unsigned table);
+void weft__glib_finalized(GSource *source, unsigned table);
+
+static dispatch_fn *dispatch_of(const struct table *t)
+{
+	return (dispatch_fn *)(uintptr_t)(weft__glib_dispatched_code + WEFT_HOOK_SLOT_BYTES * (t - tables));
+}
+
+static finalize_fn *finalize_of(const struct table *t)
+{
+	return (finalize_fn *)(uintptr_t)(weft__glib_finalized_code + WEFT_HOOK_SLOT_BYTES * (t - tables));
+}
+
+static struct table *table_of(const GSourceFuncs *funcs)
+{
+	unsigned first = (unsigned)((uintptr_t)funcs * 0x9e3779b97f4a7c15u >> 40);
+	for (unsigned i = 0; i < TRIED; i++) {
+		struct table *t = &tables[(first + i) % TABLES];
+		const GSourceFuncs *seen = __atomic_load_n(&t->funcs, __ATOMIC_ACQUIRE);
+		if (seen == funcs || !seen)
+			return t;
+	}
+	return NULL;
+}
+
+static enum weft_kind kind_of(const GSourceFuncs *funcs)
+{
+	static const struct {
+		const char *name;
+		enum weft_kind kind;
+	} known[] = {{"g_timeout_funcs", WEFT_KIND_TIMER}, {"g_idle_funcs", WEFT_KIND_HANDLE},
+	    {"g_child_watch_funcs", WEFT_KIND_PROCESS}, {"g_unix_signal_funcs", WEFT_KIND_OS_SIGNAL}};
+	const char *name = weft_hook_name(funcs);
+	for (unsigned i = 0; name && i < sizeof known / sizeof *known; i++)
+		if (!strcmp(name, known[i].name))
+			return known[i].kind;
+	return WEFT_KIND_POLL;
+}
+
+/* Puts our functions in the table; an unloaded library's table may have had the same address. */
+static struct table *take_table(GSourceFuncs *funcs)
+{
+	static uint32_t lock;
+	struct table *t = table_of(funcs);
+	if (!t || !funcs->dispatch || (t->funcs && funcs->dispatch == dispatch_of(t)))
+		return funcs->dispatch ? t : NULL;
+	if (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
+		return NULL; /* another OS thread takes one just now: of this source nothing is seen */
+	dispatch_fn *dispatch = dispatch_of(t);
+	finalize_fn *finalize = finalize_of(t);
+	bool taken = t->funcs == funcs || !t->funcs;
+	if (taken) {
+		t->dispatch = funcs->dispatch;
+		t->finalize = funcs->finalize;
+		t->kind = (uint8_t)kind_of(funcs);
+		__atomic_store_n(&t->funcs, funcs, __ATOMIC_RELEASE);
+		taken = weft__poke(&funcs->finalize, &finalize, sizeof finalize) &&
+			weft__poke(&funcs->dispatch, &dispatch, sizeof dispatch);
+	}
+	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+	return taken ? t : NULL;
+}
+
+/* ---- Names ---- */
+
+/* GTimeoutSource, since 2.0: its interval stands behind the source. */
+static void put_period(struct weft_hook_label *label, const GSource *source)
+{
+	const struct {
+		GSource source;
+		guint interval;
+		gboolean is_seconds;
+	} *timeout = (const void *)source;
+	if (label->length > 0)
+		weft_hook_put(label, ", ");
+	weft_hook_put_ms(label, timeout->is_seconds ? (uint64_t)timeout->interval * 1000 : timeout->interval);
+}
+
+/* Since 2.70 GLib names its own sources after their tables, which says no more than their kinds. */
+static const char *name_of(const GSource *source)
+{
+	static const char *const plain[] = {"GIdleSource", "GTimeoutSource", "GChildWatchSource", "GUnixSignalSource"};
+	for (unsigned i = 0; source->name && i < sizeof plain / sizeof *plain; i++)
+		if (!strcmp(source->name, plain[i]))
+			return NULL;
+	return source->name;
+}
+
+/* Its label, unless it has one: a name, or what its callback is called; and the period of a timer. */
+static void name(struct weft__glib_thing *thing, const char *text, const GSource *source)
+{
+	struct weft_hook_label label = {0};
+	if (thing->is_labelled || !thing->id || thing->kind == WEFT_KIND_PROCESS)
+		return;
+	if (text)
+		weft_hook_put(&label, text);
+	if (thing->kind == WEFT_KIND_TIMER && source)
+		put_period(&label, source);
+	weft__glib_label(thing, label.text);
+}
+
+/* Who attaches a source may name it after that, but does so before it goes back to the loop. */
+static void name_later(struct weft__glib_thing *thing)
+{
+	struct weft__glib_here *here = &weft__glib_here;
+	if (here->unlabelled_count == WEFT__GLIB_UNLABELLED)
+		weft__glib_name_sources();
+	here->unlabelled[here->unlabelled_count++] = weft__glib_tag_of(thing);
+}
+
+/* The sources may be gone by now: only what is known of them is looked at. */
+void weft__glib_name_sources(void)
+{
+	struct weft__glib_here *here = &weft__glib_here;
+	while (here->unlabelled_count > 0) {
+		struct weft__glib_thing *thing = weft__glib_thing_of(here->unlabelled[--here->unlabelled_count]);
+		if (thing && !thing->is_labelled)
+			weft__glib_label(thing, weft_hook_name((const void *)thing->callback));
+	}
+}
+
+static void was_named(GSource *source)
+{
+	struct weft__glib_thing *thing = weft__glib_goes_on() ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
+	if (thing)
+		name(thing, name_of(source), source);
+}
+
+void weft__g_source_set_name(GSource *source, const char *text)
+{
+	weft__glib_real.g_source_set_name(source, text);
+	was_named(source);
+}
+
+void weft__g_source_set_static_name(GSource *source, const char *text)
+{
+	weft__glib_real.g_source_set_static_name(source, text);
+	was_named(source);
+}
+
+/* ---- What recurs ---- */
+
+static struct seen {
+	uint32_t lock;
+	unsigned times;
+	GSourceFunc callback;
+	const void *data;
+	weft__glib_tag stands;
+} seen[SEEN];
+
+void weft__glib_sources_forget(void)
+{
+	memset(seen, 0, sizeof seen);
+}
+
+/* Counts a callback with its data; from the third time on, what stands for all of its sources. */
+static weft__glib_tag recurring(GSourceFunc callback, const void *data, bool *is_first)
+{
+	uint64_t hash = ((uint64_t)(uintptr_t)callback ^ (uint64_t)(uintptr_t)data * 31) * 0x9e3779b97f4a7c15u;
+	struct seen *s = &seen[hash >> 40 & (SEEN - 1)];
+	weft__glib_tag stands = 0;
+	*is_first = false;
+	if (__atomic_exchange_n(&s->lock, 1, __ATOMIC_ACQUIRE))
+		return 0;
+	if (s->callback != callback || s->data != data) {
+		struct weft__glib_thing *old = weft__glib_thing_of(s->stands);
+		if (old) {
+			weft__glib_end(old, NULL);
+			weft__glib_thing_remove(old);
+		}
+		s->callback = callback;
+		s->data = data;
+		s->times = 0;
+		s->stands = 0;
+	}
+	if (++s->times >= RECURS) {
+		if (!weft__glib_thing_of(s->stands)) {
+			s->stands = weft__glib_tag_of(weft__glib_thing_add(WEFT__GLIB_RECURRING, s));
+			*is_first = true;
+		}
+		stands = s->stands;
+	}
+	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
+	return stands;
+}
+
+/* ---- Attachment ---- */
+
+/* Whether another source with that data is one of the same: data that ends with the source is made anew each time, perhaps at the
+ * same address.  GSourceCallback, since 2.0: a count, the callback, its data, what ends the data. */
+static bool outlives(const GSource *source, GSourceFunc callback, const void *data)
+{
+	const struct {
+		guint count;
+		GSourceFunc callback;
+		const void *data;
+		GDestroyNotify notify;
+	} *kept = source->callback_data;
+	if (!kept || kept->callback != callback || kept->data != data)
+		return false;
+	const char *name = kept->notify ? weft_hook_name((const void *)kept->notify) : NULL;
+	return !kept->notify || (name && !strcmp(name, "g_object_unref"));
+}
+
+/* What the source will call. */
+static void get_callback(GSource *source, GSourceFunc *callback, gpointer *data)
+{
+	*callback = NULL;
+	*data = NULL;
+	if (source->callback_funcs)
+		source->callback_funcs->get(source->callback_data, source, callback, data);
+}
+
+/* The promise of a source that has one: its own, or of what it recurs as. */
+static void begin(struct weft__glib_thing *thing, GSource *source, enum weft_kind kind, gpointer data, const void *site)
+{
+	const struct weft__glib_thing *task = weft__glib_thing_find(WEFT__GLIB_TASK, data);
+	weft_id owner = task && !task->is_ended ? task->id : weft__glib_who();
+	bool is_part = weft__glib_is_own(site) && (!thing->callback || weft__glib_is_own((const void *)thing->callback));
+	bool once = kind == WEFT_KIND_HANDLE || kind == WEFT_KIND_TIMER, is_first = false;
+	struct weft__glib_thing *stands = NULL;
+	if (once && thing->callback && !task && outlives(source, thing->callback, data)) {
+		thing->stands_for = recurring(thing->callback, data, &is_first);
+		stands = weft__glib_thing_of(thing->stands_for);
+	}
+	if (stands && !is_first)
+		return;
+	struct weft__glib_thing *new = stands ? stands : thing;
+	new->callback = thing->callback;
+	weft__glib_create(new, kind, site, is_part, owner);
+	if (task && task->id && !task->is_ended && task->id != new->by)
+		weft__glib_await(new, task->id);
+	if (name_of(source))
+		name(new, source->name, source);
+	else if (kind == WEFT_KIND_TIMER)
+		name(new, weft_hook_name((const void *)thing->callback), source);
+	else if (!stands)
+		name_later(thing);
+}
+
+static void attached(GSource *source, const void *caller)
+{
+	struct weft__glib_here *here = &weft__glib_here;
+	struct table *table = take_table((GSourceFuncs *)source->source_funcs);
+	struct weft__glib_thing *thing = table ? weft__glib_thing_add(WEFT__GLIB_SOURCE, source) : NULL;
+	gpointer data;
+	if (!thing)
+		return;
+	get_callback(source, &thing->callback, &data);
+	const void *site = here->site ? here->site : caller;
+	const struct weft__glib_thing *task = weft__glib_thing_find(WEFT__GLIB_TASK, data);
+	if (task && task->is_returned)
+		thing->stands_for = weft__glib_tag_of(task);
+	else if (source->name && weft__glib_is_serving(source->name) && weft__glib_is_gio(caller))
+		weft__glib_serves(thing, data);
+	else if (table->kind == WEFT_KIND_PROCESS)
+		weft__glib_child_begins(thing, source, data);
+	else
+		begin(thing, source, (enum weft_kind)table->kind, data, site);
+}
+
+guint weft__g_source_attach(GSource *source, GMainContext *context)
+{
+	/* Before the call: another OS thread may dispatch it at once. */
+	if (weft__glib_begins() && source && !source->context)
+		attached(source, __builtin_return_address(0));
+	return weft__glib_real.g_source_attach(source, context);
+}
+
+#define SHORT(result, name, parameters, arguments)                                                                               \
+	result weft__##name parameters                                                                                           \
+	{                                                                                                                        \
+		const void *outer = weft__glib_here.site;                                                                        \
+		if (!outer)                                                                                                      \
+			weft__glib_here.site = __builtin_return_address(0);                                                      \
+		result id = weft__glib_real.name arguments;                                                                      \
+		weft__glib_here.site = outer;                                                                                    \
+		return id;                                                                                                       \
+	}
+WEFT__GLIB_SHORT_CALLS(SHORT)
+
+/* ---- Dispatch, and the end ---- */
+
+static void ended(struct weft__glib_thing *thing)
+{
+	if (!thing->stands_for && thing->id && !thing->is_ended) {
+		if (!thing->is_labelled)
+			weft__glib_label(thing, weft_hook_name((const void *)thing->callback));
+		weft__glib_end(thing, NULL);
+	}
+	weft__glib_thing_remove(thing);
+}
+
+gboolean weft__glib_dispatched(GSource *source, GSourceFunc callback, gpointer data, unsigned number)
+{
+	struct weft__glib_here *here = &weft__glib_here;
+	const struct table *table = &tables[number];
+	/* The function of another table may have called this one: that is one dispatch. */
+	bool is_taken = here->dispatched != source && weft__glib_begins();
+	struct weft__glib_thing *thing = is_taken ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
+	struct weft__glib_thing *story = thing && thing->stands_for ? weft__glib_thing_of(thing->stands_for) : thing;
+	if (!thing)
+		return table->dispatch(source, callback, data);
+	gboolean again;
+	const GSource *outer = here->dispatched;
+	here->dispatched = source;
+	if (!story || !story->id || story->type == WEFT__GLIB_TASK) { /* a task's callback will read it */
+		again = table->dispatch(source, callback, data);
+	} else {
+		/* Something came to it from outside, or it is ready by itself and may keep the OS thread from sleeping. */
+		bool by_itself = story->kind == WEFT_KIND_HANDLE || story->kind == WEFT_KIND_TIMER;
+		bool is_told = !by_itself || weft_hook_called(&story->calls, story->id, true);
+		WEFT__GLIB_FRAME frame = weft__glib_enter(story->id, story->type == WEFT__GLIB_SERVED ? thing->stands_for : 0);
+		(void)frame;
+		if (here->unlabelled_count > 0)
+			weft__glib_name_sources();
+		story->home = here;
+		if (is_told)
+			weft_hook_signal(story->id);
+		again = thing->kind == WEFT_KIND_PROCESS ? weft__glib_child_ends(thing, source, callback, data, table->dispatch)
+							 : table->dispatch(source, callback, data);
+	}
+	here->dispatched = outer;
+	if (!again && (thing = weft__glib_thing_find(WEFT__GLIB_SOURCE, source)))
+		ended(thing);
+	return again;
+}
+
+void weft__g_source_destroy(GSource *source)
+{
+	struct weft__glib_thing *thing = weft__glib_goes_on() ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
+	if (thing)
+		ended(thing);
+	weft__glib_real.g_source_destroy(source);
+}
+
+/* One that its context or a plain unref has ended. */
+void weft__glib_finalized(GSource *source, unsigned number)
+{
+	struct weft__glib_thing *thing = weft__glib_goes_on() ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
+	if (thing)
+		ended(thing);
+	if (tables[number].finalize)
+		tables[number].finalize(source);
+}

@@ -1,0 +1,317 @@
+/* task.c: GTask, in which all that GIO does asynchronously comes to its end.
+ *
+ * A task is awaited by the task that its callback's data is, or has among its first words, as is the custom in GIO; else by the
+ * story that runs, else by the loop.  Its callback is read by who waits, and goes on as that, if it is a task that has not ended;
+ * else as the task itself: "main ran for 60 ms" would help nobody.  What libgio begins to answer a call of the program is a part:
+ * its callback is in libgio, that of the call itself is the program's.  SPDX-License-Identifier: ISC */
+#include <errno.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "adapters/glib/adapter.h"
+#include "adapters/hook/slots.h"
+
+enum { READY = 2048, WORK = 256, WORDS = 8, LEARNED = 256 };
+
+void weft__glib_ready(GObject *object, GAsyncResult *result, gpointer data, unsigned slot);
+void weft__glib_work(GTask *task, gpointer object, gpointer data, GCancellable *cancellable, unsigned slot);
+WEFT_HOOK_CODE(weft__glib_ready, 3, 2048);
+WEFT_HOOK_CODE(weft__glib_work, 4, 256);
+
+static void *ready_user[READY], *work_user[WORK];
+static const struct weft_hook_slots ready_slots = {weft__glib_ready_code, ready_user, READY},
+				    work_slots = {weft__glib_work_code, work_user, WORK};
+
+/* ---- Who waits ---- */
+
+/* Whether it is worth while to look for a task behind the data of a callback: a callback that never had one will have none. */
+static bool may_have_task(GAsyncReadyCallback callback, bool was_found)
+{
+	enum { TRIES = 4, EACH = 64 };
+	static struct {
+		uintptr_t callback;
+		unsigned tries, found;
+	} learned[LEARNED];
+	unsigned at = (unsigned)((uintptr_t)callback * 0x9e3779b97f4a7c15u >> 56);
+	if (learned[at].callback != (uintptr_t)callback) {
+		learned[at].callback = (uintptr_t)callback;
+		learned[at].tries = learned[at].found = 0;
+	}
+	learned[at].found |= was_found;
+	return learned[at].found || ++learned[at].tries <= TRIES || learned[at].tries % EACH == 0;
+}
+
+/* Read by the kernel: it may be no pointer. */
+static struct weft__glib_thing *task_behind(GAsyncReadyCallback callback, const void *data)
+{
+	struct weft__glib_thing *task = weft__glib_thing_find(WEFT__GLIB_TASK, data);
+	if (task || (uintptr_t)data < 4096 || (uintptr_t)data % sizeof(void *) || !may_have_task(callback, false))
+		return task;
+	void *words[WORDS];
+	struct iovec to = {words, sizeof words}, from = {(void *)data, sizeof words};
+	int saved = errno;
+	ssize_t bytes = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+	errno = saved;
+	for (ssize_t i = 0; i < bytes / (ssize_t)sizeof *words; i++)
+		if ((task = weft__glib_thing_find(WEFT__GLIB_TASK, words[i])) && !task->is_ended) {
+			may_have_task(callback, true);
+			return task;
+		}
+	return NULL;
+}
+
+static weft_id waiter_here(void)
+{
+	const struct weft__glib_here *here = &weft__glib_here;
+	const struct weft__glib_thing *story = weft__glib_thing_of(here->story);
+	if (story && !story->is_ended)
+		return story->id;
+	return weft__hook_thread.callbacks > 0 && here->loop ? here->loop : weft__glib_who();
+}
+
+/* ---- Birth, and names ---- */
+
+static void (*finalize)(GObject *);
+
+static void finalized(GObject *object)
+{
+	struct weft__glib_thing *task = weft__glib_goes_on() ? weft__glib_thing_find(WEFT__GLIB_TASK, object) : NULL;
+	if (task) {
+		if (!task->is_returned)
+			weft__glib_end(task, WEFT_UNRETURNED);
+		weft__glib_thing_remove(task);
+	}
+	finalize(object);
+}
+
+/* The class of tasks has our function for the end of each. */
+static void take_class(GTask *task)
+{
+	GObjectClass *class = (GObjectClass *)((GTypeInstance *)task)->g_class;
+	if (class->finalize == finalized)
+		return;
+	static uint32_t lock;
+	if (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
+		return;
+	if (class->finalize != finalized) {
+		finalize = class->finalize;
+		__atomic_store_n(&class->finalize, finalized, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
+
+static void begin(struct weft__glib_thing *task, gpointer object, GCancellable *cancellable, GAsyncReadyCallback callback,
+    gpointer data, const void *caller)
+{
+	struct weft__glib_here *here = &weft__glib_here;
+	bool is_call = here->call.is_made && !here->call.id;
+	struct weft__glib_thing *waiter = callback ? task_behind(callback, data) : NULL;
+	if (waiter && (waiter->is_ended || waiter == task))
+		waiter = NULL;
+	bool is_part = !is_call && weft__glib_is_own(callback ? (const void *)callback : caller);
+	task->ready = callback;
+	weft__glib_create(task,
+	    is_call                     ? WEFT_KIND_REQUEST
+	    : weft__glib_is_gio(caller) ? WEFT_KIND_WORK
+					: WEFT_KIND_TASK,
+	    caller, is_part, waiter ? waiter->id : weft__glib_who());
+	if (is_call) {
+		here->call.id = task->id;
+		weft__glib_label(task, here->call.label.text);
+		weft_should_resolve(task->id);
+	}
+	if (callback) {
+		task->waiter = weft__glib_tag_of(waiter);
+		weft__glib_await(task, waiter ? waiter->id : waiter_here());
+	}
+	weft__glib_cancel_add(task, cancellable);
+	weft_id child = weft__glib_child_of(object);
+	if (child)
+		weft_await(task->id, child);
+}
+
+GTask *weft__g_task_new(gpointer object, GCancellable *cancellable, GAsyncReadyCallback callback, gpointer data)
+{
+	if (!weft__glib_begins())
+		return weft__glib_real.g_task_new(object, cancellable, callback, data);
+	GAsyncReadyCallback slot = callback ? (GAsyncReadyCallback)weft_hook_slot(&ready_slots, (void *)callback) : NULL;
+	GTask *task = weft__glib_real.g_task_new(object, cancellable, slot, data);
+	struct weft__glib_thing *thing = task ? weft__glib_thing_add(WEFT__GLIB_TASK, task) : NULL;
+	if (thing) {
+		take_class(task);
+		begin(thing, object, cancellable, callback, data, __builtin_return_address(0));
+	}
+	return task;
+}
+
+static void name(GTask *task, struct weft__glib_thing *thing, const char *text)
+{
+	if (thing->is_labelled || !text)
+		return;
+	struct weft_hook_label label = {0};
+	gpointer object = weft__glib_real.g_task_get_source_object(task);
+	weft_hook_put(&label, text);
+	if (object && weft__glib_real.g_type_name_from_instance) {
+		weft_hook_put(&label, " (");
+		weft_hook_put(&label, weft__glib_real.g_type_name_from_instance(object));
+		weft_hook_put(&label, ")");
+	}
+	weft__glib_label(thing, label.text);
+}
+
+static void named(GTask *task, const char *text)
+{
+	struct weft__glib_thing *thing = weft__glib_goes_on() ? weft__glib_thing_find(WEFT__GLIB_TASK, task) : NULL;
+	if (thing)
+		name(task, thing, text);
+}
+
+void weft__g_task_set_source_tag(GTask *task, gpointer tag)
+{
+	named(task, weft_hook_name(tag));
+	weft__glib_real.g_task_set_source_tag(task, tag);
+}
+
+void weft__g_task_set_name(GTask *task, const char *text)
+{
+	named(task, text);
+	weft__glib_real.g_task_set_name(task, text);
+}
+
+void weft__g_task_set_static_name(GTask *task, const char *text)
+{
+	named(task, text);
+	weft__glib_real.g_task_set_static_name(task, text);
+}
+
+/* ---- Its result ---- */
+
+static bool is_cancelled(const struct weft__glib_thing *thing)
+{
+	return thing->cancellable && weft__glib_real.g_cancellable_is_cancelled((GCancellable *)thing->cancellable);
+}
+
+/* Before the call: the callback may come within. */
+static void returned(GTask *task, const char *error)
+{
+	struct weft__glib_thing *thing = weft__glib_goes_on() ? weft__glib_thing_find(WEFT__GLIB_TASK, task) : NULL;
+	if (!thing || thing->is_returned)
+		return;
+	thing->is_returned = true;
+	if (!thing->is_labelled && thing->ready)
+		name(task, thing, weft_hook_name((const void *)thing->ready));
+	if (!error && is_cancelled(thing) && weft__glib_real.g_task_get_check_cancellable(task))
+		error = "Operation was cancelled";
+	weft__glib_end(thing, error);
+	if (error && !thing->ready) /* nobody asked how it ends */
+		weft_read_later(WEFT_SYSTEM_ID, thing->id);
+}
+
+void weft__g_task_return_pointer(GTask *task, gpointer result, GDestroyNotify notify)
+{
+	returned(task, NULL);
+	weft__glib_real.g_task_return_pointer(task, result, notify);
+}
+
+void weft__g_task_return_int(GTask *task, gssize result)
+{
+	returned(task, NULL);
+	weft__glib_real.g_task_return_int(task, result);
+}
+
+void weft__g_task_return_boolean(GTask *task, gboolean result)
+{
+	returned(task, NULL);
+	weft__glib_real.g_task_return_boolean(task, result);
+}
+
+void weft__g_task_return_value(GTask *task, GValue *result)
+{
+	returned(task, NULL);
+	weft__glib_real.g_task_return_value(task, result);
+}
+
+void weft__g_task_return_error(GTask *task, GError *error)
+{
+	returned(task, error && error->message ? error->message : "");
+	weft__glib_real.g_task_return_error(task, error);
+}
+
+gboolean weft__g_task_return_error_if_cancelled(GTask *task)
+{
+	struct weft__glib_thing *thing = weft__glib_goes_on() ? weft__glib_thing_find(WEFT__GLIB_TASK, task) : NULL;
+	if (thing && is_cancelled(thing))
+		returned(task, "Operation was cancelled");
+	return weft__glib_real.g_task_return_error_if_cancelled(task);
+}
+
+/* The task may be gone when its callback has returned. */
+void weft__glib_ready(GObject *object, GAsyncResult *result, gpointer data, unsigned slot)
+{
+	GAsyncReadyCallback user = (GAsyncReadyCallback)__atomic_load_n(&ready_user[slot], __ATOMIC_ACQUIRE);
+	struct weft__glib_thing *task = weft__glib_begins() ? weft__glib_thing_find(WEFT__GLIB_TASK, result) : NULL;
+	if (!task || !task->id) {
+		user(object, result, data);
+		return;
+	}
+	if (!task->is_returned && is_cancelled(task)) /* g_task_set_return_on_cancel() */
+		returned((GTask *)result, "Operation was cancelled");
+	struct weft__glib_thing *waiter = weft__glib_thing_of(task->waiter);
+	bool goes_on = waiter && !waiter->is_ended;
+	WEFT__GLIB_FRAME frame = weft__glib_enter(goes_on ? waiter->id : task->id, goes_on ? task->waiter : 0);
+	(void)frame;
+	if (goes_on) {
+		waiter->home = &weft__glib_here;
+		weft__glib_read(waiter->id, task->id);
+	} else {
+		if (task->awaited_by)
+			weft_read_later(task->awaited_by, task->id);
+		weft_hook_show(task->id);
+	}
+	user(object, result, data);
+}
+
+/* ---- In a thread ---- */
+
+/* In an OS thread of GLib's pool, which is nobody's before and after. */
+void weft__glib_work(GTask *task, gpointer object, gpointer data, GCancellable *cancellable, unsigned slot)
+{
+	GTaskThreadFunc user = (GTaskThreadFunc)__atomic_load_n(&work_user[slot], __ATOMIC_ACQUIRE);
+	struct weft__glib_thing *thing = weft__glib_begins() ? weft__glib_thing_find(WEFT__GLIB_TASK, task) : NULL;
+	if (!thing || !thing->id) {
+		user(task, object, data, cancellable);
+		return;
+	}
+	WEFT__GLIB_FRAME frame = weft__glib_enter(thing->id, weft__glib_tag_of(thing));
+	(void)frame;
+	weft_hook_show(thing->id);
+	user(task, object, data, cancellable);
+}
+
+static GTaskThreadFunc work_of(GTask *task, GTaskThreadFunc work)
+{
+	struct weft__glib_thing *thing = weft__glib_begins() ? weft__glib_thing_find(WEFT__GLIB_TASK, task) : NULL;
+	if (!thing || !work)
+		return work;
+	if (!thing->is_labelled)
+		name(task, thing, weft_hook_name((const void *)work));
+	return (GTaskThreadFunc)weft_hook_slot(&work_slots, (void *)work);
+}
+
+void weft__g_task_run_in_thread(GTask *task, GTaskThreadFunc work)
+{
+	weft__glib_real.g_task_run_in_thread(task, work_of(task, work));
+}
+
+/* The calling OS thread waits. */
+void weft__g_task_run_in_thread_sync(GTask *task, GTaskThreadFunc work)
+{
+	GTaskThreadFunc slot = work_of(task, work);
+	struct weft__glib_thing *thing = slot == work ? NULL : weft__glib_thing_find(WEFT__GLIB_TASK, task);
+	weft_id id = thing ? thing->id : 0, by = id ? weft__glib_who() : 0;
+	if (id)
+		weft_await(by, id);
+	weft__glib_real.g_task_run_in_thread_sync(task, slot);
+	if (id && weft_is_on())
+		weft__glib_read(by, id);
+}

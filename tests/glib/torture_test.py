@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""What programs do with GLib is the same, byte for byte, whether they are recorded or not; and what was recorded is whole.
+
+	torture_test.py TORTURE WEFT [rounds]
+
+SPDX-License-Identifier: ISC"""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
+from recorded import ENV, PATIENCE, Recording, expect
+
+torture, weft, rounds = *sys.argv[1:3], int(sys.argv[3]) if len(sys.argv) > 3 else 20
+with tempfile.TemporaryDirectory(prefix='weft-glib-') as folder:
+    command = [torture, str(rounds)]
+    plain = subprocess.run(command, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=True)
+    recording = Recording(weft, os.path.join(folder, 'traces'), command)
+    expect((recording.out, recording.status), (plain.stdout, 0), 'what the program says')
+    traces = recording.all()
+    expect(len(traces), 2, 'processes: the program and its fork')
+    program, fork = sorted(traces, key=lambda trace: -len(trace.promises()))
+    expect([trace.lost() for trace in traces], [0, 0], 'events lost')
+    expect(len([p for p in program.promises('thread', 'looper')]), rounds * 50, 'OS threads with loops')
+    expect(len([p for p in program.promises('loop', 'main loop') if p['end'] == 'resolved']),
+           rounds * 50 + 2 + 1 + rounds + rounds + 3 + 6, 'loops that return')
+    ended = {p['promise']: p for p in program.promises('task')}
+    outer, inner = [p for p in ended.values() if p['labels'][:1] and p['labels'][0][1] == 'outer'], program.promises('task', 'inner')
+    expect((len(outer), len(inner)), (rounds * 5, rounds * 5), 'tasks in threads')
+    expect(sorted(p for task in outer for p in task['awaits']), [], 'what tasks wait for at the end')
+    expect([p['end'] for p in program.promises('task') if p['end'] != 'resolved'], ['failed'], 'tasks that fail: the forgotten one')
+    expect(len(fork.promises('task')), 3, 'tasks of the fork')
+    expect(program.promise('process', 'sh -c sleep 0.05; exit 7')['labels'][-1][1], 'exit status 7', 'the child')
+    expect(list(program.findings('10s')), ['unreturned'], 'findings')
