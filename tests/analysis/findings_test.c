@@ -606,6 +606,28 @@ static void all_that_wait_for_one_are_one_finding(void **state)
 	forget();
 }
 
+/* Pictures show a pending promise for as long as anything concerns it. */
+static void to_hold_a_lock_concerns_both_and_to_release_it_the_lock(void **state)
+{
+	start_recording();
+	weft_id holder = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_ASYNC, WEFT_SITE());
+	weft_id lock = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE());
+	weft_id kept = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE());
+	sleep_for(50 * MS);
+	weft_hold(holder, lock);
+	weft_hold(holder, kept);
+	sleep_for(200 * MS);
+	weft_release(holder, lock);
+	sleep_for(400 * MS);
+	explain(true);
+	int64_t holder_ns = model->promises[weft_model_find(model, holder)].end_ns;
+	int64_t lock_ns = model->promises[weft_model_find(model, lock)].end_ns;
+	assert_in_range(holder_ns, 50 * MS, 200 * MS);
+	assert_in_range(lock_ns, 250 * MS, 400 * MS);
+	assert_in_range(model->promises[weft_model_find(model, kept)].end_ns, 50 * MS, 200 * MS);
+	forget();
+}
+
 /* ---- Circles and choices ---- */
 
 /* a waits for a pick of b and another; b waits for a. */
@@ -1271,6 +1293,7 @@ int main(void)
 	    cmocka_unit_test(a_promise_that_nobody_runs_again_is_told_with_what_ended),
 	    cmocka_unit_test(where_the_trace_does_not_tell_one_hears_what_to_record),
 	    cmocka_unit_test(all_that_wait_for_one_are_one_finding),
+	    cmocka_unit_test(to_hold_a_lock_concerns_both_and_to_release_it_the_lock),
 	    cmocka_unit_test(a_circle_with_a_branch_that_can_end_is_none),
 	    cmocka_unit_test(a_circle_whose_branches_are_all_stuck_is_one),
 	    cmocka_unit_test(a_long_run_that_kept_nobody_who_was_ready_is_not_certain),
