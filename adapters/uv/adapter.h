@@ -256,7 +256,15 @@ static inline struct weft__uv_thing *weft__uv_handle(struct weft__uv_copy *copy,
 }
 
 /* The handle is active from now on.  Whether its promise begins, which is then to be labelled; false also for NULL. */
-bool weft__uv_begin(struct weft__uv_thing *thing, enum weft_kind kind, const void *caller);
+void weft__uv_begin_new(struct weft__uv_thing *thing, enum weft_kind kind, const void *caller);
+static inline bool weft__uv_begin(struct weft__uv_thing *thing, enum weft_kind kind, const void *caller)
+{
+	weft__uv_dirty();
+	if (!thing || thing->id)
+		return false;
+	weft__uv_begin_new(thing, kind, caller);
+	return true;
+}
 void weft__uv_end(struct weft__uv_thing *thing, weft_id by);
 void weft__uv_drop_input(struct weft__uv_thing *thing);
 

@@ -28,11 +28,8 @@ static bool lives_in_datagram(enum weft_kind kind)
 	return kind == WEFT_KIND_CONNECTION || kind == WEFT_KIND_PROCESS;
 }
 
-bool weft__uv_begin(struct weft__uv_thing *thing, enum weft_kind kind, const void *caller)
+void weft__uv_begin_new(struct weft__uv_thing *thing, enum weft_kind kind, const void *caller)
 {
-	weft__uv_dirty();
-	if (!thing || thing->id)
-		return false;
 	struct weft__uv_here *here = &weft__uv_here;
 	thing->kind = (uint8_t)kind;
 	thing->by = weft__hook_thread.running;
@@ -51,7 +48,6 @@ bool weft__uv_begin(struct weft__uv_thing *thing, enum weft_kind kind, const voi
 		actor->children++;
 		weft_await(actor->id, thing->id);
 	}
-	return true;
 }
 
 void weft__uv_drop_input(struct weft__uv_thing *thing)

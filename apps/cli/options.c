@@ -157,6 +157,7 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 		char *word = args->argv[i];
 		if (only_operands || word[0] != '-' || word[1] == '\0') {
 			args->argv[operands++] = word;
+			only_operands |= strncmp(args->operands, "-- ", 3) == 0; /* what follows are options of that command */
 			continue;
 		}
 		if (strcmp(word, "--") == 0) {

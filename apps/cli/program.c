@@ -100,15 +100,14 @@ bool program_loads_libraries(const char *command)
 }
 
 #define KNOWN                                                                                                                    \
-	"a runtime that weft knows (libuv, libevent), or libweft-record.  A runtime that is linked statically is found by its symbols: "   \
-	"strip removes them"
+	"libuv, GLib, libevent or libweft-record.  (A libuv inside of a program is found by its symbols: strip removes them.)"
 
 void program_tell_why_not(const char *command, bool has_traces)
 {
 	struct program p = look_at(command);
 	if (has_traces)
-		cli_note(
-		    "%s: no promises were seen, only when OS threads work and sleep: no process of it called " KNOWN, command);
+		cli_note("%s: no promises were seen, only when OS threads work and sleep: none of its processes called " KNOWN,
+		    command);
 	else if (p.is_elf && !p.has_loader)
 		cli_note(
 		    "%s recorded nothing: it is linked statically, so that nothing can be loaded before it; a build that links "
@@ -125,5 +124,6 @@ void program_tell_why_not(const char *command, bool has_traces)
 	else if (p.found && !p.is_elf)
 		cli_note("%s recorded nothing: %s is no program for 64 bits", command, p.path);
 	else
-		cli_note("%s recorded nothing: no process of it waited for several things at once, or called " KNOWN, command);
+		cli_note(
+		    "%s recorded nothing: none of its processes waited for several things at once, or called " KNOWN, command);
 }

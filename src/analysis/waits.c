@@ -17,7 +17,7 @@ static bool list_waits(struct forest *f)
 {
 	const struct weft__waiting *w = &f->waiting;
 	size_t n = w->model->promise_count;
-	f->waits = malloc((w->begin[n] + 1) * sizeof *f->waits);
+	f->waits = calloc((size_t)w->begin[n] + 1, sizeof *f->waits);
 	if (!f->waits)
 		return false;
 	for (uint32_t p = 0; p < n; p++)

@@ -29,7 +29,7 @@ static bool reserve_slots(struct weft_idmap *map, size_t n)
 		return true;
 	struct weft_idmap bigger = {.slots = calloc(count, sizeof *bigger.slots),
 	    .slot_count = count,
-	    .key = map->slots ? map->key : weft_hash_key_new()};
+	    .key = map->slot_count ? map->key : weft_hash_key_new()};
 	if (!bigger.slots)
 		return false;
 	for (size_t i = 0; i < map->slot_count; i++)

@@ -7,7 +7,7 @@ static bool grow(struct weft_intern *table)
 	struct weft_intern_slot *slots = calloc(count, sizeof *slots);
 	if (!slots)
 		return false;
-	if (!table->slots)
+	if (!table->slot_count)
 		table->key = weft_hash_key_new();
 	for (size_t i = 0; i < table->slot_count; i++)
 		if (table->slots[i].number) {

@@ -79,6 +79,7 @@ with tempfile.TemporaryDirectory() as place:
     told = run(weft, 'record', '--', 'sh', '-c', 'kill -9 $$', status=137)
     expect('nothing', told.startswith('weft: sh recorded nothing: '), True)
     expect('no file of nothing', os.path.exists('sh.weft'), False)
+    run(weft, 'record', 'sh', '-c', 'exit 3', status=3)
     expect('none', run(weft, 'record', '--', './none', status=127), 'weft: ./none: No such file or directory\n')
     expect('no size', run(weft, 'record', '--size=4x', '--', 'true', status=2), 'weft: record: --size=4x is not a size; write a number of bytes, perhaps with K, M or G behind it\n')
 
