@@ -71,13 +71,13 @@ struct weft_findings *parcel_unpack(void *parcel)
 	struct weft_findings *findings = parcel;
 	MOVE(findings->findings);
 	MOVE(findings->doubt);
-	for (size_t i = 0; i < findings->count; i++) {
+	for (size_t i = 0; findings->findings && i < findings->count; i++) {
 		struct weft_finding *f = &findings->findings[i];
 		MOVE(f->evidence);
 		MOVE(f->doubt);
 		MOVE(f->title);
 		MOVE(f->next);
-		for (size_t k = 0; k < f->evidence_count; k++)
+		for (size_t k = 0; f->evidence && k < f->evidence_count; k++)
 			MOVE(f->evidence[k].text);
 	}
 	return findings;

@@ -94,7 +94,7 @@ int weft__shapes_group(uint32_t *first, const struct weft_model *m, const struct
 		uint32_t *added = is_new ? weft_vec_push(&sort_of) : NULL;
 		if (added)
 			*added = s;
-		ok = number != WEFT_INTERN_FAILED && (added || !is_new);
+		ok = number < sort_of.count && sort_of.items; /* not so where memory is lacking */
 		if (ok)
 			first[s] = sort_of.items[number];
 	}
