@@ -115,8 +115,6 @@ void cli_name_places(struct cli_input *input, bool ask_servers);
 /* The same for whoever serves others meanwhile: in a fraction of a second, without a word. */
 void cli_name_served(struct weft_trace *trace);
 
-/* Reads it all; what was skipped, or cannot be, is said on stderr.  Returns as cli_open(). */
-int cli_build_model(struct cli_input *input, bool keep_binds);
 /* What a model leaves as it was recorded; see struct weft_model_options. */
 enum cli_keep { CLI_KEEP_BINDS = 1, CLI_KEEP_PARTS = 2 };
 
