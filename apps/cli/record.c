@@ -269,8 +269,8 @@ static void no_command(const char *name, int error, int told)
 }
 
 /* The command's exit status, as a shell has it; *ran: there is such a command.  `shown`: the directory that is looked at
- * meanwhile, or NULL. */
-static int run(char **command, const char *shown, struct watch *watch, bool *ran)
+ * meanwhile, or NULL.  The command alone gets the environment as it is; from then on it is what it was, with that `preload`. */
+static int run(char **command, const char *preload, const char *shown, struct watch *watch, bool *ran)
 {
 	int told[2];
 	*ran = false;
@@ -287,6 +287,7 @@ static int run(char **command, const char *shown, struct watch *watch, bool *ran
 		no_command(command[0], errno, told[1]);
 	}
 	char word;
+	clear_environment(preload);
 	close(told[1]);
 	command_pid = (sig_atomic_t)child;
 	take_signals(before);
@@ -440,9 +441,8 @@ int cli_record(struct cli_args *args)
 		bool ran;
 		struct cli_session s;
 		struct watch *watch = strstr(o.out, "%p") ? NULL : watch_begin(o.out);
-		exit = run(args->argv, o.view ? o.out : NULL, watch, &ran);
+		exit = run(args->argv, preload, o.view ? o.out : NULL, watch, &ran);
 		watch_end(watch);
-		clear_environment(preload);
 		if (ran && !strstr(o.out, "%p") && cli_session_read(&s, o.out)) {
 			tell_session(&s, args->argv[0]);
 			exit = look_into(&s, &o, exit);

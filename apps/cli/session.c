@@ -100,8 +100,8 @@ bool cli_tell_trace(const char *path, bool with_command)
 		last_ns = info->until_ns;
 	uint64_t span_ns = (uint64_t)last_ns - (uint64_t)first_ns;
 	weft_duration_text(span, span_ns > INT64_MAX ? INT64_MAX : (int64_t)span_ns);
-	cli_note("%s: %s, %" PRIu64 " events of %zu OS threads, %" PRIu64 " lost%s%s%.*s", path, span, all, info->stream_count,
-	    cli_lost(info), has_promises ? "" : "; no promises", with_command ? ": " : "",
+	cli_note("%s: %s, %" PRIu64 " events of %zu OS thread%s, %" PRIu64 " lost%s%s%.*s", path, span, all, info->stream_count,
+	    info->stream_count == 1 ? "" : "s", cli_lost(info), has_promises ? "" : "; no promises", with_command ? ": " : "",
 	    with_command ? (int)info->command.len : 0, info->command.ptr);
 	weft_trace_close(trace);
 	return has_promises;

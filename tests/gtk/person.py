@@ -45,7 +45,7 @@ def under_a_desktop():
         os.mkdir(runtime, 0o700)
         env = {key: value for key, value in os.environ.items() if not key.startswith(('XDG_', 'DBUS_', 'WAYLAND_', 'GTK_', 'GDK_'))}
         env.update(WEFT_TEST_DESKTOP=home, DISPLAY=':' + display, HOME=home, XDG_RUNTIME_DIR=runtime, GDK_BACKEND='x11',
-                   GSK_RENDERER='cairo', GSETTINGS_BACKEND='memory', LC_ALL='C.UTF-8', PYTHONDONTWRITEBYTECODE='1')
+                   GSK_RENDERER='cairo', GSETTINGS_BACKEND='memory', GIO_USE_VFS='local', GIO_USE_VOLUME_MONITOR='unix', LC_ALL='C.UTF-8', PYTHONDONTWRITEBYTECODE='1')
         try:
             status = subprocess.run(['dbus-run-session', '--', interpreter, *sys.argv], env=env, check=False).returncode
         finally:
