@@ -628,6 +628,27 @@ static void to_hold_a_lock_concerns_both_and_to_release_it_the_lock(void **state
 	forget();
 }
 
+static void counters_keep_all_their_samples(void **state)
+{
+	enum { SAMPLES = 100, COUNTERS = 4 };
+	static struct weft_record_text names[COUNTERS] = {
+	    WEFT_COUNTER("one"), WEFT_COUNTER("two"), WEFT_COUNTER("three"), WEFT_COUNTER("four")};
+	start_recording();
+	for (int i = 0; i < SAMPLES; i++)
+		for (int c = 0; c < COUNTERS; c++)
+			weft_counter_set(WEFT_SYSTEM_ID, &names[c], 1000 * c + i);
+	explain(true);
+	assert_int_equal(model->counter_count, COUNTERS);
+	for (int c = 0; c < COUNTERS; c++) {
+		const struct weft_counter *counter = &model->counters[c];
+		assert_int_equal(counter->count, SAMPLES);
+		for (int i = 0; i < SAMPLES; i++)
+			assert_int_equal(counter->samples[i].value, counter->samples[0].value + i);
+		assert_int_equal(counter->samples[0].value % 1000, 0);
+	}
+	forget();
+}
+
 /* ---- Circles and choices ---- */
 
 /* a waits for a pick of b and another; b waits for a. */
@@ -1294,6 +1315,7 @@ int main(void)
 	    cmocka_unit_test(where_the_trace_does_not_tell_one_hears_what_to_record),
 	    cmocka_unit_test(all_that_wait_for_one_are_one_finding),
 	    cmocka_unit_test(to_hold_a_lock_concerns_both_and_to_release_it_the_lock),
+	    cmocka_unit_test(counters_keep_all_their_samples),
 	    cmocka_unit_test(a_circle_with_a_branch_that_can_end_is_none),
 	    cmocka_unit_test(a_circle_whose_branches_are_all_stuck_is_one),
 	    cmocka_unit_test(a_long_run_that_kept_nobody_who_was_ready_is_not_certain),
