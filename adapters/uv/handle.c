@@ -175,20 +175,21 @@ int weft__uv_poll_init_socket(struct weft__uv_copy *copy, const void *caller, uv
 /* The handle works again, for `what`: its promise begins, to be labelled, or goes on. */
 static bool starts(struct weft__uv_thing *thing, enum weft_kind kind, const void *caller, uint64_t what)
 {
-	if (thing && thing->id && thing->what != what) {
+	weft__uv_dirty();
+	if (!thing)
+		return false;
+	if (thing->id && thing->what != what) {
 		/* In its own callback the promise ends with that. */
 		if (weft__uv_here.actor == weft__uv_tag_of(thing))
 			thing->id = 0;
 		else
 			weft__uv_end(thing, weft__hook_thread.running);
 	}
-	if (thing)
-		thing->what = what;
+	thing->what = what;
 	bool begins = weft__uv_begin(thing, kind, caller);
-	if (thing && !begins && thing->is_stopped)
+	if (!begins && thing->is_stopped)
 		WEFT_NOTE(thing->id, "started again");
-	if (thing)
-		thing->is_stopped = false;
+	thing->is_stopped = false;
 	return begins;
 }
 
@@ -233,7 +234,7 @@ int weft__uv_timer_start(
 		return copy->real.uv_timer_start(handle, cb, after_ms, every_ms);
 	int status = WEFT__UV_INSIDE(copy->real.uv_timer_start(handle, cb ? weft__uv_timer_slot(cb) : NULL, after_ms, every_ms));
 	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
-	if (starts(thing, WEFT_KIND_TIMER, caller, timer_what((void *)cb, after_ms, every_ms))) {
+	if (thing && starts(thing, WEFT_KIND_TIMER, caller, timer_what((void *)cb, after_ms, every_ms))) {
 		weft__uv_put(thing, every_ms ? "every " : "");
 		weft__uv_put_ms(thing, every_ms ? every_ms : after_ms);
 		weft__uv_put_function(thing, (void *)cb);
@@ -248,7 +249,7 @@ int weft__uv_timer_again(struct weft__uv_copy *copy, const void *caller, uv_time
 	int status = WEFT__UV_INSIDE(copy->real.uv_timer_again(handle));
 	if (status == 0 && taken && copy->real.uv_is_active((uv_handle_t *)handle)) {
 		struct weft__uv_thing *thing = weft__uv_handle(copy, caller, handle);
-		if (starts(thing, WEFT_KIND_TIMER, caller, thing ? thing->what : 0)) {
+		if (thing && starts(thing, WEFT_KIND_TIMER, caller, thing ? thing->what : 0)) {
 			weft__uv_put(thing, "again");
 			weft__uv_say(thing);
 		}
@@ -365,7 +366,7 @@ int weft__uv_poll_start(struct weft__uv_copy *copy, const void *caller, uv_poll_
 		return copy->real.uv_poll_start(handle, events, cb);
 	int status = WEFT__UV_INSIDE(copy->real.uv_poll_start(handle, events, weft__uv_poll_slot(cb)));
 	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
-	if (starts(thing, WEFT_KIND_POLL, caller, 0)) {
+	if (thing && starts(thing, WEFT_KIND_POLL, caller, 0)) {
 		weft__uv_put(thing, "poll ");
 		weft__uv_put_handle(thing, (uv_handle_t *)handle);
 		weft__uv_say(thing);
@@ -383,7 +384,7 @@ void weft__uv_poll_called(uv_poll_t *handle, int status, int events, unsigned sl
 static void signal_starts(struct weft__uv_copy *copy, const void *caller, const uv_signal_t *handle, int number)
 {
 	struct weft__uv_thing *thing = weft__uv_handle(copy, caller, handle);
-	if (!starts(thing, WEFT_KIND_OS_SIGNAL, caller, (unsigned)number))
+	if (!thing || !starts(thing, WEFT_KIND_OS_SIGNAL, caller, (unsigned)number))
 		return;
 	const char *name = sigabbrev_np(number);
 	weft__uv_put(thing, name ? "SIG" : "signal ");
@@ -430,7 +431,7 @@ int weft__uv_fs_event_start(
 		return copy->real.uv_fs_event_start(handle, cb, path, flags);
 	int status = WEFT__UV_INSIDE(copy->real.uv_fs_event_start(handle, weft__uv_fs_event_slot(cb), path, flags));
 	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
-	if (starts(thing, WEFT_KIND_POLL, caller, path_what(path))) {
+	if (thing && starts(thing, WEFT_KIND_POLL, caller, path_what(path))) {
 		weft__uv_put(thing, "watch ");
 		weft__uv_put_path(thing, path);
 		weft__uv_say(thing);
@@ -452,7 +453,7 @@ int weft__uv_fs_poll_start(
 		return copy->real.uv_fs_poll_start(handle, cb, path, every_ms);
 	int status = WEFT__UV_INSIDE(copy->real.uv_fs_poll_start(handle, weft__uv_fs_poll_slot(cb), path, every_ms));
 	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
-	if (starts(thing, WEFT_KIND_POLL, caller, path_what(path))) {
+	if (thing && starts(thing, WEFT_KIND_POLL, caller, path_what(path))) {
 		weft__uv_put(thing, "watch every ");
 		weft__uv_put_ms(thing, every_ms);
 		weft__uv_put(thing, " ");
