@@ -1,6 +1,7 @@
 /* input.c: opening traces, and what is said while they are read.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,9 +73,42 @@ static int opened(const struct cli_input *input, int status, const struct weft_e
 	return -1;
 }
 
+static bool is_process(const char *text)
+{
+	char folder[64];
+	size_t digits = strspn(text, "0123456789");
+	snprintf(folder, sizeof folder, "/proc/%.20s", text);
+	return digits > 0 && digits < 20 && text[digits] == '\0' && access(text, F_OK) != 0 && access(folder, F_OK) == 0;
+}
+
+/* The directory that a process records into: it has the files of the trace mapped.  NULL: none is seen. */
+static const char *trace_of_process(const char *pid)
+{
+	static char line[PATH_MAX + 256]; /* what is handed out lives on */
+	const char *found = NULL;
+	snprintf(line, sizeof line, "/proc/%.20s/maps", pid);
+	FILE *maps = fopen(line, "re");
+	while (maps && !found && fgets(line, sizeof line, maps)) {
+		char *path = strchr(line, '/'), *name = path ? strrchr(path, '/') : NULL;
+		if (!name || strncmp(name, "/definitions-", strlen("/definitions-")) != 0)
+			continue;
+		*name = '\0';
+		found = path;
+	}
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
 int cli_open(struct cli_input *input, const char *path)
 {
 	struct weft_error err;
+	if (is_process(path)) {
+		const char *trace = trace_of_process(path);
+		if (!trace)
+			return cli_open_process(input, path, NULL);
+		path = trace;
+	}
 	int exit = cli_session_choose(&path);
 	if (exit >= 0)
 		return exit;
