@@ -33,4 +33,5 @@ with tempfile.TemporaryDirectory(prefix='weft-glib-') as folder:
     expect([p['end'] for p in program.promises('task') if p['end'] != 'resolved'], ['failed'], 'tasks that fail: the forgotten one')
     expect(len(fork.promises('task')), 3, 'tasks of the fork')
     expect(program.promise('process', 'sh -c sleep 0.05; exit 7')['labels'][-1][1], 'exit status 7', 'the child')
-    expect(list(program.findings('10s')), ['unreturned'], 'findings')
+    # On a busy machine its idles go on for long without a sleep: then it does spin.
+    expect([finding for finding in program.findings('10s') if finding != 'spin'], ['unreturned'], 'findings')
