@@ -80,6 +80,7 @@ static int render_view(struct weft_view *view, const struct weft_render_options 
 		if (parsed < 0)
 			return parsed;
 		size_t n = weft_view_find_query(view, &query);
+		weft_query_finish(&query);
 		if (found)
 			*found = n;
 	}
