@@ -245,12 +245,18 @@ static int note_awaits(struct weft__build *b)
 	return status;
 }
 
+static int both_promises(struct weft__build *b, const struct weft_event *ev, uint32_t *first, uint32_t *second)
+{
+	int status = promise_of(b, ev, ev->a, first);
+	return status < 0 ? status : promise_of(b, ev, ev->b, second);
+}
+
 /* A state dump tells of an await that the ring may have forgotten. */
 static int still_awaits(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t from, to;
-	int status = promise_of(b, ev, ev->a, &from);
-	if (status < 0 || (status = promise_of(b, ev, ev->b, &to)) < 0 || (status = note_awaits(b)) < 0)
+	int status = both_promises(b, ev, &from, &to);
+	if (status < 0 || (status = note_awaits(b)) < 0)
 		return status;
 	hear(b, to, time_ns);
 	hear(b, from, time_ns);
@@ -259,48 +265,36 @@ static int still_awaits(struct weft__build *b, const struct weft_event *ev, int6
 	return status < 0 ? status : WEFT_OK;
 }
 
-static int awaits_no_more(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+static int end_await(struct weft__build *b, int64_t time_ns, uint32_t from, uint32_t to)
 {
-	uint32_t from, to;
-	int status = promise_of(b, ev, ev->a, &from);
-	if (status < 0 || (status = promise_of(b, ev, ev->b, &to)) < 0 || (status = note_awaits(b)) < 0)
-		return status;
 	hear(b, from, time_ns);
 	struct weft_await_end *end = weft_vec_push(&b->await_ends);
-	if (!end || !weft_idmap_set(&b->awaits, pair_of(from, to), 1))
+	if (!end || (b->awaits_seen > 0 && !weft_idmap_set(&b->awaits, pair_of(from, to), 1)))
 		return WEFT_ENOMEM;
 	*end = (struct weft_await_end){time_ns, from, to};
 	return WEFT_OK;
 }
 
-/* A lock waits for who holds it. */
-static int hold(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+static int awaits_no_more(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
-	uint32_t holder, lock;
-	if (ev->a == WEFT_SYSTEM_ID || ev->b == WEFT_SYSTEM_ID)
-		return WEFT_OK;
-	int status = promise_of(b, ev, ev->a, &holder);
-	if (status < 0 || (status = promise_of(b, ev, ev->b, &lock)) < 0)
+	uint32_t from, to;
+	int status = both_promises(b, ev, &from, &to);
+	if (status < 0 || (status = note_awaits(b)) < 0)
 		return status;
-	hear(b, holder, time_ns);
-	hear(b, lock, time_ns);
-	add_link(b, ev, time_ns, WEFT_LINK_AWAIT, lock, holder);
-	return WEFT_OK;
+	return end_await(b, time_ns, from, to);
 }
 
-static int release(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+/* A lock awaits who holds it. */
+static int hold_or_release(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t holder, lock;
 	if (ev->a == WEFT_SYSTEM_ID || ev->b == WEFT_SYSTEM_ID)
 		return WEFT_OK;
-	int status = promise_of(b, ev, ev->a, &holder);
-	if (status < 0 || (status = promise_of(b, ev, ev->b, &lock)) < 0)
-		return status;
-	hear(b, lock, time_ns);
-	struct weft_await_end *end = weft_vec_push(&b->await_ends);
-	if (!end || (b->awaits_seen > 0 && !weft_idmap_set(&b->awaits, pair_of(lock, holder), 1)))
-		return WEFT_ENOMEM;
-	*end = (struct weft_await_end){time_ns, lock, holder};
+	int status = both_promises(b, ev, &holder, &lock);
+	if (status < 0 || ev->op == WEFT_OP_RELEASE)
+		return status < 0 ? status : end_await(b, time_ns, lock, holder);
+	hear(b, holder, time_ns);
+	add_link(b, ev, time_ns, WEFT_LINK_AWAIT, lock, holder);
 	return WEFT_OK;
 }
 
@@ -629,8 +623,8 @@ static int take(struct weft__build *b, const struct weft_event *ev)
 	case WEFT_OP_PAUSE_BEGIN:
 	case WEFT_OP_PAUSE_END: return pause_event(b, ev, time_ns);
 	case WEFT_OP_AWAITS_NO_MORE: return awaits_no_more(b, ev, time_ns);
-	case WEFT_OP_HOLD: return hold(b, ev, time_ns);
-	case WEFT_OP_RELEASE: return release(b, ev, time_ns);
+	case WEFT_OP_HOLD:
+	case WEFT_OP_RELEASE: return hold_or_release(b, ev, time_ns);
 	case WEFT_OP_DETAIL: return detail(b, ev, time_ns);
 	case WEFT_OP_BELONGS: return belongs(b, ev);
 	case WEFT_OP_LEVEL:
