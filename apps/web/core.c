@@ -1,6 +1,6 @@
-/* core.c: what the page's scripts call and the core does not offer in numbers and terminated texts.
+/* core.c: calls of the core for the page's scripts, which can pass only numbers and terminated texts.
  *
- * Most of what they call is the core's own: exports.txt.  A text that is returned lives until the next call.
+ * The page's scripts call most functions of the core directly: see exports.txt.  A text returned here lives until the next call.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,16 +18,16 @@
 #include "viewer/search.h"
 #include "viewer/summary.h"
 
-/* A fuzz target is compiled with other ones. */
+/* A fuzz target that includes this file defines its own. */
 #ifndef EXPORT
 #define EXPORT(name) __attribute__((export_name(#name)))
 #define IMPORT(name) __attribute__((import_module("weft"), import_name(#name)))
 #endif
 
 _Static_assert(sizeof(struct weft_prim) == 36 && offsetof(struct weft_prim, x0) == 8 && offsetof(struct weft_prim, first) == 28,
-    "canvas.js reads it so");
+    "canvas.js reads primitives at these offsets");
 
-/* How many events were read, or how much was explained, of 100. */
+/* Tells how many events have been read, or how many percent of a trace have been explained. */
 IMPORT(progress) void page_progress(double done);
 
 IMPORT(measure) double page_measure(enum weft_font font, const char *text, size_t len);
@@ -40,7 +40,7 @@ static double measure(void *ctx, enum weft_font font, const char *text, size_t l
 	return page_measure(font, text, len);
 }
 
-/* What went wrong last. */
+/* The message of the last error. */
 EXPORT(last_error) const char *page_last_error(void)
 {
 	weft_error_format(&error, answer, sizeof answer);
@@ -64,7 +64,7 @@ EXPORT(gesture_count) size_t page_gesture_count(void)
 	return count;
 }
 
-/* What the hand does, and what then happens: a line each. */
+/* A gesture of the mouse or the keyboard, and its effect: a line each. */
 EXPORT(gesture) const char *page_gesture(size_t number)
 {
 	size_t count;
@@ -73,7 +73,7 @@ EXPORT(gesture) const char *page_gesture(size_t number)
 	return answer;
 }
 
-/* Its name, label, keys and group, a line each; then who, as enum weft_action_who, and menus, as enum weft_menu. */
+/* The action's name, label, keys and group, a line each; then its `who` (enum weft_action_who) and `menus` (enum weft_menu). */
 EXPORT(action) const char *page_action(enum weft_action action)
 {
 	const struct weft_action_info *info = weft_action_info(action);
@@ -82,7 +82,7 @@ EXPORT(action) const char *page_action(enum weft_action action)
 	return answer;
 }
 
-/* All that an instance shows. */
+/* All traces that this instance of the core shows. */
 static struct weft_compare all;
 static struct weft_pane panes[WEFT_COMPARE_PANES];
 
@@ -103,7 +103,7 @@ static bool go_on_explaining(void *ctx, unsigned percent)
 	return true;
 }
 
-/* Reads a trace, whose bytes stay the caller's, who keeps them as long as the viewer is used.  NULL: last_error(). */
+/* Reads a trace.  The bytes stay the caller's and must live as long as the viewer.  NULL: see last_error(). */
 EXPORT(load) struct weft_viewer *page_load(const unsigned char *bytes, size_t size, const char *name)
 {
 	struct weft_trace *trace;
@@ -128,7 +128,7 @@ EXPORT(adopt) bool page_adopt(uintptr_t from, uintptr_t to)
 	return memory_adopt(from, to);
 }
 
-/* Shows a viewer below the others, or in the place of one, which ends.  Negative: last_error(). */
+/* Shows a viewer below the others, or in the place of one, which is destroyed.  Negative: see last_error(). */
 EXPORT(show) int page_show(struct weft_viewer *viewer, bool measured, size_t place)
 {
 	int status = WEFT_OK;
@@ -164,13 +164,13 @@ EXPORT(top) double page_top(size_t number)
 	return all.tops_px[number];
 }
 
-/* The panes are brought up to date: how many there are, or negative. */
+/* Brings the panes up to date.  Returns how many there are, or a negative status. */
 EXPORT(draw) int page_draw(void)
 {
 	return weft_compare_draw(&all, panes, WEFT_COMPARE_PANES, &error);
 }
 
-/* x, y, width, height, scale; then the address of its primitives, how many, the address of their texts. */
+/* A pane's x, y, width, height and scale; then the address of its primitives, their number, and the address of their texts. */
 EXPORT(pane) const double *page_pane(int number)
 {
 	static double numbers[8];
@@ -186,7 +186,7 @@ EXPORT(pane) const double *page_pane(int number)
 	return numbers;
 }
 
-/* A pane's draw list as text, to be compared; the caller's to free. */
+/* A pane's draw list as text, for tests to compare; the caller's to free. */
 EXPORT(dump) char *page_dump(struct weft_viewer *viewer, int number)
 {
 	char *text = NULL;
@@ -196,7 +196,7 @@ EXPORT(dump) char *page_dump(struct weft_viewer *viewer, int number)
 	return text;
 }
 
-/* Empty, or what is wrong with the text. */
+/* Says what is wrong with the text; empty if nothing is. */
 EXPORT(search) const char *page_search(const char *text)
 {
 	return weft_compare_search(&all, text, &error) < 0 ? error.what : "";
@@ -282,11 +282,11 @@ EXPORT(list_promise) const char *page_list_promise(const struct weft_viewer *vie
 	return weft_viewer_list_promise(viewer, promise, answer);
 }
 
-/* ---- what is said beside the picture: rows, of which one is asked for after all were made ---- */
+/* ---- the rows of the panel: a first call makes all rows and counts them, a second one returns a row ---- */
 
 static struct weft_rows rows[3];
 
-/* Of the promise that the panel is about; of what went wrong; of what is missing in the trace. */
+/* The rows about the promise that the panel shows, about findings, and about what is missing in the trace. */
 enum { PANEL_ROWS, FINDING_ROWS, NOTE_ROWS };
 
 EXPORT(panel) size_t page_panel(const struct weft_viewer *viewer)
@@ -307,7 +307,8 @@ EXPORT(notes) size_t page_notes(const struct weft_viewer *viewer)
 	return rows[NOTE_ROWS].count;
 }
 
-/* Its kind and tone by their names, whether it leads, whether it is open, its name and value: a line each. */
+/* The names of a row's kind and tone, whether a click on it leads somewhere, whether it is open, its name and its value: a line
+ * each. */
 EXPORT(row) const char *page_row(int which, size_t number)
 {
 	const struct weft_row *row = &rows[which].rows[number];
@@ -322,9 +323,9 @@ EXPORT(press_row) void page_press_row(struct weft_viewer *viewer, int which, siz
 		weft_viewer_press_row(viewer, &rows[which].rows[number]);
 }
 
-/* ---- questions: what a viewer wants to know, and what is answered ---- */
+/* ---- questions: analyses that the viewer asks for and a worker answers ---- */
 
-/* The state of a question, and of which promise it is. */
+/* The state of a question, and the promise that it is about. */
 EXPORT(question) int page_question(const struct weft_viewer *viewer, enum weft_ask ask)
 {
 	return viewer->questions[ask].state;
@@ -335,7 +336,7 @@ EXPORT(question_promise) uint32_t page_question_promise(const struct weft_viewer
 	return viewer->questions[ask].promise;
 }
 
-/* Explains the whole trace, or why a promise is as it is: a parcel of so many bytes, the caller's to free; NULL: no memory. */
+/* Explains the whole trace, or one promise.  Returns a parcel of *size bytes, the caller's to free.  NULL: no memory. */
 static size_t parcel_bytes;
 
 EXPORT(explain) void *page_explain(const struct weft_viewer *viewer, enum weft_ask ask, uint32_t promise)
@@ -358,7 +359,7 @@ EXPORT(parcel_size) size_t page_parcel_size(void)
 	return parcel_bytes;
 }
 
-/* The answer to a question is in a parcel, which is now the viewer's, or NULL. */
+/* Hands the viewer the answer to a question.  The parcel becomes the viewer's; NULL says that there is no answer. */
 EXPORT(answer) void page_answer(struct weft_viewer *viewer, enum weft_ask ask, void *parcel)
 {
 	weft_viewer_answer(viewer, ask, parcel ? parcel_unpack(parcel) : NULL);
@@ -393,7 +394,7 @@ static int append(void *ctx, const void *bytes, size_t size)
 	return 0;
 }
 
-/* The picture as terminated SVG, the caller's to free; NULL: last_error(). */
+/* The picture as SVG, terminated by NUL; the caller's to free.  NULL: see last_error(). */
 EXPORT(svg) char *page_svg(struct weft_viewer *viewer, enum weft_theme theme)
 {
 	char_vec out = {0};

@@ -1,8 +1,9 @@
 /* memory.c: memory that another instance of the core has filled.
  *
  * A worker opens a trace in an instance of its own, whose heap begins where this one's memory ends.  Its bytes are then copied to
- * the same addresses here, so that all pointers in them hold.  This heap knows nothing of them: what is freed there stays until
- * the whole stretch is given up.  SPDX-License-Identifier: ISC */
+ * the same addresses here, so that all pointers in them stay valid.  This instance's heap does not own those bytes: free() of an
+ * address among them does nothing, and the whole stretch is reused when its last user gives it up.  SPDX-License-Identifier: ISC
+ */
 #include "apps/web/memory.h"
 
 #include <malloc.h>
@@ -19,11 +20,11 @@ static size_t count;
 
 bool memory_begin_at(uintptr_t start)
 {
-	free(malloc(1)); /* the heap takes what memory there is when it is first used */
+	free(malloc(1)); /* the first use of the heap claims all memory that there is now */
 	size_t pages = __builtin_wasm_memory_size(0);
 	if (start / PAGE > pages && __builtin_wasm_memory_grow(0, start / PAGE - pages) == SIZE_MAX)
 		return false;
-	/* All that lies before is used up. */
+	/* Use up everything before `start`. */
 	for (size_t size = PAGE / 2; size > 0; size /= 2) {
 		void *block;
 		while ((block = malloc(size)) && (uintptr_t)block < start)
@@ -57,7 +58,7 @@ void memory_give_up(const void *address)
 		stretches[i] = stretches[--count];
 }
 
-/* The linker has all calls of free() and realloc() come here: --wrap. */
+/* The linker's option --wrap sends all calls of free() and realloc() here. */
 void __real_free(void *block);
 void *__real_realloc(void *block, size_t size);
 void __wrap_free(void *block);

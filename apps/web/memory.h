@@ -6,13 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whatever is allocated from now on lies at `start`, a multiple of 65536, or above.  False: there is not so much memory. */
+/* Makes all later allocations lie at or above `start`, a multiple of 65536.  False: there is not enough memory. */
 bool memory_begin_at(uintptr_t start);
 
-/* The bytes from one address up to another are what another instance allocated.  False: there are too many such stretches. */
+/* Says that another instance allocated the bytes from `from` up to `to`.  False: there are too many such stretches. */
 bool memory_adopt(uintptr_t from, uintptr_t to);
 
-/* Nothing in the stretch around an address is used any more. */
+/* Gives up the whole stretch that contains an address: nothing in it is used any more. */
 void memory_give_up(const void *address);
 
 #endif

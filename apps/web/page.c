@@ -1,4 +1,4 @@
-/* page.c: the template of pack.py, and traces in it.  SPDX-License-Identifier: ISC */
+/* page.c: fills the template that pack.py made with traces.  SPDX-License-Identifier: ISC */
 #include "page.h"
 
 #include <glib.h>
@@ -26,7 +26,7 @@ static void put_cstring(struct out *o, const char *text)
 	put(o, text, strlen(text));
 }
 
-/* As the text of an element or the value of an attribute. */
+/* Escapes a text for use inside an element or an attribute's value. */
 static void put_escaped(struct out *o, const char *text)
 {
 	const unsigned char *p = (const unsigned char *)text;

@@ -5,11 +5,11 @@
 #include <string.h>
 
 struct packer {
-	char *block; /* NULL: only measured */
+	char *block; /* NULL in the first pass, which only measures */
 	size_t at;
 };
 
-/* Copies bytes, aligned, and returns where they are since the start. */
+/* Copies bytes to an aligned place and returns its offset from the start. */
 static uintptr_t put(struct packer *p, const void *bytes, size_t size)
 {
 	size_t at = (p->at + 7) & ~(size_t)7;
@@ -24,7 +24,7 @@ static const char *put_text(struct packer *p, const char *text)
 	return text ? (const char *)put(p, text, strlen(text) + 1) : NULL;
 }
 
-/* What holds addresses is put twice: for its place, and once these are known. */
+/* A struct with pointers is put twice: first to reserve its place, then with the offsets of what it points to. */
 static void put_all(struct packer *p, const struct weft_findings *findings)
 {
 	struct weft_findings head = *findings;

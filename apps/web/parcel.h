@@ -5,10 +5,10 @@
 
 #include "analysis/explain.h"
 
-/* A copy of findings in which addresses are since its own start; the caller's to free.  NULL: no memory. */
+/* A copy of findings whose pointers are offsets from the copy's start; the caller's to free.  NULL: no memory. */
 void *parcel_pack(const struct weft_findings *findings, size_t *size);
 
-/* The same block, in another memory, as findings. */
+/* Turns the offsets of such a block, now in this instance's memory, into pointers: findings again. */
 struct weft_findings *parcel_unpack(void *parcel);
 
 #endif
