@@ -212,8 +212,8 @@ void weft__glib_cancel_add(struct weft__glib_thing *task, const GCancellable *ca
 void weft__glib_cancel_remove(struct weft__glib_thing *task);
 void weft__glib_cancels_forget(void);
 
-/* dbus.c: a method call has arrived, which the source will make. */
+/* dbus.c: whether a source of libgio with that name makes a method call that has arrived; its data points to something. */
+bool weft__glib_is_serving(const char *source_name, const void *data);
 void weft__glib_serves(struct weft__glib_thing *source, GDBusMethodInvocation *call);
-bool weft__glib_is_serving(const char *source_name);
 
 #endif

@@ -97,7 +97,9 @@
 	WEFT__GIO_DBUS_CALLS(X)
 
 /* Y(result, name, (parameters)): only called, of libgobject and libgio. */
-#define WEFT__GOBJECT_ONLY_CALLED(Y) Y(const gchar *, g_type_name_from_instance, (GTypeInstance * instance))
+#define WEFT__GOBJECT_ONLY_CALLED(Y)                                                                                             \
+	Y(const gchar *, g_type_name_from_instance, (GTypeInstance * instance))                                                  \
+	Y(gpointer, g_type_class_peek, (GType type))
 #define WEFT__GIO_ONLY_CALLED(Y)                                                                                                 \
 	Y(GCancellable *, g_task_get_cancellable, (GTask * task))                                                                \
 	Y(gboolean, g_task_get_check_cancellable, (GTask * task))                                                                \
@@ -112,6 +114,7 @@
 	Y(const gchar *, g_dbus_message_get_destination, (GDBusMessage * message))                                               \
 	Y(const gchar *, g_dbus_message_get_interface, (GDBusMessage * message))                                                 \
 	Y(const gchar *, g_dbus_message_get_member, (GDBusMessage * message))                                                    \
+	Y(GType, g_dbus_method_invocation_get_type, (void))                                                                      \
 	Y(GDBusMessage *, g_dbus_method_invocation_get_message, (GDBusMethodInvocation * call))                                  \
 	Y(GDBusConnection *, g_dbus_method_invocation_get_connection, (GDBusMethodInvocation * call))
 

@@ -100,11 +100,17 @@ void weft__g_dbus_connection_send_message_with_reply(GDBusConnection *connection
 
 /* ---- Served calls ---- */
 
-bool weft__glib_is_serving(const char *source_name)
+/* Sources that watch and own names are called so too, and have other data. */
+bool weft__glib_is_serving(const char *source_name, const void *data)
 {
 	static const char wanted[] = "] call_in_idle_cb";
+	const struct weft__glib_real *real = &weft__glib_real;
 	size_t length = strlen(source_name);
-	return length >= sizeof wanted - 1 && !memcmp(source_name + length - (sizeof wanted - 1), wanted, sizeof wanted - 1);
+	if (length < sizeof wanted - 1 || memcmp(source_name + length - (sizeof wanted - 1), wanted, sizeof wanted - 1) != 0)
+		return false;
+	const void *class =
+	    data && real->g_type_class_peek ? real->g_type_class_peek(real->g_dbus_method_invocation_get_type()) : NULL;
+	return class && ((const GTypeInstance *)data)->g_class == class;
 }
 
 static void (*finalize)(GObject *);

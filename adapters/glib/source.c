@@ -284,7 +284,7 @@ static void attached(GSource *source, const void *caller)
 	const struct weft__glib_thing *task = weft__glib_thing_find(WEFT__GLIB_TASK, data);
 	if (task && task->is_returned)
 		thing->stands_for = weft__glib_tag_of(task);
-	else if (source->name && weft__glib_is_serving(source->name) && weft__glib_is_gio(caller))
+	else if (source->name && weft__glib_is_gio(caller) && weft__glib_is_serving(source->name, data))
 		weft__glib_serves(thing, data);
 	else if (table->kind == WEFT_KIND_PROCESS)
 		weft__glib_child_begins(thing, source, data);
