@@ -27,6 +27,7 @@ struct addrinfo;
 struct evbuffer;
 
 typedef void weft__ev_event_cb(int fd, short what, void *data);
+typedef void weft__ev_finalize_cb(struct event *event, void *data);
 typedef void weft__ev_data_cb(struct bufferevent *buffer, void *data);
 typedef void weft__ev_state_cb(struct bufferevent *buffer, short what, void *data);
 typedef void weft__ev_request_cb(struct evhttp_request *request, void *data);
@@ -41,14 +42,21 @@ enum { EV_IS_TIMEOUT = 1, EV_IS_READ = 2, EV_IS_WRITE = 4, EV_IS_SIGNAL = 8, EV_
 	    (struct event * event, struct event_base * base, int fd, short events, weft__ev_event_cb *cb, void *data))           \
 	X(struct event *, event_new, (struct event_base * base, int fd, short events, weft__ev_event_cb *cb, void *data))        \
 	X(void, event_free, (struct event * event))                                                                              \
+	X(int, event_finalize, (unsigned flags, struct event *event, weft__ev_finalize_cb *cb))                                  \
+	X(int, event_free_finalize, (unsigned flags, struct event *event, weft__ev_finalize_cb *cb))                             \
 	X(int, event_add, (struct event * event, const struct timeval *timeout))                                                 \
 	X(int, event_del, (struct event * event))                                                                                \
 	X(void, event_active, (struct event * event, int what, short calls))                                                     \
 	X(weft__ev_event_cb *, event_get_callback, (const struct event *event))                                                  \
+	X(void, event_get_assignment,                                                                                            \
+	    (const struct event *event, struct event_base **base, int *fd, short *events, weft__ev_event_cb **cb, void **data))  \
 	X(struct bufferevent *, bufferevent_socket_new, (struct event_base * base, int fd, int options))                         \
 	X(void, bufferevent_setcb,                                                                                               \
 	    (struct bufferevent * buffer, weft__ev_data_cb * read, weft__ev_data_cb * write, weft__ev_state_cb * state,          \
 		void *data))                                                                                                     \
+	X(void, bufferevent_getcb,                                                                                               \
+	    (struct bufferevent * buffer, weft__ev_data_cb * *read, weft__ev_data_cb * *write, weft__ev_state_cb * *state,       \
+		void **data))                                                                                                    \
 	X(void, bufferevent_free, (struct bufferevent * buffer))                                                                 \
 	X(int, bufferevent_socket_connect, (struct bufferevent * buffer, const struct sockaddr *address, int size))
 #define WEFT__EV_EXTRA(X)                                                                                                        \

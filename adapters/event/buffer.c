@@ -64,6 +64,18 @@ void weft__bufferevent_setcb(
 	    data);
 }
 
+void weft__bufferevent_getcb(
+    struct bufferevent *buffer, weft__ev_data_cb **read, weft__ev_data_cb **write, weft__ev_state_cb **state, void **data)
+{
+	weft__ev_real.bufferevent_getcb(buffer, read, write, state, data);
+	if (read)
+		*read = (weft__ev_data_cb *)weft_hook_user(&data_slots, (void *)*read);
+	if (write)
+		*write = (weft__ev_data_cb *)weft_hook_user(&data_slots, (void *)*write);
+	if (state)
+		*state = (weft__ev_state_cb *)weft_hook_user(&state_slots, (void *)*state);
+}
+
 void weft__bufferevent_free(struct bufferevent *buffer)
 {
 	if (weft_is_on()) {

@@ -16,12 +16,9 @@ void weft__ev_called(int fd, short what, void *data, unsigned slot);
 WEFT_HOOK_CODE(weft__ev_called, 3, 256);
 static const struct weft_hook_slots slots = {weft__ev_called_code, users, SLOTS};
 
-static weft__ev_event_cb *user_of(const void *cb)
+static weft__ev_event_cb *user_of(weft__ev_event_cb *given)
 {
-	uintptr_t at = (uintptr_t)cb - (uintptr_t)slots.code;
-	return at < (uintptr_t)SLOTS * WEFT_HOOK_SLOT_BYTES
-		   ? (weft__ev_event_cb *)__atomic_load_n(&users[at / WEFT_HOOK_SLOT_BYTES], __ATOMIC_ACQUIRE)
-		   : (weft__ev_event_cb *)cb;
+	return (weft__ev_event_cb *)weft_hook_user(&slots, (void *)given);
 }
 
 /* ---- What an event is ---- */
@@ -44,7 +41,7 @@ static void begin(struct weft__ev_thing *thing, const struct event *event, const
 {
 	int fd = weft__ev_real.event_get_fd(event), kept = errno;
 	short events = weft__ev_real.event_get_events(event);
-	const void *function = (const void *)user_of((const void *)weft__ev_real.event_get_callback(event));
+	const void *function = (const void *)user_of(weft__ev_real.event_get_callback(event));
 	thing->fd = events & EV_IS_SIGNAL ? -1 : fd;
 	if (events & EV_IS_SIGNAL) {
 		weft__ev_begin(thing, WEFT_KIND_OS_SIGNAL, caller);
@@ -88,7 +85,15 @@ int weft__event_assign(struct event *event, struct event_base *base, int fd, sho
 
 weft__ev_event_cb *weft__event_get_callback(const struct event *event)
 {
-	return user_of((const void *)weft__ev_real.event_get_callback(event));
+	return user_of(weft__ev_real.event_get_callback(event));
+}
+
+void weft__event_get_assignment(
+    const struct event *event, struct event_base **base, int *fd, short *events, weft__ev_event_cb **cb, void **data)
+{
+	weft__ev_real.event_get_assignment(event, base, fd, events, cb, data);
+	if (cb)
+		*cb = user_of(*cb);
 }
 
 struct event *weft__event_new(struct event_base *base, int fd, short events, weft__ev_event_cb *cb, void *data)
@@ -110,16 +115,34 @@ struct event *weft__event_new(struct event_base *base, int fd, short events, wef
 	return event;
 }
 
+static void ends(struct event *event)
+{
+	if (!weft_is_on())
+		return;
+	weft__ev_lock(event);
+	struct weft__ev_thing *thing = weft__ev_find(event);
+	if (thing)
+		weft__ev_end(thing, weft__hook_thread.running);
+	weft__ev_unlock(event);
+}
+
 void weft__event_free(struct event *event)
 {
-	if (weft_is_on()) {
-		weft__ev_lock(event);
-		struct weft__ev_thing *thing = weft__ev_find(event);
-		if (thing)
-			weft__ev_end(thing, weft__hook_thread.running);
-		weft__ev_unlock(event);
-	}
+	ends(event);
 	weft__ev_real.event_free(event);
+}
+
+/* The callback given here is the last that concerns the event, which is never called again. */
+int weft__event_finalize(unsigned flags, struct event *event, weft__ev_finalize_cb *cb)
+{
+	ends(event);
+	return weft__ev_real.event_finalize(flags, event, cb);
+}
+
+int weft__event_free_finalize(unsigned flags, struct event *event, weft__ev_finalize_cb *cb)
+{
+	ends(event);
+	return weft__ev_real.event_free_finalize(flags, event, cb);
 }
 
 int weft__event_add(struct event *event, const struct timeval *timeout)
@@ -134,7 +157,7 @@ int weft__event_add(struct event *event, const struct timeval *timeout)
 	weft__ev_lock(event);
 	struct weft__ev_thing *thing = weft__ev_find(event);
 	if (!thing && (thing = weft__ev_make(event)))
-		thing->function = (const void *)user_of((const void *)weft__ev_real.event_get_callback(event));
+		thing->function = (const void *)user_of(weft__ev_real.event_get_callback(event));
 	if (thing && !thing->id)
 		begin(thing, event, timeout, weft__ev_here.caller);
 	if (thing) {
@@ -178,7 +201,7 @@ void weft__event_active(struct event *event, int what, short calls)
 		weft__ev_lock(event);
 		struct weft__ev_thing *thing = weft__ev_find(event);
 		if (!thing && (thing = weft__ev_make(event)))
-			thing->function = (const void *)user_of((const void *)weft__ev_real.event_get_callback(event));
+			thing->function = (const void *)user_of(weft__ev_real.event_get_callback(event));
 		if (thing && !thing->id)
 			begin(thing, event, NULL, weft__ev_here.caller);
 		if (thing && thing->id)

@@ -25,3 +25,11 @@ void *weft_hook_slot(const struct weft_hook_slots *slots, void *user)
 	weft_counter_add(WEFT_SYSTEM_ID, &refused, 1);
 	return user;
 }
+
+void *weft_hook_user(const struct weft_hook_slots *slots, void *given)
+{
+	uintptr_t at = (uintptr_t)given - (uintptr_t)slots->code;
+	return at < (uintptr_t)slots->count * WEFT_HOOK_SLOT_BYTES
+		   ? __atomic_load_n(&slots->user[at / WEFT_HOOK_SLOT_BYTES], __ATOMIC_ACQUIRE)
+		   : given;
+}

@@ -53,4 +53,7 @@ struct weft_hook_slots {
 /* The slot of a function; of a slot it is that slot.  The function itself if no slot is left. */
 void *weft_hook_slot(const struct weft_hook_slots *slots, void *user);
 
+/* The program's function for what the runtime was given: of a slot whose it is, otherwise what was asked for. */
+void *weft_hook_user(const struct weft_hook_slots *slots, void *given);
+
 #endif

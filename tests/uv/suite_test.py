@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 
+from debian import fetch, skip
 from recorded import ENV, expect, fail, need
 
 weft, folder = map(os.path.abspath, sys.argv[1:3])
@@ -23,35 +24,6 @@ WHOLE_S, ONE_S = 1200, 120
 # Tests that say something else when they are recorded, and why.
 DIFFERENT = {
 }  # yapf: disable
-
-
-def skip(why):
-    print(f'SKIPPED: {why}')
-    sys.exit(77)
-
-
-def fetch():
-    """The folder of the sources."""
-    for program in ('apt-get', 'dpkg-source', 'gcc'):
-        need(program)
-    version = subprocess.run(['dpkg-query', '-W', '-f', '${Version}', 'libuv1-dev'], stdout=subprocess.PIPE, text=True, check=False).stdout
-    if not version:
-        skip('libuv1-dev is not installed by dpkg')
-    os.makedirs(os.path.join(folder, 'lists', 'partial'), exist_ok=True)
-    os.makedirs(os.path.join(folder, 'cache', 'archives', 'partial'), exist_ok=True)
-    listed = os.path.join(folder, 'sources.list')
-    with open(listed, 'w', encoding='ascii') as file:
-        for suite, path in (('bookworm', 'debian'), ('bookworm-security', 'debian-security')):
-            file.write(f'deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/{path} {suite} main\n')
-    source = os.path.join(folder, 'libuv1-' + version.split('-')[0])
-    if os.path.exists(source):
-        return source
-    apt = ['apt-get', '-qq', '-o', 'Dir::Etc::sourcelist=' + listed, '-o', 'Dir::Etc::sourceparts=/dev/null',
-           '-o', f'Dir::State::lists={folder}/lists', '-o', f'Dir::Cache={folder}/cache', '-o', 'APT::Sandbox::User=root']
-    for command in ([*apt, 'update'], [*apt, 'source', 'libuv1=' + version]):
-        if subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
-            skip('the source of libuv1 cannot be fetched')
-    return source
 
 
 def build(source):
@@ -87,7 +59,7 @@ def passes(runner, source, name, traces):
 
 def main():
     os.makedirs(folder, exist_ok=True)
-    source = fetch()
+    source = fetch(folder, 'libuv1', 'libuv1-dev')
     runner = build(source)
     traces = os.path.join(folder, 'traces')
     shutil.rmtree(traces, ignore_errors=True)
