@@ -48,6 +48,11 @@ static void add_again(int fd, short what, void *data)
 		evtimer_add(&again, &(struct timeval){.tv_usec = 10000});
 }
 
+static void finalized(struct event *event, void *data)
+{
+	puts("finalized");
+}
+
 static int timers(void)
 {
 	struct event *every = event_new(base, -1, EV_PERSIST, repeat, event_self_cbarg());
@@ -57,8 +62,13 @@ static int timers(void)
 	evtimer_assign(&deleted, base, add_again, NULL);
 	evtimer_add(&deleted, &(struct timeval){.tv_sec = 100});
 	evtimer_del(&deleted);
+	struct event *last = event_new(base, -1, 0, add_again, NULL);
+	evtimer_add(last, &(struct timeval){.tv_sec = 200});
+	event_free_finalize(0, last, finalized);
 	event_base_dispatch(base);
-	int right = event_get_callback(every) == repeat && event_get_callback(&again) == add_again;
+	event_callback_fn assigned;
+	event_get_assignment(every, NULL, NULL, NULL, &assigned, NULL);
+	int right = event_get_callback(every) == repeat && event_get_callback(&again) == add_again && assigned == repeat;
 	event_free(every);
 	printf("%d %d %s\n", repeats, adds, right ? "its own callbacks" : "somebody else's callbacks");
 	return 0;

@@ -41,7 +41,7 @@ def test(folder):
     expect((loop['created_by'], every['created_by']), (trace.promise('thread', 'main')['promise'],) * 2, 'who made them')
     if len(every['running']) < 5 or len(again['running']) < 4:
         fail(f'runs of timers: {every["running"]}, {again["running"]}')
-    expect(trace.promise('timer', '100 s')['end'], 'resolved', 'how a deleted timer ends')
+    expect([trace.promise('timer', time)['end'] for time in ('100 s', '200 s')], ['resolved'] * 2, 'how timers end that are deleted or finalized')
     expect(len([event for event in trace.ask('events', '--json') if event['op'] == 'pause_begin']), 4, 'callbacks that block')
     if 'scenes.c' not in (every['site'] or {}).get('file', ''):
         fail(f'where the timer was made: {every["site"]}')
