@@ -25,10 +25,14 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	X(STUCK, stuck, ALARM, CHAINS | SORTS | ROOTS | ALL,                                                                     \
 	    "a promise is pending that younger ones of its sort have overtaken")                                                 \
 	X(STALL, stall, ALARM, DELAYS | ALL, "one promise ran, or a pause lasted, while others were ready")                      \
+	X(EXHAUSTED, exhausted, ALARM, SORTS | ALL, "computations held all OS threads of a pool, and others had to wait")        \
 	X(STARVATION, starvation, ALARM, DELAYS | ALL, "promises were ready for long while many others ran")                     \
 	X(SPIN, spin, ALARM, 0, "code was called again and again, and its OS thread never slept")                                \
+	X(RETRIES, retries, ALARM, SORTS | ALL, "one thing was tried again and again and failed each time")                      \
+	X(BACKLOG, backlog, ALARM, ALL, "more came to a queue than went, until the end")                                         \
 	X(LEAK, leak, ALARM, CHAINS | SORTS | ROOTS | ALL, "promises of one sort only ever become more")                         \
 	X(UNDERWAY, underway, INFORMATION, CHAINS | SORTS | ROOTS, "a promise should resolve, and was on its way at the end")    \
+	X(WASTED, wasted, INFORMATION, ALL, "work went on though whoever waited for it was cancelled")                           \
 	X(ALIVE, alive, INFORMATION, WAITING | SORTS, "what keeps a loop from returning")                                        \
 	X(ANSWER, answer, INFORMATION, CHAINS | SORTS | QUESTION, "how a promise came to its end, or why it did not")
 

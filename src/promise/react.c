@@ -318,6 +318,7 @@ struct weft_promise *weft__no_cancel(struct weft_record_site *site, struct weft_
 	if ((result = weft__created(site, WEFT_KIND_WAIT, WEFT__CANCEL_NO))) {
 		result->react = WEFT__REACT_FOLLOW;
 		weft__wait_for(result, t);
+		weft__note_await(result, t);
 	}
 	return given(p, weft__arg(result));
 }
@@ -346,6 +347,7 @@ struct weft_promise *weft__protected(struct weft_record_site *site, struct weft_
 		result->react = WEFT__REACT_FOLLOW;
 		if (weft__add_handler(result, follow_no_more, weft__weak_ref(result), weak_unref) == WEFT_OK) {
 			weft__wait_for(result, t);
+			weft__note_await(result, t);
 		} else {
 			weft__weak_unref(result);
 			weft__unref(result);

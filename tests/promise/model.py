@@ -324,6 +324,7 @@ class World:
         if t.end:
             return p
         result = self.pending("wait")
+        self.event("await", result.id, t.id)
         t.waiters.insert(0, Waiter(lambda end: self.pass_on(result, end)))
         return result
 
@@ -332,6 +333,7 @@ class World:
         if t.end:
             return p
         result = self.pending("task", "me")
+        self.event("await", result.id, t.id)
 
         def fire(end):
             if not result.same(self).end:

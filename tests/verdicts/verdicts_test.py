@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""verdicts_test.py WEFT BANK THREADS CLIENTS: programs as strangers write them: each fault is found first and named, the healthy twin is not blamed.
+"""verdicts_test.py WEFT BANK THREADS CLIENTS JOBS: programs as strangers write them: each fault is found first and named, the healthy twin is not blamed.
 
 SPDX-License-Identifier: ISC"""
 
@@ -9,19 +9,19 @@ import subprocess
 import sys
 import tempfile
 
-weft, bank, threads, clients = map(os.path.abspath, sys.argv[1:5])
+weft, bank, threads, clients, jobs = map(os.path.abspath, sys.argv[1:6])
 folder = tempfile.mkdtemp(prefix='weft-verdicts-')
 
 
-def findings(program, *args):
+def findings(program, *args, severity='alarm', **environment):
     """What weft explain says of a run, most serious first."""
-    trace = os.path.join(folder, '-'.join([os.path.basename(program), *args]))
-    subprocess.run([program, *args], env={**os.environ, 'WEFT_TRACE': trace}, check=False, timeout=60)
+    trace = os.path.join(folder, '-'.join([os.path.basename(program), *args, severity, *environment.values()]))
+    subprocess.run([program, *args], env={**os.environ, 'WEFT_TRACE': trace, **environment}, check=False, timeout=60)
     said = subprocess.run([weft, 'explain', '--json', trace], check=False, stdout=subprocess.PIPE, text=True, timeout=60)
     found = [json.loads(line) for line in said.stdout.splitlines()]
     alarms = [f for f in found if f['severity'] == 'alarm']
     assert said.returncode == (1 if any(f['sure'] for f in alarms) else 0), said
-    return alarms
+    return [f for f in found if f['severity'] == severity]
 
 
 def texts(finding, role):
@@ -29,10 +29,11 @@ def texts(finding, role):
 
 
 def healthy_twins_are_not_blamed():
-    for program in bank, threads, clients:
+    for program in bank, threads, clients, jobs:
         assert findings(program) == []
     for busy in 'chat', 'exit', 'pool':
         assert findings(clients, busy) == [], busy
+    assert findings(jobs, 'errors') == []
 
 
 def connections_that_nobody_closes():
@@ -71,7 +72,44 @@ def a_mutex_that_is_not_unlocked():
     assert '"writer"' in first['title'] and '"journal"' in first['title'] and 'without releasing' in first['title']
 
 
+def a_server_that_is_asked_again_without_end():
+    found = findings(jobs, 'storm')
+    assert len(found) == 1 and found[0]['finding'] == 'retries' and found[0]['sure'], found
+    title = found[0]['title']
+    assert title.startswith('connect ') and 'in call' in title and 'connection refused' in title, title
+    tries = int(title.split('tried again ')[1].split()[0])
+    assert 290 <= tries <= 299, title
+
+
+def a_queue_that_only_grows():
+    found = findings(jobs, 'backlog')
+    assert len(found) == 1 and found[0]['finding'] == 'backlog' and found[0]['sure'], found
+    assert '"jobs in the queue" grew to ' in found[0]['title'] and '300 were added' in found[0]['title'], found
+    who = texts(found[0], 'cause')
+    assert 'in bring' in who[0] and 'adds' in who[0] and 'in work_off' in who[1] and 'takes' in who[1], who
+
+
+def a_pool_whose_threads_all_compute():
+    found = findings(jobs, 'threads', UV_THREADPOOL_SIZE='2')
+    assert len(found) == 1 and found[0]['finding'] == 'exhausted' and found[0]['sure'], found
+    assert '"stat /"' in found[0]['title'] and 'each of its 2' in found[0]['title'] and 'in use_threads' in found[0]['title'], found
+    assert findings(jobs, 'threads', UV_THREADPOOL_SIZE='8') == []
+
+
+def work_that_goes_on_after_a_timeout():
+    assert findings(jobs, 'gives-up') == []
+    found = [f for f in findings(jobs, 'gives-up', severity='information') if f['finding'] == 'wasted']
+    assert len(found) == 1 and 'in wait_at_most' in found[0]['title'], found
+    assert 'cancelled' in texts(found[0], 'cause')[1], found
+
+
+def what_a_protected_promise_waits_for():
+    first = findings(jobs, 'protected')[0]
+    assert first['finding'] == 'hang' and first['verdict'] == 'never-tried' and '"answer"' in first['title'], first
+
+
 for test in (healthy_twins_are_not_blamed, three_transfers_in_a_circle, a_lock_that_is_taken_again, two_threads_with_two_mutexes,
-             a_mutex_that_is_not_unlocked, connections_that_nobody_closes):
+             a_mutex_that_is_not_unlocked, connections_that_nobody_closes, a_server_that_is_asked_again_without_end, a_queue_that_only_grows,
+             a_pool_whose_threads_all_compute, work_that_goes_on_after_a_timeout, what_a_protected_promise_waits_for):
     test()
     print('ok   ', test.__name__)

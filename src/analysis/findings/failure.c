@@ -11,7 +11,7 @@ struct group {
 };
 
 /* Runtimes spell it differently: "cancelled", "ECANCELED", "Lwt.Canceled", "operation canceled". */
-static bool is_cancelled(const struct weft_model *m, uint32_t failure)
+bool weft__failure_is_cancelled(const struct weft_model *m, uint32_t failure)
 {
 	/* Whatever says so says it at the beginning; a long text may be that of many promises. */
 	enum { LOOKED_AT = 200 };
@@ -109,7 +109,7 @@ static bool is_failure(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
 	return p != WEFT_SYSTEM && !f->told[p] && weft__lacks_nothing_of(&f->lacks, f->model, p) &&
-	       !is_cancelled(f->model, promise->failure) && went_on(f, p);
+	       !weft__failure_is_cancelled(f->model, promise->failure) && went_on(f, p);
 }
 
 void weft__find_failure(struct weft__finder *f)

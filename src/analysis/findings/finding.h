@@ -105,8 +105,8 @@ const char *weft__words_sort(struct weft__finder *f, uint32_t promise);
 const char *weft__words_span(struct weft__finder *f, int64_t ns);
 /* A text of the trace. */
 const char *weft__words_text(struct weft__finder *f, uint32_t text);
-/* The same of one that was made of such a text. */
-const char *weft__words_clean(struct weft__finder *f, const char *text);
+/* Any other text, without control characters. */
+const char *weft__words_clean(struct weft__finder *f, struct weft_str text);
 /* "s", unless it is one. */
 const char *weft__words_s(size_t count);
 /* What the whole trace lacks, a clause; NULL: nothing. */
@@ -122,6 +122,9 @@ void weft__words_creation(struct weft__finder *f, uint32_t promise);
 void weft__words_peers(struct weft__finder *f, uint32_t promise); /* needs sorts */
 
 /* ---- What more than one check tells ---- */
+
+/* Whether the text of a failure says that the promise was cancelled. */
+bool weft__failure_is_cancelled(const struct weft_model *m, uint32_t failure);
 
 /* From the promise down to its root, or to the first that is in a circle; the middle of a long chain is left out. */
 void weft__hang_chain(struct weft__finder *f, uint32_t promise);

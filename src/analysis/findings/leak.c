@@ -1,6 +1,7 @@
 /* leak.c: promises of one sort that only ever become more; numbers in their labels do not make them different.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
+#include <string.h>
 
 #include "analysis/findings/finding.h"
 #include "analysis/shapes.h"
@@ -46,7 +47,7 @@ static const char *common_name(struct weft__finder *f, const struct heap *heap)
 	uint32_t label = weft_first_label(f->model, heap->first);
 	if (heap->sorts == 1 || !weft__shape(shape, sizeof shape, weft_model_text(f->model, label)))
 		return weft__words_sort(f, heap->first);
-	return weft__finding_text(f, "\"%s\"", weft__words_clean(f, shape));
+	return weft__finding_text(f, "\"%s\"", weft__words_clean(f, (struct weft_str){shape, (uint32_t)strlen(shape)}));
 }
 
 static void tell_leak(struct weft__finder *f, const struct heap *heap)

@@ -45,10 +45,10 @@ const char *weft__words_text(struct weft__finder *f, uint32_t text)
 				 : weft__finding_text(f, "%s", weft_name_text(f->model, text, clean, sizeof clean));
 }
 
-const char *weft__words_clean(struct weft__finder *f, const char *text)
+const char *weft__words_clean(struct weft__finder *f, struct weft_str text)
 {
 	char clean[256];
-	return weft__finding_text(f, "%s", weft_name_clean((struct weft_str){text, strlen(text)}, clean, sizeof clean));
+	return weft__finding_text(f, "%s", weft_name_clean(text, clean, sizeof clean));
 }
 
 const char *weft__words_s(size_t count)

@@ -1,0 +1,181 @@
+/* exhausted.c: computations held all OS threads of libuv's pool, and other requests that need one had to wait.
+ *
+ * A computation tells when it runs, so the pool has at least as many OS threads as ever ran one at the same time.  It has no more
+ * if a computation waited meanwhile.  A file's request does not tell when it begins: it waited if it was under way while the pool
+ * was full.  Computations that only wait for others of their sort are a batch, and no fault.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+
+#include "analysis/findings/finding.h"
+#include "base/sort.h"
+
+enum {
+	USUAL_SIZE = 4,     /* of the pool, unless UV_THREADPOOL_SIZE says otherwise */
+	BREAK_NS = 1000000, /* from one computation to the next on an OS thread, at most */
+	LEAST_STALLS = 4    /* who waited for less than so many times the length of a stall is no victim */
+};
+
+/* A computation has an OS thread from then on, or no longer. */
+struct step {
+	int64_t time_ns;
+	int change; /* 1 or -1 */
+};
+
+/* A stretch in which all OS threads computed. */
+struct full {
+	int64_t start_ns, end_ns;
+	uint32_t holder;               /* a computation that ran then */
+	uint32_t victim;               /* who waited the longest */
+	int64_t longest_ns, waited_ns; /* that one; all of them */
+	size_t victims;
+	bool proved; /* a computation waited, too */
+};
+
+struct pool {
+	struct weft__finder *finder;
+	WEFT_VEC(struct step) steps;
+	WEFT_VEC(struct full) stretches;
+	int size;
+};
+
+static int compare_steps(const void *a, const void *b)
+{
+	const struct step *x = a, *y = b;
+	return WEFT_ORDER(x->time_ns, y->time_ns) ?: WEFT_ORDER(x->change, y->change);
+}
+
+static bool has_run(const struct weft_promise *p)
+{
+	return p->kind == WEFT_KIND_WORK && p[1].runs > p->runs;
+}
+
+/* When p waited for an OS thread, as far as is known; false: it needs none. */
+static bool find_wait(const struct weft_model *m, uint32_t p, int64_t *start_ns, int64_t *end_ns)
+{
+	const struct weft_promise *promise = &m->promises[p];
+	*start_ns = promise->start_ns;
+	*end_ns = has_run(promise) ? m->runs[promise->runs].start_ns : promise->end_ns;
+	return (promise->kind == WEFT_KIND_WORK || promise->kind == WEFT_KIND_FS || promise->kind == WEFT_KIND_GETADDRINFO) &&
+	       !(promise->flags & WEFT_PROMISE_START_UNKNOWN);
+}
+
+static bool gather_steps(struct pool *pool)
+{
+	const struct weft_model *m = pool->finder->model;
+	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(pool->finder, p, m->promise_count); p++) {
+		if (!has_run(&m->promises[p]))
+			continue;
+		const struct weft_run *first = &m->runs[m->promises[p].runs], *last = &m->runs[m->promises[p + 1].runs - 1];
+		struct step *begin = weft_vec_push(&pool->steps);
+		if (begin)
+			*begin = (struct step){first->start_ns, 1};
+		struct step *end = weft_vec_push(&pool->steps);
+		if (!begin || !end)
+			return false;
+		*end = (struct step){last->end_ns, -1};
+	}
+	weft_sort(pool->steps.items, pool->steps.count, sizeof *pool->steps.items, compare_steps);
+	return true;
+}
+
+/* Stretches in which as many computed as ever did at the same time. */
+static bool gather_stretches(struct pool *pool)
+{
+	int now = 0;
+	for (size_t i = 0; i < pool->steps.count; i++) {
+		now += pool->steps.items[i].change;
+		pool->size = now > pool->size ? now : pool->size;
+	}
+	for (size_t i = 0; i < pool->steps.count; i++) {
+		const struct step *s = &pool->steps.items[i];
+		struct full *last = pool->stretches.count ? &pool->stretches.items[pool->stretches.count - 1] : NULL;
+		now += s->change;
+		if (now != pool->size)
+			continue;
+		int64_t end_ns = s[1].time_ns; /* somebody ends it */
+		if (last && s->time_ns - last->end_ns <= BREAK_NS) {
+			last->end_ns = end_ns;
+			continue;
+		}
+		struct full *added = weft_vec_push(&pool->stretches);
+		if (!added)
+			return false;
+		*added = (struct full){s->time_ns, end_ns, WEFT_NONE, WEFT_NONE, 0, 0, 0, false};
+	}
+	return true;
+}
+
+static void find_victims(struct pool *pool, struct full *full)
+{
+	struct weft__finder *f = pool->finder;
+	const struct weft_model *m = f->model;
+	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+		int64_t start_ns, end_ns;
+		if (has_run(&m->promises[p]) && m->runs[m->promises[p].runs].start_ns < full->end_ns &&
+		    m->runs[m->promises[p + 1].runs - 1].end_ns > full->start_ns && full->holder == WEFT_NONE)
+			full->holder = p;
+		if (!find_wait(m, p, &start_ns, &end_ns) || start_ns > full->end_ns || end_ns < full->start_ns)
+			continue;
+		int64_t in_ns =
+		    (end_ns < full->end_ns ? end_ns : full->end_ns) - (start_ns > full->start_ns ? start_ns : full->start_ns);
+		if (in_ns < LEAST_STALLS * f->options.stall_ns || in_ns < (end_ns - start_ns) / 10 * 8)
+			continue;
+		full->proved |= has_run(&m->promises[p]);
+		if (full->holder != WEFT_NONE && f->sorts.of[p] == f->sorts.of[full->holder])
+			continue;
+		full->victims++;
+		full->waited_ns += in_ns;
+		if (in_ns > full->longest_ns) {
+			full->longest_ns = in_ns;
+			full->victim = p;
+		}
+	}
+}
+
+static void tell_exhausted(struct pool *pool, const struct full *full)
+{
+	struct weft__finder *f = pool->finder;
+	const struct weft_promise *promises = f->model->promises;
+	uint32_t p = full->victim;
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_EXHAUSTED, p, promises[p].start_ns, full->end_ns);
+	if (!finding)
+		return;
+	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p), *holder_at = weft__words_at(f, full->holder);
+	finding->root = full->holder;
+	finding->weight = (uint64_t)full->waited_ns;
+	finding->title =
+	    weft__finding_text(f, "%s%s waited %s for an OS thread of the pool: each of its %d was busy with a computation%s",
+		name, at, weft__words_span(f, full->longest_ns), pool->size, holder_at);
+	finding->next = weft__finding_text(f,
+	    "cut the computations into smaller pieces, give them OS threads of their own, or give the pool more "
+	    "(UV_THREADPOOL_SIZE)%s",
+	    holder_at);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full->start_ns, full->holder,
+	    "each of the pool's %d OS threads is busy, one with %s%s", pool->size, weft__words_name(f, full->holder), holder_at);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full->end_ns, WEFT_NONE, "one of them is free again, %s later",
+	    weft__words_span(f, full->end_ns - full->start_ns));
+	weft__finding_evidence(
+	    f, WEFT_EVIDENCE_VICTIM, promises[p].start_ns, p, "%s waits for %s", name, weft__words_span(f, full->longest_ns));
+	if (full->victims > 1)
+		weft__words_more(f, WEFT_EVIDENCE_VICTIM, full->victims - 1, "");
+	if (!full->proved)
+		weft__finding_doubt(f, "the trace does not tell whether the pool has more OS threads");
+}
+
+void weft__find_exhausted(struct weft__finder *f)
+{
+	enum { LOOKED_AT = 16 }; /* the first stretches: a pool that is full all the time is so in each */
+	struct pool pool = {.finder = f};
+	f->no_memory |= !gather_steps(&pool) || !gather_stretches(&pool);
+	size_t looked = 0;
+	for (size_t i = 0; !f->no_memory && i < pool.stretches.count && looked < LOOKED_AT; i++) {
+		struct full *full = &pool.stretches.items[i];
+		if (full->end_ns - full->start_ns < LEAST_STALLS * f->options.stall_ns)
+			continue;
+		looked++;
+		find_victims(&pool, full);
+		if (full->victims > 0 && (full->proved || pool.size >= USUAL_SIZE))
+			tell_exhausted(&pool, full);
+	}
+	weft_vec_free(&pool.steps);
+	weft_vec_free(&pool.stretches);
+}

@@ -1,0 +1,154 @@
+/* retries.c: one thing that was tried again and again, without a pause that grows, and failed each time in the same way.
+ *
+ * A try comes from the one before if it was made by it (by what it called back, by a timer that this started), or if both were
+ * made by one promise that is neither an OS thread nor anything else without an end: a server's clients fail each for itself.
+ * SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+
+#include "analysis/findings/finding.h"
+#include "base/idmap.h"
+
+enum {
+	LEAST_TRIES = 30,
+	MOST_PAUSE_NS = 50000000, /* on average, from a failure to the next try */
+	GROWTH = 4,               /* that many times as long in the end: each pause is longer than the one before */
+	MOST_STEPS = 6            /* from a try back to the one before it, by creators */
+};
+
+/* Tries of one sort, one after the other, that failed with one text. */
+struct series {
+	uint32_t first, last, count;
+	int64_t paused_ns;              /* from each failure to the next try, in all */
+	int64_t first_ns, latest_ns[2]; /* the first pause, and the last two */
+};
+
+struct search {
+	struct weft__finder *finder;
+	struct weft_idmap of_try, of_maker; /* numbers of series: by promise; by who made the tries, their sort and error */
+	WEFT_VEC(struct series) series;
+};
+
+/* Who read an error fails with it as well: only the first one is a try. */
+static bool passes_on(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	for (uint32_t i = f->ties.out_begin[p]; i < f->ties.out_begin[p + 1]; i++) {
+		const struct weft_link *link = &m->links[f->ties.out[i]];
+		const struct weft_promise *input = &m->promises[f->ties.now[link->to]];
+		if (link->kind == WEFT_LINK_READ && input->end == WEFT_END_FAILED && input->failure == m->promises[p].failure)
+			return true;
+	}
+	return false;
+}
+
+/* The same number for tries of one promise, one sort and one error. */
+static int64_t maker_key(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_promise *promise = &f->model->promises[p];
+	uint64_t maker = f->ties.now[promise->created_by], of = (uint64_t)f->sorts.of[p] << 32 | promise->failure;
+	return (int64_t)((of * 0x9e3779b97f4a7c15u ^ maker) & INT64_MAX);
+}
+
+static bool makes_for_itself(const struct weft__finder *f, uint32_t maker)
+{
+	return maker != WEFT_NONE && maker != WEFT_SYSTEM &&
+	       !weft_kind_has(f->model->promises[f->ties.now[maker]].kind, WEFT_TRAIT_ACTOR | WEFT_TRAIT_ENDLESS);
+}
+
+/* The series of the try before p, or WEFT_IDMAP_NONE. */
+static uint32_t series_before(const struct search *s, uint32_t p)
+{
+	const struct weft_model *m = s->finder->model;
+	uint32_t maker = m->promises[p].created_by;
+	for (int steps = 0; steps < MOST_STEPS && makes_for_itself(s->finder, maker); steps++) {
+		uint32_t number = weft_idmap_get(&s->of_try, maker);
+		if (number != WEFT_IDMAP_NONE && s->finder->sorts.of[maker] == s->finder->sorts.of[p])
+			return number;
+		maker = m->promises[maker].created_by;
+	}
+	return makes_for_itself(s->finder, m->promises[p].created_by) ? weft_idmap_get(&s->of_maker, maker_key(s->finder, p))
+								      : WEFT_IDMAP_NONE;
+}
+
+/* False: p does not come after the series' last try, or has another error. */
+static bool extend(struct search *s, struct series *series, uint32_t p)
+{
+	const struct weft_promise *promises = s->finder->model->promises;
+	int64_t pause_ns = promises[p].start_ns - promises[series->last].end_ns;
+	if (pause_ns < 0 || promises[p].failure != promises[series->last].failure ||
+	    s->finder->sorts.of[p] != s->finder->sorts.of[series->last])
+		return false;
+	series->paused_ns += pause_ns;
+	if (series->count == 1)
+		series->first_ns = pause_ns;
+	series->latest_ns[0] = series->latest_ns[1];
+	series->latest_ns[1] = pause_ns;
+	series->last = p;
+	series->count++;
+	return true;
+}
+
+static void add_try(struct search *s, uint32_t p)
+{
+	uint32_t number = series_before(s, p);
+	if (number == WEFT_IDMAP_NONE || !extend(s, &s->series.items[number], p)) {
+		struct series *added = weft_vec_push(&s->series);
+		number = (uint32_t)s->series.count - 1;
+		if (!added) {
+			s->finder->no_memory = true;
+			return;
+		}
+		*added = (struct series){.first = p, .last = p, .count = 1};
+	}
+	s->finder->no_memory |=
+	    !weft_idmap_set(&s->of_try, p, number) || !weft_idmap_set(&s->of_maker, maker_key(s->finder, p), number);
+}
+
+static bool is_storm(const struct series *series)
+{
+	int64_t pauses = series->count - 1, latest_ns = (series->latest_ns[0] + series->latest_ns[1]) / 2;
+	return series->count >= LEAST_TRIES && series->paused_ns <= pauses * MOST_PAUSE_NS &&
+	       latest_ns < GROWTH * (series->first_ns + series->paused_ns / pauses);
+}
+
+static void tell_retries(struct weft__finder *f, const struct series *series)
+{
+	const struct weft_model *m = f->model;
+	uint32_t p = series->first, last = series->last, maker = m->promises[last].created_by;
+	int64_t start_ns = m->promises[p].start_ns, end_ns = m->promises[last].end_ns;
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_RETRIES, p, start_ns, end_ns);
+	if (!finding)
+		return;
+	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p);
+	const char *text = weft__words_text(f, m->promises[p].failure);
+	finding->weight = series->count;
+	finding->title =
+	    weft__finding_text(f, "%s%s failed and was tried again %" PRIu32 " times in %s, each time with the same error: %s",
+		name, at, series->count - 1, weft__words_span(f, end_ns - start_ns), text);
+	finding->next = weft__finding_text(f, "wait longer after each failure, up to a limit, and give up at some time%s", at);
+	weft__words_creation(f, p);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[p].end_ns, p, "%s fails: %s", name, text);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[last].start_ns, last, "%s creates the last try, %s",
+	    weft__words_name(f, maker), weft__words_name(f, last));
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+	    "from a failure to the next try: %s at first, %s in the end, %s on average", weft__words_span(f, series->first_ns),
+	    weft__words_span(f, series->latest_ns[1]), weft__words_span(f, series->paused_ns / (series->count - 1)));
+}
+
+void weft__find_retries(struct weft__finder *f)
+{
+	struct search s = {.finder = f};
+	for (size_t i = 0; i < f->ties.failed.count && weft__finding_goes_on(f, i, f->ties.failed.count); i++) {
+		uint32_t p = f->ties.failed.items[i];
+		const struct weft_promise *promise = &f->model->promises[p];
+		if (p != WEFT_SYSTEM && promise->failure != WEFT_NONE && !(promise->flags & WEFT_PROMISE_START_UNKNOWN) &&
+		    !weft__failure_is_cancelled(f->model, promise->failure) && !passes_on(f, p))
+			add_try(&s, p);
+	}
+	for (size_t i = 0; !f->no_memory && i < s.series.count; i++)
+		if (is_storm(&s.series.items[i]))
+			tell_retries(f, &s.series.items[i]);
+	weft_idmap_finish(&s.of_try);
+	weft_idmap_finish(&s.of_maker);
+	weft_vec_free(&s.series);
+}

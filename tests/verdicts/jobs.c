@@ -1,0 +1,224 @@
+/* jobs.c [storm|backlog|threads|gives-up|protected|errors]: a client that works through jobs, in weft's promises.
+ *
+ * storm: the server does not listen, and the client tries again every ms.  backlog: jobs come three times as fast as they are
+ * done. threads: long computations hold all OS threads of the pool, so a file's size comes late.  gives-up: a timeout ends the
+ * wait for a job, which goes on.  protected: an answer that is protected from cancels does not come.  Two runs are healthy:
+ * without a word each of these goes well, and a server that is down for a moment is asked again, slower each time; with "errors"
+ * many users are told that a thing is not there.  SPDX-License-Identifier: ISC */
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+#include <weft/uv.h>
+
+enum { REFUSED = 1, NOT_FOUND };
+
+static struct weft_uv *uv;
+static const char *fault = "";
+
+static void run(struct weft_promise *p)
+{
+	weft_uv_run(uv, p, 0);
+	weft_promise_unref(p);
+}
+
+static struct weft_promise *nothing(void *ctx, void *value)
+{
+	return weft_promise_unit();
+}
+
+static struct weft_promise *give_up(void *ctx, const struct weft_failure *failure)
+{
+	return weft_promise_unit();
+}
+
+/* ---- a server that is asked again ---- */
+
+struct call {
+	int tries, most;
+	unsigned wait_ms;
+	struct sockaddr_in server;
+};
+
+static struct weft_promise *call(void *ctx, void *unused);
+
+static struct weft_promise *wait_and_call(void *ctx, const struct weft_failure *failure)
+{
+	struct call *c = ctx;
+	if (++c->tries == c->most)
+		return weft_promise_fail(failure->code, failure->message);
+	if (strcmp(fault, "storm"))
+		c->wait_ms *= 2;
+	return weft_promise_bind(weft_uv_sleep(uv, c->wait_ms), call, c, NULL);
+}
+
+static struct weft_promise *connected(void *ctx, void *stream)
+{
+	return weft_promise_unit();
+}
+
+static struct weft_promise *call(void *ctx, void *unused)
+{
+	struct call *c = ctx;
+	struct weft_promise *p = weft_uv_tcp_connect(uv, (struct sockaddr *)&c->server);
+	return weft_promise_catch(weft_promise_bind(p, connected, c, NULL), wait_and_call, c, NULL);
+}
+
+/* A port on which nobody listens: it is ours, and no server's. */
+static struct sockaddr_in reserve_port(int *socket_of)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof address;
+	*socket_of = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(*socket_of, (struct sockaddr *)&address, size) < 0 ||
+	    getsockname(*socket_of, (struct sockaddr *)&address, &size) < 0)
+		exit(2);
+	return address;
+}
+
+static void start_listening(uv_timer_t *timer)
+{
+	listen(*(int *)timer->data, 5);
+}
+
+static void ask_again(void)
+{
+	int server;
+	struct call c = {.wait_ms = 1, .most = strcmp(fault, "storm") ? 20 : 300, .server = reserve_port(&server)};
+	uv_timer_t later = {.data = &server};
+	uv_timer_init(weft_uv_loop(uv), &later);
+	if (strcmp(fault, "storm"))
+		uv_timer_start(&later, start_listening, 40, 0);
+	run(weft_promise_catch(call(&c, NULL), give_up, NULL, NULL));
+	uv_close((uv_handle_t *)&later, NULL);
+	run(weft_uv_sleep(uv, 1));
+	close(server);
+}
+
+/* ---- a queue without a bound ---- */
+
+static struct weft_counter queue = WEFT_PROMISE_COUNTER("jobs in the queue", 0);
+static int queued, brought;
+
+static struct weft_promise *work_off(void *ctx, void *unused)
+{
+	if (queued > 0) {
+		queued--;
+		weft_counter_increase(&queue, -1);
+	}
+	if (queued == 0 && brought == 300)
+		return weft_promise_unit();
+	if (brought == 300 && !strcmp(fault, "backlog"))
+		return weft_promise_unit();
+	return weft_promise_bind(weft_uv_sleep(uv, 2), work_off, NULL, NULL);
+}
+
+static struct weft_promise *bring(void *ctx, void *unused)
+{
+	if (brought == 300)
+		return weft_promise_unit();
+	int burst = strcmp(fault, "backlog") ? 1 : 3;
+	for (int i = 0; i < burst && brought < 300; i++, brought++, queued++)
+		weft_counter_increase(&queue, 1);
+	return weft_promise_bind(weft_uv_sleep(uv, 2), bring, NULL, NULL);
+}
+
+static void bring_and_work_off(void)
+{
+	struct weft_promise *both[2] = {bring(NULL, NULL), work_off(NULL, NULL)};
+	run(weft_promise_join(both, 2));
+}
+
+/* ---- the pool of OS threads ---- */
+
+static struct weft_value compute(void *ctx)
+{
+	struct timespec now, end;
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	int64_t end_ns = end.tv_sec * 1000000000LL + end.tv_nsec + *(int64_t *)ctx;
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while (now.tv_sec * 1000000000LL + now.tv_nsec < end_ns);
+	return (struct weft_value){NULL, NULL};
+}
+
+static void use_threads(void)
+{
+	int64_t ns = strcmp(fault, "threads") ? 3000000 : 150000000;
+	struct weft_promise *all[5];
+	for (int i = 0; i < 4; i++)
+		all[i] = weft_uv_work(uv, compute, &ns, NULL);
+	all[4] = weft_promise_bind(weft_uv_stat(uv, "/"), nothing, NULL, NULL);
+	run(weft_promise_join(all, 5));
+}
+
+/* ---- a job that takes too long ---- */
+
+static struct weft_promise *step(void *ctx, void *unused)
+{
+	int *left = ctx;
+	int64_t ns = 2000000;
+	compute(&ns);
+	/* It does not hear of a cancel: what it waits for is protected from that. */
+	return --*left == 0 ? weft_promise_unit()
+			    : weft_promise_bind(weft_promise_protected(weft_uv_sleep(uv, 4)), step, left, NULL);
+}
+
+static void wait_at_most(void)
+{
+	int left = strcmp(fault, "gives-up") ? 3 : 30;
+	struct weft_promise *report = weft_promise_protected(weft_promise_bind(weft_uv_sleep(uv, 1), step, &left, NULL));
+	run(weft_promise_catch(weft_uv_with_timeout(uv, 30, report), give_up, NULL, NULL));
+	while (left > 0)
+		run(weft_uv_sleep(uv, 5));
+}
+
+/* ---- answers ---- */
+
+static void wait_for_answer(void)
+{
+	struct weft_resolver *resolver;
+	struct weft_promise *wait = weft_promise_named_wait("answer", &resolver);
+	struct weft_promise *p = weft_promise_bind(weft_promise_protected(weft_promise_ref(wait)), nothing, NULL, NULL);
+	weft_promise_should_resolve(p);
+	run(weft_uv_sleep(uv, 100));
+	if (strcmp(fault, "protected"))
+		weft_wakeup(resolver, NULL, NULL);
+	weft_promise_unref(wait);
+	weft_promise_unref(p);
+}
+
+static struct weft_promise *not_there(void *ctx, void *unused)
+{
+	char label[40];
+	snprintf(label, sizeof label, "GET /item/%d", *(int *)ctx);
+	weft_promise_label(label);
+	return weft_promise_fail(NOT_FOUND, "404 not found");
+}
+
+static void ask_for_what_is_not_there(void)
+{
+	for (int i = 0; i < 200; i++)
+		run(weft_promise_catch(weft_promise_bind(weft_uv_sleep(uv, 1), not_there, &i, NULL), give_up, NULL, NULL));
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*job)(void);
+	} jobs[] = {{"storm", ask_again}, {"backlog", bring_and_work_off}, {"threads", use_threads}, {"gives-up", wait_at_most},
+	    {"protected", wait_for_answer}, {"errors", ask_for_what_is_not_there}};
+	if (argc > 1)
+		fault = argv[1];
+	uv = weft_uv_create(NULL);
+	for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++)
+		if (*fault ? !strcmp(fault, jobs[i].name) : strcmp(jobs[i].name, "errors"))
+			jobs[i].job();
+	weft_uv_destroy(uv);
+	weft_promise_trim();
+	return 0;
+}
