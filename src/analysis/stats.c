@@ -13,17 +13,61 @@ struct life {
 	uint16_t kind;
 	uint8_t end;
 	uint32_t promise;
+	int64_t end_ns;
 };
 
 static struct life describe(const struct weft_model *m, uint32_t p)
 {
 	const struct weft_promise *promise = &m->promises[p];
-	struct life life = {.promise = p, .kind = promise->kind, .end = promise->end, .label = WEFT_NONE};
+	struct life life = {
+	    .promise = p, .kind = promise->kind, .end = promise->end, .end_ns = promise->end_ns, .label = WEFT_NONE};
 	for (uint32_t l = promise->labels; l < promise[1].labels && life.label == WEFT_NONE; l++)
 		if (!m->labels[l].is_counter && m->labels[l].text != promise->failure)
 			life.label = m->labels[l].text;
 	life.site = life.label == WEFT_NONE ? promise->site : WEFT_NONE;
 	return life;
+}
+
+/* What a life of `whole` has before that time, as `before`; what runs then is told by p, whose life it is. */
+static struct weft__life part_before(const struct weft_model *m, uint32_t p, const struct weft__life *whole, int64_t time_ns)
+{
+	const struct weft_promise *promise = &m->promises[p];
+	struct weft__life before = {0};
+	for (uint32_t r = promise->runs; r < promise[1].runs && m->runs[r].start_ns < time_ns; r++)
+		before.running_ns += (m->runs[r].end_ns < time_ns ? m->runs[r].end_ns : time_ns) - m->runs[r].start_ns;
+	int64_t rest_ns = time_ns - promise->start_ns - before.running_ns;
+	before.waiting_ns = rest_ns < whole->waiting_ns ? rest_ns : whole->waiting_ns;
+	before.ready_ns = rest_ns - before.waiting_ns;
+	return before;
+}
+
+/* A promise that became another one goes on as that one: its life gets the rest of that one's, and its end.  Lives of promises
+ * are at their index - 1; `way` has room for all. */
+static void follow(const struct weft_model *m, struct life *lives, uint32_t *way)
+{
+	for (uint32_t i = 1; i < m->promise_count; i++) {
+		size_t steps = 0;
+		uint32_t p = i;
+		while (lives[p - 1].end == WEFT_END_BECAME && m->promises[p].became != WEFT_NONE) {
+			lives[p - 1].end = WEFT_END_PENDING; /* so it stays in a circle */
+			way[steps++] = p;
+			p = m->promises[p].became;
+		}
+		while (steps > 0) {
+			const struct life *rest = &lives[p - 1];
+			struct life *life = &lives[(p = way[--steps]) - 1];
+			uint32_t into = m->promises[p].became;
+			int64_t from_ns = m->promises[p].end_ns;
+			life->end = rest->end;
+			if (from_ns >= rest->end_ns || from_ns < m->promises[into].start_ns)
+				continue;
+			life->end_ns = rest->end_ns;
+			struct weft__life before = part_before(m, into, &rest->time, from_ns);
+			life->time.running_ns += rest->time.running_ns - before.running_ns;
+			life->time.ready_ns += rest->time.ready_ns - before.ready_ns;
+			life->time.waiting_ns += rest->time.waiting_ns - before.waiting_ns;
+		}
+	}
 }
 
 static int compare_life(const void *a, const void *b)
@@ -101,15 +145,19 @@ int weft_stats_create(struct weft_stats **out, const struct weft_model *model, s
 {
 	struct weft__lives w;
 	struct life *lives = malloc(model->promise_count * sizeof *lives);
+	uint32_t *way = malloc(model->promise_count * sizeof *way);
 	struct weft_stats *stats = calloc(1, sizeof *stats);
-	bool ok = weft__lives_begin(&w, model) && lives && stats;
+	bool ok = weft__lives_begin(&w, model) && lives && way && stats;
 	for (uint32_t p = 1; ok && p < model->promise_count; p++) {
 		lives[p - 1] = describe(model, p);
 		ok = weft__lives_measure(&w, p, &lives[p - 1].time);
 	}
+	if (ok)
+		follow(model, lives, way);
 	ok = ok && group(stats, lives, model->promise_count - 1);
 	weft__lives_finish(&w);
 	free(lives);
+	free(way);
 	if (!ok) {
 		weft_stats_destroy(stats);
 		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));

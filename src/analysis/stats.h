@@ -10,7 +10,8 @@ struct weft_spread {
 	int64_t p50_ns, p90_ns, p99_ns, max_ns;
 };
 
-/* The life of a promise, from its start to its end, has three parts, without gap or overlap:
+/* The life of a promise, from its start to its end, has three parts, without gap or overlap.  A promise that became another one
+ * lives on as that one:
  *
  *   running: its running intervals;
  *   ready: it does not run, although something that it awaits or reads next has ended: from that end on, or from its last run if

@@ -103,6 +103,16 @@ def work_that_goes_on_after_a_timeout():
     assert 'cancelled' in texts(found[0], 'cause')[1], found
 
 
+def stats_and_check_agree():
+    """Each try to call became the next one."""
+    findings(jobs, 'storm', severity='agreement')
+    trace = os.path.join(folder, 'jobs-storm-agreement')
+    said = subprocess.run([weft, 'stats', '--json', trace], check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+    tries = [s for s in map(json.loads, said.splitlines()) if s['kind'] == 'try' and s['count'] > 200]
+    assert len(tries) == 1 and tries[0]['failures'] == tries[0]['count'], tries
+    assert tries[0]['waiting']['max_ns'] > 299 * 1000000, tries
+
+
 def what_a_protected_promise_waits_for():
     first = findings(jobs, 'protected')[0]
     assert first['finding'] == 'hang' and first['verdict'] == 'never-tried' and '"answer"' in first['title'], first
@@ -110,6 +120,6 @@ def what_a_protected_promise_waits_for():
 
 for test in (healthy_twins_are_not_blamed, three_transfers_in_a_circle, a_lock_that_is_taken_again, two_threads_with_two_mutexes,
              a_mutex_that_is_not_unlocked, connections_that_nobody_closes, a_server_that_is_asked_again_without_end, a_queue_that_only_grows,
-             a_pool_whose_threads_all_compute, work_that_goes_on_after_a_timeout, what_a_protected_promise_waits_for):
+             a_pool_whose_threads_all_compute, work_that_goes_on_after_a_timeout, stats_and_check_agree, what_a_protected_promise_waits_for):
     test()
     print('ok   ', test.__name__)
