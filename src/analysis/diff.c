@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/explain.h"
+#include "analysis/lines.h"
 #include "analysis/names.h"
 #include "analysis/ties.h"
 #include "base/duration.h"
@@ -25,6 +27,7 @@ enum {
 struct run {
 	const struct weft_model *m;
 	struct weft_ties ties;
+	uint32_t *lines;         /* by site: the same number in both runs for the same place */
 	int64_t *keys;           /* by promise: aligned promises have the same key in both runs */
 	int64_t *sorts;          /* by promise: promises of one sort have the same number in both runs */
 	struct weft_idmap keyed; /* from a key to its promise */
@@ -52,15 +55,17 @@ static uint64_t mix_text(uint64_t hash, struct weft_str text)
 }
 
 /* A hash of what the promise is, not of its number: label, place, kind. */
-static uint64_t sort_of(const struct weft_model *m, uint32_t p)
+static uint64_t sort_of(const struct run *run, uint32_t p)
 {
+	const struct weft_model *m = run->m;
 	uint64_t hash = m->promises[p].kind;
 	uint32_t label = weft_first_label(m, p), site = m->promises[p].site;
 	if (label != WEFT_NONE)
 		hash = mix_text(hash, weft_model_text(m, label));
 	if (site != WEFT_NONE) {
 		hash = mix_text(hash, m->trace->sites[site].file);
-		hash = mix(hash, m->trace->sites[site].line);
+		hash = mix_text(hash, m->trace->sites[site].function);
+		hash = mix(hash, run->lines[site]);
 		hash = mix(hash, m->trace->sites[site].offset);
 	}
 	return hash;
@@ -74,7 +79,7 @@ static bool align(struct run *run)
 	run->sorts = malloc(m->promise_count * sizeof *run->sorts);
 	bool ok = run->keys && run->sorts;
 	for (uint32_t p = 0; ok && p < m->promise_count; p++) {
-		uint64_t sort = sort_of(m, p);
+		uint64_t sort = sort_of(run, p);
 		uint64_t path = p == WEFT_SYSTEM ? sort : mix(sort, (uint64_t)run->keys[m->promises[p].created_by]);
 		uint32_t count = weft_idmap_get(&counts, (int64_t)path);
 		count = count == WEFT_IDMAP_NONE ? 0 : count + 1;
@@ -124,6 +129,44 @@ static const char *span(char buf[WEFT_DURATION_BYTES], int64_t ns)
 {
 	weft_duration_format(buf, WEFT_DURATION_BYTES, ns);
 	return buf;
+}
+
+/* ---- Findings ---- */
+
+/* The same number for findings of one kind about promises of one sort. */
+static int64_t finding_key(const struct run *run, const struct weft_finding *finding)
+{
+	return (int64_t)mix((uint64_t)run->sorts[finding->promise], finding->kind);
+}
+
+/* Tells of alarms about one run that there are not about the other. */
+static void compare_findings(struct differ *d)
+{
+	struct weft_findings *findings[2] = {NULL, NULL};
+	struct weft_idmap keys[2] = {{0}, {0}};
+	for (int r = 0; r < 2; r++) {
+		d->no_memory |= weft_explain(&findings[r], d->runs[r].m, NULL, NULL) < 0;
+		for (size_t i = 0; !d->no_memory && i < findings[r]->count; i++)
+			d->no_memory |= !weft_idmap_set(&keys[r], finding_key(&d->runs[r], &findings[r]->findings[i]), 0);
+	}
+	for (int r = 0; !d->no_memory && r < 2; r++)
+		for (size_t i = 0; i < findings[r]->count; i++) {
+			const struct weft_finding *one = &findings[r]->findings[i];
+			if (one->severity != WEFT_SEVERITY_ALARM ||
+			    weft_idmap_get(&keys[1 - r], finding_key(&d->runs[r], one)) != WEFT_IDMAP_NONE)
+				continue;
+			uint32_t of[2] = {WEFT_NONE, WEFT_NONE};
+			int64_t time_ns[2] = {-1, -1};
+			of[r] = one->promise;
+			time_ns[r] = one->start_ns;
+			tell(d, WEFT_DIFFERENCE_FINDING, of[0], of[1], time_ns[0], time_ns[1],
+			    "only in the %s run there is a %s%s: %s", r == 0 ? "first" : "second", weft_finding_name(one->kind),
+			    one->sure ? "" : " (not certain)", one->title);
+		}
+	for (int r = 0; r < 2; r++) {
+		weft_findings_destroy(findings[r]);
+		weft_idmap_finish(&keys[r]);
+	}
 }
 
 /* ---- Order ---- */
@@ -425,9 +468,14 @@ int weft_diff_create(struct weft_diff **out, const struct weft_model *a, const s
 	struct groups groups = {0};
 	struct weft_diff *diff = malloc(sizeof *diff);
 	bool ok = diff;
+	for (int r = 0; r < 2; r++)
+		ok &= (d.runs[r].lines = malloc((d.runs[r].m->trace->site_count + 1) * sizeof *d.runs[r].lines)) != NULL;
+	ok = ok && weft__lines_match((const struct weft_model *const[]){a, b},
+		       (uint32_t *const[]){d.runs[0].lines, d.runs[1].lines}) == WEFT_OK;
 	for (int r = 0; ok && r < 2; r++)
 		ok = weft_ties_init(&d.runs[r].ties, d.runs[r].m, WEFT_TIES_NONE, NULL) == WEFT_OK && align(&d.runs[r]);
 	if (ok) {
+		compare_findings(&d);
 		compare_order(&d);
 		compare_ends(&d);
 		ok = gather(&d, &groups);
@@ -442,6 +490,7 @@ int weft_diff_create(struct weft_diff **out, const struct weft_model *a, const s
 	for (int r = 0; r < 2; r++) {
 		free(groups.lives[r]);
 		weft_ties_finish(&d.runs[r].ties);
+		free(d.runs[r].lines);
 		free(d.runs[r].keys);
 		free(d.runs[r].sorts);
 		weft_idmap_finish(&d.runs[r].keyed);

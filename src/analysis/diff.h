@@ -1,8 +1,8 @@
 /* diff.h: where two runs of a program part.
  *
- * A promise of one run is aligned with a promise of the other, whatever their ids: both have the same first label, place and
- * kind, aligned creators, and the same number among the promises of their sort that their creator made.  SPDX-License-Identifier:
- * ISC */
+ * A promise of one run is aligned with a promise of the other, whatever their ids: both have the same first label, place
+ * (lines.h) and kind, aligned creators, and the same number among the promises of their sort that their creator made.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_ANALYSIS_DIFF_H
 #define WEFT_ANALYSIS_DIFF_H
 
@@ -10,6 +10,7 @@
 
 /* X(NAME, "name", "what it is"), most telling first. */
 #define WEFT_DIFFERENCES(X)                                                                                                      \
+	X(FINDING, "finding", "an alarm of explain.h that there is in one run only")                                             \
 	X(ORDER, "order", "the first place where the order of events parts")                                                     \
 	X(END, "end", "a promise ends differently")                                                                              \
 	X(MISSING, "missing", "one run has more promises of a sort")                                                             \

@@ -93,8 +93,9 @@ with tempfile.TemporaryDirectory() as folder:
     # Two runs part where the answer comes before the card's report.
     assert run(weft, "diff", traces["good"], traces["good"], status=0) == ""
     parts = [json.loads(line) for line in run(weft, "diff", "--json", traces["good"], traces["bad"], status=1).splitlines()]
-    assert parts[0]["difference"] == "order" and parts[0]["second_ns"] == round(float(signals[0]) * 1e9), parts
-    assert 'signals condition' in parts[0]["text"] and '"ARP response"' in parts[0]["text"], parts
+    assert parts[0]["difference"] == "finding" and "only in the second run there is a hang" in parts[0]["text"], parts
+    assert parts[1]["difference"] == "order" and parts[1]["second_ns"] == round(float(signals[0]) * 1e9), parts
+    assert 'signals condition' in parts[1]["text"] and '"ARP response"' in parts[1]["text"], parts
     ends = [part for part in parts if part["difference"] == "end"]
     assert ends[0]["second"] == int(main) and "never resolves, though it should" in ends[0]["text"], ends
     assert any(part["second"] == first["root"] for part in ends), ends

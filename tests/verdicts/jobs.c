@@ -160,7 +160,7 @@ static void use_threads(void)
 static struct weft_promise *step(void *ctx, void *unused)
 {
 	int *left = ctx;
-	int64_t ns = 2000000;
+	int64_t ns = strcmp(fault, "gives-up") ? 200000 : 2000000;
 	compute(&ns);
 	/* It does not hear of a cancel: what it waits for is protected from that. */
 	return --*left == 0 ? weft_promise_unit()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""verdicts_test.py WEFT BANK THREADS CLIENTS JOBS: programs as strangers write them: each fault is found first and named, the healthy twin is not blamed.
+"""verdicts_test.py WEFT BANK THREADS CLIENTS JOBS SHOP EDITED_SHOP: programs as strangers write them: each fault is found first and named, the healthy twin is not blamed.
 
 SPDX-License-Identifier: ISC"""
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-weft, bank, threads, clients, jobs = map(os.path.abspath, sys.argv[1:6])
+weft, bank, threads, clients, jobs, shop, edited_shop = map(os.path.abspath, sys.argv[1:8])
 folder = tempfile.mkdtemp(prefix='weft-verdicts-')
 
 
@@ -97,7 +97,6 @@ def a_pool_whose_threads_all_compute():
 
 
 def work_that_goes_on_after_a_timeout():
-    assert findings(jobs, 'gives-up') == []
     found = [f for f in findings(jobs, 'gives-up', severity='information') if f['finding'] == 'wasted']
     assert len(found) == 1 and 'in wait_at_most' in found[0]['title'], found
     assert 'cancelled' in texts(found[0], 'cause')[1], found
@@ -113,6 +112,33 @@ def stats_and_check_agree():
     assert tries[0]['waiting']['max_ns'] > 299 * 1000000, tries
 
 
+def differences(*runs):
+    traces = []
+    for program, *args in runs:
+        traces.append(os.path.join(folder, '-'.join(['diff', os.path.basename(program), *args])))
+        if not os.path.exists(traces[-1]):
+            subprocess.run([program, *args], env={**os.environ, 'WEFT_TRACE': traces[-1]}, check=True, timeout=60)
+    said = subprocess.run([weft, 'diff', '--json', *traces], check=False, stdout=subprocess.PIPE, text=True, timeout=60)
+    assert said.returncode == (1 if said.stdout else 0), said
+    return [json.loads(line) for line in said.stdout.splitlines()]
+
+
+def a_stall_is_the_first_difference():
+    found = differences([shop], [shop, 'stall'])
+    assert found[0]['difference'] == 'finding' and 'only in the second run there is a stall' in found[0]['text'], found
+    assert 'in order' in found[0]['text'] and found[0]['first'] is None and found[0]['second'] is not None, found
+    other_way = differences([shop, 'stall'], [shop])
+    assert 'only in the first run there is a stall' in other_way[0]['text'], other_way
+
+
+def added_lines_make_no_difference():
+    """Only the promise that was added differs, though all lines did."""
+    found = differences([shop], [edited_shop])
+    assert {d['difference'] for d in found} <= {'missing', 'order'}, found
+    missing = [d for d in found if d['difference'] == 'missing']
+    assert len(missing) == 1 and missing[0]['text'].startswith('wait at ') and ': 0 in the first run, 1 in the second' in missing[0]['text'], found
+
+
 def what_a_protected_promise_waits_for():
     first = findings(jobs, 'protected')[0]
     assert first['finding'] == 'hang' and first['verdict'] == 'never-tried' and '"answer"' in first['title'], first
@@ -120,6 +146,7 @@ def what_a_protected_promise_waits_for():
 
 for test in (healthy_twins_are_not_blamed, three_transfers_in_a_circle, a_lock_that_is_taken_again, two_threads_with_two_mutexes,
              a_mutex_that_is_not_unlocked, connections_that_nobody_closes, a_server_that_is_asked_again_without_end, a_queue_that_only_grows,
-             a_pool_whose_threads_all_compute, work_that_goes_on_after_a_timeout, stats_and_check_agree, what_a_protected_promise_waits_for):
+             a_pool_whose_threads_all_compute, work_that_goes_on_after_a_timeout, stats_and_check_agree, a_stall_is_the_first_difference,
+             added_lines_make_no_difference, what_a_protected_promise_waits_for):
     test()
     print('ok   ', test.__name__)

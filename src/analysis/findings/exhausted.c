@@ -10,7 +10,7 @@
 
 enum {
 	USUAL_SIZE = 4,     /* of the pool, unless UV_THREADPOOL_SIZE says otherwise */
-	BREAK_NS = 1000000, /* from one computation to the next on an OS thread, at most */
+	BREAK_PART = 4,     /* of a stretch: an OS thread may take so long from one computation to the next */
 	LEAST_STALLS = 4    /* who waited for less than so many times the length of a stall is no victim */
 };
 
@@ -92,7 +92,7 @@ static bool gather_stretches(struct pool *pool)
 		if (now != pool->size)
 			continue;
 		int64_t end_ns = s[1].time_ns; /* somebody ends it */
-		if (last && s->time_ns - last->end_ns <= BREAK_NS) {
+		if (last && s->time_ns - last->end_ns <= (last->end_ns - last->start_ns) / BREAK_PART) {
 			last->end_ns = end_ns;
 			continue;
 		}
