@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 	weft_resolve(WEFT_SYSTEM_ID, opening);
 	for (int i = 0; i < 4; i++) {
 		weft_read(orders[i], opening);
-		compute(i == 0 && argc > 1 && !strcmp(argv[1], "stall") ? 70 : 1);
+		compute(i == 0 && argc > 1 && !strcmp(argv[1], "stall") ? 70 : 0);
 		weft_resolve(orders[i], orders[i]);
 	}
 	weft_run(WEFT_SYSTEM_ID);
