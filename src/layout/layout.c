@@ -23,6 +23,7 @@ struct sweep {
 	struct weft_layout *layout;
 	uint32_t *order; /* promises by stream, start and number; neither the system nor who follows in a fold is among them */
 	size_t count;
+	uint64_t *leaders;          /* bits by promise: those that lead a fold; NULL if there is none */
 	uint8_t *generations;       /* below a promise that overlap it or one another, up to MANY_GENERATIONS */
 	uint32_t *next;             /* by promise: who stands next on its row, of those that an earlier sweep placed */
 	struct weft__rows now;      /* until when each row is taken by those that have begun */
@@ -48,9 +49,13 @@ int64_t weft_layout_end(const struct weft_layout *layout, const struct weft_mode
 	return p->end_ns > p->start_ns ? p->end_ns : p->start_ns;
 }
 
-static int64_t end_of(const struct sweep *s, uint32_t promise)
+/* weft_layout_end(), with what most promises take of it in line: opening a trace asks some times for each. */
+static inline int64_t end_of(const struct sweep *s, uint32_t promise)
 {
-	return weft_layout_end(s->layout, s->model, promise);
+	const struct weft_promise *p = &s->model->promises[promise];
+	if (s->leaders && s->leaders[promise / 64] >> promise % 64 & 1)
+		return weft_layout_end(s->layout, s->model, promise);
+	return p->end_ns > p->start_ns ? p->end_ns : p->start_ns;
 }
 
 /* A stable radix sort by start, then by stream; digits that are the same everywhere cost nothing but a look. */
@@ -306,19 +311,26 @@ static bool list_rows(struct sweep *s)
 }
 
 /* Nobody has a row yet: any row marks who is not to be placed. */
-static void leave_followers_out(struct sweep *s)
+static bool leave_followers_out(struct sweep *s)
 {
 	uint32_t *rows = s->layout->rows;
 	size_t kept = 0;
 	if (s->layout->fold_count == 0)
-		return;
-	for (size_t i = 0; i < s->layout->fold_count; i++)
-		for (uint32_t k = 1; k < s->layout->folds[i].count; k++)
-			rows[s->layout->folded[s->layout->folds[i].first + k]] = 0;
+		return true;
+	s->leaders = calloc(s->model->promise_count / 64 + 1, sizeof *s->leaders);
+	if (!s->leaders)
+		return false;
+	for (size_t i = 0; i < s->layout->fold_count; i++) {
+		const struct weft_fold *fold = &s->layout->folds[i];
+		s->leaders[fold->leader / 64] |= 1ull << fold->leader % 64;
+		for (uint32_t k = 1; k < fold->count; k++)
+			rows[s->layout->folded[fold->first + k]] = 0;
+	}
 	for (size_t i = 0; i < s->count; i++)
 		if (rows[s->order[i]] == WEFT_NONE)
 			s->order[kept++] = s->order[i];
 	s->count = kept;
+	return true;
 }
 
 int weft_layout_create(struct weft_layout **out, const struct weft_model *model, struct weft_error *err)
@@ -335,14 +347,13 @@ int weft_layout_create(struct weft_layout **out, const struct weft_model *model,
 	if (done) {
 		memset(layout->rows, 0xff, n * sizeof *layout->rows);
 		done = weft__folds_find(layout, model) && sort_by_start(&s);
-		if (done)
-			leave_followers_out(&s);
-		done = done && place_bands(&s) && list_rows(&s);
+		done = done && leave_followers_out(&s) && place_bands(&s) && list_rows(&s);
 	}
 	for (size_t i = 0; done && i < layout->fold_count; i++)
 		for (uint32_t k = 1; k < layout->folds[i].count; k++)
 			layout->rows[layout->folded[layout->folds[i].first + k]] = layout->rows[layout->folds[i].leader];
 	free(s.order);
+	free(s.leaders);
 	free(s.generations);
 	free(s.next);
 	weft__rows_finish(&s.now);
