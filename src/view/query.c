@@ -347,12 +347,12 @@ bool weft_query_narrows(const struct weft_query *query, const struct weft_query 
 	return true;
 }
 
-/* Adds name:=text, or as much of the text as there is room for and as can be written, without the '='. */
+/* Adds name:=text, or as much of the text as there is room for and as can be written in one line, without the '='. */
 static size_t add_like(char *buf, size_t at, const char *name, struct weft_str text)
 {
 	size_t len = 0, step, room = (WEFT_QUERY_BYTES - at) / 2;
 	while (len < text.len && (step = weft_utf8_character((const unsigned char *)text.ptr + len, text.len - len)) > 0 &&
-	       text.ptr[len] != '"' && len + step <= room)
+	       text.ptr[len] != '"' && (unsigned char)text.ptr[len] >= ' ' && len + step <= room)
 		len += step;
 	if (len == 0)
 		return at;

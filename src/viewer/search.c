@@ -5,7 +5,7 @@
 
 #include "viewer/private.h"
 
-/* Cut at the end of a character. */
+/* Cut at the end of a character; in one line, as a person can type it. */
 static void keep_text(struct weft_viewer *v, const char *text, size_t len)
 {
 	if (len > WEFT_QUERY_BYTES)
@@ -13,6 +13,8 @@ static void keep_text(struct weft_viewer *v, const char *text, size_t len)
 			len--;
 	memmove(v->search_text, text, len);
 	v->search_text[len] = '\0';
+	for (char *c = v->search_text; *c; c++)
+		*c = (unsigned char)*c < ' ' ? ' ' : *c;
 }
 
 int weft_viewer_search(struct weft_viewer *v, const char *text, struct weft_error *err)
@@ -21,10 +23,10 @@ int weft_viewer_search(struct weft_viewer *v, const char *text, struct weft_erro
 	size_t len = strlen(text);
 	struct weft_query *query = v->query_before;
 	weft_query_finish(query);
-	int status = weft_query_parse(query, text, len, err);
+	keep_text(v, text, len);
+	int status = weft_query_parse(query, len > WEFT_QUERY_BYTES ? text : v->search_text, len, err);
 	if (status < 0)
 		query->count = 0;
-	keep_text(v, text, len);
 	v->query_before = v->query;
 	v->query = query;
 	v->search_narrowing = was_whole && query->count > 0 && weft_query_narrows(query, v->query_before);

@@ -3,10 +3,11 @@
 
 Every verb, and what a person does with a viewer, reads each shape (shapes.py) at several sizes.  The programs count their steps and their
 memory (count.c), so that the answer is the same on any machine, however busy.  The work may grow by n log n, the memory by 200 bytes for
-each byte of the trace, the output by 200 bytes too, beyond what it is for a tiny trace.  A table is printed: the worst of the verbs for
-each shape.
+each byte of the trace, the output by 200 bytes too, beyond what it is for a tiny trace.  Two tables are printed: for each shape the worst of
+the verbs, for each verb the worst of the shapes.
 
-WEFT_HOSTILE=10M reads up to 10 MB instead of 256 kB; WEFT_HOSTILE_KEEP=DIRECTORY keeps the traces.
+WEFT_HOSTILE=10M reads traces from 10 kB to 10 MB, instead of 100 kB and 1 MB; WEFT_HOSTILE_ROWS=FILE writes a row for each shape and verb;
+WEFT_HOSTILE_KEEP=DIRECTORY keeps the traces.  tools/hostile does all of it.
 
 SPDX-License-Identifier: ISC"""
 
@@ -22,7 +23,7 @@ import shapes
 
 WEFT, LOOK = (os.path.abspath(path) for path in sys.argv[1:3])
 WANTED = sys.argv[3:]
-SIZES = [10_000, 100_000, 1_000_000, 10_000_000] if os.environ.get('WEFT_HOSTILE') == '10M' else [32_000, 256_000]
+SIZES = [10_000, 100_000, 1_000_000, 10_000_000] if os.environ.get('WEFT_HOSTILE') == '10M' else [100_000, 1_000_000]
 
 STEPS_A_BYTE = 60       # times the logarithm of the size: what no verb may need more than
 MEMORY_A_BYTE = 200
@@ -77,12 +78,14 @@ def write(folder, name, trace):
 
 
 class Cost:
+    """What a verb does with a trace, once."""
+
     def __init__(self, steps, memory, output, status, stderr):
         self.steps, self.memory, self.output, self.status, self.stderr = steps, memory, output, status, stderr
 
 
 def run(verb, trace, limit=1 << 62):
-    """What it costs to do something with a trace."""
+    """The cost of a verb for a trace; above a limit of steps the verb is ended."""
     with tempfile.TemporaryDirectory(dir=os.path.dirname(trace)) as folder:
         out = os.path.join(folder, 'out')
         words = [LOOK, trace] if VERBS[verb] is None else [WEFT] + [
@@ -98,49 +101,72 @@ def run(verb, trace, limit=1 << 62):
     return Cost(steps, memory, output, child.returncode, child.stderr.decode(errors='replace'))
 
 
+class Row:
+    """A verb and a shape, at all sizes."""
+
+    def __init__(self, shape, verb):
+        self.shape, self.verb = shape, verb
+        self.steps = []  # by size: a byte and binary logarithm of the size
+        self.growth, self.memory, self.output, self.faults = 0, 0, 0, []
+        self.before = None
+
+    def add(self, real, cost, tiny):
+        """The cost at one size more, beyond that of a tiny trace."""
+        steps, at = cost.steps - tiny.steps, f'{self.shape}, {real} bytes, {self.verb}: '
+        allowed = allowed_steps(self.verb, real)
+        memory, output = cost.memory - tiny.memory, cost.output - tiny.output
+        self.steps.append(steps / real / math.log2(real))
+        self.memory, self.output = max(self.memory, memory / real), max(self.output, output / real)
+        if cost.status not in (0, 1, 99) and (self.verb, cost.status) != ('path', 2):  # 99: too many steps; path: there may be no promise 1
+            self.faults.append(f'{at}exit status {cost.status}: {cost.stderr[-300:]}')
+        if steps > allowed:
+            self.faults.append(f'{at}{steps / 1e6:.0f} M steps, {allowed / 1e6:.0f} M are allowed')
+        if memory - FIXED_MEMORY > MEMORY_A_BYTE * real:
+            self.faults.append(f'{at}{(memory - FIXED_MEMORY) / real:.0f} bytes of memory for each of the trace')
+        if output - FIXED_OUTPUT > OUTPUT_A_BYTE * real:
+            self.faults.append(f'{at}{(output - FIXED_OUTPUT) / real:.0f} bytes of output for each of the trace')
+        if self.before and steps > LEAST_STEPS:
+            old_real, old_steps = self.before
+            growth = steps / max(old_steps, LEAST_STEPS / 10) / (real / old_real * math.log2(real) / math.log2(old_real))
+            self.growth = max(self.growth, growth)
+            if growth > GROWTH:
+                self.faults.append(f'{at}from {old_real} bytes on the work grows from {old_steps / 1e6:.1f} to {steps / 1e6:.1f} M steps, '
+                                   f'{growth:.1f} times as much as n log n')
+        self.before = (real, steps)
+
+    def line(self):
+        return (f'{self.shape:<36}{self.verb:<18}' + ''.join(f'{steps:>10.2f}' for steps in self.steps) +
+                f'{self.growth:>10.2f}{self.memory:>10.1f}{self.output:>10.1f}   {"FAULT" if self.faults else "ok"}')
+
+
+def allowed_steps(verb, real):
+    return STEPS_A_BYTE * real * math.log2(real) + (FIXED_STEPS if VERBS[verb] else FIXED_STEPS_OF_A_VIEWER)
+
+
 def check(name, function, tiny, folder):
-    """(line of the table, faults) of one shape."""
-    faults = []
-    worst = {'steps': (0, ''), 'growth': (0, ''), 'memory': (0, ''), 'output': (0, '')}
-    before = {}
-
-    def note(what, value, verb):
-        if value > worst[what][0]:
-            worst[what] = (value, verb)
-
+    """The rows of a shape."""
+    rows = {verb: Row(name, verb) for verb in VERBS}
     for size in SIZES:
         trace = write(folder, f'{name}-{size}', function(size))
         real = size_of(trace)
-        for verb in VERBS:
-            allowed = STEPS_A_BYTE * real * math.log2(real) + (FIXED_STEPS if VERBS[verb] else FIXED_STEPS_OF_A_VIEWER)
-            cost = run(verb, trace, int(20 * allowed + tiny[verb].steps))
-            if cost.status not in (0, 1, 99) and (verb, cost.status) != ('path', 2):  # 99: too many steps; path: there may be no promise 1
-                faults.append(f'{name}, {real} bytes, {verb}: exit status {cost.status}: {cost.stderr[-300:]}')
-            steps = cost.steps - tiny[verb].steps
-            memory = (cost.memory - tiny[verb].memory - FIXED_MEMORY) / real
-            output = (cost.output - tiny[verb].output - FIXED_OUTPUT) / real
-            note('steps', steps / real / math.log2(real), verb)
-            note('memory', (cost.memory - tiny[verb].memory) / real, verb)
-            note('output', (cost.output - tiny[verb].output) / real, verb)
-            if steps > allowed:
-                faults.append(f'{name}, {real} bytes, {verb}: {steps / 1e6:.0f} M steps, {allowed / 1e6:.0f} M are allowed')
-            if memory > MEMORY_A_BYTE:
-                faults.append(f'{name}, {real} bytes, {verb}: {memory:.0f} bytes of memory for each of the trace')
-            if output > OUTPUT_A_BYTE:
-                faults.append(f'{name}, {real} bytes, {verb}: {output:.0f} bytes of output for each of the trace')
-            if verb in before and steps > LEAST_STEPS:
-                old_real, old_steps = before[verb]
-                fair = real / old_real * math.log2(real) / math.log2(old_real)
-                growth = steps / max(old_steps, LEAST_STEPS / 10) / fair
-                note('growth', growth, verb)
-                if growth > GROWTH:
-                    faults.append(f'{name}, {verb}: from {old_real} to {real} bytes the work grows from {old_steps / 1e6:.1f} to '
-                                  f'{steps / 1e6:.1f} M steps, {growth:.1f} times as much as n log n')
-            before[verb] = (real, steps)
+        for verb, row in rows.items():
+            row.add(real, run(verb, trace, int(20 * allowed_steps(verb, real) + tiny[verb].steps)), tiny[verb])
         if not os.environ.get('WEFT_HOSTILE_KEEP'):
             shutil.rmtree(trace) if os.path.isdir(trace) else os.unlink(trace)
-    line = f'{name:<36}' + ''.join(f'{worst[what][0]:>9.2f}  {worst[what][1]:<15}' for what in worst)
-    return line.rstrip(), faults
+    return list(rows.values())
+
+
+MEASURES = {'steps a byte and log2': lambda row: max(row.steps), 'growth by n log n': lambda row: row.growth,
+            'memory a byte': lambda row: row.memory, 'output a byte': lambda row: row.output}
+
+
+def worst(rows, name):
+    """One line: of each measure the worst, and whose that is."""
+    line = ''
+    for measure in MEASURES.values():
+        row = max(rows, key=measure)
+        line += f'{measure(row):>9.2f}  {name(row):<35.35}' if name(row) == row.shape else f'{measure(row):>9.2f}  {name(row):<17}'
+    return line.rstrip()
 
 
 def main():
@@ -152,16 +178,22 @@ def main():
         tiny = {verb: run(verb, small) for verb in VERBS}
         for verb, cost in tiny.items():
             assert cost.status in (0, 1), f'{verb}: {cost.stderr}'
-        print(f'{"shape, up to " + str(SIZES[-1]) + " bytes":<36}{"steps a byte and log2":<26}{"growth by n log n":<26}'
-              f'{"memory a byte":<26}{"output a byte":<26}', flush=True)
-        faults = []
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            for line, wrong in pool.map(lambda pair: check(*pair, tiny, folder), wanted.items()):
-                print(line, flush=True)
-                faults += wrong
+        print(f'{"shape, up to " + str(SIZES[-1]) + " bytes":<36}' + ''.join(f'{measure:<28}' for measure in MEASURES), flush=True)
+        rows = []
+        with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool, open(os.environ.get('WEFT_HOSTILE_ROWS', os.devnull), 'w', encoding='utf-8') as table:
+            print(f'{"shape":<36}{"verb":<18}' + ''.join(f'{size:>10}' for size in SIZES) + f'{"growth":>10}{"memory":>10}{"output":>10}   verdict',
+                  file=table)
+            for got in pool.map(lambda pair: check(*pair, tiny, folder), wanted.items()):
+                print(f'{got[0].shape:<36}' + worst(got, lambda row: row.verb), flush=True)
+                print(*(row.line() for row in got), sep='\n', file=table, flush=True)
+                rows += got
     finally:
         if not os.environ.get('WEFT_HOSTILE_KEEP'):
             shutil.rmtree(folder)
+    print(f'\n{"verb":<18}' + ''.join(f'{measure:<46}' for measure in MEASURES))
+    for verb in VERBS:
+        print(f'{verb:<18}' + worst([row for row in rows if row.verb == verb], lambda row: row.shape))
+    faults = [fault for row in rows for fault in row.faults]
     print(f'\n{len(wanted)} shapes, {len(VERBS)} verbs, {len(SIZES)} sizes: {len(faults)} faults', *faults, sep='\n')
     return 1 if faults else 0
 

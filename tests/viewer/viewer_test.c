@@ -354,6 +354,21 @@ static size_t search(struct weft_viewer *v, const char *text, uint32_t step)
 	return v->view->found;
 }
 
+static void test_search_is_one_line(void **state)
+{
+	struct weft_viewer *v = open_text("((time 1.0)(op(Creates -1 1 task)))((time 1.1)(op(Label 1 \"two\\nlines\")))"
+					  "((time 1.2)(op(Creates -1 2 task)))((time 1.3)(op(Label 2 one)))");
+	(void)state;
+	weft_viewer_search_like(v, with_id(v, 1));
+	assert_string_equal(v->search_text, "label:\"two\" kind:=\"task\"");
+	while (weft_viewer_search_step(v, 1))
+		;
+	assert_int_equal(v->view->found, 1);
+	assert_int_equal(search(v, "task\none\t", 1), 1);
+	assert_string_equal(v->search_text, "task one ");
+	weft_viewer_destroy(v);
+}
+
 static void test_search(void **state)
 {
 	(void)state;
@@ -723,6 +738,7 @@ int main(void)
 	    cmocka_unit_test(test_walking),
 	    cmocka_unit_test(test_history),
 	    cmocka_unit_test(test_search),
+	    cmocka_unit_test(test_search_is_one_line),
 	    cmocka_unit_test(test_clear),
 	    cmocka_unit_test(test_place),
 	    cmocka_unit_test(test_actions),
