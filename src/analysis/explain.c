@@ -1,6 +1,8 @@
 /* explain.c: finds out what is known, and lets the checks ask it.  SPDX-License-Identifier: ISC */
 #include "analysis/explain.h"
 
+#include <string.h>
+
 #include "analysis/findings/finding.h"
 
 enum {
@@ -42,6 +44,24 @@ static bool find_rest(struct weft__finder *f)
 	return true;
 }
 
+/* A promise that became another one is no longer heard of, but its name is. */
+static bool find_heirs(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	if (!(f->heir_of = weft__finding_alloc(f, m->promise_count, sizeof *f->heir_of)))
+		return false;
+	memset(f->heir_of, 0xff, m->promise_count * sizeof *f->heir_of); /* WEFT_NONE */
+	for (uint32_t p = 1; p < m->promise_count; p++) {
+		uint32_t label = m->promises[p].became == WEFT_NONE ? WEFT_NONE : weft_first_label(m, p);
+		for (uint32_t heir = m->promises[p].became;
+		     label != WEFT_NONE && heir != WEFT_NONE && f->heir_of[heir] == WEFT_NONE &&
+		     weft_first_label(m, heir) == WEFT_NONE;
+		     heir = m->promises[heir].became)
+			f->heir_of[heir] = label;
+	}
+	return true;
+}
+
 /* Finds out what those checks need that apply; false when out of memory, or called off. */
 static bool know(struct weft__finder *f)
 {
@@ -51,7 +71,7 @@ static bool know(struct weft__finder *f)
 	for (int i = 0; i < WEFT_FINDING_KINDS; i++)
 		needs |= applies(f, checks[i].needs) ? checks[i].needs : 0;
 	weft__watch_stage(watch, 30);
-	bool ok = find_rest(f) && weft_ties_init(&f->ties, f->model, WEFT_TIES_BOTH, watch) == WEFT_OK;
+	bool ok = find_rest(f) && find_heirs(f) && weft_ties_init(&f->ties, f->model, WEFT_TIES_BOTH, watch) == WEFT_OK;
 	weft__watch_stage(watch, 45);
 	if (needs & WAITING)
 		ok = ok && weft__waiting_init(&f->waiting, &f->ties, INT64_MAX, watch) == WEFT_OK;

@@ -31,8 +31,12 @@ const char *weft_name_text(const struct weft_model *model, uint32_t text, char *
 
 const char *weft_name_promise(const struct weft_model *model, uint32_t promise, char buf[WEFT_NAME_BYTES])
 {
+	return weft_name_promise_as(model, promise, weft_first_label(model, promise), buf);
+}
+
+const char *weft_name_promise_as(const struct weft_model *model, uint32_t promise, uint32_t label, char buf[WEFT_NAME_BYTES])
+{
 	const struct weft_promise *p = &model->promises[promise];
-	uint32_t label = weft_first_label(model, promise);
 	if (promise == WEFT_SYSTEM)
 		snprintf(buf, WEFT_NAME_BYTES, "the system");
 	else if (label == WEFT_NONE)

@@ -10,6 +10,8 @@
 
 /* `task 14 "ARP response"`, `bind 9`. */
 const char *weft_name_promise(const struct weft_model *model, uint32_t promise, char buf[WEFT_NAME_BYTES]);
+/* The same with another label, by its text's number; WEFT_NONE: without one. */
+const char *weft_name_promise_as(const struct weft_model *model, uint32_t promise, uint32_t label, char buf[WEFT_NAME_BYTES]);
 /* `file.c:12 in function`, or nothing. */
 const char *weft_name_place(const struct weft_model *model, uint32_t promise, char buf[WEFT_NAME_BYTES]);
 /* `"ARP response"`, else `bind at file.c:12`, else its kind: what promises of a sort have in common. */

@@ -45,8 +45,9 @@ struct weft__finder {
 	struct weft__chains chains;
 	struct weft__sorts sorts;
 	struct weft__delays delays;
-	bool *at_rest; /* by stream: no promise ran there at the end: its OS thread slept, or its loop had returned */
-	bool *told;    /* by promise: a finding tells of what waits for it */
+	bool *at_rest;     /* by stream: no promise ran there at the end: its OS thread slept, or its loop had returned */
+	uint32_t *heir_of; /* by promise: the label of what became it, or WEFT_NONE */
+	bool *told;        /* by promise: a finding tells of what waits for it */
 	/* What was found. */
 	WEFT_VEC(struct weft_finding) findings; /* .evidence is unset, .evidence_count counts */
 	WEFT_VEC(struct weft_evidence) evidence;
@@ -93,7 +94,8 @@ int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struc
 
 /* ---- words.c: what sentences are made of; texts live as long as the findings ---- */
 
-/* task 14 "ARP response" */
+/* task 14 "ARP response"; without a label of its own, what became it lends its own, and a join of others tells of them:
+ * join 52 of "transfer A to B" and others */
 const char *weft__words_name(struct weft__finder *f, uint32_t promise);
 /* arp.c:12 in await_response; "" if it is not known */
 const char *weft__words_place(struct weft__finder *f, uint32_t promise);

@@ -148,6 +148,7 @@ static void forget(struct weft__finder *f)
 	weft_ties_finish(&f->ties);
 	free(f->at_rest);
 	free(f->told);
+	free(f->heir_of);
 }
 
 int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struct weft_error *err)

@@ -7,10 +7,35 @@
 #include "analysis/names.h"
 #include "base/duration.h"
 
+/* of "transfer A to B" and others */
+static void name_inputs(struct weft__finder *f, uint32_t promise, char buf[WEFT_NAME_BYTES])
+{
+	char text[100];
+	uint32_t first = WEFT_NONE, named = WEFT_NONE;
+	bool others = false;
+	for (uint32_t i = f->ties.out_begin[promise]; i < f->ties.out_begin[promise + 1] && !(others && named != WEFT_NONE);
+	     i++) {
+		const struct weft_link *link = &f->model->links[f->ties.out[i]];
+		if (link->kind != WEFT_LINK_AWAIT)
+			continue;
+		first = first == WEFT_NONE ? link->to : first;
+		others |= link->to != first;
+		named = named == WEFT_NONE ? weft_first_label(f->model, link->to) : named;
+	}
+	if (named != WEFT_NONE)
+		snprintf(buf, WEFT_NAME_BYTES, " of \"%s\"%s", weft_name_text(f->model, named, text, sizeof text),
+		    others ? " and others" : "");
+}
+
 const char *weft__words_name(struct weft__finder *f, uint32_t promise)
 {
-	char name[WEFT_NAME_BYTES];
-	return weft__finding_text(f, "%s", weft_name_promise(f->model, promise, name));
+	char name[WEFT_NAME_BYTES], inputs[WEFT_NAME_BYTES] = "";
+	uint32_t label = weft_first_label(f->model, promise);
+	if (label == WEFT_NONE)
+		label = f->heir_of[promise];
+	if (label == WEFT_NONE && weft_kind_has(f->model->promises[promise].kind, WEFT_TRAIT_GATHERS))
+		name_inputs(f, promise, inputs);
+	return weft__finding_text(f, "%s%s", weft_name_promise_as(f->model, promise, label, name), inputs);
 }
 
 const char *weft__words_place(struct weft__finder *f, uint32_t promise)
