@@ -44,11 +44,14 @@ def connections_that_nobody_closes():
 
 
 def three_transfers_in_a_circle():
-    first = findings(bank, 'deadlock')[0]
+    """The join of all transfers is called by what it waits for."""
+    found = findings(bank, 'deadlock')
+    first = found[0]
     assert first['finding'] == 'deadlock' and first['sure'], first
     for account in 'ABC':
         assert any(f'takes lock' in text and f'"account {account}"' in text for text in texts(first, 'cause')), first
     assert '3 locks in a circle' in first['title'] and 'bank.c' in first['title']
+    assert '"transfer A to B" and others' in found[1]['title'], found[1]
     assert 'same order' in first['next']
 
 
