@@ -394,6 +394,26 @@ static void what_nobody_resolves_is_certain_only_if_nothing_ran_at_the_end(void 
 	}
 }
 
+static void a_label_outlives_what_it_was_given_to(void **state)
+{
+	start_recording();
+	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	weft_should_resolve(main_promise);
+	weft_id first = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	WEFT_LABEL(first, "transfer A to B");
+	weft_id second = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	weft_become(first, second);
+	weft_id third = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+	weft_become(second, third);
+	weft_await(main_promise, third);
+	sleep_for(5 * MS);
+	explain(true);
+	const struct weft_finding *finding = only(WEFT_FINDING_HANG, main_promise);
+	assert_non_null(strstr(finding->title, "task "));
+	assert_non_null(strstr(finding->title, " \"transfer A to B\""));
+	forget();
+}
+
 /* ---- How hangs are told ---- */
 
 /* The number-th line of evidence that has a role, or NULL. */
@@ -1308,6 +1328,7 @@ int main(void)
 	    cmocka_unit_test(what_takes_much_longer_than_its_like_is_an_alarm),
 	    cmocka_unit_test(what_takes_long_and_has_no_like_is_not_certain),
 	    cmocka_unit_test(what_nobody_resolves_is_certain_only_if_nothing_ran_at_the_end),
+	    cmocka_unit_test(a_label_outlives_what_it_was_given_to),
 	    cmocka_unit_test(a_long_chain_is_told_from_both_ends),
 	    cmocka_unit_test(a_lost_wakeup_names_who_was_too_late_and_for_what),
 	    cmocka_unit_test(a_promise_whose_creator_failed_is_told_with_the_error),
