@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "base/sort.h"
+#include "base/utf8.h"
 #include "cli.h"
 #include "trace/trace.h"
 
@@ -77,6 +78,7 @@ bool cli_tell_trace(const char *path, bool with_command)
 {
 	struct weft_trace *trace;
 	struct weft_error err;
+	enum { COMMAND_BYTES = 120 }; /* weft info has all of it */
 	const struct weft_event *events;
 	size_t count;
 	uint64_t all = 0;
@@ -100,9 +102,12 @@ bool cli_tell_trace(const char *path, bool with_command)
 		last_ns = info->until_ns;
 	uint64_t span_ns = (uint64_t)last_ns - (uint64_t)first_ns;
 	weft_duration_text(span, span_ns > INT64_MAX ? INT64_MAX : (int64_t)span_ns);
-	cli_note("%s: %s, %" PRIu64 " events of %zu OS thread%s, %" PRIu64 " lost%s%s%.*s", path, span, all, info->stream_count,
+	char command[COMMAND_BYTES];
+	bool whole = info->command.len < sizeof command;
+	weft_utf8_copy(command, sizeof command, info->command);
+	cli_note("%s: %s, %" PRIu64 " events of %zu OS thread%s, %" PRIu64 " lost%s%s%s%s", path, span, all, info->stream_count,
 	    info->stream_count == 1 ? "" : "s", cli_lost(info), has_promises ? "" : "; no promises", with_command ? ": " : "",
-	    with_command ? (int)info->command.len : 0, info->command.ptr);
+	    with_command ? command : "", with_command && !whole ? " ..." : "");
 	weft_trace_close(trace);
 	return has_promises;
 }
