@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "adapters/hook/label.h"
 #include "adapters/hook/load.h"
@@ -22,6 +23,7 @@ struct start {
 	weft_id id, by;
 	uint64_t since;
 	unsigned epoch;
+	char name[16];
 };
 
 static struct {
@@ -88,7 +90,7 @@ static void *begin(void *data)
 	struct start start = *(struct start *)data;
 	free(data);
 	if (weft_is_on() && start.epoch == weft__hook_epoch)
-		weft__hook_thread_begins(start.id, start.by, start.since);
+		weft__hook_thread_begins(start.id, start.by, start.since, start.name);
 	return start.routine(start.data);
 }
 
@@ -102,7 +104,9 @@ TAKEN int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, vo
 		return real.pthread_create(thread, attributes, routine, data);
 	weft_id by = weft_hook_thread()->running;
 	weft_id id = weft_create_at(by, WEFT_KIND_THREAD, weft_hook_place(__builtin_return_address(0)));
-	*start = (struct start){routine, data, id, by, weft__stream->last, weft__hook_epoch};
+	*start = (struct start){routine, data, id, by, weft__stream->last, weft__hook_epoch, ""};
+	if (weft__hook_next_name)
+		strncat(start->name, weft__hook_next_name, sizeof start->name - 1);
 	weft_hook_stack(id, __builtin_return_address(0));
 	int status = real.pthread_create(thread, attributes, begin, start);
 	if (status) {

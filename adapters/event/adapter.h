@@ -13,6 +13,7 @@
 #include "adapters/hook/hook.h"
 #include "adapters/hook/label.h"
 #include "adapters/hook/slots.h"
+#include "adapters/hook/things.h"
 #include "adapters/hook/thread.h"
 
 struct event;
@@ -107,25 +108,17 @@ bool weft__ev_is_own(const void *caller);
 /* ---- Things (thing.c) ---- */
 
 struct weft__ev_thing {
-	struct weft__ev_thing *next;
-	const void *key;
-	weft_id id, by;
-	weft_id kept;    /* the loop that awaits it */
+	WEFT_HOOK_THING;
 	weft_id connect; /* of a bufferevent: the connect that it waits for */
-	uint64_t since;
-	const struct weft_hook_thread *home; /* whose OS thread tells of it again */
-	struct weft_record_place *site;
 	const struct event_base *base;
 	const void *function; /* the callback */
 	int fd;
-	uint8_t kind;
 	bool is_allocated; /* event_free() tells its end */
 	bool is_buffer;
 	bool is_added;     /* it keeps its loop */
 	bool is_untouched; /* its callback leaves what came where it is */
 	bool is_ending;    /* it ends when its loop sleeps, unless it is added until then */
 	struct weft_hook_calls calls;
-	struct weft_hook_label label;
 };
 
 /* The lock of the thing with that key is taken, until weft__ev_unlock(key). */

@@ -47,7 +47,7 @@ void weft__ev_served(struct evhttp_request *request, void *data, unsigned slot)
 		if (thing)
 			weft__ev_end(thing, WEFT_SYSTEM_ID);
 		if ((thing = weft__ev_make(request))) {
-			weft__ev_begin(thing, WEFT_KIND_REQUEST, (const void *)user);
+			weft__ev_begin(thing, WEFT_KIND_REQUEST, (const char *)(const void *)user + 1);
 			put_command(&thing->label, weft__ev_real.evhttp_request_get_command(request),
 			    weft__ev_real.evhttp_request_get_uri(request));
 			weft__ev_say(thing);

@@ -1,90 +1,54 @@
 /* thing.c: what is known of events, bufferevents and requests, by their address.  SPDX-License-Identifier: ISC */
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "adapters/event/adapter.h"
 
-enum { SHARDS = 64, BUCKETS = 256, ENDING = 64 };
+enum { ENDING = 64 };
 
-static struct shard {
-	pthread_mutex_t lock;
-	struct weft__ev_thing *buckets[BUCKETS];
-} shards[SHARDS] = {[0 ... SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+/* Who keeps what is added to which base. */
+struct loop {
+	const struct event_base *base;
+	weft_id id;
+};
+
+static struct weft_hook_things things = WEFT_HOOK_THINGS(struct weft__ev_thing);
 
 /* Keys of this OS thread's things that end when its loop sleeps. */
 static __thread const void *ending[ENDING];
 static __thread unsigned ending_count;
 
-static size_t hash(const void *key)
-{
-	return (size_t)(((uintptr_t)key >> 3) * 0x9e3779b97f4a7c15u >> 48);
-}
-
-static struct shard *shard_of(const void *key)
-{
-	return &shards[hash(key) % SHARDS];
-}
-
-static struct weft__ev_thing **bucket_of(const void *key)
-{
-	return &shard_of(key)->buckets[hash(key) / SHARDS % BUCKETS];
-}
-
 void weft__ev_lock(const void *key)
 {
-	pthread_mutex_lock(&shard_of(key)->lock);
+	weft_hook_things_lock(&things, key);
 }
 
 void weft__ev_unlock(const void *key)
 {
-	pthread_mutex_unlock(&shard_of(key)->lock);
+	weft_hook_things_unlock(&things, key);
 }
 
 struct weft__ev_thing *weft__ev_find(const void *key)
 {
-	struct weft__ev_thing *thing = *bucket_of(key);
-	while (thing && thing->key != key)
-		thing = thing->next;
-	return thing;
+	return weft_hook_things_find(&things, key);
 }
 
 struct weft__ev_thing *weft__ev_make(const void *key)
 {
-	struct weft__ev_thing **bucket = bucket_of(key), *thing = calloc(1, sizeof *thing);
-	if (thing) {
-		thing->key = key;
-		thing->next = *bucket;
-		*bucket = thing;
-	}
-	return thing;
+	return weft_hook_things_make(&things, key);
 }
 
 void weft__ev_end(struct weft__ev_thing *thing, weft_id by)
 {
-	struct weft__ev_thing **at = bucket_of(thing->key);
-	while (*at != thing)
-		at = &(*at)->next;
-	*at = thing->next;
 	if (thing->connect) {
 		weft_fail(by, thing->connect, "given up");
 		weft_read_later(by, thing->connect);
 	}
 	if (thing->id)
 		weft_resolve(by, thing->id);
-	free(thing);
+	weft_hook_things_drop(&things, &thing->thing);
 }
 
 void weft__ev_begin(struct weft__ev_thing *thing, enum weft_kind kind, const void *caller)
 {
-	const struct weft_hook_thread *here = weft_hook_thread();
-	thing->kind = (uint8_t)kind;
-	thing->by = here->running;
-	thing->home = here;
-	thing->site = weft_hook_place(caller);
-	thing->id = weft_create_at(here->running, kind, thing->site);
-	thing->since = weft__stream->last;
-	weft_hook_stack(thing->id, caller);
+	weft_hook_things_begin(&thing->thing, kind, caller);
 }
 
 void weft__ev_say(struct weft__ev_thing *thing)
@@ -110,16 +74,17 @@ weft_id weft__ev_buffer_id(const void *key)
 	return id;
 }
 
+static void keep(struct weft_hook_thing *known, void *loop)
+{
+	struct weft__ev_thing *thing = (struct weft__ev_thing *)(void *)known;
+	const struct loop *kept_by = loop;
+	if (thing->base == kept_by->base && thing->is_added && thing->id)
+		weft_await(thing->kept = kept_by->id, thing->id);
+}
+
 void weft__ev_keep(const struct event_base *base, weft_id loop)
 {
-	for (size_t i = 0; i < SHARDS; i++) {
-		pthread_mutex_lock(&shards[i].lock);
-		for (size_t j = 0; j < BUCKETS; j++)
-			for (struct weft__ev_thing *t = shards[i].buckets[j]; t; t = t->next)
-				if (t->base == base && t->is_added && t->id)
-					weft_await(t->kept = loop, t->id);
-		pthread_mutex_unlock(&shards[i].lock);
-	}
+	weft_hook_things_each(&things, keep, &(struct loop){base, loop});
 }
 
 void weft__ev_ends_later(struct weft__ev_thing *thing)
@@ -150,44 +115,13 @@ void weft__ev_end_all(void)
 	}
 }
 
-/* The things of this OS thread, from a bucket on. */
 uint64_t weft__ev_list(void *data, uint64_t cursor, unsigned budget)
 {
-	for (; cursor < SHARDS * BUCKETS && budget > 0; cursor++) {
-		struct shard *shard = &shards[cursor / BUCKETS];
-		/* Inside an event that a holder of the lock records. */
-		if (!shard->buckets[cursor % BUCKETS] || pthread_mutex_trylock(&shard->lock))
-			continue;
-		for (struct weft__ev_thing *t = shard->buckets[cursor % BUCKETS]; t; t = t->next)
-			if (t->id && t->home == &weft__hook_thread) {
-				weft_pending_at(t->by, t->id, (enum weft_kind)t->kind, t->site, t->since, t->label.text);
-				if (t->kind == WEFT_KIND_LOOP)
-					weft_still_awaits(t->by, t->id);
-				if (t->kept)
-					weft_still_awaits(t->kept, t->id);
-				budget -= budget > 0;
-			}
-		pthread_mutex_unlock(&shard->lock);
-	}
-	return cursor < SHARDS * BUCKETS ? cursor : 0;
+	return weft_hook_things_list(&things, cursor, budget);
 }
 
 void weft__ev_fork(enum weft_hook_fork when)
 {
-	for (size_t i = 0; i < SHARDS; i++)
-		if (when == WEFT_HOOK_BEFORE_FORK)
-			pthread_mutex_lock(&shards[i].lock);
-	/* A child's promises are of another trace. */
-	for (size_t i = 0; when == WEFT_HOOK_IN_CHILD && i < SHARDS * BUCKETS; i++) {
-		struct weft__ev_thing *next = shards[i / BUCKETS].buckets[i % BUCKETS];
-		shards[i / BUCKETS].buckets[i % BUCKETS] = NULL;
-		for (struct weft__ev_thing *t; (t = next);) {
-			next = t->next;
-			free(t);
-		}
-	}
+	weft_hook_things_fork(&things, when);
 	ending_count = when == WEFT_HOOK_IN_CHILD ? 0 : ending_count;
-	for (size_t i = 0; i < SHARDS; i++)
-		if (when != WEFT_HOOK_BEFORE_FORK)
-			pthread_mutex_unlock(&shards[i].lock);
 }

@@ -12,6 +12,7 @@
 #include "adapters/hook/load.h"
 
 __thread struct weft_hook_thread weft__hook_thread __attribute__((tls_model("initial-exec")));
+__thread const char *weft__hook_next_name __attribute__((tls_model("initial-exec")));
 unsigned weft__hook_epoch = 1;
 
 static pthread_key_t at_end;
@@ -96,7 +97,7 @@ void weft__hook_meet(void)
 	errno = kept;
 }
 
-void weft__hook_thread_begins(weft_id root, weft_id by, uint64_t since)
+void weft__hook_thread_begins(weft_id root, weft_id by, uint64_t since, const char *name)
 {
 	struct weft_hook_thread *here = &weft__hook_thread;
 	int kept = errno;
@@ -106,6 +107,10 @@ void weft__hook_thread_begins(weft_id root, weft_id by, uint64_t since)
 		here->by = by;
 		here->since = since;
 		here->root = here->running = here->shown = root;
+		here->is_named = *name != 0;
+		strncat(here->name, name, sizeof here->name - 1);
+		if (here->is_named)
+			weft_label(root, here->name);
 		weft_run(root);
 	}
 	meet(here);

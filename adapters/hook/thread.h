@@ -133,8 +133,12 @@ void weft__hook_threads_init(void);
 void weft__hook_threads_begin(void);  /* after weft_start(), whose own end is to come later than that of OS threads */
 void weft__hook_threads_forget(void); /* every OS thread is met anew: a recording begins, or this is the child of a fork */
 
-/* This OS thread was started by a call that made that promise for it, at that time. */
-void weft__hook_thread_begins(weft_id root, weft_id by, uint64_t since);
+/* This OS thread was started by a call that made that promise for it, at that time.  name: what it is called, if that is known by
+ * now; "" otherwise. */
+void weft__hook_thread_begins(weft_id root, weft_id by, uint64_t since, const char *name);
+
+/* What the OS thread will be called that this one is about to start; NULL: that is not known. */
+extern __thread const char *weft__hook_next_name __attribute__((tls_model("initial-exec")));
 
 /* Its promise is labelled, as late as possible: many a program gives names to its OS threads. */
 void weft__hook_thread_name(struct weft_hook_thread *here);
