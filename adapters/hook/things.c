@@ -108,9 +108,13 @@ void weft_hook_things_fork(struct weft_hook_things *table, enum weft_hook_fork w
 		pthread_mutex_lock(&table->shards[i].lock);
 	/* A child's promises are of another trace. */
 	for (size_t i = 0; when == WEFT_HOOK_IN_CHILD && i < (size_t)WEFT_HOOK_SHARDS * WEFT_HOOK_BUCKETS; i++) {
-		struct weft_hook_thing **bucket = &table->shards[i / WEFT_HOOK_BUCKETS].buckets[i % WEFT_HOOK_BUCKETS];
-		while (*bucket)
-			weft_hook_things_drop(table, *bucket);
+		struct weft_hook_thing **bucket = &table->shards[i / WEFT_HOOK_BUCKETS].buckets[i % WEFT_HOOK_BUCKETS],
+				       *next = *bucket;
+		*bucket = NULL;
+		for (struct weft_hook_thing *t; (t = next);) {
+			next = t->next;
+			free(t);
+		}
 	}
 	for (size_t i = 0; when != WEFT_HOOK_BEFORE_FORK && i < WEFT_HOOK_SHARDS; i++)
 		pthread_mutex_unlock(&table->shards[i].lock);

@@ -47,6 +47,7 @@ bool weft__aio_poll(void *context, bool blocking)
 	if (!blocking || !weft__qemu_takes())
 		return weft__qemu_real.aio_poll(context, blocking);
 	__attribute__((cleanup(poll_returns))) int callbacks = weft__qemu_here.callbacks;
+	(void)callbacks;
 	weft__qemu_here.polls++;
 	weft__qemu_here.callbacks = weft__hook_thread.callbacks;
 	return weft__qemu_real.aio_poll(context, blocking);
