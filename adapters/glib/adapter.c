@@ -8,22 +8,7 @@
 
 struct weft__glib_real weft__glib_real;
 
-static const struct weft_hook_module *glib, *gobject, *gio;
-
-static bool is_in(const struct weft_hook_module *module, const void *address)
-{
-	return module && weft_hook_is_own(module, address);
-}
-
-bool weft__glib_is_own(const void *address)
-{
-	return is_in(gio, address) || is_in(glib, address) || is_in(gobject, address);
-}
-
-bool weft__glib_is_gio(const void *address)
-{
-	return is_in(gio, address);
-}
+struct weft__glib_modules weft__glib_modules;
 
 #define ROW(result, name, parameters, arguments) {#name, (void *)weft__##name, (void **)(void *)&weft__glib_real.name},
 static const struct weft_hook_function glib_functions[] = {WEFT__GLIB_SHORT_CALLS(ROW) WEFT__GLIB_CALLS(ROW){0}};
@@ -81,26 +66,27 @@ static bool gio_accepts(const struct weft_hook_module *module, char *version, si
 
 static void glib_taken(const struct weft_hook_module *module)
 {
-	glib = module;
+	weft__glib_modules.glib = module;
 }
 
 static void gobject_taken(const struct weft_hook_module *module)
 {
 	WEFT__GOBJECT_ONLY_CALLED(FIND)
-	gobject = module;
+	weft__glib_modules.gobject = module;
 }
 
 static void gio_taken(const struct weft_hook_module *module)
 {
 	WEFT__GIO_ONLY_CALLED(FIND)
-	gio = module;
+	weft__glib_modules.gio = module;
 }
 
 static void gone(const struct weft_hook_module *module)
 {
-	glib = glib == module ? NULL : glib;
-	gobject = gobject == module ? NULL : gobject;
-	gio = gio == module ? NULL : gio;
+	struct weft__glib_modules *m = &weft__glib_modules;
+	m->glib = m->glib == module ? NULL : m->glib;
+	m->gobject = m->gobject == module ? NULL : m->gobject;
+	m->gio = m->gio == module ? NULL : m->gio;
 }
 
 static void forget(void)

@@ -36,9 +36,29 @@ WEFT__GLIB_CALLS(WEFT__GLIB_HANDLER)
 WEFT__GIO_CALLS(WEFT__GLIB_HANDLER)
 #undef WEFT__GLIB_HANDLER
 
-/* Whether an address is in libglib, libgobject or libgio; in libgio alone. */
-bool weft__glib_is_own(const void *address);
-bool weft__glib_is_gio(const void *address);
+/* The three libraries; NULL: not loaded. */
+struct weft__glib_modules {
+	const struct weft_hook_module *glib, *gobject, *gio;
+};
+
+extern struct weft__glib_modules weft__glib_modules;
+
+static inline bool weft__glib_is_in(const struct weft_hook_module *module, const void *address)
+{
+	return module && weft_hook_is_own(module, address);
+}
+
+static inline bool weft__glib_is_gio(const void *address)
+{
+	return weft__glib_is_in(weft__glib_modules.gio, address);
+}
+
+/* In any of the three. */
+static inline bool weft__glib_is_own(const void *address)
+{
+	return weft__glib_is_gio(address) || weft__glib_is_in(weft__glib_modules.glib, address) ||
+	       weft__glib_is_in(weft__glib_modules.gobject, address);
+}
 
 /* ---- Things (thing.c) ---- */
 
@@ -86,7 +106,7 @@ struct weft__glib_thing {
 /* A new thing of an object; an old one of the same is void.  NULL: no memory, or no time. */
 struct weft__glib_thing *weft__glib_thing_add(enum weft__glib_type type, const void *key);
 /* What is known of an object, of which the caller has a reference; NULL: nothing. */
-struct weft__glib_thing *weft__glib_thing_find(enum weft__glib_type type, const void *key);
+static inline struct weft__glib_thing *weft__glib_thing_find(enum weft__glib_type type, const void *key);
 struct weft__glib_thing *weft__glib_thing_of(weft__glib_tag tag);
 weft__glib_tag weft__glib_tag_of(const struct weft__glib_thing *thing);
 void weft__glib_thing_remove(struct weft__glib_thing *thing);
@@ -98,7 +118,7 @@ void weft__glib_things_forget(void);
 
 /* ---- Who runs (run.c) ---- */
 
-enum { WEFT__GLIB_UNLABELLED = 32 };
+enum { WEFT__GLIB_UNLABELLED = 32, WEFT__GLIB_RECENT = 16 };
 
 /* An OS thread's own. */
 struct weft__glib_here {
@@ -117,11 +137,29 @@ struct weft__glib_here {
 	/* Sources that may yet be given a name by who attached them. */
 	weft__glib_tag unlabelled[WEFT__GLIB_UNLABELLED];
 	unsigned unlabelled_count;
+	/* What was looked for last: a task is asked for four times in its life, mostly with nothing in between. */
+	struct weft__glib_thing *recent[WEFT__GLIB_RECENT];
 };
 
 extern __thread struct weft__glib_here weft__glib_here __attribute__((tls_model("initial-exec")));
 
 void weft__glib_meet(void);
+struct weft__glib_thing *weft__glib_thing_search(enum weft__glib_type type, const void *key);
+
+static inline struct weft__glib_thing **weft__glib_recent(const void *key)
+{
+	return &weft__glib_here.recent[((uintptr_t)key >> 4 ^ (uintptr_t)key >> 8) % WEFT__GLIB_RECENT];
+}
+
+/* A thing that has the object as its key now is what is known of it, whatever it was before. */
+static inline struct weft__glib_thing *weft__glib_thing_find(enum weft__glib_type type, const void *key)
+{
+	struct weft__glib_thing *recent = *weft__glib_recent(key);
+	if (key && recent && __atomic_load_n(&recent->key, __ATOMIC_ACQUIRE) == key &&
+	    __atomic_load_n(&recent->type, __ATOMIC_RELAXED) == type)
+		return recent;
+	return weft__glib_thing_search(type, key);
+}
 
 /* Whether something records, which begins now if it is wanted. */
 static inline bool weft__glib_begins(void)
@@ -182,9 +220,9 @@ static inline void weft__glib_read(weft_id promise, weft_id input)
 	weft__hook_thread.shown = promise;
 }
 
-/* Creates a thing's promise, by who runs; `owner` if it is a part. */
-void weft__glib_create(struct weft__glib_thing *thing, enum weft_kind kind, const void *site, bool is_part, weft_id owner);
-void weft__glib_await(struct weft__glib_thing *thing, weft_id waiter);
+/* Creates a thing's promise, by who runs; `owner` if it is a part; `waiter` awaits it, 0: nobody. */
+void weft__glib_create(
+    struct weft__glib_thing *thing, enum weft_kind kind, const void *site, bool is_part, weft_id owner, weft_id waiter);
 /* Its promise ends; `error` NULL: with a value. */
 void weft__glib_end(struct weft__glib_thing *thing, const char *error);
 /* Its first label names it; NULL or "": nothing is known yet. */

@@ -150,7 +150,7 @@ void weft__glib_serves(struct weft__glib_thing *source, GDBusMethodInvocation *c
 	const char *sender = real->g_dbus_message_get_sender(message);
 	struct weft_hook_label label = {0};
 	take_class(call);
-	weft__glib_create(thing, WEFT_KIND_REQUEST, (const void *)source->callback, false, 0);
+	weft__glib_create(thing, WEFT_KIND_REQUEST, (const void *)source->callback, false, 0, 0);
 	weft_hook_put(&label, "serve ");
 	put_method(&label, real->g_dbus_message_get_interface(message), real->g_dbus_message_get_member(message));
 	if (sender) {

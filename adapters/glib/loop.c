@@ -15,9 +15,8 @@ static struct running begin(struct weft__glib_thing *thing, const char *label, c
 	struct weft__glib_here *here = &weft__glib_here;
 	struct running before = {weft__glib_who(), here->loop, here->in_loop};
 	if (thing) {
-		weft__glib_create(thing, WEFT_KIND_LOOP, caller, weft__glib_is_own(caller), before.outer);
+		weft__glib_create(thing, WEFT_KIND_LOOP, caller, weft__glib_is_own(caller), before.outer, before.outer);
 		weft__glib_label(thing, label);
-		weft__glib_await(thing, before.outer);
 		weft__hook_thread.running = here->loop = thing->id;
 		weft_hook_show(thing->id);
 	}

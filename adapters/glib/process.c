@@ -57,7 +57,7 @@ void weft__glib_child_begins(struct weft__glib_thing *source, const GSource *wat
 	} *child = (const void *)watch;
 	struct weft_hook_label label = {0};
 	const void *site = weft__glib_here.site ? weft__glib_here.site : (const void *)source->callback;
-	weft__glib_create(source, WEFT_KIND_PROCESS, site, false, 0);
+	weft__glib_create(source, WEFT_KIND_PROCESS, site, false, 0, 0);
 	put_command(&label, child->pid);
 	weft__glib_label(source, label.text);
 	if (weft__glib_is_gio((const void *)source->callback)) { /* a GSubprocess */

@@ -56,29 +56,30 @@ bool weft__glib_sleeps(struct weft_hook_sleep *sleep)
 
 /* ---- Promises ---- */
 
-void weft__glib_create(struct weft__glib_thing *thing, enum weft_kind kind, const void *site, bool is_part, weft_id owner)
+void weft__glib_create(
+    struct weft__glib_thing *thing, enum weft_kind kind, const void *site, bool is_part, weft_id owner, weft_id waiter)
 {
-	thing->by = weft__glib_who();
+	weft_id by = weft__glib_who();
+	bool is_awaited = waiter && waiter != WEFT_SYSTEM_ID;
+	thing->by = by;
 	thing->kind = (uint8_t)kind;
 	thing->site = weft_hook_place(site);
 	thing->is_part = is_part;
 	thing->owner = owner;
-	if (is_part)
-		thing->id = weft_create_part(thing->by, kind, thing->site, owner);
+	thing->awaited_by = waiter;
+	if (!is_part && is_awaited)
+		thing->id = weft__create_awaited(by, kind, thing->site, waiter, NULL, 0);
+	else if (is_part)
+		thing->id = weft_create_part(by, kind, thing->site, owner);
 	else if (thing->site)
-		thing->id = weft_create_at(thing->by, kind, thing->site);
+		thing->id = weft_create_at(by, kind, thing->site);
 	else
-		thing->id = weft_create(thing->by, kind, NULL);
+		thing->id = weft_create(by, kind, NULL);
 	thing->since = weft_is_on() ? weft__stream->last : 0;
+	if (is_part && is_awaited)
+		weft_await(waiter, thing->id);
 	if (!is_part)
 		weft_hook_stack(thing->id, site);
-}
-
-void weft__glib_await(struct weft__glib_thing *thing, weft_id waiter)
-{
-	thing->awaited_by = waiter;
-	if (waiter && waiter != WEFT_SYSTEM_ID)
-		weft_await(waiter, thing->id);
 }
 
 void weft__glib_end(struct weft__glib_thing *thing, const char *error)

@@ -154,7 +154,8 @@ void weft__glib_name_sources(void)
 
 static void was_named(GSource *source)
 {
-	struct weft__glib_thing *thing = weft__glib_goes_on() ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
+	struct weft__glib_thing *thing =
+	    source && source->context && weft__glib_goes_on() ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
 	if (thing)
 		name(thing, name_of(source), source);
 }
@@ -260,9 +261,8 @@ static void begin(struct weft__glib_thing *thing, GSource *source, enum weft_kin
 		return;
 	struct weft__glib_thing *new = stands ? stands : thing;
 	new->callback = thing->callback;
-	weft__glib_create(new, kind, site, is_part, owner);
-	if (task && task->id && !task->is_ended && task->id != new->by)
-		weft__glib_await(new, task->id);
+	bool is_awaited = task && task->id && !task->is_ended && task->id != weft__glib_who();
+	weft__glib_create(new, kind, site, is_part, owner, is_awaited ? task->id : 0);
 	if (name_of(source))
 		name(new, source->name, source);
 	else if (kind == WEFT_KIND_TIMER)
@@ -274,17 +274,22 @@ static void begin(struct weft__glib_thing *thing, GSource *source, enum weft_kin
 static void attached(GSource *source, const void *caller)
 {
 	struct weft__glib_here *here = &weft__glib_here;
+	gpointer data;
+	GSourceFunc callback;
+	get_callback(source, &callback, &data);
+	const struct weft__glib_thing *task = weft__glib_thing_find(WEFT__GLIB_TASK, data);
+	struct weft__glib_thing *old = task && task->is_returned ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
+	if (old)
+		weft__glib_thing_remove(old);
+	if (task && task->is_returned) /* its way home */
+		return;
 	struct table *table = take_table((GSourceFuncs *)source->source_funcs);
 	struct weft__glib_thing *thing = table ? weft__glib_thing_add(WEFT__GLIB_SOURCE, source) : NULL;
-	gpointer data;
 	if (!thing)
 		return;
-	get_callback(source, &thing->callback, &data);
+	thing->callback = callback;
 	const void *site = here->site ? here->site : caller;
-	const struct weft__glib_thing *task = weft__glib_thing_find(WEFT__GLIB_TASK, data);
-	if (task && task->is_returned)
-		thing->stands_for = weft__glib_tag_of(task);
-	else if (source->name && weft__glib_is_gio(caller) && weft__glib_is_serving(source->name, data))
+	if (source->name && weft__glib_is_gio(caller) && weft__glib_is_serving(source->name, data))
 		weft__glib_serves(thing, data);
 	else if (table->kind == WEFT_KIND_PROCESS)
 		weft__glib_child_begins(thing, source, data);
@@ -337,7 +342,7 @@ gboolean weft__glib_dispatched(GSource *source, GSourceFunc callback, gpointer d
 	gboolean again;
 	const GSource *outer = here->dispatched;
 	here->dispatched = source;
-	if (!story || !story->id || story->type == WEFT__GLIB_TASK) { /* a task's callback will read it */
+	if (!story || !story->id) {
 		again = table->dispatch(source, callback, data);
 	} else {
 		/* Something came to it from outside, or it is ready by itself and may keep the OS thread from sleeping. */

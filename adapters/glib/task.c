@@ -109,20 +109,15 @@ static void begin(struct weft__glib_thing *task, gpointer object, GCancellable *
 	if (waiter && (waiter->is_ended || waiter == task))
 		waiter = NULL;
 	bool is_part = !is_call && weft__glib_is_own(callback ? (const void *)callback : caller);
+	enum weft_kind kind = is_call ? WEFT_KIND_REQUEST : weft__glib_is_gio(caller) ? WEFT_KIND_WORK : WEFT_KIND_TASK;
+	weft_id waits = waiter ? waiter->id : waiter_here();
 	task->ready = callback;
-	weft__glib_create(task,
-	    is_call                     ? WEFT_KIND_REQUEST
-	    : weft__glib_is_gio(caller) ? WEFT_KIND_WORK
-					: WEFT_KIND_TASK,
-	    caller, is_part, waiter ? waiter->id : weft__glib_who());
+	task->waiter = weft__glib_tag_of(waiter);
+	weft__glib_create(task, kind, caller, is_part, waiter ? waits : weft__glib_who(), callback ? waits : 0);
 	if (is_call) {
 		here->call.id = task->id;
 		weft__glib_label(task, here->call.label.text);
 		weft_should_resolve(task->id);
-	}
-	if (callback) {
-		task->waiter = weft__glib_tag_of(waiter);
-		weft__glib_await(task, waiter ? waiter->id : waiter_here());
 	}
 	weft__glib_cancel_add(task, cancellable);
 	weft_id child = weft__glib_child_of(object);
@@ -263,9 +258,10 @@ void weft__glib_ready(GObject *object, GAsyncResult *result, gpointer data, unsi
 	if (goes_on) {
 		waiter->home = &weft__glib_here;
 		weft__glib_read(waiter->id, task->id);
+	} else if (task->awaited_by) {
+		weft__read_later_run(task->awaited_by, task->id);
+		weft__hook_thread.shown = task->id;
 	} else {
-		if (task->awaited_by)
-			weft_read_later(task->awaited_by, task->id);
 		weft_hook_show(task->id);
 	}
 	user(object, result, data);

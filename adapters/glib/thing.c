@@ -144,18 +144,19 @@ struct weft__glib_thing *weft__glib_thing_add(enum weft__glib_type type, const v
 		uint32_t place = thing->place, generation = thing->generation + 1;
 		memset(thing, 0, offsetof(struct weft__glib_thing, label) + 2);
 		thing->place = place;
-		thing->type = (uint8_t)type;
+		__atomic_store_n(&thing->type, (uint8_t)type, __ATOMIC_RELAXED);
 		thing->home = &weft__glib_here;
 		thing->next = *chain;
 		__atomic_store_n(&thing->generation, generation, __ATOMIC_RELAXED);
 		__atomic_store_n(&thing->key, key, __ATOMIC_RELEASE);
 		*chain = place;
+		*weft__glib_recent(key) = thing;
 	}
 	unlock(s);
 	return thing;
 }
 
-struct weft__glib_thing *weft__glib_thing_find(enum weft__glib_type type, const void *key)
+struct weft__glib_thing *weft__glib_thing_search(enum weft__glib_type type, const void *key)
 {
 	uint32_t *chain;
 	if (!key)
@@ -165,6 +166,8 @@ struct weft__glib_thing *weft__glib_thing_find(enum weft__glib_type type, const 
 		return NULL;
 	struct weft__glib_thing *thing = find(chain, type, key);
 	unlock(s);
+	if (thing)
+		*weft__glib_recent(key) = thing;
 	return thing;
 }
 

@@ -527,6 +527,29 @@ WEFT__FAST void weft__resolve_read(weft_id by, weft_id promise, weft_id reader)
 	}
 }
 
+/* weft_read_later() and weft_run() of what was read, likewise. */
+WEFT__FAST void weft__read_later_run(weft_id reader, weft_id promise)
+{
+	unsigned mode = WEFT__GATE();
+	if (WEFT__IS_OFF(mode))
+		return;
+	struct weft__place place;
+	uint32_t low;
+	if (WEFT__LIKELY(weft__is_narrow(reader) && weft__is_narrow(promise)) &&
+	    weft__reserve_bytes(&place, mode, 2, 2 * WEFT__HEADER + 12, &low)) {
+		unsigned char *at = weft__put_header(place.at, WEFT_OP_READ_LATER, low);
+		weft__put32(at, reader);
+		weft__put32(at + 4, promise);
+		at = weft__put_header(at + 8, WEFT_OP_RUN, low);
+		weft__put32(at, promise);
+		weft__note_running(place.stream, WEFT_OP_RUN, promise, 0);
+		weft__publish(&place);
+	} else {
+		weft__slow_ids(WEFT_OP_READ_LATER, reader, promise);
+		weft__slow_ids(WEFT_OP_RUN, promise, 0);
+	}
+}
+
 WEFT__FAST weft_id weft_create_here(enum weft_kind kind, struct weft_record_site *site)
 {
 	return WEFT__GATE() == WEFT__OFF ? 0 : weft_create(weft__stream->running, kind, site);
