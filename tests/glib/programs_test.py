@@ -410,7 +410,7 @@ def gtk(weft, folder):
     promises = [p for p in trace.promises() if p['kind'] != 'thread']
     if len(promises) > 30:
         fail(f'{len(promises)} promises')
-    clocks = [p for p in trace.promises() if p['kind'] in ('timer', 'handle') and len(p['running']) > 20]
+    clocks = [p for p in trace.promises() if p['kind'] in ('timer', 'handle') and len(p['running']) > 5]
     if not clocks:
         fail('the frame clock is not one promise')
     ends(trace.promise('loop', 'application'))
