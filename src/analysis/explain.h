@@ -18,6 +18,7 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 #define WEFT_FINDINGS(X)                                                                                                         \
 	X(DEADLOCK, deadlock, ALARM, CHAINS | ROOTS, "each holds a lock that the next one waits for, in a circle")               \
 	X(CYCLE, cycle, ALARM, CHAINS | ROOTS, "promises wait for each other in a circle")                                       \
+	X(BACKLOG, backlog, ALARM, CHAINS | SORTS | ROOTS | ALL, "more came than was done, until the end")                       \
 	X(HANG, hang, ALARM, CHAINS | SORTS | ROOTS, "a promise should resolve and never did")                                   \
 	X(UNCLOSED, unclosed, ALARM, WAITING | ROOTS, "a loop was closed before its handles were")                               \
 	X(UNRETURNED, unreturned, ALARM, SORTS | ROOTS | ALL, "a promise can never be resolved: what it stands for is gone")     \
@@ -29,7 +30,6 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	X(STARVATION, starvation, ALARM, DELAYS | ALL, "promises were ready for long while many others ran")                     \
 	X(SPIN, spin, ALARM, 0, "code was called again and again, and its OS thread never slept")                                \
 	X(RETRIES, retries, ALARM, SORTS | ALL, "one thing was tried again and again and failed each time")                      \
-	X(BACKLOG, backlog, ALARM, ALL, "more came to a queue than went, until the end")                                         \
 	X(LEAK, leak, ALARM, CHAINS | SORTS | ROOTS | ALL, "promises of one sort only ever become more")                         \
 	X(UNDERWAY, underway, INFORMATION, CHAINS | SORTS | ROOTS, "a promise should resolve, and was on its way at the end")    \
 	X(WASTED, wasted, INFORMATION, ALL, "work went on though whoever waited for it was cancelled")                           \

@@ -1,8 +1,8 @@
-/* jobs.c [storm|backlog|threads|gives-up|protected|errors]: a client that works through jobs, in weft's promises.
+/* jobs.c [storm|backlog|orders|threads|gives-up|protected|errors]: a client that works through jobs, in weft's promises.
  *
- * storm: the server does not listen, and the client tries again every ms.  backlog: jobs come three times as fast as they are
- * done. threads: long computations hold all OS threads of the pool, so a file's size comes late.  gives-up: a timeout ends the
- * wait for a job, which goes on.  protected: an answer that is protected from cancels does not come.  Two runs are healthy:
+ * storm: the server does not listen, and the client tries again every ms.  backlog, orders: jobs come three times as fast as they
+ * are done.  threads: long computations hold all OS threads of the pool, so a file's size comes late.  gives-up: a timeout ends
+ * the wait for a job, which goes on.  protected: an answer that is protected from cancels does not come.  Two runs are healthy:
  * without a word each of these goes well, and a server that is down for a moment is asked again, slower each time; with "errors"
  * many users are told that a thing is not there.  SPDX-License-Identifier: ISC */
 #include <netinet/in.h>
@@ -132,6 +132,44 @@ static void bring_and_work_off(void)
 	run(weft_promise_join(both, 2));
 }
 
+/* ---- orders, each a promise ---- */
+
+static struct weft_resolver *orders[300];
+static int taken, served;
+
+static struct weft_promise *serve(void *ctx, void *unused)
+{
+	if (served < taken)
+		weft_wakeup(orders[served++], NULL, NULL);
+	return served < taken || taken < 300 ? weft_promise_bind(weft_uv_sleep(uv, 2), serve, NULL, NULL) : weft_promise_unit();
+}
+
+static struct weft_promise *take_orders(void *ctx, void *unused)
+{
+	int burst = strcmp(fault, "orders") ? 1 : 3;
+	for (int i = 0; i < burst && taken < 300; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "order %d", 1000 + taken);
+		struct weft_promise *order = weft_promise_named_task(name, &orders[taken++]);
+		struct weft_promise *answer = weft_promise_bind(order, nothing, NULL, NULL);
+		weft_promise_should_resolve(answer);
+		weft_promise_ignore_result(answer);
+	}
+	return taken == 300 ? weft_promise_unit() : weft_promise_bind(weft_uv_sleep(uv, 2), take_orders, NULL, NULL);
+}
+
+static void take_and_serve(void)
+{
+	struct weft_promise *both[2] = {take_orders(NULL, NULL), serve(NULL, NULL)};
+	struct weft_promise *all = weft_promise_join(both, 2);
+	if (!strcmp(fault, "orders")) { /* the shop closes when the last order has come */
+		run(weft_promise_ref(both[0]));
+		weft_promise_unref(all);
+	} else {
+		run(all);
+	}
+}
+
 /* ---- the pool of OS threads ---- */
 
 static struct weft_value compute(void *ctx)
@@ -210,8 +248,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*job)(void);
-	} jobs[] = {{"storm", ask_again}, {"backlog", bring_and_work_off}, {"threads", use_threads}, {"gives-up", wait_at_most},
-	    {"protected", wait_for_answer}, {"errors", ask_for_what_is_not_there}};
+	} jobs[] = {{"storm", ask_again}, {"backlog", bring_and_work_off}, {"orders", take_and_serve}, {"threads", use_threads},
+	    {"gives-up", wait_at_most}, {"protected", wait_for_answer}, {"errors", ask_for_what_is_not_there}};
 	if (argc > 1)
 		fault = argv[1];
 	uv = weft_uv_create(NULL);

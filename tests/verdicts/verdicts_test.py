@@ -92,6 +92,13 @@ def a_queue_that_only_grows():
     assert 'in bring' in who[0] and 'adds' in who[0] and 'in work_off' in who[1] and 'takes' in who[1], who
 
 
+def orders_that_pile_up():
+    """Each order that is not served hangs for itself, but the cause is one."""
+    found = findings(jobs, 'orders')
+    assert len(found) == 1 and found[0]['finding'] == 'backlog' and found[0]['sure'], found
+    assert 'promises "order *"' in found[0]['title'] and '300 came' in found[0]['title'], found
+
+
 def a_pool_whose_threads_all_compute():
     found = findings(jobs, 'threads', UV_THREADPOOL_SIZE='2')
     assert len(found) == 1 and found[0]['finding'] == 'exhausted' and found[0]['sure'], found
@@ -149,6 +156,7 @@ def what_a_protected_promise_waits_for():
 
 for test in (healthy_twins_are_not_blamed, three_transfers_in_a_circle, a_lock_that_is_taken_again, two_threads_with_two_mutexes,
              a_mutex_that_is_not_unlocked, connections_that_nobody_closes, a_server_that_is_asked_again_without_end, a_queue_that_only_grows,
+             orders_that_pile_up,
              a_pool_whose_threads_all_compute, work_that_goes_on_after_a_timeout, stats_and_check_agree, a_stall_is_the_first_difference,
              added_lines_make_no_difference, what_a_protected_promise_waits_for):
     test()

@@ -1,4 +1,4 @@
-/* backlog.c: a counter of what waits to be done, to which more is added than is taken away, until the end.
+/* backlog.c: more came than was done, until the end: seen in a counter of what waits, or in promises that are pending.
  *
  * A counter that is never taken from is a total, and one that rises while nearly all of what came has gone is a load that grows:
  * neither is a backlog.  SPDX-License-Identifier: ISC */
@@ -6,12 +6,15 @@
 #include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/shapes.h"
+#include "base/sort.h"
 
 enum {
 	QUARTERS = 4,
 	LEAST_CHANGES = 64,
 	LEFT_PART = 8,  /* at least this part of what came is left */
 	TAKEN_PART = 8, /* and at least this part of it was taken */
+	MOST_HEAPS = 16 /* sorts of promises that are looked at closely, each in time linear in the trace */
 };
 
 struct flow {
@@ -109,8 +112,129 @@ static void tell_backlog(struct weft__finder *f, const struct weft_counter *c, c
 	    flow->low[1], flow->low[2], flow->low[3]);
 }
 
+/* ---- Promises ---- */
+
+/* Promises whose labels have one shape. */
+struct heap {
+	uint32_t sorts, came, went;
+	uint32_t oldest, last_done; /* of the pending ones; of those that ended */
+};
+
+static bool counts(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_promise *promise = &f->model->promises[p];
+	return !(promise->flags & WEFT_PROMISE_START_UNKNOWN) && promise->start_ns >= 0 && promise->end != WEFT_END_BECAME &&
+	       !weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_ACTOR);
+}
+
+static bool may_be_backlog(const struct weft__finder *f, const struct heap *heap)
+{
+	uint32_t left = heap->came - heap->went;
+	return heap->came >= LEAST_CHANGES && left >= f->options.leak_count && left >= heap->came / LEFT_PART &&
+	       heap->went >= heap->came / TAKEN_PART;
+}
+
+static int compare_samples(const void *a, const void *b)
+{
+	const struct weft_sample *x = a, *y = b;
+	return WEFT_ORDER(x->time_ns, y->time_ns) ?: WEFT_ORDER(y->delta, x->delta);
+}
+
+/* How many were pending at each time, as a counter that the caller frees; without samples there was no memory. */
+static struct weft_counter count_pending(struct weft__finder *f, const uint32_t *first, uint32_t group, size_t count)
+{
+	struct weft_counter c = {.samples = weft__finding_alloc(f, 2 * count, sizeof *c.samples)};
+	for (uint32_t p = 1; c.samples && p < f->model->promise_count; p++) {
+		if (first[f->sorts.of[p]] != group || !counts(f, p))
+			continue;
+		c.samples[c.count++] = (struct weft_sample){f->model->promises[p].start_ns, 0, 1};
+		if (f->ties.ended_ns[p] != WEFT_NEVER)
+			c.samples[c.count++] = (struct weft_sample){f->ties.ended_ns[p], 0, -1};
+	}
+	if (c.samples)
+		weft_sort(c.samples, c.count, sizeof *c.samples, compare_samples);
+	for (size_t i = 0; i < c.count; i++)
+		c.samples[i].value = (i ? c.samples[i - 1].value : 0) + c.samples[i].delta;
+	return c;
+}
+
+static void tell_pending(struct weft__finder *f, const struct heap *heap, const struct weft_counter *c)
+{
+	const struct weft_model *m = f->model;
+	uint32_t p = heap->oldest, last = heap->last_done;
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_BACKLOG, p, c->samples[0].time_ns, m->end_ns);
+	if (!finding)
+		return;
+	finding->weight = heap->came - heap->went;
+	finding->title = weft__finding_text(f,
+	    "%" PRIu32 " promises %s%s were not done at the end: %" PRIu32 " came, one every %s, and %" PRIu32
+	    " were done, one every %s",
+	    heap->came - heap->went, weft__words_group(f, p, heap->sorts == 1),
+	    weft_first_label(m, p) == WEFT_NONE ? "" : weft__words_at(f, p), heap->came,
+	    weft__words_span(f, each_ns(c, heap->came)), heap->went, weft__words_span(f, each_ns(c, heap->went)));
+	finding->next = "let whoever brings them wait while too many are pending, or do them faster";
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[p].start_ns, p, "%s creates %s, the oldest that is not done",
+	    weft__words_name(f, m->promises[p].created_by), weft__words_name(f, p));
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->ties.ended_ns[last], last,
+	    "%s is the last that was done, %s after it came", weft__words_name(f, last),
+	    weft__words_span(f, f->ties.ended_ns[last] - m->promises[last].start_ns));
+}
+
+static void look_at_heap(struct weft__finder *f, const uint32_t *first, uint32_t group, struct heap *heap)
+{
+	uint32_t root = f->chains.root[heap->oldest];
+	if (first[f->sorts.of[root]] != group || f->told[root])
+		return; /* it waits for something else */
+	struct weft_counter c = count_pending(f, first, group, heap->came);
+	if (c.count > 0) {
+		struct flow flow = measure(&c);
+		if (is_backlog(f, &c, &flow)) {
+			tell_pending(f, heap, &c);
+			for (size_t i = 0; i < f->waiting.pending.count; i++)
+				if (first[f->sorts.of[f->waiting.pending.items[i]]] == group)
+					f->told[f->waiting.pending.items[i]] = true;
+		}
+	}
+	free(c.samples);
+}
+
+static void find_pending(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	size_t count = f->sorts.items.count;
+	struct heap *heaps = weft__finding_alloc(f, count, sizeof *heaps);
+	uint32_t *first = weft__finding_alloc(f, count, sizeof *first);
+	if (heaps && first && weft__shapes_group(first, m, &f->sorts, &f->watch) == WEFT_OK) {
+		for (uint32_t s = 0; s < count; s++)
+			heaps[first[s]].sorts++;
+		for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+			struct heap *heap = &heaps[first[f->sorts.of[p]]];
+			bool ended = f->ties.ended_ns[p] != WEFT_NEVER;
+			if (!counts(f, p))
+				continue;
+			if (!ended && heap->came == heap->went)
+				heap->oldest = p;
+			if (ended && (heap->went == 0 || f->ties.ended_ns[p] > f->ties.ended_ns[heap->last_done]))
+				heap->last_done = p;
+			heap->came++;
+			heap->went += ended;
+		}
+		for (uint32_t s = 0, looked = 0; s < count && looked < MOST_HEAPS && weft__finding_goes_on(f, s, count); s++)
+			if (first[s] == s && may_be_backlog(f, &heaps[s])) {
+				look_at_heap(f, first, s, &heaps[s]);
+				looked++;
+			}
+	} else if (heaps && first && !f->watch.called_off) {
+		f->no_memory = true;
+	}
+	free(heaps);
+	free(first);
+}
+
 void weft__find_backlog(struct weft__finder *f)
 {
+	if (f->waiting.pending.count >= f->options.leak_count)
+		find_pending(f);
 	const struct weft_model *m = f->model;
 	for (size_t i = 0; i < m->counter_count && weft__finding_goes_on(f, i, m->counter_count); i++) {
 		const struct weft_counter *c = &m->counters[i];

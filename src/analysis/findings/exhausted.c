@@ -9,9 +9,9 @@
 #include "base/sort.h"
 
 enum {
-	USUAL_SIZE = 4,     /* of the pool, unless UV_THREADPOOL_SIZE says otherwise */
-	BREAK_PART = 4,     /* of a stretch: an OS thread may take so long from one computation to the next */
-	LEAST_STALLS = 4    /* who waited for less than so many times the length of a stall is no victim */
+	USUAL_SIZE = 4,  /* of the pool, unless UV_THREADPOOL_SIZE says otherwise */
+	BREAK_PART = 4,  /* of a stretch: an OS thread may take so long from one computation to the next */
+	LEAST_STALLS = 4 /* who waited for less than so many times the length of a stall is no victim */
 };
 
 /* A computation has an OS thread from then on, or no longer. */

@@ -103,6 +103,8 @@ const char *weft__words_place(struct weft__finder *f, uint32_t promise);
 const char *weft__words_at(struct weft__finder *f, uint32_t promise);
 /* What promises of a sort have in common: "ARP response", bind at arp.c:12 */
 const char *weft__words_sort(struct weft__finder *f, uint32_t promise);
+/* The same of several sorts whose labels have one shape: "client *" */
+const char *weft__words_group(struct weft__finder *f, uint32_t promise, bool is_one_sort);
 /* 20.1 ms */
 const char *weft__words_span(struct weft__finder *f, int64_t ns);
 /* A text of the trace. */

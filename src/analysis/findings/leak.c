@@ -1,7 +1,6 @@
 /* leak.c: promises of one sort that only ever become more; numbers in their labels do not make them different.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
-#include <string.h>
 
 #include "analysis/findings/finding.h"
 #include "analysis/shapes.h"
@@ -40,16 +39,6 @@ static bool leaks(const struct weft__finder *f, const struct heap *heap)
 	return heap->last_ns - heap->first_ns >= f->model->end_ns / 4;
 }
 
-/* What they have in common. */
-static const char *common_name(struct weft__finder *f, const struct heap *heap)
-{
-	char shape[128];
-	uint32_t label = weft_first_label(f->model, heap->first);
-	if (heap->sorts == 1 || !weft__shape(shape, sizeof shape, weft_model_text(f->model, label)))
-		return weft__words_sort(f, heap->first);
-	return weft__finding_text(f, "\"%s\"", weft__words_clean(f, (struct weft_str){shape, (uint32_t)strlen(shape)}));
-}
-
 static void tell_leak(struct weft__finder *f, const struct heap *heap)
 {
 	const struct weft_model *m = f->model;
@@ -57,7 +46,7 @@ static void tell_leak(struct weft__finder *f, const struct heap *heap)
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_LEAK, p, heap->first_ns, m->end_ns);
 	if (!finding)
 		return;
-	const char *name = common_name(f, heap), *at = weft__words_at(f, p);
+	const char *name = weft__words_group(f, heap->first, heap->sorts == 1), *at = weft__words_at(f, p);
 	const char *every = weft__words_span(f, (heap->last_ns - heap->first_ns) / (heap->alive - 1));
 	finding->weight = heap->alive;
 	finding->verdict = f->chains.verdict[p];

@@ -5,6 +5,7 @@
 
 #include "analysis/findings/finding.h"
 #include "analysis/names.h"
+#include "analysis/shapes.h"
 #include "base/duration.h"
 
 /* of "transfer A to B" and others */
@@ -54,6 +55,15 @@ const char *weft__words_sort(struct weft__finder *f, uint32_t promise)
 {
 	char name[WEFT_NAME_BYTES];
 	return weft__finding_text(f, "%s", weft_name_sort(f->model, promise, name));
+}
+
+const char *weft__words_group(struct weft__finder *f, uint32_t promise, bool is_one_sort)
+{
+	char shape[128];
+	uint32_t label = weft_first_label(f->model, promise);
+	if (is_one_sort || !weft__shape(shape, sizeof shape, weft_model_text(f->model, label)))
+		return weft__words_sort(f, promise);
+	return weft__finding_text(f, "\"%s\"", weft__words_clean(f, (struct weft_str){shape, (uint32_t)strlen(shape)}));
 }
 
 const char *weft__words_span(struct weft__finder *f, int64_t ns)
