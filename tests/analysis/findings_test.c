@@ -394,6 +394,35 @@ static void what_nobody_resolves_is_certain_only_if_nothing_ran_at_the_end(void 
 	}
 }
 
+/* The newest is always served first; one of them takes 12 ms. */
+static void long_starvation_comes_before_a_short_stall(void **state)
+{
+	start_recording();
+	weft_id opening = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_WAIT, WEFT_SITE());
+	weft_id first = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	weft_await(first, opening);
+	weft_resolve(WEFT_SYSTEM_ID, opening);
+	for (int i = 0; i < 60; i++) {
+		weft_id asked = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_WAIT, WEFT_SITE());
+		weft_id next = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+		weft_await(next, asked);
+		weft_resolve(WEFT_SYSTEM_ID, asked);
+		weft_read(next, asked);
+		now_ns += (i == 1 ? 12 : 2) * MS;
+		weft_resolve(next, next);
+		weft_run(WEFT_SYSTEM_ID);
+	}
+	weft_read(first, opening);
+	weft_resolve(first, first);
+	weft_run(WEFT_SYSTEM_ID);
+	explain(true);
+	assert_true(findings->count >= 2);
+	assert_int_equal(findings->findings[0].kind, WEFT_FINDING_STARVATION);
+	assert_int_equal(model->promises[findings->findings[0].promise].id, first);
+	assert_int_equal(findings->findings[1].kind, WEFT_FINDING_STALL);
+	forget();
+}
+
 static void a_label_outlives_what_it_was_given_to(void **state)
 {
 	start_recording();
@@ -1328,6 +1357,7 @@ int main(void)
 	    cmocka_unit_test(what_takes_much_longer_than_its_like_is_an_alarm),
 	    cmocka_unit_test(what_takes_long_and_has_no_like_is_not_certain),
 	    cmocka_unit_test(what_nobody_resolves_is_certain_only_if_nothing_ran_at_the_end),
+	    cmocka_unit_test(long_starvation_comes_before_a_short_stall),
 	    cmocka_unit_test(a_label_outlives_what_it_was_given_to),
 	    cmocka_unit_test(a_long_chain_is_told_from_both_ends),
 	    cmocka_unit_test(a_lost_wakeup_names_who_was_too_late_and_for_what),

@@ -103,7 +103,7 @@ def a_pool_whose_threads_all_compute():
     found = findings(jobs, 'threads', UV_THREADPOOL_SIZE='2')
     assert len(found) == 1 and found[0]['finding'] == 'exhausted' and found[0]['sure'], found
     assert '"stat /"' in found[0]['title'] and 'each of its 2' in found[0]['title'] and 'in use_threads' in found[0]['title'], found
-    assert findings(jobs, 'threads', UV_THREADPOOL_SIZE='8') == []
+    assert not [f for f in findings(jobs, 'threads', UV_THREADPOOL_SIZE='8') if f['sure']]
 
 
 def work_that_goes_on_after_a_timeout():

@@ -130,12 +130,20 @@ void *weft__finding_alloc(struct weft__finder *f, size_t count, size_t item_byte
 
 /* ---- The end ---- */
 
+/* What made others late: its weight is how long in all, so the worst is told first, whatever its kind. */
+static bool is_delay(const struct weft_finding *finding)
+{
+	return finding->kind == WEFT_FINDING_STALL || finding->kind == WEFT_FINDING_EXHAUSTED ||
+	       finding->kind == WEFT_FINDING_STARVATION;
+}
+
 /* Alarms first, what is certain before what is not, then as WEFT_FINDINGS has them. */
 static int compare_findings(const void *a, const void *b)
 {
 	const struct weft_finding *x = a, *y = b;
-	return WEFT_ORDER(y->severity, x->severity) ?: WEFT_ORDER(y->sure, x->sure) ?: WEFT_ORDER(x->kind, y->kind) ?:
-	       WEFT_ORDER(y->weight, x->weight) ?: WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->promise, y->promise) ?:
+	int kind = is_delay(x) && is_delay(y) ? 0 : WEFT_ORDER(x->kind, y->kind);
+	return WEFT_ORDER(y->severity, x->severity) ?: WEFT_ORDER(y->sure, x->sure) ?: kind ?: WEFT_ORDER(y->weight, x->weight) ?:
+	       WEFT_ORDER(x->kind, y->kind) ?: WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->promise, y->promise) ?:
 	       strcmp(x->title, y->title);
 }
 

@@ -12,7 +12,8 @@ static void tell_starvation(struct weft__finder *f, const struct weft__famine *f
 	if (!finding)
 		return;
 	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p), *length = weft__words_span(f, length_ns);
-	finding->weight = (uint64_t)length_ns;
+	for (size_t i = famine->first; i <= famine->last; i++)
+		finding->weight += (uint64_t)(f->delays.starving[i].to_ns - f->delays.starving[i].from_ns);
 	finding->title =
 	    weft__finding_text(f, "%s%s was ready to run for %s and did not: %zu that became ready later ran before it", name, at,
 		length, famine->overtakers);
