@@ -115,7 +115,7 @@ int weft__lines_match(const struct weft_model *const models[2], uint32_t *const 
 			    site->line, s, 0, r};
 		}
 	for (int r = 0; r < 2; r++)
-		for (uint32_t p = 1; p < models[r]->promise_count; p++)
+		for (uint32_t p = 1; places.items && p < models[r]->promise_count; p++)
 			if (models[r]->promises[p].site != WEFT_NONE)
 				places.items[(r ? models[0]->trace->site_count : 0) + models[r]->promises[p].site].kind =
 				    models[r]->promises[p].kind;

@@ -91,7 +91,7 @@ static bool extend(struct search *s, struct series *series, uint32_t p)
 static void add_try(struct search *s, uint32_t p)
 {
 	uint32_t number = series_before(s, p);
-	if (number == WEFT_IDMAP_NONE || !extend(s, &s->series.items[number], p)) {
+	if (number >= s->series.count || !s->series.items || !extend(s, &s->series.items[number], p)) {
 		struct series *added = weft_vec_push(&s->series);
 		number = (uint32_t)s->series.count - 1;
 		if (!added) {
