@@ -64,6 +64,13 @@ static void put_pair(int64_t first, int64_t second)
 	cli_put("]");
 }
 
+/* Of the track to which a promise belongs. */
+static uint32_t actor_of(const struct dump *dump, uint32_t promise)
+{
+	uint32_t track = dump->layout->track_of[promise];
+	return track == WEFT_NONE ? WEFT_NONE : dump->layout->tracks[track].actor;
+}
+
 static void put_labels_json(const struct dump *dump, const struct weft_promise *p)
 {
 	const struct weft_model *model = dump->model;
@@ -161,6 +168,8 @@ static void put_promise_json(const struct dump *dump, uint32_t i)
 		cli_put("null");
 	else
 		cli_put_uint(dump->layout->rows[i]);
+	put_name("track");
+	put_id(dump, actor_of(dump, i));
 	put_name("site");
 	cli_put_site_json(model->trace, p->site);
 	put_callers_json(model, i);
@@ -209,6 +218,10 @@ static void put_promise(const struct dump *dump, uint32_t i)
 	}
 	if (dump->layout->rows[i] != WEFT_NONE)
 		put_counted("row", dump->layout->rows[i]);
+	if (actor_of(dump, i) != WEFT_NONE) {
+		cli_put("  track ");
+		put_id(dump, actor_of(dump, i));
+	}
 	if (p[1].runs > p->runs) {
 		put_counted("ran", p[1].runs - p->runs);
 		cli_put("x");

@@ -17,7 +17,7 @@ extern "C" {
 /* Traits of kinds: what every reader asks, instead of asking for kinds (weft_kind_has() in src/model/model.h). */
 enum weft_trait {
 	WEFT_TRAIT_NONE = 0,
-	WEFT_TRAIT_ACTOR = 1 << 0,       /* it does things for as long as it lives: a connection, a loop, an OS thread */
+	WEFT_TRAIT_ACTOR = 1 << 0,       /* what its code makes belongs to it: a connection, a loop, an OS thread */
 	WEFT_TRAIT_GATHERS = 1 << 1,     /* it waits for several inputs at once, and running does not end those waits */
 	WEFT_TRAIT_FIRST = 1 << 2,       /* the first of its inputs that ends is enough for it */
 	WEFT_TRAIT_INPUTS = 1 << 3,      /* its end comes from what it waits for: without an input the trace is not complete */
@@ -39,7 +39,7 @@ enum weft_trait {
 /* X(NAME, value, "name", traits): what made a promise. */
 #define WEFT_KINDS(X)                                                                                                            \
 	X(WAIT, 0, "wait", WEFT_TRAIT_FOLLOWS)                                                                                   \
-	X(TASK, 1, "task", WEFT_TRAIT_FOLLOWS)                                                                                   \
+	X(TASK, 1, "task", WEFT_TRAIT_FOLLOWS | WEFT_TRAIT_ACTOR)                                                                \
 	X(BIND, 2, "bind", WEFT_TRAIT_INPUTS | WEFT_TRAIT_WOKEN)                                                                 \
 	X(TRY, 3, "try", WEFT_TRAIT_INPUTS | WEFT_TRAIT_WOKEN)                                                                   \
 	X(CHOOSE, 4, "choose", WEFT_TRAIT_INPUTS | WEFT_TRAIT_GATHERS | WEFT_TRAIT_FIRST)                                        \
@@ -52,12 +52,12 @@ enum weft_trait {
 	X(ON_TERMINATION, 11, "on_termination", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_WOKEN)                                           \
 	X(ON_ANY, 12, "on_any", WEFT_TRAIT_ENDLESS)                                                                              \
 	X(IGNORE_RESULT, 13, "ignore_result", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_WOKEN)                                             \
-	X(ASYNC, 14, "async", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_INPUTS)                                                            \
+	X(ASYNC, 14, "async", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_INPUTS | WEFT_TRAIT_ACTOR)                                         \
 	X(PROMISE, 15, "promise", WEFT_TRAIT_NONE)                                                                               \
 	X(SEMAPHORE, 16, "semaphore", WEFT_TRAIT_ENDLESS)                                                                        \
 	X(SWITCH, 17, "switch", WEFT_TRAIT_ENDLESS)                                                                              \
 	X(TIMER, 32, "timer", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_FOLDS)                                                             \
-	X(LISTEN, 33, "listen", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS)                                                         \
+	X(LISTEN, 33, "listen", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS | WEFT_TRAIT_ACTOR)                                      \
 	X(ACCEPT, 34, "accept", WEFT_TRAIT_OUTSIDE)                                                                              \
 	X(CONNECT, 35, "connect", WEFT_TRAIT_OUTSIDE)                                                                            \
 	X(STREAM_READ, 36, "read", WEFT_TRAIT_OUTSIDE)                                                                           \
@@ -67,12 +67,12 @@ enum weft_trait {
 	X(GETADDRINFO, 40, "getaddrinfo", WEFT_TRAIT_OUTSIDE)                                                                    \
 	X(FS, 41, "fs", WEFT_TRAIT_OUTSIDE)                                                                                      \
 	X(WORK, 42, "work", WEFT_TRAIT_OUTSIDE)                                                                                  \
-	X(PROCESS, 43, "process", WEFT_TRAIT_OUTSIDE)                                                                            \
+	X(PROCESS, 43, "process", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ACTOR)                                                         \
 	X(OS_SIGNAL, 44, "signal", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS | WEFT_TRAIT_FOLDS)                                   \
 	X(POLL, 45, "poll", WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS | WEFT_TRAIT_FOLDS)                                          \
-	X(REQUEST, 46, "request", WEFT_TRAIT_REQUEST)                                                                            \
+	X(REQUEST, 46, "request", WEFT_TRAIT_REQUEST | WEFT_TRAIT_ACTOR)                                                         \
 	X(CONNECTION, 47, "connection", WEFT_TRAIT_ACTOR | WEFT_TRAIT_CONNECTION)                                                \
-	X(COROUTINE, 48, "coroutine", WEFT_TRAIT_NONE)                                                                           \
+	X(COROUTINE, 48, "coroutine", WEFT_TRAIT_ACTOR)                                                                          \
 	X(INTERRUPT, 49, "interrupt", WEFT_TRAIT_OUTSIDE)                                                                        \
 	X(LOCK, 50, "lock", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_LOCK)                                                                \
 	X(QUEUE, 51, "queue", WEFT_TRAIT_ENDLESS | WEFT_TRAIT_QUEUE)                                                             \

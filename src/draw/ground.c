@@ -52,27 +52,28 @@ static int cell_of(const struct weft__frame *f)
 /* Its name in each stretch that has room for it: that of its `source`, if there are any; of those that are narrow only one a
  * pixel is looked at. */
 static void name_stretches(
-    struct weft__frame *f, enum weft_paint paint, const struct weft_track *t, const uint32_t *source, int y)
+    struct weft__frame *f, enum weft_paint paint, const struct weft_intervals *t, const uint32_t *source, int y)
 {
 	static const char sleeping[] = "sleeping";
-	for (size_t i = weft__track_end_after(t, 0, f->from_ns); i < t->count;) {
-		double x0 = weft_view_x(f->view, weft__track_start(t, i)), x1 = weft_view_x(f->view, weft__track_end(t, i));
+	for (size_t i = weft__intervals_end_after(t, 0, f->from_ns); i < t->count;) {
+		double x0 = weft_view_x(f->view, weft__intervals_start(t, i)),
+		       x1 = weft_view_x(f->view, weft__intervals_end(t, i));
 		if (x0 > f->width)
 			break;
 		struct weft_str text = source ? weft_model_text(f->model, f->model->pauses[source[i]].text)
 					      : (struct weft_str){sleeping, sizeof sleeping - 1};
 		if ((x1 < f->width - 4 ? x1 : f->width - 4) - (x0 > 4 ? x0 : 4) >= NAME_PX)
 			write_centred(f, paint, x0, x1, y, text.ptr, text.len);
-		i = weft__track_start_from(t, i + 1, weft_view_time(f->view, x0 + 1));
+		i = weft__intervals_start_from(t, i + 1, weft_view_time(f->view, x0 + 1));
 	}
 }
 
 static void draw_sleeps(struct weft__frame *f, size_t band, struct extent e)
 {
 	static const int density[] = {255, 90, 130, 185, 240};
-	const struct weft_track *t = &f->index->sleeps[band];
+	const struct weft_intervals *t = &f->index->sleeps[band];
 	const struct weft__look look = {WEFT_LAYER_SHADE, WEFT_PAINT_SLEEP, cell_of(f), 1, density, e.y0, e.y1};
-	weft__draw_track(f, t, &look);
+	weft__draw_intervals(f, t, &look);
 	name_stretches(f, WEFT_PAINT_SLEEP_TEXT, t, NULL, e.text_y);
 }
 
@@ -80,10 +81,10 @@ static void draw_sleeps(struct weft__frame *f, size_t band, struct extent e)
 static void draw_pauses(struct weft__frame *f, size_t band, struct extent e)
 {
 	static const int density[] = {255, 160, 190, 220, 255};
-	const struct weft_track *t = &f->index->pauses[band];
+	const struct weft_intervals *t = &f->index->pauses[band];
 	const uint32_t *source = f->index->pause_source + (t->busy - f->index->pauses[0].busy) - band;
 	const struct weft__look look = {WEFT_LAYER_SHADE, WEFT_PAINT_PAUSE, cell_of(f), PAUSE_LEAST_PX, density, e.y0, e.y1};
-	weft__draw_track(f, t, &look);
+	weft__draw_intervals(f, t, &look);
 	name_stretches(f, WEFT_PAINT_PAUSE_TEXT, t, source, e.text_y);
 }
 

@@ -25,12 +25,12 @@ struct span {
 };
 
 /* The next span at or after interval *i that can be seen; false if there is none. */
-static bool next_span(const struct weft__frame *f, const struct weft_track *t, int cell_px, size_t *i, struct span *span)
+static bool next_span(const struct weft__frame *f, const struct weft_intervals *t, int cell_px, size_t *i, struct span *span)
 {
 	const struct weft_view *v = f->view;
-	if (*i >= t->count || weft__track_start(t, *i) > f->to_ns)
+	if (*i >= t->count || weft__intervals_start(t, *i) > f->to_ns)
 		return false;
-	double x0 = weft_view_x(v, weft__track_start(t, *i)), x1 = weft_view_x(v, weft__track_end(t, *i));
+	double x0 = weft_view_x(v, weft__intervals_start(t, *i)), x1 = weft_view_x(v, weft__intervals_end(t, *i));
 	span->first = *i;
 	span->x0 = weft__floor(x0);
 	span->x1 = weft__floor(x1);
@@ -39,14 +39,14 @@ static bool next_span(const struct weft__frame *f, const struct weft_track *t, i
 	if (x1 - x0 < cell_px) {
 		int cell = weft__floor(x0 / cell_px) * cell_px;
 		int64_t from = weft_view_time(v, cell), to = weft_view_time(v, cell + cell_px);
-		span->end = weft__track_start_from(t, *i + 1, to);
+		span->end = weft__intervals_start_from(t, *i + 1, to);
 		/* The last that starts here may reach far beyond. */
-		if (span->end > *i + 1 &&
-		    weft_view_x(v, weft__track_end(t, span->end - 1)) - weft_view_x(v, weft__track_start(t, span->end - 1)) >=
-			cell_px)
+		if (span->end > *i + 1 && weft_view_x(v, weft__intervals_end(t, span->end - 1)) -
+						  weft_view_x(v, weft__intervals_start(t, span->end - 1)) >=
+					      cell_px)
 			span->end--;
 		if (span->end > *i + 1) {
-			double covered = (double)weft__track_covered(t, *i, span->end, from, to);
+			double covered = (double)weft__intervals_covered(t, *i, span->end, from, to);
 			int quarters = weft__floor(covered * 4 / ((double)to - (double)from)) + 1;
 			span->level = quarters > 4 ? 4 : quarters;
 			span->x0 = cell;
@@ -72,11 +72,11 @@ static bool adjoins(struct stretch *s, const struct span *span)
 	return true;
 }
 
-void weft__draw_track(struct weft__frame *f, const struct weft_track *t, const struct weft__look *look)
+void weft__draw_intervals(struct weft__frame *f, const struct weft_intervals *t, const struct weft__look *look)
 {
 	struct span span;
 	struct stretch s = {0};
-	size_t i = weft__track_end_after(t, 0, f->from_ns);
+	size_t i = weft__intervals_end_after(t, 0, f->from_ns);
 	while (next_span(f, t, look->cell, &i, &span)) {
 		if (adjoins(&s, &span))
 			continue;
@@ -103,9 +103,9 @@ static struct style style_of(double pitch)
 	return (struct style){.line = 1, .run_above = 1, .run_below = 2, .core_above = 0, .core_below = 1, .bar = 2, .head = 2};
 }
 
-struct weft_track weft__runs_of(const struct weft__frame *f, const struct weft_promise *p)
+struct weft_intervals weft__runs_of(const struct weft__frame *f, const struct weft_promise *p)
 {
-	return (struct weft_track){
+	return (struct weft_intervals){
 	    .start = &f->model->runs[p->runs].start_ns,
 	    .end = &f->model->runs[p->runs].end_ns,
 	    .stride = sizeof(struct weft_run) / sizeof(int64_t),
@@ -117,12 +117,12 @@ struct weft_track weft__runs_of(const struct weft__frame *f, const struct weft_p
 /* White where it ran, within a dark rim so that it shows on any ground. */
 static void draw_runs(struct weft__frame *f, const struct weft_promise *p, int y, const struct style *style)
 {
-	struct weft_track runs = weft__runs_of(f, p);
+	struct weft_intervals runs = weft__runs_of(f, p);
 	if (runs.count == 0)
 		return;
 	struct span span = {0};
 	struct stretch s = {0};
-	size_t i = weft__track_end_after(&runs, 0, f->from_ns);
+	size_t i = weft__intervals_end_after(&runs, 0, f->from_ns);
 	bool more;
 	do {
 		more = next_span(f, &runs, f->cell, &i, &span);
@@ -231,10 +231,10 @@ static void draw_merged_failures(
 	}
 }
 
-static struct weft_track row_of(const struct weft__frame *f, uint32_t row)
+static struct weft_intervals row_of(const struct weft__frame *f, uint32_t row)
 {
 	uint32_t begin = f->layout->row_begin[row];
-	return (struct weft_track){
+	return (struct weft_intervals){
 	    .start = f->index->start + begin,
 	    .end = f->index->end + begin,
 	    .stride = 1,
@@ -247,11 +247,11 @@ static void draw_line(struct weft__frame *f, const struct weft__line *line)
 {
 	const struct style style = style_of(line->pitch);
 	uint32_t begin = f->layout->row_begin[line->row];
-	struct weft_track row = row_of(f, line->row);
+	struct weft_intervals row = row_of(f, line->row);
 	struct span span;
 	struct stretch s = {0}, bar = {0};
-	size_t i = weft__track_end_after(&row, 0, f->from_ns);
-	if (i > 0 && weft__track_end(&row, i - 1) == f->from_ns)
+	size_t i = weft__intervals_end_after(&row, 0, f->from_ns);
+	if (i > 0 && weft__intervals_end(&row, i - 1) == f->from_ns)
 		i--;
 	while (next_span(f, &row, f->cell, &i, &span)) {
 		if (span.level == 0) {
@@ -340,9 +340,9 @@ static void find_lines(struct weft__frame *f)
 		int y = weft__row_y(f, r);
 		int above = r > f->first_line_row ? y - line[-1].y : r > 0 ? (int)pitch_of(f, r) : y;
 		*line = (struct weft__line){.row = r, .y = y, .above = above, .pitch = pitch_of(f, r)};
-		struct weft_track row = row_of(f, r);
-		size_t from = weft__track_end_after(&row, 0, f->from_ns);
-		seen += weft__track_start_from(&row, from, f->to_ns) - from;
+		struct weft_intervals row = row_of(f, r);
+		size_t from = weft__intervals_end_after(&row, 0, f->from_ns);
+		seen += weft__intervals_start_from(&row, from, f->to_ns) - from;
 	}
 	f->cell = seen > CROWD ? 2 * WEFT__CELL_PX : WEFT__CELL_PX;
 }
@@ -383,7 +383,7 @@ static void highlight_on(
 }
 
 /* Those of a low row, which is searched from place i on; what adjoins is one. */
-static void highlight_low_row(struct weft__frame *f, uint32_t row, const struct weft_track *t, size_t i)
+static void highlight_low_row(struct weft__frame *f, uint32_t row, const struct weft_intervals *t, size_t i)
 {
 	const uint32_t *promises = f->layout->by_row + f->layout->row_begin[row];
 	double x0 = 0, x1 = 0;
@@ -430,8 +430,8 @@ static void draw_highlights(struct weft__frame *f)
 		return;
 	}
 	for (uint32_t r = 0; r < f->layout->row_count; r++) {
-		struct weft_track row = row_of(f, r);
-		size_t begin = f->layout->row_begin[r], i = weft__track_end_after(&row, 0, f->from_ns);
+		struct weft_intervals row = row_of(f, r);
+		size_t begin = f->layout->row_begin[r], i = weft__intervals_end_after(&row, 0, f->from_ns);
 		if (r < f->first_line_row || r >= f->end_line_row) {
 			highlight_low_row(f, r, &row, i > 0 ? i - 1 : 0);
 			continue;

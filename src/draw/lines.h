@@ -8,7 +8,7 @@
 void weft__draw_relations(struct weft__frame *f, uint32_t promise, int y);
 
 /* When a promise ran. */
-struct weft_track weft__runs_of(const struct weft__frame *f, const struct weft_promise *p);
+struct weft_intervals weft__runs_of(const struct weft__frame *f, const struct weft_promise *p);
 
 /* How intervals between two heights are drawn. */
 struct weft__look {
@@ -19,7 +19,7 @@ struct weft__look {
 	const int *density; /* alpha by what part of a cell is covered: [0] all, [1] to [4] that many quarters */
 	int y0, y1;
 };
-void weft__draw_track(struct weft__frame *f, const struct weft_track *t, const struct weft__look *look);
+void weft__draw_intervals(struct weft__frame *f, const struct weft_intervals *t, const struct weft__look *look);
 
 /* Rows that are too low to be drawn one by one, in strips of a few px.  begin forgets the last frame's, false when out of memory.
  */

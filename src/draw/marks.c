@@ -91,11 +91,11 @@ static void draw_highlighted(struct weft__frame *f)
 	const struct weft_layout *layout = f->layout;
 	for (uint32_t r = 0; r < layout->row_count; r++) {
 		size_t begin = layout->row_begin[r], count = layout->row_begin[r + 1] - begin;
-		struct weft_track track = {
+		struct weft_intervals track = {
 		    .start = f->index->start + begin, .end = f->index->end + begin, .stride = 1, .count = count};
 		struct lit lit = {0};
 		struct row row = {.half = -1};
-		size_t i = weft__track_end_after(&track, 0, f->from_ns);
+		size_t i = weft__intervals_end_after(&track, 0, f->from_ns);
 		for (i = i > 0 ? i - 1 : 0; i < count && track.start[i] <= f->to_ns; i++) {
 			uint32_t promise = layout->by_row[begin + i];
 			if (!weft_view_is_line_highlighted(f->view, promise) || track.end[i] < f->from_ns)

@@ -225,13 +225,14 @@ static bool lay_box(struct weft__frame *f, struct strips *s, int level, size_t a
 static void lay_details(struct weft__frame *f, struct strips *s, uint32_t promise, int strip, int y)
 {
 	const struct weft_promise *p = &f->model->promises[promise];
-	struct weft_track runs = weft__runs_of(f, p);
+	struct weft_intervals runs = weft__runs_of(f, p);
 	weft__draw_relations(f, promise, y);
-	for (size_t r = weft__track_end_after(&runs, 0, f->from_ns); r < runs.count && weft__track_start(&runs, r) <= f->to_ns;) {
-		double from = weft_view_x(f->view, weft__track_start(&runs, r));
+	for (size_t r = weft__intervals_end_after(&runs, 0, f->from_ns);
+	     r < runs.count && weft__intervals_start(&runs, r) <= f->to_ns;) {
+		double from = weft_view_x(f->view, weft__intervals_start(&runs, r));
 		int64_t cell_end = weft_view_time(f->view, (weft__floor(from / WEFT__CELL_PX) + 1) * WEFT__CELL_PX);
-		size_t end = weft__track_start_from(&runs, r + 1, cell_end);
-		double to = weft_view_x(f->view, weft__track_end(&runs, end - 1));
+		size_t end = weft__intervals_start_from(&runs, r + 1, cell_end);
+		double to = weft_view_x(f->view, weft__intervals_end(&runs, end - 1));
 		lay(s, RUN, strip, from, to, (double)(runs.busy[end] - runs.busy[r]) * f->view->px_per_ns / WEFT__CELL_PX);
 		r = end;
 	}

@@ -1,10 +1,14 @@
 /* layout.h: which row each promise is drawn on.
  *
- * The rules, which a property test holds on random traces:
+ * A promise belongs to its nearest actor: a connection, a request, an OS thread.  The promises of an actor are its track, which
+ * is a block of rows in time; tracks nest.  The rules, which a property test holds on random traces:
  *   - no two promises overlap in time on one row (touching ends do not overlap), but for those of one fold;
- *   - a child stands below the promise under which it is drawn, or in its row after it;
+ *   - the rows of a track are its own while it lasts: its actor's line is the first of them, and stays free when the actor has
+ * ended;
+ *   - a promise that ends before the one under which it is drawn stands below that one if there is room, and near it;
  *   - the promises of one stream form a band: its rows are contiguous, and bands stand in the order of streams;
- *   - related promises stand close, and rows are few.
+ *   - a band has at most 1.5 times as many rows as promises were alive at once, and one for each track that was alive then. Where
+ *     blocks would take more, only the outermost tracks are blocks; where even these take more, none is.
  * Near-linear in the number of promises; no recursion on depth.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_LAYOUT_LAYOUT_H
 #define WEFT_LAYOUT_LAYOUT_H
@@ -26,6 +30,15 @@ struct weft_fold {
 	uint32_t leader;
 };
 
+/* What an actor does.  It is a block of rows unless it was made loose, to keep rows few: then its promises stand where there is
+ * room. */
+struct weft_track {
+	int64_t start_ns, end_ns; /* while anything in it is alive */
+	uint32_t actor;
+	uint32_t around;               /* the track that this one is a part of, or WEFT_NONE */
+	uint32_t first_row, row_count; /* with those of tracks in it; row_count is 0 if it is loose */
+};
+
 struct weft_layout {
 	uint32_t *rows; /* by promise; the system has WEFT_NONE */
 	uint32_t row_count;
@@ -35,7 +48,11 @@ struct weft_layout {
 	size_t band_count;
 	struct weft_fold *folds; /* by leader */
 	size_t fold_count;
-	uint32_t *folded; /* promises of folds */
+	uint32_t *folded;          /* promises of folds */
+	uint64_t *leaders;         /* bits by promise: those that lead a fold; NULL if none does */
+	struct weft_track *tracks; /* by actor */
+	size_t track_count;
+	uint32_t *track_of; /* by promise: the track that it belongs to; of an actor the one around its own; or WEFT_NONE */
 };
 
 /* On failure *out is untouched: WEFT_ENOMEM. */
@@ -45,7 +62,16 @@ void weft_layout_destroy(struct weft_layout *layout);
 /* The fold that a promise leads, or NULL.  Logarithmic in folds. */
 const struct weft_fold *weft_layout_fold(const struct weft_layout *layout, uint32_t promise);
 
+/* The track whose actor a promise is, or NULL.  Logarithmic in tracks. */
+const struct weft_track *weft_layout_track(const struct weft_layout *layout, uint32_t actor);
+
 /* When the line ends that begins with a promise of weft_layout.by_row: with the promise, or with the last of its fold. */
-int64_t weft_layout_end(const struct weft_layout *layout, const struct weft_model *model, uint32_t promise);
+static inline int64_t weft_layout_end(const struct weft_layout *layout, const struct weft_model *model, uint32_t promise)
+{
+	const struct weft_promise *p = &model->promises[promise];
+	if (layout->leaders && layout->leaders[promise / 64] >> promise % 64 & 1)
+		return weft_layout_fold(layout, promise)->end_ns;
+	return p->end_ns > p->start_ns ? p->end_ns : p->start_ns;
+}
 
 #endif

@@ -7,6 +7,7 @@ void weft__rows_clear(struct weft__rows *rows)
 {
 	for (int l = 0; l < WEFT__ROWS_LEVELS; l++)
 		rows->level[l].count = 0;
+	rows->root = 0;
 }
 
 void weft__rows_finish(struct weft__rows *rows)
@@ -19,6 +20,8 @@ uint32_t weft__rows_first(const struct weft__rows *rows, uint32_t row, int64_t t
 {
 	size_t i = row;
 	int l = 0;
+	if (rows->level[rows->root].items[0] > time)
+		return NONE;
 	for (;;) {
 		size_t end = (i | (WEFT__ROWS_FAN - 1)) + 1;
 		if (end > rows->level[l].count)
@@ -35,6 +38,22 @@ uint32_t weft__rows_first(const struct weft__rows *rows, uint32_t row, int64_t t
 		for (i *= WEFT__ROWS_FAN; rows->level[l].items[i] > time;)
 			i++;
 	return (uint32_t)i;
+}
+
+uint32_t weft__rows_first_of(const struct weft__rows *rows, uint32_t row, uint32_t count, int64_t time, unsigned tries)
+{
+	const uint32_t all = weft__rows_count(rows);
+	for (; tries > 0 && row < all; tries--) {
+		uint32_t first = weft__rows_first(rows, row, time), end;
+		if (first == NONE)
+			break;
+		for (end = first + 1; end < all && end - first < count && rows->level[0].items[end] <= time; end++)
+			continue;
+		if (end - first == count || (end == all && count > 1))
+			return first;
+		row = end + 1;
+	}
+	return NONE;
 }
 
 /* The least of the items below item i of level l. */
@@ -73,9 +92,10 @@ bool weft__rows_take(struct weft__rows *rows, uint32_t row, int64_t time)
 			was = here;
 			time = now;
 		}
-		/* A level of one item is the root. */
-		if (rows->level[l].count == 1)
+		if (rows->level[l].count == 1) {
+			rows->root = l;
 			return true;
+		}
 	}
 	return true;
 }

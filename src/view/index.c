@@ -148,7 +148,7 @@ struct stretch_room {
 
 /* Cuts off what overlaps an earlier one, so that tracks keep their promise whatever the trace says.  Returns false when out of
  * memory. */
-static bool index_stretches(struct weft_track *tracks, const struct bands *bands, const struct weft_stretch *stretches,
+static bool index_stretches(struct weft_intervals *tracks, const struct bands *bands, const struct weft_stretch *stretches,
     size_t count, const struct stretch_room *room)
 {
 	int64_t *times = room->times;
@@ -162,7 +162,7 @@ static bool index_stretches(struct weft_track *tracks, const struct bands *bands
 			begin[BAND(i) + 1]++;
 	for (size_t b = 0; b < bands->count; b++) {
 		begin[b + 1] += begin[b];
-		tracks[b] = (struct weft_track){
+		tracks[b] = (struct weft_intervals){
 		    .start = times + 2 * begin[b], .end = times + 2 * begin[b] + 1, .stride = 2, .busy = busy + begin[b] + b};
 		busy[begin[b] + b] = 0;
 	}
@@ -285,14 +285,14 @@ void weft__index_destroy(struct weft_index *x, const struct weft_model *model)
 	free(x);
 }
 
-size_t weft__track_end_after(const struct weft_track *t, size_t i, int64_t time_ns)
+size_t weft__intervals_end_after(const struct weft_intervals *t, size_t i, int64_t time_ns)
 {
-	return WEFT_FIRST_NEAR(k, i, t->count, weft__track_end(t, k) > time_ns);
+	return WEFT_FIRST_NEAR(k, i, t->count, weft__intervals_end(t, k) > time_ns);
 }
 
-size_t weft__track_start_from(const struct weft_track *t, size_t i, int64_t time_ns)
+size_t weft__intervals_start_from(const struct weft_intervals *t, size_t i, int64_t time_ns)
 {
-	return WEFT_FIRST_NEAR(k, i, t->count, weft__track_start(t, k) >= time_ns);
+	return WEFT_FIRST_NEAR(k, i, t->count, weft__intervals_start(t, k) >= time_ns);
 }
 
 size_t weft__counter_from(const struct weft_counter *counter, size_t i, int64_t time_ns)
@@ -306,12 +306,12 @@ size_t weft__arrow_from(const struct weft_index *x, const struct weft_model *mod
 	return WEFT_FIRST(k, 0, x->arrow_count[arrow], model->links[list[k]].time_ns >= time_ns);
 }
 
-uint64_t weft__track_covered(const struct weft_track *t, size_t i, size_t end, int64_t from_ns, int64_t to_ns)
+uint64_t weft__intervals_covered(const struct weft_intervals *t, size_t i, size_t end, int64_t from_ns, int64_t to_ns)
 {
 	if (i >= end)
 		return 0;
 	uint64_t sum = t->busy[end] - t->busy[i];
-	int64_t first = weft__track_start(t, i), last = weft__track_end(t, end - 1);
+	int64_t first = weft__intervals_start(t, i), last = weft__intervals_end(t, end - 1);
 	if (first < from_ns)
 		sum -= length(first, from_ns);
 	if (last > to_ns)

@@ -6,7 +6,7 @@
 #include "layout/layout.h"
 
 /* Intervals in time order that do not overlap, with sums of their lengths. */
-struct weft_track {
+struct weft_intervals {
 	const int64_t *start, *end; /* an item apart by `stride` times 8 bytes */
 	size_t stride;
 	const uint64_t *busy; /* [i]: ns that the intervals before i cover */
@@ -55,7 +55,7 @@ struct weft_index {
 	/* Sleeps and pauses of each band.  If there is but one band or none, it has the pauses of all streams, and sleeps where
 	 * all do. */
 	size_t band_count;
-	struct weft_track *sleeps, *pauses;
+	struct weft_intervals *sleeps, *pauses;
 	int64_t *stretch_times;
 	uint64_t *stretch_busy;
 	uint32_t *pause_source; /* number of the pause, by place in `pauses`, all bands one after another */
@@ -67,22 +67,22 @@ struct weft_index {
 int weft__index_create(struct weft_index **out, const struct weft_model *model, const struct weft_layout *layout);
 void weft__index_destroy(struct weft_index *index, const struct weft_model *model);
 
-static inline int64_t weft__track_start(const struct weft_track *t, size_t i)
+static inline int64_t weft__intervals_start(const struct weft_intervals *t, size_t i)
 {
 	return t->start[i * t->stride];
 }
 
-static inline int64_t weft__track_end(const struct weft_track *t, size_t i)
+static inline int64_t weft__intervals_end(const struct weft_intervals *t, size_t i)
 {
 	return t->end[i * t->stride];
 }
 
 /* The first interval from i on that ends after, or begins at or after, a time; t->count if none does.  Galloping. */
-size_t weft__track_end_after(const struct weft_track *t, size_t i, int64_t time_ns);
-size_t weft__track_start_from(const struct weft_track *t, size_t i, int64_t time_ns);
+size_t weft__intervals_end_after(const struct weft_intervals *t, size_t i, int64_t time_ns);
+size_t weft__intervals_start_from(const struct weft_intervals *t, size_t i, int64_t time_ns);
 
 /* How many ns from..to are covered; `i` as the first of those that end after from. */
-uint64_t weft__track_covered(const struct weft_track *t, size_t i, size_t end, int64_t from_ns, int64_t to_ns);
+uint64_t weft__intervals_covered(const struct weft_intervals *t, size_t i, size_t end, int64_t from_ns, int64_t to_ns);
 
 /* The first sample at or after a time, from i on; the envelope of samples i up to end, which is not empty. */
 size_t weft__counter_from(const struct weft_counter *counter, size_t i, int64_t time_ns);

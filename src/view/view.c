@@ -217,10 +217,10 @@ static double labels_on(const struct weft_view *v, uint32_t r, int64_t from, int
 {
 	const struct weft_index *x = v->index;
 	size_t begin = v->layout->row_begin[r];
-	struct weft_track row = {
+	struct weft_intervals row = {
 	    .start = x->start + begin, .end = x->end + begin, .stride = 1, .count = v->layout->row_begin[r + 1] - begin};
 	double labels = 0;
-	size_t i = weft__track_end_after(&row, 0, from);
+	size_t i = weft__intervals_end_after(&row, 0, from);
 	for (int seen = 0; i < row.count && row.start[i] < to && seen < 64; i++, seen++) {
 		double left = clamp(weft_view_x(v, row.start[i]), 0, v->width_px);
 		double right = clamp(weft_view_x(v, row.end[i]), 0, v->width_px);
@@ -353,13 +353,13 @@ uint32_t weft_view_hit(const struct weft_view *v, double x_px, double y_px)
 	for (uint32_t r = first; r < last; r++) {
 		double dy = weft_view_y(v, weft_view_slot(v, r)) - y_px;
 		size_t begin = layout->row_begin[r];
-		struct weft_track row = {
+		struct weft_intervals row = {
 		    .start = x->start + begin, .end = x->end + begin, .stride = 1, .count = layout->row_begin[r + 1] - begin};
 		dy = dy < 0 ? -dy : dy;
 		if (dy >= best_distance)
 			continue;
 		/* The one under the point, else the nearest on either side. */
-		size_t i = weft__track_end_after(&row, 0, weft_view_time(v, x_px));
+		size_t i = weft__intervals_end_after(&row, 0, weft_view_time(v, x_px));
 		for (size_t k = i > 0 ? i - 1 : 0; k <= i && k < row.count; k++) {
 			double left = weft_view_x(v, row.start[k]), right = weft_view_x(v, row.end[k]);
 			double dx = x_px < left ? left - x_px : x_px > right ? x_px - right : 0;

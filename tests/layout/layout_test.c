@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/search.h"
 #include "layout/layout.h"
 
 static const char *shared;
@@ -69,18 +70,77 @@ static uint32_t check_folds(const struct weft_model *m, const struct weft_layout
 	return followers;
 }
 
+/* Whether a promise belongs to a track, or to one in it. */
+static bool belongs(const struct weft_layout *l, uint32_t promise, uint32_t track)
+{
+	for (uint32_t t = l->track_of[promise]; t != WEFT_NONE; t = l->tracks[t].around)
+		if (t == track)
+			return true;
+	return false;
+}
+
+/* Tracks last as long as what belongs to them; nobody else is in their blocks. */
+static void check_tracks(const struct weft_model *m, const struct weft_layout *l)
+{
+	int64_t *ends = calloc(l->track_count + 1, sizeof *ends);
+	assert_non_null(ends);
+	for (uint32_t t = 0; t < l->track_count; t++) {
+		const struct weft_track *track = &l->tracks[t];
+		assert_true(t == 0 || l->tracks[t - 1].actor < track->actor);
+		assert_ptr_equal(weft_layout_track(l, track->actor), track);
+		assert_int_equal(track->around, l->track_of[track->actor]);
+		assert_int_equal(track->first_row, l->rows[track->actor]);
+		assert_true(track->start_ns <= m->promises[track->actor].start_ns);
+		ends[t] = weft_layout_end(l, m, track->actor);
+		for (uint32_t r = track->first_row; r < track->first_row + (track->row_count ? track->row_count : 1); r++)
+			for (size_t i = WEFT_FIRST(
+				 k, l->row_begin[r], l->row_begin[r + 1], weft_layout_end(l, m, l->by_row[k]) > track->start_ns);
+			     i < l->row_begin[r + 1] && m->promises[l->by_row[i]].start_ns < track->end_ns; i++)
+				assert_true(l->by_row[i] == track->actor ||
+					    (track->row_count > 0 && r > track->first_row && belongs(l, l->by_row[i], t)));
+	}
+	for (uint32_t p = 1; p < m->promise_count; p++)
+		for (uint32_t t = l->track_of[p], depth = 0; t != WEFT_NONE; t = l->tracks[t].around, depth++) {
+			int64_t end = weft_layout_end(l, m, p);
+			ends[t] = end > ends[t] ? end : ends[t];
+			assert_true(depth < 64 && m->promises[p].start_ns >= l->tracks[t].start_ns);
+			assert_true(m->promises[p].stream == m->promises[l->tracks[t].actor].stream);
+		}
+	for (uint32_t t = 0; t < l->track_count; t++)
+		assert_int_equal(l->tracks[t].end_ns, ends[t]);
+	free(ends);
+}
+
+/* At the start of each promise that is the first of a thousandth of all, which is enough for those that live long. */
+static void check_bound(const struct weft_model *m, const struct weft_layout *l)
+{
+	for (size_t b = 0; b < l->band_count; b++) {
+		uint64_t most = 1;
+		for (uint32_t k = 1; k < m->promise_count; k += 1 + (uint32_t)m->promise_count / 1000) {
+			uint64_t promises = 0, tracks = 0;
+			int64_t now = m->promises[k].start_ns;
+			for (uint32_t r = l->bands[b].first_row; r < l->bands[b].first_row + l->bands[b].row_count; r++)
+				for (uint32_t i = l->row_begin[r]; i < l->row_begin[r + 1]; i++)
+					promises += m->promises[l->by_row[i]].start_ns <= now &&
+						    weft_layout_end(l, m, l->by_row[i]) >= now;
+			for (size_t t = 0; t < l->track_count; t++)
+				tracks += m->promises[l->tracks[t].actor].stream == l->bands[b].stream &&
+					  l->tracks[t].start_ns <= now && l->tracks[t].end_ns >= now;
+			most = promises + promises / 2 + tracks > most ? promises + promises / 2 + tracks : most;
+		}
+		assert_true(l->bands[b].row_count <= most);
+	}
+}
+
 static void check_layout(const struct weft_model *m, const struct weft_layout *l)
 {
 	uint32_t followers = check_folds(m, l);
+	check_tracks(m, l);
+	if (m->promise_count < 3000)
+		check_bound(m, l);
 	assert_int_equal(l->rows[WEFT_SYSTEM], WEFT_NONE);
-	for (uint32_t p = 1; p < m->promise_count; p++) {
-		uint32_t parent = m->promises[p].parent;
+	for (uint32_t p = 1; p < m->promise_count; p++)
 		assert_true(l->rows[p] < l->row_count);
-		if (parent == WEFT_NONE || parent == WEFT_SYSTEM || m->promises[parent].stream != m->promises[p].stream)
-			continue;
-		assert_true(l->rows[p] > l->rows[parent] ||
-			    (l->rows[p] == l->rows[parent] && m->promises[p].start_ns >= m->promises[parent].end_ns));
-	}
 	assert_int_equal(l->row_count ? l->row_begin[l->row_count] : 0, m->promise_count - 1 - followers);
 	for (uint32_t r = 0; r < l->row_count; r++) {
 		assert_true(l->row_begin[r] < l->row_begin[r + 1]);
@@ -129,7 +189,8 @@ static void test_random(void **state)
 			p->start_ns =
 			    mother && !strange ? m.promises[mother].start_ns + random_below(&r, 20) : random_below(&r, span);
 			p->end_ns = p->start_ns + (random_below(&r, 6) ? random_below(&r, life) : 0);
-			p->kind = (uint16_t)(WEFT_KIND_PROCESS + random_below(&r, 3)); /* two of these fold */
+			p->kind = (uint16_t)(WEFT_KIND_PROCESS + random_below(&r, 5)); /* an actor, two that fold, two marks */
+			p->flags = random_below(&r, 9) ? 0 : WEFT_PROMISE_START_UNKNOWN;
 		}
 		lay_out(&m);
 	}
@@ -340,16 +401,179 @@ static struct weft_model stair_with_children(size_t more)
 	return m;
 }
 
-static void test_long_stairs_are_placed_first_and_gaps_filled(void **state)
+static void test_stairs_are_no_higher_than_what_is_alive(void **state)
 {
 	(void)state;
 	struct weft_model m = stair_with_children(0);
-	assert_int_equal(lay_out(&m), 302);
+	assert_int_equal(lay_out(&m), 4);
 	/* What begins when all of these are over finds the first rows free. */
 	m = stair_with_children(300);
 	for (uint32_t i = 601; i <= 900; i++)
 		m.promises[i] = (struct weft_promise){.became = WEFT_NONE, .start_ns = 5000, .end_ns = 6000};
-	assert_int_equal(lay_out(&m), 302);
+	assert_int_equal(lay_out(&m), 300);
+}
+
+/* A loop each of whose turns makes the next one just before it ends. */
+static void test_a_loop_of_a_million_turns(void **state)
+{
+	(void)state;
+	enum { TURNS = 1000000 };
+	struct weft_model m = model_of(2 * TURNS + 1);
+	for (uint32_t i = 1; i <= TURNS; i++) {
+		m.promises[i] =
+		    (struct weft_promise){.parent = i - 1, .became = WEFT_NONE, .start_ns = 10 * i, .end_ns = 10 * i + 12};
+		m.promises[TURNS + i] =
+		    (struct weft_promise){.parent = i, .became = WEFT_NONE, .start_ns = 10 * i + 1, .end_ns = 10 * i + 9};
+	}
+	assert_int_equal(lay_out(&m), 3);
+}
+
+/* Who ends before it does stands below who called; who goes on stands where the first one stood. */
+static void test_callers_stand_above(void **state)
+{
+	(void)state;
+	static const int64_t times[][3] = {{0, 0, 100}, {1, 10, 90}, {2, 20, 80}, {3, 30, 70}, {4, 65, 75}, {3, 72, 78}};
+	struct weft_layout *l;
+	struct weft_model m = model_of(7);
+	for (uint32_t i = 0; i < 6; i++)
+		m.promises[i + 1] = (struct weft_promise){.parent = (uint32_t)times[i][0],
+		    .created_by = (uint32_t)times[i][0],
+		    .became = WEFT_NONE,
+		    .start_ns = times[i][1],
+		    .end_ns = times[i][2]};
+	assert_int_equal(weft_layout_create(&l, &m, NULL), WEFT_OK);
+	check_layout(&m, l);
+	static const uint32_t rows[] = {0, 1, 2, 3, 4, 3};
+	for (uint32_t i = 0; i < 6; i++)
+		assert_int_equal(l->rows[i + 1], rows[i]);
+	weft_layout_destroy(l);
+	free(m.promises);
+}
+
+static struct weft_promise promise(uint16_t kind, uint32_t created_by, int64_t start_ns, int64_t end_ns)
+{
+	return (struct weft_promise){.kind = kind,
+	    .created_by = created_by,
+	    .parent = created_by,
+	    .became = WEFT_NONE,
+	    .start_ns = start_ns,
+	    .end_ns = end_ns,
+	    .end = WEFT_END_RESOLVED};
+}
+
+/* Asks for the actors of the tracks to which promises belong, 0 for none. */
+static void expect_owners(const struct weft_model *m, const uint32_t *owners)
+{
+	struct weft_layout *l;
+	assert_int_equal(weft_layout_create(&l, m, NULL), WEFT_OK);
+	check_layout(m, l);
+	for (uint32_t i = 1; i < m->promise_count; i++)
+		assert_int_equal(l->track_of[i] == WEFT_NONE ? 0 : l->tracks[l->track_of[i]].actor, owners[i]);
+	weft_layout_destroy(l);
+}
+
+static void test_what_an_actor_makes_belongs_to_it(void **state)
+{
+	(void)state;
+	struct weft_model m = model_of(12);
+	m.promises[1] = promise(WEFT_KIND_LISTEN, 0, 0, 1000);
+	m.promises[2] = promise(WEFT_KIND_CONNECTION, 1, 10, 900);
+	m.promises[3] = promise(WEFT_KIND_BIND, 2, 20, 30); /* however long the chain of binds */
+	m.promises[4] = promise(WEFT_KIND_BIND, 3, 30, 40);
+	m.promises[5] = promise(WEFT_KIND_REQUEST, 4, 35, 60);
+	m.promises[6] = promise(WEFT_KIND_STREAM_READ, 5, 36, 50);
+	m.promises[7] = promise(WEFT_KIND_BIND, 6, 50, 80);
+	m.promises[8] = promise(WEFT_KIND_STREAM_READ, 7, 60, 100); /* the request has ended */
+	m.promises[9] = promise(WEFT_KIND_CLOSE, 8, 900, 950);      /* and so has the connection */
+	m.promises[10] = promise(WEFT_KIND_TIMER, 0, 5, 6);
+	m.promises[11] = promise(WEFT_KIND_CONNECTION, 1, 400, 500); /* nothing belongs to it: it has no track */
+	expect_owners(&m, (const uint32_t[]){0, 0, 1, 2, 2, 2, 5, 5, 2, 1, 0, 1});
+	/* Another OS thread has rows of its own. */
+	m.promises[6].stream = m.promises[7].stream = 1;
+	expect_owners(&m, (const uint32_t[]){0, 0, 1, 2, 2, 2, 0, 0, 0, 0, 0, 1});
+	/* A timer whose code runs again is an actor. */
+	struct weft_run runs[2] = {{1, 2}, {3, 4}};
+	free(m.promises);
+	m = model_of(3);
+	m.runs = runs;
+	m.promises[1] = promise(WEFT_KIND_TIMER, 0, 0, 9);
+	m.promises[2] = promise(WEFT_KIND_BIND, 1, 1, 8);
+	m.promises[2].runs = m.promises[3].runs = 1;
+	expect_owners(&m, (const uint32_t[]){0, 0, 0});
+	m.promises[2].runs = m.promises[3].runs = 2;
+	expect_owners(&m, (const uint32_t[]){0, 0, 1});
+	free(m.promises);
+}
+
+/* A connection and a request that the server's own code only makes and ends. */
+static void test_marks_own_what_their_maker_makes(void **state)
+{
+	(void)state;
+	struct weft_model m = model_of(9);
+	m.promises[1] = promise(WEFT_KIND_BIND, 0, 0, 1000); /* serves */
+	m.promises[2] = promise(WEFT_KIND_BIND, 1, 5, 9);
+	m.promises[3] = promise(WEFT_KIND_CONNECTION, 1, 10, 900);
+	m.promises[4] = promise(WEFT_KIND_BIND, 1, 20, 100);
+	m.promises[5] = promise(WEFT_KIND_REQUEST, 4, 30, 60);
+	m.promises[6] = promise(WEFT_KIND_FS, 4, 31, 50);
+	m.promises[7] = promise(WEFT_KIND_FS, 4, 70, 80);
+	m.promises[8] = promise(WEFT_KIND_CLOSE, 1, 950, 960);
+	expect_owners(&m, (const uint32_t[]){0, 0, 0, 0, 3, 3, 5, 3, 0});
+	/* Who has two at once does not say for which of them it works. */
+	m.promises[7] = promise(WEFT_KIND_REQUEST, 4, 40, 80);
+	expect_owners(&m, (const uint32_t[]){0, 0, 0, 0, 3, 3, 3, 3, 0});
+	free(m.promises);
+}
+
+/* A ring that forgot who made a loop knows who waits for it. */
+static void test_orphans_belong_to_who_waits_for_them(void **state)
+{
+	(void)state;
+	struct weft_model m = model_of(6);
+	m.promises[1] = promise(WEFT_KIND_PREEXISTING, 0, 0, 20);
+	m.promises[1].flags = WEFT_PROMISE_START_UNKNOWN;
+	m.promises[2] = promise(WEFT_KIND_BIND, 1, 15, 40);
+	m.promises[3] = promise(WEFT_KIND_CONNECTION, 0, 0, 100);
+	m.promises[4] = promise(WEFT_KIND_PREEXISTING, 0, 0, 20); /* for this one nobody waits */
+	m.promises[4].flags = WEFT_PROMISE_START_UNKNOWN;
+	m.promises[5] = promise(WEFT_KIND_BIND, 4, 15, 40);
+	struct weft_link links[] = {{.time_ns = 30, .from = 3, .to = 2, .kind = WEFT_LINK_AWAIT},
+	    {.time_ns = 31, .from = 2, .to = 2, .kind = WEFT_LINK_AWAIT},
+	    {.time_ns = 32, .from = 2, .to = 3, .kind = WEFT_LINK_AWAIT}};
+	m.links = links;
+	m.link_count = 3;
+	expect_owners(&m, (const uint32_t[]){0, 3, 3, 0, 0, 0});
+	free(m.promises);
+}
+
+/* Connections, each with requests one after another; each request has three reads at once.  Returns its rows. */
+static uint32_t serve(uint32_t connections, uint32_t requests, bool bursts)
+{
+	uint32_t n = 1;
+	struct weft_model m = model_of(1 + connections * (1 + requests * 4));
+	for (uint32_t c = 0; c < connections; c++) {
+		uint32_t connection = n;
+		m.promises[n++] = promise(WEFT_KIND_CONNECTION, 0, c, 100 * requests * connections + 1000);
+		for (uint32_t i = 0; i < requests; i++) {
+			int64_t at = bursts ? 1000 * c + 1 : 1000 + 100 * i;
+			uint32_t request = n;
+			m.promises[n++] = promise(WEFT_KIND_REQUEST, connection, at, at + 90);
+			for (uint32_t k = 0; k < 3; k++)
+				m.promises[n++] = promise(WEFT_KIND_FS, request, at + 10 + k, at + 80);
+		}
+	}
+	m.end_ns = 100 * requests * connections + 1000;
+	return lay_out(&m);
+}
+
+static void test_a_server_is_as_high_as_what_it_does_at_once(void **state)
+{
+	(void)state;
+	assert_int_equal(serve(12, 10, false), 12 * 5);
+	assert_int_equal(serve(12, 10000, false), 12 * 5);
+	/* Each connection has its burst when the others have none: blocks of their own would be 10 times as high as what is
+	 * alive. */
+	assert_true(serve(20, 10, true) <= (20 + 10 * 4) * 3 / 2 + 30);
 }
 
 /* One number may have the only start that is later by far. */
@@ -391,7 +615,7 @@ static void test_net(void **state)
 	assert_int_equal(weft_model_build(&m, trace, NULL, NULL), WEFT_OK);
 	assert_int_equal(weft_layout_create(&l, m, NULL), WEFT_OK);
 	check_layout(m, l);
-	assert_true(l->row_count <= 80);
+	assert_true(l->row_count <= 53);
 	weft_layout_destroy(l);
 	weft_model_destroy(m);
 	weft_trace_close(trace);
@@ -407,7 +631,13 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_circle),
 	    cmocka_unit_test(test_shapes),
 	    cmocka_unit_test(test_folds),
-	    cmocka_unit_test(test_long_stairs_are_placed_first_and_gaps_filled),
+	    cmocka_unit_test(test_stairs_are_no_higher_than_what_is_alive),
+	    cmocka_unit_test(test_a_loop_of_a_million_turns),
+	    cmocka_unit_test(test_callers_stand_above),
+	    cmocka_unit_test(test_what_an_actor_makes_belongs_to_it),
+	    cmocka_unit_test(test_marks_own_what_their_maker_makes),
+	    cmocka_unit_test(test_orphans_belong_to_who_waits_for_them),
+	    cmocka_unit_test(test_a_server_is_as_high_as_what_it_does_at_once),
 	    cmocka_unit_test(test_starts_may_differ_in_any_digit),
 	    cmocka_unit_test(test_empty),
 	    cmocka_unit_test(test_net),

@@ -1,0 +1,11 @@
+/* pack.h: tracks become blocks of rows, and promises stand in them.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_LAYOUT_PACK_H
+#define WEFT_LAYOUT_PACK_H
+
+#include "layout/layout.h"
+
+/* Sets rows, row_count, bands and the rows of tracks.  `order` has `count` promises by stream, start and number, without those
+ * that follow in a fold.  False when out of memory. */
+bool weft__rows_pack(struct weft_layout *layout, const struct weft_model *model, const uint32_t *order, size_t count);
+
+#endif

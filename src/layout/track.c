@@ -1,0 +1,224 @@
+/* track.c: one walk over the promises in the order of their numbers, in which creators stand before what they created.
+ *
+ * Each promise has a scope: the actor to which belongs what it creates.  That is itself if it is an actor, else the actor that it
+ * belongs to.  A connection or a request may be no more than a mark: a promise that its server creates and ends, while all is
+ * done by the server's own promises.  Whoever creates such a mark has it as scope from then on, as long as it is pending.
+ * SPDX-License-Identifier: ISC */
+#include "layout/track.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEEPEST = 8, STEPS = 64 };
+
+struct search {
+	const struct weft_model *model;
+	struct weft_layout *layout;
+	uint32_t *owner;            /* by promise: the actor that it belongs to, or WEFT_NONE */
+	uint32_t *scope;            /* by promise */
+	uint8_t *depth;             /* by promise: in how many tracks it stands */
+	uint64_t *creates, *shares; /* bits: who created anything; who created two marks of one kind that were pending together */
+	uint32_t first_mark;        /* and nothing before it is one */
+	bool has_orphans, has_actors;
+	uint32_t *root,
+	    *waiter; /* by promise, if the creators of some are unknown: the first of its ancestors; of that, who waits */
+};
+
+static void set_bit(uint64_t *bits, uint32_t i)
+{
+	bits[i / 64] |= 1ull << i % 64;
+}
+
+static bool get_bit(const uint64_t *bits, uint32_t i)
+{
+	return bits[i / 64] >> i % 64 & 1;
+}
+
+static bool is_promise(uint32_t p)
+{
+	return p != WEFT_NONE && p != WEFT_SYSTEM;
+}
+
+/* It does things as long as it lives, or its code is called again and again: a timer that repeats. */
+static bool is_actor(const struct weft_promise *p)
+{
+	return weft_kind_has(p->kind, WEFT_TRAIT_ACTOR) ||
+	       (weft_kind_has(p->kind, WEFT_TRAIT_OUTSIDE) && p[1].runs - p->runs >= 2);
+}
+
+static bool is_mark(const struct search *s, uint32_t promise)
+{
+	const struct weft_promise *p = &s->model->promises[promise];
+	return weft_kind_has(p->kind, (enum weft_trait)(WEFT_TRAIT_CONNECTION | WEFT_TRAIT_REQUEST)) &&
+	       is_promise(p->created_by) && !get_bit(s->creates, promise);
+}
+
+static bool is_orphan(const struct weft_promise *p)
+{
+	return (p->flags & WEFT_PROMISE_START_UNKNOWN) && !is_promise(p->created_by);
+}
+
+/* What most traces lack is looked for only once. */
+static void look_round(struct search *s)
+{
+	const struct weft_promise *promises = s->model->promises;
+	s->first_mark = (uint32_t)s->model->promise_count;
+	for (uint32_t i = 1; i < s->model->promise_count; i++) {
+		const struct weft_promise *p = &promises[i];
+		if (is_promise(p->created_by))
+			set_bit(s->creates, p->created_by);
+		s->has_orphans |= is_orphan(p);
+		s->has_actors |= is_actor(p);
+		if (i < s->first_mark && weft_kind_has(p->kind, (enum weft_trait)(WEFT_TRAIT_CONNECTION | WEFT_TRAIT_REQUEST)))
+			s->first_mark = i;
+	}
+}
+
+/* Who serves several at once says of none what is done for it. */
+static void find_marks(struct search *s)
+{
+	const struct weft_promise *promises = s->model->promises;
+	uint32_t *last = s->scope; /* by creator: its latest mark */
+	for (uint32_t i = s->first_mark; i < s->model->promise_count; i++) {
+		if (!is_mark(s, i))
+			continue;
+		uint32_t creator = promises[i].created_by, before = last[creator];
+		if (before != WEFT_NONE && promises[before].kind == promises[i].kind &&
+		    promises[before].end_ns > promises[i].start_ns)
+			set_bit(s->shares, creator);
+		last[creator] = i;
+	}
+}
+
+/* The first of its ancestors and, if that belongs to who waits for it, the first of that one's, and so on. */
+static uint32_t first_of(struct search *s, uint32_t promise)
+{
+	uint32_t r = s->root[promise];
+	while (s->waiter[r] != WEFT_NONE) {
+		uint32_t next = s->root[s->waiter[r]];
+		if (s->waiter[next] != WEFT_NONE)
+			s->root[s->waiter[r]] = s->root[s->waiter[next]];
+		r = next;
+	}
+	return r;
+}
+
+static uint32_t actor_above(const struct search *s, uint32_t promise)
+{
+	const struct weft_promise *promises = s->model->promises;
+	for (int i = 0; i < STEPS && is_promise(promise); i++, promise = promises[promise].created_by)
+		if (is_actor(&promises[promise]))
+			return promise;
+	return WEFT_NONE;
+}
+
+/* What a ring has forgotten the creator of belongs to the actor that waits for it, or for what it created. */
+static bool adopt_orphans(struct search *s)
+{
+	const struct weft_model *m = s->model;
+	if (!s->has_orphans)
+		return true;
+	s->root = malloc(m->promise_count * sizeof *s->root);
+	s->waiter = malloc(m->promise_count * sizeof *s->waiter);
+	if (!s->root || !s->waiter)
+		return false;
+	memset(s->waiter, 0xff, m->promise_count * sizeof *s->waiter);
+	for (uint32_t i = 0; i < m->promise_count; i++)
+		s->root[i] = is_promise(m->promises[i].created_by) ? s->root[m->promises[i].created_by] : i;
+	for (size_t i = 0; i < m->link_count; i++) {
+		const struct weft_link *link = &m->links[i];
+		if (link->kind != WEFT_LINK_AWAIT || !is_promise(link->to) || !is_promise(link->from))
+			continue;
+		uint32_t root = first_of(s, link->to), actor;
+		if (!is_orphan(&m->promises[root]) || is_actor(&m->promises[root]) || first_of(s, link->from) == root)
+			continue;
+		if ((actor = actor_above(s, link->from)) != WEFT_NONE && first_of(s, actor) != root)
+			s->waiter[root] = actor;
+	}
+	return true;
+}
+
+static void find_owners(struct search *s)
+{
+	const struct weft_promise *promises = s->model->promises;
+	memset(s->scope, 0xff, s->model->promise_count * sizeof *s->scope);
+	memset(s->owner, 0xff, s->model->promise_count * sizeof *s->owner);
+	for (uint32_t i = 1; i < s->model->promise_count; i++) {
+		const struct weft_promise *p = &promises[i];
+		uint32_t owner = is_promise(p->created_by) ? s->scope[p->created_by] : s->waiter ? s->waiter[i] : WEFT_NONE;
+		/* What begins when an actor has ended belongs to the one around it. */
+		while (owner != WEFT_NONE && promises[owner].end_ns <= p->start_ns)
+			owner = s->owner[owner];
+		if (owner != WEFT_NONE && promises[owner].stream != p->stream)
+			owner = WEFT_NONE;
+		s->owner[i] = owner;
+		s->depth[i] = owner == WEFT_NONE ? 0 : s->depth[owner] < DEEPEST ? s->depth[owner] + 1 : DEEPEST;
+		bool opens = s->depth[i] < DEEPEST && is_actor(p);
+		s->scope[i] = opens ? i : owner;
+		if (opens && is_mark(s, i) && !get_bit(s->shares, p->created_by))
+			s->scope[p->created_by] = i;
+	}
+	for (size_t i = 0; i < s->layout->fold_count; i++)
+		for (uint32_t k = 1; k < s->layout->folds[i].count; k++)
+			s->owner[s->layout->folded[s->layout->folds[i].first + k]] = s->owner[s->layout->folds[i].leader];
+}
+
+/* Makes tracks of actors to which anything belongs. */
+static bool list_tracks(struct search *s)
+{
+	struct weft_layout *layout = s->layout;
+	uint32_t *track = s->scope; /* by actor */
+	size_t count = 0;
+	memset(track, 0xff, s->model->promise_count * sizeof *track);
+	for (uint32_t i = 1; i < s->model->promise_count; i++)
+		if (s->owner[i] != WEFT_NONE && track[s->owner[i]] == WEFT_NONE) {
+			track[s->owner[i]] = 0;
+			count++;
+		}
+	layout->tracks = malloc((count + 1) * sizeof *layout->tracks);
+	if (!layout->tracks)
+		return false;
+	for (uint32_t i = 1; i < s->model->promise_count; i++)
+		if (track[i] != WEFT_NONE) {
+			track[i] = (uint32_t)layout->track_count;
+			layout->tracks[layout->track_count++] = (struct weft_track){.actor = i, .around = WEFT_NONE};
+		}
+	for (uint32_t i = 0; i < s->model->promise_count; i++)
+		layout->track_of[i] = s->owner[i] == WEFT_NONE ? WEFT_NONE : track[s->owner[i]];
+	for (size_t i = 0; i < count; i++)
+		layout->tracks[i].around = layout->track_of[layout->tracks[i].actor];
+	return true;
+}
+
+bool weft__tracks_find(struct weft_layout *layout, const struct weft_model *model)
+{
+	size_t n = model->promise_count, words = n / 64 + 1;
+	struct search s = {.model = model, .layout = layout};
+	s.owner = malloc((n + 1) * sizeof *s.owner);
+	s.scope = malloc((n + 1) * sizeof *s.scope);
+	s.depth = calloc(n + 1, 1);
+	s.creates = calloc(words, sizeof *s.creates);
+	s.shares = calloc(words, sizeof *s.shares);
+	layout->track_of = malloc((n + 1) * sizeof *layout->track_of);
+	bool done = s.owner && s.scope && s.depth && s.creates && s.shares && layout->track_of;
+	if (done) {
+		memset(s.scope, 0xff, n * sizeof *s.scope);
+		memset(layout->track_of, 0xff, n * sizeof *layout->track_of);
+		look_round(&s);
+	}
+	if (done && s.has_actors) {
+		find_marks(&s);
+		done = adopt_orphans(&s);
+		if (done)
+			find_owners(&s);
+		done = done && list_tracks(&s);
+	}
+	free(s.owner);
+	free(s.scope);
+	free(s.depth);
+	free(s.creates);
+	free(s.shares);
+	free(s.root);
+	free(s.waiter);
+	return done;
+}

@@ -1,0 +1,11 @@
+/* track.h: which promises belong to which actor.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_LAYOUT_TRACK_H
+#define WEFT_LAYOUT_TRACK_H
+
+#include "layout/layout.h"
+
+/* Sets tracks (all but their rows), track_count and track_of of a layout whose folds are known; false when out of memory.  Linear
+ * in promises and links. */
+bool weft__tracks_find(struct weft_layout *layout, const struct weft_model *model);
+
+#endif
