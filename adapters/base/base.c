@@ -69,6 +69,8 @@ void weft__hook_wakes(const struct weft_hook_sleep *sleep)
 		weft_resume(here->running);
 		here->shown = here->running;
 	}
+	if (sleep->kind == WEFT_HOOK_SLEEP_MUTEX) /* says nothing of whether the next wait is one */
+		return;
 	if (weft__stream->last - sleep->since < QUICK_TICKS) {
 		here->quick++;
 		return;

@@ -55,7 +55,7 @@ static unsigned this_round;
 static bool is_alone; /* no other OS thread runs what is there already */
 static bool has_symbols_only;
 static bool instrumented;
-static struct weft__module recorder;
+static struct weft__module recorder, itself;
 static char reported[1024];
 
 static struct r_debug *debug;
@@ -466,6 +466,8 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *ctx)
 	}
 	if (strstr(path, "/libweft-record.so"))
 		weft__module_read(&recorder, info, path);
+	else if (strstr(path, "/libweft-hook.so"))
+		weft__module_read(&itself, info, path);
 	if (has_no_runtime(path) || !weft__module_read(&m, info, path))
 		return 0;
 	instrumented |= needs_recorder(&m);
@@ -534,7 +536,9 @@ const char *weft__hook_report(void)
 
 bool weft__hook_is_recorder(const void *return_address)
 {
-	return (uintptr_t)return_address - recorder.text_begin < recorder.text_end - recorder.text_begin;
+	uintptr_t at = (uintptr_t)return_address;
+	return at - recorder.text_begin < recorder.text_end - recorder.text_begin ||
+	       at - itself.text_begin < itself.text_end - itself.text_begin;
 }
 
 bool weft__hook_is_instrumented(void)

@@ -16,7 +16,7 @@ const char *weft__hook_report(void);
 void weft__hook_settle(void);
 void weft__hook_around_fork(enum weft_hook_fork when);
 
-/* Whether the recorder itself is what called, told by __builtin_return_address(0). */
+/* Whether the recorder or this library is what called, told by __builtin_return_address(0). */
 bool weft__hook_is_recorder(const void *return_address);
 
 /* Whether the program needs the recorder by itself: then it says by itself when it sleeps. */

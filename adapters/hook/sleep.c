@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -15,8 +16,11 @@
 #include <stdarg.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,8 +35,12 @@
 #define CONDITIONS NULL
 #endif
 
-/* Name, return type, parameters, kind, version. */
+/* Name, return type, parameters, kind, version.  Locks first: what looks up the rest may allocate, under an allocator's lock. */
 #define CALLS(X)                                                                                                                 \
+	X(pthread_mutex_lock, int, (pthread_mutex_t *), MUTEX, NULL)                                                             \
+	X(mtx_lock, int, (mtx_t *), MUTEX, NULL)                                                                                 \
+	X(pthread_rwlock_rdlock, int, (pthread_rwlock_t *), MUTEX, NULL)                                                         \
+	X(pthread_rwlock_wrlock, int, (pthread_rwlock_t *), MUTEX, NULL)                                                         \
 	X(epoll_wait, int, (int, struct epoll_event *, int, int), FDS, NULL)                                                     \
 	X(epoll_pwait, int, (int, struct epoll_event *, int, int, const sigset_t *), FDS, NULL)                                  \
 	X(epoll_pwait2, int, (int, struct epoll_event *, int, const struct timespec *, const sigset_t *), FDS, NULL)             \
@@ -50,6 +58,10 @@
 	X(pthread_cond_wait, int, (pthread_cond_t *, pthread_mutex_t *), LOCK, CONDITIONS)                                       \
 	X(pthread_cond_timedwait, int, (pthread_cond_t *, pthread_mutex_t *, const struct timespec *), LOCK, CONDITIONS)         \
 	X(pthread_cond_clockwait, int, (pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *), LOCK, NULL)    \
+	X(cnd_wait, int, (cnd_t *, mtx_t *), LOCK, NULL)                                                                         \
+	X(cnd_timedwait, int, (cnd_t *, mtx_t *, const struct timespec *), LOCK, NULL)                                           \
+	X(pthread_barrier_wait, int, (pthread_barrier_t *), LOCK, NULL)                                                          \
+	X(sem_clockwait, int, (sem_t *, clockid_t, const struct timespec *), LOCK, NULL)                                         \
 	X(sem_wait, int, (sem_t *), LOCK, NULL)                                                                                  \
 	X(sem_timedwait, int, (sem_t *, const struct timespec *), LOCK, NULL)                                                    \
 	X(syscall, long, (long, ...), LOCK, NULL)                                                                                \
@@ -57,6 +69,15 @@
 	X(clock_nanosleep, int, (clockid_t, int, const struct timespec *, struct timespec *), TIME, NULL)                        \
 	X(usleep, int, (useconds_t), TIME, NULL)                                                                                 \
 	X(sleep, unsigned, (unsigned), TIME, NULL)                                                                               \
+	X(thrd_sleep, int, (const struct timespec *, struct timespec *), TIME, NULL)                                             \
+	X(read, ssize_t, (int, void *, size_t), INPUT, NULL)                                                                     \
+	X(__read_chk, ssize_t, (int, void *, size_t, size_t), INPUT, NULL)                                                       \
+	X(__recv_chk, ssize_t, (int, void *, size_t, size_t, int), INPUT, NULL)                                                  \
+	X(recv, ssize_t, (int, void *, size_t, int), INPUT, NULL)                                                                \
+	X(recvfrom, ssize_t, (int, void *, size_t, int, struct sockaddr *, socklen_t *), INPUT, NULL)                            \
+	X(recvmsg, ssize_t, (int, struct msghdr *, int), INPUT, NULL)                                                            \
+	X(accept, int, (int, struct sockaddr *, socklen_t *), INPUT, NULL)                                                       \
+	X(accept4, int, (int, struct sockaddr *, socklen_t *, int), INPUT, NULL)                                                 \
 	X(wait, pid_t, (int *), PROCESS, NULL)                                                                                   \
 	X(waitpid, pid_t, (pid_t, int *, int), PROCESS, NULL)                                                                    \
 	X(waitid, int, (idtype_t, id_t, siginfo_t *, int), PROCESS, NULL)
@@ -67,6 +88,19 @@ static struct {
 	CALLS(POINTER)
 #undef POINTER
 } real;
+
+/* What takes a lock that is free, without waiting. */
+#define TRIES(X)                                                                                                                 \
+	X(pthread_mutex_trylock, (pthread_mutex_t *))                                                                            \
+	X(mtx_trylock, (mtx_t *))                                                                                                \
+	X(pthread_rwlock_tryrdlock, (pthread_rwlock_t *))                                                                        \
+	X(pthread_rwlock_trywrlock, (pthread_rwlock_t *))
+
+static struct {
+#define POINTER(NAME, PARAMETERS) int(*NAME) PARAMETERS;
+	TRIES(POINTER)
+#undef POINTER
+} tries;
 
 static struct {
 #define TEXT(NAME, RESULT, PARAMETERS, KIND, VERSION) struct weft_record_text NAME;
@@ -86,11 +120,14 @@ static void *find(const char *name, const char *version)
 
 __attribute__((constructor(101))) static void resolve(void)
 {
-	if (real.epoll_wait)
+	if (real.wait)
 		return;
 	int saved = errno;
 #define RESOLVE(NAME, RESULT, PARAMETERS, KIND, VERSION) real.NAME = (RESULT(*) PARAMETERS)find(#NAME, VERSION);
 	CALLS(RESOLVE)
+#undef RESOLVE
+#define RESOLVE(NAME, PARAMETERS) tries.NAME = (int(*) PARAMETERS)find(#NAME, NULL);
+	TRIES(RESOLVE)
 #undef RESOLVE
 	errno = saved;
 }
@@ -102,14 +139,17 @@ static int absent(void)
 	return -1;
 }
 
-/* The call with what is told around it; CALL is it, with its arguments.  BEGINS: where nothing records yet, whether recording is
- * to begin (adapters/base).  AT_ONCE: the call without waiting, as what else it does allows; 0: there is no such thing. */
-#define ASLEEP(NAME, KIND, EPOLL, MAY_SLEEP, BEGINS, AT_ONCE, CALL)                                                              \
+#define FOUND(NAME)                                                                                                              \
 	if (__builtin_expect(!real.NAME, 0)) {                                                                                   \
 		resolve(); /* another library's constructor ran first */                                                         \
 		if (!real.NAME)                                                                                                  \
 			return absent();                                                                                         \
-	}                                                                                                                        \
+	}
+
+/* The call with what is told around it; CALL is it, with its arguments.  BEGINS: where nothing records yet, whether recording is
+ * to begin (adapters/base).  AT_ONCE: the call without waiting, as what else it does allows; 0: there is no such thing. */
+#define ASLEEP(NAME, KIND, EPOLL, MAY_SLEEP, BEGINS, AT_ONCE, CALL)                                                              \
+	FOUND(NAME);                                                                                                             \
 	if (!weft_is_on() && !((BEGINS) && weft__hook_begin()))                                                                  \
 		return CALL;                                                                                                     \
 	struct weft_hook_sleep s = {.kind = WEFT_HOOK_SLEEP_##KIND,                                                              \
@@ -317,3 +357,85 @@ SIMPLE(clock_nanosleep, int, (clockid_t clock, int flags, const struct timespec 
 SIMPLE(usleep, int, (useconds_t time), (time), TIME, false)
 SIMPLE(sleep, unsigned, (unsigned seconds), (seconds), TIME, false)
 SIMPLE(wait, pid_t, (int *status), (status), PROCESS, false)
+
+SIMPLE(cnd_wait, int, (cnd_t * condition, mtx_t *mutex), (condition, mutex), LOCK, true)
+SIMPLE(cnd_timedwait, int, (cnd_t * condition, mtx_t *mutex, const struct timespec *until), (condition, mutex, until), LOCK, true)
+SIMPLE(
+    sem_clockwait, int, (sem_t * semaphore, clockid_t clock, const struct timespec *until), (semaphore, clock, until), LOCK, true)
+SIMPLE(pthread_barrier_wait, int, (pthread_barrier_t * barrier), (barrier), LOCK, true)
+SIMPLE(thrd_sleep, int, (const struct timespec *time, struct timespec *rest), (time, rest), TIME, false)
+
+/* ---- Locks: one that is free is no sleep ---- */
+
+#define TRIED(NAME, TYPE, TRY, BUSY)                                                                                             \
+	TAKEN int NAME(TYPE *lock)                                                                                               \
+	{                                                                                                                        \
+		FOUND(NAME);                                                                                                     \
+		/* What weft has locks for must not wait for what it tells of that. */                                           \
+		if (!weft_is_on() || weft__hook_is_recorder(__builtin_return_address(0)))                                        \
+			return real.NAME(lock);                                                                                  \
+		int status = tries.TRY ? tries.TRY(lock) : (BUSY);                                                               \
+		if (status != (BUSY))                                                                                            \
+			return status;                                                                                           \
+		ASLEEP(NAME, MUTEX, -1, true, false, 0, real.NAME(lock));                                                        \
+		int result = real.NAME(lock);                                                                                    \
+		AWAKE;                                                                                                           \
+	}
+TRIED(pthread_mutex_lock, pthread_mutex_t, pthread_mutex_trylock, EBUSY)
+TRIED(mtx_lock, mtx_t, mtx_trylock, thrd_busy)
+TRIED(pthread_rwlock_rdlock, pthread_rwlock_t, pthread_rwlock_tryrdlock, EBUSY)
+TRIED(pthread_rwlock_wrlock, pthread_rwlock_t, pthread_rwlock_trywrlock, EBUSY)
+
+/* ---- Input ---- */
+
+/* Whether a read of it would wait now.  That is asked of what is known to block only: of each descriptor it is remembered, for
+ * each OS thread, that it is a file, or was told never to block.  One that is used again for something that blocks is then
+ * believed to work while it waits. */
+static bool would_wait(int fd)
+{
+	enum { KNOWN = 1024 };
+	static __thread uint64_t never[KNOWN / 64] __attribute__((tls_model("initial-exec")));
+	bool is_small = fd >= 0 && fd < KNOWN;
+	if (is_small && never[fd / 64] >> fd % 64 & 1)
+		return false;
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+	struct stat what;
+	int flags = fcntl(fd, F_GETFL);
+	if (flags < 0)
+		return false;
+	if (flags & O_NONBLOCK || fstat(fd, &what) || S_ISREG(what.st_mode) || S_ISDIR(what.st_mode)) {
+		if (is_small)
+			never[fd / 64] |= (uint64_t)1 << fd % 64;
+		return false;
+	}
+	return real.poll && real.poll(&ready, 1, 0) == 0;
+}
+
+ssize_t __read_chk(int fd, void *to, size_t bytes, size_t room);
+ssize_t __recv_chk(int fd, void *to, size_t bytes, size_t room, int flags);
+
+#define INPUT(NAME, RESULT, PARAMETERS, ARGUMENTS, MAY_WAIT)                                                                     \
+	TAKEN RESULT NAME PARAMETERS                                                                                             \
+	{                                                                                                                        \
+		FOUND(NAME);                                                                                                     \
+		if (!weft_is_on() || weft__hook_is_recorder(__builtin_return_address(0)))                                        \
+			return real.NAME ARGUMENTS;                                                                              \
+		int saved = errno;                                                                                               \
+		bool waits = (MAY_WAIT) && would_wait(fd);                                                                       \
+		errno = saved;                                                                                                   \
+		if (!waits)                                                                                                      \
+			return real.NAME ARGUMENTS;                                                                              \
+		ASLEEP(NAME, INPUT, -1, true, false, 0, real.NAME ARGUMENTS);                                                    \
+		RESULT result = real.NAME ARGUMENTS;                                                                             \
+		AWAKE;                                                                                                           \
+	}
+INPUT(read, ssize_t, (int fd, void *to, size_t bytes), (fd, to, bytes), true)
+INPUT(__read_chk, ssize_t, (int fd, void *to, size_t bytes, size_t room), (fd, to, bytes, room), true)
+INPUT(__recv_chk, ssize_t, (int fd, void *to, size_t bytes, size_t room, int flags), (fd, to, bytes, room, flags),
+    !(flags & MSG_DONTWAIT))
+INPUT(recv, ssize_t, (int fd, void *to, size_t bytes, int flags), (fd, to, bytes, flags), !(flags & MSG_DONTWAIT))
+INPUT(recvfrom, ssize_t, (int fd, void *to, size_t bytes, int flags, struct sockaddr *from, socklen_t *size),
+    (fd, to, bytes, flags, from, size), !(flags & MSG_DONTWAIT))
+INPUT(recvmsg, ssize_t, (int fd, struct msghdr *message, int flags), (fd, message, flags), !(flags & MSG_DONTWAIT))
+INPUT(accept, int, (int fd, struct sockaddr *from, socklen_t *size), (fd, from, size), true)
+INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags), (fd, from, size, flags), true)

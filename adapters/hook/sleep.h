@@ -11,6 +11,8 @@
 enum weft_hook_sleep_kind {
 	WEFT_HOOK_SLEEP_FDS,     /* epoll, poll, select */
 	WEFT_HOOK_SLEEP_LOCK,    /* a condition, a semaphore */
+	WEFT_HOOK_SLEEP_MUTEX,   /* a lock that somebody else has, often for a moment only */
+	WEFT_HOOK_SLEEP_INPUT,   /* read, recv, accept, of what blocks */
 	WEFT_HOOK_SLEEP_SIGNAL,  /* sigwait, ... */
 	WEFT_HOOK_SLEEP_THREAD,  /* pthread_join */
 	WEFT_HOOK_SLEEP_PROCESS, /* waitpid, ... */

@@ -1,6 +1,9 @@
 /* scenes.c: small programs without a runtime that weft knows.  Each is a function; its name is the argument.
  * SPDX-License-Identifier: ISC */
 #include <errno.h>
+#ifdef WITH_URING
+#include <liburing.h>
+#endif
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -14,8 +17,10 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -77,6 +82,112 @@ static int ways(void)
 	puts("done");
 	return 0;
 }
+
+static bool main_sleeps(void)
+{
+	char line[128] = "", state = 'R';
+	FILE *file = fopen("/proc/self/stat", "r");
+	if (file && fgets(line, sizeof line, file))
+		state = strrchr(line, ')')[2];
+	if (file)
+		fclose(file);
+	return state == 'S';
+}
+
+/* Another OS thread makes an end of the wait, after main has slept for 30 ms. */
+static pthread_mutex_t mutex_of_other;
+static mtx_t c11_of_other;
+static pthread_rwlock_t rwlock_of_other;
+static pthread_barrier_t both;
+static cnd_t condition_of_c11;
+static int ends[2], sides[2], step;
+static sem_t has_begun;
+
+static int other(void *data)
+{
+	bool is_locker = step < 3;
+	switch (step) {
+	case 0: pthread_mutex_lock(&mutex_of_other); break;
+	case 1: mtx_lock(&c11_of_other); break;
+	case 2: pthread_rwlock_wrlock(&rwlock_of_other); break;
+	}
+	sem_post(&has_begun);
+	while (!main_sleeps())
+		thrd_yield();
+	thrd_sleep(&(struct timespec){.tv_nsec = 30 * MS}, NULL);
+	switch (step) {
+	case 0: pthread_mutex_unlock(&mutex_of_other); break;
+	case 1: mtx_unlock(&c11_of_other); break;
+	case 2: pthread_rwlock_unlock(&rwlock_of_other); break;
+	case 3: pthread_barrier_wait(&both); break;
+	case 4: cnd_signal(&condition_of_c11); break;
+	case 5: return write(ends[1], "x", 1) != 1;
+	case 6: return write(sides[1], "x", 1) != 1;
+	}
+	return is_locker ? 0 : step;
+}
+
+static int helped(void)
+{
+	char byte;
+	pthread_mutex_init(&mutex_of_other, NULL);
+	mtx_init(&c11_of_other, mtx_plain);
+	pthread_rwlock_init(&rwlock_of_other, NULL);
+	pthread_barrier_init(&both, NULL, 2);
+	cnd_init(&condition_of_c11);
+	sem_init(&has_begun, 0, 0);
+	if (pipe(ends) || socketpair(AF_UNIX, SOCK_STREAM, 0, sides))
+		return 1;
+	for (step = 0; step < 7; step++) {
+		thrd_t thread;
+		compute(5);
+		thrd_create(&thread, other, NULL);
+		sem_wait(&has_begun);
+		switch (step) {
+		case 0: pthread_mutex_lock(&mutex_of_other); break;
+		case 1: mtx_lock(&c11_of_other); break;
+		case 2: pthread_rwlock_rdlock(&rwlock_of_other); break;
+		case 3: pthread_barrier_wait(&both); break;
+		case 4:
+			mtx_lock(&c11_of_other);
+			cnd_wait(&condition_of_c11, &c11_of_other);
+			break;
+		case 5: step += read(ends[0], &byte, 1) != 1; break;
+		case 6: step += recv(sides[0], &byte, 1, 0) != 1; break;
+		}
+		if (step == 1)
+			mtx_unlock(&c11_of_other);
+		thrd_join(thread, NULL);
+	}
+	puts("done");
+	return 0;
+}
+
+#ifdef WITH_URING
+/* Three waits of 30 ms for an io_uring; nothing is said if the kernel allows none. */
+static int uring(void)
+{
+	struct io_uring ring;
+	struct io_uring_cqe *found = NULL;
+	struct __kernel_timespec time = {.tv_nsec = 30 * MS};
+	if (io_uring_queue_init(8, &ring, 0))
+		return 0;
+	io_uring_prep_timeout(io_uring_get_sqe(&ring), &time, 0, 0);
+	io_uring_submit(&ring);
+	io_uring_wait_cqe(&ring, &found);
+	io_uring_cqe_seen(&ring, found);
+	compute(5);
+	io_uring_prep_timeout(io_uring_get_sqe(&ring), &time, 0, 0);
+	io_uring_submit_and_wait(&ring, 1);
+	io_uring_peek_cqe(&ring, &found);
+	io_uring_cqe_seen(&ring, found);
+	compute(5);
+	io_uring_wait_cqe_timeout(&ring, &found, &time);
+	io_uring_queue_exit(&ring);
+	puts("done");
+	return 0;
+}
+#endif
 
 static void *work(void *data)
 {
@@ -185,7 +296,11 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*run)(void);
-	} scenes[] = {{"ways", ways}, {"threads", threads}, {"ready", ready}, {"plain", plain}, {"forks", forks}, {"many", many}};
+	} scenes[] = {{"ways", ways}, {"helped", helped},
+#ifdef WITH_URING
+	    {"uring", uring},
+#endif
+	    {"threads", threads}, {"ready", ready}, {"plain", plain}, {"forks", forks}, {"many", many}};
 	for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
 		if (!strcmp(argv[1], scenes[i].name))
 			return scenes[i].run();

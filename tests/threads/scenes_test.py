@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What is recorded of programs without a runtime that weft knows: when their OS threads work and sleep.
 
-	scenes_test.py SCENES WEFT
+	scenes_test.py SCENES WEFT [uring]
 
 SPDX-License-Identifier: ISC"""
 
@@ -34,6 +34,27 @@ def test(folder):
     if b'no promises were seen' not in recording.err:
         fail(f'nobody says that there were no promises: {recording.err}')
     expect(trace.findings(), {}, 'what is found')
+
+    # So is each in which another OS thread has to act: locks, a barrier, a condition of C11, a pipe, a socket.
+    trace = record('helped', folder).trace('thread_scenes')
+    running = trace.promise('thread', 'main')['running']
+    stretches = [(a[1], b[0]) for a, b in zip(running, running[1:])]
+    slept = [end - begin for begin, end in stretches if end - begin >= 29 * MS]
+    worked = [end - begin for begin, end in running if end - begin >= 4 * MS]  # the first OS thread begins the recording
+    if len(slept) < 7 or len(worked) < 6:
+        fail(f'sleeps and stretches of work: {running}')
+    others = trace.promises('thread', 'thread_scenes')
+    expect((len(others), {p['end'] for p in others}), (7, {'resolved'}), 'OS threads of C11')
+    if not all(any(b[0] - a[1] >= 29 * MS for a, b in zip(p['running'], p['running'][1:])) for p in others):
+        fail(f'an OS thread of C11 does not sleep: {others}')
+
+    if 'uring' in sys.argv[3:]:
+        recording = Recording(weft, os.path.join(folder, 'uring'), [scenes, 'uring'])
+        if recording.out:
+            running = recording.trace('thread_scenes').promise('thread', 'main')['running']
+            slept = [b[0] - a[1] for a, b in zip(running, running[1:])]
+            if recording.status or len(slept) != 3 or min(slept[1:]) < 29 * MS:
+                fail(f'waits for an io_uring: {running}')
 
     # OS threads that never sleep are there as a whole, and who joins them waits for them.
     trace = record('threads', folder).trace('thread_scenes')
