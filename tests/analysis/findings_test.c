@@ -465,6 +465,39 @@ static void assert_line(
 	assert_int_equal(line->promise == WEFT_NONE ? 0 : model->promises[line->promise].id, promise);
 }
 
+/* One that hangs in another way is told of for itself. */
+static void many_hangs_of_one_sort_are_one_finding(void **state)
+{
+	enum { ORDERS = 12 };
+	static struct weft_record_site site = {0, "shop.c", "take_order", 7};
+	weft_id orders[ORDERS];
+	char name[32];
+	start_recording();
+	for (int i = 0; i < ORDERS; i++) {
+		orders[i] = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, &site);
+		snprintf(name, sizeof name, "order %d", 1000 + i);
+		weft_label(orders[i], name);
+		weft_should_resolve(orders[i]);
+	}
+	weft_id other = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+	WEFT_LABEL(other, "parcel");
+	weft_should_resolve(other);
+	sleep_for(5 * MS);
+	explain(true);
+	assert_int_equal(findings->count, 2);
+	const struct weft_finding *finding = &findings->findings[0];
+	assert_int_equal(finding->kind, WEFT_FINDING_HANG);
+	assert_int_equal(model->promises[finding->promise].id, orders[0]);
+	assert_int_equal(finding->weight, ORDERS);
+	assert_non_null(strstr(finding->title, "\"order 1000\""));
+	assert_non_null(strstr(finding->title, "and 11 more of its sort"));
+	assert_line(finding, WEFT_EVIDENCE_VICTIM, 0, orders[1], "hangs in the same way");
+	assert_line(finding, WEFT_EVIDENCE_VICTIM, 7, orders[8], "hangs in the same way");
+	assert_line(finding, WEFT_EVIDENCE_VICTIM, 8, 0, "and 3 more");
+	assert_int_equal(model->promises[findings->findings[1].promise].id, other);
+	forget();
+}
+
 static void a_long_chain_is_told_from_both_ends(void **state)
 {
 	static const size_t lengths[] = {3, 16, 17, 20};
@@ -1357,6 +1390,7 @@ int main(void)
 	    cmocka_unit_test(what_takes_much_longer_than_its_like_is_an_alarm),
 	    cmocka_unit_test(what_takes_long_and_has_no_like_is_not_certain),
 	    cmocka_unit_test(what_nobody_resolves_is_certain_only_if_nothing_ran_at_the_end),
+	    cmocka_unit_test(many_hangs_of_one_sort_are_one_finding),
 	    cmocka_unit_test(long_starvation_comes_before_a_short_stall),
 	    cmocka_unit_test(a_label_outlives_what_it_was_given_to),
 	    cmocka_unit_test(a_long_chain_is_told_from_both_ends),

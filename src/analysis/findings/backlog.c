@@ -19,18 +19,16 @@ enum {
 
 struct flow {
 	uint64_t came, went;   /* in all */
-	int64_t low[QUARTERS]; /* the least value in each quarter of the time */
+	int64_t low[QUARTERS]; /* the least value in each quarter of the changes: a pause of the machine is none */
 	int64_t most;
 };
 
 static struct flow measure(const struct weft_counter *c)
 {
 	struct flow flow = {.low = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX}, .most = INT64_MIN};
-	int64_t first_ns = c->samples[0].time_ns, span_ns = c->samples[c->count - 1].time_ns - first_ns;
 	for (size_t i = 0; i < c->count; i++) {
 		const struct weft_sample *s = &c->samples[i];
-		int quarter = span_ns > 0 ? (int)((double)(s->time_ns - first_ns) / (double)span_ns * QUARTERS) : 0;
-		quarter = quarter < QUARTERS ? quarter : QUARTERS - 1;
+		size_t quarter = i * QUARTERS / c->count;
 		flow.low[quarter] = s->value < flow.low[quarter] ? s->value : flow.low[quarter];
 		flow.most = s->value > flow.most ? s->value : flow.most;
 		flow.came += s->delta > 0 ? (uint64_t)s->delta : 0;
@@ -45,7 +43,7 @@ static bool is_backlog(const struct weft__finder *f, const struct weft_counter *
 	if (c->count < LEAST_CHANGES || end < (int64_t)f->options.leak_count || end < flow->most / 4 * 3)
 		return false;
 	for (int q = 1; q < QUARTERS; q++)
-		if (flow->low[q] == INT64_MAX || flow->low[q] <= flow->low[q - 1])
+		if (flow->low[q] <= flow->low[q - 1])
 			return false;
 	return (uint64_t)end >= flow->came / LEFT_PART && flow->went >= flow->came / TAKEN_PART &&
 	       c->samples[c->count - 1].time_ns - c->samples[0].time_ns >= f->model->end_ns / QUARTERS;
@@ -108,7 +106,7 @@ static void tell_backlog(struct weft__finder *f, const struct weft_counter *c, c
 	tell_changer(f, c, true, "adds to it");
 	tell_changer(f, c, false, "takes from it");
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-	    "its least value in each quarter of that time: %" PRId64 ", %" PRId64 ", %" PRId64 " and %" PRId64, flow->low[0],
+	    "its least value in each quarter of these changes: %" PRId64 ", %" PRId64 ", %" PRId64 " and %" PRId64, flow->low[0],
 	    flow->low[1], flow->low[2], flow->low[3]);
 }
 
@@ -124,7 +122,7 @@ static bool counts(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
 	return !(promise->flags & WEFT_PROMISE_START_UNKNOWN) && promise->start_ns >= 0 && promise->end != WEFT_END_BECAME &&
-	       !weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_ACTOR);
+	       !weft_kind_has(promise->kind, WEFT__TRAITS_LASTING);
 }
 
 static bool may_be_backlog(const struct weft__finder *f, const struct heap *heap)

@@ -16,6 +16,9 @@
 #define WEFT__FINDINGS_KEPT 50
 #define WEFT__LINES_KEPT 8
 
+/* Of what is there for long, and does many things one after the other. */
+#define WEFT__TRAITS_LASTING (WEFT_TRAIT_ENDLESS | WEFT_TRAIT_CONNECTION | WEFT_TRAIT_THREAD | WEFT_TRAIT_LOOP)
+
 /* What a check needs: a column of WEFT_FINDINGS. */
 enum weft__need {
 	WEFT__NEED_WAITING = 1,  /* finder.waiting */

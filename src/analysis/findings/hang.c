@@ -1,5 +1,11 @@
 /* hang.c: promises that should resolve and never did.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <stdlib.h>
+
 #include "analysis/findings/finding.h"
+#include "analysis/shapes.h"
+#include "base/hash.h"
+#include "base/idmap.h"
 
 void weft__hang_chain(struct weft__finder *f, uint32_t promise)
 {
@@ -177,8 +183,74 @@ static enum reason reason_of(const struct weft__finder *f, uint32_t root)
 	}
 }
 
-/* All of `blocked` should resolve, and wait for one root. */
-static void tell_hang(struct weft__finder *f, enum reason reason, const struct weft__blocked *blocked, size_t count)
+/* ---- Hangs of one sort ---- */
+
+/* Roots whose labels have one shape, and for which promises of one sort wait in the same way, are told of together if there are
+ * at least so many: 200 orders that nobody serves are one fault. */
+enum { LEAST_ALIKE = 3 };
+
+struct alike {
+	uint32_t *shape_of;       /* by sort: shapes.h; NULL: there are too few hangs */
+	struct weft_idmap groups; /* by key: how many roots */
+};
+
+static int64_t key_of(const struct weft__finder *f, const struct alike *alike, const struct weft__blocked *blocked)
+{
+	uint64_t sorts = (uint64_t)f->sorts.of[blocked->promise] << 32 | alike->shape_of[f->sorts.of[blocked->root]];
+	return (int64_t)(weft_hash_u64(sorts ^ (uint64_t)f->chains.verdict[blocked->root] << 60) >> 1);
+}
+
+static bool is_told_here(const struct weft__finder *f, uint32_t root)
+{
+	return !f->told[root] && reason_of(f, root) != ON_ITS_WAY;
+}
+
+static void gather_alike(struct weft__finder *f, struct alike *alike)
+{
+	const struct weft__blocked *blocked = f->chains.blocked.items;
+	if (f->chains.blocked.count < LEAST_ALIKE ||
+	    !(alike->shape_of = weft__finding_alloc(f, f->sorts.items.count, sizeof *alike->shape_of)))
+		return;
+	f->no_memory |= weft__shapes_group(alike->shape_of, f->model, &f->sorts, &f->watch) == WEFT_ENOMEM;
+	for (size_t i = 0, count = 0; i < f->chains.blocked.count && weft__finding_goes_on(f, i, f->chains.blocked.count);
+	     i += count) {
+		count = weft__chains_blocked(&f->chains, blocked[i].root, &(const struct weft__blocked *){NULL});
+		if (!is_told_here(f, blocked[i].root))
+			continue;
+		int64_t key = key_of(f, alike, &blocked[i]);
+		uint32_t known = weft_idmap_get(&alike->groups, key);
+		f->no_memory |= !weft_idmap_set(&alike->groups, key, known == WEFT_IDMAP_NONE ? 1 : known + 1);
+	}
+}
+
+/* How many roots hang like this one, itself included, if they are to be told of together, else 1; 0: they were told of. */
+static uint32_t count_alike(const struct weft__finder *f, const struct alike *alike, const struct weft__blocked *blocked)
+{
+	uint32_t count = alike->shape_of ? weft_idmap_get(&alike->groups, key_of(f, alike, blocked)) : 1;
+	return count > 0 && count < LEAST_ALIKE ? 1 : count;
+}
+
+/* The others that hang like blocked[0], of those that come after it. */
+static void tell_alike(struct weft__finder *f, const struct alike *alike, const struct weft__blocked *blocked, uint32_t count)
+{
+	const struct weft__blocked *end = f->chains.blocked.items + f->chains.blocked.count;
+	int64_t key = key_of(f, alike, blocked);
+	size_t shown = 0;
+	for (const struct weft__blocked *other = blocked + 1; other < end && shown + 1 < count; other++) {
+		if (other->root == other[-1].root || !is_told_here(f, other->root) || key_of(f, alike, other) != key)
+			continue;
+		if (++shown > WEFT__LINES_KEPT)
+			break;
+		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, f->model->promises[other->root].start_ns, other->root,
+		    "%s hangs in the same way", weft__words_name(f, other->root));
+	}
+	if (count > WEFT__LINES_KEPT + 1)
+		weft__words_more(f, WEFT_EVIDENCE_VICTIM, count - 1 - WEFT__LINES_KEPT, "");
+}
+
+/* All of `blocked` should resolve, and wait for one root; `like_it` roots hang in this way. */
+static void tell_hang(struct weft__finder *f, enum reason reason, const struct weft__blocked *blocked, size_t count,
+    const struct alike *alike, uint32_t like_it)
 {
 	const struct weft_promise *promises = f->model->promises;
 	uint32_t p = blocked[0].promise, root = blocked[0].root;
@@ -187,7 +259,7 @@ static void tell_hang(struct weft__finder *f, enum reason reason, const struct w
 		return;
 	finding->root = root;
 	finding->verdict = f->chains.verdict[root];
-	finding->weight = count;
+	finding->weight = like_it > 1 ? like_it : count;
 	if (f->lacks.lost || f->lacks.cut)
 		weft__finding_doubt(f, f->doubt);
 	else if (reason == PERHAPS)
@@ -196,28 +268,39 @@ static void tell_hang(struct weft__finder *f, enum reason reason, const struct w
 					   : "a promise was running when the trace ended, and might have gone on with it");
 	const char *never = f->lacks.lost || f->lacks.cut ? "had not resolved when the trace ended" : "never resolved";
 	const char *name = weft__words_name(f, p), *at = p == root ? weft__words_at(f, p) : "";
+	if (like_it > 1)
+		name = weft__finding_text(f, "%s%s, and %" PRIu32 " more of its sort,", name, at, like_it - 1);
 	weft__hang_chain(f, p);
 	weft__hang_root(f, finding,
-	    count == 1 ? weft__finding_text(f, "%s%s %s", name, at, never)
-		       : weft__finding_text(f, "%s%s and %zu more %s", name, at, count - 1, never));
+	    count == 1 || like_it > 1 ? weft__finding_text(f, "%s%s %s", name, like_it > 1 ? "" : at, never)
+				      : weft__finding_text(f, "%s%s and %zu more %s", name, at, count - 1, never));
 	for (size_t i = 1; i < count && i <= WEFT__LINES_KEPT; i++)
 		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, promises[blocked[i].promise].start_ns, blocked[i].promise,
 		    "%s should resolve too, and waits for the same", weft__words_name(f, blocked[i].promise));
 	if (count > WEFT__LINES_KEPT + 1)
 		weft__words_more(f, WEFT_EVIDENCE_VICTIM, count - 1 - WEFT__LINES_KEPT, "");
+	if (like_it > 1)
+		tell_alike(f, alike, blocked, like_it);
 }
 
 void weft__find_hang(struct weft__finder *f)
 {
 	const struct weft__blocked *blocked = f->chains.blocked.items;
+	struct alike alike = {.shape_of = NULL};
+	gather_alike(f, &alike);
 	for (size_t i = 0, count = 0; i < f->chains.blocked.count && weft__finding_goes_on(f, i, f->chains.blocked.count);
 	     i += count) {
 		uint32_t root = blocked[i].root;
 		count = weft__chains_blocked(&f->chains, root, &(const struct weft__blocked *){NULL});
-		enum reason reason = f->told[root] ? ON_ITS_WAY : reason_of(f, root);
-		if (reason == ON_ITS_WAY)
+		if (!is_told_here(f, root))
 			continue;
+		uint32_t like_it = count_alike(f, &alike, &blocked[i]);
+		if (like_it > 0)
+			tell_hang(f, reason_of(f, root), &blocked[i], count, &alike, like_it);
+		if (like_it > 1)
+			f->no_memory |= !weft_idmap_set(&alike.groups, key_of(f, &alike, &blocked[i]), 0);
 		f->told[root] = true;
-		tell_hang(f, reason, &blocked[i], count);
 	}
+	weft_idmap_finish(&alike.groups);
+	free(alike.shape_of);
 }

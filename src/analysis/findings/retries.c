@@ -52,7 +52,7 @@ static int64_t maker_key(const struct weft__finder *f, uint32_t p)
 static bool makes_for_itself(const struct weft__finder *f, uint32_t maker)
 {
 	return maker != WEFT_NONE && maker != WEFT_SYSTEM &&
-	       !weft_kind_has(f->model->promises[f->ties.now[maker]].kind, WEFT_TRAIT_ACTOR | WEFT_TRAIT_ENDLESS);
+	       !weft_kind_has(f->model->promises[f->ties.now[maker]].kind, WEFT__TRAITS_LASTING);
 }
 
 /* The series of the try before p, or WEFT_IDMAP_NONE. */

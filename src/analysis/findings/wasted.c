@@ -41,9 +41,8 @@ static void add_orphans_of(struct search *s, uint32_t waiter)
 		uint32_t work = link->to, end = f->ties.now[work];
 		if (link->kind != WEFT_LINK_AWAIT || work == WEFT_SYSTEM ||
 		    f->ties.ended_ns[work] < left_ns + f->options.stall_ns ||
-		    weft_kind_has(m->promises[work].kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_ACTOR) ||
-		    weft_model_await_end(m, link) < left_ns || weft_idmap_get(&s->of_work, end) != WEFT_IDMAP_NONE ||
-		    is_wanted(f, work, waiter, left_ns))
+		    weft_kind_has(m->promises[work].kind, WEFT__TRAITS_LASTING) || weft_model_await_end(m, link) < left_ns ||
+		    weft_idmap_get(&s->of_work, end) != WEFT_IDMAP_NONE || is_wanted(f, work, waiter, left_ns))
 			continue;
 		struct orphan *added = weft_vec_push(&s->orphans);
 		f->no_memory |= !added || !weft_idmap_set(&s->of_work, end, (uint32_t)s->orphans.count - 1);
