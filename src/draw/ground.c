@@ -22,9 +22,10 @@ static struct extent extent_of(const struct weft__frame *f, size_t band)
 	const struct weft_layout *layout = f->layout;
 	if (f->index->band_count < 2)
 		return (struct extent){0, f->height, 15};
-	double first = (double)layout->bands[band].first_row + (double)band;
+	uint32_t row = layout->bands[band].first_row, end = row + layout->bands[band].row_count;
+	double first = (double)weft_view_rank(f->view, row) + (double)band;
 	int y0 = weft__floor(weft_view_y(f->view, first));
-	int y1 = weft__floor(weft_view_y(f->view, first + 1 + layout->bands[band].row_count));
+	int y1 = weft__floor(weft_view_y(f->view, (double)weft_view_rank(f->view, end) + (double)band + 1));
 	double header = weft_view_y(f->view, first + 1) - y0;
 	y0 = band == 0 ? 0 : y0;
 	y1 = band + 1 == layout->band_count ? f->height : y1;

@@ -332,13 +332,15 @@ static void find_lines(struct weft__frame *f)
 	while (f->end_line_row < rows && pitch_of(f, f->end_line_row) >= WEFT__ROW_PX)
 		f->end_line_row++;
 	for (uint32_t r = f->first_line_row; r < f->end_line_row; r++) {
+		if (!weft_view_is_shown(f->view, r))
+			continue;
 		struct weft__line *line = weft_vec_push(&f->s->lines);
 		if (!line) {
 			f->failed = true;
 			return;
 		}
 		int y = weft__row_y(f, r);
-		int above = r > f->first_line_row ? y - line[-1].y : r > 0 ? (int)pitch_of(f, r) : y;
+		int above = f->s->lines.count > 1 ? y - line[-1].y : weft_view_rank(f->view, r) > 0 ? (int)pitch_of(f, r) : y;
 		*line = (struct weft__line){.row = r, .y = y, .above = above, .pitch = pitch_of(f, r)};
 		struct weft_intervals row = row_of(f, r);
 		size_t from = weft__intervals_end_after(&row, 0, f->from_ns);
@@ -375,7 +377,9 @@ static void highlight(
 static void highlight_on(
     struct weft__frame *f, uint32_t row, uint32_t promise, int64_t start_ns, int64_t end_ns, uint64_t *seen, size_t cells)
 {
-	uint32_t line = row - f->first_line_row;
+	uint32_t line = weft_view_rank(f->view, row) - weft_view_rank(f->view, f->first_line_row);
+	if (!weft_view_is_shown(f->view, row))
+		return;
 	if (row >= f->first_line_row && row < f->end_line_row)
 		highlight(f, &f->s->lines.items[line], promise, start_ns, end_ns, seen + line * cells);
 	else
@@ -432,6 +436,8 @@ static void draw_highlights(struct weft__frame *f)
 	for (uint32_t r = 0; r < f->layout->row_count; r++) {
 		struct weft_intervals row = row_of(f, r);
 		size_t begin = f->layout->row_begin[r], i = weft__intervals_end_after(&row, 0, f->from_ns);
+		if (!weft_view_is_shown(f->view, r))
+			continue;
 		if (r < f->first_line_row || r >= f->end_line_row) {
 			highlight_low_row(f, r, &row, i > 0 ? i - 1 : 0);
 			continue;

@@ -36,7 +36,7 @@ struct weft_overview {
 
 static int area_of(const struct weft_overview *o, const struct weft_view *view, uint32_t row)
 {
-	int area = (int)(weft_view_slot(view, row) / o->rows_per_area);
+	int area = (int)(weft_view_whole_slot(view, row) / o->rows_per_area);
 	return area < o->areas ? area : o->areas - 1;
 }
 
@@ -130,7 +130,9 @@ int weft_overview_create(struct weft_overview **out, const struct weft_view *vie
 	o->model = view->model;
 	o->layout = view->layout;
 	o->cells_per_ns = COLUMNS / span;
-	o->slots = view->slots > 1 ? view->slots : 1;
+	/* All of them, whichever part of time the view shows. */
+	o->slots = (double)o->layout->row_count + (o->layout->band_count > 1 ? (double)o->layout->band_count : 0);
+	o->slots = o->slots > 1 ? o->slots : 1;
 	o->areas = o->slots < MOST_AREAS ? (int)o->slots : MOST_AREAS;
 	o->rows_per_area = o->slots / o->areas;
 	bool done = (o->failed = calloc((size_t)o->areas * COLUMNS / 64, sizeof *o->failed)) != NULL;

@@ -271,7 +271,7 @@ static void lay_promises(struct weft__frame *f, struct strips *s, size_t box)
 	end = end < f->index->count ? end : f->index->count;
 	for (uint32_t row = b->first_row; i < end; row++) {
 		size_t row_end = f->layout->row_begin[row + 1] < end ? f->layout->row_begin[row + 1] : end;
-		if (row_end > i && !is_line(f, row))
+		if (row_end > i && !is_line(f, row) && weft_view_is_shown(f->view, row))
 			lay_row(f, s, row, i, row_end, run_part < 1 ? run_part : 1);
 		i = row_end > i ? row_end : i;
 	}

@@ -107,6 +107,82 @@ static void clamp_time(struct weft_view *v)
 		v->from_ns = saturate(from);
 }
 
+static uint32_t row_of_slot(const struct weft_view *v, double slot);
+
+static double slots_of(const struct weft_view *v, uint32_t rows)
+{
+	return (double)rows + (v->layout->band_count > 1 ? (double)v->layout->band_count : 0);
+}
+
+/* Marks the rows of a box on which something is alive from..to, in rank[row + 1]; those of a whole box at once if all of it is.
+ */
+static void mark_rows(struct weft_view *v, int64_t from_ns, int64_t to_ns)
+{
+	const struct weft_index *x = v->index;
+	const struct weft_layout *l = v->layout;
+	struct {
+		int level;
+		size_t box;
+	} stack[WEFT__BOX_LEVELS * WEFT__BOX_FAN + 1];
+	int height = 0;
+	stack[height].level = x->box_levels - 1;
+	stack[height++].box = 0;
+	while (height > 0) {
+		int level = stack[--height].level;
+		size_t at = stack[height].box, end = (at + 1) * (level ? WEFT__BOX_FAN : WEFT__BOX_PROMISES);
+		size_t last = level ? x->box_count[level - 1] : x->count;
+		const struct weft_box *box = &x->boxes[level][at];
+		if (box->end_ns < from_ns || box->start_ns > to_ns)
+			continue;
+		if (box->start_ns >= from_ns && box->end_ns <= to_ns) {
+			for (uint32_t r = box->first_row; r <= box->last_row; r++)
+				v->rank[r + 1] = 1;
+			continue;
+		}
+		end = end < last ? end : last;
+		for (size_t i = at * (level ? WEFT__BOX_FAN : WEFT__BOX_PROMISES); i < end; i++) {
+			if (level > 0) {
+				stack[height].level = level - 1;
+				stack[height++].box = i;
+			} else if (x->end[i] >= from_ns && x->start[i] <= to_ns) {
+				v->rank[l->rows[l->by_row[i]] + 1] = 1;
+			}
+		}
+	}
+}
+
+/* Finds out which rows have anything in the time that is seen.  The row in focus stays in focus, or the next one that is shown.
+ * Linear in rows and in what is seen; without memory all rows are shown. */
+static void choose_rows(struct weft_view *v)
+{
+	const struct weft_layout *l = v->layout;
+	uint32_t focus = row_of_slot(v, v->focus), shown = l->row_count;
+	double within = focus == WEFT_NONE ? 0 : v->focus - weft_view_slot(v, focus);
+	if (l->row_count > 0 && !v->holds_rows && !v->rank)
+		v->rank = malloc(((size_t)l->row_count + 1) * sizeof *v->rank);
+	if (v->holds_rows || l->row_count == 0) {
+		free(v->rank);
+		v->rank = NULL;
+	}
+	if (v->rank) {
+		memset(v->rank, 0, ((size_t)l->row_count + 1) * sizeof *v->rank);
+		mark_rows(v, v->from_ns, weft_view_time(v, v->width_px));
+		for (uint32_t r = 0; r < l->row_count; r++)
+			v->rank[r + 1] += v->rank[r];
+		shown = v->rank[l->row_count];
+	}
+	v->slots = slots_of(v, shown);
+	if (focus != WEFT_NONE)
+		v->focus = weft_view_slot(v, focus) + within;
+	project(v);
+}
+
+void weft_view_hold_rows(struct weft_view *v, bool hold)
+{
+	v->holds_rows = hold;
+	choose_rows(v);
+}
+
 int weft_view_create(
     struct weft_view **out, const struct weft_model *model, const struct weft_layout *layout, struct weft_error *err)
 {
@@ -119,12 +195,11 @@ int weft_view_create(
 		return weft_error_set(err, WEFT_ENOMEM, "no memory to view %zu promises", model->promise_count);
 	}
 	*v = (struct weft_view){.model = model, .layout = layout, .highlight = highlight, .index = index};
-	v->slots = (double)layout->row_count + (layout->band_count > 1 ? (double)layout->band_count : 0);
+	v->slots = slots_of(v, layout->row_count);
 	v->width_px = 1280;
 	v->height_px = 720;
 	v->end_ns = model->end_ns;
 	weft_view_show_all(v);
-	project(v);
 	*out = v;
 	return WEFT_OK;
 }
@@ -135,6 +210,7 @@ void weft_view_destroy(struct weft_view *v)
 		return;
 	weft__index_destroy(v->index, v->model);
 	free(v->highlight);
+	free(v->rank);
 	free(v);
 }
 
@@ -145,7 +221,7 @@ void weft_view_resize(struct weft_view *v, double width_px, double height_px)
 	v->px_per_ns *= width_px / v->width_px;
 	v->width_px = width_px;
 	clamp_time(v);
-	project(v);
+	choose_rows(v);
 }
 
 void weft_view_set_end(struct weft_view *v, int64_t end_ns)
@@ -163,12 +239,14 @@ void weft_view_show(struct weft_view *v, int64_t from_ns, int64_t to_ns)
 	double span = (double)((uint64_t)to_ns - (uint64_t)from_ns);
 	v->from_ns = from_ns;
 	v->px_per_ns = v->width_px / (span > LEAST_SPAN_NS ? span : LEAST_SPAN_NS);
+	choose_rows(v);
 }
 
 void weft_view_show_all(struct weft_view *v)
 {
 	v->px_per_ns = inner_width(v) / span_ns(v);
 	v->from_ns = saturate(-(v->width_px - inner_width(v)) / 2 / v->px_per_ns);
+	choose_rows(v);
 }
 
 void weft_view_zoom(struct weft_view *v, double factor, double x_px)
@@ -180,6 +258,7 @@ void weft_view_zoom(struct weft_view *v, double factor, double x_px)
 	v->px_per_ns = clamp(v->px_per_ns * factor, inner_width(v) / span_ns(v), v->width_px / LEAST_SPAN_NS);
 	v->from_ns = saturate((double)v->from_ns + (x_px / scale - x_px / v->px_per_ns));
 	clamp_time(v);
+	choose_rows(v);
 }
 
 void weft_view_pan(struct weft_view *v, double dx_px)
@@ -188,6 +267,7 @@ void weft_view_pan(struct weft_view *v, double dx_px)
 		return;
 	v->from_ns = saturate((double)v->from_ns - dx_px / v->px_per_ns);
 	clamp_time(v);
+	choose_rows(v);
 }
 
 void weft_view_focus(struct weft_view *v, double slot)
@@ -285,6 +365,11 @@ static size_t band_of(const struct weft_layout *layout, uint32_t row)
 
 double weft_view_slot(const struct weft_view *v, uint32_t row)
 {
+	return (double)weft_view_rank(v, row) + 0.5 + (v->layout->band_count > 1 ? (double)(band_of(v->layout, row) + 1) : 0);
+}
+
+double weft_view_whole_slot(const struct weft_view *v, uint32_t row)
+{
 	return (double)row + 0.5 + (v->layout->band_count > 1 ? (double)(band_of(v->layout, row) + 1) : 0);
 }
 
@@ -313,27 +398,44 @@ double weft_view_slot_at(const struct weft_view *v, double y_px)
 	return high;
 }
 
-uint32_t weft_view_row_at(const struct weft_view *v, double y_px)
+/* Where a band's header stands. */
+static double header_of(const struct weft_view *v, size_t band)
+{
+	return (double)weft_view_rank(v, v->layout->bands[band].first_row) + (double)band;
+}
+
+/* The row that is shown after so many others. */
+static uint32_t row_of_rank(const struct weft_view *v, uint32_t rank)
+{
+	if (!v->rank)
+		return rank;
+	return (uint32_t)WEFT_FIRST(r, 0, v->layout->row_count, v->rank[r + 1] > rank);
+}
+
+static uint32_t shown_rows(const struct weft_view *v)
+{
+	return weft_view_rank(v, v->layout->row_count);
+}
+
+/* The row that a slot is of; WEFT_NONE if there is none or it is a header. */
+static uint32_t row_of_slot(const struct weft_view *v, double slot)
 {
 	const struct weft_layout *layout = v->layout;
-	if (layout->row_count == 0)
+	uint32_t rows = shown_rows(v);
+	if (rows == 0)
 		return WEFT_NONE;
-	double slot = weft_view_slot_at(v, y_px);
 	if (layout->band_count > 1) {
-		/* The band whose header is the last at or before the slot. */
-		size_t low = 0, high = layout->band_count;
-		while (high - low > 1) {
-			size_t mid = low + (high - low) / 2;
-			if ((double)layout->bands[mid].first_row + (double)mid <= slot)
-				low = mid;
-			else
-				high = mid;
-		}
-		slot -= (double)(low + 1);
-		if (slot < (double)layout->bands[low].first_row)
+		size_t band = WEFT_FIRST(b, 1, layout->band_count, header_of(v, b) > slot) - 1;
+		slot -= (double)(band + 1);
+		if (slot < (double)weft_view_rank(v, layout->bands[band].first_row))
 			return WEFT_NONE;
 	}
-	return slot < (double)layout->row_count ? (uint32_t)slot : layout->row_count - 1;
+	return row_of_rank(v, slot < (double)rows ? (uint32_t)slot : rows - 1);
+}
+
+uint32_t weft_view_row_at(const struct weft_view *v, double y_px)
+{
+	return row_of_slot(v, weft_view_slot_at(v, y_px));
 }
 
 uint32_t weft_view_hit(const struct weft_view *v, double x_px, double y_px)
@@ -348,9 +450,11 @@ uint32_t weft_view_hit(const struct weft_view *v, double x_px, double y_px)
 		middle = weft_view_row_at(v, y_px + v->pitch_px);
 	if (middle == WEFT_NONE)
 		return WEFT_NONE;
+	middle = weft_view_rank(v, middle);
 	uint32_t first = middle > HIT_ROWS ? middle - HIT_ROWS : 0;
-	uint32_t last = layout->row_count - middle > HIT_ROWS ? middle + HIT_ROWS : layout->row_count;
-	for (uint32_t r = first; r < last; r++) {
+	uint32_t last = shown_rows(v) - middle > HIT_ROWS ? middle + HIT_ROWS : shown_rows(v);
+	for (uint32_t k = first; k < last; k++) {
+		uint32_t r = row_of_rank(v, k);
 		double dy = weft_view_y(v, weft_view_slot(v, r)) - y_px;
 		size_t begin = layout->row_begin[r];
 		struct weft_intervals row = {
@@ -360,13 +464,13 @@ uint32_t weft_view_hit(const struct weft_view *v, double x_px, double y_px)
 			continue;
 		/* The one under the point, else the nearest on either side. */
 		size_t i = weft__intervals_end_after(&row, 0, weft_view_time(v, x_px));
-		for (size_t k = i > 0 ? i - 1 : 0; k <= i && k < row.count; k++) {
-			double left = weft_view_x(v, row.start[k]), right = weft_view_x(v, row.end[k]);
+		for (size_t n = i > 0 ? i - 1 : 0; n <= i && n < row.count; n++) {
+			double left = weft_view_x(v, row.start[n]), right = weft_view_x(v, row.end[n]);
 			double dx = x_px < left ? left - x_px : x_px > right ? x_px - right : 0;
 			double distance = dx > dy ? dx : dy;
 			if (distance < best_distance) {
 				best_distance = distance;
-				best = layout->by_row[begin + k];
+				best = layout->by_row[begin + n];
 			}
 		}
 	}

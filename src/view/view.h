@@ -2,9 +2,10 @@
  *
  * Horizontally a view is linear in time.  Vertically it is linear while all rows fit comfortably; otherwise rows near the focus
  * are spread out and the others crowd towards the edges, so that every row stays on the screen,
- * and part of the height is shared out evenly, so that their shape is still seen.  Only + - * / of doubles are
- * used, so that a view has the same coordinates wherever it is compiled.  Times are ns since the model's start, as in the model;
- * coordinates are px from the top left.  SPDX-License-Identifier: ISC */
+ * and part of the height is shared out evenly, so that their shape is still seen.  Rows on which nothing is alive in the time
+ * that is seen have no height, unless rows are held still.  Only + - * / of doubles are used, so that a view has the same
+ * coordinates wherever it is compiled.  Times are ns since the model's start, as in the model; coordinates are px from the top
+ * left.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEW_VIEW_H
 #define WEFT_VIEW_VIEW_H
 
@@ -20,7 +21,9 @@ struct weft_view {
 	double focus;     /* the slot that is spread most: slots are rows, and a header above each band if there are several */
 	double curve;     /* in slots, how far from the focus rows are spread; 0: linear */
 	double pitch_px;  /* height of a row at the focus */
-	double slots;     /* rows and headers */
+	double slots;     /* rows that are shown, and headers */
+	uint32_t *rank;   /* [row_count + 1]: how many rows before each are shown; NULL: all are */
+	bool holds_rows;  /* each row is shown always */
 	double even_px, curved_px, above; /* of weft_view_y(), for this focus and curve */
 	size_t found;                     /* promises that are highlighted */
 	uint64_t *highlight;              /* a bit by promise */
@@ -47,6 +50,19 @@ void weft_view_set_end(struct weft_view *view, int64_t end_ns);
 void weft_view_show(struct weft_view *view, int64_t from_ns, int64_t to_ns);
 void weft_view_show_all(struct weft_view *view);
 
+/* Rows stay where they are, whatever part of time is seen; or those without anything in it collapse, as at first. */
+void weft_view_hold_rows(struct weft_view *view, bool hold);
+
+/* Whether a row has height; how many before it have. */
+static inline uint32_t weft_view_rank(const struct weft_view *view, uint32_t row)
+{
+	return view->rank ? view->rank[row] : row;
+}
+static inline bool weft_view_is_shown(const struct weft_view *view, uint32_t row)
+{
+	return !view->rank || view->rank[row] < view->rank[row + 1];
+}
+
 /* The time under x_px stays there; factor > 1 shows more detail.  Not beyond the whole trace, nor below 200 ns. */
 void weft_view_zoom(struct weft_view *view, double factor, double x_px);
 
@@ -72,7 +88,9 @@ static inline double weft_view_x(const struct weft_view *view, int64_t time_ns)
 	return x < -1e6 ? -1e6 : x > 1e6 ? 1e6 : x;
 }
 int64_t weft_view_time(const struct weft_view *view, double x_px);
-double weft_view_slot(const struct weft_view *view, uint32_t row); /* where the row's line is */
+/* Where the row's line is; of a row that is not shown, that of the next one that is. */
+double weft_view_slot(const struct weft_view *view, uint32_t row);
+double weft_view_whole_slot(const struct weft_view *view, uint32_t row); /* what that would be if all rows were shown */
 double weft_view_y(const struct weft_view *view, double slot);
 double weft_view_slot_at(const struct weft_view *view, double y_px);
 uint32_t weft_view_row_at(const struct weft_view *view, double y_px); /* WEFT_NONE in an empty layout or on a header */

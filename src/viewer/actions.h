@@ -33,6 +33,7 @@
 	X(SET_START, "set-start", APP, VIEW, "Set the start\xe2\x80\xa6", "s", MAIN)                                             \
 	X(SET_DURATION, "set-duration", APP, VIEW, "Set the duration\xe2\x80\xa6", "d", MAIN)                                    \
 	X(METRICS, "metrics", CORE, SHOW, "Metrics", "Space", BOTH)                                                              \
+	X(HOLD_ROWS, "hold-rows", CORE, SHOW, "Hold rows still", "k", MAIN)                                                      \
 	X(OVERVIEW, "overview", CORE, SHOW, "Overview", "o", MAIN)                                                               \
 	X(CLOCK, "clock", CORE, SHOW, "Time of day", "t", MAIN)                                                                  \
 	X(PANEL, "panel", APP, SHOW, "Side panel", "F9 p", MAIN)                                                                 \

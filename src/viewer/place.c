@@ -101,6 +101,8 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 	}
 	if (!v->metrics)
 		put(&o, "&metrics=0");
+	if (v->view->holds_rows)
+		put(&o, "&hold=1");
 	if (size > 0)
 		buf[o.at < size ? o.at : size - 1] = '\0';
 	return o.at;
@@ -109,7 +111,7 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 /* ---- reading ---- */
 
 struct place {
-	bool has_times, has_slot, filter, no_metrics;
+	bool has_times, has_slot, filter, no_metrics, holds_rows;
 	int64_t from_ns, to_ns;
 	double slot;
 	uint32_t selected;
@@ -229,6 +231,8 @@ static int parse_part(const struct weft_viewer *v, struct place *p, const char *
 		p->filter = value_len == 1 && *value == '1';
 	if (IS("metrics"))
 		p->no_metrics = value_len == 1 && *value == '0';
+	if (IS("hold"))
+		p->holds_rows = value_len == 1 && *value == '1';
 #undef IS
 	return WEFT_OK;
 }
@@ -253,6 +257,7 @@ int weft_viewer_go(struct weft_viewer *v, const char *text, struct weft_error *e
 	int status = parse(v, &p, text, err);
 	if (status < 0)
 		return status;
+	weft_viewer_hold_rows(v, p.holds_rows);
 	if (p.has_times)
 		weft_viewer_show(v, p.from_ns, p.to_ns);
 	if (p.has_slot)

@@ -157,6 +157,14 @@ void weft_viewer_set_clock(struct weft_viewer *v, const struct weft_clock *clock
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING);
 }
 
+void weft_viewer_hold_rows(struct weft_viewer *v, bool hold)
+{
+	if (v->view->holds_rows == hold)
+		return;
+	weft_view_hold_rows(v->view, hold);
+	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING | WEFT_CHANGED_PLACE);
+}
+
 void weft_viewer_set_metrics(struct weft_viewer *v, bool shown)
 {
 	v->metrics = shown;
@@ -207,6 +215,7 @@ static void take_highlights(struct weft_viewer *v, const struct weft_viewer *oth
 void weft_viewer_take_over(struct weft_viewer *v, struct weft_viewer *other)
 {
 	int64_t from, to, end = other->model->end_ns;
+	weft_viewer_hold_rows(v, other->view->holds_rows);
 	weft_viewer_times(other, &from, &to);
 	if (from > 0 || to < end) {
 		/* Times are since the first event, which may be another one by now. */

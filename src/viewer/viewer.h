@@ -233,6 +233,7 @@ bool weft_viewer_clear(struct weft_viewer *viewer);
 void weft_viewer_set_filter(struct weft_viewer *viewer, bool on);
 void weft_viewer_set_overview(struct weft_viewer *viewer, bool shown);
 void weft_viewer_set_clock(struct weft_viewer *viewer, const struct weft_clock *clock);
+void weft_viewer_hold_rows(struct weft_viewer *viewer, bool hold);
 void weft_viewer_set_metrics(struct weft_viewer *viewer, bool shown);
 void weft_viewer_set_metric(struct weft_viewer *viewer, size_t counter, bool shown);
 

@@ -127,6 +127,99 @@ static void test_rows(void **state)
 	}
 }
 
+/* Whether anything on a row is alive in the time that is seen. */
+static bool has_anything(const struct scene *s, uint32_t row)
+{
+	int64_t from = s->view->from_ns, to = weft_view_time(s->view, s->view->width_px);
+	for (uint32_t i = s->layout->row_begin[row]; i < s->layout->row_begin[row + 1]; i++) {
+		uint32_t p = s->layout->by_row[i];
+		if (s->model->promises[p].start_ns <= to && weft_layout_end(s->layout, s->model, p) >= from)
+			return true;
+	}
+	return false;
+}
+
+/* Rows that are shown, and headers, share all of the height; returns how many rows. */
+static uint32_t check_shown(const struct scene *s, bool all)
+{
+	const struct weft_view *v = s->view;
+	uint32_t shown = 0;
+	double above = -1;
+	for (uint32_t r = 0; r < s->layout->row_count; r++) {
+		double slot = weft_view_slot(v, r);
+		assert_int_equal(weft_view_is_shown(v, r), all || has_anything(s, r));
+		assert_int_equal(weft_view_rank(v, r), shown);
+		assert_true(slot > above || !weft_view_is_shown(v, r > 0 ? r - 1 : r));
+		above = slot;
+		if (!weft_view_is_shown(v, r))
+			continue;
+		shown++;
+		assert_int_equal(weft_view_row_at(v, weft_view_y(v, slot)), r);
+	}
+	double headers = s->layout->band_count > 1 ? (double)s->layout->band_count : 0;
+	assert_true(v->slots == shown + headers);
+	assert_true(
+	    shown == 0 || near(weft_view_y(v, v->slots),
+			      v->curve > 0 ? v->height_px - WEFT_VIEW_BOTTOM_PX : WEFT_VIEW_TOP_PX + v->slots * v->pitch_px, 1));
+	return shown;
+}
+
+static void test_only_rows_with_something_in_view_have_height(void **state)
+{
+	(void)state;
+	uint32_t fewer = 0;
+	for (uint64_t seed = 1; seed <= 30; seed++) {
+		struct scene s;
+		open_random_of(&s, seed, seed % 3 ? 1 : 3);
+		int64_t end = s.model->end_ns;
+		assert_int_equal(check_shown(&s, false), s.layout->row_count);
+		for (int64_t k = 0; k < 8; k++) {
+			weft_view_show(s.view, end / 8 * k, end / 8 * k + end / 40);
+			fewer += check_shown(&s, false) < s.layout->row_count;
+			weft_view_pan(s.view, 100);
+			check_shown(&s, false);
+			weft_view_zoom(s.view, 1.5, 300);
+			check_shown(&s, false);
+			weft_view_resize(s.view, 500 + 100 * (double)k, 300);
+			check_shown(&s, false);
+			weft_view_hold_rows(s.view, true);
+			check_shown(&s, true);
+			weft_view_pan(s.view, -30);
+			check_shown(&s, true);
+			weft_view_hold_rows(s.view, false);
+			check_shown(&s, false);
+		}
+		weft_view_show_all(s.view);
+		assert_int_equal(check_shown(&s, false), s.layout->row_count);
+		close_scene(&s);
+	}
+	assert_true(fewer > 100);
+}
+
+/* As long as anything is on it. */
+static void test_the_row_in_focus_stays_there(void **state)
+{
+	(void)state;
+	uint32_t looked = 0;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct scene s;
+		open_random(&s, seed);
+		for (uint32_t r = 0; r < s.layout->row_count; r += 7) {
+			weft_view_show_all(s.view);
+			weft_view_focus(s.view, weft_view_slot(s.view, r));
+			for (int i = 0; i < 6; i++) {
+				weft_view_zoom(s.view, 1.7, 400);
+				if (!weft_view_is_shown(s.view, r))
+					break;
+				assert_true(near(s.view->focus, weft_view_slot(s.view, r), 1e-6));
+				looked++;
+			}
+		}
+		close_scene(&s);
+	}
+	assert_true(looked > 100);
+}
+
 static void test_drag(void **state)
 {
 	(void)state;
@@ -390,6 +483,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_time),
 	    cmocka_unit_test(test_rows),
+	    cmocka_unit_test(test_only_rows_with_something_in_view_have_height),
+	    cmocka_unit_test(test_the_row_in_focus_stays_there),
 	    cmocka_unit_test(test_drag),
 	    cmocka_unit_test(test_focus_goes_where_lines_are_long),
 	    cmocka_unit_test(test_focus_weighs_lines_by_their_length),

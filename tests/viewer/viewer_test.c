@@ -445,7 +445,8 @@ static void test_place(void **state)
 	struct weft_viewer *v = open_text(SERVER);
 	char text[1024], again[1024];
 	struct weft_error err;
-	assert_int_equal(weft_viewer_go(v, "#t=0.1ms..0.6ms&find=GET+%2Fne&sel=4&filter=1&metrics=0&what=ever", &err), WEFT_OK);
+	assert_int_equal(
+	    weft_viewer_go(v, "#t=0.1ms..0.6ms&find=GET+%2Fne&sel=4&filter=1&metrics=0&hold=1&what=ever", &err), WEFT_OK);
 	assert_true(weft_viewer_is_searching(v));
 	while (weft_viewer_search_step(v, 3))
 		;
@@ -453,7 +454,7 @@ static void test_place(void **state)
 	assert_int_equal(v->selected, with_id(v, 4));
 	assert_true(v->filter && !v->metrics);
 	size_t len = weft_viewer_place(v, text, sizeof text);
-	assert_string_equal(text, "t=100us..600us&find=GET%20%2Fne&filter=1&sel=4&metrics=0");
+	assert_string_equal(text, "t=100us..600us&find=GET%20%2Fne&filter=1&sel=4&metrics=0&hold=1");
 	assert_int_equal(len, strlen(text));
 	assert_int_equal(weft_viewer_place(v, again, 8), len);
 	assert_string_equal(again, "t=100us");
@@ -477,7 +478,16 @@ static void test_place(void **state)
 		assert_string_equal(again, text);
 	}
 	assert_int_equal(weft_viewer_go(v, "", &err), WEFT_OK);
-	assert_true(v->selected == WEFT_NONE && v->view->found == 0);
+	assert_true(v->selected == WEFT_NONE && v->view->found == 0 && !v->view->holds_rows);
+	/* A key holds rows still, and lets them go. */
+	assert_int_equal(weft_viewer_go(v, "t=0.5ms..0.6ms", &err), WEFT_OK);
+	double collapsed = v->view->slots;
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_HOLD_ROWS), WEFT_OK);
+	assert_true(weft_viewer_action_state(v, WEFT_ACTION_HOLD_ROWS) & WEFT_ACTION_ON);
+	assert_true(v->view->slots == v->layout->row_count && collapsed < v->view->slots);
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_HOLD_ROWS), WEFT_OK);
+	assert_false(weft_viewer_action_state(v, WEFT_ACTION_HOLD_ROWS) & WEFT_ACTION_ON);
+	assert_true(v->view->slots == collapsed);
 	weft_viewer_destroy(v);
 }
 
