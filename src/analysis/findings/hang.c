@@ -185,8 +185,8 @@ static enum reason reason_of(const struct weft__finder *f, uint32_t root)
 
 /* ---- Hangs of one sort ---- */
 
-/* Roots whose labels have one shape, and for which promises of one sort wait in the same way, are told of together if there are
- * at least so many: 200 orders that nobody serves are one fault. */
+/* Roots whose labels have one shape, and for which promises whose labels have one shape wait in the same way, are told of
+ * together if there are at least so many: 200 orders that nobody serves are one fault. */
 enum { LEAST_ALIKE = 3 };
 
 struct alike {
@@ -196,7 +196,8 @@ struct alike {
 
 static int64_t key_of(const struct weft__finder *f, const struct alike *alike, const struct weft__blocked *blocked)
 {
-	uint64_t sorts = (uint64_t)f->sorts.of[blocked->promise] << 32 | alike->shape_of[f->sorts.of[blocked->root]];
+	uint64_t sorts =
+	    (uint64_t)alike->shape_of[f->sorts.of[blocked->promise]] << 32 | alike->shape_of[f->sorts.of[blocked->root]];
 	return (int64_t)(weft_hash_u64(sorts ^ (uint64_t)f->chains.verdict[blocked->root] << 60) >> 1);
 }
 
