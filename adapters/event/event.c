@@ -5,7 +5,6 @@
  * so that one that is deleted, changed and added again stays one promise.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 
 #include "adapters/event/adapter.h"
 
@@ -222,32 +221,6 @@ static const struct event *running_event(void)
 		   : NULL;
 }
 
-/* How many bytes wait there to be read; -1: nobody knows. */
-static int waiting_bytes(int fd)
-{
-	int bytes = -1, kept = errno;
-	if (fd < 0 || ioctl(fd, FIONREAD, &bytes))
-		bytes = -1;
-	errno = kept;
-	return bytes;
-}
-
-/* Whether what was there for the callback is there still. */
-static bool is_untouched(int fd, short what, int before)
-{
-	struct pollfd ready = {.fd = fd, .events = (short)(what & EV_IS_READ ? POLLIN : POLLOUT)};
-	int kept = errno;
-	bool untouched = waiting_bytes(fd) == before && poll(&ready, 1, 0) == 1;
-	errno = kept;
-	return untouched;
-}
-
-/* Of an event that was called very often without a sleep, now and then: whether its callback leaves all as it was. */
-static bool is_looked_at(const struct weft__ev_thing *thing)
-{
-	return thing->calls.count >= 64 && (thing->calls.count & 63) == 0;
-}
-
 void weft__ev_called(int fd, short what, void *data, unsigned slot)
 {
 	weft__ev_event_cb *user = (weft__ev_event_cb *)__atomic_load_n(&users[slot], __ATOMIC_ACQUIRE);
@@ -268,7 +241,7 @@ void weft__ev_called(int fd, short what, void *data, unsigned slot)
 			bool repeats = thing->fd < 0 ? !(what & EV_IS_SIGNAL) : thing->is_untouched;
 			if (thing->fd >= 0 && !repeats)
 				weft_hook_count(&thing->calls);
-			looks = thing->fd >= 0 && is_looked_at(thing);
+			looks = thing->fd >= 0 && weft_hook_looks(&thing->calls);
 			if (!repeats || weft_hook_called(&thing->calls, id, true))
 				weft_hook_signal(id);
 			if (!(weft__ev_real.event_get_events(event) & EV_IS_PERSISTENT))
@@ -276,13 +249,13 @@ void weft__ev_called(int fd, short what, void *data, unsigned slot)
 		}
 		weft__ev_unlock(event);
 	}
-	int before = looks ? waiting_bytes(fd) : 0;
+	int before = looks ? weft_hook_waiting(fd) : 0;
 	{
 		WEFT__EV_FRAME(id);
 		user(fd, what, data);
 	}
 	if (looks) {
-		bool untouched = is_untouched(fd, what, before);
+		bool untouched = weft_hook_is_untouched(fd, what & EV_IS_READ ? POLLIN : POLLOUT, before);
 		weft__ev_lock(event);
 		struct weft__ev_thing *thing = weft__ev_find(event);
 		if (thing && thing->id == id)

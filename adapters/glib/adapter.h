@@ -82,10 +82,13 @@ struct weft__glib_thing {
 	uint8_t type, kind;
 	bool is_part;
 	bool is_labelled;
-	bool is_returned; /* of a task: it was given a result */
-	bool is_ended;    /* the trace says so */
-	bool is_served;   /* of a source: it calls the method of `stands_for` */
-	weft_id id;       /* its promise; 0: none */
+	bool is_returned;  /* of a task: it was given a result */
+	bool is_ended;     /* the trace says so */
+	bool is_served;    /* of a source: it calls the method of `stands_for` */
+	bool is_untouched; /* of a source: its callback leaves the descriptor as it was */
+	short events;      /* of a source with a descriptor: what it waits for there, as poll() calls it */
+	int fd;            /* its descriptor; -1: none */
+	weft_id id;        /* its promise; 0: none */
 	weft_id by, owner, awaited_by;
 	uint64_t since;
 	struct weft_record_place *site;
@@ -127,7 +130,13 @@ struct weft__glib_here {
 	weft__glib_tag story;      /* the task that runs, if one does */
 	weft_id loop;              /* the innermost that runs here; 0: none */
 	const GSource *dispatched; /* the source that is being dispatched */
-	const void *site;          /* where the call came from that will attach a source */
+	/* The source that was given a descriptor last. */
+	struct {
+		const GSource *source;
+		int fd;
+		short events;
+	} watched;
+	const void *site; /* where the call came from that will attach a source */
 	/* The D-Bus call that is being made, whose task comes next. */
 	struct {
 		bool is_made;

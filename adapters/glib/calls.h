@@ -43,6 +43,8 @@
 
 #define WEFT__GLIB_CALLS(X)                                                                                                      \
 	X(guint, g_source_attach, (GSource * source, GMainContext * context), (source, context))                                 \
+	X(gpointer, g_source_add_unix_fd, (GSource * source, gint fd, GIOCondition events), (source, fd, events))                \
+	X(void, g_source_add_child_source, (GSource * source, GSource * child), (source, child))                                 \
 	X(void, g_source_destroy, (GSource * source), (source))                                                                  \
 	X(void, g_source_set_name, (GSource * source, const char *name), (source, name))                                         \
 	X(void, g_source_set_static_name, (GSource * source, const char *name), (source, name))                                  \

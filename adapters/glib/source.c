@@ -271,6 +271,43 @@ static void begin(struct weft__glib_thing *thing, GSource *source, enum weft_kin
 		name_later(thing);
 }
 
+/* A source is given descriptors before it is attached, often by way of a child.  One that waits for several is known by the last.
+ */
+static void watches(const GSource *source, int fd, GIOCondition events)
+{
+	struct weft__glib_thing *thing = weft__glib_begins() ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
+	weft__glib_here.watched.source = source;
+	weft__glib_here.watched.fd = fd;
+	weft__glib_here.watched.events = (short)events;
+	if (thing) {
+		thing->fd = fd;
+		thing->events = (short)events;
+		thing->is_untouched = false;
+	}
+}
+
+gpointer weft__g_source_add_unix_fd(GSource *source, gint fd, GIOCondition events)
+{
+	watches(source, fd, events);
+	return weft__glib_real.g_source_add_unix_fd(source, fd, events);
+}
+
+void weft__g_source_add_child_source(GSource *source, GSource *child)
+{
+	const struct weft__glib_here *here = &weft__glib_here;
+	if (here->watched.source == child)
+		watches(source, here->watched.fd, (GIOCondition)here->watched.events);
+	weft__glib_real.g_source_add_child_source(source, child);
+}
+
+static void find_descriptor(struct weft__glib_thing *thing, const GSource *source)
+{
+	const struct weft__glib_here *here = &weft__glib_here;
+	const GPollFD *first = source->poll_fds ? source->poll_fds->data : NULL;
+	thing->fd = here->watched.source == source ? here->watched.fd : first ? first->fd : -1;
+	thing->events = here->watched.source == source ? here->watched.events : first ? (short)first->events : 0;
+}
+
 static void attached(GSource *source, const void *caller)
 {
 	struct weft__glib_here *here = &weft__glib_here;
@@ -288,6 +325,7 @@ static void attached(GSource *source, const void *caller)
 	if (!thing)
 		return;
 	thing->callback = callback;
+	find_descriptor(thing, source);
 	const void *site = here->site ? here->site : caller;
 	if (source->name && weft__glib_is_gio(caller) && weft__glib_is_serving(source->name, data))
 		weft__glib_serves(thing, data);
@@ -329,6 +367,41 @@ static void ended(struct weft__glib_thing *thing)
 	weft__glib_thing_remove(thing);
 }
 
+/* Something came to it from outside, or it is ready by itself and may keep the OS thread from sleeping. */
+static bool is_told(const struct weft__glib_thing *source, struct weft__glib_thing *story)
+{
+	bool has_fd = source->fd >= 0 && !source->is_untouched;
+	bool is_poll = story->kind == WEFT_KIND_POLL;
+	if (is_poll && has_fd)
+		weft_hook_count(&story->calls);
+	return (is_poll ? has_fd : story->kind != WEFT_KIND_HANDLE && story->kind != WEFT_KIND_TIMER) ||
+	       weft_hook_called(&story->calls, story->id, true);
+}
+
+/* As `story`, in which something is recorded. */
+static gboolean run(struct weft__glib_thing *thing, struct weft__glib_thing *story, GSource *source, GSourceFunc callback,
+    gpointer data, dispatch_fn *dispatch)
+{
+	struct weft__glib_here *here = &weft__glib_here;
+	bool tells = is_told(thing, story), looks = thing->fd >= 0 && weft_hook_looks(&story->calls);
+	WEFT__GLIB_FRAME frame = weft__glib_enter(story->id, story->type == WEFT__GLIB_SERVED ? thing->stands_for : 0);
+	(void)frame;
+	if (here->unlabelled_count > 0)
+		weft__glib_name_sources();
+	story->home = here;
+	if (tells)
+		weft_hook_signal(story->id);
+	if (thing->kind == WEFT_KIND_PROCESS)
+		return weft__glib_child_ends(thing, source, callback, data, dispatch);
+	int fd = thing->fd, waiting = looks ? weft_hook_waiting(fd) : 0;
+	short events = thing->events;
+	gboolean again = dispatch(source, callback, data);
+	thing = looks && again ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
+	if (thing)
+		thing->is_untouched = weft_hook_is_untouched(fd, events, waiting);
+	return again;
+}
+
 gboolean weft__glib_dispatched(GSource *source, GSourceFunc callback, gpointer data, unsigned number)
 {
 	struct weft__glib_here *here = &weft__glib_here;
@@ -339,25 +412,10 @@ gboolean weft__glib_dispatched(GSource *source, GSourceFunc callback, gpointer d
 	struct weft__glib_thing *story = thing && thing->stands_for ? weft__glib_thing_of(thing->stands_for) : thing;
 	if (!thing)
 		return table->dispatch(source, callback, data);
-	gboolean again;
 	const GSource *outer = here->dispatched;
 	here->dispatched = source;
-	if (!story || !story->id) {
-		again = table->dispatch(source, callback, data);
-	} else {
-		/* Something came to it from outside, or it is ready by itself and may keep the OS thread from sleeping. */
-		bool by_itself = story->kind == WEFT_KIND_HANDLE || story->kind == WEFT_KIND_TIMER;
-		bool is_told = !by_itself || weft_hook_called(&story->calls, story->id, true);
-		WEFT__GLIB_FRAME frame = weft__glib_enter(story->id, story->type == WEFT__GLIB_SERVED ? thing->stands_for : 0);
-		(void)frame;
-		if (here->unlabelled_count > 0)
-			weft__glib_name_sources();
-		story->home = here;
-		if (is_told)
-			weft_hook_signal(story->id);
-		again = thing->kind == WEFT_KIND_PROCESS ? weft__glib_child_ends(thing, source, callback, data, table->dispatch)
-							 : table->dispatch(source, callback, data);
-	}
+	gboolean again = story && story->id ? run(thing, story, source, callback, data, table->dispatch)
+					    : table->dispatch(source, callback, data);
 	here->dispatched = outer;
 	if (!again && (thing = weft__glib_thing_find(WEFT__GLIB_SOURCE, source)))
 		ended(thing);

@@ -2,9 +2,11 @@
 #include "adapters/hook/thread.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -184,4 +186,22 @@ bool weft_hook_called(struct weft_hook_calls *calls, weft_id promise, bool spins
 	if (spins && calls->count >= LEAST && (calls->count & (calls->count - 1)) == 0 && calls->count / TOLD >= others)
 		weft_spins(promise, calls->count);
 	return here->shown != promise && here->shows++ < TOLD;
+}
+
+int weft_hook_waiting(int fd)
+{
+	int bytes = -1, kept = errno;
+	if (fd < 0 || ioctl(fd, FIONREAD, &bytes))
+		bytes = -1;
+	errno = kept;
+	return bytes;
+}
+
+bool weft_hook_is_untouched(int fd, short events, int waiting)
+{
+	struct pollfd ready = {.fd = fd, .events = events};
+	int kept = errno;
+	bool untouched = weft_hook_waiting(fd) == waiting && poll(&ready, 1, 0) == 1;
+	errno = kept;
+	return untouched;
 }

@@ -127,6 +127,18 @@ static inline void weft_hook_count(struct weft_hook_calls *calls)
  * whenever that has doubled; but not where callbacks that something came to are many, too: a loop under load sleeps as little. */
 bool weft_hook_called(struct weft_hook_calls *calls, weft_id promise, bool spins);
 
+/* Whether it is time to see if a callback leaves its descriptor as it was: now and then, after many calls without a sleep. */
+static inline bool weft_hook_looks(const struct weft_hook_calls *calls)
+{
+	return calls->count >= 64 && (calls->count & 63) == 0;
+}
+
+/* How many bytes wait there to be read; -1: nobody knows. */
+int weft_hook_waiting(int fd);
+
+/* Whether what was there is there still: as many bytes, and poll()'s `events`. */
+bool weft_hook_is_untouched(int fd, short events, int waiting);
+
 /* ---- For the hook library and the base adapter ---- */
 
 void weft__hook_threads_init(void);
