@@ -103,7 +103,10 @@ struct weft__glib_thing {
 	const GCancellable *cancellable;
 	uint32_t cancelled_next, cancelled_before; /* others that the same cancels; places */
 	struct weft_hook_calls calls;              /* of its code, without a sleep */
+	weft_id returned_by;                       /* of a task whose callback is still to come: who returned it; 0: nobody yet */
+	bool is_failed;                            /* ... with the error `error` */
 	struct weft_hook_label label;
+	struct weft_hook_label error;
 };
 
 /* A new thing of an object; an old one of the same is void.  NULL: no memory, or no time. */
@@ -232,8 +235,9 @@ static inline void weft__glib_read(weft_id promise, weft_id input)
 /* Creates a thing's promise, by who runs; `owner` if it is a part; `waiter` awaits it, 0: nobody. */
 void weft__glib_create(
     struct weft__glib_thing *thing, enum weft_kind kind, const void *site, bool is_part, weft_id owner, weft_id waiter);
-/* Its promise ends; `error` NULL: with a value. */
+/* Its promise ends, by who runs; `error` NULL: with a value. */
 void weft__glib_end(struct weft__glib_thing *thing, const char *error);
+void weft__glib_end_by(weft_id by, struct weft__glib_thing *thing, const char *error);
 /* Its first label names it; NULL or "": nothing is known yet. */
 void weft__glib_label(struct weft__glib_thing *thing, const char *text);
 

@@ -66,7 +66,7 @@ void weft__g_cancellable_cancel(GCancellable *cancellable)
 		struct chain *c = lock(cancellable);
 		for (uint32_t place = c ? c->first : 0; place;) {
 			const struct weft__glib_thing *task = weft__glib_thing_at(place);
-			if (task->cancellable == cancellable && !task->is_ended) {
+			if (task->cancellable == cancellable && !task->is_returned && !task->is_ended) {
 				weft_signal_only(by, task->id);
 				WEFT_NOTE(task->id, "cancelled");
 			}

@@ -82,17 +82,21 @@ void weft__glib_create(
 		weft_hook_stack(thing->id, site);
 }
 
-void weft__glib_end(struct weft__glib_thing *thing, const char *error)
+void weft__glib_end_by(weft_id by, struct weft__glib_thing *thing, const char *error)
 {
-	weft_id by = weft__glib_who();
 	if (thing->is_ended || !thing->id)
 		return;
 	thing->is_ended = true;
-	by = by == thing->id ? WEFT_SYSTEM_ID : by; /* in its own OS thread */
 	if (error)
 		weft_fail(by, thing->id, error);
 	else
 		weft_resolve(by, thing->id);
+}
+
+void weft__glib_end(struct weft__glib_thing *thing, const char *error)
+{
+	weft_id by = weft__glib_who();
+	weft__glib_end_by(by == thing->id ? WEFT_SYSTEM_ID : by, thing, error); /* in its own OS thread */
 }
 
 void weft__glib_label(struct weft__glib_thing *thing, const char *text)

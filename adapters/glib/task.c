@@ -73,12 +73,20 @@ static weft_id waiter_here(void)
 
 static void (*finalize)(GObject *);
 
+/* The end of a task whose callback has come, or never will. */
+static void end_late(struct weft__glib_thing *task)
+{
+	if (!task->is_ended && task->returned_by)
+		weft__glib_end_by(task->returned_by, task, task->is_failed ? task->error.text : NULL);
+}
+
 static void finalized(GObject *object)
 {
 	struct weft__glib_thing *task = weft__glib_goes_on() ? weft__glib_thing_find(WEFT__GLIB_TASK, object) : NULL;
 	if (task) {
 		if (!task->is_returned)
 			weft__glib_end(task, WEFT_UNRETURNED);
+		end_late(task);
 		weft__glib_thing_remove(task);
 	}
 	finalize(object);
@@ -186,6 +194,21 @@ static bool is_cancelled(const struct weft__glib_thing *thing)
 	return thing->cancellable && weft__glib_real.g_cancellable_is_cancelled((GCancellable *)thing->cancellable);
 }
 
+/* A task whose callback goes on as itself ends with that callback: what runs after its end would be nobody's. */
+static void ends_later(struct weft__glib_thing *thing, const char *error)
+{
+	weft_id by = weft__glib_who();
+	thing->returned_by = by;
+	thing->is_failed = error;
+	thing->error = (struct weft_hook_label){0};
+	if (error)
+		weft_hook_put(&thing->error, error);
+	if (by != thing->id)
+		weft_signal_only(by, thing->id);
+	else /* in an OS thread of the pool, which may be late with its return */
+		weft_hook_show(weft__hook_thread.root);
+}
+
 /* Before the call: the callback may come within. */
 static void returned(GTask *task, const char *error)
 {
@@ -197,6 +220,11 @@ static void returned(GTask *task, const char *error)
 		name(task, thing, weft_hook_name((const void *)thing->ready));
 	if (!error && is_cancelled(thing) && weft__glib_real.g_task_get_check_cancellable(task))
 		error = "Operation was cancelled";
+	const struct weft__glib_thing *waiter = weft__glib_thing_of(thing->waiter);
+	if (thing->ready && !(waiter && !waiter->is_ended)) {
+		ends_later(thing, error);
+		return;
+	}
 	weft__glib_end(thing, error);
 	if (error && !thing->ready) /* nobody asked how it ends */
 		weft_read_later(WEFT_SYSTEM_ID, thing->id);
@@ -240,6 +268,24 @@ gboolean weft__g_task_return_error_if_cancelled(GTask *task)
 	return weft__glib_real.g_task_return_error_if_cancelled(task);
 }
 
+static void go_on(struct weft__glib_thing *waiter, weft_id input, GAsyncReadyCallback user, GObject *object, GAsyncResult *result,
+    gpointer data)
+{
+	WEFT__GLIB_FRAME frame = weft__glib_enter(waiter->id, weft__glib_tag_of(waiter));
+	(void)frame;
+	waiter->home = &weft__glib_here;
+	weft__glib_read(waiter->id, input);
+	user(object, result, data);
+}
+
+static void call(weft_id id, GAsyncReadyCallback user, GObject *object, GAsyncResult *result, gpointer data)
+{
+	WEFT__GLIB_FRAME frame = weft__glib_enter(id, 0);
+	(void)frame;
+	weft_hook_show(id);
+	user(object, result, data);
+}
+
 /* The task may be gone when its callback has returned. */
 void weft__glib_ready(GObject *object, GAsyncResult *result, gpointer data, unsigned slot)
 {
@@ -252,19 +298,24 @@ void weft__glib_ready(GObject *object, GAsyncResult *result, gpointer data, unsi
 	if (!task->is_returned && is_cancelled(task)) /* g_task_set_return_on_cancel() */
 		returned((GTask *)result, "Operation was cancelled");
 	struct weft__glib_thing *waiter = weft__glib_thing_of(task->waiter);
-	bool goes_on = waiter && !waiter->is_ended;
-	WEFT__GLIB_FRAME frame = weft__glib_enter(goes_on ? waiter->id : task->id, goes_on ? task->waiter : 0);
-	(void)frame;
-	if (goes_on) {
-		waiter->home = &weft__glib_here;
-		weft__glib_read(waiter->id, task->id);
-	} else if (task->awaited_by) {
-		weft__read_later_run(task->awaited_by, task->id);
-		weft__hook_thread.shown = task->id;
-	} else {
-		weft_hook_show(task->id);
+	if (waiter && !waiter->is_ended) {
+		end_late(task);
+		go_on(waiter, task->id, user, object, result, data);
+		return;
 	}
-	user(object, result, data);
+	weft__glib_tag tag = weft__glib_tag_of(task);
+	weft_id id = task->id, reader = task->awaited_by;
+	call(id, user, object, result, data);
+	task = weft__glib_goes_on() ? weft__glib_thing_of(tag) : NULL;
+	if (task && reader && task->returned_by && !task->is_ended && !task->is_failed) {
+		task->is_ended = true;
+		weft__resolve_read_later(task->returned_by, id, reader);
+		return;
+	}
+	if (task)
+		end_late(task);
+	if (reader && weft_is_on())
+		weft_read_later(reader, id);
 }
 
 /* ---- In a thread ---- */

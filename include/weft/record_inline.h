@@ -527,26 +527,26 @@ WEFT__FAST void weft__resolve_read(weft_id by, weft_id promise, weft_id reader)
 	}
 }
 
-/* weft_read_later() and weft_run() of what was read, likewise. */
-WEFT__FAST void weft__read_later_run(weft_id reader, weft_id promise)
+/* weft_resolve() and weft_read_later() likewise. */
+WEFT__FAST void weft__resolve_read_later(weft_id by, weft_id promise, weft_id reader)
 {
 	unsigned mode = WEFT__GATE();
 	if (WEFT__IS_OFF(mode))
 		return;
 	struct weft__place place;
 	uint32_t low;
-	if (WEFT__LIKELY(weft__is_narrow(reader) && weft__is_narrow(promise)) &&
-	    weft__reserve_bytes(&place, mode, 2, 2 * WEFT__HEADER + 12, &low)) {
-		unsigned char *at = weft__put_header(place.at, WEFT_OP_READ_LATER, low);
+	if (WEFT__LIKELY(weft__is_narrow(by) && weft__is_narrow(promise) && weft__is_narrow(reader)) &&
+	    weft__reserve_bytes(&place, mode, 2, 2 * (WEFT__HEADER + 8), &low)) {
+		unsigned char *at = weft__put_header(place.at, WEFT_OP_RESOLVE, low);
+		weft__put32(at, by);
+		weft__put32(at + 4, promise);
+		at = weft__put_header(at + 8, WEFT_OP_READ_LATER, low);
 		weft__put32(at, reader);
 		weft__put32(at + 4, promise);
-		at = weft__put_header(at + 8, WEFT_OP_RUN, low);
-		weft__put32(at, promise);
-		weft__note_running(place.stream, WEFT_OP_RUN, promise, 0);
 		weft__publish(&place);
 	} else {
+		weft__slow_ids(WEFT_OP_RESOLVE, by, promise);
 		weft__slow_ids(WEFT_OP_READ_LATER, reader, promise);
-		weft__slow_ids(WEFT_OP_RUN, promise, 0);
 	}
 }
 
