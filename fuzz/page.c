@@ -153,7 +153,7 @@ static void deed(const unsigned char *m, const char *text, const unsigned char *
 	case 14: weft_viewer_set_metric(v, m[1], m[2] & 1); break;
 	case 15: answer_questions(v); break;
 	case 16: press_row(v, m[1] & 1 ? FINDING_ROWS : PANEL_ROWS, m[2]); break;
-	case 17: weft_compare_resize(&all, m[1] * 4, m[2] * 3, (m[3] + 1) / 64.0); break;
+	case 17: weft_compare_resize(&all, m[1] * 2, m[2], (m[3] + 1) / 64.0); break;
 	case 18: weft_compare_show_findings(&all); break;
 	default:
 		again = page_load(trace, size, text);

@@ -30,7 +30,7 @@ static void move(struct weft_view *v, const unsigned char *m)
 	case 2: weft_view_pan(v, (double)(m[1] * 256 + m[2]) - 32768); break;
 	case 3: weft_view_focus(v, v->slots * m[1] / 255); break;
 	case 4: weft_view_focus_so(v, v->slots * m[1] / 255, y); break;
-	case 5: weft_view_resize(v, 16 * m[1], 16 * m[2]); break;
+	case 5: weft_view_resize(v, m[2] < 250 ? 2 * m[1] : 16 * m[1], m[2]); break; /* few are large */
 	case 6: weft_view_show(v, (int64_t)((uint64_t)m[1] << m[2] % 64), (int64_t)((uint64_t)m[2] << m[1] % 64)); break;
 	case 7: weft_view_find(v, (const char[]){(char)m[1], m[2] % 2 ? (char)m[2] : '\0', '\0'}); break;
 	case 8: weft_view_find_related(v, (uint32_t)m[1] * 256 + m[2]); break;

@@ -80,7 +80,7 @@ static void deed(struct weft_compare *c, const unsigned char *m, const unsigned 
 	case 8: weft_compare_act(c, (enum weft_action)(m[1] % WEFT_ACTION_COUNT)); break;
 	case 9: search(c, m); break;
 	case 10: weft_compare_search_step(c, m[1]); break;
-	case 11: weft_compare_resize(c, m[1] * 8, m[2] * 4, (m[3] + 1) / 64.0); break;
+	case 11: weft_compare_resize(c, m[1] * 2, m[2], (m[3] + 1) / 64.0); break; /* small ones are soon drawn */
 	case 12: weft_compare_set_free(c, m[1] & 1); break;
 	case 13: weft_viewer_select(v, m[1] * 256u + m[2]); break;
 	case 14: weft_viewer_show(v, (int64_t)((uint64_t)m[1] << m[3] % 64), (int64_t)((uint64_t)m[2] << m[3] / 4)); break;

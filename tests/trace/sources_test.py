@@ -54,6 +54,20 @@ def a_fifo_without_a_writer_says_so_at_once():
         expect_error(f'{verb} of a FIFO', run(verb, 'fifo', *more), 'fifo: nobody writes into this FIFO')
 
 
+def has_opened(process, path):
+    """Whether a process has opened a file, or has ended."""
+    if process.poll() is not None:
+        return True
+    folder = f'/proc/{process.pid}/fd'
+    for name in os.listdir(folder):
+        try:
+            if os.path.samefile(os.path.join(folder, name), path):
+                return True
+        except OSError:
+            pass  # closed meanwhile
+    return False
+
+
 def a_fifo_is_read_while_its_writer_is_there():
     os.mkfifo('written')
     # Keeps it open, so that there is a writer before there is a byte.
@@ -62,6 +76,9 @@ def a_fifo_is_read_while_its_writer_is_there():
     for byte in (LINE[:5], LINE[5:], LINE):
         os.write(keeper, byte)
         threading.Event().wait(0.05)
+    # What is in a FIFO is gone once nobody has it open.
+    while not has_opened(reader, 'written'):
+        threading.Event().wait(0.01)
     os.close(keeper)
     expect('events of a FIFO', len(reader.communicate(timeout=60)[0].splitlines()), 2)
 
