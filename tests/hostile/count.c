@@ -1,41 +1,95 @@
 /* count.c: counts what a program does, so that tests can tell how its work grows without a clock.
  *
- * The program is compiled with -fsanitize-coverage=trace-pc: each of its basic blocks calls __sanitizer_cov_trace_pc(), a step.
- * What the C library does on its behalf counts by its bytes.  Memory is what malloc() has lent at once, at most.  At the end, or
- * where a limit is reached, "STEPS BYTES" is written to WEFT_COUNT.  The limit, WEFT_COUNT_STEPS, ends what would take for ever.
- * SPDX-License-Identifier: ISC */
+ * The program is compiled with -fprofile-arcs: the compiler has counters in it, which are cheap, of how often it goes which way.
+ * Their sum is the steps.  What the C library does on its behalf counts by its bytes.  Memory is what malloc() has lent at once,
+ * at most.  At the end, or soon after a limit is reached, "STEPS BYTES" is written to WEFT_COUNT.  The limit, WEFT_COUNT_STEPS,
+ * ends what would take for ever.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <fcntl.h>
+#include <gcov.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
-enum { BYTES_A_STEP = 16 };
+enum { BYTES_A_STEP = 16, LOOK_EVERY_US = 100000 };
 
-static uint64_t steps, limit = UINT64_MAX;
+static uint64_t bytes_steps, limit = UINT64_MAX;
 static atomic_size_t lent, most;
 static const char *out;
+
+/* ---- The counters, as the compiler's library tells them: records of a tag, a length in bytes and numbers of 32 bits ---- */
+
+enum { MAGIC_WORDS = 4, TAG_COUNTERS = 0x01a10000 };
+
+/* Where -fprofile-info-section puts one for each file. */
+extern const struct gcov_info *const __start_weft_counted[], *const __stop_weft_counted[];
+
+struct reading {
+	uint64_t sum;
+	unsigned word;  /* of this file */
+	unsigned left;  /* words of this record */
+	bool is_length; /* a tag was read */
+	uint32_t tag, low;
+};
+
+static void read_words(const void *data, unsigned bytes, void *arg)
+{
+	struct reading *r = arg;
+	for (const uint32_t *w = data, *end = w + bytes / sizeof *w; w < end; w++) {
+		if (r->word++ < MAGIC_WORDS)
+			continue;
+		if (r->left > 0) {
+			if (r->tag == TAG_COUNTERS && r->left % 2 == 0)
+				r->low = *w;
+			else if (r->tag == TAG_COUNTERS)
+				r->sum += r->low | (uint64_t)*w << 32;
+			r->left--;
+		} else if (r->is_length) {
+			/* Counters that are all 0 are not there: a negative length. */
+			r->left = (int32_t)*w > 0 ? *w / sizeof *w : 0;
+			r->is_length = false;
+		} else {
+			r->tag = *w;
+			r->is_length = r->tag != 0;
+		}
+	}
+}
+
+static void begin_file(const char *name, void *arg)
+{
+	struct reading *r = arg;
+	*r = (struct reading){.sum = r->sum};
+}
+
+static uint64_t count_steps(void)
+{
+	struct reading r = {.sum = bytes_steps};
+	for (const struct gcov_info *const *info = __start_weft_counted; info < __stop_weft_counted; info++)
+		__gcov_info_to_gcda(*info, begin_file, read_words, NULL, &r);
+	return r.sum;
+}
 
 static void tell(void)
 {
 	char line[64];
 	int file = out ? open(out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
-	int n = snprintf(line, sizeof line, "%llu %zu\n", (unsigned long long)steps, atomic_load(&most));
+	int n = snprintf(line, sizeof line, "%llu %zu\n", (unsigned long long)count_steps(), atomic_load(&most));
 	if (file < 0 || write(file, line, (size_t)n) != n)
 		return;
 	close(file);
 }
 
-static void step(uint64_t count)
+static void look(int signal_number)
 {
-	steps += count;
-	if (steps < limit)
+	if (count_steps() < limit)
 		return;
-	limit = UINT64_MAX;
 	tell();
 	_exit(99);
 }
@@ -44,15 +98,14 @@ __attribute__((constructor)) static void begin(void)
 {
 	const char *most_steps = getenv("WEFT_COUNT_STEPS");
 	out = getenv("WEFT_COUNT");
-	if (most_steps)
-		limit = strtoull(most_steps, NULL, 10);
 	atexit(tell);
-}
-
-void __sanitizer_cov_trace_pc(void);
-void __sanitizer_cov_trace_pc(void)
-{
-	step(1);
+	if (!most_steps)
+		return;
+	limit = strtoull(most_steps, NULL, 10);
+	const struct sigaction action = {.sa_handler = look, .sa_flags = SA_RESTART};
+	const struct itimerval often = {{0, LOOK_EVERY_US}, {0, LOOK_EVERY_US}};
+	sigaction(SIGPROF, &action, NULL);
+	setitimer(ITIMER_PROF, &often, NULL);
 }
 
 /* ---- The C library: --wrap finds the calls of the program alone ---- */
@@ -62,7 +115,7 @@ void __sanitizer_cov_trace_pc(void)
 	result __wrap_##name parameters;                                                                                         \
 	result __wrap_##name parameters                                                                                          \
 	{                                                                                                                        \
-		step(1 + (bytes) / BYTES_A_STEP);                                                                                \
+		bytes_steps += 1 + (bytes) / BYTES_A_STEP;                                                                       \
 		return __real_##name arguments;                                                                                  \
 	}
 
@@ -78,7 +131,7 @@ void *__wrap_memchr(const void *from, int c, size_t n);
 void *__wrap_memchr(const void *from, int c, size_t n)
 {
 	const char *found = __real_memchr(from, c, n);
-	step(1 + (found ? (size_t)(found - (const char *)from) : n) / BYTES_A_STEP);
+	bytes_steps += 1 + (found ? (size_t)(found - (const char *)from) : n) / BYTES_A_STEP;
 	return (void *)(uintptr_t)found;
 }
 

@@ -189,6 +189,27 @@ static void test_creation_knows_its_site(void **state)
 	forget(&r);
 }
 
+/* The first event of an OS thread takes the slow path, which a stop waits for: one that it never left would keep its ring. */
+static void test_a_stop_gives_back_what_was_mapped(void **state)
+{
+	for (int first = 0; first < 3; first++) {
+		char line[512];
+		start((struct weft_record_options){.overwrite = true});
+		if (first == 0)
+			WEFT_CREATE(WEFT_KIND_TASK);
+		else if (first == 1)
+			weft_label(1, "a label");
+		else
+			weft_await(1, 2);
+		weft_stop();
+		FILE *maps = fopen("/proc/self/maps", "r");
+		assert_non_null(maps);
+		while (fgets(line, sizeof line, maps))
+			assert_null(strstr(line, directory));
+		fclose(maps);
+	}
+}
+
 static void test_ids_beyond_32_bits(void **state)
 {
 	start((struct weft_record_options){.first_id = ((weft_id)1 << 32) - 3, .size_bytes = 1 << 20});
@@ -279,6 +300,24 @@ static void test_growing_keeps_the_oldest(void **state)
 	assert_false(r.info->wrapped);
 	assert_int_equal(r.info->streams[0].packets, 4);
 	assert_int_equal(r.events.count + r.info->streams[0].lost_full, COUNT);
+	for (size_t i = 0; i < r.events.count; i++)
+		assert_int_equal(r.events.items[i].a, i);
+	forget(&r);
+}
+
+static void test_growing_fills_a_buffer_and_keeps_the_oldest(void **state)
+{
+	static uint64_t buffer[8192];
+	enum { EVENTS = 20000 };
+	memset(buffer, 0, sizeof buffer);
+	start((struct weft_record_options){
+	    .buffer = buffer, .buffer_bytes = sizeof buffer, .packet_bytes = 4096, .mode = WEFT_RECORD_GROW});
+	for (int i = 0; i < EVENTS; i++)
+		weft_await(i, i + 1);
+	weft_stop();
+	struct read_back r = read_memory(buffer, sizeof buffer);
+	assert_true(r.info->streams[0].packets > 8);
+	assert_int_equal(r.events.count + r.info->streams[0].lost_full, EVENTS);
 	for (size_t i = 0; i < r.events.count; i++)
 		assert_int_equal(r.events.items[i].a, i);
 	forget(&r);
@@ -1138,10 +1177,12 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_every_call),
 	    TEST(test_creation_knows_its_site),
+	    TEST(test_a_stop_gives_back_what_was_mapped),
 	    TEST(test_ids_beyond_32_bits),
 	    TEST(test_what_start_refuses),
 	    TEST(test_ring_keeps_the_newest),
 	    TEST(test_growing_keeps_the_oldest),
+	    TEST(test_growing_fills_a_buffer_and_keeps_the_oldest),
 	    TEST(test_buffer_of_the_callers),
 	    TEST(test_clock_gaps_and_steps),
 	    TEST(test_packets_alone_tell_the_time_of_day),

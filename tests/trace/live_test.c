@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -321,6 +322,39 @@ static void a_stream_that_is_missing_is_a_gap(void **state)
 	weft_trace_close(trace);
 }
 
+/* A page that cannot be read stands behind a trace of any length, cut or with zeros at its end. */
+static void nothing_is_read_behind_the_end(void **state)
+{
+	enum { PAGE = 4096, PAGES = 4, ZEROS = 100 };
+	static const char *const names[] = {"definitions-0", "stream-0-0"};
+	unsigned char *room = mmap(NULL, (PAGES + 1) * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	static unsigned char whole[PAGES * PAGE];
+	size_t size = 0;
+	assert_true(room != MAP_FAILED && mprotect(room + PAGES * PAGE, PAGE, PROT_NONE) == 0);
+	record_files();
+	for (int i = 0; i < 2; i++) {
+		FILE *in = fopen(file(names[i]), "rb");
+		assert_non_null(in);
+		size += fread(whole + size, 1, i == 0 ? PAGE : PAGES * PAGE - ZEROS - size, in);
+		fclose(in);
+	}
+	assert_true(size > 3 * PAGE);
+	for (size_t cut = 0; cut < 2 * PAGE; cut += cut < 300 ? 1 : 61)
+		for (size_t zeros = 0; zeros <= ZEROS; zeros += ZEROS / 2) {
+			struct weft_trace *trace;
+			const struct weft_event *events;
+			size_t count, length = size - cut + zeros;
+			unsigned char *at = room + PAGES * PAGE - length;
+			memcpy(at, whole, size - cut);
+			memset(at + size - cut, 0, zeros);
+			assert_int_equal(weft_trace_open_memory(&trace, at, length, "cut", NULL), WEFT_OK);
+			while (weft_trace_next(trace, &events, &count) == 1)
+				;
+			weft_trace_close(trace);
+		}
+	munmap(room, (PAGES + 1) * PAGE);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -332,6 +366,7 @@ int main(void)
 	    TEST(zeros_in_the_middle_are_a_gap),
 	    TEST(zeros_at_the_end_leave_the_end_open),
 	    TEST(a_stream_that_is_missing_is_a_gap),
+	    TEST(nothing_is_read_behind_the_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
