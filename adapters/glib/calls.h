@@ -67,6 +67,11 @@
 	X(void, g_task_run_in_thread, (GTask * task, GTaskThreadFunc work), (task, work))                                        \
 	X(void, g_task_run_in_thread_sync, (GTask * task, GTaskThreadFunc work), (task, work))                                   \
 	X(void, g_cancellable_cancel, (GCancellable * cancellable), (cancellable))                                               \
+	X(gboolean, g_application_register, (GApplication * application, GCancellable * cancellable, GError * *error),           \
+	    (application, cancellable, error))                                                                                   \
+	X(void, g_application_activate, (GApplication * application), (application))                                             \
+	X(void, g_application_open, (GApplication * application, GFile * *files, gint count, const gchar *hint),                 \
+	    (application, files, count, hint))                                                                                   \
 	X(int, g_application_run, (GApplication * application, int argc, char **argv), (application, argc, argv))
 
 #define WEFT__GIO_DBUS_CALL_PARAMETERS                                                                                           \

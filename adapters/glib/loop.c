@@ -2,6 +2,8 @@
  *
  * g_main_loop_run() is a promise that who calls it awaits, and that runs between callbacks; whoever quits the loop resolves it.
  * So is g_application_run(), which has no such loop.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
 #include "adapters/glib/adapter.h"
 
 /* What a loop changes in the OS thread that runs it. */
@@ -81,13 +83,58 @@ int weft__g_application_run(GApplication *application, int argc, char **argv)
 	return status;
 }
 
+/* What an application does before its loop turns: handlers of signals, which no source calls. */
+static weft_id begin_step(const char *label, const void *caller)
+{
+	weft_id by = weft__glib_who();
+	weft_id id = weft__create_awaited(by, WEFT_KIND_TASK, weft_hook_place(caller), by, label, (uint32_t)strlen(label));
+	weft__hook_thread.running = id;
+	weft_hook_show(id);
+	return id;
+}
+
+static void end_step(weft_id id, weft_id by)
+{
+	if (!weft__glib_goes_on())
+		return;
+	weft__hook_thread.running = by;
+	weft_resolve(id, id);
+	weft__glib_read(by, id);
+}
+
+#define STEP(label, CALL)                                                                                                        \
+	weft_id by = 0, id = 0;                                                                                                  \
+	if (weft__glib_begins()) {                                                                                               \
+		by = weft__glib_who();                                                                                           \
+		id = begin_step(label, __builtin_return_address(0));                                                             \
+	}                                                                                                                        \
+	CALL;                                                                                                                    \
+	if (id)                                                                                                                  \
+	end_step(id, by)
+
+gboolean weft__g_application_register(GApplication *application, GCancellable *cancellable, GError **error)
+{
+	STEP("start up", gboolean result = weft__glib_real.g_application_register(application, cancellable, error));
+	return result;
+}
+
+void weft__g_application_activate(GApplication *application)
+{
+	STEP("activate", weft__glib_real.g_application_activate(application));
+}
+
+void weft__g_application_open(GApplication *application, GFile **files, gint count, const gchar *hint)
+{
+	STEP("open", weft__glib_real.g_application_open(application, files, count, hint));
+}
+
 /* A turn of a loop that somebody else keeps going.  What runs after it is who called. */
 gboolean weft__g_main_context_iteration(GMainContext *context, gboolean may_block)
 {
 	struct weft__glib_here *here = &weft__glib_here;
 	if (!weft__glib_begins())
 		return weft__glib_real.g_main_context_iteration(context, may_block);
-	struct running before = {weft__glib_who(), here->loop, here->in_loop};
+	struct running before = {.outer = weft__glib_who(), .in_loop = here->in_loop};
 	here->in_loop = true;
 	gboolean result = weft__glib_real.g_main_context_iteration(context, may_block);
 	here->in_loop = before.in_loop;

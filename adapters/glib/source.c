@@ -245,12 +245,38 @@ static void get_callback(GSource *source, GSourceFunc *callback, gpointer *data)
 		source->callback_funcs->get(source->callback_data, source, callback, data);
 }
 
+/* What libgio brings to the loop of the program, whose code it then calls: that is no part of whoever attached the source.  NULL:
+ * no such thing. */
+static const char *brings(const GSource *source)
+{
+	static const struct {
+		const char *ends, *label;
+	} known[] = {
+	    {"emit_signal_instance_in_idle_cb", "D-Bus signal"},
+	    {"GFileMonitorSource", "file monitor"},
+	    {"emit_closed_in_idle", "D-Bus connection closed"},
+	    {"emit_new_connection_in_idle", "D-Bus connection"},
+	    {"gdbusnamewatching.c] call_in_idle_cb", "D-Bus name watched"},
+	    {"gdbusnameowning.c] call_in_idle_cb", "D-Bus name owned"},
+	    {"invoke_get_property_in_idle_cb", "D-Bus property read"},
+	    {"invoke_set_property_in_idle_cb", "D-Bus property set"},
+	    {"invoke_get_all_properties_in_idle_cb", "D-Bus properties read"},
+	};
+	size_t length = source->name ? strlen(source->name) : 0;
+	for (size_t i = 0, n; i < sizeof known / sizeof *known; i++)
+		if ((n = strlen(known[i].ends)) <= length && !memcmp(source->name + length - n, known[i].ends, n))
+			return known[i].label;
+	return NULL;
+}
+
 /* The promise of a source that has one: its own, or of what it recurs as. */
 static void begin(struct weft__glib_thing *thing, GSource *source, enum weft_kind kind, gpointer data, const void *site)
 {
 	const struct weft__glib_thing *task = weft__glib_thing_find(WEFT__GLIB_TASK, data);
 	weft_id owner = task && !task->is_ended ? task->id : weft__glib_who();
-	bool is_part = weft__glib_is_own(site) && (!thing->callback || weft__glib_is_own((const void *)thing->callback));
+	bool is_own = weft__glib_is_own(site);
+	const char *brought = is_own ? brings(source) : NULL;
+	bool is_part = is_own && !brought && (!thing->callback || weft__glib_is_own((const void *)thing->callback));
 	bool once = kind == WEFT_KIND_HANDLE || kind == WEFT_KIND_TIMER, is_first = false;
 	struct weft__glib_thing *stands = NULL;
 	if (once && thing->callback && !task && outlives(source, thing->callback, data)) {
@@ -263,7 +289,9 @@ static void begin(struct weft__glib_thing *thing, GSource *source, enum weft_kin
 	new->callback = thing->callback;
 	bool is_awaited = task && task->id && !task->is_ended && task->id != weft__glib_who();
 	weft__glib_create(new, kind, site, is_part, owner, is_awaited ? task->id : 0);
-	if (name_of(source))
+	if (brought)
+		weft__glib_label(new, brought);
+	else if (name_of(source))
 		name(new, source->name, source);
 	else if (kind == WEFT_KIND_TIMER)
 		name(new, weft_hook_name((const void *)thing->callback), source);
