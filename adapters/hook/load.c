@@ -350,11 +350,14 @@ static void add_copy(
 	c->module = (struct weft_hook_module){.path = c->path, .base = m->base};
 	take(c, table, fresh);
 	c->table = NULL;
+	sigset_t signals;
+	weft__hook_block_signals(&signals);
 	pthread_mutex_lock(&lock);
 	c->next = copies;
 	copies = c;
 	report(c);
 	pthread_mutex_unlock(&lock);
+	weft__hook_restore_signals(&signals);
 	char word[sizeof reported];
 	snprintf(word, sizeof word, "%s %s in %s was left alone: %s", adapter->name, c->version, c->path, c->why);
 	if (!c->accepted)
@@ -408,9 +411,12 @@ static void forget_copy(uintptr_t base)
 			at = &c->next;
 			continue;
 		}
+		sigset_t signals;
+		weft__hook_block_signals(&signals);
 		pthread_mutex_lock(&lock);
 		*at = c->next;
 		pthread_mutex_unlock(&lock);
+		weft__hook_restore_signals(&signals);
 		if (c->accepted && c->adapter->gone)
 			c->adapter->gone(&c->module);
 		weft__slots_free(&c->slots);

@@ -2,6 +2,7 @@
 #ifndef WEFT_HOOK_LOAD_H
 #define WEFT_HOOK_LOAD_H
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include "adapters/hook/hook.h"
@@ -21,6 +22,11 @@ bool weft__hook_is_recorder(const void *return_address);
 
 /* Whether the program needs the recorder by itself: then it says by itself when it sleeps. */
 bool weft__hook_is_instrumented(void);
+
+/* session.c: around a lock that fork() takes, too: a signal handler may fork, and must not find it taken by whom it interrupted.
+ */
+void weft__hook_block_signals(sigset_t *before);
+void weft__hook_restore_signals(const sigset_t *before);
 
 /* session.c: whether this process is to record.  NULL in the environment: everything stays as it is. */
 bool weft__hook_is_wanted(void);

@@ -200,11 +200,26 @@ static bool start(void)
 	return true;
 }
 
+void weft__hook_block_signals(sigset_t *before)
+{
+	sigset_t every;
+	sigfillset(&every);
+	sigdelset(&every, SIGBUS); /* the recorder's own, of a file that was truncated */
+	pthread_sigmask(SIG_SETMASK, &every, before);
+}
+
+void weft__hook_restore_signals(const sigset_t *before)
+{
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 bool weft__hook_begin(void)
 {
 	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != WAITING)
 		return false;
 	int saved = errno;
+	sigset_t signals;
+	weft__hook_block_signals(&signals);
 	pthread_mutex_lock(&lock);
 	bool begins = state == WAITING;
 	if (begins) {
@@ -217,6 +232,7 @@ bool weft__hook_begin(void)
 		__atomic_store_n(&state, on ? BEGUN : FAILED, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&lock);
+	weft__hook_restore_signals(&signals);
 	if (begins && weft_is_on())
 		weft__hook_threads_begin();
 	if (begins && weft_is_on())

@@ -5,6 +5,9 @@
 
 SPDX-License-Identifier: ISC"""
 
+import base64
+import hashlib
+import json
 import os
 import signal
 import socket
@@ -13,6 +16,8 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
+import urllib.request
 
 from recorded import ENV, PATIENCE, Recording, expect, fail, need
 
@@ -94,6 +99,56 @@ def tmux(weft, folder):
     healthy(trace)
 
 
-TESTS = {'memcached': memcached, 'tmux': tmux}
+def transmission(weft, folder):
+    """A daemon that is told of a file by HTTP, looks at all of it, and ends."""
+    program, data = need('transmission-daemon'), bytes(range(256)) * 4096
+    with socket.socket() as one, socket.socket() as two:
+        one.bind(('127.0.0.1', 0))
+        two.bind(('127.0.0.1', 0))
+        port, peers = one.getsockname()[1], two.getsockname()[1]
+    with open(os.path.join(folder, 'file'), 'wb') as file:
+        file.write(data)
+    recording = Recording(weft, os.path.join(folder, 'traces'), [program, '-f', '-g', folder + '/config', '-p', str(port), '-r', '127.0.0.1', '-P', str(peers), '-w',
+                                                                folder, '-T', '--no-dht', '--no-lpd', '--no-portmap', '--no-utp'], wait=False)
+    session, asked = [''], [0]
+
+    def ask(method, **arguments):
+        request = urllib.request.Request(f'http://127.0.0.1:{port}/transmission/rpc', json.dumps({'method': method, 'arguments': arguments}).encode(),
+                                         {'X-Transmission-Session-Id': session[0]})
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                asked[0] += 1
+                return json.load(answer)['arguments']
+        except urllib.error.HTTPError as error:  # the first answer has the name of the session
+            asked[0] += 1
+            session[0] = error.headers['X-Transmission-Session-Id']
+        except OSError:
+            pass
+        return None
+
+    until(lambda: ask('session-get'), 'the daemon does not answer')
+    pieces = b''.join(hashlib.sha1(data[i:i + 32768]).digest() for i in range(0, len(data), 32768))
+    ask('torrent-add', metainfo=base64.b64encode(b'd4:infod6:lengthi%de4:name4:file12:piece lengthi32768e6:pieces%d:%see' % (len(data), len(pieces), pieces)).decode())
+    until(lambda: [t['percentDone'] for t in ask('torrent-get', fields=['percentDone'])['torrents']] == [1], 'the file is not found whole')
+    ask('session-close')
+    recording.out, recording.err = recording.process.communicate(timeout=PATIENCE)
+    expect(recording.process.returncode, 0, 'the exit status of transmission')
+    trace = recording.trace('transmission-da')
+    served = trace.promises('request', 'POST /transmission/rpc')
+    expect((len(served), {p['end'] for p in served}), (asked[0], {'resolved'}), 'requests of HTTP')
+    listens = trace.promises('listen', f'listen 127.0.0.1:{port}')
+    connections = {p['promise']: p for p in trace.promises('connection')}
+    if len(listens) != 1 or any(connections[p['created_by']]['created_by'] != listens[0]['promise'] for p in served):
+        fail(f'requests whose connections come from nowhere: {served}')
+    if len(trace.promises('loop', 'event_base_loop')) < 2 or not trace.promises('timer', '500 ms'):
+        fail('loops or timers are missing')
+    # One of its OS threads does nothing but read a pipe to which nobody writes.
+    idle = [p for p in trace.promises('thread') if len(p['running']) < 5 and p['end_ns'] - p['start_ns'] > 10 * sum(b - a for a, b in p['running'])]
+    if not idle:
+        fail(f'OS threads that seem to work for ever: {trace.promises("thread")}')
+    healthy(trace)
+
+
+TESTS = {'memcached': memcached, 'tmux': tmux, 'transmission': transmission}
 with tempfile.TemporaryDirectory(prefix='weft-event-') as place:
     TESTS[sys.argv[1]](sys.argv[2], place)

@@ -31,11 +31,11 @@ def need(program):
 
 
 class Recording:
-    """A run of a command, and its traces.  With `say`, it is to be ended by the caller."""
+    """A run of a command, and its traces; without `wait` it is to be ended by the caller.  `before`: how weft itself is run, as by another user."""
 
-    def __init__(self, weft, folder, command, wait=True, env=None, **options):
+    def __init__(self, weft, folder, command, wait=True, env=None, before=(), **options):
         self.weft, self.folder = os.path.abspath(weft), folder
-        self.process = subprocess.Popen([self.weft, 'record', '--mode=grow', '-o', folder, '--', *command], env={**ENV, **(env or {})},
+        self.process = subprocess.Popen([*before, self.weft, 'record', '--mode=grow', '-o', folder, '--', *command], env={**ENV, **(env or {})},
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
         if wait:
             self.out, self.err = self.process.communicate(timeout=PATIENCE)
