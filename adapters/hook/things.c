@@ -2,6 +2,7 @@
 #include "adapters/hook/things.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static size_t hash(const void *key)
 {
@@ -18,14 +19,41 @@ static struct weft_hook_thing **bucket_of(struct weft_hook_things *table, const 
 	return &shard_of(table, key)->buckets[hash(key) / WEFT_HOOK_SHARDS % WEFT_HOOK_BUCKETS];
 }
 
+/* How many locks of tables this OS thread has.  Where a fork() finds one, a signal handler that forks has interrupted who took
+ * it. */
+static __thread int held __attribute__((tls_model("initial-exec")));
+
+static void take(struct weft_hook_shard *shard)
+{
+	held++;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	pthread_mutex_lock(&shard->lock);
+}
+
+static bool try(struct weft_hook_shard *shard)
+{
+	held++;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	bool taken = pthread_mutex_trylock(&shard->lock) == 0;
+	held -= !taken;
+	return taken;
+}
+
+static void give_back(struct weft_hook_shard *shard)
+{
+	pthread_mutex_unlock(&shard->lock);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	held--;
+}
+
 void weft_hook_things_lock(struct weft_hook_things *table, const void *key)
 {
-	pthread_mutex_lock(&shard_of(table, key)->lock);
+	take(shard_of(table, key));
 }
 
 void weft_hook_things_unlock(struct weft_hook_things *table, const void *key)
 {
-	pthread_mutex_unlock(&shard_of(table, key)->lock);
+	give_back(shard_of(table, key));
 }
 
 void *weft_hook_things_find(struct weft_hook_things *table, const void *key)
@@ -50,20 +78,21 @@ void *weft_hook_things_make(struct weft_hook_things *table, const void *key)
 void weft_hook_things_drop(struct weft_hook_things *table, struct weft_hook_thing *thing)
 {
 	struct weft_hook_thing **at = bucket_of(table, thing->key);
-	while (*at != thing)
+	while (*at && *at != thing)
 		at = &(*at)->next;
-	*at = thing->next;
+	if (*at) /* not so in a child that was forked meanwhile, which has forgotten all */
+		*at = thing->next;
 	free(thing);
 }
 
 void weft_hook_things_each(struct weft_hook_things *table, void (*see)(struct weft_hook_thing *thing, void *data), void *data)
 {
 	for (size_t i = 0; i < WEFT_HOOK_SHARDS; i++) {
-		pthread_mutex_lock(&table->shards[i].lock);
+		take(&table->shards[i]);
 		for (size_t j = 0; j < WEFT_HOOK_BUCKETS; j++)
 			for (struct weft_hook_thing *t = table->shards[i].buckets[j]; t; t = t->next)
 				see(t, data);
-		pthread_mutex_unlock(&table->shards[i].lock);
+		give_back(&table->shards[i]);
 	}
 }
 
@@ -86,7 +115,7 @@ uint64_t weft_hook_things_list(struct weft_hook_things *table, uint64_t cursor, 
 	for (; cursor < ALL && budget > 0; cursor++) {
 		struct weft_hook_shard *shard = &table->shards[cursor / WEFT_HOOK_BUCKETS];
 		/* Inside an event that a holder of the lock records. */
-		if (!shard->buckets[cursor % WEFT_HOOK_BUCKETS] || pthread_mutex_trylock(&shard->lock))
+		if (!shard->buckets[cursor % WEFT_HOOK_BUCKETS] || !try(shard))
 			continue;
 		for (struct weft_hook_thing *t = shard->buckets[cursor % WEFT_HOOK_BUCKETS]; t; t = t->next)
 			if (t->id && t->home == &weft__hook_thread) {
@@ -97,25 +126,27 @@ uint64_t weft_hook_things_list(struct weft_hook_things *table, uint64_t cursor, 
 					weft_still_awaits(t->kept, t->id);
 				budget -= budget > 0;
 			}
-		pthread_mutex_unlock(&shard->lock);
+		give_back(shard);
 	}
 	return cursor < ALL ? cursor : 0;
 }
 
+/* A child's promises are of another trace.  It frees nothing: the handler that forked may have interrupted malloc(). */
+static void forget(struct weft_hook_things *table)
+{
+	for (size_t i = 0; i < WEFT_HOOK_SHARDS; i++) {
+		memset(table->shards[i].buckets, 0, sizeof table->shards[i].buckets);
+		pthread_mutex_init(&table->shards[i].lock, NULL);
+	}
+}
+
 void weft_hook_things_fork(struct weft_hook_things *table, enum weft_hook_fork when)
 {
-	for (size_t i = 0; when == WEFT_HOOK_BEFORE_FORK && i < WEFT_HOOK_SHARDS; i++)
-		pthread_mutex_lock(&table->shards[i].lock);
-	/* A child's promises are of another trace. */
-	for (size_t i = 0; when == WEFT_HOOK_IN_CHILD && i < (size_t)WEFT_HOOK_SHARDS * WEFT_HOOK_BUCKETS; i++) {
-		struct weft_hook_thing **bucket = &table->shards[i / WEFT_HOOK_BUCKETS].buckets[i % WEFT_HOOK_BUCKETS],
-				       *next = *bucket;
-		*bucket = NULL;
-		for (struct weft_hook_thing *t; (t = next);) {
-			next = t->next;
-			free(t);
-		}
-	}
-	for (size_t i = 0; when != WEFT_HOOK_BEFORE_FORK && i < WEFT_HOOK_SHARDS; i++)
-		pthread_mutex_unlock(&table->shards[i].lock);
+	if (when == WEFT_HOOK_IN_CHILD)
+		forget(table);
+	for (size_t i = 0; when != WEFT_HOOK_IN_CHILD && held == 0 && i < WEFT_HOOK_SHARDS; i++)
+		if (when == WEFT_HOOK_BEFORE_FORK)
+			pthread_mutex_lock(&table->shards[i].lock);
+		else
+			pthread_mutex_unlock(&table->shards[i].lock);
 }

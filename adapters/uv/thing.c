@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include "adapters/hook/load.h"
 #include "adapters/uv/adapter.h"
 
 enum { CHUNK = WEFT__UV_CHUNK, CHUNKS = WEFT__UV_CHUNKS, BATCH = 128 };
@@ -24,6 +25,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void give_batch(struct weft__uv_here *here, uint32_t count)
 {
+	sigset_t signals;
+	weft__hook_block_signals(&signals);
 	pthread_mutex_lock(&lock);
 	while (here->free_first && count-- > 0) {
 		uint32_t place = here->free_first;
@@ -34,6 +37,7 @@ static void give_batch(struct weft__uv_here *here, uint32_t count)
 		free_first = place;
 	}
 	pthread_mutex_unlock(&lock);
+	weft__hook_restore_signals(&signals);
 }
 
 void weft__uv_thread_ends(void)
@@ -47,6 +51,8 @@ void weft__uv_thread_ends(void)
 /* More things for this OS thread. */
 static void take_batch(struct weft__uv_here *here)
 {
+	sigset_t signals;
+	weft__hook_block_signals(&signals);
 	pthread_mutex_lock(&lock);
 	while (free_first && here->free_count < BATCH) {
 		uint32_t place = free_first;
@@ -72,6 +78,7 @@ static void take_batch(struct weft__uv_here *here)
 		__atomic_store_n(&weft__uv_places, weft__uv_places + (chunk ? CHUNK : 0), __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&lock);
+	weft__hook_restore_signals(&signals);
 }
 
 static struct weft__uv_thing *make(const void *key)

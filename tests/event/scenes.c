@@ -1,4 +1,5 @@
 /* scenes.c: small programs of libevent.  Each is a function; its name is the argument.  SPDX-License-Identifier: ISC */
+#include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
@@ -8,10 +9,13 @@
 #include <event2/thread.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct event_base *base;
@@ -333,13 +337,44 @@ static int torture(void)
 	return 0;
 }
 
+/* ---- forking: a signal handler that forks, while the program adds and deletes timers ---- */
+
+static volatile sig_atomic_t forked;
+
+static void fork_now(int number)
+{
+	int kept = errno;
+	pid_t child = fork();
+	if (child == 0)
+		_exit(0);
+	waitpid(child, NULL, 0);
+	forked++;
+	errno = kept;
+}
+
+static int forking(void)
+{
+	signal(SIGALRM, fork_now);
+	setitimer(ITIMER_REAL, &(struct itimerval){{.tv_usec = 500}, {.tv_usec = 500}}, NULL);
+	while (forked < 300)
+		for (int i = 0; i < 100; i++) {
+			evtimer_assign(&deleted, base, add_again, NULL);
+			evtimer_add(&deleted, &(struct timeval){.tv_sec = 100});
+			evtimer_del(&deleted);
+			event_base_loop(base, EVLOOP_NONBLOCK);
+		}
+	setitimer(ITIMER_REAL, &(struct itimerval){.it_interval.tv_usec = 0}, NULL);
+	puts("done");
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		int (*run)(void);
 	} scenes[] = {{"timers", timers}, {"spin_timer", spin_timer}, {"spin_fd", spin_fd}, {"load", load}, {"buffers", buffers},
-	    {"http", http}, {"torture", torture}};
+	    {"http", http}, {"torture", torture}, {"forking", forking}};
 	for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
 		if (!strcmp(argv[1], scenes[i].name)) {
 			base = event_base_new();

@@ -85,6 +85,9 @@ def test(folder):
     if len(trace.promises('condition', 'event freed')) + len(trace.promises('condition', 'event')) < 1000:
         fail('events that were activated are missing')
 
+    # A fork in the middle of what weft does: nobody waits for himself.
+    healthy(record('forking', folder))
+
 
 with tempfile.TemporaryDirectory(prefix='weft-event-') as place:
     test(place)
