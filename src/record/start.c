@@ -81,6 +81,23 @@ static int check(const struct weft_record_options *o)
 	return WEFT_OK;
 }
 
+/* An OS thread that is late to notice the end of the recording before may still count there what it lost: that needs the lock. */
+static int start_definitions(const struct weft_record_options *o)
+{
+	const char *why = NULL;
+	about.metadata.brief = o->buffer != NULL;
+	while (!weft__define_lock(1000))
+		usleep(10);
+	weft__stream_reset(&weft__recording.definitions);
+	int status = o->buffer ? weft__buffer_start(o, &about.metadata, o->buffer == memory, &why)
+			       : weft__place_begin(o, &about.metadata, failure, sizeof failure);
+	weft__define_unlock();
+	if (status < 0)
+		return why ? fail(status, why) : status;
+	weft__target = o->buffer ? WEFT__BUFFER : WEFT__DIRECTORY;
+	return WEFT_OK;
+}
+
 /* Locked. */
 static int start(const struct weft_record_options *o)
 {
@@ -105,20 +122,8 @@ static int start(const struct weft_record_options *o)
 	choose_clock(o);
 	describe(o);
 	weft__modules_start();
-	weft__stream_reset(&r->definitions);
-	about.metadata.brief = o->buffer != NULL;
-	if (o->buffer) {
-		const char *why = NULL;
-		status = weft__buffer_start(o, &about.metadata, o->buffer == memory, &why);
-		if (status < 0)
-			return fail(status, why);
-		weft__target = WEFT__BUFFER;
-	} else {
-		status = weft__place_begin(o, &about.metadata, failure, sizeof failure);
-		if (status < 0)
-			return status;
-		weft__target = WEFT__DIRECTORY;
-	}
+	if ((status = start_definitions(o)) < 0)
+		return status;
 	/* The first stream at once, and with room for all of it, so that a full disk is an error here. */
 	errno = ENOSPC;
 	if (!weft__attach_locked(true)) {
