@@ -51,6 +51,7 @@ int cli_render(struct cli_args *args)
 	struct weft_render_options render = {0};
 	int size[2] = {1280, 720};
 	const char *out = NULL;
+	const char *focus = NULL;
 	bool dark = false, explain = false, parts = false;
 	number_vec marked = {0};
 	render.from_ns = render.to_ns = -1;
@@ -61,6 +62,8 @@ int cli_render(struct cli_args *args)
 	    {"to", 0, CLI_TIME, &render.to_ns, "T", "shows what is before this time"},
 	    {"find", 0, CLI_TEXT, &render.find, "TEXT",
 		"highlights what matches: a text, kind:bind, id:18, failed, pending, longer:5ms"},
+	    {"focus", 0, CLI_TEXT, &focus, "ID",
+		"draws only what belongs to this promise, what it waited for and who waited for it"},
 	    {"explain", 0, CLI_FLAG, &explain, NULL,
 		"highlights the promises of the first finding of weft explain, and prints its title"},
 	    CLI_OPTION_PARTS(&parts),
@@ -98,6 +101,10 @@ int cli_render(struct cli_args *args)
 		char end[CLI_DURATION];
 		exit = cli_fail("%s: ends at %s, before --from", input.name, cli_format_duration(end, input.model->end_ns));
 	}
+	if (exit < 0 && focus)
+		exit = cli_find_promise(&input, focus, &render.focus);
+	if (exit < 0 && focus && render.focus == WEFT_SYSTEM)
+		exit = cli_fail("render: --focus=%s is the system, not a promise", focus);
 	if (exit < 0 && explain && (exit = find_finding(&input, parts, &marked)) < 0) {
 		render.marked = marked.items;
 		render.marked_count = marked.count;

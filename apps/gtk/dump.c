@@ -57,6 +57,8 @@ static void put_promises(GString *out, const struct weft_viewer *viewer, double 
 	g_string_append(out, "\"promises\":[");
 	for (uint32_t i = 1; i < model->promise_count && i < PROMISES; i++) {
 		const struct weft_promise *p = &model->promises[i];
+		if (viewer->layout->rows[i] == WEFT_NONE)
+			continue;
 		double x0 = weft_view_x(viewer->view, p->start_ns) * viewer->scale;
 		double x1 = weft_view_x(viewer->view, p->end_ns) * viewer->scale;
 		double y = weft_view_y(viewer->view, weft_view_slot(viewer->view, viewer->layout->rows[i])) * viewer->scale;

@@ -33,6 +33,7 @@ struct weft_render_options {
 	const char *find;       /* highlight what this query matches (view/query.h); or NULL */
 	const uint32_t *marked; /* highlight these promises of the model too */
 	size_t marked_count;
+	uint32_t focus;            /* draw only what belongs to this promise (layout/focus.h), over its time; 0: all */
 	bool no_metrics;           /* leave the counters out */
 	enum weft_theme theme;     /* light or dark */
 	enum weft_picture picture; /* see weft_picture_from_path() */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "backends/cairo/cairo.h"
+#include "layout/focus.h"
 #include "view/query.h"
 
 int weft_picture_from_path(enum weft_picture *out, const char *path)
@@ -72,7 +73,9 @@ static int render_view(struct weft_view *view, const struct weft_render_options 
 	struct weft_cairo *cairo;
 	struct weft_draw_list list = {0};
 	weft_view_resize(view, o->width_px ? o->width_px : 1280, o->height_px ? o->height_px : 720);
-	if (o->has_from || o->has_to)
+	if (o->focus && !o->has_from && !o->has_to)
+		weft_view_show_promise(view, o->focus);
+	else if (o->has_from || o->has_to)
 		weft_view_show(view, o->has_from ? o->from_ns : 0, o->has_to ? o->to_ns : view->model->end_ns);
 	if (o->find) {
 		struct weft_query query;
@@ -99,6 +102,22 @@ static int render_view(struct weft_view *view, const struct weft_render_options 
 	return status;
 }
 
+/* Has the layout made anew, of what belongs to a promise. */
+static int focus(struct weft_layout **layout, const struct weft_model *model, uint32_t promise, struct weft_error *err)
+{
+	uint64_t *only = NULL;
+	struct weft_layout *part = NULL;
+	int status = weft_focus_find(&only, NULL, model, *layout, promise, err);
+	if (status == WEFT_OK)
+		status = weft_layout_create_of(&part, model, only, err);
+	free(only);
+	if (status == WEFT_OK) {
+		weft_layout_destroy(*layout);
+		*layout = part;
+	}
+	return status;
+}
+
 int weft_render(const struct weft_model *model, const struct weft_render_options *o, weft_write_fn *write, void *write_ctx,
     size_t *found, struct weft_error *err)
 {
@@ -110,6 +129,8 @@ int weft_render(const struct weft_model *model, const struct weft_render_options
 	if ((o->has_from ? o->from_ns : 0) >= (o->has_to ? o->to_ns : model->end_ns) && (o->has_from || o->has_to))
 		return weft_error_set(err, WEFT_EINVAL, "there is no time between the start and the end of the picture");
 	int status = weft_layout_create(&layout, model, err);
+	if (status == WEFT_OK && o->focus)
+		status = focus(&layout, model, o->focus, err);
 	if (status == WEFT_OK)
 		status = weft_view_create(&view, model, layout, err);
 	if (status == WEFT_OK)

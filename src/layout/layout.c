@@ -117,6 +117,15 @@ static bool list_rows(struct sorting *s)
 	return true;
 }
 
+static void leave_out(struct sorting *s, const uint64_t *only)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < s->count; i++)
+		if (only[s->order[i] / 64] >> s->order[i] % 64 & 1)
+			s->order[kept++] = s->order[i];
+	s->count = kept;
+}
+
 /* Nobody has a row yet: any row marks who is not to be placed. */
 static bool leave_followers_out(struct sorting *s)
 {
@@ -142,6 +151,11 @@ static bool leave_followers_out(struct sorting *s)
 
 int weft_layout_create(struct weft_layout **out, const struct weft_model *model, struct weft_error *err)
 {
+	return weft_layout_create_of(out, model, NULL, err);
+}
+
+int weft_layout_create_of(struct weft_layout **out, const struct weft_model *model, const uint64_t *only, struct weft_error *err)
+{
 	size_t n = model->promise_count;
 	struct weft_layout *layout = calloc(1, sizeof *layout);
 	struct sorting s = {.model = model, .layout = layout, .count = n > 0 ? n - 1 : 0};
@@ -151,8 +165,10 @@ int weft_layout_create(struct weft_layout **out, const struct weft_model *model,
 	bool done = layout && layout->rows && s.order;
 	if (done) {
 		memset(layout->rows, 0xff, n * sizeof *layout->rows);
-		done = weft__folds_find(layout, model) && sort_by_start(&s);
-		done = done && leave_followers_out(&s) && weft__tracks_find(layout, model) &&
+		done = (only || weft__folds_find(layout, model)) && sort_by_start(&s);
+		if (done && only)
+			leave_out(&s, only);
+		done = done && leave_followers_out(&s) && weft__tracks_find(layout, model, only) &&
 		       weft__rows_pack(layout, model, s.order, s.count) && list_rows(&s);
 	}
 	for (size_t i = 0; done && i < layout->fold_count; i++)

@@ -40,7 +40,7 @@ struct weft_track {
 };
 
 struct weft_layout {
-	uint32_t *rows; /* by promise; the system has WEFT_NONE */
+	uint32_t *rows; /* by promise; WEFT_NONE: it is not drawn, as the system */
 	uint32_t row_count;
 	uint32_t *by_row;    /* promises ordered by row, then start; of a fold the leader only */
 	uint32_t *row_begin; /* [row_count + 1]: those of row r are by_row[row_begin[r]] up to by_row[row_begin[r + 1]] */
@@ -57,6 +57,9 @@ struct weft_layout {
 
 /* On failure *out is untouched: WEFT_ENOMEM. */
 int weft_layout_create(struct weft_layout **out, const struct weft_model *model, struct weft_error *err);
+
+/* The same of some promises only, those whose bits are set in `only`; the others have no row, and nothing is folded. */
+int weft_layout_create_of(struct weft_layout **out, const struct weft_model *model, const uint64_t *only, struct weft_error *err);
 void weft_layout_destroy(struct weft_layout *layout);
 
 /* The fold that a promise leads, or NULL.  Logarithmic in folds. */

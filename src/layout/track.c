@@ -163,6 +163,17 @@ static void find_owners(struct search *s)
 			s->owner[s->layout->folded[s->layout->folds[i].first + k]] = s->owner[s->layout->folds[i].leader];
 }
 
+/* What belongs to an actor that is left out belongs to the one around it. */
+static void leave_out(struct search *s, const uint64_t *only)
+{
+	for (uint32_t i = 1; i < s->model->promise_count; i++)
+		while (get_bit(only, i) && s->owner[i] != WEFT_NONE && !get_bit(only, s->owner[i]))
+			s->owner[i] = s->owner[s->owner[i]];
+	for (uint32_t i = 1; i < s->model->promise_count; i++)
+		if (!get_bit(only, i))
+			s->owner[i] = WEFT_NONE;
+}
+
 /* Makes tracks of actors to which anything belongs. */
 static bool list_tracks(struct search *s)
 {
@@ -190,7 +201,7 @@ static bool list_tracks(struct search *s)
 	return true;
 }
 
-bool weft__tracks_find(struct weft_layout *layout, const struct weft_model *model)
+bool weft__tracks_find(struct weft_layout *layout, const struct weft_model *model, const uint64_t *only)
 {
 	size_t n = model->promise_count, words = n / 64 + 1;
 	struct search s = {.model = model, .layout = layout};
@@ -211,6 +222,8 @@ bool weft__tracks_find(struct weft_layout *layout, const struct weft_model *mode
 		done = adopt_orphans(&s);
 		if (done)
 			find_owners(&s);
+		if (done && only)
+			leave_out(&s, only);
 		done = done && list_tracks(&s);
 	}
 	free(s.owner);

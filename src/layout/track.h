@@ -4,8 +4,8 @@
 
 #include "layout/layout.h"
 
-/* Sets tracks (all but their rows), track_count and track_of of a layout whose folds are known; false when out of memory.  Linear
- * in promises and links. */
-bool weft__tracks_find(struct weft_layout *layout, const struct weft_model *model);
+/* Of promises whose bits are set in `only`, or of all if that is NULL.  Sets tracks (all but their rows), track_count and
+ * track_of of a layout whose folds are known; false when out of memory.  Linear in promises and links. */
+bool weft__tracks_find(struct weft_layout *layout, const struct weft_model *model, const uint64_t *only);
 
 #endif

@@ -108,20 +108,20 @@ static enum weft_arrow arrow_of(const struct weft_model *model, const struct wef
 }
 
 /* The system's deeds are not drawn, nor what a promise does to itself. */
-static bool is_drawn(const struct weft_link *link)
+static bool is_drawn(const struct weft_layout *layout, const struct weft_link *link)
 {
 	return link->from != link->to && link->from != WEFT_SYSTEM && link->to != WEFT_SYSTEM && link->from != WEFT_NONE &&
-	       link->to != WEFT_NONE;
+	       link->to != WEFT_NONE && layout->rows[link->from] != WEFT_NONE && layout->rows[link->to] != WEFT_NONE;
 }
 
-static bool index_arrows(struct weft_index *x, const struct weft_model *model)
+static bool index_arrows(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
 {
 	uint8_t *class = malloc(model->link_count + 1);
 	if (!class)
 		return false;
 	size_t count[WEFT_ARROWS + 1] = {0};
 	for (size_t i = 0; i < model->link_count; i++) {
-		class[i] = (uint8_t)(is_drawn(&model->links[i]) ? arrow_of(model, &model->links[i]) : WEFT_ARROWS);
+		class[i] = (uint8_t)(is_drawn(layout, &model->links[i]) ? arrow_of(model, &model->links[i]) : WEFT_ARROWS);
 		count[class[i]]++;
 	}
 	bool done = true;
@@ -250,7 +250,7 @@ int weft__index_create(struct weft_index **out, const struct weft_model *model, 
 	struct weft_index *x = calloc(1, sizeof *x);
 	if (!x)
 		return WEFT_ENOMEM;
-	if (!index_runs(x, model) || !index_promises(x, model, layout) || !index_boxes(x) || !index_arrows(x, model) ||
+	if (!index_runs(x, model) || !index_promises(x, model, layout) || !index_boxes(x) || !index_arrows(x, model, layout) ||
 	    !index_sleeps(x, model, layout) || !index_counters(x, model)) {
 		weft__index_destroy(x, model);
 		return WEFT_ENOMEM;

@@ -83,7 +83,7 @@ static void project(struct weft_view *v)
 {
 	double linear = inner_height(v) / (v->slots > 0 ? v->slots : 1);
 	v->focus = clamp(v->focus, 0, v->slots);
-	if (linear >= COMFORTABLE_PX) {
+	if (linear >= COMFORTABLE_PX || v->slots < 1) {
 		v->curve = 0;
 		v->pitch_px = linear < HIGHEST_PX ? linear : HIGHEST_PX;
 	} else {
@@ -240,6 +240,14 @@ void weft_view_show(struct weft_view *v, int64_t from_ns, int64_t to_ns)
 	v->from_ns = from_ns;
 	v->px_per_ns = v->width_px / (span > LEAST_SPAN_NS ? span : LEAST_SPAN_NS);
 	choose_rows(v);
+}
+
+void weft_view_show_promise(struct weft_view *v, uint32_t promise)
+{
+	int64_t from = v->model->promises[promise].start_ns, to = weft_layout_end(v->layout, v->model, promise);
+	int64_t length = to / 2 - from / 2, around = length / 5 > 100 ? length / 5 : 100;
+	weft_view_show(v, __builtin_sub_overflow(from, around, &from) ? INT64_MIN : from,
+	    __builtin_add_overflow(to, around, &to) ? INT64_MAX : to);
 }
 
 void weft_view_show_all(struct weft_view *v)

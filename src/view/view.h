@@ -50,6 +50,9 @@ void weft_view_set_end(struct weft_view *view, int64_t end_ns);
 void weft_view_show(struct weft_view *view, int64_t from_ns, int64_t to_ns);
 void weft_view_show_all(struct weft_view *view);
 
+/* Shows a promise from its start to its end, and a little more on both sides. */
+void weft_view_show_promise(struct weft_view *view, uint32_t promise);
+
 /* Rows stay where they are, whatever part of time is seen; or those without anything in it collapse, as at first. */
 void weft_view_hold_rows(struct weft_view *view, bool hold);
 

@@ -151,6 +151,8 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 	case WEFT_ACTION_WHY:
 	case WEFT_ACTION_LIKE:
 	case WEFT_ACTION_RELATED: return enabled(v->selected != WEFT_NONE);
+	case WEFT_ACTION_FOCUS: return enabled(v->selected != WEFT_NONE && v->selected != v->focused);
+	case WEFT_ACTION_UNFOCUS: return enabled(v->focused != WEFT_NONE);
 	case WEFT_ACTION_ZOOM_SPAN: return enabled(v->has_span);
 	case WEFT_ACTION_NEXT_MATCH:
 	case WEFT_ACTION_PREVIOUS_MATCH: return enabled(v->view->found > 0);
@@ -185,6 +187,8 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_HOLD_ROWS: weft_viewer_hold_rows(v, !v->view->holds_rows); break;
 	case WEFT_ACTION_OVERVIEW: weft_viewer_set_overview(v, !v->overview_shown); break;
 	case WEFT_ACTION_CLOCK: weft_viewer_set_clock(v, &(struct weft_clock){!v->clock.wall, v->clock.utc_offset_s}); break;
+	case WEFT_ACTION_FOCUS: weft_viewer_focus(v, v->selected); break;
+	case WEFT_ACTION_UNFOCUS: weft_viewer_focus(v, WEFT_NONE); break;
 	case WEFT_ACTION_GO_AWAITED: weft_viewer_walk(v, WEFT_STEP_AWAITED); break;
 	case WEFT_ACTION_GO_RESOLVER: weft_viewer_walk(v, WEFT_STEP_RESOLVER); break;
 	case WEFT_ACTION_GO_CREATOR: weft_viewer_walk(v, WEFT_STEP_CREATOR); break;

@@ -168,8 +168,10 @@ struct weft_range weft_viewer_range_y(const struct weft_viewer *v)
 {
 	const struct weft_view *view = v->view;
 	double inner = view->height_px - WEFT_VIEW_TOP_PX - WEFT_VIEW_BOTTOM_PX;
-	if (view->curve == 0 || inner <= 0)
-		return (struct weft_range){0, view->slots, 0, view->slots};
+	if (view->curve == 0 || inner <= 0) {
+		double slots = view->slots > 1 ? view->slots : 1; /* where nothing is alive, no row is shown */
+		return (struct weft_range){0, slots, 0, slots};
+	}
 	/* As many as would be seen if all were as high as the one in focus. */
 	double page = inner / view->pitch_px;
 	page = page < view->slots / 2 ? page : view->slots / 2;

@@ -66,6 +66,20 @@ static int64_t stable_end(int64_t from_ns, int64_t to_ns)
 	return (int64_t)((uint64_t)from_ns + span);
 }
 
+static void put_promise(struct out *o, const struct weft_viewer *v, const char *name, uint32_t promise)
+{
+	char text[64];
+	if (promise == WEFT_NONE)
+		return;
+	int64_t id = v->model->promises[promise].id;
+	put_name(o, name);
+	if (weft_model_find(v->model, id) == promise)
+		snprintf(text, sizeof text, "%" PRId64, id);
+	else
+		snprintf(text, sizeof text, "@%" PRIu32, promise);
+	put(o, text);
+}
+
 size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 {
 	struct out o = {buf, size, 0};
@@ -90,19 +104,12 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 	}
 	if (v->filter)
 		put(&o, "&filter=1");
-	if (v->selected != WEFT_NONE) {
-		int64_t id = v->model->promises[v->selected].id;
-		put_name(&o, "sel");
-		if (weft_model_find(v->model, id) == v->selected)
-			snprintf(text, sizeof text, "%" PRId64, id);
-		else
-			snprintf(text, sizeof text, "@%" PRIu32, v->selected);
-		put(&o, text);
-	}
+	put_promise(&o, v, "sel", v->selected);
 	if (!v->metrics)
 		put(&o, "&metrics=0");
 	if (v->view->holds_rows)
 		put(&o, "&hold=1");
+	put_promise(&o, v, "focus", v->focused);
 	if (size > 0)
 		buf[o.at < size ? o.at : size - 1] = '\0';
 	return o.at;
@@ -114,7 +121,7 @@ struct place {
 	bool has_times, has_slot, filter, no_metrics, holds_rows;
 	int64_t from_ns, to_ns;
 	double slot;
-	uint32_t selected;
+	uint32_t selected, focused;
 	char find[WEFT_QUERY_BYTES + 1];
 };
 
@@ -197,16 +204,19 @@ static bool parse_id(const char *text, size_t len, int64_t *id)
 	return true;
 }
 
-static int parse_selected(const struct weft_viewer *v, struct place *p, const char *text, size_t len, struct weft_error *err)
+static int parse_promise(
+    const struct weft_viewer *v, const char *name, uint32_t *out, struct weft_str value, struct weft_error *err)
 {
+	const char *text = value.ptr;
+	size_t len = value.len < 60 ? value.len : 60;
 	bool by_number = len > 0 && *text == '@';
 	int64_t id;
 	if (!parse_id(text + by_number, len - by_number, &id))
-		return weft_error_set(err, WEFT_EINVAL, "sel=%.*s is not the id of a promise", (int)len, text);
+		return weft_error_set(err, WEFT_EINVAL, "%s=%.*s is not the id of a promise", name, (int)len, text);
 	uint32_t promise = by_number ? (id > 0 && id < UINT32_MAX ? (uint32_t)id : WEFT_NONE) : weft_model_find(v->model, id);
 	if (!weft__viewer_has(v, promise))
 		return weft_error_set(err, WEFT_ENOTFOUND, "there is no promise %.*s in this trace", (int)len, text);
-	p->selected = promise;
+	*out = promise;
 	return WEFT_OK;
 }
 
@@ -226,7 +236,9 @@ static int parse_part(const struct weft_viewer *v, struct place *p, const char *
 	if (IS("find") && !decode(p->find, sizeof p->find, value, value_len))
 		return weft_error_set(err, WEFT_EINVAL, "find=%.*s is not encoded as in a URL, or too long", shown, value);
 	if (IS("sel"))
-		return parse_selected(v, p, value, value_len < 60 ? value_len : 60, err);
+		return parse_promise(v, "sel", &p->selected, (struct weft_str){value, (uint32_t)value_len}, err);
+	if (IS("focus"))
+		return parse_promise(v, "focus", &p->focused, (struct weft_str){value, (uint32_t)value_len}, err);
 	if (IS("filter"))
 		p->filter = value_len == 1 && *value == '1';
 	if (IS("metrics"))
@@ -253,10 +265,11 @@ static int parse(const struct weft_viewer *v, struct place *p, const char *text,
 
 int weft_viewer_go(struct weft_viewer *v, const char *text, struct weft_error *err)
 {
-	struct place p = {.selected = WEFT_NONE};
+	struct place p = {.selected = WEFT_NONE, .focused = WEFT_NONE};
 	int status = parse(v, &p, text, err);
 	if (status < 0)
 		return status;
+	weft_viewer_focus(v, p.focused);
 	weft_viewer_hold_rows(v, p.holds_rows);
 	if (p.has_times)
 		weft_viewer_show(v, p.from_ns, p.to_ns);

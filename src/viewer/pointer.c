@@ -75,7 +75,7 @@ void weft_viewer_menu(struct weft_viewer *v)
 	const struct weft_pane *picture = &v->panes[WEFT_PANE_PICTURE];
 	v->menu_x_px = picture->x_px + picture->width_px / 2;
 	v->menu_y_px = picture->y_px + picture->height_px / 2;
-	if (v->selected != WEFT_NONE) {
+	if (v->selected != WEFT_NONE && v->layout->rows[v->selected] != WEFT_NONE) {
 		const struct weft_promise *p = &v->model->promises[v->selected];
 		double slot = weft_view_slot(v->view, v->layout->rows[v->selected]);
 		double left = between(weft_view_x(v->view, p->start_ns) * v->scale, 0, picture->width_px),

@@ -15,6 +15,8 @@ static void free_all(struct weft_viewer *v)
 		weft_findings_destroy(v->answers[i]);
 	weft_overview_destroy(v->overview);
 	weft_facts_destroy(v->facts);
+	weft_view_destroy(v->whole_view);
+	weft_layout_destroy(v->whole_layout);
 	weft_view_destroy(v->view);
 	weft_layout_destroy(v->layout);
 	weft_model_destroy(v->model);
@@ -56,7 +58,7 @@ int weft_viewer_open(
 		return status;
 	}
 	v->trace = trace;
-	v->selected = v->hovered = WEFT_NONE;
+	v->selected = v->hovered = v->focused = WEFT_NONE;
 	v->search_at = (uint32_t)v->model->promise_count;
 	v->metrics = v->overview_shown = true;
 	v->questions[WEFT_ASK_TRACE] = (struct weft_question){.state = WEFT_QUESTION_NEW, .promise = WEFT_NONE};

@@ -68,6 +68,9 @@ struct weft_viewer {
 	struct weft_model *model;
 	struct weft_layout *layout;
 	struct weft_view *view;
+	struct weft_layout *whole_layout; /* while only what belongs to `focused` is shown: the layout and the view of all */
+	struct weft_view *whole_view;
+	uint32_t focused; /* or WEFT_NONE */
 	struct weft_facts *facts;
 	struct weft_overview *overview;
 	double width_px, height_px, scale;
@@ -233,6 +236,10 @@ bool weft_viewer_clear(struct weft_viewer *viewer);
 void weft_viewer_set_filter(struct weft_viewer *viewer, bool on);
 void weft_viewer_set_overview(struct weft_viewer *viewer, bool shown);
 void weft_viewer_set_clock(struct weft_viewer *viewer, const struct weft_clock *clock);
+
+/* Shows only what belongs to a promise (layout/focus.h), laid out anew, over its time; WEFT_NONE: all again, where one was
+ * before. Without memory nothing changes. */
+void weft_viewer_focus(struct weft_viewer *viewer, uint32_t promise);
 void weft_viewer_hold_rows(struct weft_viewer *viewer, bool hold);
 void weft_viewer_set_metrics(struct weft_viewer *viewer, bool shown);
 void weft_viewer_set_metric(struct weft_viewer *viewer, size_t counter, bool shown);

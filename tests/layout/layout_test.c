@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/search.h"
+#include "layout/focus.h"
 #include "layout/layout.h"
 
 static const char *shared;
@@ -546,6 +547,70 @@ static void test_orphans_belong_to_who_waits_for_them(void **state)
 	free(m.promises);
 }
 
+/* Asks which promises belong to one, as a string of their numbers' letters, from 'b' for 1; they are laid out alone. */
+static void expect_focus(const struct weft_model *m, uint32_t promise, const char *wanted)
+{
+	struct weft_layout *whole, *part;
+	uint64_t *only;
+	size_t count;
+	char got[64] = "";
+	assert_int_equal(weft_layout_create(&whole, m, NULL), WEFT_OK);
+	assert_int_equal(weft_focus_find(&only, &count, m, whole, promise, NULL), WEFT_OK);
+	assert_int_equal(weft_layout_create_of(&part, m, only, NULL), WEFT_OK);
+	for (uint32_t i = 1; i < m->promise_count; i++) {
+		bool is_in = only[i / 64] >> i % 64 & 1;
+		assert_int_equal(part->rows[i] != WEFT_NONE, is_in);
+		if (is_in)
+			got[strlen(got)] = (char)('a' + i);
+	}
+	assert_string_equal(got, wanted);
+	assert_int_equal(count, strlen(wanted));
+	check_tracks(m, part);
+	for (uint32_t r = 0; r < part->row_count; r++)
+		assert_true(part->row_begin[r] < part->row_begin[r + 1]);
+	assert_int_equal(part->row_begin[part->row_count], count);
+	free(only);
+	weft_layout_destroy(part);
+	weft_layout_destroy(whole);
+}
+
+static void test_focus(void **state)
+{
+	(void)state;
+	struct weft_model m = model_of(12);
+	m.promises[1] = promise(WEFT_KIND_LISTEN, 0, 0, 1000);
+	m.promises[2] = promise(WEFT_KIND_CONNECTION, 1, 10, 900);
+	m.promises[3] = promise(WEFT_KIND_REQUEST, 2, 20, 60);
+	m.promises[4] = promise(WEFT_KIND_BIND, 3, 30, 40);
+	m.promises[5] = promise(WEFT_KIND_BIND, 4, 65, 90); /* made by the request's code when the request had ended */
+	m.promises[6] = promise(WEFT_KIND_CONNECTION, 1, 10, 900);
+	m.promises[7] = promise(WEFT_KIND_REQUEST, 6, 20, 60);
+	m.promises[8] = promise(WEFT_KIND_FS, 7, 30, 50);
+	m.promises[9] = promise(WEFT_KIND_LOCK, 0, 0, 1000);
+	m.promises[10] = promise(WEFT_KIND_BIND, 0, 0, 1000);
+	m.promises[11] = promise(WEFT_KIND_BIND, 10, 5, 1000);
+	struct weft_link links[] = {
+	    {.time_ns = 35, .from = 4, .to = 9, .kind = WEFT_LINK_AWAIT}, /* the request waits for a lock, */
+	    {.time_ns = 36, .from = 9, .to = 7, .kind = WEFT_LINK_AWAIT}, /* which another one has, */
+	    {.time_ns = 37, .from = 7, .to = 8, .kind = WEFT_LINK_AWAIT}, /* which waits for a file */
+	    {.time_ns = 38, .from = 10, .to = 3, .kind = WEFT_LINK_AWAIT},
+	    {.time_ns = 39, .from = 10, .to = 11, .kind = WEFT_LINK_AWAIT},
+	    {.time_ns = 40, .from = 8, .to = 11, .kind = WEFT_LINK_SIGNAL},
+	    {.time_ns = 70, .from = 9, .to = 11, .kind = WEFT_LINK_READ},
+	};
+	m.links = links;
+	m.link_count = 7;
+	expect_focus(&m, 3, "dehijk");
+	/* One that is no actor: what it made until it ended. */
+	expect_focus(&m, 4, "ehij");
+	expect_focus(&m, 5, "f");
+	/* A connection alone, with what its requests waited for until it ended. */
+	expect_focus(&m, 2, "cdefhijl");
+	expect_focus(&m, 8, "hi");
+	expect_focus(&m, 11, "jkl");
+	free(m.promises);
+}
+
 /* Connections, each with requests one after another; each request has three reads at once.  Returns its rows. */
 static uint32_t serve(uint32_t connections, uint32_t requests, bool bursts)
 {
@@ -637,6 +702,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_what_an_actor_makes_belongs_to_it),
 	    cmocka_unit_test(test_marks_own_what_their_maker_makes),
 	    cmocka_unit_test(test_orphans_belong_to_who_waits_for_them),
+	    cmocka_unit_test(test_focus),
 	    cmocka_unit_test(test_a_server_is_as_high_as_what_it_does_at_once),
 	    cmocka_unit_test(test_starts_may_differ_in_any_digit),
 	    cmocka_unit_test(test_empty),

@@ -68,9 +68,10 @@ with tempfile.TemporaryDirectory() as folder:
         if rows[1] > rows[0] * 1.1:
             fail(f'{what}: {rows[1]} rows where a tenth of the requests take {rows[0]}')
     subprocess.run([deep, at('deep')], check=True)
-    rows = 1 + max(row for _, (_, _, row, _) in promises_of(at('deep')))
+    with subprocess.Popen([weft, 'dump', '--json', at('deep')], stdout=subprocess.PIPE) as dump:
+        rows = len({row for block in iter(lambda: dump.stdout.read(1 << 20), b'') for row in re.findall(rb'"row":(\d+),', block)})
     print(f'a loop of a million turns: {rows} rows')
-    if rows > 4:
+    if not 0 < rows <= 4:
         fail('a staircase')
     net = os.path.join(shared, 'traces', 'net.ctf')
     if os.path.exists(net):

@@ -479,6 +479,11 @@ static void test_place(void **state)
 	}
 	assert_int_equal(weft_viewer_go(v, "", &err), WEFT_OK);
 	assert_true(v->selected == WEFT_NONE && v->view->found == 0 && !v->view->holds_rows);
+	/* Where nothing is alive there are no rows, but a scrollbar. */
+	assert_int_equal(weft_viewer_go(v, "t=-90ms..-80ms", &err), WEFT_OK);
+	struct weft_range range = weft_viewer_range_y(v);
+	assert_true(v->view->slots == 0 && range.upper > range.lower && range.page > 0);
+	assert_int_equal(weft_viewer_draw(v, &err), WEFT_OK);
 	/* A key holds rows still, and lets them go. */
 	assert_int_equal(weft_viewer_go(v, "t=0.5ms..0.6ms", &err), WEFT_OK);
 	double collapsed = v->view->slots;
@@ -488,6 +493,55 @@ static void test_place(void **state)
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_HOLD_ROWS), WEFT_OK);
 	assert_false(weft_viewer_action_state(v, WEFT_ACTION_HOLD_ROWS) & WEFT_ACTION_ON);
 	assert_true(v->view->slots == collapsed);
+	weft_viewer_destroy(v);
+}
+
+/* Only what belongs to one promise is shown, and a link says so; then all is where it was. */
+static void test_focus(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	char before[1024], text[1024];
+	struct weft_error err;
+	assert_int_equal(weft_viewer_go(v, "t=0.1ms..0.6ms&find=GET", &err), WEFT_OK);
+	while (weft_viewer_search_step(v, 100))
+		;
+	weft_viewer_place(v, before, sizeof before);
+	uint32_t rows = v->layout->row_count, all = (uint32_t)v->model->promise_count;
+	size_t found = v->view->found;
+	assert_true(found > 0);
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOCUS), WEFT_EINVAL);
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_UNFOCUS), WEFT_EINVAL);
+	for (uint32_t p = 1; p < all; p++) {
+		weft_viewer_select(v, p);
+		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOCUS), WEFT_OK);
+		assert_true(v->focused == p && v->layout->rows[p] != WEFT_NONE && v->layout->row_count <= rows);
+		assert_true(weft_view_x(v->view, v->model->promises[p].start_ns) > 0);
+		assert_int_equal(v->view->found, found);
+		assert_false(weft_viewer_action_state(v, WEFT_ACTION_FOCUS) & WEFT_ACTION_ENABLED);
+		assert_int_equal(weft_viewer_draw(v, &err), WEFT_OK);
+		/* The link leads there from elsewhere. */
+		weft_viewer_place(v, text, sizeof text);
+		assert_non_null(strstr(text, "&focus="));
+		struct weft_viewer *other = open_text(SERVER);
+		assert_int_equal(weft_viewer_go(other, text, &err), WEFT_OK);
+		assert_true(other->focused == p && other->layout->row_count == v->layout->row_count);
+		weft_viewer_take_over(other, v);
+		assert_int_equal(other->focused, p);
+		weft_viewer_destroy(other);
+		/* Every one can be clicked, none of those that are gone. */
+		for (uint32_t q = 1; q < all; q++)
+			if (v->layout->rows[q] == WEFT_NONE)
+				weft_viewer_select(v, q);
+		weft_viewer_menu(v);
+		weft_viewer_select(v, WEFT_NONE);
+		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_UNFOCUS), WEFT_OK);
+		assert_int_equal(v->layout->row_count, rows);
+	}
+	weft_viewer_place(v, text, sizeof text);
+	assert_string_equal(text, before);
+	assert_true(weft_viewer_go(v, "focus=99", &err) < 0);
+	assert_string_equal(err.what, "there is no promise 99 in this trace");
 	weft_viewer_destroy(v);
 }
 
@@ -751,6 +805,7 @@ int main(void)
 	    cmocka_unit_test(test_search_is_one_line),
 	    cmocka_unit_test(test_clear),
 	    cmocka_unit_test(test_place),
+	    cmocka_unit_test(test_focus),
 	    cmocka_unit_test(test_actions),
 	    cmocka_unit_test(test_menu),
 	    cmocka_unit_test(test_findings),
