@@ -322,37 +322,46 @@ static void a_stream_that_is_missing_is_a_gap(void **state)
 	weft_trace_close(trace);
 }
 
-/* A page that cannot be read stands behind a trace of any length, cut or with zeros at its end. */
+static void read_in_memory(const void *bytes, size_t size)
+{
+	struct weft_trace *trace;
+	const struct weft_event *events;
+	size_t count;
+	assert_int_equal(weft_trace_open_memory(&trace, bytes, size, "memory", NULL), WEFT_OK);
+	while (weft_trace_next(trace, &events, &count) == 1)
+		;
+	weft_trace_close(trace);
+}
+
+/* A page that cannot be read stands behind a trace that is cut, or that has something at its end. */
 static void nothing_is_read_behind_the_end(void **state)
 {
-	enum { PAGE = 4096, PAGES = 4, ZEROS = 100 };
+	enum { PAGE = 4096, ROOM = 16 * PAGE, TAIL = 200 };
 	static const char *const names[] = {"definitions-0", "stream-0-0"};
-	unsigned char *room = mmap(NULL, (PAGES + 1) * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	static unsigned char whole[PAGES * PAGE];
+	static unsigned char whole[ROOM];
+	unsigned char *room = mmap(NULL, ROOM + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+		      *end = room + ROOM;
 	size_t size = 0;
-	assert_true(room != MAP_FAILED && mprotect(room + PAGES * PAGE, PAGE, PROT_NONE) == 0);
+	assert_true(room != MAP_FAILED && mprotect(end, PAGE, PROT_NONE) == 0);
 	record_files();
 	for (int i = 0; i < 2; i++) {
 		FILE *in = fopen(file(names[i]), "rb");
 		assert_non_null(in);
-		size += fread(whole + size, 1, i == 0 ? PAGE : PAGES * PAGE - ZEROS - size, in);
+		size += fread(whole + size, 1, ROOM - TAIL - size, in);
+		assert_true(feof(in));
 		fclose(in);
 	}
-	assert_true(size > 3 * PAGE);
-	for (size_t cut = 0; cut < 2 * PAGE; cut += cut < 300 ? 1 : 61)
-		for (size_t zeros = 0; zeros <= ZEROS; zeros += ZEROS / 2) {
-			struct weft_trace *trace;
-			const struct weft_event *events;
-			size_t count, length = size - cut + zeros;
-			unsigned char *at = room + PAGES * PAGE - length;
-			memcpy(at, whole, size - cut);
-			memset(at + size - cut, 0, zeros);
-			assert_int_equal(weft_trace_open_memory(&trace, at, length, "cut", NULL), WEFT_OK);
-			while (weft_trace_next(trace, &events, &count) == 1)
-				;
-			weft_trace_close(trace);
+	for (size_t cut = 1; cut < 2 * PAGE; cut += cut < 300 ? 1 : 61) {
+		memcpy(end - (size - cut), whole, size - cut);
+		read_in_memory(end - (size - cut), size - cut);
+	}
+	for (size_t tail = 0; tail <= TAIL; tail++)
+		for (int fill = 0; fill < 2; fill++) {
+			memset(end - tail, fill, tail);
+			memcpy(end - tail - size, whole, size);
+			read_in_memory(end - tail - size, size + tail);
 		}
-	munmap(room, (PAGES + 1) * PAGE);
+	munmap(room, ROOM + PAGE);
 }
 
 int main(void)
