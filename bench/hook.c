@@ -1,9 +1,9 @@
 /* hook.c: what weft record costs unmodified programs.  Not linked with weft.
  *
- * weft-bench-hook echo: ten clients and their server in one loop; processor time of a round trip, which is two writes and what
- * answers them.
+ * weft-bench-hook echo [ROUNDS]: ten clients and their server in one loop; processor time of a round trip, which is two writes
+ * and what answers them.
  *
- * weft-bench-hook wait: a loop without a runtime: epoll_wait() on a descriptor that is ready, a read and a write.
+ * weft-bench-hook wait [TURNS]: a loop without a runtime: epoll_wait() on a descriptor that is ready, a read and a write.
  *
  * weft-bench-hook start PRELOAD DIR: how long `sh -c true` takes: without, with the library loaded, and with it told to record;
  * of many starts the one that a tenth is faster than, as other programs run, too.
@@ -20,11 +20,11 @@
 #include <unistd.h>
 #include <uv.h>
 
-enum { CLIENTS = 10, ROUNDS = 300, MESSAGE = 64, STARTS = 300, FAST = STARTS / 10 };
+enum { CLIENTS = 10, ROUNDS = 300, TURNS = 50000, MESSAGE = 64, STARTS = 300, FAST = STARTS / 10 };
 
 static uv_loop_t loop;
 static uv_tcp_t server, peers[CLIENTS];
-static unsigned peer_count;
+static unsigned peer_count, rounds = ROUNDS, turns = TURNS;
 
 struct client {
 	uv_tcp_t tcp;
@@ -85,7 +85,7 @@ static void on_client_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffe
 	c->received += n > 0 ? (unsigned)n : 0;
 	if (c->received < 2 * MESSAGE)
 		return;
-	if (++c->rounds < ROUNDS)
+	if (++c->rounds < rounds)
 		ask(c);
 	else
 		uv_close((uv_handle_t *)stream, NULL);
@@ -128,24 +128,23 @@ static int echo(void)
 	}
 	double begin = now_ns(CLOCK_PROCESS_CPUTIME_ID);
 	uv_run(&loop, UV_RUN_DEFAULT);
-	printf("round_trip_ns %.1f\n", (now_ns(CLOCK_PROCESS_CPUTIME_ID) - begin) / (CLIENTS * ROUNDS));
+	printf("round_trip_ns %.1f\n", (now_ns(CLOCK_PROCESS_CPUTIME_ID) - begin) / (CLIENTS * rounds));
 	return 0;
 }
 
 static int wait_in_loop(void)
 {
-	enum { TURNS = 50000 };
 	int epoll = epoll_create1(0), fd = eventfd(1, 0);
 	struct epoll_event event = {.events = EPOLLIN};
 	uint64_t value;
 	if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
 		return 1;
 	double begin = now_ns(CLOCK_PROCESS_CPUTIME_ID);
-	for (int i = 0; i < TURNS; i++)
+	for (unsigned i = 0; i < turns; i++)
 		if (epoll_wait(epoll, &event, 1, -1) != 1 || read(fd, &value, sizeof value) != sizeof value ||
 		    write(fd, &value, sizeof value) != sizeof value)
 			return 1;
-	printf("turn_ns %.1f\n", (now_ns(CLOCK_PROCESS_CPUTIME_ID) - begin) / TURNS);
+	printf("turn_ns %.1f\n", (now_ns(CLOCK_PROCESS_CPUTIME_ID) - begin) / turns);
 	return 0;
 }
 
@@ -185,5 +184,7 @@ int main(int argc, char **argv)
 {
 	if (argc == 4 && !strcmp(argv[1], "start"))
 		return start(argv[2], argv[3]);
-	return argc == 2 && !strcmp(argv[1], "wait") ? wait_in_loop() : echo();
+	if (argc == 3)
+		rounds = turns = (unsigned)strtoul(argv[2], NULL, 10);
+	return argc >= 2 && !strcmp(argv[1], "wait") ? wait_in_loop() : echo();
 }

@@ -118,7 +118,7 @@ static int begin_c11(void *data)
 /* NULL: nothing is told of it. */
 static struct start *prepare(const void *caller)
 {
-	bool is_told = (weft_is_on() || weft__hook_begin()) && !weft__hook_is_instrumented();
+	bool is_told = weft__hook_gate && weft_hook_begin() && !weft__hook_is_instrumented();
 	struct start *start = is_told ? calloc(1, sizeof *start) : NULL;
 	if (!start)
 		return NULL;
@@ -182,7 +182,7 @@ TAKEN int thrd_create(thrd_t *thread, thrd_start_t routine, void *data)
 #define JOIN(NAME, TEXT, CALL)                                                                                                   \
 	if (!real.NAME)                                                                                                          \
 		resolve();                                                                                                       \
-	if (!weft_is_on() && !weft__hook_begin())                                                                                \
+	if (!weft__hook_gate || !weft_hook_begin())                                                                              \
 		return CALL;                                                                                                     \
 	struct weft_hook_sleep s = {.kind = WEFT_HOOK_SLEEP_THREAD,                                                              \
 	    .function = #NAME,                                                                                                   \

@@ -28,6 +28,9 @@ bool weft__hook_is_instrumented(void);
 void weft__hook_block_signals(sigset_t *before);
 void weft__hook_restore_signals(const sigset_t *before);
 
+/* session.c: 0: this process records nothing, whatever it calls. */
+extern unsigned weft__hook_gate;
+
 /* session.c: whether this process is to record.  NULL in the environment: everything stays as it is. */
 bool weft__hook_is_wanted(void);
 /* This process, root's, is about to become that user: who shall be able to record.  Also in a child of vfork(). */

@@ -23,6 +23,7 @@
 enum { MOST_IN_PROCESS = 10000 };
 
 static enum { UNWANTED, WAITING, BEGUN, FAILED } state;
+unsigned weft__hook_gate = 1; /* until all that the calls of libc go on by has been looked up */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
@@ -50,6 +51,12 @@ void weft__hook_stack(weft_id promise, const void *caller)
 	if (found)
 		weft_stack(promise, (const void *const *)frames + first, found);
 	errno = saved;
+}
+
+static void set_state(int now)
+{
+	__atomic_store_n(&weft__hook_gate, now == WAITING || now == BEGUN, __ATOMIC_RELAXED);
+	__atomic_store_n(&state, now, __ATOMIC_RELEASE);
 }
 
 static void parse(char *text)
@@ -229,7 +236,7 @@ bool weft__hook_begin(void)
 			backtrace(&frame, 1);
 		weft__hook_threads_forget();
 		bool on = weft_is_on() || start();
-		__atomic_store_n(&state, on ? BEGUN : FAILED, __ATOMIC_RELEASE);
+		set_state(on ? BEGUN : FAILED);
 	}
 	pthread_mutex_unlock(&lock);
 	weft__hook_restore_signals(&signals);
@@ -268,7 +275,7 @@ static void in_child(void)
 {
 	weft__hook_around_fork(WEFT_HOOK_IN_CHILD);
 	weft__hook_threads_forget();
-	__atomic_store_n(&state, WAITING, __ATOMIC_RELEASE);
+	set_state(WAITING);
 	pthread_mutex_unlock(&lock);
 	tell_adapters(WEFT_HOOK_IN_CHILD);
 }
@@ -276,11 +283,12 @@ static void in_child(void)
 bool weft__hook_is_wanted(void)
 {
 	const char *text = secure_getenv("WEFT_RECORD");
-	if (!text || text[0] != '/' || strlen(text) >= sizeof wanted.directory)
-		return false;
-	strcpy(wanted.directory, text);
-	parse(wanted.directory);
-	state = WAITING;
-	pthread_atfork(before_fork, in_parent, in_child);
-	return true;
+	bool is_wanted = text && text[0] == '/' && strlen(text) < sizeof wanted.directory;
+	if (is_wanted) {
+		strcpy(wanted.directory, text);
+		parse(wanted.directory);
+		pthread_atfork(before_fork, in_parent, in_child);
+	}
+	set_state(is_wanted ? WAITING : UNWANTED);
+	return is_wanted;
 }

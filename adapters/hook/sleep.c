@@ -2,7 +2,12 @@
  *
  * Programs, libraries and runtimes call them through pointers that the loader fills, and this library stands first.  What libc
  * calls by itself is not seen.  What each of them continues in is looked up when the library is loaded: some of them may be
- * called in signal handlers, where dlsym() may not.  SPDX-License-Identifier: ISC */
+ * called in signal handlers, where dlsym() may not.
+ *
+ * The function that is taken goes straight on where nothing is to be recorded, by a jump, and so costs such a program a load and
+ * a branch.  Else another one looks whether something records by now, and a third one tells of the call.
+ *
+ * SPDX-License-Identifier: ISC */
 #include "adapters/hook/sleep.h"
 
 #include <dlfcn.h>
@@ -35,56 +40,56 @@
 #define CONDITIONS NULL
 #endif
 
-/* Name, return type, parameters, kind, version.  Locks first: what looks up the rest may allocate, under an allocator's lock. */
+/* Name, return type, parameters, version.  Locks first: what looks up the rest may allocate, under an allocator's lock. */
 #define CALLS(X)                                                                                                                 \
-	X(pthread_mutex_lock, int, (pthread_mutex_t *), MUTEX, NULL)                                                             \
-	X(mtx_lock, int, (mtx_t *), MUTEX, NULL)                                                                                 \
-	X(pthread_rwlock_rdlock, int, (pthread_rwlock_t *), MUTEX, NULL)                                                         \
-	X(pthread_rwlock_wrlock, int, (pthread_rwlock_t *), MUTEX, NULL)                                                         \
-	X(epoll_wait, int, (int, struct epoll_event *, int, int), FDS, NULL)                                                     \
-	X(epoll_pwait, int, (int, struct epoll_event *, int, int, const sigset_t *), FDS, NULL)                                  \
-	X(epoll_pwait2, int, (int, struct epoll_event *, int, const struct timespec *, const sigset_t *), FDS, NULL)             \
-	X(poll, int, (struct pollfd *, nfds_t, int), FDS, NULL)                                                                  \
-	X(__poll_chk, int, (struct pollfd *, nfds_t, int, size_t), FDS, NULL)                                                    \
-	X(ppoll, int, (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *), FDS, NULL)                           \
-	X(__ppoll_chk, int, (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t), FDS, NULL)             \
-	X(select, int, (int, fd_set *, fd_set *, fd_set *, struct timeval *), FDS, NULL)                                         \
-	X(pselect, int, (int, fd_set *, fd_set *, fd_set *, const struct timespec *, const sigset_t *), FDS, NULL)               \
-	X(sigwait, int, (const sigset_t *, int *), SIGNAL, NULL)                                                                 \
-	X(sigwaitinfo, int, (const sigset_t *, siginfo_t *), SIGNAL, NULL)                                                       \
-	X(sigtimedwait, int, (const sigset_t *, siginfo_t *, const struct timespec *), SIGNAL, NULL)                             \
-	X(sigsuspend, int, (const sigset_t *), SIGNAL, NULL)                                                                     \
-	X(pause, int, (void), SIGNAL, NULL)                                                                                      \
-	X(pthread_cond_wait, int, (pthread_cond_t *, pthread_mutex_t *), LOCK, CONDITIONS)                                       \
-	X(pthread_cond_timedwait, int, (pthread_cond_t *, pthread_mutex_t *, const struct timespec *), LOCK, CONDITIONS)         \
-	X(pthread_cond_clockwait, int, (pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *), LOCK, NULL)    \
-	X(cnd_wait, int, (cnd_t *, mtx_t *), LOCK, NULL)                                                                         \
-	X(cnd_timedwait, int, (cnd_t *, mtx_t *, const struct timespec *), LOCK, NULL)                                           \
-	X(pthread_barrier_wait, int, (pthread_barrier_t *), LOCK, NULL)                                                          \
-	X(sem_clockwait, int, (sem_t *, clockid_t, const struct timespec *), LOCK, NULL)                                         \
-	X(sem_wait, int, (sem_t *), LOCK, NULL)                                                                                  \
-	X(sem_timedwait, int, (sem_t *, const struct timespec *), LOCK, NULL)                                                    \
-	X(syscall, long, (long, ...), LOCK, NULL)                                                                                \
-	X(nanosleep, int, (const struct timespec *, struct timespec *), TIME, NULL)                                              \
-	X(clock_nanosleep, int, (clockid_t, int, const struct timespec *, struct timespec *), TIME, NULL)                        \
-	X(usleep, int, (useconds_t), TIME, NULL)                                                                                 \
-	X(sleep, unsigned, (unsigned), TIME, NULL)                                                                               \
-	X(thrd_sleep, int, (const struct timespec *, struct timespec *), TIME, NULL)                                             \
-	X(read, ssize_t, (int, void *, size_t), INPUT, NULL)                                                                     \
-	X(__read_chk, ssize_t, (int, void *, size_t, size_t), INPUT, NULL)                                                       \
-	X(__recv_chk, ssize_t, (int, void *, size_t, size_t, int), INPUT, NULL)                                                  \
-	X(recv, ssize_t, (int, void *, size_t, int), INPUT, NULL)                                                                \
-	X(recvfrom, ssize_t, (int, void *, size_t, int, struct sockaddr *, socklen_t *), INPUT, NULL)                            \
-	X(recvmsg, ssize_t, (int, struct msghdr *, int), INPUT, NULL)                                                            \
-	X(accept, int, (int, struct sockaddr *, socklen_t *), INPUT, NULL)                                                       \
-	X(accept4, int, (int, struct sockaddr *, socklen_t *, int), INPUT, NULL)                                                 \
-	X(wait, pid_t, (int *), PROCESS, NULL)                                                                                   \
-	X(waitpid, pid_t, (pid_t, int *, int), PROCESS, NULL)                                                                    \
-	X(waitid, int, (idtype_t, id_t, siginfo_t *, int), PROCESS, NULL)
+	X(pthread_mutex_lock, int, (pthread_mutex_t *), NULL)                                                                    \
+	X(mtx_lock, int, (mtx_t *), NULL)                                                                                        \
+	X(pthread_rwlock_rdlock, int, (pthread_rwlock_t *), NULL)                                                                \
+	X(pthread_rwlock_wrlock, int, (pthread_rwlock_t *), NULL)                                                                \
+	X(epoll_wait, int, (int, struct epoll_event *, int, int), NULL)                                                          \
+	X(epoll_pwait, int, (int, struct epoll_event *, int, int, const sigset_t *), NULL)                                       \
+	X(epoll_pwait2, int, (int, struct epoll_event *, int, const struct timespec *, const sigset_t *), NULL)                  \
+	X(poll, int, (struct pollfd *, nfds_t, int), NULL)                                                                       \
+	X(__poll_chk, int, (struct pollfd *, nfds_t, int, size_t), NULL)                                                         \
+	X(ppoll, int, (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *), NULL)                                \
+	X(__ppoll_chk, int, (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *, size_t), NULL)                  \
+	X(select, int, (int, fd_set *, fd_set *, fd_set *, struct timeval *), NULL)                                              \
+	X(pselect, int, (int, fd_set *, fd_set *, fd_set *, const struct timespec *, const sigset_t *), NULL)                    \
+	X(sigwait, int, (const sigset_t *, int *), NULL)                                                                         \
+	X(sigwaitinfo, int, (const sigset_t *, siginfo_t *), NULL)                                                               \
+	X(sigtimedwait, int, (const sigset_t *, siginfo_t *, const struct timespec *), NULL)                                     \
+	X(sigsuspend, int, (const sigset_t *), NULL)                                                                             \
+	X(pause, int, (void), NULL)                                                                                              \
+	X(pthread_cond_wait, int, (pthread_cond_t *, pthread_mutex_t *), CONDITIONS)                                             \
+	X(pthread_cond_timedwait, int, (pthread_cond_t *, pthread_mutex_t *, const struct timespec *), CONDITIONS)               \
+	X(pthread_cond_clockwait, int, (pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *), NULL)          \
+	X(cnd_wait, int, (cnd_t *, mtx_t *), NULL)                                                                               \
+	X(cnd_timedwait, int, (cnd_t *, mtx_t *, const struct timespec *), NULL)                                                 \
+	X(pthread_barrier_wait, int, (pthread_barrier_t *), NULL)                                                                \
+	X(sem_clockwait, int, (sem_t *, clockid_t, const struct timespec *), NULL)                                               \
+	X(sem_wait, int, (sem_t *), NULL)                                                                                        \
+	X(sem_timedwait, int, (sem_t *, const struct timespec *), NULL)                                                          \
+	X(syscall, long, (long, ...), NULL)                                                                                      \
+	X(nanosleep, int, (const struct timespec *, struct timespec *), NULL)                                                    \
+	X(clock_nanosleep, int, (clockid_t, int, const struct timespec *, struct timespec *), NULL)                              \
+	X(usleep, int, (useconds_t), NULL)                                                                                       \
+	X(sleep, unsigned, (unsigned), NULL)                                                                                     \
+	X(thrd_sleep, int, (const struct timespec *, struct timespec *), NULL)                                                   \
+	X(read, ssize_t, (int, void *, size_t), NULL)                                                                            \
+	X(__read_chk, ssize_t, (int, void *, size_t, size_t), NULL)                                                              \
+	X(__recv_chk, ssize_t, (int, void *, size_t, size_t, int), NULL)                                                         \
+	X(recv, ssize_t, (int, void *, size_t, int), NULL)                                                                       \
+	X(recvfrom, ssize_t, (int, void *, size_t, int, struct sockaddr *, socklen_t *), NULL)                                   \
+	X(recvmsg, ssize_t, (int, struct msghdr *, int), NULL)                                                                   \
+	X(accept, int, (int, struct sockaddr *, socklen_t *), NULL)                                                              \
+	X(accept4, int, (int, struct sockaddr *, socklen_t *, int), NULL)                                                        \
+	X(wait, pid_t, (int *), NULL)                                                                                            \
+	X(waitpid, pid_t, (pid_t, int *, int), NULL)                                                                             \
+	X(waitid, int, (idtype_t, id_t, siginfo_t *, int), NULL)
 
 /* What each continues in. */
 static struct {
-#define POINTER(NAME, RESULT, PARAMETERS, KIND, VERSION) RESULT(*NAME) PARAMETERS;
+#define POINTER(NAME, RESULT, PARAMETERS, VERSION) RESULT(*NAME) PARAMETERS;
 	CALLS(POINTER)
 #undef POINTER
 } real;
@@ -103,19 +108,27 @@ static struct {
 } tries;
 
 static struct {
-#define TEXT(NAME, RESULT, PARAMETERS, KIND, VERSION) struct weft_record_text NAME;
+#define TEXT(NAME, RESULT, PARAMETERS, VERSION) struct weft_record_text NAME;
 	CALLS(TEXT)
 #undef TEXT
 } texts = {
-#define TEXT(NAME, RESULT, PARAMETERS, KIND, VERSION) .NAME = WEFT_COUNTER("blocked in " #NAME),
+#define TEXT(NAME, RESULT, PARAMETERS, VERSION) .NAME = WEFT_COUNTER("blocked in " #NAME),
     CALLS(TEXT)
 #undef TEXT
 };
 
+/* In place of a call that this libc does not have: a program may find it here and nowhere else.  It looks at no arguments. */
+static long absent(void)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
 static void *find(const char *name, const char *version)
 {
 	void *found = version ? dlvsym(RTLD_NEXT, name, version) : NULL;
-	return found ? found : dlsym(RTLD_NEXT, name);
+	found = found ? found : dlsym(RTLD_NEXT, name);
+	return found ? found : (void *)absent;
 }
 
 __attribute__((constructor(101))) static void resolve(void)
@@ -123,41 +136,49 @@ __attribute__((constructor(101))) static void resolve(void)
 	if (real.wait)
 		return;
 	int saved = errno;
-#define RESOLVE(NAME, RESULT, PARAMETERS, KIND, VERSION) real.NAME = (RESULT(*) PARAMETERS)find(#NAME, VERSION);
+#define RESOLVE(NAME, RESULT, PARAMETERS, VERSION) real.NAME = (RESULT(*) PARAMETERS)find(#NAME, VERSION);
 	CALLS(RESOLVE)
 #undef RESOLVE
-#define RESOLVE(NAME, PARAMETERS) tries.NAME = (int(*) PARAMETERS)find(#NAME, NULL);
+#define RESOLVE(NAME, PARAMETERS) tries.NAME = (int(*) PARAMETERS)dlsym(RTLD_NEXT, #NAME);
 	TRIES(RESOLVE)
 #undef RESOLVE
 	errno = saved;
 }
 
-/* The answer of a call that this libc does not have: a program may find it here and nowhere else. */
-static int absent(void)
+static bool is_told(void)
 {
-	errno = ENOSYS;
-	return -1;
+	return __atomic_load_n(&weft__hook_gate, __ATOMIC_RELAXED) && weft_is_on();
 }
 
-#define FOUND(NAME)                                                                                                              \
-	if (__builtin_expect(!real.NAME, 0)) {                                                                                   \
-		resolve(); /* another library's constructor ran first */                                                         \
-		if (!real.NAME)                                                                                                  \
-			return absent();                                                                                         \
-	}
+/* The first function of a call, and the beginning of the second, before its body.  BEGINS: where nothing records yet, whether
+ * recording is to begin (adapters/base). */
+#define LIST(...) __VA_ARGS__
+#define TAKE(NAME, RESULT, PARAMETERS, ARGUMENTS, BEGINS)                                                                        \
+	static RESULT may_tell_##NAME(const void *caller, LIST PARAMETERS);                                                      \
+	static RESULT tell_##NAME(const void *caller, LIST PARAMETERS);                                                          \
+	TAKEN RESULT NAME PARAMETERS                                                                                             \
+	{                                                                                                                        \
+		if (!__atomic_load_n(&weft__hook_gate, __ATOMIC_RELAXED))                                                        \
+			return real.NAME ARGUMENTS;                                                                              \
+		return may_tell_##NAME(__builtin_return_address(0), LIST ARGUMENTS);                                             \
+	}                                                                                                                        \
+	static __attribute__((noinline)) RESULT may_tell_##NAME(const void *caller, LIST PARAMETERS)                             \
+	{                                                                                                                        \
+		if (__builtin_expect(!real.NAME, 0))                                                                             \
+			resolve(); /* another library's constructor ran first */                                                 \
+		return weft_is_on() || ((BEGINS) && weft__hook_begin()) ? tell_##NAME(caller, LIST ARGUMENTS)                    \
+									: real.NAME ARGUMENTS;                                   \
+	}                                                                                                                        \
+	static RESULT tell_##NAME(const void *caller, LIST PARAMETERS)
 
-/* The call with what is told around it; CALL is it, with its arguments.  BEGINS: where nothing records yet, whether recording is
- * to begin (adapters/base).  AT_ONCE: the call without waiting, as what else it does allows; 0: there is no such thing. */
-#define ASLEEP(NAME, KIND, EPOLL, MAY_SLEEP, BEGINS, AT_ONCE, CALL)                                                              \
-	FOUND(NAME);                                                                                                             \
-	if (!weft_is_on() && !((BEGINS) && weft__hook_begin()))                                                                  \
-		return CALL;                                                                                                     \
+/* What is told before the call; AT_ONCE is the call without waiting, as what else it does allows; 0: there is no such thing. */
+#define ASLEEP(NAME, KIND, EPOLL, MAY_SLEEP, AT_ONCE)                                                                            \
 	struct weft_hook_sleep s = {.kind = WEFT_HOOK_SLEEP_##KIND,                                                              \
 	    .function = #NAME,                                                                                                   \
 	    .text = &texts.NAME,                                                                                                 \
 	    .epoll = EPOLL,                                                                                                      \
 	    .may_sleep = MAY_SLEEP,                                                                                              \
-	    .caller = __builtin_return_address(0)};                                                                              \
+	    .caller = caller};                                                                                                   \
 	int before = errno;                                                                                                      \
 	bool is_quick = weft__hook_nears_sleep(&s);                                                                              \
 	errno = before;                                                                                                          \
@@ -174,9 +195,9 @@ static int absent(void)
 	return result
 
 #define SIMPLE(NAME, RESULT, PARAMETERS, ARGUMENTS, KIND, BEGINS)                                                                \
-	TAKEN RESULT NAME PARAMETERS                                                                                             \
+	TAKE(NAME, RESULT, PARAMETERS, ARGUMENTS, BEGINS)                                                                        \
 	{                                                                                                                        \
-		ASLEEP(NAME, KIND, -1, true, BEGINS, 0, real.NAME ARGUMENTS);                                                    \
+		ASLEEP(NAME, KIND, -1, true, 0);                                                                                 \
 		RESULT result = real.NAME ARGUMENTS;                                                                             \
 		AWAKE;                                                                                                           \
 	}
@@ -218,33 +239,34 @@ static bool has_several(int count, const fd_set *in, const fd_set *out, const fd
 	return found > 1;
 }
 
-TAKEN int epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
+#define EPOLL_WAIT (int fd, struct epoll_event *events, int most, int timeout)
+TAKE(epoll_wait, int, EPOLL_WAIT, (fd, events, most, timeout), timeout != 0)
 {
-	ASLEEP(epoll_wait, FDS, fd, timeout != 0, timeout != 0, real.epoll_wait(fd, events, most, 0),
-	    real.epoll_wait(fd, events, most, timeout));
+	ASLEEP(epoll_wait, FDS, fd, timeout != 0, real.epoll_wait(fd, events, most, 0));
 	IN_PARTS(real.epoll_wait(fd, events, most, part))
 	AWAKE;
 }
 
-TAKEN int epoll_pwait(int fd, struct epoll_event *events, int most, int timeout, const sigset_t *mask)
+#define EPOLL_PWAIT (int fd, struct epoll_event *events, int most, int timeout, const sigset_t *mask)
+TAKE(epoll_pwait, int, EPOLL_PWAIT, (fd, events, most, timeout, mask), timeout != 0)
 {
-	ASLEEP(epoll_pwait, FDS, fd, timeout != 0, timeout != 0, real.epoll_pwait(fd, events, most, 0, mask),
-	    real.epoll_pwait(fd, events, most, timeout, mask));
+	ASLEEP(epoll_pwait, FDS, fd, timeout != 0, real.epoll_pwait(fd, events, most, 0, mask));
 	IN_PARTS(real.epoll_pwait(fd, events, most, part, mask))
 	AWAKE;
 }
 
-TAKEN int epoll_pwait2(int fd, struct epoll_event *events, int most, const struct timespec *timeout, const sigset_t *mask)
+#define EPOLL_PWAIT2 (int fd, struct epoll_event *events, int most, const struct timespec *timeout, const sigset_t *mask)
+TAKE(epoll_pwait2, int, EPOLL_PWAIT2, (fd, events, most, timeout, mask), !is_zero(timeout))
 {
-	ASLEEP(epoll_pwait2, FDS, fd, !is_zero(timeout), !is_zero(timeout), real.epoll_pwait2(fd, events, most, &zero, mask),
-	    real.epoll_pwait2(fd, events, most, timeout, mask));
+	ASLEEP(epoll_pwait2, FDS, fd, !is_zero(timeout), real.epoll_pwait2(fd, events, most, &zero, mask));
 	int result = real.epoll_pwait2(fd, events, most, timeout, mask);
 	AWAKE;
 }
 
-TAKEN int poll(struct pollfd *fds, nfds_t count, int timeout)
+#define POLL (struct pollfd * fds, nfds_t count, int timeout)
+TAKE(poll, int, POLL, (fds, count, timeout), timeout != 0 && count > 1)
 {
-	ASLEEP(poll, FDS, -1, timeout != 0, timeout != 0 && count > 1, real.poll(fds, count, 0), real.poll(fds, count, timeout));
+	ASLEEP(poll, FDS, -1, timeout != 0, real.poll(fds, count, 0));
 	IN_PARTS(real.poll(fds, count, part))
 	AWAKE;
 }
@@ -253,71 +275,78 @@ TAKEN int poll(struct pollfd *fds, nfds_t count, int timeout)
 int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t bytes);
 int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t bytes);
 
-TAKEN int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t bytes)
+#define POLL_CHK (struct pollfd * fds, nfds_t count, int timeout, size_t bytes)
+TAKE(__poll_chk, int, POLL_CHK, (fds, count, timeout, bytes), timeout != 0 && count > 1)
 {
-	ASLEEP(__poll_chk, FDS, -1, timeout != 0, timeout != 0 && count > 1, real.__poll_chk(fds, count, 0, bytes),
-	    real.__poll_chk(fds, count, timeout, bytes));
+	ASLEEP(__poll_chk, FDS, -1, timeout != 0, real.__poll_chk(fds, count, 0, bytes));
 	IN_PARTS(real.__poll_chk(fds, count, part, bytes))
 	AWAKE;
 }
 
-TAKEN int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+#define PPOLL (struct pollfd * fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+TAKE(ppoll, int, PPOLL, (fds, count, timeout, mask), !is_zero(timeout) && count > 1)
 {
-	ASLEEP(ppoll, FDS, -1, !is_zero(timeout), !is_zero(timeout) && count > 1, real.ppoll(fds, count, &zero, mask),
-	    real.ppoll(fds, count, timeout, mask));
+	ASLEEP(ppoll, FDS, -1, !is_zero(timeout), real.ppoll(fds, count, &zero, mask));
 	int result = real.ppoll(fds, count, timeout, mask);
 	AWAKE;
 }
 
-TAKEN int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t bytes)
+#define PPOLL_CHK (struct pollfd * fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t bytes)
+TAKE(__ppoll_chk, int, PPOLL_CHK, (fds, count, timeout, mask, bytes), !is_zero(timeout) && count > 1)
 {
-	ASLEEP(__ppoll_chk, FDS, -1, !is_zero(timeout), !is_zero(timeout) && count > 1,
-	    real.__ppoll_chk(fds, count, &zero, mask, bytes), real.__ppoll_chk(fds, count, timeout, mask, bytes));
+	ASLEEP(__ppoll_chk, FDS, -1, !is_zero(timeout), real.__ppoll_chk(fds, count, &zero, mask, bytes));
 	int result = real.__ppoll_chk(fds, count, timeout, mask, bytes);
 	AWAKE;
 }
 
-TAKEN int select(int count, fd_set *in, fd_set *out, fd_set *other, struct timeval *timeout)
+#define SELECT (int count, fd_set *in, fd_set *out, fd_set *other, struct timeval *timeout)
+#define SELECT_WAITS !(timeout && timeout->tv_sec == 0 && timeout->tv_usec == 0)
+TAKE(select, int, SELECT, (count, in, out, other, timeout), SELECT_WAITS &&has_several(count, in, out, other))
 {
-	bool waits = !(timeout && timeout->tv_sec == 0 && timeout->tv_usec == 0);
-	ASLEEP(
-	    select, FDS, -1, waits, waits && has_several(count, in, out, other), 0, real.select(count, in, out, other, timeout));
+	ASLEEP(select, FDS, -1, SELECT_WAITS, 0);
 	int result = real.select(count, in, out, other, timeout);
 	AWAKE;
 }
 
-TAKEN int pselect(int count, fd_set *in, fd_set *out, fd_set *other, const struct timespec *timeout, const sigset_t *mask)
+#define PSELECT (int count, fd_set *in, fd_set *out, fd_set *other, const struct timespec *timeout, const sigset_t *mask)
+TAKE(pselect, int, PSELECT, (count, in, out, other, timeout, mask), !is_zero(timeout) && has_several(count, in, out, other))
 {
-	bool waits = !is_zero(timeout);
-	ASLEEP(pselect, FDS, -1, waits, waits && has_several(count, in, out, other), 0,
-	    real.pselect(count, in, out, other, timeout, mask));
+	ASLEEP(pselect, FDS, -1, !is_zero(timeout), 0);
 	int result = real.pselect(count, in, out, other, timeout, mask);
 	AWAKE;
 }
 
-TAKEN int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+#define SIGTIMEDWAIT (const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+TAKE(sigtimedwait, int, SIGTIMEDWAIT, (set, info, timeout), false)
 {
-	ASLEEP(sigtimedwait, SIGNAL, -1, !is_zero(timeout), false, 0, real.sigtimedwait(set, info, timeout));
+	ASLEEP(sigtimedwait, SIGNAL, -1, !is_zero(timeout), 0);
 	int result = real.sigtimedwait(set, info, timeout);
 	AWAKE;
 }
 
-TAKEN pid_t waitpid(pid_t pid, int *status, int options)
+TAKE(waitpid, pid_t, (pid_t pid, int *status, int options), (pid, status, options), false)
 {
-	ASLEEP(waitpid, PROCESS, -1, !(options & WNOHANG), false, 0, real.waitpid(pid, status, options));
+	ASLEEP(waitpid, PROCESS, -1, !(options & WNOHANG), 0);
 	pid_t result = real.waitpid(pid, status, options);
 	AWAKE;
 }
 
-TAKEN int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
+TAKE(waitid, int, (idtype_t type, id_t id, siginfo_t *info, int options), (type, id, info, options), false)
 {
-	ASLEEP(waitid, PROCESS, -1, !(options & WNOHANG), false, 0, real.waitid(type, id, info, options));
+	ASLEEP(waitid, PROCESS, -1, !(options & WNOHANG), 0);
 	int result = real.waitid(type, id, info, options);
 	AWAKE;
 }
 
 /* Runtimes that wait at a futex themselves (GLib, Rust) call it so.  Nothing that begins a recording: a lock that is busy for a
  * moment says nothing of what the program is. */
+static __attribute__((noinline)) long told_syscall(const void *caller, const long a[6])
+{
+	ASLEEP(syscall, LOCK, -1, true, 0);
+	long result = real.syscall(SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]);
+	AWAKE;
+}
+
 TAKEN long syscall(long number, ...)
 {
 	va_list list;
@@ -327,22 +356,29 @@ TAKEN long syscall(long number, ...)
 		a[i] = va_arg(list, long);
 	va_end(list);
 	long operation = a[1] & FUTEX_CMD_MASK;
-	bool waits = number == SYS_futex && !weft__hook_is_recorder(__builtin_return_address(0)) &&
-		     (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET);
-	if (!waits) {
-		if (__builtin_expect(!real.syscall, 0))
-			resolve();
-		return real.syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-	}
-	ASLEEP(syscall, LOCK, -1, true, false, 0, real.syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]));
-	long result = real.syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (__builtin_expect(!real.syscall, 0))
+		resolve();
+	if (number == SYS_futex && (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET) && is_told() &&
+	    !weft__hook_is_recorder(__builtin_return_address(0)))
+		return told_syscall(__builtin_return_address(0), a);
+	return real.syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+TAKEN int pause(void)
+{
+	if (__builtin_expect(!real.pause, 0))
+		resolve();
+	if (!is_told())
+		return real.pause();
+	const void *caller = __builtin_return_address(0);
+	ASLEEP(pause, SIGNAL, -1, true, 0);
+	int result = real.pause();
 	AWAKE;
 }
 
 SIMPLE(sigwait, int, (const sigset_t *set, int *number), (set, number), SIGNAL, false)
 SIMPLE(sigwaitinfo, int, (const sigset_t *set, siginfo_t *info), (set, info), SIGNAL, false)
 SIMPLE(sigsuspend, int, (const sigset_t *set), (set), SIGNAL, false)
-SIMPLE(pause, int, (void), (), SIGNAL, false)
 SIMPLE(pthread_cond_wait, int, (pthread_cond_t * condition, pthread_mutex_t *mutex), (condition, mutex), LOCK, true)
 SIMPLE(pthread_cond_timedwait, int, (pthread_cond_t * condition, pthread_mutex_t *mutex, const struct timespec *until),
     (condition, mutex, until), LOCK, true)
@@ -368,16 +404,15 @@ SIMPLE(thrd_sleep, int, (const struct timespec *time, struct timespec *rest), (t
 /* ---- Locks: one that is free is no sleep ---- */
 
 #define TRIED(NAME, TYPE, TRY, BUSY)                                                                                             \
-	TAKEN int NAME(TYPE *lock)                                                                                               \
+	TAKE(NAME, int, (TYPE * lock), (lock), false)                                                                            \
 	{                                                                                                                        \
-		FOUND(NAME);                                                                                                     \
 		/* What weft has locks for must not wait for what it tells of that. */                                           \
-		if (!weft_is_on() || weft__hook_is_recorder(__builtin_return_address(0)))                                        \
+		if (weft__hook_is_recorder(caller))                                                                              \
 			return real.NAME(lock);                                                                                  \
 		int status = tries.TRY ? tries.TRY(lock) : (BUSY);                                                               \
 		if (status != (BUSY))                                                                                            \
 			return status;                                                                                           \
-		ASLEEP(NAME, MUTEX, -1, true, false, 0, real.NAME(lock));                                                        \
+		ASLEEP(NAME, MUTEX, -1, true, 0);                                                                                \
 		int result = real.NAME(lock);                                                                                    \
 		AWAKE;                                                                                                           \
 	}
@@ -415,17 +450,14 @@ ssize_t __read_chk(int fd, void *to, size_t bytes, size_t room);
 ssize_t __recv_chk(int fd, void *to, size_t bytes, size_t room, int flags);
 
 #define INPUT(NAME, RESULT, PARAMETERS, ARGUMENTS, MAY_WAIT)                                                                     \
-	TAKEN RESULT NAME PARAMETERS                                                                                             \
+	TAKE(NAME, RESULT, PARAMETERS, ARGUMENTS, false)                                                                         \
 	{                                                                                                                        \
-		FOUND(NAME);                                                                                                     \
-		if (!weft_is_on() || weft__hook_is_recorder(__builtin_return_address(0)))                                        \
-			return real.NAME ARGUMENTS;                                                                              \
 		int saved = errno;                                                                                               \
-		bool waits = (MAY_WAIT) && would_wait(fd);                                                                       \
+		bool waits = (MAY_WAIT) && !weft__hook_is_recorder(caller) && would_wait(fd);                                    \
 		errno = saved;                                                                                                   \
 		if (!waits)                                                                                                      \
 			return real.NAME ARGUMENTS;                                                                              \
-		ASLEEP(NAME, INPUT, -1, true, false, 0, real.NAME ARGUMENTS);                                                    \
+		ASLEEP(NAME, INPUT, -1, true, 0);                                                                                \
 		RESULT result = real.NAME ARGUMENTS;                                                                             \
 		AWAKE;                                                                                                           \
 	}

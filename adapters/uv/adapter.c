@@ -2,15 +2,23 @@
  * SPDX-License-Identifier: ISC */
 #include "adapters/uv/adapter.h"
 
+#include <stddef.h>
 #include <stdio.h>
 
 struct weft__uv_copy weft__uv_copies[WEFT__UV_COPIES];
 
 /* ---- Wrappers: who called, and in which copy it goes on ---- */
 
+/* What libuv calls of itself goes straight on.  Not uv_run(), which puts right what a longjmp has left. */
+#define GOES_ON(name)                                                                                                            \
+	(offsetof(struct weft__uv_calls, name) != offsetof(struct weft__uv_calls, uv_run) &&                                     \
+	    __builtin_expect(weft__uv_here.inside > 0, 0))
+
 #define WRAPPER(set, since, result, name, parameters, arguments)                                                                 \
 	static result wrap_##set##_##name parameters                                                                             \
 	{                                                                                                                        \
+		if (GOES_ON(name))                                                                                               \
+			return weft__uv_copies[set].real.name(WEFT__UV_LIST arguments);                                          \
 		return weft__##name(&weft__uv_copies[set], __builtin_return_address(0), WEFT__UV_LIST arguments);                \
 	}
 #define ROW(set, since, result, name, parameters, arguments)                                                                     \

@@ -49,27 +49,29 @@ typedef uint64_t weft__uv_tag;
 struct weft__uv_thing {
 	const void *key; /* where the handle or request lies; NULL: nobody's.  Of a datagram: the thing itself */
 	uint32_t generation;
-	uint32_t place; /* its own, counted from 1; in a chain of free ones the next one's, 0: none */
-	struct weft__uv_copy *copy;
-	uv_loop_t *loop;
-	const void *home; /* whose OS thread tells of it again */
-	weft_id id;       /* its promise; 0: it has none yet */
-	weft_id input;    /* of a stream: the read that it waits for */
-	weft_id kept;     /* the loop that awaits it, as the trace has it */
-	weft_id by;       /* who made it; who closes it, once that is asked for */
-	uint64_t since, input_since;
+	uint32_t place;     /* its own, counted from 1; in a chain of free ones the next one's, 0: none */
+	weft_id id;         /* its promise; 0: it has none yet */
+	weft_id input;      /* of a stream: the read that it waits for */
 	weft__uv_tag owner; /* of a request: who waits for it.  Of a handle: the datagram in whose handling it was made */
-	struct weft_record_place *site, *read_site;
-	uint64_t what;     /* what the handle was last started for: a callback and a time, a signal, a path */
-	uint32_t children; /* of a datagram: what has yet to end before it does */
-	struct weft_hook_calls calls;
+	const void *home;   /* whose OS thread tells of it again */
 	uint8_t kind;
 	bool is_request, is_datagram;
 	bool is_overdue; /* the trace says that it should resolve */
 	bool reads;      /* the program wants to read */
 	bool is_stopped, is_closing, in_pool;
+	weft_id kept; /* the loop that awaits it, as the trace has it */
+
+	/* Up to here is all that finding it and most callbacks need: one line of the cache. */
+	struct weft__uv_copy *copy;
+	uv_loop_t *loop;
+	weft_id by; /* who made it; who closes it, once that is asked for */
+	uint64_t since, input_since;
+	struct weft_record_place *site, *read_site;
+	uint64_t what;     /* what the handle was last started for: a callback and a time, a signal, a path */
+	uint32_t children; /* of a datagram: what has yet to end before it does */
+	struct weft_hook_calls calls;
 	struct weft_hook_label label;
-};
+} __attribute__((aligned(64)));
 
 /* A new thing, by memory of libuv's own structs that libuv leaves alone.  NULL: no memory. */
 struct weft__uv_thing *weft__uv_thing_of_handle(struct weft__uv_copy *copy, const void *handle);
@@ -101,13 +103,12 @@ static inline struct weft__uv_thing *weft__uv_find(weft__uv_tag tag)
 {
 	uint64_t plain = tag ^ __atomic_load_n(&weft__uv_secret, __ATOMIC_RELAXED);
 	uint32_t place = (uint32_t)plain;
-	if (place - 1 >= __atomic_load_n(&weft__uv_places, __ATOMIC_ACQUIRE))
+	if (__builtin_expect(place - 1 >= __atomic_load_n(&weft__uv_places, __ATOMIC_ACQUIRE), 0))
 		return NULL;
 	struct weft__uv_thing *thing = weft__uv_at_place(place);
-	return thing && __atomic_load_n(&thing->generation, __ATOMIC_RELAXED) == plain >> 32 &&
-		       __atomic_load_n(&thing->key, __ATOMIC_RELAXED)
-		   ? thing
-		   : NULL;
+	bool is_it = thing && __atomic_load_n(&thing->generation, __ATOMIC_RELAXED) == plain >> 32 &&
+		     __atomic_load_n(&thing->key, __ATOMIC_RELAXED);
+	return __builtin_expect(is_it, 1) ? thing : NULL;
 }
 
 static inline void **weft__uv_tag_in_handle(const void *handle)
@@ -123,7 +124,8 @@ static inline void **weft__uv_tag_in_request(const void *request)
 static inline struct weft__uv_thing *weft__uv_find_by(void *const *tag, const void *key, bool is_request)
 {
 	struct weft__uv_thing *thing = weft__uv_find((uint64_t)(uintptr_t)__atomic_load_n(tag, __ATOMIC_RELAXED));
-	return thing && thing->key == key && thing->is_request == is_request ? thing : NULL;
+	bool is_it = thing && thing->key == key && thing->is_request == is_request;
+	return __builtin_expect(is_it, 1) ? thing : NULL;
 }
 
 static inline struct weft__uv_thing *weft__uv_find_handle(const void *handle)
@@ -147,7 +149,7 @@ void weft__uv_things_forget(void); /* all of them; their tags name nothing from 
 
 /* ---- Who runs (run.c) ---- */
 
-enum { WEFT__UV_DEPTH = 16, WEFT__UV_BUSY = 4 };
+enum { WEFT__UV_DEPTH = 16, WEFT__UV_BUSY = 4, WEFT__UV_TURNED = 4 };
 
 /* A uv_run() that has not returned. */
 struct weft__uv_run {
@@ -155,6 +157,7 @@ struct weft__uv_run {
 	uv_loop_t *loop;
 	const void *stack; /* where its frame is */
 	weft_id id;        /* 0: it is only a turn, not asked to run until nothing is left */
+	weft_id turns;     /* who called awaits it, since this turn is a long one (run.c); 0: nobody */
 	uint64_t since;
 	weft_id outer; /* who called */
 	weft__uv_tag outer_actor;
@@ -176,6 +179,13 @@ struct weft__uv_here {
 		weft_id id;
 	} busy[WEFT__UV_BUSY]; /* loops that could not be closed, and the promises of that */
 	unsigned next_busy;
+	struct weft__uv_turned {
+		const uv_loop_t *loop;
+		weft_id id, by;
+		uint64_t since;
+		struct weft_record_place *site;
+	} turned[WEFT__UV_TURNED]; /* loops that are called turn by turn, and their promises */
+	unsigned next_turned;
 	uint32_t free_first, free_count; /* things to take, of this OS thread */
 };
 
@@ -186,7 +196,7 @@ void weft__uv_meet(void); /* the first call of this OS thread, or the first sinc
 /* Whether a call is the program's, and to be recorded. */
 static inline bool weft__uv_takes(const struct weft__uv_copy *copy, const void *caller)
 {
-	if (!weft_hook_begin() || weft__uv_here.inside > 0 || weft_hook_is_own(copy->module, caller))
+	if (__builtin_expect(!weft_hook_begin() || weft__uv_here.inside > 0 || weft_hook_is_own(copy->module, caller), 0))
 		return false;
 	if (__builtin_expect(weft__uv_here.epoch != weft__hook_epoch, 0))
 		weft__uv_meet();
@@ -272,7 +282,15 @@ void weft__uv_drop_input(struct weft__uv_thing *thing);
 void weft__uv_begin_unseen(struct weft__uv_thing *thing, const uv_handle_t *handle);
 
 /* The promise of a stream, which begins with its first use; `prefix` stands before its address. */
-struct weft__uv_thing *weft__uv_stream(struct weft__uv_copy *copy, const void *caller, uv_stream_t *stream, const char *prefix);
+struct weft__uv_thing *weft__uv_stream_new(
+    struct weft__uv_copy *copy, const void *caller, uv_stream_t *stream, const char *prefix);
+
+static inline struct weft__uv_thing *weft__uv_stream(
+    struct weft__uv_copy *copy, const void *caller, uv_stream_t *stream, const char *prefix)
+{
+	struct weft__uv_thing *thing = weft__uv_find_handle(stream);
+	return __builtin_expect(thing && thing->id, 1) ? thing : weft__uv_stream_new(copy, caller, stream, prefix);
+}
 
 /* A request begins.  `owner` waits for it; NULL: who runs.  To be labelled; NULL: no memory. */
 struct weft__uv_thing *weft__uv_request(struct weft__uv_copy *copy, const void *caller, const void *request, uv_loop_t *loop,

@@ -9,8 +9,10 @@
 
 static struct weft_record_text in_pool = WEFT_COUNTER("thread pool: requests"), at_work = WEFT_COUNTER("thread pool: at work");
 
-static struct weft__uv_thing *make_request(struct weft__uv_copy *copy, const void *caller, const void *request, uv_loop_t *loop,
-    enum weft_kind kind, const struct weft__uv_thing *owner)
+#define INLINE inline __attribute__((always_inline))
+
+static INLINE struct weft__uv_thing *make_request(struct weft__uv_copy *copy, const void *caller, const void *request,
+    uv_loop_t *loop, enum weft_kind kind, const struct weft__uv_thing *owner)
 {
 	struct weft__uv_thing *thing = weft__uv_thing_of_request(copy, request, loop);
 	weft__uv_dirty();
@@ -24,7 +26,7 @@ static struct weft__uv_thing *make_request(struct weft__uv_copy *copy, const voi
 }
 
 /* With the label that it has by now. */
-static void begin_request(struct weft__uv_thing *thing, const void *caller, const struct weft__uv_thing *owner)
+static INLINE void begin_request(struct weft__uv_thing *thing, const void *caller, const struct weft__uv_thing *owner)
 {
 	const struct weft_hook_label *label = &thing->label;
 	thing->id = weft__create_awaited(thing->by, (enum weft_kind)thing->kind, thing->site,

@@ -2,7 +2,11 @@
  *
  * Callbacks nest (a program may run a loop in a callback), and may be left by longjmp() or an exception.  An exception unwinds
  * our frames.  After a longjmp they are believed no longer than to the next turn of a loop: what runs is then what that loop
- * says. SPDX-License-Identifier: ISC */
+ * says.
+ *
+ * A uv_run() that is to run until nothing is left has a promise, which its caller awaits and which awaits what keeps it.  Some
+ * programs call each turn by themselves (UV_RUN_ONCE).  Such a loop has a promise from its first long wait on, until it is
+ * closed; whoever calls a turn awaits it while that turn waits long.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "adapters/hook/sleep.h"
@@ -15,6 +19,17 @@ __thread struct weft__uv_here weft__uv_here __attribute__((tls_model("initial-ex
 
 /* ---- What is pending ---- */
 
+/* Whether the promise of a loop is. */
+static bool is_pending(const struct weft__uv_here *here, weft_id loop)
+{
+	bool found = false;
+	for (unsigned i = 0; i < here->depth; i++)
+		found |= here->runs[i].id == loop;
+	for (unsigned i = 0; i < WEFT__UV_TURNED; i++)
+		found |= here->turned[i].id == loop;
+	return found;
+}
+
 static void tell(struct weft__uv_here *here, struct weft__uv_thing *thing)
 {
 	weft_pending_at(thing->by, thing->id, (enum weft_kind)thing->kind, thing->site, thing->since, thing->label.text);
@@ -25,9 +40,8 @@ static void tell(struct weft__uv_here *here, struct weft__uv_thing *thing)
 		weft_pending_at(thing->id, thing->input, WEFT_KIND_STREAM_READ, thing->read_site, thing->input_since, NULL);
 		weft_still_awaits(thing->id, thing->input);
 	}
-	for (unsigned i = 0; thing->kept && i < here->depth; i++)
-		if (here->runs[i].id == thing->kept)
-			weft_still_awaits(thing->kept, thing->id);
+	if (thing->kept && is_pending(here, thing->kept))
+		weft_still_awaits(thing->kept, thing->id);
 }
 
 /* For weft_hook_list(): the loops first, then the things of this OS thread from place `cursor` on. */
@@ -43,6 +57,15 @@ static uint64_t list(void *data, uint64_t cursor, unsigned budget)
 			weft_still_awaits(run->outer, run->id);
 		}
 	}
+	for (unsigned i = 0; cursor == 0 && i < WEFT__UV_TURNED; i++) {
+		const struct weft__uv_turned *turned = &here->turned[i];
+		if (turned->id)
+			weft_pending_at(
+			    turned->by, turned->id, WEFT_KIND_LOOP, turned->site, turned->since, "uv_run, turn by turn");
+	}
+	for (unsigned i = 0; cursor == 0 && i < here->depth; i++)
+		if (here->runs[i].turns)
+			weft_still_awaits(here->runs[i].outer, here->runs[i].turns);
 	uint32_t at = (uint32_t)cursor;
 	struct weft__uv_thing *thing;
 	for (unsigned looked = 0; looked < 8 * budget && (thing = weft__uv_next(&at)); looked++)
@@ -130,12 +153,10 @@ static bool keeps_loop(const struct weft__uv_calls *real, const uv_handle_t *han
 	return real->uv_is_active(handle) && real->uv_has_ref(handle) && !real->uv_is_closing(handle);
 }
 
-static bool has_not_returned(weft_id loop)
+/* The promise that awaits what keeps it. */
+static weft_id loop_of(const struct weft__uv_run *run)
 {
-	unsigned i = weft__uv_here.depth;
-	while (i > 0 && weft__uv_here.runs[i - 1].id != loop)
-		i--;
-	return i > 0;
+	return run->id ? run->id : run->turns;
 }
 
 static void tell_handle(uv_handle_t *handle, void *data)
@@ -150,9 +171,9 @@ static void tell_handle(uv_handle_t *handle, void *data)
 		return;
 	if (keeps && !thing->id)
 		weft__uv_begin_unseen(thing, handle);
-	weft_id kept = keeps ? run->id : 0;
+	weft_id kept = keeps ? loop_of(run) : 0;
 	if (thing->id && kept != thing->kept) {
-		if (thing->kept && has_not_returned(thing->kept))
+		if (thing->kept && is_pending(&weft__uv_here, thing->kept))
 			weft_awaits_no_more(thing->kept, thing->id);
 		if (kept)
 			weft_await(kept, thing->id);
@@ -168,8 +189,8 @@ static void tell_what_keeps(struct weft__uv_run *run)
 	uint32_t at = 0;
 	for (struct weft__uv_thing *thing; (thing = weft__uv_next(&at));)
 		if (thing->is_request && thing->loop == run->loop && thing->id) {
-			if (run->id && thing->kept != run->id)
-				weft_await(thing->kept = run->id, thing->id);
+			if (thing->kept != loop_of(run))
+				weft_await(thing->kept = loop_of(run), thing->id);
 			if (!thing->is_overdue)
 				weft_should_resolve(thing->id);
 			thing->is_overdue = true;
@@ -202,6 +223,8 @@ static void run_returns(const void **stack)
 		weft__hook_thread.shown = run->outer;
 	} else {
 		weft_hook_show(run->outer);
+		if (run->turns)
+			weft_awaits_no_more(run->outer, run->turns);
 	}
 }
 
@@ -221,13 +244,13 @@ int weft__uv_run(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop
 	*run = (struct weft__uv_run){.copy = copy,
 	    .loop = loop,
 	    .stack = stack,
+	    .site = weft__uv_site(caller),
 	    .outer = weft__hook_thread.running,
 	    .outer_actor = here->actor,
 	    .epoll = copy->real.uv_backend_fd(loop),
 	    .callbacks = weft__hook_thread.callbacks,
 	    .is_dirty = true};
 	if (mode == UV_RUN_DEFAULT) {
-		run->site = weft__uv_site(caller);
 		run->id = weft_create_at(weft__hook_thread.running, WEFT_KIND_LOOP, run->site);
 		run->since = weft__stream->last;
 		weft_hook_stack(run->id, caller);
@@ -269,6 +292,11 @@ int weft__uv_loop_close(struct weft__uv_copy *copy, const void *caller, uv_loop_
 	if (!taken)
 		return status;
 	unsigned at = 0;
+	for (unsigned i = 0; status == 0 && i < WEFT__UV_TURNED; i++)
+		if (here->turned[i].id && here->turned[i].loop == loop) {
+			weft_resolve(weft__hook_thread.running, here->turned[i].id);
+			here->turned[i].id = 0;
+		}
 	while (at < WEFT__UV_BUSY && here->busy[at].loop != loop)
 		at++;
 	if (at < WEFT__UV_BUSY && status == 0) {
@@ -329,9 +357,32 @@ static struct weft__uv_run *put_right(struct weft__uv_here *here, int epoll)
 	return run;
 }
 
+/* The promise of a loop that is called turn by turn. */
+static weft_id turns_of(struct weft__uv_here *here, const struct weft__uv_run *run)
+{
+	struct weft__uv_turned *turned = here->turned, *end = turned + WEFT__UV_TURNED;
+	while (turned < end && !(turned->id && turned->loop == run->loop))
+		turned++;
+	if (turned == end) {
+		turned = &here->turned[here->next_turned++ % WEFT__UV_TURNED];
+		if (turned->id)
+			weft_resolve(WEFT_SYSTEM_ID, turned->id); /* another loop's, of which nothing more is told */
+		weft_id id = weft_create_at(run->outer, WEFT_KIND_LOOP, run->site);
+		*turned = (struct weft__uv_turned){run->loop, id, run->outer, weft__stream->last, run->site};
+		WEFT_LABEL(id, "uv_run, turn by turn");
+	}
+	return turned->id;
+}
+
 static void still(const struct weft_hook_sleep *sleep)
 {
-	tell_what_keeps(&weft__uv_here.runs[weft__uv_here.depth - 1]);
+	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_run *run = &here->runs[here->depth - 1];
+	if (!run->id && !run->turns) {
+		run->turns = turns_of(here, run);
+		weft_await(run->outer, run->turns);
+	}
+	tell_what_keeps(run);
 }
 
 bool weft__uv_sleeps(struct weft_hook_sleep *sleep)

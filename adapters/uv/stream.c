@@ -19,10 +19,11 @@ INIT(tty_init, uv_tty_t, AND uv_file fd AND int readable, AND fd AND readable)
 INIT(udp_init, uv_udp_t, , )
 INIT(udp_init_ex, uv_udp_t, AND unsigned flags, AND flags)
 
-struct weft__uv_thing *weft__uv_stream(struct weft__uv_copy *copy, const void *caller, uv_stream_t *stream, const char *prefix)
+struct weft__uv_thing *weft__uv_stream_new(
+    struct weft__uv_copy *copy, const void *caller, uv_stream_t *stream, const char *prefix)
 {
 	struct weft__uv_thing *thing = weft__uv_handle(copy, caller, stream);
-	if (thing && !thing->id && weft__uv_begin(thing, WEFT_KIND_CONNECTION, caller)) {
+	if (weft__uv_begin(thing, WEFT_KIND_CONNECTION, caller)) {
 		weft__uv_put(thing, prefix);
 		weft__uv_put_handle(thing, (uv_handle_t *)stream);
 		weft__uv_say(thing);

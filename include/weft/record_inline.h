@@ -85,7 +85,10 @@ WEFT__API weft_id weft__slow_pending_at(
 #define WEFT__IS_OFF(mode) true
 #else
 #define WEFT__IS_OFF(mode) ((mode) == WEFT__OFF)
-#define WEFT__GATE() __builtin_expect(__atomic_load_n(&weft__mode, __ATOMIC_RELAXED), WEFT__OFF)
+#ifndef WEFT__USUAL /* the mode for which compilers lay out code */
+#define WEFT__USUAL WEFT__OFF
+#endif
+#define WEFT__GATE() __builtin_expect(__atomic_load_n(&weft__mode, __ATOMIC_RELAXED), WEFT__USUAL)
 #endif
 
 #define WEFT__SITE()                                                                                                             \

@@ -3,6 +3,7 @@
  *	scenes NAME	the names are in main()
  *
  * SPDX-License-Identifier: ISC */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,7 +40,7 @@ static void woken(uv_async_t *async)
 {
 }
 
-static int alive(void)
+static void never_ends(void)
 {
 	static uv_timer_t beat, innocent;
 	static uv_async_t async;
@@ -51,7 +52,26 @@ static int alive(void)
 	uv_async_init(loop, &async, woken);
 	puts("sleeps");
 	fflush(stdout);
+}
+
+static int alive(void)
+{
+	never_ends();
 	return uv_run(loop, UV_RUN_DEFAULT);
+}
+
+/* ---- turns: the same, turn by turn; left: after the first turn, which takes a while, the program waits for something else ----
+ */
+
+static int turn_by_turn(bool is_left)
+{
+	static uv_timer_t once;
+	never_ends();
+	uv_timer_init(loop, &once);
+	uv_timer_start(&once, nothing, 300, 0);
+	while (uv_run(loop, UV_RUN_ONCE) && !is_left)
+		;
+	return pause();
 }
 
 /* ---- pool: three jobs for one thread, while a timer goes on ---- */
@@ -225,6 +245,8 @@ int main(int argc, char **argv)
 	return !strcmp(name, "busy")       ? busy(0)
 	       : !strcmp(name, "closed")   ? busy(1)
 	       : !strcmp(name, "alive")    ? alive()
+	       : !strcmp(name, "turns")    ? turn_by_turn(false)
+	       : !strcmp(name, "left")     ? turn_by_turn(true)
 	       : !strcmp(name, "pool")     ? pool()
 	       : !strcmp(name, "datagram") ? datagram()
 	       : !strcmp(name, "blocked")  ? blocked()

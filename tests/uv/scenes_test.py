@@ -3,7 +3,7 @@
 
 	scenes_test.py SCENES WEFT
 
-SPD"blocked in-License-Identifier: ISC"""
+SPDX-License-Identifier: ISC"""
 
 import os
 import signal
@@ -35,21 +35,37 @@ expect(list(found), ['unclosed'], 'what is found in a loop closed too early')
 expect(len(found['unclosed'][0]['evidence']), 1, 'handles that were open')
 expect(record('closed').findings(), {}, 'what is found in a loop closed at the second attempt')
 
-# What keeps a loop alive is told while it sleeps, without the timer that does not.
-recording = record('alive', wait=False)
-end = time.monotonic() + PATIENCE
-expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of alive')
-recording.ids('uv_scenes')
-while not (awaited := recording.trace('uv_scenes').promise('loop', 'uv_run')['awaits']):
-    if time.monotonic() > end:
-        fail('nobody tells what keeps the loop')
-    time.sleep(0.1)
-recording.end('uv_scenes', signal.SIGKILL)
-trace = recording.trace('uv_scenes')
-keepers = [trace.promise('timer', 'every 100 s')['promise'], trace.promise('condition', 'async')['promise']]
-expect(sorted(awaited), sorted(keepers), 'what the loop awaits')
-expect([line['promise'] for line in trace.findings()['alive'][0]['evidence'] if line['role'] == 'chain'], keepers, 'what keeps it, as explain has it')
-expect(trace.alarms(), [], 'alarms of a loop that sleeps')
+
+
+def until(recording, holds):
+    """The trace, once that holds of it."""
+    recording.ids('uv_scenes')
+    end = time.monotonic() + PATIENCE
+    while not holds(recording.trace('uv_scenes')):
+        if time.monotonic() > end:
+            fail(f'what {recording.folder} waits for is never told')
+        time.sleep(0.1)
+    recording.end('uv_scenes', signal.SIGKILL)
+    return recording.trace('uv_scenes')
+
+
+def kept_by(trace, loop):
+    """The labels of what that loop waits for."""
+    return [wait['awaited'].split('"')[1] for wait in trace.ask('waits', '--json') if f'"{loop}"' in wait.get('name', '')]
+
+
+# What keeps a loop alive is told while it sleeps, without the timer that does not; also where the program calls each turn.
+for name, label in ('alive', 'uv_run'), ('turns', 'uv_run, turn by turn'):
+    recording = record(name, wait=False)
+    expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of ' + name)
+    trace = until(recording, lambda t: kept_by(t, label) == ['every 100 s', 'async'])
+    keepers = [trace.promise('timer', 'every 100 s')['promise'], trace.promise('condition', 'async')['promise']]
+    expect([line['promise'] for line in trace.findings()['alive'][0]['evidence'] if line['role'] == 'chain'], keepers, 'what keeps it, as explain has it')
+    expect(trace.alarms(), [], 'alarms of a loop that sleeps')
+# A program that waits for something else meanwhile is not kept by its loop.
+recording = record('left', wait=False)
+trace = until(recording, lambda t: {'awaits_no_more', 'idle'} <= {event['op'] for event in t.ask('events', '--json')[-2:]})
+expect(trace.findings(), {}, 'what is found where a loop has been left')
 
 # Work waits for its turn in the pool and runs on its thread; meanwhile the loop is not held up.
 trace = Recording(weft, os.path.join(folder.name, 'pool'), [scenes, 'pool'], env={'UV_THREADPOOL_SIZE': '1'}).trace()

@@ -69,15 +69,28 @@ static void tell_alive(struct weft__finder *f, uint32_t loop)
 	free(keepers);
 }
 
+/* By promise: whether anybody waits for it.  A loop that nobody waits for does not run: some are called turn by turn. */
+static bool *find_awaited(struct weft__finder *f)
+{
+	const struct weft__waiting *w = &f->waiting;
+	bool *awaited = weft__finding_alloc(f, f->model->promise_count + 1, sizeof *awaited);
+	for (size_t i = 0; awaited && i < w->pending.count; i++)
+		for (uint32_t j = w->begin[w->pending.items[i]]; j < w->begin[w->pending.items[i] + 1]; j++)
+			awaited[w->waits[j].to] = true;
+	return awaited;
+}
+
 void weft__find_alive(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
 	bool any = false;
 	for (int kind = 0; kind < 64; kind++)
 		any |= weft_kind_has((uint16_t)kind, WEFT_TRAIT_LOOP) && weft__waiting_any(&f->waiting, (enum weft_kind)kind);
-	for (size_t i = 0; any && i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
+	bool *awaited = any ? find_awaited(f) : NULL;
+	for (size_t i = 0; awaited && i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
 		uint32_t p = f->waiting.pending.items[i];
-		if (weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) && f->at_rest[m->promises[p].stream])
+		if (awaited[p] && weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) && f->at_rest[m->promises[p].stream])
 			tell_alive(f, p);
 	}
+	free(awaited);
 }
