@@ -35,11 +35,15 @@ void weft_hook_put_number(struct weft_hook_label *label, uint64_t number)
 /* In the largest unit that says it exactly, or well enough: "100 s", "5 min", "1500 ms". */
 void weft_hook_put_ms(struct weft_hook_label *label, uint64_t ms)
 {
+	enum { DAYS = 30 };
 	static const struct {
 		uint64_t ms;
 		const char *name;
 	} units[] = {{24 * 3600 * 1000, " d"}, {3600 * 1000, " h"}, {60 * 1000, " min"}, {1000, " s"}, {1, " ms"}};
 	unsigned unit = 0;
+	/* Who waits for months waits for something else: that is how some say that there is no limit. */
+	if (ms >= (uint64_t)DAYS * units[0].ms)
+		weft_hook_put(label, "far off, ");
 	while (units[unit].ms > 1 && (ms < units[unit].ms || (ms % units[unit].ms && ms < 10 * units[unit].ms)))
 		unit++;
 	weft_hook_put_number(label, ms / units[unit].ms);

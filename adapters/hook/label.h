@@ -18,7 +18,7 @@ struct weft_hook_label {
 
 void weft_hook_put(struct weft_hook_label *label, const char *text);
 void weft_hook_put_number(struct weft_hook_label *label, uint64_t number);
-void weft_hook_put_ms(struct weft_hook_label *label, uint64_t ms);        /* "100 s", "5 min", "1500 ms" */
+void weft_hook_put_ms(struct weft_hook_label *label, uint64_t ms);        /* "100 s", "5 min", "far off, 115 d" */
 void weft_hook_put_path(struct weft_hook_label *label, const char *path); /* its end, if it is long */
 void weft_hook_put_address(struct weft_hook_label *label, const struct sockaddr *address);
 void weft_hook_put_fd(struct weft_hook_label *label, int fd); /* what it is: its peer, its address, its path */

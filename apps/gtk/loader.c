@@ -38,7 +38,7 @@ struct loader {
 	struct weft_viewer *viewer;
 	struct weft_error error;
 	uint64_t fingerprint;
-	bool is_recorded;
+	bool is_recorded, is_patient, lacks_names;
 };
 
 static gpointer release(gpointer viewer)
@@ -111,28 +111,70 @@ static gboolean finish(gpointer data)
 }
 
 #ifdef WEFT_HAS_NAMES
+/* The names of places in machine code, looked up in an OS thread of its own: a large debug file takes as long as it takes. */
 struct naming {
-	struct loader *loader;
-	gint64 end_us;
+	struct weft_names *names;
+	GMutex mutex;
+	GCond cond;
+	bool is_done, is_left; /* is_left: nobody waits for it any more */
+	grefcount references;
 };
 
-static bool go_on_naming(void *ctx)
+static void unref_naming(struct naming *naming)
 {
-	const struct naming *naming = ctx;
-	return g_get_monotonic_time() < naming->end_us && go_on(naming->loader, 0);
+	if (!g_ref_count_dec(&naming->references))
+		return;
+	weft_names_destroy(naming->names);
+	g_mutex_clear(&naming->mutex);
+	g_cond_clear(&naming->cond);
+	g_free(naming);
 }
 
-/* Looks up the names of places in machine code, for a limited time, before anybody else uses the trace. */
+static bool is_waited_for(void *ctx)
+{
+	struct naming *naming = ctx;
+	g_mutex_lock(&naming->mutex);
+	bool is_left = naming->is_left;
+	g_mutex_unlock(&naming->mutex);
+	return !is_left;
+}
+
+static gpointer find_names(gpointer data)
+{
+	struct naming *naming = data;
+	weft_names_find(naming->names, &(struct weft_names_options){.go_on = is_waited_for, .ctx = naming});
+	g_mutex_lock(&naming->mutex);
+	naming->is_done = true;
+	g_cond_signal(&naming->cond);
+	g_mutex_unlock(&naming->mutex);
+	unref_naming(naming);
+	return NULL;
+}
+
+/* Before anybody else uses the trace.  What takes longer than is waited for is left out. */
 static void name_places(struct loader *loader, struct weft_trace *trace)
 {
-	enum { MOST_US = 300000 };
+	enum { MOST_US = 300000, LOOK_US = 50000 };
 	struct weft_names *names = weft_names_create(weft_trace_info(trace));
 	if (!names)
 		return;
-	struct naming naming = {loader, g_get_monotonic_time() + MOST_US};
-	weft_names_find(names, &(struct weft_names_options){.go_on = go_on_naming, .ctx = &naming});
-	(void)weft_names_apply(names, trace);
-	weft_names_destroy(names);
+	struct naming *naming = g_new0(struct naming, 1);
+	naming->names = names;
+	g_mutex_init(&naming->mutex);
+	g_cond_init(&naming->cond);
+	g_ref_count_init(&naming->references);
+	g_ref_count_inc(&naming->references);
+	g_thread_unref(g_thread_new("weft-names", find_names, naming));
+	const gint64 end_us = g_get_monotonic_time() + MOST_US;
+	g_mutex_lock(&naming->mutex);
+	while (!naming->is_done && go_on(loader, 0) && (loader->is_patient || g_get_monotonic_time() < end_us))
+		g_cond_wait_until(&naming->cond, &naming->mutex, g_get_monotonic_time() + LOOK_US);
+	naming->is_left = true;
+	loader->lacks_names = !naming->is_done;
+	g_mutex_unlock(&naming->mutex);
+	if (!loader->lacks_names)
+		(void)weft_names_apply(names, trace);
+	unref_naming(naming);
 }
 #else
 static void name_places(struct loader *loader, struct weft_trace *trace)
@@ -157,12 +199,13 @@ static gpointer work(gpointer data)
 	return NULL;
 }
 
-struct loader *loader_start(const char *path, loader_done *done, void *ctx)
+struct loader *loader_start(const char *path, bool is_patient, loader_done *done, void *ctx)
 {
 	struct loader *loader = g_new0(struct loader, 1);
 	loader->path = g_strdup(path);
 	loader->done = done;
 	loader->ctx = ctx;
+	loader->is_patient = is_patient;
 	g_ref_count_init(&loader->references);
 	g_ref_count_inc(&loader->references);
 	g_thread_unref(g_thread_new("weft-load", work, loader));
@@ -182,6 +225,11 @@ uint64_t loader_fingerprint(const struct loader *loader)
 bool loader_is_recorded(const struct loader *loader)
 {
 	return loader->is_recorded;
+}
+
+bool loader_lacks_names(const struct loader *loader)
+{
+	return loader->lacks_names;
 }
 
 void loader_stop(struct loader *loader)

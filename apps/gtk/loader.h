@@ -26,8 +26,9 @@ struct loader;
  * an error. */
 typedef void loader_done(void *ctx, struct weft_viewer *viewer, const struct weft_error *err);
 
-/* Begins to read what `path` names, "-" for standard input. */
-struct loader *loader_start(const char *path, loader_done *done, void *ctx);
+/* Begins to read what `path` names, "-" for standard input.  Places in machine code get the names that are found within 0.3 s;
+ * all of them if `is_patient`, since something is shown meanwhile. */
+struct loader *loader_start(const char *path, bool is_patient, loader_done *done, void *ctx);
 
 /* Returns how many events were read so far. */
 uint64_t loader_events(const struct loader *loader);
@@ -36,6 +37,9 @@ uint64_t loader_events(const struct loader *loader);
  * recorded then. */
 uint64_t loader_fingerprint(const struct loader *loader);
 bool loader_is_recorded(const struct loader *loader);
+
+/* Likewise: whether looking for names took too long. */
+bool loader_lacks_names(const struct loader *loader);
 
 /* Stops reading, and frees the loader as soon as its OS thread has ended.  Also to be called once it is done.  Accepts NULL. */
 void loader_stop(struct loader *loader);

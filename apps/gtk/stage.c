@@ -365,6 +365,7 @@ static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_err
 	stage->load_ended = g_get_monotonic_time();
 	stage->load_took = stage->load_ended - stage->load_began;
 	g_object_ref(stage);
+	bool lacks_names = viewer && loader_lacks_names(stage->loader);
 	if (viewer)
 		show_viewer(stage, job, viewer);
 	loader_stop(stage->loader);
@@ -388,6 +389,9 @@ static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_err
 		g_signal_emit(stage, signals[FAILED], 0, safe);
 		g_free(safe);
 	}
+	/* The picture comes first.  With all names it comes again. */
+	if (lacks_names && job->place >= 0 && strcmp(job->path, "-") != 0)
+		add_job(stage, job->path, job->place);
 	free_job(job);
 	begin(stage);
 	g_object_unref(stage);
@@ -422,7 +426,7 @@ static void begin(WeftStage *stage)
 	if (stage->viewers.count == 0)
 		gtk_stack_set_visible_child_name(stage->stack, "blank");
 	stage->load_began = g_get_monotonic_time();
-	stage->loader = loader_start(job->path, on_read, stage);
+	stage->loader = loader_start(job->path, job->place >= 0, on_read, stage);
 	stage->progress_timer = g_timeout_add(80, show_progress, stage);
 }
 

@@ -24,7 +24,7 @@ struct place {
 };
 
 struct module {
-	char *path, *build_id;
+	char *path, *build_id, *name; /* name: short, as in "name+0x18cb0" */
 	bool is_used;
 };
 
@@ -52,9 +52,9 @@ struct weft_names *weft_names_create(const struct weft_trace_info *info)
 	struct weft_names *n = calloc(1, sizeof *n);
 	bool whole = n && (n->modules = calloc(info->module_count + 1, sizeof *n->modules));
 	for (size_t i = 0; whole && i < info->module_count; i++) {
-		n->modules[n->module_count++] =
-		    (struct module){copy_of(info->modules[i].path), copy_of(info->modules[i].build_id), false};
-		whole = n->modules[i].path && n->modules[i].build_id;
+		n->modules[n->module_count++] = (struct module){copy_of(info->modules[i].path),
+		    copy_of(info->modules[i].build_id), copy_of(weft_module_short_name(&info->modules[i])), false};
+		whole = n->modules[i].path && n->modules[i].build_id && n->modules[i].name;
 	}
 	for (size_t i = 0; whole && i < info->site_count; i++) {
 		const struct weft_site *site = &info->sites[i];
@@ -85,6 +85,7 @@ void weft_names_destroy(struct weft_names *n)
 	for (size_t i = 0; i < n->module_count; i++) {
 		free(n->modules[i].path);
 		free(n->modules[i].build_id);
+		free(n->modules[i].name);
 	}
 	for (size_t i = 0; i < n->notes.count; i++)
 		free(n->notes.items[i]);
@@ -149,21 +150,21 @@ static char *subprogram_at(Dwfl_Module *module, GElf_Addr address)
 	return copy;
 }
 
-static char *bounds_at(Dwfl_Module *module, uint64_t offset)
+/* Where the function begins that exceptions know, though nobody its name. */
+static char *bounds_at(Dwfl_Module *module, const char *in, uint64_t offset)
 {
 	GElf_Addr bias;
 	size_t size = 0;
 	uint64_t begin, end;
-	char name[32];
+	char *name = NULL;
 	Elf *elf = dwfl_module_getelf(module, &bias);
 	const char *bytes = elf ? elf_rawfile(elf, &size) : NULL;
 	if (!bytes || !weft__file_function((const unsigned char *)bytes, size, offset, &begin, &end))
 		return NULL;
-	snprintf(name, sizeof name, "function_%" PRIx64, begin);
-	return strdup(name);
+	return asprintf(&name, "%s+0x%" PRIx64, in, begin) < 0 ? NULL : name;
 }
 
-static void name_place(struct place *place, Dwfl_Module *module)
+static void name_place(struct place *place, const char *in, Dwfl_Module *module)
 {
 	GElf_Addr bias;
 	if (!dwfl_module_getelf(module, &bias))
@@ -178,7 +179,7 @@ static void name_place(struct place *place, Dwfl_Module *module)
 	if (!place->function)
 		place->function = subprogram_at(module, address);
 	if (!place->function)
-		place->function = bounds_at(module, offset);
+		place->function = bounds_at(module, in, offset);
 }
 
 static bool has_room(const struct weft_names_options *o)
@@ -228,7 +229,7 @@ static void name_module(struct weft_names *n, uint32_t index, const struct weft_
 			*data = n;
 			for (size_t i = 0; i < n->places.count && has_room(options); i++)
 				if (n->places.items[i].module == index)
-					name_place(&n->places.items[i], module);
+					name_place(&n->places.items[i], m->name, module);
 		}
 		dwfl_end(dwfl);
 	}

@@ -1,7 +1,7 @@
 /* names.h: functions, files and lines of the places in machine code that a program without source was recorded with.
  *
  * Looked up in the files that the trace names, and in their debug files: debug information first, then symbols, as far as they
- * reach, then the bounds of functions that exceptions need (`function_18cb0`).  Nothing of a file is believed, nor is more than
+ * reach, then the bounds of functions that exceptions need (`ctest+0x18cb0`).  Nothing of a file is believed, nor is more than
  * its head read, unless its build-id is the one that was recorded.
  *
  * Nothing is kept on disk: all places of a run take 10 ms in Debian's neovim and 50 ms in its Node.js, and what was kept would

@@ -75,7 +75,6 @@ void weft__trace_set_place(
 /* Why bytes that begin so are no trace in one file. */
 const char *weft__trace_unknown_text(const unsigned char *bytes, size_t size);
 
-struct weft_str weft__module_short_name(const struct weft_module *module);
 void weft__site_texts_free(struct weft_site_texts *texts);
 
 /* Finds the format and opens it; the source becomes the trace's, also on failure. */

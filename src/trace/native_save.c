@@ -69,7 +69,7 @@ static bool is_named_place(const struct weft_site *site)
 /* What a named place is as a plain site; of one in a file of which nobody knows the source, the file is the module. */
 static struct weft_wire_definition definition_of(const struct weft_site *site, uint32_t key)
 {
-	struct weft_str file = site->file.len ? site->file : weft__module_short_name(site->module);
+	struct weft_str file = site->file.len ? site->file : weft_module_short_name(site->module);
 	return (struct weft_wire_definition){.what = WEFT_DEFINE_SITE,
 	    .key = (uint16_t)key,
 	    .line = site->line,

@@ -66,7 +66,7 @@ static void cut_version(struct weft_str *name)
 }
 
 /* "loop.cpython-311-x86_64-linux-gnu.so" is "loop", "libuv.so.1.0.0" is "libuv", "libisc-9.18.49-Debian.so" is "libisc". */
-struct weft_str weft__module_short_name(const struct weft_module *module)
+struct weft_str weft_module_short_name(const struct weft_module *module)
 {
 	if (!module)
 		return (struct weft_str){"", 0};
@@ -89,19 +89,28 @@ static size_t add(char *buf, size_t size, size_t at, const char *text)
 	return add_text(buf, size, at, (struct weft_str){text, (uint32_t)strlen(text)});
 }
 
+/* "ctest+0x2566f0" says by itself that it is in ctest. */
+static bool names_module(struct weft_str function, struct weft_str module)
+{
+	return module.len && function.len > module.len + 3 && !memcmp(function.ptr, module.ptr, module.len) &&
+	       !memcmp(function.ptr + module.len, "+0x", 3);
+}
+
 size_t weft_site_format(const struct weft_site *site, char *buf, size_t size)
 {
-	const struct weft_str module = weft__module_short_name(site->module);
 	const bool has_function = site->function.len != 0, has_file = site->file.len != 0;
-	const bool has_both = has_function && (has_file || module.len != 0);
+	const struct weft_str module = weft_module_short_name(site->module), where = has_file ? last_part(site->file) : module;
+	const bool has_both = has_function && where.len != 0;
 	char number[32];
+	if (names_module(site->function, where))
+		return add_text(buf, size, 0, site->function);
 	if (!has_function && !has_file) {
 		snprintf(number, sizeof number, "%s0x%" PRIx64, module.len ? "+" : "", site->offset);
 		return add(buf, size, add_text(buf, size, 0, module), number);
 	}
 	size_t at = has_function ? add_text(buf, size, 0, site->function) : 0;
 	at = add(buf, size, at, has_both ? " (" : "");
-	at = add_text(buf, size, at, has_file ? last_part(site->file) : module);
+	at = add_text(buf, size, at, where);
 	snprintf(number, sizeof number, ":%" PRIu32, site->line);
 	at = add(buf, size, at, has_file && site->line ? number : "");
 	return add(buf, size, at, has_both ? ")" : "");

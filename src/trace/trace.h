@@ -157,6 +157,9 @@ bool weft_trace_field(const struct weft_trace *trace, const struct weft_event *e
 /* Gives a site its name; texts are copied.  Nobody may be reading the trace or its model meanwhile.  WEFT_ENOMEM. */
 int weft_trace_name_site(struct weft_trace *trace, uint32_t site, struct weft_str file, struct weft_str function, uint32_t line);
 
+/* The name of its file without what all have and without its version: "libuv.so.1.0.0" is "libuv".  NULL: empty. */
+struct weft_str weft_module_short_name(const struct weft_module *module);
+
 /* What a site is called, in one line: "function (file.c:12)", or what is known of that; "libuv+0x8a8c0" for a place in machine
  * code without a name, with the module's name shortened.  Valid UTF-8, terminated; returns the whole length, as snprintf does. */
 size_t weft_site_format(const struct weft_site *site, char *buf, size_t size);

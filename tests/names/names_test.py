@@ -69,7 +69,7 @@ def stripped(scratch):
     at = shown(record(program, os.path.join(scratch, 'bare')))
     wanted = {'places_exported': 'places_exported (stripped)'}
     for name in ('hidden_one', 'hidden_two'):
-        wanted[name] = f'function_{address_of(name):x} (stripped)'
+        wanted[name] = f'stripped+{address_of(name):#x}'
     check(f'a stripped program: {at}', at == wanted)
 
 

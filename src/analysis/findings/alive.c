@@ -87,7 +87,8 @@ void weft__find_alive(struct weft__finder *f)
 	for (int kind = 0; kind < 64; kind++)
 		any |= weft_kind_has((uint16_t)kind, WEFT_TRAIT_LOOP) && weft__waiting_any(&f->waiting, (enum weft_kind)kind);
 	bool *awaited = any ? find_awaited(f) : NULL;
-	for (size_t i = 0; awaited && i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
+	for (size_t i = 0; awaited && i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count);
+	     i++) {
 		uint32_t p = f->waiting.pending.items[i];
 		if (awaited[p] && weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) && f->at_rest[m->promises[p].stream])
 			tell_alive(f, p);
