@@ -139,9 +139,11 @@ static bool sleeps(struct weft_hook_sleep *sleep)
 /* ---- The adapter ---- */
 
 #define ROW(result, name, parameters) {#name, (void *)weft__##name, (void **)(void *)&weft__ev_real.name},
-static const struct weft_hook_function core_functions[] = {WEFT__EV_CORE(ROW){0}};
-static const struct weft_hook_function extra_functions[] = {WEFT__EV_EXTRA(ROW){0}};
+#define CALLED(result, name, parameters) {#name, NULL, (void **)(void *)&weft__ev_real.name},
+static const struct weft_hook_function core_functions[] = {WEFT__EV_CORE(ROW) WEFT__EV_CORE_CALLED(CALLED){0}};
+static const struct weft_hook_function extra_functions[] = {WEFT__EV_EXTRA(ROW) WEFT__EV_EXTRA_CALLED(CALLED){0}};
 static const struct weft_hook_function *const core_sets[] = {core_functions}, *const extra_sets[] = {extra_functions};
+static const struct weft_hook_module **const core_modules[] = {&core}, **const extra_modules[] = {&extra};
 
 static bool is_library(const struct weft_hook_module *module, char *version, size_t size)
 {
@@ -152,45 +154,6 @@ static bool is_library(const struct weft_hook_module *module, char *version, siz
 	return dash && (!strcmp(version, "2.0") || !strcmp(version, "2.1"));
 }
 
-#define CHECK(result, name, parameters)                                                                                          \
-	if (!weft_hook_symbol(module, #name))                                                                                    \
-		return false;
-#define FIND(result, name, parameters) weft__ev_real.name = (result(*) parameters)weft_hook_symbol(module, #name);
-
-static bool accepts_core(const struct weft_hook_module *module, char *version, size_t size)
-{
-	WEFT__EV_CORE_CALLED(CHECK)
-	return is_library(module, version, size);
-}
-
-static bool accepts_extra(const struct weft_hook_module *module, char *version, size_t size)
-{
-	WEFT__EV_EXTRA_CALLED(CHECK)
-	return is_library(module, version, size);
-}
-
-static void core_taken(const struct weft_hook_module *module)
-{
-	core = module;
-	WEFT__EV_CORE_CALLED(FIND)
-}
-
-static void extra_taken(const struct weft_hook_module *module)
-{
-	extra = module;
-	WEFT__EV_EXTRA_CALLED(FIND)
-}
-
-static void core_gone(const struct weft_hook_module *module)
-{
-	core = NULL;
-}
-
-static void extra_gone(const struct weft_hook_module *module)
-{
-	extra = NULL;
-}
-
 const struct weft_hook_adapter weft_event_adapter = {
     .name = "libevent",
     .library = "libevent",
@@ -198,9 +161,8 @@ const struct weft_hook_adapter weft_event_adapter = {
     .mark = "event_base_loop",
     .sets = 1,
     .functions = core_sets,
-    .accepts = accepts_core,
-    .taken = core_taken,
-    .gone = core_gone,
+    .modules = core_modules,
+    .accepts = is_library,
     .fork = weft__ev_fork,
     .sleeps = sleeps,
 };
@@ -212,7 +174,6 @@ const struct weft_hook_adapter weft_event_extra_adapter = {
     .mark = "evhttp_make_request",
     .sets = 1,
     .functions = extra_sets,
-    .accepts = accepts_extra,
-    .taken = extra_taken,
-    .gone = extra_gone,
+    .modules = extra_modules,
+    .accepts = is_library,
 };

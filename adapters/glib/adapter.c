@@ -11,16 +11,24 @@ struct weft__glib_real weft__glib_real;
 struct weft__glib_modules weft__glib_modules;
 
 #define ROW(result, name, parameters, arguments) {#name, (void *)weft__##name, (void **)(void *)&weft__glib_real.name},
-static const struct weft_hook_function glib_functions[] = {WEFT__GLIB_SHORT_CALLS(ROW) WEFT__GLIB_CALLS(ROW){0}};
-static const struct weft_hook_function gio_functions[] = {WEFT__GIO_CALLS(ROW){0}};
-static const struct weft_hook_function gobject_functions[] = {{0}};
+#define CALLED(result, name, parameters) {#name, NULL, (void **)(void *)&weft__glib_real.name},
+static const struct weft_hook_function glib_functions[] = {WEFT__GLIB_SHORT_CALLS(ROW)
+							       WEFT__GLIB_CALLS(ROW){"g_source_attach", NULL, NULL},
+    {"g_source_destroy", NULL, NULL}, {"g_main_loop_run", NULL, NULL}, {0}};
+static const struct weft_hook_function gio_functions[] = {
+    WEFT__GIO_CALLS(ROW) WEFT__GIO_ONLY_CALLED(CALLED){"g_task_return_pointer", NULL, NULL}, {0}};
+static const struct weft_hook_function gobject_functions[] = {WEFT__GOBJECT_ONLY_CALLED(CALLED){0}};
 
 static const struct weft_hook_function *const glib_sets[] = {glib_functions};
 static const struct weft_hook_function *const gio_sets[] = {gio_functions};
 static const struct weft_hook_function *const gobject_sets[] = {gobject_functions};
 
+static const struct weft_hook_module **const glib_modules[] = {&weft__glib_modules.glib};
+static const struct weft_hook_module **const gio_modules[] = {&weft__glib_modules.gio};
+static const struct weft_hook_module **const gobject_modules[] = {&weft__glib_modules.gobject};
+
 /* The library's file is called libglib-2.0.so.0.7400.6, in 2.74.6. */
-static void put_version(const struct weft_hook_module *module, char *version, size_t size)
+static bool put_version(const struct weft_hook_module *module, char *version, size_t size)
 {
 	char target[256];
 	ssize_t n = readlink(module->path, target, sizeof target - 1);
@@ -31,62 +39,7 @@ static void put_version(const struct weft_hook_module *module, char *version, si
 		snprintf(version, size, "2.%u.%u", minor / 100, micro);
 	else
 		snprintf(version, size, "2");
-}
-
-static bool has_all(const struct weft_hook_module *module, const char *const names[])
-{
-	while (*names && weft_hook_symbol(module, *names))
-		names++;
-	return !*names;
-}
-
-#define NAME(result, name, parameters) #name,
-
-static bool glib_accepts(const struct weft_hook_module *module, char *version, size_t size)
-{
-	static const char *const names[] = {"g_source_attach", "g_source_destroy", "g_main_loop_run", NULL};
-	put_version(module, version, size);
-	return has_all(module, names);
-}
-
-static bool gobject_accepts(const struct weft_hook_module *module, char *version, size_t size)
-{
-	put_version(module, version, size);
 	return true;
-}
-
-static bool gio_accepts(const struct weft_hook_module *module, char *version, size_t size)
-{
-	static const char *const names[] = {WEFT__GIO_ONLY_CALLED(NAME) "g_task_return_pointer", NULL};
-	put_version(module, version, size);
-	return has_all(module, names);
-}
-
-#define FIND(result, name, parameters) weft__glib_real.name = (result(*) parameters)weft_hook_symbol(module, #name);
-
-static void glib_taken(const struct weft_hook_module *module)
-{
-	weft__glib_modules.glib = module;
-}
-
-static void gobject_taken(const struct weft_hook_module *module)
-{
-	WEFT__GOBJECT_ONLY_CALLED(FIND)
-	weft__glib_modules.gobject = module;
-}
-
-static void gio_taken(const struct weft_hook_module *module)
-{
-	WEFT__GIO_ONLY_CALLED(FIND)
-	weft__glib_modules.gio = module;
-}
-
-static void gone(const struct weft_hook_module *module)
-{
-	struct weft__glib_modules *m = &weft__glib_modules;
-	m->glib = m->glib == module ? NULL : m->glib;
-	m->gobject = m->gobject == module ? NULL : m->gobject;
-	m->gio = m->gio == module ? NULL : m->gio;
 }
 
 static void forget(void)
@@ -110,9 +63,8 @@ const struct weft_hook_adapter weft_glib_adapter = {
     .mark = "g_main_context_dispatch",
     .sets = 1,
     .functions = glib_sets,
-    .accepts = glib_accepts,
-    .taken = glib_taken,
-    .gone = gone,
+    .modules = glib_modules,
+    .accepts = put_version,
     .fork = forks,
     .sleeps = weft__glib_sleeps,
     .thread_ends = weft__glib_thread_ends,
@@ -125,9 +77,8 @@ const struct weft_hook_adapter weft_gobject_adapter = {
     .mark = "g_type_name_from_instance",
     .sets = 1,
     .functions = gobject_sets,
-    .accepts = gobject_accepts,
-    .taken = gobject_taken,
-    .gone = gone,
+    .modules = gobject_modules,
+    .accepts = put_version,
 };
 
 const struct weft_hook_adapter weft_gio_adapter = {
@@ -137,7 +88,6 @@ const struct weft_hook_adapter weft_gio_adapter = {
     .mark = "g_task_new",
     .sets = 1,
     .functions = gio_sets,
-    .accepts = gio_accepts,
-    .taken = gio_taken,
-    .gone = gone,
+    .modules = gio_modules,
+    .accepts = put_version,
 };

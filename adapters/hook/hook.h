@@ -20,11 +20,15 @@
 
 struct weft_hook_sleep;
 
-/* One function of one set.  A list of them ends with symbol NULL. */
+/* One function of one set.  A list of them ends with symbol NULL.
+ *
+ * Where `wrapper` is NULL the adapter only calls the function, or, where `original` is NULL too, knows the runtime by it: a copy
+ * without it is left alone. */
 struct weft_hook_function {
 	const char *symbol;
 	void *wrapper;
-	void **original; /* set before the wrapper can run; stays NULL where the copy has no such function */
+	void **
+	    original; /* set before any wrapper can run; of one that is taken it stays NULL where the copy has no such function */
 };
 
 /* A file that the loader mapped and that has a copy of a runtime in it.  Valid as long as it is loaded. */
@@ -63,14 +67,13 @@ struct weft_hook_adapter {
 	const char *mark;    /* a module that defines this function has a copy in it: "uv_run" */
 	unsigned sets;
 	const struct weft_hook_function *const *functions; /* [sets] */
+	/* [sets]: where it stands whose functions are taken, while they are; NULL otherwise.  It is set before any wrapper can
+	 * run. */
+	const struct weft_hook_module **const *modules;
 
 	/* Whether the adapter knows this copy; writes its version ("1.44.2"), or where it is left alone what it is.  The module
 	 * may not be relocated yet: of its functions only those may be called that need nothing but their own code. */
 	bool (*accepts)(const struct weft_hook_module *module, char *version, size_t size);
-	/* NULL or: the functions of module->set are taken; its wrappers may run from now on.  `module` stays until gone(). */
-	void (*taken)(const struct weft_hook_module *module);
-	/* NULL or: the module was unmapped.  Its set may be given to another. */
-	void (*gone)(const struct weft_hook_module *module);
 	/* NULL or: recording began just now, on this OS thread, by a call of weft_hook_begin(). */
 	void (*begun)(void);
 	/* NULL or: around fork().  Take what locks the adapter has, give them back; a child forgets what it knew: its promises

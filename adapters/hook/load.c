@@ -83,7 +83,7 @@ static void gather_function(void *ctx, const char *name, const ElfW(Sym) * s)
 {
 	struct copy *c = ctx;
 	for (const struct weft_hook_function *f = c->adapter->functions[c->module.set]; f->symbol; f++)
-		if (!strcmp(f->symbol, name))
+		if (f->wrapper && !strcmp(f->symbol, name))
 			add_function(c, f, s);
 }
 
@@ -102,7 +102,7 @@ static void gather(struct copy *c, const struct weft__symtab *table)
 		return;
 	}
 	for (const struct weft_hook_function *f = functions; f->symbol; f++) {
-		const ElfW(Sym) *s = weft__module_exports(&c->elf, f->symbol);
+		const ElfW(Sym) *s = f->wrapper ? weft__module_exports(&c->elf, f->symbol) : NULL;
 		if (s)
 			add_function(c, f, s);
 	}
@@ -119,7 +119,7 @@ static void widen_by_table(void *ctx, const char *name, const ElfW(Sym) * s)
 {
 	struct gathering *g = ctx;
 	for (const struct weft_hook_function *f = g->copy->adapter->functions[0]; f->symbol; f++)
-		if (!strcmp(f->symbol, name))
+		if (f->wrapper && !strcmp(f->symbol, name))
 			widen(g, s);
 }
 
@@ -151,7 +151,7 @@ static void find_own(struct copy *c, const struct weft__symtab *table)
 		}
 	} else {
 		for (const struct weft_hook_function *f = c->adapter->functions[0]; f->symbol; f++) {
-			const ElfW(Sym) *s = weft__module_exports(&c->elf, f->symbol);
+			const ElfW(Sym) *s = f->wrapper ? weft__module_exports(&c->elf, f->symbol) : NULL;
 			if (s)
 				widen(&all, s);
 		}
@@ -282,19 +282,41 @@ static const char *name_of(const struct copy *c, const struct weft__entry *e)
 	return f->symbol;
 }
 
+/* A function that the adapter needs and the copy lacks; NULL: none. */
+static const char *lacks(const struct copy *c)
+{
+	const struct weft_hook_function *f = c->adapter->functions[0];
+	while (f->symbol && (f->wrapper || weft_hook_symbol(&c->module, f->symbol)))
+		f++;
+	return f->symbol;
+}
+
+/* What its set only calls. */
+static void find_called(const struct copy *c)
+{
+	for (const struct weft_hook_function *f = c->adapter->functions[c->module.set]; f->symbol; f++)
+		if (!f->wrapper && f->original)
+			*f->original = weft_hook_symbol(&c->module, f->symbol);
+}
+
 /* `fresh`: nobody can have called it yet. */
 static void take(struct copy *c, const struct weft__symtab *table, bool fresh)
 {
-	find_own(c, table);
-	c->accepted = c->adapter->accepts(&c->module, c->version, sizeof c->version);
-	if (c->accepted && !find_set(c)) {
-		c->accepted = false;
-		snprintf(c->why, sizeof c->why, "weft cannot tell more copies of it apart");
-	} else if (!c->accepted) {
+	bool is_known = c->adapter->accepts(&c->module, c->version, sizeof c->version);
+	const char *lacking = is_known ? lacks(c) : NULL;
+	if (!is_known)
 		snprintf(c->why, sizeof c->why, "this version is not known");
-	}
+	else if (lacking)
+		snprintf(c->why, sizeof c->why, "it has no %s", lacking);
+	else if (!find_set(c))
+		snprintf(c->why, sizeof c->why, "weft cannot tell more copies of it apart");
+	else
+		c->accepted = true;
 	if (!c->accepted)
 		return;
+	find_own(c, table);
+	find_called(c);
+	*c->adapter->modules[c->module.set] = &c->module;
 	gather(c, table);
 	if (!c->entries)
 		return;
@@ -317,8 +339,6 @@ static void take(struct copy *c, const struct weft__symtab *table, bool fresh)
 			__atomic_store_n(&has_symbols_only, true, __ATOMIC_RELEASE);
 		}
 	}
-	if (c->adapter->taken)
-		c->adapter->taken(&c->module);
 }
 
 /* A line of what was taken, or why nothing was, of each copy that came. */
@@ -417,8 +437,8 @@ static void forget_copy(uintptr_t base)
 		*at = c->next;
 		pthread_mutex_unlock(&lock);
 		weft__hook_restore_signals(&signals);
-		if (c->accepted && c->adapter->gone)
-			c->adapter->gone(&c->module);
+		if (c->accepted)
+			*c->adapter->modules[c->module.set] = NULL;
 		weft__slots_free(&c->slots);
 		free(c->entries);
 		free(c);

@@ -73,26 +73,17 @@ void weft__qemu_thread_create(void *thread, const char *name, void *(*routine)(v
 /* ---- The adapter ---- */
 
 #define ROW(result, name, parameters, ...) {#name, (void *)weft__##name, (void **)(void *)&weft__qemu_real.name},
-static const struct weft_hook_function functions[] = {WEFT__QEMU_CALLS(ROW) WEFT__QEMU_ASKED(ROW) WEFT__QEMU_INSIDE(ROW){0}};
-static const struct weft_hook_function *const sets[] = {functions};
-
 /* blk_co_pread() came with 7.1; before that, sizes were of other types. */
+static const struct weft_hook_function functions[] = {WEFT__QEMU_CALLS(ROW) WEFT__QEMU_ASKED(ROW)
+							  WEFT__QEMU_INSIDE(ROW){"qemu_coroutine_switch", NULL, NULL},
+    {"blk_co_pread", NULL, NULL}, {"blk_name", NULL, (void **)(void *)&weft__qemu_real.blk_name}, {0}};
+static const struct weft_hook_function *const sets[] = {functions};
+static const struct weft_hook_module **const modules[] = {&program};
+
 static bool accepts(const struct weft_hook_module *module, char *version, size_t size)
 {
 	snprintf(version, size, "7.1 or later");
-	return weft_hook_symbol(module, "qemu_coroutine_switch") && weft_hook_symbol(module, "blk_co_pread") &&
-	       weft_hook_symbol(module, "blk_name");
-}
-
-static void taken(const struct weft_hook_module *module)
-{
-	program = module;
-	weft__qemu_real.blk_name = (const char *(*)(const void *))weft_hook_symbol(module, "blk_name");
-}
-
-static void gone(const struct weft_hook_module *module)
-{
-	program = NULL;
+	return true;
 }
 
 static void forks(enum weft_hook_fork when)
@@ -107,9 +98,8 @@ const struct weft_hook_adapter weft_qemu_adapter = {
     .mark = "qemu_coroutine_create",
     .sets = 1,
     .functions = sets,
+    .modules = modules,
     .accepts = accepts,
-    .taken = taken,
-    .gone = gone,
     .fork = forks,
     .sleeps = sleeps,
 };

@@ -27,9 +27,14 @@ struct weft__uv_copy weft__uv_copies[WEFT__UV_COPIES];
 #define WRAPPER_0(...) WRAPPER(0, __VA_ARGS__)
 #define WRAPPER_1(...) WRAPPER(1, __VA_ARGS__)
 #define WRAPPER_2(...) WRAPPER(2, __VA_ARGS__)
+#define CALLED_ROW(set, result, name, parameters) {#name, NULL, (void **)(void *)&weft__uv_copies[set].real.name},
+
 #define ROW_0(...) ROW(0, __VA_ARGS__)
 #define ROW_1(...) ROW(1, __VA_ARGS__)
 #define ROW_2(...) ROW(2, __VA_ARGS__)
+#define CALLED_ROW_0(...) CALLED_ROW(0, __VA_ARGS__)
+#define CALLED_ROW_1(...) CALLED_ROW(1, __VA_ARGS__)
+#define CALLED_ROW_2(...) CALLED_ROW(2, __VA_ARGS__)
 #define FS_WRAPPER_0(...) WEFT__UV_FS_AS_X(WRAPPER_0, __VA_ARGS__)
 #define FS_WRAPPER_1(...) WEFT__UV_FS_AS_X(WRAPPER_1, __VA_ARGS__)
 #define FS_WRAPPER_2(...) WEFT__UV_FS_AS_X(WRAPPER_2, __VA_ARGS__)
@@ -44,14 +49,16 @@ struct weft__uv_copy weft__uv_copies[WEFT__UV_COPIES];
 		return weft__uv_default_loop(&weft__uv_copies[set], __builtin_return_address(0));                                \
 	}                                                                                                                        \
 	static const struct weft_hook_function functions_##set[] = {                                                             \
-	    WEFT__UV_CALLS(ROW_##set, FS_ROW_##set){"uv_default_loop", (void *)wrap_##set##_uv_default_loop,                     \
-		(void **)(void *)&weft__uv_copies[set].real.uv_default_loop},                                                    \
+	    WEFT__UV_CALLS(ROW_##set, FS_ROW_##set) WEFT__UV_ONLY_CALLED(CALLED_ROW_##set){"uv_default_loop",                    \
+		(void *)wrap_##set##_uv_default_loop, (void **)(void *)&weft__uv_copies[set].real.uv_default_loop},              \
 	    {0}};
 SET(0)
 SET(1)
 SET(2)
 
 static const struct weft_hook_function *const functions[WEFT__UV_COPIES] = {functions_0, functions_1, functions_2};
+static const struct weft_hook_module **const modules[WEFT__UV_COPIES] = {
+    &weft__uv_copies[0].module, &weft__uv_copies[1].module, &weft__uv_copies[2].module};
 
 /* ---- The adapter ---- */
 
@@ -65,21 +72,7 @@ static bool accepts(const struct weft_hook_module *module, char *version, size_t
 		snprintf(version, size, "%u.%u.%u", number >> 16, number >> 8 & 255, number & 255);
 	else
 		snprintf(version, size, "%s", weft_hook_symbol(module, "uv_loop_init") ? "1" : "0");
-	if (uv_version ? number >> 16 != 1 : version[0] != '1')
-		return false;
-#define CHECK(result, name, parameters)                                                                                          \
-	if (!weft_hook_symbol(module, #name))                                                                                    \
-		return false;
-	WEFT__UV_ONLY_CALLED(CHECK)
-	return true;
-}
-
-static void taken(const struct weft_hook_module *module)
-{
-	struct weft__uv_copy *copy = &weft__uv_copies[module->set];
-	copy->module = module;
-#define FIND(result, name, parameters) copy->real.name = (result(*) parameters)weft_hook_symbol(module, #name);
-	WEFT__UV_ONLY_CALLED(FIND)
+	return uv_version ? number >> 16 == 1 : version[0] == '1';
 }
 
 static void begun(void)
@@ -111,8 +104,8 @@ const struct weft_hook_adapter weft_uv_adapter = {
     .mark = "uv_run",
     .sets = WEFT__UV_COPIES,
     .functions = functions,
+    .modules = modules,
     .accepts = accepts,
-    .taken = taken,
     .begun = begun,
     .fork = forks,
     .sleeps = weft__uv_sleeps,

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "analysis/check.h"
 #include "apps/cli/program.h"
 #include "apps/cli/watch.h"
 #include "cli.h"
@@ -36,6 +37,20 @@ struct options {
 
 /* ---- What is asked for ---- */
 
+/* A rule that cannot be understood is told before the command runs, which may be long. */
+static int check_rules(const char *rules)
+{
+	char *copy = strdup(rules), *save = NULL;
+	int exit = copy ? -1 : cli_fail("%s", weft_status_string(WEFT_ENOMEM));
+	struct weft_rule rule;
+	struct weft_error err;
+	for (char *text = copy ? strtok_r(copy, " ", &save) : NULL; text && exit < 0; text = strtok_r(NULL, " ", &save))
+		if (weft_rule_parse(&rule, text, &err) < 0)
+			exit = cli_fail("record: --check: %s", err.what);
+	free(copy);
+	return exit;
+}
+
 static int check_options(struct options *o)
 {
 	if (strchr(o->out, ','))
@@ -52,7 +67,7 @@ static int check_options(struct options *o)
 	if (o->view && !cli_has_display())
 		return cli_fail(
 		    "record: --view needs a display, and there is none here; weft serve %s follows in a browser", o->out);
-	return -1;
+	return o->rules ? check_rules(o->rules) : -1;
 }
 
 /* The library: beside this command, where a build with sanitizers has it, or where it was installed. */
@@ -373,22 +388,30 @@ static void tell_session(const struct cli_session *s, const char *command)
 		program_tell_why_not(command, s->traces.count > 0);
 }
 
-/* A verb of this command on a trace, what it prints on stderr; its exit status. */
-static int run_verb(const char *verb, const char *trace, const char *rules)
+/* A verb of this command on a trace, what it prints on stderr; its exit status.  *is_silent: it printed nothing. */
+static int run_verb(const char *verb, const char *trace, const char *rules, bool *is_silent)
 {
 	char *words[64] = {(char *)"weft", (char *)verb, (char *)trace}, *copy = rules ? strdup(rules) : NULL, *save = NULL;
 	size_t n = 3;
 	for (char *rule = copy ? strtok_r(copy, " ", &save) : NULL; rule && n < 63; rule = strtok_r(NULL, " ", &save))
 		words[n++] = rule;
-	pid_t child = fork();
+	int said[2], status = 0;
+	pid_t child = pipe2(said, O_CLOEXEC) ? -1 : fork();
 	if (child == 0) {
-		dup2(STDERR_FILENO, STDOUT_FILENO);
+		dup2(said[1], STDOUT_FILENO);
 		execv("/proc/self/exe", words);
 		_exit(CLI_TROUBLE);
 	}
-	int status = 0;
-	bool ended = child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status);
 	free(copy);
+	*is_silent = child > 0;
+	if (child < 0)
+		return CLI_TROUBLE;
+	close(said[1]);
+	char bytes[4096];
+	for (ssize_t got; (got = read(said[0], bytes, sizeof bytes)) > 0; *is_silent = false)
+		fwrite(bytes, 1, (size_t)got, stderr);
+	close(said[0]);
+	bool ended = waitpid(child, &status, 0) == child && WIFEXITED(status);
 	return ended ? WEXITSTATUS(status) : CLI_TROUBLE;
 }
 
@@ -399,9 +422,10 @@ static int look_into(const struct cli_session *s, const struct options *o, int e
 	for (size_t i = 0; i < s->traces.count; i++) {
 		if ((o->explain || o->rules) && s->traces.count > 1)
 			cli_note("%s:", s->traces.items[i]);
-		if (o->explain)
-			run_verb("explain", s->traces.items[i], NULL);
-		int found = o->rules ? run_verb("check", s->traces.items[i], o->rules) : CLI_FINE;
+		bool is_silent;
+		if (o->explain && run_verb("explain", s->traces.items[i], NULL, &is_silent) == CLI_FINE && is_silent)
+			cli_note("explain finds nothing wrong");
+		int found = o->rules ? run_verb("check", s->traces.items[i], o->rules, &is_silent) : CLI_FINE;
 		checked = found > checked ? found : checked;
 	}
 	return exit ? exit : checked;
