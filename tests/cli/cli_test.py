@@ -245,6 +245,11 @@ with tempfile.TemporaryDirectory() as tmp:
     check(drawn('--no-metrics').count(b'requests') < whole.count(b'requests'), 'render --no-metrics')
     for options in [['--from=5us'], ['--to', '0.02ms'], ['--find=main'], ['--dark']]:
         check(drawn(*options) != whole, f'render {options[0]} shows')
+    alone = drawn('--focus=2', '--from=0us', '--to=29us')
+    check(b'read "a' in alone or b'read &quot;a' in alone, 'render --focus shows it')
+    check(b'main loop' not in alone and b'answered' not in alone, 'render --focus shows nothing else')
+    says('weft: small.sexp: the trace has no promise 99', 'render', 'small.sexp', '-o', svg, '--focus=99')
+    says('weft: render: --focus=-1 is the system, not a promise', 'render', 'small.sexp', '-o', svg, '--focus=-1')
     says('weft: small.sexp: nothing in it has "walrus"', 'render', 'small.sexp', '-o', svg, '--find', 'walrus', status=0)
     says('weft: small.sexp: ends at 29.0 us, before --from', 'render', 'small.sexp', '-o', svg, '--from=1ms')
     says('weft: render: --from is not before --to', 'render', 'small.sexp', '-o', svg, '--from=2us', '--to=1us')
