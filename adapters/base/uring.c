@@ -64,6 +64,8 @@ CALLS(WRAPPER)
 #define ROW(NAME, PARAMETERS, ARGUMENTS, COUNT) {#NAME, (void *)wrapped_##NAME, (void **)(void *)&real.NAME},
 static const struct weft_hook_function functions[] = {CALLS(ROW){0}};
 static const struct weft_hook_function *const sets[] = {functions};
+static const struct weft_hook_module *liburing;
+static const struct weft_hook_module **const modules[] = {&liburing};
 
 static bool accepts(const struct weft_hook_module *module, char *version, size_t size)
 {
@@ -78,5 +80,6 @@ const struct weft_hook_adapter weft_uring_adapter = {
     .mark = "io_uring_submit_and_wait",
     .sets = 1,
     .functions = sets,
+    .modules = modules,
     .accepts = accepts,
 };
