@@ -12,7 +12,7 @@
 enum {
 	QUARTERS = 4,
 	LEAST_CHANGES = 64,
-	LEFT_PART = 8,  /* at least this part of what came is left */
+	LEFT_PART = 4,  /* at least this part of what came is left */
 	TAKEN_PART = 8, /* and at least this part of it was taken */
 	MOST_HEAPS = 16 /* sorts of promises that are looked at closely, each in time linear in the trace */
 };
@@ -112,7 +112,7 @@ static void tell_backlog(struct weft__finder *f, const struct weft_counter *c, c
 
 /* ---- Promises ---- */
 
-/* Promises whose labels have one shape. */
+/* Promises whose labels have one shape.  What comes from outside, a timer or a read, is nothing that somebody has to do. */
 struct heap {
 	uint32_t sorts, came, went;
 	uint32_t oldest, last_done; /* of the pending ones; of those that ended */
@@ -122,7 +122,7 @@ static bool counts(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
 	return !(promise->flags & WEFT_PROMISE_START_UNKNOWN) && promise->start_ns >= 0 && promise->end != WEFT_END_BECAME &&
-	       !weft_kind_has(promise->kind, WEFT__TRAITS_LASTING);
+	       !weft_kind_has(promise->kind, WEFT__TRAITS_LASTING | WEFT_TRAIT_OUTSIDE);
 }
 
 static bool may_be_backlog(const struct weft__finder *f, const struct heap *heap)
