@@ -237,7 +237,7 @@ static int pack_group(struct pack *p, uint32_t group)
 	for (uint32_t i = p->begin[group]; i < p->begin[group + 1]; i++) {
 		if (!place(p, p->items[i]))
 			return WEFT_ENOMEM;
-		if (weft__rows_count(&p->rows) > p->bounds[band] && p->levels[band] != NONE) {
+		if (p->levels[band] != NONE && weft__rows_count(&p->rows) > p->bounds[band]) {
 			p->levels[band] = p->levels[band] == ALL ? OUTERMOST : NONE;
 			return 0;
 		}

@@ -191,7 +191,7 @@ static void show_part(struct weft_viewer *v, uint32_t promise)
 	if (status == WEFT_OK)
 		status = weft_view_create(&view, v->model, layout, NULL);
 	free(only);
-	if (status < 0) {
+	if (status < 0 || !view) {
 		weft_layout_destroy(layout);
 		return;
 	}
