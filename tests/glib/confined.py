@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""confined.py mdwe|seccomp PROGRAM...: a program that may make no memory executable that was written, by PR_SET_MDWE of the kernel or by the filter of
+systemd's MemoryDenyWriteExecute=.  Exit status 77 where the kernel knows no such thing.
+
+SPDX-License-Identifier: ISC"""
+
+import ctypes
+import os
+import platform
+import struct
+import sys
+
+PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_SET_MDWE, REFUSE_EXEC_GAIN = 22, 38, 65, 1
+LOAD, EQUAL, AND, RETURN = 0x20, 0x15, 0x54, 0x06
+NUMBER, ARCHITECTURE, THIRD_ARGUMENT = 0, 4, 32
+MMAP, MPROTECT, PKEY_MPROTECT = 9, 10, 329  # x86-64
+WRITE, EXEC = 2, 4
+ALLOW, DENY = 0x7fff0000, 0x00050001
+
+# Steps of the filter: what, how many to pass over if it holds and if not, operand.
+FILTER = [
+    (LOAD, 0, 0, ARCHITECTURE), (EQUAL, 0, 10, 0xc000003e),
+    (LOAD, 0, 0, NUMBER), (EQUAL, 2, 0, MMAP), (EQUAL, 4, 0, MPROTECT), (EQUAL, 3, 6, PKEY_MPROTECT),
+    (LOAD, 0, 0, THIRD_ARGUMENT), (AND, 0, 0, WRITE | EXEC), (EQUAL, 4, 3, WRITE | EXEC),
+    (LOAD, 0, 0, THIRD_ARGUMENT), (AND, 0, 0, EXEC), (EQUAL, 1, 0, EXEC),
+    (RETURN, 0, 0, ALLOW), (RETURN, 0, 0, DENY),
+]
+
+libc = ctypes.CDLL(None)
+if sys.argv[1] == 'mdwe':
+    done = libc.prctl(PR_SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0) == 0
+else:
+    steps = ctypes.create_string_buffer(b''.join(struct.pack('<HBBI', *step) for step in FILTER))
+    program = ctypes.create_string_buffer(struct.pack('<H6xQ', len(FILTER), ctypes.addressof(steps)))
+    done = platform.machine() == 'x86_64' and libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 and libc.prctl(PR_SET_SECCOMP, 2, program, 0, 0) == 0
+if not done:
+    print('confined.py: this kernel cannot do that', file=sys.stderr)
+    sys.exit(77)
+os.execv(sys.argv[2], sys.argv[2:])
