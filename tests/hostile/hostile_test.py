@@ -33,6 +33,8 @@ LEAST_STEPS = 3_000_000  # below that growth says nothing: constant parts are mo
 FIXED_STEPS = 30_000_000   # what small traces may need too: pictures, and the budget for long texts: 4 MB of characters that are no ASCII
 FIXED_STEPS_OF_A_VIEWER = 100_000_000  # 50 frames
 FIXED_MEMORY = 1_000_000
+FIXED_MEMORY_OF_A_VIEWER = 4_000_000  # pictures
+LEAST_BYTES = 50_000    # of a trace: below that budgets for long texts are not reached, and growth says nothing
 FIXED_OUTPUT = 5_000_000   # the budget for long texts
 
 VERBS = {
@@ -121,11 +123,12 @@ class Row:
             self.faults.append(f'{at}exit status {cost.status}: {cost.stderr[-300:]}')
         if steps > allowed:
             self.faults.append(f'{at}{steps / 1e6:.0f} M steps, {allowed / 1e6:.0f} M are allowed')
-        if memory - FIXED_MEMORY > MEMORY_A_BYTE * real:
-            self.faults.append(f'{at}{(memory - FIXED_MEMORY) / real:.0f} bytes of memory for each of the trace')
+        fixed = FIXED_MEMORY if VERBS[self.verb] else FIXED_MEMORY_OF_A_VIEWER
+        if memory - fixed > MEMORY_A_BYTE * real:
+            self.faults.append(f'{at}{(memory - fixed) / real:.0f} bytes of memory for each of the trace')
         if output - FIXED_OUTPUT > OUTPUT_A_BYTE * real:
             self.faults.append(f'{at}{(output - FIXED_OUTPUT) / real:.0f} bytes of output for each of the trace')
-        if self.before and steps > LEAST_STEPS:
+        if self.before and self.before[0] > LEAST_BYTES and steps > LEAST_STEPS:
             old_real, old_steps = self.before
             growth = steps / max(old_steps, LEAST_STEPS / 10) / (real / old_real * math.log2(real) / math.log2(old_real))
             self.growth = max(self.growth, growth)
