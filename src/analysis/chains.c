@@ -198,6 +198,30 @@ static bool follow_from(struct weft__chains *c, uint32_t p)
 	return true;
 }
 
+/* In a part that something can still end, from order[begin] to order[end]: whoever waits for others of the part alone goes on
+ * where they lead.  Most are near the way out: what is far from it stays unknown, so that this is linear. */
+static void leave_part(struct weft__chains *c, size_t begin, size_t end)
+{
+	enum { STEPS = 16 };
+	const struct weft__waiting *w = c->waiting;
+	bool changed = end - begin > 1;
+	for (int step = 0; step < STEPS && changed; step++) {
+		changed = false;
+		for (size_t k = begin; k < end; k++) {
+			uint32_t p = w->order[k];
+			for (uint32_t i = w->begin[p]; i < w->begin[p + 1] && c->next[p] == WEFT_NONE; i++) {
+				uint32_t q = w->waits[i].to;
+				if (w->part[q] != w->part[p] || c->next[q] == WEFT_NONE)
+					continue;
+				c->next[p] = q;
+				c->root[p] = c->root[q];
+				c->verdict[p] = c->verdict[q];
+				changed = true;
+			}
+		}
+	}
+}
+
 /* Part by part: what a part waits for stands before it. */
 static bool follow(struct weft__chains *c, struct weft__watch *watch)
 {
@@ -219,6 +243,8 @@ static bool follow(struct weft__chains *c, struct weft__watch *watch)
 				return false;
 			}
 		}
+		if (!circle)
+			leave_part(c, i, end);
 	}
 	return true;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""verdicts_test.py WEFT BANK THREADS CLIENTS JOBS SHOP EDITED_SHOP: programs as strangers write them: each fault is found first and named, the healthy twin is not blamed.
+"""verdicts_test.py WEFT BANK THREADS CLIENTS JOBS SHOP EDITED_SHOP CHOICES: programs as strangers write them: each fault is found first and named, the healthy twin is not blamed.
 
 SPDX-License-Identifier: ISC"""
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-weft, bank, threads, clients, jobs, shop, edited_shop = map(os.path.abspath, sys.argv[1:8])
+weft, bank, threads, clients, jobs, shop, edited_shop, choices = map(os.path.abspath, sys.argv[1:9])
 folder = tempfile.mkdtemp(prefix='weft-verdicts-')
 
 
@@ -41,6 +41,26 @@ def connections_that_nobody_closes():
     found = findings(clients, 'leak')
     assert len(found) == 1 and found[0]['finding'] == 'leak' and found[0]['sure'], found
     assert found[0]['title'].startswith('80 promises "client *"') and 'none of them ever ended' in found[0]['title'], found
+
+
+def a_circle_through_a_choice():
+    """It is none while the other branch can end, or after that; it is one when all branches wait for it."""
+    assert findings(choices) == []
+    assert findings(choices, 'alive') == []
+    told = findings(choices, 'alive', severity='information')
+    assert [f['finding'] for f in told] == ['underway'] and '"timeout"' in told[0]['title'], told
+    first = findings(choices, 'stuck')[0]
+    assert first['finding'] == 'cycle' and first['sure'] and '"order"' in first['title'], first
+
+
+def a_choice_that_the_ring_forgot():
+    """A choice became the answer long ago, and is told again as what it is by now."""
+    trace = os.path.join(folder, 'lost')
+    subprocess.run([choices, 'lost'], env={**os.environ, 'WEFT_TRACE': trace + ',size=64K,packets=4'}, check=True, timeout=60)
+    info = subprocess.run([weft, 'info', trace], stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout
+    assert 'the ring wrapped' in info, info
+    said = subprocess.run([weft, 'explain', trace], stdout=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert (said.returncode, said.stdout) == (0, ''), said
 
 
 def three_transfers_in_a_circle():
@@ -154,7 +174,7 @@ def what_a_protected_promise_waits_for():
     assert first['finding'] == 'hang' and first['verdict'] == 'never-tried' and '"answer"' in first['title'], first
 
 
-for test in (healthy_twins_are_not_blamed, three_transfers_in_a_circle, a_lock_that_is_taken_again, two_threads_with_two_mutexes,
+for test in (healthy_twins_are_not_blamed, a_circle_through_a_choice, a_choice_that_the_ring_forgot, three_transfers_in_a_circle, a_lock_that_is_taken_again, two_threads_with_two_mutexes,
              a_mutex_that_is_not_unlocked, connections_that_nobody_closes, a_server_that_is_asked_again_without_end, a_queue_that_only_grows,
              orders_that_pile_up,
              a_pool_whose_threads_all_compute, work_that_goes_on_after_a_timeout, stats_and_check_agree, a_stall_is_the_first_difference,
