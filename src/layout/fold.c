@@ -39,7 +39,14 @@ static void set_bit(uint64_t *bits, uint32_t promise)
 		bits[promise / 64] |= 1ull << promise % 64;
 }
 
-/* Bits of those that others tell of, but for who ended whom. */
+/* Who ended it, and which loop it kept, is no reason to show a promise by itself. */
+static bool tells_little(const struct weft_model *m, const struct weft_link *link)
+{
+	return link->kind == WEFT_LINK_RESOLVE ||
+	       (link->kind == WEFT_LINK_AWAIT && weft_kind_has(m->promises[link->from].kind, WEFT_TRAIT_LOOP));
+}
+
+/* Bits of those that others tell of. */
 static void find_named(const struct weft_model *m, uint64_t *named)
 {
 	for (uint32_t p = 0; p < m->promise_count; p++) {
@@ -49,7 +56,7 @@ static void find_named(const struct weft_model *m, uint64_t *named)
 	}
 	for (size_t i = 0; i < m->link_count; i++) {
 		set_bit(named, m->links[i].from);
-		if (m->links[i].kind != WEFT_LINK_RESOLVE)
+		if (!tells_little(m, &m->links[i]))
 			set_bit(named, m->links[i].to);
 	}
 }

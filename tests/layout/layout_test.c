@@ -357,7 +357,7 @@ static void test_folds(void **state)
 	m.promises[8].created_by = 2;
 	expect_apart(&m, 2);
 
-	/* Somebody ends them, which is no deed of theirs; all other links are. */
+	/* Somebody ends them, which is no deed of theirs; other links are. */
 	for (uint8_t kind = 0; kind < WEFT_LINK_KINDS; kind++) {
 		struct weft_link from = {.from = 4, .to = 1, .kind = kind}, to = {.from = 1, .to = 4, .kind = kind};
 		m = six_handles();
@@ -365,10 +365,19 @@ static void test_folds(void **state)
 		m.link_count = 1;
 		expect_apart(&m, 4);
 		m = six_handles();
+		m.promises[1].kind = WEFT_KIND_TASK;
 		m.links = &to;
 		m.link_count = 1;
 		expect_apart(&m, kind == WEFT_LINK_RESOLVE ? 0 : 4);
 	}
+
+	/* A loop waits for all that keeps it. */
+	struct weft_link kept = {.from = 1, .to = 4, .kind = WEFT_LINK_AWAIT};
+	m = six_handles();
+	m.promises[1].kind = WEFT_KIND_LOOP;
+	m.links = &kept;
+	m.link_count = 1;
+	expect_apart(&m, 0);
 
 	/* One that begins when the others have ended takes their row if it is free, as any other would. */
 	m = six_handles();
