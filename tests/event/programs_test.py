@@ -19,7 +19,7 @@ import time
 import urllib.error
 import urllib.request
 
-from recorded import ENV, PATIENCE, Recording, expect, fail, need
+from recorded import ENV, PATIENCE, Recording, expect, fail, need, until
 
 # A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
 LATE = '2s'
@@ -28,14 +28,6 @@ LATE = '2s'
 def healthy(trace):
     expect(trace.alarms(LATE), [], f'alarms in {trace.path}')
     expect(trace.lost(), 0, f'events lost in {trace.path}')
-
-
-def until(condition, what):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > end:
-            fail(what)
-        time.sleep(0.05)
 
 
 def memcached(weft, folder):

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 
-from recorded import ENV, PATIENCE, Recording, expect, fail, need
+from recorded import ENV, PATIENCE, Recording, expect, fail, need, until
 
 # A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
 LATE = '2s'
@@ -34,14 +34,6 @@ def write(path, text):
     with open(path, 'w', encoding='ascii') as file:
         file.write(text)
     return path
-
-
-def until(condition, what):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > end:
-            fail(what)
-        time.sleep(0.05)
 
 
 def listens(port):

@@ -21,6 +21,14 @@ def expect(got, want, what):
         fail(f'{what}: {got!r}, not {want!r}')
 
 
+def until(condition, what):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end:
+            fail(what)
+        time.sleep(0.05)
+
+
 def need(program):
     """Its path; the test is skipped where it is not installed."""
     path = program if os.path.exists(program) else shutil.which(program)
