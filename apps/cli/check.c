@@ -151,7 +151,7 @@ int cli_check(struct cli_args *args)
 	}
 	struct cli_input input = {0};
 	if (exit < 0)
-		exit = cli_open(&input, args->argv[0]);
+		exit = cli_open_joined(&input, args->argv[0]);
 	if (exit < 0) {
 		exit = cli_build_model(&input, CLI_KEEP_BINDS);
 		if (exit < 0)

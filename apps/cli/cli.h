@@ -100,6 +100,9 @@ struct cli_input {
 /* Opens the trace that a path names.  Returns -1 to go on, otherwise an exit status: the error has been told. */
 int cli_open(struct cli_input *input, const char *path);
 
+/* The same; the traces of a session are opened as one (trace/join.h). */
+int cli_open_joined(struct cli_input *input, const char *path);
+
 /* The ring in an image of memory whose UUID begins so, or of the process whose id a text is, where ring may be NULL.  Returns as
  * cli_open(). */
 int cli_open_image(struct cli_input *input, const char *path, const char *ring);
@@ -126,7 +129,7 @@ enum cli_keep { CLI_KEEP_BINDS = 1, CLI_KEEP_PARTS = 2 };
 /* Reads it all; what was skipped, or cannot be, is said on stderr.  `keep` is of enum cli_keep.  Returns as cli_open(). */
 int cli_build_model(struct cli_input *input, unsigned keep);
 
-/* Both; on an exit status the input is closed. */
+/* cli_open_joined(), and this; on an exit status the input is closed. */
 int cli_open_model(struct cli_input *input, const char *path, unsigned keep);
 
 /* The promise whose recorded id a text is.  Returns as cli_open(). */

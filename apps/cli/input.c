@@ -10,6 +10,7 @@
 
 #include "base/utf8.h"
 #include "cli.h"
+#include "trace/join.h"
 #include "trace/source.h"
 #include "xen/domain.h"
 
@@ -61,15 +62,20 @@ void cli_progress_end(void)
 	progress.seconds = 0;
 }
 
+static uint64_t bytes_of(const struct weft_trace *trace)
+{
+	const struct weft_source *source = weft_trace_source(trace);
+	uint64_t bytes = 0;
+	for (size_t i = 0; i < source->blob_count; i++)
+		bytes += source->blobs[i].size;
+	return bytes;
+}
+
 static int opened(const struct cli_input *input, int status, const struct weft_error *err)
 {
 	if (status < 0)
 		return cli_fail_error(err);
-	const struct weft_source *source = weft_trace_source(input->trace);
-	uint64_t bytes = 0;
-	for (size_t i = 0; i < source->blob_count; i++)
-		bytes += source->blobs[i].size;
-	cli_limit_texts(bytes);
+	cli_limit_texts(bytes_of(input->trace));
 	return -1;
 }
 
@@ -199,9 +205,43 @@ int cli_build_model(struct cli_input *input, unsigned keep)
 	return -1;
 }
 
+/* The traces of a session as one; what cannot be opened is told, and left out.  As cli_open(). */
+static int open_joined(struct cli_input *input, const struct cli_session *session)
+{
+	struct weft_error err;
+	struct weft_trace **parts = calloc(session->traces.count, sizeof *parts);
+	size_t count = 0;
+	uint64_t bytes = 0;
+	*input = (struct cli_input){.name = session->path};
+	cli_progress_begin("opening", input->name);
+	for (size_t i = 0; parts && i < session->traces.count; i++) {
+		if (weft_trace_open(&parts[count], session->traces.items[i], &err) < 0)
+			cli_fail_error(&err);
+		else
+			bytes += bytes_of(parts[count++]);
+	}
+	int status = parts ? weft_trace_join(&input->trace, parts, count, input->name, &err)
+			   : weft_error_set(&err, WEFT_ENOMEM, "out of memory");
+	for (size_t i = 0; status < 0 && i < count; i++)
+		weft_trace_close(parts[i]);
+	free(parts);
+	cli_progress_end();
+	cli_limit_texts(bytes);
+	return status < 0 ? cli_fail_error(&err) : -1;
+}
+
+int cli_open_joined(struct cli_input *input, const char *path)
+{
+	struct cli_session session = {0};
+	bool is_several = strcmp(path, "-") != 0 && cli_session_read(&session, path) && session.traces.count > 1;
+	int exit = is_several ? open_joined(input, &session) : cli_open(input, path);
+	cli_session_free(&session);
+	return exit;
+}
+
 int cli_open_model(struct cli_input *input, const char *path, unsigned keep)
 {
-	int exit = cli_open(input, path);
+	int exit = cli_open_joined(input, path);
 	if (exit >= 0)
 		return exit;
 	exit = cli_build_model(input, keep);

@@ -93,7 +93,7 @@ int cli_render(struct cli_args *args)
 	render.theme = dark ? WEFT_THEME_DARK : WEFT_THEME_LIGHT;
 
 	struct cli_input input;
-	exit = cli_open(&input, args->argv[0]);
+	exit = cli_open_joined(&input, args->argv[0]);
 	if (exit >= 0)
 		return exit;
 	exit = cli_build_model(&input, parts ? CLI_KEEP_PARTS : 0);

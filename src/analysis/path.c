@@ -81,8 +81,62 @@ static const struct weft_link *link_at(const struct walk *w, enum weft_link_kind
 	return NULL;
 }
 
+/* Of what a request awaited, and what had ended by now, the last: who handled it, maybe in another process.  WEFT_NONE: nothing.
+ */
+static uint32_t handler(const struct walk *w)
+{
+	const struct weft_model *m = w->ties->model;
+	uint32_t found = WEFT_NONE;
+	if (m->promises[w->promise].kind != WEFT_KIND_REQUEST)
+		return WEFT_NONE;
+	for (uint32_t l = w->ties->out_begin[w->promise]; l < w->ties->out_begin[w->promise + 1]; l++) {
+		const struct weft_link *link = &m->links[w->ties->out[l]];
+		uint32_t to = w->ties->now[link->to];
+		int64_t ended_ns = w->ties->ended_ns[link->to];
+		if (link->kind == WEFT_LINK_AWAIT && to != w->promise && ended_ns != WEFT_NEVER && ended_ns <= w->time_ns &&
+		    ended_ns > m->promises[w->promise].start_ns && (found == WEFT_NONE || ended_ns > w->ties->ended_ns[found]))
+			found = to;
+	}
+	return found;
+}
+
+/* The request that this one handles, in another process perhaps; WEFT_NONE: none. */
+static uint32_t sender(const struct walk *w)
+{
+	const struct weft_model *m = w->ties->model;
+	if (m->promises[w->promise].kind != WEFT_KIND_REQUEST)
+		return WEFT_NONE;
+	for (uint32_t l = w->ties->in_begin[w->promise]; l < w->ties->in_begin[w->promise + 1]; l++) {
+		const struct weft_link *link = &m->links[w->ties->in[l]];
+		if (link->kind == WEFT_LINK_AWAIT && link->from != w->promise &&
+		    m->promises[link->from].kind == WEFT_KIND_REQUEST && m->promises[link->from].start_ns < w->time_ns)
+			return link->from;
+	}
+	return WEFT_NONE;
+}
+
+static void was_created(struct walk *w)
+{
+	const struct weft_model *m = w->ties->model;
+	uint32_t sent = sender(w);
+	if (sent == WEFT_NONE) {
+		go(w, m->promises[w->promise].created_by, ACTS);
+		return;
+	}
+	step(w, WEFT_STEP_WAITING, w->promise, m->promises[sent].start_ns); /* it is on its way */
+	if (w->mode != DONE)
+		go(w, sent, CREATED);
+}
+
 static void was_ended(struct walk *w)
 {
+	uint32_t handled = handler(w);
+	if (handled != WEFT_NONE) {
+		step(w, WEFT_STEP_WAITING, w->promise, w->ties->ended_ns[handled]); /* its answer is on its way */
+		if (w->mode != DONE)
+			go(w, handled, ENDED);
+		return;
+	}
 	const struct weft_link *by = link_at(w, WEFT_LINK_RESOLVE, true);
 	if (by && by->from != WEFT_SYSTEM) {
 		go(w, by->from, ACTS);
@@ -156,6 +210,11 @@ static void began(struct walk *w)
 		return;
 	}
 	const struct weft_link *signal = link_at(w, WEFT_LINK_SIGNAL, true);
+	if (signal && signal->from == WEFT_SYSTEM && before == WEFT_NONE && sender(w) != WEFT_NONE) {
+		step(w, WEFT_STEP_READY, w->promise, created_ns); /* it came as a message */
+		w->mode = w->mode == DONE ? DONE : CREATED;
+		return;
+	}
 	if (signal) {
 		go(w, signal->from, ACTS);
 		return;
@@ -186,7 +245,7 @@ static void walk(struct walk *w)
 		case ENDED: was_ended(w); break;
 		case ACTS: acted(w); break;
 		case BEGINS: began(w); break;
-		case CREATED: go(w, w->ties->model->promises[w->promise].created_by, ACTS); break;
+		case CREATED: was_created(w); break;
 		case DONE: break;
 		}
 	}
@@ -204,6 +263,14 @@ static bool find_path(struct walk *w, uint32_t promise)
 	return !w->no_memory;
 }
 
+/* Of different processes, as far as that is known: neither holds the other up. */
+static bool are_apart(const struct weft_model *m, uint32_t p, uint32_t q)
+{
+	const struct weft_trace_info *info = m->trace;
+	uint16_t of_p = m->promises[p].stream, of_q = m->promises[q].stream;
+	return of_p < info->stream_count && of_q < info->stream_count && info->streams[of_p].part != info->streams[of_q].part;
+}
+
 /* Finds for each ready step the promise that ran longest meanwhile, in one pass over all runs. */
 static void find_behind(const struct weft_model *m, struct weft_path *path, int64_t *longest)
 {
@@ -215,7 +282,8 @@ static void find_behind(const struct weft_model *m, struct weft_path *path, int6
 				struct weft_step *s = &path->steps[at];
 				int64_t from_ns = max_ns(run->start_ns, s->start_ns);
 				int64_t to_ns = run->end_ns < s->end_ns ? run->end_ns : s->end_ns;
-				if (s->kind != WEFT_STEP_READY || s->promise == p || to_ns - from_ns <= longest[at])
+				if (s->kind != WEFT_STEP_READY || s->promise == p || to_ns - from_ns <= longest[at] ||
+				    are_apart(m, s->promise, p))
 					continue;
 				longest[at] = to_ns - from_ns;
 				s->behind = p;

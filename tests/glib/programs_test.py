@@ -14,7 +14,7 @@ import tempfile
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, '..', 'uv'))
-from recorded import ENV, PATIENCE, Recording, expect, fail, need
+from recorded import ENV, PATIENCE, Recording, Trace, expect, fail, need
 
 # A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
 LATE = '2s'
@@ -368,6 +368,71 @@ def gvfs(weft, folder):
     expect((handled['text'], handled['value']), (sent['text'], -sent['value']), 'the message at both ends')
     for trace in recording.all():
         healthy(trace)
+    # All processes as one: each call waits for who serves it.
+    session = Trace(weft, os.path.join(folder, 'traces'))
+    promises = {p['promise']: p for p in session.promises()}
+    serves = {}
+    for event in session.ask('dump', '--json'):
+        label = event['labels'][0][1] if event.get('kind') == 'request' and event['labels'] else ''
+        if label.startswith('serve '):
+            serves.setdefault(label.split()[1], []).append(event)
+    call = session.promise('request', 'org.gtk.vfs.MountTracker.LookupMount @')
+    served = serves['org.gtk.vfs.MountTracker.LookupMount'][0]
+    if not call['start_ns'] <= served['start_ns'] <= served['end_ns'] <= call['end_ns']:
+        fail(f'the call {call} and who serves it, {served}')
+    middle = (served['start_ns'] + served['end_ns']) // 2
+    waits = [(line['promise'], line['awaits']) for line in session.ask('waits', '--json', f'--at={middle}ns')]
+    expect((call['promise'], served['promise']) in waits, True, 'the call waits for who serves it')
+    path = [promises[line['promise']]['labels'][0][1] for line in session.ask('path', '--json', f'--promise={call["promise"]}')
+            if promises.get(line.get('promise'), {}).get('labels')]
+    for part in ('serve org.gtk.vfs.Mountable.Mount', 'org.gtk.vfs.Mountable.Mount @', 'org.gtk.vfs.MountTracker.LookupMount @'):
+        expect(any(label.startswith(part) for label in path), True, f'the path from gio to gvfsd-trash and back: {part} in {path}')
+    expect({label for p in promises.values() if p['kind'] == 'thread' for _, label in p['labels'] if label.endswith(': main')} >=
+           {'gio: main', 'gvfsd: main', 'gvfsd-trash: main'}, True, 'whose OS thread it is')
+
+
+CLERK = """
+import gi, sys
+from gi.repository import GLib, Gio
+loop = GLib.MainLoop()
+xml = "<node><interface name='org.example.Clerk'><method name='Quick'/><method name='Forgotten'/></interface></node>"
+keep = []
+
+def called(connection, sender, path, interface, method, args, invocation):
+    if method == 'Quick':
+        invocation.return_value(None)
+    else:
+        keep.append(invocation)
+        with open(sys.argv[1], 'w') as fifo:
+            fifo.write('asked')
+
+bus = Gio.bus_get_sync(Gio.BusType.SESSION, None)
+bus.register_object('/clerk', Gio.DBusNodeInfo.new_for_xml(xml).interfaces[0], called, None, None)
+Gio.bus_own_name_on_connection(bus, 'org.example.Clerk', 0, None, None)
+loop.run()
+"""
+
+
+def ends_of_call(weft, folder):
+    """A call that is never answered, in two processes: told from both ends."""
+    typelib('Gio 2.0')
+    clerk = os.path.join(folder, 'clerk.py')
+    with open(clerk, 'w', encoding='ascii') as file:
+        file.write(CLERK)
+    call = 'gdbus call --session -d org.example.Clerk -o /clerk -m org.example.Clerk.'
+    fifo = os.path.join(folder, 'fifo')
+    os.mkfifo(fifo)
+    script = (f'{PYTHON} {clerk} {fifo} & clerk=$!; gdbus wait --session --timeout=20 org.example.Clerk; {call}Quick; {call}Forgotten & gdbus=$!; '
+              f'cat {fifo} >&2; sleep 0.3; kill -KILL $gdbus; kill $clerk; wait')
+    Recording(weft, os.path.join(folder, 'traces'), [need('dbus-run-session'), '--', 'sh', '-c', script])
+    session = Trace(weft, os.path.join(folder, 'traces'))
+    sent, served = session.promise('request', 'org.example.Clerk.Forgotten @'), session.promise('request', 'serve org.example.Clerk.Forgotten')
+    expect(sent['awaits'], [served['promise']], 'what the call waits for')
+    quick = session.promise('request', 'org.example.Clerk.Quick @'), session.promise('request', 'serve org.example.Clerk.Quick')
+    ends(quick[0]), ends(quick[1])
+    hangs = session.findings(LATE).get('hang', [])
+    expect([line['root'] for line in hangs if sent['promise'] in (line['promise'], line['root'])] != [] and
+           {line['root'] for line in hangs}, {served['promise']}, 'what does not end')
 
 
 GTK = """
@@ -422,7 +487,7 @@ def gtk(weft, folder):
     healthy(trace, but=['unreturned'])
 
 
-TESTS = {'gdbus': gdbus, 'gjs': gjs, 'python': python, 'tls': tls, 'hang': hang, 'gvfs': gvfs, 'gtk': gtk}
+TESTS = {'gdbus': gdbus, 'gjs': gjs, 'python': python, 'tls': tls, 'hang': hang, 'gvfs': gvfs, 'ends': ends_of_call, 'gtk': gtk}
 
 
 def main():

@@ -1,0 +1,21 @@
+/* join.h: several traces of one machine as one.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_TRACE_JOIN_H
+#define WEFT_TRACE_JOIN_H
+
+#include "trace/trace.h"
+
+/* Joins open traces, its parts, of processes of one host.  On success they are the new trace's, which closes them; on failure
+ * they stay the caller's, and *out is untouched.  `name` is what messages call it.
+ *
+ * Times are of the first part's clock; another part's clock is tied to it by what both say of the wall clock, some us at best.  A
+ * promise's id is what it was in its part, with the number of the part behind it: promise 5 of the second of eight parts is 51,
+ * of twelve 501.  Streams, sites, modules and gaps are those of all parts, part by part.  Texts that only one process can mean,
+ * names of OS threads and counters, have the name of the process before them.  What is left out: ops that only a part knows,
+ * callers.
+ *
+ * WEFT_EINVAL: fewer than 1 or more than 1000 parts, parts of several hosts, or without a time of the wall clock; WEFT_ETOOBIG:
+ * 2^16 OS threads or more; WEFT_ENOMEM. */
+int weft_trace_join(
+    struct weft_trace **out, struct weft_trace *const *parts, size_t count, const char *name, struct weft_error *err);
+
+#endif
