@@ -205,6 +205,25 @@ int cli_build_model(struct cli_input *input, unsigned keep)
 	return -1;
 }
 
+static void tell_left_out(const struct weft_error *err)
+{
+	char text[640];
+	weft_error_format(err, text, sizeof text);
+	cli_note("%s; it is left out", text);
+}
+
+/* What order is not sure. */
+static void tell_ties(const struct cli_input *input)
+{
+	const struct weft_trace_info *info = weft_trace_info(input->trace);
+	size_t tied = 0;
+	for (size_t i = 0; i < info->part_count; i++)
+		tied += !info->parts[i].is_same_clock;
+	if (tied)
+		cli_note("%s: %zu of its %zu traces have a clock of their own, known by the wall clock to some us", input->name,
+		    tied, info->part_count);
+}
+
 /* The traces of a session as one; what cannot be opened is told, and left out.  As cli_open(). */
 static int open_joined(struct cli_input *input, const struct cli_session *session)
 {
@@ -216,7 +235,7 @@ static int open_joined(struct cli_input *input, const struct cli_session *sessio
 	cli_progress_begin("opening", input->name);
 	for (size_t i = 0; parts && i < session->traces.count; i++) {
 		if (weft_trace_open(&parts[count], session->traces.items[i], &err) < 0)
-			cli_fail_error(&err);
+			tell_left_out(&err);
 		else
 			bytes += bytes_of(parts[count++]);
 	}
@@ -227,7 +246,10 @@ static int open_joined(struct cli_input *input, const struct cli_session *sessio
 	free(parts);
 	cli_progress_end();
 	cli_limit_texts(bytes);
-	return status < 0 ? cli_fail_error(&err) : -1;
+	if (status < 0)
+		return cli_fail_error(&err);
+	tell_ties(input);
+	return -1;
 }
 
 int cli_open_joined(struct cli_input *input, const char *path)

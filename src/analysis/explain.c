@@ -25,22 +25,33 @@ static const struct {
 #undef CHECK
 };
 
+static const struct weft__lacks *lacks_of_all(const struct weft__finder *f)
+{
+	return &f->lacks[f->model->trace->part_count ? f->model->trace->part_count : 1];
+}
+
 /* Whether a check is asked at all. */
 static bool applies(const struct weft__finder *f, unsigned needs)
 {
-	return (f->asked != WEFT_NONE) == ((needs & QUESTION) != 0) && !(needs & ALL && f->lacks.lost);
+	return (f->asked != WEFT_NONE) == ((needs & QUESTION) != 0) && !(needs & ALL && lacks_of_all(f)->lost);
 }
 
 /* On which OS threads no promise was running at the end: they slept, or their loop had returned. */
 static bool find_rest(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
-	if (!(f->at_rest = weft__finding_alloc(f, m->trace->stream_count, sizeof *f->at_rest)))
+	const size_t parts = m->trace->part_count ? m->trace->part_count : 1;
+	if (!(f->at_rest = weft__finding_alloc(f, m->trace->stream_count, sizeof *f->at_rest)) ||
+	    !(f->slept_ns = weft__finding_alloc(f, parts, sizeof *f->slept_ns)))
 		return false;
+	for (size_t i = 0; i < parts; i++)
+		f->slept_ns[i] = INT64_MIN;
 	for (size_t s = 0; s < m->trace->stream_count; s++)
 		f->at_rest[s] = true;
-	for (size_t s = 0; s < m->sleep_count; s++)
-		f->at_rest[m->sleeps[s].stream] = m->sleeps[s].end_ns == m->end_ns;
+	for (size_t s = 0; s < m->sleep_count; s++) {
+		f->slept_ns[m->trace->part_count ? m->trace->streams[m->sleeps[s].stream].part : 0] = m->sleeps[s].start_ns;
+		f->at_rest[m->sleeps[s].stream] = m->sleeps[s].end_ns == weft_model_stream_until(m, m->sleeps[s].stream);
+	}
 	return true;
 }
 
@@ -67,7 +78,8 @@ static bool know(struct weft__finder *f)
 {
 	struct weft__watch *watch = &f->watch;
 	unsigned needs = 0;
-	f->lacks = weft__lacks_of(f->model);
+	if (!(f->lacks = weft__lacks_find(f->model)))
+		return false;
 	for (int i = 0; i < WEFT_FINDING_KINDS; i++)
 		needs |= applies(f, checks[i].needs) ? checks[i].needs : 0;
 	weft__watch_stage(watch, 30);
@@ -77,7 +89,7 @@ static bool know(struct weft__finder *f)
 		ok = ok && weft__waiting_init(&f->waiting, &f->ties, INT64_MAX, watch) == WEFT_OK;
 	weft__watch_stage(watch, 60);
 	if (needs & WEFT__NEED_CHAINS)
-		ok = ok && weft__chains_init(&f->chains, &f->ties, &f->waiting, &f->lacks, watch) == WEFT_OK;
+		ok = ok && weft__chains_init(&f->chains, &f->ties, &f->waiting, f->lacks, watch) == WEFT_OK;
 	weft__watch_stage(watch, 75);
 	if (needs & SORTS)
 		ok = ok && weft__sorts_init(&f->sorts, &f->ties, watch) == WEFT_OK;
@@ -102,9 +114,9 @@ static int explain(struct weft_findings **out, const struct weft_model *model, u
 	f.watch = (struct weft__watch){.go_on = f.options.go_on, .ctx = f.options.ctx};
 	if (!weft__watch_ask(&f.watch, 0) || !know(&f))
 		f.no_memory = true;
-	f.doubt = weft__words_doubt(&f);
+	f.doubt = f.lacks ? weft__lacks_text(lacks_of_all(&f)) : NULL;
 	weft__watch_stage(&f.watch, 100);
-	for (int i = 0; i < WEFT_FINDING_KINDS && weft__finding_goes_on(&f, 0, 1); i++)
+	for (int i = 0; i < WEFT_FINDING_KINDS && f.lacks && weft__finding_goes_on(&f, 0, 1); i++)
 		if (applies(&f, checks[i].needs))
 			checks[i].find(&f);
 	return weft__findings_end(&f, out, err);

@@ -1,38 +1,98 @@
 /* lacks.c: what a trace lacks.  SPDX-License-Identifier: ISC */
 #include "analysis/lacks.h"
 
-/* Each OS thread has a ring of its own, which goes back as far as it goes. */
-static int64_t first_link_ns(const struct weft_model *m, size_t stream)
+#include <stdlib.h>
+
+/* Each OS thread has a ring of its own, which goes back as far as it goes: the time of its first link. */
+static int64_t *find_first_links(const struct weft_model *m)
 {
-	for (size_t l = 0; l < m->link_count; l++)
-		if (m->links[l].stream == stream)
-			return m->links[l].time_ns;
-	return m->end_ns;
+	size_t left = m->trace->stream_count;
+	int64_t *first_ns = malloc((left + 1) * sizeof *first_ns);
+	if (!first_ns)
+		return NULL;
+	for (size_t s = 0; s < m->trace->stream_count; s++)
+		first_ns[s] = INT64_MAX;
+	for (size_t l = 0; l < m->link_count && left > 0; l++) {
+		const struct weft_link *link = &m->links[l];
+		if (link->stream >= m->trace->stream_count || first_ns[link->stream] != INT64_MAX)
+			continue;
+		first_ns[link->stream] = link->time_ns;
+		left--;
+	}
+	for (size_t s = 0; s < m->trace->stream_count; s++)
+		first_ns[s] = first_ns[s] == INT64_MAX ? m->end_ns : first_ns[s];
+	return first_ns;
 }
 
-struct weft__lacks weft__lacks_of(const struct weft_model *m)
+static void add(struct weft__lacks *to, const struct weft__lacks *of)
+{
+	to->lost |= of->lost;
+	to->cut |= of->cut;
+	to->died |= of->died;
+	to->wrapped |= of->wrapped;
+	to->horizon_ns = of->horizon_ns > to->horizon_ns ? of->horizon_ns : to->horizon_ns;
+}
+
+struct weft__lacks *weft__lacks_find(const struct weft_model *m)
 {
 	const struct weft_trace_info *info = m->trace;
-	struct weft__lacks lacks = {.lost = info->lost_no_stream > 0 || info->skipped_count > 0 || info->gap_count > 0,
-	    .cut = info->unfinished,
-	    .wrapped = info->wrapped};
+	const size_t parts = info->part_count ? info->part_count : 1;
+	struct weft__lacks *lacks = calloc(parts + 1, sizeof *lacks);
+	int64_t *first_ns = lacks ? find_first_links(m) : NULL;
+	if (!first_ns) {
+		free(lacks);
+		return NULL;
+	}
+	for (size_t i = 0; i < info->part_count; i++) {
+		const struct weft_part *part = &info->parts[i];
+		lacks[i] =
+		    (struct weft__lacks){.lost = part->lost_no_stream > 0 || part->skipped_count > 0 || part->gap_count > 0,
+			.cut = part->unfinished,
+			.died = part->has_died,
+			.wrapped = part->wrapped};
+	}
+	if (!info->part_count)
+		lacks[0] =
+		    (struct weft__lacks){.lost = info->lost_no_stream > 0 || info->skipped_count > 0 || info->gap_count > 0,
+			.cut = info->unfinished,
+			.died = info->has_died,
+			.wrapped = info->wrapped};
 	for (size_t s = 0; s < info->stream_count; s++) {
 		const struct weft_stream_info *stream = &info->streams[s];
-		lacks.lost |= stream->lost_full > 0 || stream->lost_nested > 0;
-		lacks.wrapped |= stream->lost_overwritten > 0;
-		if (info->stream_count < 2 || !(info->wrapped || stream->lost_overwritten > 0))
-			continue;
-		int64_t first_ns = first_link_ns(m, s);
-		if (first_ns > lacks.horizon_ns)
-			lacks.horizon_ns = first_ns;
+		struct weft__lacks *of = &lacks[info->part_count ? stream->part : 0];
+		const bool is_overwritten =
+		    (info->part_count ? info->parts[stream->part].wrapped : info->wrapped) || stream->lost_overwritten > 0;
+		add(of, &(struct weft__lacks){.lost = stream->lost_full > 0 || stream->lost_nested > 0,
+			    .wrapped = stream->lost_overwritten > 0,
+			    .horizon_ns = is_overwritten && info->stream_count > 1 ? first_ns[s] : 0});
 	}
-	if (lacks.wrapped && lacks.horizon_ns == 0)
-		lacks.horizon_ns = 1; /* what the first event tells of may have begun before it */
+	for (size_t i = 0; i < parts; i++) {
+		if (lacks[i].wrapped && lacks[i].horizon_ns == 0)
+			lacks[i].horizon_ns = 1; /* what the first event tells of may have begun before it */
+		add(&lacks[parts], &lacks[i]);
+	}
+	free(first_ns);
 	return lacks;
+}
+
+const struct weft__lacks *weft__lacks_of(const struct weft__lacks *lacks, const struct weft_model *m, uint32_t promise)
+{
+	const uint16_t stream = m->promises[promise].stream;
+	return &lacks[m->trace->part_count && stream < m->trace->stream_count ? m->trace->streams[stream].part : 0];
 }
 
 bool weft__lacks_nothing_of(const struct weft__lacks *lacks, const struct weft_model *m, uint32_t promise)
 {
 	const struct weft_promise *p = &m->promises[promise];
-	return !lacks->lost && !(p->flags & WEFT_PROMISE_START_UNKNOWN) && p->start_ns >= lacks->horizon_ns;
+	const struct weft__lacks *of = weft__lacks_of(lacks, m, promise);
+	return !of->lost && !(p->flags & WEFT_PROMISE_START_UNKNOWN) && p->start_ns >= of->horizon_ns;
+}
+
+const char *weft__lacks_text(const struct weft__lacks *lacks)
+{
+	return lacks->lost      ? "events are missing in the trace"
+	       : lacks->died    ? "the program did not end the trace: it was killed, or ended at once"
+	       : lacks->cut     ? "the program did not end the trace: it still runs, or was killed"
+	       : lacks->wrapped ? "the ring was overwritten: the trace begins in the middle"
+				: NULL;
 }

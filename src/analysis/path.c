@@ -23,6 +23,7 @@ struct walk {
 	int64_t low_ns, time_ns;
 	uint32_t promise;
 	enum mode mode;
+	uint32_t *handler, *sender; /* by promise: the other end of its message, or WEFT_NONE; NULL: there are no messages */
 	WEFT_VEC(struct weft_step) steps; /* backwards: the last step of the path is the first item */
 	bool no_memory;
 };
@@ -81,38 +82,49 @@ static const struct weft_link *link_at(const struct walk *w, enum weft_link_kind
 	return NULL;
 }
 
-/* Of what a request awaited, and what had ended by now, the last: who handled it, maybe in another process.  WEFT_NONE: nothing.
- */
-static uint32_t handler(const struct walk *w)
+/* Who handles what a promise sent, and who sent what it handles, maybe in another process. */
+static bool find_ends_of_messages(struct walk *w)
 {
 	const struct weft_model *m = w->ties->model;
-	uint32_t found = WEFT_NONE;
-	if (m->promises[w->promise].kind != WEFT_KIND_REQUEST)
-		return WEFT_NONE;
-	for (uint32_t l = w->ties->out_begin[w->promise]; l < w->ties->out_begin[w->promise + 1]; l++) {
-		const struct weft_link *link = &m->links[w->ties->out[l]];
-		uint32_t to = w->ties->now[link->to];
-		int64_t ended_ns = w->ties->ended_ns[link->to];
-		if (link->kind == WEFT_LINK_AWAIT && to != w->promise && ended_ns != WEFT_NEVER && ended_ns <= w->time_ns &&
-		    ended_ns > m->promises[w->promise].start_ns && (found == WEFT_NONE || ended_ns > w->ties->ended_ns[found]))
-			found = to;
+	if (m->message_count == 0)
+		return true;
+	w->handler = malloc(m->promise_count * sizeof *w->handler);
+	w->sender = malloc(m->promise_count * sizeof *w->sender);
+	if (!w->handler || !w->sender)
+		return false;
+	memset(w->handler, 0xff, m->promise_count * sizeof *w->handler); /* WEFT_NONE */
+	memset(w->sender, 0xff, m->promise_count * sizeof *w->sender);
+	for (size_t i = 0; i < m->message_count; i++) {
+		const struct weft_message *message = &m->messages[i];
+		if (!message->is_handled || message->other == WEFT_NONE)
+			continue;
+		uint32_t from = w->ties->now[message->other], to = w->ties->now[message->promise];
+		if (m->promises[from].start_ns <= m->promises[to].start_ns)
+			w->sender[to] = from;
+		/* Of several answers the last one was waited for. */
+		uint32_t known = w->handler[from];
+		if (w->ties->ended_ns[to] != WEFT_NEVER && w->ties->ended_ns[to] <= w->ties->ended_ns[from] &&
+		    (known == WEFT_NONE || w->ties->ended_ns[to] > w->ties->ended_ns[known]))
+			w->handler[from] = to;
 	}
-	return found;
+	return true;
 }
 
-/* The request that this one handles, in another process perhaps; WEFT_NONE: none. */
+static void free_walk(struct walk *w)
+{
+	weft_vec_free(&w->steps);
+	free(w->handler);
+	free(w->sender);
+}
+
+static uint32_t handler(const struct walk *w)
+{
+	return w->handler ? w->handler[w->promise] : WEFT_NONE;
+}
+
 static uint32_t sender(const struct walk *w)
 {
-	const struct weft_model *m = w->ties->model;
-	if (m->promises[w->promise].kind != WEFT_KIND_REQUEST)
-		return WEFT_NONE;
-	for (uint32_t l = w->ties->in_begin[w->promise]; l < w->ties->in_begin[w->promise + 1]; l++) {
-		const struct weft_link *link = &m->links[w->ties->in[l]];
-		if (link->kind == WEFT_LINK_AWAIT && link->from != w->promise &&
-		    m->promises[link->from].kind == WEFT_KIND_REQUEST && m->promises[link->from].start_ns < w->time_ns)
-			return link->from;
-	}
-	return WEFT_NONE;
+	return w->sender ? w->sender[w->promise] : WEFT_NONE;
 }
 
 static void was_created(struct walk *w)
@@ -305,14 +317,17 @@ int weft_path_create(struct weft_path **out, const struct weft_model *model, uin
 	}
 	struct weft_path *path = calloc(1, sizeof *path);
 	int64_t *longest = NULL;
-	bool ok = path && find_path(&w, promise) && (longest = calloc(w.steps.count + 1, sizeof *longest));
+	bool ok =
+	    path && find_ends_of_messages(&w) && find_path(&w, promise) && (longest = calloc(w.steps.count + 1, sizeof *longest));
 	weft_ties_finish(&ties);
 	if (!ok) {
-		weft_vec_free(&w.steps);
+		free_walk(&w);
 		free(path);
 		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
 	}
 	*path = (struct weft_path){.steps = w.steps.items, .count = w.steps.count};
+	w.steps.items = NULL;
+	free_walk(&w);
 	for (size_t low = 0, high = path->count; low + 1 < high; low++, high--) {
 		struct weft_step swap = path->steps[low];
 		path->steps[low] = path->steps[high - 1];
@@ -398,7 +413,7 @@ int weft_blames_create(struct weft_blames **out, const struct weft_model *model,
 	struct counting c = {.walk = {.ties = &ties}};
 	if (weft_ties_init(&ties, model, WEFT_TIES_BOTH, NULL) < 0)
 		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
-	bool ok = true;
+	bool ok = find_ends_of_messages(&c.walk);
 	uint32_t last = WEFT_NONE;
 	bool last_is = false;
 	for (uint32_t p = 1; ok && p < model->promise_count; p++) {
@@ -415,7 +430,7 @@ int weft_blames_create(struct weft_blames **out, const struct weft_model *model,
 	struct weft_blames *blames = ok ? malloc(sizeof *blames) : NULL;
 	weft_ties_finish(&ties);
 	weft_idmap_finish(&c.rows);
-	weft_vec_free(&c.walk.steps);
+	free_walk(&c.walk);
 	if (!blames || c.promises == 0) {
 		weft_vec_free(&c.blames);
 		free(blames);

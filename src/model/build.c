@@ -139,6 +139,29 @@ static void run(struct weft__build *b, uint16_t stream, int64_t time_ns, uint32_
 	}
 }
 
+/* The part that the stream is of tells no more: nobody runs there, or sleeps. */
+static int end_part(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	const struct weft_trace_info *info = b->model->trace;
+	b->model->events--;
+	if (ev->stream >= info->stream_count || !info->part_count) {
+		b->model->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT]++;
+		return WEFT_OK;
+	}
+	b->has_ended_parts = true;
+	if (!weft_vec_reserve(&b->lulls, info->stream_count))
+		return WEFT_ENOMEM;
+	for (size_t i = 0; i < b->streams.count; i++) {
+		struct weft__stream_state *s = &b->streams.items[i];
+		if (i >= info->stream_count || info->streams[i].part != info->streams[ev->stream].part)
+			continue;
+		run(b, (uint16_t)i, time_ns, WEFT_NONE);
+		s->end_ns = time_ns;
+		s->is_ended = true;
+	}
+	return WEFT_OK;
+}
+
 static uint32_t known_site(const struct weft__build *b, const struct weft_event *ev)
 {
 	return ev->site < b->model->trace->site_count ? ev->site : WEFT_NONE;
@@ -308,17 +331,21 @@ static int message(struct weft__build *b, const struct weft_event *ev, int64_t t
 	uint64_t number = ev->value < 0 ? 0 - (uint64_t)ev->value : (uint64_t)ev->value;
 	int64_t key = pair_of(text, (uint32_t)number);
 	uint32_t at = weft_idmap_get(&b->message_of, key), count = (uint32_t)b->messages.count;
-	const struct weft_message *other = at == WEFT_IDMAP_NONE ? NULL : &b->messages.items[at];
+	uint32_t other = WEFT_NONE;
 	bool is_handled = ev->value < 0;
-	if (other && other->is_handled != is_handled && other->promise != p) {
-		uint32_t sender = is_handled ? other->promise : p, handler = is_handled ? p : other->promise;
-		if (b->promises.items[sender].end == WEFT_END_PENDING)
-			add_link(b, ev, time_ns, WEFT_LINK_AWAIT, sender, handler);
-	}
+	if (at != WEFT_IDMAP_NONE && b->messages.items[at].is_handled != is_handled && b->messages.items[at].number == number &&
+	    b->messages.items[at].promise != p)
+		other = b->messages.items[at].promise;
 	struct weft_message *new = weft_vec_push(&b->messages);
 	if (!new || !weft_idmap_set(&b->message_of, key, count))
 		return WEFT_ENOMEM;
-	*new = (struct weft_message){number, p, text, is_handled};
+	*new = (struct weft_message){.number = number, .promise = p, .text = text, .other = other, .is_handled = is_handled};
+	if (other == WEFT_NONE)
+		return WEFT_OK;
+	b->messages.items[at].other = p;
+	uint32_t sender = is_handled ? other : p;
+	if (b->promises.items[sender].end == WEFT_END_PENDING)
+		add_link(b, ev, time_ns, WEFT_LINK_AWAIT, sender, is_handled ? p : other);
 	return WEFT_OK;
 }
 
@@ -630,6 +657,7 @@ static int take(struct weft__build *b, const struct weft_event *ev)
 	case WEFT_OP_LEVEL:
 	case WEFT_OP_SENT:
 	case WEFT_OP_RECEIVED: return WEFT_OK;
+	case WEFT_EVENT_END: return end_part(b, ev, time_ns);
 	default: b->model->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT]++; return WEFT_OK;
 	}
 }

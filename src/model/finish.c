@@ -7,11 +7,18 @@
 /* One that never ended is shown a little longer than it was heard of. */
 #define AFTERGLOW_NS 1000
 
+/* Until when the trace tells of an OS thread. */
+static int64_t end_of(const struct weft__build *b, size_t stream)
+{
+	const struct weft__stream_state *s = &b->streams.items[stream];
+	return s->is_ended ? s->end_ns : b->model->end_ns;
+}
+
 static int end_open_stretches(struct weft__build *b)
 {
-	int64_t end_ns = b->model->end_ns;
 	for (size_t i = 0; i < b->streams.count; i++) {
 		struct weft__stream_state *s = &b->streams.items[i];
+		const int64_t end_ns = end_of(b, i);
 		if (s->pause_depth) {
 			struct weft_stretch *pause = weft_vec_push(&b->pauses);
 			if (!pause)
@@ -31,8 +38,20 @@ static int end_open_stretches(struct weft__build *b)
 			b->sleeps.items[s->sleep].end_ns = end_ns;
 	}
 	if (weft__is_lull(b))
-		b->lulls.items[b->lulls.count - 1].end_ns = end_ns;
+		b->lulls.items[b->lulls.count - 1].end_ns = b->model->end_ns;
 	return WEFT_OK;
+}
+
+/* When the parts end of a trace that is joined of several. */
+static bool tell_ends(struct weft__build *b)
+{
+	if (!b->has_ended_parts)
+		return true;
+	int64_t *ends = calloc(b->streams.count, sizeof *ends);
+	for (size_t i = 0; ends && i < b->streams.count; i++)
+		ends[i] = end_of(b, i);
+	b->model->stream_ends_ns = ends;
+	return ends != NULL;
 }
 
 static int fail_unresolved(struct weft__build *b)
@@ -45,7 +64,7 @@ static int fail_unresolved(struct weft__build *b)
 		struct weft_promise *promise = &b->promises.items[weft__promise_now(b, b->should_resolve.items[i])];
 		if (promise->end == WEFT_END_PENDING) {
 			promise->end = WEFT_END_FAILED;
-			promise->end_ns = b->model->end_ns;
+			promise->end_ns = end_of(b, promise->stream);
 			promise->failure = text;
 			promise->flags |= WEFT_PROMISE_NEVER_RESOLVED;
 		}
@@ -364,6 +383,8 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	int status = end_open_stretches(b);
 	if (status < 0 || (status = fail_unresolved(b)) < 0 || (status = end_promises(b)) < 0 || (status = name_sleeps(b)) < 0)
 		return status;
+	if (!tell_ends(b))
+		return WEFT_ENOMEM;
 	drop_links(b);
 	/* Pauses are told of when they end. */
 	weft_sort(b->pauses.items, b->pauses.count, sizeof *b->pauses.items, compare_stretches);

@@ -21,6 +21,7 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->stacks);
 	free(model->spins);
 	free(model->messages);
+	free(model->stream_ends_ns);
 	free(model->labels);
 	free(model->runs);
 	free(model->pauses);

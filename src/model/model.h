@@ -85,6 +85,7 @@ struct weft_stack {
 struct weft_message {
 	uint64_t number;
 	uint32_t promise, text; /* text: through what, and of whom */
+	uint32_t other;         /* who handles it, or sent it, or WEFT_NONE: that is not in the trace */
 	bool is_handled;
 };
 
@@ -150,6 +151,7 @@ struct weft_model {
 	int64_t start_ns; /* the first event's time, as recorded */
 	int64_t end_ns;   /* the last event's, since start_ns; later where the process is known to have lived on */
 	uint64_t events;
+	int64_t *stream_ends_ns;       /* by stream, of a trace that is joined of several: when its part ends; else NULL */
 	struct weft_promise *promises; /* [promise_count] is a sentinel whose labels and runs end the last one's */
 	size_t promise_count;          /* the system included */
 	struct weft_link *links;       /* in time order */
@@ -216,6 +218,18 @@ size_t weft_model_label(const struct weft_model *model, const struct weft_label 
 
 /* By how much the counter of a label was changed then. */
 int64_t weft_model_change(const struct weft_model *model, const struct weft_label *label);
+
+/* Until when the trace tells of an OS thread. */
+static inline int64_t weft_model_stream_until(const struct weft_model *model, uint16_t stream)
+{
+	return model->stream_ends_ns ? model->stream_ends_ns[stream] : model->end_ns;
+}
+
+/* Until when the trace tells of a promise: to its end, or to that of the part that the promise is of. */
+static inline int64_t weft_model_until(const struct weft_model *model, uint32_t promise)
+{
+	return weft_model_stream_until(model, model->promises[promise].stream);
+}
 
 /* "ids created twice", to stand behind its number. */
 const char *weft_anomaly_text(enum weft_anomaly anomaly);

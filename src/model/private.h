@@ -21,6 +21,8 @@ struct weft__stream_state {
 	size_t sleep;     /* of the system running: index into sleeps */
 	uint32_t pause_depth, pause_text;
 	int64_t pause_ns;
+	int64_t end_ns; /* of its part, if that has ended */
+	bool is_ended;
 };
 
 /* A text that was looked up lately. */
@@ -49,6 +51,7 @@ struct weft__build {
 	WEFT_VEC(struct weft_stretch) pauses;
 	WEFT_VEC(struct weft_stretch) sleeps;
 	WEFT_VEC(struct weft_stretch) lulls;
+	bool has_ended_parts;
 	size_t streams_awake, streams_asleep;   /* that run a promise; that run the system */
 	WEFT_VEC(struct weft_counter) counters; /* .name is set at the end, .samples has room for a power of two */
 	WEFT_VEC(uint32_t) counter_texts;

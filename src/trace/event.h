@@ -13,6 +13,9 @@
  * what weft_trace_field() says. */
 #define WEFT_EVENT_OTHER 255
 
+/* In place of an op: the part that the stream is of ends; only a trace that is joined of several says so (join.h). */
+#define WEFT_EVENT_END 254
+
 /* Which fields mean something depends on op (weft/vocabulary.h); the others are 0, site is WEFT_NO_SITE. */
 struct weft_event {
 	int64_t time_ns; /* as recorded: of the trace's clock, whose origin weft_trace_info tells */

@@ -19,7 +19,10 @@ struct weft_trace {
 	size_t skipped_at_open;        /* how much of .skipped_count was noted by open(): a rewind goes back there */
 	struct weft_site_texts *texts; /* of sites that were named later */
 	int64_t pair_ns, pair_wall_ns; /* one time by the trace's clock and by the wall's; both 0: not known */
-	bool read_whole;               /* the end was reached once: nothing is noted a second time */
+	/* Traces that agree in `boot` and `counter` have the ticks of one clock, which went that fast; empty: not known. */
+	struct weft_str boot, counter;
+	uint64_t clock_hz;
+	bool read_whole; /* the end was reached once: nothing is noted a second time */
 };
 
 /* The process is known to have lived at that moment, in UTC. */

@@ -1,6 +1,7 @@
 /* join.c: a format whose events are those of several open traces, merged by their times.  SPDX-License-Identifier: ISC */
 #include "trace/join.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,23 +9,41 @@
 #include "base/intern.h"
 #include "trace/format.h"
 
-enum { BATCH = 256, MOST_PARTS = 1000, MOST_STREAMS = UINT16_MAX };
+/* Of a process's name so much stands before what is its own: a name and a thousand counters must not be a thousand names. */
+enum { BATCH = 256, MOST_PARTS = 1000, MOST_STREAMS = UINT16_MAX, NAME_BYTES = 40 };
 
 struct part {
 	struct weft_trace *trace;
-	int64_t offset_ns; /* to the first part's clock */
+	/* Its times become those of the first part: where both counted ticks of one clock, as those went by, else by the wall's.
+	 */
+	double rate;
+	int64_t offset_ns;
 	uint32_t site_base;
 	uint16_t stream_base;
 	const struct weft_event *events; /* read ahead */
 	size_t at, count;
+	int64_t last_ns; /* of its last event so far, by the first part's clock */
+	bool has_events, is_ended;
+	char name[NAME_BYTES + 24];
 	struct weft_intern texts;        /* that only this process can mean */
 	WEFT_VEC(struct weft_str) names; /* these with the process's name before them, by number */
+	uint64_t unnamed;                /* events whose promises' ids are too large */
+};
+
+/* A part that has something to give, and when. */
+struct turn {
+	int64_t time_ns;
+	uint32_t part;
 };
 
 struct joined {
 	struct part *parts;
 	size_t count;
+	struct turn *heap; /* the earliest first; of one time the first part */
+	size_t heap_count;
+	bool is_begun;
 	int64_t stride; /* a power of ten, at least the number of parts */
+	struct weft_part *told;
 	struct weft_stream_info *streams;
 	struct weft_site *sites;
 	struct weft_module *modules;
@@ -43,30 +62,36 @@ static bool renumber(const struct joined *j, const struct part *part, int64_t *i
 	return !__builtin_mul_overflow(*id, j->stride, id) && !__builtin_add_overflow(*id, *id < 0 ? -number : number, id);
 }
 
+/* Never goes back where the part's clock does not. */
 static int64_t shifted(const struct part *part, int64_t time_ns)
 {
 	int64_t sum;
-	return __builtin_add_overflow(time_ns, part->offset_ns, &sum) ? time_ns : sum;
+	if (part->rate != 1) {
+		double ns = (double)time_ns * part->rate;
+		time_ns = ns >= 0x1p63 ? INT64_MAX : ns < -0x1p63 ? INT64_MIN : (int64_t)ns;
+	}
+	return __builtin_add_overflow(time_ns, part->offset_ns, &sum) ? (part->offset_ns < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
 
 /* Puts the name of the process before a text of its part; false: out of memory. */
 static bool put_process(struct part *part, struct weft_str *text)
 {
-	struct weft_str process = part->trace->info.process, *name;
-	uint32_t number = weft_intern(&part->texts, *text);
+	uint32_t number = weft_intern(&part->texts, *text), length = (uint32_t)strlen(part->name);
 	if (number != WEFT_INTERN_FAILED && number < part->names.count) {
 		*text = part->names.items[number];
 		return true;
 	}
-	char *bytes = number == WEFT_INTERN_FAILED ? NULL : malloc((size_t)process.len + text->len + 2);
-	if (!bytes || !(name = weft_vec_push(&part->names))) {
-		free(bytes);
+	bool fits = number != WEFT_INTERN_FAILED && text->len < UINT32_MAX - length - 2;
+	struct weft_str *name = fits ? weft_vec_push(&part->names) : NULL;
+	char *bytes = name ? malloc((size_t)length + 2 + text->len) : NULL;
+	if (!bytes) {
+		part->names.count -= name != NULL;
 		return false;
 	}
-	memcpy(bytes, process.len ? process.ptr : "", process.len);
-	memcpy(bytes + process.len, ": ", 2);
-	memcpy(bytes + process.len + 2, text->len ? text->ptr : "", text->len);
-	*text = *name = (struct weft_str){bytes, process.len + 2 + text->len};
+	memcpy(bytes, part->name, length);
+	memcpy(bytes + length, ": ", 2);
+	memcpy(bytes + length + 2, text->len ? text->ptr : "", text->len);
+	*text = *name = (struct weft_str){bytes, length + 2 + text->len};
 	return true;
 }
 
@@ -81,33 +106,122 @@ static bool is_main(const struct weft_event *e)
 static int adapt(const struct joined *j, struct part *part, const struct weft_event *from, struct weft_event *to)
 {
 	*to = *from;
-	if (from->op == WEFT_EVENT_OTHER || (from->op == WEFT_OP_DETAIL && from->kind == WEFT_DETAIL_STACK) ||
-	    !renumber(j, part, &to->a) || !renumber(j, part, &to->b))
+	to->time_ns = part->last_ns = shifted(part, from->time_ns);
+	if (from->op == WEFT_EVENT_OTHER || (from->op == WEFT_OP_DETAIL && from->kind == WEFT_DETAIL_STACK))
 		return 0;
-	to->time_ns = shifted(part, from->time_ns);
+	if (!renumber(j, part, &to->a) || !renumber(j, part, &to->b)) {
+		part->unnamed++;
+		return 0;
+	}
 	to->stream = (uint16_t)(from->stream + part->stream_base);
 	if (from->site != WEFT_NO_SITE)
 		to->site = from->site + part->site_base;
 	if (from->op == WEFT_OP_PENDING)
 		to->value = shifted(part, from->value);
+	part->has_events = true;
 	bool is_own = is_main(from) || from->op == WEFT_OP_COUNTER || from->op == WEFT_OP_COUNTER_ADD;
 	return !is_own || put_process(part, &to->text) ? 1 : WEFT_ENOMEM;
 }
 
 /* ---- Reading ---- */
 
-static int fill(struct part *part)
+static bool is_before(const struct turn *a, const struct turn *b)
 {
-	if (part->at < part->count)
-		return WEFT_OK;
-	part->at = part->count = 0;
-	int more = weft_trace_next(part->trace, &part->events, &part->count);
-	if (more <= 0)
-		part->count = 0;
+	return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->part < b->part;
+}
+
+static void sift_down(struct joined *j, size_t at)
+{
+	for (size_t child; (child = 2 * at + 1) < j->heap_count; at = child) {
+		if (child + 1 < j->heap_count && is_before(&j->heap[child + 1], &j->heap[child]))
+			child++;
+		if (!is_before(&j->heap[child], &j->heap[at]))
+			return;
+		struct turn swap = j->heap[at];
+		j->heap[at] = j->heap[child];
+		j->heap[child] = swap;
+	}
+}
+
+/* One whose recorder has ended it, or whose process is known to have died, has an end of its own. */
+static bool has_end(const struct part *part)
+{
+	const struct weft_trace_info *info = &part->trace->info;
+	return part->has_events && info->stream_count > 0 && (!info->unfinished || info->has_died);
+}
+
+/* When a part has something to give next: 1, 0: it has not, or negative. */
+static int find_turn(const struct joined *j, struct part *part, struct turn *out)
+{
+	out->part = (uint32_t)(part - j->parts);
+	if (part->at == part->count) {
+		part->at = part->count = 0;
+		int more = weft_trace_next(part->trace, &part->events, &part->count);
+		if (more < 0)
+			return more;
+		part->count = more ? part->count : 0;
+	}
+	if (part->count) {
+		out->time_ns = shifted(part, part->events[part->at].time_ns);
+		return 1;
+	}
+	if (part->is_ended || !has_end(part))
+		return 0;
+	int64_t until_ns = part->trace->info.until_ns ? shifted(part, part->trace->info.until_ns) : part->last_ns;
+	out->time_ns = until_ns > part->last_ns ? until_ns : part->last_ns;
+	return 1;
+}
+
+static int begin_turns(struct joined *j)
+{
+	j->heap_count = 0;
+	for (size_t i = 0; i < j->count; i++) {
+		int more = find_turn(j, &j->parts[i], &j->heap[j->heap_count]);
+		if (more < 0)
+			return more;
+		j->heap_count += (size_t)more;
+	}
+	for (size_t i = j->heap_count / 2; i--;)
+		sift_down(j, i);
+	j->is_begun = true;
+	return WEFT_OK;
+}
+
+/* What the earliest part gives before another's turn comes, as far as there is room; *made grows. */
+static int give(struct joined *j, size_t *made)
+{
+	struct turn *top = &j->heap[0];
+	struct part *part = &j->parts[top->part];
+	struct turn never = {INT64_MAX, UINT32_MAX};
+	const struct turn *second = j->heap_count > 1 ? &j->heap[1] : &never;
+	if (j->heap_count > 2 && is_before(&j->heap[2], second))
+		second = &j->heap[2];
+	int more = 1;
+	do {
+		if (part->count) {
+			int is_kept = adapt(j, part, &part->events[part->at++], &j->out[*made]);
+			if (is_kept < 0)
+				return is_kept;
+			*made += (size_t)is_kept;
+		} else {
+			j->out[(*made)++] = (struct weft_event){.time_ns = top->time_ns,
+			    .a = WEFT_SYSTEM_ID,
+			    .b = WEFT_SYSTEM_ID,
+			    .site = WEFT_NO_SITE,
+			    .stream = part->stream_base,
+			    .op = WEFT_EVENT_END};
+			part->is_ended = true;
+		}
+		more = find_turn(j, part, top);
+	} while (more > 0 && *made < BATCH && is_before(top, second));
+	if (more == 0)
+		*top = j->heap[--j->heap_count];
+	if (more >= 0)
+		sift_down(j, 0);
 	return more < 0 ? more : WEFT_OK;
 }
 
-/* Gaps, and what was skipped, are known at the end. */
+/* Gaps, and what was skipped or lost, are known at the end. */
 static int finish(struct weft_trace *trace)
 {
 	struct joined *j = trace->state;
@@ -120,6 +234,7 @@ static int finish(struct weft_trace *trace)
 	j->gaps = calloc(count + 1, sizeof *j->gaps);
 	if (!j->gaps)
 		return WEFT_ENOMEM;
+	trace->info.lost_no_stream = 0;
 	for (size_t i = 0; i < j->count; i++) {
 		const struct part *part = &j->parts[i];
 		const struct weft_trace_info *info = &part->trace->info;
@@ -135,62 +250,36 @@ static int finish(struct weft_trace *trace)
 				trace->skipped[trace->info.skipped_count] = info->skipped[s];
 			trace->info.skipped_count++;
 		}
+		if (part->unnamed)
+			weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0,
+			    "%" PRIu64 " events of %s are of promises whose ids are too large to be joined", part->unnamed,
+			    part->name);
 		for (size_t s = 0; s < info->stream_count; s++) {
-			struct weft_str name = j->streams[part->stream_base + s].name;
-			j->streams[part->stream_base + s] = info->streams[s];
-			j->streams[part->stream_base + s].name = name;
-			j->streams[part->stream_base + s].part = (uint32_t)i;
+			struct weft_stream_info *stream = &j->streams[part->stream_base + s];
+			struct weft_str name = stream->name;
+			*stream = info->streams[s];
+			stream->name = name;
+			stream->part = (uint32_t)i;
 		}
-		trace->info.lost_no_stream = i ? trace->info.lost_no_stream + info->lost_no_stream : info->lost_no_stream;
+		j->told[i].lost_no_stream = info->lost_no_stream;
+		j->told[i].gap_count = info->gap_count;
+		j->told[i].skipped_count = info->skipped_count + (part->unnamed > 0);
+		trace->info.lost_no_stream += info->lost_no_stream;
 	}
 	trace->info.gaps = j->gaps;
 	trace->info.gap_count = count;
 	return 0;
 }
 
-/* The part whose next event is the earliest, NULL: none has one; and until when it goes on before another. */
-static struct part *next_part(const struct joined *j, int64_t *until_ns)
-{
-	struct part *best = NULL;
-	int64_t best_ns = INT64_MAX;
-	*until_ns = INT64_MAX;
-	for (size_t i = 0; i < j->count; i++) {
-		struct part *part = &j->parts[i];
-		if (part->at == part->count)
-			continue;
-		int64_t time_ns = shifted(part, part->events[part->at].time_ns);
-		if (!best || time_ns < best_ns) {
-			*until_ns = best ? best_ns : INT64_MAX;
-			best = part;
-			best_ns = time_ns;
-		} else if (time_ns < *until_ns) {
-			*until_ns = time_ns;
-		}
-	}
-	return best;
-}
-
 static int join_next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
 {
 	struct joined *j = trace->state;
 	size_t made = 0;
-	while (made < BATCH) {
-		int64_t until_ns;
-		for (size_t i = 0; i < j->count; i++) {
-			int status = fill(&j->parts[i]);
-			if (status < 0)
-				return status;
-		}
-		struct part *part = next_part(j, &until_ns);
-		if (!part)
-			break;
-		do {
-			int is_kept = adapt(j, part, &part->events[part->at++], &j->out[made]);
-			if (is_kept < 0)
-				return is_kept;
-			made += (size_t)is_kept;
-		} while (made < BATCH && part->at < part->count && shifted(part, part->events[part->at].time_ns) < until_ns);
-	}
+	int status = j->is_begun ? WEFT_OK : begin_turns(j);
+	while (status == WEFT_OK && made < BATCH && j->heap_count)
+		status = give(j, &made);
+	if (status < 0)
+		return status;
 	*events = j->out;
 	*count = made;
 	return made > 0 ? 1 : finish(trace);
@@ -199,9 +288,13 @@ static int join_next(struct weft_trace *trace, const struct weft_event **events,
 static void join_rewind(struct weft_trace *trace)
 {
 	struct joined *j = trace->state;
+	j->is_begun = false;
 	for (size_t i = 0; i < j->count; i++) {
-		weft_trace_rewind(j->parts[i].trace);
-		j->parts[i].at = j->parts[i].count = 0;
+		struct part *part = &j->parts[i];
+		weft_trace_rewind(part->trace);
+		part->at = part->count = 0;
+		part->unnamed = 0;
+		part->has_events = part->is_ended = false;
 	}
 }
 
@@ -216,6 +309,8 @@ static void free_joined(struct joined *j)
 		weft_intern_finish(&j->parts[i].texts);
 	}
 	free(j->parts);
+	free(j->heap);
+	free(j->told);
 	free(j->streams);
 	free(j->sites);
 	free(j->modules);
@@ -289,54 +384,96 @@ static int fill_tables(struct joined *j, struct weft_trace_info *info, struct we
 }
 
 /* What is true of one part is true of all; it lived as long as the last of them. */
-static void fill_info(struct joined *j, struct weft_trace_info *info)
+static bool fill_info(struct joined *j, struct weft_trace_info *info)
 {
 	const struct weft_trace_info *first = &j->parts[0].trace->info;
 	info->host = first->host;
 	info->clock_origin_ns = first->clock_origin_ns;
-	info->has_origin = true;
+	info->has_origin = first->has_origin;
+	info->parts = j->told;
+	info->part_count = j->count;
 	for (size_t i = 0; i < j->count; i++) {
 		const struct weft_trace_info *of = &j->parts[i].trace->info;
 		int64_t until_ns = of->until_ns ? shifted(&j->parts[i], of->until_ns) : 0;
-		info->unfinished |= of->unfinished && !of->has_died;
+		info->unfinished |= of->unfinished;
 		info->wrapped |= of->wrapped;
 		info->lost_no_stream += of->lost_no_stream;
 		info->until_ns = until_ns > info->until_ns ? until_ns : info->until_ns;
+		j->told[i].process = of->process;
+		j->told[i].pid = of->pid;
+		j->told[i].unfinished = of->unfinished;
+		j->told[i].has_died = of->has_died;
+		j->told[i].wrapped = of->wrapped;
+		j->told[i].lost_no_stream = of->lost_no_stream;
 	}
-	int length = asprintf(&j->process, "%.*s and %zu more", (int)first->process.len,
-	    first->process.len ? first->process.ptr : "", j->count - 1);
-	if (length < 0)
+	int length = asprintf(&j->process, "%s and %zu more", j->parts[0].name, j->count - 1);
+	if (length < 0) {
 		j->process = NULL;
+		return false;
+	}
+	info->process = (struct weft_str){j->process, (uint32_t)length};
+	return true;
+}
+
+static bool is_same(struct weft_str a, struct weft_str b)
+{
+	return a.len == b.len && (!a.len || !memcmp(a.ptr, b.ptr, a.len));
+}
+
+/* Ties the clock of a part to that of the first.  NULL, or why it cannot be tied. */
+static const char *tie(struct joined *j, size_t i)
+{
+	const struct weft_trace *first = j->parts[0].trace, *trace = j->parts[i].trace;
+	struct part *part = &j->parts[i];
+	part->rate = 1;
+	if (!is_same(trace->info.host, first->info.host))
+		return "is of another host";
+	j->told[i].is_same_clock = i == 0 || (trace->boot.len && is_same(trace->boot, first->boot) && trace->counter.len &&
+						 is_same(trace->counter, first->counter) && trace->clock_hz && first->clock_hz);
+	if (j->told[i].is_same_clock) {
+		part->rate = i ? (double)trace->clock_hz / (double)first->clock_hz : 1;
+		return NULL;
+	}
+	return !trace->info.has_origin || !first->info.has_origin
+		   ? "does not tell the time of its clock, or the first one does not"
+	       : __builtin_sub_overflow(trace->info.clock_origin_ns, first->info.clock_origin_ns, &part->offset_ns)
+		   ? "is of another age"
+		   : NULL;
+}
+
+/* What a process is called before what is its own: with its number where another one has the same name. */
+static void name_part(struct joined *j, size_t i)
+{
+	const struct weft_trace_info *info = &j->parts[i].trace->info;
+	int length = info->process.len < NAME_BYTES ? (int)info->process.len : NAME_BYTES;
+	bool is_alone = true;
+	for (size_t other = 0; other < j->count && is_alone; other++)
+		is_alone = other == i || !is_same(j->parts[other].trace->info.process, info->process);
+	const char *name = length ? info->process.ptr : "";
+	if (is_alone)
+		snprintf(j->parts[i].name, sizeof j->parts[i].name, "%.*s", length, name);
 	else
-		info->process = (struct weft_str){j->process, (uint32_t)length};
+		snprintf(j->parts[i].name, sizeof j->parts[i].name, "%.*s-%" PRIu64, length, name, info->pid);
 }
 
 static int take_parts(struct joined *j, struct weft_trace *const *parts, size_t count, struct weft_error *err)
 {
-	const struct weft_trace_info *first = &parts[0]->info;
 	j->parts = calloc(count, sizeof *j->parts);
-	if (!j->parts) {
-		weft_error_set(err, WEFT_ENOMEM, "out of memory");
-		return WEFT_ENOMEM;
-	}
+	j->told = calloc(count, sizeof *j->told);
+	j->heap = calloc(count, sizeof *j->heap);
+	if (!j->parts || !j->told || !j->heap)
+		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	j->count = count;
 	for (j->stride = 1; j->stride < (int64_t)count;)
 		j->stride *= 10;
-	for (size_t i = 0; i < count; i++) {
-		const struct weft_trace_info *info = &parts[i]->info;
-		const char *why = NULL;
+	for (size_t i = 0; i < count; i++)
 		j->parts[i].trace = parts[i];
-		if (!info->has_origin)
-			why = "does not tell the time of its clock";
-		else if (info->host.len != first->host.len ||
-			 (first->host.len && memcmp(info->host.ptr, first->host.ptr, first->host.len)))
-			why = "is of another host";
-		else if (__builtin_sub_overflow(info->clock_origin_ns, first->clock_origin_ns, &j->parts[i].offset_ns))
-			why = "is of another age";
-		if (why) {
-			weft_error_set(err, WEFT_EINVAL, "%s %s: it cannot be joined with others", parts[i]->source.name, why);
-			return WEFT_EINVAL;
-		}
+	for (size_t i = 0; i < count; i++) {
+		const char *why = tie(j, i);
+		if (why)
+			return weft_error_set(
+			    err, WEFT_EINVAL, "%s %s: it cannot be joined with others", parts[i]->source.name, why);
+		name_part(j, i);
 	}
 	return WEFT_OK;
 }
@@ -355,6 +492,8 @@ int weft_trace_join(
 		weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	else if ((status = take_parts(j, parts, count, err)) == WEFT_OK)
 		status = fill_tables(j, &trace->info, err);
+	if (status == WEFT_OK && !fill_info(j, &trace->info))
+		status = weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	if (status < 0) {
 		if (j)
 			free_joined(j);
@@ -369,7 +508,6 @@ int weft_trace_join(
 	trace->info.skipped = skipped;
 	trace->info.format = format.name;
 	trace->source = (struct weft_source){.name = copy, .is_dir = true, .file = -1};
-	fill_info(j, &trace->info);
 	*out = trace;
 	return WEFT_OK;
 }

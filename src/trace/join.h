@@ -4,14 +4,21 @@
 
 #include "trace/trace.h"
 
-/* Joins open traces, its parts, of processes of one host.  On success they are the new trace's, which closes them; on failure
- * they stay the caller's, and *out is untouched.  `name` is what messages call it.
+/* Joins open traces, its parts, of processes of one host, none of which was read from yet.  On success they are the new trace's,
+ * which closes them; on failure they stay the caller's, and *out is untouched.  `name` is what messages call it.
  *
- * Times are of the first part's clock; another part's clock is tied to it by what both say of the wall clock, some us at best.  A
- * promise's id is what it was in its part, with the number of the part behind it: promise 5 of the second of eight parts is 51,
+ * Times are of the first part's clock.  Parts that counted ticks of the same clock, of one boot of the machine, are put in their
+ * order exactly; another part's clock is tied to it by what both say of the wall clock, some us at best (struct weft_part tells).
+ * Events are in the order of time, those of one time in that of the parts.  A part that its recorder ended, or whose process is
+ * known to have died, has WEFT_EVENT_END behind its last event, when it ended.
+ *
+ * A promise's id is what it was in its part, with the number of the part behind it: promise 5 of the second of eight parts is 51,
  * of twelve 501.  Streams, sites, modules and gaps are those of all parts, part by part.  Texts that only one process can mean,
- * names of OS threads and counters, have the name of the process before them.  What is left out: ops that only a part knows,
- * callers.
+ * names of OS threads and counters, have the name of the process before them, with its number where two have one name.  What is
+ * left out: ops that only a part knows, callers, and, which is told as skipped, ids that are too large for that.
+ *
+ * Memory: as the parts, a batch of events, and what is said of streams, sites and modules twice.  Time: logarithmic in parts for
+ * each run of events of one of them.
  *
  * WEFT_EINVAL: fewer than 1 or more than 1000 parts, parts of several hosts, or without a time of the wall clock; WEFT_ETOOBIG:
  * 2^16 OS threads or more; WEFT_ENOMEM. */

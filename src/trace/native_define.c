@@ -84,6 +84,17 @@ static bool is_word(struct weft_str s, const char *word)
 	return s.len == strlen(word) && memcmp(s.ptr, word, s.len) == 0;
 }
 
+/* Its first words; none, if it has fewer. */
+static void cut_words(struct weft_str *text, unsigned words)
+{
+	for (uint32_t at = 0; at < text->len; at++)
+		if (text->ptr[at] == ' ' && --words == 0) {
+			text->len = at;
+			return;
+		}
+	text->len = 0;
+}
+
 /* Numbers of packets: "12 1 4". */
 static bool read_packets_made(struct native *n, struct weft_str text)
 {
@@ -148,6 +159,12 @@ int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, 
 	n->packets_made.count = 0;
 	if (n->is_finished && !read_packets_made(n, find_string(n, text, "stream_packets")))
 		return weft__native_no_memory(err);
+	trace->counter = find_string(n, text, "clock_source");
+	if (is_word(trace->counter, "caller"))
+		trace->counter.len = 0;
+	trace->boot = find_string(n, text, "recorder");
+	/* "BOOT NAMESPACE PID START"; the kernel's clock may be another one in another container. */
+	cut_words(&trace->boot, is_word(trace->counter, "monotonic") ? 2 : 1);
 	n->is_hurried = is_word(find_string(n, text, "clock_measured"), "hurried");
 	n->has_uuid = parse_uuid(find_value(text, "trace {", "uuid"), n->uuid);
 	int64_t offset_s, offset;

@@ -84,8 +84,18 @@ struct weft_skipped {
 	uint64_t bytes;
 };
 
+/* One of the traces that were joined (join.h): what one recorder wrote. */
+struct weft_part {
+	struct weft_str process;
+	uint64_t pid;
+	bool unfinished, has_died, wrapped; /* as in weft_trace_info */
+	bool is_same_clock; /* as the first part's: they have counted the same ticks; else both tell of a wall clock */
+	uint64_t lost_no_stream;
+	size_t gap_count, skipped_count; /* complete once weft_trace_next() has returned 0 */
+};
+
 struct weft_trace_info {
-	const char *format;                     /* "native", "mirage", "sexp" */
+	const char *format;                     /* "native", "mirage", "sexp", "session" */
 	struct weft_str host, process, command; /* empty if unknown */
 	struct weft_str runtimes;               /* what was taken of them; empty: nothing, or the program tells by itself */
 	uint64_t pid;
@@ -109,6 +119,8 @@ struct weft_trace_info {
 	size_t form_count;
 	const struct weft_gap *gaps; /* stream by stream in time; those of different streams in any order */
 	size_t gap_count;
+	const struct weft_part *parts; /* of a trace that is joined of several; else none */
+	size_t part_count;
 	const struct weft_skipped *skipped; /* at most WEFT_SKIPPED_KEPT; skipped_count counts all */
 	size_t skipped_count;
 };

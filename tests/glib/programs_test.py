@@ -370,6 +370,7 @@ def gvfs(weft, folder):
         healthy(trace)
     # All processes as one: each call waits for who serves it.
     session = Trace(weft, os.path.join(folder, 'traces'))
+    healthy(session)
     promises = {p['promise']: p for p in session.promises()}
     serves = {}
     for event in session.ask('dump', '--json'):

@@ -24,9 +24,10 @@ static void list_keepers(struct weft__finder *f, const struct keeper *keepers, s
 		for (end = i; end < count && keepers[end].sort == keepers[i].sort; end++)
 			;
 		shown += end - i;
-		const char *since = promises[p].start_ns >= 0 ? weft__finding_text(f, ", started %s before the end",
-								    weft__words_span(f, f->model->end_ns - promises[p].start_ns))
-							      : "";
+		const char *since = promises[p].start_ns >= 0
+					? weft__finding_text(f, ", started %s before the end",
+					      weft__words_span(f, weft_model_until(f->model, p) - promises[p].start_ns))
+					: "";
 		if (end - i == 1)
 			weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, promises[p].start_ns, p, "%s%s%s", weft__words_name(f, p),
 			    weft__words_at(f, p), since);
@@ -44,7 +45,8 @@ static void tell_alive(struct weft__finder *f, uint32_t loop)
 	size_t count = weft__waiting_count(&f->waiting, loop);
 	if (count == 0) /* it runs until it is told to stop */
 		return;
-	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_ALIVE, loop, m->promises[loop].start_ns, m->end_ns);
+	struct weft_finding *finding =
+	    weft__finding_begin(f, WEFT_FINDING_ALIVE, loop, m->promises[loop].start_ns, weft_model_until(m, loop));
 	struct keeper *keepers = finding ? weft__finding_alloc(f, count, sizeof *keepers) : NULL;
 	if (!keepers)
 		return;
@@ -64,8 +66,7 @@ static void tell_alive(struct weft__finder *f, uint32_t loop)
 		    name, at, weft__words_name(f, keepers[0].promise), weft__words_at(f, keepers[0].promise), count - 1);
 	finding->next = "if it should return, close, stop or unreference these; if it serves for ever, all is well";
 	list_keepers(f, keepers, count);
-	if (f->lacks.lost)
-		weft__finding_doubt(f, f->doubt);
+	weft__finding_doubt_part(f, loop, false);
 	free(keepers);
 }
 

@@ -42,14 +42,14 @@ static void tell_pending(struct weft__finder *f, uint32_t p)
 	const struct weft__chains *c = &f->chains;
 	uint32_t asked = f->asked;
 	bool should = f->model->promises[p].flags & WEFT_PROMISE_NEVER_RESOLVED;
-	struct weft_finding *finding = weft__finding_begin(
-	    f, should ? WEFT_FINDING_HANG : WEFT_FINDING_ANSWER, asked, f->model->promises[asked].start_ns, f->model->end_ns);
+	struct weft_finding *finding = weft__finding_begin(f, should ? WEFT_FINDING_HANG : WEFT_FINDING_ANSWER, asked,
+	    f->model->promises[asked].start_ns, weft_model_until(f->model, asked));
 	if (!finding)
 		return;
 	finding->root = c->root[p];
 	finding->verdict = c->verdict[p];
-	if (f->lacks.lost || f->lacks.cut)
-		weft__finding_doubt(f, f->doubt);
+	weft__finding_doubt_part(f, p, true);
+	weft__finding_doubt_part(f, c->root[p], true);
 	const char *what = weft__finding_text(f, "%s%s %s", weft__words_name(f, asked),
 	    c->root[p] == asked ? weft__words_at(f, asked) : "", should ? "never resolved" : "is pending at the end");
 	weft__hang_chain(f, p);

@@ -39,7 +39,7 @@ static const char *title(struct weft__finder *f, uint32_t start, uint32_t length
 static bool is_known(const struct weft__finder *f, uint32_t promise)
 {
 	return !weft_kind_has(f->model->promises[promise].kind, WEFT_TRAIT_FIRST) ||
-	       weft__lacks_nothing_of(&f->lacks, f->model, promise);
+	       weft__lacks_nothing_of(f->lacks, f->model, promise);
 }
 
 /* A lock in the circle, or WEFT_NONE. */
@@ -57,6 +57,7 @@ static void list_members(struct weft__finder *f, uint32_t start, uint32_t length
 	for (uint32_t i = 0; i < length; i++, p = weft__waiting_next_in_circle(&f->waiting, p)) {
 		if (!is_known(f, p))
 			weft__finding_doubt(f, f->doubt);
+		weft__finding_doubt_part(f, p, false);
 		if (i < WEFT__LINES_KEPT || i + WEFT__LINES_KEPT >= length)
 			weft__words_chain_link(f, p,
 			    i + 1 < length
@@ -97,13 +98,12 @@ void weft__cycle_tell(struct weft__finder *f, uint32_t first)
 	enum weft_finding_kind kind = lock == WEFT_NONE ? WEFT_FINDING_CYCLE : WEFT_FINDING_DEADLOCK;
 	if (lock != WEFT_NONE)
 		start = lock;
-	struct weft_finding *finding = weft__finding_begin(f, kind, start, promises[start].start_ns, f->model->end_ns);
+	struct weft_finding *finding =
+	    weft__finding_begin(f, kind, start, promises[start].start_ns, weft_model_until(f->model, start));
 	if (!finding)
 		return;
 	finding->verdict = WEFT_VERDICT_CYCLE;
 	finding->weight = 1 + blocked_count;
-	if (f->lacks.lost)
-		weft__finding_doubt(f, f->doubt);
 	list_members(f, start, length);
 	if (lock != WEFT_NONE) {
 		weft__deadlock_words(f, finding, lock, length);

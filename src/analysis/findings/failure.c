@@ -102,13 +102,14 @@ static bool *find_noticed(struct weft__finder *f)
 /* Whether the program did anything after its end: then who wanted to read it had the time to. */
 static bool went_on(const struct weft__finder *f, uint32_t p)
 {
-	return !f->lacks.cut || weft_sleep_from(f->model, f->model->promises[p].end_ns) < f->model->sleep_count;
+	const struct weft__lacks *of = weft__lacks_of(f->lacks, f->model, p);
+	return !of->cut || f->slept_ns[of - f->lacks] >= f->model->promises[p].end_ns;
 }
 
 static bool is_failure(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
-	return p != WEFT_SYSTEM && !f->told[p] && weft__lacks_nothing_of(&f->lacks, f->model, p) &&
+	return p != WEFT_SYSTEM && !f->told[p] && weft__lacks_nothing_of(f->lacks, f->model, p) &&
 	       !weft__failure_is_cancelled(f->model, promise->failure) && went_on(f, p);
 }
 

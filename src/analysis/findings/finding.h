@@ -42,13 +42,14 @@ struct weft__finder {
 	struct weft_explain_options options;
 	uint32_t asked; /* the promise that a question is about, or WEFT_NONE */
 	/* What is known. */
-	struct weft__lacks lacks;
+	struct weft__lacks *lacks; /* by part; behind them what all lack */
 	struct weft_ties ties;
 	struct weft__waiting waiting;
 	struct weft__chains chains;
 	struct weft__sorts sorts;
 	struct weft__delays delays;
 	bool *at_rest;     /* by stream: no promise ran there at the end: its OS thread slept, or its loop had returned */
+	int64_t *slept_ns; /* by part: when an OS thread of it last fell asleep; INT64_MIN: never */
 	uint32_t *heir_of; /* by promise: the label of what became it, or WEFT_NONE */
 	bool *told;        /* by promise: a finding tells of what waits for it */
 	/* What was found. */
@@ -75,6 +76,10 @@ struct weft_finding *weft__finding_begin(
 
 /* The last one that began is not certain, for that reason. */
 void weft__finding_doubt(struct weft__finder *f, const char *why);
+
+/* Likewise, if events are missing in the part that a promise is of, or, with `is_open`, its program did not end it; whether so.
+ */
+bool weft__finding_doubt_part(struct weft__finder *f, uint32_t promise, bool is_open);
 
 /* A text that lives as long as the findings; "" when out of memory, which is noted. */
 __attribute__((format(printf, 2, 3))) const char *weft__finding_text(struct weft__finder *f, const char *format, ...);
@@ -116,9 +121,6 @@ const char *weft__words_text(struct weft__finder *f, uint32_t text);
 const char *weft__words_clean(struct weft__finder *f, struct weft_str text);
 /* "s", unless it is one. */
 const char *weft__words_s(size_t count);
-/* What the whole trace lacks, a clause; NULL: nothing. */
-const char *weft__words_doubt(const struct weft__finder *f);
-
 /* "  waits for", or, of a lock, "  is held by". */
 const char *weft__words_waits(const struct weft__finder *f, uint32_t promise);
 

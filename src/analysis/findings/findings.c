@@ -106,6 +106,15 @@ void weft__finding_doubt(struct weft__finder *f, const char *why)
 		finding->doubt = why;
 }
 
+bool weft__finding_doubt_part(struct weft__finder *f, uint32_t promise, bool is_open)
+{
+	const struct weft__lacks *lacks = weft__lacks_of(f->lacks, f->model, promise);
+	const bool is_doubtful = lacks->lost || (is_open && lacks->cut);
+	if (is_doubtful)
+		weft__finding_doubt(f, weft__lacks_text(lacks));
+	return is_doubtful;
+}
+
 void weft__finding_evidence(
     struct weft__finder *f, enum weft_evidence_role role, int64_t time_ns, uint32_t promise, const char *format, ...)
 {
@@ -155,6 +164,8 @@ static void forget(struct weft__finder *f)
 	weft__waiting_finish(&f->waiting);
 	weft_ties_finish(&f->ties);
 	free(f->at_rest);
+	free(f->slept_ns);
+	free(f->lacks);
 	free(f->told);
 	free(f->heir_of);
 }

@@ -55,8 +55,8 @@ static void tell_lost_wakeup(struct weft__finder *f, struct weft_finding *findin
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, WEFT_NO_TIME, condition,
 		    "later signals of %s woke %zu other%s, not this one", name, woken, weft__words_s(woken));
 	else
-		weft__finding_evidence(
-		    f, WEFT_EVIDENCE_CAUSE, m->end_ns, condition, "the trace ends; %s was not signalled again", name);
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, weft_model_until(m, root), condition,
+		    "the trace ends; %s was not signalled again", name);
 	if (missed_count > 1)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, condition,
 		    "%zu signals of %s in all came before anybody waited", missed_count, name);
@@ -141,7 +141,7 @@ void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const
 	case WEFT_VERDICT_OUTSIDE:
 		finding->title =
 		    weft__finding_text(f, "%s: no answer came from outside for %s%s, which was created %s before the end", what,
-			it, waits, weft__words_span(f, f->model->end_ns - f->model->promises[root].start_ns));
+			it, waits, weft__words_span(f, weft_model_until(f->model, root) - f->model->promises[root].start_ns));
 		finding->next = weft__finding_text(
 		    f, "look at the other side of %s%s; a timeout would turn its silence into an error", name, at);
 		tell_origin(f, root);
@@ -152,7 +152,8 @@ void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const
 		finding->next = f->model->promises[root].flags & WEFT_PROMISE_START_UNKNOWN
 				    ? "record with a larger ring, which holds its beginning, or with a list of what is pending"
 				    : "record there who waits for whom, too";
-		weft__finding_doubt(f, f->doubt ? f->doubt : "the code that recorded it does not tell what it waits for");
+		if (!weft__finding_doubt_part(f, root, true))
+			weft__finding_doubt(f, f->doubt ? f->doubt : "the code that recorded it does not tell what it waits for");
 	}
 }
 
@@ -161,7 +162,7 @@ static bool is_overdue(const struct weft__finder *f, uint32_t root)
 {
 	enum { TIMES_LONGER = 5 };
 	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[root]];
-	int64_t age_ns = f->model->end_ns - f->model->promises[root].start_ns;
+	int64_t age_ns = weft_model_until(f->model, root) - f->model->promises[root].start_ns;
 	return sort->ended > 0 && age_ns / TIMES_LONGER > sort->longest_ns && age_ns >= f->options.stall_ns;
 }
 
@@ -174,7 +175,9 @@ static enum reason reason_of(const struct weft__finder *f, uint32_t root)
 	const struct weft_promise *promise = &f->model->promises[root];
 	switch (f->chains.verdict[root]) {
 	case WEFT_VERDICT_OUTSIDE:
-		return is_overdue(f, root) ? CERTAIN : f->model->end_ns - promise->start_ns >= LONG_NS ? PERHAPS : ON_ITS_WAY;
+		return is_overdue(f, root)                                               ? CERTAIN
+		       : weft_model_until(f->model, root) - promise->start_ns >= LONG_NS ? PERHAPS
+											 : ON_ITS_WAY;
 	case WEFT_VERDICT_NOT_RUN:
 	case WEFT_VERDICT_NOT_RELEASED:
 	case WEFT_VERDICT_NOT_HANDED_ON:
@@ -255,19 +258,20 @@ static void tell_hang(struct weft__finder *f, enum reason reason, const struct w
 {
 	const struct weft_promise *promises = f->model->promises;
 	uint32_t p = blocked[0].promise, root = blocked[0].root;
-	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_HANG, p, promises[p].start_ns, f->model->end_ns);
+	struct weft_finding *finding =
+	    weft__finding_begin(f, WEFT_FINDING_HANG, p, promises[p].start_ns, weft_model_until(f->model, p));
 	if (!finding)
 		return;
 	finding->root = root;
 	finding->verdict = f->chains.verdict[root];
 	finding->weight = like_it > 1 ? like_it : count;
-	if (f->lacks.lost || f->lacks.cut)
-		weft__finding_doubt(f, f->doubt);
-	else if (reason == PERHAPS)
+	bool is_open = weft__finding_doubt_part(f, p, true);
+	is_open |= weft__finding_doubt_part(f, root, true);
+	if (!is_open && reason == PERHAPS)
 		weft__finding_doubt(f, finding->verdict == WEFT_VERDICT_OUTSIDE
 					   ? "the trace does not tell how long that may take"
 					   : "a promise was running when the trace ended, and might have gone on with it");
-	const char *never = f->lacks.lost || f->lacks.cut ? "had not resolved when the trace ended" : "never resolved";
+	const char *never = is_open ? "had not resolved when the trace ended" : "never resolved";
 	const char *name = weft__words_name(f, p), *at = p == root ? weft__words_at(f, p) : "";
 	if (like_it > 1)
 		name = weft__finding_text(f, "%s%s, and %" PRIu32 " more of its sort,", name, at, like_it - 1);

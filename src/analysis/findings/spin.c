@@ -60,7 +60,7 @@ static void tell_spin(struct weft__finder *f, const struct burst *b)
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, start, p, "%s is called, and again as soon as it returns", name);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, end, p, "it was called %" PRIu64 " times by now", b->last->calls);
 	/* The next event would have told of twice as many. */
-	if (m->end_ns - end > 2 * (end - start))
+	if (weft_model_until(m, p) - end > 2 * (end - start))
 		weft__finding_doubt(f, "it came to an end by itself, and may have done its work in small pieces");
 }
 

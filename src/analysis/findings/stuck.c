@@ -43,14 +43,14 @@ static bool is_stuck(const struct weft__finder *f, const struct race *race, uint
 {
 	const struct weft_promise *promise = &f->model->promises[p];
 	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[p]];
-	int64_t age_ns = f->model->end_ns - promise->start_ns;
+	int64_t age_ns = weft_model_until(f->model, p) - promise->start_ns;
 	if (promise->end != WEFT_END_PENDING || race->late_count < OVERTAKEN || race->late_starts[0] <= promise->start_ns ||
 	    age_ns / TIMES_OLDER <= sort->longest_ns || age_ns < f->options.stall_ns)
 		return false;
 	/* What ends from outside, or at the end of its chain, may take as long as it likes; a request has an answer. */
 	bool outside = f->chains.verdict[p] == WEFT_VERDICT_OUTSIDE && !weft_kind_has(promise->kind, WEFT_TRAIT_REQUEST);
 	return !outside && !weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_OUTSIDE) &&
-	       weft__lacks_nothing_of(&f->lacks, f->model, p) && !f->told[f->chains.root[p]];
+	       weft__lacks_nothing_of(f->lacks, f->model, p) && !f->told[f->chains.root[p]];
 }
 
 static void tell_stuck(struct weft__finder *f, const struct race *race)
@@ -59,11 +59,11 @@ static void tell_stuck(struct weft__finder *f, const struct race *race)
 	uint32_t p = race->first, root = f->chains.root[p];
 	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[p]];
 	int64_t start_ns = m->promises[p].start_ns;
-	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_STUCK, p, start_ns, m->end_ns);
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_STUCK, p, start_ns, weft_model_until(m, p));
 	if (!finding)
 		return;
 	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p), *longest = weft__words_span(f, sort->longest_ns);
-	const char *age = weft__words_span(f, m->end_ns - start_ns);
+	const char *age = weft__words_span(f, weft_model_until(m, p) - start_ns);
 	finding->root = root;
 	finding->verdict = f->chains.verdict[p];
 	finding->weight = race->stuck;

@@ -5,7 +5,7 @@
 static size_t list_open(struct weft__finder *f, uint32_t p, bool tell)
 {
 	const struct weft_model *m = f->model;
-	int64_t end_ns = weft_has_ended(&m->promises[p]) ? m->promises[p].end_ns : m->end_ns;
+	int64_t end_ns = weft_has_ended(&m->promises[p]) ? m->promises[p].end_ns : weft_model_until(m, p);
 	size_t count = 0;
 	for (uint32_t i = f->ties.out_begin[p]; i < f->ties.out_begin[p + 1]; i++) {
 		const struct weft_link *link = &m->links[f->ties.out[i]];
@@ -41,8 +41,7 @@ static void look_at(struct weft__finder *f, uint32_t p)
 	    weft__words_at(f, p), how, open, weft__words_s(open), open == 1 ? "was" : "were");
 	finding->next = "close them, and run the loop until their close callbacks have been called, before the loop is closed";
 	list_open(f, p, true);
-	if (f->lacks.lost)
-		weft__finding_doubt(f, f->doubt);
+	weft__finding_doubt_part(f, p, false);
 }
 
 void weft__find_unclosed(struct weft__finder *f)

@@ -13,7 +13,7 @@ void weft__find_underway(struct weft__finder *f)
 			continue;
 		f->told[root] = true;
 		struct weft_finding *finding =
-		    weft__finding_begin(f, WEFT_FINDING_UNDERWAY, p, promises[p].start_ns, f->model->end_ns);
+		    weft__finding_begin(f, WEFT_FINDING_UNDERWAY, p, promises[p].start_ns, weft_model_until(f->model, p));
 		if (!finding)
 			continue;
 		const char *name = weft__words_name(f, p);
@@ -22,7 +22,7 @@ void weft__find_underway(struct weft__finder *f)
 		finding->weight = count;
 		finding->title = weft__finding_text(f, "%s had not resolved when the trace ended: %s%s was under way for %s",
 		    count == 1 ? name : weft__finding_text(f, "%s and %zu more", name, count - 1), weft__words_name(f, root),
-		    weft__words_at(f, root), weft__words_span(f, f->model->end_ns - promises[root].start_ns));
+		    weft__words_at(f, root), weft__words_span(f, weft_model_until(f->model, root) - promises[root].start_ns));
 		finding->next = "if the program should have waited for that, its loop returned, or it exited, too early";
 		weft__hang_chain(f, p);
 		weft__words_creation(f, root);

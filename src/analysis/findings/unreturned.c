@@ -33,8 +33,7 @@ static void tell_unreturned(struct weft__finder *f, uint32_t p, uint32_t count)
 	weft__words_creation(f, p);
 	weft__finding_evidence(
 	    f, WEFT_EVIDENCE_CAUSE, promise->end_ns, p, "the last reference to it is dropped; it has no result");
-	if (f->lacks.lost)
-		weft__finding_doubt(f, f->doubt);
+	weft__finding_doubt_part(f, p, false);
 }
 
 void weft__find_unreturned(struct weft__finder *f)

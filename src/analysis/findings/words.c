@@ -91,15 +91,6 @@ const char *weft__words_s(size_t count)
 	return count == 1 ? "" : "s";
 }
 
-const char *weft__words_doubt(const struct weft__finder *f)
-{
-	return f->lacks.lost               ? "events are missing in the trace"
-	       : f->model->trace->has_died ? "the program did not end the trace: it was killed, or ended at once"
-	       : f->lacks.cut              ? "the program did not end the trace: it still runs, or was killed"
-	       : f->lacks.wrapped          ? "the ring was overwritten: the trace begins in the middle"
-					   : NULL;
-}
-
 void weft__words_chain_link(struct weft__finder *f, uint32_t promise, const char *then)
 {
 	const char *place = weft__words_place(f, promise);

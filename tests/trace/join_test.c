@@ -1,0 +1,481 @@
+/* join_test.c: traces of several processes as one.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <weft/record.h>
+
+#include "allocations.h"
+#include "analysis/explain.h"
+#include "analysis/path.h"
+#include "trace/join.h"
+
+enum { MS = 1000000, PROCESSES = 3 };
+
+/* ---- Processes, all of them this one, whose clocks go as the test wants it ---- */
+
+static _Alignas(8) unsigned char buffers[PROCESSES][1 << 17];
+static uint64_t now;
+static int64_t origin_ns; /* the time of the clock's tick 0 */
+
+static uint64_t tick(void)
+{
+	return now;
+}
+
+static uint64_t wall_ns(void)
+{
+	return (uint64_t)(origin_ns + (int64_t)now);
+}
+
+static void begin_at(unsigned number, const char *process, const char *host, int64_t origin, weft_id first_id)
+{
+	origin_ns = origin;
+	now = 0;
+	struct weft_record_options options = {.buffer = buffers[number],
+	    .buffer_bytes = sizeof buffers[number],
+	    .clock = tick,
+	    .clock_hz = 1000000000,
+	    .wall_ns = wall_ns,
+	    .host = host,
+	    .process = process,
+	    .first_id = first_id};
+	if (weft_start(&options) < 0)
+		fail_msg("%s", weft_start_error());
+}
+
+static void begin(unsigned number, const char *process, int64_t origin)
+{
+	begin_at(number, process, "here", origin, 0);
+}
+
+static struct weft_trace *open_one(unsigned number)
+{
+	struct weft_trace *trace = NULL;
+	struct weft_error err = {0};
+	if (weft_trace_open_memory(&trace, buffers[number], sizeof buffers[number], "one of them", &err) < 0)
+		fail_msg("%s", err.what);
+	return trace;
+}
+
+static struct weft_trace *join(unsigned count)
+{
+	struct weft_trace *parts[PROCESSES], *trace = NULL;
+	struct weft_error err = {0};
+	for (unsigned i = 0; i < count; i++)
+		parts[i] = open_one(i);
+	if (weft_trace_join(&trace, parts, count, "all of them", &err) < 0)
+		fail_msg("%s", err.what);
+	return trace;
+}
+
+static struct weft_model *model_of(struct weft_trace *trace)
+{
+	struct weft_model *model = NULL;
+	struct weft_error err = {0};
+	if (weft_model_build(&model, trace, &(struct weft_model_options){.keep_binds = true}, &err) < 0)
+		fail_msg("%s", err.what);
+	return model;
+}
+
+static size_t read_all(struct weft_trace *trace, struct weft_event *out, size_t room)
+{
+	const struct weft_event *events;
+	size_t count, all = 0;
+	int more;
+	while ((more = weft_trace_next(trace, &events, &count)) == 1) {
+		assert_true(all + count <= room);
+		memcpy(out + all, events, count * sizeof *events);
+		all += count;
+	}
+	assert_int_equal(more, 0);
+	return all;
+}
+
+static void assert_text(struct weft_str text, const char *expected)
+{
+	char copy[200];
+	snprintf(copy, sizeof copy, "%.*s", (int)text.len, text.len ? text.ptr : "");
+	assert_string_equal(copy, expected);
+}
+
+/* What a recorder of the first process, and of the second, whose clock began 5 us earlier, say of each other's time. */
+static void events_are_in_one_order_under_one_clock(void **state)
+{
+	static struct weft_event ev[64], again[64];
+	static struct weft_record_text queue = WEFT_COUNTER("queue");
+	begin(0, "client", 1000000);
+	weft_id main_of_first = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+	for (now = 100; now < 1000; now += 100)
+		weft_await(main_of_first, (weft_id)now);
+	weft_stop();
+	begin(1, "server", 1000000 - 5000);
+	weft_id main_of_second = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+	for (now = 5050; now < 6000; now += 100)
+		weft_await(main_of_second, (weft_id)now);
+	weft_label(main_of_second, "main");
+	weft_counter_set(WEFT_SYSTEM_ID, &queue, 3);
+	weft_stop();
+	struct weft_trace *trace = join(2);
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	assert_int_equal(info->part_count, 2);
+	assert_true(info->parts[0].is_same_clock && !info->parts[1].is_same_clock);
+	assert_text(info->process, "client and 1 more");
+	size_t count = read_all(trace, ev, 64), awaits = 0;
+	const struct weft_event *label = NULL, *counter = NULL;
+	int64_t expected_ns = 50;
+	for (size_t i = 0; i < count; i++) {
+		assert_true(i == 0 || ev[i - 1].time_ns <= ev[i].time_ns);
+		assert_true(ev[i].op == WEFT_EVENT_END || info->streams[ev[i].stream].part == ev[i].stream);
+		label = ev[i].op == WEFT_OP_LABEL ? &ev[i] : label;
+		counter = ev[i].op == WEFT_OP_COUNTER ? &ev[i] : counter;
+		if (ev[i].op != WEFT_OP_AWAIT)
+			continue;
+		bool is_first = ev[i].time_ns % 100 == 0;
+		assert_true(ev[i].time_ns == expected_ns && ev[i].stream == !is_first);
+		assert_true(ev[i].a == (is_first ? main_of_first * 10 : main_of_second * 10 + 1));
+		assert_true(ev[i].b == (is_first ? ev[i].time_ns * 10 : (ev[i].time_ns + 5000) * 10 + 1));
+		expected_ns += 50;
+		awaits++;
+	}
+	assert_int_equal(awaits, 19);
+	assert_non_null(label);
+	assert_text(label->text, "server: main");
+	assert_non_null(counter);
+	assert_text(counter->text, "server: queue");
+	for (size_t i = 0; i < count; i++)
+		if (ev[i].op == WEFT_OP_CREATE)
+			assert_text(info->sites[ev[i].site].function, "events_are_in_one_order_under_one_clock");
+	weft_trace_rewind(trace);
+	assert_int_equal(read_all(trace, again, 64), count);
+	assert_memory_equal(ev, again, count * sizeof *ev);
+	weft_trace_close(trace);
+}
+
+/* A call that another process serves, and a process that ends long before the others. */
+static void record_a_call(bool is_answered)
+{
+	begin(0, "client", 1000);
+	now = 0;
+	weft_id caller = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+	weft_run(caller);
+	now = 1 * MS;
+	weft_id call = weft_create(caller, WEFT_KIND_REQUEST, WEFT_SITE());
+	WEFT_LABEL(call, "the call");
+	weft_should_resolve(call);
+	weft_await(caller, call);
+	weft_message(call, 7, "bus :1.5", false);
+	weft_idle(WEFT_IDLE_WAIT);
+	now = 20 * MS;
+	if (is_answered) {
+		weft_resolve(WEFT_SYSTEM_ID, call);
+		weft_read(caller, call);
+	}
+	now = 21 * MS;
+	weft_idle(WEFT_IDLE_WAIT);
+	weft_stop();
+	begin(1, "server", 1000);
+	now = 0;
+	weft_id server = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+	weft_run(server);
+	weft_idle(WEFT_IDLE_WAIT);
+	now = 2 * MS;
+	weft_id served = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_REQUEST, WEFT_SITE());
+	WEFT_LABEL(served, "serve the call");
+	weft_should_resolve(served);
+	weft_signal(WEFT_SYSTEM_ID, served);
+	weft_message(served, 7, "bus :1.5", true);
+	now = 5 * MS;
+	weft_idle(WEFT_IDLE_WAIT);
+	now = 19 * MS;
+	if (is_answered)
+		weft_resolve(WEFT_SYSTEM_ID, served);
+	now = 400 * MS;
+	weft_idle(WEFT_IDLE_WAIT);
+	weft_run(server);
+	weft_idle(WEFT_IDLE_WAIT);
+	weft_stop();
+	begin(2, "bystander", 1000);
+	now = 0;
+	weft_id bystander = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+	weft_run(bystander);
+	now = 900 * MS;
+	weft_note(bystander, "still here");
+	weft_stop();
+}
+
+static uint32_t promise_called(const struct weft_model *m, const char *name)
+{
+	for (uint32_t p = 1; p < m->promise_count; p++) {
+		uint32_t text = weft_model_name_text(m, p);
+		if (text != WEFT_NONE && weft_model_text(m, text).len == strlen(name) &&
+		    !memcmp(weft_model_text(m, text).ptr, name, strlen(name)))
+			return p;
+	}
+	fail_msg("no promise is called %s", name);
+	return WEFT_NONE;
+}
+
+static void a_path_leads_through_who_serves_a_call(void **state)
+{
+	record_a_call(true);
+	struct weft_trace *trace = join(3);
+	struct weft_model *m = model_of(trace);
+	struct weft_path *path = NULL;
+	uint32_t call = promise_called(m, "the call"), served = promise_called(m, "serve the call");
+	assert_int_equal(m->promises[served].id % 10, 1);
+	assert_int_equal(weft_path_create(&path, m, call, NULL), WEFT_OK);
+	static const struct {
+		bool is_served;
+		enum weft_step_kind kind;
+		int64_t start_ns, end_ns;
+	} steps[] = {
+	    {true, WEFT_STEP_WAITING, 1 * MS, 19 * MS},
+	    {false, WEFT_STEP_WAITING, 19 * MS, 20 * MS},
+	};
+	int64_t in_served_ns = 0;
+	for (size_t i = 0; i < path->count; i++)
+		in_served_ns += path->steps[i].promise == served ? path->steps[i].end_ns - path->steps[i].start_ns : 0;
+	assert_int_equal(in_served_ns, steps[0].end_ns - steps[0].start_ns);
+	const struct weft_step *last = &path->steps[path->count - 1];
+	assert_true(last->promise == call && last->start_ns == steps[1].start_ns && last->end_ns == steps[1].end_ns);
+	weft_path_destroy(path);
+	weft_model_destroy(m);
+	weft_trace_close(trace);
+}
+
+/* The client ended at 21 ms: it did not sleep on, and its promises are no older than it. */
+static void a_part_ends_when_its_recorder_did(void **state)
+{
+	record_a_call(false);
+	struct weft_trace *trace = join(3);
+	struct weft_model *m = model_of(trace);
+	uint32_t call = promise_called(m, "the call"), served = promise_called(m, "serve the call");
+	assert_int_equal(m->end_ns, 900 * MS);
+	assert_int_equal(m->promises[call].end_ns, 21 * MS);
+	assert_int_equal(m->promises[served].end_ns, 400 * MS);
+	assert_int_equal(weft_model_until(m, call), 21 * MS);
+	assert_int_equal(weft_model_until(m, served), 400 * MS);
+	for (size_t i = 0; i < m->sleep_count; i++)
+		assert_true(m->sleeps[i].end_ns <= weft_model_stream_until(m, m->sleeps[i].stream));
+	struct weft_findings *findings = NULL;
+	assert_int_equal(weft_explain(&findings, m, NULL, NULL), WEFT_OK);
+	const struct weft_finding *hang = NULL;
+	for (size_t i = 0; i < findings->count; i++)
+		if (findings->findings[i].kind == WEFT_FINDING_HANG && findings->findings[i].promise == call)
+			hang = &findings->findings[i];
+	assert_non_null(hang);
+	assert_int_equal(hang->root, served);
+	assert_int_equal(hang->end_ns, 21 * MS);
+	weft_findings_destroy(findings);
+	weft_model_destroy(m);
+	weft_trace_close(trace);
+}
+
+/* ---- Clocks ---- */
+
+static char scratch[64];
+
+static int set_up(void **state)
+{
+	strcpy(scratch, "/tmp/weft-join-XXXXXX");
+	return mkdtemp(scratch) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	char command[128];
+	weft_stop();
+	snprintf(command, sizeof command, "rm -rf %s", scratch);
+	return system(command);
+}
+
+/* Puts `with` in place of `what` in the metadata of a trace. */
+static void change_metadata(const char *trace, const char *what, const char *with)
+{
+	static char text[1 << 16];
+	char path[128];
+	snprintf(path, sizeof path, "%s/metadata", trace);
+	FILE *file = fopen(path, "r");
+	assert_non_null(file);
+	size_t size = fread(text, 1, sizeof text - 1, file);
+	fclose(file);
+	text[size] = 0;
+	char *at = strstr(text, what);
+	assert_non_null(at);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file, "%.*s%s%s", (int)(at - text), text, with, at + strlen(what));
+	fclose(file);
+}
+
+/* Two processes read one counter; one of them measured it as twice as fast as it is, and the wall clock was put forward by an
+ * hour between them. */
+static void ticks_of_one_counter_need_no_wall_clock(void **state)
+{
+	struct weft_trace *parts[2], *trace = NULL;
+	struct weft_event ev[16];
+	struct weft_error err = {0};
+	char path[2][96];
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(path[i], sizeof path[i], "%s/trace%u", scratch, i);
+		origin_ns = i ? 3600000000000 : 1000;
+		now = 0;
+		struct weft_record_options options = {.directory = path[i],
+		    .clock = tick,
+		    .clock_hz = i ? 2000000000 : 1000000000,
+		    .wall_ns = wall_ns,
+		    .size_bytes = 1 << 16};
+		if (weft_start(&options) < 0)
+			fail_msg("%s", weft_start_error());
+		for (now = 1000 + i * 100; now < 1800; now += 200)
+			weft_await(1, 2);
+		weft_stop();
+		change_metadata(path[i], "clock_source = \"caller\"", "clock_source = \"tsc\"");
+		assert_int_equal(weft_trace_open(&parts[i], path[i], &err), WEFT_OK);
+	}
+	assert_int_equal(weft_trace_join(&trace, parts, 2, "both", &err), WEFT_OK);
+	assert_true(weft_trace_info(trace)->parts[1].is_same_clock);
+	size_t count = read_all(trace, ev, 16);
+	int64_t expected_ns = 1000;
+	for (size_t i = 0; i < count; i++) {
+		if (ev[i].op != WEFT_OP_AWAIT)
+			continue;
+		assert_int_equal(ev[i].time_ns, expected_ns);
+		expected_ns += 100;
+	}
+	assert_int_equal(expected_ns, 1800);
+	weft_trace_close(trace);
+	/* After another boot the counter began anew. */
+	change_metadata(path[1], "recorder = \"", "recorder = \"another-boot-");
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(weft_trace_open(&parts[i], path[i], &err), WEFT_OK);
+	assert_int_equal(weft_trace_join(&trace, parts, 2, "both", &err), WEFT_OK);
+	assert_false(weft_trace_info(trace)->parts[1].is_same_clock);
+	count = read_all(trace, ev, 16);
+	assert_true(ev[count - 1].time_ns > 3000000000000);
+	weft_trace_close(trace);
+}
+
+/* ---- What cannot be joined ---- */
+
+static void record_one(unsigned number, const char *process, const char *host, weft_id first_id)
+{
+	begin_at(number, process, host, 1000, first_id);
+	now = 10;
+	weft_id promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+	weft_label(promise, "main");
+	weft_stop();
+}
+
+static void what_cannot_be_joined_is_told_and_left_alone(void **state)
+{
+	struct weft_trace *parts[2], *trace = NULL;
+	struct weft_error err = {0};
+	record_one(0, "client", "here", 0);
+	record_one(1, "server", "there", 0);
+	parts[0] = open_one(0);
+	parts[1] = open_one(1);
+	assert_int_equal(weft_trace_join(&trace, parts, 2, "both", &err), WEFT_EINVAL);
+	assert_non_null(strstr(err.what, "another host"));
+	assert_int_equal(weft_trace_join(&trace, parts, 0, "none", &err), WEFT_EINVAL);
+	assert_int_equal(weft_trace_join(&trace, parts, 1001, "many", &err), WEFT_EINVAL);
+	assert_null(trace);
+	assert_int_equal(weft_trace_info(parts[1])->stream_count, 1);
+	weft_trace_close(parts[0]);
+	weft_trace_close(parts[1]);
+}
+
+static void ids_that_are_too_large_are_told(void **state)
+{
+	struct weft_event ev[16];
+	record_one(0, "client", "here", 0);
+	record_one(1, "server", "here", INT64_MAX / 5);
+	struct weft_trace *trace = join(2);
+	size_t count = read_all(trace, ev, 16);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(ev[i].stream, 0);
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	assert_int_equal(info->skipped_count, 1);
+	assert_int_equal(info->parts[1].skipped_count, 1);
+	assert_non_null(strstr(info->skipped[0].where.what, "2 events of server"));
+	weft_trace_close(trace);
+}
+
+/* Of one name twice, with their numbers; a name of any length does not stand before each of its counters. */
+static void names_tell_processes_apart(void **state)
+{
+	static const char *const names[] = {"shell", "shell", "a name that is much longer than any name of a process"};
+	struct weft_event ev[16];
+	for (unsigned i = 0; i < 3; i++)
+		record_one(i, names[i], "here", 0);
+	struct weft_trace *trace = join(3);
+	size_t count = read_all(trace, ev, 16);
+	for (size_t i = 0; i < count; i++) {
+		char expected[64];
+		if (ev[i].op != WEFT_OP_LABEL)
+			continue;
+		if (ev[i].stream < 2)
+			snprintf(expected, sizeof expected, "shell-%" PRIu64 ": main", weft_trace_info(trace)->parts[0].pid);
+		else
+			snprintf(expected, sizeof expected, "%.40s: main", names[2]);
+		assert_text(ev[i].text, expected);
+	}
+	weft_trace_close(trace);
+}
+
+/* ---- Memory ---- */
+
+static void while_memory_is_short(bool one)
+{
+	bool failed = true;
+	long n = 0;
+	for (; failed; n++) {
+		struct weft_trace *parts[] = {open_one(0), open_one(1), open_one(2)}, *trace = NULL;
+		struct weft_model *model = NULL;
+		struct weft_error err = {0};
+		only_one_fails = one;
+		allocations_left = n;
+		int status = weft_trace_join(&trace, parts, 3, "all", &err);
+		bool is_joined = status == WEFT_OK;
+		if (is_joined)
+			status = weft_model_build(&model, trace, NULL, &err);
+		failed = one ? allocations_left < 0 : status != WEFT_OK;
+		allocations_left = -1;
+		if (status != WEFT_OK)
+			assert_int_equal(err.status, WEFT_ENOMEM);
+		weft_model_destroy(model);
+		weft_trace_close(trace);
+		for (int i = 0; i < 3 && !is_joined; i++)
+			weft_trace_close(parts[i]);
+	}
+	assert_true(n > 10);
+}
+
+static void memory_may_run_out(void **state)
+{
+	record_a_call(false);
+	while_memory_is_short(true);
+	while_memory_is_short(false);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(events_are_in_one_order_under_one_clock),
+	    cmocka_unit_test(a_path_leads_through_who_serves_a_call),
+	    cmocka_unit_test(a_part_ends_when_its_recorder_did),
+	    cmocka_unit_test_setup_teardown(ticks_of_one_counter_need_no_wall_clock, set_up, tear_down),
+	    cmocka_unit_test(what_cannot_be_joined_is_told_and_left_alone),
+	    cmocka_unit_test(ids_that_are_too_large_are_told),
+	    cmocka_unit_test(names_tell_processes_apart),
+	    cmocka_unit_test(memory_may_run_out),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
