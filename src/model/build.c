@@ -143,12 +143,12 @@ static void run(struct weft__build *b, uint16_t stream, int64_t time_ns, uint32_
 static int end_part(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	const struct weft_trace_info *info = b->model->trace;
-	b->model->events--;
 	if (ev->stream >= info->stream_count || !info->part_count) {
 		b->model->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT]++;
 		return WEFT_OK;
 	}
 	b->has_ended_parts = true;
+	b->model->events--; /* nobody recorded it */
 	if (!weft_vec_reserve(&b->lulls, info->stream_count))
 		return WEFT_ENOMEM;
 	for (size_t i = 0; i < b->streams.count; i++) {
