@@ -72,6 +72,24 @@ static bool reach(struct weft_idmap *map, size_t offset)
 	return true;
 }
 
+/* Makes room before the array too, where ids go downwards: as much again as it has, so that moving it is rare, but not more than
+ * `most` in all.  Where there is no such room, or no memory, nothing changes. */
+static void reach_down(struct weft_idmap *map, uint64_t below, size_t most)
+{
+	size_t room = most > map->near_count ? most - map->near_count : 0;
+	size_t more = below > map->near_count ? (size_t)below : map->near_count;
+	more = more < room ? more : room;
+	if (more < below || more < map->near_count / 2)
+		return;
+	if (map->near_count + more > map->near_capacity &&
+	    !weft__vec_grow((void **)&map->near, &map->near_capacity, map->near_count + more, sizeof *map->near))
+		return;
+	memmove(map->near + more, map->near, map->near_count * sizeof *map->near);
+	memset(map->near, 0, more * sizeof *map->near);
+	map->near_count += more;
+	map->base -= more;
+}
+
 bool weft_idmap_set(struct weft_idmap *map, int64_t id, uint32_t number)
 {
 	size_t used = map->near_used + map->slots_used;
@@ -86,8 +104,12 @@ bool weft_idmap_set(struct weft_idmap *map, int64_t id, uint32_t number)
 	}
 	if (map->slots_used > 4096 && map->near_used * 4 < map->slots_used && used >= map->rebase_at && !rebase(map, id))
 		return false;
-	uint64_t offset = (uint64_t)id - map->base;
-	if (offset < map->near_count || offset < used * 3 + 4096) {
+	const size_t most = used * 3 + 4096;
+	const uint64_t below = map->base - (uint64_t)id;
+	if (below > 0 && below < most)
+		reach_down(map, below, most);
+	const uint64_t offset = (uint64_t)id - map->base;
+	if (offset < map->near_count || offset < most) {
 		if (offset >= map->near_count && !reach(map, (size_t)offset))
 			return false;
 		map->near_used += map->near[offset] == 0;

@@ -98,10 +98,31 @@ static void idmap_holds_any_pattern(void **state)
 			assert_int_equal(weft_idmap_get(&map, ID(i)), i);
 		if (pattern < 2)
 			assert_true(map.near_used > count / 2);
+		if (pattern == 3)
+			assert_int_equal(map.slots_used, 0);
 		assert_true(map.near_capacity <= (size_t)count * 8);
 		weft_idmap_finish(&map);
 #undef ID
 	}
+}
+
+/* Each id just before all that there is room for: room is made a few times, and there is never much more than there are ids. */
+static void idmap_does_not_follow_an_enemy_down(void **state)
+{
+	struct weft_idmap map = {0};
+	int moves = 0;
+	assert_true(weft_idmap_set(&map, 1LL << 40, 0));
+	for (uint32_t i = 1; i < 20000; i++) {
+		const uint64_t base = map.base;
+		const int64_t id = i % 2 ? (int64_t)base - 1 : (1LL << 50) + (int64_t)i * 1000000;
+		assert_true(weft_idmap_set(&map, id, i));
+		assert_int_equal(weft_idmap_get(&map, id), i);
+		assert_true(map.near_count <= (size_t)3 * i + 4096);
+		moves += map.base != base;
+	}
+	assert_int_equal(weft_idmap_get(&map, 1LL << 40), 0);
+	assert_true(moves < 30);
+	weft_idmap_finish(&map);
 }
 
 static void intern_gives_equal_strings_one_number(void **state)
@@ -506,6 +527,7 @@ int main(void)
 	    cmocka_unit_test(vec_refuses_what_no_memory_has),
 	    cmocka_unit_test(idmap_knows_what_it_was_given),
 	    cmocka_unit_test(idmap_holds_any_pattern),
+	    cmocka_unit_test(idmap_does_not_follow_an_enemy_down),
 	    cmocka_unit_test(intern_gives_equal_strings_one_number),
 	    cmocka_unit_test(keyed_hashes_are_siphash),
 	    cmocka_unit_test(colliding_ids_do_not_collide),
