@@ -10,6 +10,7 @@
 #include <cpuid.h>
 #include <linux/perf_event.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #endif
 
 static uint64_t clock_ns(clockid_t id)
@@ -88,7 +89,8 @@ static uint64_t hz_known; /* does not change while the machine runs */
 
 void weft__clock_learn(void)
 {
-	if (!hz_known && is_invariant())
+	/* Filters of system calls may kill for perf events, as those of systemd do: where there is one, nobody asks. */
+	if (!hz_known && is_invariant() && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0)
 		hz_known = hz_of_perf();
 }
 

@@ -3,7 +3,7 @@
 
 	torture_test.py TORTURE WEFT [rounds [mdwe|seccomp]]
 
-Under mdwe and seccomp no memory that was written may be made executable: confined.py.
+Under mdwe and seccomp no memory that was written may be made executable: tests/under/confined.py.
 
 SPDX-License-Identifier: ISC"""
 
@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 from recorded import ENV, PATIENCE, Recording, expect
 
 torture, weft, rounds = *sys.argv[1:3], int(sys.argv[3]) if len(sys.argv) > 3 else 20
-confined = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'confined.py'), sys.argv[4]] if len(sys.argv) > 4 else []
+confined = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'under', 'confined.py'), sys.argv[4]] if len(sys.argv) > 4 else []
 with tempfile.TemporaryDirectory(prefix='weft-glib-') as folder:
     command = [*confined, torture, str(rounds)]
     plain = subprocess.run(command, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)

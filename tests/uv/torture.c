@@ -136,7 +136,8 @@ static void many_callbacks(void)
 {
 	enum { COUNT = 300, BYTES = 16 };
 	static uv_timer_t timers[COUNT];
-	unsigned char *code = mmap(NULL, COUNT * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* Written in a file and executed in a mapping of it, as is allowed where no memory may be both. */
+	unsigned char code[COUNT * BYTES];
 	void *target = (void *)tick;
 	for (int i = 0; i < COUNT; i++) {
 #if defined(__x86_64__)
@@ -148,12 +149,15 @@ static void many_callbacks(void)
 		memcpy(code + i * BYTES + 8, &target, 8);
 #endif
 	}
-	mprotect(code, COUNT * BYTES, PROT_READ | PROT_EXEC);
-	__builtin___clear_cache((char *)code, (char *)code + COUNT * BYTES);
+	int file = memfd_create("callbacks", 0);
+	expect("callbacks made", (int)write(file, code, sizeof code), (int)sizeof code);
+	char *callbacks = mmap(NULL, sizeof code, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+	close(file);
+	__builtin___clear_cache(callbacks, callbacks + sizeof code);
 	fired = 0;
 	for (int i = 0; i < COUNT; i++) {
 		uv_timer_cb made;
-		void *address = code + i * BYTES;
+		void *address = callbacks + i * BYTES;
 		memcpy(&made, &address, sizeof made);
 		uv_timer_init(loop, &timers[i]);
 		uv_timer_start(&timers[i], made, 1, 0);

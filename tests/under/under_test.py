@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""under_test.py mdwe|seccomp|service|valgrind WEFT PROGRAM [ARGUMENT...]: a torture of an adapter, recorded where not everything is
+allowed, or under valgrind.
+
+The program says the same, byte for byte, whether it is recorded or not, and what was recorded is whole.  mdwe, seccomp and service: confined.py.
+valgrind finds nothing wrong with what weft does there.
+
+SPDX-License-Identifier: ISC"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, '..', 'uv'))
+from recorded import ENV, PATIENCE, Recording, expect, fail, need
+
+tool, weft, command = sys.argv[1], sys.argv[2], sys.argv[3:]
+OURS, LIBC = re.compile(r'/libweft-'), re.compile(r'vgpreload|/libc\.so|/ld-linux')
+
+
+def run(words):
+    return subprocess.run(words, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=4 * PATIENCE, check=False)
+
+
+def check(traces):
+    if not traces:
+        fail('nothing was recorded')
+    expect([trace.lost() for trace in traces], [0] * len(traces), 'events lost')
+    told = [trace.ask('info', '--json')[0] for trace in traces]
+    expect([(info['skipped_count'], info['gaps']) for info in told], [(0, [])] * len(told), 'what is damaged or missing')
+    print(f'{len(traces)} traces, {[info["events"] for info in told]} events, nothing lost')
+
+
+def errors(folder):
+    """The reports of valgrind, each by its frames, of what weft did itself or by way of libc.  What other OS threads were about to free is lost in a
+    child that fork() made: there they are no more."""
+    reports, processes = [], os.listdir(folder)
+    for name in processes:
+        with open(os.path.join(folder, name), encoding='utf-8', errors='replace') as file:
+            told = file.read()
+            is_fork = re.search(r'<ppid>(\d+)</ppid>', told)[1] in processes
+            for error in re.findall(r'<error>.*?</error>', told, re.S):
+                kind, frames = re.search(r'<kind>(.*?)</kind>', error)[1], re.findall(r'<frame>(.*?)</frame>', re.search(r'<stack>.*?</stack>', error, re.S)[0], re.S)
+                objects = [(re.search(r'<obj>(.*?)</obj>', frame) or [0, '?'])[1] for frame in frames]
+                if is_fork and kind.startswith('Leak'):
+                    continue
+                if OURS.search(next((path for path in objects if not LIBC.search(path)), '')):
+                    reports.append(kind + ''.join('\n  ' + ' '.join(re.findall(r'<(?:fn|file|line)>(.*?)<', frame)) for frame in frames))
+    return reports
+
+
+def under_valgrind(folder):
+    # Entries of functions are changed while the program runs.
+    log = os.path.join(folder, 'log')
+    os.mkdir(log)
+    words = [need('valgrind'), '-q', '--smc-check=all', '--leak-check=full', '--show-leak-kinds=definite', '--num-callers=30', '--xml=yes', f'--xml-file={log}/%p']
+    plain = run(command)
+    recording = Recording(weft, os.path.join(folder, 'traces'), [*words, *command], wait=False)
+    out, _ = recording.process.communicate(timeout=4 * PATIENCE)
+    expect((out, recording.process.returncode), (plain.stdout, 0), 'what the program says')
+    found = errors(log)
+    if found:
+        fail(f'{len(found)} reports:\n' + '\n\n'.join(found[:8]))
+    check([trace for trace in recording.all() if trace.promises()])
+
+
+def confined(folder):
+    words = [sys.executable, os.path.join(HERE, 'confined.py'), tool, *command]
+    plain = run(words)
+    if plain.returncode == 77:
+        print(plain.stderr.decode())
+        sys.exit(77)
+    expect((plain.stdout, plain.returncode), (run(command).stdout, 0), 'what the confined program says without recording')
+    recording = Recording(weft, os.path.join(folder, 'traces'), words)
+    expect((recording.out, recording.status), (plain.stdout, 0), 'what the program says')
+    check(recording.all())
+
+
+with tempfile.TemporaryDirectory(prefix='weft-under-') as scratch:
+    (under_valgrind if tool == 'valgrind' else confined)(scratch)
