@@ -8,7 +8,7 @@
 #include "base/duration.h"
 #include "cli.h"
 
-static const char *const role_names[] = {"chain", "cause", "victim", "note"};
+static const char *const role_names[] = {"time", "chain", "cause", "victim", "note"};
 
 /* ---- For programs ---- */
 
@@ -87,6 +87,7 @@ static struct colours choose_colours(void)
 static void put_people(const struct weft_finding *finding, const struct colours *c)
 {
 	static const char *const headings[] = {
+	    [WEFT_EVIDENCE_TIME] = "where its time went",
 	    [WEFT_EVIDENCE_CHAIN] = "who waits for whom",
 	    [WEFT_EVIDENCE_CAUSE] = "what happened",
 	    [WEFT_EVIDENCE_VICTIM] = "who had to wait",

@@ -6,19 +6,28 @@
 #include "analysis/names.h"
 #include "cli.h"
 
+static void put_id(const struct weft_model *m, uint32_t promise)
+{
+	if (promise == WEFT_NONE)
+		fputs("null", stdout);
+	else
+		printf("%" PRId64, m->promises[promise].id);
+}
+
 static void put_json(const struct weft_model *m, const struct weft_path *path)
 {
 	for (size_t i = 0; i < path->count && cli_stdout_ok(); i++) {
-		const struct weft_step *s = &path->steps[i];
+		const struct weft_path_step *s = &path->steps[i];
 		char name[WEFT_NAME_BYTES];
 		printf("{\"step\":\"%s\",\"start_ns\":%" PRId64 ",\"end_ns\":%" PRId64 ",\"promise\":%" PRId64 ",\"name\":",
 		    weft_step_name(s->kind), s->start_ns, s->end_ns, m->promises[s->promise].id);
 		cli_put_cstring(weft_name_promise(m, s->promise, name));
 		fputs(",\"behind\":", stdout);
-		if (s->behind == WEFT_NONE)
-			fputs("null", stdout);
-		else
-			printf("%" PRId64, m->promises[s->behind].id);
+		put_id(m, s->behind);
+		fputs(",\"lock\":", stdout);
+		put_id(m, s->lock);
+		fputs(",\"holder\":", stdout);
+		put_id(m, s->holder);
 		puts("}");
 	}
 }
@@ -35,7 +44,7 @@ static void put_people(const struct weft_model *m, const struct weft_path *path)
 		    weft_step_name((enum weft_step_kind)kind));
 	putchar('\n');
 	for (size_t i = 0; i < path->count && cli_stdout_ok(); i++) {
-		const struct weft_step *s = &path->steps[i];
+		const struct weft_path_step *s = &path->steps[i];
 		cli_put_seconds(s->start_ns);
 		printf("  %8s  ", cli_format_duration(length, s->end_ns - s->start_ns));
 		weft_name_promise(m, s->promise, name);
@@ -53,6 +62,10 @@ static void put_people(const struct weft_model *m, const struct weft_path *path)
 		uint32_t where = s->behind != WEFT_NONE ? s->behind : s->promise;
 		if (*weft_name_place(m, where, name))
 			printf("  at %s", name);
+		if (s->holder != WEFT_NONE) {
+			printf(", while %s", weft_name_promise(m, s->holder, name));
+			printf(" holds %s", weft_name_promise(m, s->lock, name));
+		}
 		putchar('\n');
 	}
 }

@@ -42,6 +42,7 @@ static void put_all(struct packer *p, const struct weft_findings *findings)
 				((struct weft_evidence *)(p->block + lines))[k].text = text;
 		}
 		f.evidence = (struct weft_evidence *)lines;
+		f.steps = (struct weft_path_step *)(f.steps ? put(p, f.steps, f.step_count * sizeof *f.steps) : 0);
 		f.doubt = put_text(p, f.doubt);
 		f.title = put_text(p, f.title);
 		f.next = put_text(p, f.next);
@@ -74,6 +75,7 @@ struct weft_findings *parcel_unpack(void *parcel)
 	for (size_t i = 0; findings->findings && i < findings->count; i++) {
 		struct weft_finding *f = &findings->findings[i];
 		MOVE(f->evidence);
+		MOVE(f->steps);
 		MOVE(f->doubt);
 		MOVE(f->title);
 		MOVE(f->next);

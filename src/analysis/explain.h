@@ -5,7 +5,7 @@
 #ifndef WEFT_ANALYSIS_EXPLAIN_H
 #define WEFT_ANALYSIS_EXPLAIN_H
 
-#include "model/model.h"
+#include "analysis/path.h"
 
 /* An alarm is a fault, or looks like one; information is worth knowing where nothing is wrong. */
 enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
@@ -64,6 +64,7 @@ enum weft_verdict {
 };
 
 enum weft_evidence_role {
+	WEFT_EVIDENCE_TIME,   /* where the time of one that has ended went, the longest part first */
 	WEFT_EVIDENCE_CHAIN,  /* who waits for whom, from what should resolve down to the root */
 	WEFT_EVIDENCE_CAUSE,  /* what happened, in order of time */
 	WEFT_EVIDENCE_VICTIM, /* who was delayed */
@@ -94,6 +95,8 @@ struct weft_finding {
 	const char *next;  /* what to look at next: one sentence */
 	struct weft_evidence *evidence;
 	size_t evidence_count;
+	struct weft_path_step *steps; /* of an answer about one that has ended: its critical path */
+	size_t step_count;
 };
 
 struct weft_findings {

@@ -23,8 +23,10 @@ struct walk {
 	int64_t low_ns, time_ns;
 	uint32_t promise;
 	enum mode mode;
+	uint32_t lock, waiter; /* what is walked now was done while `waiter` waited for it, since lock_ns; or WEFT_NONE */
+	int64_t lock_ns;
 	uint32_t *handler, *sender; /* by promise: the other end of its message, or WEFT_NONE; NULL: there are no messages */
-	WEFT_VEC(struct weft_step) steps; /* backwards: the last step of the path is the first item */
+	WEFT_VEC(struct weft_path_step) steps; /* backwards: the last step of the path is the first item */
 	bool no_memory;
 };
 
@@ -33,32 +35,46 @@ static int64_t max_ns(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Adds the step that ends where the walk stands and begins at start_ns, and moves the walk there. */
-static void step(struct walk *w, enum weft_step_kind kind, uint32_t promise, int64_t start_ns)
+/* Adds a step as step() does, of which nobody has to wait for a lock, or all the time. */
+static void step_evenly(struct walk *w, enum weft_step_kind kind, uint32_t promise, int64_t start_ns)
 {
-	start_ns = max_ns(start_ns, w->low_ns);
 	if (start_ns >= w->time_ns)
 		return;
-	struct weft_step *last = w->steps.count ? &w->steps.items[w->steps.count - 1] : NULL;
-	if (last && last->kind == kind && last->promise == promise) {
+	struct weft_path_step *last = w->steps.count ? &w->steps.items[w->steps.count - 1] : NULL;
+	if (last && last->kind == kind && last->promise == promise && last->lock == w->lock) {
 		last->start_ns = start_ns;
 	} else {
-		struct weft_step *added = weft_vec_push(&w->steps);
+		struct weft_path_step *added = weft_vec_push(&w->steps);
 		if (!added) {
 			w->no_memory = true;
 			w->mode = DONE;
 			return;
 		}
-		*added = (struct weft_step){start_ns, w->time_ns, promise, WEFT_NONE, kind};
+		*added = (struct weft_path_step){start_ns, w->time_ns, promise, WEFT_NONE, w->lock, WEFT_NONE, kind};
 	}
 	w->time_ns = start_ns;
+}
+
+/* Adds the step that ends where the walk stands and begins at start_ns, and moves the walk there; the walk then goes on in that
+ * mode.  What was done before a lock was waited for has not made the waiter late: there, the walk goes back to the waiter. */
+static void step(struct walk *w, enum weft_step_kind kind, uint32_t promise, int64_t start_ns, enum mode next)
+{
+	start_ns = max_ns(start_ns, w->low_ns);
+	w->mode = next;
+	if (w->lock != WEFT_NONE && start_ns <= w->lock_ns) {
+		step_evenly(w, kind, promise, w->lock_ns);
+		w->lock = WEFT_NONE;
+		w->promise = w->waiter;
+		w->mode = w->mode == DONE ? DONE : ACTS;
+		return;
+	}
+	step_evenly(w, kind, promise, start_ns);
 }
 
 /* Ends the walk: what happened before is unknown, or came from outside. */
 static void leave(struct walk *w)
 {
-	step(w, WEFT_STEP_WAITING, WEFT_SYSTEM, w->low_ns);
-	w->mode = DONE;
+	step(w, WEFT_STEP_WAITING, WEFT_SYSTEM, w->low_ns, DONE);
 }
 
 static void go(struct walk *w, uint32_t promise, enum mode mode)
@@ -135,27 +151,53 @@ static void was_created(struct walk *w)
 		go(w, m->promises[w->promise].created_by, ACTS);
 		return;
 	}
-	step(w, WEFT_STEP_WAITING, w->promise, m->promises[sent].start_ns); /* it is on its way */
-	if (w->mode != DONE)
+	step(w, WEFT_STEP_WAITING, w->promise, m->promises[sent].start_ns, CREATED); /* it is on its way */
+	if (w->mode == CREATED)
 		go(w, sent, CREATED);
+}
+
+/* A bind that the model simplified was created before it is drawn, nobody knows when. */
+static bool is_simplified(const struct walk *w, uint32_t promise)
+{
+	return !(w->ties->model->promises[promise].flags & WEFT_PROMISE_CREATION_DRAWN) && promise != WEFT_SYSTEM;
+}
+
+static enum mode first_mode(const struct walk *w)
+{
+	return is_simplified(w, w->promise) ? BEGINS : CREATED;
+}
+
+/* If the promise stands for a lock that is waited for: until it has ended, others do what there is to do. */
+static void note_lock(struct walk *w)
+{
+	const struct weft_model *m = w->ties->model;
+	for (uint32_t i = w->ties->out_begin[w->promise]; w->lock == WEFT_NONE && i < w->ties->out_begin[w->promise + 1]; i++) {
+		const struct weft_link *link = &m->links[w->ties->out[i]];
+		if (link->kind != WEFT_LINK_AWAIT || !weft_kind_has(m->promises[link->to].kind, WEFT_TRAIT_LOCK) ||
+		    link->time_ns >= w->time_ns)
+			continue;
+		w->lock = link->to;
+		w->waiter = w->promise;
+		w->lock_ns = max_ns(link->time_ns, w->low_ns);
+	}
 }
 
 static void was_ended(struct walk *w)
 {
 	uint32_t handled = handler(w);
 	if (handled != WEFT_NONE) {
-		step(w, WEFT_STEP_WAITING, w->promise, w->ties->ended_ns[handled]); /* its answer is on its way */
-		if (w->mode != DONE)
+		step(w, WEFT_STEP_WAITING, w->promise, w->ties->ended_ns[handled], ENDED); /* its answer is on its way */
+		if (w->mode == ENDED)
 			go(w, handled, ENDED);
 		return;
 	}
 	const struct weft_link *by = link_at(w, WEFT_LINK_RESOLVE, true);
+	note_lock(w);
 	if (by && by->from != WEFT_SYSTEM) {
 		go(w, by->from, ACTS);
 		return;
 	}
-	step(w, WEFT_STEP_WAITING, w->promise, w->ties->model->promises[w->promise].start_ns);
-	w->mode = w->mode == DONE ? DONE : CREATED;
+	step(w, WEFT_STEP_WAITING, w->promise, w->ties->model->promises[w->promise].start_ns, first_mode(w));
 }
 
 static void acted(struct walk *w)
@@ -163,8 +205,7 @@ static void acted(struct walk *w)
 	const struct weft_model *m = w->ties->model;
 	uint32_t run = weft_run_before(m, w->promise, w->time_ns);
 	if (run != WEFT_NONE && m->runs[run].end_ns >= w->time_ns) {
-		step(w, WEFT_STEP_RUNNING, w->promise, m->runs[run].start_ns);
-		w->mode = w->mode == DONE ? DONE : BEGINS;
+		step(w, WEFT_STEP_RUNNING, w->promise, m->runs[run].start_ns, BEGINS);
 		return;
 	}
 	uint32_t next = weft_run_before(m, w->promise, w->time_ns + 1);
@@ -175,8 +216,7 @@ static void acted(struct walk *w)
 	/* The promise acted while it did not run: this program does not record what runs. */
 	const struct weft_promise *promise = &m->promises[w->promise];
 	int64_t since_ns = run != WEFT_NONE ? m->runs[run].end_ns : promise->start_ns;
-	step(w, WEFT_STEP_WAITING, w->promise, since_ns);
-	w->mode = w->mode == DONE ? DONE : run != WEFT_NONE ? ACTS : CREATED;
+	step(w, WEFT_STEP_WAITING, w->promise, since_ns, run != WEFT_NONE ? ACTS : first_mode(w));
 }
 
 /* The read for which the promise began to run: a read at that moment, or the first link of that run, if it reads a promise that
@@ -203,7 +243,7 @@ static const struct weft_link *first_read(const struct walk *w)
 static void began(struct walk *w)
 {
 	const struct weft_model *m = w->ties->model;
-	int64_t created_ns = m->promises[w->promise].start_ns;
+	int64_t created_ns = is_simplified(w, w->promise) ? INT64_MIN : m->promises[w->promise].start_ns;
 	uint32_t before = weft_run_before(m, w->promise, w->time_ns);
 	const struct weft_link *read = first_read(w);
 	int64_t active_ns = before != WEFT_NONE ? max_ns(m->runs[before].end_ns, created_ns) : created_ns;
@@ -211,20 +251,19 @@ static void began(struct walk *w)
 		int64_t ended_ns = w->ties->ended_ns[read->to];
 		bool was_ready = ended_ns != WEFT_NEVER && ended_ns <= w->time_ns;
 		uint32_t input = w->ties->now[read->to];
+		bool goes_to_input = was_ready && ended_ns >= active_ns;
 		step(w, was_ready ? WEFT_STEP_READY : WEFT_STEP_WAITING, w->promise,
-		    was_ready ? max_ns(ended_ns, active_ns) : active_ns);
-		if (w->mode == DONE)
-			return;
-		if (was_ready && ended_ns >= active_ns)
+		    was_ready ? max_ns(ended_ns, active_ns) : active_ns,
+		    goes_to_input         ? ENDED
+		    : before != WEFT_NONE ? ACTS
+					  : CREATED);
+		if (w->mode == ENDED)
 			go(w, input, ENDED);
-		else
-			w->mode = before != WEFT_NONE ? ACTS : CREATED;
 		return;
 	}
 	const struct weft_link *signal = link_at(w, WEFT_LINK_SIGNAL, true);
 	if (signal && signal->from == WEFT_SYSTEM && before == WEFT_NONE && sender(w) != WEFT_NONE) {
-		step(w, WEFT_STEP_READY, w->promise, created_ns); /* it came as a message */
-		w->mode = w->mode == DONE ? DONE : CREATED;
+		step(w, WEFT_STEP_READY, w->promise, created_ns, CREATED); /* it came as a message */
 		return;
 	}
 	if (signal) {
@@ -236,8 +275,8 @@ static void began(struct walk *w)
 		return;
 	}
 	/* The promise goes on after a call that interrupted it, or the trace does not tell why it runs. */
-	step(w, before != WEFT_NONE ? WEFT_STEP_READY : WEFT_STEP_WAITING, w->promise, active_ns);
-	w->mode = w->mode == DONE ? DONE : before != WEFT_NONE ? ACTS : CREATED;
+	bool ran = before != WEFT_NONE;
+	step(w, ran ? WEFT_STEP_READY : WEFT_STEP_WAITING, w->promise, active_ns, ran ? ACTS : CREATED);
 }
 
 static void walk(struct walk *w)
@@ -270,6 +309,7 @@ static bool find_path(struct walk *w, uint32_t promise)
 	w->low_ns = w->ties->model->promises[promise].start_ns;
 	w->time_ns = w->ties->ended_ns[promise];
 	w->promise = w->ties->now[promise];
+	w->lock = WEFT_NONE;
 	w->mode = ENDED;
 	walk(w);
 	return !w->no_memory;
@@ -283,62 +323,156 @@ static bool are_apart(const struct weft_model *m, uint32_t p, uint32_t q)
 	return of_p < info->stream_count && of_q < info->stream_count && info->streams[of_p].part != info->streams[of_q].part;
 }
 
-/* Finds for each ready step the promise that ran longest meanwhile, in one pass over all runs. */
-static void find_behind(const struct weft_model *m, struct weft_path *path, int64_t *longest)
+/* A stretch of a step, and who ran longest in it. */
+struct window {
+	int64_t from_ns, to_ns, longest_ns;
+	uint32_t who;
+};
+
+/* Since when the OS thread of a step that waits for the outside slept hardly any more, for a hundredth at most; the step's end if
+ * it slept until then, or if this program does not record when it sleeps. */
+static int64_t awake_since(const struct weft_model *m, const struct weft_path_step *s)
+{
+	enum { LOOKED_AT = 10000 };
+	const struct weft_promise *p = &m->promises[s->promise];
+	if (s->promise == WEFT_SYSTEM || !weft_kind_has(p->kind, WEFT_TRAIT_OUTSIDE))
+		return s->end_ns;
+	int64_t since_ns = s->end_ns, slept_ns = 0;
+	size_t at = weft_sleep_from(m, s->end_ns), left = LOOKED_AT;
+	for (; at > 0 && left > 0; at--, left--) {
+		const struct weft_stretch *sleep = &m->sleeps[at - 1];
+		if (sleep->stream != p->stream)
+			continue;
+		int64_t from_ns = max_ns(sleep->start_ns, s->start_ns), to_ns = max_ns(sleep->end_ns, s->start_ns);
+		to_ns = to_ns < s->end_ns ? to_ns : s->end_ns;
+		if (slept_ns <= (s->end_ns - to_ns) / 100)
+			since_ns = to_ns;
+		slept_ns += to_ns - from_ns;
+		if (to_ns == s->start_ns || from_ns == s->start_ns)
+			break;
+	}
+	return since_ns;
+}
+
+/* Who ran longest in each window, in one pass over all runs.  Windows are in time order and do not overlap. */
+static void look_into(const struct weft_model *m, struct window *windows, size_t count, const struct weft_path_step *steps)
 {
 	for (uint32_t p = 1; p < m->promise_count; p++)
 		for (uint32_t r = m->promises[p].runs; r < m->promises[p + 1].runs; r++) {
 			const struct weft_run *run = &m->runs[r];
-			size_t at = WEFT_FIRST(i, 0, path->count, path->steps[i].end_ns > run->start_ns);
-			for (; at < path->count && path->steps[at].start_ns < run->end_ns; at++) {
-				struct weft_step *s = &path->steps[at];
-				int64_t from_ns = max_ns(run->start_ns, s->start_ns);
-				int64_t to_ns = run->end_ns < s->end_ns ? run->end_ns : s->end_ns;
-				if (s->kind != WEFT_STEP_READY || s->promise == p || to_ns - from_ns <= longest[at] ||
+			size_t at = WEFT_FIRST(i, 0, count, windows[i].to_ns > run->start_ns);
+			for (; at < count && windows[at].from_ns < run->end_ns; at++) {
+				struct window *w = &windows[at];
+				const struct weft_path_step *s = &steps[at];
+				int64_t from_ns = max_ns(run->start_ns, w->from_ns);
+				int64_t to_ns = run->end_ns < w->to_ns ? run->end_ns : w->to_ns;
+				bool elsewhere =
+				    s->kind == WEFT_STEP_WAITING && m->promises[s->promise].stream != m->promises[p].stream;
+				if (s->promise == p || elsewhere || to_ns - from_ns <= w->longest_ns ||
 				    are_apart(m, s->promise, p))
 					continue;
-				longest[at] = to_ns - from_ns;
-				s->behind = p;
+				w->longest_ns = to_ns - from_ns;
+				w->who = p;
 			}
 		}
+}
+
+/* Who held a lock for most of a step. */
+static uint32_t find_holder(const struct weft_ties *ties, const struct weft_path_step *s)
+{
+	const struct weft_model *m = ties->model;
+	const uint32_t *out = ties->out;
+	size_t begin = ties->out_begin[s->lock], end = ties->out_begin[s->lock + 1];
+	size_t l = WEFT_FIRST(i, begin, end, m->links[out[i]].time_ns > s->start_ns);
+	uint32_t holder = WEFT_NONE;
+	int64_t longest_ns = 0;
+	for (l = l > begin ? l - 1 : l; l < end && m->links[out[l]].time_ns < s->end_ns; l++) {
+		int64_t from_ns = max_ns(m->links[out[l]].time_ns, s->start_ns);
+		int64_t to_ns =
+		    l + 1 < end && m->links[out[l + 1]].time_ns < s->end_ns ? m->links[out[l + 1]].time_ns : s->end_ns;
+		if (to_ns - from_ns <= longest_ns)
+			continue;
+		longest_ns = to_ns - from_ns;
+		holder = m->links[out[l]].to;
+	}
+	return holder;
+}
+
+/* Turns the walk's steps round, and says of each who was in its way.  A step that waited for the outside is cut in two where an
+ * OS thread that no longer slept belonged to another promise for most of what was left. */
+static bool finish_path(struct weft_path *path, const struct walk *w)
+{
+	const struct weft_model *m = w->ties->model;
+	size_t count = w->steps.count;
+	struct weft_path_step *steps = malloc((count + 1) * sizeof *steps);
+	struct window *windows = malloc((count + 1) * sizeof *windows);
+	path->steps = malloc((2 * count + 1) * sizeof *path->steps);
+	if (!steps || !windows || !path->steps) {
+		free(steps);
+		free(windows);
+		return false;
+	}
+	for (size_t i = 0; i < count; i++) {
+		struct weft_path_step *s = &steps[i];
+		*s = w->steps.items[count - 1 - i];
+		int64_t from_ns = s->kind == WEFT_STEP_READY     ? s->start_ns
+				  : s->kind == WEFT_STEP_WAITING ? awake_since(m, s)
+								 : s->end_ns;
+		windows[i] = (struct window){from_ns, s->end_ns, 0, WEFT_NONE};
+		if (s->lock != WEFT_NONE)
+			s->holder = find_holder(w->ties, s);
+	}
+	look_into(m, windows, count, steps);
+	for (size_t i = 0; i < count; i++) {
+		struct weft_path_step s = steps[i];
+		int64_t late_ns = s.end_ns - windows[i].from_ns;
+		path->total_ns[s.kind] += s.end_ns - s.start_ns;
+		bool is_late =
+		    s.kind == WEFT_STEP_WAITING && windows[i].longest_ns > late_ns / 2 && late_ns > (s.end_ns - s.start_ns) / 20;
+		if (is_late && windows[i].from_ns > s.start_ns) {
+			path->steps[path->count] = s;
+			path->steps[path->count++].end_ns = s.start_ns = windows[i].from_ns;
+		}
+		if (s.kind == WEFT_STEP_READY || is_late)
+			s.behind = windows[i].who;
+		path->steps[path->count++] = s;
+	}
+	free(steps);
+	free(windows);
+	return true;
+}
+
+int weft_path_create_with(struct weft_path **out, const struct weft_ties *ties, uint32_t promise, struct weft_error *err)
+{
+	struct walk w = {.ties = ties};
+	if (promise == WEFT_SYSTEM || promise >= ties->model->promise_count)
+		return weft_error_set(err, WEFT_ENOTFOUND, "no such promise");
+	if (ties->ended_ns[promise] == WEFT_NEVER)
+		return weft_error_set(err, WEFT_ENOTFOUND, "the promise has not ended");
+	struct weft_path *path = calloc(1, sizeof *path);
+	bool ok = path && find_ends_of_messages(&w) && find_path(&w, promise) && finish_path(path, &w);
+	free_walk(&w);
+	if (!ok) {
+		free(path);
+		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
+	}
+	*out = path;
+	return WEFT_OK;
 }
 
 int weft_path_create(struct weft_path **out, const struct weft_model *model, uint32_t promise, struct weft_error *err)
 {
 	struct weft_ties ties;
-	struct walk w = {.ties = &ties};
-	if (promise == WEFT_SYSTEM || promise >= model->promise_count)
-		return weft_error_set(err, WEFT_ENOTFOUND, "no such promise");
 	if (weft_ties_init(&ties, model, WEFT_TIES_BOTH, NULL) < 0)
 		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
-	if (ties.ended_ns[promise] == WEFT_NEVER) {
-		weft_ties_finish(&ties);
-		return weft_error_set(err, WEFT_ENOTFOUND, "the promise has not ended");
-	}
-	struct weft_path *path = calloc(1, sizeof *path);
-	int64_t *longest = NULL;
-	bool ok =
-	    path && find_ends_of_messages(&w) && find_path(&w, promise) && (longest = calloc(w.steps.count + 1, sizeof *longest));
+	int status = weft_path_create_with(out, &ties, promise, err);
 	weft_ties_finish(&ties);
-	if (!ok) {
-		free_walk(&w);
-		free(path);
-		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
-	}
-	*path = (struct weft_path){.steps = w.steps.items, .count = w.steps.count};
-	w.steps.items = NULL;
-	free_walk(&w);
-	for (size_t low = 0, high = path->count; low + 1 < high; low++, high--) {
-		struct weft_step swap = path->steps[low];
-		path->steps[low] = path->steps[high - 1];
-		path->steps[high - 1] = swap;
-	}
-	for (size_t i = 0; i < path->count; i++)
-		path->total_ns[path->steps[i].kind] += path->steps[i].end_ns - path->steps[i].start_ns;
-	find_behind(model, path, longest);
-	free(longest);
-	*out = path;
-	return WEFT_OK;
+	return status;
+}
+
+uint32_t weft_step_cause(const struct weft_path_step *s)
+{
+	return s->holder != WEFT_NONE ? s->holder : s->behind != WEFT_NONE ? s->behind : s->promise;
 }
 
 void weft_path_destroy(struct weft_path *path)
@@ -366,7 +500,7 @@ struct counting {
 
 /* Promises share a row if they have the same first label, or, without a label, the same place, or, without a place, the same
  * kind. */
-static int64_t row_key(const struct weft_model *m, const struct weft_step *s)
+static int64_t row_key(const struct weft_model *m, const struct weft_path_step *s)
 {
 	uint32_t label = weft_first_label(m, s->promise), site = m->promises[s->promise].site;
 	uint64_t of = label != WEFT_NONE  ? (uint64_t)label << 2 | 1
@@ -382,7 +516,7 @@ static bool count_path(struct counting *c, uint32_t promise)
 		return false;
 	c->promises++;
 	for (size_t i = 0; i < c->walk.steps.count; i++) {
-		const struct weft_step *s = &c->walk.steps.items[i];
+		const struct weft_path_step *s = &c->walk.steps.items[i];
 		int64_t key = row_key(m, s);
 		uint32_t row = weft_idmap_get(&c->rows, key);
 		if (row == WEFT_IDMAP_NONE) {

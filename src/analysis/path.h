@@ -21,25 +21,34 @@ enum weft_step_kind {
 	    WEFT_STEP_KINDS
 };
 
-struct weft_step {
+struct weft_path_step {
 	int64_t start_ns, end_ns;
 	uint32_t promise;
-	uint32_t behind; /* in a step WEFT_STEP_READY: the promise that ran longest meanwhile, or WEFT_NONE */
+	uint32_t
+	    behind;    /* who ran longest meanwhile, or WEFT_NONE: in a step WEFT_STEP_READY; in a step WEFT_STEP_WAITING of what
+			  comes from outside, where it had the OS thread all the time, so that nobody could hear of it sooner */
+	uint32_t lock; /* what is done meanwhile is done by who holds this lock, which is waited for; or WEFT_NONE */
+	uint32_t holder; /* of the lock, or WEFT_NONE */
 	enum weft_step_kind kind;
 };
 
 /* The steps cover the time from the promise's creation to its end without gap or overlap. */
 struct weft_path {
-	struct weft_step *steps; /* in time order */
+	struct weft_path_step *steps; /* in time order */
 	size_t count;
 	int64_t total_ns[WEFT_STEP_KINDS];
 };
 
-/* The model must have been built without simplification.  On failure *out is untouched: WEFT_ENOTFOUND (there is no such promise,
- * or it has not ended), WEFT_ENOMEM.  Linear. */
+/* Of a bind of a simplified model the path begins when the bind was woken.  On failure *out is untouched: WEFT_ENOTFOUND (there
+ * is no such promise, or it has not ended), WEFT_ENOMEM.  Linear. */
 int weft_path_create(struct weft_path **out, const struct weft_model *model, uint32_t promise, struct weft_error *err);
+/* The same with ties, of both lists, that are known already. */
+int weft_path_create_with(struct weft_path **out, const struct weft_ties *ties, uint32_t promise, struct weft_error *err);
 void weft_path_destroy(struct weft_path *path);
 const char *weft_step_name(enum weft_step_kind kind);
+
+/* Who made the step last: the holder of the lock, who ran meanwhile, or the promise itself; may be WEFT_SYSTEM. */
+uint32_t weft_step_cause(const struct weft_path_step *step);
 
 /* What the critical paths of several promises have in common. */
 struct weft_blame {

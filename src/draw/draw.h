@@ -34,6 +34,9 @@
 	X(LABEL_ID, 0x7d8594, 0x8e97a6)                                                                                          \
 	X(KIND, 0x98a0ad, 0x6f7888)                                                                                              \
 	X(ACCENT, 0x5b57d1, 0x9d99ff)                                                                                            \
+	X(TIME_WAITING, 0x7d6200, 0xe6c34a)                                                                                      \
+	X(TIME_READY, 0xb3173a, 0xf2705a)                                                                                        \
+	X(TIME_RUNNING, 0x1f5fbf, 0x7fb2ff)                                                                                      \
 	X(COUNTER_0, 0xe76f51, 0xf08a6f)                                                                                         \
 	X(COUNTER_1, 0x2a9d8f, 0x4fc3b4)                                                                                         \
 	X(COUNTER_2, 0x8e5fc9, 0xb48ae6)                                                                                         \

@@ -47,7 +47,7 @@
 	X(CLEAR, "clear", CORE, WALK, "Clear span, highlights, selection", "Escape", MAIN)                                       \
 	X(FINDINGS, "findings", APP, WALK, "Findings: what went wrong", "e", BOTH)                                               \
 	X(MENU, "menu", CORE, WALK, "Open the menu of the promise", "ContextMenu Shift+F10", NONE)                               \
-	X(WHY, "why", CORE, WALK, "Why is it as it is?", "y", BOTH)                                                              \
+	X(WHY, "why", CORE, WALK, "Why is it as it is?", "y Alt+y", BOTH)                                                        \
 	X(FOCUS, "focus", CORE, WALK, "Show only what belongs to it", "i", BOTH)                                                 \
 	X(UNFOCUS, "unfocus", CORE, WALK, "Show everything again", "u", BOTH)                                                    \
 	X(GO_AWAITED, "go-awaited", CORE, WALK, "Go to what it waits for", "a", BOTH)                                            \

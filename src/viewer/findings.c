@@ -44,18 +44,18 @@ static bool leads(const struct weft_viewer *v, const struct weft_evidence *line)
 	return weft__viewer_has(v, line->promise) || line->time_ns != WEFT_NO_TIME;
 }
 
-static void go_to_evidence(struct weft_viewer *v, const struct weft_evidence *line)
+void weft__viewer_go_to(struct weft_viewer *v, uint32_t promise, int64_t time_ns)
 {
 	int64_t from, to;
-	if (weft__viewer_has(v, line->promise))
-		weft_viewer_select_and_reveal(v, line->promise);
-	if (line->time_ns == WEFT_NO_TIME)
+	if (weft__viewer_has(v, promise))
+		weft_viewer_select_and_reveal(v, promise);
+	if (time_ns == WEFT_NO_TIME)
 		return;
 	weft_viewer_times(v, &from, &to);
-	if (line->time_ns < from || line->time_ns > to)
-		weft_viewer_show(v, weft__add_ns(line->time_ns, -(to - from) / 2), weft__add_ns(line->time_ns, (to - from) / 2));
+	if (time_ns < from || time_ns > to)
+		weft_viewer_show(v, weft__add_ns(time_ns, -(to - from) / 2), weft__add_ns(time_ns, (to - from) / 2));
 	/* The line of the pointer stands there until the pointer moves. */
-	weft__viewer_guide(v, true, line->time_ns);
+	weft__viewer_guide(v, true, time_ns);
 }
 
 /* ---- questions and answers ---- */
@@ -72,6 +72,16 @@ static void open_finding(struct weft_viewer *v, enum weft_ask in, uint32_t findi
 	changed(v);
 }
 
+/* The lane comes and goes with the answer. */
+static void show_lane(struct weft_viewer *v)
+{
+	v->lane_marked = SIZE_MAX;
+	if ((weft__viewer_path(v) != NULL) != (v->panes[WEFT_PANE_LANE].height_px > 0))
+		weft__viewer_arrange(v);
+	else
+		weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
+}
+
 static void forget_answer(struct weft_viewer *v, enum weft_ask ask)
 {
 	weft_findings_destroy(v->answers[ask]);
@@ -79,12 +89,13 @@ static void forget_answer(struct weft_viewer *v, enum weft_ask ask)
 	v->outdated[ask] = false;
 	if (v->open_in == ask)
 		v->open_finding = WEFT_NONE;
+	show_lane(v);
 	changed(v);
 }
 
 static void ask(struct weft_viewer *v, enum weft_ask ask, uint32_t promise, bool again)
 {
-	v->questions[ask] = (struct weft_question){WEFT_QUESTION_NEW, promise, 0, again};
+	v->questions[ask] = (struct weft_question){.state = WEFT_QUESTION_NEW, .promise = promise, .again = again};
 	changed(v);
 }
 
@@ -92,6 +103,17 @@ void weft_viewer_ask_why(struct weft_viewer *v)
 {
 	if (weft__viewer_has(v, v->selected))
 		ask(v, WEFT_ASK_WHY, v->selected, false);
+}
+
+void weft__viewer_ask_path(struct weft_viewer *v)
+{
+	if (v->focused != WEFT_NONE && weft_facts_end(v->facts, v->focused) != INT64_MAX) {
+		ask(v, WEFT_ASK_WHY, v->focused, true);
+		v->questions[WEFT_ASK_WHY].quiet = true;
+	} else if (v->questions[WEFT_ASK_WHY].quiet) {
+		v->questions[WEFT_ASK_WHY].state = WEFT_QUESTION_NONE;
+		forget_answer(v, WEFT_ASK_WHY);
+	}
 }
 
 void weft_viewer_asked(struct weft_viewer *v, enum weft_ask ask)
@@ -125,6 +147,7 @@ void weft_viewer_answer(struct weft_viewer *v, enum weft_ask ask, struct weft_fi
 	forget_answer(v, ask);
 	v->questions[ask].state = WEFT_QUESTION_NONE;
 	v->answers[ask] = answer;
+	show_lane(v);
 	if (open != WEFT_NONE)
 		open_finding(v, ask, open);
 	if (ask != WEFT_ASK_WHY || again || !answer || answer->count == 0)
@@ -148,10 +171,12 @@ void weft__viewer_take_answers(struct weft_viewer *v, struct weft_viewer *other)
 	if (weft__viewer_has(other, asked) &&
 	    (v->answers[WEFT_ASK_WHY] || other->questions[WEFT_ASK_WHY].state != WEFT_QUESTION_NONE))
 		same = weft_model_find(v->model, other->model->promises[asked].id);
-	if (weft__viewer_has(v, same))
+	if (weft__viewer_has(v, same)) {
 		ask(v, WEFT_ASK_WHY, same, true);
-	else
+		v->questions[WEFT_ASK_WHY].quiet = other->questions[WEFT_ASK_WHY].quiet;
+	} else {
 		forget_answer(v, WEFT_ASK_WHY);
+	}
 	changed(v);
 }
 
@@ -184,7 +209,8 @@ static size_t tag(struct writer *w, const struct weft_finding *f)
 
 static void write_evidence(struct writer *w, const struct weft_finding *f, uint32_t finding, enum weft_evidence_role role)
 {
-	static const char *const headings[] = {[WEFT_EVIDENCE_CHAIN] = "Who waits for whom",
+	static const char *const headings[] = {[WEFT_EVIDENCE_TIME] = "Where its time went",
+	    [WEFT_EVIDENCE_CHAIN] = "Who waits for whom",
 	    [WEFT_EVIDENCE_CAUSE] = "What happened",
 	    [WEFT_EVIDENCE_VICTIM] = "Who had to wait",
 	    [WEFT_EVIDENCE_NOTE] = "Also known"};
@@ -337,7 +363,7 @@ void weft__viewer_press_finding_row(struct weft_viewer *v, const struct weft_row
 		break;
 	case WEFT_ROW_EVIDENCE:
 		if (finding && row->line < finding->evidence_count)
-			go_to_evidence(v, &finding->evidence[row->line]);
+			weft__viewer_go_to(v, finding->evidence[row->line].promise, finding->evidence[row->line].time_ns);
 		break;
 	case WEFT_ROW_MORE: v->findings_shown += WEFT_FINDINGS_SHOWN; break;
 	case WEFT_ROW_ANSWER:

@@ -1,4 +1,5 @@
 /* pointer.c: what pointers do.  SPDX-License-Identifier: ISC */
+#include "viewer/findings.h"
 #include "viewer/private.h"
 
 #define CLICK_PX 4.0 /* who moves less, clicks */
@@ -24,9 +25,24 @@ static bool is_in(const struct weft_viewer *v, int pane, double y_px)
 
 static uint32_t hit(const struct weft_viewer *v, double x_px, double y_px)
 {
+	size_t step = is_in(v, WEFT_PANE_LANE, y_px) ? weft__viewer_hit_lane(v, x_px) : SIZE_MAX;
+	if (step != SIZE_MAX) {
+		uint32_t cause = weft_step_cause(&weft__viewer_path(v)->steps[step]);
+		return weft__viewer_has(v, cause) ? cause : WEFT_NONE;
+	}
 	if (!is_in(v, WEFT_PANE_PICTURE, y_px))
 		return WEFT_NONE;
 	return weft_view_hit(v->view, view_x(v, x_px), view_y(v, y_px));
+}
+
+/* The step of the lane that the pointer is on. */
+static void mark_lane(struct weft_viewer *v, double x_px, double y_px)
+{
+	size_t step = is_in(v, WEFT_PANE_LANE, y_px) ? weft__viewer_hit_lane(v, x_px) : SIZE_MAX;
+	if (v->lane_marked == step)
+		return;
+	v->lane_marked = step;
+	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
 }
 
 static void hover(struct weft_viewer *v, uint32_t promise)
@@ -143,6 +159,7 @@ void weft_viewer_motion(struct weft_viewer *v, double x_px, double y_px)
 			v->last_y_px = y_px;
 		}
 		hover(v, hit(v, x_px, y_px));
+		mark_lane(v, x_px, y_px);
 	}
 	bool in_overview = v->pointer == WEFT_POINTER_OVERVIEW || is_in(v, WEFT_PANE_OVERVIEW, y_px);
 	guide(v, !in_overview || v->pointer == WEFT_POINTER_DRAGS || v->pointer == WEFT_POINTER_MEASURES, x_px);
@@ -165,6 +182,8 @@ void weft_viewer_release(struct weft_viewer *v, double x_px, double y_px)
 	v->pointer = WEFT_POINTER_IDLE;
 	if (!clicked)
 		return;
+	if (is_in(v, WEFT_PANE_LANE, y_px))
+		weft__viewer_press_lane(v, x_px);
 	if (!is_in(v, WEFT_PANE_PICTURE, y_px))
 		return;
 	uint32_t promise = hit(v, x_px, y_px);
@@ -179,6 +198,7 @@ void weft_viewer_leave(struct weft_viewer *v)
 		end_span(v);
 	v->pointer = WEFT_POINTER_IDLE;
 	hover(v, WEFT_NONE);
+	mark_lane(v, -1, -1);
 	weft__viewer_guide(v, false, 0);
 }
 

@@ -15,6 +15,19 @@ void weft__viewer_take_answers(struct weft_viewer *viewer, struct weft_viewer *o
 struct weft_row;
 void weft__viewer_press_finding_row(struct weft_viewer *viewer, const struct weft_row *row);
 
+/* lane.c: the answer whose path is shown above the picture, or NULL; that pane comes and goes with it. */
+struct weft_finding;
+const struct weft_finding *weft__viewer_path(const struct weft_viewer *viewer);
+int weft__viewer_draw_lane(struct weft_viewer *viewer, struct weft_error *err);
+size_t weft__viewer_hit_lane(const struct weft_viewer *viewer, double x_px);
+void weft__viewer_press_lane(struct weft_viewer *viewer, double x_px);
+
+/* Asks where the time of the focused promise went; or forgets that, if none is focused. */
+void weft__viewer_ask_path(struct weft_viewer *viewer);
+
+/* Selects a promise, if it is one, and shows a time, if it is one. */
+void weft__viewer_go_to(struct weft_viewer *viewer, uint32_t promise, int64_t time_ns);
+
 /* Gives each pane its place. */
 void weft__viewer_arrange(struct weft_viewer *viewer);
 

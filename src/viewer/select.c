@@ -213,6 +213,7 @@ void weft_viewer_focus(struct weft_viewer *v, uint32_t promise)
 		show_whole(v);
 	if (promise != WEFT_NONE)
 		show_part(v, promise);
+	weft__viewer_ask_path(v);
 	v->hovered = WEFT_NONE;
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING | WEFT_CHANGED_PLACE);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "draw/lane.h"
 #include "viewer/findings.h"
 #include "viewer/private.h"
 
@@ -64,6 +65,7 @@ int weft_viewer_open(
 	v->questions[WEFT_ASK_TRACE] = (struct weft_question){.state = WEFT_QUESTION_NEW, .promise = WEFT_NONE};
 	v->questions[WEFT_ASK_WHY].promise = v->open_finding = WEFT_NONE;
 	v->findings_shown = WEFT_FINDINGS_SHOWN;
+	v->lane_marked = SIZE_MAX;
 	v->changes = WEFT_CHANGED_FINDINGS;
 	weft_viewer_resize(v, 1280, 720, 1);
 	weft_view_focus_best(v->view);
@@ -104,9 +106,11 @@ void weft__viewer_arrange(struct weft_viewer *v)
 		overview = 0;
 	if (v->height_px < ruler + 16 * v->scale)
 		ruler = 0;
-	double top = overview + ruler, picture = v->height_px - top;
+	double lane = weft__viewer_path(v) && v->height_px >= overview + ruler + least ? WEFT_LANE_PX * v->scale : 0;
+	double top = overview + ruler + lane, picture = v->height_px - top;
 	place(v, WEFT_PANE_OVERVIEW, 0, overview);
 	place(v, WEFT_PANE_RULER, overview, ruler);
+	place(v, WEFT_PANE_LANE, overview + ruler, lane);
 	place(v, WEFT_PANE_PICTURE, top, picture);
 	place(v, WEFT_PANE_MARKS, top, picture);
 	place(v, WEFT_PANE_GUIDES, top, picture);
@@ -176,6 +180,8 @@ static int draw_overlay(struct weft_viewer *v, struct weft_error *err)
 	int status = weft_marks_draw(&v->lists[WEFT_PANE_MARKS], v->view, &marks, err);
 	if (status == WEFT_OK)
 		status = weft_ruler_guides(&v->lists[WEFT_PANE_GUIDES], v->view, &ruler, err);
+	if (status == WEFT_OK)
+		status = weft__viewer_draw_lane(v, err);
 	if (status < 0 || strip->height_px <= 0) {
 		empty(&v->lists[WEFT_PANE_RULER]);
 		return status;

@@ -34,9 +34,9 @@ struct weft_pane {
 	double x_px, y_px, width_px, height_px, scale;
 };
 
-/* From back to front: the picture and what lies over it, and above them the times and the whole trace.  A pane that is not shown
- * has a height of 0 and an empty list. */
-enum { WEFT_PANE_PICTURE, WEFT_PANE_MARKS, WEFT_PANE_GUIDES, WEFT_PANE_RULER, WEFT_PANE_OVERVIEW, WEFT_PANES };
+/* From back to front: the picture and what lies over it, and above them where the time of a promise went, the times and the whole
+ * trace.  A pane that is not shown has a height of 0 and an empty list. */
+enum { WEFT_PANE_PICTURE, WEFT_PANE_MARKS, WEFT_PANE_GUIDES, WEFT_PANE_LANE, WEFT_PANE_RULER, WEFT_PANE_OVERVIEW, WEFT_PANES };
 
 /* What the user sees of one axis, for a scrollbar: from lower to upper, `page` of it from `value` on. */
 struct weft_range {
@@ -60,6 +60,7 @@ struct weft_question {
 	uint32_t promise; /* why? of it */
 	unsigned percent; /* so much is done */
 	bool again;       /* it was answered for the trace as it was before it was read anew */
+	bool quiet;       /* of the focused promise: only the lane is wanted of the answer */
 };
 
 /* Fields are read freely, and changed through functions. */
@@ -100,6 +101,7 @@ struct weft_viewer {
 	bool outdated[WEFT_ASKS];                 /* the answer is about the trace as it was before it was read anew */
 	enum weft_ask open_in; /* in which the finding stands whose evidence is shown: open_finding, or WEFT_NONE */
 	uint32_t open_finding, findings_shown;
+	size_t lane_marked; /* the step of the answer's path that the pointer is on, or SIZE_MAX */
 
 	/* What the pointer is doing. */
 	enum {
@@ -193,8 +195,8 @@ enum weft_button { WEFT_BUTTON_PRIMARY, WEFT_BUTTON_MIDDLE, WEFT_BUTTON_SECONDAR
 enum weft_modifier { WEFT_SHIFT = 1, WEFT_CONTROL = 2, WEFT_ALT = 4 };
 
 /* `clicks`: 1, or 2 for the second press of a double click.  Drag: pan; with shift, or in the ruler: measure a span; in the
- * overview: move what is shown; click: select; double click: highlight all that it became and that became it; secondary: the
- * context menu. */
+ * overview: move what is shown; click: select, in the lane what took that time; double click: highlight all that it became and
+ * that became it; secondary: the context menu. */
 void weft_viewer_press(
     struct weft_viewer *viewer, double x_px, double y_px, enum weft_button button, unsigned modifiers, int clicks);
 void weft_viewer_motion(struct weft_viewer *viewer, double x_px, double y_px);

@@ -162,7 +162,7 @@ static void test_known_paths(void **state)
 		assert_int_equal(path->count, expected_count);
 		int64_t sum_ns = 0;
 		for (size_t i = 0; i < path->count; i++) {
-			const struct weft_step *s = &path->steps[i];
+			const struct weft_path_step *s = &path->steps[i];
 			assert_int_equal(s->kind, expected[i].kind);
 			assert_int_equal(model->promises[s->promise].id, expected[i].promise);
 			assert_int_equal(s->start_ns, expected[i].start_ns);

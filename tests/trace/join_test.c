@@ -243,7 +243,7 @@ static void a_path_leads_through_who_serves_a_call(void **state)
 	for (size_t i = 0; i < path->count; i++)
 		in_served_ns += path->steps[i].promise == served ? path->steps[i].end_ns - path->steps[i].start_ns : 0;
 	assert_int_equal(in_served_ns, steps[0].end_ns - steps[0].start_ns);
-	const struct weft_step *last = &path->steps[path->count - 1];
+	const struct weft_path_step *last = &path->steps[path->count - 1];
 	assert_true(last->promise == call && last->start_ns == steps[1].start_ns && last->end_ns == steps[1].end_ns);
 	weft_path_destroy(path);
 	weft_model_destroy(m);

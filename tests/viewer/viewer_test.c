@@ -789,6 +789,58 @@ static void test_asking_why(void **state)
 	weft_rows_finish(&rows);
 }
 
+/* What the picture of the lane says, a text a line. */
+static bool lane_says(struct weft_viewer *v, const char *text)
+{
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	const struct weft_draw_list *list = v->panes[WEFT_PANE_LANE].list;
+	for (size_t i = 0; i < list->count; i++)
+		if (list->prims[i].kind == WEFT_PRIM_TEXT && list->prims[i].count == strlen(text) &&
+		    memcmp(list->text + list->prims[i].first, text, strlen(text)) == 0)
+			return true;
+	return false;
+}
+
+static void test_the_lane(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	uint32_t asked = with_id(v, 2), main_loop = with_id(v, 1);
+	double picture_px = v->panes[WEFT_PANE_PICTURE].height_px;
+	weft_viewer_select(v, asked);
+	weft_viewer_ask_why(v);
+	explain(v, WEFT_ASK_WHY);
+	const struct weft_pane *lane = &v->panes[WEFT_PANE_LANE];
+	assert_true(near(v->panes[WEFT_PANE_PICTURE].height_px + lane->height_px, picture_px, 0.01) && lane->height_px > 20);
+	/* It ran while 2 was made, then something else was ready to go on; it resolved 2. */
+	const struct weft_promise *p = &v->model->promises[asked];
+	weft_viewer_show_promise(v, asked);
+	assert_true(lane_says(v, "main loop runs") && lane_says(v, "ready"));
+	double y = lane->y_px + 10;
+	weft_viewer_motion(v, weft_view_x(v->view, (p->start_ns + 206000) / 2), y);
+	assert_int_equal(v->hovered, main_loop);
+	assert_int_equal(weft_viewer_cursor(v), WEFT_CURSOR_LINK);
+	weft_viewer_press(v, weft_view_x(v->view, 150000), y, WEFT_BUTTON_PRIMARY, 0, 1);
+	weft_viewer_release(v, weft_view_x(v->view, 150000), y);
+	assert_int_equal(v->selected, main_loop);
+	/* Beside all steps nothing is selected, and what is stays. */
+	weft_viewer_press(v, weft_view_x(v->view, p->start_ns) - 20, y, WEFT_BUTTON_PRIMARY, 0, 1);
+	weft_viewer_release(v, weft_view_x(v->view, p->start_ns) - 20, y);
+	assert_int_equal(v->selected, main_loop);
+	assert_int_not_equal(press(v, WEFT_ROW_ANSWER, 0), SIZE_MAX);
+	assert_true(lane->height_px <= 0 && near(v->panes[WEFT_PANE_PICTURE].height_px, picture_px, 0.01));
+	/* In focus it is there by itself, and goes with it; one that is pending has none. */
+	weft_viewer_focus(v, asked);
+	explain(v, WEFT_ASK_WHY);
+	assert_true(lane->height_px > 20);
+	weft_viewer_focus(v, WEFT_NONE);
+	assert_true(lane->height_px <= 0);
+	weft_viewer_focus(v, with_id(v, 4));
+	assert_int_equal(v->questions[WEFT_ASK_WHY].state, WEFT_QUESTION_NONE);
+	weft_viewer_destroy(v);
+	weft_rows_finish(&rows);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -811,6 +863,7 @@ int main(void)
 	    cmocka_unit_test(test_findings),
 	    cmocka_unit_test(test_what_limits_findings),
 	    cmocka_unit_test(test_asking_why),
+	    cmocka_unit_test(test_the_lane),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ import {pathToFileURL} from "node:url";
 
 const PATIENCE_MS = Number(process.env.WEFT_TEST_PATIENCE ?? 60) * 1000;
 
-export const [weft, generate, arp, frame, httpServer, driver] = process.argv.slice(2).map(path => path && resolve(path));
+export const [weft, generate, arp, frame, httpServer, slow, driver] = process.argv.slice(2).map(path => path && resolve(path));
 const {chromium} = await import(pathToFileURL(join(driver, "node_modules/playwright-core/index.mjs")));
 export const work = mkdtempSync(join(tmpdir(), "weft-page-"));
 export const at = name => join(work, name);

@@ -1,4 +1,4 @@
-// Drives the page in Chromium: main.mjs WEFT GENERATE ARP FRAME HTTP_SERVER DRIVER_DIRECTORY
+// Drives the page in Chromium: main.mjs WEFT GENERATE ARP FRAME HTTP_SERVER SLOW DRIVER_DIRECTORY
 //
 // WEFT_TEST_GROUPS=page,live runs these files of tests only.  SPDX-License-Identifier: ISC
 import {spawnSync} from "node:child_process";
@@ -8,8 +8,9 @@ import * as input from "./input.mjs";
 import * as limits from "./limits.mjs";
 import * as live from "./live.mjs";
 import * as page from "./page.mjs";
+import * as tasks from "./tasks.mjs";
 
-const groups = {page, input, limits, embed, live};
+const groups = {page, input, tasks, limits, embed, live};
 const {stderr} = spawnSync(weft, ["serve", "--help"], {encoding: "utf-8"});
 if (stderr) {
 	console.log(`skipped: ${stderr.trim()}`);

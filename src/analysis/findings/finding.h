@@ -132,6 +132,9 @@ void weft__words_peers(struct weft__finder *f, uint32_t promise); /* needs sorts
 
 /* ---- What more than one check tells ---- */
 
+/* Where the time of a promise that has ended went: evidence, steps and the end of the title.  Needs sorts. */
+void weft__slow_tell(struct weft__finder *f, uint32_t promise);
+
 /* Whether the text of a failure says that the promise was cancelled. */
 bool weft__failure_is_cancelled(const struct weft_model *m, uint32_t failure);
 

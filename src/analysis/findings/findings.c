@@ -170,6 +170,12 @@ static void forget(struct weft__finder *f)
 	free(f->heir_of);
 }
 
+static void free_steps(struct weft_finding *findings, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		free(findings[i].steps);
+}
+
 int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struct weft_error *err)
 {
 	struct weft_findings *findings = calloc(1, sizeof *findings);
@@ -178,6 +184,7 @@ int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struc
 	if (f->no_memory || f->watch.called_off || !findings || !priv) {
 		free(findings);
 		free(priv);
+		free_steps(f->findings.items, f->findings.count);
 		weft_vec_free(&f->findings);
 		weft_vec_free(&f->evidence);
 		free_texts(f->texts);
@@ -202,6 +209,7 @@ void weft_findings_destroy(struct weft_findings *findings)
 		free_texts(findings->priv->texts);
 		free(findings->priv->evidence);
 		free(findings->priv);
+		free_steps(findings->findings, findings->count);
 		free(findings->findings);
 	}
 	free(findings);

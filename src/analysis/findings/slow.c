@@ -1,0 +1,258 @@
+/* slow.c: where the time of a promise went that has ended, compared with one of its sort that took the median of the time.
+ * SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+
+#include "analysis/findings/finding.h"
+#include "analysis/shapes.h"
+#include "base/sort.h"
+
+#define PEERS_LEAST 5u /* so many of a sort, or their median says nothing */
+
+/* Steps that are told of together: those in which the same is done by, or waited for from, promises of one sort. */
+struct part {
+	enum weft_step_kind kind;
+	uint32_t sort; /* of the promise, or of the lock */
+	bool is_lock, is_late;
+	int64_t sum_ns;
+	size_t count;
+	struct weft_path_step longest;
+};
+
+typedef WEFT_VEC(struct part) parts_vec;
+
+struct slow {
+	struct weft__finder *f;
+	uint32_t *group; /* by sort: the first sort whose labels have the same shape */
+};
+
+static int64_t length_of(const struct weft_path_step *s)
+{
+	return s->end_ns - s->start_ns;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+	const struct part *x = a, *y = b;
+	return WEFT_ORDER(y->sum_ns, x->sum_ns) ?: WEFT_ORDER(x->longest.start_ns, y->longest.start_ns);
+}
+
+static bool same_part(const struct part *a, const struct part *b)
+{
+	return a->sort == b->sort && a->is_lock == b->is_lock && (a->is_lock || (a->kind == b->kind && a->is_late == b->is_late));
+}
+
+/* While a lock is waited for, it is one part, whatever its holders do. */
+static struct part part_of(const struct slow *slow, const struct weft_path_step *s)
+{
+	return (struct part){.kind = s->kind,
+	    .sort = slow->group[slow->f->sorts.of[s->lock != WEFT_NONE ? s->lock : s->promise]],
+	    .is_lock = s->lock != WEFT_NONE,
+	    .is_late = s->kind == WEFT_STEP_WAITING && s->behind != WEFT_NONE,
+	    .sum_ns = length_of(s),
+	    .count = 1,
+	    .longest = *s};
+}
+
+/* Steps are many where a path is long, parts are few.  While one holder has the lock, all is one step. */
+static void gather(struct slow *slow, parts_vec *parts, const struct weft_path *path)
+{
+	enum { MOST = 500 };
+	for (size_t i = 0; i < path->count; i++) {
+		struct weft_path_step step = path->steps[i];
+		for (; step.lock != WEFT_NONE && i + 1 < path->count && path->steps[i + 1].lock == step.lock &&
+		       path->steps[i + 1].holder == step.holder;
+		     i++)
+			step.end_ns = path->steps[i + 1].end_ns;
+		struct part new = part_of(slow, &step);
+		size_t at = 0;
+		while (at < parts->count && !same_part(&parts->items[at], &new))
+			at++;
+		if (at < parts->count) {
+			struct part *p = &parts->items[at];
+			p->sum_ns += new.sum_ns;
+			p->count++;
+			if (new.sum_ns > length_of(&p->longest))
+				p->longest = new.longest;
+			continue;
+		}
+		struct part *added = parts->count < MOST ? weft_vec_push(parts) : NULL;
+		if (added)
+			*added = new;
+		else if (parts->count < MOST)
+			slow->f->no_memory = true;
+	}
+	weft_sort(parts->items, parts->count, sizeof *parts->items, compare_parts);
+}
+
+/* "waiting for timer 9 "db", which comes from outside" */
+static const char *words_of(struct weft__finder *f, const struct part *part)
+{
+	const struct weft_path_step *s = &part->longest;
+	const char *who = weft__words_name(f, s->promise);
+	bool outside = weft_kind_has(f->model->promises[s->promise].kind, WEFT_TRAIT_OUTSIDE);
+	if (part->is_lock && s->holder != WEFT_NONE)
+		return weft__finding_text(
+		    f, "waiting for %s, which %s held", weft__words_name(f, s->lock), weft__words_name(f, s->holder));
+	if (part->is_lock)
+		return weft__finding_text(f, "waiting for %s", weft__words_name(f, s->lock));
+	switch (s->kind) {
+	case WEFT_STEP_RUNNING: return weft__finding_text(f, "%s ran", who);
+	case WEFT_STEP_READY:
+		return s->behind == WEFT_NONE
+			   ? weft__finding_text(f, "%s was ready, and was not run", who)
+			   : weft__finding_text(f, "%s was ready, but %s ran", who, weft__words_name(f, s->behind));
+	default: break;
+	}
+	if (s->promise == WEFT_SYSTEM)
+		return "waiting for what the trace does not tell";
+	if (part->is_late)
+		return weft__finding_text(
+		    f, "%s may have come, but %s ran: nobody could hear of it sooner", who, weft__words_name(f, s->behind));
+	return weft__finding_text(f, "waiting for %s%s", who, outside ? ", which comes from outside" : "");
+}
+
+static int percent(int64_t part_ns, int64_t all_ns)
+{
+	return (int)((double)part_ns * 100 / (double)all_ns + 0.5);
+}
+
+static void tell_part(struct weft__finder *f, const struct part *part, int64_t all_ns, const struct part *usual, bool has_usual)
+{
+	const char *times = part->count > 1 ? weft__finding_text(f, ", %zu times, longest %s", part->count,
+						  weft__words_span(f, length_of(&part->longest)))
+					    : "";
+	const char *other = "";
+	if (has_usual)
+		other = usual ? weft__finding_text(f, "; usually %s", weft__words_span(f, usual->sum_ns)) : "; usually nothing";
+	weft__finding_evidence(f, WEFT_EVIDENCE_TIME, part->longest.start_ns, weft_step_cause(&part->longest), "%s, %d%%: %s%s%s",
+	    weft__words_span(f, part->sum_ns), percent(part->sum_ns, all_ns), words_of(f, part), times, other);
+}
+
+/* Those of the promise's sort, or of sorts with labels of one shape, that have ended and whose beginning is known, by how long
+ * they took.  Returns how many; 0 where these are too few to compare with. */
+struct peer {
+	int64_t took_ns;
+	uint32_t promise;
+};
+
+static int compare_peers(const void *a, const void *b)
+{
+	const struct peer *x = a, *y = b;
+	return WEFT_ORDER(x->took_ns, y->took_ns) ?: WEFT_ORDER(x->promise, y->promise);
+}
+
+static size_t find_peers(const struct slow *slow, uint32_t promise, struct peer **out)
+{
+	struct weft__finder *f = slow->f;
+	const struct weft_model *m = f->model;
+	size_t count = 0;
+	uint32_t own = slow->group[f->sorts.of[promise]];
+	bool named = f->sorts.items.items[f->sorts.of[promise]].named;
+	for (int pass = 0; named && pass < 2; pass++) {
+		if (pass == 1 && (count < PEERS_LEAST || !(*out = weft__finding_alloc(f, count, sizeof **out))))
+			break;
+		count = 0;
+		for (uint32_t p = 1; p < m->promise_count; p++) {
+			if (slow->group[f->sorts.of[p]] != own || f->ties.ended_ns[p] == WEFT_NEVER ||
+			    m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN)
+				continue;
+			if (pass == 1)
+				(*out)[count] = (struct peer){f->ties.ended_ns[p] - m->promises[p].start_ns, p};
+			count++;
+		}
+	}
+	if (!*out)
+		return 0;
+	weft_sort(*out, count, sizeof **out, compare_peers);
+	return count;
+}
+
+/* How long those of its sort take, and which of them takes the median; WEFT_NONE if they are too few. */
+static uint32_t tell_peers(const struct slow *slow, uint32_t promise, int64_t all_ns)
+{
+	struct weft__finder *f = slow->f;
+	struct peer *peers = NULL;
+	size_t count = find_peers(slow, promise, &peers), faster = 0;
+	uint32_t median = WEFT_NONE;
+	if (count > 0) {
+		const struct peer *middle = &peers[(count - 1) / 2];
+		while (faster < count && peers[faster].took_ns < all_ns)
+			faster++;
+		median = middle->promise;
+		const char *rank = faster == 0           ? "none took less"
+				   : faster + 1 == count ? "none took longer"
+							 : weft__finding_text(f, "%zu took less", faster);
+		double ratio = middle->took_ns > 0 ? (double)all_ns / (double)middle->took_ns : 1;
+		long long tenths = ratio < 1e6 ? (long long)(ratio * 10 + 0.5) : 10000000;
+		const char *times = tenths < 11 ? ""
+				    : tenths < 100
+					? weft__finding_text(f, ", %lld.%lld times as long as usual", tenths / 10, tenths % 10)
+					: weft__finding_text(f, ", %lld times as long as usual", (tenths + 5) / 10);
+		weft__finding_evidence(f, WEFT_EVIDENCE_TIME, f->model->promises[median].start_ns, median,
+		    "%s in all%s: the median of %zu %s is %s, %s", weft__words_span(f, all_ns), times, count,
+		    weft__words_group(f, promise, weft_first_label(f->model, promise) == WEFT_NONE),
+		    weft__words_span(f, middle->took_ns), rank);
+	}
+	free(peers);
+	return median;
+}
+
+static const struct part *same_in(const parts_vec *parts, const struct part *part)
+{
+	for (size_t i = 0; i < parts->count; i++)
+		if (same_part(&parts->items[i], part))
+			return &parts->items[i];
+	return NULL;
+}
+
+/* Parts, the longest first; those below half a percent are only counted. */
+static void tell_parts(struct slow *slow, uint32_t promise, const parts_vec *parts, const parts_vec *usual)
+{
+	struct weft__finder *f = slow->f;
+	struct weft_finding *finding = &f->findings.items[f->findings.count - 1];
+	int64_t all_ns = f->ties.ended_ns[promise] - f->model->promises[promise].start_ns;
+	size_t told = 0;
+	for (; told < parts->count && told < WEFT__LINES_KEPT && (told == 0 || parts->items[told].sum_ns > all_ns / 200); told++)
+		tell_part(f, &parts->items[told], all_ns, same_in(usual, &parts->items[told]), usual->count > 0);
+	weft__words_more(f, WEFT_EVIDENCE_TIME, parts->count - told, ", which took less");
+	if (parts->count == 0)
+		return;
+	const struct part *most = &parts->items[0];
+	uint32_t cause = weft_step_cause(&most->longest);
+	finding->title =
+	    weft__finding_text(f, "%s, %d%% of that: %s", finding->title, percent(most->sum_ns, all_ns), words_of(f, most));
+	if (cause != promise && cause != WEFT_SYSTEM)
+		finding->next = weft__finding_text(f, "weft explain --promise=%" PRId64 " tells why %s took so long",
+		    f->model->promises[cause].id, weft__words_name(f, cause));
+}
+
+void weft__slow_tell(struct weft__finder *f, uint32_t promise)
+{
+	struct slow slow = {f, weft__finding_alloc(f, f->sorts.items.count, sizeof *slow.group)};
+	struct weft_path *path = NULL, *usual = NULL;
+	parts_vec parts = {0}, of_usual = {0};
+	int64_t all_ns = f->ties.ended_ns[promise] - f->model->promises[promise].start_ns;
+	int status = slow.group ? weft__shapes_group(slow.group, f->model, &f->sorts, &f->watch) : WEFT_ENOMEM;
+	if (status == WEFT_OK && all_ns > 0)
+		status = weft_path_create_with(&path, &f->ties, promise, NULL);
+	f->no_memory |= status == WEFT_ENOMEM;
+	if (path) {
+		uint32_t median = tell_peers(&slow, promise, all_ns);
+		if (median != WEFT_NONE && median != promise &&
+		    weft_path_create_with(&usual, &f->ties, median, NULL) == WEFT_ENOMEM)
+			f->no_memory = true;
+		gather(&slow, &parts, path);
+		if (usual)
+			gather(&slow, &of_usual, usual);
+		tell_parts(&slow, promise, &parts, &of_usual);
+		struct weft_finding *finding = &f->findings.items[f->findings.count - 1];
+		finding->steps = path->steps;
+		finding->step_count = path->count;
+		path->steps = NULL;
+	}
+	weft_path_destroy(path);
+	weft_path_destroy(usual);
+	weft_vec_free(&parts);
+	weft_vec_free(&of_usual);
+	free(slow.group);
+}

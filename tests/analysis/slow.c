@@ -1,0 +1,246 @@
+/* slow.c: does weft explain --promise say why a request was slow?  Each case is a server with many requests, of which one is slow
+ * for a reason that is known.
+ *
+ *	slow			judges all cases
+ *	slow CASE OUT		writes the trace of one: tests of the viewers ask there as a person does
+ *
+ * SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weft/record.h>
+
+#include "analysis/explain.h"
+
+#define MS 1000000u
+#define SLOW_NS (30 * MS)
+
+/* X(NAME, "name", "what the answer says of the longest part") */
+#define CASES(X)                                                                                                                 \
+	X(DEPENDENCY, "dependency", ": waiting for timer %" PRId64 " \"db query\", which comes from outside; usually 1.00 ms")   \
+	X(LOCK, "lock",                                                                                                          \
+	    ": waiting for lock %" PRId64 " \"cache\", which request %" PRId64 " \"GET /export\" held; usually nothing")         \
+	X(STALL, "stall",                                                                                                        \
+	    ": timer %" PRId64 " \"db query\" may have come, but request %" PRId64                                               \
+	    " \"GET /report\" ran: nobody could hear of it sooner; usually nothing")                                             \
+	X(QUEUE, "queue", ": request %" PRId64 " \"GET /item/1000\" was ready, but request %" PRId64 " \"GET /report\" ran")     \
+	X(DATA, "data", ": waiting for read %" PRId64 " \"body\", which comes from outside; usually nothing")
+
+enum which {
+#define ENUM(NAME, name, says) NAME,
+	CASES(ENUM)
+#undef ENUM
+	    CASE_COUNT
+};
+
+static const char *const names[] = {
+#define NAMED(NAME, name, says) name,
+    CASES(NAMED)
+#undef NAMED
+};
+
+static uint64_t buffer[(1u << 20) / 8];
+static uint64_t now_ns;
+static weft_id cache, asked, waited_for, culprit;
+
+static uint64_t read_clock(void)
+{
+	return now_ns += 100;
+}
+
+static void work(uint64_t ns)
+{
+	now_ns += ns;
+}
+
+static void sleep_for(uint64_t ns)
+{
+	weft_run(WEFT_SYSTEM_ID);
+	weft_idle(WEFT_IDLE_WAIT);
+	now_ns += ns;
+	weft_resume(WEFT_SYSTEM_ID);
+}
+
+static weft_id begin(const char *label)
+{
+	weft_id request = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_REQUEST, WEFT_SITE());
+	weft_label(request, label);
+	weft_run(request);
+	work(MS / 10);
+	return request;
+}
+
+static weft_id wait_for(weft_id request, enum weft_kind kind, const char *label)
+{
+	weft_id input = weft_create(request, kind, WEFT_SITE());
+	weft_label(input, label);
+	weft_await(request, input);
+	return input;
+}
+
+/* The request goes on, and ends. */
+static void go_on(weft_id request, weft_id input)
+{
+	weft_read(request, input);
+	work(MS / 10);
+	weft_resolve(request, request);
+	weft_run(WEFT_SYSTEM_ID);
+}
+
+static void come(weft_id input)
+{
+	weft_resolve(WEFT_SYSTEM_ID, input);
+}
+
+static void healthy(int number)
+{
+	char label[32];
+	snprintf(label, sizeof label, "GET /item/%d", number);
+	weft_id request = begin(label), query = wait_for(request, WEFT_KIND_TIMER, "db query");
+	sleep_for(MS);
+	come(query);
+	go_on(request, query);
+	sleep_for(2 * MS);
+}
+
+/* Another request runs for long. */
+static void report(void)
+{
+	culprit = begin("GET /report");
+	work(SLOW_NS);
+	weft_resolve(culprit, culprit);
+	weft_run(WEFT_SYSTEM_ID);
+}
+
+static void behind_a_lock(void)
+{
+	culprit = begin("GET /export");
+	weft_hold(culprit, cache);
+	weft_id disk = wait_for(culprit, WEFT_KIND_TIMER, "disk");
+	asked = begin("GET /item/1000");
+	weft_id turn = weft_create(asked, WEFT_KIND_TASK, WEFT_SITE());
+	weft_await(turn, cache);
+	weft_await(asked, turn);
+	sleep_for(SLOW_NS);
+	come(disk);
+	weft_read(culprit, disk);
+	weft_release(culprit, cache);
+	weft_resolve(culprit, turn);
+	weft_hold(asked, cache);
+	weft_resolve(culprit, culprit);
+	go_on(asked, turn);
+	weft_release(asked, cache);
+	waited_for = cache;
+}
+
+static void run_case(enum which which)
+{
+	memset(buffer, 0, sizeof buffer);
+	now_ns = 1000000000;
+	const struct weft_record_options options = {.buffer = buffer,
+	    .buffer_bytes = sizeof buffer,
+	    .packets = 64,
+	    .streams = 2,
+	    .clock = read_clock,
+	    .clock_hz = 1000000000};
+	if (weft_start(&options) < 0)
+		exit(2);
+	weft_run(WEFT_SYSTEM_ID);
+	cache = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE());
+	weft_label(cache, "cache");
+	for (int i = 0; i < 30; i++)
+		healthy(i);
+	if (which == LOCK) {
+		behind_a_lock();
+	} else {
+		asked = begin("GET /item/1000");
+		waited_for =
+		    which == DATA ? wait_for(asked, WEFT_KIND_STREAM_READ, "body") : wait_for(asked, WEFT_KIND_TIMER, "db query");
+		sleep_for(which == DEPENDENCY || which == DATA ? SLOW_NS : MS);
+		if (which == STALL)
+			report();
+		come(waited_for);
+		if (which == QUEUE)
+			report();
+		go_on(asked, waited_for);
+		waited_for = which == QUEUE ? asked : waited_for;
+	}
+	for (int i = 30; i < 60; i++)
+		healthy(i);
+	weft_stop();
+}
+
+/* Whether the first part that is told of is the one that was planted, and leads to who is to blame. */
+static bool is_right(enum which which, bool keep_binds)
+{
+	static const char *const says[] = {
+#define SAYS(NAME, name, says) says,
+	    CASES(SAYS)
+#undef SAYS
+	};
+	struct weft_trace *trace = NULL;
+	struct weft_model *model = NULL;
+	struct weft_findings *findings = NULL;
+	struct weft_error err;
+	char wanted[300];
+	if (weft_trace_open_memory(&trace, buffer, sizeof buffer, "slow", &err) < 0 ||
+	    weft_model_build(&model, trace, &(struct weft_model_options){.keep_binds = keep_binds}, &err) < 0 ||
+	    weft_explain_promise(&findings, model, weft_model_find(model, asked), NULL, &err) < 0)
+		exit(2);
+	_Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wformat-nonliteral\"");
+	snprintf(wanted, sizeof wanted, says[which], waited_for, culprit);
+	_Pragma("GCC diagnostic pop");
+	const struct weft_finding *f = &findings->findings[0];
+	const struct weft_evidence *usual = &f->evidence[0], *first = &f->evidence[1];
+	int64_t all_ns = 0, at_ns = model->promises[f->promise].start_ns;
+	bool joined = true;
+	for (size_t i = 0; i < f->step_count; i++) {
+		joined &= f->steps[i].start_ns == at_ns;
+		at_ns = f->steps[i].end_ns;
+		all_ns += f->steps[i].end_ns - f->steps[i].start_ns;
+	}
+	weft_id leads_to = which == DEPENDENCY || which == DATA ? waited_for : culprit;
+	bool right =
+	    first->role == WEFT_EVIDENCE_TIME && strstr(first->text, wanted) && strncmp(first->text, "30.", 3) == 0 &&
+	    strstr(first->text, " ms, 9") && model->promises[first->promise].id == leads_to && joined &&
+	    all_ns == model->promises[f->promise].end_ns - model->promises[f->promise].start_ns &&
+	    strstr(usual->text, " times as long as usual: the median of 61 \"GET /item/*\" is 1.20 ms, none took longer");
+	printf("%s: %s\n", names[which], f->title);
+	for (size_t i = 0; i < f->evidence_count && (!right || i < 2); i++)
+		printf("  %s\n", f->evidence[i].text);
+	if (!right)
+		printf("  wanted: %s\n", wanted);
+	weft_findings_destroy(findings);
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+	return right;
+}
+
+static int write_case(const char *name, const char *out)
+{
+	for (int which = 0; which < CASE_COUNT; which++) {
+		if (strcmp(name, names[which]) != 0)
+			continue;
+		run_case((enum which)which);
+		FILE *file = fopen(out, "wb");
+		if (!file || fwrite(buffer, 1, sizeof buffer, file) != sizeof buffer || fclose(file) != 0) {
+			perror(out);
+			return 2;
+		}
+		return 0;
+	}
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	bool right = true;
+	if (argc == 3)
+		return write_case(argv[1], argv[2]);
+	for (int which = 0; which < CASE_COUNT; which++) {
+		run_case((enum which)which);
+		right &= is_right((enum which)which, true) & is_right((enum which)which, false);
+	}
+	return right ? 0 : 1;
+}

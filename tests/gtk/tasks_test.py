@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# tasks_test.py: what one asks of a server's trace, as a person does it, counted.  SPDX-License-Identifier: ISC
+"""tasks_test.py WEFT-VIEW WEFT SLOW
+
+SLOW makes traces of a server with one slow request.  An action is a key, a click, or a word that is typed."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from person import App, run, under_a_desktop
+
+under_a_desktop()
+view, weft, slow = map(os.path.abspath, sys.argv[1:4])
+folder = tempfile.mkdtemp(prefix='tasks-', dir=os.environ['WEFT_TEST_DESKTOP'])
+
+# What the first part that is told of says, and the label of whom it leads to.
+CAUSES = {
+    'dependency': ('waiting for timer', '"db query", which comes from outside; usually 1.00 ms', 'db query'),
+    'lock': ('waiting for lock', '"cache", which request', 'GET /export'),
+    'stall': ('may have come, but request', '"GET /report" ran: nobody could hear of it sooner', 'GET /report'),
+    'queue': ('was ready, but request', '"GET /report" ran', 'GET /report'),
+    'data': ('waiting for read', '"body", which comes from outside', 'body'),
+}
+
+
+class Person:
+    """Counts what is done."""
+
+    def __init__(self, app):
+        self.app, self.actions = app, 0
+
+    def key(self, key):
+        self.app.key(key)
+        self.actions += 1
+
+    def type(self, text):
+        self.app.type(text)
+        self.actions += 1
+
+
+def trace(case):
+    path = os.path.join(folder, case)
+    if not os.path.exists(path):
+        subprocess.run([slow, case, path], check=True, timeout=60)
+    return path
+
+
+def why_is_the_slowest_request_slow():
+    for case, (begin, end, leads_to) in CAUSES.items():
+        with App(view, trace(case)) as app:
+            app.shown()
+            person = Person(app)
+            person.key('slash')
+            app.until('the search bar', lambda w: w['finding'] and w['typing'])
+            person.type('item longer:20ms')
+            app.until_viewer('it is found', lambda v: v['search'] == 'item longer:20ms' and not v['searching'] and v['found'] == 1)
+            person.key('Return')
+            app.until_viewer('it is selected', lambda v: v['selected'] is not None)
+            before = app.settled()['height']
+            person.key('alt+y')
+            window = app.until('an answer', lambda w: 'times as long as usual' in w['findings'])
+            parts = [row[4] for row in window['rows'] if row[0] == 'evidence']
+            assert begin in parts[1] and end in parts[1] and parts[1].startswith('30.'), parts
+            assert person.actions <= 4, person.actions
+            app.until_viewer('the lane stands above the picture', lambda v, before=before: v['height'] == before - 26)
+            app.picture('why-' + case)
+            app.click_on(parts[1])
+            culprit = int(re.search(rf'(\d+) "{leads_to}"', parts[1])[1])
+            app.until_viewer('the part leads to who took it', lambda v, culprit=culprit: v['selected'] == culprit)
+
+
+def a_promise_alone_has_its_path_above_it():
+    with App(view, trace('lock')) as app:
+        app.shown()
+        app.find('item longer:20ms')
+        app.key('Return', 'Escape')
+        app.until('selected', lambda w: not w['finding'] and w['viewers'][0]['selected'] is not None)
+        before = app.settled()['height']
+        app.key('i')
+        viewer = app.until_viewer('the lane', lambda v: v['height'] == before - 26)
+        app.picture('alone')
+        app.focus()
+        middle = viewer['x'] + viewer['width'] / 2, viewer['y'] - 12
+        app.click(*middle)
+        app.key('F9')
+        app.until('a click in the lane leads to who held the lock', lambda w: w['facts'].startswith('GET /export|request'))
+        app.key('u')
+        app.until_viewer('it goes', lambda v: v['height'] == before)
+
+
+sys.exit(run([why_is_the_slowest_request_slow, a_promise_alone_has_its_path_above_it]))

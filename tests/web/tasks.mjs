@@ -1,0 +1,66 @@
+// What one asks of a server's trace, as a person does it in the page, counted: an action is a key, a click, or a word that is typed.
+// SPDX-License-Identifier: ISC
+import assert from "node:assert/strict";
+import {close, eventually, file, open, run, selected, slow, until, weft} from "./drive.mjs";
+
+// What the first part that is told of says, and the label of whom it leads to.
+const CAUSES = {
+	dependency: [/waiting for timer \d+ "db query", which comes from outside; usually 1\.00 ms/, "db query"],
+	lock: [/waiting for lock \d+ "cache", which request \d+ "GET \/export" held; usually nothing/, "GET /export"],
+	stall: [/timer \d+ "db query" may have come, but request \d+ "GET \/report" ran: nobody could hear of it sooner/, "GET /report"],
+	queue: [/request \d+ "GET \/item\/1000" was ready, but request \d+ "GET \/report" ran/, "GET /report"],
+	data: [/waiting for read \d+ "body", which comes from outside/, "body"],
+};
+
+// Counts what is done.
+class Person {
+	constructor(page) {
+		Object.assign(this, {page, actions: 0});
+	}
+
+	async key(key) {
+		await this.page.keyboard.press(key);
+		this.actions++;
+	}
+
+	async click(what) {
+		await what.click();
+		this.actions++;
+	}
+
+	async type(text) {
+		await this.page.keyboard.type(text);
+		this.actions++;
+	}
+}
+
+export function prepare() {
+	for (const name of Object.keys(CAUSES)) {
+		run(slow, name, `slow-${name}`);
+		run(weft, "html", `slow-${name}`, "-o", `slow-${name}.html`);
+	}
+}
+
+const title = page => page.locator(".panel .row[data-kind=title] .name").first().textContent();
+
+export const tests = {
+	async "why the slowest request is slow: four actions, and the right cause"() {
+		for (const [name, [says, leadsTo]] of Object.entries(CAUSES)) {
+			const page = await open(file(`slow-${name}.html`)), person = new Person(page);
+			await person.key("/");
+			await person.type("item longer:20ms");
+			await until(page, () => document.querySelector(".finder output").textContent === "1 found");
+			await person.key("Enter");
+			await selected(page);
+			await person.click(page.getByRole("button", {name: "Why?"}));
+			const parts = page.locator("[data-kind=evidence] .name");
+			await eventually("an answer", async () => /times as long as usual/.test(await parts.first().textContent()));
+			assert.match(await parts.nth(1).textContent(), says);
+			assert.match(await parts.nth(1).textContent(), /^30\.\d ms, 9\d%: /);
+			assert.ok(person.actions <= 4);
+			await parts.nth(1).click();
+			await eventually(`${leadsTo} took it`, async () => await title(page) === leadsTo);
+			await close(page);
+		}
+	},
+};
