@@ -5,7 +5,6 @@
  * else as the task itself: "main ran for 60 ms" would help nobody.  What libgio begins to answer a call of the program is a part:
  * its callback is in libgio, that of the call itself is the program's.  SPDX-License-Identifier: ISC */
 #include <errno.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "adapters/glib/adapter.h"
@@ -41,18 +40,15 @@ static bool may_have_task(GAsyncReadyCallback callback, bool was_found)
 	return learned[at].found || ++learned[at].tries <= TRIES || learned[at].tries % EACH == 0;
 }
 
-/* Read by the kernel: it may be no pointer. */
+/* It may be no pointer. */
 static struct weft__glib_thing *task_behind(GAsyncReadyCallback callback, const void *data)
 {
 	struct weft__glib_thing *task = weft__glib_thing_find(WEFT__GLIB_TASK, data);
 	if (task || (uintptr_t)data < 4096 || (uintptr_t)data % sizeof(void *) || !may_have_task(callback, false))
 		return task;
-	void *words[WORDS];
-	struct iovec to = {words, sizeof words}, from = {(void *)data, sizeof words};
-	int saved = errno;
-	ssize_t bytes = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
-	errno = saved;
-	for (ssize_t i = 0; i < bytes / (ssize_t)sizeof *words; i++)
+	void *const *words = data;
+	unsigned count = weft_hook_is_readable(words, WORDS * sizeof *words) ? WORDS : 0;
+	for (unsigned i = 0; i < count; i++)
 		if ((task = weft__glib_thing_find(WEFT__GLIB_TASK, words[i])) && !task->is_ended) {
 			may_have_task(callback, true);
 			return task;

@@ -58,6 +58,10 @@ static inline struct weft_record_place *weft_hook_place(const void *caller);
  * loader, whose lock it takes. */
 const char *weft_hook_name(const void *address);
 
+/* Whether memory of at most a page can be read, which another OS thread may change at once.  Two system calls at most, of a sort
+ * that each program makes: filters of seccomp kill a process for others. */
+bool weft_hook_is_readable(const void *memory, size_t size);
+
 enum weft_hook_fork { WEFT_HOOK_BEFORE_FORK, WEFT_HOOK_IN_PARENT, WEFT_HOOK_IN_CHILD };
 
 struct weft_hook_adapter {

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "adapters/hook/load.h"
@@ -218,6 +219,23 @@ void weft__hook_block_signals(sigset_t *before)
 void weft__hook_restore_signals(const sigset_t *before)
 {
 	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+/* The kernel reads the set of signals, and only then sees that there is nothing that it could do with it. */
+static bool is_readable(uintptr_t address)
+{
+	enum { NOTHING = -1, SET_BYTES = 8 };
+	return syscall(SYS_rt_sigprocmask, NOTHING, address / SET_BYTES * SET_BYTES, NULL, SET_BYTES) == 0 || errno != EFAULT;
+}
+
+bool weft_hook_is_readable(const void *memory, size_t size)
+{
+	enum { LEAST_PAGE = 4096 };
+	int saved = errno;
+	uintptr_t first = (uintptr_t)memory, last = first + size - 1;
+	bool is = is_readable(first) && (first / LEAST_PAGE == last / LEAST_PAGE || is_readable(last));
+	errno = saved;
+	return is;
 }
 
 bool weft__hook_begin(void)

@@ -7,6 +7,7 @@
  * A uv_run() that is to run until nothing is left has a promise, which its caller awaits and which awaits what keeps it.  Some
  * programs call each turn by themselves (UV_RUN_ONCE).  Such a loop has a promise from its first long wait on, until it is
  * closed; whoever calls a turn awaits it while that turn waits long.  SPDX-License-Identifier: ISC */
+#include <stddef.h>
 #include <string.h>
 
 #include "adapters/hook/sleep.h"
@@ -128,6 +129,14 @@ struct weft__uv_frame weft__uv_enter_signalled(const void *handle)
 
 int weft__uv_loop_init(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop)
 {
+	/* Another loop may have been there. */
+	struct weft__uv_here *here = &weft__uv_here;
+	for (unsigned i = 0; i < WEFT__UV_BUSY; i++)
+		if (here->busy[i].loop == loop)
+			here->busy[i].loop = NULL;
+	for (unsigned i = 0; i < WEFT__UV_TURNED; i++)
+		if (here->turned[i].loop == loop)
+			here->turned[i].loop = NULL;
 	return WEFT__UV_INSIDE(copy->real.uv_loop_init(loop));
 }
 
@@ -151,6 +160,26 @@ void weft__uv_unref(struct weft__uv_copy *copy, const void *caller, uv_handle_t 
 static bool keeps_loop(const struct weft__uv_calls *real, const uv_handle_t *handle)
 {
 	return real->uv_is_active(handle) && real->uv_has_ref(handle) && !real->uv_is_closing(handle);
+}
+
+/* Handles of a loop, in the order in which they were made, by libuv's public structs; not uv_walk(), which writes to all of them:
+ * a program may have freed one without closing it, and libuv itself does not notice until then.  Behind memory that is no handle
+ * of the loop any more the rest is not found.  */
+static void each_handle(uv_loop_t *loop, void (*see)(uv_handle_t *handle, void *data), void *data)
+{
+	enum {
+		UNKNOWN = 1024, /* handles that the adapter may not know of */
+		INTERNAL = 0x10 /* since libuv 1.19: it is libuv's own, as those inside of the loop are */
+	};
+	uint32_t left = __atomic_load_n(&weft__uv_places, __ATOMIC_ACQUIRE) + UNKNOWN;
+	void *const *head = (void *const *)&loop->handle_queue, *const *at = head;
+	while ((at = *at) != head && left-- > 0) {
+		uv_handle_t *handle = (uv_handle_t *)((char *)(uintptr_t)at - offsetof(uv_handle_t, handle_queue));
+		if (!weft_hook_is_readable(handle, sizeof *handle) || handle->loop != loop)
+			return;
+		if ((uintptr_t)handle - (uintptr_t)loop >= sizeof *loop && !(handle->flags & INTERNAL))
+			see(handle, data);
+	}
 }
 
 /* The promise that awaits what keeps it. */
@@ -185,7 +214,7 @@ static void tell_handle(uv_handle_t *handle, void *data)
 static void tell_what_keeps(struct weft__uv_run *run)
 {
 	run->is_dirty = false;
-	run->copy->real.uv_walk(run->loop, tell_handle, run);
+	each_handle(run->loop, tell_handle, run);
 	uint32_t at = 0;
 	for (struct weft__uv_thing *thing; (thing = weft__uv_next(&at));)
 		if (thing->is_request && thing->loop == run->loop && thing->id) {
@@ -266,7 +295,7 @@ int weft__uv_run(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop
 }
 
 struct busy {
-	struct weft__uv_run *run;
+	struct weft__uv_copy *copy;
 	weft_id id;
 };
 
@@ -275,7 +304,7 @@ static void tell_open(uv_handle_t *handle, void *data)
 	struct busy *busy = data;
 	struct weft__uv_thing *thing = weft__uv_find_handle(handle);
 	if (!thing)
-		thing = weft__uv_thing_of_handle(busy->run->copy, handle);
+		thing = weft__uv_thing_of_handle(busy->copy, handle);
 	if (thing && !thing->id)
 		weft__uv_begin_unseen(thing, handle);
 	if (thing && thing->id)
@@ -307,11 +336,10 @@ int weft__uv_loop_close(struct weft__uv_copy *copy, const void *caller, uv_loop_
 	if (at < WEFT__UV_BUSY || status != UV_EBUSY)
 		return status;
 	at = here->next_busy++ % WEFT__UV_BUSY;
-	struct weft__uv_run run = {.copy = copy, .loop = loop};
-	struct busy busy = {&run, weft_create_at(weft__hook_thread.running, WEFT_KIND_CLOSE, weft__uv_site(caller))};
+	struct busy busy = {copy, weft_create_at(weft__hook_thread.running, WEFT_KIND_CLOSE, weft__uv_site(caller))};
 	WEFT_LABEL(busy.id, "uv_loop_close");
 	WEFT_NOTE(busy.id, "EBUSY");
-	copy->real.uv_walk(loop, tell_open, &busy);
+	each_handle(loop, tell_open, &busy);
 	here->busy[at].loop = loop;
 	here->busy[at].id = busy.id;
 	return status;

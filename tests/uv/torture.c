@@ -463,6 +463,29 @@ static void plugin(const char *file)
 #undef OWN
 }
 
+static void fires(uv_timer_t *timer)
+{
+	fired++;
+}
+
+/* A program gives back a handle's memory and never closed it.  libuv does not look at the handle again, and lives. */
+static void forgets_to_close(void)
+{
+	enum { PAGE = 4096 };
+	uv_timer_t first, *gone = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), last;
+	uv_loop_t other;
+	uv_loop_init(&other);
+	uv_timer_init(&other, &first);
+	uv_timer_init(&other, gone);
+	uv_timer_init(&other, &last);
+	munmap(gone, PAGE);
+	fired = 0;
+	uv_timer_start(&first, fires, 50, 0);
+	uv_run(&other, UV_RUN_DEFAULT);
+	expect("a loop runs with a handle whose memory is gone", fired, 1);
+	expect("and is busy", uv_loop_close(&other), UV_EBUSY);
+}
+
 static void ends(void)
 {
 	int handles = 0;
@@ -504,6 +527,7 @@ int main(int argc, char **argv)
 	children();
 	if (argc == 3)
 		plugin(argv[2]);
+	forgets_to_close();
 	ends();
 	return failed;
 }
