@@ -113,14 +113,39 @@ struct weft__glib_thing {
 struct weft__glib_thing *weft__glib_thing_add(enum weft__glib_type type, const void *key);
 /* What is known of an object, of which the caller has a reference; NULL: nothing. */
 static inline struct weft__glib_thing *weft__glib_thing_find(enum weft__glib_type type, const void *key);
-struct weft__glib_thing *weft__glib_thing_of(weft__glib_tag tag);
-weft__glib_tag weft__glib_tag_of(const struct weft__glib_thing *thing);
 void weft__glib_thing_remove(struct weft__glib_thing *thing);
 
 /* The things in use from place *at on; NULL after the last. */
 struct weft__glib_thing *weft__glib_thing_next(uint32_t *at);
-struct weft__glib_thing *weft__glib_thing_at(uint32_t place);
 void weft__glib_things_forget(void);
+
+/* Things stand in chunks. */
+enum { WEFT__GLIB_CHUNK = 256, WEFT__GLIB_CHUNKS = 16384 };
+extern struct weft__glib_thing *weft__glib_chunks[WEFT__GLIB_CHUNKS];
+extern uint32_t weft__glib_places; /* that are or were in use */
+
+static inline struct weft__glib_thing *weft__glib_thing_at(uint32_t place)
+{
+	struct weft__glib_thing *chunk = __atomic_load_n(&weft__glib_chunks[(place - 1) / WEFT__GLIB_CHUNK], __ATOMIC_ACQUIRE);
+	return chunk ? &chunk[(place - 1) % WEFT__GLIB_CHUNK] : NULL;
+}
+
+static inline weft__glib_tag weft__glib_tag_of(const struct weft__glib_thing *thing)
+{
+	return thing ? (uint64_t)__atomic_load_n(&thing->generation, __ATOMIC_RELAXED) << 32 | thing->place : 0;
+}
+
+static inline struct weft__glib_thing *weft__glib_thing_of(weft__glib_tag tag)
+{
+	const uint32_t place = (uint32_t)tag;
+	if (!place || place - 1 >= __atomic_load_n(&weft__glib_places, __ATOMIC_ACQUIRE))
+		return NULL;
+	struct weft__glib_thing *thing = weft__glib_thing_at(place);
+	return thing && __atomic_load_n(&thing->generation, __ATOMIC_RELAXED) == tag >> 32 &&
+		       __atomic_load_n(&thing->key, __ATOMIC_RELAXED)
+		   ? thing
+		   : NULL;
+}
 
 /* ---- Who runs (run.c) ---- */
 

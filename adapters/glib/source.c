@@ -152,22 +152,26 @@ void weft__glib_name_sources(void)
 	}
 }
 
-static void was_named(GSource *source)
+/* One that is not attached yet has no promise. */
+static __attribute__((noinline)) void was_named(GSource *source)
 {
-	struct weft__glib_thing *thing =
-	    source && source->context && weft__glib_goes_on() ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
+	struct weft__glib_thing *thing = weft__glib_goes_on() ? weft__glib_thing_find(WEFT__GLIB_SOURCE, source) : NULL;
 	if (thing)
 		name(thing, name_of(source), source);
 }
 
 void weft__g_source_set_name(GSource *source, const char *text)
 {
+	if (!source || !source->context)
+		return weft__glib_real.g_source_set_name(source, text);
 	weft__glib_real.g_source_set_name(source, text);
 	was_named(source);
 }
 
 void weft__g_source_set_static_name(GSource *source, const char *text)
 {
+	if (!source || !source->context)
+		return weft__glib_real.g_source_set_static_name(source, text);
 	weft__glib_real.g_source_set_static_name(source, text);
 	was_named(source);
 }

@@ -10,7 +10,7 @@
 #include "adapters/glib/adapter.h"
 #include "adapters/hook/slots.h"
 
-enum { READY = 2048, WORK = 256, WORDS = 8, LEARNED = 256 };
+enum { READY = 2048, WORK = 256, WORDS = 8, LEARNED = 256, NAMELESS = 64 };
 
 void weft__glib_ready(GObject *object, GAsyncResult *result, gpointer data, unsigned slot);
 void weft__glib_work(GTask *task, gpointer object, gpointer data, GCancellable *cancellable, unsigned slot);
@@ -43,7 +43,7 @@ static bool may_have_task(GAsyncReadyCallback callback, bool was_found)
 /* It may be no pointer. */
 static struct weft__glib_thing *task_behind(GAsyncReadyCallback callback, const void *data)
 {
-	struct weft__glib_thing *task = weft__glib_thing_find(WEFT__GLIB_TASK, data);
+	struct weft__glib_thing *task = (uintptr_t)data < 4096 ? NULL : weft__glib_thing_find(WEFT__GLIB_TASK, data);
 	if (task || (uintptr_t)data < 4096 || (uintptr_t)data % sizeof(void *) || !may_have_task(callback, false))
 		return task;
 	void *const *words = data;
@@ -196,13 +196,30 @@ static void ends_later(struct weft__glib_thing *thing, const char *error)
 	weft_id by = weft__glib_who();
 	thing->returned_by = by;
 	thing->is_failed = error;
-	thing->error = (struct weft_hook_label){0};
-	if (error)
+	if (error) {
+		thing->error = (struct weft_hook_label){0};
 		weft_hook_put(&thing->error, error);
+	}
 	if (by != thing->id)
 		weft_signal_only(by, thing->id);
 	else /* in an OS thread of the pool, which may be late with its return */
 		weft_hook_show(weft__hook_thread.root);
+}
+
+/* A task without a name is called after its callback.  Most callbacks are static functions, which nobody can name: those are
+ * known by their place here. */
+static void name_by_callback(GTask *task, struct weft__glib_thing *thing)
+{
+	static uintptr_t nameless[NAMELESS];
+	const uintptr_t callback = (uintptr_t)thing->ready;
+	uintptr_t *known = &nameless[(callback >> 4 ^ callback >> 10) % NAMELESS];
+	if (__atomic_load_n(known, __ATOMIC_RELAXED) == callback)
+		return;
+	const char *text = weft_hook_name((const void *)callback);
+	if (text)
+		name(task, thing, text);
+	else
+		__atomic_store_n(known, callback, __ATOMIC_RELAXED);
 }
 
 /* Before the call: the callback may come within. */
@@ -213,7 +230,7 @@ static void returned(GTask *task, const char *error)
 		return;
 	thing->is_returned = true;
 	if (!thing->is_labelled && thing->ready)
-		name(task, thing, weft_hook_name((const void *)thing->ready));
+		name_by_callback(task, thing);
 	if (!error && is_cancelled(thing) && weft__glib_real.g_task_get_check_cancellable(task))
 		error = "Operation was cancelled";
 	const struct weft__glib_thing *waiter = weft__glib_thing_of(thing->waiter);

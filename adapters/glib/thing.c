@@ -11,14 +11,14 @@
 
 #include "adapters/glib/adapter.h"
 
-enum { CHUNK = 256, CHUNKS = 16384, STRIPES = 1024, CHAINS = 14, SPINS = 20000 };
+enum { STRIPES = 1024, CHAINS = 14, SPINS = 20000 };
 
 struct stripe {
 	uint32_t lock, free_first, chains[CHAINS];
 };
 
-static struct weft__glib_thing *chunks[CHUNKS];
-static uint32_t places; /* given to stripes so far */
+struct weft__glib_thing *weft__glib_chunks[WEFT__GLIB_CHUNKS];
+uint32_t weft__glib_places;
 static struct stripe stripes[STRIPES] __attribute__((aligned(64)));
 
 static bool lock(struct stripe *s)
@@ -35,29 +35,6 @@ static bool lock(struct stripe *s)
 static void unlock(struct stripe *s)
 {
 	__atomic_store_n(&s->lock, 0, __ATOMIC_RELEASE);
-}
-
-struct weft__glib_thing *weft__glib_thing_at(uint32_t place)
-{
-	struct weft__glib_thing *chunk = __atomic_load_n(&chunks[(place - 1) / CHUNK], __ATOMIC_ACQUIRE);
-	return chunk ? &chunk[(place - 1) % CHUNK] : NULL;
-}
-
-weft__glib_tag weft__glib_tag_of(const struct weft__glib_thing *thing)
-{
-	return thing ? (uint64_t)__atomic_load_n(&thing->generation, __ATOMIC_RELAXED) << 32 | thing->place : 0;
-}
-
-struct weft__glib_thing *weft__glib_thing_of(weft__glib_tag tag)
-{
-	uint32_t place = (uint32_t)tag;
-	if (place - 1 >= __atomic_load_n(&places, __ATOMIC_ACQUIRE))
-		return NULL;
-	struct weft__glib_thing *thing = weft__glib_thing_at(place);
-	return thing && __atomic_load_n(&thing->generation, __ATOMIC_RELAXED) == tag >> 32 &&
-		       __atomic_load_n(&thing->key, __ATOMIC_RELAXED)
-		   ? thing
-		   : NULL;
 }
 
 static struct stripe *stripe_of(enum weft__glib_type type, const void *key, uint32_t **chain)
@@ -96,20 +73,20 @@ static struct weft__glib_thing *take(struct stripe *s)
 		s->free_first = thing->next;
 		return thing;
 	}
-	place = __atomic_load_n(&places, __ATOMIC_RELAXED);
+	place = __atomic_load_n(&weft__glib_places, __ATOMIC_RELAXED);
 	do {
-		if (place == CHUNK * CHUNKS)
+		if (place == WEFT__GLIB_CHUNK * WEFT__GLIB_CHUNKS)
 			return NULL;
-		struct weft__glib_thing **at = &chunks[place / CHUNK], *chunk = __atomic_load_n(at, __ATOMIC_ACQUIRE),
-					*none = NULL;
+		struct weft__glib_thing **at = &weft__glib_chunks[place / WEFT__GLIB_CHUNK],
+					*chunk = __atomic_load_n(at, __ATOMIC_ACQUIRE), *none = NULL;
 		if (chunk)
 			continue;
-		chunk = mmap(NULL, CHUNK * sizeof *chunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		chunk = mmap(NULL, WEFT__GLIB_CHUNK * sizeof *chunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (chunk == MAP_FAILED)
 			return NULL;
 		if (!__atomic_compare_exchange_n(at, &none, chunk, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-			munmap(chunk, CHUNK * sizeof *chunk);
-	} while (!__atomic_compare_exchange_n(&places, &place, place + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+			munmap(chunk, WEFT__GLIB_CHUNK * sizeof *chunk);
+	} while (!__atomic_compare_exchange_n(&weft__glib_places, &place, place + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 	struct weft__glib_thing *thing = weft__glib_thing_at(place + 1);
 	thing->place = place + 1;
 	return thing;
@@ -185,7 +162,7 @@ void weft__glib_thing_remove(struct weft__glib_thing *thing)
 
 struct weft__glib_thing *weft__glib_thing_next(uint32_t *at)
 {
-	uint32_t end = __atomic_load_n(&places, __ATOMIC_ACQUIRE);
+	uint32_t end = __atomic_load_n(&weft__glib_places, __ATOMIC_ACQUIRE);
 	while (*at < end) {
 		struct weft__glib_thing *thing = weft__glib_thing_at(++*at);
 		if (thing && __atomic_load_n(&thing->key, __ATOMIC_ACQUIRE))
@@ -197,11 +174,11 @@ struct weft__glib_thing *weft__glib_thing_next(uint32_t *at)
 /* In a child after fork(), where no other OS thread is; or when recording begins anew.  Generations go on counting. */
 void weft__glib_things_forget(void)
 {
-	for (uint32_t i = 1; i <= places; i++) {
+	for (uint32_t i = 1; i <= weft__glib_places; i++) {
 		struct weft__glib_thing *thing = weft__glib_thing_at(i);
 		if (thing)
 			__atomic_store_n(&thing->key, NULL, __ATOMIC_RELAXED);
 	}
 	memset(stripes, 0, sizeof stripes);
-	__atomic_store_n(&places, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&weft__glib_places, 0, __ATOMIC_RELEASE);
 }

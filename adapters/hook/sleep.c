@@ -187,8 +187,16 @@ static bool is_told(void)
 	int already = is_quick ? (AT_ONCE) : 0;                                                                                  \
 	if (already)                                                                                                             \
 		return already;                                                                                                  \
-	weft__hook_falls_asleep(&s);                                                                                             \
-	errno = before
+	if (s.state != WEFT_HOOK_AWAKE) {                                                                                        \
+		weft__hook_falls_asleep(&s);                                                                                     \
+		errno = before;                                                                                                  \
+	}                                                                                                                        \
+	(void)0
+
+/* A call that does not wait is no sleep: it goes straight on. */
+#define ASKS(CALL)                                                                                                               \
+	if (!s.may_sleep)                                                                                                        \
+	return CALL
 
 #define AWAKE                                                                                                                    \
 	int after = errno;                                                                                                       \
@@ -245,6 +253,7 @@ static bool has_several(int count, const fd_set *in, const fd_set *out, const fd
 TAKE(epoll_wait, int, EPOLL_WAIT, (fd, events, most, timeout), timeout != 0)
 {
 	ASLEEP(epoll_wait, FDS, fd, timeout != 0, real.epoll_wait(fd, events, most, 0));
+	ASKS(real.epoll_wait(fd, events, most, timeout));
 	IN_PARTS(real.epoll_wait(fd, events, most, part))
 	AWAKE;
 }
@@ -269,6 +278,7 @@ TAKE(epoll_pwait2, int, EPOLL_PWAIT2, (fd, events, most, timeout, mask), !is_zer
 TAKE(poll, int, POLL, (fds, count, timeout), timeout != 0 && count > 1)
 {
 	ASLEEP(poll, FDS, -1, timeout != 0, real.poll(fds, count, 0));
+	ASKS(real.poll(fds, count, timeout));
 	IN_PARTS(real.poll(fds, count, part))
 	AWAKE;
 }

@@ -12,9 +12,11 @@ void *weft_hook_slot(const struct weft_hook_slots *slots, void *user)
 {
 	if ((uintptr_t)user - (uintptr_t)slots->code < (uintptr_t)slots->count * WEFT_HOOK_SLOT_BYTES)
 		return user;
-	unsigned first = (unsigned)(((uintptr_t)user >> 4) * 0x9e3779b97f4a7c15u >> 40) % (slots->count - 1);
+	/* No division: this runs whenever a callback is given. */
+	const uint64_t hash = (uint64_t)((uintptr_t)user >> 4) * 0x9e3779b97f4a7c15u >> 32;
+	unsigned slot = (unsigned)(hash * (slots->count - 1) >> 32);
 	for (unsigned i = 0; i < slots->count - 1; i++) {
-		unsigned slot = 1 + (first + i) % (slots->count - 1);
+		slot = slot + 1 < slots->count ? slot + 1 : 1;
 		void *seen = __atomic_load_n(&slots->user[slot], __ATOMIC_ACQUIRE);
 		if (!seen &&
 		    __atomic_compare_exchange_n(&slots->user[slot], &seen, user, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))

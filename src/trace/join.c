@@ -384,9 +384,8 @@ static int fill_tables(struct joined *j, struct weft_trace_info *info, struct we
 }
 
 /* What is true of one part is true of all; it lived as long as the last of them. */
-static bool fill_info(struct joined *j, struct weft_trace_info *info)
+static bool fill_info(struct joined *j, const struct weft_trace_info *first, struct weft_trace_info *info)
 {
-	const struct weft_trace_info *first = &j->parts[0].trace->info;
 	info->host = first->host;
 	info->clock_origin_ns = first->clock_origin_ns;
 	info->has_origin = first->has_origin;
@@ -421,9 +420,9 @@ static bool is_same(struct weft_str a, struct weft_str b)
 }
 
 /* Ties the clock of a part to that of the first.  NULL, or why it cannot be tied. */
-static const char *tie(struct joined *j, size_t i)
+static const char *tie(struct joined *j, const struct weft_trace *first, size_t i)
 {
-	const struct weft_trace *first = j->parts[0].trace, *trace = j->parts[i].trace;
+	const struct weft_trace *trace = j->parts[i].trace;
 	struct part *part = &j->parts[i];
 	part->rate = 1;
 	if (!is_same(trace->info.host, first->info.host))
@@ -469,7 +468,7 @@ static int take_parts(struct joined *j, struct weft_trace *const *parts, size_t 
 	for (size_t i = 0; i < count; i++)
 		j->parts[i].trace = parts[i];
 	for (size_t i = 0; i < count; i++) {
-		const char *why = tie(j, i);
+		const char *why = tie(j, parts[0], i);
 		if (why)
 			return weft_error_set(
 			    err, WEFT_EINVAL, "%s %s: it cannot be joined with others", parts[i]->source.name, why);
@@ -492,7 +491,7 @@ int weft_trace_join(
 		weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	else if ((status = take_parts(j, parts, count, err)) == WEFT_OK)
 		status = fill_tables(j, &trace->info, err);
-	if (status == WEFT_OK && !fill_info(j, &trace->info))
+	if (status == WEFT_OK && !fill_info(j, &parts[0]->info, &trace->info))
 		status = weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	if (status < 0) {
 		if (j)
