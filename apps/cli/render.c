@@ -6,7 +6,7 @@
 #include "backends/cairo/cairo.h"
 #include "base/vec.h"
 #include "cli.h"
-#include "view/query.h"
+#include "view/fold.h"
 
 typedef WEFT_VEC(uint32_t) number_vec;
 
@@ -51,7 +51,8 @@ int cli_render(struct cli_args *args)
 	struct weft_render_options render = {0};
 	int size[2] = {1280, 720};
 	const char *out = NULL;
-	const char *focus = NULL;
+	const char *focus = NULL, *fold = NULL;
+	static struct weft_folding folding;
 	bool dark = false, explain = false, parts = false;
 	number_vec marked = {0};
 	render.from_ns = render.to_ns = -1;
@@ -64,6 +65,8 @@ int cli_render(struct cli_args *args)
 		"highlights what matches: a text, kind:bind, id:18, failed, pending, longer:5ms"},
 	    {"focus", 0, CLI_TEXT, &focus, "ID",
 		"draws only what belongs to this promise, what it waited for and who waited for it"},
+	    {"fold", 0, CLI_TEXT, &fold, "TEXT",
+		"draws what matches folded: of an actor its track, of others those of a kind and a track, as one line"},
 	    {"explain", 0, CLI_FLAG, &explain, NULL,
 		"highlights the promises of the first finding of weft explain, and prints its title"},
 	    CLI_OPTION_PARTS(&parts),
@@ -84,6 +87,11 @@ int cli_render(struct cli_args *args)
 	struct weft_error err;
 	if (render.find && weft_query_parse(&query, render.find, strlen(render.find), &err) < 0)
 		return cli_fail("render: --find=%s: %s", render.find, err.what);
+	if (fold && weft_query_parse(&query, fold, strlen(fold), &err) < 0)
+		return cli_fail("render: --fold=%s: %s", fold, err.what);
+	if (fold && !weft_folding_toggle(&folding, fold))
+		return cli_fail("render: --fold=%s: nothing is searched for", fold);
+	render.folding = &folding;
 	render.has_from = render.from_ns >= 0;
 	render.has_to = render.to_ns >= 0;
 	if (render.has_from && render.has_to && render.from_ns >= render.to_ns)

@@ -110,6 +110,11 @@ static void put_viewer(GString *out, WeftWindow *window, size_t index)
 		put_string(out, viewer->model->counters[i].name.ptr, viewer->model->counters[i].name.len);
 		comma = ",";
 	}
+	g_string_append(out, "],\"folds\":[");
+	for (size_t i = 0; i < viewer->folding.count; i++) {
+		g_string_append(out, i > 0 ? "," : "");
+		put_string(out, viewer->folding.queries[i], -1);
+	}
 	g_string_append(out, "],");
 	put_text(out, "search", viewer->search_text);
 	put_id(out, "selected", viewer, viewer->selected);

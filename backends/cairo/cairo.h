@@ -5,6 +5,7 @@
 #include <cairo.h>
 
 #include "draw/svg.h"
+#include "view/fold.h"
 
 enum weft_picture { WEFT_PICTURE_SVG, WEFT_PICTURE_PNG, WEFT_PICTURE_PDF };
 
@@ -33,10 +34,11 @@ struct weft_render_options {
 	const char *find;       /* highlight what this query matches (view/query.h); or NULL */
 	const uint32_t *marked; /* highlight these promises of the model too */
 	size_t marked_count;
-	uint32_t focus;            /* draw only what belongs to this promise (layout/focus.h), over its time; 0: all */
-	bool no_metrics;           /* leave the counters out */
-	enum weft_theme theme;     /* light or dark */
-	enum weft_picture picture; /* see weft_picture_from_path() */
+	uint32_t focus;                     /* draw only what belongs to this promise (layout/focus.h), over its time; 0: all */
+	const struct weft_folding *folding; /* what is folded; NULL: nothing */
+	bool no_metrics;                    /* leave the counters out */
+	enum weft_theme theme;              /* light or dark */
+	enum weft_picture picture;          /* see weft_picture_from_path() */
 };
 
 /* A model as a picture: lays it out, views it, draws it.  WEFT_EINVAL (an empty range or a size out of range), WEFT_ENOMEM,

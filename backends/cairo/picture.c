@@ -10,7 +10,7 @@
 
 #include "backends/cairo/cairo.h"
 #include "layout/focus.h"
-#include "view/query.h"
+#include "view/fold.h"
 
 int weft_picture_from_path(enum weft_picture *out, const char *path)
 {
@@ -102,16 +102,22 @@ static int render_view(struct weft_view *view, const struct weft_render_options 
 	return status;
 }
 
-/* Has the layout made anew, of what belongs to a promise. */
-static int focus(struct weft_layout **layout, const struct weft_model *model, uint32_t promise, struct weft_error *err)
+/* Has the layout made anew, of what belongs to a promise, or with folds. */
+static int lay_out(
+    struct weft_layout **layout, const struct weft_model *model, const struct weft_render_options *o, struct weft_error *err)
 {
+	static const struct weft_folding nothing;
 	uint64_t *only = NULL;
+	uint32_t *leader_of = NULL;
 	struct weft_layout *part = NULL;
-	int status = weft_focus_find(&only, NULL, model, *layout, promise, err);
+	int status = o->focus ? weft_focus_find(&only, NULL, model, *layout, o->focus, err) : WEFT_OK;
 	if (status == WEFT_OK)
-		status = weft_layout_create_of(&part, model, only, err);
+		status = weft_folding_find(&leader_of, o->folding ? o->folding : &nothing, model, *layout, only, err);
+	if (status == WEFT_OK && (only || leader_of))
+		status = weft_layout_create_folded(&part, model, only, leader_of, err);
 	free(only);
-	if (status == WEFT_OK) {
+	free(leader_of);
+	if (part) {
 		weft_layout_destroy(*layout);
 		*layout = part;
 	}
@@ -129,8 +135,8 @@ int weft_render(const struct weft_model *model, const struct weft_render_options
 	if ((o->has_from ? o->from_ns : 0) >= (o->has_to ? o->to_ns : model->end_ns) && (o->has_from || o->has_to))
 		return weft_error_set(err, WEFT_EINVAL, "there is no time between the start and the end of the picture");
 	int status = weft_layout_create(&layout, model, err);
-	if (status == WEFT_OK && o->focus)
-		status = focus(&layout, model, o->focus, err);
+	if (status == WEFT_OK)
+		status = lay_out(&layout, model, o, err);
 	if (status == WEFT_OK)
 		status = weft_view_create(&view, model, layout, err);
 	if (status == WEFT_OK)

@@ -109,8 +109,16 @@ size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf,
 	const struct weft_fold *fold = weft_layout_fold(f->layout, promise);
 	if (!fold)
 		return 0;
-	int len =
-	    snprintf(buf, size, "%" PRIu32 " %ss", fold->count, weft_model_kind_name(f->model, f->model->promises[promise].kind));
+	int len;
+	if (fold->is_track) {
+		char raw[120], name[130];
+		size_t own = weft_model_name(f->model, promise, raw, sizeof raw);
+		own = weft__text_clean(name, sizeof name, raw, own < sizeof raw ? own : sizeof raw - 1);
+		len = snprintf(buf, size, "%.*s \xc2\xb7 %" PRIu32 " folded", (int)own, name, fold->count - 1);
+	} else {
+		len = snprintf(buf, size, fold->is_group ? "%" PRIu32 " \xc3\x97 %s" : "%" PRIu32 " %ss", fold->count,
+		    weft_model_kind_name(f->model, f->model->promises[promise].kind));
+	}
 	return len < (int)size ? (size_t)len : size - 1;
 }
 
@@ -156,7 +164,7 @@ static void draw_unlabelled(struct weft__frame *f, const struct weft__caption *c
 
 static void draw_fold(struct weft__frame *f, const struct weft__caption *c, struct room room)
 {
-	char text[64];
+	char text[176];
 	double width;
 	size_t len = weft__fold_name(f, c->promise, text, sizeof text - 4);
 	len = weft__text_fit(f, WEFT_FONT_LABEL, text, len, sizeof text, room.to - room.from, &width);

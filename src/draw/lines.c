@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/sort.h"
+#include "view/fold.h"
 
 #define LABEL_ROOM_PX 13   /* above a line, for its label */
 #define CROWD 4000         /* with more promises than this on the rows that are drawn one by one, they merge sooner */
@@ -13,6 +14,7 @@
 #define SHORT_PX 80        /* a shorter line may have its name beside it, */
 #define BESIDE_PX 30       /* if its row is empty for this long */
 #define BESIDE_PITCH_PX 10 /* and this high */
+#define PROFILE_PX 22      /* height of a fold's profile */
 
 /* What part of a cell is covered, in quarters, as an opacity. */
 static const int DENSITY[] = {255, 90, 130, 185, 240};
@@ -172,15 +174,74 @@ static void draw_failure(struct weft__frame *f, int x0, int x1, int y, const str
 	draw_bar(f, x1 - 1, x1 + 1, y, style);
 }
 
+/* The fold that a promise leads, if it was made by hand. */
+static const struct weft_fold *fold_by_hand(const struct weft__frame *f, uint32_t promise)
+{
+	if (!f->index->folds || !(f->layout->leaders[promise / 64] >> promise % 64 & 1))
+		return NULL;
+	return weft_layout_fold(f->layout, promise);
+}
+
+/* A column of a fold's profile: how high, how opaque the part below that says how much ran. */
+struct column {
+	int height, run;
+	bool failed;
+};
+
+static struct column column_at(const struct weft__frame *f, size_t fold, int x, double peak, int high)
+{
+	struct weft_fold_sum sum = weft_view_sum_fold(f->view, fold, weft_view_time(f->view, x), weft_view_time(f->view, x + 1));
+	int height = sum.alive > 0 ? weft__floor(sum.alive / peak * high + 0.5) : 0;
+	int run = sum.running > 0 ? 64 + weft__floor((sum.running < 1 ? sum.running : 1) * 191) : 0;
+	return (struct column){sum.alive > 0 && height < 1 ? 1 : height, run, sum.failed > 0};
+}
+
+/* What stands on the line, pixel by pixel: above the line how many are in flight, against the most that are seen; on it how much
+ * ran; red where one failed. */
+static void draw_profile(
+    struct weft__frame *f, const struct weft__line *line, const struct style *style, const struct span *span, size_t fold)
+{
+	int x0 = span->x0 > 0 ? span->x0 : 0, x1 = span->x1 < f->width ? span->x1 : f->width;
+	int high = line->above - 3 < PROFILE_PX ? line->above - 3 : PROFILE_PX;
+	double peak = 1;
+	high = high > 1 ? high : 1;
+	for (int x = x0; x < x1; x++) {
+		double alive =
+		    weft_view_sum_fold(f->view, fold, weft_view_time(f->view, x), weft_view_time(f->view, x + 1)).alive;
+		peak = alive > peak ? alive : peak;
+	}
+	struct column now = {0};
+	int since = x0;
+	for (int x = x0; x <= x1; x++) {
+		struct column here = x < x1 ? column_at(f, fold, x, peak, high) : (struct column){-1, -1, false};
+		if (here.failed)
+			draw_bar(f, x, x + 2, line->y, style);
+		if (here.height == now.height && here.run == now.run)
+			continue;
+		if (now.height > 0)
+			weft__rect(
+			    f, weft__ink(WEFT_LAYER_CREATION, WEFT_PAINT_PROMISE, 88), since, line->y - now.height, x, line->y);
+		if (now.run > 0)
+			weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_TIME_RUNNING, now.run), since,
+			    line->y - style->core_above, x, line->y + style->core_below);
+		now = here;
+		since = x;
+	}
+}
+
 static void draw_promise(struct weft__frame *f, const struct weft__line *line, const struct style *style, uint32_t promise,
     const struct span *span, double until)
 {
 	const struct weft_promise *p = &f->model->promises[promise];
+	const struct weft_fold *fold = fold_by_hand(f, promise);
 	bool failed = p->end == WEFT_END_FAILED || (p->flags & WEFT_PROMISE_NEVER_RESOLVED);
 	weft__line_put(f, 255, span->x0, line->y, span->x1, line->y + style->line);
-	draw_runs(f, p, line->y, style);
+	if (fold)
+		draw_profile(f, line, style, span, (size_t)(fold - f->layout->folds));
+	else
+		draw_runs(f, p, line->y, style);
 	weft__draw_relations(f, promise, line->y);
-	if (failed)
+	if (failed && !fold)
 		draw_failure(f, span->x0, span->x1, line->y, style);
 	else if (p->end == WEFT_END_PENDING && span->x1 - span->x0 > 8)
 		weft__triangle(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255), span->x1, line->y + style->line / 2.0,

@@ -115,3 +115,59 @@ bool weft__folds_find(struct weft_layout *layout, const struct weft_model *m)
 	free(named);
 	return done;
 }
+
+static bool is_in(const uint64_t *only, uint32_t promise)
+{
+	return !only || only[promise / 64] >> promise % 64 & 1;
+}
+
+static void list_folds(struct weft_layout *layout, const struct weft_model *m, uint32_t *counts)
+{
+	uint32_t folded = 0;
+	for (uint32_t p = 0; p < m->promise_count; p++) {
+		if (counts[p] == 0)
+			continue;
+		const struct weft_promise *leader = &m->promises[p];
+		layout->folds[layout->fold_count] =
+		    (struct weft_fold){.end_ns = leader->end_ns > leader->start_ns ? leader->end_ns : leader->start_ns,
+			.first = folded,
+			.count = counts[p] + 1,
+			.leader = p,
+			.is_track = weft_kind_has(leader->kind, WEFT_TRAIT_ACTOR),
+			.is_group = !weft_kind_has(leader->kind, WEFT_TRAIT_ACTOR)};
+		layout->folded[folded] = p;
+		folded += counts[p] + 1;
+		counts[p] = (uint32_t)layout->fold_count++;
+	}
+}
+
+bool weft__folds_gather(struct weft_layout *layout, const struct weft_model *m, const uint64_t *only, const uint32_t *leader_of)
+{
+	size_t members = 0, leaders = 0;
+	uint32_t *counts = calloc(m->promise_count + 1, sizeof *counts); /* of who follows, by leader; then numbers of folds */
+	if (!counts)
+		return false;
+	for (uint32_t p = 1; p < m->promise_count; p++)
+		if (leader_of[p] != WEFT_NONE && is_in(only, p)) {
+			leaders += counts[leader_of[p]]++ == 0;
+			members++;
+		}
+	layout->folds = malloc((leaders + 1) * sizeof *layout->folds);
+	layout->folded = malloc((members + leaders + 1) * sizeof *layout->folded);
+	uint32_t *next = malloc((leaders + 1) * sizeof *next);
+	bool done = layout->folds && layout->folded && next;
+	if (done) {
+		list_folds(layout, m, counts);
+		for (size_t i = 0; i < layout->fold_count; i++)
+			next[i] = layout->folds[i].first + 1;
+	}
+	for (uint32_t p = 1; done && p < m->promise_count; p++)
+		if (leader_of[p] != WEFT_NONE && is_in(only, p)) {
+			struct weft_fold *fold = &layout->folds[counts[leader_of[p]]];
+			fold->end_ns = m->promises[p].end_ns > fold->end_ns ? m->promises[p].end_ns : fold->end_ns;
+			layout->folded[next[fold - layout->folds]++] = p;
+		}
+	free(counts);
+	free(next);
+	return done;
+}

@@ -8,4 +8,8 @@
  * n log n in those that do nothing. */
 bool weft__folds_find(struct weft_layout *layout, const struct weft_model *model);
 
+/* Sets them to what stands in leader_of (weft_layout_create_folded()).  Linear. */
+bool weft__folds_gather(
+    struct weft_layout *layout, const struct weft_model *model, const uint64_t *only, const uint32_t *leader_of);
+
 #endif

@@ -151,10 +151,24 @@ static bool leave_followers_out(struct sorting *s)
 
 int weft_layout_create(struct weft_layout **out, const struct weft_model *model, struct weft_error *err)
 {
-	return weft_layout_create_of(out, model, NULL, err);
+	return weft_layout_create_folded(out, model, NULL, NULL, err);
 }
 
 int weft_layout_create_of(struct weft_layout **out, const struct weft_model *model, const uint64_t *only, struct weft_error *err)
+{
+	return weft_layout_create_folded(out, model, only, NULL, err);
+}
+
+static bool find_folds(
+    struct weft_layout *layout, const struct weft_model *model, const uint64_t *only, const uint32_t *leader_of)
+{
+	if (leader_of)
+		return weft__folds_gather(layout, model, only, leader_of);
+	return only || weft__folds_find(layout, model);
+}
+
+int weft_layout_create_folded(struct weft_layout **out, const struct weft_model *model, const uint64_t *only,
+    const uint32_t *leader_of, struct weft_error *err)
 {
 	size_t n = model->promise_count;
 	struct weft_layout *layout = calloc(1, sizeof *layout);
@@ -165,7 +179,7 @@ int weft_layout_create_of(struct weft_layout **out, const struct weft_model *mod
 	bool done = layout && layout->rows && s.order;
 	if (done) {
 		memset(layout->rows, 0xff, n * sizeof *layout->rows);
-		done = (only || weft__folds_find(layout, model)) && sort_by_start(&s);
+		done = find_folds(layout, model, only, leader_of) && sort_by_start(&s);
 		if (done && only)
 			leave_out(&s, only);
 		done = done && leave_followers_out(&s) && weft__tracks_find(layout, model, only) &&

@@ -28,6 +28,9 @@ struct weft_fold {
 	int64_t end_ns;        /* of the last to end */
 	uint32_t first, count; /* its promises: those of weft_layout.folded from `first` on, the leader before the others */
 	uint32_t leader;
+	bool
+	    is_track; /* made by hand (view/fold.h), of all that belongs to the leader, whatever that does; it has its own name */
+	bool is_group; /* made by hand, of promises of one kind, whatever these do */
 };
 
 /* What an actor does.  It is a block of rows unless it was made loose, to keep rows few: then its promises stand where there is
@@ -60,6 +63,11 @@ int weft_layout_create(struct weft_layout **out, const struct weft_model *model,
 
 /* The same of some promises only, those whose bits are set in `only`; the others have no row, and nothing is folded. */
 int weft_layout_create_of(struct weft_layout **out, const struct weft_model *model, const uint64_t *only, struct weft_error *err);
+
+/* The same, with folds that were made by hand and no others.  leader_of: by promise: on whose line it stands; WEFT_NONE: on its
+ * own.  A leader stands on its own.  `only`: or NULL, for all. */
+int weft_layout_create_folded(struct weft_layout **out, const struct weft_model *model, const uint64_t *only,
+    const uint32_t *leader_of, struct weft_error *err);
 void weft_layout_destroy(struct weft_layout *layout);
 
 /* The fold that a promise leads, or NULL.  Logarithmic in folds. */

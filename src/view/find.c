@@ -23,7 +23,7 @@ bool weft_view_is_line_highlighted(const struct weft_view *v, uint32_t promise)
 	const struct weft_layout *layout = v->layout;
 	if (weft_view_is_highlighted(v, promise))
 		return true;
-	if (layout->fold_count == 0 || !weft_kind_has(v->model->promises[promise].kind, WEFT_TRAIT_FOLDS))
+	if (!layout->leaders || !(layout->leaders[promise / 64] >> promise % 64 & 1))
 		return false;
 	const struct weft_fold *fold = weft_layout_fold(layout, promise);
 	for (uint32_t i = 0; fold && i < fold->count; i++)

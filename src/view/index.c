@@ -107,11 +107,19 @@ static enum weft_arrow arrow_of(const struct weft_model *model, const struct wef
 	}
 }
 
+/* What the promises of a fold that was made by hand do to each other. */
+static bool is_inside(const struct weft_layout *layout, const struct weft_link *link)
+{
+	bool by_hand = layout->fold_count > 0 && (layout->folds[0].is_track || layout->folds[0].is_group);
+	return by_hand && layout->rows[link->from] == layout->rows[link->to];
+}
+
 /* The system's deeds are not drawn, nor what a promise does to itself. */
 static bool is_drawn(const struct weft_layout *layout, const struct weft_link *link)
 {
 	return link->from != link->to && link->from != WEFT_SYSTEM && link->to != WEFT_SYSTEM && link->from != WEFT_NONE &&
-	       link->to != WEFT_NONE && layout->rows[link->from] != WEFT_NONE && layout->rows[link->to] != WEFT_NONE;
+	       link->to != WEFT_NONE && layout->rows[link->from] != WEFT_NONE && layout->rows[link->to] != WEFT_NONE &&
+	       !is_inside(layout, link);
 }
 
 static bool index_arrows(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
@@ -251,7 +259,8 @@ int weft__index_create(struct weft_index **out, const struct weft_model *model, 
 	if (!x)
 		return WEFT_ENOMEM;
 	if (!index_runs(x, model) || !index_promises(x, model, layout) || !index_boxes(x) || !index_arrows(x, model, layout) ||
-	    !index_sleeps(x, model, layout) || !index_counters(x, model)) {
+	    !index_sleeps(x, model, layout) || !index_counters(x, model) ||
+	    weft__fold_index_create(&x->folds, model, layout) < 0) {
 		weft__index_destroy(x, model);
 		return WEFT_ENOMEM;
 	}
@@ -272,6 +281,7 @@ void weft__index_destroy(struct weft_index *x, const struct weft_model *model)
 		free(x->counters[c].level[1]);
 	}
 	free(x->counters);
+	weft__fold_index_destroy(x->folds);
 	free(x->start);
 	free(x->end);
 	free(x->busy);

@@ -61,7 +61,12 @@ struct weft_index {
 	uint32_t *pause_source; /* number of the pause, by place in `pauses`, all bands one after another */
 
 	struct weft_counter_index *counters;
+	struct weft_fold_index *folds; /* of folds that were made by hand; or NULL */
 };
+
+/* fold.c: *out stays untouched where nothing was folded by hand.  WEFT_ENOMEM. */
+int weft__fold_index_create(struct weft_fold_index **out, const struct weft_model *model, const struct weft_layout *layout);
+void weft__fold_index_destroy(struct weft_fold_index *index);
 
 /* On failure *out is untouched: WEFT_ENOMEM. */
 int weft__index_create(struct weft_index **out, const struct weft_model *model, const struct weft_layout *layout);

@@ -136,6 +136,7 @@ static bool leads(const struct weft_viewer *v, enum weft_step step)
 
 unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action action)
 {
+	char text[WEFT_QUERY_BYTES + 1];
 	switch (action) {
 	case WEFT_ACTION_METRICS: return switched(v->metrics);
 	case WEFT_ACTION_HOLD_ROWS: return switched(v->view->holds_rows);
@@ -152,6 +153,10 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 	case WEFT_ACTION_LIKE:
 	case WEFT_ACTION_RELATED: return enabled(v->selected != WEFT_NONE);
 	case WEFT_ACTION_FOCUS: return enabled(v->selected != WEFT_NONE && v->selected != v->focused);
+	case WEFT_ACTION_FOLD: return enabled(weft_viewer_fold_query(v, v->selected, WEFT_FOLD_TRACK, text));
+	case WEFT_ACTION_FOLD_KIND:
+	case WEFT_ACTION_FOLD_LIKE: return enabled(v->selected != WEFT_NONE);
+	case WEFT_ACTION_UNFOLD_ALL: return enabled(v->folding.count > 0);
 	case WEFT_ACTION_UNFOCUS: return enabled(v->focused != WEFT_NONE);
 	case WEFT_ACTION_ZOOM_SPAN: return enabled(v->has_span);
 	case WEFT_ACTION_NEXT_MATCH:
@@ -163,6 +168,13 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 		    v->has_span || v->highlighting != WEFT_HIGHLIGHT_NONE || v->search_text[0] || v->selected != WEFT_NONE);
 	default: return WEFT_ACTION_ENABLED;
 	}
+}
+
+static void fold(struct weft_viewer *v, enum weft_fold_what what)
+{
+	char text[WEFT_QUERY_BYTES + 1];
+	if (weft_viewer_fold_query(v, v->selected, what, text))
+		weft_viewer_fold(v, text);
 }
 
 int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
@@ -193,6 +205,10 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_GO_RESOLVER: weft_viewer_walk(v, WEFT_STEP_RESOLVER); break;
 	case WEFT_ACTION_GO_CREATOR: weft_viewer_walk(v, WEFT_STEP_CREATOR); break;
 	case WEFT_ACTION_GO_WOKEN: weft_viewer_walk(v, WEFT_STEP_WOKEN); break;
+	case WEFT_ACTION_FOLD: fold(v, WEFT_FOLD_TRACK); break;
+	case WEFT_ACTION_FOLD_KIND: fold(v, WEFT_FOLD_KIND); break;
+	case WEFT_ACTION_FOLD_LIKE: fold(v, WEFT_FOLD_LIKE); break;
+	case WEFT_ACTION_UNFOLD_ALL: weft_viewer_unfold_all(v); break;
 	case WEFT_ACTION_FILTER: weft_viewer_set_filter(v, !v->filter); break;
 	case WEFT_ACTION_NEXT_MATCH: weft_viewer_next_match(v); break;
 	case WEFT_ACTION_PREVIOUS_MATCH: weft_viewer_previous_match(v); break;

@@ -50,6 +50,10 @@
 	X(WHY, "why", CORE, WALK, "Why is it as it is?", "y Alt+y", BOTH)                                                        \
 	X(FOCUS, "focus", CORE, WALK, "Show only what belongs to it", "i", BOTH)                                                 \
 	X(UNFOCUS, "unfocus", CORE, WALK, "Show everything again", "u", BOTH)                                                    \
+	X(FOLD, "fold", CORE, WALK, "Fold or unfold what belongs to it", "b", BOTH)                                              \
+	X(FOLD_KIND, "fold-kind", CORE, WALK, "Fold or unfold all of its kind", "B", BOTH)                                       \
+	X(FOLD_LIKE, "fold-like", CORE, WALK, "Fold or unfold all like it", "j", BOTH)                                           \
+	X(UNFOLD_ALL, "unfold-all", CORE, WALK, "Unfold everything", "v", BOTH)                                                  \
 	X(GO_AWAITED, "go-awaited", CORE, WALK, "Go to what it waits for", "a", BOTH)                                            \
 	X(GO_RESOLVER, "go-resolver", CORE, WALK, "Go to what resolved it", "r", BOTH)                                           \
 	X(GO_CREATOR, "go-creator", CORE, WALK, "Go to what created it", "c", BOTH)                                              \
@@ -104,7 +108,7 @@ bool weft_action_key(enum weft_action action, int n, char key[16], unsigned *mod
 	X("Shift + wheel", "Moves the picture sideways")                                                                         \
 	X("Ctrl + wheel", "Moves the rows up and down")                                                                          \
 	X("Click, tap", "Selects a promise")                                                                                     \
-	X("Double click", "Highlights what it became and came from")                                                             \
+	X("Double click", "Unfolds a folded line; or highlights what it became and came from")                                   \
 	X("Right click, long press", "The menu of a promise")                                                                    \
 	X("Shift + drag, drag in the ruler", "Measures a span of time")                                                          \
 	X("Drag in the overview", "Moves what is shown, or its edges")

@@ -110,6 +110,10 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 	if (v->view->holds_rows)
 		put(&o, "&hold=1");
 	put_promise(&o, v, "focus", v->focused);
+	for (size_t i = 0; i < v->folding.count; i++) {
+		put_name(&o, "fold");
+		put_encoded(&o, v->folding.queries[i]);
+	}
 	if (size > 0)
 		buf[o.at < size ? o.at : size - 1] = '\0';
 	return o.at;
@@ -123,6 +127,7 @@ struct place {
 	double slot;
 	uint32_t selected, focused;
 	char find[WEFT_QUERY_BYTES + 1];
+	struct weft_folding folding;
 };
 
 static int hex_digit(char c)
@@ -239,6 +244,12 @@ static int parse_part(const struct weft_viewer *v, struct place *p, const char *
 		return parse_promise(v, "sel", &p->selected, (struct weft_str){value, (uint32_t)value_len}, err);
 	if (IS("focus"))
 		return parse_promise(v, "focus", &p->focused, (struct weft_str){value, (uint32_t)value_len}, err);
+	if (IS("fold")) {
+		char query[WEFT_QUERY_BYTES + 1];
+		if (!decode(query, sizeof query, value, value_len) || weft_folding_has(&p->folding, query) ||
+		    !weft_folding_toggle(&p->folding, query))
+			return weft_error_set(err, WEFT_EINVAL, "fold=%.*s is no search that says what is folded", shown, value);
+	}
 	if (IS("filter"))
 		p->filter = value_len == 1 && *value == '1';
 	if (IS("metrics"))
@@ -269,6 +280,7 @@ int weft_viewer_go(struct weft_viewer *v, const char *text, struct weft_error *e
 	int status = parse(v, &p, text, err);
 	if (status < 0)
 		return status;
+	weft__viewer_set_folding(v, &p.folding);
 	weft_viewer_focus(v, p.focused);
 	weft_viewer_hold_rows(v, p.holds_rows);
 	if (p.has_times)

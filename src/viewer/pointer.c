@@ -174,6 +174,22 @@ static void end_span(struct weft_viewer *v)
 	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_SETTING);
 }
 
+/* Unfolds the line of a promise, by the query that folded it; false if none did. */
+static bool unfold(struct weft_viewer *v, uint32_t promise)
+{
+	static const enum weft_fold_what all[] = {WEFT_FOLD_TRACK, WEFT_FOLD_KIND, WEFT_FOLD_LIKE};
+	char text[WEFT_QUERY_BYTES + 1];
+	const struct weft_fold *fold = weft_layout_fold(v->layout, promise);
+	if (!fold || (!fold->is_track && !fold->is_group))
+		return false;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (weft_viewer_fold_query(v, promise, all[i], text) && weft_folding_has(&v->folding, text)) {
+			weft_viewer_fold(v, text);
+			return true;
+		}
+	return false;
+}
+
 void weft_viewer_release(struct weft_viewer *v, double x_px, double y_px)
 {
 	bool clicked = v->pointer == WEFT_POINTER_PRESSED && v->pointer_clicks > 0;
@@ -188,7 +204,7 @@ void weft_viewer_release(struct weft_viewer *v, double x_px, double y_px)
 		return;
 	uint32_t promise = hit(v, x_px, y_px);
 	weft_viewer_select(v, promise);
-	if (v->pointer_clicks == 2 && promise != WEFT_NONE)
+	if (v->pointer_clicks == 2 && promise != WEFT_NONE && !unfold(v, promise))
 		weft_viewer_highlight_related(v, promise);
 }
 

@@ -28,6 +28,10 @@ void weft__viewer_ask_path(struct weft_viewer *viewer);
 /* Selects a promise, if it is one, and shows a time, if it is one. */
 void weft__viewer_go_to(struct weft_viewer *viewer, uint32_t promise, int64_t time_ns);
 
+/* part.c: shows of a trace read anew what was shown of the other one; folds what the link says. */
+void weft__viewer_take_parts(struct weft_viewer *viewer, const struct weft_viewer *other);
+void weft__viewer_set_folding(struct weft_viewer *viewer, const struct weft_folding *folding);
+
 /* Gives each pane its place. */
 void weft__viewer_arrange(struct weft_viewer *viewer);
 

@@ -1,7 +1,6 @@
 /* select.c: what is selected, highlighted and shown.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
-#include "layout/focus.h"
 #include "viewer/private.h"
 #include "viewer/search.h"
 
@@ -158,66 +157,6 @@ void weft_viewer_set_clock(struct weft_viewer *v, const struct weft_clock *clock
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING);
 }
 
-/* What is highlighted, how large it is and how far time goes is the same in one view as in another. */
-static void take_view(struct weft_view *view, const struct weft_view *from)
-{
-	memcpy(view->highlight, from->highlight, (from->model->promise_count / 64 + 1) * sizeof *view->highlight);
-	view->found = from->found;
-	view->holds_rows = from->holds_rows;
-	weft_view_set_end(view, from->end_ns);
-	weft_view_resize(view, from->width_px, from->height_px);
-}
-
-static void show_whole(struct weft_viewer *v)
-{
-	take_view(v->whole_view, v->view);
-	weft_view_destroy(v->view);
-	weft_layout_destroy(v->layout);
-	v->view = v->whole_view;
-	v->layout = v->whole_layout;
-	v->whole_view = NULL;
-	v->whole_layout = NULL;
-	v->focused = WEFT_NONE;
-}
-
-static void show_part(struct weft_viewer *v, uint32_t promise)
-{
-	uint64_t *only = NULL;
-	struct weft_layout *layout = NULL;
-	struct weft_view *view = NULL;
-	int status = weft_focus_find(&only, NULL, v->model, v->layout, promise, NULL);
-	if (status == WEFT_OK)
-		status = weft_layout_create_of(&layout, v->model, only, NULL);
-	if (status == WEFT_OK)
-		status = weft_view_create(&view, v->model, layout, NULL);
-	free(only);
-	if (status < 0 || !view) {
-		weft_layout_destroy(layout);
-		return;
-	}
-	take_view(view, v->view);
-	weft_view_show_promise(view, promise);
-	weft_view_focus(view, weft_view_slot(view, layout->rows[promise]));
-	v->whole_view = v->view;
-	v->whole_layout = v->layout;
-	v->view = view;
-	v->layout = layout;
-	v->focused = promise;
-}
-
-void weft_viewer_focus(struct weft_viewer *v, uint32_t promise)
-{
-	if (v->focused == promise || (promise != WEFT_NONE && !weft__viewer_has(v, promise)))
-		return;
-	if (v->focused != WEFT_NONE)
-		show_whole(v);
-	if (promise != WEFT_NONE)
-		show_part(v, promise);
-	weft__viewer_ask_path(v);
-	v->hovered = WEFT_NONE;
-	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING | WEFT_CHANGED_PLACE);
-}
-
 void weft_viewer_hold_rows(struct weft_viewer *v, bool hold)
 {
 	if (v->view->holds_rows == hold)
@@ -276,8 +215,7 @@ static void take_highlights(struct weft_viewer *v, const struct weft_viewer *oth
 void weft_viewer_take_over(struct weft_viewer *v, struct weft_viewer *other)
 {
 	int64_t from, to, end = other->model->end_ns;
-	if (other->focused != WEFT_NONE)
-		weft_viewer_focus(v, weft_model_find(v->model, other->model->promises[other->focused].id));
+	weft__viewer_take_parts(v, other);
 	weft_viewer_hold_rows(v, other->view->holds_rows);
 	weft_viewer_times(other, &from, &to);
 	if (from > 0 || to < end) {

@@ -36,6 +36,10 @@ class Person:
         self.app.key(key)
         self.actions += 1
 
+    def click(self, x, y):
+        self.app.click(x, y)
+        self.actions += 1
+
     def type(self, text):
         self.app.type(text)
         self.actions += 1
@@ -91,4 +95,32 @@ def a_promise_alone_has_its_path_above_it():
         app.until_viewer('it goes', lambda v: v['height'] == before)
 
 
-sys.exit(run([why_is_the_slowest_request_slow, a_promise_alone_has_its_path_above_it]))
+def labelled(path, label):
+    """The id of the promise of that label."""
+    dump = subprocess.run([weft, 'dump', path], check=True, capture_output=True, text=True, timeout=60).stdout
+    return int(next(line.split()[1] for line in dump.splitlines() if f'"{label}"' in line))
+
+
+def all_of_a_kind_are_folded():
+    path = trace('lock')
+    one, inside = labelled(path, 'GET /item/1000'), labelled(path, 'disk')
+    with App(view, path) as app:
+        app.shown()
+        viewer = app.settled()
+        height = {p[0]: p[3] for p in viewer['promises']}
+        rows = len(set(height.values()))
+        person = Person(app)
+        line = next(p for p in viewer['promises'] if p[0] == one)
+        person.click((line[1] + line[2]) / 2, line[3])
+        app.until_viewer('it is selected', lambda v: v['selected'] == one)
+        person.key('B')
+        viewer = app.until_viewer('each request is one line', lambda v: v['folds'] == ['kind:=request'])
+        height = {p[0]: p[3] for p in viewer['promises']}
+        assert len(set(height.values())) < rows and height[inside] == height[labelled(path, 'GET /export')], height
+        assert person.actions == 2
+        app.picture('folded')
+        app.click(line[1] + 5, height[one], times=2)
+        app.until_viewer('a double click unfolds them', lambda v: v['folds'] == [] and len({p[3] for p in v['promises']}) == rows)
+
+
+sys.exit(run([why_is_the_slowest_request_slow, a_promise_alone_has_its_path_above_it, all_of_a_kind_are_folded]))

@@ -789,6 +789,111 @@ static void test_asking_why(void **state)
 	weft_rows_finish(&rows);
 }
 
+/* How much of its promises' time, and of their runs, lies from..to, counted one by one. */
+static struct weft_fold_sum counted(const struct weft_viewer *v, const struct weft_fold *fold, int64_t from, int64_t to)
+{
+	struct weft_fold_sum sum = {0};
+	for (uint32_t k = 0; k < fold->count; k++) {
+		const struct weft_promise *p = &v->model->promises[v->layout->folded[fold->first + k]];
+#define WITHIN(start, end) ((end < to ? end : to) - (start > from ? start : from))
+		if (!(k == 0 && fold->is_track) && WITHIN(p->start_ns, p->end_ns) > 0)
+			sum.alive += (double)WITHIN(p->start_ns, p->end_ns) / (double)(to - from);
+		for (uint32_t r = p->runs; r < p[1].runs; r++)
+			if (WITHIN(v->model->runs[r].start_ns, v->model->runs[r].end_ns) > 0)
+				sum.running +=
+				    (double)WITHIN(v->model->runs[r].start_ns, v->model->runs[r].end_ns) / (double)(to - from);
+#undef WITHIN
+		sum.failed += p->end == WEFT_END_FAILED && p->end_ns >= from && p->end_ns < to;
+	}
+	return sum;
+}
+
+/* Whoever is folded stands on the line of its leader; all others stand as the layout promises. */
+static void check_rows(const struct weft_viewer *v, size_t *folded)
+{
+	const struct weft_layout *l = v->layout;
+	for (uint32_t r = 0; r < l->row_count; r++)
+		for (uint32_t i = l->row_begin[r] + 1; i < l->row_begin[r + 1]; i++)
+			assert_true(weft_layout_end(l, v->model, l->by_row[i - 1]) <= v->model->promises[l->by_row[i]].start_ns);
+	for (size_t i = 0; i < l->fold_count; i++)
+		for (uint32_t k = 0; k < l->folds[i].count; k++) {
+			assert_int_equal(l->rows[l->folded[l->folds[i].first + k]], l->rows[l->folds[i].leader]);
+			++*folded;
+		}
+}
+
+static void test_folding(void **state)
+{
+	(void)state;
+	static const char *const queries[] = {"kind:=task", "kind:=wait", "kind:=bind", "failed"};
+	char place[4096], again[4096];
+	size_t folded = 0;
+	for (uint64_t seed = 1; seed < 12; seed++) {
+		struct weft_viewer *v = open_random(seed), *other = open_random(seed);
+		uint32_t before = v->layout->row_count;
+		for (size_t q = 0; q < 4; q++) {
+			weft_viewer_fold(v, queries[q]);
+			assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_PICTURE);
+			check_rows(v, &folded);
+			for (size_t i = 0; v->whole_view && i < v->layout->fold_count; i += 3)
+				for (int64_t from = -5; from < v->model->end_ns; from += v->model->end_ns / 5 + 1) {
+					int64_t to = from + v->model->end_ns / 7 + 1;
+					struct weft_fold_sum sum = weft_view_sum_fold(v->view, i, from, to),
+							     wanted = counted(v, &v->layout->folds[i], from, to);
+					assert_true(
+					    near(sum.alive, wanted.alive, 1e-6) && near(sum.running, wanted.running, 1e-6));
+					assert_int_equal(sum.failed, wanted.failed);
+				}
+			assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+		}
+		/* A link leads there; in focus it stays folded. */
+		weft_viewer_place(v, place, sizeof place);
+		assert_non_null(strstr(place, "&fold=kind:%3Dtask&fold=kind:%3Dwait"));
+		assert_int_equal(weft_viewer_go(other, place, NULL), WEFT_OK);
+		weft_viewer_place(other, again, sizeof again);
+		assert_string_equal(place, again);
+		weft_viewer_focus(v, v->layout->by_row[0]);
+		check_rows(v, &folded);
+		weft_viewer_focus(v, WEFT_NONE);
+		weft_viewer_take_over(other, v);
+		assert_int_equal(other->folding.count, 4);
+		/* The same query unfolds, and v unfolds the rest. */
+		weft_viewer_fold(v, queries[0]);
+		assert_int_equal(v->folding.count, 3);
+		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_UNFOLD_ALL), WEFT_OK);
+		assert_true(v->layout->row_count == before && !v->whole_view);
+		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_UNFOLD_ALL), WEFT_EINVAL);
+		weft_viewer_fold(v, "longer:soon");
+		weft_viewer_fold(v, "");
+		assert_int_equal(v->folding.count, 0);
+		weft_viewer_destroy(v);
+		weft_viewer_destroy(other);
+	}
+	assert_true(folded > 1000);
+}
+
+static void test_folding_by_hand(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	uint32_t loop = with_id(v, 1), request = with_id(v, 2);
+	weft_viewer_select(v, request);
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD), WEFT_OK);
+	assert_true(v->layout->row_count == 1 && v->layout->rows[request] == v->layout->rows[loop]);
+	/* A double click on the line unfolds it again. */
+	click(v, loop, 1);
+	click(v, loop, 2);
+	assert_true(v->layout->row_count > 1 && v->folding.count == 0);
+	weft_viewer_select(v, request);
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD_KIND), WEFT_OK);
+	assert_true(v->layout->rows[request] == v->layout->rows[with_id(v, 4)] &&
+		    v->layout->rows[request] == v->layout->rows[with_id(v, 6)] &&
+		    v->layout->rows[request] != v->layout->rows[loop]);
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD_KIND), WEFT_OK);
+	assert_int_equal(v->folding.count, 0);
+	weft_viewer_destroy(v);
+}
+
 /* What the picture of the lane says, a text a line. */
 static bool lane_says(struct weft_viewer *v, const char *text)
 {
@@ -863,6 +968,8 @@ int main(void)
 	    cmocka_unit_test(test_findings),
 	    cmocka_unit_test(test_what_limits_findings),
 	    cmocka_unit_test(test_asking_why),
+	    cmocka_unit_test(test_folding),
+	    cmocka_unit_test(test_folding_by_hand),
 	    cmocka_unit_test(test_the_lane),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

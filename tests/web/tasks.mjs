@@ -1,7 +1,7 @@
 // What one asks of a server's trace, as a person does it in the page, counted: an action is a key, a click, or a word that is typed.
 // SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
-import {close, eventually, file, open, run, selected, slow, until, weft} from "./drive.mjs";
+import {close, eventually, file, find, open, placed, redrawn, run, selected, slow, still, until, weft} from "./drive.mjs";
 
 // What the first part that is told of says, and the label of whom it leads to.
 const CAUSES = {
@@ -62,5 +62,24 @@ export const tests = {
 			await eventually(`${leadsTo} took it`, async () => await title(page) === leadsTo);
 			await close(page);
 		}
+	},
+
+	async "all requests are folded: two actions; a link says so, and v unfolds them"() {
+		const page = await open(file("slow-lock.html"));
+		await find(page, "item/1000", /^1 found/);
+		await page.keyboard.press("Enter");
+		await selected(page);
+		await page.keyboard.press("Escape");
+		const before = await still(page);
+		await page.keyboard.press("B");
+		await placed(page, where => where.endsWith("fold=kind:%3Drequest"));
+		const folded = await redrawn(page, before), link = page.url();
+		await page.keyboard.press("v");
+		await placed(page, where => !where.includes("fold="));
+		await redrawn(page, folded);
+		await close(page);
+		const again = await open(link);
+		assert.deepEqual(await still(again), folded);
+		await close(again);
 	},
 };
