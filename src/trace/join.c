@@ -440,14 +440,22 @@ static const char *tie(struct joined *j, const struct weft_trace *first, size_t 
 		   : NULL;
 }
 
-/* What a process is called before what is its own: with its number where another one has the same name. */
+/* Of a process's name what is shown. */
+static struct weft_str shown_name(const struct part *part)
+{
+	struct weft_str name = part->trace->info.process;
+	name.len = name.len < NAME_BYTES ? name.len : NAME_BYTES;
+	return name;
+}
+
+/* What a process is called before what is its own: with its number where another one looks the same. */
 static void name_part(struct joined *j, size_t i)
 {
 	const struct weft_trace_info *info = &j->parts[i].trace->info;
-	int length = info->process.len < NAME_BYTES ? (int)info->process.len : NAME_BYTES;
+	int length = (int)shown_name(&j->parts[i]).len;
 	bool is_alone = true;
 	for (size_t other = 0; other < j->count && is_alone; other++)
-		is_alone = other == i || !is_same(j->parts[other].trace->info.process, info->process);
+		is_alone = other == i || !is_same(shown_name(&j->parts[other]), shown_name(&j->parts[i]));
 	const char *name = length ? info->process.ptr : "";
 	if (is_alone)
 		snprintf(j->parts[i].name, sizeof j->parts[i].name, "%.*s", length, name);

@@ -43,8 +43,7 @@ static void free_state(struct native *n)
 	weft_vec_free(&n->extra_forms);
 	weft_vec_free(&n->gaps);
 	weft_vec_free(&n->packets_made);
-	free(n->texts);
-	free(n->site_index);
+	weft__native_end_keys(n);
 	free(n->lost_at_open);
 	free(n);
 }

@@ -92,6 +92,9 @@ struct native_clock {
 	bool has_origin;
 };
 
+/* Keys are numbers of 16 bits. */
+enum { NATIVE_TEXT_PAGES = 256, NATIVE_PAGE_TEXTS = 256 };
+
 struct native {
 	WEFT_VEC(struct native_place) places;
 	WEFT_VEC(struct native_packet) packets;     /* of events; by instance, then sequence */
@@ -105,10 +108,11 @@ struct native {
 	WEFT_VEC(struct weft_gap) gaps;
 	size_t gaps_at_open;
 	uint64_t last_definition; /* its time, ticks */
-	struct weft_str *texts;   /* by key; [0] is empty */
-	uint32_t *site_index;     /* by key; [0] is WEFT_NO_SITE */
-	uint64_t *lost_at_open;   /* .lost_overwritten of each stream */
-	uint32_t key_count;       /* of both tables */
+	/* By key, in pages: a small trace may use a large key.  Of key 0 it is empty; pages without any stand for one of "?"s. */
+	struct weft_str *texts[NATIVE_TEXT_PAGES], *unknown_texts;
+	uint32_t *site_index;   /* by key; [0] is WEFT_NO_SITE */
+	uint32_t key_count;     /* of sites */
+	uint64_t *lost_at_open; /* .lost_overwritten of each stream */
 	struct native_clock clock;
 	struct native_forms forms[WEFT_WIRE_VERSION]; /* by version - 1 */
 	WEFT_VEC(struct weft_module) modules;
@@ -156,8 +160,13 @@ int weft__native_take_live(struct weft_trace *trace, struct weft_error *err);
 
 /* native_define.c.  Metadata: the text that a directory has in a file, a buffer in a packet. */
 int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, size_t size, struct weft_error *err);
-/* Makes the tables of texts and sites large enough for a key. */
-bool weft__native_grow_keys(struct native *n, uint32_t key);
+/* Makes the tables of texts and sites, in which there are none yet. */
+bool weft__native_begin_keys(struct native *n);
+void weft__native_end_keys(struct native *n);
+static inline struct weft_str weft__native_text(const struct native *n, uint16_t key)
+{
+	return n->texts[key / NATIVE_PAGE_TEXTS][key % NATIVE_PAGE_TEXTS];
+}
 int weft__native_definitions(struct weft_trace *trace, struct weft_error *err);
 
 /* Notes that events of a stream are missing in that time; without memory for it the gap is lost. */

@@ -98,9 +98,9 @@ static void damage(struct weft_trace *trace, struct native_cursor *c, const unsi
 	c->is_damaged = true;
 }
 
-static uint32_t key_of(const struct native *n, uint32_t key)
+static uint32_t site_of(const struct native *n, uint64_t key)
 {
-	return key < n->key_count ? key : 0;
+	return n->site_index[key < n->key_count ? key : 0];
 }
 
 /* Whether zeros stand where an event was: they would create promise 0, which recorders do not number. */
@@ -132,7 +132,7 @@ bool weft__native_read_field(
 			return weft_read_string(in, &out->text);
 		if (!weft_read_u16(in, &half))
 			return false;
-		out->text = n->texts[key_of(n, half)];
+		out->text = weft__native_text(n, half);
 		return true;
 	case WEFT_TYPE_STRING: out->is_text = true; return weft_read_string(in, &out->text);
 	case WEFT_TYPE_U8:
@@ -174,7 +174,7 @@ static void set_field(const struct native *n, struct weft_event *e, uint16_t bit
 	case WEFT_FIELD_B: e->b = field->value; break;
 	case WEFT_FIELD_KIND:
 	case WEFT_FIELD_WHAT: e->kind = (uint8_t)field->value; break;
-	case WEFT_FIELD_SITE: e->site = n->site_index[key_of(n, (uint32_t)field->value)]; break;
+	case WEFT_FIELD_SITE: e->site = site_of(n, (uint64_t)field->value); break;
 	case WEFT_FIELD_SINCE: e->value = since_ns(n, (uint64_t)field->value); break;
 	case WEFT_FIELD_TEXT: e->text = field->text; break;
 	case 0: break;
@@ -188,7 +188,7 @@ static bool decode_extra(
 {
 	const struct weft_wire_form *form = &n->extras.items[f->extra].form;
 	const unsigned char *begin = in->at;
-	*e = (struct weft_event){.op = f->op, .site = WEFT_NO_SITE, .text = n->texts[0]};
+	*e = (struct weft_event){.op = f->op, .site = WEFT_NO_SITE, .text = weft__native_text(n, 0)};
 	for (unsigned i = 0; i < form->count; i++) {
 		struct weft_field field;
 		if (!weft__native_read_field(n, in, &form->fields[i], id, &field))
@@ -225,7 +225,7 @@ static bool decode_op(const struct native *n, struct weft_cursor *in, uint8_t id
 	uint64_t two;
 	unsigned op = id & WEFT_ID_OP, has = weft__op_forms[op].fields;
 	bool wide = id & WEFT_ID_WIDE;
-	*e = (struct weft_event){.op = (uint8_t)op, .site = WEFT_NO_SITE, .text = n->texts[0]};
+	*e = (struct weft_event){.op = (uint8_t)op, .site = WEFT_NO_SITE, .text = weft__native_text(n, 0)};
 	int64_t *const words[] = {&e->a, &e->b};
 	for (unsigned i = 0; i < 2; i++)
 		if (has & WEFT_FIELD_A << i) {
@@ -238,7 +238,7 @@ static bool decode_op(const struct native *n, struct weft_cursor *in, uint8_t id
 	if (has & WEFT_FIELD_SITE) {
 		if (!weft_read_u16(in, &half))
 			return false;
-		e->site = n->site_index[key_of(n, half)];
+		e->site = site_of(n, half);
 	}
 	if (has & WEFT_FIELD_VALUE) {
 		if (wide ? !weft_read_u64(in, &two) : !weft_read_u32(in, &word))
@@ -267,7 +267,7 @@ static bool decode_op(const struct native *n, struct weft_cursor *in, uint8_t id
 			return weft_read_string(in, &e->text);
 		if (!weft_read_u16(in, &half))
 			return false;
-		e->text = n->texts[key_of(n, half)];
+		e->text = weft__native_text(n, half);
 	}
 	return true;
 }
@@ -401,7 +401,7 @@ static size_t decode_plain(const struct native *n, struct native_cursor *c, stru
 		e->b = (int32_t)(load32(at + 9) & f->b_mask);
 		e->value = (int32_t)(load32(at + f->value_at) & f->value_mask);
 		uint32_t key = weft_load_u16(at + f->key_at) & f->key_mask, site = weft_load_u16(at + f->site_at) & f->site_mask;
-		e->text = n->texts[key < key_count ? key : 0];
+		e->text = weft__native_text(n, (uint16_t)key);
 		e->site = n->site_index[site < key_count ? site : 0];
 		e->stream = c->stream;
 		e->op = f->op;

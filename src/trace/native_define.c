@@ -180,26 +180,64 @@ int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, 
 
 /* ---- Definitions ---- */
 
-bool weft__native_grow_keys(struct native *n, uint32_t key)
+static struct weft_str *new_texts(void)
+{
+	struct weft_str *page = malloc(NATIVE_PAGE_TEXTS * sizeof *page);
+	for (int i = 0; page && i < NATIVE_PAGE_TEXTS; i++)
+		page[i] = (struct weft_str){"?", 1};
+	return page;
+}
+
+/* The text of a key, to be set; NULL: there is no memory. */
+static struct weft_str *text_at(struct native *n, uint16_t key)
+{
+	struct weft_str **page = &n->texts[key / NATIVE_PAGE_TEXTS];
+	if (*page == n->unknown_texts) {
+		struct weft_str *own = new_texts();
+		if (!own)
+			return NULL;
+		*page = own;
+	}
+	return &(*page)[key % NATIVE_PAGE_TEXTS];
+}
+
+static bool grow_sites(struct native *n, uint16_t key)
 {
 	if (key < n->key_count)
 		return true;
-	uint32_t count = key < 64 ? 64 : key + 1 + key / 2;
+	uint32_t count = key < 64 ? 64 : key + 1u + key / 2;
 	count = count <= UINT16_MAX + 1u ? count : UINT16_MAX + 1u;
-	struct weft_str *texts = realloc(n->texts, count * sizeof *texts);
-	if (texts)
-		n->texts = texts;
 	uint32_t *sites = realloc(n->site_index, count * sizeof *sites);
-	if (sites)
-		n->site_index = sites;
-	if (!texts || !sites)
+	if (!sites)
 		return false;
-	for (uint32_t i = n->key_count; i < count; i++) {
-		n->texts[i] = i ? (struct weft_str){"?", 1} : (struct weft_str){"", 0};
-		n->site_index[i] = WEFT_NO_SITE;
-	}
+	for (uint32_t i = n->key_count; i < count; i++)
+		sites[i] = WEFT_NO_SITE;
+	n->site_index = sites;
 	n->key_count = count;
 	return true;
+}
+
+bool weft__native_begin_keys(struct native *n)
+{
+	if (n->unknown_texts)
+		return true;
+	if (!(n->unknown_texts = new_texts()))
+		return false;
+	for (int i = 0; i < NATIVE_TEXT_PAGES; i++)
+		n->texts[i] = n->unknown_texts;
+	struct weft_str *empty = grow_sites(n, 0) ? text_at(n, 0) : NULL;
+	if (empty)
+		*empty = (struct weft_str){"", 0};
+	return empty != NULL;
+}
+
+void weft__native_end_keys(struct native *n)
+{
+	for (int i = 0; i < NATIVE_TEXT_PAGES; i++)
+		if (n->texts[i] != n->unknown_texts)
+			free(n->texts[i]);
+	free(n->unknown_texts);
+	free(n->site_index);
 }
 
 /* Each of these: 1, 0 (damaged), or WEFT_ENOMEM. */
@@ -210,16 +248,17 @@ static int read_text(struct native *n, struct weft_cursor *in)
 	struct weft_str text;
 	if (!weft_read_u16(in, &key) || !weft_read_string(in, &text))
 		return 0;
-	if (!weft__native_grow_keys(n, key))
+	struct weft_str *at = text_at(n, key);
+	if (!at)
 		return WEFT_ENOMEM;
-	n->texts[key] = text;
+	*at = text;
 	return 1;
 }
 
 /* A key that is defined again means what is said of it last. */
 static int add_site(struct native *n, uint16_t key, struct weft_site site, uint32_t module)
 {
-	if (!weft__native_grow_keys(n, key))
+	if (!grow_sites(n, key))
 		return WEFT_ENOMEM;
 	uint32_t *index = &n->site_index[key];
 	if (*index == WEFT_NO_SITE) {
@@ -359,7 +398,7 @@ int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 {
 	struct native *n = trace->state;
 	uint64_t expected = 0; /* number of a packet */
-	bool whole = weft__native_grow_keys(n, 0);
+	bool whole = weft__native_begin_keys(n);
 	for (size_t i = 0; i < n->definitions.count && whole; i++) {
 		const struct native_packet *p = &n->definitions.items[i];
 		struct weft_cursor in = {p->bytes + p->header_bytes, p->bytes + p->content_bytes};

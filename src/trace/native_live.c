@@ -211,7 +211,7 @@ int weft__native_take_live(struct weft_trace *trace, struct weft_error *err)
 	struct native *n = trace->state;
 	struct live live = {.trace = trace};
 	uint64_t cut = UINT64_MAX;
-	int status = weft__native_grow_keys(n, 0) ? look(&live, &cut, err) : weft__native_no_memory(err);
+	int status = weft__native_begin_keys(n) ? look(&live, &cut, err) : weft__native_no_memory(err);
 	/* Once more: definitions may have needed another file. */
 	if (status == WEFT_OK)
 		status = find_more(&live, err);
