@@ -1,4 +1,4 @@
-/* layout.c: sorts promises by their starts, has them grouped into tracks and given rows, and lists rows.
+/* layout.c: sorts promises by their starts, and has them grouped into tracks and given rows.
  *
  * Of a fold only the leader is placed, as long as all of the fold; the others get its row at the end.  SPDX-License-Identifier:
  * ISC */
@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "base/sort.h"
+#include "base/vec.h"
 #include "layout/fold.h"
 #include "layout/pack.h"
 #include "layout/track.h"
@@ -17,6 +19,8 @@ struct sorting {
 	struct weft_layout *layout;
 	uint32_t *order; /* promises by stream, start and number; neither the system nor who follows in a fold is among them */
 	size_t count;
+	struct weft__census census;
+	bool several_streams;
 };
 
 const struct weft_fold *weft_layout_fold(const struct weft_layout *layout, uint32_t promise)
@@ -25,96 +29,91 @@ const struct weft_fold *weft_layout_fold(const struct weft_layout *layout, uint3
 	return at < layout->fold_count && layout->folds[at].leader == promise ? &layout->folds[at] : NULL;
 }
 
-const struct weft_track *weft_layout_track(const struct weft_layout *layout, uint32_t actor)
+/* One that was taken out of the order. */
+struct taken {
+	int64_t start_ns;
+	uint32_t promise;
+};
+
+static int compare_taken(const void *a, const void *b)
 {
-	size_t at = WEFT_FIRST(i, 0, layout->track_count, layout->tracks[i].actor >= actor);
-	return at < layout->track_count && layout->tracks[at].actor == actor ? &layout->tracks[at] : NULL;
+	const struct taken *x = a, *y = b;
+	return WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
-/* A stable radix sort by start, then by stream; digits that are the same everywhere cost nothing but a look. */
-static bool sort_by_start(struct sorting *s)
+/* Promises are numbered by their creation, so nearly all stand where their starts belong; but a bind that starts where it was
+ * woken comes much later.  One that has to go back a little goes back.  If some before it are in the way of many, these are taken
+ * out, else it is itself. */
+static bool put_in_order(struct sorting *s)
 {
-	enum { BITS = 11, BUCKETS = 1 << BITS };
+	enum { LITTLE = 4, MANY = 16 };
 	const struct weft_promise *promises = s->model->promises;
-	uint64_t seen_or = 0, seen_and = UINT64_MAX;
-	bool sorted = true, one_stream = true;
-	for (size_t i = 0; i < s->count; i++) {
-		uint64_t key = (uint64_t)promises[i + 1].start_ns ^ 1ull << 63;
-		seen_or |= key;
-		seen_and &= key;
-		s->order[i] = (uint32_t)i + 1;
-		if (i > 0) {
-			sorted = sorted && promises[i].start_ns <= promises[i + 1].start_ns;
-			one_stream = one_stream && promises[i].stream == promises[i + 1].stream;
-		}
-	}
-	if (sorted && one_stream)
-		return true;
-	uint32_t *other = malloc(s->count * sizeof *other);
-	uint32_t *counts = malloc((BUCKETS > 65536 ? BUCKETS : 65536) * sizeof *counts);
-	if (!other || !counts) {
-		free(other);
-		free(counts);
-		return false;
-	}
-	for (int shift = 0; shift < 64 + BITS; shift += BITS) {
-		bool by_stream = shift >= 64;
-		uint32_t buckets = by_stream ? 65536 : BUCKETS;
-		if (by_stream ? one_stream : sorted || !((seen_or ^ seen_and) >> shift & (BUCKETS - 1)))
+	WEFT_VEC(struct taken) taken = {0};
+	size_t kept = 0;
+	bool done = true;
+	for (uint32_t p = 1; p <= s->count && done; p++) {
+		const int64_t start_ns = promises[p].start_ns;
+		size_t later = 0;
+		s->census.traits |= weft_kind_traits(promises[p].kind);
+		s->census.flags |= promises[p].flags;
+		s->several_streams |= promises[p].stream != promises[1].stream;
+		while (later < kept && later <= MANY && promises[s->order[kept - 1 - later]].start_ns > start_ns)
+			later++;
+		uint32_t *end = s->order + kept;
+		if (later <= LITTLE) {
+			for (size_t i = 0; i < later; i++)
+				end[-(ptrdiff_t)i] = end[-(ptrdiff_t)i - 1];
+			end[-(ptrdiff_t)later] = p;
+			kept++;
 			continue;
-		memset(counts, 0, buckets * sizeof *counts);
-#define KEY(i)                                                                                                                   \
-	(by_stream ? promises[s->order[i]].stream                                                                                \
-		   : (uint32_t)(((uint64_t)promises[s->order[i]].start_ns ^ 1ull << 63) >> shift & (BUCKETS - 1)))
-		for (size_t i = 0; i < s->count; i++)
-			counts[KEY(i)]++;
-		for (uint32_t b = 0, sum = 0; b < buckets; b++) {
-			uint32_t n = counts[b];
-			counts[b] = sum;
-			sum += n;
 		}
-		for (size_t i = 0; i < s->count; i++)
-			other[counts[KEY(i)]++] = s->order[i];
-#undef KEY
-		uint32_t *swap = s->order;
-		s->order = other;
-		other = swap;
+		size_t out = later <= MANY ? later : 1;
+		done = weft_vec_reserve(&taken, out);
+		if (later <= MANY) {
+			for (size_t i = 0; i < later && done; i++, kept--)
+				taken.items[taken.count++] =
+				    (struct taken){promises[s->order[kept - 1]].start_ns, s->order[kept - 1]};
+			s->order[kept++] = p;
+		} else if (done) {
+			taken.items[taken.count++] = (struct taken){start_ns, p};
+		}
 	}
-	free(other);
-	free(counts);
-	return true;
+	if (taken.count > 0)
+		weft_sort(taken.items, taken.count, sizeof *taken.items, compare_taken);
+	for (size_t to = s->count; taken.count > 0 && done;) {
+		const struct taken *last = &taken.items[taken.count - 1];
+		const struct taken before =
+		    kept ? (struct taken){promises[s->order[kept - 1]].start_ns, s->order[kept - 1]} : *last;
+		bool is_taken = compare_taken(&before, last) <= 0;
+		s->order[--to] = is_taken ? last->promise : before.promise;
+		taken.count -= is_taken;
+		kept -= !is_taken;
+	}
+	weft_vec_free(&taken);
+	return done;
 }
 
-static bool list_rows(struct sorting *s)
+/* Stable, by stream. */
+static bool part_streams(struct sorting *s)
 {
-	struct weft_layout *layout = s->layout;
+	enum { STREAMS = UINT16_MAX + 1 };
 	const struct weft_promise *promises = s->model->promises;
-	layout->by_row = malloc((s->count ? s->count : 1) * sizeof *layout->by_row);
-	layout->row_begin = calloc((size_t)layout->row_count + 2, sizeof *layout->row_begin);
-	if (!layout->by_row || !layout->row_begin)
-		return false;
-	uint32_t *next = layout->row_begin + 1; /* where the next of a row goes; in the end, where the next row begins */
-	for (size_t i = 0; i < s->count; i++)
-		next[layout->rows[s->order[i]] + 1]++;
-	for (uint32_t r = 0; r < layout->row_count; r++)
-		next[r + 1] += next[r];
-	for (size_t i = 0; i < s->count; i++)
-		layout->by_row[next[layout->rows[s->order[i]]]++] = s->order[i];
-	/* One of no length at the start of another stands before it. */
-	for (uint32_t r = 0; r < layout->row_count; r++) {
-		for (uint32_t i = layout->row_begin[r] + 1; i < layout->row_begin[r + 1]; i++) {
-			uint32_t at = i, promise = layout->by_row[i];
-			for (; at > layout->row_begin[r]; at--) {
-				uint32_t before = layout->by_row[at - 1];
-				if (promises[before].start_ns != promises[promise].start_ns ||
-				    weft_layout_end(layout, s->model, before) <= weft_layout_end(layout, s->model, promise))
-					break;
-				layout->by_row[at] = layout->by_row[at - 1];
-			}
-			layout->by_row[at] = promise;
-		}
+	uint32_t *other = malloc(s->count * sizeof *other), *next = calloc(STREAMS + 1, sizeof *next);
+	bool done = other && next;
+	for (size_t i = 0; i < s->count && done; i++)
+		next[promises[s->order[i]].stream + 1]++;
+	for (size_t i = 0; i < STREAMS && done; i++)
+		next[i + 1] += next[i];
+	for (size_t i = 0; i < s->count && done; i++)
+		other[next[promises[s->order[i]].stream]++] = s->order[i];
+	free(next);
+	if (done) {
+		free(s->order);
+		s->order = other;
+	} else {
+		free(other);
 	}
-	return true;
+	return done;
 }
 
 static void leave_out(struct sorting *s, const uint64_t *only)
@@ -173,17 +172,18 @@ int weft_layout_create_folded(struct weft_layout **out, const struct weft_model 
 	size_t n = model->promise_count;
 	struct weft_layout *layout = calloc(1, sizeof *layout);
 	struct sorting s = {.model = model, .layout = layout, .count = n > 0 ? n - 1 : 0};
-	s.order = malloc((n ? n : 1) * sizeof *s.order);
+	s.order = malloc((n + 1) * sizeof *s.order);
 	if (layout)
-		layout->rows = malloc((n ? n : 1) * sizeof *layout->rows);
-	bool done = layout && layout->rows && s.order;
+		layout->rows = malloc((n + 1) * sizeof *layout->rows);
+	bool done = layout && layout->rows && s.order && put_in_order(&s) && (!s.several_streams || part_streams(&s));
 	if (done) {
 		memset(layout->rows, 0xff, n * sizeof *layout->rows);
-		done = find_folds(layout, model, only, leader_of) && sort_by_start(&s);
-		if (done && only)
+		if (leader_of || s.census.traits & WEFT_TRAIT_FOLDS)
+			done = find_folds(layout, model, only, leader_of);
+		if (only)
 			leave_out(&s, only);
-		done = done && leave_followers_out(&s) && weft__tracks_find(layout, model, only) &&
-		       weft__rows_pack(layout, model, s.order, s.count) && list_rows(&s);
+		done = done && leave_followers_out(&s) && weft__tracks_find(layout, model, only, &s.census) &&
+		       weft__rows_pack(layout, model, s.order, s.count);
 	}
 	for (size_t i = 0; done && i < layout->fold_count; i++)
 		for (uint32_t k = 1; k < layout->folds[i].count; k++)
@@ -209,6 +209,8 @@ void weft_layout_destroy(struct weft_layout *layout)
 	free(layout->folded);
 	free(layout->leaders);
 	free(layout->tracks);
+	free(layout->actors);
+	free(layout->actors_before);
 	free(layout->track_of);
 	free(layout);
 }

@@ -55,7 +55,9 @@ struct weft_layout {
 	uint64_t *leaders;         /* bits by promise: those that lead a fold; NULL if none does */
 	struct weft_track *tracks; /* by actor */
 	size_t track_count;
-	uint32_t *track_of; /* by promise: the track that it belongs to; of an actor the one around its own; or WEFT_NONE */
+	uint64_t *actors;        /* bits by promise: the actors of tracks; NULL if there is no track */
+	uint32_t *actors_before; /* by 64 promises: how many actors are before them */
+	uint32_t *track_of;      /* by promise: the track that it belongs to; of an actor the one around its own; or WEFT_NONE */
 };
 
 /* On failure *out is untouched: WEFT_ENOMEM. */
@@ -73,8 +75,15 @@ void weft_layout_destroy(struct weft_layout *layout);
 /* The fold that a promise leads, or NULL.  Logarithmic in folds. */
 const struct weft_fold *weft_layout_fold(const struct weft_layout *layout, uint32_t promise);
 
-/* The track whose actor a promise is, or NULL.  Logarithmic in tracks. */
-const struct weft_track *weft_layout_track(const struct weft_layout *layout, uint32_t actor);
+/* The track whose actor a promise is, or NULL. */
+static inline struct weft_track *weft_layout_track(const struct weft_layout *layout, uint32_t promise)
+{
+	uint32_t word = promise / 64, bit = promise % 64;
+	if (!layout->actors || !(layout->actors[word] >> bit & 1))
+		return NULL;
+	uint64_t before = layout->actors[word] & (((uint64_t)1 << bit) - 1);
+	return &layout->tracks[layout->actors_before[word] + (uint32_t)__builtin_popcountll(before)];
+}
 
 /* When the line ends that begins with a promise of weft_layout.by_row: with the promise, or with the last of its fold. */
 static inline int64_t weft_layout_end(const struct weft_layout *layout, const struct weft_model *model, uint32_t promise)

@@ -1,9 +1,12 @@
-/* pack.c: the innermost tracks first, each on rows of its own from 0 on; a track then stands in the one around it as a block.
+/* pack.c: in each band the innermost tracks first, each on rows of its own from 0 on; a track then stands in the one around it as
+ * a block.
  *
  * In a track, promises come in the order of their starts, and take the first row that is free from their anchor on: that is the
  * first of those under which they are drawn that lives as long as they do.  So what is called stands below who calls, and what
  * goes on after its creator, as a loop does whose turns create each other, stays where the first one stood.
- * SPDX-License-Identifier: ISC */
+ *
+ * A group is what is packed together: the promises of a block, or those of a band that are in none.  Millions of promises are
+ * walked through as seldom as possible.  SPDX-License-Identifier: ISC */
 #include "layout/pack.h"
 
 #include <stdlib.h>
@@ -17,82 +20,109 @@ enum {
 	TRIES = 64,          /* of places that are looked at for a block */
 	LEAST_MOMENTS = 256, /* at which the promises of a band that are alive are counted */
 	MOST_MOMENTS = 65536,
-	ALL = UINT8_MAX,
+	NEAR_MOMENTS = 8, /* are reached by steps, those further away by a division */
+	FEW_TRACKS = 64,  /* have room enough in nearly all bands */
+	MOST_CROWD = 8,
+	ALL = UINT8_MAX, /* tracks of less depth are blocks */
 	OUTERMOST = 1,
-	NONE = 0
+	LOOSE = 0
+};
+
+/* A promise that stands on its row. */
+struct placed {
+	int64_t until_ns; /* the row is taken */
+	uint32_t anchor;
+	uint32_t turn; /* in which it was placed: each time that a group is packed is one */
 };
 
 struct pack {
 	const struct weft_model *model;
 	struct weft_layout *layout;
 	const uint32_t *order;
-	size_t count, groups;
-	uint32_t *opens;            /* by promise: the track whose actor it is */
-	uint32_t *anchor;           /* by promise */
-	uint32_t *group;            /* by promise: the track in whose block it stands, or behind the tracks its band */
-	uint32_t *items, *begin;    /* by group, then by start; where each group's begin */
-	uint32_t *depth, *by_depth; /* of tracks; the outermost first */
-	uint32_t *band;             /* of tracks */
-	uint8_t *levels;            /* by band: tracks of less depth are blocks */
-	uint64_t *bounds;           /* by band: how many rows it may have */
-	size_t *band_begin;         /* by band: its first in `order` */
+	size_t count;
+	size_t *band_begin;    /* by band: its first in `order` */
+	struct placed *placed; /* by promise */
+	uint32_t turn;
+	uint32_t *items;     /* of a band: by group, then by start; in place of layout->by_row */
+	uint32_t *depth;     /* by track: in how many it stands */
+	uint32_t *sorted;    /* tracks by band, the outermost first */
+	uint32_t *own;       /* by track: how many promises belong to it */
+	uint32_t *block;     /* by track: the one in whose block its promises stand, or WEFT_NONE: in none */
+	uint32_t *outermost; /* by track: which one it is in, itself if in none */
+	uint32_t *items_end; /* by track that is a block: where its items end */
+	bool starts_meet;    /* two promises of a band that has tracks begin at the same time */
 	struct weft__rows rows;
 };
 
+/* A band that is being packed. */
+struct packed {
+	struct weft_band *band;
+	size_t begin, end;              /* in `order` and `items` */
+	const uint32_t *tracks;         /* its part of `sorted` */
+	size_t track_count, loose_from; /* items from there on are in no block */
+	uint64_t bound;                 /* of its rows, unless all are loose */
+	bool bound_is_rough;            /* it may be higher */
+	bool is_hopeless;               /* not even the outermost tracks can be blocks */
+	unsigned level;
+};
+
+struct span {
+	int64_t start_ns, end_ns;
+};
+
+static struct span alone(const struct pack *p, uint32_t promise)
+{
+	return (struct span){p->model->promises[promise].start_ns, weft_layout_end(p->layout, p->model, promise)};
+}
+
 /* How long a row is taken, which for an actor is as long as its track. */
-static int64_t start_of(const struct pack *p, uint32_t promise)
+static struct span span_of(const struct pack *p, uint32_t promise)
 {
-	uint32_t track = p->opens[promise];
-	return track == WEFT_NONE ? p->model->promises[promise].start_ns : p->layout->tracks[track].start_ns;
+	const struct weft_track *track = weft_layout_track(p->layout, promise);
+	return track ? (struct span){track->start_ns, track->end_ns} : alone(p, promise);
 }
 
-static int64_t end_of(const struct pack *p, uint32_t promise)
+static uint16_t stream_at(const struct pack *p, size_t i)
 {
-	uint32_t track = p->opens[promise];
-	return track == WEFT_NONE ? weft_layout_end(p->layout, p->model, promise) : p->layout->tracks[track].end_ns;
-}
-
-static bool is_block(const struct pack *p, uint32_t track)
-{
-	return track != WEFT_NONE && p->depth[track] < p->levels[p->band[track]];
-}
-
-static uint32_t band_of(const struct pack *p, uint32_t promise)
-{
-	uint16_t stream = p->model->promises[promise].stream;
-	const struct weft_layout *l = p->layout;
-	return (uint32_t)WEFT_FIRST(i, 0, l->band_count, l->bands[i].stream >= stream);
+	return p->model->promises[p->order[i]].stream;
 }
 
 static bool list_bands(struct pack *p)
 {
 	struct weft_layout *l = p->layout;
-	const struct weft_promise *promises = p->model->promises;
-	size_t bands = 0;
-	for (size_t i = 0; i < p->count; i++)
-		bands += i == 0 || promises[p->order[i]].stream != promises[p->order[i - 1]].stream;
-	l->bands = calloc(bands + 1, sizeof *l->bands);
-	p->band_begin = calloc(bands + 1, sizeof *p->band_begin);
-	p->levels = malloc(bands + 1);
-	p->bounds = malloc((bands + 1) * sizeof *p->bounds);
-	if (!l->bands || !p->bounds || !p->band_begin || !p->levels)
-		return false;
-	memset(p->levels, l->track_count ? ALL : NONE, bands + 1);
-	for (size_t i = 0; i < p->count; i++)
-		if (i == 0 || promises[p->order[i]].stream != promises[p->order[i - 1]].stream) {
-			p->band_begin[l->band_count] = i;
-			l->bands[l->band_count++].stream = promises[p->order[i]].stream;
+	WEFT_VEC(struct weft_band) bands = {0};
+	WEFT_VEC(size_t) begins = {0};
+	bool done = weft_vec_reserve(&begins, 1) && weft_vec_reserve(&bands, 1);
+	for (size_t i = 0; i < p->count && done;) {
+		size_t *begin = weft_vec_push(&begins);
+		struct weft_band *band = weft_vec_push(&bands);
+		if (begin && band) {
+			*begin = i;
+			*band = (struct weft_band){.stream = stream_at(p, i)};
+			i = stream_at(p, p->count - 1) == band->stream
+				? p->count
+				: WEFT_FIRST(k, i, p->count, stream_at(p, k) > band->stream);
 		}
-	p->band_begin[bands] = p->count;
-	p->groups = l->track_count + bands;
-	return true;
+		done = begin && band && weft_vec_reserve(&begins, 1);
+	}
+	if (done)
+		begins.items[begins.count] = p->count;
+	l->bands = bands.items;
+	l->band_count = bands.count;
+	p->band_begin = begins.items;
+	return done;
+}
+
+static size_t band_of(const struct weft_layout *l, uint16_t stream)
+{
+	return WEFT_FIRST(i, 0, l->band_count, l->bands[i].stream >= stream);
 }
 
 /* How deep tracks are nested, and so in which order they are packed. */
 static bool sort_tracks(struct pack *p)
 {
 	const struct weft_track *tracks = p->layout->tracks;
-	size_t n = p->layout->track_count;
+	const size_t n = p->layout->track_count;
 	uint32_t deepest = 0;
 	memset(p->depth, 0xff, n * sizeof *p->depth);
 	for (uint32_t t = 0; t < n; t++) {
@@ -103,163 +133,58 @@ static bool sort_tracks(struct pack *p)
 		for (above = t; steps > 0; above = tracks[above].around, steps--)
 			p->depth[above] = --depth;
 		deepest = p->depth[t] > deepest ? p->depth[t] : deepest;
-		p->band[t] = band_of(p, tracks[t].actor);
 	}
-	uint32_t *next = calloc((size_t)deepest + 2, sizeof *next);
+	uint32_t *next = calloc(p->layout->band_count * ((size_t)deepest + 1) + 1, sizeof *next);
 	if (!next)
 		return false;
+#define PLACE(t) (band_of(p->layout, p->model->promises[tracks[t].actor].stream) * ((size_t)deepest + 1) + p->depth[t])
 	for (uint32_t t = 0; t < n; t++)
-		next[p->depth[t] + 1]++;
-	for (uint32_t d = 0; d < deepest; d++)
-		next[d + 1] += next[d];
+		next[PLACE(t) + 1]++;
+	for (size_t i = 0; i < p->layout->band_count * ((size_t)deepest + 1); i++)
+		next[i + 1] += next[i];
 	for (uint32_t t = 0; t < n; t++)
-		p->by_depth[next[p->depth[t]]++] = t;
+		p->sorted[next[PLACE(t)]++] = t;
+#undef PLACE
 	free(next);
 	return true;
 }
 
-static void stretch(struct weft_track *track, int64_t start_ns, int64_t end_ns)
+/* ---- How high a band may be ---- */
+
+/* Moments are `step` apart, so many that a busier one between them hardly differs. */
+struct moments {
+	uint64_t step;
+	size_t count;
+};
+
+/* The numbers of moments in a span are those from `first` on, before `end`. */
+struct moments_in {
+	size_t first, end;
+};
+
+static struct moments moments_of(const struct pack *p, const struct packed *b)
 {
-	track->start_ns = start_ns < track->start_ns ? start_ns : track->start_ns;
-	track->end_ns = end_ns > track->end_ns ? end_ns : track->end_ns;
+	size_t n = b->end - b->begin;
+	size_t count = n < LEAST_MOMENTS / 4 ? LEAST_MOMENTS : n < MOST_MOMENTS / 4 ? 4 * n : MOST_MOMENTS;
+	return (struct moments){(uint64_t)p->model->end_ns / count + 1, count};
 }
 
-static void measure_tracks(struct pack *p)
+/* The first at or after a time, which is none before `from`. */
+static inline size_t moment_at(const struct moments *m, size_t from, int64_t time_ns)
 {
-	struct weft_layout *l = p->layout;
-	memset(p->opens, 0xff, p->model->promise_count * sizeof *p->opens);
-	if (l->track_count == 0)
-		return;
-	for (size_t t = 0; t < l->track_count; t++) {
-		l->tracks[t].start_ns = p->model->promises[l->tracks[t].actor].start_ns;
-		l->tracks[t].end_ns = weft_layout_end(l, p->model, l->tracks[t].actor);
-	}
-	for (size_t i = 0; i < p->count; i++) {
-		uint32_t track = l->track_of[p->order[i]];
-		if (track != WEFT_NONE)
-			stretch(&l->tracks[track], start_of(p, p->order[i]), end_of(p, p->order[i]));
-	}
-	for (size_t i = l->track_count; i-- > 0;) {
-		const struct weft_track *track = &l->tracks[p->by_depth[i]];
-		if (track->around != WEFT_NONE)
-			stretch(&l->tracks[track->around], track->start_ns, track->end_ns);
-	}
-	for (uint32_t t = 0; t < l->track_count; t++)
-		p->opens[l->tracks[t].actor] = t;
+	const uint64_t time = time_ns <= 0 ? 0 : (uint64_t)time_ns;
+	uint64_t at = from * m->step;
+	for (size_t k = from; k < from + NEAR_MOMENTS; k++, at += m->step)
+		if (k >= m->count || at >= time)
+			return k;
+	size_t k = (size_t)(time / m->step + (time % m->step != 0));
+	return k < m->count ? k : m->count;
 }
 
-static uint32_t group_of(const struct pack *p, size_t band, uint32_t promise)
+static inline struct moments_in moments_in(const struct moments *m, size_t from, struct span span)
 {
-	const struct weft_layout *l = p->layout;
-	uint32_t group = l->track_of[promise];
-	while (group != WEFT_NONE && !is_block(p, group))
-		group = l->tracks[group].around;
-	return group == WEFT_NONE ? (uint32_t)(l->track_count + band) : group;
-}
-
-static void sort_into_groups(struct pack *p)
-{
-	uint32_t *next = p->begin + 1; /* where the next of a group goes; in the end, where the next group begins */
-	if (p->layout->track_count == 0) {
-		for (size_t b = 0; b <= p->groups; b++)
-			p->begin[b] = (uint32_t)p->band_begin[b];
-		memcpy(p->items, p->order, p->count * sizeof *p->items);
-	} else {
-		memset(p->begin, 0, (p->groups + 2) * sizeof *p->begin);
-	}
-	for (size_t b = 0; b < p->layout->band_count; b++)
-		for (size_t i = p->band_begin[b]; i < p->band_begin[b + 1]; i++) {
-			uint32_t promise = p->order[i];
-			p->group[promise] = p->layout->track_count ? group_of(p, b, promise) : (uint32_t)b;
-			if (p->layout->track_count)
-				next[p->group[promise] + 1]++;
-		}
-	if (p->layout->track_count == 0)
-		return;
-	for (size_t g = 0; g < p->groups; g++)
-		next[g + 1] += next[g];
-	for (size_t i = 0; i < p->count; i++)
-		p->items[next[p->group[p->order[i]]]++] = p->order[i];
-}
-
-/* Who stands above a promise as long as it lives, in the same block. */
-static uint32_t anchor_of(const struct pack *p, uint32_t promise)
-{
-	uint32_t above = p->model->promises[promise].parent;
-	int64_t end = end_of(p, promise);
-	for (int i = 0; i < STEPS; i++, above = p->anchor[above]) {
-		if (above == WEFT_NONE || above == WEFT_SYSTEM || p->layout->rows[above] == WEFT_NONE ||
-		    p->group[above] != p->group[promise])
-			break;
-		if (end_of(p, above) >= end)
-			return above;
-	}
-	return WEFT_NONE;
-}
-
-static uint32_t height_of(const struct pack *p, uint32_t promise)
-{
-	return is_block(p, p->opens[promise]) ? p->layout->tracks[p->opens[promise]].row_count : 1;
-}
-
-/* Finds rows for a promise or, if it is the actor of one, for its block. */
-static bool place(struct pack *p, uint32_t promise)
-{
-	uint32_t height = height_of(p, promise), from = 0, row = UINT32_MAX, anchor = anchor_of(p, promise);
-	int64_t start = start_of(p, promise), end = end_of(p, promise);
-	p->anchor[promise] = anchor;
-	if (anchor != WEFT_NONE)
-		from = p->layout->rows[anchor] + height_of(p, anchor);
-	if (from > 0)
-		row = weft__rows_first_of(&p->rows, from, height, start, TRIES);
-	if (row == UINT32_MAX)
-		row = weft__rows_first_of(&p->rows, 0, height, start, TRIES);
-	if (row == UINT32_MAX)
-		row = weft__rows_count(&p->rows);
-	p->layout->rows[promise] = row;
-	for (uint32_t i = 0; i < height; i++)
-		if (!weft__rows_take(&p->rows, row + i, end))
-			return false;
-	return true;
-}
-
-/* 1; 0: the band has too many rows; WEFT_ENOMEM. */
-static int pack_group(struct pack *p, uint32_t group)
-{
-	struct weft_layout *l = p->layout;
-	bool is_track = group < l->track_count;
-	uint32_t band = is_track ? p->band[group] : group - (uint32_t)l->track_count;
-	if (is_track && !is_block(p, group))
-		return 1;
-	weft__rows_clear(&p->rows);
-	if (is_track && !weft__rows_take(&p->rows, 0, INT64_MAX)) /* the actor's */
-		return WEFT_ENOMEM;
-	for (uint32_t i = p->begin[group]; i < p->begin[group + 1]; i++) {
-		if (!place(p, p->items[i]))
-			return WEFT_ENOMEM;
-		if (p->levels[band] != NONE && weft__rows_count(&p->rows) > p->bounds[band]) {
-			p->levels[band] = p->levels[band] == ALL ? OUTERMOST : NONE;
-			return 0;
-		}
-	}
-	*(is_track ? &l->tracks[group].row_count : &l->bands[band].row_count) = weft__rows_count(&p->rows);
-	return 1;
-}
-
-/* As pack_group().  Rows are those in a block. */
-static int pack_all(struct pack *p)
-{
-	struct weft_layout *l = p->layout;
-	int status = 1;
-	memset(l->rows, 0xff, p->model->promise_count * sizeof *l->rows);
-	for (size_t t = 0; t < l->track_count; t++)
-		l->tracks[t].row_count = 0;
-	sort_into_groups(p);
-	for (size_t i = l->track_count; i-- > 0 && status > 0;)
-		status = pack_group(p, p->by_depth[i]);
-	for (size_t b = 0; b < l->band_count && status > 0; b++)
-		status = pack_group(p, (uint32_t)(l->track_count + b));
-	return status;
+	size_t first = moment_at(m, from, span.start_ns);
+	return (struct moments_in){first, moment_at(m, first, span.end_ns)};
 }
 
 /* What a band may have at a moment at which so many promises and tracks are alive. */
@@ -268,103 +193,367 @@ static uint64_t bound_at(uint64_t promises, uint64_t tracks)
 	return promises + promises / 2 + tracks;
 }
 
-/* That of the busiest of some moments, so many that a busier one between them hardly differs; 0 when out of memory. */
-static uint64_t bound_of(const struct pack *p, size_t band)
+static void stretch(struct weft_track *track, struct span span)
 {
-	size_t n = p->band_begin[band + 1] - p->band_begin[band];
-	size_t moments = n < LEAST_MOMENTS / 4 ? LEAST_MOMENTS : n < MOST_MOMENTS / 4 ? 4 * n : MOST_MOMENTS;
-	uint64_t step = (uint64_t)p->model->end_ns / moments + 1, bound = 1, promises_now = 0, tracks_now = 0;
-	int32_t *promises = calloc(2 * (moments + 1), sizeof *promises);
-	if (!promises)
-		return 0;
-	int32_t *tracks = promises + moments + 1;
-	/* The first moment at or after a time. */
-#define MOMENT(time_ns)                                                                                                          \
-	((time_ns) <= 0                                         ? 0                                                              \
-	    : ((uint64_t)(time_ns) + step - 1) / step < moments ? ((uint64_t)(time_ns) + step - 1) / step                        \
-								: moments)
-	for (size_t i = p->band_begin[band]; i < p->band_begin[band + 1]; i++) {
-		uint32_t promise = p->order[i];
-		promises[MOMENT(p->model->promises[promise].start_ns)]++;
-		promises[MOMENT(weft_layout_end(p->layout, p->model, promise))]--;
-		if (p->opens[promise] != WEFT_NONE) {
-			tracks[MOMENT(start_of(p, promise))]++;
-			tracks[MOMENT(end_of(p, promise))]--;
-		}
-	}
-#undef MOMENT
-	for (size_t k = 0; k < moments; k++) {
-		uint64_t here = bound_at(promises_now += (uint64_t)promises[k], tracks_now += (uint64_t)tracks[k]);
-		bound = here > bound ? here : bound;
-	}
-	free(promises);
-	return bound;
+	track->start_ns = span.start_ns < track->start_ns ? span.start_ns : track->start_ns;
+	track->end_ns = span.end_ns > track->end_ns ? span.end_ns : track->end_ns;
 }
 
-static bool find_bounds(struct pack *p)
+/* The times of the tracks of a band, and how much belongs to each.  The bound at the moment in the middle, which is enough for
+ * most bands. */
+static void measure(struct pack *p, struct packed *b)
 {
-	for (size_t b = 0; b < p->layout->band_count; b++)
-		if ((p->bounds[b] = bound_of(p, b)) == 0)
+	struct weft_track *tracks = p->layout->tracks;
+	const struct moments m = moments_of(p, b);
+	const int64_t middle_ns = (int64_t)(m.count / 2 * m.step);
+	int64_t latest_ns = INT64_MIN;
+	uint64_t promises = 0, tracks_then = 0;
+	for (size_t i = 0; i < b->track_count; i++) {
+		struct span span = alone(p, tracks[b->tracks[i]].actor);
+		tracks[b->tracks[i]].start_ns = span.start_ns;
+		tracks[b->tracks[i]].end_ns = span.end_ns;
+		p->own[b->tracks[i]] = 0;
+	}
+	for (size_t i = b->begin; i < b->end; i++) {
+		uint32_t track = p->layout->track_of[p->order[i]];
+		const struct span span = alone(p, p->order[i]);
+		p->starts_meet |= span.start_ns == latest_ns;
+		latest_ns = span.start_ns;
+		promises += span.start_ns <= middle_ns && span.end_ns > middle_ns;
+		if (track != WEFT_NONE) {
+			stretch(&tracks[track], span);
+			p->own[track]++;
+		}
+	}
+	for (size_t i = b->track_count; i-- > 0;) {
+		const struct weft_track *track = &tracks[b->tracks[i]];
+		if (track->around != WEFT_NONE)
+			stretch(&tracks[track->around], (struct span){track->start_ns, track->end_ns});
+		tracks_then += track->start_ns <= middle_ns && track->end_ns > middle_ns;
+	}
+	b->bound = bound_at(promises, tracks_then);
+	b->bound = b->bound > 1 ? b->bound : 1;
+	b->bound_is_rough = true;
+}
+
+/* The ends of the promises of an outermost track that began last and are alive. */
+struct crowd {
+	int64_t ends_ns[MOST_CROWD];
+	uint32_t most; /* that were alive at once: so many rows it takes at least */
+};
+
+static void crowd_in(struct crowd *c, struct span span)
+{
+	uint32_t alive = 1;
+	size_t ended = 0;
+	for (size_t i = 0; i < MOST_CROWD; i++) {
+		bool is_alive = c->ends_ns[i] > span.start_ns;
+		alive += is_alive;
+		ended = is_alive ? ended : i;
+	}
+	c->ends_ns[ended] = span.end_ns;
+	c->most = alive > c->most ? alive : c->most;
+}
+
+/* At each moment: how many more promises and tracks are alive than at the one before, and how many more rows are taken at least
+ * where outermost tracks are blocks. */
+struct change {
+	int32_t promises, tracks, rows;
+};
+
+/* The bound: that of the busiest moment.  Where even the outermost tracks cannot be blocks, all are loose at once.  False when
+ * out of memory. */
+static bool find_bound(struct pack *p, struct packed *b)
+{
+	const struct weft_layout *l = p->layout;
+	const struct moments m = moments_of(p, b);
+	struct change *changes = calloc(m.count + 1, sizeof *changes), now = {0};
+	struct crowd *crowds = calloc(l->track_count, sizeof *crowds); /* by track */
+	bool done = changes && crowds;
+	size_t from = 0;
+	for (size_t i = 0; i < b->track_count && done; i++) {
+		uint32_t t = b->tracks[i], around = l->tracks[t].around;
+		p->outermost[t] = around == WEFT_NONE ? t : p->outermost[around];
+		for (size_t k = 0; k < MOST_CROWD; k++)
+			crowds[t].ends_ns[k] = INT64_MIN;
+	}
+	for (size_t i = b->begin; i < b->end && done; i++) {
+		uint32_t promise = p->order[i], track = l->track_of[promise];
+		const struct span span = alone(p, promise);
+		const struct moments_in in = moments_in(&m, from, span);
+		bool is_loose = track == WEFT_NONE && !weft_layout_track(l, promise);
+		changes[in.first].promises++;
+		changes[in.end].promises--;
+		changes[in.first].rows += is_loose;
+		changes[in.end].rows -= is_loose;
+		if (track != WEFT_NONE)
+			crowd_in(&crowds[p->outermost[track]], span);
+		from = in.first; /* no later one begins before */
+	}
+	for (size_t i = 0; i < b->track_count && done; i++) {
+		const struct weft_track *track = &l->tracks[b->tracks[i]];
+		const struct moments_in in = moments_in(&m, 0, (struct span){track->start_ns, track->end_ns});
+		int32_t height = track->around == WEFT_NONE ? 1 + (int32_t)crowds[b->tracks[i]].most : 0;
+		changes[in.first].tracks++;
+		changes[in.end].tracks--;
+		changes[in.first].rows += height;
+		changes[in.end].rows -= height;
+	}
+	uint64_t most = 0;
+	for (size_t k = 0; k < m.count && done; k++) {
+		now.promises += changes[k].promises;
+		now.tracks += changes[k].tracks;
+		now.rows += changes[k].rows;
+		uint64_t here = bound_at((uint64_t)now.promises, (uint64_t)now.tracks);
+		b->bound = here > b->bound ? here : b->bound;
+		most = (uint64_t)now.rows > most ? (uint64_t)now.rows : most;
+	}
+	free(changes);
+	free(crowds);
+	b->bound_is_rough = false;
+	b->is_hopeless = most > b->bound;
+	return done;
+}
+
+/* ---- Packing ---- */
+
+static uint32_t group_of(const struct pack *p, uint32_t promise)
+{
+	uint32_t track = p->layout->track_of[promise];
+	return track == WEFT_NONE ? WEFT_NONE : p->block[track];
+}
+
+/* Puts a band's promises in the order of its groups. */
+static void sort_into_groups(struct pack *p, struct packed *b)
+{
+	size_t next = b->begin;
+	for (size_t i = 0; i < b->track_count; i++) {
+		uint32_t t = b->tracks[i], around = p->layout->tracks[t].around;
+		p->block[t] = p->depth[t] < b->level ? t : around == WEFT_NONE ? WEFT_NONE : p->block[around];
+		p->items_end[t] = 0;
+	}
+	for (size_t i = 0; i < b->track_count; i++)
+		if (p->block[b->tracks[i]] != WEFT_NONE)
+			p->items_end[p->block[b->tracks[i]]] += p->own[b->tracks[i]];
+	for (size_t i = 0; i < b->track_count; i++) {
+		uint32_t t = b->tracks[i], count = p->items_end[t];
+		p->items_end[t] = (uint32_t)next; /* where the next one goes; in the end, where they end */
+		next += count;
+	}
+	b->loose_from = next;
+	for (size_t i = b->begin; i < b->end; i++) {
+		uint32_t group = group_of(p, p->order[i]);
+		p->items[group == WEFT_NONE ? next++ : p->items_end[group]++] = p->order[i];
+	}
+}
+
+/* Who stands above a promise as long as it lives, in the same group. */
+static uint32_t anchor_of(const struct pack *p, uint32_t promise, int64_t end_ns)
+{
+	uint32_t above = p->model->promises[promise].parent;
+	for (int i = 0; i < STEPS && above != WEFT_NONE && p->placed[above].turn == p->turn; i++) {
+		if (p->placed[above].until_ns >= end_ns)
+			return above;
+		above = p->placed[above].anchor;
+	}
+	return WEFT_NONE;
+}
+
+/* Of a promise that is the actor of a block, the block's; it is set by then. */
+static uint32_t height_of(const struct pack *p, uint32_t promise)
+{
+	const struct weft_track *track = weft_layout_track(p->layout, promise);
+	return track && track->row_count > 0 ? track->row_count : 1;
+}
+
+/* Finds rows for a promise or, if it is the actor of one, for its block. */
+static bool place(struct pack *p, bool has_blocks, uint32_t promise)
+{
+	const struct span span = span_of(p, promise);
+	uint32_t height = has_blocks ? height_of(p, promise) : 1, from = 0, row = UINT32_MAX;
+	uint32_t anchor = anchor_of(p, promise, span.end_ns);
+	p->placed[promise] = (struct placed){span.end_ns, anchor, p->turn};
+	if (anchor != WEFT_NONE)
+		from = p->layout->rows[anchor] + (has_blocks ? height_of(p, anchor) : 1);
+	if (from > 0)
+		row = weft__rows_first_of(&p->rows, from, height, span.start_ns, TRIES);
+	if (row == UINT32_MAX)
+		row = weft__rows_first_of(&p->rows, 0, height, span.start_ns, TRIES);
+	if (row == UINT32_MAX)
+		row = weft__rows_count(&p->rows);
+	p->layout->rows[promise] = row;
+	for (uint32_t i = 0; i < height; i++)
+		if (!weft__rows_take(&p->rows, row + i, span.end_ns))
 			return false;
 	return true;
 }
 
-/* From rows in a block to rows of the picture. */
-static void stand(struct pack *p)
+/* 1; 0: the rows are more than the band may have; WEFT_ENOMEM. */
+static int fits(struct pack *p, struct packed *b)
+{
+	if (b->level == LOOSE || weft__rows_count(&p->rows) <= b->bound)
+		return 1;
+	if (b->bound_is_rough && !find_bound(p, b))
+		return WEFT_ENOMEM;
+	return weft__rows_count(&p->rows) <= b->bound;
+}
+
+/* As fits(), and sets how many rows the group takes. */
+static int pack_group(struct pack *p, struct packed *b, uint32_t group, size_t begin, size_t end, uint32_t *row_count)
+{
+	const uint32_t *items = b->track_count > 0 ? p->items : p->order;
+	int status;
+	p->turn++;
+	weft__rows_clear(&p->rows);
+	if (group != WEFT_NONE && !weft__rows_take(&p->rows, 0, INT64_MAX)) /* the actor's */
+		return WEFT_ENOMEM;
+	for (size_t i = begin; i < end; i++) {
+		if (!place(p, b->level != LOOSE, items[i]))
+			return WEFT_ENOMEM;
+		if ((status = fits(p, b)) <= 0)
+			return status;
+	}
+	*row_count = weft__rows_count(&p->rows);
+	return 1;
+}
+
+/* As pack_group(), of all groups of a band.  Rows are those in a group. */
+static int pack_groups(struct pack *p, struct packed *b)
+{
+	struct weft_track *tracks = p->layout->tracks;
+	int status = 1;
+	for (size_t i = 0; i < b->track_count; i++)
+		tracks[b->tracks[i]].row_count = 0;
+	b->loose_from = b->begin;
+	if (b->track_count > 0)
+		sort_into_groups(p, b);
+	for (size_t i = b->track_count; i-- > 0 && status > 0;) {
+		uint32_t t = b->tracks[i];
+		if (p->block[t] == t)
+			status = pack_group(
+			    p, b, t, i > 0 ? p->items_end[b->tracks[i - 1]] : b->begin, p->items_end[t], &tracks[t].row_count);
+	}
+	return status > 0 ? pack_group(p, b, WEFT_NONE, b->loose_from, b->end, &b->band->row_count) : status;
+}
+
+static bool pack_band(struct pack *p, struct packed *b)
+{
+	int status;
+	b->level = b->track_count > 0 ? ALL : LOOSE;
+	if (b->track_count > 0)
+		measure(p, b);
+	if (b->track_count > FEW_TRACKS && !find_bound(p, b))
+		return false;
+	if (b->is_hopeless)
+		b->level = LOOSE;
+	while ((status = pack_groups(p, b)) == 0)
+		b->level = b->level == ALL && !b->is_hopeless ? OUTERMOST : LOOSE;
+	return status > 0;
+}
+
+static bool pack_bands(struct pack *p)
+{
+	struct weft_layout *l = p->layout;
+	const uint32_t *tracks = p->sorted;
+	for (size_t i = 0; i < l->band_count; i++) {
+		struct packed b = {
+		    .band = &l->bands[i], .begin = p->band_begin[i], .end = p->band_begin[i + 1], .tracks = tracks};
+		while (tracks < p->sorted + l->track_count &&
+		       p->model->promises[l->tracks[*tracks].actor].stream == l->bands[i].stream)
+			tracks++;
+		b.track_count = (size_t)(tracks - b.tracks);
+		if (!pack_band(p, &b))
+			return false;
+	}
+	return true;
+}
+
+/* The first row of a group that is a block, or of the others in a band. */
+static uint32_t first_row_of(const struct pack *p, const struct weft_band *band, uint32_t promise)
+{
+	uint32_t group = group_of(p, promise);
+	return group == WEFT_NONE ? band->first_row : p->layout->tracks[group].first_row;
+}
+
+/* From rows in a group to rows of the picture; counts how many promises each of these has, in `counts`. */
+static void stand(struct pack *p, uint32_t *counts)
+{
+	struct weft_layout *l = p->layout;
+	for (size_t i = 0; i < l->track_count; i++) {
+		struct weft_track *track = &l->tracks[p->sorted[i]];
+		const struct weft_band *band = &l->bands[band_of(l, p->model->promises[track->actor].stream)];
+		track->first_row = first_row_of(p, band, track->actor) + l->rows[track->actor];
+	}
+	for (size_t b = 0; b < l->band_count; b++)
+		for (size_t i = p->band_begin[b]; i < p->band_begin[b + 1]; i++) {
+			uint32_t promise = p->order[i];
+			l->rows[promise] += l->track_count > 0 ? first_row_of(p, &l->bands[b], promise) : l->bands[b].first_row;
+			counts[l->rows[promise]]++;
+		}
+}
+
+/* One of no length at the start of another stands before it.  Only where a row is that of several groups can it come behind it.
+ */
+static void put_behind_points(struct pack *p, uint32_t promise)
+{
+	struct weft_layout *l = p->layout;
+	const struct weft_promise *promises = p->model->promises;
+	const int64_t start_ns = promises[promise].start_ns;
+	uint32_t end = l->row_begin[l->rows[promise] + 1];
+	uint32_t at = WEFT_FIRST(i, l->row_begin[l->rows[promise]], end, promises[l->by_row[i]].start_ns >= start_ns);
+	while (l->by_row[at] != promise)
+		at++;
+	for (; at + 1 < end && promises[l->by_row[at + 1]].start_ns == start_ns; at++) {
+		l->by_row[at] = l->by_row[at + 1];
+		l->by_row[at + 1] = promise;
+	}
+}
+
+static bool list_rows(struct pack *p)
 {
 	struct weft_layout *l = p->layout;
 	for (size_t b = 0; b < l->band_count; b++) {
 		l->bands[b].first_row = l->row_count;
 		l->row_count += l->bands[b].row_count;
 	}
-#define BASE(g) (g < l->track_count ? l->tracks[g].first_row : l->bands[g - l->track_count].first_row)
-	for (size_t i = 0; i < l->track_count; i++) {
-		struct weft_track *track = &l->tracks[p->by_depth[i]];
-		uint32_t group = p->group[track->actor];
-		track->first_row = BASE(group) + l->rows[track->actor];
-	}
-	for (size_t i = 0; i < p->count; i++) {
-		uint32_t group = p->group[p->order[i]];
-		l->rows[p->order[i]] += BASE(group);
-	}
-#undef BASE
+	l->row_begin = calloc((size_t)l->row_count + 2, sizeof *l->row_begin);
+	if (!l->row_begin)
+		return false;
+	uint32_t *next = l->row_begin + 1; /* where the next of a row goes; in the end, where the next row begins */
+	stand(p, next + 1);
+	for (uint32_t r = 0; r < l->row_count; r++)
+		next[r + 1] += next[r];
+	for (size_t i = 0; i < p->count; i++)
+		l->by_row[next[l->rows[p->order[i]]]++] = p->order[i];
+	/* On a row only one that begins at a time has a length, so all that it passes is passed once. */
+	for (size_t i = 1; i < p->count && p->starts_meet; i++)
+		for (size_t k = i - 1; k <= i; k++) {
+			const struct span first = alone(p, p->order[i - 1]), span = alone(p, p->order[k]);
+			if (first.start_ns == p->model->promises[p->order[i]].start_ns && span.end_ns > span.start_ns)
+				put_behind_points(p, p->order[k]);
+		}
+	return true;
 }
 
 bool weft__rows_pack(struct weft_layout *layout, const struct weft_model *model, const uint32_t *order, size_t count)
 {
+	const size_t tracks = layout->track_count + 1;
 	struct pack p = {.model = model, .layout = layout, .order = order, .count = count};
-	size_t n = model->promise_count + 1, tracks = layout->track_count + 1;
-	p.opens = malloc(n * sizeof *p.opens);
-	p.anchor = malloc(n * sizeof *p.anchor);
-	p.group = malloc(n * sizeof *p.group);
-	p.items = malloc(n * sizeof *p.items);
-	p.depth = malloc(tracks * sizeof *p.depth);
-	p.by_depth = malloc(tracks * sizeof *p.by_depth);
-	p.band = malloc(tracks * sizeof *p.band);
-	bool done =
-	    p.opens && p.anchor && p.group && p.items && p.depth && p.by_depth && p.band && list_bands(&p) && sort_tracks(&p);
-	p.begin = done ? malloc((p.groups + 3) * sizeof *p.begin) : NULL;
-	done = done && p.begin;
+	p.placed = calloc(model->promise_count + 1, sizeof *p.placed);
+	uint32_t *by_track = malloc(6 * tracks * sizeof *by_track);
+	p.items = layout->by_row = malloc((count ? count : 1) * sizeof *layout->by_row);
+	bool done = p.placed && by_track && layout->by_row && list_bands(&p);
 	if (done) {
-		measure_tracks(&p);
-		done = layout->track_count == 0 || find_bounds(&p);
+		p.depth = by_track;
+		p.sorted = by_track + tracks;
+		p.own = by_track + 2 * tracks;
+		p.block = by_track + 3 * tracks;
+		p.items_end = by_track + 4 * tracks;
+		p.outermost = by_track + 5 * tracks;
+		done = sort_tracks(&p) && pack_bands(&p) && list_rows(&p);
 	}
-	int status = 0;
-	while (done && (status = pack_all(&p)) == 0)
-		continue;
-	done = done && status > 0;
-	if (done)
-		stand(&p);
-	free(p.opens);
-	free(p.anchor);
-	free(p.group);
-	free(p.items);
-	free(p.begin);
-	free(p.depth);
-	free(p.by_depth);
-	free(p.band);
-	free(p.levels);
-	free(p.bounds);
+	free(p.placed);
+	free(by_track);
 	free(p.band_begin);
 	weft__rows_finish(&p.rows);
 	return done;

@@ -4,8 +4,8 @@
 
 #include "layout/layout.h"
 
-/* Sets rows, row_count, bands and the rows of tracks.  `order` has `count` promises by stream, start and number, without those
- * that follow in a fold.  False when out of memory. */
+/* Sets rows, row_count, by_row, row_begin, bands, and the times and rows of tracks.  `order` has `count` promises by stream,
+ * start and number, without those that follow in a fold.  False when out of memory. */
 bool weft__rows_pack(struct weft_layout *layout, const struct weft_model *model, const uint32_t *order, size_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* rows.c: a tree of fan-out 16 in arrays, which grows at its right end.  SPDX-License-Identifier: ISC */
+/* rows.c: a tree of fan-out 8 in arrays, which grows at its right end.  SPDX-License-Identifier: ISC */
 #include "layout/rows.h"
 
 #define NONE UINT32_MAX
@@ -19,10 +19,10 @@ void weft__rows_finish(struct weft__rows *rows)
 uint32_t weft__rows_first(const struct weft__rows *rows, uint32_t row, int64_t time)
 {
 	size_t i = row;
-	int l = 0;
+	int l = row == 0 ? rows->root : 0;
 	if (rows->level[rows->root].items[0] > time)
 		return NONE;
-	for (;;) {
+	while (row > 0) {
 		size_t end = (i | (WEFT__ROWS_FAN - 1)) + 1;
 		if (end > rows->level[l].count)
 			end = rows->level[l].count;
@@ -56,17 +56,22 @@ uint32_t weft__rows_first_of(const struct weft__rows *rows, uint32_t row, uint32
 	return NONE;
 }
 
-/* The least of the items below item i of level l. */
-static int64_t least_below(const struct weft__rows *rows, int l, size_t i)
+static inline int64_t least(int64_t a, int64_t b)
 {
-	size_t from = i * WEFT__ROWS_FAN, to = from + WEFT__ROWS_FAN;
-	if (to > rows->level[l - 1].count)
-		to = rows->level[l - 1].count;
-	int64_t least = rows->level[l - 1].items[from];
-	while (++from < to)
-		if (rows->level[l - 1].items[from] < least)
-			least = rows->level[l - 1].items[from];
-	return least;
+	return a < b ? a : b;
+}
+
+/* The least of the items below item i of level l. */
+static inline int64_t least_below(const struct weft__rows *rows, int l, size_t i)
+{
+	const int64_t *t = rows->level[l - 1].items + i * WEFT__ROWS_FAN;
+	size_t count = rows->level[l - 1].count - i * WEFT__ROWS_FAN;
+	int64_t found = t[0];
+	if (count >= WEFT__ROWS_FAN)
+		return least(least(least(t[0], t[1]), least(t[2], t[3])), least(least(t[4], t[5]), least(t[6], t[7])));
+	for (size_t k = 1; k < count; k++)
+		found = least(found, t[k]);
+	return found;
 }
 
 bool weft__rows_take(struct weft__rows *rows, uint32_t row, int64_t time)

@@ -7,10 +7,10 @@
 
 #include "base/vec.h"
 
-#define WEFT__ROWS_FAN 16u
-#define WEFT__ROWS_LEVELS 8
+#define WEFT__ROWS_FAN 8u
+#define WEFT__ROWS_LEVELS 11 /* 8^11 are more than 2^32 */
 
-/* level[0] has the time from which each row is free; an item of a level above has the least of 16 below. */
+/* level[0] has the time from which each row is free; an item of a level above has the least of 8 below. */
 struct weft__rows {
 	WEFT_VEC(int64_t) level[WEFT__ROWS_LEVELS];
 	int root; /* the level of one item */

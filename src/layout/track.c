@@ -3,23 +3,22 @@
  * Each promise has a scope: the actor to which belongs what it creates.  That is itself if it is an actor, else the actor that it
  * belongs to.  A connection or a request may be no more than a mark: a promise that its server creates and ends, while all is
  * done by the server's own promises.  Whoever creates such a mark has it as scope from then on, as long as it is pending.
+ * What only some traces have (marks, promises whose creators are unknown, folds) costs the others no walk.
  * SPDX-License-Identifier: ISC */
 #include "layout/track.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEEPEST = 8, STEPS = 64 };
+enum { DEEPEST = 8, STEPS = 64, TRAITS_MARK = WEFT_TRAIT_CONNECTION | WEFT_TRAIT_REQUEST };
 
 struct search {
 	const struct weft_model *model;
 	struct weft_layout *layout;
-	uint32_t *owner;            /* by promise: the actor that it belongs to, or WEFT_NONE */
+	uint32_t *owner;            /* by promise: the actor that it belongs to, or WEFT_NONE; in place of layout->track_of */
 	uint32_t *scope;            /* by promise */
-	uint8_t *depth;             /* by promise: in how many tracks it stands */
+	uint8_t *depth;             /* by actor: in how many tracks it stands */
 	uint64_t *creates, *shares; /* bits: who created anything; who created two marks of one kind that were pending together */
-	uint32_t first_mark;        /* and nothing before it is one */
-	bool has_orphans, has_actors;
 	uint32_t *root,
 	    *waiter; /* by promise, if the creators of some are unknown: the first of its ancestors; of that, who waits */
 };
@@ -42,15 +41,14 @@ static bool is_promise(uint32_t p)
 /* It does things as long as it lives, or its code is called again and again: a timer that repeats. */
 static bool is_actor(const struct weft_promise *p)
 {
-	return weft_kind_has(p->kind, WEFT_TRAIT_ACTOR) ||
-	       (weft_kind_has(p->kind, WEFT_TRAIT_OUTSIDE) && p[1].runs - p->runs >= 2);
+	uint32_t traits = weft_kind_traits(p->kind);
+	return traits & WEFT_TRAIT_ACTOR || (traits & WEFT_TRAIT_OUTSIDE && p[1].runs - p->runs >= 2);
 }
 
 static bool is_mark(const struct search *s, uint32_t promise)
 {
 	const struct weft_promise *p = &s->model->promises[promise];
-	return weft_kind_has(p->kind, (enum weft_trait)(WEFT_TRAIT_CONNECTION | WEFT_TRAIT_REQUEST)) &&
-	       is_promise(p->created_by) && !get_bit(s->creates, promise);
+	return weft_kind_traits(p->kind) & TRAITS_MARK && is_promise(p->created_by) && !get_bit(s->creates, promise);
 }
 
 static bool is_orphan(const struct weft_promise *p)
@@ -58,28 +56,23 @@ static bool is_orphan(const struct weft_promise *p)
 	return (p->flags & WEFT_PROMISE_START_UNKNOWN) && !is_promise(p->created_by);
 }
 
-/* What most traces lack is looked for only once. */
-static void look_round(struct search *s)
-{
-	const struct weft_promise *promises = s->model->promises;
-	s->first_mark = (uint32_t)s->model->promise_count;
-	for (uint32_t i = 1; i < s->model->promise_count; i++) {
-		const struct weft_promise *p = &promises[i];
-		if (is_promise(p->created_by))
-			set_bit(s->creates, p->created_by);
-		s->has_orphans |= is_orphan(p);
-		s->has_actors |= is_actor(p);
-		if (i < s->first_mark && weft_kind_has(p->kind, (enum weft_trait)(WEFT_TRAIT_CONNECTION | WEFT_TRAIT_REQUEST)))
-			s->first_mark = i;
-	}
-}
-
 /* Who serves several at once says of none what is done for it. */
-static void find_marks(struct search *s)
+static bool find_marks(struct search *s)
 {
 	const struct weft_promise *promises = s->model->promises;
-	uint32_t *last = s->scope; /* by creator: its latest mark */
-	for (uint32_t i = s->first_mark; i < s->model->promise_count; i++) {
+	const uint32_t n = (uint32_t)s->model->promise_count;
+	uint32_t first = 1, *last = s->scope; /* by creator: its latest mark */
+	s->creates = calloc(n / 64 + 1, sizeof *s->creates);
+	s->shares = calloc(n / 64 + 1, sizeof *s->shares);
+	if (!s->creates || !s->shares)
+		return false;
+	while (first < n && !(weft_kind_traits(promises[first].kind) & TRAITS_MARK))
+		first++;
+	for (uint32_t i = first; i < n; i++)
+		if (is_promise(promises[i].created_by))
+			set_bit(s->creates, promises[i].created_by);
+	memset(last, 0xff, n * sizeof *last);
+	for (uint32_t i = first; i < n; i++) {
 		if (!is_mark(s, i))
 			continue;
 		uint32_t creator = promises[i].created_by, before = last[creator];
@@ -88,6 +81,7 @@ static void find_marks(struct search *s)
 			set_bit(s->shares, creator);
 		last[creator] = i;
 	}
+	return true;
 }
 
 /* The first of its ancestors and, if that belongs to who waits for it, the first of that one's, and so on. */
@@ -116,13 +110,19 @@ static uint32_t actor_above(const struct search *s, uint32_t promise)
 static bool adopt_orphans(struct search *s)
 {
 	const struct weft_model *m = s->model;
-	if (!s->has_orphans)
+	uint32_t first = 1;
+	while (first < m->promise_count && !is_orphan(&m->promises[first]))
+		first++;
+	if (first == m->promise_count)
 		return true;
 	s->root = malloc(m->promise_count * sizeof *s->root);
 	s->waiter = malloc(m->promise_count * sizeof *s->waiter);
 	if (!s->root || !s->waiter)
 		return false;
 	memset(s->waiter, 0xff, m->promise_count * sizeof *s->waiter);
+	/* Who waits may be younger, and is not known yet when its orphan is looked at. */
+	memset(s->owner, 0xff, m->promise_count * sizeof *s->owner);
+	memset(s->depth, 0, m->promise_count);
 	for (uint32_t i = 0; i < m->promise_count; i++)
 		s->root[i] = is_promise(m->promises[i].created_by) ? s->root[m->promises[i].created_by] : i;
 	for (size_t i = 0; i < m->link_count; i++) {
@@ -138,25 +138,31 @@ static bool adopt_orphans(struct search *s)
 	return true;
 }
 
+/* What begins when an actor has ended belongs to the one around it; and no track has promises of two streams. */
+static uint32_t owner_of(const struct search *s, uint32_t promise)
+{
+	const struct weft_promise *promises = s->model->promises, *p = &promises[promise];
+	uint32_t owner = is_promise(p->created_by) ? s->scope[p->created_by] : s->waiter ? s->waiter[promise] : WEFT_NONE;
+	while (owner != WEFT_NONE && promises[owner].end_ns <= p->start_ns)
+		owner = s->owner[owner];
+	return owner != WEFT_NONE && promises[owner].stream == p->stream ? owner : WEFT_NONE;
+}
+
 static void find_owners(struct search *s)
 {
 	const struct weft_promise *promises = s->model->promises;
-	memset(s->scope, 0xff, s->model->promise_count * sizeof *s->scope);
-	memset(s->owner, 0xff, s->model->promise_count * sizeof *s->owner);
+	s->owner[WEFT_SYSTEM] = s->scope[WEFT_SYSTEM] = WEFT_NONE;
 	for (uint32_t i = 1; i < s->model->promise_count; i++) {
-		const struct weft_promise *p = &promises[i];
-		uint32_t owner = is_promise(p->created_by) ? s->scope[p->created_by] : s->waiter ? s->waiter[i] : WEFT_NONE;
-		/* What begins when an actor has ended belongs to the one around it. */
-		while (owner != WEFT_NONE && promises[owner].end_ns <= p->start_ns)
-			owner = s->owner[owner];
-		if (owner != WEFT_NONE && promises[owner].stream != p->stream)
-			owner = WEFT_NONE;
-		s->owner[i] = owner;
+		uint32_t owner = owner_of(s, i);
+		s->owner[i] = s->scope[i] = owner;
+		if (!is_actor(&promises[i]))
+			continue;
 		s->depth[i] = owner == WEFT_NONE ? 0 : s->depth[owner] < DEEPEST ? s->depth[owner] + 1 : DEEPEST;
-		bool opens = s->depth[i] < DEEPEST && is_actor(p);
-		s->scope[i] = opens ? i : owner;
-		if (opens && is_mark(s, i) && !get_bit(s->shares, p->created_by))
-			s->scope[p->created_by] = i;
+		if (s->depth[i] == DEEPEST)
+			continue;
+		s->scope[i] = i;
+		if (is_mark(s, i) && !get_bit(s->shares, promises[i].created_by))
+			s->scope[promises[i].created_by] = i;
 	}
 	for (size_t i = 0; i < s->layout->fold_count; i++)
 		for (uint32_t k = 1; k < s->layout->folds[i].count; k++)
@@ -178,57 +184,63 @@ static void leave_out(struct search *s, const uint64_t *only)
 static bool list_tracks(struct search *s)
 {
 	struct weft_layout *layout = s->layout;
-	uint32_t *track = s->scope; /* by actor */
-	size_t count = 0;
-	memset(track, 0xff, s->model->promise_count * sizeof *track);
-	for (uint32_t i = 1; i < s->model->promise_count; i++)
-		if (s->owner[i] != WEFT_NONE && track[s->owner[i]] == WEFT_NONE) {
-			track[s->owner[i]] = 0;
-			count++;
-		}
-	layout->tracks = malloc((count + 1) * sizeof *layout->tracks);
+	const uint32_t n = (uint32_t)s->model->promise_count, words = n / 64 + 1;
+	uint32_t *track = s->scope, count = 0; /* by actor */
+	uint64_t *actors = layout->actors = calloc(words, sizeof *actors);
+	layout->actors_before = malloc(words * sizeof *layout->actors_before);
+	if (!actors || !layout->actors_before)
+		return false;
+	for (uint32_t i = 1; i < n; i++)
+		if (s->owner[i] != WEFT_NONE)
+			set_bit(actors, s->owner[i]);
+	for (uint32_t w = 0; w < words; w++) {
+		layout->actors_before[w] = count;
+		count += (uint32_t)__builtin_popcountll(actors[w]);
+	}
+	layout->tracks = malloc(((size_t)count + 1) * sizeof *layout->tracks);
 	if (!layout->tracks)
 		return false;
-	for (uint32_t i = 1; i < s->model->promise_count; i++)
-		if (track[i] != WEFT_NONE) {
-			track[i] = (uint32_t)layout->track_count;
-			layout->tracks[layout->track_count++] = (struct weft_track){.actor = i, .around = WEFT_NONE};
+	for (uint32_t w = 0; w < words; w++)
+		for (uint64_t left = actors[w]; left; left &= left - 1) {
+			uint32_t actor = w * 64 + (uint32_t)__builtin_ctzll(left);
+			track[actor] = (uint32_t)layout->track_count;
+			layout->tracks[layout->track_count++] = (struct weft_track){.actor = actor};
 		}
-	for (uint32_t i = 0; i < s->model->promise_count; i++)
-		layout->track_of[i] = s->owner[i] == WEFT_NONE ? WEFT_NONE : track[s->owner[i]];
-	for (size_t i = 0; i < count; i++)
-		layout->tracks[i].around = layout->track_of[layout->tracks[i].actor];
+	for (uint32_t i = 1; i < n; i++)
+		if (s->owner[i] != WEFT_NONE)
+			layout->track_of[i] = track[s->owner[i]];
+	for (size_t t = 0; t < count; t++)
+		layout->tracks[t].around = layout->track_of[layout->tracks[t].actor];
 	return true;
 }
 
-bool weft__tracks_find(struct weft_layout *layout, const struct weft_model *model, const uint64_t *only)
+bool weft__tracks_find(
+    struct weft_layout *layout, const struct weft_model *model, const uint64_t *only, const struct weft__census *census)
 {
-	size_t n = model->promise_count, words = n / 64 + 1;
+	const size_t n = model->promise_count;
 	struct search s = {.model = model, .layout = layout};
-	s.owner = malloc((n + 1) * sizeof *s.owner);
+	s.owner = layout->track_of = malloc((n + 1) * sizeof *s.owner);
+	if (!s.owner)
+		return false;
+	if (!(census->traits & (WEFT_TRAIT_ACTOR | WEFT_TRAIT_OUTSIDE))) {
+		memset(s.owner, 0xff, n * sizeof *s.owner);
+		return true;
+	}
+	s.depth = malloc(n + 1);
 	s.scope = malloc((n + 1) * sizeof *s.scope);
-	s.depth = calloc(n + 1, 1);
-	s.creates = calloc(words, sizeof *s.creates);
-	s.shares = calloc(words, sizeof *s.shares);
-	layout->track_of = malloc((n + 1) * sizeof *layout->track_of);
-	bool done = s.owner && s.scope && s.depth && s.creates && s.shares && layout->track_of;
+	bool done = s.depth && s.scope;
+	if (census->traits & TRAITS_MARK)
+		done = done && find_marks(&s);
+	if (census->flags & WEFT_PROMISE_START_UNKNOWN)
+		done = done && adopt_orphans(&s);
 	if (done) {
-		memset(s.scope, 0xff, n * sizeof *s.scope);
-		memset(layout->track_of, 0xff, n * sizeof *layout->track_of);
-		look_round(&s);
-	}
-	if (done && s.has_actors) {
-		find_marks(&s);
-		done = adopt_orphans(&s);
-		if (done)
-			find_owners(&s);
-		if (done && only)
+		find_owners(&s);
+		if (only)
 			leave_out(&s, only);
-		done = done && list_tracks(&s);
+		done = list_tracks(&s);
 	}
-	free(s.owner);
-	free(s.scope);
 	free(s.depth);
+	free(s.scope);
 	free(s.creates);
 	free(s.shares);
 	free(s.root);

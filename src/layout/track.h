@@ -4,8 +4,16 @@
 
 #include "layout/layout.h"
 
-/* Of promises whose bits are set in `only`, or of all if that is NULL.  Sets tracks (all but their rows), track_count and
- * track_of of a layout whose folds are known; false when out of memory.  Linear in promises and links. */
-bool weft__tracks_find(struct weft_layout *layout, const struct weft_model *model, const uint64_t *only);
+/* What any promise has: what none has need not be looked for. */
+struct weft__census {
+	uint32_t traits; /* of their kinds */
+	uint8_t flags;   /* enum weft_promise_flag */
+};
+
+/* Of promises whose bits are set in `only`, or of all if that is NULL.  Sets tracks (all but their times and rows), track_count,
+ * track_of and actors of a layout whose folds are known; false when out of memory.  Linear in promises and
+ * links. */
+bool weft__tracks_find(
+    struct weft_layout *layout, const struct weft_model *model, const uint64_t *only, const struct weft__census *census);
 
 #endif

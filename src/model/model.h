@@ -247,11 +247,17 @@ const char *weft_model_kind_name(const struct weft_model *model, uint16_t kind);
 #define WEFT__KIND_LISTED 0x80000000u
 extern const uint32_t weft__kind_traits[WEFT_KIND_PREEXISTING + 1];
 
-/* Whether a kind has a trait (weft/vocabulary.h); a kind that is not listed has those of WEFT_KIND_UNKNOWN. */
+/* Bits of enum weft_trait, and perhaps others; a kind that is not listed has the traits of WEFT_KIND_UNKNOWN. */
+static inline uint32_t weft_kind_traits(uint16_t kind)
+{
+	uint32_t traits = kind <= WEFT_KIND_PREEXISTING ? weft__kind_traits[kind] : 0;
+	return traits ? traits : weft__kind_traits[WEFT_KIND_UNKNOWN];
+}
+
+/* Whether a kind has a trait (weft/vocabulary.h). */
 static inline bool weft_kind_has(uint16_t kind, enum weft_trait trait)
 {
-	bool listed = kind <= WEFT_KIND_PREEXISTING && weft__kind_traits[kind] & WEFT__KIND_LISTED;
-	return weft__kind_traits[listed ? kind : WEFT_KIND_UNKNOWN] & (uint32_t)trait;
+	return weft_kind_traits(kind) & (uint32_t)trait;
 }
 
 #endif
