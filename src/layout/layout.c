@@ -19,6 +19,7 @@ struct sorting {
 	struct weft_layout *layout;
 	uint32_t *order; /* promises by stream, start and number; neither the system nor who follows in a fold is among them */
 	size_t count;
+	uint64_t *parents; /* bits by promise: others are drawn under it */
 	struct weft__census census;
 	bool several_streams;
 };
@@ -53,7 +54,10 @@ static bool put_in_order(struct sorting *s)
 	bool done = true;
 	for (uint32_t p = 1; p <= s->count && done; p++) {
 		const int64_t start_ns = promises[p].start_ns;
+		const uint32_t parent = promises[p].parent;
 		size_t later = 0;
+		if (parent != WEFT_NONE)
+			s->parents[parent / 64] |= 1ull << parent % 64;
 		s->census.traits |= weft_kind_traits(promises[p].kind);
 		s->census.flags |= promises[p].flags;
 		s->several_streams |= promises[p].stream != promises[1].stream;
@@ -173,9 +177,11 @@ int weft_layout_create_folded(struct weft_layout **out, const struct weft_model 
 	struct weft_layout *layout = calloc(1, sizeof *layout);
 	struct sorting s = {.model = model, .layout = layout, .count = n > 0 ? n - 1 : 0};
 	s.order = malloc((n + 1) * sizeof *s.order);
+	s.parents = calloc(n / 64 + 1, sizeof *s.parents);
 	if (layout)
 		layout->rows = malloc((n + 1) * sizeof *layout->rows);
-	bool done = layout && layout->rows && s.order && put_in_order(&s) && (!s.several_streams || part_streams(&s));
+	bool done =
+	    layout && layout->rows && s.order && s.parents && put_in_order(&s) && (!s.several_streams || part_streams(&s));
 	if (done) {
 		memset(layout->rows, 0xff, n * sizeof *layout->rows);
 		if (leader_of || s.census.traits & WEFT_TRAIT_FOLDS)
@@ -183,12 +189,13 @@ int weft_layout_create_folded(struct weft_layout **out, const struct weft_model 
 		if (only)
 			leave_out(&s, only);
 		done = done && leave_followers_out(&s) && weft__tracks_find(layout, model, only, &s.census) &&
-		       weft__rows_pack(layout, model, s.order, s.count);
+		       weft__rows_pack(layout, model, s.order, s.count, s.parents);
 	}
 	for (size_t i = 0; done && i < layout->fold_count; i++)
 		for (uint32_t k = 1; k < layout->folds[i].count; k++)
 			layout->rows[layout->folded[layout->folds[i].first + k]] = layout->rows[layout->folds[i].leader];
 	free(s.order);
+	free(s.parents);
 	if (!done) {
 		weft_layout_destroy(layout);
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for the rows of %zu promises", n);

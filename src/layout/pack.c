@@ -23,12 +23,13 @@ enum {
 	NEAR_MOMENTS = 8, /* are reached by steps, those further away by a division */
 	FEW_TRACKS = 64,  /* have room enough in nearly all bands */
 	MOST_CROWD = 8,
+	AHEAD = 12,
 	ALL = UINT8_MAX, /* tracks of less depth are blocks */
 	OUTERMOST = 1,
 	LOOSE = 0
 };
 
-/* A promise that stands on its row. */
+/* A promise that stands on its row, and has others drawn under it. */
 struct placed {
 	int64_t until_ns; /* the row is taken */
 	uint32_t anchor;
@@ -40,8 +41,9 @@ struct pack {
 	struct weft_layout *layout;
 	const uint32_t *order;
 	size_t count;
-	size_t *band_begin;    /* by band: its first in `order` */
-	struct placed *placed; /* by promise */
+	const uint64_t *parents; /* bits by promise: others are drawn under it */
+	size_t *band_begin;      /* by band: its first in `order` */
+	struct placed *placed;   /* by promise */
 	uint32_t turn;
 	uint32_t *items;     /* of a band: by group, then by start; in place of layout->by_row */
 	uint32_t *depth;     /* by track: in how many it stands */
@@ -372,7 +374,8 @@ static bool place(struct pack *p, bool has_blocks, uint32_t promise)
 	const struct span span = span_of(p, promise);
 	uint32_t height = has_blocks ? height_of(p, promise) : 1, from = 0, row = UINT32_MAX;
 	uint32_t anchor = anchor_of(p, promise, span.end_ns);
-	p->placed[promise] = (struct placed){span.end_ns, anchor, p->turn};
+	if (p->parents[promise / 64] >> promise % 64 & 1)
+		p->placed[promise] = (struct placed){span.end_ns, anchor, p->turn};
 	if (anchor != WEFT_NONE)
 		from = p->layout->rows[anchor] + (has_blocks ? height_of(p, anchor) : 1);
 	if (from > 0)
@@ -408,6 +411,8 @@ static int pack_group(struct pack *p, struct packed *b, uint32_t group, size_t b
 	if (group != WEFT_NONE && !weft__rows_take(&p->rows, 0, INT64_MAX)) /* the actor's */
 		return WEFT_ENOMEM;
 	for (size_t i = begin; i < end; i++) {
+		/* Those of a group lie apart, and are many more than what is near the processor. */
+		__builtin_prefetch(&p->model->promises[items[i + AHEAD < end ? i + AHEAD : i]].start_ns);
 		if (!place(p, b->level != LOOSE, items[i]))
 			return WEFT_ENOMEM;
 		if ((status = fits(p, b)) <= 0)
@@ -535,10 +540,11 @@ static bool list_rows(struct pack *p)
 	return true;
 }
 
-bool weft__rows_pack(struct weft_layout *layout, const struct weft_model *model, const uint32_t *order, size_t count)
+bool weft__rows_pack(
+    struct weft_layout *layout, const struct weft_model *model, const uint32_t *order, size_t count, const uint64_t *parents)
 {
 	const size_t tracks = layout->track_count + 1;
-	struct pack p = {.model = model, .layout = layout, .order = order, .count = count};
+	struct pack p = {.model = model, .layout = layout, .order = order, .count = count, .parents = parents};
 	p.placed = calloc(model->promise_count + 1, sizeof *p.placed);
 	uint32_t *by_track = malloc(6 * tracks * sizeof *by_track);
 	p.items = layout->by_row = malloc((count ? count : 1) * sizeof *layout->by_row);

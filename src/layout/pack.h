@@ -5,7 +5,9 @@
 #include "layout/layout.h"
 
 /* Sets rows, row_count, by_row, row_begin, bands, and the times and rows of tracks.  `order` has `count` promises by stream,
- * start and number, without those that follow in a fold.  False when out of memory. */
-bool weft__rows_pack(struct weft_layout *layout, const struct weft_model *model, const uint32_t *order, size_t count);
+ * start and number, without those that follow in a fold.  `parents` has bits by promise: others are drawn under it.  False when
+ * out of memory. */
+bool weft__rows_pack(
+    struct weft_layout *layout, const struct weft_model *model, const uint32_t *order, size_t count, const uint64_t *parents);
 
 #endif
