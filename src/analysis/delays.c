@@ -100,37 +100,13 @@ static void drop_overlaps(struct weft__delays *d)
 	}
 }
 
-/* The model does not tell on which OS thread a promise ran; work on a pool of OS threads holds up no loop.  An OS thread that
- * slept meanwhile, or ran others, is not the one. */
-static bool ran_elsewhere(const struct weft_model *m, uint32_t p, const struct weft_run *run)
-{
-	enum { LOOKED_BACK = 4096 };
-	uint16_t stream = m->promises[p].stream;
-	if (m->trace->stream_count < 2)
-		return false;
-	size_t from = weft_sleep_from(m, run->start_ns + 1), s = from;
-	for (; s < m->sleep_count && m->sleeps[s].start_ns < run->end_ns; s++)
-		if (m->sleeps[s].stream == stream)
-			return true;
-	for (s = from; s > 0 && from - s < LOOKED_BACK; s--)
-		if (m->sleeps[s - 1].stream == stream) {
-			if (m->sleeps[s - 1].end_ns > run->start_ns)
-				return true;
-			break;
-		}
-	for (size_t l = weft_link_from(m, run->start_ns + 1); l < m->link_count && m->links[l].time_ns < run->end_ns; l++)
-		if (m->links[l].kind == WEFT_LINK_READ && m->links[l].stream == stream && m->links[l].from != p)
-			return true;
-	return false;
-}
-
 /* An OS thread that has not slept so far sets things up: its loop has yet to begin, and nothing is late. */
-static bool is_setting_up(const struct weft_model *m, uint32_t p, const struct weft_run *run)
+static bool is_setting_up(const struct weft_model *m, uint32_t p, const struct weft_run *run, uint16_t stream)
 {
 	if (!weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD))
 		return false;
 	for (size_t s = 0; s < m->sleep_count && m->sleeps[s].start_ns < run->start_ns; s++)
-		if (m->sleeps[s].stream == m->promises[p].stream)
+		if (m->sleeps[s].stream == stream)
 			return false;
 	return true;
 }
@@ -145,11 +121,11 @@ static bool find_long_runs(struct weft__delays *d, struct weft__watch *watch)
 		if (run->end_ns - run->start_ns < d->stall_ns)
 			continue;
 		uint32_t p = (uint32_t)WEFT_FIRST(i, 0, m->promise_count, m->promises[i + 1].runs > r);
-		if (p == WEFT_SYSTEM || ran_elsewhere(m, p, run) || is_setting_up(m, p, run))
+		uint16_t stream = m->run_streams ? m->run_streams[r] : m->promises[p].stream;
+		if (p == WEFT_SYSTEM || is_setting_up(m, p, run, stream))
 			continue;
-		if (!add_stall(
-			d, (struct weft__stall){
-			       .start_ns = run->start_ns, .end_ns = run->end_ns, .promise = p, .stream = m->promises[p].stream}))
+		if (!add_stall(d,
+			(struct weft__stall){.start_ns = run->start_ns, .end_ns = run->end_ns, .promise = p, .stream = stream}))
 			return false;
 	}
 	return true;

@@ -132,6 +132,8 @@ static void run(struct weft__build *b, uint16_t stream, int64_t time_ns, uint32_
 	s->run = b->runs.count;
 	b->runs.items[b->runs.count++] = (struct weft_run){time_ns, time_ns};
 	b->run_owners.items[b->run_owners.count++] = next;
+	if (b->run_streams.capacity)
+		b->run_streams.items[b->run_streams.count++] = stream;
 	if (next == WEFT_SYSTEM) {
 		s->sleep = b->sleeps.count;
 		b->sleeps.items[b->sleeps.count++] =
@@ -672,7 +674,8 @@ static int reserve(struct weft__build *b, size_t count)
 	    !weft_vec_reserve(&b->labels, count) || !weft_vec_reserve(&b->label_owners, count) ||
 	    !weft_vec_reserve(&b->runs, count) || !weft_vec_reserve(&b->run_owners, count) ||
 	    !weft_vec_reserve(&b->pauses, count) || !weft_vec_reserve(&b->sleeps, count) ||
-	    (b->model->trace->stream_count > 1 && !weft_vec_reserve(&b->lulls, count)))
+	    (b->model->trace->stream_count > 1 &&
+		(!weft_vec_reserve(&b->lulls, count) || !weft_vec_reserve(&b->run_streams, count))))
 		return WEFT_ENOMEM;
 	return WEFT_OK;
 }
@@ -755,6 +758,7 @@ static void drop(struct weft__build *b)
 	weft_vec_free(&b->label_owners);
 	weft_vec_free(&b->runs);
 	weft_vec_free(&b->run_owners);
+	weft_vec_free(&b->run_streams);
 	weft_vec_free(&b->pauses);
 	weft_vec_free(&b->sleeps);
 	weft_vec_free(&b->lulls);

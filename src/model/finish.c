@@ -217,6 +217,23 @@ static bool place(void *out, const void *items, const uint32_t *owners, size_t c
 	return true;
 }
 
+/* The same of the streams of runs, whose promises' ends then stand as before. */
+static bool place_streams(struct weft__build *b)
+{
+	struct weft_promise *promises = b->promises.items;
+	if (!b->run_streams.count)
+		return true;
+	b->model->run_streams = malloc(b->run_streams.count * sizeof *b->model->run_streams);
+	if (!b->model->run_streams)
+		return false;
+	for (size_t i = b->run_streams.count; i-- > 0;)
+		b->model->run_streams[--promises[b->run_owners.items[i]].runs] = b->run_streams.items[i];
+	for (size_t p = 0; p < b->promises.count; p++)
+		promises[p].runs = promises[p + 1].runs;
+	weft_vec_free(&b->run_streams);
+	return true;
+}
+
 /* Counting sort of the labels and of the runs: the promises, which are many, are walked through once for both. */
 static bool group(struct weft__build *b)
 {
@@ -238,7 +255,8 @@ static bool group(struct weft__build *b)
 	b->model->label_count = b->labels.count;
 	weft_vec_free(&b->labels);
 	weft_vec_free(&b->label_owners);
-	if (!place(&b->model->runs, b->runs.items, b->run_owners.items, b->runs.count, &promises->runs, sizeof *promises))
+	if (!place_streams(b) ||
+	    !place(&b->model->runs, b->runs.items, b->run_owners.items, b->runs.count, &promises->runs, sizeof *promises))
 		return false;
 	b->model->run_count = b->runs.count;
 	weft_vec_free(&b->runs);

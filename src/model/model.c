@@ -24,6 +24,7 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->stream_ends_ns);
 	free(model->labels);
 	free(model->runs);
+	free(model->run_streams);
 	free(model->pauses);
 	free(model->sleeps);
 	free(model->lulls);

@@ -48,6 +48,7 @@ struct weft__build {
 	WEFT_VEC(uint32_t) label_owners;
 	WEFT_VEC(struct weft_run) runs;
 	WEFT_VEC(uint32_t) run_owners;
+	WEFT_VEC(uint16_t) run_streams; /* empty where there is one stream */
 	WEFT_VEC(struct weft_stretch) pauses;
 	WEFT_VEC(struct weft_stretch) sleeps;
 	WEFT_VEC(struct weft_stretch) lulls;

@@ -54,12 +54,21 @@ static void on_changed(GFileMonitor *monitor, GFile *file, GFile *other, GFileMo
 		be_slow();
 }
 
+/* The slow source is attached by another OS thread, which is gone by then. */
+static gpointer attach(gpointer data)
+{
+	g_idle_add(slow_source, NULL);
+	return NULL;
+}
+
 static gboolean begin(gpointer what)
 {
 	GPid pid;
 	char *argv[] = {"/bin/true", NULL};
 	if (!strcmp(what, "idle")) {
 		g_idle_add(slow_source, NULL);
+	} else if (!strcmp(what, "other")) {
+		g_thread_join(g_thread_new("other", attach, NULL));
 	} else if (!strcmp(what, "task")) {
 		GTask *task = g_task_new(NULL, NULL, on_task, NULL);
 		g_task_set_name(task, "errand");
