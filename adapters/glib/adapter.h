@@ -71,6 +71,7 @@ enum weft__glib_type {
 	WEFT__GLIB_LOOP,
 	WEFT__GLIB_SERVED,   /* a GDBusMethodInvocation */
 	WEFT__GLIB_CHILD,    /* a GSubprocess: the source that watches it */
+	WEFT__GLIB_PUSHED,   /* to a GThreadPool */
 	WEFT__GLIB_RECURRING /* what stands for one-shot sources that come again and again */
 };
 
@@ -274,6 +275,11 @@ void weft__glib_thread_ends(void);
 /* source.c: a source of a table was attached, by the call at `site`.  Sources without a name get what else is known. */
 void weft__glib_name_sources(void);
 void weft__glib_sources_forget(void);
+
+/* pool.c: the counters of what waits for an OS thread of a pool, or has one. */
+void weft__glib_pool_enters(void);
+void weft__glib_pool_begins(void);
+void weft__glib_pool_ends(void);
 
 /* process.c */
 void weft__glib_child_begins(struct weft__glib_thing *source, const GSource *watch, const void *data);

@@ -50,7 +50,13 @@
 	X(void, g_source_set_static_name, (GSource * source, const char *name), (source, name))                                  \
 	X(gboolean, g_main_context_iteration, (GMainContext * context, gboolean may_block), (context, may_block))                \
 	X(void, g_main_loop_run, (GMainLoop * loop), (loop))                                                                     \
-	X(void, g_main_loop_quit, (GMainLoop * loop), (loop))
+	X(void, g_main_loop_quit, (GMainLoop * loop), (loop))                                                                    \
+	X(GThreadPool *, g_thread_pool_new, (GFunc f, gpointer data, gint most, gboolean exclusive, GError * *error),            \
+	    (f, data, most, exclusive, error))                                                                                   \
+	X(GThreadPool *, g_thread_pool_new_full,                                                                                 \
+	    (GFunc f, gpointer data, GDestroyNotify end, gint most, gboolean exclusive, GError * *error),                        \
+	    (f, data, end, most, exclusive, error))                                                                              \
+	X(gboolean, g_thread_pool_push, (GThreadPool * pool, gpointer data, GError * *error), (pool, data, error))
 
 #define WEFT__GIO_TASK_CALLS(X)                                                                                                  \
 	X(GTask *, g_task_new, (gpointer object, GCancellable * cancellable, GAsyncReadyCallback callback, gpointer data),       \

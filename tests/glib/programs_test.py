@@ -436,6 +436,61 @@ def ends_of_call(weft, folder):
            {line['root'] for line in hangs}, {served['promise']}, 'what does not end')
 
 
+VALA = """
+class Clerk : Object {
+    public async string read (string path) throws Error {
+        uint8[] bytes;
+        yield File.new_for_path (path).load_contents_async (null, out bytes, null);
+        return "%d".printf (bytes.length);
+    }
+
+    public async void rest () {
+        Timeout.add (20, () => { rest.callback (); return Source.REMOVE; });
+        yield;
+    }
+
+    public async int work () throws Error {
+        yield rest ();
+        var length = yield read ("/etc/passwd");
+        return int.parse (length);
+    }
+}
+
+int main () {
+    var loop = new MainLoop ();
+    var clerk = new Clerk ();
+    clerk.work.begin ((object, result) => {
+        try {
+            stdout.printf ("%s\\n", clerk.work.end (result) > 100 ? "read" : "short");
+        } catch (Error error) {
+            stdout.printf ("%s\\n", error.message);
+        }
+        loop.quit ();
+    });
+    loop.run ();
+    return 0;
+}
+"""
+
+
+def vala(weft, folder):
+    """Async methods of Vala, as valac compiles them: each is a task, which waits for the one that it yields to."""
+    need('valac')
+    source, program = os.path.join(folder, 'clerk.vala'), os.path.join(folder, 'clerk')
+    with open(source, 'w', encoding='ascii') as file:
+        file.write(VALA)
+    subprocess.run(['valac', '--pkg', 'gio-2.0', '-o', program, source], cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    trace = run_both(weft, os.path.join(folder, 'traces'), [program]).trace('clerk')
+    tasks = {p['site']['function']: p for p in trace.promises('task')}
+    expect(set(tasks), {'clerk_work', 'clerk_rest', 'clerk_read'}, 'async methods')
+    for task in tasks.values():
+        ends(task)
+    for name in ('clerk_rest', 'clerk_read'):
+        expect(awaits(trace, tasks['clerk_work'], tasks[name]), True, f'clerk_work waits for {name}')
+    ends(trace.promise('work', 'g_file_load_partial_contents_async'))
+    healthy(trace)
+
+
 GTK = """
 import gi, sys
 gi.require_version('Gtk', '4.0')
@@ -488,7 +543,7 @@ def gtk(weft, folder):
     healthy(trace, but=['unreturned'])
 
 
-TESTS = {'gdbus': gdbus, 'gjs': gjs, 'python': python, 'tls': tls, 'hang': hang, 'gvfs': gvfs, 'ends': ends_of_call, 'gtk': gtk}
+TESTS = {'gdbus': gdbus, 'gjs': gjs, 'python': python, 'tls': tls, 'hang': hang, 'gvfs': gvfs, 'ends': ends_of_call, 'vala': vala, 'gtk': gtk}
 
 
 def main():

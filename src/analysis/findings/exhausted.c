@@ -17,7 +17,8 @@ enum {
 /* A computation has an OS thread from then on, or no longer. */
 struct step {
 	int64_t time_ns;
-	int change; /* 1 or -1 */
+	int change;    /* 1 or -1 */
+	uint32_t part; /* the process, of a trace that is joined of several: each has a pool of its own */
 };
 
 /* A stretch in which all OS threads computed. */
@@ -27,6 +28,8 @@ struct full {
 	uint32_t victim;               /* who waited the longest */
 	int64_t longest_ns, waited_ns; /* that one; all of them */
 	size_t victims;
+	int size; /* of the pool: so many computed */
+	uint32_t part;
 	bool proved; /* a computation waited, too */
 };
 
@@ -34,13 +37,18 @@ struct pool {
 	struct weft__finder *finder;
 	WEFT_VEC(struct step) steps;
 	WEFT_VEC(struct full) stretches;
-	int size;
 };
+
+static uint32_t part_of(const struct weft_model *m, uint32_t p)
+{
+	uint16_t stream = m->promises[p].stream;
+	return m->trace->part_count && stream < m->trace->stream_count ? m->trace->streams[stream].part : 0;
+}
 
 static int compare_steps(const void *a, const void *b)
 {
 	const struct step *x = a, *y = b;
-	return WEFT_ORDER(x->time_ns, y->time_ns) ?: WEFT_ORDER(x->change, y->change);
+	return WEFT_ORDER(x->part, y->part) ?: WEFT_ORDER(x->time_ns, y->time_ns) ?: WEFT_ORDER(x->change, y->change);
 }
 
 static bool has_run(const struct weft_promise *p)
@@ -67,41 +75,57 @@ static bool gather_steps(struct pool *pool)
 		const struct weft_run *first = &m->runs[m->promises[p].runs], *last = &m->runs[m->promises[p + 1].runs - 1];
 		struct step *begin = weft_vec_push(&pool->steps);
 		if (begin)
-			*begin = (struct step){first->start_ns, 1};
+			*begin = (struct step){first->start_ns, 1, part_of(m, p)};
 		struct step *end = weft_vec_push(&pool->steps);
 		if (!begin || !end)
 			return false;
-		*end = (struct step){last->end_ns, -1};
+		*end = (struct step){last->end_ns, -1, part_of(m, p)};
 	}
 	weft_sort(pool->steps.items, pool->steps.count, sizeof *pool->steps.items, compare_steps);
 	return true;
 }
 
-/* Stretches in which as many computed as ever did at the same time. */
-static bool gather_stretches(struct pool *pool)
+/* Stretches in which as many computed as ever did at the same time, of one process. */
+static bool gather_stretches(struct pool *pool, size_t begin, size_t limit)
 {
-	int now = 0;
-	for (size_t i = 0; i < pool->steps.count; i++) {
+	int now = 0, size = 0;
+	for (size_t i = begin; i < limit; i++) {
 		now += pool->steps.items[i].change;
-		pool->size = now > pool->size ? now : pool->size;
+		size = now > size ? now : size;
 	}
-	for (size_t i = 0; i < pool->steps.count; i++) {
+	for (size_t i = begin; i < limit; i++) {
 		const struct step *s = &pool->steps.items[i];
 		struct full *last = pool->stretches.count ? &pool->stretches.items[pool->stretches.count - 1] : NULL;
 		now += s->change;
-		if (now != pool->size)
+		if (now != size)
 			continue;
 		int64_t end_ns = s[1].time_ns; /* somebody ends it */
-		if (last && s->time_ns - last->end_ns <= (last->end_ns - last->start_ns) / BREAK_PART) {
+		if (last && last->part == s->part && s->time_ns - last->end_ns <= (last->end_ns - last->start_ns) / BREAK_PART) {
 			last->end_ns = end_ns;
 			continue;
 		}
 		struct full *added = weft_vec_push(&pool->stretches);
 		if (!added)
 			return false;
-		*added = (struct full){s->time_ns, end_ns, WEFT_NONE, WEFT_NONE, 0, 0, 0, false};
+		*added = (struct full){.start_ns = s->time_ns,
+		    .end_ns = end_ns,
+		    .holder = WEFT_NONE,
+		    .victim = WEFT_NONE,
+		    .size = size,
+		    .part = s->part};
 	}
 	return true;
+}
+
+static bool gather_all_stretches(struct pool *pool)
+{
+	bool ok = true;
+	for (size_t begin = 0, end; ok && begin < pool->steps.count; begin = end) {
+		for (end = begin; end < pool->steps.count && pool->steps.items[end].part == pool->steps.items[begin].part; end++)
+			;
+		ok = gather_stretches(pool, begin, end);
+	}
+	return ok;
 }
 
 static void find_victims(struct pool *pool, struct full *full)
@@ -110,6 +134,8 @@ static void find_victims(struct pool *pool, struct full *full)
 	const struct weft_model *m = f->model;
 	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
 		int64_t start_ns, end_ns;
+		if (part_of(m, p) != full->part)
+			continue;
 		if (has_run(&m->promises[p]) && m->runs[m->promises[p].runs].start_ns < full->end_ns &&
 		    m->runs[m->promises[p + 1].runs - 1].end_ns > full->start_ns && full->holder == WEFT_NONE)
 			full->holder = p;
@@ -144,13 +170,13 @@ static void tell_exhausted(struct pool *pool, const struct full *full)
 	finding->weight = (uint64_t)full->waited_ns;
 	finding->title =
 	    weft__finding_text(f, "%s%s waited %s for an OS thread of the pool: each of its %d was busy with a computation%s",
-		name, at, weft__words_span(f, full->longest_ns), pool->size, holder_at);
+		name, at, weft__words_span(f, full->longest_ns), full->size, holder_at);
 	finding->next = weft__finding_text(f,
 	    "cut the computations into smaller pieces, give them OS threads of their own, or give the pool more "
 	    "(UV_THREADPOOL_SIZE)%s",
 	    holder_at);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full->start_ns, full->holder,
-	    "each of the pool's %d OS threads is busy, one with %s%s", pool->size, weft__words_name(f, full->holder), holder_at);
+	    "each of the pool's %d OS threads is busy, one with %s%s", full->size, weft__words_name(f, full->holder), holder_at);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full->end_ns, WEFT_NONE, "one of them is free again, %s later",
 	    weft__words_span(f, full->end_ns - full->start_ns));
 	weft__finding_evidence(
@@ -165,7 +191,7 @@ void weft__find_exhausted(struct weft__finder *f)
 {
 	enum { LOOKED_AT = 16 }; /* the first stretches: a pool that is full all the time is so in each */
 	struct pool pool = {.finder = f};
-	f->no_memory |= !gather_steps(&pool) || !gather_stretches(&pool);
+	f->no_memory |= !gather_steps(&pool) || !gather_all_stretches(&pool);
 	size_t looked = 0;
 	for (size_t i = 0; !f->no_memory && i < pool.stretches.count && looked < LOOKED_AT; i++) {
 		struct full *full = &pool.stretches.items[i];
@@ -173,7 +199,7 @@ void weft__find_exhausted(struct weft__finder *f)
 			continue;
 		looked++;
 		find_victims(&pool, full);
-		if (full->victims > 0 && (full->proved || pool.size >= USUAL_SIZE))
+		if (full->victims > 0 && (full->proved || full->size >= USUAL_SIZE))
 			tell_exhausted(&pool, full);
 	}
 	weft_vec_free(&pool.steps);

@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""What is pushed to a GThreadPool waits in its queue until an OS thread of the pool has the time: both are told.
+
+	pool_test.py POOL WEFT
+
+SPDX-License-Identifier: ISC"""
+
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
+from recorded import Recording, expect, fail
+
+pool, weft = map(os.path.abspath, sys.argv[1:3])
+with tempfile.TemporaryDirectory(prefix='weft-glib-') as folder:
+    recording = Recording(weft, os.path.join(folder, 'traces'), [pool])
+    expect(recording.status, 0, 'the exit status')
+    trace = recording.trace('glib_pool')
+    work = trace.promises('work')
+    expect([p['labels'][0][1] for p in work], ['compute'] * 6, 'what is pushed')
+    expect({p['end'] for p in work}, {'resolved'}, 'how it ends')
+    runs = {line['promise']: line['stream'] for line in trace.ask('events', '--json') if line['op'] == 'run'}
+    threads = {runs[p['promise']] for p in work}
+    if len(threads) != 2 or 0 in threads:
+        fail(f'they ran on OS threads {threads}')
+    # The third waited for one of the first two, which took 30 ms from then on; the fifth for two.
+    figures = next(line for line in trace.ask('stats', '--json') if line['label'] == 'compute')
+    expect((figures['waiting']['max_ns'] >= 60_000_000, figures['running']['p50_ns'] >= 30_000_000), (True, True), f'waiting and running: {figures}')
+    counters = {line['counter'] for line in trace.ask('events', '--json') if line['op'] == 'counter_add'}
+    expect(counters, {'GThreadPool: requests', 'GThreadPool: at work'}, 'counters')
