@@ -89,11 +89,13 @@ static int render_view(struct weft_view *view, const struct weft_render_options 
 	}
 	for (size_t i = 0; i < o->marked_count; i++)
 		weft_view_set_highlight(view, o->marked[i], true);
+	struct weft_draw_options options = {.measure = weft_cairo_measure, .no_metrics = o->no_metrics};
+	weft_view_leave(view, weft_draw_lanes_px(view->model, &options, view->height_px));
 	weft_view_focus_best(view);
 	int status = weft_cairo_create(&cairo);
 	if (status < 0)
 		return weft_error_set(err, status, "no memory for fonts");
-	struct weft_draw_options options = {.measure = weft_cairo_measure, .measure_ctx = cairo, .no_metrics = o->no_metrics};
+	options.measure_ctx = cairo;
 	status = weft_draw_frame(&list, view, &options, err);
 	if (status == WEFT_OK)
 		status = weft_cairo_write(cairo, &list, o->picture, o->theme, write, write_ctx, err);

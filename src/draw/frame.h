@@ -174,6 +174,7 @@ void weft__draw_shades(struct weft__frame *f);
 void weft__draw_grid(struct weft__frame *f);
 void weft__draw_bands(struct weft__frame *f);
 void weft__draw_metrics(struct weft__frame *f);
+void weft__draw_values(struct weft__frame *f, int64_t time_ns); /* of counters, at that time */
 void weft__draw_promises(struct weft__frame *f);
 void weft__draw_arrows(struct weft__frame *f);
 void weft__draw_captions(struct weft__frame *f);

@@ -1,38 +1,95 @@
-/* metrics.c: counters as step curves over the whole height; where they change too often, the envelope in which they do.
- * SPDX-License-Identifier: ISC */
+/* metrics.c: counters in lanes of their own below the promises: step curves; where they change too often, the envelope in which
+ * they do.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "draw/frame.h"
 
-#define EDGE_PX 6.0
 #define COLOURS 6u
-#define MARKS 6000 /* of all counters together, about */
-#define FEW 10u    /* more that change all the time are drawn coarser, and as outlines: filled they would hide each other */
+#define MARKS 6000       /* of all counters together, about */
+#define ROWS_PX 200.0    /* what rows need */
+#define PART 3.0         /* of the height, at most one in so many is for lanes */
+#define LANE_PX 44.0     /* if there is room */
+#define LEAST_PX 20.0    /* if not: a name has room */
+#define ABOVE_PX 5       /* the highest value */
+#define BELOW_PX 4       /* the lowest one */
+#define AXIS_LEAST_PX 32 /* with less only the highest value is written */
+#define AXIS_PX 20       /* of the times below, where they are in the picture */
 
-static bool is_shown(const struct weft__frame *f, size_t counter)
+struct lanes {
+	size_t count; /* that have room */
+	int each_px;
+};
+
+static bool is_shown(const struct weft_model *model, const struct weft_draw_options *o, size_t counter)
 {
-	return f->model->counters[counter].count > 0 && !(f->options.hidden_metrics && f->options.hidden_metrics[counter]);
+	return model->counters[counter].count > 0 && !(o->hidden_metrics && o->hidden_metrics[counter]);
 }
 
-static int y_of_value(const struct weft__frame *f, const struct weft_counter *c, int64_t value)
+static size_t count_shown(const struct weft_model *model, const struct weft_draw_options *o)
 {
+	size_t shown = 0;
+	for (size_t c = 0; !o->no_metrics && c < model->counter_count; c++)
+		shown += is_shown(model, o, c);
+	return shown;
+}
+
+static struct lanes lanes_in(double room_px, size_t shown)
+{
+	double each = shown > 0 ? room_px / (double)shown : 0;
+	each = each > LANE_PX ? LANE_PX : each < LEAST_PX ? LEAST_PX : each;
+	size_t fit = room_px > 0 ? (size_t)(room_px / each) : 0;
+	return (struct lanes){shown < fit ? shown : fit, weft__floor(each)};
+}
+
+double weft_draw_lanes_px(const struct weft_model *model, const struct weft_draw_options *options, double height_px)
+{
+	static const struct weft_draw_options usual;
+	double part = height_px / PART, left = height_px - ROWS_PX;
+	struct lanes lanes = lanes_in(part < left ? part : left, count_shown(model, options ? options : &usual));
+	return (double)lanes.count * lanes.each_px;
+}
+
+struct lane {
+	const struct weft_counter *counter;
+	const struct weft_counter_index *index;
+	enum weft_paint paint;
+	int y0, y1, zero; /* where the lane begins and ends, and where its curve is 0, or nearest to it */
+};
+
+static int y_of_value(const struct lane *l, int64_t value)
+{
+	const struct weft_counter *c = l->counter;
 	double range = (double)c->scale_max - (double)c->scale_min;
 	double part = ((double)value - (double)c->scale_min) / (range > 0 ? range : 1);
-	double top = WEFT_VIEW_TOP_PX - EDGE_PX, bottom = f->height - WEFT_VIEW_BOTTOM_PX + EDGE_PX;
+	double top = l->y0 + ABOVE_PX, bottom = l->y1 - BELOW_PX;
 	part = part > 0 ? part < 1 ? part : 1 : 0;
 	return weft__floor(bottom - part * (bottom - top));
 }
 
-static void draw_counter(struct weft__frame *f, size_t counter, size_t shown, enum weft_paint paint, int *last_y)
+/* A value that stays: a line, and a tint down to 0. */
+static void draw_level(struct weft__frame *f, const struct lane *l, int x0, int x1, int y)
 {
-	const struct weft_counter *c = &f->model->counters[counter];
+	if (x1 <= x0)
+		return;
+	weft__rect(f, weft__ink(WEFT_LAYER_METRIC, l->paint, 255), x0, y, x1, y + 2);
+	if (y + 2 < l->zero)
+		weft__rect(f, weft__ink(WEFT_LAYER_METRIC, l->paint, 56), x0, y + 2, x1, l->zero);
+	else if (y > l->zero)
+		weft__rect(f, weft__ink(WEFT_LAYER_METRIC, l->paint, 56), x0, l->zero, x1, y);
+}
+
+static void draw_curve(struct weft__frame *f, const struct lane *l, size_t lanes)
+{
+	const struct weft_counter *c = l->counter;
 	int64_t left = weft_view_time(f->view, 0);
 	size_t i = weft__counter_from(c, 0, left);
-	int y = y_of_value(f, c, i > 0 ? c->samples[i - 1].value : 0), since = 0;
+	int y = y_of_value(l, i > 0 ? c->samples[i - 1].value : 0), since = 0;
 	/* Where they change all the time, columns are as wide as there are many. */
 	size_t seen = weft__counter_from(c, i, weft_view_time(f->view, f->width)) - i;
-	bool outline = shown > FEW;
-	int marks = (int)(MARKS / shown) + 1, column = 1;
+	int marks = (int)(MARKS / lanes) + 1, column = 1;
 	if (seen > 2 * (size_t)f->width || seen > (size_t)marks) {
-		column = f->width * (outline ? 2 : 1) / marks + 1;
+		column = 2 * f->width / marks + 1;
 		column = column > 2 ? column : 2;
 	}
 	while (i < c->count) {
@@ -42,82 +99,103 @@ static void draw_counter(struct weft__frame *f, size_t counter, size_t shown, en
 		int x = weft__floor(exact / column) * column;
 		size_t end = weft__counter_from(c, i, weft_view_time(f->view, x + column));
 		end = end > i ? end : i + 1;
-		struct weft_envelope e = weft__counter_envelope(c, &f->index->counters[counter], i, end);
-		int next = y_of_value(f, c, c->samples[end - 1].value);
-		int top = y_of_value(f, c, e.max), bottom = y_of_value(f, c, e.min);
+		struct weft_envelope e = weft__counter_envelope(c, l->index, i, end);
+		int next = y_of_value(l, c->samples[end - 1].value);
+		int top = y_of_value(l, e.max), bottom = y_of_value(l, e.min);
 		top = top < y ? top : y;
 		bottom = bottom > y ? bottom : y;
-		if (x > since)
-			weft__rect(f, weft__ink(WEFT_LAYER_METRIC, paint, 255), since, y, x, y + 2);
+		draw_level(f, l, since, x, y);
 		/* A column in which it goes up and down many times is a tint, not a line. */
 		int moved = next > y ? next - y : y - next;
 		bool busy = end - i > 3 && bottom - top > moved + 4;
-		if (busy && outline) {
-			weft__rect(f, weft__ink(WEFT_LAYER_METRIC, paint, 160), x, top, x + column, top + 2);
-			weft__rect(f, weft__ink(WEFT_LAYER_METRIC, paint, 160), x, bottom, x + column, bottom + 2);
-		} else {
-			weft__rect(f, weft__ink(WEFT_LAYER_METRIC, paint, busy ? 160 : 255), x, top, x + (busy ? column : 2),
-			    bottom + 2);
-		}
+		weft__rect(
+		    f, weft__ink(WEFT_LAYER_METRIC, l->paint, busy ? 160 : 255), x, top, x + (busy ? column : 2), bottom + 2);
 		since = x + (busy || column < 2 ? column : 2);
 		y = next;
 		i = end;
 	}
-	weft__rect(f, weft__ink(WEFT_LAYER_METRIC, paint, 255), since, y, f->width, y + 2);
-	*last_y = y;
+	draw_level(f, l, since, f->width, y);
 }
 
-/* The name at the right, as near to its curve as the others leave room. */
-static void draw_name(struct weft__frame *f, const struct weft_counter *c, enum weft_paint paint, int y)
+static double write_at(struct weft__frame *f, enum weft_font font, enum weft_paint paint, double x, bool is_right, double y,
+    const char *bytes, size_t bytes_len)
 {
 	char text[128];
-	size_t len = weft__text_clean(text, sizeof text, c->name.ptr, c->name.len);
+	size_t len = weft__text_clean(text, sizeof text, bytes, bytes_len);
 	double width;
-	len = weft__text_fit(f, WEFT_FONT_BOLD, text, len, sizeof text, f->width / 4.0, &width);
-	if (len == 0)
+	len = weft__text_fit(f, font, text, len, sizeof text, f->width / 3.0, &width);
+	x -= is_right ? width : 0;
+	if (len == 0 || weft__text_blocked(f, font, x, y, width))
+		return 0;
+	weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 208), weft__floor(x) - 3, (int)y - 9,
+	    weft__floor(x + width) + 3, (int)y + 3);
+	weft__text_put(f, paint, x, y, (struct weft__writing){font, text, len, width});
+	return width;
+}
+
+static void draw_axis(struct weft__frame *f, const struct lane *l)
+{
+	char text[32];
+	int len = snprintf(text, sizeof text, "%" PRId64, l->counter->scale_max);
+	write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, 6, false, l->y0 + 12, text, (size_t)len);
+	if (l->y1 - l->y0 < AXIS_LEAST_PX || l->counter->scale_min == l->counter->scale_max)
 		return;
-	double x = f->width - 8 - width;
-	int low = (int)WEFT_VIEW_TOP_PX, high = f->height - (int)WEFT_VIEW_BOTTOM_PX + 10;
-	y = y - 4 < low ? low : y - 4 > high ? high : y - 4;
-	for (int away = 0; away < f->height; away++) {
-		int at = y + (away % 2 ? -(away + 1) / 2 : away / 2);
-		if (at < low || at > high || weft__text_blocked(f, WEFT_FONT_BOLD, x - 4, at + 2, width + 8) ||
-		    weft__text_blocked(f, WEFT_FONT_BOLD, x - 4, at - 2, width + 8))
+	len = snprintf(text, sizeof text, "%" PRId64, l->counter->scale_min);
+	write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, 6, false, l->y1 - BELOW_PX, text, (size_t)len);
+}
+
+/* Calls `see` for each lane, from the first to the last; `hidden`: how many counters have no room after it. */
+static void each_lane(
+    struct weft__frame *f, void (*see)(struct weft__frame *f, const struct lane *lane, struct lanes lanes, size_t hidden))
+{
+	size_t shown = count_shown(f->model, &f->options), at = 0;
+	struct lanes lanes = lanes_in(f->view->lanes_px, shown);
+	int bottom = f->height - (f->options.no_axis ? BELOW_PX : AXIS_PX), y0 = bottom - (int)lanes.count * lanes.each_px;
+	for (size_t c = 0; c < f->model->counter_count && at < lanes.count; c++) {
+		if (!is_shown(f->model, &f->options, c))
 			continue;
-		weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 224), weft__floor(x) - 4, at - 10, f->width - 4,
-		    at + 4);
-		weft__text_put(f, paint, x, at, (struct weft__writing){WEFT_FONT_BOLD, text, len, width});
-		return;
+		struct lane l = {.counter = &f->model->counters[c],
+		    .index = &f->index->counters[c],
+		    .paint = WEFT_PAINT_COUNTER_0 + (uint32_t)(c % COLOURS),
+		    .y0 = y0 + (int)at * lanes.each_px,
+		    .y1 = y0 + (int)(at + 1) * lanes.each_px};
+		l.zero = y_of_value(&l, 0);
+		see(f, &l, lanes, ++at == lanes.count ? shown - at : 0);
 	}
+}
+
+static void draw_lane(struct weft__frame *f, const struct lane *l, struct lanes lanes, size_t hidden)
+{
+	weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, l->y0, f->width, l->y0 + 1);
+	draw_axis(f, l);
+	double width =
+	    write_at(f, WEFT_FONT_BOLD, l->paint, f->width - 8, true, l->y0 + 13, l->counter->name.ptr, l->counter->name.len);
+	if (hidden > 0) {
+		char more[48];
+		int len = snprintf(more, sizeof more, "and %zu more that have no room", hidden);
+		write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, f->width - 20 - width, true, l->y0 + 13, more, (size_t)len);
+	}
+	draw_curve(f, l, lanes.count);
 }
 
 void weft__draw_metrics(struct weft__frame *f)
 {
-	enum { NAMES = 64 };
-	struct {
-		size_t counter;
-		enum weft_paint paint;
-		int y;
-	} names[NAMES];
-	int count = 0;
-	uint32_t colour = 0;
-	size_t shown = 0;
-	if (f->options.no_metrics)
-		return;
-	for (size_t c = 0; c < f->model->counter_count; c++)
-		shown += is_shown(f, c);
-	for (size_t c = 0; c < f->model->counter_count; c++, colour++) {
-		enum weft_paint paint = WEFT_PAINT_COUNTER_0 + colour % COLOURS;
-		int y;
-		if (!is_shown(f, c))
-			continue;
-		draw_counter(f, c, shown, paint, &y);
-		if (count < NAMES) {
-			names[count].counter = c;
-			names[count].paint = paint;
-			names[count++].y = y;
-		}
-	}
-	for (int n = 0; n < count; n++)
-		draw_name(f, &f->model->counters[names[n].counter], names[n].paint, names[n].y);
+	each_lane(f, draw_lane);
+}
+
+static void draw_value(struct weft__frame *f, const struct lane *l, struct lanes lanes, size_t hidden)
+{
+	const struct weft_counter *c = l->counter;
+	size_t i = weft__counter_from(c, 0, f->from_ns < INT64_MAX ? f->from_ns + 1 : f->from_ns);
+	int64_t value = i > 0 ? c->samples[i - 1].value : 0;
+	char text[32];
+	int len = snprintf(text, sizeof text, "%" PRId64, value), x = weft__floor(weft_view_x(f->view, f->from_ns));
+	bool is_right = x > f->width * 3 / 4;
+	write_at(f, WEFT_FONT_BOLD, l->paint, is_right ? x - 7 : x + 7, is_right, (l->y0 + l->y1) / 2 + 4, text, (size_t)len);
+}
+
+void weft__draw_values(struct weft__frame *f, int64_t time_ns)
+{
+	f->from_ns = time_ns;
+	each_lane(f, draw_value);
 }

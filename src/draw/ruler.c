@@ -17,6 +17,9 @@ static struct weft__frame frame_of(
 		f.options.measure = options->measure;
 		f.options.measure_ctx = options->measure_ctx;
 		f.options.clock = options->clock;
+		f.options.no_metrics = options->no_metrics;
+		f.options.hidden_metrics = options->hidden_metrics;
+		f.options.no_axis = true; /* this is the axis */
 	}
 	return f;
 }
@@ -144,6 +147,7 @@ int weft_ruler_guides(
 	if (!f.failed && o && o->has_pointer) {
 		int x = weft__floor(weft_view_x(view, o->pointer_ns));
 		weft__rect(&f, weft__ink(WEFT_LAYER_MARK, WEFT_PAINT_LABEL, 96), x, 0, x + 1, f.height);
+		weft__draw_values(&f, o->pointer_ns);
 	}
 	return weft__frame_end(&f, err);
 }

@@ -11,6 +11,8 @@ struct weft_ruler_options {
 	weft_measure_fn *measure; /* as in weft_draw_options */
 	void *measure_ctx;
 	struct weft_clock clock;
+	bool no_metrics; /* this and the next as in weft_draw_options */
+	const uint8_t *hidden_metrics;
 	bool has_pointer, has_span;
 	int64_t pointer_ns;
 	int64_t span_from_ns, span_to_ns; /* in either order */
@@ -22,8 +24,8 @@ struct weft_ruler_options {
 int weft_ruler_draw(struct weft_draw_list *list, const struct weft_view *view, double height_px,
     const struct weft_ruler_options *options, struct weft_error *err);
 
-/* Fills a list with what continues the ruler over the frame, to be drawn on top of it: the pointer's line and the span's ends.
- * As large as the view. */
+/* Fills a list with what continues the ruler over the frame, to be drawn on top of it: the pointer's line, the values that
+ * counters have there, and the span's ends.  As large as the view. */
 int weft_ruler_guides(
     struct weft_draw_list *list, const struct weft_view *view, const struct weft_ruler_options *options, struct weft_error *err);
 

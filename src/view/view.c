@@ -36,7 +36,7 @@ static double inner_width(const struct weft_view *v)
 
 static double inner_height(const struct weft_view *v)
 {
-	double h = v->height_px - WEFT_VIEW_TOP_PX - WEFT_VIEW_BOTTOM_PX;
+	double h = v->height_px - v->lanes_px - WEFT_VIEW_TOP_PX - WEFT_VIEW_BOTTOM_PX;
 	return h > 16 ? h : 16;
 }
 
@@ -221,6 +221,14 @@ void weft_view_resize(struct weft_view *v, double width_px, double height_px)
 	v->px_per_ns *= width_px / v->width_px;
 	v->width_px = width_px;
 	clamp_time(v);
+	choose_rows(v);
+}
+
+void weft_view_leave(struct weft_view *v, double lanes_px)
+{
+	if (lanes_px == v->lanes_px)
+		return;
+	v->lanes_px = lanes_px;
 	choose_rows(v);
 }
 

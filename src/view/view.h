@@ -15,6 +15,7 @@ struct weft_view {
 	const struct weft_model *model;
 	const struct weft_layout *layout;
 	double width_px, height_px;
+	double lanes_px;  /* of the height, below the rows: for counters */
 	int64_t end_ns;   /* how far time goes */
 	int64_t from_ns;  /* time at x = 0 */
 	double px_per_ns; /* horizontal scale */
@@ -42,6 +43,9 @@ void weft_view_destroy(struct weft_view *view);
 
 /* Keeps the time range and the focus.  Widths are clamped to 16 .. 32767, heights to 64 .. 32767. */
 void weft_view_resize(struct weft_view *view, double width_px, double height_px);
+
+/* Leaves room for lanes below the rows. */
+void weft_view_leave(struct weft_view *view, double lanes_px);
 
 /* How far time goes: the trace's end, unless another trace is shown beside it that is longer. */
 void weft_view_set_end(struct weft_view *view, int64_t end_ns);

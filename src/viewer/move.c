@@ -167,7 +167,7 @@ struct weft_range weft_viewer_range_x(const struct weft_viewer *v)
 struct weft_range weft_viewer_range_y(const struct weft_viewer *v)
 {
 	const struct weft_view *view = v->view;
-	double inner = view->height_px - WEFT_VIEW_TOP_PX - WEFT_VIEW_BOTTOM_PX;
+	double inner = view->height_px - view->lanes_px - WEFT_VIEW_TOP_PX - WEFT_VIEW_BOTTOM_PX;
 	if (view->curve == 0 || inner <= 0) {
 		double slots = view->slots > 1 ? view->slots : 1; /* where nothing is alive, no row is shown */
 		return (struct weft_range){0, slots, 0, slots};

@@ -147,6 +147,7 @@ static int draw_picture(struct weft_viewer *v, struct weft_error *err)
 	    .no_axis = v->panes[WEFT_PANE_RULER].height_px > 0,
 	    .hidden_metrics = v->hidden_metrics,
 	    .clock = v->clock};
+	weft_view_leave(v->view, weft_draw_lanes_px(v->model, &options, v->view->height_px));
 	int status = weft_draw_frame(&v->lists[WEFT_PANE_PICTURE], v->view, &options, err);
 	if (status < 0 || strip->height_px <= 0) {
 		empty(&v->lists[WEFT_PANE_OVERVIEW]);
@@ -167,6 +168,8 @@ static int draw_overlay(struct weft_viewer *v, struct weft_error *err)
 	struct weft_ruler_options ruler = {.measure = v->measure,
 	    .measure_ctx = v->measure_ctx,
 	    .clock = v->clock,
+	    .no_metrics = !v->metrics,
+	    .hidden_metrics = v->hidden_metrics,
 	    .has_pointer = v->has_pointer,
 	    .pointer_ns = v->pointer_ns,
 	    .has_span = v->has_span,

@@ -3,6 +3,7 @@
 #include "draw/scene.h"
 
 #include "draw/marks.h"
+#include "draw/ruler.h"
 
 /* Which pixels a paint covers, whatever else is on them: colours that could hide it are never drawn over it. */
 static uint8_t *raster_of(const struct weft_draw_list *list, enum weft_paint paint)
@@ -72,7 +73,7 @@ static void test_random(void **state)
 		open_scene_of(&s, w.bytes, w.size, (uint16_t)(seed % 3 ? 1 : 2 + seed % 7));
 		for (int frame = 0; frame < 5; frame++) {
 			move_about(s.view, &r);
-			assert_int_equal(weft_draw_frame(&s.list, s.view, NULL, NULL), WEFT_OK);
+			assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 			check_primitives(&s.list);
 			check_texts(&s.list);
 			check_important(&s);
@@ -96,19 +97,19 @@ static void test_goldens(void **state)
 	struct scene s;
 	write_signs(&w);
 	open_scene(&s, w.bytes, w.size);
-	assert_int_equal(weft_draw_frame(&s.list, s.view, NULL, NULL), WEFT_OK);
+	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 	check_golden(&s.list, "signs");
 	weft_view_resize(s.view, 640, 360);
 	weft_view_show(s.view, 1000000, 1400000);
 	assert_int_equal(weft_view_find(s.view, "WRITE"), 1);
 	struct weft_draw_options options = {.no_metrics = true};
-	assert_int_equal(weft_draw_frame(&s.list, s.view, &options, NULL), WEFT_OK);
+	assert_int_equal(draw_scene(&s, &options), WEFT_OK);
 	check_golden(&s.list, "signs-zoomed");
 	close_scene(&s);
 	write_random_trace(&w, 7);
 	open_scene(&s, w.bytes, w.size);
 	weft_view_resize(s.view, 400, 200);
-	assert_int_equal(weft_draw_frame(&s.list, s.view, NULL, NULL), WEFT_OK);
+	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 	check_golden(&s.list, "crowded");
 	close_scene(&s);
 }
@@ -121,7 +122,7 @@ static void test_signs(void **state)
 	struct scene s;
 	write_signs(&w);
 	open_scene(&s, w.bytes, w.size);
-	assert_int_equal(weft_draw_frame(&s.list, s.view, NULL, NULL), WEFT_OK);
+	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 	static const enum weft_paint paints[] = {WEFT_PAINT_SLEEP, WEFT_PAINT_PAUSE, WEFT_PAINT_GRID, WEFT_PAINT_CREATION,
 	    WEFT_PAINT_PROMISE, WEFT_PAINT_RUN, WEFT_PAINT_FAILED, WEFT_PAINT_READ, WEFT_PAINT_READ_FAILED, WEFT_PAINT_RESOLVE,
 	    WEFT_PAINT_SIGNAL, WEFT_PAINT_KIND, WEFT_PAINT_COUNTER_0};
@@ -133,13 +134,67 @@ static void test_signs(void **state)
 		if (!has_text(&s.list, words[i]))
 			fail_msg("the picture does not say \"%s\"", words[i]);
 	struct weft_draw_options options = {.no_metrics = true};
-	assert_int_equal(weft_draw_frame(&s.list, s.view, &options, NULL), WEFT_OK);
+	assert_int_equal(draw_scene(&s, &options), WEFT_OK);
 	assert_int_equal(count_of(&s.list, WEFT_PAINT_COUNTER_0), 0);
 	/* The label of a line that begins to the left of the picture sticks to its edge. */
 	weft_view_show(s.view, 500000, 900000);
-	assert_int_equal(weft_draw_frame(&s.list, s.view, NULL, NULL), WEFT_OK);
+	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 	assert_true(has_text(&s.list, "read a block"));
 	close_scene(&s);
+}
+
+static bool is_of_counter(const struct weft_prim *p)
+{
+	return p->kind == WEFT_PRIM_RECT && p->paint >= WEFT_PAINT_COUNTER_0 && p->paint <= WEFT_PAINT_COUNTER_5;
+}
+
+/* What is drawn of counters is below all promises, also where there are more than have room; each has its value at the pointer.
+ */
+static void test_lanes(void **state)
+{
+	(void)state;
+	enum { COUNTERS = 40 };
+	static struct mirage_writer w;
+	static const char value[] = "1017";
+	struct scene s;
+	for (int counters = 1; counters <= COUNTERS; counters += COUNTERS - 1) {
+		w.size = 0;
+		mw_packet(&w, 1);
+		for (int i = 0; i < counters; i++) {
+			char name[16];
+			snprintf(name, sizeof name, "counter %d", i);
+			mw_create(&w, 1000000 + i, -1, i, WEFT_KIND_TASK);
+			mw_text(&w, 2000000 + i, WEFT_OP_COUNTER_ADD, i, i == 0 ? 1017 : 17, name);
+		}
+		mw_end(&w, 0);
+		open_scene(&s, w.bytes, w.size);
+		assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+		assert_true(s.view->lanes_px > 0 && s.view->lanes_px <= s.view->height_px / 3);
+		double lanes = s.view->height_px - s.view->lanes_px - 24, lowest = 0;
+		bool any = false;
+		for (size_t i = 0; i < s.list.count; i++) {
+			const struct weft_prim *p = &s.list.prims[i];
+			if (is_of_counter(p)) {
+				any = true;
+				assert_true((double)p->y0 >= lanes);
+			}
+			if (p->kind == WEFT_PRIM_RECT && p->paint == WEFT_PAINT_PROMISE)
+				lowest = (double)p->y1 > lowest ? (double)p->y1 : lowest;
+		}
+		assert_true(any && lowest > 0 && lowest <= lanes);
+		assert_true(has_text(&s.list, "counter 0") && has_text(&s.list, value));
+		assert_true(has_text(&s.list, "and 28 more that have no room") == (counters == COUNTERS));
+		struct weft_ruler_options at = {.has_pointer = true, .pointer_ns = s.model->end_ns};
+		assert_int_equal(weft_ruler_guides(&s.list, s.view, &at, NULL), WEFT_OK);
+		assert_true(has_text(&s.list, value) && !has_text(&s.list, "counter 0"));
+		at.no_metrics = true;
+		assert_int_equal(weft_ruler_guides(&s.list, s.view, &at, NULL), WEFT_OK);
+		assert_false(has_text(&s.list, value));
+		struct weft_draw_options none = {.no_metrics = true};
+		assert_int_equal(draw_scene(&s, &none), WEFT_OK);
+		assert_true(s.view->lanes_px == 0);
+		close_scene(&s);
+	}
 }
 
 /* Handles that do nothing are one line, whose name counts them; one that runs has a line and a name of its own. */
@@ -164,14 +219,14 @@ static void test_fold(void **state)
 	mw_op(&w, 2500000, WEFT_OP_RUN, -1);
 	mw_end(&w, 0);
 	open_scene(&s, w.bytes, w.size);
-	assert_int_equal(weft_draw_frame(&s.list, s.view, NULL, NULL), WEFT_OK);
+	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 	check_golden(&s.list, "fold");
 	assert_true(has_text(&s.list, "3 signals") && has_text(&s.list, "SIGUSR1"));
 	for (int i = 0; i < 3; i++)
 		assert_false(has_text(&s.list, names[i]));
 	/* What is found of it highlights the line. */
 	assert_int_equal(weft_view_find(s.view, "SIGTERM"), 1);
-	assert_int_equal(weft_draw_frame(&s.list, s.view, NULL, NULL), WEFT_OK);
+	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 	assert_int_equal(count_of(&s.list, WEFT_PAINT_HIGHLIGHT), 1);
 	struct weft_marks marks = {.hovered = WEFT_NONE, .selected = WEFT_NONE, .dim = true};
 	assert_int_equal(weft_marks_draw(&s.list, s.view, &marks, NULL), WEFT_OK);
@@ -206,7 +261,7 @@ static void test_sites(void **state)
 	static const uint32_t site_of[] = {0, 1, WEFT_NONE};
 	for (size_t i = 0; i < 3; i++) {
 		s.model->promises[unlabelled].site = site_of[i];
-		assert_int_equal(weft_draw_frame(&s.list, s.view, NULL, NULL), WEFT_OK);
+		assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 		for (size_t k = 0; k < 3; k++)
 			assert_int_equal(has_text(&s.list, names[k]), k == i);
 		assert_true(has_text(&s.list, "read a block"));
@@ -247,7 +302,7 @@ static void test_svg(void **state)
 	struct scene s;
 	char *svg = NULL;
 	open_scene(&s, hostile, sizeof hostile - 1);
-	assert_int_equal(weft_draw_frame(&s.list, s.view, NULL, NULL), WEFT_OK);
+	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 	assert_int_equal(weft_svg_write(&s.list, WEFT_THEME_DARK, append, &svg, NULL), WEFT_OK);
 	assert_null(strstr(svg, "<script>"));
 	assert_non_null(strstr(svg, "&lt;/text&gt;&lt;script&gt;&amp;x</text>"));
@@ -276,7 +331,7 @@ static void test_bounded(void **state)
 		weft_view_show_all(s.view);
 		weft_view_zoom(s.view, zoom, 700);
 		weft_view_focus(s.view, s.view->slots * 0.4);
-		assert_int_equal(weft_draw_frame(&s.list, s.view, NULL, NULL), WEFT_OK);
+		assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 		check_primitives(&s.list);
 		check_texts(&s.list);
 		check_important(&s);
@@ -330,6 +385,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_random),
 	    cmocka_unit_test(test_goldens),
+	    cmocka_unit_test(test_lanes),
 	    cmocka_unit_test(test_signs),
 	    cmocka_unit_test(test_fold),
 	    cmocka_unit_test(test_sites),

@@ -66,6 +66,7 @@ static int draw(const struct weft_model *model)
 		status = weft_view_create(&view, model, layout, &err);
 	if (status == WEFT_OK) {
 		weft_view_resize(view, 800, 200);
+		weft_view_leave(view, weft_draw_lanes_px(model, NULL, 200));
 		weft_view_find_related(view, 3);
 		status = weft_draw_frame(&list, view, NULL, &err);
 		assert_true(status == WEFT_OK || list.count == 0);

@@ -139,6 +139,13 @@ static inline void check_primitives(const struct weft_draw_list *list)
 	}
 }
 
+/* As viewers do. */
+static inline int draw_scene(struct scene *s, const struct weft_draw_options *options)
+{
+	weft_view_leave(s->view, weft_draw_lanes_px(s->model, options, s->view->height_px));
+	return weft_draw_frame(&s->list, s->view, options, NULL);
+}
+
 static inline void check_golden(const struct weft_draw_list *list, const char *name)
 {
 	char path[4096];
