@@ -117,9 +117,9 @@ static void check_state(const struct weft_viewer *v)
 	    "what is selected is a promise");
 	require(v->hovered == WEFT_NONE || (v->hovered != WEFT_SYSTEM && v->hovered < v->model->promise_count),
 	    "what is under the pointer is a promise");
-	require(v->history_at <= v->history.count, "the history has a place");
+	require(v->history_at < v->history.count || v->history_at == 0, "the history has a place");
 	for (size_t i = 0; i < v->history.count; i++)
-		require(v->history.items[i] > 0 && v->history.items[i] < v->model->promise_count, "the history has promises");
+		require(v->history.items[i].place != NULL, "the history has places");
 	for (size_t w = 0; w <= v->model->promise_count / 64; w++)
 		found += (size_t)__builtin_popcountll(v->view->highlight[w]);
 	require(found == v->view->found, "those that are highlighted are counted");

@@ -7,6 +7,7 @@
 
 #include "analysis/names.h"
 #include "analysis/path.h"
+#include "analysis/table.h"
 #include "cli.h"
 
 static void put_spread_json(const char *name, const struct weft_spread *s)
@@ -111,24 +112,93 @@ static int blame(const struct cli_input *input, const char *label, bool json)
 	return cli_finish(CLI_FINE);
 }
 
+/* ---- The table ---- */
+
+static void put_table_json(const struct weft_model *model, const struct weft_table_row *row)
+{
+	char name[192];
+	fputs("{\"sort\":", stdout);
+	cli_put_cstring(weft_table_name(model, row, name));
+	printf(",\"count\":%zu,\"failed\":%zu,\"pending\":%zu,\"p50_ns\":%" PRId64 ",\"p99_ns\":%" PRId64 ",\"max_ns\":%" PRId64
+	       ",\"waiting_ns\":%" PRId64 ",\"ready_ns\":%" PRId64 ",\"running_ns\":%" PRId64 ",\"slowest\":",
+	    row->count, row->failed, row->pending, row->p50_ns, row->p99_ns, row->max_ns, row->waiting_ns, row->ready_ns,
+	    row->running_ns);
+	if (row->slowest == WEFT_NONE)
+		puts("null}");
+	else
+		printf("%" PRId64 "}\n", model->promises[row->slowest].id);
+}
+
+static void put_table_row(const struct weft_model *model, const struct weft_table_row *row)
+{
+	char name[192], text[6][CLI_DURATION];
+	const int64_t times[] = {row->p50_ns, row->p99_ns, row->max_ns, row->waiting_ns, row->ready_ns, row->running_ns};
+	printf("%8zu %7zu", row->count, row->failed);
+	for (int i = 0; i < 6; i++)
+		printf(" %8s", i < 3 && row->ended == 0 ? "-" : cli_format_duration(text[i], times[i]));
+	printf("  %s\n", weft_table_name(model, row, name));
+}
+
+/* The order of that name; WEFT_TABLE_ORDER_COUNT if there is none. */
+static enum weft_table_order find_order(const char *name)
+{
+	int order = 0;
+	while (order < WEFT_TABLE_ORDER_COUNT && strcmp(weft_table_order_name((enum weft_table_order)order), name) != 0)
+		order++;
+	return (enum weft_table_order)order;
+}
+
+static int put_table(const struct cli_input *input, enum weft_table_order order, int64_t from_ns, int64_t to_ns, bool json)
+{
+	struct weft_facts *facts = NULL;
+	struct weft_table *table = NULL;
+	struct weft_error err;
+	int status = weft_facts_create(&facts, input->model, &err);
+	if (status == WEFT_OK)
+		status = weft_table_create(&table, facts, from_ns, to_ns, &err);
+	if (status == WEFT_OK) {
+		weft_table_sort(table, order);
+		if (!json)
+			printf("%8s %7s %8s %8s %8s %8s %8s %8s  %s\n", "count", "failed", "p50", "p99", "max", "waiting",
+			    "ready", "running", "sort");
+		for (size_t i = 0; i < table->count && cli_stdout_ok(); i++)
+			(json ? put_table_json : put_table_row)(input->model, &table->rows[i]);
+	}
+	weft_table_destroy(table);
+	weft_facts_destroy(facts);
+	return status < 0 ? cli_fail_error(&err) : cli_finish(CLI_FINE);
+}
+
 int cli_stats(struct cli_args *args)
 {
-	bool json = false;
-	const char *label = NULL;
+	bool json = false, table = false;
+	const char *label = NULL, *sort = NULL;
+	int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
 	    {"blame", 0, CLI_TEXT, &label, "LABEL", "tells instead where the time of the promises of this label went"},
+	    {"table", 0, CLI_FLAG, &table, NULL, "prints a line for each sort: labels that differ by numbers are one"},
+	    {"sort", 0, CLI_TEXT, &sort, "COLUMN", "of a table: total, max, p99, p50, count, running, ready or failed"},
+	    {"from", 0, CLI_TIME, &from_ns, "T", "of a table: of what is alive after this time"},
+	    {"to", 0, CLI_TIME, &to_ns, "T", "of a table: of what is alive before this time"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, 1);
 	if (exit >= 0)
 		return exit;
 
+	enum weft_table_order order = sort ? find_order(sort) : WEFT_TABLE_TOTAL;
+	if (order == WEFT_TABLE_ORDER_COUNT)
+		return cli_fail("stats: --sort=%s is none of total, max, p99, p50, count, running, ready, failed", sort);
+	if (!table && (sort || from_ns != INT64_MIN || to_ns != INT64_MAX))
+		return cli_fail("stats: --sort, --from and --to are for --table");
 	struct cli_input input;
 	exit = cli_open_model(&input, args->argv[0], CLI_KEEP_BINDS); // a bind waits from its creation on, wherever it is drawn
 	if (exit >= 0)
 		return exit;
-	if (label) {
+	if (table) {
+		exit = put_table(&input, order, from_ns, to_ns, json);
+	} else if (label) {
 		exit = blame(&input, label, json);
 	} else {
 		struct weft_stats *stats = NULL;

@@ -13,6 +13,7 @@
 #include "viewer/panel.h"
 #include "viewer/search.h"
 #include "viewer/summary.h"
+#include "viewer/table.h"
 #include "window_private.h"
 
 G_DEFINE_FINAL_TYPE(WeftWindow, weft_window, ADW_TYPE_APPLICATION_WINDOW)
@@ -179,6 +180,26 @@ static void show_findings(WeftWindow *window)
 	g_free(count);
 }
 
+static void show_sorts(WeftWindow *window)
+{
+	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
+	if (!viewer)
+		return;
+	weft_table_fill(weft_row_list_next(window->sorts), viewer, NULL);
+	weft_row_list_show(window->sorts);
+}
+
+/* Once somebody looks at the table, there is one. */
+static void on_side(WeftWindow *window)
+{
+	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
+	const char *page = gtk_stack_get_visible_child_name(window->side);
+	if (!viewer || g_strcmp0(page, "sorts") != 0 || !adw_flap_get_reveal_flap(window->flap))
+		return;
+	weft_viewer_show_table(viewer);
+	weft_stage_update(window->stage);
+}
+
 static void show_side(WeftWindow *window, const char *page)
 {
 	gtk_stack_set_visible_child_name(window->side, page);
@@ -201,7 +222,7 @@ static void on_pressed(WeftRowList *list, unsigned number, WeftWindow *window)
 	if (!viewer || !row)
 		return;
 	/* A link of the panel goes with what the panel said. */
-	if (row->kind == WEFT_ROW_LINK)
+	if (row->kind == WEFT_ROW_LINK && list == window->panel)
 		gtk_widget_grab_focus(GTK_WIDGET(weft_stage_canvas(window->stage)));
 	weft_viewer_press_row(viewer, row);
 	weft_compare_follow(weft_stage_viewers(window->stage));
@@ -213,6 +234,8 @@ static void on_changed(WeftStage *stage, unsigned changes, WeftWindow *window)
 	struct weft_viewer *viewer = weft_stage_viewer(stage);
 	if (changes & (WEFT_CHANGED_SELECTION | WEFT_CHANGED_FINDINGS | WEFT_CHANGED_SETTING))
 		show_findings(window);
+	if (changes & WEFT_CHANGED_TABLE)
+		show_sorts(window);
 	if (changes & WEFT_CHANGED_ANSWER)
 		show_side(window, "findings");
 	if (changes & (WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER | WEFT_CHANGED_SETTING)) {
@@ -387,6 +410,10 @@ static void on_app_action(GSimpleAction *simple, GVariant *parameter, gpointer d
 		break;
 	case WEFT_ACTION_COPY_LINK: copy_link(window); break;
 	case WEFT_ACTION_FINDINGS: list_findings(window); break;
+	case WEFT_ACTION_TABLE:
+		show_side(window, "sorts");
+		on_side(window);
+		break;
 	case WEFT_ACTION_SHORTCUTS: dialogs_shortcuts(window); break;
 	default: break;
 	}
@@ -598,6 +625,7 @@ static void weft_window_class_init(WeftWindowClass *class)
 	CHILD(side);
 	CHILD(panel);
 	CHILD(findings);
+	CHILD(sorts);
 	CHILD(findings_button);
 	CHILD(findings_count);
 	CHILD(follow_button);
@@ -622,6 +650,8 @@ static void weft_window_init(WeftWindow *window)
 	g_signal_connect_object(window->stage, "live", G_CALLBACK(on_live), window, 0);
 	g_signal_connect_object(window->findings, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->panel, "pressed", G_CALLBACK(on_pressed), window, 0);
+	g_signal_connect_object(window->sorts, "pressed", G_CALLBACK(on_pressed), window, 0);
+	g_signal_connect_object(window->side, "notify::visible-child", G_CALLBACK(on_side), window, G_CONNECT_SWAPPED);
 	g_signal_connect_object(window->flap, "notify::reveal-flap", G_CALLBACK(show_panel), window, G_CONNECT_SWAPPED);
 	g_signal_connect_object(window->stage, "failed", G_CALLBACK(on_failed), window, 0);
 	add_actions(window);

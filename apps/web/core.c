@@ -17,6 +17,7 @@
 #include "viewer/panel.h"
 #include "viewer/search.h"
 #include "viewer/summary.h"
+#include "viewer/table.h"
 
 /* A fuzz target that includes this file defines its own. */
 #ifndef EXPORT
@@ -284,10 +285,10 @@ EXPORT(list_promise) const char *page_list_promise(const struct weft_viewer *vie
 
 /* ---- the rows of the panel: a first call makes all rows and counts them, a second one returns a row ---- */
 
-static struct weft_rows rows[3];
+static struct weft_rows rows[4];
 
-/* The rows about the promise that the panel shows, about findings, and about what is missing in the trace. */
-enum { PANEL_ROWS, FINDING_ROWS, NOTE_ROWS };
+/* The rows about the promise that the panel shows, about findings, about what is missing in the trace, and about sorts. */
+enum { PANEL_ROWS, FINDING_ROWS, NOTE_ROWS, TABLE_ROWS };
 
 EXPORT(panel) size_t page_panel(const struct weft_viewer *viewer)
 {
@@ -299,6 +300,12 @@ EXPORT(findings) size_t page_findings(const struct weft_viewer *viewer)
 {
 	weft_findings_fill(&rows[FINDING_ROWS], viewer, &error);
 	return rows[FINDING_ROWS].count;
+}
+
+EXPORT(sorts) size_t page_sorts(struct weft_viewer *viewer)
+{
+	weft_table_fill(&rows[TABLE_ROWS], viewer, &error);
+	return rows[TABLE_ROWS].count;
 }
 
 EXPORT(notes) size_t page_notes(const struct weft_viewer *viewer)

@@ -47,33 +47,47 @@ function show(element, traces) {
 	return {opened, go: place => opened.then(() => stage.go(place)), close: () => stage.close()};
 }
 
-/* Lets the address of the page name the place that is seen.  A move replaces the address; a selection or a search adds an entry to the
- * history, so that the back button undoes it. */
+/* Lets the address of the page name the place that is seen.  What one does adds an entry to the history, so that the back button undoes
+ * it; what goes on with it, as the next notch of a wheel, replaces that entry. */
 function followAddress(stage) {
-	let timer = 0, pending = 0, going = false;
+	let timer = 0, moved = false, going = false, place = "";
 	const write = () => {
-		const place = `#${stage.surface.ask("place")}`;
+		clearTimeout(timer);
+		timer = 0;
 		if (place !== location.hash)
-			history[pending & (CHANGED.SELECTION | CHANGED.SEARCH) ? "pushState" : "replaceState"](null, "", place);
-		pending = 0;
+			history[moved ? "pushState" : "replaceState"](null, "", place);
+		moved = false;
 	};
 	const go = () => {
 		clearTimeout(timer);
+		timer = 0;
 		going = true;
 		const wrong = stage.go(location.hash);
 		going = false;
-		pending = 0;
+		moved = false;
 		if (wrong)
 			stage.status.textContent = wrong;
 	};
 	stage.onchange = changes => {
 		if (stage.renewing)
 			changes &= CHANGED.PLACE;
-		if (going || !(changes & (CHANGED.PLACE | CHANGED.SELECTION | CHANGED.SEARCH | CHANGED.SETTING)))
+		if (going)
 			return;
-		pending |= changes;
+		if (changes & CHANGED.MOVED) {
+			if (timer) /* what was done before this */
+				write();
+			moved = true;
+		}
+		if (!(changes & (CHANGED.PLACE | CHANGED.SELECTION | CHANGED.SEARCH | CHANGED.SETTING)))
+			return;
+		place = `#${stage.surface.ask("place")}`;
 		clearTimeout(timer);
 		timer = setTimeout(write, 250);
+	};
+	stage.walkHistory = steps => {
+		if (timer)
+			write();
+		history.go(steps);
 	};
 	addEventListener("popstate", go);
 	if (location.hash.length > 1)

@@ -2,7 +2,7 @@
 
 const {ENABLED, IS_SWITCH, ON} = STATE;
 const RESULTS_SHOWN = 100;
-const ROWS = {PANEL: 0, FINDINGS: 1, NOTES: 2}; /* the order in core.c */
+const ROWS = {PANEL: 0, FINDINGS: 1, NOTES: 2, TABLE: 3}; /* the order in core.c */
 
 function closeButton(act) {
 	const button = create("button", {type: "button", className: "close", textContent: "\u2715", title: "Close", ariaLabel: "Close"});
@@ -190,7 +190,8 @@ class Stage {
 		this.about = create("section", {tabIndex: -1});
 		this.about.setAttribute("aria-live", "polite");
 		this.findings = create("section");
-		this.panel = create("aside", {className: "panel", hidden: true}, closeButton(() => this.togglePanel(false)), this.about, this.findings);
+		this.sorts = create("section");
+		this.panel = create("aside", {className: "panel", hidden: true}, closeButton(() => this.togglePanel(false)), this.about, this.findings, this.sorts);
 		this.panel.setAttribute("aria-label", "The selected promise, and findings");
 		this.bar = create("div", {className: "bar", hidden: true});
 		this.bar.setAttribute("role", "status");
@@ -263,6 +264,11 @@ class Stage {
 	/* Does an action; returns whether there was something to do. */
 	perform(name) {
 		const action = this.actions.find(candidate => candidate.name === name);
+		/* Where the browser's history has all places, these keys and the browser's buttons do the same. */
+		if (this.walkHistory && (name === "forward" || name === "back" && this.state(action) & ENABLED)) {
+			this.walkHistory(name === "back" ? -1 : 1);
+			return true;
+		}
 		if (!action || !(this.state(action) & ENABLED))
 			return false;
 		if (!action.byApp) {
@@ -280,6 +286,7 @@ class Stage {
 			"set-duration": () => this.askTime("Show a duration of", "set_duration"),
 			"panel": () => this.togglePanel(),
 			"findings": () => this.listFindings(),
+			"table": () => this.showSorts(),
 			"find": () => this.openFinder(),
 			"shortcuts": () => this.showKeys(),
 		}[name];
@@ -299,6 +306,8 @@ class Stage {
 			this.showSelected();
 		if (changes & (CHANGED.SELECTION | CHANGED.SETTING | CHANGED.FINDINGS))
 			this.showFindings();
+		if (changes & CHANGED.TABLE && !this.panel.hidden)
+			this.showRows(this.sorts, ROWS.TABLE, "sorts");
 		if (changes & CHANGED.ANSWER)
 			this.togglePanel(true);
 		if (changes & CHANGED.FINDINGS)
@@ -447,6 +456,7 @@ class Stage {
 		if (!shown || !this.surface.count)
 			return;
 		this.showRows(this.about, ROWS.PANEL, "panel");
+		this.showRows(this.sorts, ROWS.TABLE, "sorts");
 		this.showFindings();
 	}
 
@@ -538,6 +548,14 @@ class Stage {
 		this.findingsButton.hidden = !found;
 		if (!this.panel.hidden)
 			this.showRows(this.findings, ROWS.FINDINGS, "findings");
+	}
+
+	/* Opens the table of sorts, with the focus on the first. */
+	showSorts() {
+		this.surface.act("weft_viewer_show_table", this.surface.active);
+		this.togglePanel(true);
+		this.sorts.scrollIntoView();
+		this.sorts.querySelector("[data-kind=finding]")?.focus({preventScroll: true});
 	}
 
 	/* Opens the list of findings, with the focus on the first. */

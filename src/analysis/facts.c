@@ -135,6 +135,11 @@ void weft_facts_destroy(struct weft_facts *f)
 	free(f);
 }
 
+const struct weft_model *weft_facts_model(const struct weft_facts *f)
+{
+	return f->model;
+}
+
 struct weft_times weft_facts_times(const struct weft_facts *f, uint32_t promise)
 {
 	const struct weft_promise *p = &f->model->promises[promise];

@@ -46,6 +46,8 @@ struct weft_facts;
 int weft_facts_create(struct weft_facts **out, const struct weft_model *model, struct weft_error *err);
 void weft_facts_destroy(struct weft_facts *facts); /* accepts NULL */
 
+const struct weft_model *weft_facts_model(const struct weft_facts *facts);
+
 struct weft_times weft_facts_times(const struct weft_facts *facts, uint32_t promise);
 
 /* When it, or what it became, came to its end; INT64_MAX: not in this trace. */

@@ -250,6 +250,14 @@ void weft_view_show(struct weft_view *v, int64_t from_ns, int64_t to_ns)
 	choose_rows(v);
 }
 
+void weft_view_restore(struct weft_view *v, int64_t from_ns, double px_per_ns, double focus)
+{
+	v->from_ns = from_ns;
+	v->px_per_ns = px_per_ns;
+	choose_rows(v);
+	weft_view_focus(v, focus);
+}
+
 void weft_view_show_promise(struct weft_view *v, uint32_t promise)
 {
 	int64_t from = v->model->promises[promise].start_ns, to = weft_layout_end(v->layout, v->model, promise);

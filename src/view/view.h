@@ -54,6 +54,9 @@ void weft_view_set_end(struct weft_view *view, int64_t end_ns);
 void weft_view_show(struct weft_view *view, int64_t from_ns, int64_t to_ns);
 void weft_view_show_all(struct weft_view *view);
 
+/* Shows what was shown when these were the fields of that name. */
+void weft_view_restore(struct weft_view *view, int64_t from_ns, double px_per_ns, double focus);
+
 /* Shows a promise from its start to its end, and a little more on both sides. */
 void weft_view_show_promise(struct weft_view *view, uint32_t promise);
 

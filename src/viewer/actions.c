@@ -183,6 +183,8 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 		return WEFT_ENOTSUP;
 	if (!(weft_viewer_action_state(v, action) & WEFT_ACTION_ENABLED))
 		return WEFT_EINVAL;
+	if (action != WEFT_ACTION_BACK && action != WEFT_ACTION_FORWARD)
+		weft__viewer_begins(v, WEFT_MOVE_ACTS);
 	switch (action) {
 	case WEFT_ACTION_SHOW_ALL: weft_viewer_show_all(v); break;
 	case WEFT_ACTION_ZOOM_IN: weft_viewer_zoom(v, ZOOM, v->width_px / 2); break;

@@ -46,6 +46,7 @@
 	X(LIKE, "like", CORE, WALK, "Find all like it", "l", BOTH)                                                               \
 	X(CLEAR, "clear", CORE, WALK, "Clear span, highlights, selection", "Escape", MAIN)                                       \
 	X(FINDINGS, "findings", APP, WALK, "Findings: what went wrong", "e", BOTH)                                               \
+	X(TABLE, "table", APP, WALK, "Table: what sorts of promises took", "q", BOTH)                                            \
 	X(MENU, "menu", CORE, WALK, "Open the menu of the promise", "ContextMenu Shift+F10", NONE)                               \
 	X(WHY, "why", CORE, WALK, "Why is it as it is?", "y Alt+y", BOTH)                                                        \
 	X(FOCUS, "focus", CORE, WALK, "Show only what belongs to it", "i", BOTH)                                                 \

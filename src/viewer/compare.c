@@ -55,7 +55,7 @@ int weft_compare_add(struct weft_compare *c, struct weft_viewer *viewer, struct 
 	c->viewers[c->count++] = viewer;
 	weft_viewer_set_measure(viewer, c->measure, c->measure_ctx);
 	if (active) {
-		weft_viewer_search(viewer, active->search_text, NULL);
+		weft__viewer_search(viewer, active->search_text, NULL);
 		weft_viewer_set_filter(viewer, active->filter);
 		weft_viewer_set_metrics(viewer, active->metrics);
 		weft_viewer_hold_rows(viewer, active->view->holds_rows);
@@ -335,7 +335,7 @@ int weft_compare_act(struct weft_compare *c, enum weft_action action)
 		if (action == WEFT_ACTION_FILTER)
 			weft_viewer_set_filter(v, active->filter);
 		if (strcmp(v->search_text, active->search_text) != 0)
-			weft_viewer_search(v, active->search_text, NULL);
+			weft__viewer_search(v, active->search_text, NULL);
 	}
 	weft_compare_follow(c);
 	return WEFT_OK;
@@ -389,7 +389,7 @@ int weft_compare_go(struct weft_compare *c, const char *place, struct weft_error
 		weft_viewer_hold_rows(v, active->view->holds_rows);
 		weft_viewer_set_filter(v, active->filter);
 		if (strcmp(v->search_text, active->search_text) != 0)
-			weft_viewer_search(v, active->search_text, NULL);
+			weft__viewer_search(v, active->search_text, NULL);
 	}
 	weft_compare_follow(c);
 	return WEFT_OK;

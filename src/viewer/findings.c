@@ -36,7 +36,7 @@ static void go_to_finding(struct weft_viewer *v, const struct weft_finding *find
 	weft_viewer_show(v, weft__add_ns(finding->start_ns, -margin_ns), weft__add_ns(finding->end_ns, margin_ns));
 	uint32_t promise = weft__viewer_has(v, finding->root) ? finding->root : finding->promise;
 	if (weft__viewer_has(v, promise))
-		weft_viewer_select_and_reveal(v, promise);
+		weft__viewer_select_and_reveal(v, promise);
 }
 
 static bool leads(const struct weft_viewer *v, const struct weft_evidence *line)
@@ -48,7 +48,7 @@ void weft__viewer_go_to(struct weft_viewer *v, uint32_t promise, int64_t time_ns
 {
 	int64_t from, to;
 	if (weft__viewer_has(v, promise))
-		weft_viewer_select_and_reveal(v, promise);
+		weft__viewer_select_and_reveal(v, promise);
 	if (time_ns == WEFT_NO_TIME)
 		return;
 	weft_viewer_times(v, &from, &to);

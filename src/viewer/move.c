@@ -137,6 +137,7 @@ int weft_viewer_set_start(struct weft_viewer *v, const char *text, struct weft_e
 	int status = parse_time("a start", text, &start, err);
 	if (status < 0)
 		return status;
+	weft__viewer_begins(v, WEFT_MOVE_ACTS);
 	weft_viewer_times(v, &from, &to);
 	weft_viewer_show(v, start, weft__add_ns(start, to - from));
 	return WEFT_OK;
@@ -150,6 +151,7 @@ int weft_viewer_set_duration(struct weft_viewer *v, const char *text, struct wef
 		status = weft_error_set(err, WEFT_EINVAL, "a duration is more than 0");
 	if (status < 0)
 		return status;
+	weft__viewer_begins(v, WEFT_MOVE_ACTS);
 	weft_viewer_show(v, v->view->from_ns, weft__add_ns(v->view->from_ns, duration));
 	return WEFT_OK;
 }
@@ -180,6 +182,7 @@ struct weft_range weft_viewer_range_y(const struct weft_viewer *v)
 
 void weft_viewer_scroll_to_x(struct weft_viewer *v, double value)
 {
+	weft__viewer_begins(v, WEFT_MOVE_SCROLLS);
 	weft_view_pan(v->view, ((double)v->view->from_ns - value) * v->view->px_per_ns);
 	weft__viewer_changed(v, MOVED);
 }
@@ -187,6 +190,7 @@ void weft_viewer_scroll_to_x(struct weft_viewer *v, double value)
 void weft_viewer_scroll_to_y(struct weft_viewer *v, double value)
 {
 	struct weft_range r = weft_viewer_range_y(v);
+	weft__viewer_begins(v, WEFT_MOVE_SCROLLS);
 	if (v->view->curve > 0)
 		weft_view_focus(v->view, value + r.page / 2);
 	weft__viewer_changed(v, MOVED);

@@ -93,9 +93,11 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 	weft_duration_exact(text, sizeof text, stable_end(from, to));
 	put(&o, text);
 	if (v->view->curve > 0) {
-		int64_t tenths = (int64_t)(v->view->focus * 10 + 0.5);
+		int64_t thousandths = (int64_t)(v->view->focus * 1000 + 0.5);
 		put_name(&o, "y");
-		snprintf(text, sizeof text, "%" PRId64 ".%d", tenths / 10, (int)(tenths % 10));
+		snprintf(text, sizeof text, "%" PRId64 ".%03d", thousandths / 1000, (int)(thousandths % 1000));
+		for (size_t len = strlen(text); text[len - 1] == '0' && text[len - 2] != '.'; len--)
+			text[len - 1] = '\0';
 		put(&o, text);
 	}
 	if (v->search_text[0]) {
@@ -177,22 +179,21 @@ static bool parse_times(struct place *p, const char *text, size_t len)
 	return false;
 }
 
-/* Digits, and one behind a point. */
+/* Digits, and up to three behind a point. */
 static bool parse_slot(struct place *p, const char *text, size_t len)
 {
-	int64_t tenths = 0;
+	int64_t thousandths = 0, each = 100;
 	size_t i = 0;
-	for (; i < len && text[i] >= '0' && text[i] <= '9' && tenths < 1000000000000; i++)
-		tenths = tenths * 10 + (text[i] - '0');
+	for (; i < len && text[i] >= '0' && text[i] <= '9' && thousandths < 1000000000000; i++)
+		thousandths = thousandths * 10 + (text[i] - '0');
 	if (i == 0)
 		return false;
-	tenths *= 10;
-	if (i + 2 == len && text[i] == '.' && text[i + 1] >= '0' && text[i + 1] <= '9') {
-		tenths += text[i + 1] - '0';
-		i += 2;
-	}
+	thousandths *= 1000;
+	if (i + 1 < len && text[i] == '.')
+		for (i++; i < len && text[i] >= '0' && text[i] <= '9' && each > 0; i++, each /= 10)
+			thousandths += each * (text[i] - '0');
 	p->has_slot = true;
-	p->slot = (double)tenths / 10;
+	p->slot = (double)thousandths / 1000;
 	return i == len;
 }
 
@@ -280,6 +281,8 @@ int weft_viewer_go(struct weft_viewer *v, const char *text, struct weft_error *e
 	int status = parse(v, &p, text, err);
 	if (status < 0)
 		return status;
+	if (v->last_move != WEFT_MOVE_NONE)
+		weft__viewer_begins(v, WEFT_MOVE_ACTS);
 	weft__viewer_set_folding(v, &p.folding);
 	weft_viewer_focus(v, p.focused);
 	weft_viewer_hold_rows(v, p.holds_rows);
@@ -289,8 +292,8 @@ int weft_viewer_go(struct weft_viewer *v, const char *text, struct weft_error *e
 		weft_view_focus(v->view, p.slot);
 	weft_viewer_set_filter(v, p.filter);
 	weft_viewer_set_metrics(v, !p.no_metrics);
-	weft_viewer_select(v, p.selected);
+	weft__viewer_select(v, p.selected);
 	if (strcmp(p.find, v->search_text) != 0 || v->highlighting == WEFT_HIGHLIGHT_RELATED)
-		weft_viewer_search(v, p.find, NULL);
+		weft__viewer_search(v, p.find, NULL);
 	return WEFT_OK;
 }

@@ -104,6 +104,7 @@ void weft_viewer_menu(struct weft_viewer *v)
 
 void weft_viewer_press(struct weft_viewer *v, double x_px, double y_px, enum weft_button button, unsigned modifiers, int clicks)
 {
+	weft__viewer_begins(v, WEFT_MOVE_ACTS);
 	v->press_x_px = v->last_x_px = x_px;
 	v->press_y_px = y_px;
 	if (button == WEFT_BUTTON_SECONDARY) {
@@ -112,7 +113,7 @@ void weft_viewer_press(struct weft_viewer *v, double x_px, double y_px, enum wef
 		v->menu_x_px = x_px;
 		v->menu_y_px = y_px;
 		if (promise != WEFT_NONE)
-			weft_viewer_select(v, promise);
+			weft__viewer_select(v, promise);
 		weft__viewer_changed(v, WEFT_CHANGED_MENU);
 		return;
 	}
@@ -203,7 +204,7 @@ void weft_viewer_release(struct weft_viewer *v, double x_px, double y_px)
 	if (!is_in(v, WEFT_PANE_PICTURE, y_px))
 		return;
 	uint32_t promise = hit(v, x_px, y_px);
-	weft_viewer_select(v, promise);
+	weft__viewer_select(v, promise);
 	if (v->pointer_clicks == 2 && promise != WEFT_NONE && !unfold(v, promise))
 		weft_viewer_highlight_related(v, promise);
 }
@@ -231,6 +232,7 @@ void weft_viewer_wheel(struct weft_viewer *v, double x_px, double y_px, double d
 {
 	if (dx != dx || dy != dy)
 		return;
+	weft__viewer_begins(v, modifiers & (WEFT_SHIFT | WEFT_CONTROL) || dy == 0 ? WEFT_MOVE_SCROLLS : WEFT_MOVE_ZOOMS);
 	if (modifiers & WEFT_SHIFT)
 		weft_viewer_pan(v, -(dx + dy) * PAN_PX, 0);
 	else if (modifiers & WEFT_CONTROL)
@@ -247,6 +249,7 @@ void weft_viewer_pinch(struct weft_viewer *v, double x_px, double y_px, double f
 {
 	double slot = weft_view_slot_at(v->view, view_y(v, y_px - dy_px));
 	v->pointer = WEFT_POINTER_IDLE;
+	weft__viewer_begins(v, WEFT_MOVE_ZOOMS);
 	weft_view_pan(v->view, view_x(v, dx_px));
 	weft_view_focus_so(v->view, slot, view_y(v, y_px));
 	weft_viewer_zoom(v, factor, x_px);

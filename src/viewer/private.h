@@ -32,6 +32,20 @@ void weft__viewer_go_to(struct weft_viewer *viewer, uint32_t promise, int64_t ti
 void weft__viewer_take_parts(struct weft_viewer *viewer, const struct weft_viewer *other);
 void weft__viewer_set_folding(struct weft_viewer *viewer, const struct weft_folding *folding);
 
+/* history.c: the user begins to do something. */
+void weft__viewer_begins(struct weft_viewer *viewer, enum weft_move move);
+void weft__viewer_forget_history(struct weft_viewer *viewer);
+void weft__viewer_take_history(struct weft_viewer *viewer, struct weft_viewer *other);
+
+/* As their namesakes, as a part of something that has begun. */
+int weft__viewer_search(struct weft_viewer *viewer, const char *text, struct weft_error *err);
+void weft__viewer_select(struct weft_viewer *viewer, uint32_t promise);
+void weft__viewer_select_and_reveal(struct weft_viewer *viewer, uint32_t promise);
+
+/* table.c */
+void weft__viewer_forget_table(struct weft_viewer *viewer);
+void weft__viewer_press_table_row(struct weft_viewer *viewer, const struct weft_row *row);
+
 /* Gives each pane its place. */
 void weft__viewer_arrange(struct weft_viewer *viewer);
 

@@ -146,10 +146,13 @@ void weft_viewer_press_row(struct weft_viewer *v, const struct weft_row *row)
 {
 	if (!row->leads)
 		return;
+	weft__viewer_begins(v, WEFT_MOVE_ACTS);
 	if (row->kind == WEFT_ROW_TITLE)
 		weft_viewer_ask_why(v);
 	else if (row->kind == WEFT_ROW_LINK)
-		weft_viewer_select_and_reveal(v, row->promise);
+		weft__viewer_select_and_reveal(v, row->promise);
+	else if (row->of_table)
+		weft__viewer_press_table_row(v, row);
 	else
 		weft__viewer_press_finding_row(v, row);
 }

@@ -19,6 +19,12 @@ static void keep_text(struct weft_viewer *v, const char *text, size_t len)
 
 int weft_viewer_search(struct weft_viewer *v, const char *text, struct weft_error *err)
 {
+	weft__viewer_begins(v, WEFT_MOVE_SEARCHES);
+	return weft__viewer_search(v, text, err);
+}
+
+int weft__viewer_search(struct weft_viewer *v, const char *text, struct weft_error *err)
+{
 	bool was_whole = v->highlighting == WEFT_HIGHLIGHT_SEARCH && !weft_viewer_is_searching(v);
 	size_t len = strlen(text);
 	struct weft_query *query = v->query_before;
@@ -45,7 +51,7 @@ void weft_viewer_search_like(struct weft_viewer *v, uint32_t promise)
 	if (!weft__viewer_has(v, promise))
 		return;
 	weft_query_like(v->model, promise, text);
-	weft_viewer_search(v, text, NULL);
+	weft__viewer_search(v, text, NULL);
 }
 
 bool weft_viewer_is_searching(const struct weft_viewer *v)
@@ -142,7 +148,7 @@ static struct spot spot_of(const struct weft_viewer *v)
 static uint32_t go_to(struct weft_viewer *v, uint32_t promise)
 {
 	if (promise != WEFT_NONE)
-		weft_viewer_select_and_reveal(v, promise);
+		weft__viewer_select_and_reveal(v, promise);
 	return promise;
 }
 

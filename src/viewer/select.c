@@ -4,39 +4,24 @@
 #include "viewer/private.h"
 #include "viewer/search.h"
 
-#define HISTORY 1000 /* selections kept; then the older half is forgotten */
-
-static void remember(struct weft_viewer *v, uint32_t promise)
-{
-	if (v->history_at > 0 && v->history.items[v->history_at - 1] == promise)
-		return;
-	v->history.count = v->history_at;
-	if (v->history.count >= HISTORY) {
-		v->history.count -= HISTORY / 2;
-		for (size_t i = 0; i < v->history.count; i++)
-			v->history.items[i] = v->history.items[i + HISTORY / 2];
-	}
-	uint32_t *last = weft_vec_push(&v->history); /* without memory one cannot go back */
-	if (last)
-		*last = promise;
-	v->history_at = v->history.count;
-}
-
 static void set_selected(struct weft_viewer *v, uint32_t promise)
 {
 	v->selected = promise;
 	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_SELECTION | WEFT_CHANGED_PLACE);
 }
 
-void weft_viewer_select(struct weft_viewer *v, uint32_t promise)
+void weft__viewer_select(struct weft_viewer *v, uint32_t promise)
 {
 	if (!weft__viewer_has(v, promise))
 		promise = WEFT_NONE;
-	if (promise == v->selected)
-		return;
-	if (promise != WEFT_NONE)
-		remember(v, promise);
-	set_selected(v, promise);
+	if (promise != v->selected)
+		set_selected(v, promise);
+}
+
+void weft_viewer_select(struct weft_viewer *v, uint32_t promise)
+{
+	weft__viewer_begins(v, WEFT_MOVE_ACTS);
+	weft__viewer_select(v, promise);
 }
 
 /* Who came here without the pointer asks about the promise, not about what the pointer happens to be on. */
@@ -48,49 +33,16 @@ static void come_to(struct weft_viewer *v, uint32_t promise)
 	weft_viewer_reveal(v, promise);
 }
 
-void weft_viewer_select_and_reveal(struct weft_viewer *v, uint32_t promise)
+void weft__viewer_select_and_reveal(struct weft_viewer *v, uint32_t promise)
 {
-	weft_viewer_select(v, promise);
+	weft__viewer_select(v, promise);
 	come_to(v, promise);
 }
 
-/* With nothing selected, back leads to what was selected last. */
-static size_t before(const struct weft_viewer *v)
+void weft_viewer_select_and_reveal(struct weft_viewer *v, uint32_t promise)
 {
-	return v->selected == WEFT_NONE ? v->history_at : v->history_at > 0 ? v->history_at - 1 : 0;
-}
-
-bool weft_viewer_can_go_back(const struct weft_viewer *v)
-{
-	return before(v) > 0;
-}
-
-bool weft_viewer_can_go_forward(const struct weft_viewer *v)
-{
-	return v->history_at < v->history.count;
-}
-
-static void go_to(struct weft_viewer *v, size_t at)
-{
-	v->history_at = at;
-	set_selected(v, v->history.items[at - 1]);
-	come_to(v, v->selected);
-}
-
-bool weft_viewer_back(struct weft_viewer *v)
-{
-	if (!weft_viewer_can_go_back(v))
-		return false;
-	go_to(v, before(v));
-	return true;
-}
-
-bool weft_viewer_forward(struct weft_viewer *v)
-{
-	if (!weft_viewer_can_go_forward(v))
-		return false;
-	go_to(v, v->history_at + 1);
-	return true;
+	weft__viewer_begins(v, WEFT_MOVE_ACTS);
+	weft__viewer_select_and_reveal(v, promise);
 }
 
 bool weft_viewer_walk(struct weft_viewer *v, enum weft_step step)
@@ -98,7 +50,7 @@ bool weft_viewer_walk(struct weft_viewer *v, enum weft_step step)
 	uint32_t to = v->selected == WEFT_NONE ? WEFT_NONE : weft_walk(v->facts, v->selected, step);
 	if (to == WEFT_NONE)
 		return false;
-	weft_viewer_select_and_reveal(v, to);
+	weft__viewer_select_and_reveal(v, to);
 	return true;
 }
 
@@ -131,7 +83,7 @@ bool weft_viewer_clear(struct weft_viewer *v)
 		v->highlighting = WEFT_HIGHLIGHT_NONE;
 		weft__viewer_highlighted(v);
 	} else if (v->selected != WEFT_NONE) {
-		weft_viewer_select(v, WEFT_NONE);
+		weft__viewer_select(v, WEFT_NONE);
 	} else {
 		return false;
 	}
@@ -233,9 +185,9 @@ void weft_viewer_take_over(struct weft_viewer *v, struct weft_viewer *other)
 	weft_viewer_set_clock(v, &other->clock);
 	v->overview_shown = other->overview_shown;
 	if (other->selected != WEFT_NONE)
-		weft_viewer_select(v, weft_model_find(v->model, other->model->promises[other->selected].id));
+		weft__viewer_select(v, weft_model_find(v->model, other->model->promises[other->selected].id));
 	if (other->search_text[0])
-		weft_viewer_search(v, other->search_text, NULL);
+		weft__viewer_search(v, other->search_text, NULL);
 	else if (other->highlighting == WEFT_HIGHLIGHT_RELATED && v->selected != WEFT_NONE)
 		weft_viewer_highlight_related(v, v->selected);
 	else if (other->highlighting == WEFT_HIGHLIGHT_FINDING)
@@ -245,6 +197,10 @@ void weft_viewer_take_over(struct weft_viewer *v, struct weft_viewer *other)
 		v->span_from_ns = other->span_from_ns;
 		v->span_to_ns = other->span_to_ns;
 	}
+	weft__viewer_take_history(v, other);
+	v->table_shown = other->table_shown;
+	v->table_order = other->table_order;
+	v->table_scope = other->table_scope;
 	memcpy(v->name, other->name, sizeof v->name);
 	weft__viewer_take_answers(v, other);
 }

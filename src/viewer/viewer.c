@@ -15,13 +15,14 @@ static void free_all(struct weft_viewer *v)
 	for (int i = 0; i < WEFT_ASKS; i++)
 		weft_findings_destroy(v->answers[i]);
 	weft_overview_destroy(v->overview);
+	weft_table_destroy(v->table);
 	weft_facts_destroy(v->facts);
 	weft_view_destroy(v->whole_view);
 	weft_layout_destroy(v->whole_layout);
 	weft_view_destroy(v->view);
 	weft_layout_destroy(v->layout);
 	weft_model_destroy(v->model);
-	weft_vec_free(&v->history);
+	weft__viewer_forget_history(v);
 	free(v->hidden_metrics);
 	for (int i = 0; i < 2; i++) {
 		struct weft_query *query = i ? v->query : v->query_before;
@@ -66,6 +67,7 @@ int weft_viewer_open(
 	v->questions[WEFT_ASK_WHY].promise = v->open_finding = WEFT_NONE;
 	v->findings_shown = WEFT_FINDINGS_SHOWN;
 	v->lane_marked = SIZE_MAX;
+	v->table_open = WEFT_NONE;
 	v->changes = WEFT_CHANGED_FINDINGS;
 	weft_viewer_resize(v, 1280, 720, 1);
 	weft_view_focus_best(v->view);

@@ -6,6 +6,7 @@
 #ifndef WEFT_VIEWER_VIEWER_H
 #define WEFT_VIEWER_VIEWER_H
 
+#include "analysis/table.h"
 #include "analysis/walk.h"
 #include "base/vec.h"
 #include "draw/marks.h"
@@ -25,7 +26,9 @@ enum weft_changed {
 	WEFT_CHANGED_OVERLAY = 128,  /* only what lies over the picture is to be drawn again */
 	WEFT_CHANGED_MENU = 64,      /* the context menu is asked for, at viewer->menu_x_px, menu_y_px */
 	WEFT_CHANGED_FINDINGS = 256, /* the rows of findings.h, or what is to be asked for them */
-	WEFT_CHANGED_ANSWER = 512    /* why? was answered: findings are to be shown */
+	WEFT_CHANGED_ANSWER = 512,   /* why? was answered: findings are to be shown */
+	WEFT_CHANGED_TABLE = 2048,   /* the rows of table.h */
+	WEFT_CHANGED_MOVED = 1024    /* where one was is remembered, to go back there */
 };
 
 /* A part of the viewer that is drawn from a list: translate to x_px, y_px, clip to width_px, height_px, scale by `scale`, draw.
@@ -45,6 +48,19 @@ struct weft_range {
 };
 
 enum weft_highlighting { WEFT_HIGHLIGHT_NONE, WEFT_HIGHLIGHT_SEARCH, WEFT_HIGHLIGHT_RELATED, WEFT_HIGHLIGHT_FINDING };
+
+/* What a table is about. */
+enum weft_scope { WEFT_SCOPE_WHOLE, WEFT_SCOPE_SEEN, WEFT_SCOPE_SPAN };
+
+/* Where one was. */
+struct weft_past {
+	char *place; /* as weft_viewer_place() tells it */
+	int64_t from_ns;
+	double px_per_ns, focus, width_px, height_px; /* of the view */
+};
+
+/* What the user does.  What is done again and again to one end is remembered once. */
+enum weft_move { WEFT_MOVE_NONE, WEFT_MOVE_ACTS, WEFT_MOVE_ZOOMS, WEFT_MOVE_SCROLLS, WEFT_MOVE_SEARCHES };
 
 /* What is asked of analysis/explain.h: what went wrong in the trace, and why one promise is as it is. */
 enum weft_ask { WEFT_ASK_TRACE, WEFT_ASK_WHY, WEFT_ASKS };
@@ -106,6 +122,13 @@ struct weft_viewer {
 	uint32_t open_finding, findings_shown;
 	size_t lane_marked; /* the step of the answer's path that the pointer is on, or SIZE_MAX */
 
+	/* table.h */
+	bool table_shown;         /* somebody has asked for it */
+	struct weft_table *table; /* NULL: it is to be made */
+	enum weft_table_order table_order;
+	enum weft_scope table_scope;
+	uint32_t table_open; /* the sort that is shown closely, or WEFT_NONE */
+
 	/* What the pointer is doing. */
 	enum {
 		WEFT_POINTER_IDLE,
@@ -120,8 +143,9 @@ struct weft_viewer {
 	int pointer_clicks;
 	double press_x_px, press_y_px, last_x_px, last_y_px, drag_slot;
 
-	WEFT_VEC(uint32_t) history; /* selected before; history_at is the next after the current one */
+	WEFT_VEC(struct weft_past) history; /* places; the one at history_at was remembered or gone to last */
 	size_t history_at;
+	enum weft_move last_move;
 
 	weft_measure_fn *measure;
 	void *measure_ctx;
@@ -216,13 +240,14 @@ void weft_viewer_wheel(struct weft_viewer *viewer, double x_px, double y_px, dou
 /* A step of a pinch, around its middle. */
 void weft_viewer_pinch(struct weft_viewer *viewer, double x_px, double y_px, double factor, double dx_px, double dy_px);
 
-/* ---- what is selected: select.c ---- */
+/* ---- what is selected: select.c, history.c ---- */
 
-/* WEFT_NONE: nothing.  Kept in the history. */
+/* WEFT_NONE: nothing. */
 void weft_viewer_select(struct weft_viewer *viewer, uint32_t promise);
 void weft_viewer_select_and_reveal(struct weft_viewer *viewer, uint32_t promise);
 
-/* To what was selected before or after, which is revealed; false if there is none. */
+/* To where one was before what one did last, or after it: what was seen, selected, searched for, folded and focused; false if
+ * there is none. */
 bool weft_viewer_back(struct weft_viewer *viewer);
 bool weft_viewer_forward(struct weft_viewer *viewer);
 bool weft_viewer_can_go_back(const struct weft_viewer *viewer);
@@ -237,6 +262,9 @@ void weft_viewer_highlight_related(struct weft_viewer *viewer, uint32_t promise)
 /* Nothing is highlighted, measured or selected, nothing searched for: the first of these that is the case, one a call, in this
  * order: span, highlights, selection.  False if there was none. */
 bool weft_viewer_clear(struct weft_viewer *viewer);
+
+/* The table of sorts is to be shown from now on: table.h. */
+void weft_viewer_show_table(struct weft_viewer *viewer);
 
 void weft_viewer_set_filter(struct weft_viewer *viewer, bool on);
 void weft_viewer_set_overview(struct weft_viewer *viewer, bool shown);

@@ -73,6 +73,7 @@ for args in (['info', '-d', 'nobody'], ['explain', '-dnobody'], ['save', '--doma
     got = run(*args)
     # What it is that fails depends on the machine, and on how weft was built.
     check(got.returncode == 2 and re.fullmatch(rb'weft: xen:nobody: [^\n]*\n', got.stderr) and not got.stdout, 'weft ' + ' '.join(args), got)
+says('weft: render: --fold=longer:soon: longer: needs a time, as longer:5ms', 'render', '-o', 'x.png', '--fold=longer:soon', 'small.sexp')
 says('weft: info: --domain needs a value: --domain=NAME|ID', 'info', '-d')
 says('weft: record: unknown option -d; weft record --help lists them', 'record', '-d', 'x')
 says('weft: info: one trace too many: xen:x', 'info', 'small.sexp', '-d', 'x')
@@ -85,6 +86,10 @@ for verb in ['info', 'events', 'dump', 'stats']:
     expect(verb + '.txt', verb, 'small.sexp')
     expect(verb + '.json', verb, '--json', 'small.sexp')
 expect('dump-no-simplify.json', 'dump', '--json', '--no-simplify', 'small.sexp')
+expect('stats-table.txt', 'stats', '--table', '--sort=max', 'small.sexp')
+expect('stats-table.json', 'stats', '--table', '--json', '--from=1us', '--to=2us', 'small.sexp')
+says('weft: stats: --sort=name is none of total, max, p99, p50, count, running, ready, failed', 'stats', '--table', '--sort=name', 'small.sexp')
+says('weft: stats: --sort, --from and --to are for --table', 'stats', '--sort=max', 'small.sexp')
 expect('events-absolute.txt', 'events', '--absolute', 'small.sexp')
 for verb in ['', 'view', 'info', 'events', 'dump', 'stats', 'explain', 'waits', 'path', 'diff', 'check', 'render', 'html', 'serve', 'convert', 'record', 'save']:
     without = run(verb or '--help', '--help').stderr.decode()

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from person import App, run, under_a_desktop
+from person import App, run, under_a_desktop, until
 
 under_a_desktop()
 view, weft, slow = map(os.path.abspath, sys.argv[1:4])
@@ -123,4 +123,48 @@ def all_of_a_kind_are_folded():
         app.until_viewer('a double click unfolds them', lambda v: v['folds'] == [] and len({p[3] for p in v['promises']}) == rows)
 
 
-sys.exit(run([why_is_the_slowest_request_slow, a_promise_alone_has_its_path_above_it, all_of_a_kind_are_folded]))
+def ten_moves_and_ten_times_back():
+    path = trace('lock')
+    one = labelled(path, 'GET /item/1000')
+    with App(view, path) as app:
+        app.shown()
+
+        def seen():
+            """All that the picture is made of, but not what the pointer happens to be on."""
+            viewer = app.settled()
+            return {key: viewer[key] for key in ('from_ns', 'to_ns', 'focus', 'selected', 'folds', 'search', 'promises', 'height')}
+
+        def click():
+            line = next(p for p in app.viewer()['promises'] if p[0] == one)
+            app.click((line[1] + line[2]) / 2, line[3])
+
+        def wheel():
+            viewer = app.viewer()
+            for _ in range(4):
+                app.wheel(viewer['x'] + viewer['width'] / 2, viewer['y'] + 300, 4)
+        pictures = [seen()]
+        for what in ('plus', click, wheel, 'B', 'Right', 'z', 'i', 'plus', 'u', 'Home'):
+            what() if callable(what) else app.key(what)
+            until('something moved', lambda: seen() != pictures[-1], app)
+            pictures.append(seen())
+        for steps in range(9, -1, -1):
+            app.key('alt+Left')
+            until(f'as after {steps} moves', lambda steps=steps: seen() == pictures[steps], app)
+
+
+def the_sort_that_cost_most():
+    with App(view, trace('dependency')) as app:
+        app.shown()
+        person = Person(app)
+        person.key('q')
+        window = app.until('the table', lambda w: w['side'] == 'sorts' and w['sorts'])
+        sorts = [row[4] for row in window['sorts'] if row[0] == 'finding']
+        assert sorts[:2] == ['request "GET /item/*"', 'timer "db query"'], sorts
+        person.actions += 1
+        app.click_on('61 · p50 1.20 ms')  # a row is called by its figures first
+        app.until('its slowest', lambda w: any(row[0] == 'link' and row[4] == 'GET /item/1000' and row[5] == '30.2 ms' for row in w['sorts']))
+        assert person.actions == 2
+        app.picture('table')
+
+
+sys.exit(run([why_is_the_slowest_request_slow, a_promise_alone_has_its_path_above_it, all_of_a_kind_are_folded, ten_moves_and_ten_times_back, the_sort_that_cost_most]))

@@ -5,6 +5,7 @@
 #include "viewer/findings.h"
 #include "viewer/place.h"
 #include "viewer/search.h"
+#include "viewer/table.h"
 
 static void test_drawing(void **state)
 {
@@ -321,15 +322,16 @@ static void test_history(void **state)
 	struct weft_viewer *v = open_text(SERVER);
 	assert_false(weft_viewer_back(v));
 	weft_viewer_select(v, with_id(v, 1));
-	assert_false(weft_viewer_back(v));
 	weft_viewer_select(v, with_id(v, 2));
 	weft_viewer_select(v, with_id(v, 4));
 	assert_true(weft_viewer_back(v));
 	assert_int_equal(v->selected, with_id(v, 2));
 	assert_true(weft_viewer_back(v));
-	assert_false(weft_viewer_back(v));
 	assert_int_equal(v->selected, with_id(v, 1));
-	assert_true(weft_viewer_forward(v));
+	assert_true(weft_viewer_back(v));
+	assert_int_equal(v->selected, WEFT_NONE);
+	assert_false(weft_viewer_back(v));
+	assert_true(weft_viewer_forward(v) && weft_viewer_forward(v));
 	assert_int_equal(v->selected, with_id(v, 2));
 	/* A new way takes the place of the one that was not gone. */
 	weft_viewer_select(v, with_id(v, 6));
@@ -343,6 +345,90 @@ static void test_history(void **state)
 	weft_viewer_select(v, WEFT_SYSTEM);
 	assert_int_equal(v->selected, WEFT_NONE);
 	weft_viewer_destroy(v);
+}
+
+/* The picture and all around it, as text; the caller's to free. */
+static char *whole_picture(struct weft_viewer *v)
+{
+	char *all = NULL;
+	size_t at = 0;
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	for (int pane = 0; pane < WEFT_PANES; pane++) {
+		char *text;
+		size_t size;
+		assert_int_equal(weft_draw_dump(v->panes[pane].list, &text, &size), WEFT_OK);
+		all = realloc(all, at + size + 1);
+		memcpy(all + at, text, size + 1);
+		at += size;
+		free(text);
+	}
+	return all;
+}
+
+/* Something that a person does: whatever it is, it is one step back. */
+static void do_one(struct weft_viewer *v, int which)
+{
+	uint32_t count = (uint32_t)v->model->promise_count;
+	weft_viewer_leave(v);
+	switch (which) {
+	case 0: weft_viewer_act(v, WEFT_ACTION_ZOOM_IN); break;
+	case 1:
+		for (int notch = 0; notch < 5; notch++)
+			weft_viewer_wheel(v, 300, 400, 0, -1, 0);
+		break;
+	case 2: weft_viewer_select_and_reveal(v, 1 + count / 2); break;
+	case 3: weft_viewer_act(v, WEFT_ACTION_FOLD_KIND); break;
+	case 4: weft_viewer_wheel(v, 300, 400, 0, 3, WEFT_CONTROL); break;
+	case 5: weft_viewer_act(v, WEFT_ACTION_FOCUS); break;
+	case 6: weft_viewer_act(v, WEFT_ACTION_ZOOM_OUT); break;
+	case 7:
+		weft_viewer_press(v, 400, 350, WEFT_BUTTON_PRIMARY, 0, 1);
+		weft_viewer_motion(v, 420, 380);
+		weft_viewer_motion(v, 350, 380);
+		weft_viewer_release(v, 350, 380);
+		break;
+	case 8: weft_viewer_act(v, WEFT_ACTION_METRICS); break;
+	default: weft_viewer_act(v, WEFT_ACTION_ZOOM_PROMISE); break;
+	}
+	weft_viewer_leave(v);
+}
+
+static void test_ten_steps_back(void **state)
+{
+	(void)state;
+	size_t all = 0;
+	for (uint64_t seed = 1; seed < 9; seed++) {
+		struct weft_viewer *v = open_random(seed);
+		char *seen[12] = {whole_picture(v)};
+		int steps = 0;
+		for (int i = 0; i < 10; i++) {
+			do_one(v, i);
+			char *now = whole_picture(v);
+			if (strcmp(now, seen[steps]) != 0)
+				seen[++steps] = now;
+			else /* where all is seen already, a drag moves nothing */
+				free(now);
+		}
+		all += (size_t)steps;
+		for (int i = steps; i-- > 0;) {
+			assert_int_equal(weft_viewer_act(v, WEFT_ACTION_BACK), WEFT_OK);
+			char *now = whole_picture(v);
+			assert_string_equal(now, seen[i]);
+			free(now);
+		}
+		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_BACK), WEFT_EINVAL);
+		for (int i = 1; i <= steps; i++) {
+			assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FORWARD), WEFT_OK);
+			char *now = whole_picture(v);
+			assert_string_equal(now, seen[i]);
+			free(now);
+		}
+		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FORWARD), WEFT_EINVAL);
+		for (int i = 0; i <= steps; i++)
+			free(seen[i]);
+		weft_viewer_destroy(v);
+	}
+	assert_true(all >= 75);
 }
 
 static size_t search(struct weft_viewer *v, const char *text, uint32_t step)
@@ -894,6 +980,108 @@ static void test_folding_by_hand(void **state)
 	weft_viewer_destroy(v);
 }
 
+/* A row against all promises, one by one: a percentile is the least of its durations that so many do not exceed. */
+static void check_sort(
+    const struct weft_viewer *v, const struct weft_table *table, const struct weft_table_row *row, int64_t from, int64_t to)
+{
+	size_t count = 0, failed = 0, ended = 0, to_p50 = 0, to_p99 = 0, below_p50 = 0, below_p99 = 0;
+	int64_t all_ns = 0, longest_ns = 0;
+	for (uint32_t p = 1; p < v->model->promise_count; p++) {
+		const struct weft_promise *promise = &v->model->promises[p];
+		bool is_seen = promise->end_ns >= from && promise->start_ns <= to;
+		assert_int_equal(table->sort_of[p] != WEFT_NONE, is_seen);
+		if (table->sort_of[p] != row->sort)
+			continue;
+		assert_int_equal(promise->kind, v->model->promises[row->first].kind);
+		int64_t took_ns = weft_table_took(v->facts, p);
+		struct weft_times times = weft_facts_times(v->facts, p);
+		count++;
+		failed += promise->end == WEFT_END_FAILED;
+		all_ns += times.waiting_ns + times.ready_ns + times.running_ns;
+		if (took_ns < 0)
+			continue;
+		ended++;
+		to_p50 += took_ns <= row->p50_ns;
+		to_p99 += took_ns <= row->p99_ns;
+		below_p50 += took_ns < row->p50_ns;
+		below_p99 += took_ns < row->p99_ns;
+		longest_ns = took_ns > longest_ns ? took_ns : longest_ns;
+	}
+	assert_true(row->count == count && row->failed == failed && row->ended == ended && row->max_ns == longest_ns);
+	assert_true(row->waiting_ns + row->ready_ns + row->running_ns == all_ns);
+	assert_true(ended == 0 || (to_p50 * 2 >= ended && below_p50 * 2 < ended + 1 && to_p99 * 100 >= ended * 99 &&
+				      below_p99 * 100 < ended * 99));
+	assert_true(ended == 0 || weft_table_took(v->facts, row->slowest) == longest_ns);
+}
+
+static void test_table(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed < 8; seed++) {
+		struct weft_viewer *v = open_random(seed);
+		int64_t end = v->model->end_ns;
+		for (int part = 0; part < 3; part++) {
+			int64_t from = part * end / 4, to = part == 0 ? end : from + end / 5;
+			struct weft_table *table = NULL;
+			assert_int_equal(weft_table_create(&table, v->facts, from, to, NULL), WEFT_OK);
+			for (size_t i = 0; i < table->count; i++)
+				check_sort(v, table, &table->rows[i], from, to);
+			weft_table_sort(table, WEFT_TABLE_MAX);
+			for (size_t i = 1; i < table->count; i++)
+				assert_true(table->rows[i].max_ns <= table->rows[i - 1].max_ns);
+			weft_table_destroy(table);
+		}
+		weft_viewer_destroy(v);
+	}
+}
+
+/* The first row of a kind that begins so; it is pressed. */
+static const struct weft_row *press_sort(struct weft_viewer *v, enum weft_row_kind kind, const char *begin)
+{
+	static struct weft_row pressed;
+	assert_int_equal(weft_table_fill(&rows, v, NULL), WEFT_OK);
+	for (size_t i = 0; i < rows.count; i++)
+		if (rows.rows[i].kind == kind && strncmp(rows.rows[i].name, begin, strlen(begin)) == 0) {
+			pressed = rows.rows[i];
+			weft_viewer_press_row(v, &pressed);
+			assert_int_equal(weft_table_fill(&rows, v, NULL), WEFT_OK);
+			return &pressed;
+		}
+	fail_msg("no row %s", begin);
+	return NULL;
+}
+
+static void test_table_rows(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	assert_int_equal(weft_table_fill(&rows, v, NULL), WEFT_OK);
+	assert_int_equal(rows.count, 0);
+	weft_viewer_show_table(v);
+	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_TABLE);
+	press_sort(v, WEFT_ROW_FINDING, "wait \"GET /\"");
+	assert_string_equal(rows.rows[0].name, "Of the whole trace");
+	/* Its one promise is the slowest, and leads there; so does the bar of the histogram, which highlights it. */
+	press_sort(v, WEFT_ROW_LINK, "GET /");
+	assert_int_equal(v->selected, with_id(v, 2));
+	weft_viewer_select(v, WEFT_NONE);
+	press_sort(v, WEFT_ROW_EVIDENCE, "\xe2\x96\x88");
+	assert_true(v->selected == with_id(v, 2) && v->view->found == 1 && weft_view_is_highlighted(v->view, v->selected));
+	press_sort(v, WEFT_ROW_FINDING, "wait \"GET /\"");
+	assert_true(v->table_open == WEFT_NONE);
+	/* In another order, and of what is seen alone. */
+	press_sort(v, WEFT_ROW_MORE, "Sorted by");
+	assert_string_equal(rows.rows[1].name, "Sorted by the longest");
+	size_t all = rows.count;
+	weft_viewer_show(v, 0, 50000);
+	press_sort(v, WEFT_ROW_MORE, "Of the whole");
+	assert_true(rows.count < all && rows.count == 3);
+	press_sort(v, WEFT_ROW_MORE, "Of what was seen");
+	assert_int_equal(rows.count, all);
+	weft_viewer_destroy(v);
+	weft_rows_finish(&rows);
+}
+
 /* What the picture of the lane says, a text a line. */
 static bool lane_says(struct weft_viewer *v, const char *text)
 {
@@ -958,6 +1146,7 @@ int main(void)
 	    cmocka_unit_test(test_marks),
 	    cmocka_unit_test(test_walking),
 	    cmocka_unit_test(test_history),
+	    cmocka_unit_test(test_ten_steps_back),
 	    cmocka_unit_test(test_search),
 	    cmocka_unit_test(test_search_is_one_line),
 	    cmocka_unit_test(test_clear),
@@ -971,6 +1160,8 @@ int main(void)
 	    cmocka_unit_test(test_folding),
 	    cmocka_unit_test(test_folding_by_hand),
 	    cmocka_unit_test(test_the_lane),
+	    cmocka_unit_test(test_table),
+	    cmocka_unit_test(test_table_rows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,6 +145,8 @@ export const tests = {
 		await page.keyboard.press("Escape");
 		await page.keyboard.press("Escape");
 		await placed(page, where => !where.includes("find=") && !where.includes("sel="));
+		await page.goBack(); // the selection was the last that went
+		await placed(page, where => where.includes("sel="));
 		await page.goBack();
 		await placed(page, where => where.includes("find=failed"));
 		await eventually("yellow", async () => await count(page, YELLOW, ".surface") > 0);

@@ -1,7 +1,7 @@
 // What one asks of a server's trace, as a person does it in the page, counted: an action is a key, a click, or a word that is typed.
 // SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
-import {close, eventually, file, find, open, placed, redrawn, run, selected, slow, still, until, weft} from "./drive.mjs";
+import {close, eventually, file, find, open, placed, promiseAt, redrawn, run, selected, shot, slow, still, until, weft} from "./drive.mjs";
 
 // What the first part that is told of says, and the label of whom it leads to.
 const CAUSES = {
@@ -81,5 +81,45 @@ export const tests = {
 		const again = await open(link);
 		assert.deepEqual(await still(again), folded);
 		await close(again);
+	},
+
+	async "ten moves, and ten times Alt+Left gives the same pictures back"() {
+		const page = await open(file("slow-lock.html"));
+		await page.keyboard.press("p"); // the panel stays closed
+		await page.keyboard.press("p");
+		const move = {
+			wheel: async () => {
+				await page.mouse.move(500, 300);
+				for (let notch = 0; notch < 4; notch++)
+					await page.mouse.wheel(0, -100);
+				await page.mouse.move(3, 3);
+			},
+			click: async () => {
+				await page.mouse.click(500, await promiseAt(page, 500, 310)); // the request that waits for the lock
+				await page.mouse.move(3, 3);
+			},
+		};
+		const seen = [await still(page)];
+		for (const what of ["+", "wheel", "click", "b", "ArrowRight", "z", "i", "+", "u", "Home"]) {
+			await (move[what]?.() ?? page.keyboard.press(what));
+			await eventually(`a picture after ${what}`, async () => !(await shot(page)).equals(seen.at(-1)));
+			seen.push(await still(page));
+		}
+		assert.equal(seen.length, 11);
+		for (let steps = 9; steps >= 0; steps--) {
+			await page.keyboard.press("Alt+ArrowLeft");
+			await eventually(`the picture after ${steps} moves`, async () => (await shot(page)).equals(seen[steps]));
+		}
+		await close(page);
+	},
+
+	async "the sort that cost most: two actions"() {
+		const page = await open(file("slow-dependency.html")), person = new Person(page);
+		await person.key("q");
+		const sort = page.getByRole("button", {name: /request "GET \/item\/\*"/});
+		await person.click(sort);
+		await page.getByRole("button", {name: /GET \/item\/1000\s*30\.2 ms/}).waitFor();
+		assert.equal(person.actions, 2);
+		await close(page);
 	},
 };

@@ -1,0 +1,230 @@
+/* table.c: sorts of promises, as rows.  SPDX-License-Identifier: ISC */
+#include "viewer/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/names.h"
+#include "base/duration.h"
+#include "viewer/private.h"
+#include "viewer/rows_private.h"
+
+#define SLOWEST 8
+#define BAR 20 /* of a histogram, signs at most */
+
+struct writer {
+	struct weft_viewer *v;
+	struct weft_rows *to;
+};
+
+#define TEXT(...) weft__rows_text(w->to, __VA_ARGS__)
+
+static struct weft_row *add(struct writer *w, enum weft_row_kind kind, size_t name, size_t value)
+{
+	struct weft_row *row = weft__rows_add(w->to, kind, name, value);
+	row->of_table = true;
+	return row;
+}
+
+/* From when to when it is about. */
+static void range_of(const struct weft_viewer *v, int64_t *from_ns, int64_t *to_ns)
+{
+	*from_ns = INT64_MIN;
+	*to_ns = INT64_MAX;
+	if (v->table_scope == WEFT_SCOPE_SEEN)
+		weft_viewer_times(v, from_ns, to_ns);
+	if (v->table_scope == WEFT_SCOPE_SPAN) {
+		*from_ns = v->span_from_ns;
+		*to_ns = v->span_to_ns;
+	}
+}
+
+static int make(struct weft_viewer *v, struct weft_error *err)
+{
+	int64_t from_ns, to_ns;
+	if (v->table)
+		return WEFT_OK;
+	range_of(v, &from_ns, &to_ns);
+	int status = weft_table_create(&v->table, v->facts, from_ns, to_ns, err);
+	if (status == WEFT_OK)
+		weft_table_sort(v->table, v->table_order);
+	return status;
+}
+
+static size_t duration(struct writer *w, int64_t ns)
+{
+	char text[WEFT_DURATION_BYTES];
+	return TEXT("%s", weft_duration_text(text, ns));
+}
+
+/* Those of a sort that took longest, the longest first. */
+static size_t find_slowest(const struct weft_viewer *v, uint32_t sort, uint32_t slowest[SLOWEST])
+{
+	size_t count = 0;
+	for (uint32_t p = 1; p < v->model->promise_count; p++) {
+		int64_t took_ns = v->table->sort_of[p] == sort ? weft_table_took(v->facts, p) : -1;
+		size_t at = count;
+		if (took_ns < 0)
+			continue;
+		while (at > 0 && weft_table_took(v->facts, slowest[at - 1]) < took_ns)
+			at--;
+		if (at == SLOWEST)
+			continue;
+		count += count < SLOWEST;
+		memmove(&slowest[at + 1], &slowest[at], (count - 1 - at) * sizeof *slowest);
+		slowest[at] = p;
+	}
+	return count;
+}
+
+static void write_histogram(struct writer *w, const struct weft_table_row *sort)
+{
+	size_t buckets[64], most = 1;
+	char from[WEFT_DURATION_BYTES], to[WEFT_DURATION_BYTES], bar[3 * BAR + 1], number[28];
+	weft_table_histogram(w->v->table, w->v->facts, sort, buckets);
+	for (int i = 0; i < 64; i++)
+		most = buckets[i] > most ? buckets[i] : most;
+	add(w, WEFT_ROW_HEADING, TEXT("How long they took"), 0);
+	for (int i = 63; i >= 0; i--) {
+		if (buckets[i] == 0)
+			continue;
+		size_t signs = (buckets[i] * BAR + most - 1) / most;
+		for (size_t k = 0; k < signs; k++)
+			memcpy(bar + 3 * k, "\xe2\x96\x88", 3);
+		bar[3 * signs] = '\0';
+		struct weft_row *row = add(w, WEFT_ROW_EVIDENCE, TEXT("%s %s", bar, weft__thousands(number, buckets[i])),
+		    TEXT("%s to %s", i == 0 ? "0" : weft_duration_text(from, (int64_t)(1ull << i)),
+			weft_duration_text(to, i < 62 ? (int64_t)(1ull << (i + 1)) : INT64_MAX)));
+		row->finding = sort->sort;
+		row->line = (uint32_t)i;
+		row->leads = true;
+	}
+}
+
+static void write_open(struct writer *w, const struct weft_table_row *sort)
+{
+	char a[WEFT_DURATION_BYTES], b[WEFT_DURATION_BYTES], c[WEFT_DURATION_BYTES], name[192];
+	uint32_t slowest[SLOWEST];
+	add(w, WEFT_ROW_TEXT,
+	    TEXT("In all: waiting %s, ready %s, running %s", weft_duration_text(a, sort->waiting_ns),
+		weft_duration_text(b, sort->ready_ns), weft_duration_text(c, sort->running_ns)),
+	    0);
+	if (sort->failed + sort->pending > 0)
+		add(w, WEFT_ROW_TEXT, TEXT("%zu failed, %zu have not ended", sort->failed, sort->pending), 0);
+	if (sort->ended == 0)
+		return;
+	write_histogram(w, sort);
+	add(w, WEFT_ROW_HEADING, TEXT("The slowest"), 0);
+	size_t count = find_slowest(w->v, sort->sort, slowest);
+	for (size_t i = 0; i < count; i++) {
+		char raw[160];
+		size_t len = weft_model_name(w->v->model, slowest[i], raw, sizeof raw);
+		weft_name_clean((struct weft_str){raw, (uint32_t)(len < sizeof raw ? len : sizeof raw - 1)}, name, sizeof name);
+		struct weft_row *row =
+		    add(w, WEFT_ROW_LINK, TEXT("%s", name), duration(w, weft_table_took(w->v->facts, slowest[i])));
+		row->promise = slowest[i];
+		row->leads = true;
+	}
+}
+
+static void write_sort(struct writer *w, const struct weft_table_row *sort)
+{
+	char name[192], p50[WEFT_DURATION_BYTES], p99[WEFT_DURATION_BYTES], max[WEFT_DURATION_BYTES], number[28];
+	bool is_open = w->v->table_open == sort->sort;
+	size_t value = sort->ended == 0
+			   ? TEXT("%s, none ended", weft__thousands(number, sort->count))
+			   : TEXT("%s \xc2\xb7 p50 %s \xc2\xb7 p99 %s \xc2\xb7 max %s%s", weft__thousands(number, sort->count),
+				 weft_duration_text(p50, sort->p50_ns), weft_duration_text(p99, sort->p99_ns),
+				 weft_duration_text(max, sort->max_ns), sort->failed > 0 ? " \xc2\xb7 failures" : "");
+	struct weft_row *row = add(w, WEFT_ROW_FINDING, TEXT("%s", weft_table_name(w->v->model, sort, name)), value);
+	row->tone = sort->failed > 0 ? WEFT_TONE_ALARM : WEFT_TONE_CALM;
+	row->finding = sort->sort;
+	row->is_open = is_open;
+	row->leads = true;
+	if (is_open)
+		write_open(w, sort);
+}
+
+int weft_table_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_error *err)
+{
+	static const char *const scopes[] = {[WEFT_SCOPE_WHOLE] = "Of the whole trace",
+	    [WEFT_SCOPE_SEEN] = "Of what was seen just now",
+	    [WEFT_SCOPE_SPAN] = "Of the measured span"};
+	struct writer all = {v, rows}, *w = &all;
+	char number[28];
+	if (!weft__rows_begin(rows))
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for a table");
+	if (!v->table_shown)
+		return weft__rows_end(rows, err);
+	int status = make(v, err);
+	if (status < 0)
+		return status;
+	struct weft_row *row = add(w, WEFT_ROW_MORE, TEXT("%s", scopes[v->table_scope]), 0);
+	row->line = 0;
+	row->leads = true;
+	row = add(w, WEFT_ROW_MORE, TEXT("Sorted by %s", weft_table_order_text(v->table_order)), 0);
+	row->line = 1;
+	row->leads = true;
+	for (size_t i = 0; i < v->table->count && i < WEFT_TABLE_SHOWN; i++)
+		write_sort(w, &v->table->rows[i]);
+	if (v->table->count > WEFT_TABLE_SHOWN)
+		add(w, WEFT_ROW_TEXT, TEXT("and %s more sorts", weft__thousands(number, v->table->count - WEFT_TABLE_SHOWN)), 0);
+	return weft__rows_end(rows, err);
+}
+
+static void changed(struct weft_viewer *v)
+{
+	weft__viewer_changed(v, WEFT_CHANGED_TABLE);
+}
+
+void weft__viewer_forget_table(struct weft_viewer *v)
+{
+	weft_table_destroy(v->table);
+	v->table = NULL;
+	changed(v);
+}
+
+void weft_viewer_show_table(struct weft_viewer *v)
+{
+	v->table_shown = true;
+	changed(v);
+}
+
+/* Highlights those of a sort that took as long as a bar of the histogram says, and goes to the slowest of them. */
+static void go_to_bar(struct weft_viewer *v, uint32_t sort, int bucket)
+{
+	uint32_t slowest = WEFT_NONE;
+	weft__viewer_end_search(v);
+	weft_view_unhighlight(v->view);
+	for (uint32_t p = 1; p < v->model->promise_count; p++) {
+		int64_t took_ns = v->table->sort_of[p] == sort ? weft_table_took(v->facts, p) : -1;
+		if (took_ns < 0 || weft_table_bucket(took_ns) != bucket)
+			continue;
+		weft_view_set_highlight(v->view, p, true);
+		if (slowest == WEFT_NONE || took_ns > weft_table_took(v->facts, slowest))
+			slowest = p;
+	}
+	v->highlighting = v->view->found > 0 ? WEFT_HIGHLIGHT_FINDING : WEFT_HIGHLIGHT_NONE;
+	weft__viewer_highlighted(v);
+	weft__viewer_select_and_reveal(v, slowest);
+}
+
+void weft__viewer_press_table_row(struct weft_viewer *v, const struct weft_row *row)
+{
+	if (!v->table)
+		return;
+	if (row->kind == WEFT_ROW_EVIDENCE) {
+		go_to_bar(v, row->finding, (int)row->line);
+	} else if (row->kind == WEFT_ROW_FINDING) {
+		v->table_open = v->table_open == row->finding ? WEFT_NONE : row->finding;
+	} else if (row->kind == WEFT_ROW_MORE && row->line == 1) {
+		v->table_order = (enum weft_table_order)((v->table_order + 1) % WEFT_TABLE_ORDER_COUNT);
+		weft_table_sort(v->table, v->table_order);
+	} else if (row->kind == WEFT_ROW_MORE) {
+		v->table_scope = v->table_scope == WEFT_SCOPE_WHOLE                 ? WEFT_SCOPE_SEEN
+				 : v->table_scope == WEFT_SCOPE_SEEN && v->has_span ? WEFT_SCOPE_SPAN
+										    : WEFT_SCOPE_WHOLE;
+		weft__viewer_forget_table(v);
+	}
+	changed(v);
+}
