@@ -36,9 +36,9 @@
 #define TAKEN __attribute__((visibility("default")))
 
 /* The version that programs are linked with, where libc keeps an older one that works otherwise. */
-#if defined(__x86_64__)
+#if !defined(CONDITIONS) && defined(__x86_64__)
 #define CONDITIONS "GLIBC_2.3.2"
-#else
+#elif !defined(CONDITIONS)
 #define CONDITIONS NULL
 #endif
 

@@ -70,7 +70,7 @@ void *weft_hook_things_make(struct weft_hook_things *table, const void *key)
 	if (thing) {
 		thing->key = key;
 		thing->next = *bucket;
-		*bucket = thing;
+		__atomic_store_n(bucket, thing, __ATOMIC_RELAXED);
 	}
 	return thing;
 }
@@ -81,7 +81,7 @@ void weft_hook_things_drop(struct weft_hook_things *table, struct weft_hook_thin
 	while (*at && *at != thing)
 		at = &(*at)->next;
 	if (*at) /* not so in a child that was forked meanwhile, which has forgotten all */
-		*at = thing->next;
+		__atomic_store_n(at, thing->next, __ATOMIC_RELAXED);
 	free(thing);
 }
 
@@ -114,8 +114,8 @@ uint64_t weft_hook_things_list(struct weft_hook_things *table, uint64_t cursor, 
 	enum { ALL = WEFT_HOOK_SHARDS * WEFT_HOOK_BUCKETS };
 	for (; cursor < ALL && budget > 0; cursor++) {
 		struct weft_hook_shard *shard = &table->shards[cursor / WEFT_HOOK_BUCKETS];
-		/* Inside an event that a holder of the lock records. */
-		if (!shard->buckets[cursor % WEFT_HOOK_BUCKETS] || !try(shard))
+		/* Inside an event that a holder of the lock records; what is empty is passed over without the lock. */
+		if (!__atomic_load_n(&shard->buckets[cursor % WEFT_HOOK_BUCKETS], __ATOMIC_RELAXED) || !try(shard))
 			continue;
 		for (struct weft_hook_thing *t = shard->buckets[cursor % WEFT_HOOK_BUCKETS]; t; t = t->next)
 			if (t->id && t->home == &weft__hook_thread) {

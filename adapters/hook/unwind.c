@@ -13,8 +13,9 @@ enum { CONTINUE_UNWIND = 8 }; /* _URC_CONTINUE_UNWIND */
 typedef int personality(int version, int actions, uint64_t class, void *exception, void *context);
 typedef void resume(void *exception);
 
-personality __gcc_personality_v0;
-resume _Unwind_Resume;
+/* ThreadSanitizer would clean up after them, by a call of them. */
+__attribute__((no_sanitize_thread)) personality __gcc_personality_v0;
+__attribute__((no_sanitize_thread)) resume _Unwind_Resume;
 
 static void *find(const char *name)
 {

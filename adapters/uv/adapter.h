@@ -124,7 +124,7 @@ static inline void **weft__uv_tag_in_request(const void *request)
 static inline struct weft__uv_thing *weft__uv_find_by(void *const *tag, const void *key, bool is_request)
 {
 	struct weft__uv_thing *thing = weft__uv_find((uint64_t)(uintptr_t)__atomic_load_n(tag, __ATOMIC_RELAXED));
-	bool is_it = thing && thing->key == key && thing->is_request == is_request;
+	bool is_it = thing && __atomic_load_n(&thing->key, __ATOMIC_RELAXED) == key && thing->is_request == is_request;
 	return __builtin_expect(is_it, 1) ? thing : NULL;
 }
 

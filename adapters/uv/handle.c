@@ -65,7 +65,7 @@ void weft__uv_end(struct weft__uv_thing *thing, weft_id by)
 	if (!thing->id)
 		return;
 	weft_resolve(by, thing->id);
-	thing->id = 0;
+	__atomic_store_n(&thing->id, 0, __ATOMIC_RELAXED);
 	weft__uv_datagram_release(thing->owner);
 	thing->owner = 0;
 }

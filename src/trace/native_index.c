@@ -245,6 +245,8 @@ int weft__native_take(struct weft_trace *trace, const struct native_place *place
 	if (fault != WEFT_PACKET_FINE)
 		return WEFT_OK;
 	size_t content = trim_content(trace, place, &packet, bytes, there);
+	/* A copy of it would have no more. */
+	packet.content_bytes = content;
 	if (content < packet.header_bytes || weft__packet_is_unused(&packet))
 		return WEFT_OK;
 	return keep_packet(n, place, &packet, bytes, content);

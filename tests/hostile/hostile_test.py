@@ -6,8 +6,9 @@ memory (count.c), so that the answer is the same on any machine, however busy.  
 each byte of the trace, the output by 200 bytes too, beyond what it is for a tiny trace.  Two tables are printed: for each shape the worst of
 the verbs, for each verb the worst of the shapes.
 
-WEFT_HOSTILE=10M reads traces from 10 kB to 10 MB, instead of 100 kB and 1 MB; WEFT_HOSTILE_ROWS=FILE writes a row for each shape and verb;
-WEFT_HOSTILE_KEEP=DIRECTORY keeps the traces.  tools/hostile does all of it.
+WEFT_HOSTILE=10M reads traces from 10 kB to 10 MB, instead of 10 kB to 1 MB; WEFT_HOSTILE_ROWS=FILE writes a row for each shape and verb, and
+with WEFT_HOSTILE_GO_ON=1 shapes that the file has, and that were fine, are not read again;
+WEFT_HOSTILE_KEEP=DIRECTORY keeps the traces; WEFT_HOSTILE_VERBS=info,events runs some of the verbs.  tools/hostile does all of it.
 
 SPDX-License-Identifier: ISC"""
 
@@ -23,18 +24,19 @@ import shapes
 
 WEFT, LOOK = (os.path.abspath(path) for path in sys.argv[1:3])
 WANTED = sys.argv[3:]
-SIZES = [10_000, 100_000, 1_000_000, 10_000_000] if os.environ.get('WEFT_HOSTILE') == '10M' else [100_000, 1_000_000]
+SIZES = [10_000, 100_000, 1_000_000, 10_000_000] if os.environ.get('WEFT_HOSTILE') == '10M' else [10_000, 100_000, 1_000_000]
 
 STEPS_A_BYTE = 60       # times the logarithm of the size: what no verb may need more than
 MEMORY_A_BYTE = 200
 OUTPUT_A_BYTE = 200
-GROWTH = 2              # how much more than n log n from one size to ten times as much is still taken for n log n: n * n makes 8
+GROWTH = 1.35           # how much more than n log n from one size to ten times as much is still taken for n log n: n * n makes 8
 LEAST_STEPS = 3_000_000  # below that growth says nothing: constant parts are most of it
+CONSTANT = 0.75         # of what the smallest trace costs so much is constant for sure: pictures of larger ones may have less in them
 FIXED_STEPS = 30_000_000   # what small traces may need too: pictures, and the budget for long texts: 4 MB of characters that are no ASCII
 FIXED_STEPS_OF_A_VIEWER = 100_000_000  # 50 frames
 FIXED_MEMORY = 1_000_000
-FIXED_MEMORY_OF_A_VIEWER = 4_000_000  # pictures
-LEAST_BYTES = 50_000    # of a trace: below that budgets for long texts are not reached, and growth says nothing
+FIXED_MEMORY_OF_PICTURES = 4_000_000
+LEAST_BYTES = 50_000    # of a trace: below that constant parts are most of it, budgets for long texts are not reached, and growth says nothing
 FIXED_OUTPUT = 5_000_000   # the budget for long texts
 
 VERBS = {
@@ -58,6 +60,7 @@ VERBS = {
     'save': ['save', 'TRACE', '-w', 'OUT.saved'],
     'a viewer': None,
 }
+VERBS = {verb: words for verb, words in VERBS.items() if verb in os.environ.get('WEFT_HOSTILE_VERBS', verb).split(',')}
 
 
 def size_of(path):
@@ -103,6 +106,11 @@ def run(verb, trace, limit=1 << 62):
     return Cost(steps, memory, output, child.returncode, child.stderr.decode(errors='replace'))
 
 
+def n_log_n(begin, end):
+    """How much it grows from one size to another."""
+    return end * math.log2(end) - begin * math.log2(begin)
+
+
 class Row:
     """A verb and a shape, at all sizes."""
 
@@ -110,7 +118,7 @@ class Row:
         self.shape, self.verb = shape, verb
         self.steps = []  # by size: a byte and binary logarithm of the size
         self.growth, self.memory, self.output, self.faults = 0, 0, 0, []
-        self.before = None
+        self.first = self.before = None  # sizes, and steps: those that are constant by the smallest trace; those beyond it of the last one
 
     def add(self, real, cost, tiny):
         """The cost at one size more, beyond that of a tiny trace."""
@@ -118,28 +126,44 @@ class Row:
         allowed = allowed_steps(self.verb, real)
         memory, output = cost.memory - tiny.memory, cost.output - tiny.output
         self.steps.append(steps / real / math.log2(real))
-        self.memory, self.output = max(self.memory, memory / real), max(self.output, output / real)
+        if real > LEAST_BYTES:
+            self.memory, self.output = max(self.memory, memory / real), max(self.output, output / real)
         if cost.status not in (0, 1, 99) and (self.verb, cost.status) != ('path', 2):  # 99: too many steps; path: there may be no promise 1
             self.faults.append(f'{at}exit status {cost.status}: {cost.stderr[-300:]}')
         if steps > allowed:
             self.faults.append(f'{at}{steps / 1e6:.0f} M steps, {allowed / 1e6:.0f} M are allowed')
-        fixed = FIXED_MEMORY if VERBS[self.verb] else FIXED_MEMORY_OF_A_VIEWER
+        fixed = FIXED_MEMORY_OF_PICTURES if self.verb.startswith('render') or not VERBS[self.verb] else FIXED_MEMORY
         if memory - fixed > MEMORY_A_BYTE * real:
             self.faults.append(f'{at}{(memory - fixed) / real:.0f} bytes of memory for each of the trace')
         if output - FIXED_OUTPUT > OUTPUT_A_BYTE * real:
             self.faults.append(f'{at}{(output - FIXED_OUTPUT) / real:.0f} bytes of output for each of the trace')
-        if self.before and self.before[0] > LEAST_BYTES and steps > LEAST_STEPS:
-            old_real, old_steps = self.before
-            growth = steps / max(old_steps, LEAST_STEPS / 10) / (real / old_real * math.log2(real) / math.log2(old_real))
+        self.first = self.first or (real, CONSTANT * cost.steps)
+        work = cost.steps - self.first[1]
+        if self.before and self.before[0] > LEAST_BYTES and work > LEAST_STEPS:
+            old_real, old_work = self.before
+            growth = work / max(old_work, LEAST_STEPS / 10) / (n_log_n(self.first[0], real) / n_log_n(self.first[0], old_real))
             self.growth = max(self.growth, growth)
             if growth > GROWTH:
-                self.faults.append(f'{at}from {old_real} bytes on the work grows from {old_steps / 1e6:.1f} to {steps / 1e6:.1f} M steps, '
+                self.faults.append(f'{at}from {old_real} bytes on the work grows from {old_work / 1e6:.1f} to {work / 1e6:.1f} M steps, '
                                    f'{growth:.1f} times as much as n log n')
-        self.before = (real, steps)
+        self.before = (real, work)
 
     def line(self):
         return (f'{self.shape:<36}{self.verb:<18}' + ''.join(f'{steps:>10.2f}' for steps in self.steps) +
-                f'{self.growth:>10.2f}{self.memory:>10.1f}{self.output:>10.1f}   {"FAULT" if self.faults else "ok"}')
+                f'{self.growth:>10.2f}{self.memory:>10.1f}{self.output:>10.1f}   {"FAULT" if self.faults else "ok"}' +
+                ''.join('\n    ' + fault.replace('\n', ' ') for fault in self.faults))
+
+
+def rows_of(path):
+    """By shape, the rows that were written there, if all of them are fine."""
+    found = {}
+    with open(path, encoding='utf-8') as file:
+        for line in file.read().splitlines()[1:]:
+            if line.endswith('ok'):
+                row = Row(line[:36].strip(), line[36:54].strip())
+                *row.steps, row.growth, row.memory, row.output = map(float, line[54:].split()[:-1])
+                found.setdefault(row.shape, []).append(row)
+    return {shape: rows for shape, rows in found.items() if len(rows) == len(VERBS)}
 
 
 def allowed_steps(verb, real):
@@ -159,7 +183,7 @@ def check(name, function, tiny, folder):
     return list(rows.values())
 
 
-MEASURES = {'steps a byte and log2': lambda row: max(row.steps), 'growth by n log n': lambda row: row.growth,
+MEASURES = {'steps a byte and log2': lambda row: max(row.steps[1:]), 'growth by n log n': lambda row: row.growth,
             'memory a byte': lambda row: row.memory, 'output a byte': lambda row: row.output}
 
 
@@ -182,11 +206,17 @@ def main():
         for verb, cost in tiny.items():
             assert cost.status in (0, 1), f'{verb}: {cost.stderr}'
         print(f'{"shape, up to " + str(SIZES[-1]) + " bytes":<36}' + ''.join(f'{measure:<28}' for measure in MEASURES), flush=True)
+        place = os.environ.get('WEFT_HOSTILE_ROWS', os.devnull)
+        known = rows_of(place) if os.environ.get('WEFT_HOSTILE_GO_ON') and os.path.exists(place) else {}
         rows = []
-        with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool, open(os.environ.get('WEFT_HOSTILE_ROWS', os.devnull), 'w', encoding='utf-8') as table:
+        with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool, open(place, 'w', encoding='utf-8') as table:
             print(f'{"shape":<36}{"verb":<18}' + ''.join(f'{size:>10}' for size in SIZES) + f'{"growth":>10}{"memory":>10}{"output":>10}   verdict',
                   file=table)
-            for got in pool.map(lambda pair: check(*pair, tiny, folder), wanted.items()):
+            for shape in known:
+                print(*(row.line() for row in known[shape]), sep='\n', file=table, flush=True)
+            new = {name: function for name, function in wanted.items() if name not in known}
+            rows += [row for name in wanted for row in known.get(name, [])]
+            for got in pool.map(lambda pair: check(*pair, tiny, folder), new.items()):
                 print(f'{got[0].shape:<36}' + worst(got, lambda row: row.verb), flush=True)
                 print(*(row.line() for row in got), sep='\n', file=table, flush=True)
                 rows += got
