@@ -175,7 +175,8 @@ static size_t run_length(const struct native *n)
 	if (n->heap.count > 2 && is_earlier(n, n->heap.items[2], second))
 		second = n->heap.items[2];
 	const struct native_cursor *other = &n->cursors.items[second];
-	int64_t limit = other->batch[other->batch_at].time_ns + (top < second);
+	/* Of one time the first stream's come first; there is none after the end of time. */
+	const int64_t time_ns = other->batch[other->batch_at].time_ns, limit = time_ns + (top < second && time_ns < INT64_MAX);
 	size_t i = c->batch_at + 1;
 	while (i < c->batch_end && c->batch[i].time_ns < limit)
 		i++;
