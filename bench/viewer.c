@@ -1,8 +1,9 @@
 /* viewer.c TRACE: how long a viewer keeps its user waiting: a step of a search, the next match, the panel, what lies over the
- * picture. SPDX-License-Identifier: ISC */
+ * picture, one promise alone, all of a kind folded, the table of sorts. SPDX-License-Identifier: ISC */
 #include "bench/bench.h"
 #include "viewer/panel.h"
 #include "viewer/search.h"
+#include "viewer/table.h"
 
 #define STEP 100000 /* promises */
 
@@ -14,6 +15,42 @@ static double now_ms(void)
 static double longer(double a, double b)
 {
 	return a > b ? a : b;
+}
+
+/* The longest of some promises, all over the trace. */
+static double focus_ms(struct weft_viewer *v)
+{
+	double most = 0;
+	for (int i = 1; i < 8; i++) {
+		double begin = now_ms();
+		weft_viewer_focus(v, (uint32_t)(v->model->promise_count / 8 * (size_t)i));
+		most = longer(most, now_ms() - begin);
+		weft_viewer_focus(v, WEFT_NONE);
+	}
+	return most;
+}
+
+static double fold_ms(struct weft_viewer *v)
+{
+	char text[WEFT_QUERY_BYTES + 1];
+	if (!weft_viewer_fold_query(v, (uint32_t)v->model->promise_count / 2, WEFT_FOLD_KIND, text))
+		return 0;
+	double begin = now_ms();
+	weft_viewer_fold(v, text);
+	double took = now_ms() - begin;
+	weft_viewer_unfold_all(v);
+	return took;
+}
+
+static double table_ms(struct weft_viewer *v)
+{
+	struct weft_rows rows = {0};
+	double begin = now_ms();
+	weft_viewer_show_table(v);
+	weft_table_fill(&rows, v, NULL);
+	double took = now_ms() - begin;
+	weft_rows_finish(&rows);
+	return took;
 }
 
 int main(int argc, char **argv)
@@ -62,6 +99,9 @@ int main(int argc, char **argv)
 	}
 	printf("promises %zu\nstep_ms %.3f\nsearch_ms %.3f\nnext_ms %.3f\npanel_ms %.3f\noverlay_ms %.3f\n",
 	    v->model->promise_count, step, search, next, fill, overlay);
+	printf("focus_ms %.3f\n", focus_ms(v));
+	printf("fold_ms %.3f\n", fold_ms(v));
+	printf("table_ms %.3f\n", table_ms(v));
 	weft_rows_finish(&panel);
 	weft_viewer_destroy(v);
 	return 0;

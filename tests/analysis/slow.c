@@ -240,7 +240,8 @@ int main(int argc, char **argv)
 		return write_case(argv[1], argv[2]);
 	for (int which = 0; which < CASE_COUNT; which++) {
 		run_case((enum which)which);
-		right &= is_right((enum which)which, true) & is_right((enum which)which, false);
+		right &= is_right((enum which)which, true);
+		right &= is_right((enum which)which, false);
 	}
 	return right ? 0 : 1;
 }
