@@ -13,36 +13,36 @@
 #define WEFT_PAINTS(X)                                                                                                           \
 	X(BACKGROUND, 0xeff1f4, 0x1c1f26)                                                                                        \
 	X(SLEEP, 0xdcdfe5, 0x14161b)                                                                                             \
-	X(SLEEP_TEXT, 0x9aa1ad, 0x5a6271)                                                                                        \
+	X(SLEEP_TEXT, 0x5e626a, 0x7c879b)                                                                                        \
 	X(PAUSE, 0xf0d3d6, 0x4a2a31)                                                                                             \
-	X(PAUSE_TEXT, 0xa8505c, 0xd98a95)                                                                                        \
+	X(PAUSE_TEXT, 0x954752, 0xd98a95)                                                                                        \
 	X(GRID, 0xd3d7de, 0x2c313b)                                                                                              \
-	X(AXIS_TEXT, 0x7d8594, 0x7d8594)                                                                                         \
+	X(AXIS_TEXT, 0x5a5f6a, 0x939cae)                                                                                         \
 	X(BAND, 0xb9c0cb, 0x3c4350)                                                                                              \
 	X(BAND_TEXT, 0x4d5666, 0xaab3c2)                                                                                         \
 	X(HIGHLIGHT, 0xffdd33, 0xb8930a)                                                                                         \
 	X(CREATION, 0x949dac, 0x667082)                                                                                          \
 	X(PROMISE, 0x465063, 0x8d97a8)                                                                                           \
 	X(RUN, 0xffffff, 0xffffff)                                                                                               \
-	X(FAILED, 0xd4252f, 0xff6b6b)                                                                                            \
-	X(AWAIT, 0xc9a227, 0xd9b648)                                                                                             \
-	X(READ, 0x3a6bd8, 0x74a0ff)                                                                                              \
-	X(READ_FAILED, 0xe0383f, 0xff7b7b)                                                                                       \
-	X(RESOLVE, 0x2b9348, 0x5fc97a)                                                                                           \
-	X(SIGNAL, 0xef7d10, 0xffa94d)                                                                                            \
+	X(FAILED, 0xb82029, 0xff6b6b)                                                                                            \
+	X(AWAIT, 0x846a1a, 0xd9b648)                                                                                             \
+	X(READ, 0x3868d2, 0x74a0ff)                                                                                              \
+	X(READ_FAILED, 0xcb3339, 0xff7b7b)                                                                                       \
+	X(RESOLVE, 0x257d3d, 0x5fc97a)                                                                                           \
+	X(SIGNAL, 0xa8580b, 0xffa94d)                                                                                            \
 	X(LABEL, 0x1f2733, 0xe6eaf0)                                                                                             \
-	X(LABEL_ID, 0x7d8594, 0x8e97a6)                                                                                          \
-	X(KIND, 0x98a0ad, 0x6f7888)                                                                                              \
+	X(LABEL_ID, 0x5a5f6a, 0x929cab)                                                                                          \
+	X(KIND, 0x5a5f67, 0x919db2)                                                                                              \
 	X(ACCENT, 0x5b57d1, 0x9d99ff)                                                                                            \
 	X(TIME_WAITING, 0x7d6200, 0xe6c34a)                                                                                      \
-	X(TIME_READY, 0xb3173a, 0xf2705a)                                                                                        \
+	X(TIME_READY, 0xa2234f, 0xe37361)                                                                                        \
 	X(TIME_RUNNING, 0x1f5fbf, 0x7fb2ff)                                                                                      \
-	X(COUNTER_0, 0xe76f51, 0xf08a6f)                                                                                         \
-	X(COUNTER_1, 0x2a9d8f, 0x4fc3b4)                                                                                         \
-	X(COUNTER_2, 0x8e5fc9, 0xb48ae6)                                                                                         \
-	X(COUNTER_3, 0xd98e04, 0xf0b03c)                                                                                         \
-	X(COUNTER_4, 0x3d85c6, 0x74b0e8)                                                                                         \
-	X(COUNTER_5, 0xc2478f, 0xe67fb8)
+	X(COUNTER_0, 0x865f54, 0xdf7359)                                                                                         \
+	X(COUNTER_1, 0x34777c, 0x2ba89f)                                                                                         \
+	X(COUNTER_2, 0x7959c9, 0xa1c8a4)                                                                                         \
+	X(COUNTER_3, 0x9a6108, 0xfebc54)                                                                                         \
+	X(COUNTER_4, 0x264c76, 0x74b0e8)                                                                                         \
+	X(COUNTER_5, 0x6c213a, 0xcfdde0)
 
 enum weft_paint {
 #define WEFT_PAINT_ENUM(NAME, light, dark) WEFT_PAINT_##NAME,
