@@ -150,7 +150,7 @@ static bool is_library(const struct weft_hook_module *module, char *version, siz
 	const char *slash = strrchr(module->path, '/'), *file = slash ? slash + 1 : module->path;
 	const char *dash = !strncmp(file, "libevent", 8) ? strchr(file, '-') : NULL;
 	/* Inside a program nothing tells which of its code is libevent's. */
-	snprintf(version, size, "%.*s", dash ? (int)strcspn(dash + 1, ".") + 2 : 6, dash ? dash + 1 : "inside");
+	snprintf(version, size, "%.*s", dash ? (int)strcspn(dash + 1, ".") + 2 : 11, dash ? dash + 1 : "(linked in)");
 	return dash && (!strcmp(version, "2.0") || !strcmp(version, "2.1"));
 }
 
