@@ -152,7 +152,7 @@ bool weft__folds_gather(struct weft_layout *layout, const struct weft_model *m, 
 			leaders += counts[leader_of[p]]++ == 0;
 			members++;
 		}
-	layout->folds = malloc((leaders + 1) * sizeof *layout->folds);
+	layout->folds = calloc(leaders + 1, sizeof *layout->folds);
 	layout->folded = malloc((members + leaders + 1) * sizeof *layout->folded);
 	uint32_t *next = malloc((leaders + 1) * sizeof *next);
 	bool done = layout->folds && layout->folded && next;

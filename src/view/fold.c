@@ -158,8 +158,8 @@ struct weft_fold_index {
 
 static bool allocate(struct times *t, size_t count, size_t folds)
 {
-	t->times = malloc((count + 1) * sizeof *t->times);
-	t->sums = malloc((count + folds + 1) * sizeof *t->sums);
+	t->times = calloc(count > 0 ? count : 1, sizeof *t->times);
+	t->sums = calloc(count + folds + 1, sizeof *t->sums);
 	return t->times && t->sums;
 }
 
