@@ -276,11 +276,6 @@ void weft__glib_thread_ends(void);
 void weft__glib_name_sources(void);
 void weft__glib_sources_forget(void);
 
-/* pool.c: the counters of what waits for an OS thread of a pool, or has one. */
-void weft__glib_pool_enters(void);
-void weft__glib_pool_begins(void);
-void weft__glib_pool_ends(void);
-
 /* process.c */
 void weft__glib_child_begins(struct weft__glib_thing *source, const GSource *watch, const void *data);
 /* The promise of the child that a GSubprocess is; 0: none is known. */

@@ -15,24 +15,6 @@ static void *pooled_user[POOLED];
 static const struct weft_hook_slots pooled_slots = {weft__glib_pooled_code, pooled_user, POOLED};
 static struct weft_record_text in_pool = WEFT_COUNTER("GThreadPool: requests"), at_work = WEFT_COUNTER("GThreadPool: at work");
 
-void weft__glib_pool_enters(void)
-{
-	weft_counter_add(WEFT_SYSTEM_ID, &in_pool, 1);
-}
-
-void weft__glib_pool_begins(void)
-{
-	weft_counter_add(WEFT_SYSTEM_ID, &at_work, 1);
-}
-
-void weft__glib_pool_ends(void)
-{
-	if (!weft_is_on())
-		return;
-	weft_counter_add(WEFT_SYSTEM_ID, &at_work, -1);
-	weft_counter_add(WEFT_SYSTEM_ID, &in_pool, -1);
-}
-
 /* No object of the program has such an address. */
 static const void *key_of(const void *data, const void *pool_data)
 {
@@ -53,14 +35,17 @@ void weft__glib_pooled(gpointer data, gpointer pool_data, unsigned slot)
 	weft_id id = thing->id;
 	weft__glib_tag tag = weft__glib_tag_of(thing);
 	weft_hook_show(id);
-	weft__glib_pool_begins();
+	weft_counter_add(WEFT_SYSTEM_ID, &at_work, 1);
 	{
 		WEFT__GLIB_FRAME frame = weft__glib_enter(id, 0);
 		(void)frame;
 		weft__hook_thread.callbacks = 0; /* work that blocks holds up nobody: it is the sleep of this OS thread */
 		user(data, pool_data);
 	}
-	weft__glib_pool_ends();
+	if (weft_is_on()) {
+		weft_counter_add(WEFT_SYSTEM_ID, &at_work, -1);
+		weft_counter_add(WEFT_SYSTEM_ID, &in_pool, -1);
+	}
 	thing = weft__glib_goes_on() ? weft__glib_thing_of(tag) : NULL;
 	if (!thing)
 		return;
@@ -107,7 +92,7 @@ gboolean weft__g_thread_pool_push(GThreadPool *pool, gpointer data, GError **err
 	if (thing) {
 		weft__glib_create(thing, WEFT_KIND_WORK, caller, false, 0, 0);
 		weft__glib_label(thing, weft_hook_name((const void *)user));
-		weft__glib_pool_enters();
+		weft_counter_add(WEFT_SYSTEM_ID, &in_pool, 1);
 	}
 	return weft__glib_real.g_thread_pool_push(pool, data, error);
 }

@@ -345,9 +345,7 @@ void weft__glib_work(GTask *task, gpointer object, gpointer data, GCancellable *
 	WEFT__GLIB_FRAME frame = weft__glib_enter(thing->id, weft__glib_tag_of(thing));
 	(void)frame;
 	weft_hook_show(thing->id);
-	weft__glib_pool_begins();
 	user(task, object, data, cancellable);
-	weft__glib_pool_ends();
 }
 
 static GTaskThreadFunc work_of(GTask *task, GTaskThreadFunc work)
@@ -357,7 +355,6 @@ static GTaskThreadFunc work_of(GTask *task, GTaskThreadFunc work)
 		return work;
 	if (!thing->is_labelled)
 		name(task, thing, weft_hook_name((const void *)work));
-	weft__glib_pool_enters();
 	return (GTaskThreadFunc)weft_hook_slot(&work_slots, (void *)work);
 }
 

@@ -339,6 +339,11 @@ static enum weft_confidence join_probe(const struct weft_source *source)
 
 static const struct weft_trace_format format = {"session", join_probe, NULL, join_next, join_rewind, join_close, NULL, join_save};
 
+static bool is_same(struct weft_str a, struct weft_str b)
+{
+	return a.len == b.len && (!a.len || !memcmp(a.ptr, b.ptr, a.len));
+}
+
 /* All tables, part by part. */
 static int fill_tables(struct joined *j, struct weft_trace_info *info, struct weft_error *err)
 {
@@ -365,7 +370,9 @@ static int fill_tables(struct joined *j, struct weft_trace_info *info, struct we
 			struct weft_stream_info *stream = &j->streams[info->stream_count++];
 			*stream = of->streams[s];
 			stream->part = (uint32_t)i;
-			if (stream->name.len && !put_process(part, &stream->name))
+			if (is_same(stream->name, part->trace->info.process))
+				stream->name = (struct weft_str){part->name, (uint32_t)strlen(part->name)};
+			else if (stream->name.len && !put_process(part, &stream->name))
 				return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 		}
 		for (size_t s = 0; s < of->site_count; s++) {
@@ -412,11 +419,6 @@ static bool fill_info(struct joined *j, const struct weft_trace_info *first, str
 	}
 	info->process = (struct weft_str){j->process, (uint32_t)length};
 	return true;
-}
-
-static bool is_same(struct weft_str a, struct weft_str b)
-{
-	return a.len == b.len && (!a.len || !memcmp(a.ptr, b.ptr, a.len));
 }
 
 /* Ties the clock of a part to that of the first.  NULL, or why it cannot be tied. */
