@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sources_test.py WEFT GENERATE: traces that come from odd places: pipes, files that are larger than any memory, names that turn into
+"""sources_test.py WEFT GENERATE [TEST...]: traces that come from odd places: pipes, files that are larger than any memory, names that turn into
 something else.
 
 SPDX-License-Identifier: ISC"""
@@ -14,6 +14,7 @@ import tempfile
 import threading
 
 WEFT, GENERATE = (os.path.abspath(path) for path in sys.argv[1:3])
+WANTED = sys.argv[3:]
 LINE = b'((time 1)(op(Switch 1)))\n'
 FAILED = []
 
@@ -167,6 +168,8 @@ def main():
         for test in (a_fifo_without_a_writer_says_so_at_once, a_fifo_is_read_while_its_writer_is_there, endless_input_stops_at_a_limit,
                      what_nobody_sees_reaches_no_terminal,
                      files_whose_sizes_wrap_are_refused, sparse_files_cost_what_is_in_them):
+            if WANTED and test.__name__ not in WANTED:
+                continue
             try:
                 test()
             except subprocess.TimeoutExpired as late:
