@@ -34,7 +34,9 @@ spawn-singlethread spawn-test stream-rw_all task testfilemonitor thread thread-p
 tls-database tls-interaction unix unix-fd unix-streams vfs volumemonitor""".split()
 # What takes seconds in those.
 SLOW = {'gmenumodel': ['/gmenu/equality', '/gmenu/random'], 'gsubprocess': ['/gsubprocess/signal', '/gsubprocess/terminate'], 'timeout': ['/timeout/rounding']}
-PATIENCE, TRIES = 180, 4
+# What takes longest begins first, so that nothing is left that all wait for.
+LONGEST = ['mainloop', 'timeout', 'gsubprocess', 'gmenumodel', 'contexts', 'gdbus-proxy', 'socket', 'actions', 'gdbus-export', 'spawn-multithreaded', 'unix']
+PATIENCE, TRIES, JOBS = 180, 4, 6
 
 
 def command_of(name):
@@ -105,7 +107,8 @@ def main():
     def both(name):
         return differ(name, [] if wanted or whole else [word for path in SLOW.get(name, []) for word in ('-s', path)], weft)
 
-    with ThreadPoolExecutor(3) as jobs:  # they mostly wait
+    names.sort(key=lambda name: LONGEST.index(name) if name in LONGEST else len(LONGEST))
+    with ThreadPoolExecutor(JOBS) as jobs:  # they mostly wait
         results = dict(zip(names, jobs.map(both, names)))
     print(f'{"program":40} {"tests":>5} {"plain":>8} {"recorded":>8} traces')
     for name, (plain, recorded, _, tries) in results.items():
