@@ -8,8 +8,6 @@
  * a branch.  Else another one looks whether something records by now, and a third one tells of the call.
  *
  * SPDX-License-Identifier: ISC */
-/* A call that is taken has its original in `real`, which the analyzer cannot know; names with _chk are the C library's.
- * NOLINTBEGIN(clang-analyzer-core.CallAndMessage,bugprone-reserved-identifier) */
 #include "adapters/hook/sleep.h"
 
 #include <dlfcn.h>
@@ -147,6 +145,14 @@ __attribute__((constructor(101))) static void resolve(void)
 	errno = saved;
 }
 
+/* Another library's constructor may have run before ours.  There is always something to call then: absent() at least. */
+#define RESOLVED(NAME)                                                                                                           \
+	if (__builtin_expect(!real.NAME, 0)) {                                                                                   \
+		resolve();                                                                                                       \
+		if (!real.NAME)                                                                                                  \
+			__builtin_unreachable();                                                                                 \
+	}
+
 static bool is_told(void)
 {
 	return __atomic_load_n(&weft__hook_gate, __ATOMIC_RELAXED) && weft_is_on();
@@ -166,8 +172,7 @@ static bool is_told(void)
 	}                                                                                                                        \
 	static __attribute__((noinline)) RESULT may_tell_##NAME(const void *caller, LIST PARAMETERS)                             \
 	{                                                                                                                        \
-		if (__builtin_expect(!real.NAME, 0))                                                                             \
-			resolve(); /* another library's constructor ran first */                                                 \
+		RESOLVED(NAME)                                                                                                   \
 		return weft_is_on() || ((BEGINS) && weft__hook_begin()) ? tell_##NAME(caller, LIST ARGUMENTS)                    \
 									: real.NAME ARGUMENTS;                                   \
 	}                                                                                                                        \
@@ -368,8 +373,7 @@ TAKEN long syscall(long number, ...)
 		a[i] = va_arg(list, long);
 	va_end(list);
 	long operation = a[1] & FUTEX_CMD_MASK;
-	if (__builtin_expect(!real.syscall, 0))
-		resolve();
+	RESOLVED(syscall)
 	if (number == SYS_futex && (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET) && is_told() &&
 	    !weft__hook_is_recorder(__builtin_return_address(0)))
 		return told_syscall(__builtin_return_address(0), a);
@@ -378,8 +382,7 @@ TAKEN long syscall(long number, ...)
 
 TAKEN int pause(void)
 {
-	if (__builtin_expect(!real.pause, 0))
-		resolve();
+	RESOLVED(pause)
 	if (!is_told())
 		return real.pause();
 	const void *caller = __builtin_return_address(0);
@@ -483,4 +486,3 @@ INPUT(recvfrom, ssize_t, (int fd, void *to, size_t bytes, int flags, struct sock
 INPUT(recvmsg, ssize_t, (int fd, struct msghdr *message, int flags), (fd, message, flags), !(flags & MSG_DONTWAIT))
 INPUT(accept, int, (int fd, struct sockaddr *from, socklen_t *size), (fd, from, size), true)
 INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags), (fd, from, size, flags), true)
-/* NOLINTEND(clang-analyzer-core.CallAndMessage,bugprone-reserved-identifier) */

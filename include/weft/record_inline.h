@@ -506,8 +506,8 @@ WEFT__FAST weft_id weft__create_awaited(
 	return promise;
 }
 
-/* weft_resolve() and weft_read() likewise. */
-WEFT__FAST void weft__resolve_read(weft_id by, weft_id promise, weft_id reader)
+/* weft_resolve(), and weft_read() or weft_read_later(), likewise. */
+WEFT__FAST void weft__resolve_and(enum weft_op read, weft_id by, weft_id promise, weft_id reader)
 {
 	unsigned mode = WEFT__GATE();
 	if (WEFT__IS_OFF(mode))
@@ -519,38 +519,25 @@ WEFT__FAST void weft__resolve_read(weft_id by, weft_id promise, weft_id reader)
 		unsigned char *at = weft__put_header(place.at, WEFT_OP_RESOLVE, low);
 		weft__put32(at, by);
 		weft__put32(at + 4, promise);
-		at = weft__put_header(at + 8, WEFT_OP_READ, low);
+		at = weft__put_header(at + 8, (uint8_t)read, low);
 		weft__put32(at, reader);
 		weft__put32(at + 4, promise);
-		weft__note_running(place.stream, WEFT_OP_READ, reader, promise);
+		weft__note_running(place.stream, read, reader, promise);
 		weft__publish(&place);
 	} else {
 		weft__slow_ids(WEFT_OP_RESOLVE, by, promise);
-		weft__slow_ids(WEFT_OP_READ, reader, promise);
+		weft__slow_ids(read, reader, promise);
 	}
 }
 
-/* weft_resolve() and weft_read_later() likewise. */
+WEFT__FAST void weft__resolve_read(weft_id by, weft_id promise, weft_id reader)
+{
+	weft__resolve_and(WEFT_OP_READ, by, promise, reader);
+}
+
 WEFT__FAST void weft__resolve_read_later(weft_id by, weft_id promise, weft_id reader)
 {
-	unsigned mode = WEFT__GATE();
-	if (WEFT__IS_OFF(mode))
-		return;
-	struct weft__place place;
-	uint32_t low;
-	if (WEFT__LIKELY(weft__is_narrow(by) && weft__is_narrow(promise) && weft__is_narrow(reader)) &&
-	    weft__reserve_bytes(&place, mode, 2, 2 * (WEFT__HEADER + 8), &low)) {
-		unsigned char *at = weft__put_header(place.at, WEFT_OP_RESOLVE, low);
-		weft__put32(at, by);
-		weft__put32(at + 4, promise);
-		at = weft__put_header(at + 8, WEFT_OP_READ_LATER, low);
-		weft__put32(at, reader);
-		weft__put32(at + 4, promise);
-		weft__publish(&place);
-	} else {
-		weft__slow_ids(WEFT_OP_RESOLVE, by, promise);
-		weft__slow_ids(WEFT_OP_READ_LATER, reader, promise);
-	}
+	weft__resolve_and(WEFT_OP_READ_LATER, by, promise, reader);
 }
 
 WEFT__FAST weft_id weft_create_here(enum weft_kind kind, struct weft_record_site *site)
