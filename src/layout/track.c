@@ -132,7 +132,7 @@ static bool adopt_orphans(struct search *s)
 		uint32_t root = first_of(s, link->to), actor;
 		if (!is_orphan(&m->promises[root]) || is_actor(&m->promises[root]) || first_of(s, link->from) == root)
 			continue;
-		if ((actor = actor_above(s, link->from)) != WEFT_NONE && first_of(s, actor) != root)
+		if ((actor = actor_above(s, link->from)) != WEFT_NONE)
 			s->waiter[root] = actor;
 	}
 	return true;

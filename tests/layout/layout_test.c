@@ -532,7 +532,38 @@ static void test_marks_own_what_their_maker_makes(void **state)
 	/* Who has two at once does not say for which of them it works. */
 	m.promises[7] = promise(WEFT_KIND_REQUEST, 4, 40, 80);
 	expect_owners(&m, (const uint32_t[]){0, 0, 0, 0, 3, 3, 3, 3, 0});
+	/* One that makes something itself is no mark. */
+	m.promises[7] = promise(WEFT_KIND_FS, 3, 40, 80);
+	expect_owners(&m, (const uint32_t[]){0, 0, 0, 0, 0, 0, 5, 3, 0});
 	free(m.promises);
+}
+
+/* Two connections that last; one makes its promises early, the other one late, all of them at once: how many rows the first has.
+ */
+static uint32_t rows_of_a_connection(uint32_t promises)
+{
+	struct weft_model m = model_of(3 + 2 * (size_t)promises);
+	struct weft_layout *l;
+	m.end_ns = 1000;
+	for (uint32_t i = 1; i < m.promise_count; i++)
+		m.promises[i] = i < 3   ? promise(WEFT_KIND_CONNECTION, 0, 0, 1000)
+				: i % 2 ? promise(WEFT_KIND_FS, 1, 10, 20)
+					: promise(WEFT_KIND_FS, 2, 900, 910);
+	assert_int_equal(weft_layout_create(&l, &m, NULL), WEFT_OK);
+	check_layout(&m, l);
+	assert_int_equal(l->track_count, 2);
+	uint32_t rows = l->tracks[0].row_count;
+	weft_layout_destroy(l);
+	free(m.promises);
+	return rows;
+}
+
+/* Of 8 that are alive at once and 2 tracks there may be 14 rows, of 10 there may be 17. */
+static void test_blocks_stand_if_there_is_room_at_the_busiest_moment(void **state)
+{
+	(void)state;
+	assert_int_equal(rows_of_a_connection(6), 7);
+	assert_int_equal(rows_of_a_connection(8), 0); /* it would take 18 */
 }
 
 /* A ring that forgot who made a loop knows who waits for it. */
@@ -710,6 +741,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_callers_stand_above),
 	    cmocka_unit_test(test_what_an_actor_makes_belongs_to_it),
 	    cmocka_unit_test(test_marks_own_what_their_maker_makes),
+	    cmocka_unit_test(test_blocks_stand_if_there_is_room_at_the_busiest_moment),
 	    cmocka_unit_test(test_orphans_belong_to_who_waits_for_them),
 	    cmocka_unit_test(test_focus),
 	    cmocka_unit_test(test_a_server_is_as_high_as_what_it_does_at_once),
