@@ -584,6 +584,10 @@ static void test_orphans_belong_to_who_waits_for_them(void **state)
 	m.links = links;
 	m.link_count = 3;
 	expect_owners(&m, (const uint32_t[]){0, 3, 3, 0, 0, 0});
+	/* Also if nothing else belongs to who waits. */
+	m.promises[2].created_by = WEFT_SYSTEM;
+	links[0].to = 1;
+	expect_owners(&m, (const uint32_t[]){0, 3, 0, 0, 0, 0});
 	free(m.promises);
 }
 
