@@ -280,4 +280,8 @@ void cli_put_stream(const struct weft_trace_info *info, unsigned stream);
 void cli_put_site_json(const struct weft_trace_info *info, uint32_t site);
 void cli_put_site(const struct weft_trace_info *info, uint32_t site);
 
+/* suppress.c: takes the findings out that the lines of a file name, and says so; -1, or the exit status. */
+struct weft_findings;
+int cli_suppress(const char *path, const struct cli_input *input, struct weft_findings *findings);
+
 #endif

@@ -148,13 +148,14 @@ static int put_findings(const struct cli_input *input, const struct weft_finding
 int cli_explain(struct cli_args *args)
 {
 	bool json = false, parts = false;
-	const char *promise = NULL;
+	const char *promise = NULL, *suppress = NULL;
 	struct weft_explain_options explain = {0};
 	explain.stall_ns = -1;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
 	    {"promise", 'p', CLI_TEXT, &promise, "ID", "tells only why this promise is as it is"},
 	    {"stall", 0, CLI_TIME, &explain.stall_ns, "T", "tells of delays that are at least so long; 10ms if not given"},
+	    {"suppress", 0, CLI_TEXT, &suppress, "FILE", "leaves out what the file's lines name: FINDING:PATTERN # REASON"},
 	    CLI_OPTION_PARTS(&parts),
 	    CLI_OPTION_END,
 	};
@@ -176,7 +177,10 @@ int cli_explain(struct cli_args *args)
 		struct weft_error err;
 		int status = promise ? weft_explain_promise(&findings, input.model, which, NULL, &err)
 				     : weft_explain(&findings, input.model, &explain, &err);
-		exit = status < 0 ? cli_fail_error(&err) : put_findings(&input, findings, json, promise);
+		if (status < 0)
+			exit = cli_fail_error(&err);
+		else if (!suppress || (exit = cli_suppress(suppress, &input, findings)) < 0)
+			exit = put_findings(&input, findings, json, promise);
 		weft_findings_destroy(findings);
 	}
 	cli_close(&input);

@@ -18,6 +18,7 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 #define WEFT_FINDINGS(X)                                                                                                         \
 	X(DEADLOCK, deadlock, ALARM, CHAINS | ROOTS, "each holds a lock that the next one waits for, in a circle")               \
 	X(CYCLE, cycle, ALARM, CHAINS | ROOTS, "promises wait for each other in a circle")                                       \
+	X(CRASH, crash, INFORMATION, ROOTS, "what ran when the program died")                                                    \
 	X(BACKLOG, backlog, ALARM, CHAINS | SORTS | ROOTS | ALL, "more came than was done, until the end")                       \
 	X(HANG, hang, ALARM, CHAINS | SORTS | ROOTS, "a promise should resolve and never did")                                   \
 	X(UNCLOSED, unclosed, ALARM, WAITING | ROOTS, "a loop was closed before its handles were")                               \
@@ -34,6 +35,7 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	X(UNDERWAY, underway, INFORMATION, CHAINS | SORTS | ROOTS, "a promise should resolve, and was on its way at the end")    \
 	X(WASTED, wasted, INFORMATION, ALL, "work went on though whoever waited for it was cancelled")                           \
 	X(ALIVE, alive, INFORMATION, WAITING | SORTS, "what keeps a loop from returning")                                        \
+	X(SLOW, slow, INFORMATION, SORTS | ALL, "one took far longer than others of its sort")                                   \
 	X(ANSWER, answer, INFORMATION, CHAINS | SORTS | QUESTION, "how a promise came to its end, or why it did not")
 
 enum weft_finding_kind {

@@ -1295,7 +1295,8 @@ static void those_who_starve_together_are_one_finding(void **state)
 	serve(apart);
 	sleep_for(MS);
 	explain(true);
-	assert_int_equal(findings->count, 2);
+	assert_int_equal(findings->count, 3);
+	assert_finding(2, WEFT_FINDING_SLOW, apart.promise, "of its sort the median took ");
 	const struct weft_finding *together =
 	    assert_finding(0, WEFT_FINDING_STARVATION, longest.promise, "was ready to run for 62.0 ms and did not: 33 that");
 	assert_line(together, WEFT_EVIDENCE_VICTIM, 0, early.promise, "was ready for 52.0 ms, too");

@@ -75,6 +75,26 @@ def three_transfers_in_a_circle():
     assert 'same order' in first['next']
 
 
+def what_is_known_is_left_out():
+    """And nothing else; a line needs its reason."""
+    trace, file = os.path.join(folder, 'known'), os.path.join(folder, 'suppressions')
+    subprocess.run([clients, 'leak'], env={**os.environ, 'WEFT_TRACE': trace}, check=False, timeout=60)
+
+    def explain(line):
+        with open(file, 'w', encoding='utf-8') as f:
+            f.write('# what we know\n\n' + line + '\n')
+        return subprocess.run([weft, 'explain', '--suppress', file, trace], check=False, capture_output=True, text=True, timeout=60)
+
+    said = explain('leak:promises "client *" # they close themselves')
+    assert (said.returncode, said.stdout) == (0, '') and '1 finding is left out' in said.stderr and 'they close themselves' in said.stderr, said
+    for other in 'leak:"server" # no', 'hang:client # no':
+        said = explain(other)
+        assert said.returncode == 1 and said.stdout.startswith('leak: ') and 'no finding matches' in said.stderr, said
+    for wrong in 'leak:client', 'leak # reason', 'leek:client # reason':
+        said = explain(wrong)
+        assert said.returncode == 2 and said.stdout == '' and 'suppressions:3: ' in said.stderr, said
+
+
 def a_lock_that_is_taken_again():
     first = findings(bank, 'again')[0]
     assert first['finding'] == 'deadlock' and first['sure'] and 'which it never gets' in first['title'] and '"account B"' in first['title'], first
@@ -174,7 +194,7 @@ def what_a_protected_promise_waits_for():
     assert first['finding'] == 'hang' and first['verdict'] == 'never-tried' and '"answer"' in first['title'], first
 
 
-for test in (healthy_twins_are_not_blamed, a_circle_through_a_choice, a_choice_that_the_ring_forgot, three_transfers_in_a_circle, a_lock_that_is_taken_again, two_threads_with_two_mutexes,
+for test in (healthy_twins_are_not_blamed, what_is_known_is_left_out, a_circle_through_a_choice, a_choice_that_the_ring_forgot, three_transfers_in_a_circle, a_lock_that_is_taken_again, two_threads_with_two_mutexes,
              a_mutex_that_is_not_unlocked, connections_that_nobody_closes, a_server_that_is_asked_again_without_end, a_queue_that_only_grows,
              orders_that_pile_up,
              a_pool_whose_threads_all_compute, work_that_goes_on_after_a_timeout, stats_and_check_agree, a_stall_is_the_first_difference,

@@ -119,6 +119,56 @@ static void tell_lock(struct weft__finder *f, struct weft_finding *finding, cons
 	}
 }
 
+/* One that waits for a condition whose signals all came earlier, and woke others; false: it is none. */
+static bool tell_late_wait(struct weft__finder *f, struct weft_finding *finding, const char *what)
+{
+	const struct weft_model *m = f->model;
+	uint32_t root = finding->root, condition = m->promises[root].created_by;
+	int64_t wait_ns = m->promises[root].start_ns, last_ns = WEFT_NEVER;
+	uint32_t by = WEFT_NONE;
+	if (condition == WEFT_NONE || !weft_kind_has(m->promises[condition].kind, WEFT_TRAIT_CONDITION))
+		return false;
+	for (uint32_t i = f->ties.in_begin[condition]; i < f->ties.in_begin[condition + 1]; i++) {
+		const struct weft_link *link = &m->links[f->ties.in[i]];
+		bool is_wait = false; /* who waits signals the condition when its wait is made */
+		for (size_t l = f->ties.in[i] + 1; l < m->link_count && m->links[l].time_ns == link->time_ns; l++)
+			is_wait |= m->links[l].kind == WEFT_LINK_AWAIT && m->links[l].from == link->from;
+		if (link->kind != WEFT_LINK_SIGNAL || link->time_ns >= wait_ns || is_wait)
+			continue;
+		last_ns = link->time_ns;
+		by = link->from;
+	}
+	if (by == WEFT_NONE)
+		return false;
+	const char *name = weft__words_name(f, condition), *place = weft__words_at(f, root);
+	const char *early = weft__words_span(f, wait_ns - last_ns);
+	finding->title = weft__finding_text(
+	    f, "%s: lost wake-up, %s was last signalled %s before this began to wait for it%s", what, name, early, place);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, last_ns, by, "%s%s signals %s for the last time", weft__words_name(f, by),
+	    weft__words_at(f, by), name);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, wait_ns, root, "%s%s begins to wait for it: %s too late",
+	    weft__words_name(f, root), place, early);
+	finding->next = weft__finding_text(
+	    f, "check the condition before waiting, and do not await anything between the check and the wait%s", place);
+	return true;
+}
+
+/* ", and it holds lock 3 "cache"": the locks that a promise has. */
+static const char *locks_of(struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	const char *text = "";
+	for (uint32_t i = f->ties.in_begin[p], told = 0; i < f->ties.in_begin[p + 1] && told < WEFT__LINES_KEPT; i++) {
+		const struct weft_link *link = &m->links[f->ties.in[i]];
+		if (link->kind != WEFT_LINK_AWAIT || !weft_kind_has(m->promises[link->from].kind, WEFT_TRAIT_LOCK) ||
+		    weft_model_await_end(m, link) < weft_model_until(m, p))
+			continue;
+		text =
+		    weft__finding_text(f, "%s%s%s", text, told++ ? " and " : ", and it holds ", weft__words_name(f, link->from));
+	}
+	return text;
+}
+
 void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const char *what)
 {
 	uint32_t root = finding->root;
@@ -133,7 +183,10 @@ void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const
 	case WEFT_VERDICT_NOT_RELEASED:
 	case WEFT_VERDICT_NOT_HANDED_ON: tell_lock(f, finding, what); return;
 	case WEFT_VERDICT_NEVER_TRIED:
-		finding->title = weft__finding_text(f, "%s: nobody ever tried to resolve %s%s", what, it, waits);
+		if (tell_late_wait(f, finding, what))
+			return;
+		finding->title =
+		    weft__finding_text(f, "%s: nobody ever tried to resolve %s%s%s", what, it, waits, locks_of(f, root));
 		finding->next = weft__finding_text(
 		    f, "find the code that should resolve %s%s: it was never called, or its resolver was dropped", name, at);
 		tell_origin(f, root);
@@ -166,6 +219,14 @@ static bool is_overdue(const struct weft__finder *f, uint32_t root)
 	return sort->ended > 0 && age_ns / TIMES_LONGER > sort->longest_ns && age_ns >= f->options.stall_ns;
 }
 
+/* Others got the semaphore a short while ago: it goes round. */
+static bool is_in_use(const struct weft__finder *f, uint32_t root)
+{
+	uint32_t last = f->sorts.items.items[f->sorts.of[root]].last_resolved;
+	int64_t until_ns = weft_model_until(f->model, root);
+	return last != WEFT_NONE && until_ns - f->ties.ended_ns[last] < (until_ns - f->model->promises[root].start_ns) / 2;
+}
+
 /* That a promise is pending is no fault: it may have been on its way.  What makes it one, or WEFT_NONE. */
 enum reason { ON_ITS_WAY, PERHAPS, CERTAIN };
 
@@ -173,15 +234,18 @@ static enum reason reason_of(const struct weft__finder *f, uint32_t root)
 {
 	enum { LONG_NS = 1000000000 };
 	const struct weft_promise *promise = &f->model->promises[root];
+	const struct weft__lacks *of = weft__lacks_of(f->lacks, f->model, root);
+	int64_t age_ns = weft_model_until(f->model, root) - promise->start_ns;
+	if (promise->kind == WEFT_KIND_SEMAPHORE && is_in_use(f, root))
+		return ON_ITS_WAY;
 	switch (f->chains.verdict[root]) {
-	case WEFT_VERDICT_OUTSIDE:
-		return is_overdue(f, root)                                               ? CERTAIN
-		       : weft_model_until(f->model, root) - promise->start_ns >= LONG_NS ? PERHAPS
-											 : ON_ITS_WAY;
+	case WEFT_VERDICT_OUTSIDE: return is_overdue(f, root) ? CERTAIN : age_ns >= LONG_NS ? PERHAPS : ON_ITS_WAY;
 	case WEFT_VERDICT_NOT_RUN:
 	case WEFT_VERDICT_NOT_RELEASED:
 	case WEFT_VERDICT_NOT_HANDED_ON:
 	case WEFT_VERDICT_NEVER_TRIED: return f->at_rest[promise->stream] ? CERTAIN : PERHAPS;
+	case WEFT_VERDICT_UNKNOWN: /* in a trace that was cut or has holes, what is no older than others became is in flight */
+		return (!of->lost && !of->cut) || is_overdue(f, root) || age_ns >= LONG_NS ? CERTAIN : ON_ITS_WAY;
 	default: return CERTAIN;
 	}
 }
@@ -264,7 +328,8 @@ static void tell_hang(struct weft__finder *f, enum reason reason, const struct w
 		return;
 	finding->root = root;
 	finding->verdict = f->chains.verdict[root];
-	finding->weight = like_it > 1 ? like_it : count;
+	/* Who waits for a semaphore waits for those that have it: what these wait for comes first. */
+	finding->weight = promises[root].kind == WEFT_KIND_SEMAPHORE ? 0 : like_it > 1 ? like_it : count;
 	bool is_open = weft__finding_doubt_part(f, p, true);
 	is_open |= weft__finding_doubt_part(f, root, true);
 	if (!is_open && reason == PERHAPS)

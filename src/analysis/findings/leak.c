@@ -16,9 +16,30 @@ struct heap {
 	uint32_t old, used;         /* those of the first half, and how many of them did something in the last quarter */
 };
 
+/* A timer that nobody but a loop waits for, and whose maker has ended: who should stop it? */
+static bool is_forgotten(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	const struct weft_promise *promise = &m->promises[p];
+	uint32_t maker = promise->created_by;
+	if (promise->kind != WEFT_KIND_TIMER || promise->end != WEFT_END_PENDING || promise->start_ns < 0 ||
+	    promise->flags & WEFT_PROMISE_START_UNKNOWN || maker == WEFT_NONE || maker == WEFT_SYSTEM ||
+	    f->ties.ended_ns[maker] == WEFT_NEVER)
+		return false;
+	for (uint32_t i = f->ties.in_begin[p]; i < f->ties.in_begin[p + 1]; i++) {
+		const struct weft_link *link = &m->links[f->ties.in[i]];
+		if (link->kind == WEFT_LINK_AWAIT && f->ties.ended_ns[link->from] == WEFT_NEVER &&
+		    !weft_kind_has(m->promises[link->from].kind, WEFT_TRAIT_LOOP))
+			return false;
+	}
+	return true;
+}
+
 static bool may_leak(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
+	if (is_forgotten(f, p))
+		return true;
 	return promise->end == WEFT_END_PENDING && !(promise->flags & WEFT_PROMISE_START_UNKNOWN) && promise->start_ns >= 0 &&
 	       !weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_OUTSIDE) &&
 	       f->chains.verdict[p] != WEFT_VERDICT_OUTSIDE;

@@ -1,8 +1,8 @@
 /* retries.c: one thing that was tried again and again, without a pause that grows, and failed each time in the same way.
  *
- * A try comes from the one before if it was made by it (by what it called back, by a timer that this started), or if both were
- * made by one promise that is neither an OS thread nor anything else without an end: a server's clients fail each for itself.
- * SPDX-License-Identifier: ISC */
+ * A try comes from the one before if it was made by it (by what it called back, by a timer that this started), by who read it, or
+ * if both were made by one promise that is neither an OS thread nor anything else without an end: a server's clients fail each
+ * for itself. SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
@@ -55,6 +55,22 @@ static bool makes_for_itself(const struct weft__finder *f, uint32_t maker)
 	       !weft_kind_has(f->model->promises[f->ties.now[maker]].kind, WEFT__TRAITS_LASTING);
 }
 
+/* The series of a try of that sort that `maker` has read: it saw the failure and tries again.  Of one that does much, the trace
+ * is not searched. */
+static uint32_t series_read_by(const struct search *s, uint32_t maker, uint32_t sort)
+{
+	const struct weft__finder *f = s->finder;
+	enum { MOST_LINKS = 64 };
+	if (maker == WEFT_NONE || maker == WEFT_SYSTEM || f->ties.out_begin[maker + 1] - f->ties.out_begin[maker] > MOST_LINKS)
+		return WEFT_IDMAP_NONE;
+	for (uint32_t i = f->ties.out_begin[maker + 1]; i > f->ties.out_begin[maker]; i--) {
+		const struct weft_link *link = &f->model->links[f->ties.out[i - 1]];
+		if (link->kind == WEFT_LINK_READ && f->sorts.of[link->to] == sort)
+			return weft_idmap_get(&s->of_try, link->to);
+	}
+	return WEFT_IDMAP_NONE;
+}
+
 /* The series of the try before p, or WEFT_IDMAP_NONE. */
 static uint32_t series_before(const struct search *s, uint32_t p)
 {
@@ -66,6 +82,9 @@ static uint32_t series_before(const struct search *s, uint32_t p)
 			return number;
 		maker = m->promises[maker].created_by;
 	}
+	uint32_t number = series_read_by(s, m->promises[p].created_by, s->finder->sorts.of[p]);
+	if (number != WEFT_IDMAP_NONE)
+		return number;
 	return makes_for_itself(s->finder, m->promises[p].created_by) ? weft_idmap_get(&s->of_maker, maker_key(s->finder, p))
 								      : WEFT_IDMAP_NONE;
 }

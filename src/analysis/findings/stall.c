@@ -5,7 +5,7 @@
 #include "base/search.h"
 #include "base/sort.h"
 
-enum { LATE_KEPT = 8 };
+enum { LATE_KEPT = 8, ALARMING = 5 };
 
 static int64_t max_ns(int64_t a, int64_t b)
 {
@@ -79,9 +79,13 @@ static void tell_stall(struct weft__finder *f, const struct weft__stall *s)
 		    late[i].ended ? "ends" : "is called back", length);
 	if (late_count > LATE_KEPT)
 		weft__words_more(f, WEFT_EVIDENCE_VICTIM, late_count - LATE_KEPT, "");
-	if (s->victims == 0)
-		weft__finding_doubt(
-		    f, "the trace does not tell when these were due, nor whether the OS thread had a processor all the time");
+	if (s->victims > 0)
+		return;
+	weft__finding_doubt(
+	    f, "the trace does not tell when these were due, nor whether the OS thread had a processor all the time");
+	/* A busy machine takes a processor away for as long as that. */
+	if (s->end_ns - s->start_ns < ALARMING * f->options.stall_ns)
+		finding->severity = WEFT_SEVERITY_INFORMATION;
 }
 
 /* What is called again and again is told as that: it ran many times, not once. */
