@@ -168,7 +168,7 @@ struct weft_model {
 	size_t label_count;
 	struct weft_run *runs; /* by promise, then by time */
 	size_t run_count;
-	uint16_t *run_streams; /* by run: on which OS thread; NULL: there is one only */
+	uint16_t *run_streams;         /* by run: on which OS thread; NULL: there is one only */
 	struct weft_counter *counters; /* by name */
 	size_t counter_count;
 	struct weft_stretch *pauses, *sleeps; /* in time order */

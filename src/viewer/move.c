@@ -11,10 +11,9 @@ void weft_viewer_pan(struct weft_viewer *v, double dx_px, double dy_px)
 	struct weft_view *view = v->view;
 	if (dx_px != 0)
 		weft_view_pan(view, dx_px / v->scale);
-	if (dy_px != 0 && view->curve > 0) {
-		double y = weft_view_y(view, view->focus);
-		weft_view_focus_so(view, view->focus, y + dy_px / v->scale);
-	}
+	if (dy_px != 0 && view->curve > 0)
+		/* As many rows as would go by if all were as high as the one in focus. */
+		weft_view_focus(view, view->focus - dy_px / v->scale / view->pitch_px);
 	weft__viewer_changed(v, MOVED);
 }
 

@@ -186,17 +186,21 @@ export const tests = {
 		const row = condition => eventually(`a row where ${condition}`, () => place(page) && condition(Number(part(page, "y") || 0))).then(() => Number(part(page, "y") || 0));
 		await page.keyboard.press("Home");
 		const top = await row(() => true);
+		/* A step is a step, not a jump to the other end. */
 		await page.keyboard.press("ArrowDown");
-		const below = await row(y => y > top);
+		const next = await row(y => y > top && y < top + 20);
+		for (let i = 0; i < 29; i++)
+			await page.keyboard.press("ArrowDown");
+		const below = await row(y => y > next);
 		await page.keyboard.down("Control");
 		await page.mouse.move(500, 300);
-		await page.mouse.wheel(0, -600);
+		await page.mouse.wheel(0, 600);
 		await page.keyboard.up("Control");
-		const wheeled = await row(y => y < below - 1);
+		const wheeled = await row(y => y > below + 1);
 		await page.mouse.down();
-		await page.mouse.move(500, 200, {steps: 5});
+		await page.mouse.move(500, 400, {steps: 5});
 		await page.mouse.up();
-		await row(y => y > wheeled);
+		await row(y => y < wheeled);
 		await close(page);
 	},
 
