@@ -54,7 +54,7 @@ static double measure_cached(struct weft__frame *f, enum weft_font font, const c
 	struct weft_draw_scratch *s = f->s;
 	if (s->widths.count == 0 && !make_room(s))
 		return measure(f, font, text, len);
-	const uint64_t hash = (weft_hash_keyed(&s->width_key, text, len) + font) | 1; /* 0 is an empty place */
+	const uint64_t hash = (weft_hash_keyed(&s->width_key, text, len) ^ (uint64_t)font << 32) | 1; /* 0 is an empty place */
 	size_t at = (hash >> 20) % s->widths.count;
 	while (s->widths.items[at].hash && s->widths.items[at].hash != hash)
 		at = (at + 1) % s->widths.count;

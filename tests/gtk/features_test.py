@@ -18,7 +18,7 @@ under_a_desktop()
 view, arp, generate = map(os.path.abspath, sys.argv[1:4])
 traces = Traces(arp, generate)
 record, generated, folder = traces.record, traces.generated, traces.folder
-YELLOW, RED = b'\xff\xdd\x33', b'\xd4\x25\x2f'
+YELLOW, RED = b'\xff\xdd\x33', b'\xb8\x20\x29'
 
 
 def it_searches_as_one_types():

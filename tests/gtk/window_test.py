@@ -33,7 +33,7 @@ def it_shows_a_trace():
         assert window['title'] == 'bad', window['title']
         assert viewer['events'] > 20 and len(viewer['promises']) > 10
         assert viewer['from_ns'] <= 0 and viewer['to_ns'] >= viewer['end_ns'], 'the whole trace is seen'
-        until('what never came to its end is red', lambda: b'\xd4\x25\x2f' in colours(app), app)
+        until('what never came to its end is red', lambda: b'\xb8\x20\x29' in colours(app), app)
         app.picture('shown')
 
 

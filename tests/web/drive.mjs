@@ -171,7 +171,7 @@ export async function count(page, colour, selector) {
 }
 
 export const YELLOW = 0xffdd33; // what is highlighted
-export const RED = 0xd4252f; // what failed or never resolved
+export const RED = 0xb82029; // what failed or never resolved
 
 // Until the pixels are others than those of before; gives them.
 export const redrawn = (page, before, selector) => eventually("other pixels", async () => {

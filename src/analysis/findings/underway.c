@@ -24,6 +24,10 @@ void weft__find_underway(struct weft__finder *f)
 		    count == 1 ? name : weft__finding_text(f, "%s and %zu more", name, count - 1), weft__words_name(f, root),
 		    weft__words_at(f, root), weft__words_span(f, weft_model_until(f->model, root) - promises[root].start_ns));
 		finding->next = "if the program should have waited for that, its loop returned, or it exited, too early";
+		/* In what is lost it may have resolved. */
+		weft__finding_doubt_part(f, p, true);
+		if (root != p)
+			weft__finding_doubt_part(f, root, true);
 		weft__hang_chain(f, p);
 		weft__words_creation(f, root);
 		weft__words_peers(f, root);
