@@ -461,8 +461,10 @@ static bool would_wait(int fd)
 	return real.poll && real.poll(&ready, 1, 0) == 0;
 }
 
+/* The C library's names.  NOLINTBEGIN(bugprone-reserved-identifier) */
 ssize_t __read_chk(int fd, void *to, size_t bytes, size_t room);
 ssize_t __recv_chk(int fd, void *to, size_t bytes, size_t room, int flags);
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 #define INPUT(NAME, RESULT, PARAMETERS, ARGUMENTS, MAY_WAIT)                                                                     \
 	TAKE(NAME, RESULT, PARAMETERS, ARGUMENTS, false)                                                                         \

@@ -191,7 +191,8 @@ static void draw_value(struct weft__frame *f, const struct lane *l, struct lanes
 	char text[32];
 	int len = snprintf(text, sizeof text, "%" PRId64, value), x = weft__floor(weft_view_x(f->view, f->from_ns));
 	bool is_right = x > f->width * 3 / 4;
-	write_at(f, WEFT_FONT_BOLD, l->paint, is_right ? x - 7 : x + 7, is_right, (l->y0 + l->y1) / 2 + 4, text, (size_t)len);
+	write_at(f, WEFT_FONT_BOLD, l->paint, is_right ? x - 7 : x + 7, is_right, weft__floor((l->y0 + l->y1) / 2.0) + 4, text,
+	    (size_t)len);
 }
 
 void weft__draw_values(struct weft__frame *f, int64_t time_ns)

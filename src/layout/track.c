@@ -48,7 +48,8 @@ static bool is_actor(const struct weft_promise *p)
 static bool is_mark(const struct search *s, uint32_t promise)
 {
 	const struct weft_promise *p = &s->model->promises[promise];
-	return weft_kind_traits(p->kind) & TRAITS_MARK && is_promise(p->created_by) && !get_bit(s->creates, promise);
+	return s->creates && weft_kind_traits(p->kind) & TRAITS_MARK && is_promise(p->created_by) &&
+	       !get_bit(s->creates, promise);
 }
 
 static bool is_orphan(const struct weft_promise *p)
@@ -115,8 +116,8 @@ static bool adopt_orphans(struct search *s)
 		first++;
 	if (first == m->promise_count)
 		return true;
-	s->root = malloc(m->promise_count * sizeof *s->root);
-	s->waiter = malloc(m->promise_count * sizeof *s->waiter);
+	s->root = malloc((m->promise_count + 1) * sizeof *s->root);
+	s->waiter = malloc((m->promise_count + 1) * sizeof *s->waiter);
 	if (!s->root || !s->waiter)
 		return false;
 	memset(s->waiter, 0xff, m->promise_count * sizeof *s->waiter);
@@ -197,7 +198,7 @@ static bool list_tracks(struct search *s)
 		layout->actors_before[w] = count;
 		count += (uint32_t)__builtin_popcountll(actors[w]);
 	}
-	layout->tracks = malloc(((size_t)count + 1) * sizeof *layout->tracks);
+	layout->tracks = calloc((size_t)count + 1, sizeof *layout->tracks);
 	if (!layout->tracks)
 		return false;
 	for (uint32_t w = 0; w < words; w++)
@@ -209,7 +210,7 @@ static bool list_tracks(struct search *s)
 	for (uint32_t i = 1; i < n; i++)
 		if (s->owner[i] != WEFT_NONE)
 			layout->track_of[i] = track[s->owner[i]];
-	for (size_t t = 0; t < count; t++)
+	for (size_t t = 0; t < layout->track_count; t++)
 		layout->tracks[t].around = layout->track_of[layout->tracks[t].actor];
 	return true;
 }
