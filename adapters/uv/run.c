@@ -164,7 +164,7 @@ static bool keeps_loop(const struct weft__uv_calls *real, const uv_handle_t *han
 
 /* Handles of a loop, in the order in which they were made, by libuv's public structs; not uv_walk(), which writes to all of them:
  * a program may have freed one without closing it, and libuv itself does not notice until then.  Behind memory that is no handle
- * of the loop any more the rest is not found.  */
+ * of the loop any more the rest is not found. */
 static void each_handle(uv_loop_t *loop, void (*see)(uv_handle_t *handle, void *data), void *data)
 {
 	enum {

@@ -14,6 +14,7 @@
 #include "allocations.h"
 #include "analysis/explain.h"
 #include "analysis/path.h"
+#include "events.h"
 #include "trace/join.h"
 
 enum { MS = 1000000, PROCESSES = 3 };
@@ -84,20 +85,6 @@ static struct weft_model *model_of(struct weft_trace *trace)
 	return model;
 }
 
-static size_t read_all(struct weft_trace *trace, struct weft_event *out, size_t room)
-{
-	const struct weft_event *events;
-	size_t count, all = 0;
-	int more;
-	while ((more = weft_trace_next(trace, &events, &count)) == 1) {
-		assert_true(all + count <= room);
-		memcpy(out + all, events, count * sizeof *events);
-		all += count;
-	}
-	assert_int_equal(more, 0);
-	return all;
-}
-
 static void assert_text(struct weft_str text, const char *expected)
 {
 	char copy[200];
@@ -127,7 +114,7 @@ static void events_are_in_one_order_under_one_clock(void **state)
 	assert_int_equal(info->part_count, 2);
 	assert_true(info->parts[0].is_same_clock && !info->parts[1].is_same_clock);
 	assert_text(info->process, "client and 1 more");
-	size_t count = read_all(trace, ev, 64), awaits = 0;
+	size_t count = read_events(trace, ev, 64), awaits = 0;
 	const struct weft_event *label = NULL, *counter = NULL;
 	int64_t expected_ns = 50;
 	for (size_t i = 0; i < count; i++) {
@@ -153,7 +140,7 @@ static void events_are_in_one_order_under_one_clock(void **state)
 		if (ev[i].op == WEFT_OP_CREATE)
 			assert_text(info->sites[ev[i].site].function, "events_are_in_one_order_under_one_clock");
 	weft_trace_rewind(trace);
-	assert_int_equal(read_all(trace, again, 64), count);
+	assert_int_equal(read_events(trace, again, 64), count);
 	assert_memory_equal(ev, again, count * sizeof *ev);
 	weft_trace_close(trace);
 }
@@ -342,7 +329,7 @@ static void ticks_of_one_counter_need_no_wall_clock(void **state)
 	}
 	assert_int_equal(weft_trace_join(&trace, parts, 2, "both", &err), WEFT_OK);
 	assert_true(weft_trace_info(trace)->parts[1].is_same_clock);
-	size_t count = read_all(trace, ev, 16);
+	size_t count = read_events(trace, ev, 16);
 	int64_t expected_ns = 1000;
 	for (size_t i = 0; i < count; i++) {
 		if (ev[i].op != WEFT_OP_AWAIT)
@@ -358,7 +345,7 @@ static void ticks_of_one_counter_need_no_wall_clock(void **state)
 		assert_int_equal(weft_trace_open(&parts[i], path[i], &err), WEFT_OK);
 	assert_int_equal(weft_trace_join(&trace, parts, 2, "both", &err), WEFT_OK);
 	assert_false(weft_trace_info(trace)->parts[1].is_same_clock);
-	count = read_all(trace, ev, 16);
+	count = read_events(trace, ev, 16);
 	assert_true(ev[count - 1].time_ns > 3000000000000);
 	weft_trace_close(trace);
 }
@@ -398,7 +385,7 @@ static void ids_that_are_too_large_are_told(void **state)
 	record_one(0, "client", "here", 0);
 	record_one(1, "server", "here", INT64_MAX / 5);
 	struct weft_trace *trace = join(2);
-	size_t count = read_all(trace, ev, 16);
+	size_t count = read_events(trace, ev, 16);
 	for (size_t i = 0; i < count; i++)
 		assert_int_equal(ev[i].stream, 0);
 	const struct weft_trace_info *info = weft_trace_info(trace);
@@ -416,7 +403,7 @@ static void names_tell_processes_apart(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		record_one(i, names[i], "here", 0);
 	struct weft_trace *trace = join(3);
-	size_t count = read_all(trace, ev, 16);
+	size_t count = read_events(trace, ev, 16);
 	for (size_t i = 0; i < count; i++) {
 		char expected[64];
 		if (ev[i].op != WEFT_OP_LABEL)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "events.h"
 #include "mirage_writer.h"
 #include "trace/source.h"
 #include "trace/trace.h"
@@ -24,21 +25,6 @@ static struct weft_trace *open_bytes(const void *bytes, size_t size)
 	if (weft_trace_open_memory(&trace, bytes, size, "test", &err) < 0)
 		fail_msg("cannot open: %s", err.what);
 	return trace;
-}
-
-/* Copies all events, which are at most `room`. */
-static size_t read_events(struct weft_trace *trace, struct weft_event *out, size_t room)
-{
-	const struct weft_event *events;
-	size_t count, all = 0;
-	int more;
-	while ((more = weft_trace_next(trace, &events, &count)) == 1) {
-		assert_true(all + count <= room);
-		memcpy(out + all, events, count * sizeof *events);
-		all += count;
-	}
-	assert_int_equal(more, 0);
-	return all;
 }
 
 static void assert_text(struct weft_str text, const char *expected)
