@@ -13,6 +13,7 @@ struct weft__thread {
 	struct weft__thread *next_free; /* of those whose OS thread has ended */
 	bool is_free;
 	bool is_spare;       /* its storage is ready for the first OS thread to come */
+	bool is_closed;      /* since the stop nobody is in the middle of an event in it */
 	uint64_t generation; /* of the recording in which its storage was made */
 	size_t mapped_bytes; /* of storage.base, 0: nothing to unmap */
 	unsigned files;      /* made so far, of a trace that grows */

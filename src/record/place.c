@@ -858,18 +858,20 @@ static void shorten(int dir, const char *name)
 	close(from);
 }
 
-/* Gives back what the stream did not use. */
+/* Gives back what the stream did not use.  An OS thread that did not come out of its stream may use it yet. */
 static void trim(int dir, const struct weft__thread *t)
 {
 	const struct weft__stream *s = t->stream;
 	char name[NAME_SIZE];
+	if (!t->is_closed)
+		return;
 	if (t->is_spare) {
 		packet_name(name, s->instance, 0);
 		unlinkat(dir, name, 0);
 		return;
 	}
 	if (!s->storage.grow)
-		for (uint64_t i = __atomic_load_n(&s->sequence, __ATOMIC_RELAXED) + 1; i < s->storage.count; i++) {
+		for (uint64_t i = s->sequence + 1; i < s->storage.count; i++) {
 			packet_name(name, s->instance, (unsigned)i);
 			unlinkat(dir, name, 0);
 		}
@@ -888,8 +890,8 @@ static void count_packets(struct weft_metadata *metadata, const struct weft__thr
 		const struct weft__stream *s = t->stream;
 		if (t->generation != weft__recording.generation || !s->storage.base || t->is_spare || s->instance >= STREAMS_TOLD)
 			continue;
-		if (!__atomic_load_n(&s->in_slow, __ATOMIC_RELAXED) && !s->is_broken)
-			packets[s->instance] = __atomic_load_n(&s->sequence, __ATOMIC_RELAXED) + 1;
+		if (t->is_closed && !__atomic_load_n(&s->is_broken, __ATOMIC_RELAXED))
+			packets[s->instance] = s->sequence + 1;
 		if (s->instance >= metadata->stream_count)
 			metadata->stream_count = s->instance + 1;
 	}

@@ -17,6 +17,11 @@
 
 __thread struct weft_stream *weft__stream = &weft__nobody;
 
+/* How often a stop looks whether an OS thread has left its stream.  tests/proof/tsan_test.py tries a stop that hardly waits. */
+#ifndef WEFT__PATIENCE
+#define WEFT__PATIENCE 1000
+#endif
+
 static __thread struct weft__thread *mine;
 static __thread uint64_t refused; /* the recording in which this OS thread got no stream */
 static __thread weft_list_pending_fn *my_list;
@@ -267,7 +272,7 @@ static void thread_ends(void *arg)
 		weft__stream = &weft__nobody;
 		t->stream->pending = (struct weft__pending){0};
 		__atomic_store_n(&t->stream->hot.limit, 0, __ATOMIC_RELAXED);
-		if (t->stream->retired || t->stream->is_broken) {
+		if (t->stream->retired || __atomic_load_n(&t->stream->is_broken, __ATOMIC_RELAXED)) {
 			weft__unmap(t);
 			t->generation = 0;
 		}
@@ -305,19 +310,20 @@ static bool wait_until_at_rest(const struct weft__stream *s, int *patience)
 
 /* RETIRE of one stream whose limit is 0.  Its owner may have looked at the limit before and still be on its way to RESERVE, for
  * as long as it likes: that must fail, so its expectation is spoilt.  Its swap is not locked and may run over ours, which the
- * barrier brings to light.  tests/proof/stop.pml is the model. */
-static void close_stream(struct weft__stream *s)
+ * barrier brings to light.  tests/proof/stop.pml is the model.  False: it did not come out in time. */
+static bool close_stream(struct weft__stream *s)
 {
 	/* In the caller's buffer nobody may write later; in a directory's files who does not come out in time may. */
-	int patience = weft__target == WEFT__BUFFER ? 100000 : 1000;
+	int patience = weft__target == WEFT__BUFFER ? 100000 : WEFT__PATIENCE;
 	while (wait_until_at_rest(s, &patience)) {
 		uint64_t rest = __atomic_load_n(&s->hot.published, __ATOMIC_ACQUIRE), spoilt = rest | WEFT__CLOSED;
 		if (!__atomic_compare_exchange_n(&s->hot.next, &rest, spoilt, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 			continue;
 		barrier_everywhere();
 		if (__atomic_load_n(&s->hot.next, __ATOMIC_ACQUIRE) == spoilt)
-			return;
+			return true;
 	}
+	return false;
 }
 
 /* RETIRE: sends every OS thread out of its stream.  Whoever does not come out in time keeps its memory and may finish its event
@@ -333,8 +339,7 @@ void weft__threads_retire(void)
 	for (struct weft__thread *t = all; t; t = t->next) {
 		if (t->generation != weft__recording.generation)
 			continue;
-		if (t != mine && !t->is_free)
-			close_stream(t->stream);
+		t->is_closed = t == mine || t->is_free || close_stream(t->stream);
 		if (t == mine)
 			weft__stream = &weft__nobody;
 	}
