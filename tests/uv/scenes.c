@@ -34,6 +34,71 @@ static int busy(int twice)
 	return twice ? status != 0 : status != UV_EBUSY;
 }
 
+/* ---- polled: a loop that is closed before a handle is that has a timer of libuv's own ---- */
+
+static void changed(uv_fs_poll_t *poll, int status, const uv_stat_t *before, const uv_stat_t *now)
+{
+}
+
+static int polled(void)
+{
+	uv_loop_t other;
+	uv_fs_poll_t poll;
+	uv_loop_init(&other);
+	uv_fs_poll_init(&other, &poll);
+	uv_fs_poll_start(&poll, changed, "/", 100000);
+	uv_run(&other, UV_RUN_ONCE);
+	return uv_loop_close(&other) != UV_EBUSY;
+}
+
+/* ---- anew: one loop after another in the same memory, turn by turn; the first is never closed ---- */
+
+static int anew(void)
+{
+	static uv_loop_t place;
+	static uv_timer_t timers[2];
+	int status = 0;
+	for (int i = 0; i < 2; i++) {
+		uv_loop_init(&place);
+		uv_timer_init(&place, &timers[i]);
+		uv_timer_start(&timers[i], nothing, 300, 0);
+		while (uv_run(&place, UV_RUN_ONCE))
+			;
+		if (i == 1) {
+			uv_close((uv_handle_t *)&timers[i], NULL);
+			uv_run(&place, UV_RUN_ONCE);
+		}
+		status |= uv_loop_close(&place) != (i ? 0 : UV_EBUSY);
+	}
+	return status;
+}
+
+/* ---- twice: a handle that is made again in the same loop is followed by itself in libuv's list ---- */
+
+static int twice(void)
+{
+	static uv_timer_t timer;
+	uv_timer_init(loop, &timer);
+	uv_timer_init(loop, &timer);
+	uv_timer_start(&timer, nothing, 300, 0);
+	return uv_run(loop, UV_RUN_DEFAULT);
+}
+
+/* ---- moved: a handle that is made again in another loop leads from the list of the first into that of the other ---- */
+
+static int moved(void)
+{
+	static uv_loop_t other;
+	static uv_timer_t stays, moves;
+	uv_loop_init(&other);
+	uv_timer_init(loop, &stays);
+	uv_timer_start(&stays, nothing, 300, 0);
+	uv_timer_init(loop, &moves);
+	uv_timer_init(&other, &moves);
+	uv_timer_start(&moves, nothing, 400, 0);
+	return uv_run(loop, UV_RUN_DEFAULT) || uv_run(&other, UV_RUN_DEFAULT);
+}
+
 /* ---- alive: never ends, for a timer and an async; another timer is innocent ---- */
 
 static void woken(uv_async_t *async)
@@ -244,6 +309,10 @@ int main(int argc, char **argv)
 	loop = uv_default_loop();
 	return !strcmp(name, "busy")       ? busy(0)
 	       : !strcmp(name, "closed")   ? busy(1)
+	       : !strcmp(name, "polled")   ? polled()
+	       : !strcmp(name, "anew")     ? anew()
+	       : !strcmp(name, "twice")    ? twice()
+	       : !strcmp(name, "moved")    ? moved()
 	       : !strcmp(name, "alive")    ? alive()
 	       : !strcmp(name, "turns")    ? turn_by_turn(false)
 	       : !strcmp(name, "left")     ? turn_by_turn(true)

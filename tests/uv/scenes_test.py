@@ -34,7 +34,22 @@ found = record('busy').findings()
 expect(list(found), ['unclosed'], 'what is found in a loop closed too early')
 expect(len(found['unclosed'][0]['evidence']), 1, 'handles that were open')
 expect(record('closed').findings(), {}, 'what is found in a loop closed at the second attempt')
+# What libuv makes for itself is none of the program's.
+found = record('polled').findings()
+expect(len(found['unclosed'][0]['evidence']), 1, 'handles of the program that were open')
 
+# A loop in memory where another one was is another loop: neither its turns nor its end are those of the first.
+trace = record('anew')
+expect([p['end'] for p in trace.promises('loop', 'turn by turn')], ['pending', 'resolved'], 'how two loops in the same memory end')
+expect([p['end'] for p in trace.promises('close', 'uv_loop_close')], ['pending'], 'what became of the first attempt to close them')
+
+# libuv's list of handles is followed no further than it is one: what a program has made twice stands in it without an end, or is another loop's.
+for name in 'twice', 'moved':
+    trace = record(name)
+    called = {p['promise']: p['labels'][0][1] for p in trace.promises('timer')}
+    awaits = [event for event in trace.ask('events', '--json') if event['op'] == 'await']
+    first = trace.promises('loop')[0]['promise']
+    expect([called[event['input']] for event in awaits if event['promise'] == first], ['300 ms'], 'what keeps the loop of ' + name)
 
 
 def until(recording, holds):
