@@ -54,7 +54,15 @@ class Painter {
 				if (u8[at + 4] !== lastFont)
 					context.font = this.fonts[lastFont = u8[at + 4]];
 				const first = text + u32[word + 7];
-				context.fillText(this.core.text(first, u32[word + 8]), x0, y0);
+				const string = this.core.text(first, u32[word + 8]);
+				if (u8[at + 5]) {
+					context.strokeStyle = this.paint(theme, PAINT.BACKGROUND, 255);
+					context.lineWidth = 3;
+					context.lineJoin = "round";
+					context.strokeText(string, x0, y0);
+					last = -1;
+				}
+				context.fillText(string, x0, y0);
 			}
 		}
 	}

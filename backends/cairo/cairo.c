@@ -148,13 +148,14 @@ double weft_cairo_measure(void *ctx, enum weft_font font, const char *text, size
 	return (double)width / PANGO_SCALE;
 }
 
-static void draw_text(
-    struct weft_cairo *c, cairo_t *cr, const struct weft_draw_list *list, const struct weft_prim *p, int *font_set)
+/* A text, so far from where it stands. */
+static void draw_text_at(
+    struct weft_cairo *c, cairo_t *cr, const char *text, const struct weft_prim *p, double dx, double dy, int *font_set)
 {
-	const char *text = list->text + p->first;
 	if (!is_plain(c, p->font, text, p->count)) {
 		PangoLayout *layout = layout_of(c, p->font, text, p->count);
-		cairo_move_to(cr, (double)p->x0, (double)p->y0 - (double)pango_layout_get_baseline(layout) / PANGO_SCALE);
+		cairo_move_to(
+		    cr, (double)p->x0 + dx, (double)p->y0 + dy - (double)pango_layout_get_baseline(layout) / PANGO_SCALE);
 		pango_cairo_show_layout(cr, layout);
 		*font_set = -1;
 		return;
@@ -167,16 +168,36 @@ static void draw_text(
 		*font_set = p->font;
 	}
 	cairo_glyph_t glyphs[128];
-	double x = (double)p->x0;
+	double x = (double)p->x0 + dx;
 	for (uint32_t at = 0; at < p->count;) {
 		int count = 0;
 		for (; at < p->count && count < 128; at++) {
 			unsigned char ch = (unsigned char)text[at];
-			glyphs[count++] = (cairo_glyph_t){g->index[ch], x, (double)p->y0};
+			glyphs[count++] = (cairo_glyph_t){g->index[ch], x, (double)p->y0 + dy};
 			x += g->advance[ch];
 		}
 		cairo_show_glyphs(cr, glyphs, count);
 	}
+}
+
+static void set_colour(cairo_t *cr, uint32_t rgb, uint8_t alpha)
+{
+	cairo_set_source_rgba(cr, (rgb >> 16) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0, alpha / 255.0);
+}
+
+/* A halo is the same text around it: glyphs that are kept are cheaper than outlines. */
+static void draw_text(struct weft_cairo *c, cairo_t *cr, const struct weft_draw_list *list, const struct weft_prim *p,
+    enum weft_theme theme, int *font_set)
+{
+	static const double around[][2] = {{-1.5, 0}, {1.5, 0}, {0, -1.5}, {0, 1.5}, {-1, -1}, {-1, 1}, {1, -1}, {1, 1}};
+	const char *text = list->text + p->first;
+	if (p->halo) {
+		set_colour(cr, weft_theme_rgb(theme, WEFT_PAINT_BACKGROUND), 255);
+		for (size_t i = 0; i < sizeof around / sizeof *around; i++)
+			draw_text_at(c, cr, text, p, around[i][0], around[i][1], font_set);
+		set_colour(cr, weft_theme_rgb(theme, p->paint), p->alpha);
+	}
+	draw_text_at(c, cr, text, p, 0, 0, font_set);
 }
 
 static void draw_shape(cairo_t *cr, const struct weft_prim *p)
@@ -316,7 +337,7 @@ void weft_cairo_draw(struct weft_cairo *c, cairo_t *cr, const struct weft_draw_l
 		while (end < list->count && list->prims[end].kind == p->kind && list->prims[end].paint == p->paint &&
 		       list->prims[end].alpha == p->alpha)
 			end++;
-		cairo_set_source_rgba(cr, (rgb >> 16) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0, p->alpha / 255.0);
+		set_colour(cr, rgb, p->alpha);
 		cairo_set_antialias(cr, p->kind == WEFT_PRIM_RECT ? CAIRO_ANTIALIAS_NONE : CAIRO_ANTIALIAS_DEFAULT);
 		if (p->kind == WEFT_PRIM_RECT) {
 			draw_rects(cr, &pixels, p, list->prims + end, rgb);
@@ -325,7 +346,7 @@ void weft_cairo_draw(struct weft_cairo *c, cairo_t *cr, const struct weft_draw_l
 		}
 		for (; i < end; i++) {
 			if (p->kind == WEFT_PRIM_TEXT)
-				draw_text(c, cr, list, &list->prims[i], &font_set);
+				draw_text(c, cr, list, &list->prims[i], theme, &font_set);
 			else
 				draw_shape(cr, &list->prims[i]);
 		}

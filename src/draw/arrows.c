@@ -209,6 +209,7 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, boo
 	if (dx > -0.75 && dx < 0.75) { /* upright: as a rectangle it is sharp, and cheap to paint */
 		int w = weft__floor(width + 0.5), x = weft__floor(x1) - w / 2;
 		weft__rect(f, ink, x, weft__floor(y0 < base_y ? y0 : base_y), x + w, weft__floor(y0 < base_y ? base_y : y0));
+		weft__cross_put(f, x, y0, x, base_y);
 		x1 = base_x = x + w / 2.0;
 	} else {
 		weft__segment(f, ink, x0, y0, base_x, base_y, width);

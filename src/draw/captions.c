@@ -7,7 +7,10 @@
 
 #define GAP_PX 5.0
 #define BESIDE_GAP_PX 6.0
-#define ID_SPARE_PX 16.0 /* an id is written only on a line that is clearly longer */
+#define MOST_NOTES 48
+#define MARK_STEP_PX 4.0  /* between marks, at least */
+#define NOTE_AWAY_PX 30.0 /* from its mark, at most */
+#define ID_SPARE_PX 16.0  /* an id is written only on a line that is clearly longer */
 #define TIGHT_STEP_PX 24.0
 #define TIGHT_TRIES 12
 #define KIND_ROOM_PX 22 /* height of a row that has room for both */
@@ -21,61 +24,6 @@ static void mark(struct weft__frame *f, double x, int y)
 {
 	int at = weft__floor(x);
 	weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255), at, y - 3, at + 1, y);
-}
-
-static void draw_labels(struct weft__frame *f, const struct weft__caption *c, struct room room)
-{
-	const struct weft_model *m = f->model;
-	uint32_t begin = m->promises[c->promise].labels, end = m->promises[c->promise + 1].labels;
-	double at = room.from;
-	/* Of those that lie before the left edge, the last says what it is called now. */
-	uint32_t l = (uint32_t)WEFT_FIRST(i, begin, end, weft_view_x(f->view, m->labels[i].time_ns) >= room.from);
-	l = l > begin ? l - 1 : begin;
-	for (int tried = 0; l < end && tried < 24; tried++) {
-		char text[160];
-		double x = weft_view_x(f->view, m->labels[l].time_ns), width;
-		if (x > room.to || at + 12 > room.to)
-			break;
-		size_t raw = weft_model_label(m, &m->labels[l], text, sizeof text);
-		char clean[176];
-		size_t len = weft__text_clean(clean, sizeof clean - 4, text, raw < sizeof text ? raw : sizeof text - 1);
-		/* The first stands at the line's beginning: it is what the promise is called. */
-		double from = l == begin || x < at ? at : x + 2;
-		width = weft__text_width(f, WEFT_FONT_LABEL, clean, len);
-		if (from + width > room.to && room.to - width >= at)
-			from = room.to - width;
-		if (from + width > room.to &&
-		    (len = weft__text_fit(f, WEFT_FONT_LABEL, clean, len, sizeof clean, room.to - from, &width)) == 0)
-			break;
-		if (len > 0 && weft__text_put(f, c->important ? WEFT_PAINT_FAILED : WEFT_PAINT_LABEL, from, c->y - 4,
-				   (struct weft__writing){WEFT_FONT_LABEL, clean, len, width})) {
-			if (x >= room.from - 2 && l != begin)
-				mark(f, x, c->y);
-			at = from + width + GAP_PX;
-		}
-		/* The next that begins behind this one. */
-		int64_t after = weft_view_time(f->view, at - 2);
-		l = (uint32_t)WEFT_FIRST_NEAR(i, l + 1, end, m->labels[i].time_ns >= after);
-	}
-}
-
-/* Behind the labels that are names: an error is the last one. */
-static uint32_t names_end(const struct weft_model *m, const struct weft_promise *p)
-{
-	uint32_t end = p[1].labels;
-	bool is_error =
-	    end > p->labels && p->failure != WEFT_NONE && !m->labels[end - 1].is_counter && m->labels[end - 1].text == p->failure;
-	return is_error ? end - 1 : end;
-}
-
-static bool is_labelled(const struct weft_model *m, const struct weft_promise *p)
-{
-	uint32_t end = names_end(m, p);
-	/* An empty label says nothing; more than two are not looked at. */
-	for (uint32_t l = p->labels; l < end && l < p->labels + 2; l++)
-		if (weft_model_text(m, m->labels[l].text).len > 0)
-			return true;
-	return end - p->labels > 2;
 }
 
 /* What stands for the label of a promise that has none: the function that made it, else the place, else its id. */
@@ -122,61 +70,90 @@ size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf,
 	return len < (int)size ? (size_t)len : size - 1;
 }
 
-/* What a line is called if there is room for one name only; its length. */
-static size_t one_name(const struct weft__frame *f, uint32_t promise, char *buf, size_t size)
+/* What a line is called: its first label that is no counter's; its length. */
+static size_t name_of(const struct weft__frame *f, uint32_t promise, char *buf, size_t size)
 {
-	const struct weft_model *m = f->model;
-	const struct weft_promise *p = &m->promises[promise];
-	char raw[160];
 	size_t fold_len = weft__fold_name(f, promise, buf, size);
 	if (fold_len > 0)
 		return fold_len;
-	if (!is_labelled(m, p))
-		return unlabelled(m, promise, buf, size);
-	uint32_t l = p->labels;
-	while (l + 1 < p[1].labels && weft_model_text(m, m->labels[l].text).len == 0)
-		l++;
-	size_t len = weft_model_label(m, &m->labels[l], raw, sizeof raw);
-	return weft__text_clean(buf, size, raw, len < sizeof raw ? len : sizeof raw - 1);
+	uint32_t text = weft_model_name_text(f->model, promise);
+	if (text == WEFT_NONE)
+		return unlabelled(f->model, promise, buf, size);
+	struct weft_str name = weft_model_text(f->model, text);
+	return weft__text_clean(buf, size, name.ptr, name.len);
+}
+
+static bool is_labelled(const struct weft__frame *f, uint32_t promise)
+{
+	return weft_model_name_text(f->model, promise) != WEFT_NONE || weft_layout_fold(f->layout, promise);
 }
 
 static enum weft_paint paint_of(const struct weft__frame *f, const struct weft__caption *c)
 {
-	return c->important ? WEFT_PAINT_FAILED
-	       : is_labelled(f->model, &f->model->promises[c->promise]) || weft_layout_fold(f->layout, c->promise)
-		   ? WEFT_PAINT_LABEL
-		   : WEFT_PAINT_LABEL_ID;
+	return c->important ? WEFT_PAINT_FAILED : is_labelled(f, c->promise) ? WEFT_PAINT_LABEL : WEFT_PAINT_LABEL_ID;
 }
 
-static void draw_unlabelled(struct weft__frame *f, const struct weft__caption *c, struct room room)
+/* At the beginning of what is seen of its line; returns where it ends, or where it would begin if it has no room. */
+static double draw_name(struct weft__frame *f, const struct weft__caption *c, struct room room)
 {
 	char text[176];
-	size_t len = unlabelled(f->model, c->promise, text, sizeof text - 4);
-	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), spare = ID_SPARE_PX;
+	size_t len = name_of(f, c->promise, text, sizeof text - 4);
+	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), spare = 0;
 	/* An id cut short would be another's. */
-	if (f->model->promises[c->promise].site != WEFT_NONE) {
+	if (is_labelled(f, c->promise) || f->model->promises[c->promise].site != WEFT_NONE)
 		len = weft__text_fit(f, WEFT_FONT_LABEL, text, len, sizeof text, room.to - room.from, &width);
-		spare = 0;
-	}
-	if (len > 0 && (room.from + width + spare <= room.to || c->highlighted || c->important))
-		weft__text_put(f, paint_of(f, c), room.from, c->y - 4, (struct weft__writing){WEFT_FONT_LABEL, text, len, width});
+	else
+		spare = ID_SPARE_PX;
+	if (len == 0 || (room.from + width + spare > room.to && !c->highlighted && !c->important))
+		return room.from;
+	return weft__text_put(f, paint_of(f, c), room.from, c->y - 4, (struct weft__writing){WEFT_FONT_LABEL, text, len, width})
+		   ? room.from + width + GAP_PX
+		   : room.from;
 }
 
-static void draw_fold(struct weft__frame *f, const struct weft__caption *c, struct room room)
+/* What it was told later, and changes of counters: a mark where that was, and small beside it what, where there is room from `at`
+ * on.  The error that it failed with stands at its end. */
+static void draw_notes(struct weft__frame *f, const struct weft__caption *c, struct room room, double at)
 {
-	char text[176];
-	double width;
-	size_t len = weft__fold_name(f, c->promise, text, sizeof text - 4);
-	len = weft__text_fit(f, WEFT_FONT_LABEL, text, len, sizeof text, room.to - room.from, &width);
-	if (len > 0)
-		weft__text_put(f, paint_of(f, c), room.from, c->y - 4, (struct weft__writing){WEFT_FONT_LABEL, text, len, width});
+	const struct weft_model *m = f->model;
+	const struct weft_promise *p = &m->promises[c->promise];
+	uint32_t begin = p->labels, end = p[1].labels, name = weft_model_name_text(m, c->promise);
+	uint32_t l = (uint32_t)WEFT_FIRST(i, begin, end, weft_view_x(f->view, m->labels[i].time_ns) >= room.from - 3);
+	for (int tried = 0; l < end && tried < MOST_NOTES; tried++) {
+		char raw[160], text[176];
+		const struct weft_label *label = &m->labels[l];
+		bool is_name = !label->is_counter && label->text == name,
+		     is_error = !label->is_counter && label->text == p->failure;
+		double x = weft_view_x(f->view, label->time_ns), from = x + 3 > at ? x + 3 : at, width;
+		if (x > room.to + 3)
+			break;
+		size_t len = weft_model_label(m, label, raw, sizeof raw);
+		len = weft__text_clean(text, sizeof text - 4, raw, len < sizeof raw ? len : sizeof raw - 1);
+		name = is_name ? WEFT_NONE : name; /* said again, it is a note */
+		if (len > 0 && !is_name) {
+			width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
+			if (is_error && from + width > room.to && room.to - width >= at)
+				from = room.to - width;
+			len = weft__text_fit(f, WEFT_FONT_SMALL, text, len, sizeof text, room.to - from, &width);
+			if (!is_error)
+				mark(f, x, c->y);
+			/* Far from its mark it would be another's. */
+			if (len > 0 && (is_error || from - x < NOTE_AWAY_PX) &&
+			    weft__text_put(f, c->important && is_error ? WEFT_PAINT_FAILED : WEFT_PAINT_KIND, from, c->y - 4,
+				(struct weft__writing){WEFT_FONT_SMALL, text, len, width}))
+				at = from + width + GAP_PX;
+		}
+		/* The next that has a mark of its own. */
+		int64_t after = weft_view_time(f->view, x + MARK_STEP_PX);
+		l = (uint32_t)WEFT_FIRST_NEAR(i, l + 1, end, m->labels[i].time_ns >= after);
+	}
 }
 
 /* Where the row above is near, a name stands as far left as nothing is in its way. */
 static void draw_tight(struct weft__frame *f, const struct weft__caption *c, struct room room)
 {
 	char text[176];
-	size_t len = one_name(f, c->promise, text, sizeof text);
+	size_t len = name_of(f, c->promise, text, sizeof text);
 	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), y = c->y - 3;
 	for (int tried = 0; len > 0 && tried < TIGHT_TRIES && room.from + width <= room.to; tried++, room.from += TIGHT_STEP_PX)
 		if (!weft__line_blocks(f, WEFT_FONT_LABEL, room.from, y, width) &&
@@ -188,7 +165,7 @@ static void draw_tight(struct weft__frame *f, const struct weft__caption *c, str
 static bool draw_beside(struct weft__frame *f, const struct weft__caption *c)
 {
 	char text[176];
-	size_t len = one_name(f, c->promise, text, sizeof text);
+	size_t len = name_of(f, c->promise, text, sizeof text);
 	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), x = c->x1 + BESIDE_GAP_PX, y = c->y + 4;
 	return len > 0 && width > c->x1 - c->x0 - 5 && x + width <= c->until &&
 	       !weft__line_blocks(f, WEFT_FONT_LABEL, x, y, width) &&
@@ -205,14 +182,13 @@ static void draw_kind(struct weft__frame *f, const struct weft__caption *c, stru
 	width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
 	if (room.from + width <= room.to)
 		weft__text_put(
-		    f, WEFT_PAINT_KIND, room.from, c->y + 11, (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
+		    f, WEFT_PAINT_KIND, room.from, c->y + 12, (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
 }
 
 static void draw_caption(struct weft__frame *f, const struct weft__caption *c, bool kind)
 {
 	struct room room = {.from = c->x0 + 3, .to = c->x1 - 2};
 	const bool is_fold = weft_layout_fold(f->layout, c->promise) != NULL;
-	const bool is_named = is_fold || is_labelled(f->model, &f->model->promises[c->promise]);
 	if (room.from < 4)
 		room.from = 4;
 	if (kind) {
@@ -220,16 +196,15 @@ static void draw_caption(struct weft__frame *f, const struct weft__caption *c, b
 			draw_kind(f, c, room);
 		return;
 	}
-	if (c->until > c->x1 && is_named && draw_beside(f, c))
+	if (c->until > c->x1 && is_labelled(f, c->promise) && draw_beside(f, c))
 		return;
-	if (c->tight)
+	if (c->tight) {
 		draw_tight(f, c, room);
-	else if (is_fold)
-		draw_fold(f, c, room);
-	else if (is_named)
-		draw_labels(f, c, room);
-	else
-		draw_unlabelled(f, c, room);
+		return;
+	}
+	double at = draw_name(f, c, room);
+	if (!is_fold)
+		draw_notes(f, c, room, at);
 }
 
 void weft__draw_captions(struct weft__frame *f)

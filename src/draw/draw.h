@@ -23,7 +23,7 @@
 	X(HIGHLIGHT, 0xffdd33, 0xb8930a)                                                                                         \
 	X(CREATION, 0x949dac, 0x667082)                                                                                          \
 	X(PROMISE, 0x465063, 0x8d97a8)                                                                                           \
-	X(RUN, 0xffffff, 0xffffff)                                                                                               \
+	X(RUN, 0x1f5fbf, 0xffffff)                                                                                               \
 	X(FAILED, 0xb82029, 0xff6b6b)                                                                                            \
 	X(AWAIT, 0x846a1a, 0xd9b648)                                                                                             \
 	X(READ, 0x3868d2, 0x74a0ff)                                                                                              \
@@ -74,6 +74,7 @@ struct weft_prim {
 	uint8_t paint; /* enum weft_paint */
 	uint8_t alpha; /* 255 is opaque */
 	uint8_t font;  /* enum weft_font */
+	uint8_t halo;  /* of a text: it has an outline in the colour of the background, since something crosses it */
 	float x0, y0, x1, y1, width;
 	uint32_t first, count;
 };

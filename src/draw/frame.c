@@ -19,10 +19,12 @@ static void remember_measure(struct weft_draw_scratch *s, const struct weft_draw
 static bool clear(struct weft__frame *f)
 {
 	size_t words = (((size_t)f->width / 4 + 1 + 63) / 64) * ((size_t)f->height + 1);
-	f->s->bits.count = f->s->line_bits.count = 0;
-	if (!weft_vec_reserve(&f->s->bits, words) || !weft_vec_reserve(&f->s->line_bits, words))
+	f->s->bits.count = f->s->line_bits.count = f->s->cross_bits.count = 0;
+	if (!weft_vec_reserve(&f->s->bits, words) || !weft_vec_reserve(&f->s->line_bits, words) ||
+	    !weft_vec_reserve(&f->s->cross_bits, words))
 		return false;
-	assert(f->s->bits.items && f->s->line_bits.items);
+	assert(f->s->bits.items && f->s->line_bits.items && f->s->cross_bits.items);
+	memset(f->s->cross_bits.items, 0, words * sizeof *f->s->cross_bits.items);
 	memset(f->s->bits.items, 0, words * sizeof *f->s->bits.items);
 	memset(f->s->line_bits.items, 0, words * sizeof *f->s->line_bits.items);
 	return true;
@@ -47,8 +49,10 @@ bool weft__frame_begin(struct weft__frame *f, double width_px, double height_px)
 
 int weft__frame_end(struct weft__frame *f, struct weft_error *err)
 {
-	if (f->s && !f->failed)
+	if (f->s && !f->failed) {
+		weft__text_add_halos(f);
 		weft__list_sort(f);
+	}
 	if (f->s && !f->failed)
 		return WEFT_OK;
 	f->list->count = f->list->text_bytes = 0;

@@ -83,8 +83,9 @@ struct weft_draw_scratch {
 	WEFT_VEC(double) strip_rows;
 	WEFT_VEC(uint64_t) strip_marks;
 	WEFT_VEC(uint8_t) alphas;
-	WEFT_VEC(uint64_t) bits;      /* pixels of texts, a bit for each 4 px of a line of pixels */
-	WEFT_VEC(uint64_t) line_bits; /* pixels of promises likewise */
+	WEFT_VEC(uint64_t) bits;       /* pixels of texts, a bit for each 4 px of a line of pixels */
+	WEFT_VEC(uint64_t) line_bits;  /* pixels of promises likewise */
+	WEFT_VEC(uint64_t) cross_bits; /* and of what may cross texts: arrows, verticals */
 	WEFT_VEC(struct weft__width) widths;
 	size_t width_count;
 	struct weft_hash_key width_key;
@@ -164,6 +165,10 @@ bool weft__text_put(struct weft__frame *f, enum weft_paint paint, double x, doub
 
 /* Whether a text there would be in the way of another. */
 bool weft__text_blocked(struct weft__frame *f, enum weft_font font, double x, double y, double width);
+
+/* Something is drawn there that texts stand before; at the end those that it crosses get halos. */
+void weft__cross_put(struct weft__frame *f, double x0, double y0, double x1, double y1);
+void weft__text_add_halos(struct weft__frame *f);
 
 /* The line of a promise, and whether one is where a text would be. */
 void weft__line_put(struct weft__frame *f, int alpha, int x0, int y0, int x1, int y1);

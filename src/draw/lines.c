@@ -91,18 +91,16 @@ void weft__draw_intervals(struct weft__frame *f, const struct weft_intervals *t,
 
 /* How thick things are on a row of that height. */
 struct style {
-	int line, run_above, run_below, core_above, core_below, bar, head;
+	int line, run_above, run_below, bar, head;
 };
 
 static struct style style_of(double pitch)
 {
 	if (pitch >= 12)
-		return (struct style){
-		    .line = 2, .run_above = 2, .run_below = 4, .core_above = 1, .core_below = 3, .bar = 6, .head = 4};
+		return (struct style){.line = 2, .run_above = 3, .run_below = 5, .bar = 6, .head = 4};
 	if (pitch >= 6)
-		return (struct style){
-		    .line = 2, .run_above = 1, .run_below = 3, .core_above = 0, .core_below = 2, .bar = 4, .head = 3};
-	return (struct style){.line = 1, .run_above = 1, .run_below = 2, .core_above = 0, .core_below = 1, .bar = 2, .head = 2};
+		return (struct style){.line = 2, .run_above = 2, .run_below = 3, .bar = 4, .head = 3};
+	return (struct style){.line = 1, .run_above = 1, .run_below = 2, .bar = 2, .head = 2};
 }
 
 struct weft_intervals weft__runs_of(const struct weft__frame *f, const struct weft_promise *p)
@@ -116,7 +114,7 @@ struct weft_intervals weft__runs_of(const struct weft__frame *f, const struct we
 	};
 }
 
-/* White where it ran, within a dark rim so that it shows on any ground. */
+/* Solid and thick where it ran. */
 static void draw_runs(struct weft__frame *f, const struct weft_promise *p, int y, const struct style *style)
 {
 	struct weft_intervals runs = weft__runs_of(f, p);
@@ -130,14 +128,8 @@ static void draw_runs(struct weft__frame *f, const struct weft_promise *p, int y
 		more = next_span(f, &runs, f->cell, &i, &span);
 		if (more && adjoins(&s, &span))
 			continue;
-		if (s.x1 > s.x0) {
-			if (s.level == 0 || s.level > 2)
-				weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255), s.x0, y - style->run_above,
-				    s.x1, y + style->run_below);
-			int inset = s.level == 0 && s.x1 - s.x0 >= 4;
-			weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, DENSITY[s.level]), s.x0 + inset,
-			    y - style->core_above, s.x1 - inset, y + style->core_below);
-		}
+		weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, DENSITY[s.level]), s.x0, y - style->run_above, s.x1,
+		    y + style->run_below);
 		s = (struct stretch){span.x0, span.x1, span.level};
 	} while (more);
 }
@@ -168,8 +160,17 @@ static void draw_bar(struct weft__frame *f, int x0, int x1, int y, const struct 
 	weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255), x0, y - style->bar, x1, y + style->line + style->bar);
 }
 
-static void draw_failure(struct weft__frame *f, int x0, int x1, int y, const struct style *style)
+/* A bar at its end; before it, what led there is red, all of it where the end never came.  Where nothing went wrong the bar is
+ * not red. */
+static void draw_failure(struct weft__frame *f, const struct weft_promise *p, int x0, int x1, int y, const struct style *style)
 {
+	if (!weft_promise_went_wrong(p)) {
+		weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255), x1 - 1, y - style->bar, x1 + 1,
+		    y + style->line + style->bar);
+		return;
+	}
+	if (!(p->flags & WEFT_PROMISE_NEVER_RESOLVED))
+		x0 = x0 > x1 - WEFT__FAILED_PX ? x0 : x1 - WEFT__FAILED_PX;
 	weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255), x0, y, x1, y + style->line);
 	draw_bar(f, x1 - 1, x1 + 1, y, style);
 }
@@ -222,8 +223,7 @@ static void draw_profile(
 			weft__rect(
 			    f, weft__ink(WEFT_LAYER_CREATION, WEFT_PAINT_PROMISE, 88), since, line->y - now.height, x, line->y);
 		if (now.run > 0)
-			weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_TIME_RUNNING, now.run), since,
-			    line->y - style->core_above, x, line->y + style->core_below);
+			weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, now.run), since, line->y - 1, x, line->y + 3);
 		now = here;
 		since = x;
 	}
@@ -234,15 +234,14 @@ static void draw_promise(struct weft__frame *f, const struct weft__line *line, c
 {
 	const struct weft_promise *p = &f->model->promises[promise];
 	const struct weft_fold *fold = fold_by_hand(f, promise);
-	bool failed = p->end == WEFT_END_FAILED || (p->flags & WEFT_PROMISE_NEVER_RESOLVED);
 	weft__line_put(f, 255, span->x0, line->y, span->x1, line->y + style->line);
 	if (fold)
 		draw_profile(f, line, style, span, (size_t)(fold - f->layout->folds));
 	else
 		draw_runs(f, p, line->y, style);
 	weft__draw_relations(f, promise, line->y);
-	if (failed && !fold)
-		draw_failure(f, span->x0, span->x1, line->y, style);
+	if (p->end == WEFT_END_FAILED && !fold)
+		draw_failure(f, p, span->x0, span->x1, line->y, style);
 	else if (p->end == WEFT_END_PENDING && span->x1 - span->x0 > 8)
 		weft__triangle(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255), span->x1, line->y + style->line / 2.0,
 		    span->x1 - 7, line->y + style->line / 2.0, style->head);
@@ -264,7 +263,7 @@ static void draw_promise(struct weft__frame *f, const struct weft__line *line, c
 	    .y = line->y,
 	    .until = beside ? (int)until : x1,
 	    .room = (int)line->pitch,
-	    .important = failed,
+	    .important = weft_promise_went_wrong(p),
 	    .highlighted = highlighted,
 	    .tight = tight};
 }
@@ -357,9 +356,11 @@ static void draw_verticals(struct weft__frame *f)
 	int close = f->width / 8 + 1;
 	assert(close > 0);
 	int alpha = columns <= close ? 255 : 255 * close / columns;
-	for (size_t i = 0; i < merged; i++)
+	for (size_t i = 0; i < merged; i++) {
 		weft__rect(f, weft__ink(WEFT_LAYER_CREATION, WEFT_PAINT_CREATION, alpha > 40 ? alpha : 40), v[i].x, v[i].y0,
 		    v[i].x + 1, v[i].y1 + 1);
+		weft__cross_put(f, v[i].x, v[i].y0, v[i].x, v[i].y1);
+	}
 }
 
 int weft__row_y(const struct weft__frame *f, uint32_t row)

@@ -4,6 +4,8 @@
 
 #include "draw/frame.h"
 
+#define WEFT__FAILED_PX 48 /* before its end, the line of a promise that failed is red */
+
 /* The verticals of a promise to who made it and to what it became. */
 void weft__draw_relations(struct weft__frame *f, uint32_t promise, int y);
 

@@ -86,6 +86,7 @@ void weft__segment(struct weft__frame *f, struct weft__ink ink, double x0, doubl
 		p->x1 = eighth(x0 + t1 * dx);
 		p->y1 = eighth(y0 + t1 * dy);
 		p->width = eighth(width);
+		weft__cross_put(f, (double)p->x0, (double)p->y0, (double)p->x1, (double)p->y1);
 	}
 }
 
@@ -183,6 +184,7 @@ void weft_draw_finish(struct weft_draw_list *list)
 		weft_vec_free(&s->alphas);
 		weft_vec_free(&s->bits);
 		weft_vec_free(&s->line_bits);
+		weft_vec_free(&s->cross_bits);
 		weft_vec_free(&s->widths);
 	}
 	free(s);
@@ -236,6 +238,8 @@ int weft_draw_dump(const struct weft_draw_list *list, char **out, size_t *out_by
 			*at++ = 'w';
 			at += print_eighths(at, (size_t)(end - at), p->width);
 		}
+		if (p->halo)
+			at += snprintf(at, (size_t)(end - at), " halo");
 		if (p->kind == WEFT_PRIM_TEXT)
 			at += snprintf(at, (size_t)(end - at), " %d \"%.*s\"", p->font, (int)p->count, list->text + p->first);
 		*at++ = '\n';

@@ -21,7 +21,7 @@ static struct row row_at(const struct weft__frame *f, uint32_t row)
 
 static enum weft_paint paint_of(const struct weft_promise *p)
 {
-	return p->end == WEFT_END_FAILED ? WEFT_PAINT_FAILED : WEFT_PAINT_PROMISE;
+	return weft_promise_went_wrong(p) ? WEFT_PAINT_FAILED : WEFT_PAINT_PROMISE;
 }
 
 static double end_x(const struct weft__frame *f, uint32_t promise)

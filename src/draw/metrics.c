@@ -67,16 +67,22 @@ static int y_of_value(const struct lane *l, int64_t value)
 	return weft__floor(bottom - part * (bottom - top));
 }
 
+/* A tint from a line, or from what is between two heights, to 0. */
+static void draw_tint(struct weft__frame *f, const struct lane *l, int x0, int x1, int top, int bottom)
+{
+	if (bottom < l->zero)
+		weft__rect(f, weft__ink(WEFT_LAYER_METRIC, l->paint, 56), x0, bottom, x1, l->zero);
+	else if (top > l->zero)
+		weft__rect(f, weft__ink(WEFT_LAYER_METRIC, l->paint, 56), x0, l->zero, x1, top);
+}
+
 /* A value that stays: a line, and a tint down to 0. */
 static void draw_level(struct weft__frame *f, const struct lane *l, int x0, int x1, int y)
 {
 	if (x1 <= x0)
 		return;
 	weft__rect(f, weft__ink(WEFT_LAYER_METRIC, l->paint, 255), x0, y, x1, y + 2);
-	if (y + 2 < l->zero)
-		weft__rect(f, weft__ink(WEFT_LAYER_METRIC, l->paint, 56), x0, y + 2, x1, l->zero);
-	else if (y > l->zero)
-		weft__rect(f, weft__ink(WEFT_LAYER_METRIC, l->paint, 56), x0, l->zero, x1, y);
+	draw_tint(f, l, x0, x1, y, y + 2);
 }
 
 static void draw_curve(struct weft__frame *f, const struct lane *l, size_t lanes)
@@ -108,9 +114,10 @@ static void draw_curve(struct weft__frame *f, const struct lane *l, size_t lanes
 		/* A column in which it goes up and down many times is a tint, not a line. */
 		int moved = next > y ? next - y : y - next;
 		bool busy = end - i > 3 && bottom - top > moved + 4;
-		weft__rect(
-		    f, weft__ink(WEFT_LAYER_METRIC, l->paint, busy ? 160 : 255), x, top, x + (busy ? column : 2), bottom + 2);
+		int wide = busy ? column : 2;
+		weft__rect(f, weft__ink(WEFT_LAYER_METRIC, l->paint, busy ? 160 : 255), x, top, x + wide, bottom + 2);
 		since = x + (busy || column < 2 ? column : 2);
+		draw_tint(f, l, x, since, top, bottom + 2);
 		y = next;
 		i = end;
 	}

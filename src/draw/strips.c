@@ -147,12 +147,15 @@ static void set(const struct strips *s, enum mark mark, int strip, int c0, int c
 }
 
 /* A bar at its end, and the line to it. */
-static void lay_failure(const struct strips *s, int strip, struct cells c)
+static void lay_failure(const struct weft__frame *f, const struct strips *s, int strip, struct cells c, size_t at)
 {
+	int c0 = c.c1 - WEFT__FAILED_PX / WEFT__CELL_PX;
 	if (c.c1 <= (int)s->columns - 3)
 		marks_of(s, END_FAILED, strip)[c.c1 / 64] |= 1ull << c.c1 % 64;
-	if (c.c1 > c.c0)
-		set(s, FAILED, strip, c.c0, c.c1);
+	if (c0 < c.c0 || (f->model->promises[f->layout->by_row[at]].flags & WEFT_PROMISE_NEVER_RESOLVED))
+		c0 = c.c0;
+	if (c.c1 > c0)
+		set(s, FAILED, strip, c0, c.c1);
 }
 
 void weft__strip_highlight(struct weft__frame *f, int y, double x0, double x1)
@@ -180,7 +183,7 @@ static void lay_failures(struct weft__frame *f, struct strips *s, int strip, siz
 			size_t at = i / 64 * 64 + (size_t)__builtin_ctzll(bits);
 			struct cells c = cells_of(s, weft_view_x(f->view, x->start[at]), weft_view_x(f->view, x->end[at]));
 			if (c.seen)
-				lay_failure(s, strip, c);
+				lay_failure(f, s, strip, c, at);
 		}
 	}
 }
@@ -213,7 +216,7 @@ static bool lay_box(struct weft__frame *f, struct strips *s, int level, size_t a
 	if (!c.seen || strip >= s->count)
 		return true;
 	if (box->important && c.c1 - c.c0 <= 1) {
-		lay_failure(s, strip, c);
+		lay_failure(f, s, strip, c, at * ((size_t)WEFT__BOX_PROMISES << 4 * level));
 	} else if (box->important) {
 		size_t size = (size_t)WEFT__BOX_PROMISES << 4 * level;
 		lay_failures(f, s, strip, at * size, (at + 1) * size);
@@ -255,7 +258,7 @@ static void lay_row(struct weft__frame *f, struct strips *s, uint32_t row, size_
 		uint32_t alive = share(s, c, (x1 - x0) / WEFT__CELL_PX);
 		add_to(alive_row, last, c, alive);
 		if (x->important[i / 64] >> i % 64 & 1)
-			lay_failure(s, strip, c);
+			lay_failure(f, s, strip, c, i);
 		if (!dense && x1 - x0 >= WIDE_PX)
 			lay_details(f, s, f->layout->by_row[i], strip, y);
 		else if (run_row)

@@ -110,7 +110,7 @@ static void put_text(struct out *o, const struct weft_draw_list *list, const str
 	put_px(o, p->y0);
 	put(o, "\" textLength=\"");
 	put_px(o, p->width);
-	snprintf(size, sizeof size, "\" class=\"f%d\">", p->font);
+	snprintf(size, sizeof size, "\" class=\"f%d%s\">", p->font, p->halo ? " h" : "");
 	put(o, size);
 	put_escaped(o, list->text + p->first, p->count);
 	put(o, "</text>\n");
@@ -129,9 +129,10 @@ int weft_svg_write(
 	snprintf(head, sizeof head,
 	    "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n"
 	    "<style>text{font-family:\"DejaVu Sans\",Verdana,sans-serif;white-space:pre}"
-	    ".f0{font-size:%dpx}.f1{font-size:%dpx}.f2{font-size:%dpx;font-weight:bold}</style>\n",
-	    w, h, w, h, (int)weft_font_px(WEFT_FONT_LABEL), (int)weft_font_px(WEFT_FONT_SMALL),
-	    (int)weft_font_px(WEFT_FONT_BOLD));
+	    ".f0{font-size:%dpx}.f1{font-size:%dpx}.f2{font-size:%dpx;font-weight:bold}"
+	    ".h{paint-order:stroke;stroke:#%06x;stroke-width:3px;stroke-linejoin:round}</style>\n",
+	    w, h, w, h, (int)weft_font_px(WEFT_FONT_LABEL), (int)weft_font_px(WEFT_FONT_SMALL), (int)weft_font_px(WEFT_FONT_BOLD),
+	    (unsigned)weft_theme_rgb(theme, WEFT_PAINT_BACKGROUND));
 	put(o, head);
 	for (size_t i = 0; i < list->count && !o->failed;) {
 		const struct weft_prim *p = &list->prims[i];

@@ -7,6 +7,7 @@
 #include "draw/frame.h"
 
 #define WIDTHS_LEAST 256u
+#define LEAST_LETTERS 6u
 #define WIDTHS 16384u /* half of them are kept at most, then forgotten together */
 
 /* Widths of a common sans serif in 1/100 of its size, from the space on; all else is as wide as an M. */
@@ -132,12 +133,12 @@ size_t weft__text_fit(struct weft__frame *f, enum weft_font font, char *text, si
 	if (*width <= room)
 		return len;
 	double dots = weft__text_width(f, font, ellipsis, 3);
-	/* Three letters and the ellipsis, or it is not worth reading. */
+	/* Less than six letters and two thirds of it are not worth reading. */
 	size_t cut = WEFT_FIRST(i, 1, len + 1, weft__text_width(f, font, text, whole_characters(text, i, len)) + dots > room) - 1;
 	cut = whole_characters(text, cut, len);
 	while (cut > 0 && text[cut - 1] == ' ')
 		cut--;
-	if (cut < 3 || cut + sizeof ellipsis > size)
+	if ((cut < LEAST_LETTERS && cut * 3 < len * 2) || cut + sizeof ellipsis > size)
 		return 0;
 	*width = weft__text_width(f, font, text, cut) + dots;
 	memcpy(text + cut, ellipsis, sizeof ellipsis);
@@ -181,6 +182,30 @@ static void set_all(uint64_t *bits, const struct place *p)
 	for (int row = p->y0; row < p->y1; row++)
 		for (int w = p->x0 / 64; w <= (p->x1 - 1) / 64; w++)
 			bits[(size_t)row * p->stride + (size_t)w] |= word_mask(p, w);
+}
+
+/* A line, or an upright one of any width. */
+void weft__cross_put(struct weft__frame *f, double x0, double y0, double x1, double y1)
+{
+	const size_t stride = ((size_t)f->width / 4 + 1 + 63) / 64;
+	double dx = (x1 - x0) / 4, dy = y1 - y0, long_x = dx < 0 ? -dx : dx, long_y = dy < 0 ? -dy : dy;
+	int steps = weft__floor(long_x > long_y ? long_x : long_y) + 1;
+	uint64_t *bits = f->s->cross_bits.items;
+	for (int i = 0; i <= steps; i++) {
+		int x = weft__floor(x0 / 4 + dx * i / steps), y = weft__floor(y0 + dy * i / steps);
+		if (x >= 0 && x <= f->width / 4 && y >= 0 && y < f->height)
+			bits[(size_t)y * stride + (size_t)x / 64] |= 1ull << x % 64;
+	}
+}
+
+void weft__text_add_halos(struct weft__frame *f)
+{
+	for (size_t i = 0; i < f->list->count; i++) {
+		struct weft_prim *t = &f->list->prims[i];
+		struct place p;
+		if (t->kind == WEFT_PRIM_TEXT && find_place(f, t->font, (double)t->x0, (double)t->y0, (double)t->width, &p))
+			t->halo = is_any_set(f->s->cross_bits.items, &p);
+	}
 }
 
 bool weft__text_blocked(struct weft__frame *f, enum weft_font font, double x, double y, double width)

@@ -386,6 +386,33 @@ static void finish_stacks(struct weft__build *b)
 	b->stacks.count = kept;
 }
 
+/* Which failures are no news (weft_promise_went_wrong()).  Whoever read an error and went on without one has dealt with it;
+ * backwards in time, so that those that only passed it on are known as soon as those that they read. */
+static void tell_expected(const struct weft__build *b)
+{
+	struct weft_promise *promises = b->promises.items;
+	bool any = false, is_cancelled = false;
+	uint32_t text = WEFT_NONE;
+	for (size_t p = 0; p < b->promises.count; p++) {
+		if (promises[p].end != WEFT_END_FAILED || (promises[p].flags & WEFT_PROMISE_NEVER_RESOLVED))
+			continue;
+		any = true;
+		if (promises[p].failure != text)
+			is_cancelled = weft_model_is_cancelled(b->model, text = promises[p].failure);
+		if (is_cancelled)
+			promises[p].flags |= WEFT_PROMISE_EXPECTED;
+	}
+	for (size_t i = any ? b->links.count : 0; i-- > 0;) {
+		const struct weft_link *link = &b->links.items[i];
+		if (link->kind != WEFT_LINK_READ || link->from == WEFT_SYSTEM)
+			continue;
+		struct weft_promise *read = &promises[link->to];
+		if (weft_promise_went_wrong(read) && !weft_promise_went_wrong(&promises[link->from]) &&
+		    weft__model_is_absent(b->model, read->failure))
+			read->flags |= WEFT_PROMISE_EXPECTED;
+	}
+}
+
 /* The model owns from now on what the vector held. */
 #define HAND_OVER(vec, member)                                                                                                   \
 	do {                                                                                                                     \
@@ -404,6 +431,7 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	if (!tell_ends(b))
 		return WEFT_ENOMEM;
 	drop_links(b);
+	tell_expected(b);
 	/* Pauses are told of when they end. */
 	weft_sort(b->pauses.items, b->pauses.count, sizeof *b->pauses.items, compare_stretches);
 	weft_sort(b->sleeps.items, b->sleeps.count, sizeof *b->sleeps.items, compare_stretches);

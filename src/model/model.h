@@ -29,7 +29,8 @@ enum weft_promise_flag {
 	WEFT_PROMISE_CREATION_DRAWN = 1, /* a vertical line from its parent is drawn */
 	WEFT_PROMISE_SHOULD_RESOLVE = 2,
 	WEFT_PROMISE_NEVER_RESOLVED = 4, /* should have, did not: its end is the trace's */
-	WEFT_PROMISE_START_UNKNOWN = 8   /* created before the trace begins, or its creation was lost */
+	WEFT_PROMISE_START_UNKNOWN = 8,  /* created before the trace begins, or its creation was lost */
+	WEFT_PROMISE_EXPECTED = 16       /* it failed, and nothing went wrong: see weft_promise_went_wrong() */
 };
 
 struct weft_promise {
@@ -57,6 +58,13 @@ struct weft_promise {
 	uint8_t end;     /* enum weft_end */
 	uint8_t flags;   /* enum weft_promise_flag */
 };
+
+/* Whether it failed, or never resolved though it should, and that is worth a look.  It is not where it was cancelled, nor where
+ * something was not there or came to its end and whoever read that went on without an error. */
+static inline bool weft_promise_went_wrong(const struct weft_promise *promise)
+{
+	return promise->end == WEFT_END_FAILED && !(promise->flags & WEFT_PROMISE_EXPECTED);
+}
 
 enum weft_link_kind { WEFT_LINK_RESOLVE, WEFT_LINK_READ, WEFT_LINK_AWAIT, WEFT_LINK_SIGNAL, WEFT_LINK_KINDS };
 
@@ -234,6 +242,9 @@ static inline int64_t weft_model_until(const struct weft_model *model, uint32_t 
 
 /* "ids created twice", to stand behind its number. */
 const char *weft_anomaly_text(enum weft_anomaly anomaly);
+
+/* Whether an error says that somebody called it off.  Runtimes spell it differently: "cancelled", "ECANCELED", "Lwt.Canceled". */
+bool weft_model_is_cancelled(const struct weft_model *model, uint32_t failure);
 
 /* The text of a promise's first label (neither an error nor from a counter, and among the first 64), or WEFT_NONE. */
 uint32_t weft_model_name_text(const struct weft_model *model, uint32_t promise);

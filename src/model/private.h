@@ -90,6 +90,9 @@ static inline uint32_t weft__promise_now(struct weft__build *b, uint32_t p)
 
 int weft__compare_await_ends(const void *a, const void *b);
 
+/* Whether an error says that something was not there, or came to its end. */
+bool weft__model_is_absent(const struct weft_model *model, uint32_t failure);
+
 /* After the last event: ends what is open, and makes the model of it.  WEFT_ENOMEM, WEFT_ETOOBIG. */
 int weft__model_finish(struct weft__build *b, bool keep_binds);
 

@@ -191,7 +191,7 @@ static double covered(
 
 static bool has_failed(const struct weft_promise *p)
 {
-	return p->end == WEFT_END_FAILED;
+	return weft_promise_went_wrong(p);
 }
 
 /* The leader of a track is not among what it leads; what it runs is its own all the same. */

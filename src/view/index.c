@@ -46,7 +46,7 @@ static bool index_promises(struct weft_index *x, const struct weft_model *model,
 		uint32_t promise = layout->by_row[i];
 		const struct weft_promise *p = &model->promises[promise];
 		struct weft_box *box = &x->boxes[0][i / WEFT__BOX_PROMISES];
-		bool important = p->end == WEFT_END_FAILED || (p->flags & WEFT_PROMISE_NEVER_RESOLVED);
+		bool important = weft_promise_went_wrong(p);
 		x->start[i] = p->start_ns;
 		x->end[i] = weft_layout_end(layout, model, promise);
 		uint64_t alive = length(x->start[i], x->end[i]);
@@ -101,7 +101,8 @@ static enum weft_arrow arrow_of(const struct weft_model *model, const struct wef
 {
 	switch (link->kind) {
 	case WEFT_LINK_RESOLVE: return WEFT_ARROW_RESOLVE;
-	case WEFT_LINK_READ: return model->promises[link->to].end == WEFT_END_FAILED ? WEFT_ARROW_READ_FAILED : WEFT_ARROW_READ;
+	case WEFT_LINK_READ:
+		return weft_promise_went_wrong(&model->promises[link->to]) ? WEFT_ARROW_READ_FAILED : WEFT_ARROW_READ;
 	case WEFT_LINK_AWAIT: return WEFT_ARROW_AWAIT;
 	default: return WEFT_ARROW_SIGNAL;
 	}

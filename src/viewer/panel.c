@@ -75,7 +75,7 @@ static void write_title(struct writer *w, uint32_t promise)
 	bool never = (p->flags & WEFT_PROMISE_NEVER_RESOLVED) != 0;
 	struct weft_row *row = add(w, WEFT_ROW_TITLE, TEXT("%s", name_of(w, promise, name, sizeof name)),
 	    TEXT("%s, %s", weft_model_kind_name(w->model, p->kind), never ? "never resolved" : ends[p->end]));
-	alarm_if(row, p->end == WEFT_END_FAILED);
+	alarm_if(row, weft_promise_went_wrong(p));
 	row->leads = promise == w->v->selected;
 }
 
@@ -145,10 +145,10 @@ static void write_ends(struct writer *w, const struct weft_promise *p)
 	case WEFT_END_PENDING: add(w, WEFT_ROW_FACT, TEXT("last heard of"), TEXT("%s", time)); break;
 	case WEFT_END_FAILED:
 		if (!(p->flags & WEFT_PROMISE_NEVER_RESOLVED))
-			alarm_if(add(w, WEFT_ROW_FACT, TEXT("failed"), TEXT("%s", time)), true);
+			alarm_if(add(w, WEFT_ROW_FACT, TEXT("failed"), TEXT("%s", time)), weft_promise_went_wrong(p));
 		if (p->failure != WEFT_NONE) {
 			clean(text, sizeof text, weft_model_text(w->model, p->failure));
-			alarm_if(add(w, WEFT_ROW_FACT, TEXT("why"), TEXT("%s", text)), true);
+			alarm_if(add(w, WEFT_ROW_FACT, TEXT("why"), TEXT("%s", text)), weft_promise_went_wrong(p));
 		}
 		break;
 	}

@@ -41,8 +41,7 @@ static void check_important(const struct scene *s)
 		double x0 = weft_view_x(v, promise->start_ns), x1 = weft_view_x(v, promise->end_ns);
 		if (y < 0 || y >= v->height_px)
 			continue;
-		bool failed = promise->end == WEFT_END_FAILED || (promise->flags & WEFT_PROMISE_NEVER_RESOLVED);
-		if (failed && x1 >= 1 && x1 < v->width_px - 1)
+		if (weft_promise_went_wrong(promise) && x1 >= 1 && x1 < v->width_px - 1)
 			assert_true(is_near(&s->list, failures, x1, y, 4));
 		if (weft_view_is_highlighted(v, p) && x1 >= 0 && x0 < v->width_px - 1)
 			assert_true(is_near(&s->list, highlights, x0 < 0 ? 0 : x0, y, 5));
@@ -62,10 +61,45 @@ static void check_important(const struct scene *s)
 	}
 }
 
+/* Whether a line, or an upright rectangle, goes through the middle of a text. */
+static bool crosses(const struct weft_prim *p, const struct weft_prim *text)
+{
+	double left = (double)text->x0 + 5, right = (double)(text->x0 + text->width) - 5;
+	double top = (double)text->y0 - weft_font_px(text->font) * 0.6, bottom = (double)text->y0 - 1;
+	bool is_arrow = p->paint >= WEFT_PAINT_AWAIT && p->paint <= WEFT_PAINT_SIGNAL;
+	if (!is_arrow && p->paint != WEFT_PAINT_CREATION)
+		return false;
+	if (p->kind == WEFT_PRIM_RECT)
+		return p->x1 - p->x0 < 4 && p->y1 - p->y0 > 20 && (double)p->x0 > left && (double)p->x1 < right &&
+		       (double)p->y0 < top && (double)p->y1 > bottom;
+	for (int i = 0; p->kind == WEFT_PRIM_LINE && i <= 1000; i++) {
+		double x = (double)p->x0 + (double)(p->x1 - p->x0) * i / 1000,
+		       y = (double)p->y0 + (double)(p->y1 - p->y0) * i / 1000;
+		if (x > left && x < right && y > top && y < bottom)
+			return true;
+	}
+	return false;
+}
+
+/* No text is struck through: what crosses one, does so behind its halo. */
+static size_t check_halos(const struct weft_draw_list *list)
+{
+	size_t halos = 0;
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->prims[i].kind != WEFT_PRIM_TEXT)
+			continue;
+		halos += list->prims[i].halo;
+		for (size_t k = 0; k < list->count && !list->prims[i].halo; k++)
+			assert_false(crosses(&list->prims[k], &list->prims[i]));
+	}
+	return halos;
+}
+
 static void test_random(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
+	size_t halos = 0;
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		struct scene s;
 		uint64_t r = seed;
@@ -76,6 +110,7 @@ static void test_random(void **state)
 			assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 			check_primitives(&s.list);
 			check_texts(&s.list);
+			halos += check_halos(&s.list);
 			check_important(&s);
 			/* The same again, from buffers that have never seen another frame. */
 			struct weft_draw_list fresh = {0};
@@ -88,6 +123,7 @@ static void test_random(void **state)
 		}
 		close_scene(&s);
 	}
+	assert_true(halos > 0);
 }
 
 static void test_goldens(void **state)
@@ -193,6 +229,44 @@ static void test_lanes(void **state)
 		struct weft_draw_options none = {.no_metrics = true};
 		assert_int_equal(draw_scene(&s, &none), WEFT_OK);
 		assert_true(s.view->lanes_px == 0);
+		close_scene(&s);
+	}
+}
+
+/* Red is what went wrong: not what was cancelled, nor what was not there if somebody along the way went on without it. */
+static void test_expected(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *error;
+		bool is_read, goes_on, is_red;
+	} cases[] = {{"ECANCELED: operation canceled", false, false, false}, {"Lwt.Canceled", true, false, false},
+	    {"no such file or directory", true, true, false}, {"ENOENT", true, true, false}, {"ENOENT", true, false, true},
+	    {"ENOENT", false, false, true}, {"disk on fire", true, true, true}, {"disk on fire", false, false, true}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		static struct mirage_writer w;
+		struct scene s;
+		w.size = 0;
+		mw_packet(&w, 1);
+		for (int p = 1; p <= 3; p++)
+			mw_create(&w, 1000000, -1, p, WEFT_KIND_TASK);
+		mw_op(&w, 1100000, WEFT_OP_RUN, 3);
+		mw_text(&w, 2000000, WEFT_OP_FAIL, 3, 3, cases[i].error);
+		if (cases[i].is_read) { /* by one that passes it on to another */
+			mw_link(&w, 2100000, WEFT_OP_READ, 2, 3);
+			mw_text(&w, 2200000, WEFT_OP_FAIL, 2, 2, cases[i].error);
+			mw_link(&w, 2300000, WEFT_OP_READ, 1, 2);
+			if (cases[i].goes_on)
+				mw_link(&w, 2400000, WEFT_OP_RESOLVE, 1, 1);
+			else
+				mw_text(&w, 2400000, WEFT_OP_FAIL, 1, 1, cases[i].error);
+		}
+		mw_op(&w, 3000000, WEFT_OP_RUN, -1);
+		mw_end(&w, 0);
+		open_scene(&s, w.bytes, w.size);
+		assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+		assert_int_equal(count_of(&s.list, WEFT_PAINT_FAILED) > 0, cases[i].is_red);
+		assert_int_equal(count_of(&s.list, WEFT_PAINT_READ_FAILED) > 0, cases[i].is_red && cases[i].is_read);
 		close_scene(&s);
 	}
 }
@@ -387,6 +461,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_goldens),
 	    cmocka_unit_test(test_lanes),
 	    cmocka_unit_test(test_signs),
+	    cmocka_unit_test(test_expected),
 	    cmocka_unit_test(test_fold),
 	    cmocka_unit_test(test_sites),
 	    cmocka_unit_test(test_svg),

@@ -113,7 +113,7 @@ static void check_overview(const struct scene *s, const struct weft_overview *o,
 		/* What ends behind the last event is at the end. */
 		int64_t end = promise->end_ns < s->model->end_ns ? promise->end_ns : s->model->end_ns;
 		double x = weft_overview_x(o, width, end), y = s->list.height_px / 2;
-		if (promise->end == WEFT_END_FAILED || (promise->flags & WEFT_PROMISE_NEVER_RESOLVED))
+		if (weft_promise_went_wrong(promise))
 			assert_true(is_painted(&s->list, WEFT_PAINT_FAILED, x, y, y));
 		if (weft_view_is_highlighted(s->view, p))
 			assert_true(is_painted(&s->list, WEFT_PAINT_HIGHLIGHT, x, y, y));

@@ -889,7 +889,7 @@ static struct weft_fold_sum counted(const struct weft_viewer *v, const struct we
 				sum.running +=
 				    (double)WITHIN(v->model->runs[r].start_ns, v->model->runs[r].end_ns) / (double)(to - from);
 #undef WITHIN
-		sum.failed += p->end == WEFT_END_FAILED && p->end_ns >= from && p->end_ns < to;
+		sum.failed += weft_promise_went_wrong(p) && p->end_ns >= from && p->end_ns < to;
 	}
 	return sum;
 }

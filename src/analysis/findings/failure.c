@@ -1,6 +1,5 @@
 /* failure.c: promises that failed and of which nobody took notice.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
-#include <strings.h>
 
 #include "analysis/findings/finding.h"
 #include "base/idmap.h"
@@ -9,19 +8,6 @@
 struct group {
 	uint32_t first, count;
 };
-
-/* Runtimes spell it differently: "cancelled", "ECANCELED", "Lwt.Canceled", "operation canceled". */
-bool weft__failure_is_cancelled(const struct weft_model *m, uint32_t failure)
-{
-	/* Whatever says so says it at the beginning; a long text may be that of many promises. */
-	enum { LOOKED_AT = 200 };
-	static const char word[] = "cancel";
-	struct weft_str text = failure == WEFT_NONE ? (struct weft_str){"", 0} : weft_model_text(m, failure);
-	for (size_t i = 0; i + sizeof word - 1 <= text.len && i < LOOKED_AT; i++)
-		if (strncasecmp(text.ptr + i, word, sizeof word - 1) == 0)
-			return true;
-	return false;
-}
 
 /* A promise that only follows another fails right after it, without a word of reading. */
 static bool is_passed_on(const struct weft__finder *f, uint32_t p)
@@ -110,7 +96,7 @@ static bool is_failure(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
 	return p != WEFT_SYSTEM && !f->told[p] && weft__lacks_nothing_of(f->lacks, f->model, p) &&
-	       !weft__failure_is_cancelled(f->model, promise->failure) && went_on(f, p);
+	       !weft_model_is_cancelled(f->model, promise->failure) && went_on(f, p);
 }
 
 void weft__find_failure(struct weft__finder *f)

@@ -135,9 +135,6 @@ void weft__words_peers(struct weft__finder *f, uint32_t promise); /* needs sorts
 /* Where the time of a promise that has ended went: evidence, steps and the end of the title.  Needs sorts. */
 void weft__slow_tell(struct weft__finder *f, uint32_t promise);
 
-/* Whether the text of a failure says that the promise was cancelled. */
-bool weft__failure_is_cancelled(const struct weft_model *m, uint32_t failure);
-
 /* From the promise down to its root, or to the first that is in a circle; the middle of a long chain is left out. */
 void weft__hang_chain(struct weft__finder *f, uint32_t promise);
 /* Title, evidence and doubt of a chain that ends at finding->root; `what` is how the sentence begins. */
