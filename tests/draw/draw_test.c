@@ -271,6 +271,24 @@ static void test_expected(void **state)
 	}
 }
 
+/* Counters get a third of the height if rows keep 200 px; each as much as it needs, if they have it. */
+static void test_height_of_lanes(void **state)
+{
+	(void)state;
+	static const struct {
+		int counters;
+		double height_px, lanes_px;
+	} heights[] = {{1, 720, 44}, {5, 720, 220}, {8, 720, 240}, {40, 720, 240}, {8, 600, 200}, {40, 900, 300}, {8, 336, 100},
+	    {4, 330, 108}, {8, 264, 60}, {8, 219, 0}, {1, 219, 0}, {1, 221, 21}, {0, 720, 0}};
+	struct weft_counter counters[40] = {0};
+	for (size_t i = 0; i < 40; i++)
+		counters[i].count = 1;
+	for (size_t i = 0; i < sizeof heights / sizeof *heights; i++) {
+		struct weft_model m = {.counters = counters, .counter_count = (size_t)heights[i].counters};
+		assert_float_equal(weft_draw_lanes_px(&m, NULL, heights[i].height_px), heights[i].lanes_px, 0);
+	}
+}
+
 /* Handles that do nothing are one line, whose name counts them; one that runs has a line and a name of its own. */
 static void test_fold(void **state)
 {
@@ -460,6 +478,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_random),
 	    cmocka_unit_test(test_goldens),
 	    cmocka_unit_test(test_lanes),
+	    cmocka_unit_test(test_height_of_lanes),
 	    cmocka_unit_test(test_signs),
 	    cmocka_unit_test(test_expected),
 	    cmocka_unit_test(test_fold),
