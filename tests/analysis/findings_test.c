@@ -1211,6 +1211,86 @@ static void an_os_thread_that_has_not_slept_yet_sets_things_up(void **state)
 	}
 }
 
+/* ---- What piles up, and pools that are full ---- */
+
+/* So many sorts of promises come faster than they are done: how many of these are told as what piles up. */
+static size_t count_heaps(unsigned sorts)
+{
+	start_recording();
+	weft_id main_thread = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+	weft_run(main_thread);
+	for (unsigned i = 0; i < 80; i++) {
+		for (unsigned sort = 0; sort < sorts; sort++) {
+			char name[16];
+			snprintf(name, sizeof name, "order %c", 'a' + sort);
+			weft_id order = weft_create(main_thread, WEFT_KIND_TASK, WEFT_SITE());
+			weft_label(order, name);
+			weft_should_resolve(order);
+			if (i % 2)
+				weft_resolve(main_thread, order);
+		}
+		sleep_for(MS);
+		weft_run(main_thread);
+	}
+	sleep_for(MS);
+	explain(true);
+	size_t heaps = 0;
+	for (size_t i = 0; i < findings->count; i++) {
+		heaps += findings->findings[i].kind == WEFT_FINDING_BACKLOG;
+		assert_true(
+		    findings->findings[i].kind == WEFT_FINDING_BACKLOG || findings->findings[i].kind == WEFT_FINDING_HANG);
+	}
+	forget();
+	return heaps;
+}
+
+static void of_many_sorts_that_pile_up_the_first_sixteen_are_told_so(void **state)
+{
+	assert_int_equal(count_heaps(1), 1);
+	assert_int_equal(count_heaps(16), 16);
+	assert_int_equal(count_heaps(18), 16);
+}
+
+/* A pool of one OS thread is full so many times before somebody has to wait for it: whether that is told. */
+static bool is_exhausted_after(unsigned times)
+{
+	start_recording();
+	weft_id loop = begin_loop(WEFT_SYSTEM_ID);
+	weft_run(loop);
+	for (unsigned i = 0; i <= times; i++) {
+		weft_id work = weft_create(loop, WEFT_KIND_WORK, WEFT_SITE());
+		weft_id other = i == times ? weft_create(loop, WEFT_KIND_WORK, WEFT_SITE()) : 0;
+		if (other)
+			WEFT_LABEL(other, "small");
+		weft_run(work);
+		now_ns += 50 * MS;
+		if (other) {
+			weft_run(other);
+			now_ns += MS;
+		}
+		weft_run(loop);
+		weft_resolve(loop, work);
+		if (other)
+			weft_resolve(loop, other);
+		sleep_for(100 * MS);
+		weft_run(loop);
+	}
+	weft_resolve(WEFT_SYSTEM_ID, loop);
+	explain(true);
+	bool found = false;
+	for (size_t i = 0; i < findings->count; i++)
+		found |= findings->findings[i].kind == WEFT_FINDING_EXHAUSTED;
+	forget();
+	return found;
+}
+
+static void the_first_sixteen_times_that_a_pool_is_full_are_looked_at(void **state)
+{
+	assert_true(is_exhausted_after(0));
+	assert_true(is_exhausted_after(15));
+	assert_false(is_exhausted_after(16));
+}
+
 /* ---- Starvation ---- */
 
 /* `count` others become ready one after the other, and run for 2 ms each. */
@@ -1414,6 +1494,8 @@ int main(void)
 	    cmocka_unit_test(a_stall_holds_up_its_own_os_thread_alone),
 	    cmocka_unit_test(work_on_another_os_thread_is_no_stall),
 	    cmocka_unit_test(an_os_thread_that_has_not_slept_yet_sets_things_up),
+	    cmocka_unit_test(of_many_sorts_that_pile_up_the_first_sixteen_are_told_so),
+	    cmocka_unit_test(the_first_sixteen_times_that_a_pool_is_full_are_looked_at),
 	    cmocka_unit_test(who_is_overtaken_by_many_starves),
 	    cmocka_unit_test(those_who_starve_together_are_one_finding),
 	    cmocka_unit_test(a_cancelled_promise_is_no_failure_however_it_is_spelt),
