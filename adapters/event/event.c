@@ -22,20 +22,6 @@ static weft__ev_event_cb *user_of(weft__ev_event_cb *given)
 
 /* ---- What an event is ---- */
 
-static bool is_listener(int fd)
-{
-	int listens = 0;
-	socklen_t size = sizeof listens;
-	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens;
-}
-
-static bool is_connection(int fd)
-{
-	struct sockaddr_storage peer;
-	socklen_t size = sizeof peer;
-	return getpeername(fd, (struct sockaddr *)&peer, &size) == 0;
-}
-
 static void begin(struct weft__ev_thing *thing, const struct event *event, const struct timeval *timeout, const void *caller)
 {
 	int fd = weft__ev_real.event_get_fd(event), kept = errno;
@@ -47,10 +33,7 @@ static void begin(struct weft__ev_thing *thing, const struct event *event, const
 		weft_hook_put(&thing->label, "signal ");
 		weft_hook_put_number(&thing->label, (unsigned)fd);
 	} else if (fd >= 0) {
-		bool listens = is_listener(fd), connects = !listens && is_connection(fd);
-		weft__ev_begin(thing, listens ? WEFT_KIND_LISTEN : connects ? WEFT_KIND_CONNECTION : WEFT_KIND_POLL, caller);
-		weft_hook_put(&thing->label, listens ? "listen " : events & EV_IS_READ || !connects ? "" : "to ");
-		weft_hook_put_fd(&thing->label, fd);
+		weft__ev_begin(thing, weft_hook_put_watched(&thing->label, fd, events & EV_IS_READ), caller);
 	} else if (timeout) {
 		weft__ev_begin(thing, WEFT_KIND_TIMER, caller);
 		if (events & EV_IS_PERSISTENT)

@@ -136,6 +136,30 @@ void weft_hook_put_fd(struct weft_hook_label *label, int fd)
 	errno = kept;
 }
 
+static bool is_listener(int fd)
+{
+	int listens = 0;
+	socklen_t size = sizeof listens;
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens;
+}
+
+static bool is_connection(int fd)
+{
+	struct sockaddr_storage peer;
+	socklen_t size = sizeof peer;
+	return getpeername(fd, (struct sockaddr *)&peer, &size) == 0;
+}
+
+enum weft_kind weft_hook_put_watched(struct weft_hook_label *label, int fd, bool reads)
+{
+	int kept = errno;
+	bool listens = is_listener(fd), connects = !listens && is_connection(fd);
+	weft_hook_put(label, listens ? "listen " : reads || !connects ? "" : "to ");
+	weft_hook_put_fd(label, fd);
+	errno = kept;
+	return listens ? WEFT_KIND_LISTEN : connects ? WEFT_KIND_CONNECTION : WEFT_KIND_POLL;
+}
+
 void weft_hook_say(struct weft_hook_label *label, weft_id id)
 {
 	while (label->length > 0 && label->text[label->length - 1] == ' ')

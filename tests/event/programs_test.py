@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -141,6 +142,37 @@ def transmission(weft, folder):
     healthy(trace)
 
 
-TESTS = {'memcached': memcached, 'tmux': tmux, 'transmission': transmission}
+def tor(weft, folder):
+    """It keeps off the network, and is told by its control port to end; and one that only reads its configuration."""
+    program, path, rc = need('tor'), os.path.join(folder, 'socket'), os.path.join(folder, 'torrc')
+    with open(rc, 'w', encoding='ascii') as file:
+        file.write(f'DataDirectory {folder}/data\nDisableNetwork 1\nControlSocket {path}\nSocksPort 0\n')
+    checks = [program, '--verify-config', '--hush', '-f', rc]
+    plain = subprocess.run(checks, env=ENV, stdout=subprocess.PIPE, timeout=PATIENCE, check=True).stdout
+    time_of_day = re.compile(rb'\d\d:\d\d:\d\d\.\d+')
+    checked = Recording(weft, os.path.join(folder, 'checked'), checks)
+    expect((checked.status, time_of_day.sub(b'', checked.out)), (0, time_of_day.sub(b'', plain)), 'what tor says of its configuration')
+    expect(checked.traces(), [], 'traces of a program without a loop')
+    recording = Recording(weft, os.path.join(folder, 'traces'), [program, '--hush', '-f', rc], wait=False)
+    until(lambda: os.path.exists(path), 'tor does not listen')
+    with socket.socket(socket.AF_UNIX) as control:
+        control.connect(path)
+        file = control.makefile('rwb')
+        for command, answers in ((b'AUTHENTICATE ""', 1), (b'GETINFO traffic/read', 2), (b'SIGNAL TERM', 1)):
+            file.write(command + b'\r\n')
+            file.flush()
+            expect([file.readline()[:3] for _ in range(answers)], [b'250'] * answers, f'what tor answers to {command}')
+    recording.out, recording.err = recording.process.communicate(timeout=PATIENCE)
+    expect(recording.process.returncode, 0, 'the exit status of tor')
+    trace = recording.trace('tor')
+    listener, loop = trace.promise('listen', 'listen ' + path), trace.promise('loop', 'event_base_loop')
+    expect((listener['end'], loop['end']), ('resolved', 'resolved'), 'how listener and loop end')
+    expect([(p['created_by'], p['end']) for p in trace.promises('connection', '/socket')][:1], [(listener['promise'], 'resolved')], 'the connection')
+    if len(trace.promise('signal', 'signal 15')['running']) != 1 or len(trace.promises('thread')) < 3:
+        fail('who is told of the end, or workers, are missing')
+    healthy(trace)
+
+
+TESTS = {'memcached': memcached, 'tmux': tmux, 'transmission': transmission, 'tor': tor}
 with tempfile.TemporaryDirectory(prefix='weft-event-') as place:
     TESTS[sys.argv[1]](sys.argv[2], place)

@@ -1,0 +1,239 @@
+/* adapter.c: the tables of the sd-event adapter, a set for each copy, and its loops.  SPDX-License-Identifier: ISC */
+#include "adapters/sd/adapter.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "adapters/hook/sleep.h"
+
+enum { COPIES = 2 };
+
+static struct weft__sd_copy copies[COPIES];
+struct weft_hook_things weft__sd_things = WEFT_HOOK_THINGS(struct weft__sd_thing);
+static __thread unsigned epoch __attribute__((tls_model("initial-exec")));
+
+const struct weft__sd_copy *weft__sd_copy_of(const void *address)
+{
+	for (unsigned i = 0; i < COPIES; i++)
+		if (copies[i].module && weft_hook_is_own(copies[i].module, address))
+			return &copies[i];
+	return NULL;
+}
+
+bool weft__sd_takes(void)
+{
+	if (!weft_hook_begin())
+		return false;
+	weft_hook_thread();
+	if (epoch != weft__hook_epoch) {
+		epoch = weft__hook_epoch;
+		weft__sd_forget_unnamed();
+		weft_hook_list((weft_list_pending_fn *)weft_hook_things_list, &weft__sd_things);
+	}
+	return true;
+}
+
+weft_id weft__sd_id(const void *key)
+{
+	weft__sd_lock(key);
+	const struct weft__sd_thing *thing = weft__sd_find(key);
+	weft_id id = thing ? thing->id : 0;
+	weft__sd_unlock(key);
+	return id;
+}
+
+/* ---- References ---- */
+
+void weft__sd_hold(const void *key)
+{
+	if (!key || !weft_is_on())
+		return;
+	weft__sd_lock(key);
+	struct weft__sd_thing *thing = weft__sd_find(key);
+	if (thing)
+		thing->references++;
+	weft__sd_unlock(key);
+}
+
+void weft__sd_release(const void *key, const char *error)
+{
+	if (!key || !weft_is_on())
+		return;
+	weft__sd_lock(key);
+	struct weft__sd_thing *thing = weft__sd_find(key);
+	if (thing && --thing->references == 0) {
+		weft_id by = weft__hook_thread.running ? weft__hook_thread.running : WEFT_SYSTEM_ID;
+		weft__sd_name(thing, NULL);
+		if (error)
+			weft_fail(by, thing->id, error);
+		else
+			weft_resolve(by, thing->id);
+		if (error)
+			weft_read_later(by, thing->id);
+		weft_hook_things_drop(&weft__sd_things, &thing->thing);
+	}
+	weft__sd_unlock(key);
+}
+
+/* ---- Loops ---- */
+
+struct keeping {
+	const sd_event *event;
+	weft_id loop;
+};
+
+static void keep(struct weft_hook_thing *known, void *data)
+{
+	struct weft__sd_thing *thing = (struct weft__sd_thing *)(void *)known;
+	const struct keeping *k = data;
+	if (thing->event == k->event && thing->is_enabled)
+		weft_await(thing->kept = k->loop, thing->id);
+}
+
+/* A promise that awaits the sources that are enabled so far; it is found by its event loop. */
+static weft_id begin_loop(const sd_event *event, const void *caller)
+{
+	weft_id id = 0;
+	weft__sd_lock(event);
+	struct weft__sd_thing *loop = weft__sd_find(event) ? NULL : weft_hook_things_make(&weft__sd_things, event);
+	if (loop) {
+		loop->is_labelled = true;
+		weft_hook_things_begin(&loop->thing, WEFT_KIND_LOOP, caller);
+		weft_hook_put(&loop->label, "sd_event_loop");
+		weft_hook_say(&loop->label, loop->id);
+		weft_await(loop->by, loop->id);
+		id = loop->id;
+	}
+	weft__sd_unlock(event);
+	if (id)
+		weft_hook_things_each(&weft__sd_things, keep, &(struct keeping){event, id});
+	return id;
+}
+
+static void end_loop(const sd_event *event, weft_id id, weft_id outer)
+{
+	weft__sd_lock(event);
+	struct weft__sd_thing *loop = weft__sd_find(event);
+	if (loop && loop->id == id) {
+		weft_resolve(loop->ended_by ? loop->ended_by : WEFT_SYSTEM_ID, id);
+		weft_hook_things_drop(&weft__sd_things, &loop->thing);
+	}
+	weft__sd_unlock(event);
+	weft_read(outer, id);
+	weft__hook_thread.shown = outer;
+}
+
+/* SD_EVENT_DEFAULT stands for the default loop of the OS thread. */
+static const sd_event *loop_of(struct weft__sd_copy *copy, sd_event *event)
+{
+	if ((uintptr_t)event != 1)
+		return event;
+	sd_event *found = NULL;
+	if (!copy->real.sd_event_default || !copy->real.sd_event_unref || copy->real.sd_event_default(&found) < 0)
+		return NULL;
+	copy->real.sd_event_unref(found);
+	return found;
+}
+
+int weft__sd_event_loop(struct weft__sd_copy *copy, const void *caller, sd_event *event)
+{
+	const sd_event *key = weft__sd_takes() ? loop_of(copy, event) : NULL;
+	if (!key)
+		return copy->real.sd_event_loop(event);
+	struct weft_hook_thread *here = weft_hook_thread();
+	weft_id outer = here->running, id = begin_loop(key, caller);
+	if (id)
+		here->running = id;
+	int status = copy->real.sd_event_loop(event);
+	here->running = outer;
+	if (id && weft_is_on())
+		end_loop(key, id, outer);
+	return status;
+}
+
+int weft__sd_event_exit(struct weft__sd_copy *copy, const void *caller, sd_event *event, int code)
+{
+	const sd_event *key = weft_is_on() ? loop_of(copy, event) : NULL;
+	if (key) {
+		weft__sd_lock(key);
+		struct weft__sd_thing *loop = weft__sd_find(key);
+		if (loop && loop->id != weft__hook_thread.running)
+			loop->ended_by = weft__hook_thread.running;
+		weft__sd_unlock(key);
+	}
+	return copy->real.sd_event_exit(event, code);
+}
+
+/* sd-event waits with epoll, and nothing else in these libraries does. */
+static bool sleeps(struct weft_hook_sleep *sleep)
+{
+	if (epoch != weft__hook_epoch || sleep->kind != WEFT_HOOK_SLEEP_FDS || sleep->epoll < 0)
+		return false;
+	weft__sd_name_all();
+	return weft__sd_copy_of(sleep->caller) != NULL;
+}
+
+/* ---- The adapter ---- */
+
+#define WRAPPER(set, result, name, parameters, arguments)                                                                        \
+	static result wrap_##set##_##name parameters                                                                             \
+	{                                                                                                                        \
+		return weft__##name(&copies[set], __builtin_return_address(0), WEFT__SD_LIST arguments);                         \
+	}
+#define ROW(set, result, name, parameters, arguments)                                                                            \
+	{#name, (void *)wrap_##set##_##name, (void **)(void *)&copies[set].real.name},
+#define CALLED_ROW(set, result, name, parameters) {#name, NULL, (void **)(void *)&copies[set].real.name},
+#define WRAPPER_0(...) WRAPPER(0, __VA_ARGS__)
+#define WRAPPER_1(...) WRAPPER(1, __VA_ARGS__)
+#define ROW_0(...) ROW(0, __VA_ARGS__)
+#define ROW_1(...) ROW(1, __VA_ARGS__)
+#define CALLED_ROW_0(...) CALLED_ROW(0, __VA_ARGS__)
+#define CALLED_ROW_1(...) CALLED_ROW(1, __VA_ARGS__)
+#define SET(set)                                                                                                                 \
+	WEFT__SD_CALLS(WRAPPER_##set)                                                                                            \
+	static const struct weft_hook_function functions_##set[] = {                                                             \
+	    WEFT__SD_CALLS(ROW_##set) WEFT__SD_ONLY_CALLED(CALLED_ROW_##set){0}};
+SET(0)
+SET(1)
+
+static const struct weft_hook_function *const functions[COPIES] = {functions_0, functions_1};
+static const struct weft_hook_module **const modules[COPIES] = {&copies[0].module, &copies[1].module};
+
+/* libsystemd.so.0.35.0, libsystemd-shared-252.so.  Inside a program nothing tells which of its code is systemd's. */
+static bool is_library(const struct weft_hook_module *module, char *version, size_t size)
+{
+	char target[256];
+	ssize_t n = readlink(module->path, target, sizeof target - 1);
+	target[n > 0 ? n : 0] = 0;
+	const char *path = n > 0 ? target : module->path, *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+	const char *shared = strstr(file, "-shared-"), *so = strstr(file, ".so.");
+	bool is_known = !strncmp(file, "libsystemd", 10) && (shared || so);
+	if (!is_known)
+		snprintf(version, size, "(linked in)");
+	else if (shared)
+		snprintf(version, size, "%.*s", (int)strcspn(shared + 8, "."), shared + 8);
+	else
+		snprintf(version, size, "%s", so + 4);
+	return is_known;
+}
+
+static void forks(enum weft_hook_fork when)
+{
+	weft_hook_things_fork(&weft__sd_things, when);
+	if (when == WEFT_HOOK_IN_CHILD)
+		weft__sd_forget_unnamed();
+}
+
+const struct weft_hook_adapter weft_sd_adapter = {
+    .name = "sd-event",
+    .library = "libsystemd",
+    .prefix = "sd_",
+    .mark = "sd_event_loop",
+    .sets = COPIES,
+    .functions = functions,
+    .modules = modules,
+    .accepts = is_library,
+    .fork = forks,
+    .sleeps = sleeps,
+};

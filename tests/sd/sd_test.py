@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""sd-event and sd-bus: what small programs become in a trace, and programs as Debian installs them.
+
+	sd_test.py scenes WEFT SCENES
+	sd_test.py busctl|networkd WEFT
+
+SPDX-License-Identifier: ISC"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from recorded import ENV, PATIENCE, Recording, Trace, expect, fail, need
+
+# A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
+LATE = '2s'
+
+
+def taken(trace):
+    copies = trace.ask('info', '--json')[0]['runtimes']
+    if not re.search(r'sd-event \S+: (\d+) of \1 calls', copies):
+        fail(f'not all was taken: {copies}')
+    expect(trace.lost(), 0, 'events lost')
+    return trace
+
+
+def healthy(trace):
+    expect(trace.alarms(LATE), [], f'alarms in {trace.path}')
+
+
+def record(weft, program, name, folder):
+    plain = subprocess.run([program, name], stdout=subprocess.PIPE, env=ENV, timeout=PATIENCE, check=True).stdout
+    recording = Recording(weft, os.path.join(folder, name), [program, name])
+    expect((recording.status, recording.out), (0, plain), f'what {name} does')
+    return taken(recording.trace('sd_scenes'))
+
+
+def scenes(weft, folder, program):
+    trace = record(weft, program, 'kinds', folder)
+    found = {label: trace.promise(kind, label) for kind, label in (
+        ('loop', 'sd_event_loop'), ('timer', '10 ms tick'), ('poll', 'pipe input'), ('signal', 'signal 10'), ('poll', 'watch /tmp/sd-'), ('condition', 'defer'),
+        ('condition', 'post'), ('condition', 'exit'), ('timer', '100 s'), ('process', 'process '))}
+    expect({p['end'] for p in found.values()}, {'resolved'}, 'how all end')
+    loop, read = found['sd_event_loop'], found['pipe input']
+    expect({p['created_by'] for label, p in found.items() if label != 'process '}, {trace.promise('thread', 'main')['promise']}, 'who adds what')
+    expect(found['process ']['created_by'], read['promise'], 'who makes the child')
+    expect({label: len(p['running']) for label, p in found.items() if label in ('signal 10', 'defer', 'exit', '100 s', 'process ', 'watch /tmp/sd-')},
+           {'signal 10': 1, 'defer': 1, 'exit': 1, '100 s': 0, 'process ': 1, 'watch /tmp/sd-': 1}, 'how often handlers run')
+    # What runs before and after its loop in a handler is one; the source goes in its own handler.
+    expect((len(found['10 ms tick']['running']), len(read['running'])), (5, 2), 'how often handlers run')
+    if not read['end_ns'] < loop['end_ns'] < found['signal 10']['end_ns'] or len(found['post']['running']) < 6:
+        fail(f'when what ends: {found}')
+    ended_by = {event['promise']: event['by'] for event in trace.ask('events', '--json') if event['op'] == 'resolve'}
+    expect(ended_by[loop['promise']], found['watch /tmp/sd-']['promise'], 'who ends the loop')
+    pauses = [event['why'] for event in trace.ask('events', '--json') if event['op'] == 'pause_begin']
+    expect(pauses, ['blocked in usleep'], 'what holds handlers up')
+    if 'scenes.c' not in (found['10 ms tick']['site'] or {}).get('file', ''):
+        fail(f'where the timer was made: {found["10 ms tick"]}')
+    healthy(trace)
+
+    for name, kind, label in (('spin_defer', 'condition', 'defer'), ('spin_fd', 'poll', 'pipe')):
+        trace = record(weft, program, name, folder)
+        found = trace.findings(LATE)
+        expect(list(found), ['spin'], f'what is found in {name}')
+        expect(found['spin'][0]['promise'], trace.promise(kind, label)['promise'], 'who spins')
+        events = trace.ask('info', '--json')[0]['events']
+        if events > 2000:
+            fail(f'{events} events of what spins')
+    trace = record(weft, program, 'load', folder)
+    expect([name for name in trace.findings(LATE) if name == 'spin'], [], 'spins in a program under load')
+    healthy(trace)
+
+
+CLERK = """
+import gi, sys
+from gi.repository import GLib, Gio
+loop = GLib.MainLoop()
+xml = "<node><interface name='org.example.Clerk'><method name='Quick'/><method name='Wrong'/></interface></node>"
+
+def called(connection, sender, path, interface, method, args, invocation):
+    if method == 'Quick':
+        invocation.return_value(None)
+    else:
+        invocation.return_dbus_error('org.example.Error', 'it is wrong')
+
+bus = Gio.bus_get_sync(Gio.BusType.SESSION, None)
+bus.register_object('/clerk', Gio.DBusNodeInfo.new_for_xml(xml).interfaces[0], called, None, None)
+Gio.bus_own_name_on_connection(bus, 'org.example.Clerk', 0, None, None)
+loop.run()
+"""
+
+
+def busctl(weft, folder):
+    """It calls a program of GLib: the traces of both are one."""
+    need('busctl'), need('gdbus')
+    if subprocess.run(['/usr/bin/python3', '-c', 'import gi; from gi.repository import Gio'], stderr=subprocess.DEVNULL, check=False).returncode:
+        print('SKIPPED: Python has no gi')
+        sys.exit(77)
+    clerk = os.path.join(folder, 'clerk.py')
+    with open(clerk, 'w', encoding='ascii') as file:
+        file.write(CLERK)
+    call = 'busctl --user call org.example.Clerk /clerk org.example.Clerk '
+    script = f'/usr/bin/python3 {clerk} & clerk=$!; gdbus wait --session --timeout=60 org.example.Clerk; {call}Quick; {call}Wrong; kill $clerk; wait'
+    recording = Recording(weft, os.path.join(folder, 'traces'), [need('dbus-run-session'), '--', 'sh', '-c', script])
+    expect(recording.err.count(b'it is wrong'), 1, 'what the second call says')
+    for path in recording.traces('busctl'):
+        healthy(taken(Trace(recording.weft, os.path.dirname(path))))
+    session = Trace(weft, os.path.join(folder, 'traces'))
+    for method, end in (('Quick', 'resolved'), ('Wrong', 'failed')):
+        asked, served = session.promise('request', f'org.example.Clerk.{method} @'), session.promise('request', f'serve org.example.Clerk.{method}')
+        expect((asked['end'], served['end']), (end, end), f'how {method} ends')
+        if not asked['start_ns'] <= served['start_ns'] <= served['end_ns'] <= asked['end_ns']:
+            fail(f'the call {asked} and who serves it, {served}')
+        waits = [(line['promise'], line['awaits']) for line in session.ask('waits', '--json', f'--at={(served["start_ns"] + served["end_ns"]) // 2}ns')]
+        expect((asked['promise'], served['promise']) in waits, True, 'the call waits for who serves it')
+
+
+NETWORK = """
+mount -t sysfs -o ro sysfs /sys
+mount -t tmpfs tmpfs /run
+mkdir -p /run/systemd/network /run/systemd/netif /run/udev
+chown systemd-network:systemd-network /run/systemd/netif
+ip link add veth0 type veth peer name veth1
+printf '[Match]\\nName=veth0\\n[Network]\\nDHCPServer=yes\\nIPv6AcceptRA=no\\nAddress=10.9.0.1/24\\n' > /run/systemd/network/a.network
+printf '[Match]\\nName=veth1\\n[Network]\\nDHCP=ipv4\\nLinkLocalAddressing=no\\n' > /run/systemd/network/b.network
+exec /lib/systemd/systemd-networkd
+"""
+
+
+def networkd(weft, folder):
+    """It gives an address to itself, in a network of its own that nobody else sees."""
+    daemon = '/lib/systemd/systemd-networkd'
+    own = [need('unshare'), '--net', '--mount', '--propagation', 'private']
+    need(daemon), need('ip')
+    if subprocess.run([*own, 'sh', '-c', 'mount -t tmpfs tmpfs /run && mount -t sysfs -o ro sysfs /sys && ip link add veth0 type veth peer name veth1'], stderr=subprocess.DEVNULL,
+                      check=False).returncode:
+        print('SKIPPED: no network of its own can be made here')
+        sys.exit(77)
+    os.chmod(folder, 0o711)  # it becomes another user
+    traces = os.path.join(folder, 'traces')
+    recording = Recording(weft, traces, ['sh', '-c', NETWORK], wait=False, before=own)
+    got = b''
+    for line in recording.process.stderr:
+        got += line
+        if b'DHCPv4 address 10.9.0.' in line:
+            break
+    else:
+        fail(f'no address is given: {got.decode()}')
+    folders = [os.path.join(at, name) for at, names, _ in os.walk(traces) for name in names if name.startswith('systemd-network-')]
+    expect(len(folders), 1, 'traces of the daemon')
+    os.kill(int(folders[0].rsplit('-', 1)[1]), 15)
+    recording.process.communicate(timeout=PATIENCE)
+    trace = taken(Trace(weft, folders[0]))
+    for kind, label in (('loop', 'sd_event_loop'), ('poll', '0.0.0.0:67'), ('timer', 'dhcp4-resend-timer'), ('timer', 'dhcp4-lifetime'), ('signal', 'signal 15')):
+        expect({p['end'] for p in trace.promises(kind, label)}, {'resolved'}, f'how {label} ends')
+    message = trace.promises('poll', 'dhcp4-receive-message')
+    expect([len(p['running']) for p in message][:1], [2], 'offer and acknowledgement')
+    lease = trace.promise('timer', 'dhcp4-lifetime')
+    expect(lease['created_by'], message[0]['promise'], 'who knows how long the address is good')
+    healthy(trace)
+
+
+TESTS = {'scenes': scenes, 'busctl': busctl, 'networkd': networkd}
+with tempfile.TemporaryDirectory(prefix='weft-sd-') as place:
+    TESTS[sys.argv[1]](sys.argv[2], place, *sys.argv[3:])
