@@ -53,6 +53,7 @@ static inline void wasm_check_texts(const char *a, const char *b, const char *te
 #define assert_memory_equal(a, b, size) wasm_check(memcmp(a, b, size) == 0, #a " is " #b)
 #define assert_int_equal(a, b) wasm_check_numbers(true, (uint64_t)(a), (uint64_t)(b), #a " is " #b, __FILE__, __LINE__)
 #define assert_int_not_equal(a, b) wasm_check_numbers(false, (uint64_t)(a), (uint64_t)(b), #a " is not " #b, __FILE__, __LINE__)
+#define assert_float_equal(a, b, most) wasm_check(__builtin_fabs((double)((a) - (b))) <= (most), #a " is " #b)
 #define assert_string_equal(a, b) wasm_check_texts(a, b, #a " is " #b, __FILE__, __LINE__)
 #define print_message(...) printf(__VA_ARGS__)
 #define fail_msg(...) (printf(__VA_ARGS__), wasm_fail(__FILE__, __LINE__, ""))
