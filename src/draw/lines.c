@@ -374,35 +374,37 @@ static double pitch_of(const struct weft__frame *f, uint32_t row)
 	return weft_view_y(f->view, slot + 0.5) - weft_view_y(f->view, slot - 0.5);
 }
 
-/* Which rows are high enough; they stand together, around the focus. */
+static bool is_high(const struct weft__frame *f, uint32_t rank)
+{
+	return pitch_of(f, weft_view_row_of_rank(f->view, rank)) >= WEFT__ROW_PX;
+}
+
+/* Which rows are high enough; they stand together, around the focus.  Rows without height are on either side of the border. */
 static void find_lines(struct weft__frame *f)
 {
-	uint32_t rows = f->layout->row_count;
+	uint32_t rows = f->layout->row_count, shown = weft_view_rank(f->view, rows), first, end;
 	uint32_t middle = weft_view_row_at(f->view, weft_view_y(f->view, f->view->focus));
 	size_t seen = 0;
 	f->cell = WEFT__CELL_PX;
 	f->s->lines.count = 0;
-	f->first_line_row = f->end_line_row = 0;
-	if (rows == 0)
-		return;
 	if (middle == WEFT_NONE) /* a header is in focus */
 		middle = weft_view_row_at(f->view, weft_view_y(f->view, f->view->focus + 1));
-	middle = middle == WEFT_NONE ? 0 : middle;
-	f->first_line_row = f->end_line_row = middle;
-	while (f->first_line_row > 0 && pitch_of(f, f->first_line_row - 1) >= WEFT__ROW_PX)
-		f->first_line_row--;
-	while (f->end_line_row < rows && pitch_of(f, f->end_line_row) >= WEFT__ROW_PX)
-		f->end_line_row++;
-	for (uint32_t r = f->first_line_row; r < f->end_line_row; r++) {
-		if (!weft_view_is_shown(f->view, r))
-			continue;
+	first = end = middle == WEFT_NONE ? 0 : weft_view_rank(f->view, middle);
+	while (first > 0 && is_high(f, first - 1))
+		first--;
+	while (end < shown && is_high(f, end))
+		end++;
+	f->first_line_row = first > 0 ? weft_view_row_of_rank(f->view, first) : 0;
+	f->end_line_row = end < shown ? weft_view_row_of_rank(f->view, end) : rows;
+	for (uint32_t r = weft_view_next_shown(f->view, f->first_line_row); r < f->end_line_row;
+	     r = weft_view_next_shown(f->view, r + 1)) {
 		struct weft__line *line = weft_vec_push(&f->s->lines);
 		if (!line) {
 			f->failed = true;
 			return;
 		}
 		int y = weft__row_y(f, r);
-		int above = f->s->lines.count > 1 ? y - line[-1].y : weft_view_rank(f->view, r) > 0 ? (int)pitch_of(f, r) : y;
+		int above = f->s->lines.count > 1 ? y - line[-1].y : first > 0 ? (int)pitch_of(f, r) : y;
 		*line = (struct weft__line){.row = r, .y = y, .above = above, .pitch = pitch_of(f, r)};
 		struct weft_intervals row = row_of(f, r);
 		size_t from = weft__intervals_end_after(&row, 0, f->from_ns);
@@ -495,11 +497,9 @@ static void draw_highlights(struct weft__frame *f)
 		}
 		return;
 	}
-	for (uint32_t r = 0; r < f->layout->row_count; r++) {
+	for (uint32_t r = weft_view_next_shown(f->view, 0); r < f->layout->row_count; r = weft_view_next_shown(f->view, r + 1)) {
 		struct weft_intervals row = row_of(f, r);
 		size_t begin = f->layout->row_begin[r], i = weft__intervals_end_after(&row, 0, f->from_ns);
-		if (!weft_view_is_shown(f->view, r))
-			continue;
 		if (r < f->first_line_row || r >= f->end_line_row) {
 			highlight_low_row(f, r, &row, i > 0 ? i - 1 : 0);
 			continue;

@@ -89,7 +89,7 @@ static void add_lit(struct weft__frame *f, const struct row *row, struct lit *li
 static void draw_highlighted(struct weft__frame *f)
 {
 	const struct weft_layout *layout = f->layout;
-	for (uint32_t r = 0; r < layout->row_count; r++) {
+	for (uint32_t r = weft_view_next_shown(f->view, 0); r < layout->row_count; r = weft_view_next_shown(f->view, r + 1)) {
 		size_t begin = layout->row_begin[r], count = layout->row_begin[r + 1] - begin;
 		struct weft_intervals track = {
 		    .start = f->index->start + begin, .end = f->index->end + begin, .stride = 1, .count = count};

@@ -27,6 +27,15 @@ static bool index_runs(struct weft_index *x, const struct weft_model *model)
 	return true;
 }
 
+/* By promises of which the first begins at `start` and the last ends at `end`. */
+static void widen_box(struct weft_box *box, int64_t start_ns, int64_t end_ns, int64_t last_start_ns, int64_t first_end_ns)
+{
+	box->start_ns = start_ns < box->start_ns ? start_ns : box->start_ns;
+	box->end_ns = end_ns > box->end_ns ? end_ns : box->end_ns;
+	box->last_start_ns = last_start_ns > box->last_start_ns ? last_start_ns : box->last_start_ns;
+	box->first_end_ns = first_end_ns < box->first_end_ns ? first_end_ns : box->first_end_ns;
+}
+
 static bool index_promises(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
 {
 	size_t n = layout->row_count ? layout->row_begin[layout->row_count] : 0;
@@ -53,13 +62,13 @@ static bool index_promises(struct weft_index *x, const struct weft_model *model,
 		x->busy[i + 1] = x->busy[i] + alive;
 		x->important[i / 64] |= (uint64_t)important << i % 64;
 		if (i % WEFT__BOX_PROMISES == 0)
-			*box =
-			    (struct weft_box){.start_ns = x->start[i], .end_ns = x->end[i], .first_row = layout->rows[promise]};
+			*box = (struct weft_box){.start_ns = x->start[i],
+			    .end_ns = x->end[i],
+			    .last_start_ns = x->start[i],
+			    .first_end_ns = x->end[i],
+			    .first_row = layout->rows[promise]};
 		box->last_row = layout->rows[promise];
-		if (x->start[i] < box->start_ns)
-			box->start_ns = x->start[i];
-		if (x->end[i] > box->end_ns)
-			box->end_ns = x->end[i];
+		widen_box(box, x->start[i], x->end[i], x->start[i], x->end[i]);
 		box->alive_ns += alive;
 		box->run_ns += run_time(x, p);
 		box->important |= important;
@@ -85,10 +94,7 @@ static bool index_boxes(struct weft_index *x)
 				continue;
 			}
 			to->last_row = from->last_row;
-			if (from->start_ns < to->start_ns)
-				to->start_ns = from->start_ns;
-			if (from->end_ns > to->end_ns)
-				to->end_ns = from->end_ns;
+			widen_box(to, from->start_ns, from->end_ns, from->last_start_ns, from->first_end_ns);
 			to->alive_ns += from->alive_ns;
 			to->run_ns += from->run_ns;
 			to->important |= from->important;

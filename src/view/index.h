@@ -16,6 +16,7 @@ struct weft_intervals {
 /* Some promises that stand next to each other in weft_layout.by_row: 64 of them, or 16 smaller boxes. */
 struct weft_box {
 	int64_t start_ns, end_ns; /* of the first and of the last to end */
+	int64_t last_start_ns, first_end_ns;
 	uint64_t alive_ns, run_ns;
 	uint32_t first_row, last_row;
 	bool important; /* one of them failed or never resolved */

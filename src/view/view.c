@@ -114,9 +114,21 @@ static double slots_of(const struct weft_view *v, uint32_t rows)
 	return (double)rows + (v->layout->band_count > 1 ? (double)v->layout->band_count : 0);
 }
 
-/* Marks the rows of a box on which something is alive from..to, in rank[row + 1]; those of a whole box at once if all of it is.
- */
-static void mark_rows(struct weft_view *v, int64_t from_ns, int64_t to_ns)
+static size_t shown_words(const struct weft_view *v)
+{
+	return (size_t)v->layout->row_count / 64 + 1;
+}
+
+static void show_rows(uint64_t *shown, uint32_t first, uint32_t last)
+{
+	for (uint32_t w = first / 64; w <= last / 64; w++) {
+		uint64_t from = w == first / 64 ? UINT64_MAX << first % 64 : UINT64_MAX;
+		shown[w] |= w == last / 64 ? from & UINT64_MAX >> (63 - last % 64) : from;
+	}
+}
+
+/* Shows the rows on which something is alive from..to; those of a whole box at once if all of it is. */
+static void show_alive(struct weft_view *v, int64_t from_ns, int64_t to_ns)
 {
 	const struct weft_index *x = v->index;
 	const struct weft_layout *l = v->layout;
@@ -132,11 +144,11 @@ static void mark_rows(struct weft_view *v, int64_t from_ns, int64_t to_ns)
 		size_t at = stack[height].box, end = (at + 1) * (level ? WEFT__BOX_FAN : WEFT__BOX_PROMISES);
 		size_t last = level ? x->box_count[level - 1] : x->count;
 		const struct weft_box *box = &x->boxes[level][at];
-		if (box->end_ns < from_ns || box->start_ns > to_ns)
+		if (box->end_ns < from_ns || box->start_ns > to_ns ||
+		    (box->first_row == box->last_row && weft_view_is_shown(v, box->first_row)))
 			continue;
-		if (box->start_ns >= from_ns && box->end_ns <= to_ns) {
-			for (uint32_t r = box->first_row; r <= box->last_row; r++)
-				v->rank[r + 1] = 1;
+		if (box->first_end_ns >= from_ns && box->last_start_ns <= to_ns) {
+			show_rows(v->shown, box->first_row, box->last_row);
 			continue;
 		}
 		end = end < last ? end : last;
@@ -145,33 +157,42 @@ static void mark_rows(struct weft_view *v, int64_t from_ns, int64_t to_ns)
 				stack[height].level = level - 1;
 				stack[height++].box = i;
 			} else if (x->end[i] >= from_ns && x->start[i] <= to_ns) {
-				v->rank[l->rows[l->by_row[i]] + 1] = 1;
+				uint32_t row = l->rows[l->by_row[i]];
+				v->shown[row / 64] |= (uint64_t)1 << row % 64;
 			}
 		}
 	}
 }
 
+static uint32_t shown_rows(const struct weft_view *v)
+{
+	return weft_view_rank(v, v->layout->row_count);
+}
+
 /* Finds out which rows have anything in the time that is seen.  The row in focus stays in focus, or the next one that is shown.
- * Linear in rows and in what is seen; without memory all rows are shown. */
+ * Linear in what is seen, and in rows by 64; without memory all rows are shown. */
 static void choose_rows(struct weft_view *v)
 {
 	const struct weft_layout *l = v->layout;
-	uint32_t focus = row_of_slot(v, v->focus), shown = l->row_count;
+	const size_t words = shown_words(v);
+	uint32_t focus = row_of_slot(v, v->focus);
 	double within = focus == WEFT_NONE ? 0 : v->focus - weft_view_slot(v, focus);
-	if (l->row_count > 0 && !v->holds_rows && !v->rank)
-		v->rank = malloc(((size_t)l->row_count + 1) * sizeof *v->rank);
 	if (v->holds_rows || l->row_count == 0) {
-		free(v->rank);
-		v->rank = NULL;
+		free(v->shown);
+		v->shown = NULL;
+	} else if (!v->shown && (v->shown = malloc(words * (sizeof *v->shown + sizeof *v->shown_before)))) {
+		v->shown_before = (uint32_t *)(void *)(v->shown + words);
 	}
-	if (v->rank) {
-		memset(v->rank, 0, ((size_t)l->row_count + 1) * sizeof *v->rank);
-		mark_rows(v, v->from_ns, weft_view_time(v, v->width_px));
-		for (uint32_t r = 0; r < l->row_count; r++)
-			v->rank[r + 1] += v->rank[r];
-		shown = v->rank[l->row_count];
+	if (v->shown) {
+		uint32_t before = 0;
+		memset(v->shown, 0, words * sizeof *v->shown);
+		show_alive(v, v->from_ns, weft_view_time(v, v->width_px));
+		for (size_t w = 0; w < words; w++) {
+			v->shown_before[w] = before;
+			before += (uint32_t)__builtin_popcountll(v->shown[w]);
+		}
 	}
-	v->slots = slots_of(v, shown);
+	v->slots = slots_of(v, shown_rows(v));
 	if (focus != WEFT_NONE)
 		v->focus = weft_view_slot(v, focus) + within;
 	project(v);
@@ -210,7 +231,7 @@ void weft_view_destroy(struct weft_view *v)
 		return;
 	weft__index_destroy(v->index, v->model);
 	free(v->highlight);
-	free(v->rank);
+	free(v->shown);
 	free(v);
 }
 
@@ -345,7 +366,8 @@ void weft_view_focus_best(struct weft_view *v)
 	for (int level = 0; level < 6 && high - low > 2; level++) {
 		double weight[PLACES] = {0}, best = 0, step = (high - low) / PLACES, at = (low + high) / 2;
 		uint32_t r = weft_view_row_at(v, weft_view_y(v, low));
-		for (r = r == WEFT_NONE || low == 0 ? 0 : r; r < v->layout->row_count; r++) {
+		r = weft_view_next_shown(v, r == WEFT_NONE || low == 0 ? 0 : r);
+		for (; r < v->layout->row_count; r = weft_view_next_shown(v, r + 1)) {
 			double place = (weft_view_slot(v, r) - low) / step;
 			if (place >= PLACES)
 				break;
@@ -428,17 +450,26 @@ static double header_of(const struct weft_view *v, size_t band)
 	return (double)weft_view_rank(v, v->layout->bands[band].first_row) + (double)band;
 }
 
-/* The row that is shown after so many others. */
-static uint32_t row_of_rank(const struct weft_view *v, uint32_t rank)
+uint32_t weft_view_row_of_rank(const struct weft_view *v, uint32_t rank)
 {
-	if (!v->rank)
+	if (!v->shown)
 		return rank;
-	return (uint32_t)WEFT_FIRST(r, 0, v->layout->row_count, v->rank[r + 1] > rank);
+	size_t w = WEFT_FIRST(i, 1, shown_words(v), v->shown_before[i] > rank) - 1;
+	uint64_t bits = v->shown[w];
+	for (uint32_t before = v->shown_before[w]; before < rank && bits; before++)
+		bits &= bits - 1;
+	return bits ? (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits) : v->layout->row_count;
 }
 
-static uint32_t shown_rows(const struct weft_view *v)
+uint32_t weft_view_next_shown(const struct weft_view *v, uint32_t row)
 {
-	return weft_view_rank(v, v->layout->row_count);
+	if (!v->shown || row >= v->layout->row_count)
+		return row;
+	size_t w = row / 64, words = shown_words(v);
+	uint64_t bits = v->shown[w] & UINT64_MAX << row % 64;
+	while (!bits && ++w < words)
+		bits = v->shown[w];
+	return bits ? (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits) : v->layout->row_count;
 }
 
 /* The row that a slot is of; WEFT_NONE if there is none or it is a header. */
@@ -454,7 +485,7 @@ static uint32_t row_of_slot(const struct weft_view *v, double slot)
 		if (slot < (double)weft_view_rank(v, layout->bands[band].first_row))
 			return WEFT_NONE;
 	}
-	return row_of_rank(v, slot < (double)rows ? (uint32_t)slot : rows - 1);
+	return weft_view_row_of_rank(v, slot < (double)rows ? (uint32_t)slot : rows - 1);
 }
 
 uint32_t weft_view_row_at(const struct weft_view *v, double y_px)
@@ -478,7 +509,7 @@ uint32_t weft_view_hit(const struct weft_view *v, double x_px, double y_px)
 	uint32_t first = middle > HIT_ROWS ? middle - HIT_ROWS : 0;
 	uint32_t last = shown_rows(v) - middle > HIT_ROWS ? middle + HIT_ROWS : shown_rows(v);
 	for (uint32_t k = first; k < last; k++) {
-		uint32_t r = row_of_rank(v, k);
+		uint32_t r = weft_view_row_of_rank(v, k);
 		double dy = weft_view_y(v, weft_view_slot(v, r)) - y_px;
 		size_t begin = layout->row_begin[r];
 		struct weft_intervals row = {

@@ -23,8 +23,9 @@ struct weft_view {
 	double curve;     /* in slots, how far from the focus rows are spread; 0: linear */
 	double pitch_px;  /* height of a row at the focus */
 	double slots;     /* rows that are shown, and headers */
-	uint32_t *rank;   /* [row_count + 1]: how many rows before each are shown; NULL: all are */
-	bool holds_rows;  /* each row is shown always */
+	uint64_t *shown;  /* a bit by row; NULL: all are shown */
+	uint32_t *shown_before;           /* by 64 rows: how many before them are shown */
+	bool holds_rows;                  /* each row is shown always */
 	double even_px, curved_px, above; /* of weft_view_y(), for this focus and curve */
 	size_t found;                     /* promises that are highlighted */
 	uint64_t *highlight;              /* a bit by promise */
@@ -64,14 +65,21 @@ void weft_view_show_promise(struct weft_view *view, uint32_t promise);
 void weft_view_hold_rows(struct weft_view *view, bool hold);
 
 /* Whether a row has height; how many before it have. */
-static inline uint32_t weft_view_rank(const struct weft_view *view, uint32_t row)
-{
-	return view->rank ? view->rank[row] : row;
-}
 static inline bool weft_view_is_shown(const struct weft_view *view, uint32_t row)
 {
-	return !view->rank || view->rank[row] < view->rank[row + 1];
+	return !view->shown || view->shown[row / 64] >> row % 64 & 1;
 }
+static inline uint32_t weft_view_rank(const struct weft_view *view, uint32_t row)
+{
+	if (!view->shown)
+		return row;
+	uint64_t before = view->shown[row / 64] & (((uint64_t)1 << row % 64) - 1);
+	return view->shown_before[row / 64] + (uint32_t)__builtin_popcountll(before);
+}
+
+/* The row that has height after so many others; the first that has from a row on, or the number of rows if none has. */
+uint32_t weft_view_row_of_rank(const struct weft_view *view, uint32_t rank);
+uint32_t weft_view_next_shown(const struct weft_view *view, uint32_t row);
 
 /* The time under x_px stays there; factor > 1 shows more detail.  Not beyond the whole trace, nor below 200 ns. */
 void weft_view_zoom(struct weft_view *view, double factor, double x_px);
