@@ -22,6 +22,7 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	X(BACKLOG, backlog, ALARM, CHAINS | SORTS | ROOTS | ALL, "more came than was done, until the end")                       \
 	X(HANG, hang, ALARM, CHAINS | SORTS | ROOTS, "a promise should resolve and never did")                                   \
 	X(UNCLOSED, unclosed, ALARM, WAITING | ROOTS, "a loop was closed before its handles were")                               \
+	X(UNANSWERED, unanswered, ALARM, ALL, "a connection is silent though an answer is due")                                  \
 	X(UNRETURNED, unreturned, ALARM, SORTS | ROOTS | ALL, "a promise can never be resolved: what it stands for is gone")     \
 	X(FAILURE, failure, ALARM, SORTS | ROOTS | ALL, "a promise failed and nobody took notice")                               \
 	X(STUCK, stuck, ALARM, CHAINS | SORTS | ROOTS | ALL,                                                                     \

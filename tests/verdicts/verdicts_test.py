@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""verdicts_test.py WEFT BANK THREADS CLIENTS JOBS SHOP EDITED_SHOP CHOICES: programs as strangers write them: each fault is found first and named, the healthy twin is not blamed.
+"""verdicts_test.py WEFT BANK THREADS CLIENTS JOBS SHOP EDITED_SHOP CHOICES TALKS: programs as strangers write them: each fault is found first and named, the healthy twin is not blamed.
 
 SPDX-License-Identifier: ISC"""
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-weft, bank, threads, clients, jobs, shop, edited_shop, choices = map(os.path.abspath, sys.argv[1:9])
+weft, bank, threads, clients, jobs, shop, edited_shop, choices, talks = map(os.path.abspath, sys.argv[1:10])
 folder = tempfile.mkdtemp(prefix='weft-verdicts-')
 
 
@@ -194,10 +194,25 @@ def what_a_protected_promise_waits_for():
     assert first['finding'] == 'hang' and first['verdict'] == 'never-tried' and '"answer"' in first['title'], first
 
 
+def a_server_that_does_not_answer():
+    """Nothing is told to weft: the program is recorded as it is.  A connection that nobody uses, and a late answer, are no faults."""
+    for fault, expected in ('all', []), ('kept', []), ('late', []), ('silent', ['from 127.0.0.1', 'to 127.0.0.1']), ('file', ['from 127.0.0.1', 'to 127.0.0.1']):
+        trace = os.path.join(folder, 'talks-' + fault)
+        subprocess.run([weft, 'record', '-o', trace, '--', talks, fault], cwd=folder, check=True, stderr=subprocess.DEVNULL, timeout=60)
+        said = subprocess.run([weft, 'explain', '--json', trace], check=False, stdout=subprocess.PIPE, text=True, timeout=60)
+        found = [f for f in map(json.loads, said.stdout.splitlines()) if f['severity'] == 'alarm' and f['finding'] != 'stall']
+        assert len(found) == len(expected) and said.returncode == 0, (fault, found)
+        for finding, words in zip(found, expected):
+            assert finding['finding'] == 'unanswered' and words in finding['title'] and not finding['sure'], finding
+        if fault == 'file':
+            assert 'since then it waits for fs ' in found[0]['title'] and '"open nobody-writes"' in found[0]['title'], found[0]
+
+
 for test in (healthy_twins_are_not_blamed, what_is_known_is_left_out, a_circle_through_a_choice, a_choice_that_the_ring_forgot, three_transfers_in_a_circle, a_lock_that_is_taken_again, two_threads_with_two_mutexes,
              a_mutex_that_is_not_unlocked, connections_that_nobody_closes, a_server_that_is_asked_again_without_end, a_queue_that_only_grows,
              orders_that_pile_up,
              a_pool_whose_threads_all_compute, work_that_goes_on_after_a_timeout, stats_and_check_agree, a_stall_is_the_first_difference,
-             added_lines_make_no_difference, what_a_protected_promise_waits_for):
+             added_lines_make_no_difference, what_a_protected_promise_waits_for,
+             a_server_that_does_not_answer):
     test()
     print('ok   ', test.__name__)

@@ -1,0 +1,204 @@
+/* unanswered.c: connections on which an answer is due.
+ *
+ * A reader of a trace does not know the protocol.  But who accepted a connection and always wrote soon after it had read, and who
+ * made one and always read soon after it had written, do so by a rule: a silence much longer than any before breaks it.
+ * SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "analysis/findings/finding.h"
+#include "base/hash.h"
+#include "base/idmap.h"
+
+enum { ENOUGH_ANSWERS = 5, TIMES_LONGER = 20, LEAST_SILENCE_NS = 1000000000 };
+
+/* One connection, seen from the side that it was accepted on, or made on. */
+struct talk {
+	uint32_t promise, group;
+	bool is_accepted;
+	int64_t asked_ns;   /* the last question that has no answer yet; WEFT_NO_TIME: there is none */
+	int64_t longest_ns; /* from a question to its answer */
+	uint32_t answers;
+};
+
+/* All that were accepted by, or made at, the same place. */
+struct group {
+	int64_t longest_ns;
+	uint32_t answers, silent;
+	bool is_told;
+};
+
+struct search {
+	struct weft__finder *finder;
+	struct weft_idmap of_place; /* groups, by place and side */
+	WEFT_VEC(struct group) groups;
+	WEFT_VEC(struct talk) silent; /* connections with a question, in order of creation */
+};
+
+static void hear(struct talk *t, bool is_question, int64_t time_ns)
+{
+	if (is_question) {
+		t->asked_ns = time_ns;
+	} else if (t->asked_ns != WEFT_NO_TIME) {
+		int64_t took_ns = time_ns - t->asked_ns;
+		t->longest_ns = took_ns > t->longest_ns ? took_ns : t->longest_ns;
+		t->answers++;
+		t->asked_ns = WEFT_NO_TIME;
+	}
+}
+
+/* What was read and written on a connection; false: it was neither accepted nor made. */
+static bool listen_to(const struct weft__finder *f, uint32_t p, struct talk *t)
+{
+	const struct weft_model *m = f->model;
+	uint32_t maker = m->promises[p].created_by;
+	int64_t wrote_ns = INT64_MIN; /* a write is awaited, and read when it is done: it counts once */
+	*t = (struct talk){.promise = p, .asked_ns = WEFT_NO_TIME};
+	t->is_accepted = maker != WEFT_NONE && m->promises[maker].kind == WEFT_KIND_LISTEN;
+	bool is_made = false;
+	for (uint32_t i = f->ties.out_begin[p]; i < f->ties.out_begin[p + 1]; i++) {
+		const struct weft_link *link = &m->links[f->ties.out[i]];
+		const struct weft_promise *with = &m->promises[link->to];
+		bool is_read =
+		    link->kind == WEFT_LINK_READ && with->kind == WEFT_KIND_STREAM_READ && with->end == WEFT_END_RESOLVED;
+		bool is_write = (link->kind == WEFT_LINK_AWAIT || link->kind == WEFT_LINK_READ) &&
+				with->kind == WEFT_KIND_STREAM_WRITE && with->start_ns > wrote_ns;
+		is_made |= with->kind == WEFT_KIND_CONNECT;
+		if (is_write)
+			wrote_ns = with->start_ns;
+		if (is_read)
+			hear(t, t->is_accepted, link->time_ns);
+		else if (is_write)
+			hear(t, !t->is_accepted, with->start_ns);
+	}
+	return t->is_accepted || is_made;
+}
+
+static void add(struct search *s, struct talk *t)
+{
+	struct weft__finder *f = s->finder;
+	const struct weft_promise *promise = &f->model->promises[t->promise];
+	uint64_t place = t->is_accepted ? promise->created_by : promise->site;
+	int64_t key = (int64_t)(weft_hash_u64(place << 1 | t->is_accepted) >> 1);
+	t->group = weft_idmap_get(&s->of_place, key);
+	if (t->group == WEFT_IDMAP_NONE) {
+		t->group = (uint32_t)s->groups.count;
+		struct group *fresh = weft_vec_push(&s->groups);
+		f->no_memory |= !fresh || !weft_idmap_set(&s->of_place, key, t->group);
+		if (!fresh)
+			return;
+		*fresh = (struct group){0};
+	}
+	struct group *group = &s->groups.items[t->group];
+	group->answers += t->answers;
+	group->longest_ns = t->longest_ns > group->longest_ns ? t->longest_ns : group->longest_ns;
+	if (t->asked_ns == WEFT_NO_TIME || promise->end != WEFT_END_PENDING)
+		return;
+	struct talk *kept = weft_vec_push(&s->silent);
+	f->no_memory |= !kept;
+	if (kept)
+		*kept = *t;
+}
+
+static int64_t silence_of(const struct weft__finder *f, const struct talk *t)
+{
+	return weft_model_until(f->model, t->promise) - t->asked_ns;
+}
+
+static bool is_due(const struct search *s, const struct talk *t)
+{
+	const struct group *group = &s->groups.items[t->group];
+	int64_t silence_ns = silence_of(s->finder, t);
+	return group->answers >= ENOUGH_ANSWERS && silence_ns >= LEAST_SILENCE_NS &&
+	       silence_ns / TIMES_LONGER > group->longest_ns;
+}
+
+/* What the connection awaits, or has begun, since it was asked: who does not answer may wait for somebody itself. */
+static uint32_t waits_for(const struct weft__finder *f, const struct talk *t)
+{
+	const struct weft_promise *promises = f->model->promises;
+	uint32_t found = WEFT_NONE;
+	for (uint32_t i = f->ties.out_begin[t->promise]; i < f->ties.out_begin[t->promise + 1]; i++) {
+		const struct weft_link *link = &f->model->links[f->ties.out[i]];
+		if (link->kind == WEFT_LINK_AWAIT && link->time_ns >= t->asked_ns && f->ties.ended_ns[link->to] == WEFT_NEVER &&
+		    promises[link->to].kind != WEFT_KIND_STREAM_READ && weft_model_await_end(f->model, link) == WEFT_NEVER)
+			found = link->to;
+	}
+	for (uint32_t p = t->promise + 1; p < f->model->promise_count && found == WEFT_NONE; p++)
+		if (promises[p].created_by == t->promise && promises[p].start_ns >= t->asked_ns &&
+		    f->ties.ended_ns[p] == WEFT_NEVER && promises[p].kind != WEFT_KIND_STREAM_READ)
+			found = p;
+	return found;
+}
+
+static void tell_others(struct search *s, const struct talk *first)
+{
+	size_t shown = 0, others = 0;
+	for (const struct talk *t = first + 1; t < s->silent.items + s->silent.count; t++) {
+		if (t->group != first->group || !is_due(s, t) || others++ >= WEFT__LINES_KEPT)
+			continue;
+		shown++;
+		weft__finding_evidence(s->finder, WEFT_EVIDENCE_VICTIM, t->asked_ns, t->promise,
+		    "%s waits for an answer likewise", weft__words_name(s->finder, t->promise));
+	}
+	if (others > shown)
+		weft__words_more(s->finder, WEFT_EVIDENCE_VICTIM, others - shown, "");
+}
+
+static void tell(struct search *s, const struct talk *t)
+{
+	struct weft__finder *f = s->finder;
+	struct group *group = &s->groups.items[t->group];
+	uint32_t p = t->promise;
+	int64_t until_ns = weft_model_until(f->model, p);
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_UNANSWERED, p, t->asked_ns, until_ns);
+	if (!finding)
+		return;
+	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p), *silence = weft__words_span(f, silence_of(f, t));
+	const char *others = group->silent > 1 ? weft__finding_text(f, ", and so have %" PRIu32 " more", group->silent - 1) : "";
+	finding->weight = group->silent + (t->is_accepted ? (uint64_t)UINT32_MAX : 0); /* who is silent before who waits for it */
+	uint32_t input = waits_for(f, t);
+	const char *waits = input == WEFT_NONE ? ""
+					       : weft__finding_text(f, "; since then it waits for %s%s",
+						     weft__words_name(f, input), weft__words_at(f, input));
+	finding->title = weft__finding_text(f, "%s%s has %s for %s%s%s", name, at,
+	    t->is_accepted ? "owed its peer an answer" : "waited for an answer", silence, others, waits);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, t->asked_ns, p,
+	    t->is_accepted ? "%s reads what came, and writes nothing after that" : "%s writes, and nothing comes after that",
+	    name);
+	if (input != WEFT_NONE)
+		finding->next = weft__finding_text(f, "find out why %s does not end", weft__words_name(f, input));
+	else if (t->is_accepted)
+		finding->next =
+		    weft__finding_text(f, "find out on which way through the code that reads%s nothing is written", at);
+	else
+		finding->next =
+		    weft__finding_text(f, "look at the other side of %s; a timeout would turn its silence into an error", name);
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+	    "%" PRIu32 " answers before, on all connections %s there: the slowest came after %s", group->answers,
+	    t->is_accepted ? "that were accepted" : "that were made", weft__words_span(f, group->longest_ns));
+	tell_others(s, t);
+	weft__finding_doubt(f, "the trace does not tell what was said: perhaps it asks for no answer");
+}
+
+void weft__find_unanswered(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	struct search s = {.finder = f};
+	struct talk talk;
+	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++)
+		if (m->promises[p].kind == WEFT_KIND_CONNECTION && listen_to(f, p, &talk))
+			add(&s, &talk);
+	for (size_t i = 0; !f->no_memory && i < s.silent.count; i++)
+		s.groups.items[s.silent.items[i].group].silent += is_due(&s, &s.silent.items[i]);
+	for (size_t i = 0; !f->no_memory && i < s.silent.count; i++) {
+		struct talk *t = &s.silent.items[i];
+		if (!is_due(&s, t) || s.groups.items[t->group].is_told)
+			continue;
+		s.groups.items[t->group].is_told = true;
+		tell(&s, t);
+	}
+	weft_idmap_finish(&s.of_place);
+	weft_vec_free(&s.groups);
+	weft_vec_free(&s.silent);
+}

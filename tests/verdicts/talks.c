@@ -1,0 +1,164 @@
+/* talks.c FAULT: a server and four clients in one libuv loop; a client asks ten times, and waits for each answer.
+ *
+ *   (none)   all is answered, and the clients close
+ *   silent   one question gets no answer
+ *   file     one question waits for a FIFO that nobody opens
+ *   kept     all is answered, and the clients keep their connections
+ *   late     the seventh answer of each client takes half a second, and one takes 1.5 s
+ *
+ * What runs on after that ends after 2.5 s.  SPDX-License-Identifier: ISC */
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uv.h>
+
+enum { CLIENTS = 4, QUESTIONS = 10 };
+
+struct connection {
+	uv_tcp_t tcp;
+	uv_timer_t later;
+	uv_connect_t connect;
+	uv_fs_t open;
+	int number, count;
+	char buffer[64];
+};
+
+static uv_loop_t *loop;
+static uv_tcp_t listener;
+static uv_timer_t clock_tick, end;
+static int clients_left = CLIENTS;
+static const char *fault = "";
+
+static int is(const char *name)
+{
+	return !strcmp(fault, name);
+}
+
+static void give(uv_handle_t *handle, size_t wanted, uv_buf_t *buffer)
+{
+	struct connection *c = handle->data;
+	(void)wanted;
+	*buffer = uv_buf_init(c->buffer, sizeof c->buffer);
+}
+
+static void written(uv_write_t *write, int status)
+{
+	(void)status;
+	free(write);
+}
+
+static void say(struct connection *c, char *text)
+{
+	uv_buf_t buffer = uv_buf_init(text, (unsigned)strlen(text));
+	uv_write(malloc(sizeof(uv_write_t)), (uv_stream_t *)&c->tcp, &buffer, 1, written);
+}
+
+static void answer(uv_timer_t *timer)
+{
+	say(timer->data, "yes");
+}
+
+static void opened(uv_fs_t *open)
+{
+	say(open->data, "file");
+}
+
+static void on_question(uv_stream_t *stream, ssize_t length, const uv_buf_t *buffer)
+{
+	struct connection *c = stream->data;
+	(void)buffer;
+	if (length < 0) {
+		uv_close((uv_handle_t *)&c->later, NULL);
+		uv_close((uv_handle_t *)stream, NULL);
+		return;
+	}
+	bool is_special = ++c->count == 7;
+	if (is_special && c->number == 2 && is("silent"))
+		return;
+	if (is_special && c->number == 2 && is("file"))
+		uv_fs_open(loop, &c->open, "nobody-writes", O_RDONLY, 0, opened);
+	else
+		uv_timer_start(&c->later, answer, is_special && is("late") ? c->number == 2 ? 1500 : 500 : 1, 0);
+}
+
+static void on_connection(uv_stream_t *stream, int status)
+{
+	static int number;
+	struct connection *c = calloc(1, sizeof *c);
+	(void)status;
+	c->number = number++;
+	c->tcp.data = c->later.data = c->open.data = c;
+	uv_tcp_init(loop, &c->tcp);
+	uv_timer_init(loop, &c->later);
+	uv_accept(stream, (uv_stream_t *)&c->tcp);
+	uv_read_start((uv_stream_t *)&c->tcp, give, on_question);
+}
+
+static void stop(uv_timer_t *timer)
+{
+	(void)timer;
+	_exit(0);
+}
+
+static void tick(uv_timer_t *timer)
+{
+	(void)timer;
+}
+
+static void on_answer(uv_stream_t *stream, ssize_t length, const uv_buf_t *buffer)
+{
+	struct connection *c = stream->data;
+	(void)length;
+	(void)buffer;
+	if (++c->count < QUESTIONS) {
+		say(c, "well?");
+		return;
+	}
+	if (is("kept"))
+		return;
+	uv_close((uv_handle_t *)stream, NULL);
+	if (--clients_left == 0) {
+		uv_close((uv_handle_t *)&listener, NULL);
+		uv_close((uv_handle_t *)&clock_tick, NULL);
+		uv_close((uv_handle_t *)&end, NULL);
+	}
+}
+
+static void on_connect(uv_connect_t *connect, int status)
+{
+	struct connection *c = connect->data;
+	(void)status;
+	uv_read_start((uv_stream_t *)&c->tcp, give, on_answer);
+	say(c, "well?");
+}
+
+int main(int argc, char **argv)
+{
+	static struct connection clients[CLIENTS];
+	struct sockaddr_in address;
+	int length = sizeof address;
+	fault = argc > 1 ? argv[1] : "";
+	loop = uv_default_loop();
+	unlink("nobody-writes");
+	mkfifo("nobody-writes", 0600);
+	uv_ip4_addr("127.0.0.1", 0, &address);
+	uv_tcp_init(loop, &listener);
+	uv_tcp_bind(&listener, (struct sockaddr *)&address, 0);
+	uv_listen((uv_stream_t *)&listener, CLIENTS, on_connection);
+	uv_tcp_getsockname(&listener, (struct sockaddr *)&address, &length);
+	for (int i = 0; i < CLIENTS; i++) {
+		uv_tcp_init(loop, &clients[i].tcp);
+		clients[i].tcp.data = clients[i].connect.data = &clients[i];
+		uv_tcp_connect(&clients[i].connect, &clients[i].tcp, (struct sockaddr *)&address, on_connect);
+	}
+	/* It is never quiet for long. */
+	uv_timer_init(loop, &clock_tick);
+	uv_timer_start(&clock_tick, tick, 20, 20);
+	uv_timer_init(loop, &end);
+	uv_timer_start(&end, stop, 2500, 0);
+	return uv_run(loop, UV_RUN_DEFAULT);
+}
