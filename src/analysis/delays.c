@@ -209,13 +209,14 @@ static int64_t next_sleep(const struct weft_model *m, uint16_t stream, int64_t t
 	return until_ns;
 }
 
-/* Whether the link is one by which the outside ends or calls back a promise that was there when the stall began. */
+/* Whether the link is one by which the outside ends or calls back a promise that was there when the stall began.  An OS thread
+ * ends when it has done its work: that is not late. */
 static bool is_late(const struct weft_model *m, const struct weft_link *link, const struct weft__stall *s)
 {
 	const struct weft_promise *p = &m->promises[link->to];
 	bool heard = link->kind == WEFT_LINK_SIGNAL || (link->kind == WEFT_LINK_RESOLVE && p->end_ns == link->time_ns);
 	return heard && link->from == WEFT_SYSTEM && link->stream == s->stream && p->start_ns <= s->start_ns &&
-	       (link->to != s->promise || link->kind == WEFT_LINK_RESOLVE);
+	       (link->to != s->promise || (link->kind == WEFT_LINK_RESOLVE && !weft_kind_has(p->kind, WEFT_TRAIT_THREAD)));
 }
 
 uint32_t weft__delays_late(const struct weft__delays *d, const struct weft__stall *s, struct weft__late *list, uint32_t most)

@@ -4,6 +4,7 @@
  *   silent   one question gets no answer
  *   file     one question waits for a FIFO that nobody opens
  *   kept     all is answered, and the clients keep their connections
+ *   pool     four computations hold the pool for 300 ms; eight short ones, each with a file, come behind them
  *   late     the seventh answer of each client takes half a second, and one takes 1.5 s
  *
  * What runs on after that ends after 2.5 s.  SPDX-License-Identifier: ISC */
@@ -67,6 +68,35 @@ static void opened(uv_fs_t *open)
 	say(open->data, "file");
 }
 
+static void compute(uv_work_t *work)
+{
+	usleep(*(unsigned *)work->data);
+}
+
+static void computed(uv_work_t *work, int status)
+{
+	(void)status;
+	free(work);
+}
+
+static void looked(uv_fs_t *stat)
+{
+	uv_fs_req_cleanup(stat);
+	free(stat);
+}
+
+static void fill_pool(void)
+{
+	static unsigned long_us = 300000, short_us = 5000;
+	for (int i = 0; i < 12; i++) {
+		uv_work_t *work = malloc(sizeof *work);
+		work->data = i < 4 ? &long_us : &short_us;
+		uv_queue_work(loop, work, compute, computed);
+		if (i >= 4)
+			uv_fs_stat(loop, malloc(sizeof(uv_fs_t)), ".", looked);
+	}
+}
+
 static void on_question(uv_stream_t *stream, ssize_t length, const uv_buf_t *buffer)
 {
 	struct connection *c = stream->data;
@@ -77,6 +107,8 @@ static void on_question(uv_stream_t *stream, ssize_t length, const uv_buf_t *buf
 		return;
 	}
 	bool is_special = ++c->count == 7;
+	if (is_special && c->number == 2 && is("pool"))
+		fill_pool();
 	if (is_special && c->number == 2 && is("silent"))
 		return;
 	if (is_special && c->number == 2 && is("file"))

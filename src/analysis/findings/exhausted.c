@@ -10,7 +10,7 @@
 
 enum {
 	USUAL_SIZE = 4,  /* of the pool, unless UV_THREADPOOL_SIZE says otherwise */
-	BREAK_PART = 4,  /* of a stretch: an OS thread may take so long from one computation to the next */
+	BREAK_PART = 4,  /* of the shorter of two stretches: an OS thread may take so long from one computation to the next */
 	LEAST_STALLS = 4 /* who waited for less than so many times the length of a stall is no victim */
 };
 
@@ -56,6 +56,16 @@ static bool has_run(const struct weft_promise *p)
 	return p->kind == WEFT_KIND_WORK && p[1].runs > p->runs;
 }
 
+/* When a computation gave its OS thread back.  It runs again after its end: the loop calls back who asked for it. */
+static int64_t find_return(const struct weft_model *m, uint32_t p)
+{
+	const struct weft_promise *promise = &m->promises[p];
+	uint32_t last = promise[1].runs - 1;
+	while (last > promise->runs && weft_has_ended(promise) && m->runs[last].start_ns >= promise->end_ns)
+		last--;
+	return m->runs[last].end_ns;
+}
+
 /* When p waited for an OS thread, as far as is known; false: it needs none. */
 static bool find_wait(const struct weft_model *m, uint32_t p, int64_t *start_ns, int64_t *end_ns)
 {
@@ -72,14 +82,14 @@ static bool gather_steps(struct pool *pool)
 	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(pool->finder, p, m->promise_count); p++) {
 		if (!has_run(&m->promises[p]))
 			continue;
-		const struct weft_run *first = &m->runs[m->promises[p].runs], *last = &m->runs[m->promises[p + 1].runs - 1];
+		const struct weft_run *first = &m->runs[m->promises[p].runs];
 		struct step *begin = weft_vec_push(&pool->steps);
 		if (begin)
 			*begin = (struct step){first->start_ns, 1, part_of(m, p)};
 		struct step *end = weft_vec_push(&pool->steps);
 		if (!begin || !end)
 			return false;
-		*end = (struct step){last->end_ns, -1, part_of(m, p)};
+		*end = (struct step){find_return(m, p), -1, part_of(m, p)};
 	}
 	weft_sort(pool->steps.items, pool->steps.count, sizeof *pool->steps.items, compare_steps);
 	return true;
@@ -100,7 +110,9 @@ static bool gather_stretches(struct pool *pool, size_t begin, size_t limit)
 		if (now != size)
 			continue;
 		int64_t end_ns = s[1].time_ns; /* somebody ends it */
-		if (last && last->part == s->part && s->time_ns - last->end_ns <= (last->end_ns - last->start_ns) / BREAK_PART) {
+		int64_t before_ns = last ? last->end_ns - last->start_ns : 0, after_ns = end_ns - s->time_ns;
+		int64_t shorter_ns = before_ns < after_ns ? before_ns : after_ns;
+		if (last && last->part == s->part && s->time_ns - last->end_ns <= shorter_ns / BREAK_PART) {
 			last->end_ns = end_ns;
 			continue;
 		}
@@ -137,7 +149,7 @@ static void find_victims(struct pool *pool, struct full *full)
 		if (part_of(m, p) != full->part)
 			continue;
 		if (has_run(&m->promises[p]) && m->runs[m->promises[p].runs].start_ns < full->end_ns &&
-		    m->runs[m->promises[p + 1].runs - 1].end_ns > full->start_ns && full->holder == WEFT_NONE)
+		    find_return(m, p) > full->start_ns && full->holder == WEFT_NONE)
 			full->holder = p;
 		if (!find_wait(m, p, &start_ns, &end_ns) || start_ns > full->end_ns || end_ns < full->start_ns)
 			continue;
