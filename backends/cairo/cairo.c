@@ -5,12 +5,15 @@
  * numbers and advances are looked up once; the rest through Pango, whose layouts are kept.  SPDX-License-Identifier: ISC */
 #include "backends/cairo/cairo.h"
 
+#include <assert.h>
 #include <pango/pangocairo.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 #define LAYOUTS 512u
 #define SMALL_PX 4096.0f
+#define AT_ONCE 32       /* px that are compared and filled together */
 #define RECTS_A_PATH 128 /* where many overlap, a path costs the square of their number */
 
 struct glyphs {
@@ -277,6 +280,22 @@ static bool is_small(const struct weft_prim *p)
 	return (p->x1 - p->x0) * (p->y1 - p->y0) < SMALL_PX;
 }
 
+static_assert(sizeof(wchar_t) == sizeof(uint32_t), "wmemset fills pixels");
+
+static void fill_line(uint32_t *at, uint32_t colour, int count)
+{
+	if (count < AT_ONCE)
+		for (int i = 0; i < count; i++)
+			at[i] = colour;
+	else /* with the widest instructions that there are */
+		wmemset((wchar_t *)(void *)at, (wchar_t)colour, (size_t)count);
+}
+
+static bool has_one_colour(const uint32_t *at, int count)
+{
+	return !memcmp(at, at + 1, (size_t)(count - 1) * sizeof *at);
+}
+
 static void fill_small(const struct pixels *px, const struct weft_prim *p, uint32_t rgb)
 {
 	int x0 = (int)p->x0 + px->dx, y0 = (int)p->y0 + px->dy, x1 = (int)p->x1 + px->dx, y1 = (int)p->y1 + px->dy;
@@ -288,19 +307,24 @@ static void fill_small(const struct pixels *px, const struct weft_prim *p, uint3
 	uint32_t rb = scale_pair(rgb, alpha), ag = scale_pair(rgb >> 8 | 0xff0000, alpha);
 	/* Most of what is under a rectangle has one colour. */
 	uint32_t under = 0, mixed = rb | ag << 8;
-	for (int y = y0; y < y1; y++) {
+	for (int y = y0; y < y1 && x0 < x1; y++) {
 		uint32_t *line = (uint32_t *)(void *)(px->data + (ptrdiff_t)y * px->stride);
 		if (alpha == 255) {
-			for (int x = x0; x < x1; x++)
-				line[x] = rgb | 0xff000000;
+			fill_line(line + x0, rgb | 0xff000000, x1 - x0);
 			continue;
 		}
-		for (int x = x0; x < x1; x++) {
-			if (line[x] != under) {
-				under = line[x];
-				mixed = (rb + scale_pair(under, rest)) | (ag + scale_pair(under >> 8, rest)) << 8;
+		for (int x = x0, end; x < x1; x = end) {
+			end = x1 - x < AT_ONCE ? x1 : x + AT_ONCE;
+			bool is_one = has_one_colour(line + x, end - x);
+			for (int i = x; i < (is_one ? x + 1 : end); i++) {
+				if (line[i] != under) {
+					under = line[i];
+					mixed = (rb + scale_pair(under, rest)) | (ag + scale_pair(under >> 8, rest)) << 8;
+				}
+				line[i] = mixed;
 			}
-			line[x] = mixed;
+			if (is_one)
+				fill_line(line + x, mixed, end - x);
 		}
 	}
 }

@@ -81,6 +81,7 @@ struct weft_draw_scratch {
 	WEFT_VEC(uint32_t) buckets;
 	WEFT_VEC(uint32_t) planes;
 	WEFT_VEC(double) strip_rows;
+	WEFT_VEC(uint32_t) strip_begin;
 	WEFT_VEC(uint64_t) strip_marks;
 	WEFT_VEC(uint8_t) alphas;
 	WEFT_VEC(uint64_t) bits;       /* pixels of texts, a bit for each 4 px of a line of pixels */

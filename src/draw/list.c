@@ -180,6 +180,7 @@ void weft_draw_finish(struct weft_draw_list *list)
 		weft_vec_free(&s->buckets);
 		weft_vec_free(&s->planes);
 		weft_vec_free(&s->strip_rows);
+		weft_vec_free(&s->strip_begin);
 		weft_vec_free(&s->strip_marks);
 		weft_vec_free(&s->alphas);
 		weft_vec_free(&s->bits);

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "draw/lines.h"
 
 /* What is added up for each cell, as differences to the cell on its left until a strip is drawn; and what is in a cell or not. */
@@ -19,6 +20,7 @@ static_assert(WEFT__BOX_FAN == 16 && WEFT__BOX_PROMISES == 64, "a box of level l
 #define WIDE_PX 24      /* if it is long enough */
 #define MOST_CHANGES 64 /* of one strip's paint */
 #define MOST_GRAIN 4    /* cells that are made one for that */
+#define AT_ONCE 8       /* cells that are looked at together */
 
 struct strips {
 	uint32_t *planes; /* of a strip one after another; differences wrap around */
@@ -26,6 +28,8 @@ struct strips {
 	uint64_t *marks;  /* a bit for each cell, of a strip one after another */
 	size_t words;     /* of a mark of a strip */
 	double *rows;     /* in each strip */
+	uint32_t *begin;  /* the first row of each strip, and of none */
+	int at;           /* the strip that was asked for last */
 	size_t columns;   /* cells, one behind them, and whether there is anything in the strip; if not, they hold anything */
 	int count;
 };
@@ -38,6 +42,7 @@ static struct strips strips_of(struct weft__frame *f)
 	    .marks = f->s->strip_marks.items,
 	    .words = columns / 64 + 1,
 	    .rows = f->s->strip_rows.items,
+	    .begin = f->s->strip_begin.items,
 	    .columns = columns,
 	    .count = f->height / WEFT__STRIP_PX + 1};
 }
@@ -47,6 +52,25 @@ static int strip_at(int y)
 	return y < 0 ? 0 : y / WEFT__STRIP_PX;
 }
 
+/* The strip that a row is in; `count` if it is below all.  Near that of the row before. */
+static int strip_of(struct strips *s, uint32_t row)
+{
+	while (s->begin[s->at] > row)
+		s->at--;
+	while (s->at < s->count && s->begin[s->at + 1] <= row)
+		s->at++;
+	return s->at;
+}
+
+/* The first row that is not above y.  None is so far above the one that y is in. */
+static uint32_t row_from(const struct weft__frame *f, uint32_t above, int y)
+{
+	uint32_t in = weft_view_row_at(f->view, y), rank = in == WEFT_NONE ? 0 : weft_view_rank(f->view, in);
+	uint32_t from = rank > 0 ? weft_view_row_of_rank(f->view, rank - 1) + 1 : 0;
+	from = from > above ? from : above;
+	return (uint32_t)WEFT_FIRST_NEAR(r, from, f->layout->row_count, weft__row_y(f, (uint32_t)r) >= y);
+}
+
 bool weft__strips_begin(struct weft__frame *f)
 {
 	struct strips s = strips_of(f);
@@ -54,9 +78,9 @@ bool weft__strips_begin(struct weft__frame *f)
 		return true;
 	size_t cells = PLANES * (size_t)s.count * s.columns;
 	size_t words = MARKS * (size_t)s.count * s.words;
-	f->s->planes.count = f->s->strip_rows.count = f->s->strip_marks.count = 0;
+	f->s->planes.count = f->s->strip_rows.count = f->s->strip_begin.count = f->s->strip_marks.count = 0;
 	if (!weft_vec_reserve(&f->s->planes, cells) || !weft_vec_reserve(&f->s->strip_rows, s.count) ||
-	    !weft_vec_reserve(&f->s->strip_marks, words)) {
+	    !weft_vec_reserve(&f->s->strip_begin, s.count + 1) || !weft_vec_reserve(&f->s->strip_marks, words)) {
 		f->failed = true;
 		return false;
 	}
@@ -69,6 +93,10 @@ bool weft__strips_begin(struct weft__frame *f)
 		f->s->strip_rows.items[i] = below - above;
 		above = below;
 	}
+	uint32_t *begin = f->s->strip_begin.items;
+	begin[0] = 0;
+	for (int i = 1; i <= s.count; i++)
+		begin[i] = row_from(f, begin[i - 1], i * WEFT__STRIP_PX);
 	return true;
 }
 
@@ -194,8 +222,10 @@ static bool lay_box(struct weft__frame *f, struct strips *s, int level, size_t a
 	const struct weft_box *box = &f->index->boxes[level][at];
 	if (!(box->last_row < f->first_line_row || box->first_row >= f->end_line_row))
 		return false;
-	int y = weft__row_y(f, box->first_row), strip = strip_at(y);
-	if (strip_at(weft__row_y(f, box->last_row)) != strip)
+	int strip = strip_of(s, box->first_row);
+	if (strip >= s->count)
+		return true;
+	if (box->last_row >= s->begin[strip + 1])
 		return false;
 	double x0 = weft_view_x(f->view, box->start_ns), x1 = weft_view_x(f->view, box->end_ns);
 	double wide = WEFT__CELL_PX, rows = s->rows[strip];
@@ -213,7 +243,7 @@ static bool lay_box(struct weft__frame *f, struct strips *s, int level, size_t a
 	if (box->run_ns)
 		lay(s, RUN, strip, x0, x1, (double)box->run_ns * cells_per_ns);
 	struct cells c = cells_of(s, x0, x1);
-	if (!c.seen || strip >= s->count)
+	if (!c.seen)
 		return true;
 	if (box->important && c.c1 - c.c0 <= 1) {
 		lay_failure(f, s, strip, c, at * ((size_t)WEFT__BOX_PROMISES << 4 * level));
@@ -245,7 +275,7 @@ static void lay_details(struct weft__frame *f, struct strips *s, uint32_t promis
 static void lay_row(struct weft__frame *f, struct strips *s, uint32_t row, size_t i, size_t end, double run_part)
 {
 	const struct weft_index *x = f->index;
-	const int y = weft__row_y(f, row), strip = strip_at(y), last = (int)s->columns - 3;
+	const int strip = strip_of(s, row), last = (int)s->columns - 3;
 	if (strip >= s->count)
 		return;
 	const bool dense = s->rows[strip] > SPARSE_ROWS;
@@ -260,7 +290,7 @@ static void lay_row(struct weft__frame *f, struct strips *s, uint32_t row, size_
 		if (x->important[i / 64] >> i % 64 & 1)
 			lay_failure(f, s, strip, c, i);
 		if (!dense && x1 - x0 >= WIDE_PX)
-			lay_details(f, s, f->layout->by_row[i], strip, y);
+			lay_details(f, s, f->layout->by_row[i], strip, weft__row_y(f, row));
 		else if (run_row)
 			add_to(run_row, last, c, (uint32_t)(alive * run_part));
 	}
@@ -341,6 +371,33 @@ static size_t calm(uint8_t *alphas, size_t count, size_t changes)
 	return grain;
 }
 
+/* Whether nothing begins or ends in some cells. */
+static bool is_empty(const uint32_t *row, size_t count)
+{
+	uint64_t any = 0, two;
+	for (size_t i = 0; i + 1 < count; i += 2) {
+		memcpy(&two, row + i, sizeof two);
+		any |= two;
+	}
+	return !any;
+}
+
+/* How far cells look like the first. */
+static size_t end_of_run(const uint8_t *alphas, size_t first, size_t count)
+{
+	const uint64_t like_first = alphas[first] * 0x0101010101010101u;
+	uint64_t some;
+	size_t c = first + 1;
+	for (; c + sizeof some <= count; c += sizeof some) {
+		memcpy(&some, alphas + c, sizeof some);
+		if (some != like_first)
+			break;
+	}
+	while (c < count && alphas[c] == alphas[first])
+		c++;
+	return c;
+}
+
 static void draw_plane(struct weft__frame *f, const struct strips *s, int strip, enum plane plane, uint8_t *alphas)
 {
 	const uint32_t *row = s->planes + ((size_t)strip * PLANES + (size_t)plane) * s->columns;
@@ -352,6 +409,12 @@ static void draw_plane(struct weft__frame *f, const struct strips *s, int strip,
 	uint32_t sum = 0, seen = 0;
 	uint8_t alpha = 0;
 	for (size_t c = 0; c < count; c++) {
+		if (seen == sum && c % AT_ONCE == 0 && (c + AT_ONCE) * grain <= end &&
+		    is_empty(row + c * grain, AT_ONCE * grain)) {
+			memset(alphas + c, alpha, AT_ONCE);
+			c += AT_ONCE - 1;
+			continue;
+		}
 		uint32_t most = sum += row[c * grain];
 		if (grain == 2 && c * 2 + 1 < end) {
 			sum += row[c * 2 + 1];
@@ -368,15 +431,13 @@ static void draw_plane(struct weft__frame *f, const struct strips *s, int strip,
 	size_t calmed = calm(alphas, count, changes), start = 0;
 	count = (count + calmed - 1) / calmed;
 	grain *= calmed * WEFT__CELL_PX;
-	for (size_t c = 1; c <= count; c++) {
-		if (c < count && alphas[c] == alphas[start])
-			continue;
+	for (size_t c = 0; c < count; start = c) {
+		c = end_of_run(alphas, start, count);
 		int x0 = (int)(start * grain), x1 = (int)(c * grain), y = strip * WEFT__STRIP_PX;
 		if (alphas[start] > 0 && plane == ALIVE)
 			weft__line_put(f, alphas[start], x0, y, x1, y + 2);
 		else if (alphas[start] > 0)
 			weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, alphas[start]), x0, y, x1, y + 1);
-		start = c;
 	}
 }
 

@@ -430,18 +430,15 @@ double weft_view_slot_at(const struct weft_view *v, double y_px)
 {
 	if (v->curve == 0)
 		return clamp((y_px - WEFT_VIEW_TOP_PX) / v->pitch_px, 0, v->slots);
-	/* Halving, since the sum of two curves is not turned round as easily as one. */
-	double low = 0, high = v->slots;
 	if (!(y_px > WEFT_VIEW_TOP_PX))
 		return 0;
-	for (int i = 0; i < 64 && high - low > 1e-7; i++) {
-		double mid = low + (high - low) / 2;
-		if (weft_view_y(v, mid) < y_px)
-			low = mid;
-		else
-			high = mid;
-	}
-	return high;
+	/* So far from the focus, in curves; d is so far in px.  On each side d = a t + c t / (1 + t): a square equation for t. */
+	double a = v->even_px * v->curve, c = v->curved_px;
+	double d = y_px - WEFT_VIEW_TOP_PX - v->even_px * v->focus - c * v->above, side = d < 0 ? -1 : 1;
+	d *= side;
+	double b = a + c - d, root = __builtin_sqrt(b * b + 4 * a * d);
+	double t = b > 0 ? 2 * d / (b + root) : (root - b) / (2 * a);
+	return clamp(v->focus + side * t * v->curve, 0, v->slots);
 }
 
 /* Where a band's header stands. */

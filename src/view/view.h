@@ -3,9 +3,9 @@
  * Horizontally a view is linear in time.  Vertically it is linear while all rows fit comfortably; otherwise rows near the focus
  * are spread out and the others crowd towards the edges, so that every row stays on the screen,
  * and part of the height is shared out evenly, so that their shape is still seen.  Rows on which nothing is alive in the time
- * that is seen have no height, unless rows are held still.  Only + - * / of doubles are used, so that a view has the same
- * coordinates wherever it is compiled.  Times are ns since the model's start, as in the model; coordinates are px from the top
- * left.  SPDX-License-Identifier: ISC */
+ * that is seen have no height, unless rows are held still.  Only + - * / and square roots of doubles are used, so that a view has
+ * the same coordinates wherever it is compiled.  Times are ns since the model's start, as in the model; coordinates are px from
+ * the top left.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEW_VIEW_H
 #define WEFT_VIEW_VIEW_H
 
