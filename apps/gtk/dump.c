@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "viewer/search.h"
+#include "viewer/summary.h"
 #include "window_private.h"
 
 #define PROMISES 3000u
@@ -119,6 +120,8 @@ static void put_viewer(GString *out, WeftWindow *window, size_t index)
 	put_text(out, "search", viewer->search_text);
 	put_id(out, "selected", viewer, viewer->selected);
 	put_id(out, "hovered", viewer, viewer->hovered);
+	char tip[WEFT_TIP_BYTES];
+	put_text(out, "tip", weft_viewer_tip(viewer, tip) ? tip : "");
 	if (viewer->has_span)
 		g_string_append_printf(out, "\"span\":[%" PRId64 ",%" PRId64 "],", viewer->span_from_ns, viewer->span_to_ns);
 	put_promises(out, viewer, left, top);

@@ -331,3 +331,11 @@ uint32_t weft_walk(const struct weft_facts *f, uint32_t promise, enum weft_step 
 	}
 	return to == WEFT_SYSTEM || to == promise ? WEFT_NONE : to;
 }
+
+size_t weft_facts_links(const struct weft_facts *f, uint32_t promise, bool to_it, const uint32_t **links)
+{
+	const uint32_t *items = to_it ? f->by_to : f->by_from;
+	size_t begin = links_from(f, items, to_it, promise, 0), end = links_from(f, items, to_it, promise, WEFT_LINK_KINDS);
+	*links = items + begin;
+	return end - begin;
+}

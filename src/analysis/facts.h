@@ -59,4 +59,7 @@ size_t weft_facts_count(const struct weft_facts *facts, uint32_t promise, enum w
 size_t weft_facts_list(const struct weft_facts *facts, uint32_t promise, enum weft_relation relation, size_t first,
     struct weft_fact *out, size_t most);
 
+/* The links from a promise, or those to it: *links are their numbers, by kind and then in time order; how many. */
+size_t weft_facts_links(const struct weft_facts *facts, uint32_t promise, bool to_it, const uint32_t **links);
+
 #endif

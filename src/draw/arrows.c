@@ -1,25 +1,26 @@
 /* arrows.c: what promises did to each other.
  *
- * Where there are many, those that begin close together and end close together are one, stronger and with their number.  Where
- * there are more than can be looked at in a frame, every nth is looked at and stands for n, which the number says by a "~".
- * SPDX-License-Identifier: ISC */
+ * Where there are few of a class, all are drawn: those that begin within a few px of each other and end so are one, stronger and
+ * with their number.  Of a class of which there are many, none is: how many there are in each column of pixels stands below the
+ * rows, as exactly as pixels can say it.  Nothing is ever a sample.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "draw/frame.h"
 
-#define SLICE_PX 32     /* an n is chosen for each slice of the picture and class of arrows */
-#define SLICE_ARROWS 32 /* of one class that are looked at in a slice */
-#define SLICES 1025
-#define SLICE_BUNDLES 6 /* so many ends in a slice are no crowd, in which cells grow until there is room for all */
-#define LEAST_CELL_PX 2
-#define FEW_ARROWS 2000 /* of one class: all are looked at */
-#define MOST_BUNDLES 420
+#define CELL_PX 2        /* ends that are so near are one */
+#define FEW_ARROWS 3000  /* more of one class are many */
+#define MOST_BUNDLES 500 /* so are more than these that stand apart, of all classes */
+#define MOST_MARKED 1500 /* of one promise: then cells grow */
+#define BAND_PX 20       /* height of the columns, */
+#define LOW_BAND_PX 12   /* where times are written below */
 #define MOST_NUMBERS 40
 #define LEAST_NUMBER 5 /* fewer can be counted by eye when one zooms in; twice that in a crowd */
 #define HEAD_PX 7.0
 #define SIGN_PX 16.0 /* shorter ones have no room for more than a head */
 #define SHORT_PX 3.0 /* shorter ones are but a head */
+#define ARROW_HIT_PX 4.0
 
 /* What kinds differ in besides colour, for eyes that do not tell these apart. */
 enum sign { PLAIN, DOT /* where it begins */, TWICE /* two heads */, BAR /* at its tip */ };
@@ -43,13 +44,6 @@ static double fade(const struct weft__frame *f, double x0, double x1)
 	return screens < 0.25 ? 1 : screens >= 2 ? 0 : (2 - screens) / 1.75;
 }
 
-/* The slice in which it ends; all that lies beyond the picture shares the last. */
-static size_t slice_of(const struct weft__bundle *b)
-{
-	int slice = weft__floor((double)b->x1 / SLICE_PX);
-	return slice >= 0 && slice < SLICES - 1 ? (size_t)slice : SLICES - 1;
-}
-
 static uint32_t hash_bundle(const struct weft__bundle *b, int cell)
 {
 	uint32_t h = b->arrow;
@@ -62,16 +56,15 @@ static uint32_t hash_bundle(const struct weft__bundle *b, int cell)
 
 static bool same_bundle(const struct weft__bundle *a, const struct weft__bundle *b, int cell)
 {
-	return a->arrow == b->arrow && a->cell == b->cell &&
-	       weft__floor((double)a->x0 / cell) == weft__floor((double)b->x0 / cell) &&
+	return a->arrow == b->arrow && weft__floor((double)a->x0 / cell) == weft__floor((double)b->x0 / cell) &&
 	       weft__floor((double)a->x1 / cell) == weft__floor((double)b->x1 / cell) &&
 	       weft__floor((double)a->y0 / cell) == weft__floor((double)b->y0 / cell) &&
 	       weft__floor((double)a->y1 / cell) == weft__floor((double)b->y1 / cell);
 }
 
-/* Merges those whose ends are in the same cells; each stands where one of them does, so that it
- * ends where a promise is; which one, is by lot, so that the cells do not show. */
-static void merge(struct weft__frame *f, int crowd_cell)
+/* Merges those from place `first` on whose ends are in the same cells; each stands where one of them does, so that it ends where
+ * a promise is; which one, is by lot, so that the cells do not show. */
+static void merge(struct weft__frame *f, size_t first, int cell)
 {
 	enum { BUCKETS = 4096 };
 	struct weft_draw_scratch *s = f->s;
@@ -81,16 +74,9 @@ static void merge(struct weft__frame *f, int crowd_cell)
 		return;
 	}
 	memset(s->buckets.items, 0xff, BUCKETS * sizeof *s->buckets.items);
-	uint16_t crowd[SLICES] = {0};
-	for (size_t i = 0; i < s->bundles.count; i++) {
-		uint16_t *n = &crowd[slice_of(&s->bundles.items[i])];
-		*n = (uint16_t)(*n + (*n < UINT16_MAX));
-	}
-	size_t kept = 0;
-	for (size_t i = 0; i < s->bundles.count; i++) {
+	size_t kept = first;
+	for (size_t i = first; i < s->bundles.count; i++) {
 		struct weft__bundle b = s->bundles.items[i];
-		b.cell = (uint16_t)(crowd[slice_of(&b)] > SLICE_BUNDLES ? crowd_cell : LEAST_CELL_PX);
-		int cell = b.cell;
 		uint32_t *bucket = &s->buckets.items[hash_bundle(&b, cell) >> 20];
 		uint32_t at = *bucket;
 		while (at != UINT32_MAX && !same_bundle(&s->bundles.items[at], &b, cell))
@@ -98,14 +84,11 @@ static void merge(struct weft__frame *f, int crowd_cell)
 		if (at != UINT32_MAX) {
 			struct weft__bundle *into = &s->bundles.items[at];
 			b.count += into->count;
-			b.about |= into->about;
 			b.next = into->next;
-			if (b.lot > into->lot) {
+			if (b.lot > into->lot)
 				into->count = b.count;
-				into->about = b.about;
-			} else {
+			else
 				*into = b;
-			}
 			continue;
 		}
 		b.next = *bucket;
@@ -115,9 +98,9 @@ static void merge(struct weft__frame *f, int crowd_cell)
 	s->bundles.count = kept;
 }
 
-static void look_at(struct weft__frame *f, enum weft_arrow arrow, size_t i, uint32_t stands_for)
+static void look_at(struct weft__frame *f, enum weft_arrow arrow, uint32_t link)
 {
-	struct weft_arrow_ends e = weft__arrow_ends(f->model, &f->model->links[f->index->arrows[arrow][i]]);
+	struct weft_arrow_ends e = weft__arrow_ends(f->model, &f->model->links[link]);
 	if (f->layout->rows[e.from] == WEFT_NONE || f->layout->rows[e.to] == WEFT_NONE)
 		return;
 	double x0 = weft_view_x(f->view, e.from_ns), x1 = weft_view_x(f->view, e.to_ns);
@@ -133,33 +116,30 @@ static void look_at(struct weft__frame *f, enum weft_arrow arrow, size_t i, uint
 	    .y0 = (float)y0,
 	    .x1 = (float)x1,
 	    .y1 = (float)y1,
-	    .lot = (uint32_t)i * 0x9e3779b1u,
-	    .count = stands_for,
-	    .arrow = (uint8_t)arrow,
-	    .about = stands_for > 1};
+	    .lot = link * 0x9e3779b1u,
+	    .link = link,
+	    .count = 1,
+	    .arrow = (uint8_t)arrow};
 }
 
-/* Those of a class, slice by slice; behind the right edge there may be some that began within. */
-static void collect(struct weft__frame *f, enum weft_arrow arrow)
+/* Those of a class; behind the right edge there may be some that began within.  False: there are many. */
+static bool collect(struct weft__frame *f, enum weft_arrow arrow)
 {
-	size_t i = weft__arrow_from(f->index, f->model, arrow, f->from_ns);
-	size_t all = weft__arrow_from(f->index, f->model, arrow, weft_view_time(f->view, 3.0 * f->width)) - i;
-	for (int x = 0; x < 3 * f->width && i < f->index->arrow_count[arrow]; x += SLICE_PX) {
-		size_t end = weft__arrow_from(f->index, f->model, arrow, weft_view_time(f->view, x + SLICE_PX));
-		size_t step = all <= FEW_ARROWS ? 1 : (end > i ? end - i : 0) / SLICE_ARROWS + 1;
-		for (; i < end; i += step)
-			look_at(f, arrow, i, (uint32_t)(end - i < step ? end - i : step));
-		i = end > i ? end : i;
-	}
+	const uint32_t *links = f->index->arrows[arrow];
+	size_t i = weft__arrow_from(f->index, f->model, arrow, f->from_ns), first = f->s->bundles.count;
+	size_t end = weft__arrow_from(f->index, f->model, arrow, weft_view_time(f->view, 3.0 * f->width));
+	if (end > i + FEW_ARROWS)
+		return false;
+	for (; i < end; i++)
+		look_at(f, arrow, links[i]);
+	merge(f, first, CELL_PX);
+	return true;
 }
 
 static void draw_number(struct weft__frame *f, const struct weft__bundle *b)
 {
 	char text[32];
-	int len = b->count < 1000 ? snprintf(text, sizeof text, "%s%u", b->about ? "~" : "", b->count)
-		  : b->count < 10000
-		      ? snprintf(text, sizeof text, "%s%u.%uk", b->about ? "~" : "", b->count / 1000, b->count % 1000 / 100)
-		      : snprintf(text, sizeof text, "%s%uk", b->about ? "~" : "", b->count / 1000);
+	int len = snprintf(text, sizeof text, "%u", b->count);
 	double width = weft__text_width(f, WEFT_FONT_SMALL, text, (size_t)len);
 	double x = (double)(b->x0 + 3 * b->x1) / 4 + 4, y = (double)(b->y0 + 3 * b->y1) / 4 + 3;
 	if (x < 2 || x + width > f->width - 2 || weft__text_blocked(f, WEFT_FONT_SMALL, x - 2, y, width + 4))
@@ -261,20 +241,158 @@ static void draw_numbers(struct weft__frame *f)
 	}
 }
 
+/* Takes away the class of which most are left, and so on, until there is room for all that are. */
+static void thin_out(struct weft__frame *f, bool is_many[WEFT_ARROWS])
+{
+	struct weft_draw_scratch *s = f->s;
+	while (s->bundles.count > MOST_BUNDLES) {
+		size_t counts[WEFT_ARROWS] = {0}, kept = 0, most = 0;
+		for (size_t i = 0; i < s->bundles.count; i++)
+			counts[s->bundles.items[i].arrow]++;
+		for (size_t a = 1; a < WEFT_ARROWS; a++)
+			most = counts[a] > counts[most] ? a : most;
+		for (size_t i = 0; i < s->bundles.count; i++)
+			if (s->bundles.items[i].arrow != most)
+				s->bundles.items[kept++] = s->bundles.items[i];
+		s->bundles.count = kept;
+		is_many[most] = true;
+	}
+}
+
+/* How many of each class come to their end in each column: f->s->columns, WEFT_ARROWS for each; returns the most of a column. */
+static uint32_t count_columns(struct weft__frame *f, const bool is_many[WEFT_ARROWS])
+{
+	struct weft_draw_scratch *s = f->s;
+	size_t cells = (size_t)f->width * WEFT_ARROWS;
+	uint32_t peak = 0;
+	s->columns.count = 0;
+	if (!weft_vec_reserve(&s->columns, cells)) {
+		f->failed = true;
+		return 0;
+	}
+	memset(s->columns.items, 0, cells * sizeof *s->columns.items);
+	s->columns.count = cells;
+	for (enum weft_arrow a = 0; a < WEFT_ARROWS; a++) {
+		const uint32_t *links = f->index->arrows[a];
+		const size_t count = is_many[a] ? f->index->arrow_count[a] : 0;
+		size_t at = count > 0 ? weft__arrow_from(f->index, f->model, a, weft_view_time(f->view, 0)) : 0;
+		for (int x = 0; x < f->width && at < count; x++) {
+			int64_t until = weft_view_time(f->view, x + 1);
+			size_t end = WEFT_FIRST_NEAR(i, at, count, f->model->links[links[i]].time_ns >= until);
+			s->columns.items[(size_t)x * WEFT_ARROWS + a] = (uint32_t)(end - at);
+			at = end;
+		}
+	}
+	for (size_t i = 0; i < cells; i += WEFT_ARROWS) {
+		uint32_t sum = 0;
+		for (size_t a = 0; a < WEFT_ARROWS; a++)
+			sum += s->columns.items[i + a];
+		peak = sum > peak ? sum : peak;
+	}
+	return peak;
+}
+
+/* A column of the band, class upon class; the topmost pixel is as opaque as it is full. */
+static void draw_column(struct weft__frame *f, const uint32_t *counts, int x, double px_each)
+{
+	const int bottom = f->s->band_y1;
+	uint32_t sum = 0, top = 0;
+	int y = bottom;
+	for (uint32_t a = 0; a < WEFT_ARROWS; a++) {
+		sum += counts[a];
+		top = counts[a] > 0 ? a : top;
+		int next = bottom - weft__floor(sum * px_each);
+		if (next < y)
+			weft__rect(f, weft__ink(WEFT_LAYER_METRIC, LOOK[a].paint, 255), x, next, x + 1, y);
+		y = next;
+	}
+	double rest = sum * px_each - (bottom - y);
+	weft__rect(f, weft__ink(WEFT_LAYER_METRIC, LOOK[top].paint, weft__floor(rest * 255 + 0.5)), x, y - 1, x + 1, y);
+}
+
+/* How many there are of the classes that are too many, above what stands below the rows. */
+static void draw_density(struct weft__frame *f, const bool is_many[WEFT_ARROWS])
+{
+	struct weft_draw_scratch *s = f->s;
+	uint32_t peak = count_columns(f, is_many), all = 0;
+	int high = f->options.no_axis ? BAND_PX : LOW_BAND_PX;
+	s->band_y1 = f->height - (f->options.no_axis ? WEFT__BELOW_PX : WEFT__AXIS_PX) - weft__floor(f->view->lanes_px) - 1;
+	s->band_y0 = s->band_y1 - high;
+	if (peak == 0 || f->failed)
+		return;
+	for (int x = 0; x < f->width; x++) {
+		const uint32_t *counts = s->columns.items + (size_t)x * WEFT_ARROWS;
+		for (size_t a = 0; a < WEFT_ARROWS; a++)
+			all += counts[a];
+		draw_column(f, counts, x, (double)high / peak);
+	}
+	char text[80];
+	int len = snprintf(text, sizeof text, "%u arrows, at most %u a pixel", all, peak);
+	double width = weft__text_width(f, WEFT_FONT_SMALL, text, (size_t)len), y = s->band_y1 - 2;
+	if (width + 12 > f->width || weft__text_blocked(f, WEFT_FONT_SMALL, 6, y, width))
+		return;
+	weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 208), 3, (int)y - 9, weft__floor(width) + 9, (int)y + 3);
+	weft__text_put(f, WEFT_PAINT_AXIS_TEXT, 6, y, (struct weft__writing){WEFT_FONT_SMALL, text, (size_t)len, width});
+}
+
 void weft__draw_arrows(struct weft__frame *f)
 {
-	f->s->bundles.count = 0;
+	bool is_many[WEFT_ARROWS];
+	f->s->bundles.count = f->s->columns.count = 0;
 	for (enum weft_arrow a = 0; a < WEFT_ARROWS; a++)
-		collect(f, a);
-	merge(f, LEAST_CELL_PX);
-	bool dense = f->s->bundles.count > MOST_BUNDLES / 2;
-	/* Coarser cells until there are few enough bundles, and by larger steps while there are far too many. */
-	int cell = 4;
-	while (f->s->bundles.count > MOST_BUNDLES && cell < 2048) {
-		merge(f, cell);
-		cell *= f->s->bundles.count > 4 * MOST_BUNDLES ? 4 : 2;
-	}
+		is_many[a] = !collect(f, a);
+	thin_out(f, is_many);
 	for (size_t i = 0; i < f->s->bundles.count; i++)
-		draw_bundle(f, &f->s->bundles.items[i], dense);
+		draw_bundle(f, &f->s->bundles.items[i], f->s->bundles.count > MOST_BUNDLES / 2);
 	draw_numbers(f);
+	draw_density(f, is_many);
+}
+
+void weft__draw_arrows_of(struct weft__frame *f, const uint32_t *links, size_t count)
+{
+	size_t first = f->s->bundles.count;
+	for (size_t i = 0; i < count; i++)
+		if (weft__is_arrow(f->layout, &f->model->links[links[i]]))
+			look_at(f, weft__arrow_of(f->model, &f->model->links[links[i]]), links[i]);
+	for (int cell = CELL_PX; cell < 64 && (cell == CELL_PX || f->s->bundles.count > first + MOST_MARKED); cell *= 2)
+		merge(f, first, cell);
+	for (size_t i = first; i < f->s->bundles.count; i++)
+		draw_bundle(f, &f->s->bundles.items[i], false);
+}
+
+static double square(double x)
+{
+	return x * x;
+}
+
+bool weft_draw_arrow_at(const struct weft_draw_list *list, double x_px, double y_px, struct weft_arrow_hit *hit)
+{
+	const struct weft_draw_scratch *s = list->scratch;
+	double nearest = square(ARROW_HIT_PX);
+	bool found = false;
+	for (size_t i = 0; s && i < s->bundles.count; i++) {
+		const struct weft__bundle *b = &s->bundles.items[i];
+		double dx = (double)(b->x1 - b->x0), dy = (double)(b->y1 - b->y0), length = square(dx) + square(dy);
+		double along = length > 0 ? ((x_px - (double)b->x0) * dx + (y_px - (double)b->y0 - 1) * dy) / length : 0;
+		along = along < 0 ? 0 : along > 1 ? 1 : along;
+		double away = square(x_px - (double)b->x0 - along * dx) + square(y_px - (double)b->y0 - 1 - along * dy);
+		if (away > nearest || length < square(SHORT_PX))
+			continue;
+		nearest = away;
+		found = true;
+		*hit = (struct weft_arrow_hit){.link = b->link, .count = b->count};
+	}
+	return found;
+}
+
+bool weft_draw_density_at(const struct weft_draw_list *list, double x_px, double y_px, uint32_t counts[WEFT_ARROWS])
+{
+	const struct weft_draw_scratch *s = list->scratch;
+	if (!s || s->columns.count == 0 || y_px < s->band_y0 || y_px >= s->band_y1 || x_px < 0)
+		return false;
+	size_t at = (size_t)x_px * WEFT_ARROWS;
+	if (at + WEFT_ARROWS > s->columns.count)
+		return false;
+	memcpy(counts, s->columns.items + at, WEFT_ARROWS * sizeof *counts);
+	return true;
 }

@@ -120,6 +120,16 @@ int weft_draw_frame(
     struct weft_draw_list *list, const struct weft_view *view, const struct weft_draw_options *options, struct weft_error *err);
 void weft_draw_finish(struct weft_draw_list *list);
 
+/* The arrow that a frame, or marks over it, have within a few px of a point: the number of a link, and how many are drawn as one
+ * with it.  False: there is none. */
+struct weft_arrow_hit {
+	uint32_t link, count;
+};
+bool weft_draw_arrow_at(const struct weft_draw_list *list, double x_px, double y_px, struct weft_arrow_hit *hit);
+
+/* How many arrows of each class a frame tells of at a point where it tells of those that are too many; false elsewhere. */
+bool weft_draw_density_at(const struct weft_draw_list *list, double x_px, double y_px, uint32_t counts[WEFT_ARROWS]);
+
 /* One line a primitive, to be compared with other lists.  *out is terminated and the caller's to free; untouched on failure. */
 int weft_draw_dump(const struct weft_draw_list *list, char **out, size_t *out_bytes);
 

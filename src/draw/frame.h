@@ -31,6 +31,10 @@ enum weft_layer {
 /* What is narrower merges with its neighbours. */
 #define WEFT__CELL_PX 2
 
+/* Below the lanes of counters: where times are written, and where they are not. */
+#define WEFT__AXIS_PX 20
+#define WEFT__BELOW_PX 4
+
 /* A row that is drawn by itself. */
 struct weft__line {
 	uint32_t row;
@@ -57,12 +61,10 @@ struct weft__vertical {
 /* Arrows that begin close together and end close together. */
 struct weft__bundle {
 	float x0, y0, x1, y1; /* those of one of them, by lot */
-	uint32_t lot;
+	uint32_t lot, link;
 	uint32_t count;
 	uint32_t next; /* of the same hash */
-	uint16_t cell; /* px within which it merged */
 	uint8_t arrow;
-	bool about; /* the count is an estimate */
 };
 
 struct weft__width {
@@ -79,6 +81,8 @@ struct weft_draw_scratch {
 	WEFT_VEC(struct weft__vertical) verticals;
 	WEFT_VEC(struct weft__bundle) bundles;
 	WEFT_VEC(uint32_t) buckets;
+	WEFT_VEC(uint32_t) columns; /* arrows that are too many: how many there are of each class in each column of pixels */
+	int band_y0, band_y1;       /* where that is drawn */
 	WEFT_VEC(uint32_t) planes;
 	WEFT_VEC(double) strip_rows;
 	WEFT_VEC(uint32_t) strip_begin;
@@ -183,6 +187,7 @@ void weft__draw_metrics(struct weft__frame *f);
 void weft__draw_values(struct weft__frame *f, int64_t time_ns); /* of counters, at that time */
 void weft__draw_promises(struct weft__frame *f);
 void weft__draw_arrows(struct weft__frame *f);
+void weft__draw_arrows_of(struct weft__frame *f, const uint32_t *links, size_t count);
 void weft__draw_captions(struct weft__frame *f);
 
 /* "7 signals" for the leader of a fold; 0 for any other promise. */

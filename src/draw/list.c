@@ -48,7 +48,7 @@ void weft__rect(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int
 	y0 = y0 > 0 ? y0 : 0;
 	x1 = x1 < f->width ? x1 : f->width;
 	y1 = y1 < f->height ? y1 : f->height;
-	if (x0 >= x1 || y0 >= y1)
+	if (x0 >= x1 || y0 >= y1 || ink.alpha <= 0)
 		return;
 	struct weft_prim *p = add(f, WEFT_PRIM_RECT, ink);
 	if (p) {
@@ -178,6 +178,7 @@ void weft_draw_finish(struct weft_draw_list *list)
 		weft_vec_free(&s->verticals);
 		weft_vec_free(&s->bundles);
 		weft_vec_free(&s->buckets);
+		weft_vec_free(&s->columns);
 		weft_vec_free(&s->planes);
 		weft_vec_free(&s->strip_rows);
 		weft_vec_free(&s->strip_begin);

@@ -166,10 +166,13 @@ int weft_marks_draw(
 	    .to_ns = weft_view_time(view, view->width_px + 8)};
 	f.failed = !weft__frame_begin(&f, view->width_px, view->height_px);
 	if (!f.failed) {
+		f.s->bundles.count = 0;
 		if (marks->dim) {
 			weft__rect(&f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, VEIL), 0, 0, f.width, f.height);
 			draw_highlighted(&f);
 		}
+		for (size_t i = 0; i < sizeof marks->arrows / sizeof *marks->arrows; i++)
+			weft__draw_arrows_of(&f, marks->arrows[i].links, marks->arrows[i].count);
 		if (marks->hovered != marks->selected)
 			draw_one(&f, marks->hovered, false);
 		draw_one(&f, marks->selected, true);

@@ -10,6 +10,10 @@ struct weft_marks {
 	void *measure_ctx;
 	uint32_t selected, hovered; /* WEFT_NONE: none */
 	bool dim;                   /* what is not highlighted */
+	struct {
+		const uint32_t *links; /* numbers of them */
+		size_t count;
+	} arrows[4]; /* drawn in full, however many there are in the frame: those of these promises */
 };
 
 /* Fills a list, as large as the view, to be drawn over a frame.  On failure (WEFT_ENOMEM) the list is empty.  Some µs; with `dim`

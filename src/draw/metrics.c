@@ -6,15 +6,14 @@
 #include "draw/frame.h"
 
 #define COLOURS 6u
-#define MARKS 6000       /* of all counters together, about */
-#define ROWS_PX 200.0    /* what rows need */
-#define PART 3.0         /* of the height, at most one in so many is for lanes */
-#define LANE_PX 44.0     /* if there is room */
-#define LEAST_PX 20.0    /* if not: a name has room */
-#define ABOVE_PX 5       /* the highest value */
-#define BELOW_PX 4       /* the lowest one */
-#define AXIS_LEAST_PX 32 /* with less only the highest value is written */
-#define AXIS_PX 20       /* of the times below, where they are in the picture */
+#define MARKS 6000              /* of all counters together, about */
+#define ROWS_PX 200.0           /* what rows need */
+#define PART 3.0                /* of the height, at most one in so many is for lanes */
+#define LANE_PX 44.0            /* if there is room */
+#define LEAST_PX 20.0           /* if not: a name has room */
+#define ABOVE_PX 5              /* the highest value */
+#define BELOW_PX WEFT__BELOW_PX /* the lowest one */
+#define AXIS_LEAST_PX 32        /* with less only the highest value is written */
 
 struct lanes {
 	size_t count; /* that have room */
@@ -157,7 +156,8 @@ static void each_lane(
 {
 	size_t shown = count_shown(f->model, &f->options), at = 0;
 	struct lanes lanes = lanes_in(f->view->lanes_px, shown);
-	int bottom = f->height - (f->options.no_axis ? BELOW_PX : AXIS_PX), y0 = bottom - (int)lanes.count * lanes.each_px;
+	int bottom = f->height - (f->options.no_axis ? WEFT__BELOW_PX : WEFT__AXIS_PX),
+	    y0 = bottom - (int)lanes.count * lanes.each_px;
 	for (size_t c = 0; c < f->model->counter_count && at < lanes.count; c++) {
 		if (!is_shown(f->model, &f->options, c))
 			continue;

@@ -233,29 +233,43 @@ void weft_overview_drag(
 	}
 }
 
-/* The cells that a pixel cell of the strip stands for. */
+/* The cells that a pixel cell of the strip stands for; parts of cells, where a pixel begins within one. */
 struct cells {
 	int from, end;
+	double first, last;
 };
+
+static double within(double at)
+{
+	return at > 0 ? at < COLUMNS ? at : COLUMNS : 0;
+}
 
 static struct cells cells_at(int x, double width_px)
 {
 	double margin = margin_of(width_px), scale = COLUMNS / (width_px - 2 * margin);
-	int from = weft__floor((x - margin) * scale), end = weft__floor((x + CELL_PX - margin) * scale);
+	double first = within((x - margin) * scale), last = within((x + CELL_PX - margin) * scale);
+	int from = weft__floor(first), end = weft__floor(last);
 	end = end > from ? end : from + 1;
-	return (struct cells){from > 0 ? from : 0, end < COLUMNS ? end : COLUMNS};
+	return (struct cells){from, end < COLUMNS ? end : COLUMNS, first, last};
 }
 
-static int64_t sum_of(const int64_t *row, struct cells c)
+static double sum_to(const int64_t *row, double at)
 {
-	return row[c.end] - row[c.from];
+	int cell = weft__floor(at);
+	return (double)row[cell] + (cell < COLUMNS ? (at - cell) * (double)(row[cell + 1] - row[cell]) : 0);
 }
 
-/* What part of the rows is taken, in steps that the eye tells apart. */
-static int alive_alpha(const struct weft_overview *o, int64_t sum, struct cells c)
+/* What of a pixel cell is covered, on average. */
+static double part_of(const int64_t *row, struct cells c)
 {
-	double part = (double)sum / (UNIT * (c.end - c.from) * o->rows_per_area);
-	return sum == 0 ? 0 : part < 0.04 ? 40 : part < 0.15 ? 72 : part < 0.4 ? 112 : part < 0.75 ? 160 : 208;
+	return c.last > c.first ? (sum_to(row, c.last) - sum_to(row, c.first)) / (UNIT * (c.last - c.first)) : 0;
+}
+
+/* What part of the rows is taken: each hundredth has a shade of its own. */
+static int alive_alpha(const struct weft_overview *o, double alive)
+{
+	int part = weft__floor(alive / o->rows_per_area * 100 + 0.5);
+	return alive > 0 ? 20 + 2 * (part < 100 ? part : 100) : 0;
 }
 
 struct place {
@@ -283,8 +297,12 @@ static void draw_area(struct weft__frame *f, const struct weft_overview *o, enum
 		return;
 	for (int x = 0; x <= f->width; x += CELL_PX) {
 		struct cells c = cells_at(x, (double)f->list->width_px);
-		int64_t sum = x + CELL_PX <= f->width && c.from < c.end ? sum_of(row, c) : 0;
-		int alpha = plane == ALIVE ? alive_alpha(o, sum, c) : sum > 0 ? (plane == NEVER ? 144 : 255) : 0;
+		bool in = x + CELL_PX <= f->width && c.from < c.end;
+		int alpha = 0;
+		if (in && plane == ALIVE)
+			alpha = alive_alpha(o, part_of(row, c));
+		else if (in && row[c.end] > row[c.from])
+			alpha = plane == NEVER ? 144 : 255;
 		if (alpha == last)
 			continue;
 		if (last > 0)
@@ -323,21 +341,27 @@ static void draw_failures(struct weft__frame *f, const struct weft_overview *o, 
 	}
 }
 
-/* How much of the time anything ran, as a curve with its ground filled; and pauses. */
+/* How much of the time anything ran, as a curve with its ground filled, whose topmost pixel is as opaque as it is full; and
+ * pauses. */
 static void draw_profile(struct weft__frame *f, const struct weft_overview *o)
 {
+	enum { SHADES = 16 };
 	int bottom = f->height - 2, since = 0, last = 0;
 	double bands = o->layout->band_count > 1 ? (double)o->layout->band_count : 1;
 	for (int x = 0; x <= f->width; x += CELL_PX) {
 		struct cells c = cells_at(x, (double)f->list->width_px);
 		bool in = x + CELL_PX <= f->width && c.from < c.end;
-		double part = in ? (double)sum_of(o->run, c) / (UNIT * (c.end - c.from) * bands) : 0;
-		int high = part > 0 ? 1 + weft__floor((part < 1 ? part : 1) * (PROFILE_PX - 2) + 0.5) : 0;
-		if (in && sum_of(o->paused, c) > 0)
+		double part = in ? part_of(o->run, c) / bands : 0;
+		int high = weft__floor((part < 1 ? part : 1) * (PROFILE_PX - 1) * SHADES + 0.5);
+		high = part > 0 && high == 0 ? 1 : high;
+		if (in && o->paused[c.end] > o->paused[c.from])
 			weft__rect(f, weft__ink(WEFT_LAYER_SHADE, WEFT_PAINT_PAUSE, 255), x, 0, x + CELL_PX, f->height);
 		if (high == last)
 			continue;
-		weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 176), since, bottom - last, x, bottom);
+		int full = last / SHADES, rest = last % SHADES;
+		weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 176), since, bottom - full, x, bottom);
+		weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 176 * rest / SHADES), since, bottom - full - 1, x,
+		    bottom - full);
 		since = x;
 		last = high;
 	}

@@ -132,6 +132,29 @@ int weft_ruler_draw(struct weft_draw_list *list, const struct weft_view *view, d
 	return weft__frame_end(&f, err);
 }
 
+/* Beside the pointer, where there is room. */
+static void draw_tip(struct weft__frame *f, const struct weft_ruler_options *o)
+{
+	const struct weft__ink ground = weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 244),
+			       edge = weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_AXIS_TEXT, 255);
+	char text[500];
+	double width;
+	size_t len = weft__text_clean(text, sizeof text - 4, o->tip, strlen(o->tip));
+	len = weft__text_fit(f, WEFT_FONT_LABEL, text, len, sizeof text, f->width - 32.0, &width);
+	double x = o->tip_x_px + 16, y = o->tip_y_px - 14;
+	x = x + width + 12 > f->width ? f->width - width - 12 : x;
+	y = y < 18 ? o->tip_y_px + 30 : y;
+	int x0 = weft__floor(x) - 6, x1 = weft__floor(x + width) + 7, y0 = weft__floor(y) - 14, y1 = weft__floor(y) + 6;
+	if (len == 0)
+		return;
+	weft__rect(f, ground, x0, y0, x1, y1);
+	weft__rect(f, edge, x0 - 1, y0 - 1, x1 + 1, y0);
+	weft__rect(f, edge, x0 - 1, y1, x1 + 1, y1 + 1);
+	weft__rect(f, edge, x0 - 1, y0, x0, y1);
+	weft__rect(f, edge, x1, y0, x1 + 1, y1);
+	weft__list_text(f, WEFT_PAINT_LABEL, x, y, (struct weft__writing){WEFT_FONT_LABEL, text, len, width});
+}
+
 int weft_ruler_guides(
     struct weft_draw_list *list, const struct weft_view *view, const struct weft_ruler_options *o, struct weft_error *err)
 {
@@ -149,5 +172,7 @@ int weft_ruler_guides(
 		weft__rect(&f, weft__ink(WEFT_LAYER_MARK, WEFT_PAINT_LABEL, 96), x, 0, x + 1, f.height);
 		weft__draw_values(&f, o->pointer_ns);
 	}
+	if (!f.failed && o && o->tip)
+		draw_tip(&f, o);
 	return weft__frame_end(&f, err);
 }

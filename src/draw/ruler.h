@@ -16,6 +16,8 @@ struct weft_ruler_options {
 	bool has_pointer, has_span;
 	int64_t pointer_ns;
 	int64_t span_from_ns, span_to_ns; /* in either order */
+	const char *tip;                  /* what is under the pointer, in a sentence that is written beside it; NULL: nothing */
+	double tip_x_px, tip_y_px;
 };
 
 /* Fills a list with a strip as wide as the view, to be shown above or below a frame that leaves its own out (no_axis): ticks as

@@ -103,7 +103,7 @@ static bool index_boxes(struct weft_index *x)
 	return true;
 }
 
-static enum weft_arrow arrow_of(const struct weft_model *model, const struct weft_link *link)
+enum weft_arrow weft__arrow_of(const struct weft_model *model, const struct weft_link *link)
 {
 	switch (link->kind) {
 	case WEFT_LINK_RESOLVE: return WEFT_ARROW_RESOLVE;
@@ -122,7 +122,7 @@ static bool is_inside(const struct weft_layout *layout, const struct weft_link *
 }
 
 /* The system's deeds are not drawn, nor what a promise does to itself. */
-static bool is_drawn(const struct weft_layout *layout, const struct weft_link *link)
+bool weft__is_arrow(const struct weft_layout *layout, const struct weft_link *link)
 {
 	return link->from != link->to && link->from != WEFT_SYSTEM && link->to != WEFT_SYSTEM && link->from != WEFT_NONE &&
 	       link->to != WEFT_NONE && layout->rows[link->from] != WEFT_NONE && layout->rows[link->to] != WEFT_NONE &&
@@ -136,7 +136,8 @@ static bool index_arrows(struct weft_index *x, const struct weft_model *model, c
 		return false;
 	size_t count[WEFT_ARROWS + 1] = {0};
 	for (size_t i = 0; i < model->link_count; i++) {
-		class[i] = (uint8_t)(is_drawn(layout, &model->links[i]) ? arrow_of(model, &model->links[i]) : WEFT_ARROWS);
+		class[i] =
+		    (uint8_t)(weft__is_arrow(layout, &model->links[i]) ? weft__arrow_of(model, &model->links[i]) : WEFT_ARROWS);
 		count[class[i]]++;
 	}
 	bool done = true;

@@ -3,7 +3,7 @@
 #ifndef WEFT_VIEW_INDEX_H
 #define WEFT_VIEW_INDEX_H
 
-#include "layout/layout.h"
+#include "view/view.h"
 
 /* Intervals in time order that do not overlap, with sums of their lengths. */
 struct weft_intervals {
@@ -25,9 +25,6 @@ struct weft_box {
 #define WEFT__BOX_PROMISES 64u
 #define WEFT__BOX_FAN 16u
 #define WEFT__BOX_LEVELS 9
-
-/* Arrows that look alike. */
-enum weft_arrow { WEFT_ARROW_AWAIT, WEFT_ARROW_READ, WEFT_ARROW_RESOLVE, WEFT_ARROW_SIGNAL, WEFT_ARROW_READ_FAILED, WEFT_ARROWS };
 
 /* The least and the greatest of 64 samples, or of 64 such. */
 struct weft_envelope {
@@ -101,6 +98,10 @@ struct weft_arrow_ends {
 	uint32_t from, to;
 };
 struct weft_arrow_ends weft__arrow_ends(const struct weft_model *model, const struct weft_link *link);
+
+/* Whether a link is drawn as an arrow, and as which. */
+bool weft__is_arrow(const struct weft_layout *layout, const struct weft_link *link);
+enum weft_arrow weft__arrow_of(const struct weft_model *model, const struct weft_link *link);
 
 /* The first arrow of a class whose link's time is at or after a time. */
 size_t weft__arrow_from(const struct weft_index *index, const struct weft_model *model, enum weft_arrow arrow, int64_t time_ns);

@@ -11,6 +11,9 @@
 
 #include "layout/layout.h"
 
+/* Arrows that look alike. */
+enum weft_arrow { WEFT_ARROW_AWAIT, WEFT_ARROW_READ, WEFT_ARROW_RESOLVE, WEFT_ARROW_SIGNAL, WEFT_ARROW_READ_FAILED, WEFT_ARROWS };
+
 struct weft_view {
 	const struct weft_model *model;
 	const struct weft_layout *layout;

@@ -76,7 +76,7 @@ static bool show_part(struct weft_viewer *v, uint32_t focused)
 		v->layout = layout;
 		weft_view_show(v->view, from, to);
 	}
-	v->hovered = WEFT_NONE;
+	v->hovered = v->hovered_link = WEFT_NONE;
 	return true;
 }
 

@@ -3,6 +3,7 @@
 #include "viewer/private.h"
 
 #define CLICK_PX 4.0 /* who moves less, clicks */
+#define LINE_PX 3.0  /* a promise is under the pointer, not an arrow that crosses it */
 #define PAN_PX 80.0  /* a notch of the wheel */
 #define NOTCH 0.25   /* how much more a notch shows */
 
@@ -35,6 +36,23 @@ static uint32_t hit(const struct weft_viewer *v, double x_px, double y_px)
 	return weft_view_hit(v->view, view_x(v, x_px), view_y(v, y_px));
 }
 
+static double distance(double a, double b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* The arrow under the pointer, unless a promise is nearer. */
+static struct weft_arrow_hit arrow_at(const struct weft_viewer *v, double x_px, double y_px, uint32_t promise)
+{
+	struct weft_arrow_hit hit = {WEFT_NONE, 0};
+	double x = view_x(v, x_px), y = view_y(v, y_px);
+	bool on_line = promise != WEFT_NONE && v->layout->rows[promise] != WEFT_NONE &&
+		       distance(y, weft_view_y(v->view, weft_view_slot(v->view, v->layout->rows[promise]))) < LINE_PX;
+	if (is_in(v, WEFT_PANE_PICTURE, y_px) && !on_line && !weft_draw_arrow_at(&v->lists[WEFT_PANE_MARKS], x, y, &hit))
+		weft_draw_arrow_at(&v->lists[WEFT_PANE_PICTURE], x, y, &hit);
+	return hit;
+}
+
 /* The step of the lane that the pointer is on. */
 static void mark_lane(struct weft_viewer *v, double x_px, double y_px)
 {
@@ -45,8 +63,12 @@ static void mark_lane(struct weft_viewer *v, double x_px, double y_px)
 	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
 }
 
-static void hover(struct weft_viewer *v, uint32_t promise)
+static void hover(struct weft_viewer *v, uint32_t promise, struct weft_arrow_hit arrow)
 {
+	if (v->hovered_link != arrow.link || v->hovered_links != arrow.count)
+		weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_HOVER);
+	v->hovered_link = arrow.link;
+	v->hovered_links = arrow.count;
 	if (v->hovered == promise)
 		return;
 	v->hovered = promise;
@@ -67,11 +89,6 @@ void weft__viewer_guide(struct weft_viewer *v, bool shown, int64_t time_ns)
 	v->has_pointer = shown;
 	v->pointer_ns = time_ns;
 	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
-}
-
-static double distance(double a, double b)
-{
-	return a > b ? a - b : b - a;
 }
 
 static void drag_overview(struct weft_viewer *v, double from_x_px, double to_x_px)
@@ -159,7 +176,8 @@ void weft_viewer_motion(struct weft_viewer *v, double x_px, double y_px)
 			v->last_x_px = x_px;
 			v->last_y_px = y_px;
 		}
-		hover(v, hit(v, x_px, y_px));
+		uint32_t promise = hit(v, x_px, y_px);
+		hover(v, promise, arrow_at(v, x_px, y_px, promise));
 		mark_lane(v, x_px, y_px);
 	}
 	bool in_overview = v->pointer == WEFT_POINTER_OVERVIEW || is_in(v, WEFT_PANE_OVERVIEW, y_px);
@@ -214,7 +232,7 @@ void weft_viewer_leave(struct weft_viewer *v)
 	if (v->pointer == WEFT_POINTER_MEASURES)
 		end_span(v);
 	v->pointer = WEFT_POINTER_IDLE;
-	hover(v, WEFT_NONE);
+	hover(v, WEFT_NONE, (struct weft_arrow_hit){WEFT_NONE, 0});
 	mark_lane(v, -1, -1);
 	weft__viewer_guide(v, false, 0);
 }

@@ -29,7 +29,7 @@ static void come_to(struct weft_viewer *v, uint32_t promise)
 {
 	if (v->hovered != WEFT_NONE)
 		weft__viewer_changed(v, WEFT_CHANGED_HOVER | WEFT_CHANGED_OVERLAY);
-	v->hovered = WEFT_NONE;
+	v->hovered = v->hovered_link = WEFT_NONE;
 	weft_viewer_reveal(v, promise);
 }
 

@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "analysis/ties.h"
 #include "base/duration.h"
+#include "base/utf8.h"
 #include "viewer/rows_private.h"
 
 const char *weft_viewer_summary(const struct weft_viewer *v, char buf[WEFT_SUMMARY_BYTES])
@@ -18,25 +20,115 @@ const char *weft_viewer_summary(const struct weft_viewer *v, char buf[WEFT_SUMMA
 	return buf;
 }
 
-const char *weft_viewer_describe(const struct weft_viewer *v, char buf[WEFT_SUMMARY_BYTES])
+static void describe(const struct weft_viewer *v, uint32_t promise, char *buf, size_t size)
 {
 	static const char *const ends[] = {[WEFT_END_PENDING] = "is pending",
 	    [WEFT_END_RESOLVED] = "is resolved",
 	    [WEFT_END_FAILED] = "fails",
 	    [WEFT_END_BECAME] = "becomes another"};
-	uint32_t promise = v->selected != WEFT_NONE ? v->selected : v->hovered;
-	if (promise == WEFT_NONE) {
-		snprintf(buf, WEFT_SUMMARY_BYTES, "Nothing is selected");
-		return buf;
-	}
 	const struct weft_promise *p = &v->model->promises[promise];
 	char name[256], start[WEFT_DURATION_BYTES], life[WEFT_DURATION_BYTES];
 	weft_model_name(v->model, promise, name, sizeof name);
 	weft_duration_format(start, sizeof start, p->start_ns);
 	weft_duration_format(life, sizeof life, p->end_ns - p->start_ns);
-	snprintf(buf, WEFT_SUMMARY_BYTES, "%s, %s, promise %" PRId64 ": begins at %s and %s after %s", name,
+	snprintf(buf, size, "%s, %s, promise %" PRId64 ": begins at %s and %s after %s", name,
 	    weft_model_kind_name(v->model, p->kind), p->id, start, ends[p->end], life);
+}
+
+const char *weft_viewer_describe(const struct weft_viewer *v, char buf[WEFT_SUMMARY_BYTES])
+{
+	uint32_t promise = v->selected != WEFT_NONE ? v->selected : v->hovered;
+	if (promise != WEFT_NONE)
+		describe(v, promise, buf, WEFT_SUMMARY_BYTES);
+	else
+		snprintf(buf, WEFT_SUMMARY_BYTES, "Nothing is selected");
 	return buf;
+}
+
+/* 'bind 7 "read a block"' */
+static const char *call(const struct weft_viewer *v, uint32_t promise, char buf[200])
+{
+	const struct weft_promise *p = &v->model->promises[promise];
+	const char *kind = weft_model_kind_name(v->model, p->kind);
+	char name[120];
+	uint32_t text = weft_model_name_text(v->model, promise);
+	if (text == WEFT_NONE) {
+		snprintf(buf, 200, "%s %" PRId64, kind, p->id);
+		return buf;
+	}
+	weft_utf8_copy(name, sizeof name, weft_model_text(v->model, text));
+	snprintf(buf, 200, "%s %" PRId64 " \"%s\"", kind, p->id, name);
+	return buf;
+}
+
+static void tell_arrow(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
+{
+	const struct weft_link *link = &v->model->links[v->hovered_link];
+	const struct weft_promise *to = &v->model->promises[link->to];
+	char a[200], b[200], at[WEFT_DURATION_BYTES], since[WEFT_DURATION_BYTES];
+	int len = 0;
+	call(v, link->from, a);
+	call(v, link->to, b);
+	weft_duration_format(at, sizeof at, link->time_ns);
+	weft_duration_format(
+	    since, sizeof since, link->time_ns > to->end_ns ? link->time_ns - to->end_ns : to->end_ns - link->time_ns);
+	switch ((enum weft_link_kind)link->kind) {
+	case WEFT_LINK_RESOLVE:
+		len = snprintf(
+		    buf, WEFT_TIP_BYTES, to->end == WEFT_END_FAILED ? "%s made %s fail at %s" : "%s resolved %s at %s", a, b, at);
+		break;
+	case WEFT_LINK_READ:
+		len = snprintf(buf, WEFT_TIP_BYTES, "%s read the %s of %s at %s, %s after it came", a,
+		    to->end == WEFT_END_FAILED ? "error" : "result", b, at, since);
+		break;
+	case WEFT_LINK_AWAIT:
+		len = snprintf(buf, WEFT_TIP_BYTES,
+		    weft_has_ended(to) ? "%s waited for %s from %s on, for %s" : "%s waits for %s from %s on", a, b, at, since);
+		break;
+	default: len = snprintf(buf, WEFT_TIP_BYTES, "%s sent %s a message at %s", a, b, at);
+	}
+	if (v->hovered_links > 1 && len < WEFT_TIP_BYTES)
+		snprintf(buf + len, WEFT_TIP_BYTES - (size_t)len, "; and %" PRIu32 " more arrows here", v->hovered_links - 1);
+}
+
+static void tell_density(const uint32_t counts[WEFT_ARROWS], char buf[WEFT_TIP_BYTES])
+{
+	static const char *const did[] = {[WEFT_ARROW_AWAIT] = "began to wait",
+	    [WEFT_ARROW_READ] = "read a result",
+	    [WEFT_ARROW_RESOLVE] = "resolved another",
+	    [WEFT_ARROW_SIGNAL] = "sent a message",
+	    [WEFT_ARROW_READ_FAILED] = "read an error"};
+	int len = snprintf(buf, WEFT_TIP_BYTES, "In this pixel");
+	for (size_t i = 0, told = 0; i < WEFT_ARROWS; i++)
+		if (counts[i] > 0)
+			len += snprintf(
+			    buf + len, WEFT_TIP_BYTES - (size_t)len, "%s %" PRIu32 " %s", told++ ? "," : "", counts[i], did[i]);
+	snprintf(buf + len, WEFT_TIP_BYTES - (size_t)len, "; point at a promise to see its own arrows");
+}
+
+bool weft_viewer_tip(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
+{
+	enum { NEAR_PX = 8 };
+	const struct weft_pane *picture = &v->panes[WEFT_PANE_PICTURE];
+	double x = v->last_x_px / v->scale, y = (v->last_y_px - picture->y_px) / v->scale;
+	uint32_t counts[WEFT_ARROWS];
+	if (!v->has_pointer || v->pointer != WEFT_POINTER_IDLE || v->last_y_px < picture->y_px)
+		return false;
+	if (v->hovered_link != WEFT_NONE) {
+		tell_arrow(v, buf);
+		return true;
+	}
+	if (weft_draw_density_at(&v->lists[WEFT_PANE_PICTURE], x, y, counts)) {
+		tell_density(counts, buf);
+		return true;
+	}
+	if (v->hovered == WEFT_NONE || v->layout->rows[v->hovered] == WEFT_NONE)
+		return false;
+	double away = y - weft_view_y(v->view, weft_view_slot(v->view, v->layout->rows[v->hovered]));
+	if (away > NEAR_PX || away < -NEAR_PX)
+		return false;
+	describe(v, v->hovered, buf, WEFT_TIP_BYTES);
+	return true;
 }
 
 const char *weft_viewer_list_promise(const struct weft_viewer *v, uint32_t promise, char buf[WEFT_SUMMARY_BYTES])

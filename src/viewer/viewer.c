@@ -5,6 +5,7 @@
 #include "draw/lane.h"
 #include "viewer/findings.h"
 #include "viewer/private.h"
+#include "viewer/summary.h"
 
 static void free_all(struct weft_viewer *v)
 {
@@ -60,7 +61,7 @@ int weft_viewer_open(
 		return status;
 	}
 	v->trace = trace;
-	v->selected = v->hovered = v->focused = WEFT_NONE;
+	v->selected = v->hovered = v->focused = v->hovered_link = WEFT_NONE;
 	v->search_at = (uint32_t)v->model->promise_count;
 	v->metrics = v->overview_shown = true;
 	v->questions[WEFT_ASK_TRACE] = (struct weft_question){.state = WEFT_QUESTION_NEW, .promise = WEFT_NONE};
@@ -177,11 +178,22 @@ static int draw_overlay(struct weft_viewer *v, struct weft_error *err)
 	    .has_span = v->has_span,
 	    .span_from_ns = v->span_from_ns,
 	    .span_to_ns = v->span_to_ns};
+	char tip[WEFT_TIP_BYTES];
+	if (weft_viewer_tip(v, tip)) {
+		ruler.tip = tip;
+		ruler.tip_x_px = v->last_x_px / v->scale;
+		ruler.tip_y_px = (v->last_y_px - v->panes[WEFT_PANE_PICTURE].y_px) / v->scale;
+	}
 	struct weft_marks marks = {.measure = v->measure,
 	    .measure_ctx = v->measure_ctx,
 	    .selected = v->selected,
 	    .hovered = v->hovered,
 	    .dim = v->filter && v->highlighting != WEFT_HIGHLIGHT_NONE};
+	for (size_t i = 0; i < 4; i++) {
+		uint32_t promise = i < 2 ? v->hovered : v->selected;
+		if (promise != WEFT_NONE && (i < 2 || promise != v->hovered))
+			marks.arrows[i].count = weft_facts_links(v->facts, promise, i % 2, &marks.arrows[i].links);
+	}
 	int status = weft_marks_draw(&v->lists[WEFT_PANE_MARKS], v->view, &marks, err);
 	if (status == WEFT_OK)
 		status = weft_ruler_guides(&v->lists[WEFT_PANE_GUIDES], v->view, &ruler, err);

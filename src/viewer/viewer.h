@@ -96,7 +96,9 @@ struct weft_viewer {
 	double width_px, height_px, scale;
 
 	uint32_t selected, hovered; /* a promise, or WEFT_NONE; never the system */
-	bool has_span;              /* a stretch of time is measured */
+	uint32_t hovered_link,
+	    hovered_links; /* the arrow under the pointer, and how many are drawn as one with it; or WEFT_NONE */
+	bool has_span;     /* a stretch of time is measured */
 	int64_t span_from_ns, span_to_ns;
 	enum weft_highlighting highlighting; /* what the highlighted promises are: weft_view_is_highlighted(), view->found */
 	bool filter;                         /* what is not highlighted is dimmed */

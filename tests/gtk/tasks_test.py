@@ -102,6 +102,37 @@ def labelled(path, label):
     return int(next(line.split()[1] for line in dump.splitlines() if f'"{label}"' in line))
 
 
+def what_an_arrow_means():
+    """To point at it is enough; so it is at a line."""
+    path = trace('lock')
+    disk = labelled(path, 'disk')
+    with App(view, path) as app:
+        app.shown()
+        app.find('disk')
+        app.key('Return', 'Escape')
+        app.until_viewer('selected', lambda v: v['selected'] == disk)
+        app.focus()
+        app.key('z', 'Escape')
+        viewer = app.until_viewer('nothing is selected', lambda v: v['selected'] is None)
+        line = next(p for p in app.settled()['promises'] if p[0] == disk)
+        app.at(line[1] + 30, line[3])
+        app.until_viewer('a line says what it is', lambda v: v['tip'].startswith('disk, timer, promise '))
+        person = Person(app)
+        for away in range(5, 60, 3):  # whoever reads it may stand above or below
+            for y in (line[3] - away, line[3] + away):
+                app.at(line[2], y)
+                time.sleep(0.1)
+                viewer = app.viewer()
+                if 'read the result of' in viewer['tip']:
+                    break
+            else:
+                continue
+            break
+        assert re.fullmatch(rf'\w+ \d+( "[^"]*")? read the result of timer {disk} "disk" at [\d.]+ .?s, .* after it came', viewer['tip']), viewer['tip']
+        assert person.actions == 0
+        app.picture('arrow')
+
+
 def all_of_a_kind_are_folded():
     path = trace('lock')
     one, inside = labelled(path, 'GET /item/1000'), labelled(path, 'disk')
@@ -169,4 +200,4 @@ def the_sort_that_cost_most():
         app.picture('table')
 
 
-sys.exit(run([why_is_the_slowest_request_slow, a_promise_alone_has_its_path_above_it, all_of_a_kind_are_folded, ten_moves_and_ten_times_back, the_sort_that_cost_most]))
+sys.exit(run([why_is_the_slowest_request_slow, what_an_arrow_means, a_promise_alone_has_its_path_above_it, all_of_a_kind_are_folded, ten_moves_and_ten_times_back, the_sort_that_cost_most]))

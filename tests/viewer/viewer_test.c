@@ -1,11 +1,15 @@
 /* viewer_test.c: what pointers, keys and links do to what is seen.  SPDX-License-Identifier: ISC */
 #include "scene.h"
 
+#include "view/index.h"
 #include "viewer/actions.h"
 #include "viewer/findings.h"
 #include "viewer/place.h"
 #include "viewer/search.h"
+#include "viewer/summary.h"
 #include "viewer/table.h"
+
+#include <inttypes.h>
 
 static void test_drawing(void **state)
 {
@@ -265,6 +269,14 @@ static bool has_text(const struct weft_draw_list *list, const char *text)
 	return false;
 }
 
+static size_t rings(const struct weft_draw_list *list)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < list->count; i++)
+		count += list->prims[i].kind == WEFT_PRIM_RECT && list->prims[i].paint == WEFT_PAINT_ACCENT;
+	return count;
+}
+
 static void test_marks(void **state)
 {
 	(void)state;
@@ -276,23 +288,72 @@ static void test_marks(void **state)
 	assert_true(v->is_drawn && !v->is_overlay_drawn); /* the picture stays */
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 	assert_true(marks->count >= 5 && has_text(marks, "GET /never"));
-	size_t count = marks->count;
+	size_t count = rings(marks), all;
 	double x, y;
 	spot_of(v, with_id(v, 6), &x, &y);
 	weft_viewer_motion(v, x, y);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
-	assert_int_equal(marks->count, count + 4);
+	assert_int_equal(rings(marks), count + 4);
 	/* The filter: a veil, and through it what is highlighted. */
 	weft_viewer_set_filter(v, true);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
-	assert_int_equal(marks->count, count + 4);
+	assert_int_equal(rings(marks), count + 4);
+	all = marks->count;
 	weft_viewer_search(v, "never", NULL);
 	while (weft_viewer_search_step(v, 1000))
 		;
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 	assert_int_equal(marks->prims[0].paint, WEFT_PAINT_BACKGROUND);
-	assert_true(marks->prims[0].alpha < 255 && marks->count > count + 5);
+	assert_true(marks->prims[0].alpha < 255 && marks->count > all + 1);
 	assert_false(has_text(marks, "GET /fails"));
+	weft_viewer_destroy(v);
+}
+
+/* An arrow says in a sentence what it is; the arrows of who is selected are over the picture. */
+static void test_tips(void **state)
+{
+	(void)state;
+	static const char *const verbs[] = {[WEFT_LINK_RESOLVE] = " resolved ",
+	    [WEFT_LINK_READ] = " read the result of ",
+	    [WEFT_LINK_AWAIT] = " waited for ",
+	    [WEFT_LINK_SIGNAL] = " sent "};
+	struct weft_viewer *v = open_text(SERVER);
+	char tip[WEFT_TIP_BYTES], id[32];
+	size_t told = 0;
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	for (uint32_t i = 0; i < v->model->link_count; i++) {
+		const struct weft_link *link = &v->model->links[i];
+		struct weft_arrow_ends e = weft__arrow_ends(v->model, link);
+		if (!weft__is_arrow(v->layout, link) || v->layout->rows[e.from] == v->layout->rows[e.to])
+			continue;
+		double x = (weft_view_x(v->view, e.from_ns) + weft_view_x(v->view, e.to_ns)) / 2;
+		double y0 = weft_view_y(v->view, weft_view_slot(v->view, v->layout->rows[e.from]));
+		double y1 = weft_view_y(v->view, weft_view_slot(v->view, v->layout->rows[e.to]));
+		weft_viewer_motion(v, x, v->panes[WEFT_PANE_PICTURE].y_px + (y0 + y1) / 2);
+		assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+		if (v->hovered_link != i) /* another lies on it */
+			continue;
+		assert_true(weft_viewer_tip(v, tip));
+		assert_true(has_text(&v->lists[WEFT_PANE_GUIDES], tip));
+		bool failed = v->model->promises[link->to].end == WEFT_END_FAILED;
+		assert_true(failed || strstr(tip, verbs[link->kind]));
+		snprintf(id, sizeof id, " %" PRId64, v->model->promises[link->to].id);
+		assert_non_null(strstr(tip, id));
+		told++;
+	}
+	assert_true(told >= 3);
+	weft_viewer_leave(v);
+	assert_false(weft_viewer_tip(v, tip));
+	/* Who is selected has all its arrows over the picture. */
+	uint32_t link = 0;
+	while (!weft__is_arrow(v->layout, &v->model->links[link]))
+		link++;
+	weft_viewer_select(v, v->model->links[link].to);
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	size_t arrows = 0;
+	for (size_t i = 0; i < v->lists[WEFT_PANE_MARKS].count; i++)
+		arrows += v->lists[WEFT_PANE_MARKS].prims[i].kind == WEFT_PRIM_TRIANGLE;
+	assert_true(arrows > 0);
 	weft_viewer_destroy(v);
 }
 
@@ -1144,6 +1205,7 @@ int main(void)
 	    cmocka_unit_test(test_pointer),
 	    cmocka_unit_test(test_strips),
 	    cmocka_unit_test(test_marks),
+	    cmocka_unit_test(test_tips),
 	    cmocka_unit_test(test_walking),
 	    cmocka_unit_test(test_history),
 	    cmocka_unit_test(test_ten_steps_back),

@@ -1,0 +1,173 @@
+/* density_test.c: an even load looks even.  What frame and overview say of each column of pixels is held against what is counted
+ * from links and promises.  Arguments: the generator, how many events, and shapes.  SPDX-License-Identifier: ISC */
+#include "draw/scene.h"
+
+#include <unistd.h>
+
+#include "draw/overview.h"
+
+static const char *generator, *events;
+static char **shapes;
+
+static void open_shape(struct scene *s, const char *shape)
+{
+	char path[] = "density-XXXXXX", command[600];
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(command, sizeof command, "'%s' %s --events=%s -o %s", generator, shape, events, path);
+	assert_int_equal(system(command), 0);
+	*s = (struct scene){0};
+	assert_int_equal(weft_trace_open(&s->trace, path, NULL), WEFT_OK);
+	unlink(path);
+	assert_int_equal(weft_model_build(&s->model, s->trace, NULL, NULL), WEFT_OK);
+	assert_int_equal(weft_layout_create(&s->layout, s->model, NULL), WEFT_OK);
+	assert_int_equal(weft_view_create(&s->view, s->model, s->layout, NULL), WEFT_OK);
+}
+
+/* By column of pixels: links of each class whose time is in it. */
+static uint32_t *count_links(const struct scene *s)
+{
+	size_t width = (size_t)s->view->width_px;
+	uint32_t *counts = calloc(width * WEFT_ARROWS, sizeof *counts);
+	int64_t *from = malloc((width + 1) * sizeof *from);
+	assert_true(counts && from);
+	for (size_t x = 0; x <= width; x++)
+		from[x] = weft_view_time(s->view, (double)x);
+	for (size_t i = 0, x = 0; i < s->model->link_count; i++) {
+		const struct weft_link *link = &s->model->links[i];
+		while (x < width && link->time_ns >= from[x + 1])
+			x++;
+		if (x == width || link->time_ns < from[x] || !weft__is_arrow(s->layout, link))
+			continue;
+		counts[x * WEFT_ARROWS + weft__arrow_of(s->model, link)]++;
+	}
+	free(from);
+	return counts;
+}
+
+/* Returns in how many columns arrows are told of by their number. */
+static size_t check_band(const struct scene *s)
+{
+	const int width = (int)s->view->width_px;
+	const double bottom = s->view->height_px - s->view->lanes_px;
+	uint32_t *truth = count_links(s), got[WEFT_ARROWS];
+	bool is_many[WEFT_ARROWS] = {0};
+	double y = bottom - 22, most = 0, high = 0;
+	size_t columns = 0;
+	if (!weft_draw_density_at(&s->list, 0, y, got)) {
+		free(truth);
+		return 0;
+	}
+	for (int x = 0; x < width; x++) {
+		assert_true(weft_draw_density_at(&s->list, x, y, got));
+		double sum = 0;
+		for (int a = 0; a < WEFT_ARROWS; a++) {
+			is_many[a] |= got[a] > 0;
+			sum += got[a];
+		}
+		most = sum > most ? sum : most;
+	}
+	double *px = calloc((size_t)width, sizeof *px);
+	assert_non_null(px);
+	for (size_t i = 0; i < s->list.count; i++) {
+		const struct weft_prim *p = &s->list.prims[i];
+		if (p->kind != WEFT_PRIM_RECT || p->paint < WEFT_PAINT_AWAIT || p->paint > WEFT_PAINT_SIGNAL ||
+		    (double)p->y0 < bottom - 34)
+			continue;
+		px[(int)p->x0] += (double)(p->y1 - p->y0) * p->alpha / 255;
+		high = px[(int)p->x0] > high ? px[(int)p->x0] : high;
+	}
+	for (int x = 0; x < width; x++) {
+		double sum = 0;
+		assert_true(weft_draw_density_at(&s->list, x, y, got));
+		for (int a = 0; a < WEFT_ARROWS; a++)
+			if (is_many[a]) {
+				assert_int_equal(got[a], truth[x * WEFT_ARROWS + a]);
+				sum += truth[x * WEFT_ARROWS + a];
+			}
+		double said = px[x] * most / high;
+		assert_true(said - sum <= 0.01 * sum + 0.001 * most && sum - said <= 0.01 * sum + 0.001 * most);
+		columns += sum > 0;
+	}
+	free(px);
+	free(truth);
+	return columns;
+}
+
+/* Rows that are taken in each cell of the strip, against what covers it: within 1 % of its height. */
+static void check_overview(const struct scene *s)
+{
+	enum { WIDTH = 1280, CELLS = WIDTH / 2 };
+	struct weft_overview *o;
+	struct weft_draw_list list = {0};
+	static double truth[CELLS + 2], said[CELLS];
+	memset(truth, 0, sizeof truth);
+	memset(said, 0, sizeof said);
+	weft_view_show_all(s->view);
+	assert_int_equal(weft_overview_create(&o, s->view, NULL), WEFT_OK);
+	assert_int_equal(weft_overview_draw(&list, o, s->view, WIDTH, WEFT_OVERVIEW_PX, NULL), WEFT_OK);
+	/* Areas are as many as the heights at which there is anything. */
+	double rows = s->layout->row_count, areas = rows < 14 ? rows : 14;
+	for (size_t i = 0; i < list.count; i++) {
+		const struct weft_prim *p = &list.prims[i];
+		if (p->paint != WEFT_PAINT_PROMISE || p->alpha < 20 || (double)p->y1 > WEFT_OVERVIEW_PX - 14)
+			continue;
+		for (int c = (int)p->x0 / 2; c < (int)p->x1 / 2; c++)
+			said[c] += (p->alpha - 20) / 200.0 * rows / areas;
+	}
+	/* As differences: what part of a cell is covered from some place in it on. */
+	double scale = weft_overview_x(o, WIDTH, s->model->end_ns) - weft_overview_x(o, WIDTH, 0);
+	double left = weft_overview_x(o, WIDTH, 0);
+	for (uint32_t p = 1; p < s->model->promise_count; p++) {
+		const struct weft_promise *promise = &s->model->promises[p];
+		int64_t ends[2] = {promise->start_ns, promise->end_ns > promise->start_ns ? promise->end_ns : promise->start_ns};
+		for (int e = 0; e < 2 && s->layout->rows[p] != WEFT_NONE; e++) {
+			double x = (left + (double)ends[e] / (double)s->model->end_ns * scale) / 2, sign = e ? -1 : 1;
+			int cell = (int)x;
+			assert_true(cell >= 0 && cell < CELLS);
+			truth[cell] += sign * (cell + 1 - x);
+			truth[cell + 1] += sign * (x - cell);
+		}
+	}
+	double sum = 0;
+	for (int c = 0; c < CELLS; c++) {
+		sum += truth[c];
+		bool is_edge = c * 2 < left + 2 || c * 2 > left + scale - 4; /* a cell that is in the strip in part */
+		if (!is_edge && !(said[c] - sum <= 0.01 * rows + 1 && sum - said[c] <= 0.01 * rows + 1))
+			fail_msg("cell %d: %f rows are taken, the overview says %f of %f", c, sum, said[c], rows);
+	}
+	weft_draw_finish(&list);
+	weft_overview_destroy(o);
+}
+
+static void test_density(void **state)
+{
+	(void)state;
+	size_t columns = 0;
+	for (char **shape = shapes; *shape; shape++) {
+		struct scene s;
+		open_shape(&s, *shape);
+		const struct weft_draw_options options = {.no_axis = true};
+		for (int64_t parts = 1; parts <= 64; parts *= 8) {
+			int64_t middle = s.model->end_ns / 2, half = middle / parts;
+			weft_view_show(s.view, middle - half, middle + half);
+			assert_int_equal(draw_scene(&s, &options), WEFT_OK);
+			columns += check_band(&s);
+		}
+		check_overview(&s);
+		close_scene(&s);
+	}
+	assert_true(columns > 0);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 4)
+		return 1;
+	generator = argv[1];
+	events = argv[2];
+	shapes = argv + 3;
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_density)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
