@@ -182,6 +182,39 @@ static void note_lock(struct walk *w)
 	}
 }
 
+/* The read for which the promise began to run: a read at that moment, or the first link of that run, if it reads a promise that
+ * had ended before the run. */
+static const struct weft_link *first_read(const struct walk *w)
+{
+	const struct weft_model *m = w->ties->model;
+	const struct weft_link *read = link_at(w, WEFT_LINK_READ, false);
+	uint32_t run = weft_run_before(m, w->promise, w->time_ns + 1);
+	if (read || run == WEFT_NONE || m->runs[run].start_ns != w->time_ns)
+		return read;
+	const uint32_t *out = w->ties->out;
+	const size_t end = w->ties->out_begin[w->promise + 1];
+	size_t l = WEFT_FIRST(i, w->ties->out_begin[w->promise], end, m->links[out[i]].time_ns >= w->time_ns);
+	if (l == end)
+		return NULL;
+	const struct weft_link *first = &m->links[out[l]];
+	return first->kind == WEFT_LINK_READ && first->time_ns <= m->runs[run].end_ns &&
+		       w->ties->ended_ns[first->to] <= w->time_ns
+		   ? first
+		   : NULL;
+}
+
+/* Whether a promise is but a name for whoever runs the program's loop, as in traces of mirage: nobody knows what it is, nor why
+ * it runs now.  What it ends then was ended by the outside. */
+static bool is_the_loop(const struct walk *w, uint32_t promise)
+{
+	const struct weft_model *m = w->ties->model;
+	uint32_t run = weft_run_before(m, promise, w->time_ns + 1);
+	if (m->promises[promise].kind != WEFT_KIND_PREEXISTING || run == WEFT_NONE)
+		return false;
+	const struct walk begins = {.ties = w->ties, .time_ns = m->runs[run].start_ns, .promise = promise};
+	return !first_read(&begins) && !link_at(&begins, WEFT_LINK_SIGNAL, true);
+}
+
 static void was_ended(struct walk *w)
 {
 	uint32_t handled = handler(w);
@@ -193,7 +226,7 @@ static void was_ended(struct walk *w)
 	}
 	const struct weft_link *by = link_at(w, WEFT_LINK_RESOLVE, true);
 	note_lock(w);
-	if (by && by->from != WEFT_SYSTEM) {
+	if (by && by->from != WEFT_SYSTEM && !is_the_loop(w, by->from)) {
 		go(w, by->from, ACTS);
 		return;
 	}
@@ -217,27 +250,6 @@ static void acted(struct walk *w)
 	const struct weft_promise *promise = &m->promises[w->promise];
 	int64_t since_ns = run != WEFT_NONE ? m->runs[run].end_ns : promise->start_ns;
 	step(w, WEFT_STEP_WAITING, w->promise, since_ns, run != WEFT_NONE ? ACTS : first_mode(w));
-}
-
-/* The read for which the promise began to run: a read at that moment, or the first link of that run, if it reads a promise that
- * had ended before the run. */
-static const struct weft_link *first_read(const struct walk *w)
-{
-	const struct weft_model *m = w->ties->model;
-	const struct weft_link *read = link_at(w, WEFT_LINK_READ, false);
-	uint32_t run = weft_run_before(m, w->promise, w->time_ns + 1);
-	if (read || run == WEFT_NONE || m->runs[run].start_ns != w->time_ns)
-		return read;
-	const uint32_t *out = w->ties->out;
-	const size_t end = w->ties->out_begin[w->promise + 1];
-	size_t l = WEFT_FIRST(i, w->ties->out_begin[w->promise], end, m->links[out[i]].time_ns >= w->time_ns);
-	if (l == end)
-		return NULL;
-	const struct weft_link *first = &m->links[out[l]];
-	return first->kind == WEFT_LINK_READ && first->time_ns <= m->runs[run].end_ns &&
-		       w->ties->ended_ns[first->to] <= w->time_ns
-		   ? first
-		   : NULL;
 }
 
 static void began(struct walk *w)
