@@ -1,8 +1,8 @@
-/* clients.c [leak|chat|exit|pool]: a server's connections, recorded by hand as docs/recording.md says.
+/* clients.c [leak|chat|exit|pool|hand-over]: a server's connections, recorded by hand as docs/recording.md says.
  *
  * leak: no connection is ever closed.  chat: none is closed either, but all of them go on talking.  exit: the program ends while
- * a short timer is under way.  pool: work of 60 ms on another OS thread, while the loop has nothing to do.  All but the first are
- * healthy.  SPDX-License-Identifier: ISC */
+ * a short timer is under way.  pool: work of 60 ms on another OS thread, while the loop has nothing to do.  hand-over: another
+ * OS thread answers requests.  All but the first are healthy.  SPDX-License-Identifier: ISC */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -77,10 +77,42 @@ static void use_pool(void)
 	weft_resolve(request, request);
 }
 
+/* Answers the requests that come through a pipe. */
+static void *answer_all(void *pipe)
+{
+	weft_id request;
+	while (read(*(int *)pipe, &request, sizeof request) == sizeof request) {
+		WEFT_NOTE(request, "answered by another OS thread than the one that heard it");
+		weft_resolve(request, request);
+	}
+	weft_run(WEFT_SYSTEM_ID);
+	return NULL;
+}
+
+static void hand_over(void)
+{
+	enum { MANY = 1000 };
+	int ends[2];
+	pthread_t thread;
+	if (pipe(ends) || pthread_create(&thread, NULL, answer_all, &ends[0]))
+		return;
+	for (int i = 0; i < MANY; i++) {
+		weft_id request = WEFT_CREATE(WEFT_KIND_TASK);
+		WEFT_LABEL(request, "GET /");
+		if (write(ends[1], &request, sizeof request) < 0)
+			return;
+		sleep_us(20);
+	}
+	close(ends[1]);
+	pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const char *fault = argc > 1 ? argv[1] : "";
 	serve(fault);
+	if (!strcmp(fault, "hand-over"))
+		hand_over();
 	if (!strcmp(fault, "pool"))
 		use_pool();
 	if (!strcmp(fault, "exit")) {
