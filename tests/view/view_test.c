@@ -196,6 +196,38 @@ static void test_only_rows_with_something_in_view_have_height(void **state)
 	assert_true(fewer > 100);
 }
 
+/* What is seen at places of the picture, times and slots. */
+static void see(const struct scene *s, double seen[6])
+{
+	for (int i = 0; i < 3; i++) {
+		seen[i] = (double)weft_view_time(s->view, s->view->width_px / 2 * i);
+		seen[3 + i] = weft_view_slot_at(s->view, s->view->height_px / 4 * (i + 1));
+	}
+}
+
+static void test_what_was_seen_before_is_seen_again(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		struct scene s;
+		double before[6], elsewhere[6], again[6];
+		open_random(&s, seed);
+		weft_view_zoom(s.view, 7, 500);
+		weft_view_focus(s.view, s.view->slots / 3);
+		int64_t from_ns = s.view->from_ns;
+		double px_per_ns = s.view->px_per_ns, focus = s.view->focus;
+		see(&s, before);
+		weft_view_show(s.view, s.model->end_ns / 2, s.model->end_ns / 3 * 2);
+		weft_view_focus(s.view, 0);
+		see(&s, elsewhere);
+		assert_memory_not_equal(elsewhere, before, sizeof before);
+		weft_view_restore(s.view, from_ns, px_per_ns, focus);
+		see(&s, again);
+		assert_memory_equal(again, before, sizeof before);
+		close_scene(&s);
+	}
+}
+
 /* As long as anything is on it. */
 static void test_the_row_in_focus_stays_there(void **state)
 {
@@ -484,6 +516,7 @@ int main(void)
 	    cmocka_unit_test(test_time),
 	    cmocka_unit_test(test_rows),
 	    cmocka_unit_test(test_only_rows_with_something_in_view_have_height),
+	    cmocka_unit_test(test_what_was_seen_before_is_seen_again),
 	    cmocka_unit_test(test_the_row_in_focus_stays_there),
 	    cmocka_unit_test(test_drag),
 	    cmocka_unit_test(test_focus_goes_where_lines_are_long),
