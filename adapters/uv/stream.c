@@ -259,7 +259,7 @@ void weft__uv_write_called(uv_write_t *req, int status, unsigned slot)
 		user(req, status);
 }
 
-/* A write that has ended when it begins. */
+/* A write that has ended when it begins, whoever runs: it is the socket that wrote. */
 static void wrote(const void *caller, int bytes, const struct sockaddr *to, struct weft__uv_thing *socket)
 {
 	if (!socket)
@@ -272,7 +272,7 @@ static void wrote(const void *caller, int bytes, const struct sockaddr *to, stru
 		weft__uv_put_address(&text, to);
 	weft__uv_say(&text);
 	weft_resolve(WEFT_SYSTEM_ID, text.id);
-	weft_read_later(weft__hook_thread.running, text.id);
+	weft_read_later(socket->id, text.id);
 }
 
 int weft__uv_try_write(struct weft__uv_copy *copy, const void *caller, uv_stream_t *stream, const uv_buf_t bufs[], unsigned count)

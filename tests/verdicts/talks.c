@@ -2,6 +2,7 @@
  *
  *   (none)   all is answered, and the clients close
  *   silent   one question gets no answer
+ *   left     the same, and the client closes after 1.5 s
  *   file     one question waits for a FIFO that nobody opens
  *   kept     all is answered, and the clients keep their connections
  *   pool     four computations hold the pool for 300 ms; eight short ones, each with a file, come behind them
@@ -109,7 +110,7 @@ static void on_question(uv_stream_t *stream, ssize_t length, const uv_buf_t *buf
 	bool is_special = ++c->count == 7;
 	if (is_special && c->number == 2 && is("pool"))
 		fill_pool();
-	if (is_special && c->number == 2 && is("silent"))
+	if (is_special && c->number == 2 && (is("silent") || is("left")))
 		return;
 	if (is_special && c->number == 2 && is("file"))
 		uv_fs_open(loop, &c->open, "nobody-writes", O_RDONLY, 0, opened);
@@ -141,6 +142,26 @@ static void tick(uv_timer_t *timer)
 	(void)timer;
 }
 
+static void leave(struct connection *c)
+{
+	uv_close((uv_handle_t *)&c->tcp, NULL);
+	if (--clients_left > 0)
+		return;
+	uv_close((uv_handle_t *)&listener, NULL);
+	uv_close((uv_handle_t *)&clock_tick, NULL);
+	uv_close((uv_handle_t *)&end, NULL);
+}
+
+static struct connection clients[CLIENTS];
+
+static void lose_patience(uv_timer_t *timer)
+{
+	uv_close((uv_handle_t *)timer, NULL);
+	for (int i = 0; i < CLIENTS; i++)
+		if (!uv_is_closing((uv_handle_t *)&clients[i].tcp))
+			leave(&clients[i]);
+}
+
 static void on_answer(uv_stream_t *stream, ssize_t length, const uv_buf_t *buffer)
 {
 	struct connection *c = stream->data;
@@ -150,14 +171,8 @@ static void on_answer(uv_stream_t *stream, ssize_t length, const uv_buf_t *buffe
 		say(c, "well?");
 		return;
 	}
-	if (is("kept"))
-		return;
-	uv_close((uv_handle_t *)stream, NULL);
-	if (--clients_left == 0) {
-		uv_close((uv_handle_t *)&listener, NULL);
-		uv_close((uv_handle_t *)&clock_tick, NULL);
-		uv_close((uv_handle_t *)&end, NULL);
-	}
+	if (!is("kept"))
+		leave(c);
 }
 
 static void on_connect(uv_connect_t *connect, int status)
@@ -170,7 +185,6 @@ static void on_connect(uv_connect_t *connect, int status)
 
 int main(int argc, char **argv)
 {
-	static struct connection clients[CLIENTS];
 	struct sockaddr_in address;
 	int length = sizeof address;
 	fault = argc > 1 ? argv[1] : "";
@@ -190,6 +204,11 @@ int main(int argc, char **argv)
 	/* It is never quiet for long. */
 	uv_timer_init(loop, &clock_tick);
 	uv_timer_start(&clock_tick, tick, 20, 20);
+	if (is("left")) {
+		static uv_timer_t patience;
+		uv_timer_init(loop, &patience);
+		uv_timer_start(&patience, lose_patience, 1500, 0);
+	}
 	uv_timer_init(loop, &end);
 	uv_timer_start(&end, stop, 2500, 0);
 	return uv_run(loop, UV_RUN_DEFAULT);

@@ -197,7 +197,7 @@ def what_a_protected_promise_waits_for():
 
 def a_server_that_does_not_answer():
     """Nothing is told to weft: the program is recorded as it is.  A connection that nobody uses, and a late answer, are no faults."""
-    for fault, expected in ('all', []), ('kept', []), ('late', []), ('pool', []), ('silent', ['from 127.0.0.1', 'to 127.0.0.1']), ('file', ['from 127.0.0.1', 'to 127.0.0.1']):
+    for fault, expected in ('all', []), ('kept', []), ('late', []), ('pool', []), ('silent', ['from 127.0.0.1', 'to 127.0.0.1']), ('left', ['owed its peer an answer for 1.', 'waited for an answer for 1.']), ('file', ['from 127.0.0.1', 'to 127.0.0.1']):
         trace = os.path.join(folder, 'talks-' + fault)
         subprocess.run([weft, 'record', '-o', trace, '--', talks, fault], cwd=folder, check=True, stderr=subprocess.DEVNULL, timeout=60)
         said = subprocess.run([weft, 'explain', '--json', trace], check=False, stdout=subprocess.PIPE, text=True, timeout=60)
@@ -208,6 +208,7 @@ def a_server_that_does_not_answer():
         assert len(found) == len(expected) and said.returncode == 0, (fault, found)
         for finding, words in zip(found, expected):
             assert finding['finding'] == 'unanswered' and words in finding['title'] and not finding['sure'], finding
+        assert all(f['title'].endswith(', until it was closed') == (fault == 'left') for f in found), found
         if fault == 'file':
             assert 'since then it waits for fs ' in found[0]['title'] and '"open nobody-writes"' in found[0]['title'], found[0]
 

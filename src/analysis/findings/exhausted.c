@@ -10,7 +10,7 @@
 
 enum {
 	USUAL_SIZE = 4,  /* of the pool, unless UV_THREADPOOL_SIZE says otherwise */
-	BREAK_PART = 4,  /* of the shorter of two stretches: an OS thread may take so long from one computation to the next */
+	BREAK_PART = 4,  /* of a stretch: an OS thread may take so long from one computation to the next */
 	LEAST_STALLS = 4 /* who waited for less than so many times the length of a stall is no victim */
 };
 
@@ -110,9 +110,7 @@ static bool gather_stretches(struct pool *pool, size_t begin, size_t limit)
 		if (now != size)
 			continue;
 		int64_t end_ns = s[1].time_ns; /* somebody ends it */
-		int64_t before_ns = last ? last->end_ns - last->start_ns : 0, after_ns = end_ns - s->time_ns;
-		int64_t shorter_ns = before_ns < after_ns ? before_ns : after_ns;
-		if (last && last->part == s->part && s->time_ns - last->end_ns <= shorter_ns / BREAK_PART) {
+		if (last && last->part == s->part && s->time_ns - last->end_ns <= (last->end_ns - last->start_ns) / BREAK_PART) {
 			last->end_ns = end_ns;
 			continue;
 		}

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/findings/finding.h"
 #include "base/hash.h"
@@ -47,6 +48,14 @@ static void hear(struct talk *t, bool is_question, int64_t time_ns)
 	}
 }
 
+/* libuv's adapter says so of a read that found that the peer had closed. */
+static bool is_end(const struct weft_model *m, uint32_t read)
+{
+	uint32_t label = weft_first_label(m, read);
+	struct weft_str text = label == WEFT_NONE ? (struct weft_str){0} : weft_model_text(m, label);
+	return text.len == 3 && !memcmp(text.ptr, "end", 3);
+}
+
 /* What was read and written on a connection; false: it was neither accepted nor made. */
 static bool listen_to(const struct weft__finder *f, uint32_t p, struct talk *t)
 {
@@ -66,7 +75,7 @@ static bool listen_to(const struct weft__finder *f, uint32_t p, struct talk *t)
 		is_made |= with->kind == WEFT_KIND_CONNECT;
 		if (is_write)
 			wrote_ns = with->start_ns;
-		if (is_read)
+		if (is_read && !is_end(m, link->to))
 			hear(t, t->is_accepted, link->time_ns);
 		else if (is_write)
 			hear(t, !t->is_accepted, with->start_ns);
@@ -92,7 +101,7 @@ static void add(struct search *s, struct talk *t)
 	struct group *group = &s->groups.items[t->group];
 	group->answers += t->answers;
 	group->longest_ns = t->longest_ns > group->longest_ns ? t->longest_ns : group->longest_ns;
-	if (t->asked_ns == WEFT_NO_TIME || promise->end != WEFT_END_PENDING)
+	if (t->asked_ns == WEFT_NO_TIME)
 		return;
 	struct talk *kept = weft_vec_push(&s->silent);
 	f->no_memory |= !kept;
@@ -100,9 +109,16 @@ static void add(struct search *s, struct talk *t)
 		*kept = *t;
 }
 
+/* When the connection was closed, or the trace ended. */
+static int64_t over_of(const struct weft__finder *f, const struct talk *t)
+{
+	int64_t ended_ns = f->ties.ended_ns[t->promise];
+	return ended_ns == WEFT_NEVER ? weft_model_until(f->model, t->promise) : ended_ns;
+}
+
 static int64_t silence_of(const struct weft__finder *f, const struct talk *t)
 {
-	return weft_model_until(f->model, t->promise) - t->asked_ns;
+	return over_of(f, t) - t->asked_ns;
 }
 
 static bool is_due(const struct search *s, const struct talk *t)
@@ -150,18 +166,18 @@ static void tell(struct search *s, const struct talk *t)
 	struct weft__finder *f = s->finder;
 	struct group *group = &s->groups.items[t->group];
 	uint32_t p = t->promise;
-	int64_t until_ns = weft_model_until(f->model, p);
-	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_UNANSWERED, p, t->asked_ns, until_ns);
+	bool is_over = f->ties.ended_ns[p] != WEFT_NEVER;
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_UNANSWERED, p, t->asked_ns, over_of(f, t));
 	if (!finding)
 		return;
 	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p), *silence = weft__words_span(f, silence_of(f, t));
 	const char *others = group->silent > 1 ? weft__finding_text(f, ", and so have %" PRIu32 " more", group->silent - 1) : "";
 	finding->weight = group->silent + (t->is_accepted ? (uint64_t)UINT32_MAX : 0); /* who is silent before who waits for it */
 	uint32_t input = waits_for(f, t);
-	const char *waits = input == WEFT_NONE ? ""
+	const char *waits = input == WEFT_NONE ? is_over ? ", until it was closed" : ""
 					       : weft__finding_text(f, "; since then it waits for %s%s",
 						     weft__words_name(f, input), weft__words_at(f, input));
-	finding->title = weft__finding_text(f, "%s%s has %s for %s%s%s", name, at,
+	finding->title = weft__finding_text(f, "%s%s %s%s for %s%s%s", name, at, is_over ? "" : "has ",
 	    t->is_accepted ? "owed its peer an answer" : "waited for an answer", silence, others, waits);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, t->asked_ns, p,
 	    t->is_accepted ? "%s reads what came, and writes nothing after that" : "%s writes, and nothing comes after that",
