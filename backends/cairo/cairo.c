@@ -280,20 +280,49 @@ static bool is_small(const struct weft_prim *p)
 	return (p->x1 - p->x0) * (p->y1 - p->y0) < SMALL_PX;
 }
 
-static_assert(sizeof(wchar_t) == sizeof(uint32_t), "wmemset fills pixels");
+static_assert(sizeof(wchar_t) == sizeof(uint32_t), "wmemset fills pixels, with the widest instructions that there are");
 
-static void fill_line(uint32_t *at, uint32_t colour, int count)
+/* A colour, and what it makes of the last that was under it: most of what is under a rectangle has one colour. */
+struct glaze {
+	uint32_t rb, ag, rest, under, mixed;
+};
+
+static inline uint32_t mix(struct glaze *g, uint32_t under)
 {
-	if (count < AT_ONCE)
-		for (int i = 0; i < count; i++)
-			at[i] = colour;
-	else /* with the widest instructions that there are */
-		wmemset((wchar_t *)(void *)at, (wchar_t)colour, (size_t)count);
+	if (under != g->under) {
+		g->under = under;
+		g->mixed = (g->rb + scale_pair(under, g->rest)) | (g->ag + scale_pair(under >> 8, g->rest)) << 8;
+	}
+	return g->mixed;
 }
 
 static bool has_one_colour(const uint32_t *at, int count)
 {
 	return !memcmp(at, at + 1, (size_t)(count - 1) * sizeof *at);
+}
+
+static void fill(uint32_t *at, int count, uint32_t colour)
+{
+	static_assert(sizeof(wchar_t) == sizeof *at, "wmemset fills pixels, with the widest instructions that there are");
+	wmemset((wchar_t *)(void *)at, (wchar_t)colour, (size_t)count);
+}
+
+/* A line of a rectangle that is long. */
+static void fill_line(uint32_t *at, int count, struct glaze *g)
+{
+	if (g->rest == 0) {
+		fill(at, count, mix(g, *at));
+		return;
+	}
+	for (; count >= AT_ONCE; at += AT_ONCE, count -= AT_ONCE) {
+		if (has_one_colour(at, AT_ONCE))
+			fill(at, AT_ONCE, mix(g, *at));
+		else
+			for (int i = 0; i < AT_ONCE; i++)
+				at[i] = mix(g, at[i]);
+	}
+	for (int i = 0; i < count; i++)
+		at[i] = mix(g, at[i]);
 }
 
 static void fill_small(const struct pixels *px, const struct weft_prim *p, uint32_t rgb)
@@ -303,29 +332,16 @@ static void fill_small(const struct pixels *px, const struct weft_prim *p, uint3
 	y0 = y0 > px->y0 ? y0 : px->y0;
 	x1 = x1 < px->x1 ? x1 : px->x1;
 	y1 = y1 < px->y1 ? y1 : px->y1;
-	uint32_t alpha = p->alpha, rest = 255 - alpha;
-	uint32_t rb = scale_pair(rgb, alpha), ag = scale_pair(rgb >> 8 | 0xff0000, alpha);
-	/* Most of what is under a rectangle has one colour. */
-	uint32_t under = 0, mixed = rb | ag << 8;
-	for (int y = y0; y < y1 && x0 < x1; y++) {
-		uint32_t *line = (uint32_t *)(void *)(px->data + (ptrdiff_t)y * px->stride);
-		if (alpha == 255) {
-			fill_line(line + x0, rgb | 0xff000000, x1 - x0);
-			continue;
-		}
-		for (int x = x0, end; x < x1; x = end) {
-			end = x1 - x < AT_ONCE ? x1 : x + AT_ONCE;
-			bool is_one = has_one_colour(line + x, end - x);
-			for (int i = x; i < (is_one ? x + 1 : end); i++) {
-				if (line[i] != under) {
-					under = line[i];
-					mixed = (rb + scale_pair(under, rest)) | (ag + scale_pair(under >> 8, rest)) << 8;
-				}
-				line[i] = mixed;
-			}
-			if (is_one)
-				fill_line(line + x, mixed, end - x);
-		}
+	uint32_t rb = scale_pair(rgb, p->alpha), ag = scale_pair(rgb >> 8 | 0xff0000, p->alpha);
+	struct glaze g = {.rb = rb, .ag = ag, .rest = 255u - p->alpha, .mixed = rb | ag << 8};
+	const int count = x1 - x0;
+	for (int y = y0; y < y1; y++) {
+		uint32_t *at = (uint32_t *)(void *)(px->data + (ptrdiff_t)y * px->stride) + x0;
+		if (count >= AT_ONCE)
+			fill_line(at, count, &g);
+		else
+			for (int i = 0; i < count; i++)
+				at[i] = mix(&g, at[i]);
 	}
 }
 
