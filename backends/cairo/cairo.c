@@ -1,8 +1,9 @@
 /* cairo.c: primitives and text.
  *
  * Rectangles that look alike are one path without antialiasing, which Cairo fills quickly, or go right into the pixels of an
- * image if they are small; slanted lines are one path each, since many of them in one are slow.  Plain ASCII goes as glyphs whose
- * numbers and advances are looked up once; the rest through Pango, whose layouts are kept.  SPDX-License-Identifier: ISC */
+ * image if they are small, as arrows' heads do; slanted lines are one path each, since many of them in one are slow.  Plain ASCII
+ * goes as glyphs whose numbers and advances are looked up once; the rest through Pango, whose layouts are kept.
+ * SPDX-License-Identifier: ISC */
 #include "backends/cairo/cairo.h"
 
 #include <assert.h>
@@ -13,7 +14,8 @@
 
 #define LAYOUTS 512u
 #define SMALL_PX 4096.0f
-#define AT_ONCE 32       /* px that are compared and filled together */
+#define AT_ONCE 32 /* px that are compared and filled together */
+#define HEAD_MOST_PX 30
 #define RECTS_A_PATH 128 /* where many overlap, a path costs the square of their number */
 
 struct glyphs {
@@ -345,6 +347,76 @@ static void fill_small(const struct pixels *px, const struct weft_prim *p, uint3
 	}
 }
 
+/* How much of each pixel of a line a triangle covers, in 256ths; from y on. */
+static void cover(const double x[3], const double y[3], int line_y, int left, uint32_t covered[HEAD_MOST_PX + 2])
+{
+	enum { LINES = 4, LINE = 256 / LINES };
+	for (int k = 0; k < LINES; k++) {
+		double at = line_y + (k + 0.5) / LINES, from = 1e9, to = -1e9;
+		for (int i = 0; i < 3; i++) {
+			int j = (i + 1) % 3;
+			if ((y[i] <= at) == (y[j] <= at))
+				continue;
+			double crossing = x[i] + (x[j] - x[i]) * (at - y[i]) / (y[j] - y[i]) - left;
+			from = crossing < from ? crossing : from;
+			to = crossing > to ? crossing : to;
+		}
+		if (from > to)
+			continue;
+		int first = (int)from, last = (int)to;
+		covered[first] += (uint32_t)(((to < first + 1 ? to : first + 1) - from) * LINE);
+		for (int i = first + 1; i < last; i++)
+			covered[i] += LINE;
+		if (last > first)
+			covered[last] += (uint32_t)((to - last) * LINE);
+	}
+}
+
+/* An arrow's head, right into the pixels; false if it is no small one. */
+static bool fill_head(const struct pixels *px, const struct weft_prim *p, uint32_t rgb)
+{
+	float left_x, left_y, right_x, right_y;
+	weft_prim_head(p, &left_x, &left_y, &right_x, &right_y);
+	const double x[3] = {(double)p->x0 + px->dx, (double)left_x + px->dx, (double)right_x + px->dx};
+	const double y[3] = {(double)p->y0 + px->dy, (double)left_y + px->dy, (double)right_y + px->dy};
+	double least_x = x[0], most_x = x[0], least_y = y[0], most_y = y[0];
+	for (int i = 1; i < 3; i++) {
+		least_x = x[i] < least_x ? x[i] : least_x;
+		most_x = x[i] > most_x ? x[i] : most_x;
+		least_y = y[i] < least_y ? y[i] : least_y;
+		most_y = y[i] > most_y ? y[i] : most_y;
+	}
+	if (least_x < px->x0 || least_y < px->y0 || most_x > px->x1 || most_y > px->y1 || most_x - least_x > HEAD_MOST_PX)
+		return false;
+	int left = (int)least_x, right = (int)most_x < px->x1 ? (int)most_x : px->x1 - 1;
+	for (int line_y = (int)least_y; line_y < most_y; line_y++) {
+		uint32_t covered[HEAD_MOST_PX + 2] = {0};
+		uint32_t *line = (uint32_t *)(void *)(px->data + (ptrdiff_t)line_y * px->stride);
+		cover(x, y, line_y, left, covered);
+		for (int i = left; i <= right; i++) {
+			uint32_t alpha = (p->alpha * covered[i - left] + 128) >> 8, under = line[i];
+			line[i] = (scale_pair(rgb, alpha) + scale_pair(under, 255 - alpha)) |
+				  (scale_pair(rgb >> 8 | 0xff0000, alpha) + scale_pair(under >> 8, 255 - alpha)) << 8;
+		}
+	}
+	return true;
+}
+
+/* Arrows' heads that look alike, up to place `end`. */
+static void draw_heads(cairo_t *cr, const struct pixels *px, const struct weft_prim *p, const struct weft_prim *end, uint32_t rgb)
+{
+	for (; p < end;) {
+		if (px->surface) {
+			cairo_surface_flush(px->surface);
+			for (; p < end && fill_head(px, p, rgb); p++)
+				continue;
+			cairo_surface_mark_dirty(px->surface);
+		}
+		if (p < end)
+			draw_shape(cr, p++);
+	}
+}
+
 /* Rectangles that look alike, up to place `end`. */
 static void draw_rects(cairo_t *cr, const struct pixels *px, const struct weft_prim *p, const struct weft_prim *end, uint32_t rgb)
 {
@@ -381,6 +453,11 @@ void weft_cairo_draw(struct weft_cairo *c, cairo_t *cr, const struct weft_draw_l
 		cairo_set_antialias(cr, p->kind == WEFT_PRIM_RECT ? CAIRO_ANTIALIAS_NONE : CAIRO_ANTIALIAS_DEFAULT);
 		if (p->kind == WEFT_PRIM_RECT) {
 			draw_rects(cr, &pixels, p, list->prims + end, rgb);
+			i = end;
+			continue;
+		}
+		if (p->kind == WEFT_PRIM_TRIANGLE) {
+			draw_heads(cr, &pixels, p, list->prims + end, rgb);
 			i = end;
 			continue;
 		}

@@ -191,6 +191,13 @@ void weft__cross_put(struct weft__frame *f, double x0, double y0, double x1, dou
 	double dx = (x1 - x0) / 4, dy = y1 - y0, long_x = dx < 0 ? -dx : dx, long_y = dy < 0 ? -dy : dy;
 	int steps = weft__floor(long_x > long_y ? long_x : long_y) + 1;
 	uint64_t *bits = f->s->cross_bits.items;
+	if (dx == 0) { /* most are */
+		int x = weft__floor(x0 / 4), top = weft__floor(y0 < y1 ? y0 : y1), bottom = weft__floor(y0 < y1 ? y1 : y0);
+		bottom = bottom < f->height ? bottom : f->height - 1;
+		for (int y = top > 0 ? top : 0; x >= 0 && x <= f->width / 4 && y <= bottom; y++)
+			bits[(size_t)y * stride + (size_t)x / 64] |= 1ull << x % 64;
+		return;
+	}
 	for (int i = 0; i <= steps; i++) {
 		int x = weft__floor(x0 / 4 + dx * i / steps), y = weft__floor(y0 + dy * i / steps);
 		if (x >= 0 && x <= f->width / 4 && y >= 0 && y < f->height)
