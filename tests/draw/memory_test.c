@@ -8,40 +8,11 @@
 
 #include <cmocka.h>
 
+#include "allocations.h"
 #include "draw/overview.h"
 #include "draw/random_trace.h"
 #include "draw/ruler.h"
 #include "draw/svg.h"
-
-/* How many allocations still succeed; the linker leads those of the library here (--wrap). */
-static long allocations_left = -1;
-
-static bool may_allocate(void)
-{
-	return allocations_left < 0 || allocations_left-- > 0;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-	return may_allocate() ? __real_malloc(size) : NULL;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return may_allocate() ? __real_calloc(count, size) : NULL;
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-	return may_allocate() ? __real_realloc(old, size) : NULL;
-}
 
 static int swallow(void *ctx, const void *bytes, size_t size)
 {
@@ -102,6 +73,7 @@ static void test_every_allocation(void **state)
 	assert_int_equal(weft_trace_open_memory(&trace, w.bytes, w.size, "test", NULL), WEFT_OK);
 	assert_int_equal(weft_model_build(&model, trace, NULL, NULL), WEFT_OK);
 	long needed = 0;
+	only_one_fails = true;
 	for (int status = WEFT_ENOMEM; status != WEFT_OK; needed++) {
 		allocations_left = needed;
 		status = draw(model);
@@ -114,8 +86,42 @@ static void test_every_allocation(void **state)
 	weft_trace_close(trace);
 }
 
+/* A server's rows are the same or none: those of many connections are packed with what is known of each moment. */
+static void test_rows_of_a_server(void **state)
+{
+	(void)state;
+	enum { CONNECTIONS = 100 };
+	static struct mirage_writer w;
+	struct weft_trace *trace;
+	struct weft_model *model;
+	mw_packet(&w, 1);
+	for (int i = 1; i <= 2 * CONNECTIONS; i += 2) {
+		mw_create(&w, 1000 * i, -1, i, WEFT_KIND_CONNECTION);
+		mw_create(&w, 1000 * i + 10, i, i + 1, WEFT_KIND_FS);
+	}
+	mw_end(&w, 0);
+	assert_int_equal(weft_trace_open_memory(&trace, w.bytes, w.size, "test", NULL), WEFT_OK);
+	assert_int_equal(weft_model_build(&model, trace, NULL, NULL), WEFT_OK);
+	only_one_fails = true;
+	for (long needed = 0, status = WEFT_ENOMEM; status != WEFT_OK; needed++) {
+		struct weft_layout *layout;
+		allocations_left = needed;
+		status = weft_layout_create(&layout, model, NULL);
+		bool one_failed = allocations_left < 0;
+		allocations_left = -1;
+		assert_int_equal(status, one_failed ? WEFT_ENOMEM : WEFT_OK);
+		if (status == WEFT_OK) {
+			assert_int_equal(layout->track_count, CONNECTIONS);
+			assert_true(needed > 10);
+			weft_layout_destroy(layout);
+		}
+	}
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation), cmocka_unit_test(test_rows_of_a_server)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
