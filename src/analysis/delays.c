@@ -7,6 +7,9 @@
 /* A sleep of that length is one: the loop had nothing to do. */
 #define SLEEP_NS 100000
 
+/* Timers that are called so soon after a stall, as a part of its length, were due. */
+#define TIMERS_PART 20
+
 static int64_t max_ns(int64_t a, int64_t b)
 {
 	return a > b ? a : b;
@@ -222,14 +225,18 @@ static bool is_late(const struct weft_model *m, const struct weft_link *link, co
 uint32_t weft__delays_late(const struct weft__delays *d, const struct weft__stall *s, struct weft__late *list, uint32_t most)
 {
 	const struct weft_model *m = d->ties->model;
-	int64_t until_ns = s->end_ns + (s->end_ns - s->start_ns);
+	int64_t length_ns = s->end_ns - s->start_ns, until_ns = s->end_ns + length_ns;
 	if ((size_t)(s - d->stalls.items) + 1 < d->stalls.count && s[1].stream == s->stream)
 		until_ns = min_ns(until_ns, s[1].start_ns);
+	/* libevent computes its next sleep with the time of before the callbacks: timers that are due come one sleep later. */
+	int64_t timers_until_ns = min_ns(until_ns, s->end_ns + length_ns / TIMERS_PART);
 	until_ns = next_sleep(m, s->stream, s->end_ns, until_ns);
 	uint32_t count = 0;
-	for (size_t l = weft_link_from(m, s->end_ns); l < m->link_count && m->links[l].time_ns <= until_ns; l++) {
+	for (size_t l = weft_link_from(m, s->end_ns);
+	     l < m->link_count && m->links[l].time_ns <= max_ns(until_ns, timers_until_ns); l++) {
 		const struct weft_link *link = &m->links[l];
-		if (!is_late(m, link, s))
+		bool is_timer = m->promises[link->to].kind == WEFT_KIND_TIMER;
+		if (!is_late(m, link, s) || (link->time_ns > until_ns && !is_timer))
 			continue;
 		uint32_t i = 0;
 		while (i < count && i < most && list[i].promise != link->to)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""verdicts_test.py WEFT BANK THREADS CLIENTS JOBS SHOP EDITED_SHOP CHOICES TALKS: programs as strangers write them: each fault is found first and named, the healthy twin is not blamed.
+"""verdicts_test.py WEFT BANK THREADS CLIENTS JOBS SHOP EDITED_SHOP CHOICES TALKS TURNS: programs as strangers write them: each fault is found first and named, the healthy twin is not blamed.
 
 SPDX-License-Identifier: ISC"""
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-weft, bank, threads, clients, jobs, shop, edited_shop, choices, talks = map(os.path.abspath, sys.argv[1:10])
+weft, bank, threads, clients, jobs, shop, edited_shop, choices, talks, turns = map(os.path.abspath, sys.argv[1:11])
 folder = tempfile.mkdtemp(prefix='weft-verdicts-')
 
 
@@ -213,11 +213,20 @@ def a_server_that_does_not_answer():
             assert 'since then it waits for fs ' in found[0]['title'] and '"open nobody-writes"' in found[0]['title'], found[0]
 
 
+def timers_that_come_one_sleep_after_a_stall():
+    trace = os.path.join(folder, 'turns')
+    subprocess.run([weft, 'record', '-o', trace, '--', turns], check=True, stderr=subprocess.DEVNULL, timeout=60)
+    said = subprocess.run([weft, 'explain', '--json', trace], check=False, stdout=subprocess.PIPE, text=True, timeout=60)
+    first = json.loads(said.stdout.splitlines()[0])
+    assert first['finding'] == 'stall' and 'blocked in usleep' in first['title'] and '2 promises' in first['title'], said.stdout
+    assert all('timer ' in text and ' is called back ' in text for text in texts(first, 'victim')), first
+
+
 for test in (healthy_twins_are_not_blamed, what_is_known_is_left_out, a_circle_through_a_choice, a_choice_that_the_ring_forgot, three_transfers_in_a_circle, a_lock_that_is_taken_again, two_threads_with_two_mutexes,
              a_mutex_that_is_not_unlocked, connections_that_nobody_closes, a_server_that_is_asked_again_without_end, a_queue_that_only_grows,
              orders_that_pile_up,
              a_pool_whose_threads_all_compute, work_that_goes_on_after_a_timeout, stats_and_check_agree, a_stall_is_the_first_difference,
              added_lines_make_no_difference, what_a_protected_promise_waits_for,
-             a_server_that_does_not_answer):
+             a_server_that_does_not_answer, timers_that_come_one_sleep_after_a_stall):
     test()
     print('ok   ', test.__name__)

@@ -1,0 +1,35 @@
+/* turns.c: a libevent loop with three timers, each started anew when it comes.  The third of one round sleeps for 150 ms; the
+ * others are late by that, and libevent sleeps once more before it calls them: it computes how long by the time of before the
+ * callbacks. SPDX-License-Identifier: ISC */
+#include <event2/event.h>
+#include <unistd.h>
+
+enum { TIMERS = 3, SLOW = 21, ALL = 60 };
+
+static struct event *timers[TIMERS];
+
+static void on_timer(evutil_socket_t fd, short what, void *data)
+{
+	static const struct timeval later = {.tv_usec = 3000};
+	static int count;
+	(void)fd, (void)what;
+	if (++count <= ALL)
+		event_add(*(struct event **)data, &later);
+	if (count == SLOW)
+		usleep(150000);
+}
+
+int main(void)
+{
+	const struct timeval soon = {.tv_usec = 3000};
+	struct event_base *base = event_base_new();
+	for (int i = 0; i < TIMERS; i++) {
+		timers[i] = event_new(base, -1, 0, on_timer, &timers[i]);
+		event_add(timers[i], &soon);
+	}
+	event_base_dispatch(base);
+	for (int i = 0; i < TIMERS; i++)
+		event_free(timers[i]);
+	event_base_free(base);
+	return 0;
+}
