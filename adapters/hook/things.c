@@ -1,8 +1,12 @@
 /* things.c: tables of things, in shards that have a lock each.  SPDX-License-Identifier: ISC */
 #include "adapters/hook/things.h"
 
+#include <errno.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static size_t hash(const void *key)
 {
@@ -23,25 +27,57 @@ static struct weft_hook_thing **bucket_of(struct weft_hook_things *table, const 
  * it. */
 static __thread int held __attribute__((tls_model("initial-exec")));
 
+static __attribute__((noinline)) void wait_for(struct weft_hook_shard *shard)
+{
+	int kept = errno;
+	while (__atomic_exchange_n(&shard->lock, 2, __ATOMIC_ACQUIRE) != 0)
+		syscall(SYS_futex, &shard->lock, FUTEX_WAIT_PRIVATE, 2, NULL);
+	errno = kept;
+}
+
+static __attribute__((noinline)) void wake_for(struct weft_hook_shard *shard)
+{
+	int kept = errno;
+	syscall(SYS_futex, &shard->lock, FUTEX_WAKE_PRIVATE, 1);
+	errno = kept;
+}
+
+/* A lock is free (0), taken (1), or taken and waited for (2).  Calls of pthread_mutex_lock() would go through the wrapper that
+ * this library has for programs. */
+static void lock(struct weft_hook_shard *shard)
+{
+	uint32_t is_free = 0;
+	if (__builtin_expect(
+		!__atomic_compare_exchange_n(&shard->lock, &is_free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED), 0))
+		wait_for(shard);
+}
+
+static void unlock(struct weft_hook_shard *shard)
+{
+	if (__builtin_expect(__atomic_exchange_n(&shard->lock, 0, __ATOMIC_RELEASE) == 2, 0))
+		wake_for(shard);
+}
+
 static void take(struct weft_hook_shard *shard)
 {
 	held++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	pthread_mutex_lock(&shard->lock);
+	lock(shard);
 }
 
 static bool try(struct weft_hook_shard *shard)
 {
+	uint32_t is_free = 0;
 	held++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	bool taken = pthread_mutex_trylock(&shard->lock) == 0;
+	bool taken = __atomic_compare_exchange_n(&shard->lock, &is_free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 	held -= !taken;
 	return taken;
 }
 
 static void give_back(struct weft_hook_shard *shard)
 {
-	pthread_mutex_unlock(&shard->lock);
+	unlock(shard);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	held--;
 }
@@ -66,7 +102,15 @@ void *weft_hook_things_find(struct weft_hook_things *table, const void *key)
 
 void *weft_hook_things_make(struct weft_hook_things *table, const void *key)
 {
-	struct weft_hook_thing **bucket = bucket_of(table, key), *thing = calloc(1, table->bytes);
+	struct weft_hook_shard *shard = shard_of(table, key);
+	struct weft_hook_thing **bucket = bucket_of(table, key), *thing = shard->spares;
+	if (thing) {
+		shard->spares = thing->next;
+		shard->spare_count--;
+		memset(thing, 0, table->bytes);
+	} else {
+		thing = calloc(1, table->bytes);
+	}
 	if (thing) {
 		thing->key = key;
 		thing->next = *bucket;
@@ -82,7 +126,14 @@ void weft_hook_things_drop(struct weft_hook_things *table, struct weft_hook_thin
 		at = &(*at)->next;
 	if (*at) /* not so in a child that was forked meanwhile, which has forgotten all */
 		__atomic_store_n(at, thing->next, __ATOMIC_RELAXED);
-	free(thing);
+	struct weft_hook_shard *shard = shard_of(table, thing->key);
+	if (shard->spare_count >= WEFT_HOOK_SPARES) {
+		free(thing);
+		return;
+	}
+	thing->next = shard->spares;
+	shard->spares = thing;
+	shard->spare_count++;
 }
 
 void weft_hook_things_each(struct weft_hook_things *table, void (*see)(struct weft_hook_thing *thing, void *data), void *data)
@@ -134,10 +185,7 @@ uint64_t weft_hook_things_list(struct weft_hook_things *table, uint64_t cursor, 
 /* A child's promises are of another trace.  It frees nothing: the handler that forked may have interrupted malloc(). */
 static void forget(struct weft_hook_things *table)
 {
-	for (size_t i = 0; i < WEFT_HOOK_SHARDS; i++) {
-		memset(table->shards[i].buckets, 0, sizeof table->shards[i].buckets);
-		pthread_mutex_init(&table->shards[i].lock, NULL);
-	}
+	memset(table->shards, 0, sizeof table->shards);
 }
 
 void weft_hook_things_fork(struct weft_hook_things *table, enum weft_hook_fork when)
@@ -146,7 +194,7 @@ void weft_hook_things_fork(struct weft_hook_things *table, enum weft_hook_fork w
 		forget(table);
 	for (size_t i = 0; when != WEFT_HOOK_IN_CHILD && held == 0 && i < WEFT_HOOK_SHARDS; i++)
 		if (when == WEFT_HOOK_BEFORE_FORK)
-			pthread_mutex_lock(&table->shards[i].lock);
+			lock(&table->shards[i]);
 		else
-			pthread_mutex_unlock(&table->shards[i].lock);
+			unlock(&table->shards[i]);
 }

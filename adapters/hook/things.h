@@ -5,8 +5,6 @@
 #ifndef WEFT_HOOK_THINGS_H
 #define WEFT_HOOK_THINGS_H
 
-#include <pthread.h>
-
 #include "adapters/hook/hook.h"
 #include "adapters/hook/label.h"
 #include "adapters/hook/thread.h"
@@ -35,12 +33,13 @@ struct weft_hook_thing {
 		};                                                                                                               \
 	}
 
-enum { WEFT_HOOK_SHARDS = 64, WEFT_HOOK_BUCKETS = 256 };
+enum { WEFT_HOOK_SHARDS = 64, WEFT_HOOK_BUCKETS = 256, WEFT_HOOK_SPARES = 16 };
 
 struct weft_hook_things {
 	size_t bytes; /* of a thing */
 	struct weft_hook_shard {
-		pthread_mutex_t lock;
+		uint32_t lock, spare_count;
+		struct weft_hook_thing *spares; /* to be used again */
 		struct weft_hook_thing *buckets[WEFT_HOOK_BUCKETS];
 	} shards[WEFT_HOOK_SHARDS];
 };
@@ -48,10 +47,7 @@ struct weft_hook_things {
 /* To initialize a table with. */
 #define WEFT_HOOK_THINGS(type)                                                                                                   \
 	{                                                                                                                        \
-		sizeof(type),                                                                                                    \
-		{                                                                                                                \
-			[0 ... WEFT_HOOK_SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER }                                      \
-		}                                                                                                                \
+		.bytes = sizeof(type)                                                                                            \
 	}
 
 /* The lock of the thing with that key is taken, until it is unlocked by the same key. */
