@@ -22,7 +22,6 @@ enum {
 	MOST_MOMENTS = 65536,
 	NEAR_MOMENTS = 8, /* are reached by steps, those further away by a division */
 	FEW_TRACKS = 64,  /* have room enough in nearly all bands */
-	MOST_CROWD = 8,
 	AHEAD = 12,
 	ALL = UINT8_MAX, /* tracks of less depth are blocks */
 	OUTERMOST = 1,
@@ -161,7 +160,7 @@ struct moments {
 
 /* The numbers of moments in a span are those from `first` on, before `end`. */
 struct moments_in {
-	size_t first, end;
+	uint32_t first, end;
 };
 
 static struct moments moments_of(const struct pack *p, const struct packed *b)
@@ -186,7 +185,7 @@ static inline size_t moment_at(const struct moments *m, size_t from, int64_t tim
 static inline struct moments_in moments_in(const struct moments *m, size_t from, struct span span)
 {
 	size_t first = moment_at(m, from, span.start_ns);
-	return (struct moments_in){first, moment_at(m, first, span.end_ns)};
+	return (struct moments_in){(uint32_t)first, (uint32_t)moment_at(m, first, span.end_ns)};
 }
 
 /* What a band may have at a moment at which so many promises and tracks are alive. */
@@ -238,80 +237,127 @@ static void measure(struct pack *p, struct packed *b)
 	b->bound_is_rough = true;
 }
 
-/* The ends of the promises of an outermost track that began last and are alive. */
-struct crowd {
-	int64_t ends_ns[MOST_CROWD];
-	uint32_t most; /* that were alive at once: so many rows it takes at least */
-};
-
-static void crowd_in(struct crowd *c, struct span span)
-{
-	uint32_t alive = 1;
-	size_t ended = 0;
-	for (size_t i = 0; i < MOST_CROWD; i++) {
-		bool is_alive = c->ends_ns[i] > span.start_ns;
-		alive += is_alive;
-		ended = is_alive ? ended : i;
-	}
-	c->ends_ns[ended] = span.end_ns;
-	c->most = alive > c->most ? alive : c->most;
-}
-
 /* At each moment: how many more promises and tracks are alive than at the one before, and how many more rows are taken at least
  * where outermost tracks are blocks. */
 struct change {
 	int32_t promises, tracks, rows;
 };
 
+/* Of an outermost track: how many of its promises are alive, and were at once: so many rows its block takes at least. */
+struct crowd {
+	uint32_t alive, most;
+};
+
+/* What is counted by the moments of a band. */
+struct counts {
+	struct moments m;
+	struct change *changes; /* by moment */
+	struct crowd *crowds;   /* by track */
+	struct moments_in *in;  /* by promise of the band */
+	uint32_t *gone;         /* outermost tracks, once for each of their promises, by the moment at which that is gone */
+	uint32_t *gone_begin;   /* by moment */
+};
+
+static bool allocate_counts(struct counts *c, const struct pack *p, const struct packed *b)
+{
+	const size_t n = b->end - b->begin;
+	c->m = moments_of(p, b);
+	c->changes = calloc(c->m.count + 1, sizeof *c->changes);
+	c->crowds = calloc(p->layout->track_count, sizeof *c->crowds);
+	c->in = malloc(n * sizeof *c->in);
+	c->gone = malloc(n * sizeof *c->gone);
+	c->gone_begin = calloc(c->m.count + 3, sizeof *c->gone_begin);
+	return c->changes && c->crowds && c->in && c->gone && c->gone_begin;
+}
+
+static void free_counts(struct counts *c)
+{
+	free(c->changes);
+	free(c->crowds);
+	free(c->in);
+	free(c->gone);
+	free(c->gone_begin);
+}
+
+/* Those that are in a track and alive at any moment leave it at another. */
+static bool is_counted(const struct pack *p, const struct counts *c, const struct packed *b, size_t i)
+{
+	return c->in[i].first < c->in[i].end && p->layout->track_of[p->order[b->begin + i]] != WEFT_NONE;
+}
+
+static uint32_t outermost_of(const struct pack *p, const struct packed *b, size_t i)
+{
+	return p->outermost[p->layout->track_of[p->order[b->begin + i]]];
+}
+
+static void count_crowds(const struct pack *p, const struct packed *b, struct counts *c)
+{
+	const size_t n = b->end - b->begin;
+	uint32_t *next = c->gone_begin + 1; /* where the next one of a moment goes; in the end, where the next moment's begin */
+	for (size_t i = 0; i < n; i++)
+		if (is_counted(p, c, b, i))
+			next[c->in[i].end + 1]++;
+	for (size_t k = 0; k <= c->m.count; k++)
+		next[k + 1] += next[k];
+	for (size_t i = 0; i < n; i++)
+		if (is_counted(p, c, b, i))
+			c->gone[next[c->in[i].end]++] = outermost_of(p, b, i);
+	for (size_t i = 0, gone = 0; i < n; i++) {
+		if (!is_counted(p, c, b, i))
+			continue;
+		while (gone < c->gone_begin[c->in[i].first + 1])
+			c->crowds[c->gone[gone++]].alive--;
+		struct crowd *crowd = &c->crowds[outermost_of(p, b, i)];
+		crowd->alive++;
+		crowd->most = crowd->alive > crowd->most ? crowd->alive : crowd->most;
+	}
+}
+
 /* The bound: that of the busiest moment.  Where even the outermost tracks cannot be blocks, all are loose at once.  False when
  * out of memory. */
 static bool find_bound(struct pack *p, struct packed *b)
 {
 	const struct weft_layout *l = p->layout;
-	const struct moments m = moments_of(p, b);
-	struct change *changes = calloc(m.count + 1, sizeof *changes), now = {0};
-	struct crowd *crowds = calloc(l->track_count, sizeof *crowds); /* by track */
-	bool done = changes && crowds;
+	struct counts c = {0};
+	struct change now = {0};
+	const bool done = allocate_counts(&c, p, b);
 	size_t from = 0;
 	for (size_t i = 0; i < b->track_count && done; i++) {
 		uint32_t t = b->tracks[i], around = l->tracks[t].around;
 		p->outermost[t] = around == WEFT_NONE ? t : p->outermost[around];
-		for (size_t k = 0; k < MOST_CROWD; k++)
-			crowds[t].ends_ns[k] = INT64_MIN;
 	}
 	for (size_t i = b->begin; i < b->end && done; i++) {
-		uint32_t promise = p->order[i], track = l->track_of[promise];
-		const struct span span = alone(p, promise);
-		const struct moments_in in = moments_in(&m, from, span);
-		bool is_loose = track == WEFT_NONE && !weft_layout_track(l, promise);
-		changes[in.first].promises++;
-		changes[in.end].promises--;
-		changes[in.first].rows += is_loose;
-		changes[in.end].rows -= is_loose;
-		if (track != WEFT_NONE)
-			crowd_in(&crowds[p->outermost[track]], span);
+		uint32_t promise = p->order[i];
+		const struct moments_in in = moments_in(&c.m, from, alone(p, promise));
+		bool is_loose = l->track_of[promise] == WEFT_NONE && !weft_layout_track(l, promise);
+		c.changes[in.first].promises++;
+		c.changes[in.end].promises--;
+		c.changes[in.first].rows += is_loose;
+		c.changes[in.end].rows -= is_loose;
+		c.in[i - b->begin] = in;
 		from = in.first; /* no later one begins before */
 	}
+	if (done)
+		count_crowds(p, b, &c);
 	for (size_t i = 0; i < b->track_count && done; i++) {
 		const struct weft_track *track = &l->tracks[b->tracks[i]];
-		const struct moments_in in = moments_in(&m, 0, (struct span){track->start_ns, track->end_ns});
-		int32_t height = track->around == WEFT_NONE ? 1 + (int32_t)crowds[b->tracks[i]].most : 0;
-		changes[in.first].tracks++;
-		changes[in.end].tracks--;
-		changes[in.first].rows += height;
-		changes[in.end].rows -= height;
+		const struct moments_in in = moments_in(&c.m, 0, (struct span){track->start_ns, track->end_ns});
+		int32_t height = track->around == WEFT_NONE ? 1 + (int32_t)c.crowds[b->tracks[i]].most : 0;
+		c.changes[in.first].tracks++;
+		c.changes[in.end].tracks--;
+		c.changes[in.first].rows += height;
+		c.changes[in.end].rows -= height;
 	}
 	uint64_t most = 0;
-	for (size_t k = 0; k < m.count && done; k++) {
-		now.promises += changes[k].promises;
-		now.tracks += changes[k].tracks;
-		now.rows += changes[k].rows;
+	for (size_t k = 0; k < c.m.count && done; k++) {
+		now.promises += c.changes[k].promises;
+		now.tracks += c.changes[k].tracks;
+		now.rows += c.changes[k].rows;
 		uint64_t here = bound_at((uint64_t)now.promises, (uint64_t)now.tracks);
 		b->bound = here > b->bound ? here : b->bound;
 		most = (uint64_t)now.rows > most ? (uint64_t)now.rows : most;
 	}
-	free(changes);
-	free(crowds);
+	free_counts(&c);
 	b->bound_is_rough = false;
 	b->is_hopeless = most > b->bound;
 	return done;
