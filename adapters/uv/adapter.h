@@ -159,7 +159,8 @@ struct weft__uv_run {
 	weft_id id;        /* 0: it is only a turn, not asked to run until nothing is left */
 	weft_id turns;     /* who called awaits it, since this turn is a long one (run.c); 0: nobody */
 	uint64_t since;
-	weft_id outer; /* who called */
+	uint64_t blocks_since_ns; /* 0: it holds up no other loop */
+	weft_id outer;            /* who called */
 	weft__uv_tag outer_actor;
 	struct weft_record_place *site;
 	int epoll;

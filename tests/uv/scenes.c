@@ -139,6 +139,36 @@ static int turn_by_turn(bool is_left)
 	return pause();
 }
 
+/* ---- nested: a callback runs another loop to its end, and holds up its own; then it runs its own, which it does not ---- */
+
+static void ends_other(uv_timer_t *timer)
+{
+	uv_close((uv_handle_t *)timer, NULL);
+}
+
+static void runs_other(uv_timer_t *timer)
+{
+	static uv_loop_t other;
+	static uv_timer_t later, own;
+	uv_loop_init(&other);
+	uv_timer_init(&other, &later);
+	uv_timer_start(&later, ends_other, 150, 0);
+	uv_run(&other, UV_RUN_DEFAULT);
+	uv_timer_init(loop, &own);
+	uv_timer_start(&own, nothing, 100, 0);
+	uv_run(loop, UV_RUN_ONCE);
+}
+
+static int nested(void)
+{
+	static uv_timer_t runs, late;
+	uv_timer_init(loop, &runs);
+	uv_timer_start(&runs, runs_other, 1, 0);
+	uv_timer_init(loop, &late);
+	uv_timer_start(&late, nothing, 50, 0);
+	return uv_run(loop, UV_RUN_DEFAULT);
+}
+
 /* ---- pool: three jobs for one thread, while a timer goes on ---- */
 
 static uv_timer_t ticks;
@@ -316,6 +346,7 @@ int main(int argc, char **argv)
 	       : !strcmp(name, "alive")    ? alive()
 	       : !strcmp(name, "turns")    ? turn_by_turn(false)
 	       : !strcmp(name, "left")     ? turn_by_turn(true)
+	       : !strcmp(name, "nested")   ? nested()
 	       : !strcmp(name, "pool")     ? pool()
 	       : !strcmp(name, "datagram") ? datagram()
 	       : !strcmp(name, "blocked")  ? blocked()

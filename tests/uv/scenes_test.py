@@ -116,6 +116,14 @@ timer = trace.promise('timer', '1 ms')
 if not any('blocked in' in event.get('why', '') for event in trace.ask('events', '--json') if event['op'] == 'pause_begin'):
     fail('no pause where a callback sleeps')
 
+# So is a callback that runs another loop to its end.
+trace = record('nested')
+pauses = [event['why'] for event in trace.ask('events', '--json') if event['op'].startswith('pause') and 'why' in event]
+expect(pauses, ['blocked in uv_run of another loop'], 'pauses of a callback that runs two loops, one of them its own')
+found = [finding for finding in trace.ask('explain', '--json') if finding['finding'] == 'stall']
+if not found or 'blocked in uv_run of another loop' not in found[0]['title'] or '"50 ms" is called back' not in str(found[0]['evidence']):
+    fail(f'who is late because a callback ran another loop: {found}')
+
 # A timer that is started a thousand times is one promise; a loop that spins costs nothing.
 trace = record('rearmed')
 expect(len(trace.promises('timer')), 1, 'promises of one timer')
