@@ -56,12 +56,15 @@ static bool has_run(const struct weft_promise *p)
 	return p->kind == WEFT_KIND_WORK && p[1].runs > p->runs;
 }
 
-/* When a computation gave its OS thread back.  It runs again after its end: the loop calls back who asked for it. */
+/* When a computation gave its OS thread back, or the trace ended.  It runs again after its end: the loop calls back who asked for
+ * it. */
 static int64_t find_return(const struct weft_model *m, uint32_t p)
 {
 	const struct weft_promise *promise = &m->promises[p];
 	uint32_t last = promise[1].runs - 1;
-	while (last > promise->runs && weft_has_ended(promise) && m->runs[last].start_ns >= promise->end_ns)
+	if (!weft_has_ended(promise))
+		return weft_model_until(m, p);
+	while (last > promise->runs && m->runs[last].start_ns >= promise->end_ns)
 		last--;
 	return m->runs[last].end_ns;
 }
