@@ -67,6 +67,7 @@ int cli_render(struct cli_args *args)
 		"draws only what belongs to this promise, what it waited for and who waited for it"},
 	    {"fold", 0, CLI_TEXT, &fold, "TEXT",
 		"draws what matches folded: of an actor its track, of others those of a kind and a track, as one line"},
+	    {"unfolded", 0, CLI_FLAG, &render.unfolded, NULL, "folds nothing by itself, however low the rows are"},
 	    {"explain", 0, CLI_FLAG, &explain, NULL,
 		"highlights the promises of the first finding of weft explain, and prints its title"},
 	    CLI_OPTION_PARTS(&parts),

@@ -35,7 +35,8 @@ struct weft_render_options {
 	const uint32_t *marked; /* highlight these promises of the model too */
 	size_t marked_count;
 	uint32_t focus;                     /* draw only what belongs to this promise (layout/focus.h), over its time; 0: all */
-	const struct weft_folding *folding; /* what is folded; NULL: nothing */
+	const struct weft_folding *folding; /* what is folded; NULL: what would be too thin to tell */
+	bool unfolded;                      /* nor is that */
 	bool no_metrics;                    /* leave the counters out */
 	enum weft_theme theme;              /* light or dark */
 	enum weft_picture picture;          /* see weft_picture_from_path() */

@@ -126,6 +126,37 @@ static int lay_out(
 	return status;
 }
 
+/* Has tracks folded whose rows would be too low. */
+static int fold_thin(struct weft_layout **layout, struct weft_view **view, const struct weft_model *model,
+    const struct weft_render_options *o, struct weft_error *err)
+{
+	struct weft_folding folding = {0};
+	struct weft_thinness thinness;
+	uint32_t *leader_of = NULL;
+	struct weft_layout *part = NULL;
+	struct weft_draw_options options = {.no_metrics = o->no_metrics};
+	int status = weft_folding_find_depth(&folding.depth, model, *layout, err);
+	if (status < 0 || folding.depth == 0)
+		return status;
+	weft_thinness_measure(&thinness, *view);
+	weft_view_resize(*view, o->width_px ? o->width_px : 1280, o->height_px ? o->height_px : 720);
+	if (o->has_from || o->has_to)
+		weft_view_show(*view, o->has_from ? o->from_ns : 0, o->has_to ? o->to_ns : model->end_ns);
+	if (!weft_thinness_at(&thinness, *view, weft_draw_lanes_px(model, &options, (*view)->height_px)))
+		return WEFT_OK;
+	status = weft_folding_find(&leader_of, &folding, model, *layout, NULL, err);
+	if (status == WEFT_OK && leader_of)
+		status = weft_layout_create_folded(&part, model, NULL, leader_of, err);
+	free(leader_of);
+	if (!part)
+		return status;
+	weft_view_destroy(*view);
+	*view = NULL;
+	weft_layout_destroy(*layout);
+	*layout = part;
+	return weft_view_create(view, model, part, err);
+}
+
 int weft_render(const struct weft_model *model, const struct weft_render_options *o, weft_write_fn *write, void *write_ctx,
     size_t *found, struct weft_error *err)
 {
@@ -141,6 +172,8 @@ int weft_render(const struct weft_model *model, const struct weft_render_options
 		status = lay_out(&layout, model, o, err);
 	if (status == WEFT_OK)
 		status = weft_view_create(&view, model, layout, err);
+	if (status == WEFT_OK && !o->unfolded && !o->focus && !(o->folding && o->folding->count > 0))
+		status = fold_thin(&layout, &view, model, o, err);
 	if (status == WEFT_OK)
 		status = render_view(view, o, write, write_ctx, found, err);
 	weft_view_destroy(view);

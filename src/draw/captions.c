@@ -13,6 +13,7 @@
 #define ID_SPARE_PX 16.0  /* an id is written only on a line that is clearly longer */
 #define TIGHT_STEP_PX 24.0
 #define TIGHT_TRIES 12
+#define NAMES_LOOKED_AT 32u
 #define KIND_ROOM_PX 22 /* height of a row that has room for both */
 
 /* The ends of the stretch that a label may take: its promise's line, and not beyond the picture. */
@@ -59,9 +60,18 @@ size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf,
 		return 0;
 	int len;
 	if (fold->is_track) {
-		char raw[120], name[130];
-		size_t own = weft_model_name(f->model, promise, raw, sizeof raw);
-		own = weft__text_clean(name, sizeof name, raw, own < sizeof raw ? own : sizeof raw - 1);
+		char name[130];
+		uint32_t text = weft_model_name_text(f->model, promise);
+		/* Of one without a label, the first actor in it says more than where it was made. */
+		for (uint32_t k = 1; k < fold->count && k < NAMES_LOOKED_AT && text == WEFT_NONE; k++) {
+			uint32_t member = f->layout->folded[fold->first + k];
+			uint16_t kind = f->model->promises[member].kind;
+			if (weft_kind_has(kind, WEFT_TRAIT_ACTOR) && !weft_kind_has(kind, WEFT_TRAIT_REQUEST))
+				text = weft_model_name_text(f->model, member);
+		}
+		struct weft_str label = text != WEFT_NONE ? weft_model_text(f->model, text) : (struct weft_str){"", 0};
+		size_t own = text != WEFT_NONE ? weft__text_clean(name, sizeof name, label.ptr, label.len)
+					       : unlabelled(f->model, promise, name, sizeof name);
 		len = snprintf(buf, size, "%.*s \xc2\xb7 %" PRIu32 " folded", (int)own, name, fold->count - 1);
 	} else {
 		len = snprintf(buf, size, fold->is_group ? "%" PRIu32 " \xc3\x97 %s" : "%" PRIu32 " %ss", fold->count,

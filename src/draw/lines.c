@@ -263,7 +263,7 @@ static void draw_promise(struct weft__frame *f, const struct weft__line *line, c
 	    .y = line->y,
 	    .until = beside ? (int)until : x1,
 	    .room = (int)line->pitch,
-	    .important = weft_promise_went_wrong(p),
+	    .important = weft_promise_went_wrong(p) && !fold,
 	    .highlighted = highlighted,
 	    .tight = tight};
 }

@@ -39,6 +39,20 @@ bool weft_folding_toggle(struct weft_folding *folding, const char *query)
 	return true;
 }
 
+bool weft_folding_toggle_opened(struct weft_folding *folding, int64_t id)
+{
+	size_t at = 0;
+	while (at < folding->opened_count && folding->opened[at] != id)
+		at++;
+	if (at == WEFT_OPENED_MOST)
+		return false;
+	if (at < folding->opened_count)
+		folding->opened[at] = folding->opened[--folding->opened_count];
+	else
+		folding->opened[folding->opened_count++] = id;
+	return true;
+}
+
 /* ---- who stands on whose line ---- */
 
 struct finding {
@@ -46,8 +60,9 @@ struct finding {
 	const struct weft_layout *whole;
 	const uint64_t *only;
 	uint32_t *leader_of;
-	bool *folded;          /* by track */
-	struct weft_idmap map; /* from group_key() to the first of the group */
+	bool *folded;           /* by track */
+	uint32_t *track_leader; /* by track: on whose line it stands */
+	struct weft_idmap map;  /* from group_key() to the first of the group */
 };
 
 static bool is_in(const struct finding *f, uint32_t promise)
@@ -79,20 +94,10 @@ static bool add_match(struct finding *f, uint32_t promise, uint64_t *matched)
 	return weft_idmap_set(&f->map, group_key(f, promise), promise);
 }
 
-/* The actor of the outermost track that is folded around a promise. */
-static uint32_t outermost(const struct finding *f, uint32_t promise)
-{
-	uint32_t leader = WEFT_NONE;
-	for (uint32_t t = f->whole->track_of[promise]; t != WEFT_NONE; t = f->whole->tracks[t].around)
-		if (f->folded[t] && is_in(f, f->whole->tracks[t].actor))
-			leader = f->whole->tracks[t].actor;
-	return leader;
-}
-
 static void find_leaders(struct finding *f, const uint64_t *matched)
 {
 	for (uint32_t p = WEFT_SYSTEM + 1; p < f->model->promise_count; p++) {
-		uint32_t leader = outermost(f, p);
+		uint32_t leader = f->whole->track_of[p] != WEFT_NONE ? f->track_leader[f->whole->track_of[p]] : WEFT_NONE;
 		if (leader == WEFT_NONE && matched[p / 64] >> p % 64 & 1)
 			leader = weft_idmap_get(&f->map, group_key(f, p));
 		if (leader != WEFT_NONE)
@@ -104,12 +109,59 @@ static void find_leaders(struct finding *f, const uint64_t *matched)
 			f->leader_of[p] = f->leader_of[f->leader_of[p]];
 }
 
+/* Tracks at the depth of a folding, if more than a few promises belong to them, and nobody opened them.  A track stands behind
+ * the one around it.  Returns how many; -1: without memory. */
+static int64_t fold_depth(struct finding *f, const struct weft_folding *folding)
+{
+	enum { FEW = 16 };
+	const struct weft_layout *whole = f->whole;
+	size_t n = whole->track_count;
+	int64_t folded = 0;
+	uint32_t *count = calloc(2 * n + 1, sizeof *count), *depth = count + n;
+	if (!count)
+		return -1;
+	for (uint32_t p = WEFT_SYSTEM + 1; p < f->model->promise_count; p++)
+		if (whole->track_of[p] != WEFT_NONE)
+			count[whole->track_of[p]]++;
+	for (size_t t = n; t-- > 0;)
+		if (whole->tracks[t].around < t)
+			count[whole->tracks[t].around] += count[t];
+	for (size_t t = 0; t < n; t++) {
+		int64_t id = f->model->promises[whole->tracks[t].actor].id;
+		bool is_opened = false;
+		depth[t] = 1 + (whole->tracks[t].around < t ? depth[whole->tracks[t].around] : 0);
+		for (size_t i = 0; i < folding->opened_count; i++)
+			is_opened |= folding->opened[i] == id;
+		if (count[t] > FEW && !is_opened && depth[t] == (uint32_t)folding->depth) {
+			f->folded[t] = true;
+			folded++;
+		}
+	}
+	free(count);
+	return folded;
+}
+
+/* By track: the actor of the outermost one that is folded around it, or its own. */
+static bool find_track_leaders(struct finding *f)
+{
+	const struct weft_layout *whole = f->whole;
+	f->track_leader = malloc((whole->track_count + 1) * sizeof *f->track_leader);
+	for (uint32_t t = 0; f->track_leader && t < whole->track_count; t++) {
+		const struct weft_track *track = &whole->tracks[t];
+		uint32_t outer = track->around < t ? f->track_leader[track->around] : WEFT_NONE;
+		f->track_leader[t] = outer != WEFT_NONE                       ? outer
+				     : f->folded[t] && is_in(f, track->actor) ? track->actor
+									      : WEFT_NONE;
+	}
+	return f->track_leader;
+}
+
 int weft_folding_find(uint32_t **leader_of, const struct weft_folding *folding, const struct weft_model *model,
     const struct weft_layout *whole, const uint64_t *only, struct weft_error *err)
 {
 	struct finding f = {.model = model, .whole = whole, .only = only};
 	*leader_of = NULL;
-	if (folding->count == 0)
+	if (folding->count == 0 && (folding->depth == 0 || !whole->track_of))
 		return WEFT_OK;
 	uint64_t *matched = calloc(model->promise_count / 64 + 1, sizeof *matched);
 	f.leader_of = malloc((model->promise_count + 1) * sizeof *f.leader_of);
@@ -120,6 +172,8 @@ int weft_folding_find(uint32_t **leader_of, const struct weft_folding *folding, 
 	for (size_t i = 0; done && !only && i < whole->fold_count; i++)
 		for (uint32_t k = 1; k < whole->folds[i].count; k++)
 			f.leader_of[whole->folded[whole->folds[i].first + k]] = whole->folds[i].leader;
+	int64_t by_depth = done && folding->depth > 0 && whole->track_of ? fold_depth(&f, folding) : 0;
+	done = done && by_depth >= 0;
 	for (size_t q = 0; done && q < folding->count; q++) {
 		struct weft_query query;
 		if (weft_query_parse(&query, folding->queries[q], strlen(folding->queries[q]), NULL) < 0)
@@ -129,17 +183,95 @@ int weft_folding_find(uint32_t **leader_of, const struct weft_folding *folding, 
 				done = add_match(&f, p, matched);
 		weft_query_finish(&query);
 	}
-	if (done)
+	done = done && find_track_leaders(&f);
+	if (done && whole->track_of)
 		find_leaders(&f, matched);
 	free(matched);
 	free(f.folded);
+	free(f.track_leader);
 	weft_idmap_finish(&f.map);
 	if (!done) {
 		free(f.leader_of);
 		return weft_error_set(err, WEFT_ENOMEM, "no memory to fold %zu promises", model->promise_count);
 	}
+	if (folding->count == 0 && by_depth == 0) {
+		free(f.leader_of);
+		return WEFT_OK;
+	}
 	*leader_of = f.leader_of;
 	return WEFT_OK;
+}
+
+int weft_folding_find_depth(int *depth, const struct weft_model *model, const struct weft_layout *whole, struct weft_error *err)
+{
+	enum { DEEPEST = 3, LEAST_ROWS = 6 };
+	struct weft_folding folding = {0};
+	int status = WEFT_OK, found = 0;
+	for (int d = 1; d <= DEEPEST && found == 0 && whole->track_count > 0; d++) {
+		struct weft_layout *layout = NULL;
+		uint32_t *leader_of = NULL;
+		folding.depth = d;
+		status = weft_folding_find(&leader_of, &folding, model, whole, NULL, err);
+		if (status == WEFT_OK && leader_of)
+			status = weft_layout_create_folded(&layout, model, NULL, leader_of, err);
+		free(leader_of);
+		uint32_t rows = layout ? layout->row_count : UINT32_MAX;
+		weft_layout_destroy(layout);
+		if (status < 0)
+			return status;
+		if (rows > whole->row_count / 2)
+			continue;
+		found = rows >= LEAST_ROWS ? d : 0;
+	}
+	*depth = found;
+	return WEFT_OK;
+}
+
+static double height_for_rows(const struct weft_view *v, double lanes_px)
+{
+	return v->height_px - lanes_px - WEFT_VIEW_TOP_PX - WEFT_VIEW_BOTTOM_PX;
+}
+
+void weft_thinness_measure(struct weft_thinness *t, struct weft_view *v)
+{
+	enum { PLACES = 9 };
+	int64_t from_ns = v->from_ns, span = v->model->end_ns > 0 ? v->model->end_ns : 1;
+	double px_per_ns = v->px_per_ns, focus = v->focus;
+	bool holds_rows = v->holds_rows;
+	t->promises = (double)v->model->promise_count;
+	weft_view_hold_rows(v, false);
+	for (int scale = 0; scale < WEFT_THIN_SCALES; scale++) {
+		uint32_t rows[PLACES];
+		int64_t length = span >> scale;
+		for (int i = 0; i < PLACES; i++) {
+			int64_t from = (int64_t)((double)(span - length) * i / (PLACES - 1));
+			weft_view_show(v, from, from + length);
+			uint32_t count = weft_view_rank(v, v->layout->row_count);
+			int at = i;
+			for (; at > 0 && rows[at - 1] > count; at--)
+				rows[at] = rows[at - 1];
+			rows[at] = count;
+		}
+		t->rows[scale] = rows[PLACES / 2];
+	}
+	weft_view_hold_rows(v, holds_rows);
+	weft_view_restore(v, from_ns, px_per_ns, focus);
+}
+
+bool weft_thinness_at(const struct weft_thinness *t, const struct weft_view *v, double lanes_px)
+{
+	double length = v->width_px / v->px_per_ns, span = (double)v->model->end_ns;
+	int scale = 0;
+	while (scale + 1 < WEFT_THIN_SCALES && length * 1.5 < span) {
+		length *= 2;
+		scale++;
+	}
+	/* So much of the width each promise has on its row. */
+	double promises = t->promises, rows = t->rows[scale];
+	for (int i = 0; i < scale; i++)
+		promises /= 2;
+	bool is_crowded = v->width_px * rows < WEFT_PROMISE_PX * (promises + rows);
+	return height_for_rows(v, lanes_px) < (is_crowded ? WEFT_CROWDED_PX : WEFT_THIN_PX) * rows;
 }
 
 /* ---- how many stand there ---- */

@@ -7,13 +7,37 @@
 #include "view/view.h"
 
 #define WEFT_FOLDS_MOST 64
+#define WEFT_OPENED_MOST 32
+#define WEFT_THIN_PX 3.0     /* rows that are lower cannot be told apart, */
+#define WEFT_CROWDED_PX 8.0  /* nor those that are lower than that, on which */
+#define WEFT_PROMISE_PX 24.0 /* promises are shorter than that */
 
 /* Queries (query.h), of which each says what is folded: of an actor that matches its track; of other promises that match, those
  * of one kind, one track and one OS thread. */
 struct weft_folding {
 	char queries[WEFT_FOLDS_MOST][WEFT_QUERY_BYTES + 1];
 	size_t count;
+	int depth; /* tracks in so many others, the outermost being in 1, are folded where enough belongs to them; 0: none */
+	int64_t opened[WEFT_OPENED_MOST]; /* but not those of these actors, by id */
+	size_t opened_count;
 };
+
+/* Opens what is folded for its depth, or closes it again; false if too many are open. */
+bool weft_folding_toggle_opened(struct weft_folding *folding, int64_t id);
+
+/* At which depth tracks are to be folded where rows are too low to be told apart: as far out as leaves more than a few rows.  0:
+ * that would not help.  Makes a layout or two: see weft_layout_create_folded(). */
+int weft_folding_find_depth(int *depth, const struct weft_model *model, const struct weft_layout *whole, struct weft_error *err);
+
+/* Whether rows of that view, at its size, would be too low: by how many rows stretches of time as long have in the middle,
+ * so that it is the same wherever one looks. */
+#define WEFT_THIN_SCALES 24
+struct weft_thinness {
+	uint32_t rows[WEFT_THIN_SCALES]; /* in 1, 1/2, 1/4 ... of the trace */
+	double promises;                 /* in all of it */
+};
+void weft_thinness_measure(struct weft_thinness *thinness, struct weft_view *whole); /* keeps what the view shows */
+bool weft_thinness_at(const struct weft_thinness *thinness, const struct weft_view *view, double lanes_px);
 
 /* Adds a query, or takes it away if it is there; false if there are too many, or if it is none or too long. */
 bool weft_folding_toggle(struct weft_folding *folding, const char *query);

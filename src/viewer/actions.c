@@ -156,7 +156,8 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 	case WEFT_ACTION_FOLD: return enabled(weft_viewer_fold_query(v, v->selected, WEFT_FOLD_TRACK, text));
 	case WEFT_ACTION_FOLD_KIND:
 	case WEFT_ACTION_FOLD_LIKE: return enabled(v->selected != WEFT_NONE);
-	case WEFT_ACTION_UNFOLD_ALL: return enabled(v->folding.count > 0);
+	case WEFT_ACTION_UNFOLD_ALL: return enabled(v->folding.count > 0 || v->view == v->coarse.view);
+	case WEFT_ACTION_FOLD_THIN: return switched(v->folds_itself);
 	case WEFT_ACTION_UNFOCUS: return enabled(v->focused != WEFT_NONE);
 	case WEFT_ACTION_ZOOM_SPAN: return enabled(v->has_span);
 	case WEFT_ACTION_NEXT_MATCH:
@@ -173,6 +174,8 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 static void fold(struct weft_viewer *v, enum weft_fold_what what)
 {
 	char text[WEFT_QUERY_BYTES + 1];
+	if (what == WEFT_FOLD_TRACK && weft_viewer_open_fold(v, v->selected))
+		return;
 	if (weft_viewer_fold_query(v, v->selected, what, text))
 		weft_viewer_fold(v, text);
 }
@@ -211,6 +214,7 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_FOLD_KIND: fold(v, WEFT_FOLD_KIND); break;
 	case WEFT_ACTION_FOLD_LIKE: fold(v, WEFT_FOLD_LIKE); break;
 	case WEFT_ACTION_UNFOLD_ALL: weft_viewer_unfold_all(v); break;
+	case WEFT_ACTION_FOLD_THIN: weft_viewer_set_folds_itself(v, !v->folds_itself); break;
 	case WEFT_ACTION_FILTER: weft_viewer_set_filter(v, !v->filter); break;
 	case WEFT_ACTION_NEXT_MATCH: weft_viewer_next_match(v); break;
 	case WEFT_ACTION_PREVIOUS_MATCH: weft_viewer_previous_match(v); break;

@@ -54,6 +54,7 @@
 	X(FOLD, "fold", CORE, WALK, "Fold or unfold what belongs to it", "b", BOTH)                                              \
 	X(FOLD_KIND, "fold-kind", CORE, WALK, "Fold or unfold all of its kind", "B", BOTH)                                       \
 	X(FOLD_LIKE, "fold-like", CORE, WALK, "Fold or unfold all like it", "j", BOTH)                                           \
+	X(FOLD_THIN, "fold-thin", CORE, SHOW, "Fold what would be too thin", "g", MAIN)                                          \
 	X(UNFOLD_ALL, "unfold-all", CORE, WALK, "Unfold everything", "v", BOTH)                                                  \
 	X(GO_AWAITED, "go-awaited", CORE, WALK, "Go to what it waits for", "a", BOTH)                                            \
 	X(GO_RESOLVER, "go-resolver", CORE, WALK, "Go to what resolved it", "r", BOTH)                                           \

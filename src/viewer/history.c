@@ -98,8 +98,11 @@ static void go_to(struct weft_viewer *v, size_t at)
 	v->history_at = at;
 	v->last_move = WEFT_MOVE_NONE;
 	weft_viewer_go(v, past->place, NULL);
-	if (exact)
+	if (exact) {
+		weft_view_restore(v->view, past->from_ns, past->px_per_ns, v->view->focus);
+		weft__viewer_choose_part(v);
 		weft_view_restore(v->view, past->from_ns, past->px_per_ns, past->focus);
+	}
 	v->last_move = WEFT_MOVE_NONE;
 	v->hovered = v->hovered_link = WEFT_NONE;
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_HOVER | WEFT_CHANGED_PLACE);

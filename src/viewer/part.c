@@ -21,69 +21,123 @@ static void take_view(struct weft_view *view, const struct weft_view *from)
 	weft_view_hold_rows(view, from->holds_rows);
 }
 
-static void forget_part(struct weft_viewer *v)
+static void destroy_part(struct weft_shown_part *part)
 {
-	if (!v->whole_view)
-		return;
-	weft_view_destroy(v->view);
-	weft_layout_destroy(v->layout);
-	v->view = v->whole_view;
-	v->layout = v->whole_layout;
-	v->whole_view = NULL;
-	v->whole_layout = NULL;
+	weft_view_destroy(part->view);
+	weft_layout_destroy(part->layout);
+	*part = (struct weft_shown_part){0};
+}
+
+void weft__viewer_finish_parts(struct weft_viewer *v)
+{
+	if (v->whole_view) {
+		v->view = v->whole_view;
+		v->layout = v->whole_layout;
+		v->whole_view = NULL;
+		v->whole_layout = NULL;
+	}
+	destroy_part(&v->fine);
+	destroy_part(&v->coarse);
 }
 
 /* A layout and a view of what is to be shown; both NULL if that is all. */
-static int make_part(const struct weft_viewer *v, uint32_t focused, struct weft_layout **layout, struct weft_view **view)
+static int make_part(
+    const struct weft_viewer *v, uint32_t focused, const struct weft_folding *folding, struct weft_shown_part *part)
 {
 	uint64_t *only = NULL;
 	uint32_t *leader_of = NULL;
 	int status = WEFT_OK;
+	*part = (struct weft_shown_part){0};
 	if (focused != WEFT_NONE)
 		status = weft_focus_find(&only, NULL, v->model, whole_of(v), focused, NULL);
 	if (status == WEFT_OK)
-		status = weft_folding_find(&leader_of, &v->folding, v->model, whole_of(v), only, NULL);
+		status = weft_folding_find(&leader_of, folding, v->model, whole_of(v), only, NULL);
 	if (status == WEFT_OK && (only || leader_of))
-		status = weft_layout_create_folded(layout, v->model, only, leader_of, NULL);
-	if (status == WEFT_OK && *layout)
-		status = weft_view_create(view, v->model, *layout, NULL);
+		status = weft_layout_create_folded(&part->layout, v->model, only, leader_of, NULL);
+	if (status == WEFT_OK && part->layout)
+		status = weft_view_create(&part->view, v->model, part->layout, NULL);
+	if (status < 0)
+		destroy_part(part);
 	free(only);
 	free(leader_of);
 	return status;
-}
-
-/* Shows what is to be shown, at the same time; the row under the focus stays there if `promise` is on it. */
-static bool show_part(struct weft_viewer *v, uint32_t focused)
-{
-	struct weft_layout *layout = NULL;
-	struct weft_view *view = NULL;
-	int64_t from, to;
-	if (make_part(v, focused, &layout, &view) < 0) {
-		weft_view_destroy(view);
-		weft_layout_destroy(layout);
-		return false;
-	}
-	weft_viewer_times(v, &from, &to);
-	if (view)
-		take_view(view, v->view);
-	else if (v->whole_view)
-		take_view(v->whole_view, v->view);
-	forget_part(v);
-	if (view) {
-		v->whole_view = v->view;
-		v->whole_layout = v->layout;
-		v->view = view;
-		v->layout = layout;
-		weft_view_show(v->view, from, to);
-	}
-	v->hovered = v->hovered_link = WEFT_NONE;
-	return true;
 }
 
 static void focus_on(struct weft_viewer *v, uint32_t promise)
 {
 	if (promise != WEFT_NONE && v->layout->rows[promise] != WEFT_NONE)
 		weft_view_focus(v->view, weft_view_slot(v->view, v->layout->rows[promise]));
+}
+
+/* A promise that stands where rows are spread most: the selected one, if that is seen. */
+static uint32_t in_focus(const struct weft_viewer *v)
+{
+	uint32_t row = weft_view_row_at(v->view, weft_view_y(v->view, v->view->focus));
+	if (v->selected != WEFT_NONE && v->layout->rows[v->selected] != WEFT_NONE &&
+	    weft_view_is_shown(v->view, v->layout->rows[v->selected]))
+		return v->selected;
+	return row == WEFT_NONE || v->layout->row_begin[row] == v->layout->row_begin[row + 1]
+		   ? WEFT_NONE
+		   : v->layout->by_row[v->layout->row_begin[row]];
+}
+
+/* Shows a part, or all if it is none, over the same time; the row in focus stays in focus. */
+static void use(struct weft_viewer *v, const struct weft_shown_part *part)
+{
+	struct weft_view *from = v->view, *to = part->view ? part->view : v->whole_view ? v->whole_view : v->view;
+	if (from == to)
+		return;
+	uint32_t middle = in_focus(v);
+	take_view(to, from);
+	if (part->view) {
+		v->whole_layout = v->whole_view ? v->whole_layout : v->layout;
+		v->whole_view = v->whole_view ? v->whole_view : v->view;
+		v->layout = part->layout;
+	} else {
+		v->layout = v->whole_layout;
+		v->whole_view = NULL;
+		v->whole_layout = NULL;
+	}
+	v->view = to;
+	weft_view_restore(to, from->from_ns, from->px_per_ns, 0);
+	focus_on(v, middle);
+	v->hovered = v->hovered_link = WEFT_NONE;
+}
+
+bool weft__viewer_choose_part(struct weft_viewer *v)
+{
+	struct weft_draw_options options = {.no_metrics = !v->metrics, .hidden_metrics = v->hidden_metrics};
+	const struct weft_view *before = v->view;
+	bool coarse = v->folds_itself && v->fold_depth > 0 && v->focused == WEFT_NONE &&
+		      weft_thinness_at(&v->thinness, v->view, weft_draw_lanes_px(v->model, &options, v->view->height_px));
+	if (coarse && !v->coarse.view) {
+		struct weft_folding folding = v->folding;
+		folding.depth = v->fold_depth;
+		coarse = make_part(v, WEFT_NONE, &folding, &v->coarse) == WEFT_OK && v->coarse.view;
+		v->fold_depth = coarse ? v->fold_depth : 0; /* without memory, or nothing is left to fold */
+	}
+	use(v, coarse ? &v->coarse : &v->fine);
+	return v->view != before;
+}
+
+/* Has the parts made anew, of what belongs to `focused` and is folded as `folding` says. */
+static bool show_part(struct weft_viewer *v, uint32_t focused, const struct weft_folding *folding)
+{
+	static const struct weft_shown_part all;
+	struct weft_shown_part fine;
+	if (make_part(v, focused, folding, &fine) < 0)
+		return false;
+	uint32_t middle = in_focus(v);
+	use(v, &all);
+	destroy_part(&v->fine);
+	destroy_part(&v->coarse);
+	v->fine = fine;
+	if (folding != &v->folding)
+		v->folding = *folding;
+	v->focused = focused;
+	weft__viewer_choose_part(v);
+	focus_on(v, v->selected != WEFT_NONE ? v->selected : middle);
+	return true;
 }
 
 static void changed(struct weft_viewer *v)
@@ -94,14 +148,20 @@ static void changed(struct weft_viewer *v)
 void weft_viewer_focus(struct weft_viewer *v, uint32_t promise)
 {
 	uint32_t before = v->focused;
-	if (before == promise || (promise != WEFT_NONE && !weft__viewer_has(v, promise)) || !show_part(v, promise))
+	struct weft_past now = {
+	    .from_ns = v->view->from_ns, .px_per_ns = v->view->px_per_ns, .focus = v->view->focus, .width_px = v->view->width_px};
+	if (before == promise || (promise != WEFT_NONE && !weft__viewer_has(v, promise)) || !show_part(v, promise, &v->folding))
 		return;
-	v->focused = promise;
+	if (before == WEFT_NONE)
+		v->unfocused = now;
 	if (promise != WEFT_NONE) {
 		weft_view_show_promise(v->view, promise);
 		focus_on(v, promise);
-	} else if (v->folding.count > 0) {
-		focus_on(v, before);
+	} else {
+		weft_view_restore(
+		    v->view, v->unfocused.from_ns, v->unfocused.px_per_ns * v->view->width_px / v->unfocused.width_px, 0);
+		weft__viewer_choose_part(v);
+		weft_view_focus(v->view, v->unfocused.focus);
 	}
 	weft__viewer_ask_path(v);
 	changed(v);
@@ -109,28 +169,53 @@ void weft_viewer_focus(struct weft_viewer *v, uint32_t promise)
 
 void weft_viewer_fold(struct weft_viewer *v, const char *query)
 {
-	if (!weft_folding_toggle(&v->folding, query))
-		return;
-	if (!show_part(v, v->focused)) {
-		weft_folding_toggle(&v->folding, query);
-		return;
-	}
-	focus_on(v, v->selected);
-	changed(v);
+	struct weft_folding folding = v->folding;
+	if (weft_folding_toggle(&folding, query) && show_part(v, v->focused, &folding))
+		changed(v);
 }
 
 void weft_viewer_unfold_all(struct weft_viewer *v)
 {
-	size_t count = v->folding.count;
-	v->folding.count = 0;
-	if (count == 0)
+	struct weft_folding folding = v->folding;
+	bool folds_itself = v->folds_itself;
+	folding.count = folding.opened_count = 0;
+	/* What was folded by itself, is not from now on. */
+	v->folds_itself &= v->view != v->coarse.view;
+	if (show_part(v, v->focused, &folding))
+		changed(v);
+	else
+		v->folds_itself = folds_itself;
+}
+
+void weft_viewer_set_folds_itself(struct weft_viewer *v, bool on)
+{
+	if (v->folds_itself == on)
 		return;
-	if (!show_part(v, v->focused)) {
-		v->folding.count = count;
-		return;
-	}
-	focus_on(v, v->selected);
+	v->folds_itself = on;
+	weft__viewer_choose_part(v);
 	changed(v);
+}
+
+bool weft_viewer_open_fold(struct weft_viewer *v, uint32_t promise)
+{
+	const struct weft_layout *whole = whole_of(v);
+	if (v->view != v->coarse.view || !weft__viewer_has(v, promise))
+		return false;
+	const struct weft_fold *fold = weft_layout_fold(v->layout, promise);
+	struct weft_folding folding = v->folding;
+	uint32_t actor = fold && fold->is_track ? promise : WEFT_NONE;
+	uint32_t t = weft_layout_track(whole, promise) ? (uint32_t)(weft_layout_track(whole, promise) - whole->tracks)
+						       : whole->track_of[promise];
+	for (; actor == WEFT_NONE && t != WEFT_NONE; t = whole->tracks[t].around)
+		for (size_t i = 0; i < folding.opened_count; i++)
+			if (folding.opened[i] == v->model->promises[whole->tracks[t].actor].id)
+				actor = whole->tracks[t].actor;
+	if (actor == WEFT_NONE || !weft_folding_toggle_opened(&folding, v->model->promises[actor].id) ||
+	    !show_part(v, v->focused, &folding))
+		return false;
+	focus_on(v, actor);
+	changed(v);
+	return true;
 }
 
 bool weft_viewer_fold_query(
@@ -159,23 +244,21 @@ bool weft_viewer_fold_query(
 
 void weft__viewer_take_parts(struct weft_viewer *v, const struct weft_viewer *other)
 {
-	v->folding = other->folding;
-	if (v->folding.count > 0 && !show_part(v, WEFT_NONE))
-		v->folding.count = 0;
+	v->folds_itself = other->folds_itself;
+	if (!show_part(v, WEFT_NONE, &other->folding))
+		weft__viewer_choose_part(v);
 	if (other->focused != WEFT_NONE)
 		weft_viewer_focus(v, weft_model_find(v->model, other->model->promises[other->focused].id));
 }
 
 void weft__viewer_set_folding(struct weft_viewer *v, const struct weft_folding *folding)
 {
-	bool same = v->folding.count == folding->count;
+	bool same = v->folding.count == folding->count && v->folding.opened_count == folding->opened_count;
 	for (size_t i = 0; same && i < folding->count; i++)
 		same = strcmp(v->folding.queries[i], folding->queries[i]) == 0;
-	if (same)
+	for (size_t i = 0; same && i < folding->opened_count; i++)
+		same = v->folding.opened[i] == folding->opened[i];
+	if (same || !show_part(v, v->focused, folding))
 		return;
-	struct weft_folding before = v->folding;
-	v->folding = *folding;
-	if (!show_part(v, v->focused))
-		v->folding = before;
 	changed(v);
 }

@@ -116,6 +116,13 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 		put_name(&o, "fold");
 		put_encoded(&o, v->folding.queries[i]);
 	}
+	if (!v->folds_itself)
+		put(&o, "&thin=1");
+	for (size_t i = 0; i < v->folding.opened_count; i++) {
+		put_name(&o, "open");
+		snprintf(text, sizeof text, "%" PRId64, v->folding.opened[i]);
+		put(&o, text);
+	}
 	if (size > 0)
 		buf[o.at < size ? o.at : size - 1] = '\0';
 	return o.at;
@@ -124,7 +131,7 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 /* ---- reading ---- */
 
 struct place {
-	bool has_times, has_slot, filter, no_metrics, holds_rows;
+	bool has_times, has_slot, filter, no_metrics, holds_rows, is_thin;
 	int64_t from_ns, to_ns;
 	double slot;
 	uint32_t selected, focused;
@@ -251,6 +258,13 @@ static int parse_part(const struct weft_viewer *v, struct place *p, const char *
 		    !weft_folding_toggle(&p->folding, query))
 			return weft_error_set(err, WEFT_EINVAL, "fold=%.*s is no search that says what is folded", shown, value);
 	}
+	if (IS("open")) {
+		int64_t id;
+		if (!parse_id(value, value_len, &id) || !weft_folding_toggle_opened(&p->folding, id))
+			return weft_error_set(err, WEFT_EINVAL, "open=%.*s is not the id of a promise", shown, value);
+	}
+	if (IS("thin"))
+		p->is_thin = value_len == 1 && *value == '1';
 	if (IS("filter"))
 		p->filter = value_len == 1 && *value == '1';
 	if (IS("metrics"))
@@ -283,11 +297,13 @@ int weft_viewer_go(struct weft_viewer *v, const char *text, struct weft_error *e
 		return status;
 	if (v->last_move != WEFT_MOVE_NONE)
 		weft__viewer_begins(v, WEFT_MOVE_ACTS);
+	v->folds_itself = !p.is_thin;
 	weft__viewer_set_folding(v, &p.folding);
 	weft_viewer_focus(v, p.focused);
 	weft_viewer_hold_rows(v, p.holds_rows);
 	if (p.has_times)
 		weft_viewer_show(v, p.from_ns, p.to_ns);
+	weft__viewer_choose_part(v);
 	if (p.has_slot)
 		weft_view_focus(v->view, p.slot);
 	weft_viewer_set_filter(v, p.filter);

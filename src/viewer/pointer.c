@@ -206,7 +206,7 @@ static bool unfold(struct weft_viewer *v, uint32_t promise)
 			weft_viewer_fold(v, text);
 			return true;
 		}
-	return false;
+	return weft_viewer_open_fold(v, promise);
 }
 
 void weft_viewer_release(struct weft_viewer *v, double x_px, double y_px)

@@ -28,7 +28,12 @@ void weft__viewer_ask_path(struct weft_viewer *viewer);
 /* Selects a promise, if it is one, and shows a time, if it is one. */
 void weft__viewer_go_to(struct weft_viewer *viewer, uint32_t promise, int64_t time_ns);
 
-/* part.c: shows of a trace read anew what was shown of the other one; folds what the link says. */
+/* part.c: what of the trace is shown in the time that is seen, at its size: it may be folded by itself.  Whether that is another
+ * view than before. */
+bool weft__viewer_choose_part(struct weft_viewer *viewer);
+void weft__viewer_finish_parts(struct weft_viewer *viewer);
+
+/* Shows of a trace read anew what was shown of the other one; folds what the link says. */
 void weft__viewer_take_parts(struct weft_viewer *viewer, const struct weft_viewer *other);
 void weft__viewer_set_folding(struct weft_viewer *viewer, const struct weft_folding *folding);
 

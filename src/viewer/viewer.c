@@ -18,8 +18,7 @@ static void free_all(struct weft_viewer *v)
 	weft_overview_destroy(v->overview);
 	weft_table_destroy(v->table);
 	weft_facts_destroy(v->facts);
-	weft_view_destroy(v->whole_view);
-	weft_layout_destroy(v->whole_layout);
+	weft__viewer_finish_parts(v);
 	weft_view_destroy(v->view);
 	weft_layout_destroy(v->layout);
 	weft_model_destroy(v->model);
@@ -33,6 +32,8 @@ static void free_all(struct weft_viewer *v)
 	}
 	free(v);
 }
+
+#define FEW_ROWS 32u
 
 int weft_viewer_open(
     struct weft_viewer **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err)
@@ -49,6 +50,11 @@ int weft_viewer_open(
 		status = weft_overview_create(&v->overview, v->view, err);
 	if (status == WEFT_OK)
 		status = weft_facts_create(&v->facts, v->model, err);
+	/* Fewer rows are never too thin. */
+	if (status == WEFT_OK && v->layout->row_count > FEW_ROWS)
+		status = weft_folding_find_depth(&v->fold_depth, v->model, v->layout, err);
+	if (status == WEFT_OK && v->fold_depth > 0)
+		weft_thinness_measure(&v->thinness, v->view);
 	if (status == WEFT_OK) {
 		v->hidden_metrics = calloc(v->model->counter_count + 1, 1);
 		v->query = calloc(1, sizeof *v->query);
@@ -63,7 +69,7 @@ int weft_viewer_open(
 	v->trace = trace;
 	v->selected = v->hovered = v->focused = v->hovered_link = WEFT_NONE;
 	v->search_at = (uint32_t)v->model->promise_count;
-	v->metrics = v->overview_shown = true;
+	v->metrics = v->overview_shown = v->folds_itself = true;
 	v->questions[WEFT_ASK_TRACE] = (struct weft_question){.state = WEFT_QUESTION_NEW, .promise = WEFT_NONE};
 	v->questions[WEFT_ASK_WHY].promise = v->open_finding = WEFT_NONE;
 	v->findings_shown = WEFT_FINDINGS_SHOWN;
@@ -71,6 +77,7 @@ int weft_viewer_open(
 	v->table_open = WEFT_NONE;
 	v->changes = WEFT_CHANGED_FINDINGS;
 	weft_viewer_resize(v, 1280, 720, 1);
+	weft__viewer_choose_part(v);
 	weft_view_focus_best(v->view);
 	*out = v;
 	return WEFT_OK;
@@ -208,6 +215,8 @@ static int draw_overlay(struct weft_viewer *v, struct weft_error *err)
 
 int weft_viewer_draw(struct weft_viewer *v, struct weft_error *err)
 {
+	if (!v->is_drawn && weft__viewer_choose_part(v))
+		weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_HOVER | WEFT_CHANGED_PLACE);
 	int status = v->is_drawn ? WEFT_OK : draw_picture(v, err);
 	v->is_drawn = status == WEFT_OK;
 	if (status == WEFT_OK && !v->is_overlay_drawn)

@@ -59,6 +59,12 @@ struct weft_past {
 	double px_per_ns, focus, width_px, height_px; /* of the view */
 };
 
+/* A layout of a part, or with folds, and its view; or NULL. */
+struct weft_shown_part {
+	struct weft_layout *layout;
+	struct weft_view *view;
+};
+
 /* What the user does.  What is done again and again to one end is remembered once. */
 enum weft_move { WEFT_MOVE_NONE, WEFT_MOVE_ACTS, WEFT_MOVE_ZOOMS, WEFT_MOVE_SCROLLS, WEFT_MOVE_SEARCHES };
 
@@ -89,8 +95,14 @@ struct weft_viewer {
 	struct weft_layout
 	    *whole_layout;            /* while something is folded, or only what belongs to `focused` is shown: the layout and */
 	struct weft_view *whole_view; /* the view of all */
-	uint32_t focused;             /* or WEFT_NONE */
+	struct weft_shown_part fine,
+	    coarse;                 /* what is shown in place of all: as the user says, and what is folded by itself, too */
+	uint32_t focused;           /* or WEFT_NONE */
+	struct weft_past unfocused; /* what was seen before that; without a place */
 	struct weft_folding folding;
+	bool folds_itself; /* tracks whose rows would be too low are folded, unless somebody opened them */
+	int fold_depth;    /* at this depth; 0: nothing would be gained */
+	struct weft_thinness thinness;
 	struct weft_facts *facts;
 	struct weft_overview *overview;
 	double width_px, height_px, scale;
@@ -280,6 +292,12 @@ void weft_viewer_focus(struct weft_viewer *viewer, uint32_t promise);
  * query is none, nothing changes. */
 void weft_viewer_fold(struct weft_viewer *viewer, const char *query);
 void weft_viewer_unfold_all(struct weft_viewer *viewer);
+
+/* Whether what would be too thin is folded by itself. */
+void weft_viewer_set_folds_itself(struct weft_viewer *viewer, bool on);
+
+/* Opens what belongs to a promise's actor, if that was folded by itself, or closes it again; false if neither. */
+bool weft_viewer_open_fold(struct weft_viewer *viewer, uint32_t promise);
 
 /* The query by which what belongs to a promise, or to the actor that it belongs to, is folded; of all of its kind; of all like
  * it.  False: there is none. */

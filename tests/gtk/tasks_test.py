@@ -121,8 +121,7 @@ def what_an_arrow_means():
         for away in range(5, 60, 3):  # whoever reads it may stand above or below
             for y in (line[3] - away, line[3] + away):
                 app.at(line[2], y)
-                time.sleep(0.1)
-                viewer = app.viewer()
+                viewer = app.settled()
                 if 'read the result of' in viewer['tip']:
                     break
             else:

@@ -969,6 +969,94 @@ static void check_rows(const struct weft_viewer *v, size_t *folded)
 		}
 }
 
+/* Ten tasks that have six timers each at a time. */
+static struct weft_viewer *open_tasks(void)
+{
+	static struct mirage_writer w;
+	enum { TASKS = 10, TIMERS = 6, TURNS = 20 };
+	int64_t now = 1000000, id = 100;
+	w.size = 0;
+	mw_packet(&w, 1);
+	for (int t = 0; t < TASKS; t++)
+		mw_create(&w, now, -1, 1 + t, WEFT_KIND_TASK);
+	for (int turn = 0; turn < TURNS; turn++) {
+		for (int t = 0; t < TASKS; t++) {
+			mw_op(&w, now += 1000, WEFT_OP_RUN, 1 + t);
+			for (int i = 0; i < TIMERS; i++)
+				mw_create(&w, now += 10, 1 + t, id++, WEFT_KIND_WAIT);
+		}
+		mw_op(&w, now += 1000, WEFT_OP_RUN, -1);
+		now += 1000000;
+		for (int i = TASKS * TIMERS; i > 0; i--)
+			mw_link(&w, now += 10, WEFT_OP_RESOLVE, 1, id - i);
+	}
+	mw_op(&w, now + 1000, WEFT_OP_RUN, -1);
+	mw_end(&w, 0);
+	return open_bytes(w.bytes, w.size);
+}
+
+static void check_drawn(struct weft_viewer *v, uint32_t wanted)
+{
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	assert_int_equal(v->layout->row_count, wanted);
+}
+
+/* Rows that would be too low are folded by themselves, until one zooms in, opens one, or wants none of it; one can go back. */
+static void test_folds_itself(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_tasks();
+	char place[512];
+	const uint32_t folded = 10;
+	weft_viewer_resize(v, 300, 400, 1);
+	check_drawn(v, folded);
+	for (uint32_t p = 1; p < v->model->promise_count; p++)
+		assert_true(v->layout->rows[p] < folded);
+	/* Zoomed in far enough they unfold, over the same time; zoomed out they fold again. */
+	int64_t from, to, then_from, then_to, middle = v->model->end_ns / 2;
+	weft_viewer_show(v, middle, middle + 100000);
+	weft_viewer_times(v, &from, &to);
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	weft_viewer_times(v, &then_from, &then_to);
+	assert_true(v->layout->row_count >= 70 && from == then_from && to == then_to);
+	uint32_t all = v->layout->row_count;
+	weft_viewer_resize(v, 300, 280, 1);
+	check_drawn(v, folded); /* a lower window has less room */
+	weft_viewer_resize(v, 300, 800, 1);
+	check_drawn(v, all);
+	weft_viewer_resize(v, 300, 400, 1);
+	weft_viewer_show_all(v);
+	check_drawn(v, folded);
+	/* One is opened by a double click, and by b, and closed again. */
+	weft_viewer_select(v, with_id(v, 3));
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD), WEFT_OK);
+	check_drawn(v, folded + 6);
+	weft_viewer_place(v, place, sizeof place);
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD), WEFT_OK);
+	check_drawn(v, folded);
+	assert_true(weft_viewer_back(v));
+	check_drawn(v, folded + 6);
+	assert_true(weft_viewer_back(v));
+	check_drawn(v, folded);
+	assert_int_equal(weft_viewer_go(v, place, NULL), WEFT_OK);
+	check_drawn(v, folded + 6);
+	/* Focus shows one alone, unfolded, and leads back. */
+	weft_viewer_focus(v, with_id(v, 5));
+	check_drawn(v, 7);
+	weft_viewer_focus(v, WEFT_NONE);
+	check_drawn(v, folded + 6);
+	/* Nothing folds by itself any more. */
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_UNFOLD_ALL), WEFT_OK);
+	check_drawn(v, all);
+	weft_viewer_place(v, place, sizeof place);
+	assert_non_null(strstr(place, "thin=1"));
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD_THIN), WEFT_OK);
+	check_drawn(v, folded);
+	assert_int_equal(weft_viewer_go(v, place, NULL), WEFT_OK);
+	check_drawn(v, all);
+	weft_viewer_destroy(v);
+}
+
 static void test_folding(void **state)
 {
 	(void)state;
@@ -1219,6 +1307,7 @@ int main(void)
 	    cmocka_unit_test(test_findings),
 	    cmocka_unit_test(test_what_limits_findings),
 	    cmocka_unit_test(test_asking_why),
+	    cmocka_unit_test(test_folds_itself),
 	    cmocka_unit_test(test_folding),
 	    cmocka_unit_test(test_folding_by_hand),
 	    cmocka_unit_test(test_the_lane),
