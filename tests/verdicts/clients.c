@@ -1,8 +1,9 @@
-/* clients.c [leak|chat|exit|pool|hand-over]: a server's connections, recorded by hand as docs/recording.md says.
+/* clients.c [leak|stuck|starved|chat|exit|pool|hand-over]: a server's connections, recorded by hand as docs/recording.md says.
  *
- * leak: no connection is ever closed.  chat: none is closed either, but all of them go on talking.  exit: the program ends while
+ * leak: no connection is ever closed.  stuck: one page of forty never comes.  starved: the answer of one request is there, but
+ * thirty others are served before it.  chat: none is closed either, but all of them go on talking.  exit: the program ends while
  * a short timer is under way.  pool: work of 60 ms on another OS thread, while the loop has nothing to do.  hand-over: another
- * OS thread answers requests.  All but the first are healthy.  SPDX-License-Identifier: ISC */
+ * OS thread answers requests.  The last five are healthy.  SPDX-License-Identifier: ISC */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -107,10 +108,52 @@ static void hand_over(void)
 	pthread_join(thread, NULL);
 }
 
+static void fetch_pages(void)
+{
+	enum { PAGES = 40, LOST = 7 };
+	for (int i = 0; i < PAGES; i++) {
+		weft_id page = WEFT_CREATE(WEFT_KIND_REQUEST);
+		WEFT_LABEL(page, "fetch a page");
+		sleep_us(300);
+		if (i != LOST)
+			weft_resolve(WEFT_SYSTEM_ID, page);
+	}
+	sleep_us(50000);
+}
+
+static void starve(void)
+{
+	enum { OTHERS = 30 };
+	struct timespec begin, now;
+	weft_id patient = WEFT_CREATE(WEFT_KIND_REQUEST), answer = WEFT_CREATE(WEFT_KIND_TASK);
+	WEFT_LABEL(patient, "the patient one");
+	weft_await(patient, answer);
+	sleep_us(300);
+	weft_resolve(WEFT_SYSTEM_ID, answer);
+	for (int i = 0; i < OTHERS; i++) {
+		weft_id other = WEFT_CREATE(WEFT_KIND_REQUEST), input = WEFT_CREATE(WEFT_KIND_TASK);
+		WEFT_LABEL(other, "one that pushes in");
+		weft_await(other, input);
+		weft_resolve(WEFT_SYSTEM_ID, input);
+		weft_read(other, input);
+		clock_gettime(CLOCK_MONOTONIC, &begin);
+		do
+			clock_gettime(CLOCK_MONOTONIC, &now);
+		while ((now.tv_sec - begin.tv_sec) * 1000000000LL + now.tv_nsec - begin.tv_nsec < 1000000);
+		weft_resolve(other, other);
+	}
+	weft_read(patient, answer);
+	weft_resolve(patient, patient);
+}
+
 int main(int argc, char **argv)
 {
 	const char *fault = argc > 1 ? argv[1] : "";
 	serve(fault);
+	if (!strcmp(fault, "stuck"))
+		fetch_pages();
+	if (!strcmp(fault, "starved"))
+		starve();
 	if (!strcmp(fault, "hand-over"))
 		hand_over();
 	if (!strcmp(fault, "pool"))

@@ -17,7 +17,9 @@ static void tell_starvation(struct weft__finder *f, const struct weft__famine *f
 	finding->title =
 	    weft__finding_text(f, "%s%s was ready to run for %s and did not: %zu that became ready later ran before it", name, at,
 		length, famine->overtakers);
-	finding->next = "code that wakes others again and again must leave a turn to the rest: weft_promise_pause()";
+	finding->next =
+	    "let those run first that were ready first, or let code that wakes others again and again leave a turn to the rest "
+	    "(weft_promise_pause())";
 	weft__finding_evidence(
 	    f, WEFT_EVIDENCE_CAUSE, longest->from_ns, p, "%s becomes ready: %s ended", name, weft__words_name(f, longest->input));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, longest->to_ns, p, "%s runs, %s later", name, length);
