@@ -61,6 +61,10 @@ static void explain(bool ends)
 	assert_int_equal(weft_trace_open_memory(&trace, ends ? buffer : copy, sizeof buffer, "test", &err), WEFT_OK);
 	assert_int_equal(weft_model_build(&model, trace, &(struct weft_model_options){.keep_binds = true}, &err), WEFT_OK);
 	assert_int_equal(weft_explain(&findings, model, NULL, &err), WEFT_OK);
+	/* Each says what happened, and what to do now. */
+	for (size_t i = 0; i < findings->count; i++)
+		assert_true(findings->findings[i].title && *findings->findings[i].title && findings->findings[i].next &&
+			    *findings->findings[i].next);
 }
 
 /* The only finding, of that kind; `where` is its promise, unless it is 0. */
