@@ -17,11 +17,11 @@
 #define MS 1000000u
 
 static uint64_t buffer[(1u << 20) / 8];
-static uint64_t now_ns;
+static uint64_t now_ns, tick_ns = 100;
 
 static uint64_t read_clock(void)
 {
-	return now_ns += 100;
+	return now_ns += tick_ns;
 }
 
 static void start_recording(void)
@@ -568,7 +568,9 @@ static void a_lost_wakeup_names_who_was_too_late_and_for_what(void **state)
 			now_ns += 7 * MS;
 		}
 		signal_to(early, unconcerned);
+		tick_ns = others ? 0 : 100; /* a coarse clock says that all of it was at one time */
 		weft_id task = wait_for_condition(late, condition);
+		tick_ns = 100;
 		sleep_for(MS);
 		if (others) {
 			weft_id another = wait_for_condition(early, condition);
@@ -583,6 +585,7 @@ static void a_lost_wakeup_names_who_was_too_late_and_for_what(void **state)
 		explain(true);
 		const struct weft_finding *hang = only(WEFT_FINDING_HANG, late);
 		assert_int_equal(hang->verdict, WEFT_VERDICT_LOST_WAKEUP);
+		assert_true(hang->sure);
 		assert_int_equal(model->promises[hang->root].id, task);
 		assert_non_null(strstr(hang->title, "\"ready\" was signalled 7.00 ms before"));
 		assert_non_null(strstr(hang->title, "\"late\" began to wait for it"));
@@ -597,6 +600,61 @@ static void a_lost_wakeup_names_who_was_too_late_and_for_what(void **state)
 			assert_null(line_of(hang, WEFT_EVIDENCE_NOTE, 0));
 		forget();
 	}
+}
+
+/* The condition woke another one, and was not signalled again. */
+static void who_waits_after_the_last_signal_is_told_how_late_it_was(void **state)
+{
+	start_recording();
+	weft_id late = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	weft_id early = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_ASYNC, WEFT_SITE());
+	weft_id condition = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONDITION, WEFT_SITE());
+	WEFT_LABEL(condition, "ready");
+	weft_should_resolve(late);
+	weft_id first = weft_create(condition, WEFT_KIND_TASK, WEFT_SITE());
+	weft_await(early, first);
+	sleep_for(MS);
+	weft_run(WEFT_SYSTEM_ID);
+	weft_signal(WEFT_SYSTEM_ID, condition);
+	weft_resolve(condition, first);
+	weft_read(early, first);
+	weft_resolve(early, early);
+	sleep_for(3 * MS);
+	weft_id second = weft_create(condition, WEFT_KIND_TASK, WEFT_SITE());
+	weft_await(late, second);
+	sleep_for(MS);
+	explain(true);
+	const struct weft_finding *hang = only(WEFT_FINDING_HANG, late);
+	assert_int_equal(hang->verdict, WEFT_VERDICT_NEVER_TRIED);
+	assert_non_null(strstr(hang->title, "lost wake-up"));
+	assert_non_null(strstr(hang->title, "\"ready\" was last signalled 3.00 ms before this began to wait for it"));
+	assert_line(hang, WEFT_EVIDENCE_CAUSE, 0, WEFT_SYSTEM_ID, "for the last time");
+	assert_line(hang, WEFT_EVIDENCE_CAUSE, 1, second, "begins to wait for it: 3.00 ms too late");
+	forget();
+}
+
+static void a_promise_that_hangs_is_told_with_the_locks_that_it_holds(void **state)
+{
+	start_recording();
+	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	weft_id job = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+	weft_id kept = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE());
+	weft_id released = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE());
+	WEFT_LABEL(kept, "cache");
+	WEFT_LABEL(released, "log");
+	weft_should_resolve(main_promise);
+	weft_await(main_promise, job);
+	weft_hold(job, kept);
+	weft_hold(job, released);
+	sleep_for(MS);
+	weft_release(job, released);
+	sleep_for(MS);
+	explain(true);
+	const struct weft_finding *hang = only(WEFT_FINDING_HANG, main_promise);
+	assert_non_null(strstr(hang->title, "and it holds lock"));
+	assert_non_null(strstr(hang->title, "\"cache\""));
+	assert_null(strstr(hang->title, "\"log\""));
+	forget();
 }
 
 static void a_promise_whose_creator_failed_is_told_with_the_error(void **state)
@@ -1480,6 +1538,8 @@ int main(void)
 	    cmocka_unit_test(a_label_outlives_what_it_was_given_to),
 	    cmocka_unit_test(a_long_chain_is_told_from_both_ends),
 	    cmocka_unit_test(a_lost_wakeup_names_who_was_too_late_and_for_what),
+	    cmocka_unit_test(who_waits_after_the_last_signal_is_told_how_late_it_was),
+	    cmocka_unit_test(a_promise_that_hangs_is_told_with_the_locks_that_it_holds),
 	    cmocka_unit_test(a_promise_whose_creator_failed_is_told_with_the_error),
 	    cmocka_unit_test(a_promise_that_nobody_runs_again_is_told_with_what_ended),
 	    cmocka_unit_test(where_the_trace_does_not_tell_one_hears_what_to_record),
