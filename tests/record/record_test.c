@@ -786,6 +786,27 @@ static void test_damaged_packets(void **state)
 	assert_non_null(strstr(r.info->skipped[0].where.what, "no known class"));
 	assert_true(r.events.count > 100 && r.events.count < 800);
 	forget(&r);
+	/* One that has a header and nothing else ends where it says. */
+	static uint64_t longer[sizeof(struct weft_packet_header) / 8 + 4096];
+	struct weft_packet_header *alone = (struct weft_packet_header *)(void *)longer;
+	memcpy(alone, rings, sizeof *alone);
+	memcpy(alone + 1, buffer, sizeof buffer);
+	alone->stream_id = 99;
+	alone->packet_size = alone->content_size = sizeof *alone * 8;
+	r = read_memory(longer, sizeof longer);
+	assert_int_equal(r.info->skipped_count, 1);
+	assert_int_equal(r.info->skipped[0].bytes, sizeof *alone);
+	struct read_back whole = read_memory(buffer, sizeof buffer);
+	assert_int_equal(r.events.count, whole.events.count);
+	forget(&whole);
+	forget(&r);
+	/* Less content than a header has is none. */
+	memcpy(copy, buffer, sizeof buffer);
+	((struct weft_packet_header *)(void *)rings)->content_size = 8;
+	r = read_memory(copy, sizeof copy);
+	assert_int_equal(r.info->skipped_count, 1);
+	assert_non_null(strstr(r.info->skipped[0].where.what, "content size is impossible"));
+	forget(&r);
 	memcpy(copy, buffer, sizeof buffer);
 	const unsigned char big[] = {0xC1, 0xFC, 0x1F, 0xC1};
 	memcpy(copy, big, 4);
@@ -1183,6 +1204,7 @@ static void test_ids_differ_where_there_is_no_stream(void **state)
 	assert_true(ids[0] > 0 && ids[1] > 0 && ids[0] != ids[1] && ids[0] != mine && ids[1] != mine);
 }
 
+/* record_test [PATTERN]: the tests of that name, in which * stands for anything. */
 int main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -1221,5 +1243,7 @@ int main(int argc, char **argv)
 	    TEST(test_all_that_is_pending_is_told_when_recording_begins),
 	    TEST(test_pending_is_told_wherever_a_runtime_is_at_rest_and_nowhere_else),
 	};
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

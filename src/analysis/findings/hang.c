@@ -265,7 +265,7 @@ static int64_t key_of(const struct weft__finder *f, const struct alike *alike, c
 {
 	uint64_t sorts =
 	    (uint64_t)alike->shape_of[f->sorts.of[blocked->promise]] << 32 | alike->shape_of[f->sorts.of[blocked->root]];
-	return (int64_t)(weft_hash_u64(sorts ^ (uint64_t)f->chains.verdict[blocked->root] << 60) >> 1);
+	return (int64_t)(weft_hash_u64(weft_hash_u64(sorts) + f->chains.verdict[blocked->root]) >> 1);
 }
 
 static bool is_told_here(const struct weft__finder *f, uint32_t root)
