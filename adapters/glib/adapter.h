@@ -83,7 +83,7 @@ struct weft__glib_thing {
 	uint8_t type, kind;
 	bool is_part;
 	bool is_labelled;
-	bool is_returned;  /* of a task: it was given a result */
+	bool is_returned;  /* of a task: it was given a result; of what was pushed: its work has begun */
 	bool is_ended;     /* the trace says so */
 	bool is_served;    /* of a source: it calls the method of `stands_for` */
 	bool is_untouched; /* of a source: its callback leaves the descriptor as it was */
@@ -99,6 +99,7 @@ struct weft__glib_thing {
 	union {
 		GAsyncReadyCallback ready; /* of a task */
 		GSourceFunc callback;      /* of a source */
+		const GThreadPool *pool;   /* of what was pushed */
 	};
 	GTaskThreadFunc work;
 	const GCancellable *cancellable;

@@ -56,7 +56,8 @@
 	X(GThreadPool *, g_thread_pool_new_full,                                                                                 \
 	    (GFunc f, gpointer data, GDestroyNotify end, gint most, gboolean exclusive, GError * *error),                        \
 	    (f, data, end, most, exclusive, error))                                                                              \
-	X(gboolean, g_thread_pool_push, (GThreadPool * pool, gpointer data, GError * *error), (pool, data, error))
+	X(gboolean, g_thread_pool_push, (GThreadPool * pool, gpointer data, GError * *error), (pool, data, error))               \
+	X(void, g_thread_pool_free, (GThreadPool * pool, gboolean immediate, gboolean wait), (pool, immediate, wait))
 
 #define WEFT__GIO_TASK_CALLS(X)                                                                                                  \
 	X(GTask *, g_task_new, (gpointer object, GCancellable * cancellable, GAsyncReadyCallback callback, gpointer data),       \

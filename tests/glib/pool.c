@@ -1,5 +1,5 @@
-/* pool.c: six computations of 30 ms in a GThreadPool of two OS threads, which begin when all are pushed. SPDX-License-Identifier:
- * ISC */
+/* pool.c: six computations of 30 ms in a GThreadPool of two OS threads, which begin when all are pushed; then a pool to which the
+ * same is pushed three times, and one that is freed before most of what it is to do has begun. SPDX-License-Identifier: ISC */
 #include <glib.h>
 
 enum { COMPUTATIONS = 6, BUSY_US = 30000, MOST = 2 };
@@ -26,6 +26,36 @@ void compute(gpointer data, gpointer pool_data)
 		g_idle_add(on_done, NULL);
 }
 
+static gint may_go, counted;
+
+void count(gpointer data, gpointer pool_data) __attribute__((visibility("default")));
+
+void count(gpointer data, gpointer pool_data)
+{
+	while (!g_atomic_int_get(&may_go))
+		g_usleep(100);
+	g_atomic_int_inc(&counted);
+}
+
+static void alike_and_dropped(void)
+{
+	GThreadPool *pool = g_thread_pool_new(count, NULL, 1, TRUE, NULL);
+	for (int i = 0; i < 3; i++)
+		g_thread_pool_push(pool, &counted, NULL);
+	g_atomic_int_set(&may_go, 1);
+	g_thread_pool_free(pool, FALSE, TRUE);
+	g_print("counted %d\n", counted);
+	/* None but the first can have begun, if that: its OS thread holds the others up until the pool is freed. */
+	may_go = 0;
+	pool = g_thread_pool_new(count, pool, 1, TRUE, NULL);
+	for (int i = 1; i <= 5; i++)
+		g_thread_pool_push(pool, GINT_TO_POINTER(i), NULL);
+	g_thread_pool_free(pool, TRUE, FALSE);
+	g_usleep(20000);
+	g_atomic_int_set(&may_go, 1);
+	g_usleep(20000);
+}
+
 int main(void)
 {
 	loop = g_main_loop_new(NULL, FALSE);
@@ -35,5 +65,6 @@ int main(void)
 	g_atomic_int_set(&all_pushed, 1);
 	g_main_loop_run(loop);
 	g_thread_pool_free(pool, FALSE, TRUE);
+	alike_and_dropped();
 	return 0;
 }

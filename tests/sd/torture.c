@@ -52,7 +52,8 @@ static int on_time(sd_event_source *source, uint64_t us, void *data)
 	own->sources[place] = sd_event_source_disable_unref(own->sources[place]);
 	switch (own->left % 4) {
 	case 0:
-		check(sd_event_add_time_relative(own->event, &own->sources[place], CLOCK_MONOTONIC, 1000000000000, 0, on_time, own));
+		check(sd_event_add_time_relative(
+		    own->event, &own->sources[place], CLOCK_MONOTONIC, 1000000000000, 0, on_time, own));
 		break;
 	case 1:
 		check(sd_event_add_defer(own->event, &own->sources[place], on_defer, own));
