@@ -369,9 +369,12 @@ static int64_t awake_since(const struct weft_model *m, const struct weft_path_st
 /* Who ran longest in each window, in one pass over all runs.  Windows are in time order and do not overlap. */
 static void look_into(const struct weft_model *m, struct window *windows, size_t count, const struct weft_path_step *steps)
 {
+	const int64_t first_ns = count > 0 ? windows[0].from_ns : 0, last_ns = count > 0 ? windows[count - 1].to_ns : 0;
 	for (uint32_t p = 1; p < m->promise_count; p++)
 		for (uint32_t r = m->promises[p].runs; r < m->promises[p + 1].runs; r++) {
 			const struct weft_run *run = &m->runs[r];
+			if (run->end_ns <= first_ns || run->start_ns >= last_ns) /* most */
+				continue;
 			size_t at = WEFT_FIRST(i, 0, count, windows[i].to_ns > run->start_ns);
 			for (; at < count && windows[at].from_ns < run->end_ns; at++) {
 				struct window *w = &windows[at];

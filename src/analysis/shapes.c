@@ -1,7 +1,7 @@
 /* shapes.c: sorts whose labels differ by numbers only.  SPDX-License-Identifier: ISC */
 #include "analysis/shapes.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/intern.h"
@@ -79,15 +79,19 @@ int weft__shapes_group(uint32_t *first, const struct weft_model *m, const struct
 	WEFT_VEC(uint32_t) sort_of = {0}; /* by shape */
 	bool ok = true;
 	for (uint32_t s = 0; ok && s < sorts->items.count && (ok = weft__watch_goes_on(watch, s, sorts->items.count)); s++) {
-		char shape[256];
+		char shape[256]; /* kind and text */
 		uint32_t p = sorts->items.items[s].first, label = weft_first_label(m, p);
 		first[s] = s;
-		int kind = snprintf(shape, sizeof shape, "%u ", m->promises[p].kind);
-		if (label == WEFT_NONE || !weft__shape(shape + kind, sizeof shape - (size_t)kind, weft_model_text(m, label)))
+		const size_t kind = sizeof m->promises[p].kind;
+		memcpy(shape, &m->promises[p].kind, kind);
+		if (label == WEFT_NONE || !weft__shape(shape + kind, sizeof shape - kind, weft_model_text(m, label)))
 			continue;
 		size_t known = shapes.texts.count;
-		char *copy = strdup(shape);
-		uint32_t number = copy ? weft_intern(&shapes, (struct weft_str){copy, strlen(copy)}) : WEFT_INTERN_FAILED;
+		const size_t length = kind + strlen(shape + kind);
+		char *copy = malloc(length);
+		uint32_t number = WEFT_INTERN_FAILED;
+		if (copy)
+			number = weft_intern(&shapes, (struct weft_str){memcpy(copy, shape, length), (uint32_t)length});
 		bool is_new = number != WEFT_INTERN_FAILED && number == known;
 		if (!is_new)
 			free(copy);

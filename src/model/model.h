@@ -246,6 +246,14 @@ const char *weft_anomaly_text(enum weft_anomaly anomaly);
 /* Whether an error says that somebody called it off.  Runtimes spell it differently: "cancelled", "ECANCELED", "Lwt.Canceled". */
 bool weft_model_is_cancelled(const struct weft_model *model, uint32_t failure);
 
+/* Whether a promise that failed did so since it was cancelled.  Only those that are expected to fail, and what never resolved,
+ * need a look at the text. */
+static inline bool weft_model_was_cancelled(const struct weft_model *model, const struct weft_promise *promise)
+{
+	return promise->flags & (WEFT_PROMISE_EXPECTED | WEFT_PROMISE_NEVER_RESOLVED) &&
+	       weft_model_is_cancelled(model, promise->failure);
+}
+
 /* The text of a promise's first label (neither an error nor from a counter, and among the first 64), or WEFT_NONE. */
 uint32_t weft_model_name_text(const struct weft_model *model, uint32_t promise);
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "analysis/findings/finding.h"
-#include "analysis/shapes.h"
 #include "base/sort.h"
 
 enum {
@@ -201,8 +200,8 @@ static void find_pending(struct weft__finder *f)
 	const struct weft_model *m = f->model;
 	size_t count = f->sorts.items.count;
 	struct heap *heaps = weft__finding_alloc(f, count, sizeof *heaps);
-	uint32_t *first = weft__finding_alloc(f, count, sizeof *first);
-	if (heaps && first && weft__shapes_group(first, m, &f->sorts, &f->watch) == WEFT_OK) {
+	const uint32_t *first = weft__finding_shapes(f);
+	if (heaps && first) {
 		for (uint32_t s = 0; s < count; s++)
 			heaps[first[s]].sorts++;
 		for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
@@ -222,11 +221,8 @@ static void find_pending(struct weft__finder *f)
 				look_at_heap(f, first, s, &heaps[s]);
 				looked++;
 			}
-	} else if (heaps && first && !f->watch.called_off) {
-		f->no_memory = true;
 	}
 	free(heaps);
-	free(first);
 }
 
 void weft__find_backlog(struct weft__finder *f)

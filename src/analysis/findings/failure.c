@@ -96,7 +96,7 @@ static bool is_failure(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
 	return p != WEFT_SYSTEM && !f->told[p] && weft__lacks_nothing_of(f->lacks, f->model, p) &&
-	       !weft_model_is_cancelled(f->model, promise->failure) && went_on(f, p);
+	       !weft_model_was_cancelled(f->model, promise) && went_on(f, p);
 }
 
 void weft__find_failure(struct weft__finder *f)

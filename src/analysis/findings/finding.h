@@ -47,6 +47,7 @@ struct weft__finder {
 	struct weft__waiting waiting;
 	struct weft__chains chains;
 	struct weft__sorts sorts;
+	uint32_t *shape_of; /* by sort: weft__finding_shapes() */
 	struct weft__delays delays;
 	bool *at_rest;     /* by stream: no promise ran there at the end: its OS thread slept, or its loop had returned */
 	int64_t *slept_ns; /* by part: when an OS thread of it last fell asleep; INT64_MIN: never */
@@ -90,6 +91,10 @@ __attribute__((format(printf, 5, 6))) void weft__finding_evidence(
 
 /* Zeroed memory for `count` items; NULL when there is none, which is noted. */
 void *weft__finding_alloc(struct weft__finder *f, size_t count, size_t item_bytes);
+
+/* By sort: the first of those whose labels have its shape (shapes.h), found when a check first asks.  NULL: no memory, which is
+ * noted, or called off.  Needs sorts. */
+const uint32_t *weft__finding_shapes(struct weft__finder *f);
 
 /* Whether a loop over the model is to go on, in turn `done` of `all`. */
 static inline bool weft__finding_goes_on(struct weft__finder *f, size_t done, size_t all)

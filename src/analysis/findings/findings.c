@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/shapes.h"
 #include "base/sort.h"
 #include "base/utf8.h"
 
@@ -137,6 +138,19 @@ void *weft__finding_alloc(struct weft__finder *f, size_t count, size_t item_byte
 	return memory;
 }
 
+const uint32_t *weft__finding_shapes(struct weft__finder *f)
+{
+	if (f->shape_of || !(f->shape_of = weft__finding_alloc(f, f->sorts.items.count, sizeof *f->shape_of)))
+		return f->shape_of;
+	int status = weft__shapes_group(f->shape_of, f->model, &f->sorts, &f->watch);
+	f->no_memory |= status == WEFT_ENOMEM;
+	if (status < 0) {
+		free(f->shape_of);
+		f->shape_of = NULL;
+	}
+	return f->shape_of;
+}
+
 /* ---- The end ---- */
 
 /* What made others late: its weight is how long in all, so the worst is told first, whatever its kind. */
@@ -160,6 +174,7 @@ static void forget(struct weft__finder *f)
 {
 	weft__delays_finish(&f->delays);
 	weft__sorts_finish(&f->sorts);
+	free(f->shape_of);
 	weft__chains_finish(&f->chains);
 	weft__waiting_finish(&f->waiting);
 	weft_ties_finish(&f->ties);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "analysis/findings/finding.h"
-#include "analysis/shapes.h"
 #include "base/hash.h"
 #include "base/idmap.h"
 
@@ -257,7 +256,7 @@ static enum reason reason_of(const struct weft__finder *f, uint32_t root)
 enum { LEAST_ALIKE = 3 };
 
 struct alike {
-	uint32_t *shape_of;       /* by sort: shapes.h; NULL: there are too few hangs */
+	const uint32_t *shape_of; /* by sort: shapes.h; NULL: there are too few hangs */
 	struct weft_idmap groups; /* by key: how many roots */
 };
 
@@ -276,10 +275,8 @@ static bool is_told_here(const struct weft__finder *f, uint32_t root)
 static void gather_alike(struct weft__finder *f, struct alike *alike)
 {
 	const struct weft__blocked *blocked = f->chains.blocked.items;
-	if (f->chains.blocked.count < LEAST_ALIKE ||
-	    !(alike->shape_of = weft__finding_alloc(f, f->sorts.items.count, sizeof *alike->shape_of)))
+	if (f->chains.blocked.count < LEAST_ALIKE || !(alike->shape_of = weft__finding_shapes(f)))
 		return;
-	f->no_memory |= weft__shapes_group(alike->shape_of, f->model, &f->sorts, &f->watch) == WEFT_ENOMEM;
 	for (size_t i = 0, count = 0; i < f->chains.blocked.count && weft__finding_goes_on(f, i, f->chains.blocked.count);
 	     i += count) {
 		count = weft__chains_blocked(&f->chains, blocked[i].root, &(const struct weft__blocked *){NULL});
@@ -372,5 +369,4 @@ void weft__find_hang(struct weft__finder *f)
 		f->told[root] = true;
 	}
 	weft_idmap_finish(&alike.groups);
-	free(alike.shape_of);
 }

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
-#include "analysis/shapes.h"
 
 enum { QUARTERS = 4 };
 
@@ -151,8 +150,8 @@ void weft__find_leak(struct weft__finder *f)
 	if (f->waiting.pending.count < f->options.leak_count)
 		return;
 	struct heap *heaps = weft__finding_alloc(f, count, sizeof *heaps);
-	uint32_t *first = weft__finding_alloc(f, count, sizeof *first);
-	if (heaps && first && weft__shapes_group(first, f->model, &f->sorts, &f->watch) == WEFT_OK) {
+	const uint32_t *first = weft__finding_shapes(f);
+	if (heaps && first) {
 		count_alive(f, heaps, first);
 		for (uint32_t s = 0; s < count && weft__finding_goes_on(f, s, count); s++) {
 			if (first[s] != s || !leaks(f, &heaps[s]))
@@ -162,9 +161,6 @@ void weft__find_leak(struct weft__finder *f)
 			if (!f->told[root] && (other == s || !leaks(f, &heaps[other])))
 				tell_leak(f, &heaps[s]);
 		}
-	} else if (heaps && first && !f->watch.called_off) {
-		f->no_memory = true;
 	}
 	free(heaps);
-	free(first);
 }

@@ -4,7 +4,6 @@
 
 #include "analysis/findings/finding.h"
 #include "analysis/path.h"
-#include "analysis/shapes.h"
 #include "base/sort.h"
 
 enum {
@@ -154,11 +153,9 @@ static void tell_all(struct weft__finder *f, struct took *times, size_t count, s
 void weft__find_slow(struct weft__finder *f)
 {
 	const size_t sorts = f->sorts.items.count;
-	uint32_t *group = weft__finding_alloc(f, sorts, sizeof *group);
+	const uint32_t *group = weft__finding_shapes(f);
 	bool *is_suspect = weft__finding_alloc(f, sorts, sizeof *is_suspect), any = false;
-	int status = group && is_suspect ? weft__shapes_group(group, f->model, &f->sorts, &f->watch) : WEFT_ENOMEM;
-	f->no_memory |= status == WEFT_ENOMEM;
-	for (size_t s = 0; status == WEFT_OK && s < sorts; s++)
+	for (size_t s = 0; group && is_suspect && s < sorts; s++)
 		if (f->sorts.items.items[s].longest_ns >= TIMES_STALL * f->options.stall_ns)
 			any = is_suspect[group[s]] = true;
 	size_t count = any ? gather_times(f, group, is_suspect, NULL) : 0;
@@ -172,6 +169,5 @@ void weft__find_slow(struct weft__finder *f)
 		free(found);
 		free(is_slow);
 	}
-	free(group);
 	free(is_suspect);
 }

@@ -161,7 +161,7 @@ void weft__find_retries(struct weft__finder *f)
 		uint32_t p = f->ties.failed.items[i];
 		const struct weft_promise *promise = &f->model->promises[p];
 		if (p != WEFT_SYSTEM && promise->failure != WEFT_NONE && !(promise->flags & WEFT_PROMISE_START_UNKNOWN) &&
-		    !weft_model_is_cancelled(f->model, promise->failure) && !passes_on(f, p))
+		    !weft_model_was_cancelled(f->model, promise) && !passes_on(f, p))
 			add_try(&s, p);
 	}
 	for (size_t i = 0; !f->no_memory && i < s.series.count; i++)

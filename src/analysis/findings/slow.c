@@ -3,7 +3,6 @@
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
-#include "analysis/shapes.h"
 #include "base/sort.h"
 
 #define PEERS_LEAST 5u /* so many of a sort, or their median says nothing */
@@ -22,7 +21,7 @@ typedef WEFT_VEC(struct part) parts_vec;
 
 struct slow {
 	struct weft__finder *f;
-	uint32_t *group; /* by sort: the first sort whose labels have the same shape */
+	const uint32_t *group; /* by sort: the first sort whose labels have the same shape */
 };
 
 static int64_t length_of(const struct weft_path_step *s)
@@ -228,14 +227,12 @@ static void tell_parts(struct slow *slow, uint32_t promise, const parts_vec *par
 
 void weft__slow_tell(struct weft__finder *f, uint32_t promise)
 {
-	struct slow slow = {f, weft__finding_alloc(f, f->sorts.items.count, sizeof *slow.group)};
+	struct slow slow = {f, weft__finding_shapes(f)};
 	struct weft_path *path = NULL, *usual = NULL;
 	parts_vec parts = {0}, of_usual = {0};
 	int64_t all_ns = f->ties.ended_ns[promise] - f->model->promises[promise].start_ns;
-	int status = slow.group ? weft__shapes_group(slow.group, f->model, &f->sorts, &f->watch) : WEFT_ENOMEM;
-	if (status == WEFT_OK && all_ns > 0)
-		status = weft_path_create_with(&path, &f->ties, promise, NULL);
-	f->no_memory |= status == WEFT_ENOMEM;
+	if (slow.group && all_ns > 0)
+		f->no_memory |= weft_path_create_with(&path, &f->ties, promise, NULL) == WEFT_ENOMEM;
 	if (path) {
 		uint32_t median = tell_peers(&slow, promise, all_ns);
 		if (median != WEFT_NONE && median != promise &&
@@ -254,5 +251,4 @@ void weft__slow_tell(struct weft__finder *f, uint32_t promise)
 	weft_path_destroy(usual);
 	weft_vec_free(&parts);
 	weft_vec_free(&of_usual);
-	free(slow.group);
 }

@@ -93,7 +93,7 @@ void weft__find_wasted(struct weft__finder *f)
 {
 	struct search s = {.finder = f};
 	for (size_t i = 0; i < f->ties.failed.count && weft__finding_goes_on(f, i, f->ties.failed.count); i++)
-		if (weft_model_is_cancelled(f->model, f->model->promises[f->ties.failed.items[i]].failure))
+		if (weft_model_was_cancelled(f->model, &f->model->promises[f->ties.failed.items[i]]))
 			add_orphans_of(&s, f->ties.failed.items[i]);
 	if (s.orphans.count > 0)
 		measure(&s);
