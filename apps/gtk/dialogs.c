@@ -50,7 +50,7 @@ static int write_some(void *ctx, const void *bytes, size_t size)
 	return fwrite(bytes, 1, size, ctx) != size;
 }
 
-/* Writes what the active viewer shows, in the size that it has on the screen. */
+/* Writes what the active viewer shows, in the size that it has on the screen, and its times below. */
 static int export_to(WeftWindow *window, FILE *file, enum weft_picture format, struct weft_error *err)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
@@ -63,7 +63,10 @@ static int export_to(WeftWindow *window, FILE *file, enum weft_picture format, s
 	    .no_metrics = !viewer->metrics,
 	    .hidden_metrics = viewer->hidden_metrics,
 	    .clock = viewer->clock};
-	int status = weft_draw_frame(&list, viewer->view, &options, err);
+	/* The times, which stand above the picture in the window, stand below it. */
+	struct weft_view higher = *viewer->view;
+	higher.height_px += WEFT_DRAW_AXIS_PX;
+	int status = weft_draw_frame(&list, &higher, &options, err);
 	if (status == WEFT_OK)
 		status = weft_cairo_write(cairo, &list, format, weft_canvas_theme(), write_some, file, err);
 	weft_draw_finish(&list);

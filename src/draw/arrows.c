@@ -348,6 +348,13 @@ void weft__draw_arrows(struct weft__frame *f)
 	draw_density(f, is_many);
 }
 
+void weft__draw_arrow(struct weft__frame *f, enum weft_arrow arrow, double x0, double x1, double y)
+{
+	const struct weft__bundle b = {
+	    .x0 = (float)x0, .y0 = (float)y, .x1 = (float)x1, .y1 = (float)y, .count = 4, .arrow = (uint8_t)arrow};
+	draw_bundle(f, &b, false);
+}
+
 void weft__draw_arrows_of(struct weft__frame *f, const uint32_t *links, size_t count)
 {
 	size_t first = f->s->bundles.count;

@@ -107,6 +107,9 @@ struct weft_draw_options {
 	struct weft_clock clock;
 };
 
+/* By so much a frame that has its times is higher than one without, if all else is to stand where it does there. */
+#define WEFT_DRAW_AXIS_PX 16.0
+
 /* The other corners of a triangle. */
 void weft_prim_head(const struct weft_prim *prim, float *left_x, float *left_y, float *right_x, float *right_y);
 

@@ -32,8 +32,8 @@ enum weft_layer {
 #define WEFT__CELL_PX 2
 
 /* Below the lanes of counters: where times are written, and where they are not. */
-#define WEFT__AXIS_PX 20
 #define WEFT__BELOW_PX 4
+#define WEFT__AXIS_PX (WEFT__BELOW_PX + (int)WEFT_DRAW_AXIS_PX)
 
 /* A row that is drawn by itself. */
 struct weft__line {
@@ -83,6 +83,7 @@ struct weft_draw_scratch {
 	WEFT_VEC(uint32_t) buckets;
 	WEFT_VEC(uint32_t) columns; /* arrows that are too many: how many there are of each class in each column of pixels */
 	int band_y0, band_y1;       /* where that is drawn */
+	int crumb_x1;               /* how far right it says where one is; 0: it does not */
 	WEFT_VEC(uint32_t) planes;
 	WEFT_VEC(double) strip_rows;
 	WEFT_VEC(uint32_t) strip_begin;
@@ -187,6 +188,9 @@ void weft__draw_metrics(struct weft__frame *f);
 void weft__draw_values(struct weft__frame *f, int64_t time_ns); /* of counters, at that time */
 void weft__draw_promises(struct weft__frame *f);
 void weft__draw_arrows(struct weft__frame *f);
+void weft__draw_arrow(struct weft__frame *f, enum weft_arrow arrow, double x0, double x1, double y); /* as a sign */
+void weft__draw_legend(struct weft__frame *f);
+void weft__draw_crumb(struct weft__frame *f, const char *crumb);
 void weft__draw_arrows_of(struct weft__frame *f, const uint32_t *links, size_t count);
 void weft__draw_captions(struct weft__frame *f);
 

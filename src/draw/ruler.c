@@ -172,6 +172,10 @@ int weft_ruler_guides(
 		weft__rect(&f, weft__ink(WEFT_LAYER_MARK, WEFT_PAINT_LABEL, 96), x, 0, x + 1, f.height);
 		weft__draw_values(&f, o->pointer_ns);
 	}
+	if (!f.failed)
+		weft__draw_crumb(&f, o && o->crumb ? o->crumb : "");
+	if (!f.failed && o && o->legend)
+		weft__draw_legend(&f);
 	if (!f.failed && o && o->tip)
 		draw_tip(&f, o);
 	return weft__frame_end(&f, err);

@@ -16,6 +16,8 @@ struct weft_ruler_options {
 	bool has_pointer, has_span;
 	int64_t pointer_ns;
 	int64_t span_from_ns, span_to_ns; /* in either order */
+	const char *crumb;                /* where one is, to be pressed to leave it; NULL: nothing */
+	bool legend;                      /* what the signs mean */
 	const char *tip;                  /* what is under the pointer, in a sentence that is written beside it; NULL: nothing */
 	double tip_x_px, tip_y_px;
 };
@@ -30,6 +32,9 @@ int weft_ruler_draw(struct weft_draw_list *list, const struct weft_view *view, d
  * counters have there, and the span's ends.  As large as the view. */
 int weft_ruler_guides(
     struct weft_draw_list *list, const struct weft_view *view, const struct weft_ruler_options *options, struct weft_error *err);
+
+/* Whether that point of the frame is where guides say where one is. */
+bool weft_draw_is_crumb_at(const struct weft_draw_list *guides, double x_px, double y_px);
 
 /* Whether the trace knows the time of day, so that weft_clock.wall makes a difference. */
 bool weft_clock_is_known(const struct weft_model *model);

@@ -142,6 +142,7 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 	case WEFT_ACTION_HOLD_ROWS: return switched(v->view->holds_rows);
 	case WEFT_ACTION_FILTER: return switched(v->filter);
 	case WEFT_ACTION_OVERVIEW: return switched(v->overview_shown);
+	case WEFT_ACTION_LEGEND: return switched(v->legend);
 	case WEFT_ACTION_CLOCK: return weft_clock_is_known(v->model) ? switched(v->clock.wall) : (unsigned)WEFT_ACTION_IS_SWITCH;
 	case WEFT_ACTION_GO_AWAITED: return enabled(leads(v, WEFT_STEP_AWAITED));
 	case WEFT_ACTION_GO_RESOLVER: return enabled(leads(v, WEFT_STEP_RESOLVER));
@@ -202,6 +203,7 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_ZOOM_SPAN: weft_viewer_show_span(v); break;
 	case WEFT_ACTION_METRICS: weft_viewer_set_metrics(v, !v->metrics); break;
 	case WEFT_ACTION_HOLD_ROWS: weft_viewer_hold_rows(v, !v->view->holds_rows); break;
+	case WEFT_ACTION_LEGEND: weft_viewer_set_legend(v, !v->legend); break;
 	case WEFT_ACTION_OVERVIEW: weft_viewer_set_overview(v, !v->overview_shown); break;
 	case WEFT_ACTION_CLOCK: weft_viewer_set_clock(v, &(struct weft_clock){!v->clock.wall, v->clock.utc_offset_s}); break;
 	case WEFT_ACTION_FOCUS: weft_viewer_focus(v, v->selected); break;

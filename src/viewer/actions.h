@@ -35,6 +35,7 @@
 	X(METRICS, "metrics", CORE, SHOW, "Metrics", "Space", BOTH)                                                              \
 	X(HOLD_ROWS, "hold-rows", CORE, SHOW, "Hold rows still", "k", MAIN)                                                      \
 	X(OVERVIEW, "overview", CORE, SHOW, "Overview", "o", MAIN)                                                               \
+	X(LEGEND, "legend", CORE, SHOW, "Legend: what the signs mean", "L", MAIN)                                                \
 	X(CLOCK, "clock", CORE, SHOW, "Time of day", "t", MAIN)                                                                  \
 	X(PANEL, "panel", APP, SHOW, "Side panel", "F9 p", MAIN)                                                                 \
 	X(FREE_AXES, "free-axes", CORE, SHOW, "Separate time axes", "x", MAIN)                                                   \

@@ -221,6 +221,10 @@ void weft_viewer_release(struct weft_viewer *v, double x_px, double y_px)
 		weft__viewer_press_lane(v, x_px);
 	if (!is_in(v, WEFT_PANE_PICTURE, y_px))
 		return;
+	if (weft_draw_is_crumb_at(&v->lists[WEFT_PANE_GUIDES], view_x(v, x_px), view_y(v, y_px))) {
+		weft_viewer_focus(v, WEFT_NONE);
+		return;
+	}
 	uint32_t promise = hit(v, x_px, y_px);
 	weft__viewer_select(v, promise);
 	if (v->pointer_clicks == 2 && promise != WEFT_NONE && !unfold(v, promise))
@@ -281,7 +285,9 @@ enum weft_cursor weft_viewer_cursor(const struct weft_viewer *v)
 	case WEFT_POINTER_OVERVIEW: return v->grip == WEFT_GRIP_FRAME ? WEFT_CURSOR_GRABBING : WEFT_CURSOR_RESIZE;
 	default: break;
 	}
-	if (v->hovered != WEFT_NONE)
+	bool on_crumb = v->has_pointer &&
+			weft_draw_is_crumb_at(&v->lists[WEFT_PANE_GUIDES], view_x(v, v->last_x_px), view_y(v, v->last_y_px));
+	if (v->hovered != WEFT_NONE || on_crumb)
 		return WEFT_CURSOR_LINK;
 	if (v->has_pointer && is_in(v, WEFT_PANE_RULER, v->last_y_px))
 		return WEFT_CURSOR_MEASURE;

@@ -109,6 +109,14 @@ void weft_viewer_set_clock(struct weft_viewer *v, const struct weft_clock *clock
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING);
 }
 
+void weft_viewer_set_legend(struct weft_viewer *v, bool shown)
+{
+	if (v->legend == shown)
+		return;
+	v->legend = shown;
+	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_SETTING);
+}
+
 void weft_viewer_hold_rows(struct weft_viewer *v, bool hold)
 {
 	if (v->view->holds_rows == hold)
@@ -169,6 +177,7 @@ void weft_viewer_take_over(struct weft_viewer *v, struct weft_viewer *other)
 	int64_t from, to, end = other->model->end_ns;
 	weft__viewer_take_parts(v, other);
 	weft_viewer_hold_rows(v, other->view->holds_rows);
+	weft_viewer_set_legend(v, other->legend);
 	weft_viewer_times(other, &from, &to);
 	if (from > 0 || to < end) {
 		/* Times are since the first event, which may be another one by now. */

@@ -61,6 +61,15 @@ static const char *call(const struct weft_viewer *v, uint32_t promise, char buf[
 	return buf;
 }
 
+bool weft_viewer_crumb(const struct weft_viewer *v, char buf[WEFT_CRUMB_BYTES])
+{
+	char name[200];
+	if (v->focused == WEFT_NONE)
+		return false;
+	snprintf(buf, WEFT_CRUMB_BYTES, "Everything \xe2\x80\xba only what belongs to %s", call(v, v->focused, name));
+	return true;
+}
+
 static void tell_arrow(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
 {
 	const struct weft_link *link = &v->model->links[v->hovered_link];

@@ -16,6 +16,10 @@ const char *weft_viewer_describe(const struct weft_viewer *viewer, char buf[WEFT
 /* A promise in a list: its name, its kind, when it begins and how long it lasts.  Returns `buf`. */
 const char *weft_viewer_list_promise(const struct weft_viewer *viewer, uint32_t promise, char buf[WEFT_SUMMARY_BYTES]);
 
+/* Where one is, if not everything is shown: "Everything \xe2\x80\xba request 64 "GET /"".  False: it is. */
+#define WEFT_CRUMB_BYTES 300
+bool weft_viewer_crumb(const struct weft_viewer *viewer, char buf[WEFT_CRUMB_BYTES]);
+
 /* What is under the pointer, in a sentence: an arrow, what is told of arrows that are too many, a promise.  False: nothing is. */
 #define WEFT_TIP_BYTES 500
 bool weft_viewer_tip(const struct weft_viewer *viewer, char buf[WEFT_TIP_BYTES]);

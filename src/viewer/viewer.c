@@ -185,7 +185,9 @@ static int draw_overlay(struct weft_viewer *v, struct weft_error *err)
 	    .has_span = v->has_span,
 	    .span_from_ns = v->span_from_ns,
 	    .span_to_ns = v->span_to_ns};
-	char tip[WEFT_TIP_BYTES];
+	char tip[WEFT_TIP_BYTES], crumb[WEFT_CRUMB_BYTES];
+	ruler.legend = v->legend;
+	ruler.crumb = weft_viewer_crumb(v, crumb) ? crumb : NULL;
 	if (weft_viewer_tip(v, tip)) {
 		ruler.tip = tip;
 		ruler.tip_x_px = v->last_x_px / v->scale;

@@ -116,7 +116,7 @@ struct weft_viewer {
 	bool filter;                         /* what is not highlighted is dimmed */
 	bool metrics;                        /* counters are shown, but those in hidden_metrics */
 	uint8_t *hidden_metrics;             /* by counter */
-	bool overview_shown;
+	bool overview_shown, legend;
 	struct weft_clock clock; /* how times are written */
 	double menu_x_px, menu_y_px;
 
@@ -282,6 +282,7 @@ void weft_viewer_show_table(struct weft_viewer *viewer);
 
 void weft_viewer_set_filter(struct weft_viewer *viewer, bool on);
 void weft_viewer_set_overview(struct weft_viewer *viewer, bool shown);
+void weft_viewer_set_legend(struct weft_viewer *viewer, bool shown);
 void weft_viewer_set_clock(struct weft_viewer *viewer, const struct weft_clock *clock);
 
 /* Shows only what belongs to a promise (layout/focus.h), laid out anew, over its time; WEFT_NONE: all again, where one was

@@ -5,6 +5,7 @@
 WEFT_TEST_ONLY names tests, separated by spaces; WEFT_TEST_PICTURES is a folder for screenshots."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -306,6 +307,7 @@ def it_exports():
     with App(view, record('bad'), chooser=True) as app:
         app.shown()
         out = os.path.join(folder, 'seen.svg')
+        height = app.settled()['height']
         app.key('ctrl+e')
         app.until('where to', lambda w: w['dialogs'] == 1)
         app.focus_dialog()
@@ -317,6 +319,8 @@ def it_exports():
         with open(out, encoding='utf-8') as file:
             text = file.read()
         assert '<svg' in text and 'tcp-to-ip' in text
+        # All stands where it does in the window; the times are below.
+        assert abs(float(re.search(r'<svg[^>]* height="(\d+)"', text)[1]) - height - 16) < 2, (text[:200], height)
 
 
 def it_reads_anew():

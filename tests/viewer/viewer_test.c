@@ -309,6 +309,41 @@ static void test_marks(void **state)
 	weft_viewer_destroy(v);
 }
 
+/* The legend has every sign of the picture; the corner says what alone is shown, and a click there leads back. */
+static void test_corners(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	const struct weft_draw_list *guides = &v->lists[WEFT_PANE_GUIDES], *picture = &v->lists[WEFT_PANE_PICTURE];
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	assert_false(has_text(guides, "its code runs"));
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_LEGEND), WEFT_OK);
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	assert_true(has_text(guides, "its code runs") && has_text(guides, "waits for it"));
+	for (size_t i = 0; i < picture->count; i++) {
+		const struct weft_prim *p = &picture->prims[i];
+		bool is_sign = (p->paint >= WEFT_PAINT_CREATION && p->paint <= WEFT_PAINT_SIGNAL) || p->paint == WEFT_PAINT_SLEEP;
+		bool found = !is_sign || p->kind == WEFT_PRIM_TEXT;
+		for (size_t k = 0; k < guides->count && !found; k++)
+			found = guides->prims[k].paint == p->paint && guides->prims[k].kind != WEFT_PRIM_TEXT;
+		assert_true(found);
+	}
+	weft_viewer_act(v, WEFT_ACTION_LEGEND);
+	weft_viewer_focus(v, with_id(v, 4));
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	assert_false(has_text(guides, "its code runs"));
+	double x = 60, y = v->panes[WEFT_PANE_PICTURE].y_px + 12;
+	weft_viewer_motion(v, x, y);
+	assert_int_equal(weft_viewer_cursor(v), WEFT_CURSOR_LINK);
+	weft_viewer_press(v, x, y, WEFT_BUTTON_PRIMARY, 0, 1);
+	weft_viewer_release(v, x, y);
+	assert_int_equal(v->focused, WEFT_NONE);
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	weft_viewer_press(v, x, y, WEFT_BUTTON_PRIMARY, 0, 1);
+	weft_viewer_release(v, x, y);
+	weft_viewer_destroy(v);
+}
+
 /* An arrow says in a sentence what it is; the arrows of who is selected are over the picture. */
 static void test_tips(void **state)
 {
@@ -1293,6 +1328,7 @@ int main(void)
 	    cmocka_unit_test(test_pointer),
 	    cmocka_unit_test(test_strips),
 	    cmocka_unit_test(test_marks),
+	    cmocka_unit_test(test_corners),
 	    cmocka_unit_test(test_tips),
 	    cmocka_unit_test(test_walking),
 	    cmocka_unit_test(test_history),

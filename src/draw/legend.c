@@ -1,0 +1,126 @@
+/* legend.c: what the signs of a frame mean, in its corner; and where one is, if that is not everything.  SPDX-License-Identifier:
+ * ISC */
+#include "draw/frame.h"
+#include "draw/ruler.h"
+
+#include <string.h>
+
+#define ROW_PX 18
+#define SIGN_PX 44 /* width of a sign */
+#define EDGE_PX 10
+#define CRUMB_PX 20 /* height */
+
+enum sign {
+	SIGN_LINE,
+	SIGN_RUN,
+	SIGN_CREATION,
+	SIGN_UNHEARD,
+	SIGN_FAILED,
+	SIGN_EXPECTED,
+	SIGN_FOLD,
+	SIGN_ARROWS,
+	SIGN_SLEEP = SIGN_ARROWS + WEFT_ARROWS,
+	SIGN_PAUSE,
+	SIGNS
+};
+
+static const char *const meaning[] = {
+    [SIGN_LINE] = "a promise, from its creation to its end",
+    [SIGN_RUN] = "its code runs",
+    [SIGN_CREATION] = "one creates another, or becomes another",
+    [SIGN_UNHEARD] = "nothing more is known of it",
+    [SIGN_FAILED] = "it failed; red all along: it never resolved",
+    [SIGN_EXPECTED] = "it failed, as was to be expected: cancelled, not found",
+    [SIGN_FOLD] = "folded: how many are in flight, and how much runs",
+    [SIGN_ARROWS + WEFT_ARROW_AWAIT] = "waits for it",
+    [SIGN_ARROWS + WEFT_ARROW_READ] = "its result is read",
+    [SIGN_ARROWS + WEFT_ARROW_RESOLVE] = "resolves it",
+    [SIGN_ARROWS + WEFT_ARROW_SIGNAL] = "sends it a message",
+    [SIGN_ARROWS + WEFT_ARROW_READ_FAILED] = "its error is read",
+    [SIGN_SLEEP] = "the program sleeps",
+    [SIGN_PAUSE] = "a pause: nothing could run",
+};
+
+static void draw_sign(struct weft__frame *f, int sign, int x0, int x1, int y)
+{
+	const struct weft__ink line = weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255),
+			       red = weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255);
+	if (sign >= SIGN_ARROWS && sign < SIGN_ARROWS + WEFT_ARROWS) {
+		weft__draw_arrow(f, (enum weft_arrow)(sign - SIGN_ARROWS), x0 + 2, x1 - 2, y - 1);
+		return;
+	}
+	if (sign < SIGN_ARROWS && sign != SIGN_CREATION)
+		weft__rect(f, line, x0, y, x1, y + 2);
+	switch (sign) {
+	case SIGN_RUN: weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, 255), x0 + 10, y - 3, x1 - 8, y + 5); break;
+	case SIGN_CREATION:
+		weft__rect(f, line, x0, y - 5, x1, y - 3);
+		weft__rect(f, line, x0 + 20, y + 4, x1, y + 6);
+		weft__rect(f, weft__ink(WEFT_LAYER_CREATION, WEFT_PAINT_CREATION, 255), x0 + 20, y - 3, x0 + 21, y + 5);
+		break;
+	case SIGN_UNHEARD: weft__triangle(f, line, x1, y + 1, x1 - 7, y + 1, 4); break;
+	case SIGN_FAILED:
+		weft__rect(f, red, x0 + 14, y, x1, y + 2);
+		weft__rect(f, red, x1 - 2, y - 5, x1, y + 7);
+		break;
+	case SIGN_EXPECTED: weft__rect(f, line, x1 - 2, y - 5, x1, y + 7); break;
+	case SIGN_FOLD:
+		for (int i = 0; i < 11; i++)
+			weft__rect(f, weft__ink(WEFT_LAYER_CREATION, WEFT_PAINT_PROMISE, 88), x0 + i * 4, y - 2 - i * 5 % 6,
+			    x0 + i * 4 + 4, y);
+		weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, 255), x0 + 12, y - 1, x0 + 22, y + 3);
+		break;
+	case SIGN_SLEEP: weft__rect(f, weft__ink(WEFT_LAYER_SHADE, WEFT_PAINT_SLEEP, 255), x0, y - 6, x1, y + 8); break;
+	case SIGN_PAUSE: weft__rect(f, weft__ink(WEFT_LAYER_SHADE, WEFT_PAINT_PAUSE, 255), x0, y - 6, x1, y + 8); break;
+	default: break;
+	}
+}
+
+static void draw_edge(struct weft__frame *f, int x0, int y0, int x1, int y1)
+{
+	const struct weft__ink edge = weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_AXIS_TEXT, 255);
+	weft__rect(f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255), x0, y0, x1, y1);
+	weft__rect(f, edge, x0, y0, x1, y0 + 1);
+	weft__rect(f, edge, x0, y1 - 1, x1, y1);
+	weft__rect(f, edge, x0, y0, x0 + 1, y1);
+	weft__rect(f, edge, x1 - 1, y0, x1, y1);
+}
+
+void weft__draw_legend(struct weft__frame *f)
+{
+	double widest = 0;
+	for (int i = 0; i < SIGNS; i++) {
+		double width = weft__text_width(f, WEFT_FONT_LABEL, meaning[i], strlen(meaning[i]));
+		widest = width > widest ? width : widest;
+	}
+	int x1 = f->width - 8, x0 = x1 - weft__floor(widest) - SIGN_PX - 3 * EDGE_PX, y0 = 8;
+	draw_edge(f, x0, y0, x1, y0 + SIGNS * ROW_PX + EDGE_PX);
+	for (int i = 0; i < SIGNS; i++) {
+		int y = y0 + EDGE_PX / 2 + i * ROW_PX + ROW_PX / 2;
+		size_t len = strlen(meaning[i]);
+		double width = weft__text_width(f, WEFT_FONT_LABEL, meaning[i], len);
+		draw_sign(f, i, x0 + EDGE_PX, x0 + EDGE_PX + SIGN_PX, y);
+		weft__text_put(f, WEFT_PAINT_LABEL, x0 + SIGN_PX + 2 * EDGE_PX, y + 5,
+		    (struct weft__writing){WEFT_FONT_LABEL, meaning[i], len, width});
+	}
+}
+
+void weft__draw_crumb(struct weft__frame *f, const char *crumb)
+{
+	char text[300];
+	double width;
+	size_t len = weft__text_clean(text, sizeof text - 4, crumb, strlen(crumb));
+	len = weft__text_fit(f, WEFT_FONT_BOLD, text, len, sizeof text, f->width / 2.0, &width);
+	f->s->crumb_x1 = 0;
+	if (len == 0)
+		return;
+	f->s->crumb_x1 = weft__floor(width) + 3 * EDGE_PX;
+	draw_edge(f, EDGE_PX, 4, f->s->crumb_x1, 4 + CRUMB_PX);
+	weft__text_put(
+	    f, WEFT_PAINT_LABEL, 2 * EDGE_PX, 4 + CRUMB_PX - 6, (struct weft__writing){WEFT_FONT_BOLD, text, len, width});
+}
+
+bool weft_draw_is_crumb_at(const struct weft_draw_list *list, double x_px, double y_px)
+{
+	return list->scratch && x_px >= EDGE_PX && x_px < list->scratch->crumb_x1 && y_px >= 4 && y_px < 4 + CRUMB_PX;
+}
