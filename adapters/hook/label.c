@@ -32,7 +32,7 @@ void weft_hook_put_number(struct weft_hook_label *label, uint64_t number)
 	put(label, at, (size_t)(digits + sizeof digits - at));
 }
 
-/* In the largest unit that says it exactly, or well enough: "100 s", "5 min", "1500 ms". */
+/* In the largest unit that says it exactly, or well enough: "100 s", "5 min", "1.5 s". */
 void weft_hook_put_ms(struct weft_hook_label *label, uint64_t ms)
 {
 	enum { DAYS = 30 };
@@ -46,7 +46,17 @@ void weft_hook_put_ms(struct weft_hook_label *label, uint64_t ms)
 		weft_hook_put(label, "far off, ");
 	while (units[unit].ms > 1 && (ms < units[unit].ms || (ms % units[unit].ms && ms < 10 * units[unit].ms)))
 		unit++;
-	weft_hook_put_number(label, ms / units[unit].ms);
+	if (units[unit].ms == 1 && ms >= 1000) {
+		char part[] = {'.', (char)('0' + ms / 100 % 10), (char)('0' + ms / 10 % 10), (char)('0' + ms % 10)};
+		size_t len = sizeof part;
+		while (part[len - 1] == '0')
+			len--;
+		weft_hook_put_number(label, ms / 1000);
+		put(label, part, len);
+		unit--;
+	} else {
+		weft_hook_put_number(label, ms / units[unit].ms);
+	}
 	weft_hook_put(label, units[unit].name);
 }
 

@@ -247,10 +247,10 @@ static double within(double at)
 static struct cells cells_at(int x, double width_px)
 {
 	double margin = margin_of(width_px), scale = COLUMNS / (width_px - 2 * margin);
-	double first = within((x - margin) * scale), last = within((x + CELL_PX - margin) * scale);
+	double first = (x - margin) * scale, last = (x + CELL_PX - margin) * scale;
 	int from = weft__floor(first), end = weft__floor(last);
 	end = end > from ? end : from + 1;
-	return (struct cells){from, end < COLUMNS ? end : COLUMNS, first, last};
+	return (struct cells){from > 0 ? from : 0, end < COLUMNS ? end : COLUMNS, within(first), within(last)};
 }
 
 static double sum_to(const int64_t *row, double at)

@@ -113,6 +113,12 @@ static void check_overview(const struct scene *s, const struct weft_overview *o,
 		/* What ends behind the last event is at the end. */
 		int64_t end = promise->end_ns < s->model->end_ns ? promise->end_ns : s->model->end_ns;
 		double x = weft_overview_x(o, width, end), y = s->list.height_px / 2;
+		double x0 = weft_overview_x(o, width, 0), x1 = weft_overview_x(o, width, s->model->end_ns);
+		for (size_t i = 0; p == 1 && i < s->list.count; i++) {
+			const struct weft_prim *prim = &s->list.prims[i];
+			if (prim->paint == WEFT_PAINT_PROMISE || prim->paint == WEFT_PAINT_FAILED)
+				assert_true((double)prim->x0 >= x0 - 4 && (double)prim->x1 <= x1 + 4);
+		}
 		if (weft_promise_went_wrong(promise))
 			assert_true(is_painted(&s->list, WEFT_PAINT_FAILED, x, y, y));
 		if (weft_view_is_highlighted(s->view, p))
