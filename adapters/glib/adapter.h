@@ -157,6 +157,7 @@ enum { WEFT__GLIB_UNLABELLED = 32, WEFT__GLIB_RECENT = 16 };
 struct weft__glib_here {
 	unsigned epoch;
 	bool in_loop;              /* GLib's loop runs here, between callbacks */
+	bool in_library;           /* the innermost callback is libgio's own */
 	weft__glib_tag story;      /* the task that runs, if one does */
 	weft_id loop;              /* the innermost that runs here; 0: none */
 	const GSource *dispatched; /* the source that is being dispatched */
@@ -227,18 +228,19 @@ static inline weft_id weft__glib_who(void)
 struct weft__glib_frame {
 	struct weft_hook_frame hook;
 	weft__glib_tag story;
-	bool in_loop;
+	bool in_loop, in_library;
 };
 
 #define WEFT__GLIB_FRAME __attribute__((cleanup(weft__glib_leave))) struct weft__glib_frame
 
-/* A callback runs as `id` from now on; the trace is told by the caller. */
-static inline struct weft__glib_frame weft__glib_enter(weft_id id, weft__glib_tag story)
+/* A callback runs as `id` from now on; the trace is told by the caller.  `in_library`: one of libgio's own. */
+static inline struct weft__glib_frame weft__glib_enter(weft_id id, weft__glib_tag story, bool in_library)
 {
 	struct weft__glib_here *here = &weft__glib_here;
-	struct weft__glib_frame frame = {weft_hook_enter(id), here->story, here->in_loop};
+	struct weft__glib_frame frame = {weft_hook_enter(id), here->story, here->in_loop, here->in_library};
 	here->story = story;
 	here->in_loop = false;
+	here->in_library = in_library;
 	return frame;
 }
 
@@ -248,6 +250,7 @@ static inline void weft__glib_leave(struct weft__glib_frame *frame)
 	weft_hook_leave(&frame->hook);
 	here->story = frame->story;
 	here->in_loop = frame->in_loop;
+	here->in_library = frame->in_library;
 	if (!frame->in_loop && weft_is_on() && weft__hook_thread.running)
 		weft_hook_show(weft__hook_thread.running);
 }

@@ -73,7 +73,7 @@ void weft__glib_pooled(gpointer data, gpointer pool_data, unsigned slot)
 	weft_hook_show(id);
 	weft_counter_add(WEFT_SYSTEM_ID, &at_work, 1);
 	{
-		WEFT__GLIB_FRAME frame = weft__glib_enter(id, 0);
+		WEFT__GLIB_FRAME frame = weft__glib_enter(id, 0, false);
 		(void)frame;
 		weft__hook_thread.callbacks = 0; /* work that blocks holds up nobody: it is the sleep of this OS thread */
 		user(data, pool_data);

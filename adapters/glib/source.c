@@ -416,7 +416,8 @@ static gboolean run(struct weft__glib_thing *thing, struct weft__glib_thing *sto
 {
 	struct weft__glib_here *here = &weft__glib_here;
 	bool tells = is_told(thing, story), looks = thing->fd >= 0 && weft_hook_looks(&story->calls);
-	WEFT__GLIB_FRAME frame = weft__glib_enter(story->id, story->type == WEFT__GLIB_SERVED ? thing->stands_for : 0);
+	WEFT__GLIB_FRAME frame =
+	    weft__glib_enter(story->id, story->type == WEFT__GLIB_SERVED ? thing->stands_for : 0, story->is_part);
 	(void)frame;
 	if (here->unlabelled_count > 0)
 		weft__glib_name_sources();

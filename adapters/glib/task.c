@@ -104,6 +104,13 @@ static void take_class(GTask *task)
 	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
 }
 
+/* Some calls of libgio, as g_input_stream_read_async(), keep the program's callback aside and give their task one of their own:
+ * that is no part of anything.  What libgio begins by itself it does in a callback of its own, or for a task of its own. */
+static bool is_wrapped(GAsyncReadyCallback callback, const struct weft__glib_thing *waiter)
+{
+	return callback && !weft__glib_here.in_library && (!waiter || waiter->kind == WEFT_KIND_TASK);
+}
+
 static void begin(struct weft__glib_thing *task, gpointer object, GCancellable *cancellable, GAsyncReadyCallback callback,
     gpointer data, const void *caller)
 {
@@ -112,7 +119,7 @@ static void begin(struct weft__glib_thing *task, gpointer object, GCancellable *
 	struct weft__glib_thing *waiter = callback ? task_behind(callback, data) : NULL;
 	if (waiter && (waiter->is_ended || waiter == task))
 		waiter = NULL;
-	bool is_part = !is_call && weft__glib_is_own(callback ? (const void *)callback : caller);
+	bool is_part = !is_call && weft__glib_is_own(callback ? (const void *)callback : caller) && !is_wrapped(callback, waiter);
 	enum weft_kind kind = is_call ? WEFT_KIND_REQUEST : weft__glib_is_gio(caller) ? WEFT_KIND_WORK : WEFT_KIND_TASK;
 	weft_id waits = waiter ? waiter->id : waiter_here();
 	task->ready = callback;
@@ -281,19 +288,20 @@ gboolean weft__g_task_return_error_if_cancelled(GTask *task)
 	return weft__glib_real.g_task_return_error_if_cancelled(task);
 }
 
-static void go_on(struct weft__glib_thing *waiter, weft_id input, GAsyncReadyCallback user, GObject *object, GAsyncResult *result,
-    gpointer data)
+static void go_on(struct weft__glib_thing *waiter, const struct weft__glib_thing *task, GAsyncReadyCallback user, GObject *object,
+    GAsyncResult *result, gpointer data)
 {
-	WEFT__GLIB_FRAME frame = weft__glib_enter(waiter->id, weft__glib_tag_of(waiter));
+	weft_id input = task->id;
+	WEFT__GLIB_FRAME frame = weft__glib_enter(waiter->id, weft__glib_tag_of(waiter), task->is_part);
 	(void)frame;
 	waiter->home = &weft__glib_here;
 	weft__glib_read(waiter->id, input);
 	user(object, result, data);
 }
 
-static void call(weft_id id, GAsyncReadyCallback user, GObject *object, GAsyncResult *result, gpointer data)
+static void call(weft_id id, bool in_library, GAsyncReadyCallback user, GObject *object, GAsyncResult *result, gpointer data)
 {
-	WEFT__GLIB_FRAME frame = weft__glib_enter(id, 0);
+	WEFT__GLIB_FRAME frame = weft__glib_enter(id, 0, in_library);
 	(void)frame;
 	weft_hook_show(id);
 	user(object, result, data);
@@ -313,12 +321,12 @@ void weft__glib_ready(GObject *object, GAsyncResult *result, gpointer data, unsi
 	struct weft__glib_thing *waiter = weft__glib_thing_of(task->waiter);
 	if (waiter && !waiter->is_ended) {
 		end_late(task);
-		go_on(waiter, task->id, user, object, result, data);
+		go_on(waiter, task, user, object, result, data);
 		return;
 	}
 	weft__glib_tag tag = weft__glib_tag_of(task);
 	weft_id id = task->id, reader = task->awaited_by;
-	call(id, user, object, result, data);
+	call(id, task->is_part, user, object, result, data);
 	task = weft__glib_goes_on() ? weft__glib_thing_of(tag) : NULL;
 	if (task && reader && task->returned_by && !task->is_ended && !task->is_failed) {
 		task->is_ended = true;
@@ -342,7 +350,7 @@ void weft__glib_work(GTask *task, gpointer object, gpointer data, GCancellable *
 		user(task, object, data, cancellable);
 		return;
 	}
-	WEFT__GLIB_FRAME frame = weft__glib_enter(thing->id, weft__glib_tag_of(thing));
+	WEFT__GLIB_FRAME frame = weft__glib_enter(thing->id, weft__glib_tag_of(thing), weft__glib_is_own((const void *)user));
 	(void)frame;
 	weft_hook_show(thing->id);
 	user(task, object, data, cancellable);

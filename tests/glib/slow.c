@@ -1,6 +1,7 @@
 /* slow.c WHAT: a callback of each sort that runs for 60 ms while a timer of 5 ms is due.  SPDX-License-Identifier: ISC */
 #include <gio/gio.h>
 #include <gio/gunixinputstream.h>
+#include <gio/gunixoutputstream.h>
 #include <glib-unix.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,20 @@ static void on_task(GObject *object, GAsyncResult *result, gpointer data)
 	be_slow();
 }
 
+static void on_read(GObject *stream, GAsyncResult *result, gpointer data)
+{
+	g_input_stream_read_finish(G_INPUT_STREAM(stream), result, NULL);
+	be_slow();
+}
+
+/* In the callback of another call, which this one is no part of. */
+static void on_written(GObject *stream, GAsyncResult *result, gpointer data)
+{
+	static char buffer[8];
+	g_input_stream_read_async(
+	    g_unix_input_stream_new(pipes[0], FALSE), buffer, sizeof buffer, G_PRIORITY_DEFAULT, NULL, on_read, NULL);
+}
+
 static void on_child(GPid pid, gint status, gpointer data)
 {
 	be_slow();
@@ -74,6 +89,9 @@ static gboolean begin(gpointer what)
 		g_task_set_name(task, "errand");
 		g_task_return_boolean(task, TRUE);
 		g_object_unref(task);
+	} else if (!strcmp(what, "read")) {
+		g_output_stream_write_all_async(
+		    g_unix_output_stream_new(pipes[1], FALSE), "x", 1, G_PRIORITY_DEFAULT, NULL, on_written, NULL);
 	} else if (!strcmp(what, "fd")) {
 		if (write(pipes[1], "x", 1) != 1)
 			abort();
@@ -115,7 +133,8 @@ int main(int argc, char **argv)
 		GFileMonitor *monitor = g_file_monitor_file(g_file_new_for_path(path), G_FILE_MONITOR_NONE, NULL, NULL);
 		g_signal_connect(monitor, "changed", G_CALLBACK(on_changed), NULL);
 	}
-	g_unix_fd_add(pipes[0], G_IO_IN, on_fd, NULL);
+	if (strcmp(argv[1], "read"))
+		g_unix_fd_add(pipes[0], G_IO_IN, on_fd, NULL);
 	g_timeout_add(BEGIN_MS, begin, argv[1]);
 	g_timeout_add(END_MS, end, NULL);
 	g_main_loop_run(loop);

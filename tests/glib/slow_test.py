@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 from recorded import Recording, expect, fail
 
 # What is slow: the kind of promise that is told, and its label.
-SLOW = {'timer': ('timer', '30 ms'), 'idle': ('handle', 'slow_source'), 'other': ('handle', 'slow_source'), 'task': ('task', 'errand'), 'fd': ('poll', ''), 'child': ('process', 'true'),
+SLOW = {'timer': ('timer', '30 ms'), 'idle': ('handle', 'slow_source'), 'other': ('handle', 'slow_source'), 'task': ('task', 'errand'), 'fd': ('poll', ''), 'read': ('work', 'g_input_stream_real_read_async (GUnixInputStream)'), 'child': ('process', 'true'),
         'monitor': ('poll', 'file monitor'), 'activate': ('task', 'activate')}
 
 slow, weft = map(os.path.abspath, sys.argv[1:3])
