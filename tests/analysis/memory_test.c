@@ -129,6 +129,29 @@ static int teardown(void **state)
 		assert_true(n >= (least));                                                                                       \
 	} while (0)
 
+/* Whichever allocation fails, if all others succeed: all is found that was found with all of the memory, or nothing is said. */
+static void explain_while_one_fails(const struct weft_findings *whole)
+{
+	bool failed = true;
+	only_one_fails = true;
+	for (long n = 0; failed; n++) {
+		struct weft_findings *findings = NULL;
+		allocations_left = n;
+		int status = weft_explain(&findings, model, NULL, NULL);
+		failed = allocations_left < 0;
+		allocations_left = -1;
+		if (status != WEFT_OK) {
+			assert_int_equal(status, WEFT_ENOMEM);
+			continue;
+		}
+		assert_int_equal(findings->count, whole->count);
+		for (size_t i = 0; i < whole->count; i++)
+			assert_string_equal(findings->findings[i].title, whole->findings[i].title);
+		weft_findings_destroy(findings);
+	}
+	only_one_fails = false;
+}
+
 static void test_explain(void **state)
 {
 	struct weft_findings *findings = NULL;
@@ -141,6 +164,7 @@ static void test_explain(void **state)
 	}
 	assert_true(seen[WEFT_FINDING_CYCLE] && seen[WEFT_FINDING_HANG] && seen[WEFT_FINDING_FAILURE] &&
 		    seen[WEFT_FINDING_STALL] && seen[WEFT_FINDING_LEAK]);
+	explain_while_one_fails(findings);
 	weft_findings_destroy(findings);
 	weft_findings_destroy(NULL);
 	for (uint32_t p = 0; p < model->promise_count; p++) {

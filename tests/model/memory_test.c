@@ -31,6 +31,16 @@ static void check_equal(const struct weft_model *m, const struct weft_model *who
 		weft_model_label(whole, &whole->labels[i], expected, sizeof expected);
 		assert_string_equal(text, expected);
 	}
+	assert_int_equal(m->link_count, whole->link_count);
+	assert_int_equal(m->run_count, whole->run_count);
+	assert_int_equal(m->pause_count, whole->pause_count);
+	assert_int_equal(m->sleep_count, whole->sleep_count);
+	for (size_t i = 0; i < whole->sleep_count; i++) {
+		struct weft_str text = weft_model_text(m, m->sleeps[i].text),
+				expected = weft_model_text(whole, whole->sleeps[i].text);
+		assert_int_equal(text.len, expected.len);
+		assert_memory_equal(text.ptr, expected.ptr, expected.len);
+	}
 }
 
 /* Opens and models while ever later allocations fail, until none does; what fails says why and leaves nothing behind, which the
@@ -143,6 +153,7 @@ static void native(void **state)
 {
 	with_ever_more_memory(WEFT_CORPUS "/native/directory", NULL, 0);
 	with_ever_more_memory(WEFT_CORPUS "/native/packets-random-300", NULL, 0);
+	with_ever_more_memory(WEFT_CORPUS "/native/sleeps", NULL, 0);
 }
 
 static void images(void **state)
