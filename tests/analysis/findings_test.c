@@ -306,6 +306,26 @@ static void the_longest_of_several_spins_is_told(void **state)
 	forget();
 }
 
+/* Its first calls are quick: what they took is reckoned from the others. */
+static void a_spin_begins_no_sooner_than_its_promise(void **state)
+{
+	start_recording();
+	weft_run(weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE()));
+	now_ns += MS;
+	weft_id idle = weft_create(weft_running(), WEFT_KIND_HANDLE, WEFT_SITE());
+	weft_run(idle);
+	now_ns += MS;
+	weft_spins(idle, 1024);
+	for (uint64_t told = 2048; told <= 65536; told *= 2) {
+		now_ns += told / 2 * 5000;
+		weft_spins(idle, told);
+	}
+	explain(true);
+	const struct weft_finding *finding = only(WEFT_FINDING_SPIN, idle);
+	assert_int_equal(finding->start_ns, model->promises[finding->promise].start_ns);
+	forget();
+}
+
 static void few_calls_or_long_ones_are_no_spin(void **state)
 {
 	spin(8000, 1000);
@@ -1526,6 +1546,7 @@ int main(void)
 	    cmocka_unit_test(code_that_is_called_for_ever_spins),
 	    cmocka_unit_test(a_spin_that_ends_is_not_sure),
 	    cmocka_unit_test(the_longest_of_several_spins_is_told),
+	    cmocka_unit_test(a_spin_begins_no_sooner_than_its_promise),
 	    cmocka_unit_test(few_calls_or_long_ones_are_no_spin),
 	    cmocka_unit_test(what_is_finalized_without_returning_is_found_once_for_its_sort),
 	    cmocka_unit_test(a_message_makes_its_sender_wait_for_who_handles_it),

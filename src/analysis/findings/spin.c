@@ -36,17 +36,19 @@ static bool is_spin(const struct burst *b)
 	return b->first && b->last->calls >= LEAST_CALLS && b->last != b->first && each_ns(b) <= MOST_NS;
 }
 
-static int64_t start_ns(const struct burst *b)
+/* The first calls may have been quicker than those that are measured: it began no sooner than it was there. */
+static int64_t start_ns(const struct weft_model *m, const struct burst *b)
 {
-	int64_t before = each_ns(b) * (int64_t)b->first->calls;
-	return b->first->time_ns > before ? b->first->time_ns - before : 0;
+	int64_t start = b->first->time_ns - each_ns(b) * (int64_t)b->first->calls, since = m->promises[b->last->promise].start_ns;
+	since = since > 0 ? since : 0;
+	return start > since ? start : since;
 }
 
 static void tell_spin(struct weft__finder *f, const struct burst *b)
 {
 	const struct weft_model *m = f->model;
 	uint32_t p = b->last->promise;
-	int64_t start = start_ns(b), end = b->last->time_ns;
+	int64_t start = start_ns(m, b), end = b->last->time_ns;
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_SPIN, p, start, end);
 	if (!finding)
 		return;
