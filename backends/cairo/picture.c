@@ -116,7 +116,7 @@ static int lay_out(
 	if (status == WEFT_OK)
 		status = weft_folding_find(&leader_of, o->folding ? o->folding : &nothing, model, *layout, only, err);
 	if (status == WEFT_OK && (only || leader_of))
-		status = weft_layout_create_folded(&part, model, only, leader_of, err);
+		status = weft_layout_create_folded(&part, model, *layout, only, leader_of, err);
 	free(only);
 	free(leader_of);
 	if (part) {
@@ -146,7 +146,7 @@ static int fold_thin(struct weft_layout **layout, struct weft_view **view, const
 		return WEFT_OK;
 	status = weft_folding_find(&leader_of, &folding, model, *layout, NULL, err);
 	if (status == WEFT_OK && leader_of)
-		status = weft_layout_create_folded(&part, model, NULL, leader_of, err);
+		status = weft_layout_create_folded(&part, model, NULL, NULL, leader_of, err);
 	free(leader_of);
 	if (!part)
 		return status;

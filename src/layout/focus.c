@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/search.h"
+
 struct search {
 	const struct weft_model *model;
 	uint64_t *bits;
@@ -19,25 +21,39 @@ static void add(struct search *s, uint32_t promise)
 	s->found[s->count++] = promise;
 }
 
-static bool is_of_track(const struct weft_layout *layout, uint32_t promise, uint32_t track)
+static bool is_in_track(const struct weft_layout *layout, uint32_t t, uint32_t track)
 {
-	uint32_t t = layout->track_of[promise];
 	while (t != WEFT_NONE && t != track)
 		t = layout->tracks[t].around;
-	return t == track && t != WEFT_NONE;
+	return t == track;
 }
 
-static void add_made(struct search *s, const struct weft_layout *layout, uint32_t promise)
+/* Of all that belongs to a track or to one in it; false when out of memory. */
+static bool add_track(struct search *s, const struct weft_layout *layout, uint32_t track)
+{
+	bool *is_in = malloc(layout->track_count * sizeof *is_in);
+	for (uint32_t t = 0; is_in && t < layout->track_count; t++)
+		is_in[t] = is_in_track(layout, t, track);
+	for (uint32_t i = 1; is_in && i < s->model->promise_count; i++)
+		if (layout->track_of[i] != WEFT_NONE && is_in[layout->track_of[i]])
+			add(s, i);
+	free(is_in);
+	return is_in;
+}
+
+static bool add_made(struct search *s, const struct weft_layout *layout, uint32_t promise)
 {
 	const struct weft_promise *promises = s->model->promises;
 	const struct weft_track *track = weft_layout_track(layout, promise);
 	add(s, promise);
-	for (uint32_t i = 1; i < s->model->promise_count; i++) {
-		uint32_t by = promises[i].created_by;
-		if (track ? is_of_track(layout, i, (uint32_t)(track - layout->tracks))
-			  : by != WEFT_NONE && s->bits[by / 64] >> by % 64 & 1 && promises[i].start_ns < promises[promise].end_ns)
+	if (track)
+		return add_track(s, layout, (uint32_t)(track - layout->tracks));
+	for (uint32_t i = promise + 1; i < s->model->promise_count; i++) {
+		uint32_t by = promises[i].created_by; /* a smaller number */
+		if (by != WEFT_NONE && s->bits[by / 64] >> by % 64 & 1 && promises[i].start_ns < promises[promise].end_ns)
 			add(s, i);
 	}
+	return true;
 }
 
 static bool is_wait(const struct weft_link *link)
@@ -45,16 +61,17 @@ static bool is_wait(const struct weft_link *link)
 	return link->kind == WEFT_LINK_AWAIT || link->kind == WEFT_LINK_READ;
 }
 
-/* Lists for each promise the links by which it waited or read. */
-static void list_waits(const struct weft_model *m, uint32_t *begin, uint32_t *waits)
+/* Lists for each promise the links by which it waited or read until then. */
+static void list_waits(const struct weft_model *m, int64_t until_ns, uint32_t *begin, uint32_t *waits)
 {
+	const size_t count = WEFT_FIRST(i, 0, m->link_count, m->links[i].time_ns > until_ns);
 	uint32_t *next = begin + 1; /* where the next of a promise goes; in the end, where the next promise's begin */
-	for (size_t i = 0; i < m->link_count; i++)
+	for (size_t i = 0; i < count; i++)
 		if (is_wait(&m->links[i]))
 			next[m->links[i].from + 1]++;
 	for (size_t p = 0; p < m->promise_count; p++)
 		next[p + 1] += next[p];
-	for (size_t i = 0; i < m->link_count; i++)
+	for (size_t i = 0; i < count; i++)
 		if (is_wait(&m->links[i]))
 			waits[next[m->links[i].from]++] = (uint32_t)i;
 }
@@ -67,15 +84,14 @@ int weft_focus_find(uint64_t **out, size_t *count, const struct weft_model *m, c
 	s.found = malloc((m->promise_count + 1) * sizeof *s.found);
 	uint32_t *begin = calloc(m->promise_count + 2, sizeof *begin);
 	uint32_t *waits = malloc((m->link_count + 1) * sizeof *waits);
-	bool done = s.bits && s.found && begin && waits;
+	bool done = s.bits && s.found && begin && waits && add_made(&s, layout, promise);
 	if (done) {
 		int64_t until = weft_layout_track(layout, promise) ? weft_layout_track(layout, promise)->end_ns
 								   : weft_layout_end(layout, m, promise);
-		list_waits(m, begin, waits);
-		add_made(&s, layout, promise);
+		list_waits(m, until, begin, waits);
 		for (; s.done < s.count; s.done++) {
 			uint32_t p = s.found[s.done];
-			for (uint32_t i = begin[p]; i < begin[p + 1] && m->links[waits[i]].time_ns <= until; i++)
+			for (uint32_t i = begin[p]; i < begin[p + 1]; i++)
 				add(&s, m->links[waits[i]].to);
 		}
 		/* Last, since nobody asks what else they waited for. */

@@ -16,6 +16,7 @@
 
 struct sorting {
 	const struct weft_model *model;
+	const uint64_t *only; /* bits by promise: the others are left out; or NULL */
 	struct weft_layout *layout;
 	uint32_t *order; /* promises by stream, start and number; neither the system nor who follows in a fold is among them */
 	size_t count;
@@ -42,6 +43,18 @@ static int compare_taken(const void *a, const void *b)
 	return WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
+/* The first promise from one on that is not left out; or how many there are, or more. */
+static inline uint32_t next_of(const struct sorting *s, uint32_t promise)
+{
+	if (!s->only || promise >= s->model->promise_count)
+		return promise;
+	size_t w = promise / 64, words = s->model->promise_count / 64 + 1;
+	uint64_t bits = s->only[w] & UINT64_MAX << promise % 64;
+	while (!bits && ++w < words)
+		bits = s->only[w];
+	return bits ? (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits) : (uint32_t)s->model->promise_count;
+}
+
 /* Promises are numbered by their creation, so nearly all stand where their starts belong; but a bind that starts where it was
  * woken comes much later.  One that has to go back a little goes back.  If some before it are in the way of many, these are taken
  * out, else it is itself. */
@@ -49,10 +62,11 @@ static bool put_in_order(struct sorting *s)
 {
 	enum { LITTLE = 4, MANY = 16 };
 	const struct weft_promise *promises = s->model->promises;
+	const uint32_t first = next_of(s, 1);
 	WEFT_VEC(struct taken) taken = {0};
 	size_t kept = 0;
 	bool done = true;
-	for (uint32_t p = 1; p <= s->count && done; p++) {
+	for (uint32_t p = first; p < s->model->promise_count && done; p = next_of(s, p + 1)) {
 		const int64_t start_ns = promises[p].start_ns;
 		const uint32_t parent = promises[p].parent;
 		size_t later = 0;
@@ -60,7 +74,7 @@ static bool put_in_order(struct sorting *s)
 			s->parents[parent / 64] |= 1ull << parent % 64;
 		s->census.traits |= weft_kind_traits(promises[p].kind);
 		s->census.flags |= promises[p].flags;
-		s->several_streams |= promises[p].stream != promises[1].stream;
+		s->several_streams |= promises[p].stream != promises[first].stream;
 		while (later < kept && later <= MANY && promises[s->order[kept - 1 - later]].start_ns > start_ns)
 			later++;
 		uint32_t *end = s->order + kept;
@@ -84,6 +98,7 @@ static bool put_in_order(struct sorting *s)
 	}
 	if (taken.count > 0)
 		weft_sort(taken.items, taken.count, sizeof *taken.items, compare_taken);
+	s->count = kept + taken.count;
 	for (size_t to = s->count; taken.count > 0 && done;) {
 		const struct taken *last = &taken.items[taken.count - 1];
 		const struct taken before =
@@ -120,15 +135,6 @@ static bool part_streams(struct sorting *s)
 	return done;
 }
 
-static void leave_out(struct sorting *s, const uint64_t *only)
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < s->count; i++)
-		if (only[s->order[i] / 64] >> s->order[i] % 64 & 1)
-			s->order[kept++] = s->order[i];
-	s->count = kept;
-}
-
 /* Nobody has a row yet: any row marks who is not to be placed. */
 static bool leave_followers_out(struct sorting *s)
 {
@@ -154,12 +160,12 @@ static bool leave_followers_out(struct sorting *s)
 
 int weft_layout_create(struct weft_layout **out, const struct weft_model *model, struct weft_error *err)
 {
-	return weft_layout_create_folded(out, model, NULL, NULL, err);
+	return weft_layout_create_folded(out, model, NULL, NULL, NULL, err);
 }
 
 int weft_layout_create_of(struct weft_layout **out, const struct weft_model *model, const uint64_t *only, struct weft_error *err)
 {
-	return weft_layout_create_folded(out, model, only, NULL, err);
+	return weft_layout_create_folded(out, model, NULL, only, NULL, err);
 }
 
 static bool find_folds(
@@ -170,12 +176,12 @@ static bool find_folds(
 	return only || weft__folds_find(layout, model);
 }
 
-int weft_layout_create_folded(struct weft_layout **out, const struct weft_model *model, const uint64_t *only,
-    const uint32_t *leader_of, struct weft_error *err)
+int weft_layout_create_folded(struct weft_layout **out, const struct weft_model *model, const struct weft_layout *whole,
+    const uint64_t *only, const uint32_t *leader_of, struct weft_error *err)
 {
 	size_t n = model->promise_count;
 	struct weft_layout *layout = calloc(1, sizeof *layout);
-	struct sorting s = {.model = model, .layout = layout, .count = n > 0 ? n - 1 : 0};
+	struct sorting s = {.model = model, .only = only, .layout = layout};
 	s.order = malloc((n + 1) * sizeof *s.order);
 	s.parents = calloc(n / 64 + 1, sizeof *s.parents);
 	if (layout)
@@ -184,11 +190,13 @@ int weft_layout_create_folded(struct weft_layout **out, const struct weft_model 
 	    layout && layout->rows && s.order && s.parents && put_in_order(&s) && (!s.several_streams || part_streams(&s));
 	if (done) {
 		memset(layout->rows, 0xff, n * sizeof *layout->rows);
+		if (only) /* those that are left out may have made the others */
+			s.census = (struct weft__census){UINT32_MAX, UINT8_MAX};
 		if (leader_of || s.census.traits & WEFT_TRAIT_FOLDS)
 			done = find_folds(layout, model, only, leader_of);
-		if (only)
-			leave_out(&s, only);
-		done = done && leave_followers_out(&s) && weft__tracks_find(layout, model, only, &s.census) &&
+		done = done && leave_followers_out(&s) &&
+		       (only && whole ? weft__tracks_take(layout, model, whole, only)
+				      : weft__tracks_find(layout, model, only, &s.census)) &&
 		       weft__rows_pack(layout, model, s.order, s.count, s.parents);
 	}
 	for (size_t i = 0; done && i < layout->fold_count; i++)

@@ -67,9 +67,10 @@ int weft_layout_create(struct weft_layout **out, const struct weft_model *model,
 int weft_layout_create_of(struct weft_layout **out, const struct weft_model *model, const uint64_t *only, struct weft_error *err);
 
 /* The same, with folds that were made by hand and no others.  leader_of: by promise: on whose line it stands; WEFT_NONE: on its
- * own.  A leader stands on its own.  `only`: or NULL, for all. */
-int weft_layout_create_folded(struct weft_layout **out, const struct weft_model *model, const uint64_t *only,
-    const uint32_t *leader_of, struct weft_error *err);
+ * own.  A leader stands on its own.  leader_of, `only`: or NULL, for none and for all.  `whole` is the layout of all, whose
+ * tracks need not be found once more where `only` says what is left of them; or NULL. */
+int weft_layout_create_folded(struct weft_layout **out, const struct weft_model *model, const struct weft_layout *whole,
+    const uint64_t *only, const uint32_t *leader_of, struct weft_error *err);
 void weft_layout_destroy(struct weft_layout *layout);
 
 /* The fold that a promise leads, or NULL.  Logarithmic in folds. */

@@ -119,6 +119,13 @@ static size_t band_of(const struct weft_layout *l, uint16_t stream)
 	return WEFT_FIRST(i, 0, l->band_count, l->bands[i].stream >= stream);
 }
 
+/* By band, then by depth. */
+static size_t place_of(const struct pack *p, uint32_t track, uint32_t deepest)
+{
+	uint16_t stream = p->model->promises[p->layout->tracks[track].actor].stream;
+	return band_of(p->layout, stream) * ((size_t)deepest + 1) + p->depth[track];
+}
+
 /* How deep tracks are nested, and so in which order they are packed. */
 static bool sort_tracks(struct pack *p)
 {
@@ -138,14 +145,12 @@ static bool sort_tracks(struct pack *p)
 	uint32_t *next = calloc(p->layout->band_count * ((size_t)deepest + 1) + 1, sizeof *next);
 	if (!next)
 		return false;
-#define PLACE(t) (band_of(p->layout, p->model->promises[tracks[t].actor].stream) * ((size_t)deepest + 1) + p->depth[t])
 	for (uint32_t t = 0; t < n; t++)
-		next[PLACE(t) + 1]++;
+		next[place_of(p, t, deepest) + 1]++;
 	for (size_t i = 0; i < p->layout->band_count * ((size_t)deepest + 1); i++)
 		next[i + 1] += next[i];
 	for (uint32_t t = 0; t < n; t++)
-		p->sorted[next[PLACE(t)]++] = t;
-#undef PLACE
+		p->sorted[next[place_of(p, t, deepest)]++] = t;
 	free(next);
 	return true;
 }

@@ -149,6 +149,14 @@ static uint32_t owner_of(const struct search *s, uint32_t promise)
 	return owner != WEFT_NONE && promises[owner].stream == p->stream ? owner : WEFT_NONE;
 }
 
+/* What is folded belongs to whom its leader belongs to. */
+static void follow_leaders(struct search *s)
+{
+	for (size_t i = 0; i < s->layout->fold_count; i++)
+		for (uint32_t k = 1; k < s->layout->folds[i].count; k++)
+			s->owner[s->layout->folded[s->layout->folds[i].first + k]] = s->owner[s->layout->folds[i].leader];
+}
+
 static void find_owners(struct search *s)
 {
 	const struct weft_promise *promises = s->model->promises;
@@ -165,9 +173,7 @@ static void find_owners(struct search *s)
 		if (is_mark(s, i) && !get_bit(s->shares, promises[i].created_by))
 			s->scope[promises[i].created_by] = i;
 	}
-	for (size_t i = 0; i < s->layout->fold_count; i++)
-		for (uint32_t k = 1; k < s->layout->folds[i].count; k++)
-			s->owner[s->layout->folded[s->layout->folds[i].first + k]] = s->owner[s->layout->folds[i].leader];
+	follow_leaders(s);
 }
 
 /* What belongs to an actor that is left out belongs to the one around it. */
@@ -246,5 +252,31 @@ bool weft__tracks_find(
 	free(s.shares);
 	free(s.root);
 	free(s.waiter);
+	return done;
+}
+
+bool weft__tracks_take(
+    struct weft_layout *layout, const struct weft_model *model, const struct weft_layout *whole, const uint64_t *only)
+{
+	const uint32_t n = (uint32_t)model->promise_count;
+	struct search s = {.model = model, .layout = layout};
+	s.owner = layout->track_of = malloc(((size_t)n + 1) * sizeof *s.owner);
+	if (!s.owner)
+		return false;
+	memset(s.owner, 0xff, n * sizeof *s.owner);
+	if (whole->track_count == 0)
+		return true;
+	for (uint32_t w = 0; w <= n / 64; w++)
+		for (uint64_t left = only[w]; left; left &= left - 1) {
+			uint32_t promise = w * 64 + (uint32_t)__builtin_ctzll(left), t = whole->track_of[promise];
+			while (t != WEFT_NONE && !get_bit(only, whole->tracks[t].actor))
+				t = whole->tracks[t].around;
+			if (t != WEFT_NONE)
+				s.owner[promise] = whole->tracks[t].actor;
+		}
+	follow_leaders(&s);
+	s.scope = malloc(((size_t)n + 1) * sizeof *s.scope);
+	bool done = s.scope && list_tracks(&s);
+	free(s.scope);
 	return done;
 }

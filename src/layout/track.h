@@ -16,4 +16,8 @@ struct weft__census {
 bool weft__tracks_find(
     struct weft_layout *layout, const struct weft_model *model, const uint64_t *only, const struct weft__census *census);
 
+/* The same from the tracks of all promises.  Linear in promises. */
+bool weft__tracks_take(
+    struct weft_layout *layout, const struct weft_model *model, const struct weft_layout *whole, const uint64_t *only);
+
 #endif

@@ -213,7 +213,7 @@ int weft_folding_find_depth(int *depth, const struct weft_model *model, const st
 		folding.depth = d;
 		status = weft_folding_find(&leader_of, &folding, model, whole, NULL, err);
 		if (status == WEFT_OK && leader_of)
-			status = weft_layout_create_folded(&layout, model, NULL, leader_of, err);
+			status = weft_layout_create_folded(&layout, model, NULL, NULL, leader_of, err);
 		free(leader_of);
 		uint32_t rows = layout ? layout->row_count : UINT32_MAX;
 		weft_layout_destroy(layout);

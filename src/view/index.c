@@ -155,6 +155,11 @@ struct bands {
 	const uint32_t *of_stream;
 };
 
+static size_t band_of(const struct bands *bands, const struct weft_stretch *stretch)
+{
+	return bands->count > 1 ? bands->of_stream[stretch->stream] : 0;
+}
+
 /* Where stretches are put. */
 struct stretch_room {
 	int64_t *times;
@@ -172,10 +177,9 @@ static bool index_stretches(struct weft_intervals *tracks, const struct bands *b
 	size_t *begin = calloc(bands->count + 2, sizeof *begin);
 	if (!begin)
 		return false;
-#define BAND(i) (bands->count > 1 ? bands->of_stream[stretches[i].stream] : 0)
 	for (size_t i = 0; i < count; i++)
-		if (BAND(i) < bands->count)
-			begin[BAND(i) + 1]++;
+		if (band_of(bands, &stretches[i]) < bands->count)
+			begin[band_of(bands, &stretches[i]) + 1]++;
 	for (size_t b = 0; b < bands->count; b++) {
 		begin[b + 1] += begin[b];
 		tracks[b] = (struct weft_intervals){
@@ -183,7 +187,7 @@ static bool index_stretches(struct weft_intervals *tracks, const struct bands *b
 		busy[begin[b] + b] = 0;
 	}
 	for (size_t i = 0; i < count; i++) {
-		size_t b = BAND(i);
+		size_t b = band_of(bands, &stretches[i]);
 		if (b >= bands->count)
 			continue;
 		size_t n = tracks[b].count, at = begin[b] + n;
@@ -198,7 +202,6 @@ static bool index_stretches(struct weft_intervals *tracks, const struct bands *b
 			room->source[at] = (uint32_t)i;
 		tracks[b].count++;
 	}
-#undef BAND
 	free(begin);
 	return true;
 }

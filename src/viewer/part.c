@@ -53,7 +53,7 @@ static int make_part(
 	if (status == WEFT_OK)
 		status = weft_folding_find(&leader_of, folding, v->model, whole_of(v), only, NULL);
 	if (status == WEFT_OK && (only || leader_of))
-		status = weft_layout_create_folded(&part->layout, v->model, only, leader_of, NULL);
+		status = weft_layout_create_folded(&part->layout, v->model, whole_of(v), only, leader_of, NULL);
 	if (status == WEFT_OK && part->layout)
 		status = weft_view_create(&part->view, v->model, part->layout, NULL);
 	if (status < 0)
