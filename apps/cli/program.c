@@ -100,7 +100,8 @@ bool program_loads_libraries(const char *command)
 }
 
 #define KNOWN                                                                                                                    \
-	"libuv, GLib, libevent, sd-event or libweft-record.  (A libuv inside of a program is found by its symbols: strip removes them.)"
+	"libuv, GLib, libevent, sd-event or libweft-record.  (A libuv inside of a program is found by its symbols: strip "       \
+	"removes them.)"
 
 void program_tell_why_not(const char *command, bool has_traces)
 {
