@@ -31,6 +31,7 @@ struct weft_stream {
 	uint64_t generation; /* of the recording, shifted left by 16: the key of an interned text or site begins with it */
 	weft_id running;
 	weft_word next_id, end_id; /* ids to hand out */
+	uint64_t processor_due;    /* the first sleep from then on tells how long the OS thread had a processor */
 };
 
 enum weft__mode { WEFT__OFF, WEFT__COUNTER_CLOCK, WEFT__CALLED_CLOCK };
@@ -70,6 +71,7 @@ WEFT__API void weft__slow_ids(enum weft_op op, weft_id a, weft_id b);
 WEFT__API weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site);
 WEFT__API weft_id weft__slow_create_at(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place);
 WEFT__API weft_id weft__slow_create_part(weft_id by, enum weft_kind kind, struct weft_record_place *place, weft_id owner);
+WEFT__API void weft__slow_processor(void);
 WEFT__API void weft__slow_detail(weft_id promise, enum weft_detail what, int64_t value, const char *text);
 WEFT__API void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count);
 WEFT__API void weft__slow_text(
@@ -641,6 +643,8 @@ WEFT__FAST void weft_idle(enum weft_idle why)
 		place.at[0] = (unsigned char)why;
 		place.stream->running = WEFT_SYSTEM_ID;
 		weft__publish(&place);
+		if (__builtin_expect(place.stream->last >= place.stream->processor_due, 0))
+			weft__slow_processor();
 	} else {
 		weft__slow_text(WEFT_OP_IDLE, 0, 0, why, NULL, NULL, 0);
 	}

@@ -351,9 +351,48 @@ static int message(struct weft__build *b, const struct weft_event *ev, int64_t t
 	return WEFT_OK;
 }
 
+/* The decimal number in a text, behind which `at` is put. */
+static uint64_t number_at(struct weft_str text, size_t *at)
+{
+	uint64_t number = 0;
+	for (; *at < text.len && text.ptr[*at] >= '0' && text.ptr[*at] <= '9'; ++*at)
+		number = number * 10 + (uint64_t)(text.ptr[*at] - '0');
+	++*at;
+	return number;
+}
+
+static int add_processor(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	struct weft_processor *told = weft_vec_push(&b->processors);
+	size_t at = 0;
+	if (told)
+		*told = (struct weft_processor){.time_ns = time_ns, .had_ns = ev->value, .stream = ev->stream};
+	if (told) {
+		told->given = number_at(ev->text, &at);
+		told->taken = number_at(ev->text, &at);
+	}
+	return told ? WEFT_OK : WEFT_ENOMEM;
+}
+
+static int add_death(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	uint32_t p, text;
+	int status = promise_of(b, ev, ev->a, &p);
+	if (status < 0 || (status = text_of(b, ev->text, &text)) < 0)
+		return status;
+	struct weft_death *death = weft_vec_push(&b->deaths);
+	if (death)
+		*death = (struct weft_death){time_ns, p, text, ev->stream};
+	return death ? WEFT_OK : WEFT_ENOMEM;
+}
+
 static int detail(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p;
+	if (ev->kind == WEFT_DETAIL_PROCESSOR)
+		return add_processor(b, ev, time_ns);
+	if (ev->kind == WEFT_DETAIL_DIED)
+		return add_death(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_SPIN) {
 		int status = promise_of(b, ev, ev->a, &p);
 		struct weft_spin *spin = status < 0 ? NULL : weft_vec_push(&b->spins);
@@ -752,6 +791,8 @@ static void drop(struct weft__build *b)
 	weft_vec_free(&b->await_ends);
 	weft_vec_free(&b->stacks);
 	weft_vec_free(&b->spins);
+	weft_vec_free(&b->processors);
+	weft_vec_free(&b->deaths);
 	weft_vec_free(&b->messages);
 	weft_idmap_finish(&b->message_of);
 	weft_vec_free(&b->labels);

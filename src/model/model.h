@@ -110,6 +110,20 @@ struct weft_run {
 	int64_t start_ns, end_ns;
 };
 
+/* By then an OS thread had had a processor for so long. */
+struct weft_processor {
+	int64_t time_ns, had_ns;
+	uint64_t given, taken; /* how often it gave the processor up by itself, and how often that was taken away */
+	uint16_t stream;
+};
+
+/* A signal that ends the program came while the promise ran. */
+struct weft_death {
+	int64_t time_ns;
+	uint32_t promise, text; /* "SIGABRT" */
+	uint16_t stream;
+};
+
 /* By then a promise's code had been called that often since its OS thread last slept. */
 struct weft_spin {
 	int64_t time_ns;
@@ -170,6 +184,10 @@ struct weft_model {
 	size_t stack_count;
 	struct weft_spin *spins; /* in time order */
 	size_t spin_count;
+	struct weft_processor *processors; /* in time order */
+	size_t processor_count;
+	struct weft_death *deaths; /* in time order */
+	size_t death_count;
 	struct weft_message *messages; /* in time order */
 	size_t message_count;
 	struct weft_label *labels; /* by promise, then by time */

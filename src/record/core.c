@@ -20,7 +20,7 @@ _Static_assert((int)WEFT_COMPACT_GAP_BITS == (int)WEFT__GAP_BITS, "record_inline
 _Static_assert((int)WEFT_ID_INLINE == (int)WEFT__INLINE, "record_inline.h knows it");
 
 struct weft__recording weft__recording = {.next_id = 1};
-struct weft_stream weft__nobody = {.published = 1, .running = WEFT_SYSTEM_ID};
+struct weft_stream weft__nobody = {.published = 1, .running = WEFT_SYSTEM_ID, .processor_due = UINT64_MAX};
 unsigned weft__mode;
 uint64_t (*weft__clock)(void);
 
@@ -134,7 +134,8 @@ void weft__stream_begin(struct weft__stream *s)
 void weft__stream_reset(struct weft__stream *s)
 {
 	struct weft__pending pending = s->pending;
-	*s = (struct weft__stream){.hot = {.running = WEFT_SYSTEM_ID}, .host = s->host, .origin = weft__recording.origin};
+	*s = (struct weft__stream){
+	    .hot = {.running = WEFT_SYSTEM_ID, .processor_due = UINT64_MAX}, .host = s->host, .origin = weft__recording.origin};
 	s->pending = (struct weft__pending){.list = pending.list, .data = pending.data, .inside = pending.inside};
 }
 

@@ -91,6 +91,7 @@ struct weft__recording {
 	bool use_counter;        /* the clock is the processor's counter, not weft__clock() */
 	uint64_t (*enter)(void); /* keeps signal handlers, or interrupts, out */
 	void (*leave)(uint64_t state);
+	uint64_t processor_every; /* so many ticks at least lie between what weft__slow_processor() tells; 0: nothing is told */
 	weft_id __attribute__((aligned(8))) next_id; /* blocks of ids are taken from here, atomically */
 
 	struct weft__stream definitions;

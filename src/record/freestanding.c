@@ -4,6 +4,10 @@
 
 struct weft_stream *weft__stream = &weft__nobody;
 
+void weft__slow_processor(void)
+{
+}
+
 static struct weft__stream only;
 static bool attached;
 static const char *failure = "";

@@ -11,7 +11,10 @@
  * put back, if nobody has replaced ours.
  *
  * It does not help where a later action of the program's does not pass the signal on, nor in an OS thread that blocks SIGBUS
- * after its first event (an OS thread's first event unblocks it).  SPDX-License-Identifier: ISC */
+ * after its first event (an OS thread's first event unblocks it).
+ *
+ * Signals that end a program are told of, where they would end it: which one it was, and what ran.  SPDX-License-Identifier: ISC
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -40,6 +43,60 @@ static bool replace_packet(unsigned char *address)
 	return true;
 }
 
+/* ---- What ends the program ---- */
+
+static const struct {
+	int number;
+	const char *name;
+} deadly[] = {
+    {SIGABRT, "SIGABRT"}, {SIGSEGV, "SIGSEGV"}, {SIGFPE, "SIGFPE"}, {SIGILL, "SIGILL"}, {SIGTRAP, "SIGTRAP"}, {SIGBUS, "SIGBUS"}};
+
+static void tell_death(int number)
+{
+	for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
+		if (deadly[i].number == number && weft__stream != &weft__nobody && weft_running())
+			weft__slow_detail(weft_running(), WEFT_DETAIL_DIED, number, deadly[i].name);
+}
+
+static void send_again(int number, siginfo_t *info)
+{
+	syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), number, info);
+}
+
+/* Stands only where the program had no action.  What raised the signal is done again on return, now without a handler, so that a
+ * core dump shows it; what was sent is sent again, and a breakpoint has been passed already. */
+static void on_death(int number, siginfo_t *info, void *context)
+{
+	int saved = errno;
+	struct sigaction initial = {.sa_handler = SIG_DFL};
+	sigaction(number, &initial, NULL);
+	tell_death(number);
+	if (info->si_code <= 0 || number == SIGTRAP)
+		send_again(number, info);
+	errno = saved;
+}
+
+static bool is_on_death(const struct sigaction *action)
+{
+	return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_death;
+}
+
+static void watch_deaths(bool watch)
+{
+	struct sigaction now, ours = {.sa_sigaction = on_death, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+	struct sigaction initial = {.sa_handler = SIG_DFL};
+	for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
+		if (deadly[i].number == SIGBUS || sigaction(deadly[i].number, NULL, &now) < 0)
+			continue;
+		if (watch && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
+			sigaction(deadly[i].number, &ours, NULL);
+		else if (!watch && is_on_death(&now))
+			sigaction(deadly[i].number, &initial, NULL);
+	}
+}
+
+/* ---- Trace files that were truncated ---- */
+
 /* Does what the kernel would have done without this handler. */
 static void hand_on(int number, siginfo_t *info, void *context)
 {
@@ -51,8 +108,9 @@ static void hand_on(int number, siginfo_t *info, void *context)
 		/* What raised it is done again on return, now without a handler.  What was sent is sent again. */
 		action.sa_handler = SIG_DFL;
 		sigaction(SIGBUS, &action, NULL);
+		tell_death(number);
 		if (is_sent)
-			syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), number, info);
+			send_again(number, info);
 		return;
 	}
 	if (action.sa_flags & (int)SA_RESETHAND) {
@@ -84,6 +142,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
 void weft__guard_begin(void)
 {
 	struct sigaction now;
+	watch_deaths(true);
 	if (sigaction(SIGBUS, NULL, &now) < 0 || (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_bus_error))
 		return;
 	before = now;
@@ -98,6 +157,7 @@ void weft__guard_begin(void)
 void weft__guard_end(void)
 {
 	struct sigaction now;
+	watch_deaths(false);
 	if (is_installed && sigaction(SIGBUS, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_bus_error)
 		sigaction(SIGBUS, &before, NULL);
 	is_installed = false;

@@ -1067,6 +1067,77 @@ static void test_killed_program(void **state)
 	forget(&r);
 }
 
+/* A run that was long because the machine was busy is told apart from one that worked, or blocked. */
+static void test_how_long_a_thread_had_a_processor(void **state)
+{
+	start((struct weft_record_options){0});
+	for (int i = 0; i < 4; i++) {
+		weft_run(1);
+		struct timespec begin, now;
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+		do
+			clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+		while ((now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec < 20000000);
+		weft_idle(WEFT_IDLE_WAIT);
+		usleep(1000);
+	}
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.processors.count, 4);
+	for (size_t i = 1; i < 4; i++) {
+		int64_t had_ns = r.processors.items[i].value - r.processors.items[i - 1].value;
+		assert_true(had_ns >= 19000000 && had_ns <= r.processors.items[i].time_ns - r.processors.items[i - 1].time_ns);
+		unsigned given, taken;
+		char text[48] = {0};
+		memcpy(text, r.processors.items[i].text.ptr, r.processors.items[i].text.len);
+		assert_int_equal(sscanf(text, "%u %u", &given, &taken), 2);
+		assert_true(given >= i); /* usleep() */
+	}
+	forget(&r);
+}
+
+static void test_a_signal_that_ends_the_program_is_told(void **state)
+{
+	static const struct {
+		int number;
+		const char *name;
+	} deadly[] = {{SIGABRT, "SIGABRT"}, {SIGSEGV, "SIGSEGV"}, {SIGTRAP, "SIGTRAP"}, {SIGBUS, "SIGBUS"}, {SIGTERM, NULL}};
+	for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
+		pid_t child = fork();
+		if (child == 0) {
+			setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+			signal(deadly[i].number, SIG_DFL); /* the framework has actions */
+			if (weft_start(&(struct weft_record_options){.directory = directory, .overwrite = true}) < 0)
+				_exit(1);
+			weft_run(9);
+			if (deadly[i].number == SIGABRT)
+				abort();
+			if (deadly[i].number == SIGSEGV) {
+				char *volatile gone = NULL;
+				*gone = 1;
+			}
+			raise(deadly[i].number);
+			_exit(2);
+		}
+		int status;
+		waitpid(child, &status, 0);
+		assert_true(WIFSIGNALED(status));
+		assert_int_equal(WTERMSIG(status), deadly[i].number);
+		struct read_back r = read_directory(directory);
+		const struct weft_event *last = &r.events.items[r.events.count - 1];
+		if (deadly[i].name) {
+			assert_int_equal(last->op, WEFT_OP_DETAIL);
+			assert_int_equal(last->kind, WEFT_DETAIL_DIED);
+			assert_int_equal(last->a, 9);
+			assert_int_equal(last->value, deadly[i].number);
+			assert_true(text_is(last->text, deadly[i].name));
+		} else {
+			assert_int_equal(last->op, WEFT_OP_RUN);
+		}
+		forget(&r);
+	}
+}
+
 static void test_start_and_stop_often(void **state)
 {
 	for (int i = 0; i < 300; i++) {
@@ -1289,6 +1360,8 @@ int main(int argc, char **argv)
 	    TEST(test_pages_that_never_reached_the_disk),
 	    TEST(test_killed_at_any_look_at_the_clock),
 	    TEST(test_killed_program),
+	    TEST(test_how_long_a_thread_had_a_processor),
+	    TEST(test_a_signal_that_ends_the_program_is_told),
 	    TEST(test_start_and_stop_often),
 	    TEST(test_odd_texts),
 	    TEST(test_errno_is_kept),
