@@ -23,6 +23,7 @@ struct weft__stall {
 	uint32_t promise; /* who ran; of a pause who paused, or the system if nobody knows */
 	uint32_t pause;   /* of a pause: its text */
 	uint16_t stream;
+	int64_t own_ns;    /* it had a processor for that long at least; -1: nobody knows */
 	int64_t victims;   /* how many were ready meanwhile; while counting: the difference to the stall before */
 	int64_t delay_ns;  /* what they lost, in all */
 	int64_t before_ns; /* the length of all stalls before it, of all OS threads */
@@ -61,6 +62,12 @@ struct weft__late {
 /* Promises from before the stall that the outside ended or called back after it, before the OS thread slept: how many; the first
  * `most` of them are put into list.  Each counts once, as far as `most` reaches. */
 uint32_t weft__delays_late(const struct weft__delays *d, const struct weft__stall *stall, struct weft__late *list, uint32_t most);
+
+/* When what was late because of a stall has been called: the OS thread sleeps, or the next stall begins. */
+int64_t weft__delays_after(const struct weft__delays *d, const struct weft__stall *stall);
+
+/* The last stall of that OS thread that is over at the time; NULL: there is none. */
+const struct weft__stall *weft__delays_stall_before(const struct weft__delays *d, uint16_t stream, int64_t time_ns);
 
 /* Whether the OS thread slept for a good part of the time in which the promise was ready. */
 bool weft__delays_slept(const struct weft__delays *d, const struct weft__ready *ready);

@@ -18,12 +18,13 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 #define WEFT_FINDINGS(X)                                                                                                         \
 	X(DEADLOCK, deadlock, ALARM, CHAINS | ROOTS, "each holds a lock that the next one waits for, in a circle")               \
 	X(CYCLE, cycle, ALARM, CHAINS | ROOTS, "promises wait for each other in a circle")                                       \
-	X(CRASH, crash, INFORMATION, ROOTS, "what ran when the program died")                                                    \
+	X(CRASH, crash, ALARM, ROOTS, "what ran when the program died")                                                          \
 	X(BACKLOG, backlog, ALARM, CHAINS | SORTS | ROOTS | ALL, "more came than was done, until the end")                       \
 	X(HANG, hang, ALARM, CHAINS | SORTS | ROOTS, "a promise should resolve and never did")                                   \
 	X(UNCLOSED, unclosed, ALARM, WAITING | ROOTS, "a loop was closed before its handles were")                               \
 	X(UNANSWERED, unanswered, ALARM, ALL, "a connection is silent though an answer is due")                                  \
 	X(UNRETURNED, unreturned, ALARM, SORTS | ROOTS | ALL, "a promise can never be resolved: what it stands for is gone")     \
+	X(TWICE, twice, ALARM, SORTS | ALL, "a promise was ended again after its end")                                           \
 	X(FAILURE, failure, ALARM, SORTS | ROOTS | ALL, "a promise failed and nobody took notice")                               \
 	X(STUCK, stuck, ALARM, CHAINS | SORTS | ROOTS | ALL,                                                                     \
 	    "a promise is pending that younger ones of its sort have overtaken")                                                 \

@@ -189,19 +189,22 @@ static void start_report(struct connection *c)
 
 static void answer_later(struct connection *c)
 {
+	static int later;
 	if (is("unanswered") && served > 12)
 		return;
-	uv_timer_start(&c->later, on_later, is("slow") && served % 12 == 11 ? 300 : between(1, 4), 0);
+	uv_timer_start(&c->later, on_later, is("slow") && ++later % 12 == 8 ? 300 : between(1, 4), 0);
 }
 
 static void handle_request(struct connection *c)
 {
+	static int handled;
 	const char *path = c->request + strlen("GET ");
-	if (served == 15 && is("sleep"))
+	bool is_it = ++handled == 15;
+	if (is_it && is("sleep"))
 		usleep(120000);
-	if (served == 15 && is("compute"))
+	if (is_it && is("compute"))
 		compute_for(120);
-	if (served == 15 && is("crash"))
+	if (is_it && is("crash"))
 		abort();
 	if (!strncmp(path, "/file", 5))
 		uv_fs_open(loop, &c->fs, program, 0, 0, file_opened);

@@ -14,6 +14,15 @@ static int compare_keepers(const void *a, const void *b)
 	return WEFT_ORDER(x->is_endless, y->is_endless) ?: WEFT_ORDER(x->sort, y->sort) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
+/* What a keeper waits for in turn: ", which waits for process 21 "cat"". */
+static const char *waits_for(struct weft__finder *f, uint32_t p)
+{
+	uint32_t to = p;
+	for (int steps = 0; steps < WEFT__LINES_KEPT && weft__waiting_count(&f->waiting, to) > 0; steps++)
+		to = f->waiting.waits[f->waiting.begin[to]].to;
+	return to == p ? "" : weft__finding_text(f, ", which waits for %s%s", weft__words_name(f, to), weft__words_at(f, to));
+}
+
 /* A line for each sort of keepers. */
 static void list_keepers(struct weft__finder *f, const struct keeper *keepers, size_t count)
 {
@@ -29,12 +38,12 @@ static void list_keepers(struct weft__finder *f, const struct keeper *keepers, s
 					      weft__words_span(f, weft_model_until(f->model, p) - promises[p].start_ns))
 					: "";
 		if (end - i == 1)
-			weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, promises[p].start_ns, p, "%s%s%s", weft__words_name(f, p),
-			    weft__words_at(f, p), since);
+			weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, promises[p].start_ns, p, "%s%s%s%s",
+			    weft__words_name(f, p), weft__words_at(f, p), waits_for(f, p), since);
 		else
 			weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, promises[p].start_ns, p,
-			    "%zu of the same sort, the first is %s%s%s", end - i, weft__words_name(f, p), weft__words_at(f, p),
-			    since);
+			    "%zu of the same sort, the first is %s%s%s%s", end - i, weft__words_name(f, p), weft__words_at(f, p),
+			    waits_for(f, p), since);
 	}
 	weft__words_more(f, WEFT_EVIDENCE_CHAIN, count - shown, "");
 }

@@ -11,9 +11,11 @@
 enum {
 	QUARTERS = 4,
 	LEAST_CHANGES = 64,
-	LEFT_PART = 4,  /* at least this part of what came is left */
-	TAKEN_PART = 8, /* and at least this part of it was taken */
-	MOST_HEAPS = 16 /* sorts of promises that are looked at closely, each in time linear in the trace */
+	LEFT_PART = 4,            /* at least this part of what came is left */
+	TAKEN_PART = 8,           /* and at least this part of it was taken */
+	LEAST_PEAK = 2,           /* so many leaks it grew to, if it fell back */
+	LEAST_TAKEN_OF_PEAK = 64, /* and somebody took from it meanwhile */
+	MOST_HEAPS = 16           /* sorts of promises that are looked at closely, each in time linear in the trace */
 };
 
 struct flow {
@@ -46,6 +48,24 @@ static bool is_backlog(const struct weft__finder *f, const struct weft_counter *
 			return false;
 	return (uint64_t)end >= flow->came / LEFT_PART && flow->went >= flow->came / TAKEN_PART &&
 	       c->samples[c->count - 1].time_ns - c->samples[0].time_ns >= f->model->end_ns / QUARTERS;
+}
+
+/* It grew like one, up to its peak, but was taken down in the end: whoever ended the program waited for that. */
+static bool is_drained(const struct weft__finder *f, const struct weft_counter *c)
+{
+	size_t peak = 0;
+	for (size_t i = 1; i < c->count; i++)
+		peak = c->samples[i].value > c->samples[peak].value ? i : peak;
+	struct weft_counter rise = *c;
+	rise.count = peak + 1;
+	if (rise.count < LEAST_CHANGES || c->samples[peak].value < LEAST_PEAK * (int64_t)f->options.leak_count)
+		return false;
+	struct flow flow = measure(&rise);
+	for (int q = 1; q < QUARTERS; q++)
+		if (flow.low[q] <= flow.low[q - 1])
+			return false;
+	return (uint64_t)c->samples[peak].value >= flow.came / LEFT_PART && flow.went >= flow.came / LEAST_TAKEN_OF_PEAK &&
+	       c->samples[c->count - 1].time_ns - c->samples[peak].time_ns >= c->samples[peak].time_ns - c->samples[0].time_ns;
 }
 
 static bool is_text(const struct weft_model *m, uint32_t number, struct weft_str text)
@@ -104,9 +124,37 @@ static void tell_backlog(struct weft__finder *f, const struct weft_counter *c, c
 	finding->next = "let whoever adds wait while too many lie there (a queue with a bound), or take away faster";
 	tell_changer(f, c, true, "adds to it");
 	tell_changer(f, c, false, "takes from it");
+	size_t taken = c->count;
+	while (taken > 0 && c->samples[taken - 1].delta >= 0)
+		taken--;
+	/* One that takes too slowly takes until the end. */
+	if (taken > 0 && c->samples[taken - 1].time_ns - first_ns < (last_ns - first_ns) / 2)
+		weft__finding_doubt(
+		    f, weft__finding_text(f, "nobody took anything away for the last %s: whoever does so may hang",
+			   weft__words_span(f, last_ns - c->samples[taken - 1].time_ns)));
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 	    "its least value in each quarter of these changes: %" PRId64 ", %" PRId64 ", %" PRId64 " and %" PRId64, flow->low[0],
 	    flow->low[1], flow->low[2], flow->low[3]);
+}
+
+static void tell_drained(struct weft__finder *f, const struct weft_counter *c)
+{
+	size_t peak = 0;
+	for (size_t i = 1; i < c->count; i++)
+		peak = c->samples[i].value > c->samples[peak].value ? i : peak;
+	int64_t first_ns = c->samples[0].time_ns, peak_ns = c->samples[peak].time_ns, last_ns = c->samples[c->count - 1].time_ns;
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_BACKLOG, WEFT_SYSTEM, first_ns, last_ns);
+	if (!finding)
+		return;
+	finding->severity = WEFT_SEVERITY_INFORMATION;
+	finding->weight = (uint64_t)c->samples[peak].value;
+	finding->title = weft__finding_text(f, "counter \"%s\" grew to %" PRId64 " within %s, and %s later it was at %" PRId64,
+	    weft__words_clean(f, c->name), c->samples[peak].value, weft__words_span(f, peak_ns - first_ns),
+	    weft__words_span(f, last_ns - peak_ns), c->samples[c->count - 1].value);
+	finding->next =
+	    "if what waits there may not wait so long, let whoever adds wait (a queue with a bound), or take away faster";
+	tell_changer(f, c, true, "adds to it");
+	tell_changer(f, c, false, "takes from it");
 }
 
 /* ---- Promises ---- */
@@ -237,5 +285,7 @@ void weft__find_backlog(struct weft__finder *f)
 		struct flow flow = measure(c);
 		if (is_backlog(f, c, &flow))
 			tell_backlog(f, c, &flow);
+		else if (is_drained(f, c))
+			tell_drained(f, c);
 	}
 }

@@ -51,30 +51,31 @@ static int compare_steps(const void *a, const void *b)
 	return WEFT_ORDER(x->part, y->part) ?: WEFT_ORDER(x->time_ns, y->time_ns) ?: WEFT_ORDER(x->change, y->change);
 }
 
-static bool has_run(const struct weft_promise *p)
-{
-	return p->kind == WEFT_KIND_WORK && p[1].runs > p->runs;
-}
-
-/* When a computation gave its OS thread back, or the trace ended.  It runs again after its end: the loop calls back who asked for
- * it. */
-static int64_t find_return(const struct weft_model *m, uint32_t p)
+/* When a computation was on an OS thread of the pool: until it gave that back, or the trace ended; false: never.  What starts it,
+ * and what it calls back after its end, runs in the loop, on the OS thread that created it. */
+static bool find_work(const struct weft_model *m, uint32_t p, struct weft_run *work)
 {
 	const struct weft_promise *promise = &m->promises[p];
-	uint32_t last = promise[1].runs - 1;
-	if (!weft_has_ended(promise))
-		return weft_model_until(m, p);
-	while (last > promise->runs && m->runs[last].start_ns >= promise->end_ns)
-		last--;
-	return m->runs[last].end_ns;
+	uint32_t first = promise->runs, end = promise[1].runs;
+	while (m->run_streams && first < end && m->run_streams[first] == promise->stream)
+		first++;
+	while (end > first && ((m->run_streams && m->run_streams[end - 1] == promise->stream) ||
+				  (end - 1 > first && weft_has_ended(promise) && m->runs[end - 1].start_ns >= promise->end_ns)))
+		end--;
+	if (promise->kind != WEFT_KIND_WORK || first == end)
+		return false;
+	*work = (struct weft_run){
+	    m->runs[first].start_ns, weft_has_ended(promise) ? m->runs[end - 1].end_ns : weft_model_until(m, p)};
+	return true;
 }
 
 /* When p waited for an OS thread, as far as is known; false: it needs none. */
 static bool find_wait(const struct weft_model *m, uint32_t p, int64_t *start_ns, int64_t *end_ns)
 {
 	const struct weft_promise *promise = &m->promises[p];
+	struct weft_run work;
 	*start_ns = promise->start_ns;
-	*end_ns = has_run(promise) ? m->runs[promise->runs].start_ns : promise->end_ns;
+	*end_ns = find_work(m, p, &work) ? work.start_ns : promise->end_ns;
 	return (promise->kind == WEFT_KIND_WORK || promise->kind == WEFT_KIND_FS || promise->kind == WEFT_KIND_GETADDRINFO) &&
 	       !(promise->flags & WEFT_PROMISE_START_UNKNOWN);
 }
@@ -83,16 +84,16 @@ static bool gather_steps(struct pool *pool)
 {
 	const struct weft_model *m = pool->finder->model;
 	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(pool->finder, p, m->promise_count); p++) {
-		if (!has_run(&m->promises[p]))
+		struct weft_run work;
+		if (!find_work(m, p, &work))
 			continue;
-		const struct weft_run *first = &m->runs[m->promises[p].runs];
 		struct step *begin = weft_vec_push(&pool->steps);
 		if (begin)
-			*begin = (struct step){first->start_ns, 1, part_of(m, p)};
+			*begin = (struct step){work.start_ns, 1, part_of(m, p)};
 		struct step *end = weft_vec_push(&pool->steps);
 		if (!begin || !end)
 			return false;
-		*end = (struct step){find_return(m, p), -1, part_of(m, p)};
+		*end = (struct step){work.end_ns, -1, part_of(m, p)};
 	}
 	weft_sort(pool->steps.items, pool->steps.count, sizeof *pool->steps.items, compare_steps);
 	return true;
@@ -149,8 +150,9 @@ static void find_victims(struct pool *pool, struct full *full)
 		int64_t start_ns, end_ns;
 		if (part_of(m, p) != full->part)
 			continue;
-		if (has_run(&m->promises[p]) && m->runs[m->promises[p].runs].start_ns < full->end_ns &&
-		    find_return(m, p) > full->start_ns && full->holder == WEFT_NONE)
+		struct weft_run work;
+		const bool has_worked = find_work(m, p, &work);
+		if (has_worked && work.start_ns < full->end_ns && work.end_ns > full->start_ns && full->holder == WEFT_NONE)
 			full->holder = p;
 		if (!find_wait(m, p, &start_ns, &end_ns) || start_ns > full->end_ns || end_ns < full->start_ns)
 			continue;
@@ -158,7 +160,7 @@ static void find_victims(struct pool *pool, struct full *full)
 		    (end_ns < full->end_ns ? end_ns : full->end_ns) - (start_ns > full->start_ns ? start_ns : full->start_ns);
 		if (in_ns < LEAST_STALLS * f->options.stall_ns || in_ns < (end_ns - start_ns) / 10 * 8)
 			continue;
-		full->proved |= has_run(&m->promises[p]);
+		full->proved |= has_worked;
 		if (full->holder != WEFT_NONE && f->sorts.of[p] == f->sorts.of[full->holder])
 			continue;
 		full->victims++;

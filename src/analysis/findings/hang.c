@@ -226,12 +226,25 @@ static bool is_in_use(const struct weft__finder *f, uint32_t root)
 	return last != WEFT_NONE && until_ns - f->ties.ended_ns[last] < (until_ns - f->model->promises[root].start_ns) / 2;
 }
 
+/* Whether it has a lock for which others wait: who could release it waits for nothing, and does not run. */
+static bool holds_lock(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	for (uint32_t i = f->ties.in_begin[p]; i < f->ties.in_begin[p + 1]; i++) {
+		const struct weft_link *link = &m->links[f->ties.in[i]];
+		if (link->kind == WEFT_LINK_AWAIT && weft_kind_has(m->promises[link->from].kind, WEFT_TRAIT_LOCK) &&
+		    weft_model_await_end(m, link) >= weft_model_until(m, p))
+			return true;
+	}
+	return false;
+}
+
 /* That a promise is pending is no fault: it may have been on its way.  What makes it one, or WEFT_NONE. */
 enum reason { ON_ITS_WAY, PERHAPS, CERTAIN };
 
 static enum reason reason_of(const struct weft__finder *f, uint32_t root)
 {
-	enum { LONG_NS = 1000000000 };
+	enum { LONG_NS = 1000000000, SOON_NS = LONG_NS / 2 };
 	const struct weft_promise *promise = &f->model->promises[root];
 	const struct weft__lacks *of = weft__lacks_of(f->lacks, f->model, root);
 	int64_t age_ns = weft_model_until(f->model, root) - promise->start_ns;
@@ -240,9 +253,12 @@ static enum reason reason_of(const struct weft__finder *f, uint32_t root)
 	switch (f->chains.verdict[root]) {
 	case WEFT_VERDICT_OUTSIDE: return is_overdue(f, root) ? CERTAIN : age_ns >= LONG_NS ? PERHAPS : ON_ITS_WAY;
 	case WEFT_VERDICT_NOT_RUN:
+	case WEFT_VERDICT_NEVER_TRIED:
+		/* Somebody killed it, or looks at it while it runs: what is no older than others became is in flight. */
+		if (of->cut && !is_overdue(f, root) && age_ns < SOON_NS && !holds_lock(f, root))
+			return ON_ITS_WAY; /* fall through */
 	case WEFT_VERDICT_NOT_RELEASED:
-	case WEFT_VERDICT_NOT_HANDED_ON:
-	case WEFT_VERDICT_NEVER_TRIED: return f->at_rest[promise->stream] ? CERTAIN : PERHAPS;
+	case WEFT_VERDICT_NOT_HANDED_ON: return f->at_rest[promise->stream] ? CERTAIN : PERHAPS;
 	case WEFT_VERDICT_UNKNOWN: /* in a trace that was cut or has holes, what is no older than others became is in flight */
 		return (!of->lost && !of->cut) || is_overdue(f, root) || age_ns >= LONG_NS ? CERTAIN : ON_ITS_WAY;
 	default: return CERTAIN;
@@ -350,6 +366,72 @@ static void tell_hang(struct weft__finder *f, enum reason reason, const struct w
 		tell_alike(f, alike, blocked, like_it);
 }
 
+/* ---- OS threads that wait for a condition ---- */
+
+/* The last signal of a condition, if OS threads alone have signalled it and all of these have ended: nobody is left who could;
+ * WEFT_NONE: it is not so. */
+static uint32_t last_signal(const struct weft__finder *f, uint32_t condition)
+{
+	const struct weft_model *m = f->model;
+	uint32_t last = WEFT_NONE;
+	for (uint32_t i = f->ties.in_begin[condition]; i < f->ties.in_begin[condition + 1]; i++) {
+		const struct weft_link *link = &m->links[f->ties.in[i]];
+		if (link->kind != WEFT_LINK_SIGNAL)
+			continue;
+		if (!weft_kind_has(m->promises[link->from].kind, WEFT_TRAIT_THREAD) || f->ties.ended_ns[link->from] == WEFT_NEVER)
+			return WEFT_NONE;
+		last = f->ties.in[i];
+	}
+	return last;
+}
+
+static void tell_thread(struct weft__finder *f, uint32_t p, uint32_t condition, int64_t since_ns, const struct weft_link *signal)
+{
+	f->told[p] = f->told[condition] = true;
+	struct weft_finding *finding =
+	    weft__finding_begin(f, WEFT_FINDING_HANG, p, signal->time_ns, weft_model_until(f->model, p));
+	if (!finding)
+		return;
+	const char *name = weft__words_name(f, p), *what = weft__words_name(f, condition),
+		   *by = weft__words_name(f, signal->from);
+	const char *early = weft__words_span(f, since_ns - signal->time_ns);
+	finding->root = condition;
+	finding->verdict = WEFT_VERDICT_LOST_WAKEUP;
+	finding->weight = 1;
+	finding->title = weft__finding_text(f,
+	    "%s%s sleeps for ever: lost wake-up, %s was last signalled %s before it began to wait for it, by %s, which has ended",
+	    name, weft__words_at(f, p), what, early, by);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, signal->time_ns, signal->from, "%s%s signals %s for the last time", by,
+	    weft__words_at(f, signal->from), what);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->ties.ended_ns[signal->from], signal->from,
+	    "%s ends: nobody else ever signalled %s", by, what);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, since_ns, p, "%s begins to wait for it: %s too late", name, early);
+	finding->next = "check what the condition tells of before waiting, with the lock held, and again after each wake-up";
+	weft__finding_doubt_part(f, p, true);
+}
+
+static void find_threads(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
+		uint32_t p = f->waiting.pending.items[i];
+		if (!weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD) || f->told[p] ||
+		    !weft__lacks_nothing_of(f->lacks, m, p))
+			continue;
+		for (uint32_t k = f->waiting.begin[p]; k < f->waiting.begin[p + 1]; k++) {
+			const struct weft__wait *wait = &f->waiting.waits[k];
+			uint32_t signal = weft_kind_has(m->promises[wait->to].kind, WEFT_TRAIT_CONDITION)
+					      ? last_signal(f, wait->to)
+					      : WEFT_NONE;
+			int64_t since_ns = weft__waiting_since(&f->waiting, p, wait);
+			if (signal == WEFT_NONE || m->links[signal].time_ns > since_ns)
+				continue;
+			tell_thread(f, p, wait->to, since_ns, &m->links[signal]);
+			break;
+		}
+	}
+}
+
 void weft__find_hang(struct weft__finder *f)
 {
 	const struct weft__blocked *blocked = f->chains.blocked.items;
@@ -369,4 +451,5 @@ void weft__find_hang(struct weft__finder *f)
 		f->told[root] = true;
 	}
 	weft_idmap_finish(&alike.groups);
+	find_threads(f);
 }

@@ -11,7 +11,8 @@ enum {
 	TIMES_MEDIAN = 10, /* from there on it is far longer */
 	TIMES_STALL = 10,  /* and so many stalls at least */
 	MOST_OUTLIERS = 5, /* if more than one in so many takes as long, that is usual */
-	MOST_TOLD = 8
+	MOST_TOLD = 8,
+	MOST_LOOKED_AT = 32
 };
 
 struct took {
@@ -42,7 +43,7 @@ static bool has_usual_time(const struct weft__finder *f, uint32_t p)
 	const struct weft_promise *promise = &f->model->promises[p];
 	return f->sorts.items.items[f->sorts.of[p]].named && f->ties.ended_ns[p] != WEFT_NEVER && promise->start_ns >= 0 &&
 	       promise->end != WEFT_END_BECAME && !(promise->flags & WEFT_PROMISE_START_UNKNOWN) &&
-	       !weft_kind_has(promise->kind, WEFT__TRAITS_LASTING);
+	       !weft_kind_has(promise->kind, WEFT__TRAITS_LASTING) && !weft_model_was_cancelled(f->model, promise);
 }
 
 /* Whether it waited, for most of that time, for one that is told of itself. */
@@ -70,6 +71,18 @@ static bool was_held_up(const struct weft_finding *finding)
 	return held_ns > (finding->end_ns - finding->start_ns) / 2;
 }
 
+/* For most of the time it waited for one that is told of itself. */
+static bool was_slow_by_another(const struct weft_finding *finding, const bool *is_slow)
+{
+	int64_t other_ns = 0;
+	for (size_t i = 0; i < finding->step_count; i++) {
+		const struct weft_path_step *step = &finding->steps[i];
+		if (step->kind == WEFT_STEP_WAITING && step->promise != finding->promise && is_slow[step->promise])
+			other_ns += step->end_ns - step->start_ns;
+	}
+	return other_ns > (finding->end_ns - finding->start_ns) / 2;
+}
+
 /* Unsays the last finding. */
 static void take_back(struct weft__finder *f)
 {
@@ -79,13 +92,14 @@ static void take_back(struct weft__finder *f)
 	f->counts[last->kind]--;
 }
 
-static void tell_slowest(struct weft__finder *f, const struct slowest *s)
+/* Whether that was told. */
+static bool tell_slowest(struct weft__finder *f, const struct slowest *s, const bool *is_slow)
 {
 	uint32_t p = s->promise;
 	struct weft_finding *finding =
 	    weft__finding_begin(f, WEFT_FINDING_SLOW, p, f->model->promises[p].start_ns, f->ties.ended_ns[p]);
 	if (!finding)
-		return;
+		return false;
 	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p);
 	const char *more = s->count == 1 ? "" : weft__finding_text(f, ", and so did %" PRIu32 " more", s->count - 1);
 	finding->weight = (uint64_t)s->took_ns;
@@ -94,8 +108,11 @@ static void tell_slowest(struct weft__finder *f, const struct slowest *s)
 	finding->next = weft__finding_text(f, "find out what was different that time%s", at);
 	weft__words_creation(f, p);
 	weft__slow_tell(f, p);
-	if (was_held_up(finding))
-		take_back(f);
+	finding = &f->findings.items[f->findings.count - 1];
+	if (!was_held_up(finding) && !was_slow_by_another(finding, is_slow))
+		return true;
+	take_back(f);
+	return false;
 }
 
 /* Of one sort and place, by their time: the slow ones are marked. */
@@ -142,11 +159,11 @@ static void tell_all(struct weft__finder *f, struct took *times, size_t count, s
 			    times[end - 1].promise, slow, (uint32_t)(end - i), times[end - 1].ns, times[i + (end - i) / 2].ns};
 	}
 	weft_sort(found, found_count, sizeof *found, compare_slowest);
-	for (size_t i = 0, told = 0; i < found_count && told < MOST_TOLD; i++) {
+	for (size_t i = 0, told = 0, looked = 0; i < found_count && told < MOST_TOLD && looked < MOST_LOOKED_AT; i++) {
 		if (waited_for_another(f, found[i].promise, found[i].took_ns, is_slow))
 			continue;
-		tell_slowest(f, &found[i]);
-		told++;
+		looked++;
+		told += tell_slowest(f, &found[i], is_slow);
 	}
 }
 

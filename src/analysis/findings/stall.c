@@ -1,11 +1,21 @@
 /* stall.c: one that ran, or a pause that lasted, while others were ready.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
+#include <string.h>
 
 #include "analysis/findings/finding.h"
 #include "base/search.h"
 #include "base/sort.h"
 
-enum { LATE_KEPT = 8, ALARMING = 5 };
+/* A busy machine makes a run, and what a pause waits for, longer. */
+enum {
+	LATE_KEPT = 8,
+	ALARMING = 5,
+	ALARMING_OWN = 2,
+	ALARMING_PAUSE = 6,
+	LEAST_SLEEPS = 16,
+	LEAST_WAITING = 3,
+	AT_ONCE_NS = 60000
+};
 
 static int64_t max_ns(int64_t a, int64_t b)
 {
@@ -44,10 +54,99 @@ static void list_victims(struct weft__finder *f, const struct weft__stall *s)
 	weft__words_more(f, WEFT_EVIDENCE_VICTIM, (size_t)s->victims - shown, "");
 }
 
-static void tell_stall(struct weft__finder *f, const struct weft__stall *s)
+/* Of a long stall in a loop of which nobody is known to have waited for it: who runs next. */
+struct behind {
+	uint32_t count;
+	struct weft__late first[LATE_KEPT];
+};
+
+static bool is_long(const struct weft__finder *f, const struct weft__stall *s)
+{
+	int64_t length_ns = s->end_ns - s->start_ns;
+	if (s->own_ns >= 0)
+		return length_ns >= ALARMING * f->options.stall_ns && s->own_ns >= ALARMING_OWN * f->options.stall_ns;
+	return length_ns >= (s->is_pause || f->model->processor_count ? ALARMING_PAUSE : ALARMING) * f->options.stall_ns;
+}
+
+/* Whether p went on with what came to its end since the stall began: then it may not have waited for its end. */
+static bool was_fed(const struct weft__finder *f, uint32_t p, int64_t run_ns, const struct weft__stall *s)
+{
+	for (uint32_t i = f->ties.out_begin[p + 1]; i-- > f->ties.out_begin[p];) {
+		const struct weft_link *link = &f->model->links[f->ties.out[i]];
+		if (link->time_ns < run_ns)
+			break;
+		if (link->time_ns == run_ns && link->kind == WEFT_LINK_READ && f->ties.ended_ns[link->to] >= s->start_ns)
+			return true;
+	}
+	return false;
+}
+
+static bool ran_behind(const struct weft__finder *f, uint32_t p, const struct weft_run *run, const struct weft__stall *s)
+{
+	const struct weft_promise *promise = &f->model->promises[p];
+	return p != s->promise && promise->start_ns < s->start_ns && run->start_ns <= weft__delays_after(&f->delays, s) &&
+	       !weft_kind_has(promise->kind, WEFT_TRAIT_LOOP | WEFT_TRAIT_THREAD) && !was_fed(f, p, run->start_ns, s);
+}
+
+/* By stall: who ran behind it, where that is wanted. */
+static struct behind *find_behind(struct weft__finder *f, const bool *is_wanted)
+{
+	const struct weft_model *m = f->model;
+	struct behind *behind = weft__finding_alloc(f, f->delays.stalls.count, sizeof *behind);
+	for (uint32_t p = 1; behind && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++)
+		for (uint32_t r = m->promises[p].runs; r < m->promises[p + 1].runs; r++) {
+			uint16_t stream = m->run_streams ? m->run_streams[r] : m->promises[p].stream;
+			const struct weft__stall *s = weft__delays_stall_before(&f->delays, stream, m->runs[r].start_ns);
+			struct behind *of = s ? &behind[s - f->delays.stalls.items] : NULL;
+			if (!of || !is_wanted[s - f->delays.stalls.items] || !ran_behind(f, p, &m->runs[r], s))
+				continue;
+			if (of->count < LATE_KEPT)
+				of->first[of->count] = (struct weft__late){p, m->runs[r].start_ns, false};
+			of->count++;
+			break; /* once is enough */
+		}
+	return behind;
+}
+
+/* By OS thread: whether a loop runs there. */
+static bool *find_loops(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	bool *has_loop = weft__finding_alloc(f, m->trace->stream_count, sizeof *has_loop);
+	for (uint32_t p = 1; has_loop && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++)
+		if (weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) && m->promises[p].stream < m->trace->stream_count)
+			has_loop[m->promises[p].stream] = true;
+	return has_loop;
+}
+
+/* How many sleeps right after the stall were over at once: so much had come from outside meanwhile. */
+static uint32_t count_waiting(const struct weft__finder *f, const struct weft__stall *s)
+{
+	const struct weft_model *m = f->model;
+	const uint16_t kind = m->promises[s->promise].kind;
+	uint32_t count = 0, before = 0;
+	if (kind == WEFT_KIND_WORK || weft_kind_has(kind, WEFT_TRAIT_THREAD))
+		return 0;
+	for (size_t i = 0, from = weft_sleep_from(m, s->end_ns); i < from && before < LEAST_SLEEPS; i++)
+		before += m->sleeps[i].stream == s->stream;
+	for (size_t i = weft_sleep_from(m, s->end_ns); before >= LEAST_SLEEPS && i < m->sleep_count; i++) {
+		if (m->sleeps[i].stream != s->stream)
+			continue;
+		if (m->sleeps[i].end_ns - m->sleeps[i].start_ns > AT_ONCE_NS)
+			break;
+		count++;
+	}
+	return count;
+}
+
+static void tell_stall(struct weft__finder *f, const struct weft__stall *s, const struct behind *behind)
 {
 	struct weft__late late[LATE_KEPT];
 	uint32_t late_count = weft__delays_late(&f->delays, s, late, LATE_KEPT);
+	if (late_count == 0 && behind) {
+		late_count = behind->count;
+		memcpy(late, behind->first, sizeof late);
+	}
 	bool pause = s->is_pause, nobody = s->promise == WEFT_SYSTEM;
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_STALL, s->promise, s->start_ns, s->end_ns);
 	if (!finding)
@@ -58,7 +157,13 @@ static void tell_stall(struct weft__finder *f, const struct weft__stall *s)
 		name = weft__finding_text(f, "a pause (%s)%s%s", weft__words_text(f, s->pause), nobody ? "" : " of ", name);
 	const char *ran = pause ? "lasted" : "ran for";
 	finding->weight = (uint64_t)weight_ns(s);
-	if (s->victims > 0)
+	const uint32_t waiting = s->victims == 0 && late_count == 0 ? count_waiting(f, s) : 0;
+	if (waiting > 0)
+		finding->title = weft__finding_text(f,
+		    "%s%s %s %s without a break; its OS thread had %" PRIu32
+		    " turns of its loop at once after that: so much had come meanwhile",
+		    name, at, ran, length, waiting);
+	else if (s->victims > 0)
 		finding->title = weft__finding_text(f, "%s%s %s %s while %" PRId64 " other%s ready to run: together they lost %s",
 		    name, at, ran, length, s->victims, s->victims == 1 ? " was" : "s were", weft__words_span(f, s->delay_ns));
 	else
@@ -72,6 +177,10 @@ static void tell_stall(struct weft__finder *f, const struct weft__stall *s)
 	    f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, pause ? "%s%s begins" : "%s%s begins to run", name, at);
 	weft__finding_evidence(
 	    f, WEFT_EVIDENCE_CAUSE, s->end_ns, s->promise, "%s %s, %s later", name, pause ? "is over" : "stops", length);
+	if (s->own_ns >= 0 && s->own_ns < s->end_ns - s->start_ns - f->options.stall_ns)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+		    "its OS thread is known to have had a processor for %s of that: the machine was busy otherwise",
+		    weft__words_span(f, s->own_ns));
 	list_victims(f, s);
 	for (uint32_t i = 0; i < late_count && i < LATE_KEPT; i++)
 		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, late[i].time_ns, late[i].promise,
@@ -79,12 +188,18 @@ static void tell_stall(struct weft__finder *f, const struct weft__stall *s)
 		    late[i].ended ? "ends" : "is called back", length);
 	if (late_count > LATE_KEPT)
 		weft__words_more(f, WEFT_EVIDENCE_VICTIM, late_count - LATE_KEPT, "");
+	/* A busy machine took the processor away, or gave it late to what this waited for. */
+	if (s->own_ns >= 0 ? s->own_ns < f->options.stall_ns : f->model->processor_count && !is_long(f, s)) {
+		finding->severity = WEFT_SEVERITY_INFORMATION;
+		weft__finding_doubt(f, "the OS thread did not have a processor all the time");
+	}
 	if (s->victims > 0)
 		return;
-	weft__finding_doubt(
-	    f, "the trace does not tell when these were due, nor whether the OS thread had a processor all the time");
+	weft__finding_doubt(f,
+	    s->own_ns < 0 ? "the trace does not tell when these were due, nor whether the OS thread had a processor all the time"
+			  : "the trace does not tell when these were due");
 	/* A busy machine takes a processor away for as long as that. */
-	if (s->end_ns - s->start_ns < ALARMING * f->options.stall_ns)
+	if (!is_long(f, s))
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 }
 
@@ -104,15 +219,31 @@ void weft__find_stall(struct weft__finder *f)
 {
 	const struct weft__delays *d = &f->delays;
 	const struct weft__stall **order = weft__finding_alloc(f, d->stalls.count, sizeof *order);
+	bool *is_alone = weft__finding_alloc(f, d->stalls.count, sizeof *is_alone), *has_loop = NULL;
+	struct behind *behind = NULL;
 	size_t count = 0;
 	struct weft__late unused[1];
-	for (size_t i = 0; i < d->stalls.count && weft__finding_goes_on(f, i, d->stalls.count); i++)
-		if ((d->stalls.items[i].victims > 0 || weft__delays_late(d, &d->stalls.items[i], unused, 1) > 0) &&
-		    !spins(f, &d->stalls.items[i]))
-			order[count++] = &d->stalls.items[i];
+	for (size_t i = 0; order && is_alone && i < d->stalls.count && weft__finding_goes_on(f, i, d->stalls.count); i++) {
+		const struct weft__stall *s = &d->stalls.items[i];
+		if (spins(f, s))
+			continue;
+		if (s->victims > 0 || weft__delays_late(d, s, unused, 1) > 0)
+			order[count++] = s;
+		else if (is_long(f, s) && count_waiting(f, s) >= LEAST_WAITING)
+			order[count++] = s;
+		else if (is_long(f, s) && (has_loop || (has_loop = find_loops(f))))
+			is_alone[i] = has_loop[s->stream];
+	}
+	if (has_loop && (behind = find_behind(f, is_alone)))
+		for (size_t i = 0; i < d->stalls.count; i++)
+			if (behind[i].count > 0)
+				order[count++] = &d->stalls.items[i];
 	if (order)
 		weft_sort(order, count, sizeof *order, compare_weights);
 	for (size_t i = 0; i < count && weft__finding_goes_on(f, i, count); i++)
-		tell_stall(f, order[i]);
+		tell_stall(f, order[i], behind ? &behind[order[i] - d->stalls.items] : NULL);
 	free(order);
+	free(is_alone);
+	free(has_loop);
+	free(behind);
 }

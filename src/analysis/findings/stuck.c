@@ -3,19 +3,29 @@
 
 #include "analysis/findings/finding.h"
 
-enum { ENOUGH_OTHERS = 20, OVERTAKEN = 10, TIMES_OLDER = 5 };
+enum {
+	ENOUGH_OTHERS = 20,
+	OVERTAKEN = 10,
+	TIMES_OLDER = 5,
+	FEW_OTHERS = 8, /* that few tell as much if it is much older, and as many overtook it */
+	FEW_OVERTAKEN = 5,
+	TIMES_OLDER_THAN_FEW = 20,
+	STALLS_OLDER_THAN_FEW = 10,
+	TIMES_OLDER_AT_END = 2
+};
 
 /* Of one sort. */
 struct race {
 	int64_t late_starts[OVERTAKEN]; /* the latest creations among those that ended, ascending; the first late_count of them */
 	uint32_t late_count;
 	uint32_t first, stuck; /* who is stuck, and how many are */
+	bool is_sure;          /* one was overtaken, by far */
 };
 
 /* What alone can have such promises. */
 static bool is_suspect(const struct weft__sort *sort)
 {
-	return sort->named && sort->pending > 0 && sort->ended >= ENOUGH_OTHERS;
+	return sort->named && sort->pending > 0 && sort->ended >= FEW_OTHERS;
 }
 
 static bool any_suspect(const struct weft__finder *f)
@@ -39,18 +49,37 @@ static void add_late(struct race *race, int64_t start_ns)
 	race->late_starts[at] = start_ns;
 }
 
-static bool is_stuck(const struct weft__finder *f, const struct race *race, uint32_t p)
+/* The program came to its end, and one task, of a few, did not: that may be meant, but is worth knowing. */
+static bool is_left(const struct weft__finder *f, const struct weft__sort *sort, uint32_t p, int64_t age_ns)
+{
+	const uint16_t kind = f->model->promises[p].kind;
+	return (kind == WEFT_KIND_TASK || kind == WEFT_KIND_WORK) && !weft__lacks_of(f->lacks, f->model, p)->cut &&
+	       sort->pending <= sort->ended / FEW_OTHERS && age_ns >= STALLS_OLDER_THAN_FEW * f->options.stall_ns &&
+	       age_ns / TIMES_OLDER_AT_END > sort->longest_ns;
+}
+
+static bool is_stuck(const struct weft__finder *f, struct race *race, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
 	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[p]];
 	int64_t age_ns = weft_model_until(f->model, p) - promise->start_ns;
-	if (promise->end != WEFT_END_PENDING || race->late_count < OVERTAKEN || race->late_starts[0] <= promise->start_ns ||
-	    age_ns / TIMES_OLDER <= sort->longest_ns || age_ns < f->options.stall_ns)
+	const bool few = sort->ended < ENOUGH_OTHERS;
+	const uint32_t overtaken = few ? FEW_OVERTAKEN : OVERTAKEN;
+	const int64_t least_ns = f->options.stall_ns * (few ? STALLS_OLDER_THAN_FEW : 1);
+	const bool is_overtaken =
+	    race->late_count >= overtaken && race->late_starts[race->late_count - overtaken] > promise->start_ns;
+	if (promise->end != WEFT_END_PENDING || age_ns < least_ns)
+		return false;
+	const bool is_late = is_overtaken && age_ns / (few ? TIMES_OLDER_THAN_FEW : TIMES_OLDER) > sort->longest_ns;
+	if (!is_late && !is_left(f, sort, p, age_ns))
 		return false;
 	/* What ends from outside, or at the end of its chain, may take as long as it likes; a request has an answer. */
 	bool outside = f->chains.verdict[p] == WEFT_VERDICT_OUTSIDE && !weft_kind_has(promise->kind, WEFT_TRAIT_REQUEST);
-	return !outside && !weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_OUTSIDE) &&
-	       weft__lacks_nothing_of(f->lacks, f->model, p) && !f->told[f->chains.root[p]];
+	if (outside || weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_OUTSIDE) ||
+	    !weft__lacks_nothing_of(f->lacks, f->model, p) || f->told[f->chains.root[p]])
+		return false;
+	race->is_sure |= is_late;
+	return true;
 }
 
 static void tell_stuck(struct weft__finder *f, const struct race *race)
@@ -66,6 +95,8 @@ static void tell_stuck(struct weft__finder *f, const struct race *race)
 	const char *age = weft__words_span(f, weft_model_until(m, p) - start_ns);
 	finding->root = root;
 	finding->verdict = f->chains.verdict[p];
+	if (!race->is_sure)
+		finding->severity = WEFT_SEVERITY_INFORMATION;
 	finding->weight = race->stuck;
 	if (race->stuck == 1)
 		finding->title = weft__finding_text(
@@ -79,9 +110,15 @@ static void tell_stuck(struct weft__finder *f, const struct race *race)
 	if (root != p)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, m->promises[root].start_ns, root, "in the end it waits for %s%s",
 		    weft__words_name(f, root), weft__words_at(f, root));
-	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-	    "%" PRIu32 " other promises %s ended, the slowest after %s; at least %d of them were created later than this one",
-	    sort->ended, weft__words_sort(f, p), longest, OVERTAKEN);
+	if (race->is_sure)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+		    "%" PRIu32
+		    " other promises %s ended, the slowest after %s; at least %d of them were created later than this one",
+		    sort->ended, weft__words_sort(f, p), longest, sort->ended < ENOUGH_OTHERS ? FEW_OVERTAKEN : OVERTAKEN);
+	else
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+		    "%" PRIu32 " other promises %s ended, the slowest after %s; the program came to its end without this one",
+		    sort->ended, weft__words_sort(f, p), longest);
 }
 
 void weft__find_stuck(struct weft__finder *f)
