@@ -25,7 +25,7 @@ def plain(finding):
     """Its title, without numbers, and what to do next: what comes in between has other times and names in each run."""
     title, advice = finding.split('\n', 1)[0], finding.partition('\n  look next\n')[2]
     number = re.compile(r'\d[\d.]*( (ns|us|ms|s)\b)?')
-    return [re.sub(r' promises? ', ' promise ', number.sub('N', re.sub(r' \(not certain\)|, and so (did|have) \d+ more', '', words))) for words in (title, advice)]
+    return [re.sub(r' promises? ', ' promise ', number.sub('N', re.sub(r' \(not certain\)|, and so (did|have|were) \d+ more( of its sort)?', '', words))) for words in (title, advice)]
 
 
 def run(kind, commands):
