@@ -269,7 +269,7 @@ static bool allocate_counts(struct counts *c, const struct pack *p, const struct
 	c->m = moments_of(p, b);
 	c->changes = calloc(c->m.count + 1, sizeof *c->changes);
 	c->crowds = calloc(p->layout->track_count, sizeof *c->crowds);
-	c->in = malloc(n * sizeof *c->in);
+	c->in = calloc(n, sizeof *c->in);
 	c->gone = malloc(n * sizeof *c->gone);
 	c->gone_begin = calloc(c->m.count + 3, sizeof *c->gone_begin);
 	return c->changes && c->crowds && c->in && c->gone && c->gone_begin;
