@@ -318,8 +318,10 @@ static void draw_density(struct weft__frame *f, const bool is_many[WEFT_ARROWS])
 	int high = f->options.no_axis ? BAND_PX : LOW_BAND_PX;
 	s->band_y1 = f->height - (f->options.no_axis ? WEFT__BELOW_PX : WEFT__AXIS_PX) - weft__floor(f->view->lanes_px) - 1;
 	s->band_y0 = s->band_y1 - high;
-	if (peak == 0 || f->failed)
+	if (peak == 0 || f->failed) {
+		s->columns.count = 0;
 		return;
+	}
 	for (int x = 0; x < f->width; x++) {
 		const uint32_t *counts = s->columns.items + (size_t)x * WEFT_ARROWS;
 		for (size_t a = 0; a < WEFT_ARROWS; a++)

@@ -100,7 +100,7 @@ static void tell_arrow(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
 		snprintf(buf + len, WEFT_TIP_BYTES - (size_t)len, "; and %" PRIu32 " more arrows here", v->hovered_links - 1);
 }
 
-static void tell_density(const uint32_t counts[WEFT_ARROWS], char buf[WEFT_TIP_BYTES])
+static bool tell_density(const uint32_t counts[WEFT_ARROWS], char buf[WEFT_TIP_BYTES])
 {
 	static const char *const did[] = {[WEFT_ARROW_AWAIT] = "began to wait",
 	    [WEFT_ARROW_READ] = "read a result",
@@ -108,11 +108,13 @@ static void tell_density(const uint32_t counts[WEFT_ARROWS], char buf[WEFT_TIP_B
 	    [WEFT_ARROW_SIGNAL] = "sent a message",
 	    [WEFT_ARROW_READ_FAILED] = "read an error"};
 	int len = snprintf(buf, WEFT_TIP_BYTES, "In this pixel");
-	for (size_t i = 0, told = 0; i < WEFT_ARROWS; i++)
+	size_t told = 0;
+	for (size_t i = 0; i < WEFT_ARROWS; i++)
 		if (counts[i] > 0)
 			len += snprintf(
 			    buf + len, WEFT_TIP_BYTES - (size_t)len, "%s %" PRIu32 " %s", told++ ? "," : "", counts[i], did[i]);
 	snprintf(buf + len, WEFT_TIP_BYTES - (size_t)len, "; point at a promise to see its own arrows");
+	return told > 0;
 }
 
 bool weft_viewer_tip(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
@@ -127,10 +129,8 @@ bool weft_viewer_tip(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
 		tell_arrow(v, buf);
 		return true;
 	}
-	if (weft_draw_density_at(&v->lists[WEFT_PANE_PICTURE], x, y, counts)) {
-		tell_density(counts, buf);
-		return true;
-	}
+	if (weft_draw_density_at(&v->lists[WEFT_PANE_PICTURE], x, y, counts))
+		return tell_density(counts, buf);
 	if (v->hovered == WEFT_NONE || v->layout->rows[v->hovered] == WEFT_NONE)
 		return false;
 	double away = y - weft_view_y(v->view, weft_view_slot(v->view, v->layout->rows[v->hovered]));
