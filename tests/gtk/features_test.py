@@ -73,7 +73,7 @@ def others_are_dimmed():
         before = dark()
         app.key('f')
         app.until_viewer('what does not match is dimmed', lambda v: v['filter'])
-        until('few lines are left', lambda: dark() < before / 3, app)
+        until('few lines are left', lambda: dark() < before / 2, app)
         assert app.share(YELLOW) > 10, 'what matches is not dimmed'
         app.picture('dimmed')
         app.key('f')
