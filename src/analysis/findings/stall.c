@@ -11,7 +11,8 @@ enum {
 	LATE_KEPT = 8,
 	ALARMING = 5,
 	ALARMING_OWN = 2,
-	ALARMING_PAUSE = 6,
+	ALARMING_BLOCKED = 6, /* nobody knows for how long it had a processor */
+	ALARMING_ALONE = 11,  /* likewise, and who was late is not certain */
 	LEAST_SLEEPS = 16,
 	LEAST_WAITING = 3,
 	AT_ONCE_NS = 60000
@@ -65,7 +66,10 @@ static bool is_long(const struct weft__finder *f, const struct weft__stall *s)
 	int64_t length_ns = s->end_ns - s->start_ns;
 	if (s->own_ns >= 0)
 		return length_ns >= ALARMING * f->options.stall_ns && s->own_ns >= ALARMING_OWN * f->options.stall_ns;
-	return length_ns >= (s->is_pause || f->model->processor_count ? ALARMING_PAUSE : ALARMING) * f->options.stall_ns;
+	int64_t times = !s->is_pause && !f->model->processor_count ? ALARMING
+			: s->victims > 0                           ? ALARMING_BLOCKED
+								   : ALARMING_ALONE;
+	return length_ns >= times * f->options.stall_ns;
 }
 
 /* Whether p went on with what came to its end since the stall began: then it may not have waited for its end. */
