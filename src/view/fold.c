@@ -117,6 +117,7 @@ static int64_t fold_depth(struct finding *f, const struct weft_folding *folding)
 	const struct weft_layout *whole = f->whole;
 	size_t n = whole->track_count;
 	int64_t folded = 0;
+	uint64_t members = 0;
 	uint32_t *count = calloc(2 * n + 1, sizeof *count), *depth = count + n;
 	if (!count)
 		return -1;
@@ -135,7 +136,13 @@ static int64_t fold_depth(struct finding *f, const struct weft_folding *folding)
 		if (count[t] > FEW && !is_opened && depth[t] == (uint32_t)folding->depth) {
 			f->folded[t] = true;
 			folded++;
+			members += count[t];
 		}
+	}
+	/* Where most promises are elsewhere there would be as many rows. */
+	if (folding->opened_count == 0 && members < f->model->promise_count / 2) {
+		memset(f->folded, 0, n * sizeof *f->folded);
+		folded = 0;
 	}
 	free(count);
 	return folded;
