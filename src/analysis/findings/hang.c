@@ -349,6 +349,9 @@ static void tell_hang(struct weft__finder *f, enum reason reason, const struct w
 		weft__finding_doubt(f, finding->verdict == WEFT_VERDICT_OUTSIDE
 					   ? "the trace does not tell how long that may take"
 					   : "a promise was running when the trace ended, and might have gone on with it");
+	/* In what is missing it may have resolved, or gone on. */
+	if (weft__lacks_of(f->lacks, f->model, p)->lost || weft__lacks_of(f->lacks, f->model, root)->lost)
+		finding->severity = WEFT_SEVERITY_INFORMATION;
 	const char *never = is_open ? "had not resolved when the trace ended" : "never resolved";
 	const char *name = weft__words_name(f, p), *at = p == root ? weft__words_at(f, p) : "";
 	if (like_it > 1)
