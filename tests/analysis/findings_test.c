@@ -792,6 +792,24 @@ static void to_hold_a_lock_concerns_both_and_to_release_it_the_lock(void **state
 	forget();
 }
 
+/* What a state dump repeats changes nothing of what comes after it. */
+static void what_comes_after_a_repeated_await_is_read(void **state)
+{
+	start_recording();
+	weft_id waiter = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+	weft_id input = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	weft_still_awaits(waiter, input);
+	weft_still_awaits(waiter, input);
+	weft_id later = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+	explain(true);
+	assert_int_not_equal(weft_model_find(model, later), WEFT_NONE);
+	size_t awaits = 0;
+	for (size_t l = 0; l < model->link_count; l++)
+		awaits += model->links[l].kind == WEFT_LINK_AWAIT;
+	assert_int_equal(awaits, 1);
+	forget();
+}
+
 static void counters_keep_all_their_samples(void **state)
 {
 	enum { SAMPLES = 100, COUNTERS = 4 };
@@ -1566,6 +1584,7 @@ int main(void)
 	    cmocka_unit_test(where_the_trace_does_not_tell_one_hears_what_to_record),
 	    cmocka_unit_test(all_that_wait_for_one_are_one_finding),
 	    cmocka_unit_test(to_hold_a_lock_concerns_both_and_to_release_it_the_lock),
+	    cmocka_unit_test(what_comes_after_a_repeated_await_is_read),
 	    cmocka_unit_test(counters_keep_all_their_samples),
 	    cmocka_unit_test(a_circle_with_a_branch_that_can_end_is_none),
 	    cmocka_unit_test(a_circle_whose_branches_are_all_stuck_is_one),
