@@ -118,9 +118,10 @@ static int64_t fold_depth(struct finding *f, const struct weft_folding *folding)
 	size_t n = whole->track_count;
 	int64_t folded = 0;
 	uint64_t members = 0;
-	uint32_t *count = calloc(2 * n + 1, sizeof *count), *depth = count + n;
+	uint32_t *count = calloc(2 * n + 1, sizeof *count);
 	if (!count)
 		return -1;
+	uint32_t *depth = count + n;
 	for (uint32_t p = WEFT_SYSTEM + 1; p < f->model->promise_count; p++)
 		if (whole->track_of[p] != WEFT_NONE)
 			count[whole->track_of[p]]++;

@@ -106,7 +106,7 @@ def play(command, script):
                 ids[fields["promise"]] = str(len(ids))
             words = [ids.get(fields[f], "?" + fields[f]) if f in IDS else fields[f] for f in ORDER[name]]
             programs[-1][1].append(" ".join([name] + words))
-        elif inside and name not in ("site", "string"):
+        elif inside and name not in ("site", "string", "detail"):
             sys.exit("an event that nobody expects: " + line)
     return programs
 

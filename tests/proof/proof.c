@@ -90,6 +90,8 @@ static void look(struct seen *seen, bool live)
 		for (size_t i = 0; i < count; i++) {
 			const struct weft_event *e = &events[i];
 			CHECK(e->stream < 64, "a stream too many");
+			if (e->op == WEFT_OP_DETAIL) /* of which signal the program died */
+				continue;
 			__typeof__(&seen->stream[0]) s = &seen->stream[e->stream];
 			CHECK(e->op == WEFT_OP_AWAIT, "an event that nobody recorded: op %d", e->op);
 			CHECK((uint32_t)e->b == ((uint32_t)e->a ^ MASK), "torn: %llx %llx", (unsigned long long)e->a,

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -1112,10 +1113,8 @@ static void test_a_signal_that_ends_the_program_is_told(void **state)
 			weft_run(9);
 			if (deadly[i].number == SIGABRT)
 				abort();
-			if (deadly[i].number == SIGSEGV) {
-				char *volatile gone = NULL;
-				*gone = 1;
-			}
+			if (deadly[i].number == SIGSEGV)
+				*(volatile char *)mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) = 1;
 			raise(deadly[i].number);
 			_exit(2);
 		}

@@ -4,8 +4,10 @@
  * if a computation waited meanwhile.  A file's request does not tell when it begins: it waited if it was under way while the pool
  * was full.  Computations that only wait for others of their sort are a batch, and no fault.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
+#include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/names.h"
 #include "base/sort.h"
 
 enum {
@@ -142,6 +144,16 @@ static bool gather_all_stretches(struct pool *pool)
 	return ok;
 }
 
+/* A loop that a compiler has unrolled makes its computations at several places of one function. */
+static bool is_of_batch(const struct weft__finder *f, uint32_t p, uint32_t holder)
+{
+	char place[WEFT_NAME_BYTES], place_of_holder[WEFT_NAME_BYTES];
+	if (f->sorts.of[p] == f->sorts.of[holder])
+		return true;
+	return f->model->promises[p].kind == WEFT_KIND_WORK &&
+	       !strcmp(weft_name_place(f->model, p, place), weft_name_place(f->model, holder, place_of_holder)) && *place;
+}
+
 static void find_victims(struct pool *pool, struct full *full)
 {
 	struct weft__finder *f = pool->finder;
@@ -161,7 +173,7 @@ static void find_victims(struct pool *pool, struct full *full)
 		if (in_ns < LEAST_STALLS * f->options.stall_ns || in_ns < (end_ns - start_ns) / 10 * 8)
 			continue;
 		full->proved |= has_worked;
-		if (full->holder != WEFT_NONE && f->sorts.of[p] == f->sorts.of[full->holder])
+		if (full->holder != WEFT_NONE && is_of_batch(f, p, full->holder))
 			continue;
 		full->victims++;
 		full->waited_ns += in_ns;
