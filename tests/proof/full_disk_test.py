@@ -78,7 +78,8 @@ with tempfile.TemporaryDirectory() as place:
             start_over()
             expect(f'rings of {size}: status', record(f',size={size},packets=4', 60000).returncode, 0)
             got = info()
-            expect(f'rings of {size}: events there and events lost', (got['events'] > 0, got['events'] + got['lost']), (True, 60000))
+            more = got['events'] + got['lost'] - 60000  # on a loaded machine each OS thread tells of its processor time, every 10 ms
+            expect(f'rings of {size}: events there and events lost', (got['events'] > 0, 0 <= more <= 60), (True, True))
 
         # It grows until there is no more: the oldest are there, the rest is counted.
         start_over()

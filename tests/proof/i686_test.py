@@ -46,7 +46,8 @@ def test_recorder(folder, bits, *flags):
     got = run(many, str(EVENTS), WEFT_TRACE=trace + ',mode=grow')
     check(got.returncode == 0 and not got.stderr, 'many', got)
     info = json.loads(run(WEFT, 'info', '--json', trace).stdout or '{}')
-    check(info.get('events') == EVENTS and not info['skipped_count'], f'events, off_t of {bits} bits', info)
+    counted = info.get('events', 0) - info.get('events_by_kind', {}).get('detail', 0)  # on a loaded machine each OS thread tells of its processor time
+    check(counted == EVENTS and not info['skipped_count'], f'events, off_t of {bits} bits', info)
     got = run(sys.executable, os.path.join(ROOT, 'tests/proof/hostile_test.py'), hostile, WEFT, *CONDITIONS)
     check(got.returncode == 0, f'hostile, off_t of {bits} bits', got.stdout, got.stderr)
     print(f'off_t of {bits} bits: {info.get("events")} events\n{got.stdout}', end='')
