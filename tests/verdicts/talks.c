@@ -98,13 +98,23 @@ static void fill_pool(void)
 	}
 }
 
+static void on_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	struct connection *c = handle->data;
+	uv_close((uv_handle_t *)&c->tcp, on_closed);
+}
+
 static void on_question(uv_stream_t *stream, ssize_t length, const uv_buf_t *buffer)
 {
 	struct connection *c = stream->data;
 	(void)buffer;
 	if (length < 0) {
-		uv_close((uv_handle_t *)&c->later, NULL);
-		uv_close((uv_handle_t *)stream, NULL);
+		uv_close((uv_handle_t *)&c->later, on_timer_closed);
 		return;
 	}
 	bool is_special = ++c->count == 7;
