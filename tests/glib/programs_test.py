@@ -86,7 +86,7 @@ def gdbus(weft, folder):
         expect({p['kind'] for p in trace.promises()}, {'thread', 'request'}, 'kinds')
         if not {'poll', 'work', 'loop'} <= {p['kind'] for p in trace.ask('dump', '--json', '--parts') if 'promise' in p}:
             fail('no parts')
-        messages = [event for event in trace.ask('events', '--json') if event['op'] == 'detail']
+        messages = [event for event in trace.ask('events', '--json') if event.get('what') == 'message']
         if len(messages) != 2 or any(not event['text'].endswith(' :1.0') for event in messages):
             fail(f'serial and sender of calls: {messages}')
         healthy(trace)
@@ -363,7 +363,7 @@ def gvfs(weft, folder):
     daemon = next(trace for trace in recording.all() if re.search(r'/gvfsd-[0-9]+$', trace.path))
     call, served = gio.promise('request', 'org.gtk.vfs.MountTracker.LookupMount'), daemon.promise('request', 'serve org.gtk.vfs.MountTracker.LookupMount')
     ends(call), ends(served)
-    told = [{event['promise']: event for event in trace.ask('events', '--json') if event['op'] == 'detail'} for trace in (gio, daemon)]
+    told = [{event['promise']: event for event in trace.ask('events', '--json') if event.get('what') == 'message'} for trace in (gio, daemon)]
     sent, handled = told[0][call['promise']], told[1][served['promise']]
     expect((handled['text'], handled['value']), (sent['text'], -sent['value']), 'the message at both ends')
     for trace in recording.all():
@@ -424,7 +424,7 @@ def ends_of_call(weft, folder):
     fifo = os.path.join(folder, 'fifo')
     os.mkfifo(fifo)
     script = (f'{PYTHON} {clerk} {fifo} & clerk=$!; gdbus wait --session --timeout=20 org.example.Clerk; {call}Quick; {call}Forgotten & gdbus=$!; '
-              f'cat {fifo} >&2; sleep 0.3; kill -KILL $gdbus; kill $clerk; wait')
+              f'cat {fifo} >&2; sleep 0.8; kill -KILL $gdbus; kill $clerk; wait')
     Recording(weft, os.path.join(folder, 'traces'), [need('dbus-run-session'), '--', 'sh', '-c', script])
     session = Trace(weft, os.path.join(folder, 'traces'))
     sent, served = session.promise('request', 'org.example.Clerk.Forgotten @'), session.promise('request', 'serve org.example.Clerk.Forgotten')
