@@ -1,0 +1,623 @@
+/* delays_test.c: the same of findings that tell who was late: stalls, starvation, what piles up.  SPDX-License-Identifier: ISC */
+#include "findings.h"
+
+/* ---- Stalls ---- */
+
+static void a_long_run_that_kept_nobody_who_was_ready_is_not_certain(void **state)
+{
+	start_recording();
+	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	weft_run(main_promise);
+	weft_id timer = timer_of(main_promise), work = weft_create(main_promise, WEFT_KIND_WORK, WEFT_SITE());
+	weft_run(work);
+	now_ns += 80 * MS;
+	weft_run(WEFT_SYSTEM_ID);
+	weft_resolve(WEFT_SYSTEM_ID, timer);
+	weft_read(main_promise, timer);
+	sleep_for(MS);
+	explain(true);
+	const struct weft_finding *stall = only(WEFT_FINDING_STALL, work);
+	assert_false(stall->sure);
+	forget();
+}
+
+/* Timers that go on are called back, not ended: a loop that has no others is stalled all the same. */
+static void who_is_called_back_after_a_long_run_may_have_been_late_for_it(void **state)
+{
+	start_recording();
+	weft_id beat = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	weft_id other = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	weft_id slow = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	sleep_for(5 * MS);
+	weft_signal(WEFT_SYSTEM_ID, slow);
+	now_ns += 80 * MS;
+	for (int i = 0; i < 3; i++)
+		weft_signal(WEFT_SYSTEM_ID, beat);
+	sleep_for(5 * MS);
+	weft_signal(WEFT_SYSTEM_ID, other); /* the loop has slept: this one was not due before */
+	sleep_for(5 * MS);
+	explain(true);
+	const struct weft_finding *stall = only(WEFT_FINDING_STALL, slow);
+	assert_false(stall->sure);
+	size_t victims = 0;
+	for (size_t i = 0; i < stall->evidence_count; i++) {
+		const struct weft_evidence *line = &stall->evidence[i];
+		if (line->role != WEFT_EVIDENCE_VICTIM)
+			continue;
+		assert_int_equal(model->promises[line->promise].id, beat);
+		victims++;
+	}
+	assert_int_equal(victims, 1);
+	assert_non_null(strstr(stall->title, "1 promise "));
+	forget();
+}
+
+/* ---- Who was ready, and who ran ---- */
+
+/* Another OS thread, which does what it is told while this one waits. */
+static struct {
+	pthread_t thread;
+	sem_t todo, done;
+	void (*deed)(void);
+} other_thread;
+
+static void *obey(void *unused)
+{
+	for (;;) {
+		sem_wait(&other_thread.todo);
+		if (!other_thread.deed)
+			return NULL;
+		other_thread.deed();
+		sem_post(&other_thread.done);
+	}
+}
+
+static void begin_other_thread(void)
+{
+	sem_init(&other_thread.todo, 0, 0);
+	sem_init(&other_thread.done, 0, 0);
+	assert_int_equal(pthread_create(&other_thread.thread, NULL, obey, NULL), 0);
+}
+
+static void on_other_thread(void (*deed)(void))
+{
+	other_thread.deed = deed;
+	sem_post(&other_thread.todo);
+	if (deed)
+		sem_wait(&other_thread.done);
+	else
+		pthread_join(other_thread.thread, NULL);
+}
+
+/* One that waits, and what it waits for. */
+struct waiter {
+	weft_id promise, input;
+};
+
+static struct waiter waiter_new(void)
+{
+	struct waiter w = {
+	    weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE()), weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE())};
+	weft_await(w.promise, w.input);
+	return w;
+}
+
+static void serve(struct waiter w)
+{
+	weft_run(w.promise);
+	weft_read(w.promise, w.input);
+	weft_resolve(w.promise, w.promise);
+}
+
+static void be_busy(weft_id who, uint64_t ns)
+{
+	weft_run(who);
+	now_ns += ns;
+}
+
+static weft_id worker_new(void)
+{
+	return weft_create(WEFT_SYSTEM_ID, WEFT_KIND_ASYNC, WEFT_SITE());
+}
+
+/* The number-th finding is of that kind and promise, and its title says that. */
+static const struct weft_finding *assert_finding(size_t number, enum weft_finding_kind kind, weft_id where, const char *says)
+{
+	assert_true(number < findings->count);
+	const struct weft_finding *finding = &findings->findings[number];
+	assert_string_equal(weft_finding_name(finding->kind), weft_finding_name(kind));
+	assert_int_equal(model->promises[finding->promise].id, where);
+	if (!strstr(finding->title, says))
+		fail_msg("\"%s\" does not say \"%s\"", finding->title, says);
+	return finding;
+}
+
+static void each_stall_is_told_with_what_it_cost(void **state)
+{
+	start_recording();
+	weft_id work[5];
+	struct waiter a = waiter_new(), b = waiter_new();
+	for (size_t i = 0; i < 5; i++)
+		work[i] = worker_new();
+	sleep_for(MS);
+	be_busy(work[0], 5 * MS);
+	weft_resolve(work[0], a.input);
+	now_ns += 16 * MS;
+	be_busy(work[1], 18 * MS);
+	weft_resolve(work[1], b.input); /* 4 ms are too short to count */
+	now_ns += 4 * MS;
+	be_busy(work[2], 23 * MS);
+	be_busy(work[3], 24 * MS);
+	be_busy(work[4], 25 * MS);
+	weft_run(WEFT_SYSTEM_ID);
+	serve(a);
+	serve(b);
+	sleep_for(MS);
+	explain(true);
+	assert_int_equal(findings->count, 5);
+	assert_finding(
+	    0, WEFT_FINDING_STALL, work[4], "ran for 25.0 ms while 2 others were ready to run: together they lost 50.0 ms");
+	assert_finding(
+	    1, WEFT_FINDING_STALL, work[3], "ran for 24.0 ms while 2 others were ready to run: together they lost 48.0 ms");
+	assert_finding(
+	    2, WEFT_FINDING_STALL, work[2], "ran for 23.0 ms while 2 others were ready to run: together they lost 46.0 ms");
+	assert_finding(
+	    3, WEFT_FINDING_STALL, work[1], "ran for 22.0 ms while 1 other was ready to run: together they lost 22.0 ms");
+	const struct weft_finding *first = assert_finding(
+	    4, WEFT_FINDING_STALL, work[0], "ran for 21.0 ms while 1 other was ready to run: together they lost 16.0 ms");
+	assert_true(first->sure);
+	assert_line(first, WEFT_EVIDENCE_VICTIM, 0, a.promise, "runs only now");
+	assert_null(line_of(first, WEFT_EVIDENCE_VICTIM, 1));
+	const struct weft_finding *last = &findings->findings[0];
+	assert_line(last, WEFT_EVIDENCE_VICTIM, 0, a.promise, "runs only now");
+	assert_line(last, WEFT_EVIDENCE_VICTIM, 1, b.promise, "runs only now");
+	forget();
+}
+
+static void what_a_promise_did_since_its_input_ended_is_no_waiting(void **state)
+{
+	start_recording();
+	weft_id work = worker_new();
+	struct waiter w = waiter_new();
+	sleep_for(MS);
+	weft_resolve(WEFT_SYSTEM_ID, w.input);
+	be_busy(work, 30 * MS);
+	weft_run(w.promise); /* it ran for something else, and reads only 3 ms later */
+	weft_run(WEFT_SYSTEM_ID);
+	now_ns += 3 * MS;
+	weft_run(w.promise);
+	weft_id late = weft_create(w.promise, WEFT_KIND_TASK, WEFT_SITE());
+	weft_resolve(w.promise, late);
+	weft_read(w.promise, w.input);
+	weft_read(w.promise, late);
+	weft_resolve(w.promise, w.promise);
+	sleep_for(MS);
+	explain(true);
+	assert_int_equal(findings->count, 0);
+	forget();
+}
+
+static void a_pause_that_is_most_of_a_run_is_told_instead_of_it(void **state)
+{
+	static const struct {
+		uint64_t before_ms, pause_ms, after_ms;
+		const char *title;
+	} cases[] = {{5, 15, 1, "a pause (gc) of async"}, {40, 15, 20, "async"}, {11, 12, 0, "a pause (gc) of async"},
+	    {14, 12, 0, "async"}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		start_recording();
+		weft_id work = worker_new();
+		struct waiter w = waiter_new();
+		sleep_for(MS);
+		weft_resolve(WEFT_SYSTEM_ID, w.input);
+		be_busy(work, (cases[i].before_ms + cases[i].pause_ms) * MS);
+		WEFT_PAUSE("gc", cases[i].pause_ms * MS);
+		now_ns += cases[i].after_ms * MS;
+		serve(w);
+		sleep_for(MS);
+		explain(true);
+		const struct weft_finding *stall = only(WEFT_FINDING_STALL, work);
+		if (strstr(stall->title, cases[i].title) != stall->title)
+			fail_msg("case %zu: \"%s\"", i, stall->title);
+		forget();
+	}
+	/* A pause that began before who then ran. */
+	start_recording();
+	weft_id work = worker_new();
+	struct waiter w = waiter_new();
+	sleep_for(MS);
+	weft_resolve(WEFT_SYSTEM_ID, w.input);
+	now_ns += 10 * MS;
+	be_busy(work, 20 * MS);
+	WEFT_PAUSE("gc", 29 * MS);
+	now_ns += 5 * MS;
+	serve(w);
+	sleep_for(MS);
+	explain(true);
+	const struct weft_finding *stall = only(WEFT_FINDING_STALL, work);
+	assert_ptr_equal(strstr(stall->title, "a pause (gc) of async"), stall->title);
+	assert_non_null(strstr(stall->title, "lasted 29.0 ms while 1 other"));
+	forget();
+}
+
+/* ---- OS threads ---- */
+
+static struct waiter here, there[2];
+static weft_id worker_here, worker_there;
+
+static void prepare_there(void)
+{
+	worker_there = worker_new();
+	there[0] = waiter_new();
+	there[1] = waiter_new();
+	weft_idle(WEFT_IDLE_WAIT);
+}
+
+static void begin_there(void)
+{
+	weft_resume(WEFT_SYSTEM_ID);
+	weft_resolve(WEFT_SYSTEM_ID, there[0].input);
+	weft_resolve(WEFT_SYSTEM_ID, there[1].input);
+	weft_run(worker_there);
+}
+
+static void serve_there(void)
+{
+	weft_run(WEFT_SYSTEM_ID);
+	serve(there[0]);
+	serve(there[1]);
+	weft_idle(WEFT_IDLE_WAIT);
+}
+
+static void a_stall_holds_up_its_own_os_thread_alone(void **state)
+{
+	for (int how = 0; how < 4; how++) {
+		bool both = how & 1, there_first = how & 2;
+		start_recording();
+		weft_run(WEFT_SYSTEM_ID);
+		begin_other_thread();
+		if (there_first)
+			on_other_thread(prepare_there);
+		worker_here = worker_new();
+		here = waiter_new();
+		if (!there_first)
+			on_other_thread(prepare_there);
+		sleep_for(MS);
+		weft_resolve(WEFT_SYSTEM_ID, here.input);
+		if (both)
+			weft_run(worker_here);
+		now_ns += 7 * MS;
+		on_other_thread(begin_there);
+		now_ns += 20 * MS;
+		if (both)
+			weft_run(WEFT_SYSTEM_ID);
+		serve(here);
+		now_ns += 10 * MS;
+		on_other_thread(serve_there);
+		sleep_for(MS);
+		on_other_thread(NULL);
+		explain(true);
+		assert_int_equal(findings->count, 1 + both);
+		const struct weft_finding *stall = assert_finding(0, WEFT_FINDING_STALL, worker_there,
+		    "ran for 30.0 ms while 2 others were ready to run: together they lost 60.0 ms");
+		assert_line(stall, WEFT_EVIDENCE_VICTIM, 0, there[0].promise, "runs only now");
+		assert_line(stall, WEFT_EVIDENCE_VICTIM, 1, there[1].promise, "runs only now");
+		if (both) {
+			stall = assert_finding(1, WEFT_FINDING_STALL, worker_here,
+			    "ran for 27.0 ms while 1 other was ready to run: together they lost 27.0 ms");
+			assert_line(stall, WEFT_EVIDENCE_VICTIM, 0, here.promise, "runs only now");
+		}
+		forget();
+	}
+}
+
+static void run_there(void)
+{
+	weft_run(worker_here);
+}
+
+static void stop_there(void)
+{
+	weft_run(WEFT_SYSTEM_ID);
+}
+
+/* What runs on a pool of OS threads holds up nobody in the loop that made it. */
+static void work_on_another_os_thread_is_no_stall(void **state)
+{
+	enum { SLEEPS_BEFORE, SLEEPS_MEANWHILE, RUNS_OTHERS, HOWS };
+	for (int how = 0; how < HOWS; how++) {
+		struct waiter turns[4];
+		start_recording();
+		begin_other_thread();
+		on_other_thread(prepare_there);
+		worker_here = worker_new();
+		here = waiter_new();
+		for (size_t i = 0; i < 4; i++) {
+			turns[i] = waiter_new();
+			weft_resolve(WEFT_SYSTEM_ID, turns[i].input);
+		}
+		sleep_for(MS);
+		weft_resolve(WEFT_SYSTEM_ID, here.input);
+		if (how != SLEEPS_BEFORE)
+			weft_run(turns[0].promise);
+		on_other_thread(run_there);
+		if (how == SLEEPS_MEANWHILE)
+			weft_idle(WEFT_IDLE_WAIT);
+		now_ns += 7 * MS;
+		for (size_t i = how == RUNS_OTHERS ? 1 : 4; i < 4; i++) {
+			weft_read(turns[i].promise, turns[i].input);
+			now_ns += 7 * MS;
+		}
+		if (how != RUNS_OTHERS)
+			now_ns += 20 * MS;
+		on_other_thread(stop_there);
+		serve(here);
+		sleep_for(MS);
+		on_other_thread(NULL);
+		explain(true);
+		for (size_t i = 0; i < findings->count; i++)
+			assert_int_not_equal(findings->findings[i].kind, WEFT_FINDING_STALL);
+		forget();
+	}
+}
+
+static void who_is_late_is_late_for_the_last_stall(void **state)
+{
+	start_recording();
+	weft_run(WEFT_SYSTEM_ID);
+	begin_other_thread();
+	on_other_thread(prepare_there);
+	weft_id before = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	weft_id beats[2] = {
+	    weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE()), weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE())};
+	weft_id first = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	weft_id second = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	sleep_for(5 * MS);
+	on_other_thread(begin_there);
+	weft_signal(WEFT_SYSTEM_ID, before);
+	weft_signal(WEFT_SYSTEM_ID, first);
+	now_ns += 60 * MS;
+	on_other_thread(serve_there);
+	weft_signal(WEFT_SYSTEM_ID, second);
+	now_ns += 40 * MS;
+	for (size_t i = 0; i < 2; i++)
+		weft_signal(WEFT_SYSTEM_ID, beats[i]);
+	sleep_for(5 * MS);
+	on_other_thread(NULL);
+	explain(true);
+	assert_int_equal(findings->count, 3);
+	assert_finding(0, WEFT_FINDING_STALL, worker_there, "2 others were ready");
+	for (size_t i = 1; i < 3; i++) {
+		const struct weft_finding *stall = &findings->findings[i];
+		bool is_first = model->promises[stall->promise].id == first;
+		assert_int_equal(stall->kind, WEFT_FINDING_STALL);
+		/* When the first stall was over, `second` was called back, and nobody else until that was over, too. */
+		assert_non_null(strstr(stall->title, is_first ? " 1 promise from outside" : " 2 promises from outside"));
+	}
+	forget();
+}
+
+static void an_os_thread_that_has_not_slept_yet_sets_things_up(void **state)
+{
+	for (int slept = 0; slept < 2; slept++) {
+		start_recording();
+		begin_other_thread();
+		on_other_thread(prepare_there); /* that one sleeps */
+		now_ns += MS;
+		weft_id thread = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+		struct waiter w = waiter_new();
+		weft_run(thread);
+		if (slept)
+			sleep_for(MS);
+		weft_run(thread);
+		weft_resolve(thread, w.input);
+		now_ns += 30 * MS;
+		serve(w);
+		weft_run(thread);
+		sleep_for(MS);
+		on_other_thread(NULL);
+		explain(true);
+		assert_int_equal(findings->count, slept);
+		if (slept)
+			only(WEFT_FINDING_STALL, thread);
+		forget();
+	}
+}
+
+/* ---- What piles up, and pools that are full ---- */
+
+/* So many sorts of promises come faster than they are done: how many of these are told as what piles up. */
+static size_t count_heaps(unsigned sorts)
+{
+	start_recording();
+	weft_id main_thread = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+	weft_run(main_thread);
+	for (unsigned i = 0; i < 80; i++) {
+		for (unsigned sort = 0; sort < sorts; sort++) {
+			char name[16];
+			snprintf(name, sizeof name, "order %c", 'a' + sort);
+			weft_id order = weft_create(main_thread, WEFT_KIND_TASK, WEFT_SITE());
+			weft_label(order, name);
+			weft_should_resolve(order);
+			if (i % 2)
+				weft_resolve(main_thread, order);
+		}
+		sleep_for(MS);
+		weft_run(main_thread);
+	}
+	sleep_for(MS);
+	explain(true);
+	size_t heaps = 0;
+	for (size_t i = 0; i < findings->count; i++) {
+		heaps += findings->findings[i].kind == WEFT_FINDING_BACKLOG;
+		assert_true(
+		    findings->findings[i].kind == WEFT_FINDING_BACKLOG || findings->findings[i].kind == WEFT_FINDING_HANG);
+	}
+	forget();
+	return heaps;
+}
+
+static void of_many_sorts_that_pile_up_the_first_sixteen_are_told_so(void **state)
+{
+	assert_int_equal(count_heaps(1), 1);
+	assert_int_equal(count_heaps(16), 16);
+	assert_int_equal(count_heaps(18), 16);
+}
+
+/* A pool of one OS thread is full so many times before somebody has to wait for it: whether that is told. */
+static bool is_exhausted_after(unsigned times)
+{
+	start_recording();
+	weft_id loop = begin_loop(WEFT_SYSTEM_ID);
+	weft_run(loop);
+	for (unsigned i = 0; i <= times; i++) {
+		weft_id work = weft_create(loop, WEFT_KIND_WORK, WEFT_SITE());
+		weft_id other = i == times ? weft_create(loop, WEFT_KIND_WORK, WEFT_SITE()) : 0;
+		if (other)
+			WEFT_LABEL(other, "small");
+		weft_run(work);
+		now_ns += 50 * MS;
+		if (other) {
+			weft_run(other);
+			now_ns += MS;
+		}
+		weft_run(loop);
+		weft_resolve(loop, work);
+		if (other)
+			weft_resolve(loop, other);
+		sleep_for(100 * MS);
+		weft_run(loop);
+	}
+	weft_resolve(WEFT_SYSTEM_ID, loop);
+	explain(true);
+	bool found = false;
+	for (size_t i = 0; i < findings->count; i++)
+		found |= findings->findings[i].kind == WEFT_FINDING_EXHAUSTED;
+	forget();
+	return found;
+}
+
+static void the_first_sixteen_times_that_a_pool_is_full_are_looked_at(void **state)
+{
+	assert_true(is_exhausted_after(0));
+	assert_true(is_exhausted_after(15));
+	assert_false(is_exhausted_after(16));
+}
+
+/* ---- Starvation ---- */
+
+/* `count` others become ready one after the other, and run for 2 ms each. */
+static void others_run(size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct waiter w = waiter_new();
+		weft_resolve(WEFT_SYSTEM_ID, w.input);
+		serve(w);
+		now_ns += 2 * MS;
+		weft_run(WEFT_SYSTEM_ID);
+	}
+}
+
+static void who_is_overtaken_by_many_starves(void **state)
+{
+	static const struct {
+		size_t others;
+		uint64_t stall_ms, sleep_ms;
+		size_t starving, stalls;
+	} cases[] = {{20, 0, 0, 1, 0}, {19, 0, 0, 0, 0},
+	    /* Most of the time was a stall. */
+	    {20, 36, 0, 1, 1}, {20, 44, 0, 0, 1},
+	    /* The OS thread had nothing to do: who recorded it has told too little. */
+	    {20, 0, 9, 1, 0}, {20, 0, 11, 0, 0}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		start_recording();
+		weft_id work = worker_new();
+		struct waiter starving = waiter_new(), before[3] = {waiter_new(), waiter_new(), waiter_new()};
+		sleep_for(MS);
+		weft_resume(WEFT_SYSTEM_ID);
+		for (size_t k = 0; k < 3; k++)
+			weft_resolve(WEFT_SYSTEM_ID, before[k].input);
+		weft_resolve(WEFT_SYSTEM_ID, starving.input);
+		for (size_t k = 0; k < 3; k++)
+			serve(before[k]); /* these were ready before */
+		others_run(cases[i].others);
+		if (cases[i].stall_ms)
+			be_busy(work, cases[i].stall_ms * MS);
+		weft_run(WEFT_SYSTEM_ID);
+		if (cases[i].sleep_ms)
+			sleep_for(cases[i].sleep_ms * MS);
+		weft_resume(WEFT_SYSTEM_ID);
+		serve(starving);
+		sleep_for(MS);
+		explain(true);
+		assert_int_equal(findings->count, cases[i].starving + cases[i].stalls);
+		for (size_t k = 0; k < findings->count; k++)
+			if (findings->findings[k].kind == WEFT_FINDING_STALL)
+				assert_finding(k, WEFT_FINDING_STALL, work, "while 1 other was ready");
+			else
+				assert_finding(
+				    k, WEFT_FINDING_STARVATION, starving.promise, "20 that became ready later ran before it");
+		forget();
+	}
+}
+
+static void those_who_starve_together_are_one_finding(void **state)
+{
+	start_recording();
+	struct waiter early = waiter_new(), longest = waiter_new(), late = waiter_new(), apart = waiter_new();
+	weft_id too = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	weft_await(too, late.input);
+	sleep_for(MS);
+	weft_resolve(WEFT_SYSTEM_ID, early.input);
+	others_run(10);
+	weft_resolve(WEFT_SYSTEM_ID, longest.input);
+	others_run(8);
+	weft_resolve(WEFT_SYSTEM_ID, late.input);
+	others_run(7);
+	weft_run(too);
+	weft_read(too, late.input);
+	weft_resolve(too, too);
+	others_run(1);
+	serve(late);
+	serve(early);
+	others_run(15);
+	serve(longest);
+	weft_run(WEFT_SYSTEM_ID);
+	weft_resolve(WEFT_SYSTEM_ID, apart.input);
+	others_run(20);
+	serve(apart);
+	sleep_for(MS);
+	explain(true);
+	assert_int_equal(findings->count, 3);
+	assert_finding(2, WEFT_FINDING_SLOW, apart.promise, "of its sort the median took ");
+	const struct weft_finding *together =
+	    assert_finding(0, WEFT_FINDING_STARVATION, longest.promise, "was ready to run for 62.0 ms and did not: 33 that");
+	assert_line(together, WEFT_EVIDENCE_VICTIM, 0, early.promise, "was ready for 52.0 ms, too");
+	assert_line(together, WEFT_EVIDENCE_VICTIM, 1, too, "was ready for 14.0 ms, too");
+	assert_line(together, WEFT_EVIDENCE_VICTIM, 2, late.promise, "was ready for 16.0 ms, too");
+	assert_null(line_of(together, WEFT_EVIDENCE_VICTIM, 3));
+	const struct weft_finding *alone =
+	    assert_finding(1, WEFT_FINDING_STARVATION, apart.promise, "for 40.0 ms and did not: 20 that");
+	assert_null(line_of(alone, WEFT_EVIDENCE_VICTIM, 0));
+	forget();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_long_run_that_kept_nobody_who_was_ready_is_not_certain),
+	    cmocka_unit_test(who_is_called_back_after_a_long_run_may_have_been_late_for_it),
+	    cmocka_unit_test(who_is_late_is_late_for_the_last_stall),
+	    cmocka_unit_test(each_stall_is_told_with_what_it_cost),
+	    cmocka_unit_test(what_a_promise_did_since_its_input_ended_is_no_waiting),
+	    cmocka_unit_test(a_pause_that_is_most_of_a_run_is_told_instead_of_it),
+	    cmocka_unit_test(a_stall_holds_up_its_own_os_thread_alone),
+	    cmocka_unit_test(work_on_another_os_thread_is_no_stall),
+	    cmocka_unit_test(an_os_thread_that_has_not_slept_yet_sets_things_up),
+	    cmocka_unit_test(of_many_sorts_that_pile_up_the_first_sixteen_are_told_so),
+	    cmocka_unit_test(the_first_sixteen_times_that_a_pool_is_full_are_looked_at),
+	    cmocka_unit_test(who_is_overtaken_by_many_starves),
+	    cmocka_unit_test(those_who_starve_together_are_one_finding),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

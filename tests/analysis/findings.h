@@ -1,0 +1,127 @@
+/* findings.h: a program is recorded with a clock of its own; what weft explain says of it is at hand.  Of the tests of findings.
+ * SPDX-License-Identifier: ISC */
+#ifndef TESTS_ANALYSIS_FINDINGS_H
+#define TESTS_ANALYSIS_FINDINGS_H
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <weft/record.h>
+
+#include "analysis/explain.h"
+#include "analysis/waits.h"
+
+#define MS 1000000u
+
+static uint64_t buffer[(1u << 20) / 8];
+static uint64_t now_ns, tick_ns = 100;
+
+static inline uint64_t read_clock(void)
+{
+	return now_ns += tick_ns;
+}
+
+static inline void start_recording(void)
+{
+	memset(buffer, 0, sizeof buffer);
+	now_ns = 1000000000;
+	const struct weft_record_options options = {.buffer = buffer,
+	    .buffer_bytes = sizeof buffer,
+	    .packets = 64,
+	    .streams = 2,
+	    .clock = read_clock,
+	    .clock_hz = 1000000000};
+	assert_int_equal(weft_start(&options), WEFT_OK);
+}
+
+static struct weft_trace *trace;
+static struct weft_model *model;
+static struct weft_findings *findings;
+
+static inline void forget(void)
+{
+	weft_findings_destroy(findings);
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+	findings = NULL;
+	model = NULL;
+	trace = NULL;
+}
+
+/* Ends the recording, if the program ends it, and explains it. */
+static inline void explain(bool ends)
+{
+	struct weft_error err;
+	static uint64_t copy[sizeof buffer / sizeof *buffer];
+	memcpy(copy, buffer, sizeof buffer);
+	weft_stop();
+	assert_int_equal(weft_trace_open_memory(&trace, ends ? buffer : copy, sizeof buffer, "test", &err), WEFT_OK);
+	assert_int_equal(weft_model_build(&model, trace, &(struct weft_model_options){.keep_binds = true}, &err), WEFT_OK);
+	assert_int_equal(weft_explain(&findings, model, NULL, &err), WEFT_OK);
+	/* Each says what happened, and what to do now. */
+	for (size_t i = 0; i < findings->count; i++)
+		assert_true(findings->findings[i].title && *findings->findings[i].title && findings->findings[i].next &&
+			    *findings->findings[i].next);
+}
+
+/* The only finding, of that kind; `where` is its promise, unless it is 0. */
+static inline const struct weft_finding *only(enum weft_finding_kind kind, weft_id where)
+{
+	assert_int_equal(findings->count, 1);
+	const struct weft_finding *finding = &findings->findings[0];
+	assert_string_equal(weft_finding_name(finding->kind), weft_finding_name(kind));
+	if (where)
+		assert_int_equal(model->promises[finding->promise].id, where);
+	return finding;
+}
+
+static inline void sleep_for(uint64_t ns)
+{
+	weft_idle(WEFT_IDLE_WAIT);
+	now_ns += ns;
+}
+
+/* What a promise waits for is told by the outside after a time. */
+static inline weft_id timer_of(weft_id by)
+{
+	weft_id timer = weft_create(by, WEFT_KIND_TIMER, WEFT_SITE());
+	weft_await(by, timer);
+	return timer;
+}
+
+static inline const struct weft_evidence *line_of(const struct weft_finding *finding, enum weft_evidence_role role, size_t number)
+{
+	for (size_t i = 0; i < finding->evidence_count; i++)
+		if (finding->evidence[i].role == role && number-- == 0)
+			return &finding->evidence[i];
+	return NULL;
+}
+
+/* That line says that, of that promise; 0: of none. */
+static inline void assert_line(
+    const struct weft_finding *finding, enum weft_evidence_role role, size_t number, weft_id promise, const char *says)
+{
+	const struct weft_evidence *line = line_of(finding, role, number);
+	assert_non_null(line);
+	if (!strstr(line->text, says))
+		fail_msg("\"%s\" does not say \"%s\"", line->text, says);
+	assert_int_equal(line->promise == WEFT_NONE ? 0 : model->promises[line->promise].id, promise);
+}
+
+/* One that hangs in another way is told of for itself. */
+
+static inline weft_id begin_loop(weft_id by)
+{
+	weft_id loop = weft_create(by, WEFT_KIND_LOOP, WEFT_SITE());
+	WEFT_LABEL(loop, "uv_run");
+	weft_await(by, loop);
+	return loop;
+}
+
+#endif
