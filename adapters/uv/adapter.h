@@ -326,4 +326,8 @@ void weft__uv_put_bytes(struct weft__uv_thing *thing, const uv_buf_t bufs[], uns
 void weft__uv_label_bytes(struct weft__uv_thing *thing, const uv_buf_t bufs[], unsigned count); /* the same in an empty label */
 void weft__uv_put_handle(struct weft__uv_thing *thing, const uv_handle_t *handle);              /* what its descriptor is */
 
+/* request.c: what blocks a loop in a callback is told if it took long; `begin_ns` 0: not in a callback. */
+uint64_t weft__uv_now_ns(void);
+void weft__uv_blocked(struct weft_record_text *what, uint64_t begin_ns);
+
 #endif

@@ -257,7 +257,7 @@ int weft__uv_cancel(struct weft__uv_copy *copy, const void *caller, uv_req_t *re
 
 /* ---- Files ---- */
 
-static uint64_t now_ns(void)
+uint64_t weft__uv_now_ns(void)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
@@ -266,10 +266,9 @@ static uint64_t now_ns(void)
 
 enum { LONG_NS = 1000000 };
 
-/* Synchronous, in a callback: it blocks the loop.  Told if it took long; `begin_ns` 0: not in a callback. */
-static void blocked(struct weft_record_text *what, uint64_t begin_ns)
+void weft__uv_blocked(struct weft_record_text *what, uint64_t begin_ns)
 {
-	uint64_t ns = begin_ns ? now_ns() - begin_ns : 0;
+	uint64_t ns = begin_ns ? weft__uv_now_ns() - begin_ns : 0;
 	if (ns > LONG_NS)
 		weft_pause_text(what, ns);
 }
@@ -302,12 +301,12 @@ static struct weft__uv_thing *fs_begins(
 		if (!weft__uv_takes(copy, caller))                                                                               \
 			return copy->real.uv_fs_##name(loop, req, WEFT__UV_LIST arguments, cb);                                  \
 		struct weft__uv_thing *thing = cb ? fs_begins(copy, caller, loop, req, #name, file) : NULL;                      \
-		uint64_t begin_ns = !cb && weft__hook_thread.callbacks > 0 ? now_ns() : 0;                                       \
+		uint64_t begin_ns = !cb && weft__hook_thread.callbacks > 0 ? weft__uv_now_ns() : 0;                              \
 		int status = WEFT__UV_INSIDE(                                                                                    \
 		    copy->real.uv_fs_##name(loop, req, WEFT__UV_LIST arguments, cb ? weft__uv_fs_slot(cb) : NULL));              \
 		if (cb && status < 0)                                                                                            \
 			weft__uv_refused(thing, status);                                                                         \
-		blocked(&what, begin_ns);                                                                                        \
+		weft__uv_blocked(&what, begin_ns);                                                                               \
 		return status;                                                                                                   \
 	}
 WEFT__UV_FS_CALLS(FS)

@@ -234,26 +234,11 @@ static void pop(struct weft__uv_here *here, unsigned depth)
 	here->actor = here->runs[depth].outer_actor;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* A loop that a callback of another one runs to its end, as Node.js does for a child process that it waits for. */
 static bool holds_up_another(const struct weft__uv_here *here, const uv_loop_t *loop)
 {
 	const struct weft__uv_run *outer = here->depth > 0 ? &here->runs[here->depth - 1] : NULL;
 	return outer && outer->loop != loop && weft__hook_thread.callbacks > outer->callbacks;
-}
-
-static void tell_held_up(const struct weft__uv_run *run)
-{
-	enum { LONG_NS = 1000000 };
-	uint64_t ns = run->blocks_since_ns ? now_ns() - run->blocks_since_ns : 0;
-	if (ns > LONG_NS)
-		WEFT_PAUSE("blocked in uv_run of another loop", ns);
 }
 
 /* The frame at *stack ends; loops that a longjmp has left lie above it. */
@@ -277,7 +262,7 @@ static void run_returns(const void **stack)
 		if (run->turns)
 			weft_awaits_no_more(run->outer, run->turns);
 	}
-	tell_held_up(run);
+	weft__uv_blocked(WEFT__TEXT("blocked in uv_run of another loop", ""), run->blocks_since_ns);
 }
 
 int weft__uv_run(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop, uv_run_mode mode)
@@ -301,7 +286,7 @@ int weft__uv_run(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop
 	    .outer_actor = here->actor,
 	    .epoll = copy->real.uv_backend_fd(loop),
 	    .callbacks = weft__hook_thread.callbacks,
-	    .blocks_since_ns = holds_up_another(here, loop) ? now_ns() : 0,
+	    .blocks_since_ns = holds_up_another(here, loop) ? weft__uv_now_ns() : 0,
 	    .is_dirty = true};
 	if (mode == UV_RUN_DEFAULT) {
 		run->id = weft_create_at(weft__hook_thread.running, WEFT_KIND_LOOP, run->site);
