@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/vec.h"
 #include "draw/draw.h"
+#include "view/fold.h"
 #include "view/index.h"
 
 /* From back to front. */
@@ -81,9 +82,11 @@ struct weft_draw_scratch {
 	WEFT_VEC(struct weft__vertical) verticals;
 	WEFT_VEC(struct weft__bundle) bundles;
 	WEFT_VEC(uint32_t) buckets;
-	WEFT_VEC(uint32_t) columns; /* arrows that are too many: how many there are of each class in each column of pixels */
-	int band_y0, band_y1;       /* where that is drawn */
-	int crumb_x1;               /* how far right it says where one is; 0: it does not */
+	WEFT_VEC(uint32_t) columns;   /* arrows that are too many: how many there are of each class in each column of pixels */
+	int band_y0, band_y1;         /* where that is drawn */
+	int crumb_x1;                 /* how far right it says where one is; 0: it does not */
+	WEFT_VEC(int64_t) fold_times; /* of columns of pixels, */
+	WEFT_VEC(struct weft_fold_sum) fold_sums; /* and what stands on a fold's line between them */
 	WEFT_VEC(uint32_t) planes;
 	WEFT_VEC(double) strip_rows;
 	WEFT_VEC(uint32_t) strip_begin;

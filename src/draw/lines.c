@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/sort.h"
-#include "view/fold.h"
 
 #define LABEL_ROOM_PX 13   /* above a line, for its label */
 #define CROWD 4000         /* with more promises than this on the rows that are drawn one by one, they merge sooner */
@@ -189,12 +188,27 @@ struct column {
 	bool failed;
 };
 
-static struct column column_at(const struct weft__frame *f, size_t fold, int x, double peak, int high)
+static struct column column_of(const struct weft_fold_sum *sum, double peak, int high)
 {
-	struct weft_fold_sum sum = weft_view_sum_fold(f->view, fold, weft_view_time(f->view, x), weft_view_time(f->view, x + 1));
-	int height = sum.alive > 0 ? weft__floor(sum.alive / peak * high + 0.5) : 0;
-	int run = sum.running > 0 ? 64 + weft__floor((sum.running < 1 ? sum.running : 1) * 191) : 0;
-	return (struct column){sum.alive > 0 && height < 1 ? 1 : height, run, sum.failed > 0};
+	int height = sum->alive > 0 ? weft__floor(sum->alive / peak * high + 0.5) : 0;
+	int run = sum->running > 0 ? 64 + weft__floor((sum->running < 1 ? sum->running : 1) * 191) : 0;
+	return (struct column){sum->alive > 0 && height < 1 ? 1 : height, run, sum->failed > 0};
+}
+
+/* What stands on the line of a fold, for each column of pixels; NULL when out of memory. */
+static const struct weft_fold_sum *sum_columns(struct weft__frame *f, size_t fold, int x0, int x1)
+{
+	struct weft_draw_scratch *s = f->s;
+	size_t count = (size_t)(x1 - x0);
+	s->fold_sums.count = s->fold_times.count = 0;
+	if (!weft_vec_reserve(&s->fold_sums, count) || !weft_vec_reserve(&s->fold_times, count + 1)) {
+		f->failed = true;
+		return NULL;
+	}
+	for (int x = x0; x <= x1; x++)
+		s->fold_times.items[x - x0] = weft_view_time(f->view, x);
+	weft_view_sum_fold(f->view, fold, s->fold_times.items, count, s->fold_sums.items);
+	return s->fold_sums.items;
 }
 
 /* What stands on the line, pixel by pixel: above the line how many are in flight, against the most that are seen; on it how much
@@ -204,17 +218,15 @@ static void draw_profile(
 {
 	int x0 = span->x0 > 0 ? span->x0 : 0, x1 = span->x1 < f->width ? span->x1 : f->width;
 	int high = line->above - 3 < PROFILE_PX ? line->above - 3 : PROFILE_PX;
+	const struct weft_fold_sum *sums = x0 < x1 ? sum_columns(f, fold, x0, x1) : NULL;
 	double peak = 1;
 	high = high > 1 ? high : 1;
-	for (int x = x0; x < x1; x++) {
-		double alive =
-		    weft_view_sum_fold(f->view, fold, weft_view_time(f->view, x), weft_view_time(f->view, x + 1)).alive;
-		peak = alive > peak ? alive : peak;
-	}
+	for (int x = x0; sums && x < x1; x++)
+		peak = sums[x - x0].alive > peak ? sums[x - x0].alive : peak;
 	struct column now = {0};
 	int since = x0;
-	for (int x = x0; x <= x1; x++) {
-		struct column here = x < x1 ? column_at(f, fold, x, peak, high) : (struct column){-1, -1, false};
+	for (int x = x0; sums && x <= x1; x++) {
+		struct column here = x < x1 ? column_of(&sums[x - x0], peak, high) : (struct column){-1, -1, false};
 		if (here.failed)
 			draw_bar(f, x, x + 2, line->y, style);
 		if (here.height == now.height && here.run == now.run)

@@ -314,19 +314,24 @@ static void sum_up(struct times *t, const size_t *begin, size_t folds)
 	}
 }
 
-/* How much time the times of a fold that are before `at` are before it, in all. */
-static uint64_t before(const struct times *t, const size_t *begin, size_t fold, int64_t at)
+/* Those of a fold, which are looked through from its first on. */
+struct walk {
+	const struct times *times;
+	size_t first, end, at, sums;
+};
+
+static struct walk walk_of(const struct times *t, const size_t *begin, size_t fold)
 {
-	size_t first = begin[fold], n = WEFT_FIRST(i, first, begin[fold + 1], t->times[i] >= at) - first;
-	return (uint64_t)n * (uint64_t)at - t->sums[first + fold + n];
+	return (struct walk){t, begin[fold], begin[fold + 1], begin[fold], begin[fold] + fold};
 }
 
-static double covered(
-    const struct times *start, const struct times *end, const size_t *begin, size_t fold, int64_t from, int64_t to)
+/* How much time those that are before `until_ns` are before it, in all.  It never falls from one call to the next. */
+static uint64_t before(struct walk *w, int64_t until_ns)
 {
-	uint64_t begun = before(start, begin, fold, to) - before(start, begin, fold, from);
-	uint64_t ended = before(end, begin, fold, to) - before(end, begin, fold, from);
-	return (double)(int64_t)(begun - ended);
+	const int64_t *times = w->times->times;
+	w->at = WEFT_FIRST_NEAR(i, w->at, w->end, times[i] >= until_ns);
+	size_t n = w->at - w->first;
+	return (uint64_t)n * (uint64_t)until_ns - w->times->sums[w->sums + n];
 }
 
 static bool has_failed(const struct weft_promise *p)
@@ -411,15 +416,30 @@ void weft__fold_index_destroy(struct weft_fold_index *x)
 	free(x);
 }
 
-struct weft_fold_sum weft_view_sum_fold(const struct weft_view *v, size_t fold, int64_t from_ns, int64_t to_ns)
+void weft_view_sum_fold(const struct weft_view *v, size_t fold, const int64_t *times_ns, size_t count, struct weft_fold_sum *sums)
 {
 	const struct weft_fold_index *x = v->index->folds;
-	if (!x || to_ns <= from_ns)
-		return (struct weft_fold_sum){0};
-	double span = (double)to_ns - (double)from_ns;
-	size_t first = WEFT_FIRST(i, x->failures[fold], x->failures[fold + 1], x->failed[i] >= from_ns);
-	size_t last = WEFT_FIRST(i, first, x->failures[fold + 1], x->failed[i] >= to_ns);
-	return (struct weft_fold_sum){.alive = covered(&x->start, &x->end, x->lives, fold, from_ns, to_ns) / span,
-	    .running = covered(&x->run_start, &x->run_end, x->runs, fold, from_ns, to_ns) / span,
-	    .failed = last - first};
+	memset(sums, 0, count * sizeof *sums);
+	if (!x)
+		return;
+	struct walk begun = walk_of(&x->start, x->lives, fold), ended = walk_of(&x->end, x->lives, fold);
+	struct walk run = walk_of(&x->run_start, x->runs, fold), rested = walk_of(&x->run_end, x->runs, fold);
+	size_t failed = x->failures[fold], failures_end = x->failures[fold + 1];
+	uint64_t alive_before = 0, running_before = 0;
+	size_t failed_before = 0;
+	for (size_t i = 0; i <= count; i++) {
+		/* Differences are right, though sums may wrap around. */
+		uint64_t alive = before(&begun, times_ns[i]) - before(&ended, times_ns[i]);
+		uint64_t running = before(&run, times_ns[i]) - before(&rested, times_ns[i]);
+		failed = WEFT_FIRST_NEAR(k, failed, failures_end, x->failed[k] >= times_ns[i]);
+		if (i > 0 && times_ns[i] > times_ns[i - 1]) {
+			double span = (double)times_ns[i] - (double)times_ns[i - 1];
+			sums[i - 1] = (struct weft_fold_sum){.alive = (double)(int64_t)(alive - alive_before) / span,
+			    .running = (double)(int64_t)(running - running_before) / span,
+			    .failed = failed - failed_before};
+		}
+		alive_before = alive;
+		running_before = running;
+		failed_before = failed;
+	}
 }

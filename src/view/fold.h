@@ -54,7 +54,10 @@ struct weft_fold_sum {
 	size_t failed;
 };
 
-/* Of a fold that was made by hand, by its number.  Logarithmic in its promises and their runs. */
-struct weft_fold_sum weft_view_sum_fold(const struct weft_view *view, size_t fold, int64_t from_ns, int64_t to_ns);
+/* Of a fold that was made by hand, by its number: sums[i] is of times_ns[i] up to times_ns[i + 1]; `count` sums, of times that
+ * never fall.  What begins and ends in a stretch is found near what does in the one before: linear in stretches, logarithmic in
+ * promises and their runs. */
+void weft_view_sum_fold(
+    const struct weft_view *view, size_t fold, const int64_t *times_ns, size_t count, struct weft_fold_sum *sums);
 
 #endif
