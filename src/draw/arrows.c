@@ -1,8 +1,9 @@
 /* arrows.c: what promises did to each other.
  *
  * Where there are few of a class, all are drawn: those that begin within a few px of each other and end so are one, stronger and
- * with their number.  Of a class of which there are many, none is: how many there are in each column of pixels stands below the
- * rows, as exactly as pixels can say it.  Nothing is ever a sample.  SPDX-License-Identifier: ISC */
+ * with their number.  Of a class of which there are many, or which stand so near each other that they would be a wall, none is:
+ * how many there are in each column of pixels stands below the rows, as exactly as pixels can say it.  Nothing is ever a sample.
+ * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +12,10 @@
 
 #define CELL_PX 2        /* ends that are so near are one */
 #define FEW_ARROWS 3000  /* more of one class are many */
-#define MOST_BUNDLES 500 /* so are more than these that stand apart, of all classes */
+#define MOST_BUNDLES 500 /* so are more than these that stand apart, of all classes, */
+#define WALL 40          /* and more than these of one class, if more than */
+#define WALL_EACH 4      /* so many on average end within one and the same */
+#define WALL_PX 16       /* px of width: they would be a wall */
 #define MOST_MARKED 1500 /* of one promise: then cells grow */
 #define BAND_PX 20       /* height of the columns, */
 #define LOW_BAND_PX 12   /* where times are written below */
@@ -241,21 +245,44 @@ static void draw_numbers(struct weft__frame *f)
 	}
 }
 
-/* Takes away the class of which most are left, and so on, until there is room for all that are. */
-static void thin_out(struct weft__frame *f, bool is_many[WEFT_ARROWS])
+static void take_away(struct weft__frame *f, size_t arrow, bool is_many[WEFT_ARROWS])
 {
 	struct weft_draw_scratch *s = f->s;
-	while (s->bundles.count > MOST_BUNDLES) {
-		size_t counts[WEFT_ARROWS] = {0}, kept = 0, most = 0;
-		for (size_t i = 0; i < s->bundles.count; i++)
-			counts[s->bundles.items[i].arrow]++;
+	size_t kept = 0;
+	for (size_t i = 0; i < s->bundles.count; i++)
+		if (s->bundles.items[i].arrow != arrow)
+			s->bundles.items[kept++] = s->bundles.items[i];
+	s->bundles.count = kept;
+	is_many[arrow] = true;
+}
+
+/* Takes away classes that would be walls; then the class of which most are left, and so on, until there is room for all that
+ * are. */
+static void thin_out(struct weft__frame *f, bool is_many[WEFT_ARROWS])
+{
+	enum { PLACES = 32768 / WALL_PX };
+	uint64_t ends[WEFT_ARROWS][PLACES / 64] = {{0}};
+	size_t counts[WEFT_ARROWS] = {0}, places[WEFT_ARROWS] = {0};
+	for (size_t i = 0; i < f->s->bundles.count; i++) {
+		const struct weft__bundle *b = &f->s->bundles.items[i];
+		int x = weft__floor((double)b->x1);
+		size_t at = x < 0 ? 0 : x < f->width ? (size_t)x / WALL_PX : (size_t)f->width / WALL_PX;
+		counts[b->arrow]++;
+		places[b->arrow] += !(ends[b->arrow][at / 64] >> at % 64 & 1);
+		ends[b->arrow][at / 64] |= 1ull << at % 64;
+	}
+	for (size_t a = 0; a < WEFT_ARROWS; a++) {
+		if (counts[a] > WALL && counts[a] > WALL_EACH * places[a]) {
+			take_away(f, a, is_many);
+			counts[a] = 0;
+		}
+	}
+	while (f->s->bundles.count > MOST_BUNDLES) {
+		size_t most = 0;
 		for (size_t a = 1; a < WEFT_ARROWS; a++)
 			most = counts[a] > counts[most] ? a : most;
-		for (size_t i = 0; i < s->bundles.count; i++)
-			if (s->bundles.items[i].arrow != most)
-				s->bundles.items[kept++] = s->bundles.items[i];
-		s->bundles.count = kept;
-		is_many[most] = true;
+		take_away(f, most, is_many);
+		counts[most] = 0;
 	}
 }
 
@@ -310,6 +337,16 @@ static void draw_column(struct weft__frame *f, const uint32_t *counts, int x, do
 	weft__rect(f, weft__ink(WEFT_LAYER_METRIC, LOOK[top].paint, weft__floor(rest * 255 + 0.5)), x, y - 1, x + 1, y);
 }
 
+/* Of those that are counted, how many end from one column to another. */
+static uint32_t arrows_within(const struct weft__frame *f, int x0, int x1)
+{
+	uint32_t sum = 0;
+	for (int x = x0 > 0 ? x0 : 0; x < x1; x++)
+		for (size_t a = 0; a < WEFT_ARROWS; a++)
+			sum += f->s->columns.items[(size_t)x * WEFT_ARROWS + a];
+	return sum;
+}
+
 /* How many there are of the classes that are too many, above what stands below the rows. */
 static void draw_density(struct weft__frame *f, const bool is_many[WEFT_ARROWS])
 {
@@ -330,11 +367,17 @@ static void draw_density(struct weft__frame *f, const bool is_many[WEFT_ARROWS])
 	}
 	char text[80];
 	int len = snprintf(text, sizeof text, "%u arrows, at most %u a pixel", all, peak);
-	double width = weft__text_width(f, WEFT_FONT_SMALL, text, (size_t)len), y = s->band_y1 - 2;
-	if (width + 12 > f->width || weft__text_blocked(f, WEFT_FONT_SMALL, 6, y, width))
+	double width = weft__text_width(f, WEFT_FONT_SMALL, text, (size_t)len), y = s->band_y1 - 2, x = 6;
+	if (width + 12 > f->width)
 		return;
-	weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 208), 3, (int)y - 9, weft__floor(width) + 9, (int)y + 3);
-	weft__text_put(f, WEFT_PAINT_AXIS_TEXT, 6, y, (struct weft__writing){WEFT_FONT_SMALL, text, (size_t)len, width});
+	/* Not before what it is about. */
+	if (arrows_within(f, 3, weft__floor(width) + 9) > arrows_within(f, f->width - weft__floor(width) - 9, f->width - 3))
+		x = f->width - width - 6;
+	if (weft__text_blocked(f, WEFT_FONT_SMALL, x, y, width))
+		return;
+	weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 208), weft__floor(x) - 3, (int)y - 9,
+	    weft__floor(x + width) + 3, (int)y + 3);
+	weft__text_put(f, WEFT_PAINT_AXIS_TEXT, x, y, (struct weft__writing){WEFT_FONT_SMALL, text, (size_t)len, width});
 }
 
 void weft__draw_arrows(struct weft__frame *f)

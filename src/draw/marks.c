@@ -117,21 +117,23 @@ static void draw_ring(struct weft__frame *f, int alpha, int x0, int y0, int x1, 
 	weft__rect(f, ink, x1 - width, y0 + width, x1, y1 - width);
 }
 
-/* The name of the selected one on a plate above it, or below where there is no room above. */
-static void draw_name(struct weft__frame *f, uint32_t promise, double x0, int y0, int y1)
+/* The name of the selected one on a plate that stands on its line like a tab, exactly where the frame has written it; below where
+ * there is no room above. */
+static void draw_name(struct weft__frame *f, uint32_t promise, double x0, const struct row *row)
 {
 	char text[176];
 	double width;
-	size_t len = name_of(f, promise, text, sizeof text - 4);
-	len = weft__text_fit(f, WEFT_FONT_BOLD, text, len, sizeof text, f->width - 24.0, &width);
+	size_t len = weft__fold_name(f, promise, text, sizeof text - 4);
+	len = len > 0 ? len : name_of(f, promise, text, sizeof text - 4);
+	len = weft__text_fit(f, WEFT_FONT_LABEL, text, len, sizeof text, f->width - 24.0, &width);
 	if (len == 0)
 		return;
-	double x = x0 > 8 ? x0 : 8;
+	double x = x0 + 3 > 4 ? x0 + 3 : 4;
 	x = x + width + 12 > f->width ? f->width - width - 12 : x;
-	int left = weft__floor(x), baseline = y0 - 6 > 14 ? y0 - 6 : y1 + 14;
-	weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255), left - 4, baseline - 12, left + weft__floor(width) + 6,
-	    baseline + 5);
-	weft__text_put(f, WEFT_PAINT_BACKGROUND, left, baseline, (struct weft__writing){WEFT_FONT_BOLD, text, len, width});
+	int left = weft__floor(x), baseline = row->y > 20 ? row->y - 4 : row->y + row->half + 16;
+	weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255), left - 5, baseline - 13, left + weft__floor(width) + 5,
+	    baseline + 4);
+	weft__text_put(f, WEFT_PAINT_BACKGROUND, left, baseline, (struct weft__writing){WEFT_FONT_LABEL, text, len, width});
 }
 
 static void draw_one(struct weft__frame *f, uint32_t promise, bool selected)
@@ -147,7 +149,7 @@ static void draw_one(struct weft__frame *f, uint32_t promise, bool selected)
 	int y0 = row.y - row.half - 2, y1 = row.y + row.half + 4;
 	if (selected) {
 		draw_ring(f, 255, x0, y0, x1, y1, 2);
-		draw_name(f, promise, from, y0, y1);
+		draw_name(f, promise, from < f->width ? weft__floor(from) : f->width, &row);
 	} else {
 		draw_ring(f, 144, x0, y0, x1, y1, 1);
 	}

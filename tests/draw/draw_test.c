@@ -332,6 +332,92 @@ static void test_fold(void **state)
 }
 
 /* Without a label a promise is called by the function that made it, else by the place, else by its id. */
+/* Where a text begins; NULL: it is not there. */
+static const struct weft_prim *text_of(const struct weft_draw_list *list, const char *text)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->prims[i].kind == WEFT_PRIM_TEXT && list->prims[i].count == strlen(text) &&
+		    memcmp(list->text + list->prims[i].first, text, strlen(text)) == 0)
+			return &list->prims[i];
+	return NULL;
+}
+
+/* The name of who is selected stands where the frame has it, on a plate that hides all of that. */
+static void test_plate(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"main", "read a block", "nobody signals", "write it"};
+	static struct mirage_writer w;
+	struct scene s;
+	size_t seen = 0;
+	write_signs(&w);
+	open_scene(&s, w.bytes, w.size);
+	for (uint32_t p = 1; p < s.model->promise_count; p++) {
+		char name[100];
+		weft_model_name(s.model, p, name, sizeof name);
+		for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+			if (strcmp(name, names[n]) != 0)
+				continue;
+			assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+			assert_non_null(text_of(&s.list, name));
+			const struct weft_prim frame = *text_of(&s.list, name);
+			struct weft_marks marks = {.hovered = WEFT_NONE, .selected = p};
+			assert_int_equal(weft_marks_draw(&s.list, s.view, &marks, NULL), WEFT_OK);
+			const struct weft_prim *on_plate = text_of(&s.list, name);
+			assert_non_null(on_plate);
+			assert_true(on_plate->x0 == frame.x0 && on_plate->y0 == frame.y0);
+			bool hidden = false;
+			for (size_t i = 0; i < s.list.count; i++) {
+				const struct weft_prim *r = &s.list.prims[i];
+				hidden |= r->kind == WEFT_PRIM_RECT && r->paint == WEFT_PAINT_ACCENT && r->x0 < frame.x0 &&
+					  r->x1 > frame.x0 + frame.width && r->y0 < frame.y0 - 11 && r->y1 > frame.y0 + 3;
+			}
+			assert_true(hidden);
+			seen++;
+		}
+	}
+	assert_int_equal(seen, sizeof names / sizeof *names);
+	close_scene(&s);
+}
+
+/* A hundred promises are made and resolved within a moment of a long trace: their arrows are counted, and the number of them does
+ * not stand before the columns.  The same over all of it are drawn. */
+static void test_wall(void **state)
+{
+	(void)state;
+	for (int wide = 0; wide < 2; wide++) {
+		enum { ARROWS = 100 };
+		static struct mirage_writer w;
+		struct scene s;
+		int64_t now = 1000;
+		w.size = 0;
+		mw_packet(&w, 1);
+		mw_create(&w, now, -1, 1, WEFT_KIND_TASK);
+		mw_op(&w, now, WEFT_OP_RUN, 1);
+		for (int64_t i = 0; i < ARROWS; i++)
+			mw_create(&w, now += 10, 1, 2 + i, WEFT_KIND_TASK);
+		for (int64_t i = 0; i < ARROWS; i++)
+			mw_link(&w, now += wide ? 1000000 : 10000, WEFT_OP_RESOLVE, 1, 2 + i);
+		mw_op(&w, now += 10, WEFT_OP_RUN, -1);
+		mw_op(&w, 100000000, WEFT_OP_RUN, 1);
+		mw_op(&w, 100001000, WEFT_OP_RUN, -1);
+		mw_end(&w, 0);
+		open_scene(&s, w.bytes, w.size);
+		assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+		size_t heads = 0;
+		const struct weft_prim *said = text_of(&s.list, "100 arrows, at most 9 a pixel");
+		for (size_t i = 0; i < s.list.count; i++)
+			heads += s.list.prims[i].kind == WEFT_PRIM_TRIANGLE && s.list.prims[i].paint == WEFT_PAINT_RESOLVE;
+		if (wide) {
+			assert_true(heads >= ARROWS && !said);
+		} else {
+			assert_int_equal(heads, 0);
+			assert_true(said && said->x0 > 640);
+		}
+		close_scene(&s);
+	}
+}
+
 static void test_sites(void **state)
 {
 	(void)state;
@@ -482,6 +568,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_signs),
 	    cmocka_unit_test(test_expected),
 	    cmocka_unit_test(test_fold),
+	    cmocka_unit_test(test_plate),
+	    cmocka_unit_test(test_wall),
 	    cmocka_unit_test(test_sites),
 	    cmocka_unit_test(test_svg),
 	    cmocka_unit_test(test_bounded),
