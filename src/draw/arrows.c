@@ -13,9 +13,9 @@
 #define CELL_PX 2        /* ends that are so near are one */
 #define FEW_ARROWS 3000  /* more of one class are many */
 #define MOST_BUNDLES 500 /* so are more than these that stand apart, of all classes, */
-#define WALL 40          /* and more than these of one class, if more than */
-#define WALL_EACH 4      /* so many on average end within one and the same */
-#define WALL_PX 16       /* px of width: they would be a wall */
+#define WALL 40          /* and more than these of one class, if they */
+#define WALL_PART 5      /* cover more than this part of where they are */
+#define WALL_PX 16       /* in places as wide as this: they would be a wall */
 #define MOST_MARKED 1500 /* of one promise: then cells grow */
 #define BAND_PX 20       /* height of the columns, */
 #define LOW_BAND_PX 12   /* where times are written below */
@@ -256,27 +256,43 @@ static void take_away(struct weft__frame *f, size_t arrow, bool is_many[WEFT_ARR
 	is_many[arrow] = true;
 }
 
+/* Whether those of a class would be a wall: in the places where they end they cover much of the height that they are at. */
+static bool is_wall(const struct weft__frame *f, size_t arrow)
+{
+	enum { PLACES = 32768 / WALL_PX + 1 };
+	struct {
+		float y0, y1;
+	} places[PLACES] = {{0}};
+	size_t count = 0;
+	float covered = 0, area = 0;
+	for (size_t i = 0; i < f->s->bundles.count; i++) {
+		const struct weft__bundle *b = &f->s->bundles.items[i];
+		int x = weft__floor((double)b->x1) / WALL_PX;
+		size_t at = x > 0 ? x < PLACES ? (size_t)x : PLACES - 1 : 0;
+		float y0 = b->y0 < b->y1 ? b->y0 : b->y1, y1 = b->y0 < b->y1 ? b->y1 : b->y0;
+		if (b->arrow != arrow)
+			continue;
+		bool is_first = places[at].y1 <= 0;
+		places[at].y0 = is_first || y0 < places[at].y0 ? y0 : places[at].y0;
+		places[at].y1 = y1 > places[at].y1 ? y1 : places[at].y1;
+		covered += y1 - y0;
+		count++;
+	}
+	for (size_t at = 0; at < PLACES; at++)
+		area += (places[at].y1 - places[at].y0) * WALL_PX;
+	return count > WALL && covered * WALL_PART > area;
+}
+
 /* Takes away classes that would be walls; then the class of which most are left, and so on, until there is room for all that
  * are. */
 static void thin_out(struct weft__frame *f, bool is_many[WEFT_ARROWS])
 {
-	enum { PLACES = 32768 / WALL_PX };
-	uint64_t ends[WEFT_ARROWS][PLACES / 64] = {{0}};
-	size_t counts[WEFT_ARROWS] = {0}, places[WEFT_ARROWS] = {0};
-	for (size_t i = 0; i < f->s->bundles.count; i++) {
-		const struct weft__bundle *b = &f->s->bundles.items[i];
-		int x = weft__floor((double)b->x1);
-		size_t at = x < 0 ? 0 : x < f->width ? (size_t)x / WALL_PX : (size_t)f->width / WALL_PX;
-		counts[b->arrow]++;
-		places[b->arrow] += !(ends[b->arrow][at / 64] >> at % 64 & 1);
-		ends[b->arrow][at / 64] |= 1ull << at % 64;
-	}
-	for (size_t a = 0; a < WEFT_ARROWS; a++) {
-		if (counts[a] > WALL && counts[a] > WALL_EACH * places[a]) {
+	size_t counts[WEFT_ARROWS] = {0};
+	for (size_t a = 0; a < WEFT_ARROWS; a++)
+		if (is_wall(f, a))
 			take_away(f, a, is_many);
-			counts[a] = 0;
-		}
-	}
+	for (size_t i = 0; i < f->s->bundles.count; i++)
+		counts[f->s->bundles.items[i].arrow]++;
 	while (f->s->bundles.count > MOST_BUNDLES) {
 		size_t most = 0;
 		for (size_t a = 1; a < WEFT_ARROWS; a++)
