@@ -83,7 +83,7 @@ static bool know(struct weft__finder *f)
 	for (int i = 0; i < WEFT_FINDING_KINDS; i++)
 		needs |= applies(f, checks[i].needs) ? checks[i].needs : 0;
 	weft__watch_stage(watch, 30);
-	bool ok = find_rest(f) && find_heirs(f) && weft_ties_init(&f->ties, f->model, WEFT_TIES_BOTH, watch) == WEFT_OK;
+	bool ok = find_rest(f) && find_heirs(f) && weft_ties_init(&f->ties, f->model, WEFT_TIES_ALL, watch) == WEFT_OK;
 	weft__watch_stage(watch, 45);
 	if (needs & WAITING)
 		ok = ok && weft__waiting_init(&f->waiting, &f->ties, INT64_MAX, watch) == WEFT_OK;

@@ -366,30 +366,40 @@ static int64_t awake_since(const struct weft_model *m, const struct weft_path_st
 	return since_ns;
 }
 
-/* Who ran longest in each window, in one pass over all runs.  Windows are in time order and do not overlap. */
-static void look_into(const struct weft_model *m, struct window *windows, size_t count, const struct weft_path_step *steps)
+/* Notes in each window that p ran there, if nobody ran longer. */
+static void look_into(
+    const struct weft_model *m, uint32_t p, struct window *windows, size_t count, const struct weft_path_step *steps)
 {
-	const int64_t first_ns = count > 0 ? windows[0].from_ns : 0, last_ns = count > 0 ? windows[count - 1].to_ns : 0;
-	for (uint32_t p = 1; p < m->promise_count; p++)
-		for (uint32_t r = m->promises[p].runs; r < m->promises[p + 1].runs; r++) {
-			const struct weft_run *run = &m->runs[r];
-			if (run->end_ns <= first_ns || run->start_ns >= last_ns) /* most */
+	for (uint32_t r = m->promises[p].runs; r < m->promises[p + 1].runs; r++) {
+		const struct weft_run *run = &m->runs[r];
+		if (run->end_ns <= windows[0].from_ns || run->start_ns >= windows[count - 1].to_ns) /* most */
+			continue;
+		size_t at = WEFT_FIRST(i, 0, count, windows[i].to_ns > run->start_ns);
+		for (; at < count && windows[at].from_ns < run->end_ns; at++) {
+			struct window *w = &windows[at];
+			const struct weft_path_step *s = &steps[at];
+			int64_t from_ns = max_ns(run->start_ns, w->from_ns);
+			int64_t to_ns = run->end_ns < w->to_ns ? run->end_ns : w->to_ns;
+			bool elsewhere = s->kind == WEFT_STEP_WAITING && m->promises[s->promise].stream != m->promises[p].stream;
+			if (s->promise == p || elsewhere || to_ns - from_ns <= w->longest_ns || are_apart(m, s->promise, p))
 				continue;
-			size_t at = WEFT_FIRST(i, 0, count, windows[i].to_ns > run->start_ns);
-			for (; at < count && windows[at].from_ns < run->end_ns; at++) {
-				struct window *w = &windows[at];
-				const struct weft_path_step *s = &steps[at];
-				int64_t from_ns = max_ns(run->start_ns, w->from_ns);
-				int64_t to_ns = run->end_ns < w->to_ns ? run->end_ns : w->to_ns;
-				bool elsewhere =
-				    s->kind == WEFT_STEP_WAITING && m->promises[s->promise].stream != m->promises[p].stream;
-				if (s->promise == p || elsewhere || to_ns - from_ns <= w->longest_ns ||
-				    are_apart(m, s->promise, p))
-					continue;
-				w->longest_ns = to_ns - from_ns;
-				w->who = p;
-			}
+			w->longest_ns = to_ns - from_ns;
+			w->who = p;
 		}
+	}
+}
+
+/* Who ran longest in each window, in one pass over all promises.  Windows are in time order and do not overlap. */
+static void look_into_all(const struct weft_ties *ties, struct window *windows, size_t count, const struct weft_path_step *steps)
+{
+	const struct weft_model *m = ties->model;
+	for (size_t from = 0; count > 0 && from < m->promise_count; from += WEFT_TIES_BLOCK) {
+		const struct weft_run *ran = &ties->ran[from / WEFT_TIES_BLOCK];
+		size_t to = from + WEFT_TIES_BLOCK < m->promise_count ? from + WEFT_TIES_BLOCK : m->promise_count;
+		if (ran->end_ns > windows[0].from_ns && ran->start_ns < windows[count - 1].to_ns)
+			for (size_t p = from > 0 ? from : 1; p < to; p++)
+				look_into(m, (uint32_t)p, windows, count, steps);
+	}
 }
 
 /* Who held a lock for most of a step. */
@@ -437,7 +447,7 @@ static bool finish_path(struct weft_path *path, const struct walk *w)
 		if (s->lock != WEFT_NONE)
 			s->holder = find_holder(w->ties, s);
 	}
-	look_into(m, windows, count, steps);
+	look_into_all(w->ties, windows, count, steps);
 	for (size_t i = 0; i < count; i++) {
 		struct weft_path_step s = steps[i];
 		int64_t late_ns = s.end_ns - windows[i].from_ns;
@@ -478,7 +488,7 @@ int weft_path_create_with(struct weft_path **out, const struct weft_ties *ties, 
 int weft_path_create(struct weft_path **out, const struct weft_model *model, uint32_t promise, struct weft_error *err)
 {
 	struct weft_ties ties;
-	if (weft_ties_init(&ties, model, WEFT_TIES_BOTH, NULL) < 0)
+	if (weft_ties_init(&ties, model, WEFT_TIES_ALL, NULL) < 0)
 		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
 	int status = weft_path_create_with(out, &ties, promise, err);
 	weft_ties_finish(&ties);
@@ -560,7 +570,7 @@ int weft_blames_create(struct weft_blames **out, const struct weft_model *model,
 {
 	struct weft_ties ties;
 	struct counting c = {.walk = {.ties = &ties}};
-	if (weft_ties_init(&ties, model, WEFT_TIES_BOTH, NULL) < 0)
+	if (weft_ties_init(&ties, model, WEFT_TIES_ALL, NULL) < 0)
 		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
 	bool ok = find_ends_of_messages(&c.walk);
 	uint32_t last = WEFT_NONE;

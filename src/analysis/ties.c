@@ -77,6 +77,22 @@ static bool list_links(struct weft_ties *ties, uint32_t **begin, uint32_t **link
 	return *begin && *links && sort_links(m, *begin, *links, by_from, watch);
 }
 
+static bool list_blocks(struct weft_ties *ties)
+{
+	const struct weft_model *m = ties->model;
+	ties->ran = malloc((m->promise_count / WEFT_TIES_BLOCK + 1) * sizeof *ties->ran);
+	for (size_t p = 0; ties->ran && p < m->promise_count; p += WEFT_TIES_BLOCK) {
+		struct weft_run *ran = &ties->ran[p / WEFT_TIES_BLOCK];
+		size_t next = p + WEFT_TIES_BLOCK < m->promise_count ? p + WEFT_TIES_BLOCK : m->promise_count;
+		*ran = (struct weft_run){INT64_MAX, INT64_MIN};
+		for (uint32_t r = m->promises[p].runs; r < m->promises[next].runs; r++) {
+			ran->start_ns = m->runs[r].start_ns < ran->start_ns ? m->runs[r].start_ns : ran->start_ns;
+			ran->end_ns = m->runs[r].end_ns > ran->end_ns ? m->runs[r].end_ns : ran->end_ns;
+		}
+	}
+	return ties->ran != NULL;
+}
+
 int weft_ties_init(struct weft_ties *ties, const struct weft_model *model, enum weft_ties_lists lists, struct weft__watch *watch)
 {
 	*ties = (struct weft_ties){
@@ -87,7 +103,8 @@ int weft_ties_init(struct weft_ties *ties, const struct weft_model *model, enum 
 	bool ok = ties->now && ties->ended_ns && weft_ties_follow(model, INT64_MAX, ties->now, watch);
 	ok = ok && find_ends(ties, watch) &&
 	     (!(lists & WEFT_TIES_OUT) || list_links(ties, &ties->out_begin, &ties->out, true, watch)) &&
-	     (!(lists & WEFT_TIES_IN) || list_links(ties, &ties->in_begin, &ties->in, false, watch));
+	     (!(lists & WEFT_TIES_IN) || list_links(ties, &ties->in_begin, &ties->in, false, watch)) &&
+	     (!(lists & WEFT_TIES_RAN) || list_blocks(ties));
 	if (ok)
 		return WEFT_OK;
 	weft_ties_finish(ties);
@@ -102,6 +119,7 @@ void weft_ties_finish(struct weft_ties *ties)
 	free(ties->out);
 	free(ties->in_begin);
 	free(ties->in);
+	free(ties->ran);
 	weft_vec_free(&ties->failed);
 	*ties = (struct weft_ties){0};
 }

@@ -16,10 +16,13 @@ struct weft_ties {
 	uint32_t *out_begin, *out; /* out[out_begin[p]] up to out[out_begin[p + 1]]: numbers of the links from p, in time order */
 	uint32_t *in_begin, *in;   /* the same of the links to p */
 	WEFT_VEC(uint32_t) failed; /* those that themselves came to their end by failing */
+	struct weft_run *ran;      /* by block of WEFT_TIES_BLOCK promises: from their first run to the end of their last one */
 };
 
-/* Which lists of links are wanted; the others are NULL. */
-enum weft_ties_lists { WEFT_TIES_NONE, WEFT_TIES_OUT = 1, WEFT_TIES_IN = 2, WEFT_TIES_BOTH = 3 };
+#define WEFT_TIES_BLOCK 64u
+
+/* Which lists are wanted: links from promises, links to them, runs of blocks; the others are NULL. */
+enum weft_ties_lists { WEFT_TIES_NONE, WEFT_TIES_OUT = 1, WEFT_TIES_IN = 2, WEFT_TIES_RAN = 4, WEFT_TIES_ALL = 7 };
 
 /* The model must outlive it.  WEFT_ENOMEM, WEFT_ECANCELLED (by `watch`, which may be NULL): nothing is kept.  Linear. */
 int weft_ties_init(struct weft_ties *ties, const struct weft_model *model, enum weft_ties_lists lists, struct weft__watch *watch);

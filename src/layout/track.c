@@ -116,8 +116,8 @@ static bool adopt_orphans(struct search *s)
 		first++;
 	if (first == m->promise_count)
 		return true;
-	s->root = malloc((m->promise_count + 1) * sizeof *s->root);
-	s->waiter = malloc((m->promise_count + 1) * sizeof *s->waiter);
+	s->root = malloc(m->promise_count * sizeof *s->root);
+	s->waiter = malloc(m->promise_count * sizeof *s->waiter);
 	if (!s->root || !s->waiter)
 		return false;
 	memset(s->waiter, 0xff, m->promise_count * sizeof *s->waiter);
@@ -226,15 +226,15 @@ bool weft__tracks_find(
 {
 	const size_t n = model->promise_count;
 	struct search s = {.model = model, .layout = layout};
-	s.owner = layout->track_of = malloc((n + 1) * sizeof *s.owner);
+	s.owner = layout->track_of = malloc(n * sizeof *s.owner);
 	if (!s.owner)
 		return false;
 	if (!(census->traits & (WEFT_TRAIT_ACTOR | WEFT_TRAIT_OUTSIDE))) {
 		memset(s.owner, 0xff, n * sizeof *s.owner);
 		return true;
 	}
-	s.depth = malloc(n + 1);
-	s.scope = malloc((n + 1) * sizeof *s.scope);
+	s.depth = malloc(n);
+	s.scope = malloc(n * sizeof *s.scope);
 	bool done = s.depth && s.scope;
 	if (census->traits & TRAITS_MARK)
 		done = done && find_marks(&s);
@@ -260,7 +260,7 @@ bool weft__tracks_take(
 {
 	const uint32_t n = (uint32_t)model->promise_count;
 	struct search s = {.model = model, .layout = layout};
-	s.owner = layout->track_of = malloc(((size_t)n + 1) * sizeof *s.owner);
+	s.owner = layout->track_of = malloc(n * sizeof *s.owner);
 	if (!s.owner)
 		return false;
 	memset(s.owner, 0xff, n * sizeof *s.owner);
@@ -275,7 +275,7 @@ bool weft__tracks_take(
 				s.owner[promise] = whole->tracks[t].actor;
 		}
 	follow_leaders(&s);
-	s.scope = malloc(((size_t)n + 1) * sizeof *s.scope);
+	s.scope = malloc(n * sizeof *s.scope);
 	bool done = s.scope && list_tracks(&s);
 	free(s.scope);
 	return done;

@@ -99,22 +99,28 @@ static void test_rows_of_a_server(void **state)
 		mw_create(&w, 1000 * i, -1, i, WEFT_KIND_CONNECTION);
 		mw_create(&w, 1000 * i + 10, i, i + 1, WEFT_KIND_FS);
 	}
+	mw_create(&w, 1000000, 5000, 5001, WEFT_KIND_BIND); /* nobody knows who made 5000 */
 	mw_end(&w, 0);
 	assert_int_equal(weft_trace_open_memory(&trace, w.bytes, w.size, "test", NULL), WEFT_OK);
 	assert_int_equal(weft_model_build(&model, trace, NULL, NULL), WEFT_OK);
 	only_one_fails = true;
 	for (long needed = 0, status = WEFT_ENOMEM; status != WEFT_OK; needed++) {
-		struct weft_layout *layout;
+		struct weft_layout *whole = NULL, *part = NULL;
+		const uint64_t two[(2 * CONNECTIONS + 3) / 64 + 1] = {6, 6}; /* connections, with what belongs to them */
 		allocations_left = needed;
-		status = weft_layout_create(&layout, model, NULL);
+		status = weft_layout_create(&whole, model, NULL);
+		if (status == WEFT_OK)
+			status = weft_layout_create_folded(&part, model, whole, two, NULL, NULL);
 		bool one_failed = allocations_left < 0;
 		allocations_left = -1;
 		assert_int_equal(status, one_failed ? WEFT_ENOMEM : WEFT_OK);
 		if (status == WEFT_OK) {
-			assert_int_equal(layout->track_count, CONNECTIONS);
-			assert_true(needed > 10);
-			weft_layout_destroy(layout);
+			assert_int_equal(whole->track_count, CONNECTIONS);
+			assert_int_equal(part->track_count, 2);
+			assert_true(needed > 20);
 		}
+		weft_layout_destroy(part);
+		weft_layout_destroy(whole);
 	}
 	weft_model_destroy(model);
 	weft_trace_close(trace);

@@ -588,32 +588,48 @@ static void test_orphans_belong_to_who_waits_for_them(void **state)
 	m.promises[2].created_by = WEFT_SYSTEM;
 	links[0].to = 1;
 	expect_owners(&m, (const uint32_t[]){0, 3, 0, 0, 0, 0});
+	/* One that the outside made, as the trace tells, belongs to nobody, and neither does an actor. */
+	links[0].to = 2;
+	expect_owners(&m, (const uint32_t[]){0, 0, 0, 0, 0, 0});
+	links[0].to = 1;
+	m.promises[1].kind = WEFT_KIND_CONNECTION;
+	m.promises[2].created_by = 1;
+	expect_owners(&m, (const uint32_t[]){0, 0, 1, 0, 0, 0});
 	free(m.promises);
 }
 
-/* Asks which promises belong to one, as a string of their numbers' letters, from 'b' for 1; they are laid out alone. */
-static void expect_focus(const struct weft_model *m, uint32_t promise, const char *wanted)
+/* Asks which promises belong to one, as a string of their numbers' letters, from 'b' for 1; they are laid out alone.  `owners`:
+ * to whose track each of them belongs there, '-' for none. */
+static void expect_focus(const struct weft_model *m, uint32_t promise, const char *wanted, const char *owners)
 {
-	struct weft_layout *whole, *part;
+	struct weft_layout *whole, *part, *same;
 	uint64_t *only;
 	size_t count;
-	char got[64] = "";
+	char got[64] = "", of[64] = "";
 	assert_int_equal(weft_layout_create(&whole, m, NULL), WEFT_OK);
 	assert_int_equal(weft_focus_find(&only, &count, m, whole, promise, NULL), WEFT_OK);
 	assert_int_equal(weft_layout_create_of(&part, m, only, NULL), WEFT_OK);
+	assert_int_equal(weft_layout_create_folded(&same, m, whole, only, NULL, NULL), WEFT_OK);
+	assert_memory_equal(same->track_of, part->track_of, m->promise_count * sizeof *same->track_of);
+	assert_memory_equal(same->rows, part->rows, m->promise_count * sizeof *same->rows);
 	for (uint32_t i = 1; i < m->promise_count; i++) {
 		bool is_in = only[i / 64] >> i % 64 & 1;
 		assert_int_equal(part->rows[i] != WEFT_NONE, is_in);
-		if (is_in)
-			got[strlen(got)] = (char)('a' + i);
+		if (!is_in)
+			continue;
+		uint32_t track = part->track_of[i];
+		of[strlen(got)] = (char)(track == WEFT_NONE ? '-' : 'a' + part->tracks[track].actor);
+		got[strlen(got)] = (char)('a' + i);
 	}
 	assert_string_equal(got, wanted);
+	assert_string_equal(of, owners);
 	assert_int_equal(count, strlen(wanted));
 	check_tracks(m, part);
 	for (uint32_t r = 0; r < part->row_count; r++)
 		assert_true(part->row_begin[r] < part->row_begin[r + 1]);
 	assert_int_equal(part->row_begin[part->row_count], count);
 	free(only);
+	weft_layout_destroy(same);
 	weft_layout_destroy(part);
 	weft_layout_destroy(whole);
 }
@@ -644,14 +660,14 @@ static void test_focus(void **state)
 	};
 	m.links = links;
 	m.link_count = 7;
-	expect_focus(&m, 3, "dehijk");
+	expect_focus(&m, 3, "dehijk", "-d-h--");
 	/* One that is no actor: what it made until it ended. */
-	expect_focus(&m, 4, "ehij");
-	expect_focus(&m, 5, "f");
+	expect_focus(&m, 4, "ehij", "--h-");
+	expect_focus(&m, 5, "f", "-");
 	/* A connection alone, with what its requests waited for until it ended. */
-	expect_focus(&m, 2, "cdefhijl");
-	expect_focus(&m, 8, "hi");
-	expect_focus(&m, 11, "jkl");
+	expect_focus(&m, 2, "cdefhijl", "-cdc-h--");
+	expect_focus(&m, 8, "hi", "-h");
+	expect_focus(&m, 11, "jkl", "---");
 	free(m.promises);
 }
 

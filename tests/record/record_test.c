@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -207,6 +208,27 @@ static void test_a_part_knows_its_owner_and_its_place(void **state)
 	assert_int_equal(e[1].kind, WEFT_KIND_FS);
 	assert_int_not_equal(e[1].site, WEFT_NO_SITE);
 	assert_true(r.info->sites[e[1].site].offset > 0);
+	forget(&r);
+}
+
+static void test_callers_are_told_by_their_places(void **state)
+{
+	enum { CALLERS = WEFT_STACK_MAX };
+	const char *code = (const char *)(uintptr_t)test_callers_are_told_by_their_places;
+	const void *callers[CALLERS];
+	uint32_t sites[CALLERS];
+	for (int i = 0; i < CALLERS; i++)
+		callers[i] = code + (i * 7) % CALLERS;
+	start((struct weft_record_options){.first_id = 100});
+	weft_stack(100, callers, CALLERS);
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.events.count, 1);
+	assert_int_equal(r.events.items[0].value, CALLERS);
+	assert_int_equal(weft_trace_callers(r.info, r.events.items[0].text, sites, CALLERS), CALLERS);
+	uint64_t first = r.info->sites[sites[0]].offset;
+	for (int i = 0; i < CALLERS; i++)
+		assert_int_equal(r.info->sites[sites[i]].offset - first, (i * 7) % CALLERS);
 	forget(&r);
 }
 
@@ -678,6 +700,52 @@ static void test_threads_come_and_go(void **state)
 	for (size_t i = 0; i < r.info->stream_count; i++)
 		packets += r.info->streams[i].packets;
 	assert_true(packets <= 4);
+	forget(&r);
+}
+
+static sem_t has_worked, may_end;
+
+static void *work_and_wait(void *name)
+{
+	for (int i = 0; i < 3; i++)
+		weft_label(WEFT_CREATE(WEFT_KIND_WORK), name);
+	sem_post(&has_worked);
+	while (sem_wait(&may_end))
+		;
+	return NULL;
+}
+
+/* The bytes of all files whose names begin with `prefix`. */
+static off_t bytes_of_files(const char *prefix)
+{
+	DIR *dir = opendir(directory);
+	off_t bytes = 0;
+	assert_non_null(dir);
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		struct stat of;
+		if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 && fstatat(dirfd(dir), entry->d_name, &of, 0) == 0)
+			bytes += of.st_size;
+	}
+	closedir(dir);
+	return bytes;
+}
+
+/* Whoever records nothing at that moment is no reason to keep room for more. */
+static void test_a_stop_gives_back_the_room_of_os_threads_that_wait(void **state)
+{
+	pthread_t thread;
+	sem_init(&has_worked, 0, 0);
+	sem_init(&may_end, 0, 0);
+	start((struct weft_record_options){.size_bytes = 1 << 20});
+	assert_int_equal(pthread_create(&thread, NULL, work_and_wait, "worker"), 0);
+	while (sem_wait(&has_worked))
+		;
+	weft_stop();
+	assert_in_range(bytes_of_files("stream"), 1, 16384);
+	sem_post(&may_end);
+	pthread_join(thread, NULL);
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.events.count, 6);
 	forget(&r);
 }
 
@@ -1333,6 +1401,7 @@ int main(int argc, char **argv)
 	    TEST(test_every_call),
 	    TEST(test_creation_knows_its_site),
 	    TEST(test_a_part_knows_its_owner_and_its_place),
+	    TEST(test_callers_are_told_by_their_places),
 	    TEST(test_the_last_file_is_missed),
 	    TEST(test_ids_beyond_32_bits),
 	    TEST(test_what_start_refuses),
@@ -1348,6 +1417,7 @@ int main(int argc, char **argv)
 	    TEST(test_signal_handlers),
 	    TEST(test_signals_of_the_program_are_let_in_again),
 	    TEST(test_threads_come_and_go),
+	    TEST(test_a_stop_gives_back_the_room_of_os_threads_that_wait),
 	    TEST(test_thread_without_room),
 	    TEST(test_ids_differ_where_there_is_no_stream),
 	    TEST(test_fork_leaves_the_trace_alone),
