@@ -1,8 +1,8 @@
 /* cairo.c: primitives and text.
  *
- * Rectangles that look alike are one path without antialiasing, which Cairo fills quickly, or go right into the pixels of an
- * image if they are small, as arrows' heads do; slanted lines are one path each, since many of them in one are slow.  Plain ASCII
- * goes as glyphs whose numbers and advances are looked up once; the rest through Pango, whose layouts are kept.
+ * Rectangles go right into the pixels of an image, as small arrows' heads do; elsewhere those that look alike are one path
+ * without antialiasing, which Cairo fills quickly.  Slanted lines are one path each, since many of them in one are slow.  Plain
+ * ASCII goes as glyphs whose numbers and advances are looked up once; the rest through Pango, whose layouts are kept.
  * SPDX-License-Identifier: ISC */
 #include "backends/cairo/cairo.h"
 
@@ -13,7 +13,6 @@
 #include <wchar.h>
 
 #define LAYOUTS 512u
-#define SMALL_PX 4096.0f
 #define AT_ONCE 32 /* px that are compared and filled together */
 #define HEAD_MOST_PX 30
 #define RECTS_A_PATH 128 /* where many overlap, a path costs the square of their number */
@@ -229,7 +228,22 @@ struct pixels {
 	unsigned char *data;
 	int stride, dx, dy; /* from the list's px to the image's */
 	int x0, y0, x1, y1; /* what may be drawn on */
+	bool are_taken;     /* since Cairo drew last */
 };
+
+static void take_pixels(struct pixels *px)
+{
+	if (!px->are_taken)
+		cairo_surface_flush(px->surface);
+	px->are_taken = true;
+}
+
+static void leave_pixels(struct pixels *px)
+{
+	if (px->are_taken)
+		cairo_surface_mark_dirty(px->surface);
+	px->are_taken = false;
+}
 
 static struct pixels pixels_of(cairo_t *cr)
 {
@@ -277,13 +291,6 @@ static uint32_t scale_pair(uint32_t pair, uint32_t by)
 	return ((pair + (pair >> 8 & 0xff00ff)) >> 8) & 0xff00ff;
 }
 
-static bool is_small(const struct weft_prim *p)
-{
-	return (p->x1 - p->x0) * (p->y1 - p->y0) < SMALL_PX;
-}
-
-static_assert(sizeof(wchar_t) == sizeof(uint32_t), "wmemset fills pixels, with the widest instructions that there are");
-
 /* A colour, and what it makes of the last that was under it: most of what is under a rectangle has one colour. */
 struct glaze {
 	uint32_t rb, ag, rest, under, mixed;
@@ -327,23 +334,66 @@ static void fill_line(uint32_t *at, int count, struct glaze *g)
 		at[i] = mix(g, at[i]);
 }
 
-static void fill_small(const struct pixels *px, const struct weft_prim *p, uint32_t rgb)
+/* A rectangle as far as it may be drawn on, in the image's px. */
+struct box {
+	int x0, y0, x1, y1;
+};
+
+static struct box box_of(const struct pixels *px, const struct weft_prim *p)
 {
-	int x0 = (int)p->x0 + px->dx, y0 = (int)p->y0 + px->dy, x1 = (int)p->x1 + px->dx, y1 = (int)p->y1 + px->dy;
-	x0 = x0 > px->x0 ? x0 : px->x0;
-	y0 = y0 > px->y0 ? y0 : px->y0;
-	x1 = x1 < px->x1 ? x1 : px->x1;
-	y1 = y1 < px->y1 ? y1 : px->y1;
-	uint32_t rb = scale_pair(rgb, p->alpha), ag = scale_pair(rgb >> 8 | 0xff0000, p->alpha);
-	struct glaze g = {.rb = rb, .ag = ag, .rest = 255u - p->alpha, .mixed = rb | ag << 8};
-	const int count = x1 - x0;
-	for (int y = y0; y < y1; y++) {
-		uint32_t *at = (uint32_t *)(void *)(px->data + (ptrdiff_t)y * px->stride) + x0;
+	struct box b = {(int)p->x0 + px->dx, (int)p->y0 + px->dy, (int)p->x1 + px->dx, (int)p->y1 + px->dy};
+	b.x0 = b.x0 > px->x0 ? b.x0 : px->x0;
+	b.y0 = b.y0 > px->y0 ? b.y0 : px->y0;
+	b.x1 = b.x1 < px->x1 ? b.x1 : px->x1;
+	b.y1 = b.y1 < px->y1 ? b.y1 : px->y1;
+	return b;
+}
+
+static uint32_t *line_at(const struct pixels *px, int x, int y)
+{
+	return (uint32_t *)(void *)(px->data + (ptrdiff_t)y * px->stride) + x;
+}
+
+/* A line of some rectangles. */
+static void fill_lines(const struct pixels *px, const struct weft_prim *p, const struct weft_prim *end, int y, struct glaze *g)
+{
+	for (; p < end; p++) {
+		struct box b = box_of(px, p);
+		const int count = b.x1 - b.x0;
+		uint32_t *at = line_at(px, b.x0, y);
 		if (count >= AT_ONCE)
-			fill_line(at, count, &g);
+			fill_line(at, count, g);
 		else
 			for (int i = 0; i < count; i++)
-				at[i] = mix(&g, at[i]);
+				at[i] = mix(g, at[i]);
+	}
+}
+
+/* Rectangles of one colour that begin and end at the same heights, up to place `end`.  Where a line has under it what the line
+ * above had, it becomes what that one became: a copy is cheaper than many narrow rectangles. */
+static void fill_rects(const struct pixels *px, const struct weft_prim *p, const struct weft_prim *end, struct glaze *g)
+{
+	enum { COST = 48 /* of a rectangle on a line, in px that are compared and copied */, GLAZED_COST = 4 /* of its px */ };
+	struct box all = box_of(px, p);
+	int64_t cost = 0;
+	for (const struct weft_prim *q = p; q < end; q++) {
+		struct box b = box_of(px, q);
+		all.x0 = b.x0 < all.x0 ? b.x0 : all.x0;
+		all.x1 = b.x1 > all.x1 ? b.x1 : all.x1;
+		cost += COST + (g->rest && b.x1 > b.x0 ? GLAZED_COST * (b.x1 - b.x0) : 0);
+	}
+	if (all.x1 <= all.x0)
+		return;
+	const size_t bytes = (size_t)(all.x1 - all.x0) * sizeof(uint32_t);
+	bool copies = cost > all.x1 - all.x0, is_like_above = false;
+	for (int y = all.y0; y < all.y1; y++) {
+		uint32_t *line = line_at(px, all.x0, y);
+		bool next_is_like_it = copies && y + 1 < all.y1 && !memcmp(line, line_at(px, all.x0, y + 1), bytes);
+		if (is_like_above)
+			memcpy(line, line_at(px, all.x0, y - 1), bytes);
+		else
+			fill_lines(px, p, end, y, g);
+		is_like_above = next_is_like_it;
 	}
 }
 
@@ -402,71 +452,86 @@ static bool fill_head(const struct pixels *px, const struct weft_prim *p, uint32
 	return true;
 }
 
-/* Arrows' heads that look alike, up to place `end`. */
-static void draw_heads(cairo_t *cr, const struct pixels *px, const struct weft_prim *p, const struct weft_prim *end, uint32_t rgb)
+/* Primitives of one kind, colour and opacity. */
+struct alike {
+	const struct weft_prim *first, *end;
+	uint32_t rgb;
+};
+
+/* For those that Cairo draws. */
+static void set_look(cairo_t *cr, struct pixels *px, const struct alike *a)
 {
-	for (; p < end;) {
-		if (px->surface) {
-			cairo_surface_flush(px->surface);
-			for (; p < end && fill_head(px, p, rgb); p++)
-				continue;
-			cairo_surface_mark_dirty(px->surface);
-		}
-		if (p < end)
-			draw_shape(cr, p++);
+	leave_pixels(px);
+	set_colour(cr, a->rgb, a->first->alpha);
+	cairo_set_antialias(cr, a->first->kind == WEFT_PRIM_RECT ? CAIRO_ANTIALIAS_NONE : CAIRO_ANTIALIAS_DEFAULT);
+}
+
+/* Arrows' heads. */
+static void draw_heads(cairo_t *cr, struct pixels *px, const struct alike *a)
+{
+	for (const struct weft_prim *p = a->first; p < a->end; p++) {
+		if (px->surface)
+			take_pixels(px);
+		if (px->surface && fill_head(px, p, a->rgb))
+			continue;
+		set_look(cr, px, a);
+		draw_shape(cr, p);
 	}
 }
 
-/* Rectangles that look alike, up to place `end`. */
-static void draw_rects(cairo_t *cr, const struct pixels *px, const struct weft_prim *p, const struct weft_prim *end, uint32_t rgb)
+static void draw_rects(cairo_t *cr, struct pixels *px, const struct alike *a)
 {
-	int large = 0;
-	if (px->surface)
-		cairo_surface_flush(px->surface);
-	for (; p < end; p++) {
-		if (px->surface && is_small(p)) {
-			fill_small(px, p, rgb);
-			continue;
+	const struct weft_prim *p = a->first;
+	const uint32_t alpha = p->alpha, rb = scale_pair(a->rgb, alpha), ag = scale_pair(a->rgb >> 8 | 0xff0000, alpha);
+	struct glaze glaze = {.rb = rb, .ag = ag, .rest = 255 - alpha, .mixed = rb | ag << 8};
+	int count = 0;
+	if (px->surface) {
+		take_pixels(px);
+		for (const struct weft_prim *next; p < a->end; p = next) {
+			for (next = p + 1; next < a->end && next->y0 == p->y0 && next->y1 == p->y1;)
+				next++;
+			fill_rects(px, p, next, &glaze);
 		}
+		return;
+	}
+	set_look(cr, px, a);
+	for (; p < a->end; p++) {
 		cairo_rectangle(cr, (double)p->x0, (double)p->y0, (double)(p->x1 - p->x0), (double)(p->y1 - p->y0));
-		if (++large % RECTS_A_PATH == 0)
+		if (++count % RECTS_A_PATH == 0)
 			cairo_fill(cr);
 	}
-	if (px->surface)
-		cairo_surface_mark_dirty(px->surface);
 	cairo_fill(cr);
 }
 
 void weft_cairo_draw(struct weft_cairo *c, cairo_t *cr, const struct weft_draw_list *list, enum weft_theme theme)
 {
-	const struct pixels pixels = pixels_of(cr);
+	struct pixels pixels = pixels_of(cr);
 	int font_set = -1;
 	cairo_save(cr);
 	for (size_t i = 0; i < list->count;) {
 		const struct weft_prim *p = &list->prims[i];
-		uint32_t rgb = weft_theme_rgb(theme, p->paint);
 		size_t end = i + 1;
 		while (end < list->count && list->prims[end].kind == p->kind && list->prims[end].paint == p->paint &&
 		       list->prims[end].alpha == p->alpha)
 			end++;
-		set_colour(cr, rgb, p->alpha);
-		cairo_set_antialias(cr, p->kind == WEFT_PRIM_RECT ? CAIRO_ANTIALIAS_NONE : CAIRO_ANTIALIAS_DEFAULT);
+		const struct alike alike = {p, list->prims + end, weft_theme_rgb(theme, p->paint)};
+		i = end;
 		if (p->kind == WEFT_PRIM_RECT) {
-			draw_rects(cr, &pixels, p, list->prims + end, rgb);
-			i = end;
+			draw_rects(cr, &pixels, &alike);
 			continue;
 		}
 		if (p->kind == WEFT_PRIM_TRIANGLE) {
-			draw_heads(cr, &pixels, p, list->prims + end, rgb);
-			i = end;
+			draw_heads(cr, &pixels, &alike);
 			continue;
 		}
-		for (; i < end; i++) {
+		set_look(cr, &pixels, &alike);
+		for (; p < alike.end; p++) {
 			if (p->kind == WEFT_PRIM_TEXT)
-				draw_text(c, cr, list, &list->prims[i], theme, &font_set);
+				draw_text(c, cr, list, p, theme, &font_set);
 			else
-				draw_shape(cr, &list->prims[i]);
+				draw_shape(cr, p);
 		}
 	}
+	leave_pixels(&pixels);
 	cairo_restore(cr);
 }

@@ -131,26 +131,16 @@ static int differ_most(cairo_surface_t *a, cairo_surface_t *b)
 	return most;
 }
 
-/* Small rectangles that go right into an image are where Cairo would draw them, whatever is moved or clipped. */
-static void test_rectangles(void **state)
+/* What goes right into an image is where Cairo would draw it, whatever is moved or clipped.  The last two of six ways are Cairo's
+ * alone: half pixels and slanted clips, which it rounds in its own ways. */
+static void check_as_cairo(const struct weft_draw_list *list, int ways)
 {
-	(void)state;
 	struct weft_cairo *cairo;
-	struct weft_prim prims[300];
-	const struct weft_draw_list list = {.prims = prims, .count = 300, .width_px = 200, .height_px = 150};
 	assert_int_equal(weft_cairo_create(&cairo), WEFT_OK);
-	for (int i = 0; i < 300; i++) /* none overlaps another; some reach beyond the clip, one is large */
-		prims[i] = (struct weft_prim){.kind = WEFT_PRIM_RECT,
-		    .paint = (uint8_t)(i / 40 + 1),
-		    .alpha = (uint8_t)(i / 20 % 3 ? 80 + i / 2 : 255),
-		    .x0 = (float)(i % 20 * 10),
-		    .y0 = (float)(i / 20 * 10),
-		    .x1 = (float)(i % 20 * 10 + 3 + i % 7),
-		    .y1 = (float)(i / 20 * 10 + (i < 280 ? 2 + i % 8 : 700))};
-	for (int way = 0; way < 6; way++) {
+	for (int way = 0; way < ways; way++) {
 		cairo_surface_t *image[2], *recording = cairo_recording_surface_create(CAIRO_CONTENT_COLOR_ALPHA, NULL);
 		cairo_t *cr = cairo_create(recording);
-		weft_cairo_draw(cairo, cr, &list, WEFT_THEME_LIGHT);
+		weft_cairo_draw(cairo, cr, list, WEFT_THEME_LIGHT);
 		cairo_destroy(cr);
 		for (int i = 0; i < 2; i++) {
 			image[i] = cairo_image_surface_create(way % 2 ? CAIRO_FORMAT_ARGB32 : CAIRO_FORMAT_RGB24, 220, 180);
@@ -166,7 +156,7 @@ static void test_rectangles(void **state)
 				cairo_clip(cr);
 			}
 			if (i == 0) {
-				weft_cairo_draw(cairo, cr, &list, WEFT_THEME_LIGHT);
+				weft_cairo_draw(cairo, cr, list, WEFT_THEME_LIGHT);
 			} else {
 				cairo_set_source_surface(cr, recording, 0, 0);
 				cairo_paint(cr);
@@ -174,13 +164,46 @@ static void test_rectangles(void **state)
 			cairo_destroy(cr);
 			cairo_surface_flush(image[i]);
 		}
-		/* The last two are Cairo's alone: half pixels and slanted clips, which it rounds in its own ways. */
 		assert_true(differ_most(image[0], image[1]) <= (way < 4 ? 1 : 16));
 		cairo_surface_destroy(image[0]);
 		cairo_surface_destroy(image[1]);
 		cairo_surface_destroy(recording);
 	}
 	weft_cairo_destroy(cairo);
+}
+
+static void test_rectangles(void **state)
+{
+	(void)state;
+	struct weft_prim prims[300];
+	for (int i = 0; i < 300; i++) /* none overlaps another; some reach beyond the clip, one is large */
+		prims[i] = (struct weft_prim){.kind = WEFT_PRIM_RECT,
+		    .paint = (uint8_t)(i / 40 + 1),
+		    .alpha = (uint8_t)(i / 20 % 3 ? 80 + i / 2 : 255),
+		    .x0 = (float)(i % 20 * 10),
+		    .y0 = (float)(i / 20 * 10),
+		    .x1 = (float)(i % 20 * 10 + 3 + i % 7),
+		    .y1 = (float)(i / 20 * 10 + (i < 280 ? 2 + i % 8 : 700))};
+	check_as_cairo(&(struct weft_draw_list){.prims = prims, .count = 300, .width_px = 200, .height_px = 150}, 6);
+}
+
+/* Bars side by side, over a ground whose lines are alike for some way. */
+static void test_bars(void **state)
+{
+	(void)state;
+	enum { GROUND = 24, BARS = 40, COUNT = GROUND + 3 * BARS };
+	struct weft_prim prims[COUNT];
+	for (int i = 0; i < COUNT; i++) {
+		int layer = i < GROUND ? 0 : 1 + (i - GROUND) / BARS, at = i < GROUND ? i : (i - GROUND) % BARS;
+		prims[i] = (struct weft_prim){.kind = WEFT_PRIM_RECT,
+		    .paint = (uint8_t)(layer == 0 ? 2 + at % 5 : 8 + layer),
+		    .alpha = (uint8_t)(layer == 3 ? 255 : 60 + 40 * layer),
+		    .x0 = (float)(layer == 0 ? at % 3 * 70 : at * 5 + layer),
+		    .y0 = (float)(layer == 0 ? at / 3 * 20 : 3 * layer - 8),
+		    .x1 = (float)(layer == 0 ? at % 3 * 70 + 65 : at * 5 + layer + 1 + at % 4),
+		    .y1 = (float)(layer == 0 ? at / 3 * 20 + 17 : 190 - 40 * layer)};
+	}
+	check_as_cairo(&(struct weft_draw_list){.prims = prims, .count = COUNT, .width_px = 200, .height_px = 150}, 4);
 }
 
 static void test_bad_options(void **state)
@@ -246,6 +269,7 @@ int main(void)
 	    cmocka_unit_test(test_formats),
 	    cmocka_unit_test(test_pixels),
 	    cmocka_unit_test(test_rectangles),
+	    cmocka_unit_test(test_bars),
 	    cmocka_unit_test(test_bad_options),
 	    cmocka_unit_test(test_file),
 	    cmocka_unit_test(test_measure),
