@@ -106,7 +106,7 @@ static void sum_up(struct weft_overview *o, const struct weft_view *view)
 				continue;
 			size_t cell = (size_t)area * COLUMNS + (size_t)cell_of(o, x->end[i]);
 			o->failed[cell / 64] |= 1ull << cell % 64;
-			if (o->model->promises[o->layout->by_row[i]].flags & WEFT_PROMISE_NEVER_RESOLVED)
+			if (x->never[i / 64] >> i % 64 & 1)
 				lay_in(o, NEVER, area, x->start[i], x->end[i]);
 		}
 	}

@@ -180,7 +180,7 @@ static void lay_failure(const struct weft__frame *f, const struct strips *s, int
 	int c0 = c.c1 - WEFT__FAILED_PX / WEFT__CELL_PX;
 	if (c.c1 <= (int)s->columns - 3)
 		marks_of(s, END_FAILED, strip)[c.c1 / 64] |= 1ull << c.c1 % 64;
-	if (c0 < c.c0 || (f->model->promises[f->layout->by_row[at]].flags & WEFT_PROMISE_NEVER_RESOLVED))
+	if (c0 < c.c0 || (f->index->never[at / 64] >> at % 64 & 1))
 		c0 = c.c0;
 	if (c.c1 > c0)
 		set(s, FAILED, strip, c0, c.c1);
@@ -204,7 +204,7 @@ static void lay_failures(struct weft__frame *f, struct strips *s, int strip, siz
 {
 	const struct weft_index *x = f->index;
 	for (end = end < x->count ? end : x->count; i < end; i = (i / 64 + 1) * 64) {
-		uint64_t bits = x->important[i / 64];
+		uint64_t bits = x->important[i / 64] & UINT64_MAX << i % 64;
 		if (end < (i / 64 + 1) * 64)
 			bits &= (1ull << end % 64) - 1;
 		for (; bits; bits &= bits - 1) {
@@ -271,7 +271,29 @@ static void lay_details(struct weft__frame *f, struct strips *s, uint32_t promis
 	}
 }
 
-/* Those of one row, from place i up to `end`; hot where many rows are sparse.  Of what they did, `run_part` is running. */
+/* Those of one row, from place i up to `end`, in a strip of many rows.  All of them are seen whole: nothing is cut off.  Hot
+ * where promises are many and short.  Of what they did, `run_part` is running. */
+static void lay_whole_row(struct weft__frame *f, const struct strips *s, int strip, size_t i, size_t end, double run_part)
+{
+	const struct weft_index *x = f->index;
+	const int64_t from_ns = f->view->from_ns;
+	const double px_per_ns = f->view->px_per_ns;
+	uint32_t *alive_row = row_of(s, ALIVE, strip), *run_row = run_part > 0 ? row_of(s, RUN, strip) : NULL;
+	for (; i < end; i++) {
+		double x0 = (double)(x->start[i] - from_ns) * px_per_ns, x1 = (double)(x->end[i] - from_ns) * px_per_ns;
+		int c0 = (int)x0 >> 1, c1 = (int)x1 >> 1;
+		uint32_t alive = share(s, (struct cells){c0, c1, true}, (x1 - x0) / WEFT__CELL_PX);
+		alive_row[c0] += alive;
+		alive_row[c1 + 1] -= alive;
+		if (run_row) {
+			uint32_t ran = (uint32_t)(alive * run_part);
+			run_row[c0] += ran;
+			run_row[c1 + 1] -= ran;
+		}
+	}
+}
+
+/* Those of one row, from place i up to `end`. */
 static void lay_row(struct weft__frame *f, struct strips *s, uint32_t row, size_t i, size_t end, double run_part)
 {
 	const struct weft_index *x = f->index;
@@ -279,6 +301,11 @@ static void lay_row(struct weft__frame *f, struct strips *s, uint32_t row, size_
 	if (strip >= s->count)
 		return;
 	const bool dense = s->rows[strip] > SPARSE_ROWS;
+	lay_failures(f, s, strip, i, end);
+	if (dense && x->start[i] >= f->view->from_ns && weft_view_x(f->view, x->end[end - 1]) < f->width) {
+		lay_whole_row(f, s, strip, i, end, run_part);
+		return;
+	}
 	uint32_t *alive_row = row_of(s, ALIVE, strip), *run_row = run_part > 0 ? row_of(s, RUN, strip) : NULL;
 	for (; i < end; i++) {
 		double x0 = weft_view_x(f->view, x->start[i]), x1 = weft_view_x(f->view, x->end[i]);
@@ -287,8 +314,6 @@ static void lay_row(struct weft__frame *f, struct strips *s, uint32_t row, size_
 			continue;
 		uint32_t alive = share(s, c, (x1 - x0) / WEFT__CELL_PX);
 		add_to(alive_row, last, c, alive);
-		if (x->important[i / 64] >> i % 64 & 1)
-			lay_failure(f, s, strip, c, i);
 		if (!dense && x1 - x0 >= WIDE_PX)
 			lay_details(f, s, f->layout->by_row[i], strip, weft__row_y(f, row));
 		else if (run_row)

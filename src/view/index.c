@@ -44,11 +44,12 @@ static bool index_promises(struct weft_index *x, const struct weft_model *model,
 	x->end = malloc((n + 1) * sizeof *x->end);
 	x->busy = malloc((n + 1) * sizeof *x->busy);
 	x->important = calloc(n / 64 + 1, sizeof *x->important);
+	x->never = calloc(n / 64 + 1, sizeof *x->never);
 	size_t boxes = (n + WEFT__BOX_PROMISES - 1) / WEFT__BOX_PROMISES;
 	x->boxes[0] = malloc((boxes + 1) * sizeof *x->boxes[0]);
 	x->box_count[0] = boxes;
 	x->box_levels = 1;
-	if (!x->start || !x->end || !x->busy || !x->important || !x->boxes[0])
+	if (!x->start || !x->end || !x->busy || !x->important || !x->never || !x->boxes[0])
 		return false;
 	x->busy[0] = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -61,6 +62,7 @@ static bool index_promises(struct weft_index *x, const struct weft_model *model,
 		uint64_t alive = length(x->start[i], x->end[i]);
 		x->busy[i + 1] = x->busy[i] + alive;
 		x->important[i / 64] |= (uint64_t)important << i % 64;
+		x->never[i / 64] |= (uint64_t)(p->flags & WEFT_PROMISE_NEVER_RESOLVED ? 1 : 0) << i % 64;
 		if (i % WEFT__BOX_PROMISES == 0)
 			*box = (struct weft_box){.start_ns = x->start[i],
 			    .end_ns = x->end[i],
@@ -297,6 +299,7 @@ void weft__index_destroy(struct weft_index *x, const struct weft_model *model)
 	free(x->end);
 	free(x->busy);
 	free(x->important);
+	free(x->never);
 	free(x->run_busy);
 	free(x->sleeps);
 	free(x->pauses);

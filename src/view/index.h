@@ -39,8 +39,8 @@ struct weft_index {
 	/* By place in by_row. */
 	size_t count;
 	int64_t *start, *end;
-	uint64_t *busy; /* [count + 1], each row's sums go on from the row before */
-	uint64_t *important;
+	uint64_t *busy;              /* [count + 1], each row's sums go on from the row before */
+	uint64_t *important, *never; /* bits: it went wrong; of these: it never resolved */
 	struct weft_box *boxes[WEFT__BOX_LEVELS];
 	size_t box_count[WEFT__BOX_LEVELS];
 	int box_levels;
