@@ -106,7 +106,7 @@ static void test_rows_of_a_server(void **state)
 	only_one_fails = true;
 	for (long needed = 0, status = WEFT_ENOMEM; status != WEFT_OK; needed++) {
 		struct weft_layout *whole = NULL, *part = NULL;
-		const uint64_t two[(2 * CONNECTIONS + 3) / 64 + 1] = {6, 6}; /* connections, with what belongs to them */
+		const uint64_t two[(2 * CONNECTIONS + 3) / 64 + 1] = {6, 0, 6}; /* two connections, with what belongs to them */
 		allocations_left = needed;
 		status = weft_layout_create(&whole, model, NULL);
 		if (status == WEFT_OK)
@@ -126,8 +126,32 @@ static void test_rows_of_a_server(void **state)
 	weft_trace_close(trace);
 }
 
+/* Each OS thread has a band of its own. */
+static void test_rows_of_many_os_threads(void **state)
+{
+	(void)state;
+	enum { THREADS = 100 };
+	struct weft_promise promises[THREADS + 2] = {{0}};
+	const struct weft_model model = {.promises = promises, .promise_count = THREADS + 1};
+	for (uint16_t i = 0; i <= THREADS; i++)
+		promises[i] =
+		    (struct weft_promise){.created_by = WEFT_NONE, .parent = WEFT_NONE, .became = WEFT_NONE, .stream = i};
+	only_one_fails = true;
+	for (long needed = 0, status = WEFT_ENOMEM; status != WEFT_OK; needed++) {
+		struct weft_layout *layout = NULL;
+		allocations_left = needed;
+		status = weft_layout_create(&layout, &model, NULL);
+		bool one_failed = allocations_left < 0;
+		allocations_left = -1;
+		assert_int_equal(status, one_failed ? WEFT_ENOMEM : WEFT_OK);
+		assert_true(status != WEFT_OK || layout->band_count == THREADS);
+		weft_layout_destroy(layout);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation), cmocka_unit_test(test_rows_of_a_server)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation), cmocka_unit_test(test_rows_of_a_server),
+	    cmocka_unit_test(test_rows_of_many_os_threads)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,7 +174,10 @@ static uint32_t lay_out(struct weft_model *m)
 static void test_random(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 400; seed++) {
+	enum { SEEDS = 400 };
+	static const uint64_t more[] = {5770}; /* a row of several groups, on which points and others begin at the same time */
+	for (size_t run = 1; run <= SEEDS + sizeof more / sizeof *more; run++) {
+		const uint64_t seed = run <= SEEDS ? run : more[run - SEEDS - 1];
 		uint64_t r = seed;
 		uint32_t n = 2 + random_below(&r, seed % 10 ? 120 : 2500);
 		uint32_t streams = 1 + random_below(&r, 3), span = 1 + random_below(&r, 3 * n), life = 1 + random_below(&r, span);
@@ -566,6 +569,24 @@ static void test_blocks_stand_if_there_is_room_at_the_busiest_moment(void **stat
 	assert_int_equal(rows_of_a_connection(8), 0); /* it would take 18 */
 }
 
+/* What a connection did before is no reason to give it no block. */
+static void test_a_block_stands_however_much_has_passed_through_it(void **state)
+{
+	(void)state;
+	enum { READS = 1000 };
+	struct weft_model m = model_of(2 + READS);
+	struct weft_layout *l;
+	m.end_ns = 100 * READS + 1000;
+	m.promises[1] = promise(WEFT_KIND_CONNECTION, 0, 0, m.end_ns);
+	for (uint32_t i = 0; i < READS; i++)
+		m.promises[2 + i] = promise(WEFT_KIND_FS, 1, 100 * i + 10, 100 * i + 60);
+	assert_int_equal(weft_layout_create(&l, &m, NULL), WEFT_OK);
+	check_layout(&m, l);
+	assert_int_equal(l->tracks[0].row_count, 2);
+	weft_layout_destroy(l);
+	free(m.promises);
+}
+
 /* A ring that forgot who made a loop knows who waits for it. */
 static void test_orphans_belong_to_who_waits_for_them(void **state)
 {
@@ -762,6 +783,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_what_an_actor_makes_belongs_to_it),
 	    cmocka_unit_test(test_marks_own_what_their_maker_makes),
 	    cmocka_unit_test(test_blocks_stand_if_there_is_room_at_the_busiest_moment),
+	    cmocka_unit_test(test_a_block_stands_however_much_has_passed_through_it),
 	    cmocka_unit_test(test_orphans_belong_to_who_waits_for_them),
 	    cmocka_unit_test(test_focus),
 	    cmocka_unit_test(test_a_server_is_as_high_as_what_it_does_at_once),

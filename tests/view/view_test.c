@@ -109,6 +109,7 @@ static void test_rows(void **state)
 			for (int f = 0; f <= 4; f++) {
 				weft_view_focus(v, v->slots * f / 4);
 				double last = WEFT_VIEW_TOP_PX;
+				assert_int_equal(weft_view_row_at(v, weft_view_y(v, v->slots)), s.layout->row_count - 1);
 				for (uint32_t r = 0; r < s.layout->row_count; r++) {
 					double y = weft_view_y(v, weft_view_slot(v, r));
 					assert_true(y > last && y < h - WEFT_VIEW_BOTTOM_PX + 20);
@@ -170,7 +171,7 @@ static void test_only_rows_with_something_in_view_have_height(void **state)
 	uint32_t fewer = 0;
 	for (uint64_t seed = 1; seed <= 30; seed++) {
 		struct scene s;
-		open_random_of(&s, seed, seed % 3 ? 1 : 3);
+		open_random_of(&s, seed, 1 + seed % 3);
 		int64_t end = s.model->end_ns;
 		assert_int_equal(check_shown(&s, false), s.layout->row_count);
 		for (int64_t k = 0; k < 8; k++) {
@@ -184,6 +185,8 @@ static void test_only_rows_with_something_in_view_have_height(void **state)
 			check_shown(&s, false);
 			weft_view_hold_rows(s.view, true);
 			check_shown(&s, true);
+			for (uint32_t r = 0; r < s.layout->row_count; r++)
+				assert_true(weft_view_whole_slot(s.view, r) == weft_view_slot(s.view, r));
 			weft_view_pan(s.view, -30);
 			check_shown(&s, true);
 			weft_view_hold_rows(s.view, false);
