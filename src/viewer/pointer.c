@@ -1,10 +1,12 @@
 /* pointer.c: what pointers do.  SPDX-License-Identifier: ISC */
+#include "base/search.h"
 #include "viewer/findings.h"
 #include "viewer/private.h"
 
 #define CLICK_PX 4.0 /* who moves less, clicks */
 #define LINE_PX 3.0  /* a promise is under the pointer, not an arrow that crosses it */
 #define PAN_PX 80.0  /* a notch of the wheel */
+#define SNAP_PX 8.0  /* what is measured begins and ends exactly where something does that is so near */
 #define NOTCH 0.25   /* how much more a notch shows */
 
 /* From px of the viewer to those of the view. */
@@ -98,6 +100,36 @@ static void drag_overview(struct weft_viewer *v, double from_x_px, double to_x_p
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE);
 }
 
+static void snap_to(const struct weft_viewer *v, int64_t time_ns, double x, double *best, int64_t *found_ns)
+{
+	double off = distance(weft_view_x(v->view, time_ns), x);
+	if (off < *best) {
+		*best = off;
+		*found_ns = time_ns;
+	}
+}
+
+/* The time that is measured from or to there: where the line under the pointer begins or ends, or begins or ends to run, if that
+ * is near; else the time under the pointer. */
+static int64_t measured_at(const struct weft_viewer *v, double x_px, double y_px)
+{
+	double x = view_x(v, x_px), best = SNAP_PX;
+	int64_t found_ns = weft_view_time(v->view, x), from_ns = weft_view_time(v->view, x - SNAP_PX);
+	uint32_t promise = is_in(v, WEFT_PANE_PICTURE, y_px) ? weft_view_hit(v->view, x, view_y(v, y_px)) : WEFT_NONE;
+	if (promise == WEFT_NONE)
+		return found_ns;
+	const struct weft_promise *p = &v->model->promises[promise];
+	const struct weft_run *runs = v->model->runs;
+	snap_to(v, p->start_ns, x, &best, &found_ns);
+	snap_to(v, weft_layout_end(v->layout, v->model, promise), x, &best, &found_ns);
+	for (size_t r = WEFT_FIRST(i, p->runs, p[1].runs, runs[i].end_ns >= from_ns);
+	     r < p[1].runs && weft_view_x(v->view, runs[r].start_ns) < x + SNAP_PX; r++) {
+		snap_to(v, runs[r].start_ns, x, &best, &found_ns);
+		snap_to(v, runs[r].end_ns, x, &best, &found_ns);
+	}
+	return found_ns;
+}
+
 static double between(double x, double least, double most)
 {
 	return x < least ? least : x > most ? most : x;
@@ -150,7 +182,7 @@ void weft_viewer_press(struct weft_viewer *v, double x_px, double y_px, enum wef
 	if (button == WEFT_BUTTON_PRIMARY && (in_ruler || (modifiers & WEFT_SHIFT))) {
 		v->pointer = WEFT_POINTER_MEASURES;
 		v->has_span = true;
-		v->span_from_ns = v->span_to_ns = weft_view_time(v->view, view_x(v, x_px));
+		v->span_from_ns = v->span_to_ns = measured_at(v, x_px, y_px);
 		weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
 	}
 }
@@ -166,13 +198,16 @@ void weft_viewer_motion(struct weft_viewer *v, double x_px, double y_px)
 		v->last_x_px = x_px;
 		weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE);
 	} else if (v->pointer == WEFT_POINTER_MEASURES) {
-		v->span_to_ns = weft_view_time(v->view, view_x(v, x_px));
+		v->span_to_ns = measured_at(v, x_px, y_px);
 		weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
 	} else if (v->pointer == WEFT_POINTER_OVERVIEW) {
 		drag_overview(v, v->last_x_px, x_px);
 		v->last_x_px = x_px;
 	} else {
 		if (v->pointer == WEFT_POINTER_IDLE) {
+			/* What is said of it stands beside the pointer, and only near its line. */
+			if (v->hovered != WEFT_NONE && v->last_y_px != y_px)
+				weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
 			v->last_x_px = x_px;
 			v->last_y_px = y_px;
 		}

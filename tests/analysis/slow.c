@@ -3,6 +3,7 @@
  *
  *	slow			judges all cases
  *	slow CASE OUT		writes the trace of one: tests of the viewers ask there as a person does
+ *	slow connections OUT	writes that of a server with three connections, of ten requests each, that read
  *
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
@@ -134,7 +135,7 @@ static void behind_a_lock(void)
 	waited_for = cache;
 }
 
-static void run_case(enum which which)
+static void start(void)
 {
 	memset(buffer, 0, sizeof buffer);
 	now_ns = 1000000000;
@@ -147,6 +148,11 @@ static void run_case(enum which which)
 	if (weft_start(&options) < 0)
 		exit(2);
 	weft_run(WEFT_SYSTEM_ID);
+}
+
+static void run_case(enum which which)
+{
+	start();
 	cache = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE());
 	weft_label(cache, "cache");
 	for (int i = 0; i < 30; i++)
@@ -168,6 +174,37 @@ static void run_case(enum which which)
 	}
 	for (int i = 30; i < 60; i++)
 		healthy(i);
+	weft_stop();
+}
+
+static void run_connections(void)
+{
+	enum { CONNECTIONS = 3, REQUESTS = 10 };
+	weft_id connections[CONNECTIONS];
+	char label[32];
+	start();
+	for (int c = 0; c < CONNECTIONS; c++) {
+		connections[c] = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONNECTION, WEFT_SITE());
+		snprintf(label, sizeof label, "client %d", c + 1);
+		weft_label(connections[c], label);
+	}
+	for (int i = 0; i < REQUESTS * CONNECTIONS; i++) {
+		weft_id request = weft_create(connections[i % CONNECTIONS], WEFT_KIND_REQUEST, WEFT_SITE());
+		snprintf(label, sizeof label, "GET /%d", i);
+		weft_label(request, label);
+		weft_run(request);
+		weft_id head = wait_for(request, WEFT_KIND_STREAM_READ, "head");
+		sleep_for(MS);
+		come(head);
+		weft_read(request, head);
+		weft_id body = wait_for(request, WEFT_KIND_STREAM_READ, "body");
+		sleep_for(MS);
+		come(body);
+		go_on(request, body);
+		sleep_for(MS);
+	}
+	for (int c = 0; c < CONNECTIONS; c++)
+		weft_resolve(WEFT_SYSTEM_ID, connections[c]);
 	weft_stop();
 }
 
@@ -217,18 +254,27 @@ static bool is_right(enum which which, bool keep_binds)
 	return right;
 }
 
+static int write_trace(const char *out)
+{
+	FILE *file = fopen(out, "wb");
+	if (!file || fwrite(buffer, 1, sizeof buffer, file) != sizeof buffer || fclose(file) != 0) {
+		perror(out);
+		return 2;
+	}
+	return 0;
+}
+
 static int write_case(const char *name, const char *out)
 {
+	if (strcmp(name, "connections") == 0) {
+		run_connections();
+		return write_trace(out);
+	}
 	for (int which = 0; which < CASE_COUNT; which++) {
 		if (strcmp(name, names[which]) != 0)
 			continue;
 		run_case((enum which)which);
-		FILE *file = fopen(out, "wb");
-		if (!file || fwrite(buffer, 1, sizeof buffer, file) != sizeof buffer || fclose(file) != 0) {
-			perror(out);
-			return 2;
-		}
-		return 0;
+		return write_trace(out);
 	}
 	return 2;
 }

@@ -45,6 +45,10 @@ class Person:
         self.app.type(text)
         self.actions += 1
 
+    def drag(self, *where):
+        self.app.drag(*where)
+        self.actions += 1
+
 
 def trace(case):
     path = os.path.join(folder, case)
@@ -96,10 +100,15 @@ def a_promise_alone_has_its_path_above_it():
         app.until_viewer('it goes', lambda v: v['height'] == before)
 
 
+def line_of(path, label):
+    """What weft dump says of the promise of that label."""
+    dump = subprocess.run([weft, 'dump', path], check=True, capture_output=True, text=True, timeout=60).stdout
+    return next(line for line in dump.splitlines() if f'"{label}"' in line)
+
+
 def labelled(path, label):
     """The id of the promise of that label."""
-    dump = subprocess.run([weft, 'dump', path], check=True, capture_output=True, text=True, timeout=60).stdout
-    return int(next(line.split()[1] for line in dump.splitlines() if f'"{label}"' in line))
+    return int(line_of(path, label).split()[1])
 
 
 def what_an_arrow_means():
@@ -155,6 +164,60 @@ def all_of_a_kind_are_folded():
         app.until_viewer('a double click unfolds them', lambda v: v['folds'] == [] and len({p[3] for p in v['promises']}) == rows)
 
 
+def everything_of_one_connection_alone():
+    path = trace('connections')
+    one = labelled(path, 'client 2')
+    with App(view, path) as app:
+        app.shown()
+        person = Person(app)
+        person.click(*app.place(one))
+        app.until_viewer('it is selected', lambda v: v['selected'] == one)
+        person.key('i')
+        viewer = app.until_viewer('it alone is shown', lambda v: len({p[0] for p in v['promises']}) == 31)
+        shown = {p[0] for p in viewer['promises']}
+        for request in range(30):
+            assert (labelled(path, f'GET /{request}') in shown) == (request % 3 == 1), request
+        assert one in shown and labelled(path, 'client 1') not in shown and person.actions == 2
+        app.picture('connection-alone')
+
+
+def all_reads_are_folded():
+    path = trace('connections')
+    with App(view, path) as app:
+        app.shown()
+        before = app.settled()
+        read = next(p for p in before['promises'] if p[0] == labelled(path, 'head'))
+        person = Person(app)
+        person.click((read[1] + read[2]) / 2, read[3])
+        app.until_viewer('it is selected', lambda v: v['selected'] == read[0])
+        app.settled()
+        picture = app.picture()[2]
+        person.key('B')
+        app.until_viewer('reads are folded', lambda v: v['folds'] == ['kind:=read'])
+        until('a line has both reads of a request', lambda: app.picture()[2] != picture, app)
+        assert person.actions == 2
+
+
+def the_time_between_two_events():
+    """From where one request ends to where another begins, exactly, though the pointer was only near."""
+    path = trace('connections')
+    first, second = labelled(path, 'GET /3'), labelled(path, 'GET /20')
+    times = re.compile(r'(\d+)\.(\d{9}) \.\. (\d+)\.(\d{9})')
+    end = times.search(line_of(path, 'GET /3'))
+    begin = times.search(line_of(path, 'GET /20'))
+    with App(view, path) as app:
+        app.shown()
+        lines = {p[0]: p for p in app.settled()['promises']}
+        x, y = lines[first][2] + 4, lines[first][3]
+        person = Person(app)
+        person.drag(x, y, lines[second][1] - 4 - x, lines[second][3] - y, 'shift')
+        app.until_viewer('it is measured', lambda v: 'span' in v)
+        viewer = app.settled()
+        assert viewer['span'] == [int(end[3] + end[4]), int(begin[1] + begin[2])], viewer['span']
+        assert person.actions == 1
+        app.picture('measured')
+
+
 def ten_moves_and_ten_times_back():
     path = trace('lock')
     one = labelled(path, 'GET /item/1000')
@@ -199,4 +262,5 @@ def the_sort_that_cost_most():
         app.picture('table')
 
 
-sys.exit(run([why_is_the_slowest_request_slow, what_an_arrow_means, a_promise_alone_has_its_path_above_it, all_of_a_kind_are_folded, ten_moves_and_ten_times_back, the_sort_that_cost_most]))
+sys.exit(run([why_is_the_slowest_request_slow, what_an_arrow_means, a_promise_alone_has_its_path_above_it, all_of_a_kind_are_folded,
+              everything_of_one_connection_alone, all_reads_are_folded, the_time_between_two_events, ten_moves_and_ten_times_back, the_sort_that_cost_most]))

@@ -1,7 +1,7 @@
 // What one asks of a server's trace, as a person does it in the page, counted: an action is a key, a click, or a word that is typed.
 // SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
-import {close, eventually, file, find, open, placed, promiseAt, redrawn, run, selected, shot, slow, still, until, weft} from "./drive.mjs";
+import {canvas, close, eventually, file, find, open, overhear, placed, promiseAt, redrawn, run, seen, selected, shot, slow, still, until, weft} from "./drive.mjs";
 
 // What the first part that is told of says, and the label of whom it leads to.
 const CAUSES = {
@@ -35,13 +35,40 @@ class Person {
 }
 
 export function prepare() {
-	for (const name of Object.keys(CAUSES)) {
+	for (const name of [...Object.keys(CAUSES), "connections"]) {
 		run(slow, name, `slow-${name}`);
 		run(weft, "html", `slow-${name}`, "-o", `slow-${name}.html`);
 	}
 }
 
 const title = page => page.locator(".panel .row[data-kind=title] .name").first().textContent();
+
+// From when to when a promise is, in ns, by its label.
+function times(trace, label) {
+	const line = run(weft, "dump", trace).toString().split("\n").find(one => one.includes(`"${label}"`));
+	const [, begin, end] = line.match(/(\d+\.\d{9}) \.\. (\d+\.\d{9})/);
+	return {begin: Number(begin.replace(".", "")), end: Number(end.replace(".", ""))};
+}
+
+// Where a time stands on the picture.
+async function xOf(page, time) {
+	const {from, span} = await seen(page), {width} = await page.locator(canvas).boundingBox();
+	return (time - from) / span * width;
+}
+
+// Points at what a tip like that is said of, at x; gives the tip.
+async function pointAt(page, x, says) {
+	for (let y = 100; y < 590; y += 3) {
+		await page.mouse.move(x, y);
+		await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
+		const said = await page.evaluate(() => [...globalThis.told.values()].flat().filter(line => line.startsWith("text ")));
+		const tip = said.find(line => says.test(line));
+		page.pointed = [x, y];
+		if (tip)
+			return tip;
+	}
+	assert.fail(`nothing at ${x} says ${says}`);
+}
 
 export const tests = {
 	async "why the slowest request is slow: four actions, and the right cause"() {
@@ -81,6 +108,76 @@ export const tests = {
 		const again = await open(link);
 		assert.deepEqual(await still(again), folded);
 		await close(again);
+	},
+
+	async "everything of one connection alone: two actions"() {
+		const page = await open(file("slow-connections.html"), {init: overhear, viewport: {width: 1600, height: 600}}), person = new Person(page), y = await promiseAt(page, 500, 125);
+		const before = await still(page);
+		await page.mouse.click(500, y); // the first line is that of a connection
+		person.actions++;
+		await selected(page);
+		assert.match(await title(page), /^client \d$/);
+		await person.key("i");
+		await placed(page, where => /focus=\d/.test(where));
+		await redrawn(page, before);
+		assert.equal(person.actions, 2);
+		// requests that are named are those of this connection, and there is nothing else
+		const own = Number((await title(page)).at(-1)) - 1;
+		const names = await page.evaluate(() => [...globalThis.told.values()].flat().map(line => line.match(/^text .* (GET \/\d+|client \d)$/)?.[1]).filter(Boolean));
+		assert.ok(names.filter(name => name.startsWith("GET")).length >= 8, names.join());
+		for (const name of names)
+			assert.ok(name.startsWith("GET") ? Number(name.slice(5)) % 3 === own : name === await title(page), name);
+		await close(page);
+	},
+
+	async "all reads are folded: two actions"() {
+		const page = await open(file("slow-connections.html"), {init: overhear}), person = new Person(page);
+		const {begin, end} = times("slow-connections", "head");
+		await page.keyboard.press("Home");
+		await pointAt(page, await xOf(page, (begin + end) / 2), /text .* head, read/);
+		await page.mouse.click(...page.pointed);
+		person.actions++;
+		await selected(page);
+		const before = await still(page);
+		await person.key("B");
+		await placed(page, where => where.endsWith("fold=kind:%3Dread"));
+		await redrawn(page, before);
+		assert.equal(person.actions, 2);
+		await close(page);
+	},
+
+	async "what an arrow means: no action but to point at it"() {
+		const page = await open(file("slow-lock.html"), {init: overhear});
+		await find(page, "disk", /^1 found/);
+		await page.keyboard.press("Enter");
+		await selected(page);
+		await page.keyboard.press("Escape");
+		await page.keyboard.press("z");
+		await page.keyboard.press("Escape"); // its arrows are no others than those of the rest
+		await still(page);
+		const tip = await pointAt(page, await xOf(page, times("slow-lock", "disk").end), / read the result of /);
+		assert.match(tip, /\w+ \d+( "[^"]*")? read the result of timer \d+ "disk" at [\d.]+ .?s, /);
+		await close(page);
+	},
+
+	async "the time between two events: one action, and exact though the pointer is only near"() {
+		const page = await open(file("slow-connections.html"), {init: overhear}), person = new Person(page);
+		await page.keyboard.press("Home");
+		const {span} = await seen(page), {end} = times("slow-connections", "GET /3"), {begin} = times("slow-connections", "GET /20");
+		await pointAt(page, await xOf(page, begin) - 4, /text .* GET \/20, request/);
+		const to = page.pointed;
+		await pointAt(page, await xOf(page, end) + 4, /text .* GET \/3, request/);
+		await page.keyboard.down("Shift");
+		await page.mouse.down();
+		await page.mouse.move(...to, {steps: 5});
+		await page.mouse.up();
+		await page.keyboard.up("Shift");
+		person.actions++;
+		assert.equal(person.actions, 1);
+		await page.keyboard.press("m");
+		const measured = await seen(page, view => view.span < span / 1.5);
+		assert.deepEqual([measured.from, measured.from + measured.span], [end, begin]);
+		await close(page);
 	},
 
 	async "ten moves, and ten times Alt+Left gives the same pictures back"() {
