@@ -541,17 +541,20 @@ static void test_marks_own_what_their_maker_makes(void **state)
 	free(m.promises);
 }
 
-/* Two connections that last; one makes its promises early, the other one late, all of them at once: how many rows the first has.
- */
-static uint32_t rows_of_a_connection(uint32_t promises)
+/* Two connections that last; one makes `burst` promises early, the other one late, all of them at once, and `passing` one after
+ * the other between that: how many rows the first has. */
+static uint32_t rows_of_a_connection(uint32_t burst, uint32_t passing)
 {
-	struct weft_model m = model_of(3 + 2 * (size_t)promises);
+	struct weft_model m = model_of(3 + 2 * (size_t)burst + passing);
 	struct weft_layout *l;
-	m.end_ns = 1000;
-	for (uint32_t i = 1; i < m.promise_count; i++)
-		m.promises[i] = i < 3   ? promise(WEFT_KIND_CONNECTION, 0, 0, 1000)
-				: i % 2 ? promise(WEFT_KIND_FS, 1, 10, 20)
-					: promise(WEFT_KIND_FS, 2, 900, 910);
+	m.end_ns = 100 * (int64_t)passing + 10000;
+	m.promises[1] = m.promises[2] = promise(WEFT_KIND_CONNECTION, 0, 0, m.end_ns);
+	for (uint32_t i = 3; i < 3 + burst; i++)
+		m.promises[i] = promise(WEFT_KIND_FS, 1, 100, 200);
+	for (uint32_t i = 0; i < passing; i++)
+		m.promises[3 + burst + i] = promise(WEFT_KIND_FS, 2, 1000 + 100 * i, 1050 + 100 * i);
+	for (uint32_t i = 3 + burst + passing; i < m.promise_count; i++)
+		m.promises[i] = promise(WEFT_KIND_FS, 2, m.end_ns - 1000, m.end_ns - 900);
 	assert_int_equal(weft_layout_create(&l, &m, NULL), WEFT_OK);
 	check_layout(&m, l);
 	assert_int_equal(l->track_count, 2);
@@ -561,30 +564,35 @@ static uint32_t rows_of_a_connection(uint32_t promises)
 	return rows;
 }
 
+/* Many connections that last, of which each makes its promises one after the other. */
+static void test_a_block_is_as_high_as_what_is_alive_not_as_what_has_passed(void **state)
+{
+	(void)state;
+	enum { CONNECTIONS = 200, READS = 30 };
+	struct weft_model m = model_of(1 + CONNECTIONS * (1 + READS));
+	struct weft_layout *l;
+	m.end_ns = 1000000;
+	for (uint32_t i = 1; i < m.promise_count; i++) {
+		uint32_t of = 1 + (i - 1) % CONNECTIONS, turn = (i - 1) / CONNECTIONS;
+		m.promises[i] = turn == 0 ? promise(WEFT_KIND_CONNECTION, 0, 0, m.end_ns)
+					  : promise(WEFT_KIND_FS, of, 30000 * turn, 30000 * turn + 20000);
+	}
+	assert_int_equal(weft_layout_create(&l, &m, NULL), WEFT_OK);
+	check_layout(&m, l);
+	for (size_t t = 0; t < CONNECTIONS; t++)
+		assert_int_equal(l->tracks[t].row_count, 2);
+	assert_int_equal(l->row_count, 2 * CONNECTIONS);
+	weft_layout_destroy(l);
+	free(m.promises);
+}
+
 /* Of 8 that are alive at once and 2 tracks there may be 14 rows, of 10 there may be 17. */
 static void test_blocks_stand_if_there_is_room_at_the_busiest_moment(void **state)
 {
 	(void)state;
-	assert_int_equal(rows_of_a_connection(6), 7);
-	assert_int_equal(rows_of_a_connection(8), 0); /* it would take 18 */
-}
-
-/* What a connection did before is no reason to give it no block. */
-static void test_a_block_stands_however_much_has_passed_through_it(void **state)
-{
-	(void)state;
-	enum { READS = 1000 };
-	struct weft_model m = model_of(2 + READS);
-	struct weft_layout *l;
-	m.end_ns = 100 * READS + 1000;
-	m.promises[1] = promise(WEFT_KIND_CONNECTION, 0, 0, m.end_ns);
-	for (uint32_t i = 0; i < READS; i++)
-		m.promises[2 + i] = promise(WEFT_KIND_FS, 1, 100 * i + 10, 100 * i + 60);
-	assert_int_equal(weft_layout_create(&l, &m, NULL), WEFT_OK);
-	check_layout(&m, l);
-	assert_int_equal(l->tracks[0].row_count, 2);
-	weft_layout_destroy(l);
-	free(m.promises);
+	assert_int_equal(rows_of_a_connection(6, 0), 7);
+	assert_int_equal(rows_of_a_connection(6, 1000), 7);
+	assert_int_equal(rows_of_a_connection(8, 0), 0); /* it would take 18 */
 }
 
 /* A ring that forgot who made a loop knows who waits for it. */
@@ -782,8 +790,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_callers_stand_above),
 	    cmocka_unit_test(test_what_an_actor_makes_belongs_to_it),
 	    cmocka_unit_test(test_marks_own_what_their_maker_makes),
+	    cmocka_unit_test(test_a_block_is_as_high_as_what_is_alive_not_as_what_has_passed),
 	    cmocka_unit_test(test_blocks_stand_if_there_is_room_at_the_busiest_moment),
-	    cmocka_unit_test(test_a_block_stands_however_much_has_passed_through_it),
 	    cmocka_unit_test(test_orphans_belong_to_who_waits_for_them),
 	    cmocka_unit_test(test_focus),
 	    cmocka_unit_test(test_a_server_is_as_high_as_what_it_does_at_once),
