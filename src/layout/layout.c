@@ -163,17 +163,11 @@ int weft_layout_create(struct weft_layout **out, const struct weft_model *model,
 	return weft_layout_create_folded(out, model, NULL, NULL, NULL, err);
 }
 
-int weft_layout_create_of(struct weft_layout **out, const struct weft_model *model, const uint64_t *only, struct weft_error *err)
-{
-	return weft_layout_create_folded(out, model, NULL, only, NULL, err);
-}
-
-static bool find_folds(
-    struct weft_layout *layout, const struct weft_model *model, const uint64_t *only, const uint32_t *leader_of)
+static bool find_folds(const struct sorting *s, const uint32_t *leader_of)
 {
 	if (leader_of)
-		return weft__folds_gather(layout, model, only, leader_of);
-	return only || weft__folds_find(layout, model);
+		return weft__folds_gather(s->layout, s->model, s->only, leader_of);
+	return s->only || !(s->census.traits & WEFT_TRAIT_FOLDS) || weft__folds_find(s->layout, s->model);
 }
 
 int weft_layout_create_folded(struct weft_layout **out, const struct weft_model *model, const struct weft_layout *whole,
@@ -190,13 +184,8 @@ int weft_layout_create_folded(struct weft_layout **out, const struct weft_model 
 	    layout && layout->rows && s.order && s.parents && put_in_order(&s) && (!s.several_streams || part_streams(&s));
 	if (done) {
 		memset(layout->rows, 0xff, n * sizeof *layout->rows);
-		if (only) /* those that are left out may have made the others */
-			s.census = (struct weft__census){UINT32_MAX, UINT8_MAX};
-		if (leader_of || s.census.traits & WEFT_TRAIT_FOLDS)
-			done = find_folds(layout, model, only, leader_of);
-		done = done && leave_followers_out(&s) &&
-		       (only && whole ? weft__tracks_take(layout, model, whole, only)
-				      : weft__tracks_find(layout, model, only, &s.census)) &&
+		done = find_folds(&s, leader_of) && leave_followers_out(&s) &&
+		       (only ? weft__tracks_take(layout, model, whole, only) : weft__tracks_find(layout, model, &s.census)) &&
 		       weft__rows_pack(layout, model, s.order, s.count, s.parents);
 	}
 	for (size_t i = 0; done && i < layout->fold_count; i++)

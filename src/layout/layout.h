@@ -63,12 +63,10 @@ struct weft_layout {
 /* On failure *out is untouched: WEFT_ENOMEM. */
 int weft_layout_create(struct weft_layout **out, const struct weft_model *model, struct weft_error *err);
 
-/* The same of some promises only, those whose bits are set in `only`; the others have no row, and nothing is folded. */
-int weft_layout_create_of(struct weft_layout **out, const struct weft_model *model, const uint64_t *only, struct weft_error *err);
-
-/* The same, with folds that were made by hand and no others.  leader_of: by promise: on whose line it stands; WEFT_NONE: on its
- * own.  A leader stands on its own.  leader_of, `only`: or NULL, for none and for all.  `whole` is the layout of all, whose
- * tracks need not be found once more where `only` says what is left of them; or NULL. */
+/* The same with folds that were made by hand and no others, and of some promises only.  leader_of: by promise: on whose line it
+ * stands; WEFT_NONE: on its own; a leader stands on its own; NULL: what folds by itself does, or, of some promises only, nothing
+ * does.  `only`: the bits of those that have rows, or NULL for all; their tracks are those of `whole`, the layout of all
+ * promises, that are left; without `only`, `whole` may be NULL. */
 int weft_layout_create_folded(struct weft_layout **out, const struct weft_model *model, const struct weft_layout *whole,
     const uint64_t *only, const uint32_t *leader_of, struct weft_error *err);
 void weft_layout_destroy(struct weft_layout *layout);

@@ -176,17 +176,6 @@ static void find_owners(struct search *s)
 	follow_leaders(s);
 }
 
-/* What belongs to an actor that is left out belongs to the one around it. */
-static void leave_out(struct search *s, const uint64_t *only)
-{
-	for (uint32_t i = 1; i < s->model->promise_count; i++)
-		while (get_bit(only, i) && s->owner[i] != WEFT_NONE && !get_bit(only, s->owner[i]))
-			s->owner[i] = s->owner[s->owner[i]];
-	for (uint32_t i = 1; i < s->model->promise_count; i++)
-		if (!get_bit(only, i))
-			s->owner[i] = WEFT_NONE;
-}
-
 /* Makes tracks of actors to which anything belongs. */
 static bool list_tracks(struct search *s)
 {
@@ -221,8 +210,7 @@ static bool list_tracks(struct search *s)
 	return true;
 }
 
-bool weft__tracks_find(
-    struct weft_layout *layout, const struct weft_model *model, const uint64_t *only, const struct weft__census *census)
+bool weft__tracks_find(struct weft_layout *layout, const struct weft_model *model, const struct weft__census *census)
 {
 	const size_t n = model->promise_count;
 	struct search s = {.model = model, .layout = layout};
@@ -242,8 +230,6 @@ bool weft__tracks_find(
 		done = done && adopt_orphans(&s);
 	if (done) {
 		find_owners(&s);
-		if (only)
-			leave_out(&s, only);
 		done = list_tracks(&s);
 	}
 	free(s.depth);
@@ -255,6 +241,7 @@ bool weft__tracks_find(
 	return done;
 }
 
+/* What belongs to an actor that is left out belongs to the one around it. */
 bool weft__tracks_take(
     struct weft_layout *layout, const struct weft_model *model, const struct weft_layout *whole, const uint64_t *only)
 {

@@ -10,13 +10,11 @@ struct weft__census {
 	uint8_t flags;   /* enum weft_promise_flag */
 };
 
-/* Of promises whose bits are set in `only`, or of all if that is NULL.  Sets tracks (all but their times and rows), track_count,
- * track_of and actors of a layout whose folds are known; false when out of memory.  Linear in promises and
- * links. */
-bool weft__tracks_find(
-    struct weft_layout *layout, const struct weft_model *model, const uint64_t *only, const struct weft__census *census);
+/* Sets tracks (all but their times and rows), track_count, track_of and actors of a layout whose folds are known; false when out
+ * of memory.  Linear in promises and links. */
+bool weft__tracks_find(struct weft_layout *layout, const struct weft_model *model, const struct weft__census *census);
 
-/* The same from the tracks of all promises.  Linear in promises. */
+/* The same of promises whose bits are set in `only`, from the tracks of all promises.  Linear in promises. */
 bool weft__tracks_take(
     struct weft_layout *layout, const struct weft_model *model, const struct weft_layout *whole, const uint64_t *only);
 
