@@ -15,7 +15,7 @@ static void tell_end(struct weft__finder *f, uint32_t p)
 	finding->root = last;
 	finding->title = weft__finding_text(f, "%s%s %s %s after its creation", weft__words_name(f, p), weft__words_at(f, p), how,
 	    weft__words_span(f, promise->end_ns - m->promises[p].start_ns));
-	weft__slow_tell(f, p);
+	weft__slow_tell(f, p, NULL);
 	for (uint32_t q = p, left = 2 * WEFT__LINES_KEPT; q != last && left > 0; q = m->promises[q].became, left--)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, m->promises[q].end_ns, q, "%s became %s", weft__words_name(f, q),
 		    weft__words_name(f, m->promises[q].became));

@@ -137,8 +137,10 @@ void weft__words_peers(struct weft__finder *f, uint32_t promise); /* needs sorts
 
 /* ---- What more than one check tells ---- */
 
-/* Where the time of a promise that has ended went: evidence, steps and the end of the title.  Needs sorts. */
-void weft__slow_tell(struct weft__finder *f, uint32_t promise);
+/* Where the time of a promise that has ended went: evidence, steps and the end of the title.  `path`: its critical path, which
+ * loses its steps to the finding; NULL: it is computed.  Needs sorts. */
+struct weft_path;
+void weft__slow_tell(struct weft__finder *f, uint32_t promise, struct weft_path *path);
 
 /* From the promise down to its root, or to the first that is in a circle; the middle of a long chain is left out. */
 void weft__hang_chain(struct weft__finder *f, uint32_t promise);

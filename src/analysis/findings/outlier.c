@@ -60,59 +60,42 @@ static bool waited_for_another(const struct weft__finder *f, uint32_t p, int64_t
 	return false;
 }
 
-/* It ran, or was held up by what ran meanwhile: that is told of as a stall or as starvation, if it is a fault. */
-static bool was_held_up(const struct weft_finding *finding)
+/* It ran, or was held up by what ran meanwhile, for most of the time: that is told of as a stall or as starvation, if it is a
+ * fault.  Or it waited for most of the time for one that is told of itself. */
+static bool is_by_another(const struct weft_path *path, uint32_t p, int64_t took_ns, const bool *is_slow)
 {
-	int64_t held_ns = 0;
-	for (size_t i = 0; i < finding->step_count; i++) {
-		const struct weft_path_step *step = &finding->steps[i];
-		held_ns += step->kind != WEFT_STEP_WAITING || step->behind != WEFT_NONE ? step->end_ns - step->start_ns : 0;
+	int64_t held_ns = 0, other_ns = 0;
+	for (size_t i = 0; i < path->count; i++) {
+		const struct weft_path_step *step = &path->steps[i];
+		int64_t ns = step->end_ns - step->start_ns;
+		held_ns += step->kind != WEFT_STEP_WAITING || step->behind != WEFT_NONE ? ns : 0;
+		other_ns += step->kind == WEFT_STEP_WAITING && step->promise != p && is_slow[step->promise] ? ns : 0;
 	}
-	return held_ns > (finding->end_ns - finding->start_ns) / 2;
-}
-
-/* For most of the time it waited for one that is told of itself. */
-static bool was_slow_by_another(const struct weft_finding *finding, const bool *is_slow)
-{
-	int64_t other_ns = 0;
-	for (size_t i = 0; i < finding->step_count; i++) {
-		const struct weft_path_step *step = &finding->steps[i];
-		if (step->kind == WEFT_STEP_WAITING && step->promise != finding->promise && is_slow[step->promise])
-			other_ns += step->end_ns - step->start_ns;
-	}
-	return other_ns > (finding->end_ns - finding->start_ns) / 2;
-}
-
-/* Unsays the last finding. */
-static void take_back(struct weft__finder *f)
-{
-	struct weft_finding *last = &f->findings.items[--f->findings.count];
-	free(last->steps);
-	f->evidence.count -= last->evidence_count;
-	f->counts[last->kind]--;
+	return held_ns > took_ns / 2 || other_ns > took_ns / 2;
 }
 
 /* Whether that was told. */
 static bool tell_slowest(struct weft__finder *f, const struct slowest *s, const bool *is_slow)
 {
 	uint32_t p = s->promise;
+	struct weft_path *path = NULL;
+	if (weft_path_create_with(&path, &f->ties, p, NULL) == WEFT_ENOMEM)
+		f->no_memory = true;
+	bool is_own = path && !is_by_another(path, p, s->took_ns, is_slow);
 	struct weft_finding *finding =
-	    weft__finding_begin(f, WEFT_FINDING_SLOW, p, f->model->promises[p].start_ns, f->ties.ended_ns[p]);
-	if (!finding)
-		return false;
-	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p);
-	const char *more = s->count == 1 ? "" : weft__finding_text(f, ", and so did %" PRIu32 " more", s->count - 1);
-	finding->weight = (uint64_t)s->took_ns;
-	finding->title = weft__finding_text(f, "%s%s took %s%s; of %" PRIu32 " of its sort the median took %s", name, at,
-	    weft__words_span(f, s->took_ns), more, s->peers, weft__words_span(f, s->median_ns));
-	finding->next = weft__finding_text(f, "find out what was different that time%s", at);
-	weft__words_creation(f, p);
-	weft__slow_tell(f, p);
-	finding = &f->findings.items[f->findings.count - 1];
-	if (!was_held_up(finding) && !was_slow_by_another(finding, is_slow))
-		return true;
-	take_back(f);
-	return false;
+	    is_own ? weft__finding_begin(f, WEFT_FINDING_SLOW, p, f->model->promises[p].start_ns, f->ties.ended_ns[p]) : NULL;
+	if (finding) {
+		const char *name = weft__words_name(f, p), *at = weft__words_at(f, p);
+		const char *more = s->count == 1 ? "" : weft__finding_text(f, ", and so did %" PRIu32 " more", s->count - 1);
+		finding->weight = (uint64_t)s->took_ns;
+		finding->title = weft__finding_text(f, "%s%s took %s%s; of %" PRIu32 " of its sort the median took %s", name, at,
+		    weft__words_span(f, s->took_ns), more, s->peers, weft__words_span(f, s->median_ns));
+		finding->next = weft__finding_text(f, "find out what was different that time%s", at);
+		weft__words_creation(f, p);
+		weft__slow_tell(f, p, path);
+	}
+	weft_path_destroy(path);
+	return finding != NULL;
 }
 
 /* Of one sort and place, by their time: the slow ones are marked. */

@@ -225,30 +225,37 @@ static void tell_parts(struct slow *slow, uint32_t promise, const parts_vec *par
 		    f->model->promises[cause].id, weft__words_name(f, cause));
 }
 
-void weft__slow_tell(struct weft__finder *f, uint32_t promise)
+/* How its time is told of, given its path. */
+static void tell_times(struct weft__finder *f, uint32_t promise, struct weft_path *path)
 {
 	struct slow slow = {f, weft__finding_shapes(f)};
-	struct weft_path *path = NULL, *usual = NULL;
+	struct weft_path *usual = NULL;
 	parts_vec parts = {0}, of_usual = {0};
 	int64_t all_ns = f->ties.ended_ns[promise] - f->model->promises[promise].start_ns;
-	if (slow.group && all_ns > 0)
-		f->no_memory |= weft_path_create_with(&path, &f->ties, promise, NULL) == WEFT_ENOMEM;
-	if (path) {
-		uint32_t median = tell_peers(&slow, promise, all_ns);
-		if (median != WEFT_NONE && median != promise &&
-		    weft_path_create_with(&usual, &f->ties, median, NULL) == WEFT_ENOMEM)
-			f->no_memory = true;
-		gather(&slow, &parts, path);
-		if (usual)
-			gather(&slow, &of_usual, usual);
-		tell_parts(&slow, promise, &parts, &of_usual);
-		struct weft_finding *finding = &f->findings.items[f->findings.count - 1];
-		finding->steps = path->steps;
-		finding->step_count = path->count;
-		path->steps = NULL;
-	}
-	weft_path_destroy(path);
+	if (!slow.group || all_ns <= 0)
+		return;
+	uint32_t median = tell_peers(&slow, promise, all_ns);
+	if (median != WEFT_NONE && median != promise && weft_path_create_with(&usual, &f->ties, median, NULL) == WEFT_ENOMEM)
+		f->no_memory = true;
+	gather(&slow, &parts, path);
+	if (usual)
+		gather(&slow, &of_usual, usual);
+	tell_parts(&slow, promise, &parts, &of_usual);
+	struct weft_finding *finding = &f->findings.items[f->findings.count - 1];
+	finding->steps = path->steps;
+	finding->step_count = path->count;
+	path->steps = NULL;
 	weft_path_destroy(usual);
 	weft_vec_free(&parts);
 	weft_vec_free(&of_usual);
+}
+
+void weft__slow_tell(struct weft__finder *f, uint32_t promise, struct weft_path *path)
+{
+	struct weft_path *made = NULL;
+	if (!path)
+		f->no_memory |= weft_path_create_with(&made, &f->ties, promise, NULL) == WEFT_ENOMEM;
+	if (path || made)
+		tell_times(f, promise, path ? path : made);
+	weft_path_destroy(made);
 }
