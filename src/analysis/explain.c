@@ -12,7 +12,8 @@ enum {
 	DELAYS = WEFT__NEED_DELAYS,
 	ALL = WEFT__NEED_ALL,
 	ROOTS = WEFT__NEED_ROOTS,
-	QUESTION = WEFT__NEED_QUESTION
+	QUESTION = WEFT__NEED_QUESTION,
+	SEEN = WEFT__NEED_SEEN
 };
 
 static const struct {
@@ -33,7 +34,14 @@ static const struct weft__lacks *lacks_of_all(const struct weft__finder *f)
 /* Whether a check is asked at all. */
 static bool applies(const struct weft__finder *f, unsigned needs)
 {
-	return (f->asked != WEFT_NONE) == ((needs & QUESTION) != 0) && !(needs & ALL && lacks_of_all(f)->lost);
+	const struct weft__lacks *lacks = lacks_of_all(f);
+	return (f->asked != WEFT_NONE) == ((needs & QUESTION) != 0) && !(needs & ALL && lacks->lost) &&
+	       !(needs & SEEN && lacks->unplaced);
+}
+
+static bool was_seen(enum weft_finding_kind kind)
+{
+	return checks[kind].needs & SEEN;
 }
 
 /* On which OS threads no promise was running at the end: they slept, or their loop had returned. */
@@ -73,8 +81,9 @@ static bool find_heirs(struct weft__finder *f)
 	return true;
 }
 
-/* Finds out what those checks need that apply; false when out of memory, or called off. */
-static bool know(struct weft__finder *f)
+/* Finds out what those checks need that apply; false when out of memory, or called off.  From `begin` on, that is the greater
+ * part of `percent`. */
+static bool know(struct weft__finder *f, unsigned begin, unsigned percent)
 {
 	struct weft__watch *watch = &f->watch;
 	unsigned needs = 0;
@@ -82,18 +91,18 @@ static bool know(struct weft__finder *f)
 		return false;
 	for (int i = 0; i < WEFT_FINDING_KINDS; i++)
 		needs |= applies(f, checks[i].needs) ? checks[i].needs : 0;
-	weft__watch_stage(watch, 30);
+	weft__watch_stage(watch, begin + percent * 30 / 100);
 	bool ok = find_rest(f) && find_heirs(f) && weft_ties_init(&f->ties, f->model, WEFT_TIES_ALL, watch) == WEFT_OK;
-	weft__watch_stage(watch, 45);
+	weft__watch_stage(watch, begin + percent * 45 / 100);
 	if (needs & WAITING)
 		ok = ok && weft__waiting_init(&f->waiting, &f->ties, INT64_MAX, watch) == WEFT_OK;
-	weft__watch_stage(watch, 60);
+	weft__watch_stage(watch, begin + percent * 60 / 100);
 	if (needs & WEFT__NEED_CHAINS)
 		ok = ok && weft__chains_init(&f->chains, &f->ties, &f->waiting, f->lacks, watch) == WEFT_OK;
-	weft__watch_stage(watch, 75);
+	weft__watch_stage(watch, begin + percent * 75 / 100);
 	if (needs & SORTS)
 		ok = ok && weft__sorts_init(&f->sorts, &f->ties, watch) == WEFT_OK;
-	weft__watch_stage(watch, 90);
+	weft__watch_stage(watch, begin + percent * 90 / 100);
 	if (needs & DELAYS)
 		ok = ok && weft__delays_init(&f->delays, &f->ties, f->options.stall_ns, watch) == WEFT_OK;
 	if (needs & ROOTS)
@@ -101,10 +110,25 @@ static bool know(struct weft__finder *f)
 	return ok;
 }
 
+/* Looks at the model, which is `percent` of the work; `begin` was done before. */
+static void look(struct weft__finder *f, const struct weft_model *model, unsigned begin, unsigned percent)
+{
+	f->model = model;
+	if (!know(f, begin, percent))
+		f->no_memory = true;
+	f->doubt = f->lacks ? weft__lacks_text(lacks_of_all(f)) : NULL;
+	weft__watch_stage(&f->watch, begin + percent);
+	for (int i = 0; i < WEFT_FINDING_KINDS && f->lacks && weft__finding_goes_on(f, 0, 1); i++)
+		/* It died later than what is whole ends. */
+		if (applies(f, checks[i].needs) && !(model->is_whole && i == WEFT_FINDING_CRASH))
+			checks[i].find(f);
+}
+
 static int explain(struct weft_findings **out, const struct weft_model *model, uint32_t promise,
     const struct weft_explain_options *options, struct weft_error *err)
 {
 	struct weft__finder f = {.model = model, .asked = promise};
+	const bool is_clipped = model->whole && promise == WEFT_NONE;
 	if (options)
 		f.options = *options;
 	if (f.options.stall_ns == 0)
@@ -112,13 +136,14 @@ static int explain(struct weft_findings **out, const struct weft_model *model, u
 	if (f.options.leak_count == 0)
 		f.options.leak_count = 32;
 	f.watch = (struct weft__watch){.go_on = f.options.go_on, .ctx = f.options.ctx};
-	if (!weft__watch_ask(&f.watch, 0) || !know(&f))
-		f.no_memory = true;
-	f.doubt = f.lacks ? weft__lacks_text(lacks_of_all(&f)) : NULL;
-	weft__watch_stage(&f.watch, 100);
-	for (int i = 0; i < WEFT_FINDING_KINDS && f.lacks && weft__finding_goes_on(&f, 0, 1); i++)
-		if (applies(&f, checks[i].needs))
-			checks[i].find(&f);
+	weft__watch_ask(&f.watch, 0);
+	if (is_clipped)
+		look(&f, model->whole, 0, 50);
+	const size_t count = f.findings.count;
+	if (is_clipped)
+		weft__finding_forget(&f);
+	look(&f, model, is_clipped ? 50 : 0, is_clipped ? 50 : 100);
+	weft__missing_settle(&f, count, was_seen);
 	return weft__findings_end(&f, out, err);
 }
 

@@ -24,20 +24,20 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	X(UNCLOSED, unclosed, ALARM, WAITING | ROOTS, "a loop was closed before its handles were")                               \
 	X(UNANSWERED, unanswered, ALARM, ALL, "a connection is silent though an answer is due")                                  \
 	X(UNRETURNED, unreturned, ALARM, SORTS | ROOTS | ALL, "a promise can never be resolved: what it stands for is gone")     \
-	X(TWICE, twice, ALARM, SORTS | ALL, "a promise was ended again after its end")                                           \
+	X(TWICE, twice, ALARM, SORTS | SEEN, "a promise was ended again after its end")                                          \
 	X(FAILURE, failure, ALARM, SORTS | ROOTS | ALL, "a promise failed and nobody took notice")                               \
 	X(STUCK, stuck, ALARM, CHAINS | SORTS | ROOTS | ALL,                                                                     \
 	    "a promise is pending that younger ones of its sort have overtaken")                                                 \
-	X(STALL, stall, ALARM, DELAYS | ALL, "one promise ran, or a pause lasted, while others were ready")                      \
-	X(EXHAUSTED, exhausted, ALARM, SORTS | ALL, "computations held all OS threads of a pool, and others had to wait")        \
-	X(STARVATION, starvation, ALARM, DELAYS | ALL, "promises were ready for long while many others ran")                     \
+	X(STALL, stall, ALARM, DELAYS | SEEN, "one promise ran, or a pause lasted, while others were ready")                     \
+	X(EXHAUSTED, exhausted, ALARM, SORTS | SEEN, "computations held all OS threads of a pool, and others had to wait")       \
+	X(STARVATION, starvation, ALARM, DELAYS | SEEN, "promises were ready for long while many others ran")                    \
 	X(SPIN, spin, ALARM, 0, "code was called again and again, and its OS thread never slept")                                \
-	X(RETRIES, retries, ALARM, SORTS | ALL, "one thing was tried again and again and failed each time")                      \
+	X(RETRIES, retries, ALARM, SORTS | SEEN, "one thing was tried again and again and failed each time")                     \
 	X(LEAK, leak, ALARM, CHAINS | SORTS | ROOTS | ALL, "promises of one sort only ever become more")                         \
 	X(UNDERWAY, underway, INFORMATION, CHAINS | SORTS | ROOTS, "a promise should resolve, and was on its way at the end")    \
-	X(WASTED, wasted, INFORMATION, ALL, "work went on though whoever waited for it was cancelled")                           \
+	X(WASTED, wasted, INFORMATION, SEEN, "work went on though whoever waited for it was cancelled")                          \
 	X(ALIVE, alive, INFORMATION, WAITING | SORTS, "what keeps a loop from returning")                                        \
-	X(SLOW, slow, INFORMATION, SORTS | ALL, "one took far longer than others of its sort")                                   \
+	X(SLOW, slow, INFORMATION, SORTS | SEEN, "one took far longer than others of its sort")                                  \
 	X(ANSWER, answer, INFORMATION, CHAINS | SORTS | QUESTION, "how a promise came to its end, or why it did not")
 
 enum weft_finding_kind {

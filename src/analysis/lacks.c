@@ -27,6 +27,9 @@ static int64_t *find_first_links(const struct weft_model *m)
 static void add(struct weft__lacks *to, const struct weft__lacks *of)
 {
 	to->lost |= of->lost;
+	to->unplaced |= of->unplaced;
+	to->clipped |= of->clipped;
+	to->absent |= of->absent;
 	to->cut |= of->cut;
 	to->died |= of->died;
 	to->wrapped |= of->wrapped;
@@ -45,28 +48,36 @@ struct weft__lacks *weft__lacks_find(const struct weft_model *m)
 	}
 	for (size_t i = 0; i < info->part_count; i++) {
 		const struct weft_part *part = &info->parts[i];
-		lacks[i] =
-		    (struct weft__lacks){.lost = part->lost_no_stream > 0 || part->skipped_count > 0 || part->gap_count > 0,
-			.cut = part->unfinished,
-			.died = part->has_died,
-			.wrapped = part->wrapped};
+		lacks[i] = (struct weft__lacks){.lost = part->gap_count > 0,
+		    .unplaced = part->lost_no_stream > 0 || part->unplaced_count > 0,
+		    .cut = part->unfinished,
+		    .died = part->has_died,
+		    .wrapped = part->wrapped};
 	}
 	if (!info->part_count)
-		lacks[0] =
-		    (struct weft__lacks){.lost = info->lost_no_stream > 0 || info->skipped_count > 0 || info->gap_count > 0,
-			.cut = info->unfinished,
-			.died = info->has_died,
-			.wrapped = info->wrapped};
+		lacks[0] = (struct weft__lacks){.lost = info->gap_count > 0,
+		    .unplaced = info->lost_no_stream > 0 || info->unplaced_count > 0,
+		    .cut = info->unfinished,
+		    .died = info->has_died,
+		    .wrapped = info->wrapped};
 	for (size_t s = 0; s < info->stream_count; s++) {
 		const struct weft_stream_info *stream = &info->streams[s];
 		struct weft__lacks *of = &lacks[info->part_count ? stream->part : 0];
-		const bool is_overwritten =
-		    (info->part_count ? info->parts[stream->part].wrapped : info->wrapped) || stream->lost_overwritten > 0;
-		add(of, &(struct weft__lacks){.lost = stream->lost_full > 0 || stream->lost_nested > 0,
-			    .wrapped = stream->lost_overwritten > 0,
+		/* Where all is known up to the end, what is missing in the middle came after it. */
+		const bool is_missing = stream->lost_overwritten > 0 && !m->is_whole;
+		const bool is_overwritten = (info->part_count ? info->parts[stream->part].wrapped : info->wrapped) || is_missing;
+		add(of, &(struct weft__lacks){.unplaced = stream->lost_full > 0 || stream->lost_nested > 0,
+			    .wrapped = is_missing,
 			    .horizon_ns = is_overwritten && info->stream_count > 1 ? first_ns[s] : 0});
 	}
 	for (size_t i = 0; i < parts; i++) {
+		lacks[i].lost |= lacks[i].unplaced;
+		if (m->is_whole)
+			lacks[i] = (struct weft__lacks){.clipped = true,
+			    .absent = m->has_absent,
+			    .cut = true,
+			    .wrapped = lacks[i].wrapped,
+			    .horizon_ns = lacks[i].horizon_ns};
 		if (lacks[i].wrapped && lacks[i].horizon_ns == 0)
 			lacks[i].horizon_ns = 1; /* what the first event tells of may have begun before it */
 		add(&lacks[parts], &lacks[i]);
@@ -88,9 +99,23 @@ bool weft__lacks_nothing_of(const struct weft__lacks *lacks, const struct weft_m
 	return !of->lost && !(p->flags & WEFT_PROMISE_START_UNKNOWN) && p->start_ns >= of->horizon_ns;
 }
 
+bool weft__lacks_between(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns)
+{
+	for (size_t g = 0; g < m->trace->gap_count; g++) {
+		const struct weft_gap *gap = &m->trace->gaps[g];
+		const int64_t begin_ns = gap->from_ns < m->start_ns ? 0 : gap->from_ns - m->start_ns,
+			      end_ns = gap->to_ns < m->start_ns ? 0 : gap->to_ns - m->start_ns;
+		if ((stream == UINT16_MAX || gap->stream == stream) && begin_ns < to_ns && end_ns > from_ns)
+			return true;
+	}
+	return false;
+}
+
 const char *weft__lacks_text(const struct weft__lacks *lacks)
 {
 	return lacks->lost      ? "events are missing in the trace"
+	       : lacks->absent  ? "the end of the trace is missing, of some OS threads even more"
+	       : lacks->clipped ? "the end of the trace is missing"
 	       : lacks->died    ? "the program did not end the trace: it was killed, or ended at once"
 	       : lacks->cut     ? "the program did not end the trace: it still runs, or was killed"
 	       : lacks->wrapped ? "the ring was overwritten: the trace begins in the middle"

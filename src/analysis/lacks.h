@@ -6,7 +6,10 @@
 
 struct weft__lacks {
 	bool lost;          /* events are missing in the middle */
-	bool cut;           /* its program did not end the trace */
+	bool unplaced;      /* lost: nobody knows when */
+	bool clipped;       /* the end is missing (weft_model.is_whole) */
+	bool absent;        /* at the end, what some OS threads did is missing (weft_model.has_absent) */
+	bool cut;           /* its program did not end the trace, or the end is missing */
 	bool died;          /* cut: it was seen to end */
 	bool wrapped;       /* the beginning was overwritten */
 	int64_t horizon_ns; /* from there on all is there that was not lost otherwise; 0 unless the ring wrapped */
@@ -21,6 +24,9 @@ const struct weft__lacks *weft__lacks_of(const struct weft__lacks *lacks, const 
 
 /* Whether all that happened to the promise since its creation is in the trace. */
 bool weft__lacks_nothing_of(const struct weft__lacks *lacks, const struct weft_model *m, uint32_t promise);
+
+/* Whether some are missing of a stream, or with UINT16_MAX of any, from one time to the other. */
+bool weft__lacks_between(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns);
 
 /* What that is, a clause; NULL: nothing. */
 const char *weft__lacks_text(const struct weft__lacks *lacks);

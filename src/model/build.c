@@ -306,6 +306,7 @@ static int awaits_no_more(struct weft__build *b, const struct weft_event *ev, in
 	int status = both_promises(b, ev, &from, &to);
 	if (status < 0 || (status = note_awaits(b)) < 0)
 		return status;
+	b->streams.items[ev->stream].acts = true;
 	return end_await(b, time_ns, from, to);
 }
 
@@ -316,6 +317,7 @@ static int hold_or_release(struct weft__build *b, const struct weft_event *ev, i
 	if (ev->a == WEFT_SYSTEM_ID || ev->b == WEFT_SYSTEM_ID)
 		return WEFT_OK;
 	int status = both_promises(b, ev, &holder, &lock);
+	b->streams.items[ev->stream].acts = true;
 	if (status < 0 || ev->op == WEFT_OP_RELEASE)
 		return status < 0 ? status : end_await(b, time_ns, lock, holder);
 	hear(b, holder, time_ns);
@@ -420,6 +422,7 @@ static int link_event(struct weft__build *b, const struct weft_event *ev, int64_
 	int status = promise_of(b, ev, ev->a, &from);
 	if (status < 0 || (status = promise_of(b, ev, ev->b, &to)) < 0)
 		return status;
+	b->streams.items[ev->stream].acts |= ev->op != WEFT_OP_SIGNAL && ev->op != WEFT_OP_SIGNAL_ONLY;
 	switch (ev->op) {
 	case WEFT_OP_READ: run(b, ev->stream, time_ns, from); /* fall through */
 	case WEFT_OP_READ_LATER: add_link(b, ev, time_ns, WEFT_LINK_READ, from, to); return WEFT_OK;
@@ -456,6 +459,7 @@ static int become(struct weft__build *b, const struct weft_event *ev, int64_t ti
 	int status = promise_of(b, ev, ev->a, &p);
 	if (status < 0 || (status = promise_of(b, ev, ev->b, &main_promise)) < 0)
 		return status;
+	b->streams.items[ev->stream].acts = true;
 	struct weft_promise *promise = &b->promises.items[p];
 	if (p == WEFT_SYSTEM || main_promise == WEFT_SYSTEM)
 		b->model->anomalies[WEFT_ANOMALY_SYSTEM_MISUSED]++;
@@ -518,6 +522,7 @@ static int count(struct weft__build *b, const struct weft_event *ev, int64_t tim
 	uint64_t old = n ? (uint64_t)counter->samples[n - 1].value : 0, value = (uint64_t)ev->value;
 	if (ev->op == WEFT_OP_COUNTER_ADD)
 		value += old;
+	counter->is_partial |= b->clip && ev->stream < b->clip->stream_count && b->clip->streams[ev->stream] != INT64_MAX;
 	counter->samples[counter->count++] = (struct weft_sample){time_ns, (int64_t)value, (int64_t)(value - old)};
 	add_label(b, p,
 	    (struct weft_label){.time_ns = time_ns, .text = text, .is_counter = 1, .sample = (uint32_t)n & (UINT32_MAX >> 1)});
@@ -730,6 +735,23 @@ static int reserve_streams(struct weft__build *b, size_t count)
 	return WEFT_OK;
 }
 
+/* What ran on OS threads when their events came to an end did so until then, as far as is known. */
+static void stop_absent(struct weft__build *b, int64_t time_ns)
+{
+	for (size_t i = 0; b->clip->absent_count && i < b->clip->stream_count && i < b->streams.count; i++)
+		if (b->clip->streams[i] < time_ns && b->streams.items[i].running != WEFT_SYSTEM)
+			run(b, (uint16_t)i, b->model->end_ns, WEFT_NONE);
+}
+
+/* How many of these events are to be taken. */
+static size_t clip_events(struct weft__build *b, const struct weft_event *events, size_t n)
+{
+	size_t count = 0;
+	while (count < n && events[count].time_ns <= b->clip->until_ns)
+		count++;
+	return count;
+}
+
 static int take_all(struct weft__build *b, struct weft_trace *trace, const struct weft_model_options *options)
 {
 	enum { EVENTS_BETWEEN = 1 << 16 };
@@ -738,12 +760,16 @@ static int take_all(struct weft__build *b, struct weft_trace *trace, const struc
 	size_t n;
 	int more;
 	while ((more = weft_trace_next(trace, &events, &n)) == 1) {
+		if (b->clip && (n = clip_events(b, events, n)) == 0)
+			continue; /* its end is to be read, all the same */
 		if (b->model->events == 0)
 			b->model->start_ns = events[0].time_ns;
 		int status = reserve(b, n);
 		for (size_t i = 0; i < n && status == WEFT_OK; i++) {
 			if (events[i].stream >= b->streams.count)
 				status = reserve_streams(b, (size_t)events[i].stream + 1);
+			if (b->clip)
+				stop_absent(b, events[i].time_ns);
 			if (status == WEFT_OK)
 				status = take(b, &events[i]);
 		}
@@ -821,25 +847,52 @@ static void live_on(struct weft_model *m)
 		m->end_ns = lived_ns > FAR_NS ? FAR_NS : (int64_t)lived_ns;
 }
 
-int weft_model_build(
-    struct weft_model **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err)
+/* *clip, unless NULL: until when the trace is whole. */
+static int build(struct weft_model **out, struct weft_trace *trace, const struct weft_model_options *options,
+    const struct weft__clip *until, struct weft__clip *clip)
 {
-	struct weft__build b = {.leaves_parts_out = !(options && options->keep_parts)};
+	struct weft__build b = {.leaves_parts_out = !(options && options->keep_parts), .clip = until};
 	int status = begin(&b, trace);
 	if (status == WEFT_OK)
 		status = take_all(&b, trace, options);
-	if (status == WEFT_OK)
+	if (status == WEFT_OK && !until)
 		live_on(b.model);
-	if (status == WEFT_OK)
+	if (status == WEFT_OK && clip)
+		status = weft__clip_find(clip, &b);
+	if (status >= 0 && until) {
+		b.model->is_whole = true;
+		b.model->has_absent = until->absent_count > 0;
+		b.model->end_ns = until->until_ns - b.model->start_ns;
+	}
+	const int found = status;
+	if (status >= 0)
 		status = weft__model_finish(&b, options && options->keep_binds);
 	drop(&b);
-	if (status < 0) {
+	if (status < 0)
 		weft_model_destroy(b.model);
+	else
+		*out = b.model;
+	return status < 0 ? status : found;
+}
+
+int weft_model_build(
+    struct weft_model **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err)
+{
+	struct weft__clip clip = {0};
+	struct weft_model *model = NULL;
+	int status = build(&model, trace, options, NULL, &clip);
+	if (status > 0) {
+		weft_trace_rewind(trace);
+		status = build(&model->whole, trace, options, &clip, NULL);
+	}
+	free(clip.streams);
+	if (status < 0) {
+		weft_model_destroy(model);
 		return weft_error_set(err, (enum weft_status)status, "%s",
 		    status == WEFT_EFORMAT   ? "no events in the trace"
 		    : status == WEFT_ETOOBIG ? "more promises or links than 32 bits can count"
 					     : weft_status_string(status));
 	}
-	*out = b.model;
+	*out = model;
 	return WEFT_OK;
 }

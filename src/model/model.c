@@ -14,6 +14,7 @@ void weft_model_destroy(struct weft_model *model)
 		return;
 	for (size_t i = 0; i < model->counter_count; i++)
 		free(model->counters[i].samples);
+	weft_model_destroy(model->whole);
 	free(model->counters);
 	free(model->promises);
 	free(model->links);

@@ -142,6 +142,7 @@ struct weft_counter {
 	struct weft_sample *samples;
 	size_t count;
 	int64_t min, max;             /* of values and 0 */
+	bool is_partial;              /* of weft_model.whole: changes are missing, of OS threads that are absent */
 	int64_t scale_min, scale_max; /* shared by counters that differ after '#' only; spans at least 10, has 0 */
 };
 
@@ -203,6 +204,12 @@ struct weft_model {
 	size_t lull_count;
 	uint64_t anomalies[WEFT_ANOMALY_COUNT]; /* how often, by enum weft_anomaly */
 	const struct weft_trace_info *trace;    /* streams, sites, what was lost: lives as long as the trace */
+	/* Where events are missing from a moment on: the same trace as if its recording had ended then, up to which all is known.
+	 * Its promises have the same numbers; it ends with this model.  NULL: nothing is missing, or nobody knows when. */
+	struct weft_model *whole;
+	bool is_whole;   /* of such a model: it ends early */
+	bool has_absent; /* is_whole, but for OS threads that only ever did what others had begun: their events are missing
+			    earlier */
 	struct weft_model_private *priv;
 };
 
@@ -217,7 +224,8 @@ struct weft_model_options {
 /* Reads the trace from where it stands to its end, and builds its model.
  *
  * The trace must outlive the model: texts point into it.  On failure *out is untouched.  WEFT_ENOMEM, WEFT_EIO, WEFT_EFORMAT
- * (no events), WEFT_ETOOBIG (2^32 - 2 promises or more), WEFT_ECANCELLED.  `options` may be NULL.  About 50 ns an event, linear.
+ * (no events), WEFT_ETOOBIG (2^32 - 2 promises or more), WEFT_ECANCELLED.  `options` may be NULL.  About 50 ns an event, linear;
+ * a trace in which events are missing from a moment on is read up to there once more.
  */
 int weft_model_build(
     struct weft_model **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err);

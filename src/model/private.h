@@ -23,6 +23,7 @@ struct weft__stream_state {
 	int64_t pause_ns;
 	int64_t end_ns; /* of its part, if that has ended */
 	bool is_ended;
+	bool acts; /* it ended promises, awaited or read them, took locks: without its events nobody knows who is pending */
 };
 
 /* A text that was looked up lately. */
@@ -32,6 +33,13 @@ struct weft__recent_text {
 };
 
 enum { WEFT__RECENT_TEXTS = 64 };
+
+/* Until when a trace is whole, as weft_event.time_ns; `streams` says, of those that are absent, from when on. */
+struct weft__clip {
+	int64_t until_ns;
+	int64_t *streams; /* [stream_count]; INT64_MAX: not absent */
+	size_t stream_count, absent_count;
+};
 
 /* A model while the events come in. */
 struct weft__build {
@@ -60,8 +68,9 @@ struct weft__build {
 	WEFT_VEC(uint32_t) counter_texts;
 	WEFT_VEC(uint32_t) should_resolve;
 	WEFT_VEC(struct weft__stream_state) streams;
-	size_t links_dropped;    /* awaits that a read replaced: their kind is WEFT__LINK_DROPPED */
-	struct weft_idmap parts; /* ids of promises that are told of as their owners, of which `ids` has the numbers */
+	const struct weft__clip *clip; /* or NULL: all is read */
+	size_t links_dropped;          /* awaits that a read replaced: their kind is WEFT__LINK_DROPPED */
+	struct weft_idmap parts;       /* ids of promises that are told of as their owners, of which `ids` has the numbers */
 	bool leaves_parts_out, has_parts;
 	struct weft_idmap awaits; /* pairs of promises, from << 32 | to, among the first awaits_seen links; 1: over by now */
 	size_t awaits_seen;
@@ -70,6 +79,10 @@ struct weft__build {
 	bool has_woken;                                      /* there is a promise of one of them */
 	bool labels_unordered;                               /* a state dump named a promise that had labels */
 };
+
+/* Finds until when a trace is whole that was read to its end; 1, 0: it is whole, or never was, or WEFT_ENOMEM.  The caller frees
+ * clip->streams. */
+int weft__clip_find(struct weft__clip *clip, const struct weft__build *b);
 
 /* A lull is open: the last of b->lulls. */
 static inline bool weft__is_lull(const struct weft__build *b)

@@ -16,7 +16,8 @@ struct weft_trace {
 	void *state;                 /* the format's own */
 
 	struct weft_skipped *skipped;
-	size_t skipped_at_open;        /* how much of .skipped_count was noted by open(): a rewind goes back there */
+	/* How much of .skipped_count and .unplaced_count was noted by open(): a rewind goes back there. */
+	size_t skipped_at_open, unplaced_at_open;
 	struct weft_site_texts *texts; /* of sites that were named later */
 	int64_t pair_ns, pair_wall_ns; /* one time by the trace's clock and by the wall's; both 0: not known */
 	/* Traces that agree in `boot` and `counter` have the ticks of one clock, which went that fast; empty: not known. */
@@ -66,6 +67,9 @@ extern const struct weft_trace_format weft__format_mirage, weft__format_native, 
  * may be WEFT_NO_OFFSET; `what` is one clause without a full stop. */
 __attribute__((format(printf, 6, 7))) void weft__trace_skip(struct weft_trace *trace, const struct weft_blob *blob,
     uint64_t packet, uint64_t offset, uint64_t bytes, const char *what, ...);
+
+/* Of the last `count` places that were noted so, no event was in them, or a gap tells when these were. */
+void weft__trace_place(struct weft_trace *trace, size_t count);
 
 /* Fills err with what is wrong with a blob, or with all of the source; returns status. */
 __attribute__((format(printf, 5, 6))) int weft__trace_fail(

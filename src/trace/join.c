@@ -245,6 +245,7 @@ static int finish(struct weft_trace *trace)
 			gap->from_ns = gap->from_ns == INT64_MIN ? INT64_MIN : shifted(part, gap->from_ns);
 			gap->to_ns = gap->to_ns == INT64_MAX ? INT64_MAX : shifted(part, gap->to_ns);
 		}
+		trace->info.unplaced_count += info->unplaced_count;
 		for (size_t s = 0; s < info->skipped_count; s++) {
 			if (trace->info.skipped_count < WEFT_SKIPPED_KEPT && s < WEFT_SKIPPED_KEPT)
 				trace->skipped[trace->info.skipped_count] = info->skipped[s];
@@ -264,6 +265,7 @@ static int finish(struct weft_trace *trace)
 		j->told[i].lost_no_stream = info->lost_no_stream;
 		j->told[i].gap_count = info->gap_count;
 		j->told[i].skipped_count = info->skipped_count + (part->unnamed > 0);
+		j->told[i].unplaced_count = info->unplaced_count + (part->unnamed > 0);
 		trace->info.lost_no_stream += info->lost_no_stream;
 	}
 	trace->info.gaps = j->gaps;

@@ -94,6 +94,9 @@ static void damage(struct weft_trace *trace, struct native_cursor *c, const unsi
 	const struct native_packet *p = &n->packets.items[c->packet];
 	weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index, p->offset + (uint64_t)(at - p->bytes),
 	    (uint64_t)(c->stop - at), "%s", what);
+	/* Where no file was cut off, what was read before may have been damaged, too. */
+	if (p->is_cut)
+		weft__trace_place(trace, 1);
 	c->at = c->stop;
 	c->is_damaged = true;
 }
@@ -328,9 +331,11 @@ static void note_gap(
 		return;
 	weft__native_gap(trace, (struct weft_gap){to_ns(n, c->last), p ? to_ns(n, p->begin) : INT64_MAX, packets, events,
 				    p ? p->stream : old->stream});
-	if (p && (packets || !is_told))
+	if (p && (packets || !is_told)) {
 		weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index, p->offset, 0,
 		    "%llu events are missing before this packet", (unsigned long long)events);
+		weft__trace_place(trace, 1);
+	}
 }
 
 /* On to the next packet; false: there is none. */

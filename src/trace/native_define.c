@@ -413,16 +413,21 @@ int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 				weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index,
 				    p->offset + (uint64_t)(at - p->bytes), (uint64_t)(in.end - at),
 				    "bytes that are no definition");
+				weft__trace_place(trace, 1);
 				break;
 			}
 		}
-		if (p->sequence > expected)
+		if (p->sequence > expected) {
 			weft__trace_skip(
 			    trace, &trace->source.blobs[p->blob], p->index, p->offset, 0, "earlier definitions are missing");
+			weft__trace_place(trace, 1);
+		}
 		expected = p->sequence + 1;
 	}
-	if (whole && expected < n->definitions_made)
+	if (whole && expected < n->definitions_made) {
 		weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "the last definitions are missing");
+		weft__trace_place(trace, 1);
+	}
 	/* Now that the modules do not move any more. */
 	for (size_t i = 0; i < n->sites.count && whole; i++)
 		if (n->site_modules.items[i] != WEFT_NO_SITE)

@@ -185,27 +185,31 @@ struct weft_packet_memory weft__native_memory(const struct native_live *live)
 	return (struct weft_packet_memory){weft__packet_read_own, live->source->blobs[live->blob].bytes};
 }
 
-/* How much of the packet's content can be read, of the bytes that are there; the rest is noted. */
+/* How much of the packet's content can be read, of the bytes that are there; the rest is noted.  Reading its stream tells when
+ * that was. */
 static size_t trim_content(struct weft_trace *trace, const struct native_place *place, const struct weft_packet *packet,
     const unsigned char *bytes, size_t there)
 {
 	const struct weft_blob *blob = &trace->source.blobs[place->blob];
 	size_t content = packet->content_bytes < there ? (size_t)packet->content_bytes : there;
+	const size_t before = trace->info.unplaced_count;
 	if (packet->content_bytes > there)
 		weft__trace_skip(
 		    trace, blob, place->index, place->offset + there, packet->content_bytes - there, "the packet is cut off");
 	else if (packet->bytes > blob->size - place->offset)
-		/* Its events are there, but whoever cut it off there cut off what came after it too. */
 		weft__trace_skip(trace, blob, place->index, blob->size, 0, "the file is cut off in the unused end of a packet");
 	size_t whole = weft__packet_lost_page(bytes, place->offset, 0, content);
 	if (whole < content)
 		weft__trace_skip(trace, blob, place->index, place->offset + whole, content - whole,
 		    "zeros in place of events, as if a page had never reached the disk");
+	/* In a file with more than one packet, whoever cut one off cut off what came after it, too. */
+	if (place->is_definitions || (whole >= packet->header_bytes && trace->source.blob_count > 1))
+		weft__trace_place(trace, trace->info.unplaced_count - before);
 	return whole;
 }
 
-static int keep_packet(struct native *n, const struct native_place *place, const struct weft_packet *packet,
-    const unsigned char *bytes, size_t content)
+static int keep_packet(
+    struct native *n, const struct native_place *place, const struct weft_packet *packet, const unsigned char *bytes, bool is_cut)
 {
 	struct native_packet *slot = place->is_definitions ? weft_vec_push(&n->definitions) : weft_vec_push(&n->packets);
 	if (!slot)
@@ -217,8 +221,8 @@ static int keep_packet(struct native *n, const struct native_place *place, const
 	    .events_before = packet->events_before,
 	    .lost_full = packet->lost_full,
 	    .lost_nested = packet->lost_nested,
-	    .content_bytes = (uint32_t)content,
-	    .is_cut = content < packet->content_bytes,
+	    .content_bytes = (uint32_t)packet->content_bytes,
+	    .is_cut = is_cut,
 	    .header_bytes = packet->header_bytes,
 	    .version = packet->version,
 	    .instance = packet->instance,
@@ -244,12 +248,13 @@ int weft__native_take(struct weft_trace *trace, const struct native_place *place
 	/* WEFT_PACKET_REUSED: the program died between INVALIDATE and VALIDATE. */
 	if (fault != WEFT_PACKET_FINE)
 		return WEFT_OK;
-	size_t content = trim_content(trace, place, &packet, bytes, there);
+	const size_t content = trim_content(trace, place, &packet, bytes, there);
+	const bool is_cut = content < packet.content_bytes;
 	/* A copy of it would have no more. */
 	packet.content_bytes = content;
 	if (content < packet.header_bytes || weft__packet_is_unused(&packet))
 		return WEFT_OK;
-	return keep_packet(n, place, &packet, bytes, content);
+	return keep_packet(n, place, &packet, bytes, is_cut);
 }
 
 /* Takes the packets as they were read. */
@@ -331,6 +336,8 @@ void weft__native_gap(struct weft_trace *trace, struct weft_gap gap)
 	struct weft_gap *slot = trace->read_whole ? NULL : weft_vec_push(&n->gaps);
 	if (slot)
 		*slot = gap;
+	else if (!trace->read_whole)
+		trace->info.unplaced_count++; /* no memory: nothing tells when it was */
 	trace->info.gaps = n->gaps.items;
 	trace->info.gap_count = n->gaps.count;
 }
@@ -361,6 +368,7 @@ static int note_missing(struct weft_trace *trace, uint32_t next, uint32_t end)
 	    trace, (struct weft_gap){.from_ns = INT64_MIN, .to_ns = INT64_MAX, .stream = (uint16_t)(n->streams.count - 1)});
 	weft__trace_skip(
 	    trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "nothing is left of %u stream%s", missing, missing == 1 ? "" : "s");
+	weft__trace_place(trace, 1);
 	return WEFT_OK;
 }
 
@@ -374,6 +382,7 @@ static void note_newest(struct weft_trace *trace, struct native_cursor *c, const
 	c->missing = made - newest->sequence - 1;
 	weft__trace_skip(trace, &trace->source.blobs[newest->blob], newest->index, newest->offset, 0,
 	    "the last %" PRIu64 " packets of its stream are missing", c->missing);
+	weft__trace_place(trace, 1);
 }
 
 /* What the trace lacks before the oldest packet of an instance. */
@@ -390,6 +399,7 @@ static void note_oldest(struct weft_trace *trace, const struct native_packet *ol
 				    oldest->events_before, oldest->stream});
 	weft__trace_skip(trace, &trace->source.blobs[oldest->blob], oldest->index, oldest->offset, 0,
 	    "the first %" PRIu64 " packets of its stream are missing", oldest->sequence);
+	weft__trace_place(trace, 1);
 }
 
 /* The streams of one instance, whose packets begin at `first` and whose changes at *change. */
@@ -462,6 +472,7 @@ static int make_streams(struct weft_trace *trace, struct weft_error *err)
 				.from_ns = weft__ticks_ns(n->doubtful, n->clock.hz), .to_ns = INT64_MAX, .stream = (uint16_t)i});
 		weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0,
 		    "the program overwrites its ring faster than it can be read: its streams end at different times");
+		weft__trace_place(trace, 1);
 	}
 	n->gaps_at_open = n->gaps.count;
 	weft_intern_finish(&making.names);

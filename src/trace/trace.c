@@ -69,6 +69,13 @@ void weft__trace_skip(struct weft_trace *trace, const struct weft_blob *blob, ui
 		skipped->bytes = bytes;
 	}
 	trace->info.skipped_count++;
+	trace->info.unplaced_count++;
+}
+
+void weft__trace_place(struct weft_trace *trace, size_t count)
+{
+	if (!trace->read_whole)
+		trace->info.unplaced_count -= count;
 }
 
 const char *weft__trace_unknown_text(const unsigned char *bytes, size_t size)
@@ -182,6 +189,7 @@ int weft__trace_from_source(struct weft_trace **out, struct weft_source *source,
 		return status;
 	}
 	trace->skipped_at_open = trace->info.skipped_count;
+	trace->unplaced_at_open = trace->info.unplaced_count;
 	*out = trace;
 	return WEFT_OK;
 }
@@ -272,6 +280,8 @@ int weft_trace_save(const struct weft_trace *trace, weft_trace_file_fn *file, vo
 void weft_trace_rewind(struct weft_trace *trace)
 {
 	trace->format->rewind(trace);
-	if (!trace->read_whole)
+	if (!trace->read_whole) {
 		trace->info.skipped_count = trace->skipped_at_open;
+		trace->info.unplaced_count = trace->unplaced_at_open;
+	}
 }

@@ -91,7 +91,7 @@ struct weft_part {
 	bool unfinished, has_died, wrapped; /* as in weft_trace_info */
 	bool is_same_clock; /* as the first part's: they have counted the same ticks; else both tell of a wall clock */
 	uint64_t lost_no_stream;
-	size_t gap_count, skipped_count; /* complete once weft_trace_next() has returned 0 */
+	size_t gap_count, skipped_count, unplaced_count; /* complete once weft_trace_next() has returned 0 */
 };
 
 struct weft_trace_info {
@@ -123,6 +123,9 @@ struct weft_trace_info {
 	size_t part_count;
 	const struct weft_skipped *skipped; /* at most WEFT_SKIPPED_KEPT; skipped_count counts all */
 	size_t skipped_count;
+	/* How many of these may have held events of any time.  The others held none (names, the unused end of a packet), or a gap
+	 * tells when they were. */
+	size_t unplaced_count;
 };
 
 /* Opens what `path` names: a directory, a file, or "-" for standard input.

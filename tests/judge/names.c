@@ -288,11 +288,13 @@ static void on_query(int number, int name)
 	static int queries;
 	struct entry *e = &entries[name];
 	struct query *q = malloc(sizeof *q);
+	int64_t id;
 	snprintf(text, sizeof text, "query %d", number);
 	*q = (struct query){number, WEFT_CREATE(WEFT_KIND_REQUEST), NULL};
-	weft_label(q->id, text);
-	weft_should_resolve(q->id);
-	weft_run(q->id);
+	id = q->id;
+	weft_label(id, text);
+	weft_should_resolve(id);
+	weft_run(id);
 	queries++;
 	if (queries == 30 && is("crash"))
 		abort();
@@ -315,7 +317,7 @@ static void on_query(int number, int name)
 		q->next = e->queries;
 		e->queries = q;
 	}
-	give(q->id, &cache_lock);
+	give(id, &cache_lock);
 }
 
 static void on_answer(struct entry *e, char what)

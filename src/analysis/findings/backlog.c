@@ -280,7 +280,7 @@ void weft__find_backlog(struct weft__finder *f)
 	const struct weft_model *m = f->model;
 	for (size_t i = 0; i < m->counter_count && weft__finding_goes_on(f, i, m->counter_count); i++) {
 		const struct weft_counter *c = &m->counters[i];
-		if (c->count < LEAST_CHANGES)
+		if (c->count < LEAST_CHANGES || c->is_partial)
 			continue;
 		struct flow flow = measure(c);
 		if (is_backlog(f, c, &flow))

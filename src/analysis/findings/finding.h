@@ -21,13 +21,16 @@
 
 /* What a check needs: a column of WEFT_FINDINGS. */
 enum weft__need {
-	WEFT__NEED_WAITING = 1,  /* finder.waiting */
-	WEFT__NEED_CHAINS = 2,   /* finder.chains, waiting */
-	WEFT__NEED_SORTS = 4,    /* finder.sorts */
-	WEFT__NEED_DELAYS = 8,   /* finder.delays */
-	WEFT__NEED_ALL = 16,     /* no event is missing in the middle of the trace; otherwise the check is left out */
-	WEFT__NEED_ROOTS = 32,   /* finder.told: it leaves out what checks above it told of, and says what it tells of itself */
-	WEFT__NEED_QUESTION = 64 /* finder.asked: it answers a question, and is left out where there is none */
+	WEFT__NEED_WAITING = 1,   /* finder.waiting */
+	WEFT__NEED_CHAINS = 2,    /* finder.chains, waiting */
+	WEFT__NEED_SORTS = 4,     /* finder.sorts */
+	WEFT__NEED_DELAYS = 8,    /* finder.delays */
+	WEFT__NEED_ALL = 16,      /* no event is missing in the middle of the trace; otherwise the check is left out */
+	WEFT__NEED_ROOTS = 32,    /* finder.told: it leaves out what checks above it told of, and says what it tells of itself */
+	WEFT__NEED_QUESTION = 64, /* finder.asked: it answers a question, and is left out where there is none */
+	/* What it tells of was seen, begin and end: where events are missing at other times, it holds.  If nobody knows when they
+	 * are, the check is left out. */
+	WEFT__NEED_SEEN = 128
 };
 
 /* Where texts stand: blocks that never move. */
@@ -102,8 +105,17 @@ static inline bool weft__finding_goes_on(struct weft__finder *f, size_t done, si
 	return !f->no_memory && weft__watch_goes_on(&f->watch, done, all);
 }
 
+/* Ends what is known, for a finder that is to look at another model. */
+void weft__finding_forget(struct weft__finder *f);
+
 /* Gathers, sorts and hands over what was found, and ends the finder in any case.  WEFT_ENOMEM, WEFT_ECANCELLED. */
 int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struct weft_error *err);
+
+/* ---- missing.c: where events are missing ---- */
+
+/* Leaves out what does not hold of what was found: the first `count` in weft_model.whole, the others in the model, from the first
+ * missing event on.  `was_seen` says of a kind that its check needs no more than to see what it tells of. */
+void weft__missing_settle(struct weft__finder *f, size_t count, bool (*was_seen)(enum weft_finding_kind kind));
 
 /* ---- words.c: what sentences are made of; texts live as long as the findings ---- */
 

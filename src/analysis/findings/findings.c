@@ -170,7 +170,7 @@ static int compare_findings(const void *a, const void *b)
 	       strcmp(x->title, y->title);
 }
 
-static void forget(struct weft__finder *f)
+void weft__finding_forget(struct weft__finder *f)
 {
 	weft__delays_finish(&f->delays);
 	weft__sorts_finish(&f->sorts);
@@ -183,6 +183,15 @@ static void forget(struct weft__finder *f)
 	free(f->lacks);
 	free(f->told);
 	free(f->heir_of);
+	f->waiting = (struct weft__waiting){0};
+	f->chains = (struct weft__chains){0};
+	f->sorts = (struct weft__sorts){0};
+	f->delays = (struct weft__delays){0};
+	f->ties = (struct weft_ties){0};
+	f->shape_of = f->heir_of = NULL;
+	f->at_rest = f->told = NULL;
+	f->slept_ns = NULL;
+	f->lacks = NULL;
 }
 
 static void free_steps(struct weft_finding *findings, size_t count)
@@ -195,7 +204,7 @@ int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struc
 {
 	struct weft_findings *findings = calloc(1, sizeof *findings);
 	struct weft_findings_private *priv = calloc(1, sizeof *priv);
-	forget(f);
+	weft__finding_forget(f);
 	if (f->no_memory || f->watch.called_off || !findings || !priv) {
 		free(findings);
 		free(priv);
@@ -206,11 +215,17 @@ int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struc
 		enum weft_status status = f->watch.called_off ? WEFT_ECANCELLED : WEFT_ENOMEM;
 		return weft_error_set(err, status, "%s", weft_status_string(status));
 	}
-	size_t evidence = 0;
+	size_t evidence = 0, kept = 0;
 	for (size_t i = 0; i < f->findings.count; i++) {
-		f->findings.items[i].evidence = f->evidence.count ? &f->evidence.items[evidence] : NULL;
-		evidence += f->findings.items[i].evidence_count;
+		struct weft_finding *finding = &f->findings.items[i];
+		finding->evidence = f->evidence.count ? &f->evidence.items[evidence] : NULL;
+		evidence += finding->evidence_count;
+		if (finding->kind == WEFT_FINDING_KINDS)
+			free(finding->steps);
+		else
+			f->findings.items[kept++] = *finding;
 	}
+	f->findings.count = kept;
 	weft_sort(f->findings.items, f->findings.count, sizeof *f->findings.items, compare_findings);
 	*priv = (struct weft_findings_private){f->texts, f->evidence.items};
 	*findings = (struct weft_findings){f->findings.items, f->findings.count, f->left_out, f->doubt, priv};

@@ -226,14 +226,18 @@ static bool is_in_use(const struct weft__finder *f, uint32_t root)
 	return last != WEFT_NONE && until_ns - f->ties.ended_ns[last] < (until_ns - f->model->promises[root].start_ns) / 2;
 }
 
-/* Whether it has a lock for which others wait: who could release it waits for nothing, and does not run. */
+/* Whether it has a lock: who could release it waits for nothing, and does not run.  While its OS thread is awake, it may be about
+ * to. */
 static bool holds_lock(const struct weft__finder *f, uint32_t p)
 {
+	enum { LONG_HELD_NS = 50000000 };
 	const struct weft_model *m = f->model;
+	const int64_t until_ns = weft_model_until(m, p);
 	for (uint32_t i = f->ties.in_begin[p]; i < f->ties.in_begin[p + 1]; i++) {
 		const struct weft_link *link = &m->links[f->ties.in[i]];
 		if (link->kind == WEFT_LINK_AWAIT && weft_kind_has(m->promises[link->from].kind, WEFT_TRAIT_LOCK) &&
-		    weft_model_await_end(m, link) >= weft_model_until(m, p))
+		    weft_model_await_end(m, link) >= until_ns &&
+		    (f->at_rest[m->promises[p].stream] || until_ns - link->time_ns >= LONG_HELD_NS))
 			return true;
 	}
 	return false;

@@ -39,7 +39,9 @@ static bool may_leak(const struct weft__finder *f, uint32_t p)
 	const struct weft_promise *promise = &f->model->promises[p];
 	if (is_forgotten(f, p))
 		return true;
-	return promise->end == WEFT_END_PENDING && !(promise->flags & WEFT_PROMISE_START_UNKNOWN) && promise->start_ns >= 0 &&
+	/* What waits for something that hangs was told of with that. */
+	return !f->told[f->chains.root[p]] && promise->end == WEFT_END_PENDING &&
+	       !(promise->flags & WEFT_PROMISE_START_UNKNOWN) && promise->start_ns >= 0 &&
 	       !weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_OUTSIDE) &&
 	       f->chains.verdict[p] != WEFT_VERDICT_OUTSIDE;
 }
@@ -90,6 +92,8 @@ static void tell_leak(struct weft__finder *f, const struct heap *heap)
 	if (root != p)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, m->promises[root].start_ns, root,
 		    "in the end the first waits for %s%s", weft__words_name(f, root), weft__words_at(f, root));
+	if (root != p && weft__lacks_of(f->lacks, m, p)->cut)
+		weft__finding_doubt(f, "the first waits for another promise, and might have gone on with it");
 }
 
 static int64_t last_deed_ns(const struct weft__finder *f, uint32_t p)
@@ -158,7 +162,7 @@ void weft__find_leak(struct weft__finder *f)
 				continue;
 			/* What waits for others that leak is told of with them. */
 			uint32_t root = f->chains.root[heaps[s].last], other = first[f->sorts.of[root]];
-			if (!f->told[root] && (other == s || !leaks(f, &heaps[other])))
+			if (other == s || !leaks(f, &heaps[other]))
 				tell_leak(f, &heaps[s]);
 		}
 	}

@@ -1,0 +1,44 @@
+/* clip.c: until when a trace is whole.
+ *
+ * A stream that ends early, or has a hole, says nothing of what its OS thread did then: who is pending may have ended.  Up to the
+ * first hole all is known, as in a trace whose program was killed at that moment.  An OS thread of a pool that runs what others
+ * create, and never ended anything, is no reason to forget what they did: what it lacks is told.  SPDX-License-Identifier: ISC */
+#include <stdlib.h>
+
+#include "model/private.h"
+
+/* Nothing is known of when events are missing, or they are missing from the beginning on. */
+static bool is_hopeless(const struct weft_trace_info *info)
+{
+	bool hopeless = info->unplaced_count > 0 || info->lost_no_stream > 0;
+	for (size_t s = 0; s < info->stream_count; s++)
+		hopeless |= info->streams[s].lost_full > 0 || info->streams[s].lost_nested > 0;
+	for (size_t g = 0; g < info->gap_count; g++)
+		hopeless |= info->gaps[g].from_ns == INT64_MIN;
+	return hopeless;
+}
+
+int weft__clip_find(struct weft__clip *clip, const struct weft__build *b)
+{
+	const struct weft_model *m = b->model;
+	const struct weft_trace_info *info = m->trace;
+	*clip = (struct weft__clip){.until_ns = INT64_MAX, .stream_count = info->stream_count};
+	if (info->gap_count == 0 || is_hopeless(info))
+		return 0;
+	if (!(clip->streams = malloc((info->stream_count + 1) * sizeof *clip->streams)))
+		return WEFT_ENOMEM;
+	for (size_t s = 0; s < info->stream_count; s++)
+		clip->streams[s] = INT64_MAX;
+	for (size_t g = 0; g < info->gap_count; g++) {
+		const struct weft_gap *gap = &info->gaps[g];
+		const struct weft__stream_state *s = gap->stream < b->streams.count ? &b->streams.items[gap->stream] : NULL;
+		const bool acts = !s || s->acts || s->running == WEFT_NONE; /* that one has told nothing yet */
+		int64_t *from_ns = acts ? &clip->until_ns : &clip->streams[gap->stream];
+		*from_ns = gap->from_ns < *from_ns ? gap->from_ns : *from_ns;
+	}
+	const int64_t end_ns = m->start_ns + m->end_ns;
+	clip->until_ns = clip->until_ns < end_ns ? clip->until_ns : end_ns;
+	for (size_t s = 0; s < info->stream_count; s++)
+		clip->absent_count += clip->streams[s] < clip->until_ns;
+	return clip->until_ns > m->start_ns ? 1 : 0;
+}
