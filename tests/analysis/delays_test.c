@@ -54,41 +54,6 @@ static void who_is_called_back_after_a_long_run_may_have_been_late_for_it(void *
 
 /* ---- Who was ready, and who ran ---- */
 
-/* Another OS thread, which does what it is told while this one waits. */
-static struct {
-	pthread_t thread;
-	sem_t todo, done;
-	void (*deed)(void);
-} other_thread;
-
-static void *obey(void *unused)
-{
-	for (;;) {
-		sem_wait(&other_thread.todo);
-		if (!other_thread.deed)
-			return NULL;
-		other_thread.deed();
-		sem_post(&other_thread.done);
-	}
-}
-
-static void begin_other_thread(void)
-{
-	sem_init(&other_thread.todo, 0, 0);
-	sem_init(&other_thread.done, 0, 0);
-	assert_int_equal(pthread_create(&other_thread.thread, NULL, obey, NULL), 0);
-}
-
-static void on_other_thread(void (*deed)(void))
-{
-	other_thread.deed = deed;
-	sem_post(&other_thread.todo);
-	if (deed)
-		sem_wait(&other_thread.done);
-	else
-		pthread_join(other_thread.thread, NULL);
-}
-
 /* One that waits, and what it waits for. */
 struct waiter {
 	weft_id promise, input;

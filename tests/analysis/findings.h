@@ -87,6 +87,41 @@ static inline void sleep_for(uint64_t ns)
 	now_ns += ns;
 }
 
+/* Another OS thread, which does what it is told while this one waits. */
+static struct {
+	pthread_t thread;
+	sem_t todo, done;
+	void (*deed)(void);
+} other_thread;
+
+static inline void *obey(void *unused)
+{
+	for (;;) {
+		sem_wait(&other_thread.todo);
+		if (!other_thread.deed)
+			return NULL;
+		other_thread.deed();
+		sem_post(&other_thread.done);
+	}
+}
+
+static inline void begin_other_thread(void)
+{
+	sem_init(&other_thread.todo, 0, 0);
+	sem_init(&other_thread.done, 0, 0);
+	assert_int_equal(pthread_create(&other_thread.thread, NULL, obey, NULL), 0);
+}
+
+static inline void on_other_thread(void (*deed)(void))
+{
+	other_thread.deed = deed;
+	sem_post(&other_thread.todo);
+	if (deed)
+		sem_wait(&other_thread.done);
+	else
+		pthread_join(other_thread.thread, NULL);
+}
+
 /* What a promise waits for is told by the outside after a time. */
 static inline weft_id timer_of(weft_id by)
 {

@@ -15,7 +15,18 @@ static bool is_about_end(enum weft_finding_kind kind)
 
 static bool ended_later(const struct weft_model *m, uint32_t p)
 {
-	return m->promises[p].end != WEFT_END_PENDING && m->whole->promises[p].end == WEFT_END_PENDING;
+	const struct weft_promise *promise = &m->promises[p];
+	return promise->end != WEFT_END_PENDING && !(promise->flags & WEFT_PROMISE_NEVER_RESOLVED) &&
+	       promise->end_ns > m->whole->end_ns;
+}
+
+/* Somebody read its error, or waited for it, after what is whole. */
+static bool was_noticed_later(const struct weft_model *m, uint32_t p)
+{
+	for (size_t l = weft_link_from(m, m->whole->end_ns); l < m->link_count; l++)
+		if (m->links[l].to == p && (m->links[l].kind == WEFT_LINK_READ || m->links[l].kind == WEFT_LINK_AWAIT))
+			return true;
+	return false;
 }
 
 /* On which OS thread it happened; UINT16_MAX: on several. */
@@ -45,7 +56,8 @@ void weft__missing_settle(struct weft__finder *f, size_t count, bool (*was_seen)
 	const bool is_lost = f->lacks && f->lacks[m->trace->part_count ? m->trace->part_count : 1].lost;
 	for (size_t i = 0; i < count; i++) {
 		struct weft_finding *finding = &f->findings.items[i];
-		if (is_about_end(finding->kind) && (ended_later(m, finding->promise) || ended_later(m, finding->root)))
+		if ((is_about_end(finding->kind) && (ended_later(m, finding->promise) || ended_later(m, finding->root))) ||
+		    (finding->kind == WEFT_FINDING_FAILURE && was_noticed_later(m, finding->promise)))
 			finding->kind = WEFT_FINDING_KINDS;
 		else if (m->whole->has_absent) {
 			finding->doubt = finding->sure ? "of some OS threads, events are missing at the end" : finding->doubt;

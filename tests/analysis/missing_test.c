@@ -1,0 +1,431 @@
+/* missing_test.c: what weft explain says of traces whose files are cut: what was seen before the cut holds, what came after it is
+ * unknown.  SPDX-License-Identifier: ISC */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "findings.h"
+
+/* ---- Traces in files ---- */
+
+static char folder[64], copy_of_it[80];
+
+static void record_files(void)
+{
+	strcpy(folder, "/tmp/weft-missing-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	snprintf(copy_of_it, sizeof copy_of_it, "%s/copy", folder);
+	char path[80];
+	snprintf(path, sizeof path, "%s/trace", folder);
+	now_ns = 1000000000;
+	const struct weft_record_options options = {
+	    .directory = path, .mode = WEFT_RECORD_GROW, .clock = read_clock, .clock_hz = 1000000000};
+	assert_int_equal(weft_start(&options), WEFT_OK);
+}
+
+static void run_command(const char *format, ...)
+{
+	char command[400];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(command, sizeof command, format, args);
+	va_end(args);
+	assert_int_equal(system(command), 0);
+}
+
+/* The trace as it is now goes into `copy_of_it`. */
+static void copy_files(void)
+{
+	run_command("rm -rf %s && cp -r %s/trace %s", copy_of_it, folder, copy_of_it);
+}
+
+/* So many bytes of a file are left; or negative: so many are cut off. */
+static void cut(const char *file, long bytes)
+{
+	char path[120];
+	struct stat now;
+	snprintf(path, sizeof path, "%s/%s", copy_of_it, file);
+	assert_int_equal(stat(path, &now), 0);
+	assert_int_equal(truncate(path, bytes < 0 ? now.st_size + bytes : bytes), 0);
+}
+
+/* The part of a file, in hundredths. */
+static void cut_at(const char *file, int percent)
+{
+	char path[120];
+	struct stat now;
+	snprintf(path, sizeof path, "%s/%s", copy_of_it, file);
+	assert_int_equal(stat(path, &now), 0);
+	cut(file, now.st_size * percent / 100);
+}
+
+static void explain_copy(void)
+{
+	struct weft_error err;
+	assert_int_equal(weft_trace_open(&trace, copy_of_it, &err), WEFT_OK);
+	assert_int_equal(weft_model_build(&model, trace, NULL, &err), WEFT_OK);
+	assert_int_equal(weft_explain(&findings, model, NULL, &err), WEFT_OK);
+}
+
+static void end_files(void)
+{
+	forget();
+	run_command("rm -rf %s", folder);
+}
+
+/* What is recorded last, so that a cut goes through it and nothing else. */
+static void fill(void)
+{
+	weft_id filler = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONDITION, WEFT_SITE());
+	for (int i = 0; i < 4000; i++)
+		weft_signal_only(WEFT_SYSTEM_ID, filler);
+}
+
+static const struct weft_finding *find(enum weft_finding_kind kind)
+{
+	for (size_t i = 0; i < findings->count; i++)
+		if (findings->findings[i].kind == kind)
+			return &findings->findings[i];
+	return NULL;
+}
+
+static size_t count_alarms(void)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < findings->count; i++)
+		count += findings->findings[i].severity == WEFT_SEVERITY_ALARM;
+	return count;
+}
+
+/* ---- What happens ---- */
+
+static weft_id fail_unread(const char *label)
+{
+	weft_id who = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE()),
+		lost = weft_create(who, WEFT_KIND_TASK, WEFT_SITE());
+	weft_run(who);
+	weft_label(lost, label);
+	weft_fail(who, lost, "no such zone");
+	weft_resolve(who, who);
+	sleep_for(MS);
+	return lost;
+}
+
+/* Three wait, and find the OS thread busy. */
+static weft_id stall(void)
+{
+	weft_id work = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_ASYNC, WEFT_SITE()), waiters[3], inputs[3];
+	for (int i = 0; i < 3; i++) {
+		waiters[i] = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+		inputs[i] = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+		weft_await(waiters[i], inputs[i]);
+	}
+	weft_run(work);
+	for (int i = 0; i < 3; i++)
+		weft_resolve(work, inputs[i]);
+	now_ns += 80 * MS;
+	for (int i = 0; i < 3; i++) {
+		weft_run(waiters[i]);
+		weft_read(waiters[i], inputs[i]);
+		weft_resolve(waiters[i], waiters[i]);
+	}
+	weft_resolve(WEFT_SYSTEM_ID, work);
+	sleep_for(MS);
+	return work;
+}
+
+static void leak(int count)
+{
+	for (int i = 0; i < count; i++) {
+		weft_id session = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+		weft_label(session, "session");
+		sleep_for(MS);
+	}
+}
+
+static weft_id shared;
+
+static void begin_shared(void)
+{
+	shared = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+	weft_await(weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE()), shared);
+}
+
+/* A thread of a pool: runs what others create, ends nothing. */
+static void work_a_little(void)
+{
+	for (int i = 0; i < 20; i++) {
+		weft_run(shared);
+		now_ns += MS / 100;
+		weft_idle(WEFT_IDLE_WAIT);
+	}
+}
+
+static struct weft_record_text requests = WEFT_COUNTER("requests");
+
+static void work_and_count(void)
+{
+	work_a_little();
+	weft_counter_add(shared, &requests, 1);
+}
+
+/* ---- Tests ---- */
+
+static void what_came_before_the_cut_is_certain(void **state)
+{
+	record_files();
+	weft_id lost = fail_unread("prefetch");
+	leak(60);
+	fill();
+	copy_files();
+	weft_stop();
+	copy_files();
+	cut_at("stream-0-0", 50);
+	explain_copy();
+	const struct weft_finding *failure = find(WEFT_FINDING_FAILURE), *leaks = find(WEFT_FINDING_LEAK);
+	assert_non_null(failure);
+	assert_int_equal(model->promises[failure->promise].id, lost);
+	assert_true(failure->sure);
+	assert_non_null(leaks);
+	assert_non_null(strstr(leaks->title, "60 promises \"session\""));
+	assert_true(leaks->sure);
+	assert_non_null(findings->doubt);
+	end_files();
+}
+
+/* Wherever the bytes end, in an event or between two. */
+static void any_cut_is_noticed(void **state)
+{
+	record_files();
+	fail_unread("prefetch");
+	begin_shared();
+	weft_stop();
+	for (long bytes = 1; bytes < 100; bytes++) {
+		copy_files();
+		cut("stream-0-0", -bytes);
+		explain_copy();
+		assert_int_equal(weft_trace_info(trace)->gap_count, 1);
+		assert_true(weft_trace_info(trace)->gaps[0].to_ns == INT64_MAX);
+		forget();
+	}
+	end_files();
+}
+
+/* The file of a program that was killed has room for what never came. */
+static void a_cut_through_unused_room_loses_nothing(void **state)
+{
+	record_files();
+	fail_unread("prefetch");
+	copy_files();
+	weft_stop();
+	cut_at("stream-0-0", 50);
+	cut_at("definitions-0", 50);
+	explain_copy();
+	assert_int_equal(weft_trace_info(trace)->gap_count, 0);
+	assert_true(weft_trace_info(trace)->skipped_count > 0);
+	assert_true(only(WEFT_FINDING_FAILURE, 0)->sure);
+	assert_non_null(strstr(findings->findings[0].title, "\"prefetch\""));
+	end_files();
+}
+
+/* Names are no events. */
+static void without_names_findings_hold(void **state)
+{
+	record_files();
+	weft_id lost = fail_unread("prefetch");
+	weft_stop();
+	copy_files();
+	cut("definitions-0", -20);
+	explain_copy();
+	assert_true(only(WEFT_FINDING_FAILURE, lost)->sure);
+	end_files();
+}
+
+static void what_is_pending_at_the_cut_may_have_ended(void **state)
+{
+	record_files();
+	for (int i = 0; i < 40; i++) {
+		weft_id page = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_REQUEST, WEFT_SITE());
+		weft_label(page, "page");
+		weft_should_resolve(page);
+		sleep_for(MS);
+		weft_resolve(WEFT_SYSTEM_ID, page);
+	}
+	weft_id holder = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_REQUEST, WEFT_SITE()),
+		lock = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE());
+	weft_should_resolve(holder);
+	weft_run(holder);
+	weft_hold(holder, lock);
+	fill();
+	weft_release(holder, lock);
+	weft_resolve(holder, holder);
+	weft_stop();
+	copy_files();
+	cut_at("stream-0-0", 60);
+	explain_copy();
+	assert_int_equal(count_alarms(), 0);
+	end_files();
+}
+
+/* Of a pool's OS threads less is known than of the loop, which goes on: what the loop tells is found, and doubted. */
+static void an_os_thread_that_only_works_is_no_reason_to_forget_the_others(void **state)
+{
+	record_files();
+	begin_shared();
+	sleep_for(MS);
+	begin_other_thread();
+	on_other_thread(work_a_little);
+	weft_resolve(WEFT_SYSTEM_ID, shared);
+	sleep_for(MS);
+	weft_id lost = fail_unread("prefetch");
+	on_other_thread(NULL);
+	weft_stop();
+	copy_files();
+	cut("stream-1-0", -30);
+	explain_copy();
+	const struct weft_finding *failure = find(WEFT_FINDING_FAILURE);
+	assert_non_null(failure);
+	assert_int_equal(model->promises[failure->promise].id, lost);
+	assert_false(failure->sure);
+	assert_non_null(strstr(failure->doubt, "OS threads"));
+	end_files();
+}
+
+/* Whose changes are missing in part. */
+static void a_counter_that_such_a_thread_changed_is_no_backlog(void **state)
+{
+	for (int is_cut = 0; is_cut < 2; is_cut++) {
+		record_files();
+		begin_shared();
+		sleep_for(MS);
+		begin_other_thread();
+		on_other_thread(work_and_count);
+		for (int i = 0; i < 200; i++) {
+			weft_counter_add(shared, &requests, i % 3 ? 1 : -1);
+			sleep_for(MS);
+		}
+		on_other_thread(work_a_little);
+		on_other_thread(NULL);
+		weft_stop();
+		copy_files();
+		if (is_cut)
+			cut("stream-1-0", -30);
+		explain_copy();
+		assert_int_equal(find(WEFT_FINDING_BACKLOG) != NULL, !is_cut);
+		end_files();
+	}
+}
+
+static void await_and_go(void)
+{
+	weft_await(weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE()), shared);
+	for (int i = 0; i < 100; i++)
+		weft_signal_only(WEFT_SYSTEM_ID, shared);
+}
+
+/* One that awaits and ends others is missing from an early moment on. */
+static void a_stall_that_was_seen_whole_holds(void **state)
+{
+	record_files();
+	begin_shared();
+	begin_other_thread();
+	on_other_thread(await_and_go);
+	weft_id work = stall();
+	on_other_thread(NULL);
+	weft_stop();
+	copy_files();
+	cut_at("stream-1-0", 90);
+	explain_copy();
+	assert_true(model->whole && model->whole->end_ns < 10 * MS);
+	const struct weft_finding *found = find(WEFT_FINDING_STALL);
+	assert_non_null(found);
+	assert_int_equal(model->promises[found->promise].id, work);
+	assert_false(found->sure);
+	end_files();
+}
+
+static void go_on_for_long(void)
+{
+	weft_id beat = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	for (int i = 0; i < 20; i++) {
+		weft_await(shared, beat);
+		now_ns += 10 * MS;
+		weft_signal(WEFT_SYSTEM_ID, beat);
+	}
+}
+
+/* What ran where events are missing may have stopped. */
+static void who_ran_when_the_events_end_did_not_run_for_ever(void **state)
+{
+	record_files();
+	begin_shared();
+	weft_run(shared);
+	for (int i = 0; i < 200; i++)
+		weft_signal_only(shared, shared);
+	begin_other_thread();
+	on_other_thread(go_on_for_long);
+	on_other_thread(NULL);
+	weft_stop();
+	copy_files();
+	cut_at("stream-0-0", 70);
+	explain_copy();
+	for (size_t i = 0; i < findings->count; i++)
+		if (findings->findings[i].kind == WEFT_FINDING_STALL)
+			assert_int_not_equal(model->promises[findings->findings[i].promise].id, shared);
+	end_files();
+}
+
+static weft_id answer;
+
+static void await_answer(void)
+{
+	answer = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+	weft_should_resolve(answer);
+	weft_fail(WEFT_SYSTEM_ID, shared, "no such zone");
+	sleep_for(2000 * MS);
+	for (int i = 0; i < 100; i++)
+		weft_signal_only(WEFT_SYSTEM_ID, answer);
+}
+
+/* Two at once: one hangs when the first events are missing, and is resolved in what remains; the other's error is read there. */
+static void what_ends_later_did_not_hang(void **state)
+{
+	for (int ends = 0; ends < 2; ends++) {
+		record_files();
+		shared = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+		weft_run(WEFT_SYSTEM_ID);
+		begin_other_thread();
+		on_other_thread(await_answer);
+		now_ns += 100 * MS;
+		if (ends) {
+			weft_resolve(WEFT_SYSTEM_ID, answer);
+			weft_read_later(weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE()), shared);
+		}
+		on_other_thread(NULL);
+		weft_stop();
+		copy_files();
+		cut_at("stream-1-0", 90);
+		explain_copy();
+		assert_non_null(model->whole);
+		assert_int_equal(find(WEFT_FINDING_HANG) != NULL, !ends);
+		assert_int_equal(find(WEFT_FINDING_FAILURE) != NULL, !ends);
+		end_files();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(what_came_before_the_cut_is_certain),
+	    cmocka_unit_test(any_cut_is_noticed),
+	    cmocka_unit_test(a_cut_through_unused_room_loses_nothing),
+	    cmocka_unit_test(without_names_findings_hold),
+	    cmocka_unit_test(what_is_pending_at_the_cut_may_have_ended),
+	    cmocka_unit_test(an_os_thread_that_only_works_is_no_reason_to_forget_the_others),
+	    cmocka_unit_test(a_counter_that_such_a_thread_changed_is_no_backlog),
+	    cmocka_unit_test(a_stall_that_was_seen_whole_holds),
+	    cmocka_unit_test(who_ran_when_the_events_end_did_not_run_for_ever),
+	    cmocka_unit_test(what_ends_later_did_not_hang),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
