@@ -163,7 +163,7 @@ static void show_panel(WeftWindow *window)
 /* The list shows the findings of the active trace; the number on the button is that of all traces. */
 static void show_findings(WeftWindow *window)
 {
-	const struct weft_viewer *viewer = weft_stage_viewer(window->stage);
+	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
 	size_t own = viewer ? weft_findings_count(viewer) : 0, all = weft_compare_findings(weft_stage_viewers(window->stage));
 	if (!viewer)
 		return;

@@ -296,7 +296,7 @@ EXPORT(panel) size_t page_panel(const struct weft_viewer *viewer)
 	return rows[PANEL_ROWS].count;
 }
 
-EXPORT(findings) size_t page_findings(const struct weft_viewer *viewer)
+EXPORT(findings) size_t page_findings(struct weft_viewer *viewer)
 {
 	weft_findings_fill(&rows[FINDING_ROWS], viewer, &error);
 	return rows[FINDING_ROWS].count;

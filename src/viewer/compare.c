@@ -25,6 +25,7 @@ static void arrange(struct weft_compare *c)
 	for (size_t i = 0; i < c->count; i++) {
 		struct weft_viewer *v = c->viewers[i];
 		v->compared = c->count > 1;
+		weft__viewer_set_beside(v, c->count == 2 ? c->viewers[1 - i] : NULL, i == 1);
 		c->tops_px[i] = (double)i * (height + WEFT_COMPARE_GAP_PX);
 		weft_view_set_end(v->view, c->free ? v->model->end_ns : end_ns);
 		if (c->width_px > 0)

@@ -330,12 +330,13 @@ static void write_findings(struct writer *w)
 		    TEXT("%s more of these kinds are not listed", weft__thousands(number, findings->left_out)), 0);
 }
 
-int weft_findings_fill(struct weft_rows *rows, const struct weft_viewer *v, struct weft_error *err)
+int weft_findings_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_error *err)
 {
 	struct writer w = {.v = v, .to = rows};
 	if (!weft__rows_begin(rows))
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for findings");
 	write_answer(&w);
+	weft__viewer_write_differences(rows, v);
 	write_findings(&w);
 	return weft__rows_end(rows, err);
 }

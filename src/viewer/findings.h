@@ -12,9 +12,10 @@
 /* So many findings are listed before the user asks for more. */
 #define WEFT_FINDINGS_SHOWN 20u
 
-/* Fills rows with the answer to "why?", if it was asked, and with what went wrong in the trace.  WEFT_ENOMEM: there are no rows.
+/* Fills rows with the answer to "why?", if it was asked, with where two traces part, if two are compared, and with what went
+ * wrong in the trace.  WEFT_ENOMEM: there are no rows.
  */
-int weft_findings_fill(struct weft_rows *rows, const struct weft_viewer *viewer, struct weft_error *err);
+int weft_findings_fill(struct weft_rows *rows, struct weft_viewer *viewer, struct weft_error *err);
 
 /* How many there are in the trace, also those not listed; 0 until that is known. */
 size_t weft_findings_count(const struct weft_viewer *viewer);

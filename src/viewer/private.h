@@ -13,6 +13,7 @@ void weft__viewer_end_search(struct weft_viewer *viewer);
 void weft__viewer_take_answers(struct weft_viewer *viewer, struct weft_viewer *other);
 
 struct weft_row;
+struct weft_rows;
 void weft__viewer_press_finding_row(struct weft_viewer *viewer, const struct weft_row *row);
 
 /* lane.c: the answer whose path is shown above the picture, or NULL; that pane comes and goes with it. */
@@ -36,6 +37,11 @@ void weft__viewer_finish_parts(struct weft_viewer *viewer);
 /* Shows of a trace read anew what was shown of the other one; folds what the link says. */
 void weft__viewer_take_parts(struct weft_viewer *viewer, const struct weft_viewer *other);
 void weft__viewer_set_folding(struct weft_viewer *viewer, const struct weft_folding *folding);
+
+/* differ.c: the other one of two that are compared, or NULL; what is said of where they part. */
+void weft__viewer_set_beside(struct weft_viewer *viewer, struct weft_viewer *beside, bool is_lower);
+void weft__viewer_write_differences(struct weft_rows *rows, struct weft_viewer *viewer);
+void weft__viewer_press_difference(struct weft_viewer *viewer, const struct weft_row *row);
 
 /* history.c: the user begins to do something. */
 void weft__viewer_begins(struct weft_viewer *viewer, enum weft_move move);

@@ -48,6 +48,7 @@ struct weft_row {
 	uint8_t kind, tone;       /* enum weft_row_kind, enum weft_row_tone */
 	bool leads;               /* a press does something */
 	bool is_open;             /* of a finding: its evidence stands below */
+	bool of_diff;             /* of where two traces part: `line` is the number of the difference */
 	bool of_table;            /* in the table of sorts: `finding` is the sort */
 	bool of_answer;           /* of a finding and its evidence: in the answer, not in the trace's findings */
 	uint32_t promise;         /* of a link; else WEFT_NONE */

@@ -15,6 +15,7 @@ static void free_all(struct weft_viewer *v)
 		weft_draw_finish(&v->lists[i]);
 	for (int i = 0; i < WEFT_ASKS; i++)
 		weft_findings_destroy(v->answers[i]);
+	weft_diff_destroy(v->diff);
 	weft_overview_destroy(v->overview);
 	weft_table_destroy(v->table);
 	weft_facts_destroy(v->facts);

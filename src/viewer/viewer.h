@@ -6,6 +6,7 @@
 #ifndef WEFT_VIEWER_VIEWER_H
 #define WEFT_VIEWER_VIEWER_H
 
+#include "analysis/diff.h"
 #include "analysis/table.h"
 #include "analysis/walk.h"
 #include "base/vec.h"
@@ -127,8 +128,11 @@ struct weft_viewer {
 	bool search_narrowing; /* only those that the search before found are looked at */
 
 	/* findings.h */
-	char name[120]; /* of the trace, as weft_viewer_set_name() was told */
-	bool compared;  /* there are others beside it */
+	char name[120];             /* of the trace, as weft_viewer_set_name() was told */
+	bool compared;              /* there are others beside it */
+	struct weft_viewer *beside; /* the other one, if there are two */
+	bool is_lower, wants_diff;
+	struct weft_diff *diff; /* of the upper of two: where they part; NULL: not known */
 	struct weft_question questions[WEFT_ASKS];
 	struct weft_findings *answers[WEFT_ASKS]; /* NULL: not known */
 	bool outdated[WEFT_ASKS];                 /* the answer is about the trace as it was before it was read anew */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # tasks_test.py: what one asks of a server's trace, as a person does it, counted.  SPDX-License-Identifier: ISC
-"""tasks_test.py WEFT-VIEW WEFT SLOW
+"""tasks_test.py WEFT-VIEW WEFT SLOW ARP
 
 SLOW makes traces of a server with one slow request.  An action is a key, a click, or a word that is typed."""
 
@@ -14,7 +14,7 @@ import time
 from person import App, run, under_a_desktop, until
 
 under_a_desktop()
-view, weft, slow = map(os.path.abspath, sys.argv[1:4])
+view, weft, slow, arp = map(os.path.abspath, sys.argv[1:5])
 folder = tempfile.mkdtemp(prefix='tasks-', dir=os.environ['WEFT_TEST_DESKTOP'])
 
 # What the first part that is told of says, and the label of whom it leads to.
@@ -218,6 +218,27 @@ def the_time_between_two_events():
         app.picture('measured')
 
 
+def where_a_good_run_and_a_bad_one_part():
+    paths = [os.path.join(folder, run) for run in ('good', 'bad')]
+    for path in paths:
+        if not os.path.exists(path):
+            subprocess.run([arp, os.path.basename(path)], env={**os.environ, 'WEFT_TRACE': path}, capture_output=True, check=False, timeout=60)
+    with App(view, '--compare', *paths) as app:
+        app.until('both', lambda w: len(w['viewers']) == 2 and not w['loading'] and w['explained'])
+        app.shown()
+        person = Person(app)
+        person.key('e')
+        window = app.until('where they part', lambda w: any(row[0] == 'evidence' and row[5] == 'order' for row in w['rows']))
+        order = next(row[4] for row in window['rows'] if row[0] == 'evidence' and row[5] == 'order')
+        assert 'resolves task' in order and 'the second bind' in order and 'signals condition' in order, order
+        app.click_on(order)
+        person.actions += 1
+        good, bad = re.search(r'in the first run, bind \d+ resolves task (\d+)', order)[1], re.search(r'in the second bind \d+ signals condition (\d+)', order)[1]
+        window = app.until('both lead there', lambda w: all(v['selected'] is not None for v in w['viewers']))
+        assert person.actions == 2 and (good, bad) and window['viewers'][0]['from_ns'] == window['viewers'][1]['from_ns']
+        app.picture('parted')
+
+
 def ten_moves_and_ten_times_back():
     path = trace('lock')
     one = labelled(path, 'GET /item/1000')
@@ -263,4 +284,4 @@ def the_sort_that_cost_most():
 
 
 sys.exit(run([why_is_the_slowest_request_slow, what_an_arrow_means, a_promise_alone_has_its_path_above_it, all_of_a_kind_are_folded,
-              everything_of_one_connection_alone, all_reads_are_folded, the_time_between_two_events, ten_moves_and_ten_times_back, the_sort_that_cost_most]))
+              everything_of_one_connection_alone, all_reads_are_folded, the_time_between_two_events, where_a_good_run_and_a_bad_one_part, ten_moves_and_ten_times_back, the_sort_that_cost_most]))

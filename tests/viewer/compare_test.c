@@ -2,6 +2,7 @@
 #include "scene.h"
 
 #include "viewer/compare.h"
+#include "viewer/findings.h"
 #include "viewer/place.h"
 #include "viewer/search.h"
 
@@ -66,6 +67,62 @@ static void test_axes(void **state)
 	assert_true(same_times(&c));
 	weft_compare_finish(&c);
 	assert_null(weft_compare_active(&c));
+}
+
+/* Rows say where the two part, whichever is the active one; a press leads there in both. */
+static void test_differences(void **state)
+{
+	(void)state;
+	struct weft_compare c = two();
+	struct weft_rows rows = {0};
+	for (size_t on = 0; on < 2; on++) {
+		const struct weft_row *first = NULL, *summary = NULL;
+		weft_compare_activate(&c, on);
+		for (size_t i = 0; i < 2; i++) {
+			weft_viewer_asked(c.viewers[i], WEFT_ASK_TRACE);
+			assert_int_equal(weft_findings_fill(&rows, c.viewers[on], NULL), WEFT_OK);
+			for (size_t r = 0; r < rows.count; r++)
+				assert_false(rows.rows[r].of_diff); /* while another OS thread looks for what went wrong */
+			weft_viewer_answer(c.viewers[i], WEFT_ASK_TRACE, NULL);
+		}
+		weft_viewer_select(c.viewers[0], WEFT_NONE);
+		weft_viewer_select(c.viewers[1], WEFT_NONE);
+		assert_int_equal(weft_findings_fill(&rows, c.viewers[on], NULL), WEFT_OK);
+		for (size_t r = 0; r < rows.count; r++) {
+			summary = !summary && rows.rows[r].kind == WEFT_ROW_SUMMARY ? &rows.rows[r] : summary;
+			first = !first && rows.rows[r].of_diff ? &rows.rows[r] : first;
+		}
+		assert_non_null(summary);
+		assert_non_null(strstr(summary->name, " differences from "));
+		assert_true(first && first->leads && first->kind == WEFT_ROW_EVIDENCE);
+		const struct weft_difference *d = &c.viewers[0]->diff->differences[first->line];
+		assert_string_equal(first->name, d->text);
+		weft_viewer_press_row(c.viewers[on], first);
+		weft_compare_follow(&c);
+		assert_int_equal(c.viewers[0]->selected, d->a);
+		assert_int_equal(c.viewers[1]->selected, d->b);
+		assert_true(d->a != WEFT_NONE || d->b != WEFT_NONE);
+		/* Both places are seen. */
+		for (size_t i = 0; i < 2; i++) {
+			int64_t from, to;
+			weft_viewer_times(c.viewers[i], &from, &to);
+			assert_true(d->a_time_ns < 0 || (from <= d->a_time_ns && d->a_time_ns <= to));
+			assert_true(d->b_time_ns < 0 || (from <= d->b_time_ns && d->b_time_ns <= to));
+		}
+	}
+	/* Of one trace, or of three, nothing is said. */
+	weft_compare_add(&c, open_text(SERVER), NULL);
+	while (c.count > 0) {
+		for (size_t v = 0; c.count != 2 && v < c.count; v++) {
+			weft_viewer_answer(c.viewers[v], WEFT_ASK_TRACE, NULL);
+			assert_int_equal(weft_findings_fill(&rows, c.viewers[v], NULL), WEFT_OK);
+			for (size_t r = 0; r < rows.count; r++)
+				assert_false(rows.rows[r].of_diff);
+		}
+		weft_compare_remove(&c, c.count - 1);
+	}
+	weft_rows_finish(&rows);
+	weft_compare_finish(&c);
 }
 
 static void test_highlights(void **state)
@@ -208,6 +265,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_axes),
+	    cmocka_unit_test(test_differences),
 	    cmocka_unit_test(test_highlights),
 	    cmocka_unit_test(test_matches),
 	    cmocka_unit_test(test_pointer),

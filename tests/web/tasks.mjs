@@ -1,7 +1,7 @@
 // What one asks of a server's trace, as a person does it in the page, counted: an action is a key, a click, or a word that is typed.
 // SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
-import {canvas, close, eventually, file, find, open, overhear, placed, promiseAt, redrawn, run, seen, selected, shot, slow, still, until, weft} from "./drive.mjs";
+import {canvas, close, eventually, file, find, open, overhear, placed, promiseAt, record, redrawn, run, seen, selected, shot, slow, still, until, weft} from "./drive.mjs";
 
 // What the first part that is told of says, and the label of whom it leads to.
 const CAUSES = {
@@ -39,6 +39,7 @@ export function prepare() {
 		run(slow, name, `slow-${name}`);
 		run(weft, "html", `slow-${name}`, "-o", `slow-${name}.html`);
 	}
+	run(weft, "html", record("good"), record("bad"), "-o", "parted.html");
 }
 
 const title = page => page.locator(".panel .row[data-kind=title] .name").first().textContent();
@@ -177,6 +178,21 @@ export const tests = {
 		await page.keyboard.press("m");
 		const measured = await seen(page, view => view.span < span / 1.5);
 		assert.deepEqual([measured.from, measured.from + measured.span], [end, begin]);
+		await close(page);
+	},
+
+	async "where a good run and a bad one part: two actions"() {
+		const page = await open(file("parted.html")), person = new Person(page);
+		await person.key("e");
+		const order = page.locator(".row[data-kind=evidence]").filter({hasText: "the first action is the same"});
+		await order.waitFor();
+		const before = await still(page);
+		await person.click(order);
+		await selected(page);
+		await redrawn(page, before);
+		const [, good, bad] = (await order.textContent()).match(/in the first run, bind \d+ resolves task (\d+).* in the second bind \d+ signals condition (\d+)/);
+		assert.ok([good, bad].includes(await selected(page)), `${await selected(page)}, not ${good} or ${bad}`);
+		assert.equal(person.actions, 2);
 		await close(page);
 	},
 
