@@ -372,7 +372,7 @@ def two_are_compared():
         app.shown()
         assert app.window()['active'] == 0
         app.click_on('What Went Wrong: 1')
-        app.until('of the second trace', lambda w: w['active'] == 1 and w['findings'].startswith('hang: ') and w['panel'])
+        app.until('of the second trace', lambda w: w['active'] == 1 and '\nhang: ' in w['findings'] and w['panel'])
         app.focus_canvas()
         app.key('F9')
         app.until('without the panel', lambda w: not w['panel'])
