@@ -69,7 +69,8 @@ static double draw(struct screen *s, int zoom, int place)
 	double span = (double)v->model->end_ns, all = span;
 	for (int i = 0; i < zoom; i++)
 		span /= 3.5;
-	double from = (all - span) * (place / HEIGHTS) / (TIMES - 1);
+	int time = place / HEIGHTS;
+	double from = (all - span) * time / (TIMES - 1);
 	weft_viewer_show(v, (int64_t)from, (int64_t)(from + span));
 	if (weft_viewer_draw(v, &err) < 0) /* which may fold, and so have other rows */
 		fatal("%s", err.what);

@@ -354,12 +354,10 @@ static uint32_t *line_at(const struct pixels *px, int x, int y)
 	return (uint32_t *)(void *)(px->data + (ptrdiff_t)y * px->stride) + x;
 }
 
-/* A line of some rectangles. */
-static void fill_lines(const struct pixels *px, const struct weft_prim *p, const struct weft_prim *end, int y, struct glaze *g)
+static void fill_box(const struct pixels *px, struct box b, struct glaze *g)
 {
-	for (; p < end; p++) {
-		struct box b = box_of(px, p);
-		const int count = b.x1 - b.x0;
+	const int count = b.x1 - b.x0;
+	for (int y = b.y0; y < b.y1; y++) {
 		uint32_t *at = line_at(px, b.x0, y);
 		if (count >= AT_ONCE)
 			fill_line(at, count, g);
@@ -384,15 +382,22 @@ static void fill_rects(const struct pixels *px, const struct weft_prim *p, const
 	}
 	if (all.x1 <= all.x0)
 		return;
+	if (cost <= all.x1 - all.x0 || (end - p == 1 && all.x1 - all.x0 < AT_ONCE)) {
+		for (; p < end; p++)
+			fill_box(px, box_of(px, p), g);
+		return;
+	}
 	const size_t bytes = (size_t)(all.x1 - all.x0) * sizeof(uint32_t);
-	bool copies = cost > all.x1 - all.x0, is_like_above = false;
+	bool is_like_above = false;
 	for (int y = all.y0; y < all.y1; y++) {
 		uint32_t *line = line_at(px, all.x0, y);
-		bool next_is_like_it = copies && y + 1 < all.y1 && !memcmp(line, line_at(px, all.x0, y + 1), bytes);
+		bool next_is_like_it = y + 1 < all.y1 && !memcmp(line, line_at(px, all.x0, y + 1), bytes);
 		if (is_like_above)
 			memcpy(line, line_at(px, all.x0, y - 1), bytes);
-		else
-			fill_lines(px, p, end, y, g);
+		for (const struct weft_prim *q = p; !is_like_above && q < end; q++) {
+			struct box b = box_of(px, q);
+			fill_box(px, (struct box){b.x0, y, b.x1, y + 1}, g);
+		}
 		is_like_above = next_is_like_it;
 	}
 }
