@@ -582,12 +582,11 @@ static bool list_rows(struct pack *p)
 	for (size_t i = 0; i < p->count; i++)
 		l->by_row[next[l->rows[p->order[i]]]++] = p->order[i];
 	/* On a row only one that begins at a time has a length, so all that it passes is passed once. */
-	for (size_t i = 1; i < p->count && p->starts_meet; i++)
-		for (size_t k = i - 1; k <= i; k++) {
-			const struct span first = alone(p, p->order[i - 1]), span = alone(p, p->order[k]);
-			if (first.start_ns == p->model->promises[p->order[i]].start_ns && span.end_ns > span.start_ns)
-				put_behind_points(p, p->order[k]);
-		}
+	for (size_t i = 1; i < p->count && p->starts_meet; i++) {
+		const struct span span = alone(p, p->order[i - 1]);
+		if (span.start_ns == p->model->promises[p->order[i]].start_ns && span.end_ns > span.start_ns)
+			put_behind_points(p, p->order[i - 1]);
+	}
 	return true;
 }
 

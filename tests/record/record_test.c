@@ -596,6 +596,55 @@ static void test_interrupted_while_reserving(void **state)
 	forget(&r);
 }
 
+static int came, times_read;
+
+/* Where an event reads the clock a second time, it goes on to another packet. */
+static void interrupt_the_second_reading(void)
+{
+	if (times_read++ == 0) {
+		in_clock = interrupt_the_second_reading;
+		return;
+	}
+	came++;
+	weft_run(1000);
+}
+
+/* While a packet is being switched there is none that could take what a handler records. */
+static void test_what_handlers_lose_is_counted(void **state)
+{
+	static uint64_t buffer[8192];
+	enum { EVENTS = 20000, PACKET = 4096 };
+	ticks = 500;
+	came = 0;
+	start((struct weft_record_options){.clock = fake_clock,
+	    .clock_hz = 1000000000,
+	    .buffer = buffer,
+	    .buffer_bytes = sizeof buffer,
+	    .packet_bytes = PACKET,
+	    .mode = WEFT_RECORD_GROW});
+	for (int i = 0; i < EVENTS; i++) {
+		times_read = 0;
+		in_clock = interrupt_the_second_reading;
+		weft_run(i);
+	}
+	in_clock = NULL;
+	weft_stop();
+	struct read_back r = read_memory(buffer, sizeof buffer);
+	const struct weft_stream_info *stream = &r.info->streams[0];
+	assert_true(stream->lost_nested > 0);
+	assert_int_equal(r.events.count + stream->lost_full + stream->lost_nested, EVENTS + came);
+	/* Readers of CTF know the sum alone. */
+	uint64_t told = 0;
+	for (size_t at = 0; at < sizeof buffer; at += PACKET) {
+		struct weft_packet_header header;
+		memcpy(&header, (char *)buffer + at, sizeof header);
+		if (header.stream_id == WEFT_CLASS_EVENTS && header.events_discarded > told)
+			told = header.events_discarded;
+	}
+	assert_int_equal(told, stream->lost_full + stream->lost_nested);
+	forget(&r);
+}
+
 static volatile sig_atomic_t signals;
 
 static void on_signal(int number)
@@ -1414,6 +1463,7 @@ int main(int argc, char **argv)
 	    TEST(test_a_frequency_measured_in_a_hurry_is_corrected_by_the_time_of_day),
 	    TEST(test_a_packet_is_locked_before_it_is_reused),
 	    TEST(test_interrupted_while_reserving),
+	    TEST(test_what_handlers_lose_is_counted),
 	    TEST(test_signal_handlers),
 	    TEST(test_signals_of_the_program_are_let_in_again),
 	    TEST(test_threads_come_and_go),

@@ -4,6 +4,7 @@
  * if both were made by one promise that is neither an OS thread nor anything else without an end: a server's clients fail each
  * for itself. SPDX-License-Identifier: ISC */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "analysis/findings/finding.h"
 #include "base/idmap.h"
@@ -24,9 +25,15 @@ struct series {
 
 struct search {
 	struct weft__finder *finder;
-	struct weft_idmap of_try, of_maker; /* numbers of series: by promise; by who made the tries, their sort and error */
+	uint32_t *of_try;           /* by promise: the number of its series and 1, or 0 */
+	struct weft_idmap of_maker; /* numbers of series by who made the tries, their sort and error */
 	WEFT_VEC(struct series) series;
 };
+
+static uint32_t series_of(const struct search *s, uint32_t p)
+{
+	return s->of_try[p] > 0 ? s->of_try[p] - 1 : WEFT_IDMAP_NONE;
+}
 
 /* Who read an error fails with it as well: only the first one is a try. */
 static bool passes_on(const struct weft__finder *f, uint32_t p)
@@ -66,7 +73,7 @@ static uint32_t series_read_by(const struct search *s, uint32_t maker, uint32_t 
 	for (uint32_t i = f->ties.out_begin[maker + 1]; i > f->ties.out_begin[maker]; i--) {
 		const struct weft_link *link = &f->model->links[f->ties.out[i - 1]];
 		if (link->kind == WEFT_LINK_READ && f->sorts.of[link->to] == sort)
-			return weft_idmap_get(&s->of_try, link->to);
+			return series_of(s, link->to);
 	}
 	return WEFT_IDMAP_NONE;
 }
@@ -77,7 +84,7 @@ static uint32_t series_before(const struct search *s, uint32_t p)
 	const struct weft_model *m = s->finder->model;
 	uint32_t maker = m->promises[p].created_by;
 	for (int steps = 0; steps < MOST_STEPS && makes_for_itself(s->finder, maker); steps++) {
-		uint32_t number = weft_idmap_get(&s->of_try, maker);
+		uint32_t number = series_of(s, maker);
 		if (number != WEFT_IDMAP_NONE && s->finder->sorts.of[maker] == s->finder->sorts.of[p])
 			return number;
 		maker = m->promises[maker].created_by;
@@ -119,8 +126,8 @@ static void add_try(struct search *s, uint32_t p)
 		}
 		*added = (struct series){.first = p, .last = p, .count = 1};
 	}
-	s->finder->no_memory |=
-	    !weft_idmap_set(&s->of_try, p, number) || !weft_idmap_set(&s->of_maker, maker_key(s->finder, p), number);
+	s->of_try[p] = number + 1;
+	s->finder->no_memory |= !weft_idmap_set(&s->of_maker, maker_key(s->finder, p), number);
 }
 
 static bool is_storm(const struct series *series)
@@ -157,6 +164,8 @@ static void tell_retries(struct weft__finder *f, const struct series *series)
 void weft__find_retries(struct weft__finder *f)
 {
 	struct search s = {.finder = f};
+	if (f->ties.failed.count < LEAST_TRIES || !(s.of_try = weft__finding_alloc(f, f->model->promise_count, sizeof *s.of_try)))
+		return;
 	for (size_t i = 0; i < f->ties.failed.count && weft__finding_goes_on(f, i, f->ties.failed.count); i++) {
 		uint32_t p = f->ties.failed.items[i];
 		const struct weft_promise *promise = &f->model->promises[p];
@@ -167,7 +176,7 @@ void weft__find_retries(struct weft__finder *f)
 	for (size_t i = 0; !f->no_memory && i < s.series.count; i++)
 		if (is_storm(&s.series.items[i]))
 			tell_retries(f, &s.series.items[i]);
-	weft_idmap_finish(&s.of_try);
+	free(s.of_try);
 	weft_idmap_finish(&s.of_maker);
 	weft_vec_free(&s.series);
 }

@@ -76,13 +76,17 @@ static void add_noted(struct search *s)
 	static const char word[] = "cancelled";
 	struct weft__finder *f = s->finder;
 	const struct weft_model *m = f->model;
-	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++)
+	uint32_t number = 0, texts = (uint32_t)weft_model_text_count(m);
+	for (; number < texts; number++) {
+		struct weft_str text = weft_model_text(m, number);
+		if (text.len == sizeof word - 1 && memcmp(text.ptr, word, text.len) == 0)
+			break;
+	}
+	for (uint32_t p = 1; number < texts && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++)
 		for (uint32_t l = m->promises[p].labels; l < m->promises[p + 1].labels; l++) {
 			const struct weft_label *label = &m->labels[l];
-			struct weft_str text = weft_model_text(m, label->text);
-			if (label->is_counter || label->time_ns <= m->promises[p].start_ns ||
-			    label->text == m->promises[p].failure || text.len != sizeof word - 1 ||
-			    memcmp(text.ptr, word, text.len) != 0 ||
+			if (label->text != number || label->is_counter || label->time_ns <= m->promises[p].start_ns ||
+			    label->text == m->promises[p].failure ||
 			    weft_idmap_get(&s->of_work, f->ties.now[p]) != WEFT_IDMAP_NONE)
 				continue;
 			add_orphan(s, p, p, label->time_ns);
