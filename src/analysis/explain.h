@@ -25,6 +25,7 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	X(UNANSWERED, unanswered, ALARM, ALL, "a connection is silent though an answer is due")                                  \
 	X(UNRETURNED, unreturned, ALARM, SORTS | ROOTS | ALL, "a promise can never be resolved: what it stands for is gone")     \
 	X(TWICE, twice, ALARM, SORTS | SEEN, "a promise was ended again after its end")                                          \
+	X(MISUSED, misused, ALARM, SORTS | ALL, "a promise went on after its end, or was never created")                         \
 	X(FAILURE, failure, ALARM, SORTS | ROOTS | ALL, "a promise failed and nobody took notice")                               \
 	X(STUCK, stuck, ALARM, CHAINS | SORTS | ROOTS | ALL,                                                                     \
 	    "a promise is pending that younger ones of its sort have overtaken")                                                 \

@@ -835,9 +835,174 @@ static void kinds_that_are_not_listed_have_the_traits_of_unknown(void **state)
 	assert_true(weft_kind_has(WEFT_KIND_TIMER, WEFT_TRAIT_OUTSIDE));
 	assert_true(weft_kind_has(WEFT_KIND_SYSTEM, WEFT_TRAIT_ENDLESS));
 }
+/* ---- What is used after its end, or before its beginning ---- */
+
+static void what_awaits_or_takes_a_lock_after_its_end_is_told(void **state)
+{
+	start_recording();
+	weft_id lock = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE()), ended[2];
+	for (int i = 0; i < 2; i++) {
+		ended[i] = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_REQUEST, WEFT_SITE());
+		weft_label(ended[i], i ? "second" : "first");
+		weft_run(ended[i]);
+		weft_hold(ended[i], lock);
+		weft_release(ended[i], lock);
+		weft_resolve(ended[i], ended[i]);
+	}
+	weft_id other = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_REQUEST, WEFT_SITE());
+	weft_await(other, ended[0]); /* which is no fault */
+	weft_await(ended[0], other);
+	weft_awaits_no_more(ended[0], other);
+	weft_hold(ended[1], lock);
+	weft_release(ended[1], lock);
+	weft_resolve(other, other);
+	sleep_for(MS);
+	explain(true);
+	assert_int_equal(findings->count, 2);
+	for (int i = 0; i < 2; i++) {
+		const struct weft_finding *finding = &findings->findings[i];
+		assert_int_equal(finding->kind, WEFT_FINDING_MISUSED);
+		assert_int_equal(finding->severity, WEFT_SEVERITY_ALARM);
+		assert_true(finding->sure);
+		assert_int_equal(model->promises[finding->promise].id, ended[i]);
+		assert_non_null(strstr(finding->title, i ? "took lock" : "began to wait for request"));
+		assert_line(finding, WEFT_EVIDENCE_CAUSE, 1, ended[i], "ends");
+		assert_line(finding, WEFT_EVIDENCE_CAUSE, 2, i ? lock : other, i ? "takes lock" : "begins to wait for");
+	}
+	forget();
+}
+
+/* The first test: its first recording has id 1. */
+static void an_id_that_nobody_was_given_is_told(void **state)
+{
+	for (int kept = 0; kept < 2; kept++) {
+		weft_id before = kept ? 0 : 77777, p;
+		if (kept) { /* of a recording before this one, which is no fault */
+			start_recording();
+			before = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+			weft_stop();
+		}
+		start_recording();
+		p = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+		weft_await(p, before);
+		weft_run(p);
+		weft_resolve(p, p);
+		sleep_for(MS);
+		explain(true);
+		if (!kept) {
+			assert_int_equal(p, 1);
+			const struct weft_finding *finding = only(WEFT_FINDING_MISUSED, before);
+			assert_non_null(strstr(finding->title, "promise 77777 was never created"));
+			assert_line(finding, WEFT_EVIDENCE_CAUSE, 0, p, "is the first to name it");
+		} else {
+			assert_int_equal(findings->count, 0);
+		}
+		forget();
+	}
+}
+
+/* ---- Work that nobody takes ---- */
+
+struct worker {
+	weft_id thread, condition, job;
+	sem_t go, went;
+};
+
+static void *run_worker(void *data)
+{
+	struct worker *w = data;
+	weft_run(w->thread);
+	sem_wait(&w->go);
+	weft_run(w->job);
+	weft_resolve(w->job, w->job);
+	weft_run(w->thread);
+	sem_post(&w->went);
+	sem_wait(&w->go);
+	weft_await(w->thread, w->condition);
+	sleep_for(MS);
+	sem_post(&w->went);
+	return NULL;
+}
+
+static void record_worker(bool is_late)
+{
+	struct worker w = {0};
+	pthread_t thread;
+	sem_init(&w.go, 0, 0);
+	sem_init(&w.went, 0, 0);
+	w.thread = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+	w.condition = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONDITION, WEFT_SITE());
+	WEFT_LABEL(w.condition, "there is work");
+	weft_id asks = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_REQUEST, WEFT_SITE()), job[2];
+	weft_should_resolve(asks);
+	weft_run(asks);
+	pthread_create(&thread, NULL, run_worker, &w);
+	for (int i = 0; i < 2; i++) {
+		job[i] = weft_create(asks, WEFT_KIND_WORK, WEFT_SITE());
+		WEFT_LABEL(job[i], "compress");
+		weft_await(asks, job[i]);
+		w.job = job[i];
+		if (i == 0 || is_late)
+			weft_signal_only(asks, w.condition);
+		now_ns += 5 * MS;
+		sem_post(&w.go);
+		sem_wait(&w.went);
+	}
+	if (!is_late) /* it waits, and is told: then it is at fault for something else */
+		weft_signal_only(asks, w.condition);
+	pthread_join(thread, NULL);
+	sleep_for(3000ull * MS);
+	weft_resume(asks);
+	sleep_for(MS);
+	explain(true);
+	sem_destroy(&w.go);
+	sem_destroy(&w.went);
+}
+
+static void work_whose_workers_sleep_since_before_its_signal_is_a_lost_wakeup(void **state)
+{
+	start_recording();
+	record_worker(true);
+	const struct weft_finding *hang = &findings->findings[0];
+	assert_int_equal(hang->kind, WEFT_FINDING_HANG);
+	assert_int_equal(hang->verdict, WEFT_VERDICT_LOST_WAKEUP);
+	assert_non_null(strstr(hang->title, "\"compress\""));
+	assert_non_null(strstr(hang->title, "lost wake-up, condition"));
+	assert_non_null(strstr(hang->title, "\"there is work\" was last signalled 5.00 ms before thread"));
+	forget();
+	start_recording();
+	record_worker(false);
+	assert_int_not_equal(findings->findings[0].verdict, WEFT_VERDICT_LOST_WAKEUP);
+	forget();
+}
+
+/* That nobody ended others may be since what they need is not released. */
+static void a_hang_that_is_explained_comes_before_many_that_are_not(void **state)
+{
+	start_recording();
+	weft_id lock = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE());
+	for (int i = 0; i < 5; i++)
+		weft_should_resolve(weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE()));
+	weft_id first = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_REQUEST, WEFT_SITE());
+	weft_run(first);
+	weft_hold(first, lock);
+	weft_resolve(first, first);
+	weft_id second = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_REQUEST, WEFT_SITE());
+	weft_should_resolve(second);
+	weft_await(second, lock);
+	sleep_for(2000ull * MS);
+	explain(true);
+	assert_int_equal(findings->count, 2);
+	assert_int_equal(findings->findings[0].verdict, WEFT_VERDICT_NOT_RELEASED);
+	assert_int_equal(findings->findings[1].verdict, WEFT_VERDICT_NEVER_TRIED);
+	assert_true(findings->findings[1].weight > findings->findings[0].weight);
+	forget();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(an_id_that_nobody_was_given_is_told),
 	    cmocka_unit_test(a_loop_that_sleeps_is_kept_by_what_it_still_waits_for),
 	    cmocka_unit_test(a_loop_that_runs_or_has_returned_is_not_told),
 	    cmocka_unit_test(a_loop_that_is_closed_before_its_handles_is_an_alarm),
@@ -855,6 +1020,9 @@ int main(void)
 	    cmocka_unit_test(many_hangs_of_one_sort_are_one_finding),
 	    cmocka_unit_test(long_starvation_comes_before_a_short_stall),
 	    cmocka_unit_test(a_label_outlives_what_it_was_given_to),
+	    cmocka_unit_test(what_awaits_or_takes_a_lock_after_its_end_is_told),
+	    cmocka_unit_test(work_whose_workers_sleep_since_before_its_signal_is_a_lost_wakeup),
+	    cmocka_unit_test(a_hang_that_is_explained_comes_before_many_that_are_not),
 	    cmocka_unit_test(a_long_chain_is_told_from_both_ends),
 	    cmocka_unit_test(a_lost_wakeup_names_who_was_too_late_and_for_what),
 	    cmocka_unit_test(who_waits_after_the_last_signal_is_told_how_late_it_was),

@@ -152,7 +152,7 @@ static void *run_logger(void *nothing)
 	while (!log_ends || log_lines > 0) {
 		if (log_lines == 0) {
 			log_is_flushed = true;
-			weft_signal(logger_id, log_flushed_id);
+			weft_signal_only(logger_id, log_flushed_id);
 			pthread_cond_signal(&log_flushed);
 			wait_for(logger_id, &log_grew, log_grew_id, &log_lock);
 			continue;
@@ -169,7 +169,7 @@ static void *run_logger(void *nothing)
 		take(logger_id, &log_lock);
 	}
 	log_is_flushed = true;
-	weft_signal(logger_id, log_flushed_id);
+	weft_signal_only(logger_id, log_flushed_id);
 	pthread_cond_signal(&log_flushed);
 	give(logger_id, &log_lock);
 	weft_resolve(logger_id, logger_id);
@@ -182,7 +182,7 @@ static void log_line(weft_id by)
 	log_lines++;
 	log_is_flushed = false;
 	weft_counter_add(by, &log_length, 1);
-	weft_signal(by, log_grew_id);
+	weft_signal_only(by, log_grew_id);
 	pthread_cond_signal(&log_grew);
 	give(by, &log_lock);
 }
@@ -192,7 +192,7 @@ static void flush_log(void)
 	weft_run(main_id);
 	take(main_id, &log_lock);
 	log_ends = true;
-	weft_signal(main_id, log_grew_id);
+	weft_signal_only(main_id, log_grew_id);
 	pthread_cond_signal(&log_grew);
 	if (is("wakeup")) {
 		give(main_id, &log_lock);

@@ -158,6 +158,18 @@ void weft__slow_tell(struct weft__finder *f, uint32_t promise, struct weft_path 
 void weft__hang_chain(struct weft__finder *f, uint32_t promise);
 /* Title, evidence and doubt of a chain that ends at finding->root; `what` is how the sentence begins. */
 void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const char *what);
+/* An OS thread that waits for a condition since after its last signal, the link of that number. */
+struct weft__late_waiter {
+	uint32_t thread, condition, signal;
+	int64_t since_ns;
+};
+
+/* Whether the root is work that never ran, and all OS threads that ran others of its sort sleep at a condition that was signalled
+ * when the work was there, and before they waited.  Needs sorts. */
+bool weft__worker_find(const struct weft__finder *f, uint32_t root, struct weft__late_waiter *late);
+void weft__worker_tell(
+    struct weft__finder *f, struct weft_finding *finding, const char *what, const struct weft__late_waiter *late);
+
 /* The circle whose first member that is, and those that should resolve and are blocked by it: a deadlock where there are locks in
  * it. */
 void weft__cycle_tell(struct weft__finder *f, uint32_t first);

@@ -160,12 +160,20 @@ static bool is_delay(const struct weft_finding *finding)
 	       finding->kind == WEFT_FINDING_STARVATION;
 }
 
+/* Of hangs those come first of which something else is known than that nobody ended them: the others may follow from these. */
+static bool is_explained(const struct weft_finding *x)
+{
+	return x->verdict == WEFT_VERDICT_LOST_WAKEUP || x->verdict == WEFT_VERDICT_NOT_RELEASED ||
+	       x->verdict == WEFT_VERDICT_NOT_HANDED_ON;
+}
+
 /* Alarms first, what is certain before what is not, then as WEFT_FINDINGS has them. */
 static int compare_findings(const void *a, const void *b)
 {
 	const struct weft_finding *x = a, *y = b;
 	int kind = is_delay(x) && is_delay(y) ? 0 : WEFT_ORDER(x->kind, y->kind);
-	return WEFT_ORDER(y->severity, x->severity) ?: WEFT_ORDER(y->sure, x->sure) ?: kind ?: WEFT_ORDER(y->weight, x->weight) ?:
+	return WEFT_ORDER(y->severity, x->severity) ?: WEFT_ORDER(y->sure, x->sure) ?: kind ?:
+	       WEFT_ORDER(is_explained(y), is_explained(x)) ?: WEFT_ORDER(y->weight, x->weight) ?:
 	       WEFT_ORDER(x->kind, y->kind) ?: WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->promise, y->promise) ?:
 	       strcmp(x->title, y->title);
 }

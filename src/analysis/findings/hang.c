@@ -175,6 +175,12 @@ void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const
 	/* Of one that waits for itself alone the sentence has named it already. */
 	const char *it = root == finding->promise ? "it" : weft__finding_text(f, "%s%s", name, at);
 	const char *waits = root == finding->promise ? "" : ", for which it waits";
+	struct weft__late_waiter late;
+	if ((finding->verdict == WEFT_VERDICT_NEVER_TRIED || finding->verdict == WEFT_VERDICT_OUTSIDE) &&
+	    weft__worker_find(f, root, &late)) {
+		weft__worker_tell(f, finding, what, &late);
+		return;
+	}
 	switch (finding->verdict) {
 	case WEFT_VERDICT_LOST_WAKEUP: tell_lost_wakeup(f, finding, what); return;
 	case WEFT_VERDICT_CREATOR_FAILED: tell_creator_failed(f, finding, what, it); return;
