@@ -115,6 +115,27 @@ static void run_create(int64_t first)
 		WEFT_CREATE_BY(first, WEFT_KIND_TASK);
 }
 
+/* A loop that serves 30,000 requests a second or so, and asks the kernel now and then what it had of a processor. */
+static void run_rounds(int64_t first)
+{
+	static unsigned work;
+	for (unsigned i = 0; i < EVENTS / 150; i++) {
+		weft_resume(first);
+		for (unsigned n = 0; n < 15000; n++)
+			__asm__ __volatile__("" : "+r"(work) : "r"(n));
+		weft_idle(WEFT_IDLE_WAIT);
+	}
+}
+
+static void run_rounds_unasked(int64_t first)
+{
+	uint64_t long_ticks = weft__stream->long_ticks, due = weft__stream->sample_due;
+	weft__stream->long_ticks = weft__stream->sample_due = UINT64_MAX;
+	run_rounds(first);
+	weft__stream->long_ticks = long_ticks;
+	weft__stream->sample_due = due;
+}
+
 static void run_lttng(int64_t first)
 {
 	bench_lttng(first, EVENTS);
@@ -251,6 +272,7 @@ int main(void)
 {
 	static struct variant on[] = {{"floor", run_floor, {0}}, {"two", run_two, {0}}, {"literal", run_literal, {0}},
 	    {"copied", run_copied, {0}}, {"create", run_create, {0}}, {"lttng", run_lttng, {0}}};
+	static struct variant rounds[] = {{"rounds", run_rounds, {0}}, {"rounds_unasked", run_rounds_unasked, {0}}};
 	static struct variant off[] = {{"off_floor", run_off_floor, {0}}, {"off", run_off, {0}}};
 	if (!mkdtemp(directory))
 		fatal("%s: cannot create", directory);
@@ -262,6 +284,7 @@ int main(void)
 	weft_stop();
 	print_bytes_per_event();
 	record_start();
+	measure(rounds, 2);
 	measure_two_threads();
 	weft_stop();
 	measure(off, sizeof off / sizeof *off);

@@ -35,8 +35,10 @@ bool weft__hook_nears_sleep(struct weft_hook_sleep *sleep)
 	struct weft_hook_thread *here = weft_hook_thread();
 	weft__hook_thread_name(here);
 	bool is_sleep = is_wait_of_loop(sleep) || here->callbacks == 0;
-	if (!sleep->may_sleep)
+	if (!sleep->may_sleep) {
+		weft__round();
 		return false;
+	}
 	sleep->state = is_sleep ? WEFT_HOOK_ASLEEP : WEFT_HOOK_BLOCKED;
 	/* A loop that does not sleep turns: whose callback ran before runs no more.  What spins is told of less and less, and
 	 * then has the last word. */

@@ -31,7 +31,9 @@ struct weft_stream {
 	uint64_t generation; /* of the recording, shifted left by 16: the key of an interned text or site begins with it */
 	weft_id running;
 	weft_word next_id, end_id; /* ids to hand out */
-	uint64_t processor_due;    /* the first sleep from then on tells how long the OS thread had a processor */
+	uint64_t awake_since;      /* when the last sleep was over; 0: nobody has said so since it began */
+	uint64_t long_ticks;       /* a sleep that begins so long after that tells what became of that time */
+	uint64_t sample_due;       /* the first sleep that is over from then on sees what had become of time until then */
 };
 
 enum weft__mode { WEFT__OFF, WEFT__COUNTER_CLOCK, WEFT__CALLED_CLOCK };
@@ -71,7 +73,8 @@ WEFT__API void weft__slow_ids(enum weft_op op, weft_id a, weft_id b);
 WEFT__API weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site);
 WEFT__API weft_id weft__slow_create_at(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place);
 WEFT__API weft_id weft__slow_create_part(weft_id by, enum weft_kind kind, struct weft_record_place *place, weft_id owner);
-WEFT__API void weft__slow_processor(void);
+WEFT__API void weft__slow_awake(void);
+WEFT__API void weft__slow_round(void);
 WEFT__API void weft__slow_detail(weft_id promise, enum weft_detail what, int64_t value, const char *text);
 WEFT__API void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count);
 WEFT__API void weft__slow_text(
@@ -248,6 +251,8 @@ WEFT__FAST void weft__note_running(struct weft_stream *s, enum weft_op op, weft_
 		s->running = a;
 	else if (op == WEFT_OP_SIGNAL)
 		s->running = b;
+	if (op == WEFT_OP_RESUME)
+		s->awake_since = s->last;
 }
 
 WEFT__FAST void weft__one(enum weft_op op, weft_id a)
@@ -643,16 +648,30 @@ WEFT__FAST void weft_idle(enum weft_idle why)
 		place.at[0] = (unsigned char)why;
 		place.stream->running = WEFT_SYSTEM_ID;
 		weft__publish(&place);
-		if (__builtin_expect(place.stream->last >= place.stream->processor_due, 0))
-			weft__slow_processor();
+		if (__builtin_expect(place.stream->last - place.stream->awake_since >= place.stream->long_ticks, 0))
+			weft__slow_round();
+		place.stream->awake_since = 0;
 	} else {
 		weft__slow_text(WEFT_OP_IDLE, 0, 0, why, NULL, NULL, 0);
 	}
 }
 
+/* A round of a loop is over which does not sleep. */
+WEFT__FAST void weft__round(void)
+{
+	struct weft_stream *s = weft__stream;
+	uint64_t now;
+	if (WEFT__IS_OFF(WEFT__GATE()) || __builtin_expect((now = weft__now()) - s->awake_since < s->long_ticks, 1))
+		return;
+	weft__slow_round();
+	s->awake_since = now;
+}
+
 WEFT__FAST void weft_resume(weft_id promise)
 {
 	weft__one(WEFT_OP_RESUME, promise);
+	if (!WEFT__IS_OFF(WEFT__GATE()) && __builtin_expect(weft__stream->last >= weft__stream->sample_due, 0))
+		weft__slow_awake();
 }
 
 WEFT__FAST void weft_counter_set(weft_id by, struct weft_record_text *counter, int64_t value)

@@ -137,14 +137,13 @@ enum weft_op {
 	X(CONNECTION, 2, "connection") /* a is a connection; value: its position; text: protocol and both addresses */           \
 	X(BOUND, 3, "bound")           /* a's level is not to exceed value */                                                    \
 	X(EXPECTED, 4, "expected")     /* that a fails with text is no fault */                                                  \
-	X(ROUND, 5, "round")           /* a round of the loop a took value ns; text: on a processor, waiting for one, blocked */ \
+	X(ROUND, 5, "round")           /* what became of the last value ns of this OS thread: ns that it had a processor, how    \
+					  often it gave it up by itself, how often it was taken away, minor and major faults */  \
 	X(BLOCKED, 6, "blocked")       /* the call text blocked a's OS thread for value ns */                                    \
 	X(SNAPSHOT, 7, "snapshot")     /* the trace is to be kept; text: why */                                                  \
 	X(SPIN, 8, "spin")             /* a's code was called value times since its OS thread last slept */                      \
 	X(MESSAGE, 9, "message") /* a sent a message, or handles it if value is negative; value: its number; text: of whom */    \
-	X(PROCESSOR, 10, "processor") /* this OS thread had a processor for value ns so far; text: how often it gave it up by    \
-					itself, and how often it was taken away */                                               \
-	X(DIED, 11, "died")           /* signal text, of that number, came while a ran, and nobody handles it */
+	X(DIED, 11, "died")      /* signal text, of that number, came while a ran, and nobody handles it */
 
 /* Fits in 8 bits.  Values not listed may be recorded; readers call them "detail-N". */
 enum weft_detail {

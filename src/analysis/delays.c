@@ -9,8 +9,6 @@
 
 /* A sleep of that length is one: the loop had nothing to do. */
 #define SLEEP_NS 100000
-/* A shorter one may be none: what it waits for was there already. */
-#define SWITCH_NS 10000
 
 /* Timers that are called so soon after a stall, as a part of its length, were due. */
 #define TIMERS_PART 20
@@ -153,8 +151,6 @@ static bool find_stalls(struct weft__delays *d, struct weft__watch *watch)
 					      .stream = m->pauses[i].stream});
 	weft_sort(d->stalls.items, d->stalls.count, sizeof *d->stalls.items, compare_stalls);
 	drop_overlaps(d);
-	for (size_t i = 0; i < d->stalls.count; i++)
-		d->stalls.items[i].own_ns = -1;
 	return ok;
 }
 
@@ -271,74 +267,6 @@ uint32_t weft__delays_late(const struct weft__delays *d, const struct weft__stal
 	return count;
 }
 
-/* ---- What had a processor ---- */
-
-static int compare_processors(const void *a, const void *b)
-{
-	const struct weft_processor *x = a, *y = b;
-	return WEFT_ORDER(x->stream, y->stream) ?: WEFT_ORDER(x->time_ns, y->time_ns) ?: WEFT_ORDER(x->had_ns, y->had_ns) ?: WEFT_ORDER(x->given, y->given) ?: WEFT_ORDER(x->taken, y->taken);
-}
-
-static int compare_sleeps(const void *a, const void *b)
-{
-	const struct weft_stretch *x = a, *y = b;
-	return WEFT_ORDER(x->stream, y->stream) ?: WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->end_ns, y->end_ns);
-}
-
-/* How long an OS thread was awake, without a processor, from one telling to the next that stand around the stall: at most so long
- * of the stall it did not run, but waited for a processor.  -1: nobody
- * knows, since it gave the processor up by itself, as one that blocks does. */
-static int64_t deprived_ns(const struct weft_processor *from, const struct weft_processor *to, const struct weft_stretch *sleeps,
-    size_t sleep_count, uint16_t stream)
-{
-	int64_t awake_ns = to->time_ns - from->time_ns, had_ns = to->had_ns - from->had_ns;
-	size_t i = WEFT_FIRST(
-	    k, 0, sleep_count, sleeps[k].stream > stream || (sleeps[k].stream == stream && sleeps[k].end_ns > from->time_ns));
-	uint64_t slept = 0;
-	for (; i < sleep_count && sleeps[i].stream == stream && sleeps[i].start_ns < to->time_ns; i++) {
-		awake_ns -= min_ns(sleeps[i].end_ns, to->time_ns) - max_ns(sleeps[i].start_ns, from->time_ns);
-		slept += sleeps[i].end_ns <= to->time_ns && sleeps[i].end_ns - sleeps[i].start_ns >= SWITCH_NS;
-	}
-	bool may_have_blocked = to->given - from->given > slept;
-	const int64_t lost_ns = max_ns(awake_ns - had_ns, 0);
-	const bool was_taken = to->taken > from->taken && !may_have_blocked;
-	return had_ns >= 0 && (was_taken || lost_ns <= awake_ns / 4) ? lost_ns : -1;
-}
-
-/* What ran for long on a busy machine may have waited for a processor for most of that. */
-static bool measure_runs(struct weft__delays *d)
-{
-	const struct weft_model *m = d->ties->model;
-	size_t count = m->processor_count;
-	if (d->stalls.count == 0 || count < 2)
-		return true;
-	struct weft_processor *told = malloc(count * sizeof *told);
-	struct weft_stretch *sleeps = malloc((m->sleep_count + 1) * sizeof *sleeps);
-	if (told && sleeps) {
-		memcpy(told, m->processors, count * sizeof *told);
-		weft_sort(told, count, sizeof *told, compare_processors);
-		if (m->sleep_count > 0)
-			memcpy(sleeps, m->sleeps, m->sleep_count * sizeof *sleeps);
-		weft_sort(sleeps, m->sleep_count, sizeof *sleeps, compare_sleeps);
-	}
-	for (size_t i = 0; told && sleeps && i < d->stalls.count; i++) {
-		struct weft__stall *s = &d->stalls.items[i];
-		size_t to = WEFT_FIRST(
-		    k, 0, count, told[k].stream > s->stream || (told[k].stream == s->stream && told[k].time_ns >= s->end_ns));
-		size_t from = to;
-		while (from > 0 && told[from - 1].stream == s->stream && told[from - 1].time_ns > s->start_ns)
-			from--;
-		if (s->is_pause || to == count || told[to].stream != s->stream || from == 0 || told[from - 1].stream != s->stream)
-			continue;
-		int64_t lost_ns = deprived_ns(&told[from - 1], &told[to], sleeps, m->sleep_count, s->stream);
-		s->own_ns = lost_ns < 0 ? -1 : max_ns(s->end_ns - s->start_ns - lost_ns, 0);
-	}
-	bool ok = told && sleeps;
-	free(told);
-	free(sleeps);
-	return ok;
-}
-
 /* ---- Starvation ---- */
 
 static int compare_ready(const void *a, const void *b)
@@ -399,7 +327,7 @@ bool weft__delays_slept(const struct weft__delays *d, const struct weft__ready *
 int weft__delays_init(struct weft__delays *d, const struct weft_ties *ties, int64_t stall_ns, struct weft__watch *watch)
 {
 	*d = (struct weft__delays){.ties = ties, .stall_ns = stall_ns, .least_ns = stall_ns / 2};
-	bool ok = find_ready(d, watch) && find_stalls(d, watch) && measure_runs(d) &&
+	bool ok = find_ready(d, watch) && find_stalls(d, watch) && weft__delays_split(d) &&
 		  (d->starving = malloc((d->ready.count + 1) * sizeof *d->starving));
 	for (size_t i = 0; ok && i < d->ready.count; i++) {
 		const struct weft__ready *r = &d->ready.items[i];

@@ -16,6 +16,19 @@ struct weft__ready {
 	uint16_t stream;
 };
 
+/* What became of a long run's time: on a processor, but for off_ns. */
+struct weft__parts {
+	bool is_known;         /* the kernel was asked; else only of calls that the trace tells of is known that they blocked */
+	int64_t off_ns;        /* without a processor, at most */
+	int64_t waiting_ns;    /* of that: waited for one, since others had it */
+	int64_t blocked_ns;    /* of that: blocked.  Of what both lack of off_ns nobody knows which it was */
+	uint64_t given;        /* how often it gave the processor up */
+	uint64_t taken;        /* how often that was taken away */
+	uint64_t minor, major; /* page faults; major: a disk was read */
+	uint32_t call;         /* the pause, a text, that made up most of blocked_ns; WEFT_NONE: there is none */
+	uint32_t calls;        /* how many pauses there were */
+};
+
 /* A long run, or a long pause. */
 struct weft__stall {
 	int64_t start_ns, end_ns;
@@ -23,7 +36,8 @@ struct weft__stall {
 	uint32_t promise; /* who ran; of a pause who paused, or the system if nobody knows */
 	uint32_t pause;   /* of a pause: its text */
 	uint16_t stream;
-	int64_t own_ns;    /* it had a processor for that long at least; -1: nobody knows */
+	struct weft__parts parts;
+	int64_t own_ns;    /* less what it waited for a processor at most; -1: nobody knows */
 	int64_t victims;   /* how many were ready meanwhile; while counting: the difference to the stall before */
 	int64_t delay_ns;  /* what they lost, in all */
 	int64_t before_ns; /* the length of all stalls before it, of all OS threads */
@@ -51,6 +65,9 @@ struct weft__delays {
 /* WEFT_ENOMEM, WEFT_ECANCELLED.  Near-linear.  Finish it in any case. */
 int weft__delays_init(struct weft__delays *d, const struct weft_ties *ties, int64_t stall_ns, struct weft__watch *watch);
 void weft__delays_finish(struct weft__delays *d);
+
+/* parts.c: the parts of all stalls.  False: WEFT_ENOMEM.  Near-linear. */
+bool weft__delays_split(struct weft__delays *d);
 
 /* A promise that heard from outside as soon as a stall was over. */
 struct weft__late {

@@ -363,17 +363,22 @@ static uint64_t number_at(struct weft_str text, size_t *at)
 	return number;
 }
 
-static int add_processor(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+static int add_round(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
-	struct weft_processor *told = weft_vec_push(&b->processors);
+	if (ev->value < 0)
+		return WEFT_OK;
+	struct weft_round *round = weft_vec_push(&b->rounds);
+	if (!round)
+		return WEFT_ENOMEM;
 	size_t at = 0;
-	if (told)
-		*told = (struct weft_processor){.time_ns = time_ns, .had_ns = ev->value, .stream = ev->stream};
-	if (told) {
-		told->given = number_at(ev->text, &at);
-		told->taken = number_at(ev->text, &at);
-	}
-	return told ? WEFT_OK : WEFT_ENOMEM;
+	*round = (struct weft_round){.start_ns = time_ns - ev->value, .end_ns = time_ns, .stream = ev->stream};
+	uint64_t had_ns = number_at(ev->text, &at);
+	round->had_ns = had_ns < (uint64_t)ev->value ? (int64_t)had_ns : ev->value;
+	round->given = number_at(ev->text, &at);
+	round->taken = number_at(ev->text, &at);
+	round->minor = number_at(ev->text, &at);
+	round->major = number_at(ev->text, &at);
+	return WEFT_OK;
 }
 
 static int add_death(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
@@ -391,8 +396,8 @@ static int add_death(struct weft__build *b, const struct weft_event *ev, int64_t
 static int detail(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p;
-	if (ev->kind == WEFT_DETAIL_PROCESSOR)
-		return add_processor(b, ev, time_ns);
+	if (ev->kind == WEFT_DETAIL_ROUND)
+		return add_round(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_DIED)
 		return add_death(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_SPIN) {
@@ -817,7 +822,7 @@ static void drop(struct weft__build *b)
 	weft_vec_free(&b->await_ends);
 	weft_vec_free(&b->stacks);
 	weft_vec_free(&b->spins);
-	weft_vec_free(&b->processors);
+	weft_vec_free(&b->rounds);
 	weft_vec_free(&b->deaths);
 	weft_vec_free(&b->messages);
 	weft_idmap_finish(&b->message_of);

@@ -21,7 +21,7 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->await_ends);
 	free(model->stacks);
 	free(model->spins);
-	free(model->processors);
+	free(model->rounds);
 	free(model->deaths);
 	free(model->messages);
 	free(model->stream_ends_ns);

@@ -110,10 +110,13 @@ struct weft_run {
 	int64_t start_ns, end_ns;
 };
 
-/* By then an OS thread had had a processor for so long. */
-struct weft_processor {
-	int64_t time_ns, had_ns;
+/* What the kernel says became of a stretch of an OS thread's time, as it was about to sleep after a long round of its loop. Where
+ * a loop is busy, earlier rounds and sleeps may be in the stretch. */
+struct weft_round {
+	int64_t start_ns, end_ns;
+	int64_t had_ns;        /* it had a processor for so long */
 	uint64_t given, taken; /* how often it gave the processor up by itself, and how often that was taken away */
+	uint64_t minor, major; /* faults: pages that it touched and that were not there; major: that were read from a disk */
 	uint16_t stream;
 };
 
@@ -185,8 +188,8 @@ struct weft_model {
 	size_t stack_count;
 	struct weft_spin *spins; /* in time order */
 	size_t spin_count;
-	struct weft_processor *processors; /* in time order */
-	size_t processor_count;
+	struct weft_round *rounds; /* by when they end */
+	size_t round_count;
 	struct weft_death *deaths; /* in time order */
 	size_t death_count;
 	struct weft_message *messages; /* in time order */

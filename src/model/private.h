@@ -50,7 +50,7 @@ struct weft__build {
 	WEFT_VEC(struct weft_await_end) await_ends;
 	WEFT_VEC(struct weft_stack) stacks;
 	WEFT_VEC(struct weft_spin) spins;
-	WEFT_VEC(struct weft_processor) processors;
+	WEFT_VEC(struct weft_round) rounds;
 	WEFT_VEC(struct weft_death) deaths;
 	WEFT_VEC(struct weft_message) messages;
 	struct weft_idmap message_of; /* the last of a text and a number, as text << 32 | number, by its index */

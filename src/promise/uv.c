@@ -120,6 +120,8 @@ static void before_sleep(uv_prepare_t *handle)
 		uv_idle_start(&uv->idle, stay_awake);
 	if (uv->slept)
 		weft_promise_idle(WEFT_IDLE_WAIT);
+	else
+		weft__round();
 }
 
 static void after_sleep(uv_check_t *handle)

@@ -20,7 +20,7 @@ _Static_assert((int)WEFT_COMPACT_GAP_BITS == (int)WEFT__GAP_BITS, "record_inline
 _Static_assert((int)WEFT_ID_INLINE == (int)WEFT__INLINE, "record_inline.h knows it");
 
 struct weft__recording weft__recording = {.next_id = 1};
-struct weft_stream weft__nobody = {.published = 1, .running = WEFT_SYSTEM_ID, .processor_due = UINT64_MAX};
+struct weft_stream weft__nobody = {.published = 1, .running = WEFT_SYSTEM_ID, WEFT__TIMES_NOTHING};
 unsigned weft__mode;
 uint64_t (*weft__clock)(void);
 
@@ -135,7 +135,7 @@ void weft__stream_reset(struct weft__stream *s)
 {
 	struct weft__pending pending = s->pending;
 	*s = (struct weft__stream){
-	    .hot = {.running = WEFT_SYSTEM_ID, .processor_due = UINT64_MAX}, .host = s->host, .origin = weft__recording.origin};
+	    .hot = {.running = WEFT_SYSTEM_ID, WEFT__TIMES_NOTHING}, .host = s->host, .origin = weft__recording.origin};
 	s->pending = (struct weft__pending){.list = pending.list, .data = pending.data, .inside = pending.inside};
 }
 
@@ -459,6 +459,11 @@ void weft__slow_text(
 		if (op == WEFT_OP_IDLE)
 			s->hot.running = WEFT_SYSTEM_ID;
 		slow_end(s, op);
+	}
+	if (s && op == WEFT_OP_IDLE && weft__stream == &s->hot) {
+		if (s->hot.last - s->hot.awake_since >= s->hot.long_ticks)
+			weft__slow_round();
+		s->hot.awake_since = 0;
 	}
 	ERRNO_SET(saved);
 }

@@ -53,6 +53,16 @@ struct weft__origin {
 	enum weft_record_mode mode;
 };
 
+/* What the kernel says of an OS thread. */
+struct weft__usage {
+	uint64_t time; /* of the trace's clock; 0: nothing is known */
+	uint64_t had_ns, given, taken, minor, major;
+	uint64_t cost; /* ticks that it takes to ask */
+};
+
+/* Of a stream: nothing is asked of the kernel. */
+#define WEFT__TIMES_NOTHING .long_ticks = UINT64_MAX, .sample_due = UINT64_MAX
+
 struct weft__stream {
 	struct weft_stream hot; /* first */
 
@@ -76,6 +86,7 @@ struct weft__stream {
 	bool full;      /* there are no more packets */
 	bool is_broken; /* its files do not hold what is written: its memory is nobody's now (guard.c) */
 	struct weft__pending pending;
+	struct weft__usage usage; /* when it was last asked for */
 
 	void *host; /* struct weft__thread */
 
@@ -91,7 +102,7 @@ struct weft__recording {
 	bool use_counter;        /* the clock is the processor's counter, not weft__clock() */
 	uint64_t (*enter)(void); /* keeps signal handlers, or interrupts, out */
 	void (*leave)(uint64_t state);
-	uint64_t processor_every; /* so many ticks at least lie between what weft__slow_processor() tells; 0: nothing is told */
+	uint64_t long_ticks; /* an OS thread that was awake for so long tells how much of that it had a processor; 0: none does */
 	weft_id __attribute__((aligned(8))) next_id; /* blocks of ids are taken from here, atomically */
 
 	struct weft__stream definitions;

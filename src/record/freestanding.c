@@ -4,7 +4,12 @@
 
 struct weft_stream *weft__stream = &weft__nobody;
 
-void weft__slow_processor(void)
+/* Whoever runs there has the processor. */
+void weft__slow_awake(void)
+{
+}
+
+void weft__slow_round(void)
 {
 }
 

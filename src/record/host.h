@@ -102,6 +102,9 @@ void weft__forget_all(void);
 uint64_t weft__signals_block(void);
 void weft__signals_restore(uint64_t state);
 
+/* usage.c: this OS thread begins to write the stream. */
+void weft__usage_begin(struct weft__stream *stream);
+
 /* start.c */
 enum weft__target { WEFT__NOWHERE, WEFT__DIRECTORY, WEFT__BUFFER };
 extern enum weft__target weft__target;

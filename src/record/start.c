@@ -124,8 +124,8 @@ static int start(const struct weft_record_options *o)
 	weft__modules_start();
 	if ((status = start_definitions(o)) < 0)
 		return status;
-	/* Into a directory of this host's, whose readers ask for it; a system call every 10 ms at most. */
-	r->processor_every = weft__target == WEFT__DIRECTORY ? r->origin.clock_hz / 100 : 0;
+	/* Into a directory of this host's, whose readers ask for it. */
+	r->long_ticks = weft__target == WEFT__DIRECTORY ? r->origin.clock_hz / 1000 : 0;
 	/* The first stream at once, and with room for all of it, so that a full disk is an error here. */
 	errno = ENOSPC;
 	if (!weft__attach_locked(true)) {

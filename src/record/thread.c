@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -220,7 +219,7 @@ bool weft__attach_locked(bool whole)
 	s->pending = (struct weft__pending){
 	    .list = my_list, .data = my_list_data, .budget = 1, .active = my_list != NULL, .urgent = my_list != NULL};
 	__atomic_store_n(&s->retired, 0, __ATOMIC_SEQ_CST);
-	s->hot.processor_due = weft__recording.processor_every ? weft__time() + weft__recording.processor_every : UINT64_MAX;
+	weft__usage_begin(s);
 	weft__stream = &s->hot;
 	if (fresh) {
 		weft__stream_begin(s);
@@ -231,39 +230,6 @@ bool weft__attach_locked(bool whole)
 		weft__stream_open(s);
 	}
 	return true;
-}
-
-/* In decimal digits, with a character behind it; returns where that ends. */
-static char *put_number(char *at, uint64_t number, char behind)
-{
-	char digits[20];
-	unsigned count = 0;
-	do
-		digits[count++] = (char)('0' + number % 10);
-	while (number /= 10);
-	while (count)
-		*at++ = digits[--count];
-	*at++ = behind;
-	return at;
-}
-
-/* A run that took long, though its OS thread had no processor for most of it, is the machine's fault. */
-void weft__slow_processor(void)
-{
-	struct weft_stream *s = weft__stream;
-	struct rusage used;
-	int saved = errno;
-	/* A filter of system calls may kill who asks for another than it knows. */
-	bool asks = weft__recording.processor_every && prctl(PR_GET_SECCOMP) == 0 && getrusage(RUSAGE_THREAD, &used) == 0;
-	errno = saved;
-	s->processor_due = asks ? s->last + weft__recording.processor_every : UINT64_MAX;
-	if (!asks)
-		return;
-	char text[48];
-	int64_t us =
-	    (int64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 + used.ru_utime.tv_usec + used.ru_stime.tv_usec;
-	put_number(put_number(text, (uint64_t)used.ru_nvcsw, ' '), (uint64_t)used.ru_nivcsw, 0);
-	weft__slow_detail(WEFT_SYSTEM_ID, WEFT_DETAIL_PROCESSOR, us * 1000, text);
 }
 
 struct weft__stream *weft__attach(void)

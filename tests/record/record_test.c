@@ -1185,32 +1185,120 @@ static void test_killed_program(void **state)
 	forget(&r);
 }
 
+static int64_t now_ns(clockid_t clock)
+{
+	struct timespec now;
+	clock_gettime(clock, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void compute(void)
+{
+	int64_t begin_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+	while (now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns < 20000000)
+		;
+}
+
+static void block(void)
+{
+	usleep(20000);
+}
+
+/* Pages that nobody has touched yet. */
+static void touch(void)
+{
+	enum { PAGES = 3000 };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	volatile char *memory = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	madvise((void *)memory, PAGES * page, MADV_NOHUGEPAGE);
+	for (size_t i = 0; i < PAGES; i++)
+		memory[i * page] = 1;
+	munmap((void *)memory, PAGES * page);
+	usleep(2000); /* so that it is long on any machine */
+}
+
+struct told {
+	int64_t ns;
+	unsigned long had_ns, given, taken, minor, major;
+};
+
+static struct told told_of(const struct weft_event *event)
+{
+	struct told told = {.ns = event->value};
+	char text[128] = {0};
+	assert_true(event->text.len < sizeof text);
+	memcpy(text, event->text.ptr, event->text.len);
+	assert_int_equal(
+	    sscanf(text, "%lu %lu %lu %lu %lu", &told.had_ns, &told.given, &told.taken, &told.minor, &told.major), 5);
+	assert_true((int64_t)told.had_ns <= told.ns + 1000000);
+	return told;
+}
+
+/* Is never through, so that each event takes the slow path. */
+static uint64_t list_for_ever(void *data, uint64_t cursor, unsigned budget)
+{
+	return 1;
+}
+
 /* A run that was long because the machine was busy is told apart from one that worked, or blocked. */
-static void test_how_long_a_thread_had_a_processor(void **state)
+static void test_what_became_of_long_rounds(void **state)
+{
+	void (*const rounds[])(void) = {compute, block, touch};
+	start((struct weft_record_options){0});
+	for (size_t i = 0; i < 6; i++) {
+		usleep(2000);
+		if (i == 3)
+			weft_list_pending(list_for_ever, NULL);
+		weft_resume(1);
+		rounds[i % 3]();
+		weft_idle(WEFT_IDLE_WAIT);
+	}
+	weft_list_pending(NULL, NULL);
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.rounds.count, 6);
+	for (size_t i = 0; i < 6; i += 3) {
+		struct told worked = told_of(&r.rounds.items[i]), blocked = told_of(&r.rounds.items[i + 1]),
+			    touched = told_of(&r.rounds.items[i + 2]);
+		assert_true(worked.ns >= 20000000 && worked.had_ns >= 20000000 && worked.given <= 1);
+		assert_true(blocked.ns >= 20000000 && (int64_t)blocked.had_ns <= blocked.ns - 19000000);
+		assert_true(blocked.given >= 1 && blocked.given <= 2);
+		assert_true(touched.minor >= 3000 && touched.minor < 3500 && worked.minor < 500);
+	}
+	forget(&r);
+}
+
+static void test_short_rounds_are_not_told_of(void **state)
 {
 	start((struct weft_record_options){0});
-	for (int i = 0; i < 4; i++) {
-		weft_run(1);
-		struct timespec begin, now;
-		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
-		do
-			clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-		while ((now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec < 20000000);
+	size_t long_ones = 0;
+	for (int i = 0; i < 2000; i++) {
+		int64_t begin_ns = now_ns(CLOCK_MONOTONIC_RAW);
+		weft_resume(1);
 		weft_idle(WEFT_IDLE_WAIT);
-		usleep(1000);
+		long_ones += now_ns(CLOCK_MONOTONIC_RAW) - begin_ns >= 990000;
 	}
 	weft_stop();
 	struct read_back r = read_directory(directory);
-	assert_int_equal(r.processors.count, 4);
-	for (size_t i = 1; i < 4; i++) {
-		int64_t had_ns = r.processors.items[i].value - r.processors.items[i - 1].value;
-		assert_true(had_ns >= 19000000 && had_ns <= r.processors.items[i].time_ns - r.processors.items[i - 1].time_ns);
-		unsigned given, taken;
-		char text[48] = {0};
-		memcpy(text, r.processors.items[i].text.ptr, r.processors.items[i].text.len);
-		assert_int_equal(sscanf(text, "%u %u", &given, &taken), 2);
-		assert_true(given >= i); /* usleep() */
+	assert_true(r.rounds.count <= long_ones);
+	forget(&r);
+}
+
+/* Who never says that a sleep is over is told of every 10 ms at most. */
+static void test_rounds_that_nobody_begins(void **state)
+{
+	start((struct weft_record_options){0});
+	int64_t begin_ns = now_ns(CLOCK_MONOTONIC_RAW);
+	for (int i = 0; i < 30; i++) {
+		weft_run(1);
+		usleep(1500);
+		weft_idle(WEFT_IDLE_WAIT);
 	}
+	int64_t length_ns = now_ns(CLOCK_MONOTONIC_RAW) - begin_ns;
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	assert_true(r.rounds.count >= 1 && (int64_t)r.rounds.count <= length_ns / 9900000);
 	forget(&r);
 }
 
@@ -1479,7 +1567,9 @@ int main(int argc, char **argv)
 	    TEST(test_pages_that_never_reached_the_disk),
 	    TEST(test_killed_at_any_look_at_the_clock),
 	    TEST(test_killed_program),
-	    TEST(test_how_long_a_thread_had_a_processor),
+	    TEST(test_what_became_of_long_rounds),
+	    TEST(test_short_rounds_are_not_told_of),
+	    TEST(test_rounds_that_nobody_begins),
 	    TEST(test_a_signal_that_ends_the_program_is_told),
 	    TEST(test_start_and_stop_often),
 	    TEST(test_odd_texts),

@@ -21,7 +21,7 @@ struct read_back {
 	struct weft_trace *trace;
 	const struct weft_trace_info *info;
 	WEFT_VEC(struct weft_event) events; /* without those that depend on the machine's load */
-	WEFT_VEC(struct weft_event) processors;
+	WEFT_VEC(struct weft_event) rounds;
 };
 
 static void read_all(struct read_back *out)
@@ -31,8 +31,8 @@ static void read_all(struct read_back *out)
 	int more;
 	while ((more = weft_trace_next(out->trace, &events, &count)) == 1)
 		for (size_t i = 0; i < count; i++) {
-			bool is_load = events[i].op == WEFT_OP_DETAIL && events[i].kind == WEFT_DETAIL_PROCESSOR;
-			struct weft_event *kept = is_load ? weft_vec_push(&out->processors) : weft_vec_push(&out->events);
+			bool is_load = events[i].op == WEFT_OP_DETAIL && events[i].kind == WEFT_DETAIL_ROUND;
+			struct weft_event *kept = is_load ? weft_vec_push(&out->rounds) : weft_vec_push(&out->events);
 			assert_non_null(kept);
 			*kept = events[i];
 		}
@@ -63,7 +63,7 @@ static inline struct read_back read_memory(const void *bytes, size_t size)
 static inline void forget(struct read_back *r)
 {
 	weft_vec_free(&r->events);
-	weft_vec_free(&r->processors);
+	weft_vec_free(&r->rounds);
 	weft_trace_close(r->trace);
 }
 

@@ -15,7 +15,11 @@ enum {
 	ALARMING_ALONE = 11,  /* likewise, and who was late is not certain */
 	LEAST_SLEEPS = 16,
 	LEAST_WAITING = 3,
-	AT_ONCE_NS = 60000
+	AT_ONCE_NS = 60000,
+	BLOCKS_MORE = 8,    /* who blocks so many times as often as it is preempted loses its time by that */
+	TOLD_PART = 8,      /* of a run: what it was without a processor is told from that part on */
+	FAULT_NS = 1000,    /* what a page costs that is touched for the first time, about */
+	FAULTS_LEAST = 1000 /* fewer are nothing special */
 };
 
 static int64_t max_ns(int64_t a, int64_t b)
@@ -66,9 +70,7 @@ static bool is_long(const struct weft__finder *f, const struct weft__stall *s)
 	int64_t length_ns = s->end_ns - s->start_ns;
 	if (s->own_ns >= 0)
 		return length_ns >= ALARMING * f->options.stall_ns && s->own_ns >= ALARMING_OWN * f->options.stall_ns;
-	int64_t times = !s->is_pause && !f->model->processor_count ? ALARMING
-			: s->victims > 0                           ? ALARMING_BLOCKED
-								   : ALARMING_ALONE;
+	int64_t times = !s->is_pause && !f->model->round_count ? ALARMING : s->victims > 0 ? ALARMING_BLOCKED : ALARMING_ALONE;
 	return length_ns >= times * f->options.stall_ns;
 }
 
@@ -143,6 +145,76 @@ static uint32_t count_waiting(const struct weft__finder *f, const struct weft__s
 	return count;
 }
 
+/* In which call it was blocked; "" if nobody knows. */
+static const char *call_of(struct weft__finder *f, const struct weft__stall *s)
+{
+	static const char blocked[] = "blocked in ";
+	if (s->parts.call == WEFT_NONE)
+		return "";
+	const char *text = weft__words_text(f, s->parts.call);
+	text = strncmp(text, blocked, sizeof blocked - 1) ? text : text + sizeof blocked - 1;
+	return weft__finding_text(
+	    f, s->parts.calls > 1 ? " in %s and others, %" PRIu32 " times" : " in %s", text, s->parts.calls);
+}
+
+/* ", of which it had a processor for 10 ms, and waited for one for 12 ms"; "" where it had one nearly all the time. */
+static const char *parts_of(struct weft__finder *f, const struct weft__stall *s)
+{
+	const struct weft__parts *parts = &s->parts;
+	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = max_ns(parts->off_ns, parts->blocked_ns);
+	if (s->is_pause || off_ns < length_ns / TOLD_PART)
+		return "";
+	const int64_t unknown_ns = off_ns - parts->waiting_ns - parts->blocked_ns;
+	const char *text = weft__finding_text(f, ", of which it had a processor for %s", weft__words_span(f, length_ns - off_ns));
+	if (parts->waiting_ns > 0)
+		text = weft__finding_text(f, "%s, waited for one for %s", text, weft__words_span(f, parts->waiting_ns));
+	if (parts->blocked_ns > 0)
+		text = weft__finding_text(
+		    f, "%s, was blocked for %s%s", text, weft__words_span(f, parts->blocked_ns), call_of(f, s));
+	if (unknown_ns > length_ns / 100)
+		text = weft__finding_text(f, "%s, was blocked or waited for one for %s", text, weft__words_span(f, unknown_ns));
+	return text;
+}
+
+/* What may be done about the largest part of the run. */
+static const char *advice_for(struct weft__finder *f, const struct weft__stall *s, const char *at)
+{
+	const struct weft__parts *parts = &s->parts;
+	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = max_ns(parts->off_ns, parts->blocked_ns);
+	const int64_t on_ns = length_ns - off_ns, unknown_ns = off_ns - parts->waiting_ns - parts->blocked_ns;
+	if (s->is_pause)
+		return "find out what pauses for so long, and whether it can be done in smaller pieces";
+	if (parts->waiting_ns > on_ns && parts->waiting_ns >= parts->blocked_ns)
+		return "the machine had more to do than it has processors, which is no fault of this code: run less beside it, "
+		       "or "
+		       "give the program a processor of its own";
+	const bool unknown_is_blocked = parts->given / BLOCKS_MORE >= parts->taken;
+	if (parts->blocked_ns + (unknown_is_blocked ? unknown_ns : 0) > on_ns)
+		return parts->major > 0 && parts->call == WEFT_NONE
+			   ? "it waited for pages that were read from a disk: read them before, or on another OS thread"
+			   : weft__finding_text(f, "call what blocks on another OS thread, or where it does not block%s", at);
+	if (unknown_ns > on_ns)
+		return "record it on a machine with less to do: then weft can tell whether it was blocked";
+	if (parts->minor >= FAULTS_LEAST && (int64_t)(parts->minor < INT32_MAX ? parts->minor : INT32_MAX) * FAULT_NS > on_ns / 4)
+		return weft__finding_text(f, "keep and use again the memory that it touches for the first time%s", at);
+	return weft__finding_text(f, "cut its work into pieces with a pause between them, or give it to another OS thread%s", at);
+}
+
+/* What the kernel counted meanwhile. */
+static void tell_counts(struct weft__finder *f, const struct weft__stall *s, const char *parts)
+{
+	const struct weft__parts *p = &s->parts;
+	if (p->is_known && *parts)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+		    "around that its OS thread was blocked %" PRIu64 " time%s, and its processor was taken away %" PRIu64
+		    " time%s",
+		    p->given, weft__words_s(p->given), p->taken, weft__words_s(p->taken));
+	if (p->minor + p->major >= FAULTS_LEAST || p->major > 0)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+		    "around that its OS thread had %" PRIu64 " page fault%s, of which %" PRIu64 " read from a disk",
+		    p->minor + p->major, weft__words_s(p->minor + p->major), p->major);
+}
+
 static void tell_stall(struct weft__finder *f, const struct weft__stall *s, const struct behind *behind)
 {
 	struct weft__late late[LATE_KEPT];
@@ -159,32 +231,28 @@ static void tell_stall(struct weft__finder *f, const struct weft__stall *s, cons
 	const char *length = weft__words_span(f, s->end_ns - s->start_ns);
 	if (pause)
 		name = weft__finding_text(f, "a pause (%s)%s%s", weft__words_text(f, s->pause), nobody ? "" : " of ", name);
-	const char *ran = pause ? "lasted" : "ran for";
+	const char *ran = pause ? "lasted" : "ran for", *parts = parts_of(f, s);
 	finding->weight = (uint64_t)weight_ns(s);
 	const uint32_t waiting = s->victims == 0 && late_count == 0 ? count_waiting(f, s) : 0;
 	if (waiting > 0)
 		finding->title = weft__finding_text(f,
-		    "%s%s %s %s without a break; its OS thread had %" PRIu32
+		    "%s%s %s %s without a break%s; its OS thread had %" PRIu32
 		    " turns of its loop at once after that: so much had come meanwhile",
-		    name, at, ran, length, waiting);
+		    name, at, ran, length, parts, waiting);
 	else if (s->victims > 0)
-		finding->title = weft__finding_text(f, "%s%s %s %s while %" PRId64 " other%s ready to run: together they lost %s",
-		    name, at, ran, length, s->victims, s->victims == 1 ? " was" : "s were", weft__words_span(f, s->delay_ns));
+		finding->title = weft__finding_text(f,
+		    "%s%s %s %s%s%s while %" PRId64 " other%s ready to run: together they lost %s", name, at, ran, length, parts,
+		    *parts ? "," : "", s->victims, s->victims == 1 ? " was" : "s were", weft__words_span(f, s->delay_ns));
 	else
 		finding->title = weft__finding_text(f,
-		    "%s%s %s %s without a break; %" PRIu32 " promise%s from outside may have come late because of it", name, at,
-		    ran, length, late_count, weft__words_s(late_count));
-	finding->next = pause ? "find out what pauses for so long, and whether it can be done in smaller pieces"
-			      : weft__finding_text(f,
-				    "cut its work into pieces with a pause between them, or give it to another OS thread%s", at);
+		    "%s%s %s %s without a break%s; %" PRIu32 " promise%s from outside may have come late because of it", name, at,
+		    ran, length, parts, late_count, weft__words_s(late_count));
+	finding->next = advice_for(f, s, at);
 	weft__finding_evidence(
 	    f, WEFT_EVIDENCE_CAUSE, s->start_ns, s->promise, pause ? "%s%s begins" : "%s%s begins to run", name, at);
 	weft__finding_evidence(
 	    f, WEFT_EVIDENCE_CAUSE, s->end_ns, s->promise, "%s %s, %s later", name, pause ? "is over" : "stops", length);
-	if (s->own_ns >= 0 && s->own_ns < s->end_ns - s->start_ns - f->options.stall_ns)
-		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-		    "its OS thread is known to have had a processor for %s of that: the machine was busy otherwise",
-		    weft__words_span(f, s->own_ns));
+	tell_counts(f, s, parts);
 	list_victims(f, s);
 	for (uint32_t i = 0; i < late_count && i < LATE_KEPT; i++)
 		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, late[i].time_ns, late[i].promise,
@@ -193,7 +261,7 @@ static void tell_stall(struct weft__finder *f, const struct weft__stall *s, cons
 	if (late_count > LATE_KEPT)
 		weft__words_more(f, WEFT_EVIDENCE_VICTIM, late_count - LATE_KEPT, "");
 	/* A busy machine took the processor away, or gave it late to what this waited for. */
-	if (s->own_ns >= 0 ? s->own_ns < f->options.stall_ns : f->model->processor_count && !is_long(f, s)) {
+	if (s->own_ns >= 0 ? s->own_ns < f->options.stall_ns : f->model->round_count && !is_long(f, s)) {
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 		weft__finding_doubt(f, "the OS thread did not have a processor all the time");
 	}

@@ -1,0 +1,208 @@
+/* slow.c SCENE: a program of plain libuv, one callback of which is slow in a way of its own.
+ *
+ * Others are due each 5 ms.  Prints for the slow callback what was measured within: "wall NS cpu NS given N taken N minor N".
+ * `hog` is no scene: it uses its processor until it is killed.  SPDX-License-Identifier: ISC */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+#include <uv.h>
+
+#define LENGTH_NS 40000000
+#define FILE_BYTES (8 << 20)
+
+static int64_t now_ns(clockid_t clock)
+{
+	struct timespec now;
+	clock_gettime(clock, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int64_t begin_ns;
+
+static int goes_on(void)
+{
+	return now_ns(CLOCK_MONOTONIC_RAW) - begin_ns < LENGTH_NS;
+}
+
+/* ---- The scenes ---- */
+
+static volatile uint64_t sink;
+
+static void compute(int64_t ns)
+{
+	int64_t from_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+	while (now_ns(CLOCK_THREAD_CPUTIME_ID) - from_ns < ns)
+		for (int i = 0; i < 10000; i++)
+			sink += (uint64_t)i * i;
+}
+
+static void spin(void)
+{
+	compute(LENGTH_NS);
+}
+
+static int make_file(void)
+{
+	char path[] = "weft-slow-XXXXXX", *bytes = malloc(FILE_BYTES);
+	int fd = mkstemp(path);
+	if (fd < 0 || !bytes)
+		exit(77);
+	unlink(path);
+	memset(bytes, 7, FILE_BYTES);
+	if (write(fd, bytes, FILE_BYTES) != FILE_BYTES || fsync(fd) != 0)
+		exit(77);
+	free(bytes);
+	return fd;
+}
+
+static int file;
+
+static void forget_file(void)
+{
+	posix_fadvise(file, 0, FILE_BYTES, POSIX_FADV_DONTNEED);
+}
+
+static void sync_file(void)
+{
+	char bytes[65536];
+	memset(bytes, 1, sizeof bytes);
+	while (goes_on())
+		if (pwrite(file, bytes, sizeof bytes, 0) < 0 || fsync(file) != 0)
+			exit(1);
+}
+
+static void read_cold(void)
+{
+	char bytes[4096];
+	while (goes_on()) {
+		forget_file();
+		posix_fadvise(file, 0, FILE_BYTES, POSIX_FADV_RANDOM);
+		for (off_t at = 0; at < FILE_BYTES && goes_on(); at += 65536)
+			if (pread(file, bytes, sizeof bytes, at) < 0)
+				exit(1);
+	}
+}
+
+static void map_cold(void)
+{
+	while (goes_on()) {
+		volatile char *bytes = mmap(NULL, FILE_BYTES, PROT_READ, MAP_PRIVATE, file, 0);
+		if (bytes == MAP_FAILED)
+			exit(1);
+		madvise((void *)bytes, FILE_BYTES, MADV_RANDOM);
+		forget_file();
+		for (off_t at = 0; at < FILE_BYTES && goes_on(); at += 65536)
+			sink += (uint64_t)bytes[at];
+		munmap((void *)bytes, FILE_BYTES);
+	}
+}
+
+static void touch(void)
+{
+	while (goes_on()) {
+		const size_t size = 16 << 20;
+		volatile char *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (bytes == MAP_FAILED)
+			exit(1);
+		madvise((void *)bytes, size, MADV_NOHUGEPAGE);
+		for (size_t at = 0; at < size; at += 4096)
+			bytes[at] = 1;
+		munmap((void *)bytes, size);
+	}
+}
+
+static void nap(void)
+{
+	struct timespec length = {0, LENGTH_NS};
+	nanosleep(&length, NULL);
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t both;
+
+static void *hold(void *unused)
+{
+	pthread_mutex_lock(&lock);
+	pthread_barrier_wait(&both);
+	usleep(LENGTH_NS / 1000);
+	pthread_mutex_unlock(&lock);
+	return unused;
+}
+
+static void wait_for_lock(void)
+{
+	pthread_t thread;
+	pthread_barrier_init(&both, NULL, 2);
+	pthread_create(&thread, NULL, hold, NULL);
+	pthread_barrier_wait(&both);
+	pthread_mutex_lock(&lock);
+	pthread_mutex_unlock(&lock);
+	pthread_join(thread, NULL);
+}
+
+/* Each tick does some work, and nothing is wrong with that. */
+static void nothing(void)
+{
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} scenes[] = {{"spin", spin}, {"crowded", spin}, {"fsync", sync_file}, {"cold", read_cold}, {"mapped", map_cold},
+    {"touch", touch}, {"nanosleep", nap}, {"mutex", wait_for_lock}, {"healthy", nothing}};
+
+/* ---- The program ---- */
+
+static void (*scene)(void);
+static int ticks_left;
+
+static void slow(uv_timer_t *timer)
+{
+	struct rusage before, after;
+	getrusage(RUSAGE_THREAD, &before);
+	int64_t cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+	begin_ns = now_ns(CLOCK_MONOTONIC_RAW);
+	scene();
+	int64_t wall_ns = now_ns(CLOCK_MONOTONIC_RAW) - begin_ns;
+	cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+	getrusage(RUSAGE_THREAD, &after);
+	printf("wall %lld cpu %lld given %ld taken %ld minor %ld\n", (long long)wall_ns, (long long)cpu_ns,
+	    after.ru_nvcsw - before.ru_nvcsw, after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt);
+	uv_close((uv_handle_t *)timer, NULL);
+}
+
+static void tick(uv_timer_t *timer)
+{
+	if (scene == nothing)
+		compute(7000000);
+	if (--ticks_left == 0)
+		uv_close((uv_handle_t *)timer, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && strcmp(argv[1], "hog") == 0)
+		for (;;)
+			compute(1000000000);
+	for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
+		if (strcmp(argv[1], scenes[i].name) == 0)
+			scene = scenes[i].run;
+	if (!scene)
+		return 2;
+	ticks_left = scene == nothing ? 20 : 60;
+	file = make_file();
+	uv_timer_t slow_timer, tick_timer;
+	uv_timer_init(uv_default_loop(), &slow_timer);
+	uv_timer_init(uv_default_loop(), &tick_timer);
+	uv_update_time(uv_default_loop()); /* recording has just begun, which may take long */
+	uv_timer_start(&slow_timer, slow, 50, 0);
+	uv_timer_start(&tick_timer, tick, 5, 5);
+	return uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+}
