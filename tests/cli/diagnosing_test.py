@@ -22,6 +22,10 @@ def plain(output):
     output = re.sub(r"\d+\.\d{9}", "TIME", output)
     output = re.sub(r"\d+(\.\d+)? (ns|us|ms|s)\b", "LONG", output)
     output = re.sub(r"\d+\.\d %", "SHARE", output)
+    # A busy machine takes the processor away from what ran for long, which is told.
+    output = re.sub(r", of which it had a processor for LONG.*?LONG(,(?= while)|(?=;))", "", output)
+    output = re.sub(r"( *also known\n)? *around that its OS thread was .*\n", "", output)
+    output = re.sub(r"(cut its work into pieces|the machine had more to do|record it on a machine) .*", "ADVICE", output)
     output = re.sub(r"time: \d+, \d+, \d+ and \d+;", "time: QUARTERS;", output)
     return [re.sub(r" +", " ", line).strip() for line in output.splitlines()]
 
