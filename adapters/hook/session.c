@@ -154,8 +154,10 @@ void weft__hook_give(uid_t user)
 	int saved = errno;
 	char path[PATH_MAX];
 	int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
-	/* Made anew: what was there under that name before may be anybody's. */
-	if (now != UNWANTED && folder_of(path, user) && mkdir(path, 0700) == 0 && lchown(path, user, (gid_t)-1))
+	/* Made anew: what was there under that name before may be anybody's.  A daemon that has given up the right to give files
+	 * away lets all users put theirs there, as in /tmp. */
+	if (now != UNWANTED && folder_of(path, user) && mkdir(path, 0700) == 0 && lchown(path, user, (gid_t)-1) &&
+	    chmod(path, 01733))
 		rmdir(path);
 	if (now == BEGUN && own.process == getpid()) {
 		char name[32];
