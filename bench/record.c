@@ -136,6 +136,41 @@ static void run_rounds_unasked(int64_t first)
 	weft__stream->sample_due = due;
 }
 
+static struct weft_record_text counted = WEFT_COUNTER("queue"), noted = WEFT_COUNTER("a note");
+
+/* Each other event that the vocabulary has, with ids that differ. */
+#define VOCABULARY(X)                                                                                                            \
+	X(read, weft_read(id, first))                                                                                            \
+	X(read_later, weft_read_later(id, first))                                                                                \
+	X(resolve, weft_resolve(first, id))                                                                                      \
+	X(fail, weft_fail_text(first, id, &noted))                                                                               \
+	X(become, weft_become(id, first))                                                                                        \
+	X(signal, weft_signal(first, id))                                                                                        \
+	X(signal_only, weft_signal_only(first, id))                                                                              \
+	X(run, weft_run(id))                                                                                                     \
+	X(idle, weft_idle(WEFT_IDLE_WAIT))                                                                                       \
+	X(resume, weft_resume(id))                                                                                               \
+	X(should_resolve, weft_should_resolve(id))                                                                               \
+	X(awaits_no_more, weft_awaits_no_more(id, first))                                                                        \
+	X(hold, weft_hold(first, id))                                                                                            \
+	X(release, weft_release(first, id))                                                                                      \
+	X(belongs, weft_belongs(id, first))                                                                                      \
+	X(counter_set, weft_counter_set(id, &counted, id))                                                                       \
+	X(counter_add, weft_counter_add(id, &counted, 1))                                                                        \
+	X(pause, weft_pause_text(&noted, 1000))                                                                                  \
+	X(note, weft_note_text(id, &noted))                                                                                      \
+	X(sent, weft_message(id, (uint32_t)id, ":1.42", false))                                                                  \
+	X(received, weft_message(id, (uint32_t)id, ":1.42", true))                                                               \
+	X(spins, weft_spins(id, 1000))
+
+#define RUN(name, call)                                                                                                          \
+	static void run_##name(int64_t first)                                                                                    \
+	{                                                                                                                        \
+		for (int64_t id = first; id < first + EVENTS; id++)                                                              \
+			call;                                                                                                    \
+	}
+VOCABULARY(RUN)
+
 static void run_lttng(int64_t first)
 {
 	bench_lttng(first, EVENTS);
@@ -273,12 +308,15 @@ int main(void)
 	static struct variant on[] = {{"floor", run_floor, {0}}, {"two", run_two, {0}}, {"literal", run_literal, {0}},
 	    {"copied", run_copied, {0}}, {"create", run_create, {0}}, {"lttng", run_lttng, {0}}};
 	static struct variant rounds[] = {{"rounds", run_rounds, {0}}, {"rounds_unasked", run_rounds_unasked, {0}}};
+#define VARIANT(name, call) {"event_" #name, run_##name, {0}},
+	static struct variant vocabulary[] = {{"event_floor", run_floor, {0}}, VOCABULARY(VARIANT)};
 	static struct variant off[] = {{"off_floor", run_off_floor, {0}}, {"off", run_off, {0}}};
 	if (!mkdtemp(directory))
 		fatal("%s: cannot create", directory);
 	floor_create(&floor_ring, 0);
 	record_start();
 	measure(on, sizeof on / sizeof *on - (bench_lttng_is_on() ? 0 : 1));
+	measure(vocabulary, sizeof vocabulary / sizeof *vocabulary);
 	for (unsigned i = 0; i < 10; i++)
 		run_two(1000);
 	weft_stop();

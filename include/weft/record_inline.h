@@ -452,10 +452,28 @@ WEFT__FAST void weft_belongs(weft_id promise, weft_id owner)
 	weft__two(WEFT_OP_BELONGS, promise, owner);
 }
 
-static inline void weft_message(weft_id promise, uint32_t number, const char *sender, bool is_handled)
+WEFT__FAST void weft__detail(weft_id promise, enum weft_detail what, int64_t value, const char *text)
 {
-	if (WEFT__GATE() != WEFT__OFF)
-		weft__slow_detail(promise, WEFT_DETAIL_MESSAGE, is_handled ? -(int64_t)number : (int64_t)number, sender);
+	unsigned mode = WEFT__GATE();
+	if (WEFT__IS_OFF(mode))
+		return;
+	struct weft__place place;
+	size_t bytes = __builtin_strlen(text);
+	if (WEFT__LIKELY(weft__is_narrow(promise) && bytes < WEFT__FAST_TEXT) &&
+	    weft__reserve(&place, mode, (uint8_t)(WEFT_OP_DETAIL | WEFT__INLINE), 13 + (uint32_t)bytes + 1)) {
+		weft__put32(place.at, promise);
+		place.at[4] = (unsigned char)what;
+		__builtin_memcpy(place.at + 5, &value, 8);
+		weft__copy(place.at + 13, text, bytes + 1);
+		weft__publish(&place);
+	} else {
+		weft__slow_detail(promise, what, value, text);
+	}
+}
+
+WEFT__FAST void weft_message(weft_id promise, uint32_t number, const char *sender, bool is_handled)
+{
+	weft__detail(promise, WEFT_DETAIL_MESSAGE, is_handled ? -(int64_t)number : (int64_t)number, sender);
 }
 
 static inline void weft_stack(weft_id promise, const void *const *addresses, unsigned count)
@@ -464,10 +482,9 @@ static inline void weft_stack(weft_id promise, const void *const *addresses, uns
 		weft__slow_stack(promise, addresses, count);
 }
 
-static inline void weft_spins(weft_id promise, uint64_t calls)
+WEFT__FAST void weft_spins(weft_id promise, uint64_t calls)
 {
-	if (WEFT__GATE() != WEFT__OFF)
-		weft__slow_detail(promise, WEFT_DETAIL_SPIN, (int64_t)calls, "");
+	weft__detail(promise, WEFT_DETAIL_SPIN, (int64_t)calls, "");
 }
 
 /* weft_create_at(), weft_label() unless `label` is NULL, and weft_await(), as one step of each kind. */

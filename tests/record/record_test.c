@@ -91,7 +91,13 @@ static size_t say_everything(weft_id a, weft_id b, int64_t value)
 	weft_pending(a, b, WEFT_KIND_TIMER, NULL, 0, "old");
 	weft_still_awaits(b, a);
 	weft_awaits_no_more(b, a);
-	return 26;
+	weft_hold(a, b);
+	weft_release(a, b);
+	weft_belongs(b, a);
+	weft_message(a, 4000000000u, "bus :1.5", false);
+	weft_message(b, 7, "bus :1.5", true);
+	weft_spins(a, UINT64_C(1) << 40);
+	return 32;
 }
 
 static void expect_everything(const struct weft_event *e, weft_id a, weft_id b, int64_t value)
@@ -128,12 +134,20 @@ static void expect_everything(const struct weft_event *e, weft_id a, weft_id b, 
 	    {WEFT_OP_PENDING, a, b, 0, "old"},
 	    {WEFT_OP_STILL_AWAITS, b, a, 0, ""},
 	    {WEFT_OP_AWAITS_NO_MORE, b, a, 0, ""},
+	    {WEFT_OP_HOLD, a, b, 0, ""},
+	    {WEFT_OP_RELEASE, a, b, 0, ""},
+	    {WEFT_OP_BELONGS, b, a, 0, ""},
+	    {WEFT_OP_DETAIL, a, 0, 4000000000, "bus :1.5"},
+	    {WEFT_OP_DETAIL, b, 0, -7, "bus :1.5"},
+	    {WEFT_OP_DETAIL, a, 0, INT64_C(1) << 40, ""},
 	};
 	for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
 		assert_int_equal(e[i].op, expected[i].op);
 		assert_int_equal(e[i].a, expected[i].a);
 		assert_int_equal(e[i].b, expected[i].b);
 		assert_int_equal(e[i].value, expected[i].value);
+		if (expected[i].op == WEFT_OP_DETAIL)
+			assert_int_equal(e[i].kind, expected[i].text[0] ? WEFT_DETAIL_MESSAGE : WEFT_DETAIL_SPIN);
 		if (!text_is(e[i].text, expected[i].text))
 			fail_msg("event %zu: \"%.*s\"", i, (int)e[i].text.len, e[i].text.ptr);
 	}
@@ -1371,15 +1385,17 @@ static void test_odd_texts(void **state)
 	weft_label(2, "");
 	weft_label(3, "\xff\xfe not UTF-8");
 	weft_label_bytes(4, NULL, 0);
+	weft_message(5, 1, big, false);
 	weft_stop();
 	struct read_back r = read_directory(directory);
-	assert_int_equal(r.events.count, 4);
+	assert_int_equal(r.events.count, 5);
 	struct weft_str cut = r.events.items[0].text;
 	assert_true(cut.len > 3000 && cut.len < 4096);
 	assert_memory_equal(cut.ptr + cut.len - 4, "x\xe2\x80\xa6", 4);
 	assert_true(text_is(r.events.items[1].text, ""));
 	assert_true(text_is(r.events.items[2].text, "\xff\xfe not UTF-8"));
 	assert_true(text_is(r.events.items[3].text, ""));
+	assert_memory_equal(r.events.items[4].text.ptr, cut.ptr, 3000);
 	forget(&r);
 }
 
