@@ -872,6 +872,24 @@ static void what_awaits_or_takes_a_lock_after_its_end_is_told(void **state)
 	forget();
 }
 
+/* The callback of a request that has ended makes the next one, as libevent's do. */
+static void what_a_callback_goes_on_with_is_no_misuse(void **state)
+{
+	struct weft_record_place place = {.address = (const void *)(uintptr_t)what_a_callback_goes_on_with_is_no_misuse};
+	start_recording();
+	weft_id first = weft_create_at(WEFT_SYSTEM_ID, WEFT_KIND_REQUEST, &place), second;
+	weft_signal(WEFT_SYSTEM_ID, first);
+	weft_resolve(first, first);
+	second = weft_create_at(first, WEFT_KIND_REQUEST, &place);
+	weft_await(first, second);
+	weft_signal(WEFT_SYSTEM_ID, second);
+	weft_resolve(second, second);
+	sleep_for(MS);
+	explain(true);
+	assert_int_equal(findings->count, 0);
+	forget();
+}
+
 /* The first test: its first recording has id 1. */
 static void an_id_that_nobody_was_given_is_told(void **state)
 {
@@ -1021,6 +1039,7 @@ int main(void)
 	    cmocka_unit_test(long_starvation_comes_before_a_short_stall),
 	    cmocka_unit_test(a_label_outlives_what_it_was_given_to),
 	    cmocka_unit_test(what_awaits_or_takes_a_lock_after_its_end_is_told),
+	    cmocka_unit_test(what_a_callback_goes_on_with_is_no_misuse),
 	    cmocka_unit_test(work_whose_workers_sleep_since_before_its_signal_is_a_lost_wakeup),
 	    cmocka_unit_test(a_hang_that_is_explained_comes_before_many_that_are_not),
 	    cmocka_unit_test(a_long_chain_is_told_from_both_ends),

@@ -20,6 +20,14 @@ static uint16_t part_of(const struct weft_model *m, uint32_t p)
 	return m->trace->part_count ? m->trace->streams[m->promises[p].stream].part : 0;
 }
 
+/* Whether the program's own code tells what it does.  What an adapter tells of a callback, which goes on when what it was called
+ * for has ended, is no fault of the program's. */
+static bool speaks_for_itself(const struct weft_model *m, uint32_t p)
+{
+	uint32_t site = m->promises[p].site;
+	return site != WEFT_NONE && !weft_site_is_place(&m->trace->sites[site]);
+}
+
 /* Who goes on after its end by that link: it awaits another, or takes a lock; WEFT_NONE: nobody. */
 static uint32_t who_goes_on(const struct weft_model *m, const struct weft_link *link)
 {
@@ -28,8 +36,8 @@ static uint32_t who_goes_on(const struct weft_model *m, const struct weft_link *
 	uint32_t who = weft_kind_has(m->promises[link->from].kind, WEFT_TRAIT_LOCK) ? link->to : link->from;
 	/* A loop that was told to stop goes on to the end of its turn.  A message is handled by another part when its sender may
 	 * have gone on. */
-	if (!is_over(&m->promises[who], link->time_ns) || weft_kind_has(m->promises[who].kind, WEFT__TRAITS_LASTING) ||
-	    part_of(m, link->from) != part_of(m, link->to))
+	if (!is_over(&m->promises[who], link->time_ns) || !speaks_for_itself(m, who) ||
+	    weft_kind_has(m->promises[who].kind, WEFT__TRAITS_LASTING) || part_of(m, link->from) != part_of(m, link->to))
 		return WEFT_NONE;
 	return who;
 }
