@@ -68,6 +68,8 @@ int cli_render(struct cli_args *args)
 	    {"fold", 0, CLI_TEXT, &fold, "TEXT",
 		"draws what matches folded: of an actor its track, of others those of a kind and a track, as one line"},
 	    {"unfolded", 0, CLI_FLAG, &render.unfolded, NULL, "folds nothing by itself, however low the rows are"},
+	    {"fold-sleep", 0, CLI_FLAG, &render.fold_sleep, NULL,
+		"draws stretches in which nothing ran as narrow gaps that say their length"},
 	    {"explain", 0, CLI_FLAG, &explain, NULL,
 		"highlights the promises of the first finding of weft explain, and prints its title"},
 	    CLI_OPTION_PARTS(&parts),

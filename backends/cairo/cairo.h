@@ -37,6 +37,7 @@ struct weft_render_options {
 	uint32_t focus;                     /* draw only what belongs to this promise (layout/focus.h), over its time; 0: all */
 	const struct weft_folding *folding; /* what is folded; NULL: what would be too thin to tell */
 	bool unfolded;                      /* nor is that */
+	bool fold_sleep;                    /* stretches in which nothing ran or happened are narrow gaps (view/sleep.h) */
 	bool no_metrics;                    /* leave the counters out */
 	enum weft_theme theme;              /* light or dark */
 	enum weft_picture picture;          /* see weft_picture_from_path() */

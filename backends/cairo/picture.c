@@ -11,6 +11,7 @@
 #include "backends/cairo/cairo.h"
 #include "layout/focus.h"
 #include "view/fold.h"
+#include "view/sleep.h"
 
 int weft_picture_from_path(enum weft_picture *out, const char *path)
 {
@@ -162,6 +163,7 @@ int weft_render(const struct weft_model *model, const struct weft_render_options
 {
 	struct weft_layout *layout = NULL;
 	struct weft_view *view = NULL;
+	struct weft_lulls *lulls = NULL;
 	if (o->width_px < 0 || o->height_px < 0 || o->width_px > 32767 || o->height_px > 32767 ||
 	    (o->width_px > 0 && o->width_px < 64) || (o->height_px > 0 && o->height_px < 64))
 		return weft_error_set(err, WEFT_EINVAL, "a picture is 64 to 32767 pixels wide and high");
@@ -174,10 +176,15 @@ int weft_render(const struct weft_model *model, const struct weft_render_options
 		status = weft_view_create(&view, model, layout, err);
 	if (status == WEFT_OK && !o->unfolded && !o->focus && !(o->folding && o->folding->count > 0))
 		status = fold_thin(&layout, &view, model, o, err);
+	if (status == WEFT_OK && o->fold_sleep)
+		status = weft_lulls_find(&lulls, model, err);
+	if (status == WEFT_OK)
+		status = weft_view_fold_sleep(view, lulls, err);
 	if (status == WEFT_OK)
 		status = render_view(view, o, write, write_ctx, found, err);
 	weft_view_destroy(view);
 	weft_layout_destroy(layout);
+	weft_lulls_destroy(lulls);
 	return status;
 }
 

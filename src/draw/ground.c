@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "draw/lines.h"
 #include "draw/ruler.h"
 #include "draw/ticks.h"
+#include "view/sleep.h"
 
 #define PAUSE_LEAST_PX 2
 #define NAME_PX 24 /* of a stretch that has a name, at least */
@@ -89,9 +91,33 @@ static void draw_pauses(struct weft__frame *f, size_t band, struct extent e)
 	name_stretches(f, WEFT_PAINT_PAUSE_TEXT, t, source, e.text_y);
 }
 
+/* Sleep that is folded: a narrow gap between two lines, which says its length. */
+static void draw_lulls(struct weft__frame *f)
+{
+	const struct weft_lulls *lulls = f->view->lulls;
+	const struct weft__ink edge = weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_AXIS_TEXT, 255);
+	size_t i = lulls ? WEFT_FIRST(k, 0, lulls->count, lulls->items[k].end_ns > f->from_ns) : 0;
+	for (; lulls && i < lulls->count && lulls->items[i].start_ns < f->to_ns; i++) {
+		const struct weft_lull *lull = &lulls->items[i];
+		char text[64];
+		int64_t length_ns = lull->end_ns - lull->start_ns, step_ns = 1;
+		if (!weft_view_is_folded(f->view, lull))
+			continue;
+		while (length_ns / step_ns >= 1000)
+			step_ns *= 10;
+		double x0 = weft_view_x(f->view, lull->start_ns), x1 = weft_view_x(f->view, lull->end_ns);
+		size_t len = weft_duration_print(text, sizeof text, length_ns, step_ns);
+		write_centred(f, WEFT_PAINT_SLEEP_TEXT, x0 - 4, x1 + 4, 15, text, len);
+		weft__rect(f, weft__ink(WEFT_LAYER_SHADE, WEFT_PAINT_SLEEP, 255), weft__floor(x0), 0, weft__floor(x1), f->height);
+		weft__rect(f, edge, weft__floor(x0), 0, weft__floor(x0) + 1, f->height);
+		weft__rect(f, edge, weft__floor(x1) - 1, 0, weft__floor(x1), f->height);
+	}
+}
+
 void weft__draw_shades(struct weft__frame *f)
 {
 	weft__rect(f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255), 0, 0, f->width, f->height);
+	draw_lulls(f);
 	for (size_t band = 0; band < f->index->band_count; band++) {
 		struct extent e = extent_of(f, band);
 		if (e.y1 <= e.y0)
@@ -169,5 +195,6 @@ void weft__draw_grid(struct weft__frame *f)
 			    (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
 		if (__builtin_add_overflow(time, t.step_ns, &time))
 			break;
+		time = weft__tick_past_lull(f->view, &t, t.step_ns, time);
 	}
 }

@@ -224,7 +224,9 @@ void weft_overview_drag(
     const struct weft_overview *o, struct weft_view *view, double width_px, enum weft_grip grip, double from_x_px, double to_x_px)
 {
 	int64_t from = view->from_ns, to = weft_view_time(view, view->width_px), at = weft_overview_time(o, width_px, to_x_px);
-	double moved = ((double)at - (double)weft_overview_time(o, width_px, from_x_px)) * view->px_per_ns;
+	double moved_ns = (double)at - (double)weft_overview_time(o, width_px, from_x_px), moved = moved_ns * view->px_per_ns;
+	if (view->lulls)
+		moved = weft_view_x(view, from + (int64_t)moved_ns);
 	switch (grip) {
 	case WEFT_GRIP_LEFT: weft_view_show(view, at, to); break;
 	case WEFT_GRIP_RIGHT: weft_view_show(view, from, at); break;

@@ -109,6 +109,7 @@ static void draw_ticks(struct weft__frame *f, const struct weft__ticks *t)
 			    f, WEFT_PAINT_AXIS_TEXT, at, baseline, (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
 		if (__builtin_add_overflow(time, t->minor_ns, &time))
 			break;
+		time = weft__tick_past_lull(f->view, t, t->minor_ns, time);
 	}
 }
 

@@ -238,7 +238,9 @@ static bool lay_box(struct weft__frame *f, struct strips *s, int level, size_t a
 	}
 	if (x1 - x0 > wide)
 		return false;
-	double cells_per_ns = f->view->px_per_ns / WEFT__CELL_PX;
+	/* Where sleep is folded, as evenly as it can be told. */
+	double px_per_ns = f->view->lulls ? (x1 - x0) / ((double)box->end_ns - (double)box->start_ns) : f->view->px_per_ns;
+	double cells_per_ns = px_per_ns / WEFT__CELL_PX;
 	lay(s, ALIVE, strip, x0, x1, (double)box->alive_ns * cells_per_ns);
 	if (box->run_ns)
 		lay(s, RUN, strip, x0, x1, (double)box->run_ns * cells_per_ns);

@@ -1,6 +1,8 @@
 /* ticks.c: round times, and how times are written.  SPDX-License-Identifier: ISC */
 #include "draw/ticks.h"
 
+#include "view/sleep.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -215,10 +217,18 @@ static void choose_base(struct weft__ticks *t, int64_t left, int64_t right)
 	t->base_unit_ns = unit;
 }
 
+int64_t weft__tick_past_lull(const struct weft_view *view, const struct weft__ticks *t, int64_t step_ns, int64_t time_ns)
+{
+	int64_t past_ns = weft_view_past_lull(view, time_ns);
+	return past_ns == time_ns ? time_ns : weft__tick_from(t, step_ns, past_ns);
+}
+
 struct weft__ticks weft__ticks_choose(struct weft__frame *f)
 {
 	struct weft__ticks t = {.model = f->model, .clock = f->options.clock};
 	int64_t left = f->view->from_ns, right = weft_view_time(f->view, f->width), ignored;
+	if (f->view->lulls && left < 0)
+		left = 0; /* a step may be much shorter than the margin would be without folds */
 	if (!t.clock.wall || !wall_shift(f->model, &t.clock, &t.shift_ns) || __builtin_add_overflow(left, t.shift_ns, &ignored) ||
 	    __builtin_add_overflow(right, t.shift_ns, &ignored)) {
 		t.clock.wall = false;

@@ -21,6 +21,9 @@ struct weft__ticks weft__ticks_choose(struct weft__frame *f);
 /* The first tick at or after a time, of those that are `step_ns` apart. */
 int64_t weft__tick_from(const struct weft__ticks *t, int64_t step_ns, int64_t time_ns);
 
+/* The same tick, or, where that is within folded sleep, the first one after it. */
+int64_t weft__tick_past_lull(const struct weft_view *view, const struct weft__ticks *t, int64_t step_ns, int64_t time_ns);
+
 /* What is written at a tick. */
 size_t weft__tick_print(const struct weft__ticks *t, char *buf, size_t size, int64_t time_ns);
 

@@ -268,7 +268,8 @@ void weft_thinness_measure(struct weft_thinness *t, struct weft_view *v)
 
 bool weft_thinness_at(const struct weft_thinness *t, const struct weft_view *v, double lanes_px)
 {
-	double length = v->width_px / v->px_per_ns, span = (double)v->model->end_ns;
+	double length = v->lulls ? (double)weft_view_time(v, v->width_px) - (double)v->from_ns : v->width_px / v->px_per_ns;
+	double span = (double)v->model->end_ns;
 	int scale = 0;
 	while (scale + 1 < WEFT_THIN_SCALES && length * 1.5 < span) {
 		length *= 2;

@@ -6,6 +6,7 @@
 
 #include "base/search.h"
 #include "view/index.h"
+#include "view/sleep.h"
 
 #define LEAST_SPAN_NS 200.0
 #define COMFORTABLE_PX 25.0 /* height of a row that has room for its label and its kind */
@@ -95,11 +96,46 @@ static void project(struct weft_view *v)
 	}
 }
 
+static void set_scale(struct weft_view *v, double px_per_ns)
+{
+	v->px_per_ns = px_per_ns;
+	if (v->lulls)
+		weft__sleep_scaled(v);
+}
+
+/* The scale at which times from..to are as wide as that. */
+static double scale_for(const struct weft_view *v, double from_ns, double to_ns, double width_px)
+{
+	return v->lulls ? weft__sleep_scale_for(v, saturate(from_ns), saturate(to_ns), width_px) : width_px / (to_ns - from_ns);
+}
+
+/* The time so many px right of what is at the left edge, however far that is. */
+static int64_t time_from(const struct weft_view *v, double px)
+{
+	if (v->lulls)
+		return weft__sleep_time_at(v, weft_view_shown_ns(v, v->from_ns) * v->px_per_ns + px);
+	return saturate((double)v->from_ns + px / v->px_per_ns);
+}
+
+/* Not beyond a margin on either side. */
+static void clamp_folded(struct weft_view *v)
+{
+	double margin = (v->width_px - inner_width(v)) / 2, at = weft_view_shown_ns(v, v->from_ns) * v->px_per_ns;
+	double last = weft_view_shown_ns(v, saturate(span_ns(v))) * v->px_per_ns + margin - v->width_px;
+	double to = clamp(at, -margin, last > -margin ? last : -margin);
+	if (to < at || to > at)
+		v->from_ns = weft__sleep_time_at(v, to);
+}
+
 static void clamp_time(struct weft_view *v)
 {
-	double least_scale = inner_width(v) / span_ns(v), most_scale = v->width_px / LEAST_SPAN_NS;
+	double least_scale = scale_for(v, 0, span_ns(v), inner_width(v)), most_scale = v->width_px / LEAST_SPAN_NS;
 	double from = (double)v->from_ns;
-	v->px_per_ns = clamp(v->px_per_ns, least_scale, most_scale > least_scale ? most_scale : least_scale);
+	set_scale(v, clamp(v->px_per_ns, least_scale, most_scale > least_scale ? most_scale : least_scale));
+	if (v->lulls) {
+		clamp_folded(v);
+		return;
+	}
 	double margin = (v->width_px - inner_width(v)) / 2 / v->px_per_ns;
 	double last = span_ns(v) + margin - v->width_px / v->px_per_ns;
 	from = clamp(from, -margin, last > -margin ? last : -margin);
@@ -232,6 +268,7 @@ void weft_view_destroy(struct weft_view *v)
 	weft__index_destroy(v->index, v->model);
 	free(v->highlight);
 	free(v->shown);
+	free(v->taken_px);
 	free(v);
 }
 
@@ -239,7 +276,10 @@ void weft_view_resize(struct weft_view *v, double width_px, double height_px)
 {
 	width_px = clamp(width_px, 16, 32767);
 	v->height_px = clamp(height_px, 64, 32767); /* less has no room for rows, and they would be below it */
-	v->px_per_ns *= width_px / v->width_px;
+	if (v->lulls)
+		set_scale(v, scale_for(v, (double)v->from_ns, (double)weft_view_time(v, v->width_px), width_px));
+	else
+		v->px_per_ns *= width_px / v->width_px;
 	v->width_px = width_px;
 	clamp_time(v);
 	choose_rows(v);
@@ -267,14 +307,17 @@ void weft_view_show(struct weft_view *v, int64_t from_ns, int64_t to_ns)
 	}
 	double span = (double)((uint64_t)to_ns - (uint64_t)from_ns);
 	v->from_ns = from_ns;
-	v->px_per_ns = v->width_px / (span > LEAST_SPAN_NS ? span : LEAST_SPAN_NS);
+	if (v->lulls && span > LEAST_SPAN_NS)
+		set_scale(v, clamp(scale_for(v, (double)from_ns, (double)to_ns, v->width_px), 0, v->width_px / LEAST_SPAN_NS));
+	else
+		set_scale(v, v->width_px / (span > LEAST_SPAN_NS ? span : LEAST_SPAN_NS));
 	choose_rows(v);
 }
 
 void weft_view_restore(struct weft_view *v, int64_t from_ns, double px_per_ns, double focus)
 {
 	v->from_ns = from_ns;
-	v->px_per_ns = px_per_ns;
+	set_scale(v, px_per_ns);
 	choose_rows(v);
 	weft_view_focus(v, focus);
 }
@@ -289,7 +332,7 @@ void weft_view_show_promise(struct weft_view *v, uint32_t promise)
 
 void weft_view_show_all(struct weft_view *v)
 {
-	v->px_per_ns = inner_width(v) / span_ns(v);
+	set_scale(v, scale_for(v, 0, span_ns(v), inner_width(v)));
 	v->from_ns = saturate(-(v->width_px - inner_width(v)) / 2 / v->px_per_ns);
 	choose_rows(v);
 }
@@ -300,8 +343,12 @@ void weft_view_zoom(struct weft_view *v, double factor, double x_px)
 	if (!(factor > 0))
 		return;
 	x_px = clamp(x_px, 0, v->width_px);
-	v->px_per_ns = clamp(v->px_per_ns * factor, inner_width(v) / span_ns(v), v->width_px / LEAST_SPAN_NS);
-	v->from_ns = saturate((double)v->from_ns + (x_px / scale - x_px / v->px_per_ns));
+	int64_t under = v->lulls ? time_from(v, x_px) : 0;
+	set_scale(v, clamp(v->px_per_ns * factor, scale_for(v, 0, span_ns(v), inner_width(v)), v->width_px / LEAST_SPAN_NS));
+	if (v->lulls)
+		v->from_ns = weft__sleep_time_at(v, weft_view_shown_ns(v, under) * v->px_per_ns - x_px);
+	else
+		v->from_ns = saturate((double)v->from_ns + (x_px / scale - x_px / v->px_per_ns));
 	clamp_time(v);
 	choose_rows(v);
 }
@@ -310,7 +357,7 @@ void weft_view_pan(struct weft_view *v, double dx_px)
 {
 	if (dx_px != dx_px)
 		return;
-	v->from_ns = saturate((double)v->from_ns - dx_px / v->px_per_ns);
+	v->from_ns = time_from(v, -dx_px);
 	clamp_time(v);
 	choose_rows(v);
 }
@@ -398,6 +445,8 @@ int64_t weft_view_time(const struct weft_view *v, double x_px)
 {
 	double since = x_px / v->px_per_ns;
 	int64_t time;
+	if (v->lulls)
+		return time_from(v, x_px);
 	if (since > -9e18 && since < 9e18 && !__builtin_add_overflow(v->from_ns, (int64_t)since, &time))
 		return time;
 	return saturate((double)v->from_ns + since);

@@ -1,11 +1,11 @@
 /* view.h: which part of a layout is on the screen, and what is where.
  *
- * Horizontally a view is linear in time.  Vertically it is linear while all rows fit comfortably; otherwise rows near the focus
- * are spread out and the others crowd towards the edges, so that every row stays on the screen,
- * and part of the height is shared out evenly, so that their shape is still seen.  Rows on which nothing is alive in the time
- * that is seen have no height, unless rows are held still.  Only + - * / and square roots of doubles are used, so that a view has
- * the same coordinates wherever it is compiled.  Times are ns since the model's start, as in the model; coordinates are px from
- * the top left.  SPDX-License-Identifier: ISC */
+ * Horizontally a view is linear in time, but for sleep that is folded (sleep.h).  Vertically it is linear while all rows fit
+ * comfortably; otherwise rows near the focus are spread out and the others crowd towards the edges, so that every row stays on
+ * the screen, and part of the height is shared out evenly, so that their shape is still seen.  Rows on which nothing is alive in
+ * the time that is seen have no height, unless rows are held still.  Only + - * / and square roots of doubles are used, so that a
+ * view has the same coordinates wherever it is compiled.  Times are ns since the model's start, as in the model; coordinates are
+ * px from the top left.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEW_VIEW_H
 #define WEFT_VIEW_VIEW_H
 
@@ -18,15 +18,17 @@ struct weft_view {
 	const struct weft_model *model;
 	const struct weft_layout *layout;
 	double width_px, height_px;
-	double lanes_px;  /* of the height, below the rows: for counters */
-	int64_t end_ns;   /* how far time goes */
-	int64_t from_ns;  /* time at x = 0 */
-	double px_per_ns; /* horizontal scale */
-	double focus;     /* the slot that is spread most: slots are rows, and a header above each band if there are several */
-	double curve;     /* in slots, how far from the focus rows are spread; 0: linear */
-	double pitch_px;  /* height of a row at the focus */
-	double slots;     /* rows that are shown, and headers */
-	uint64_t *shown;  /* a bit by row; NULL: all are shown */
+	double lanes_px;                /* of the height, below the rows: for counters */
+	int64_t end_ns;                 /* how far time goes */
+	int64_t from_ns;                /* time at x = 0 */
+	double px_per_ns;               /* horizontal scale, but for folded gaps */
+	const struct weft_lulls *lulls; /* sleep.h: sleep that is folded; NULL: none is */
+	double *taken_px;               /* [count of gaps + 1]: of the width, by the gaps before each */
+	double focus;    /* the slot that is spread most: slots are rows, and a header above each band if there are several */
+	double curve;    /* in slots, how far from the focus rows are spread; 0: linear */
+	double pitch_px; /* height of a row at the focus */
+	double slots;    /* rows that are shown, and headers */
+	uint64_t *shown; /* a bit by row; NULL: all are shown */
 	uint32_t *shown_before;           /* by 64 rows: how many before them are shown */
 	bool holds_rows;                  /* each row is shown always */
 	double even_px, curved_px, above; /* of weft_view_y(), for this focus and curve */
@@ -99,13 +101,15 @@ void weft_view_focus_so(struct weft_view *view, double slot, double y_px);
 /* Focuses where most promises that are long enough to be labelled are visible: for a picture that nobody can drag. */
 void weft_view_focus_best(struct weft_view *view);
 
+double weft__sleep_x(const struct weft_view *view, int64_t time_ns);
+
 /* Between time and x, slot and y.  Saturating, never NaN. */
 static inline double weft_view_x(const struct weft_view *view, int64_t time_ns)
 {
 	int64_t since;
 	double ns =
 	    __builtin_sub_overflow(time_ns, view->from_ns, &since) ? (double)time_ns - (double)view->from_ns : (double)since;
-	double x = ns * view->px_per_ns;
+	double x = view->lulls ? weft__sleep_x(view, time_ns) : ns * view->px_per_ns;
 	return x < -1e6 ? -1e6 : x > 1e6 ? 1e6 : x;
 }
 int64_t weft_view_time(const struct weft_view *view, double x_px);

@@ -140,6 +140,7 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 	switch (action) {
 	case WEFT_ACTION_METRICS: return switched(v->metrics);
 	case WEFT_ACTION_HOLD_ROWS: return switched(v->view->holds_rows);
+	case WEFT_ACTION_FOLD_SLEEP: return switched(v->view->lulls != NULL);
 	case WEFT_ACTION_FILTER: return switched(v->filter);
 	case WEFT_ACTION_OVERVIEW: return switched(v->overview_shown);
 	case WEFT_ACTION_LEGEND: return switched(v->legend);
@@ -203,6 +204,7 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_ZOOM_SPAN: weft_viewer_show_span(v); break;
 	case WEFT_ACTION_METRICS: weft_viewer_set_metrics(v, !v->metrics); break;
 	case WEFT_ACTION_HOLD_ROWS: weft_viewer_hold_rows(v, !v->view->holds_rows); break;
+	case WEFT_ACTION_FOLD_SLEEP: weft_viewer_fold_sleep(v, !v->view->lulls); break;
 	case WEFT_ACTION_LEGEND: weft_viewer_set_legend(v, !v->legend); break;
 	case WEFT_ACTION_OVERVIEW: weft_viewer_set_overview(v, !v->overview_shown); break;
 	case WEFT_ACTION_CLOCK: weft_viewer_set_clock(v, &(struct weft_clock){!v->clock.wall, v->clock.utc_offset_s}); break;

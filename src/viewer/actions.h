@@ -34,6 +34,7 @@
 	X(SET_DURATION, "set-duration", APP, VIEW, "Set the duration\xe2\x80\xa6", "d", MAIN)                                    \
 	X(METRICS, "metrics", CORE, SHOW, "Metrics", "Space", BOTH)                                                              \
 	X(HOLD_ROWS, "hold-rows", CORE, SHOW, "Hold rows still", "k", MAIN)                                                      \
+	X(FOLD_SLEEP, "fold-sleep", CORE, SHOW, "Fold sleep", "S", MAIN)                                                         \
 	X(OVERVIEW, "overview", CORE, SHOW, "Overview", "o", MAIN)                                                               \
 	X(LEGEND, "legend", CORE, SHOW, "Legend: what the signs mean", "L", MAIN)                                                \
 	X(CLOCK, "clock", CORE, SHOW, "Time of day", "t", MAIN)                                                                  \

@@ -60,6 +60,7 @@ int weft_compare_add(struct weft_compare *c, struct weft_viewer *viewer, struct 
 		weft_viewer_set_filter(viewer, active->filter);
 		weft_viewer_set_metrics(viewer, active->metrics);
 		weft_viewer_hold_rows(viewer, active->view->holds_rows);
+		weft_viewer_fold_sleep(viewer, active->view->lulls != NULL);
 	}
 	arrange(c);
 	weft_compare_follow(c);
@@ -329,6 +330,8 @@ int weft_compare_act(struct weft_compare *c, enum weft_action action)
 			weft_viewer_set_metrics(v, active->metrics);
 		if (action == WEFT_ACTION_HOLD_ROWS)
 			weft_viewer_hold_rows(v, active->view->holds_rows);
+		if (action == WEFT_ACTION_FOLD_SLEEP)
+			weft_viewer_fold_sleep(v, active->view->lulls != NULL);
 		if (action == WEFT_ACTION_OVERVIEW)
 			weft_viewer_set_overview(v, active->overview_shown);
 		if (action == WEFT_ACTION_CLOCK)
@@ -388,6 +391,7 @@ int weft_compare_go(struct weft_compare *c, const char *place, struct weft_error
 			continue;
 		weft_viewer_set_metrics(v, active->metrics);
 		weft_viewer_hold_rows(v, active->view->holds_rows);
+		weft_viewer_fold_sleep(v, active->view->lulls != NULL);
 		weft_viewer_set_filter(v, active->filter);
 		if (strcmp(v->search_text, active->search_text) != 0)
 			weft__viewer_search(v, active->search_text, NULL);

@@ -120,7 +120,8 @@ void weft_viewer_times(const struct weft_viewer *v, int64_t *from_ns, int64_t *t
 	/* Rounded, so that showing exactly these times shows them again. */
 	double span = v->view->width_px / v->view->px_per_ns + 0.5;
 	*from_ns = v->view->from_ns;
-	*to_ns = weft__add_ns(v->view->from_ns, span < 9e18 ? (int64_t)span : INT64_MAX);
+	*to_ns = v->view->lulls ? weft_view_time(v->view, v->view->width_px)
+				: weft__add_ns(v->view->from_ns, span < 9e18 ? (int64_t)span : INT64_MAX);
 }
 
 static int parse_time(const char *what, const char *text, int64_t *ns, struct weft_error *err)
@@ -158,7 +159,8 @@ int weft_viewer_set_duration(struct weft_viewer *v, const char *text, struct wef
 struct weft_range weft_viewer_range_x(const struct weft_viewer *v)
 {
 	double margin = WEFT_VIEW_MARGIN_PX / v->view->px_per_ns, page = v->view->width_px / v->view->px_per_ns;
-	struct weft_range r = {-margin, (double)v->model->end_ns + margin, (double)v->view->from_ns, page};
+	struct weft_range r = {
+	    -margin, weft_view_shown_ns(v->view, v->model->end_ns) + margin, weft_view_shown_ns(v->view, v->view->from_ns), page};
 	/* A duration may be set that reaches beyond the trace. */
 	r.lower = r.value < r.lower ? r.value : r.lower;
 	r.upper = r.value + page > r.upper ? r.value + page : r.upper;
@@ -182,7 +184,7 @@ struct weft_range weft_viewer_range_y(const struct weft_viewer *v)
 void weft_viewer_scroll_to_x(struct weft_viewer *v, double value)
 {
 	weft__viewer_begins(v, WEFT_MOVE_SCROLLS);
-	weft_view_pan(v->view, ((double)v->view->from_ns - value) * v->view->px_per_ns);
+	weft_view_pan(v->view, (weft_view_shown_ns(v->view, v->view->from_ns) - value) * v->view->px_per_ns);
 	weft__viewer_changed(v, MOVED);
 }
 

@@ -19,6 +19,7 @@ static void take_view(struct weft_view *view, const struct weft_view *from)
 	weft_view_set_end(view, from->end_ns);
 	weft_view_resize(view, from->width_px, from->height_px);
 	weft_view_hold_rows(view, from->holds_rows);
+	weft_view_fold_sleep(view, from->lulls, NULL);
 }
 
 static void destroy_part(struct weft_shown_part *part)

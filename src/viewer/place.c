@@ -111,6 +111,8 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 		put(&o, "&metrics=0");
 	if (v->view->holds_rows)
 		put(&o, "&hold=1");
+	if (v->view->lulls)
+		put(&o, "&sleep=0");
 	put_promise(&o, v, "focus", v->focused);
 	for (size_t i = 0; i < v->folding.count; i++) {
 		put_name(&o, "fold");
@@ -131,7 +133,7 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 /* ---- reading ---- */
 
 struct place {
-	bool has_times, has_slot, filter, no_metrics, holds_rows, is_thin;
+	bool has_times, has_slot, filter, no_metrics, no_sleep, holds_rows, is_thin;
 	int64_t from_ns, to_ns;
 	double slot;
 	uint32_t selected, focused;
@@ -269,6 +271,8 @@ static int parse_part(const struct weft_viewer *v, struct place *p, const char *
 		p->filter = value_len == 1 && *value == '1';
 	if (IS("metrics"))
 		p->no_metrics = value_len == 1 && *value == '0';
+	if (IS("sleep"))
+		p->no_sleep = value_len == 1 && *value == '0';
 	if (IS("hold"))
 		p->holds_rows = value_len == 1 && *value == '1';
 #undef IS
@@ -301,6 +305,7 @@ int weft_viewer_go(struct weft_viewer *v, const char *text, struct weft_error *e
 	weft__viewer_set_folding(v, &p.folding);
 	weft_viewer_focus(v, p.focused);
 	weft_viewer_hold_rows(v, p.holds_rows);
+	weft_viewer_fold_sleep(v, p.no_sleep);
 	if (p.has_times)
 		weft_viewer_show(v, p.from_ns, p.to_ns);
 	weft__viewer_choose_part(v);

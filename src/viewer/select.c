@@ -125,6 +125,16 @@ void weft_viewer_hold_rows(struct weft_viewer *v, bool hold)
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING | WEFT_CHANGED_PLACE);
 }
 
+void weft_viewer_fold_sleep(struct weft_viewer *v, bool fold)
+{
+	if ((v->view->lulls != NULL) == fold)
+		return;
+	if (fold && !v->lulls && weft_lulls_find(&v->lulls, v->model, NULL) < 0)
+		return;
+	weft_view_fold_sleep(v->view, fold ? v->lulls : NULL, NULL);
+	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING | WEFT_CHANGED_PLACE);
+}
+
 void weft_viewer_set_metrics(struct weft_viewer *v, bool shown)
 {
 	v->metrics = shown;
@@ -177,6 +187,7 @@ void weft_viewer_take_over(struct weft_viewer *v, struct weft_viewer *other)
 	int64_t from, to, end = other->model->end_ns;
 	weft__viewer_take_parts(v, other);
 	weft_viewer_hold_rows(v, other->view->holds_rows);
+	weft_viewer_fold_sleep(v, other->view->lulls != NULL);
 	weft_viewer_set_legend(v, other->legend);
 	weft_viewer_times(other, &from, &to);
 	if (from > 0 || to < end) {

@@ -21,6 +21,7 @@ static void free_all(struct weft_viewer *v)
 	weft_facts_destroy(v->facts);
 	weft__viewer_finish_parts(v);
 	weft_view_destroy(v->view);
+	weft_lulls_destroy(v->lulls);
 	weft_layout_destroy(v->layout);
 	weft_model_destroy(v->model);
 	weft__viewer_forget_history(v);

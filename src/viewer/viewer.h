@@ -15,6 +15,7 @@
 #include "draw/ruler.h"
 #include "view/fold.h"
 #include "view/query.h"
+#include "view/sleep.h"
 
 /* What became different since weft_viewer_take_changes(): bits. */
 enum weft_changed {
@@ -104,6 +105,7 @@ struct weft_viewer {
 	bool folds_itself; /* tracks whose rows would be too low are folded, unless somebody opened them */
 	int fold_depth;    /* at this depth; 0: nothing would be gained */
 	struct weft_thinness thinness;
+	struct weft_lulls *lulls; /* sleep that can be folded; NULL: not looked for yet */
 	struct weft_facts *facts;
 	struct weft_overview *overview;
 	double width_px, height_px, scale;
@@ -310,6 +312,9 @@ enum weft_fold_what { WEFT_FOLD_TRACK, WEFT_FOLD_KIND, WEFT_FOLD_LIKE };
 bool weft_viewer_fold_query(
     const struct weft_viewer *viewer, uint32_t promise, enum weft_fold_what what, char text[WEFT_QUERY_BYTES + 1]);
 void weft_viewer_hold_rows(struct weft_viewer *viewer, bool hold);
+
+/* Whether sleep is folded (view/sleep.h): view->lulls.  Without memory nothing changes. */
+void weft_viewer_fold_sleep(struct weft_viewer *viewer, bool fold);
 void weft_viewer_set_metrics(struct weft_viewer *viewer, bool shown);
 void weft_viewer_set_metric(struct weft_viewer *viewer, size_t counter, bool shown);
 

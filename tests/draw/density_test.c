@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "draw/overview.h"
+#include "view/sleep.h"
 
 static const char *generator, *events;
 static char **shapes;
@@ -156,6 +157,14 @@ static void test_density(void **state)
 			columns += check_band(&s);
 		}
 		check_overview(&s);
+		/* So where sleep is folded. */
+		struct weft_lulls *lulls;
+		assert_int_equal(weft_lulls_find(&lulls, s.model, NULL), WEFT_OK);
+		assert_int_equal(weft_view_fold_sleep(s.view, lulls, NULL), WEFT_OK);
+		assert_int_equal(draw_scene(&s, &options), WEFT_OK);
+		check_band(&s);
+		weft_view_fold_sleep(s.view, NULL, NULL);
+		weft_lulls_destroy(lulls);
 		close_scene(&s);
 	}
 	assert_true(columns > 0);

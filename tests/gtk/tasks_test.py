@@ -218,12 +218,38 @@ def the_time_between_two_events():
         app.picture('measured')
 
 
+def record(mode):
+    path = os.path.join(folder, mode)
+    if not os.path.exists(path):
+        subprocess.run([arp, mode], env={**os.environ, 'WEFT_TRACE': path}, capture_output=True, check=False, timeout=60)
+    return path
+
+
+def twenty_milliseconds_in_two_seconds_of_sleep():
+    """One key shows them; what is measured is as long as it was."""
+    path = record('bad')
+    wanted = re.search(r'promise (\d+) .* (\d+)\.(\d{9}) \.\. (\d+)\.(\d{9})', line_of(path, 'ring.write'))
+    one = int(wanted[1])
+    with App(view, path) as app:
+        app.shown()
+        before = app.settled()
+        assert max(p[2] for p in before['promises'] if p[0] == one) < before['x'] + 0.1 * before['width'], before['promises']
+        person = Person(app)
+        person.key('S')
+        viewer = app.until_viewer('it is wide', lambda v: max(p[2] for p in v['promises'] if p[0] == one) > v['x'] + 0.6 * v['width'])
+        assert viewer['from_ns'] < 0 and viewer['to_ns'] > before['to_ns'] * 0.9 and person.actions == 1
+        app.picture('sleep-folded')
+        viewer = app.settled()
+        line = next(p for p in viewer['promises'] if p[0] == one)
+        app.drag(line[1] - 3, line[3], line[2] - line[1] + 6, 0, 'shift')
+        app.until_viewer('it is measured', lambda v: 'span' in v)
+        assert app.settled()['span'] == [int(wanted[2] + wanted[3]), int(wanted[4] + wanted[5])], app.viewer()['span']
+        app.key('alt+Left')
+        app.until_viewer('back', lambda v: v['promises'] == before['promises'] and v['to_ns'] == before['to_ns'])
+
+
 def where_a_good_run_and_a_bad_one_part():
-    paths = [os.path.join(folder, run) for run in ('good', 'bad')]
-    for path in paths:
-        if not os.path.exists(path):
-            subprocess.run([arp, os.path.basename(path)], env={**os.environ, 'WEFT_TRACE': path}, capture_output=True, check=False, timeout=60)
-    with App(view, '--compare', *paths) as app:
+    with App(view, '--compare', record('good'), record('bad')) as app:
         app.until('both', lambda w: len(w['viewers']) == 2 and not w['loading'] and w['explained'])
         app.shown()
         person = Person(app)
@@ -284,4 +310,5 @@ def the_sort_that_cost_most():
 
 
 sys.exit(run([why_is_the_slowest_request_slow, what_an_arrow_means, a_promise_alone_has_its_path_above_it, all_of_a_kind_are_folded,
-              everything_of_one_connection_alone, all_reads_are_folded, the_time_between_two_events, where_a_good_run_and_a_bad_one_part, ten_moves_and_ten_times_back, the_sort_that_cost_most]))
+              everything_of_one_connection_alone, all_reads_are_folded, the_time_between_two_events, where_a_good_run_and_a_bad_one_part,
+              twenty_milliseconds_in_two_seconds_of_sleep, ten_moves_and_ten_times_back, the_sort_that_cost_most]))

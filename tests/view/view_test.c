@@ -10,7 +10,7 @@
 
 #include "draw/random_trace.h"
 #include "view/query.h"
-#include "view/view.h"
+#include "view/sleep.h"
 
 struct scene {
 	struct weft_trace *trace;
@@ -513,6 +513,126 @@ static void test_query(void **state)
 	}
 }
 
+/* Nothing runs in a lull, nothing begins, ends or is linked. */
+static void check_lull(const struct weft_model *m, const struct weft_lull *lull)
+{
+	assert_true(lull->start_ns < lull->end_ns && lull->start_ns >= 0 && lull->end_ns <= m->end_ns);
+	for (size_t r = m->promises[1].runs; r < m->run_count; r++)
+		assert_true(m->runs[r].end_ns <= lull->start_ns || m->runs[r].start_ns >= lull->end_ns);
+	for (size_t p = 1; p < m->promise_count; p++) {
+		assert_true(m->promises[p].start_ns <= lull->start_ns || m->promises[p].start_ns >= lull->end_ns);
+		assert_true(m->promises[p].end == WEFT_END_PENDING || m->promises[p].end_ns <= lull->start_ns ||
+			    m->promises[p].end_ns >= lull->end_ns);
+	}
+	for (size_t l = 0; l < m->link_count; l++)
+		assert_true(m->links[l].time_ns <= lull->start_ns || m->links[l].time_ns >= lull->end_ns);
+}
+
+/* Times and places still belong together one to one, and no lull is wide. */
+static void check_folded(const struct weft_view *v)
+{
+	double last = -1e9;
+	for (double x = 0; x <= v->width_px; x += 7.25) {
+		int64_t time = weft_view_time(v, x);
+		assert_true(near(weft_view_x(v, time), x, 0.01 + v->px_per_ns));
+		assert_true(weft_view_x(v, time) > last);
+		last = weft_view_x(v, time) - v->px_per_ns;
+	}
+	for (size_t i = 0; i < v->lulls->count; i++) {
+		const struct weft_lull *lull = &v->lulls->items[i];
+		double wide = weft_view_x(v, lull->end_ns) - weft_view_x(v, lull->start_ns);
+		double length = ((double)lull->end_ns - (double)lull->start_ns) * v->px_per_ns;
+		bool is_seen = weft_view_x(v, lull->end_ns) < 1e5 && weft_view_x(v, lull->start_ns) > -1e5;
+		assert_true(!is_seen || near(wide, length < WEFT_LULL_PX ? length : WEFT_LULL_PX, 0.01));
+		assert_int_equal(weft_view_is_folded(v, lull), length > WEFT_LULL_PX);
+		int64_t middle = lull->start_ns + (lull->end_ns - lull->start_ns) / 2;
+		assert_true(weft_view_past_lull(v, middle) == (length > WEFT_LULL_PX ? lull->end_ns : middle));
+		assert_true(weft_view_past_lull(v, lull->end_ns) == lull->end_ns);
+	}
+}
+
+static void test_folded_sleep(void **state)
+{
+	(void)state;
+	size_t found = 0;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct scene s;
+		struct weft_lulls *lulls;
+		open_random(&s, seed);
+		struct weft_view *v = s.view;
+		assert_int_equal(weft_lulls_find(&lulls, s.model, NULL), WEFT_OK);
+		for (size_t i = 0; i < lulls->count; i++) {
+			check_lull(s.model, &lulls->items[i]);
+			assert_true(i == 0 || lulls->items[i - 1].end_ns <= lulls->items[i].start_ns);
+		}
+		found += lulls->count;
+		assert_int_equal(weft_view_fold_sleep(v, lulls, NULL), WEFT_OK);
+		/* All was seen, and still is. */
+		assert_true(near(weft_view_x(v, 0), WEFT_VIEW_MARGIN_PX, 0.01 + v->px_per_ns));
+		assert_true(near(weft_view_x(v, s.model->end_ns), v->width_px - WEFT_VIEW_MARGIN_PX, 0.1 + v->px_per_ns));
+		check_folded(v);
+		for (double x = 100; x < 1200; x += 130) {
+			int64_t under = weft_view_time(v, x);
+			weft_view_zoom(v, 3, x);
+			assert_true(near(weft_view_x(v, under), x, 1 + v->px_per_ns));
+			check_folded(v);
+			int64_t here = weft_view_time(v, 500);
+			bool has_room = weft_view_x(v, 0) < WEFT_VIEW_MARGIN_PX - 60;
+			weft_view_pan(v, 60);
+			assert_true(!has_room || near(weft_view_x(v, here), 560, 1 + v->px_per_ns));
+			weft_view_pan(v, 1e30);
+			assert_true(weft_view_x(v, 0) >= 0 && weft_view_x(v, 0) <= v->width_px);
+			weft_view_pan(v, -1e30);
+			assert_true(weft_view_x(v, s.model->end_ns) >= 0 && weft_view_x(v, s.model->end_ns) <= v->width_px);
+			weft_view_show(v, s.model->end_ns / 4, s.model->end_ns / 2);
+			assert_true(v->from_ns == s.model->end_ns / 4);
+			assert_true(near(weft_view_x(v, s.model->end_ns / 2), v->width_px, 0.01 + v->px_per_ns));
+			int64_t from = v->from_ns, to = weft_view_time(v, v->width_px);
+			weft_view_resize(v, v->width_px + 10, v->height_px);
+			assert_true(v->from_ns == from && near(weft_view_x(v, to), v->width_px, 0.01 + v->px_per_ns));
+			assert_int_equal(weft_view_fold_sleep(v, NULL, NULL), WEFT_OK);
+			assert_true(v->from_ns == from && weft_view_time(v, v->width_px) - to < 2 &&
+				    to - weft_view_time(v, v->width_px) < 2);
+			assert_int_equal(weft_view_fold_sleep(v, lulls, NULL), WEFT_OK);
+			weft_view_resize(v, v->width_px - 10, v->height_px);
+		}
+		close_scene(&s);
+		weft_lulls_destroy(lulls);
+	}
+	assert_true(found > 20);
+}
+
+/* 20 us of work in a second of sleep take most of the width. */
+static void test_sleep_that_is_folded_makes_room(void **state)
+{
+	(void)state;
+	static struct mirage_writer w;
+	struct scene s;
+	struct weft_lulls *lulls;
+	w.size = 0;
+	mw_packet(&w, 1);
+	mw_create(&w, 1000, -1, 1, WEFT_KIND_TASK);
+	mw_op(&w, 1000, WEFT_OP_RUN, 1);
+	mw_op(&w, 11000, WEFT_OP_RUN, -1);
+	mw_op(&w, 500011000, WEFT_OP_RUN, 1);
+	mw_op(&w, 500021000, WEFT_OP_RUN, -1);
+	mw_op(&w, 1000000000, WEFT_OP_RUN, 1);
+	mw_link(&w, 1000001000, WEFT_OP_RESOLVE, 1, 1);
+	mw_end(&w, 0);
+	open_scene(&s, w.bytes, w.size);
+	assert_int_equal(weft_lulls_find(&lulls, s.model, NULL), WEFT_OK);
+	assert_int_equal(lulls->count, 2);
+	assert_int_equal(lulls->items[0].start_ns, 10000);
+	assert_int_equal(lulls->items[0].end_ns, 500010000);
+	assert_int_equal(lulls->items[1].start_ns, 500020000);
+	assert_int_equal(lulls->items[1].end_ns, 999999000);
+	assert_int_equal(weft_view_fold_sleep(s.view, lulls, NULL), WEFT_OK);
+	double work = weft_view_x(s.view, 500020000) - weft_view_x(s.view, 500010000);
+	assert_true(near(work, (1240 - 2 * WEFT_LULL_PX) * 10 / 21, 1));
+	close_scene(&s);
+	weft_lulls_destroy(lulls);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -527,6 +647,8 @@ int main(void)
 	    cmocka_unit_test(test_hit),
 	    cmocka_unit_test(test_fold),
 	    cmocka_unit_test(test_find),
+	    cmocka_unit_test(test_folded_sleep),
+	    cmocka_unit_test(test_sleep_that_is_folded_makes_room),
 	    cmocka_unit_test(test_query),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

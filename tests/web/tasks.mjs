@@ -40,6 +40,7 @@ export function prepare() {
 		run(weft, "html", `slow-${name}`, "-o", `slow-${name}.html`);
 	}
 	run(weft, "html", record("good"), record("bad"), "-o", "parted.html");
+	run(weft, "html", record("bad"), "-o", "bad.html");
 }
 
 const title = page => page.locator(".panel .row[data-kind=title] .name").first().textContent();
@@ -179,6 +180,29 @@ export const tests = {
 		const measured = await seen(page, view => view.span < span / 1.5);
 		assert.deepEqual([measured.from, measured.from + measured.span], [end, begin]);
 		await close(page);
+	},
+
+	async "twenty milliseconds in two seconds of sleep: one action; a link says so"() {
+		const page = await open(file("bad.html"), {init: overhear});
+		await page.keyboard.press("Home");
+		const whole = await seen(page), before = await still(page);
+		await page.keyboard.press("S");
+		await placed(page, where => where.endsWith("&sleep=0"));
+		await redrawn(page, before);
+		const link = page.url(), texts = await page.evaluate(() => [...globalThis.told.values()].flat());
+		assert.ok(texts.some(line => /^text .* 1\.\d\d s$/.test(line)), "a gap says its length");
+		// what happened is seen from the left to the right
+		const xOfWrite = lines => Number(lines.find(line => /^text .* ring\.write$/.test(line)).match(/^text (?:[\d.]+ ){5}([\d.]+)/)[1]);
+		assert.ok(xOfWrite(texts) > 300, String(xOfWrite(texts)));
+		await page.keyboard.press("Alt+ArrowLeft");
+		await eventually("as before", async () => (await shot(page)).equals(before));
+		assert.equal((await seen(page)).span, whole.span);
+		await close(page);
+		const again = await open(link, {init: overhear});
+		await still(again);
+		const there = await again.evaluate(() => [...globalThis.told.values()].flat());
+		assert.ok(Math.abs(xOfWrite(there) - xOfWrite(texts)) <= 1, `${xOfWrite(there)}, not ${xOfWrite(texts)}`);
+		await close(again);
 	},
 
 	async "where a good run and a bad one part: two actions"() {
