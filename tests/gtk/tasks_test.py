@@ -236,7 +236,7 @@ def twenty_milliseconds_in_two_seconds_of_sleep():
         assert max(p[2] for p in before['promises'] if p[0] == one) < before['x'] + 0.1 * before['width'], before['promises']
         person = Person(app)
         person.key('S')
-        viewer = app.until_viewer('it is wide', lambda v: max(p[2] for p in v['promises'] if p[0] == one) > v['x'] + 0.6 * v['width'])
+        viewer = app.until_viewer('it is wide', lambda v: max(p[2] for p in v['promises'] if p[0] == one) > v['x'] + 0.3 * v['width'])
         assert viewer['from_ns'] < 0 and viewer['to_ns'] > before['to_ns'] * 0.9 and person.actions == 1
         app.picture('sleep-folded')
         viewer = app.settled()
