@@ -148,8 +148,7 @@ static struct weft_record_text counted = WEFT_COUNTER("queue"), noted = WEFT_COU
 	X(signal, weft_signal(first, id))                                                                                        \
 	X(signal_only, weft_signal_only(first, id))                                                                              \
 	X(run, weft_run(id))                                                                                                     \
-	X(idle, weft_idle(WEFT_IDLE_WAIT))                                                                                       \
-	X(resume, weft_resume(id))                                                                                               \
+	X(idle_or_resume, id % 2 ? weft_resume(id) : weft_idle(WEFT_IDLE_WAIT))                                                  \
 	X(should_resolve, weft_should_resolve(id))                                                                               \
 	X(awaits_no_more, weft_awaits_no_more(id, first))                                                                        \
 	X(hold, weft_hold(first, id))                                                                                            \
