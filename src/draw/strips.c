@@ -304,7 +304,7 @@ static void lay_row(struct weft__frame *f, struct strips *s, uint32_t row, size_
 		return;
 	const bool dense = s->rows[strip] > SPARSE_ROWS;
 	lay_failures(f, s, strip, i, end);
-	if (dense && x->start[i] >= f->view->from_ns && weft_view_x(f->view, x->end[end - 1]) < f->width) {
+	if (dense && !f->view->lulls && x->start[i] >= f->view->from_ns && weft_view_x(f->view, x->end[end - 1]) < f->width) {
 		lay_whole_row(f, s, strip, i, end, run_part);
 		return;
 	}
