@@ -10,11 +10,38 @@
 #include "allocations.h"
 #include "mirage_writer.h"
 #include "model/check_model.h"
+#include "trace/format.h"
 #include "trace/source.h"
+
+/* A trace that is neither a file nor bytes: these events. */
+static struct weft_event made[1000];
+static size_t made_count;
+static bool is_told;
+
+static int tell(struct weft_trace *trace, const struct weft_event **events, size_t *count)
+{
+	if (is_told)
+		return 0;
+	*events = made;
+	*count = made_count;
+	is_told = true;
+	return 1;
+}
+
+static const struct weft_trace_format told = {.name = "test", .next = tell};
+
+static int model_of_events(struct weft_model **model, struct weft_error *err)
+{
+	struct weft_trace trace = {.format = &told, .info = {.stream_count = 1}};
+	is_told = false;
+	return weft_model_build(model, &trace, NULL, err);
+}
 
 static int open_and_model(const char *path, const void *bytes, size_t size, struct weft_trace **trace, struct weft_model **model,
     struct weft_error *err)
 {
+	if (!path && !bytes)
+		return model_of_events(model, err);
 	int status = path ? weft_trace_open(trace, path, err) : weft_trace_open_memory(trace, bytes, size, "test", err);
 	return status == WEFT_OK ? weft_model_build(model, *trace, NULL, err) : status;
 }
@@ -35,6 +62,12 @@ static void check_equal(const struct weft_model *m, const struct weft_model *who
 	assert_int_equal(m->run_count, whole->run_count);
 	assert_int_equal(m->pause_count, whole->pause_count);
 	assert_int_equal(m->sleep_count, whole->sleep_count);
+	assert_int_equal(m->await_end_count, whole->await_end_count);
+	assert_int_equal(m->stack_count, whole->stack_count);
+	assert_int_equal(m->spin_count, whole->spin_count);
+	assert_int_equal(m->processor_count, whole->processor_count);
+	assert_int_equal(m->death_count, whole->death_count);
+	assert_int_equal(m->message_count, whole->message_count);
 	for (size_t i = 0; i < whole->sleep_count; i++) {
 		struct weft_str text = weft_model_text(m, m->sleeps[i].text),
 				expected = weft_model_text(whole, whole->sleeps[i].text);
@@ -156,6 +189,33 @@ static void native(void **state)
 	with_ever_more_memory(WEFT_CORPUS "/native/sleeps", NULL, 0);
 }
 
+static void make(enum weft_op op, int64_t a, int64_t b, uint8_t kind)
+{
+	struct weft_str text = {"7 8", 3};
+	made[made_count] = (struct weft_event){
+	    .time_ns = (int64_t)made_count, .op = op, .a = a, .b = b, .kind = kind, .text = text, .site = WEFT_NO_SITE};
+	made_count++;
+}
+
+/* What a recorder tells besides: awaits again and again, and details. */
+static void awaits_and_details(void **state)
+{
+	static const uint8_t kinds[] = {
+	    WEFT_DETAIL_STACK, WEFT_DETAIL_SPIN, WEFT_DETAIL_PROCESSOR, WEFT_DETAIL_DIED, WEFT_DETAIL_MESSAGE};
+	enum { COUNT = 60 };
+	made_count = 0;
+	for (int i = 1; i <= COUNT; i++)
+		make(WEFT_OP_AWAIT, i, i + 1, 0);
+	for (int i = 1; i <= COUNT; i++)
+		make(WEFT_OP_STILL_AWAITS, i, i + 1, 0);
+	for (int i = 1; i <= COUNT; i++)
+		make(WEFT_OP_AWAITS_NO_MORE, i, i + 1, 0);
+	for (size_t k = 0; k < sizeof kinds; k++)
+		for (int i = 1; i <= COUNT; i++)
+			make(WEFT_OP_DETAIL, i, 0, kinds[k]);
+	with_ever_more_memory(NULL, NULL, 0);
+}
+
 static void images(void **state)
 {
 	with_ever_more_memory(WEFT_CORPUS "/image/two", NULL, 0);
@@ -168,6 +228,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(mirage),
 	    cmocka_unit_test(native),
+	    cmocka_unit_test(awaits_and_details),
 	    cmocka_unit_test(images),
 	    cmocka_unit_test(sexp),
 #ifndef __wasi__

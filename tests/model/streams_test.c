@@ -335,6 +335,34 @@ static void an_await_comes_to_its_end(void **state)
 	assert_int_equal(m->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT], 0);
 }
 
+/* The only await that there is. */
+static void an_await_may_begin_again_after_its_end(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 0, .op = WEFT_OP_AWAIT, .a = 1, .b = 2},
+	    {.time_ns = 1, .op = WEFT_OP_STILL_AWAITS, .a = 1, .b = 2},
+	    {.time_ns = 2, .op = WEFT_OP_AWAITS_NO_MORE, .a = 1, .b = 2},
+	    {.time_ns = 3, .op = WEFT_OP_STILL_AWAITS, .a = 1, .b = 2},
+	};
+	BUILD(events, true);
+	assert_int_equal(m->link_count, 2);
+	assert_int_equal(weft_model_await_end(m, &m->links[0]), 2);
+	assert_int_equal(m->links[1].time_ns, 3);
+}
+
+static void a_death_is_told(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 0, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .kind = WEFT_KIND_THREAD, .site = WEFT_NO_SITE},
+	    {.time_ns = 5, .op = WEFT_OP_DETAIL, .a = 1, .kind = WEFT_DETAIL_DIED, .text = TEXT("SIGABRT")},
+	};
+	BUILD(events, false);
+	assert_int_equal(m->death_count, 1);
+	assert_int_equal(m->deaths[0].time_ns, 5);
+	assert_int_equal(m->deaths[0].promise, weft_model_find(m, 1));
+	assert_memory_equal(weft_model_text(m, m->deaths[0].text).ptr, "SIGABRT", 7);
+}
+
 static void cancelling_is_an_end(void **state)
 {
 	static const struct weft_event events[] = {
@@ -418,6 +446,8 @@ int main(void)
 	    TEST(a_state_dump_after_the_end),
 	    TEST(a_state_dump_tells_who_still_waits),
 	    TEST(an_await_comes_to_its_end),
+	    TEST(an_await_may_begin_again_after_its_end),
+	    TEST(a_death_is_told),
 	    TEST(cancelling_is_an_end),
 	    TEST(the_first_stack_is_that_of_the_creation),
 	    TEST(parts_are_told_of_as_their_owners),

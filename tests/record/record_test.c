@@ -16,50 +16,6 @@
 
 #include "wire/wire.h"
 
-static char scratch[64];
-static char directory[128];
-
-static int set_up(void **state)
-{
-	strcpy(scratch, "/tmp/weft-record-XXXXXX");
-	if (!mkdtemp(scratch))
-		return -1;
-	snprintf(directory, sizeof directory, "%s/trace", scratch);
-	return 0;
-}
-
-static void remove_tree(const char *path)
-{
-	DIR *d = opendir(path);
-	const struct dirent *entry;
-	while (d && (entry = readdir(d)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) {
-			char name[512];
-			snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-			if (unlink(name))
-				remove_tree(name);
-		}
-	if (d)
-		closedir(d);
-	rmdir(path);
-}
-
-static int tear_down(void **state)
-{
-	weft_stop();
-	remove_tree(scratch);
-	return 0;
-}
-
-static void start(struct weft_record_options options)
-{
-	if (!options.buffer)
-		options.directory = directory;
-	int status = weft_start(&options);
-	if (status < 0)
-		fail_msg("%d: %s", status, weft_start_error());
-}
-
 static struct weft_record_text requests = WEFT_COUNTER("requests");
 
 /* Every call once, with ids around a and b; returns how many events. */
@@ -167,6 +123,7 @@ static void test_every_call(void **state)
 	weft_stop();
 	struct read_back r = read_directory(directory);
 	assert_int_equal(r.info->skipped_count, 0);
+	assert_int_equal(r.info->lost_no_stream, 0);
 	assert_int_equal(r.events.count, said);
 	for (size_t i = 0; i < 10; i++)
 		expect_everything(r.events.items + said / 10 * i, ids[i % 5][0], ids[i % 5][1], values[i % 5]);
@@ -202,6 +159,24 @@ static void test_creation_knows_its_site(void **state)
 	assert_true(text_is(site->file, __FILE__) && text_is(site->function, __func__));
 	assert_true(text_is(r.info->process, "record_test"));
 	assert_int_equal(r.info->pid, getpid());
+	forget(&r);
+}
+
+/* So many that some of them begin packets, where everything takes the slow path. */
+static void test_a_creation_without_a_site_has_none(void **state)
+{
+	enum { COUNT = 5000 };
+	start((struct weft_record_options){.size_bytes = 1 << 20, .packets = 16});
+	WEFT_CREATE(WEFT_KIND_REQUEST);
+	for (int i = 0; i < COUNT; i++)
+		weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, NULL);
+	weft_stop();
+	struct read_back r = read_directory(directory);
+	assert_int_equal(r.events.count, 1 + COUNT);
+	assert_true(r.info->streams[0].packets > 1);
+	assert_int_not_equal(r.events.items[0].site, WEFT_NO_SITE);
+	for (size_t i = 1; i < r.events.count; i++)
+		assert_int_equal(r.events.items[i].site, WEFT_NO_SITE);
 	forget(&r);
 }
 
@@ -415,17 +390,10 @@ static void test_buffer_of_the_callers(void **state)
 /* ---- Clocks ---- */
 
 static uint64_t ticks;
-static void (*in_clock)(void);
 
-/* A clock that can be interrupted: what in_clock records comes between an event's reading of the clock and its taking a place. */
 static uint64_t fake_clock(void)
 {
-	uint64_t now = ticks;
-	void (*call)(void) = in_clock;
-	in_clock = NULL;
-	if (call)
-		call();
-	return now;
+	return ticks;
 }
 
 static void test_clock_gaps_and_steps(void **state)
@@ -570,151 +538,7 @@ static void test_a_packet_is_locked_before_it_is_reused(void **state)
 	assert_int_equal(locked_at_most, 1);
 }
 
-static void interrupt_now(void)
-{
-	ticks += 10;
-	weft_run(1000);
-	ticks += 10;
-}
-
-static void interrupt_after_a_long_time(void)
-{
-	ticks += (uint64_t)1 << 33;
-	weft_run(1000);
-}
-
-static void test_interrupted_while_reserving(void **state)
-{
-	ticks = 500;
-	start((struct weft_record_options){.clock = fake_clock, .clock_hz = 1000000000, .size_bytes = 65536, .packets = 2});
-	enum { ROUNDS = 500 };
-	for (int i = 0; i < ROUNDS; i++) {
-		in_clock = i % 7 ? interrupt_now : interrupt_after_a_long_time;
-		weft_run(i);
-		in_clock = interrupt_now;
-		weft_label_bytes(i, "slow path", 9);
-		ticks++;
-	}
-	weft_stop();
-	struct read_back r = read_directory(directory);
-	assert_int_equal(r.events.count, 4 * ROUNDS);
-	int handled = 0, runs = 0;
-	for (size_t i = 0; i < r.events.count; i++) {
-		const struct weft_event *e = &r.events.items[i];
-		assert_true(i == 0 || e->time_ns >= e[-1].time_ns);
-		handled += e->a == 1000;
-		runs += e->op == WEFT_OP_RUN && e->a != 1000;
-	}
-	assert_int_equal(handled, 2 * ROUNDS);
-	assert_int_equal(runs, ROUNDS);
-	forget(&r);
-}
-
-static int came, times_read;
-
-/* Where an event reads the clock a second time, it goes on to another packet. */
-static void interrupt_the_second_reading(void)
-{
-	if (times_read++ == 0) {
-		in_clock = interrupt_the_second_reading;
-		return;
-	}
-	came++;
-	weft_run(1000);
-}
-
-/* While a packet is being switched there is none that could take what a handler records. */
-static void test_what_handlers_lose_is_counted(void **state)
-{
-	static uint64_t buffer[8192];
-	enum { EVENTS = 20000, PACKET = 4096 };
-	ticks = 500;
-	came = 0;
-	start((struct weft_record_options){.clock = fake_clock,
-	    .clock_hz = 1000000000,
-	    .buffer = buffer,
-	    .buffer_bytes = sizeof buffer,
-	    .packet_bytes = PACKET,
-	    .mode = WEFT_RECORD_GROW});
-	for (int i = 0; i < EVENTS; i++) {
-		times_read = 0;
-		in_clock = interrupt_the_second_reading;
-		weft_run(i);
-	}
-	in_clock = NULL;
-	weft_stop();
-	struct read_back r = read_memory(buffer, sizeof buffer);
-	const struct weft_stream_info *stream = &r.info->streams[0];
-	assert_true(stream->lost_nested > 0);
-	assert_int_equal(r.events.count + stream->lost_full + stream->lost_nested, EVENTS + came);
-	/* Readers of CTF know the sum alone. */
-	uint64_t told = 0;
-	for (size_t at = 0; at < sizeof buffer; at += PACKET) {
-		struct weft_packet_header header;
-		memcpy(&header, (char *)buffer + at, sizeof header);
-		if (header.stream_id == WEFT_CLASS_EVENTS && header.events_discarded > told)
-			told = header.events_discarded;
-	}
-	assert_int_equal(told, stream->lost_full + stream->lost_nested);
-	forget(&r);
-}
-
-static volatile sig_atomic_t signals;
-
-static void on_signal(int number)
-{
-	weft_resolve(1, signals);
-	weft_label(2, "in a handler");
-	signals = signals + 1;
-}
-
-static void test_signal_handlers(void **state)
-{
-	signals = 0;
-	struct sigaction action = {.sa_handler = on_signal}, before;
-	sigaction(SIGPROF, &action, &before);
-	timer_t timer;
-	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGPROF};
-	assert_int_equal(timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer), 0);
-	start((struct weft_record_options){.size_bytes = 64 << 20, .packets = 1024});
-	struct itimerspec often = {{0, 100000}, {0, 100000}}, never = {0};
-	timer_settime(timer, 0, &often, NULL);
-	enum { COUNT = 1000000 };
-	for (int i = 0; i < COUNT; i++)
-		weft_await(i, i + 1);
-	timer_settime(timer, 0, &never, NULL);
-	timer_delete(timer);
-	weft_stop();
-	sigaction(SIGPROF, &before, NULL);
-	struct read_back r = read_directory(directory);
-	assert_int_equal(r.info->skipped_count, 0);
-	assert_int_equal(r.events.count, COUNT + 2 * signals);
-	weft_id await = 0, resolve = 0;
-	for (size_t i = 0; i < r.events.count; i++) {
-		const struct weft_event *e = &r.events.items[i];
-		assert_true(i == 0 || e->time_ns >= e[-1].time_ns);
-		if (e->op == WEFT_OP_AWAIT)
-			assert_int_equal(e->a, await++);
-		else if (e->op == WEFT_OP_RESOLVE)
-			assert_int_equal(e->b, resolve++);
-	}
-	forget(&r);
-}
-
 /* ---- OS threads and processes ---- */
-
-static void test_signals_of_the_program_are_let_in_again(void **state)
-{
-	sigset_t none, after;
-	sigemptyset(&none);
-	pthread_sigmask(SIG_SETMASK, &none, NULL);
-	start((struct weft_record_options){.size_bytes = 1 << 16, .packets = 8});
-	for (int i = 0; i < 20000; i++)
-		WEFT_CREATE(WEFT_KIND_TASK);
-	pthread_sigmask(SIG_SETMASK, NULL, &after);
-	for (int number = 1; number < SIGRTMIN; number++)
-		assert_int_equal(sigismember(&after, number), 0);
-}
 
 static void *work(void *name)
 {
@@ -1553,6 +1377,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_every_call),
 	    TEST(test_creation_knows_its_site),
+	    TEST(test_a_creation_without_a_site_has_none),
 	    TEST(test_a_part_knows_its_owner_and_its_place),
 	    TEST(test_callers_are_told_by_their_places),
 	    TEST(test_the_last_file_is_missed),
@@ -1566,10 +1391,6 @@ int main(int argc, char **argv)
 	    TEST(test_packets_alone_tell_the_time_of_day),
 	    TEST(test_a_frequency_measured_in_a_hurry_is_corrected_by_the_time_of_day),
 	    TEST(test_a_packet_is_locked_before_it_is_reused),
-	    TEST(test_interrupted_while_reserving),
-	    TEST(test_what_handlers_lose_is_counted),
-	    TEST(test_signal_handlers),
-	    TEST(test_signals_of_the_program_are_let_in_again),
 	    TEST(test_threads_come_and_go),
 	    TEST(test_a_stop_gives_back_the_room_of_os_threads_that_wait),
 	    TEST(test_thread_without_room),

@@ -2,6 +2,7 @@
 #ifndef TESTS_RECORD_SUPPORT_H
 #define TESTS_RECORD_SUPPORT_H
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,12 +10,58 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <weft/record.h>
 
 #include "base/vec.h"
 #include "trace/trace.h"
+
+/* Each test has a folder, and records into `directory` in it. */
+static char scratch[64];
+static char directory[128];
+
+static int set_up(void **state)
+{
+	strcpy(scratch, "/tmp/weft-record-XXXXXX");
+	if (!mkdtemp(scratch))
+		return -1;
+	snprintf(directory, sizeof directory, "%s/trace", scratch);
+	return 0;
+}
+
+static void remove_tree(const char *path)
+{
+	DIR *d = opendir(path);
+	const struct dirent *entry;
+	while (d && (entry = readdir(d)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) {
+			char name[512];
+			snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+			if (unlink(name))
+				remove_tree(name);
+		}
+	if (d)
+		closedir(d);
+	rmdir(path);
+}
+
+static int tear_down(void **state)
+{
+	weft_stop();
+	remove_tree(scratch);
+	return 0;
+}
+
+static void start(struct weft_record_options options)
+{
+	if (!options.buffer)
+		options.directory = directory;
+	int status = weft_start(&options);
+	if (status < 0)
+		fail_msg("%d: %s", status, weft_start_error());
+}
 
 /* A trace that was read whole. */
 struct read_back {

@@ -107,6 +107,16 @@ static void events_of_a_growing_trace_are_noticed(void **state)
 	assert_int_equal(open_and_count(), 3000);
 }
 
+/* Up to when the program is known to have lived. */
+static int64_t lived_until(void)
+{
+	struct weft_trace *trace;
+	assert_int_equal(weft_trace_open(&trace, path, NULL), WEFT_OK);
+	int64_t until_ns = weft_trace_info(trace)->until_ns;
+	weft_trace_close(trace);
+	return until_ns;
+}
+
 static void a_program_that_was_killed_records_no_more(void **state)
 {
 	int ends[2];
@@ -124,9 +134,11 @@ static void a_program_that_was_killed_records_no_more(void **state)
 	}
 	assert_int_equal(read(ends[0], &byte, 1), 1);
 	assert_true(weft_trace_is_recorded(path));
+	assert_true(lived_until() > 0);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	assert_false(weft_trace_is_recorded(path));
+	assert_true(lived_until() == 0);
 	assert_int_equal(open_and_count(), 1);
 	close(ends[0]);
 	close(ends[1]);

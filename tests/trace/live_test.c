@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 #include <weft/record.h>
 
 #include "trace/trace.h"
+#include "wire/wire.h"
 
 static char scratch[64], path[96];
 
@@ -148,6 +150,79 @@ static void all_streams_end_at_one_moment(void **state)
 	at_each_look = 0;
 	sem_post(&asked);
 	pthread_join(thread, NULL);
+}
+
+/* Where the buffer's packet of events stands that has this number in its stream. */
+static size_t find_packet(uint64_t sequence, struct weft_packet_header *header)
+{
+	for (size_t at = 0; at + sizeof *header <= sizeof buffer; at += 8) {
+		memcpy(header, buffer + at, sizeof *header);
+		if (header->magic == WEFT_PACKET_MAGIC && header->stream_id == WEFT_CLASS_EVENTS && header->sequence == sequence)
+			return at;
+	}
+	fail_msg("there is no packet %llu", (unsigned long long)sequence);
+	return 0;
+}
+
+/* One OS thread fills its ring more than once between any two looks at all. */
+static void who_is_overtaken_does_not_know_how_it_goes_on(void **state)
+{
+	struct weft_record_options options = {.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 16, .streams = 2};
+	struct weft_trace *trace;
+	pthread_t thread;
+	bool is_pair = false;
+	assert_int_equal(weft_start(&options), WEFT_OK);
+	assert_int_equal(sem_init(&asked, 0, 0) | sem_init(&answered, 0, 0), 0);
+	at_each_look = 500;
+	looks = 0;
+	next_number[0] = next_number[1] = 0;
+	assert_int_equal(pthread_create(&thread, NULL, other_thread, NULL), 0);
+	go_on(true);
+	assert_int_equal(weft_trace_open_live(&trace, read_and_go_on, &is_pair, sizeof buffer, "buffer", NULL), WEFT_OK);
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	assert_int_equal(info->skipped_count, 1);
+	assert_non_null(strstr(info->skipped[0].where.what, "faster than it can be read"));
+	assert_true(info->stream_count > 0);
+	assert_int_equal(info->gap_count, info->stream_count);
+	for (size_t i = 0; i < info->gap_count; i++) {
+		assert_int_equal(info->gaps[i].stream, i);
+		assert_true(info->gaps[i].from_ns < INT64_MAX && info->gaps[i].to_ns == INT64_MAX);
+	}
+	weft_trace_close(trace);
+	at_each_look = 0;
+	sem_post(&asked);
+	pthread_join(thread, NULL);
+}
+
+static bool read_before_its_header_came(void *ctx, uint64_t offset, void *to, size_t bytes)
+{
+	memcpy(to, buffer + offset, bytes);
+	if (looks++ == 0)
+		memset((char *)to + *(size_t *)ctx, 0, sizeof(struct weft_packet_header));
+	return true;
+}
+
+static void a_packet_that_begins_after_the_copy_is_found(void **state)
+{
+	enum { COUNT = 2000 };
+	struct weft_record_options options = {.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 16};
+	struct weft_packet_header header;
+	struct weft_trace *trace;
+	const struct weft_event *events;
+	size_t count, seen = 0;
+	memset(buffer, 0, sizeof buffer);
+	assert_int_equal(weft_start(&options), WEFT_OK);
+	for (int i = 0; i < COUNT; i++)
+		weft_await(i, 1);
+	size_t late = find_packet(1, &header);
+	looks = 0;
+	assert_int_equal(
+	    weft_trace_open_live(&trace, read_before_its_header_came, &late, sizeof buffer, "buffer", NULL), WEFT_OK);
+	while (weft_trace_next(trace, &events, &count) == 1)
+		seen += count;
+	assert_int_equal(seen, COUNT);
+	assert_int_equal(weft_trace_info(trace)->skipped_count, 0);
+	weft_trace_close(trace);
 }
 
 /* ---- What lacks something in the middle ---- */
@@ -322,6 +397,132 @@ static void a_stream_that_is_missing_is_a_gap(void **state)
 	weft_trace_close(trace);
 }
 
+static void *record_as(void *name)
+{
+	pthread_setname_np(pthread_self(), name);
+	return record_once(name);
+}
+
+/* Opens the directory as an archive, without some files. */
+static struct weft_trace *open_archive(const char *without)
+{
+	char command[512], archive[128];
+	struct weft_trace *trace;
+	struct weft_error err = {0};
+	snprintf(archive, sizeof archive, "%s/archive.tar", scratch);
+	snprintf(command, sizeof command, "cd %s && tar cf archive.tar --exclude='%s' trace", scratch, without);
+	assert_int_equal(system(command), 0);
+	if (weft_trace_open(&trace, archive, &err) < 0)
+		fail_msg("%s", err.what);
+	return trace;
+}
+
+/* Nobody counted its packets at the end, but the definitions know who was there. */
+static void what_a_killed_program_leaves_tells_its_os_threads(void **state)
+{
+	pid_t child = fork();
+	if (child == 0) {
+		struct weft_record_options options = {.mode = WEFT_RECORD_GROW, .directory = path};
+		pthread_t thread;
+		bool fine = weft_start(&options) == WEFT_OK;
+		weft_await(3, 4);
+		for (int i = 0; i < 2; i++) {
+			fine = fine && pthread_create(&thread, NULL, record_as, i ? "green" : "red") == 0;
+			pthread_join(thread, NULL);
+		}
+		raise(fine ? SIGKILL : SIGTERM);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	struct weft_trace *trace = open_archive("none");
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	assert_true(info->unfinished);
+	/* A file that waits for the next OS thread is no stream. */
+	assert_int_equal(info->stream_count, 3);
+	assert_int_equal(info->gap_count, 0);
+	weft_trace_close(trace);
+	trace = open_archive("stream-1-*");
+	info = weft_trace_info(trace);
+	assert_int_equal(info->stream_count, 2);
+	assert_int_equal(info->skipped_count, 1);
+	assert_string_equal(info->skipped[0].where.what, "nothing is left of 1 stream");
+	assert_int_equal(info->gap_count, 1);
+	assert_int_equal(info->gaps[0].stream, 1);
+	weft_trace_close(trace);
+}
+
+/* ---- Packets without the rest of their trace ---- */
+
+static void record_one(void)
+{
+	struct weft_record_options options = {.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 16};
+	memset(buffer, 0, sizeof buffer);
+	assert_int_equal(weft_start(&options), WEFT_OK);
+	weft_await(1, 2);
+	weft_stop();
+}
+
+static void what_stands_behind_a_trace_is_told_as_far_as_it_goes(void **state)
+{
+	enum { TAIL = 1000 };
+	static _Alignas(8) unsigned char both[sizeof buffer + TAIL];
+	struct weft_packet_header header;
+	struct weft_trace *trace;
+	record_one();
+	memcpy(both, buffer, sizeof buffer);
+	record_one();
+	memcpy(both + sizeof buffer, buffer + find_packet(0, &header), TAIL);
+	assert_int_equal(weft_trace_open_memory(&trace, both, sizeof both, "both", NULL), WEFT_OK);
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	assert_int_equal(info->skipped_count, 1);
+	assert_string_equal(info->skipped[0].where.what, "a packet of another trace");
+	assert_int_equal(info->skipped[0].where.offset, sizeof buffer);
+	assert_int_equal(info->skipped[0].bytes, TAIL);
+	weft_trace_close(trace);
+}
+
+static void packets_alone_do_not_tell_who_recorded_them(void **state)
+{
+	struct weft_trace *trace;
+	record_files();
+	assert_int_equal(weft_trace_open(&trace, file("stream-0-0"), NULL), WEFT_OK);
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	assert_int_equal(info->host.len + info->process.len + info->command.len + info->runtimes.len, 0);
+	weft_trace_close(trace);
+}
+
+/* An event has 16 bits for its stream. */
+static void more_streams_than_an_event_can_name_share_the_last(void **state)
+{
+	enum { COUNT = UINT16_MAX + 5, BYTES = 256 };
+	struct weft_packet_header header;
+	struct weft_trace *trace;
+	const struct weft_event *events;
+	size_t count, seen = 0, shared = 0;
+	unsigned char *all = malloc((size_t)COUNT * BYTES);
+	assert_non_null(all);
+	record_one();
+	size_t from = find_packet(0, &header);
+	assert_true(header.content_size <= BYTES * 8);
+	header.packet_size = BYTES * 8;
+	for (uint32_t i = 0; i < COUNT; i++) {
+		header.stream_instance_id = i;
+		memcpy(all + (size_t)i * BYTES, buffer + from, BYTES);
+		memcpy(all + (size_t)i * BYTES, &header, sizeof header);
+	}
+	assert_int_equal(weft_trace_open_memory(&trace, all, (size_t)COUNT * BYTES, "all", NULL), WEFT_OK);
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	assert_int_equal(info->stream_count, UINT16_MAX + 1);
+	while (weft_trace_next(trace, &events, &count) == 1)
+		for (size_t i = 0; i < count; i++, seen++)
+			shared += events[i].stream == UINT16_MAX;
+	assert_int_equal(seen, COUNT);
+	assert_int_equal(shared, COUNT - UINT16_MAX);
+	weft_trace_close(trace);
+	free(all);
+}
+
 static void read_in_memory(const void *bytes, size_t size)
 {
 	struct weft_trace *trace;
@@ -370,11 +571,17 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_ring_that_goes_on_is_copied_as_one_stretch),
 	    TEST(all_streams_end_at_one_moment),
+	    TEST(who_is_overtaken_does_not_know_how_it_goes_on),
+	    TEST(a_packet_that_begins_after_the_copy_is_found),
 	    TEST(a_file_that_is_missing_in_the_middle_is_a_gap),
 	    TEST(the_first_file_that_is_missing_is_a_gap),
 	    TEST(zeros_in_the_middle_are_a_gap),
 	    TEST(zeros_at_the_end_leave_the_end_open),
 	    TEST(a_stream_that_is_missing_is_a_gap),
+	    TEST(what_a_killed_program_leaves_tells_its_os_threads),
+	    TEST(what_stands_behind_a_trace_is_told_as_far_as_it_goes),
+	    TEST(packets_alone_do_not_tell_who_recorded_them),
+	    TEST(more_streams_than_an_event_can_name_share_the_last),
 	    TEST(nothing_is_read_behind_the_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
