@@ -65,7 +65,6 @@ static void check_equal(const struct weft_model *m, const struct weft_model *who
 	assert_int_equal(m->await_end_count, whole->await_end_count);
 	assert_int_equal(m->stack_count, whole->stack_count);
 	assert_int_equal(m->spin_count, whole->spin_count);
-	assert_int_equal(m->processor_count, whole->processor_count);
 	assert_int_equal(m->death_count, whole->death_count);
 	assert_int_equal(m->message_count, whole->message_count);
 	for (size_t i = 0; i < whole->sleep_count; i++) {
@@ -200,8 +199,7 @@ static void make(enum weft_op op, int64_t a, int64_t b, uint8_t kind)
 /* What a recorder tells besides: awaits again and again, and details. */
 static void awaits_and_details(void **state)
 {
-	static const uint8_t kinds[] = {
-	    WEFT_DETAIL_STACK, WEFT_DETAIL_SPIN, WEFT_DETAIL_PROCESSOR, WEFT_DETAIL_DIED, WEFT_DETAIL_MESSAGE};
+	static const uint8_t kinds[] = {WEFT_DETAIL_STACK, WEFT_DETAIL_SPIN, WEFT_DETAIL_DIED, WEFT_DETAIL_MESSAGE};
 	enum { COUNT = 60 };
 	made_count = 0;
 	for (int i = 1; i <= COUNT; i++)
