@@ -7,7 +7,7 @@ import {readFileSync} from "node:fs";
 import {join, resolve} from "node:path";
 import {pathToFileURL} from "node:url";
 
-const FRAMES = 90, ZOOMS = [2, 20, 200, 2000];
+const FRAMES = 90, ZOOMS = [1.2, 2, 20, 200, 2000];
 const [driver, ...pages] = process.argv.slice(2);
 const {chromium} = await import(pathToFileURL(join(resolve(driver), "node_modules/playwright-core/index.mjs")));
 
