@@ -53,6 +53,20 @@ static double table_ms(struct weft_viewer *v)
 	return took;
 }
 
+/* Of a fifth of the time, in the middle. */
+static double span_table_ms(struct weft_viewer *v)
+{
+	struct weft_table *table;
+	struct weft_error err;
+	int64_t fifth = v->model->end_ns / 5;
+	double begin = now_ms();
+	if (weft_table_create(&table, v->facts, 2 * fifth, 3 * fifth, &err) < 0)
+		fatal("%s", err.what);
+	double took = now_ms() - begin;
+	weft_table_destroy(table);
+	return took;
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const typed[] = {
@@ -102,6 +116,7 @@ int main(int argc, char **argv)
 	printf("focus_ms %.3f\n", focus_ms(v));
 	printf("fold_ms %.3f\n", fold_ms(v));
 	printf("table_ms %.3f\n", table_ms(v));
+	printf("span_table_ms %.3f\n", span_table_ms(v));
 	weft_rows_finish(&panel);
 	weft_viewer_destroy(v);
 	return 0;

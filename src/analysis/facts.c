@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analysis/life.h"
+#include "analysis/shapes.h"
 #include "analysis/walk.h"
 
 struct measured {
@@ -21,6 +22,8 @@ struct weft_facts {
 	uint32_t *came;            /* those that became another, by what they became */
 	size_t created_count, came_count;
 	struct measured *measured; /* by promise */
+	uint32_t *sort_of;         /* by promise, or NULL */
+	size_t sorts;
 };
 
 /* Turns counts into where each one's items begin. */
@@ -132,6 +135,7 @@ void weft_facts_destroy(struct weft_facts *f)
 	free(f->created);
 	free(f->came);
 	free(f->measured);
+	free(f->sort_of);
 	free(f);
 }
 
@@ -338,4 +342,29 @@ size_t weft_facts_links(const struct weft_facts *f, uint32_t promise, bool to_it
 	size_t begin = links_from(f, items, to_it, promise, 0), end = links_from(f, items, to_it, promise, WEFT_LINK_KINDS);
 	*links = items + begin;
 	return end - begin;
+}
+
+/* By promise, the first sort with its shape. */
+const uint32_t *weft_facts_sorts(struct weft_facts *f, size_t *count)
+{
+	const struct weft_model *m = f->model;
+	struct weft_ties ties;
+	struct weft__sorts sorts = {0};
+	uint32_t *group = NULL;
+	if (!f->sort_of && weft_ties_init(&ties, m, WEFT_TIES_NONE, NULL) == WEFT_OK) {
+		if (weft__sorts_init(&sorts, &ties, NULL) == WEFT_OK &&
+		    (group = malloc((sorts.items.count + 1) * sizeof *group)) &&
+		    weft__shapes_group(group, m, &sorts, NULL) == WEFT_OK) {
+			for (size_t p = 0; p < m->promise_count; p++)
+				sorts.of[p] = group[sorts.of[p]];
+			f->sort_of = sorts.of;
+			f->sorts = sorts.items.count;
+			sorts.of = NULL;
+		}
+		free(group);
+		weft__sorts_finish(&sorts);
+		weft_ties_finish(&ties);
+	}
+	*count = f->sorts;
+	return f->sort_of;
 }

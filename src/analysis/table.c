@@ -2,6 +2,7 @@
 #include "analysis/table.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/names.h"
@@ -36,30 +37,6 @@ int64_t weft_table_took(const struct weft_facts *facts, uint32_t promise)
 	return end_ns == INT64_MAX || p->flags & WEFT_PROMISE_START_UNKNOWN ? -1
 	       : end_ns > p->start_ns                                       ? end_ns - p->start_ns
 									    : 0;
-}
-
-/* By promise, the first sort with its shape. */
-static bool find_sorts(struct weft_table *table, const struct weft_model *m)
-{
-	struct weft_ties ties;
-	struct weft__sorts sorts = {0};
-	uint32_t *group = NULL;
-	if (weft_ties_init(&ties, m, WEFT_TIES_NONE, NULL) < 0)
-		return false;
-	bool done = weft__sorts_init(&sorts, &ties, NULL) == WEFT_OK &&
-		    (group = malloc((sorts.items.count + 1) * sizeof *group)) &&
-		    weft__shapes_group(group, m, &sorts, NULL) == WEFT_OK;
-	if (done) {
-		for (size_t p = 0; p < m->promise_count; p++)
-			sorts.of[p] = group[sorts.of[p]];
-		table->sort_of = sorts.of;
-		table->sorts = sorts.items.count;
-		sorts.of = NULL;
-	}
-	free(group);
-	weft__sorts_finish(&sorts);
-	weft_ties_finish(&ties);
-	return done;
 }
 
 static void add(struct weft_table_row *row, const struct weft_facts *facts, uint32_t promise)
@@ -115,17 +92,20 @@ static bool rank(struct weft_table *table, const struct weft_facts *facts, size_
 	return done;
 }
 
-int weft_table_create(
-    struct weft_table **out, const struct weft_facts *facts, int64_t from_ns, int64_t to_ns, struct weft_error *err)
+int weft_table_create(struct weft_table **out, struct weft_facts *facts, int64_t from_ns, int64_t to_ns, struct weft_error *err)
 {
 	const struct weft_model *m = weft_facts_model(facts);
 	struct weft_table *table = calloc(1, sizeof *table);
-	bool done = table && find_sorts(table, m) && (table->rows = calloc(table->sorts + 1, sizeof *table->rows));
-	for (uint32_t p = 1; done && p < m->promise_count; p++) {
+	const uint32_t *sort_of = table ? weft_facts_sorts(facts, &table->sorts) : NULL;
+	bool done = sort_of && (table->sort_of = malloc((m->promise_count + 1) * sizeof *table->sort_of)) &&
+		    (table->rows = calloc(table->sorts + 1, sizeof *table->rows));
+	if (done)
+		table->sort_of[WEFT_SYSTEM] = WEFT_NONE;
+	for (uint32_t p = WEFT_SYSTEM + 1; done && p < m->promise_count; p++) {
 		if (m->promises[p].end_ns < from_ns || m->promises[p].start_ns > to_ns)
 			table->sort_of[p] = WEFT_NONE;
 		else
-			add(&table->rows[table->sort_of[p]], facts, p);
+			add(&table->rows[table->sort_of[p] = sort_of[p]], facts, p);
 	}
 	for (uint32_t i = 0; done && i < table->sorts; i++)
 		if (table->rows[i].count > 0) {

@@ -46,8 +46,7 @@ const char *weft_table_order_name(enum weft_table_order order);
 const char *weft_table_order_text(enum weft_table_order order);
 
 /* Of the promises that are alive at any time from..to.  Near-linear.  On failure *out is untouched: WEFT_ENOMEM. */
-int weft_table_create(
-    struct weft_table **out, const struct weft_facts *facts, int64_t from_ns, int64_t to_ns, struct weft_error *err);
+int weft_table_create(struct weft_table **out, struct weft_facts *facts, int64_t from_ns, int64_t to_ns, struct weft_error *err);
 void weft_table_sort(struct weft_table *table, enum weft_table_order order);
 void weft_table_destroy(struct weft_table *table); /* accepts NULL */
 
