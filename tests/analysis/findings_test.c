@@ -471,6 +471,8 @@ static void a_lost_wakeup_names_who_was_too_late_and_for_what(void **state)
 		}
 		signal_to(early, unconcerned);
 		tick_ns = others ? 0 : 100; /* a coarse clock says that all of it was at one time */
+		if (others)                 /* it was woken before, not by a later signal */
+			weft_resolve(condition, weft_create(condition, WEFT_KIND_TASK, WEFT_SITE()));
 		weft_id task = wait_for_condition(late, condition);
 		tick_ns = 100;
 		sleep_for(MS);
@@ -919,6 +921,36 @@ static void an_id_that_nobody_was_given_is_told(void **state)
 	}
 }
 
+static void an_os_thread_that_waits_after_the_last_signal_sleeps_for_ever(void **state)
+{
+	start_recording();
+	weft_id sleeper = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+	weft_id by = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+	weft_id condition = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONDITION, WEFT_SITE());
+	WEFT_LABEL(sleeper, "sleeper");
+	WEFT_LABEL(by, "producer");
+	WEFT_LABEL(condition, "ready");
+	weft_run(by);
+	weft_signal_only(by, condition);
+	now_ns += 2 * MS;
+	weft_resolve(by, by);
+	now_ns += 5 * MS;
+	weft_run(sleeper);
+	weft_await(sleeper, condition);
+	sleep_for(MS);
+	explain(true);
+	const struct weft_finding *hang = only(WEFT_FINDING_HANG, sleeper);
+	assert_int_equal(hang->verdict, WEFT_VERDICT_LOST_WAKEUP);
+	assert_int_equal(model->promises[hang->root].id, condition);
+	assert_non_null(strstr(hang->title, "\"sleeper\""));
+	assert_non_null(strstr(hang->title, "sleeps for ever: lost wake-up"));
+	assert_non_null(strstr(hang->title, "was last signalled 7.00 ms before"));
+	assert_line(hang, WEFT_EVIDENCE_CAUSE, 0, by, "for the last time");
+	assert_line(hang, WEFT_EVIDENCE_CAUSE, 1, by, "ends: nobody else ever signalled");
+	assert_line(hang, WEFT_EVIDENCE_CAUSE, 2, sleeper, "7.00 ms too late");
+	forget();
+}
+
 /* ---- Work that nobody takes ---- */
 
 struct worker {
@@ -1045,6 +1077,7 @@ int main(void)
 	    cmocka_unit_test(a_long_chain_is_told_from_both_ends),
 	    cmocka_unit_test(a_lost_wakeup_names_who_was_too_late_and_for_what),
 	    cmocka_unit_test(who_waits_after_the_last_signal_is_told_how_late_it_was),
+	    cmocka_unit_test(an_os_thread_that_waits_after_the_last_signal_sleeps_for_ever),
 	    cmocka_unit_test(a_promise_that_hangs_is_told_with_the_locks_that_it_holds),
 	    cmocka_unit_test(a_promise_whose_creator_failed_is_told_with_the_error),
 	    cmocka_unit_test(a_promise_that_nobody_runs_again_is_told_with_what_ended),

@@ -303,7 +303,7 @@ static void gather_alike(struct weft__finder *f, struct alike *alike)
 	const struct weft__blocked *blocked = f->chains.blocked.items;
 	if (f->chains.blocked.count < LEAST_ALIKE || !(alike->shape_of = weft__finding_shapes(f)))
 		return;
-	for (size_t i = 0, count = 0; i < f->chains.blocked.count && weft__finding_goes_on(f, i, f->chains.blocked.count);
+	for (size_t i = 0, count; i < f->chains.blocked.count && weft__finding_goes_on(f, i, f->chains.blocked.count);
 	     i += count) {
 		count = weft__chains_blocked(&f->chains, blocked[i].root, &(const struct weft__blocked *){NULL});
 		if (!is_told_here(f, blocked[i].root))
@@ -450,7 +450,7 @@ void weft__find_hang(struct weft__finder *f)
 	const struct weft__blocked *blocked = f->chains.blocked.items;
 	struct alike alike = {.shape_of = NULL};
 	gather_alike(f, &alike);
-	for (size_t i = 0, count = 0; i < f->chains.blocked.count && weft__finding_goes_on(f, i, f->chains.blocked.count);
+	for (size_t i = 0, count; i < f->chains.blocked.count && weft__finding_goes_on(f, i, f->chains.blocked.count);
 	     i += count) {
 		uint32_t root = blocked[i].root;
 		count = weft__chains_blocked(&f->chains, root, &(const struct weft__blocked *){NULL});
