@@ -21,11 +21,10 @@ static void a_long_run_that_kept_nobody_who_was_ready_is_not_certain(void **stat
 	forget();
 }
 
-/* Timers that go on are called back, not ended: a loop that has no others is stalled all the same. */
-static void who_is_called_back_after_a_long_run_may_have_been_late_for_it(void **state)
+static void expect_late(enum weft_kind kind)
 {
 	start_recording();
-	weft_id beat = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	weft_id beat = weft_create(WEFT_SYSTEM_ID, kind, WEFT_SITE());
 	weft_id other = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
 	weft_id slow = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
 	sleep_for(5 * MS);
@@ -50,6 +49,13 @@ static void who_is_called_back_after_a_long_run_may_have_been_late_for_it(void *
 	assert_int_equal(victims, 1);
 	assert_non_null(strstr(stall->title, "1 promise "));
 	forget();
+}
+
+/* Timers that go on are called back, not ended: a loop that has no others is stalled all the same. */
+static void who_is_called_back_after_a_long_run_may_have_been_late_for_it(void **state)
+{
+	expect_late(WEFT_KIND_TIMER);
+	expect_late(WEFT_KIND_POLL);
 }
 
 /* ---- Who was ready, and who ran ---- */
@@ -139,7 +145,7 @@ static void each_stall_is_told_with_what_it_cost(void **state)
 	forget();
 }
 
-static void what_a_promise_did_since_its_input_ended_is_no_waiting(void **state)
+static void do_something_before_reading(bool leaves_a_trace)
 {
 	start_recording();
 	weft_id work = worker_new();
@@ -151,14 +157,36 @@ static void what_a_promise_did_since_its_input_ended_is_no_waiting(void **state)
 	weft_run(WEFT_SYSTEM_ID);
 	now_ns += 3 * MS;
 	weft_run(w.promise);
-	weft_id late = weft_create(w.promise, WEFT_KIND_TASK, WEFT_SITE());
-	weft_resolve(w.promise, late);
+	if (leaves_a_trace) {
+		weft_id late = weft_create(w.promise, WEFT_KIND_TASK, WEFT_SITE());
+		weft_resolve(w.promise, late);
+		weft_read(w.promise, late);
+	}
 	weft_read(w.promise, w.input);
-	weft_read(w.promise, late);
 	weft_resolve(w.promise, w.promise);
 	sleep_for(MS);
 	explain(true);
 	assert_int_equal(findings->count, 0);
+	forget();
+}
+
+static void what_a_promise_did_since_its_input_ended_is_no_waiting(void **state)
+{
+	do_something_before_reading(true);
+	do_something_before_reading(false);
+}
+
+static void the_first_that_runs_may_be_a_stall(void **state)
+{
+	start_recording();
+	weft_id work = worker_new();
+	struct waiter w = waiter_new();
+	weft_run(work);
+	weft_resolve(work, w.input);
+	now_ns += 30 * MS;
+	serve(w);
+	explain(true);
+	only(WEFT_FINDING_STALL, work);
 	forget();
 }
 
@@ -574,6 +602,7 @@ int main(void)
 	    cmocka_unit_test(who_is_called_back_after_a_long_run_may_have_been_late_for_it),
 	    cmocka_unit_test(who_is_late_is_late_for_the_last_stall),
 	    cmocka_unit_test(each_stall_is_told_with_what_it_cost),
+	    cmocka_unit_test(the_first_that_runs_may_be_a_stall),
 	    cmocka_unit_test(what_a_promise_did_since_its_input_ended_is_no_waiting),
 	    cmocka_unit_test(a_pause_that_is_most_of_a_run_is_told_instead_of_it),
 	    cmocka_unit_test(a_stall_holds_up_its_own_os_thread_alone),
