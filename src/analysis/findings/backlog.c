@@ -68,6 +68,25 @@ static bool is_drained(const struct weft__finder *f, const struct weft_counter *
 	       c->samples[c->count - 1].time_ns - c->samples[peak].time_ns >= c->samples[peak].time_ns - c->samples[0].time_ns;
 }
 
+/* A ring has lost the changes of one OS thread up to one time, and of another up to another: the counter from where all are
+ * known, with the least value as 0.  Its samples are the caller's; without any there was no memory. */
+static struct weft_counter count_known(struct weft__finder *f, const struct weft_counter *c, int64_t horizon_ns)
+{
+	struct weft_counter known = {.name = c->name};
+	size_t first = 0;
+	while (first < c->count && c->samples[first].time_ns < horizon_ns)
+		first++;
+	int64_t least = first < c->count ? c->samples[first].value : 0;
+	for (size_t i = first; i < c->count; i++)
+		least = c->samples[i].value < least ? c->samples[i].value : least;
+	if ((known.samples = weft__finding_alloc(f, c->count - first, sizeof *known.samples)))
+		for (size_t i = first; i < c->count; i++) {
+			known.samples[known.count] = c->samples[i];
+			known.samples[known.count++].value -= least;
+		}
+	return known;
+}
+
 static bool is_text(const struct weft_model *m, uint32_t number, struct weft_str text)
 {
 	struct weft_str other = weft_model_text(m, number);
@@ -278,14 +297,18 @@ void weft__find_backlog(struct weft__finder *f)
 	if (f->waiting.pending.count >= f->options.leak_count)
 		find_pending(f);
 	const struct weft_model *m = f->model;
+	const int64_t horizon_ns = f->lacks[m->trace->part_count ? m->trace->part_count : 1].horizon_ns;
 	for (size_t i = 0; i < m->counter_count && weft__finding_goes_on(f, i, m->counter_count); i++) {
-		const struct weft_counter *c = &m->counters[i];
-		if (c->count < LEAST_CHANGES || c->is_partial)
+		if (m->counters[i].count < LEAST_CHANGES || m->counters[i].is_partial)
 			continue;
+		const bool is_left = horizon_ns > 0;
+		struct weft_counter known = is_left ? count_known(f, &m->counters[i], horizon_ns) : (struct weft_counter){0};
+		const struct weft_counter *c = is_left ? &known : &m->counters[i];
 		struct flow flow = measure(c);
-		if (is_backlog(f, c, &flow))
+		if (c->count >= LEAST_CHANGES && is_backlog(f, c, &flow))
 			tell_backlog(f, c, &flow);
-		else if (is_drained(f, c))
+		else if (c->count >= LEAST_CHANGES && is_drained(f, c))
 			tell_drained(f, c);
+		free(known.samples);
 	}
 }

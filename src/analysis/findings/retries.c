@@ -11,6 +11,7 @@
 
 enum {
 	LEAST_TRIES = 30,
+	LEAST_LEFT = 16,          /* where those before were overwritten */
 	MOST_PAUSE_NS = 50000000, /* on average, from a failure to the next try */
 	GROWTH = 4,               /* that many times as long in the end: each pause is longer than the one before */
 	MOST_STEPS = 6            /* from a try back to the one before it, by creators */
@@ -78,6 +79,25 @@ static uint32_t series_read_by(const struct search *s, uint32_t maker, uint32_t 
 	return WEFT_IDMAP_NONE;
 }
 
+static bool has_read(const struct weft__finder *f, uint32_t maker, uint32_t p)
+{
+	for (uint32_t i = f->ties.in_begin[p]; i < f->ties.in_begin[p + 1]; i++)
+		if (f->model->links[f->ties.in[i]].kind == WEFT_LINK_READ && f->model->links[f->ties.in[i]].from == maker)
+			return true;
+	return false;
+}
+
+/* The same where the beginning of `maker` was overwritten, as in a ring: an OS thread that serves many, or one that tries again.
+ * Whoever reads the error of each try before the next one does so. */
+static uint32_t series_of_unknown(const struct search *s, uint32_t maker, uint32_t p)
+{
+	const struct weft__finder *f = s->finder;
+	if (maker == WEFT_NONE || f->model->promises[maker].kind != WEFT_KIND_PREEXISTING)
+		return WEFT_IDMAP_NONE;
+	const uint32_t number = weft_idmap_get(&s->of_maker, maker_key(f, p));
+	return number != WEFT_IDMAP_NONE && has_read(f, maker, s->series.items[number].last) ? number : WEFT_IDMAP_NONE;
+}
+
 /* The series of the try before p, or WEFT_IDMAP_NONE. */
 static uint32_t series_before(const struct search *s, uint32_t p)
 {
@@ -92,8 +112,9 @@ static uint32_t series_before(const struct search *s, uint32_t p)
 	uint32_t number = series_read_by(s, m->promises[p].created_by, s->finder->sorts.of[p]);
 	if (number != WEFT_IDMAP_NONE)
 		return number;
-	return makes_for_itself(s->finder, m->promises[p].created_by) ? weft_idmap_get(&s->of_maker, maker_key(s->finder, p))
-								      : WEFT_IDMAP_NONE;
+	maker = m->promises[p].created_by;
+	return makes_for_itself(s->finder, maker) ? weft_idmap_get(&s->of_maker, maker_key(s->finder, p))
+						  : series_of_unknown(s, maker, p);
 }
 
 /* False: p does not come after the series' last try, or has another error. */
@@ -130,10 +151,12 @@ static void add_try(struct search *s, uint32_t p)
 	s->finder->no_memory |= !weft_idmap_set(&s->of_maker, maker_key(s->finder, p), number);
 }
 
-static bool is_storm(const struct series *series)
+static bool is_storm(const struct weft__finder *f, const struct series *series)
 {
+	const uint32_t maker = f->model->promises[series->first].created_by;
+	const bool is_left = maker != WEFT_NONE && f->model->promises[maker].kind == WEFT_KIND_PREEXISTING;
 	int64_t pauses = series->count - 1, latest_ns = (series->latest_ns[0] + series->latest_ns[1]) / 2;
-	return series->count >= LEAST_TRIES && series->paused_ns <= pauses * MOST_PAUSE_NS &&
+	return series->count >= (is_left ? LEAST_LEFT : LEAST_TRIES) && series->paused_ns <= pauses * MOST_PAUSE_NS &&
 	       latest_ns < GROWTH * (series->first_ns + series->paused_ns / pauses);
 }
 
@@ -174,7 +197,7 @@ void weft__find_retries(struct weft__finder *f)
 			add_try(&s, p);
 	}
 	for (size_t i = 0; !f->no_memory && i < s.series.count; i++)
-		if (is_storm(&s.series.items[i]))
+		if (is_storm(f, &s.series.items[i]))
 			tell_retries(f, &s.series.items[i]);
 	free(s.of_try);
 	weft_idmap_finish(&s.of_maker);

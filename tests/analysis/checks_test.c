@@ -1,0 +1,362 @@
+/* checks_test.c: what each of some checks needs to tell of a fault, and what it takes for none.  SPDX-License-Identifier: ISC */
+#include "findings.h"
+
+static size_t count_of(enum weft_finding_kind kind)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < findings->count; i++)
+		count += findings->findings[i].kind == kind;
+	return count;
+}
+
+static const struct weft_finding *find(enum weft_finding_kind kind)
+{
+	for (size_t i = 0; i < findings->count; i++)
+		if (findings->findings[i].kind == kind)
+			return &findings->findings[i];
+	return NULL;
+}
+
+static const struct weft_finding *assert_says(enum weft_finding_kind kind, weft_id where, const char *says)
+{
+	const struct weft_finding *finding = find(kind);
+	assert_non_null(finding);
+	assert_int_equal(model->promises[finding->promise].id, where);
+	if (!strstr(finding->title, says))
+		fail_msg("\"%s\" does not say \"%s\"", finding->title, says);
+	return finding;
+}
+
+/* ---- Ended twice ---- */
+
+static weft_id answer(void)
+{
+	return weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+}
+
+static void who_is_ended_again_is_told_once_for_its_sort(void **state)
+{
+	start_recording();
+	weft_id first = 0;
+	for (int i = 0; i < 3; i++) {
+		weft_id task = answer();
+		first = i == 0 ? task : first;
+		weft_resolve(WEFT_SYSTEM_ID, task);
+		now_ns += MS;
+		if (i < 2)
+			weft_resolve(WEFT_SYSTEM_ID, task);
+	}
+	explain(true);
+	assert_int_equal(count_of(WEFT_FINDING_TWICE), 1);
+	const struct weft_finding *twice =
+	    assert_says(WEFT_FINDING_TWICE, first, "a second time, 1.00 ms after its end, and so were 1 more");
+	assert_true(twice->sure);
+	assert_line(twice, WEFT_EVIDENCE_CAUSE, 1, first, "ends");
+	forget();
+}
+
+/* A clock that stands still puts both ends at one time. */
+static void two_ends_at_one_time_are_two(void **state)
+{
+	start_recording();
+	weft_id task = answer();
+	tick_ns = 0;
+	weft_resolve(WEFT_SYSTEM_ID, task);
+	weft_resolve(WEFT_SYSTEM_ID, task);
+	tick_ns = 100;
+	explain(true);
+	assert_says(WEFT_FINDING_TWICE, task, "a second time");
+	forget();
+}
+
+/* Its result may still come. */
+static void what_was_cancelled_may_end(void **state)
+{
+	start_recording();
+	weft_id task = answer();
+	weft_fail(WEFT_SYSTEM_ID, task, "cancelled");
+	weft_resolve(WEFT_SYSTEM_ID, task);
+	explain(true);
+	assert_int_equal(count_of(WEFT_FINDING_TWICE), 0);
+	forget();
+}
+
+/* ---- Wasted work ---- */
+
+/* A pick of work and a timeout, which comes first; the work goes on for that long. */
+static weft_id give_up(uint64_t goes_on_ns, bool somebody_reads)
+{
+	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	weft_id pick = weft_create(main_promise, WEFT_KIND_PICK, WEFT_SITE());
+	weft_id work = weft_create(main_promise, WEFT_KIND_BIND, WEFT_SITE()),
+		timer = weft_create(main_promise, WEFT_KIND_TIMER, WEFT_SITE());
+	weft_await(pick, work);
+	weft_await(pick, timer);
+	sleep_for(20 * MS);
+	weft_run(main_promise);
+	weft_fail(WEFT_SYSTEM_ID, timer, "timeout");
+	weft_read(pick, timer);
+	weft_fail(pick, pick, "timeout");
+	weft_resolve(main_promise, main_promise);
+	sleep_for(MS);
+	weft_run(work);
+	now_ns += goes_on_ns;
+	weft_resolve(work, work);
+	if (somebody_reads) {
+		weft_id reader = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+		weft_read(reader, work);
+		weft_resolve(reader, reader);
+	}
+	sleep_for(MS);
+	return work;
+}
+
+static void work_that_goes_on_after_a_timeout_is_wasted(void **state)
+{
+	start_recording();
+	weft_id work = give_up(40 * MS, false);
+	explain(true);
+	const struct weft_finding *wasted = assert_says(WEFT_FINDING_WASTED, work, "ran for 40.0 ms");
+	assert_non_null(strstr(wasted->title, "\"timeout\""));
+	assert_int_equal(wasted->severity, WEFT_SEVERITY_INFORMATION);
+	forget();
+	start_recording();
+	give_up(5 * MS, false);
+	explain(true);
+	assert_int_equal(count_of(WEFT_FINDING_WASTED), 0);
+	forget();
+	start_recording();
+	give_up(40 * MS, true);
+	explain(true);
+	assert_int_equal(count_of(WEFT_FINDING_WASTED), 0);
+	forget();
+}
+
+/* A runtime notes that it was cancelled; short work may come to its end. */
+static void work_that_does_not_look_whether_it_was_cancelled_is_wasted(void **state)
+{
+	for (int is_long = 0; is_long < 2; is_long++) {
+		start_recording();
+		weft_id work = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+		sleep_for(MS);
+		weft_label(work, "cancelled");
+		weft_run(work);
+		now_ns += is_long ? 60 * MS : 40 * MS;
+		weft_resolve(work, work);
+		sleep_for(MS);
+		explain(true);
+		assert_int_equal(count_of(WEFT_FINDING_WASTED), is_long);
+		if (is_long)
+			assert_says(WEFT_FINDING_WASTED, work, "after it had been cancelled");
+		forget();
+	}
+}
+
+/* ---- OS threads that wait for a condition ---- */
+
+static weft_id condition, signaller;
+
+static void signal_and_end(void)
+{
+	signaller = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+	weft_run(signaller);
+	weft_signal_only(signaller, condition);
+}
+
+static void end_signaller(void)
+{
+	weft_resolve(signaller, signaller);
+	weft_idle(WEFT_IDLE_WAIT);
+}
+
+static void an_os_thread_that_nobody_is_left_to_wake_hangs(void **state)
+{
+	for (int ends = 0; ends < 2; ends++) {
+		start_recording();
+		weft_id waiter = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+		condition = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONDITION, WEFT_SITE());
+		weft_run(waiter);
+		begin_other_thread();
+		on_other_thread(signal_and_end);
+		now_ns += 3 * MS;
+		weft_await(waiter, condition);
+		weft_idle(WEFT_IDLE_WAIT);
+		if (ends)
+			on_other_thread(end_signaller);
+		now_ns += 2000 * MS;
+		on_other_thread(NULL);
+		explain(true);
+		assert_int_equal(count_of(WEFT_FINDING_HANG), ends);
+		if (ends) {
+			const struct weft_finding *hang = assert_says(WEFT_FINDING_HANG, waiter, "sleeps for ever");
+			assert_int_equal(hang->verdict, WEFT_VERDICT_LOST_WAKEUP);
+			assert_non_null(strstr(hang->title, "3.00 ms before it began to wait"));
+		}
+		forget();
+	}
+}
+
+/* ---- Counters of what waits ---- */
+
+static struct weft_record_text waiting = WEFT_COUNTER("waiting");
+
+/* Of three that come one is taken, and then they are all taken. */
+static void fill_and_drain(int count, int drained)
+{
+	weft_id worker = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	for (int i = 0; i < count; i++) {
+		weft_counter_add(worker, &waiting, i % 4 == 3 ? -1 : 1);
+		sleep_for(MS);
+	}
+	for (int i = 0; i < drained; i++) {
+		weft_counter_add(worker, &waiting, -1);
+		sleep_for(2 * MS);
+	}
+}
+
+static void a_backlog_that_was_drained_is_an_information(void **state)
+{
+	start_recording();
+	fill_and_drain(200, 100);
+	explain(true);
+	assert_int_equal(findings->count, 1);
+	const struct weft_finding *drained = find(WEFT_FINDING_BACKLOG);
+	assert_int_equal(drained->severity, WEFT_SEVERITY_INFORMATION);
+	assert_non_null(strstr(drained->title, "grew to 101 within"));
+	assert_non_null(strstr(drained->title, "later it was at 0"));
+	forget();
+	start_recording();
+	fill_and_drain(200, 0);
+	explain(true);
+	assert_int_equal(find(WEFT_FINDING_BACKLOG)->severity, WEFT_SEVERITY_ALARM);
+	forget();
+	/* It grew no further than a burst does. */
+	start_recording();
+	fill_and_drain(100, 50);
+	explain(true);
+	assert_int_equal(findings->count, 0);
+	forget();
+}
+
+static void take_some(void)
+{
+	for (int i = 0; i < 150; i++)
+		weft_counter_add(condition, &waiting, -1);
+}
+
+/* The ring of who adds goes back further than that of who takes, which has much more to tell. */
+static void what_a_ring_lost_of_one_side_is_no_backlog(void **state)
+{
+	start_recording();
+	condition = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONDITION, WEFT_SITE());
+	begin_other_thread();
+	for (int i = 0; i < 150; i++) {
+		weft_counter_add(condition, &waiting, i % 4 == 3 ? -1 : 1);
+		sleep_for(MS);
+	}
+	on_other_thread(take_some);
+	for (int i = 0; i < 100000; i++)
+		weft_signal_only(condition, condition);
+	on_other_thread(NULL);
+	explain(true);
+	assert_int_equal(count_of(WEFT_FINDING_BACKLOG), 0);
+	forget();
+}
+
+/* ---- Tries of which the beginning was overwritten ---- */
+
+static void overwrite(void)
+{
+	weft_id filler = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONDITION, WEFT_SITE());
+	for (int i = 0; i < 100000; i++)
+		weft_signal_only(filler, filler);
+}
+
+static size_t count_storms(int tries, bool reads)
+{
+	start_recording();
+	weft_id maker = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+	overwrite();
+	for (int i = 0; i < tries; i++) {
+		weft_id ask = weft_create(maker, WEFT_KIND_REQUEST, WEFT_SITE());
+		weft_await(maker, ask);
+		sleep_for(MS);
+		weft_resume(maker);
+		weft_fail(WEFT_SYSTEM_ID, ask, "refused");
+		if (reads)
+			weft_read(maker, ask);
+	}
+	sleep_for(MS);
+	explain(true);
+	const size_t count = count_of(WEFT_FINDING_RETRIES);
+	forget();
+	return count;
+}
+
+static void who_reads_each_error_and_tries_again_is_found_without_its_beginning(void **state)
+{
+	assert_int_equal(count_storms(16, true), 1);
+	assert_int_equal(count_storms(15, true), 0);
+	assert_int_equal(count_storms(40, false), 0);
+}
+
+/* ---- Two stalls of one loop ---- */
+
+/* A loop that runs one for long, twice, and others after that, which were there before; `between` of them after the first. */
+static void stall_twice(int between)
+{
+	weft_id loop = begin_loop(weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE())), slow[2], others[4];
+	weft_run(loop);
+	for (int i = 0; i < 2; i++)
+		slow[i] = weft_create(loop, WEFT_KIND_POLL, WEFT_SITE());
+	for (int i = 0; i < 4; i++)
+		others[i] = weft_create(loop, WEFT_KIND_POLL, WEFT_SITE());
+	sleep_for(MS);
+	for (int i = 0; i < 2; i++) {
+		weft_run(slow[i]);
+		now_ns += 120 * MS;
+		for (int k = i == 0 ? 0 : between; k < (i == 0 ? between : 4); k++)
+			weft_run(others[k]);
+		weft_run(loop);
+		sleep_for(MS);
+	}
+	weft_resolve(WEFT_SYSTEM_ID, loop);
+}
+
+static void each_of_two_stalls_has_those_who_ran_behind_it(void **state)
+{
+	start_recording();
+	stall_twice(1);
+	explain(true);
+	size_t late[2] = {0, 0}, stalls = 0;
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct weft_finding *finding = &findings->findings[i];
+		if (finding->kind != WEFT_FINDING_STALL)
+			continue;
+		for (size_t k = 0; k < finding->evidence_count; k++)
+			late[stalls < 2 ? (finding->start_ns > 100 * (int64_t)MS) : 0] +=
+			    finding->evidence[k].role == WEFT_EVIDENCE_VICTIM;
+		stalls++;
+	}
+	assert_int_equal(stalls, 2);
+	assert_int_equal(late[0], 1);
+	assert_int_equal(late[1], 3);
+	forget();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(who_is_ended_again_is_told_once_for_its_sort),
+	    cmocka_unit_test(two_ends_at_one_time_are_two),
+	    cmocka_unit_test(what_was_cancelled_may_end),
+	    cmocka_unit_test(work_that_goes_on_after_a_timeout_is_wasted),
+	    cmocka_unit_test(work_that_does_not_look_whether_it_was_cancelled_is_wasted),
+	    cmocka_unit_test(an_os_thread_that_nobody_is_left_to_wake_hangs),
+	    cmocka_unit_test(a_backlog_that_was_drained_is_an_information),
+	    cmocka_unit_test(what_a_ring_lost_of_one_side_is_no_backlog),
+	    cmocka_unit_test(who_reads_each_error_and_tries_again_is_found_without_its_beginning),
+	    cmocka_unit_test(each_of_two_stalls_has_those_who_ran_behind_it),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
