@@ -39,9 +39,9 @@ static bool applies(const struct weft__finder *f, unsigned needs)
 	       !(needs & SEEN && lacks->unplaced);
 }
 
-static bool was_seen(enum weft_finding_kind kind)
+static unsigned needs_of(enum weft_finding_kind kind)
 {
-	return checks[kind].needs & SEEN;
+	return checks[kind].needs;
 }
 
 /* On which OS threads no promise was running at the end: they slept, or their loop had returned. */
@@ -143,7 +143,7 @@ static int explain(struct weft_findings **out, const struct weft_model *model, u
 	if (is_clipped)
 		weft__finding_forget(&f);
 	look(&f, model, is_clipped ? 50 : 0, is_clipped ? 50 : 100);
-	weft__missing_settle(&f, count, was_seen);
+	weft__missing_settle(&f, count, needs_of);
 	return weft__findings_end(&f, out, err);
 }
 

@@ -405,6 +405,7 @@ static bool fill_info(struct joined *j, const struct weft_trace_info *first, str
 		int64_t until_ns = of->until_ns ? shifted(&j->parts[i], of->until_ns) : 0;
 		info->unfinished |= of->unfinished;
 		info->wrapped |= of->wrapped;
+		info->lacks_names |= of->lacks_names;
 		info->lost_no_stream += of->lost_no_stream;
 		info->until_ns = until_ns > info->until_ns ? until_ns : info->until_ns;
 		j->told[i].process = of->process;

@@ -414,6 +414,7 @@ int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 				    p->offset + (uint64_t)(at - p->bytes), (uint64_t)(in.end - at),
 				    "bytes that are no definition");
 				weft__trace_place(trace, 1);
+				trace->info.lacks_names = true;
 				break;
 			}
 		}
@@ -421,12 +422,14 @@ int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 			weft__trace_skip(
 			    trace, &trace->source.blobs[p->blob], p->index, p->offset, 0, "earlier definitions are missing");
 			weft__trace_place(trace, 1);
+			trace->info.lacks_names = true;
 		}
 		expected = p->sequence + 1;
 	}
 	if (whole && expected < n->definitions_made) {
 		weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "the last definitions are missing");
 		weft__trace_place(trace, 1);
+		trace->info.lacks_names = true;
 	}
 	/* Now that the modules do not move any more. */
 	for (size_t i = 0; i < n->sites.count && whole; i++)

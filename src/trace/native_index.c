@@ -202,6 +202,7 @@ static size_t trim_content(struct weft_trace *trace, const struct native_place *
 	if (whole < content)
 		weft__trace_skip(trace, blob, place->index, place->offset + whole, content - whole,
 		    "zeros in place of events, as if a page had never reached the disk");
+	trace->info.lacks_names |= place->is_definitions && whole < packet->content_bytes;
 	/* In a file with more than one packet, whoever cut one off cut off what came after it, too. */
 	if (place->is_definitions || (whole >= packet->header_bytes && trace->source.blob_count > 1))
 		weft__trace_place(trace, trace->info.unplaced_count - before);

@@ -126,6 +126,7 @@ struct weft_trace_info {
 	/* How many of these may have held events of any time.  The others held none (names, the unused end of a packet), or a gap
 	 * tells when they were. */
 	size_t unplaced_count;
+	bool lacks_names; /* some of what it calls things, and of where things are in the source, is missing */
 };
 
 /* Opens what `path` names: a directory, a file, or "-" for standard input.

@@ -592,12 +592,47 @@ static void a_promise_that_nobody_runs_again_is_told_with_what_ended(void **stat
 	sleep_for(MS);
 	weft_resolve(WEFT_SYSTEM_ID, timer);
 	sleep_for(MS);
+	weft_resume(WEFT_SYSTEM_ID);
 	explain(true);
 	const struct weft_finding *hang = only(WEFT_FINDING_HANG, main_promise);
 	assert_int_equal(hang->verdict, WEFT_VERDICT_NOT_RUN);
 	assert_non_null(strstr(hang->title, "it was not run again after timer"));
 	assert_line(hang, WEFT_EVIDENCE_CAUSE, 0, timer, "does not run after that");
 	forget();
+}
+
+/* The program exits as soon as the timer has ended. */
+static void whose_turn_had_not_come_does_not_hang(void **state)
+{
+	start_recording();
+	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+	weft_should_resolve(main_promise);
+	weft_run(main_promise);
+	weft_id timer = timer_of(main_promise);
+	sleep_for(MS);
+	weft_resolve(WEFT_SYSTEM_ID, timer);
+	explain(true);
+	only(WEFT_FINDING_UNDERWAY, main_promise);
+	forget();
+}
+
+/* Answers take up to 200 ms: one that is 150 ms late when the program ends may be under way. */
+static void a_request_that_is_no_slower_than_its_like_does_not_hang(void **state)
+{
+	for (int is_slow = 0; is_slow < 2; is_slow++) {
+		start_recording();
+		for (int i = 0; i < 3; i++) {
+			weft_id ask = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_REQUEST, WEFT_SITE());
+			weft_should_resolve(ask);
+			sleep_for(i == 1 ? 200 * MS : i == 2 && is_slow ? 250 * MS : 150 * MS);
+			if (i < 2)
+				weft_resolve(WEFT_SYSTEM_ID, ask);
+		}
+		weft_resume(WEFT_SYSTEM_ID);
+		explain(true);
+		assert_string_equal(weft_finding_name(findings->findings[0].kind), is_slow ? "hang" : "underway");
+		forget();
+	}
 }
 
 static void where_the_trace_does_not_tell_one_hears_what_to_record(void **state)
@@ -1081,6 +1116,8 @@ int main(void)
 	    cmocka_unit_test(a_promise_that_hangs_is_told_with_the_locks_that_it_holds),
 	    cmocka_unit_test(a_promise_whose_creator_failed_is_told_with_the_error),
 	    cmocka_unit_test(a_promise_that_nobody_runs_again_is_told_with_what_ended),
+	    cmocka_unit_test(whose_turn_had_not_come_does_not_hang),
+	    cmocka_unit_test(a_request_that_is_no_slower_than_its_like_does_not_hang),
 	    cmocka_unit_test(where_the_trace_does_not_tell_one_hears_what_to_record),
 	    cmocka_unit_test(all_that_wait_for_one_are_one_finding),
 	    cmocka_unit_test(to_hold_a_lock_concerns_both_and_to_release_it_the_lock),

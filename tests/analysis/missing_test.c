@@ -228,8 +228,8 @@ static void a_cut_through_unused_room_loses_nothing(void **state)
 	end_files();
 }
 
-/* Names are no events. */
-static void without_names_findings_hold(void **state)
+/* Names are no events; but without them different things are called alike. */
+static void without_names_findings_hold_and_are_doubted(void **state)
 {
 	record_files();
 	weft_id lost = fail_unread("prefetch");
@@ -237,7 +237,9 @@ static void without_names_findings_hold(void **state)
 	copy_files();
 	cut("definitions-0", -20);
 	explain_copy();
-	assert_true(only(WEFT_FINDING_FAILURE, lost)->sure);
+	const struct weft_finding *failure = only(WEFT_FINDING_FAILURE, lost);
+	assert_false(failure->sure);
+	assert_non_null(strstr(failure->doubt, "names"));
 	end_files();
 }
 
@@ -289,6 +291,48 @@ static void an_os_thread_that_only_works_is_no_reason_to_forget_the_others(void 
 	assert_false(failure->sure);
 	assert_non_null(strstr(failure->doubt, "OS threads"));
 	end_files();
+}
+
+static void *do_deed(void *deed)
+{
+	(*(void (**)(void))deed)();
+	return NULL;
+}
+
+/* On an OS thread of its own, which ends. */
+static void on_new_thread(void (*deed)(void))
+{
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, do_deed, &deed), 0);
+	pthread_join(thread, NULL);
+}
+
+static void end_shared(void)
+{
+	weft_run(shared);
+	weft_resolve(shared, shared);
+	weft_idle(WEFT_IDLE_WAIT);
+}
+
+/* Two more OS threads: of the second nothing is left.  It does what the first one does, unless that ended something. */
+static void of_a_silent_os_thread_one_thinks_as_of_the_others(void **state)
+{
+	for (int acts = 0; acts < 2; acts++) {
+		record_files();
+		begin_shared();
+		sleep_for(MS);
+		begin_other_thread();
+		on_other_thread(acts ? end_shared : work_a_little);
+		on_new_thread(work_a_little);
+		on_other_thread(NULL);
+		fail_unread("prefetch");
+		weft_stop();
+		copy_files();
+		cut("stream-2-0", 210);
+		explain_copy();
+		assert_int_equal(find(WEFT_FINDING_FAILURE) != NULL, !acts);
+		end_files();
+	}
 }
 
 /* Whose changes are missing in part. */
@@ -419,9 +463,10 @@ int main(void)
 	    cmocka_unit_test(what_came_before_the_cut_is_certain),
 	    cmocka_unit_test(any_cut_is_noticed),
 	    cmocka_unit_test(a_cut_through_unused_room_loses_nothing),
-	    cmocka_unit_test(without_names_findings_hold),
+	    cmocka_unit_test(without_names_findings_hold_and_are_doubted),
 	    cmocka_unit_test(what_is_pending_at_the_cut_may_have_ended),
 	    cmocka_unit_test(an_os_thread_that_only_works_is_no_reason_to_forget_the_others),
+	    cmocka_unit_test(of_a_silent_os_thread_one_thinks_as_of_the_others),
 	    cmocka_unit_test(a_counter_that_such_a_thread_changed_is_no_backlog),
 	    cmocka_unit_test(a_stall_that_was_seen_whole_holds),
 	    cmocka_unit_test(who_ran_when_the_events_end_did_not_run_for_ever),

@@ -6,7 +6,6 @@ Each file of a trace of several OS threads, one after the other, is removed, and
 import glob
 import json
 import os
-import re
 import shutil
 import struct
 import subprocess
@@ -23,11 +22,11 @@ def run(*words):
 
 
 def sure_of(trace):
-    """What weft is sure of, without numbers and names."""
+    """What weft is sure of: what kind of thing, and its sentence."""
     for line in run('explain', '--json', trace).stdout.splitlines():
         finding = json.loads(line)
         if finding['sure']:
-            yield re.sub(r'[0-9.]+ ?[mun]?s?\b', 'N', re.sub('".*?"', '""', finding['title'])), finding['title']
+            yield finding['finding'], finding['title']
 
 
 def look(trace, what, is_whole):
@@ -44,11 +43,11 @@ def look(trace, what, is_whole):
         wrong.append(f'{what}: {info["skipped_count"]} places could not be read: {info["skipped"][:1]}')
     if is_whole:
         true_of.clear()
-        true_of.update(shape for shape, title in sure_of(trace))
+        true_of.update(kind for kind, title in sure_of(trace))
         return
     if not run('info', trace).stdout.count('missing') and not any('zeros' in place['what'] or 'nothing is left' in place['what'] for place in info['skipped']):
         wrong.append(f'{what}: weft info does not say so')
-    wrong.extend(f'{what}: surely: {title}' for shape, title in sure_of(trace) if shape not in true_of)
+    wrong.extend(f'{what}: surely: {title}' for kind, title in sure_of(trace) if kind not in true_of)
 
 
 def is_oldest(path):

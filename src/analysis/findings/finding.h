@@ -114,8 +114,8 @@ int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struc
 /* ---- missing.c: where events are missing ---- */
 
 /* Leaves out what does not hold of what was found: the first `count` in weft_model.whole, the others in the model, from the first
- * missing event on.  `was_seen` says of a kind that its check needs no more than to see what it tells of. */
-void weft__missing_settle(struct weft__finder *f, size_t count, bool (*was_seen)(enum weft_finding_kind kind));
+ * missing event on.  `needs` says what the check of a kind needs. */
+void weft__missing_settle(struct weft__finder *f, size_t count, unsigned (*needs)(enum weft_finding_kind kind));
 
 /* ---- words.c: what sentences are made of; texts live as long as the findings ---- */
 

@@ -249,6 +249,42 @@ static bool holds_lock(const struct weft__finder *f, uint32_t p)
 	return false;
 }
 
+/* What it waits for came so shortly before the end that its turn had not come yet: its OS thread has not slept since. */
+static bool is_its_turn(const struct weft__finder *f, uint32_t root)
+{
+	enum { ASLEEP_NS = 100000 }; /* between two callbacks a loop seems to sleep, too */
+	const struct weft_model *m = f->model;
+	int64_t came_ns = INT64_MIN;
+	if (f->chains.verdict[root] == WEFT_VERDICT_NOT_RUN)
+		came_ns = f->ties.ended_ns[weft__chains_ready_input(&f->chains, root)];
+	else if (f->chains.verdict[root] == WEFT_VERDICT_NOT_HANDED_ON)
+		came_ns = weft_model_await_end(m, &m->links[weft__chains_last_hold(&f->chains, root)]);
+	if (came_ns <= weft_model_until(m, root) - f->options.stall_ns)
+		return false;
+	for (size_t i = m->sleep_count; i-- > 0;) {
+		const struct weft_stretch *s = &m->sleeps[i];
+		if (s->stream != m->promises[root].stream)
+			continue;
+		if (s->end_ns - (s->start_ns > came_ns ? s->start_ns : came_ns) >= ASLEEP_NS)
+			return false;
+		if (s->start_ns < came_ns)
+			break;
+	}
+	return true;
+}
+
+/* A request that others of its shape took as long as: its answer may be under way. */
+static bool is_no_slower(const struct weft__finder *f, uint32_t root)
+{
+	const int64_t age_ns = weft_model_until(f->model, root) - f->model->promises[root].start_ns;
+	if (!f->shape_of || !weft_kind_has(f->model->promises[root].kind, WEFT_TRAIT_REQUEST))
+		return false;
+	for (size_t s = 0; s < f->sorts.items.count; s++)
+		if (f->shape_of[s] == f->shape_of[f->sorts.of[root]] && f->sorts.items.items[s].longest_ns >= age_ns)
+			return true;
+	return false;
+}
+
 /* That a promise is pending is no fault: it may have been on its way.  What makes it one, or WEFT_NONE. */
 enum reason { ON_ITS_WAY, PERHAPS, CERTAIN };
 
@@ -260,10 +296,14 @@ static enum reason reason_of(const struct weft__finder *f, uint32_t root)
 	int64_t age_ns = weft_model_until(f->model, root) - promise->start_ns;
 	if (promise->kind == WEFT_KIND_SEMAPHORE && is_in_use(f, root))
 		return ON_ITS_WAY;
+	if (is_its_turn(f, root))
+		return ON_ITS_WAY;
 	switch (f->chains.verdict[root]) {
 	case WEFT_VERDICT_OUTSIDE: return is_overdue(f, root) ? CERTAIN : age_ns >= LONG_NS ? PERHAPS : ON_ITS_WAY;
 	case WEFT_VERDICT_NOT_RUN:
 	case WEFT_VERDICT_NEVER_TRIED:
+		if (f->chains.verdict[root] == WEFT_VERDICT_NEVER_TRIED && is_no_slower(f, root) && !holds_lock(f, root))
+			return ON_ITS_WAY;
 		/* Somebody killed it, or looks at it while it runs: what is no older than others became is in flight. */
 		if (of->cut && !is_overdue(f, root) && age_ns < SOON_NS && !holds_lock(f, root))
 			return ON_ITS_WAY; /* fall through */
@@ -449,6 +489,8 @@ void weft__find_hang(struct weft__finder *f)
 {
 	const struct weft__blocked *blocked = f->chains.blocked.items;
 	struct alike alike = {.shape_of = NULL};
+	if (f->chains.blocked.count > 0)
+		weft__finding_shapes(f); /* for reason_of() */
 	gather_alike(f, &alike);
 	for (size_t i = 0, count; i < f->chains.blocked.count && weft__finding_goes_on(f, i, f->chains.blocked.count);
 	     i += count) {

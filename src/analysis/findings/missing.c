@@ -50,30 +50,47 @@ static bool is_told(const struct weft__finder *f, size_t count, const struct wef
 	return false;
 }
 
-void weft__missing_settle(struct weft__finder *f, size_t count, bool (*was_seen)(enum weft_finding_kind kind))
+static void doubt(struct weft_finding *finding, const char *why)
+{
+	if (finding->sure)
+		finding->doubt = why;
+	finding->sure = false;
+}
+
+/* Of what is whole: whether it still holds. */
+static void settle_before(const struct weft_model *m, struct weft_finding *finding)
+{
+	if ((is_about_end(finding->kind) && (ended_later(m, finding->promise) || ended_later(m, finding->root))) ||
+	    (finding->kind == WEFT_FINDING_FAILURE && was_noticed_later(m, finding->promise)))
+		finding->kind = WEFT_FINDING_KINDS;
+	else if (m->whole->has_absent)
+		doubt(finding, "of some OS threads, events are missing at the end");
+}
+
+/* Of what is not: whether it needs nothing that is missing, and was not told before. */
+static void settle_after(struct weft__finder *f, size_t count, struct weft_finding *finding, bool was_seen)
+{
+	const struct weft_model *m = f->model;
+	const bool is_before = m->whole && finding->end_ns <= m->whole->end_ns;
+	if ((was_seen && (is_before || weft__lacks_between(m, stream_of(m, finding), finding->start_ns, finding->end_ns))) ||
+	    is_told(f, count, finding))
+		finding->kind = WEFT_FINDING_KINDS;
+	else if (was_seen)
+		doubt(finding, "events are missing in the trace");
+}
+
+void weft__missing_settle(struct weft__finder *f, size_t count, unsigned (*needs)(enum weft_finding_kind kind))
 {
 	const struct weft_model *m = f->model;
 	const bool is_lost = f->lacks && f->lacks[m->trace->part_count ? m->trace->part_count : 1].lost;
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < f->findings.count; i++) {
 		struct weft_finding *finding = &f->findings.items[i];
-		if ((is_about_end(finding->kind) && (ended_later(m, finding->promise) || ended_later(m, finding->root))) ||
-		    (finding->kind == WEFT_FINDING_FAILURE && was_noticed_later(m, finding->promise)))
-			finding->kind = WEFT_FINDING_KINDS;
-		else if (m->whole->has_absent) {
-			finding->doubt = finding->sure ? "of some OS threads, events are missing at the end" : finding->doubt;
-			finding->sure = false;
-		}
-	}
-	for (size_t i = count; i < f->findings.count && is_lost; i++) {
-		struct weft_finding *finding = &f->findings.items[i];
-		const bool seen = was_seen(finding->kind);
-		if ((seen && ((m->whole && finding->end_ns <= m->whole->end_ns) ||
-				 weft__lacks_between(m, stream_of(m, finding), finding->start_ns, finding->end_ns))) ||
-		    is_told(f, count, finding))
-			finding->kind = WEFT_FINDING_KINDS;
-		else if (seen && finding->sure) {
-			finding->sure = false;
-			finding->doubt = weft__lacks_text(&f->lacks[m->trace->part_count ? m->trace->part_count : 1]);
-		}
+		const unsigned needed = needs(finding->kind);
+		if (i < count)
+			settle_before(m, finding);
+		else if (is_lost)
+			settle_after(f, count, finding, needed & WEFT__NEED_SEEN);
+		if (needed & WEFT__NEED_SORTS && m->trace->lacks_names)
+			doubt(finding, "names are missing in the trace: what is called alike may be different things");
 	}
 }

@@ -187,7 +187,7 @@ static void tell_retries(struct weft__finder *f, const struct series *series)
 void weft__find_retries(struct weft__finder *f)
 {
 	struct search s = {.finder = f};
-	if (f->ties.failed.count < LEAST_TRIES || !(s.of_try = weft__finding_alloc(f, f->model->promise_count, sizeof *s.of_try)))
+	if (f->ties.failed.count < LEAST_LEFT || !(s.of_try = weft__finding_alloc(f, f->model->promise_count, sizeof *s.of_try)))
 		return;
 	for (size_t i = 0; i < f->ties.failed.count && weft__finding_goes_on(f, i, f->ties.failed.count); i++) {
 		uint32_t p = f->ties.failed.items[i];
