@@ -196,6 +196,34 @@ static void an_os_thread_that_nobody_is_left_to_wake_hangs(void **state)
 	}
 }
 
+/* ---- Stuck ---- */
+
+/* One page of many is pending for 300 ms, for one thing or for one after the other. */
+static void who_waits_for_what_is_new_is_not_surely_stuck(void **state)
+{
+	for (int goes_on = 0; goes_on < 2; goes_on++) {
+		start_recording();
+		weft_id slow = 0, input = 0;
+		for (int i = 0; i < 60; i++) {
+			weft_id page = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+			if (i == 10)
+				slow = page;
+			if (i == 10 || (i > 10 && goes_on)) {
+				weft_id next = weft_create(slow, WEFT_KIND_TASK, WEFT_SITE());
+				if (input)
+					weft_resolve(WEFT_SYSTEM_ID, input);
+				weft_await(slow, input = next);
+			}
+			sleep_for(6 * MS);
+			if (i != 10)
+				weft_resolve(WEFT_SYSTEM_ID, page);
+		}
+		explain(true);
+		assert_int_equal(assert_says(WEFT_FINDING_STUCK, slow, "pending for")->sure, !goes_on);
+		forget();
+	}
+}
+
 /* ---- Counters of what waits ---- */
 
 static struct weft_record_text waiting = WEFT_COUNTER("waiting");
@@ -353,6 +381,7 @@ int main(void)
 	    cmocka_unit_test(work_that_goes_on_after_a_timeout_is_wasted),
 	    cmocka_unit_test(work_that_does_not_look_whether_it_was_cancelled_is_wasted),
 	    cmocka_unit_test(an_os_thread_that_nobody_is_left_to_wake_hangs),
+	    cmocka_unit_test(who_waits_for_what_is_new_is_not_surely_stuck),
 	    cmocka_unit_test(a_backlog_that_was_drained_is_an_information),
 	    cmocka_unit_test(what_a_ring_lost_of_one_side_is_no_backlog),
 	    cmocka_unit_test(who_reads_each_error_and_tries_again_is_found_without_its_beginning),

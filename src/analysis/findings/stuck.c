@@ -107,6 +107,9 @@ static void tell_stuck(struct weft__finder *f, const struct race *race)
 		    name, at, age, race->stuck - 1, longest);
 	finding->next = weft__finding_text(f, "weft explain --promise=%" PRId64 " tells what it waits for", m->promises[p].id);
 	weft__words_creation(f, p);
+	/* One that tries again and again goes on. */
+	if (root != p && weft_model_until(m, p) - m->promises[root].start_ns < (weft_model_until(m, p) - start_ns) / TIMES_OLDER)
+		weft__finding_doubt(f, "what it waits for in the end is new: it goes on, but takes longer than others");
 	if (root != p)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, m->promises[root].start_ns, root, "in the end it waits for %s%s",
 		    weft__words_name(f, root), weft__words_at(f, root));
