@@ -273,8 +273,9 @@ static void lay_details(struct weft__frame *f, struct strips *s, uint32_t promis
 	}
 }
 
-/* Those of one row, from place i up to `end`, in a strip of many rows.  All of them are seen whole: nothing is cut off.  Hot
- * where promises are many and short.  Of what they did, `run_part` is running. */
+/* Those of one row, from place i up to `end`, in a strip of many rows.  All of them are seen whole, and no sleep is
+ * folded: nothing is cut off, and x is linear in time.  Hot where promises are many and short.  Of what they did, `run_part` is
+ * running. */
 static void lay_whole_row(struct weft__frame *f, const struct strips *s, int strip, size_t i, size_t end, double run_part)
 {
 	const struct weft_index *x = f->index;
