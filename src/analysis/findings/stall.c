@@ -164,6 +164,9 @@ static const char *parts_of(struct weft__finder *f, const struct weft__stall *s)
 	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = max_ns(parts->off_ns, parts->blocked_ns);
 	if (s->is_pause || off_ns < length_ns / TOLD_PART)
 		return "";
+	if (!parts->is_known)
+		return weft__finding_text(
+		    f, ", of which it was blocked for %s%s", weft__words_span(f, parts->blocked_ns), call_of(f, s));
 	const int64_t unknown_ns = off_ns - parts->waiting_ns - parts->blocked_ns;
 	const char *text = weft__finding_text(f, ", of which it had a processor for %s", weft__words_span(f, length_ns - off_ns));
 	if (parts->waiting_ns > 0)
