@@ -25,8 +25,9 @@ struct weft__parts {
 	uint64_t given;        /* how often it gave the processor up */
 	uint64_t taken;        /* how often that was taken away */
 	uint64_t minor, major; /* page faults; major: a disk was read */
-	uint32_t call;         /* the pause, a text, that made up most of blocked_ns; WEFT_NONE: there is none */
+	uint32_t call;         /* the pause, a text, that made up most of called_ns; WEFT_NONE: there is none */
 	uint32_t calls;        /* how many pauses there were */
+	int64_t called_ns;     /* how long they were: the rest of blocked_ns was in what nobody knows */
 };
 
 /* A long run, or a long pause. */

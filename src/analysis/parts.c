@@ -124,14 +124,14 @@ static void add_calls(struct weft__stall *s, const struct sorted *all)
 	for (; i < all->pause_count && all->pauses[i].stream == s->stream && all->pauses[i].start_ns < s->end_ns; i++) {
 		const struct weft_stretch *pause = &all->pauses[i];
 		int64_t ns = min_ns(pause->end_ns, s->end_ns) - pause->start_ns;
-		parts->blocked_ns += ns;
+		parts->called_ns += ns;
 		parts->calls++;
 		if (ns > longest_ns) {
 			longest_ns = ns;
 			parts->call = pause->text;
 		}
 	}
-	parts->blocked_ns = min_ns(parts->blocked_ns, s->end_ns - s->start_ns);
+	parts->blocked_ns = parts->called_ns = min_ns(parts->called_ns, s->end_ns - s->start_ns);
 }
 
 /* What the kernel said of all stretches that the stall is in, and how long it was in them. */
@@ -165,7 +165,7 @@ static void split(struct weft__stall *s, const struct asked *sum, int64_t covere
 	struct weft__parts *parts = &s->parts;
 	const struct weft_round *said = &sum->round;
 	const int64_t length_ns = s->end_ns - s->start_ns, lost_ns = max_ns(sum->awake_ns - said->had_ns, 0);
-	const int64_t called_ns = parts->blocked_ns, others_ns = sum->awake_ns - covered_ns, unasked_ns = length_ns - covered_ns;
+	const int64_t called_ns = parts->called_ns, others_ns = sum->awake_ns - covered_ns, unasked_ns = length_ns - covered_ns;
 	const int64_t off_ns = max_ns(min_ns(lost_ns, covered_ns), min_ns(called_ns, covered_ns));
 	const int64_t rest_ns = max_ns(off_ns - called_ns, 0);
 	const uint64_t known = sum->slept + sum->paused, blocks = said->given > known ? said->given - known : 0;

@@ -56,7 +56,7 @@ static const struct scene scenes[] = {
     {"one call, and no processor", 0, {{20 * MS, 20 * MS, 0, NULL}, {40 * MS, 0, 80 * MS, "30050000 1 4 0 0"}}, 0,
 	HAD("30.0 ms, waited for one for 29.9 ms, was blocked for 20.0 ms in read;"), CUT, NULL, A},
     {"a call, and what blocks besides", 0, {{20 * MS, 20 * MS, 0, NULL}, {40 * MS, 0, 80 * MS, "10050000 2 0 0 0"}}, 0,
-	HAD("10.0 ms, was blocked for 69.9 ms in read;"), BLOCKS, NULL, I},
+	HAD("10.0 ms, was blocked for 69.9 ms in read and elsewhere;"), BLOCKS, NULL, I},
     {"calls alone", 0, {{20 * MS, 20 * MS, 0, NULL}}, 40 * MS, "without a break, of which it was blocked for 20.0 ms in read;",
 	CUT, NULL, A},
     {"a sleep before it in what was asked", 0, {{80 * MS, 0, 85 * MS, "30050000 1 6 0 0"}}, 0,

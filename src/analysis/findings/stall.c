@@ -153,6 +153,8 @@ static const char *call_of(struct weft__finder *f, const struct weft__stall *s)
 		return "";
 	const char *text = weft__words_text(f, s->parts.call);
 	text = strncmp(text, blocked, sizeof blocked - 1) ? text : text + sizeof blocked - 1;
+	if (s->parts.called_ns < s->parts.blocked_ns - s->parts.blocked_ns / TOLD_PART)
+		return weft__finding_text(f, " in %s and elsewhere", text);
 	return weft__finding_text(
 	    f, s->parts.calls > 1 ? " in %s and others, %" PRIu32 " times" : " in %s", text, s->parts.calls);
 }
