@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/search.h"
 #include "base/sort.h"
 
@@ -13,16 +14,6 @@
 /* Timers that are called so soon after a stall, as a part of its length, were due. */
 #define TIMERS_PART 20
 
-static int64_t max_ns(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-static int64_t min_ns(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* ---- Who was ready ---- */
 
 /* When the reader became ready, and when it ran: at the read, or where it was run and then read first of all. */
@@ -30,7 +21,8 @@ static struct weft__ready ready_for(const struct weft_ties *ties, const struct w
 {
 	const struct weft_model *m = ties->model;
 	const struct weft_promise *reader = &m->promises[read->from];
-	int64_t from_ns = max_ns(max_ns(ties->ended_ns[read->to], reader->start_ns), last_deed_ns), to_ns = read->time_ns;
+	int64_t from_ns = weft_max_ns(weft_max_ns(ties->ended_ns[read->to], reader->start_ns), last_deed_ns),
+		to_ns = read->time_ns;
 	uint32_t run = weft_run_before(m, read->from, read->time_ns);
 	if (run != WEFT_NONE && m->runs[run].end_ns >= to_ns && m->runs[run].start_ns > last_deed_ns &&
 	    m->runs[run].start_ns >= ties->ended_ns[read->to]) {
@@ -38,8 +30,8 @@ static struct weft__ready ready_for(const struct weft_ties *ties, const struct w
 		run = run > reader->runs ? run - 1 : WEFT_NONE;
 	}
 	if (run != WEFT_NONE)
-		from_ns = max_ns(from_ns, min_ns(m->runs[run].end_ns, to_ns));
-	return (struct weft__ready){min_ns(from_ns, to_ns), to_ns, read->from, read->to, read->stream};
+		from_ns = weft_max_ns(from_ns, weft_min_ns(m->runs[run].end_ns, to_ns));
+	return (struct weft__ready){weft_min_ns(from_ns, to_ns), to_ns, read->from, read->to, read->stream};
 }
 
 static bool find_ready(struct weft__delays *d, struct weft__watch *watch)
@@ -175,7 +167,7 @@ static int64_t charge(struct weft__delays *d, const struct weft__ready *r)
 		return 0;
 	for (size_t i = first; i < last; i = i == first && last - first > 1 ? last - 1 : last) {
 		struct weft__stall *s = &stalls[i];
-		int64_t overlap_ns = min_ns(s->end_ns, r->to_ns) - max_ns(s->start_ns, r->from_ns);
+		int64_t overlap_ns = weft_min_ns(s->end_ns, r->to_ns) - weft_max_ns(s->start_ns, r->from_ns);
 		taken_ns += overlap_ns;
 		if (overlap_ns < d->least_ns)
 			continue;
@@ -230,7 +222,7 @@ int64_t weft__delays_after(const struct weft__delays *d, const struct weft__stal
 {
 	int64_t until_ns = s->end_ns + (s->end_ns - s->start_ns);
 	if ((size_t)(s - d->stalls.items) + 1 < d->stalls.count && s[1].stream == s->stream)
-		until_ns = min_ns(until_ns, s[1].start_ns);
+		until_ns = weft_min_ns(until_ns, s[1].start_ns);
 	return next_sleep(d->ties->model, s->stream, s->end_ns, until_ns);
 }
 
@@ -247,10 +239,10 @@ uint32_t weft__delays_late(const struct weft__delays *d, const struct weft__stal
 	/* libevent computes its next sleep with the time of before the callbacks: timers that are due come one sleep later. */
 	int64_t timers_until_ns = s->end_ns + length_ns / TIMERS_PART;
 	if ((size_t)(s - d->stalls.items) + 1 < d->stalls.count && s[1].stream == s->stream)
-		timers_until_ns = min_ns(timers_until_ns, s[1].start_ns);
+		timers_until_ns = weft_min_ns(timers_until_ns, s[1].start_ns);
 	uint32_t count = 0;
 	for (size_t l = weft_link_from(m, s->end_ns);
-	     l < m->link_count && m->links[l].time_ns <= max_ns(until_ns, timers_until_ns); l++) {
+	     l < m->link_count && m->links[l].time_ns <= weft_max_ns(until_ns, timers_until_ns); l++) {
 		const struct weft_link *link = &m->links[l];
 		bool is_timer = m->promises[link->to].kind == WEFT_KIND_TIMER;
 		if (!is_late(m, link, s) || (link->time_ns > until_ns && !is_timer))
@@ -288,7 +280,7 @@ static bool find_famines(struct weft__delays *d)
 				return false;
 			*last = (struct weft__famine){.start_ns = r->from_ns, .longest = *r, .first = i};
 		}
-		last->end_ns = max_ns(last->end_ns, r->to_ns);
+		last->end_ns = weft_max_ns(last->end_ns, r->to_ns);
 		last->victims++;
 		last->last = i;
 		if (r->to_ns - r->from_ns > last->longest.to_ns - last->longest.from_ns)
@@ -318,7 +310,7 @@ bool weft__delays_slept(const struct weft__delays *d, const struct weft__ready *
 	int64_t sum_ns = 0;
 	for (size_t s = weft_sleep_from(m, r->from_ns); s < m->sleep_count && m->sleeps[s].start_ns < r->to_ns; s++)
 		if (m->sleeps[s].stream == r->stream)
-			sum_ns += min_ns(m->sleeps[s].end_ns, r->to_ns) - m->sleeps[s].start_ns;
+			sum_ns += weft_min_ns(m->sleeps[s].end_ns, r->to_ns) - m->sleeps[s].start_ns;
 	return sum_ns > (r->to_ns - r->from_ns) / 5;
 }
 

@@ -4,22 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/sort.h"
 
 static int compare_interval(const void *a, const void *b)
 {
 	const struct weft__interval *x = a, *y = b;
 	return WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->end_ns, y->end_ns);
-}
-
-static int64_t max_ns(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-static int64_t min_ns(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
 }
 
 /* A chain may be as long as the trace and may come back to where it was: each promise is walked over twice at most. */
@@ -74,14 +65,14 @@ static size_t find_ready(struct weft__lives *w, uint32_t p)
 	for (uint32_t i = w->link_begin[p]; i < w->link_begin[p + 1]; i++) {
 		const struct weft_link *link = &m->links[w->links[i]];
 		for (; run < runs_end && run->start_ns < link->time_ns; run++)
-			acted_ns = max_ns(acted_ns, min_ns(run->end_ns, link->time_ns));
+			acted_ns = weft_max_ns(acted_ns, weft_min_ns(run->end_ns, link->time_ns));
 		if (link->kind == WEFT_LINK_READ) {
-			int64_t from_ns = max_ns(min_ns(w->ends[link->to], link->time_ns), acted_ns);
+			int64_t from_ns = weft_max_ns(weft_min_ns(w->ends[link->to], link->time_ns), acted_ns);
 			if (from_ns < link->time_ns)
 				w->ready[count++] = (struct weft__interval){from_ns, link->time_ns};
-			acted_ns = max_ns(acted_ns, link->time_ns);
+			acted_ns = weft_max_ns(acted_ns, link->time_ns);
 		} else if (link->kind == WEFT_LINK_AWAIT && w->ends[link->to] != INT64_MAX) {
-			int64_t from_ns = max_ns(w->ends[link->to], link->time_ns);
+			int64_t from_ns = weft_max_ns(w->ends[link->to], link->time_ns);
 			const struct weft_run *next = run;
 			// The first run that begins once the awaited has ended; intervals are few between an await and that.
 			size_t low = 0, high = (size_t)(runs_end - next);
@@ -109,8 +100,8 @@ static int64_t sum_ready(struct weft__lives *w, uint32_t p, size_t count)
 	if (count > 1)
 		weft_sort(w->ready, count, sizeof *w->ready, compare_interval);
 	for (size_t i = 0; i < count; i++) {
-		int64_t from_ns = max_ns(w->ready[i].start_ns, covered_ns);
-		int64_t to_ns = min_ns(w->ready[i].end_ns, m->promises[p].end_ns);
+		int64_t from_ns = weft_max_ns(w->ready[i].start_ns, covered_ns);
+		int64_t to_ns = weft_min_ns(w->ready[i].end_ns, m->promises[p].end_ns);
 		if (from_ns >= to_ns)
 			continue;
 		sum += to_ns - from_ns;
@@ -118,7 +109,7 @@ static int64_t sum_ready(struct weft__lives *w, uint32_t p, size_t count)
 		while (run < runs_end && run->end_ns <= from_ns)
 			run++;
 		for (const struct weft_run *r = run; r < runs_end && r->start_ns < to_ns; r++)
-			sum -= min_ns(r->end_ns, to_ns) - max_ns(r->start_ns, from_ns);
+			sum -= weft_min_ns(r->end_ns, to_ns) - weft_max_ns(r->start_ns, from_ns);
 	}
 	return sum;
 }
@@ -137,10 +128,10 @@ bool weft__lives_measure(struct weft__lives *w, uint32_t p, struct weft__life *o
 	}
 	struct weft__life life = {0};
 	for (uint32_t r = promise->runs; r < promise[1].runs; r++)
-		life.running_ns +=
-		    max_ns(0, min_ns(m->runs[r].end_ns, promise->end_ns) - max_ns(m->runs[r].start_ns, promise->start_ns));
+		life.running_ns += weft_max_ns(
+		    0, weft_min_ns(m->runs[r].end_ns, promise->end_ns) - weft_max_ns(m->runs[r].start_ns, promise->start_ns));
 	life.ready_ns = sum_ready(w, p, find_ready(w, p));
-	life.waiting_ns = max_ns(0, promise->end_ns - promise->start_ns - life.running_ns - life.ready_ns);
+	life.waiting_ns = weft_max_ns(0, promise->end_ns - promise->start_ns - life.running_ns - life.ready_ns);
 	*out = life;
 	return true;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/delays.h"
+#include "base/duration.h"
 #include "base/search.h"
 #include "base/sort.h"
 
@@ -18,16 +19,6 @@
 #define OTHERS_NS 1200000
 /* Who is preempted so many times as often as it blocks loses its time by that: a sleep may be two. */
 #define PREEMPTED_MORE 8
-
-static int64_t max_ns(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-static int64_t min_ns(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* A stretch that the kernel was asked about, and what the trace says of it. */
 struct asked {
@@ -81,12 +72,12 @@ static int64_t spent_ns(
 		++*at;
 	for (; *at < count && stretches[*at].stream == r->stream && stretches[*at].start_ns < r->end_ns; ++*at) {
 		const struct weft_stretch *s = &stretches[*at];
-		sum_ns += min_ns(s->end_ns, r->end_ns) - max_ns(s->start_ns, r->start_ns);
+		sum_ns += weft_min_ns(s->end_ns, r->end_ns) - weft_max_ns(s->start_ns, r->start_ns);
 		if (s->end_ns > r->end_ns)
 			break; /* it goes on in the next */
 		*times += s->end_ns - s->start_ns >= least_ns;
 	}
-	return max_ns(sum_ns, 0);
+	return weft_max_ns(sum_ns, 0);
 }
 
 static bool sort_all(struct sorted *all, const struct weft_model *m)
@@ -106,10 +97,10 @@ static bool sort_all(struct sorted *all, const struct weft_model *m)
 		struct weft_round *r = &a->round;
 		/* One begins where the one before ends, whatever a damaged trace says. */
 		if (i > 0 && r[0].stream == a[-1].round.stream)
-			r->start_ns = max_ns(r->start_ns, a[-1].round.end_ns);
+			r->start_ns = weft_max_ns(r->start_ns, a[-1].round.end_ns);
 		int64_t slept_ns = spent_ns(all->sleeps, all->sleep_count, &sleep, r, SWITCH_NS, &a->slept);
 		a->paused_ns = spent_ns(all->pauses, all->pause_count, &pause, r, SWITCH_NS, &a->paused);
-		a->awake_ns = max_ns(r->end_ns - r->start_ns - slept_ns, 0);
+		a->awake_ns = weft_max_ns(r->end_ns - r->start_ns - slept_ns, 0);
 	}
 	return true;
 }
@@ -123,7 +114,7 @@ static void add_calls(struct weft__stall *s, const struct sorted *all)
 	int64_t longest_ns = 0;
 	for (; i < all->pause_count && all->pauses[i].stream == s->stream && all->pauses[i].start_ns < s->end_ns; i++) {
 		const struct weft_stretch *pause = &all->pauses[i];
-		int64_t ns = min_ns(pause->end_ns, s->end_ns) - pause->start_ns;
+		int64_t ns = weft_min_ns(pause->end_ns, s->end_ns) - pause->start_ns;
 		parts->called_ns += ns;
 		parts->calls++;
 		if (ns > longest_ns) {
@@ -131,7 +122,7 @@ static void add_calls(struct weft__stall *s, const struct sorted *all)
 			parts->call = pause->text;
 		}
 	}
-	parts->blocked_ns = parts->called_ns = min_ns(parts->called_ns, s->end_ns - s->start_ns);
+	parts->blocked_ns = parts->called_ns = weft_min_ns(parts->called_ns, s->end_ns - s->start_ns);
 }
 
 /* What the kernel said of all stretches that the stall is in, and how long it was in them. */
@@ -144,7 +135,7 @@ static int64_t ask_about(struct asked *sum, const struct weft__stall *s, const s
 	*sum = (struct asked){0};
 	for (; i < all->asked_count && all->asked[i].round.stream == s->stream && all->asked[i].round.start_ns < s->end_ns; i++) {
 		const struct asked *a = &all->asked[i];
-		covered_ns += min_ns(a->round.end_ns, s->end_ns) - max_ns(a->round.start_ns, s->start_ns);
+		covered_ns += weft_min_ns(a->round.end_ns, s->end_ns) - weft_max_ns(a->round.start_ns, s->start_ns);
 		sum->awake_ns += a->awake_ns;
 		sum->paused_ns += a->paused_ns;
 		sum->slept += a->slept;
@@ -164,15 +155,15 @@ static void split(struct weft__stall *s, const struct asked *sum, int64_t covere
 {
 	struct weft__parts *parts = &s->parts;
 	const struct weft_round *said = &sum->round;
-	const int64_t length_ns = s->end_ns - s->start_ns, lost_ns = max_ns(sum->awake_ns - said->had_ns, 0);
+	const int64_t length_ns = s->end_ns - s->start_ns, lost_ns = weft_max_ns(sum->awake_ns - said->had_ns, 0);
 	const int64_t called_ns = parts->called_ns, others_ns = sum->awake_ns - covered_ns, unasked_ns = length_ns - covered_ns;
-	const int64_t off_ns = max_ns(min_ns(lost_ns, covered_ns), min_ns(called_ns, covered_ns));
-	const int64_t rest_ns = max_ns(off_ns - called_ns, 0);
+	const int64_t off_ns = weft_max_ns(weft_min_ns(lost_ns, covered_ns), weft_min_ns(called_ns, covered_ns));
+	const int64_t rest_ns = weft_max_ns(off_ns - called_ns, 0);
 	const uint64_t known = sum->slept + sum->paused, blocks = said->given > known ? said->given - known : 0;
 	/* The machine's share is taken off where it is nearly sure, or small. */
 	if ((said->taken > 0 && blocks <= said->taken / PREEMPTED_MORE) || lost_ns - sum->paused_ns <= sum->awake_ns / 4)
-		s->own_ns = max_ns(length_ns - rest_ns - unasked_ns, 0);
-	if (others_ns > max_ns(length_ns / OTHERS_PART, OTHERS_NS))
+		s->own_ns = weft_max_ns(length_ns - rest_ns - unasked_ns, 0);
+	if (others_ns > weft_max_ns(length_ns / OTHERS_PART, OTHERS_NS))
 		return;
 	parts->is_known = true;
 	parts->off_ns = off_ns + unasked_ns;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/idmap.h"
 #include "base/search.h"
 #include "base/sort.h"
@@ -30,11 +31,6 @@ struct walk {
 	bool no_memory;
 };
 
-static int64_t max_ns(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Adds a step as step() does, of which nobody has to wait for a lock, or all the time. */
 static void step_evenly(struct walk *w, enum weft_step_kind kind, uint32_t promise, int64_t start_ns)
 {
@@ -59,7 +55,7 @@ static void step_evenly(struct walk *w, enum weft_step_kind kind, uint32_t promi
  * mode.  What was done before a lock was waited for has not made the waiter late: there, the walk goes back to the waiter. */
 static void step(struct walk *w, enum weft_step_kind kind, uint32_t promise, int64_t start_ns, enum mode next)
 {
-	start_ns = max_ns(start_ns, w->low_ns);
+	start_ns = weft_max_ns(start_ns, w->low_ns);
 	w->mode = next;
 	if (w->lock != WEFT_NONE && start_ns <= w->lock_ns) {
 		step_evenly(w, kind, promise, w->lock_ns);
@@ -178,7 +174,7 @@ static void note_lock(struct walk *w)
 			continue;
 		w->lock = link->to;
 		w->waiter = w->promise;
-		w->lock_ns = max_ns(link->time_ns, w->low_ns);
+		w->lock_ns = weft_max_ns(link->time_ns, w->low_ns);
 	}
 }
 
@@ -258,14 +254,14 @@ static void began(struct walk *w)
 	int64_t created_ns = is_simplified(w, w->promise) ? INT64_MIN : m->promises[w->promise].start_ns;
 	uint32_t before = weft_run_before(m, w->promise, w->time_ns);
 	const struct weft_link *read = first_read(w);
-	int64_t active_ns = before != WEFT_NONE ? max_ns(m->runs[before].end_ns, created_ns) : created_ns;
+	int64_t active_ns = before != WEFT_NONE ? weft_max_ns(m->runs[before].end_ns, created_ns) : created_ns;
 	if (read) {
 		int64_t ended_ns = w->ties->ended_ns[read->to];
 		bool was_ready = ended_ns != WEFT_NEVER && ended_ns <= w->time_ns;
 		uint32_t input = w->ties->now[read->to];
 		bool goes_to_input = was_ready && ended_ns >= active_ns;
 		step(w, was_ready ? WEFT_STEP_READY : WEFT_STEP_WAITING, w->promise,
-		    was_ready ? max_ns(ended_ns, active_ns) : active_ns,
+		    was_ready ? weft_max_ns(ended_ns, active_ns) : active_ns,
 		    goes_to_input         ? ENDED
 		    : before != WEFT_NONE ? ACTS
 					  : CREATED);
@@ -355,7 +351,7 @@ static int64_t awake_since(const struct weft_model *m, const struct weft_path_st
 		const struct weft_stretch *sleep = &m->sleeps[at - 1];
 		if (sleep->stream != p->stream)
 			continue;
-		int64_t from_ns = max_ns(sleep->start_ns, s->start_ns), to_ns = max_ns(sleep->end_ns, s->start_ns);
+		int64_t from_ns = weft_max_ns(sleep->start_ns, s->start_ns), to_ns = weft_max_ns(sleep->end_ns, s->start_ns);
 		to_ns = to_ns < s->end_ns ? to_ns : s->end_ns;
 		if (slept_ns <= (s->end_ns - to_ns) / 100)
 			since_ns = to_ns;
@@ -378,7 +374,7 @@ static void look_into(
 		for (; at < count && windows[at].from_ns < run->end_ns; at++) {
 			struct window *w = &windows[at];
 			const struct weft_path_step *s = &steps[at];
-			int64_t from_ns = max_ns(run->start_ns, w->from_ns);
+			int64_t from_ns = weft_max_ns(run->start_ns, w->from_ns);
 			int64_t to_ns = run->end_ns < w->to_ns ? run->end_ns : w->to_ns;
 			bool elsewhere = s->kind == WEFT_STEP_WAITING && m->promises[s->promise].stream != m->promises[p].stream;
 			if (s->promise == p || elsewhere || to_ns - from_ns <= w->longest_ns || are_apart(m, s->promise, p))
@@ -412,7 +408,7 @@ static uint32_t find_holder(const struct weft_ties *ties, const struct weft_path
 	uint32_t holder = WEFT_NONE;
 	int64_t longest_ns = 0;
 	for (l = l > begin ? l - 1 : l; l < end && m->links[out[l]].time_ns < s->end_ns; l++) {
-		int64_t from_ns = max_ns(m->links[out[l]].time_ns, s->start_ns);
+		int64_t from_ns = weft_max_ns(m->links[out[l]].time_ns, s->start_ns);
 		int64_t to_ns =
 		    l + 1 < end && m->links[out[l + 1]].time_ns < s->end_ns ? m->links[out[l + 1]].time_ns : s->end_ns;
 		if (to_ns - from_ns <= longest_ns)

@@ -30,29 +30,28 @@ void weft_band_finish(struct weft_band *band)
 
 static bool is_near(int64_t value, int64_t origin, int64_t *difference)
 {
-	return !__builtin_sub_overflow(value, origin, difference) && *difference<FARTHEST && * difference> - FARTHEST;
+	return !__builtin_sub_overflow(value, origin, difference) && -FARTHEST < *difference && FARTHEST > *difference;
+}
+
+static int add_point(struct weft_band *band, bool is_above, int64_t x, int64_t y)
+{
+	struct weft_band_point p;
+	if (!is_near(x, band->x0, &p.x) || !is_near(y, band->y0, &p.y))
+		return WEFT_EINVAL;
+	struct weft_band_point *added = is_above ? weft_vec_push(&band->above) : weft_vec_push(&band->below);
+	if (added)
+		*added = p;
+	return added ? WEFT_OK : WEFT_ENOMEM;
 }
 
 int weft_band_above(struct weft_band *band, int64_t x, int64_t y)
 {
-	struct weft_band_point p;
-	if (!is_near(x, band->x0, &p.x) || !is_near(y, band->y0, &p.y))
-		return WEFT_EINVAL;
-	struct weft_band_point *added = weft_vec_push(&band->above);
-	if (added)
-		*added = p;
-	return added ? WEFT_OK : WEFT_ENOMEM;
+	return add_point(band, true, x, y);
 }
 
 int weft_band_below(struct weft_band *band, int64_t x, int64_t y)
 {
-	struct weft_band_point p;
-	if (!is_near(x, band->x0, &p.x) || !is_near(y, band->y0, &p.y))
-		return WEFT_EINVAL;
-	struct weft_band_point *added = weft_vec_push(&band->below);
-	if (added)
-		*added = p;
-	return added ? WEFT_OK : WEFT_ENOMEM;
+	return add_point(band, false, x, y);
 }
 
 static int compare_points(const void *a, const void *b)

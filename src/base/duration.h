@@ -6,6 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+static inline int64_t weft_max_ns(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static inline int64_t weft_min_ns(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 #define WEFT_DURATION_BYTES 32 /* enough for any of them */
 
 /* "30ms", "1.5s", "2us", "0": false, with *ns untouched, if it is not a time of at least 0.  Exact; below a ns it rounds down. */

@@ -124,22 +124,14 @@ const char *weft__thousands(char buf[28], uint64_t number)
 
 const char *weft_row_kind_name(enum weft_row_kind kind)
 {
-	static const char *const names[] = {
-#define NAME(NAME, name) #name,
-	    WEFT_ROW_KINDS(NAME)
-#undef NAME
-	};
-	return names[kind];
+	static const char *const names[] = {WEFT_ROW_KINDS(WEFT_LISTED_NAME)};
+	return WEFT_NAME_OF(names, kind);
 }
 
 const char *weft_row_tone_name(enum weft_row_tone tone)
 {
-	static const char *const names[] = {
-#define NAME(NAME, name) #name,
-	    WEFT_ROW_TONES(NAME)
-#undef NAME
-	};
-	return names[tone];
+	static const char *const names[] = {WEFT_ROW_TONES(WEFT_LISTED_NAME)};
+	return WEFT_NAME_OF(names, tone);
 }
 
 void weft_viewer_press_row(struct weft_viewer *v, const struct weft_row *row)

@@ -9,19 +9,19 @@
 
 /* X(NAME, name) */
 #define WEFT_ROW_KINDS(X)                                                                                                        \
-	X(TITLE, title)       /* what a promise is called, and how it ended; a press asks why */                                 \
-	X(HEADING, heading)   /* of the rows below */                                                                            \
-	X(FACT, fact)         /* a name and a value */                                                                           \
-	X(LINK, link)         /* another promise, and when; a press selects it */                                                \
-	X(MORE, more)         /* how many more there are; a press, where it leads, shows them */                                 \
-	X(SUMMARY, summary)   /* how many findings there are */                                                                  \
-	X(ANSWER, answer)     /* stands above the answer to "why?"; value: what a press does */                                  \
-	X(FINDING, finding)   /* a finding's title and its tag; a press leads there and shows its evidence below */              \
-	X(EVIDENCE, evidence) /* a line of evidence, and when; a press leads there */                                            \
-	X(TEXT, text)         /* a sentence */                                                                                   \
-	X(NOTE, note)         /* what is missing or wrong in a trace, and what that means */                                     \
-	X(WORKING, working)   /* what goes on, and how far it is; a press cancels it */                                          \
-	X(NOTHING, nothing)   /* the only row where there is nothing to list; a press, where it leads, tries again */
+	X(TITLE, "title")       /* what a promise is called, and how it ended; a press asks why */                               \
+	X(HEADING, "heading")   /* of the rows below */                                                                          \
+	X(FACT, "fact")         /* a name and a value */                                                                         \
+	X(LINK, "link")         /* another promise, and when; a press selects it */                                              \
+	X(MORE, "more")         /* how many more there are; a press, where it leads, shows them */                               \
+	X(SUMMARY, "summary")   /* how many findings there are */                                                                \
+	X(ANSWER, "answer")     /* stands above the answer to "why?"; value: what a press does */                                \
+	X(FINDING, "finding")   /* a finding's title and its tag; a press leads there and shows its evidence below */            \
+	X(EVIDENCE, "evidence") /* a line of evidence, and when; a press leads there */                                          \
+	X(TEXT, "text")         /* a sentence */                                                                                 \
+	X(NOTE, "note")         /* what is missing or wrong in a trace, and what that means */                                   \
+	X(WORKING, "working")   /* what goes on, and how far it is; a press cancels it */                                        \
+	X(NOTHING, "nothing")   /* the only row where there is nothing to list; a press, where it leads, tries again */
 
 enum weft_row_kind {
 #define WEFT_ROW_ENUM(NAME, name) WEFT_ROW_##NAME,
@@ -32,10 +32,10 @@ enum weft_row_kind {
 
 /* X(NAME, name): in which colour a row is shown. */
 #define WEFT_ROW_TONES(X)                                                                                                        \
-	X(PLAIN, plain)                                                                                                          \
-	X(ALARM, alarm) /* a failure, a fault, what never came */                                                                \
-	X(DOUBT, doubt) /* a finding that is not certain */                                                                      \
-	X(CALM, calm)   /* an answer, information: nothing is wrong */
+	X(PLAIN, "plain")                                                                                                        \
+	X(ALARM, "alarm") /* a failure, a fault, what never came */                                                              \
+	X(DOUBT, "doubt") /* a finding that is not certain */                                                                    \
+	X(CALM, "calm")   /* an answer, information: nothing is wrong */
 
 enum weft_row_tone {
 #define WEFT_TONE_ENUM(NAME, name) WEFT_TONE_##NAME,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "base/duration.h"
 #include "base/search.h"
 #include "base/sort.h"
 
@@ -22,19 +23,9 @@ enum {
 	FAULTS_LEAST = 1000 /* fewer are nothing special */
 };
 
-static int64_t max_ns(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-static int64_t min_ns(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 static int64_t weight_ns(const struct weft__stall *s)
 {
-	return max_ns(s->delay_ns, s->end_ns - s->start_ns);
+	return weft_max_ns(s->delay_ns, s->end_ns - s->start_ns);
 }
 
 /* Those with victims first, then the heaviest. */
@@ -50,7 +41,8 @@ static void list_victims(struct weft__finder *f, const struct weft__stall *s)
 	size_t shown = 0;
 	for (size_t i = 0; i < d->ready.count && shown < WEFT__LINES_KEPT && (int64_t)shown < s->victims; i++) {
 		const struct weft__ready *r = &d->ready.items[i];
-		if (r->stream != s->stream || min_ns(s->end_ns, r->to_ns) - max_ns(s->start_ns, r->from_ns) < d->least_ns)
+		if (r->stream != s->stream ||
+		    weft_min_ns(s->end_ns, r->to_ns) - weft_max_ns(s->start_ns, r->from_ns) < d->least_ns)
 			continue;
 		shown++;
 		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, r->to_ns, r->promise, "%s runs only now, %s after %s ended",
@@ -163,7 +155,7 @@ static const char *call_of(struct weft__finder *f, const struct weft__stall *s)
 static const char *parts_of(struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft__parts *parts = &s->parts;
-	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = max_ns(parts->off_ns, parts->blocked_ns);
+	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = weft_max_ns(parts->off_ns, parts->blocked_ns);
 	if (s->is_pause || off_ns < length_ns / TOLD_PART)
 		return "";
 	if (!parts->is_known)
@@ -185,7 +177,7 @@ static const char *parts_of(struct weft__finder *f, const struct weft__stall *s)
 static const char *advice_for(struct weft__finder *f, const struct weft__stall *s, const char *at)
 {
 	const struct weft__parts *parts = &s->parts;
-	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = max_ns(parts->off_ns, parts->blocked_ns);
+	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = weft_max_ns(parts->off_ns, parts->blocked_ns);
 	const int64_t on_ns = length_ns - off_ns, unknown_ns = off_ns - parts->waiting_ns - parts->blocked_ns;
 	if (s->is_pause)
 		return "find out what pauses for so long, and whether it can be done in smaller pieces";
