@@ -196,6 +196,91 @@ static void an_os_thread_that_nobody_is_left_to_wake_hangs(void **state)
 	}
 }
 
+/* ---- Locks ---- */
+
+/* A lock that is released, and that nobody takes: the program is killed that much later. */
+static void who_was_to_take_a_lock_had_no_processor_yet(void **state)
+{
+	for (int is_long = 0; is_long < 2; is_long++) {
+		start_recording();
+		weft_id lock = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE());
+		weft_id holder = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE()),
+			waiter = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+		weft_should_resolve(waiter);
+		weft_run(holder);
+		weft_hold(holder, lock);
+		weft_await(waiter, lock);
+		sleep_for(MS);
+		weft_run(holder);
+		weft_release(holder, lock);
+		weft_resolve(holder, holder);
+		sleep_for(is_long ? 110 * MS : 90 * MS);
+		weft_signal_only(WEFT_SYSTEM_ID, holder);
+		explain(false);
+		assert_int_equal(count_of(WEFT_FINDING_HANG), is_long);
+		forget();
+	}
+}
+
+/* ---- Answers ---- */
+
+static void read_of(weft_id connection)
+{
+	weft_id read = weft_create(connection, WEFT_KIND_STREAM_READ, WEFT_SITE());
+	weft_await(connection, read);
+	sleep_for(MS);
+	weft_resolve(WEFT_SYSTEM_ID, read);
+	weft_read(connection, read);
+}
+
+static void write_of(weft_id connection)
+{
+	weft_id write = weft_create(connection, WEFT_KIND_STREAM_WRITE, WEFT_SITE());
+	weft_await(connection, write);
+	weft_resolve(WEFT_SYSTEM_ID, write);
+	weft_read(connection, write);
+}
+
+/* Six answers that took 100 ms each, and one that does not come: from the one end of a connection, or the other. */
+static size_t count_unanswered(bool is_accepted, bool asks_further, uint64_t silence_ns, const char *says)
+{
+	start_recording();
+	weft_id listen = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LISTEN, WEFT_SITE());
+	weft_id connection = weft_create(is_accepted ? listen : WEFT_SYSTEM_ID, WEFT_KIND_CONNECTION, WEFT_SITE());
+	if (!is_accepted) {
+		weft_id connect = weft_create(connection, WEFT_KIND_CONNECT, WEFT_SITE());
+		weft_await(connection, connect);
+		weft_resolve(WEFT_SYSTEM_ID, connect);
+		weft_read(connection, connect);
+	}
+	for (int i = 0; i < 7; i++) {
+		(is_accepted ? read_of : write_of)(connection);
+		if (i == 6 && asks_further)
+			weft_create(connection, WEFT_KIND_TASK, WEFT_SITE());
+		if (i == 6)
+			break;
+		sleep_for(100 * MS);
+		(is_accepted ? write_of : read_of)(connection);
+	}
+	sleep_for(silence_ns);
+	weft_resume(WEFT_SYSTEM_ID);
+	explain(true);
+	const size_t count = count_of(WEFT_FINDING_UNANSWERED);
+	if (count > 0)
+		assert_says(WEFT_FINDING_UNANSWERED, connection, says);
+	forget();
+	return count;
+}
+
+static void an_answer_is_due_after_twenty_times_as_long_as_the_slowest(void **state)
+{
+	assert_int_equal(count_unanswered(true, false, 1950 * MS, ""), 0);
+	assert_int_equal(count_unanswered(true, false, 2100 * MS, "has owed its peer an answer for 2.10 s"), 1);
+	assert_int_equal(count_unanswered(false, false, 1950 * MS, ""), 0);
+	assert_int_equal(count_unanswered(false, false, 2100 * MS, "has waited for an answer for 2.10 s"), 1);
+	assert_int_equal(count_unanswered(true, true, 2100 * MS, "since then it waits for task"), 1);
+}
+
 /* ---- Stuck ---- */
 
 /* One page of many is pending for 300 ms, for one thing or for one after the other. */
@@ -372,6 +457,32 @@ static void each_of_two_stalls_has_those_who_ran_behind_it(void **state)
 	forget();
 }
 
+/* A timer is called back so long after a stall, when its loop has slept once more. */
+static size_t stalls_with_timer_after(uint64_t stall_ns, uint64_t after_ns)
+{
+	start_recording();
+	weft_id slow = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE()),
+		late = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+	sleep_for(5 * MS);
+	weft_signal(WEFT_SYSTEM_ID, slow);
+	now_ns += stall_ns;
+	sleep_for(after_ns);
+	weft_signal(WEFT_SYSTEM_ID, late);
+	sleep_for(5 * MS);
+	explain(true);
+	const size_t count = count_of(WEFT_FINDING_STALL);
+	forget();
+	return count;
+}
+
+static void a_timer_is_late_for_a_part_of_the_stall_longer(void **state)
+{
+	assert_int_equal(stalls_with_timer_after(100 * MS, 4 * MS), 1);
+	assert_int_equal(stalls_with_timer_after(100 * MS, 6 * MS), 0);
+	assert_int_equal(stalls_with_timer_after(300 * MS, 14 * MS), 1);
+	assert_int_equal(stalls_with_timer_after(300 * MS, 16 * MS), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -381,11 +492,14 @@ int main(void)
 	    cmocka_unit_test(work_that_goes_on_after_a_timeout_is_wasted),
 	    cmocka_unit_test(work_that_does_not_look_whether_it_was_cancelled_is_wasted),
 	    cmocka_unit_test(an_os_thread_that_nobody_is_left_to_wake_hangs),
+	    cmocka_unit_test(who_was_to_take_a_lock_had_no_processor_yet),
+	    cmocka_unit_test(an_answer_is_due_after_twenty_times_as_long_as_the_slowest),
 	    cmocka_unit_test(who_waits_for_what_is_new_is_not_surely_stuck),
 	    cmocka_unit_test(a_backlog_that_was_drained_is_an_information),
 	    cmocka_unit_test(what_a_ring_lost_of_one_side_is_no_backlog),
 	    cmocka_unit_test(who_reads_each_error_and_tries_again_is_found_without_its_beginning),
 	    cmocka_unit_test(each_of_two_stalls_has_those_who_ran_behind_it),
+	    cmocka_unit_test(a_timer_is_late_for_a_part_of_the_stall_longer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -252,15 +252,19 @@ static bool holds_lock(const struct weft__finder *f, uint32_t p)
 /* What it waits for came so shortly before the end that its turn had not come yet: its OS thread has not slept since. */
 static bool is_its_turn(const struct weft__finder *f, uint32_t root)
 {
-	enum { ASLEEP_NS = 100000 }; /* between two callbacks a loop seems to sleep, too */
+	enum { STALLS_UNTIL_TAKEN = 10, ASLEEP_NS = 100000 }; /* between two callbacks a loop seems to sleep, too */
 	const struct weft_model *m = f->model;
 	int64_t came_ns = INT64_MIN;
 	if (f->chains.verdict[root] == WEFT_VERDICT_NOT_RUN)
 		came_ns = f->ties.ended_ns[weft__chains_ready_input(&f->chains, root)];
 	else if (f->chains.verdict[root] == WEFT_VERDICT_NOT_HANDED_ON)
 		came_ns = weft_model_await_end(m, &m->links[weft__chains_last_hold(&f->chains, root)]);
-	if (came_ns <= weft_model_until(m, root) - f->options.stall_ns)
+	/* Who takes a lock may be of another OS thread, which a busy machine lets wait. */
+	const bool is_cut = f->chains.verdict[root] == WEFT_VERDICT_NOT_HANDED_ON && weft__lacks_of(f->lacks, m, root)->cut;
+	if (came_ns <= weft_model_until(m, root) - f->options.stall_ns * (is_cut ? STALLS_UNTIL_TAKEN : 1))
 		return false;
+	if (is_cut)
+		return true;
 	for (size_t i = m->sleep_count; i-- > 0;) {
 		const struct weft_stretch *s = &m->sleeps[i];
 		if (s->stream != m->promises[root].stream)
