@@ -426,10 +426,9 @@ static void what_a_killed_program_leaves_tells_its_os_threads(void **state)
 		pthread_t thread;
 		bool fine = weft_start(&options) == WEFT_OK;
 		weft_await(3, 4);
-		for (int i = 0; i < 2; i++) {
-			fine = fine && pthread_create(&thread, NULL, record_as, i ? "green" : "red") == 0;
-			pthread_join(thread, NULL);
-		}
+		for (int i = 0; i < 2; i++)
+			fine = fine && pthread_create(&thread, NULL, record_as, i ? "green" : "red") == 0 &&
+			       pthread_join(thread, NULL) == 0;
 		raise(fine ? SIGKILL : SIGTERM);
 	}
 	int status;
