@@ -655,6 +655,12 @@ WEFT__FAST void weft_run(weft_id promise)
 	weft__one(WEFT_OP_RUN, promise);
 }
 
+/* Whether the round that ends now is one to tell of; of who never says that a sleep is over, whether it is time to ask. */
+WEFT__FAST bool weft__was_long(const struct weft_stream *s)
+{
+	return s->awake_since ? s->last - s->awake_since >= s->long_ticks : s->last >= s->sample_due;
+}
+
 WEFT__FAST void weft_idle(enum weft_idle why)
 {
 	unsigned mode = WEFT__GATE();
@@ -665,7 +671,7 @@ WEFT__FAST void weft_idle(enum weft_idle why)
 		place.at[0] = (unsigned char)why;
 		place.stream->running = WEFT_SYSTEM_ID;
 		weft__publish(&place);
-		if (__builtin_expect(place.stream->last - place.stream->awake_since >= place.stream->long_ticks, 0))
+		if (__builtin_expect(weft__was_long(place.stream), 0))
 			weft__slow_round();
 		place.stream->awake_since = 0;
 	} else {

@@ -461,7 +461,7 @@ void weft__slow_text(
 		slow_end(s, op);
 	}
 	if (s && op == WEFT_OP_IDLE && weft__stream == &s->hot) {
-		if (s->hot.last - s->hot.awake_since >= s->hot.long_ticks)
+		if (weft__was_long(&s->hot))
 			weft__slow_round();
 		s->hot.awake_since = 0;
 	}

@@ -87,8 +87,10 @@ void weft__slow_round(void)
 {
 	struct weft__stream *s = (struct weft__stream *)(void *)weft__stream;
 	const struct weft__usage before = s->usage;
-	if (!s->hot.awake_since && weft__time() - before.time < UNTOLD * s->hot.long_ticks)
+	if (!s->hot.awake_since && weft__time() - before.time < UNTOLD * s->hot.long_ticks) {
+		s->hot.sample_due = before.time + UNTOLD * s->hot.long_ticks;
 		return;
+	}
 	if (!sample(s) || !before.time)
 		return;
 	const struct weft__usage *now = &s->usage;
