@@ -233,6 +233,22 @@ static void a_pause_that_is_most_of_a_run_is_told_instead_of_it(void **state)
 	forget();
 }
 
+/* From 10 ms on a pause is one. */
+static void a_pause_of_exactly_that_length_is_a_stall(void **state)
+{
+	start_recording();
+	struct waiter w = waiter_new();
+	sleep_for(MS);
+	weft_resolve(WEFT_SYSTEM_ID, w.input);
+	now_ns += 12 * MS;
+	WEFT_PAUSE("gc", 10 * MS);
+	serve(w);
+	sleep_for(MS);
+	explain(true);
+	assert_non_null(strstr(only(WEFT_FINDING_STALL, 0)->title, "pause (gc)"));
+	forget();
+}
+
 /* ---- OS threads ---- */
 
 static struct waiter here, there[2];
@@ -605,6 +621,7 @@ int main(void)
 	    cmocka_unit_test(the_first_that_runs_may_be_a_stall),
 	    cmocka_unit_test(what_a_promise_did_since_its_input_ended_is_no_waiting),
 	    cmocka_unit_test(a_pause_that_is_most_of_a_run_is_told_instead_of_it),
+	    cmocka_unit_test(a_pause_of_exactly_that_length_is_a_stall),
 	    cmocka_unit_test(a_stall_holds_up_its_own_os_thread_alone),
 	    cmocka_unit_test(work_on_another_os_thread_is_no_stall),
 	    cmocka_unit_test(an_os_thread_that_has_not_slept_yet_sets_things_up),

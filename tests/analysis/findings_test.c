@@ -1084,6 +1084,25 @@ static void a_hang_that_is_explained_comes_before_many_that_are_not(void **state
 	forget();
 }
 
+static void a_lock_that_nobody_takes_though_its_loop_sleeps_hangs(void **state)
+{
+	start_recording();
+	weft_id lock = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE());
+	weft_id first = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_REQUEST, WEFT_SITE());
+	weft_id second = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_REQUEST, WEFT_SITE());
+	weft_should_resolve(second);
+	weft_run(first);
+	weft_hold(first, lock);
+	weft_await(second, lock);
+	weft_release(first, lock);
+	weft_resolve(first, first);
+	sleep_for(50 * MS);
+	weft_resume(WEFT_SYSTEM_ID);
+	explain(true);
+	assert_int_equal(only(WEFT_FINDING_HANG, second)->verdict, WEFT_VERDICT_NOT_HANDED_ON);
+	forget();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1108,6 +1127,7 @@ int main(void)
 	    cmocka_unit_test(what_awaits_or_takes_a_lock_after_its_end_is_told),
 	    cmocka_unit_test(what_a_callback_goes_on_with_is_no_misuse),
 	    cmocka_unit_test(work_whose_workers_sleep_since_before_its_signal_is_a_lost_wakeup),
+	    cmocka_unit_test(a_lock_that_nobody_takes_though_its_loop_sleeps_hangs),
 	    cmocka_unit_test(a_hang_that_is_explained_comes_before_many_that_are_not),
 	    cmocka_unit_test(a_long_chain_is_told_from_both_ends),
 	    cmocka_unit_test(a_lost_wakeup_names_who_was_too_late_and_for_what),
