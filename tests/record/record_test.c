@@ -579,6 +579,7 @@ static void test_threads_come_and_go(void **state)
 	}
 	assert_int_equal(count, 4000);
 	assert_int_equal(red, 4000);
+	assert_int_equal(r.info->lost_no_stream, 0);
 	qsort(ids, count, sizeof ids[0], compare_ids);
 	for (size_t i = 1; i < count; i++)
 		assert_true(ids[i] != ids[i - 1]);
