@@ -107,6 +107,7 @@ struct weft__glib_thing {
 	struct weft_hook_calls calls;              /* of its code, without a sleep */
 	weft_id returned_by;                       /* of a task whose callback is still to come: who returned it; 0: nobody yet */
 	bool is_failed;                            /* ... with the error `error` */
+	bool is_asked;                             /* somebody asked for its result */
 	struct weft_hook_label label;
 	struct weft_hook_label error;
 };

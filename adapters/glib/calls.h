@@ -59,6 +59,14 @@
 	X(gboolean, g_thread_pool_push, (GThreadPool * pool, gpointer data, GError * *error), (pool, data, error))               \
 	X(void, g_thread_pool_free, (GThreadPool * pool, gboolean immediate, gboolean wait), (pool, immediate, wait))
 
+/* What asks a task how it ended. */
+#define WEFT__GIO_RESULT_CALLS(X)                                                                                                \
+	X(gpointer, g_task_propagate_pointer, (GTask * task, GError * *error), (task, error))                                    \
+	X(gssize, g_task_propagate_int, (GTask * task, GError * *error), (task, error))                                          \
+	X(gboolean, g_task_propagate_boolean, (GTask * task, GError * *error), (task, error))                                    \
+	X(gboolean, g_task_propagate_value, (GTask * task, GValue * value, GError * *error), (task, value, error))               \
+	X(gboolean, g_task_had_error, (GTask * task), (task))
+
 #define WEFT__GIO_TASK_CALLS(X)                                                                                                  \
 	X(GTask *, g_task_new, (gpointer object, GCancellable * cancellable, GAsyncReadyCallback callback, gpointer data),       \
 	    (object, cancellable, callback, data))                                                                               \
@@ -74,6 +82,11 @@
 	X(void, g_task_run_in_thread, (GTask * task, GTaskThreadFunc work), (task, work))                                        \
 	X(void, g_task_run_in_thread_sync, (GTask * task, GTaskThreadFunc work), (task, work))                                   \
 	X(void, g_cancellable_cancel, (GCancellable * cancellable), (cancellable))                                               \
+	X(GSubprocess *, g_subprocess_new, (GSubprocessFlags flags, GError * *error, const gchar *first, ...), ())               \
+	X(GSubprocess *, g_subprocess_newv, (const gchar *const *argv, GSubprocessFlags flags, GError **error),                  \
+	    (argv, flags, error))                                                                                                \
+	X(GSubprocess *, g_subprocess_launcher_spawnv, (GSubprocessLauncher * self, const gchar *const *argv, GError **error),   \
+	    (self, argv, error))                                                                                                 \
 	X(gboolean, g_application_register, (GApplication * application, GCancellable * cancellable, GError * *error),           \
 	    (application, cancellable, error))                                                                                   \
 	X(void, g_application_activate, (GApplication * application), (application))                                             \
@@ -107,6 +120,7 @@
 	    (GDBusMethodInvocation * call, const gchar *name, const gchar *message), (call, name, message))
 
 #define WEFT__GIO_CALLS(X)                                                                                                       \
+	WEFT__GIO_RESULT_CALLS(X)                                                                                                \
 	WEFT__GIO_TASK_CALLS(X)                                                                                                  \
 	WEFT__GIO_DBUS_CALLS(X)
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -56,7 +57,7 @@ void weft__glib_child_begins(struct weft__glib_thing *source, const GSource *wat
 		GPid pid;
 	} *child = (const void *)watch;
 	struct weft_hook_label label = {0};
-	const void *site = weft__glib_here.site ? weft__glib_here.site : (const void *)source->callback;
+	const void *site = weft__glib_here.site ? weft__glib_here.site : (const char *)source->callback + 1;
 	weft__glib_create(source, WEFT_KIND_PROCESS, site, false, 0, 0);
 	put_command(&label, child->pid);
 	weft__glib_label(source, label.text);
@@ -107,4 +108,42 @@ gboolean weft__glib_child_ends(const struct weft__glib_thing *thing, GSource *so
 	if (child)
 		weft__glib_thing_remove(child);
 	return dispatch(source, (GSourceFunc)(void (*)(void))ended, data);
+}
+
+/* ---- Who starts one with GSubprocess ---- */
+
+#define STARTS(name, arguments)                                                                                                  \
+	const void *outer = weft__glib_begins() ? weft__glib_here.site : NULL;                                                   \
+	if (!outer)                                                                                                              \
+		weft__glib_here.site = __builtin_return_address(0);                                                              \
+	GSubprocess *made = weft__glib_real.name arguments;                                                                      \
+	weft__glib_here.site = outer;                                                                                            \
+	return made
+
+GSubprocess *weft__g_subprocess_newv(const gchar *const *argv, GSubprocessFlags flags, GError **error)
+{
+	STARTS(g_subprocess_newv, (argv, flags, error));
+}
+
+/* Its arguments go on as a list, which is as long as they are. */
+GSubprocess *weft__g_subprocess_new(GSubprocessFlags flags, GError **error, const gchar *first, ...)
+{
+	va_list more;
+	size_t count = 1;
+	va_start(more, first);
+	while (first && va_arg(more, const gchar *))
+		count++;
+	va_end(more);
+	const gchar **argv = __builtin_alloca((count + 1) * sizeof *argv);
+	argv[0] = first;
+	va_start(more, first);
+	for (size_t i = 1; i <= count; i++)
+		argv[i] = first ? va_arg(more, const gchar *) : NULL;
+	va_end(more);
+	STARTS(g_subprocess_newv, (argv, flags, error));
+}
+
+GSubprocess *weft__g_subprocess_launcher_spawnv(GSubprocessLauncher *self, const gchar *const *argv, GError **error)
+{
+	STARTS(g_subprocess_launcher_spawnv, (self, argv, error));
 }

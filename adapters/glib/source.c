@@ -378,7 +378,8 @@ guint weft__g_source_attach(GSource *source, GMainContext *context)
 #define SHORT(result, name, parameters, arguments)                                                                               \
 	result weft__##name parameters                                                                                           \
 	{                                                                                                                        \
-		const void *outer = weft__glib_here.site;                                                                        \
+		/* Recording may begin here, which knows of no call before it. */                                                \
+		const void *outer = weft__glib_begins() ? weft__glib_here.site : NULL;                                           \
 		if (!outer)                                                                                                      \
 			weft__glib_here.site = __builtin_return_address(0);                                                      \
 		result id = weft__glib_real.name arguments;                                                                      \

@@ -83,6 +83,8 @@ static void finalized(GObject *object)
 		if (!task->is_returned)
 			weft__glib_end(task, WEFT_UNRETURNED);
 		end_late(task);
+		if (task->is_failed && task->ready && !task->is_asked && !weft__glib_is_own((const void *)task->ready))
+			weft_note(task->id, WEFT_UNASKED);
 		weft__glib_thing_remove(task);
 	}
 	finalize(object);
@@ -122,9 +124,13 @@ static void begin(struct weft__glib_thing *task, gpointer object, GCancellable *
 	bool is_part = !is_call && weft__glib_is_own(callback ? (const void *)callback : caller) && !is_wrapped(callback, waiter);
 	enum weft_kind kind = is_call ? WEFT_KIND_REQUEST : weft__glib_is_gio(caller) ? WEFT_KIND_WORK : WEFT_KIND_TASK;
 	weft_id waits = waiter ? waiter->id : waiter_here();
+	/* A call that libgio answers is known by the code that goes on: who made the call is behind libgio's own frames. */
+	const void *site = callback && kind == WEFT_KIND_WORK && !weft__glib_is_own((const void *)callback)
+			       ? (const char *)callback + 1
+			       : caller;
 	task->ready = callback;
 	task->waiter = weft__glib_tag_of(waiter);
-	weft__glib_create(task, kind, caller, is_part, waiter ? waits : weft__glib_who(), callback ? waits : 0);
+	weft__glib_create(task, kind, site, is_part, waiter ? waits : weft__glib_who(), callback ? waits : 0);
 	if (is_call) {
 		here->call.id = task->id;
 		weft__glib_label(task, here->call.label.text);
@@ -202,7 +208,6 @@ static void ends_later(struct weft__glib_thing *thing, const char *error)
 {
 	weft_id by = weft__glib_who();
 	thing->returned_by = by;
-	thing->is_failed = error;
 	if (error) {
 		thing->error = (struct weft_hook_label){0};
 		weft_hook_put(&thing->error, error);
@@ -240,6 +245,7 @@ static void returned(GTask *task, const char *error)
 		name_by_callback(task, thing);
 	if (!error && is_cancelled(thing) && weft__glib_real.g_task_get_check_cancellable(task))
 		error = "Operation was cancelled";
+	thing->is_failed = error;
 	const struct weft__glib_thing *waiter = weft__glib_thing_of(thing->waiter);
 	if (thing->ready && !(waiter && !waiter->is_ended)) {
 		ends_later(thing, error);
@@ -287,6 +293,22 @@ gboolean weft__g_task_return_error_if_cancelled(GTask *task)
 		returned(task, "Operation was cancelled");
 	return weft__glib_real.g_task_return_error_if_cancelled(task);
 }
+
+/* Somebody wants to know how it ended. */
+static void asked(gpointer task)
+{
+	struct weft__glib_thing *thing = weft__glib_goes_on() ? weft__glib_thing_find(WEFT__GLIB_TASK, task) : NULL;
+	if (thing)
+		thing->is_asked = true;
+}
+
+#define ASKED(result, name, parameters, arguments)                                                                               \
+	result weft__##name parameters                                                                                           \
+	{                                                                                                                        \
+		asked(task);                                                                                                     \
+		return weft__glib_real.name arguments;                                                                           \
+	}
+WEFT__GIO_RESULT_CALLS(ASKED)
 
 static void go_on(struct weft__glib_thing *waiter, const struct weft__glib_thing *task, GAsyncReadyCallback user, GObject *object,
     GAsyncResult *result, gpointer data)

@@ -154,6 +154,8 @@ enum weft_detail {
 
 /* The error of what can never end otherwise: nobody has it any more who could resolve it. */
 #define WEFT_UNRETURNED "finalized without ever returning"
+/* A note about one that failed: whoever was told that it had ended did not ask how. */
+#define WEFT_UNASKED "nobody asked for its result"
 
 /* Why a program sleeps. */
 enum weft_idle { WEFT_IDLE_WAIT = 0, WEFT_IDLE_SUSPEND = 1, WEFT_IDLE_HIBERNATE = 2 };

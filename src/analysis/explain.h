@@ -27,13 +27,13 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	X(TWICE, twice, ALARM, SORTS | SEEN, "a promise was ended again after its end")                                          \
 	X(MISUSED, misused, ALARM, SORTS | ALL, "a promise went on after its end, or was never created")                         \
 	X(FAILURE, failure, ALARM, SORTS | ROOTS | ALL, "a promise failed and nobody took notice")                               \
+	X(RETRIES, retries, ALARM, SORTS | SEEN, "one thing was tried again and again and failed each time")                     \
 	X(STUCK, stuck, ALARM, CHAINS | SORTS | ROOTS | ALL,                                                                     \
 	    "a promise is pending that younger ones of its sort have overtaken")                                                 \
 	X(STALL, stall, ALARM, DELAYS | SEEN, "one promise ran, or a pause lasted, while others were ready")                     \
 	X(EXHAUSTED, exhausted, ALARM, SORTS | SEEN, "computations held all OS threads of a pool, and others had to wait")       \
 	X(STARVATION, starvation, ALARM, DELAYS | SEEN, "promises were ready for long while many others ran")                    \
 	X(SPIN, spin, ALARM, 0, "code was called again and again, and its OS thread never slept")                                \
-	X(RETRIES, retries, ALARM, SORTS | SEEN, "one thing was tried again and again and failed each time")                     \
 	X(LEAK, leak, ALARM, CHAINS | SORTS | ROOTS | ALL, "promises of one sort only ever become more")                         \
 	X(UNDERWAY, underway, INFORMATION, CHAINS | SORTS | ROOTS, "a promise should resolve, and was on its way at the end")    \
 	X(WASTED, wasted, INFORMATION, SEEN, "work went on though whoever waited for it was cancelled")                          \

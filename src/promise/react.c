@@ -274,11 +274,21 @@ static void lost(void *ctx, const struct weft_failure *failure)
 	weft__lost_error(failure);
 }
 
+/* As the promise that ignores it.  Without a hook nobody but the trace gets the error, which says so. */
+static void lost_later(void *ctx, const struct weft_failure *failure)
+{
+	if (!weft__world.hook)
+		WEFT_NOTE(weft__world.current, WEFT_UNASKED);
+	weft__lost_error(failure);
+}
+
 int weft__dont_wait(
     struct weft_record_site *site, struct weft_promise *p, weft_on_failure_fn *f, void *ctx, weft_destroy_fn *destroy)
 {
-	return call_at_end(
-	    site, WEFT_KIND_IGNORE_RESULT, weft__arg(p), &(struct callbacks){.failure = f ? f : lost}, ctx, destroy);
+	p = weft__arg(p);
+	if (!f)
+		f = weft__repr(p)->state == WEFT_PENDING ? lost_later : lost;
+	return call_at_end(site, WEFT_KIND_IGNORE_RESULT, p, &(struct callbacks){.failure = f}, ctx, destroy);
 }
 
 int weft__async(struct weft_record_site *site, weft_start_fn *f, void *ctx, weft_destroy_fn *destroy)

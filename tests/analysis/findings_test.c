@@ -1103,6 +1103,164 @@ static void a_lock_that_nobody_takes_though_its_loop_sleeps_hangs(void **state)
 	forget();
 }
 
+/* ---- Errors that nobody looks at ---- */
+
+enum notice { READ, UNASKED, IGNORED };
+
+static weft_id record_failure(enum notice notice)
+{
+	weft_id loop = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE()),
+		task = weft_create(loop, WEFT_KIND_TASK, WEFT_SITE());
+	weft_id reader = notice == IGNORED ? weft_create(loop, WEFT_KIND_IGNORE_RESULT, WEFT_SITE()) : loop;
+	weft_await(reader, task);
+	weft_run(task);
+	weft_fail(WEFT_SYSTEM_ID, task, "no paper");
+	weft_read(reader, task);
+	if (notice != READ)
+		WEFT_NOTE(notice == UNASKED ? task : reader, WEFT_UNASKED);
+	weft_resolve(reader, reader);
+	if (reader != loop)
+		weft_resolve(loop, loop);
+	sleep_for(MS);
+	return task;
+}
+
+static void who_is_told_of_a_failure_and_does_not_ask_for_it_takes_no_notice(void **state)
+{
+	for (enum notice notice = READ; notice <= IGNORED; notice++) {
+		start_recording();
+		weft_id task = record_failure(notice);
+		explain(true);
+		if (notice == READ) {
+			assert_int_equal(findings->count, 0);
+		} else {
+			const struct weft_finding *failure = only(WEFT_FINDING_FAILURE, task);
+			assert_int_equal(failure->severity, notice == UNASKED ? WEFT_SEVERITY_ALARM : WEFT_SEVERITY_INFORMATION);
+			assert_line(failure, WEFT_EVIDENCE_CAUSE, 1, task,
+			    notice == UNASKED ? "who is told of that does not ask how it ended" : "its result is ignored");
+		}
+		forget();
+	}
+}
+
+/* ---- What is tried again ---- */
+
+enum again { BY_IDLE, IN_CALLBACK, THROUGH_OTHERS };
+
+/* 40 tries, each made where the one before is known to have failed. */
+static void try_again(enum again again)
+{
+	weft_id story = weft_create(WEFT_SYSTEM_ID, again == BY_IDLE ? WEFT_KIND_HANDLE : WEFT_KIND_LOOP, WEFT_SITE());
+	weft_id maker = story, before = 0;
+	for (int i = 0; i < 40; i++) {
+		weft_run(maker);
+		weft_id try = weft_create(maker, WEFT_KIND_CONNECT, WEFT_SITE()), other = 0;
+		weft_await(story, try);
+		if (before) /* a task of GLib ends when its callback has returned */
+			weft_fail(WEFT_SYSTEM_ID, before, "refused");
+		sleep_for(MS);
+		weft_run(try);
+		if (again == IN_CALLBACK) {
+			maker = before = try;
+			continue;
+		}
+		weft_fail(WEFT_SYSTEM_ID, try, "refused");
+		if (again == BY_IDLE)
+			continue;
+		other = weft_create(story, WEFT_KIND_BIND, WEFT_SITE());
+		weft_read(other, try);
+		weft_fail(other, other, "refused");
+		maker = weft_create(story, WEFT_KIND_TRY, WEFT_SITE());
+		weft_read(maker, other);
+	}
+	if (before)
+		weft_fail(WEFT_SYSTEM_ID, before, "refused");
+	weft_read(story, before ? before : maker);
+	sleep_for(MS);
+}
+
+static void tries_are_one_series_whoever_makes_them(void **state)
+{
+	for (enum again again = BY_IDLE; again <= THROUGH_OTHERS; again++) {
+		start_recording();
+		try_again(again);
+		explain(true);
+		size_t at = 0;
+		while (at < findings->count && findings->findings[at].kind != WEFT_FINDING_RETRIES)
+			at++;
+		assert_true(at < findings->count);
+		assert_int_equal(findings->findings[at].weight, 40);
+		assert_non_null(strstr(findings->findings[at].title, "refused"));
+		forget();
+	}
+}
+
+/* ---- Who would end it ---- */
+
+static void who_ended_the_others_and_waits_itself_is_named(void **state)
+{
+	start_recording();
+	weft_id packer = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE()), push[2];
+	WEFT_LABEL(packer, "packer");
+	for (int i = 0; i < 2; i++) {
+		push[i] = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+		WEFT_LABEL(push[i], "room in the warehouse");
+		weft_should_resolve(push[i]);
+	}
+	weft_run(packer);
+	weft_resolve(packer, push[0]);
+	weft_id printer = weft_create(packer, WEFT_KIND_TASK, WEFT_SITE());
+	WEFT_LABEL(printer, "take printer");
+	weft_await(packer, printer);
+	sleep_for(MS);
+	explain(true);
+	const struct weft_finding *hang = only(WEFT_FINDING_HANG, push[1]);
+	assert_non_null(strstr(hang->title, "\"packer\""));
+	assert_non_null(strstr(hang->title, "which ended the last other, waits itself for task"));
+	assert_non_null(strstr(hang->title, "\"take printer\""));
+	assert_non_null(strstr(hang->next, "\"take printer\""));
+	forget();
+}
+
+static void who_has_got_a_semaphore_is_told(void **state)
+{
+	start_recording();
+	weft_id user[3], token[3];
+	for (int i = 0; i < 3; i++) {
+		user[i] = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+		token[i] = weft_create(user[i], WEFT_KIND_SEMAPHORE, WEFT_SITE());
+		weft_await(user[i], token[i]);
+		weft_should_resolve(user[i]);
+		if (i < 2) {
+			weft_resolve(WEFT_SYSTEM_ID, token[i]);
+			weft_read(user[i], token[i]);
+		}
+		if (i < 1)
+			weft_resolve(user[i], user[i]);
+	}
+	weft_id work = weft_create(user[1], WEFT_KIND_TASK, WEFT_SITE());
+	weft_await(user[1], work);
+	now_ns += 100 * MS;
+	sleep_for(MS);
+	explain(true);
+	const struct weft_finding *hang = NULL;
+	for (size_t i = 0; i < findings->count; i++)
+		if (model->promises[findings->findings[i].root].kind == WEFT_KIND_SEMAPHORE)
+			hang = &findings->findings[i];
+	assert_non_null(hang);
+	const struct weft_evidence *note = NULL;
+	bool ended = false;
+	for (size_t i = 0; line_of(hang, WEFT_EVIDENCE_NOTE, i); i++) {
+		const struct weft_evidence *line = line_of(hang, WEFT_EVIDENCE_NOTE, i);
+		note = strstr(line->text, "has got it there") ? line : note;
+		ended |= strstr(line->text, "1 who had got it has come to the end") != NULL;
+	}
+	assert_non_null(note);
+	assert_int_equal(model->promises[note->promise].id, user[1]);
+	assert_true(ended);
+	forget();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1129,6 +1287,10 @@ int main(void)
 	    cmocka_unit_test(work_whose_workers_sleep_since_before_its_signal_is_a_lost_wakeup),
 	    cmocka_unit_test(a_lock_that_nobody_takes_though_its_loop_sleeps_hangs),
 	    cmocka_unit_test(a_hang_that_is_explained_comes_before_many_that_are_not),
+	    cmocka_unit_test(who_is_told_of_a_failure_and_does_not_ask_for_it_takes_no_notice),
+	    cmocka_unit_test(tries_are_one_series_whoever_makes_them),
+	    cmocka_unit_test(who_ended_the_others_and_waits_itself_is_named),
+	    cmocka_unit_test(who_has_got_a_semaphore_is_told),
 	    cmocka_unit_test(a_long_chain_is_told_from_both_ends),
 	    cmocka_unit_test(a_lost_wakeup_names_who_was_too_late_and_for_what),
 	    cmocka_unit_test(who_waits_after_the_last_signal_is_told_how_late_it_was),

@@ -1,5 +1,6 @@
 /* failure.c: promises that failed and of which nobody took notice.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
+#include <string.h>
 
 #include "analysis/findings/finding.h"
 #include "base/idmap.h"
@@ -48,6 +49,31 @@ static uint32_t origin_of(const struct weft__finder *f, uint32_t p)
 	return p;
 }
 
+/* Whether a note says that whoever was told of its end did not ask how it ended. */
+static bool is_unasked(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	for (uint32_t l = m->promises[p].labels; l < m->promises[p + 1].labels; l++) {
+		struct weft_str text = m->labels[l].is_counter ? (struct weft_str){"", 0} : weft_model_text(m, m->labels[l].text);
+		if (text.len == strlen(WEFT_UNASKED) && memcmp(text.ptr, WEFT_UNASKED, text.len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Who waits for the promise without a look at how it ends: weft_promise_ignore_result(), where no hook gets the error; WEFT_NONE:
+ * nobody does. */
+static uint32_t who_ignores(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	for (uint32_t i = f->ties.in_begin[p]; i < f->ties.in_begin[p + 1]; i++) {
+		uint32_t from = m->links[f->ties.in[i]].from;
+		if (m->promises[from].kind == WEFT_KIND_IGNORE_RESULT && is_unasked(f, from))
+			return from;
+	}
+	return WEFT_NONE;
+}
+
 static void tell_failure(struct weft__finder *f, const struct group *group)
 {
 	const struct weft_model *m = f->model;
@@ -65,13 +91,26 @@ static void tell_failure(struct weft__finder *f, const struct group *group)
 		finding->title = weft__finding_text(f,
 		    "%s%s and %" PRIu32 " more of its sort failed, and nobody took notice of their error: %s", name, at,
 		    group->count - 1, text);
-	finding->next = weft__finding_text(f, "wait for it where it is created, or handle its error there%s", at);
+	bool unasked = is_unasked(f, p);
+	uint32_t ignores = who_ignores(f, p);
+	if (ignores != WEFT_NONE) /* the program says that it is meant to be */
+		finding->severity = WEFT_SEVERITY_INFORMATION;
+	finding->next =
+	    ignores != WEFT_NONE ? weft__finding_text(f,
+				       "set a hook for such errors (weft_promise_set_async_hook()), or handle them with "
+				       "weft_promise_dont_wait()%s",
+				       weft__words_at(f, ignores))
+	    : unasked ? weft__finding_text(f, "ask for its result where it is told that it has ended, and handle the error%s", at)
+		      : weft__finding_text(f, "wait for it where it is created, or handle its error there%s", at);
 	weft__words_creation(f, p);
 	if (origin != p)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[origin].end_ns, origin,
 		    "%s%s is the first to fail with that error", weft__words_name(f, origin), weft__words_at(f, origin));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, promise->end_ns, p,
-	    "%s fails; nobody awaited it before, and nobody reads it after that", name);
+	    ignores != WEFT_NONE ? "%s fails; its result is ignored, and no hook gets the error"
+	    : unasked            ? "%s fails; who is told of that does not ask how it ended"
+				 : "%s fails; nobody awaited it before, and nobody reads it after that",
+	    name);
 }
 
 /* By promise: somebody awaited it or read it. */
@@ -80,7 +119,8 @@ static bool *find_noticed(struct weft__finder *f)
 	const struct weft_model *m = f->model;
 	bool *noticed = weft__finding_alloc(f, m->promise_count, sizeof *noticed);
 	for (size_t l = 0; noticed && l < m->link_count && weft__finding_goes_on(f, l, m->link_count); l++)
-		if (m->links[l].kind == WEFT_LINK_READ || m->links[l].kind == WEFT_LINK_AWAIT)
+		if ((m->links[l].kind == WEFT_LINK_READ || m->links[l].kind == WEFT_LINK_AWAIT) &&
+		    (m->promises[m->links[l].from].kind != WEFT_KIND_IGNORE_RESULT || !is_unasked(f, m->links[l].from)))
 			noticed[f->ties.now[m->links[l].to]] = true;
 	return noticed;
 }
@@ -107,7 +147,8 @@ void weft__find_failure(struct weft__finder *f)
 	bool *noticed = NULL;
 	for (size_t i = 0; i < f->ties.failed.count && weft__finding_goes_on(f, i, f->ties.failed.count); i++) {
 		uint32_t p = f->ties.failed.items[i];
-		if (!is_failure(f, p) || (!noticed && !(noticed = find_noticed(f))) || noticed[p] || is_passed_on(f, p))
+		if (!is_failure(f, p) || (!noticed && !(noticed = find_noticed(f))) || (noticed[p] && !is_unasked(f, p)) ||
+		    is_passed_on(f, p))
 			continue;
 		int64_t key = (int64_t)((uint64_t)f->sorts.of[p] << 32 | m->promises[p].failure);
 		uint32_t number = weft_idmap_get(&numbers, key);

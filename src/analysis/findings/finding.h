@@ -170,6 +170,12 @@ bool weft__worker_find(const struct weft__finder *f, uint32_t root, struct weft_
 void weft__worker_tell(
     struct weft__finder *f, struct weft_finding *finding, const char *what, const struct weft__late_waiter *late);
 
+/* Who ended the last other of the root's sort, if that waits itself, and not for the root; else WEFT_NONE.  Needs sorts. */
+uint32_t weft__worker_stuck(const struct weft__finder *f, uint32_t root);
+void weft__worker_tell_stuck(struct weft__finder *f, struct weft_finding *finding, const char *what, uint32_t by);
+/* Evidence: who has got that semaphore. */
+void weft__worker_tell_tokens(struct weft__finder *f, uint32_t semaphore);
+
 /* The circle whose first member that is, and those that should resolve and are blocked by it: a deadlock where there are locks in
  * it. */
 void weft__cycle_tell(struct weft__finder *f, uint32_t first);

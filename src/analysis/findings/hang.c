@@ -176,6 +176,7 @@ void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const
 	const char *it = root == finding->promise ? "it" : weft__finding_text(f, "%s%s", name, at);
 	const char *waits = root == finding->promise ? "" : ", for which it waits";
 	struct weft__late_waiter late;
+	uint32_t stuck;
 	if ((finding->verdict == WEFT_VERDICT_NEVER_TRIED || finding->verdict == WEFT_VERDICT_OUTSIDE) &&
 	    weft__worker_find(f, root, &late)) {
 		weft__worker_tell(f, finding, what, &late);
@@ -190,11 +191,17 @@ void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const
 	case WEFT_VERDICT_NEVER_TRIED:
 		if (tell_late_wait(f, finding, what))
 			return;
+		if ((stuck = weft__worker_stuck(f, root)) != WEFT_NONE) {
+			weft__worker_tell_stuck(f, finding, what, stuck);
+			return;
+		}
 		finding->title =
 		    weft__finding_text(f, "%s: nobody ever tried to resolve %s%s%s", what, it, waits, locks_of(f, root));
 		finding->next = weft__finding_text(
 		    f, "find the code that should resolve %s%s: it was never called, or its resolver was dropped", name, at);
 		tell_origin(f, root);
+		if (f->model->promises[root].kind == WEFT_KIND_SEMAPHORE)
+			weft__worker_tell_tokens(f, root);
 		return;
 	case WEFT_VERDICT_OUTSIDE:
 		finding->title =

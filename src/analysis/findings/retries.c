@@ -8,6 +8,7 @@
 
 #include "analysis/findings/finding.h"
 #include "base/idmap.h"
+#include "base/search.h"
 
 enum {
 	LEAST_TRIES = 30,
@@ -36,17 +37,17 @@ static uint32_t series_of(const struct search *s, uint32_t p)
 	return s->of_try[p] > 0 ? s->of_try[p] - 1 : WEFT_IDMAP_NONE;
 }
 
-/* Who read an error fails with it as well: only the first one is a try. */
-static bool passes_on(const struct weft__finder *f, uint32_t p)
+/* Who read an error fails with it as well: only the first one is a try.  Whose error it is; WEFT_NONE: its own. */
+static uint32_t passes_on(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
 	for (uint32_t i = f->ties.out_begin[p]; i < f->ties.out_begin[p + 1]; i++) {
 		const struct weft_link *link = &m->links[f->ties.out[i]];
 		const struct weft_promise *input = &m->promises[f->ties.now[link->to]];
 		if (link->kind == WEFT_LINK_READ && input->end == WEFT_END_FAILED && input->failure == m->promises[p].failure)
-			return true;
+			return f->ties.now[link->to];
 	}
-	return false;
+	return WEFT_NONE;
 }
 
 /* The same number for tries of one promise, one sort and one error. */
@@ -57,24 +58,37 @@ static int64_t maker_key(const struct weft__finder *f, uint32_t p)
 	return (int64_t)((of * 0x9e3779b97f4a7c15u ^ maker) & INT64_MAX);
 }
 
+/* A timer, or an idle callback, does one thing; what else has no end does many. */
 static bool makes_for_itself(const struct weft__finder *f, uint32_t maker)
 {
+	if (maker != WEFT_NONE && (f->model->promises[f->ties.now[maker]].kind == WEFT_KIND_HANDLE ||
+				      f->model->promises[f->ties.now[maker]].kind == WEFT_KIND_TIMER))
+		return true;
 	return maker != WEFT_NONE && maker != WEFT_SYSTEM &&
 	       !weft_kind_has(f->model->promises[f->ties.now[maker]].kind, WEFT__TRAITS_LASTING);
 }
 
-/* The series of a try of that sort that `maker` has read: it saw the failure and tries again.  Of one that does much, the trace
- * is not searched. */
-static uint32_t series_read_by(const struct search *s, uint32_t maker, uint32_t sort)
+/* The series of the last try of p's sort that `maker` has read before p was created: it saw the failure, perhaps by way of others
+ * that passed it on, and tries again.  Of what it did only the latest is searched. */
+static uint32_t series_read_by(const struct search *s, uint32_t maker, uint32_t p)
 {
 	const struct weft__finder *f = s->finder;
-	enum { MOST_LINKS = 64 };
-	if (maker == WEFT_NONE || maker == WEFT_SYSTEM || f->ties.out_begin[maker + 1] - f->ties.out_begin[maker] > MOST_LINKS)
-		return WEFT_IDMAP_NONE;
-	for (uint32_t i = f->ties.out_begin[maker + 1]; i > f->ties.out_begin[maker]; i--) {
-		const struct weft_link *link = &f->model->links[f->ties.out[i - 1]];
-		if (link->kind == WEFT_LINK_READ && f->sorts.of[link->to] == sort)
-			return series_of(s, link->to);
+	const struct weft_model *m = f->model;
+	enum { MOST_LINKS = 64, MOST_PASSED = 8 };
+	uint32_t begin = f->ties.out_begin[maker];
+	uint32_t end = (uint32_t)WEFT_FIRST(
+	    i, begin, f->ties.out_begin[maker + 1], m->links[f->ties.out[i]].time_ns > m->promises[p].start_ns);
+	for (uint32_t i = end; i > begin && end - i < MOST_LINKS; i--) {
+		const struct weft_link *link = &m->links[f->ties.out[i - 1]];
+		if (link->kind != WEFT_LINK_READ)
+			continue;
+		uint32_t try = link->to, before;
+		for (int passed = 0; passed < MOST_PASSED && m->promises[try].end == WEFT_END_FAILED && try != p &&
+				     (before = passes_on(f, try)) != WEFT_NONE;
+		     passed++)
+			try = before;
+		if (f->sorts.of[try] == f->sorts.of[p] && try != p)
+			return series_of(s, try);
 	}
 	return WEFT_IDMAP_NONE;
 }
@@ -102,19 +116,21 @@ static uint32_t series_of_unknown(const struct search *s, uint32_t maker, uint32
 static uint32_t series_before(const struct search *s, uint32_t p)
 {
 	const struct weft_model *m = s->finder->model;
-	uint32_t maker = m->promises[p].created_by;
+	const uint32_t created_by = m->promises[p].created_by;
+	uint32_t maker = created_by, number;
 	for (int steps = 0; steps < MOST_STEPS && makes_for_itself(s->finder, maker); steps++) {
-		uint32_t number = series_of(s, maker);
+		number = series_of(s, maker);
 		if (number != WEFT_IDMAP_NONE && s->finder->sorts.of[maker] == s->finder->sorts.of[p])
+			return number;
+		if ((number = series_read_by(s, maker, p)) != WEFT_IDMAP_NONE)
 			return number;
 		maker = m->promises[maker].created_by;
 	}
-	uint32_t number = series_read_by(s, m->promises[p].created_by, s->finder->sorts.of[p]);
-	if (number != WEFT_IDMAP_NONE)
+	if (created_by != WEFT_NONE && created_by != WEFT_SYSTEM &&
+	    (number = series_read_by(s, created_by, p)) != WEFT_IDMAP_NONE)
 		return number;
-	maker = m->promises[p].created_by;
-	return makes_for_itself(s->finder, maker) ? weft_idmap_get(&s->of_maker, maker_key(s->finder, p))
-						  : series_of_unknown(s, maker, p);
+	return makes_for_itself(s->finder, created_by) ? weft_idmap_get(&s->of_maker, maker_key(s->finder, p))
+						       : series_of_unknown(s, created_by, p);
 }
 
 /* False: p does not come after the series' last try, or has another error. */
@@ -122,6 +138,8 @@ static bool extend(struct search *s, struct series *series, uint32_t p)
 {
 	const struct weft_promise *promises = s->finder->model->promises;
 	int64_t pause_ns = promises[p].start_ns - promises[series->last].end_ns;
+	if (pause_ns < 0 && promises[p].created_by == series->last) /* which ends with the callback that tries again */
+		pause_ns = 0;
 	if (pause_ns < 0 || promises[p].failure != promises[series->last].failure ||
 	    s->finder->sorts.of[p] != s->finder->sorts.of[series->last])
 		return false;
@@ -157,7 +175,7 @@ static bool is_storm(const struct weft__finder *f, const struct series *series)
 	const bool is_left = maker != WEFT_NONE && f->model->promises[maker].kind == WEFT_KIND_PREEXISTING;
 	int64_t pauses = series->count - 1, latest_ns = (series->latest_ns[0] + series->latest_ns[1]) / 2;
 	return series->count >= (is_left ? LEAST_LEFT : LEAST_TRIES) && series->paused_ns <= pauses * MOST_PAUSE_NS &&
-	       latest_ns < GROWTH * (series->first_ns + series->paused_ns / pauses);
+	       latest_ns <= GROWTH * (series->first_ns + series->paused_ns / pauses);
 }
 
 static void tell_retries(struct weft__finder *f, const struct series *series)
@@ -193,7 +211,7 @@ void weft__find_retries(struct weft__finder *f)
 		uint32_t p = f->ties.failed.items[i];
 		const struct weft_promise *promise = &f->model->promises[p];
 		if (p != WEFT_SYSTEM && promise->failure != WEFT_NONE && !(promise->flags & WEFT_PROMISE_START_UNKNOWN) &&
-		    !weft_model_was_cancelled(f->model, promise) && !passes_on(f, p))
+		    !weft_model_was_cancelled(f->model, promise) && passes_on(f, p) == WEFT_NONE)
 			add_try(&s, p);
 	}
 	for (size_t i = 0; !f->no_memory && i < s.series.count; i++)

@@ -1,5 +1,5 @@
-/* worker.c: work that no OS thread takes, since those that do work of its sort sleep at a condition that was signalled too early.
- * SPDX-License-Identifier: ISC */
+/* worker.c: what nobody ends, since who ended others of its sort cannot: OS threads that do such work sleep at a condition that
+ * was signalled too early, or the one that ended the last of them waits for something else.  SPDX-License-Identifier: ISC */
 #include "analysis/findings/finding.h"
 
 enum { PEERS = 16, LOOKED_AT = 4096, STREAMS = 64 };
@@ -90,4 +90,76 @@ void weft__worker_tell(
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, late->since_ns, late->thread, "%s%s begins to wait for it: %s too late",
 	    thread, weft__words_at(f, late->thread), early);
 	finding->next = "check what the condition tells of before waiting, with the lock held, and again after each wake-up";
+}
+
+/* ---- Who ended the last of them ---- */
+
+/* Of one place and kind, whatever their labels: the one that was resolved last; WEFT_NONE: none was. */
+static uint32_t last_like(const struct weft__finder *f, uint32_t root)
+{
+	const struct weft_promise *promises = f->model->promises, *like = &promises[root];
+	uint32_t last = WEFT_NONE;
+	for (uint32_t p = root; p-- > 1 && root - p < LOOKED_AT && like->site != WEFT_NONE;)
+		if (promises[p].site == like->site && promises[p].kind == like->kind && promises[p].end == WEFT_END_RESOLVED &&
+		    (last == WEFT_NONE || promises[p].end_ns > promises[last].end_ns))
+			last = p;
+	return last;
+}
+
+uint32_t weft__worker_stuck(const struct weft__finder *f, uint32_t root)
+{
+	const struct weft_model *m = f->model;
+	uint32_t last = m->promises[root].kind == WEFT_KIND_SEMAPHORE ? WEFT_NONE : last_like(f, root), by = WEFT_NONE;
+	for (uint32_t i = last == WEFT_NONE ? 0 : f->ties.in_begin[last]; last != WEFT_NONE && i < f->ties.in_begin[last + 1];
+	     i++)
+		if (m->links[f->ties.in[i]].kind == WEFT_LINK_RESOLVE)
+			by = f->ties.now[m->links[f->ties.in[i]].from];
+	if (by == WEFT_NONE || by == WEFT_SYSTEM || !weft__waiting_is_pending(m, by, INT64_MAX) ||
+	    weft_kind_has(m->promises[by].kind, WEFT__TRAITS_LASTING) || f->chains.next[by] == WEFT_NONE ||
+	    f->chains.root[by] == root)
+		return WEFT_NONE;
+	return by;
+}
+
+void weft__worker_tell_stuck(struct weft__finder *f, struct weft_finding *finding, const char *what, uint32_t by)
+{
+	uint32_t root = finding->root, end = f->chains.root[by];
+	const char *name = weft__words_name(f, by), *it = weft__words_name(f, end), *at = weft__words_at(f, end);
+	finding->title = weft__finding_text(f, "%s: nobody ended %s%s; %s%s, which ended the last other, waits itself for %s%s",
+	    what, weft__words_name(f, root), weft__words_at(f, root), name, weft__words_at(f, by), it, at);
+	weft__words_creation(f, root);
+	weft__words_peers(f, root);
+	weft__hang_chain(f, by);
+	finding->next = weft__finding_text(f, "find out why nobody ends %s%s: all else waits for that", it, at);
+}
+
+/* ---- Semaphores ---- */
+
+void weft__worker_tell_tokens(struct weft__finder *f, uint32_t semaphore)
+{
+	const struct weft_model *m = f->model;
+	size_t told = 0, more = 0, ended = 0;
+	for (uint32_t p = semaphore, steps = 0; p-- > 1 && steps < LOOKED_AT; steps++) {
+		if (m->promises[p].kind != WEFT_KIND_SEMAPHORE || f->sorts.of[p] != f->sorts.of[semaphore] ||
+		    m->promises[p].end != WEFT_END_RESOLVED)
+			continue;
+		uint32_t has = WEFT_NONE;
+		for (uint32_t i = f->ties.in_begin[p]; i < f->ties.in_begin[p + 1]; i++)
+			if (m->links[f->ties.in[i]].kind == WEFT_LINK_READ)
+				has = f->ties.now[m->links[f->ties.in[i]].from];
+		if (has == WEFT_NONE)
+			continue;
+		if (!weft__waiting_is_pending(m, has, INT64_MAX))
+			ended++;
+		else if (told++ < WEFT__LINES_KEPT)
+			weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, m->promises[p].end_ns, has,
+			    "%s%s has got it there, and has not come to its end", weft__words_name(f, has),
+			    weft__words_at(f, has));
+		else
+			more++;
+	}
+	weft__words_more(f, WEFT_EVIDENCE_NOTE, more, " who have got it and have not come to their ends");
+	if (ended > 0)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+		    "%zu who had got it ha%s come to the end: each must have released it", ended, ended == 1 ? "s" : "ve");
 }
