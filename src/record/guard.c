@@ -62,7 +62,7 @@ static void tell_death(int number)
 /* A filter of system calls knows what abort() and raise() do. */
 static void send_again(int number, siginfo_t *info)
 {
-	if (prctl(PR_GET_SECCOMP) != 0)
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0)
 		syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), number);
 	else
 		syscall(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)syscall(SYS_gettid), number, info);

@@ -371,7 +371,7 @@ static int open_place(uint64_t generation)
  * anyway. */
 static bool is_shut_in(void)
 {
-	return prctl(PR_GET_SECCOMP) != place.seccomp;
+	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != place.seccomp;
 }
 
 /* ---- Beginning ---- */
@@ -594,7 +594,7 @@ int weft__place_begin(const struct weft_record_options *o, const struct weft_met
 	const char *what = NULL;
 	place.page = (size_t)sysconf(_SC_PAGESIZE);
 	place.definitions = 1;
-	place.seccomp = prctl(PR_GET_SECCOMP);
+	place.seccomp = prctl(PR_GET_SECCOMP, 0, 0, 0, 0);
 	if (!expand(place.path, sizeof place.path, o->directory)) {
 		snprintf(why, why_size, "the directory's name is empty or too long");
 		return WEFT_EINVAL;

@@ -35,7 +35,7 @@ static bool ask_usage(struct weft__usage *out)
 	struct rusage used;
 	int saved = errno;
 	/* A filter of system calls may kill who asks for another than it knows. */
-	bool knows = prctl(PR_GET_SECCOMP) == 0 && clock_gettime(CLOCK_THREAD_CPUTIME_ID, &had) == 0 &&
+	bool knows = prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0 && clock_gettime(CLOCK_THREAD_CPUTIME_ID, &had) == 0 &&
 		     getrusage(RUSAGE_THREAD, &used) == 0;
 	errno = saved;
 	if (!knows)
