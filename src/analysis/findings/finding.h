@@ -50,7 +50,8 @@ struct weft__finder {
 	struct weft__waiting waiting;
 	struct weft__chains chains;
 	struct weft__sorts sorts;
-	uint32_t *shape_of; /* by sort: weft__finding_shapes() */
+	uint32_t *shape_of;        /* by sort: weft__finding_shapes() */
+	int64_t *shape_longest_ns; /* by shape, when these are known: how long the slowest took */
 	struct weft__delays delays;
 	bool *at_rest;     /* by stream: no promise ran there at the end: its OS thread slept, or its loop had returned */
 	int64_t *slept_ns; /* by part: when an OS thread of it last fell asleep; INT64_MIN: never */

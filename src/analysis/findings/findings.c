@@ -140,14 +140,20 @@ void *weft__finding_alloc(struct weft__finder *f, size_t count, size_t item_byte
 
 const uint32_t *weft__finding_shapes(struct weft__finder *f)
 {
-	if (f->shape_of || !(f->shape_of = weft__finding_alloc(f, f->sorts.items.count, sizeof *f->shape_of)))
+	const size_t count = f->sorts.items.count;
+	if (f->shape_of)
 		return f->shape_of;
-	int status = weft__shapes_group(f->shape_of, f->model, &f->sorts, &f->watch);
+	f->shape_of = weft__finding_alloc(f, count, sizeof *f->shape_of);
+	f->shape_longest_ns = weft__finding_alloc(f, count, sizeof *f->shape_longest_ns);
+	int status = f->no_memory ? WEFT_ENOMEM : weft__shapes_group(f->shape_of, f->model, &f->sorts, &f->watch);
 	f->no_memory |= status == WEFT_ENOMEM;
 	if (status < 0) {
 		free(f->shape_of);
 		f->shape_of = NULL;
 	}
+	for (size_t s = 0; f->shape_of && s < count; s++)
+		if (f->sorts.items.items[s].longest_ns > f->shape_longest_ns[f->shape_of[s]])
+			f->shape_longest_ns[f->shape_of[s]] = f->sorts.items.items[s].longest_ns;
 	return f->shape_of;
 }
 
@@ -191,12 +197,14 @@ void weft__finding_forget(struct weft__finder *f)
 	free(f->lacks);
 	free(f->told);
 	free(f->heir_of);
+	free(f->shape_longest_ns);
 	f->waiting = (struct weft__waiting){0};
 	f->chains = (struct weft__chains){0};
 	f->sorts = (struct weft__sorts){0};
 	f->delays = (struct weft__delays){0};
 	f->ties = (struct weft_ties){0};
 	f->shape_of = f->heir_of = NULL;
+	f->shape_longest_ns = NULL;
 	f->at_rest = f->told = NULL;
 	f->slept_ns = NULL;
 	f->lacks = NULL;

@@ -259,7 +259,11 @@ static bool holds_lock(const struct weft__finder *f, uint32_t p)
 /* What it waits for came so shortly before the end that its turn had not come yet: its OS thread has not slept since. */
 static bool is_its_turn(const struct weft__finder *f, uint32_t root)
 {
-	enum { STALLS_UNTIL_TAKEN = 10, ASLEEP_NS = 100000 }; /* between two callbacks a loop seems to sleep, too */
+	enum {
+		STALLS_UNTIL_TAKEN = 10,
+		ASLEEP_NS = 100000,
+		LOOKED_AT = 1000
+	}; /* between two callbacks a loop seems to sleep, too */
 	const struct weft_model *m = f->model;
 	int64_t came_ns = INT64_MIN;
 	if (f->chains.verdict[root] == WEFT_VERDICT_NOT_RUN)
@@ -272,7 +276,7 @@ static bool is_its_turn(const struct weft__finder *f, uint32_t root)
 		return false;
 	if (is_cut)
 		return true;
-	for (size_t i = m->sleep_count; i-- > 0;) {
+	for (size_t i = m->sleep_count, left = LOOKED_AT; i-- > 0 && left-- > 0;) {
 		const struct weft_stretch *s = &m->sleeps[i];
 		if (s->stream != m->promises[root].stream)
 			continue;
@@ -288,12 +292,8 @@ static bool is_its_turn(const struct weft__finder *f, uint32_t root)
 static bool is_no_slower(const struct weft__finder *f, uint32_t root)
 {
 	const int64_t age_ns = weft_model_until(f->model, root) - f->model->promises[root].start_ns;
-	if (!f->shape_of || !weft_kind_has(f->model->promises[root].kind, WEFT_TRAIT_REQUEST))
-		return false;
-	for (size_t s = 0; s < f->sorts.items.count; s++)
-		if (f->shape_of[s] == f->shape_of[f->sorts.of[root]] && f->sorts.items.items[s].longest_ns >= age_ns)
-			return true;
-	return false;
+	return f->shape_of && weft_kind_has(f->model->promises[root].kind, WEFT_TRAIT_REQUEST) &&
+	       f->shape_longest_ns[f->shape_of[f->sorts.of[root]]] >= age_ns;
 }
 
 /* That a promise is pending is no fault: it may have been on its way.  What makes it one, or WEFT_NONE. */
