@@ -38,6 +38,16 @@ def need(program):
     return path
 
 
+def need_way(path):
+    """The test is skipped where another user than root could not get there."""
+    folder = os.path.dirname(os.path.abspath(path))
+    while os.getuid() == 0 and folder != '/':
+        if not os.stat(folder).st_mode & 0o001:
+            print(f'SKIPPED: what another user than root runs cannot be below {folder}')
+            sys.exit(77)
+        folder = os.path.dirname(folder)
+
+
 class Recording:
     """A run of a command, and its traces; without `wait` it is to be ended by the caller.  `before`: how weft itself is run, as by another user."""
 

@@ -11,10 +11,11 @@ import os
 import sys
 
 from debian import fetch, skip
-from recorded import expect, fail
+from recorded import expect, fail, need_way
 from suite import Suite
 
 weft, folder = map(os.path.abspath, sys.argv[1:3])
+need_way(weft)  # libuv's tests of root's run as nobody
 os.makedirs(folder, exist_ok=True)
 traces = os.path.join(folder, 'traces')
 plain, recorded, once, broken = Suite(weft, fetch(folder, 'libuv1', 'libuv1-dev'), traces).compare()
