@@ -14,6 +14,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
+from others import closed_to_others
+
 weft = os.path.abspath(sys.argv[1])
 only = sys.argv[2:]
 here = os.path.dirname(os.path.abspath(__file__))
@@ -169,6 +172,8 @@ def test_why_not(built):
     os.chmod('elevated', 0o6755)
     if os.geteuid() != 0 or os.statvfs('.').f_flag & os.ST_NOSUID:
         print('skipped: a setuid program, which only root can make, where the file system allows it')
+    elif closed_to_others(weft):
+        print(f'skipped: a setuid program, for another user cannot enter {closed_to_others(weft)}')
     else:
         nobody = 65534
         os.chmod('.', 0o755)
@@ -257,6 +262,9 @@ def test_user(built):
     """One that begins as root and becomes another user goes on in its trace; what it executes then makes one in a folder of that user's."""
     if os.getuid():
         print('skipped: user: only root can become another')
+        return
+    if closed_to_others(weft):
+        print(f'skipped: user: another cannot enter {closed_to_others(weft)}')
         return
     os.chmod('.', 0o711)
     found = record('./shared', 'user')

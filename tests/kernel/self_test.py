@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
-from recorded import Recording, expect, fail
+from recorded import Recording, closed_to_others, expect, fail
 
 SLACK_MS = 1.2  # of earlier rounds, which the recorder may count in
 ADVICE = {'on': 'cut its work', 'memory': 'keep and use again the memory', 'waiting': 'run less beside it',
@@ -102,6 +102,9 @@ def run(slow, weft, folder, scene, options):
 
 slow, weft = map(os.path.abspath, sys.argv[1:3])
 users = [{}] if os.getuid() else [{}, {'user': 65534, 'group': 65534, 'extra_groups': []}]
+if closed_to_others(weft):
+    print(f'skipped: as another user, who cannot enter {closed_to_others(weft)}')
+    users.pop()
 for options in users:
     with tempfile.TemporaryDirectory(prefix='weft-kernel-') as folder:
         os.chmod(folder, 0o777)

@@ -12,6 +12,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
+from others import closed_to_others
+
 program, weft, *only = sys.argv[1:]
 program, weft = os.path.abspath(program), os.path.abspath(weft)
 NOBODY = 65534
@@ -61,6 +64,9 @@ def run(folder, arguments, environment, before=(), **options):
 def condition(name, arguments=None, options='', may_refuse=False, place=None, **run_options):
     """Runs it without and with a trace; place(folder) prepares where the trace goes, and returns what must stay as it is."""
     if only and name not in only:
+        return
+    if run_options.get('preexec_fn') == other_user and closed_to_others(program):
+        table.append((name, 'skipped', f'another user cannot enter {closed_to_others(program)}'))
         return
     arguments = [name] if arguments is None else arguments
     with tempfile.TemporaryDirectory() as without, tempfile.TemporaryDirectory() as folder:

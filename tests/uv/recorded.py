@@ -8,6 +8,9 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
+from others import closed_to_others
+
 PATIENCE = 120
 ENV = {key: value for key, value in os.environ.items() if not key.startswith('WEFT_')}
 
@@ -40,12 +43,9 @@ def need(program):
 
 def need_way(path):
     """The test is skipped where another user than root could not get there."""
-    folder = os.path.dirname(os.path.abspath(path))
-    while os.getuid() == 0 and folder != '/':
-        if not os.stat(folder).st_mode & 0o001:
-            print(f'SKIPPED: what another user than root runs cannot be below {folder}')
-            sys.exit(77)
-        folder = os.path.dirname(folder)
+    if closed_to_others(path):
+        print(f'SKIPPED: another user cannot enter {closed_to_others(path)}')
+        sys.exit(77)
 
 
 class Recording:

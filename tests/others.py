@@ -1,0 +1,10 @@
+"""others.py: whether another user than root can run what a test runs.  SPDX-License-Identifier: ISC"""
+import os
+
+
+def closed_to_others(path):
+    """The folder above it that another user cannot enter, as /root of a clone there; '' if there is none, or if this is not root."""
+    folder = os.path.dirname(os.path.abspath(path))
+    while folder != '/' and os.stat(folder).st_mode & 0o001:
+        folder = os.path.dirname(folder)
+    return '' if folder == '/' or os.getuid() else folder
