@@ -15,6 +15,7 @@
 #define LAYOUTS 512u
 #define AT_ONCE 32 /* px that are compared and filled together */
 #define HEAD_MOST_PX 30
+#define HALO_PX 3
 #define RECTS_A_PATH 128 /* where many overlap, a path costs the square of their number */
 
 struct glyphs {
@@ -153,14 +154,14 @@ double weft_cairo_measure(void *ctx, enum weft_font font, const char *text, size
 }
 
 /* A text, so far from where it stands. */
-static void draw_text_at(
-    struct weft_cairo *c, cairo_t *cr, const char *text, const struct weft_prim *p, double dx, double dy, int *font_set)
+static void draw_text_at(struct weft_cairo *c, cairo_t *cr, const char *text, const struct weft_prim *p, double dx, double dy,
+    int *font_set, bool as_path)
 {
 	if (!is_plain(c, p->font, text, p->count)) {
 		PangoLayout *layout = layout_of(c, p->font, text, p->count);
 		cairo_move_to(
 		    cr, (double)p->x0 + dx, (double)p->y0 + dy - (double)pango_layout_get_baseline(layout) / PANGO_SCALE);
-		pango_cairo_show_layout(cr, layout);
+		(as_path ? pango_cairo_layout_path : pango_cairo_show_layout)(cr, layout);
 		*font_set = -1;
 		return;
 	}
@@ -180,7 +181,7 @@ static void draw_text_at(
 			glyphs[count++] = (cairo_glyph_t){g->index[ch], x, (double)p->y0 + dy};
 			x += g->advance[ch];
 		}
-		cairo_show_glyphs(cr, glyphs, count);
+		(as_path ? cairo_glyph_path : cairo_show_glyphs)(cr, glyphs, count);
 	}
 }
 
@@ -189,19 +190,27 @@ static void set_colour(cairo_t *cr, uint32_t rgb, uint8_t alpha)
 	cairo_set_source_rgba(cr, (rgb >> 16) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0, alpha / 255.0);
 }
 
-/* A halo is the same text around it: glyphs that are kept are cheaper than outlines. */
+/* In pixels a halo is the same text around it: glyphs that are kept are cheaper than outlines.  In a document it is an outline,
+ * so that a text is found once. */
 static void draw_text(struct weft_cairo *c, cairo_t *cr, const struct weft_draw_list *list, const struct weft_prim *p,
     enum weft_theme theme, int *font_set)
 {
 	static const double around[][2] = {{-1.5, 0}, {1.5, 0}, {0, -1.5}, {0, 1.5}, {-1, -1}, {-1, 1}, {1, -1}, {1, 1}};
 	const char *text = list->text + p->first;
 	if (p->halo) {
+		bool is_document = cairo_surface_get_type(cairo_get_group_target(cr)) == CAIRO_SURFACE_TYPE_PDF;
 		set_colour(cr, weft_theme_rgb(theme, WEFT_PAINT_BACKGROUND), 255);
-		for (size_t i = 0; i < sizeof around / sizeof *around; i++)
-			draw_text_at(c, cr, text, p, around[i][0], around[i][1], font_set);
+		for (size_t i = 0; !is_document && i < sizeof around / sizeof *around; i++)
+			draw_text_at(c, cr, text, p, around[i][0], around[i][1], font_set, false);
+		if (is_document) {
+			draw_text_at(c, cr, text, p, 0, 0, font_set, true);
+			cairo_set_line_width(cr, HALO_PX);
+			cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
+			cairo_stroke(cr);
+		}
 		set_colour(cr, weft_theme_rgb(theme, p->paint), p->alpha);
 	}
-	draw_text_at(c, cr, text, p, 0, 0, font_set);
+	draw_text_at(c, cr, text, p, 0, 0, font_set, false);
 }
 
 static void draw_shape(cairo_t *cr, const struct weft_prim *p)
