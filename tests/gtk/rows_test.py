@@ -74,7 +74,10 @@ def of_window(path):
 
 
 def window_and_page_say_the_same():
-    subprocess.run([os.path.join(here, '..', 'web', 'driver'), driver], check=True, timeout=300)
+    fetched = subprocess.run([os.path.join(here, '..', 'web', 'driver'), driver], timeout=300, check=False).returncode
+    if fetched == 77:  # it says why
+        sys.exit(77)
+    assert fetched == 0, fetched
     paths = list(traces())
     pages = [path + '.html' for path in paths]
     for path, page in zip(paths, pages):
