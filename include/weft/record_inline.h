@@ -683,10 +683,13 @@ WEFT__FAST void weft_idle(enum weft_idle why)
 WEFT__FAST void weft__round(void)
 {
 	struct weft_stream *s = weft__stream;
-	uint64_t now;
-	if (WEFT__IS_OFF(WEFT__GATE()) || __builtin_expect((now = weft__now()) - s->awake_since < s->long_ticks, 1))
+	if (WEFT__IS_OFF(WEFT__GATE()) || s->long_ticks == UINT64_MAX)
 		return;
-	weft__slow_round();
+	uint64_t now = weft__now();
+	if (__builtin_expect(now - s->awake_since >= s->long_ticks, 0))
+		weft__slow_round();
+	else if (__builtin_expect(now >= s->sample_due, 0))
+		weft__slow_awake();
 	s->awake_since = now;
 }
 
