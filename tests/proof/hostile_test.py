@@ -251,7 +251,7 @@ def live_traces():
         line = 'mkdir d; mount -t tmpfs weft d; cd d; mkdir l u w m; mount -t overlay o -o lowerdir=l,upperdir=u,workdir=w m && WEFT_TEST_OVERLAY=$PWD/m exec "$@"'
         got = subprocess.run(['unshare', '--mount', 'sh', '-ec', line, 'sh', sys.executable, os.path.abspath(__file__), program, weft, 'overlay'],
                              cwd=folder, capture_output=True, text=True, check=False)
-        if got.returncode and "mount:" in got.stderr:
+        if got.returncode and ('mount:' in got.stderr or got.stderr.startswith('unshare:')):
             table.append(('who records, overlayfs', 'skipped', got.stderr.strip()))
         else:
             report('who records, overlayfs', got.stderr.strip(), 'refused while the recorder lives')
