@@ -189,12 +189,17 @@ async def client(port, lines):
         await reader.read(1000)
         await asyncio.sleep(0.005)
     writer.close()
+async def tick():
+    while True:
+        await asyncio.sleep(0.02)
 async def main():
+    ticks = asyncio.ensure_future(tick())  # somebody waits whenever that is
     server = await asyncio.start_server(serve, '127.0.0.1', 0)
     port = server.sockets[0].getsockname()[1]
     await asyncio.gather(client(port, [b'hello', b'there']), client(port, [b'a', b'busy', b'b']), client(port, [b'x'] * 20))
     server.close()
     await server.wait_closed()
+    ticks.cancel()
     print('done')
 uvloop.install()
 asyncio.run(main())
