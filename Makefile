@@ -43,10 +43,15 @@ planted: packages all
 install: all
 	@meson install -C build
 
+# Debian packages, in build-deb/packages; as root they are tried in a fresh Debian.
+deb:
+	@tools/install-packages demo build deb
+	@tools/deb
+
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
 
 clean:
 	rm -rf build build-* demo
 
-.PHONY: all packages check check-guests coverage demo bench fuzz planted install format clean
+.PHONY: all deb packages check check-guests coverage demo bench fuzz planted install format clean

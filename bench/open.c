@@ -5,6 +5,7 @@
 #include "analysis/explain.h"
 #include "bench/bench.h"
 #include "layout/layout.h"
+#include "model/kernel.h"
 
 /* Of this process, in bytes. */
 static double peak_memory(void)
@@ -18,6 +19,20 @@ static double peak_memory(void)
 	if (file)
 		fclose(file);
 	return kib * 1024;
+}
+
+/* What the kernel said, once more and by itself. */
+static void tell_kernel(struct weft_trace *trace, const struct weft_model *model)
+{
+	struct weft_model bare = {.start_ns = model->start_ns};
+	if (!model->kernel)
+		return;
+	double t0 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (weft__model_read_kernel(&bare, trace) < 0)
+		fatal("out of memory");
+	double events = (double)bare.kernel->info.events, ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - t0;
+	printf("kernel_events %.0f\nkernel_ns %.3f\n", events, ns / events);
+	weft__model_free_kernel(bare.kernel);
 }
 
 int main(int argc, char **argv)
@@ -41,6 +56,7 @@ int main(int argc, char **argv)
 	double t3 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	printf("events %.0f\nmodel_ns %.3f\nlayout_ns %.3f\nexplain_ns %.3f\nmemory %.1f\npromises %zu\nrows %u\n", events,
 	    (t1 - t0) / events, (t2 - t1) / events, (t3 - t2) / events, memory / events, model->promise_count, layout->row_count);
+	tell_kernel(trace, model);
 	weft_findings_destroy(findings);
 	weft_layout_destroy(layout);
 	weft_model_destroy(model);

@@ -3,7 +3,42 @@
 #include <string.h>
 
 #include "model/check_model.h"
+#include "trace/kernel.h"
 #include "trace/trace.h"
+
+/* What the kernel said: in time order, the same each time. */
+struct told {
+	int64_t last_ns;
+	uint64_t count, sum;
+};
+
+static int tell(void *ctx, const struct weft_kernel_event *events, size_t count)
+{
+	struct told *told = ctx;
+	for (size_t i = 0; i < count; i++) {
+		CHECK_MODEL(told->count == 0 || events[i].time_ns >= told->last_ns);
+		told->last_ns = events[i].time_ns;
+		told->sum = told->sum * 31 + (uint64_t)told->last_ns + events[i].tid * 3 + events[i].other * 5 + events[i].op;
+		told->count++;
+	}
+	return 0;
+}
+
+static void read_kernel(struct weft_trace *trace)
+{
+	struct told first = {0}, again = {0};
+	struct weft_kernel_info info;
+	int got = weft_trace_kernel(trace, tell, &first, &info);
+	const size_t skipped = weft_trace_info(trace)->skipped_count;
+	CHECK_MODEL(got >= 0 && info.events == first.count);
+	for (size_t i = 0; i < info.thread_count; i++) {
+		CHECK_MODEL(i == 0 || info.threads[i].tid > info.threads[i - 1].tid);
+		for (uint32_t k = 0; k < info.threads[i].name.len; k++)
+			first.sum += (unsigned char)info.threads[i].name.ptr[k];
+	}
+	CHECK_MODEL(weft_trace_kernel(trace, tell, &again, &info) == got && again.count == first.count);
+	CHECK_MODEL(weft_trace_info(trace)->skipped_count == skipped);
+}
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 
@@ -53,6 +88,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 	weft_trace_rewind(trace);
 	CHECK_MODEL(read_all(trace, &sum_again) == count && sum == sum_again);
 	CHECK_MODEL(weft_trace_info(trace)->skipped_count == skipped);
+	read_kernel(trace);
 	for (int keep_binds = 0; keep_binds < 2; keep_binds++) {
 		struct weft_model *model;
 		struct weft_model_options options = {.keep_binds = keep_binds != 0};

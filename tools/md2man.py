@@ -5,6 +5,8 @@ The first heading is "NAME(SECTION): what it is"; of Markdown it knows headings,
 `code`.  SPDX-License-Identifier: ISC"""
 import re, sys
 
+WIDEST = 18
+
 
 def text(s):
     s = s.replace('\\', '\\e')
@@ -21,12 +23,14 @@ def convert(lines):
     def end_table():
         if table:
             rows = [[text(c.strip()) for c in row.strip().strip('|').split('|')] for row in table if not re.match(r'^[| -]+$', row)]
+            rows = [row + [''] * (len(rows[0]) - len(row)) for row in rows]
+            # A column of sentences gets a width, and its lines are not stretched.
+            wide = [max(len(row[i]) for row in rows) > WIDEST for i in range(len(rows[0]) - 1)] + [True]
             out.append('.TS')
             out.append('allbox tab(\t);')
-            out.append(' '.join(['lb'] * len(rows[0])) + '\n' + ' '.join(['l'] * (len(rows[0]) - 1) + ['lx']) + '.')
+            out.append(' '.join(['lb'] * len(rows[0])) + '\n' + ' '.join(f'lw({WIDEST}n)' if w else 'l' for w in wide[:-1]) + ' lx.')
             for row in rows:
-                cells = row + [''] * (len(rows[0]) - len(row))
-                out.append('\t'.join(cells[:-1] + ['T{\n' + (cells[-1] or '\\&') + '\nT}']))
+                out.append('\t'.join('T{\n.ad l\n.nh\n' + (cell or '\\&') + '\nT}' if w else cell or '\\&' for cell, w in zip(row, wide)))
             out.append('.TE')
             table.clear()
 

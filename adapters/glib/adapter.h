@@ -20,6 +20,7 @@ struct weft__glib_real {
 #define WEFT__GLIB_CALLED_POINTER(result, name, parameters) result(*name) parameters;
 	WEFT__GLIB_SHORT_CALLS(WEFT__GLIB_POINTER)
 	WEFT__GLIB_CALLS(WEFT__GLIB_POINTER)
+	WEFT__GLIB_LOCK_CALLS(WEFT__GLIB_POINTER)
 	WEFT__GIO_CALLS(WEFT__GLIB_POINTER)
 	WEFT__GOBJECT_ONLY_CALLED(WEFT__GLIB_CALLED_POINTER)
 	WEFT__GIO_ONLY_CALLED(WEFT__GLIB_CALLED_POINTER)
@@ -33,6 +34,7 @@ extern struct weft__glib_real weft__glib_real;
 #define WEFT__GLIB_HANDLER(result, name, parameters, arguments) result weft__##name parameters;
 WEFT__GLIB_SHORT_CALLS(WEFT__GLIB_HANDLER)
 WEFT__GLIB_CALLS(WEFT__GLIB_HANDLER)
+WEFT__GLIB_LOCK_CALLS(WEFT__GLIB_HANDLER)
 WEFT__GIO_CALLS(WEFT__GLIB_HANDLER)
 #undef WEFT__GLIB_HANDLER
 
@@ -69,10 +71,11 @@ enum weft__glib_type {
 	WEFT__GLIB_TASK = 1,
 	WEFT__GLIB_SOURCE,
 	WEFT__GLIB_LOOP,
-	WEFT__GLIB_SERVED,   /* a GDBusMethodInvocation */
-	WEFT__GLIB_CHILD,    /* a GSubprocess: the source that watches it */
-	WEFT__GLIB_PUSHED,   /* to a GThreadPool */
-	WEFT__GLIB_RECURRING /* what stands for one-shot sources that come again and again */
+	WEFT__GLIB_SERVED,    /* a GDBusMethodInvocation */
+	WEFT__GLIB_CHILD,     /* a GSubprocess: the source that watches it */
+	WEFT__GLIB_PUSHED,    /* to a GThreadPool */
+	WEFT__GLIB_RECURRING, /* what stands for one-shot sources that come again and again */
+	WEFT__GLIB_SOCKET     /* a connection, or what listens for some */
 };
 
 struct weft__glib_thing {
@@ -87,6 +90,7 @@ struct weft__glib_thing {
 	bool is_ended;     /* the trace says so */
 	bool is_served;    /* of a source: it calls the method of `stands_for` */
 	bool is_untouched; /* of a source: its callback leaves the descriptor as it was */
+	bool is_untold;    /* of a socket: it is told of otherwise */
 	short events;      /* of a source with a descriptor: what it waits for there, as poll() calls it */
 	int fd;            /* its descriptor; -1: none */
 	weft_id id;        /* its promise; 0: none */
@@ -94,7 +98,7 @@ struct weft__glib_thing {
 	uint64_t since;
 	struct weft_record_place *site;
 	const void *home;          /* whose OS thread tells of it again */
-	weft__glib_tag stands_for; /* of a source: whose promise runs in it */
+	weft__glib_tag stands_for; /* of a source: whose promise runs in it; of a connection: the listener that it came by */
 	weft__glib_tag waiter;     /* of a task: the one that waits for it */
 	union {
 		GAsyncReadyCallback ready; /* of a task */
@@ -105,9 +109,12 @@ struct weft__glib_thing {
 	const GCancellable *cancellable;
 	uint32_t cancelled_next, cancelled_before; /* others that the same cancels; places */
 	struct weft_hook_calls calls;              /* of its code, without a sleep */
-	weft_id returned_by;                       /* of a task whose callback is still to come: who returned it; 0: nobody yet */
-	bool is_failed;                            /* ... with the error `error` */
-	bool is_asked;                             /* somebody asked for its result */
+	union {
+		weft_id returned_by; /* of a task whose callback is still to come: who returned it; 0: nobody yet */
+		weft_id input;       /* of a connection: the read that is under way; 0: none */
+	};
+	bool is_failed; /* ... with the error `error` */
+	bool is_asked;  /* somebody asked for its result */
 	struct weft_hook_label label;
 	struct weft_hook_label error;
 };
@@ -168,7 +175,9 @@ struct weft__glib_here {
 		int fd;
 		short events;
 	} watched;
-	const void *site; /* where the call came from that will attach a source */
+	const void *site;        /* where the call came from that will attach a source */
+	const void *asked;       /* the code that goes on after what the program asked libgio for last, in this callback */
+	weft__glib_tag accepted; /* a connection that has no promise yet */
 	/* The D-Bus call that is being made, whose task comes next. */
 	struct {
 		bool is_made;
@@ -293,6 +302,9 @@ gboolean weft__glib_child_ends(const struct weft__glib_thing *thing, GSource *so
 void weft__glib_cancel_add(struct weft__glib_thing *task, const GCancellable *cancellable);
 void weft__glib_cancel_remove(struct weft__glib_thing *task);
 void weft__glib_cancels_forget(void);
+
+/* socket.c: the OS thread is about to sleep: what it has accepted gets its promise. */
+void weft__glib_name_accepted(void);
 
 /* dbus.c: whether a source of libgio with that name makes a method call that has arrived; its data points to something. */
 bool weft__glib_is_serving(const char *source_name, const void *data);

@@ -59,6 +59,14 @@
 	X(gboolean, g_thread_pool_push, (GThreadPool * pool, gpointer data, GError * *error), (pool, data, error))               \
 	X(void, g_thread_pool_free, (GThreadPool * pool, gboolean immediate, gboolean wait), (pool, immediate, wait))
 
+/* Of the program alone: GLib's own locks are its own affair. */
+#define WEFT__GLIB_LOCK_CALLS(X)                                                                                                 \
+	X(void, g_mutex_lock, (GMutex * mutex), (mutex))                                                                         \
+	X(gboolean, g_mutex_trylock, (GMutex * mutex), (mutex))                                                                  \
+	X(void, g_mutex_unlock, (GMutex * mutex), (mutex))                                                                       \
+	X(void, g_cond_wait, (GCond * condition, GMutex * mutex), (condition, mutex))                                            \
+	X(gboolean, g_cond_wait_until, (GCond * condition, GMutex * mutex, gint64 end_time), (condition, mutex, end_time))
+
 /* What asks a task how it ended. */
 #define WEFT__GIO_RESULT_CALLS(X)                                                                                                \
 	X(gpointer, g_task_propagate_pointer, (GTask * task, GError * *error), (task, error))                                    \
@@ -119,9 +127,37 @@
 	X(void, g_dbus_method_invocation_return_dbus_error,                                                                      \
 	    (GDBusMethodInvocation * call, const gchar *name, const gchar *message), (call, name, message))
 
+/* Makes a listener of the program's. */
+#define WEFT__GIO_LISTENER_CALLS(X)                                                                                              \
+	X(gboolean, g_socket_listener_add_address,                                                                               \
+	    (GSocketListener * listener, GSocketAddress * address, GSocketType type, GSocketProtocol protocol, GObject * source, \
+		GSocketAddress * *effective, GError * *error),                                                                   \
+	    (listener, address, type, protocol, source, effective, error))                                                       \
+	X(gboolean, g_socket_listener_add_inet_port,                                                                             \
+	    (GSocketListener * listener, guint16 port, GObject * source, GError * *error), (listener, port, source, error))      \
+	X(guint16, g_socket_listener_add_any_inet_port, (GSocketListener * listener, GObject * source, GError * *error),         \
+	    (listener, source, error))
+
+#define WEFT__GIO_SOCKET_CALLS(X)                                                                                                \
+	WEFT__GIO_LISTENER_CALLS(X)                                                                                              \
+	X(gboolean, g_socket_listen, (GSocket * socket, GError * *error), (socket, error))                                       \
+	X(GSocket *, g_socket_accept, (GSocket * socket, GCancellable * cancellable, GError * *error),                           \
+	    (socket, cancellable, error))                                                                                        \
+	X(gboolean, g_socket_connect, (GSocket * socket, GSocketAddress * address, GCancellable * cancellable, GError * *error), \
+	    (socket, address, cancellable, error))                                                                               \
+	X(gboolean, g_socket_check_connect_result, (GSocket * socket, GError * *error), (socket, error))                         \
+	X(gssize, g_socket_receive_with_blocking,                                                                                \
+	    (GSocket * socket, gchar * to, gsize size, gboolean blocks, GCancellable * cancellable, GError * *error),            \
+	    (socket, to, size, blocks, cancellable, error))                                                                      \
+	X(gssize, g_socket_send_with_blocking,                                                                                   \
+	    (GSocket * socket, const gchar *data, gsize size, gboolean blocks, GCancellable *cancellable, GError **error),       \
+	    (socket, data, size, blocks, cancellable, error))                                                                    \
+	X(gboolean, g_socket_close, (GSocket * socket, GError * *error), (socket, error))
+
 #define WEFT__GIO_CALLS(X)                                                                                                       \
 	WEFT__GIO_RESULT_CALLS(X)                                                                                                \
 	WEFT__GIO_TASK_CALLS(X)                                                                                                  \
+	WEFT__GIO_SOCKET_CALLS(X)                                                                                                \
 	WEFT__GIO_DBUS_CALLS(X)
 
 /* Y(result, name, (parameters)): only called, of libgobject and libgio. */
@@ -129,6 +165,7 @@
 	Y(const gchar *, g_type_name_from_instance, (GTypeInstance * instance))                                                  \
 	Y(gpointer, g_type_class_peek, (GType type))
 #define WEFT__GIO_ONLY_CALLED(Y)                                                                                                 \
+	Y(int, g_socket_get_fd, (GSocket * socket))                                                                              \
 	Y(GCancellable *, g_task_get_cancellable, (GTask * task))                                                                \
 	Y(gboolean, g_task_get_check_cancellable, (GTask * task))                                                                \
 	Y(gpointer, g_task_get_source_object, (GTask * task))                                                                    \

@@ -51,6 +51,8 @@ bool weft__glib_sleeps(struct weft_hook_sleep *sleep)
 		return false;
 	if (here->unlabelled_count > 0)
 		weft__glib_name_sources();
+	if (here->accepted)
+		weft__glib_name_accepted();
 	return here->in_loop && sleep->kind == WEFT_HOOK_SLEEP_FDS;
 }
 

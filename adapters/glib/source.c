@@ -423,6 +423,7 @@ static gboolean run(struct weft__glib_thing *thing, struct weft__glib_thing *sto
 	if (here->unlabelled_count > 0)
 		weft__glib_name_sources();
 	story->home = here;
+	here->asked = NULL;
 	if (tells)
 		weft_hook_signal(story->id);
 	if (thing->kind == WEFT_KIND_PROCESS)

@@ -128,6 +128,8 @@ static void begin(struct weft__glib_thing *task, gpointer object, GCancellable *
 	const void *site = callback && kind == WEFT_KIND_WORK && !weft__glib_is_own((const void *)callback)
 			       ? (const char *)callback + 1
 			       : caller;
+	if (callback && !weft__glib_is_own((const void *)callback))
+		here->asked = (const char *)callback + 1;
 	task->ready = callback;
 	task->waiter = weft__glib_tag_of(waiter);
 	weft__glib_create(task, kind, site, is_part, waiter ? waits : weft__glib_who(), callback ? waits : 0);

@@ -78,6 +78,9 @@ struct weft_hook_adapter {
 	/* Whether the adapter knows this copy; writes its version ("1.44.2"), or where it is left alone what it is.  The module
 	 * may not be relocated yet: of its functions only those may be called that need nothing but their own code. */
 	bool (*accepts)(const struct weft_hook_module *module, char *version, size_t size);
+	/* NULL or, ending with NULL: functions of which only calls from outside of the runtimes are of interest.  They are taken
+	 * by the pointers of the modules that call them, and cost a runtime that calls them itself nothing. */
+	const char *const *from_outside;
 	/* NULL or: recording began just now, on this OS thread, by a call of weft_hook_begin(). */
 	void (*begun)(void);
 	/* NULL or: around fork().  Take what locks the adapter has, give them back; a child forgets what it knew: its promises

@@ -29,8 +29,9 @@ struct copy {
 	struct weft__module elf;
 	const struct weft_hook_adapter *adapter;
 	char version[32];
-	bool accepted;
+	bool accepted, has_outside;
 	size_t wanted, by_entry, by_symbol;
+	size_t settled;      /* so many modules, in the loader's order, call what is taken from outside */
 	char why[WHY_BYTES]; /* the first function that was not taken at its entry, and why; or why the copy is left alone */
 	struct weft__slots slots;
 	struct weft__entry *entries;      /* one for each function of the set that the copy has */
@@ -54,6 +55,7 @@ static size_t known_count, known_room;
 static unsigned this_round;
 static bool is_alone; /* no other OS thread runs what is there already */
 static bool has_symbols_only;
+static const char outside[] = "from outside"; /* of an entry: it is not to be taken otherwise */
 static bool instrumented;
 static struct weft__module recorder, itself;
 static char reported[1024];
@@ -68,6 +70,14 @@ struct gathering {
 	uintptr_t begin, end;
 };
 
+static bool is_outer(const struct copy *c, const char *symbol)
+{
+	const char *const *name = c->adapter->from_outside;
+	while (name && *name && strcmp(*name, symbol) != 0)
+		name++;
+	return name && *name;
+}
+
 static void add_function(struct copy *c, const struct weft_hook_function *f, const ElfW(Sym) * s)
 {
 	uintptr_t at = c->elf.base + s->st_value;
@@ -76,7 +86,27 @@ static void add_function(struct copy *c, const struct weft_hook_function *f, con
 	for (size_t i = 0; i < c->wanted; i++)
 		is_text &= c->entries[i].wrapper != f->wrapper;
 	if (is_text)
-		c->entries[c->wanted++] = (struct weft__entry){(void *)at, s->st_size, f->wrapper, f->original, NULL};
+		c->entries[c->wanted++] = (struct weft__entry){
+		    (void *)at, s->st_size, f->wrapper, f->original, is_outer(c, f->symbol) ? outside : NULL};
+}
+
+static bool is_from_outside(const struct weft__entry *e)
+{
+	return e->why == outside;
+}
+
+/* Those come last.  Returns how many others there are. */
+static size_t sort_entries(struct copy *c)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < c->wanted; i++) {
+		struct weft__entry e = c->entries[i];
+		if (is_from_outside(&e))
+			continue;
+		c->entries[i] = c->entries[count];
+		c->entries[count++] = e;
+	}
+	return count;
 }
 
 static void gather_function(void *ctx, const char *name, const ElfW(Sym) * s)
@@ -191,6 +221,11 @@ void *weft_hook_symbol(const struct weft_hook_module *module, const char *name)
 
 /* ---- By symbol ---- */
 
+struct settling {
+	struct copy *copy;
+	size_t index; /* of the module that is looked at */
+};
+
 struct redirection {
 	const struct weft__module *from;
 	const struct weft__entry *entry;
@@ -228,17 +263,23 @@ static void redirect(void *ctx, void **pointer)
 	r->done = true;
 }
 
+/* Of what is taken from outside each module is looked at once: there are many where windows are. */
 static int redirect_in(struct dl_phdr_info *info, size_t size, void *ctx)
 {
-	struct copy *c = ctx;
+	struct settling *settling = ctx;
+	struct copy *c = settling->copy;
 	struct weft__module from;
-	if (!weft__module_read(&from, info, info->dlpi_name))
+	const bool is_seen = settling->index++ < c->settled;
+	if ((is_seen && c->by_symbol == 0) || !weft__module_read(&from, info, info->dlpi_name))
 		return 0;
 	size_t of_runtime = 0;
-	for (const struct copy *other = copies; other; other = other->next)
+	bool is_runtime = false;
+	for (const struct copy *other = copies; other; other = other->next) {
 		of_runtime += other->adapter == c->adapter;
+		is_runtime |= other->elf.base == from.base;
+	}
 	for (size_t i = 0; i < c->wanted; i++) {
-		if (!c->entries[i].why)
+		if (!c->entries[i].why || (is_from_outside(&c->entries[i]) && (is_runtime || is_seen)))
 			continue;
 		const struct weft_hook_function *f = c->adapter->functions[c->module.set];
 		while (f->symbol && f->wrapper != c->entries[i].wrapper)
@@ -253,9 +294,12 @@ void weft__hook_settle(void)
 {
 	if (!__atomic_load_n(&has_symbols_only, __ATOMIC_ACQUIRE))
 		return;
-	for (struct copy *c = copies; c; c = c->next)
-		if (c->accepted && c->by_symbol)
-			dl_iterate_phdr(redirect_in, c);
+	for (struct copy *c = copies; c; c = c->next) {
+		struct settling settling = {.copy = c};
+		if (c->accepted && (c->by_symbol || c->has_outside))
+			dl_iterate_phdr(redirect_in, &settling);
+		c->settled = settling.index;
+	}
 }
 
 /* ---- Taking ---- */
@@ -323,10 +367,18 @@ static void take(struct copy *c, const struct weft__symtab *table, bool fresh)
 	const char *why = c->elf.rewrites_text ? "the loader rewrites its text"
 			  : fresh || is_alone  ? NULL
 					       : "other OS threads run already";
-	if (!why && c->wanted > 0)
-		c->by_entry = weft__entries_take(c->entries, c->wanted, c->elf.text_begin, c->elf.text_end, &c->slots);
+	const size_t at_entry = sort_entries(c);
+	if (!why && at_entry > 0)
+		c->by_entry = weft__entries_take(c->entries, at_entry, c->elf.text_begin, c->elf.text_end, &c->slots);
 	for (size_t i = 0; i < c->wanted; i++) {
 		struct weft__entry *e = &c->entries[i];
+		if (is_from_outside(e)) {
+			*e->original = e->function;
+			c->by_entry += !why && !table;
+			c->has_outside |= !table;
+			__atomic_store_n(&has_symbols_only, true, __ATOMIC_RELEASE);
+			continue;
+		}
 		e->why = why ? why : e->why;
 		if (!e->why || !e->original)
 			continue;
@@ -513,6 +565,8 @@ static void look(bool fresh)
 			continue;
 		}
 		forget_copy(known[i].base);
+		for (struct copy *c = copies; c; c = c->next)
+			c->settled = 0;
 		known[i] = known[--known_count];
 	}
 }

@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "adapters/hook/load.h"
+#include "adapters/hook/lock.h"
 
 #define TAKEN __attribute__((visibility("default")))
 
@@ -418,6 +419,30 @@ SIMPLE(thrd_sleep, int, (const struct timespec *time, struct timespec *rest), (t
 
 /* ---- Locks: one that is free is no sleep ---- */
 
+/* A mutex says itself which OS thread has it. */
+TAKE(pthread_mutex_lock, int, (pthread_mutex_t * lock), (lock), false)
+{
+	/* What weft has locks for must not wait for what it tells of that. */
+	if (weft__hook_is_recorder(caller))
+		return real.pthread_mutex_lock(lock);
+	int status = tries.pthread_mutex_trylock ? tries.pthread_mutex_trylock(lock) : EBUSY;
+	if (status == 0)
+		weft_hook_lock_taken(lock, lock->__data.__owner);
+	if (status != EBUSY)
+		return status;
+	bool is_told = weft_hook_lock_waits(lock, lock->__data.__owner, caller);
+	ASLEEP(pthread_mutex_lock, MUTEX, -1, true, 0);
+	int result = real.pthread_mutex_lock(lock);
+	int last = errno;
+	weft__hook_wakes(&s);
+	if (is_told)
+		weft_hook_lock_waited(lock);
+	if (result == 0)
+		weft_hook_lock_taken(lock, lock->__data.__owner);
+	errno = last;
+	return result;
+}
+
 #define TRIED(NAME, TYPE, TRY, BUSY)                                                                                             \
 	TAKE(NAME, int, (TYPE * lock), (lock), false)                                                                            \
 	{                                                                                                                        \
@@ -431,7 +456,6 @@ SIMPLE(thrd_sleep, int, (const struct timespec *time, struct timespec *rest), (t
 		int result = real.NAME(lock);                                                                                    \
 		AWAKE;                                                                                                           \
 	}
-TRIED(pthread_mutex_lock, pthread_mutex_t, pthread_mutex_trylock, EBUSY)
 TRIED(mtx_lock, mtx_t, mtx_trylock, thrd_busy)
 TRIED(pthread_rwlock_rdlock, pthread_rwlock_t, pthread_rwlock_tryrdlock, EBUSY)
 TRIED(pthread_rwlock_wrlock, pthread_rwlock_t, pthread_rwlock_trywrlock, EBUSY)

@@ -56,6 +56,7 @@ struct cli_args {
 enum cli_type {
 	CLI_FLAG, /* bool *: no value */
 	CLI_TEXT, /* const char **: any value */
+	CLI_WORD, /* const char **: a value behind =, or none, which is "" */
 	CLI_TIME, /* int64_t *: ns, given as base/duration.h reads them; -1 where absent */
 	CLI_SIZE  /* int[2] *: WxH */
 };

@@ -60,7 +60,7 @@ int cli_convert(struct cli_args *args)
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &out, "OUT",
 		"writes here: mirage a file, or - for standard output; native a new directory"},
-	    {"to", 0, CLI_TEXT, &format, "FORMAT", "mirage or native"},
+	    {"to", 0, CLI_TEXT, &format, "mirage|native", "the format"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, 1);

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "cli.h"
+#include "trace/kernel.h"
 
 /* The last one is what only the trace knows. */
 static const char *const op_names[WEFT_OP_COUNT + 1] = {
@@ -103,7 +104,42 @@ static void put_gaps(const struct weft_model *model)
 	}
 }
 
-static void put_json(const char *path, const struct weft_model *model, const struct summary *sum)
+/* ---- What the kernel said ---- */
+
+static const char *const level_names[] = {[WEFT_LEVEL_SELF] = "self", [WEFT_LEVEL_OWN] = "own", [WEFT_LEVEL_ALL] = "all"};
+
+static void put_kernel_json(const struct weft_kernel_info *kernel)
+{
+	printf(",\"kernel\":{\"level\":\"%s\",\"why\":", level_names[kernel->level]);
+	cli_put_string(kernel->why);
+	printf(",\"processors\":%" PRIu32 ",\"events\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"lost\":%" PRIu64
+	       ",\"overwritten\":%" PRIu64 ",\"bound_ns\":%" PRIu32 "}",
+	    kernel->processors, kernel->events, kernel->bytes, kernel->lost, kernel->overwritten, kernel->bound_ns);
+}
+
+static void put_kernel(const struct weft_kernel_info *kernel)
+{
+	printf("kernel     level %s", level_names[kernel->level]);
+	if (kernel->why.len > 0) {
+		fputs(": ", stdout);
+		cli_put_text(kernel->why);
+	}
+	if (kernel->level == WEFT_LEVEL_SELF)
+		fputs("; root has more, and others after sysctl kernel.perf_event_paranoid=2", stdout);
+	putchar('\n');
+	if (kernel->level == WEFT_LEVEL_SELF)
+		return;
+	printf("  %" PRIu64 " events of %" PRIu32 " processor%s, %" PRIu64 " bytes", kernel->events, kernel->processors,
+	    kernel->processors == 1 ? "" : "s", kernel->bytes);
+	if (kernel->lost + kernel->overwritten > 0)
+		printf(", lost: %" PRIu64 " no room, %" PRIu64 " overwritten", kernel->lost, kernel->overwritten);
+	if (kernel->bound_ns)
+		printf("; on the program's clock within %" PRIu32 " ns", kernel->bound_ns);
+	putchar('\n');
+}
+
+static void put_json(
+    const char *path, const struct weft_model *model, const struct summary *sum, const struct weft_kernel_info *kernel)
 {
 	const struct weft_trace_info *info = model->trace;
 	fputs("{\"trace\":", stdout);
@@ -158,7 +194,10 @@ static void put_json(const char *path, const struct weft_model *model, const str
 		    s->tid, s->packets, s->bytes, s->lost_full, s->lost_nested, s->lost_overwritten);
 	}
 	put_gaps_json(model);
-	printf("],\"unfinished\":%s,\"wrapped\":%s,\"lost\":%" PRIu64 ",\"lost_no_stream\":%" PRIu64 ",\"skipped\":[",
+	putchar(']');
+	if (kernel)
+		put_kernel_json(kernel);
+	printf(",\"unfinished\":%s,\"wrapped\":%s,\"lost\":%" PRIu64 ",\"lost_no_stream\":%" PRIu64 ",\"skipped\":[",
 	    info->unfinished ? "true" : "false", info->wrapped ? "true" : "false", cli_lost(info), info->lost_no_stream);
 	for (size_t i = 0; i < info->skipped_count && i < WEFT_SKIPPED_KEPT; i++) {
 		const struct weft_skipped *s = &info->skipped[i];
@@ -193,7 +232,8 @@ static void put_utc(int64_t ns)
 		printf("recorded   %s.%09" PRId64 " UTC\n", text, ns % 1000000000);
 }
 
-static void put_people(const char *path, const struct weft_model *model, const struct summary *sum)
+static void put_people(
+    const char *path, const struct weft_model *model, const struct summary *sum, const struct weft_kernel_info *kernel)
 {
 	const struct weft_trace_info *info = model->trace;
 	put_text_row("trace", (struct weft_str){path, (uint32_t)strlen(path)});
@@ -251,6 +291,8 @@ static void put_people(const char *path, const struct weft_model *model, const s
 	}
 	if (info->lost_no_stream)
 		printf("  lost: %" PRIu64 " of OS threads that found no room for a stream\n", info->lost_no_stream);
+	if (kernel)
+		put_kernel(kernel);
 	put_gaps(model);
 	printf("lost       %" PRIu64 " events\nskipped    %zu places\n", cli_lost(info), info->skipped_count);
 	for (size_t i = 0; i < info->skipped_count && i < WEFT_SKIPPED_KEPT; i++) {
@@ -269,8 +311,11 @@ static int info_of(const char *path, bool json)
 	if (exit >= 0)
 		return exit;
 	struct summary sum = {0};
+	struct weft_kernel_info kernel;
 	cli_progress_begin("reading", input.name);
 	int status = count_events(input.trace, sum.ops);
+	const int said = status < 0 ? 0 : weft_trace_kernel(input.trace, NULL, NULL, &kernel);
+	status = said < 0 ? said : status;
 	cli_progress_end();
 	if (status < 0)
 		exit = cli_fail("%s: %s", input.name, weft_status_string(status));
@@ -278,7 +323,7 @@ static int info_of(const char *path, bool json)
 		exit = cli_build_model(&input, CLI_KEEP_BINDS | CLI_KEEP_PARTS);
 	if (exit < 0) {
 		count_promises(input.model, &sum);
-		(json ? put_json : put_people)(input.name, input.model, &sum);
+		(json ? put_json : put_people)(input.name, input.model, &sum, said > 0 ? &kernel : NULL);
 		exit = CLI_FINE;
 	}
 	cli_close(&input);

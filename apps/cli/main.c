@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "complete.h"
 #include "xen/domain.h"
 
 static const struct {
@@ -14,6 +15,23 @@ static const struct {
     CLI_VERBS(ENTRY)
 #undef ENTRY
 };
+
+/* weft --complete -- VERB WORD...: what the last of the words can become. */
+static int complete(int argc, char **argv)
+{
+	if (argc < 2 || strcmp(argv[0], "--") != 0)
+		return cli_fail("--complete: -- and the words to complete follow");
+	cli_complete_begin(argv[argc - 1]);
+	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+		struct cli_args args = {verbs[i].name, verbs[i].operands, verbs[i].summary, argc - 2, argv + 2, NULL};
+		if (argc > 2 && strcmp(argv[1], verbs[i].name) == 0)
+			return verbs[i].run(&args);
+		if (argc == 2)
+			cli_complete_word("", verbs[i].name);
+	}
+	puts("@files");
+	return cli_finish(CLI_FINE);
+}
 
 static int print_help(void)
 {
@@ -59,6 +77,8 @@ int main(int argc, char **argv)
 		puts("weft " WEFT_VERSION);
 		return cli_finish(CLI_FINE);
 	}
+	if (strcmp(verb, "--complete") == 0)
+		return complete(argc - 2, argv + 2);
 	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
 		if (strcmp(verb, verbs[i].name) == 0) {
 			struct cli_args args = {verb, verbs[i].operands, verbs[i].summary, argc - 2, argv + 2, NULL};

@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "cli.h"
+#include "complete.h"
 #include "trace/source.h"
 #include "xen/domain.h"
 
@@ -68,7 +69,8 @@ static int take_value(const struct cli_args *args, const struct cli_option *opti
 {
 	switch (option->type) {
 	case CLI_FLAG: break;
-	case CLI_TEXT: *(const char **)option->value = text; break;
+	case CLI_TEXT:
+	case CLI_WORD: *(const char **)option->value = text; break;
 	case CLI_TIME:
 		if (!weft_duration_parse(text, strlen(text), option->value))
 			return cli_fail(
@@ -83,14 +85,23 @@ static int take_value(const struct cli_args *args, const struct cli_option *opti
 	return -1;
 }
 
+enum { WIDTH = 18 };
+
 static void print_option(const struct cli_option *o)
 {
-	char name[64];
-	snprintf(name, sizeof name, "--%s%s%s", o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
+	char name[96];
+	const bool is_optional = o->type == CLI_WORD;
+	snprintf(name, sizeof name, "--%s%s%s%s", o->name,
+	    is_optional ? "[="
+	    : o->arg    ? "="
+			: "",
+	    o->arg ? o->arg : "", is_optional ? "]" : "");
+	const bool is_long = strlen(name) > WIDTH;
 	if (o->letter)
-		printf("  -%c, %-18s %s\n", o->letter, name, o->help);
+		printf("  -%c, ", o->letter);
 	else
-		printf("      %-18s %s\n", name, o->help);
+		fputs("      ", stdout);
+	printf("%-*s%s %s\n", is_long ? 0 : WIDTH, name, is_long ? "\n                        " : "", o->help);
 }
 
 static void print_help(const struct cli_args *args, const struct cli_option *options)
@@ -153,6 +164,8 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 {
 	int operands = 0;
 	bool only_operands = false;
+	if (cli_completes())
+		return cli_complete(args, options);
 	for (int i = 0; i < args->argc; i++) {
 		char *word = args->argv[i];
 		if (only_operands || word[0] != '-' || word[1] == '\0') {
@@ -195,6 +208,10 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 			if (value)
 				return cli_fail("%s: --%s takes no value", args->verb, option->name);
 			*(bool *)option->value = true;
+			continue;
+		}
+		if (option->type == CLI_WORD) {
+			*(const char **)option->value = value ? value : "";
 			continue;
 		}
 		if (!value && i + 1 < args->argc)

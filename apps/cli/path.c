@@ -5,6 +5,7 @@
 
 #include "analysis/names.h"
 #include "cli.h"
+#include "model/kernel.h"
 
 static void put_id(const struct weft_model *m, uint32_t promise)
 {
@@ -22,6 +23,8 @@ static void put_json(const struct weft_model *m, const struct weft_path *path)
 		printf("{\"step\":\"%s\",\"start_ns\":%" PRId64 ",\"end_ns\":%" PRId64 ",\"promise\":%" PRId64 ",\"name\":",
 		    weft_step_name(s->kind), s->start_ns, s->end_ns, m->promises[s->promise].id);
 		cli_put_cstring(weft_name_promise(m, s->promise, name));
+		if (m->kernel && s->kind == WEFT_STEP_RUNNING)
+			printf(",\"off_ns\":%" PRId64, weft_kernel_promise_off_ns(m, s->promise, s->start_ns, s->end_ns));
 		fputs(",\"behind\":", stdout);
 		put_id(m, s->behind);
 		fputs(",\"lock\":", stdout);
@@ -35,7 +38,7 @@ static void put_json(const struct weft_model *m, const struct weft_path *path)
 static void put_people(const struct weft_model *m, const struct weft_path *path)
 {
 	char name[WEFT_NAME_BYTES], length[CLI_DURATION];
-	int64_t all_ns = 0;
+	int64_t all_ns = 0, off_ns;
 	for (int kind = 0; kind < WEFT_STEP_KINDS; kind++)
 		all_ns += path->total_ns[kind];
 	printf("%s in all:", cli_format_duration(length, all_ns));
@@ -49,7 +52,12 @@ static void put_people(const struct weft_model *m, const struct weft_path *path)
 		printf("  %8s  ", cli_format_duration(length, s->end_ns - s->start_ns));
 		weft_name_promise(m, s->promise, name);
 		switch (s->kind) {
-		case WEFT_STEP_RUNNING: printf("%s runs", name); break;
+		case WEFT_STEP_RUNNING:
+			printf("%s runs", name);
+			off_ns = weft_kernel_promise_off_ns(m, s->promise, s->start_ns, s->end_ns);
+			if (off_ns > 0)
+				printf(", without a processor for %s", cli_format_duration(length, off_ns));
+			break;
 		case WEFT_STEP_READY: printf("%s is ready, and queued", name); break;
 		default:
 			if (s->promise == WEFT_SYSTEM)

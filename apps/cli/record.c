@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "analysis/check.h"
+#include "apps/cli/kernel.h"
 #include "apps/cli/program.h"
 #include "apps/cli/watch.h"
 #include "cli.h"
@@ -30,7 +31,7 @@ enum { MOST_CALLERS = 16 }; /* WEFT_STACK_MAX of record.h */
 static const char no_memory[] = "record: out of memory";
 
 struct options {
-	const char *out, *size, *mode, *packets, *stacks, *rules;
+	const char *out, *size, *mode, *packets, *stacks, *rules, *kernel;
 	bool overwrite, view, explain;
 	uint64_t size_bytes, packet_count, stack_count;
 };
@@ -64,16 +65,26 @@ static int check_options(struct options *o)
 		return cli_fail("record: --stacks=%s is not a number from 0 to %d", o->stacks, MOST_CALLERS);
 	if (o->mode && strcmp(o->mode, "ring") != 0 && strcmp(o->mode, "grow") != 0)
 		return cli_fail("record: --mode=%s is neither ring nor grow", o->mode);
+	if (o->kernel && *o->kernel && strcmp(o->kernel, "own") != 0 && strcmp(o->kernel, "all") != 0)
+		return cli_fail("record: --kernel=%s is neither own nor all", o->kernel);
+	if (o->kernel && strstr(o->out, "%p"))
+		return cli_fail("record: --kernel needs one directory for all processes: -o without %%p");
 	if (o->view && !cli_has_display())
 		return cli_fail(
 		    "record: --view needs a display, and there is none here; weft serve %s follows in a browser", o->out);
 	return o->rules ? check_rules(o->rules) : -1;
 }
 
+/* WEFT_LEVEL_SELF: whatever there is. */
+static enum weft_kernel_level level_asked(const struct options *o)
+{
+	return !o->kernel || !*o->kernel ? WEFT_LEVEL_SELF : !strcmp(o->kernel, "own") ? WEFT_LEVEL_OWN : WEFT_LEVEL_ALL;
+}
+
 /* The library: beside this command, where a build with sanitizers has it, or where it was installed. */
 static bool find_library(char path[PATH_MAX])
 {
-	static const char *const places[] = {"", "adapters/hook/", "../" WEFT_LIBDIR "/"};
+	static const char *const places[] = {"", "adapters/hook/", "../" WEFT_LIBDIR "/weft/"};
 	char self[PATH_MAX], candidate[2 * PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 	self[n < 0 ? 0 : n] = 0;
@@ -162,7 +173,8 @@ static void clear_environment(const char *preload)
 /* Removes a trace's directory, if there is nothing in it but what recorders write. */
 static bool remove_trace(const char *path)
 {
-	static const char *const ours[] = {"stream-", "definitions", "metadata", ".weft-", ".metadata", "lock", ".lock"};
+	static const char *const ours[] = {
+	    "stream-", "kernel-", "definitions", "metadata", ".weft-", ".metadata", "lock", ".lock"};
 	/* In another user's folder it may be a link. */
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -285,11 +297,12 @@ static void no_command(const char *name, int error, int told)
 
 /* The command's exit status, as a shell has it; *ran: there is such a command.  `shown`: the directory that is looked at
  * meanwhile, or NULL.  The command alone gets the environment as it is; from then on it is what it was, with that `preload`. */
-static int run(char **command, const char *preload, const char *shown, struct watch *watch, bool *ran)
+static int run(
+    char **command, const char *preload, const char *shown, const struct kernel_options *asked, struct watch *watch, bool *ran)
 {
-	int told[2];
+	int told[2], go[2];
 	*ran = false;
-	if (pipe2(told, O_CLOEXEC))
+	if (pipe2(told, O_CLOEXEC) || pipe2(go, O_CLOEXEC))
 		return cli_fail("%s: %s", command[0], strerror(errno));
 	sigset_t every, mask;
 	struct sigaction before[PASSED_ON];
@@ -297,12 +310,20 @@ static int run(char **command, const char *preload, const char *shown, struct wa
 	sigprocmask(SIG_SETMASK, &every, &mask);
 	pid_t child = fork();
 	if (child == 0) {
+		/* The kernel's events are opened before there is something to record. */
+		char byte;
+		close(go[1]);
+		if (read(go[0], &byte, 1) != 0)
+			_exit(CLI_TROUBLE);
 		sigprocmask(SIG_SETMASK, &mask, NULL);
 		execvp(command[0], command);
 		no_command(command[0], errno, told[1]);
 	}
 	char word;
 	clear_environment(preload);
+	struct kernel *kernel = asked && child > 0 ? kernel_begin(asked, child) : NULL;
+	close(go[0]);
+	close(go[1]);
 	close(told[1]);
 	command_pid = (sig_atomic_t)child;
 	take_signals(before);
@@ -312,6 +333,7 @@ static int run(char **command, const char *preload, const char *shown, struct wa
 	if (ended == 0)
 		ended = watch_wait(watch, child, &status);
 	int error = errno;
+	kernel_end(kernel);
 	*ran = ended > 0 && read(told[0], &word, 1) == 0;
 	close(told[0]);
 	command_pid = 0;
@@ -438,10 +460,13 @@ int cli_record(struct cli_args *args)
 	    {"output", 'o', CLI_TEXT, &o.out, "DIR",
 		"records into this directory; COMMAND.weft if not given; %p becomes the process id"},
 	    {"size", 0, CLI_TEXT, &o.size, "64M", "size of the ring of each OS thread; with --mode=grow, of each whole trace"},
-	    {"mode", 0, CLI_TEXT, &o.mode, "MODE",
+	    {"mode", 0, CLI_TEXT, &o.mode, "ring|grow",
 		"ring keeps the newest events, grow keeps all up to --size; ring if not given"},
 	    {"packets", 0, CLI_TEXT, &o.packets, "N", "how many packets each ring has; 16 if not given"},
 	    {"stacks", 0, CLI_TEXT, &o.stacks, "N", "how many callers are recorded of each promise's creation; 0 if not given"},
+	    {"kernel", 0, CLI_WORD, &o.kernel, "own|all",
+		"also records what the kernel does with the program's OS threads; as much as it tells this user, if no level is "
+		"given"},
 	    {"overwrite", 0, CLI_FLAG, &o.overwrite, NULL, "replaces the traces that are in the directory"},
 	    {"view", 0, CLI_FLAG, &o.view, NULL, "opens a window that follows what is recorded"},
 	    {"explain", 0, CLI_FLAG, &o.explain, NULL, "tells at the end what went wrong, as weft explain does"},
@@ -465,7 +490,11 @@ int cli_record(struct cli_args *args)
 		bool ran;
 		struct cli_session s;
 		struct watch *watch = strstr(o.out, "%p") ? NULL : watch_begin(o.out);
-		exit = run(args->argv, preload, o.view ? o.out : NULL, watch, &ran);
+		const struct kernel_options asked = {.most = level_asked(&o),
+		    .folder = o.out,
+		    .size_bytes = o.size_bytes,
+		    .grows = o.mode && !strcmp(o.mode, "grow")};
+		exit = run(args->argv, preload, o.view ? o.out : NULL, o.kernel ? &asked : NULL, watch, &ran);
 		watch_end(watch);
 		if (ran && !strstr(o.out, "%p") && cli_session_read(&s, o.out)) {
 			tell_session(&s, args->argv[0]);

@@ -6,6 +6,7 @@
 #include "backends/cairo/cairo.h"
 #include "base/vec.h"
 #include "cli.h"
+#include "layout/group.h"
 #include "view/fold.h"
 
 typedef WEFT_VEC(uint32_t) number_vec;
@@ -51,7 +52,7 @@ int cli_render(struct cli_args *args)
 	struct weft_render_options render = {0};
 	int size[2] = {1280, 720};
 	const char *out = NULL;
-	const char *focus = NULL, *fold = NULL;
+	const char *focus = NULL, *fold = NULL, *group = NULL;
 	static struct weft_folding folding;
 	bool dark = false, explain = false, parts = false;
 	number_vec marked = {0};
@@ -67,6 +68,7 @@ int cli_render(struct cli_args *args)
 		"draws only what belongs to this promise, what it waited for and who waited for it"},
 	    {"fold", 0, CLI_TEXT, &fold, "TEXT",
 		"draws what matches folded: of an actor its track, of others those of a kind and a track, as one line"},
+	    {"group", 0, CLI_TEXT, &group, "kind|site|library|thread", "puts rows together by this; thread is the OS thread"},
 	    {"unfolded", 0, CLI_FLAG, &render.unfolded, NULL, "folds nothing by itself, however low the rows are"},
 	    {"fold-sleep", 0, CLI_FLAG, &render.fold_sleep, NULL,
 		"draws stretches in which nothing ran as narrow gaps that say their length"},
@@ -94,6 +96,8 @@ int cli_render(struct cli_args *args)
 		return cli_fail("render: --fold=%s: %s", fold, err.what);
 	if (fold && !weft_folding_toggle(&folding, fold))
 		return cli_fail("render: --fold=%s: nothing is searched for", fold);
+	if (group && !weft_rows_by_parse(&folding.rows_by, group, strlen(group)))
+		return cli_fail("render: --group=%s: rows are grouped by kind, site, library or thread", group);
 	render.folding = &folding;
 	render.has_from = render.from_ns >= 0;
 	render.has_to = render.to_ns >= 0;

@@ -88,14 +88,14 @@ bool cli_tell_trace(const char *path, bool with_command)
 		cli_fail_error(&err);
 		return false;
 	}
-	bool has_promises = false;
+	bool has_promises = false; /* more than what libc tells: OS threads, and locks that they wait for */
 	while (weft_trace_next(trace, &events, &count) == 1) {
 		first_ns = all ? first_ns : events[0].time_ns;
 		last_ns = events[count - 1].time_ns;
 		all += count;
 		for (size_t i = 0; i < count && !has_promises; i++)
 			has_promises = (events[i].op == WEFT_OP_CREATE || events[i].op == WEFT_OP_PENDING) &&
-				       events[i].kind != WEFT_KIND_THREAD;
+				       events[i].kind != WEFT_KIND_THREAD && events[i].kind != WEFT_KIND_LOCK;
 	}
 	const struct weft_trace_info *info = weft_trace_info(trace);
 	if (info->until_ns > last_ns)

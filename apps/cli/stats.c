@@ -31,6 +31,8 @@ static void put_json(const struct weft_model *model, const struct weft_stat *s)
 	put_spread_json("waiting", &s->waiting);
 	put_spread_json("ready", &s->ready);
 	put_spread_json("running", &s->running);
+	if (s->has_off)
+		put_spread_json("off", &s->off);
 	puts("}");
 }
 
@@ -57,6 +59,8 @@ static void put_people(const struct weft_model *model, const struct weft_stat *s
 	put_row("waiting", &s->waiting);
 	put_row("ready", &s->ready);
 	put_row("running", &s->running);
+	if (s->has_off)
+		put_row("  off", &s->off);
 }
 
 /* ---- Blame ---- */
@@ -178,7 +182,7 @@ int cli_stats(struct cli_args *args)
 	    CLI_OPTION_JSON(&json),
 	    {"blame", 0, CLI_TEXT, &label, "LABEL", "tells instead where the time of the promises of this label went"},
 	    {"table", 0, CLI_FLAG, &table, NULL, "prints a line for each sort: labels that differ by numbers are one"},
-	    {"sort", 0, CLI_TEXT, &sort, "COLUMN", "of a table: total, max, p99, p50, count, running, ready or failed"},
+	    {"sort", 0, CLI_TEXT, &sort, "total|max|p99|p50|count|running|ready|failed", "the column that a table is sorted by"},
 	    {"from", 0, CLI_TIME, &from_ns, "T", "of a table: of what is alive after this time"},
 	    {"to", 0, CLI_TIME, &to_ns, "T", "of a table: of what is alive before this time"},
 	    CLI_OPTION_END,

@@ -2,6 +2,7 @@
 
 const {ENABLED, IS_SWITCH, ON} = STATE;
 const RESULTS_SHOWN = 100;
+const PRINT_RATIO = 3; /* pixels of the paper for one of the screen */
 const ROWS = {PANEL: 0, FINDINGS: 1, NOTES: 2, TABLE: 3}; /* the order in core.c */
 
 function closeButton(act) {
@@ -19,9 +20,11 @@ class Stage {
 		this.ending = new AbortController();
 		const {signal} = this.ending;
 		this.dark.addEventListener("change", () => this.retheme(), {signal});
+		addEventListener("beforeprint", () => this.print(), {signal});
+		addEventListener("afterprint", () => this.paper?.remove(), {signal});
 		this.build();
 		element.classList.add("weft");
-		element.replaceChildren(this.header, this.surface.element, this.titles, this.message, this.corner, this.finder, this.panel, this.popup,
+		element.replaceChildren(this.header, this.surface.element, this.titles, this.message, this.menuButton, this.corner, this.finder, this.panel, this.popup,
 			this.dialog, this.status);
 		element.addEventListener("keydown", event => this.key(event), {signal});
 		/* a ring around the whole page is only for who looks for it */
@@ -32,11 +35,34 @@ class Stage {
 	}
 
 	get theme() {
-		return this.dark.matches ? 1 : 0;
+		return this.dark.matches && !this.printing ? 1 : 0;
 	}
 
 	get core() {
 		return this.surface.core;
+	}
+
+	/* Puts on paper what is seen, light and sharp, and what is said of it. */
+	print() {
+		this.paper?.remove();
+		this.paper = create("div", {className: "paper"}, create("h1", {textContent: this.title.textContent}), create("p", {textContent: this.facts.textContent}));
+		if (this.surface.count) {
+			this.printing = true;
+			this.paper.append(this.surface.whole(PRINT_RATIO));
+			this.printing = false;
+			this.surface.drawSoon();
+			for (const [which, fill] of [[ROWS.PANEL, "panel"], [ROWS.FINDINGS, "findings"]])
+				for (let count = this.core.call[fill](this.surface.active), i = 0; i < count; i++) {
+					const [kind, , , , name, value] = this.core.cstring(this.core.call.row(which, i)).split("\n");
+					if (["answer", "more", "nothing"].includes(kind))
+						continue;
+					const line = create({title: "h2", summary: "h2", heading: "h3"}[kind] ?? "p", {className: kind}, name);
+					if (value)
+						line.append(" ", create("small", {textContent: value}));
+					this.paper.append(line);
+				}
+		}
+		this.element.append(this.paper);
 	}
 
 	retheme() {
@@ -197,7 +223,7 @@ class Stage {
 		this.bar.setAttribute("role", "status");
 		this.live = create("button", {className: "live", type: "button", hidden: true});
 		this.live.addEventListener("click", () => this.follower.hold(!this.follower.held));
-		this.corner = create("div", {className: "corner"}, this.menuButton, this.live, this.bar);
+		this.corner = create("div", {className: "corner"}, this.live, this.bar);
 		this.buildFinder();
 		this.showHeader();
 	}
@@ -354,7 +380,7 @@ class Stage {
 
 	openMainMenu() {
 		if (!this.surface.count) {
-			this.openPopup([this.menuItem("Open a trace\u2026", ENABLED, () => this.chooseFile(false))], 0, Infinity);
+			this.openPopup([this.menuItem("Open a trace\u2026", ENABLED, () => this.chooseFile(false))], 0, 40);
 			return;
 		}
 		const viewer = this.surface.active, metrics = [];
@@ -365,7 +391,7 @@ class Stage {
 		}
 		const follow = this.follower && this.menuItem("Follow the program", ENABLED | IS_SWITCH | (this.follower.held ? 0 : ON),
 			() => this.follower.hold(!this.follower.held));
-		this.openPopup([...this.actionItems(MENU.MAIN), ...(follow ? [create("hr"), follow] : []), ...(metrics.length ? [create("hr")] : []), ...metrics], 0, Infinity);
+		this.openPopup([...this.actionItems(MENU.MAIN), ...(follow ? [create("hr"), follow] : []), ...(metrics.length ? [create("hr")] : []), ...metrics], 0, 40);
 	}
 
 	openContextMenu() {

@@ -203,11 +203,14 @@ class Surface {
 	}
 
 	claim(start, end) {
-		const {memory} = this.core.call, size = memory.buffer.byteLength;
+		const {memory} = this.core.call;
 		if (this.free.some(stretch => start < stretch.end && end > stretch.start) || [...this.kept.values()].some(kept => kept.end > start && kept.start < end))
 			throw new RangeError(TOO_LARGE);
-		if (end > size)
-			memory.grow(Math.ceil((end - size) / WASM_PAGE));
+		/* The first use of the heap claims all memory that there is: it must not be what the worker's is copied to. */
+		this.core.withText("", () => {});
+		const least = memory.buffer.byteLength;
+		if (end > least)
+			memory.grow(Math.ceil((end - least) / WASM_PAGE));
 	}
 
 	/* Frees what belongs to a viewer that was closed. */
@@ -418,12 +421,16 @@ class Surface {
 		}
 	}
 
-	/* Returns a canvas with the picture and the overlay, to be saved as an image. */
-	whole() {
+	/* Returns a canvas with the picture and the overlay, to be saved as an image or, with more pixels, to be printed. */
+	whole(ratio = this.ratio) {
 		this.draw();
-		const both = create("canvas", {width: this.picture.width, height: this.picture.height}), context = both.getContext("2d");
-		context.drawImage(this.picture, 0, 0);
-		context.drawImage(this.canvas, 0, 0);
+		const {clientWidth, clientHeight} = this.canvas, panes = this.core.call.draw();
+		const [both, above] = [true, false].map(pictures => {
+			const canvas = create("canvas", {width: clientWidth * ratio, height: clientHeight * ratio});
+			this.paint(canvas.getContext("2d"), ratio, panes, pictures);
+			return canvas;
+		});
+		both.getContext("2d").drawImage(above, 0, 0);
 		return both;
 	}
 

@@ -35,7 +35,7 @@ struct weft_render_options {
 	const uint32_t *marked; /* highlight these promises of the model too */
 	size_t marked_count;
 	uint32_t focus;                     /* draw only what belongs to this promise (layout/focus.h), over its time; 0: all */
-	const struct weft_folding *folding; /* what is folded; NULL: what would be too thin to tell */
+	const struct weft_folding *folding; /* what is folded and grouped; NULL: what would be too thin to tell is folded */
 	bool unfolded;                      /* nor is that */
 	bool fold_sleep;                    /* stretches in which nothing ran or happened are narrow gaps (view/sleep.h) */
 	bool no_metrics;                    /* leave the counters out */

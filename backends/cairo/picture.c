@@ -116,7 +116,9 @@ static int lay_out(
 	int status = o->focus ? weft_focus_find(&only, NULL, model, *layout, o->focus, err) : WEFT_OK;
 	if (status == WEFT_OK)
 		status = weft_folding_find(&leader_of, o->folding ? o->folding : &nothing, model, *layout, only, err);
-	if (status == WEFT_OK && (only || leader_of))
+	if (status == WEFT_OK && o->folding && o->folding->rows_by != WEFT_ROWS_BY_THREAD)
+		status = weft_layout_create_grouped(&part, model, o->folding->rows_by, only, leader_of, err);
+	else if (status == WEFT_OK && (only || leader_of))
 		status = weft_layout_create_folded(&part, model, *layout, only, leader_of, err);
 	free(only);
 	free(leader_of);
@@ -174,7 +176,7 @@ int weft_render(const struct weft_model *model, const struct weft_render_options
 		status = lay_out(&layout, model, o, err);
 	if (status == WEFT_OK)
 		status = weft_view_create(&view, model, layout, err);
-	if (status == WEFT_OK && !o->unfolded && !o->focus && !(o->folding && o->folding->count > 0))
+	if (status == WEFT_OK && !o->unfolded && !o->focus && !(o->folding && (o->folding->count > 0 || o->folding->rows_by)))
 		status = fold_thin(&layout, &view, model, o, err);
 	if (status == WEFT_OK && o->fold_sleep)
 		status = weft_lulls_find(&lulls, model, err);

@@ -257,10 +257,8 @@ static int compare_blocked(const void *a, const void *b)
 
 static bool list_blocked(struct weft__chains *c)
 {
-	for (size_t i = 0; i < c->waiting->pending.count; i++) {
-		uint32_t p = c->waiting->pending.items[i];
-		if (!(c->ties->model->promises[p].flags & WEFT_PROMISE_NEVER_RESOLVED))
-			continue;
+	for (size_t i = 0; i < c->waiting->should_end.count; i++) {
+		uint32_t p = c->waiting->should_end.items[i];
 		struct weft__blocked *added = weft_vec_push(&c->blocked);
 		if (!added)
 			return false;

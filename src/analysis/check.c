@@ -11,6 +11,7 @@
 #include "base/duration.h"
 #include "base/sort.h"
 #include "base/vec.h"
+#include "model/kernel.h"
 
 static const struct {
 	const char *name;
@@ -71,7 +72,8 @@ int weft_rule_parse(struct weft_rule *out, const char *text, struct weft_error *
 		rule.argument = (struct weft_str){at + 1, (uint32_t)(close - at - 1)};
 		at = close + 1;
 	}
-	if (rule.has_argument && (rule.measure == WEFT_MEASURE_LOST || rule.measure == WEFT_MEASURE_STALL))
+	if (rule.has_argument &&
+	    (rule.measure == WEFT_MEASURE_LOST || rule.measure == WEFT_MEASURE_STALL || rule.measure == WEFT_MEASURE_OFFCPU))
 		return weft_error_set(err, WEFT_EINVAL, "%.80s: this measure is about the whole trace, and takes no label", text);
 	if (!rule.has_argument && measures[found].needs_argument)
 		return weft_error_set(
@@ -181,6 +183,25 @@ static void measure_stall(struct weft_checked *out, const struct weft_model *m)
 		}
 }
 
+static void measure_off(struct weft_checked *out, const struct weft_model *m)
+{
+	char name[WEFT_NAME_BYTES];
+	if (!m->kernel || m->kernel->info.level == WEFT_LEVEL_SELF) {
+		out->outcome = WEFT_RULE_UNKNOWN;
+		snprintf(out->why, sizeof out->why, "the trace does not tell who had a processor: weft record --kernel");
+		return;
+	}
+	for (uint32_t p = 1; p < m->promise_count; p++)
+		for (uint32_t r = m->promises[p].runs; r < m->promises[p + 1].runs; r++) {
+			const uint16_t stream = m->run_streams ? m->run_streams[r] : m->promises[p].stream;
+			const int64_t off_ns = weft_kernel_off_ns(m, stream, m->runs[r].start_ns, m->runs[r].end_ns);
+			if (off_ns <= out->value)
+				continue;
+			out->value = off_ns;
+			snprintf(out->why, sizeof out->why, "%s", weft_name_promise(m, p, name));
+		}
+}
+
 static int measure_lives(struct weft_checked *out, const struct weft_model *m, const struct weft_rule *rule)
 {
 	struct weft_ties ties;
@@ -250,6 +271,7 @@ int weft_rule_check(
 	case WEFT_MEASURE_FINDINGS: status = count_findings(&checked, model, rule, err); break;
 	case WEFT_MEASURE_LOST: checked.value = count_lost(model->trace); break;
 	case WEFT_MEASURE_STALL: measure_stall(&checked, model); break;
+	case WEFT_MEASURE_OFFCPU: measure_off(&checked, model); break;
 	case WEFT_MEASURE_COUNTER: measure_counter(&checked, model, rule); break;
 	default: status = measure_lives(&checked, model, rule); break;
 	}

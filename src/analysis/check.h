@@ -14,6 +14,7 @@
 	X(FINDINGS, "findings", 0, 0, "what weft explain is certain of; with (KIND): of that kind, as findings(leak)")           \
 	X(LOST, "lost", 0, 0, "events that are known to be missing")                                                             \
 	X(STALL, "stall", 0, 1, "the longest time that a promise ran or a pause lasted")                                         \
+	X(OFFCPU, "offcpu", 0, 1, "the longest time that a promise ran without a processor; needs weft record --kernel")         \
 	X(P50, "p50", 1, 1, "how long promises of that label took that ended: the median")                                       \
 	X(P90, "p90", 1, 1, "the 90th percentile of these times, by nearest rank")                                               \
 	X(P99, "p99", 1, 1, "the 99th percentile of these times, by nearest rank")                                               \

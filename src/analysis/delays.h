@@ -8,6 +8,7 @@
 
 #include "analysis/ties.h"
 #include "base/vec.h"
+#include "model/kernel.h"
 
 /* A promise was ready from `from_ns` to `to_ns`. */
 struct weft__ready {
@@ -28,6 +29,12 @@ struct weft__parts {
 	uint32_t call;         /* the pause, a text, that made up most of called_ns; WEFT_NONE: there is none */
 	uint32_t calls;        /* how many pauses there were */
 	int64_t called_ns;     /* how long they were: the rest of blocked_ns was in what nobody knows */
+	/* Where the kernel told of all of it (model/kernel.h); then off_ns is waiting_ns and blocked_ns. */
+	bool is_exact;
+	uint8_t kernel_call;              /* enum weft_kernel_call in which it was blocked for longest */
+	int64_t kernel_call_ns;           /* in all */
+	const struct weft_off *slept;     /* the longest sleep; NULL: none */
+	const struct weft_off *preempted; /* when others had its processor for longest; NULL: never */
 };
 
 /* A long run, or a long pause. */

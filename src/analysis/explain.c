@@ -71,7 +71,9 @@ static bool find_heirs(struct weft__finder *f)
 		return false;
 	memset(f->heir_of, 0xff, m->promise_count * sizeof *f->heir_of); /* WEFT_NONE */
 	for (uint32_t p = 1; p < m->promise_count; p++) {
-		uint32_t label = m->promises[p].became == WEFT_NONE ? WEFT_NONE : weft_first_label(m, p);
+		if (f->ties.now[p] == p)
+			continue;
+		uint32_t label = weft_first_label(m, p);
 		for (uint32_t heir = m->promises[p].became;
 		     label != WEFT_NONE && heir != WEFT_NONE && f->heir_of[heir] == WEFT_NONE &&
 		     weft_first_label(m, heir) == WEFT_NONE;
@@ -92,7 +94,7 @@ static bool know(struct weft__finder *f, unsigned begin, unsigned percent)
 	for (int i = 0; i < WEFT_FINDING_KINDS; i++)
 		needs |= applies(f, checks[i].needs) ? checks[i].needs : 0;
 	weft__watch_stage(watch, begin + percent * 30 / 100);
-	bool ok = find_rest(f) && find_heirs(f) && weft_ties_init(&f->ties, f->model, WEFT_TIES_ALL, watch) == WEFT_OK;
+	bool ok = find_rest(f) && weft_ties_init(&f->ties, f->model, WEFT_TIES_ALL, watch) == WEFT_OK && find_heirs(f);
 	weft__watch_stage(watch, begin + percent * 45 / 100);
 	if (needs & WAITING)
 		ok = ok && weft__waiting_init(&f->waiting, &f->ties, INT64_MAX, watch) == WEFT_OK;

@@ -22,7 +22,7 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	X(BACKLOG, backlog, ALARM, CHAINS | SORTS | ROOTS | ALL, "more came than was done, until the end")                       \
 	X(HANG, hang, ALARM, CHAINS | SORTS | ROOTS, "a promise should resolve and never did")                                   \
 	X(UNCLOSED, unclosed, ALARM, WAITING | ROOTS, "a loop was closed before its handles were")                               \
-	X(UNANSWERED, unanswered, ALARM, ALL, "a connection is silent though an answer is due")                                  \
+	X(UNANSWERED, unanswered, ALARM, SORTS | ALL, "a connection is silent though an answer is due")                          \
 	X(UNRETURNED, unreturned, ALARM, SORTS | ROOTS | ALL, "a promise can never be resolved: what it stands for is gone")     \
 	X(TWICE, twice, ALARM, SORTS | SEEN, "a promise was ended again after its end")                                          \
 	X(MISUSED, misused, ALARM, SORTS | ALL, "a promise went on after its end, or was never created")                         \
@@ -32,7 +32,7 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	    "a promise is pending that younger ones of its sort have overtaken")                                                 \
 	X(STALL, stall, ALARM, DELAYS | SEEN, "one promise ran, or a pause lasted, while others were ready")                     \
 	X(EXHAUSTED, exhausted, ALARM, SORTS | SEEN, "computations held all OS threads of a pool, and others had to wait")       \
-	X(STARVATION, starvation, ALARM, DELAYS | SEEN, "promises were ready for long while many others ran")                    \
+	X(STARVATION, starvation, ALARM, DELAYS | SORTS | SEEN, "promises were ready for long while many others ran")            \
 	X(SPIN, spin, ALARM, 0, "code was called again and again, and its OS thread never slept")                                \
 	X(LEAK, leak, ALARM, CHAINS | SORTS | ROOTS | ALL, "promises of one sort only ever become more")                         \
 	X(UNDERWAY, underway, INFORMATION, CHAINS | SORTS | ROOTS, "a promise should resolve, and was on its way at the end")    \

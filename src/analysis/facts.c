@@ -10,6 +10,7 @@
 #include "analysis/life.h"
 #include "analysis/shapes.h"
 #include "analysis/walk.h"
+#include "model/kernel.h"
 
 struct measured {
 	int64_t end_ns, ready_ns, running_ns;
@@ -149,7 +150,8 @@ struct weft_times weft_facts_times(const struct weft_facts *f, uint32_t promise)
 	const struct weft_promise *p = &f->model->promises[promise];
 	const struct measured *m = &f->measured[promise];
 	int64_t rest = p->end_ns - p->start_ns - m->ready_ns - m->running_ns;
-	return (struct weft_times){rest > 0 ? rest : 0, m->ready_ns, m->running_ns};
+	return (struct weft_times){rest > 0 ? rest : 0, m->ready_ns, m->running_ns,
+	    weft_kernel_promise_off_ns(f->model, promise, p->start_ns, p->end_ns)};
 }
 
 int64_t weft_facts_end(const struct weft_facts *f, uint32_t promise)

@@ -37,6 +37,7 @@ struct weft_fact {
 /* From its start to its end as they are drawn, without gap or overlap: see stats.h. */
 struct weft_times {
 	int64_t waiting_ns, ready_ns, running_ns;
+	int64_t off_ns; /* of running_ns: without a processor; 0 where nobody knows */
 };
 
 struct weft_facts;

@@ -99,6 +99,13 @@ bool weft__lacks_nothing_of(const struct weft__lacks *lacks, const struct weft_m
 	return !of->lost && !(p->flags & WEFT_PROMISE_START_UNKNOWN) && p->start_ns >= of->horizon_ns;
 }
 
+bool weft__lacks_only_past_of(const struct weft__lacks *lacks, const struct weft_model *m, uint32_t promise)
+{
+	const struct weft_promise *p = &m->promises[promise];
+	const struct weft__lacks *of = weft__lacks_of(lacks, m, promise);
+	return !of->lost && of->wrapped && !(p->flags & WEFT_PROMISE_START_UNKNOWN) && p->start_ns < of->horizon_ns;
+}
+
 bool weft__lacks_between(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns)
 {
 	for (size_t g = 0; g < m->trace->gap_count; g++) {

@@ -25,6 +25,9 @@ const struct weft__lacks *weft__lacks_of(const struct weft__lacks *lacks, const 
 /* Whether all that happened to the promise since its creation is in the trace. */
 bool weft__lacks_nothing_of(const struct weft__lacks *lacks, const struct weft_model *m, uint32_t promise);
 
+/* Whether a ring has forgotten its beginning, and nothing else, and tells since when it is pending. */
+bool weft__lacks_only_past_of(const struct weft__lacks *lacks, const struct weft_model *m, uint32_t promise);
+
 /* Whether some are missing of a stream, or with UINT16_MAX of any, from one time to the other. */
 bool weft__lacks_between(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns);
 

@@ -6,6 +6,7 @@
 
 #include "base/duration.h"
 #include "base/sort.h"
+#include "model/kernel.h"
 
 static int compare_interval(const void *a, const void *b)
 {
@@ -130,6 +131,7 @@ bool weft__lives_measure(struct weft__lives *w, uint32_t p, struct weft__life *o
 	for (uint32_t r = promise->runs; r < promise[1].runs; r++)
 		life.running_ns += weft_max_ns(
 		    0, weft_min_ns(m->runs[r].end_ns, promise->end_ns) - weft_max_ns(m->runs[r].start_ns, promise->start_ns));
+	life.off_ns = weft_kernel_promise_off_ns(m, p, promise->start_ns, promise->end_ns);
 	life.ready_ns = sum_ready(w, p, find_ready(w, p));
 	life.waiting_ns = weft_max_ns(0, promise->end_ns - promise->start_ns - life.running_ns - life.ready_ns);
 	*out = life;

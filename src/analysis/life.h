@@ -20,6 +20,7 @@ struct weft__lives {
 
 struct weft__life {
 	int64_t waiting_ns, ready_ns, running_ns;
+	int64_t off_ns; /* of running_ns: without a processor; 0 where nobody knows */
 };
 
 /* False when out of memory; finish it in any case. */

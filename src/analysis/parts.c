@@ -177,6 +177,29 @@ static void split(struct weft__stall *s, const struct asked *sum, int64_t covere
 		parts->blocked_ns += rest_ns;
 }
 
+/* What the kernel said of each switch is exact, and told of pauses, too. */
+static void take_exact(struct weft__stall *s, const struct weft_model *m)
+{
+	struct weft__parts *parts = &s->parts;
+	struct weft_off_sum sum;
+	if (!weft_kernel_sum(m, s->stream, s->start_ns, s->end_ns, &sum))
+		return;
+	parts->is_known = parts->is_exact = true;
+	parts->waiting_ns = sum.ready_ns + sum.preempted_ns;
+	parts->blocked_ns = sum.blocked_ns;
+	parts->off_ns = parts->waiting_ns + parts->blocked_ns;
+	parts->given = sum.blocked;
+	parts->taken = sum.preempted;
+	parts->slept = sum.longest_blocked;
+	parts->preempted = sum.longest_preempted;
+	for (unsigned call = 1; call < 256; call++)
+		if (sum.call_ns[call] > parts->kernel_call_ns) {
+			parts->kernel_call_ns = sum.call_ns[call];
+			parts->kernel_call = (uint8_t)call;
+		}
+	s->own_ns = s->end_ns - s->start_ns - parts->waiting_ns;
+}
+
 bool weft__delays_split(struct weft__delays *d)
 {
 	const struct weft_model *m = d->ties->model;
@@ -187,12 +210,13 @@ bool weft__delays_split(struct weft__delays *d)
 		struct asked sum;
 		s->own_ns = -1;
 		s->parts = (struct weft__parts){.call = WEFT_NONE};
-		if (s->is_pause)
-			continue;
-		add_calls(s, &all);
-		int64_t covered_ns = ask_about(&sum, s, &all);
-		if (covered_ns >= (s->end_ns - s->start_ns) / 2)
-			split(s, &sum, covered_ns);
+		if (!s->is_pause) {
+			add_calls(s, &all);
+			int64_t covered_ns = ask_about(&sum, s, &all);
+			if (covered_ns >= (s->end_ns - s->start_ns) / 2)
+				split(s, &sum, covered_ns);
+		}
+		take_exact(s, m);
 	}
 	free(all.sleeps);
 	free(all.pauses);

@@ -1,15 +1,19 @@
 /* sorts.c: promises of one sort.  SPDX-License-Identifier: ISC */
 #include "analysis/sorts.h"
 
-#include "base/idmap.h"
+#include <stdlib.h>
 
-/* Equal for promises of one sort. */
-static int64_t sort_key(const struct weft_model *m, uint32_t p, bool *named)
+/* What its sort is called by, below names_of(); 0: it has neither a label nor a place. */
+static size_t name_of(const struct weft_model *m, uint32_t p)
 {
 	uint32_t label = weft_first_label(m, p), site = m->promises[p].site;
-	uint64_t of = label != WEFT_NONE ? (uint64_t)label << 1 | 1 : (uint64_t)site << 1;
-	*named = label != WEFT_NONE || site != WEFT_NONE;
-	return (int64_t)(of << 16 | m->promises[p].kind);
+	return label != WEFT_NONE ? (size_t)label << 1 | 1 : site != WEFT_NONE ? ((size_t)site + 1) << 1 : 0;
+}
+
+static size_t names_of(const struct weft_model *m)
+{
+	size_t texts = weft_model_text_count(m), sites = m->trace->site_count;
+	return ((texts > sites ? texts : sites) + 1) * 2;
 }
 
 static void add_member(struct weft__sort *sort, const struct weft_ties *ties, uint32_t p)
@@ -30,40 +34,38 @@ static void add_member(struct weft__sort *sort, const struct weft_ties *ties, ui
 		sort->last_resolved = p;
 }
 
+/* The number of p's sort; WEFT_NONE when out of memory.  `latest` has, by name, the number + 1 of its latest sort: those of one
+ * name differ in their kinds, which are few. */
+static uint32_t sort_of(struct weft__sorts *sorts, const struct weft_model *m, uint32_t p, uint32_t *latest)
+{
+	size_t name = name_of(m, p);
+	uint32_t number = latest[name];
+	while (number && m->promises[sorts->items.items[number - 1].first].kind != m->promises[p].kind)
+		number = sorts->items.items[number - 1].other;
+	if (number)
+		return number - 1;
+	struct weft__sort *added = weft_vec_push(&sorts->items);
+	if (!added)
+		return WEFT_NONE;
+	*added = (struct weft__sort){.first = p, .last_resolved = WEFT_NONE, .other = latest[name], .named = name > 0};
+	latest[name] = (uint32_t)sorts->items.count;
+	if (m->promises[p].kind <= WEFT_KIND_PREEXISTING)
+		sorts->has_kind[m->promises[p].kind] = true;
+	return latest[name] - 1;
+}
+
 int weft__sorts_init(struct weft__sorts *sorts, const struct weft_ties *ties, struct weft__watch *watch)
 {
-	/* Keys come again soon: most are found without the map. */
-	enum { RECENT = 64 };
-	struct {
-		int64_t key;
-		uint32_t number;
-	} recent[RECENT];
 	const struct weft_model *m = ties->model;
-	struct weft_idmap map = {0};
+	uint32_t *latest = calloc(names_of(m), sizeof *latest);
 	*sorts = (struct weft__sorts){.of = malloc(m->promise_count * sizeof *sorts->of)};
-	bool ok = sorts->of;
-	for (size_t i = 0; i < RECENT; i++)
-		recent[i].key = -1;
+	bool ok = sorts->of && latest;
 	for (uint32_t p = 0; ok && p < m->promise_count && (ok = weft__watch_goes_on(watch, p, m->promise_count)); p++) {
-		bool named;
-		int64_t key = sort_key(m, p, &named);
-		size_t slot = weft_hash_u64((uint64_t)key) % RECENT;
-		if (recent[slot].key != key) {
-			uint32_t number = weft_idmap_get(&map, key);
-			if (number == WEFT_IDMAP_NONE) {
-				number = (uint32_t)sorts->items.count;
-				struct weft__sort *added = weft_vec_push(&sorts->items);
-				if (!(ok = added && weft_idmap_set(&map, key, number)))
-					break;
-				*added = (struct weft__sort){.first = p, .last_resolved = WEFT_NONE, .named = named};
-			}
-			recent[slot].key = key;
-			recent[slot].number = number;
-		}
-		sorts->of[p] = recent[slot].number;
-		add_member(&sorts->items.items[recent[slot].number], ties, p);
+		sorts->of[p] = sort_of(sorts, m, p, latest);
+		if ((ok = sorts->of[p] != WEFT_NONE))
+			add_member(&sorts->items.items[sorts->of[p]], ties, p);
 	}
-	weft_idmap_finish(&map);
+	free(latest);
 	return ok ? WEFT_OK : watch && watch->called_off ? WEFT_ECANCELLED : WEFT_ENOMEM;
 }
 

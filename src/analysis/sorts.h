@@ -11,13 +11,21 @@ struct weft__sort {
 	uint32_t last_resolved; /* of those that were resolved, or WEFT_NONE */
 	uint32_t count, resolved, pending, ended;
 	int64_t longest_ns; /* from creation to end, of those whose creation is known */
+	uint32_t other;     /* + 1: a sort of the same name, and of another kind; 0: no more */
 	bool named;         /* by a label or a place: more than a kind */
 };
 
 struct weft__sorts {
 	uint32_t *of; /* by promise: index into items */
 	WEFT_VEC(struct weft__sort) items;
+	bool has_kind[WEFT_KIND_PREEXISTING + 1];
 };
+
+/* Whether there is a promise of that kind: most programs have few kinds, and a check need not look for others. */
+static inline bool weft__sorts_have(const struct weft__sorts *sorts, unsigned kind)
+{
+	return sorts->has_kind[kind];
+}
 
 /* WEFT_ENOMEM, WEFT_ECANCELLED.  Linear.  Finish it in any case. */
 int weft__sorts_init(struct weft__sorts *sorts, const struct weft_ties *ties, struct weft__watch *watch);

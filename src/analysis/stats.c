@@ -5,6 +5,7 @@
 
 #include "analysis/life.h"
 #include "base/sort.h"
+#include "model/kernel.h"
 
 /* Where a promise spent its time, and to which group it belongs. */
 struct life {
@@ -35,6 +36,7 @@ static struct weft__life part_before(const struct weft_model *m, uint32_t p, con
 	struct weft__life before = {0};
 	for (uint32_t r = promise->runs; r < promise[1].runs && m->runs[r].start_ns < time_ns; r++)
 		before.running_ns += (m->runs[r].end_ns < time_ns ? m->runs[r].end_ns : time_ns) - m->runs[r].start_ns;
+	before.off_ns = weft_kernel_promise_off_ns(m, p, promise->start_ns, time_ns);
 	int64_t rest_ns = time_ns - promise->start_ns - before.running_ns;
 	before.waiting_ns = rest_ns < whole->waiting_ns ? rest_ns : whole->waiting_ns;
 	before.ready_ns = rest_ns - before.waiting_ns;
@@ -64,6 +66,7 @@ static void follow(const struct weft_model *m, struct life *lives, uint32_t *way
 			life->end_ns = rest->end_ns;
 			struct weft__life before = part_before(m, into, &rest->time, from_ns);
 			life->time.running_ns += rest->time.running_ns - before.running_ns;
+			life->time.off_ns += rest->time.off_ns - before.off_ns;
 			life->time.ready_ns += rest->time.ready_ns - before.ready_ns;
 			life->time.waiting_ns += rest->time.waiting_ns - before.waiting_ns;
 		}
@@ -89,7 +92,7 @@ static struct weft_spread spread(int64_t *values, size_t count)
 }
 
 /* Sums up one group, lives of the same label, site and kind.  `values` has room for `count` numbers. */
-static struct weft_stat sum_up(const struct life *lives, size_t count, int64_t *values)
+static struct weft_stat sum_up(const struct weft_model *m, const struct life *lives, size_t count, int64_t *values)
 {
 	struct weft_stat stat = {.label = lives->label, .site = lives->site, .kind = lives->kind, .count = count};
 	for (size_t i = 0; i < count; i++) {
@@ -104,6 +107,10 @@ static struct weft_stat sum_up(const struct life *lives, size_t count, int64_t *
 	for (size_t i = 0; i < count; i++)
 		values[i] = lives[i].time.running_ns;
 	stat.running = spread(values, count);
+	stat.has_off = m->kernel && m->kernel->info.level != WEFT_LEVEL_SELF;
+	for (size_t i = 0; i < count; i++)
+		values[i] = lives[i].time.off_ns;
+	stat.off = spread(values, count);
 	return stat;
 }
 
@@ -116,7 +123,7 @@ static int compare_stat(const void *a, const void *b)
 }
 
 /* Sorts the lives into groups, and sums up each; false when out of memory. */
-static bool group(struct weft_stats *stats, struct life *lives, size_t count)
+static bool group(struct weft_stats *stats, const struct weft_model *m, struct life *lives, size_t count)
 {
 	weft_sort(lives, count, sizeof *lives, compare_life);
 	size_t groups = 0;
@@ -134,7 +141,7 @@ static bool group(struct weft_stats *stats, struct life *lives, size_t count)
 				      lives[end].site == lives[begin].site && lives[end].kind == lives[begin].kind;
 		     end++)
 			;
-		stats->stats[stats->count++] = sum_up(&lives[begin], end - begin, values);
+		stats->stats[stats->count++] = sum_up(m, &lives[begin], end - begin, values);
 	}
 	free(values);
 	weft_sort(stats->stats, stats->count, sizeof *stats->stats, compare_stat);
@@ -154,7 +161,7 @@ int weft_stats_create(struct weft_stats **out, const struct weft_model *model, s
 	}
 	if (ok)
 		follow(model, lives, way);
-	ok = ok && group(stats, lives, model->promise_count - 1);
+	ok = ok && group(stats, model, lives, model->promise_count - 1);
 	weft__lives_finish(&w);
 	free(lives);
 	free(way);

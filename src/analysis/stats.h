@@ -26,6 +26,8 @@ struct weft_stat {
 	size_t failures; /* with those that should have resolved and never did */
 	size_t pending;
 	struct weft_spread waiting, ready, running;
+	struct weft_spread off; /* of running: without a processor; only where has_off */
+	bool has_off;           /* the trace tells who had a processor */
 };
 
 struct weft_stats {

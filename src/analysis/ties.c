@@ -49,32 +49,57 @@ static bool find_ends(struct weft_ties *ties, struct weft__watch *watch)
 	return true;
 }
 
-/* Counting sort: each begin is moved to its end while links are put, then all are moved back by one. */
-static bool sort_links(const struct weft_model *m, uint32_t *begin, uint32_t *links, bool by_from, struct weft__watch *watch)
+/* By promise, in one direction; NULL where that is not wanted. */
+struct list {
+	uint32_t *begin, *links;
+};
+
+static bool list_alloc(struct list *list, const struct weft_model *m)
+{
+	list->begin = calloc(m->promise_count + 2, sizeof *list->begin);
+	list->links = malloc((m->link_count + 1) * sizeof *list->links);
+	return list->begin && list->links;
+}
+
+/* Counting sort, of both directions at once: links are many, and come past twice only.  While they are put, begin[p + 1] is where
+ * the next of p goes; after that, where those of p + 1 begin. */
+static bool sort_links(const struct weft_model *m, const struct list *out, const struct list *in, struct weft__watch *watch)
 {
 	for (size_t l = 0; l < m->link_count; l++) {
 		if (!weft__watch_goes_on(watch, l, m->link_count))
 			return false;
-		begin[(by_from ? m->links[l].from : m->links[l].to) + 1]++;
+		if (out->begin)
+			out->begin[m->links[l].from + 2]++;
+		if (in->begin)
+			in->begin[m->links[l].to + 2]++;
 	}
-	for (size_t p = 0; p < m->promise_count; p++)
-		begin[p + 1] += begin[p];
+	for (size_t p = 0; p < m->promise_count; p++) {
+		if (out->begin)
+			out->begin[p + 1] += out->begin[p];
+		if (in->begin)
+			in->begin[p + 1] += in->begin[p];
+	}
 	for (size_t l = 0; l < m->link_count; l++) {
 		if (!weft__watch_goes_on(watch, l, m->link_count))
 			return false;
-		links[begin[by_from ? m->links[l].from : m->links[l].to]++] = (uint32_t)l;
+		if (out->begin)
+			out->links[out->begin[m->links[l].from + 1]++] = (uint32_t)l;
+		if (in->begin)
+			in->links[in->begin[m->links[l].to + 1]++] = (uint32_t)l;
 	}
-	memmove(begin + 1, begin, m->promise_count * sizeof *begin);
-	begin[0] = 0;
 	return true;
 }
 
-static bool list_links(struct weft_ties *ties, uint32_t **begin, uint32_t **links, bool by_from, struct weft__watch *watch)
+static bool list_links(struct weft_ties *ties, enum weft_ties_lists lists, struct weft__watch *watch)
 {
-	const struct weft_model *m = ties->model;
-	*begin = calloc(m->promise_count + 1, sizeof **begin);
-	*links = malloc((m->link_count + 1) * sizeof **links);
-	return *begin && *links && sort_links(m, *begin, *links, by_from, watch);
+	struct list out = {0}, in = {0};
+	bool ok = (!(lists & WEFT_TIES_OUT) || list_alloc(&out, ties->model)) &&
+		  (!(lists & WEFT_TIES_IN) || list_alloc(&in, ties->model));
+	ties->out_begin = out.begin;
+	ties->out = out.links;
+	ties->in_begin = in.begin;
+	ties->in = in.links;
+	return ok && (!(out.begin || in.begin) || sort_links(ties->model, &out, &in, watch));
 }
 
 static bool list_blocks(struct weft_ties *ties)
@@ -101,10 +126,7 @@ int weft_ties_init(struct weft_ties *ties, const struct weft_model *model, enum 
 	    .ended_ns = malloc(model->promise_count * sizeof *ties->ended_ns),
 	};
 	bool ok = ties->now && ties->ended_ns && weft_ties_follow(model, INT64_MAX, ties->now, watch);
-	ok = ok && find_ends(ties, watch) &&
-	     (!(lists & WEFT_TIES_OUT) || list_links(ties, &ties->out_begin, &ties->out, true, watch)) &&
-	     (!(lists & WEFT_TIES_IN) || list_links(ties, &ties->in_begin, &ties->in, false, watch)) &&
-	     (!(lists & WEFT_TIES_RAN) || list_blocks(ties));
+	ok = ok && find_ends(ties, watch) && list_links(ties, lists, watch) && (!(lists & WEFT_TIES_RAN) || list_blocks(ties));
 	if (ok)
 		return WEFT_OK;
 	weft_ties_finish(ties);

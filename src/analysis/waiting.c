@@ -28,34 +28,65 @@ bool weft__waiting_is_pending(const struct weft_model *m, uint32_t p, int64_t ti
 	return !over || promise->end_ns > time_ns;
 }
 
-/* Links come the latest first: a wait began with the first of its awaits. */
-static bool add_wait(struct collector *c, uint32_t p, uint32_t link)
+enum { FEW = 8 };
+
+static size_t look_for(const struct collector *c, size_t first, uint32_t to)
 {
-	const struct weft__waiting *w = c->w;
-	uint32_t to = c->at[w->model->links[link].to];
-	if (!weft__waiting_is_pending(w->model, to, w->time_ns))
-		return true;
-	if (c->seen_by[to] == p) {
-		c->waits.items[c->seen[to]].link = link;
+	while (first < c->waits.count && c->waits.items[first].to != to)
+		first++;
+	return first;
+}
+
+/* Where among the waits of p, which begin at `first`, that for `to` is; their count if it is not there; SIZE_MAX when out of
+ * memory. Few are looked at one by one. */
+static size_t find_wait(struct collector *c, uint32_t p, size_t first, uint32_t to)
+{
+	const size_t count = c->waits.count, n = c->w->model->promise_count;
+	if (count - first < FEW)
+		return look_for(c, first, to);
+	if (!c->seen_by) {
+		c->seen_by = calloc(n, sizeof *c->seen_by);
+		c->seen = malloc(n * sizeof *c->seen);
+		if (!c->seen_by || !c->seen)
+			return SIZE_MAX;
+	}
+	if (count - first == FEW)
+		for (size_t i = first; i < count; i++) {
+			c->seen_by[c->waits.items[i].to] = p;
+			c->seen[c->waits.items[i].to] = (uint32_t)i;
+		}
+	if (c->seen_by[to] == p)
+		return c->seen[to];
+	c->seen_by[to] = p;
+	return c->seen[to] = (uint32_t)count;
+}
+
+/* Links come the latest first: a wait began with the first of its awaits. */
+static bool put_wait(struct collector *c, size_t at, uint32_t p, struct weft__wait wait)
+{
+	if (at < c->waits.count) {
+		c->waits.items[at].link = wait.link;
 		return true;
 	}
-	c->seen_by[to] = p;
-	c->seen[to] = (uint32_t)c->waits.count;
-	c->ahead |= to >= p;
-	c->back |= to <= p;
-	struct weft__wait *added = weft_vec_push(&c->waits);
+	c->ahead |= wait.to >= p;
+	c->back |= wait.to <= p;
+	struct weft__wait *added = at == c->waits.count ? weft_vec_push(&c->waits) : NULL;
 	if (added)
-		*added = (struct weft__wait){to, link};
+		*added = wait;
 	return added;
 }
 
 static bool add_pending(struct weft__waiting *w, uint32_t p)
 {
-	uint32_t *added = weft_vec_push(&w->pending);
-	w->kinds |= 1ull << w->model->promises[p].kind % 64;
+	const struct weft_promise *promise = &w->model->promises[p];
+	const bool should_end = promise->flags & WEFT_PROMISE_NEVER_RESOLVED;
+	uint32_t *added = weft_vec_push(&w->pending), *listed = should_end ? weft_vec_push(&w->should_end) : NULL;
+	w->kinds |= 1ull << promise->kind % 64;
 	if (added)
 		*added = p;
-	return added;
+	if (listed)
+		*listed = p;
+	return added && (listed || !should_end);
 }
 
 static bool find_waits(struct collector *c, uint32_t p)
@@ -75,8 +106,11 @@ static bool find_waits(struct collector *c, uint32_t p)
 		if (!gathers && last && weft_run_before(m, p, link->time_ns) != weft_run_before(m, p, last->time_ns))
 			break; /* it ran in between: it waits for something else by now */
 		last = link;
+		struct weft__wait wait = {c->at[link->to], out[i]};
+		if (!weft__waiting_is_pending(m, wait.to, c->w->time_ns))
+			continue;
 		int64_t over_ns = weft_model_await_end(m, link);
-		if ((over_ns == INT64_MAX || over_ns > c->w->time_ns) && !add_wait(c, p, out[i]))
+		if ((over_ns == INT64_MAX || over_ns > c->w->time_ns) && !put_wait(c, find_wait(c, p, count, wait.to), p, wait))
 			return false;
 	}
 	for (size_t low = count, high = c->waits.count; low + 1 < high; low++, high--) {
@@ -91,7 +125,8 @@ static bool find_waits(struct collector *c, uint32_t p)
 	if ((run != WEFT_NONE && m->runs[run].end_ns > c->w->time_ns) ||
 	    run != weft_run_before(m, p, m->links[out[then]].time_ns))
 		return true;
-	return add_wait(c, p, out[then]);
+	struct weft__wait wait = {c->at[m->links[out[then]].to], out[then]};
+	return !weft__waiting_is_pending(m, wait.to, c->w->time_ns) || put_wait(c, look_for(c, count, wait.to), p, wait);
 }
 
 int64_t weft__waiting_since(const struct weft__waiting *w, uint32_t p, const struct weft__wait *wait)
@@ -111,10 +146,8 @@ static bool collect(struct weft__waiting *w, const struct weft_ties *ties, bool 
 	const struct weft_model *m = w->model;
 	struct collector c = {.w = w, .ties = ties, .at = ties->now};
 	uint32_t *at = w->time_ns == INT64_MAX ? NULL : malloc(m->promise_count * sizeof *at);
-	c.seen_by = calloc(m->promise_count, sizeof *c.seen_by);
-	c.seen = malloc(m->promise_count * sizeof *c.seen);
 	w->begin = calloc(m->promise_count + 1, sizeof *w->begin);
-	bool ok = c.seen_by && c.seen && w->begin && (at || w->time_ns == INT64_MAX);
+	bool ok = w->begin && (at || w->time_ns == INT64_MAX);
 	if (ok && at) {
 		ok = weft_ties_follow(m, w->time_ns, at, watch);
 		c.at = at;
@@ -329,6 +362,7 @@ int weft__waiting_init(struct weft__waiting *w, const struct weft_ties *ties, in
 void weft__waiting_finish(struct weft__waiting *w)
 {
 	weft_vec_free(&w->pending);
+	weft_vec_free(&w->should_end);
 	free(w->begin);
 	free(w->waits);
 	free(w->part);

@@ -14,7 +14,8 @@ struct weft__wait {
 struct weft__waiting {
 	const struct weft_model *model;
 	int64_t time_ns;
-	WEFT_VEC(uint32_t) pending; /* ascending */
+	WEFT_VEC(uint32_t) pending;    /* ascending */
+	WEFT_VEC(uint32_t) should_end; /* those of them that the program says should resolve */
 	uint32_t *begin; /* by promise: its waits are waits[begin[p]] up to waits[begin[p + 1]], in the order of their awaits */
 	struct weft__wait *waits;
 	/* Promises that wait for each other are one part; each promise of which nobody waits for the other is a part alone.  A

@@ -3,6 +3,7 @@
  * Where there are few of a class, all are drawn: those that begin within a few px of each other and end so are one, stronger and
  * with their number.  Of a class of which there are many, or which stand so near each other that they would be a wall, none is:
  * how many there are in each column of pixels stands below the rows, as exactly as pixels can say it.  Nothing is ever a sample.
+ * What the promises of one fold do to each other is counted there, too; arrows between two folds are drawn, also on one row.
  * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <string.h>
@@ -130,8 +131,9 @@ static void look_at(struct weft__frame *f, enum weft_arrow arrow, uint32_t link)
 static bool collect(struct weft__frame *f, enum weft_arrow arrow)
 {
 	const uint32_t *links = f->index->arrows[arrow];
-	size_t i = weft__arrow_from(f->index, f->model, arrow, f->from_ns), first = f->s->bundles.count;
-	size_t end = weft__arrow_from(f->index, f->model, arrow, weft_view_time(f->view, 3.0 * f->width));
+	const size_t count = f->index->arrow_count[arrow], first = f->s->bundles.count;
+	size_t i = weft__link_from(f->model, links, count, f->from_ns);
+	size_t end = weft__link_from(f->model, links, count, weft_view_time(f->view, 3.0 * f->width));
 	if (end > i + FEW_ARROWS)
 		return false;
 	for (; i < end; i++)
@@ -302,6 +304,18 @@ static void thin_out(struct weft__frame *f, bool is_many[WEFT_ARROWS])
 	}
 }
 
+/* Adds those of a list that come to their end in each column. */
+static void count_links(struct weft__frame *f, enum weft_arrow arrow, const uint32_t *links, size_t count)
+{
+	size_t at = weft__link_from(f->model, links, count, weft_view_time(f->view, 0));
+	for (int x = 0; x < f->width && at < count; x++) {
+		int64_t until = weft_view_time(f->view, x + 1);
+		size_t end = WEFT_FIRST_NEAR(i, at, count, f->model->links[links[i]].time_ns >= until);
+		f->s->columns.items[(size_t)x * WEFT_ARROWS + arrow] += (uint32_t)(end - at);
+		at = end;
+	}
+}
+
 /* How many of each class come to their end in each column: f->s->columns, WEFT_ARROWS for each; returns the most of a column. */
 static uint32_t count_columns(struct weft__frame *f, const bool is_many[WEFT_ARROWS])
 {
@@ -316,15 +330,9 @@ static uint32_t count_columns(struct weft__frame *f, const bool is_many[WEFT_ARR
 	memset(s->columns.items, 0, cells * sizeof *s->columns.items);
 	s->columns.count = cells;
 	for (enum weft_arrow a = 0; a < WEFT_ARROWS; a++) {
-		const uint32_t *links = f->index->arrows[a];
-		const size_t count = is_many[a] ? f->index->arrow_count[a] : 0;
-		size_t at = count > 0 ? weft__arrow_from(f->index, f->model, a, weft_view_time(f->view, 0)) : 0;
-		for (int x = 0; x < f->width && at < count; x++) {
-			int64_t until = weft_view_time(f->view, x + 1);
-			size_t end = WEFT_FIRST_NEAR(i, at, count, f->model->links[links[i]].time_ns >= until);
-			s->columns.items[(size_t)x * WEFT_ARROWS + a] = (uint32_t)(end - at);
-			at = end;
-		}
+		if (is_many[a])
+			count_links(f, a, f->index->arrows[a], f->index->arrow_count[a]);
+		count_links(f, a, f->index->inside[a], f->index->inside_count[a]);
 	}
 	for (size_t i = 0; i < cells; i += WEFT_ARROWS) {
 		uint32_t sum = 0;
@@ -420,7 +428,8 @@ void weft__draw_arrows_of(struct weft__frame *f, const uint32_t *links, size_t c
 {
 	size_t first = f->s->bundles.count;
 	for (size_t i = 0; i < count; i++)
-		if (weft__is_arrow(f->layout, &f->model->links[links[i]]))
+		if (weft__is_arrow(f->layout, &f->model->links[links[i]]) &&
+		    !weft__is_inside(f->index, &f->model->links[links[i]]))
 			look_at(f, weft__arrow_of(f->model, &f->model->links[links[i]]), links[i]);
 	for (int cell = CELL_PX; cell < 64 && (cell == CELL_PX || f->s->bundles.count > first + MOST_MARKED); cell *= 2)
 		merge(f, first, cell);

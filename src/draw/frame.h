@@ -157,6 +157,7 @@ void weft__triangle(
     struct weft__frame *f, struct weft__ink ink, double tip_x, double tip_y, double base_x, double base_y, double half_width);
 /* Without a look at what is there already: see weft__text_put(). */
 void weft__list_text(struct weft__frame *f, enum weft_paint paint, double x, double y, struct weft__writing writing);
+void weft__list_add(struct weft__frame *f, const struct weft_draw_list *list); /* all primitives of a list without texts */
 void weft__list_sort(struct weft__frame *f);
 
 /* text.c */

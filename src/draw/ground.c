@@ -7,6 +7,7 @@
 #include "draw/lines.h"
 #include "draw/ruler.h"
 #include "draw/ticks.h"
+#include "layout/group.h"
 #include "view/sleep.h"
 
 #define PAUSE_LEAST_PX 2
@@ -22,8 +23,6 @@ struct extent {
 static struct extent extent_of(const struct weft__frame *f, size_t band)
 {
 	const struct weft_layout *layout = f->layout;
-	if (f->index->band_count < 2)
-		return (struct extent){0, f->height, 15};
 	uint32_t row = layout->bands[band].first_row, end = row + layout->bands[band].row_count;
 	double first = (double)weft_view_rank(f->view, row) + (double)band;
 	int y0 = weft__floor(weft_view_y(f->view, first));
@@ -52,22 +51,26 @@ static int cell_of(const struct weft__frame *f)
 	return f->index->band_count <= 4 ? WEFT__CELL_PX : f->index->band_count <= 12 ? 2 * WEFT__CELL_PX : 4 * WEFT__CELL_PX;
 }
 
-/* Its name in each stretch that has room for it: that of its `source`, if there are any; of those that are narrow only one a
- * pixel is looked at. */
+/* Its name in each stretch that has room for it: that of its `source`, if there are any.  Such a stretch is at one of the places
+ * that are looked at, which are as far apart as a name is wide. */
 static void name_stretches(
     struct weft__frame *f, enum weft_paint paint, const struct weft_intervals *t, const uint32_t *source, int y)
 {
 	static const char sleeping[] = "sleeping";
-	for (size_t i = weft__intervals_end_after(t, 0, f->from_ns); i < t->count;) {
-		double x0 = weft_view_x(f->view, weft__intervals_start(t, i)),
-		       x1 = weft_view_x(f->view, weft__intervals_end(t, i));
-		if (x0 > f->width)
-			break;
-		struct weft_str text = source ? weft_model_text(f->model, f->model->pauses[source[i]].text)
+	size_t i = 0;
+	for (int x = 4; x <= f->width - 4 && i < t->count; x += NAME_PX) {
+		size_t at = weft__intervals_end_after(t, i, weft_view_time(f->view, x));
+		double x0 = at < t->count ? weft_view_x(f->view, weft__intervals_start(t, at)) : f->width;
+		if (x0 > x + 1) {
+			i = at;
+			continue;
+		}
+		i = at + 1;
+		double x1 = weft_view_x(f->view, weft__intervals_end(t, at));
+		struct weft_str text = source ? weft_model_text(f->model, f->model->pauses[source[at]].text)
 					      : (struct weft_str){sleeping, sizeof sleeping - 1};
 		if ((x1 < f->width - 4 ? x1 : f->width - 4) - (x0 > 4 ? x0 : 4) >= NAME_PX)
 			write_centred(f, paint, x0, x1, y, text.ptr, text.len);
-		i = weft__intervals_start_from(t, i + 1, weft_view_time(f->view, x0 + 1));
 	}
 }
 
@@ -119,7 +122,7 @@ void weft__draw_shades(struct weft__frame *f)
 	weft__rect(f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255), 0, 0, f->width, f->height);
 	draw_lulls(f);
 	for (size_t band = 0; band < f->index->band_count; band++) {
-		struct extent e = extent_of(f, band);
+		struct extent e = f->index->band_count < 2 ? (struct extent){0, f->height, 15} : extent_of(f, band);
 		if (e.y1 <= e.y0)
 			continue;
 		draw_pauses(f, band, e);
@@ -127,25 +130,39 @@ void weft__draw_shades(struct weft__frame *f)
 	}
 }
 
+/* What a band is called: its OS thread, or what its promises have in common. */
+static size_t name_band(const struct weft__frame *f, size_t b, char text[160])
+{
+	const struct weft_layout *layout = f->layout;
+	const struct weft_trace_info *info = f->model->trace;
+	char raw[160];
+	struct weft_str name = {NULL, 0};
+	uint64_t tid = layout->bands[b].stream;
+	if (layout->rows_by != WEFT_ROWS_BY_THREAD) {
+		uint32_t first = layout->by_row[layout->row_begin[layout->bands[b].first_row]];
+		size_t len = layout->has_rest && b + 1 == layout->band_count
+				 ? (size_t)snprintf(raw, sizeof raw, "all others")
+				 : weft_group_name(f->model, first, layout->rows_by, raw, sizeof raw);
+		return weft__text_clean(text, 156, raw, len);
+	}
+	if (info && tid < info->stream_count) {
+		name = info->streams[layout->bands[b].stream].name;
+		tid = info->streams[layout->bands[b].stream].tid;
+	}
+	int n = snprintf(raw, sizeof raw, "OS thread %" PRIu64, tid);
+	return name.len > 0 ? weft__text_clean(text, 156, name.ptr, name.len) : weft__text_clean(text, 156, raw, (size_t)n);
+}
+
 void weft__draw_bands(struct weft__frame *f)
 {
 	const struct weft_layout *layout = f->layout;
-	if (layout->band_count < 2)
+	if (weft_layout_headers(layout) == 0)
 		return;
 	for (size_t b = 0; b < layout->band_count; b++) {
 		struct extent e = extent_of(f, b);
-		char text[160], raw[64];
+		char text[160];
 		double width;
-		const struct weft_trace_info *info = f->model->trace;
-		struct weft_str name = {NULL, 0};
-		uint64_t tid = layout->bands[b].stream;
-		if (info && layout->bands[b].stream < info->stream_count) {
-			name = info->streams[layout->bands[b].stream].name;
-			tid = info->streams[layout->bands[b].stream].tid;
-		}
-		int n = snprintf(raw, sizeof raw, "OS thread %" PRIu64, tid);
-		size_t len = name.len > 0 ? weft__text_clean(text, sizeof text - 4, name.ptr, name.len)
-					  : weft__text_clean(text, sizeof text - 4, raw, (size_t)n);
+		size_t len = name_band(f, b, text);
 		len = weft__text_fit(f, WEFT_FONT_BOLD, text, len, sizeof text, f->width / 3.0, &width);
 		if (b > 0)
 			weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, e.y0, f->width, e.y0 + 1);

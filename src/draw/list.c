@@ -21,16 +21,28 @@ double weft_font_px(enum weft_font font)
 	return px[font];
 }
 
+static bool make_room(struct weft__frame *f, size_t more)
+{
+	struct weft_draw_list *list = f->list;
+	if (!f->failed && f->s->prim_capacity - list->count < more &&
+	    !weft__vec_grow((void **)&list->prims, &f->s->prim_capacity, list->count + more, sizeof *list->prims))
+		f->failed = true;
+	return !f->failed;
+}
+
+void weft__list_add(struct weft__frame *f, const struct weft_draw_list *list)
+{
+	if (!make_room(f, list->count))
+		return;
+	memcpy(f->list->prims + f->list->count, list->prims, list->count * sizeof *list->prims);
+	f->list->count += list->count;
+}
+
 static struct weft_prim *add(struct weft__frame *f, int kind, struct weft__ink ink)
 {
 	struct weft_draw_list *list = f->list;
-	if (f->failed)
+	if (!make_room(f, 1))
 		return NULL;
-	if (list->count == f->s->prim_capacity &&
-	    !weft__vec_grow((void **)&list->prims, &f->s->prim_capacity, list->count + 1, sizeof *list->prims)) {
-		f->failed = true;
-		return NULL;
-	}
 	struct weft_prim *p = &list->prims[list->count++];
 	*p = (struct weft_prim){
 	    .kind = (uint8_t)kind, .layer = (uint8_t)ink.layer, .paint = (uint8_t)ink.paint, .alpha = (uint8_t)ink.alpha};

@@ -32,11 +32,13 @@ struct weft_overview {
 	bool used[PLANES][MOST_AREAS]; /* there is anything */
 	uint64_t *failed;              /* a bit for each cell in which a promise failed */
 	int64_t run[COLUMNS + 1], paused[COLUMNS + 1];
+	struct weft_draw_list
+	    strip; /* all but the frame around what is seen, as it was drawn last; empty if it is to be drawn anew */
 };
 
-static int area_of(const struct weft_overview *o, const struct weft_view *view, uint32_t row)
+static int area_of(const struct weft_overview *o, uint32_t row)
 {
-	int area = (int)(weft_view_whole_slot(view, row) / o->rows_per_area);
+	int area = (int)(weft_view_whole_slot(o->layout, row) / o->rows_per_area);
 	return area < o->areas ? area : o->areas - 1;
 }
 
@@ -99,7 +101,7 @@ static void sum_up(struct weft_overview *o, const struct weft_view *view)
 {
 	const struct weft_index *x = view->index;
 	for (uint32_t r = 0; r < o->layout->row_count; r++) {
-		int area = area_of(o, view, r);
+		int area = area_of(o, r);
 		for (uint32_t i = o->layout->row_begin[r]; i < o->layout->row_begin[r + 1]; i++) {
 			lay_in(o, ALIVE, area, x->start[i], x->end[i]);
 			if (!(x->important[i / 64] >> i % 64 & 1))
@@ -155,11 +157,13 @@ void weft_overview_destroy(struct weft_overview *o)
 	for (enum plane p = 0; p < PLANES; p++)
 		free(o->plane[p]);
 	free(o->failed);
+	weft_draw_finish(&o->strip);
 	free(o);
 }
 
 void weft_overview_highlight(struct weft_overview *o, const struct weft_view *view)
 {
+	o->strip.count = 0;
 	for (int area = 0; area < o->areas; area++) {
 		if (o->used[HIGHLIGHT][area])
 			memset(row_of(o, HIGHLIGHT, area), 0, (COLUMNS + 1) * sizeof **o->plane);
@@ -172,7 +176,7 @@ void weft_overview_highlight(struct weft_overview *o, const struct weft_view *vi
 		if (p % 64 == 0 && !view->highlight[p / 64])
 			p += 63;
 		else if (weft_view_is_highlighted(view, p) && o->layout->rows[p] != WEFT_NONE)
-			lay_in(o, HIGHLIGHT, area_of(o, view, o->layout->rows[p]), promise->start_ns, promise->end_ns);
+			lay_in(o, HIGHLIGHT, area_of(o, o->layout->rows[p]), promise->start_ns, promise->end_ns);
 	}
 	add_up_plane(o, HIGHLIGHT);
 }
@@ -398,12 +402,11 @@ static void draw_frame(struct weft__frame *f, const struct weft_overview *o)
 	weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_ACCENT, 255), x1 - 4, middle - 9, x1, middle + 9);
 }
 
-int weft_overview_draw(struct weft_draw_list *list, const struct weft_overview *o, const struct weft_view *view, double width_px,
-    double height_px, struct weft_error *err)
+static int draw_strip(
+    struct weft_overview *o, const struct weft_view *view, double width_px, double height_px, struct weft_error *err)
 {
-	struct weft__frame f = {.list = list, .view = view, .model = view->model, .layout = view->layout, .index = view->index};
-	width_px = width_px >= 16 ? width_px < 32767 ? width_px : 32767 : 16;
-	height_px = height_px >= 24 ? height_px < 1024 ? height_px : 1024 : 24;
+	struct weft__frame f = {
+	    .list = &o->strip, .view = view, .model = view->model, .layout = view->layout, .index = view->index};
 	f.failed = !weft__frame_begin(&f, width_px, height_px);
 	if (!f.failed) {
 		weft__rect(&f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255), 0, 0, f.width, f.height);
@@ -417,7 +420,22 @@ int weft_overview_draw(struct weft_draw_list *list, const struct weft_overview *
 				draw_area(&f, o, HIGHLIGHT, area, WEFT_LAYER_FAILED,
 				    WEFT_PAINT_HIGHLIGHT); /* behind failures: paints rise too */
 		}
-		draw_frame(&f, o);
 	}
+	return weft__frame_end(&f, err);
+}
+
+int weft_overview_draw(struct weft_draw_list *list, struct weft_overview *o, const struct weft_view *view, double width_px,
+    double height_px, struct weft_error *err)
+{
+	struct weft__frame f = {.list = list, .view = view, .model = view->model, .layout = view->layout, .index = view->index};
+	width_px = width_px >= 16 ? width_px < 32767 ? width_px : 32767 : 16;
+	height_px = height_px >= 24 ? height_px < 1024 ? height_px : 1024 : 24;
+	f.failed = !weft__frame_begin(&f, width_px, height_px);
+	bool is_kept = o->strip.count > 0 && o->strip.width_px == list->width_px && o->strip.height_px == list->height_px;
+	if (!is_kept && draw_strip(o, view, width_px, height_px, err) < 0)
+		f.failed = true;
+	weft__list_add(&f, &o->strip);
+	if (!f.failed)
+		draw_frame(&f, o);
 	return weft__frame_end(&f, err);
 }

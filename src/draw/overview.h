@@ -21,9 +21,10 @@ void weft_overview_destroy(struct weft_overview *overview);
 void weft_overview_highlight(struct weft_overview *overview, const struct weft_view *view);
 
 /* Fills a list with the strip, and the part that the view shows in a frame.  The view is of the same trace.  On failure
- * (WEFT_ENOMEM) the list is empty.  Its time is bounded by the pixels of the strip. */
-int weft_overview_draw(struct weft_draw_list *list, const struct weft_overview *overview, const struct weft_view *view,
-    double width_px, double height_px, struct weft_error *err);
+ * (WEFT_ENOMEM) the list is empty.  Its time is bounded by the pixels of the strip, all but that of the frame the first time at a
+ * size. */
+int weft_overview_draw(struct weft_draw_list *list, struct weft_overview *overview, const struct weft_view *view, double width_px,
+    double height_px, struct weft_error *err);
 
 /* Between time and x in a strip of that width. */
 double weft_overview_x(const struct weft_overview *overview, double width_px, int64_t time_ns);

@@ -3,6 +3,7 @@
  * Boxes of promises that fit into a cell, or that are so many over each other that their gaps cannot be seen, are laid down
  * whole.  SPDX-License-Identifier: ISC */
 #include <assert.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/search.h"
@@ -143,9 +144,9 @@ static void add(const struct strips *s, enum plane plane, int strip, struct cell
 }
 
 /* `amount`, in rows times cells, evenly on the cells. */
-static inline uint32_t share(const struct strips *s, struct cells c, double amount)
+static inline uint32_t share(double unit, struct cells c, double amount)
 {
-	amount *= s->unit;
+	amount *= unit;
 	amount = c.c1 == c.c0 ? amount : amount / (c.c1 - c.c0 + 1);
 	return 1 + (uint32_t)(amount < 1e9 ? amount : 1e9);
 }
@@ -154,7 +155,7 @@ static void lay(struct strips *s, enum plane plane, int strip, double x0, double
 {
 	struct cells c = cells_of(s, x0, x1);
 	if (c.seen && strip < s->count)
-		add(s, plane, strip, c, share(s, c, amount));
+		add(s, plane, strip, c, share(s->unit, c, amount));
 }
 
 static uint64_t *marks_of(const struct strips *s, enum mark mark, int strip)
@@ -175,12 +176,12 @@ static void set(const struct strips *s, enum mark mark, int strip, int c0, int c
 }
 
 /* A bar at its end, and the line to it. */
-static void lay_failure(const struct weft__frame *f, const struct strips *s, int strip, struct cells c, size_t at)
+static void lay_failure(const struct strips *s, int strip, struct cells c, bool never_came)
 {
 	int c0 = c.c1 - WEFT__FAILED_PX / WEFT__CELL_PX;
 	if (c.c1 <= (int)s->columns - 3)
 		marks_of(s, END_FAILED, strip)[c.c1 / 64] |= 1ull << c.c1 % 64;
-	if (c0 < c.c0 || (f->index->never[at / 64] >> at % 64 & 1))
+	if (c0 < c.c0 || never_came)
 		c0 = c.c0;
 	if (c.c1 > c0)
 		set(s, FAILED, strip, c0, c.c1);
@@ -199,19 +200,63 @@ static bool is_line(const struct weft__frame *f, uint32_t row)
 	return row >= f->first_line_row && row < f->end_line_row;
 }
 
+/* The bits of a word from bit i up to the end of the word, or to one before. */
+static uint64_t bits_within(uint64_t word, size_t i, size_t end)
+{
+	word &= UINT64_MAX << i % 64;
+	return end < (i / 64 + 1) * 64 ? word & ((1ull << end % 64) - 1) : word;
+}
+
 /* Those among the promises from place i up to `end`, all in one strip. */
 static void lay_failures(struct weft__frame *f, struct strips *s, int strip, size_t i, size_t end)
 {
 	const struct weft_index *x = f->index;
 	for (end = end < x->count ? end : x->count; i < end; i = (i / 64 + 1) * 64) {
-		uint64_t bits = x->important[i / 64] & UINT64_MAX << i % 64;
-		if (end < (i / 64 + 1) * 64)
-			bits &= (1ull << end % 64) - 1;
-		for (; bits; bits &= bits - 1) {
+		for (uint64_t bits = bits_within(x->important[i / 64], i, end); bits; bits &= bits - 1) {
 			size_t at = i / 64 * 64 + (size_t)__builtin_ctzll(bits);
 			struct cells c = cells_of(s, weft_view_x(f->view, x->start[at]), weft_view_x(f->view, x->end[at]));
 			if (c.seen)
-				lay_failure(f, s, strip, c, at);
+				lay_failure(s, strip, c, x->never[at / 64] >> at % 64 & 1);
+		}
+	}
+}
+
+/* The same for those that are seen whole while no sleep is folded: nothing is cut off, and x is linear in time.  Hot where all
+ * fails. */
+static void lay_whole_failures(struct weft__frame *f, const struct strips *s, int strip, size_t i, size_t end)
+{
+	enum { LINE = WEFT__FAILED_PX / WEFT__CELL_PX };
+	static_assert(LINE < 64, "it is in two words at most");
+	const struct weft_index *x = f->index;
+	const int64_t from_ns = f->view->from_ns, *start_ns = x->start, *end_ns = x->end;
+	const double px_per_ns = f->view->px_per_ns;
+	uint64_t *ends = marks_of(s, END_FAILED, strip), *lines = marks_of(s, FAILED, strip);
+	for (unsigned last_c0 = 0, last_c1 = UINT_MAX; i < end; i = (i / 64 + 1) * 64) {
+		const uint64_t never = x->never[i / 64];
+		for (uint64_t bits = bits_within(x->important[i / 64], i, end); bits; bits &= bits - 1) {
+			const int bit = __builtin_ctzll(bits);
+			const size_t at = i / 64 * 64 + (size_t)bit;
+			const unsigned c0 = (unsigned)(int)((double)(start_ns[at] - from_ns) * px_per_ns) / WEFT__CELL_PX,
+				       c1 = (unsigned)(int)((double)(end_ns[at] - from_ns) * px_per_ns) / WEFT__CELL_PX;
+			if (never >> bit & 1) {
+				lay_failure(s, strip, (struct cells){(int)c0, (int)c1, true}, true);
+				continue;
+			}
+			if (c1 == last_c1 && c0 >= last_c0)
+				continue; /* it is within another */
+			last_c0 = c0;
+			last_c1 = c1;
+			ends[c1 / 64] |= 1ull << c1 % 64;
+			if (c0 == c1)
+				continue;
+			const unsigned first = c1 - c0 < LINE ? c0 : c1 - LINE;
+			const uint64_t from = UINT64_MAX << first % 64, to = UINT64_MAX >> (63 - c1 % 64);
+			if (first / 64 == c1 / 64) {
+				lines[c1 / 64] |= from & to;
+			} else {
+				lines[first / 64] |= from;
+				lines[c1 / 64] |= to;
+			}
 		}
 	}
 }
@@ -248,10 +293,15 @@ static bool lay_box(struct weft__frame *f, struct strips *s, int level, size_t a
 	if (!c.seen)
 		return true;
 	if (box->important && c.c1 - c.c0 <= 1) {
-		lay_failure(f, s, strip, c, at * ((size_t)WEFT__BOX_PROMISES << 4 * level));
+		size_t first = at * ((size_t)WEFT__BOX_PROMISES << 4 * level);
+		lay_failure(s, strip, c, f->index->never[first / 64] >> first % 64 & 1);
 	} else if (box->important) {
 		size_t size = (size_t)WEFT__BOX_PROMISES << 4 * level;
-		lay_failures(f, s, strip, at * size, (at + 1) * size);
+		size_t first = at * size, end = first + size < f->index->count ? first + size : f->index->count;
+		if (x0 >= 0 && x1 < f->width && !f->view->lulls)
+			lay_whole_failures(f, s, strip, first, end);
+		else
+			lay_failures(f, s, strip, first, end);
 	}
 	return true;
 }
@@ -279,13 +329,13 @@ static void lay_details(struct weft__frame *f, struct strips *s, uint32_t promis
 static void lay_whole_row(struct weft__frame *f, const struct strips *s, int strip, size_t i, size_t end, double run_part)
 {
 	const struct weft_index *x = f->index;
-	const int64_t from_ns = f->view->from_ns;
-	const double px_per_ns = f->view->px_per_ns;
+	const int64_t from_ns = f->view->from_ns, *start_ns = x->start, *end_ns = x->end;
+	const double px_per_ns = f->view->px_per_ns, unit = s->unit;
 	uint32_t *alive_row = row_of(s, ALIVE, strip), *run_row = run_part > 0 ? row_of(s, RUN, strip) : NULL;
 	for (; i < end; i++) {
-		double x0 = (double)(x->start[i] - from_ns) * px_per_ns, x1 = (double)(x->end[i] - from_ns) * px_per_ns;
+		double x0 = (double)(start_ns[i] - from_ns) * px_per_ns, x1 = (double)(end_ns[i] - from_ns) * px_per_ns;
 		int c0 = (int)x0 >> 1, c1 = (int)x1 >> 1;
-		uint32_t alive = share(s, (struct cells){c0, c1, true}, (x1 - x0) / WEFT__CELL_PX);
+		uint32_t alive = share(unit, (struct cells){c0, c1, true}, (x1 - x0) / WEFT__CELL_PX);
 		alive_row[c0] += alive;
 		alive_row[c1 + 1] -= alive;
 		if (run_row) {
@@ -296,32 +346,52 @@ static void lay_whole_row(struct weft__frame *f, const struct strips *s, int str
 	}
 }
 
-/* Those of one row, from place i up to `end`. */
-static void lay_row(struct weft__frame *f, struct strips *s, uint32_t row, size_t i, size_t end, double run_part)
+/* Those of one row, from place i up to `end`, of which some may be seen in part, or in a strip of few rows. */
+static void lay_some(struct weft__frame *f, struct strips *s, uint32_t row, int strip, size_t i, size_t end, double run_part)
 {
 	const struct weft_index *x = f->index;
-	const int strip = strip_of(s, row), last = (int)s->columns - 3;
-	if (strip >= s->count)
-		return;
+	const int last = (int)s->columns - 3;
 	const bool dense = s->rows[strip] > SPARSE_ROWS;
-	lay_failures(f, s, strip, i, end);
-	if (dense && !f->view->lulls && x->start[i] >= f->view->from_ns && weft_view_x(f->view, x->end[end - 1]) < f->width) {
-		lay_whole_row(f, s, strip, i, end, run_part);
-		return;
-	}
 	uint32_t *alive_row = row_of(s, ALIVE, strip), *run_row = run_part > 0 ? row_of(s, RUN, strip) : NULL;
 	for (; i < end; i++) {
 		double x0 = weft_view_x(f->view, x->start[i]), x1 = weft_view_x(f->view, x->end[i]);
 		struct cells c = cells_of(s, x0, x1);
 		if (!c.seen)
 			continue;
-		uint32_t alive = share(s, c, (x1 - x0) / WEFT__CELL_PX);
+		uint32_t alive = share(s->unit, c, (x1 - x0) / WEFT__CELL_PX);
 		add_to(alive_row, last, c, alive);
 		if (!dense && x1 - x0 >= WIDE_PX)
 			lay_details(f, s, f->layout->by_row[i], strip, weft__row_y(f, row));
 		else if (run_row)
 			add_to(run_row, last, c, (uint32_t)(alive * run_part));
 	}
+}
+
+/* Those of one row, from place i up to `end`.  They do not overlap: those that are seen stand together, and of these the ones
+ * that are seen whole. */
+static void lay_row(struct weft__frame *f, struct strips *s, uint32_t row, size_t i, size_t end, double run_part)
+{
+	const struct weft_index *x = f->index;
+	const int strip = strip_of(s, row);
+	if (strip >= s->count)
+		return;
+	i = WEFT_FIRST(k, i, end, x->end[k] >= f->from_ns);
+	end = WEFT_FIRST(k, i, end, x->start[k] > f->to_ns);
+	if (s->rows[strip] <= SPARSE_ROWS || f->view->lulls) {
+		lay_failures(f, s, strip, i, end);
+		lay_some(f, s, row, strip, i, end, run_part);
+		return;
+	}
+	const size_t whole = WEFT_FIRST(k, i, end, x->start[k] >= f->view->from_ns);
+	const size_t whole_end = WEFT_FIRST(k, whole, end, weft_view_x(f->view, x->end[k]) >= f->width);
+	lay_failures(f, s, strip, i, whole);
+	lay_some(f, s, row, strip, i, whole, run_part);
+	if (whole < whole_end) {
+		lay_whole_failures(f, s, strip, whole, whole_end);
+		lay_whole_row(f, s, strip, whole, whole_end, run_part);
+	}
+	lay_failures(f, s, strip, whole_end, end);
+	lay_some(f, s, row, strip, whole_end, end, run_part);
 }
 
 static void lay_promises(struct weft__frame *f, struct strips *s, size_t box)

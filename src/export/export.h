@@ -14,6 +14,7 @@
 	X(PAUSE, "reasons of pauses")                                                                                            \
 	X(PAUSE_OPEN, "pauses whose begin or end is missing")                                                                    \
 	X(OTHER, "events that the format does not have")                                                                         \
+	X(KERNEL, "events of the kernel")                                                                                        \
 	X(TEXT, "texts with a NUL in them, or too long")                                                                         \
 	X(LONG_TEXT, "long texts, which were cut to 256 bytes so that the output is at most 32 times as big as the trace")
 

@@ -4,6 +4,7 @@
 
 #include "base/vec.h"
 #include "export/budget.h"
+#include "trace/kernel.h"
 
 enum {
 	HEADER_BYTES = 30,
@@ -227,6 +228,11 @@ int weft_export_mirage(
 		w.losses.counts[WEFT_LOSS_PAUSE_OPEN] += w.pauses.items[i].open;
 	weft_vec_free(&w.packet);
 	weft_vec_free(&w.pauses);
+	struct weft_kernel_info kernel;
+	if (status == WEFT_OK && (status = weft_trace_kernel(trace, NULL, NULL, &kernel)) >= 0) {
+		w.losses.counts[WEFT_LOSS_KERNEL] = kernel.events;
+		status = WEFT_OK;
+	}
 	if (status < 0)
 		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
 	*losses = w.losses;

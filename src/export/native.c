@@ -6,6 +6,7 @@
 
 #include "base/intern.h"
 #include "export/budget.h"
+#include "trace/kernel.h"
 #include "wire/wire.h"
 
 enum {
@@ -370,6 +371,11 @@ int weft_export_native(
 	weft_vec_free(&w.streams);
 	weft_vec_free(&w.definitions.packet);
 	weft_intern_finish(&w.texts);
+	struct weft_kernel_info kernel;
+	if (status == WEFT_OK && (status = weft_trace_kernel(trace, NULL, NULL, &kernel)) >= 0) {
+		w.losses.counts[WEFT_LOSS_KERNEL] = kernel.events;
+		status = WEFT_OK;
+	}
 	if (status < 0)
 		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
 	*losses = w.losses;

@@ -128,13 +128,14 @@ static void list_folds(struct weft_layout *layout, const struct weft_model *m, u
 		if (counts[p] == 0)
 			continue;
 		const struct weft_promise *leader = &m->promises[p];
+		bool is_track = layout->rows_by == WEFT_ROWS_BY_THREAD && weft_kind_has(leader->kind, WEFT_TRAIT_ACTOR);
 		layout->folds[layout->fold_count] =
 		    (struct weft_fold){.end_ns = leader->end_ns > leader->start_ns ? leader->end_ns : leader->start_ns,
 			.first = folded,
 			.count = counts[p] + 1,
 			.leader = p,
-			.is_track = weft_kind_has(leader->kind, WEFT_TRAIT_ACTOR),
-			.is_group = !weft_kind_has(leader->kind, WEFT_TRAIT_ACTOR)};
+			.is_track = is_track,
+			.is_group = !is_track};
 		layout->folded[folded] = p;
 		folded += counts[p] + 1;
 		counts[p] = (uint32_t)layout->fold_count++;

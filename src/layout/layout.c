@@ -11,6 +11,7 @@
 #include "base/sort.h"
 #include "base/vec.h"
 #include "layout/fold.h"
+#include "layout/group.h"
 #include "layout/pack.h"
 #include "layout/track.h"
 
@@ -20,7 +21,8 @@ struct sorting {
 	struct weft_layout *layout;
 	uint32_t *order; /* promises by stream, start and number; neither the system nor who follows in a fold is among them */
 	size_t count;
-	uint64_t *parents; /* bits by promise: others are drawn under it */
+	uint64_t *parents;  /* bits by promise: others are drawn under it */
+	uint16_t *group_of; /* by promise: what its band is made by; NULL: its stream */
 	struct weft__census census;
 	bool several_streams;
 };
@@ -116,15 +118,14 @@ static bool put_in_order(struct sorting *s)
 static bool part_streams(struct sorting *s)
 {
 	enum { STREAMS = UINT16_MAX + 1 };
-	const struct weft_promise *promises = s->model->promises;
-	uint32_t *other = malloc(s->count * sizeof *other), *next = calloc(STREAMS + 1, sizeof *next);
+	uint32_t *other = malloc((s->count + 1) * sizeof *other), *next = calloc(STREAMS + 1, sizeof *next);
 	bool done = other && next;
 	for (size_t i = 0; i < s->count && done; i++)
-		next[promises[s->order[i]].stream + 1]++;
+		next[weft__band_key(s->model, s->group_of, s->order[i]) + 1]++;
 	for (size_t i = 0; i < STREAMS && done; i++)
 		next[i + 1] += next[i];
 	for (size_t i = 0; i < s->count && done; i++)
-		other[next[promises[s->order[i]].stream]++] = s->order[i];
+		other[next[weft__band_key(s->model, s->group_of, s->order[i])]++] = s->order[i];
 	free(next);
 	if (done) {
 		free(s->order);
@@ -170,35 +171,69 @@ static bool find_folds(const struct sorting *s, const uint32_t *leader_of)
 	return s->only || !(s->census.traits & WEFT_TRAIT_FOLDS) || weft__folds_find(s->layout, s->model);
 }
 
-int weft_layout_create_folded(struct weft_layout **out, const struct weft_model *model, const struct weft_layout *whole,
-    const uint64_t *only, const uint32_t *leader_of, struct weft_error *err)
+static bool find_tracks(const struct sorting *s, const struct weft_layout *whole)
 {
-	size_t n = model->promise_count;
-	struct weft_layout *layout = calloc(1, sizeof *layout);
-	struct sorting s = {.model = model, .only = only, .layout = layout};
-	s.order = malloc((n + 1) * sizeof *s.order);
-	s.parents = calloc(n / 64 + 1, sizeof *s.parents);
-	if (layout)
-		layout->rows = malloc((n + 1) * sizeof *layout->rows);
-	bool done =
-	    layout && layout->rows && s.order && s.parents && put_in_order(&s) && (!s.several_streams || part_streams(&s));
+	static const struct weft__census no_actors;
+	return s->only && !s->group_of ? weft__tracks_take(s->layout, s->model, whole, s->only)
+				       : weft__tracks_find(s->layout, s->model, s->group_of ? &no_actors : &s->census);
+}
+
+static int create(struct weft_layout **out, struct sorting *s, const struct weft_layout *whole, const uint32_t *leader_of,
+    struct weft_error *err)
+{
+	size_t n = s->model->promise_count;
+	struct weft_layout *layout = s->layout;
+	s->order = malloc((n + 1) * sizeof *s->order);
+	s->parents = calloc(n / 64 + 1, sizeof *s->parents);
+	layout->rows = malloc((n + 1) * sizeof *layout->rows);
+	bool done = layout->rows && s->order && s->parents && put_in_order(s) &&
+		    (!(s->several_streams || s->group_of) || part_streams(s));
 	if (done) {
 		memset(layout->rows, 0xff, n * sizeof *layout->rows);
-		done = find_folds(&s, leader_of) && leave_followers_out(&s) &&
-		       (only ? weft__tracks_take(layout, model, whole, only) : weft__tracks_find(layout, model, &s.census)) &&
-		       weft__rows_pack(layout, model, s.order, s.count, s.parents);
+		done = find_folds(s, leader_of) && leave_followers_out(s) && find_tracks(s, whole) &&
+		       weft__rows_pack(layout, s->model, s->group_of, s->order, s->count, s->parents);
 	}
 	for (size_t i = 0; done && i < layout->fold_count; i++)
 		for (uint32_t k = 1; k < layout->folds[i].count; k++)
 			layout->rows[layout->folded[layout->folds[i].first + k]] = layout->rows[layout->folds[i].leader];
-	free(s.order);
-	free(s.parents);
+	free(s->order);
+	free(s->parents);
 	if (!done) {
 		weft_layout_destroy(layout);
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for the rows of %zu promises", n);
 	}
 	*out = layout;
 	return WEFT_OK;
+}
+
+int weft_layout_create_folded(struct weft_layout **out, const struct weft_model *model, const struct weft_layout *whole,
+    const uint64_t *only, const uint32_t *leader_of, struct weft_error *err)
+{
+	struct sorting s = {.model = model, .only = only, .layout = calloc(1, sizeof *s.layout)};
+	if (!s.layout)
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for the rows of %zu promises", model->promise_count);
+	return create(out, &s, whole, leader_of, err);
+}
+
+int weft_layout_create_grouped(struct weft_layout **out, const struct weft_model *model, enum weft_rows_by by,
+    const uint64_t *only, const uint32_t *leader_of, struct weft_error *err)
+{
+	struct sorting s = {.model = model, .only = only};
+	size_t count;
+	bool has_rest;
+	int status = weft_groups_find(&s.group_of, &count, &has_rest, model, by, err);
+	if (status < 0)
+		return status;
+	s.layout = calloc(1, sizeof *s.layout);
+	if (s.layout) {
+		s.layout->rows_by = by;
+		s.layout->has_rest = has_rest;
+		status = create(out, &s, NULL, leader_of, err);
+	} else {
+		status = weft_error_set(err, WEFT_ENOMEM, "no memory for the rows of %zu promises", model->promise_count);
+	}
+	free(s.group_of);
+	return status;
 }
 
 void weft_layout_destroy(struct weft_layout *layout)

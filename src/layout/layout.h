@@ -6,7 +6,8 @@
  *   - the rows of a track are its own while it lasts: its actor's line is the first of them, and stays free when the actor has
  * ended;
  *   - a promise that ends before the one under which it is drawn stands below that one if there is room, and near it;
- *   - the promises of one stream form a band: its rows are contiguous, and bands stand in the order of streams;
+ *   - the promises of one stream form a band: its rows are contiguous, and bands stand in the order of streams; or those of one
+ *     group, as enum weft_rows_by says, in the order of their first promises;
  *   - a band has at most 1.5 times as many rows as promises were alive at once, and one for each track that was alive then. Where
  *     blocks would take more, only the outermost tracks are blocks; where even these take more, none is.
  * Near-linear in the number of promises; no recursion on depth.  SPDX-License-Identifier: ISC */
@@ -15,9 +16,18 @@
 
 #include "model/model.h"
 
+/* What rows stand together by.  By all but OS threads there are no tracks, since what belongs to an actor is of many kinds. */
+enum weft_rows_by {
+	WEFT_ROWS_BY_THREAD,
+	WEFT_ROWS_BY_KIND,
+	WEFT_ROWS_BY_SITE,
+	WEFT_ROWS_BY_LIBRARY, /* in which their site is */
+	WEFT_ROWS_BYS
+};
+
 struct weft_band {
 	uint32_t first_row, row_count;
-	uint16_t stream;
+	uint16_t stream; /* or the number of its group (group.h) */
 };
 
 /* Promises that are drawn as one line, "7 signals".  All of them are of one kind that has WEFT_TRAIT_FOLDS, of one OS thread and
@@ -49,6 +59,8 @@ struct weft_layout {
 	uint32_t *row_begin; /* [row_count + 1]: those of row r are by_row[row_begin[r]] up to by_row[row_begin[r + 1]] */
 	struct weft_band *bands;
 	size_t band_count;
+	enum weft_rows_by rows_by;
+	bool has_rest;           /* the last group is what is left of more than could be bands */
 	struct weft_fold *folds; /* by leader */
 	size_t fold_count;
 	uint32_t *folded;          /* promises of folds */
@@ -69,6 +81,10 @@ int weft_layout_create(struct weft_layout **out, const struct weft_model *model,
  * promises, that are left; without `only`, `whole` may be NULL. */
 int weft_layout_create_folded(struct weft_layout **out, const struct weft_model *model, const struct weft_layout *whole,
     const uint64_t *only, const uint32_t *leader_of, struct weft_error *err);
+
+/* The same in groups, without tracks. */
+int weft_layout_create_grouped(struct weft_layout **out, const struct weft_model *model, enum weft_rows_by by,
+    const uint64_t *only, const uint32_t *leader_of, struct weft_error *err);
 void weft_layout_destroy(struct weft_layout *layout);
 
 /* The fold that a promise leads, or NULL.  Logarithmic in folds. */
@@ -82,6 +98,12 @@ static inline struct weft_track *weft_layout_track(const struct weft_layout *lay
 		return NULL;
 	uint64_t before = layout->actors[word] & (((uint64_t)1 << bit) - 1);
 	return &layout->tracks[layout->actors_before[word] + (uint32_t)__builtin_popcountll(before)];
+}
+
+/* How many bands have a header above them, which says what they are: all, or none. */
+static inline size_t weft_layout_headers(const struct weft_layout *layout)
+{
+	return layout->band_count > 1 || layout->rows_by != WEFT_ROWS_BY_THREAD ? layout->band_count : 0;
 }
 
 /* When the line ends that begins with a promise of weft_layout.by_row: with the promise, or with the last of its fold. */

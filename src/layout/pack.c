@@ -38,6 +38,7 @@ struct placed {
 struct pack {
 	const struct weft_model *model;
 	struct weft_layout *layout;
+	const uint16_t *group_of;
 	const uint32_t *order;
 	size_t count;
 	const uint64_t *parents; /* bits by promise: others are drawn under it */
@@ -85,7 +86,7 @@ static struct span span_of(const struct pack *p, uint32_t promise)
 
 static uint16_t stream_at(const struct pack *p, size_t i)
 {
-	return p->model->promises[p->order[i]].stream;
+	return weft__band_key(p->model, p->group_of, p->order[i]);
 }
 
 static bool list_bands(struct pack *p)
@@ -590,11 +591,12 @@ static bool list_rows(struct pack *p)
 	return true;
 }
 
-bool weft__rows_pack(
-    struct weft_layout *layout, const struct weft_model *model, const uint32_t *order, size_t count, const uint64_t *parents)
+bool weft__rows_pack(struct weft_layout *layout, const struct weft_model *model, const uint16_t *group_of, const uint32_t *order,
+    size_t count, const uint64_t *parents)
 {
 	const size_t tracks = layout->track_count + 1;
-	struct pack p = {.model = model, .layout = layout, .order = order, .count = count, .parents = parents};
+	struct pack p = {
+	    .model = model, .layout = layout, .group_of = group_of, .order = order, .count = count, .parents = parents};
 	p.placed = calloc(model->promise_count + 1, sizeof *p.placed);
 	uint32_t *by_track = malloc(6 * tracks * sizeof *by_track);
 	p.items = layout->by_row = malloc((count ? count : 1) * sizeof *layout->by_row);

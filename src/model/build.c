@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/kernel.h"
 #include "model/private.h"
 
 /* Times since the first event stay within 73 years of it, so that the difference of any two of them is a time too. */
@@ -228,7 +229,12 @@ static int pending(struct weft__build *b, const struct weft_event *ev, int64_t t
 		promise->start_ns = promise->end_ns;
 	/* The creator may have ended long ago: it is not made up for this. */
 	uint32_t creator = ev->a == WEFT_SYSTEM_ID ? WEFT_SYSTEM : weft_idmap_get(&b->priv->ids, ev->a);
-	if (creator < p)
+	struct weft__orphan *orphan = creator == WEFT_IDMAP_NONE ? weft_vec_push(&b->orphans) : NULL;
+	if (orphan)
+		*orphan = (struct weft__orphan){p, ev->a};
+	else if (creator == WEFT_IDMAP_NONE)
+		return WEFT_ENOMEM;
+	else if (creator < p)
 		promise->created_by = promise->parent = creator;
 	promise->kind = ev->kind;
 	b->has_woken |= b->is_woken[ev->kind];
@@ -427,7 +433,9 @@ static int link_event(struct weft__build *b, const struct weft_event *ev, int64_
 	int status = promise_of(b, ev, ev->a, &from);
 	if (status < 0 || (status = promise_of(b, ev, ev->b, &to)) < 0)
 		return status;
-	b->streams.items[ev->stream].acts |= ev->op != WEFT_OP_SIGNAL && ev->op != WEFT_OP_SIGNAL_ONLY;
+	const bool is_own = ev->op != WEFT_OP_READ && ev->op != WEFT_OP_READ_LATER && ev->op != WEFT_OP_AWAIT &&
+			    b->streams.items[ev->stream].running == to && to != WEFT_SYSTEM;
+	b->streams.items[ev->stream].acts |= ev->op != WEFT_OP_SIGNAL && ev->op != WEFT_OP_SIGNAL_ONLY && !is_own;
 	switch (ev->op) {
 	case WEFT_OP_READ: run(b, ev->stream, time_ns, from); /* fall through */
 	case WEFT_OP_READ_LATER: add_link(b, ev, time_ns, WEFT_LINK_READ, from, to); return WEFT_OK;
@@ -484,7 +492,7 @@ static int become(struct weft__build *b, const struct weft_event *ev, int64_t ti
 }
 
 /* The counter that bears this name. */
-static int counter_of(struct weft__build *b, struct weft_str name, uint32_t *text, struct weft_counter **out)
+static int counter_of(struct weft__build *b, struct weft_str name, bool is_absolute, uint32_t *text, struct weft_counter **out)
 {
 	int status = text_of(b, name, text);
 	if (status < 0)
@@ -502,7 +510,7 @@ static int counter_of(struct weft__build *b, struct weft_str name, uint32_t *tex
 			return WEFT_ENOMEM;
 		*index = (uint32_t)b->counters.count;
 		b->counter_texts.items[b->counter_texts.count++] = *text;
-		b->counters.items[b->counters.count++] = (struct weft_counter){0};
+		b->counters.items[b->counters.count++] = (struct weft_counter){.is_absolute = is_absolute};
 	}
 	*out = &b->counters.items[*index];
 	return WEFT_OK;
@@ -513,7 +521,7 @@ static int count(struct weft__build *b, const struct weft_event *ev, int64_t tim
 	uint32_t p, text;
 	struct weft_counter *counter;
 	int status = promise_of(b, ev, ev->a, &p);
-	if (status < 0 || (status = counter_of(b, ev->text, &text, &counter)) < 0)
+	if (status < 0 || (status = counter_of(b, ev->text, ev->op == WEFT_OP_COUNTER, &text, &counter)) < 0)
 		return status;
 	/* The samples' capacity is the power of two that their number has reached. */
 	size_t n = counter->count;
@@ -839,9 +847,17 @@ static void drop(struct weft__build *b)
 	weft_vec_free(&b->counters);
 	weft_vec_free(&b->counter_texts);
 	weft_vec_free(&b->should_resolve);
+	weft_vec_free(&b->orphans);
 	weft_vec_free(&b->streams);
 	weft_idmap_finish(&b->parts);
 	weft_idmap_finish(&b->awaits);
+}
+
+static void mark_orphans(struct weft__build *b)
+{
+	for (size_t i = 0; i < b->orphans.count; i++)
+		if (weft_idmap_get(&b->priv->ids, b->orphans.items[i].creator) == WEFT_IDMAP_NONE)
+			b->promises.items[b->orphans.items[i].promise].flags |= WEFT_PROMISE_ORPHAN;
 }
 
 /* A program that sleeps when it is killed, or looked at, has slept until then. */
@@ -871,6 +887,8 @@ static int build(struct weft_model **out, struct weft_trace *trace, const struct
 	}
 	const int found = status;
 	if (status >= 0)
+		mark_orphans(&b);
+	if (status >= 0)
 		status = weft__model_finish(&b, options && options->keep_binds);
 	drop(&b);
 	if (status < 0)
@@ -891,6 +909,10 @@ int weft_model_build(
 		status = build(&model->whole, trace, options, &clip, NULL);
 	}
 	free(clip.streams);
+	if (status >= 0)
+		status = weft__model_read_kernel(model, trace);
+	if (status >= 0 && model->whole)
+		model->whole->kernel = model->kernel;
 	if (status < 0) {
 		weft_model_destroy(model);
 		return weft_error_set(err, (enum weft_status)status, "%s",

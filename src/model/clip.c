@@ -8,14 +8,12 @@
 
 #include "model/private.h"
 
-/* Nothing is known of when events are missing, or they are missing from the beginning on. */
+/* Nothing is known of when events are missing. */
 static bool is_hopeless(const struct weft_trace_info *info)
 {
 	bool hopeless = info->unplaced_count > 0 || info->lost_no_stream > 0;
 	for (size_t s = 0; s < info->stream_count; s++)
 		hopeless |= info->streams[s].lost_full > 0 || info->streams[s].lost_nested > 0;
-	for (size_t g = 0; g < info->gap_count; g++)
-		hopeless |= info->gaps[g].from_ns == INT64_MIN;
 	return hopeless;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/search.h"
 #include "base/utf8.h"
+#include "model/kernel.h"
 #include "model/private.h"
 
 void weft_model_destroy(struct weft_model *model)
@@ -14,7 +15,10 @@ void weft_model_destroy(struct weft_model *model)
 		return;
 	for (size_t i = 0; i < model->counter_count; i++)
 		free(model->counters[i].samples);
+	if (model->whole)
+		model->whole->kernel = NULL;
 	weft_model_destroy(model->whole);
+	weft__model_free_kernel(model->kernel);
 	free(model->counters);
 	free(model->promises);
 	free(model->links);

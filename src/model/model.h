@@ -30,7 +30,8 @@ enum weft_promise_flag {
 	WEFT_PROMISE_SHOULD_RESOLVE = 2,
 	WEFT_PROMISE_NEVER_RESOLVED = 4, /* should have, did not: its end is the trace's */
 	WEFT_PROMISE_START_UNKNOWN = 8,  /* created before the trace begins, or its creation was lost */
-	WEFT_PROMISE_EXPECTED = 16       /* it failed, and nothing went wrong: see weft_promise_went_wrong() */
+	WEFT_PROMISE_EXPECTED = 16,      /* it failed, and nothing went wrong: see weft_promise_went_wrong() */
+	WEFT_PROMISE_ORPHAN = 32 /* who created it is not in the trace: a state dump that tells of all tells of it alone */
 };
 
 struct weft_promise {
@@ -145,6 +146,7 @@ struct weft_counter {
 	struct weft_sample *samples;
 	size_t count;
 	int64_t min, max;             /* of values and 0 */
+	bool is_absolute;             /* its first sample says what it is, not by how much it changed */
 	bool is_partial;              /* of weft_model.whole: changes are missing, of OS threads that are absent */
 	int64_t scale_min, scale_max; /* shared by counters that differ after '#' only; spans at least 10, has 0 */
 };
@@ -172,6 +174,8 @@ enum weft_anomaly {
 #undef WEFT_ANOMALY_ENUM
 	    WEFT_ANOMALY_COUNT
 };
+
+struct weft_kernel;
 
 struct weft_model {
 	int64_t start_ns; /* the first event's time, as recorded */
@@ -206,7 +210,9 @@ struct weft_model {
 	struct weft_stretch *lulls; /* of a trace of several streams: one slept at least, and none ran anything */
 	size_t lull_count;
 	uint64_t anomalies[WEFT_ANOMALY_COUNT]; /* how often, by enum weft_anomaly */
-	const struct weft_trace_info *trace;    /* streams, sites, what was lost: lives as long as the trace */
+	struct weft_kernel
+	    *kernel; /* when OS threads had a processor (kernel.h); NULL: the trace does not say.  Of .whole the other's */
+	const struct weft_trace_info *trace; /* streams, sites, what was lost: lives as long as the trace */
 	/* Where events are missing from a moment on: the same trace as if its recording had ended then, up to which all is known.
 	 * Its promises have the same numbers; it ends with this model.  NULL: nothing is missing, or nobody knows when. */
 	struct weft_model *whole;

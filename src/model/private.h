@@ -23,7 +23,14 @@ struct weft__stream_state {
 	int64_t pause_ns;
 	int64_t end_ns; /* of its part, if that has ended */
 	bool is_ended;
-	bool acts; /* it ended promises, awaited or read them, took locks: without its events nobody knows who is pending */
+	bool acts; /* it ended promises that it did not run, awaited or read any, took locks: without its events nobody knows who
+		      is pending */
+};
+
+/* A state dump told of it before anything told of its creator. */
+struct weft__orphan {
+	uint32_t promise;
+	int64_t creator;
 };
 
 /* A text that was looked up lately. */
@@ -67,6 +74,7 @@ struct weft__build {
 	WEFT_VEC(struct weft_counter) counters; /* .name is set at the end, .samples has room for a power of two */
 	WEFT_VEC(uint32_t) counter_texts;
 	WEFT_VEC(uint32_t) should_resolve;
+	WEFT_VEC(struct weft__orphan) orphans;
 	WEFT_VEC(struct weft__stream_state) streams;
 	const struct weft__clip *clip; /* or NULL: all is read */
 	size_t links_dropped;          /* awaits that a read replaced: their kind is WEFT__LINK_DROPPED */

@@ -266,6 +266,8 @@ static void tell_pending(struct weft__stream *s, enum weft_op op)
 	    op == WEFT_OP_RUN || op == WEFT_OP_READ || op == WEFT_OP_SIGNAL || op == WEFT_OP_IDLE || op == WEFT_OP_RESUME;
 	if (!p->list || p->inside || s->hot.next != s->hot.published)
 		return;
+	/* All are to be told of once in half a lap, whose checkpoints are few in a small ring. */
+	const uint64_t half_lap = (uint64_t)s->storage.packet_bytes * s->storage.most / WEFT__CHECKPOINT_BYTES / 2;
 	bool due = (uint32_t)s->hot.next >= s->checkpoint || s->checkpoint > s->soft_end;
 	if (!due && !p->urgent)
 		return;
@@ -273,22 +275,25 @@ static void tell_pending(struct weft__stream *s, enum weft_op op)
 		p->inside = true;
 		p->cursor = p->list(p->data, p->cursor, p->budget);
 		p->inside = false;
-		if (!p->cursor)
+		if (!p->cursor) {
 			p->active = p->urgent = false;
+			/* It was through early: fewer at once do. */
+			if (p->budget > 1 && p->steps < half_lap / 4)
+				p->budget /= 2;
+		}
 	}
 	if (p->active && !at_rest) {
 		/* Until it comes to rest every event looks in here. */
 		__atomic_store_n(&s->hot.limit, 0, __ATOMIC_RELAXED);
 		return;
 	}
-	if (due)
+	if (due) {
 		s->checkpoint = (uint32_t)s->hot.next + WEFT__CHECKPOINT_BYTES;
-	/* All are to be told of once in half a lap. */
-	uint64_t half_lap = (uint64_t)s->storage.packet_bytes * s->storage.most / WEFT__CHECKPOINT_BYTES / 2;
-	if (due && ++p->steps >= half_lap && s->origin.mode == WEFT_RECORD_RING) {
-		p->steps = 0;
 		if (p->active && p->budget < WEFT__PENDING_BUDGET_MAX)
 			p->budget *= 2;
+	}
+	if (due && ++p->steps >= half_lap && s->origin.mode == WEFT_RECORD_RING) {
+		p->steps = 0;
 		p->active = true;
 	}
 	set_limit(s);
@@ -349,9 +354,9 @@ static weft_id new_id(struct weft__stream *s)
 }
 
 /* A place, or a site, or neither. */
-static uint16_t key_of(struct weft_record_site *site, struct weft_record_place *place)
+static uint16_t key_of(struct weft__stream *s, struct weft_record_site *site, struct weft_record_place *place)
 {
-	return place ? weft__intern_place(place) : site ? weft__intern_site(site) : 0;
+	return place ? weft__intern_place(s, place) : site ? weft__intern_site(s, site) : 0;
 }
 
 static weft_id create(
@@ -363,7 +368,7 @@ static weft_id create(
 		promise = new_id(s);
 	if (s) {
 		struct weft_wire_event event = {.op = WEFT_OP_CREATE, .a = by, .b = promise, .kind = (uint8_t)kind};
-		event.site = key_of(site, place);
+		event.site = key_of(s, site, place);
 		weft__record(s, &event);
 		slow_end(s, WEFT_OP_CREATE);
 	}
@@ -391,7 +396,7 @@ weft_id weft__slow_create_part(weft_id by, enum weft_kind kind, struct weft_reco
 		struct weft_wire_event event = {.op = WEFT_OP_BELONGS, .a = promise, .b = owner};
 		weft__record(s, &event);
 		event = (struct weft_wire_event){.op = WEFT_OP_CREATE, .a = by, .b = promise, .kind = (uint8_t)kind};
-		event.site = key_of(NULL, place);
+		event.site = key_of(s, NULL, place);
 		weft__record(s, &event);
 		slow_end(s, WEFT_OP_CREATE);
 	}
@@ -424,7 +429,7 @@ void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned co
 		count = count < WEFT_STACK_MAX ? count : WEFT_STACK_MAX;
 		for (unsigned i = 0; i < count; i++) {
 			char digits[5];
-			unsigned key = weft__intern_address(addresses[i]), some = 0;
+			unsigned key = weft__intern_address(s, addresses[i]), some = 0;
 			do
 				digits[some++] = (char)('0' + key % 10);
 			while (key /= 10);
@@ -450,7 +455,7 @@ void weft__slow_text(
 	if (s) {
 		struct weft_wire_event event = {.op = (uint8_t)op, .a = a, .b = b, .value = value};
 		if (interned) {
-			event.key = weft__intern_text(interned);
+			event.key = weft__intern_text(s, interned);
 			bytes = event.key ? 0 : __builtin_strlen(text);
 		}
 		event.text = text;
@@ -478,7 +483,7 @@ static weft_id pending(weft_id by, weft_id promise, enum weft_kind kind, struct 
 	if (s) {
 		struct weft_wire_event event = {.op = WEFT_OP_PENDING, .a = by, .b = promise, .kind = (uint8_t)kind};
 		event.value = (int64_t)since;
-		event.site = key_of(site, place);
+		event.site = key_of(s, site, place);
 		event.text = label ? label : "";
 		size_t bytes = __builtin_strlen(event.text);
 		event.text_bytes = bytes < UINT32_MAX / 2 ? (uint32_t)bytes : UINT32_MAX / 2;

@@ -138,12 +138,13 @@ void weft__count_no_stream(void);
 void weft__tell_no_stream(void);
 
 /* define.c */
-/* The key of a text or site, which is written into the definitions if it is new; 0: not now, write it out or leave it. */
-uint16_t weft__intern_text(struct weft_record_text *text);
-uint16_t weft__intern_site(struct weft_record_site *site);
-uint16_t weft__intern_place(struct weft_record_place *place);
+/* The key of a text or site, which is written into the definitions, and told in this stream, if it is new; 0: not now, write it
+ * out or leave it. */
+uint16_t weft__intern_text(struct weft__stream *stream, struct weft_record_text *text);
+uint16_t weft__intern_site(struct weft__stream *stream, struct weft_record_site *site);
+uint16_t weft__intern_place(struct weft__stream *stream, struct weft_record_place *place);
 /* Likewise of a return address that nobody keeps a struct weft_record_place for. */
-uint16_t weft__intern_address(const void *address);
+uint16_t weft__intern_address(struct weft__stream *stream, const void *address);
 void weft__define_thread(const struct weft__stream *stream);
 bool weft__define_lock(unsigned tries);
 void weft__define_unlock(void);

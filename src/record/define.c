@@ -1,7 +1,8 @@
 /* define.c: the definitions stream: texts, sites and OS threads, which a ring must not forget.
  *
  * Every OS thread writes it, so there is a lock; who does not get it at once goes on without: the event then has its text in
- * itself.  SPDX-License-Identifier: ISC */
+ * itself.  What has a key is told once more in the stream that uses it first, as an event: a trace whose definitions are cut off,
+ * or lost, has names as far as its streams go.  SPDX-License-Identifier: ISC */
 #include "record/core.h"
 
 bool weft__define_lock(unsigned tries)
@@ -64,36 +65,88 @@ static uint16_t key_of(const weft_word *key)
 	return known >> 16 == weft__recording.generation ? (uint16_t)known : 0;
 }
 
+enum { BUILD_ID = 64, PATH = 2048 };
+
+static uint32_t put(char *to, uint32_t at, const char *text, uint32_t bytes)
+{
+	__builtin_memcpy(to + at, text, bytes);
+	to[at + bytes] = '\n';
+	return at + bytes + 1;
+}
+
+static uint32_t put_number(char *to, uint32_t at, uint64_t number)
+{
+	char digits[16];
+	uint32_t n = sizeof digits;
+	do
+		digits[--n] = "0123456789abcdef"[number & 15];
+	while (number >>= 4);
+	return put(to, at, digits + n, sizeof digits - n);
+}
+
+/* Tells a definition once more, in the stream that uses it, if its packet has room.  In the caller's buffer all stand side by
+ * side: who loses the definitions there loses the events.  The lock is taken. */
+static void tell_again(struct weft__stream *s, const struct weft_wire_definition *d)
+{
+	static char text[PATH + 2 * BUILD_ID + 64];
+	uint32_t n = 0;
+	if ((size_t)d->text_bytes + d->second_bytes + 64 > sizeof text || !(s->storage.grow || s->storage.extend))
+		return;
+	n = put_number(text, n, (uint64_t)d->what);
+	switch (d->what) {
+	case WEFT_DEFINE_SITE: n = put_number(text, n, d->line); break;
+	case WEFT_DEFINE_PLACE: n = put_number(text, put_number(text, n, d->module), d->address); break;
+	case WEFT_DEFINE_MODULE: n = put_number(text, put_number(text, n, d->address), d->size); break;
+	default: break;
+	}
+	if (d->what == WEFT_DEFINE_SITE || d->what == WEFT_DEFINE_MODULE)
+		n = put(text, n, d->second, d->second_bytes);
+	n = put(text, n, d->text, d->text_bytes);
+	struct weft_wire_event event = {.op = WEFT_OP_DETAIL,
+	    .kind = WEFT_DETAIL_DEFINITION,
+	    .a = WEFT_SYSTEM_ID,
+	    .value = d->key,
+	    .text = text,
+	    .text_bytes = n - 1};
+	const uint64_t next = __atomic_load_n(&s->hot.next, __ATOMIC_RELAXED);
+	const size_t bytes = weft__event_payload(&event, weft__event_id(&event)) + WEFT_EXTENDED_HEADER;
+	/* It is not worth a packet, nor a loss: a handler that came in the middle of an event has little room. */
+	if (next == __atomic_load_n(&s->hot.published, __ATOMIC_RELAXED) && !s->switching &&
+	    (uint32_t)next + bytes <= s->soft_end)
+		weft__record(s, &event);
+}
+
 /* Writes the definition, with the next key, which is then at *key.  The lock is taken. */
-static uint16_t add_key(weft_word *key, struct weft_wire_definition *d)
+static uint16_t add_key(struct weft__stream *s, weft_word *key, struct weft_wire_definition *d)
 {
 	d->key = (uint16_t)weft__recording.next_key;
 	if (weft__recording.next_key > UINT16_MAX || !write_definition(d))
 		return 0;
 	weft__recording.next_key++;
 	__atomic_store_n(key, weft__recording.generation << 16 | d->key, __ATOMIC_RELEASE);
+	tell_again(s, d);
 	return d->key;
 }
 
 /* The key at *key in this recording, made by writing the definition if there is none yet. */
-static uint16_t intern(weft_word *key, struct weft_wire_definition *d)
+static uint16_t intern(struct weft__stream *s, weft_word *key, struct weft_wire_definition *d)
 {
 	uint16_t known = key_of(key);
 	if (known || !weft__define_lock(1))
 		return known;
 	known = key_of(key);
-	uint16_t made = known ? known : add_key(key, d);
+	uint16_t made = known ? known : add_key(s, key, d);
 	weft__define_unlock();
 	return made;
 }
 
-uint16_t weft__intern_text(struct weft_record_text *text)
+uint16_t weft__intern_text(struct weft__stream *s, struct weft_record_text *text)
 {
 	struct weft_wire_definition d = {.what = WEFT_DEFINE_STRING, .text = text->text, .text_bytes = length(text->text)};
-	return intern(&text->key, &d);
+	return intern(s, &text->key, &d);
 }
 
-uint16_t weft__intern_site(struct weft_record_site *site)
+uint16_t weft__intern_site(struct weft__stream *s, struct weft_record_site *site)
 {
 	struct weft_wire_definition d = {.what = WEFT_DEFINE_SITE,
 	    .line = site->line,
@@ -101,12 +154,12 @@ uint16_t weft__intern_site(struct weft_record_site *site)
 	    .text_bytes = length(site->file),
 	    .second = site->function,
 	    .second_bytes = length(site->function)};
-	return intern(&site->key, &d);
+	return intern(s, &site->key, &d);
 }
 
 /* ---- Places ---- */
 
-enum { PROBES = 16, BUILD_ID = 64, PATH = 2048 };
+enum { PROBES = 16 };
 #if __STDC_HOSTED__
 enum { MODULES = 1024, CALLERS = 2048 };
 #else
@@ -144,7 +197,7 @@ static uint64_t tag_of(const struct weft__module *m)
 }
 
 /* The lock is taken. */
-static uint16_t define_module(const struct weft__module *m, uint64_t tag)
+static uint16_t define_module(struct weft__stream *s, const struct weft__module *m, uint64_t tag)
 {
 	if (modules.generation != weft__recording.generation)
 		modules.count = 0;
@@ -177,18 +230,19 @@ static uint16_t define_module(const struct weft__module *m, uint64_t tag)
 	if (!write_definition(&d))
 		return 0;
 	modules.tags[modules.count++] = tag;
+	tell_again(s, &d);
 	return d.key;
 }
 
 /* The lock is taken.  m: the address' module, or NULL. */
-static uint16_t add_place(weft_word *key, const void *address, const struct weft__module *m, uint64_t tag)
+static uint16_t add_place(struct weft__stream *s, weft_word *key, const void *address, const struct weft__module *m, uint64_t tag)
 {
-	struct weft_wire_definition d = {.what = WEFT_DEFINE_PLACE, .module = m ? define_module(m, tag) : 0};
+	struct weft_wire_definition d = {.what = WEFT_DEFINE_PLACE, .module = m ? define_module(s, m, tag) : 0};
 	d.address = (uintptr_t)address - (d.module ? m->address : 0);
-	return add_key(key, &d);
+	return add_key(s, key, &d);
 }
 
-uint16_t weft__intern_place(struct weft_record_place *place)
+uint16_t weft__intern_place(struct weft__stream *s, struct weft_record_place *place)
 {
 	uint16_t known = key_of(&place->key);
 	struct weft__module found;
@@ -199,12 +253,12 @@ uint16_t weft__intern_place(struct weft_record_place *place)
 		return 0;
 	known = key_of(&place->key);
 	if (!known)
-		known = add_place(&place->key, place->address, m, m ? tag_of(m) : 0);
+		known = add_place(s, &place->key, place->address, m, m ? tag_of(m) : 0);
 	weft__define_unlock();
 	return known;
 }
 
-uint16_t weft__intern_address(const void *address)
+uint16_t weft__intern_address(struct weft__stream *s, const void *address)
 {
 	struct weft__module found;
 	const struct weft__module *m = weft__find_module(&found, address) ? &found : NULL;
@@ -227,7 +281,7 @@ uint16_t weft__intern_address(const void *address)
 			__atomic_store_n(&callers[at].key, 0, __ATOMIC_RELEASE);
 			__atomic_store_n(&callers[at].address, wanted, __ATOMIC_RELEASE);
 			__atomic_store_n(&callers[at].tag, tag, __ATOMIC_RELEASE);
-			made = add_place(&callers[at].key, address, m, tag);
+			made = add_place(s, &callers[at].key, address, m, tag);
 		}
 		weft__define_unlock();
 		return made;

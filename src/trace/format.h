@@ -5,6 +5,7 @@
 #ifndef WEFT_TRACE_FORMAT_H
 #define WEFT_TRACE_FORMAT_H
 
+#include "trace/kernel.h"
 #include "trace/source.h"
 #include "trace/trace.h"
 
@@ -59,6 +60,9 @@ struct weft_trace_format {
 
 	/* As weft_trace_save(), but for err; NULL: the trace is its one file. */
 	int (*save)(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx);
+
+	/* As weft_trace_kernel(); NULL: the format has nothing of the kernel's. */
+	int (*kernel)(struct weft_trace *trace, weft_kernel_fn *each, void *ctx, struct weft_kernel_info *info);
 };
 
 extern const struct weft_trace_format weft__format_mirage, weft__format_native, weft__format_sexp;

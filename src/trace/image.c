@@ -247,7 +247,8 @@ static bool find_rings(struct search *s)
 		if (p->is_odd)
 			continue;
 		ring->has_content = ring->has_content || p->content_bytes > WEFT_PACKET_HEADER;
-		ring->is_defined = ring->is_defined || p->stream_class != WEFT_CLASS_EVENTS;
+		ring->is_defined =
+		    ring->is_defined || p->stream_class == WEFT_CLASS_DEFINITIONS || p->stream_class == WEFT_CLASS_METADATA;
 		ring->wall_ns = p->wall_ns > ring->wall_ns ? p->wall_ns : ring->wall_ns;
 		ring->begin_ns = p->begin_ns > ring->begin_ns ? p->begin_ns : ring->begin_ns;
 	}

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/intern.h"
 #include "trace/format.h"
 
@@ -49,6 +50,7 @@ struct joined {
 	struct weft_module *modules;
 	struct weft_gap *gaps;
 	char *process;
+	struct weft_kernel_thread *threads; /* as the kernel was asked about them last */
 	struct weft_event out[BATCH];
 };
 
@@ -318,6 +320,7 @@ static void free_joined(struct joined *j)
 	free(j->modules);
 	free(j->gaps);
 	free(j->process);
+	free(j->threads);
 	free(j);
 }
 
@@ -334,12 +337,82 @@ static int join_save(const struct weft_trace *trace, weft_trace_file_fn *file, v
 	return WEFT_ENOTSUP;
 }
 
+/* ---- What the kernel said ---- */
+
+struct shifting {
+	const struct part *part;
+	weft_kernel_fn *each;
+	void *ctx;
+};
+
+static int shift_events(void *ctx, const struct weft_kernel_event *events, size_t count)
+{
+	const struct shifting *s = ctx;
+	struct weft_kernel_event shifted_events[BATCH];
+	int failed = 0;
+	for (size_t i = 0; i < count && !failed;) {
+		size_t n = 0;
+		for (; n < BATCH && i < count; n++, i++) {
+			shifted_events[n] = events[i];
+			shifted_events[n].time_ns = shifted(s->part, events[i].time_ns);
+		}
+		failed = s->each ? s->each(s->ctx, shifted_events, n) : 0;
+	}
+	return failed;
+}
+
+static bool add_threads(struct joined *j, struct weft_kernel_info *all, const struct weft_kernel_info *of_part)
+{
+	const size_t count = all->thread_count + of_part->thread_count;
+	struct weft_kernel_thread *grown = realloc(j->threads, (count ? count : 1) * sizeof *grown);
+	if (!grown)
+		return false;
+	j->threads = grown;
+	if (of_part->thread_count)
+		memcpy(grown + all->thread_count, of_part->threads, of_part->thread_count * sizeof *grown);
+	all->threads = grown;
+	all->thread_count = count;
+	return true;
+}
+
+static int join_kernel(struct weft_trace *trace, weft_kernel_fn *each, void *ctx, struct weft_kernel_info *info)
+{
+	struct joined *j = trace->state;
+	*info = (struct weft_kernel_info){.is_whole = true, .since_ns = INT64_MIN, .until_ns = INT64_MIN};
+	int any = 0;
+	for (size_t i = 0; i < j->count; i++) {
+		struct weft_kernel_info of_part;
+		struct shifting shifting = {&j->parts[i], each, ctx};
+		const int got = weft_trace_kernel(j->parts[i].trace, shift_events, &shifting, &of_part);
+		if (got < 0 || (got && !add_threads(j, info, &of_part)))
+			return got < 0 ? got : WEFT_ENOMEM;
+		if (!got)
+			continue;
+		any = 1;
+		info->is_whole &= of_part.is_whole;
+		if (of_part.since_ns != INT64_MIN)
+			info->since_ns = weft_max_ns(info->since_ns, shifted(&j->parts[i], of_part.since_ns));
+		info->until_ns = weft_max_ns(info->until_ns, shifted(&j->parts[i], of_part.until_ns));
+		info->level = of_part.level > info->level ? of_part.level : info->level;
+		info->why = of_part.why;
+		info->packets += of_part.packets;
+		info->bytes += of_part.bytes;
+		info->events += of_part.events;
+		info->lost += of_part.lost;
+		info->overwritten += of_part.overwritten;
+		info->processors = of_part.processors > info->processors ? of_part.processors : info->processors;
+		info->bound_ns = of_part.bound_ns > info->bound_ns ? of_part.bound_ns : info->bound_ns;
+	}
+	return any;
+}
+
 static enum weft_confidence join_probe(const struct weft_source *source)
 {
 	return WEFT_CONFIDENCE_NONE;
 }
 
-static const struct weft_trace_format format = {"session", join_probe, NULL, join_next, join_rewind, join_close, NULL, join_save};
+static const struct weft_trace_format format = {
+    "session", join_probe, NULL, join_next, join_rewind, join_close, NULL, join_save, join_kernel};
 
 static bool is_same(struct weft_str a, struct weft_str b)
 {

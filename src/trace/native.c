@@ -30,6 +30,7 @@ static void free_state(struct native *n)
 	weft_vec_free(&n->places);
 	weft_vec_free(&n->packets);
 	weft_vec_free(&n->definitions);
+	weft_vec_free(&n->kernel);
 	weft_vec_free(&n->changes);
 	weft_vec_free(&n->streams);
 	weft_vec_free(&n->cursors);
@@ -219,4 +220,4 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 #endif
 
 const struct weft_trace_format weft__format_native = {
-    "native", probe, open_trace, next, start, close_trace, weft__native_field, SAVE};
+    "native", probe, open_trace, next, start, close_trace, weft__native_field, SAVE, weft__native_kernel};

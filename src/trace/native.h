@@ -5,6 +5,7 @@
 #include "base/cursor.h"
 #include "base/vec.h"
 #include "trace/format.h"
+#include "trace/kernel.h"
 #include "trace/packet.h"
 #include "wire/wire.h"
 
@@ -15,7 +16,7 @@ struct native_place {
 	size_t offset;  /* of its header, in the blob */
 	uint64_t index; /* in the blob */
 	uint32_t blob;  /* index */
-	bool is_definitions;
+	bool is_definitions, is_kernel;
 };
 
 /* One packet that holds events or definitions, as it was when the trace was opened. */
@@ -99,6 +100,7 @@ struct native {
 	WEFT_VEC(struct native_place) places;
 	WEFT_VEC(struct native_packet) packets;     /* of events; by instance, then sequence */
 	WEFT_VEC(struct native_packet) definitions; /* by sequence */
+	WEFT_VEC(struct native_packet) kernel;      /* what the kernel said; by processor, then sequence */
 	WEFT_VEC(struct native_change) changes;     /* by instance, then time */
 	WEFT_VEC(struct weft_stream_info) streams;
 	WEFT_VEC(struct native_cursor) cursors;
@@ -126,7 +128,7 @@ struct native {
 	bool is_live;             /* its program may still write it */
 	/* Ticks: from then on events may be missing of streams that were copied before others; else UINT64_MAX. */
 	uint64_t doubtful;
-	bool is_ring, is_finished, is_hurried;
+	bool is_ring, is_finished, is_hurried, is_kernel_read;
 	/* How many packets there were when the recording ended, by instance; 0: not known.  And of definitions. */
 	WEFT_VEC(uint64_t) packets_made;
 	uint64_t definitions_made;
@@ -168,9 +170,19 @@ static inline struct weft_str weft__native_text(const struct native *n, uint16_t
 	return n->texts[key / NATIVE_PAGE_TEXTS][key % NATIVE_PAGE_TEXTS];
 }
 int weft__native_definitions(struct weft_trace *trace, struct weft_error *err);
+/* That of a key without a definition. */
+bool weft__native_is_unknown(struct weft_str text);
+/* Takes the definition of a string, site, place or module, whose bytes must stay, unless its key has one; 1, 0 or WEFT_ENOMEM. */
+int weft__native_define(struct native *n, const struct weft_wire_definition *definition);
+
+/* native_again.c: takes the definitions that streams tell again, and finds out whether a key is used that still has none. */
+int weft__native_look_again(struct weft_trace *trace);
 
 /* Notes that events of a stream are missing in that time; without memory for it the gap is lost. */
 void weft__native_gap(struct weft_trace *trace, struct weft_gap gap);
+
+/* native_kernel.c: as weft_trace_kernel(). */
+int weft__native_kernel(struct weft_trace *trace, weft_kernel_fn *each, void *ctx, struct weft_kernel_info *info);
 
 /* native_save.c */
 int weft__native_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx);
@@ -183,6 +195,9 @@ void weft__native_add_form(struct native *native, size_t extra);
 bool weft__native_read_field(
     const struct native *native, struct weft_cursor *in, const struct weft_wire_field *field, uint8_t id, struct weft_field *out);
 bool weft__native_field(const struct weft_trace *trace, const struct weft_event *event, unsigned index, struct weft_field *out);
+/* Reads one event of a packet of that version; *is_unknown: a key in it has no definition.  false: it is damaged. */
+bool weft__native_decode(
+    const struct native *n, unsigned version, struct weft_cursor *in, uint64_t *last, struct weft_event *out, bool *is_unknown);
 /* Where the first event later than `cut` (ticks) begins in a packet of which `size` bytes are there; `size` if there is none.
  * *last: when the last event before it was. */
 size_t weft__native_end_at(const struct native *n, const struct weft_packet *packet, const unsigned char *bytes, size_t size,

@@ -300,6 +300,31 @@ static bool decode_any(
 	return decode_op(n, in, id, e);
 }
 
+/* Whether the site of an event, whose bytes those are, has no definition. */
+static bool has_unknown_site(const struct native *n, const unsigned char *at)
+{
+	const bool extended = at[0] == WEFT_ID_EXTENDED;
+	const unsigned id = at[extended], has = weft__op_forms[id & WEFT_ID_OP].fields, word = id & WEFT_ID_WIDE ? 8 : 4;
+	if (!(has & WEFT_FIELD_SITE))
+		return false;
+	at += extended ? WEFT_EXTENDED_HEADER : WEFT_COMPACT_HEADER;
+	at += (has & WEFT_FIELD_A ? word : 0) + (has & WEFT_FIELD_B ? word : 0) + (has & WEFT_FIELD_KIND ? 1 : 0);
+	const uint16_t key = weft_load_u16(at);
+	return key != 0 && site_of(n, key) == WEFT_NO_SITE;
+}
+
+bool weft__native_decode(
+    const struct native *n, unsigned version, struct weft_cursor *in, uint64_t *last, struct weft_event *out, bool *is_unknown)
+{
+	const unsigned char *at = in->at;
+	const struct native_forms *forms = &n->forms[version - 1];
+	if (is_zeros(in) || !decode_any(n, forms, in, last, out))
+		return false;
+	*is_unknown = weft__native_is_unknown(out->text) ||
+		      (!forms->forms[at[at[0] == WEFT_ID_EXTENDED]].is_extra && has_unknown_site(n, at));
+	return true;
+}
+
 size_t weft__native_end_at(const struct native *n, const struct weft_packet *packet, const unsigned char *bytes, size_t size,
     uint64_t cut, uint64_t *last)
 {
@@ -462,6 +487,9 @@ void weft__native_fill(struct weft_trace *trace, struct native_cursor *c)
 		c->last = last;
 		c->at = in.at;
 		c->decoded++;
+		/* native_again.c has read it, if that was needed. */
+		if (e->op == WEFT_OP_DETAIL && e->kind == WEFT_DETAIL_DEFINITION)
+			continue;
 		count++;
 		e->time_ns = to_ns(n, last);
 		e->stream = c->stream;

@@ -180,12 +180,19 @@ int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, 
 
 /* ---- Definitions ---- */
 
+static const char unknown[] = "?";
+
 static struct weft_str *new_texts(void)
 {
 	struct weft_str *page = malloc(NATIVE_PAGE_TEXTS * sizeof *page);
 	for (int i = 0; page && i < NATIVE_PAGE_TEXTS; i++)
-		page[i] = (struct weft_str){"?", 1};
+		page[i] = (struct weft_str){unknown, 1};
 	return page;
+}
+
+bool weft__native_is_unknown(struct weft_str text)
+{
+	return text.ptr == unknown;
 }
 
 /* The text of a key, to be set; NULL: there is no memory. */
@@ -272,6 +279,49 @@ static int add_site(struct native *n, uint16_t key, struct weft_site site, uint3
 	return 1;
 }
 
+static uint32_t module_at(const struct native *n, uint16_t key)
+{
+	return key < n->module_index.count ? n->module_index.items[key] : WEFT_NO_SITE;
+}
+
+static int add_module(struct native *n, uint16_t key, struct weft_module module)
+{
+	while (n->module_index.count <= key) {
+		uint32_t *slot = weft_vec_push(&n->module_index);
+		if (!slot)
+			return WEFT_ENOMEM;
+		*slot = WEFT_NO_SITE;
+	}
+	struct weft_module *slot = weft_vec_push(&n->modules);
+	if (!slot)
+		return WEFT_ENOMEM;
+	*slot = module;
+	n->module_index.items[key] = (uint32_t)(n->modules.count - 1);
+	return 1;
+}
+
+int weft__native_define(struct native *n, const struct weft_wire_definition *d)
+{
+	const struct weft_str text = {d->text, d->text_bytes}, second = {d->second, d->second_bytes}, none = {"", 0};
+	const bool is_site = d->what == WEFT_DEFINE_SITE;
+	if (d->what == WEFT_DEFINE_STRING) {
+		struct weft_str *at = text_at(n, d->key);
+		if (at && weft__native_is_unknown(*at))
+			*at = text;
+		return at ? 1 : WEFT_ENOMEM;
+	}
+	if (d->what == WEFT_DEFINE_MODULE)
+		return module_at(n, d->key) != WEFT_NO_SITE
+			   ? 0
+			   : add_module(n, d->key,
+				 (struct weft_module){.address = d->address, .size = d->size, .path = text, .build_id = second});
+	if (d->key < n->key_count && n->site_index[d->key] != WEFT_NO_SITE)
+		return 0;
+	const struct weft_site site = {
+	    .line = d->line, .offset = d->address, .file = is_site ? text : none, .function = is_site ? second : none};
+	return add_site(n, d->key, site, is_site ? WEFT_NO_SITE : module_at(n, d->module));
+}
+
 static int read_site(struct native *n, struct weft_cursor *in)
 {
 	uint16_t key;
@@ -288,7 +338,7 @@ static int read_place(struct native *n, struct weft_cursor *in)
 	struct weft_site site = {.file = {"", 0}, .function = {"", 0}};
 	if (!weft_read_u16(in, &key) || !weft_read_u16(in, &module) || !weft_read_u64(in, &site.offset))
 		return 0;
-	return add_site(n, key, site, module < n->module_index.count ? n->module_index.items[module] : WEFT_NO_SITE);
+	return add_site(n, key, site, module_at(n, module));
 }
 
 static int read_module(struct native *n, struct weft_cursor *in)
@@ -298,18 +348,7 @@ static int read_module(struct native *n, struct weft_cursor *in)
 	if (!weft_read_u16(in, &key) || !weft_read_u64(in, &module.address) || !weft_read_u64(in, &module.size) ||
 	    !weft_read_string(in, &module.path) || !weft_read_string(in, &module.build_id))
 		return 0;
-	while (n->module_index.count <= key) {
-		uint32_t *slot = weft_vec_push(&n->module_index);
-		if (!slot)
-			return WEFT_ENOMEM;
-		*slot = WEFT_NO_SITE;
-	}
-	struct weft_module *slot = weft_vec_push(&n->modules);
-	if (!slot)
-		return WEFT_ENOMEM;
-	*slot = module;
-	n->module_index.items[key] = (uint32_t)(n->modules.count - 1);
-	return 1;
+	return add_module(n, key, module);
 }
 
 static int read_thread(struct native *n, struct weft_cursor *in, uint64_t time)
@@ -431,6 +470,8 @@ int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 		weft__trace_place(trace, 1);
 		trace->info.lacks_names = true;
 	}
+	trace->info.lacks_names |= n->definitions.count == 0 && n->packets.count > 0;
+	whole = whole && (!trace->info.lacks_names || weft__native_look_again(trace) == WEFT_OK);
 	/* Now that the modules do not move any more. */
 	for (size_t i = 0; i < n->sites.count && whole; i++)
 		if (n->site_modules.items[i] != WEFT_NO_SITE)

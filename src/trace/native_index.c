@@ -113,9 +113,11 @@ static int note_packet(struct weft_trace *trace, const struct native_place *plac
 		weft__trace_skip(trace, blob, place->index, place->offset, size, "a packet header with impossible sizes");
 	else if (n->has_uuid && memcmp(packet.uuid, n->uuid, sizeof n->uuid) != 0)
 		weft__trace_skip(trace, blob, place->index, place->offset, size, "a packet of another trace");
-	else if (fault == WEFT_PACKET_CLASS)
+	else if (fault == WEFT_PACKET_CLASS) {
+		/* Others may say more of a program than this version knows: the program's own events are not in there. */
 		weft__trace_skip(trace, blob, place->index, place->offset, size, "a packet of no known class");
-	else if (fault == WEFT_PACKET_FINE && packet.stream_class == WEFT_CLASS_METADATA) {
+		weft__trace_place(trace, 1);
+	} else if (fault == WEFT_PACKET_FINE && packet.stream_class == WEFT_CLASS_METADATA) {
 		uint64_t left = blob->size - place->offset, content = packet.content_bytes < left ? packet.content_bytes : left;
 		learn_trace(n, &packet);
 		if (content >= packet.header_bytes)
@@ -127,6 +129,7 @@ static int note_packet(struct weft_trace *trace, const struct native_place *plac
 			return weft__native_no_memory(err);
 		*slot = *place;
 		slot->is_definitions = packet.stream_class == WEFT_CLASS_DEFINITIONS;
+		slot->is_kernel = packet.stream_class == WEFT_CLASS_KERNEL;
 		if (fault == WEFT_PACKET_FINE)
 			learn_trace(n, &packet);
 	}
@@ -151,8 +154,12 @@ int weft__native_find(struct weft_trace *trace, uint32_t blob_index, struct weft
 		size_t found = find_packet(blob, at, &zeros);
 		for (int tries = 0; found != at && !zeros && tries < 3 && look_again(trace, blob, at, found); tries++)
 			found = find_packet(blob, at, &zeros);
-		if (found != at && !zeros)
+		if (found != at && !zeros) {
 			weft__trace_skip(trace, blob, WEFT_NO_OFFSET, at, found - at, "bytes that are no packet");
+			/* A file that ends in its header.  Who ended the recording tells what there was. */
+			if (blob->size < sizeof(struct weft_packet_header) && ((struct native *)trace->state)->is_finished)
+				weft__trace_place(trace, 1);
+		}
 		if (found == blob->size)
 			break;
 		place.offset = found;
@@ -204,7 +211,7 @@ static size_t trim_content(struct weft_trace *trace, const struct native_place *
 		    "zeros in place of events, as if a page had never reached the disk");
 	trace->info.lacks_names |= place->is_definitions && whole < packet->content_bytes;
 	/* In a file with more than one packet, whoever cut one off cut off what came after it, too. */
-	if (place->is_definitions || (whole >= packet->header_bytes && trace->source.blob_count > 1))
+	if (place->is_definitions || place->is_kernel || (whole >= packet->header_bytes && trace->source.blob_count > 1))
 		weft__trace_place(trace, trace->info.unplaced_count - before);
 	return whole;
 }
@@ -212,7 +219,9 @@ static size_t trim_content(struct weft_trace *trace, const struct native_place *
 static int keep_packet(
     struct native *n, const struct native_place *place, const struct weft_packet *packet, const unsigned char *bytes, bool is_cut)
 {
-	struct native_packet *slot = place->is_definitions ? weft_vec_push(&n->definitions) : weft_vec_push(&n->packets);
+	struct native_packet *slot = place->is_definitions ? weft_vec_push(&n->definitions)
+				     : place->is_kernel    ? weft_vec_push(&n->kernel)
+							   : weft_vec_push(&n->packets);
 	if (!slot)
 		return WEFT_ENOMEM;
 	*slot = (struct native_packet){
@@ -562,6 +571,7 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 		n->clock.hz = 1000000000;
 	weft_sort(n->packets.items, n->packets.count, sizeof *n->packets.items, compare_packets);
 	weft_sort(n->definitions.items, n->definitions.count, sizeof *n->definitions.items, compare_packets);
+	weft_sort(n->kernel.items, n->kernel.count, sizeof *n->kernel.items, compare_packets);
 	correct_clock(trace);
 	status = weft__native_definitions(trace, err);
 	return status < 0 ? status : make_streams(trace, err);

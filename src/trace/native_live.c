@@ -47,7 +47,7 @@ static bool add_slots(struct live *live)
 	for (; live->known_places < n->places.count; live->known_places++) {
 		const struct native_place *place = &n->places.items[live->known_places];
 		const struct weft_blob *blob = &source->blobs[place->blob];
-		if (place->is_definitions)
+		if (place->is_definitions || place->is_kernel)
 			continue;
 		struct weft_slot *slot = weft_vec_push(&live->slots);
 		size_t *index = slot ? weft_vec_push(&live->places) : NULL;
@@ -186,13 +186,15 @@ static int take_events(struct live *live, uint64_t cut)
 	return status;
 }
 
-/* Copied last: they define what all of the events refer to. */
-static int take_definitions(struct live *live)
+/* Copied last: definitions say what all of the events refer to.  What the kernel said, weft record writes, each processor by
+ * itself.
+ */
+static int take_others(struct live *live)
 {
 	struct native *n = live->trace->state;
 	for (size_t i = 0; i < n->places.count; i++) {
 		const struct native_place *place = &n->places.items[i];
-		if (!place->is_definitions)
+		if (!place->is_definitions && !place->is_kernel)
 			continue;
 		const struct weft_packet_memory memory = weft__native_memory(&live->blobs[place->blob]);
 		struct weft_packet_copy copy;
@@ -215,7 +217,7 @@ int weft__native_take_live(struct weft_trace *trace, struct weft_error *err)
 	/* Once more: definitions may have needed another file. */
 	if (status == WEFT_OK)
 		status = find_more(&live, err);
-	if (status == WEFT_OK && (!add_slots(&live) || take_events(&live, cut) < 0 || take_definitions(&live) < 0))
+	if (status == WEFT_OK && (!add_slots(&live) || take_events(&live, cut) < 0 || take_others(&live) < 0))
 		status = weft__native_no_memory(err);
 	for (size_t i = 0; i < live.slots.count; i++)
 		free(live.slots.items[i].copy.bytes);

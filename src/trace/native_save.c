@@ -88,7 +88,7 @@ static int save_names(const struct native *n, weft_trace_file_fn *file, void *ct
 			const struct weft_wire_definition d = definition_of(&n->sites.items[n->site_index[key]], key);
 			bytes += weft__definition_bytes(&d);
 		}
-	if (bytes == sizeof(struct weft_packet_header))
+	if (bytes == sizeof(struct weft_packet_header) || n->definitions.count == 0)
 		return WEFT_OK;
 	unsigned char *packet = malloc(bytes), *at = packet + sizeof(struct weft_packet_header);
 	if (!packet)
@@ -134,6 +134,12 @@ int weft__native_save(const struct weft_trace *trace, weft_trace_file_fn *file, 
 		const struct native_packet *p = &n->packets.items[i];
 		number = i && p[-1].instance == p->instance ? number + 1 : 0;
 		snprintf(name, sizeof name, "stream-%" PRIu32 "-%" PRIu64, p->instance, number);
+		status = save_packet(p, name, file, ctx);
+	}
+	for (size_t i = 0; i < n->kernel.count && status == WEFT_OK; i++) {
+		const struct native_packet *p = &n->kernel.items[i];
+		number = i && p[-1].instance == p->instance ? number + 1 : 0;
+		snprintf(name, sizeof name, "kernel-%" PRIu32 "-%" PRIu64, p->instance, number);
 		status = save_packet(p, name, file, ctx);
 	}
 	const struct weft_blob *metadata = trace->source.is_dir ? weft_source_find(&trace->source, "metadata") : NULL;

@@ -391,4 +391,5 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 	return 1;
 }
 
-const struct weft_trace_format weft__format_sexp = {"sexp", probe, open_trace, next, rewind_events, close_trace, NULL, NULL};
+const struct weft_trace_format weft__format_sexp = {
+    "sexp", probe, open_trace, next, rewind_events, close_trace, NULL, NULL, NULL};

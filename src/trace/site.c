@@ -79,6 +79,17 @@ struct weft_str weft_module_short_name(const struct weft_module *module)
 	return name;
 }
 
+struct weft_str weft_site_library(const struct weft_site *site)
+{
+	static const char program[] = "the program";
+	struct weft_str folder = site->file;
+	if (site->module)
+		return weft_module_short_name(site->module);
+	while (folder.len > 0 && folder.ptr[folder.len - 1] != '/')
+		folder.len--;
+	return folder.len > 1 ? (struct weft_str){folder.ptr, folder.len - 1} : (struct weft_str){program, sizeof program - 1};
+}
+
 static size_t add_text(char *buf, size_t size, size_t at, struct weft_str text)
 {
 	return at + (at < size ? weft_utf8_copy(buf + at, size - at, text) : text.len);

@@ -277,6 +277,12 @@ int weft_trace_save(const struct weft_trace *trace, weft_trace_file_fn *file, vo
 	return status < 0 ? weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status)) : WEFT_OK;
 }
 
+int weft_trace_kernel(struct weft_trace *trace, weft_kernel_fn *each, void *ctx, struct weft_kernel_info *info)
+{
+	*info = (struct weft_kernel_info){0};
+	return trace->format->kernel ? trace->format->kernel(trace, each, ctx, info) : 0;
+}
+
 void weft_trace_rewind(struct weft_trace *trace)
 {
 	trace->format->rewind(trace);

@@ -177,6 +177,9 @@ int weft_trace_name_site(struct weft_trace *trace, uint32_t site, struct weft_st
 /* The name of its file without what all have and without its version: "libuv.so.1.0.0" is "libuv".  NULL: empty. */
 struct weft_str weft_module_short_name(const struct weft_module *module);
 
+/* What a site is a part of: the module of its code, or the folder of its source; of a source in no folder "the program". */
+struct weft_str weft_site_library(const struct weft_site *site);
+
 /* What a site is called, in one line: "function (file.c:12)", or what is known of that; "libuv+0x8a8c0" for a place in machine
  * code without a name, with the module's name shortened.  Valid UTF-8, terminated; returns the whole length, as snprintf does. */
 size_t weft_site_format(const struct weft_site *site, char *buf, size_t size);

@@ -10,6 +10,7 @@
 #include "base/idmap.h"
 #include "base/search.h"
 #include "base/sort.h"
+#include "layout/group.h"
 #include "view/index.h"
 
 bool weft_folding_has(const struct weft_folding *folding, const char *query)
@@ -60,6 +61,7 @@ struct finding {
 	const struct weft_layout *whole;
 	const uint64_t *only;
 	uint32_t *leader_of;
+	uint16_t *group_of;     /* by promise, where rows are in groups; or NULL */
 	bool *folded;           /* by track */
 	uint32_t *track_leader; /* by track: on whose line it stands */
 	struct weft_idmap map;  /* from group_key() to the first of the group */
@@ -73,19 +75,21 @@ static bool is_in(const struct finding *f, uint32_t promise)
 static int64_t group_key(const struct finding *f, uint32_t promise)
 {
 	const struct weft_promise *p = &f->model->promises[promise];
+	if (f->group_of)
+		return (int64_t)((uint64_t)f->group_of[promise] << 16 | p->kind);
 	return (int64_t)((uint64_t)(f->whole->track_of[promise] + 1) << 32 | (uint64_t)p->stream << 16 | p->kind);
 }
 
 /* What matches: an actor's track, or a member of a group, of which the first to begin becomes the leader. */
 static bool add_match(struct finding *f, uint32_t promise, uint64_t *matched)
 {
-	const struct weft_track *track = weft_layout_track(f->whole, promise);
+	const struct weft_track *track = f->group_of ? NULL : weft_layout_track(f->whole, promise);
 	const struct weft_promise *promises = f->model->promises;
 	if (track) {
 		f->folded[track - f->whole->tracks] = true;
 		return true;
 	}
-	if (weft_kind_has(promises[promise].kind, WEFT_TRAIT_ACTOR))
+	if (!f->group_of && weft_kind_has(promises[promise].kind, WEFT_TRAIT_ACTOR))
 		return true;
 	matched[promise / 64] |= 1ull << promise % 64;
 	uint32_t first = weft_idmap_get(&f->map, group_key(f, promise));
@@ -169,8 +173,16 @@ int weft_folding_find(uint32_t **leader_of, const struct weft_folding *folding, 
 {
 	struct finding f = {.model = model, .whole = whole, .only = only};
 	*leader_of = NULL;
-	if (folding->count == 0 && (folding->depth == 0 || !whole->track_of))
+	bool is_grouped = folding->rows_by != WEFT_ROWS_BY_THREAD;
+	if (folding->count == 0 && (folding->depth == 0 || !whole->track_of || is_grouped))
 		return WEFT_OK;
+	if (is_grouped) {
+		size_t count;
+		bool is_rest;
+		int status = weft_groups_find(&f.group_of, &count, &is_rest, model, folding->rows_by, err);
+		if (status < 0)
+			return status;
+	}
 	uint64_t *matched = calloc(model->promise_count / 64 + 1, sizeof *matched);
 	f.leader_of = malloc((model->promise_count + 1) * sizeof *f.leader_of);
 	f.folded = calloc(whole->track_count + 1, sizeof *f.folded);
@@ -180,7 +192,7 @@ int weft_folding_find(uint32_t **leader_of, const struct weft_folding *folding, 
 	for (size_t i = 0; done && !only && i < whole->fold_count; i++)
 		for (uint32_t k = 1; k < whole->folds[i].count; k++)
 			f.leader_of[whole->folded[whole->folds[i].first + k]] = whole->folds[i].leader;
-	int64_t by_depth = done && folding->depth > 0 && whole->track_of ? fold_depth(&f, folding) : 0;
+	int64_t by_depth = done && folding->depth > 0 && whole->track_of && !is_grouped ? fold_depth(&f, folding) : 0;
 	done = done && by_depth >= 0;
 	for (size_t q = 0; done && q < folding->count; q++) {
 		struct weft_query query;
@@ -197,6 +209,7 @@ int weft_folding_find(uint32_t **leader_of, const struct weft_folding *folding, 
 	free(matched);
 	free(f.folded);
 	free(f.track_leader);
+	free(f.group_of);
 	weft_idmap_finish(&f.map);
 	if (!done) {
 		free(f.leader_of);

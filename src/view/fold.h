@@ -20,6 +20,8 @@ struct weft_folding {
 	int depth; /* tracks in so many others, the outermost being in 1, are folded where enough belongs to them; 0: none */
 	int64_t opened[WEFT_OPENED_MOST]; /* but not those of these actors, by id */
 	size_t opened_count;
+	enum weft_rows_by
+	    rows_by; /* with groups there are no tracks: of any promises that match, those of one kind and group fold */
 };
 
 /* Opens what is folded for its depth, or closes it again; false if too many are open. */

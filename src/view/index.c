@@ -116,38 +116,54 @@ enum weft_arrow weft__arrow_of(const struct weft_model *model, const struct weft
 	}
 }
 
-/* What the promises of a fold that was made by hand do to each other. */
-static bool is_inside(const struct weft_layout *layout, const struct weft_link *link)
+bool weft__is_inside(const struct weft_index *x, const struct weft_link *link)
 {
-	bool by_hand = layout->fold_count > 0 && (layout->folds[0].is_track || layout->folds[0].is_group);
-	return by_hand && layout->rows[link->from] == layout->rows[link->to];
+	return x->fold_of && x->fold_of[link->from] != WEFT_NONE && x->fold_of[link->from] == x->fold_of[link->to];
 }
 
 /* The system's deeds are not drawn, nor what a promise does to itself. */
 bool weft__is_arrow(const struct weft_layout *layout, const struct weft_link *link)
 {
 	return link->from != link->to && link->from != WEFT_SYSTEM && link->to != WEFT_SYSTEM && link->from != WEFT_NONE &&
-	       link->to != WEFT_NONE && layout->rows[link->from] != WEFT_NONE && layout->rows[link->to] != WEFT_NONE &&
-	       !is_inside(layout, link);
+	       link->to != WEFT_NONE && layout->rows[link->from] != WEFT_NONE && layout->rows[link->to] != WEFT_NONE;
+}
+
+static bool index_folds(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
+{
+	if (layout->fold_count == 0 || (!layout->folds[0].is_track && !layout->folds[0].is_group))
+		return true;
+	x->fold_of = malloc(model->promise_count * sizeof *x->fold_of);
+	if (!x->fold_of)
+		return false;
+	memset(x->fold_of, 0xff, model->promise_count * sizeof *x->fold_of); /* WEFT_NONE */
+	for (uint32_t f = 0; f < layout->fold_count; f++)
+		for (uint32_t k = 0; k < layout->folds[f].count; k++)
+			x->fold_of[layout->folded[layout->folds[f].first + k]] = f;
+	return true;
 }
 
 static bool index_arrows(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
 {
+	enum { INSIDE = WEFT_ARROWS, NONE = 2 * WEFT_ARROWS };
 	uint8_t *class = malloc(model->link_count + 1);
-	if (!class)
-		return false;
-	size_t count[WEFT_ARROWS + 1] = {0};
-	for (size_t i = 0; i < model->link_count; i++) {
-		class[i] =
-		    (uint8_t)(weft__is_arrow(layout, &model->links[i]) ? weft__arrow_of(model, &model->links[i]) : WEFT_ARROWS);
+	size_t count[NONE + 1] = {0};
+	bool done = class && index_folds(x, model, layout);
+	for (size_t i = 0; i < model->link_count && done; i++) {
+		const struct weft_link *link = &model->links[i];
+		int arrow = weft__is_arrow(layout, link) ? (int)weft__arrow_of(model, link) : NONE;
+		class[i] = (uint8_t)(arrow < NONE && weft__is_inside(x, link) ? INSIDE + arrow : arrow);
 		count[class[i]]++;
 	}
-	bool done = true;
-	for (int a = 0; a < WEFT_ARROWS; a++)
-		done = (x->arrows[a] = malloc((count[a] + 1) * sizeof *x->arrows[a])) && done;
+	for (int a = 0; a < WEFT_ARROWS && done; a++) {
+		x->arrows[a] = malloc((count[a] + 1) * sizeof *x->arrows[a]);
+		x->inside[a] = malloc((count[INSIDE + a] + 1) * sizeof *x->inside[a]);
+		done = x->arrows[a] && x->inside[a];
+	}
 	for (size_t i = 0; done && i < model->link_count; i++)
-		if (class[i] < WEFT_ARROWS)
+		if (class[i] < INSIDE)
 			x->arrows[class[i]][x->arrow_count[class[i]]++] = (uint32_t)i;
+		else if (class[i] < NONE)
+			x->inside[class[i] - INSIDE][x->inside_count[class[i] - INSIDE]++] = (uint32_t)i;
 	free(class);
 	return done;
 }
@@ -210,7 +226,8 @@ static bool index_stretches(struct weft_intervals *tracks, const struct bands *b
 
 static bool index_sleeps(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
 {
-	size_t bands = layout->band_count > 1 ? layout->band_count : 1;
+	/* Groups have no OS thread of their own. */
+	size_t bands = layout->band_count > 1 && layout->rows_by == WEFT_ROWS_BY_THREAD ? layout->band_count : 1;
 	bool merged = bands == 1 && model->trace->stream_count > 1;
 	const struct weft_stretch *sleeps = merged ? model->lulls : model->sleeps;
 	size_t sleep_count = merged ? model->lull_count : model->sleep_count;
@@ -287,8 +304,11 @@ void weft__index_destroy(struct weft_index *x, const struct weft_model *model)
 		return;
 	for (int l = 0; l < WEFT__BOX_LEVELS; l++)
 		free(x->boxes[l]);
-	for (int a = 0; a < WEFT_ARROWS; a++)
+	for (int a = 0; a < WEFT_ARROWS; a++) {
 		free(x->arrows[a]);
+		free(x->inside[a]);
+	}
+	free(x->fold_of);
 	for (size_t c = 0; x->counters && c < model->counter_count; c++) {
 		free(x->counters[c].level[0]);
 		free(x->counters[c].level[1]);
@@ -324,10 +344,9 @@ size_t weft__counter_from(const struct weft_counter *counter, size_t i, int64_t 
 	return WEFT_FIRST_NEAR(k, i, counter->count, counter->samples[k].time_ns >= time_ns);
 }
 
-size_t weft__arrow_from(const struct weft_index *x, const struct weft_model *model, enum weft_arrow arrow, int64_t time_ns)
+size_t weft__link_from(const struct weft_model *model, const uint32_t *links, size_t count, int64_t time_ns)
 {
-	const uint32_t *list = x->arrows[arrow];
-	return WEFT_FIRST(k, 0, x->arrow_count[arrow], model->links[list[k]].time_ns >= time_ns);
+	return WEFT_FIRST(k, 0, count, model->links[links[k]].time_ns >= time_ns);
 }
 
 uint64_t weft__intervals_covered(const struct weft_intervals *t, size_t i, size_t end, int64_t from_ns, int64_t to_ns)

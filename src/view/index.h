@@ -50,6 +50,11 @@ struct weft_index {
 	uint32_t *arrows[WEFT_ARROWS]; /* numbers of links, in time order */
 	size_t arrow_count[WEFT_ARROWS];
 
+	/* What the promises of one fold that was made by hand do to each other, likewise: it is counted, not drawn. */
+	uint32_t *inside[WEFT_ARROWS];
+	size_t inside_count[WEFT_ARROWS];
+	uint32_t *fold_of; /* by promise: its fold, or WEFT_NONE; NULL: none was made by hand */
+
 	/* Sleeps and pauses of each band.  If there is but one band or none, it has the pauses of all streams, and sleeps where
 	 * all do. */
 	size_t band_count;
@@ -101,9 +106,10 @@ struct weft_arrow_ends weft__arrow_ends(const struct weft_model *model, const st
 
 /* Whether a link is drawn as an arrow, and as which. */
 bool weft__is_arrow(const struct weft_layout *layout, const struct weft_link *link);
+bool weft__is_inside(const struct weft_index *index, const struct weft_link *link); /* one fold */
 enum weft_arrow weft__arrow_of(const struct weft_model *model, const struct weft_link *link);
 
-/* The first arrow of a class whose link's time is at or after a time. */
-size_t weft__arrow_from(const struct weft_index *index, const struct weft_model *model, enum weft_arrow arrow, int64_t time_ns);
+/* The first link of a list whose time is at or after a time. */
+size_t weft__link_from(const struct weft_model *model, const uint32_t *links, size_t count, int64_t time_ns);
 
 #endif

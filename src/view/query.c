@@ -18,6 +18,7 @@ static const struct {
     {"kind", WEFT_TERM_KIND, NULL},
     {"site", WEFT_TERM_SITE, NULL},
     {"failure", WEFT_TERM_FAILURE, NULL},
+    {"library", WEFT_TERM_LIBRARY, NULL},
     {"id", WEFT_TERM_ID, "a number, as id:18"},
     {"longer", WEFT_TERM_LONGER, "a time, as longer:5ms"},
     {"shorter", WEFT_TERM_SHORTER, "a time, as shorter:5ms"},
@@ -111,7 +112,7 @@ static int add_term(struct weft_query *q, size_t *used, const struct word *w, st
 		example = fields[i].example;
 		from = w->colon + 1;
 	}
-	if (name && term.kind <= WEFT_TERM_FAILURE && from < w->len && w->text[from] == '=') {
+	if (name && term.kind <= WEFT_TERM_LIBRARY && from < w->len && w->text[from] == '=') {
 		term.is_whole = true;
 		from++;
 	}
@@ -200,13 +201,15 @@ static uint32_t terms_in_text(struct weft_query *q, const struct weft_model *mod
 
 static uint32_t look_at_site(const struct weft_query *q, const struct weft_site *s)
 {
-	char place[512]; /* "file.c:12 function", as it is written elsewhere */
+	char place[512], own[512]; /* "file.c:12 function" and "function (file.c:12)", as it is written elsewhere */
 	int len = snprintf(place, sizeof place, "%.*s:%" PRIu32 " %.*s", (int)s->file.len, s->file.len ? s->file.ptr : "",
 	    s->line, (int)s->function.len, s->function.len ? s->function.ptr : "");
-	if (weft_site_is_place(s))
-		len = (int)weft_site_format(s, place, sizeof place);
 	len = len < (int)sizeof place ? len : (int)sizeof place - 1;
-	return terms_in(q, s->function) | terms_in(q, s->file) | terms_in(q, (struct weft_str){place, (uint32_t)len});
+	uint32_t found = terms_in(q, s->function) | terms_in(q, s->file) | terms_in(q, (struct weft_str){place, (uint32_t)len});
+	size_t own_len = weft_site_format(s, own, sizeof own);
+	found |= terms_in(q, (struct weft_str){own, (uint32_t)(own_len < sizeof own ? own_len : sizeof own - 1)});
+	const uint32_t of_library = q->of_kind[WEFT_TERM_LIBRARY];
+	return (found & ~of_library) | (of_library ? terms_in(q, weft_site_library(s)) & of_library : 0);
 }
 
 static uint32_t terms_in_site(struct weft_query *q, const struct weft_model *model, uint32_t site)
@@ -306,8 +309,9 @@ bool weft_query_matches(struct weft_query *q, const struct weft_model *model, ui
 		found |= terms_in_kind(q, model, p->kind) & (texts | of[WEFT_TERM_KIND]);
 	if ((texts | of[WEFT_TERM_FAILURE]) && p->failure != WEFT_NONE)
 		found |= terms_in_text(q, model, p->failure) & (texts | of[WEFT_TERM_FAILURE]);
-	if ((texts | of[WEFT_TERM_SITE]) && p->site != WEFT_NONE)
-		found |= terms_in_site(q, model, p->site) & (texts | of[WEFT_TERM_SITE]);
+	uint32_t sites = texts | of[WEFT_TERM_SITE] | of[WEFT_TERM_LIBRARY];
+	if (sites && p->site != WEFT_NONE)
+		found |= terms_in_site(q, model, p->site) & sites;
 	if ((all & ~found) & (texts | of[WEFT_TERM_LABEL]))
 		found |= terms_in_labels(q, model, p) & (texts | of[WEFT_TERM_LABEL]);
 	if ((all & ~found) & texts)
@@ -324,6 +328,7 @@ static bool term_implies(
 	case WEFT_TERM_KIND:
 	case WEFT_TERM_SITE:
 	case WEFT_TERM_FAILURE:
+	case WEFT_TERM_LIBRARY:
 		return (s->kind == t->kind || (t->kind == WEFT_TERM_TEXT && s->kind <= WEFT_TERM_FAILURE)) &&
 		       (s->is_whole || !t->is_whole) && has(b, t, (struct weft_str){a->text + s->first, s->len});
 	case WEFT_TERM_ID: return s->kind == t->kind && s->value == t->value;
@@ -359,6 +364,19 @@ static size_t add_like(char *buf, size_t at, const char *name, struct weft_str t
 	int n = snprintf(buf + at, WEFT_QUERY_BYTES + 1 - at, "%s%s:%s\"%.*s\"", at ? " " : "", name, len == text.len ? "=" : "",
 	    (int)len, text.ptr);
 	return n > 0 && at + (size_t)n <= WEFT_QUERY_BYTES ? at + (size_t)n : at;
+}
+
+bool weft_query_of_site(const struct weft_model *model, uint32_t promise, bool library, char buf[WEFT_QUERY_BYTES + 1])
+{
+	const struct weft_promise *p = &model->promises[promise];
+	char place[256];
+	if (p->site == WEFT_NONE)
+		return false;
+	const struct weft_site *site = &model->trace->sites[p->site];
+	if (library)
+		return add_like(buf, 0, "library", weft_site_library(site)) > 0;
+	size_t len = weft_site_format(site, place, sizeof place);
+	return add_like(buf, 0, "site", (struct weft_str){place, (uint32_t)(len < sizeof place ? len : sizeof place - 1)}) > 0;
 }
 
 size_t weft_query_like(const struct weft_model *model, uint32_t promise, char buf[WEFT_QUERY_BYTES + 1])

@@ -3,6 +3,7 @@
  *   arp            a label, the kind, the failure, the site or the id has it (ASCII letters in either case)
  *   "a b"          with a space in it; also  label:"a b"
  *   label:x  kind:x  site:x  failure:x      only there;  label:=x  the whole of it
+ *   library:x                               the library whose code created it, or the folder of its source
  *   id:18          that recorded id
  *   failed  pending                         how it ended: failed, or should have ended and never did; was not heard of again
  *   longer:5ms  shorter:5ms                 from its start to its end
@@ -22,6 +23,7 @@ enum weft_term_kind {
 	WEFT_TERM_KIND,
 	WEFT_TERM_SITE,
 	WEFT_TERM_FAILURE,
+	WEFT_TERM_LIBRARY,
 	WEFT_TERM_ID,
 	WEFT_TERM_FAILED,
 	WEFT_TERM_PENDING,
@@ -47,7 +49,7 @@ struct weft_query {
 	uint32_t changes; /* terms that may have a part of a counter's change: "gntref+1" */
 	char text[WEFT_QUERY_BYTES];
 	uint32_t kinds[UINT8_MAX + 1]; /* by number: the terms and WEFT_QUERY_KNOWN; 0: not looked at yet */
-	uint32_t *texts, *sites;       /* the same; NULL: nothing is remembered */
+	uint32_t *texts, *sites;       /* the same, of a site also the terms about its library; NULL: nothing is remembered */
 };
 
 #define WEFT_QUERY_KNOWN (1u << WEFT_QUERY_TERMS)
@@ -69,5 +71,8 @@ bool weft_query_narrows(const struct weft_query *query, const struct weft_query 
 /* Writes a query that finds all promises with the same label and kind, or without a label the same site and kind; terminated, at
  * most WEFT_QUERY_BYTES long.  Returns its length. */
 size_t weft_query_like(const struct weft_model *model, uint32_t promise, char buf[WEFT_QUERY_BYTES + 1]);
+
+/* The same of all promises of its site, or of its library; false if its site is not known. */
+bool weft_query_of_site(const struct weft_model *model, uint32_t promise, bool library, char buf[WEFT_QUERY_BYTES + 1]);
 
 #endif

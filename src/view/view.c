@@ -147,7 +147,7 @@ static uint32_t row_of_slot(const struct weft_view *v, double slot);
 
 static double slots_of(const struct weft_view *v, uint32_t rows)
 {
-	return (double)rows + (v->layout->band_count > 1 ? (double)v->layout->band_count : 0);
+	return (double)rows + (double)weft_layout_headers(v->layout);
 }
 
 static size_t shown_words(const struct weft_view *v)
@@ -163,11 +163,25 @@ static void show_rows(uint64_t *shown, uint32_t first, uint32_t last)
 	}
 }
 
+/* Of some promises that stand next to each other, the first on that row; those of one row do not overlap. */
+static void show_alive_of(struct weft_view *v, uint32_t row, size_t i, size_t end, int64_t from_ns, int64_t to_ns)
+{
+	const struct weft_index *x = v->index;
+	for (; i < end; row++) {
+		size_t row_end = v->layout->row_begin[row + 1] < end ? v->layout->row_begin[row + 1] : end;
+		if (row_end > i && !weft_view_is_shown(v, row)) {
+			i = WEFT_FIRST(k, i, row_end, x->end[k] >= from_ns);
+			if (i < row_end && x->start[i] <= to_ns)
+				v->shown[row / 64] |= (uint64_t)1 << row % 64;
+		}
+		i = row_end;
+	}
+}
+
 /* Shows the rows on which something is alive from..to; those of a whole box at once if all of it is. */
 static void show_alive(struct weft_view *v, int64_t from_ns, int64_t to_ns)
 {
 	const struct weft_index *x = v->index;
-	const struct weft_layout *l = v->layout;
 	struct {
 		int level;
 		size_t box;
@@ -188,14 +202,13 @@ static void show_alive(struct weft_view *v, int64_t from_ns, int64_t to_ns)
 			continue;
 		}
 		end = end < last ? end : last;
-		for (size_t i = at * (level ? WEFT__BOX_FAN : WEFT__BOX_PROMISES); i < end; i++) {
-			if (level > 0) {
-				stack[height].level = level - 1;
-				stack[height++].box = i;
-			} else if (x->end[i] >= from_ns && x->start[i] <= to_ns) {
-				uint32_t row = l->rows[l->by_row[i]];
-				v->shown[row / 64] |= (uint64_t)1 << row % 64;
-			}
+		if (level == 0) {
+			show_alive_of(v, box->first_row, at * WEFT__BOX_PROMISES, end, from_ns, to_ns);
+			continue;
+		}
+		for (size_t i = at * WEFT__BOX_FAN; i < end; i++) {
+			stack[height].level = level - 1;
+			stack[height++].box = i;
 		}
 	}
 }
@@ -460,12 +473,13 @@ static size_t band_of(const struct weft_layout *layout, uint32_t row)
 
 double weft_view_slot(const struct weft_view *v, uint32_t row)
 {
-	return (double)weft_view_rank(v, row) + 0.5 + (v->layout->band_count > 1 ? (double)(band_of(v->layout, row) + 1) : 0);
+	return (double)weft_view_rank(v, row) + 0.5 +
+	       (weft_layout_headers(v->layout) > 0 ? (double)(band_of(v->layout, row) + 1) : 0);
 }
 
-double weft_view_whole_slot(const struct weft_view *v, uint32_t row)
+double weft_view_whole_slot(const struct weft_layout *layout, uint32_t row)
 {
-	return (double)row + 0.5 + (v->layout->band_count > 1 ? (double)(band_of(v->layout, row) + 1) : 0);
+	return (double)row + 0.5 + (weft_layout_headers(layout) > 0 ? (double)(band_of(layout, row) + 1) : 0);
 }
 
 double weft_view_y(const struct weft_view *v, double slot)
@@ -525,7 +539,7 @@ static uint32_t row_of_slot(const struct weft_view *v, double slot)
 	uint32_t rows = shown_rows(v);
 	if (rows == 0)
 		return WEFT_NONE;
-	if (layout->band_count > 1) {
+	if (weft_layout_headers(layout) > 0) {
 		size_t band = WEFT_FIRST(b, 1, layout->band_count, header_of(v, b) > slot) - 1;
 		slot -= (double)(band + 1);
 		if (slot < (double)weft_view_rank(v, layout->bands[band].first_row))

@@ -115,7 +115,7 @@ static inline double weft_view_x(const struct weft_view *view, int64_t time_ns)
 int64_t weft_view_time(const struct weft_view *view, double x_px);
 /* Where the row's line is; of a row that is not shown, that of the next one that is. */
 double weft_view_slot(const struct weft_view *view, uint32_t row);
-double weft_view_whole_slot(const struct weft_view *view, uint32_t row); /* what that would be if all rows were shown */
+double weft_view_whole_slot(const struct weft_layout *layout, uint32_t row); /* what that would be if all rows were shown */
 double weft_view_y(const struct weft_view *view, double slot);
 double weft_view_slot_at(const struct weft_view *view, double y_px);
 uint32_t weft_view_row_at(const struct weft_view *view, double y_px); /* WEFT_NONE in an empty layout or on a header */

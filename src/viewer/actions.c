@@ -151,11 +151,14 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 	case WEFT_ACTION_GO_WOKEN: return enabled(leads(v, WEFT_STEP_WOKEN));
 	case WEFT_ACTION_FREE_AXES: return WEFT_ACTION_IS_SWITCH;
 	case WEFT_ACTION_ZOOM_PROMISE:
+	case WEFT_ACTION_MEASURE:
 	case WEFT_ACTION_WHY:
 	case WEFT_ACTION_LIKE:
 	case WEFT_ACTION_RELATED: return enabled(v->selected != WEFT_NONE);
 	case WEFT_ACTION_FOCUS: return enabled(v->selected != WEFT_NONE && v->selected != v->focused);
 	case WEFT_ACTION_FOLD: return enabled(weft_viewer_fold_query(v, v->selected, WEFT_FOLD_TRACK, text));
+	case WEFT_ACTION_FOLD_SITE: return enabled(weft_viewer_fold_query(v, v->selected, WEFT_FOLD_SITE, text));
+	case WEFT_ACTION_FOLD_LIBRARY: return enabled(weft_viewer_fold_query(v, v->selected, WEFT_FOLD_LIBRARY, text));
 	case WEFT_ACTION_FOLD_KIND:
 	case WEFT_ACTION_FOLD_LIKE: return enabled(v->selected != WEFT_NONE);
 	case WEFT_ACTION_UNFOLD_ALL: return enabled(v->folding.count > 0 || v->view == v->coarse.view);
@@ -214,9 +217,17 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_GO_RESOLVER: weft_viewer_walk(v, WEFT_STEP_RESOLVER); break;
 	case WEFT_ACTION_GO_CREATOR: weft_viewer_walk(v, WEFT_STEP_CREATOR); break;
 	case WEFT_ACTION_GO_WOKEN: weft_viewer_walk(v, WEFT_STEP_WOKEN); break;
+	case WEFT_ACTION_STEP_LATER: weft_viewer_step(v, 1, 0); break;
+	case WEFT_ACTION_STEP_EARLIER: weft_viewer_step(v, -1, 0); break;
+	case WEFT_ACTION_STEP_DOWN: weft_viewer_step(v, 0, 1); break;
+	case WEFT_ACTION_STEP_UP: weft_viewer_step(v, 0, -1); break;
+	case WEFT_ACTION_MEASURE: weft_viewer_measure_selected(v); break;
 	case WEFT_ACTION_FOLD: fold(v, WEFT_FOLD_TRACK); break;
 	case WEFT_ACTION_FOLD_KIND: fold(v, WEFT_FOLD_KIND); break;
 	case WEFT_ACTION_FOLD_LIKE: fold(v, WEFT_FOLD_LIKE); break;
+	case WEFT_ACTION_FOLD_SITE: fold(v, WEFT_FOLD_SITE); break;
+	case WEFT_ACTION_FOLD_LIBRARY: fold(v, WEFT_FOLD_LIBRARY); break;
+	case WEFT_ACTION_GROUP: weft_viewer_group(v, (v->folding.rows_by + 1) % WEFT_ROWS_BYS); break;
 	case WEFT_ACTION_UNFOLD_ALL: weft_viewer_unfold_all(v); break;
 	case WEFT_ACTION_FOLD_THIN: weft_viewer_set_folds_itself(v, !v->folds_itself); break;
 	case WEFT_ACTION_FILTER: weft_viewer_set_filter(v, !v->filter); break;

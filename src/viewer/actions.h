@@ -46,6 +46,11 @@
 	X(FILTER, "filter", CORE, FIND, "Dim what does not match", "f", MAIN)                                                    \
 	X(RELATED, "related", CORE, WALK, "Highlight what it became and came from", "h", BOTH)                                   \
 	X(LIKE, "like", CORE, WALK, "Find all like it", "l", BOTH)                                                               \
+	X(STEP_LATER, "step-later", CORE, WALK, "Select the next one on its row", "Shift+ArrowRight", NONE)                      \
+	X(STEP_EARLIER, "step-earlier", CORE, WALK, "Select the one before it on its row", "Shift+ArrowLeft", NONE)              \
+	X(STEP_DOWN, "step-down", CORE, WALK, "Select the one below", "Shift+ArrowDown", NONE)                                   \
+	X(STEP_UP, "step-up", CORE, WALK, "Select the one above", "Shift+ArrowUp", NONE)                                         \
+	X(MEASURE, "measure", CORE, WALK, "Measure it, or from what is measured to it", "M", BOTH)                               \
 	X(CLEAR, "clear", CORE, WALK, "Clear span, highlights, selection", "Escape", MAIN)                                       \
 	X(FINDINGS, "findings", APP, WALK, "Findings: what went wrong", "e", BOTH)                                               \
 	X(TABLE, "table", APP, WALK, "Table: what sorts of promises took", "q", BOTH)                                            \
@@ -56,6 +61,9 @@
 	X(FOLD, "fold", CORE, WALK, "Fold or unfold what belongs to it", "b", BOTH)                                              \
 	X(FOLD_KIND, "fold-kind", CORE, WALK, "Fold or unfold all of its kind", "B", BOTH)                                       \
 	X(FOLD_LIKE, "fold-like", CORE, WALK, "Fold or unfold all like it", "j", BOTH)                                           \
+	X(FOLD_SITE, "fold-site", CORE, WALK, "Fold or unfold all that was created where it was", "J", BOTH)                     \
+	X(FOLD_LIBRARY, "fold-library", CORE, WALK, "Fold or unfold all of its library", "K", BOTH)                              \
+	X(GROUP, "group", CORE, SHOW, "Group rows by kind, site, library, OS thread", "G", MAIN)                                 \
 	X(FOLD_THIN, "fold-thin", CORE, SHOW, "Fold what would be too thin", "g", MAIN)                                          \
 	X(UNFOLD_ALL, "unfold-all", CORE, WALK, "Unfold everything", "v", BOTH)                                                  \
 	X(GO_AWAITED, "go-awaited", CORE, WALK, "Go to what it waits for", "a", BOTH)                                            \

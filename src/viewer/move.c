@@ -139,7 +139,8 @@ int weft_viewer_set_start(struct weft_viewer *v, const char *text, struct weft_e
 		return status;
 	weft__viewer_begins(v, WEFT_MOVE_ACTS);
 	weft_viewer_times(v, &from, &to);
-	weft_viewer_show(v, start, weft__add_ns(start, to - from));
+	to = weft__add_ns(start, to - from);
+	weft_viewer_show(v, start, start < v->view->end_ns && to > v->view->end_ns ? v->view->end_ns : to);
 	return WEFT_OK;
 }
 

@@ -175,6 +175,8 @@ static void write_times(struct writer *w, uint32_t promise)
 	write_time(w, "waiting", t.waiting_ns, all);
 	write_time(w, "ready", t.ready_ns, all);
 	write_time(w, "running", t.running_ns, all);
+	if (t.off_ns > 0)
+		write_time(w, "of that without a processor", t.off_ns, all);
 }
 
 /* In the order in which one asks why something waits. */

@@ -53,7 +53,9 @@ static int make_part(
 		status = weft_focus_find(&only, NULL, v->model, whole_of(v), focused, NULL);
 	if (status == WEFT_OK)
 		status = weft_folding_find(&leader_of, folding, v->model, whole_of(v), only, NULL);
-	if (status == WEFT_OK && (only || leader_of))
+	if (status == WEFT_OK && folding->rows_by != WEFT_ROWS_BY_THREAD)
+		status = weft_layout_create_grouped(&part->layout, v->model, folding->rows_by, only, leader_of, NULL);
+	else if (status == WEFT_OK && (only || leader_of))
 		status = weft_layout_create_folded(&part->layout, v->model, whole_of(v), only, leader_of, NULL);
 	if (status == WEFT_OK && part->layout)
 		status = weft_view_create(&part->view, v->model, part->layout, NULL);
@@ -110,6 +112,7 @@ bool weft__viewer_choose_part(struct weft_viewer *v)
 	struct weft_draw_options options = {.no_metrics = !v->metrics, .hidden_metrics = v->hidden_metrics};
 	const struct weft_view *before = v->view;
 	bool coarse = v->folds_itself && v->fold_depth > 0 && v->focused == WEFT_NONE &&
+		      v->folding.rows_by == WEFT_ROWS_BY_THREAD &&
 		      weft_thinness_at(&v->thinness, v->view, weft_draw_lanes_px(v->model, &options, v->view->height_px));
 	if (coarse && !v->coarse.view) {
 		struct weft_folding folding = v->folding;
@@ -188,6 +191,14 @@ void weft_viewer_unfold_all(struct weft_viewer *v)
 		v->folds_itself = folds_itself;
 }
 
+void weft_viewer_group(struct weft_viewer *v, enum weft_rows_by by)
+{
+	struct weft_folding folding = v->folding;
+	folding.rows_by = by;
+	if (by != v->folding.rows_by && show_part(v, v->focused, &folding))
+		changed(v);
+}
+
 void weft_viewer_set_folds_itself(struct weft_viewer *v, bool on)
 {
 	if (v->folds_itself == on)
@@ -222,9 +233,16 @@ bool weft_viewer_open_fold(struct weft_viewer *v, uint32_t promise)
 bool weft_viewer_fold_query(
     const struct weft_viewer *v, uint32_t promise, enum weft_fold_what what, char text[WEFT_QUERY_BYTES + 1])
 {
+	static const enum weft_fold_what of_group[] = {[WEFT_ROWS_BY_KIND] = WEFT_FOLD_KIND,
+	    [WEFT_ROWS_BY_SITE] = WEFT_FOLD_SITE,
+	    [WEFT_ROWS_BY_LIBRARY] = WEFT_FOLD_LIBRARY};
 	const struct weft_layout *whole = whole_of(v);
 	if (!weft__viewer_has(v, promise))
 		return false;
+	if (what == WEFT_FOLD_TRACK && v->folding.rows_by != WEFT_ROWS_BY_THREAD)
+		what = of_group[v->folding.rows_by];
+	if (what == WEFT_FOLD_SITE || what == WEFT_FOLD_LIBRARY)
+		return weft_query_of_site(v->model, promise, what == WEFT_FOLD_LIBRARY, text);
 	if (what == WEFT_FOLD_LIKE) {
 		weft_query_like(v->model, promise, text);
 		return text[0];
@@ -254,7 +272,8 @@ void weft__viewer_take_parts(struct weft_viewer *v, const struct weft_viewer *ot
 
 void weft__viewer_set_folding(struct weft_viewer *v, const struct weft_folding *folding)
 {
-	bool same = v->folding.count == folding->count && v->folding.opened_count == folding->opened_count;
+	bool same = v->folding.count == folding->count && v->folding.opened_count == folding->opened_count &&
+		    v->folding.rows_by == folding->rows_by;
 	for (size_t i = 0; same && i < folding->count; i++)
 		same = strcmp(v->folding.queries[i], folding->queries[i]) == 0;
 	for (size_t i = 0; same && i < folding->opened_count; i++)

@@ -6,8 +6,11 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "layout/group.h"
 #include "viewer/private.h"
 #include "viewer/search.h"
+
+#define MOST_MARKS 100 /* of more it is not said which they are */
 
 /* ---- writing ---- */
 
@@ -66,18 +69,40 @@ static int64_t stable_end(int64_t from_ns, int64_t to_ns)
 	return (int64_t)((uint64_t)from_ns + span);
 }
 
-static void put_promise(struct out *o, const struct weft_viewer *v, const char *name, uint32_t promise)
+static void put_id(struct out *o, const struct weft_viewer *v, uint32_t promise)
 {
 	char text[64];
-	if (promise == WEFT_NONE)
-		return;
 	int64_t id = v->model->promises[promise].id;
-	put_name(o, name);
 	if (weft_model_find(v->model, id) == promise)
 		snprintf(text, sizeof text, "%" PRId64, id);
 	else
 		snprintf(text, sizeof text, "@%" PRIu32, promise);
 	put(o, text);
+}
+
+static void put_promise(struct out *o, const struct weft_viewer *v, const char *name, uint32_t promise)
+{
+	if (promise == WEFT_NONE)
+		return;
+	put_name(o, name);
+	put_id(o, v, promise);
+}
+
+/* What is highlighted though nobody searched for it: what a promise became, what a finding names. */
+static void put_marks(struct out *o, const struct weft_viewer *v)
+{
+	if (v->highlighting == WEFT_HIGHLIGHT_RELATED)
+		put_promise(o, v, "related", v->related);
+	if (v->highlighting != WEFT_HIGHLIGHT_FINDING)
+		return;
+	size_t count = 0;
+	put_name(o, "mark");
+	for (uint32_t w = 0; w <= v->model->promise_count / 64 && v->view->found <= MOST_MARKS; w++)
+		for (uint64_t left = v->view->highlight[w]; left; left &= left - 1) {
+			if (count++ > 0)
+				put_char(o, ',');
+			put_id(o, v, w * 64 + (uint32_t)__builtin_ctzll(left));
+		}
 }
 
 size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
@@ -104,6 +129,7 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 		put_name(&o, "find");
 		put_encoded(&o, v->search_text);
 	}
+	put_marks(&o, v);
 	if (v->filter)
 		put(&o, "&filter=1");
 	put_promise(&o, v, "sel", v->selected);
@@ -114,6 +140,10 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 	if (v->view->lulls)
 		put(&o, "&sleep=0");
 	put_promise(&o, v, "focus", v->focused);
+	if (v->folding.rows_by != WEFT_ROWS_BY_THREAD) {
+		put_name(&o, "group");
+		put(&o, weft_rows_by_name(v->folding.rows_by));
+	}
 	for (size_t i = 0; i < v->folding.count; i++) {
 		put_name(&o, "fold");
 		put_encoded(&o, v->folding.queries[i]);
@@ -136,9 +166,11 @@ struct place {
 	bool has_times, has_slot, filter, no_metrics, no_sleep, holds_rows, is_thin;
 	int64_t from_ns, to_ns;
 	double slot;
-	uint32_t selected, focused;
+	uint32_t selected, focused, related;
 	char find[WEFT_QUERY_BYTES + 1];
 	struct weft_folding folding;
+	uint32_t marks[MOST_MARKS];
+	size_t mark_count;
 };
 
 static int hex_digit(char c)
@@ -235,6 +267,22 @@ static int parse_promise(
 	return WEFT_OK;
 }
 
+static int parse_marks(const struct weft_viewer *v, struct place *p, const char *text, size_t len, struct weft_error *err)
+{
+	for (const char *end = text + len; text < end;) {
+		const char *comma = memchr(text, ',', (size_t)(end - text));
+		size_t one = (size_t)((comma ? comma : end) - text);
+		if (p->mark_count == MOST_MARKS)
+			return weft_error_set(err, WEFT_EINVAL, "mark= names more than %d promises", MOST_MARKS);
+		int status = parse_promise(v, "mark", &p->marks[p->mark_count], (struct weft_str){text, (uint32_t)one}, err);
+		if (status < 0)
+			return status;
+		p->mark_count++;
+		text += one + (comma != NULL);
+	}
+	return WEFT_OK;
+}
+
 static int parse_part(const struct weft_viewer *v, struct place *p, const char *text, size_t len, struct weft_error *err)
 {
 	const char *equals = memchr(text, '=', len);
@@ -254,12 +302,18 @@ static int parse_part(const struct weft_viewer *v, struct place *p, const char *
 		return parse_promise(v, "sel", &p->selected, (struct weft_str){value, (uint32_t)value_len}, err);
 	if (IS("focus"))
 		return parse_promise(v, "focus", &p->focused, (struct weft_str){value, (uint32_t)value_len}, err);
+	if (IS("related"))
+		return parse_promise(v, "related", &p->related, (struct weft_str){value, (uint32_t)value_len}, err);
+	if (IS("mark"))
+		return parse_marks(v, p, value, value_len, err);
 	if (IS("fold")) {
 		char query[WEFT_QUERY_BYTES + 1];
 		if (!decode(query, sizeof query, value, value_len) || weft_folding_has(&p->folding, query) ||
 		    !weft_folding_toggle(&p->folding, query))
 			return weft_error_set(err, WEFT_EINVAL, "fold=%.*s is no search that says what is folded", shown, value);
 	}
+	if (IS("group") && !weft_rows_by_parse(&p->folding.rows_by, value, value_len))
+		return weft_error_set(err, WEFT_EINVAL, "group=%.*s is not kind, site, library or thread", shown, value);
 	if (IS("open")) {
 		int64_t id;
 		if (!parse_id(value, value_len, &id) || !weft_folding_toggle_opened(&p->folding, id))
@@ -295,7 +349,7 @@ static int parse(const struct weft_viewer *v, struct place *p, const char *text,
 
 int weft_viewer_go(struct weft_viewer *v, const char *text, struct weft_error *err)
 {
-	struct place p = {.selected = WEFT_NONE, .focused = WEFT_NONE};
+	struct place p = {.selected = WEFT_NONE, .focused = WEFT_NONE, .related = WEFT_NONE};
 	int status = parse(v, &p, text, err);
 	if (status < 0)
 		return status;
@@ -314,7 +368,11 @@ int weft_viewer_go(struct weft_viewer *v, const char *text, struct weft_error *e
 	weft_viewer_set_filter(v, p.filter);
 	weft_viewer_set_metrics(v, !p.no_metrics);
 	weft__viewer_select(v, p.selected);
-	if (strcmp(p.find, v->search_text) != 0 || v->highlighting == WEFT_HIGHLIGHT_RELATED)
+	if (p.related != WEFT_NONE)
+		weft_viewer_highlight_related(v, p.related);
+	else if (p.mark_count > 0)
+		weft__viewer_mark(v, p.marks, p.mark_count);
+	else if (strcmp(p.find, v->search_text) != 0 || v->highlighting > WEFT_HIGHLIGHT_SEARCH)
 		weft__viewer_search(v, p.find, NULL);
 	return WEFT_OK;
 }

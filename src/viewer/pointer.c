@@ -231,7 +231,8 @@ static void end_span(struct weft_viewer *v)
 /* Unfolds the line of a promise, by the query that folded it; false if none did. */
 static bool unfold(struct weft_viewer *v, uint32_t promise)
 {
-	static const enum weft_fold_what all[] = {WEFT_FOLD_TRACK, WEFT_FOLD_KIND, WEFT_FOLD_LIKE};
+	static const enum weft_fold_what all[] = {
+	    WEFT_FOLD_TRACK, WEFT_FOLD_KIND, WEFT_FOLD_LIKE, WEFT_FOLD_SITE, WEFT_FOLD_LIBRARY};
 	char text[WEFT_QUERY_BYTES + 1];
 	const struct weft_fold *fold = weft_layout_fold(v->layout, promise);
 	if (!fold || (!fold->is_track && !fold->is_group))

@@ -51,6 +51,9 @@ void weft__viewer_take_history(struct weft_viewer *viewer, struct weft_viewer *o
 /* As their namesakes, as a part of something that has begun. */
 int weft__viewer_search(struct weft_viewer *viewer, const char *text, struct weft_error *err);
 void weft__viewer_select(struct weft_viewer *viewer, uint32_t promise);
+
+/* Highlights these promises in place of what a search found. */
+void weft__viewer_mark(struct weft_viewer *viewer, const uint32_t *promises, size_t count);
 void weft__viewer_select_and_reveal(struct weft_viewer *viewer, uint32_t promise);
 
 /* table.c */
@@ -67,7 +70,7 @@ void weft__viewer_guide(struct weft_viewer *viewer, bool shown, int64_t time_ns)
 static inline void weft__viewer_highlighted(struct weft_viewer *viewer)
 {
 	viewer->overview_is_stale = true;
-	weft__viewer_changed(viewer, WEFT_CHANGED_PICTURE);
+	weft__viewer_changed(viewer, WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE);
 }
 
 /* Saturating. */

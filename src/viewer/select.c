@@ -1,6 +1,9 @@
 /* select.c: what is selected, highlighted and shown.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
+#include "base/duration.h"
+#include "base/search.h"
+
 #include "viewer/private.h"
 #include "viewer/search.h"
 
@@ -54,12 +57,94 @@ bool weft_viewer_walk(struct weft_viewer *v, enum weft_step step)
 	return true;
 }
 
+/* The line of a row that is at a time, or else the nearest; WEFT_NONE: the row has none. */
+static uint32_t line_at(const struct weft_viewer *v, uint32_t row, int64_t time_ns)
+{
+	const struct weft_layout *l = v->layout;
+	const size_t begin = l->row_begin[row], end = l->row_begin[row + 1];
+	/* On a row starts never fall, and neither do ends. */
+	size_t at = WEFT_FIRST(i, begin, end, weft_layout_end(l, v->model, l->by_row[i]) >= time_ns);
+	if (at == end)
+		at = end - 1;
+	if (at > begin) {
+		int64_t until_ns = v->model->promises[l->by_row[at]].start_ns,
+			since_ns = weft_layout_end(l, v->model, l->by_row[at - 1]);
+		if (until_ns > time_ns && until_ns - time_ns > time_ns - since_ns)
+			at--;
+	}
+	return begin < end ? l->by_row[at] : WEFT_NONE;
+}
+
+/* The line that stands for a promise: its own, or that of its fold. */
+static size_t line_of(const struct weft_viewer *v, uint32_t promise)
+{
+	const struct weft_layout *l = v->layout;
+	const uint32_t row = l->rows[promise];
+	const int64_t start_ns = v->model->promises[promise].start_ns;
+	size_t at =
+	    WEFT_FIRST(i, l->row_begin[row], l->row_begin[row + 1], v->model->promises[l->by_row[i]].start_ns >= start_ns);
+	for (size_t i = at; i < l->row_begin[row + 1] && v->model->promises[l->by_row[i]].start_ns == start_ns; i++)
+		if (l->by_row[i] == promise)
+			return i;
+	return at > l->row_begin[row] ? at - 1 : at;
+}
+
+bool weft_viewer_step(struct weft_viewer *v, int right, int down)
+{
+	const struct weft_layout *l = v->layout;
+	int64_t from_ns, to_ns;
+	uint32_t to = WEFT_NONE;
+	weft_viewer_times(v, &from_ns, &to_ns);
+	if (l->row_count == 0)
+		return false;
+	if (v->selected == WEFT_NONE || l->rows[v->selected] == WEFT_NONE) {
+		uint32_t row = weft_view_next_shown(v->view, 0);
+		to = line_at(v, row < l->row_count ? row : 0, from_ns);
+	} else if (right != 0) {
+		const uint32_t row = l->rows[v->selected];
+		int64_t at = (int64_t)line_of(v, v->selected) + right;
+		if (at >= (int64_t)l->row_begin[row] && at < (int64_t)l->row_begin[row + 1])
+			to = l->by_row[at];
+	} else {
+		const struct weft_promise *p = &v->model->promises[v->selected];
+		int64_t rank = (int64_t)weft_view_rank(v->view, l->rows[v->selected]) + down;
+		if (rank >= 0 && rank < (int64_t)weft_view_rank(v->view, l->row_count))
+			to = line_at(
+			    v, weft_view_row_of_rank(v->view, (uint32_t)rank), p->start_ns > from_ns ? p->start_ns : from_ns);
+	}
+	if (to == WEFT_NONE)
+		return false;
+	weft__viewer_select_and_reveal(v, to);
+	return true;
+}
+
+void weft_viewer_measure_selected(struct weft_viewer *v)
+{
+	if (v->selected == WEFT_NONE)
+		return;
+	int64_t from_ns = v->model->promises[v->selected].start_ns, to_ns = weft_layout_end(v->layout, v->model, v->selected);
+	v->span_from_ns = v->has_span ? weft_min_ns(v->span_from_ns, from_ns) : from_ns;
+	v->span_to_ns = v->has_span ? weft_max_ns(v->span_to_ns, to_ns) : to_ns;
+	v->has_span = v->span_from_ns < v->span_to_ns;
+	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_SETTING);
+}
+
 void weft__viewer_end_search(struct weft_viewer *v)
 {
 	v->search_text[0] = '\0';
 	v->query->count = 0;
 	v->search_at = (uint32_t)v->model->promise_count;
 	weft__viewer_changed(v, WEFT_CHANGED_SEARCH | WEFT_CHANGED_PLACE);
+}
+
+void weft__viewer_mark(struct weft_viewer *v, const uint32_t *promises, size_t count)
+{
+	weft__viewer_end_search(v);
+	weft_view_unhighlight(v->view);
+	for (size_t i = 0; i < count; i++)
+		weft_view_set_highlight(v->view, promises[i], true);
+	v->highlighting = WEFT_HIGHLIGHT_FINDING;
+	weft__viewer_highlighted(v);
 }
 
 void weft_viewer_highlight_related(struct weft_viewer *v, uint32_t promise)
@@ -69,6 +154,7 @@ void weft_viewer_highlight_related(struct weft_viewer *v, uint32_t promise)
 	weft__viewer_end_search(v);
 	weft_view_find_related(v->view, promise);
 	v->highlighting = WEFT_HIGHLIGHT_RELATED;
+	v->related = promise;
 	weft__viewer_highlighted(v);
 }
 
@@ -208,8 +294,8 @@ void weft_viewer_take_over(struct weft_viewer *v, struct weft_viewer *other)
 		weft__viewer_select(v, weft_model_find(v->model, other->model->promises[other->selected].id));
 	if (other->search_text[0])
 		weft__viewer_search(v, other->search_text, NULL);
-	else if (other->highlighting == WEFT_HIGHLIGHT_RELATED && v->selected != WEFT_NONE)
-		weft_viewer_highlight_related(v, v->selected);
+	else if (other->highlighting == WEFT_HIGHLIGHT_RELATED)
+		weft_viewer_highlight_related(v, weft_model_find(v->model, other->model->promises[other->related].id));
 	else if (other->highlighting == WEFT_HIGHLIGHT_FINDING)
 		take_highlights(v, other);
 	if (other->has_span) {

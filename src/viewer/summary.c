@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "analysis/ties.h"
 #include "base/duration.h"
@@ -35,13 +36,30 @@ static void describe(const struct weft_viewer *v, uint32_t promise, char *buf, s
 	    weft_model_kind_name(v->model, p->kind), p->id, start, ends[p->end], life);
 }
 
+/* What a line stands for besides its own promise: a fold, a track. */
+static void describe_line(const struct weft_viewer *v, uint32_t promise, char *buf, size_t size)
+{
+	const struct weft_fold *fold = weft_layout_fold(v->layout, promise);
+	const struct weft_track *track = weft_layout_track(v->layout, promise);
+	if (fold && fold->is_track)
+		snprintf(
+		    buf, size, "; a track, folded: what belongs to it, %" PRIu32 " promises, is on its line", fold->count - 1);
+	else if (fold)
+		snprintf(buf, size, "; folded: %" PRIu32 " promises are on this line", fold->count);
+	else if (track && track->row_count > 1)
+		snprintf(buf, size, "; a track of %" PRIu32 " rows", track->row_count);
+}
+
 const char *weft_viewer_describe(const struct weft_viewer *v, char buf[WEFT_SUMMARY_BYTES])
 {
 	uint32_t promise = v->selected != WEFT_NONE ? v->selected : v->hovered;
-	if (promise != WEFT_NONE)
+	if (promise != WEFT_NONE) {
 		describe(v, promise, buf, WEFT_SUMMARY_BYTES);
-	else
+		size_t len = strlen(buf);
+		describe_line(v, promise, buf + len, WEFT_SUMMARY_BYTES - len);
+	} else {
 		snprintf(buf, WEFT_SUMMARY_BYTES, "Nothing is selected");
+	}
 	return buf;
 }
 

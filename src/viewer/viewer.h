@@ -116,6 +116,7 @@ struct weft_viewer {
 	bool has_span;     /* a stretch of time is measured */
 	int64_t span_from_ns, span_to_ns;
 	enum weft_highlighting highlighting; /* what the highlighted promises are: weft_view_is_highlighted(), view->found */
+	uint32_t related;                    /* where that is RELATED: to which promise */
 	bool filter;                         /* what is not highlighted is dimmed */
 	bool metrics;                        /* counters are shown, but those in hidden_metrics */
 	uint8_t *hidden_metrics;             /* by counter */
@@ -222,8 +223,8 @@ void weft_viewer_show_span(struct weft_viewer *viewer);                      /* 
 /* Moves no more than it must for a promise to be seen, at the scale that there is. */
 void weft_viewer_reveal(struct weft_viewer *viewer, uint32_t promise);
 
-/* `text` as in base/duration.h: where the picture begins, the scale as it is; how long a time it shows, the start as it is.
- * WEFT_EINVAL with what is wrong. */
+/* `text` as in base/duration.h: where the picture begins, the scale as it is unless it would run past the end; how long a time it
+ * shows, the start as it is. WEFT_EINVAL with what is wrong. */
 int weft_viewer_set_start(struct weft_viewer *viewer, const char *text, struct weft_error *err);
 int weft_viewer_set_duration(struct weft_viewer *viewer, const char *text, struct weft_error *err);
 
@@ -276,6 +277,13 @@ bool weft_viewer_can_go_forward(const struct weft_viewer *viewer);
 /* Selects and reveals what a step from the selected promise leads to; false if it leads to none. */
 bool weft_viewer_walk(struct weft_viewer *viewer, enum weft_step step);
 
+/* Selects and reveals the line so many further right, or on the row so many further down that is nearest in time; where none is
+ * selected, the first that is seen.  false: there is none. */
+bool weft_viewer_step(struct weft_viewer *viewer, int right, int down);
+
+/* Measures the time of the selected promise; if a span is measured already, from the earlier of both to the later. */
+void weft_viewer_measure_selected(struct weft_viewer *viewer);
+
 /* Highlights all that a promise became and that became it, in place of what a search found. */
 void weft_viewer_highlight_related(struct weft_viewer *viewer, uint32_t promise);
 
@@ -306,9 +314,12 @@ void weft_viewer_set_folds_itself(struct weft_viewer *viewer, bool on);
 /* Opens what belongs to a promise's actor, if that was folded by itself, or closes it again; false if neither. */
 bool weft_viewer_open_fold(struct weft_viewer *viewer, uint32_t promise);
 
-/* The query by which what belongs to a promise, or to the actor that it belongs to, is folded; of all of its kind; of all like
- * it.  False: there is none. */
-enum weft_fold_what { WEFT_FOLD_TRACK, WEFT_FOLD_KIND, WEFT_FOLD_LIKE };
+/* What rows stand together by: viewer->folding.rows_by.  Without memory nothing changes. */
+void weft_viewer_group(struct weft_viewer *viewer, enum weft_rows_by by);
+
+/* The query by which what belongs to a promise, or to the actor that it belongs to, is folded, or all of its group; all of its
+ * kind; all like it; all of its site; all of its library.  False: there is none. */
+enum weft_fold_what { WEFT_FOLD_TRACK, WEFT_FOLD_KIND, WEFT_FOLD_LIKE, WEFT_FOLD_SITE, WEFT_FOLD_LIBRARY };
 bool weft_viewer_fold_query(
     const struct weft_viewer *viewer, uint32_t promise, enum weft_fold_what what, char text[WEFT_QUERY_BYTES + 1]);
 void weft_viewer_hold_rows(struct weft_viewer *viewer, bool hold);

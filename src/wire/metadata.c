@@ -1,4 +1,5 @@
 /* metadata.c: the trace's description of itself, in TSDL 1.8.  SPDX-License-Identifier: ISC */
+#include "wire/kernel.h"
 #include "wire/wire.h"
 
 /* A text that knows how long it would be; no libc, so that the freestanding core can describe its trace too. */
@@ -106,7 +107,7 @@ static void put_enum(struct text *t, const char *name, const struct label *label
 #define KIND(NAME, value, name, traits) {name, value},
 #define DETAIL(NAME, value, name) {name, value},
 static const struct label kinds[] = {WEFT_KINDS(KIND)};
-static const struct label details[] = {WEFT_DETAILS(DETAIL)};
+static const struct label details[] = {WEFT_DETAILS(DETAIL){"definition", WEFT_DETAIL_DEFINITION}};
 #undef KIND
 #undef DETAIL
 
@@ -184,7 +185,8 @@ static const char clocked_types[] =
     "\t} v;\n"
     "};\n"
     "stream { id = 0; packet.context := struct packet_context; event.header := struct event_header; };\n"
-    "stream { id = 1; packet.context := struct packet_context; event.header := struct event_header; };\n";
+    "stream { id = 1; packet.context := struct packet_context; event.header := struct event_header; };\n"
+    "stream { id = 3; packet.context := struct packet_context; event.header := struct event_header; };\n";
 
 static bool is_extra(const struct weft_metadata *m, unsigned stream_class, unsigned id)
 {
@@ -218,6 +220,23 @@ static void put_definitions(struct text *t, const struct weft_metadata *m)
 			put_event(t, all[i].name, WEFT_CLASS_DEFINITIONS, (uint8_t)all[i].id, &form);
 }
 
+/* What weft record may put beside the program's packets, long after this was written. */
+static void put_kernel(struct text *t)
+{
+	static const struct {
+		const char *name, *fields;
+		unsigned id;
+	} all[] = {
+#define OP(NAME, value, name, fields) {name, fields, value},
+	    WEFT_KERNEL_OPS(OP)
+#undef OP
+	};
+	struct weft_wire_form form;
+	for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
+		if (weft__form_parse(&form, all[i].fields, __builtin_strlen(all[i].fields)))
+			put_event(t, all[i].name, WEFT_CLASS_KERNEL, (uint8_t)all[i].id, &form);
+}
+
 static void put_layout(struct text *t, const struct weft_metadata *m)
 {
 	struct weft_wire_form form;
@@ -225,6 +244,7 @@ static void put_layout(struct text *t, const struct weft_metadata *m)
 	put_enum(t, "detail_names", details, sizeof details / sizeof details[0]);
 	put(t, clocked_types);
 	put_definitions(t, m);
+	put_kernel(t);
 	for (unsigned op = 0; op < WEFT_OP_COUNT; op++) {
 		weft__form_of_op(&form, (uint8_t)op);
 		if (!is_extra(m, WEFT_CLASS_EVENTS, op))

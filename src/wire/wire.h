@@ -18,7 +18,7 @@
 #define WEFT_THREAD_NAME_SIZE 16
 
 /* Which stream class a packet belongs to (.stream_id). */
-enum weft_stream_class { WEFT_CLASS_EVENTS = 0, WEFT_CLASS_DEFINITIONS = 1, WEFT_CLASS_METADATA = 2 };
+enum weft_stream_class { WEFT_CLASS_EVENTS = 0, WEFT_CLASS_DEFINITIONS = 1, WEFT_CLASS_METADATA = 2, WEFT_CLASS_KERNEL = 3 };
 
 typedef uint64_t weft_packet_word __attribute__((aligned(8)));
 
@@ -73,6 +73,11 @@ enum weft_event_bits {
 	X(MODULE, 3, "module", "module: u16, address: u64, size: u64, path: string, build_id: string")                           \
 	X(PLACE, 4, "place", "key: u16, module: u16, offset: u64")                                                               \
 	X(FORM, 5, "form", "class: u8, id: u8, name: string, fields: string")
+
+/* The detail that tells a definition once more, of the system; its value is the key.  The text has a line for each of these: what
+ * is defined, as above; of a site its line, of a place its module and offset, of a module address and size, these in base 16; of
+ * a site its function, of a module its build id; the text, file or path. */
+#define WEFT_DETAIL_DEFINITION 240
 
 enum weft_definition {
 #define WEFT_DEFINE_ENUM(NAME, value, name, fields) WEFT_DEFINE_##NAME = value,

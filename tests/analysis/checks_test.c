@@ -483,9 +483,92 @@ static void a_timer_is_late_for_a_part_of_the_stall_longer(void **state)
 	assert_int_equal(stalls_with_timer_after(300 * MS, 16 * MS), 0);
 }
 
+/* ---- Slow dependencies ---- */
+
+static weft_id ask_for_name(uint64_t took_ns)
+{
+	weft_id name = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_GETADDRINFO, WEFT_SITE());
+	WEFT_LABEL(name, "example.org");
+	sleep_for(took_ns);
+	weft_resume(WEFT_SYSTEM_ID);
+	weft_resolve(WEFT_SYSTEM_ID, name);
+	return name;
+}
+
+static void a_name_server_that_answers_late_is_told_of(void **state)
+{
+	start_recording();
+	ask_for_name(MS);
+	weft_id late = ask_for_name(300 * MS);
+	ask_for_name(MS);
+	explain(true);
+	assert_says(
+	    WEFT_FINDING_SLOW, late, "took 300 ms: whoever knows names answered late; of 3 of its kind the median took 1.00 ms");
+	assert_int_equal(count_of(WEFT_FINDING_SLOW), 1);
+	forget();
+}
+
+static void a_timer_is_never_slow(void **state)
+{
+	start_recording();
+	for (int i = 0; i < 20; i++) {
+		weft_id timer = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+		sleep_for(i == 10 ? 300 * MS : MS);
+		weft_resume(WEFT_SYSTEM_ID);
+		weft_resolve(WEFT_SYSTEM_ID, timer);
+	}
+	explain(true);
+	assert_int_equal(count_of(WEFT_FINDING_SLOW), 0);
+	forget();
+}
+
+/* ---- Connections that are left ---- */
+
+static weft_id talk_on(weft_id listen, bool closes)
+{
+	weft_id connection = weft_create(listen, WEFT_KIND_CONNECTION, WEFT_SITE());
+	for (int i = 0; i < 2; i++) {
+		weft_id input = weft_create(connection, WEFT_KIND_STREAM_READ, WEFT_SITE());
+		now_ns += MS;
+		weft_resolve(WEFT_SYSTEM_ID, input);
+		weft_read_later(connection, input);
+	}
+	if (closes)
+		weft_resolve(WEFT_SYSTEM_ID, connection);
+	return connection;
+}
+
+static void a_connection_that_is_left_open_is_told_of(void **state)
+{
+	for (int left = 1; left <= 2; left++) {
+		weft_id open = 0;
+		start_recording();
+		weft_id listen = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LISTEN, WEFT_SITE());
+		for (int i = 0; i < 20; i++) {
+			weft_id connection = talk_on(listen, i < 5 || i >= 5 + left);
+			open = i == 5 ? connection : open;
+		}
+		sleep_for(200 * MS);
+		weft_resume(listen);
+		sleep_for(MS);
+		explain(true);
+		assert_int_equal(count_of(WEFT_FINDING_UNANSWERED), left == 1);
+		if (left == 1) {
+			const struct weft_finding *finding =
+			    assert_says(WEFT_FINDING_UNANSWERED, open, "still open, and has been silent for 2");
+			assert_int_equal(finding->severity, WEFT_SEVERITY_INFORMATION);
+			assert_non_null(strstr(finding->title, "all 19 others that were accepted there are closed"));
+		}
+		forget();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_name_server_that_answers_late_is_told_of),
+	    cmocka_unit_test(a_timer_is_never_slow),
+	    cmocka_unit_test(a_connection_that_is_left_open_is_told_of),
 	    cmocka_unit_test(who_is_ended_again_is_told_once_for_its_sort),
 	    cmocka_unit_test(two_ends_at_one_time_are_two),
 	    cmocka_unit_test(what_was_cancelled_may_end),

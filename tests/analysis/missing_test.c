@@ -228,6 +228,47 @@ static void a_cut_through_unused_room_loses_nothing(void **state)
 	end_files();
 }
 
+/* Puts another byte in place of the text's first one, wherever it stands in the file. */
+static void spoil(const char *file, const char *text)
+{
+	char path[120];
+	static char bytes[1 << 20];
+	snprintf(path, sizeof path, "%s/%s", copy_of_it, file);
+	FILE *f = fopen(path, "r+");
+	assert_non_null(f);
+	const size_t size = fread(bytes, 1, sizeof bytes, f);
+	for (char *at = bytes; (at = memmem(at, size - (size_t)(at - bytes), text, strlen(text))); at++)
+		*at = '?';
+	rewind(f);
+	assert_int_equal(fwrite(bytes, 1, size, f), size);
+	fclose(f);
+}
+
+static struct weft_record_text zones = WEFT_COUNTER("zones");
+
+/* Streams tell once more what they are first to use. */
+static void names_that_are_cut_off_are_there(void **state)
+{
+	for (int is_lost = 0; is_lost < 2; is_lost++) {
+		record_files();
+		weft_id lost = fail_unread("prefetch");
+		weft_counter_add(lost, &zones, 1);
+		weft_stop();
+		copy_files();
+		if (is_lost)
+			run_command("rm %s/definitions-0", copy_of_it);
+		else
+			cut("definitions-0", 165);
+		explain_copy();
+		const struct weft_finding *failure = only(WEFT_FINDING_FAILURE, lost);
+		assert_true(failure->sure);
+		assert_non_null(strstr(failure->evidence[0].text, "missing_test.c"));
+		assert_int_equal(model->counter_count, 1);
+		assert_memory_equal(model->counters[0].name.ptr, "zones", 6);
+		end_files();
+	}
+}
+
 /* Names are no events; but without them different things are called alike. */
 static void without_names_findings_hold_and_are_doubted(void **state)
 {
@@ -236,6 +277,7 @@ static void without_names_findings_hold_and_are_doubted(void **state)
 	weft_stop();
 	copy_files();
 	cut("definitions-0", -20);
+	spoil("stream-0-0", "\nfail_unread\n");
 	explain_copy();
 	const struct weft_finding *failure = only(WEFT_FINDING_FAILURE, lost);
 	assert_false(failure->sure);
@@ -309,8 +351,9 @@ static void on_new_thread(void (*deed)(void))
 
 static void end_shared(void)
 {
-	weft_run(shared);
-	weft_resolve(shared, shared);
+	weft_id worker = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
+	weft_run(worker);
+	weft_resolve(worker, shared);
 	weft_idle(WEFT_IDLE_WAIT);
 }
 
@@ -333,6 +376,72 @@ static void of_a_silent_os_thread_one_thinks_as_of_the_others(void **state)
 		assert_int_equal(find(WEFT_FINDING_FAILURE) != NULL, !acts);
 		end_files();
 	}
+}
+
+static weft_id jobs[3];
+
+static void begin_jobs(void)
+{
+	for (int i = 0; i < 3; i++) {
+		jobs[i] = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_WORK, WEFT_SITE());
+		weft_should_resolve(jobs[i]);
+	}
+}
+
+static void do_jobs(void)
+{
+	for (int i = 0; i < 3; i++) {
+		weft_run(jobs[i]);
+		now_ns += MS;
+		weft_resolve(WEFT_SYSTEM_ID, jobs[i]);
+	}
+	weft_idle(WEFT_IDLE_WAIT);
+}
+
+/* A thread of a pool, as GLib has them, ends what it runs.  Where its last events are missing, the rest is known all the same;
+ * but not which of its jobs it did. */
+static void an_os_thread_that_ends_its_own_work_is_no_reason_either(void **state)
+{
+	record_files();
+	begin_jobs();
+	begin_other_thread();
+	on_other_thread(do_jobs);
+	weft_id lost = fail_unread("prefetch");
+	sleep_for(2000 * MS);
+	fail_unread("fetch");
+	on_other_thread(NULL);
+	weft_stop();
+	copy_files();
+	cut("stream-1-0", -40); /* behind the first job */
+	explain_copy();
+	const struct weft_finding *failure = find(WEFT_FINDING_FAILURE);
+	assert_non_null(failure);
+	assert_int_equal(model->promises[failure->promise].id, lost);
+	assert_false(failure->sure);
+	assert_null(find(WEFT_FINDING_HANG));
+	end_files();
+}
+
+/* Of a file of which not even the header is left, whoever ended the recording tells that there was one. */
+static void a_header_that_is_cut_is_a_file_that_is_missing(void **state)
+{
+	record_files();
+	begin_shared();
+	begin_other_thread();
+	on_other_thread(work_a_little);
+	on_new_thread(work_a_little);
+	on_other_thread(NULL);
+	fail_unread("prefetch");
+	weft_stop();
+	for (int i = 0; i < 2; i++) {
+		copy_files();
+		cut(i ? "definitions-0" : "stream-2-0", 100);
+		explain_copy();
+		assert_non_null(find(WEFT_FINDING_FAILURE));
+		assert_int_equal(find(WEFT_FINDING_FAILURE)->sure, i);
+		forget();
+	}
+	end_files();
 }
 
 /* Whose changes are missing in part. */
@@ -463,10 +572,13 @@ int main(void)
 	    cmocka_unit_test(what_came_before_the_cut_is_certain),
 	    cmocka_unit_test(any_cut_is_noticed),
 	    cmocka_unit_test(a_cut_through_unused_room_loses_nothing),
+	    cmocka_unit_test(names_that_are_cut_off_are_there),
 	    cmocka_unit_test(without_names_findings_hold_and_are_doubted),
 	    cmocka_unit_test(what_is_pending_at_the_cut_may_have_ended),
 	    cmocka_unit_test(an_os_thread_that_only_works_is_no_reason_to_forget_the_others),
 	    cmocka_unit_test(of_a_silent_os_thread_one_thinks_as_of_the_others),
+	    cmocka_unit_test(an_os_thread_that_ends_its_own_work_is_no_reason_either),
+	    cmocka_unit_test(a_header_that_is_cut_is_a_file_that_is_missing),
 	    cmocka_unit_test(a_counter_that_such_a_thread_changed_is_no_backlog),
 	    cmocka_unit_test(a_stall_that_was_seen_whole_holds),
 	    cmocka_unit_test(who_ran_when_the_events_end_did_not_run_for_ever),

@@ -130,8 +130,50 @@ static void the_parts_are_told(void **state)
 	}
 }
 
+static const char *other_round;
+
+static void tell_round(void)
+{
+	weft__slow_detail(WEFT_SYSTEM_ID, WEFT_DETAIL_ROUND, 150 * MS, other_round);
+}
+
+/* A callback waits for a lock that another OS thread has, which wants to run and has no processor; or has one, or waits itself.
+ */
+static void who_waits_for_a_starved_os_thread_is_not_to_blame(void **state)
+{
+	static const char *const rounds[] = {"2000000 0 3 0 0", "149000000 0 3 0 0", "2000000 1 0 0 0"};
+	for (int r = 0; r < 3; r++)
+		for (int is_known = 0; is_known < 2; is_known++) {
+			tick_ns = 1;
+			other_round = rounds[r];
+			start_recording();
+			weft_id beat = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE()),
+				slow = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
+			sleep_for(5 * MS);
+			begin_other_thread();
+			weft_signal(WEFT_SYSTEM_ID, slow);
+			if (is_known)
+				WEFT_PAUSE_BEGIN("blocked in usleep");
+			now_ns += 159 * MS;
+			if (is_known)
+				weft_pause_end();
+			on_other_thread(tell_round);
+			weft__slow_detail(WEFT_SYSTEM_ID, WEFT_DETAIL_ROUND, 159 * MS, "50000 1 0 0 0");
+			weft_signal(WEFT_SYSTEM_ID, beat);
+			on_other_thread(NULL);
+			sleep_for(5 * MS);
+			explain(true);
+			const struct weft_finding *stall = &findings->findings[0];
+			assert_true(findings->count > 0 && stall->kind == WEFT_FINDING_STALL);
+			assert_int_equal(stall->severity, r == 0 && !is_known ? I : A);
+			assert_int_equal(has(stall->doubt ? stall->doubt : "", "had no processor"), r == 0 && !is_known);
+			forget();
+		}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(the_parts_are_told)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_parts_are_told), cmocka_unit_test(who_waits_for_a_starved_os_thread_is_not_to_blame)};
 	return cmocka_run_group_tests_name("parts", tests, NULL, NULL);
 }

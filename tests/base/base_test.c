@@ -1,4 +1,5 @@
-/* base_test.c: vectors, maps, hashes, sort and search, sizes, interned strings, cursors, UTF-8.  SPDX-License-Identifier: ISC */
+/* base_test.c: vectors, maps, hashes, sort, selection and search, sizes, interned strings, cursors, UTF-8.
+ * SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 #include "base/idmap.h"
 #include "base/intern.h"
 #include "base/search.h"
+#include "base/select.h"
 #include "base/size.h"
 #include "base/sort.h"
 #include "base/utf8.h"
@@ -311,6 +313,29 @@ static int compare_bytes(const void *a, const void *b)
 }
 
 /* Every size of an item is moved whole. */
+/* Of numbers of few and of many bytes, against the sorted ones; afterwards they are still the same numbers. */
+static void select_finds_what_sorting_would_put_there(void **state)
+{
+	enum { MOST = 700 };
+	(void)state;
+	uint32_t seed = 7;
+	for (size_t count = 1; count <= MOST; count += 1 + count / 3)
+		for (unsigned bits = 1; bits <= 63; bits += 2) {
+			int64_t numbers[MOST], sorted[MOST];
+			for (size_t i = 0; i < count; i++) {
+				uint64_t random =
+				    (uint64_t)next_random(&seed) << 40 ^ (uint64_t)next_random(&seed) << 20 ^ next_random(&seed);
+				numbers[i] = sorted[i] = (int64_t)(random & ((1ull << bits) - 1));
+			}
+			weft_sort(sorted, count, sizeof *sorted, weft_compare_i64);
+			for (size_t k = 0; k < count; k += 1 + count / 7)
+				assert_true(weft_select(numbers, count, k) == sorted[k]);
+			assert_true(weft_select(numbers, count, count - 1) == sorted[count - 1]);
+			weft_sort(numbers, count, sizeof *numbers, weft_compare_i64);
+			assert_memory_equal(numbers, sorted, count * sizeof *numbers);
+		}
+}
+
 static void sort_moves_items_of_any_size(void **state)
 {
 	for (size_t bytes = 3; bytes <= WEFT_SORT_MOST_BYTES; bytes = bytes < 40         ? bytes + 1
@@ -534,6 +559,7 @@ int main(void)
 	    cmocka_unit_test(sort_puts_any_shape_in_order),
 	    cmocka_unit_test(sort_needs_no_memory),
 	    cmocka_unit_test(sort_moves_items_of_any_size),
+	    cmocka_unit_test(select_finds_what_sorting_would_put_there),
 	    cmocka_unit_test(search_finds_the_first),
 	    cmocka_unit_test(sizes_never_wrap),
 	    cmocka_unit_test(cursor_never_passes_the_end),

@@ -59,7 +59,7 @@ for line in theirs.stdout.splitlines():
         modules[fields['module']] = fields['path']
     elif name == 'place':
         sites[fields['key']] = {'file': '', 'line': 0, 'function': '', 'module': modules[fields['module']], 'offset': fields['offset']}
-    elif name not in ('thread', 'form', 'colour'):
+    elif name not in ('thread', 'form', 'colour') and fields.get('what') != 'definition':
         wanted.append((int(seconds + ns), name, fields))
 
 failures = 0

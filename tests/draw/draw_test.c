@@ -4,6 +4,7 @@
 
 #include "draw/marks.h"
 #include "draw/ruler.h"
+#include "view/sleep.h"
 
 /* Which pixels a paint covers, whatever else is on them: colours that could hide it are never drawn over it. */
 static uint8_t *raster_of(const struct weft_draw_list *list, enum weft_paint paint)
@@ -381,12 +382,14 @@ static void test_plate(void **state)
 }
 
 /* A hundred promises are made and resolved within a moment of a long trace: their arrows are counted, and the number of them does
- * not stand before the columns.  The same over all of it are drawn. */
+ * not stand before the columns.  The same over all of it are drawn; so are few, however near each other they stand. */
 static void test_wall(void **state)
 {
 	(void)state;
-	for (int wide = 0; wide < 2; wide++) {
-		enum { ARROWS = 100 };
+	enum { NEAR, WIDE, FEW, CASES };
+	for (int which = NEAR; which < CASES; which++) {
+		const int64_t ARROWS = which == FEW ? 30 : 100;
+		const bool wide = which == WIDE;
 		static struct mirage_writer w;
 		struct scene s;
 		int64_t now = 1000;
@@ -408,14 +411,65 @@ static void test_wall(void **state)
 		const struct weft_prim *said = text_of(&s.list, "100 arrows, at most 9 a pixel");
 		for (size_t i = 0; i < s.list.count; i++)
 			heads += s.list.prims[i].kind == WEFT_PRIM_TRIANGLE && s.list.prims[i].paint == WEFT_PAINT_RESOLVE;
-		if (wide) {
-			assert_true(heads >= ARROWS && !said);
+		if (which != NEAR) {
+			assert_true(heads >= (size_t)ARROWS && !said);
 		} else {
 			assert_int_equal(heads, 0);
 			assert_true(said && said->x0 > 640);
 		}
 		close_scene(&s);
 	}
+}
+
+/* Two crowds with a second of sleep between them, in rows that are too low to be told apart: each is drawn on its side of the
+ * gap, and nothing in it. */
+static void test_strips_where_sleep_is_folded(void **state)
+{
+	(void)state;
+	enum { CROWD = 400 };
+	static struct mirage_writer w;
+	struct scene s;
+	struct weft_lulls *lulls;
+	int64_t now = 1000;
+	w.size = 0;
+	mw_packet(&w, 1);
+	for (int64_t crowd = 0; crowd < 2; crowd++) {
+		const int64_t first = 1 + crowd * CROWD;
+		for (int64_t i = 0; i < CROWD; i++)
+			mw_create(&w, now += 10, -1, first + i, WEFT_KIND_TASK);
+		mw_op(&w, now += 10, WEFT_OP_RUN, first);
+		for (int64_t i = 0; i < CROWD; i++)
+			mw_link(&w, now += 10, WEFT_OP_RESOLVE, first, first + i);
+		mw_op(&w, now += 10, WEFT_OP_RUN, -1);
+		now += 1000000000;
+	}
+	mw_end(&w, 0);
+	open_scene(&s, w.bytes, w.size);
+	assert_int_equal(weft_lulls_find(&lulls, s.model, NULL), WEFT_OK);
+	assert_int_equal(weft_view_fold_sleep(s.view, lulls, NULL), WEFT_OK);
+	weft_view_resize(s.view, 1280, 100);
+	weft_view_show_all(s.view);
+	assert_int_equal(draw_scene(&s, &(struct weft_draw_options){.no_metrics = true}), WEFT_OK);
+	double gap_from = 0, gap_to = 0, before = 0, behind = 0;
+	for (size_t i = 0; i < lulls->count; i++)
+		if (lulls->items[i].end_ns - lulls->items[i].start_ns > 900000000) {
+			gap_from = weft_view_x(s.view, lulls->items[i].start_ns);
+			gap_to = weft_view_x(s.view, lulls->items[i].end_ns);
+		}
+	assert_true(gap_to - gap_from > 30 && gap_to - gap_from < 100);
+	for (size_t i = 0; i < s.list.count; i++) {
+		const struct weft_prim *p = &s.list.prims[i];
+		if (p->kind != WEFT_PRIM_RECT || p->paint != WEFT_PAINT_PROMISE || p->y1 - p->y0 > 3)
+			continue;
+		double x0 = (double)p->x0, x1 = (double)p->x1;
+		assert_true(x1 <= gap_from + 4 || x0 >= gap_to - 4);
+		before += x1 <= gap_from + 4 ? x1 - x0 : 0;
+		behind += x0 >= gap_to - 4 ? x1 - x0 : 0;
+	}
+	/* Both took as long. */
+	assert_true(before > 1000 && behind > before * 0.8 && before > behind * 0.8);
+	close_scene(&s);
+	weft_lulls_destroy(lulls);
 }
 
 static void test_sites(void **state)
@@ -570,6 +624,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_fold),
 	    cmocka_unit_test(test_plate),
 	    cmocka_unit_test(test_wall),
+	    cmocka_unit_test(test_strips_where_sleep_is_folded),
 	    cmocka_unit_test(test_sites),
 	    cmocka_unit_test(test_svg),
 	    cmocka_unit_test(test_bounded),

@@ -164,6 +164,107 @@ def all_of_a_kind_are_folded():
         app.until_viewer('a double click unfolds them', lambda v: v['folds'] == [] and len({p[3] for p in v['promises']}) == rows)
 
 
+def rows_in_groups():
+    """One key puts all of a kind together; so all of a library, and of a place in the source, are one line by one key."""
+    path = trace('lock')
+    kinds = {int(i): kind for i, kind in re.findall(r'^promise (\d+) (\w+)', subprocess.run(
+        [weft, 'dump', path], check=True, capture_output=True, text=True, timeout=60).stdout, re.M)}
+    one = labelled(path, 'GET /item/1000')
+    with App(view, path) as app:
+        app.shown()
+        before = app.settled()
+        app.key('G')
+        app.until_viewer('by kind', lambda v: v['promises'] != before['promises'])
+        viewer = app.settled()
+        order = [kinds[p[0]] for p in sorted(viewer['promises'], key=lambda p: p[3])]
+        runs = [kind for i, kind in enumerate(order) if i == 0 or order[i - 1] != kind]
+        assert len(runs) == len(set(runs)) > 2, runs
+        app.key('alt+Left')
+        app.until_viewer('back', lambda v: v['promises'] == before['promises'])
+        line = next(p for p in before['promises'] if p[0] == one)
+        app.click((line[1] + line[2]) / 2, line[3])
+        app.until_viewer('it is selected', lambda v: v['selected'] == one)
+        app.key('J')
+        app.until_viewer('all of its place', lambda v: len(v['folds']) == 1 and v['folds'][0].startswith('site:="'))
+        app.key('J', 'K')
+        viewer = app.until_viewer('all of its library', lambda v: len(v['folds']) == 1 and v['folds'][0].startswith('library:="'))
+        assert len({p[3] for p in viewer['promises']}) < len({p[3] for p in before['promises']})
+
+
+def each_action_by_its_key():
+    """Whatever the window of shortcuts lists does something that a person sees, by its key and keys before it alone."""
+    one = ['shift+Down']  # the first that is seen is selected
+    actions = [([], key) for key in ('plus', 'space', 'S', 'o', 'L', 't', 'F9', 'slash', 'q', 'e', 'd', 's', 'question', 'G', 'shift+Down', 'ctrl+e')]
+    actions += [(['plus', 'plus', 'plus', 'Right', 'Right', 'Right'], key) for key in ('Home', 'minus', 'Left', 'Right', 'Prior', 'Next', 'alt+Left')]
+    actions += [(one, key) for key in ('z', 'h', 'l', 'M', 'i', 'b', 'B', 'j', 'J', 'K', 'Escape', 'shift+F10', 'y', 'shift+Down', 'ctrl+l')]
+    actions += [(one + before, key) for before, key in (
+        (['i'], 'u'), (['b'], 'v'), (['l'], 'n'), (['l'], 'N'), (['l'], 'f'), (['M'], 'm'), (['shift+Down'], 'shift+Up'),
+        (['shift+Down', 'shift+Down'], 'shift+Right'), (['shift+Down', 'shift+Down', 'shift+Right'], 'shift+Left'))]
+    path = trace('connections')
+    with App(view, path, chooser=True) as app:
+        app.shown()
+
+        def seen():
+            return [app.window(), app.picture()[2]]
+
+        def still():
+            before = seen()
+
+            def same():
+                nonlocal before
+                last, before = before, seen()
+                return last == before
+            until('a picture that stays', same, app)
+            return before
+        for before, key in actions:
+            app.key('Escape', 'Escape', 'Escape', 'Escape')
+            app.focus_canvas()
+            app.key('u', 'v', 'Home', *before)
+            was = still()
+            app.key(key)
+            until(f'{key} after {before} does something', lambda was=was: seen() != was, app)
+            if key in ('space', 'S', 'o', 'L', 't', 'F9'):
+                app.key(key)
+            if key == 'G':
+                app.key('G', 'G', 'G')
+
+
+def what_assistive_technology_reads():
+    """Of a track, a finding and a row of the table: name, role, state."""
+    import pyatspi
+    with App(view, trace('connections')) as app:
+        app.shown()
+        app.key('Home', 'shift+Down')
+        app.until_viewer('the first is selected', lambda v: v['selected'] is not None)
+
+        def told(what):
+            return app.which(lambda a: a.name == 'Promises of connections' and a.getRole() == pyatspi.ROLE_IMAGE and re.search(what, a.description))
+        until('a track', lambda: told(r'^client 1, connection, promise \d+: begins at .*; a track of \d+ rows$'), app)
+        app.key('b')
+        until('a folded one', lambda: told(r'; a track, folded: what belongs to it, \d+ promises, is on its line$'), app)
+        app.key('b')
+        until('unfolded', lambda: told(r'; a track of \d+ rows$'), app)
+        app.key('q')
+        app.until('the table', lambda w: w['side'] == 'sorts' and w['sorts'])
+
+        def row(state):
+            return app.which(lambda a: a.getRole() == pyatspi.ROLE_PUSH_BUTTON and re.search(r'p50 .*request "GET /\*"', a.name or '') and
+                             (pyatspi.STATE_EXPANDED in a.getState().getStates()) == state)
+        until('a row of the table', lambda: row(False), app)
+        app.act('pressed', lambda: next(iter(row(False)), None))
+        until('it is open', lambda: row(True), app)
+    with App(view, record('bad')) as app:
+        app.shown()
+        app.key('e')
+
+        def finding(state):
+            return app.which(lambda a: a.getRole() == pyatspi.ROLE_PUSH_BUTTON and re.match(r'Hang: bind \d+ "main" never resolved', a.name or '') and
+                             (pyatspi.STATE_EXPANDED in a.getState().getStates()) == state)
+        until('a finding', lambda: finding(False), app)
+        app.act('pressed', lambda: next(iter(finding(False)), None))
+        until('it is open', lambda: finding(True), app)
+
+
 def everything_of_one_connection_alone():
     path = trace('connections')
     one = labelled(path, 'client 2')
@@ -309,6 +410,7 @@ def the_sort_that_cost_most():
         app.picture('table')
 
 
-sys.exit(run([why_is_the_slowest_request_slow, what_an_arrow_means, a_promise_alone_has_its_path_above_it, all_of_a_kind_are_folded,
+sys.exit(run([why_is_the_slowest_request_slow, what_an_arrow_means, a_promise_alone_has_its_path_above_it, all_of_a_kind_are_folded, rows_in_groups, each_action_by_its_key,
+              what_assistive_technology_reads,
               everything_of_one_connection_alone, all_reads_are_folded, the_time_between_two_events, where_a_good_run_and_a_bad_one_part,
               twenty_milliseconds_in_two_seconds_of_sleep, ten_moves_and_ten_times_back, the_sort_that_cost_most]))

@@ -22,7 +22,7 @@ CREATE, READ, RESOLVE, FAIL, BECOME, LABEL, COUNTER_ADD, RUN, PAUSE, SIGNAL, AWA
 INLINE, WIDE = 0x20, 0x40
 WAIT, TASK, BIND, CHOOSE, JOIN, CONDITION, SEMAPHORE, TIMER, REQUEST, CONNECTION, LOCK = 0, 1, 2, 4, 6, 8, 16, 32, 46, 47, 50
 UUID = bytes(range(16))
-EVENTS, DEFINITIONS = 0, 1
+EVENTS, DEFINITIONS, KERNEL = 0, 1, 3
 HEADER = 160
 MASK = 0xffffffff
 
@@ -275,6 +275,43 @@ def counters_that_overflow(size):
 
 
 # ---- Streams and packets ----
+
+# ---- What the kernel said ----
+
+LEVEL = struct.pack('<BIB', 0, 0, 2) + b'\0'
+
+
+def switched_off(time, tid, call=71):
+    return struct.pack('<BIIBB', 4, time & MASK, tid, 1, call)
+
+
+def woken(time, tid, by):
+    return struct.pack('<BIII', 6, time & MASK, tid, by)
+
+
+def switched_on(time, tid):
+    return struct.pack('<BII', 3, time & MASK, tid)
+
+
+@shape
+def processors_of_one_event(size):
+    return native(size // 10, lambda i: one(RUN, i, i + 1)) + until(
+        size, lambda i: packet(LEVEL + switched_on(i * 7919 % size, 1), KERNEL, stream=i))
+
+
+@shape
+def os_threads_of_one_switch(size):
+    return native(size // 10, lambda i: one(RUN, i, i + 1)) + packet(LEVEL + until(size, lambda i: switched_off(i, i * 7919 & MASK)), KERNEL)
+
+
+@shape
+def runs_without_a_processor(size):
+    """Each run of 20 ms is a stall, and has a sleep that ends since an OS thread woke it that runs promises too."""
+    def said(i):
+        return switched_off(i * 20000000 + 1000, 1, i % 106) + woken(i * 20000000 + 19000000, 1, 2) + switched_on(i * 20000000 + 19000100, 1)
+    return native(size // 2, lambda i: one(RUN, i * 20000000, i % 99 + 1)) + packet(one(RUN, 0, 7), stream=1, tid=2, name=b'other') + \
+        packet(LEVEL + switched_on(0, 1) + until(size // 2, said), KERNEL)
+
 
 @shape
 def streams(size):

@@ -12,6 +12,7 @@
 
 #include "base/search.h"
 #include "layout/focus.h"
+#include "layout/group.h"
 #include "layout/layout.h"
 
 static const char *shared;
@@ -170,11 +171,41 @@ static void check_layout(const struct weft_model *m, const struct weft_layout *l
 	check_bands(m, l);
 }
 
+/* In groups, each promise stands on a row of its kind's, alone or in a fold, and groups stand in the order of their first ones.
+ */
+static void check_grouped(const struct weft_model *m)
+{
+	struct weft_layout *l;
+	uint64_t seen = 0;
+	uint32_t bands = 0;
+	assert_int_equal(weft_layout_create_grouped(&l, m, WEFT_ROWS_BY_KIND, NULL, NULL, NULL), WEFT_OK);
+	assert_int_equal(l->track_count, 0);
+	for (uint32_t p = 1; p < m->promise_count; p++) {
+		uint64_t bit = 1ull << m->promises[p].kind % 64;
+		size_t b = 0;
+		while (b + 1 < l->band_count && l->bands[b + 1].first_row <= l->rows[p])
+			b++;
+		if (!(seen & bit))
+			assert_int_equal(b, bands++);
+		seen |= bit;
+		assert_int_equal(m->promises[l->by_row[l->row_begin[l->bands[b].first_row]]].kind, m->promises[p].kind);
+	}
+	assert_int_equal(l->band_count, bands);
+	for (uint32_t r = 0; r < l->row_count; r++)
+		for (uint32_t i = l->row_begin[r] + 1; i < l->row_begin[r + 1]; i++) {
+			int64_t end = weft_layout_end(l, m, l->by_row[i]), start = m->promises[l->by_row[i]].start_ns;
+			int64_t before_start = m->promises[l->by_row[i - 1]].start_ns;
+			assert_false(before_start < end && start < weft_layout_end(l, m, l->by_row[i - 1]));
+		}
+	weft_layout_destroy(l);
+}
+
 static uint32_t lay_out(struct weft_model *m)
 {
 	struct weft_layout *l;
 	assert_int_equal(weft_layout_create(&l, m, NULL), WEFT_OK);
 	check_layout(m, l);
+	check_grouped(m);
 	uint32_t rows = l->row_count;
 	weft_layout_destroy(l);
 	free(m->promises);
@@ -209,6 +240,31 @@ static void test_random(void **state)
 		}
 		lay_out(&m);
 	}
+}
+
+/* Of more groups than there may be, the smallest are one, the last: here those of two promises. */
+static void test_small_groups_are_one(void **state)
+{
+	(void)state;
+	enum { KINDS = WEFT_GROUPS_MOST + 20 };
+	struct weft_model m = model_of(5 * KINDS);
+	uint16_t *group;
+	size_t count;
+	bool is_rest;
+	uint32_t n = 1;
+	for (int turn = 0; turn < 3; turn++)
+		for (uint16_t kind = 0; kind < KINDS; kind++)
+			if (turn < 2 || kind < 21 || kind >= 42)
+				m.promises[n++].kind = (uint16_t)(1000 + kind);
+	m.promise_count = n;
+	assert_int_equal(weft_groups_find(&group, &count, &is_rest, &m, WEFT_ROWS_BY_KIND, NULL), WEFT_OK);
+	assert_true(count == WEFT_GROUPS_MOST && is_rest);
+	for (uint32_t p = 1; p < n; p++) {
+		int kind = m.promises[p].kind - 1000;
+		assert_int_equal(group[p], kind < 21 ? kind : kind >= 42 ? kind - 21 : WEFT_GROUPS_MOST - 1);
+	}
+	free(group);
+	free(m.promises);
 }
 
 static void test_who_begins_first_stands_first(void **state)
@@ -776,6 +832,7 @@ int main(int argc, char **argv)
 	shared = getenv("WEFT_SHARED") ? getenv("WEFT_SHARED") : argc > 1 ? argv[1] : "../shared";
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_random),
+	    cmocka_unit_test(test_small_groups_are_one),
 	    cmocka_unit_test(test_who_begins_first_stands_first),
 	    cmocka_unit_test(test_backwards),
 	    cmocka_unit_test(test_circle),

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "model/kernel.h"
 #include "model/model.h"
 
 #define CHECK_MODEL(condition)                                                                                                   \
@@ -68,6 +69,30 @@ static inline void check_stretches(const struct weft_model *m, const struct weft
 	}
 }
 
+/* Of each OS thread one stretch behind the other, and the parts of any time are no longer than it. */
+static inline void check_kernel(const struct weft_model *m)
+{
+	const struct weft_kernel *k = m->kernel;
+	CHECK_MODEL(k->threads[k->thread_count].offs == k->off_count);
+	for (size_t i = 0; i < k->thread_count; i++) {
+		CHECK_MODEL(i == 0 || k->threads[i].tid > k->threads[i - 1].tid);
+		CHECK_MODEL(k->threads[i].offs <= k->threads[i + 1].offs && weft_kernel_thread(k, k->threads[i].tid) == i);
+		for (size_t n = k->threads[i].offs; n < k->threads[i + 1].offs; n++) {
+			const struct weft_off *off = &k->offs[n];
+			CHECK_MODEL(off->start_ns <= off->ready_ns && off->ready_ns <= off->end_ns);
+			CHECK_MODEL(n == k->threads[i].offs || off->start_ns >= off[-1].end_ns);
+			CHECK_MODEL(off->start_ns >= k->threads[i].first_ns);
+		}
+	}
+	for (size_t s = 0; s < m->trace->stream_count && s < 8; s++) {
+		struct weft_off_sum sum;
+		const int64_t off_ns = weft_kernel_off_ns(m, (uint16_t)s, 0, m->end_ns);
+		CHECK_MODEL(off_ns >= -1 && off_ns <= m->end_ns);
+		CHECK_MODEL(weft_kernel_sum(m, (uint16_t)s, 0, m->end_ns, &sum) == (off_ns >= 0));
+		CHECK_MODEL(off_ns < 0 || sum.blocked_ns + sum.ready_ns + sum.preempted_ns == off_ns);
+	}
+}
+
 static inline void check_model(const struct weft_model *m)
 {
 	char text[64];
@@ -78,6 +103,8 @@ static inline void check_model(const struct weft_model *m)
 	for (uint32_t i = 1; i < m->promise_count; i++)
 		check_promise(m, i);
 	check_ways(m);
+	if (m->kernel)
+		check_kernel(m);
 	for (size_t i = 0; i < m->link_count; i++) {
 		CHECK_MODEL(m->links[i].from < m->promise_count && m->links[i].to < m->promise_count);
 		CHECK_MODEL(m->links[i].kind < WEFT_LINK_KINDS);

@@ -67,6 +67,9 @@ static void check_equal(const struct weft_model *m, const struct weft_model *who
 	assert_int_equal(m->spin_count, whole->spin_count);
 	assert_int_equal(m->death_count, whole->death_count);
 	assert_int_equal(m->message_count, whole->message_count);
+	assert_int_equal(m->kernel != NULL, whole->kernel != NULL);
+	assert_int_equal(m->kernel ? m->kernel->off_count : 0, whole->kernel ? whole->kernel->off_count : 0);
+	assert_int_equal(m->kernel ? m->kernel->thread_count : 0, whole->kernel ? whole->kernel->thread_count : 0);
 	for (size_t i = 0; i < whole->sleep_count; i++) {
 		struct weft_str text = weft_model_text(m, m->sleeps[i].text),
 				expected = weft_model_text(whole, whole->sleeps[i].text);
@@ -216,6 +219,7 @@ static void awaits_and_details(void **state)
 
 static void images(void **state)
 {
+	with_ever_more_memory(WEFT_CORPUS "/native/kernel", NULL, 0);
 	with_ever_more_memory(WEFT_CORPUS "/image/two", NULL, 0);
 	with_ever_more_memory(WEFT_CORPUS "/image/scattered", NULL, 0);
 	with_ever_more_memory(WEFT_CORPUS "/image/core", NULL, 0);

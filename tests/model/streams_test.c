@@ -254,7 +254,7 @@ static void a_state_dump_tells_what_the_ring_forgot(void **state)
 	assert_true(p->start_ns == -700);
 	assert_int_equal(p->kind, WEFT_KIND_TIMER);
 	assert_int_equal(p->site, 0);
-	assert_int_equal(p->flags, WEFT_PROMISE_CREATION_DRAWN);
+	assert_int_equal(p->flags, WEFT_PROMISE_CREATION_DRAWN | WEFT_PROMISE_ORPHAN);
 	assert_int_equal(p->end, WEFT_END_PENDING);
 	assert_int_equal(p[1].labels - p->labels, 2);
 	assert_true(m->labels[p->labels].time_ns == -700 && m->labels[p->labels + 1].time_ns == 0);

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Records promises that are older than the recording: each has its kind, label and place all the same, and one id for all.
 
-	late.py LATE
+	late.py LATE WEFT
 
 SPDX-License-Identifier: ISC
 """
 
+import json
 import os
 import re
 import subprocess
@@ -25,8 +26,12 @@ def events(trace):
 class Trace:
     def __init__(self, path, whole):
         self.kind, self.label, self.since, self.ended, self.awaits, self.expected = {}, {}, {}, set(), set(), set()
+        told = subprocess.run([sys.argv[2], "events", "--json", path], stdout=subprocess.PIPE, text=True, check=True).stdout
+        labels = [e["label"] for e in map(json.loads, told.splitlines()) if e["op"] == "pending"]
         for name, fields in events(path):
             p = fields.get("promise")
+            if name == "pending":
+                fields["label"] = labels.pop(0)  # in place of an empty text babeltrace2 prints an earlier one
             if name in ("create", "pending"):
                 if self.kind.setdefault(p, fields["kind"]) != fields["kind"]:
                     sys.exit(f"{path}: {p} is {self.kind[p]}, then {fields}")

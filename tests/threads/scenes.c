@@ -209,6 +209,55 @@ static int threads(void)
 	return 0;
 }
 
+static pthread_mutex_t journal = PTHREAD_MUTEX_INITIALIZER, index_of_it = PTHREAD_MUTEX_INITIALIZER;
+
+static void *take_both(void *other_way)
+{
+	struct timespec rest = {.tv_nsec = 20 * MS};
+	prctl(PR_SET_NAME, other_way ? "writer" : "reader");
+	pthread_mutex_lock(other_way ? &index_of_it : &journal);
+	nanosleep(&rest, NULL);
+	pthread_mutex_lock(other_way ? &journal : &index_of_it);
+	return NULL;
+}
+
+/* Two OS threads take two locks in opposite order. */
+static int locks(void)
+{
+	struct timespec rest = {.tv_nsec = 200 * MS};
+	pthread_t one, two;
+	pthread_create(&one, NULL, take_both, NULL);
+	pthread_create(&two, NULL, take_both, "");
+	nanosleep(&rest, NULL);
+	puts("done");
+	return 0;
+}
+
+/* They wait for each other's locks a hundred times, and all ends well. */
+static void *take_in_order(void *unused)
+{
+	struct timespec rest = {.tv_nsec = MS / 10};
+	for (int i = 0; i < 100; i++) {
+		pthread_mutex_lock(&journal);
+		pthread_mutex_lock(&index_of_it);
+		nanosleep(&rest, NULL);
+		pthread_mutex_unlock(&index_of_it);
+		pthread_mutex_unlock(&journal);
+	}
+	return NULL;
+}
+
+static int order(void)
+{
+	pthread_t all[4];
+	for (int i = 0; i < 4; i++)
+		pthread_create(&all[i], NULL, take_in_order, NULL);
+	for (int i = 0; i < 4; i++)
+		pthread_join(all[i], NULL);
+	puts("done");
+	return 0;
+}
+
 /* Always ready: 100,000 times. */
 static int ready(void)
 {
@@ -300,7 +349,8 @@ int main(int argc, char **argv)
 #ifdef WITH_URING
 	    {"uring", uring},
 #endif
-	    {"threads", threads}, {"ready", ready}, {"plain", plain}, {"forks", forks}, {"many", many}};
+	    {"threads", threads}, {"locks", locks}, {"order", order}, {"ready", ready}, {"plain", plain}, {"forks", forks},
+	    {"many", many}};
 	for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
 		if (!strcmp(argv[1], scenes[i].name))
 			return scenes[i].run();

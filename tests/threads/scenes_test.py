@@ -69,6 +69,16 @@ def test(folder):
     if main['running'][1][0] < named['end_ns']:
         fail('main goes on before it has joined')
 
+    # Who has a lock that somebody waits for is known, and nothing is left of waits that are over.
+    found = record('locks', folder).trace('thread_scenes').findings()
+    names = ['writer' in found['deadlock'][0]['title'], 'reader' in found['deadlock'][0]['title'], found['deadlock'][0]['sure']] if 'deadlock' in found else []
+    expect(names, [True, True, True], f'who holds what: {found}')
+    trace = record('order', folder).trace('thread_scenes')
+    expect(trace.alarms(), [], 'what is found where all ends well')
+    ops = [event['op'] for event in trace.ask('events', '--json')]
+    if ops.count('hold') < 10 or ops.count('hold') != ops.count('release'):
+        fail(f'{ops.count("hold")} holds, {ops.count("release")} releases')
+
     # What is always ready is no sleep, and costs next to nothing.
     trace = record('ready', folder, b'100000\n').trace('thread_scenes')
     events = trace.ask('info', '--json')[0]['events']

@@ -16,6 +16,7 @@
 #include "analysis/path.h"
 #include "events.h"
 #include "trace/join.h"
+#include "trace/kernel.h"
 
 enum { MS = 1000000, PROCESSES = 3 };
 
@@ -417,6 +418,54 @@ static void names_tell_processes_apart(void **state)
 	weft_trace_close(trace);
 }
 
+/* ---- What the kernel said ---- */
+
+struct told {
+	struct weft_kernel_event first[64], last;
+	size_t count;
+};
+
+static int tell(void *ctx, const struct weft_kernel_event *events, size_t count)
+{
+	struct told *told = ctx;
+	for (size_t i = 0; i < count; i++, told->count++)
+		if (told->count < 64)
+			told->first[told->count] = events[i];
+	told->last = events[count - 1];
+	return 0;
+}
+
+static void what_the_kernel_said_of_each_is_there(void **state)
+{
+	struct weft_trace *parts[2], *trace = NULL, *alone = NULL;
+	struct weft_error err = {0};
+	static struct told told, both;
+	struct weft_kernel_info info, all;
+	assert_int_equal(weft_trace_open(&alone, WEFT_CORPUS "/native/kernel", &err), WEFT_OK);
+	assert_int_equal(weft_trace_kernel(alone, tell, &told, &info), 1);
+	assert_true(told.count > 64 && told.count == info.events && info.is_whole);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(weft_trace_open(&parts[i], WEFT_CORPUS "/native/kernel", &err), WEFT_OK);
+	assert_int_equal(weft_trace_join(&trace, parts, 2, "both", &err), WEFT_OK);
+	assert_int_equal(weft_trace_kernel(trace, tell, &both, &all), 1);
+	assert_int_equal(both.count, 2 * told.count);
+	assert_memory_equal(both.first, told.first, sizeof told.first);
+	assert_int_equal(both.last.time_ns, told.last.time_ns);
+	assert_int_equal(both.last.tid, told.last.tid);
+	assert_int_equal(all.events, 2 * info.events);
+	assert_int_equal(all.bytes, 2 * info.bytes);
+	assert_int_equal(all.thread_count, 2 * info.thread_count);
+	assert_int_equal(all.level, info.level);
+	assert_int_equal(all.bound_ns, info.bound_ns);
+	assert_int_equal(all.processors, info.processors);
+	assert_int_equal(all.until_ns, info.until_ns);
+	assert_true(all.is_whole);
+	for (size_t i = 0; i < info.thread_count; i++)
+		assert_int_equal(all.threads[info.thread_count + i].tid, info.threads[i].tid);
+	weft_trace_close(trace);
+	weft_trace_close(alone);
+}
+
 /* ---- Memory ---- */
 
 static void while_memory_is_short(bool one)
@@ -462,6 +511,7 @@ int main(void)
 	    cmocka_unit_test(what_cannot_be_joined_is_told_and_left_alone),
 	    cmocka_unit_test(ids_that_are_too_large_are_told),
 	    cmocka_unit_test(names_tell_processes_apart),
+	    cmocka_unit_test(what_the_kernel_said_of_each_is_there),
 	    cmocka_unit_test(memory_may_run_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,11 +49,12 @@ def need_way(path):
 
 
 class Recording:
-    """A run of a command, and its traces; without `wait` it is to be ended by the caller.  `before`: how weft itself is run, as by another user."""
+    """A run of a command, and its traces; without `wait` it is to be ended by the caller.  `before`: how weft itself is run, as by another user.
+    `record`: more options of weft record."""
 
-    def __init__(self, weft, folder, command, wait=True, env=None, before=(), **options):
+    def __init__(self, weft, folder, command, wait=True, env=None, before=(), record=(), **options):
         self.weft, self.folder = os.path.abspath(weft), folder
-        self.process = subprocess.Popen([*before, self.weft, 'record', '--mode=grow', '-o', folder, '--', *command], env={**ENV, **(env or {})},
+        self.process = subprocess.Popen([*before, self.weft, 'record', '--mode=grow', *record, '-o', folder, '--', *command], env={**ENV, **(env or {})},
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
         if wait:
             self.out, self.err = self.process.communicate(timeout=PATIENCE)

@@ -186,7 +186,7 @@ static void test_only_rows_with_something_in_view_have_height(void **state)
 			weft_view_hold_rows(s.view, true);
 			check_shown(&s, true);
 			for (uint32_t r = 0; r < s.layout->row_count; r++)
-				assert_true(weft_view_whole_slot(s.view, r) == weft_view_slot(s.view, r));
+				assert_true(weft_view_whole_slot(s.view->layout, r) == weft_view_slot(s.view, r));
 			weft_view_pan(s.view, -30);
 			check_shown(&s, true);
 			weft_view_hold_rows(s.view, false);

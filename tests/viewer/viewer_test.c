@@ -1,7 +1,8 @@
 /* viewer_test.c: what pointers, keys and links do to what is seen.  SPDX-License-Identifier: ISC */
+#include "pressing.h"
 #include "scene.h"
 
-#include "view/index.h"
+#include "draw/frame.h"
 #include "viewer/actions.h"
 #include "viewer/findings.h"
 #include "viewer/place.h"
@@ -74,6 +75,12 @@ static void test_moving(void **state)
 	assert_int_equal(weft_viewer_set_duration(v, "0.1ms", &err), WEFT_OK);
 	weft_viewer_times(v, &from, &to);
 	assert_true(from == 200000 && to == 300000);
+	/* From a later start the rest of the trace is shown, not what is behind its end. */
+	weft_viewer_show_all(v);
+	assert_int_equal(weft_viewer_set_start(v, "200us", &err), WEFT_OK);
+	weft_viewer_times(v, &from, &to);
+	assert_true(from == 200000 && to == v->model->end_ns);
+	weft_viewer_show(v, 200000, 300000);
 	assert_int_equal(weft_viewer_set_start(v, "soon", &err), WEFT_EINVAL);
 	assert_string_equal(err.what, "a start is a number and ns, us, ms or s");
 	assert_int_equal(weft_viewer_set_duration(v, "0", &err), WEFT_EINVAL);
@@ -448,6 +455,8 @@ static char *whole_picture(struct weft_viewer *v)
 {
 	char *all = NULL;
 	size_t at = 0;
+	while (weft_viewer_search_step(v, 1000))
+		;
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 	for (int pane = 0; pane < WEFT_PANES; pane++) {
 		char *text;
@@ -484,20 +493,26 @@ static void do_one(struct weft_viewer *v, int which)
 		weft_viewer_release(v, 350, 380);
 		break;
 	case 8: weft_viewer_act(v, WEFT_ACTION_METRICS); break;
+	case 9: weft_viewer_act(v, WEFT_ACTION_RELATED); break;
+	case 10: weft_viewer_search(v, "kind:task", NULL); break;
+	case 11: weft_viewer_act(v, WEFT_ACTION_FILTER); break;
+	case 12: weft_viewer_act(v, WEFT_ACTION_GROUP); break;
+	case 13: weft_viewer_act(v, WEFT_ACTION_RELATED); break;
 	default: weft_viewer_act(v, WEFT_ACTION_ZOOM_PROMISE); break;
 	}
 	weft_viewer_leave(v);
 }
 
-static void test_ten_steps_back(void **state)
+static void test_all_steps_back(void **state)
 {
 	(void)state;
 	size_t all = 0;
 	for (uint64_t seed = 1; seed < 9; seed++) {
 		struct weft_viewer *v = open_random(seed);
-		char *seen[12] = {whole_picture(v)};
+		enum { STEPS = 15 };
+		char *seen[STEPS + 1] = {whole_picture(v)};
 		int steps = 0;
-		for (int i = 0; i < 10; i++) {
+		for (int i = 0; i < STEPS; i++) {
 			do_one(v, i);
 			char *now = whole_picture(v);
 			if (strcmp(now, seen[steps]) != 0)
@@ -524,7 +539,7 @@ static void test_ten_steps_back(void **state)
 			free(seen[i]);
 		weft_viewer_destroy(v);
 	}
-	assert_true(all >= 75);
+	assert_true(all >= 105);
 }
 
 static size_t search(struct weft_viewer *v, const char *text, uint32_t step)
@@ -648,6 +663,9 @@ static void test_place(void **state)
 	    {"t=5", "t=5 is not from one time to a later one, as 1.2ms..3.4ms"},
 	    {"t=5ms..4ms", "t=5ms..4ms is not from one time to a later one, as 1.2ms..3.4ms"},
 	    {"sel=99", "there is no promise 99 in this trace"},
+	    {"mark=4,99", "there is no promise 99 in this trace"},
+	    {"related=what", "related=what is not the id of a promise"},
+	    {"group=colour", "group=colour is not kind, site, library or thread"},
 	    {"sel=x&t=1ms..2ms", "sel=x is not the id of a promise"},
 	    {"find=%4", "find=%4 is not encoded as in a URL, or too long"},
 	    {"find=id:x", "id: needs a number, as id:18"},
@@ -661,6 +679,15 @@ static void test_place(void **state)
 	}
 	assert_int_equal(weft_viewer_go(v, "", &err), WEFT_OK);
 	assert_true(v->selected == WEFT_NONE && v->view->found == 0 && !v->view->holds_rows);
+	/* What is highlighted though nobody searched for it. */
+	assert_int_equal(weft_viewer_go(v, "mark=4,6&related=8", &err), WEFT_OK);
+	assert_true(v->highlighting == WEFT_HIGHLIGHT_RELATED && v->view->found == 2);
+	assert_int_equal(weft_viewer_go(v, "mark=4,6", &err), WEFT_OK);
+	assert_true(v->view->found == 2 && weft_view_is_highlighted(v->view, with_id(v, 6)));
+	weft_viewer_place(v, text, sizeof text);
+	assert_non_null(strstr(text, "&mark=4,6"));
+	assert_int_equal(weft_viewer_go(v, "", &err), WEFT_OK);
+	assert_int_equal(v->view->found, 0);
 	/* Where nothing is alive there are no rows, but a scrollbar. */
 	assert_int_equal(weft_viewer_go(v, "t=-90ms..-80ms", &err), WEFT_OK);
 	struct weft_range range = weft_viewer_range_y(v);
@@ -689,7 +716,7 @@ static void test_focus(void **state)
 	while (weft_viewer_search_step(v, 100))
 		;
 	weft_viewer_place(v, before, sizeof before);
-	uint32_t rows = v->layout->row_count, all = (uint32_t)v->model->promise_count;
+	uint32_t row_count = v->layout->row_count, all = (uint32_t)v->model->promise_count;
 	size_t found = v->view->found;
 	assert_true(found > 0);
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOCUS), WEFT_EINVAL);
@@ -697,7 +724,7 @@ static void test_focus(void **state)
 	for (uint32_t p = 1; p < all; p++) {
 		weft_viewer_select(v, p);
 		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOCUS), WEFT_OK);
-		assert_true(v->focused == p && v->layout->rows[p] != WEFT_NONE && v->layout->row_count <= rows);
+		assert_true(v->focused == p && v->layout->rows[p] != WEFT_NONE && v->layout->row_count <= row_count);
 		assert_true(weft_view_x(v->view, v->model->promises[p].start_ns) > 0);
 		assert_int_equal(v->view->found, found);
 		assert_false(weft_viewer_action_state(v, WEFT_ACTION_FOCUS) & WEFT_ACTION_ENABLED);
@@ -718,7 +745,7 @@ static void test_focus(void **state)
 		weft_viewer_menu(v);
 		weft_viewer_select(v, WEFT_NONE);
 		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_UNFOCUS), WEFT_OK);
-		assert_int_equal(v->layout->row_count, rows);
+		assert_int_equal(v->layout->row_count, row_count);
 	}
 	weft_viewer_place(v, text, sizeof text);
 	assert_string_equal(text, before);
@@ -787,32 +814,6 @@ static void test_menu(void **state)
 	weft_viewer_menu(v);
 	assert_true(v->menu_x_px >= 0 && v->menu_x_px <= 800 && v->menu_y_px <= 600);
 	weft_viewer_destroy(v);
-}
-
-static struct weft_rows rows;
-
-/* Presses the row of that kind that stands after the first `after` rows, and says which it was. */
-static size_t press(struct weft_viewer *v, enum weft_row_kind kind, size_t after)
-{
-	assert_int_equal(weft_findings_fill(&rows, v, NULL), WEFT_OK);
-	for (size_t i = after; i < rows.count; i++)
-		if (rows.rows[i].kind == kind) {
-			weft_viewer_press_row(v, &rows.rows[i]);
-			assert_int_equal(weft_findings_fill(&rows, v, NULL), WEFT_OK);
-			return i;
-		}
-	return SIZE_MAX;
-}
-
-static void explain(struct weft_viewer *v, enum weft_ask ask)
-{
-	struct weft_findings *findings = NULL;
-	assert_int_equal(v->questions[ask].state, WEFT_QUESTION_NEW);
-	weft_viewer_asked(v, ask);
-	assert_int_equal(ask == WEFT_ASK_TRACE ? weft_explain(&findings, v->model, NULL, NULL)
-					       : weft_explain_promise(&findings, v->model, v->questions[ask].promise, NULL, NULL),
-	    WEFT_OK);
-	weft_viewer_answer(v, ask, findings);
 }
 
 /* Row `at` is the open finding; what stands below it leads where it says. */
@@ -1176,158 +1177,163 @@ static void test_folding_by_hand(void **state)
 	weft_viewer_destroy(v);
 }
 
-/* A row against all promises, one by one: a percentile is the least of its durations that so many do not exceed. */
-static void check_sort(
-    const struct weft_viewer *v, const struct weft_table *table, const struct weft_table_row *row, int64_t from, int64_t to)
-{
-	size_t count = 0, failed = 0, ended = 0, to_p50 = 0, to_p99 = 0, below_p50 = 0, below_p99 = 0;
-	int64_t all_ns = 0, longest_ns = 0;
-	for (uint32_t p = 1; p < v->model->promise_count; p++) {
-		const struct weft_promise *promise = &v->model->promises[p];
-		bool is_seen = promise->end_ns >= from && promise->start_ns <= to;
-		assert_int_equal(table->sort_of[p] != WEFT_NONE, is_seen);
-		if (table->sort_of[p] != row->sort)
-			continue;
-		assert_int_equal(promise->kind, v->model->promises[row->first].kind);
-		int64_t took_ns = weft_table_took(v->facts, p);
-		struct weft_times times = weft_facts_times(v->facts, p);
-		count++;
-		failed += promise->end == WEFT_END_FAILED;
-		all_ns += times.waiting_ns + times.ready_ns + times.running_ns;
-		if (took_ns < 0)
-			continue;
-		ended++;
-		to_p50 += took_ns <= row->p50_ns;
-		to_p99 += took_ns <= row->p99_ns;
-		below_p50 += took_ns < row->p50_ns;
-		below_p99 += took_ns < row->p99_ns;
-		longest_ns = took_ns > longest_ns ? took_ns : longest_ns;
-	}
-	assert_true(row->count == count && row->failed == failed && row->ended == ended && row->max_ns == longest_ns);
-	assert_true(row->waiting_ns + row->ready_ns + row->running_ns == all_ns);
-	assert_true(ended == 0 || (to_p50 * 2 >= ended && below_p50 * 2 < ended + 1 && to_p99 * 100 >= ended * 99 &&
-				      below_p99 * 100 < ended * 99));
-	assert_true(ended == 0 || weft_table_took(v->facts, row->slowest) == longest_ns);
-}
-
-static void test_table(void **state)
+/* Every line can be come to by keys alone, along its row and from row to row, folded or not. */
+static void test_stepping(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed < 8; seed++) {
 		struct weft_viewer *v = open_random(seed);
-		int64_t end = v->model->end_ns;
-		for (int part = 0; part < 3; part++) {
-			int64_t from = part * end / 4, to = part == 0 ? end : from + end / 5;
-			struct weft_table *table = NULL;
-			assert_int_equal(weft_table_create(&table, v->facts, from, to, NULL), WEFT_OK);
-			for (size_t i = 0; i < table->count; i++)
-				check_sort(v, table, &table->rows[i], from, to);
-			weft_table_sort(table, WEFT_TABLE_MAX);
-			for (size_t i = 1; i < table->count; i++)
-				assert_true(table->rows[i].max_ns <= table->rows[i - 1].max_ns);
-			weft_table_destroy(table);
+		if (seed % 2)
+			weft_viewer_fold(v, "kind:=bind");
+		const struct weft_layout *l = v->layout;
+		uint32_t row = 0, seen = 0;
+		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_STEP_DOWN), WEFT_OK); /* nothing was selected: the first */
+		assert_int_equal(v->selected, l->by_row[0]);
+		for (;;) {
+			while (weft_viewer_step(v, -1, 0))
+				;
+			for (uint32_t i = l->row_begin[row]; i < l->row_begin[row + 1]; i++, seen++) {
+				assert_int_equal(v->selected, l->by_row[i]);
+				assert_true(weft_view_is_shown(v->view, row));
+				assert_int_equal(weft_viewer_step(v, 1, 0), i + 1 < l->row_begin[row + 1]);
+			}
+			/* Down and up again, and down: where one was, or the nearest in time. */
+			if (!weft_viewer_step(v, 0, 1))
+				break;
+			assert_int_equal(l->rows[v->selected], ++row);
+			assert_true(weft_viewer_step(v, 0, -1) && l->rows[v->selected] == row - 1);
+			assert_true(weft_viewer_step(v, 0, 1) && l->rows[v->selected] == row);
 		}
+		assert_int_equal(seen, l->row_begin[l->row_count]);
 		weft_viewer_destroy(v);
 	}
 }
 
-/* The first row of a kind that begins so; it is pressed. */
-static const struct weft_row *press_sort(struct weft_viewer *v, enum weft_row_kind kind, const char *begin)
+/* What is measured by keys is the time of a promise, then that from it to another. */
+static void test_measuring_by_keys(void **state)
 {
-	static struct weft_row pressed;
-	assert_int_equal(weft_table_fill(&rows, v, NULL), WEFT_OK);
-	for (size_t i = 0; i < rows.count; i++)
-		if (rows.rows[i].kind == kind && strncmp(rows.rows[i].name, begin, strlen(begin)) == 0) {
-			pressed = rows.rows[i];
-			weft_viewer_press_row(v, &pressed);
-			assert_int_equal(weft_table_fill(&rows, v, NULL), WEFT_OK);
-			return &pressed;
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	const struct weft_promise *two = &v->model->promises[with_id(v, 2)], *six = &v->model->promises[with_id(v, 6)];
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_MEASURE), WEFT_EINVAL);
+	weft_viewer_select(v, with_id(v, 6));
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_MEASURE), WEFT_OK);
+	assert_true(v->has_span && v->span_from_ns == six->start_ns && v->span_to_ns == six->end_ns);
+	weft_viewer_select(v, with_id(v, 2));
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_MEASURE), WEFT_OK);
+	assert_true(v->span_from_ns == two->start_ns && v->span_to_ns == six->end_ns);
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_ZOOM_SPAN), WEFT_OK);
+	int64_t from_ns, to_ns;
+	weft_viewer_times(v, &from_ns, &to_ns);
+	assert_true(from_ns == two->start_ns && to_ns == six->end_ns);
+	weft_viewer_destroy(v);
+}
+
+/* The fold that each promise is in, or WEFT_NONE. */
+static uint32_t *folds_of(const struct weft_viewer *v)
+{
+	uint32_t *fold_of = malloc(v->model->promise_count * sizeof *fold_of);
+	assert_non_null(fold_of);
+	memset(fold_of, 0xff, v->model->promise_count * sizeof *fold_of);
+	for (uint32_t f = 0; f < v->layout->fold_count; f++)
+		for (uint32_t k = 0; k < v->layout->folds[f].count; k++)
+			fold_of[v->layout->folded[v->layout->folds[f].first + k]] = f;
+	return fold_of;
+}
+
+/* Nothing of what promises do to each other is lost where they are folded: what is within one fold is counted, what leads from
+ * one to another is drawn or counted, also on one row, and says what it is. */
+static void test_arrows_of_folds(void **state)
+{
+	(void)state;
+	size_t all_inside = 0, on_one_row = 0, told = 0;
+	for (uint64_t seed = 1; seed < 30; seed++) {
+		struct weft_viewer *v = open_random(seed);
+		weft_viewer_fold(v, "kind:=task");
+		weft_viewer_fold(v, "kind:=bind");
+		assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+		struct weft_draw_list *list = &v->lists[WEFT_PANE_PICTURE];
+		uint32_t inside[WEFT_ARROWS] = {0}, between[WEFT_ARROWS] = {0}, counted[WEFT_ARROWS] = {0},
+			 drawn[WEFT_ARROWS] = {0};
+		uint32_t *fold_of = folds_of(v);
+		for (size_t i = 0; i < v->model->link_count; i++) {
+			const struct weft_link *link = &v->model->links[i];
+			if (!weft__is_arrow(v->layout, link))
+				continue;
+			enum weft_arrow arrow = weft__arrow_of(v->model, link);
+			bool is_inside = fold_of[link->from] != WEFT_NONE && fold_of[link->from] == fold_of[link->to];
+			if (is_inside)
+				inside[arrow]++;
+			else
+				between[arrow]++;
+			on_one_row += !is_inside && v->layout->rows[link->from] == v->layout->rows[link->to];
 		}
-	fail_msg("no row %s", begin);
-	return NULL;
+		for (int x = 0; x < (int)list->width_px; x++) {
+			uint32_t counts[WEFT_ARROWS];
+			double y = (list->scratch->band_y0 + list->scratch->band_y1) / 2.0;
+			for (int a = 0; weft_draw_density_at(list, x, y, counts) && a < WEFT_ARROWS; a++)
+				counted[a] += counts[a];
+		}
+		for (size_t i = 0; i < list->scratch->bundles.count; i++) {
+			const struct weft__bundle *b = &list->scratch->bundles.items[i];
+			drawn[b->arrow] += b->count;
+			if (b->y0 != b->y1 || b->x1 - b->x0 < 8) /* NOLINT: of one row */
+				continue;
+			/* Just below its row it is said what it is. */
+			weft_viewer_motion(v, (double)(b->x0 + b->x1) / 2, v->panes[WEFT_PANE_PICTURE].y_px + (double)b->y0 + 4);
+			assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+			told += v->hovered_link == b->link;
+			weft_viewer_leave(v);
+		}
+		for (int a = 0; a < WEFT_ARROWS; a++) {
+			assert_int_equal(counted[a] + drawn[a], inside[a] + between[a]);
+			assert_true(drawn[a] == 0 || counted[a] == inside[a]);
+			all_inside += inside[a];
+		}
+		free(fold_of);
+		weft_viewer_destroy(v);
+	}
+	assert_true(all_inside > 100 && on_one_row > 20);
+	assert_true(told > 10);
 }
 
-static void test_table_rows(void **state)
+/* One key puts rows together by another thing each time; a link and the history say by which. */
+static void test_rows_in_groups(void **state)
 {
 	(void)state;
-	struct weft_viewer *v = open_text(SERVER);
-	assert_int_equal(weft_table_fill(&rows, v, NULL), WEFT_OK);
-	assert_int_equal(rows.count, 0);
-	weft_viewer_show_table(v);
-	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_TABLE);
-	press_sort(v, WEFT_ROW_FINDING, "wait \"GET /\"");
-	assert_string_equal(rows.rows[0].name, "Of the whole trace");
-	/* Its one promise is the slowest, and leads there; so does the bar of the histogram, which highlights it. */
-	press_sort(v, WEFT_ROW_LINK, "GET /");
-	assert_int_equal(v->selected, with_id(v, 2));
-	weft_viewer_select(v, WEFT_NONE);
-	press_sort(v, WEFT_ROW_EVIDENCE, "\xe2\x96\x88");
-	assert_true(v->selected == with_id(v, 2) && v->view->found == 1 && weft_view_is_highlighted(v->view, v->selected));
-	press_sort(v, WEFT_ROW_FINDING, "wait \"GET /\"");
-	assert_true(v->table_open == WEFT_NONE);
-	/* In another order, and of what is seen alone. */
-	press_sort(v, WEFT_ROW_MORE, "Sorted by");
-	assert_string_equal(rows.rows[1].name, "Sorted by the longest");
-	size_t all = rows.count;
-	weft_viewer_show(v, 0, 50000);
-	press_sort(v, WEFT_ROW_MORE, "Of the whole");
-	assert_true(rows.count < all && rows.count == 3);
-	press_sort(v, WEFT_ROW_MORE, "Of what was seen");
-	assert_int_equal(rows.count, all);
+	struct weft_viewer *v = open_text(SERVER), *other = open_text(SERVER);
+	uint32_t loop = with_id(v, 1), one = with_id(v, 2), last = with_id(v, 6);
+	const char *const by[] = {"kind", "site", "library", "thread"};
+	char place[400];
+	weft_viewer_select(v, one);
+	for (size_t i = 0; i < 4; i++) {
+		char wanted[32];
+		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_GROUP), WEFT_OK);
+		snprintf(wanted, sizeof wanted, "&group=%s", by[i]);
+		weft_viewer_place(v, place, sizeof place);
+		assert_int_equal(strstr(place, "&group=") != NULL, i < 3);
+		assert_true(i == 3 || strstr(place, wanted));
+		assert_int_equal(v->layout->band_count, i == 0 ? 3 : 1); /* task, wait, bind; nobody knows their sites */
+		assert_int_equal(weft_viewer_go(other, place, NULL), WEFT_OK);
+		assert_memory_equal(other->layout->rows, v->layout->rows, v->model->promise_count * sizeof *v->layout->rows);
+	}
+	for (size_t i = 3; i-- > 0;) {
+		assert_true(weft_viewer_back(v));
+		assert_int_equal(v->folding.rows_by, i + 1);
+	}
+	/* By kind, what belongs to a promise is its group: all waits are one line. */
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD), WEFT_OK);
+	assert_true(v->layout->rows[one] == v->layout->rows[last] && v->layout->rows[one] != v->layout->rows[loop]);
+	assert_int_equal(v->layout->folds[0].count, 3);
+	assert_true(v->layout->folds[0].is_group && v->layout->folds[0].leader == one);
+	click(v, one, 1);
+	click(v, one, 2);
+	assert_true(v->folding.count == 0 && v->folding.rows_by == WEFT_ROWS_BY_KIND);
+	/* Where nobody knows the site, neither it nor its library can be folded. */
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD_SITE), WEFT_EINVAL);
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD_LIBRARY), WEFT_EINVAL);
 	weft_viewer_destroy(v);
-	weft_rows_finish(&rows);
-}
-
-/* What the picture of the lane says, a text a line. */
-static bool lane_says(struct weft_viewer *v, const char *text)
-{
-	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
-	const struct weft_draw_list *list = v->panes[WEFT_PANE_LANE].list;
-	for (size_t i = 0; i < list->count; i++)
-		if (list->prims[i].kind == WEFT_PRIM_TEXT && list->prims[i].count == strlen(text) &&
-		    memcmp(list->text + list->prims[i].first, text, strlen(text)) == 0)
-			return true;
-	return false;
-}
-
-static void test_the_lane(void **state)
-{
-	(void)state;
-	struct weft_viewer *v = open_text(SERVER);
-	uint32_t asked = with_id(v, 2), main_loop = with_id(v, 1);
-	double picture_px = v->panes[WEFT_PANE_PICTURE].height_px;
-	weft_viewer_select(v, asked);
-	weft_viewer_ask_why(v);
-	explain(v, WEFT_ASK_WHY);
-	const struct weft_pane *lane = &v->panes[WEFT_PANE_LANE];
-	assert_true(near(v->panes[WEFT_PANE_PICTURE].height_px + lane->height_px, picture_px, 0.01) && lane->height_px > 20);
-	/* It ran while 2 was made, then something else was ready to go on; it resolved 2. */
-	const struct weft_promise *p = &v->model->promises[asked];
-	weft_viewer_show_promise(v, asked);
-	assert_true(lane_says(v, "main loop runs") && lane_says(v, "ready"));
-	double y = lane->y_px + 10;
-	weft_viewer_motion(v, weft_view_x(v->view, (p->start_ns + 206000) / 2), y);
-	assert_int_equal(v->hovered, main_loop);
-	assert_int_equal(weft_viewer_cursor(v), WEFT_CURSOR_LINK);
-	weft_viewer_press(v, weft_view_x(v->view, 150000), y, WEFT_BUTTON_PRIMARY, 0, 1);
-	weft_viewer_release(v, weft_view_x(v->view, 150000), y);
-	assert_int_equal(v->selected, main_loop);
-	/* Beside all steps nothing is selected, and what is stays. */
-	weft_viewer_press(v, weft_view_x(v->view, p->start_ns) - 20, y, WEFT_BUTTON_PRIMARY, 0, 1);
-	weft_viewer_release(v, weft_view_x(v->view, p->start_ns) - 20, y);
-	assert_int_equal(v->selected, main_loop);
-	assert_int_not_equal(press(v, WEFT_ROW_ANSWER, 0), SIZE_MAX);
-	assert_true(lane->height_px <= 0 && near(v->panes[WEFT_PANE_PICTURE].height_px, picture_px, 0.01));
-	/* In focus it is there by itself, and goes with it; one that is pending has none. */
-	weft_viewer_focus(v, asked);
-	explain(v, WEFT_ASK_WHY);
-	assert_true(lane->height_px > 20);
-	weft_viewer_focus(v, WEFT_NONE);
-	assert_true(lane->height_px <= 0);
-	weft_viewer_focus(v, with_id(v, 4));
-	assert_int_equal(v->questions[WEFT_ASK_WHY].state, WEFT_QUESTION_NONE);
-	weft_viewer_destroy(v);
-	weft_rows_finish(&rows);
+	weft_viewer_destroy(other);
 }
 
 int main(void)
@@ -1344,7 +1350,7 @@ int main(void)
 	    cmocka_unit_test(test_tips),
 	    cmocka_unit_test(test_walking),
 	    cmocka_unit_test(test_history),
-	    cmocka_unit_test(test_ten_steps_back),
+	    cmocka_unit_test(test_all_steps_back),
 	    cmocka_unit_test(test_search),
 	    cmocka_unit_test(test_search_is_one_line),
 	    cmocka_unit_test(test_clear),
@@ -1358,9 +1364,10 @@ int main(void)
 	    cmocka_unit_test(test_folds_itself),
 	    cmocka_unit_test(test_folding),
 	    cmocka_unit_test(test_folding_by_hand),
-	    cmocka_unit_test(test_the_lane),
-	    cmocka_unit_test(test_table),
-	    cmocka_unit_test(test_table_rows),
+	    cmocka_unit_test(test_arrows_of_folds),
+	    cmocka_unit_test(test_rows_in_groups),
+	    cmocka_unit_test(test_stepping),
+	    cmocka_unit_test(test_measuring_by_keys),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 // What hands do: keys, mouse, fingers; each action is acted and what came of it observed.  SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
 import {readFileSync} from "node:fs";
-import {YELLOW, at, canvas, close, count, cursor, drop, eventually, file, find, fingers, generate, open, part, place, placed, promiseAt, record, redrawn, run, seen, selected, shot, still, until, unpack, weft} from "./drive.mjs";
+import {isDeepStrictEqual} from "node:util";
+import {YELLOW, at, canvas, close, count, cursor, drop, eventually, file, find, fingers, generate, open, part, place, placed, promiseAt, record, redrawn, run, seen, selected, shot, slow, still, until, unpack, weft} from "./drive.mjs";
 
 const MAIN = 'label:="main"';
 
@@ -13,6 +14,8 @@ export function prepare() {
 	run(weft, "html", "many.ctf", "-o", "many.html");
 	run(weft, "html", "arp-bad", "-o", "input.html");
 	run(weft, "html", "other.ctf", "arp-bad", "-o", "different.html");
+	run(slow, "connections", "by-key");
+	run(weft, "html", "by-key", "-o", "by-key.html");
 }
 
 const yellow = page => count(page, YELLOW, ".surface");
@@ -97,6 +100,46 @@ export const tests = {
 		await placed(page, where => !/find=/.test(where));
 		await press("Escape");
 		await placed(page, where => !/sel=/.test(where));
+		await close(page);
+	},
+
+	// Whatever has a key does something a person can see or hear, with nothing but keys pressed before.
+	async "each action that is listed does what it says by its key alone"() {
+		const first = ["Home", "Shift+ArrowDown"]; // a promise is selected
+		const before = {
+			"Show the whole trace": ["+"], "Zoom out": ["+", "+"], "Earlier": ["+", "+", "ArrowRight", "ArrowRight"], "Later": ["+", "+"],
+			"Move a screen earlier": ["+", "+", "+", "PageDown"], "Move a screen later": ["+", "+", "+"], "Zoom to the measured span": ["M", "+"],
+			"Next match": ["l"], "Previous match": ["l"], "Dim what does not match": ["l"], "Unfold everything": ["b"], "Show everything again": ["i"],
+			"Back": ["+"], "Forward": ["+", "Alt+ArrowLeft"],
+			"Select the one above": ["Shift+ArrowDown"], "Select the one before it on its row": ["Shift+ArrowDown", "Shift+ArrowDown", "Shift+ArrowRight"],
+			"Select the next one on its row": ["Shift+ArrowDown", "Shift+ArrowDown"], "Clear span, highlights, selection": [], "Fold or unfold all of its kind": ["Shift+ArrowDown"],
+		};
+		/* What this page has nothing for: another trace's axis, a program to follow; what needs many rows. */
+		const elsewhere = ["Separate time axes", "Read the trace again", "Fold what would be too thin", "Go to what it waits for", "Go to what resolved it",
+			"Go to what created it", "Go to what it woke", "Hold rows still", "Copy a link to this place", "Show rows further up", "Show rows further down",
+			"Next match", "Previous match"];
+		const list = await open(file("by-key.html"));
+		await list.keyboard.press("?");
+		const labels = await list.locator("dialog dd").allTextContents(), keys = await list.locator("dialog dt").allTextContents();
+		await close(list);
+		const actions = labels.map((label, i) => [label, keys[i].split(", ")[0]]).filter(([, key]) => !/ |^(Drag|Wheel|Click)$/.test(key) && !key.endsWith("wheel"));
+		assert.ok(actions.length > 50, actions.length);
+		const page = await open(file("by-key.html"), {viewport: {width: 900, height: 420}});
+		const now = async () => [await still(page), page.url(), await page.locator(".status").textContent(), await page.evaluate(() => document.activeElement.className + document.activeElement.tagName)];
+		for (const [label, key] of actions.filter(([name]) => !elsewhere.includes(name))) {
+			await page.goto("about:blank");
+			await page.goto(file("by-key.html"));
+			await page.waitForSelector("[data-ready]", {state: "attached"});
+			for (const one of [...first, ...before[label] ?? []])
+				await page.keyboard.press(one);
+			let told = 0;
+			const count = () => told++;
+			page.on("filechooser", count).on("download", count);
+			const was = await now();
+			await page.keyboard.press(key.replace("Ctrl+", "Control+").replace(/^Escape$/, "Escape"));
+			await eventually(`${key}: ${label}`, async () => told > 0 || !isDeepStrictEqual(await now(), was));
+			page.off("filechooser", count).off("download", count);
+		}
 		await close(page);
 	},
 
@@ -336,6 +379,40 @@ export const tests = {
 		const silent = await open(file("input.html"), {javaScriptEnabled: false, ready: "noscript"});
 		assert.match(await silent.locator("noscript").textContent(), /switched off/);
 		await close(silent);
+	},
+
+	async "what assistive technology reads: a track, a finding, a row of the table; name, role, state"() {
+		const page = await open(file("by-key.html"));
+		const session = await page.context().newCDPSession(page);
+		/* Chromium's own tree: role, name, and the properties that are set. */
+		const tree = async () => (await session.send("Accessibility.getFullAXTree")).nodes.filter(node => !node.ignored).map(node => ({
+			role: node.role?.value, name: node.name?.value ?? "", ...Object.fromEntries((node.properties ?? []).map(({name, value}) => [name, value.value]))}));
+		const only = async (what, suits) => eventually(what, async () => (await tree()).find(suits));
+		await page.keyboard.press("Home");
+		await page.keyboard.press("Shift+ArrowDown");
+		await selected(page);
+		await only("the picture", ({role, name, focused}) => role === "application" && name === "Promises of by-key" && focused);
+		const spoken = async what => eventually(what.source, async () => what.test(await page.locator("[role=status].status").textContent()));
+		await spoken(/^client 1, connection, promise \d+: begins at .*; a track of \d+ rows$/);
+		await only("it is live", ({role, live}) => role === "status" && live === "polite");
+		await page.keyboard.press("b");
+		await spoken(/^client 1, connection, .*; a track, folded: what belongs to it, \d+ promises, is on its line$/);
+		await page.keyboard.press("b");
+		await spoken(/; a track of \d+ rows$/);
+		await page.keyboard.press("q");
+		const sort = ({role, name}) => role === "button" && /^\d+ \u00b7 p50 .*: request "GET \/\*"$/.test(name);
+		assert.equal((await only("a row of the table", node => sort(node) && node.focusable)).expanded, false);
+		await page.getByRole("button", {name: /request "GET \/\*"$/}).press("Enter");
+		await only("it is open", node => sort(node) && node.expanded === true);
+		await close(page);
+		const bad = await open(file("input.html"));
+		const other = await bad.context().newCDPSession(bad);
+		await bad.keyboard.press("e");
+		const finding = await eventually("the finding", async () => (await other.send("Accessibility.getFullAXTree")).nodes.find(
+			node => node.role?.value === "button" && /^Hang: bind \d+ "main" never resolved/.test(node.name?.value ?? "")));
+		const state = Object.fromEntries(finding.properties.map(({name, value}) => [name, value.value]));
+		assert.deepEqual([state.focusable, state.focused, state.expanded], [true, true, false]);
+		await close(bad);
 	},
 
 	async "a link to the place is copied, or shown where that is not allowed"() {

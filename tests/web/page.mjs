@@ -1,6 +1,7 @@
 // The page as a person uses it.  SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
-import {readFileSync, writeFileSync} from "node:fs";
+import {spawnSync} from "node:child_process";
+import {readFileSync, readdirSync, writeFileSync} from "node:fs";
 import {RED, YELLOW, at, canvas, close, count, drop, eventually, file, find, fingers, frame, generate, open, overhear, part, placed, promiseAt, record, redrawn, run, seen, selected, serveFolder, shot, still, unpack, until, weft} from "./drive.mjs";
 
 // Promises with labels that are not nice, each on its own.
@@ -36,6 +37,41 @@ export const tests = {
 		assert.deepEqual(page.requests.map(url => url.split("/").pop()), ["one.html"]);
 		await eventually("a red line", async () => await count(page, RED) > 100);
 		assert.match(await page.title(), /^arp-bad/);
+		await close(page);
+	},
+
+	async "on paper: name, picture and findings; no buttons, no dark background"() {
+		if (spawnSync("pdftotext", ["-v"]).error) {
+			console.log("     skipped: no pdftotext");
+			return;
+		}
+		const page = await open(file("one.html"), {colorScheme: "dark"});
+		await page.locator(".header .sign").waitFor();
+		await page.getByRole("button", {name: "Panel"}).click();
+		await page.locator("[data-kind=finding]").first().waitFor();
+		writeFileSync(at("one.pdf"), await page.pdf({preferCSSPageSize: true, printBackground: true}));
+		const said = await page.locator("[data-kind=finding]").first().getAttribute("aria-label");
+		const text = run("pdftotext", "-layout", "one.pdf", "-").toString().replace(/\s+/g, " ");
+		assert.match(text, /^ ?arp-bad \d+ events/);
+		const [value, name] = [said.slice(0, said.indexOf(": ")), said.slice(said.indexOf(": ") + 2)];
+		assert.ok(text.includes(`${name} ${value}`), text);
+		assert.doesNotMatch(text, /Panel|Find\b|Why\?|\u2715|\u2630/);
+		// the first page as a picture: white at its edges, and the picture as wide as the paper within its margins
+		run("pdftoppm", "-r", "50", "-f", "1", "-l", "1", "one.pdf", "one");
+		const name1 = readdirSync(at(".")).find(entry => /^one-0*1\.ppm$/.test(entry)), ppm = readFileSync(at(name1));
+		const [, width, height] = ppm.toString("latin1", 0, 20).match(/^P6\s(\d+) (\d+)\s/).map(Number), body = ppm.length - width * height * 3;
+		const isWhite = (x, y) => ppm.subarray(body + (y * width + x) * 3, body + (y * width + x) * 3 + 3).every(value => value === 255);
+		const columns = [...Array(width).keys()].filter(x => [...Array(height).keys()].some(y => !isWhite(x, y)));
+		const rows = [...Array(height).keys()].filter(y => [...Array(width).keys()].some(x => !isWhite(x, y)));
+		assert.ok(width > height && columns[0] > 10 && columns.at(-1) < width - 10 && rows[0] > 10 && rows.at(-1) < height - 10, `${[width, height, columns[0], columns.at(-1), rows[0], rows.at(-1)]}`);
+		assert.ok(columns.at(-1) - columns[0] > 0.6 * width, "the picture is large");
+		let dark = 0;
+		for (let i = body; i < ppm.length; i += 3)
+			dark += ppm[i] < 100;
+		assert.ok(dark < 0.1 * width * height, `${dark} of ${width * height} are dark`);
+		// on the screen all is as before
+		await still(page);
+		assert.ok(await page.getByRole("button", {name: "Panel"}).isVisible());
 		await close(page);
 	},
 
@@ -158,10 +194,10 @@ export const tests = {
 		await close(page);
 	},
 
-	async "the menu is at the bottom left, opens by mouse and closes by Escape; a right click has one too"() {
+	async "the menu is at the top left, opens by mouse and closes by Escape; a right click has one too"() {
 		const page = await open(file("one.html"));
 		const box = await page.locator(".menu-button").boundingBox();
-		assert.ok(box.x < 50 && box.y > 500);
+		assert.ok(box.x < 50 && box.y < 50);
 		await page.locator(".menu-button").click();
 		assert.ok(await page.getByRole("menuitem", {name: /Export as SVG/}).isVisible());
 		await page.keyboard.press("Escape");

@@ -114,6 +114,34 @@ export const tests = {
 		await close(again);
 	},
 
+	async "rows in groups: one key; a link and the history say by what"() {
+		const page = await open(file("slow-lock.html"), {init: overhear});
+		await page.keyboard.press("Home");
+		const before = await still(page);
+		const named = async name => (await told(page)).some(line => line.startsWith("text ") && / bold /.test(line) && line.endsWith(` ${name}`));
+		assert.ok(!await named("request"));
+		await page.keyboard.press("G");
+		await placed(page, where => where.endsWith("group=kind"));
+		const byKind = await redrawn(page, before), link = page.url();
+		for (const kind of ["request", "lock", "timer"])
+			assert.ok(await named(kind), kind);
+		await page.keyboard.press("G");
+		await placed(page, where => where.endsWith("group=site"));
+		await redrawn(page, byKind);
+		assert.ok((await told(page)).some(line => /^text .* begin \(slow\.c:\d+\)$/.test(line)), (await told(page)).join("\n"));
+		await page.keyboard.press("G");
+		await placed(page, where => where.endsWith("group=library"));
+		await eventually("its folder", async () => named("tests/analysis"));
+		await page.keyboard.press("Alt+ArrowLeft");
+		await page.keyboard.press("Alt+ArrowLeft");
+		await placed(page, where => where.endsWith("group=kind"));
+		await eventually("the picture by kind", async () => (await shot(page)).equals(byKind));
+		await close(page);
+		const again = await open(link, {init: overhear});
+		assert.deepEqual(await still(again), byKind);
+		await close(again);
+	},
+
 	async "everything of one connection alone: two actions"() {
 		const page = await open(file("slow-connections.html"), {init: overhear, viewport: {width: 1600, height: 600}}), person = new Person(page), y = await promiseAt(page, 500, 125);
 		const before = await still(page);

@@ -88,6 +88,8 @@ def read(trace):
                 sites[d['key']] = {'file': '', 'line': 0, 'function': '', 'module': modules[d['module']], 'offset': d['offset']}
     for instance, _, begin, name, data in packets(os.path.join(trace, 'stream-*')):
         for number, time, fields in decode(data, begin, {op: form for op, (_, form) in OPS.items()}):
+            if number & 31 == 30 and fields['what'] == 240:
+                continue  # a definition once more
             event = {'time_ns': origin + ns(time), 'op': OPS[number & 31][0], 'thread': name}
             for since, other in threads[instance]:
                 if begin < since <= time:

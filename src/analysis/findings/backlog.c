@@ -11,6 +11,7 @@
 enum {
 	QUARTERS = 4,
 	LEAST_CHANGES = 64,
+	LEAST_LEFT_CHANGES = 24,  /* of a counter that tells what it is, where a ring has forgotten those before */
 	LEFT_PART = 4,            /* at least this part of what came is left */
 	TAKEN_PART = 8,           /* and at least this part of it was taken */
 	LEAST_PEAK = 2,           /* so many leaks it grew to, if it fell back */
@@ -38,16 +39,23 @@ static struct flow measure(const struct weft_counter *c)
 	return flow;
 }
 
-static bool is_backlog(const struct weft__finder *f, const struct weft_counter *c, const struct flow *flow)
+static size_t least_changes(const struct weft_counter *c, int64_t from_ns)
+{
+	return from_ns > 0 && c->is_absolute ? LEAST_LEFT_CHANGES : LEAST_CHANGES;
+}
+
+/* From `from_ns` on all of its changes are known. */
+static bool is_backlog(const struct weft__finder *f, const struct weft_counter *c, const struct flow *flow, int64_t from_ns)
 {
 	int64_t end = c->samples[c->count - 1].value;
-	if (c->count < LEAST_CHANGES || end < (int64_t)f->options.leak_count || end < flow->most / 4 * 3)
+	if (c->count < least_changes(c, from_ns) || end < (int64_t)f->options.leak_count || end < flow->most / 4 * 3)
 		return false;
 	for (int q = 1; q < QUARTERS; q++)
 		if (flow->low[q] <= flow->low[q - 1])
 			return false;
-	return (uint64_t)end >= flow->came / LEFT_PART && flow->went >= flow->came / TAKEN_PART &&
-	       c->samples[c->count - 1].time_ns - c->samples[0].time_ns >= f->model->end_ns / QUARTERS;
+	const int64_t base = from_ns > 0 && c->is_absolute ? flow->low[0] : 0;
+	return (uint64_t)(end - base) >= flow->came / LEFT_PART && flow->went >= flow->came / TAKEN_PART &&
+	       c->samples[c->count - 1].time_ns - c->samples[0].time_ns >= (f->model->end_ns - from_ns) / QUARTERS;
 }
 
 /* It grew like one, up to its peak, but was taken down in the end: whoever ended the program waited for that. */
@@ -69,21 +77,24 @@ static bool is_drained(const struct weft__finder *f, const struct weft_counter *
 }
 
 /* A ring has lost the changes of one OS thread up to one time, and of another up to another: the counter from where all are
- * known, with the least value as 0.  Its samples are the caller's; without any there was no memory. */
+ * known, with the least value as 0, unless it tells what it is.  Its samples are the caller's; without any there was no memory.
+ */
 static struct weft_counter count_known(struct weft__finder *f, const struct weft_counter *c, int64_t horizon_ns)
 {
-	struct weft_counter known = {.name = c->name};
+	struct weft_counter known = {.name = c->name, .is_absolute = c->is_absolute};
 	size_t first = 0;
 	while (first < c->count && c->samples[first].time_ns < horizon_ns)
 		first++;
-	int64_t least = first < c->count ? c->samples[first].value : 0;
-	for (size_t i = first; i < c->count; i++)
+	int64_t least = first < c->count && !c->is_absolute ? c->samples[first].value : 0;
+	for (size_t i = first; i < c->count && !c->is_absolute; i++)
 		least = c->samples[i].value < least ? c->samples[i].value : least;
 	if ((known.samples = weft__finding_alloc(f, c->count - first, sizeof *known.samples)))
 		for (size_t i = first; i < c->count; i++) {
 			known.samples[known.count] = c->samples[i];
 			known.samples[known.count++].value -= least;
 		}
+	if (known.count && c->is_absolute)
+		known.samples[0].delta = 0; /* what it was before */
 	return known;
 }
 
@@ -134,6 +145,8 @@ static void tell_backlog(struct weft__finder *f, const struct weft_counter *c, c
 	if (!finding)
 		return;
 	int64_t end = c->samples[c->count - 1].value;
+	if (c->count < LEAST_CHANGES)
+		weft__finding_doubt(f, "the ring was overwritten: whether it always grew is not known");
 	finding->weight = (uint64_t)end;
 	finding->title = weft__finding_text(f,
 	    "counter \"%s\" grew to %" PRId64 " and never fell back: %" PRIu64 " were added, one every %s, and %" PRIu64
@@ -252,7 +265,7 @@ static void look_at_heap(struct weft__finder *f, const uint32_t *first, uint32_t
 	struct weft_counter c = count_pending(f, first, group, heap->came);
 	if (c.count > 0) {
 		struct flow flow = measure(&c);
-		if (is_backlog(f, &c, &flow)) {
+		if (is_backlog(f, &c, &flow, 0)) {
 			tell_pending(f, heap, &c);
 			for (size_t i = 0; i < f->waiting.pending.count; i++)
 				if (first[f->sorts.of[f->waiting.pending.items[i]]] == group)
@@ -299,13 +312,14 @@ void weft__find_backlog(struct weft__finder *f)
 	const struct weft_model *m = f->model;
 	const int64_t horizon_ns = f->lacks[m->trace->part_count ? m->trace->part_count : 1].horizon_ns;
 	for (size_t i = 0; i < m->counter_count && weft__finding_goes_on(f, i, m->counter_count); i++) {
-		if (m->counters[i].count < LEAST_CHANGES || m->counters[i].is_partial)
+		const size_t least = least_changes(&m->counters[i], horizon_ns);
+		if (m->counters[i].count < least || m->counters[i].is_partial)
 			continue;
 		const bool is_left = horizon_ns > 0;
 		struct weft_counter known = is_left ? count_known(f, &m->counters[i], horizon_ns) : (struct weft_counter){0};
 		const struct weft_counter *c = is_left ? &known : &m->counters[i];
 		struct flow flow = measure(c);
-		if (c->count >= LEAST_CHANGES && is_backlog(f, c, &flow))
+		if (c->count >= least && is_backlog(f, c, &flow, horizon_ns))
 			tell_backlog(f, c, &flow);
 		else if (c->count >= LEAST_CHANGES && is_drained(f, c))
 			tell_drained(f, c);

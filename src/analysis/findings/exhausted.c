@@ -26,7 +26,8 @@ struct step {
 /* A stretch in which all OS threads computed. */
 struct full {
 	int64_t start_ns, end_ns;
-	uint32_t holder;               /* a computation that ran then */
+	uint32_t holder; /* a computation that ran then: the first of these */
+	uint32_t holders[WEFT__LINES_KEPT], holder_count;
 	uint32_t victim;               /* who waited the longest */
 	int64_t longest_ns, waited_ns; /* that one; all of them */
 	size_t victims;
@@ -166,6 +167,9 @@ static void find_victims(struct pool *pool, struct full *full)
 		const bool has_worked = find_work(m, p, &work);
 		if (has_worked && work.start_ns < full->end_ns && work.end_ns > full->start_ns && full->holder == WEFT_NONE)
 			full->holder = p;
+		if (has_worked && work.start_ns <= full->start_ns && work.end_ns > full->start_ns &&
+		    full->holder_count < WEFT__LINES_KEPT)
+			full->holders[full->holder_count++] = p;
 		if (!find_wait(m, p, &start_ns, &end_ns) || start_ns > full->end_ns || end_ns < full->start_ns)
 			continue;
 		int64_t in_ns =
@@ -204,6 +208,10 @@ static void tell_exhausted(struct pool *pool, const struct full *full)
 	    holder_at);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full->start_ns, full->holder,
 	    "each of the pool's %d OS threads is busy, one with %s%s", full->size, weft__words_name(f, full->holder), holder_at);
+	for (uint32_t i = 0; i < full->holder_count; i++)
+		if (full->holders[i] != full->holder)
+			weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full->start_ns, full->holders[i], "%s%s has another",
+			    weft__words_name(f, full->holders[i]), weft__words_at(f, full->holders[i]));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full->end_ns, WEFT_NONE, "one of them is free again, %s later",
 	    weft__words_span(f, full->end_ns - full->start_ns));
 	weft__finding_evidence(
@@ -218,6 +226,8 @@ void weft__find_exhausted(struct weft__finder *f)
 {
 	enum { LOOKED_AT = 16 }; /* the first stretches: a pool that is full all the time is so in each */
 	struct pool pool = {.finder = f};
+	if (!weft__sorts_have(&f->sorts, WEFT_KIND_WORK))
+		return;
 	f->no_memory |= !gather_steps(&pool) || !gather_all_stretches(&pool);
 	size_t looked = 0;
 	for (size_t i = 0; !f->no_memory && i < pool.stretches.count && looked < LOOKED_AT; i++) {

@@ -55,8 +55,9 @@ struct weft__finder {
 	struct weft__delays delays;
 	bool *at_rest;     /* by stream: no promise ran there at the end: its OS thread slept, or its loop had returned */
 	int64_t *slept_ns; /* by part: when an OS thread of it last fell asleep; INT64_MIN: never */
-	uint32_t *heir_of; /* by promise: the label of what became it, or WEFT_NONE */
-	bool *told;        /* by promise: a finding tells of what waits for it */
+	uint32_t *sleeps, *sleeps_begin; /* for hangs: model.sleeps by OS thread, and by stream where its own begin */
+	uint32_t *heir_of;               /* by promise: the label of what became it, or WEFT_NONE */
+	bool *told;                      /* by promise: a finding tells of what waits for it */
 	/* What was found. */
 	WEFT_VEC(struct weft_finding) findings; /* .evidence is unset, .evidence_count counts */
 	WEFT_VEC(struct weft_evidence) evidence;

@@ -193,6 +193,8 @@ void weft__finding_forget(struct weft__finder *f)
 	weft__waiting_finish(&f->waiting);
 	weft_ties_finish(&f->ties);
 	free(f->at_rest);
+	free(f->sleeps);
+	free(f->sleeps_begin);
 	free(f->slept_ns);
 	free(f->lacks);
 	free(f->told);
@@ -207,6 +209,7 @@ void weft__finding_forget(struct weft__finder *f)
 	f->shape_longest_ns = NULL;
 	f->at_rest = f->told = NULL;
 	f->slept_ns = NULL;
+	f->sleeps = f->sleeps_begin = NULL;
 	f->lacks = NULL;
 }
 

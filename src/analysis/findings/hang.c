@@ -1,8 +1,10 @@
 /* hang.c: promises that should resolve and never did.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "base/duration.h"
 #include "base/hash.h"
 #include "base/idmap.h"
 
@@ -256,15 +258,31 @@ static bool holds_lock(const struct weft__finder *f, uint32_t p)
 	return false;
 }
 
+/* The sleeps of each OS thread, in time order. */
+static void sort_sleeps(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	const size_t streams = m->trace->stream_count;
+	f->sleeps_begin = weft__finding_alloc(f, streams + 1, sizeof *f->sleeps_begin);
+	f->sleeps = weft__finding_alloc(f, m->sleep_count, sizeof *f->sleeps);
+	if (f->no_memory)
+		return;
+	for (size_t i = 0; i < m->sleep_count; i++)
+		f->sleeps_begin[m->sleeps[i].stream + 1]++;
+	for (size_t s = 0; s < streams; s++)
+		f->sleeps_begin[s + 1] += f->sleeps_begin[s];
+	for (size_t i = m->sleep_count; i-- > 0;) /* from behind: what begins a list is where the next one goes */
+		f->sleeps[--f->sleeps_begin[m->sleeps[i].stream + 1]] = (uint32_t)i;
+	memmove(f->sleeps_begin, f->sleeps_begin + 1, streams * sizeof *f->sleeps_begin);
+	f->sleeps_begin[streams] = (uint32_t)m->sleep_count;
+}
+
 /* What it waits for came so shortly before the end that its turn had not come yet: its OS thread has not slept since. */
 static bool is_its_turn(const struct weft__finder *f, uint32_t root)
 {
-	enum {
-		STALLS_UNTIL_TAKEN = 10,
-		ASLEEP_NS = 100000,
-		LOOKED_AT = 1000
-	}; /* between two callbacks a loop seems to sleep, too */
+	enum { STALLS_UNTIL_TAKEN = 10, ASLEEP_NS = 100000 }; /* between two callbacks a loop seems to sleep, too */
 	const struct weft_model *m = f->model;
+	const uint16_t stream = m->promises[root].stream;
 	int64_t came_ns = INT64_MIN;
 	if (f->chains.verdict[root] == WEFT_VERDICT_NOT_RUN)
 		came_ns = f->ties.ended_ns[weft__chains_ready_input(&f->chains, root)];
@@ -274,13 +292,9 @@ static bool is_its_turn(const struct weft__finder *f, uint32_t root)
 	const bool is_cut = f->chains.verdict[root] == WEFT_VERDICT_NOT_HANDED_ON && weft__lacks_of(f->lacks, m, root)->cut;
 	if (came_ns <= weft_model_until(m, root) - f->options.stall_ns * (is_cut ? STALLS_UNTIL_TAKEN : 1))
 		return false;
-	if (is_cut)
-		return true;
-	for (size_t i = m->sleep_count, left = LOOKED_AT; i-- > 0 && left-- > 0;) {
-		const struct weft_stretch *s = &m->sleeps[i];
-		if (s->stream != m->promises[root].stream)
-			continue;
-		if (s->end_ns - (s->start_ns > came_ns ? s->start_ns : came_ns) >= ASLEEP_NS)
+	for (uint32_t i = f->sleeps_begin[stream + 1]; !is_cut && i-- > f->sleeps_begin[stream];) {
+		const struct weft_stretch *s = &m->sleeps[f->sleeps[i]];
+		if (s->end_ns - weft_max_ns(s->start_ns, came_ns) >= ASLEEP_NS)
 			return false;
 		if (s->start_ns < came_ns)
 			break;
@@ -500,8 +514,12 @@ void weft__find_hang(struct weft__finder *f)
 {
 	const struct weft__blocked *blocked = f->chains.blocked.items;
 	struct alike alike = {.shape_of = NULL};
-	if (f->chains.blocked.count > 0)
-		weft__finding_shapes(f); /* for reason_of() */
+	if (f->chains.blocked.count > 0) { /* for reason_of() */
+		weft__finding_shapes(f);
+		sort_sleeps(f);
+	}
+	if (f->no_memory)
+		return;
 	gather_alike(f, &alike);
 	for (size_t i = 0, count; i < f->chains.blocked.count && weft__finding_goes_on(f, i, f->chains.blocked.count);
 	     i += count) {
@@ -517,5 +535,6 @@ void weft__find_hang(struct weft__finder *f)
 		f->told[root] = true;
 	}
 	weft_idmap_finish(&alike.groups);
-	find_threads(f);
+	if (weft__waiting_any(&f->waiting, WEFT_KIND_THREAD))
+		find_threads(f);
 }

@@ -4,16 +4,27 @@
 
 #include "analysis/findings/finding.h"
 
-enum { QUARTERS = 4 };
+enum {
+	QUARTERS = 4,
+	LEAST_SEEN = 8 /* so many of those that leak came in what a ring still has */
+};
 
 /* Sorts whose labels have one shape, and what is pending of them at the end. */
 struct heap {
 	uint32_t sorts, ended, pending; /* may it leak or not */
 	int64_t first_ns, last_ns;      /* creations of what may leak */
 	uint32_t alive, first, last;
+	uint32_t
+	    seen; /* those whose creation is in the trace: a ring tells of others that are pending, of no other that has ended */
 	uint32_t quarter[QUARTERS]; /* how many were created in each quarter of the time between the two */
 	uint32_t old, used;         /* those of the first half, and how many of them did something in the last quarter */
 };
+
+/* A ring has forgotten it, and a state dump tells since when it is pending. */
+static bool is_old(const struct weft__finder *f, uint32_t p)
+{
+	return weft__lacks_only_past_of(f->lacks, f->model, p);
+}
 
 /* A timer that nobody but a loop waits for, and whose maker has ended: who should stop it? */
 static bool is_forgotten(const struct weft__finder *f, uint32_t p)
@@ -21,9 +32,11 @@ static bool is_forgotten(const struct weft__finder *f, uint32_t p)
 	const struct weft_model *m = f->model;
 	const struct weft_promise *promise = &m->promises[p];
 	uint32_t maker = promise->created_by;
-	if (promise->kind != WEFT_KIND_TIMER || promise->end != WEFT_END_PENDING || promise->start_ns < 0 ||
-	    promise->flags & WEFT_PROMISE_START_UNKNOWN || maker == WEFT_NONE || maker == WEFT_SYSTEM ||
-	    f->ties.ended_ns[maker] == WEFT_NEVER)
+	if (promise->kind != WEFT_KIND_TIMER || promise->end != WEFT_END_PENDING || (promise->start_ns < 0 && !is_old(f, p)) ||
+	    promise->flags & WEFT_PROMISE_START_UNKNOWN)
+		return false;
+	if (!(promise->flags & WEFT_PROMISE_ORPHAN) &&
+	    (maker == WEFT_NONE || maker == WEFT_SYSTEM || f->ties.ended_ns[maker] == WEFT_NEVER))
 		return false;
 	for (uint32_t i = f->ties.in_begin[p]; i < f->ties.in_begin[p + 1]; i++) {
 		const struct weft_link *link = &m->links[f->ties.in[i]];
@@ -41,7 +54,7 @@ static bool may_leak(const struct weft__finder *f, uint32_t p)
 		return true;
 	/* What waits for something that hangs was told of with that. */
 	return !f->told[f->chains.root[p]] && promise->end == WEFT_END_PENDING &&
-	       !(promise->flags & WEFT_PROMISE_START_UNKNOWN) && promise->start_ns >= 0 &&
+	       !(promise->flags & WEFT_PROMISE_START_UNKNOWN) && (promise->start_ns >= 0 || is_old(f, p)) &&
 	       !weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_OUTSIDE) &&
 	       f->chains.verdict[p] != WEFT_VERDICT_OUTSIDE;
 }
@@ -49,7 +62,9 @@ static bool may_leak(const struct weft__finder *f, uint32_t p)
 /* They come all the time and none, or hardly any, goes or does anything. */
 static bool leaks(const struct weft__finder *f, const struct heap *heap)
 {
-	if (heap->alive < f->options.leak_count || heap->ended > heap->alive / 10 || heap->used > heap->old / 2)
+	const bool is_past = heap->seen < heap->alive;
+	if (heap->alive < f->options.leak_count || heap->ended > heap->seen / 10 || heap->used > heap->old / 2 ||
+	    (is_past && heap->seen < LEAST_SEEN))
 		return false;
 	/* A machine that is busy elsewhere leaves a gap; a burst is no leak. */
 	int quiet = 0;
@@ -92,6 +107,8 @@ static void tell_leak(struct weft__finder *f, const struct heap *heap)
 	if (root != p)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, m->promises[root].start_ns, root,
 		    "in the end the first waits for %s%s", weft__words_name(f, root), weft__words_at(f, root));
+	if (heap->seen < heap->alive && heap->seen < f->options.leak_count)
+		weft__finding_doubt(f, "the ring was overwritten: how many ended before is not known");
 	if (root != p && weft__lacks_of(f->lacks, m, p)->cut)
 		weft__finding_doubt(f, "the first waits for another promise, and might have gone on with it");
 }
@@ -133,12 +150,16 @@ static void count_alive(struct weft__finder *f, struct heap *heaps, const uint32
 		struct heap *heap = &heaps[first[f->sorts.of[p]]];
 		if (heap->pending < f->options.leak_count || !may_leak(f, p))
 			continue;
-		if (heap->alive++ == 0) {
+		const int64_t start_ns = m->promises[p].start_ns;
+		if (heap->alive++ == 0 || start_ns < heap->first_ns) {
 			heap->first = p;
-			heap->first_ns = m->promises[p].start_ns;
+			heap->first_ns = start_ns;
 		}
-		heap->last = p;
-		heap->last_ns = m->promises[p].start_ns;
+		if (heap->alive == 1 || start_ns >= heap->last_ns) {
+			heap->last = p;
+			heap->last_ns = start_ns;
+		}
+		heap->seen += !is_old(f, p);
 	}
 	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
 		uint32_t p = f->waiting.pending.items[i];

@@ -3,6 +3,8 @@
  * Up to the first of these the trace is a whole one, whose program might have been killed then: its findings hold, unless what
  * came later says otherwise.  After that moment, what was seen from its beginning to its end holds, since it needs no event of
  * another time or OS thread.  SPDX-License-Identifier: ISC */
+#include <stdlib.h>
+
 #include "analysis/findings/finding.h"
 
 /* Says that something did not come, which may have come since. */
@@ -11,6 +13,24 @@ static bool is_about_end(enum weft_finding_kind kind)
 	return kind == WEFT_FINDING_DEADLOCK || kind == WEFT_FINDING_CYCLE || kind == WEFT_FINDING_HANG ||
 	       kind == WEFT_FINDING_UNANSWERED || kind == WEFT_FINDING_UNRETURNED || kind == WEFT_FINDING_STUCK ||
 	       kind == WEFT_FINDING_LEAK || kind == WEFT_FINDING_UNDERWAY;
+}
+
+static size_t sort_of(const struct weft_model *m, const struct weft_promise *p)
+{
+	return p->site < m->trace->site_count ? p->site : m->trace->site_count + p->kind;
+}
+
+/* What one OS thread creates and others end may have been ended by those whose events are missing: by site, those without one by
+ * kind.  NULL: no memory. */
+static bool *find_jobs(const struct weft_model *m)
+{
+	bool *ends = calloc(m->trace->site_count + WEFT_KIND_PREEXISTING + 1, sizeof *ends);
+	for (size_t l = 0; ends && l < m->link_count; l++) {
+		const struct weft_promise *p = &m->promises[m->links[l].to];
+		if (m->links[l].kind == WEFT_LINK_RESOLVE && m->links[l].stream != p->stream)
+			ends[sort_of(m, p)] = true;
+	}
+	return ends;
 }
 
 static bool ended_later(const struct weft_model *m, uint32_t p)
@@ -57,6 +77,12 @@ static void doubt(struct weft_finding *finding, const char *why)
 	finding->sure = false;
 }
 
+/* Whether that may have been ended by an OS thread whose events are missing. */
+static bool is_job(const struct weft_model *m, uint32_t p, const bool *jobs)
+{
+	return jobs && jobs[sort_of(m, &m->promises[p])];
+}
+
 /* Of what is whole: whether it still holds. */
 static void settle_before(const struct weft_model *m, struct weft_finding *finding)
 {
@@ -83,14 +109,20 @@ void weft__missing_settle(struct weft__finder *f, size_t count, unsigned (*needs
 {
 	const struct weft_model *m = f->model;
 	const bool is_lost = f->lacks && f->lacks[m->trace->part_count ? m->trace->part_count : 1].lost;
+	const bool has_absent = m->whole && m->whole->has_absent;
+	bool *jobs = has_absent ? find_jobs(m) : NULL;
+	f->no_memory |= has_absent && !jobs;
 	for (size_t i = 0; i < f->findings.count; i++) {
 		struct weft_finding *finding = &f->findings.items[i];
 		const unsigned needed = needs(finding->kind);
-		if (i < count)
+		if (i < count && m->whole)
 			settle_before(m, finding);
 		else if (is_lost)
 			settle_after(f, count, finding, needed & WEFT__NEED_SEEN);
+		if (is_about_end(finding->kind) && (is_job(m, finding->promise, jobs) || is_job(m, finding->root, jobs)))
+			finding->kind = WEFT_FINDING_KINDS;
 		if (needed & WEFT__NEED_SORTS && m->trace->lacks_names)
 			doubt(finding, "names are missing in the trace: what is called alike may be different things");
 	}
+	free(jobs);
 }

@@ -4,20 +4,34 @@
 
 #include "analysis/findings/finding.h"
 #include "analysis/path.h"
+#include "base/duration.h"
+#include "base/idmap.h"
+#include "base/select.h"
 #include "base/sort.h"
+#include "base/vec.h"
 
 enum {
 	LEAST_PEERS = 16,  /* fewer have no usual time */
 	TIMES_MEDIAN = 10, /* from there on it is far longer */
 	TIMES_STALL = 10,  /* and so many stalls at least */
 	MOST_OUTLIERS = 5, /* if more than one in so many takes as long, that is usual */
+	TIMES_USUAL = 3,   /* of those that are too few for a median that says much */
 	MOST_TOLD = 8,
 	MOST_LOOKED_AT = 32
 };
 
-struct took {
-	uint32_t group, site, promise;
-	int64_t ns;
+/* Of those of one sort and place, how long each took. */
+struct place {
+	uint32_t group, site;
+	size_t count, end;            /* the last `count` before `end` in struct times are of it */
+	int64_t longest_ns, least_ns; /* from then on one is slow */
+	uint32_t longest, found;      /* who took longest; the place's struct slowest, if any is slow */
+};
+
+struct times {
+	WEFT_VEC(struct place) places;
+	uint32_t *place_of; /* by promise: number + 1 of its place; 0 if it has no usual time */
+	int64_t *ns;        /* by place, of those where one may be slow */
 };
 
 struct slowest {
@@ -25,23 +39,18 @@ struct slowest {
 	int64_t took_ns, median_ns;
 };
 
-static int compare_took(const void *a, const void *b)
-{
-	const struct took *x = a, *y = b;
-	return WEFT_ORDER(x->group, y->group) ?: WEFT_ORDER(x->site, y->site) ?: WEFT_ORDER(x->ns, y->ns) ?:
-	       WEFT_ORDER(x->promise, y->promise);
-}
-
 static int compare_slowest(const void *a, const void *b)
 {
 	const struct slowest *x = a, *y = b;
 	return WEFT_ORDER(y->took_ns, x->took_ns) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
+/* A timer takes as long as it was told to, and some are started anew again and again: a loop that is late with it is a stall. */
 static bool has_usual_time(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
-	return f->sorts.items.items[f->sorts.of[p]].named && f->ties.ended_ns[p] != WEFT_NEVER && promise->start_ns >= 0 &&
+	return promise->kind != WEFT_KIND_TIMER && f->sorts.items.items[f->sorts.of[p]].named &&
+	       f->ties.ended_ns[p] != WEFT_NEVER && (promise->start_ns >= 0 || weft__lacks_only_past_of(f->lacks, f->model, p)) &&
 	       promise->end != WEFT_END_BECAME && !(promise->flags & WEFT_PROMISE_START_UNKNOWN) &&
 	       !weft_kind_has(promise->kind, WEFT__TRAITS_LASTING) && !weft_model_was_cancelled(f->model, promise);
 }
@@ -69,9 +78,24 @@ static bool is_by_another(const struct weft_path *path, uint32_t p, int64_t took
 		const struct weft_path_step *step = &path->steps[i];
 		int64_t ns = step->end_ns - step->start_ns;
 		held_ns += step->kind != WEFT_STEP_WAITING || step->behind != WEFT_NONE ? ns : 0;
-		other_ns += step->kind == WEFT_STEP_WAITING && step->promise != p && is_slow[step->promise] ? ns : 0;
+		other_ns += step->kind == WEFT_STEP_WAITING && step->promise != p && is_slow && is_slow[step->promise] ? ns : 0;
 	}
 	return held_ns > took_ns / 2 || other_ns > took_ns / 2;
+}
+
+/* Who is at the other end of a connection that it is read from: that one answers late. */
+static void tell_peer(struct weft__finder *f, struct weft_finding *finding, uint32_t p)
+{
+	const struct weft_promise *promises = f->model->promises;
+	const uint32_t connection = promises[p].created_by;
+	if (promises[p].kind != WEFT_KIND_STREAM_READ || connection == WEFT_NONE ||
+	    !weft_kind_has(promises[connection].kind, WEFT_TRAIT_CONNECTION))
+		return;
+	const char *name = weft__words_name(f, connection);
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, connection, "it came late from the other end of %s%s", name,
+	    weft__words_at(f, connection));
+	finding->next = weft__finding_text(
+	    f, "find out what the other end of %s did that time; a timeout would turn its silence into an error", name);
 }
 
 /* Whether that was told. */
@@ -93,53 +117,116 @@ static bool tell_slowest(struct weft__finder *f, const struct slowest *s, const 
 		finding->next = weft__finding_text(f, "find out what was different that time%s", at);
 		weft__words_creation(f, p);
 		weft__slow_tell(f, p, path);
+		tell_peer(f, finding, p);
 	}
 	weft_path_destroy(path);
 	return finding != NULL;
 }
 
-/* Of one sort and place, by their time: the slow ones are marked. */
-static uint32_t mark_slow(const struct weft__finder *f, const struct took *of, size_t count, bool *is_slow)
+/* The place of a promise; NULL when out of memory.  A sort has one place most of the time: `recent` is the number + 1 of what was
+ * found last for the sort. */
+static struct place *find_place(struct times *times, struct weft_idmap *map, uint32_t *recent, uint32_t group, uint32_t site)
 {
-	int64_t median_ns = of[count / 2].ns, least_ns = TIMES_STALL * f->options.stall_ns;
-	uint32_t slow = 0;
-	if (count < LEAST_PEERS)
-		return 0;
-	while (slow < count && of[count - 1 - slow].ns >= least_ns && of[count - 1 - slow].ns / TIMES_MEDIAN >= median_ns)
-		slow++;
-	if (slow > count / MOST_OUTLIERS)
-		return 0;
-	for (uint32_t i = 0; i < slow; i++)
-		is_slow[of[count - 1 - i].promise] = true;
-	return slow;
+	struct place *place = *recent ? &times->places.items[*recent - 1] : NULL;
+	if (place && place->site == site && place->group == group)
+		return place;
+	int64_t key = (int64_t)((uint64_t)group << 32 | site);
+	uint32_t number = weft_idmap_get(map, key);
+	if (number == WEFT_IDMAP_NONE) {
+		place = weft_vec_push(&times->places);
+		number = (uint32_t)times->places.count - 1;
+		if (!place || !weft_idmap_set(map, key, number))
+			return NULL;
+		*place = (struct place){.group = group, .site = site};
+	}
+	*recent = number + 1;
+	return &times->places.items[number];
 }
 
-static size_t gather_times(struct weft__finder *f, const uint32_t *group, const bool *is_suspect, struct took *times)
+/* Finds the place of each, and who took longest there. */
+static void gather_places(struct weft__finder *f, struct times *times, const uint32_t *group, const bool *is_suspect)
 {
 	const struct weft_model *m = f->model;
-	size_t count = 0;
-	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
-		uint32_t of = group[f->sorts.of[p]];
-		if (!is_suspect[of] || !has_usual_time(f, p))
+	struct weft_idmap map = {0};
+	uint32_t *recent = weft__finding_alloc(f, f->sorts.items.count, sizeof *recent);
+	for (uint32_t p = 1; recent && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+		uint32_t sort = f->sorts.of[p];
+		if (!is_suspect[group[sort]] || !has_usual_time(f, p))
 			continue;
-		if (times)
-			times[count] = (struct took){of, m->promises[p].site, p, f->ties.ended_ns[p] - m->promises[p].start_ns};
-		count++;
+		struct place *place = find_place(times, &map, &recent[sort], group[sort], m->promises[p].site);
+		if (!place) {
+			f->no_memory = true;
+			break;
+		}
+		int64_t ns = f->ties.ended_ns[p] - m->promises[p].start_ns;
+		if (ns >= place->longest_ns) {
+			place->longest_ns = ns;
+			place->longest = p;
+		}
+		place->count++;
+		times->place_of[p] = (uint32_t)(place - times->places.items) + 1;
 	}
-	return count;
+	free(recent);
+	weft_idmap_finish(&map);
 }
 
-static void tell_all(struct weft__finder *f, struct took *times, size_t count, struct slowest *found, bool *is_slow)
+static bool may_be_slow(const struct weft__finder *f, const struct place *place)
 {
+	return place->count >= LEAST_PEERS && place->longest_ns >= TIMES_STALL * f->options.stall_ns;
+}
+
+/* How long each took, place by place. */
+static bool gather_times(struct weft__finder *f, struct times *times)
+{
+	const struct weft_model *m = f->model;
+	size_t all = 0;
+	for (size_t i = 0; i < times->places.count; i++) {
+		times->places.items[i].end = all;
+		all += may_be_slow(f, &times->places.items[i]) ? times->places.items[i].count : 0;
+	}
+	if (all == 0 || !(times->ns = weft__finding_alloc(f, all, sizeof *times->ns)))
+		return false;
+	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+		struct place *place = times->place_of[p] ? &times->places.items[times->place_of[p] - 1] : NULL;
+		if (place && may_be_slow(f, place))
+			times->ns[place->end++] = f->ties.ended_ns[p] - m->promises[p].start_ns;
+	}
+	return true;
+}
+
+/* From when on one is slow in that place, or WEFT_NEVER; *median_ns as well. */
+static int64_t find_least(const struct weft__finder *f, const struct times *times, const struct place *place, int64_t *median_ns)
+{
+	int64_t *ns = &times->ns[place->end - place->count];
+	*median_ns = weft_select(ns, place->count, place->count / 2);
+	if (*median_ns > INT64_MAX / TIMES_MEDIAN)
+		return WEFT_NEVER;
+	int64_t least_ns = weft_max_ns(*median_ns * TIMES_MEDIAN, TIMES_STALL * f->options.stall_ns);
+	size_t slow = 0;
+	for (size_t i = 0; i < place->count; i++)
+		slow += ns[i] >= least_ns;
+	return slow > 0 && slow <= place->count / MOST_OUTLIERS ? least_ns : WEFT_NEVER;
+}
+
+static void tell_all(struct weft__finder *f, struct times *times, struct slowest *found, bool *is_slow)
+{
+	const struct weft_model *m = f->model;
 	size_t found_count = 0;
-	weft_sort(times, count, sizeof *times, compare_took);
-	for (size_t i = 0, end; i < count; i = end) {
-		for (end = i; end < count && times[end].group == times[i].group && times[end].site == times[i].site; end++)
-			;
-		uint32_t slow = mark_slow(f, &times[i], end - i, is_slow);
-		if (slow > 0)
-			found[found_count++] = (struct slowest){
-			    times[end - 1].promise, slow, (uint32_t)(end - i), times[end - 1].ns, times[i + (end - i) / 2].ns};
+	for (size_t i = 0; i < times->places.count; i++) {
+		struct place *place = &times->places.items[i];
+		int64_t median_ns = 0;
+		place->least_ns = may_be_slow(f, place) ? find_least(f, times, place, &median_ns) : WEFT_NEVER;
+		if (place->least_ns != WEFT_NEVER)
+			found[found_count++] =
+			    (struct slowest){place->longest, 0, (uint32_t)place->count, place->longest_ns, median_ns};
+		place->found = (uint32_t)found_count - 1;
+	}
+	for (uint32_t p = 1; found_count > 0 && p < m->promise_count; p++) {
+		const struct place *place = times->place_of[p] ? &times->places.items[times->place_of[p] - 1] : NULL;
+		if (place && place->least_ns != WEFT_NEVER && f->ties.ended_ns[p] - m->promises[p].start_ns >= place->least_ns) {
+			is_slow[p] = true;
+			found[place->found].count++;
+		}
 	}
 	weft_sort(found, found_count, sizeof *found, compare_slowest);
 	for (size_t i = 0, told = 0, looked = 0; i < found_count && told < MOST_TOLD && looked < MOST_LOOKED_AT; i++) {
@@ -147,6 +234,84 @@ static void tell_all(struct weft__finder *f, struct took *times, size_t count, s
 			continue;
 		looked++;
 		told += tell_slowest(f, &found[i], is_slow);
+	}
+}
+
+/* ---- What others are asked for: a name server, a peer ---- */
+
+static int compare_ns(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+	return WEFT_ORDER(*x, *y);
+}
+
+/* How long those of a kind took, in order. */
+static size_t times_of(struct weft__finder *f, enum weft_kind kind, int64_t **out)
+{
+	const struct weft_model *m = f->model;
+	size_t count = 0;
+	for (int pass = 0; pass < 2; pass++) {
+		if (pass == 1 && (count == 0 || !(*out = weft__finding_alloc(f, count, sizeof **out))))
+			return 0;
+		count = 0;
+		for (uint32_t p = 1; p < m->promise_count; p++) {
+			if (m->promises[p].kind != kind || !has_usual_time(f, p))
+				continue;
+			if (pass == 1)
+				(*out)[count] = f->ties.ended_ns[p] - m->promises[p].start_ns;
+			count++;
+		}
+	}
+	weft_sort(*out, count, sizeof **out, compare_ns);
+	return count;
+}
+
+static bool tell_dependency(struct weft__finder *f, uint32_t p, const int64_t *times, size_t count)
+{
+	const int64_t took_ns = f->ties.ended_ns[p] - f->model->promises[p].start_ns;
+	const bool is_name = f->model->promises[p].kind == WEFT_KIND_GETADDRINFO;
+	struct weft_path *path = NULL;
+	if (weft_path_create_with(&path, &f->ties, p, NULL) == WEFT_ENOMEM)
+		f->no_memory = true;
+	struct weft_finding *finding =
+	    path && !is_by_another(path, p, took_ns, NULL)
+		? weft__finding_begin(f, WEFT_FINDING_SLOW, p, f->model->promises[p].start_ns, f->ties.ended_ns[p])
+		: NULL;
+	if (finding) {
+		const char *name = weft__words_name(f, p), *at = weft__words_at(f, p);
+		const char *usual = count > 1 ? weft__finding_text(f, "; of %zu of its kind the median took %s", count,
+						    weft__words_span(f, times[(count - 1) / 2]))
+					      : "";
+		finding->weight = (uint64_t)took_ns;
+		finding->title = weft__finding_text(f, "%s%s took %s: %s answered late%s", name, at, weft__words_span(f, took_ns),
+		    is_name ? "whoever knows names" : "the peer", usual);
+		finding->next = is_name ? "look at the name servers, and in which order they are asked; keep their answers, and "
+					  "give up after some time"
+					: "look at that peer; a timeout, or a second address, would help";
+		weft__words_creation(f, p);
+		weft__finding_evidence(
+		    f, WEFT_EVIDENCE_CAUSE, f->ties.ended_ns[p], p, "%s ends, %s later", name, weft__words_span(f, took_ns));
+	}
+	weft_path_destroy(path);
+	return finding != NULL;
+}
+
+/* Names and connections are asked for less often than 16 times: one that took so long is told if it is the only one, or took
+ * three times as long as is usual. */
+static void find_dependencies(struct weft__finder *f, const bool *is_slow)
+{
+	static const enum weft_kind kinds[] = {WEFT_KIND_GETADDRINFO, WEFT_KIND_CONNECT};
+	const int64_t least_ns = TIMES_STALL * f->options.stall_ns;
+	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+		int64_t *times = NULL;
+		size_t count = times_of(f, kinds[k], &times), told = 0;
+		int64_t late_ns = count > 1 ? weft_max_ns(least_ns, TIMES_USUAL * times[(count - 1) / 2]) : least_ns;
+		for (uint32_t p = 1; count > 0 && times[count - 1] >= late_ns && p < f->model->promise_count && told < MOST_TOLD;
+		     p++)
+			if (f->model->promises[p].kind == kinds[k] && has_usual_time(f, p) && !(is_slow && is_slow[p]) &&
+			    f->ties.ended_ns[p] - f->model->promises[p].start_ns >= late_ns)
+				told += tell_dependency(f, p, times, count);
+		free(times);
 	}
 }
 
@@ -158,16 +323,22 @@ void weft__find_slow(struct weft__finder *f)
 	for (size_t s = 0; group && is_suspect && s < sorts; s++)
 		if (f->sorts.items.items[s].longest_ns >= TIMES_STALL * f->options.stall_ns)
 			any = is_suspect[group[s]] = true;
-	size_t count = any ? gather_times(f, group, is_suspect, NULL) : 0;
-	if (count >= LEAST_PEERS) {
-		struct took *times = weft__finding_alloc(f, count, sizeof *times);
-		struct slowest *found = weft__finding_alloc(f, count / LEAST_PEERS, sizeof *found);
+	struct times times = {.place_of = any ? weft__finding_alloc(f, f->model->promise_count, sizeof *times.place_of) : NULL};
+	if (times.place_of)
+		gather_places(f, &times, group, is_suspect);
+	if (!f->no_memory && gather_times(f, &times)) {
+		struct slowest *found = weft__finding_alloc(f, times.places.count, sizeof *found);
 		bool *is_slow = weft__finding_alloc(f, f->model->promise_count, sizeof *is_slow);
-		if (times && found && is_slow && gather_times(f, group, is_suspect, times) == count)
-			tell_all(f, times, count, found, is_slow);
-		free(times);
+		if (found && is_slow)
+			tell_all(f, &times, found, is_slow);
+		find_dependencies(f, is_slow);
 		free(found);
 		free(is_slow);
+	} else if (any) {
+		find_dependencies(f, NULL);
 	}
+	weft_vec_free(&times.places);
+	free(times.place_of);
+	free(times.ns);
 	free(is_suspect);
 }

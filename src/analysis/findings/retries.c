@@ -7,12 +7,14 @@
 #include <stdlib.h>
 
 #include "analysis/findings/finding.h"
+#include "base/duration.h"
 #include "base/idmap.h"
 #include "base/search.h"
 
 enum {
 	LEAST_TRIES = 30,
 	LEAST_LEFT = 16,          /* where those before were overwritten */
+	PERIODS = 4,              /* from the first try back to where what is left begins: the same went on before */
 	MOST_PAUSE_NS = 50000000, /* on average, from a failure to the next try */
 	GROWTH = 4,               /* that many times as long in the end: each pause is longer than the one before */
 	MOST_STEPS = 6            /* from a try back to the one before it, by creators */
@@ -169,12 +171,22 @@ static void add_try(struct search *s, uint32_t p)
 	s->finder->no_memory |= !weft_idmap_set(&s->of_maker, maker_key(s->finder, p), number);
 }
 
+/* Whether those before were overwritten: who makes them is older than what is left, or what is left begins with them. */
+static bool is_left(const struct weft__finder *f, const struct series *series)
+{
+	const struct weft_promise *promises = f->model->promises;
+	const uint32_t maker = promises[series->first].created_by;
+	const int64_t period_ns = (promises[series->last].start_ns - promises[series->first].start_ns) / series->count,
+		      horizon_ns = weft__lacks_of(f->lacks, f->model, series->first)->horizon_ns;
+	return (maker != WEFT_NONE && promises[maker].kind == WEFT_KIND_PREEXISTING) ||
+	       (horizon_ns > 0 && promises[series->first].start_ns - horizon_ns <= PERIODS * period_ns);
+}
+
 static bool is_storm(const struct weft__finder *f, const struct series *series)
 {
-	const uint32_t maker = f->model->promises[series->first].created_by;
-	const bool is_left = maker != WEFT_NONE && f->model->promises[maker].kind == WEFT_KIND_PREEXISTING;
-	int64_t pauses = series->count - 1, latest_ns = (series->latest_ns[0] + series->latest_ns[1]) / 2;
-	return series->count >= (is_left ? LEAST_LEFT : LEAST_TRIES) && series->paused_ns <= pauses * MOST_PAUSE_NS &&
+	/* One long pause in the end may be a busy machine's. */
+	int64_t pauses = series->count - 1, latest_ns = weft_min_ns(series->latest_ns[0], series->latest_ns[1]);
+	return series->count >= (is_left(f, series) ? LEAST_LEFT : LEAST_TRIES) && series->paused_ns <= pauses * MOST_PAUSE_NS &&
 	       latest_ns <= GROWTH * (series->first_ns + series->paused_ns / pauses);
 }
 

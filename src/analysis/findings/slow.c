@@ -5,6 +5,7 @@
 #include "analysis/findings/finding.h"
 #include "base/sort.h"
 
+#define OFF_PART 8     /* of a run: what it was without a processor is told from that part on */
 #define PEERS_LEAST 5u /* so many of a sort, or their median says nothing */
 
 /* Steps that are told of together: those in which the same is done by, or waited for from, promises of one sort. */
@@ -12,7 +13,7 @@ struct part {
 	enum weft_step_kind kind;
 	uint32_t sort; /* of the promise, or of the lock */
 	bool is_lock, is_late;
-	int64_t sum_ns;
+	int64_t sum_ns, off_ns; /* off_ns: of what ran, without a processor */
 	size_t count;
 	struct weft_path_step longest;
 };
@@ -48,6 +49,8 @@ static struct part part_of(const struct slow *slow, const struct weft_path_step 
 	    .is_lock = s->lock != WEFT_NONE,
 	    .is_late = s->kind == WEFT_STEP_WAITING && s->behind != WEFT_NONE,
 	    .sum_ns = length_of(s),
+	    .off_ns =
+		s->kind == WEFT_STEP_RUNNING ? weft_kernel_promise_off_ns(slow->f->model, s->promise, s->start_ns, s->end_ns) : 0,
 	    .count = 1,
 	    .longest = *s};
 }
@@ -69,6 +72,7 @@ static void gather(struct slow *slow, parts_vec *parts, const struct weft_path *
 		if (at < parts->count) {
 			struct part *p = &parts->items[at];
 			p->sum_ns += new.sum_ns;
+			p->off_ns += new.off_ns;
 			p->count++;
 			if (new.sum_ns > length_of(&p->longest))
 				p->longest = new.longest;
@@ -83,8 +87,8 @@ static void gather(struct slow *slow, parts_vec *parts, const struct weft_path *
 	weft_sort(parts->items, parts->count, sizeof *parts->items, compare_parts);
 }
 
-/* "waiting for timer 9 "db", which comes from outside" */
-static const char *words_of(struct weft__finder *f, const struct part *part)
+/* "waiting for timer 9 "db" (bank.c:12 in ask), which comes from outside"; the place only where that is wanted. */
+static const char *words_of(struct weft__finder *f, const struct part *part, bool with_place)
 {
 	const struct weft_path_step *s = &part->longest;
 	const char *who = weft__words_name(f, s->promise);
@@ -95,7 +99,10 @@ static const char *words_of(struct weft__finder *f, const struct part *part)
 	if (part->is_lock)
 		return weft__finding_text(f, "waiting for %s", weft__words_name(f, s->lock));
 	switch (s->kind) {
-	case WEFT_STEP_RUNNING: return weft__finding_text(f, "%s ran", who);
+	case WEFT_STEP_RUNNING:
+		if (part->off_ns < part->sum_ns / OFF_PART || part->off_ns == 0)
+			return weft__finding_text(f, "%s ran", who);
+		return weft__finding_text(f, "%s ran, %s of that without a processor", who, weft__words_span(f, part->off_ns));
 	case WEFT_STEP_READY:
 		return s->behind == WEFT_NONE
 			   ? weft__finding_text(f, "%s was ready, and was not run", who)
@@ -107,7 +114,8 @@ static const char *words_of(struct weft__finder *f, const struct part *part)
 	if (part->is_late)
 		return weft__finding_text(
 		    f, "%s may have come, but %s ran: nobody could hear of it sooner", who, weft__words_name(f, s->behind));
-	return weft__finding_text(f, "waiting for %s%s", who, outside ? ", which comes from outside" : "");
+	return weft__finding_text(f, "waiting for %s%s%s", who, with_place ? weft__words_at(f, s->promise) : "",
+	    outside ? ", which comes from outside" : "");
 }
 
 static int percent(int64_t part_ns, int64_t all_ns)
@@ -124,7 +132,7 @@ static void tell_part(struct weft__finder *f, const struct part *part, int64_t a
 	if (has_usual)
 		other = usual ? weft__finding_text(f, "; usually %s", weft__words_span(f, usual->sum_ns)) : "; usually nothing";
 	weft__finding_evidence(f, WEFT_EVIDENCE_TIME, part->longest.start_ns, weft_step_cause(&part->longest), "%s, %d%%: %s%s%s",
-	    weft__words_span(f, part->sum_ns), percent(part->sum_ns, all_ns), words_of(f, part), times, other);
+	    weft__words_span(f, part->sum_ns), percent(part->sum_ns, all_ns), words_of(f, part, false), times, other);
 }
 
 /* Those of the promise's sort, or of sorts with labels of one shape, that have ended and whose beginning is known, by how long
@@ -218,8 +226,8 @@ static void tell_parts(struct slow *slow, uint32_t promise, const parts_vec *par
 		return;
 	const struct part *most = &parts->items[0];
 	uint32_t cause = weft_step_cause(&most->longest);
-	finding->title =
-	    weft__finding_text(f, "%s, %d%% of that: %s", finding->title, percent(most->sum_ns, all_ns), words_of(f, most));
+	finding->title = weft__finding_text(
+	    f, "%s, %d%% of that: %s", finding->title, percent(most->sum_ns, all_ns), words_of(f, most, cause != promise));
 	if (cause != promise && cause != WEFT_SYSTEM)
 		finding->next = weft__finding_text(f, "weft explain --promise=%" PRId64 " tells why %s took so long",
 		    f->model->promises[cause].id, weft__words_name(f, cause));

@@ -137,10 +137,32 @@ static uint32_t count_waiting(const struct weft__finder *f, const struct weft__s
 	return count;
 }
 
+/* What most of it was, where there was more than one. */
+static const char *mostly(struct weft__finder *f, const struct weft__stall *s, const char *called)
+{
+	const bool is_all = s->parts.kernel_call_ns >= s->parts.blocked_ns - s->parts.blocked_ns / TOLD_PART;
+	return is_all ? called : weft__finding_text(f, "%s and elsewhere", called);
+}
+
+/* An OS thread, as the kernel calls it: "cc1" (4711). */
+static const char *name_of_tid(struct weft__finder *f, uint32_t tid)
+{
+	const struct weft_kernel *k = f->model->kernel;
+	const uint32_t thread = weft_kernel_thread(k, tid);
+	if (thread == WEFT_NONE || !k->threads[thread].name.len)
+		return weft__finding_text(f, "OS thread %" PRIu32, tid);
+	return weft__finding_text(f, "%s\"%s\" (%" PRIu32 ")", k->threads[thread].pid ? "its OS thread " : "",
+	    weft__words_clean(f, k->threads[thread].name), tid);
+}
+
 /* In which call it was blocked; "" if nobody knows. */
 static const char *call_of(struct weft__finder *f, const struct weft__stall *s)
 {
 	static const char blocked[] = "blocked in ";
+	const char *called = weft_kernel_call_name(s->parts.kernel_call);
+	if (called)
+		return weft__finding_text(
+		    f, s->parts.given > 1 ? " in %s, %" PRIu64 " times" : " in %s", mostly(f, s, called), s->parts.given);
 	if (s->parts.call == WEFT_NONE)
 		return "";
 	const char *text = weft__words_text(f, s->parts.call);
@@ -156,7 +178,7 @@ static const char *parts_of(struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft__parts *parts = &s->parts;
 	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = weft_max_ns(parts->off_ns, parts->blocked_ns);
-	if (s->is_pause || off_ns < length_ns / TOLD_PART)
+	if (off_ns < length_ns / TOLD_PART || (s->is_pause && parts->waiting_ns < length_ns / TOLD_PART))
 		return "";
 	if (!parts->is_known)
 		return weft__finding_text(
@@ -173,13 +195,51 @@ static const char *parts_of(struct weft__finder *f, const struct weft__stall *s)
 	return text;
 }
 
+/* The promise that whoever woke it was running, or WEFT_NONE. */
+static uint32_t waker_of(const struct weft__finder *f, const struct weft__stall *s)
+{
+	const struct weft_off *slept = s->parts.slept;
+	return slept && slept->woken_by != WEFT_NO_TID ? weft_kernel_ran(f->model, slept->woken_by, slept->ready_ns) : WEFT_NONE;
+}
+
+/* What may be done about a call that blocks; NULL: nothing that depends on the call. */
+static const char *advice_for_call(struct weft__finder *f, const struct weft__stall *s, const char *at)
+{
+	const uint32_t waker = waker_of(f, s);
+	switch ((enum weft_kernel_call)s->parts.kernel_call) {
+	case WEFT_CALL_FAULT: return "it waited for pages that were read from a disk: read them before, or on another OS thread";
+	case WEFT_CALL_FSYNC:
+	case WEFT_CALL_FDATASYNC:
+	case WEFT_CALL_SYNC:
+	case WEFT_CALL_SYNCFS:
+	case WEFT_CALL_MSYNC: return weft__finding_text(f, "let another OS thread wait until the disk has it%s", at);
+	case WEFT_CALL_NANOSLEEP:
+	case WEFT_CALL_CLOCK_NANOSLEEP:
+		return weft__finding_text(f, "wait by a timer of the loop, not in a call that sleeps%s", at);
+	case WEFT_CALL_FUTEX:
+	case WEFT_CALL_FUTEX_WAIT:
+	case WEFT_CALL_FUTEX_WAITV:
+		if (waker == WEFT_NONE)
+			return weft__finding_text(f, "find out who holds for so long what it waits for%s", at);
+		return weft__finding_text(f,
+		    "look at %s%s, which held for so long what it waited for: hold it for less, or do not wait for it here",
+		    weft__words_name(f, waker), weft__words_at(f, waker));
+	default: return NULL;
+	}
+}
+
 /* What may be done about the largest part of the run. */
 static const char *advice_for(struct weft__finder *f, const struct weft__stall *s, const char *at)
 {
 	const struct weft__parts *parts = &s->parts;
 	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = weft_max_ns(parts->off_ns, parts->blocked_ns);
 	const int64_t on_ns = length_ns - off_ns, unknown_ns = off_ns - parts->waiting_ns - parts->blocked_ns;
-	if (s->is_pause)
+	const char *advice = parts->is_exact && parts->blocked_ns > on_ns && parts->blocked_ns >= parts->waiting_ns
+				 ? advice_for_call(f, s, at)
+				 : NULL;
+	if (advice)
+		return advice;
+	if (s->is_pause && (!parts->is_exact || parts->waiting_ns <= on_ns))
 		return "find out what pauses for so long, and whether it can be done in smaller pieces";
 	if (parts->waiting_ns > on_ns && parts->waiting_ns >= parts->blocked_ns)
 		return "the machine had more to do than it has processors, which is no fault of this code: run less beside it, "
@@ -197,11 +257,44 @@ static const char *advice_for(struct weft__finder *f, const struct weft__stall *
 	return weft__finding_text(f, "cut its work into pieces with a pause between them, or give it to another OS thread%s", at);
 }
 
+/* Who took the processor, and who ended the longest sleep. */
+static void tell_switches(struct weft__finder *f, const struct weft__stall *s)
+{
+	const struct weft__parts *p = &s->parts;
+	const struct weft_off *slept = p->slept, *preempted = p->preempted;
+	const int64_t told_ns = (s->end_ns - s->start_ns) / TOLD_PART;
+	if (preempted && p->waiting_ns >= told_ns)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, preempted->start_ns, WEFT_NONE,
+		    "its processor was taken away %" PRIu64 " time%s%s%s, here for %s", p->taken, weft__words_s(p->taken),
+		    preempted->by == WEFT_NO_TID ? "" : ", by ",
+		    preempted->by == WEFT_NO_TID ? "" : name_of_tid(f, preempted->by),
+		    weft__words_span(f, preempted->end_ns - preempted->start_ns));
+	if (!slept || p->blocked_ns < told_ns)
+		return;
+	const char *called = weft_kernel_call_name(slept->call);
+	const char *in = called ? weft__finding_text(f, " in %s", called) : "";
+	if (slept->woken_by == WEFT_NO_TID) {
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, slept->start_ns, WEFT_NONE, "its OS thread slept%s, here for %s%s",
+		    in, weft__words_span(f, slept->ready_ns - slept->start_ns),
+		    slept->by_interrupt ? ", until an interrupt" : "");
+		return;
+	}
+	const uint32_t waker = waker_of(f, s);
+	const char *ran = waker == WEFT_NONE
+			      ? ""
+			      : weft__finding_text(f, ", which ran %s%s", weft__words_name(f, waker), weft__words_at(f, waker));
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, slept->ready_ns, waker,
+	    "its OS thread slept%s for %s, and was woken by %s%s", in, weft__words_span(f, slept->ready_ns - slept->start_ns),
+	    name_of_tid(f, slept->woken_by), ran);
+}
+
 /* What the kernel counted meanwhile. */
 static void tell_counts(struct weft__finder *f, const struct weft__stall *s, const char *parts)
 {
 	const struct weft__parts *p = &s->parts;
-	if (p->is_known && *parts)
+	if (p->is_exact)
+		tell_switches(f, s);
+	else if (p->is_known && *parts)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 		    "around that its OS thread was blocked %" PRIu64 " time%s, and its processor was taken away %" PRIu64
 		    " time%s",
@@ -210,6 +303,49 @@ static void tell_counts(struct weft__finder *f, const struct weft__stall *s, con
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 		    "around that its OS thread had %" PRIu64 " page fault%s, of which %" PRIu64 " read from a disk",
 		    p->minor + p->major, weft__words_s(p->minor + p->major), p->major);
+}
+
+/* Whether that blocks until another OS thread goes on, as far as is known: a lock, or nobody knows what. */
+static bool waits_for_threads(const struct weft__finder *f, const struct weft__stall *s)
+{
+	static const char *const calls[] = {"blocked in pthread_", "blocked in syscall", "blocked in futex"};
+	const uint32_t text = s->is_pause ? s->pause : s->parts.call;
+	if (s->parts.is_exact || text == WEFT_NONE)
+		return !s->parts.is_exact && !s->is_pause;
+	const struct weft_str call = weft_model_text(f->model, text);
+	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+		if (call.len >= strlen(calls[i]) && memcmp(call.ptr, calls[i], strlen(calls[i])) == 0)
+			return true;
+	return false;
+}
+
+/* How long the OS thread of a round slept from one time to the other. */
+static int64_t slept_ns(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns)
+{
+	enum { BEFORE = 64 }; /* one of them may go on */
+	const size_t first = weft_sleep_from(m, from_ns);
+	int64_t sum_ns = 0;
+	for (size_t i = first > BEFORE ? first - BEFORE : 0; i < m->sleep_count && m->sleeps[i].start_ns < to_ns; i++)
+		if (m->sleeps[i].stream == stream)
+			sum_ns +=
+			    weft_max_ns(weft_min_ns(m->sleeps[i].end_ns, to_ns) - weft_max_ns(m->sleeps[i].start_ns, from_ns), 0);
+	return sum_ns;
+}
+
+/* Another OS thread that was ready to run and had no processor for most of that time: whoever waits for it is not to blame. */
+static bool is_behind_starved(const struct weft__finder *f, const struct weft__stall *s)
+{
+	const struct weft_model *m = f->model;
+	if (s->parts.blocked_ns < (s->end_ns - s->start_ns) / 2 && !s->is_pause)
+		return false;
+	for (size_t i = WEFT_FIRST(r, 0, m->round_count, m->rounds[r].end_ns > s->start_ns); i < m->round_count; i++) {
+		const struct weft_round *r = &m->rounds[i];
+		const int64_t from_ns = weft_max_ns(r->start_ns, s->start_ns), to_ns = weft_min_ns(r->end_ns, s->end_ns);
+		if (r->stream != s->stream && r->taken > 0 && from_ns < to_ns &&
+		    to_ns - from_ns - r->had_ns - slept_ns(m, r->stream, from_ns, to_ns) >= (s->end_ns - s->start_ns) / 2)
+			return true;
+	}
+	return false;
 }
 
 static void tell_stall(struct weft__finder *f, const struct weft__stall *s, const struct behind *behind)
@@ -262,11 +398,16 @@ static void tell_stall(struct weft__finder *f, const struct weft__stall *s, cons
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 		weft__finding_doubt(f, "the OS thread did not have a processor all the time");
 	}
+	if (waits_for_threads(f, s) && is_behind_starved(f, s)) {
+		finding->severity = WEFT_SEVERITY_INFORMATION;
+		weft__finding_doubt(f, "another OS thread, for which this one may have waited, had no processor meanwhile");
+	}
 	if (s->victims > 0)
 		return;
-	weft__finding_doubt(f,
-	    s->own_ns < 0 ? "the trace does not tell when these were due, nor whether the OS thread had a processor all the time"
-			  : "the trace does not tell when these were due");
+	weft__finding_doubt(
+	    f, s->own_ns < 0 && !s->parts.is_known
+		   ? "the trace does not tell when these were due, nor whether the OS thread had a processor all the time"
+		   : "the trace does not tell when these were due");
 	/* A busy machine takes a processor away for as long as that. */
 	if (!is_long(f, s))
 		finding->severity = WEFT_SEVERITY_INFORMATION;

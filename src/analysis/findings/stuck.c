@@ -58,6 +58,12 @@ static bool is_left(const struct weft__finder *f, const struct weft__sort *sort,
 	       age_ns / TIMES_OLDER_AT_END > sort->longest_ns;
 }
 
+/* Nothing that it did is missing; or a ring, which forgot that, tells since when it is pending. */
+static bool is_known(const struct weft__finder *f, uint32_t p)
+{
+	return weft__lacks_nothing_of(f->lacks, f->model, p) || weft__lacks_only_past_of(f->lacks, f->model, p);
+}
+
 static bool is_stuck(const struct weft__finder *f, struct race *race, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
@@ -75,8 +81,8 @@ static bool is_stuck(const struct weft__finder *f, struct race *race, uint32_t p
 		return false;
 	/* What ends from outside, or at the end of its chain, may take as long as it likes; a request has an answer. */
 	bool outside = f->chains.verdict[p] == WEFT_VERDICT_OUTSIDE && !weft_kind_has(promise->kind, WEFT_TRAIT_REQUEST);
-	if (outside || weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_OUTSIDE) ||
-	    !weft__lacks_nothing_of(f->lacks, f->model, p) || f->told[f->chains.root[p]])
+	if (outside || weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_OUTSIDE) || !is_known(f, p) ||
+	    f->told[f->chains.root[p]])
 		return false;
 	race->is_sure |= is_late;
 	return true;
@@ -107,6 +113,8 @@ static void tell_stuck(struct weft__finder *f, const struct race *race)
 		    name, at, age, race->stuck - 1, longest);
 	finding->next = weft__finding_text(f, "weft explain --promise=%" PRId64 " tells what it waits for", m->promises[p].id);
 	weft__words_creation(f, p);
+	if (!weft__lacks_nothing_of(f->lacks, m, p))
+		weft__finding_doubt(f, "the ring was overwritten: what others of its sort did before is not known");
 	/* One that tries again and again goes on. */
 	if (root != p && weft_model_until(m, p) - m->promises[root].start_ns < (weft_model_until(m, p) - start_ns) / TIMES_OLDER)
 		weft__finding_doubt(f, "what it waits for in the end is new: it goes on, but takes longer than others");

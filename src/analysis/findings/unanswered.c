@@ -8,10 +8,20 @@
 #include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "base/duration.h"
 #include "base/hash.h"
 #include "base/idmap.h"
 
-enum { ENOUGH_ANSWERS = 5, TIMES_LONGER = 20, LEAST_SILENCE_NS = 1000000000 };
+enum {
+	ENOUGH_ANSWERS = 5,
+	TIMES_LONGER = 20,
+	LEAST_SILENCE_NS = 1000000000,
+	LEAST_AT_REST_NS = 400000000, /* where its OS thread sleeps, and nothing is done any more that could answer */
+	/* One that is left over, when all others are long gone. */
+	ENOUGH_ENDED = 16,
+	LEAST_LEFT_NS = 100000000,
+	TIMES_GAP = 2
+};
 
 /* One connection, seen from the side that it was accepted on, or made on. */
 struct talk {
@@ -19,6 +29,8 @@ struct talk {
 	bool is_accepted;
 	int64_t asked_ns;   /* the last question that has no answer yet; WEFT_NO_TIME: there is none */
 	int64_t longest_ns; /* from a question to its answer */
+	int64_t last_ns;    /* when something was read or written last */
+	int64_t gap_ns;     /* for how long nothing was, at most */
 	uint32_t answers;
 };
 
@@ -27,6 +39,10 @@ struct group {
 	int64_t longest_ns;
 	uint32_t answers, silent;
 	bool is_told;
+	uint32_t ended;
+	int64_t gap_ns;       /* of those that ended */
+	uint32_t open;        /* how many did not */
+	struct talk open_one; /* the first of them */
 };
 
 struct search {
@@ -36,8 +52,15 @@ struct search {
 	WEFT_VEC(struct talk) silent; /* connections with a question, in order of creation */
 };
 
+static void note_gap(struct talk *t, int64_t until_ns)
+{
+	t->gap_ns = weft_max_ns(t->gap_ns, until_ns - t->last_ns);
+	t->last_ns = until_ns;
+}
+
 static void hear(struct talk *t, bool is_question, int64_t time_ns)
 {
+	note_gap(t, time_ns);
 	if (is_question) {
 		t->asked_ns = time_ns;
 	} else if (t->asked_ns != WEFT_NO_TIME) {
@@ -62,7 +85,7 @@ static bool listen_to(const struct weft__finder *f, uint32_t p, struct talk *t)
 	const struct weft_model *m = f->model;
 	uint32_t maker = m->promises[p].created_by;
 	int64_t wrote_ns = INT64_MIN; /* a write is awaited, and read when it is done: it counts once */
-	*t = (struct talk){.promise = p, .asked_ns = WEFT_NO_TIME};
+	*t = (struct talk){.promise = p, .asked_ns = WEFT_NO_TIME, .last_ns = m->promises[p].start_ns};
 	t->is_accepted = maker != WEFT_NONE && m->promises[maker].kind == WEFT_KIND_LISTEN;
 	bool is_made = false;
 	for (uint32_t i = f->ties.out_begin[p]; i < f->ties.out_begin[p + 1]; i++) {
@@ -100,6 +123,13 @@ static void add(struct search *s, struct talk *t)
 	}
 	struct group *group = &s->groups.items[t->group];
 	group->answers += t->answers;
+	if (f->ties.ended_ns[t->promise] != WEFT_NEVER) {
+		note_gap(t, f->ties.ended_ns[t->promise]);
+		group->gap_ns = weft_max_ns(group->gap_ns, t->gap_ns);
+		group->ended++;
+	} else if (group->open++ == 0) {
+		group->open_one = *t;
+	}
 	group->longest_ns = t->longest_ns > group->longest_ns ? t->longest_ns : group->longest_ns;
 	if (t->asked_ns == WEFT_NO_TIME)
 		return;
@@ -124,8 +154,10 @@ static int64_t silence_of(const struct weft__finder *f, const struct talk *t)
 static bool is_due(const struct search *s, const struct talk *t)
 {
 	const struct group *group = &s->groups.items[t->group];
-	int64_t silence_ns = silence_of(s->finder, t);
-	return group->answers >= ENOUGH_ANSWERS && silence_ns >= LEAST_SILENCE_NS &&
+	const struct weft__finder *f = s->finder;
+	int64_t silence_ns = silence_of(f, t);
+	bool is_at_rest = f->at_rest[f->model->promises[t->promise].stream] && f->ties.ended_ns[t->promise] == WEFT_NEVER;
+	return group->answers >= ENOUGH_ANSWERS && silence_ns >= (is_at_rest ? LEAST_AT_REST_NS : LEAST_SILENCE_NS) &&
 	       silence_ns / TIMES_LONGER > group->longest_ns;
 }
 
@@ -197,11 +229,42 @@ static void tell(struct search *s, const struct talk *t)
 	weft__finding_doubt(f, "the trace does not tell what was said: perhaps it asks for no answer");
 }
 
+/* All others that were accepted there came to their ends, and none of them was silent for so long: who it waits for, if anybody,
+ * the trace does not tell. */
+static void tell_left(struct weft__finder *f, const struct group *group)
+{
+	const struct talk *t = &group->open_one;
+	const uint32_t p = t->promise;
+	const int64_t silent_ns = weft_model_until(f->model, p) - t->last_ns;
+	if (!t->is_accepted || group->is_told || group->ended < ENOUGH_ENDED || group->open == 0 ||
+	    group->open > group->ended / ENOUGH_ENDED || !f->at_rest[f->model->promises[p].stream] || silent_ns < LEAST_LEFT_NS ||
+	    silent_ns / TIMES_GAP < group->gap_ns)
+		return;
+	struct weft_finding *finding =
+	    weft__finding_begin(f, WEFT_FINDING_UNANSWERED, p, t->last_ns, weft_model_until(f->model, p));
+	if (!finding)
+		return;
+	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p);
+	finding->severity = WEFT_SEVERITY_INFORMATION;
+	finding->title = weft__finding_text(f,
+	    "%s%s is still open, and has been silent for %s; all %" PRIu32
+	    " others that were accepted there are closed, and none was silent for longer than %s",
+	    name, at, weft__words_span(f, silent_ns), group->ended, weft__words_span(f, group->gap_ns));
+	weft__finding_evidence(
+	    f, WEFT_EVIDENCE_CAUSE, t->last_ns, p, "something is read from %s, or written to it, for the last time", name);
+	finding->next = weft__finding_text(
+	    f, "find out what is due there: an answer that was forgotten, or a read that was stopped and not begun again%s", at);
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+	    "the trace does not tell what was said: perhaps nobody has more to say");
+}
+
 void weft__find_unanswered(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
 	struct search s = {.finder = f};
 	struct talk talk;
+	if (!weft__sorts_have(&f->sorts, WEFT_KIND_CONNECTION))
+		return;
 	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++)
 		if (m->promises[p].kind == WEFT_KIND_CONNECTION && listen_to(f, p, &talk))
 			add(&s, &talk);
@@ -214,6 +277,8 @@ void weft__find_unanswered(struct weft__finder *f)
 		s.groups.items[t->group].is_told = true;
 		tell(&s, t);
 	}
+	for (size_t i = 0; !f->no_memory && i < s.groups.count; i++)
+		tell_left(f, &s.groups.items[i]);
 	weft_idmap_finish(&s.of_place);
 	weft_vec_free(&s.groups);
 	weft_vec_free(&s.silent);

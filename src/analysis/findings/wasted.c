@@ -2,10 +2,10 @@
  * cancelled itself, as a note of its runtime tells.
  *
  * SPDX-License-Identifier: ISC */
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/findings/finding.h"
-#include "base/idmap.h"
 
 /* What a cancelled promise had waited for, and what ran of it after that. */
 struct orphan {
@@ -15,7 +15,7 @@ struct orphan {
 
 struct search {
 	struct weft__finder *finder;
-	struct weft_idmap of_work; /* numbers of orphans, by what the work became in the end */
+	uint32_t *of_work; /* by what the work became in the end: number + 1 of the orphan */
 	WEFT_VEC(struct orphan) orphans;
 };
 
@@ -36,12 +36,22 @@ static bool is_wanted(const struct weft__finder *f, uint32_t work, uint32_t wait
 	return false;
 }
 
+static struct orphan *orphan_of(const struct search *s, uint32_t work)
+{
+	uint32_t number = s->of_work ? s->of_work[s->finder->ties.now[work]] : 0;
+	return number ? &s->orphans.items[number - 1] : NULL;
+}
+
 static void add_orphan(struct search *s, uint32_t waiter, uint32_t work, int64_t left_ns)
 {
+	if (!s->of_work && !(s->of_work = weft__finding_alloc(s->finder, s->finder->model->promise_count, sizeof *s->of_work)))
+		return;
 	struct orphan *added = weft_vec_push(&s->orphans);
-	s->finder->no_memory |= !added || !weft_idmap_set(&s->of_work, s->finder->ties.now[work], (uint32_t)s->orphans.count - 1);
-	if (added)
-		*added = (struct orphan){.waiter = waiter, .work = work, .left_ns = left_ns};
+	s->finder->no_memory |= !added;
+	if (!added)
+		return;
+	*added = (struct orphan){.waiter = waiter, .work = work, .left_ns = left_ns};
+	s->of_work[s->finder->ties.now[work]] = (uint32_t)s->orphans.count;
 }
 
 /* What `by` waited for, and what that waits for in turn: `waiter`, which nobody waits for any more, left it at that time. */
@@ -51,11 +61,11 @@ static void add_orphans_of(struct search *s, uint32_t waiter, uint32_t by, int64
 	const struct weft_model *m = f->model;
 	for (uint32_t i = f->ties.out_begin[by]; i < f->ties.out_begin[by + 1]; i++) {
 		const struct weft_link *link = &m->links[f->ties.out[i]];
-		uint32_t work = link->to, end = f->ties.now[work];
+		uint32_t work = link->to;
 		if (link->kind != WEFT_LINK_AWAIT || work == WEFT_SYSTEM || work == by ||
 		    f->ties.ended_ns[work] < left_ns + f->options.stall_ns ||
 		    weft_kind_has(m->promises[work].kind, WEFT__TRAITS_LASTING) || weft_model_await_end(m, link) < left_ns ||
-		    weft_idmap_get(&s->of_work, end) != WEFT_IDMAP_NONE || is_wanted(f, work, by, left_ns))
+		    orphan_of(s, work) || is_wanted(f, work, by, left_ns))
 			continue;
 		add_orphan(s, waiter, work, left_ns);
 		if (depth < DEEPEST)
@@ -86,8 +96,7 @@ static void add_noted(struct search *s)
 		for (uint32_t l = m->promises[p].labels; l < m->promises[p + 1].labels; l++) {
 			const struct weft_label *label = &m->labels[l];
 			if (label->text != number || label->is_counter || label->time_ns <= m->promises[p].start_ns ||
-			    label->text == m->promises[p].failure ||
-			    weft_idmap_get(&s->of_work, f->ties.now[p]) != WEFT_IDMAP_NONE)
+			    label->text == m->promises[p].failure || orphan_of(s, p))
 				continue;
 			add_orphan(s, p, p, label->time_ns);
 			break;
@@ -98,11 +107,8 @@ static void measure(struct search *s)
 {
 	const struct weft_model *m = s->finder->model;
 	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(s->finder, p, m->promise_count); p++) {
-		uint32_t number = weft_idmap_get(&s->of_work, s->finder->ties.now[p]);
-		if (number == WEFT_IDMAP_NONE)
-			continue;
-		struct orphan *o = &s->orphans.items[number];
-		for (uint32_t r = m->promises[p].runs; r < m->promises[p + 1].runs; r++) {
+		struct orphan *o = orphan_of(s, p);
+		for (uint32_t r = m->promises[p].runs; o && r < m->promises[p + 1].runs; r++) {
 			int64_t start_ns = m->runs[r].start_ns > o->left_ns ? m->runs[r].start_ns : o->left_ns;
 			if (m->runs[r].end_ns <= start_ns)
 				continue;
@@ -159,6 +165,6 @@ void weft__find_wasted(struct weft__finder *f)
 		if (s.orphans.items[i].ran_ns >=
 		    (s.orphans.items[i].waiter == s.orphans.items[i].work ? NOTED_STALLS : 1) * f->options.stall_ns)
 			tell_wasted(f, &s.orphans.items[i]);
-	weft_idmap_finish(&s.of_work);
+	free(s.of_work);
 	weft_vec_free(&s.orphans);
 }

@@ -1,0 +1,473 @@
+/* kernel.c: records what the kernel says of a command's processes, beside what these record themselves.
+ *
+ * An OS thread of this command drains the kernel's rings.  What is of a process goes into that process's trace, which makes
+ * itself when it is ready: until then a little is kept.  Times become ticks of the processor's counter, as the program's own
+ * events have them: MONOTONIC_RAW is never slewed, so it is a line over the counter, and every drain looks at both clocks before
+ * it and behind it. SPDX-License-Identifier: ISC */
+#include "apps/cli/kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <weft/record_inline.h>
+
+#include "apps/cli/cli.h"
+#include "apps/cli/kernel_file.h"
+#include "apps/cli/kernel_perf.h"
+#include "base/band.h"
+#include "base/duration.h"
+#include "base/idmap.h"
+
+enum { DRAIN_MS = 50, PAIRS = 32, TRIES = 12, QUEUE = 1 << 18, LOOK_NS = 1000000000 };
+
+/* A reading of one clock between two of the other. */
+struct pair {
+	uint64_t before, raw_ns, after;
+};
+
+struct name {
+	uint32_t tid, pid;
+	char text[16];
+};
+
+/* What was said, and when by the trace's clock. */
+struct said {
+	struct perf_seen seen;
+	uint64_t ticks;
+};
+
+/* A process, and where what is said of it goes. */
+struct process {
+	uint32_t pid;
+	struct kernel_file *file; /* NULL: it has no trace yet */
+	WEFT_VEC(struct said) waiting;
+	uint64_t dropped, dropped_until; /* of those that waited, the oldest; in ticks */
+};
+
+struct kernel {
+	struct kernel_options options;
+	struct perf *perf;
+	char why[128];
+	pthread_t thread;
+	int stop; /* an eventfd */
+	struct pair pairs[PAIRS];
+	size_t pair_count;
+	struct weft_band band;
+	bool has_band;
+	uint32_t bound_ns;
+	uint64_t from_raw_ns, from_ticks; /* the line since the drain before */
+	double slope;
+	WEFT_VEC(struct process) processes;
+	WEFT_VEC(struct kernel_file *) files;
+	WEFT_VEC(char *) folders;   /* of traces that are known */
+	WEFT_VEC(struct said) lost; /* of whom nobody knows: of every process */
+	WEFT_VEC(struct name) names;
+	struct weft_idmap threads, pids; /* tid to index of names, pid to index of processes */
+	struct timespec changed;         /* of the session's folder, when it was read */
+	uint64_t looked_ns;
+};
+
+/* ---- Clocks ---- */
+
+static uint64_t raw_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* The tightest of some. */
+static void take_pair(struct kernel *k)
+{
+	struct pair best = {0, 0, UINT64_MAX};
+	for (int i = 0; i < TRIES; i++) {
+		struct pair p = {.before = weft__counter()};
+		p.raw_ns = raw_now();
+		p.after = weft__counter();
+		if (p.after - p.before < best.after - best.before)
+			best = p;
+	}
+	if (k->pair_count == PAIRS)
+		memmove(k->pairs, k->pairs + 1, --k->pair_count * sizeof *k->pairs);
+	k->pairs[k->pair_count++] = best;
+}
+
+/* The line through what is known of both clocks since a while; what was drained stands between two of its points. */
+static bool solve(struct kernel *k)
+{
+	const struct pair *first = &k->pairs[0], *last = &k->pairs[k->pair_count - 1];
+	if (k->has_band)
+		weft_band_finish(&k->band);
+	/* From 10 MHz to 100 GHz. */
+	weft_band_init(
+	    &k->band, (int64_t)first->raw_ns, (int64_t)first->before, (struct weft_slope){1, 100}, (struct weft_slope){100, 1});
+	k->has_band = true;
+	for (size_t i = 0; i < k->pair_count; i++) {
+		/* A clock of whole ns: it had shown raw_ns at `after`, and had not shown the next one at `before`. */
+		const struct pair *p = &k->pairs[i];
+		if (weft_band_above(&k->band, (int64_t)p->raw_ns, (int64_t)p->after) < 0 ||
+		    weft_band_below(&k->band, (int64_t)p->raw_ns + 1, (int64_t)p->before) < 0)
+			return false;
+	}
+	if (weft_band_solve(&k->band) < 0)
+		return false;
+	/* What is drained stands between the pair before and this one, where the line is straight: one multiplication for each.
+	 */
+	const struct pair *before = last - 1;
+	int64_t low, high, least, most;
+	const int64_t from = weft_band_at(&k->band, (int64_t)before->raw_ns, &least, &most),
+		      to = weft_band_at(&k->band, (int64_t)last->raw_ns, &low, &high);
+	k->from_raw_ns = before->raw_ns;
+	k->from_ticks = (uint64_t)from;
+	k->slope = (double)(to - from) / (double)(last->raw_ns - before->raw_ns);
+	k->bound_ns = (uint32_t)((double)weft_max_ns(high - low, most - least) / k->slope / 2 + 1);
+	return true;
+}
+
+static uint64_t ticks_of(const struct kernel *k, uint64_t raw_ns)
+{
+	return k->from_ticks + (uint64_t)(int64_t)((double)(int64_t)(raw_ns - k->from_raw_ns) * k->slope);
+}
+
+/* ---- Names ---- */
+
+static const struct name *name_of(const struct kernel *k, uint32_t tid)
+{
+	const uint32_t at = weft_idmap_get(&k->threads, tid);
+	return at == WEFT_IDMAP_NONE ? NULL : &k->names.items[at];
+}
+
+static void set_name(struct kernel *k, uint32_t tid, uint32_t pid, const char *text)
+{
+	struct name *slot = (struct name *)(uintptr_t)name_of(k, tid);
+	if (!slot) {
+		if (!(slot = weft_vec_push(&k->names)))
+			return;
+		*slot = (struct name){.tid = tid};
+		if (!weft_idmap_set(&k->threads, tid, (uint32_t)k->names.count - 1)) {
+			k->names.count--;
+			return;
+		}
+	}
+	slot->pid = pid ? pid : slot->pid;
+	if (*text)
+		snprintf(slot->text, sizeof slot->text, "%s", text);
+}
+
+/* Of an OS thread that nothing was said of: as it is called now, if it is still there. */
+static const struct name *stranger(struct kernel *k, uint32_t tid)
+{
+	const struct name *known = name_of(k, tid);
+	if (known && known->text[0])
+		return known;
+	/* It has the name of its process where that was told on another processor. */
+	const struct name *process = known && known->pid ? name_of(k, known->pid) : NULL;
+	if (process && process->text[0])
+		return process;
+	char path[32], text[16] = "";
+	snprintf(path, sizeof path, "/proc/%u/comm", tid);
+	FILE *file = fopen(path, "re");
+	if (file && fgets(text, sizeof text, file))
+		text[strcspn(text, "\n")] = 0;
+	if (file)
+		fclose(file);
+	set_name(k, tid, 0, *text ? text : "?");
+	return name_of(k, tid);
+}
+
+/* ---- Where it goes ---- */
+
+static struct process *process_of(struct kernel *k, uint32_t pid)
+{
+	const uint32_t at = weft_idmap_get(&k->pids, pid);
+	if (at != WEFT_IDMAP_NONE)
+		return &k->processes.items[at];
+	struct process *slot = weft_vec_push(&k->processes);
+	if (!slot || !weft_idmap_set(&k->pids, pid, (uint32_t)k->processes.count - 1)) {
+		k->processes.count -= slot != NULL;
+		return NULL;
+	}
+	*slot = (struct process){.pid = pid};
+	return slot;
+}
+
+static void tell_name(struct kernel *k, struct kernel_file *file, const struct said *said, uint32_t tid)
+{
+	const uint32_t processor = said->seen.processor;
+	const struct name *name = tid && kernel_file_needs_name(file, processor, tid) ? stranger(k, tid) : NULL;
+	if (name)
+		kernel_file_write(file, processor, said->ticks,
+		    &(struct weft_wire_kernel){.op = WEFT_KERNEL_THREAD,
+			.tid = tid,
+			.other = name->pid,
+			.text = name->text,
+			.text_bytes = (uint32_t)strlen(name->text)});
+}
+
+static void write_said(struct kernel *k, struct kernel_file *file, const struct said *said)
+{
+	const struct perf_seen *s = &said->seen;
+	static const uint8_t ops[] = {[PERF_ON] = WEFT_KERNEL_ON,
+	    [PERF_OFF] = WEFT_KERNEL_OFF,
+	    [PERF_TAKEN] = WEFT_KERNEL_TAKEN,
+	    [PERF_WAKE] = WEFT_KERNEL_WAKE,
+	    [PERF_FAULT] = WEFT_KERNEL_FAULT};
+	kernel_file_begin(file, s->processor, said->ticks, s->time_ns);
+	tell_name(k, file, said, s->tid);
+	if (s->what == PERF_TAKEN || s->what == PERF_WAKE)
+		tell_name(k, file, said, s->other);
+	kernel_file_write(file, s->processor, said->ticks,
+	    &(struct weft_wire_kernel){.op = ops[s->what],
+		.tid = s->tid,
+		.other = s->what == PERF_FAULT ? (uint32_t)(s->number >> 12) : s->other,
+		.why = s->why,
+		.call = s->call});
+}
+
+static void take(void *ctx, const struct perf_seen *s)
+{
+	struct kernel *k = ctx;
+	if (s->what == PERF_LOST) {
+		for (size_t i = 0; i < k->files.count; i++)
+			kernel_file_lost(k->files.items[i], s->processor, s->number);
+		struct said *lost = weft_vec_push(&k->lost);
+		if (lost)
+			*lost = (struct said){*s, ticks_of(k, s->time_ns)};
+		return;
+	}
+	if (s->what == PERF_NAME) {
+		const struct name *parent = s->other ? name_of(k, s->other) : NULL;
+		char text[16] = "";
+		if (parent)
+			memcpy(text, parent->text, sizeof text);
+		set_name(k, s->tid, s->pid, s->other ? text : s->name);
+		if (!s->other)
+			for (size_t i = 0; i < k->files.count; i++)
+				kernel_file_forget_name(k->files.items[i], s->tid);
+		return;
+	}
+	uint32_t pid = s->pid;
+	if (s->tid == 0 || s->tid == UINT32_MAX || pid == UINT32_MAX)
+		return;             /* who ends has no number any more */
+	if (s->what == PERF_WAKE) { /* of everybody: those of others are dropped */
+		const struct name *name = name_of(k, s->tid);
+		if (!name || !name->pid)
+			return;
+		pid = name->pid;
+	} else {
+		const struct name *name = name_of(k, s->tid);
+		if (!name || name->pid != pid)
+			set_name(k, s->tid, pid, "");
+	}
+	if (s->what == PERF_TAKEN && s->other && s->name[0] && !name_of(k, s->other))
+		set_name(k, s->other, 0, s->name);
+	struct process *p = process_of(k, pid);
+	if (!p)
+		return;
+	const struct said said = {*s, ticks_of(k, s->time_ns)};
+	if (p->file) {
+		write_said(k, p->file, &said);
+		return;
+	}
+	if (p->waiting.count == QUEUE) {
+		p->dropped += QUEUE / 2;
+		p->dropped_until = p->waiting.items[QUEUE / 2 - 1].ticks;
+		memmove(p->waiting.items, p->waiting.items + QUEUE / 2, QUEUE / 2 * sizeof *p->waiting.items);
+		p->waiting.count = QUEUE / 2;
+	}
+	struct said *slot = weft_vec_push(&p->waiting);
+	if (slot)
+		*slot = said;
+}
+
+/* A trace that was not there before: what is said of its process goes there from now on. */
+static void add_trace(struct kernel *k, const char *path)
+{
+	for (size_t i = 0; i < k->folders.count; i++)
+		if (!strcmp(k->folders.items[i], path))
+			return;
+	struct kernel_file_options options = {
+	    .level = perf_level(k->perf), .why = k->why, .size_bytes = k->options.size_bytes, .grows = k->options.grows};
+	struct kernel_file *file;
+	uint32_t pid = 0;
+	const int opened = kernel_file_open(&file, path, &options, &pid);
+	if (!opened) /* not yet */
+		return;
+	char **folder = weft_vec_push(&k->folders);
+	if (folder && !(*folder = strdup(path)))
+		k->folders.count--;
+	if (opened < 0)
+		return;
+	struct kernel_file **slot = weft_vec_push(&k->files);
+	struct process *p = slot ? process_of(k, pid) : NULL;
+	if (slot)
+		*slot = file;
+	else
+		kernel_file_close(file);
+	if (!p)
+		return;
+	p->file = file;
+	/* Also where the kernel says nothing, a trace says so. */
+	if (perf_level(k->perf) == WEFT_LEVEL_SELF)
+		kernel_file_begin(file, 0, k->pairs[k->pair_count - 1].before, k->pairs[k->pair_count - 1].raw_ns);
+	for (size_t i = 0; i < p->waiting.count; i++)
+		write_said(k, file, &p->waiting.items[i]);
+	weft_vec_free(&p->waiting);
+	/* What is older than the trace itself is not missed. */
+	const uint64_t begun = kernel_file_begun(file);
+	if (p->dropped && p->dropped_until >= begun)
+		kernel_file_lost(file, 0, p->dropped);
+	for (size_t i = 0; i < k->lost.count; i++)
+		if (k->lost.items[i].ticks >= begun)
+			kernel_file_lost(file, k->lost.items[i].seen.processor, k->lost.items[i].seen.number);
+}
+
+static bool is_waiting(const struct kernel *k)
+{
+	for (size_t i = 0; i < k->processes.count; i++)
+		if (!k->processes.items[i].file)
+			return true;
+	return false;
+}
+
+/* Looks for new traces: when the folder has changed, and, since metadata come a little later, each second that somebody waits. */
+static void find_traces(struct kernel *k, bool always)
+{
+	struct stat st;
+	struct cli_session s;
+	const uint64_t now = raw_now();
+	if (stat(k->options.folder, &st))
+		return;
+	const bool is_changed = st.st_mtim.tv_sec != k->changed.tv_sec || st.st_mtim.tv_nsec != k->changed.tv_nsec;
+	if (!always && !is_changed && (!is_waiting(k) || now - k->looked_ns < LOOK_NS))
+		return;
+	k->looked_ns = now;
+	if (cli_session_read(&s, k->options.folder)) {
+		for (size_t i = 0; i < s.traces.count; i++)
+			add_trace(k, s.traces.items[i]);
+		/* A trace without its metadata is not seen: the folder stays a changed one for a second. */
+		struct timespec wall;
+		clock_gettime(CLOCK_REALTIME, &wall);
+		if (wall.tv_sec - st.st_mtim.tv_sec > 1)
+			k->changed = st.st_mtim;
+	}
+	cli_session_free(&s);
+}
+
+/* The line must be known before what is drained is written: what comes after the last pair waits in the kernel's rings. */
+static void work(struct kernel *k, bool is_last)
+{
+	take_pair(k);
+	if (!solve(k))
+		return;
+	find_traces(k, is_last);
+	perf_drain(k->perf, take, k);
+	for (size_t i = 0; i < k->files.count; i++)
+		kernel_file_flush(k->files.items[i], k->bound_ns);
+}
+
+static void *run(void *data)
+{
+	struct kernel *k = data;
+	for (;;) {
+		uint64_t word;
+		perf_wait(k->perf, k->stop, DRAIN_MS);
+		const bool is_last = read(k->stop, &word, sizeof word) == sizeof word;
+		work(k, is_last);
+		if (is_last)
+			return NULL;
+	}
+}
+
+/* What there is, and what would have to be done to have more. */
+static void tell_level(const struct kernel *k)
+{
+	switch (perf_level(k->perf)) {
+	case WEFT_LEVEL_SELF:
+		cli_note("record: --kernel: the kernel says nothing to this user: %s; as root, or after sysctl "
+			 "kernel.perf_event_paranoid=2, it "
+			 "does",
+		    k->why);
+		break;
+	case WEFT_LEVEL_OWN:
+		if (k->options.most == WEFT_LEVEL_ALL)
+			cli_note(
+			    "record: --kernel=all: who preempts and who wakes is told to root alone, or with CAP_PERFMON: %s",
+			    k->why);
+		break;
+	case WEFT_LEVEL_ALL: break;
+	}
+}
+
+struct kernel *kernel_begin(const struct kernel_options *options, pid_t pid)
+{
+	struct kernel *k = calloc(1, sizeof *k);
+	if (!k)
+		return NULL;
+	k->options = *options;
+	k->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	const enum weft_kernel_level most = options->most == WEFT_LEVEL_SELF ? WEFT_LEVEL_ALL : options->most;
+	k->perf = k->stop < 0 ? NULL : perf_open(pid, most, k->why, sizeof k->why);
+	if (!k->perf) {
+		if (k->stop >= 0)
+			close(k->stop);
+		free(k);
+		return NULL;
+	}
+	tell_level(k);
+	/* Each process has a file for each processor; the command has its own limit already. */
+	struct rlimit files;
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	for (int i = 0; i < PAIRS / 2; i++)
+		take_pair(k);
+	/* Signals are for the OS thread that waits for the command. */
+	sigset_t every, mask;
+	sigfillset(&every);
+	pthread_sigmask(SIG_SETMASK, &every, &mask);
+	const bool runs = pthread_create(&k->thread, NULL, run, k) == 0;
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	if (runs)
+		return k;
+	perf_close(k->perf);
+	close(k->stop);
+	free(k);
+	return NULL;
+}
+
+void kernel_end(struct kernel *k)
+{
+	if (!k)
+		return;
+	const uint64_t word = 1;
+	if (write(k->stop, &word, sizeof word) == sizeof word)
+		pthread_join(k->thread, NULL);
+	for (size_t i = 0; i < k->files.count; i++)
+		kernel_file_close(k->files.items[i]);
+	for (size_t i = 0; i < k->processes.count; i++)
+		weft_vec_free(&k->processes.items[i].waiting);
+	for (size_t i = 0; i < k->folders.count; i++)
+		free(k->folders.items[i]);
+	weft_vec_free(&k->processes);
+	weft_vec_free(&k->files);
+	weft_vec_free(&k->folders);
+	weft_vec_free(&k->lost);
+	weft_vec_free(&k->names);
+	weft_idmap_finish(&k->threads);
+	weft_idmap_finish(&k->pids);
+	if (k->has_band)
+		weft_band_finish(&k->band);
+	perf_close(k->perf);
+	close(k->stop);
+	free(k);
+}

@@ -1,0 +1,627 @@
+/* kernel_perf.c: what the kernel says of a command's OS threads.
+ *
+ * The spine is one event on each processor that any user may have of his own processes, as long as perf_event_paranoid is 2 or
+ * less: it counts page faults and tells of each switch.  Root, and whoever has CAP_PERFMON, also has the tracepoints of the
+ * scheduler: who took the processor, in which system call somebody blocked (by the kernel's call chain, since a record for every
+ * system call costs more than all others), and who woke whom, which is told only to those who listen to the whole machine.  What
+ * happens while a processor idles is not told everywhere, so tracepoints add to the switches and never stand for them.
+ * SPDX-License-Identifier: ISC */
+#include "apps/cli/kernel_perf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/sort.h"
+#include "base/vec.h"
+
+enum {
+	LARGEST = 1024 /* of our records, about */,
+	MOST_RECORD = 65536,
+	MOST_RING = 4 << 20,
+	LEAST_RING = 64 << 10,
+	FRAMES = 48,
+	CALL_CACHE = 256
+};
+
+enum source { SOURCE_OWN, SOURCE_SWITCH, SOURCE_WAKING };
+
+struct ring {
+	int fd; /* of the event that owns it; others write into it too */
+	uint32_t processor;
+	struct perf_event_mmap_page *page;
+	unsigned char *data;
+	uint64_t size;
+	uint64_t last_ns;  /* of the newest record */
+	uint32_t told_off; /* whose leaving a tracepoint has just told; the record of the switch follows */
+};
+
+struct event {
+	uint64_t id;
+	int fd;
+	enum source source;
+};
+
+/* A function of the kernel that is a system call's, or that of page faults. */
+struct entry {
+	uint64_t begin, end;
+	uint8_t call;
+};
+
+/* The tracepoints, as this kernel numbers them and lays them out. */
+struct points {
+	int switch_id, waking_id;
+	uint16_t prev_pid, prev_state, next_pid, next_comm, waking_pid;
+};
+
+struct perf {
+	enum weft_kernel_level level;
+	WEFT_VEC(struct ring) rings;
+	WEFT_VEC(struct event) events;
+	WEFT_VEC(struct entry) entries; /* by address */
+	struct points points;
+	struct {
+		uint64_t address;
+		uint8_t call;
+	} cache[CALL_CACHE];
+	unsigned char *whole; /* a record that goes round its ring's end */
+};
+
+/* ---- What this kernel calls things ---- */
+
+static int compare_entries(const void *x, const void *y)
+{
+	const struct entry *a = x, *b = y;
+	return WEFT_ORDER(a->begin, b->begin) ?: WEFT_ORDER(a->call, b->call);
+}
+
+static uint8_t call_of(const char *symbol)
+{
+	static const struct {
+		const char *name;
+		uint8_t call;
+	} calls[] = {
+#define CALL(NAME, value, name) {name, value},
+	    WEFT_KERNEL_CALLS(CALL)
+#undef CALL
+	};
+	/* Where compilers let the system call's own function end with a jump, only what it jumps to is in the chain. */
+	static const struct {
+		const char *name;
+		uint8_t call;
+	} inner[] = {{"exc_page_fault", WEFT_CALL_FAULT}, {"do_page_fault", WEFT_CALL_FAULT}, {"do_mem_abort", WEFT_CALL_FAULT},
+	    {"ksys_read", WEFT_CALL_READ}, {"ksys_write", WEFT_CALL_WRITE}, {"ksys_pread64", WEFT_CALL_PREAD},
+	    {"ksys_pwrite64", WEFT_CALL_PWRITE}, {"do_readv", WEFT_CALL_READV}, {"do_writev", WEFT_CALL_WRITEV},
+	    {"do_sys_openat2", WEFT_CALL_OPENAT}, {"do_sys_open", WEFT_CALL_OPENAT}, {"do_fsync", WEFT_CALL_FSYNC},
+	    {"ksys_sync", WEFT_CALL_SYNC}, {"do_epoll_wait", WEFT_CALL_EPOLL_WAIT}, {"do_epoll_pwait", WEFT_CALL_EPOLL_PWAIT},
+	    {"do_sys_poll", WEFT_CALL_POLL}, {"core_sys_select", WEFT_CALL_SELECT}, {"kern_select", WEFT_CALL_SELECT},
+	    {"do_futex", WEFT_CALL_FUTEX}, {"kernel_wait4", WEFT_CALL_WAIT4}, {"kernel_waitid", WEFT_CALL_WAITID},
+	    {"hrtimer_nanosleep", WEFT_CALL_CLOCK_NANOSLEEP}, {"__sys_sendto", WEFT_CALL_SENDTO},
+	    {"__sys_recvfrom", WEFT_CALL_RECVFROM}, {"__sys_sendmsg", WEFT_CALL_SENDMSG}, {"__sys_recvmsg", WEFT_CALL_RECVMSG},
+	    {"__sys_connect", WEFT_CALL_CONNECT}, {"__sys_accept4", WEFT_CALL_ACCEPT4}, {"kernel_clone", WEFT_CALL_CLONE},
+	    {"do_exit", WEFT_CALL_EXIT}, {"do_group_exit", WEFT_CALL_EXIT_GROUP}, {"do_mmap", WEFT_CALL_MMAP},
+	    {"vm_mmap_pgoff", WEFT_CALL_MMAP}, {"__vm_munmap", WEFT_CALL_MUNMAP}, {"ksys_fadvise64_64", WEFT_CALL_FADVISE},
+	    {"ksys_fallocate", WEFT_CALL_FALLOCATE}, {"do_unlinkat", WEFT_CALL_UNLINKAT}, {"do_renameat2", WEFT_CALL_RENAMEAT2},
+	    {"do_mkdirat", WEFT_CALL_MKDIRAT}, {"vfs_fstatat", WEFT_CALL_FSTATAT}, {"do_statx", WEFT_CALL_STATX}};
+	static const char *const prefixes[] = {"__x64_sys_", "__arm64_sys_", "__ia32_sys_"};
+	for (size_t i = 0; i < sizeof inner / sizeof *inner; i++)
+		if (!strcmp(symbol, inner[i].name))
+			return inner[i].call;
+	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+		const size_t length = strlen(prefixes[i]);
+		if (strncmp(symbol, prefixes[i], length) != 0)
+			continue;
+		for (size_t k = 0; k < sizeof calls / sizeof *calls; k++)
+			if (!strcmp(symbol + length, calls[k].name))
+				return calls[k].call;
+		return WEFT_CALL_OTHER;
+	}
+	return WEFT_CALL_UNKNOWN;
+}
+
+/* Where system calls begin and end in the kernel.  The addresses are 0 for those who may not know them. */
+static void read_symbols(struct perf *p)
+{
+	char line[512], type, name[256];
+	unsigned long long address;
+	FILE *file = fopen("/proc/kallsyms", "re");
+	WEFT_VEC(struct entry) all = {0};
+	bool whole = file != NULL;
+	while (whole && fgets(line, sizeof line, file)) {
+		if (sscanf(line, "%llx %c %255s", &address, &type, name) != 3 || !address || (type != 't' && type != 'T'))
+			continue;
+		struct entry *slot = weft_vec_push(&all);
+		whole = slot != NULL;
+		if (slot)
+			*slot = (struct entry){.begin = address, .call = call_of(name)};
+	}
+	if (file)
+		fclose(file);
+	weft_sort(all.items, all.count, sizeof *all.items, compare_entries);
+	for (size_t i = 0; whole && i < all.count; i++) {
+		struct entry *slot = all.items[i].call ? weft_vec_push(&p->entries) : NULL;
+		size_t next = i + 1;
+		while (next < all.count && all.items[next].begin == all.items[i].begin)
+			next++;
+		if (slot)
+			*slot = (struct entry){
+			    all.items[i].begin, next < all.count ? all.items[next].begin : UINT64_MAX, all.items[i].call};
+	}
+	weft_vec_free(&all);
+}
+
+static uint8_t call_at(const struct perf *p, uint64_t address)
+{
+	size_t low = 0, high = p->entries.count;
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+		if (p->entries.items[middle].begin <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && address < p->entries.items[low - 1].end ? p->entries.items[low - 1].call : WEFT_CALL_UNKNOWN;
+}
+
+/* The number of a tracepoint, and where one of its fields is; 0: there is none such. */
+static unsigned read_format(const char *point, const char *field)
+{
+	char path[160], line[512];
+	unsigned found = 0, at;
+	snprintf(path, sizeof path, "/sys/kernel/tracing/events/sched/%s/format", point);
+	FILE *file = fopen(path, "re");
+	while (file && !found && fgets(line, sizeof line, file)) {
+		char *offset = strstr(line, ";\toffset:"), *name;
+		if (!field && sscanf(line, "ID: %u", &at) == 1)
+			found = at;
+		if (!field || !offset)
+			continue;
+		*offset = 0;
+		name = strrchr(line, ' ');
+		line[strcspn(line, "[")] = 0;
+		if (name && !strcmp(name + 1, field) && sscanf(offset + 1, "\toffset:%u", &at) == 1)
+			found = at;
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static bool read_points(struct points *p)
+{
+	*p = (struct points){
+	    .switch_id = (int)read_format("sched_switch", NULL),
+	    .waking_id = (int)read_format("sched_waking", NULL),
+	    .prev_pid = (uint16_t)read_format("sched_switch", "prev_pid"),
+	    .prev_state = (uint16_t)read_format("sched_switch", "prev_state"),
+	    .next_pid = (uint16_t)read_format("sched_switch", "next_pid"),
+	    .next_comm = (uint16_t)read_format("sched_switch", "next_comm"),
+	    .waking_pid = (uint16_t)read_format("sched_waking", "pid"),
+	};
+	return p->switch_id && p->waking_id && p->prev_pid && p->prev_state && p->next_pid && p->next_comm && p->waking_pid;
+}
+
+/* Where tracefs is not mounted a child mounts it, for itself alone. */
+static bool find_points(struct points *out)
+{
+	int told[2], status;
+	if (read_points(out))
+		return true;
+	if (pipe2(told, O_CLOEXEC))
+		return false;
+	pid_t child = fork();
+	if (child == 0) {
+		struct points found;
+		bool done = unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+			    mount("weft", "/sys/kernel/tracing", "tracefs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0 &&
+			    read_points(&found) && write(told[1], &found, sizeof found) == sizeof found;
+		_exit(done ? 0 : 1);
+	}
+	close(told[1]);
+	bool whole = child > 0 && read(told[0], out, sizeof *out) == sizeof *out;
+	close(told[0]);
+	if (child > 0)
+		waitpid(child, &status, 0);
+	return whole;
+}
+
+/* ---- Opening ---- */
+
+/* What stands in every record, whatever wrote it: PERF_SAMPLE_IDENTIFIER is first in samples, and last in all others. */
+static struct perf_event_attr attributes(uint32_t type, uint64_t config)
+{
+	return (struct perf_event_attr){
+	    .size = sizeof(struct perf_event_attr),
+	    .type = type,
+	    .config = config,
+	    .sample_period = 1,
+	    .sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
+	    .sample_id_all = 1,
+	    .exclude_hv = 1,
+	    .disabled = 1,
+	    .use_clockid = 1,
+	    .clockid = CLOCK_MONOTONIC_RAW,
+	    .watermark = 1,
+	    .wakeup_watermark = MOST_RING / 2,
+	};
+}
+
+static int open_event(struct perf *p, struct perf_event_attr *attr, pid_t pid, int processor, enum source source)
+{
+	int fd = (int)syscall(SYS_perf_event_open, attr, pid, processor, -1, PERF_FLAG_FD_CLOEXEC);
+	struct event *slot = fd < 0 ? NULL : weft_vec_push(&p->events);
+	uint64_t id = 0;
+	if (!slot || ioctl(fd, PERF_EVENT_IOC_ID, &id)) {
+		int error = fd < 0 ? errno : ENOMEM;
+		if (fd >= 0)
+			close(fd);
+		p->events.count -= slot != NULL;
+		errno = error;
+		return -1;
+	}
+	*slot = (struct event){id, fd, source};
+	return fd;
+}
+
+/* As large as this user may have it. */
+static bool map_ring(struct ring *ring, int fd, uint32_t processor)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *at = MAP_FAILED;
+	size_t size = MOST_RING;
+	for (; size >= LEAST_RING; size /= 2) {
+		at = mmap(NULL, page + size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (at != MAP_FAILED)
+			break;
+	}
+	*ring = (struct ring){.fd = fd, .processor = processor, .page = at, .data = (unsigned char *)at + page, .size = size};
+	return at != MAP_FAILED;
+}
+
+/* Switches and page faults of the process on each processor, with a ring each. */
+static bool open_own(struct perf *p, pid_t pid)
+{
+	struct perf_event_attr attr = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	const long processors = sysconf(_SC_NPROCESSORS_CONF);
+	attr.sample_type |= PERF_SAMPLE_ADDR;
+	attr.exclude_kernel = attr.context_switch = attr.inherit = attr.enable_on_exec = attr.comm = attr.task = 1;
+	int error = ENODEV;
+	for (int i = 0; i < processors; i++) {
+		int fd = open_event(p, &attr, pid, i, SOURCE_OWN);
+		if (fd < 0) {
+			if (errno == ENODEV)
+				continue; /* it is switched off */
+			return false;
+		}
+		struct ring *ring = weft_vec_push(&p->rings);
+		if (!ring || !map_ring(ring, fd, (uint32_t)i)) {
+			p->rings.count -= ring != NULL;
+			errno = ENOMEM; /* whatever mmap() says: the events may be had, and the memory not */
+			return false;
+		}
+		error = 0;
+	}
+	errno = error;
+	return error == 0;
+}
+
+/* One tracepoint on each processor, into the rings that there are; `pid` -1: of everybody. */
+static bool open_point(struct perf *p, int number, pid_t pid, enum source source)
+{
+	struct perf_event_attr attr = attributes(PERF_TYPE_TRACEPOINT, (uint64_t)number);
+	attr.sample_type |= PERF_SAMPLE_RAW;
+	if (pid >= 0) {
+		attr.sample_type |= p->entries.count ? PERF_SAMPLE_CALLCHAIN : 0;
+		attr.sample_max_stack = p->entries.count ? FRAMES : 0;
+		attr.exclude_callchain_user = attr.inherit = attr.enable_on_exec = 1;
+	}
+	for (size_t i = 0; i < p->rings.count; i++) {
+		int fd = open_event(p, &attr, pid, (int)p->rings.items[i].processor, source);
+		if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, p->rings.items[i].fd))
+			return false;
+		if (pid < 0)
+			ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	}
+	return true;
+}
+
+static void close_events(struct perf *p, size_t from)
+{
+	while (p->events.count > from)
+		close(p->events.items[--p->events.count].fd);
+}
+
+static void say_paranoid(char *why, size_t size, int error)
+{
+	int level = 0;
+	FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+	bool known = file && fscanf(file, "%d", &level) == 1;
+	if (file)
+		fclose(file);
+	if (known && (error == EACCES || error == EPERM))
+		snprintf(why, size, "perf_event_paranoid is %d", level);
+	else
+		snprintf(why, size, "perf_event_open: %s", strerror(error));
+}
+
+static bool open_all(struct perf *p, pid_t pid, char *why, size_t why_size)
+{
+	const size_t before = p->events.count;
+	/* Numbers of tracepoints are for root; whether this user may use one is asked first, since that is what can be changed.
+	 */
+	struct perf_event_attr probe = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
+	int fd = (int)syscall(SYS_perf_event_open, &probe, -1, (int)p->rings.items[0].processor, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0) {
+		say_paranoid(why, why_size, errno);
+		return false;
+	}
+	close(fd);
+	if (!find_points(&p->points)) {
+		snprintf(why, why_size, "tracefs cannot be read");
+		return false;
+	}
+	read_symbols(p);
+	if (open_point(p, p->points.switch_id, pid, SOURCE_SWITCH) && open_point(p, p->points.waking_id, -1, SOURCE_WAKING)) {
+		if (!p->entries.count)
+			snprintf(why, why_size, "system calls are not named: /proc/kallsyms has no addresses");
+		return true;
+	}
+	say_paranoid(why, why_size, errno);
+	close_events(p, before);
+	return false;
+}
+
+struct perf *perf_open(pid_t pid, enum weft_kernel_level most, char *why, size_t why_size)
+{
+	struct perf *p = calloc(1, sizeof *p);
+	*why = 0;
+	if (!p || !(p->whole = malloc(MOST_RECORD))) {
+		free(p);
+		return NULL;
+	}
+	if (!open_own(p, pid)) {
+		say_paranoid(why, why_size, errno);
+		const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+		for (size_t i = 0; i < p->rings.count; i++)
+			munmap(p->rings.items[i].page, page + p->rings.items[i].size);
+		p->rings.count = 0;
+		close_events(p, 0);
+		return p;
+	}
+	p->level = WEFT_LEVEL_OWN;
+	if (most == WEFT_LEVEL_OWN)
+		snprintf(why, why_size, "--kernel=own asked for no more");
+	else if (open_all(p, pid, why, why_size))
+		p->level = WEFT_LEVEL_ALL;
+	return p;
+}
+
+enum weft_kernel_level perf_level(const struct perf *p)
+{
+	return p->level;
+}
+
+void perf_close(struct perf *p)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	for (size_t i = 0; i < p->rings.count; i++)
+		munmap(p->rings.items[i].page, page + p->rings.items[i].size);
+	close_events(p, 0);
+	weft_vec_free(&p->rings);
+	weft_vec_free(&p->events);
+	weft_vec_free(&p->entries);
+	free(p->whole);
+	free(p);
+}
+
+/* ---- Reading ---- */
+
+static uint32_t get32(const unsigned char *at)
+{
+	uint32_t v;
+	memcpy(&v, at, sizeof v);
+	return v;
+}
+
+static uint64_t get64(const unsigned char *at)
+{
+	uint64_t v;
+	memcpy(&v, at, sizeof v);
+	return v;
+}
+
+/* The outermost frame that is an entry into the kernel. */
+static uint8_t find_call(struct perf *p, const unsigned char *frames, uint64_t count)
+{
+	for (uint64_t i = count; i-- > 0;) {
+		const uint64_t address = get64(frames + 8 * i);
+		const size_t slot = (size_t)(address * 0x9e3779b97f4a7c15u >> 56) % CALL_CACHE;
+		if (address >= PERF_CONTEXT_MAX)
+			continue;
+		if (p->cache[slot].address != address) {
+			p->cache[slot].address = address;
+			p->cache[slot].call = call_at(p, address);
+		}
+		if (p->cache[slot].call)
+			return p->cache[slot].call;
+	}
+	return WEFT_CALL_UNKNOWN;
+}
+
+/* prev_state: bit 0 is a sleep that signals end, bit 1 one that they do not; none of the low ones: it wants to go on. */
+static void take_switch(struct perf *p, struct ring *ring, struct perf_seen *s, const unsigned char *at, const unsigned char *end,
+    perf_fn *take, void *ctx)
+{
+	const struct points *f = &p->points;
+	uint8_t call = WEFT_CALL_UNKNOWN;
+	if (p->entries.count) {
+		const uint64_t count = end - at >= 8 ? get64(at) : UINT64_MAX;
+		if (count > (uint64_t)(end - at - 8) / 8)
+			return;
+		call = find_call(p, at + 8, count);
+		at += 8 + 8 * count;
+	}
+	const uint32_t size = end - at >= 4 ? get32(at) : 0;
+	at += 4;
+	if (size > (size_t)(end - at) || f->prev_state + 8u > size || f->next_comm + 16u > size || f->next_pid + 4u > size ||
+	    f->prev_pid + 4u > size)
+		return;
+	const uint64_t state = get64(at + f->prev_state) & 0xff;
+	s->tid = get32(at + f->prev_pid);
+	if (state) {
+		s->what = PERF_OFF;
+		s->why = state & 2 ? WEFT_OFF_DISK : WEFT_OFF_BLOCKED;
+		s->call = call;
+	} else {
+		s->what = PERF_TAKEN;
+		s->other = get32(at + f->next_pid);
+		memcpy(s->name, at + f->next_comm, sizeof s->name - 1);
+	}
+	ring->told_off = s->tid;
+	take(ctx, s);
+}
+
+static void take_sample(
+    struct perf *p, struct ring *ring, const unsigned char *at, const unsigned char *end, perf_fn *take, void *ctx)
+{
+	if (end - at < 32)
+		return;
+	const uint64_t id = get64(at);
+	struct perf_seen s = {
+	    .pid = get32(at + 8), .tid = get32(at + 12), .time_ns = get64(at + 16), .processor = ring->processor};
+	size_t i = 0;
+	while (i < p->events.count && p->events.items[i].id != id)
+		i++;
+	if (i == p->events.count)
+		return;
+	ring->last_ns = s.time_ns;
+	at += 24;
+	if (p->events.items[i].source == SOURCE_OWN) { /* the address stands before the processor */
+		s.what = PERF_FAULT;
+		s.number = get64(at);
+		take(ctx, &s);
+		return;
+	}
+	at += 8;
+	if (p->events.items[i].source == SOURCE_SWITCH) {
+		take_switch(p, ring, &s, at, end, take, ctx);
+		return;
+	}
+	const uint32_t size = end - at >= 4 ? get32(at) : 0;
+	at += 4;
+	if (size > (size_t)(end - at) || p->points.waking_pid + 4u > size)
+		return;
+	enum { IN_INTERRUPT = 0x18, FLAGS_AT = 2 };
+	s.what = PERF_WAKE;
+	s.other = at[FLAGS_AT] & IN_INTERRUPT ? 0 : s.tid;
+	s.tid = get32(at + p->points.waking_pid);
+	s.pid = 0;
+	take(ctx, &s);
+}
+
+/* Behind what is not a sample stands who and when: pid, tid, time, processor, identifier. */
+static void take_record(struct perf *p, struct ring *ring, const unsigned char *at, perf_fn *take, void *ctx)
+{
+	struct perf_event_header h;
+	memcpy(&h, at, sizeof h);
+	const unsigned char *end = at + h.size;
+	enum { TRAILER = 32 };
+	if (h.type == PERF_RECORD_SAMPLE) {
+		take_sample(p, ring, at + sizeof h, end, take, ctx);
+		return;
+	}
+	if (h.size < sizeof h + TRAILER)
+		return;
+	struct perf_seen s = {
+	    .pid = get32(end - 32), .tid = get32(end - 28), .time_ns = get64(end - 24), .processor = ring->processor};
+	ring->last_ns = s.time_ns;
+	at += sizeof h;
+	switch (h.type) {
+	case PERF_RECORD_SWITCH:
+		if (!(h.misc & PERF_RECORD_MISC_SWITCH_OUT)) {
+			s.what = PERF_ON;
+		} else if (ring->told_off == s.tid) {
+			ring->told_off = 0;
+			return;
+		} else {
+			s.what = PERF_OFF;
+			s.why = h.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT ? WEFT_OFF_PREEMPTED : WEFT_OFF_BLOCKED;
+		}
+		ring->told_off = 0;
+		break;
+	case PERF_RECORD_COMM:
+		s.what = PERF_NAME;
+		s.pid = get32(at);
+		s.tid = get32(at + 4);
+		snprintf(s.name, sizeof s.name, "%.15s", (const char *)at + 8);
+		break;
+	case PERF_RECORD_FORK: /* it has the name of who made it, until it gets another */
+		s.what = PERF_NAME;
+		s.pid = get32(at);
+		s.tid = get32(at + 8);
+		s.other = get32(at + 12);
+		break;
+	case PERF_RECORD_LOST:
+		s.what = PERF_LOST;
+		s.number = get64(at + 8);
+		break;
+	default: return;
+	}
+	take(ctx, &s);
+}
+
+static void drain_ring(struct perf *p, struct ring *ring, perf_fn *take, void *ctx)
+{
+	const uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t tail = ring->page->data_tail;
+	const bool was_full = head - tail + LARGEST > ring->size;
+	while (tail < head) {
+		const size_t at = (size_t)(tail & (ring->size - 1));
+		const unsigned char *bytes = ring->data + at;
+		struct perf_event_header h;
+		memcpy(&h, bytes, sizeof h); /* never goes round the end: records are multiples of 8 */
+		if (h.size < sizeof h || h.size > head - tail)
+			break;
+		if (at + h.size > ring->size) {
+			const size_t first = ring->size - at;
+			memcpy(p->whole, bytes, first);
+			memcpy(p->whole + first, ring->data, h.size - first);
+			bytes = p->whole;
+		}
+		take_record(p, ring, bytes, take, ctx);
+		tail += h.size;
+	}
+	__atomic_store_n(&ring->page->data_tail, tail, __ATOMIC_RELEASE);
+	/* How much was lost the kernel tells with the next record, which may never come: at least one was. */
+	if (was_full)
+		take(ctx,
+		    &(struct perf_seen){.what = PERF_LOST, .processor = ring->processor, .number = 1, .time_ns = ring->last_ns});
+}
+
+void perf_drain(struct perf *p, perf_fn *take, void *ctx)
+{
+	for (size_t i = 0; i < p->rings.count; i++)
+		drain_ring(p, &p->rings.items[i], take, ctx);
+}
+
+void perf_wait(const struct perf *p, int fd, int most_ms)
+{
+	struct pollfd polled[65];
+	nfds_t count = 0;
+	polled[count++] = (struct pollfd){fd, POLLIN, 0};
+	for (size_t i = 0; i < p->rings.count && count < 65; i++)
+		polled[count++] = (struct pollfd){p->rings.items[i].fd, POLLIN, 0};
+	poll(polled, count, most_ms);
+}

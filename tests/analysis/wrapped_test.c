@@ -1,0 +1,260 @@
+/* wrapped_test.c: what weft explain says of small rings that have gone round: state dumps tell of what is older than they are.
+ * SPDX-License-Identifier: ISC */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "findings.h"
+
+static char folder[64];
+
+/* What is pending, told by the program as docs/recording.md says. */
+static struct {
+	weft_id id, by;
+	uint64_t since;
+	enum weft_kind kind;
+	const char *label;
+} listed[200];
+static size_t listed_count;
+
+/* Where all of them are created: who tells of one again tells the same place. */
+static struct weft_record_site *place(void)
+{
+	return WEFT_SITE();
+}
+
+static uint64_t list(void *data, uint64_t cursor, unsigned budget)
+{
+	for (; cursor < listed_count && budget > 0; cursor++)
+		if (listed[cursor].id) {
+			weft_pending(listed[cursor].by, listed[cursor].id, listed[cursor].kind, place(), listed[cursor].since,
+			    listed[cursor].label);
+			budget--;
+		}
+	return cursor < listed_count ? cursor : 0;
+}
+
+static void record_ring(uint64_t bytes)
+{
+	strcpy(folder, "/tmp/weft-wrapped-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	char path[80];
+	snprintf(path, sizeof path, "%s/trace", folder);
+	now_ns = 1000000000;
+	listed_count = 0;
+	const struct weft_record_options options = {
+	    .directory = path, .size_bytes = bytes, .packets = 4, .clock = read_clock, .clock_hz = 1000000000};
+	assert_int_equal(weft_start(&options), WEFT_OK);
+	weft_list_pending(list, NULL);
+}
+
+static weft_id begin_listed(weft_id by, enum weft_kind kind, const char *label)
+{
+	weft_id id = weft_create(by, kind, place());
+	weft_label(id, label);
+	listed[listed_count].id = id;
+	listed[listed_count].by = by;
+	listed[listed_count].since = now_ns;
+	listed[listed_count].kind = kind;
+	listed[listed_count++].label = label;
+	return id;
+}
+
+static weft_id end_listed(size_t number)
+{
+	weft_id id = listed[number].id;
+	listed[number].id = 0;
+	weft_resolve(WEFT_SYSTEM_ID, id);
+	return id;
+}
+
+static void explain_ring(void)
+{
+	char path[80], command[80];
+	struct weft_error err;
+	weft_list_pending(NULL, NULL);
+	weft_stop();
+	snprintf(path, sizeof path, "%s/trace", folder);
+	assert_int_equal(weft_trace_open(&trace, path, &err), WEFT_OK);
+	assert_int_equal(weft_model_build(&model, trace, NULL, &err), WEFT_OK);
+	assert_int_equal(weft_explain(&findings, model, NULL, &err), WEFT_OK);
+	assert_true(weft_trace_info(trace)->wrapped);
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
+static const struct weft_finding *find(enum weft_finding_kind kind)
+{
+	for (size_t i = 0; i < findings->count; i++)
+		if (findings->findings[i].kind == kind)
+			return &findings->findings[i];
+	return NULL;
+}
+
+/* Tasks that come and go, each done within a ms. */
+static void go_on(int count, const char *label)
+{
+	for (int i = 0; i < count; i++) {
+		begin_listed(WEFT_SYSTEM_ID, WEFT_KIND_TASK, label);
+		sleep_for(MS);
+		weft_run(WEFT_SYSTEM_ID);
+		end_listed(--listed_count);
+	}
+}
+
+/* ---- Tests ---- */
+
+/* As many as half a lap has room for, from the first lap on: a program that hangs early has no other. */
+static void all_that_is_pending_is_told_in_each_lap(void **state)
+{
+	record_ring(64 << 10);
+	for (int i = 0; i < 100; i++)
+		begin_listed(WEFT_SYSTEM_ID, WEFT_KIND_TASK, "session");
+	go_on(1500, "request");
+	explain_ring();
+	size_t known = 0;
+	for (uint32_t p = 1; p < model->promise_count; p++)
+		known += weft_first_label(model, p) != WEFT_NONE && model->promises[p].end == WEFT_END_PENDING &&
+			 weft_model_text(model, model->labels[weft_first_label(model, p)].text).len == 7;
+	assert_int_equal(known, 100);
+	forget();
+}
+
+static void one_that_others_overtake_is_stuck(void **state)
+{
+	record_ring(64 << 10);
+	weft_id stuck = begin_listed(WEFT_SYSTEM_ID, WEFT_KIND_TASK, "deliver");
+	go_on(3000, "deliver");
+	explain_ring();
+	const struct weft_finding *finding = find(WEFT_FINDING_STUCK);
+	assert_non_null(finding);
+	assert_int_equal(model->promises[finding->promise].id, stuck);
+	assert_false(finding->sure);
+	assert_non_null(strstr(finding->title, "\"deliver\""));
+	forget();
+}
+
+/* Each timer is made by a connection that has ended, of which a ring knows nothing any more. */
+static void timers_that_only_become_more_leak(void **state)
+{
+	record_ring(64 << 10);
+	for (int i = 0; i < 60; i++) {
+		weft_id connection = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONNECTION, WEFT_SITE());
+		weft_run(connection);
+		begin_listed(connection, WEFT_KIND_TIMER, "every 20 s");
+		weft_resolve(connection, connection);
+		go_on(50, "request");
+	}
+	explain_ring();
+	const struct weft_finding *finding = find(WEFT_FINDING_LEAK);
+	assert_non_null(finding);
+	assert_non_null(strstr(finding->title, "60 promises \"every 20 s\""));
+	assert_false(finding->sure);
+	forget();
+}
+
+/* Sessions last for longer than the ring goes back: who knows how many have ended. */
+static void what_lasts_for_long_is_no_leak(void **state)
+{
+	for (int all_early = 0; all_early < 2; all_early++) {
+		record_ring(64 << 10);
+		for (int i = 0; i < 60; i++) {
+			begin_listed(WEFT_SYSTEM_ID, WEFT_KIND_TASK, "session");
+			sleep_for(MS);
+		}
+		for (size_t i = 0; i < 120; i++) {
+			go_on(25, "request");
+			if (!all_early) {
+				listed_count = 60;
+				end_listed(i % 60);
+				begin_listed(WEFT_SYSTEM_ID, WEFT_KIND_TASK, "session");
+				listed[i % 60] = listed[--listed_count];
+			}
+		}
+		explain_ring();
+		assert_null(find(WEFT_FINDING_LEAK));
+		forget();
+	}
+}
+
+static void one_that_began_before_the_ring_was_slow(void **state)
+{
+	record_ring(64 << 10);
+	weft_id slow = begin_listed(WEFT_SYSTEM_ID, WEFT_KIND_TASK, "page");
+	go_on(2000, "page");
+	end_listed(0);
+	listed_count = 0;
+	go_on(20, "page");
+	explain_ring();
+	const struct weft_finding *finding = find(WEFT_FINDING_SLOW);
+	assert_non_null(finding);
+	assert_int_equal(model->promises[finding->promise].id, slow);
+	assert_non_null(strstr(finding->title, "took 2.0"));
+	forget();
+}
+
+/* Of 200 tries the ring has the last; those of a program that tried so often, and no more, are not told of. */
+static void tries_that_went_on_when_the_ring_begins_are_many(void **state)
+{
+	for (int are_more = 0; are_more < 2; are_more++) {
+		record_ring(16 << 10);
+		if (!are_more)
+			go_on(200, "request");
+		weft_id client = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+		weft_run(client);
+		for (int i = 0; i < (are_more ? 200 : 20); i++) {
+			weft_id try = weft_create(client, WEFT_KIND_CONNECT, WEFT_SITE());
+			weft_label(try, "connect to the bank");
+			for (int k = 0; k < 20; k++)
+				weft_signal_only(client, try);
+			weft_fail(client, try, "refused");
+			weft_read_later(client, try);
+			now_ns += 3 * MS;
+			/* The client is heard of in what is left, with its creation. */
+			if (i % 10 == 9) {
+				client = weft_create(client, WEFT_KIND_BIND, WEFT_SITE());
+				weft_run(client);
+			}
+		}
+		explain_ring();
+		assert_int_equal(find(WEFT_FINDING_RETRIES) != NULL, are_more);
+		forget();
+	}
+}
+
+static struct weft_record_text parcels = WEFT_COUNTER("parcels");
+
+/* A counter that says what it is is known, however little of it a ring has; one that says by how much it changes is not. */
+static void a_counter_that_rises_is_a_backlog(void **state)
+{
+	for (int falls = 0; falls < 2; falls++) {
+		record_ring(16 << 10);
+		for (int i = 0; i < 600; i++) {
+			go_on(4, "request");
+			/* Two come, one goes; or, in the end, as many go as come. */
+			const int wave = i % 3 == 2 ? -1 : 1, waves = i / 3 + (i % 3 == 1);
+			weft_counter_set(WEFT_SYSTEM_ID, &parcels, falls ? 100 + wave : 20 + waves);
+		}
+		explain_ring();
+		const struct weft_finding *finding = find(WEFT_FINDING_BACKLOG);
+		assert_int_equal(finding != NULL, !falls);
+		if (finding) {
+			assert_false(finding->sure);
+			assert_non_null(strstr(finding->title, "\"parcels\" grew to 2"));
+		}
+		forget();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(all_that_is_pending_is_told_in_each_lap),
+	    cmocka_unit_test(one_that_others_overtake_is_stuck),
+	    cmocka_unit_test(timers_that_only_become_more_leak),
+	    cmocka_unit_test(what_lasts_for_long_is_no_leak),
+	    cmocka_unit_test(one_that_began_before_the_ring_was_slow),
+	    cmocka_unit_test(a_counter_that_rises_is_a_backlog),
+	    cmocka_unit_test(tries_that_went_on_when_the_ring_begins_are_many),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""complete_test.py WEFT ARP COMPLETION-FOLDER: the TAB key in bash, zsh and fish, on a terminal, as a person presses it.  SPDX-License-Identifier: ISC"""
+
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+weft, arp, completion = map(os.path.abspath, sys.argv[1:4])
+PATIENCE = 60
+NEVER = 'this is never printed'
+folder = tempfile.mkdtemp(prefix='complete-')
+os.makedirs(os.path.join(folder, 'a directory'))
+open(os.path.join(folder, 'notes.txt'), 'wb').close()
+subprocess.run([arp, 'good'], env={**os.environ, 'WEFT_TRACE': os.path.join(folder, 'trace')}, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+# When the line is entered, it says what it was called with.
+os.makedirs(os.path.join(folder, 'bin'))
+with open(os.path.join(folder, 'bin', 'weft'), 'w', encoding='utf-8') as script:
+    script.write(f'#!/bin/sh\n[ "$1" = --complete ] && exec {weft} "$@"\nprintf "GOT"; printf "<%s>" "$@"; echo END\n')
+os.chmod(os.path.join(folder, 'bin', 'weft'), 0o755)
+
+SHELLS = {
+    'bash': (['bash', '--noprofile', '--norc', '-i'], f'PS1="READY "; bind "set bell-style none"; bind "set enable-bracketed-paste off"; . {completion}/weft.bash\n'),
+    'zsh': (['zsh', '-f', '-i'], f'unsetopt prompt_cr prompt_sp zle_bracketed_paste 2>/dev/null; unset zle_bracketed_paste; PS1="READY "; fpath=({completion} $fpath); '
+                                 'autoload -U compinit; compinit -u -D\n'),
+    'fish': (['fish', '--no-config', '-i'], f'function fish_prompt; echo -n "READY "; end; source {completion}/weft.fish\n'),
+}
+# What is typed, and what weft is called with when TAB and Enter were pressed.
+TYPED = [
+    ('exp', ['explain']),
+    ('convert --t', ['convert', '--to=']),
+    ('convert --to=mir', ['convert', '--to=mirage']),
+    ('convert --to nat', ['convert', '--to', 'native']),
+    ('record --mode=g', ['record', '--mode=grow']),
+    ('info not', ['info', 'notes.txt']),
+    ('info a', ['info', 'a directory']),
+    ('render trace -o not', ['render', 'trace', '-o', 'notes.txt']),
+    ('check trace cou', ['check', 'trace', 'count']),
+    ('stats trace --blame=ring.wr', ['stats', 'trace', '--blame=ring.write']),
+    ('record -- mkfif', ['record', '--', 'mkfifo']),
+]
+
+
+class Terminal:
+    def __init__(self, words, setup):
+        environment = {'PATH': folder + '/bin:' + os.environ['PATH'], 'TERM': 'dumb', 'HOME': folder, 'LC_ALL': 'C.UTF-8', 'LANG': 'C.UTF-8'}
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(folder)
+            os.execvpe(words[0], words, environment)
+        self.text = ''
+        self.write(setup)
+        self.write('echo IS_"ALIVE"\n')
+        self.until('IS_ALIVE')
+
+    def write(self, text):
+        os.write(self.fd, text.encode())
+
+    def seen(self):
+        """What came, without control sequences."""
+        return re.sub(r'\x1b(\[[0-9;?>=]*[a-zA-Z]|[()][A-Z0-9]|[=>78]|\][^\x07]*\x07)|[\r\x07]', '', self.text)
+
+    def until(self, pattern, patience=PATIENCE):
+        """Whether that came in time."""
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            if pattern in self.seen():
+                return True
+            if select.select([self.fd], [], [], 0.2)[0]:
+                try:
+                    self.text += os.read(self.fd, 65536).decode(errors='replace')
+                except OSError:
+                    return False
+        return False
+
+    def enter(self, typed):
+        """Types, presses TAB and Enter; what weft was called with."""
+        self.text = ''
+        self.write('weft ' + typed + '\t')
+        self.until(NEVER, 0.3)  # a person sees what TAB did before Enter
+        self.write('\n')
+        if not self.until('END'):
+            return None
+        return re.findall(r'<([^<>]*)>', self.seen()[self.seen().index('GOT<'):])
+
+
+def main():
+    if not all(map(shutil.which, SHELLS)):
+        print('no', ', no '.join(shell for shell in SHELLS if not shutil.which(shell)))
+        sys.exit(77)
+    failed = 0
+    for shell, (words, setup) in SHELLS.items():
+        terminal = Terminal(words, setup)
+        for typed, wanted in TYPED:
+            got = terminal.enter(typed)
+            if [word.rstrip('/') for word in got or []] != wanted:  # zsh takes the slash away at Enter
+                failed += 1
+                print(f'{shell}: weft {typed}, TAB: {got} where {wanted} was wanted: {terminal.seen()!r}')
+        terminal.write('exit\n')
+    print(f'{len(SHELLS)} shells, {len(TYPED)} lines in each')
+    sys.exit(bool(failed))
+
+
+main()

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""weft record --kernel: what the kernel said stands beside the program's events, whole, at the right times, whatever is killed, cut or wrapped.
+
+	record_test.py KNOWN WEFT
+
+As root, if that is who runs this, and as an ordinary user; what a machine tells neither of them is skipped with a word.
+
+SPDX-License-Identifier: ISC"""
+
+import ctypes
+import glob
+import os
+import platform
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
+from recorded import ENV, PATIENCE, Trace, closed_to_others, expect, fail, until
+
+COUNT = 10000
+MANY = 100000  # of 250,000: what the kernel has no room for, since this machine is busy, it need not tell
+LINE = re.compile(r'\[(\d+)\] .*? kernel_(\w+): \{ .* \}, \{ (.*) \}$')
+# What weft events has no word for.
+TOLD = ('on', 'off', 'taken', 'wake', 'fault')
+
+
+class Run:
+    def __init__(self, weft, folder, options, command, user, wait=True):
+        self.weft, self.folder = weft, folder
+        self.process = subprocess.Popen([weft, 'record', '--overwrite', *options, '-o', folder, '--', *command], env=ENV, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, **user)
+        if wait:
+            self.end()
+
+    def end(self):
+        self.out, self.err = self.process.communicate(timeout=PATIENCE)
+
+    def trace(self):
+        found = glob.glob(os.path.join(self.folder, '*', 'metadata'))
+        expect(len(found), 1, f'traces in {self.folder}')
+        return Trace(self.weft, os.path.dirname(found[0]))
+
+
+def kernel(trace):
+    """What weft info says of it, by people and by JSON alike."""
+    info = trace.ask('info', '--json')[0]
+    text = subprocess.run([trace.weft, 'info', trace.path], stdout=subprocess.PIPE, text=True, timeout=PATIENCE).stdout
+    if 'kernel' not in info:
+        fail(f'{trace.path}: nothing of the kernel')
+    line = re.search(r'^kernel     level (\w+)(?:: (.*))?$', text, re.M)
+    expect(line and line[1], info['kernel']['level'], 'the level')
+    expect(bool(line[2]), bool(info['kernel']['why']), f'a reason: {line[0]}')
+    return info['kernel'], info
+
+
+def babeltrace(trace):
+    """What babeltrace2 reads: (counter, op, fields)."""
+    run = subprocess.run(['babeltrace2', '--clock-cycles', '--no-delta', trace.path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         timeout=PATIENCE)
+    expect((run.returncode, run.stderr), (0, ''), 'babeltrace2')
+    found = []
+    for line in run.stdout.splitlines():
+        match = LINE.fullmatch(line)
+        if match:
+            fields = dict(field.split(' = ') for field in match[3].split(', '))
+            found.append((int(match[1]), match[2], {key: value.strip('"') if '"' in value else int(value) for key, value in fields.items()}))
+    return found
+
+
+def explain(trace):
+    return subprocess.run([trace.weft, 'explain', '--stall=1ms', trace.path], stdout=subprocess.PIPE, text=True, timeout=PATIENCE).stdout
+
+
+def wanted(user):
+    """The level that this user must get, or None: that depends on the machine."""
+    with open('/proc/sys/kernel/perf_event_paranoid') as file:
+        paranoid = int(file.read())
+    with open('/proc/self/status') as file:
+        has_all = not user and re.search(r'^CapEff:\s*[0-9a-f]*[0-9a-f]{16}$', file.read(), re.M)
+    return 'own' if user and 0 <= paranoid <= 2 else 'self' if user and paranoid > 2 else None if has_all else None
+
+
+def look_at_times(known, trace, info):
+    """10,000 faults, each between two readings of the counter."""
+    with open(known, 'rb') as file:
+        pages = {page & 0xffffffff: (before, after) for page, before, after in struct.iter_unpack('=3Q', file.read())}
+    expect(len(pages), COUNT, 'known faults')
+    found = babeltrace(trace)
+    expect(sum(op in TOLD for _, op, _ in found), info['events'], "babeltrace2's events of the kernel")
+    seen, outside = set(), 0
+    begin, end = min(before for before, _ in pages.values()), max(after for _, after in pages.values())
+    for ticks, op, fields in found:
+        # Before and after that, other mappings may stand at the same addresses.
+        if op == 'fault' and fields['page'] in pages and begin <= ticks <= end:
+            before, after = pages[fields['page']]
+            outside += not before <= ticks <= after
+            seen.add(fields['page'])
+    expect((len(seen), outside), (COUNT, 0), 'known faults that were recorded, and those outside their two stamps')
+    if not 0 < info['bound_ns'] <= 100:
+        fail(f'the clocks are known to {info["bound_ns"]} ns')
+    names = {fields['name'] for _, op, fields in found if op == 'thread' and fields['pid']}
+    expect('kernel_known' in names, True, f'the name of the OS thread in {names}')
+    if info['level'] == 'all':
+        called = {fields['call'] for _, op, fields in found if op == 'off'}
+        expect(bool(called & {17, 18, 19, 12}), True, f'where the loop sleeps: {called}')
+        expect(any(op == 'wake' for _, op, _ in found), True, 'who woke it')
+    print(f'{COUNT} faults, none outside its two stamps, clocks known to {info["bound_ns"]} ns')
+
+
+def check_damage(trace, folder):
+    """However the kernel's packets look, the program's events say the same; what is left of the kernel's is read."""
+    bare, cut = os.path.join(folder, 'bare'), os.path.join(folder, 'cut')
+    for path in (bare, cut):
+        shutil.copytree(trace.path, path)
+    for path in glob.glob(os.path.join(bare, 'kernel-*')):
+        os.unlink(path)
+    said = explain(Trace(trace.weft, bare))
+    expect('kernel' in Trace(trace.weft, bare).ask('info', '--json')[0], False, 'nothing of the kernel')
+    largest = max(glob.glob(os.path.join(cut, 'kernel-*')), key=os.path.getsize)
+    whole = kernel(trace)[0]['events']
+    size = os.path.getsize(largest)
+    for what in ('cut', 'noise', 'empty'):
+        if what == 'cut':
+            os.truncate(largest, size // 2)
+        elif what == 'noise':
+            with open(largest, 'r+b') as file:
+                file.seek(400)
+                file.write(b'\x77' * 100)
+        else:
+            os.truncate(largest, 0)
+        damaged = Trace(trace.weft, cut)
+        expect(explain(damaged), said, f'explain of a trace with a kernel packet that is {what}')
+        if what != 'empty':
+            left, info = kernel(damaged)
+            if not 0 < left['events'] < whole or not info['skipped_count']:
+                fail(f'{what}: {left["events"]} of {whole} events, {info["skipped_count"]} places skipped')
+
+
+def check_saved(trace, folder):
+    saved = os.path.join(folder, 'saved')
+    subprocess.run([trace.weft, 'save', trace.path, '-w', saved], check=True, timeout=PATIENCE)
+    expect(kernel(Trace(trace.weft, saved))[0], kernel(trace)[0], 'what is saved')
+    for form in ('native', 'mirage'):
+        run = subprocess.run([trace.weft, 'convert', trace.path, '--to', form, '-o', os.path.join(folder, form)], stderr=subprocess.PIPE, text=True,
+                             timeout=PATIENCE)
+        expect((run.returncode, f'{kernel(trace)[0]["events"]} events of the kernel' in run.stderr), (0, True), f'what {form} lacks is told: {run.stderr}')
+
+
+def check_sizes(known, weft, folder, user):
+    """A ring keeps the newest, and counts what it forgot; what grows keeps the oldest, and counts what it lost."""
+    command = [known, '250000', os.path.join(folder, 'pages')]
+    ring = Run(weft, os.path.join(folder, 'ring'), ['--kernel=own', '--size=1M'], command, user)
+    told, _ = kernel(ring.trace())
+    if not told['overwritten'] or told['events'] + told['overwritten'] + told['lost'] < MANY or told['bytes'] > 1.1e6 * told['processors']:
+        fail(f'a ring: {told}')
+    grown = Run(weft, os.path.join(folder, 'grown'), ['--kernel=own', '--mode=grow', '--size=512K'], command, user)
+    told, _ = kernel(grown.trace())
+    if told['overwritten'] or not told['lost'] or told['events'] + told['lost'] < MANY or told['bytes'] > 600000:
+        fail(f'what grows: {told}')
+
+
+def check_kills(known, weft, folder, user):
+    """Either side is killed: what was written is there, and is read also while it is written."""
+    for victim in ('the program', 'weft'):
+        run = Run(weft, os.path.join(folder, victim), ['--kernel=own'], [known, '1000', '/dev/null', 'forever'], user, wait=False)
+
+        def is_there():
+            traces = glob.glob(os.path.join(run.folder, '*', 'kernel-*'))
+            return traces and kernel(run.trace())[0]['events'] > 3000
+        until(is_there, 'what the kernel says while it is recorded')
+        trace = run.trace()
+        pid = int(trace.path.rsplit('-', 1)[1])
+        os.kill(run.process.pid if victim == 'weft' else pid, signal.SIGKILL)
+        if victim == 'weft':
+            run.process.wait(PATIENCE)
+            os.kill(pid, signal.SIGKILL)
+            until(lambda: not os.path.exists(f'/proc/{pid}/fd/0'), 'the end of the program')
+        run.end()
+        told, info = kernel(trace)
+        if told['events'] < 3000 or info['skipped_count'] or told['level'] != 'own':
+            fail(f'{victim} was killed: {told}')
+
+
+def refuse_perf():
+    """From now on perf_event_open(2) is denied, as where perf_event_paranoid is 3."""
+    load, equal, answer, number, allow, deny = 0x20, 0x15, 0x06, 0, 0x7fff0000, 0x00050000 | 13
+    steps = [(load, 0, 0, number), (equal, 0, 1, 298), (answer, 0, 0, deny), (answer, 0, 0, allow)]
+    code = ctypes.create_string_buffer(b''.join(struct.pack('<HBBI', *step) for step in steps))
+    program = ctypes.create_string_buffer(struct.pack('<H6xQ', len(steps), ctypes.addressof(code)))
+    libc = ctypes.CDLL(None)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+        os._exit(77)
+
+
+def check_denied(known, weft, folder, user):
+    """Who may ask the kernel nothing is told so, what to do about it, and records all the same."""
+    run = Run(weft, os.path.join(folder, 'denied'), ['--kernel'], [known, '10', '/dev/null'], {**user, 'preexec_fn': refuse_perf})
+    if run.process.returncode == 77:
+        print('skipped: no filters of system calls')
+        return
+    trace = run.trace()
+    told, info = kernel(trace)
+    expect((run.process.returncode, told['level'], told['why'][:22]), (0, 'self', 'perf_event_paranoid is'), run.err)
+    expect('kernel.perf_event_paranoid=2' in run.err and told['why'] in run.err, True, f'what to do about it: {run.err}')
+    text = subprocess.run([weft, 'info', trace.path], stdout=subprocess.PIPE, text=True, timeout=PATIENCE).stdout
+    expect('root has more, and others after sysctl kernel.perf_event_paranoid=2' in text, True, text)
+    expect(info['promises'] > 0 and not info['skipped_count'], True, 'the program is recorded all the same')
+
+
+known, weft = map(os.path.abspath, sys.argv[1:3])
+users = [{}] if os.getuid() else [{}, {'user': 65534, 'group': 65534, 'extra_groups': []}]
+if closed_to_others(weft):
+    print(f'skipped: as another user, who cannot enter {closed_to_others(weft)}')
+    users.pop()
+for user in users:
+    with tempfile.TemporaryDirectory(prefix='weft-kernel-') as folder:
+        os.chmod(folder, 0o777)
+        pages = os.path.join(folder, 'pages')
+        run = Run(weft, os.path.join(folder, 'session'), ['--kernel', '--mode=grow'], [known, str(COUNT), pages], user)
+        expect(run.process.returncode, 0, run.err)
+        trace = run.trace()
+        told, info = kernel(trace)
+        who = 'an ordinary user' if user or os.getuid() else 'root'
+        print(f'{who}: level {told["level"]}: {told["why"]}')
+        expect(wanted(user or (os.getuid() and {'user': 1})) in (None, told['level']), True, f'the level of {who}')
+        if told['level'] == 'self':
+            expect('kernel.perf_event_paranoid=2' in run.err and told['why'] in run.err, True, f'what to do about it: {run.err}')
+            print(f'skipped: {told["why"]}')
+            continue
+        expect((told['lost'], told['overwritten'], info['skipped_count']), (0, 0, 0), 'what is lost')
+        if shutil.which('babeltrace2'):
+            look_at_times(pages, trace, told)
+        else:
+            print('skipped: no babeltrace2')
+        own = Run(weft, os.path.join(folder, 'own'), ['--kernel=own'], [known, '10', pages], user)
+        expect(kernel(own.trace())[0]['level'], 'own', '--kernel=own')
+        plain = Run(weft, os.path.join(folder, 'plain'), [], [known, '10', pages], user)
+        expect('kernel' in plain.trace().ask('info', '--json')[0], False, 'without --kernel')
+        if platform.machine() == 'x86_64':
+            check_denied(known, weft, folder, user)
+        check_damage(trace, folder)
+        check_saved(trace, folder)
+        check_sizes(known, weft, folder, user)
+        check_kills(known, weft, folder, user)
+        again = Run(weft, os.path.join(folder, 'ring'), [], [known, '10', pages], user)
+        expect(len(glob.glob(os.path.join(folder, 'ring', '*', 'kernel-*'))), 0, 'what --overwrite leaves')

@@ -1,0 +1,171 @@
+/* table_test.c: the table of sorts, its rows, and the lane that says where a promise's time went.  SPDX-License-Identifier: ISC
+ */
+#include "pressing.h"
+#include "scene.h"
+
+#include "viewer/actions.h"
+#include "viewer/table.h"
+
+/* A row against all promises, one by one: a percentile is the least of its durations that so many do not exceed. */
+static void check_sort(
+    const struct weft_viewer *v, const struct weft_table *table, const struct weft_table_row *row, int64_t from, int64_t to)
+{
+	size_t count = 0, failed = 0, ended = 0, to_p50 = 0, to_p99 = 0, below_p50 = 0, below_p99 = 0;
+	int64_t all_ns = 0, longest_ns = 0;
+	for (uint32_t p = 1; p < v->model->promise_count; p++) {
+		const struct weft_promise *promise = &v->model->promises[p];
+		bool is_seen = promise->end_ns >= from && promise->start_ns <= to;
+		assert_int_equal(table->sort_of[p] != WEFT_NONE, is_seen);
+		if (table->sort_of[p] != row->sort)
+			continue;
+		assert_int_equal(promise->kind, v->model->promises[row->first].kind);
+		int64_t took_ns = weft_table_took(v->facts, p);
+		struct weft_times times = weft_facts_times(v->facts, p);
+		count++;
+		failed += promise->end == WEFT_END_FAILED;
+		all_ns += times.waiting_ns + times.ready_ns + times.running_ns;
+		if (took_ns < 0)
+			continue;
+		ended++;
+		to_p50 += took_ns <= row->p50_ns;
+		to_p99 += took_ns <= row->p99_ns;
+		below_p50 += took_ns < row->p50_ns;
+		below_p99 += took_ns < row->p99_ns;
+		longest_ns = took_ns > longest_ns ? took_ns : longest_ns;
+	}
+	assert_true(row->count == count && row->failed == failed && row->ended == ended && row->max_ns == longest_ns);
+	assert_true(row->waiting_ns + row->ready_ns + row->running_ns == all_ns);
+	assert_true(ended == 0 || (to_p50 * 2 >= ended && below_p50 * 2 < ended + 1 && to_p99 * 100 >= ended * 99 &&
+				      below_p99 * 100 < ended * 99));
+	assert_true(ended == 0 || weft_table_took(v->facts, row->slowest) == longest_ns);
+}
+
+static void test_table(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed < 8; seed++) {
+		struct weft_viewer *v = open_random(seed);
+		int64_t end = v->model->end_ns;
+		for (int part = 0; part < 3; part++) {
+			int64_t from = part * end / 4, to = part == 0 ? end : from + end / 5;
+			struct weft_table *table = NULL;
+			assert_int_equal(weft_table_create(&table, v->facts, from, to, NULL), WEFT_OK);
+			for (size_t i = 0; i < table->count; i++)
+				check_sort(v, table, &table->rows[i], from, to);
+			weft_table_sort(table, WEFT_TABLE_MAX);
+			for (size_t i = 1; i < table->count; i++)
+				assert_true(table->rows[i].max_ns <= table->rows[i - 1].max_ns);
+			weft_table_destroy(table);
+		}
+		weft_viewer_destroy(v);
+	}
+}
+
+/* The first row of a kind that begins so; it is pressed. */
+static const struct weft_row *press_sort(struct weft_viewer *v, enum weft_row_kind kind, const char *begin)
+{
+	static struct weft_row pressed;
+	assert_int_equal(weft_table_fill(&rows, v, NULL), WEFT_OK);
+	for (size_t i = 0; i < rows.count; i++)
+		if (rows.rows[i].kind == kind && strncmp(rows.rows[i].name, begin, strlen(begin)) == 0) {
+			pressed = rows.rows[i];
+			weft_viewer_press_row(v, &pressed);
+			assert_int_equal(weft_table_fill(&rows, v, NULL), WEFT_OK);
+			return &pressed;
+		}
+	fail_msg("no row %s", begin);
+	return NULL;
+}
+
+static void test_table_rows(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	assert_int_equal(weft_table_fill(&rows, v, NULL), WEFT_OK);
+	assert_int_equal(rows.count, 0);
+	weft_viewer_show_table(v);
+	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_TABLE);
+	press_sort(v, WEFT_ROW_FINDING, "wait \"GET /\"");
+	assert_string_equal(rows.rows[0].name, "Of the whole trace");
+	/* Its one promise is the slowest, and leads there; so does the bar of the histogram, which highlights it. */
+	press_sort(v, WEFT_ROW_LINK, "GET /");
+	assert_int_equal(v->selected, with_id(v, 2));
+	weft_viewer_select(v, WEFT_NONE);
+	press_sort(v, WEFT_ROW_EVIDENCE, "\xe2\x96\x88");
+	assert_true(v->selected == with_id(v, 2) && v->view->found == 1 && weft_view_is_highlighted(v->view, v->selected));
+	press_sort(v, WEFT_ROW_FINDING, "wait \"GET /\"");
+	assert_true(v->table_open == WEFT_NONE);
+	/* In another order, and of what is seen alone. */
+	press_sort(v, WEFT_ROW_MORE, "Sorted by");
+	assert_string_equal(rows.rows[1].name, "Sorted by the longest");
+	size_t all = rows.count;
+	weft_viewer_show(v, 0, 50000);
+	press_sort(v, WEFT_ROW_MORE, "Of the whole");
+	assert_true(rows.count < all && rows.count == 3);
+	press_sort(v, WEFT_ROW_MORE, "Of what was seen");
+	assert_int_equal(rows.count, all);
+	weft_viewer_destroy(v);
+	weft_rows_finish(&rows);
+}
+
+/* What the picture of the lane says, a text a line. */
+static bool lane_says(struct weft_viewer *v, const char *text)
+{
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	const struct weft_draw_list *list = v->panes[WEFT_PANE_LANE].list;
+	for (size_t i = 0; i < list->count; i++)
+		if (list->prims[i].kind == WEFT_PRIM_TEXT && list->prims[i].count == strlen(text) &&
+		    memcmp(list->text + list->prims[i].first, text, strlen(text)) == 0)
+			return true;
+	return false;
+}
+
+static void test_the_lane(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	uint32_t asked = with_id(v, 2), main_loop = with_id(v, 1);
+	double picture_px = v->panes[WEFT_PANE_PICTURE].height_px;
+	weft_viewer_select(v, asked);
+	weft_viewer_ask_why(v);
+	explain(v, WEFT_ASK_WHY);
+	const struct weft_pane *lane = &v->panes[WEFT_PANE_LANE];
+	assert_true(near(v->panes[WEFT_PANE_PICTURE].height_px + lane->height_px, picture_px, 0.01) && lane->height_px > 20);
+	/* It ran while 2 was made, then something else was ready to go on; it resolved 2. */
+	const struct weft_promise *p = &v->model->promises[asked];
+	weft_viewer_show_promise(v, asked);
+	assert_true(lane_says(v, "main loop runs") && lane_says(v, "ready"));
+	double y = lane->y_px + 10;
+	weft_viewer_motion(v, weft_view_x(v->view, (p->start_ns + 206000) / 2), y);
+	assert_int_equal(v->hovered, main_loop);
+	assert_int_equal(weft_viewer_cursor(v), WEFT_CURSOR_LINK);
+	weft_viewer_press(v, weft_view_x(v->view, 150000), y, WEFT_BUTTON_PRIMARY, 0, 1);
+	weft_viewer_release(v, weft_view_x(v->view, 150000), y);
+	assert_int_equal(v->selected, main_loop);
+	/* Beside all steps nothing is selected, and what is stays. */
+	weft_viewer_press(v, weft_view_x(v->view, p->start_ns) - 20, y, WEFT_BUTTON_PRIMARY, 0, 1);
+	weft_viewer_release(v, weft_view_x(v->view, p->start_ns) - 20, y);
+	assert_int_equal(v->selected, main_loop);
+	assert_int_not_equal(press(v, WEFT_ROW_ANSWER, 0), SIZE_MAX);
+	assert_true(lane->height_px <= 0 && near(v->panes[WEFT_PANE_PICTURE].height_px, picture_px, 0.01));
+	/* In focus it is there by itself, and goes with it; one that is pending has none. */
+	weft_viewer_focus(v, asked);
+	explain(v, WEFT_ASK_WHY);
+	assert_true(lane->height_px > 20);
+	weft_viewer_focus(v, WEFT_NONE);
+	assert_true(lane->height_px <= 0);
+	weft_viewer_focus(v, with_id(v, 4));
+	assert_int_equal(v->questions[WEFT_ASK_WHY].state, WEFT_QUESTION_NONE);
+	weft_viewer_destroy(v);
+	weft_rows_finish(&rows);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_the_lane),
+	    cmocka_unit_test(test_table),
+	    cmocka_unit_test(test_table_rows),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
