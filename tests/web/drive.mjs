@@ -184,6 +184,8 @@ export async function still(page, selector) {
 	let before = await shot(page, selector);
 	return eventually("pixels that stay", async () => {
 		await page.waitForTimeout(150);
+		/* a page that had no processor in that time has not drawn what is to come */
+		await page.evaluate(() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn))));
 		const now = await shot(page, selector), same = now.equals(before);
 		before = now;
 		return same && now;

@@ -252,8 +252,11 @@ export const tests = {
 
 	async "ten moves, and ten times Alt+Left gives the same pictures back"() {
 		const page = await open(file("slow-lock.html"));
-		await page.keyboard.press("p"); // the panel stays closed
-		await page.keyboard.press("p");
+		await page.mouse.move(3, 3);
+		for (const state of ["visible", "hidden"]) { // the panel stays closed
+			await page.keyboard.press("p");
+			await page.locator(".panel").waitFor({state});
+		}
 		const move = {
 			wheel: async () => {
 				await page.mouse.move(500, 300);
