@@ -130,13 +130,14 @@ def zeros_are_noticed():
 
 
 def a_missing_stream_is_noticed():
-    """What one OS thread begins another one ends."""
-    trace = record('clients', 'hand-over', how=',mode=grow')
-    expect(ask('explain', trace)[0] == 0, ask('explain', trace))
-    streams = [name for name in os.listdir(trace) if name.startswith('stream')]
-    expect(len(streams) == 2, streams)
-    for name in streams:
-        expect(without(trace, name)[0] == 0, name, without(trace, name))
+    """What one OS thread begins another one ends.  Five runs: where a busy machine makes a pause, 0.1.0 took it for no leak."""
+    for run in '12345':
+        trace = record('clients', 'hand-over', run, how=',mode=grow')
+        expect(ask('explain', trace)[0] == 0, ask('explain', trace))
+        streams = [name for name in os.listdir(trace) if name.startswith('stream')]
+        expect(len(streams) == 2, streams)
+        for name in streams:
+            expect(without(trace, name)[0] == 0, name, without(trace, name))
 
 
 def stats_go_on_to_the_end():
