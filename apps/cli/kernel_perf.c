@@ -573,6 +573,13 @@ static void take_record(struct perf *p, struct ring *ring, const unsigned char *
 		s.tid = get32(at + 8);
 		s.other = get32(at + 12);
 		break;
+	case PERF_RECORD_EXIT: /* its last switch belongs to nobody's events any more */
+		s.what = PERF_OFF;
+		s.pid = get32(at);
+		s.tid = get32(at + 8);
+		s.why = WEFT_OFF_BLOCKED;
+		s.call = WEFT_CALL_EXIT;
+		break;
 	case PERF_RECORD_LOST:
 		s.what = PERF_LOST;
 		s.number = get64(at + 8);

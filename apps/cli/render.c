@@ -76,6 +76,8 @@ int cli_render(struct cli_args *args)
 		"highlights the promises of the first finding of weft explain, and prints its title"},
 	    CLI_OPTION_PARTS(&parts),
 	    {"no-metrics", 0, CLI_FLAG, &render.no_metrics, NULL, "leaves the counters out"},
+	    {"no-threads", 0, CLI_FLAG, &render.no_threads, NULL,
+		"leaves out when OS threads had a processor; drawn of traces that weft record --kernel made"},
 	    {"dark", 0, CLI_FLAG, &dark, NULL, "draws light on dark"},
 	    CLI_OPTION_END,
 	};

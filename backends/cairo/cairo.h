@@ -39,6 +39,7 @@ struct weft_render_options {
 	bool unfolded;                      /* nor is that */
 	bool fold_sleep;                    /* stretches in which nothing ran or happened are narrow gaps (view/sleep.h) */
 	bool no_metrics;                    /* leave the counters out */
+	bool no_threads;                    /* leave OS threads out */
 	enum weft_theme theme;              /* light or dark */
 	enum weft_picture picture;          /* see weft_picture_from_path() */
 };

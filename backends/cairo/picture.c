@@ -90,7 +90,8 @@ static int render_view(struct weft_view *view, const struct weft_render_options 
 	}
 	for (size_t i = 0; i < o->marked_count; i++)
 		weft_view_set_highlight(view, o->marked[i], true);
-	struct weft_draw_options options = {.measure = weft_cairo_measure, .no_metrics = o->no_metrics};
+	struct weft_draw_options options = {
+	    .measure = weft_cairo_measure, .no_metrics = o->no_metrics, .no_threads = o->no_threads};
 	weft_view_leave(view, weft_draw_lanes_px(view->model, &options, view->height_px));
 	weft_view_focus_best(view);
 	int status = weft_cairo_create(&cairo);
@@ -137,7 +138,7 @@ static int fold_thin(struct weft_layout **layout, struct weft_view **view, const
 	struct weft_thinness thinness;
 	uint32_t *leader_of = NULL;
 	struct weft_layout *part = NULL;
-	struct weft_draw_options options = {.no_metrics = o->no_metrics};
+	struct weft_draw_options options = {.no_metrics = o->no_metrics, .no_threads = o->no_threads};
 	int status = weft_folding_find_depth(&folding.depth, model, *layout, err);
 	if (status < 0 || folding.depth == 0)
 		return status;

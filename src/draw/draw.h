@@ -102,6 +102,7 @@ struct weft_draw_options {
 	weft_measure_fn *measure; /* NULL: widths of a common sans serif, the same everywhere */
 	void *measure_ctx;
 	bool no_metrics;               /* or there is no room: see weft_draw_lanes_px() */
+	bool no_threads;               /* OS threads, of which the kernel told; or there is no room for them */
 	bool no_axis;                  /* times are written elsewhere: see ruler.h */
 	const uint8_t *hidden_metrics; /* by counter, non-zero: not shown; or NULL */
 	struct weft_clock clock;
@@ -113,9 +114,12 @@ struct weft_draw_options {
 /* The other corners of a triangle. */
 void weft_prim_head(const struct weft_prim *prim, float *left_x, float *left_y, float *right_x, float *right_y);
 
-/* How much of the height counters want for their lanes, at most a third; to be given to weft_view_leave() before a frame is
- * drawn.  `options` may be NULL. */
+/* How much of the height OS threads and counters want for their lanes, at most a third; to be given to weft_view_leave() before a
+ * frame is drawn.  `options` may be NULL. */
 double weft_draw_lanes_px(const struct weft_model *model, const struct weft_draw_options *options, double height_px);
+
+/* The OS thread in whose lane a frame with these options has that y: its track of model/os_tracks.h, or WEFT_NONE. */
+uint32_t weft_draw_thread_at(const struct weft_view *view, const struct weft_draw_options *options, double y_px);
 
 /* Fills the list with one frame of the view; what it held before is gone.  On failure (WEFT_ENOMEM) the list is empty. `options`
  * may be NULL.  Its time and the length of the list are bounded by the size of the view in pixels, nearly whatever the trace. */

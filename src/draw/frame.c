@@ -1,5 +1,6 @@
 /* frame.c: one frame, from back to front.  SPDX-License-Identifier: ISC */
 #include "draw/frame.h"
+#include "model/os_tracks.h"
 
 #include <assert.h>
 #include <string.h>
@@ -73,12 +74,13 @@ int weft_draw_frame(
 	};
 	if (options)
 		f.options = *options;
-	f.failed = !weft__frame_begin(&f, view->width_px, view->height_px);
+	f.failed = !weft__frame_begin(&f, view->width_px, view->height_px) || weft_model_os_tracks(f.model, &f.tracks) < 0;
 	if (!f.failed) {
 		/* Where two texts want one place, the first has it. */
 		weft__draw_bands(&f);
 		weft__draw_shades(&f);
 		weft__draw_grid(&f);
+		weft__draw_threads(&f);
 		weft__draw_metrics(&f);
 		weft__draw_promises(&f);
 		weft__draw_captions(&f);

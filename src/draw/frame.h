@@ -87,6 +87,7 @@ struct weft_draw_scratch {
 	int crumb_x1;                 /* how far right it says where one is; 0: it does not */
 	WEFT_VEC(int64_t) fold_times; /* of columns of pixels, */
 	WEFT_VEC(struct weft_fold_sum) fold_sums; /* and what stands on a fold's line between them */
+	WEFT_VEC(int64_t) thread_times;           /* of columns of OS threads */
 	WEFT_VEC(uint32_t) planes;
 	WEFT_VEC(double) strip_rows;
 	WEFT_VEC(uint32_t) strip_begin;
@@ -110,6 +111,7 @@ struct weft__frame {
 	const struct weft_model *model;
 	const struct weft_layout *layout;
 	const struct weft_index *index;
+	const struct weft_os_tracks *tracks; /* NULL: the kernel did not tell */
 	struct weft_draw_options options;
 	int width, height;                     /* in whole px */
 	int64_t from_ns, to_ns;                /* what is seen, and a few px more */
@@ -188,6 +190,7 @@ bool weft__line_blocks(struct weft__frame *f, enum weft_font font, double x, dou
 void weft__draw_shades(struct weft__frame *f);
 void weft__draw_grid(struct weft__frame *f);
 void weft__draw_bands(struct weft__frame *f);
+void weft__draw_threads(struct weft__frame *f);
 void weft__draw_metrics(struct weft__frame *f);
 void weft__draw_values(struct weft__frame *f, int64_t time_ns); /* of counters, at that time */
 void weft__draw_promises(struct weft__frame *f);

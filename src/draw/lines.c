@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/sort.h"
+#include "draw/threads.h"
 
 #define LABEL_ROOM_PX 13   /* above a line, for its label */
 #define CROWD 4000         /* with more promises than this on the rows that are drawn one by one, they merge sooner */
@@ -113,6 +114,13 @@ struct weft_intervals weft__runs_of(const struct weft__frame *f, const struct we
 	};
 }
 
+/* One of its runs, split by whether it had a processor. */
+static bool draw_run(struct weft__frame *f, const struct weft_promise *p, size_t run, int x0, int x1, int y0, int y1)
+{
+	const struct weft_model *m = f->model;
+	return f->tracks && weft__draw_run(f, m->run_streams ? m->run_streams[p->runs + run] : p->stream, x0, x1, y0, y1);
+}
+
 /* Solid and thick where it ran. */
 static void draw_runs(struct weft__frame *f, const struct weft_promise *p, int y, const struct style *style)
 {
@@ -121,15 +129,17 @@ static void draw_runs(struct weft__frame *f, const struct weft_promise *p, int y
 		return;
 	struct span span = {0};
 	struct stretch s = {0};
-	size_t i = weft__intervals_end_after(&runs, 0, f->from_ns);
+	size_t i = weft__intervals_end_after(&runs, 0, f->from_ns), first = 0;
 	bool more;
 	do {
 		more = next_span(f, &runs, f->cell, &i, &span);
 		if (more && adjoins(&s, &span))
 			continue;
-		weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, DENSITY[s.level]), s.x0, y - style->run_above, s.x1,
-		    y + style->run_below);
+		if (s.level > 0 || !draw_run(f, p, first, s.x0, s.x1, y - style->run_above, y + style->run_below))
+			weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, DENSITY[s.level]), s.x0, y - style->run_above,
+			    s.x1, y + style->run_below);
 		s = (struct stretch){span.x0, span.x1, span.level};
+		first = span.first;
 	} while (more);
 }
 

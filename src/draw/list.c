@@ -193,6 +193,7 @@ void weft_draw_finish(struct weft_draw_list *list)
 		weft_vec_free(&s->columns);
 		weft_vec_free(&s->fold_times);
 		weft_vec_free(&s->fold_sums);
+		weft_vec_free(&s->thread_times);
 		weft_vec_free(&s->planes);
 		weft_vec_free(&s->strip_rows);
 		weft_vec_free(&s->strip_begin);

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "draw/frame.h"
+#include "draw/threads.h"
 
 #define COLOURS 6u
 #define MARKS 6000              /* of all counters together, about */
@@ -41,12 +41,31 @@ static struct lanes lanes_in(double room_px, size_t shown)
 	return (struct lanes){shown < fit ? shown : fit, weft__floor(each)};
 }
 
+static double all_room_px(double height_px)
+{
+	double part = height_px / PART, left = height_px - ROWS_PX;
+	return part < left ? part : left;
+}
+
+/* Counters have at least half of it. */
+double weft__lanes_room_px(const struct weft_model *model, const struct weft_draw_options *options, double height_px)
+{
+	return all_room_px(height_px) / (count_shown(model, options) > 0 ? 2 : 1);
+}
+
+static double threads_px(const struct weft__threads *threads)
+{
+	return (double)threads->count * threads->each_px;
+}
+
 double weft_draw_lanes_px(const struct weft_model *model, const struct weft_draw_options *options, double height_px)
 {
 	static const struct weft_draw_options usual;
-	double part = height_px / PART, left = height_px - ROWS_PX;
-	struct lanes lanes = lanes_in(part < left ? part : left, count_shown(model, options ? options : &usual));
-	return (double)lanes.count * lanes.each_px;
+	options = options ? options : &usual;
+	struct weft__threads threads = weft__threads_of(model, options, weft__lanes_room_px(model, options, height_px));
+	double above = threads_px(&threads);
+	struct lanes lanes = lanes_in(all_room_px(height_px) - above, count_shown(model, options));
+	return above + (double)lanes.count * lanes.each_px;
 }
 
 struct lane {
@@ -155,7 +174,8 @@ static void each_lane(
     struct weft__frame *f, void (*see)(struct weft__frame *f, const struct lane *lane, struct lanes lanes, size_t hidden))
 {
 	size_t shown = count_shown(f->model, &f->options), at = 0;
-	struct lanes lanes = lanes_in(f->view->lanes_px, shown);
+	const struct weft__threads threads = weft__threads_in(f);
+	struct lanes lanes = lanes_in(f->view->lanes_px - threads_px(&threads), shown);
 	int bottom = f->height - (f->options.no_axis ? WEFT__BELOW_PX : WEFT__AXIS_PX),
 	    y0 = bottom - (int)lanes.count * lanes.each_px;
 	for (size_t c = 0; c < f->model->counter_count && at < lanes.count; c++) {

@@ -18,6 +18,7 @@ static struct weft__frame frame_of(
 		f.options.measure_ctx = options->measure_ctx;
 		f.options.clock = options->clock;
 		f.options.no_metrics = options->no_metrics;
+		f.options.no_threads = options->no_threads;
 		f.options.hidden_metrics = options->hidden_metrics;
 		f.options.no_axis = true; /* this is the axis */
 	}

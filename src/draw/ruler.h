@@ -13,6 +13,7 @@ struct weft_ruler_options {
 	struct weft_clock clock;
 	bool no_metrics; /* this and the next as in weft_draw_options */
 	const uint8_t *hidden_metrics;
+	bool no_threads;
 	bool has_pointer, has_span;
 	int64_t pointer_ns;
 	int64_t span_from_ns, span_to_ns; /* in either order */

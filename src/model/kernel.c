@@ -7,6 +7,7 @@
 #include "base/search.h"
 #include "base/sort.h"
 #include "base/vec.h"
+#include "model/os_tracks.h"
 #include "model/private.h"
 
 /* ---- Making ---- */
@@ -16,8 +17,9 @@
 /* What an OS thread does just now. */
 struct state {
 	uint32_t tid;
-	size_t off;   /* the stretch that is open; SIZE_MAX: it has a processor, or nobody knows */
-	size_t count; /* of its stretches */
+	size_t off;    /* the stretch that is open; SIZE_MAX: it has a processor, or nobody knows */
+	size_t count;  /* of its stretches */
+	size_t faults; /* of its page faults */
 	int64_t first_ns;
 };
 
@@ -25,6 +27,8 @@ struct making {
 	const struct weft_model *model;
 	WEFT_VEC(struct weft_off) offs; /* by when they begin */
 	WEFT_VEC(uint32_t) owners;      /* index of states */
+	WEFT_VEC(int64_t) faults_ns;
+	WEFT_VEC(uint32_t) fault_owners;
 	WEFT_VEC(struct state) states;
 	struct weft_idmap numbers; /* tid to index of states */
 	int64_t last_ns;
@@ -76,6 +80,20 @@ static bool begin_off(struct making *m, struct state *s, int64_t now, const stru
 	return true;
 }
 
+/* It runs, though it waits for the page. */
+static bool add_fault(struct making *m, struct state *s, int64_t now)
+{
+	end_off(m, s, now);
+	int64_t *fault_ns = weft_vec_push(&m->faults_ns);
+	uint32_t *owner = fault_ns ? weft_vec_push(&m->fault_owners) : NULL;
+	if (!owner)
+		return false;
+	*fault_ns = now;
+	*owner = (uint32_t)(s - m->states.items);
+	s->faults++;
+	return true;
+}
+
 static int take(void *ctx, const struct weft_kernel_event *events, size_t count)
 {
 	struct making *m = ctx;
@@ -103,7 +121,11 @@ static int take(void *ctx, const struct weft_kernel_event *events, size_t count)
 				m->offs.items[s->off].by_interrupt = e->other == WEFT_NO_TID;
 			}
 			break;
-		default: end_off(m, s, now); break; /* a page fault of the program: it runs */
+		case WEFT_KERNEL_FAULT:
+			if (!add_fault(m, s, now))
+				return 1;
+			break;
+		default: end_off(m, s, now); break;
 		}
 	}
 	return 0;
@@ -131,38 +153,55 @@ static bool list_threads(struct weft_kernel *k, const struct making *m)
 	for (size_t i = 0; i < m->states.count; i++) {
 		const struct state *s = &m->states.items[i];
 		const struct weft_kernel_thread *told = told_of(info, s->tid);
-		k->threads[k->thread_count++] = (struct weft_os_thread){
-		    s->tid, told ? told->pid : 0, told ? told->name : (struct weft_str){"", 0}, s->count, s->first_ns};
+		k->threads[k->thread_count++] = (struct weft_os_thread){.tid = s->tid,
+		    .pid = told ? told->pid : 0,
+		    .name = told ? told->name : (struct weft_str){"", 0},
+		    .offs = s->count,
+		    .faults = s->faults,
+		    .first_ns = s->first_ns};
 	}
 	for (size_t i = 0; i < info->thread_count; i++)
 		if (weft_idmap_get(&m->numbers, info->threads[i].tid) == WEFT_IDMAP_NONE)
-			k->threads[k->thread_count++] = (struct weft_os_thread){
-			    info->threads[i].tid, info->threads[i].pid, info->threads[i].name, 0, INT64_MAX};
+			k->threads[k->thread_count++] = (struct weft_os_thread){.tid = info->threads[i].tid,
+			    .pid = info->threads[i].pid,
+			    .name = info->threads[i].name,
+			    .first_ns = INT64_MAX};
 	weft_sort(k->threads, k->thread_count, sizeof *k->threads, compare_threads);
-	size_t before = 0;
+	size_t offs = 0, faults = 0;
 	for (size_t i = 0; i <= k->thread_count; i++) {
-		const size_t own = k->threads[i].offs;
-		k->threads[i].offs = before;
-		before += own;
+		const size_t own_offs = k->threads[i].offs, own_faults = k->threads[i].faults;
+		k->threads[i].offs = offs;
+		k->threads[i].faults = faults;
+		offs += own_offs;
+		faults += own_faults;
 	}
 	return true;
 }
 
-/* Puts each stretch to its OS thread's; in time order they are already. */
-static bool order_offs(struct weft_kernel *k, const struct making *m)
+/* Puts each stretch and each page fault to its OS thread's; in time order they are already. */
+static bool order_by_thread(struct weft_kernel *k, const struct making *m)
 {
-	size_t *next = malloc((m->states.count + 1) * sizeof *next);
+	struct {
+		size_t off, fault;
+	} *next = malloc((m->states.count + 1) * sizeof *next);
 	k->offs = malloc((m->offs.count + 1) * sizeof *k->offs);
-	for (size_t i = 0; next && i < m->states.count; i++)
-		next[i] = k->threads[weft_kernel_thread(k, m->states.items[i].tid)].offs;
-	for (size_t i = 0; next && k->offs && i < m->offs.count; i++) {
+	k->faults_ns = malloc((m->faults_ns.count + 1) * sizeof *k->faults_ns);
+	const bool whole = next && k->offs && k->faults_ns;
+	for (size_t i = 0; whole && i < m->states.count; i++) {
+		const struct weft_os_thread *thread = &k->threads[weft_kernel_thread(k, m->states.items[i].tid)];
+		next[i].off = thread->offs;
+		next[i].fault = thread->faults;
+	}
+	for (size_t i = 0; whole && i < m->faults_ns.count; i++)
+		k->faults_ns[next[m->fault_owners.items[i]].fault++] = m->faults_ns.items[i];
+	for (size_t i = 0; whole && i < m->offs.count; i++) {
 		struct weft_off off = m->offs.items[i];
 		off.end_ns = off.end_ns < m->last_ns ? off.end_ns : m->last_ns;
 		off.ready_ns = off.ready_ns < off.end_ns ? off.ready_ns : off.end_ns;
-		k->offs[next[m->owners.items[i]]++] = off;
+		k->offs[next[m->owners.items[i]].off++] = off;
 	}
 	k->off_count = m->offs.count;
-	const bool whole = next && k->offs;
+	k->fault_count = m->faults_ns.count;
 	free(next);
 	return whole;
 }
@@ -174,10 +213,12 @@ int weft__model_read_kernel(struct weft_model *model, struct weft_trace *trace)
 	int got = k ? weft_trace_kernel(trace, take, &m, &k->info) : WEFT_ENOMEM;
 	if (got == WEFT_EIO) /* take() had no memory */
 		got = WEFT_ENOMEM;
-	if (got > 0 && (!list_threads(k, &m) || !order_offs(k, &m)))
+	if (got > 0 && (!list_threads(k, &m) || !order_by_thread(k, &m)))
 		got = WEFT_ENOMEM;
 	weft_vec_free(&m.offs);
 	weft_vec_free(&m.owners);
+	weft_vec_free(&m.faults_ns);
+	weft_vec_free(&m.fault_owners);
 	weft_vec_free(&m.states);
 	weft_idmap_finish(&m.numbers);
 	if (got > 0 && (k->info.since_ns == INT64_MIN || __builtin_sub_overflow(k->info.since_ns, model->start_ns, &k->since_ns)))
@@ -197,6 +238,8 @@ void weft__model_free_kernel(struct weft_kernel *kernel)
 		return;
 	free(kernel->threads);
 	free(kernel->offs);
+	free(kernel->faults_ns);
+	weft__os_tracks_free(kernel->tracks);
 	free(kernel);
 }
 

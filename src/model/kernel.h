@@ -27,6 +27,7 @@ struct weft_os_thread {
 	uint32_t pid; /* 0: of another program */
 	struct weft_str name;
 	size_t offs;      /* its stretches are [offs, next one's offs) of weft_kernel.offs */
+	size_t faults;    /* and its page faults likewise of weft_kernel.faults_ns */
 	int64_t first_ns; /* what the kernel says of it begins then; INT64_MAX: it says nothing */
 };
 
@@ -37,6 +38,9 @@ struct weft_kernel {
 	size_t thread_count;
 	struct weft_off *offs;
 	size_t off_count;
+	int64_t *faults_ns; /* when it touched a page that was not there */
+	size_t fault_count;
+	struct weft_os_tracks *tracks; /* os_tracks.h; NULL: nobody asked for them yet */
 };
 
 /* What became of a part of an OS thread's time that it had no processor for. */

@@ -1,0 +1,412 @@
+/* threads.c: the program's OS threads in lanes of their own below the promises, as the kernel told of them: solid where they had a
+ * processor, hatched where they wanted one, thin where they were blocked.  Where that changes too often to be told apart, each
+ * column is as full as its part of the time, and what rounding leaves goes on to the next column: the sum is exact.
+ * SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/search.h"
+#include "draw/threads.h"
+
+#define LANE_PX 32.0  /* if there is room: a name above a bar */
+#define LEAST_PX 15.0 /* if not: the name is on the bar */
+#define ROOMY_PX 25
+#define BAR_PX 16
+#define BELOW_PX 3 /* a bar */
+#define FAULT_PX 3
+#define TEXT_PX 10 /* of a name above a bar */
+#define MARKS 6000  /* of all OS threads together, about */
+#define NAME_PX 32  /* a stretch as wide has its name */
+#define RUN_PX 4    /* a shorter run of a promise is not split */
+#define HATCH_PX 4  /* from one line to the next, and half of that is drawn */
+#define MOST_WAKES 40 /* with more in view none is drawn but the one that is pointed at */
+#define MOST_OFFS 2000 /* that are looked at for that */
+
+struct weft__threads weft__threads_of(const struct weft_model *model, const struct weft_draw_options *options, double room_px)
+{
+	struct weft__threads t = {0};
+	if (options->no_threads || weft_model_os_tracks(model, &t.tracks) < 0 || !t.tracks)
+		return t;
+	double each = room_px / (double)t.tracks->count;
+	each = each > LANE_PX ? LANE_PX : each < LEAST_PX ? LEAST_PX : each;
+	size_t fit = room_px > 0 ? (size_t)(room_px / each) : 0;
+	t.count = t.tracks->count < fit ? t.tracks->count : fit;
+	t.each_px = weft__floor(each);
+	return t;
+}
+
+/* A lane of the frame. */
+struct lane {
+	const struct weft_os_tracks *tracks;
+	uint32_t track;
+	int bar_y0, bar_y1;
+};
+
+static struct lane lane_of(const struct weft__threads *t, uint32_t track)
+{
+	const int y0 = t->y0 + (int)track * t->each_px, bar_y1 = y0 + t->each_px - BELOW_PX;
+	const int above = FAULT_PX + (t->each_px >= ROOMY_PX ? TEXT_PX : 0), room = t->each_px - BELOW_PX - above;
+	const int bar = room < BAR_PX ? room : BAR_PX;
+	return (struct lane){t->tracks, track, bar_y1 - bar, bar_y1};
+}
+
+static const struct weft_os_thread *thread_of(const struct weft_os_tracks *tracks, uint32_t track)
+{
+	return &tracks->model->kernel->threads[tracks->tracks[track].thread];
+}
+
+/* ---- What it did ---- */
+
+/* Columns that look alike: all of one state, or so much of each. */
+struct stretch {
+	int x0, x1;
+	int state; /* enum weft_os_state; WEFT_OS_STATES: of several */
+	int high[WEFT_OS_STATES];
+};
+
+static void put(struct weft__frame *f, enum weft_paint paint, int alpha, int x0, int y0, int x1, int y1)
+{
+	weft__rect(f, weft__ink(WEFT_LAYER_METRIC, paint, alpha), x0, y0, x1, y1);
+}
+
+void weft__hatch(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int x1, int y1)
+{
+	weft__rect(f, ink, x0, y0, x1, y0 + 1);
+	weft__rect(f, ink, x0, y1 - 1, x1, y1);
+	x0 = x0 > 0 ? x0 : 0;
+	x1 = x1 < f->width ? x1 : f->width;
+	for (int x = x0 / HATCH_PX * HATCH_PX; x < x1; x += HATCH_PX)
+		weft__rect(f, ink, x > x0 ? x : x0, y0 + 1, x + HATCH_PX / 2 < x1 ? x + HATCH_PX / 2 : x1, y1 - 1);
+}
+
+static void hollow(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int x1, int y1)
+{
+	weft__rect(f, ink, x0, y0, x1, y0 + 1);
+	weft__rect(f, ink, x0, y1 - 1, x1, y1);
+	weft__rect(f, ink, x0, y0 + 1, x0 + 1, y1 - 1);
+	if (x1 - x0 > 1)
+		weft__rect(f, ink, x1 - 1, y0 + 1, x1, y1 - 1);
+}
+
+static size_t name_stretch(const struct lane *l, const struct stretch *s, int64_t time_ns, char text[80])
+{
+	const struct weft_kernel *k = l->tracks->model->kernel;
+	const struct weft_off *off = weft_os_off_at(l->tracks, l->track, time_ns);
+	struct weft_str name = {"", 0};
+	if (!off || s->state == WEFT_OS_RUNS)
+		return 0;
+	if (s->state == WEFT_OS_READY) {
+		name = (struct weft_str){"ready", 5};
+	} else if (s->state == WEFT_OS_PREEMPTED) {
+		const uint32_t by = off->by == WEFT_NO_TID ? WEFT_NONE : weft_kernel_thread(k, off->by);
+		name = by == WEFT_NONE ? (struct weft_str){"preempted", 9} : k->threads[by].name;
+	} else {
+		const char *call = weft_kernel_call_name(off->call);
+		call = call ? call : s->state == WEFT_OS_DISK ? "disk" : "";
+		name = (struct weft_str){call, (uint32_t)strlen(call)};
+	}
+	return weft__text_clean(text, 76, name.ptr, name.len);
+}
+
+static void write_name(struct weft__frame *f, const struct lane *l, const struct stretch *s)
+{
+	char text[80];
+	double width;
+	const int x0 = s->x0 > 0 ? s->x0 : 0, x1 = s->x1 < f->width ? s->x1 : f->width;
+	if (x1 - x0 < NAME_PX)
+		return;
+	const size_t len = name_stretch(l, s, weft_view_time(f->view, (x0 + x1) / 2.0), text);
+	width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
+	const double x = weft__floor((x0 + x1 - width) / 2);
+	const bool is_thin = s->state == WEFT_OS_BLOCKED || s->state == WEFT_OS_DISK;
+	const int y = is_thin ? l->bar_y1 - 4 : (l->bar_y0 + l->bar_y1) / 2 + 4;
+	if (len == 0 || width > x1 - x0 - 8 || !weft__text_put(f, WEFT_PAINT_LABEL, x, y, (struct weft__writing){WEFT_FONT_SMALL, text, len, width}))
+		return;
+	if (!is_thin)
+		weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 255), (int)x - 3, l->bar_y0 + 1,
+		    (int)(x + width) + 4, l->bar_y1 - 1);
+}
+
+static void draw_stretch(struct weft__frame *f, const struct lane *l, const struct stretch *s)
+{
+	static const struct {
+		enum weft_paint paint;
+		int alpha;
+	} inks[] = {[WEFT_OS_RUNS] = {WEFT_PAINT_TIME_RUNNING, 255},
+	    [WEFT_OS_PREEMPTED] = {WEFT_PAINT_TIME_READY, 255},
+	    [WEFT_OS_READY] = {WEFT_PAINT_TIME_READY, 144},
+	    [WEFT_OS_DISK] = {WEFT_PAINT_TIME_WAITING, 200},
+	    [WEFT_OS_BLOCKED] = {WEFT_PAINT_AXIS_TEXT, 0}};
+	if (s->x1 <= s->x0)
+		return;
+	const struct weft__ink ready = weft__ink(WEFT_LAYER_METRIC, WEFT_PAINT_TIME_READY, 255);
+	switch (s->state) {
+	case WEFT_OS_RUNS: put(f, WEFT_PAINT_TIME_RUNNING, 255, s->x0, l->bar_y0, s->x1, l->bar_y1); break;
+	case WEFT_OS_PREEMPTED: weft__hatch(f, ready, s->x0, l->bar_y0, s->x1, l->bar_y1); break;
+	case WEFT_OS_READY: hollow(f, ready, s->x0, l->bar_y0, s->x1, l->bar_y1); break;
+	case WEFT_OS_DISK: put(f, WEFT_PAINT_TIME_WAITING, 255, s->x0, l->bar_y1 - 3, s->x1, l->bar_y1); break;
+	case WEFT_OS_BLOCKED: put(f, WEFT_PAINT_AXIS_TEXT, 255, s->x0, l->bar_y1 - 1, s->x1, l->bar_y1); break;
+	default:
+		for (int state = 0, y = l->bar_y1; state < WEFT_OS_BLOCKED; y -= s->high[state++])
+			put(f, inks[state].paint, inks[state].alpha, s->x0, y - s->high[state], s->x1, y);
+	}
+	if (s->state != WEFT_OS_STATES)
+		write_name(f, l, s);
+}
+
+/* How high each state is in a column; `left` has what rounding left of the columns before. */
+static void fill(struct stretch *s, const int64_t ns[WEFT_OS_STATES], int64_t all_ns, int bar, double left[WEFT_OS_STATES])
+{
+	int room = bar;
+	for (int state = 0; state < WEFT_OS_BLOCKED; state++) {
+		double exact = (double)ns[state] * bar / (double)all_ns + left[state];
+		int high = weft__floor(exact + 0.5);
+		high = high < 0 ? 0 : high > room ? room : high;
+		left[state] = exact - high;
+		s->high[state] = high;
+		room -= high;
+	}
+}
+
+static bool is_alike(const struct stretch *a, const struct stretch *b)
+{
+	return a->x1 == b->x0 && a->state == b->state &&
+	       (a->state != WEFT_OS_STATES || memcmp(a->high, b->high, sizeof a->high) == 0);
+}
+
+/* Columns are a pixel wide, or wider where there would be too many marks. */
+static int column_of(struct weft__frame *f, const struct weft__threads *t)
+{
+	const struct weft_kernel *k = f->model->kernel;
+	size_t seen = 0;
+	for (uint32_t i = 0; i < t->count; i++) {
+		const struct weft_os_thread *thread = thread_of(t->tracks, i);
+		const size_t first = WEFT_FIRST(n, thread->offs, thread[1].offs, k->offs[n].end_ns > f->from_ns);
+		seen += WEFT_FIRST(n, first, thread[1].offs, k->offs[n].start_ns > f->to_ns) - first;
+	}
+	const int least = 2 * f->width * (int)t->count / MARKS + 1;
+	return seen > MARKS / 2 && least > 1 ? least : 1;
+}
+
+static void draw_track(struct weft__frame *f, const struct lane *l, const int64_t *times_ns, int column)
+{
+	struct stretch now = {0};
+	double left[WEFT_OS_STATES] = {0};
+	int64_t before[WEFT_OS_STATES], until[WEFT_OS_STATES];
+	size_t near = 0;
+	weft_os_until(l->tracks, l->track, times_ns[0], &near, before);
+	for (int x = 0, c = 1; x < f->width; x += column, c++) {
+		struct stretch here = {.x0 = x, .x1 = x + column < f->width ? x + column : f->width, .state = WEFT_OS_STATES};
+		int64_t ns[WEFT_OS_STATES], all_ns = 0;
+		weft_os_until(l->tracks, l->track, times_ns[c], &near, until);
+		for (int s = 0; s < WEFT_OS_STATES; s++) {
+			ns[s] = until[s] - before[s];
+			all_ns += ns[s];
+		}
+		memcpy(before, until, sizeof before);
+		if (all_ns <= 0) /* nothing is known */
+			continue;
+		for (int s = 0; s < WEFT_OS_STATES; s++)
+			here.state = ns[s] == all_ns ? s : here.state;
+		if (here.state == WEFT_OS_STATES)
+			fill(&here, ns, all_ns, l->bar_y1 - l->bar_y0, left);
+		if (is_alike(&now, &here)) {
+			now.x1 = here.x1;
+			continue;
+		}
+		draw_stretch(f, l, &now);
+		now = here;
+	}
+	draw_stretch(f, l, &now);
+}
+
+bool weft__draw_run(struct weft__frame *f, uint16_t stream, int x0, int x1, int y0, int y1)
+{
+	const uint32_t track = f->tracks ? f->tracks->of_stream[stream] : WEFT_NONE;
+	int64_t before[WEFT_OS_STATES], until[WEFT_OS_STATES];
+	enum { UNKNOWN, ON, WAITING, BLOCKED } now = UNKNOWN;
+	size_t near = 0;
+	double left = 0;
+	if (track == WEFT_NONE || x1 - x0 < RUN_PX)
+		return false;
+	x0 = x0 > 0 ? x0 : 0;
+	x1 = x1 < f->width ? x1 : f->width;
+	int since = x0;
+	weft_os_until(f->tracks, track, weft_view_time(f->view, x0), &near, before);
+	for (int x = x0; x <= x1; x++) {
+		int here = UNKNOWN;
+		weft_os_until(f->tracks, track, weft_view_time(f->view, x + 1), &near, until);
+		int64_t on_ns = until[WEFT_OS_RUNS] - before[WEFT_OS_RUNS],
+			blocked_ns = until[WEFT_OS_BLOCKED] - before[WEFT_OS_BLOCKED] + until[WEFT_OS_DISK] - before[WEFT_OS_DISK],
+			waiting_ns =
+			    until[WEFT_OS_READY] - before[WEFT_OS_READY] + until[WEFT_OS_PREEMPTED] - before[WEFT_OS_PREEMPTED],
+			all_ns = on_ns + blocked_ns + waiting_ns;
+		memcpy(before, until, sizeof before);
+		if (x < x1 && all_ns > 0) {
+			left += (double)on_ns / (double)all_ns;
+			here = left >= 0.5 ? ON : waiting_ns >= blocked_ns ? WAITING : BLOCKED;
+			left -= here == ON;
+		} else if (x < x1) {
+			here = ON;
+		}
+		if (here == (int)now)
+			continue;
+		const struct weft__ink ink = weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, 255);
+		if (now == ON)
+			weft__rect(f, ink, since, y0, x, y1);
+		else if (now == WAITING)
+			weft__hatch(f, ink, since, y0, x, y1);
+		else if (now == BLOCKED)
+			hollow(f, ink, since, y0, x, y1);
+		now = here;
+		since = x;
+	}
+	return true;
+}
+
+/* A tick for each column in which it touched a page that was not there. */
+static void draw_faults(struct weft__frame *f, const struct lane *l)
+{
+	const int64_t *faults_ns = f->model->kernel->faults_ns;
+	const struct weft_os_thread *thread = thread_of(l->tracks, l->track);
+	int since = 0, until = 0;
+	size_t i = WEFT_FIRST(n, thread->faults, thread[1].faults, faults_ns[n] >= f->from_ns);
+	while (i < thread[1].faults && faults_ns[i] <= f->to_ns) {
+		const int x = weft__floor(weft_view_x(f->view, faults_ns[i]));
+		if (x > until) {
+			put(f, WEFT_PAINT_TIME_WAITING, 255, since, l->bar_y0 - FAULT_PX, until, l->bar_y0 - 1);
+			since = x;
+		}
+		until = x + 1;
+		const int64_t next_ns = weft_view_time(f->view, x + 1);
+		i = WEFT_FIRST_NEAR(n, i + 1, thread[1].faults, faults_ns[n] >= next_ns);
+	}
+	put(f, WEFT_PAINT_TIME_WAITING, 255, since, l->bar_y0 - FAULT_PX, until, l->bar_y0 - 1);
+}
+
+/* ---- Who woke whom ---- */
+
+bool weft__draw_wake(struct weft__frame *f, const struct weft__threads *t, uint32_t track, const struct weft_off *off)
+{
+	const uint32_t waker = off->woken_by == WEFT_NO_TID ? WEFT_NONE : weft_os_track_of(t->tracks, off->woken_by);
+	if (waker == WEFT_NONE || off->ready_ns >= off->end_ns || off->ready_ns < f->from_ns || off->ready_ns > f->to_ns)
+		return false;
+	const struct lane to = lane_of(t, track), from = lane_of(t, waker);
+	const uint32_t promise = weft_os_ran_at(t->tracks, waker, off->ready_ns);
+	const uint32_t row = promise == WEFT_NONE ? WEFT_NONE : f->layout->rows[promise];
+	const struct weft__ink ink = weft__ink(WEFT_LAYER_ARROW, WEFT_PAINT_TIME_READY, 255);
+	const double x = weft__floor(weft_view_x(f->view, off->ready_ns)) + 0.5;
+	double y0;
+	if (row != WEFT_NONE && weft_view_is_shown(f->view, row))
+		y0 = weft__row_y(f, row);
+	else if (waker < t->count && waker != track)
+		y0 = waker < track ? from.bar_y1 : from.bar_y0;
+	else
+		return false;
+	const double tip = y0 < to.bar_y0 ? to.bar_y0 : to.bar_y1, base = tip + (y0 < tip ? -7 : 7);
+	weft__segment(f, ink, x, y0, x, base, 1.5);
+	weft__triangle(f, ink, x, tip, x, base, 4);
+	weft__cross_put(f, x, y0, x, tip);
+	return true;
+}
+
+/* All of them, or none where they are many. */
+static void draw_wakes(struct weft__frame *f, const struct weft__threads *t)
+{
+	const struct weft_kernel *k = f->model->kernel;
+	const struct weft_off *found[MOST_WAKES];
+	uint32_t tracks[MOST_WAKES];
+	size_t count = 0, seen = 0;
+	for (uint32_t i = 0; i < t->count; i++) {
+		const struct weft_os_thread *thread = thread_of(t->tracks, i);
+		size_t n = WEFT_FIRST(o, thread->offs, thread[1].offs, k->offs[o].end_ns > f->from_ns);
+		for (; n < thread[1].offs && k->offs[n].start_ns <= f->to_ns; n++) {
+			const uint32_t by = k->offs[n].woken_by;
+			if (++seen > MOST_OFFS)
+				return;
+			if (by == WEFT_NO_TID || by == thread->tid || weft_os_track_of(t->tracks, by) == WEFT_NONE)
+				continue;
+			if (count == MOST_WAKES)
+				return;
+			tracks[count] = i;
+			found[count++] = &k->offs[n];
+		}
+	}
+	for (size_t i = 0; i < count; i++)
+		weft__draw_wake(f, t, tracks[i], found[i]);
+}
+
+/* ---- Its name ---- */
+
+size_t weft__thread_name(const struct weft_os_tracks *tracks, uint32_t track, char *buf, size_t size)
+{
+	char text[80];
+	const struct weft_os_thread *thread = thread_of(tracks, track);
+	weft__text_clean(text, sizeof text - 4, thread->name.ptr, thread->name.len);
+	const int len = thread->name.len > 0 ? snprintf(buf, size, "%s %" PRIu32, text, thread->tid)
+					     : snprintf(buf, size, "OS thread %" PRIu32, thread->tid);
+	return (size_t)len < size ? (size_t)len : size - 1;
+}
+
+static void write_thread(struct weft__frame *f, const struct weft__threads *t, const struct lane *l)
+{
+	char text[160];
+	double width;
+	size_t len = weft__thread_name(t->tracks, l->track, text, 100);
+	if (l->track + 1 == t->count && t->count < t->tracks->count)
+		len += (size_t)snprintf(
+		    text + len, sizeof text - len, ", and %zu more OS threads that have no room", t->tracks->count - t->count);
+	if (!t->tracks->model->kernel->info.is_whole && l->track == 0)
+		len += (size_t)snprintf(text + len, sizeof text - len, " (what the kernel said is not all here)");
+	const bool is_above = t->each_px >= ROOMY_PX;
+	const int y = is_above ? l->bar_y0 - FAULT_PX : l->bar_y1 - 2;
+	len = weft__text_fit(f, WEFT_FONT_SMALL, text, len, sizeof text, f->width / 2.0, &width);
+	if (len == 0 || !weft__text_put(f, WEFT_PAINT_BAND_TEXT, 8, y, (struct weft__writing){WEFT_FONT_SMALL, text, len, width}))
+		return;
+	if (!is_above)
+		weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 224), 4, y - 10, (int)width + 12, y + 2);
+}
+
+struct weft__threads weft__threads_in(const struct weft__frame *f)
+{
+	const int bottom = f->height - (f->options.no_axis ? WEFT__BELOW_PX : WEFT__AXIS_PX);
+	struct weft__threads t = weft__threads_of(f->model, &f->options, weft__lanes_room_px(f->model, &f->options, f->view->height_px));
+	if (t.count * (size_t)t.each_px > f->view->lanes_px)
+		t.count = 0;
+	t.y0 = bottom - (int)f->view->lanes_px;
+	return t;
+}
+
+void weft__draw_threads(struct weft__frame *f)
+{
+	const struct weft__threads t = weft__threads_in(f);
+	if (t.count == 0)
+		return;
+	const int column = column_of(f, &t);
+	f->s->thread_times.count = 0;
+	if (!weft_vec_reserve(&f->s->thread_times, (size_t)(f->width / column) + 3)) {
+		f->failed = true;
+		return;
+	}
+	int64_t *times_ns = f->s->thread_times.items;
+	for (int x = 0, c = 0; x < f->width + column; x += column)
+		times_ns[c++] = weft_view_time(f->view, x);
+	weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, t.y0, f->width, t.y0 + 1);
+	for (uint32_t i = 0; i < t.count; i++) {
+		const struct lane l = lane_of(&t, i);
+		write_thread(f, &t, &l);
+		draw_track(f, &l, times_ns, column);
+		draw_faults(f, &l);
+	}
+	draw_wakes(f, &t);
+}
+
+uint32_t weft_draw_thread_at(const struct weft_view *view, const struct weft_draw_options *options, double y_px)
+{
+	const struct weft__frame f = {
+	    .view = view, .model = view->model, .options = *options, .height = weft__floor(view->height_px)};
+	const struct weft__threads t = weft__threads_in(&f);
+	const double lane = t.count > 0 ? (y_px - t.y0) / t.each_px : -1;
+	return lane >= 0 && lane < (double)t.count ? (uint32_t)lane : WEFT_NONE;
+}
