@@ -8,7 +8,7 @@
 #include "bench/bench.h"
 #include "viewer/viewer.h"
 
-enum { TIMES = 4, HEIGHTS = 5, PLACES = TIMES * HEIGHTS, ZOOMS = 12, TRIES = 3, FOCI = 7, OVER_AND_OVER = 20 };
+enum { TIMES = 4, HEIGHTS = 5, PLACES = TIMES * HEIGHTS, ZOOMS = 12, TRIES = 3, FOCI = 7, OVER_AND_OVER = 200 };
 
 static const char *const states[] = {"whole", "itself", "hand", "alone"};
 enum { WHOLE, ITSELF, HAND, ALONE, STATES };
