@@ -1,9 +1,11 @@
-/* clients.c [leak|stuck|starved|chat|exit|pool|hand-over]: a server's connections, recorded by hand as docs/recording.md says.
+/* clients.c [leak|stuck|starved|slowly|chat|exit|pool|hand-over]: a server's connections, recorded by hand as docs/recording.md
+ * says.
  *
  * leak: no connection is ever closed.  stuck: one page of forty never comes.  starved: the answer of one request is there, but
- * thirty others are served before it.  chat: none is closed either, but all of them go on talking.  exit: the program ends while
- * a short timer is under way.  pool: work of 60 ms on another OS thread, while the loop has nothing to do.  hand-over: another
- * OS thread answers requests.  The last five are healthy.  SPDX-License-Identifier: ISC */
+ * thirty others are served before it.  slowly: what comes is taken away one at a time, which is too slow.  chat: none is closed
+ * either, but all of them go on talking.  exit: the program ends while a short timer is under way.  pool: work of 60 ms on
+ * another OS thread, while the loop has nothing to do.  hand-over: another OS thread answers requests.  The last five are
+ * healthy.  SPDX-License-Identifier: ISC */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -121,6 +123,18 @@ static void fetch_pages(void)
 	sleep_us(50000);
 }
 
+static void take_slowly(void)
+{
+	enum { COME = 160, TAKEN_EVERY = 16 };
+	static struct weft_record_text waiting = WEFT_COUNTER("waiting");
+	for (int i = 0; i < COME; i++) {
+		weft_counter_add(WEFT_SYSTEM_ID, &waiting, 1);
+		if (i % TAKEN_EVERY == TAKEN_EVERY - 1)
+			weft_counter_add(WEFT_SYSTEM_ID, &waiting, -1);
+		sleep_us(300);
+	}
+}
+
 static void starve(void)
 {
 	enum { OTHERS = 30 };
@@ -154,6 +168,8 @@ int main(int argc, char **argv)
 		fetch_pages();
 	if (!strcmp(fault, "starved"))
 		starve();
+	if (!strcmp(fault, "slowly"))
+		take_slowly();
 	if (!strcmp(fault, "hand-over"))
 		hand_over();
 	if (!strcmp(fault, "pool"))

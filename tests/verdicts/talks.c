@@ -6,6 +6,7 @@
  *   file     one question waits for a FIFO that nobody opens
  *   kept     all is answered, and the clients keep their connections
  *   pool     four computations hold the pool for 300 ms; eight short ones, each with a file, come behind them
+ *   locked   the same, but three of the four only wait for a lock that the first has
  *   late     the seventh answer of each client takes half a second, and one takes 1.5 s
  *
  * What runs on after that ends after 2.5 s.  SPDX-License-Identifier: ISC */
@@ -31,6 +32,7 @@ struct connection {
 
 static uv_loop_t *loop;
 static uv_tcp_t listener;
+static uv_mutex_t report;
 static uv_timer_t clock_tick, end;
 static int clients_left = CLIENTS;
 static const char *fault = "";
@@ -74,6 +76,13 @@ static void compute(uv_work_t *work)
 	usleep(*(unsigned *)work->data);
 }
 
+static void compute_alone(uv_work_t *work)
+{
+	uv_mutex_lock(&report);
+	usleep(*(unsigned *)work->data);
+	uv_mutex_unlock(&report);
+}
+
 static void computed(uv_work_t *work, int status)
 {
 	(void)status;
@@ -88,11 +97,12 @@ static void looked(uv_fs_t *stat)
 
 static void fill_pool(void)
 {
-	static unsigned long_us = 300000, short_us = 5000;
+	static unsigned long_us = 300000, short_us = 5000, none_us;
+	uv_mutex_init(&report);
 	for (int i = 0; i < 12; i++) {
 		uv_work_t *work = malloc(sizeof *work);
-		work->data = i < 4 ? &long_us : &short_us;
-		uv_queue_work(loop, work, compute, computed);
+		work->data = i >= 4 ? &short_us : i > 0 && is("locked") ? &none_us : &long_us;
+		uv_queue_work(loop, work, i < 4 && is("locked") ? compute_alone : compute, computed);
 		if (i >= 4)
 			uv_fs_stat(loop, malloc(sizeof(uv_fs_t)), ".", looked);
 	}
@@ -118,7 +128,7 @@ static void on_question(uv_stream_t *stream, ssize_t length, const uv_buf_t *buf
 		return;
 	}
 	bool is_special = ++c->count == 7;
-	if (is_special && c->number == 2 && is("pool"))
+	if (is_special && c->number == 2 && (is("pool") || is("locked")))
 		fill_pool();
 	if (is_special && c->number == 2 && (is("silent") || is("left")))
 		return;

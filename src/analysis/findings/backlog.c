@@ -1,7 +1,8 @@
 /* backlog.c: more came than was done, until the end: seen in a counter of what waits, or in promises that are pending.
  *
  * A counter that is never taken from is a total, and one that rises while nearly all of what came has gone is a load that grows:
- * neither is a backlog.  SPDX-License-Identifier: ISC */
+ * neither is a backlog.  One that little is taken from, again and again, may be a store or a queue.  SPDX-License-Identifier: ISC
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,12 +12,12 @@
 enum {
 	QUARTERS = 4,
 	LEAST_CHANGES = 64,
-	LEAST_LEFT_CHANGES = 24,  /* of a counter that tells what it is, where a ring has forgotten those before */
-	LEFT_PART = 4,            /* at least this part of what came is left */
-	TAKEN_PART = 8,           /* and at least this part of it was taken */
-	LEAST_PEAK = 2,           /* so many leaks it grew to, if it fell back */
-	LEAST_TAKEN_OF_PEAK = 64, /* and somebody took from it meanwhile */
-	MOST_HEAPS = 16           /* sorts of promises that are looked at closely, each in time linear in the trace */
+	LEAST_LEFT_CHANGES = 24, /* of a counter that tells what it is, where a ring has forgotten those before */
+	LEFT_PART = 4,           /* at least this part of what came is left */
+	TAKEN_PART = 8,          /* and at least this part of it was taken */
+	LEAST_PEAK = 2,          /* so many leaks it grew to, if it fell back */
+	LITTLE_PART = 64,        /* and somebody took at least this part of what came meanwhile */
+	MOST_HEAPS = 16          /* sorts of promises that are looked at closely, each in time linear in the trace */
 };
 
 struct flow {
@@ -44,8 +45,11 @@ static size_t least_changes(const struct weft_counter *c, int64_t from_ns)
 	return from_ns > 0 && c->is_absolute ? LEAST_LEFT_CHANGES : LEAST_CHANGES;
 }
 
-/* From `from_ns` on all of its changes are known. */
-static bool is_backlog(const struct weft__finder *f, const struct weft_counter *c, const struct flow *flow, int64_t from_ns)
+/* It only ever grew, and at least one in `taken_part` of what came was taken away.  From `from_ns` on all of its changes are
+ * known.
+ */
+static bool only_grew(
+    const struct weft__finder *f, const struct weft_counter *c, const struct flow *flow, int64_t from_ns, uint64_t taken_part)
 {
 	int64_t end = c->samples[c->count - 1].value;
 	if (c->count < least_changes(c, from_ns) || end < (int64_t)f->options.leak_count || end < flow->most / 4 * 3)
@@ -54,8 +58,25 @@ static bool is_backlog(const struct weft__finder *f, const struct weft_counter *
 		if (flow->low[q] <= flow->low[q - 1])
 			return false;
 	const int64_t base = from_ns > 0 && c->is_absolute ? flow->low[0] : 0;
-	return (uint64_t)(end - base) >= flow->came / LEFT_PART && flow->went >= flow->came / TAKEN_PART &&
+	return (uint64_t)(end - base) >= flow->came / LEFT_PART && flow->went >= flow->came / taken_part &&
 	       c->samples[c->count - 1].time_ns - c->samples[0].time_ns >= (f->model->end_ns - from_ns) / QUARTERS;
+}
+
+static bool is_backlog(const struct weft__finder *f, const struct weft_counter *c, const struct flow *flow, int64_t from_ns)
+{
+	return only_grew(f, c, flow, from_ns, TAKEN_PART);
+}
+
+/* Something was taken away in each quarter of its time: somebody does so all the time, too slowly. */
+static bool is_taken_from(const struct weft_counter *c)
+{
+	const int64_t start_ns = c->samples[0].time_ns, span_ns = c->samples[c->count - 1].time_ns - start_ns;
+	unsigned seen = 0;
+	for (size_t i = 0; i < c->count; i++) {
+		const int64_t quarter = (c->samples[i].time_ns - start_ns) / (span_ns / QUARTERS + 1);
+		seen |= c->samples[i].delta < 0 ? 1u << quarter : 0;
+	}
+	return seen == (1u << QUARTERS) - 1;
 }
 
 /* It grew like one, up to its peak, but was taken down in the end: whoever ended the program waited for that. */
@@ -72,7 +93,7 @@ static bool is_drained(const struct weft__finder *f, const struct weft_counter *
 	for (int q = 1; q < QUARTERS; q++)
 		if (flow.low[q] <= flow.low[q - 1])
 			return false;
-	return (uint64_t)c->samples[peak].value >= flow.came / LEFT_PART && flow.went >= flow.came / LEAST_TAKEN_OF_PEAK &&
+	return (uint64_t)c->samples[peak].value >= flow.came / LEFT_PART && flow.went >= flow.came / LITTLE_PART &&
 	       c->samples[c->count - 1].time_ns - c->samples[peak].time_ns >= c->samples[peak].time_ns - c->samples[0].time_ns;
 }
 
@@ -138,13 +159,17 @@ static int64_t each_ns(const struct weft_counter *c, uint64_t count)
 	return (int64_t)((double)(c->samples[c->count - 1].time_ns - c->samples[0].time_ns) / (double)(count ? count : 1));
 }
 
-static void tell_backlog(struct weft__finder *f, const struct weft_counter *c, const struct flow *flow)
+static void tell_backlog(struct weft__finder *f, const struct weft_counter *c, const struct flow *flow, bool may_be_store)
 {
 	int64_t first_ns = c->samples[0].time_ns, last_ns = c->samples[c->count - 1].time_ns;
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_BACKLOG, WEFT_SYSTEM, first_ns, last_ns);
 	if (!finding)
 		return;
 	int64_t end = c->samples[c->count - 1].value;
+	if (may_be_store) {
+		finding->severity = WEFT_SEVERITY_INFORMATION;
+		weft__finding_doubt(f, "so little was taken away that it may be no queue, but a store that is meant to grow");
+	}
 	if (c->count < LEAST_CHANGES)
 		weft__finding_doubt(f, "the ring was overwritten: whether it always grew is not known");
 	finding->weight = (uint64_t)end;
@@ -320,9 +345,11 @@ void weft__find_backlog(struct weft__finder *f)
 		const struct weft_counter *c = is_left ? &known : &m->counters[i];
 		struct flow flow = measure(c);
 		if (c->count >= least && is_backlog(f, c, &flow, horizon_ns))
-			tell_backlog(f, c, &flow);
+			tell_backlog(f, c, &flow, false);
 		else if (c->count >= LEAST_CHANGES && is_drained(f, c))
 			tell_drained(f, c);
+		else if (horizon_ns <= 0 && only_grew(f, c, &flow, 0, LITTLE_PART) && is_taken_from(c))
+			tell_backlog(f, c, &flow, true);
 		free(known.samples);
 	}
 }

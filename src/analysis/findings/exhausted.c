@@ -1,4 +1,5 @@
-/* exhausted.c: computations held all OS threads of libuv's pool, and other requests that need one had to wait.
+/* exhausted.c: computations held all OS threads of libuv's pool, or waited there for a lock, and other requests that need one had
+ * to wait.
  *
  * A computation tells when it runs, so the pool has at least as many OS threads as ever ran one at the same time.  It has no more
  * if a computation waited meanwhile.  A file's request does not tell when it begins: it waited if it was under way while the pool
@@ -31,7 +32,9 @@ struct full {
 	uint32_t victim;               /* who waited the longest */
 	int64_t longest_ns, waited_ns; /* that one; all of them */
 	size_t victims;
-	int size; /* of the pool: so many computed */
+	uint32_t lock;   /* for which most of those that hold the pool wait; WEFT_NONE: they compute */
+	uint32_t locked; /* so many of them do */
+	int size;        /* of the pool: so many computed */
 	uint32_t part;
 	bool proved; /* a computation waited, too */
 };
@@ -128,6 +131,7 @@ static bool gather_stretches(struct pool *pool, size_t begin, size_t limit)
 		    .end_ns = end_ns,
 		    .holder = WEFT_NONE,
 		    .victim = WEFT_NONE,
+		    .lock = WEFT_NONE,
 		    .size = size,
 		    .part = s->part};
 	}
@@ -155,6 +159,37 @@ static bool is_of_batch(const struct weft__finder *f, uint32_t p, uint32_t holde
 	       !strcmp(weft_name_place(f->model, p, place), weft_name_place(f->model, holder, place_of_holder)) && *place;
 }
 
+/* A holder waits for a lock for half of the stretch or more: that is no computation. */
+static void find_lock(const struct weft__finder *f, struct full *full, uint32_t holder)
+{
+	const struct weft_model *m = f->model;
+	for (uint32_t i = f->ties.out_begin[holder]; i < f->ties.out_begin[holder + 1]; i++) {
+		const struct weft_link *link = &m->links[f->ties.out[i]];
+		if (link->kind != WEFT_LINK_AWAIT || !weft_kind_has(m->promises[link->to].kind, WEFT_TRAIT_LOCK))
+			continue;
+		const int64_t start_ns = link->time_ns > full->start_ns ? link->time_ns : full->start_ns;
+		const int64_t over_ns = weft_model_await_end(m, link), end_ns = over_ns < full->end_ns ? over_ns : full->end_ns;
+		if (end_ns - start_ns < (full->end_ns - full->start_ns) / 2)
+			continue;
+		full->lock = link->to;
+		full->locked++;
+		return;
+	}
+}
+
+/* Who has the lock at that time; WEFT_NONE: it is not known. */
+static uint32_t holder_of(const struct weft__finder *f, uint32_t lock, int64_t time_ns)
+{
+	const struct weft_model *m = f->model;
+	uint32_t who = WEFT_NONE;
+	for (uint32_t i = f->ties.out_begin[lock]; i < f->ties.out_begin[lock + 1]; i++) {
+		const struct weft_link *link = &m->links[f->ties.out[i]];
+		if (link->kind == WEFT_LINK_AWAIT && link->time_ns <= time_ns && weft_model_await_end(m, link) > time_ns)
+			who = link->to;
+	}
+	return who;
+}
+
 static void find_victims(struct pool *pool, struct full *full)
 {
 	struct weft__finder *f = pool->finder;
@@ -167,9 +202,11 @@ static void find_victims(struct pool *pool, struct full *full)
 		const bool has_worked = find_work(m, p, &work);
 		if (has_worked && work.start_ns < full->end_ns && work.end_ns > full->start_ns && full->holder == WEFT_NONE)
 			full->holder = p;
-		if (has_worked && work.start_ns <= full->start_ns && work.end_ns > full->start_ns &&
-		    full->holder_count < WEFT__LINES_KEPT)
-			full->holders[full->holder_count++] = p;
+		if (has_worked && work.start_ns <= full->start_ns && work.end_ns > full->start_ns) {
+			find_lock(f, full, p);
+			if (full->holder_count < WEFT__LINES_KEPT)
+				full->holders[full->holder_count++] = p;
+		}
 		if (!find_wait(m, p, &start_ns, &end_ns) || start_ns > full->end_ns || end_ns < full->start_ns)
 			continue;
 		int64_t in_ns =
@@ -188,6 +225,20 @@ static void find_victims(struct pool *pool, struct full *full)
 	}
 }
 
+static void tell_locked(struct weft__finder *f, struct weft_finding *finding, const struct full *full)
+{
+	const char *lock = weft__words_name(f, full->lock), *lock_at = weft__words_at(f, full->lock), *who = "";
+	const uint32_t by = holder_of(f, full->lock, (full->start_ns + full->end_ns) / 2);
+	if (by != WEFT_NONE)
+		who = weft__finding_text(f, ", which %s%s had", weft__words_name(f, by), weft__words_at(f, by));
+	finding->root = full->lock;
+	finding->title =
+	    weft__finding_text(f, "%s%s waited %s for an OS thread of the pool: of its %d, %" PRIu32 " waited for %s%s%s",
+		weft__words_name(f, full->victim), weft__words_at(f, full->victim), weft__words_span(f, full->longest_ns),
+		full->size, full->locked, lock, lock_at, who);
+	finding->next = weft__finding_text(f, "hold %s for a shorter time, or let no work of the pool wait for it", lock);
+}
+
 static void tell_exhausted(struct pool *pool, const struct full *full)
 {
 	struct weft__finder *f = pool->finder;
@@ -199,13 +250,17 @@ static void tell_exhausted(struct pool *pool, const struct full *full)
 	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p), *holder_at = weft__words_at(f, full->holder);
 	finding->root = full->holder;
 	finding->weight = (uint64_t)full->waited_ns;
-	finding->title =
-	    weft__finding_text(f, "%s%s waited %s for an OS thread of the pool: each of its %d was busy with a computation%s",
-		name, at, weft__words_span(f, full->longest_ns), full->size, holder_at);
-	finding->next = weft__finding_text(f,
-	    "cut the computations into smaller pieces, give them OS threads of their own, or give the pool more "
-	    "(UV_THREADPOOL_SIZE)%s",
-	    holder_at);
+	if (full->lock == WEFT_NONE) {
+		finding->title = weft__finding_text(f,
+		    "%s%s waited %s for an OS thread of the pool: each of its %d was busy with a computation%s", name, at,
+		    weft__words_span(f, full->longest_ns), full->size, holder_at);
+		finding->next = weft__finding_text(f,
+		    "cut the computations into smaller pieces, give them OS threads of their own, or give the pool more "
+		    "(UV_THREADPOOL_SIZE)%s",
+		    holder_at);
+	} else {
+		tell_locked(f, finding, full);
+	}
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, full->start_ns, full->holder,
 	    "each of the pool's %d OS threads is busy, one with %s%s", full->size, weft__words_name(f, full->holder), holder_at);
 	for (uint32_t i = 0; i < full->holder_count; i++)

@@ -170,6 +170,38 @@ static const char *locks_of(struct weft__finder *f, uint32_t p)
 	return text;
 }
 
+/* Others that wait in vain since before the root was created, for something of another sort: what nobody ends may be theirs to
+ * end.
+ */
+static void tell_older(struct weft__finder *f, struct weft_finding *finding)
+{
+	enum { OLDER_KEPT = 3 };
+	const struct weft_promise *promises = f->model->promises;
+	const uint32_t root = finding->root;
+	uint32_t sorts[OLDER_KEPT];
+	size_t told = 0;
+	for (size_t i = 0; i < f->waiting.pending.count && told < OLDER_KEPT; i++) {
+		const uint32_t p = f->waiting.pending.items[i], q = f->chains.root[p];
+		bool is_new = f->sorts.of[q] != f->sorts.of[root];
+		if (f->chains.next[p] != q || f->chains.verdict[q] != WEFT_VERDICT_NEVER_TRIED || f->told[q] ||
+		    promises[q].start_ns >= promises[root].start_ns || weft_kind_has(promises[q].kind, WEFT_TRAIT_ENDLESS) ||
+		    weft_kind_has(promises[p].kind, WEFT__TRAITS_LASTING))
+			continue;
+		for (size_t k = 0; k < told; k++)
+			is_new &= sorts[k] != f->sorts.of[q];
+		if (!is_new)
+			continue;
+		if (told == 0)
+			finding->next = weft__finding_text(f,
+			    "find out first who should resolve %s%s: whoever waits for it may be who should resolve %s",
+			    weft__words_name(f, q), weft__words_at(f, q), weft__words_name(f, root));
+		sorts[told++] = f->sorts.of[q];
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, promises[q].start_ns, q,
+		    "before that %s%s began to wait for %s%s, and nobody ever tried to resolve that either",
+		    weft__words_name(f, p), weft__words_at(f, p), weft__words_name(f, q), weft__words_at(f, q));
+	}
+}
+
 void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const char *what)
 {
 	uint32_t root = finding->root;
@@ -202,6 +234,7 @@ void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const
 		finding->next = weft__finding_text(
 		    f, "find the code that should resolve %s%s: it was never called, or its resolver was dropped", name, at);
 		tell_origin(f, root);
+		tell_older(f, finding);
 		if (f->model->promises[root].kind == WEFT_KIND_SEMAPHORE)
 			weft__worker_tell_tokens(f, root);
 		return;

@@ -19,7 +19,9 @@ struct race {
 	int64_t late_starts[OVERTAKEN]; /* the latest creations among those that ended, ascending; the first late_count of them */
 	uint32_t late_count;
 	uint32_t first, stuck; /* who is stuck, and how many are */
+	uint32_t later;        /* so many were not ended by the run that created them */
 	bool is_sure;          /* one was overtaken, by far */
+	bool is_dropped;       /* the first was: is_dropped() */
 };
 
 /* What alone can have such promises. */
@@ -49,6 +51,40 @@ static void add_late(struct race *race, int64_t start_ns)
 	race->late_starts[at] = start_ns;
 }
 
+/* When the run in which it was created was over; INT64_MAX: that is not known, or has not come. */
+static int64_t creation_over_ns(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	const uint32_t creator = m->promises[p].created_by;
+	const bool is_known = creator != WEFT_NONE && creator != WEFT_SYSTEM;
+	const uint32_t run = is_known ? weft_run_before(m, creator, m->promises[p].start_ns + 1) : WEFT_NONE;
+	return run == WEFT_NONE || m->runs[run].end_ns < m->promises[p].start_ns ? INT64_MAX : m->runs[run].end_ns;
+}
+
+/* Whoever created it ended it before doing anything else. */
+static bool was_ended_at_once(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	const int64_t over_ns = creation_over_ns(f, p);
+	for (uint32_t i = f->ties.in_begin[p]; over_ns != INT64_MAX && i < f->ties.in_begin[p + 1]; i++) {
+		const struct weft_link *link = &m->links[f->ties.in[i]];
+		if ((link->kind == WEFT_LINK_RESOLVE || link->kind == WEFT_LINK_SIGNAL) && link->time_ns <= over_ns &&
+		    link->from == m->promises[p].created_by)
+			return true;
+	}
+	return false;
+}
+
+/* Each other was ended at once by its creator; this one was not: it may be that nobody else knows it. */
+static bool is_dropped(const struct weft__finder *f, const struct race *race, uint32_t p)
+{
+	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[p]];
+	const int64_t over_ns = creation_over_ns(f, p);
+	return f->model->promises[p].kind == WEFT_KIND_TASK && race->later == 0 && f->chains.next[p] == WEFT_NONE &&
+	       sort->pending <= sort->ended / FEW_OTHERS && over_ns != INT64_MAX &&
+	       weft_model_until(f->model, p) - over_ns >= f->options.stall_ns && !was_ended_at_once(f, p);
+}
+
 /* The program came to its end, and one task, of a few, did not: that may be meant, but is worth knowing. */
 static bool is_left(const struct weft__finder *f, const struct weft__sort *sort, uint32_t p, int64_t age_ns)
 {
@@ -74,10 +110,14 @@ static bool is_stuck(const struct weft__finder *f, struct race *race, uint32_t p
 	const int64_t least_ns = f->options.stall_ns * (few ? STALLS_OLDER_THAN_FEW : 1);
 	const bool is_overtaken =
 	    race->late_count >= overtaken && race->late_starts[race->late_count - overtaken] > promise->start_ns;
-	if (promise->end != WEFT_END_PENDING || age_ns < least_ns)
+	if (promise->end != WEFT_END_PENDING)
 		return false;
-	const bool is_late = is_overtaken && age_ns / (few ? TIMES_OLDER_THAN_FEW : TIMES_OLDER) > sort->longest_ns;
-	if (!is_late && !is_left(f, sort, p, age_ns))
+	const bool dropped = is_dropped(f, race, p);
+	if (age_ns < least_ns && !dropped)
+		return false;
+	const bool is_late =
+	    age_ns >= least_ns && is_overtaken && age_ns / (few ? TIMES_OLDER_THAN_FEW : TIMES_OLDER) > sort->longest_ns;
+	if (!is_late && !dropped && !is_left(f, sort, p, age_ns))
 		return false;
 	/* What ends from outside, or at the end of its chain, may take as long as it likes; a request has an answer. */
 	bool outside = f->chains.verdict[p] == WEFT_VERDICT_OUTSIDE && !weft_kind_has(promise->kind, WEFT_TRAIT_REQUEST);
@@ -85,7 +125,20 @@ static bool is_stuck(const struct weft__finder *f, struct race *race, uint32_t p
 	    f->told[f->chains.root[p]])
 		return false;
 	race->is_sure |= is_late;
+	race->is_dropped |= race->stuck == 0 && dropped;
 	return true;
+}
+
+static void tell_dropped(struct weft__finder *f, struct weft_finding *finding, const struct race *race)
+{
+	const uint32_t p = race->first, creator = f->model->promises[p].created_by;
+	const char *at = weft__words_at(f, p), *by = weft__words_name(f, creator);
+	finding->title = weft__finding_text(f,
+	    "%s%s was left without an end by %s, which created it; each of %" PRIu32
+	    " others of its sort was ended by the callback that created it",
+	    weft__words_name(f, p), at, by, f->sorts.items.items[f->sorts.of[p]].ended);
+	finding->next = weft__finding_text(f, "look for a way through the code on which it gets no result%s", at);
+	weft__finding_doubt(f, "somebody else may end it later");
 }
 
 static void tell_stuck(struct weft__finder *f, const struct race *race)
@@ -100,19 +153,24 @@ static void tell_stuck(struct weft__finder *f, const struct race *race)
 	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p), *longest = weft__words_span(f, sort->longest_ns);
 	const char *age = weft__words_span(f, weft_model_until(m, p) - start_ns);
 	finding->root = root;
+	finding->next = weft__finding_text(f, "weft explain --promise=%" PRId64 " tells what it waits for", m->promises[p].id);
 	finding->verdict = f->chains.verdict[p];
 	if (!race->is_sure)
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 	finding->weight = race->stuck;
-	if (race->stuck == 1)
+	if (!race->is_sure && race->is_dropped)
+		tell_dropped(f, finding, race);
+	else if (race->stuck == 1)
 		finding->title = weft__finding_text(
 		    f, "%s%s has been pending for %s; no other of its sort took longer than %s", name, at, age, longest);
 	else
 		finding->title = weft__finding_text(f,
 		    "%s%s has been pending for %s, and so have %" PRIu32 " more; no other of their sort took longer than %s",
 		    name, at, age, race->stuck - 1, longest);
-	finding->next = weft__finding_text(f, "weft explain --promise=%" PRId64 " tells what it waits for", m->promises[p].id);
 	weft__words_creation(f, p);
+	if (!race->is_sure && race->is_dropped)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, creation_over_ns(f, p), m->promises[p].created_by,
+		    "%s stops; nobody ever tried to end %s", weft__words_name(f, m->promises[p].created_by), name);
 	if (!weft__lacks_nothing_of(f->lacks, m, p))
 		weft__finding_doubt(f, "the ring was overwritten: what others of its sort did before is not known");
 	/* One that tries again and again goes on. */
@@ -126,7 +184,7 @@ static void tell_stuck(struct weft__finder *f, const struct race *race)
 		    "%" PRIu32
 		    " other promises %s ended, the slowest after %s; at least %d of them were created later than this one",
 		    sort->ended, weft__words_sort(f, p), longest, sort->ended < ENOUGH_OTHERS ? FEW_OVERTAKEN : OVERTAKEN);
-	else
+	else if (!race->is_dropped)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 		    "%" PRIu32 " other promises %s ended, the slowest after %s; the program came to its end without this one",
 		    sort->ended, weft__words_sort(f, p), longest);
@@ -140,9 +198,11 @@ void weft__find_stuck(struct weft__finder *f)
 	if (!races)
 		return;
 	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
-		if (is_suspect(&sorts[f->sorts.of[p]]) && f->ties.ended_ns[p] != WEFT_NEVER &&
-		    !(m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN))
+		if (!is_suspect(&sorts[f->sorts.of[p]]) || f->ties.ended_ns[p] == WEFT_NEVER)
+			continue;
+		if (!(m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN))
 			add_late(&races[f->sorts.of[p]], m->promises[p].start_ns);
+		races[f->sorts.of[p]].later += !was_ended_at_once(f, p);
 	}
 	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
 		uint32_t p = f->waiting.pending.items[i];
