@@ -1,9 +1,12 @@
 /* convert.c: weft convert: the trace in another format.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "analysis/path.h"
 #include "cli.h"
 #include "export/export.h"
+#include "layout/layout.h"
 
 /* One note for all that the format has no place for. */
 static void tell_losses(const char *out, const char *format, const struct weft_losses *losses)
@@ -54,36 +57,125 @@ static int to_native(const struct cli_input *input, const char *out)
 	return exit;
 }
 
+/* ---- Perfetto ---- */
+
+/* The promises of a critical path as bits; `id` as the user typed it.  Returns as cli_open(). */
+static int find_path(uint64_t **out, const struct cli_input *input, const char *id)
+{
+	const struct weft_model *m = input->model;
+	uint32_t promise;
+	struct weft_path *path;
+	struct weft_error err;
+	int exit = cli_find_promise(input, id, &promise);
+	if (exit >= 0)
+		return exit;
+	if (weft_path_create(&path, m, promise, &err) < 0)
+		return err.status == WEFT_ENOTFOUND ? cli_fail("%s: promise %s has not come to its end", input->name, id)
+						    : cli_fail_error(&err);
+	uint64_t *bits = calloc(m->promise_count / 64 + 1, sizeof *bits);
+	for (size_t i = 0; bits && i < path->count; i++) {
+		const uint32_t of_step[] = {path->steps[i].promise, path->steps[i].behind, path->steps[i].holder};
+		for (size_t k = 0; k < sizeof of_step / sizeof *of_step; k++)
+			if (of_step[k] != WEFT_NONE)
+				bits[of_step[k] / 64] |= UINT64_C(1) << of_step[k] % 64;
+	}
+	weft_path_destroy(path);
+	*out = bits;
+	return bits ? -1 : cli_fail("out of memory");
+}
+
+static int write_perfetto(const struct cli_input *input, const char *out, enum weft_flows flows, const uint64_t *only)
+{
+	const struct weft_model *m = input->model;
+	struct weft_layout *layout = NULL;
+	struct weft_losses losses;
+	struct weft_perfetto_told told;
+	struct weft_error err;
+	struct cli_file file;
+	uint32_t *alone = malloc((m->promise_count + 1) * sizeof *alone); /* what folds has lines of its own there */
+	if (alone)
+		memset(alone, 0xff, (m->promise_count + 1) * sizeof *alone); /* WEFT_NONE */
+	int status = alone ? weft_layout_create_folded(&layout, m, NULL, NULL, alone, &err)
+			   : weft_error_set(&err, WEFT_ENOMEM, "out of memory");
+	free(alone);
+	if (status < 0)
+		return cli_fail_error(&err);
+	int exit = cli_file_begin(&file, out);
+	if (exit < 0) {
+		const struct weft_perfetto_rows rows = {
+		    layout->by_row, layout->row_begin[layout->row_count], layout->rows, layout->row_count};
+		cli_progress_begin("writing", file.name);
+		status = weft_export_perfetto(input->trace, m, &rows, flows, only, cli_file_write, &file, &losses, &told, &err);
+		cli_progress_end();
+		exit = cli_file_end(&file, status, &err);
+	}
+	if (exit == CLI_FINE) {
+		cli_note("%s: %" PRIu64 " slices, %" PRIu64 " arrows; a click reaches at most %" PRIu32 " slices", file.name,
+		    told.slices, told.arrows, told.largest);
+		tell_losses(file.name, "perfetto", &losses);
+	}
+	weft_layout_destroy(layout);
+	return exit;
+}
+
+static int to_perfetto(const struct cli_input *input, const char *out, const char *flows)
+{
+	static const char path[] = "path:";
+	uint64_t *only = NULL;
+	int exit = -1;
+	enum weft_flows which = WEFT_FLOWS_WAKEUPS;
+	if (flows && strcmp(flows, "none") == 0)
+		which = WEFT_FLOWS_NONE;
+	else if (flows && strcmp(flows, "all") == 0)
+		which = WEFT_FLOWS_ALL;
+	else if (flows && strncmp(flows, path, sizeof path - 1) == 0)
+		exit = find_path(&only, input, flows + sizeof path - 1);
+	if (exit < 0)
+		exit = write_perfetto(input, out, which, only);
+	free(only);
+	return exit;
+}
+
+static bool is_flows(const char *flows)
+{
+	return strcmp(flows, "wakeups") == 0 || strcmp(flows, "none") == 0 || strcmp(flows, "all") == 0 ||
+	       (strncmp(flows, "path:", 5) == 0 && flows[5]);
+}
+
 int cli_convert(struct cli_args *args)
 {
-	const char *out = NULL, *format = NULL;
+	const char *out = NULL, *format = NULL, *flows = NULL;
 	const struct cli_option options[] = {
-	    {"output", 'o', CLI_TEXT, &out, "OUT",
-		"writes here: mirage a file, or - for standard output; native a new directory"},
-	    {"to", 0, CLI_TEXT, &format, "mirage|native", "the format"},
+	    {"output", 'o', CLI_TEXT, &out, "OUT", "writes here: a file, or - for standard output; native a new directory"},
+	    {"to", 0, CLI_TEXT, &format, "mirage|native|perfetto", "the format; perfetto is for ui.perfetto.dev"},
+	    {"flows", 0, CLI_TEXT, &flows, "wakeups|path:ID|none|all",
+		"perfetto: which arrows; those of who is woken, unless told otherwise"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, 1);
 	if (exit >= 0)
 		return exit;
 	if (!format)
-		return cli_fail("convert: to which format?  --to=mirage or --to=native");
-	bool native = strcmp(format, "native") == 0;
-	if (!native && strcmp(format, "mirage") != 0)
-		return cli_fail("convert: --to=%s: the formats are mirage and native", format);
+		return cli_fail("convert: to which format?  --to=mirage, --to=native or --to=perfetto");
+	const bool native = strcmp(format, "native") == 0, perfetto = strcmp(format, "perfetto") == 0;
+	if (!native && !perfetto && strcmp(format, "mirage") != 0)
+		return cli_fail("convert: --to=%s: the formats are mirage, native and perfetto", format);
+	if (flows && !perfetto)
+		return cli_fail("convert: --flows is for --to=perfetto");
+	if (flows && !is_flows(flows))
+		return cli_fail("convert: --flows=%s: it is wakeups, path:ID, none or all", flows);
 	if (!out)
 		return cli_fail("convert: where to?  -o OUT");
 	if (native && strcmp(out, "-") == 0)
 		return cli_fail("convert: a native trace is a directory, and cannot go to standard output: -o OUT");
 
 	struct cli_input input;
-	exit = cli_open(&input, args->argv[0]);
+	exit = perfetto ? cli_open_model(&input, args->argv[0], CLI_KEEP_BINDS) : cli_open(&input, args->argv[0]);
+	if (exit < 0 && !perfetto)
+		exit = cli_check_events(&input);
 	if (exit >= 0)
 		return exit;
-	exit = cli_check_events(&input);
-	if (exit >= 0)
-		return exit;
-	exit = native ? to_native(&input, out) : to_mirage(&input, out);
+	exit = native ? to_native(&input, out) : perfetto ? to_perfetto(&input, out, flows) : to_mirage(&input, out);
 	cli_close(&input);
 	return exit;
 }

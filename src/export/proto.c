@@ -1,0 +1,58 @@
+/* proto.c: see proto.h.  SPDX-License-Identifier: ISC */
+#include "export/proto.h"
+
+#include <string.h>
+
+enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, MOST_VARINT = 10 };
+
+static bool make_room(struct weft__proto *m, size_t bytes)
+{
+	m->no_memory |= !weft_vec_reserve(&m->bytes, bytes);
+	return !m->no_memory;
+}
+
+static void put_varint(struct weft__proto *m, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		m->bytes.items[m->bytes.count++] = (unsigned char)(value | 0x80);
+	m->bytes.items[m->bytes.count++] = (unsigned char)value;
+}
+
+void weft__proto_uint(struct weft__proto *m, unsigned field, uint64_t value)
+{
+	if (!make_room(m, 2 * MOST_VARINT))
+		return;
+	put_varint(m, field << 3 | VARINT);
+	put_varint(m, value);
+}
+
+void weft__proto_fixed64(struct weft__proto *m, unsigned field, uint64_t value)
+{
+	if (!make_room(m, MOST_VARINT + 8))
+		return;
+	put_varint(m, field << 3 | FIXED64);
+	for (int i = 0; i < 8; i++)
+		m->bytes.items[m->bytes.count++] = (unsigned char)(value >> 8 * i);
+}
+
+void weft__proto_bytes(struct weft__proto *m, unsigned field, const void *bytes, size_t size)
+{
+	if (!make_room(m, 2 * MOST_VARINT + size))
+		return;
+	put_varint(m, field << 3 | LENGTH);
+	put_varint(m, size);
+	if (size)
+		memcpy(m->bytes.items + m->bytes.count, bytes, size);
+	m->bytes.count += size;
+}
+
+void weft__proto_text(struct weft__proto *m, unsigned field, const char *text)
+{
+	weft__proto_bytes(m, field, text, strlen(text));
+}
+
+void weft__proto_message(struct weft__proto *m, unsigned field, const struct weft__proto *inner)
+{
+	m->no_memory |= inner->no_memory;
+	weft__proto_bytes(m, field, inner->bytes.items, inner->bytes.count);
+}
