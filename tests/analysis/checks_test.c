@@ -283,17 +283,19 @@ static void an_answer_is_due_after_twenty_times_as_long_as_the_slowest(void **st
 
 /* ---- Stuck ---- */
 
-/* One page of many is pending for 300 ms, for one thing or for one after the other. */
+/* One page of many is pending for 300 ms, for one thing, for one after the other, or for some that take twice as long each time.
+ */
 static void who_waits_for_what_is_new_is_not_surely_stuck(void **state)
 {
-	for (int goes_on = 0; goes_on < 2; goes_on++) {
+	for (int goes_on = 0; goes_on < 3; goes_on++) {
 		start_recording();
 		weft_id slow = 0, input = 0;
 		for (int i = 0; i < 60; i++) {
 			weft_id page = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
 			if (i == 10)
 				slow = page;
-			if (i == 10 || (i > 10 && goes_on)) {
+			bool is_new = goes_on == 2 ? i == 11 || i == 13 || i == 17 || i == 25 || i == 41 : i > 10 && goes_on;
+			if (i == 10 || is_new) {
 				weft_id next = weft_create(slow, WEFT_KIND_TASK, WEFT_SITE());
 				if (input)
 					weft_resolve(WEFT_SYSTEM_ID, input);
@@ -305,6 +307,37 @@ static void who_waits_for_what_is_new_is_not_surely_stuck(void **state)
 		}
 		explain(true);
 		assert_int_equal(assert_says(WEFT_FINDING_STUCK, slow, "pending for")->sure, !goes_on);
+		forget();
+	}
+}
+
+/* Of two who take one thing after the other, nothing comes for the first any more; or one who takes nothing else never gets it.
+ */
+static void who_takes_one_after_the_other_is_not_surely_stuck(void **state)
+{
+	for (int is_series = 0; is_series < 2; is_series++) {
+		start_recording();
+		weft_id first = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE()), idle = 0;
+		WEFT_LABEL(first, "connection 1");
+		for (int i = 0; i < 60; i++) {
+			weft_id who =
+			    i == 5 || (i < 5 && is_series) ? first : weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+			weft_id data = weft_create(who, WEFT_KIND_TASK, WEFT_SITE());
+			WEFT_LABEL(data, "take data");
+			weft_await(who, data);
+			sleep_for(6 * MS);
+			if (i == 5)
+				idle = data;
+			else {
+				weft_resolve(WEFT_SYSTEM_ID, data);
+				weft_read(who, data);
+				weft_run(WEFT_SYSTEM_ID);
+			}
+		}
+		explain(true);
+		const struct weft_finding *finding = assert_says(WEFT_FINDING_STUCK, idle, "pending for");
+		assert_int_equal(finding->sure, !is_series);
+		assert_int_equal(finding->severity, is_series ? WEFT_SEVERITY_INFORMATION : WEFT_SEVERITY_ALARM);
 		forget();
 	}
 }
@@ -578,6 +611,7 @@ int main(void)
 	    cmocka_unit_test(who_was_to_take_a_lock_had_no_processor_yet),
 	    cmocka_unit_test(an_answer_is_due_after_twenty_times_as_long_as_the_slowest),
 	    cmocka_unit_test(who_waits_for_what_is_new_is_not_surely_stuck),
+	    cmocka_unit_test(who_takes_one_after_the_other_is_not_surely_stuck),
 	    cmocka_unit_test(a_backlog_that_was_drained_is_an_information),
 	    cmocka_unit_test(what_a_ring_lost_of_one_side_is_no_backlog),
 	    cmocka_unit_test(who_reads_each_error_and_tries_again_is_found_without_its_beginning),

@@ -21,6 +21,7 @@ struct race {
 	uint32_t first, stuck; /* who is stuck, and how many are */
 	uint32_t later;        /* so many were not ended by the run that created them */
 	bool is_sure;          /* one was overtaken, by far */
+	bool is_next;          /* the first is the next of a series: is_next() */
 	bool is_dropped;       /* the first was: is_dropped() */
 };
 
@@ -85,13 +86,32 @@ static bool is_dropped(const struct weft__finder *f, const struct race *race, ui
 	       weft_model_until(f->model, p) - over_ns >= f->options.stall_ns && !was_ended_at_once(f, p);
 }
 
-/* The program came to its end, and one task, of a few, did not: that may be meant, but is worth knowing. */
-static bool is_left(const struct weft__finder *f, const struct weft__sort *sort, uint32_t p, int64_t age_ns)
+/* Whoever created it had got one like it before: it takes one thing after the other, and perhaps no more came. */
+static bool is_next(const struct weft__finder *f, uint32_t p)
 {
+	const struct weft_model *m = f->model;
+	const uint32_t creator = m->promises[p].created_by;
+	const bool is_known = m->promises[p].kind == WEFT_KIND_TASK && creator != WEFT_NONE && creator != WEFT_SYSTEM;
+	for (uint32_t i = is_known ? f->ties.out_begin[creator] : 0; is_known && i < f->ties.out_begin[creator + 1]; i++) {
+		const struct weft_link *link = &m->links[f->ties.out[i]];
+		if (link->time_ns > m->promises[p].start_ns)
+			break;
+		if (link->kind == WEFT_LINK_READ && f->sorts.of[link->to] == f->sorts.of[p])
+			return true;
+	}
+	return false;
+}
+
+/* The program came to its end, and one task, of a few, did not, though younger ones did: that may be meant, but is worth knowing.
+ */
+static bool is_left(const struct weft__finder *f, const struct race *race, uint32_t p, int64_t age_ns)
+{
+	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[p]];
 	const uint16_t kind = f->model->promises[p].kind;
-	return (kind == WEFT_KIND_TASK || kind == WEFT_KIND_WORK) && !weft__lacks_of(f->lacks, f->model, p)->cut &&
-	       sort->pending <= sort->ended / FEW_OTHERS && age_ns >= STALLS_OLDER_THAN_FEW * f->options.stall_ns &&
-	       age_ns / TIMES_OLDER_AT_END > sort->longest_ns;
+	return race->late_count > 0 && race->late_starts[race->late_count - 1] > f->model->promises[p].start_ns &&
+	       !is_next(f, p) && (kind == WEFT_KIND_TASK || kind == WEFT_KIND_WORK) &&
+	       !weft__lacks_of(f->lacks, f->model, p)->cut && sort->pending <= sort->ended / FEW_OTHERS &&
+	       age_ns >= STALLS_OLDER_THAN_FEW * f->options.stall_ns && age_ns / TIMES_OLDER_AT_END > sort->longest_ns;
 }
 
 /* Nothing that it did is missing; or a ring, which forgot that, tells since when it is pending. */
@@ -100,7 +120,8 @@ static bool is_known(const struct weft__finder *f, uint32_t p)
 	return weft__lacks_nothing_of(f->lacks, f->model, p) || weft__lacks_only_past_of(f->lacks, f->model, p);
 }
 
-static bool is_stuck(const struct weft__finder *f, struct race *race, uint32_t p)
+/* Counts it, if it is stuck. */
+static void look_at(const struct weft__finder *f, struct race *race, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
 	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[p]];
@@ -111,22 +132,26 @@ static bool is_stuck(const struct weft__finder *f, struct race *race, uint32_t p
 	const bool is_overtaken =
 	    race->late_count >= overtaken && race->late_starts[race->late_count - overtaken] > promise->start_ns;
 	if (promise->end != WEFT_END_PENDING)
-		return false;
+		return;
 	const bool dropped = is_dropped(f, race, p);
 	if (age_ns < least_ns && !dropped)
-		return false;
+		return;
 	const bool is_late =
 	    age_ns >= least_ns && is_overtaken && age_ns / (few ? TIMES_OLDER_THAN_FEW : TIMES_OLDER) > sort->longest_ns;
-	if (!is_late && !dropped && !is_left(f, sort, p, age_ns))
-		return false;
+	if (!is_late && !dropped && !is_left(f, race, p, age_ns))
+		return;
 	/* What ends from outside, or at the end of its chain, may take as long as it likes; a request has an answer. */
 	bool outside = f->chains.verdict[p] == WEFT_VERDICT_OUTSIDE && !weft_kind_has(promise->kind, WEFT_TRAIT_REQUEST);
 	if (outside || weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS | WEFT_TRAIT_OUTSIDE) || !is_known(f, p) ||
 	    f->told[f->chains.root[p]])
-		return false;
-	race->is_sure |= is_late;
-	race->is_dropped |= race->stuck == 0 && dropped;
-	return true;
+		return;
+	const bool next = is_late && is_next(f, p), is_sure = is_late && !next;
+	if (race->stuck++ == 0 || (is_sure && !race->is_sure)) {
+		race->first = p;
+		race->is_next = next;
+		race->is_dropped = dropped;
+	}
+	race->is_sure |= is_sure;
 }
 
 static void tell_dropped(struct weft__finder *f, struct weft_finding *finding, const struct race *race)
@@ -173,13 +198,15 @@ static void tell_stuck(struct weft__finder *f, const struct race *race)
 		    "%s stops; nobody ever tried to end %s", weft__words_name(f, m->promises[p].created_by), name);
 	if (!weft__lacks_nothing_of(f->lacks, m, p))
 		weft__finding_doubt(f, "the ring was overwritten: what others of its sort did before is not known");
-	/* One that tries again and again goes on. */
-	if (root != p && weft_model_until(m, p) - m->promises[root].start_ns < (weft_model_until(m, p) - start_ns) / TIMES_OLDER)
+	/* One that tries again and again goes on, also where it waits twice as long each time. */
+	if (root != p && weft_model_until(m, p) - m->promises[root].start_ns <= (weft_model_until(m, p) - start_ns) / 2)
 		weft__finding_doubt(f, "what it waits for in the end is new: it goes on, but takes longer than others");
 	if (root != p)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, m->promises[root].start_ns, root, "in the end it waits for %s%s",
 		    weft__words_name(f, root), weft__words_at(f, root));
-	if (race->is_sure)
+	if (!race->is_sure && race->is_next)
+		weft__finding_doubt(f, "who waits for it had got one like it before: perhaps no more were to come");
+	if (race->is_sure || race->is_next)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 		    "%" PRIu32
 		    " other promises %s ended, the slowest after %s; at least %d of them were created later than this one",
@@ -207,8 +234,8 @@ void weft__find_stuck(struct weft__finder *f)
 	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
 		uint32_t p = f->waiting.pending.items[i];
 		struct race *race = &races[f->sorts.of[p]];
-		if (is_suspect(&sorts[f->sorts.of[p]]) && is_stuck(f, race, p) && race->stuck++ == 0)
-			race->first = p;
+		if (is_suspect(&sorts[f->sorts.of[p]]))
+			look_at(f, race, p);
 	}
 	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
 		uint32_t p = f->waiting.pending.items[i];
