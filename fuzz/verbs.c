@@ -11,12 +11,14 @@
 
 #include "analysis/diff.h"
 #include "analysis/explain.h"
+#include "analysis/folded.h"
 #include "analysis/path.h"
 #include "analysis/stats.h"
 #include "analysis/waits.h"
 #include "base/vec.h"
 #include "export/export.h"
 #include "export/tar.h"
+#include "layout/layout.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 
@@ -88,6 +90,35 @@ static void require_events(const bytes_vec *of, uint64_t events, const char *wha
 	weft_trace_close(again);
 }
 
+static int drop(void *ctx, const void *bytes, size_t size)
+{
+	return 0;
+}
+
+static int check_stack(void *ctx, const char *const *frames, size_t count, int64_t sum_ns)
+{
+	require(count > 0 && sum_ns > 0, "a stack has frames and a time");
+	for (size_t i = 0; i < count; i++)
+		require(!strpbrk(frames[i], ";\n"), "a frame is one");
+	return 0;
+}
+
+/* Formats that are made of a model. */
+static void convert_model(const struct weft_trace *trace, const struct weft_model *model)
+{
+	struct weft_layout *layout;
+	struct weft_losses losses;
+	struct weft_perfetto_told told;
+	require(weft_layout_create(&layout, model, NULL) == WEFT_OK, "there is a layout");
+	const struct weft_perfetto_rows rows = {
+	    layout->by_row, layout->row_begin[layout->row_count], layout->rows, layout->row_count};
+	require(weft_export_perfetto(trace, model, &rows, WEFT_FLOWS_ALL, NULL, drop, NULL, &losses, &told, NULL) == WEFT_OK,
+	    "perfetto can be written");
+	weft_layout_destroy(layout);
+	for (int by = 0; by < 2; by++)
+		require(weft_folded(model, (enum weft_folded_by)by, check_stack, NULL, NULL) == WEFT_OK, "stacks can be written");
+}
+
 static void convert(struct weft_trace *trace)
 {
 	bytes_vec mirage = {0}, native = {0};
@@ -101,6 +132,11 @@ static void convert(struct weft_trace *trace)
 	require_events(&native, counts.events - losses.counts[WEFT_LOSS_OTHER], "native reads again");
 	weft_vec_free(&mirage);
 	weft_vec_free(&native);
+	weft_trace_rewind(trace);
+	struct weft_model *model = build(trace, true);
+	if (model)
+		convert_model(trace, model);
+	weft_model_destroy(model);
 }
 
 static void explain(const struct weft_model *model, unsigned operand)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/folded.h"
 #include "analysis/path.h"
 #include "cli.h"
 #include "export/export.h"
@@ -136,6 +137,28 @@ static int to_perfetto(const struct cli_input *input, const char *out, const cha
 	return exit;
 }
 
+/* ---- Stacks for flame graphs ---- */
+
+static int put_stack(void *ctx, const char *const *frames, size_t count, int64_t sum_ns)
+{
+	char end[32];
+	int failed = 0;
+	for (size_t i = 0; i < count && !failed; i++)
+		failed = (i > 0 && cli_file_write(ctx, ";", 1)) || cli_file_write(ctx, frames[i], strlen(frames[i]));
+	return failed || cli_file_write(ctx, end, (size_t)snprintf(end, sizeof end, " %" PRId64 "\n", sum_ns));
+}
+
+static int to_folded(const struct cli_input *input, const char *out, const char *by)
+{
+	struct weft_error err;
+	struct cli_file file;
+	const enum weft_folded_by which = by && strcmp(by, "wait") == 0 ? WEFT_FOLDED_BY_WAIT : WEFT_FOLDED_BY_RUN;
+	int exit = cli_file_begin(&file, out);
+	return exit >= 0 ? exit : cli_file_end(&file, weft_folded(input->model, which, put_stack, &file, &err), &err);
+}
+
+/* ---- The verb ---- */
+
 static bool is_flows(const char *flows)
 {
 	return strcmp(flows, "wakeups") == 0 || strcmp(flows, "none") == 0 || strcmp(flows, "all") == 0 ||
@@ -144,10 +167,13 @@ static bool is_flows(const char *flows)
 
 int cli_convert(struct cli_args *args)
 {
-	const char *out = NULL, *format = NULL, *flows = NULL;
+	const char *out = NULL, *format = NULL, *flows = NULL, *by = NULL;
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &out, "OUT", "writes here: a file, or - for standard output; native a new directory"},
-	    {"to", 0, CLI_TEXT, &format, "mirage|native|perfetto", "the format; perfetto is for ui.perfetto.dev"},
+	    {"to", 0, CLI_TEXT, &format, "mirage|native|perfetto|folded",
+		"the format; perfetto is for ui.perfetto.dev, folded for flame graphs"},
+	    {"by", 0, CLI_TEXT, &by, "run|wait",
+		"folded: how long promises ran, or what they waited for; run unless told otherwise"},
 	    {"flows", 0, CLI_TEXT, &flows, "wakeups|path:ID|none|all",
 		"perfetto: which arrows; those of who is woken, unless told otherwise"},
 	    CLI_OPTION_END,
@@ -156,26 +182,33 @@ int cli_convert(struct cli_args *args)
 	if (exit >= 0)
 		return exit;
 	if (!format)
-		return cli_fail("convert: to which format?  --to=mirage, --to=native or --to=perfetto");
-	const bool native = strcmp(format, "native") == 0, perfetto = strcmp(format, "perfetto") == 0;
-	if (!native && !perfetto && strcmp(format, "mirage") != 0)
-		return cli_fail("convert: --to=%s: the formats are mirage, native and perfetto", format);
+		return cli_fail("convert: to which format?  --to=mirage, native, perfetto or folded");
+	const bool native = strcmp(format, "native") == 0, perfetto = strcmp(format, "perfetto") == 0,
+		   folded = strcmp(format, "folded") == 0;
+	if (!native && !perfetto && !folded && strcmp(format, "mirage") != 0)
+		return cli_fail("convert: --to=%s: the formats are mirage, native, perfetto and folded", format);
 	if (flows && !perfetto)
 		return cli_fail("convert: --flows is for --to=perfetto");
 	if (flows && !is_flows(flows))
 		return cli_fail("convert: --flows=%s: it is wakeups, path:ID, none or all", flows);
+	if (by && (!folded || (strcmp(by, "run") != 0 && strcmp(by, "wait") != 0)))
+		return cli_fail(folded ? "convert: --by=%s: it is run or wait" : "convert: --by is for --to=folded", by);
 	if (!out)
 		return cli_fail("convert: where to?  -o OUT");
 	if (native && strcmp(out, "-") == 0)
 		return cli_fail("convert: a native trace is a directory, and cannot go to standard output: -o OUT");
 
 	struct cli_input input;
-	exit = perfetto ? cli_open_model(&input, args->argv[0], CLI_KEEP_BINDS) : cli_open(&input, args->argv[0]);
-	if (exit < 0 && !perfetto)
+	const bool has_model = perfetto || folded;
+	exit = has_model ? cli_open_model(&input, args->argv[0], CLI_KEEP_BINDS) : cli_open(&input, args->argv[0]);
+	if (exit < 0 && !has_model)
 		exit = cli_check_events(&input);
 	if (exit >= 0)
 		return exit;
-	exit = native ? to_native(&input, out) : perfetto ? to_perfetto(&input, out, flows) : to_mirage(&input, out);
+	exit = native     ? to_native(&input, out)
+	       : perfetto ? to_perfetto(&input, out, flows)
+	       : folded   ? to_folded(&input, out, by)
+			  : to_mirage(&input, out);
 	cli_close(&input);
 	return exit;
 }

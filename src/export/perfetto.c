@@ -138,7 +138,7 @@ static bool has_trouble(const struct writer *w)
 static void begin_packet(struct writer *w, int64_t time_ns)
 {
 	weft__proto_reset(&w->packet);
-	weft__proto_uint(&w->packet, PACKET_TIME, (uint64_t)(time_ns + w->shift_ns));
+	weft__proto_uint(&w->packet, PACKET_TIME, (uint64_t)time_ns + (uint64_t)w->shift_ns);
 	weft__proto_uint(&w->packet, PACKET_SEQUENCE, SEQUENCE);
 }
 
@@ -188,7 +188,7 @@ static void put_begin(struct writer *w)
 	if (info->has_origin) {
 		weft__proto_reset(&w->part);
 		const uint64_t clocks[2][2] = {{CLOCK_BOOTTIME_ID, (uint64_t)w->shift_ns},
-		    {CLOCK_REALTIME_ID, (uint64_t)(info->clock_origin_ns + w->model->start_ns)}};
+		    {CLOCK_REALTIME_ID, (uint64_t)info->clock_origin_ns + (uint64_t)w->model->start_ns}};
 		for (int i = 0; i < 2; i++) {
 			weft__proto_reset(&w->inner);
 			weft__proto_uint(&w->inner, CLOCK_ID, clocks[i][0]);
@@ -494,7 +494,7 @@ static void put_gap(struct writer *w, struct line *line, int64_t from_ns, int64_
 		weft__proto_text(&w->event, EVENT_CATEGORY, "wait");
 		end_event(w);
 	}
-	put_marks(w, line, is_last ? to_ns : to_ns - 1, WEFT_NONE);
+	put_marks(w, line, is_last || to_ns == INT64_MIN ? to_ns : to_ns - 1, WEFT_NONE);
 	if (waits && !is_open)
 		put_end(w, to_ns, line->track);
 	line->awaits = 0;

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""folded_test.py WEFT GENERATE ARP: weft convert --to=folded against what weft dump says of the same trace.  SPDX-License-Identifier: ISC"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+weft, generate, arp = map(os.path.abspath, sys.argv[1:4])
+folder = tempfile.mkdtemp(prefix='folded-')
+
+
+def run(*words):
+    return subprocess.run([weft, *words], capture_output=True, check=True, timeout=120).stdout.decode()
+
+
+def stacks(trace, by):
+    found = {}
+    for line in run('convert', '--to=folded', f'--by={by}', trace, '-o', '-').splitlines():
+        stack, ns = line.rsplit(' ', 1)
+        assert stack not in found and int(ns) > 0, line
+        found[stack] = int(ns)
+        frames = stack.split(';')
+        assert len(frames) <= 64 and all(frames) and all(a != b for a, b in zip(frames, frames[1:])), line
+    return found
+
+
+def life(promise, trace_end):
+    return (trace_end if promise['end'] == 'pending' else promise['end_ns']) - promise['start_ns']
+
+
+for shape in ('random', 'short', 'tail', 'alive', 'chain', 'deep', 'waits', 'flock', 'crowd'):
+    trace = os.path.join(folder, shape)
+    subprocess.run([generate, shape, '--events=4k', '--format=native', '-o', trace], check=True)
+    dump = [json.loads(line) for line in run('dump', '--json', '--no-simplify', trace).splitlines()]
+    promises = [d for d in dump if 'promise' in d]
+    ran = {p['promise']: sum(b - a for a, b in p['running']) for p in promises}
+    assert sum(stacks(trace, 'run').values()) == sum(ran.values()), shape
+    # A promise is awaited, or read, by another; one that does neither to any waits for what no promise is.
+    waited = sum(max(0, life(p, dump[0]['trace']['end_ns']) - ran[p['promise']]) for p in promises
+                 if p['promise'] >= 0 and p['end'] != 'became' and not p['links']['read'] and not p['links']['await'])
+    assert sum(stacks(trace, 'wait').values()) == waited, shape
+
+trace = os.path.join(folder, 'arp')
+subprocess.run([arp, 'good'], env={**os.environ, 'WEFT_TRACE': trace}, check=True, stdout=subprocess.DEVNULL, timeout=60)
+waits = stacks(trace, 'wait')
+answer = [stack for stack in waits if stack.startswith('main;bind at ip_write') and stack.endswith(';ARP response')]
+assert len(answer) == 1 and 20e6 < waits[answer[0]] < 10e9, waits
+assert any(stack.endswith(';port-*') for stack in waits), waits
+for words, why in ((['--by=sleep'], b'--by=sleep: it is run or wait'), (['--flows=all'], b'--flows is for --to=perfetto')):
+    done = subprocess.run([weft, 'convert', '--to=folded', *words, trace, '-o', '-'], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (2, b'') and why in done.stderr, done
