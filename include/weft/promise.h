@@ -280,6 +280,8 @@ WEFT__API void weft_pool_destroy(struct weft_pool *pool);
 
 /* Labels the promise whose code runs. */
 WEFT__API void weft_promise_label(const char *text);
+/* Labels p, which is pending; the text is copied, and told again when a ring has forgotten it. */
+WEFT__API void weft_promise_set_label(struct weft_promise *p, const char *text);
 /* p is expected to resolve: if it never does, the trace counts that as a failure. */
 WEFT__API void weft_promise_should_resolve(const struct weft_promise *p);
 

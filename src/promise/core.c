@@ -926,6 +926,15 @@ void weft_promise_label(const char *text)
 		weft_label(weft__world.current, text);
 }
 
+void weft_promise_set_label(struct weft_promise *p, const char *text)
+{
+#ifndef WEFT_DISABLE
+	p = weft__repr(weft__arg(p));
+	if (p->state == WEFT_PENDING)
+		label_by_copy(p, text);
+#endif
+}
+
 void weft_promise_should_resolve(const struct weft_promise *p)
 {
 	struct weft_promise *t = weft__repr(weft__arg(p));

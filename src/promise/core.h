@@ -146,7 +146,7 @@ struct weft_promise {
 		struct {
 			uint32_t mark, index; /* pending: cancel's walk */
 		};
-		weft_id holder; /* a mutex's, which nobody cancels: who has it, if that was recorded, else 0 */
+		struct weft_promise *holder; /* a mutex's, which nobody cancels: who has it, weak, if that is known */
 	};
 	struct weft_promise *next; /* the next one in the only list that a promise is in at a time: to run, to run later, to bury,
 				      to cancel, or to reuse */
@@ -445,8 +445,8 @@ WEFT__HIDDEN void weft__record_end(struct weft_promise *p, const struct weft_fai
 WEFT__HIDDEN void weft__record_become(struct weft_promise *p, struct weft_promise *into);
 WEFT__HIDDEN void weft__record_await(struct weft_promise *p, struct weft_promise *input);
 WEFT__HIDDEN void weft__record_label(struct weft_promise *p);
-WEFT__HIDDEN weft_id weft__record_hold(struct weft_promise *holder, struct weft_promise *lock);
-WEFT__HIDDEN void weft__record_release(weft_id holder, struct weft_promise *lock);
+WEFT__HIDDEN void weft__record_hold(struct weft_promise *holder, struct weft_promise *lock);
+WEFT__HIDDEN void weft__record_release(struct weft_promise *holder, struct weft_promise *lock);
 WEFT__HIDDEN void weft__record_counter(struct weft_counter *counter);
 /* The promise's id; it gets one now if something records. */
 WEFT__HIDDEN weft_id weft__record_id(struct weft_promise *p);
@@ -483,15 +483,15 @@ static inline void weft__note_become(struct weft_promise *p, struct weft_promise
 		weft__record_become(p, into);
 }
 
-/* Returns the holder's id, for the release; 0: nothing records. */
-static inline weft_id weft__note_hold(struct weft_promise *holder, struct weft_promise *lock)
+static inline void weft__note_hold(struct weft_promise *holder, struct weft_promise *lock)
 {
-	return WEFT__NOTING() ? weft__record_hold(holder, lock) : 0;
+	if (WEFT__NOTING())
+		weft__record_hold(holder, lock);
 }
 
-static inline void weft__note_release(weft_id holder, struct weft_promise *lock)
+static inline void weft__note_release(struct weft_promise *holder, struct weft_promise *lock)
 {
-	if (holder && WEFT__NOTING())
+	if (WEFT__NOTING())
 		weft__record_release(holder, lock);
 }
 

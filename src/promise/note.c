@@ -34,7 +34,7 @@ static void tell_all_of(struct weft_promise *p)
 {
 	tell(p);
 	if (p->kind == WEFT_KIND_LOCK && p->holder)
-		weft_still_awaits(p->id, p->holder);
+		tell_await(p, p->holder);
 	if (p->cancel == WEFT__CANCEL_ONE)
 		tell_await(p, p->input);
 	if (p->waits_for_lock)
@@ -174,16 +174,14 @@ void weft__record_signal(weft_id from)
 	weft_signal(from ? from : WEFT_SYSTEM_ID, current_id());
 }
 
-weft_id weft__record_hold(struct weft_promise *holder, struct weft_promise *lock)
+void weft__record_hold(struct weft_promise *holder, struct weft_promise *lock)
 {
-	weft_id id = id_of(weft__repr(holder));
-	weft_hold(id, id_of(lock));
-	return id;
+	weft_hold(id_of(weft__repr(holder)), id_of(lock));
 }
 
-void weft__record_release(weft_id holder, struct weft_promise *lock)
+void weft__record_release(struct weft_promise *holder, struct weft_promise *lock)
 {
-	weft_release(holder, id_of(lock));
+	weft_release(id_of(weft__repr(holder)), id_of(lock));
 }
 
 void weft__record_end(struct weft_promise *p, const struct weft_failure *failure)

@@ -156,6 +156,9 @@ void weft_mutex_destroy(struct weft_mutex *m)
 	if (!m)
 		return;
 	weft__queue_drop(&m->waiting, NULL);
+	if (m->self->holder)
+		weft__weak_unref(m->self->holder);
+	m->self->holder = NULL;
 	weft__unref(m->self);
 	if (m->label)
 		weft__release(m->label, weft__text_bytes(m->label));
@@ -177,12 +180,20 @@ struct weft_promise *weft__mutex_lock(struct weft_record_site *site, struct weft
 	return &weft__unit;
 }
 
+static void forget_holder(struct weft_promise *lock)
+{
+	if (!lock->holder)
+		return;
+	weft__note_release(lock->holder, lock);
+	weft__weak_unref(lock->holder);
+	lock->holder = NULL;
+}
+
 void weft_mutex_unlock(struct weft_mutex *m)
 {
 	if (!m->locked)
 		return;
-	weft__note_release(m->self->holder, m->self);
-	m->self->holder = 0;
+	forget_holder(m->self);
 	struct weft_promise *task = weft__queue_take(&m->waiting);
 	if (task)
 		weft_wakeup_later(resolver_of(task), NULL, NULL);
@@ -230,8 +241,10 @@ static struct weft_promise *locked(void *pointer, struct weft_promise *lock)
 	struct weft_mutex *mutex = with->mutex;
 	struct weft_promise *result = weft__finalize(with->site, with->f(with->ctx), nothing_more, mutex, unlock);
 	/* If it ended at once, the mutex is unlocked already, and another may have it. */
-	if (weft_promise_state(result) == WEFT_PENDING)
-		mutex->self->holder = weft__note_hold(result, mutex->self);
+	if (weft_promise_state(result) == WEFT_PENDING) {
+		mutex->self->holder = weft__weak_ref(result);
+		weft__note_hold(result, mutex->self);
+	}
 	return result;
 }
 

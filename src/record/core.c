@@ -266,19 +266,22 @@ static void tell_pending(struct weft__stream *s, enum weft_op op)
 	    op == WEFT_OP_RUN || op == WEFT_OP_READ || op == WEFT_OP_SIGNAL || op == WEFT_OP_IDLE || op == WEFT_OP_RESUME;
 	if (!p->list || p->inside || s->hot.next != s->hot.published)
 		return;
-	/* All are to be told of once in half a lap, whose checkpoints are few in a small ring. */
-	const uint64_t half_lap = (uint64_t)s->storage.packet_bytes * s->storage.most / WEFT__CHECKPOINT_BYTES / 2;
+	/* All are to be told of once in half a lap. */
+	const uint64_t half_lap = (uint64_t)s->storage.packet_bytes * s->storage.most / 2;
+	const uint64_t at = s->sequence * s->storage.packet_bytes + (uint32_t)s->hot.next;
 	bool due = (uint32_t)s->hot.next >= s->checkpoint || s->checkpoint > s->soft_end;
 	if (!due && !p->urgent)
 		return;
 	if (p->active && at_rest) {
+		if (!p->cursor)
+			p->began = at;
 		p->inside = true;
 		p->cursor = p->list(p->data, p->cursor, p->budget);
 		p->inside = false;
 		if (!p->cursor) {
 			p->active = p->urgent = false;
 			/* It was through early: fewer at once do. */
-			if (p->budget > 1 && p->steps < half_lap / 4)
+			if (p->budget > 1 && at - p->began < half_lap / 4)
 				p->budget /= 2;
 		}
 	}
@@ -291,10 +294,7 @@ static void tell_pending(struct weft__stream *s, enum weft_op op)
 		s->checkpoint = (uint32_t)s->hot.next + WEFT__CHECKPOINT_BYTES;
 		if (p->active && p->budget < WEFT__PENDING_BUDGET_MAX)
 			p->budget *= 2;
-	}
-	if (due && ++p->steps >= half_lap && s->origin.mode == WEFT_RECORD_RING) {
-		p->steps = 0;
-		p->active = true;
+		p->active |= at - p->began >= half_lap && s->origin.mode == WEFT_RECORD_RING;
 	}
 	set_limit(s);
 }

@@ -14,7 +14,7 @@
 #define WEFT__NESTED_ROOM 512u
 /* Between two looks at whether pending promises are to be told of. */
 #define WEFT__CHECKPOINT_BYTES 2048u
-#define WEFT__PENDING_BUDGET_MAX 16u
+#define WEFT__PENDING_BUDGET_MAX 64u
 
 struct weft__stream;
 
@@ -39,7 +39,7 @@ struct weft__pending {
 	void *data;
 	uint64_t cursor;
 	unsigned budget;
-	unsigned steps; /* checkpoints since this round began */
+	uint64_t began; /* where this round did, in bytes of the stream */
 	bool active;    /* a round is not through */
 	bool urgent;    /* the first round of a recording: a step at every occasion */
 	bool inside;    /* list() is being called */

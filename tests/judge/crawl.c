@@ -222,7 +222,7 @@ static struct weft_promise *next_page(void *ctx, void *nothing)
 	p->fetched = crawl(p);
 	all[begun] = weft_promise_ref(p->fetched);
 	snprintf(label, sizeof label, "page %d", begun++);
-	weft_label(weft_promise_id(p->fetched), label);
+	weft_promise_set_label(p->fetched, label);
 	weft_promise_should_resolve(p->fetched);
 	return weft_promise_bind(weft_uv_sleep(uv, 1 + lrand48() % 4), next_page, NULL, NULL);
 }

@@ -17,15 +17,25 @@
 #include <unistd.h>
 #include <weft/record.h>
 
+/* A promise, and what the trace is told again of it while it is pending. */
+struct told {
+	weft_id id;
+	enum weft_kind kind;
+	struct weft_record_site *site;
+	uint64_t since;
+	char label[32];
+};
+
 struct query {
 	int number;
-	weft_id id;
+	struct told told;
 	struct query *next;
 };
 
 struct entry {
-	weft_id id, upstream, timer;
+	struct told told, upstream, timer;
 	struct query *queries;
+	struct entry *alias;
 	bool is_known, is_pending;
 	int tries;
 	uint64_t deadline;
@@ -33,7 +43,9 @@ struct entry {
 
 struct lock {
 	pthread_mutex_t mutex;
-	weft_id id;
+	struct told told;
+	_Atomic(pthread_t) owner; /* the OS thread that has it, or 0 */
+	weft_id holder;           /* while it has an owner */
 };
 
 enum { NAMES = 24 };
@@ -42,7 +54,7 @@ static const char *fault;
 static struct entry entries[NAMES];
 static struct lock cache_lock, log_lock;
 static pthread_cond_t log_grew = PTHREAD_COND_INITIALIZER, log_flushed = PTHREAD_COND_INITIALIZER;
-static weft_id log_grew_id, log_flushed_id, main_id, logger_id;
+static struct told log_grew_told, log_flushed_told, main_told, logger_told;
 static struct weft_record_text log_length = WEFT_COUNTER("log lines in the queue");
 static int log_lines, server, upstream;
 static bool log_ends, log_is_flushed;
@@ -111,23 +123,97 @@ static void play_the_world(int clients, int names)
 	_exit(0);
 }
 
+/* ---- Promises that are told again, as docs/recording.md has them ---- */
+
+static void begin_at(struct told *p, enum weft_kind kind, struct weft_record_site *site, const char *what, int number)
+{
+	*p = (struct told){weft_create(weft_running(), kind, site), kind, site, weft_now(), ""};
+	snprintf(p->label, sizeof p->label, what, number);
+	weft_label(p->id, p->label);
+}
+#define begin(p, kind, what, number) begin_at(p, kind, WEFT_SITE(), what, number)
+
+static void tell(struct told *p)
+{
+	p->id = weft_pending(WEFT_SYSTEM_ID, p->id, p->kind, p->site, p->since, p->label);
+}
+
+/* Only the OS thread that has a lock knows for sure that it still has it. */
+static void tell_held(struct lock *l)
+{
+	if (l->owner == pthread_self())
+		weft_still_awaits(l->told.id, l->holder);
+}
+
+static void tell_entry(struct entry *e)
+{
+	if (!e->is_pending)
+		return;
+	tell(&e->told);
+	if (e->upstream.id) {
+		tell(&e->upstream);
+		weft_still_awaits(e->told.id, e->upstream.id);
+	}
+	if (e->alias)
+		weft_still_awaits(e->told.id, e->alias->told.id);
+	if (e->deadline) {
+		tell(&e->timer);
+		weft_still_awaits(e->told.id, e->timer.id);
+	}
+	for (struct query *q = e->queries; q; q = q->next) {
+		tell(&q->told);
+		weft_should_resolve(q->told.id);
+		weft_still_awaits(q->told.id, e->told.id);
+	}
+}
+
+static uint64_t list_forwarder(void *nothing, uint64_t cursor, unsigned budget)
+{
+	struct told *always[] = {&main_told, &cache_lock.told, &log_lock.told, &log_grew_told, &log_flushed_told};
+	enum { ALWAYS = sizeof always / sizeof *always };
+	if (cursor == 0) {
+		tell_held(&cache_lock);
+		tell_held(&log_lock);
+	}
+	for (; cursor < ALWAYS + NAMES; cursor++) {
+		if (!budget--)
+			return cursor;
+		if (cursor < ALWAYS)
+			tell(always[cursor]);
+		else
+			tell_entry(&entries[cursor - ALWAYS]);
+	}
+	return 0;
+}
+
+static uint64_t list_logger(void *nothing, uint64_t cursor, unsigned budget)
+{
+	tell(&logger_told);
+	tell_held(&log_lock);
+	tell_held(&cache_lock);
+	return 0;
+}
+
 /* ---- Locks, as docs/recording.md has them ---- */
 
 static void take(weft_id who, struct lock *l)
 {
 	if (pthread_mutex_trylock(&l->mutex)) {
-		weft_await(who, l->id);
+		weft_await(who, l->told.id);
 		weft_idle(WEFT_IDLE_WAIT);
 		pthread_mutex_lock(&l->mutex);
 		weft_resume(who);
-		weft_awaits_no_more(who, l->id);
+		weft_awaits_no_more(who, l->told.id);
 	}
-	weft_hold(who, l->id);
+	weft_hold(who, l->told.id);
+	l->holder = who;
+	l->owner = pthread_self();
 }
 
 static void give(weft_id who, struct lock *l)
 {
-	weft_release(who, l->id);
+	l->owner = 0;
+	weft_release(who, l->told.id);
 	pthread_mutex_unlock(&l->mutex);
 }
 
@@ -135,11 +221,14 @@ static void give(weft_id who, struct lock *l)
 static void wait_for(weft_id who, pthread_cond_t *condition, weft_id id, struct lock *l)
 {
 	weft_await(who, id);
-	weft_release(who, l->id);
+	l->owner = 0;
+	weft_release(who, l->told.id);
 	weft_idle(WEFT_IDLE_WAIT);
 	pthread_cond_wait(condition, &l->mutex);
 	weft_resume(who);
-	weft_hold(who, l->id);
+	weft_hold(who, l->told.id);
+	l->holder = who;
+	l->owner = pthread_self();
 	weft_awaits_no_more(who, id);
 }
 
@@ -147,32 +236,33 @@ static void wait_for(weft_id who, pthread_cond_t *condition, weft_id id, struct 
 
 static void *run_logger(void *nothing)
 {
-	weft_run(logger_id);
-	take(logger_id, &log_lock);
+	weft_list_pending(list_logger, NULL);
+	weft_run(logger_told.id);
+	take(logger_told.id, &log_lock);
 	while (!log_ends || log_lines > 0) {
 		if (log_lines == 0) {
 			log_is_flushed = true;
-			weft_signal_only(logger_id, log_flushed_id);
+			weft_signal_only(logger_told.id, log_flushed_told.id);
 			pthread_cond_signal(&log_flushed);
-			wait_for(logger_id, &log_grew, log_grew_id, &log_lock);
+			wait_for(logger_told.id, &log_grew, log_grew_told.id, &log_lock);
 			continue;
 		}
 		log_lines--;
-		weft_counter_add(logger_id, &log_length, -1);
+		weft_counter_add(logger_told.id, &log_length, -1);
 		if (is("deadlock")) {
 			usleep(2000);
-			take(logger_id, &cache_lock);
-			give(logger_id, &cache_lock);
+			take(logger_told.id, &cache_lock);
+			give(logger_told.id, &cache_lock);
 		}
-		give(logger_id, &log_lock);
+		give(logger_told.id, &log_lock);
 		usleep(is("backlog") ? 3000 : 50);
-		take(logger_id, &log_lock);
+		take(logger_told.id, &log_lock);
 	}
 	log_is_flushed = true;
-	weft_signal_only(logger_id, log_flushed_id);
+	weft_signal_only(logger_told.id, log_flushed_told.id);
 	pthread_cond_signal(&log_flushed);
-	give(logger_id, &log_lock);
-	weft_resolve(logger_id, logger_id);
+	give(logger_told.id, &log_lock);
+	weft_resolve(logger_told.id, logger_told.id);
 	return NULL;
 }
 
@@ -182,27 +272,27 @@ static void log_line(weft_id by)
 	log_lines++;
 	log_is_flushed = false;
 	weft_counter_add(by, &log_length, 1);
-	weft_signal_only(by, log_grew_id);
+	weft_signal_only(by, log_grew_told.id);
 	pthread_cond_signal(&log_grew);
 	give(by, &log_lock);
 }
 
 static void flush_log(void)
 {
-	weft_run(main_id);
-	take(main_id, &log_lock);
+	weft_run(main_told.id);
+	take(main_told.id, &log_lock);
 	log_ends = true;
-	weft_signal_only(main_id, log_grew_id);
+	weft_signal_only(main_told.id, log_grew_told.id);
 	pthread_cond_signal(&log_grew);
 	if (is("wakeup")) {
-		give(main_id, &log_lock);
+		give(main_told.id, &log_lock);
 		usleep(30000);
-		take(main_id, &log_lock);
-		wait_for(main_id, &log_flushed, log_flushed_id, &log_lock);
+		take(main_told.id, &log_lock);
+		wait_for(main_told.id, &log_flushed, log_flushed_told.id, &log_lock);
 	}
 	while (!log_is_flushed || log_lines > 0)
-		wait_for(main_id, &log_flushed, log_flushed_id, &log_lock);
-	give(main_id, &log_lock);
+		wait_for(main_told.id, &log_flushed, log_flushed_told.id, &log_lock);
+	give(main_told.id, &log_lock);
 }
 
 /* ---- The forwarder ---- */
@@ -210,30 +300,24 @@ static void flush_log(void)
 static void end_query(struct query *q)
 {
 	send_text(server, &clients_at, 'R', q->number, 0);
-	log_line(q->id);
-	weft_resolve(q->id, q->id);
+	log_line(q->told.id);
+	weft_resolve(q->told.id, q->told.id);
 	if (is("twice") && q->number % 10 == 3)
-		weft_resolve(q->id, q->id);
+		weft_resolve(q->told.id, q->told.id);
 	free(q);
 }
 
 static void start_timer(struct entry *e)
 {
-	char text[32];
-	snprintf(text, sizeof text, "timeout of name %d", (int)(e - entries));
-	e->timer = WEFT_CREATE(WEFT_KIND_TIMER);
-	weft_label(e->timer, text);
-	weft_await(e->id, e->timer);
+	begin(&e->timer, WEFT_KIND_TIMER, "timeout of name %d", (int)(e - entries));
+	weft_await(e->told.id, e->timer.id);
 	e->deadline = now_us() + 500000;
 }
 
 static void ask_upstream(struct entry *e)
 {
-	char text[32];
-	snprintf(text, sizeof text, "ask for name %d", (int)(e - entries));
-	e->upstream = WEFT_CREATE(WEFT_KIND_REQUEST);
-	weft_label(e->upstream, text);
-	weft_await(e->id, e->upstream);
+	begin(&e->upstream, WEFT_KIND_REQUEST, "ask for name %d", (int)(e - entries));
+	weft_await(e->told.id, e->upstream.id);
 	send_text(upstream, &upstream_at, 'U', (int)(e - entries), (int)(e - entries));
 	if (!is("lost"))
 		start_timer(e);
@@ -242,17 +326,15 @@ static void ask_upstream(struct entry *e)
 static void stop_timer(struct entry *e)
 {
 	e->deadline = 0;
-	weft_awaits_no_more(e->id, e->timer);
+	weft_awaits_no_more(e->told.id, e->timer.id);
 	if (!is("timers"))
-		weft_resolve(e->id, e->timer);
+		weft_resolve(e->told.id, e->timer.id);
 }
 
 static void look_up(struct entry *e)
 {
-	char text[32];
-	snprintf(text, sizeof text, "look up name %d", (int)(e - entries));
-	e->id = WEFT_CREATE(WEFT_KIND_TASK);
-	weft_label(e->id, text);
+	begin(&e->told, WEFT_KIND_TASK, "look up name %d", (int)(e - entries));
+	e->alias = NULL;
 	e->is_pending = true;
 	e->tries = 0;
 	ask_upstream(e);
@@ -262,12 +344,12 @@ static void end_look_up(struct entry *e)
 {
 	e->is_pending = false;
 	e->is_known = lrand48() % 4; /* some may not be kept */
-	weft_resolve(e->id, e->id);
+	weft_resolve(e->told.id, e->told.id);
 	struct query *q = e->queries;
 	e->queries = NULL;
 	for (struct query *next; q; q = next) {
 		next = q->next;
-		weft_read(q->id, e->id);
+		weft_read(q->told.id, e->told.id);
 		end_query(q);
 	}
 }
@@ -284,15 +366,12 @@ static void prefetch(void)
 
 static void on_query(int number, int name)
 {
-	char text[32];
 	static int queries;
 	struct entry *e = &entries[name];
 	struct query *q = malloc(sizeof *q);
-	int64_t id;
-	snprintf(text, sizeof text, "query %d", number);
-	*q = (struct query){number, WEFT_CREATE(WEFT_KIND_REQUEST), NULL};
-	id = q->id;
-	weft_label(id, text);
+	q->number = number;
+	begin(&q->told, WEFT_KIND_REQUEST, "query %d", number);
+	const weft_id id = q->told.id;
 	weft_should_resolve(id);
 	weft_run(id);
 	queries++;
@@ -302,7 +381,7 @@ static void on_query(int number, int name)
 		usleep(120000);
 	if (queries % 20 == 5)
 		prefetch();
-	take(q->id, &cache_lock);
+	take(q->told.id, &cache_lock);
 	if (is("deadlock"))
 		usleep(500);
 	if (queries == 30 && is("unreleased"))
@@ -313,7 +392,7 @@ static void on_query(int number, int name)
 	} else {
 		if (!e->is_pending)
 			look_up(e);
-		weft_await(q->id, e->id);
+		weft_await(q->told.id, e->told.id);
 		q->next = e->queries;
 		e->queries = q;
 	}
@@ -322,25 +401,26 @@ static void on_query(int number, int name)
 
 static void on_answer(struct entry *e, char what)
 {
-	if (!e->is_pending || !e->upstream)
+	if (!e->is_pending || !e->upstream.id)
 		return;
 	if (what == 'X' && e->tries++ < 600) {
-		weft_fail(WEFT_SYSTEM_ID, e->upstream, "refused");
-		weft_read(e->id, e->upstream);
+		weft_fail(WEFT_SYSTEM_ID, e->upstream.id, "refused");
+		weft_read(e->told.id, e->upstream.id);
 		stop_timer(e);
 		ask_upstream(e);
 		return;
 	}
-	weft_resolve(WEFT_SYSTEM_ID, e->upstream);
-	weft_read(e->id, e->upstream);
+	weft_resolve(WEFT_SYSTEM_ID, e->upstream.id);
+	weft_read(e->told.id, e->upstream.id);
 	if (e->deadline)
 		stop_timer(e);
-	e->upstream = 0;
+	e->upstream.id = 0;
 	if (is("circle") && (e - entries) / 2 == 3) { /* names 6 and 7 are aliases of each other */
 		struct entry *other = &entries[(e - entries) ^ 1];
 		if (!other->is_pending)
 			look_up(other);
-		weft_await(e->id, other->id);
+		e->alias = other;
+		weft_await(e->told.id, other->told.id);
 		return;
 	}
 	end_look_up(e);
@@ -354,10 +434,10 @@ static int time_left(void)
 			continue;
 		int64_t us = (int64_t)(e->deadline - now_us());
 		if (us <= 0) {
-			weft_resolve(WEFT_SYSTEM_ID, e->timer);
-			weft_read(e->id, e->timer);
+			weft_resolve(WEFT_SYSTEM_ID, e->timer.id);
+			weft_read(e->told.id, e->timer.id);
 			e->deadline = 0;
-			e->upstream = 0;
+			e->upstream.id = 0;
 			end_look_up(e);
 		} else if (left < 0 || us / 1000 + 1 < left) {
 			left = (int)(us / 1000 + 1);
@@ -399,13 +479,6 @@ static int open_socket(struct sockaddr_in *at)
 	return s;
 }
 
-static weft_id named(enum weft_kind kind, const char *name)
-{
-	weft_id id = weft_create(weft_running(), kind, WEFT_SITE());
-	weft_label(id, name);
-	return id;
-}
-
 int main(int argc, char **argv)
 {
 	fault = argc > 1 ? argv[1] : "none";
@@ -415,18 +488,19 @@ int main(int argc, char **argv)
 	int clients = open_socket(&clients_at), world = open_socket(&upstream_at);
 	if (fork() == 0)
 		play_the_world(clients, world);
-	main_id = named(WEFT_KIND_THREAD, "forwarder");
-	weft_run(main_id);
-	logger_id = named(WEFT_KIND_THREAD, "logger");
-	cache_lock.id = named(WEFT_KIND_LOCK, "cache");
-	log_lock.id = named(WEFT_KIND_LOCK, "log");
-	log_grew_id = named(WEFT_KIND_CONDITION, "log grew");
-	log_flushed_id = named(WEFT_KIND_CONDITION, "log is flushed");
+	begin(&main_told, WEFT_KIND_THREAD, "forwarder", 0);
+	weft_run(main_told.id);
+	begin(&logger_told, WEFT_KIND_THREAD, "logger", 0);
+	begin(&cache_lock.told, WEFT_KIND_LOCK, "cache", 0);
+	begin(&log_lock.told, WEFT_KIND_LOCK, "log", 0);
+	begin(&log_grew_told, WEFT_KIND_CONDITION, "log grew", 0);
+	begin(&log_flushed_told, WEFT_KIND_CONDITION, "log is flushed", 0);
+	weft_list_pending(list_forwarder, NULL);
 	pthread_t logger;
 	pthread_create(&logger, NULL, run_logger, NULL);
 	forward();
 	flush_log();
 	pthread_join(logger, NULL);
-	weft_resolve(main_id, main_id);
+	weft_resolve(main_told.id, main_told.id);
 	return 0;
 }

@@ -290,7 +290,7 @@ static struct weft_promise *take_order(void *ctx, void *nothing)
 	done[count] = process(&all[count]);
 	char label[32];
 	snprintf(label, sizeof label, "order %d", count);
-	weft_label(weft_promise_id(done[count]), label);
+	weft_promise_set_label(done[count], label);
 	weft_promise_should_resolve(done[count]);
 	count++;
 	return weft_promise_bind(weft_uv_sleep(uv, between(2, 6)), take_order, NULL, NULL);

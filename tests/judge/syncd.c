@@ -17,28 +17,46 @@
 
 enum { FILES = 24, BLOCKS = 120, AT_ONCE = 6, HASHERS = 2 };
 
-struct file {
+/* A promise, and what the trace is told again of it while it is pending. */
+struct told {
 	weft_id id;
+	enum weft_kind kind;
+	struct weft_record_site *site;
+	uint64_t since;
+	char label[32];
+};
+
+struct file {
+	struct told told;
 	int blocks_left;
 };
 
 struct block {
-	weft_id id, hash, upload;
+	struct told told, hash, upload;
 	struct file *file;
+	enum { NOT_BEGUN, IS_HASHED, IS_UPLOADED, IS_DONE } state;
 };
 
 struct lock {
 	pthread_mutex_t mutex;
-	weft_id id;
+	struct told told;
+	_Atomic(pthread_t) owner; /* the OS thread that has it, or 0 */
+	weft_id holder;           /* while it has an owner */
+};
+
+struct hasher {
+	struct told told;
+	struct block *block; /* that it hashes, or NULL */
 };
 
 static const char *fault;
 static struct file files[FILES];
 static struct block blocks[BLOCKS];
-static struct lock index_lock = {PTHREAD_MUTEX_INITIALIZER, 0}, journal_lock = {PTHREAD_MUTEX_INITIALIZER, 0};
-static struct lock queue_lock = {PTHREAD_MUTEX_INITIALIZER, 0};
-static pthread_cond_t queue_grew = PTHREAD_COND_INITIALIZER;
-static weft_id queue_grew_id, main_id, hashers[HASHERS];
+static struct lock index_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER}, journal_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static struct lock queue_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static pthread_cond_t grew = PTHREAD_COND_INITIALIZER;
+static struct told queue_grew, main_told;
+static struct hasher hashers[HASHERS];
 static struct weft_record_text queue_length = WEFT_COUNTER("blocks to hash");
 static int queue[BLOCKS + HASHERS], queue_begin, queue_end, to_peer[2], hashed[2], begun, in_work, done;
 
@@ -62,21 +80,81 @@ static void send_number(int to, int number)
 		_exit(3);
 }
 
+/* ---- Promises that are told again, as docs/recording.md has them ---- */
+
+static void begin_at(struct told *p, enum weft_kind kind, struct weft_record_site *site, const char *what, int number)
+{
+	*p = (struct told){weft_create(weft_running(), kind, site), kind, site, weft_now(), ""};
+	snprintf(p->label, sizeof p->label, what, number);
+	weft_label(p->id, p->label);
+}
+#define begin(p, kind, what, number) begin_at(p, kind, WEFT_SITE(), what, number)
+
+static void tell(struct told *p)
+{
+	p->id = weft_pending(WEFT_SYSTEM_ID, p->id, p->kind, p->site, p->since, p->label);
+}
+
+/* Only the OS thread that has a lock knows for sure that it still has it. */
+static void tell_held(void)
+{
+	struct lock *locks[] = {&index_lock, &journal_lock, &queue_lock};
+	for (int i = 0; i < 3; i++)
+		if (locks[i]->owner == pthread_self())
+			weft_still_awaits(locks[i]->told.id, locks[i]->holder);
+}
+
+static void tell_block(struct block *b)
+{
+	struct told *awaited = b->state == IS_HASHED ? &b->hash : &b->upload;
+	if (b->state == NOT_BEGUN || b->state == IS_DONE)
+		return;
+	tell(&b->told);
+	tell(awaited);
+	weft_still_awaits(b->told.id, awaited->id);
+	weft_still_awaits(b->file->told.id, b->told.id);
+}
+
+static uint64_t list_loop(void *nothing, uint64_t cursor, unsigned budget)
+{
+	struct told *always[] = {&main_told, &index_lock.told, &journal_lock.told, &queue_lock.told, &queue_grew};
+	enum { ALWAYS = sizeof always / sizeof *always };
+	if (cursor == 0)
+		tell_held();
+	for (; cursor < ALWAYS + FILES + BLOCKS; cursor++) {
+		if (!budget--)
+			return cursor;
+		struct file *file = &files[(cursor - ALWAYS) % FILES];
+		if (cursor < ALWAYS)
+			tell(always[cursor]);
+		else if (cursor >= ALWAYS + FILES)
+			tell_block(&blocks[cursor - ALWAYS - FILES]);
+		else if (file->blocks_left > 0)
+			tell(&file->told), weft_should_resolve(file->told.id);
+	}
+	return 0;
+}
+
+/* ---- Locks, as docs/recording.md has them ---- */
+
 static void take(weft_id who, struct lock *l)
 {
 	if (pthread_mutex_trylock(&l->mutex)) {
-		weft_await(who, l->id);
+		weft_await(who, l->told.id);
 		weft_idle(WEFT_IDLE_WAIT);
 		pthread_mutex_lock(&l->mutex);
 		weft_resume(who);
-		weft_awaits_no_more(who, l->id);
+		weft_awaits_no_more(who, l->told.id);
 	}
-	weft_hold(who, l->id);
+	weft_hold(who, l->told.id);
+	l->holder = who;
+	l->owner = pthread_self();
 }
 
 static void give(weft_id who, struct lock *l)
 {
-	weft_release(who, l->id);
+	l->owner = 0;
+	weft_release(who, l->told.id);
 	pthread_mutex_unlock(&l->mutex);
 }
 
@@ -98,29 +176,57 @@ static void *acknowledge(void *nothing)
 
 /* ---- Hashing ---- */
 
-static void hash(weft_id self, int number)
+static void hash(struct hasher *h, int number)
 {
-	struct block *b = &blocks[number];
-	weft_run(b->hash);
+	struct block *b = h->block = &blocks[number];
+	weft_run(b->hash.id);
 	compute_for_us(is("backlog") ? 4000 : 300);
-	bool other_way = is("deadlock") && self == hashers[1];
-	take(b->hash, other_way ? &journal_lock : &index_lock);
+	bool other_way = is("deadlock") && h == &hashers[1];
+	take(b->hash.id, other_way ? &journal_lock : &index_lock);
 	if (is("deadlock"))
 		usleep(3000);
-	take(b->hash, other_way ? &index_lock : &journal_lock);
-	give(b->hash, &journal_lock);
+	take(b->hash.id, other_way ? &index_lock : &journal_lock);
+	give(b->hash.id, &journal_lock);
 	if (is("unreleased") && number == 37)
-		weft_note(b->hash, "block is empty"); /* and the lock stays locked */
+		weft_note(b->hash.id, "block is empty"); /* and the lock stays locked */
 	else
-		give(b->hash, &index_lock);
-	weft_resolve(b->hash, b->hash);
-	weft_run(self);
+		give(b->hash.id, &index_lock);
+	h->block = NULL;
+	weft_resolve(b->hash.id, b->hash.id);
+	weft_run(h->told.id);
 	send_number(hashed[1], number);
+}
+
+/* As docs/recording.md has conditions. */
+static void wait_for_work(weft_id who)
+{
+	weft_await(who, queue_grew.id);
+	queue_lock.owner = 0;
+	weft_release(who, queue_lock.told.id);
+	weft_idle(WEFT_IDLE_WAIT);
+	pthread_cond_wait(&grew, &queue_lock.mutex);
+	weft_resume(who);
+	weft_hold(who, queue_lock.told.id);
+	queue_lock.holder = who;
+	queue_lock.owner = pthread_self();
+	weft_awaits_no_more(who, queue_grew.id);
+}
+
+static uint64_t list_hasher(void *data, uint64_t cursor, unsigned budget)
+{
+	struct hasher *h = data;
+	tell(&h->told);
+	if (h->block)
+		tell(&h->block->hash);
+	tell_held();
+	return 0;
 }
 
 static void *run_hasher(void *data)
 {
-	weft_id self = *(weft_id *)data;
+	struct hasher *h = data;
+	const weft_id self = h->told.id;
+	weft_list_pending(list_hasher, h);
 	weft_run(self);
 	take(self, &queue_lock);
 	for (;;) {
@@ -130,20 +236,14 @@ static void *run_hasher(void *data)
 				usleep(8000);
 				take(self, &queue_lock);
 			}
-			weft_await(self, queue_grew_id);
-			weft_release(self, queue_lock.id);
-			weft_idle(WEFT_IDLE_WAIT);
-			pthread_cond_wait(&queue_grew, &queue_lock.mutex);
-			weft_resume(self);
-			weft_hold(self, queue_lock.id);
-			weft_awaits_no_more(self, queue_grew_id);
+			wait_for_work(self);
 		}
 		int number = queue[queue_begin++];
 		if (number < 0)
 			break;
 		weft_counter_add(self, &queue_length, -1);
 		give(self, &queue_lock);
-		hash(self, number);
+		hash(h, number);
 		take(self, &queue_lock);
 	}
 	give(self, &queue_lock);
@@ -157,8 +257,8 @@ static void enqueue(weft_id who, int number)
 	queue[queue_end++] = number;
 	if (number >= 0)
 		weft_counter_add(who, &queue_length, 1);
-	weft_signal_only(who, queue_grew_id);
-	pthread_cond_signal(&queue_grew);
+	weft_signal_only(who, queue_grew.id);
+	pthread_cond_signal(&grew);
 	give(who, &queue_lock);
 }
 
@@ -166,45 +266,43 @@ static void enqueue(weft_id who, int number)
 
 static void begin_block(void)
 {
-	char text[32];
 	struct block *b = &blocks[begun];
 	b->file = &files[begun % FILES];
-	weft_run(b->file->id);
-	b->id = WEFT_CREATE(WEFT_KIND_TASK);
-	snprintf(text, sizeof text, "block %d", begun);
-	weft_label(b->id, text);
-	weft_await(b->file->id, b->id);
-	weft_run(b->id);
+	weft_run(b->file->told.id);
+	begin(&b->told, WEFT_KIND_TASK, "block %d", begun);
+	weft_await(b->file->told.id, b->told.id);
+	weft_run(b->told.id);
 	if (is("stall") && begun == 37)
 		compute_for_us(120000);
-	b->hash = WEFT_CREATE(WEFT_KIND_WORK);
-	weft_label(b->hash, "hash");
-	weft_await(b->id, b->hash);
+	begin(&b->hash, WEFT_KIND_WORK, "hash", 0);
+	weft_await(b->told.id, b->hash.id);
+	b->state = IS_HASHED;
 	in_work++;
-	enqueue(b->id, begun++);
+	enqueue(b->told.id, begun++);
 }
 
 static void on_hashed(struct block *b)
 {
-	weft_read(b->id, b->hash);
-	b->upload = WEFT_CREATE(WEFT_KIND_REQUEST);
-	weft_label(b->upload, "upload");
-	weft_await(b->id, b->upload);
+	weft_read(b->told.id, b->hash.id);
+	begin(&b->upload, WEFT_KIND_REQUEST, "upload", 0);
+	weft_await(b->told.id, b->upload.id);
+	b->state = IS_UPLOADED;
 	send_number(to_peer[0], b - blocks);
 }
 
 static void on_acknowledged(struct block *b)
 {
-	weft_resolve(WEFT_SYSTEM_ID, b->upload);
-	weft_read(b->id, b->upload);
-	weft_resolve(b->id, b->id);
-	weft_read(b->file->id, b->id);
+	weft_resolve(WEFT_SYSTEM_ID, b->upload.id);
+	weft_read(b->told.id, b->upload.id);
+	b->state = IS_DONE;
+	weft_resolve(b->told.id, b->told.id);
+	weft_read(b->file->told.id, b->told.id);
 	if (--b->file->blocks_left == 0)
-		weft_resolve(b->file->id, b->file->id);
+		weft_resolve(b->file->told.id, b->file->told.id);
 	in_work--;
 	done++;
 	if (is("late-use") && b == &blocks[37])
-		weft_await(b->id, blocks[38].id), weft_run(b->id); /* it has ended, and goes on */
+		weft_await(b->told.id, blocks[38].told.id), weft_run(b->told.id); /* it has ended, and goes on */
 }
 
 static void run_loop(void)
@@ -218,7 +316,7 @@ static void run_loop(void)
 		struct epoll_event event;
 		weft_idle(WEFT_IDLE_WAIT);
 		int came = epoll_wait(poll, &event, 1, 1500);
-		weft_resume(main_id);
+		weft_resume(main_told.id);
 		if (came == 0)
 			_exit(1); /* it has hung for long enough: whoever judges kills it */
 		if (read(from[event.data.u32], &number, sizeof number) != sizeof number)
@@ -236,41 +334,34 @@ int main(int argc, char **argv)
 	srand48(argc > 2 ? atol(argv[2]) : 1);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, to_peer) || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, hashed))
 		return 2;
-	main_id = WEFT_CREATE(WEFT_KIND_THREAD);
-	WEFT_LABEL(main_id, "main");
-	weft_run(main_id);
-	index_lock.id = WEFT_CREATE(WEFT_KIND_LOCK);
-	WEFT_LABEL(index_lock.id, "index");
-	journal_lock.id = WEFT_CREATE(WEFT_KIND_LOCK);
-	WEFT_LABEL(journal_lock.id, "journal");
-	queue_lock.id = WEFT_CREATE(WEFT_KIND_LOCK);
-	WEFT_LABEL(queue_lock.id, "queue");
-	queue_grew_id = WEFT_CREATE(WEFT_KIND_CONDITION);
-	WEFT_LABEL(queue_grew_id, "queue grew");
+	begin(&main_told, WEFT_KIND_THREAD, "main", 0);
+	weft_run(main_told.id);
+	begin(&index_lock.told, WEFT_KIND_LOCK, "index", 0);
+	begin(&journal_lock.told, WEFT_KIND_LOCK, "journal", 0);
+	begin(&queue_lock.told, WEFT_KIND_LOCK, "queue", 0);
+	begin(&queue_grew, WEFT_KIND_CONDITION, "queue grew", 0);
 	for (int i = 0; i < FILES; i++) {
-		char text[32];
-		files[i] = (struct file){WEFT_CREATE(WEFT_KIND_REQUEST), BLOCKS / FILES};
-		snprintf(text, sizeof text, "synchronize file %d", i);
-		weft_label(files[i].id, text);
-		weft_should_resolve(files[i].id);
+		begin(&files[i].told, WEFT_KIND_REQUEST, "synchronize file %d", i);
+		files[i].blocks_left = BLOCKS / FILES;
+		weft_should_resolve(files[i].told.id);
 	}
+	weft_list_pending(list_loop, NULL);
 	pthread_t peer, threads[HASHERS];
 	pthread_create(&peer, NULL, acknowledge, NULL);
 	for (int i = 0; i < HASHERS; i++) {
-		hashers[i] = WEFT_CREATE(WEFT_KIND_THREAD);
-		WEFT_LABEL(hashers[i], "hasher");
-		weft_await(main_id, hashers[i]);
+		begin(&hashers[i].told, WEFT_KIND_THREAD, "hasher", 0);
+		weft_await(main_told.id, hashers[i].told.id);
 		pthread_create(&threads[i], NULL, run_hasher, &hashers[i]);
 	}
 	run_loop();
 	if (is("backlog"))
 		return 0;
 	for (int i = 0; i < HASHERS; i++)
-		enqueue(main_id, -1);
+		enqueue(main_told.id, -1);
 	weft_idle(WEFT_IDLE_WAIT);
 	for (int i = 0; i < HASHERS; i++)
 		pthread_join(threads[i], NULL);
-	weft_resume(main_id);
+	weft_resume(main_told.id);
 	send_number(to_peer[0], -1);
 	pthread_join(peer, NULL);
 	return 0;

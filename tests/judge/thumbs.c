@@ -208,7 +208,7 @@ static struct weft_promise *next_picture(void *ctx, void *nothing)
 	p->number = count;
 	p->thumbnail = weft_promise_bind(sleep_for(4), with_series, p, NULL);
 	snprintf(label, sizeof label, "picture %d", count);
-	weft_label(weft_promise_id(p->thumbnail), label);
+	weft_promise_set_label(p->thumbnail, label);
 	weft_promise_should_resolve(p->thumbnail);
 	all[count++] = weft_promise_ref(p->thumbnail);
 	return weft_promise_bind(sleep_for((int)(lrand48() % 4)), next_picture, NULL, NULL);

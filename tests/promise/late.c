@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <weft/promise.h>
 
 static void start(const char *directory, const char *name, enum weft_record_mode mode, size_t size_bytes)
@@ -27,6 +28,18 @@ static struct weft_promise *next(void *ctx, void *value)
 static struct weft_promise *for_ever(void *ctx)
 {
 	return ctx;
+}
+
+struct locked {
+	struct weft_mutex *mutex;
+	struct weft_promise *reply;
+};
+
+/* What has the lock becomes one with the promise of who called. */
+static struct weft_promise *locks(void *ctx, void *nothing)
+{
+	struct locked *l = ctx;
+	return weft_mutex_with_lock(l->mutex, for_ever, l->reply, NULL);
 }
 
 static struct weft_promise *turn(void *ctx, void *value)
@@ -83,6 +96,12 @@ int main(int argc, char **argv)
 	start(argv[1], "ring", WEFT_RECORD_RING, 1 << 18);
 	struct weft_resolver *long_ago;
 	struct weft_promise *waited = weft_promise_bind(weft_promise_named_wait("long ago", &long_ago), next, NULL, NULL);
+	struct weft_resolver *reply;
+	struct locked l = {weft_mutex_create_named("a lock"), weft_promise_named_wait("reply", &reply)};
+	struct weft_promise *holder = weft_promise_bind(weft_promise_pause(), locks, &l, NULL);
+	strcpy(name, "copied y");
+	weft_promise_set_label(holder, name);
+	name[0] = 'Y';
 	struct weft_promise *loop = turn(&turns, NULL);
 	while (weft_promise_wakeup_paused() > 0)
 		;
@@ -90,10 +109,12 @@ int main(int argc, char **argv)
 
 	weft_wakeup(oldest, NULL, NULL);
 	weft_wakeup(long_ago, NULL, NULL);
-	struct weft_promise *all[] = {bound, awaiting, both, heard, taken, first, middle, waited, loop};
+	weft_wakeup(reply, NULL, NULL);
+	struct weft_promise *all[] = {bound, awaiting, both, heard, taken, first, middle, waited, holder, loop};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		weft_promise_unref(all[i]);
 	weft_condition_destroy(condition);
+	weft_mutex_destroy(l.mutex);
 	weft_promise_trim();
 	return 0;
 }

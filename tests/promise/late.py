@@ -82,6 +82,8 @@ if not ring.since[ring.id("wait", "long ago")] or ring.expected != first.expecte
     sys.exit("the ring has forgotten")
 if not any(ring.kind[a] == "bind" and b == ring.id("wait", "long ago") for a, b in ring.awaits):
     sys.exit(f"the ring has forgotten who waits: {ring.awaits}")
+if (ring.id("lock", "a lock"), ring.id("bind", "copied y")) not in ring.awaits:
+    sys.exit(f"the ring has forgotten who has the lock: {ring.awaits}")
 if "take old mvar" in ring.label.values():
     sys.exit("the label of what is gone")
 print(f"{len(first.kind)}, {len(second.kind)} and {len(ring.kind)} promises")

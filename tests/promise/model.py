@@ -737,6 +737,11 @@ class Program:
     def do_label(self, text):
         self.w.event("label", self.w.current, text)
 
+    def do_set_label(self, a, text):
+        promise = self.get_or_none(a).same(self.w)
+        if promise.end is None:
+            self.w.event("label", promise.id, text)
+
     def do_should_resolve(self, a):
         self.w.event("should_resolve", self.get_or_none(a).same(self.w).id)
 

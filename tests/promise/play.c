@@ -350,6 +350,8 @@ static bool act(const struct line *l, int n)
 		weft_promise_wakeup_paused();
 	else if (is(l, "label"))
 		weft_promise_label(w[1]);
+	else if (is(l, "set_label"))
+		weft_promise_set_label(promise[n], w[2]);
 	else if (is(l, "should_resolve"))
 		weft_promise_should_resolve(promise[n]);
 	else if (is(l, "increase"))
