@@ -23,12 +23,12 @@ class Painter {
 		})();
 	}
 
-	/* Draws `count` primitives at address `prims`; their texts are at address `text`. */
-	draw(context, theme, prims, count, text) {
+	/* Draws the primitives at address `prims` from number `first` up to number `end`; their texts are at address `text`. */
+	draw(context, theme, prims, first, end, text) {
 		const u8 = this.core.bytes, f32 = new Float32Array(u8.buffer), u32 = new Uint32Array(u8.buffer);
 		let last = -1, lastFont = -1;
 		context.textBaseline = "alphabetic";
-		for (let i = 0, at = prims; i < count; i++, at += PRIM_BYTES) {
+		for (let i = first, at = prims + first * PRIM_BYTES; i < end; i++, at += PRIM_BYTES) {
 			const kind = u8[at], word = at >> 2;
 			const key = u8[at + 2] << 8 | u8[at + 3];
 			if (key !== last)
@@ -53,8 +53,7 @@ class Painter {
 			} else {
 				if (u8[at + 4] !== lastFont)
 					context.font = this.fonts[lastFont = u8[at + 4]];
-				const first = text + u32[word + 7];
-				const string = this.core.text(first, u32[word + 8]);
+				const string = this.core.text(text + u32[word + 7], u32[word + 8]);
 				if (u8[at + 5]) {
 					context.strokeStyle = this.paint(theme, PAINT.BACKGROUND, 255);
 					context.lineWidth = 3;

@@ -10,6 +10,7 @@
 #include "apps/web/memory.h"
 #include "apps/web/parcel.h"
 #include "base/duration.h"
+#include "draw/pixels.h"
 #include "draw/svg.h"
 #include "viewer/compare.h"
 #include "viewer/findings.h"
@@ -171,10 +172,55 @@ EXPORT(draw) int page_draw(void)
 	return weft_compare_draw(&all, panes, WEFT_COMPARE_PANES, &error);
 }
 
-/* A pane's x, y, width, height and scale; then the address of its primitives, their number, and the address of their texts. */
+static size_t in_image[WEFT_COMPARE_PANES];
+
+static int nearest(double px)
+{
+	return (int)(px + 0.5);
+}
+
+static struct weft_pixels part_of(const struct weft_pixels *image, const struct weft_pane *pane, double ratio)
+{
+	struct weft_pixels part = *image;
+	part.x = part.x0 = nearest(pane->x_px * ratio);
+	part.y = part.y0 = nearest(pane->y_px * ratio);
+	part.x1 = nearest((pane->x_px + pane->width_px) * ratio);
+	part.y1 = nearest((pane->y_px + pane->height_px) * ratio);
+	part.x1 = part.x1 < image->x1 ? part.x1 : image->x1;
+	part.y1 = part.y1 < image->y1 ? part.y1 : image->y1;
+	part.scale = pane->scale * ratio;
+	return part;
+}
+
+/* An image, for a canvas, of the panes that are pictures, each up to its first text; it lives until the next call.  NULL: no
+ * memory. */
+EXPORT(image) const void *page_image(int width, int height, double ratio, enum weft_theme theme)
+{
+	static void *data;
+	static size_t size;
+	const size_t wanted = (size_t)width * (size_t)height * 4;
+	if (size != wanted) {
+		free(data);
+		data = malloc(wanted);
+		size = data ? wanted : 0;
+	}
+	if (!data)
+		return NULL;
+	const struct weft_pixels image = {
+	    .data = data, .stride = width * 4, .x1 = width, .y1 = height, .scale = 1, .is_rgba = true};
+	weft_pixels_fill(&image, theme, WEFT_PAINT_BACKGROUND);
+	for (size_t i = WEFT_PANE_PICTURE; i < all.count * WEFT_PANES; i += WEFT_PANES) {
+		const struct weft_pixels part = part_of(&image, &panes[i], ratio);
+		in_image[i] = weft_pixels_draw(&part, panes[i].list, 0, theme);
+	}
+	return data;
+}
+
+/* A pane's x, y, width, height and scale; then the address of its primitives, their number, the address of their texts, and how
+ * many of the primitives the image has. */
 EXPORT(pane) const double *page_pane(int number)
 {
-	static double numbers[8];
+	static double numbers[9];
 	const struct weft_pane *pane = &panes[number];
 	numbers[0] = pane->x_px;
 	numbers[1] = pane->y_px;
@@ -184,6 +230,7 @@ EXPORT(pane) const double *page_pane(int number)
 	numbers[5] = (double)(uintptr_t)pane->list->prims;
 	numbers[6] = (double)pane->list->count;
 	numbers[7] = (double)(uintptr_t)pane->list->text;
+	numbers[8] = (double)in_image[number];
 	return numbers;
 }
 

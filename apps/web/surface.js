@@ -396,19 +396,23 @@ class Surface {
 		this.paint(this.above, this.ratio, panes, false);
 	}
 
-	/* Draws the panes that are pictures, on their background, or all other panes. */
+	/* Draws the panes that are pictures, on their background, or all other panes.  Of pictures the core fills the pixels, if there is memory for
+	   them: calls of the canvas would take far longer. */
 	paint(context, ratio, panes, pictures) {
 		const core = this.core, {width, height} = context.canvas;
+		const image = pictures ? core.call.image(width, height, ratio, this.owner.theme) >>> 0 : 0;
 		context.clearRect(0, 0, width, height);
-		if (pictures) {
+		if (image) {
+			const pixels = new Uint8ClampedArray(core.bytes.buffer, image, width * height * 4);
+			context.putImageData(new ImageData(pixels, width, height), 0, 0);
+		} else if (pictures) {
 			context.fillStyle = this.painter.paint(this.owner.theme, PAINT.BACKGROUND, 255);
 			context.fillRect(0, 0, width, height);
 		}
 		for (let i = 0; i < panes; i++) {
 			if ((i % PANE.COUNT === PANE.PICTURE) !== pictures)
 				continue;
-			const at = core.call.pane(i) >>> 3;
-			const [x, y, paneWidth, paneHeight, scale, prims, count, texts] = new Float64Array(core.bytes.buffer).subarray(at, at + 8);
+			const [x, y, paneWidth, paneHeight, scale, prims, count, texts, inImage] = new Float64Array(core.bytes.buffer, core.call.pane(i) >>> 0, 9);
 			context.save();
 			context.scale(ratio, ratio);
 			context.beginPath();
@@ -416,7 +420,7 @@ class Surface {
 			context.clip();
 			context.translate(x, y);
 			context.scale(scale, scale);
-			this.painter.draw(context, this.owner.theme, prims, count, texts);
+			this.painter.draw(context, this.owner.theme, prims, image ? inImage : 0, count, texts);
 			context.restore();
 		}
 	}

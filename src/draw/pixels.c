@@ -258,6 +258,13 @@ static uint32_t colour_of(const struct weft_pixels *px, enum weft_theme theme, e
 	return px->is_rgba ? (rgb & 0xff) << 16 | (rgb & 0xff00) | rgb >> 16 : rgb;
 }
 
+void weft_pixels_fill(const struct weft_pixels *px, enum weft_theme theme, enum weft_paint paint)
+{
+	const uint32_t colour = colour_of(px, theme, paint) | 0xff000000;
+	for (int y = px->y0; y < px->y1; y++)
+		fill(line_at(px, px->x0, y), px->x1 - px->x0, colour);
+}
+
 size_t weft_pixels_draw(const struct weft_pixels *px, const struct weft_draw_list *list, size_t first, enum weft_theme theme)
 {
 	const struct weft_prim *p = list->prims + first, *end = list->prims + list->count;

@@ -16,6 +16,9 @@ struct weft_pixels {
 	bool is_rgba;
 };
 
+/* Fills all of it with one colour. */
+void weft_pixels_fill(const struct weft_pixels *pixels, enum weft_theme theme, enum weft_paint paint);
+
 /* Draws the primitives from `first` up to the next text, and returns the place of that, or how many there are. */
 size_t weft_pixels_draw(const struct weft_pixels *pixels, const struct weft_draw_list *list, size_t first, enum weft_theme theme);
 

@@ -227,6 +227,7 @@ export function overhear() {
 		moveTo: (context, x, y) => path.push(x, y),
 		lineTo: (context, x, y) => path.push(x, y),
 		translate: (context, x, y) => `at ${numbers(x, y)}`,
+		putImageData: (context, {width, height, data}) => `pixels ${width} ${height} ${data.reduce((sum, byte) => Math.imul(sum ^ byte, 16777619), 0) >>> 0}`,
 		fillRect: (context, ...box) => `rect ${colour(context.fillStyle)} ${numbers(...box)}`,
 		stroke: context => `line ${colour(context.strokeStyle)} ${numbers(context.lineWidth, ...path)}`,
 		fill: context => `head ${colour(context.fillStyle)} ${numbers(...path)}`,
