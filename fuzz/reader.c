@@ -18,7 +18,9 @@ static int tell(void *ctx, const struct weft_kernel_event *events, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		CHECK_MODEL(told->count == 0 || events[i].time_ns >= told->last_ns);
 		told->last_ns = events[i].time_ns;
-		told->sum = told->sum * 31 + (uint64_t)told->last_ns + events[i].tid * 3 + events[i].other * 5 + events[i].op;
+		CHECK_MODEL(events[i].length_ns >= 0);
+		told->sum = told->sum * 31 + (uint64_t)told->last_ns + events[i].tid * 3 + events[i].other * 5 + events[i].op +
+			    (uint64_t)events[i].length_ns + (events[i].text ? strlen(events[i].text) : 0);
 		told->count++;
 	}
 	return 0;

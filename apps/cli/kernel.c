@@ -22,11 +22,23 @@
 #include "apps/cli/cli.h"
 #include "apps/cli/kernel_file.h"
 #include "apps/cli/kernel_perf.h"
+#include "apps/cli/kernel_what.h"
 #include "base/band.h"
 #include "base/duration.h"
 #include "base/idmap.h"
+#include "base/intern.h"
 
-enum { DRAIN_MS = 50, PAIRS = 32, TRIES = 12, QUEUE = 1 << 18, LOOK_NS = 1000000000 };
+enum {
+	DRAIN_MS = 50,
+	PAIRS = 32,
+	TRIES = 12,
+	QUEUE = 1 << 18,
+	LOOK_NS = 1000000000,
+	LONG_NS = 5000000, /* who has been blocked for so long is looked at */
+	MOST_LOOKS = 32,   /* of OS threads, in a drain */
+	MOST_FILES = 64,   /* likewise of descriptors */
+	MOST_TEXTS = 1 << 16
+};
 
 /* A reading of one clock between two of the other. */
 struct pair {
@@ -36,12 +48,34 @@ struct pair {
 struct name {
 	uint32_t tid, pid;
 	char text[16];
+	/* Of the program's, by the newest switch: */
+	uint64_t switch_ns, off_ns; /* off_ns: since when it has been blocked; 0: it is not */
+	uint32_t processor;
+	uint8_t call;
+	bool is_looked_at; /* since off_ns */
+};
+
+/* What an OS thread was seen to wait for, if nothing has switched to it from `off_ns` to `seen_ns`. */
+struct look {
+	struct kernel_what what;
+	uint32_t name;                   /* index of names */
+	uint64_t off_ns, seen_ns, on_ns; /* on_ns: it had a processor again then; 0: not yet */
+};
+
+/* What a descriptor of a process is, as long as this drain takes. */
+struct descriptor {
+	uint32_t pid, fd, text;
 };
 
 /* What was said, and when by the trace's clock. */
 struct said {
 	struct perf_seen seen;
 	uint64_t ticks;
+	struct {
+		uint64_t ticks; /* when it was in that; 0: nobody knows in what */
+		uint32_t fd, text;
+		bool is_sure;
+	} in;
 };
 
 /* A process, and where what is said of it goes. */
@@ -71,7 +105,12 @@ struct kernel {
 	WEFT_VEC(struct said) lost; /* of whom nobody knows: of every process */
 	WEFT_VEC(struct name) names;
 	struct weft_idmap threads, pids; /* tid to index of names, pid to index of processes */
-	struct timespec changed;         /* of the session's folder, when it was read */
+	struct weft_intern texts;        /* its own copies; their numbers in traces are one more */
+	WEFT_VEC(struct look) looks;
+	struct descriptor descriptors[MOST_FILES];
+	size_t descriptor_count;
+	uint32_t next_look;      /* index of names */
+	struct timespec changed; /* of the session's folder, when it was read */
 	uint64_t looked_ns;
 };
 
@@ -212,6 +251,54 @@ static void tell_name(struct kernel *k, struct kernel_file *file, const struct s
 			.text_bytes = (uint32_t)strlen(name->text)});
 }
 
+/* The number of a text; 0: there is none. */
+static uint32_t number_of(struct kernel *k, const char *text)
+{
+	if (!*text)
+		return 0;
+	const uint32_t before = (uint32_t)k->texts.texts.count;
+	/* A new one is copied, an old one is found: which it is shows afterwards. */
+	char *copy = before < MOST_TEXTS ? strdup(text) : NULL;
+	const uint32_t number =
+	    copy ? weft_intern(&k->texts, (struct weft_str){copy, (uint32_t)strlen(copy)}) : WEFT_INTERN_FAILED;
+	if (number == WEFT_INTERN_FAILED || number < before)
+		free(copy);
+	return number == WEFT_INTERN_FAILED ? 0 : number + 1;
+}
+
+static void tell_text(struct kernel *k, struct kernel_file *file, uint32_t processor, uint64_t ticks, uint32_t number)
+{
+	if (!number || !kernel_file_needs_text(file, processor, number))
+		return;
+	const struct weft_str text = k->texts.texts.items[number - 1];
+	kernel_file_write(file, processor, ticks,
+	    &(struct weft_wire_kernel){.op = WEFT_KERNEL_TEXT, .number = number, .text = text.ptr, .text_bytes = text.len});
+}
+
+static void write_spent(struct kernel *k, struct kernel_file *file, const struct said *said)
+{
+	const struct perf_seen *s = &said->seen;
+	const uint32_t number = number_of(k, s->name);
+	tell_text(k, file, s->processor, said->ticks, number);
+	kernel_file_write(file, s->processor, said->ticks,
+	    &(struct weft_wire_kernel){
+		.op = WEFT_KERNEL_SPENT, .tid = s->tid, .why = s->why, .number = number, .raw_ns = s->number});
+}
+
+static void write_in(struct kernel *k, struct kernel_file *file, const struct said *said)
+{
+	const struct perf_seen *s = &said->seen;
+	tell_text(k, file, s->processor, said->ticks, said->in.text);
+	kernel_file_write(file, s->processor, said->ticks,
+	    &(struct weft_wire_kernel){.op = WEFT_KERNEL_IN,
+		.tid = s->tid,
+		.call = s->call,
+		.why = said->in.is_sure,
+		.other = said->in.fd,
+		.number = said->in.text,
+		.raw_ns = said->in.ticks});
+}
+
 static void write_said(struct kernel *k, struct kernel_file *file, const struct said *said)
 {
 	const struct perf_seen *s = &said->seen;
@@ -222,6 +309,14 @@ static void write_said(struct kernel *k, struct kernel_file *file, const struct 
 	    [PERF_FAULT] = WEFT_KERNEL_FAULT};
 	kernel_file_begin(file, s->processor, said->ticks, s->time_ns);
 	tell_name(k, file, said, s->tid);
+	if (s->what == PERF_SPENT) {
+		write_spent(k, file, said);
+		return;
+	}
+	if (said->in.is_sure) {
+		write_in(k, file, said);
+		return;
+	}
 	if (s->what == PERF_TAKEN || s->what == PERF_WAKE)
 		tell_name(k, file, said, s->other);
 	kernel_file_write(file, s->processor, said->ticks,
@@ -230,6 +325,118 @@ static void write_said(struct kernel *k, struct kernel_file *file, const struct 
 		.other = s->what == PERF_FAULT ? (uint32_t)(s->number >> 12) : s->other,
 		.why = s->why,
 		.call = s->call});
+	if (said->in.ticks)
+		write_in(k, file, said);
+}
+
+static void give(struct kernel *k, uint32_t pid, const struct said *said)
+{
+	struct process *p = process_of(k, pid);
+	if (!p)
+		return;
+	if (p->file) {
+		write_said(k, p->file, said);
+		return;
+	}
+	if (p->waiting.count == QUEUE) {
+		p->dropped += QUEUE / 2;
+		p->dropped_until = p->waiting.items[QUEUE / 2 - 1].ticks;
+		memmove(p->waiting.items, p->waiting.items + QUEUE / 2, QUEUE / 2 * sizeof *p->waiting.items);
+		p->waiting.count = QUEUE / 2;
+	}
+	struct said *slot = weft_vec_push(&p->waiting);
+	if (slot)
+		*slot = *said;
+}
+
+/* ---- What it waits for ---- */
+
+/* What a descriptor is now; each is asked for once in a drain. */
+static uint32_t descriptor_of(struct kernel *k, uint32_t pid, uint32_t fd)
+{
+	char text[KERNEL_WHAT] = "";
+	for (size_t i = 0; i < k->descriptor_count; i++)
+		if (k->descriptors[i].pid == pid && k->descriptors[i].fd == fd)
+			return k->descriptors[i].text;
+	if (k->descriptor_count == MOST_FILES)
+		return 0;
+	kernel_what_fd(pid, fd, false, text);
+	const uint32_t number = number_of(k, text);
+	k->descriptors[k->descriptor_count++] = (struct descriptor){pid, fd, number};
+	return number;
+}
+
+/* Keeps in mind who is blocked since when.  Processors are drained one after the other: an older switch may come later. */
+static void note_switch(struct kernel *k, const struct perf_seen *s)
+{
+	const uint32_t at = weft_idmap_get(&k->threads, s->tid);
+	struct name *name = at == WEFT_IDMAP_NONE ? NULL : &k->names.items[at];
+	if (!name || (s->what != PERF_ON && s->what != PERF_OFF && s->what != PERF_TAKEN))
+		return;
+	for (size_t i = 0; s->what == PERF_ON && i < k->looks.count; i++) {
+		struct look *look = &k->looks.items[i];
+		if (look->name == at && s->time_ns > look->off_ns && (!look->on_ns || s->time_ns < look->on_ns))
+			look->on_ns = s->time_ns;
+	}
+	if (s->time_ns < name->switch_ns)
+		return;
+	name->switch_ns = s->time_ns;
+	name->off_ns = s->what == PERF_OFF && s->why != WEFT_OFF_PREEMPTED ? s->time_ns : 0;
+	name->processor = s->processor;
+	name->call = s->call;
+	name->is_looked_at = false;
+}
+
+/* Of those that were looked at after the last drain it is known now whether they were blocked all the time. */
+static void tell_looks(struct kernel *k)
+{
+	for (size_t i = 0; i < k->looks.count; i++) {
+		const struct look *look = &k->looks.items[i];
+		const struct name *name = &k->names.items[look->name];
+		if (look->on_ns && look->on_ns <= look->seen_ns)
+			continue;
+		struct said said = {.ticks = ticks_of(k, look->seen_ns),
+		    .in = {.fd = look->what.fd, .text = number_of(k, look->what.text), .is_sure = true}};
+		said.in.ticks = said.ticks;
+		said.seen = (struct perf_seen){.time_ns = look->seen_ns,
+		    .pid = name->pid,
+		    .tid = name->tid,
+		    .processor = name->processor,
+		    .call = look->what.call};
+		give(k, name->pid, &said);
+	}
+	k->looks.count = 0;
+}
+
+/* What these wait for has no name, or is told better by the program. */
+static bool is_plain(uint8_t call)
+{
+	return call == WEFT_CALL_EPOLL_WAIT || call == WEFT_CALL_EPOLL_PWAIT || call == WEFT_CALL_EPOLL_PWAIT2 ||
+	       call == WEFT_CALL_FUTEX || call == WEFT_CALL_NANOSLEEP || call == WEFT_CALL_CLOCK_NANOSLEEP;
+}
+
+/* Looks at those who have been blocked for a while. */
+static void look_around(struct kernel *k)
+{
+	const uint64_t now_ns = raw_now();
+	const size_t count = k->names.count;
+	int left = MOST_LOOKS;
+	for (size_t i = 0; i < count && left > 0; i++) {
+		const uint32_t at = (uint32_t)((k->next_look + i) % count);
+		struct name *name = &k->names.items[at];
+		struct look look = {.name = at, .off_ns = name->off_ns};
+		if (!name->pid || !name->off_ns || name->is_looked_at || now_ns - name->off_ns < LONG_NS || is_plain(name->call))
+			continue;
+		name->is_looked_at = true;
+		if (--left == 0)
+			k->next_look = at;
+		if (!kernel_what_now(name->pid, name->tid, &look.what))
+			continue;
+		look.seen_ns = raw_now();
+		struct look *slot = weft_vec_push(&k->looks);
+		if (slot)
+			*slot = look;
+	}
 }
 
 static void take(void *ctx, const struct perf_seen *s)
@@ -240,7 +447,7 @@ static void take(void *ctx, const struct perf_seen *s)
 			kernel_file_lost(k->files.items[i], s->processor, s->number);
 		struct said *lost = weft_vec_push(&k->lost);
 		if (lost)
-			*lost = (struct said){*s, ticks_of(k, s->time_ns)};
+			*lost = (struct said){.seen = *s, .ticks = ticks_of(k, s->time_ns)};
 		return;
 	}
 	if (s->what == PERF_NAME) {
@@ -269,23 +476,14 @@ static void take(void *ctx, const struct perf_seen *s)
 	}
 	if (s->what == PERF_TAKEN && s->other && s->name[0] && !name_of(k, s->other))
 		set_name(k, s->other, 0, s->name);
-	struct process *p = process_of(k, pid);
-	if (!p)
-		return;
-	const struct said said = {*s, ticks_of(k, s->time_ns)};
-	if (p->file) {
-		write_said(k, p->file, &said);
-		return;
+	note_switch(k, s);
+	struct said said = {.seen = *s, .ticks = ticks_of(k, s->time_ns)};
+	if (s->what == PERF_OFF && s->has_argument && kernel_what_has_fd(s->call)) {
+		said.in.ticks = said.ticks;
+		said.in.fd = (uint32_t)s->number;
+		said.in.text = descriptor_of(k, pid, said.in.fd);
 	}
-	if (p->waiting.count == QUEUE) {
-		p->dropped += QUEUE / 2;
-		p->dropped_until = p->waiting.items[QUEUE / 2 - 1].ticks;
-		memmove(p->waiting.items, p->waiting.items + QUEUE / 2, QUEUE / 2 * sizeof *p->waiting.items);
-		p->waiting.count = QUEUE / 2;
-	}
-	struct said *slot = weft_vec_push(&p->waiting);
-	if (slot)
-		*slot = said;
+	give(k, pid, &said);
 }
 
 /* A trace that was not there before: what is said of its process goes there from now on. */
@@ -369,7 +567,11 @@ static void work(struct kernel *k, bool is_last)
 	if (!solve(k))
 		return;
 	find_traces(k, is_last);
+	k->descriptor_count = 0;
 	perf_drain(k->perf, take, k);
+	tell_looks(k);
+	if (!is_last)
+		look_around(k);
 	for (size_t i = 0; i < k->files.count; i++)
 		kernel_file_flush(k->files.items[i], k->bound_ns);
 }
@@ -463,6 +665,10 @@ void kernel_end(struct kernel *k)
 	weft_vec_free(&k->folders);
 	weft_vec_free(&k->lost);
 	weft_vec_free(&k->names);
+	for (size_t i = 0; i < k->texts.texts.count; i++)
+		free((char *)(uintptr_t)k->texts.texts.items[i].ptr);
+	weft_intern_finish(&k->texts);
+	weft_vec_free(&k->looks);
 	weft_idmap_finish(&k->threads);
 	weft_idmap_finish(&k->pids);
 	if (k->has_band)

@@ -19,8 +19,8 @@
 #include "base/vec.h"
 #include "wire/wire.h"
 
-/* ROOM: two names and an event, each with the long header. */
-enum { PACKET_BYTES = 256 << 10, RING_BYTES = 16 << 20, LEAST_PACKETS = 4, ROOM = 128, MOST_METADATA = 1 << 16 };
+/* ROOM: two names, a text, an event and the clock, each with the long header. */
+enum { PACKET_BYTES = 256 << 10, RING_BYTES = 16 << 20, LEAST_PACKETS = 4, ROOM = 512, MOST_METADATA = 1 << 16 };
 
 struct stream {
 	uint32_t processor;
@@ -33,7 +33,8 @@ struct stream {
 	uint64_t last, last_raw;  /* times of the newest event */
 	bool is_fresh;            /* there are events behind the last clock */
 	bool is_full;             /* what grows has no room for another packet */
-	struct weft_idmap told;   /* tid to the low bits of the packet that told its name last */
+	/* tid to the low bits of the packet that told its name last; likewise numbers of texts */
+	struct weft_idmap told, told_texts;
 };
 
 struct kernel_file {
@@ -207,12 +208,17 @@ static void show(struct stream *s, bool is_last)
 	s->fd = -1;
 }
 
-static void append(struct stream *s, uint64_t ticks, const struct weft_wire_kernel *event)
+static void append(const struct kernel_file *f, struct stream *s, uint64_t ticks, const struct weft_wire_kernel *event)
 {
 	/* A switch is stamped before its place in the ring is taken, and an interrupt may take one in between. */
 	const uint64_t time = ticks > s->last ? ticks : s->last;
 	const bool extended = (time - s->last) >> 32 != 0;
-	s->used = (size_t)(weft__kernel_write(s->bytes + s->used, event, time, extended) - s->bytes);
+	struct weft_wire_kernel copy = *event;
+	if (event->op == WEFT_KERNEL_IN) {
+		const double ago_ns = time > event->raw_ns ? (double)(time - event->raw_ns) * 1e9 / (double)f->clock_hz : 0;
+		copy.ago_ns = ago_ns < UINT32_MAX ? (uint32_t)ago_ns : UINT32_MAX;
+	}
+	s->used = (size_t)(weft__kernel_write(s->bytes + s->used, &copy, time, extended) - s->bytes);
 	s->last = time;
 	s->events++;
 }
@@ -248,7 +254,7 @@ static void begin_packet(struct kernel_file *f, struct stream *s, uint64_t ticks
 	s->packets++;
 	f->total_bytes += PACKET_BYTES;
 	s->used = s->written = sizeof *h;
-	append(s, s->last,
+	append(f, s, s->last,
 	    &(struct weft_wire_kernel){.op = WEFT_KERNEL_LEVEL,
 		.why = (uint8_t)f->options.level,
 		.text = f->why,
@@ -267,11 +273,22 @@ void kernel_file_begin(struct kernel_file *f, uint32_t processor, uint64_t ticks
 	s->is_fresh = true;
 }
 
+static bool needs(const struct stream *s, struct weft_idmap *told, uint32_t number)
+{
+	const uint32_t packet = (uint32_t)s->header.sequence & 0xffffff;
+	return weft_idmap_get(told, number) != packet && weft_idmap_set(told, number, packet);
+}
+
 bool kernel_file_needs_name(struct kernel_file *f, uint32_t processor, uint32_t tid)
 {
 	struct stream *s = stream_of(f, processor);
-	const uint32_t packet = s ? (uint32_t)s->header.sequence & 0xffffff : 0;
-	return s && weft_idmap_get(&s->told, tid) != packet && weft_idmap_set(&s->told, tid, packet);
+	return s && needs(s, &s->told, tid);
+}
+
+bool kernel_file_needs_text(struct kernel_file *f, uint32_t processor, uint32_t number)
+{
+	struct stream *s = stream_of(f, processor);
+	return s && needs(s, &s->told_texts, number);
 }
 
 void kernel_file_forget_name(struct kernel_file *f, uint32_t tid)
@@ -285,7 +302,7 @@ void kernel_file_write(struct kernel_file *f, uint32_t processor, uint64_t ticks
 {
 	struct stream *s = stream_of(f, processor);
 	if (s && s->fd >= 0 && !s->is_full)
-		append(s, ticks, event);
+		append(f, s, ticks, event);
 	else if (s)
 		s->header.lost_full++;
 }
@@ -304,7 +321,7 @@ void kernel_file_flush(struct kernel_file *f, uint32_t bound_ns)
 		if (!s->is_fresh || s->fd < 0)
 			continue;
 		if (!s->is_full)
-			append(s, s->last,
+			append(f, s, s->last,
 			    &(struct weft_wire_kernel){.op = WEFT_KERNEL_CLOCK, .raw_ns = s->last_raw, .other = bound_ns});
 		s->is_fresh = false;
 		show(s, false);
@@ -320,6 +337,7 @@ void kernel_file_close(struct kernel_file *f)
 			close(s->fd);
 		free(s->bytes);
 		weft_idmap_finish(&s->told);
+		weft_idmap_finish(&s->told_texts);
 	}
 	weft_vec_free(&f->streams);
 	close(f->folder);

@@ -26,14 +26,16 @@ int kernel_file_open(struct kernel_file **out, const char *folder, const struct 
 /* When its trace began, in ticks. */
 uint64_t kernel_file_begun(const struct kernel_file *file);
 
-/* Makes room for an event and the names of two OS threads, which happened at these times of both clocks. */
+/* Makes room for an event, a text and the names of two OS threads, which happened at these times of both clocks. */
 void kernel_file_begin(struct kernel_file *file, uint32_t processor, uint64_t ticks, uint64_t raw_ns);
 
 /* Whether this packet has not told yet what the OS thread is called; from then on it has. */
 bool kernel_file_needs_name(struct kernel_file *file, uint32_t processor, uint32_t tid);
+/* Likewise a text, by its number. */
+bool kernel_file_needs_text(struct kernel_file *file, uint32_t processor, uint32_t number);
 void kernel_file_forget_name(struct kernel_file *file, uint32_t tid);
 
-/* After kernel_file_begin() of that processor; what finds no room is counted. */
+/* After kernel_file_begin() of that processor; what finds no room is counted.  Of IN raw_ns is when that was, in ticks. */
 void kernel_file_write(struct kernel_file *file, uint32_t processor, uint64_t ticks, const struct weft_wire_kernel *event);
 
 void kernel_file_lost(struct kernel_file *file, uint32_t processor, uint64_t events);

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: ISC */
 #include "apps/cli/kernel_perf.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -24,6 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apps/cli/kernel_probe.h"
+#include "base/idmap.h"
 #include "base/sort.h"
 #include "base/vec.h"
 
@@ -33,10 +36,55 @@ enum {
 	MOST_RING = 4 << 20,
 	LEAST_RING = 64 << 10,
 	FRAMES = 48,
-	CALL_CACHE = 256
+	CALL_CACHE = 256,
+	MOST_PROBES = 16,
+	MOST_PROBED = 64, /* OS threads of a process that has just loaded a runtime */
+	MOST_MARKS = 1 << 16
 };
 
-enum source { SOURCE_OWN, SOURCE_SWITCH, SOURCE_WAKING };
+/* Where the user's registers have the first argument of a system call, as PERF_SAMPLE_REGS_USER numbers them. */
+#if defined __x86_64__
+#define FIRST_ARGUMENT (1u << 5) /* rdi */
+#elif defined __aarch64__
+#define FIRST_ARGUMENT (1u << 0) /* x0 */
+#else
+#define FIRST_ARGUMENT 0u
+#endif
+
+enum source {
+	SOURCE_OWN,
+	SOURCE_SWITCH,
+	SOURCE_WAKING,
+	SOURCE_IRQ, /* begins and ends, as the next ones */
+	SOURCE_IRQ_END,
+	SOURCE_TICK,
+	SOURCE_TICK_END,
+	SOURCE_SOFTIRQ,
+	SOURCE_SOFTIRQ_END,
+	SOURCE_PROBE, /* a collection of garbage begins */
+	SOURCE_PROBE_END
+};
+
+/* Tracepoints of interrupts, which this kernel may have. */
+static const struct {
+	const char *system, *name, *field; /* the field names or numbers it */
+	enum source source;
+} interrupts[] = {
+    {"irq", "irq_handler_entry", "name", SOURCE_IRQ},
+    {"irq", "irq_handler_exit", NULL, SOURCE_IRQ_END},
+    {"irq_vectors", "local_timer_entry", NULL, SOURCE_TICK},
+    {"irq_vectors", "local_timer_exit", NULL, SOURCE_TICK_END},
+    {"irq", "softirq_entry", "vec", SOURCE_SOFTIRQ},
+    {"irq", "softirq_exit", NULL, SOURCE_SOFTIRQ_END},
+};
+
+enum { INTERRUPTS = sizeof interrupts / sizeof *interrupts };
+
+/* An interrupt that has begun; one of each sort at most: they stand one within another. */
+struct begun {
+	uint64_t time_ns; /* 0: none */
+	char name[16];
+};
 
 struct ring {
 	int fd; /* of the event that owns it; others write into it too */
@@ -46,12 +94,29 @@ struct ring {
 	uint64_t size;
 	uint64_t last_ns;  /* of the newest record */
 	uint32_t told_off; /* whose leaving a tracepoint has just told; the record of the switch follows */
+	struct begun begun[(SOURCE_PROBE - SOURCE_IRQ) / 2];
 };
 
 struct event {
 	uint64_t id;
 	int fd;
 	enum source source;
+	const char *runtime; /* PROBE */
+};
+
+/* A runtime begins or ends to collect garbage; it may do so on another processor than it began on. */
+struct mark {
+	uint64_t time_ns;
+	uint32_t pid, tid, processor;
+	bool is_end;
+	const char *runtime;
+};
+
+/* A file that was loaded, and its probes. */
+struct loaded {
+	char *path;
+	struct kernel_probe probes[MOST_PROBES];
+	size_t probe_count;
 };
 
 /* A function of the kernel that is a system call's, or that of page faults. */
@@ -64,12 +129,18 @@ struct entry {
 struct points {
 	int switch_id, waking_id;
 	uint16_t prev_pid, prev_state, next_pid, next_comm, waking_pid;
+	int interrupt_ids[INTERRUPTS]; /* 0: it is not there */
+	uint16_t interrupt_fields[INTERRUPTS];
 };
 
 struct perf {
 	enum weft_kernel_level level;
 	WEFT_VEC(struct ring) rings;
 	WEFT_VEC(struct event) events;
+	struct weft_idmap by_id;     /* index of events */
+	WEFT_VEC(struct mark) marks; /* of which the other end is not there yet */
+	WEFT_VEC(struct loaded) loaded;
+	int probe_type;                 /* of perf's PMU; 0: there is none */
 	WEFT_VEC(struct entry) entries; /* by address */
 	struct points points;
 	struct {
@@ -176,11 +247,11 @@ static uint8_t call_at(const struct perf *p, uint64_t address)
 }
 
 /* The number of a tracepoint, and where one of its fields is; 0: there is none such. */
-static unsigned read_format(const char *point, const char *field)
+static unsigned read_format(const char *system, const char *point, const char *field)
 {
 	char path[160], line[512];
 	unsigned found = 0, at;
-	snprintf(path, sizeof path, "/sys/kernel/tracing/events/sched/%s/format", point);
+	snprintf(path, sizeof path, "/sys/kernel/tracing/events/%s/%s/format", system, point);
 	FILE *file = fopen(path, "re");
 	while (file && !found && fgets(line, sizeof line, file)) {
 		char *offset = strstr(line, ";\toffset:"), *name;
@@ -202,14 +273,20 @@ static unsigned read_format(const char *point, const char *field)
 static bool read_points(struct points *p)
 {
 	*p = (struct points){
-	    .switch_id = (int)read_format("sched_switch", NULL),
-	    .waking_id = (int)read_format("sched_waking", NULL),
-	    .prev_pid = (uint16_t)read_format("sched_switch", "prev_pid"),
-	    .prev_state = (uint16_t)read_format("sched_switch", "prev_state"),
-	    .next_pid = (uint16_t)read_format("sched_switch", "next_pid"),
-	    .next_comm = (uint16_t)read_format("sched_switch", "next_comm"),
-	    .waking_pid = (uint16_t)read_format("sched_waking", "pid"),
+	    .switch_id = (int)read_format("sched", "sched_switch", NULL),
+	    .waking_id = (int)read_format("sched", "sched_waking", NULL),
+	    .prev_pid = (uint16_t)read_format("sched", "sched_switch", "prev_pid"),
+	    .prev_state = (uint16_t)read_format("sched", "sched_switch", "prev_state"),
+	    .next_pid = (uint16_t)read_format("sched", "sched_switch", "next_pid"),
+	    .next_comm = (uint16_t)read_format("sched", "sched_switch", "next_comm"),
+	    .waking_pid = (uint16_t)read_format("sched", "sched_waking", "pid"),
 	};
+	for (int i = 0; i < INTERRUPTS; i++) {
+		p->interrupt_ids[i] = (int)read_format(interrupts[i].system, interrupts[i].name, NULL);
+		p->interrupt_fields[i] =
+		    interrupts[i].field ? (uint16_t)read_format(interrupts[i].system, interrupts[i].name, interrupts[i].field)
+					: 0;
+	}
 	return p->switch_id && p->waking_id && p->prev_pid && p->prev_state && p->next_pid && p->next_comm && p->waking_pid;
 }
 
@@ -271,7 +348,13 @@ static int open_event(struct perf *p, struct perf_event_attr *attr, pid_t pid, i
 		errno = error;
 		return -1;
 	}
-	*slot = (struct event){id, fd, source};
+	if (!weft_idmap_set(&p->by_id, (int64_t)id, (uint32_t)p->events.count - 1)) {
+		close(fd);
+		p->events.count--;
+		errno = ENOMEM;
+		return -1;
+	}
+	*slot = (struct event){id, fd, source, NULL};
 	return fd;
 }
 
@@ -296,7 +379,7 @@ static bool open_own(struct perf *p, pid_t pid)
 	struct perf_event_attr attr = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
 	const long processors = sysconf(_SC_NPROCESSORS_CONF);
 	attr.sample_type |= PERF_SAMPLE_ADDR;
-	attr.exclude_kernel = attr.context_switch = attr.inherit = attr.enable_on_exec = attr.comm = attr.task = 1;
+	attr.exclude_kernel = attr.context_switch = attr.inherit = attr.enable_on_exec = attr.comm = attr.task = attr.mmap = 1;
 	int error = ENODEV;
 	for (int i = 0; i < processors; i++) {
 		int fd = open_event(p, &attr, pid, i, SOURCE_OWN);
@@ -317,18 +400,10 @@ static bool open_own(struct perf *p, pid_t pid)
 	return error == 0;
 }
 
-/* One tracepoint on each processor, into the rings that there are; `pid` -1: of everybody. */
-static bool open_point(struct perf *p, int number, pid_t pid, enum source source)
+static bool open_on_all(struct perf *p, struct perf_event_attr *attr, pid_t pid, enum source source)
 {
-	struct perf_event_attr attr = attributes(PERF_TYPE_TRACEPOINT, (uint64_t)number);
-	attr.sample_type |= PERF_SAMPLE_RAW;
-	if (pid >= 0) {
-		attr.sample_type |= p->entries.count ? PERF_SAMPLE_CALLCHAIN : 0;
-		attr.sample_max_stack = p->entries.count ? FRAMES : 0;
-		attr.exclude_callchain_user = attr.inherit = attr.enable_on_exec = 1;
-	}
 	for (size_t i = 0; i < p->rings.count; i++) {
-		int fd = open_event(p, &attr, pid, (int)p->rings.items[i].processor, source);
+		int fd = open_event(p, attr, pid, (int)p->rings.items[i].processor, source);
 		if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, p->rings.items[i].fd))
 			return false;
 		if (pid < 0)
@@ -337,10 +412,37 @@ static bool open_point(struct perf *p, int number, pid_t pid, enum source source
 	return true;
 }
 
+/* One tracepoint on each processor, into the rings that there are; `pid` -1: of everybody. */
+static bool open_point(struct perf *p, int number, pid_t pid, enum source source)
+{
+	struct perf_event_attr attr = attributes(PERF_TYPE_TRACEPOINT, (uint64_t)number);
+	attr.sample_type |= PERF_SAMPLE_RAW;
+	attr.inherit = attr.enable_on_exec = pid >= 0;
+	if (source == SOURCE_SWITCH && p->entries.count) {
+		attr.sample_type |= PERF_SAMPLE_CALLCHAIN | (FIRST_ARGUMENT ? PERF_SAMPLE_REGS_USER : 0);
+		attr.sample_max_stack = FRAMES;
+		attr.sample_regs_user = FIRST_ARGUMENT;
+		attr.exclude_callchain_user = 1;
+	}
+	return open_on_all(p, &attr, pid, source);
+}
+
 static void close_events(struct perf *p, size_t from)
 {
 	while (p->events.count > from)
 		close(p->events.items[--p->events.count].fd);
+}
+
+/* Interrupts while the program's OS threads have the processor.  They are not missed much where they cannot be had. */
+static void open_interrupts(struct perf *p, pid_t pid)
+{
+	for (int i = 0; i + 1 < INTERRUPTS; i += 2) {
+		const size_t before = p->events.count;
+		if (p->points.interrupt_ids[i] && p->points.interrupt_ids[i + 1] &&
+		    !(open_point(p, p->points.interrupt_ids[i], pid, interrupts[i].source) &&
+			open_point(p, p->points.interrupt_ids[i + 1], pid, interrupts[i + 1].source)))
+			close_events(p, before);
+	}
 }
 
 static void say_paranoid(char *why, size_t size, int error)
@@ -374,6 +476,12 @@ static bool open_all(struct perf *p, pid_t pid, char *why, size_t why_size)
 	}
 	read_symbols(p);
 	if (open_point(p, p->points.switch_id, pid, SOURCE_SWITCH) && open_point(p, p->points.waking_id, -1, SOURCE_WAKING)) {
+		open_interrupts(p, pid);
+		FILE *file = fopen("/sys/bus/event_source/devices/uprobe/type", "re");
+		if (file && fscanf(file, "%d", &p->probe_type) != 1)
+			p->probe_type = 0;
+		if (file)
+			fclose(file);
 		if (!p->entries.count)
 			snprintf(why, why_size, "system calls are not named: /proc/kallsyms has no addresses");
 		return true;
@@ -421,7 +529,12 @@ void perf_close(struct perf *p)
 	close_events(p, 0);
 	weft_vec_free(&p->rings);
 	weft_vec_free(&p->events);
+	for (size_t i = 0; i < p->loaded.count; i++)
+		free(p->loaded.items[i].path);
+	weft_vec_free(&p->loaded);
+	weft_vec_free(&p->marks);
 	weft_vec_free(&p->entries);
+	weft_idmap_finish(&p->by_id);
 	free(p->whole);
 	free(p);
 }
@@ -478,6 +591,11 @@ static void take_switch(struct perf *p, struct ring *ring, struct perf_seen *s, 
 	if (size > (size_t)(end - at) || f->prev_state + 8u > size || f->next_comm + 16u > size || f->next_pid + 4u > size ||
 	    f->prev_pid + 4u > size)
 		return;
+	const unsigned char *behind = at + size;
+	if (p->entries.count && FIRST_ARGUMENT && end - behind >= 16 && get64(behind) == PERF_SAMPLE_REGS_ABI_64) {
+		s->has_argument = true;
+		s->number = get64(behind + 8);
+	}
 	const uint64_t state = get64(at + f->prev_state) & 0xff;
 	s->tid = get32(at + f->prev_pid);
 	if (state) {
@@ -493,6 +611,36 @@ static void take_switch(struct perf *p, struct ring *ring, struct perf_seen *s, 
 	take(ctx, s);
 }
 
+static void take_interrupt(struct perf *p, struct ring *ring, struct perf_seen *s, enum source source, const unsigned char *at,
+    uint32_t size, perf_fn *take, void *ctx)
+{
+	static const char *const deferred[] = {
+	    "hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"};
+	const unsigned which = (unsigned)source - SOURCE_IRQ;
+	const uint16_t field = p->points.interrupt_fields[which];
+	struct begun *begun = &ring->begun[which / 2];
+	if (which % 2) {
+		if (!begun->time_ns)
+			return;
+		s->what = PERF_SPENT;
+		s->why = source == SOURCE_SOFTIRQ_END ? WEFT_SPENT_DEFERRED : WEFT_SPENT_INTERRUPT;
+		s->number = s->time_ns - begun->time_ns;
+		memcpy(s->name, begun->name, sizeof s->name);
+		begun->time_ns = 0;
+		take(ctx, s);
+		return;
+	}
+	*begun = (struct begun){.time_ns = s->time_ns};
+	const uint32_t value = field && field + 4u <= size ? get32(at + field) : UINT32_MAX;
+	if (source == SOURCE_TICK)
+		snprintf(begun->name, sizeof begun->name, "timer");
+	else if (source == SOURCE_SOFTIRQ && value < sizeof deferred / sizeof *deferred)
+		snprintf(begun->name, sizeof begun->name, "%s", deferred[value]);
+	else if (source == SOURCE_IRQ && (value & 0xffff) < size) /* where the text is; how long it is stands above */
+		snprintf(
+		    begun->name, sizeof begun->name, "%.*s", (int)(size - (value & 0xffff)), (const char *)at + (value & 0xffff));
+}
+
 static void take_sample(
     struct perf *p, struct ring *ring, const unsigned char *at, const unsigned char *end, perf_fn *take, void *ctx)
 {
@@ -501,27 +649,39 @@ static void take_sample(
 	const uint64_t id = get64(at);
 	struct perf_seen s = {
 	    .pid = get32(at + 8), .tid = get32(at + 12), .time_ns = get64(at + 16), .processor = ring->processor};
-	size_t i = 0;
-	while (i < p->events.count && p->events.items[i].id != id)
-		i++;
-	if (i == p->events.count)
+	const uint32_t number = weft_idmap_get(&p->by_id, (int64_t)id);
+	if (number == WEFT_IDMAP_NONE || number >= p->events.count)
 		return;
+	const struct event *event = &p->events.items[number];
 	ring->last_ns = s.time_ns;
 	at += 24;
-	if (p->events.items[i].source == SOURCE_OWN) { /* the address stands before the processor */
+	if (event->source == SOURCE_OWN) { /* the address stands before the processor */
 		s.what = PERF_FAULT;
 		s.number = get64(at);
 		take(ctx, &s);
 		return;
 	}
 	at += 8;
-	if (p->events.items[i].source == SOURCE_SWITCH) {
+	if (event->source == SOURCE_SWITCH) {
 		take_switch(p, ring, &s, at, end, take, ctx);
+		return;
+	}
+	if (event->source >= SOURCE_PROBE) {
+		struct mark *mark = p->marks.count < MOST_MARKS ? weft_vec_push(&p->marks) : NULL;
+		if (mark)
+			*mark = (struct mark){
+			    s.time_ns, s.pid, s.tid, s.processor, event->source == SOURCE_PROBE_END, event->runtime};
 		return;
 	}
 	const uint32_t size = end - at >= 4 ? get32(at) : 0;
 	at += 4;
-	if (size > (size_t)(end - at) || p->points.waking_pid + 4u > size)
+	if (size > (size_t)(end - at))
+		return;
+	if (event->source >= SOURCE_IRQ) {
+		take_interrupt(p, ring, &s, event->source, at, size, take, ctx);
+		return;
+	}
+	if (p->points.waking_pid + 4u > size)
 		return;
 	enum { IN_INTERRUPT = 0x18, FLAGS_AT = 2 };
 	s.what = PERF_WAKE;
@@ -529,6 +689,106 @@ static void take_sample(
 	s.tid = get32(at + p->points.waking_pid);
 	s.pid = 0;
 	take(ctx, &s);
+}
+
+/* Has each OS thread of the process say when its runtime collects garbage, and those that these will make. */
+static void open_probes(struct perf *p, const struct loaded *loaded, uint32_t pid, const char *path)
+{
+	char folder[32];
+	snprintf(folder, sizeof folder, "/proc/%u/task", pid);
+	DIR *tasks = opendir(folder);
+	int left = MOST_PROBED;
+	for (struct dirent *entry; tasks && left > 0 && (entry = readdir(tasks));) {
+		const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		for (size_t i = 0; tid > 0 && i < loaded->probe_count; i++) {
+			const struct kernel_probe *probe = &loaded->probes[i];
+			/* The kernel counts the semaphore up: some are silent without that. */
+			struct perf_event_attr attr = attributes((uint32_t)p->probe_type, probe->semaphore << 32);
+			attr.config1 = (uint64_t)(uintptr_t)path;
+			attr.config2 = probe->offset;
+			attr.inherit = 1;
+			attr.disabled = 0;
+			const size_t before = p->events.count;
+			if (!open_on_all(p, &attr, tid, probe->is_end ? SOURCE_PROBE_END : SOURCE_PROBE)) {
+				close_events(p, before);
+				continue;
+			}
+			for (size_t k = before; k < p->events.count; k++)
+				p->events.items[k].runtime = probe->runtime;
+		}
+		left -= tid > 0;
+	}
+	if (tasks)
+		closedir(tasks);
+}
+
+/* A process has loaded a file to execute from it, as it names it. */
+static void note_loaded(struct perf *p, uint32_t pid, const char *path)
+{
+	enum { MOST_LOADED = 4096 };
+	char seen[512];
+	size_t i = 0;
+	if (*path != '/' || snprintf(seen, sizeof seen, "/proc/%u/root%s", pid, path) >= (int)sizeof seen)
+		return;
+	while (i < p->loaded.count && strcmp(p->loaded.items[i].path, path) != 0)
+		i++;
+	if (i == p->loaded.count) {
+		struct loaded *slot = i < MOST_LOADED ? weft_vec_push(&p->loaded) : NULL;
+		if (!slot)
+			return;
+		*slot = (struct loaded){.path = strdup(path)};
+		if (!slot->path) {
+			p->loaded.count--;
+			return;
+		}
+		slot->probe_count = kernel_probes(seen, slot->probes, MOST_PROBES);
+	}
+	if (p->loaded.items[i].probe_count)
+		open_probes(p, &p->loaded.items[i], pid, seen);
+}
+
+static int compare_marks(const void *x, const void *y)
+{
+	const struct mark *a = x, *b = y;
+	return WEFT_ORDER(a->tid, b->tid) ?: WEFT_ORDER(a->time_ns, b->time_ns) ?: WEFT_ORDER(a->is_end, b->is_end) ?:
+	       WEFT_ORDER(a->processor, b->processor);
+}
+
+/* Tells of collections that are over.  One that is told twice, by an event and by one that was inherited, is one.  What is
+ * younger than `until_ns` waits: the other end may stand in a ring that was drained a moment too early. */
+static void pair_marks(struct perf *p, uint64_t until_ns, perf_fn *take, void *ctx)
+{
+	enum { TWICE_NS = 100000 };
+	size_t kept = 0;
+	weft_sort(p->marks.items, p->marks.count, sizeof *p->marks.items, compare_marks);
+	for (size_t i = 0, end; i < p->marks.count; i = end) {
+		const struct mark *open = NULL;
+		const uint32_t tid = p->marks.items[i].tid;
+		for (end = i; end < p->marks.count && p->marks.items[end].tid == tid; end++) {
+			const struct mark *m = &p->marks.items[end];
+			if (m->time_ns > until_ns) {
+				break;
+			} else if (!m->is_end) {
+				open = open && m->time_ns - open->time_ns < TWICE_NS ? open : m;
+			} else if (open) {
+				struct perf_seen s = {.what = PERF_SPENT,
+				    .why = WEFT_SPENT_COLLECTOR,
+				    .time_ns = m->time_ns,
+				    .pid = m->pid,
+				    .tid = m->tid,
+				    .processor = m->processor,
+				    .number = m->time_ns - open->time_ns};
+				snprintf(s.name, sizeof s.name, "%s", m->runtime);
+				take(ctx, &s);
+				open = NULL;
+			}
+		}
+		if (open)
+			p->marks.items[kept++] = *open;
+		for (; end < p->marks.count && p->marks.items[end].tid == tid; end++)
+			p->marks.items[kept++] = p->marks.items[end];
+	}
+	p->marks.count = kept;
 }
 
 /* Behind what is not a sample stands who and when: pid, tid, time, processor, identifier. */
@@ -580,6 +840,10 @@ static void take_record(struct perf *p, struct ring *ring, const unsigned char *
 		s.why = WEFT_OFF_BLOCKED;
 		s.call = WEFT_CALL_EXIT;
 		break;
+	case PERF_RECORD_MMAP:
+		if (p->probe_type && end - at > 24 + TRAILER && memchr(at + 24, 0, (size_t)(end - at) - 24 - TRAILER))
+			note_loaded(p, s.pid, (const char *)at + 24);
+		return;
 	case PERF_RECORD_LOST:
 		s.what = PERF_LOST;
 		s.number = get64(at + 8);
@@ -619,8 +883,12 @@ static void drain_ring(struct perf *p, struct ring *ring, perf_fn *take, void *c
 
 void perf_drain(struct perf *p, perf_fn *take, void *ctx)
 {
+	enum { LATE_NS = 1000000 };
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC_RAW, &now);
 	for (size_t i = 0; i < p->rings.count; i++)
 		drain_ring(p, &p->rings.items[i], take, ctx);
+	pair_marks(p, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - LATE_NS, take, ctx);
 }
 
 void perf_wait(const struct perf *p, int fd, int most_ms)

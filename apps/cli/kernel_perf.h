@@ -8,17 +8,19 @@
 
 #include "wire/kernel.h"
 
-enum perf_what { PERF_ON, PERF_OFF, PERF_TAKEN, PERF_WAKE, PERF_FAULT, PERF_NAME, PERF_LOST };
+enum perf_what { PERF_ON, PERF_OFF, PERF_TAKEN, PERF_WAKE, PERF_FAULT, PERF_NAME, PERF_LOST, PERF_SPENT };
 
 struct perf_seen {
-	uint64_t time_ns;  /* CLOCK_MONOTONIC_RAW */
-	uint64_t number;   /* FAULT: the address; LOST: how many records */
+	uint64_t time_ns; /* CLOCK_MONOTONIC_RAW */
+	uint64_t
+	    number; /* FAULT: the address; LOST: how many records; SPENT: ns, until that time; OFF: the call's first argument */
 	uint32_t pid, tid; /* whom it is about; WAKE: pid is 0 */
 	uint32_t other;    /* TAKEN, WAKE: by whom; 0: an interrupt */
 	uint32_t processor;
 	uint8_t what;      /* enum perf_what */
-	uint8_t why, call; /* OFF */
-	char name[16];     /* NAME: of tid; TAKEN: of who came, or empty */
+	uint8_t why, call; /* OFF; SPENT: on what, enum weft_kernel_spent */
+	bool has_argument; /* OFF */
+	char name[16];     /* NAME: of tid; TAKEN: of who came, or empty; SPENT: of the interrupt, the runtime */
 };
 
 struct perf;

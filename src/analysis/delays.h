@@ -35,6 +35,13 @@ struct weft__parts {
 	int64_t kernel_call_ns;           /* in all */
 	const struct weft_off *slept;     /* the longest sleep; NULL: none */
 	const struct weft_off *preempted; /* when others had its processor for longest; NULL: never */
+	struct weft_waited waited;        /* what it waited for in that call */
+	int64_t interrupts_ns;            /* interrupts had its processor */
+	uint32_t interrupts;
+	const struct weft_spent *interrupt; /* the longest; NULL: none */
+	/* The program's runtime collected garbage, by the kernel, or by pauses that the program told. */
+	int64_t collected_ns;
+	const char *collector; /* "Python"; NULL: the program told it itself, or there was none */
 };
 
 /* A long run, or a long pause. */
@@ -76,6 +83,9 @@ void weft__delays_finish(struct weft__delays *d);
 
 /* parts.c: the parts of all stalls.  False: WEFT_ENOMEM.  Near-linear. */
 bool weft__delays_split(struct weft__delays *d);
+
+/* Whether a pause of that name is a collection of garbage. */
+bool weft__is_collector(struct weft_str text);
 
 /* A promise that heard from outside as soon as a stall was over. */
 struct weft__late {

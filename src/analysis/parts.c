@@ -105,8 +105,21 @@ static bool sort_all(struct sorted *all, const struct weft_model *m)
 	return true;
 }
 
+/* Whether that is how programs tell of their collector: "gc", "gc, minor", "garbage collection". */
+bool weft__is_collector(struct weft_str text)
+{
+	static const char *const words[] = {"gc", "GC", "garbage"};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		const size_t length = strlen(words[i]);
+		if (text.len >= length && memcmp(text.ptr, words[i], length) == 0 &&
+		    (text.len == length || text.ptr[length] == ' ' || text.ptr[length] == ',' || text.ptr[length] == ':'))
+			return true;
+	}
+	return false;
+}
+
 /* The call in which the OS thread was blocked for longest during the stall, and how long it was in all. */
-static void add_calls(struct weft__stall *s, const struct sorted *all)
+static void add_calls(struct weft__stall *s, const struct sorted *all, const struct weft_model *m)
 {
 	struct weft__parts *parts = &s->parts;
 	size_t i = WEFT_FIRST(k, 0, all->pause_count,
@@ -115,6 +128,10 @@ static void add_calls(struct weft__stall *s, const struct sorted *all)
 	for (; i < all->pause_count && all->pauses[i].stream == s->stream && all->pauses[i].start_ns < s->end_ns; i++) {
 		const struct weft_stretch *pause = &all->pauses[i];
 		int64_t ns = weft_min_ns(pause->end_ns, s->end_ns) - pause->start_ns;
+		if (weft__is_collector(weft_model_text(m, pause->text))) {
+			parts->collected_ns += ns;
+			continue;
+		}
 		parts->called_ns += ns;
 		parts->calls++;
 		if (ns > longest_ns) {
@@ -192,11 +209,26 @@ static void take_exact(struct weft__stall *s, const struct weft_model *m)
 	parts->taken = sum.preempted;
 	parts->slept = sum.longest_blocked;
 	parts->preempted = sum.longest_preempted;
+	parts->interrupts_ns = sum.interrupts_ns;
+	parts->interrupts = sum.interrupts;
+	parts->interrupt = sum.longest_interrupt;
+	/* The recorder's own count is of all of a round, and may be missing. */
+	parts->minor = sum.faults > parts->major ? sum.faults - parts->major : 0;
 	for (unsigned call = 1; call < 256; call++)
 		if (sum.call_ns[call] > parts->kernel_call_ns) {
 			parts->kernel_call_ns = sum.call_ns[call];
 			parts->kernel_call = (uint8_t)call;
 		}
+	if (parts->kernel_call)
+		parts->waited = weft_kernel_waited(m, s->stream, s->start_ns, s->end_ns, parts->kernel_call);
+	const struct weft_kernel *k = m->kernel;
+	const uint32_t thread = weft_kernel_thread(k, m->trace->streams[s->stream].tid);
+	const struct weft_spent *longest;
+	const int64_t collected_ns = weft_kernel_collected_ns(k, k->threads[thread].pid, s->start_ns, s->end_ns, &longest);
+	if (collected_ns > parts->collected_ns) {
+		parts->collected_ns = collected_ns;
+		parts->collector = longest->name;
+	}
 	s->own_ns = s->end_ns - s->start_ns - parts->waiting_ns;
 }
 
@@ -211,7 +243,7 @@ bool weft__delays_split(struct weft__delays *d)
 		s->own_ns = -1;
 		s->parts = (struct weft__parts){.call = WEFT_NONE};
 		if (!s->is_pause) {
-			add_calls(s, &all);
+			add_calls(s, &all, m);
 			int64_t covered_ns = ask_about(&sum, s, &all);
 			if (covered_ns >= (s->end_ns - s->start_ns) / 2)
 				split(s, &sum, covered_ns);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/idmap.h"
 #include "base/search.h"
 #include "base/sort.h"
@@ -14,21 +15,40 @@
 
 #define FARTHEST_NS (INT64_MAX / 4)
 
+/* What is kept of each OS thread. */
+enum list { LIST_OFFS, LIST_SPENTS, LIST_FAULTS, LISTS };
+
 /* What an OS thread does just now. */
 struct state {
 	uint32_t tid;
-	size_t off;    /* the stretch that is open; SIZE_MAX: it has a processor, or nobody knows */
-	size_t count;  /* of its stretches */
-	size_t faults; /* of its page faults */
+	size_t off;  /* the stretch that is open; SIZE_MAX: it has a processor, or nobody knows */
+	size_t last; /* the one that began last; SIZE_MAX: none */
+	size_t counts[LISTS];
 	int64_t first_ns;
+};
+
+struct begun {
+	struct weft_off off;
+	uint32_t owner; /* index of states */
+	size_t before;  /* the one of the same OS thread that began before; SIZE_MAX: none */
+};
+
+struct spent {
+	struct weft_spent spent;
+	uint32_t owner;
+};
+
+struct fault {
+	int64_t time_ns;
+	uint32_t owner;
 };
 
 struct making {
 	const struct weft_model *model;
-	WEFT_VEC(struct weft_off) offs; /* by when they begin */
-	WEFT_VEC(uint32_t) owners;      /* index of states */
-	WEFT_VEC(int64_t) faults_ns;
-	WEFT_VEC(uint32_t) fault_owners;
+	WEFT_VEC(struct begun) offs; /* by when they begin */
+	WEFT_VEC(struct spent) spents;
+	WEFT_VEC(struct fault) faults;
+	WEFT_VEC(struct weft_spent) collections;
 	WEFT_VEC(struct state) states;
 	struct weft_idmap numbers; /* tid to index of states */
 	int64_t last_ns;
@@ -44,7 +64,7 @@ static struct state *state_of(struct making *m, uint32_t tid)
 		m->states.count -= slot != NULL;
 		return NULL;
 	}
-	*slot = (struct state){.tid = tid, .off = SIZE_MAX, .first_ns = INT64_MAX};
+	*slot = (struct state){.tid = tid, .off = SIZE_MAX, .last = SIZE_MAX, .first_ns = INT64_MAX};
 	return slot;
 }
 
@@ -53,7 +73,7 @@ static void end_off(struct making *m, struct state *s, int64_t now)
 {
 	if (s->off == SIZE_MAX)
 		return;
-	struct weft_off *off = &m->offs.items[s->off];
+	struct weft_off *off = &m->offs.items[s->off].off;
 	off->end_ns = now;
 	off->ready_ns = off->ready_ns > now ? now : off->ready_ns;
 	s->off = SIZE_MAX;
@@ -63,35 +83,67 @@ static bool begin_off(struct making *m, struct state *s, int64_t now, const stru
 {
 	/* One that began and of which the end was lost ends here. */
 	end_off(m, s, now);
-	struct weft_off *off = weft_vec_push(&m->offs);
-	uint32_t *owner = off ? weft_vec_push(&m->owners) : NULL;
-	if (!owner)
+	struct begun *slot = weft_vec_push(&m->offs);
+	if (!slot)
 		return false;
 	const bool is_taken = e->op == WEFT_KERNEL_TAKEN || e->why == WEFT_OFF_PREEMPTED;
-	*off = (struct weft_off){.start_ns = now,
+	*slot = (struct begun){.owner = (uint32_t)(s - m->states.items), .before = s->last};
+	slot->off = (struct weft_off){.start_ns = now,
+	    .fd = WEFT_KERNEL_NO_FD,
 	    .ready_ns = is_taken ? now : INT64_MAX,
 	    .end_ns = INT64_MAX,
 	    .by = e->op == WEFT_KERNEL_TAKEN ? e->other : WEFT_NO_TID,
 	    .why = is_taken ? WEFT_OFF_PREEMPTED : e->why,
 	    .call = is_taken ? WEFT_CALL_UNKNOWN : e->call};
-	*owner = (uint32_t)(s - m->states.items);
-	s->off = m->offs.count - 1;
-	s->count++;
+	s->off = s->last = m->offs.count - 1;
+	s->counts[LIST_OFFS]++;
 	return true;
+}
+
+/* What was in which call then.  It is told a little later: when somebody had looked. */
+static void name_off(struct making *m, const struct state *s, int64_t now, const struct weft_kernel_event *e)
+{
+	enum { FARTHEST = 4096 };
+	const int64_t then_ns = now - e->length_ns;
+	size_t at = s->last;
+	for (int i = 0; i < FARTHEST && at != SIZE_MAX && m->offs.items[at].off.start_ns > then_ns; i++)
+		at = m->offs.items[at].before;
+	struct weft_off *off = at == SIZE_MAX ? NULL : &m->offs.items[at].off;
+	if (!off || off->why == WEFT_OFF_PREEMPTED || then_ns < off->start_ns || then_ns > off->end_ns)
+		return;
+	if (e->why || off->call == WEFT_CALL_UNKNOWN)
+		off->call = e->call;
+	off->fd = e->other;
+	off->file = e->text;
+	off->is_sure = e->why;
+}
+
+static bool add_spent(struct making *m, struct state *s, int64_t now, const struct weft_kernel_event *e)
+{
+	const struct weft_spent spent = {
+	    weft_max_ns(now - weft_min_ns(e->length_ns, FARTHEST_NS), -FARTHEST_NS), now, e->text, e->tid, e->why};
+	if (e->why == WEFT_SPENT_COLLECTOR) {
+		struct weft_spent *slot = weft_vec_push(&m->collections);
+		if (slot)
+			*slot = spent;
+		return slot != NULL;
+	}
+	struct spent *slot = weft_vec_push(&m->spents);
+	if (slot)
+		*slot = (struct spent){spent, (uint32_t)(s - m->states.items)};
+	s->counts[LIST_SPENTS]++;
+	return slot != NULL;
 }
 
 /* It runs, though it waits for the page. */
 static bool add_fault(struct making *m, struct state *s, int64_t now)
 {
 	end_off(m, s, now);
-	int64_t *fault_ns = weft_vec_push(&m->faults_ns);
-	uint32_t *owner = fault_ns ? weft_vec_push(&m->fault_owners) : NULL;
-	if (!owner)
-		return false;
-	*fault_ns = now;
-	*owner = (uint32_t)(s - m->states.items);
-	s->faults++;
-	return true;
+	struct fault *slot = weft_vec_push(&m->faults);
+	if (slot)
+		*slot = (struct fault){now, (uint32_t)(s - m->states.items)};
+	s->counts[LIST_FAULTS]++;
+	return slot != NULL;
 }
 
 static int take(void *ctx, const struct weft_kernel_event *events, size_t count)
@@ -115,11 +167,17 @@ static int take(void *ctx, const struct weft_kernel_event *events, size_t count)
 				return 1;
 			break;
 		case WEFT_KERNEL_WAKE:
-			if (s->off != SIZE_MAX && m->offs.items[s->off].ready_ns == INT64_MAX) {
-				m->offs.items[s->off].ready_ns = now;
-				m->offs.items[s->off].woken_by = e->other;
-				m->offs.items[s->off].by_interrupt = e->other == WEFT_NO_TID;
+			if (s->off != SIZE_MAX && m->offs.items[s->off].off.ready_ns == INT64_MAX) {
+				struct weft_off *off = &m->offs.items[s->off].off;
+				off->ready_ns = now;
+				off->woken_by = e->other;
+				off->by_interrupt = e->other == WEFT_NO_TID;
 			}
+			break;
+		case WEFT_KERNEL_IN: name_off(m, s, now, e); break;
+		case WEFT_KERNEL_SPENT:
+			if (!add_spent(m, s, now, e))
+				return 1;
 			break;
 		case WEFT_KERNEL_FAULT:
 			if (!add_fault(m, s, now))
@@ -156,8 +214,9 @@ static bool list_threads(struct weft_kernel *k, const struct making *m)
 		k->threads[k->thread_count++] = (struct weft_os_thread){.tid = s->tid,
 		    .pid = told ? told->pid : 0,
 		    .name = told ? told->name : (struct weft_str){"", 0},
-		    .offs = s->count,
-		    .faults = s->faults,
+		    .offs = s->counts[LIST_OFFS],
+		    .spents = s->counts[LIST_SPENTS],
+		    .faults = s->counts[LIST_FAULTS],
 		    .first_ns = s->first_ns};
 	}
 	for (size_t i = 0; i < info->thread_count; i++)
@@ -167,41 +226,56 @@ static bool list_threads(struct weft_kernel *k, const struct making *m)
 			    .name = info->threads[i].name,
 			    .first_ns = INT64_MAX};
 	weft_sort(k->threads, k->thread_count, sizeof *k->threads, compare_threads);
-	size_t offs = 0, faults = 0;
+	size_t before[LISTS] = {0};
 	for (size_t i = 0; i <= k->thread_count; i++) {
-		const size_t own_offs = k->threads[i].offs, own_faults = k->threads[i].faults;
-		k->threads[i].offs = offs;
-		k->threads[i].faults = faults;
-		offs += own_offs;
-		faults += own_faults;
+		struct weft_os_thread *thread = &k->threads[i];
+		size_t *const of[LISTS] = {&thread->offs, &thread->spents, &thread->faults};
+		for (int list = 0; list < LISTS; list++) {
+			const size_t own = *of[list];
+			*of[list] = before[list];
+			before[list] += own;
+		}
 	}
 	return true;
 }
 
-/* Puts each stretch and each page fault to its OS thread's; in time order they are already. */
-static bool order_by_thread(struct weft_kernel *k, const struct making *m)
+static int compare_spents(const void *x, const void *y)
 {
-	struct {
-		size_t off, fault;
-	} *next = malloc((m->states.count + 1) * sizeof *next);
+	const struct weft_spent *a = x, *b = y;
+	return WEFT_ORDER(a->start_ns, b->start_ns) ?: WEFT_ORDER(b->end_ns, a->end_ns) ?: WEFT_ORDER(a->tid, b->tid) ?:
+	       WEFT_ORDER(a->on, b->on);
+}
+
+/* Puts each thing to its OS thread's; in time order they are already, but for interrupts, which are told when they end. */
+static bool order_lists(struct weft_kernel *k, const struct making *m)
+{
+	size_t(*next)[LISTS] = malloc((m->states.count + 1) * sizeof *next);
 	k->offs = malloc((m->offs.count + 1) * sizeof *k->offs);
-	k->faults_ns = malloc((m->faults_ns.count + 1) * sizeof *k->faults_ns);
-	const bool whole = next && k->offs && k->faults_ns;
+	k->spents = malloc((m->spents.count + 1) * sizeof *k->spents);
+	k->faults_ns = malloc((m->faults.count + 1) * sizeof *k->faults_ns);
+	const bool whole = next && k->offs && k->spents && k->faults_ns;
 	for (size_t i = 0; whole && i < m->states.count; i++) {
 		const struct weft_os_thread *thread = &k->threads[weft_kernel_thread(k, m->states.items[i].tid)];
-		next[i].off = thread->offs;
-		next[i].fault = thread->faults;
+		next[i][LIST_OFFS] = thread->offs;
+		next[i][LIST_SPENTS] = thread->spents;
+		next[i][LIST_FAULTS] = thread->faults;
 	}
-	for (size_t i = 0; whole && i < m->faults_ns.count; i++)
-		k->faults_ns[next[m->fault_owners.items[i]].fault++] = m->faults_ns.items[i];
 	for (size_t i = 0; whole && i < m->offs.count; i++) {
-		struct weft_off off = m->offs.items[i];
+		struct weft_off off = m->offs.items[i].off;
 		off.end_ns = off.end_ns < m->last_ns ? off.end_ns : m->last_ns;
 		off.ready_ns = off.ready_ns < off.end_ns ? off.ready_ns : off.end_ns;
-		k->offs[next[m->owners.items[i]].off++] = off;
+		k->offs[next[m->offs.items[i].owner][LIST_OFFS]++] = off;
 	}
+	for (size_t i = 0; whole && i < m->spents.count; i++)
+		k->spents[next[m->spents.items[i].owner][LIST_SPENTS]++] = m->spents.items[i].spent;
+	for (size_t i = 0; whole && i < m->faults.count; i++)
+		k->faults_ns[next[m->faults.items[i].owner][LIST_FAULTS]++] = m->faults.items[i].time_ns;
+	for (size_t i = 0; whole && i < k->thread_count; i++)
+		weft_sort(k->spents + k->threads[i].spents, k->threads[i + 1].spents - k->threads[i].spents, sizeof *k->spents,
+		    compare_spents);
 	k->off_count = m->offs.count;
-	k->fault_count = m->faults_ns.count;
+	k->spent_count = m->spents.count;
+	k->fault_count = m->faults.count;
 	free(next);
 	return whole;
 }
@@ -213,12 +287,18 @@ int weft__model_read_kernel(struct weft_model *model, struct weft_trace *trace)
 	int got = k ? weft_trace_kernel(trace, take, &m, &k->info) : WEFT_ENOMEM;
 	if (got == WEFT_EIO) /* take() had no memory */
 		got = WEFT_ENOMEM;
-	if (got > 0 && (!list_threads(k, &m) || !order_by_thread(k, &m)))
+	if (got > 0 && (!list_threads(k, &m) || !order_lists(k, &m)))
 		got = WEFT_ENOMEM;
+	if (got > 0) {
+		weft_sort(m.collections.items, m.collections.count, sizeof *m.collections.items, compare_spents);
+		k->collections = m.collections.items;
+		k->collection_count = m.collections.count;
+	} else {
+		weft_vec_free(&m.collections);
+	}
 	weft_vec_free(&m.offs);
-	weft_vec_free(&m.owners);
-	weft_vec_free(&m.faults_ns);
-	weft_vec_free(&m.fault_owners);
+	weft_vec_free(&m.spents);
+	weft_vec_free(&m.faults);
 	weft_vec_free(&m.states);
 	weft_idmap_finish(&m.numbers);
 	if (got > 0 && (k->info.since_ns == INT64_MIN || __builtin_sub_overflow(k->info.since_ns, model->start_ns, &k->since_ns)))
@@ -239,6 +319,8 @@ void weft__model_free_kernel(struct weft_kernel *kernel)
 	free(kernel->threads);
 	free(kernel->offs);
 	free(kernel->faults_ns);
+	free(kernel->spents);
+	free(kernel->collections);
 	weft__os_tracks_free(kernel->tracks);
 	free(kernel);
 }
@@ -294,10 +376,108 @@ static void add_to_sum(void *ctx, const struct weft_off *off, int64_t from_ns, i
 		sum->longest_blocked = off;
 }
 
+enum { FILES = 16 };
+
+struct waiting {
+	uint8_t call;
+	size_t count;
+	struct {
+		const char *file;
+		int64_t ns, sure_ns;
+	} files[FILES];
+};
+
+static void add_file(void *ctx, const struct weft_off *off, int64_t from_ns, int64_t to_ns)
+{
+	struct waiting *w = ctx;
+	const int64_t ns = weft_min_ns(weft_max_ns(off->ready_ns, from_ns), to_ns) - from_ns;
+	if (!off->file || off->call != w->call || off->why == WEFT_OFF_PREEMPTED)
+		return;
+	size_t i = 0, least = 0;
+	for (; i < w->count && strcmp(w->files[i].file, off->file) != 0; i++)
+		least = w->files[i].ns < w->files[least].ns ? i : least;
+	if (i == FILES) { /* whatever comes often enough stays */
+		w->files[least].ns -= weft_min_ns(ns, w->files[least].ns);
+		if (w->files[least].ns > 0)
+			return;
+		i = least;
+		w->files[i].file = NULL;
+	}
+	if (i == w->count || !w->files[i].file) {
+		w->count += i == w->count;
+		w->files[i].file = off->file;
+		w->files[i].ns = w->files[i].sure_ns = 0;
+	}
+	w->files[i].ns += ns;
+	w->files[i].sure_ns += off->is_sure ? ns : 0;
+}
+
+struct weft_waited weft_kernel_waited(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns, uint8_t call)
+{
+	struct waiting w = {.call = call};
+	struct weft_waited out = {0};
+	if (!walk(m, stream, from_ns, to_ns, add_file, &w))
+		return out;
+	for (size_t i = 0; i < w.count; i++)
+		if (w.files[i].ns > out.ns)
+			out = (struct weft_waited){
+			    w.files[i].file, w.files[i].ns, w.files[i].sure_ns >= w.files[i].ns - w.files[i].ns / 8};
+	return out;
+}
+
+/* Interrupts that began long before are not looked for: nothing else runs meanwhile. */
+#define LONGEST_INTERRUPT_NS 1000000000
+
+static void add_interrupts(const struct weft_kernel *k, uint32_t thread, int64_t from_ns, int64_t to_ns, struct weft_off_sum *sum)
+{
+	const size_t end = k->threads[thread + 1].spents;
+	size_t i = WEFT_FIRST(n, k->threads[thread].spents, end, k->spents[n].start_ns > from_ns - LONGEST_INTERRUPT_NS);
+	int64_t reached_ns = from_ns; /* one within another counts once */
+	for (; i < end && k->spents[i].start_ns < to_ns; i++) {
+		const struct weft_spent *s = &k->spents[i];
+		const int64_t ns = weft_min_ns(s->end_ns, to_ns) - weft_max_ns(s->start_ns, reached_ns);
+		if (ns <= 0)
+			continue;
+		reached_ns = s->end_ns;
+		sum->interrupts_ns += ns;
+		sum->interrupts++;
+		if (!sum->longest_interrupt ||
+		    s->end_ns - s->start_ns > sum->longest_interrupt->end_ns - sum->longest_interrupt->start_ns)
+			sum->longest_interrupt = s;
+	}
+}
+
 bool weft_kernel_sum(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns, struct weft_off_sum *out)
 {
+	const struct weft_kernel *k = m->kernel;
 	memset(out, 0, sizeof *out);
-	return walk(m, stream, from_ns, to_ns, add_to_sum, out);
+	if (!walk(m, stream, from_ns, to_ns, add_to_sum, out))
+		return false;
+	const uint32_t thread = weft_kernel_thread(k, m->trace->streams[stream].tid);
+	const size_t begin = k->threads[thread].faults, end = k->threads[thread + 1].faults;
+	out->faults = (uint32_t)(WEFT_FIRST(n, begin, end, k->faults_ns[n] >= to_ns) -
+				 WEFT_FIRST(n, begin, end, k->faults_ns[n] >= from_ns));
+	add_interrupts(k, thread, from_ns, to_ns, out);
+	return true;
+}
+
+int64_t weft_kernel_collected_ns(
+    const struct weft_kernel *k, uint32_t pid, int64_t from_ns, int64_t to_ns, const struct weft_spent **longest)
+{
+	int64_t sum_ns = 0, reached_ns = from_ns;
+	*longest = NULL;
+	for (size_t i = 0; i < k->collection_count && k->collections[i].start_ns < to_ns; i++) {
+		const struct weft_spent *s = &k->collections[i];
+		const uint32_t thread = weft_kernel_thread(k, s->tid);
+		const int64_t ns = weft_min_ns(s->end_ns, to_ns) - weft_max_ns(s->start_ns, reached_ns);
+		if (ns <= 0 || thread == WEFT_NONE || k->threads[thread].pid != pid)
+			continue;
+		reached_ns = s->end_ns;
+		sum_ns += ns;
+		if (!*longest || s->end_ns - s->start_ns > (*longest)->end_ns - (*longest)->start_ns)
+			*longest = s;
+	}
+	return sum_ns;
 }
 
 static void add_length(void *ctx, const struct weft_off *off, int64_t from_ns, int64_t to_ns)

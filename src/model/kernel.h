@@ -20,6 +20,17 @@ struct weft_off {
 	uint8_t why;       /* enum weft_kernel_why */
 	uint8_t call;      /* enum weft_kernel_call: what it waited in */
 	bool by_interrupt; /* an interrupt woke it */
+	bool is_sure;      /* .file is what it waited on; else that is what the descriptor was a moment later */
+	uint32_t fd;       /* which descriptor the call was about, or WEFT_KERNEL_NO_FD */
+	const char *file;  /* the path or peer that the call was about; NULL: nobody knows */
+};
+
+/* A processor did something else in between, for which the OS thread that had it is not to blame. */
+struct weft_spent {
+	int64_t start_ns, end_ns;
+	const char *name; /* "virtio0", "net_rx", "gc"; NULL: nobody knows */
+	uint32_t tid;
+	uint8_t on; /* enum weft_kernel_spent */
 };
 
 struct weft_os_thread {
@@ -27,7 +38,8 @@ struct weft_os_thread {
 	uint32_t pid; /* 0: of another program */
 	struct weft_str name;
 	size_t offs;      /* its stretches are [offs, next one's offs) of weft_kernel.offs */
-	size_t faults;    /* and its page faults likewise of weft_kernel.faults_ns */
+	size_t spents;    /* likewise what interrupts took, by when they begin; one may be within another */
+	size_t faults;    /* likewise of weft_kernel.faults_ns */
 	int64_t first_ns; /* what the kernel says of it begins then; INT64_MAX: it says nothing */
 };
 
@@ -40,6 +52,12 @@ struct weft_kernel {
 	size_t off_count;
 	int64_t *faults_ns; /* when it touched a page that was not there */
 	size_t fault_count;
+	struct weft_spent *spents; /* interrupts */
+	size_t spent_count;
+	/* When the program's runtime collected garbage, by when that begins; meanwhile no other OS thread of the program goes on,
+	 * as far as it runs that language. */
+	struct weft_spent *collections;
+	size_t collection_count;
 	struct weft_os_tracks *tracks; /* os_tracks.h; NULL: nobody asked for them yet */
 };
 
@@ -51,6 +69,10 @@ struct weft_off_sum {
 	uint32_t blocked, preempted;                                /* how often */
 	const struct weft_off *longest_blocked, *longest_preempted; /* NULL: there was none */
 	int64_t call_ns[256];                                       /* how long in each call, by enum weft_kernel_call */
+	int64_t interrupts_ns;                                      /* interrupts had its processor */
+	uint32_t interrupts;
+	const struct weft_spent *longest_interrupt; /* NULL: there was none */
+	uint32_t faults;
 };
 
 /* The number of an OS thread in .threads, or WEFT_NONE.  Logarithmic. */
@@ -60,6 +82,21 @@ uint32_t weft_kernel_thread(const struct weft_kernel *kernel, uint64_t tid);
  * anything was lost in the trace nothing is concluded.
  * Logarithmic, and then linear in its stretches there. */
 bool weft_kernel_sum(const struct weft_model *model, uint16_t stream, int64_t from_ns, int64_t to_ns, struct weft_off_sum *out);
+
+/* What was waited for in one sort of call, as far as that is known. */
+struct weft_waited {
+	const char *file; /* that of the most time; NULL: nobody knows */
+	int64_t ns;       /* how long of that time it was that */
+	bool is_sure;
+};
+
+/* Likewise as weft_kernel_sum(), of one sort of call.  Of many files it may miss the one of the most time, but not by much. */
+struct weft_waited weft_kernel_waited(
+    const struct weft_model *model, uint16_t stream, int64_t from_ns, int64_t to_ns, uint8_t call);
+
+/* How long the program's runtime collected garbage in that time; *longest, if there was any.  Linear in collections. */
+int64_t weft_kernel_collected_ns(
+    const struct weft_kernel *kernel, uint32_t pid, int64_t from_ns, int64_t to_ns, const struct weft_spent **longest);
 
 /* How long of that time it had no processor; -1: nobody knows. */
 int64_t weft_kernel_off_ns(const struct weft_model *model, uint16_t stream, int64_t from_ns, int64_t to_ns);

@@ -12,10 +12,12 @@
 struct weft_kernel_event {
 	int64_t time_ns; /* as weft_event.time_ns */
 	uint32_t tid;
-	uint32_t other; /* TAKEN, WAKE: by whom; FAULT: the page */
-	uint8_t op;     /* enum weft_kernel_op */
-	uint8_t why;    /* OFF: enum weft_kernel_why */
-	uint8_t call;   /* OFF: enum weft_kernel_call */
+	uint32_t other;    /* TAKEN, WAKE: by whom; FAULT: the page; IN: the descriptor */
+	uint8_t op;        /* enum weft_kernel_op */
+	uint8_t why;       /* OFF: enum weft_kernel_why; IN: whether it is sure; SPENT: enum weft_kernel_spent */
+	uint8_t call;      /* OFF, IN: enum weft_kernel_call */
+	int64_t length_ns; /* SPENT: how long it has been; IN: how long ago that was */
+	const char *text;  /* IN, SPENT: lives as long as the trace; NULL: nobody knows */
 };
 
 /* An OS thread that events name: of the program, or who took the place of one of these or woke it. */

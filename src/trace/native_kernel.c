@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
+#include "base/idmap.h"
 #include "base/sort.h"
 #include "trace/kernel.h"
 #include "trace/native.h"
@@ -24,6 +25,8 @@ struct reading {
 	struct cursor **heap;            /* the earliest first; of one time that of the first processor */
 	size_t heap_count;
 	WEFT_VEC(struct weft_kernel_thread) threads;
+	WEFT_VEC(const char *) texts;
+	struct weft_idmap numbers; /* of a text to its index */
 	struct weft_kernel_info *info;
 	struct weft_kernel_event out[BATCH];
 	size_t count;
@@ -61,6 +64,26 @@ static bool read_thread(struct reading *r, struct weft_cursor *in)
 	return true;
 }
 
+static bool read_text(struct reading *r, struct weft_cursor *in)
+{
+	uint32_t number;
+	struct weft_str text;
+	if (!weft_read_u32(in, &number) || !weft_read_string(in, &text))
+		return false;
+	const uint32_t at = weft_idmap_get(&r->numbers, number);
+	const char **slot = at == WEFT_IDMAP_NONE ? weft_vec_push(&r->texts) : &r->texts.items[at];
+	if (slot)
+		*slot = text.ptr;
+	r->no_memory |= !slot || (at == WEFT_IDMAP_NONE && !weft_idmap_set(&r->numbers, number, (uint32_t)r->texts.count - 1));
+	return true;
+}
+
+static const char *text_of(const struct reading *r, uint32_t number)
+{
+	const uint32_t at = weft_idmap_get(&r->numbers, number);
+	return at == WEFT_IDMAP_NONE ? NULL : r->texts.items[at];
+}
+
 static bool read_level(const struct reading *r, struct weft_cursor *in)
 {
 	uint8_t level;
@@ -93,6 +116,7 @@ static int read_event(struct reading *r, struct cursor *c)
 	case WEFT_KERNEL_LEVEL: return read_level(r, &c->in) ? 0 : -1;
 	case WEFT_KERNEL_THREAD: return read_thread(r, &c->in) ? 0 : -1;
 	case WEFT_KERNEL_CLOCK: return read_clock(r, &c->in) ? 0 : -1;
+	case WEFT_KERNEL_TEXT: return read_text(r, &c->in) ? 0 : -1;
 	default: break;
 	}
 	const unsigned bytes = weft__kernel_fixed_bytes(op);
@@ -102,6 +126,17 @@ static int read_event(struct reading *r, struct cursor *c)
 	if (op == WEFT_KERNEL_OFF) {
 		e->why = c->in.at[4];
 		e->call = c->in.at[5];
+	} else if (op == WEFT_KERNEL_IN) {
+		e->length_ns = weft_load_u32(c->in.at + 4);
+		e->call = c->in.at[8];
+		e->why = c->in.at[9];
+		e->other = weft_load_u32(c->in.at + 10);
+		e->text = text_of(r, weft_load_u32(c->in.at + 14));
+	} else if (op == WEFT_KERNEL_SPENT) {
+		const uint64_t ns = weft_load_u64(c->in.at + 9);
+		e->why = c->in.at[4];
+		e->text = text_of(r, weft_load_u32(c->in.at + 5));
+		e->length_ns = ns < INT64_MAX ? (int64_t)ns : INT64_MAX;
 	} else if (op != WEFT_KERNEL_ON) {
 		e->other = weft_load_u32(c->in.at + 4);
 	}
@@ -287,6 +322,8 @@ int weft__native_kernel(struct weft_trace *trace, weft_kernel_fn *each, void *ct
 	info->is_whole &= info->lost == 0;
 	weft_vec_free(&r->cursors);
 	weft_vec_free(&r->threads);
+	weft_vec_free(&r->texts);
+	weft_idmap_finish(&r->numbers);
 	free(r);
 	return status < 0 ? status : 1;
 }

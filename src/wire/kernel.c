@@ -25,15 +25,22 @@ unsigned weft__kernel_fixed_bytes(uint8_t op)
 	case WEFT_KERNEL_TAKEN: return 8;
 	case WEFT_KERNEL_WAKE: return 8;
 	case WEFT_KERNEL_FAULT: return 8;
+	case WEFT_KERNEL_TEXT: return 4;
+	case WEFT_KERNEL_IN: return 18;
+	case WEFT_KERNEL_SPENT: return 17;
 	case WEFT_KERNEL_OP_COUNT: break;
 	}
 	return 0;
 }
 
+static bool has_text(uint8_t op)
+{
+	return op == WEFT_KERNEL_LEVEL || op == WEFT_KERNEL_THREAD || op == WEFT_KERNEL_TEXT;
+}
+
 size_t weft__kernel_payload(const struct weft_wire_kernel *e)
 {
-	bool has_text = e->op == WEFT_KERNEL_LEVEL || e->op == WEFT_KERNEL_THREAD;
-	return weft__kernel_fixed_bytes(e->op) + (has_text ? (size_t)e->text_bytes + 1 : 0);
+	return weft__kernel_fixed_bytes(e->op) + (has_text(e->op) ? (size_t)e->text_bytes + 1 : 0);
 }
 
 #define PUT(to, v)                                                                                                               \
@@ -53,19 +60,43 @@ unsigned char *weft__kernel_write(unsigned char *to, const struct weft_wire_kern
 		*to++ = e->op;
 		PUT(to, (uint32_t)time);
 	}
-	if (e->op == WEFT_KERNEL_LEVEL)
-		*to++ = e->why;
-	else if (e->op == WEFT_KERNEL_CLOCK)
+	switch ((enum weft_kernel_op)e->op) {
+	case WEFT_KERNEL_LEVEL: *to++ = e->why; break;
+	case WEFT_KERNEL_CLOCK:
 		PUT(to, e->raw_ns);
-	else
+		PUT(to, e->other);
+		break;
+	case WEFT_KERNEL_ON: PUT(to, e->tid); break;
+	case WEFT_KERNEL_OFF:
 		PUT(to, e->tid);
-	if (e->op == WEFT_KERNEL_OFF) {
 		*to++ = e->why;
 		*to++ = e->call;
-	} else if (e->op != WEFT_KERNEL_LEVEL && e->op != WEFT_KERNEL_ON) {
+		break;
+	case WEFT_KERNEL_THREAD:
+	case WEFT_KERNEL_TAKEN:
+	case WEFT_KERNEL_WAKE:
+	case WEFT_KERNEL_FAULT:
+		PUT(to, e->tid);
 		PUT(to, e->other);
+		break;
+	case WEFT_KERNEL_TEXT: PUT(to, e->number); break;
+	case WEFT_KERNEL_IN:
+		PUT(to, e->tid);
+		PUT(to, e->ago_ns);
+		*to++ = e->call;
+		*to++ = e->why;
+		PUT(to, e->other);
+		PUT(to, e->number);
+		break;
+	case WEFT_KERNEL_SPENT:
+		PUT(to, e->tid);
+		*to++ = e->why;
+		PUT(to, e->number);
+		PUT(to, e->raw_ns);
+		break;
+	case WEFT_KERNEL_OP_COUNT: break;
 	}
-	if (e->op == WEFT_KERNEL_LEVEL || e->op == WEFT_KERNEL_THREAD) {
+	if (has_text(e->op)) {
 		for (uint32_t i = 0; i < e->text_bytes; i++)
 			*to++ = e->text[i] ? (unsigned char)e->text[i] : 0x1a;
 		*to++ = 0;

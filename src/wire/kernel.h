@@ -19,7 +19,10 @@
 	X(OFF, 4, "kernel_off", "tid: u32, why: u8, call: u8")    /* loses it */                                                 \
 	X(TAKEN, 5, "kernel_taken", "tid: u32, by: u32")          /* loses it, to another one, though it wants to go on */       \
 	X(WAKE, 6, "kernel_wake", "tid: u32, by: u32")            /* is ready; by 0: an interrupt made it so */                  \
-	X(FAULT, 7, "kernel_fault", "tid: u32, page: u32")        /* a page fault: the address without its low 12 bits */
+	X(FAULT, 7, "kernel_fault", "tid: u32, page: u32")        /* a page fault: the address without its low 12 bits */        \
+	X(TEXT, 8, "kernel_text", "text: u32, name: string")      /* what later events mean by that number */                    \
+	X(IN, 9, "kernel_in", "tid: u32, ago_ns: u32, call: u8, sure: u8, fd: u32, text: u32") /* what it was blocked in */      \
+	X(SPENT, 10, "kernel_spent", "tid: u32, on: u8, text: u32, ns: u64") /* so long before, its processor did that */
 
 enum weft_kernel_op {
 #define WEFT_KERNEL_ENUM(NAME, value, name, fields) WEFT_KERNEL_##NAME = value,
@@ -33,6 +36,15 @@ enum weft_kernel_level { WEFT_LEVEL_SELF = 0, WEFT_LEVEL_OWN = 1, WEFT_LEVEL_ALL
 
 /* Why an OS thread lost its processor. */
 enum weft_kernel_why { WEFT_OFF_PREEMPTED = 0, WEFT_OFF_BLOCKED = 1, WEFT_OFF_DISK = 2 /* blocked; nothing can interrupt it */ };
+
+/* What an OS thread's processor did in between. */
+enum weft_kernel_spent {
+	WEFT_SPENT_INTERRUPT = 0,
+	WEFT_SPENT_DEFERRED = 1, /* work that interrupts left for later: softirqs */
+	WEFT_SPENT_COLLECTOR = 2 /* the program's runtime collected garbage */
+};
+
+#define WEFT_KERNEL_NO_FD UINT32_MAX
 
 /* X(NAME, value, "name"): what an OS thread was in when it blocked.  Numbers of weft's own: those of system calls differ between
  * machines.  A value never changes its meaning. */
@@ -155,11 +167,13 @@ const char *weft_kernel_call_name(uint8_t call);
 
 /* An event to be written; which fields count depends on the op. */
 struct weft_wire_kernel {
-	uint64_t raw_ns;
-	uint32_t tid, other; /* other: pid, by, page or bound_ns */
+	uint64_t raw_ns;     /* SPENT: ns */
+	uint32_t tid, other; /* other: pid, by, page, bound_ns or fd */
 	uint8_t op;          /* enum weft_kernel_op */
-	uint8_t why, call;   /* why: of LEVEL the level */
-	const char *text;    /* of LEVEL and THREAD */
+	uint8_t why, call;   /* why: of LEVEL the level, of IN whether it is sure, of SPENT on what */
+	uint32_t ago_ns;
+	uint32_t number;  /* of a text */
+	const char *text; /* of LEVEL, THREAD and TEXT */
 	uint32_t text_bytes;
 };
 

@@ -26,7 +26,7 @@ COUNT = 10000
 MANY = 100000  # of 250,000: what the kernel has no room for, since this machine is busy, it need not tell
 LINE = re.compile(r'\[(\d+)\] .*? kernel_(\w+): \{ .* \}, \{ (.*) \}$')
 # What weft events has no word for.
-TOLD = ('on', 'off', 'taken', 'wake', 'fault')
+TOLD = ('on', 'off', 'taken', 'wake', 'fault', 'in', 'spent')
 
 
 class Run:

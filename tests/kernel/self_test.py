@@ -93,7 +93,7 @@ def look_at_kernel(scene, stall, truth, level):
             # Between a switch and what the kernel says of it are some us, which are the OS thread's that leaves, for who counts.
             if parts[0] < cpu - wall / 100 - SLACK_MS - 0.01 * (truth['given'] + truth['taken']):
                 fail(f'{scene}: {title}: it had a processor for {cpu} of {wall} ms')
-            times = re.search(r'blocked for [^,]*, (\d+) times', title)
+            times = re.search(r'blocked for .*?, (\d+) times', title)
             if times and abs(int(times[1]) - truth['given']) > 3:
                 fail(f'{scene}: {title}: it was blocked {truth["given"]} times')
         elif wall - cpu > wall / 8 + SLACK_MS:

@@ -155,11 +155,25 @@ static const char *name_of_tid(struct weft__finder *f, uint32_t tid)
 	    weft__words_clean(f, k->threads[thread].name), tid);
 }
 
+/* " on "/var/lib/x"", or that it probably is: a descriptor's number may be used again. */
+static const char *file_of(struct weft__finder *f, const char *file, bool is_sure)
+{
+	if (!file)
+		return "";
+	const bool is_name = strncmp(file, "a pipe", 6) != 0 && strncmp(file, "a socket", 8) != 0;
+	const char *text = weft__words_clean(f, (struct weft_str){file, (uint32_t)strlen(file)});
+	return weft__finding_text(f, is_name ? "%s on \"%s\"" : "%s on %s", is_sure ? "" : ", probably", text);
+}
+
 /* In which call it was blocked; "" if nobody knows. */
 static const char *call_of(struct weft__finder *f, const struct weft__stall *s)
 {
+	const struct weft_waited *waited = &s->parts.waited;
+	const bool is_one = waited->ns >= s->parts.kernel_call_ns - s->parts.kernel_call_ns / TOLD_PART;
 	static const char blocked[] = "blocked in ";
 	const char *called = weft_kernel_call_name(s->parts.kernel_call);
+	if (called && is_one)
+		called = weft__finding_text(f, "%s%s", called, file_of(f, waited->file, waited->is_sure));
 	if (called)
 		return weft__finding_text(
 		    f, s->parts.given > 1 ? " in %s, %" PRIu64 " times" : " in %s", mostly(f, s, called), s->parts.given);
@@ -173,13 +187,28 @@ static const char *call_of(struct weft__finder *f, const struct weft__stall *s)
 	    f, s->parts.calls > 1 ? " in %s and others, %" PRIu32 " times" : " in %s", text, s->parts.calls);
 }
 
+/* What others than the program's own code did while it ran, where that was much. */
+static const char *within_of(struct weft__finder *f, const struct weft__stall *s, const char *before, const char *behind)
+{
+	const struct weft__parts *parts = &s->parts;
+	const int64_t told_ns = (s->end_ns - s->start_ns) / TOLD_PART;
+	if (!s->is_pause && parts->collected_ns > told_ns)
+		return weft__finding_text(f, "%s%s%s the collector of garbage%s%s", before,
+		    weft__words_span(f, parts->collected_ns), behind, parts->collector ? " of " : "",
+		    parts->collector ? parts->collector : "");
+	if (parts->interrupts_ns > told_ns)
+		return weft__finding_text(
+		    f, "%sinterrupts had its processor for %s%s", before, weft__words_span(f, parts->interrupts_ns), behind);
+	return "";
+}
+
 /* ", of which it had a processor for 10 ms, and waited for one for 12 ms"; "" where it had one nearly all the time. */
 static const char *parts_of(struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft__parts *parts = &s->parts;
 	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = weft_max_ns(parts->off_ns, parts->blocked_ns);
 	if (off_ns < length_ns / TOLD_PART || (s->is_pause && parts->waiting_ns < length_ns / TOLD_PART))
-		return "";
+		return within_of(f, s, ", of which ", "");
 	if (!parts->is_known)
 		return weft__finding_text(
 		    f, ", of which it was blocked for %s%s", weft__words_span(f, parts->blocked_ns), call_of(f, s));
@@ -192,7 +221,7 @@ static const char *parts_of(struct weft__finder *f, const struct weft__stall *s)
 		    f, "%s, was blocked for %s%s", text, weft__words_span(f, parts->blocked_ns), call_of(f, s));
 	if (unknown_ns > length_ns / 100)
 		text = weft__finding_text(f, "%s, was blocked or waited for one for %s", text, weft__words_span(f, unknown_ns));
-	return text;
+	return weft__finding_text(f, "%s%s", text, within_of(f, s, "; ", " of it"));
 }
 
 /* The promise that whoever woke it was running, or WEFT_NONE. */
@@ -224,6 +253,13 @@ static const char *advice_for_call(struct weft__finder *f, const struct weft__st
 		return weft__finding_text(f,
 		    "look at %s%s, which held for so long what it waited for: hold it for less, or do not wait for it here",
 		    weft__words_name(f, waker), weft__words_at(f, waker));
+	case WEFT_CALL_CONNECT:
+	case WEFT_CALL_ACCEPT:
+	case WEFT_CALL_ACCEPT4:
+	case WEFT_CALL_SENDTO:
+	case WEFT_CALL_SENDMSG:
+	case WEFT_CALL_RECVFROM:
+	case WEFT_CALL_RECVMSG: return weft__finding_text(f, "let the socket not block, and the loop say when it is ready%s", at);
 	default: return NULL;
 	}
 }
@@ -234,6 +270,13 @@ static const char *advice_for(struct weft__finder *f, const struct weft__stall *
 	const struct weft__parts *parts = &s->parts;
 	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = weft_max_ns(parts->off_ns, parts->blocked_ns);
 	const int64_t on_ns = length_ns - off_ns, unknown_ns = off_ns - parts->waiting_ns - parts->blocked_ns;
+	const bool is_collected = s->is_pause ? weft__is_collector(weft_model_text(f->model, s->pause))
+					      : parts->collected_ns > length_ns - parts->collected_ns;
+	if (is_collected)
+		return "make less garbage, or have it collected in smaller pieces, or where nobody waits";
+	if (parts->interrupts_ns > on_ns - parts->interrupts_ns && parts->interrupts_ns > off_ns)
+		return "interrupts had its processor, which is no fault of this code: let another processor handle them, or give "
+		       "the program another one";
 	const char *advice = parts->is_exact && parts->blocked_ns > on_ns && parts->blocked_ns >= parts->waiting_ns
 				 ? advice_for_call(f, s, at)
 				 : NULL;
@@ -269,10 +312,15 @@ static void tell_switches(struct weft__finder *f, const struct weft__stall *s)
 		    preempted->by == WEFT_NO_TID ? "" : ", by ",
 		    preempted->by == WEFT_NO_TID ? "" : name_of_tid(f, preempted->by),
 		    weft__words_span(f, preempted->end_ns - preempted->start_ns));
+	if (p->interrupt && p->interrupts_ns >= told_ns)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, p->interrupt->start_ns, WEFT_NONE,
+		    "interrupts had its processor %" PRIu32 " time%s, here%s%s for %s", p->interrupts,
+		    weft__words_s(p->interrupts), p->interrupt->name ? " " : "", p->interrupt->name ? p->interrupt->name : "",
+		    weft__words_span(f, p->interrupt->end_ns - p->interrupt->start_ns));
 	if (!slept || p->blocked_ns < told_ns)
 		return;
 	const char *called = weft_kernel_call_name(slept->call);
-	const char *in = called ? weft__finding_text(f, " in %s", called) : "";
+	const char *in = called ? weft__finding_text(f, " in %s%s", called, file_of(f, slept->file, slept->is_sure)) : "";
 	if (slept->woken_by == WEFT_NO_TID) {
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, slept->start_ns, WEFT_NONE, "its OS thread slept%s, here for %s%s",
 		    in, weft__words_span(f, slept->ready_ns - slept->start_ns),
