@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 from recorded import ENV, PATIENCE, Trace, closed_to_others, expect, fail, until
 
 COUNT = 10000
-MANY = 100000  # of 250,000: what the kernel has no room for, since this machine is busy, it need not tell
+MANY = 30000  # of 250,000: what the kernel has no room for, since this machine is busy, or others have rings, it need not tell
 LINE = re.compile(r'\[(\d+)\] .*? kernel_(\w+): \{ .* \}, \{ (.*) \}$')
 # What weft events has no word for.
 TOLD = ('on', 'off', 'taken', 'wake', 'fault', 'in', 'spent')
