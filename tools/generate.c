@@ -22,7 +22,7 @@ struct generator {
 };
 
 static const char usage[] =
-    "usage: weft-generate SHAPE [--events=N] [--seed=S] [--format=FORMAT] [--streams=N] [-o OUT]\n"
+    "usage: weft-generate SHAPE [--events=N] [--seed=S] [--format=FORMAT] [--streams=N] [--kernel=N] [-o OUT]\n"
     "  shapes: short   many short-lived promises under a few loops\n"
     "          tail    a tail-recursive loop, each turn becoming the next\n"
     "          alive   4,000 promises alive at any time\n"
@@ -34,6 +34,7 @@ static const char usage[] =
     "          random  random programs: everything that a recorder writes\n"
     "          odd     random programs that also do what is legal and odd\n"
     "  formats: mirage (OUT is a file), native (OUT is a directory that is not there yet)\n"
+    "  --kernel: so many events of the kernel's, of a native trace; none unless said otherwise\n"
     "  N: a number, or 10k, 1M; 1M events, seed 1, mirage and standard output unless said otherwise\n";
 
 #define STR(literal)                                                                                                             \
@@ -59,18 +60,18 @@ void die(const char *format, ...)
 	exit(2);
 }
 
-static uint64_t next_random(struct generator *g)
+uint32_t random_below(uint64_t *state, uint32_t limit)
 {
-	uint64_t z = g->random_state += 0x9e3779b97f4a7c15u;
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
+	z ^= z >> 31;
+	return (uint32_t)(((z >> 32) * limit) >> 32);
 }
 
-/* From 0 up to below `limit`. */
 static uint32_t below(struct generator *g, uint32_t limit)
 {
-	return (uint32_t)(((next_random(g) >> 32) * limit) >> 32);
+	return random_below(&g->random_state, limit);
 }
 
 static struct weft_str str(const char *text)
@@ -515,15 +516,18 @@ static uint64_t number(const char *text)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {{"events", required_argument, 0, 'n'}, {"seed", required_argument, 0, 's'},
-	    {"format", required_argument, 0, 'f'}, {"streams", required_argument, 0, 't'}, {"help", no_argument, 0, 'h'}, {0}};
+	    {"format", required_argument, 0, 'f'}, {"streams", required_argument, 0, 't'}, {"kernel", required_argument, 0, 'k'},
+	    {"help", no_argument, 0, 'h'}, {0}};
 	struct generator g = {.left = 1000000, .random_state = 1, .now_ns = 1000, .next_id = 1, .streams = 1};
 	const char *out = "-", *format = "mirage";
+	uint64_t kernel_events = 0;
 	int c;
-	while ((c = getopt_long(argc, argv, "n:s:f:t:o:h", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "n:s:f:t:k:o:h", options, NULL)) != -1) {
 		switch (c) {
 		case 'n': g.left = number(optarg); break;
 		case 's': g.random_state = number(optarg); break;
 		case 'f': format = optarg; break;
+		case 'k': kernel_events = number(optarg); break;
 		case 't': g.streams = (uint16_t)number(optarg); break;
 		case 'o': out = optarg; break;
 		case 'h': fputs(usage, stdout); return 0;
@@ -531,7 +535,8 @@ int main(int argc, char **argv)
 		}
 	}
 	errno = 0;
-	if (argc - optind != 1 || g.streams < 1 || g.streams > GENERATE_STREAMS) {
+	if (argc - optind != 1 || g.streams < 1 || g.streams > GENERATE_STREAMS ||
+	    (kernel_events && strcmp(format, "native") != 0)) {
 		fputs(usage, stderr);
 		return 2;
 	}
@@ -544,7 +549,7 @@ int main(int argc, char **argv)
 	if (!strcmp(format, "mirage"))
 		g.sink = sink_mirage(out);
 	else if (!strcmp(format, "native"))
-		g.sink = sink_native(strcmp(out, "-") ? out : "");
+		g.sink = sink_native(strcmp(out, "-") ? out : "", kernel_events);
 	else
 		die("no such format: %s", format);
 	shape->generate(&g);

@@ -23,8 +23,12 @@ struct sink {
 /* `path` is a file that is overwritten, or "-" for standard output. */
 struct sink *sink_mirage(const char *path);
 
-/* `path` is a directory, which must not exist yet. */
-struct sink *sink_native(const char *path);
+/* `path` is a directory, which must not exist yet.  `kernel_events`: about so many events of the kernel's, at random, about the
+ * OS threads that the events came from. */
+struct sink *sink_native(const char *path, uint64_t kernel_events);
+
+/* From 0 up to below `limit`; splitmix64. */
+uint32_t random_below(uint64_t *state, uint32_t limit);
 
 __attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...);
 

@@ -8,10 +8,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "wire/kernel.h"
 #include "wire/wire.h"
 
 #define PACKET_BYTES (1u << 20)
-#define TEXTS 4096u /* that get a key; a power of 2 */
+#define FIRST_TID 1000u
+#define STRANGER 99u /* an OS thread of another program */
+#define TEXTS 4096u  /* that get a key; a power of 2 */
 
 struct stream {
 	unsigned char *packet;
@@ -23,7 +26,8 @@ struct native {
 	struct sink sink;
 	const char *path;
 	struct stream streams[GENERATE_STREAMS];
-	struct stream definitions;
+	struct stream definitions, kernel;
+	uint64_t kernel_events, first_time, last_time;
 	char *texts[TEXTS]; /* by hash; key is keys[] */
 	uint16_t keys[TEXTS], text_count;
 };
@@ -50,7 +54,7 @@ static void packet_begin(struct stream *s, enum weft_stream_class class, unsigne
 	h->sequence = s->sequence;
 	h->events_before = s->events_before;
 	h->clock_hz = 1000000000;
-	h->tid = 1000 + instance;
+	h->tid = class == WEFT_CLASS_EVENTS ? FIRST_TID + instance : 0;
 	if (class == WEFT_CLASS_EVENTS)
 		snprintf(h->thread_name, sizeof h->thread_name, instance ? "worker-%u" : "main", instance);
 	s->used = sizeof *h;
@@ -66,6 +70,8 @@ static void packet_end(struct native *n, struct stream *s, unsigned instance, bo
 	h->packet_size = size * 8;
 	if (h->stream_id == WEFT_CLASS_DEFINITIONS)
 		snprintf(name, sizeof name, "definitions-%u", (unsigned)s->sequence);
+	else if (h->stream_id == WEFT_CLASS_KERNEL)
+		snprintf(name, sizeof name, "kernel-%u-%u", instance, (unsigned)s->sequence);
 	else
 		snprintf(name, sizeof name, "stream-%u-%u", instance, (unsigned)s->sequence);
 	write_file(n, name, s->packet, size);
@@ -147,6 +153,91 @@ static void put(struct sink *sink, const struct weft_event *e)
 	s->used = (size_t)(weft__event_write(s->packet + s->used, &event, id, time, extended) - s->packet);
 	s->last = time;
 	s->events++;
+	n->first_time = n->first_time ? n->first_time : time;
+	n->last_time = time > n->last_time ? time : n->last_time;
+}
+
+/* ---- The kernel's ---- */
+
+static void put_kernel(struct native *n, uint64_t time, const struct weft_wire_kernel *event);
+
+static void begin_kernel(struct native *n, uint64_t time)
+{
+	static const char generated[] = "generated", stranger[] = "gcc";
+	packet_begin(&n->kernel, WEFT_CLASS_KERNEL, 0, time);
+	put_kernel(n, time,
+	    &(struct weft_wire_kernel){
+		.op = WEFT_KERNEL_LEVEL, .why = WEFT_LEVEL_ALL, .text = generated, .text_bytes = sizeof generated - 1});
+	put_kernel(n, time,
+	    &(struct weft_wire_kernel){
+		.op = WEFT_KERNEL_THREAD, .tid = STRANGER, .text = stranger, .text_bytes = sizeof stranger - 1});
+	for (unsigned i = 0; i < GENERATE_STREAMS; i++) {
+		char name[24];
+		const int len = snprintf(name, sizeof name, i ? "worker-%u" : "main", i);
+		if (n->streams[i].packet)
+			put_kernel(n, time,
+			    &(struct weft_wire_kernel){.op = WEFT_KERNEL_THREAD,
+				.tid = FIRST_TID + i,
+				.other = FIRST_TID,
+				.text = name,
+				.text_bytes = (uint32_t)len});
+	}
+}
+
+static void put_kernel(struct native *n, uint64_t time, const struct weft_wire_kernel *event)
+{
+	struct stream *s = &n->kernel;
+	if (!s->packet)
+		begin_kernel(n, time);
+	if (PACKET_BYTES - s->used < WEFT_EXTENDED_HEADER + weft__kernel_payload(event)) {
+		packet_end(n, s, 0, false);
+		begin_kernel(n, time);
+	}
+	const bool extended = (time - s->last) >> WEFT_COMPACT_GAP_BITS != 0;
+	s->used = (size_t)(weft__kernel_write(s->packet + s->used, event, time, extended) - s->packet);
+	s->last = time;
+	s->events++;
+}
+
+/* Each OS thread runs, blocks, is woken, is preempted, touches pages. */
+static void generate_kernel(struct native *n)
+{
+	enum { RUNS, BLOCKED, READY } states[GENERATE_STREAMS] = {RUNS};
+	static const uint8_t calls[] = {WEFT_CALL_FSYNC, WEFT_CALL_EPOLL_WAIT, WEFT_CALL_FUTEX, WEFT_CALL_PREAD};
+	uint32_t streams[GENERATE_STREAMS], count = 0;
+	uint64_t random = 1;
+	const double step = (double)(n->last_time - n->first_time) / (double)(n->kernel_events + 1);
+	for (uint32_t i = 0; i < GENERATE_STREAMS; i++)
+		if (n->streams[i].packet)
+			streams[count++] = i;
+	for (uint64_t i = 0; count > 0 && i < n->kernel_events; i++) {
+		const uint32_t s = streams[random_below(&random, count)], dice = random_below(&random, 10);
+		struct weft_wire_kernel e = {.tid = FIRST_TID + s};
+		if (states[s] == BLOCKED) {
+			e.op = WEFT_KERNEL_WAKE;
+			e.other = dice < 3 ? 0 : FIRST_TID + streams[random_below(&random, count)];
+			states[s] = READY;
+		} else if (states[s] == READY) {
+			e.op = WEFT_KERNEL_ON;
+			states[s] = RUNS;
+		} else if (dice < 2) {
+			e.op = WEFT_KERNEL_FAULT;
+			e.other = 0x1234 + random_below(&random, 4096);
+		} else if (dice < 5) {
+			e.op = WEFT_KERNEL_TAKEN;
+			e.other = STRANGER;
+			states[s] = READY;
+		} else {
+			e.op = WEFT_KERNEL_OFF;
+			e.call = calls[random_below(&random, sizeof calls)];
+			e.why = e.call == WEFT_CALL_PREAD ? WEFT_OFF_DISK : WEFT_OFF_BLOCKED;
+			states[s] = BLOCKED;
+		}
+		put_kernel(n, n->first_time + (uint64_t)(step * (double)(i + 1)), &e);
+	}
+	if (n->kernel.packet)
+		packet_end(n, &n->kernel, 0, true);
+	free(n->kernel.packet);
 }
 
 static void native_close(struct sink *sink)
@@ -164,6 +255,7 @@ static void native_close(struct sink *sink)
 	    .state = "finished",
 	};
 	memcpy(metadata.uuid, uuid, sizeof uuid);
+	generate_kernel(n);
 	for (unsigned i = 0; i < GENERATE_STREAMS; i++) {
 		if (n->streams[i].packet)
 			packet_end(n, &n->streams[i], i, true);
@@ -178,13 +270,14 @@ static void native_close(struct sink *sink)
 	free(n);
 }
 
-struct sink *sink_native(const char *path)
+struct sink *sink_native(const char *path, uint64_t kernel_events)
 {
 	struct native *n = calloc(1, sizeof *n);
 	if (!n)
 		die("out of memory");
 	n->sink = (struct sink){.put = put, .close = native_close};
 	n->path = path;
+	n->kernel_events = kernel_events;
 	if (mkdir(path, 0755))
 		die("%s: cannot create", path);
 	return &n->sink;

@@ -1,7 +1,7 @@
 /* marks.c: what is drawn over a frame.  SPDX-License-Identifier: ISC */
 #include "draw/marks.h"
 
-#include "draw/frame.h"
+#include "draw/threads.h"
 
 #define VEIL 196    /* opacity */
 #define NAMED_PX 40 /* highlighted promises as long get their name through the veil */
@@ -155,6 +155,22 @@ static void draw_one(struct weft__frame *f, uint32_t promise, bool selected)
 	}
 }
 
+/* Around a stretch of an OS thread, and who woke it there. */
+static void draw_spot(struct weft__frame *f, uint32_t track, int64_t from_ns, int64_t to_ns, bool picked)
+{
+	const struct weft__threads threads = weft__threads_in(f);
+	int64_t start_ns, end_ns;
+	if (track >= threads.count)
+		return;
+	double from = weft_view_x(f->view, from_ns), to = weft_view_x(f->view, to_ns);
+	int x0 = weft__floor(from > -8 ? from : -8), x1 = weft__floor(to < f->width + 8 ? to : f->width + 8) + 1;
+	int y1 = threads.y0 + (int)(track + 1) * threads.each_px - 1, y0 = y1 - threads.each_px + 2;
+	draw_ring(f, picked ? 255 : 144, x0 - 1, y0, x1 + 1, y1, picked ? 2 : 1);
+	const struct weft_off *off = weft_os_off_at(threads.tracks, track, from_ns / 2 + to_ns / 2, &start_ns, &end_ns);
+	if (off)
+		weft__draw_wake(f, &threads, track, off);
+}
+
 int weft_marks_draw(
     struct weft_draw_list *list, const struct weft_view *view, const struct weft_marks *marks, struct weft_error *err)
 {
@@ -166,6 +182,8 @@ int weft_marks_draw(
 	    .options = {.measure = marks->measure, .measure_ctx = marks->measure_ctx},
 	    .from_ns = weft_view_time(view, -8),
 	    .to_ns = weft_view_time(view, view->width_px + 8)};
+	if (marks->frame)
+		f.options = *marks->frame;
 	f.failed = !weft__frame_begin(&f, view->width_px, view->height_px);
 	if (!f.failed) {
 		f.s->bundles.count = 0;
@@ -175,6 +193,9 @@ int weft_marks_draw(
 		}
 		for (size_t i = 0; i < sizeof marks->arrows / sizeof *marks->arrows; i++)
 			weft__draw_arrows_of(&f, marks->arrows[i].links, marks->arrows[i].count);
+		for (size_t i = 0; marks->frame && i < 2; i++)
+			if (marks->spots[i].track != WEFT_NONE)
+				draw_spot(&f, marks->spots[i].track, marks->spots[i].from_ns, marks->spots[i].to_ns, i == 1);
 		if (marks->hovered != marks->selected)
 			draw_one(&f, marks->hovered, false);
 		draw_one(&f, marks->selected, true);

@@ -8,8 +8,13 @@
 struct weft_marks {
 	weft_measure_fn *measure; /* as in weft_draw_options */
 	void *measure_ctx;
-	uint32_t selected, hovered; /* WEFT_NONE: none */
-	bool dim;                   /* what is not highlighted */
+	uint32_t selected, hovered;            /* WEFT_NONE: none */
+	bool dim;                              /* what is not highlighted */
+	const struct weft_draw_options *frame; /* those of the frame, for: */
+	struct {
+		uint32_t track; /* of model/os_tracks.h, or WEFT_NONE */
+		int64_t from_ns, to_ns;
+	} spots[2]; /* of an OS thread: stretches under the pointer, and picked; with the arrow from who woke it */
 	struct {
 		const uint32_t *links; /* numbers of them */
 		size_t count;

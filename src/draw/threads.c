@@ -1,6 +1,6 @@
-/* threads.c: the program's OS threads in lanes of their own below the promises, as the kernel told of them: solid where they had a
- * processor, hatched where they wanted one, thin where they were blocked.  Where that changes too often to be told apart, each
- * column is as full as its part of the time, and what rounding leaves goes on to the next column: the sum is exact.
+/* threads.c: the program's OS threads in lanes of their own below the promises, as the kernel told of them: solid where they had
+ * a processor, striped and hollow where they wanted one, thin where they were blocked.  Where that changes too often to be told
+ * apart, each column is as full as its part of the time, and what rounding leaves goes on to the next column: the sum is exact.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,11 +16,13 @@
 #define BELOW_PX 3 /* a bar */
 #define FAULT_PX 3
 #define TEXT_PX 10 /* of a name above a bar */
-#define MARKS 6000  /* of all OS threads together, about */
-#define NAME_PX 32  /* a stretch as wide has its name */
-#define RUN_PX 4    /* a shorter run of a promise is not split */
-#define HATCH_PX 4  /* from one line to the next, and half of that is drawn */
-#define MOST_WAKES 40 /* with more in view none is drawn but the one that is pointed at */
+#define MARKS 6000 /* of all OS threads together, about */
+#define NAME_PX 32 /* a stretch as wide has its name */
+#define RUN_PX 4   /* a shorter run of a promise is not split */
+#define STRIPE_PX 2
+#define SHAPED_PX 4    /* what is narrower has no shape, but a colour */
+#define FAINT 96       /* a run that waits for a processor */
+#define MOST_WAKES 40  /* with more in view none is drawn but the one that is pointed at */
 #define MOST_OFFS 2000 /* that are looked at for that */
 
 struct weft__threads weft__threads_of(const struct weft_model *model, const struct weft_draw_options *options, double room_px)
@@ -70,14 +72,14 @@ static void put(struct weft__frame *f, enum weft_paint paint, int alpha, int x0,
 	weft__rect(f, weft__ink(WEFT_LAYER_METRIC, paint, alpha), x0, y0, x1, y1);
 }
 
-void weft__hatch(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int x1, int y1)
+/* Along, not across: so a long stretch is as few rectangles as a short one. */
+static void stripe(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int x1, int y1)
 {
-	weft__rect(f, ink, x0, y0, x1, y0 + 1);
-	weft__rect(f, ink, x0, y1 - 1, x1, y1);
-	x0 = x0 > 0 ? x0 : 0;
-	x1 = x1 < f->width ? x1 : f->width;
-	for (int x = x0 / HATCH_PX * HATCH_PX; x < x1; x += HATCH_PX)
-		weft__rect(f, ink, x > x0 ? x : x0, y0 + 1, x + HATCH_PX / 2 < x1 ? x + HATCH_PX / 2 : x1, y1 - 1);
+	const int count = (y1 - y0 + STRIPE_PX) / (2 * STRIPE_PX), last = y1 - y0 - STRIPE_PX;
+	for (int i = 0; i < count; i++) {
+		const int y = y0 + (count > 1 ? last * i / (count - 1) : last / 2);
+		weft__rect(f, ink, x0, y, x1, y + STRIPE_PX);
+	}
 }
 
 static void hollow(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int x1, int y1)
@@ -92,7 +94,8 @@ static void hollow(struct weft__frame *f, struct weft__ink ink, int x0, int y0, 
 static size_t name_stretch(const struct lane *l, const struct stretch *s, int64_t time_ns, char text[80])
 {
 	const struct weft_kernel *k = l->tracks->model->kernel;
-	const struct weft_off *off = weft_os_off_at(l->tracks, l->track, time_ns);
+	int64_t from_ns, to_ns;
+	const struct weft_off *off = weft_os_off_at(l->tracks, l->track, time_ns, &from_ns, &to_ns);
 	struct weft_str name = {"", 0};
 	if (!off || s->state == WEFT_OS_RUNS)
 		return 0;
@@ -121,7 +124,8 @@ static void write_name(struct weft__frame *f, const struct lane *l, const struct
 	const double x = weft__floor((x0 + x1 - width) / 2);
 	const bool is_thin = s->state == WEFT_OS_BLOCKED || s->state == WEFT_OS_DISK;
 	const int y = is_thin ? l->bar_y1 - 4 : (l->bar_y0 + l->bar_y1) / 2 + 4;
-	if (len == 0 || width > x1 - x0 - 8 || !weft__text_put(f, WEFT_PAINT_LABEL, x, y, (struct weft__writing){WEFT_FONT_SMALL, text, len, width}))
+	if (len == 0 || width > x1 - x0 - 8 ||
+	    !weft__text_put(f, WEFT_PAINT_LABEL, x, y, (struct weft__writing){WEFT_FONT_SMALL, text, len, width}))
 		return;
 	if (!is_thin)
 		weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 255), (int)x - 3, l->bar_y0 + 1,
@@ -141,9 +145,15 @@ static void draw_stretch(struct weft__frame *f, const struct lane *l, const stru
 	if (s->x1 <= s->x0)
 		return;
 	const struct weft__ink ready = weft__ink(WEFT_LAYER_METRIC, WEFT_PAINT_TIME_READY, 255);
+	/* What is too narrow to be told by its shape has its colour. */
+	const bool is_shaped = s->x1 - s->x0 >= SHAPED_PX || s->state == WEFT_OS_RUNS || s->state == WEFT_OS_BLOCKED;
+	if (s->state != WEFT_OS_STATES && !is_shaped) {
+		put(f, inks[s->state].paint, inks[s->state].alpha, s->x0, l->bar_y0, s->x1, l->bar_y1);
+		return;
+	}
 	switch (s->state) {
 	case WEFT_OS_RUNS: put(f, WEFT_PAINT_TIME_RUNNING, 255, s->x0, l->bar_y0, s->x1, l->bar_y1); break;
-	case WEFT_OS_PREEMPTED: weft__hatch(f, ready, s->x0, l->bar_y0, s->x1, l->bar_y1); break;
+	case WEFT_OS_PREEMPTED: stripe(f, ready, s->x0, l->bar_y0, s->x1, l->bar_y1); break;
 	case WEFT_OS_READY: hollow(f, ready, s->x0, l->bar_y0, s->x1, l->bar_y1); break;
 	case WEFT_OS_DISK: put(f, WEFT_PAINT_TIME_WAITING, 255, s->x0, l->bar_y1 - 3, s->x1, l->bar_y1); break;
 	case WEFT_OS_BLOCKED: put(f, WEFT_PAINT_AXIS_TEXT, 255, s->x0, l->bar_y1 - 1, s->x1, l->bar_y1); break;
@@ -185,7 +195,7 @@ static int column_of(struct weft__frame *f, const struct weft__threads *t)
 		const size_t first = WEFT_FIRST(n, thread->offs, thread[1].offs, k->offs[n].end_ns > f->from_ns);
 		seen += WEFT_FIRST(n, first, thread[1].offs, k->offs[n].start_ns > f->to_ns) - first;
 	}
-	const int least = 2 * f->width * (int)t->count / MARKS + 1;
+	const int least = f->width * (int)t->count / MARKS + 1;
 	return seen > MARKS / 2 && least > 1 ? least : 1;
 }
 
@@ -205,7 +215,9 @@ static void draw_track(struct weft__frame *f, const struct lane *l, const int64_
 			all_ns += ns[s];
 		}
 		memcpy(before, until, sizeof before);
-		if (all_ns <= 0) /* nothing is known */
+		if (times_ns[c] == times_ns[c - 1] && now.x1 == x) /* less than a ns */
+			now.x1 = here.x1;
+		if (all_ns <= 0) /* or nothing is known */
 			continue;
 		for (int s = 0; s < WEFT_OS_STATES; s++)
 			here.state = ns[s] == all_ns ? s : here.state;
@@ -223,7 +235,7 @@ static void draw_track(struct weft__frame *f, const struct lane *l, const int64_
 
 bool weft__draw_run(struct weft__frame *f, uint16_t stream, int x0, int x1, int y0, int y1)
 {
-	const uint32_t track = f->tracks ? f->tracks->of_stream[stream] : WEFT_NONE;
+	const uint32_t track = f->tracks ? weft_os_track_of_stream(f->tracks, stream) : WEFT_NONE;
 	int64_t before[WEFT_OS_STATES], until[WEFT_OS_STATES];
 	enum { UNKNOWN, ON, WAITING, BLOCKED } now = UNKNOWN;
 	size_t near = 0;
@@ -238,7 +250,8 @@ bool weft__draw_run(struct weft__frame *f, uint16_t stream, int x0, int x1, int 
 		int here = UNKNOWN;
 		weft_os_until(f->tracks, track, weft_view_time(f->view, x + 1), &near, until);
 		int64_t on_ns = until[WEFT_OS_RUNS] - before[WEFT_OS_RUNS],
-			blocked_ns = until[WEFT_OS_BLOCKED] - before[WEFT_OS_BLOCKED] + until[WEFT_OS_DISK] - before[WEFT_OS_DISK],
+			blocked_ns =
+			    until[WEFT_OS_BLOCKED] - before[WEFT_OS_BLOCKED] + until[WEFT_OS_DISK] - before[WEFT_OS_DISK],
 			waiting_ns =
 			    until[WEFT_OS_READY] - before[WEFT_OS_READY] + until[WEFT_OS_PREEMPTED] - before[WEFT_OS_PREEMPTED],
 			all_ns = on_ns + blocked_ns + waiting_ns;
@@ -248,7 +261,7 @@ bool weft__draw_run(struct weft__frame *f, uint16_t stream, int x0, int x1, int 
 			here = left >= 0.5 ? ON : waiting_ns >= blocked_ns ? WAITING : BLOCKED;
 			left -= here == ON;
 		} else if (x < x1) {
-			here = ON;
+			here = now == UNKNOWN ? ON : (int)now;
 		}
 		if (here == (int)now)
 			continue;
@@ -256,7 +269,7 @@ bool weft__draw_run(struct weft__frame *f, uint16_t stream, int x0, int x1, int 
 		if (now == ON)
 			weft__rect(f, ink, since, y0, x, y1);
 		else if (now == WAITING)
-			weft__hatch(f, ink, since, y0, x, y1);
+			weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, FAINT), since, y0, x, y1);
 		else if (now == BLOCKED)
 			hollow(f, ink, since, y0, x, y1);
 		now = here;
@@ -266,20 +279,20 @@ bool weft__draw_run(struct weft__frame *f, uint16_t stream, int x0, int x1, int 
 }
 
 /* A tick for each column in which it touched a page that was not there. */
-static void draw_faults(struct weft__frame *f, const struct lane *l)
+static void draw_faults(struct weft__frame *f, const struct lane *l, int column)
 {
 	const int64_t *faults_ns = f->model->kernel->faults_ns;
 	const struct weft_os_thread *thread = thread_of(l->tracks, l->track);
 	int since = 0, until = 0;
 	size_t i = WEFT_FIRST(n, thread->faults, thread[1].faults, faults_ns[n] >= f->from_ns);
 	while (i < thread[1].faults && faults_ns[i] <= f->to_ns) {
-		const int x = weft__floor(weft_view_x(f->view, faults_ns[i]));
+		const int x = weft__floor(weft_view_x(f->view, faults_ns[i]) / column) * column;
 		if (x > until) {
 			put(f, WEFT_PAINT_TIME_WAITING, 255, since, l->bar_y0 - FAULT_PX, until, l->bar_y0 - 1);
 			since = x;
 		}
-		until = x + 1;
-		const int64_t next_ns = weft_view_time(f->view, x + 1);
+		until = x + column;
+		const int64_t next_ns = weft_view_time(f->view, until);
 		i = WEFT_FIRST_NEAR(n, i + 1, thread[1].faults, faults_ns[n] >= next_ns);
 	}
 	put(f, WEFT_PAINT_TIME_WAITING, 255, since, l->bar_y0 - FAULT_PX, until, l->bar_y0 - 1);
@@ -371,7 +384,8 @@ static void write_thread(struct weft__frame *f, const struct weft__threads *t, c
 struct weft__threads weft__threads_in(const struct weft__frame *f)
 {
 	const int bottom = f->height - (f->options.no_axis ? WEFT__BELOW_PX : WEFT__AXIS_PX);
-	struct weft__threads t = weft__threads_of(f->model, &f->options, weft__lanes_room_px(f->model, &f->options, f->view->height_px));
+	struct weft__threads t =
+	    weft__threads_of(f->model, &f->options, weft__lanes_room_px(f->model, &f->options, f->view->height_px));
 	if (t.count * (size_t)t.each_px > f->view->lanes_px)
 		t.count = 0;
 	t.y0 = bottom - (int)f->view->lanes_px;
@@ -397,7 +411,7 @@ void weft__draw_threads(struct weft__frame *f)
 		const struct lane l = lane_of(&t, i);
 		write_thread(f, &t, &l);
 		draw_track(f, &l, times_ns, column);
-		draw_faults(f, &l);
+		draw_faults(f, &l, column);
 	}
 	draw_wakes(f, &t);
 }

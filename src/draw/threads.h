@@ -17,12 +17,9 @@ struct weft__threads weft__threads_in(const struct weft__frame *f);
 /* metrics.c: the most that they may have of the height. */
 double weft__lanes_room_px(const struct weft_model *model, const struct weft_draw_options *options, double height_px);
 
-/* Lines between two edges: it wanted a processor. */
-void weft__hatch(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int x1, int y1);
-
-/* A stretch in which a promise ran, from x0 to x1: solid where its OS thread had a processor, hatched where that wanted one, hollow
- * where it was blocked; what is less than a pixel adds up.  False: the kernel did not tell of it, or it is short, and nothing is
- * drawn. */
+/* A stretch in which a promise ran, from x0 to x1: solid where its OS thread had a processor, faint where that wanted one,
+ * hollow where it was blocked; what is less than a pixel adds up.  False: the kernel did not tell of it, or it is short, and
+ * nothing is drawn. */
 bool weft__draw_run(struct weft__frame *f, uint16_t stream, int x0, int x1, int y0, int y1);
 
 /* From who woke an OS thread, the promise that ran then, to its track; false: the trace does not tell, or it is not seen. */

@@ -75,8 +75,8 @@ static bool sum_offs(struct weft_os_tracks *t)
 	for (size_t i = 0; t->before && i < k->off_count; i++) {
 		const struct weft_off *off = &k->offs[i];
 		t->before[i + 1] = t->before[i];
-		t->before[i + 1].ns[weft_os_state_of(off, off->start_ns)] += off->ready_ns - off->start_ns;
-		t->before[i + 1].ns[weft_os_state_of(off, off->ready_ns)] += off->end_ns - off->ready_ns;
+		t->before[i + 1].ns[weft_os_state_of(off, off->start_ns)] += (uint64_t)(off->ready_ns - off->start_ns);
+		t->before[i + 1].ns[weft_os_state_of(off, off->ready_ns)] += (uint64_t)(off->end_ns - off->ready_ns);
 	}
 	return t->before;
 }
@@ -94,7 +94,8 @@ static bool list_ran(struct weft_os_tracks *t)
 	t->ran = malloc((m->run_count + 1) * sizeof *t->ran);
 	for (uint32_t p = 1; t->ran && p < m->promise_count; p++)
 		for (uint32_t r = m->promises[p].runs; r < m->promises[p + 1].runs; r++) {
-			const uint32_t track = t->of_stream[m->run_streams ? m->run_streams[r] : m->promises[p].stream];
+			const uint32_t track =
+			    weft_os_track_of_stream(t, m->run_streams ? m->run_streams[r] : m->promises[p].stream);
 			if (track != WEFT_NONE)
 				t->ran[count++] = (struct weft_os_ran){m->runs[r].start_ns, m->runs[r].end_ns, p, track};
 		}
@@ -149,7 +150,7 @@ void weft_os_until(const struct weft_os_tracks *t, uint32_t track, int64_t time_
 	*near = i;
 	int64_t off_ns = 0;
 	for (int s = 0; s < WEFT_OS_STATES; s++)
-		ns[s] = t->before[i].ns[s] - t->before[first].ns[s];
+		ns[s] = (int64_t)(t->before[i].ns[s] - t->before[first].ns[s]);
 	if (i < end && offs[i].start_ns < time_ns) {
 		const int64_t ready_ns = offs[i].ready_ns < time_ns ? offs[i].ready_ns : time_ns;
 		ns[weft_os_state_of(&offs[i], offs[i].start_ns)] += ready_ns - offs[i].start_ns;
@@ -178,12 +179,40 @@ size_t weft_os_faults(const struct weft_os_tracks *t, uint32_t track, int64_t fr
 	return WEFT_FIRST_NEAR(i, first, thread[1].faults, faults_ns[i] >= to_ns) - first;
 }
 
-const struct weft_off *weft_os_off_at(const struct weft_os_tracks *t, uint32_t track, int64_t time_ns)
+const struct weft_off *weft_os_off_at(
+    const struct weft_os_tracks *t, uint32_t track, int64_t time_ns, int64_t *from_ns, int64_t *to_ns)
+{
+	const struct weft_off *offs = t->model->kernel->offs;
+	const struct weft_os_track *of = &t->tracks[track];
+	const struct weft_os_thread *thread = thread_of(t, track);
+	const size_t i = WEFT_FIRST(n, thread->offs, thread[1].offs, offs[n].end_ns > time_ns);
+	if (time_ns < of->since_ns || time_ns >= of->until_ns) {
+		*from_ns = time_ns < of->since_ns ? INT64_MIN / 4 : of->until_ns;
+		*to_ns = time_ns < of->since_ns ? of->since_ns : INT64_MAX / 4;
+		return NULL;
+	}
+	if (i < thread[1].offs && offs[i].start_ns <= time_ns) {
+		*from_ns = offs[i].start_ns;
+		*to_ns = offs[i].end_ns;
+		return &offs[i];
+	}
+	*from_ns = i > thread->offs ? offs[i - 1].end_ns : of->since_ns;
+	*to_ns = i < thread[1].offs ? offs[i].start_ns : of->until_ns;
+	return NULL;
+}
+
+const struct weft_off *weft_os_next_off(const struct weft_os_tracks *t, uint32_t track, int64_t time_ns, bool forward)
 {
 	const struct weft_off *offs = t->model->kernel->offs;
 	const struct weft_os_thread *thread = thread_of(t, track);
-	const size_t i = WEFT_FIRST(n, thread->offs, thread[1].offs, offs[n].end_ns > time_ns);
-	return i < thread[1].offs && offs[i].start_ns <= time_ns ? &offs[i] : NULL;
+	size_t i =
+	    WEFT_FIRST(n, thread->offs, thread[1].offs, forward ? offs[n].start_ns > time_ns : offs[n].start_ns >= time_ns);
+	for (; forward ? i < thread[1].offs : i > thread->offs; i += forward ? 1 : (size_t)-1) {
+		const struct weft_off *off = &offs[forward ? i : i - 1];
+		if (weft_os_ran_at(t, track, off->start_ns / 2 + off->end_ns / 2) != WEFT_NONE)
+			return off;
+	}
+	return NULL;
 }
 
 uint32_t weft_os_ran_at(const struct weft_os_tracks *t, uint32_t track, int64_t time_ns)
@@ -191,6 +220,11 @@ uint32_t weft_os_ran_at(const struct weft_os_tracks *t, uint32_t track, int64_t 
 	const size_t first = t->tracks[track].ran, end = t->tracks[track + 1].ran;
 	const size_t after = WEFT_FIRST(i, first, end, t->ran[i].start_ns > time_ns);
 	return after > first && t->ran[after - 1].end_ns >= time_ns ? t->ran[after - 1].promise : WEFT_NONE;
+}
+
+uint32_t weft_os_track_of_stream(const struct weft_os_tracks *t, uint16_t stream)
+{
+	return stream < t->model->trace->stream_count ? t->of_stream[stream] : WEFT_NONE;
 }
 
 uint32_t weft_os_track_of(const struct weft_os_tracks *t, uint32_t tid)

@@ -139,6 +139,9 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 	char text[WEFT_QUERY_BYTES + 1];
 	switch (action) {
 	case WEFT_ACTION_METRICS: return switched(v->metrics);
+	case WEFT_ACTION_THREADS: return weft_viewer_has_threads(v) ? switched(v->threads) : (unsigned)WEFT_ACTION_IS_SWITCH;
+	case WEFT_ACTION_NEXT_OFF:
+	case WEFT_ACTION_PREVIOUS_OFF: return enabled(v->threads && weft_viewer_has_threads(v));
 	case WEFT_ACTION_HOLD_ROWS: return switched(v->view->holds_rows);
 	case WEFT_ACTION_FOLD_SLEEP: return switched(v->view->lulls != NULL);
 	case WEFT_ACTION_FILTER: return switched(v->filter);
@@ -170,8 +173,8 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 	case WEFT_ACTION_BACK: return enabled(weft_viewer_can_go_back(v));
 	case WEFT_ACTION_FORWARD: return enabled(weft_viewer_can_go_forward(v));
 	case WEFT_ACTION_CLEAR:
-		return enabled(
-		    v->has_span || v->highlighting != WEFT_HIGHLIGHT_NONE || v->search_text[0] || v->selected != WEFT_NONE);
+		return enabled(v->has_span || v->highlighting != WEFT_HIGHLIGHT_NONE || v->search_text[0] ||
+			       v->selected != WEFT_NONE || v->spot.track != WEFT_NONE);
 	default: return WEFT_ACTION_ENABLED;
 	}
 }
@@ -206,6 +209,9 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_ZOOM_PROMISE: weft_viewer_show_promise(v, v->selected); break;
 	case WEFT_ACTION_ZOOM_SPAN: weft_viewer_show_span(v); break;
 	case WEFT_ACTION_METRICS: weft_viewer_set_metrics(v, !v->metrics); break;
+	case WEFT_ACTION_THREADS: weft_viewer_set_threads(v, !v->threads); break;
+	case WEFT_ACTION_NEXT_OFF: weft_viewer_step_off(v, true); break;
+	case WEFT_ACTION_PREVIOUS_OFF: weft_viewer_step_off(v, false); break;
 	case WEFT_ACTION_HOLD_ROWS: weft_viewer_hold_rows(v, !v->view->holds_rows); break;
 	case WEFT_ACTION_FOLD_SLEEP: weft_viewer_fold_sleep(v, !v->view->lulls); break;
 	case WEFT_ACTION_LEGEND: weft_viewer_set_legend(v, !v->legend); break;

@@ -33,6 +33,7 @@
 	X(SET_START, "set-start", APP, VIEW, "Set the start\xe2\x80\xa6", "s", MAIN)                                             \
 	X(SET_DURATION, "set-duration", APP, VIEW, "Set the duration\xe2\x80\xa6", "d", MAIN)                                    \
 	X(METRICS, "metrics", CORE, SHOW, "Metrics", "Space", BOTH)                                                              \
+	X(THREADS, "threads", CORE, SHOW, "OS threads: who had a processor", "T", BOTH)                                          \
 	X(HOLD_ROWS, "hold-rows", CORE, SHOW, "Hold rows still", "k", MAIN)                                                      \
 	X(FOLD_SLEEP, "fold-sleep", CORE, SHOW, "Fold sleep", "S", MAIN)                                                         \
 	X(OVERVIEW, "overview", CORE, SHOW, "Overview", "o", MAIN)                                                               \
@@ -50,6 +51,8 @@
 	X(STEP_EARLIER, "step-earlier", CORE, WALK, "Select the one before it on its row", "Shift+ArrowLeft", NONE)              \
 	X(STEP_DOWN, "step-down", CORE, WALK, "Select the one below", "Shift+ArrowDown", NONE)                                   \
 	X(STEP_UP, "step-up", CORE, WALK, "Select the one above", "Shift+ArrowUp", NONE)                                         \
+	X(NEXT_OFF, "next-off", CORE, WALK, "Next time that it ran without a processor", ".", NONE)                              \
+	X(PREVIOUS_OFF, "previous-off", CORE, WALK, "The time before that it ran without a processor", ",", NONE)                \
 	X(MEASURE, "measure", CORE, WALK, "Measure it, or from what is measured to it", "M", BOTH)                               \
 	X(CLEAR, "clear", CORE, WALK, "Clear span, highlights, selection", "Escape", MAIN)                                       \
 	X(FINDINGS, "findings", APP, WALK, "Findings: what went wrong", "e", BOTH)                                               \

@@ -59,6 +59,7 @@ int weft_compare_add(struct weft_compare *c, struct weft_viewer *viewer, struct 
 		weft__viewer_search(viewer, active->search_text, NULL);
 		weft_viewer_set_filter(viewer, active->filter);
 		weft_viewer_set_metrics(viewer, active->metrics);
+		weft_viewer_set_threads(viewer, active->threads);
 		weft_viewer_hold_rows(viewer, active->view->holds_rows);
 		weft_viewer_fold_sleep(viewer, active->view->lulls != NULL);
 	}
@@ -328,6 +329,8 @@ int weft_compare_act(struct weft_compare *c, enum weft_action action)
 			continue;
 		if (action == WEFT_ACTION_METRICS)
 			weft_viewer_set_metrics(v, active->metrics);
+		if (action == WEFT_ACTION_THREADS)
+			weft_viewer_set_threads(v, active->threads);
 		if (action == WEFT_ACTION_HOLD_ROWS)
 			weft_viewer_hold_rows(v, active->view->holds_rows);
 		if (action == WEFT_ACTION_FOLD_SLEEP)
@@ -390,6 +393,7 @@ int weft_compare_go(struct weft_compare *c, const char *place, struct weft_error
 		if (i == index)
 			continue;
 		weft_viewer_set_metrics(v, active->metrics);
+		weft_viewer_set_threads(v, active->threads);
 		weft_viewer_hold_rows(v, active->view->holds_rows);
 		weft_viewer_fold_sleep(v, active->view->lulls != NULL);
 		weft_viewer_set_filter(v, active->filter);

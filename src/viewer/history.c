@@ -104,7 +104,7 @@ static void go_to(struct weft_viewer *v, size_t at)
 		weft_view_restore(v->view, past->from_ns, past->px_per_ns, past->focus);
 	}
 	v->last_move = WEFT_MOVE_NONE;
-	v->hovered = v->hovered_link = WEFT_NONE;
+	v->hovered = v->hovered_link = v->hovered_spot.track = WEFT_NONE;
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_HOVER | WEFT_CHANGED_PLACE);
 }
 

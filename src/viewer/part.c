@@ -104,12 +104,12 @@ static void use(struct weft_viewer *v, const struct weft_shown_part *part)
 	v->view = to;
 	weft_view_restore(to, from->from_ns, from->px_per_ns, 0);
 	focus_on(v, middle);
-	v->hovered = v->hovered_link = WEFT_NONE;
+	v->hovered = v->hovered_link = v->hovered_spot.track = WEFT_NONE;
 }
 
 bool weft__viewer_choose_part(struct weft_viewer *v)
 {
-	struct weft_draw_options options = {.no_metrics = !v->metrics, .hidden_metrics = v->hidden_metrics};
+	const struct weft_draw_options options = weft__viewer_options(v);
 	const struct weft_view *before = v->view;
 	bool coarse = v->folds_itself && v->fold_depth > 0 && v->focused == WEFT_NONE &&
 		      v->folding.rows_by == WEFT_ROWS_BY_THREAD &&

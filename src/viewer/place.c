@@ -135,6 +135,8 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 	put_promise(&o, v, "sel", v->selected);
 	if (!v->metrics)
 		put(&o, "&metrics=0");
+	if (!v->threads)
+		put(&o, "&threads=0");
 	if (v->view->holds_rows)
 		put(&o, "&hold=1");
 	if (v->view->lulls)
@@ -163,7 +165,7 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 /* ---- reading ---- */
 
 struct place {
-	bool has_times, has_slot, filter, no_metrics, no_sleep, holds_rows, is_thin;
+	bool has_times, has_slot, filter, no_metrics, no_threads, no_sleep, holds_rows, is_thin;
 	int64_t from_ns, to_ns;
 	double slot;
 	uint32_t selected, focused, related;
@@ -325,6 +327,8 @@ static int parse_part(const struct weft_viewer *v, struct place *p, const char *
 		p->filter = value_len == 1 && *value == '1';
 	if (IS("metrics"))
 		p->no_metrics = value_len == 1 && *value == '0';
+	if (IS("threads"))
+		p->no_threads = value_len == 1 && *value == '0';
 	if (IS("sleep"))
 		p->no_sleep = value_len == 1 && *value == '0';
 	if (IS("hold"))
@@ -367,6 +371,7 @@ int weft_viewer_go(struct weft_viewer *v, const char *text, struct weft_error *e
 		weft_view_focus(v->view, p.slot);
 	weft_viewer_set_filter(v, p.filter);
 	weft_viewer_set_metrics(v, !p.no_metrics);
+	weft_viewer_set_threads(v, !p.no_threads);
 	weft__viewer_select(v, p.selected);
 	if (p.related != WEFT_NONE)
 		weft_viewer_highlight_related(v, p.related);

@@ -1,6 +1,6 @@
 /* place.h: where one is in a trace, as the fragment of a URL: a link shows a colleague the same.
  *
- *   #t=1.2ms..3.4ms&y=12.5&find=ARP&filter=1&sel=18&metrics=0&hold=1&sleep=0&focus=7
+ *   #t=1.2ms..3.4ms&y=12.5&find=ARP&filter=1&sel=18&metrics=0&threads=0&hold=1&sleep=0&focus=7
  *   &related=8 (what it became and came from is highlighted), &mark=3,4,9 (so are these), &group=kind, &fold=..., &open=18,
  * &thin=1
  *

@@ -9,6 +9,8 @@
 #define SNAP_PX 8.0  /* what is measured begins and ends exactly where something does that is so near */
 #define NOTCH 0.25   /* how much more a notch shows */
 
+static const struct weft_arrow_hit no_arrow = {WEFT_NONE, 0};
+
 /* From px of the viewer to those of the view. */
 static double view_x(const struct weft_viewer *v, double x_px)
 {
@@ -26,8 +28,18 @@ static bool is_in(const struct weft_viewer *v, int pane, double y_px)
 	return y_px >= p->y_px && y_px < p->y_px + p->height_px;
 }
 
+static struct weft_spot spot_at(const struct weft_viewer *v, double x_px, double y_px)
+{
+	if (!is_in(v, WEFT_PANE_PICTURE, y_px))
+		return (struct weft_spot){.track = WEFT_NONE};
+	return weft__viewer_spot_at(v, view_x(v, x_px), view_y(v, y_px));
+}
+
 static uint32_t hit(const struct weft_viewer *v, double x_px, double y_px)
 {
+	const struct weft_spot spot = spot_at(v, x_px, y_px);
+	if (spot.track != WEFT_NONE)
+		return weft__viewer_spot_promise(v, &spot);
 	size_t step = is_in(v, WEFT_PANE_LANE, y_px) ? weft__viewer_hit_lane(v, x_px) : SIZE_MAX;
 	if (step != SIZE_MAX) {
 		uint32_t cause = weft_step_cause(&weft__viewer_path(v)->steps[step]);
@@ -65,8 +77,11 @@ static void mark_lane(struct weft_viewer *v, double x_px, double y_px)
 	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
 }
 
-static void hover(struct weft_viewer *v, uint32_t promise, struct weft_arrow_hit arrow)
+static void hover(struct weft_viewer *v, uint32_t promise, struct weft_arrow_hit arrow, struct weft_spot spot)
 {
+	if (!weft__viewer_same_spot(&v->hovered_spot, &spot))
+		weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_HOVER);
+	v->hovered_spot = spot;
 	if (v->hovered_link != arrow.link || v->hovered_links != arrow.count)
 		weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_HOVER);
 	v->hovered_link = arrow.link;
@@ -206,13 +221,14 @@ void weft_viewer_motion(struct weft_viewer *v, double x_px, double y_px)
 	} else {
 		if (v->pointer == WEFT_POINTER_IDLE) {
 			/* What is said of it stands beside the pointer, and only near its line. */
-			if (v->hovered != WEFT_NONE && v->last_y_px != y_px)
+			if ((v->hovered != WEFT_NONE || v->hovered_spot.track != WEFT_NONE) && v->last_y_px != y_px)
 				weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
 			v->last_x_px = x_px;
 			v->last_y_px = y_px;
 		}
 		uint32_t promise = hit(v, x_px, y_px);
-		hover(v, promise, arrow_at(v, x_px, y_px, promise));
+		const struct weft_spot spot = spot_at(v, x_px, y_px);
+		hover(v, promise, spot.track != WEFT_NONE ? no_arrow : arrow_at(v, x_px, y_px, promise), spot);
 		mark_lane(v, x_px, y_px);
 	}
 	bool in_overview = v->pointer == WEFT_POINTER_OVERVIEW || is_in(v, WEFT_PANE_OVERVIEW, y_px);
@@ -261,6 +277,11 @@ void weft_viewer_release(struct weft_viewer *v, double x_px, double y_px)
 		weft_viewer_focus(v, WEFT_NONE);
 		return;
 	}
+	const struct weft_spot spot = spot_at(v, x_px, y_px);
+	if (spot.track != WEFT_NONE) {
+		weft__viewer_pick(v, spot);
+		return;
+	}
 	uint32_t promise = hit(v, x_px, y_px);
 	weft__viewer_select(v, promise);
 	if (v->pointer_clicks == 2 && promise != WEFT_NONE && !unfold(v, promise))
@@ -272,7 +293,7 @@ void weft_viewer_leave(struct weft_viewer *v)
 	if (v->pointer == WEFT_POINTER_MEASURES)
 		end_span(v);
 	v->pointer = WEFT_POINTER_IDLE;
-	hover(v, WEFT_NONE, (struct weft_arrow_hit){WEFT_NONE, 0});
+	hover(v, WEFT_NONE, no_arrow, (struct weft_spot){.track = WEFT_NONE});
 	mark_lane(v, -1, -1);
 	weft__viewer_guide(v, false, 0);
 }

@@ -56,6 +56,21 @@ void weft__viewer_select(struct weft_viewer *viewer, uint32_t promise);
 void weft__viewer_mark(struct weft_viewer *viewer, const uint32_t *promises, size_t count);
 void weft__viewer_select_and_reveal(struct weft_viewer *viewer, uint32_t promise);
 
+/* threads.c: the place in the lane of an OS thread at a point of the view; who ran there; what is told of it, false: nothing. */
+struct weft_os_tracks;
+const struct weft_os_tracks *weft__viewer_tracks(const struct weft_viewer *viewer);
+struct weft_spot weft__viewer_spot_at(const struct weft_viewer *viewer, double x, double y);
+bool weft__viewer_same_spot(const struct weft_spot *a, const struct weft_spot *b);
+uint32_t weft__viewer_spot_promise(const struct weft_viewer *viewer, const struct weft_spot *spot);
+bool weft__viewer_tell_spot(const struct weft_viewer *viewer, const struct weft_spot *spot, char *buf, size_t size);
+void weft__viewer_pick(struct weft_viewer *viewer, struct weft_spot spot);
+
+/* summary.c: 'bind 7 "read a block"' */
+const char *weft__viewer_call(const struct weft_viewer *viewer, uint32_t promise, char buf[200]);
+
+/* viewer.c: how its picture is drawn. */
+struct weft_draw_options weft__viewer_options(const struct weft_viewer *viewer);
+
 /* table.c */
 void weft__viewer_forget_table(struct weft_viewer *viewer);
 void weft__viewer_press_table_row(struct weft_viewer *viewer, const struct weft_row *row);

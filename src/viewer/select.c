@@ -10,6 +10,7 @@
 static void set_selected(struct weft_viewer *v, uint32_t promise)
 {
 	v->selected = promise;
+	v->spot.track = WEFT_NONE;
 	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_SELECTION | WEFT_CHANGED_PLACE);
 }
 
@@ -17,7 +18,7 @@ void weft__viewer_select(struct weft_viewer *v, uint32_t promise)
 {
 	if (!weft__viewer_has(v, promise))
 		promise = WEFT_NONE;
-	if (promise != v->selected)
+	if (promise != v->selected || v->spot.track != WEFT_NONE)
 		set_selected(v, promise);
 }
 
@@ -30,9 +31,9 @@ void weft_viewer_select(struct weft_viewer *v, uint32_t promise)
 /* Who came here without the pointer asks about the promise, not about what the pointer happens to be on. */
 static void come_to(struct weft_viewer *v, uint32_t promise)
 {
-	if (v->hovered != WEFT_NONE)
+	if (v->hovered != WEFT_NONE || v->hovered_spot.track != WEFT_NONE)
 		weft__viewer_changed(v, WEFT_CHANGED_HOVER | WEFT_CHANGED_OVERLAY);
-	v->hovered = v->hovered_link = WEFT_NONE;
+	v->hovered = v->hovered_link = v->hovered_spot.track = WEFT_NONE;
 	weft_viewer_reveal(v, promise);
 }
 
@@ -168,7 +169,7 @@ bool weft_viewer_clear(struct weft_viewer *v)
 		weft_view_unhighlight(v->view);
 		v->highlighting = WEFT_HIGHLIGHT_NONE;
 		weft__viewer_highlighted(v);
-	} else if (v->selected != WEFT_NONE) {
+	} else if (v->selected != WEFT_NONE || v->spot.track != WEFT_NONE) {
 		weft__viewer_select(v, WEFT_NONE);
 	} else {
 		return false;
@@ -287,6 +288,7 @@ void weft_viewer_take_over(struct weft_viewer *v, struct weft_viewer *other)
 	}
 	weft_view_focus(v->view, other->view->focus);
 	take_metrics(v, other);
+	weft_viewer_set_threads(v, other->threads);
 	weft_viewer_set_filter(v, other->filter);
 	weft_viewer_set_clock(v, &other->clock);
 	v->overview_shown = other->overview_shown;

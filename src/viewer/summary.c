@@ -8,6 +8,7 @@
 #include "analysis/ties.h"
 #include "base/duration.h"
 #include "base/utf8.h"
+#include "viewer/private.h"
 #include "viewer/rows_private.h"
 
 const char *weft_viewer_summary(const struct weft_viewer *v, char buf[WEFT_SUMMARY_BYTES])
@@ -52,7 +53,10 @@ static void describe_line(const struct weft_viewer *v, uint32_t promise, char *b
 
 const char *weft_viewer_describe(const struct weft_viewer *v, char buf[WEFT_SUMMARY_BYTES])
 {
+	const struct weft_spot *spot = v->spot.track != WEFT_NONE || v->selected != WEFT_NONE ? &v->spot : &v->hovered_spot;
 	uint32_t promise = v->selected != WEFT_NONE ? v->selected : v->hovered;
+	if (weft__viewer_tell_spot(v, spot, buf, WEFT_SUMMARY_BYTES))
+		return buf;
 	if (promise != WEFT_NONE) {
 		describe(v, promise, buf, WEFT_SUMMARY_BYTES);
 		size_t len = strlen(buf);
@@ -63,8 +67,7 @@ const char *weft_viewer_describe(const struct weft_viewer *v, char buf[WEFT_SUMM
 	return buf;
 }
 
-/* 'bind 7 "read a block"' */
-static const char *call(const struct weft_viewer *v, uint32_t promise, char buf[200])
+const char *weft__viewer_call(const struct weft_viewer *v, uint32_t promise, char buf[200])
 {
 	const struct weft_promise *p = &v->model->promises[promise];
 	const char *kind = weft_model_kind_name(v->model, p->kind);
@@ -84,7 +87,8 @@ bool weft_viewer_crumb(const struct weft_viewer *v, char buf[WEFT_CRUMB_BYTES])
 	char name[200];
 	if (v->focused == WEFT_NONE)
 		return false;
-	snprintf(buf, WEFT_CRUMB_BYTES, "Everything \xe2\x80\xba only what belongs to %s", call(v, v->focused, name));
+	snprintf(
+	    buf, WEFT_CRUMB_BYTES, "Everything \xe2\x80\xba only what belongs to %s", weft__viewer_call(v, v->focused, name));
 	return true;
 }
 
@@ -94,8 +98,8 @@ static void tell_arrow(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
 	const struct weft_promise *to = &v->model->promises[link->to];
 	char a[200], b[200], at[WEFT_DURATION_BYTES], since[WEFT_DURATION_BYTES];
 	int len = 0;
-	call(v, link->from, a);
-	call(v, link->to, b);
+	weft__viewer_call(v, link->from, a);
+	weft__viewer_call(v, link->to, b);
 	weft_duration_format(at, sizeof at, link->time_ns);
 	weft_duration_format(
 	    since, sizeof since, link->time_ns > to->end_ns ? link->time_ns - to->end_ns : to->end_ns - link->time_ns);
@@ -143,6 +147,8 @@ bool weft_viewer_tip(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
 	uint32_t counts[WEFT_ARROWS];
 	if (!v->has_pointer || v->pointer != WEFT_POINTER_IDLE || v->last_y_px < picture->y_px)
 		return false;
+	if (weft__viewer_tell_spot(v, &v->hovered_spot, buf, WEFT_TIP_BYTES))
+		return true;
 	if (v->hovered_link != WEFT_NONE) {
 		tell_arrow(v, buf);
 		return true;

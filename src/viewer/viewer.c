@@ -71,7 +71,8 @@ int weft_viewer_open(
 	v->trace = trace;
 	v->selected = v->hovered = v->focused = v->hovered_link = WEFT_NONE;
 	v->search_at = (uint32_t)v->model->promise_count;
-	v->metrics = v->overview_shown = v->folds_itself = true;
+	v->spot.track = v->hovered_spot.track = WEFT_NONE;
+	v->threads = v->metrics = v->overview_shown = v->folds_itself = true;
 	v->questions[WEFT_ASK_TRACE] = (struct weft_question){.state = WEFT_QUESTION_NEW, .promise = WEFT_NONE};
 	v->questions[WEFT_ASK_WHY].promise = v->open_finding = WEFT_NONE;
 	v->findings_shown = WEFT_FINDINGS_SHOWN;
@@ -150,15 +151,21 @@ static void empty(struct weft_draw_list *list)
 	list->count = list->text_bytes = 0;
 }
 
-static int draw_picture(struct weft_viewer *v, struct weft_error *err)
+struct weft_draw_options weft__viewer_options(const struct weft_viewer *v)
 {
-	const struct weft_pane *strip = &v->panes[WEFT_PANE_OVERVIEW];
-	struct weft_draw_options options = {.measure = v->measure,
+	return (struct weft_draw_options){.measure = v->measure,
 	    .measure_ctx = v->measure_ctx,
 	    .no_metrics = !v->metrics,
+	    .no_threads = !v->threads,
 	    .no_axis = v->panes[WEFT_PANE_RULER].height_px > 0,
 	    .hidden_metrics = v->hidden_metrics,
 	    .clock = v->clock};
+}
+
+static int draw_picture(struct weft_viewer *v, struct weft_error *err)
+{
+	const struct weft_pane *strip = &v->panes[WEFT_PANE_OVERVIEW];
+	const struct weft_draw_options options = weft__viewer_options(v);
 	weft_view_leave(v->view, weft_draw_lanes_px(v->model, &options, v->view->height_px));
 	int status = weft_draw_frame(&v->lists[WEFT_PANE_PICTURE], v->view, &options, err);
 	if (status < 0 || strip->height_px <= 0) {
@@ -181,6 +188,7 @@ static int draw_overlay(struct weft_viewer *v, struct weft_error *err)
 	    .measure_ctx = v->measure_ctx,
 	    .clock = v->clock,
 	    .no_metrics = !v->metrics,
+	    .no_threads = !v->threads,
 	    .hidden_metrics = v->hidden_metrics,
 	    .has_pointer = v->has_pointer,
 	    .pointer_ns = v->pointer_ns,
@@ -200,6 +208,14 @@ static int draw_overlay(struct weft_viewer *v, struct weft_error *err)
 	    .selected = v->selected,
 	    .hovered = v->hovered,
 	    .dim = v->filter && v->highlighting != WEFT_HIGHLIGHT_NONE};
+	const struct weft_draw_options options = weft__viewer_options(v);
+	const struct weft_spot *spots[] = {&v->hovered_spot, &v->spot};
+	for (size_t i = 0; i < 2; i++) {
+		marks.spots[i].track = spots[i]->track;
+		marks.spots[i].from_ns = spots[i]->from_ns;
+		marks.spots[i].to_ns = spots[i]->to_ns;
+	}
+	marks.frame = &options;
 	for (size_t i = 0; i < 4; i++) {
 		uint32_t promise = i < 2 ? v->hovered : v->selected;
 		if (promise != WEFT_NONE && (i < 2 || promise != v->hovered))

@@ -54,6 +54,14 @@ enum weft_highlighting { WEFT_HIGHLIGHT_NONE, WEFT_HIGHLIGHT_SEARCH, WEFT_HIGHLI
 /* What a table is about. */
 enum weft_scope { WEFT_SCOPE_WHOLE, WEFT_SCOPE_SEEN, WEFT_SCOPE_SPAN };
 
+/* A place in the lane of an OS thread (model/os_tracks.h): a stretch in which it had a processor or had none, or a pixel in which
+ * there are many. */
+struct weft_spot {
+	uint32_t track; /* WEFT_NONE: there is none */
+	bool is_mixed;
+	int64_t from_ns, to_ns;
+};
+
 /* Where one was. */
 struct weft_past {
 	char *place; /* as weft_viewer_place() tells it */
@@ -113,13 +121,15 @@ struct weft_viewer {
 	uint32_t selected, hovered; /* a promise, or WEFT_NONE; never the system */
 	uint32_t hovered_link,
 	    hovered_links; /* the arrow under the pointer, and how many are drawn as one with it; or WEFT_NONE */
-	bool has_span;     /* a stretch of time is measured */
+	struct weft_spot spot, hovered_spot; /* of an OS thread: that was picked, and that the pointer is on */
+	bool has_span;                       /* a stretch of time is measured */
 	int64_t span_from_ns, span_to_ns;
 	enum weft_highlighting highlighting; /* what the highlighted promises are: weft_view_is_highlighted(), view->found */
 	uint32_t related;                    /* where that is RELATED: to which promise */
 	bool filter;                         /* what is not highlighted is dimmed */
 	bool metrics;                        /* counters are shown, but those in hidden_metrics */
 	uint8_t *hidden_metrics;             /* by counter */
+	bool threads;                        /* OS threads are shown, if the kernel told of them */
 	bool overview_shown, legend;
 	struct weft_clock clock; /* how times are written */
 	double menu_x_px, menu_y_px;
@@ -327,6 +337,15 @@ void weft_viewer_hold_rows(struct weft_viewer *viewer, bool hold);
 /* Whether sleep is folded (view/sleep.h): view->lulls.  Without memory nothing changes. */
 void weft_viewer_fold_sleep(struct weft_viewer *viewer, bool fold);
 void weft_viewer_set_metrics(struct weft_viewer *viewer, bool shown);
+
+/* ---- OS threads, where the kernel told of them: threads.c ---- */
+
+bool weft_viewer_has_threads(const struct weft_viewer *viewer);
+void weft_viewer_set_threads(struct weft_viewer *viewer, bool shown);
+
+/* Picks the next time that a promise ran without a processor, or the one before, after the one that is picked or in what is seen,
+ * and shows it; false: there is none. */
+bool weft_viewer_step_off(struct weft_viewer *viewer, bool forward);
 void weft_viewer_set_metric(struct weft_viewer *viewer, size_t counter, bool shown);
 
 #endif

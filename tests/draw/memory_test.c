@@ -63,14 +63,9 @@ static int draw(const struct weft_model *model)
 	return status;
 }
 
-static void test_every_allocation(void **state)
+static void draw_with_ever_more_memory(struct weft_trace *trace)
 {
-	(void)state;
-	static struct mirage_writer w;
-	struct weft_trace *trace;
 	struct weft_model *model;
-	write_random_trace(&w, 7);
-	assert_int_equal(weft_trace_open_memory(&trace, w.bytes, w.size, "test", NULL), WEFT_OK);
 	assert_int_equal(weft_model_build(&model, trace, NULL, NULL), WEFT_OK);
 	long needed = 0;
 	only_one_fails = true;
@@ -84,6 +79,18 @@ static void test_every_allocation(void **state)
 	assert_true(needed > 40);
 	weft_model_destroy(model);
 	weft_trace_close(trace);
+}
+
+static void test_every_allocation(void **state)
+{
+	(void)state;
+	static struct mirage_writer w;
+	struct weft_trace *trace;
+	write_random_trace(&w, 7);
+	assert_int_equal(weft_trace_open_memory(&trace, w.bytes, w.size, "test", NULL), WEFT_OK);
+	draw_with_ever_more_memory(trace);
+	assert_int_equal(weft_trace_open(&trace, WEFT_CORPUS "/native/kernel", NULL), WEFT_OK);
+	draw_with_ever_more_memory(trace);
 }
 
 /* A server's rows are the same or none: those of many connections are packed with what is known of each moment. */
