@@ -5,6 +5,7 @@
 
 #include "analysis/folded.h"
 #include "analysis/path.h"
+#include "apps/cli/sqlite.h"
 #include "cli.h"
 #include "export/export.h"
 #include "layout/layout.h"
@@ -85,6 +86,18 @@ static int find_path(uint64_t **out, const struct cli_input *input, const char *
 	return bits ? -1 : cli_fail("out of memory");
 }
 
+/* What folds has lines of its own there. */
+static int lay_out(struct weft_layout **out, const struct weft_model *m, struct weft_error *err)
+{
+	uint32_t *alone = malloc((m->promise_count + 1) * sizeof *alone);
+	if (!alone)
+		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	memset(alone, 0xff, (m->promise_count + 1) * sizeof *alone); /* WEFT_NONE */
+	int status = weft_layout_create_folded(out, m, NULL, NULL, alone, err);
+	free(alone);
+	return status;
+}
+
 static int write_perfetto(const struct cli_input *input, const char *out, enum weft_flows flows, const uint64_t *only)
 {
 	const struct weft_model *m = input->model;
@@ -93,12 +106,7 @@ static int write_perfetto(const struct cli_input *input, const char *out, enum w
 	struct weft_perfetto_told told;
 	struct weft_error err;
 	struct cli_file file;
-	uint32_t *alone = malloc((m->promise_count + 1) * sizeof *alone); /* what folds has lines of its own there */
-	if (alone)
-		memset(alone, 0xff, (m->promise_count + 1) * sizeof *alone); /* WEFT_NONE */
-	int status = alone ? weft_layout_create_folded(&layout, m, NULL, NULL, alone, &err)
-			   : weft_error_set(&err, WEFT_ENOMEM, "out of memory");
-	free(alone);
+	int status = lay_out(&layout, m, &err);
 	if (status < 0)
 		return cli_fail_error(&err);
 	int exit = cli_file_begin(&file, out);
@@ -157,6 +165,23 @@ static int to_folded(const struct cli_input *input, const char *out, const char 
 	return exit >= 0 ? exit : cli_file_end(&file, weft_folded(input->model, which, put_stack, &file, &err), &err);
 }
 
+/* ---- A database ---- */
+
+static int to_sqlite(const struct cli_input *input, const char *out)
+{
+#ifdef WEFT_HAS_SQLITE
+	struct weft_layout *layout;
+	struct weft_error err;
+	if (lay_out(&layout, input->model, &err) < 0)
+		return cli_fail_error(&err);
+	int exit = cli_write_sqlite(input->model, layout, out);
+	weft_layout_destroy(layout);
+	return exit;
+#else
+	return cli_fail("convert: this weft was built without SQLite");
+#endif
+}
+
 /* ---- The verb ---- */
 
 static bool is_flows(const char *flows)
@@ -170,7 +195,7 @@ int cli_convert(struct cli_args *args)
 	const char *out = NULL, *format = NULL, *flows = NULL, *by = NULL;
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &out, "OUT", "writes here: a file, or - for standard output; native a new directory"},
-	    {"to", 0, CLI_TEXT, &format, "mirage|native|perfetto|folded",
+	    {"to", 0, CLI_TEXT, &format, "mirage|native|perfetto|folded|sqlite",
 		"the format; perfetto is for ui.perfetto.dev, folded for flame graphs"},
 	    {"by", 0, CLI_TEXT, &by, "run|wait",
 		"folded: how long promises ran, or what they waited for; run unless told otherwise"},
@@ -182,11 +207,11 @@ int cli_convert(struct cli_args *args)
 	if (exit >= 0)
 		return exit;
 	if (!format)
-		return cli_fail("convert: to which format?  --to=mirage, native, perfetto or folded");
+		return cli_fail("convert: to which format?  --to=mirage, native, perfetto, folded or sqlite");
 	const bool native = strcmp(format, "native") == 0, perfetto = strcmp(format, "perfetto") == 0,
-		   folded = strcmp(format, "folded") == 0;
-	if (!native && !perfetto && !folded && strcmp(format, "mirage") != 0)
-		return cli_fail("convert: --to=%s: the formats are mirage, native, perfetto and folded", format);
+		   folded = strcmp(format, "folded") == 0, sqlite = strcmp(format, "sqlite") == 0;
+	if (!native && !perfetto && !folded && !sqlite && strcmp(format, "mirage") != 0)
+		return cli_fail("convert: --to=%s: the formats are mirage, native, perfetto, folded and sqlite", format);
 	if (flows && !perfetto)
 		return cli_fail("convert: --flows is for --to=perfetto");
 	if (flows && !is_flows(flows))
@@ -199,7 +224,7 @@ int cli_convert(struct cli_args *args)
 		return cli_fail("convert: a native trace is a directory, and cannot go to standard output: -o OUT");
 
 	struct cli_input input;
-	const bool has_model = perfetto || folded;
+	const bool has_model = perfetto || folded || sqlite;
 	exit = has_model ? cli_open_model(&input, args->argv[0], CLI_KEEP_BINDS) : cli_open(&input, args->argv[0]);
 	if (exit < 0 && !has_model)
 		exit = cli_check_events(&input);
@@ -208,6 +233,7 @@ int cli_convert(struct cli_args *args)
 	exit = native     ? to_native(&input, out)
 	       : perfetto ? to_perfetto(&input, out, flows)
 	       : folded   ? to_folded(&input, out, by)
+	       : sqlite   ? to_sqlite(&input, out)
 			  : to_mirage(&input, out);
 	cli_close(&input);
 	return exit;
