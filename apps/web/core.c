@@ -295,6 +295,12 @@ EXPORT(set_duration) const char *page_set_duration(struct weft_viewer *viewer, c
 	return weft_viewer_set_duration(viewer, text, &error) < 0 ? error.what : "";
 }
 
+/* Whether there is anything to say of what is selected. */
+EXPORT(is_picked) bool page_is_picked(const struct weft_viewer *viewer)
+{
+	return viewer->selected != WEFT_NONE || viewer->spot.track != WEFT_NONE;
+}
+
 EXPORT(selected) uint32_t page_selected(const struct weft_viewer *viewer)
 {
 	return viewer->selected;

@@ -467,7 +467,7 @@ class Stage {
 
 	showSelected() {
 		const viewer = this.surface.active, promise = this.core.call.selected(viewer) >>> 0;
-		this.status.textContent = promise === NONE ? "" : this.surface.ask("describe", viewer);
+		this.status.textContent = this.core.call.is_picked(viewer) ? this.surface.ask("describe", viewer) : "";
 		if (promise !== NONE && this.panel.hidden && !this.panelClosed)
 			this.togglePanel(true);
 		if (this.panel.hidden)

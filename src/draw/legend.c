@@ -1,7 +1,7 @@
 /* legend.c: what the signs of a frame mean, in its corner; and where one is, if that is not everything.  SPDX-License-Identifier:
  * ISC */
-#include "draw/frame.h"
 #include "draw/ruler.h"
+#include "draw/threads.h"
 
 #include <string.h>
 
@@ -21,7 +21,11 @@ enum sign {
 	SIGN_ARROWS,
 	SIGN_SLEEP = SIGN_ARROWS + WEFT_ARROWS,
 	SIGN_PAUSE,
-	SIGNS
+	SIGNS,
+	SIGN_OS = SIGNS, /* where the kernel told of OS threads */
+	SIGN_OS_FAULT = SIGN_OS + WEFT_OS_STATES,
+	SIGN_OS_WAKE,
+	ALL_SIGNS
 };
 
 static const char *const meaning[] = {
@@ -39,6 +43,13 @@ static const char *const meaning[] = {
     [SIGN_ARROWS + WEFT_ARROW_READ_FAILED] = "its error is read",
     [SIGN_SLEEP] = "the program sleeps",
     [SIGN_PAUSE] = "a pause: nothing could run",
+    [SIGN_OS + WEFT_OS_RUNS] = "an OS thread runs",
+    [SIGN_OS + WEFT_OS_PREEMPTED] = "others have its processor",
+    [SIGN_OS + WEFT_OS_READY] = "it is ready, and has no processor",
+    [SIGN_OS + WEFT_OS_DISK] = "it waits for a disk",
+    [SIGN_OS + WEFT_OS_BLOCKED] = "it is blocked",
+    [SIGN_OS_FAULT] = "page faults",
+    [SIGN_OS_WAKE] = "wakes an OS thread",
 };
 
 static void draw_sign(struct weft__frame *f, int sign, int x0, int x1, int y)
@@ -47,6 +58,10 @@ static void draw_sign(struct weft__frame *f, int sign, int x0, int x1, int y)
 			       red = weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255);
 	if (sign >= SIGN_ARROWS && sign < SIGN_ARROWS + WEFT_ARROWS) {
 		weft__draw_arrow(f, (enum weft_arrow)(sign - SIGN_ARROWS), x0 + 2, x1 - 2, y - 1);
+		return;
+	}
+	if (sign >= SIGN_OS && sign < SIGN_OS_FAULT) {
+		weft__draw_os_state(f, (enum weft_os_state)(sign - SIGN_OS), x0, y - 6, x1, y + 8);
 		return;
 	}
 	if (sign < SIGN_ARROWS && sign != SIGN_CREATION)
@@ -72,6 +87,12 @@ static void draw_sign(struct weft__frame *f, int sign, int x0, int x1, int y)
 		break;
 	case SIGN_SLEEP: weft__rect(f, weft__ink(WEFT_LAYER_SHADE, WEFT_PAINT_SLEEP, 255), x0, y - 6, x1, y + 8); break;
 	case SIGN_PAUSE: weft__rect(f, weft__ink(WEFT_LAYER_SHADE, WEFT_PAINT_PAUSE, 255), x0, y - 6, x1, y + 8); break;
+	case SIGN_OS_FAULT:
+		for (int i = 0; i < 4; i++)
+			weft__rect(f, weft__ink(WEFT_LAYER_METRIC, WEFT_PAINT_TIME_WAITING, 255), x0 + i * 11, y, x0 + i * 11 + 3,
+			    y + 2);
+		break;
+	case SIGN_OS_WAKE: weft__draw_wake_arrow(f, (x0 + x1) / 2.0, y - 8, y + 8); break;
 	default: break;
 	}
 }
@@ -88,14 +109,17 @@ static void draw_edge(struct weft__frame *f, int x0, int y0, int x1, int y1)
 
 void weft__draw_legend(struct weft__frame *f)
 {
+	const struct weft_os_tracks *tracks;
+	const int signs =
+	    !f->options.no_threads && weft_model_os_tracks(f->model, &tracks) == WEFT_OK && tracks ? ALL_SIGNS : SIGNS;
 	double widest = 0;
-	for (int i = 0; i < SIGNS; i++) {
+	for (int i = 0; i < signs; i++) {
 		double width = weft__text_width(f, WEFT_FONT_LABEL, meaning[i], strlen(meaning[i]));
 		widest = width > widest ? width : widest;
 	}
 	int x1 = f->width - 8, x0 = x1 - weft__floor(widest) - SIGN_PX - 3 * EDGE_PX, y0 = 8;
-	draw_edge(f, x0, y0, x1, y0 + SIGNS * ROW_PX + EDGE_PX);
-	for (int i = 0; i < SIGNS; i++) {
+	draw_edge(f, x0, y0, x1, y0 + signs * ROW_PX + EDGE_PX);
+	for (int i = 0; i < signs; i++) {
 		int y = y0 + EDGE_PX / 2 + i * ROW_PX + ROW_PX / 2;
 		size_t len = strlen(meaning[i]);
 		double width = weft__text_width(f, WEFT_FONT_LABEL, meaning[i], len);

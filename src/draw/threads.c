@@ -20,6 +20,7 @@
 #define NAME_PX 32 /* a stretch as wide has its name */
 #define RUN_PX 4   /* a shorter run of a promise is not split */
 #define STRIPE_PX 2
+#define DISK_PX 3
 #define SHAPED_PX 4    /* what is narrower has no shape, but a colour */
 #define FAINT 96       /* a run that waits for a processor */
 #define MOST_WAKES 40  /* with more in view none is drawn but the one that is pointed at */
@@ -132,7 +133,7 @@ static void write_name(struct weft__frame *f, const struct lane *l, const struct
 		    (int)(x + width) + 4, l->bar_y1 - 1);
 }
 
-static void draw_stretch(struct weft__frame *f, const struct lane *l, const struct stretch *s)
+static struct weft__ink ink_of(int state)
 {
 	static const struct {
 		enum weft_paint paint;
@@ -141,28 +142,40 @@ static void draw_stretch(struct weft__frame *f, const struct lane *l, const stru
 	    [WEFT_OS_PREEMPTED] = {WEFT_PAINT_TIME_READY, 255},
 	    [WEFT_OS_READY] = {WEFT_PAINT_TIME_READY, 144},
 	    [WEFT_OS_DISK] = {WEFT_PAINT_TIME_WAITING, 200},
-	    [WEFT_OS_BLOCKED] = {WEFT_PAINT_AXIS_TEXT, 0}};
+	    [WEFT_OS_BLOCKED] = {WEFT_PAINT_AXIS_TEXT, 255}};
+	return weft__ink(WEFT_LAYER_METRIC, inks[state].paint, inks[state].alpha);
+}
+
+void weft__draw_os_state(struct weft__frame *f, enum weft_os_state state, int x0, int y0, int x1, int y1)
+{
+	struct weft__ink ink = ink_of(state);
+	/* What is too narrow to be told by its shape has its colour. */
+	if (state == WEFT_OS_BLOCKED) {
+		weft__rect(f, ink, x0, y1 - 1, x1, y1);
+	} else if (state == WEFT_OS_RUNS || x1 - x0 < SHAPED_PX) {
+		weft__rect(f, ink, x0, y0, x1, y1);
+	} else {
+		ink.alpha = 255;
+		if (state == WEFT_OS_PREEMPTED)
+			stripe(f, ink, x0, y0, x1, y1);
+		else if (state == WEFT_OS_READY)
+			hollow(f, ink, x0, y0, x1, y1);
+		else
+			weft__rect(f, ink, x0, y1 - DISK_PX, x1, y1);
+	}
+}
+
+static void draw_stretch(struct weft__frame *f, const struct lane *l, const struct stretch *s)
+{
 	if (s->x1 <= s->x0)
 		return;
-	const struct weft__ink ready = weft__ink(WEFT_LAYER_METRIC, WEFT_PAINT_TIME_READY, 255);
-	/* What is too narrow to be told by its shape has its colour. */
-	const bool is_shaped = s->x1 - s->x0 >= SHAPED_PX || s->state == WEFT_OS_RUNS || s->state == WEFT_OS_BLOCKED;
-	if (s->state != WEFT_OS_STATES && !is_shaped) {
-		put(f, inks[s->state].paint, inks[s->state].alpha, s->x0, l->bar_y0, s->x1, l->bar_y1);
+	if (s->state != WEFT_OS_STATES) {
+		weft__draw_os_state(f, (enum weft_os_state)s->state, s->x0, l->bar_y0, s->x1, l->bar_y1);
+		write_name(f, l, s);
 		return;
 	}
-	switch (s->state) {
-	case WEFT_OS_RUNS: put(f, WEFT_PAINT_TIME_RUNNING, 255, s->x0, l->bar_y0, s->x1, l->bar_y1); break;
-	case WEFT_OS_PREEMPTED: stripe(f, ready, s->x0, l->bar_y0, s->x1, l->bar_y1); break;
-	case WEFT_OS_READY: hollow(f, ready, s->x0, l->bar_y0, s->x1, l->bar_y1); break;
-	case WEFT_OS_DISK: put(f, WEFT_PAINT_TIME_WAITING, 255, s->x0, l->bar_y1 - 3, s->x1, l->bar_y1); break;
-	case WEFT_OS_BLOCKED: put(f, WEFT_PAINT_AXIS_TEXT, 255, s->x0, l->bar_y1 - 1, s->x1, l->bar_y1); break;
-	default:
-		for (int state = 0, y = l->bar_y1; state < WEFT_OS_BLOCKED; y -= s->high[state++])
-			put(f, inks[state].paint, inks[state].alpha, s->x0, y - s->high[state], s->x1, y);
-	}
-	if (s->state != WEFT_OS_STATES)
-		write_name(f, l, s);
+	for (int state = 0, y = l->bar_y1; state < WEFT_OS_BLOCKED; y -= s->high[state++])
+		weft__rect(f, ink_of(state), s->x0, y - s->high[state], s->x1, y);
 }
 
 /* How high each state is in a column; `left` has what rounding left of the columns before. */
@@ -300,6 +313,15 @@ static void draw_faults(struct weft__frame *f, const struct lane *l, int column)
 
 /* ---- Who woke whom ---- */
 
+void weft__draw_wake_arrow(struct weft__frame *f, double x, double from_y, double to_y)
+{
+	const struct weft__ink ink = weft__ink(WEFT_LAYER_ARROW, WEFT_PAINT_TIME_READY, 255);
+	const double base = to_y + (from_y < to_y ? -7 : 7);
+	weft__segment(f, ink, x, from_y, x, base, 1.5);
+	weft__triangle(f, ink, x, to_y, x, base, 4);
+	weft__cross_put(f, x, from_y, x, to_y);
+}
+
 bool weft__draw_wake(struct weft__frame *f, const struct weft__threads *t, uint32_t track, const struct weft_off *off)
 {
 	const uint32_t waker = off->woken_by == WEFT_NO_TID ? WEFT_NONE : weft_os_track_of(t->tracks, off->woken_by);
@@ -308,7 +330,6 @@ bool weft__draw_wake(struct weft__frame *f, const struct weft__threads *t, uint3
 	const struct lane to = lane_of(t, track), from = lane_of(t, waker);
 	const uint32_t promise = weft_os_ran_at(t->tracks, waker, off->ready_ns);
 	const uint32_t row = promise == WEFT_NONE ? WEFT_NONE : f->layout->rows[promise];
-	const struct weft__ink ink = weft__ink(WEFT_LAYER_ARROW, WEFT_PAINT_TIME_READY, 255);
 	const double x = weft__floor(weft_view_x(f->view, off->ready_ns)) + 0.5;
 	double y0;
 	if (row != WEFT_NONE && weft_view_is_shown(f->view, row))
@@ -317,10 +338,7 @@ bool weft__draw_wake(struct weft__frame *f, const struct weft__threads *t, uint3
 		y0 = waker < track ? from.bar_y1 : from.bar_y0;
 	else
 		return false;
-	const double tip = y0 < to.bar_y0 ? to.bar_y0 : to.bar_y1, base = tip + (y0 < tip ? -7 : 7);
-	weft__segment(f, ink, x, y0, x, base, 1.5);
-	weft__triangle(f, ink, x, tip, x, base, 4);
-	weft__cross_put(f, x, y0, x, tip);
+	weft__draw_wake_arrow(f, x, y0, y0 < to.bar_y0 ? to.bar_y0 : to.bar_y1);
 	return true;
 }
 

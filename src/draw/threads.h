@@ -22,6 +22,10 @@ double weft__lanes_room_px(const struct weft_model *model, const struct weft_dra
  * nothing is drawn. */
 bool weft__draw_run(struct weft__frame *f, uint16_t stream, int x0, int x1, int y0, int y1);
 
+/* As signs. */
+void weft__draw_os_state(struct weft__frame *f, enum weft_os_state state, int x0, int y0, int x1, int y1);
+void weft__draw_wake_arrow(struct weft__frame *f, double x, double from_y, double to_y);
+
 /* From who woke an OS thread, the promise that ran then, to its track; false: the trace does not tell, or it is not seen. */
 bool weft__draw_wake(struct weft__frame *f, const struct weft__threads *t, uint32_t track, const struct weft_off *off);
 

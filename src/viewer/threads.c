@@ -115,7 +115,8 @@ static void add_promise(struct words *w, const struct weft_viewer *v, const char
 		add(w, "%s%s%s", before, weft__viewer_call(v, promise, name), behind);
 }
 
-static void tell_off(struct words *w, const struct weft_viewer *v, const struct weft_os_tracks *tracks, const struct weft_off *off)
+static void tell_off(
+    struct words *w, const struct weft_viewer *v, const struct weft_os_tracks *tracks, const struct weft_off *off)
 {
 	const struct weft_kernel *k = v->model->kernel;
 	if (off->why == WEFT_OFF_PREEMPTED) {
@@ -142,8 +143,8 @@ static void tell_off(struct words *w, const struct weft_viewer *v, const struct 
 		add(w, "; ");
 		add_thread(w, k, off->woken_by);
 		add(w, " woke it");
-		add_promise(w, v, ", as it ran ",
-		    waker == WEFT_NONE ? WEFT_NONE : weft_os_ran_at(tracks, waker, off->ready_ns), "");
+		add_promise(
+		    w, v, ", as it ran ", waker == WEFT_NONE ? WEFT_NONE : weft_os_ran_at(tracks, waker, off->ready_ns), "");
 	} else if (off->by_interrupt) {
 		add(w, "; an interrupt woke it");
 	}
@@ -190,7 +191,8 @@ bool weft__viewer_tell_spot(const struct weft_viewer *v, const struct weft_spot 
 	if (spot->is_mixed) {
 		tell_pixel(&w, tracks, spot);
 	} else if (middle_ns < track->since_ns || middle_ns >= track->until_ns) {
-		add(&w, middle_ns < track->since_ns ? ": the kernel tells of it from " : ": it ended, or nothing is known of it, after ");
+		add(&w, middle_ns < track->since_ns ? ": the kernel tells of it from "
+						    : ": it ended, or nothing is known of it, after ");
 		add_ns(&w, middle_ns < track->since_ns ? track->since_ns : track->until_ns);
 		if (middle_ns < track->since_ns)
 			add(&w, " on");
@@ -228,7 +230,8 @@ bool weft_viewer_step_off(struct weft_viewer *v, bool forward)
 	const int64_t now_ns = v->spot.track != WEFT_NONE ? v->spot.from_ns : forward ? from_ns : to_ns;
 	for (uint32_t i = 0; tracks && i < tracks->count; i++) {
 		const struct weft_off *off = weft_os_next_off(tracks, i, now_ns, forward);
-		if (off && (found.track == WEFT_NONE || (forward ? off->start_ns < found.from_ns : off->start_ns > found.from_ns)))
+		if (off &&
+		    (found.track == WEFT_NONE || (forward ? off->start_ns < found.from_ns : off->start_ns > found.from_ns)))
 			found = (struct weft_spot){.track = i, .from_ns = off->start_ns, .to_ns = off->end_ns};
 	}
 	if (found.track == WEFT_NONE)

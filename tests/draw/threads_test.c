@@ -1,5 +1,5 @@
-/* threads_test.c: the lanes of OS threads.  How full they are is held against what is counted from the kernel's events.  Arguments: the
- * generator, and where goldens are.  SPDX-License-Identifier: ISC */
+/* threads_test.c: the lanes of OS threads.  How full they are is held against what is counted from the kernel's events.
+ * Arguments: the generator, and where goldens are.  SPDX-License-Identifier: ISC */
 #include "draw/scene.h"
 
 #include <unistd.h>
@@ -20,8 +20,8 @@ static struct weft_trace *generate(unsigned threads, const char *events, const c
 	char folder[] = "threads-XXXXXX", command[700];
 	struct weft_trace *trace;
 	assert_non_null(mkdtemp(folder));
-	snprintf(command, sizeof command, "'%s' random --events=%s --streams=%u --format=native --kernel=%s -o %s/trace", generator,
-	    events, threads, kernel_events, folder);
+	snprintf(command, sizeof command, "'%s' random --events=%s --streams=%u --format=native --kernel=%s -o %s/trace",
+	    generator, events, threads, kernel_events, folder);
 	assert_int_equal(system(command), 0);
 	snprintf(command, sizeof command, "%s/trace", folder);
 	assert_int_equal(weft_trace_open(&trace, command, NULL), WEFT_OK);
@@ -191,7 +191,8 @@ static void test_many(void **state)
 	open_threads(&s, 64, "20k", "1M");
 	weft_view_resize(s.view, 3000, 2000);
 	for (int64_t parts = 1; parts <= 1000000; parts *= 10) {
-		weft_view_show(s.view, s.model->end_ns / 2 - s.model->end_ns / 2 / parts, s.model->end_ns / 2 + s.model->end_ns / 2 / parts);
+		weft_view_show(
+		    s.view, s.model->end_ns / 2 - s.model->end_ns / 2 / parts, s.model->end_ns / 2 + s.model->end_ns / 2 / parts);
 		assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 		check_primitives(&s.list);
 	}
@@ -268,7 +269,8 @@ static void test_tip_of_many(void **state)
 		assert_non_null(strstr(tip, name));
 		const double got = part_of(tip, " ran "), want = *at(&truth, thread, x, RUNS) / all_ns * 100;
 		assert_true(got - want < 0.06 && want - got < 0.06);
-		const double wanted = part_of(tip, "waited for a processor "), wants = *at(&truth, thread, x, WANTS) / all_ns * 100;
+		const double wanted = part_of(tip, "waited for a processor "),
+			     wants = *at(&truth, thread, x, WANTS) / all_ns * 100;
 		assert_true(wanted - wants < 0.06 && wants - wanted < 0.06);
 		told++;
 	}
@@ -283,8 +285,8 @@ static void test_stretches(void **state)
 	(void)state;
 	struct weft_viewer *v = open_viewer("2k");
 	char tip[WEFT_TIP_BYTES], said[WEFT_SUMMARY_BYTES];
-	static const char *const words[] = {
-	    "; gcc (tid 99) had it", " was blocked for ", " in fsync", " woke it", "an interrupt woke it", " ran for ", "page fault"};
+	static const char *const words[] = {"; gcc (tid 99) had it", " was blocked for ", " in fsync", " woke it",
+	    "an interrupt woke it", " ran for ", "page fault"};
 	bool heard[sizeof words / sizeof *words] = {false};
 	weft_viewer_show(v, v->model->end_ns / 2, v->model->end_ns / 2 + v->model->end_ns / 20);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
@@ -308,7 +310,8 @@ static void test_stretches(void **state)
 	assert_non_null(strstr(said, "worker-3 (tid 1003)"));
 	assert_true(weft_viewer_clear(v));
 	assert_string_equal(weft_viewer_describe(v, said), "Nothing is selected");
-	weft_viewer_motion(v, 640, v->panes[WEFT_PANE_PICTURE].y_px + v->panes[WEFT_PANE_PICTURE].height_px - v->view->lanes_px - 10);
+	weft_viewer_motion(
+	    v, 640, v->panes[WEFT_PANE_PICTURE].y_px + v->panes[WEFT_PANE_PICTURE].height_px - v->view->lanes_px - 10);
 	assert_false(weft_viewer_tip(v, tip) && strstr(tip, "(tid 1"));
 	weft_viewer_leave(v);
 	/* Keys go from one time that a promise ran without a processor to the next, and back again. */
@@ -355,7 +358,8 @@ int main(int argc, char **argv)
 		return 1;
 	generator = argv[1];
 	golden_dir = argv[2];
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_density), cmocka_unit_test(test_many), cmocka_unit_test(test_golden),
-	    cmocka_unit_test(test_tip_of_many), cmocka_unit_test(test_stretches), cmocka_unit_test(test_switch)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_density), cmocka_unit_test(test_many),
+	    cmocka_unit_test(test_golden), cmocka_unit_test(test_tip_of_many), cmocka_unit_test(test_stretches),
+	    cmocka_unit_test(test_switch)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

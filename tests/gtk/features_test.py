@@ -280,6 +280,27 @@ def space_hides_metrics_and_the_menu_each():
         app.until_viewer('one is hidden', lambda v: v['hidden'] == ['tcp-to-ip'])
 
 
+def os_threads_are_told_of():
+    with App(view, generated('random', '20k', '--format=native', '--streams=3', '--kernel=2k', name='kernel')) as app:
+        app.shown()
+        app.key('space')
+        app.until_viewer('only OS threads below the promises', lambda v: not v['metrics'])
+        viewer = app.settled()
+        bottom = viewer['y'] + viewer['height'] - 14
+        app.at(viewer['x'] + viewer['width'] / 2, bottom)
+        app.until_viewer('the lowest lane tells of an OS thread', lambda v: 'worker-2 (tid 1002)' in v['tip'])
+        app.picture('os-threads')
+        app.key('T')
+        app.at(viewer['x'] + viewer['width'] / 2 + 3, bottom)
+        app.until_viewer('without lanes', lambda v: 'tid' not in v['tip'])
+        app.key('T')
+        app.at(viewer['x'] + viewer['width'] / 2, bottom)
+        app.until_viewer('with lanes', lambda v: 'worker-2 (tid 1002)' in v['tip'])
+        app.key('period')
+        app.until_viewer('the next time that a promise ran without a processor', lambda v: v['selected'] is not None)
+        until('it is heard', lambda: app.which(lambda a: a.name.startswith('Promises of') and 'had to wait' in a.description), app)
+
+
 def a_span_is_measured_and_zoomed_to():
     with App(view, generated('random', '20k')) as app:
         app.shown()
@@ -487,6 +508,7 @@ sys.exit(run([
     what_is_selected_can_be_heard,
     double_click_shows_what_it_became,
     space_hides_metrics_and_the_menu_each,
+    os_threads_are_told_of,
     a_span_is_measured_and_zoomed_to,
     the_overview_moves_the_picture,
     it_exports,

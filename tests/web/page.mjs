@@ -19,6 +19,8 @@ export function prepare() {
 	record("bad");
 	run(generate, "short", "--events=2000", "-o", "few.ctf");
 	writeFileSync(at("cut.ctf"), readFileSync(at("few.ctf")).subarray(0, 10000));
+	run(generate, "random", "--events=20k", "--format=native", "--streams=3", "--kernel=2k", "-o", "kernel");
+	run(weft, "html", "kernel", "-o", "kernel.html");
 	run(weft, "html", "cut.ctf", "-o", "cut.html");
 	run(weft, "html", "few.ctf", "-o", "few.html");
 	run(weft, "html", "arp-bad", "-o", "one.html");
@@ -224,6 +226,28 @@ export const tests = {
 		await redrawn(page, all, ".surface");
 		await page.keyboard.press("Space");
 		await eventually("they are there again", async () => (await shot(page, ".surface")).equals(all));
+		await close(page);
+	},
+
+	async "an OS thread's lane tells who had a processor, by pointer and by keys"() {
+		const page = await open(file("kernel.html"));
+		const all = await still(page, ".surface");
+		await page.keyboard.press("T");
+		await placed(page, where => /threads=0/.test(where));
+		await redrawn(page, all, ".surface");
+		await page.keyboard.press("T");
+		await eventually("they are there again", async () => (await shot(page, ".surface")).equals(all));
+		await page.keyboard.press(".");
+		const status = page.getByRole("status").filter({hasText: "had to wait"});
+		await status.waitFor({state: "attached"});
+		const first = await status.textContent();
+		assert.match(first, /\(tid 100\d\) /);
+		await page.keyboard.press(".");
+		await eventually("the next one", async () => await status.textContent() !== first);
+		await page.keyboard.press(",");
+		await eventually("back at the first", async () => await status.textContent() === first);
+		await page.keyboard.press("Escape");
+		await page.getByRole("status").filter({hasText: "had to wait"}).waitFor({state: "detached"});
 		await close(page);
 	},
 
