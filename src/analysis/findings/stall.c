@@ -308,9 +308,10 @@ static void tell_switches(struct weft__finder *f, const struct weft__stall *s)
 	const int64_t told_ns = (s->end_ns - s->start_ns) / TOLD_PART;
 	if (preempted && p->waiting_ns >= told_ns)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, preempted->start_ns, WEFT_NONE,
-		    "its processor was taken away %" PRIu64 " time%s%s%s, here for %s", p->taken, weft__words_s(p->taken),
+		    "its processor was taken away %" PRIu64 " time%s%s%s%s, here for %s", p->taken, weft__words_s(p->taken),
 		    preempted->by == WEFT_NO_TID ? "" : ", by ",
 		    preempted->by == WEFT_NO_TID ? "" : name_of_tid(f, preempted->by),
+		    preempted->by == WEFT_NO_TID ? "" : ", which may have passed it on",
 		    weft__words_span(f, preempted->end_ns - preempted->start_ns));
 	if (p->interrupt && p->interrupts_ns >= told_ns)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, p->interrupt->start_ns, WEFT_NONE,
