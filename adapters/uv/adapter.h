@@ -69,6 +69,7 @@ struct weft__uv_thing {
 	struct weft_record_place *site, *read_site;
 	uint64_t what;     /* what the handle was last started for: a callback and a time, a signal, a path */
 	uint32_t children; /* of a datagram: what has yet to end before it does */
+	bool is_used_again; /* of a timer: the trace says so */
 	struct weft_hook_calls calls;
 	struct weft_hook_label label;
 } __attribute__((aligned(64)));

@@ -187,8 +187,11 @@ static bool starts(struct weft__uv_thing *thing, enum weft_kind kind, const void
 	}
 	thing->what = what;
 	bool begins = weft__uv_begin(thing, kind, caller);
-	if (!begins && thing->is_stopped)
+	/* Of a timer that is always set anew before it comes, once is enough. */
+	const bool is_set_anew = kind == WEFT_KIND_TIMER && !thing->is_used_again;
+	if (!begins && (thing->is_stopped || is_set_anew))
 		WEFT_NOTE(thing->id, "started again");
+	thing->is_used_again = !begins;
 	thing->is_stopped = false;
 	return begins;
 }

@@ -34,6 +34,10 @@ static bool is_pending(const struct weft__uv_here *here, weft_id loop)
 static void tell(struct weft__uv_here *here, struct weft__uv_thing *thing)
 {
 	weft_pending_at(thing->by, thing->id, (enum weft_kind)thing->kind, thing->site, thing->since, thing->label.text);
+	if (thing->is_overdue)
+		weft_should_resolve(thing->id);
+	if (thing->is_used_again)
+		WEFT_NOTE(thing->id, "started again");
 	struct weft__uv_thing *owner = weft__uv_find(thing->owner);
 	if (thing->is_request && owner && owner->id)
 		weft_still_awaits(owner->id, thing->id);

@@ -1,13 +1,11 @@
 /* leak.c: promises of one sort that only ever become more; numbers in their labels do not make them different.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
+#include <string.h>
 
 #include "analysis/findings/finding.h"
 
-enum {
-	QUARTERS = 4,
-	LEAST_SEEN = 8 /* so many of those that leak came in what a ring still has */
-};
+enum { QUARTERS = 4 };
 
 /* Sorts whose labels have one shape, and what is pending of them at the end. */
 struct heap {
@@ -62,9 +60,7 @@ static bool may_leak(const struct weft__finder *f, uint32_t p)
 /* They come all the time and none, or hardly any, goes or does anything. */
 static bool leaks(const struct weft__finder *f, const struct heap *heap)
 {
-	const bool is_past = heap->seen < heap->alive;
-	if (heap->alive < f->options.leak_count || heap->ended > heap->seen / 10 || heap->used > heap->old / 2 ||
-	    (is_past && heap->seen < LEAST_SEEN))
+	if (heap->alive < f->options.leak_count || heap->ended > heap->seen / 10 || heap->used > heap->old / 2)
 		return false;
 	/* A machine that is busy elsewhere leaves a gap; a burst is no leak. */
 	int quiet = 0;
@@ -122,6 +118,20 @@ static int64_t last_deed_ns(const struct weft__finder *f, uint32_t p)
 	return link_ns > deed_ns ? link_ns : deed_ns;
 }
 
+/* A timer that its program sets anew is in use, though it may never come. */
+static bool is_set_anew(const struct weft_model *m, uint32_t p)
+{
+	static const char said[] = "started again";
+	enum { LABELS_LOOKED_AT = 8 };
+	const uint32_t begin = m->promises[p].labels, end = m->promises[p + 1].labels;
+	for (uint32_t i = begin; i < end && i - begin < LABELS_LOOKED_AT; i++) {
+		const struct weft_str text = weft_model_text(m, m->labels[i].text);
+		if (text.len == sizeof said - 1 && !memcmp(text.ptr, said, text.len))
+			return true;
+	}
+	return false;
+}
+
 static void count_in_time(const struct weft__finder *f, struct heap *heap, uint32_t p)
 {
 	int64_t span_ns = heap->last_ns - heap->first_ns, at_ns = f->model->promises[p].start_ns - heap->first_ns;
@@ -132,7 +142,8 @@ static void count_in_time(const struct weft__finder *f, struct heap *heap, uint3
 	if (quarter >= QUARTERS / 2)
 		return;
 	heap->old++;
-	heap->used += last_deed_ns(f, p) > f->model->end_ns - (f->model->end_ns - heap->first_ns) / QUARTERS;
+	heap->used +=
+	    last_deed_ns(f, p) > f->model->end_ns - (f->model->end_ns - heap->first_ns) / QUARTERS || is_set_anew(f->model, p);
 }
 
 static void count_alive(struct weft__finder *f, struct heap *heaps, const uint32_t *first)

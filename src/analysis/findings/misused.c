@@ -98,7 +98,8 @@ static void find_never_created(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
 	uint32_t first = WEFT_NONE, count = 0;
-	bool has_all = weft__sorts_have(&f->sorts, WEFT_KIND_PREEXISTING) && has_all_ids(f);
+	/* Another OS thread, of which events are missing, may have created it. */
+	bool has_all = !m->has_absent && weft__sorts_have(&f->sorts, WEFT_KIND_PREEXISTING) && has_all_ids(f);
 	for (uint32_t p = 1; has_all && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
 		if (m->promises[p].kind != WEFT_KIND_PREEXISTING || m->promises[p].id == 0)
 			continue;

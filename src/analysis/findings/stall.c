@@ -354,17 +354,40 @@ static void tell_counts(struct weft__finder *f, const struct weft__stall *s, con
 		    p->minor + p->major, weft__words_s(p->minor + p->major), p->major);
 }
 
-/* Whether that blocks until another OS thread goes on, as far as is known: a lock, or nobody knows what. */
-static bool waits_for_threads(const struct weft__finder *f, const struct weft__stall *s)
+/* What blocks until another OS thread goes on. */
+static bool is_lock(const struct weft__finder *f, uint32_t text)
 {
 	static const char *const calls[] = {"blocked in pthread_", "blocked in syscall", "blocked in futex"};
-	const uint32_t text = s->is_pause ? s->pause : s->parts.call;
-	if (s->parts.is_exact || text == WEFT_NONE)
-		return !s->parts.is_exact && !s->is_pause;
 	const struct weft_str call = weft_model_text(f->model, text);
 	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
 		if (call.len >= strlen(calls[i]) && memcmp(call.ptr, calls[i], strlen(calls[i])) == 0)
 			return true;
+	return false;
+}
+
+/* Whether that blocks until another OS thread goes on, as far as is known: a lock, or nobody knows what. */
+static bool waits_for_threads(const struct weft__finder *f, const struct weft__stall *s)
+{
+	const uint32_t text = s->is_pause ? s->pause : s->parts.call;
+	if (s->parts.is_exact || text == WEFT_NONE)
+		return !s->parts.is_exact && !s->is_pause;
+	return is_lock(f, text);
+}
+
+/* Whether another OS thread did something meanwhile, for half of that time at least: it may have held what this one waits for. */
+static bool is_behind_busy(const struct weft__finder *f, const struct weft__stall *s)
+{
+	const struct weft_model *m = f->model;
+	const int64_t least_ns = (s->end_ns - s->start_ns) / 2;
+	for (size_t i = 0; i < m->pause_count && m->pauses[i].start_ns < s->end_ns - least_ns; i++)
+		if (m->pauses[i].stream != s->stream && !is_lock(f, m->pauses[i].text) &&
+		    weft_min_ns(m->pauses[i].end_ns, s->end_ns) - weft_max_ns(m->pauses[i].start_ns, s->start_ns) >= least_ns)
+			return true;
+	for (size_t i = WEFT_FIRST(r, 0, m->round_count, m->rounds[r].end_ns > s->start_ns + least_ns); i < m->round_count; i++) {
+		const struct weft_round *r = &m->rounds[i];
+		if (r->stream != s->stream && weft_min_ns(r->had_ns, s->end_ns - r->start_ns) >= least_ns)
+			return true;
+	}
 	return false;
 }
 
@@ -450,6 +473,10 @@ static void tell_stall(struct weft__finder *f, const struct weft__stall *s, cons
 	if (waits_for_threads(f, s) && is_behind_starved(f, s)) {
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 		weft__finding_doubt(f, "another OS thread, for which this one may have waited, had no processor meanwhile");
+	} else if (s->is_pause && waits_for_threads(f, s) && !is_behind_busy(f, s)) {
+		finding->severity = WEFT_SEVERITY_INFORMATION;
+		weft__finding_doubt(
+		    f, "no other OS thread is known to have done anything meanwhile: perhaps none had a processor");
 	}
 	if (s->victims > 0)
 		return;

@@ -19,6 +19,7 @@ enum {
 	LEAST_AT_REST_NS = 400000000, /* where its OS thread sleeps, and nothing is done any more that could answer */
 	/* One that is left over, when all others are long gone. */
 	ENOUGH_ENDED = 16,
+	ENOUGH_IN_RING = 4,
 	LEAST_LEFT_NS = 100000000,
 	TIMES_GAP = 2
 };
@@ -87,7 +88,11 @@ static bool listen_to(const struct weft__finder *f, uint32_t p, struct talk *t)
 	int64_t wrote_ns = INT64_MIN; /* a write is awaited, and read when it is done: it counts once */
 	*t = (struct talk){.promise = p, .asked_ns = WEFT_NO_TIME, .last_ns = m->promises[p].start_ns};
 	t->is_accepted = maker != WEFT_NONE && m->promises[maker].kind == WEFT_KIND_LISTEN;
-	bool is_made = false;
+	/* A ring may have forgotten how it was made, and what was said on it before. */
+	const bool is_old = weft__lacks_only_past_of(f->lacks, m, p);
+	bool is_made = is_old && !t->is_accepted && !(m->promises[p].flags & WEFT_PROMISE_ORPHAN);
+	if (is_old)
+		t->last_ns = weft_max_ns(t->last_ns, 0);
 	for (uint32_t i = f->ties.out_begin[p]; i < f->ties.out_begin[p + 1]; i++) {
 		const struct weft_link *link = &m->links[f->ties.out[i]];
 		const struct weft_promise *with = &m->promises[link->to];
@@ -96,6 +101,9 @@ static bool listen_to(const struct weft__finder *f, uint32_t p, struct talk *t)
 		bool is_write = (link->kind == WEFT_LINK_AWAIT || link->kind == WEFT_LINK_READ) &&
 				with->kind == WEFT_KIND_STREAM_WRITE && with->start_ns > wrote_ns;
 		is_made |= with->kind == WEFT_KIND_CONNECT;
+		/* Whoever waits for data has read what came before. */
+		if (is_old && link->kind == WEFT_LINK_AWAIT && with->kind == WEFT_KIND_STREAM_READ)
+			t->last_ns = weft_max_ns(t->last_ns, with->start_ns);
 		if (is_write)
 			wrote_ns = with->start_ns;
 		if (is_read && !is_end(m, link->to))
@@ -236,8 +244,10 @@ static void tell_left(struct weft__finder *f, const struct group *group)
 	const struct talk *t = &group->open_one;
 	const uint32_t p = t->promise;
 	const int64_t silent_ns = weft_model_until(f->model, p) - t->last_ns;
-	if (!t->is_accepted || group->is_told || group->ended < ENOUGH_ENDED || group->open == 0 ||
-	    group->open > group->ended / ENOUGH_ENDED || !f->at_rest[f->model->promises[p].stream] || silent_ns < LEAST_LEFT_NS ||
+	/* Of those that a ring remembers, few suffice. */
+	const uint32_t enough = weft__lacks_of(f->lacks, f->model, p)->wrapped ? ENOUGH_IN_RING : ENOUGH_ENDED;
+	if (!t->is_accepted || group->is_told || group->ended < enough || group->open == 0 ||
+	    group->open > group->ended / enough || !f->at_rest[f->model->promises[p].stream] || silent_ns < LEAST_LEFT_NS ||
 	    silent_ns / TIMES_GAP < group->gap_ns)
 		return;
 	struct weft_finding *finding =
