@@ -65,6 +65,15 @@ static void put_people(const struct weft_model *model, const struct weft_stat *s
 
 /* ---- Blame ---- */
 
+/* Of what ran; ends the line. */
+static void put_off(int64_t off_ns)
+{
+	char text[CLI_DURATION];
+	if (off_ns > 0)
+		printf(", %s of what ran without a processor", cli_format_duration(text, off_ns));
+	putchar('\n');
+}
+
 static void put_blame_json(const struct weft_model *model, const struct weft_blame *blame)
 {
 	char name[WEFT_NAME_BYTES];
@@ -73,8 +82,11 @@ static void put_blame_json(const struct weft_model *model, const struct weft_bla
 		fputs("null", stdout);
 	else
 		cli_put_cstring(weft_name_sort(model, blame->promise, name));
-	printf(",\"example\":%" PRId64 ",\"sum_ns\":%" PRId64 ",\"promises\":%zu}\n", model->promises[blame->promise].id,
+	printf(",\"example\":%" PRId64 ",\"sum_ns\":%" PRId64 ",\"promises\":%zu", model->promises[blame->promise].id,
 	    blame->sum_ns, blame->paths);
+	if (blame->off_ns > 0)
+		printf(",\"off_ns\":%" PRId64, blame->off_ns);
+	puts("}");
 }
 
 static void put_blames(const struct weft_model *model, const struct weft_blames *blames, bool json)
@@ -99,7 +111,8 @@ static void put_blames(const struct weft_model *model, const struct weft_blames 
 			    : blame->kind == WEFT_STEP_READY ? "queued, ready to run "
 							     : "waiting for ",
 			    weft_name_sort(model, blame->promise, name));
-		printf("  (%zu of them)\n", blame->paths);
+		printf("  (%zu of them)", blame->paths);
+		put_off(blame->off_ns);
 	}
 }
 
@@ -124,9 +137,12 @@ static void put_table_json(const struct weft_model *model, const struct weft_tab
 	fputs("{\"sort\":", stdout);
 	cli_put_cstring(weft_table_name(model, row, name));
 	printf(",\"count\":%zu,\"failed\":%zu,\"pending\":%zu,\"p50_ns\":%" PRId64 ",\"p99_ns\":%" PRId64 ",\"max_ns\":%" PRId64
-	       ",\"waiting_ns\":%" PRId64 ",\"ready_ns\":%" PRId64 ",\"running_ns\":%" PRId64 ",\"slowest\":",
+	       ",\"waiting_ns\":%" PRId64 ",\"ready_ns\":%" PRId64 ",\"running_ns\":%" PRId64 ",",
 	    row->count, row->failed, row->pending, row->p50_ns, row->p99_ns, row->max_ns, row->waiting_ns, row->ready_ns,
 	    row->running_ns);
+	if (row->off_ns > 0)
+		printf("\"off_ns\":%" PRId64 ",", row->off_ns);
+	fputs("\"slowest\":", stdout);
 	if (row->slowest == WEFT_NONE)
 		puts("null}");
 	else
@@ -140,7 +156,8 @@ static void put_table_row(const struct weft_model *model, const struct weft_tabl
 	printf("%8zu %7zu", row->count, row->failed);
 	for (int i = 0; i < 6; i++)
 		printf(" %8s", i < 3 && row->ended == 0 ? "-" : cli_format_duration(text[i], times[i]));
-	printf("  %s\n", weft_table_name(model, row, name));
+	printf("  %s", weft_table_name(model, row, name));
+	put_off(row->off_ns);
 }
 
 /* The order of that name; WEFT_TABLE_ORDER_COUNT if there is none. */

@@ -9,6 +9,7 @@
 #include "base/search.h"
 #include "base/sort.h"
 #include "base/vec.h"
+#include "model/kernel.h"
 
 /* The walk stands at a time, with a promise.  The mode is what the promise does at that time. */
 enum mode {
@@ -549,6 +550,8 @@ static bool count_path(struct counting *c, uint32_t promise)
 		}
 		struct weft_blame *blame = &c->blames.items[row];
 		blame->sum_ns += s->end_ns - s->start_ns;
+		if (s->kind == WEFT_STEP_RUNNING)
+			blame->off_ns += weft_kernel_promise_off_ns(m, s->promise, s->start_ns, s->end_ns);
 		blame->paths += blame->last != c->promises;
 		blame->last = c->promises;
 		c->sum_ns += s->end_ns - s->start_ns;

@@ -53,10 +53,10 @@ uint32_t weft_step_cause(const struct weft_path_step *step);
 /* What the critical paths of several promises have in common. */
 struct weft_blame {
 	enum weft_step_kind kind;
-	uint32_t promise; /* one promise of the sort that is blamed; for WEFT_STEP_READY one that was queued */
-	int64_t sum_ns;
-	size_t paths; /* how many paths have such a step */
-	size_t last;  /* used while counting: the number of the last such path, from 1 */
+	uint32_t promise;       /* one promise of the sort that is blamed; for WEFT_STEP_READY one that was queued */
+	int64_t sum_ns, off_ns; /* off_ns: of WEFT_STEP_RUNNING, without a processor; 0 where nobody knows */
+	size_t paths;           /* how many paths have such a step */
+	size_t last;            /* used while counting: the number of the last such path, from 1 */
 };
 
 struct weft_blames {

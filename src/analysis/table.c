@@ -53,6 +53,7 @@ static void add(struct weft_table_row *row, const struct weft_facts *facts, uint
 	row->waiting_ns += times.waiting_ns;
 	row->ready_ns += times.ready_ns;
 	row->running_ns += times.running_ns;
+	row->off_ns += times.off_ns;
 	if (took_ns < 0)
 		return;
 	row->ended++;

@@ -16,6 +16,7 @@ struct weft_table_row {
 	int64_t p50_ns, p99_ns, max_ns;
 	uint32_t slowest;                         /* or WEFT_NONE */
 	int64_t waiting_ns, ready_ns, running_ns; /* of all, in all: see stats.h */
+	int64_t off_ns;                           /* of running_ns: without a processor; 0 where nobody knows */
 };
 
 struct weft_table {

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/duration.h"
+#include "model/kernel.h"
 #include "viewer/findings.h"
 #include "viewer/private.h"
 
@@ -38,6 +40,14 @@ static enum weft_paint paint_of(void *ctx, size_t stretch)
 	return s->lock != WEFT_NONE ? WEFT_PAINT_TIME_WAITING : is_late ? WEFT_PAINT_TIME_READY : paints[s->kind];
 }
 
+static int tell_running(const struct weft_model *m, const struct weft_path_step *s, const char *name, char *buf, size_t size)
+{
+	char off[WEFT_DURATION_BYTES];
+	const int64_t off_ns = weft_kernel_promise_off_ns(m, s->promise, s->start_ns, s->end_ns);
+	weft_duration_format(off, sizeof off, off_ns);
+	return snprintf(buf, size, off_ns > 0 ? "%s runs, %s of that without a processor" : "%s runs", name, off);
+}
+
 static size_t name_of(void *ctx, size_t stretch, char *buf, size_t size)
 {
 	const struct weft_viewer *v = ctx;
@@ -53,7 +63,7 @@ static size_t name_of(void *ctx, size_t stretch, char *buf, size_t size)
 	if (is_lock)
 		len = snprintf(buf, size, "waits for %s, held by %s", name, other == WEFT_NONE ? "nobody" : by);
 	else if (s->kind == WEFT_STEP_RUNNING)
-		len = snprintf(buf, size, "%s runs", name);
+		len = tell_running(v->model, s, name, buf, size);
 	else if (s->behind != WEFT_NONE)
 		len = snprintf(buf, size, "%s: behind %s", s->kind == WEFT_STEP_READY ? "ready" : name, by);
 	else if (s->kind == WEFT_STEP_READY)

@@ -109,6 +109,8 @@ static void write_open(struct writer *w, const struct weft_table_row *sort)
 	    TEXT("In all: waiting %s, ready %s, running %s", weft_duration_text(a, sort->waiting_ns),
 		weft_duration_text(b, sort->ready_ns), weft_duration_text(c, sort->running_ns)),
 	    0);
+	if (sort->off_ns > 0)
+		add(w, WEFT_ROW_TEXT, TEXT("Of what they ran, %s without a processor", weft_duration_text(a, sort->off_ns)), 0);
 	if (sort->failed + sort->pending > 0)
 		add(w, WEFT_ROW_TEXT, TEXT("%zu failed, %zu have not ended", sort->failed, sort->pending), 0);
 	if (sort->ended == 0)

@@ -127,8 +127,23 @@ def look_at_verbs(trace):
     promise = str(trace.promise('timer', '50 ms')['promise'])
     steps = [step for step in trace.ask('path', '--json', '--promise=' + promise) if step['step'] == 'running']
     expect(sum(step['off_ns'] for step in steps), stat['off']['max_ns'], 'path')
+    sums = [row['off_ns'] for rows in (trace.ask('stats', '--json', '--table'), trace.ask('stats', '--json', '--blame=50 ms'))
+            for row in rows if 'off_ns' in row]
+    expect(sums, [stat['off']['max_ns']] * 2, 'the table and who is to blame')
     text = subprocess.run([trace.weft, 'explain', '--promise=' + promise, trace.path], stdout=subprocess.PIPE, text=True).stdout
     expect(bool(re.search(r'ran, (4\d(\.\d)?|[5-9]\d|\d{3}) ms of that without a processor', text)), True, text)
+
+
+def look_at_picture(scene, trace, level):
+    """A lane for the program's OS thread, and in it the name of what it was blocked in for most of what is seen."""
+    picture = os.path.join(os.path.dirname(trace.path), scene + '.svg')
+    for options, is_shown in ((['--from=40ms', '--to=100ms'], True), (['--no-threads'], False)):
+        subprocess.run([trace.weft, 'render', *options, '-o', picture, trace.path], check=True)
+        with open(picture, encoding='utf-8') as file:
+            text = file.read()
+        expect(bool(re.search(r'>(kernel_slow|slow) \d+<', text)), is_shown, f'{scene}: the lane of an OS thread')
+        if level == 'all' and is_shown and scene in ('nanosleep', 'mutex'):
+            expect(bool(re.search('>(clock_)?nanosleep<' if scene == 'nanosleep' else '>futex<', text)), True, f'{scene}: what it is blocked in')
 
 
 def run(slow, weft, folder, scene, options):
@@ -162,6 +177,7 @@ def run(slow, weft, folder, scene, options):
             print(f'skipped: level {level}: {kernel["why"]}')
         else:
             look_at_kernel(scene, stalls[0], truth, level)
+            look_at_picture(scene, trace, level)
             if scene == 'nanosleep':
                 look_at_verbs(trace)
         return
