@@ -67,8 +67,8 @@ struct weft__uv_thing {
 	weft_id by; /* who made it; who closes it, once that is asked for */
 	uint64_t since, input_since;
 	struct weft_record_place *site, *read_site;
-	uint64_t what;     /* what the handle was last started for: a callback and a time, a signal, a path */
-	uint32_t children; /* of a datagram: what has yet to end before it does */
+	uint64_t what;      /* what the handle was last started for: a callback and a time, a signal, a path */
+	uint32_t children;  /* of a datagram: what has yet to end before it does */
 	bool is_used_again; /* of a timer: the trace says so */
 	struct weft_hook_calls calls;
 	struct weft_hook_label label;

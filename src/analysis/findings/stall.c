@@ -378,12 +378,15 @@ static bool waits_for_threads(const struct weft__finder *f, const struct weft__s
 static bool is_behind_busy(const struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_model *m = f->model;
-	const int64_t least_ns = (s->end_ns - s->start_ns) / 2;
-	for (size_t i = 0; i < m->pause_count && m->pauses[i].start_ns < s->end_ns - least_ns; i++)
+	enum { LOOKED_AT = 4096, TIMES_LONGER = 8 };
+	const int64_t least_ns = (s->end_ns - s->start_ns) / 2, from_ns = s->start_ns - TIMES_LONGER * 2 * least_ns;
+	size_t i = WEFT_FIRST(p, 0, m->pause_count, m->pauses[p].start_ns >= from_ns);
+	for (size_t end = i + LOOKED_AT; i < end && i < m->pause_count && m->pauses[i].start_ns < s->end_ns - least_ns; i++)
 		if (m->pauses[i].stream != s->stream && !is_lock(f, m->pauses[i].text) &&
 		    weft_min_ns(m->pauses[i].end_ns, s->end_ns) - weft_max_ns(m->pauses[i].start_ns, s->start_ns) >= least_ns)
 			return true;
-	for (size_t i = WEFT_FIRST(r, 0, m->round_count, m->rounds[r].end_ns > s->start_ns + least_ns); i < m->round_count; i++) {
+	i = WEFT_FIRST(r, 0, m->round_count, m->rounds[r].end_ns > s->start_ns + least_ns);
+	for (size_t end = i + LOOKED_AT; i < end && i < m->round_count; i++) {
 		const struct weft_round *r = &m->rounds[i];
 		if (r->stream != s->stream && weft_min_ns(r->had_ns, s->end_ns - r->start_ns) >= least_ns)
 			return true;
