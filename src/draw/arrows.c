@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/search.h"
 #include "draw/frame.h"
 
 #define CELL_PX 2        /* ends that are so near are one */
@@ -130,14 +129,14 @@ static void look_at(struct weft__frame *f, enum weft_arrow arrow, uint32_t link)
 /* Those of a class; behind the right edge there may be some that began within.  False: there are many. */
 static bool collect(struct weft__frame *f, enum weft_arrow arrow)
 {
-	const uint32_t *links = f->index->arrows[arrow];
-	const size_t count = f->index->arrow_count[arrow], first = f->s->bundles.count;
-	size_t i = weft__link_from(f->model, links, count, f->from_ns);
-	size_t end = weft__link_from(f->model, links, count, weft_view_time(f->view, 3.0 * f->width));
+	const struct weft_arrow_list *list = &f->index->arrows[arrow];
+	const size_t first = f->s->bundles.count;
+	size_t i = weft__arrow_from(f->model, list, 0, f->from_ns);
+	size_t end = weft__arrow_from(f->model, list, i, weft_view_time(f->view, 3.0 * f->width));
 	if (end > i + FEW_ARROWS)
 		return false;
 	for (; i < end; i++)
-		look_at(f, arrow, links[i]);
+		look_at(f, arrow, list->links[i]);
 	merge(f, first, CELL_PX);
 	return true;
 }
@@ -305,12 +304,11 @@ static void thin_out(struct weft__frame *f, bool is_many[WEFT_ARROWS])
 }
 
 /* Adds those of a list that come to their end in each column. */
-static void count_links(struct weft__frame *f, enum weft_arrow arrow, const uint32_t *links, size_t count)
+static void count_links(struct weft__frame *f, enum weft_arrow arrow, const struct weft_arrow_list *list)
 {
-	size_t at = weft__link_from(f->model, links, count, weft_view_time(f->view, 0));
-	for (int x = 0; x < f->width && at < count; x++) {
-		int64_t until = weft_view_time(f->view, x + 1);
-		size_t end = WEFT_FIRST_NEAR(i, at, count, f->model->links[links[i]].time_ns >= until);
+	size_t at = weft__arrow_from(f->model, list, 0, weft_view_time(f->view, 0));
+	for (int x = 0; x < f->width && at < list->count; x++) {
+		size_t end = weft__arrow_from(f->model, list, at, weft_view_time(f->view, x + 1));
 		f->s->columns.items[(size_t)x * WEFT_ARROWS + arrow] += (uint32_t)(end - at);
 		at = end;
 	}
@@ -331,8 +329,8 @@ static uint32_t count_columns(struct weft__frame *f, const bool is_many[WEFT_ARR
 	s->columns.count = cells;
 	for (enum weft_arrow a = 0; a < WEFT_ARROWS; a++) {
 		if (is_many[a])
-			count_links(f, a, f->index->arrows[a], f->index->arrow_count[a]);
-		count_links(f, a, f->index->inside[a], f->index->inside_count[a]);
+			count_links(f, a, &f->index->arrows[a]);
+		count_links(f, a, &f->index->inside[a]);
 	}
 	for (size_t i = 0; i < cells; i += WEFT_ARROWS) {
 		uint32_t sum = 0;

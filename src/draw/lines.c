@@ -303,7 +303,7 @@ static void draw_merged_failures(
 		i += (size_t)__builtin_ctzll(bits);
 		if (i >= to)
 			break;
-		int x = weft__floor(weft_view_x(f->view, f->index->end[i++]));
+		int x = weft__floor(weft_view_x(f->view, f->index->lives[i++].end_ns));
 		if (x > bar->x1 || x < bar->x0) {
 			draw_bar(f, bar->x0, bar->x1, line->y, style);
 			bar->x0 = x;
@@ -313,23 +313,11 @@ static void draw_merged_failures(
 	}
 }
 
-static struct weft_intervals row_of(const struct weft__frame *f, uint32_t row)
-{
-	uint32_t begin = f->layout->row_begin[row];
-	return (struct weft_intervals){
-	    .start = f->index->start + begin,
-	    .end = f->index->end + begin,
-	    .stride = 1,
-	    .busy = f->index->busy + begin,
-	    .count = f->layout->row_begin[row + 1] - begin,
-	};
-}
-
 static void draw_line(struct weft__frame *f, const struct weft__line *line)
 {
 	const struct style style = style_of(line->pitch);
 	uint32_t begin = f->layout->row_begin[line->row];
-	struct weft_intervals row = row_of(f, line->row);
+	struct weft_intervals row = weft__row_intervals(f->index, f->layout, line->row);
 	struct span span;
 	struct stretch s = {0}, bar = {0};
 	size_t i = weft__intervals_end_after(&row, 0, f->from_ns);
@@ -337,7 +325,7 @@ static void draw_line(struct weft__frame *f, const struct weft__line *line)
 		i--;
 	while (next_span(f, &row, f->cell, &i, &span)) {
 		if (span.level == 0) {
-			double until = i < row.count ? weft_view_x(f->view, row.start[i]) : f->width;
+			double until = i < row.count ? weft_view_x(f->view, weft__intervals_start(&row, i)) : f->width;
 			draw_promise(
 			    f, line, &style, f->layout->by_row[begin + span.first], &span, until < f->width ? until : f->width);
 			continue;
@@ -428,7 +416,7 @@ static void find_lines(struct weft__frame *f)
 		int y = weft__row_y(f, r);
 		int above = f->s->lines.count > 1 ? y - line[-1].y : first > 0 ? (int)pitch_of(f, r) : y;
 		*line = (struct weft__line){.row = r, .y = y, .above = above, .pitch = pitch_of(f, r)};
-		struct weft_intervals row = row_of(f, r);
+		struct weft_intervals row = weft__row_intervals(f->index, f->layout, r);
 		size_t from = weft__intervals_end_after(&row, 0, f->from_ns);
 		seen += weft__intervals_start_from(&row, from, f->to_ns) - from;
 	}
@@ -479,16 +467,16 @@ static void highlight_low_row(struct weft__frame *f, uint32_t row, const struct 
 	double x0 = 0, x1 = 0;
 	bool any = false;
 	int y = weft__row_y(f, row);
-	for (; i < t->count && t->start[i] <= f->to_ns; i++) {
+	for (; i < t->count && weft__intervals_start(t, i) <= f->to_ns; i++) {
 		if (!weft_view_is_line_highlighted(f->view, promises[i]))
 			continue;
-		double from = weft_view_x(f->view, t->start[i]);
+		double from = weft_view_x(f->view, weft__intervals_start(t, i));
 		if (any && from > x1 + WEFT__CELL_PX) {
 			weft__strip_highlight(f, y, x0, x1);
 			any = false;
 		}
 		x0 = any ? x0 : from;
-		x1 = weft_view_x(f->view, t->end[i]);
+		x1 = weft_view_x(f->view, weft__intervals_end(t, i));
 		any = true;
 	}
 	if (any)
@@ -520,16 +508,17 @@ static void draw_highlights(struct weft__frame *f)
 		return;
 	}
 	for (uint32_t r = weft_view_next_shown(f->view, 0); r < f->layout->row_count; r = weft_view_next_shown(f->view, r + 1)) {
-		struct weft_intervals row = row_of(f, r);
+		struct weft_intervals row = weft__row_intervals(f->index, f->layout, r);
 		size_t begin = f->layout->row_begin[r], i = weft__intervals_end_after(&row, 0, f->from_ns);
 		if (r < f->first_line_row || r >= f->end_line_row) {
 			highlight_low_row(f, r, &row, i > 0 ? i - 1 : 0);
 			continue;
 		}
-		for (i = i > 0 ? i - 1 : 0; i < row.count && row.start[i] <= f->to_ns; i++) {
+		for (i = i > 0 ? i - 1 : 0; i < row.count && weft__intervals_start(&row, i) <= f->to_ns; i++) {
 			uint32_t promise = f->layout->by_row[begin + i];
 			if (weft_view_is_line_highlighted(f->view, promise))
-				highlight_on(f, r, promise, row.start[i], row.end[i], seen, cells);
+				highlight_on(
+				    f, r, promise, weft__intervals_start(&row, i), weft__intervals_end(&row, i), seen, cells);
 		}
 	}
 }

@@ -91,14 +91,13 @@ static void draw_highlighted(struct weft__frame *f)
 	const struct weft_layout *layout = f->layout;
 	for (uint32_t r = weft_view_next_shown(f->view, 0); r < layout->row_count; r = weft_view_next_shown(f->view, r + 1)) {
 		size_t begin = layout->row_begin[r], count = layout->row_begin[r + 1] - begin;
-		struct weft_intervals track = {
-		    .start = f->index->start + begin, .end = f->index->end + begin, .stride = 1, .count = count};
+		const struct weft_intervals track = weft__row_intervals(f->index, layout, r);
 		struct lit lit = {0};
 		struct row row = {.half = -1};
 		size_t i = weft__intervals_end_after(&track, 0, f->from_ns);
-		for (i = i > 0 ? i - 1 : 0; i < count && track.start[i] <= f->to_ns; i++) {
+		for (i = i > 0 ? i - 1 : 0; i < count && weft__intervals_start(&track, i) <= f->to_ns; i++) {
 			uint32_t promise = layout->by_row[begin + i];
-			if (!weft_view_is_line_highlighted(f->view, promise) || track.end[i] < f->from_ns)
+			if (!weft_view_is_line_highlighted(f->view, promise) || weft__intervals_end(&track, i) < f->from_ns)
 				continue;
 			if (row.half < 0)
 				row = row_at(f, r);

@@ -103,13 +103,13 @@ static void sum_up(struct weft_overview *o, const struct weft_view *view)
 	for (uint32_t r = 0; r < o->layout->row_count; r++) {
 		int area = area_of(o, r);
 		for (uint32_t i = o->layout->row_begin[r]; i < o->layout->row_begin[r + 1]; i++) {
-			lay_in(o, ALIVE, area, x->start[i], x->end[i]);
+			lay_in(o, ALIVE, area, x->lives[i].start_ns, x->lives[i].end_ns);
 			if (!(x->important[i / 64] >> i % 64 & 1))
 				continue;
-			size_t cell = (size_t)area * COLUMNS + (size_t)cell_of(o, x->end[i]);
+			size_t cell = (size_t)area * COLUMNS + (size_t)cell_of(o, x->lives[i].end_ns);
 			o->failed[cell / 64] |= 1ull << cell % 64;
 			if (x->never[i / 64] >> i % 64 & 1)
-				lay_in(o, NEVER, area, x->start[i], x->end[i]);
+				lay_in(o, NEVER, area, x->lives[i].start_ns, x->lives[i].end_ns);
 		}
 	}
 	add_up_plane(o, ALIVE);

@@ -13,7 +13,7 @@
 enum plane { ALIVE, RUN, PLANES };
 enum mark { FAILED, END_FAILED, HIGHLIGHT, MARKS };
 
-static_assert(WEFT__BOX_FAN == 16 && WEFT__BOX_PROMISES == 64, "a box of level l has 64 << 4 * l promises");
+static_assert(WEFT__BOX_FAN == 4, "WEFT__BOX_SIZE()");
 
 #define BLUR_CELLS 32   /* how far a box may be spread */
 #define EVEN 0.85       /* so much of a box covered is as good as all of it */
@@ -211,10 +211,12 @@ static uint64_t bits_within(uint64_t word, size_t i, size_t end)
 static void lay_failures(struct weft__frame *f, struct strips *s, int strip, size_t i, size_t end)
 {
 	const struct weft_index *x = f->index;
-	for (end = end < x->count ? end : x->count; i < end; i = (i / 64 + 1) * 64) {
-		for (uint64_t bits = bits_within(x->important[i / 64], i, end); bits; bits &= bits - 1) {
+	end = end < x->count ? end : x->count;
+	const struct weft_lifetime *life = x->went_wrong + weft__went_wrong_before(x, i);
+	for (; i < end; i = (i / 64 + 1) * 64) {
+		for (uint64_t bits = bits_within(x->important[i / 64], i, end); bits; bits &= bits - 1, life++) {
 			size_t at = i / 64 * 64 + (size_t)__builtin_ctzll(bits);
-			struct cells c = cells_of(s, weft_view_x(f->view, x->start[at]), weft_view_x(f->view, x->end[at]));
+			struct cells c = cells_of(s, weft_view_x(f->view, life->start_ns), weft_view_x(f->view, life->end_ns));
 			if (c.seen)
 				lay_failure(s, strip, c, x->never[at / 64] >> at % 64 & 1);
 		}
@@ -228,17 +230,16 @@ static void lay_whole_failures(struct weft__frame *f, const struct strips *s, in
 	enum { LINE = WEFT__FAILED_PX / WEFT__CELL_PX };
 	static_assert(LINE < 64, "it is in two words at most");
 	const struct weft_index *x = f->index;
-	const int64_t from_ns = f->view->from_ns, *start_ns = x->start, *end_ns = x->end;
+	const struct weft_lifetime *life = x->went_wrong + weft__went_wrong_before(x, i);
+	const int64_t from_ns = f->view->from_ns;
 	const double px_per_ns = f->view->px_per_ns;
 	uint64_t *ends = marks_of(s, END_FAILED, strip), *lines = marks_of(s, FAILED, strip);
 	for (unsigned last_c0 = 0, last_c1 = UINT_MAX; i < end; i = (i / 64 + 1) * 64) {
 		const uint64_t never = x->never[i / 64];
-		for (uint64_t bits = bits_within(x->important[i / 64], i, end); bits; bits &= bits - 1) {
-			const int bit = __builtin_ctzll(bits);
-			const size_t at = i / 64 * 64 + (size_t)bit;
-			const unsigned c0 = (unsigned)(int)((double)(start_ns[at] - from_ns) * px_per_ns) / WEFT__CELL_PX,
-				       c1 = (unsigned)(int)((double)(end_ns[at] - from_ns) * px_per_ns) / WEFT__CELL_PX;
-			if (never >> bit & 1) {
+		for (uint64_t bits = bits_within(x->important[i / 64], i, end); bits; bits &= bits - 1, life++) {
+			const unsigned c0 = (unsigned)(int)((double)(life->start_ns - from_ns) * px_per_ns) / WEFT__CELL_PX,
+				       c1 = (unsigned)(int)((double)(life->end_ns - from_ns) * px_per_ns) / WEFT__CELL_PX;
+			if (never >> __builtin_ctzll(bits) & 1) {
 				lay_failure(s, strip, (struct cells){(int)c0, (int)c1, true}, true);
 				continue;
 			}
@@ -293,11 +294,11 @@ static bool lay_box(struct weft__frame *f, struct strips *s, int level, size_t a
 	if (!c.seen)
 		return true;
 	if (box->important && c.c1 - c.c0 <= 1) {
-		size_t first = at * ((size_t)WEFT__BOX_PROMISES << 4 * level);
+		size_t first = at * WEFT__BOX_SIZE(level);
 		lay_failure(s, strip, c, f->index->never[first / 64] >> first % 64 & 1);
 	} else if (box->important) {
-		size_t size = (size_t)WEFT__BOX_PROMISES << 4 * level;
-		size_t first = at * size, end = first + size < f->index->count ? first + size : f->index->count;
+		size_t size = WEFT__BOX_SIZE(level), first = at * size;
+		size_t end = first + size < f->index->count ? first + size : f->index->count;
 		if (x0 >= 0 && x1 < f->width && !f->view->lulls)
 			lay_whole_failures(f, s, strip, first, end);
 		else
@@ -328,12 +329,13 @@ static void lay_details(struct weft__frame *f, struct strips *s, uint32_t promis
  * running. */
 static void lay_whole_row(struct weft__frame *f, const struct strips *s, int strip, size_t i, size_t end, double run_part)
 {
-	const struct weft_index *x = f->index;
-	const int64_t from_ns = f->view->from_ns, *start_ns = x->start, *end_ns = x->end;
+	const struct weft_lifetime *lives = f->index->lives;
+	const int64_t from_ns = f->view->from_ns;
 	const double px_per_ns = f->view->px_per_ns, unit = s->unit;
 	uint32_t *alive_row = row_of(s, ALIVE, strip), *run_row = run_part > 0 ? row_of(s, RUN, strip) : NULL;
 	for (; i < end; i++) {
-		double x0 = (double)(start_ns[i] - from_ns) * px_per_ns, x1 = (double)(end_ns[i] - from_ns) * px_per_ns;
+		double x0 = (double)(lives[i].start_ns - from_ns) * px_per_ns,
+		       x1 = (double)(lives[i].end_ns - from_ns) * px_per_ns;
 		int c0 = (int)x0 >> 1, c1 = (int)x1 >> 1;
 		uint32_t alive = share(unit, (struct cells){c0, c1, true}, (x1 - x0) / WEFT__CELL_PX);
 		alive_row[c0] += alive;
@@ -354,7 +356,7 @@ static void lay_some(struct weft__frame *f, struct strips *s, uint32_t row, int 
 	const bool dense = s->rows[strip] > SPARSE_ROWS;
 	uint32_t *alive_row = row_of(s, ALIVE, strip), *run_row = run_part > 0 ? row_of(s, RUN, strip) : NULL;
 	for (; i < end; i++) {
-		double x0 = weft_view_x(f->view, x->start[i]), x1 = weft_view_x(f->view, x->end[i]);
+		double x0 = weft_view_x(f->view, x->lives[i].start_ns), x1 = weft_view_x(f->view, x->lives[i].end_ns);
 		struct cells c = cells_of(s, x0, x1);
 		if (!c.seen)
 			continue;
@@ -367,31 +369,50 @@ static void lay_some(struct weft__frame *f, struct strips *s, uint32_t row, int 
 	}
 }
 
+/* What is known of some promises that stand next to each other. */
+struct lot {
+	double run_part; /* of what they did, so much is running */
+	bool important;  /* one of them went wrong */
+	bool is_whole;   /* all of them are seen whole, and no sleep is folded */
+};
+
+static void lay_part(
+    struct weft__frame *f, struct strips *s, uint32_t row, int strip, size_t i, size_t end, const struct lot *lot)
+{
+	if (lot->important)
+		lay_failures(f, s, strip, i, end);
+	lay_some(f, s, row, strip, i, end, lot->run_part);
+}
+
 /* Those of one row, from place i up to `end`.  They do not overlap: those that are seen stand together, and of these the ones
  * that are seen whole. */
-static void lay_row(struct weft__frame *f, struct strips *s, uint32_t row, size_t i, size_t end, double run_part)
+static void lay_row(struct weft__frame *f, struct strips *s, uint32_t row, size_t i, size_t end, const struct lot *lot)
 {
 	const struct weft_index *x = f->index;
 	const int strip = strip_of(s, row);
 	if (strip >= s->count)
 		return;
-	i = WEFT_FIRST(k, i, end, x->end[k] >= f->from_ns);
-	end = WEFT_FIRST(k, i, end, x->start[k] > f->to_ns);
+	size_t whole = i, whole_end = end;
+	if (!lot->is_whole) {
+		i = WEFT_FIRST(k, i, end, x->lives[k].end_ns >= f->from_ns);
+		end = WEFT_FIRST(k, i, end, x->lives[k].start_ns > f->to_ns);
+	}
 	if (s->rows[strip] <= SPARSE_ROWS || f->view->lulls) {
-		lay_failures(f, s, strip, i, end);
-		lay_some(f, s, row, strip, i, end, run_part);
+		lay_part(f, s, row, strip, i, end, lot);
 		return;
 	}
-	const size_t whole = WEFT_FIRST(k, i, end, x->start[k] >= f->view->from_ns);
-	const size_t whole_end = WEFT_FIRST(k, whole, end, weft_view_x(f->view, x->end[k]) >= f->width);
-	lay_failures(f, s, strip, i, whole);
-	lay_some(f, s, row, strip, i, whole, run_part);
-	if (whole < whole_end) {
-		lay_whole_failures(f, s, strip, whole, whole_end);
-		lay_whole_row(f, s, strip, whole, whole_end, run_part);
+	if (!lot->is_whole) {
+		whole = WEFT_FIRST(k, i, end, x->lives[k].start_ns >= f->view->from_ns);
+		whole_end = WEFT_FIRST(k, whole, end, weft_view_x(f->view, x->lives[k].end_ns) >= f->width);
 	}
-	lay_failures(f, s, strip, whole_end, end);
-	lay_some(f, s, row, strip, whole_end, end, run_part);
+	if (i < whole)
+		lay_part(f, s, row, strip, i, whole, lot);
+	if (whole < whole_end && lot->important)
+		lay_whole_failures(f, s, strip, whole, whole_end);
+	if (whole < whole_end)
+		lay_whole_row(f, s, strip, whole, whole_end, lot->run_part);
+	if (whole_end < end)
+		lay_part(f, s, row, strip, whole_end, end, lot);
 }
 
 static void lay_promises(struct weft__frame *f, struct strips *s, size_t box)
@@ -399,11 +420,16 @@ static void lay_promises(struct weft__frame *f, struct strips *s, size_t box)
 	const struct weft_box *b = &f->index->boxes[0][box];
 	size_t i = box * WEFT__BOX_PROMISES, end = i + WEFT__BOX_PROMISES;
 	double run_part = b->alive_ns > 0 ? (double)b->run_ns / (double)b->alive_ns : 0;
+	const struct lot lot = {
+	    .run_part = run_part < 1 ? run_part : 1,
+	    .important = b->important,
+	    .is_whole = !f->view->lulls && b->start_ns >= f->view->from_ns && weft_view_x(f->view, b->end_ns) < f->width,
+	};
 	end = end < f->index->count ? end : f->index->count;
 	for (uint32_t row = b->first_row; i < end; row++) {
 		size_t row_end = f->layout->row_begin[row + 1] < end ? f->layout->row_begin[row + 1] : end;
 		if (row_end > i && !is_line(f, row) && weft_view_is_shown(f->view, row))
-			lay_row(f, s, row, i, row_end, run_part < 1 ? run_part : 1);
+			lay_row(f, s, row, i, row_end, &lot);
 		i = row_end > i ? row_end : i;
 	}
 }

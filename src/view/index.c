@@ -40,8 +40,7 @@ static bool index_promises(struct weft_index *x, const struct weft_model *model,
 {
 	size_t n = layout->row_count ? layout->row_begin[layout->row_count] : 0;
 	x->count = n;
-	x->start = malloc((n + 1) * sizeof *x->start);
-	x->end = malloc((n + 1) * sizeof *x->end);
+	x->lives = malloc((n + 1) * sizeof *x->lives);
 	x->busy = malloc((n + 1) * sizeof *x->busy);
 	x->important = calloc(n / 64 + 1, sizeof *x->important);
 	x->never = calloc(n / 64 + 1, sizeof *x->never);
@@ -49,7 +48,7 @@ static bool index_promises(struct weft_index *x, const struct weft_model *model,
 	x->boxes[0] = malloc((boxes + 1) * sizeof *x->boxes[0]);
 	x->box_count[0] = boxes;
 	x->box_levels = 1;
-	if (!x->start || !x->end || !x->busy || !x->important || !x->never || !x->boxes[0])
+	if (!x->lives || !x->busy || !x->important || !x->never || !x->boxes[0])
 		return false;
 	x->busy[0] = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -57,24 +56,45 @@ static bool index_promises(struct weft_index *x, const struct weft_model *model,
 		const struct weft_promise *p = &model->promises[promise];
 		struct weft_box *box = &x->boxes[0][i / WEFT__BOX_PROMISES];
 		bool important = weft_promise_went_wrong(p);
-		x->start[i] = p->start_ns;
-		x->end[i] = weft_layout_end(layout, model, promise);
-		uint64_t alive = length(x->start[i], x->end[i]);
+		const struct weft_lifetime life = x->lives[i] =
+		    (struct weft_lifetime){p->start_ns, weft_layout_end(layout, model, promise)};
+		uint64_t alive = length(life.start_ns, life.end_ns);
 		x->busy[i + 1] = x->busy[i] + alive;
 		x->important[i / 64] |= (uint64_t)important << i % 64;
 		x->never[i / 64] |= (uint64_t)(p->flags & WEFT_PROMISE_NEVER_RESOLVED ? 1 : 0) << i % 64;
 		if (i % WEFT__BOX_PROMISES == 0)
-			*box = (struct weft_box){.start_ns = x->start[i],
-			    .end_ns = x->end[i],
-			    .last_start_ns = x->start[i],
-			    .first_end_ns = x->end[i],
+			*box = (struct weft_box){.start_ns = life.start_ns,
+			    .end_ns = life.end_ns,
+			    .last_start_ns = life.start_ns,
+			    .first_end_ns = life.end_ns,
 			    .first_row = layout->rows[promise]};
 		box->last_row = layout->rows[promise];
-		widen_box(box, x->start[i], x->end[i], x->start[i], x->end[i]);
+		widen_box(box, life.start_ns, life.end_ns, life.start_ns, life.end_ns);
 		box->alive_ns += alive;
 		box->run_ns += run_time(x, p);
 		box->important |= important;
 	}
+	return true;
+}
+
+/* After index_promises(). */
+static bool index_went_wrong(struct weft_index *x)
+{
+	size_t words = x->count / 64 + 1, count = 0;
+	x->important_before = malloc(words * sizeof *x->important_before);
+	for (size_t w = 0; x->important_before && w < words; w++) {
+		x->important_before[w] = (uint32_t)count;
+		count += (size_t)__builtin_popcountll(x->important[w]);
+	}
+	x->went_wrong = malloc((count + 1) * sizeof *x->went_wrong);
+	if (!x->important_before || !x->went_wrong)
+		return false;
+	struct weft_lifetime *next = x->went_wrong;
+	for (size_t w = 0; w < words; w++)
+		for (uint64_t bits = x->important[w]; bits; bits &= bits - 1) {
+			size_t at = w * 64 + (size_t)__builtin_ctzll(bits);
+			*next++ = x->lives[at];
+		}
 	return true;
 }
 
@@ -142,6 +162,13 @@ static bool index_folds(struct weft_index *x, const struct weft_model *model, co
 	return true;
 }
 
+static bool make_list(struct weft_arrow_list *list, size_t count)
+{
+	list->links = malloc((count + 1) * sizeof *list->links);
+	list->times = malloc((count / WEFT__ARROW_STEP + 1) * sizeof *list->times);
+	return list->links && list->times;
+}
+
 static bool index_arrows(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
 {
 	enum { INSIDE = WEFT_ARROWS, NONE = 2 * WEFT_ARROWS };
@@ -154,16 +181,15 @@ static bool index_arrows(struct weft_index *x, const struct weft_model *model, c
 		class[i] = (uint8_t)(arrow < NONE && weft__is_inside(x, link) ? INSIDE + arrow : arrow);
 		count[class[i]]++;
 	}
-	for (int a = 0; a < WEFT_ARROWS && done; a++) {
-		x->arrows[a] = malloc((count[a] + 1) * sizeof *x->arrows[a]);
-		x->inside[a] = malloc((count[INSIDE + a] + 1) * sizeof *x->inside[a]);
-		done = x->arrows[a] && x->inside[a];
-	}
+	for (int a = 0; a < WEFT_ARROWS && done; a++)
+		done = make_list(&x->arrows[a], count[a]) && make_list(&x->inside[a], count[INSIDE + a]);
 	for (size_t i = 0; done && i < model->link_count; i++)
-		if (class[i] < INSIDE)
-			x->arrows[class[i]][x->arrow_count[class[i]]++] = (uint32_t)i;
-		else if (class[i] < NONE)
-			x->inside[class[i] - INSIDE][x->inside_count[class[i] - INSIDE]++] = (uint32_t)i;
+		if (class[i] < NONE) {
+			struct weft_arrow_list *list = class[i] < INSIDE ? &x->arrows[class[i]] : &x->inside[class[i] - INSIDE];
+			if (list->count % WEFT__ARROW_STEP == 0)
+				list->times[list->count / WEFT__ARROW_STEP] = model->links[i].time_ns;
+			list->links[list->count++] = (uint32_t)i;
+		}
 	free(class);
 	return done;
 }
@@ -288,8 +314,8 @@ int weft__index_create(struct weft_index **out, const struct weft_model *model, 
 	struct weft_index *x = calloc(1, sizeof *x);
 	if (!x)
 		return WEFT_ENOMEM;
-	if (!index_runs(x, model) || !index_promises(x, model, layout) || !index_boxes(x) || !index_arrows(x, model, layout) ||
-	    !index_sleeps(x, model, layout) || !index_counters(x, model) ||
+	if (!index_runs(x, model) || !index_promises(x, model, layout) || !index_went_wrong(x) || !index_boxes(x) ||
+	    !index_arrows(x, model, layout) || !index_sleeps(x, model, layout) || !index_counters(x, model) ||
 	    weft__fold_index_create(&x->folds, model, layout) < 0) {
 		weft__index_destroy(x, model);
 		return WEFT_ENOMEM;
@@ -305,8 +331,10 @@ void weft__index_destroy(struct weft_index *x, const struct weft_model *model)
 	for (int l = 0; l < WEFT__BOX_LEVELS; l++)
 		free(x->boxes[l]);
 	for (int a = 0; a < WEFT_ARROWS; a++) {
-		free(x->arrows[a]);
-		free(x->inside[a]);
+		free(x->arrows[a].links);
+		free(x->arrows[a].times);
+		free(x->inside[a].links);
+		free(x->inside[a].times);
 	}
 	free(x->fold_of);
 	for (size_t c = 0; x->counters && c < model->counter_count; c++) {
@@ -315,10 +343,11 @@ void weft__index_destroy(struct weft_index *x, const struct weft_model *model)
 	}
 	free(x->counters);
 	weft__fold_index_destroy(x->folds);
-	free(x->start);
-	free(x->end);
+	free(x->lives);
 	free(x->busy);
 	free(x->important);
+	free(x->important_before);
+	free(x->went_wrong);
 	free(x->never);
 	free(x->run_busy);
 	free(x->sleeps);
@@ -344,9 +373,13 @@ size_t weft__counter_from(const struct weft_counter *counter, size_t i, int64_t 
 	return WEFT_FIRST_NEAR(k, i, counter->count, counter->samples[k].time_ns >= time_ns);
 }
 
-size_t weft__link_from(const struct weft_model *model, const uint32_t *links, size_t count, int64_t time_ns)
+size_t weft__arrow_from(const struct weft_model *model, const struct weft_arrow_list *list, size_t i, int64_t time_ns)
 {
-	return WEFT_FIRST(k, 0, count, model->links[links[k]].time_ns >= time_ns);
+	const size_t steps = (list->count + WEFT__ARROW_STEP - 1) / WEFT__ARROW_STEP;
+	const size_t step = WEFT_FIRST_NEAR(k, (i + WEFT__ARROW_STEP - 1) / WEFT__ARROW_STEP, steps, list->times[k] >= time_ns);
+	const size_t end = step < steps ? step * WEFT__ARROW_STEP : list->count;
+	const size_t first = step > 0 && (step - 1) * WEFT__ARROW_STEP > i ? (step - 1) * WEFT__ARROW_STEP : i;
+	return WEFT_FIRST(k, first, end, model->links[list->links[k]].time_ns >= time_ns);
 }
 
 uint64_t weft__intervals_covered(const struct weft_intervals *t, size_t i, size_t end, int64_t from_ns, int64_t to_ns)

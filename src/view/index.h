@@ -13,7 +13,7 @@ struct weft_intervals {
 	size_t count;
 };
 
-/* Some promises that stand next to each other in weft_layout.by_row: 64 of them, or 16 smaller boxes. */
+/* Some promises that stand next to each other in weft_layout.by_row: 16 of them, or 4 smaller boxes. */
 struct weft_box {
 	int64_t start_ns, end_ns; /* of the first and of the last to end */
 	int64_t last_start_ns, first_end_ns;
@@ -22,9 +22,12 @@ struct weft_box {
 	bool important; /* one of them failed or never resolved */
 };
 
-#define WEFT__BOX_PROMISES 64u
-#define WEFT__BOX_FAN 16u
-#define WEFT__BOX_LEVELS 9
+#define WEFT__BOX_PROMISES 16u
+#define WEFT__BOX_FAN 4u
+#define WEFT__BOX_LEVELS 15
+
+/* How many promises a box of a level has; the last one may have fewer. */
+#define WEFT__BOX_SIZE(level) ((size_t)WEFT__BOX_PROMISES << 2 * (level))
 
 /* The least and the greatest of 64 samples, or of 64 such. */
 struct weft_envelope {
@@ -35,25 +38,37 @@ struct weft_counter_index {
 	struct weft_envelope *level[2];
 };
 
+struct weft_lifetime {
+	int64_t start_ns, end_ns;
+};
+
+/* Arrows of one class: numbers of links, in time order. */
+struct weft_arrow_list {
+	uint32_t *links;
+	int64_t *times; /* of each WEFT__ARROW_STEP-th, so that a search does not go through all links */
+	size_t count;
+};
+
+#define WEFT__ARROW_STEP 4u
+
 struct weft_index {
 	/* By place in by_row. */
 	size_t count;
-	int64_t *start, *end;
-	uint64_t *busy;              /* [count + 1], each row's sums go on from the row before */
-	uint64_t *important, *never; /* bits: it went wrong; of these: it never resolved */
+	struct weft_lifetime *lives;
+	uint64_t *busy;                   /* [count + 1], each row's sums go on from the row before */
+	uint64_t *important, *never;      /* bits: it went wrong; of these: it never resolved */
+	uint32_t *important_before;       /* by 64 places: how many before them went wrong */
+	struct weft_lifetime *went_wrong; /* of these alone, one after the other: they are far apart in the others */
 	struct weft_box *boxes[WEFT__BOX_LEVELS];
 	size_t box_count[WEFT__BOX_LEVELS];
 	int box_levels;
 
 	uint64_t *run_busy; /* [run_count + 1] of weft_model.runs */
 
-	uint32_t *arrows[WEFT_ARROWS]; /* numbers of links, in time order */
-	size_t arrow_count[WEFT_ARROWS];
-
-	/* What the promises of one fold that was made by hand do to each other, likewise: it is counted, not drawn. */
-	uint32_t *inside[WEFT_ARROWS];
-	size_t inside_count[WEFT_ARROWS];
-	uint32_t *fold_of; /* by promise: its fold, or WEFT_NONE; NULL: none was made by hand */
+	struct weft_arrow_list arrows[WEFT_ARROWS];
+	struct weft_arrow_list inside[WEFT_ARROWS]; /* what the promises of one fold that was made by hand do to each other: it is
+						       counted, not drawn */
+	uint32_t *fold_of;                          /* by promise: its fold, or WEFT_NONE; NULL: none was made by hand */
 
 	/* Sleeps and pauses of each band.  If there is but one band or none, it has the pauses of all streams, and sleeps where
 	 * all do. */
@@ -85,6 +100,20 @@ static inline int64_t weft__intervals_end(const struct weft_intervals *t, size_t
 	return t->end[i * t->stride];
 }
 
+/* Those of a row. */
+static inline struct weft_intervals weft__row_intervals(
+    const struct weft_index *index, const struct weft_layout *layout, uint32_t row)
+{
+	const uint32_t begin = layout->row_begin[row];
+	return (struct weft_intervals){
+	    .start = &index->lives[begin].start_ns,
+	    .end = &index->lives[begin].end_ns,
+	    .stride = sizeof *index->lives / sizeof(int64_t),
+	    .busy = index->busy + begin,
+	    .count = layout->row_begin[row + 1] - begin,
+	};
+}
+
 /* The first interval from i on that ends after, or begins at or after, a time; t->count if none does.  Galloping. */
 size_t weft__intervals_end_after(const struct weft_intervals *t, size_t i, int64_t time_ns);
 size_t weft__intervals_start_from(const struct weft_intervals *t, size_t i, int64_t time_ns);
@@ -109,7 +138,14 @@ bool weft__is_arrow(const struct weft_layout *layout, const struct weft_link *li
 bool weft__is_inside(const struct weft_index *index, const struct weft_link *link); /* one fold */
 enum weft_arrow weft__arrow_of(const struct weft_model *model, const struct weft_link *link);
 
-/* The first link of a list whose time is at or after a time. */
-size_t weft__link_from(const struct weft_model *model, const uint32_t *links, size_t count, int64_t time_ns);
+/* The first arrow of a list, from place i on, whose time is at or after a time.  Galloping. */
+size_t weft__arrow_from(const struct weft_model *model, const struct weft_arrow_list *list, size_t i, int64_t time_ns);
+
+/* How many promises before a place in by_row went wrong. */
+static inline size_t weft__went_wrong_before(const struct weft_index *index, size_t at)
+{
+	const uint64_t before = index->important[at / 64] & (((uint64_t)1 << at % 64) - 1);
+	return index->important_before[at / 64] + (size_t)__builtin_popcountll(before);
+}
 
 #endif

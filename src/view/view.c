@@ -170,8 +170,8 @@ static void show_alive_of(struct weft_view *v, uint32_t row, size_t i, size_t en
 	for (; i < end; row++) {
 		size_t row_end = v->layout->row_begin[row + 1] < end ? v->layout->row_begin[row + 1] : end;
 		if (row_end > i && !weft_view_is_shown(v, row)) {
-			i = WEFT_FIRST(k, i, row_end, x->end[k] >= from_ns);
-			if (i < row_end && x->start[i] <= to_ns)
+			i = WEFT_FIRST(k, i, row_end, x->lives[k].end_ns >= from_ns);
+			if (i < row_end && x->lives[i].start_ns <= to_ns)
 				v->shown[row / 64] |= (uint64_t)1 << row % 64;
 		}
 		i = row_end;
@@ -400,15 +400,12 @@ void weft_view_focus_so(struct weft_view *v, double slot, double y_px)
 /* How many px of labels there could be on a row. */
 static double labels_on(const struct weft_view *v, uint32_t r, int64_t from, int64_t to)
 {
-	const struct weft_index *x = v->index;
-	size_t begin = v->layout->row_begin[r];
-	struct weft_intervals row = {
-	    .start = x->start + begin, .end = x->end + begin, .stride = 1, .count = v->layout->row_begin[r + 1] - begin};
+	const struct weft_intervals row = weft__row_intervals(v->index, v->layout, r);
 	double labels = 0;
 	size_t i = weft__intervals_end_after(&row, 0, from);
-	for (int seen = 0; i < row.count && row.start[i] < to && seen < 64; i++, seen++) {
-		double left = clamp(weft_view_x(v, row.start[i]), 0, v->width_px);
-		double right = clamp(weft_view_x(v, row.end[i]), 0, v->width_px);
+	for (int seen = 0; i < row.count && weft__intervals_start(&row, i) < to && seen < 64; i++, seen++) {
+		double left = clamp(weft_view_x(v, weft__intervals_start(&row, i)), 0, v->width_px);
+		double right = clamp(weft_view_x(v, weft__intervals_end(&row, i)), 0, v->width_px);
 		if (right - left > 30)
 			labels += right - left < 150 ? right - left : 150;
 	}
@@ -556,7 +553,6 @@ uint32_t weft_view_row_at(const struct weft_view *v, double y_px)
 uint32_t weft_view_hit(const struct weft_view *v, double x_px, double y_px)
 {
 	const struct weft_layout *layout = v->layout;
-	const struct weft_index *x = v->index;
 	uint32_t best = WEFT_NONE, middle = weft_view_row_at(v, y_px);
 	double best_distance = HIT_PX;
 	if (layout->row_count == 0)
@@ -571,21 +567,20 @@ uint32_t weft_view_hit(const struct weft_view *v, double x_px, double y_px)
 	for (uint32_t k = first; k < last; k++) {
 		uint32_t r = weft_view_row_of_rank(v, k);
 		double dy = weft_view_y(v, weft_view_slot(v, r)) - y_px;
-		size_t begin = layout->row_begin[r];
-		struct weft_intervals row = {
-		    .start = x->start + begin, .end = x->end + begin, .stride = 1, .count = layout->row_begin[r + 1] - begin};
+		const struct weft_intervals row = weft__row_intervals(v->index, layout, r);
 		dy = dy < 0 ? -dy : dy;
 		if (dy >= best_distance)
 			continue;
 		/* The one under the point, else the nearest on either side. */
 		size_t i = weft__intervals_end_after(&row, 0, weft_view_time(v, x_px));
 		for (size_t n = i > 0 ? i - 1 : 0; n <= i && n < row.count; n++) {
-			double left = weft_view_x(v, row.start[n]), right = weft_view_x(v, row.end[n]);
+			double left = weft_view_x(v, weft__intervals_start(&row, n)),
+			       right = weft_view_x(v, weft__intervals_end(&row, n));
 			double dx = x_px < left ? left - x_px : x_px > right ? x_px - right : 0;
 			double distance = dx > dy ? dx : dy;
 			if (distance < best_distance) {
 				best_distance = distance;
-				best = layout->by_row[begin + n];
+				best = layout->by_row[layout->row_begin[r] + n];
 			}
 		}
 	}
