@@ -114,9 +114,8 @@ static void look_at(struct weft_viewer *v)
 	check_text(page_summary(v), 0, "a summary is a text");
 	check_text(page_describe(v), 0, "a description is a text");
 	check_text(page_search_text(v), 1, "what is searched for is a line");
-	uint32_t found = page_next_found(v, 0);
-	if (found != WEFT_NONE)
-		check_text(page_list_promise(v, found), 0, "a promise in a list is a text");
+	check_rows(MATCH_ROWS, page_matches(v));
+	check_text(page_matches_count(), 0, "how many were found is a text");
 	for (size_t i = 0; i < page_counters(v) && i < 3; i++)
 		page_counter_name(v, i);
 }

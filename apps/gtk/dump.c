@@ -148,6 +148,8 @@ void weft_window_dump(WeftWindow *window, GString *out)
 	weft_row_list_dump(window->findings, out);
 	g_string_append(out, ",\"sorts\":");
 	weft_row_list_dump(window->sorts, out);
+	g_string_append(out, ",\"matches\":");
+	weft_row_list_dump(window->matches, out);
 	g_string_append_c(out, ',');
 	/* Around a window there may be a shadow. */
 	double x = 0, y = 0, shadow_x = 0, shadow_y = 0;

@@ -9,8 +9,8 @@ struct _WeftRowList {
 	AdwBin parent_instance;
 	GtkWidget *scrolled, *box;
 	struct weft_rows shown, next;
-	bool is_stale;    /* the list was hidden when it should have been built */
-	bool wants_focus; /* focus the first row that can be pressed, once there is one */
+	bool is_stale;   /* the list was hidden when it should have been built */
+	int wants_focus; /* focus a row of this kind that can be pressed, once there is one; or -1 */
 	guint build_later;
 };
 
@@ -102,7 +102,13 @@ static GtkWidget *pair_new(const struct weft_row *row)
 
 static GtkWidget *link_new(WeftRowList *list, const struct weft_row *row, unsigned number)
 {
-	return row->leads ? flat_new(list, number, pair_new(row), row->name) : pair_new(row);
+	if (!row->leads)
+		return pair_new(row);
+	GtkWidget *button = flat_new(list, number, pair_new(row), row->name);
+	gtk_accessible_update_property(GTK_ACCESSIBLE(button), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, row->value, -1);
+	if (row->is_open)
+		gtk_widget_add_css_class(button, "open");
+	return button;
 }
 
 static GtkWidget *more_new(WeftRowList *list, const struct weft_row *row, unsigned number)
@@ -244,8 +250,10 @@ static void find_focus(WeftRowList *list, GtkWidget *widget, unsigned number, vo
 }
 
 struct focus {
-	const struct weft_row *row; /* the row that had the focus; NULL: any row */
+	const struct weft_row *row; /* the row that had the focus; NULL: any row of a kind, of links the open one first */
+	int kind;
 	GtkWidget *button;
+	bool is_open;
 };
 
 static void find_button(WeftRowList *list, GtkWidget *widget, unsigned number, void *ctx)
@@ -253,8 +261,12 @@ static void find_button(WeftRowList *list, GtkWidget *widget, unsigned number, v
 	struct focus *focus = ctx;
 	GtkWidget *button = button_in(widget);
 	const struct weft_row *row = &list->shown.rows[number];
-	if (button && !focus->button && (focus->row ? same_row(row, focus->row) : row->kind == WEFT_ROW_FINDING))
+	bool is_open = row->kind == WEFT_ROW_LINK && row->is_open;
+	if (button && (!focus->button || is_open > focus->is_open) &&
+	    (focus->row ? same_row(row, focus->row) : row->kind == focus->kind)) {
 		focus->button = button;
+		focus->is_open = is_open;
+	}
 }
 
 static void build(WeftRowList *list)
@@ -286,11 +298,24 @@ struct weft_rows *weft_row_list_next(WeftRowList *list)
 	return &list->next;
 }
 
+/* Scrolls to the link that is open, once the rows have their places. */
+static gboolean reveal_open(GtkWidget *widget, GdkFrameClock *clock, gpointer data)
+{
+	WeftRowList *list = WEFT_ROW_LIST(widget);
+	struct focus focus = {.kind = WEFT_ROW_LINK};
+	double x, y = 0;
+	each_row(list, find_button, &focus);
+	if (focus.is_open && gtk_widget_translate_coordinates(focus.button, list->box, 0, 0, &x, &y))
+		gtk_adjustment_clamp_page(gtk_scrolled_window_get_vadjustment(GTK_SCROLLED_WINDOW(list->scrolled)), y,
+		    y + gtk_widget_get_height(focus.button));
+	return G_SOURCE_REMOVE;
+}
+
 static gboolean build_now(gpointer data)
 {
 	WeftRowList *list = data;
 	struct weft_rows before = list->shown;
-	struct focus focus = {0};
+	struct focus focus = {.kind = list->wants_focus};
 	bool is_other = before.count == 0 || list->next.count == 0 || strcmp(before.rows[0].name, list->next.rows[0].name) != 0;
 	list->build_later = 0;
 	each_row(list, find_focus, &focus.row);
@@ -299,12 +324,13 @@ static gboolean build_now(gpointer data)
 	build(list);
 	if (list->is_stale)
 		return G_SOURCE_REMOVE;
-	if (focus.row || list->wants_focus)
+	if (focus.row || list->wants_focus >= 0)
 		each_row(list, find_button, &focus);
 	if (focus.button) {
 		gtk_widget_grab_focus(focus.button);
-		list->wants_focus = false;
+		list->wants_focus = -1;
 	}
+	gtk_widget_add_tick_callback(GTK_WIDGET(list), reveal_open, NULL, NULL);
 	if (is_other && list->shown.count > 0 && list->shown.rows[0].kind == WEFT_ROW_TITLE)
 		gtk_adjustment_set_value(gtk_scrolled_window_get_vadjustment(GTK_SCROLLED_WINDOW(list->scrolled)), 0);
 	return G_SOURCE_REMOVE;
@@ -327,13 +353,28 @@ const struct weft_row *weft_row_list_row(WeftRowList *list, unsigned number)
 	return number < list->shown.count ? &list->shown.rows[number] : NULL;
 }
 
-void weft_row_list_focus(WeftRowList *list)
+void weft_row_list_limit(WeftRowList *list, int most_px)
 {
-	struct focus focus = {0};
-	list->wants_focus = true;
+	gtk_scrolled_window_set_propagate_natural_height(GTK_SCROLLED_WINDOW(list->scrolled), TRUE);
+	gtk_scrolled_window_set_max_content_height(GTK_SCROLLED_WINDOW(list->scrolled), most_px);
+}
+
+void weft_row_list_focus(WeftRowList *list, enum weft_row_kind kind)
+{
+	struct focus focus = {.kind = (int)kind};
+	list->wants_focus = (int)kind;
 	each_row(list, find_button, &focus);
-	if (focus.button)
-		list->wants_focus = !gtk_widget_grab_focus(focus.button);
+	if (focus.button && gtk_widget_grab_focus(focus.button))
+		list->wants_focus = -1;
+}
+
+/* Without this an arrow key would be the picture's. */
+static gboolean on_key(GtkEventControllerKey *keys, guint key, guint code, GdkModifierType state, WeftRowList *list)
+{
+	bool is_up = key == GDK_KEY_Up || key == GDK_KEY_KP_Up, is_down = key == GDK_KEY_Down || key == GDK_KEY_KP_Down;
+	if ((!is_up && !is_down) || state & (GDK_SHIFT_MASK | GDK_CONTROL_MASK | GDK_ALT_MASK))
+		return FALSE;
+	return gtk_widget_child_focus(list->box, is_up ? GTK_DIR_UP : GTK_DIR_DOWN) || is_down;
 }
 
 /* ---- dumps ---- */
@@ -398,8 +439,8 @@ static void map(GtkWidget *widget)
 	GTK_WIDGET_CLASS(weft_row_list_parent_class)->map(widget);
 	if (list->is_stale)
 		build(list);
-	if (list->wants_focus)
-		weft_row_list_focus(list);
+	if (list->wants_focus >= 0)
+		weft_row_list_focus(list, (enum weft_row_kind)list->wants_focus);
 }
 
 static void weft_row_list_class_init(WeftRowListClass *class)
@@ -414,10 +455,14 @@ static void weft_row_list_class_init(WeftRowListClass *class)
 
 static void weft_row_list_init(WeftRowList *list)
 {
+	list->wants_focus = -1;
 	list->box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0);
 	list->scrolled = gtk_scrolled_window_new();
 	gtk_scrolled_window_set_policy(GTK_SCROLLED_WINDOW(list->scrolled), GTK_POLICY_NEVER, GTK_POLICY_AUTOMATIC);
 	gtk_scrolled_window_set_child(GTK_SCROLLED_WINDOW(list->scrolled), list->box);
+	GtkEventController *keys = gtk_event_controller_key_new();
+	g_signal_connect(keys, "key-pressed", G_CALLBACK(on_key), list);
+	gtk_widget_add_controller(list->scrolled, keys);
 	gtk_widget_set_size_request(GTK_WIDGET(list), 320, -1);
 	adw_bin_set_child(ADW_BIN(list), list->scrolled);
 }

@@ -17,8 +17,11 @@ void weft_row_list_show(WeftRowList *list);
 /* A row that is shown; lives until other rows are shown. */
 const struct weft_row *weft_row_list_row(WeftRowList *list, unsigned number);
 
-/* Puts the focus on the first row that leads somewhere, once there is one. */
-void weft_row_list_focus(WeftRowList *list);
+/* The list is no higher than its rows, and than so many px; otherwise it takes what height there is. */
+void weft_row_list_limit(WeftRowList *list, int most_px);
+
+/* Puts the focus on the first row of a kind that leads somewhere, or on an open one, once there is one. */
+void weft_row_list_focus(WeftRowList *list, enum weft_row_kind kind);
 
 /* The texts of the widgets as JSON, for tests: [kind, tone, is open, leads, name, value] for each row. */
 void weft_row_list_dump(WeftRowList *list, GString *out);

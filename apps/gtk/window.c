@@ -9,12 +9,15 @@
 #include "menus.h"
 #include "settings.h"
 #include "viewer/findings.h"
+#include "viewer/matches.h"
 #include "viewer/notes.h"
 #include "viewer/panel.h"
 #include "viewer/search.h"
 #include "viewer/summary.h"
 #include "viewer/table.h"
 #include "window_private.h"
+
+#define MATCHES_PX 300 /* the list of matches leaves room to see where they are */
 
 G_DEFINE_FINAL_TYPE(WeftWindow, weft_window, ADW_TYPE_APPLICATION_WINDOW)
 
@@ -72,30 +75,26 @@ static void show_notice(WeftWindow *window)
 	g_string_free(text, TRUE);
 }
 
-static void show_count(WeftWindow *window)
+/* How many matches there are, and which; the list stands over the picture while the search bar is open. */
+static void show_found(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
-	const char *typed = gtk_editable_get_text(GTK_EDITABLE(window->search_entry));
-	char *text = NULL;
-	if (viewer && *typed && !window->search_is_wrong) {
-		size_t found = weft_compare_found(weft_stage_viewers(window->stage)), number = weft_viewer_match_number(viewer);
-		const char *more = weft_viewer_is_searching(viewer) ? "…" : "";
-		if (found == 0)
-			text = g_strdup(*more ? more : "not found");
-		else if (number > 0)
-			text = g_strdup_printf("%zu of %'zu%s", number, found, more);
-		else
-			text = g_strdup_printf("%'zu found%s", found, more);
-		if (found == 0 && !*more)
-			gtk_widget_add_css_class(GTK_WIDGET(window->search_entry), "error");
-		else
-			gtk_widget_remove_css_class(GTK_WIDGET(window->search_entry), "error");
-	}
-	if (text)
-		gtk_label_set_text(window->search_count, text);
+	char count[WEFT_MATCHES_BYTES] = "";
+	if (viewer && !window->search_is_wrong)
+		weft_matches_count(weft_stage_viewers(window->stage), count);
+	if (g_str_equal(count, "not found"))
+		gtk_widget_add_css_class(GTK_WIDGET(window->search_entry), "error");
 	else if (!window->search_is_wrong)
-		gtk_label_set_text(window->search_count, "");
-	g_free(text);
+		gtk_widget_remove_css_class(GTK_WIDGET(window->search_entry), "error");
+	if (!window->search_is_wrong)
+		gtk_label_set_text(window->search_count, count);
+	if (!viewer)
+		return;
+	struct weft_rows *rows = weft_row_list_next(window->matches);
+	weft_matches_fill(rows, viewer, NULL);
+	gtk_widget_set_visible(
+	    GTK_WIDGET(window->matches), rows->count > 0 && gtk_search_bar_get_search_mode(window->search_bar));
+	weft_row_list_show(window->matches);
 }
 
 /* The search may have been begun elsewhere than in the search bar, as by "Find all like it". */
@@ -212,7 +211,7 @@ static void list_findings(WeftWindow *window)
 	weft_stage_update(window->stage);
 	show_findings(window);
 	show_side(window, "findings");
-	weft_row_list_focus(window->findings);
+	weft_row_list_focus(window->findings, WEFT_ROW_FINDING);
 }
 
 static void on_pressed(WeftRowList *list, unsigned number, WeftWindow *window)
@@ -243,13 +242,15 @@ static void on_changed(WeftStage *stage, unsigned changes, WeftWindow *window)
 		show_panel(window);
 	}
 	if (changes & (WEFT_CHANGED_SEARCH | WEFT_CHANGED_SELECTION))
-		show_count(window);
+		show_found(window);
 	if (changes & WEFT_CHANGED_SEARCH)
 		show_search(window);
 	if (changes & ~(unsigned)(WEFT_CHANGED_HOVER | WEFT_CHANGED_PICTURE | WEFT_CHANGED_OVERLAY))
 		show_actions(window);
-	if (changes & WEFT_CHANGED_SETTING)
+	if (changes & WEFT_CHANGED_SETTING) {
+		show_title(window);
 		menus_show_metrics(window);
+	}
 	if (changes & WEFT_CHANGED_MENU && viewer)
 		menus_popup(window, viewer->menu_x_px, viewer->menu_y_px);
 }
@@ -344,7 +345,7 @@ void weft__window_search(WeftWindow *window)
 	} else {
 		gtk_widget_remove_css_class(GTK_WIDGET(window->search_entry), "error");
 	}
-	show_count(window);
+	show_found(window);
 }
 
 static void on_search_mode(WeftWindow *window)
@@ -352,6 +353,15 @@ static void on_search_mode(WeftWindow *window)
 	weft__window_search(window);
 	if (!gtk_search_bar_get_search_mode(window->search_bar))
 		gtk_widget_grab_focus(GTK_WIDGET(weft_stage_canvas(window->stage)));
+}
+
+/* From the text down into the list of matches; there, GTK's own keys go on. */
+static gboolean on_search_key(GtkEventControllerKey *keys, guint key, guint code, GdkModifierType state, WeftWindow *window)
+{
+	if ((key != GDK_KEY_Down && key != GDK_KEY_KP_Down) || !gtk_widget_get_mapped(GTK_WIDGET(window->matches)))
+		return FALSE;
+	weft_row_list_focus(window->matches, WEFT_ROW_LINK);
+	return TRUE;
 }
 
 static void act(WeftWindow *window, enum weft_action action)
@@ -531,7 +541,7 @@ static const char *key_name(guint keyval, char buf[16])
 	return buf;
 }
 
-/* Only keys that no text entry or button has used come here. */
+/* Only keys that no text entry, button or list has used come here. */
 static gboolean on_key(GtkEventControllerKey *keys, guint keyval, guint keycode, GdkModifierType state, WeftWindow *window)
 {
 	char buf[16];
@@ -539,6 +549,9 @@ static gboolean on_key(GtkEventControllerKey *keys, guint keyval, guint keycode,
 	unsigned modifiers = (state & GDK_SHIFT_MASK ? WEFT_SHIFT : 0u) | (state & GDK_CONTROL_MASK ? WEFT_CONTROL : 0u) |
 			     (state & GDK_ALT_MASK ? WEFT_ALT : 0u);
 	enum weft_action action = name ? weft_action_of_key(name, modifiers) : WEFT_ACTION_COUNT;
+	GtkWidget *focus = gtk_window_get_focus(GTK_WINDOW(window));
+	if (keyval == GDK_KEY_Up && modifiers == 0 && focus && gtk_widget_is_ancestor(focus, GTK_WIDGET(window->matches)))
+		return gtk_widget_grab_focus(GTK_WIDGET(window->search_entry));
 	if (action == WEFT_ACTION_COUNT || !g_action_map_lookup_action(G_ACTION_MAP(window), weft_action_info(action)->name))
 		return GDK_EVENT_PROPAGATE;
 	/* Bypasses the GAction, whose "enabled" is only brought up to date when the main loop has handled all keys. */
@@ -626,6 +639,7 @@ static void weft_window_class_init(WeftWindowClass *class)
 	CHILD(panel);
 	CHILD(findings);
 	CHILD(sorts);
+	CHILD(matches);
 	CHILD(findings_button);
 	CHILD(findings_count);
 	CHILD(follow_button);
@@ -651,9 +665,11 @@ static void weft_window_init(WeftWindow *window)
 	g_signal_connect_object(window->findings, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->panel, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->sorts, "pressed", G_CALLBACK(on_pressed), window, 0);
+	g_signal_connect_object(window->matches, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->side, "notify::visible-child", G_CALLBACK(on_side), window, G_CONNECT_SWAPPED);
 	g_signal_connect_object(window->flap, "notify::reveal-flap", G_CALLBACK(show_panel), window, G_CONNECT_SWAPPED);
 	g_signal_connect_object(window->stage, "failed", G_CALLBACK(on_failed), window, 0);
+	weft_row_list_limit(window->matches, MATCHES_PX);
 	add_actions(window);
 	menus_update(window);
 
@@ -668,6 +684,11 @@ static void weft_window_init(WeftWindow *window)
 	g_signal_connect(window->info_bar, "response", G_CALLBACK(on_info_response), NULL);
 
 	GtkEventController *keys = gtk_event_controller_key_new();
+	gtk_event_controller_set_propagation_phase(keys, GTK_PHASE_CAPTURE);
+	g_signal_connect(keys, "key-pressed", G_CALLBACK(on_search_key), window);
+	gtk_widget_add_controller(GTK_WIDGET(window->search_entry), keys);
+
+	keys = gtk_event_controller_key_new();
 	g_signal_connect(keys, "key-pressed", G_CALLBACK(on_key), window);
 	gtk_widget_add_controller(GTK_WIDGET(window), keys);
 

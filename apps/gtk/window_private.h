@@ -20,7 +20,7 @@ struct _WeftWindow {
 	AdwFlap *flap;
 	WeftStage *stage;
 	GtkStack *side; /* pages of the side panel: "promise", "findings" */
-	WeftRowList *panel, *findings, *sorts;
+	WeftRowList *panel, *findings, *sorts, *matches;
 	GtkWidget *findings_button;
 	AdwButtonContent *findings_count;
 	char *place; /* where to go once all traces are read; or NULL */

@@ -14,6 +14,7 @@
 #include "draw/svg.h"
 #include "viewer/compare.h"
 #include "viewer/findings.h"
+#include "viewer/matches.h"
 #include "viewer/notes.h"
 #include "viewer/panel.h"
 #include "viewer/search.h"
@@ -255,18 +256,9 @@ EXPORT(end_ns) int64_t page_end_ns(const struct weft_viewer *viewer)
 	return viewer->model->end_ns;
 }
 
-EXPORT(found) size_t page_found(const struct weft_viewer *viewer)
+EXPORT(matches_count) const char *page_matches_count(void)
 {
-	return viewer->view->found;
-}
-
-/* The first highlighted promise from that number on. */
-EXPORT(next_found) uint32_t page_next_found(const struct weft_viewer *viewer, uint32_t promise)
-{
-	for (; promise < viewer->model->promise_count; promise++)
-		if (weft_view_is_highlighted(viewer->view, promise))
-			return promise;
-	return WEFT_NONE;
+	return weft_matches_count(&all, answer);
 }
 
 EXPORT(search_text) const char *page_search_text(const struct weft_viewer *viewer)
@@ -331,17 +323,13 @@ EXPORT(describe) const char *page_describe(const struct weft_viewer *viewer)
 	return weft_viewer_describe(viewer, answer);
 }
 
-EXPORT(list_promise) const char *page_list_promise(const struct weft_viewer *viewer, uint32_t promise)
-{
-	return weft_viewer_list_promise(viewer, promise, answer);
-}
-
 /* ---- the rows of the panel: a first call makes all rows and counts them, a second one returns a row ---- */
 
-static struct weft_rows rows[4];
+static struct weft_rows rows[5];
 
-/* The rows about the promise that the panel shows, about findings, about what is missing in the trace, and about sorts. */
-enum { PANEL_ROWS, FINDING_ROWS, NOTE_ROWS, TABLE_ROWS };
+/* The rows about the promise that the panel shows, about findings, about what is missing in the trace, about sorts, and what a
+ * search found. */
+enum { PANEL_ROWS, FINDING_ROWS, NOTE_ROWS, TABLE_ROWS, MATCH_ROWS };
 
 EXPORT(panel) size_t page_panel(const struct weft_viewer *viewer)
 {
@@ -365,6 +353,12 @@ EXPORT(notes) size_t page_notes(const struct weft_viewer *viewer)
 {
 	weft_notes_fill(&rows[NOTE_ROWS], viewer->model, &error);
 	return rows[NOTE_ROWS].count;
+}
+
+EXPORT(matches) size_t page_matches(const struct weft_viewer *viewer)
+{
+	weft_matches_fill(&rows[MATCH_ROWS], viewer, &error);
+	return rows[MATCH_ROWS].count;
 }
 
 /* The names of a row's kind and tone, whether a click on it leads somewhere, whether it is open, its name and its value: a line

@@ -1,9 +1,8 @@
 /* An element that shows traces one above the other, with menu, search, panel and dialogs around them. */
 
 const {ENABLED, IS_SWITCH, ON} = STATE;
-const RESULTS_SHOWN = 100;
 const PRINT_RATIO = 3; /* pixels of the paper for one of the screen */
-const ROWS = {PANEL: 0, FINDINGS: 1, NOTES: 2, TABLE: 3}; /* the order in core.c */
+const ROWS = {PANEL: 0, FINDINGS: 1, NOTES: 2, TABLE: 3, MATCHES: 4}; /* the order in core.c */
 
 function closeButton(act) {
 	const button = create("button", {type: "button", className: "close", textContent: "\u2715", title: "Close", ariaLabel: "Close"});
@@ -233,7 +232,8 @@ class Stage {
 		this.findText.setAttribute("aria-label", "Find promises");
 		this.findCount = create("output");
 		this.findError = create("p", {className: "wrong"});
-		this.results = create("ol", {className: "results"});
+		this.results = create("div", {className: "results", ariaLabel: "Matches"});
+		this.results.setAttribute("role", "group");
 		this.finder = create("search", {className: "finder", hidden: true},
 			create("div", {className: "line"}, this.findText, this.findCount, this.actionButton("previous-match", {textContent: "\u2191"}),
 				this.actionButton("next-match", {textContent: "\u2193"}), this.actionButton("filter", {textContent: "Dim others"}), closeButton(() => this.closeFinder())),
@@ -245,10 +245,21 @@ class Stage {
 				this.closeFinder();
 			else if (event.key === "Enter" && event.target === this.findText)
 				this.perform(event.shiftKey ? "previous-match" : "next-match");
+			else if (event.key === "ArrowDown" || event.key === "ArrowUp")
+				this.walkResults(event.key === "ArrowDown" ? 1 : -1);
 			else
 				return;
 			event.preventDefault();
 		});
+	}
+
+	/* Moves the focus from the text down to the match that is selected, or the first, and on from match to match. */
+	walkResults(step) {
+		const matches = [...this.results.querySelectorAll("button")], at = matches.indexOf(document.activeElement);
+		if (at < 0 && step > 0)
+			(matches.find(match => match.dataset.open) ?? matches[0])?.focus();
+		else
+			(matches[at + step] ?? (step < 0 ? this.findText : matches[at]))?.focus();
 	}
 
 	readActions() {
@@ -326,6 +337,8 @@ class Stage {
 			return;
 		if (changes & CHANGED.MENU)
 			this.openContextMenu();
+		if (changes & CHANGED.SETTING)
+			this.showHeader();
 		if (changes & (CHANGED.SEARCH | CHANGED.SELECTION))
 			this.showFound();
 		if (changes & (CHANGED.SELECTION | CHANGED.SETTING))
@@ -438,29 +451,16 @@ class Stage {
 	}
 
 	showFound() {
-		const viewer = this.surface.active, found = this.core.call.found(viewer);
-		const number = this.core.call.weft_viewer_match_number(viewer);
-		this.findCount.textContent = number ? `${number} of ${found}` : `${found} found`;
+		const text = this.surface.ask("search_text", this.surface.active);
+		this.findCount.textContent = this.surface.ask("matches_count");
 		/* The search may have been begun elsewhere, by a link or by "Find all like it". */
-		const text = this.surface.ask("search_text", viewer);
 		if (text && text !== this.findText.value && !this.findError.textContent) {
 			this.findText.value = text;
 			this.finder.hidden = false;
 		}
 		clearTimeout(this.listing);
 		if (!this.finder.hidden)
-			this.listing = setTimeout(() => this.listFound(), 100);
-	}
-
-	listFound() {
-		const viewer = this.surface.active, items = [];
-		for (let promise = 0; viewer && items.length < RESULTS_SHOWN; promise++) {
-			promise = this.core.call.next_found(viewer, promise) >>> 0;
-			if (promise === NONE)
-				break;
-			items.push(create("li", {}, this.link(viewer, promise, this.surface.ask("list_promise", viewer, promise))));
-		}
-		this.results.replaceChildren(...items);
+			this.listing = setTimeout(() => this.surface.count && this.showRows(this.results, ROWS.MATCHES, "matches"), 100);
 	}
 
 	/* ---- the selected promise ---- */
@@ -486,23 +486,6 @@ class Stage {
 		this.showFindings();
 	}
 
-	/* A button that leads somewhere in the viewer values[0]; it does nothing once that viewer is closed. */
-	way(call, values, ...content) {
-		const button = create("button", {type: "button", className: "link"}, ...content);
-		button.addEventListener("click", () => {
-			if (!this.surface.has(values[0]))
-				return;
-			this.surface.act(call, ...values);
-			this.surface.actAll("weft_compare_follow");
-		});
-		return button;
-	}
-
-	/* A link to a promise. */
-	link(viewer, promise, ...content) {
-		return this.way("weft_viewer_select_and_reveal", [viewer, promise], ...content);
-	}
-
 	/* ---- rows ---- */
 
 	/* The rows that the core makes when `fill` is called, in an element; those that lead somewhere are buttons.  As long as they are the
@@ -515,7 +498,7 @@ class Stage {
 		if (element.shown === same && element.viewer === viewer)
 			return;
 		const focus = element.contains(document.activeElement) && document.activeElement.closest(".row");
-		const before = focus ? focus.dataset.kind + focus.querySelector(".name")?.textContent : "";
+		const called = row => row.dataset.kind + row.querySelector(".name")?.textContent, said = focus?.textContent, before = focus && called(focus);
 		Object.assign(element, {shown: same, viewer});
 		let card = null;
 		const parts = [];
@@ -528,9 +511,10 @@ class Stage {
 			card ? card.append(made) : parts.push(made);
 		});
 		element.replaceChildren(...parts);
+		element.querySelector("[aria-current]")?.scrollIntoView({block: "nearest"});
 		if (!focus)
 			return;
-		const again = [...element.querySelectorAll(".row")].find(row => row.dataset.kind + row.querySelector(".name")?.textContent === before);
+		const alike = [...element.querySelectorAll(".row")].filter(row => called(row) === before), again = alike.find(row => row.textContent === said) ?? alike[0];
 		(again?.closest("button") ?? again?.querySelector("button") ?? this.surface.canvas).focus({preventScroll: true});
 	}
 
@@ -551,6 +535,8 @@ class Stage {
 		if (isButton) {
 			made.type = "button";
 			made.addEventListener("click", press);
+			if (kind === "link" && open === "1")
+				made.setAttribute("aria-current", "true");
 			if (kind === "finding") {
 				made.setAttribute("aria-label", value ? `${value}: ${name}` : name);
 				made.setAttribute("aria-expanded", String(open === "1"));
@@ -572,6 +558,7 @@ class Stage {
 		this.findingsButton.textContent = `\u26a0 ${found}`;
 		this.findingsButton.ariaLabel = `What went wrong: ${found}`;
 		this.findingsButton.hidden = !found;
+		this.findings.ariaBusy = String(this.surface.isAsking());
 		if (!this.panel.hidden)
 			this.showRows(this.findings, ROWS.FINDINGS, "findings");
 	}

@@ -248,6 +248,11 @@ class Surface {
 			}
 	}
 
+	/* Whether something is still to be answered. */
+	isAsking() {
+		return [...this.kept.keys()].some(viewer => [ASK.TRACE, ASK.WHY].some(ask => [QUESTION.NEW, QUESTION.ASKED].includes(this.core.call.question(viewer, ask))));
+	}
+
 	async explain(kept, ask) {
 		const {core} = this, {viewer} = kept, promise = core.call.question_promise(viewer, ask) >>> 0, question = kept.asked[ask] = {};
 		const isWanted = () => core === this.core && this.kept.get(viewer) === kept && kept.asked[ask] === question;

@@ -114,6 +114,14 @@ void weft_lulls_destroy(struct weft_lulls *lulls)
 	free(lulls);
 }
 
+int64_t weft_lulls_ns(const struct weft_lulls *lulls)
+{
+	int64_t sum_ns = 0;
+	for (size_t i = 0; i < lulls->count; i++)
+		sum_ns += lulls->items[i].end_ns - lulls->items[i].start_ns;
+	return sum_ns;
+}
+
 /* ---- where times are ---- */
 
 static double length_of(const struct weft_lull *lull)

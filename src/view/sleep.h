@@ -22,6 +22,9 @@ struct weft_lulls {
 int weft_lulls_find(struct weft_lulls **out, const struct weft_model *model, struct weft_error *err);
 void weft_lulls_destroy(struct weft_lulls *lulls);
 
+/* How long all of them are together, in ns. */
+int64_t weft_lulls_ns(const struct weft_lulls *lulls);
+
 /* Shows the same times as before, or all if all was shown, with these lulls folded, which must outlive the view, or with none:
  * NULL.  WEFT_ENOMEM, and then nothing changes. */
 int weft_view_fold_sleep(struct weft_view *view, const struct weft_lulls *lulls, struct weft_error *err);

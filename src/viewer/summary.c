@@ -13,12 +13,17 @@
 
 const char *weft_viewer_summary(const struct weft_viewer *v, char buf[WEFT_SUMMARY_BYTES])
 {
-	char time[WEFT_DURATION_BYTES], events[28], promises[28];
+	char time[WEFT_DURATION_BYTES], slept[WEFT_DURATION_BYTES], events[28], promises[28];
 	size_t count = v->model->promise_count - 1; /* without the system */
 	weft_duration_format(time, sizeof time, v->model->end_ns);
 	snprintf(buf, WEFT_SUMMARY_BYTES, "%s %s \xc2\xb7 %s %s \xc2\xb7 %s", weft__thousands(events, v->model->events),
 	    v->model->events == 1 ? "event" : "events", weft__thousands(promises, count), count == 1 ? "promise" : "promises",
 	    time);
+	if (v->view->lulls) {
+		size_t len = strlen(buf);
+		weft_duration_format(slept, sizeof slept, weft_lulls_ns(v->view->lulls));
+		snprintf(buf + len, WEFT_SUMMARY_BYTES - len, ", %s of sleep folded (S)", slept);
+	}
 	return buf;
 }
 
@@ -162,15 +167,4 @@ bool weft_viewer_tip(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
 		return false;
 	describe(v, v->hovered, buf, WEFT_TIP_BYTES);
 	return true;
-}
-
-const char *weft_viewer_list_promise(const struct weft_viewer *v, uint32_t promise, char buf[WEFT_SUMMARY_BYTES])
-{
-	const struct weft_promise *p = &v->model->promises[promise];
-	char name[256], at[WEFT_DURATION_BYTES], length[WEFT_DURATION_BYTES];
-	weft_model_name(v->model, promise, name, sizeof name);
-	weft_duration_format(at, sizeof at, p->start_ns);
-	weft_duration_format(length, sizeof length, p->end_ns - p->start_ns);
-	snprintf(buf, WEFT_SUMMARY_BYTES, "%s, %s, at %s, %s", name, weft_model_kind_name(v->model, p->kind), at, length);
-	return buf;
 }

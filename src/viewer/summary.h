@@ -6,15 +6,12 @@
 
 #define WEFT_SUMMARY_BYTES 600
 
-/* "1,234 events · 56 promises · 2.3 s".  Returns `buf`. */
+/* "1,234 events · 56 promises · 2.3 s", and ", 2.1 s of sleep folded (S)" where it is.  Returns `buf`. */
 const char *weft_viewer_summary(const struct weft_viewer *viewer, char buf[WEFT_SUMMARY_BYTES]);
 
 /* The selected promise, or else the one under the pointer, for those who cannot see it: its name, kind, id, when it begins and
  * how it ends.  Returns `buf`. */
 const char *weft_viewer_describe(const struct weft_viewer *viewer, char buf[WEFT_SUMMARY_BYTES]);
-
-/* A promise in a list: its name, its kind, when it begins and how long it lasts.  Returns `buf`. */
-const char *weft_viewer_list_promise(const struct weft_viewer *viewer, uint32_t promise, char buf[WEFT_SUMMARY_BYTES]);
 
 /* Where one is, if not everything is shown: "Everything \xe2\x80\xba request 64 "GET /"".  False: it is. */
 #define WEFT_CRUMB_BYTES 300

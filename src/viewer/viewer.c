@@ -36,6 +36,18 @@ static void free_all(struct weft_viewer *v)
 }
 
 #define FEW_ROWS 32u
+#define LEAST_AWAKE_NS 1000
+#define WIDER 10
+
+/* Where sleep leaves a few pixels to whatever happens.  That most is sleep does not suffice: where many wait for a slow answer,
+ * how long that takes is to be seen. */
+static void begin_without_sleep(struct weft_viewer *v)
+{
+	double px_per_ns = v->view->px_per_ns;
+	weft_viewer_fold_sleep(v, true);
+	if (v->lulls && (v->model->end_ns - weft_lulls_ns(v->lulls) < LEAST_AWAKE_NS || v->view->px_per_ns < WIDER * px_per_ns))
+		weft_viewer_fold_sleep(v, false);
+}
 
 int weft_viewer_open(
     struct weft_viewer **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err)
@@ -80,6 +92,7 @@ int weft_viewer_open(
 	v->table_open = WEFT_NONE;
 	v->changes = WEFT_CHANGED_FINDINGS;
 	weft_viewer_resize(v, 1280, 720, 1);
+	begin_without_sleep(v);
 	weft__viewer_choose_part(v);
 	weft_view_focus_best(v->view);
 	*out = v;

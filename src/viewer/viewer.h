@@ -189,7 +189,8 @@ struct weft_viewer {
 
 /* ---- its life: viewer.c ---- */
 
-/* Reads the trace to its end, models it, lays it out and shows it whole, 1280 x 720.  May be called in a thread of its own;
+/* Reads the trace to its end, models it, lays it out and shows it whole, 1280 x 720; sleep is folded where all
+ * else is ten times as wide then.  May be called in a thread of its own;
  * options as for weft_model_build(), or NULL.  The viewer then owns the trace.  On failure *out is untouched and the trace still
  * the caller's: as weft_model_build(). */
 int weft_viewer_open(

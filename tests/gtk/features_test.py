@@ -32,9 +32,19 @@ def it_searches_as_one_types():
         some = app.until_viewer('some are found', lambda v: v['search'] == 'disk' and not v['searching'] and v['found'] > 0)['found']
         until('they are yellow', lambda: app.share(YELLOW) > before + 1, app)
         app.picture('searching')
+        listed = [row[4] for row in app.until('a list of them', lambda w: len(w['matches']) >= min(some, 100))['matches']]
+        assert sum('disk' in name for name in listed) > 60 and (some <= 100 or listed[-1] == f'{some - 100:,} more after these'), listed
         app.key('Return')
         first = app.until_viewer('the first is selected', lambda v: v['number'] == 1)['selected']
-        app.until('with its number', lambda w: w['count'].startswith('1 of '))
+        app.until('with its number', lambda w: w['count'].startswith('1 of ') and w['matches'][0][2])
+        app.key('Down', 'Down', 'Down', 'Return')
+        app.until('keys walk in the list', lambda w: w['viewers'][0]['number'] == 3 and w['matches'][2][2] and w['count'].startswith('3 of '))
+        app.key('Up', 'Up', 'Up')
+        app.until('up again, into the text', lambda w: w['typing'])
+        app.key('ctrl+g')
+        app.until_viewer('the fourth', lambda v: v['number'] == 4)
+        app.key('ctrl+shift+g', 'ctrl+shift+g', 'ctrl+shift+g')
+        app.until_viewer('the first again', lambda v: v['number'] == 1 and v['selected'] == first)
         app.key('ctrl+g')
         app.until_viewer('the next', lambda v: v['number'] == 2 and v['selected'] != first)
         app.key('ctrl+shift+g', 'ctrl+shift+g')
@@ -174,6 +184,8 @@ def findings_lead_there():
     with App(view, record('bad')) as app:
         app.shown()
         app.until('what went wrong is known', lambda w: w['explained'])
+        app.key('S')  # sleep as long as it was
+        app.until('it is', lambda w: 'sleep' not in w['subtitle'])
         whole = app.settled()
         app.press_first('What Went Wrong: 1')
         app.until('the list', lambda w: w['panel'] and w['side'] == 'findings')

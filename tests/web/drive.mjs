@@ -173,16 +173,17 @@ export async function count(page, colour, selector) {
 export const YELLOW = 0xffdd33; // what is highlighted
 export const RED = 0xb82029; // what failed or never resolved
 
-// Until the pixels are others than those of before; gives them.
+// Until the pixels are others than those of before, and stay; gives them.
 export const redrawn = (page, before, selector) => eventually("other pixels", async () => {
-	const now = await shot(page, selector);
-	return !now.equals(before) && now;
+	const now = !(await shot(page, selector)).equals(before) && await still(page, selector);
+	return now && !now.equals(before) && now;
 });
 
-// Once nothing moves any more.
+// Once nothing moves any more, and nothing is looked for, whose sign would come later.
 export async function still(page, selector) {
 	let before = await shot(page, selector);
 	return eventually("pixels that stay", async () => {
+		await page.locator("[aria-busy=true]").first().waitFor({state: "detached"});
 		await page.waitForTimeout(150);
 		/* a page that had no processor in that time has not drawn what is to come */
 		await page.evaluate(() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn))));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import {readFileSync, writeFileSync} from "node:fs";
 import {gunzipSync, gzipSync} from "node:zlib";
-import {RED, at, close, count, drop, eventually, file, generate, open, record, run, weft} from "./drive.mjs";
+import {RED, at, canvas, close, count, drop, eventually, file, find, frame, generate, open, overhear, place, placed, record, run, selected, still, weft} from "./drive.mjs";
 
 const message = page => page.locator(".message").textContent();
 
@@ -79,6 +79,30 @@ export const tests = {
 		await message.filter({hasText: /^large.ctf: reading was cancelled/}).waitFor();
 		await drop(page, "some.ctf", readFileSync(at("some.ctf")));
 		await page.getByRole("application", {name: "Promises of some.ctf"}).waitFor();
+		await close(page);
+	},
+
+	/* What is laid out anew takes memory, which must not be that of the trace. */
+	async "two hundred thousand promises: folded, alone, and all again, the canvases are told what the native core says"() {
+		const page = await open(file("large.html"), {init: overhear});
+		await find(page, "id:50000", /^1 found/);
+		await page.keyboard.press("Enter");
+		await selected(page, id => id === "50000");
+		await page.keyboard.press("Escape"); // the finder
+		await page.keyboard.press("p"); // the panel
+		await page.mouse.move(3, 3);
+		const {width, height} = await page.locator(canvas).boundingBox();
+		for (const [key, suits] of [["i", /&focus=50000/], ["u", /sel=50000$/], ["B", /&fold=/], ["v", /sel=50000$/], ["i", /&focus=50000/], ["u", /sel=50000$/]]) {
+			await page.keyboard.press(key);
+			await placed(page, where => suits.test(where));
+			await still(page);
+			if (key === "i") // has a lane, when the answer has come
+				continue;
+			const wanted = run(frame, "large.ctf", String(width), String(height), place(page)).toString().trimEnd().split("\n");
+			assert.ok(wanted.length > 50, `${wanted.length} lines`);
+			const told = await page.evaluate(() => [...document.querySelectorAll(".surface canvas")].flatMap(one => globalThis.told.get(one)));
+			assert.deepEqual(told, wanted, `${key}, at ${page.url()}`);
+		}
 		await close(page);
 	},
 
