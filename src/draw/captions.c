@@ -15,6 +15,7 @@
 #define TIGHT_TRIES 12
 #define NAMES_LOOKED_AT 32u
 #define KIND_ROOM_PX 22 /* height of a row that has room for both */
+#define KIND_AWAY_PX 4  /* from what stands below it, or they would be read as one */
 
 /* The ends of the stretch that a label may take: its promise's line, and not beyond the picture. */
 struct room {
@@ -103,6 +104,18 @@ static enum weft_paint paint_of(const struct weft__frame *f, const struct weft__
 	return c->important ? WEFT_PAINT_FAILED : is_labelled(f, c->promise) ? WEFT_PAINT_LABEL : WEFT_PAINT_LABEL_ID;
 }
 
+/* Where the row above is near, or code ran there for long, a name stands as far left as nothing is in its way. */
+static void draw_tight(struct weft__frame *f, const struct weft__caption *c, struct room room)
+{
+	char text[176];
+	size_t len = name_of(f, c->promise, text, sizeof text);
+	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), y = c->y - 3;
+	for (int tried = 0; len > 0 && tried < TIGHT_TRIES && room.from + width <= room.to; tried++, room.from += TIGHT_STEP_PX)
+		if (!weft__line_blocks(f, WEFT_FONT_LABEL, room.from, y, width) &&
+		    weft__text_put(f, paint_of(f, c), room.from, y, (struct weft__writing){WEFT_FONT_LABEL, text, len, width}))
+			return;
+}
+
 /* At the beginning of what is seen of its line; returns where it ends, or where it would begin if it has no room. */
 static double draw_name(struct weft__frame *f, const struct weft__caption *c, struct room room)
 {
@@ -116,6 +129,10 @@ static double draw_name(struct weft__frame *f, const struct weft__caption *c, st
 		spare = ID_SPARE_PX;
 	if (len == 0 || (room.from + width + spare > room.to && !c->highlighted && !c->important))
 		return room.from;
+	if (weft__line_blocks(f, WEFT_FONT_LABEL, room.from, c->y - 4, width)) {
+		draw_tight(f, c, room);
+		return room.from;
+	}
 	return weft__text_put(f, paint_of(f, c), room.from, c->y - 4, (struct weft__writing){WEFT_FONT_LABEL, text, len, width})
 		   ? room.from + width + GAP_PX
 		   : room.from;
@@ -159,18 +176,6 @@ static void draw_notes(struct weft__frame *f, const struct weft__caption *c, str
 	}
 }
 
-/* Where the row above is near, a name stands as far left as nothing is in its way. */
-static void draw_tight(struct weft__frame *f, const struct weft__caption *c, struct room room)
-{
-	char text[176];
-	size_t len = name_of(f, c->promise, text, sizeof text);
-	double width = weft__text_width(f, WEFT_FONT_LABEL, text, len), y = c->y - 3;
-	for (int tried = 0; len > 0 && tried < TIGHT_TRIES && room.from + width <= room.to; tried++, room.from += TIGHT_STEP_PX)
-		if (!weft__line_blocks(f, WEFT_FONT_LABEL, room.from, y, width) &&
-		    weft__text_put(f, paint_of(f, c), room.from, y, (struct weft__writing){WEFT_FONT_LABEL, text, len, width}))
-			return;
-}
-
 /* Right of a line that is too short for its name, where nothing is; whether it stands there. */
 static bool draw_beside(struct weft__frame *f, const struct weft__caption *c)
 {
@@ -190,7 +195,7 @@ static void draw_kind(struct weft__frame *f, const struct weft__caption *c, stru
 	double width;
 	size_t len = n < (int)sizeof text - 4 ? (size_t)n : sizeof text - 5;
 	width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
-	if (room.from + width <= room.to)
+	if (room.from + width <= room.to && !weft__text_blocked(f, WEFT_FONT_SMALL, room.from, c->y + 12 + KIND_AWAY_PX, width))
 		weft__text_put(
 		    f, WEFT_PAINT_KIND, room.from, c->y + 12, (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
 }

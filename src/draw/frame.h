@@ -182,8 +182,9 @@ bool weft__text_blocked(struct weft__frame *f, enum weft_font font, double x, do
 void weft__cross_put(struct weft__frame *f, double x0, double y0, double x1, double y1);
 void weft__text_add_halos(struct weft__frame *f);
 
-/* The line of a promise, and whether one is where a text would be. */
+/* The line of a promise; what else hides a text as a line does; and whether such is where a text would be. */
 void weft__line_put(struct weft__frame *f, int alpha, int x0, int y0, int x1, int y1);
+void weft__line_block(struct weft__frame *f, int x0, int y0, int x1, int y1);
 bool weft__line_blocks(struct weft__frame *f, enum weft_font font, double x, double y, double width);
 
 /* Each draws its part. */

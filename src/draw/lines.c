@@ -15,6 +15,7 @@
 #define BESIDE_PX 30       /* if its row is empty for this long */
 #define BESIDE_PITCH_PX 10 /* and this high */
 #define PROFILE_PX 22      /* height of a fold's profile */
+#define BROAD_RUN_PX 8     /* such a run would hide letters of a name below */
 
 /* What part of a cell is covered, in quarters, as an opacity. */
 static const int DENSITY[] = {255, 90, 130, 185, 240};
@@ -138,6 +139,8 @@ static void draw_runs(struct weft__frame *f, const struct weft_promise *p, int y
 		if (s.level > 0 || !draw_run(f, p, first, s.x0, s.x1, y - style->run_above, y + style->run_below))
 			weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, DENSITY[s.level]), s.x0, y - style->run_above,
 			    s.x1, y + style->run_below);
+		if (s.x1 - s.x0 >= BROAD_RUN_PX)
+			weft__line_block(f, s.x0, y + style->line, s.x1, y + style->run_below);
 		s = (struct stretch){span.x0, span.x1, span.level};
 		first = span.first;
 	} while (more);

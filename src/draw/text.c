@@ -234,11 +234,17 @@ bool weft__text_put(struct weft__frame *f, enum weft_paint paint, double x, doub
 void weft__line_put(struct weft__frame *f, int alpha, int x0, int y0, int x1, int y1)
 {
 	weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, alpha), x0, y0, x1, y1);
+	if (alpha > 0)
+		weft__line_block(f, x0, y0, x1, y1);
+}
+
+void weft__line_block(struct weft__frame *f, int x0, int y0, int x1, int y1)
+{
 	x0 = x0 > 0 ? x0 : 0;
 	x1 = x1 < f->width ? x1 : f->width;
 	y0 = y0 > 0 ? y0 : 0;
 	y1 = y1 < f->height ? y1 : f->height;
-	if (f->failed || x0 >= x1 || y0 >= y1 || alpha == 0)
+	if (f->failed || x0 >= x1 || y0 >= y1)
 		return;
 	const struct place p = {
 	    .x0 = x0 / 4, .x1 = (x1 - 1) / 4 + 1, .y0 = y0, .y1 = y1, .stride = ((size_t)f->width / 4 + 1 + 63) / 64};

@@ -381,6 +381,57 @@ static void test_plate(void **state)
 	close_scene(&s);
 }
 
+static bool overlap(double from, double to, double other_from, double other_to)
+{
+	return from < other_to && other_from < to;
+}
+
+/* A name is not behind a row's run, and between a kind and the name below it is a gap; at whatever height rows have. */
+static void test_captions(void **state)
+{
+	(void)state;
+	static struct mirage_writer w;
+	size_t kinds = 0, names = 0;
+	w.size = 0;
+	mw_packet(&w, 1);
+	for (int64_t p = 1; p <= 8; p++) {
+		mw_create(&w, 1000000 + p, -1, p, WEFT_KIND_TASK);
+		mw_label(&w, 1000000 + p, p, "a quite long name");
+	}
+	for (int64_t p = 1; p <= 8; p++)
+		mw_op(&w, 2000000 + p * 1000000, WEFT_OP_RUN, p);
+	mw_op(&w, 10000000, WEFT_OP_RUN, -1);
+	mw_end(&w, 0);
+	struct scene s;
+	open_scene(&s, w.bytes, w.size);
+	for (int height = 100; height < 500; height += 3) {
+		weft_view_resize(s.view, 1000, height);
+		weft_view_show(s.view, 1000000, 2000000 + height * 10000);
+		assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+		for (size_t i = 0; i < s.list.count; i++) {
+			const struct weft_prim *name = &s.list.prims[i];
+			double top = (double)name->y0 - weft_font_px(name->font) * 0.7;
+			for (size_t k = 0; k < s.list.count && name->kind == WEFT_PRIM_TEXT && name->paint == WEFT_PAINT_LABEL;
+			     k++) {
+				const struct weft_prim *p = &s.list.prims[k];
+				bool is_kind = p->kind == WEFT_PRIM_TEXT && p->paint == WEFT_PAINT_KIND;
+				if (is_kind && overlap((double)p->x0, (double)(p->x0 + p->width), (double)name->x0,
+						   (double)(name->x0 + name->width))) {
+					assert_false(overlap((double)p->y0 - 7, (double)p->y0 + 4, top, (double)name->y0));
+					kinds++;
+				}
+				if (p->kind == WEFT_PRIM_RECT && p->paint == WEFT_PAINT_RUN && p->x1 - p->x0 > 10 &&
+				    overlap((double)p->x0, (double)p->x1, (double)name->x0, (double)(name->x0 + name->width))) {
+					assert_false(overlap((double)p->y0, (double)p->y1, top + 1, (double)name->y0 - 1));
+					names++;
+				}
+			}
+		}
+	}
+	assert_true(kinds > 100 && names > 100);
+	close_scene(&s);
+}
+
 /* A hundred promises are made and resolved within a moment of a long trace: their arrows are counted, and the number of them does
  * not stand before the columns.  The same over all of it are drawn; so are few, however near each other they stand. */
 static void test_wall(void **state)
@@ -623,6 +674,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_expected),
 	    cmocka_unit_test(test_fold),
 	    cmocka_unit_test(test_plate),
+	    cmocka_unit_test(test_captions),
 	    cmocka_unit_test(test_wall),
 	    cmocka_unit_test(test_strips_where_sleep_is_folded),
 	    cmocka_unit_test(test_sites),

@@ -32,5 +32,5 @@ def span(viewer):
 
 
 def lost_in(viewer):
-    """Of arp bad: who never came to its end, the longest line."""
-    return max(viewer['promises'], key=lambda p: p[2] - p[1])[0]
+    """Of arp bad: who never came to its end."""
+    return max(viewer['promises'], key=lambda p: (p[2], p[2] - p[1]))[0]
