@@ -13,7 +13,7 @@ static char *accelerator(enum weft_action action, int n)
 		const char *dom, *gtk;
 	} names[] = {{"ArrowLeft", "Left"}, {"ArrowRight", "Right"}, {"ArrowUp", "Up"}, {"ArrowDown", "Down"},
 	    {"PageUp", "Page_Up"}, {"PageDown", "Page_Down"}, {"Space", "space"}, {"Backspace", "BackSpace"}, {"/", "slash"},
-	    {"+", "plus"}, {"-", "minus"}, {"=", "equal"}, {"?", "question"}, {"ContextMenu", "Menu"}};
+	    {"+", "plus"}, {"-", "minus"}, {"=", "equal"}, {"?", "question"}, {".", "period"}, {"ContextMenu", "Menu"}};
 	char key[16];
 	unsigned modifiers = 0;
 	if (!weft_action_key(action, n, key, &modifiers))

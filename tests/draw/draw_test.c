@@ -399,14 +399,14 @@ static void test_captions(void **state)
 		mw_label(&w, 1000000 + p, p, "a quite long name");
 	}
 	for (int64_t p = 1; p <= 8; p++)
-		mw_op(&w, 2000000 + p * 1000000, WEFT_OP_RUN, p);
+		mw_op(&w, p * 1000000 + 1000, WEFT_OP_RUN, p);
 	mw_op(&w, 10000000, WEFT_OP_RUN, -1);
 	mw_end(&w, 0);
 	struct scene s;
 	open_scene(&s, w.bytes, w.size);
 	for (int height = 100; height < 500; height += 3) {
 		weft_view_resize(s.view, 1000, height);
-		weft_view_show(s.view, 1000000, 2000000 + height * 10000);
+		weft_view_show(s.view, height % 7 * 1000000, (height % 7 + 3) * 1000000);
 		assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 		for (size_t i = 0; i < s.list.count; i++) {
 			const struct weft_prim *name = &s.list.prims[i];
