@@ -13,7 +13,8 @@ static char *accelerator(enum weft_action action, int n)
 		const char *dom, *gtk;
 	} names[] = {{"ArrowLeft", "Left"}, {"ArrowRight", "Right"}, {"ArrowUp", "Up"}, {"ArrowDown", "Down"},
 	    {"PageUp", "Page_Up"}, {"PageDown", "Page_Down"}, {"Space", "space"}, {"Backspace", "BackSpace"}, {"/", "slash"},
-	    {"+", "plus"}, {"-", "minus"}, {"=", "equal"}, {"?", "question"}, {".", "period"}, {"ContextMenu", "Menu"}};
+	    {"+", "plus"}, {"-", "minus"}, {"=", "equal"}, {"?", "question"}, {".", "period"}, {",", "comma"},
+	    {"ContextMenu", "Menu"}};
 	char key[16];
 	unsigned modifiers = 0;
 	if (!weft_action_key(action, n, key, &modifiers))
