@@ -111,9 +111,10 @@ void weft__cycle_tell(struct weft__finder *f, uint32_t first)
 		uint32_t last = youngest(f, start, length);
 		finding->title = title(f, start, length);
 		finding->start_ns = promises[last].start_ns;
-		finding->next =
-		    weft__finding_text(f, "one of them must go on without waiting for the next; %s%s closed the circle",
-			weft__words_name(f, last), weft__words_at(f, last));
+		finding->next = length == 1 ? "what needs its result must not be a part of it: do that after it has ended"
+					    : weft__finding_text(f,
+						  "one of them must go on without waiting for the next; %s%s closed the circle",
+						  weft__words_name(f, last), weft__words_at(f, last));
 	}
 	list_blocked(f, blocked, blocked_count);
 }
