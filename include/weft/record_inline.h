@@ -59,30 +59,51 @@ enum {
 #define WEFT__PER_THREAD_MODEL
 #endif
 
-extern WEFT__API unsigned weft__mode;                                                      /* enum weft__mode */
-extern WEFT__API WEFT__PER_THREAD WEFT__PER_THREAD_MODEL struct weft_stream *weft__stream; /* never NULL */
-extern WEFT__API uint64_t (*weft__clock)(void);
+/* The number of what this header and the library share in memory: struct weft_stream, the modes, struct weft_record_options,
+ * where things stand in packets and how large events are.  Who changes any of it counts this up, and adds the number of before to
+ * src/record/abi.c: programs that were built then find names of their own there, behind which nothing is recorded. */
+#ifndef WEFT__ABI
+#define WEFT__ABI 0
+#endif
+#if WEFT__ABI == 0
+#define WEFT__NAMED(name)
+#else
+#define WEFT__TEXT_OF(number) #number
+#define WEFT__NUMBERED(name, number) __asm__(name "_abi" WEFT__TEXT_OF(number))
+#define WEFT__EXPANDED(name, number) WEFT__NUMBERED(name, number)
+#define WEFT__NAMED(name) WEFT__EXPANDED(name, WEFT__ABI)
+#endif
 
-WEFT__API int weft__start(const struct weft_record_options *options);
-WEFT__API const char *weft__start_error(void);
-WEFT__API const char *weft__version(void);
-WEFT__API void weft__stop(void);
-WEFT__API uint64_t weft__now(void);
-WEFT__API void weft__list_pending(weft_list_pending_fn *list, void *data);
-WEFT__API void weft__slow_ids(enum weft_op op, weft_id a, weft_id b);
-WEFT__API weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site);
-WEFT__API weft_id weft__slow_create_at(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place);
-WEFT__API weft_id weft__slow_create_part(weft_id by, enum weft_kind kind, struct weft_record_place *place, weft_id owner);
-WEFT__API void weft__slow_awake(void);
-WEFT__API void weft__slow_round(void);
-WEFT__API void weft__slow_detail(weft_id promise, enum weft_detail what, int64_t value, const char *text);
-WEFT__API void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count);
-WEFT__API void weft__slow_text(
-    enum weft_op op, weft_id a, weft_id b, int64_t value, struct weft_record_text *interned, const char *text, size_t bytes);
-WEFT__API weft_id weft__slow_pending(
-    weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site, uint64_t since, const char *label);
-WEFT__API weft_id weft__slow_pending_at(
-    weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place, uint64_t since, const char *label);
+extern WEFT__API unsigned weft__mode WEFT__NAMED("weft__mode"); /* enum weft__mode */
+extern WEFT__API WEFT__PER_THREAD WEFT__PER_THREAD_MODEL struct weft_stream *weft__stream WEFT__NAMED(
+    "weft__stream"); /* never NULL */
+extern WEFT__API uint64_t (*weft__clock)(void) WEFT__NAMED("weft__clock");
+
+/* `bytes` of options are the program's: what was added to them since it was built is zeros. */
+WEFT__API int weft__start_as(const struct weft_record_options *options, size_t bytes) WEFT__NAMED("weft__start_as");
+WEFT__API const char *weft__start_error(void) WEFT__NAMED("weft__start_error");
+WEFT__API const char *weft__version(void) WEFT__NAMED("weft__version");
+WEFT__API void weft__stop(void) WEFT__NAMED("weft__stop");
+WEFT__API uint64_t weft__now(void) WEFT__NAMED("weft__now");
+WEFT__API void weft__list_pending(weft_list_pending_fn *list, void *data) WEFT__NAMED("weft__list_pending");
+WEFT__API void weft__slow_ids(enum weft_op op, weft_id a, weft_id b) WEFT__NAMED("weft__slow_ids");
+WEFT__API weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site)
+    WEFT__NAMED("weft__slow_create");
+WEFT__API weft_id weft__slow_create_at(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place)
+    WEFT__NAMED("weft__slow_create_at");
+WEFT__API weft_id weft__slow_create_part(weft_id by, enum weft_kind kind, struct weft_record_place *place, weft_id owner)
+    WEFT__NAMED("weft__slow_create_part");
+WEFT__API void weft__slow_awake(void) WEFT__NAMED("weft__slow_awake");
+WEFT__API void weft__slow_round(void) WEFT__NAMED("weft__slow_round");
+WEFT__API void weft__slow_detail(weft_id promise, enum weft_detail what, int64_t value, const char *text)
+    WEFT__NAMED("weft__slow_detail");
+WEFT__API void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count) WEFT__NAMED("weft__slow_stack");
+WEFT__API void weft__slow_text(enum weft_op op, weft_id a, weft_id b, int64_t value, struct weft_record_text *interned,
+    const char *text, size_t bytes) WEFT__NAMED("weft__slow_text");
+WEFT__API weft_id weft__slow_pending(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site,
+    uint64_t since, const char *label) WEFT__NAMED("weft__slow_pending");
+WEFT__API weft_id weft__slow_pending_at(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_place *place,
+    uint64_t since, const char *label) WEFT__NAMED("weft__slow_pending_at");
 
 /* The gate: everything below is dead code where it is a constant, for compilers that do not optimize too. */
 #ifdef WEFT_DISABLE
@@ -362,7 +383,7 @@ static inline int weft_start(const struct weft_record_options *options)
 	(void)options;
 	return WEFT_ENOTSUP;
 #else
-	return weft__start(options);
+	return weft__start_as(options, sizeof *options);
 #endif
 }
 

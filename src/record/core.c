@@ -19,6 +19,18 @@ _Static_assert((int)WEFT_COMPACT_HEADER == (int)WEFT__HEADER, "record_inline.h k
 _Static_assert((int)WEFT_COMPACT_GAP_BITS == (int)WEFT__GAP_BITS, "record_inline.h knows it");
 _Static_assert((int)WEFT_ID_INLINE == (int)WEFT__INLINE, "record_inline.h knows it");
 
+/* Programs have these in their machine code: who moves anything counts WEFT__ABI up, or adds at the end what they need not know.
+ */
+_Static_assert(sizeof(void *) != 8 ||
+		   (offsetof(struct weft_stream, packet) == 24 && offsetof(struct weft_stream, limit) == 32 &&
+		       offsetof(struct weft_stream, generation) == 40 && offsetof(struct weft_stream, running) == 48 &&
+		       offsetof(struct weft_stream, next_id) == 56 && offsetof(struct weft_stream, end_id) == 64 &&
+		       offsetof(struct weft_stream, awake_since) == 72 && offsetof(struct weft_stream, sample_due) == 88 &&
+		       sizeof(struct weft_stream) == 96 && sizeof(struct weft_record_site) == 32 &&
+		       sizeof(struct weft_record_text) == 16 && sizeof(struct weft_record_place) == 16) ||
+		   WEFT__ABI != 0,
+    "this is another ABI");
+
 struct weft__recording weft__recording = {.next_id = 1};
 struct weft_stream weft__nobody = {.published = 1, .running = WEFT_SYSTEM_ID, WEFT__TIMES_NOTHING};
 unsigned weft__mode;

@@ -45,14 +45,14 @@ struct weft__stream *weft__attach(void)
 	return &only;
 }
 
-int weft__start(const struct weft_record_options *o)
+int weft__start_as(const struct weft_record_options *o, size_t bytes)
 {
 	struct weft__recording *r = &weft__recording;
 	if (weft__mode != WEFT__OFF) {
 		failure = "the recorder records already";
 		return WEFT_EBUSY;
 	}
-	if (!o || !o->buffer || !o->clock || !o->clock_hz) {
+	if (!o || bytes != sizeof *o || !o->buffer || !o->clock || !o->clock_hz) {
 		failure = "a buffer, a clock and its frequency are needed";
 		return WEFT_EINVAL;
 	}

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "record/abi.h"
 #include "record/host.h"
 
 enum weft__target weft__target;
@@ -143,6 +144,7 @@ static int start(const struct weft_record_options *o)
 	}
 	failure[0] = 0;
 	__atomic_store_n(&weft__mode, r->use_counter ? WEFT__COUNTER_CLOCK : WEFT__CALLED_CLOCK, __ATOMIC_SEQ_CST);
+	weft__abi_begin();
 	return WEFT_OK;
 }
 
@@ -152,6 +154,7 @@ static void finish(bool exits)
 {
 	if (weft__target == WEFT__NOWHERE)
 		return;
+	weft__abi_end();
 	__atomic_store_n(&weft__mode, WEFT__OFF, __ATOMIC_SEQ_CST);
 	weft__threads_retire();
 	while (!weft__define_lock(1000))
@@ -183,19 +186,31 @@ static void finish(bool exits)
 	weft__target = WEFT__NOWHERE;
 }
 
-int weft__start(const struct weft_record_options *options)
+int weft__start_as(const struct weft_record_options *options, size_t bytes)
 {
+	struct weft_record_options o = {0};
 	int saved = errno;
 	if (weft__is_strange_child())
 		weft__forget_all();
+	if (options)
+		memcpy(&o, options, bytes < sizeof o ? bytes : sizeof o);
 	weft__threads_lock();
-	int status = start(options);
+	int status = options && bytes > sizeof o
+			 ? fail(WEFT_ENOTSUP, "the program was built with a newer version of weft/record.h")
+			 : start(options ? &o : NULL);
 	bool is_file = weft__target == WEFT__DIRECTORY;
 	weft__threads_unlock();
 	if (is_file)
 		weft__guard_this_thread();
 	errno = saved;
 	return status;
+}
+
+/* What 0.1.0's header calls: its options end before what was taken of runtimes. */
+WEFT__API int weft__start(const struct weft_record_options *options);
+int weft__start(const struct weft_record_options *options)
+{
+	return weft__start_as(options, offsetof(struct weft_record_options, runtimes));
 }
 
 const char *weft__start_error(void)
@@ -321,7 +336,7 @@ static int start_by_environment(const char *text)
 		return WEFT_EINVAL;
 	}
 	int status = is_memory ? allocate_memory(&o) : WEFT_OK;
-	return status < 0 ? status : weft__start(&o);
+	return status < 0 ? status : weft__start_as(&o, sizeof o);
 }
 
 __attribute__((constructor)) static void load(void)

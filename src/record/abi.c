@@ -1,0 +1,101 @@
+/* abi.c: what programs find that were built with a record_inline.h of before, whose memory is laid out in another way: variables
+ * and functions of their own, behind which nothing is recorded.  The first event says so, and no other takes its time.
+ *
+ * SPDX-License-Identifier: ISC */
+#include "record/abi.h"
+
+#if WEFT__ABI > 0
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* X(name, suffix): what the names of each ABI of before end in.  That of ABI 0 is nothing; of ABI 1 it is "_abi1". */
+#define OLD_ABIS(X) X(abi0, "")
+
+#define SLOW_CALLS(X, abi, suffix)                                                                                               \
+	X(stop, abi, suffix)                                                                                                     \
+	X(now, abi, suffix)                                                                                                      \
+	X(list_pending, abi, suffix)                                                                                             \
+	X(slow_ids, abi, suffix)                                                                                                 \
+	X(slow_create, abi, suffix)                                                                                              \
+	X(slow_create_at, abi, suffix)                                                                                           \
+	X(slow_create_part, abi, suffix)                                                                                         \
+	X(slow_awake, abi, suffix)                                                                                               \
+	X(slow_round, abi, suffix)                                                                                               \
+	X(slow_detail, abi, suffix)                                                                                              \
+	X(slow_stack, abi, suffix)                                                                                               \
+	X(slow_text, abi, suffix)                                                                                                \
+	X(slow_pending, abi, suffix)                                                                                             \
+	X(slow_pending_at, abi, suffix)
+
+static const char why[] = "this program was built with another version of weft/record.h than " WEFT_VERSION
+			  ", whose library it runs with: build it again";
+
+/* A stream in which there is no room, of any size that streams ever had: every event takes the slow path. */
+static uint64_t no_room[64];
+
+#define DEFINE_STATE(abi, suffix)                                                                                                \
+	extern WEFT__API unsigned weft__mode_##abi __asm__("weft__mode" suffix);                                                 \
+	unsigned weft__mode_##abi;                                                                                               \
+	extern WEFT__API __thread WEFT__PER_THREAD_MODEL void *weft__stream_##abi __asm__("weft__stream" suffix);                \
+	__thread WEFT__PER_THREAD_MODEL void *weft__stream_##abi = no_room;                                                      \
+	extern WEFT__API uint64_t (*weft__clock_##abi)(void) __asm__("weft__clock" suffix);                                      \
+	uint64_t (*weft__clock_##abi)(void) = weft__monotonic;
+OLD_ABIS(DEFINE_STATE)
+
+static void set_modes(unsigned mode)
+{
+#define SET_MODE(abi, suffix) __atomic_store_n(&weft__mode_##abi, mode, __ATOMIC_RELAXED);
+	OLD_ABIS(SET_MODE)
+}
+
+void weft__abi_begin(void)
+{
+	set_modes(WEFT__CALLED_CLOCK);
+}
+
+void weft__abi_end(void)
+{
+	set_modes(WEFT__OFF);
+}
+
+/* In the place of every slow call: 0 is no promise, and no time. */
+static long say_once(void)
+{
+	const int error = errno;
+	if (__atomic_exchange_n(&weft__mode_abi0, (unsigned)WEFT__OFF, __ATOMIC_RELAXED) != WEFT__OFF)
+		dprintf(STDERR_FILENO, "weft: nothing of it is recorded: %s\n", why);
+	set_modes(WEFT__OFF);
+	errno = error;
+	return 0;
+}
+
+#define DEFINE_CALL(name, abi, suffix)                                                                                           \
+	WEFT__API long weft__##name##_##abi(void) __asm__("weft__" #name suffix);                                                \
+	long weft__##name##_##abi(void)                                                                                          \
+	{                                                                                                                        \
+		return say_once();                                                                                               \
+	}
+#define DEFINE_START(name, abi, suffix)                                                                                          \
+	WEFT__API int weft__##name##_##abi(void) __asm__("weft__" #name suffix);                                                 \
+	int weft__##name##_##abi(void)                                                                                           \
+	{                                                                                                                        \
+		return WEFT_ENOTSUP;                                                                                             \
+	}
+#define DEFINE_CALLS(abi, suffix)                                                                                                \
+	SLOW_CALLS(DEFINE_CALL, abi, suffix)                                                                                     \
+	DEFINE_START(start_as, abi, suffix)                                                                                      \
+	WEFT__API const char *weft__start_error_##abi(void) __asm__("weft__start_error" suffix);                                 \
+	const char *weft__start_error_##abi(void)                                                                                \
+	{                                                                                                                        \
+		return why;                                                                                                      \
+	}                                                                                                                        \
+	WEFT__API const char *weft__version_##abi(void) __asm__("weft__version" suffix);                                         \
+	const char *weft__version_##abi(void)                                                                                    \
+	{                                                                                                                        \
+		return WEFT_VERSION;                                                                                             \
+	}
+OLD_ABIS(DEFINE_CALLS)
+
+#endif

@@ -1,0 +1,20 @@
+/* abi.h: programs that were built with another record_inline.h (private to src/record).  SPDX-License-Identifier: ISC */
+#ifndef WEFT_RECORD_ABI_H
+#define WEFT_RECORD_ABI_H
+
+#include "record/host.h"
+
+/* A recording begins, or ends: where such programs are to say that nothing of them is in it. */
+#if WEFT__ABI > 0
+void weft__abi_begin(void);
+void weft__abi_end(void);
+#else
+static inline void weft__abi_begin(void)
+{
+}
+static inline void weft__abi_end(void)
+{
+}
+#endif
+
+#endif
