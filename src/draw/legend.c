@@ -24,6 +24,7 @@ enum sign {
 	SIGNS,
 	SIGN_OS = SIGNS, /* where the kernel told of OS threads */
 	SIGN_OS_FAULT = SIGN_OS + WEFT_OS_STATES,
+	SIGN_OS_SPENT,
 	SIGN_OS_WAKE,
 	ALL_SIGNS
 };
@@ -48,6 +49,7 @@ static const char *const meaning[] = {
     [SIGN_OS + WEFT_OS_READY] = "it is ready, and has no processor",
     [SIGN_OS + WEFT_OS_DISK] = "it waits for a disk",
     [SIGN_OS + WEFT_OS_BLOCKED] = "it is blocked",
+    [SIGN_OS_SPENT] = "interrupts, a collection of garbage",
     [SIGN_OS_FAULT] = "page faults",
     [SIGN_OS_WAKE] = "wakes an OS thread",
 };
@@ -91,6 +93,9 @@ static void draw_sign(struct weft__frame *f, int sign, int x0, int x1, int y)
 		for (int i = 0; i < 4; i++)
 			weft__rect(f, weft__ink(WEFT_LAYER_METRIC, WEFT_PAINT_TIME_WAITING, 255), x0 + i * 11, y, x0 + i * 11 + 3,
 			    y + 2);
+		break;
+	case SIGN_OS_SPENT:
+		weft__rect(f, weft__ink(WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_PAUSE_TEXT, 255), x0, y - 3, x1, y + 2);
 		break;
 	case SIGN_OS_WAKE: weft__draw_wake_arrow(f, (x0 + x1) / 2.0, y - 8, y + 8); break;
 	default: break;

@@ -16,10 +16,13 @@
 #define BELOW_PX 3 /* a bar */
 #define FAULT_PX 3
 #define TEXT_PX 10 /* of a name above a bar */
-#define MARKS 6000 /* of all OS threads together, about */
+#define MARKS 4000 /* of all OS threads together, about */
 #define NAME_PX 32 /* a stretch as wide has its name */
 #define RUN_PX 4   /* a shorter run of a promise is not split */
 #define STRIPE_PX 2
+#define SPENT_PX 5
+#define MOST_SPENTS 20000 /* that are looked at */
+#define LONG_SPENTS 64    /* before what is seen */
 #define DISK_PX 3
 #define SHAPED_PX 4    /* what is narrower has no shape, but a colour */
 #define FAINT 96       /* a run that waits for a processor */
@@ -113,17 +116,12 @@ static size_t name_stretch(const struct lane *l, const struct stretch *s, int64_
 	return weft__text_clean(text, 76, name.ptr, name.len);
 }
 
-static void write_name(struct weft__frame *f, const struct lane *l, const struct stretch *s)
+/* In the middle of what is seen of a stretch, if there is room. */
+static void write_on_bar(struct weft__frame *f, const struct lane *l, int x0, int x1, const char *text, size_t len, bool is_thin)
 {
-	char text[80];
-	double width;
-	const int x0 = s->x0 > 0 ? s->x0 : 0, x1 = s->x1 < f->width ? s->x1 : f->width;
-	if (x1 - x0 < NAME_PX)
-		return;
-	const size_t len = name_stretch(l, s, weft_view_time(f->view, (x0 + x1) / 2.0), text);
-	width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
-	const double x = weft__floor((x0 + x1 - width) / 2);
-	const bool is_thin = s->state == WEFT_OS_BLOCKED || s->state == WEFT_OS_DISK;
+	x0 = x0 > 0 ? x0 : 0;
+	x1 = x1 < f->width ? x1 : f->width;
+	const double width = weft__text_width(f, WEFT_FONT_SMALL, text, len), x = weft__floor((x0 + x1 - width) / 2);
 	const int y = is_thin ? l->bar_y1 - 4 : (l->bar_y0 + l->bar_y1) / 2 + 4;
 	if (len == 0 || width > x1 - x0 - 8 ||
 	    !weft__text_put(f, WEFT_PAINT_LABEL, x, y, (struct weft__writing){WEFT_FONT_SMALL, text, len, width}))
@@ -131,6 +129,16 @@ static void write_name(struct weft__frame *f, const struct lane *l, const struct
 	if (!is_thin)
 		weft__rect(f, weft__ink(WEFT_LAYER_PLATE, WEFT_PAINT_BACKGROUND, 255), (int)x - 3, l->bar_y0 + 1,
 		    (int)(x + width) + 4, l->bar_y1 - 1);
+}
+
+static void write_name(struct weft__frame *f, const struct lane *l, const struct stretch *s)
+{
+	char text[80];
+	const int x0 = s->x0 > 0 ? s->x0 : 0, x1 = s->x1 < f->width ? s->x1 : f->width;
+	if (x1 - x0 < NAME_PX)
+		return;
+	const size_t len = name_stretch(l, s, weft_view_time(f->view, (x0 + x1) / 2.0), text);
+	write_on_bar(f, l, x0, x1, text, len, s->state == WEFT_OS_BLOCKED || s->state == WEFT_OS_DISK);
 }
 
 static struct weft__ink ink_of(int state)
@@ -311,6 +319,26 @@ static void draw_faults(struct weft__frame *f, const struct lane *l, int column)
 	put(f, WEFT_PAINT_TIME_WAITING, 255, since, l->bar_y0 - FAULT_PX, until, l->bar_y0 - 1);
 }
 
+/* What its processor did in between: interrupts, a collection of garbage.  Only what is a pixel wide: of the rest there is too
+ * much, and it is a part of what ran. */
+static void draw_spents(struct weft__frame *f, const struct lane *l, const struct weft_spent *spents, size_t first, size_t end)
+{
+	const uint32_t tid = thread_of(l->tracks, l->track)->tid;
+	const struct weft__ink ink = weft__ink(WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_PAUSE_TEXT, 255);
+	size_t i = WEFT_FIRST(n, first, end, spents[n].start_ns >= f->from_ns);
+	const size_t until = WEFT_FIRST(n, i, end, spents[n].start_ns > f->to_ns);
+	for (i -= i - first < LONG_SPENTS ? i - first : LONG_SPENTS; until - i < MOST_SPENTS && i < until; i++) {
+		const struct weft_spent *s = &spents[i];
+		const double x0 = weft_view_x(f->view, s->start_ns), x1 = weft_view_x(f->view, s->end_ns);
+		char text[80];
+		if (s->tid != tid || x1 - x0 < 1 || x1 < 0)
+			continue;
+		weft__rect(f, ink, weft__floor(x0), l->bar_y0, weft__floor(x1), l->bar_y0 + SPENT_PX);
+		const char *name = s->name ? s->name : s->on == WEFT_SPENT_COLLECTOR ? "gc" : "interrupt";
+		write_on_bar(f, l, weft__floor(x0), weft__floor(x1), text, weft__text_clean(text, 76, name, strlen(name)), false);
+	}
+}
+
 /* ---- Who woke whom ---- */
 
 void weft__draw_wake_arrow(struct weft__frame *f, double x, double from_y, double to_y)
@@ -430,6 +458,10 @@ void weft__draw_threads(struct weft__frame *f)
 		write_thread(f, &t, &l);
 		draw_track(f, &l, times_ns, column);
 		draw_faults(f, &l, column);
+		const struct weft_kernel *k = f->model->kernel;
+		const struct weft_os_thread *thread = thread_of(t.tracks, i);
+		draw_spents(f, &l, k->spents, thread->spents, thread[1].spents);
+		draw_spents(f, &l, k->collections, 0, k->collection_count);
 	}
 	draw_wakes(f, &t);
 }

@@ -133,6 +133,11 @@ static void tell_off(
 	add_ns(w, off->ready_ns - off->start_ns);
 	if (call)
 		add(w, " in %s", call);
+	if (off->file) {
+		char file[200];
+		weft_utf8_copy(file, sizeof file, (struct weft_str){off->file, (uint32_t)strlen(off->file)});
+		add(w, off->is_sure ? " on %s" : ", probably on %s", file);
+	}
 	if (off->ready_ns < off->end_ns) {
 		add(w, ", and then waited ");
 		add_ns(w, off->end_ns - off->ready_ns);

@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 #include "draw/lane.h"
+#include "model/os_tracks.h"
 #include "viewer/findings.h"
 #include "viewer/private.h"
 #include "viewer/summary.h"
@@ -56,6 +57,10 @@ int weft_viewer_open(
 	if (!v)
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for a viewer");
 	int status = weft_model_build(&v->model, trace, options, err);
+	/* Here, where nobody waits for a frame. */
+	const struct weft_os_tracks *tracks;
+	if (status == WEFT_OK && weft_model_os_tracks(v->model, &tracks) < 0)
+		status = weft_error_set(err, WEFT_ENOMEM, "no memory for a viewer");
 	if (status == WEFT_OK)
 		status = weft_layout_create(&v->layout, v->model, err);
 	if (status == WEFT_OK)
