@@ -20,7 +20,7 @@ static int tell(void *ctx, const struct weft_kernel_event *events, size_t count)
 		told->last_ns = events[i].time_ns;
 		CHECK_MODEL(events[i].length_ns >= 0);
 		told->sum = told->sum * 31 + (uint64_t)told->last_ns + events[i].tid * 3 + events[i].other * 5 + events[i].op +
-			    (uint64_t)events[i].length_ns + (events[i].text ? strlen(events[i].text) : 0);
+			    (uint64_t)events[i].length_ns + events[i].ago_ns + (events[i].text ? strlen(events[i].text) : 0);
 		told->count++;
 	}
 	return 0;

@@ -281,8 +281,12 @@ static void write_spent(struct kernel *k, struct kernel_file *file, const struct
 	const uint32_t number = number_of(k, s->name);
 	tell_text(k, file, s->processor, said->ticks, number);
 	kernel_file_write(file, s->processor, said->ticks,
-	    &(struct weft_wire_kernel){
-		.op = WEFT_KERNEL_SPENT, .tid = s->tid, .why = s->why, .number = number, .raw_ns = s->number});
+	    &(struct weft_wire_kernel){.op = WEFT_KERNEL_SPENT,
+		.tid = s->tid,
+		.why = s->why,
+		.number = number,
+		.raw_ns = s->number,
+		.then = said->ticks});
 }
 
 static void write_in(struct kernel *k, struct kernel_file *file, const struct said *said)
@@ -296,7 +300,7 @@ static void write_in(struct kernel *k, struct kernel_file *file, const struct sa
 		.why = said->in.is_sure,
 		.other = said->in.fd,
 		.number = said->in.text,
-		.raw_ns = said->in.ticks});
+		.then = said->in.ticks});
 }
 
 static void write_said(struct kernel *k, struct kernel_file *file, const struct said *said)

@@ -214,8 +214,8 @@ static void append(const struct kernel_file *f, struct stream *s, uint64_t ticks
 	const uint64_t time = ticks > s->last ? ticks : s->last;
 	const bool extended = (time - s->last) >> 32 != 0;
 	struct weft_wire_kernel copy = *event;
-	if (event->op == WEFT_KERNEL_IN) {
-		const double ago_ns = time > event->raw_ns ? (double)(time - event->raw_ns) * 1e9 / (double)f->clock_hz : 0;
+	if (event->op == WEFT_KERNEL_IN || event->op == WEFT_KERNEL_SPENT) {
+		const double ago_ns = time > event->then ? (double)(time - event->then) * 1e9 / (double)f->clock_hz : 0;
 		copy.ago_ns = ago_ns < UINT32_MAX ? (uint32_t)ago_ns : UINT32_MAX;
 	}
 	s->used = (size_t)(weft__kernel_write(s->bytes + s->used, &copy, time, extended) - s->bytes);

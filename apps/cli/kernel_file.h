@@ -35,7 +35,7 @@ bool kernel_file_needs_name(struct kernel_file *file, uint32_t processor, uint32
 bool kernel_file_needs_text(struct kernel_file *file, uint32_t processor, uint32_t number);
 void kernel_file_forget_name(struct kernel_file *file, uint32_t tid);
 
-/* After kernel_file_begin() of that processor; what finds no room is counted.  Of IN raw_ns is when that was, in ticks. */
+/* After kernel_file_begin() of that processor; what finds no room is counted.  */
 void kernel_file_write(struct kernel_file *file, uint32_t processor, uint64_t ticks, const struct weft_wire_kernel *event);
 
 void kernel_file_lost(struct kernel_file *file, uint32_t processor, uint64_t events);

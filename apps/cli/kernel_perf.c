@@ -53,7 +53,8 @@ enum {
 
 enum source {
 	SOURCE_OWN,
-	SOURCE_SWITCH,
+	SOURCE_SWITCH, /* it could go on */
+	SOURCE_SLEEP,  /* with the call that it sleeps in */
 	SOURCE_WAKING,
 	SOURCE_IRQ, /* begins and ends, as the next ones */
 	SOURCE_IRQ_END,
@@ -400,11 +401,12 @@ static bool open_own(struct perf *p, pid_t pid)
 	return error == 0;
 }
 
-static bool open_on_all(struct perf *p, struct perf_event_attr *attr, pid_t pid, enum source source)
+static bool open_on_all(struct perf *p, struct perf_event_attr *attr, pid_t pid, enum source source, const char *filter)
 {
 	for (size_t i = 0; i < p->rings.count; i++) {
 		int fd = open_event(p, attr, pid, (int)p->rings.items[i].processor, source);
-		if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, p->rings.items[i].fd))
+		if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, p->rings.items[i].fd) ||
+		    (filter && ioctl(fd, PERF_EVENT_IOC_SET_FILTER, filter)))
 			return false;
 		if (pid < 0)
 			ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
@@ -412,19 +414,19 @@ static bool open_on_all(struct perf *p, struct perf_event_attr *attr, pid_t pid,
 	return true;
 }
 
-/* One tracepoint on each processor, into the rings that there are; `pid` -1: of everybody. */
-static bool open_point(struct perf *p, int number, pid_t pid, enum source source)
+/* One tracepoint on each processor, into the rings that there are; `pid` -1: of everybody; `filter`: the kernel's, or NULL. */
+static bool open_point(struct perf *p, int number, pid_t pid, enum source source, const char *filter)
 {
 	struct perf_event_attr attr = attributes(PERF_TYPE_TRACEPOINT, (uint64_t)number);
 	attr.sample_type |= PERF_SAMPLE_RAW;
 	attr.inherit = attr.enable_on_exec = pid >= 0;
-	if (source == SOURCE_SWITCH && p->entries.count) {
+	if (source == SOURCE_SLEEP && p->entries.count) {
 		attr.sample_type |= PERF_SAMPLE_CALLCHAIN | (FIRST_ARGUMENT ? PERF_SAMPLE_REGS_USER : 0);
 		attr.sample_max_stack = FRAMES;
 		attr.sample_regs_user = FIRST_ARGUMENT;
 		attr.exclude_callchain_user = 1;
 	}
-	return open_on_all(p, &attr, pid, source);
+	return open_on_all(p, &attr, pid, source, filter);
 }
 
 static void close_events(struct perf *p, size_t from)
@@ -439,8 +441,8 @@ static void open_interrupts(struct perf *p, pid_t pid)
 	for (int i = 0; i + 1 < INTERRUPTS; i += 2) {
 		const size_t before = p->events.count;
 		if (p->points.interrupt_ids[i] && p->points.interrupt_ids[i + 1] &&
-		    !(open_point(p, p->points.interrupt_ids[i], pid, interrupts[i].source) &&
-			open_point(p, p->points.interrupt_ids[i + 1], pid, interrupts[i + 1].source)))
+		    !(open_point(p, p->points.interrupt_ids[i], pid, interrupts[i].source, NULL) &&
+			open_point(p, p->points.interrupt_ids[i + 1], pid, interrupts[i + 1].source, NULL)))
 			close_events(p, before);
 	}
 }
@@ -475,7 +477,10 @@ static bool open_all(struct perf *p, pid_t pid, char *why, size_t why_size)
 		return false;
 	}
 	read_symbols(p);
-	if (open_point(p, p->points.switch_id, pid, SOURCE_SWITCH) && open_point(p, p->points.waking_id, -1, SOURCE_WAKING)) {
+	/* The call chain is what costs most, and says nothing of who could go on. */
+	if (open_point(p, p->points.switch_id, pid, SOURCE_SWITCH, "!(prev_state & 255)") &&
+	    open_point(p, p->points.switch_id, pid, SOURCE_SLEEP, "prev_state & 255") &&
+	    open_point(p, p->points.waking_id, -1, SOURCE_WAKING, NULL)) {
 		open_interrupts(p, pid);
 		FILE *file = fopen("/sys/bus/event_source/devices/uprobe/type", "re");
 		if (file && fscanf(file, "%d", &p->probe_type) != 1)
@@ -574,12 +579,13 @@ static uint8_t find_call(struct perf *p, const unsigned char *frames, uint64_t c
 }
 
 /* prev_state: bit 0 is a sleep that signals end, bit 1 one that they do not; none of the low ones: it wants to go on. */
-static void take_switch(struct perf *p, struct ring *ring, struct perf_seen *s, const unsigned char *at, const unsigned char *end,
-    perf_fn *take, void *ctx)
+static void take_switch(struct perf *p, struct ring *ring, struct perf_seen *s, enum source source, const unsigned char *at,
+    const unsigned char *end, perf_fn *take, void *ctx)
 {
 	const struct points *f = &p->points;
+	const bool has_call = source == SOURCE_SLEEP && p->entries.count;
 	uint8_t call = WEFT_CALL_UNKNOWN;
-	if (p->entries.count) {
+	if (has_call) {
 		const uint64_t count = end - at >= 8 ? get64(at) : UINT64_MAX;
 		if (count > (uint64_t)(end - at - 8) / 8)
 			return;
@@ -592,7 +598,7 @@ static void take_switch(struct perf *p, struct ring *ring, struct perf_seen *s, 
 	    f->prev_pid + 4u > size)
 		return;
 	const unsigned char *behind = at + size;
-	if (p->entries.count && FIRST_ARGUMENT && end - behind >= 16 && get64(behind) == PERF_SAMPLE_REGS_ABI_64) {
+	if (has_call && FIRST_ARGUMENT && end - behind >= 16 && get64(behind) == PERF_SAMPLE_REGS_ABI_64) {
 		s->has_argument = true;
 		s->number = get64(behind + 8);
 	}
@@ -662,8 +668,8 @@ static void take_sample(
 		return;
 	}
 	at += 8;
-	if (event->source == SOURCE_SWITCH) {
-		take_switch(p, ring, &s, at, end, take, ctx);
+	if (event->source == SOURCE_SWITCH || event->source == SOURCE_SLEEP) {
+		take_switch(p, ring, &s, event->source, at, end, take, ctx);
 		return;
 	}
 	if (event->source >= SOURCE_PROBE) {
@@ -709,7 +715,7 @@ static void open_probes(struct perf *p, const struct loaded *loaded, uint32_t pi
 			attr.inherit = 1;
 			attr.disabled = 0;
 			const size_t before = p->events.count;
-			if (!open_on_all(p, &attr, tid, probe->is_end ? SOURCE_PROBE_END : SOURCE_PROBE)) {
+			if (!open_on_all(p, &attr, tid, probe->is_end ? SOURCE_PROBE_END : SOURCE_PROBE, NULL)) {
 				close_events(p, before);
 				continue;
 			}
@@ -797,7 +803,7 @@ static void take_record(struct perf *p, struct ring *ring, const unsigned char *
 	struct perf_event_header h;
 	memcpy(&h, at, sizeof h);
 	const unsigned char *end = at + h.size;
-	enum { TRAILER = 32 };
+	enum { TRAILER = 32, PATH_AT = 32 };
 	if (h.type == PERF_RECORD_SAMPLE) {
 		take_sample(p, ring, at + sizeof h, end, take, ctx);
 		return;
@@ -841,8 +847,9 @@ static void take_record(struct perf *p, struct ring *ring, const unsigned char *
 		s.call = WEFT_CALL_EXIT;
 		break;
 	case PERF_RECORD_MMAP:
-		if (p->probe_type && end - at > 24 + TRAILER && memchr(at + 24, 0, (size_t)(end - at) - 24 - TRAILER))
-			note_loaded(p, s.pid, (const char *)at + 24);
+		if (p->probe_type && end - at > PATH_AT + TRAILER &&
+		    memchr(at + PATH_AT, 0, (size_t)(end - at) - PATH_AT - TRAILER))
+			note_loaded(p, s.pid, (const char *)at + PATH_AT);
 		return;
 	case PERF_RECORD_LOST:
 		s.what = PERF_LOST;

@@ -104,7 +104,7 @@ static bool begin_off(struct making *m, struct state *s, int64_t now, const stru
 static void name_off(struct making *m, const struct state *s, int64_t now, const struct weft_kernel_event *e)
 {
 	enum { FARTHEST = 4096 };
-	const int64_t then_ns = now - e->length_ns;
+	const int64_t then_ns = now - e->ago_ns;
 	size_t at = s->last;
 	for (int i = 0; i < FARTHEST && at != SIZE_MAX && m->offs.items[at].off.start_ns > then_ns; i++)
 		at = m->offs.items[at].before;
@@ -120,8 +120,8 @@ static void name_off(struct making *m, const struct state *s, int64_t now, const
 
 static bool add_spent(struct making *m, struct state *s, int64_t now, const struct weft_kernel_event *e)
 {
-	const struct weft_spent spent = {
-	    weft_max_ns(now - weft_min_ns(e->length_ns, FARTHEST_NS), -FARTHEST_NS), now, e->text, e->tid, e->why};
+	const int64_t end_ns = now - e->ago_ns;
+	const struct weft_spent spent = {end_ns - weft_min_ns(e->length_ns, FARTHEST_NS), end_ns, e->text, e->tid, e->why};
 	if (e->why == WEFT_SPENT_COLLECTOR) {
 		struct weft_spent *slot = weft_vec_push(&m->collections);
 		if (slot)

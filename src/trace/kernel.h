@@ -16,7 +16,8 @@ struct weft_kernel_event {
 	uint8_t op;        /* enum weft_kernel_op */
 	uint8_t why;       /* OFF: enum weft_kernel_why; IN: whether it is sure; SPENT: enum weft_kernel_spent */
 	uint8_t call;      /* OFF, IN: enum weft_kernel_call */
-	int64_t length_ns; /* SPENT: how long it has been; IN: how long ago that was */
+	int64_t length_ns; /* SPENT: how long that was */
+	uint32_t ago_ns;   /* IN, SPENT: how long ago that was, or ended */
 	const char *text;  /* IN, SPENT: lives as long as the trace; NULL: nobody knows */
 };
 

@@ -127,15 +127,16 @@ static int read_event(struct reading *r, struct cursor *c)
 		e->why = c->in.at[4];
 		e->call = c->in.at[5];
 	} else if (op == WEFT_KERNEL_IN) {
-		e->length_ns = weft_load_u32(c->in.at + 4);
+		e->ago_ns = weft_load_u32(c->in.at + 4);
 		e->call = c->in.at[8];
 		e->why = c->in.at[9];
 		e->other = weft_load_u32(c->in.at + 10);
 		e->text = text_of(r, weft_load_u32(c->in.at + 14));
 	} else if (op == WEFT_KERNEL_SPENT) {
-		const uint64_t ns = weft_load_u64(c->in.at + 9);
-		e->why = c->in.at[4];
-		e->text = text_of(r, weft_load_u32(c->in.at + 5));
+		const uint64_t ns = weft_load_u64(c->in.at + 13);
+		e->ago_ns = weft_load_u32(c->in.at + 4);
+		e->why = c->in.at[8];
+		e->text = text_of(r, weft_load_u32(c->in.at + 9));
 		e->length_ns = ns < INT64_MAX ? (int64_t)ns : INT64_MAX;
 	} else if (op != WEFT_KERNEL_ON) {
 		e->other = weft_load_u32(c->in.at + 4);

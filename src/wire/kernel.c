@@ -27,7 +27,7 @@ unsigned weft__kernel_fixed_bytes(uint8_t op)
 	case WEFT_KERNEL_FAULT: return 8;
 	case WEFT_KERNEL_TEXT: return 4;
 	case WEFT_KERNEL_IN: return 18;
-	case WEFT_KERNEL_SPENT: return 17;
+	case WEFT_KERNEL_SPENT: return 21;
 	case WEFT_KERNEL_OP_COUNT: break;
 	}
 	return 0;
@@ -90,6 +90,7 @@ unsigned char *weft__kernel_write(unsigned char *to, const struct weft_wire_kern
 		break;
 	case WEFT_KERNEL_SPENT:
 		PUT(to, e->tid);
+		PUT(to, e->ago_ns);
 		*to++ = e->why;
 		PUT(to, e->number);
 		PUT(to, e->raw_ns);

@@ -22,7 +22,8 @@
 	X(FAULT, 7, "kernel_fault", "tid: u32, page: u32")        /* a page fault: the address without its low 12 bits */        \
 	X(TEXT, 8, "kernel_text", "text: u32, name: string")      /* what later events mean by that number */                    \
 	X(IN, 9, "kernel_in", "tid: u32, ago_ns: u32, call: u8, sure: u8, fd: u32, text: u32") /* what it was blocked in */      \
-	X(SPENT, 10, "kernel_spent", "tid: u32, on: u8, text: u32, ns: u64") /* so long before, its processor did that */
+	X(SPENT, 10, "kernel_spent",                                                                                             \
+	    "tid: u32, ago_ns: u32, on: u8, text: u32, ns: u64") /* what its processor did, for so long */
 
 enum weft_kernel_op {
 #define WEFT_KERNEL_ENUM(NAME, value, name, fields) WEFT_KERNEL_##NAME = value,
@@ -171,9 +172,10 @@ struct weft_wire_kernel {
 	uint32_t tid, other; /* other: pid, by, page, bound_ns or fd */
 	uint8_t op;          /* enum weft_kernel_op */
 	uint8_t why, call;   /* why: of LEVEL the level, of IN whether it is sure, of SPENT on what */
-	uint32_t ago_ns;
-	uint32_t number;  /* of a text */
-	const char *text; /* of LEVEL, THREAD and TEXT */
+	uint64_t then;       /* of IN and SPENT: when that was, in ticks, from which .ago_ns is made */
+	uint32_t ago_ns;     /* of IN and SPENT */
+	uint32_t number;     /* of a text */
+	const char *text;    /* of LEVEL, THREAD and TEXT */
 	uint32_t text_bytes;
 };
 

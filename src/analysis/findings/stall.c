@@ -272,7 +272,7 @@ static const char *advice_for(struct weft__finder *f, const struct weft__stall *
 	const int64_t on_ns = length_ns - off_ns, unknown_ns = off_ns - parts->waiting_ns - parts->blocked_ns;
 	const bool is_collected = s->is_pause ? weft__is_collector(weft_model_text(f->model, s->pause))
 					      : parts->collected_ns > length_ns - parts->collected_ns;
-	if (is_collected)
+	if (is_collected && parts->waiting_ns <= length_ns - parts->waiting_ns)
 		return "make less garbage, or have it collected in smaller pieces, or where nobody waits";
 	if (parts->interrupts_ns > on_ns - parts->interrupts_ns && parts->interrupts_ns > off_ns)
 		return "interrupts had its processor, which is no fault of this code: let another processor handle them, or give "
