@@ -21,8 +21,7 @@ enum list { LIST_OFFS, LIST_SPENTS, LIST_FAULTS, LISTS };
 /* What an OS thread does just now. */
 struct state {
 	uint32_t tid;
-	size_t off;  /* the stretch that is open; SIZE_MAX: it has a processor, or nobody knows */
-	size_t last; /* the one that began last; SIZE_MAX: none */
+	size_t off; /* the stretch that is open; SIZE_MAX: it has a processor, or nobody knows */
 	size_t counts[LISTS];
 	int64_t first_ns;
 };
@@ -30,7 +29,12 @@ struct state {
 struct begun {
 	struct weft_off off;
 	uint32_t owner; /* index of states */
-	size_t before;  /* the one of the same OS thread that began before; SIZE_MAX: none */
+};
+
+/* What an OS thread was in at a time: told a little later, when somebody had looked. */
+struct named {
+	struct weft_kernel_event event;
+	int64_t then_ns;
 };
 
 struct spent {
@@ -46,6 +50,7 @@ struct fault {
 struct making {
 	const struct weft_model *model;
 	WEFT_VEC(struct begun) offs; /* by when they begin */
+	WEFT_VEC(struct named) named;
 	WEFT_VEC(struct spent) spents;
 	WEFT_VEC(struct fault) faults;
 	WEFT_VEC(struct weft_spent) collections;
@@ -64,7 +69,7 @@ static struct state *state_of(struct making *m, uint32_t tid)
 		m->states.count -= slot != NULL;
 		return NULL;
 	}
-	*slot = (struct state){.tid = tid, .off = SIZE_MAX, .last = SIZE_MAX, .first_ns = INT64_MAX};
+	*slot = (struct state){.tid = tid, .off = SIZE_MAX, .first_ns = INT64_MAX};
 	return slot;
 }
 
@@ -87,7 +92,7 @@ static bool begin_off(struct making *m, struct state *s, int64_t now, const stru
 	if (!slot)
 		return false;
 	const bool is_taken = e->op == WEFT_KERNEL_TAKEN || e->why == WEFT_OFF_PREEMPTED;
-	*slot = (struct begun){.owner = (uint32_t)(s - m->states.items), .before = s->last};
+	*slot = (struct begun){.owner = (uint32_t)(s - m->states.items)};
 	slot->off = (struct weft_off){.start_ns = now,
 	    .fd = WEFT_KERNEL_NO_FD,
 	    .ready_ns = is_taken ? now : INT64_MAX,
@@ -95,27 +100,17 @@ static bool begin_off(struct making *m, struct state *s, int64_t now, const stru
 	    .by = e->op == WEFT_KERNEL_TAKEN ? e->other : WEFT_NO_TID,
 	    .why = is_taken ? WEFT_OFF_PREEMPTED : e->why,
 	    .call = is_taken ? WEFT_CALL_UNKNOWN : e->call};
-	s->off = s->last = m->offs.count - 1;
+	s->off = m->offs.count - 1;
 	s->counts[LIST_OFFS]++;
 	return true;
 }
 
-/* What was in which call then.  It is told a little later: when somebody had looked. */
-static void name_off(struct making *m, const struct state *s, int64_t now, const struct weft_kernel_event *e)
+static bool add_named(struct making *m, int64_t now, const struct weft_kernel_event *e)
 {
-	enum { FARTHEST = 4096 };
-	const int64_t then_ns = now - e->ago_ns;
-	size_t at = s->last;
-	for (int i = 0; i < FARTHEST && at != SIZE_MAX && m->offs.items[at].off.start_ns > then_ns; i++)
-		at = m->offs.items[at].before;
-	struct weft_off *off = at == SIZE_MAX ? NULL : &m->offs.items[at].off;
-	if (!off || off->why == WEFT_OFF_PREEMPTED || then_ns < off->start_ns || then_ns > off->end_ns)
-		return;
-	if (e->why || off->call == WEFT_CALL_UNKNOWN)
-		off->call = e->call;
-	off->fd = e->other;
-	off->file = e->text;
-	off->is_sure = e->why;
+	struct named *slot = weft_vec_push(&m->named);
+	if (slot)
+		*slot = (struct named){*e, now - e->ago_ns};
+	return slot != NULL;
 }
 
 static bool add_spent(struct making *m, struct state *s, int64_t now, const struct weft_kernel_event *e)
@@ -174,7 +169,10 @@ static int take(void *ctx, const struct weft_kernel_event *events, size_t count)
 				off->by_interrupt = e->other == WEFT_NO_TID;
 			}
 			break;
-		case WEFT_KERNEL_IN: name_off(m, s, now, e); break;
+		case WEFT_KERNEL_IN:
+			if (!add_named(m, now, e))
+				return 1;
+			break;
 		case WEFT_KERNEL_SPENT:
 			if (!add_spent(m, s, now, e))
 				return 1;
@@ -280,6 +278,26 @@ static bool order_lists(struct weft_kernel *k, const struct making *m)
 	return whole;
 }
 
+/* The later one counts of what is sure, and of what is not. */
+static void name_offs(struct weft_kernel *k, const struct making *m)
+{
+	for (size_t i = 0; i < m->named.count; i++) {
+		const struct weft_kernel_event *e = &m->named.items[i].event;
+		const int64_t then_ns = m->named.items[i].then_ns;
+		const uint32_t thread = weft_kernel_thread(k, e->tid);
+		const size_t end = k->threads[thread + 1].offs;
+		const size_t at = WEFT_FIRST(n, k->threads[thread].offs, end, k->offs[n].end_ns > then_ns);
+		struct weft_off *off = at < end ? &k->offs[at] : NULL;
+		if (!off || off->start_ns > then_ns || off->why == WEFT_OFF_PREEMPTED || (off->is_sure && !e->why))
+			continue;
+		if (e->why || off->call == WEFT_CALL_UNKNOWN)
+			off->call = e->call;
+		off->fd = e->other;
+		off->file = e->text;
+		off->is_sure = e->why;
+	}
+}
+
 int weft__model_read_kernel(struct weft_model *model, struct weft_trace *trace)
 {
 	struct making m = {.model = model, .last_ns = -FARTHEST_NS};
@@ -290,6 +308,7 @@ int weft__model_read_kernel(struct weft_model *model, struct weft_trace *trace)
 	if (got > 0 && (!list_threads(k, &m) || !order_lists(k, &m)))
 		got = WEFT_ENOMEM;
 	if (got > 0) {
+		name_offs(k, &m);
 		weft_sort(m.collections.items, m.collections.count, sizeof *m.collections.items, compare_spents);
 		k->collections = m.collections.items;
 		k->collection_count = m.collections.count;
@@ -297,6 +316,7 @@ int weft__model_read_kernel(struct weft_model *model, struct weft_trace *trace)
 		weft_vec_free(&m.collections);
 	}
 	weft_vec_free(&m.offs);
+	weft_vec_free(&m.named);
 	weft_vec_free(&m.spents);
 	weft_vec_free(&m.faults);
 	weft_vec_free(&m.states);
@@ -427,6 +447,7 @@ struct weft_waited weft_kernel_waited(const struct weft_model *m, uint16_t strea
 
 /* Interrupts that began long before are not looked for: nothing else runs meanwhile. */
 #define LONGEST_INTERRUPT_NS 1000000000
+#define LONGEST_COLLECTION_NS 60000000000
 
 static void add_interrupts(const struct weft_kernel *k, uint32_t thread, int64_t from_ns, int64_t to_ns, struct weft_off_sum *sum)
 {
@@ -466,7 +487,8 @@ int64_t weft_kernel_collected_ns(
 {
 	int64_t sum_ns = 0, reached_ns = from_ns;
 	*longest = NULL;
-	for (size_t i = 0; i < k->collection_count && k->collections[i].start_ns < to_ns; i++) {
+	for (size_t i = WEFT_FIRST(n, 0, k->collection_count, k->collections[n].start_ns > from_ns - LONGEST_COLLECTION_NS);
+	     i < k->collection_count && k->collections[i].start_ns < to_ns; i++) {
 		const struct weft_spent *s = &k->collections[i];
 		const uint32_t thread = weft_kernel_thread(k, s->tid);
 		const int64_t ns = weft_min_ns(s->end_ns, to_ns) - weft_max_ns(s->start_ns, reached_ns);

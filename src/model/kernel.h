@@ -94,7 +94,8 @@ struct weft_waited {
 struct weft_waited weft_kernel_waited(
     const struct weft_model *model, uint16_t stream, int64_t from_ns, int64_t to_ns, uint8_t call);
 
-/* How long the program's runtime collected garbage in that time; *longest, if there was any.  Linear in collections. */
+/* How long the program's runtime collected garbage in that time; *longest, if there was any.  Those are not told of that
+ * began more than a minute before.  Linear in collections of that time. */
 int64_t weft_kernel_collected_ns(
     const struct weft_kernel *kernel, uint32_t pid, int64_t from_ns, int64_t to_ns, const struct weft_spent **longest);
 

@@ -152,9 +152,13 @@ static void note_damage(struct reading *r, const struct native_packet *p, const 
 	r->info->is_whole = false;
 	if (r->native->is_kernel_read)
 		return;
+	/* That the program's events have been told of already says nothing of these. */
+	const bool was_whole = r->trace->read_whole;
+	r->trace->read_whole = false;
 	weft__trace_skip(r->trace, &r->trace->source.blobs[p->blob], p->index, p->offset + (uint64_t)(at - p->bytes), left,
 	    "bytes that are no event of the kernel's");
 	weft__trace_place(r->trace, 1);
+	r->trace->read_whole = was_whole;
 }
 
 static bool begin_packet(struct reading *r, struct cursor *c)

@@ -314,6 +314,18 @@ def runs_without_a_processor(size):
 
 
 @shape
+def sleeps_that_are_named_later(size):
+    """All that an OS thread slept in is told at the end, of whatever time; interrupts and collections stand one within another."""
+    def slept(i):
+        return switched_off(i * 2000, 1, 0) + switched_on(i * 2000 + 1000, 1)
+
+    def named(i):
+        return struct.pack('<BIIIBBII', 9, MASK, 1, i * 7919 & MASK, 71, i % 2, 3, i % 9) + struct.pack('<BIIIBIQ', 10, MASK, 1, 0, i % 3, i % 9, i * 1000)
+    return native(size // 10, lambda i: one(RUN, i, i + 1)) + packet(
+        LEVEL + b''.join(struct.pack('<BII', 8, 0, i) + b'/f%d\0' % i for i in range(8)) + until(size // 2, slept) + until(size // 2, named), KERNEL)
+
+
+@shape
 def streams(size):
     return until(size, lambda i: packet(one(RUN, i, i + 1), stream=i, name=b't%d' % i, begin=i))
 

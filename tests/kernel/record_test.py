@@ -72,6 +72,12 @@ def babeltrace(trace):
     return found
 
 
+def program(trace):
+    """Likewise what it reads of the program's own events, as text."""
+    run = subprocess.run(['babeltrace2', '--clock-cycles', '--no-delta', trace.path], stdout=subprocess.PIPE, text=True, check=True, timeout=PATIENCE)
+    return [line for line in run.stdout.splitlines() if not LINE.fullmatch(line)]
+
+
 def explain(trace):
     return subprocess.run([trace.weft, 'explain', '--stall=1ms', trace.path], stdout=subprocess.PIPE, text=True, timeout=PATIENCE).stdout
 
@@ -121,6 +127,8 @@ def check_damage(trace, folder):
         os.unlink(path)
     said = explain(Trace(trace.weft, bare))
     expect('kernel' in Trace(trace.weft, bare).ask('info', '--json')[0], False, 'nothing of the kernel')
+    if shutil.which('babeltrace2'):
+        expect(program(trace), program(Trace(trace.weft, bare)), "what babeltrace2 reads of the program's own events")
     largest = max(glob.glob(os.path.join(cut, 'kernel-*')), key=os.path.getsize)
     whole = kernel(trace)[0]['events']
     size = os.path.getsize(largest)

@@ -1,7 +1,8 @@
-/* slow.c SCENE: a program of plain libuv, one callback of which is slow in a way of its own.
+/* slow.c SCENE [PLACE]: a program of plain libuv, one callback of which is slow in a way of its own.
  *
  * Others are due each 5 ms.  Prints for the slow callback what was measured within: "wall NS cpu NS given N taken N minor N".
  * `hog` is no scene: it uses its processor until it is killed.  SPDX-License-Identifier: ISC */
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -147,6 +148,29 @@ static void wait_for_lock(void)
 	pthread_join(thread, NULL);
 }
 
+static const char *place;
+
+/* Until somebody else opens it, too. */
+static void open_fifo(void)
+{
+	int fd = open(place, O_RDONLY);
+	if (fd < 0)
+		exit(1);
+	close(fd);
+}
+
+/* Until the peer says something; its port is the place. */
+static void ask_peer(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(place))};
+	char byte;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0 || read(fd, &byte, 1) != 1)
+		exit(1);
+	close(fd);
+}
+
 /* Each tick does some work, and nothing is wrong with that. */
 static void nothing(void)
 {
@@ -156,7 +180,8 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } scenes[] = {{"spin", spin}, {"crowded", spin}, {"fsync", sync_file}, {"cold", read_cold}, {"mapped", map_cold},
-    {"touch", touch}, {"nanosleep", nap}, {"mutex", wait_for_lock}, {"healthy", nothing}};
+    {"touch", touch}, {"nanosleep", nap}, {"mutex", wait_for_lock}, {"healthy", nothing}, {"fifo", open_fifo},
+    {"peer", ask_peer}};
 
 /* ---- The program ---- */
 
@@ -191,9 +216,10 @@ int main(int argc, char **argv)
 	if (argc == 2 && strcmp(argv[1], "hog") == 0)
 		for (;;)
 			compute(1000000000);
-	for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
+	for (size_t i = 0; argc >= 2 && i < sizeof scenes / sizeof *scenes; i++)
 		if (strcmp(argv[1], scenes[i].name) == 0)
 			scene = scenes[i].run;
+	place = argc > 2 ? argv[2] : "";
 	if (!scene)
 		return 2;
 	ticks_left = scene == nothing ? 20 : 60;

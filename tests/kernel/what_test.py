@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""What weft explain says of what a call waited for, and of what a processor did in between: files, peers, interrupts, collections of garbage.
+
+	what_test.py SLOW WEFT
+
+Scenes of slow.c, as root, if that is who runs this, and as an ordinary user; then traces whose kernel packets are made here, as docs/format.md says.
+
+SPDX-License-Identifier: ISC"""
+
+import glob
+import json
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'hostile'))
+import shapes
+from recorded import ENV, PATIENCE, closed_to_others, expect, fail, until
+
+MS = 1000000
+
+
+def explain(weft, trace, *options):
+    run = subprocess.run([weft, 'explain', '--json', *options, trace], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+    found = [json.loads(line) for line in run.stdout.splitlines()]
+    found = [line for line in (found[0] if found and isinstance(found[0], list) else found) if line.get('finding', line.get('id')) == 'stall']
+    return found, run.stderr
+
+
+def words(stalls):
+    return ' '.join(text for s in stalls for text in (s['title'], s['next'], *(line['text'] for line in s['evidence'])))
+
+
+def record(weft, slow, folder, level, scene, place, release, wanted, user):
+    """Lets the scene go on when somebody has seen what it waits for."""
+    path = os.path.join(folder, f'trace-{scene}')
+    process = subprocess.Popen([weft, 'record', f'--kernel={level}', '--mode=grow', '-o', path, '--', slow, scene, place], env=ENV, cwd=folder,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **user)
+
+    def is_seen():
+        if process.poll() is not None:
+            return True
+        for name in glob.glob(os.path.join(path, '*', 'kernel-*')):
+            with open(name, 'rb') as file:
+                if wanted.encode() + b'\0' in file.read():
+                    return True
+        return 'nothing to this user' in told_level()
+
+    def told_level():
+        metadata = glob.glob(os.path.join(path, '*', 'metadata'))
+        return '' if not metadata else subprocess.run([weft, 'info', os.path.dirname(metadata[0])], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                                      timeout=PATIENCE).stdout.replace('kernel     level self', 'nothing to this user')
+    until(is_seen, f'{scene}: what it waits for')
+    if process.poll() is None:
+        release()
+    out, err = process.communicate(timeout=PATIENCE)
+    expect(process.returncode, 0, f'{scene}: {out} {err}')
+    trace = os.path.dirname(glob.glob(os.path.join(path, '*', 'metadata'))[0])
+    info = json.loads(subprocess.run([weft, 'info', '--json', trace], stdout=subprocess.PIPE, text=True, timeout=PATIENCE).stdout)['kernel']
+    if info['level'] != level:
+        print(f'skipped: level {level}: {info["why"]}')
+        return
+    said = words(explain(weft, trace)[0])
+    expect(f' on "{wanted}"' in said and 'probably' not in said, True, f'{scene}, level {level}: {wanted}: {said}')
+    print(f'{scene}, level {level}: {re.search(r"its OS thread slept .*?, here for|its OS thread slept .*? for", said)[0]}')
+
+
+def check_scenes(weft, slow, folder, level, user):
+    fifo = os.path.join(folder, 'fifo' + level)
+    os.mkfifo(fifo)
+    os.chmod(fifo, 0o666)
+    record(weft, slow, folder, level, 'fifo', fifo, lambda: os.close(os.open(fifo, os.O_WRONLY)), fifo, user)
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def answer():
+            peer, _ = listener.accept()
+            peer.sendall(b'x')
+            peer.close()
+        record(weft, slow, folder, level, 'peer', str(port), answer, f'127.0.0.1:{port}', user)
+
+
+# ---- Packets of our own ----
+
+def event(op, time, form, *fields):
+    return struct.pack('<BI' + form, op, time & shapes.MASK, *fields)
+
+
+def text(time, number, name):
+    return event(8, time, 'I', number) + name + b'\0'
+
+
+def inside(time, tid, then, call, sure, fd, number):
+    return event(9, time, 'IIBBII', tid, time - then, call, sure, fd, number)
+
+
+def spent(time, tid, end, on, number, ns):
+    return event(10, time, 'IIBIQ', tid, time - end, on, number, ns)
+
+
+LEVEL, THREAD = shapes.LEVEL, struct.pack('<BIII', 1, 0, 1, 1) + b'main\0'
+FSYNC = 71
+
+
+def stalled(*said, kind=shapes.KERNEL):
+    """Promise 1 runs from 2 to 42 ms, while promise 2 could go on."""
+    program = shapes.create(0, 0, 1) + shapes.create(0, 0, 2) + shapes.create(0, 0, 3) + shapes.two(shapes.AWAIT, 1000, 2, 3) + \
+        shapes.two(shapes.RESOLVE, MS, 0, 3) + shapes.one(shapes.RUN, 2 * MS, 1) + shapes.two(shapes.READ, 42 * MS, 2, 3) + \
+        shapes.two(shapes.RESOLVE, 43 * MS, 2, 2) + shapes.two(shapes.RESOLVE, 44 * MS, 0, 1)
+    kernel = LEVEL + THREAD + event(3, 0, 'I', 1) + b''.join(said) + event(3, 50 * MS, 'I', 1)
+    return shapes.packet(program) + shapes.packet(kernel, kind)
+
+
+def slept(begin, end):
+    return event(4, begin, 'IBB', 1, 1, FSYNC) + event(3, end, 'I', 1)
+
+
+def check_words(weft, folder, said, *wanted, lacks=None, kind=shapes.KERNEL, noise=''):
+    path = os.path.join(folder, 'made')
+    with open(path, 'wb') as file:
+        file.write(stalled(*said, kind=kind))
+    stalls, err = explain(weft, path)
+    found = words(stalls)
+    expect(len(stalls), 1, f'stalls: {found} {err}')
+    for pattern in wanted:
+        expect(pattern in found, True, f'"{pattern}" in: {found}')
+    expect(lacks is None or lacks not in found, True, f'no "{lacks}" in: {found}')
+    expect(noise in err and bool(noise) == bool(err), True, f'"{noise}": {err}')
+
+
+def check_made(weft, folder):
+    a, b = text(0, 1, b'/var/a'), text(0, 2, b'/var/b')
+    # Told at once it is a guess; seen while it waits it is sure, whatever was told before and comes later.
+    check_words(weft, folder, [a, slept(5 * MS, 35 * MS)[:11], inside(5 * MS, 1, 5 * MS, FSYNC, 0, 3, 1), event(3, 35 * MS, 'I', 1)],
+                'was blocked for 30.0 ms in fsync, probably on "/var/a"')
+    check_words(weft, folder, [a, b, slept(5 * MS, 35 * MS), inside(40 * MS, 1, 20 * MS, FSYNC, 1, 3, 2), inside(41 * MS, 1, 20 * MS, FSYNC, 0, 3, 1)],
+                'was blocked for 30.0 ms in fsync on "/var/b"', 'until the disk has it', lacks='probably')
+    # Many short ones add up, also where some were of another file.
+    many = [slept((3 + i) * MS, (3 + i) * MS + 900000) + inside((3 + i) * MS + 950000, 1, (3 + i) * MS, FSYNC, 1, 3, 1 + (i == 7)) for i in range(30)]
+    check_words(weft, folder, [a, b, *many], 'was blocked for 27.0 ms in fsync on "/var/a", 30 times', lacks='/var/b')
+    # What was running meanwhile is not named.
+    check_words(weft, folder, [a, slept(5 * MS, 35 * MS), inside(40 * MS, 1, 38 * MS, FSYNC, 1, 3, 1)], 'in fsync', lacks='/var/a')
+    timer = text(0, 3, b'net_rx')
+    # One within another counts once.
+    check_words(weft, folder, [timer, spent(20 * MS, 1, 20 * MS, 0, 3, 2 * MS), spent(35 * MS, 1, 34 * MS, 1, 3, 24 * MS)],
+                'of which interrupts had its processor for 24.0 ms', 'interrupts had its processor 1 time, here net_rx for 24.0 ms', 'let another processor handle them')
+    check_words(weft, folder, [timer, spent(20 * MS, 1, 20 * MS, 0, 3, 2 * MS)], 'cut its work', lacks='interrupts')
+    check_words(weft, folder, [text(0, 4, b'Python'), spent(41 * MS, 1, 30 * MS, 2, 4, 25 * MS)], 'of which 25.0 ms the collector of garbage of Python',
+                'make less garbage')
+
+
+def check_unknown(weft, folder):
+    """Packets of a class and events of a number that this weft does not know: the program's part is read all the same."""
+    check_words(weft, folder, [], 'ran for 40.0 ms', kind=9, noise='a packet of no known class')
+    check_words(weft, folder, [slept(5 * MS, 35 * MS), event(77, 36 * MS, 'I', 1)], 'ran for 40.0 ms', noise="no event of the kernel's")
+
+
+def check_collector(weft, folder):
+    """A program in Python that collects a lot; its callback says for how long."""
+    python = '/usr/bin/python3'
+    probes = subprocess.run(['readelf', '-n', python], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout if shutil.which('readelf') else ''
+    if 'gc__start' not in probes or subprocess.run([python, '-c', 'import uvloop'], stderr=subprocess.DEVNULL).returncode:
+        print('skipped: no Python with probes, or no uvloop')
+        return
+    program = """
+import gc, os, time, asyncio, uvloop
+gc.disable()
+class Thing: pass
+things = []
+for i in range(300000):
+    things.append(Thing())
+    things[-1].own = things[-1]
+def collect():
+    begin = time.monotonic_ns()
+    gc.collect()
+    print((time.monotonic_ns() - begin) / 1e6, flush=True)
+def beat(n):
+    if n:
+        loop.call_later(0.005, beat, n - 1)
+async def main():
+    global loop
+    loop = asyncio.get_running_loop()
+    while not os.path.exists('go'):  # until weft has seen the runtime
+        gc.collect(0)
+        await asyncio.sleep(0.01)
+    beat(20)
+    loop.call_later(0.05, collect)
+    await asyncio.sleep(0.3)
+uvloop.install()
+asyncio.run(main())
+"""
+    path = os.path.join(folder, 'collector')
+    process = subprocess.Popen([weft, 'record', '--kernel=all', '--mode=grow', '-o', path, '--', python, '-c', program], env=ENV, cwd=folder, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+
+    def is_seen():
+        for name in glob.glob(os.path.join(path, '*', 'kernel-*')):
+            with open(name, 'rb') as file:
+                if b'Python\0' in file.read():
+                    return True
+        return process.poll() is not None
+    until(is_seen, 'a collection of Python')
+    with open(os.path.join(folder, 'go'), 'w', encoding='ascii'):
+        pass
+    out, err = process.communicate(timeout=PATIENCE)
+    expect(process.returncode, 0, err)
+    took = float(out.split()[0])
+    trace = os.path.dirname(glob.glob(os.path.join(path, '*', 'metadata'))[0])
+    said = words(explain(weft, trace)[0])
+    found = re.search(r'([\d.]+) ms (of it )?the collector of garbage of Python', said)
+    if not found or abs(float(found[1]) - took) > took / 20 + 1:
+        fail(f'{took} ms of collection: {said}')
+    print(f'{took:.1f} ms of collection are told as {found[1]} ms')
+
+
+slow, weft = map(os.path.abspath, sys.argv[1:3])
+with tempfile.TemporaryDirectory(prefix='weft-what-') as folder:
+    check_made(weft, folder)
+    check_unknown(weft, folder)
+users = [('own', {})] if os.getuid() else [('all', {}), ('own', {'user': 65534, 'group': 65534, 'extra_groups': []})]
+if closed_to_others(weft):
+    print(f'skipped: as another user, who cannot enter {closed_to_others(weft)}')
+    users = users[:1]
+for level, user in users:
+    with tempfile.TemporaryDirectory(prefix='weft-what-') as folder:
+        os.chmod(folder, 0o777)
+        check_scenes(weft, slow, folder, level, user)
+        if level == 'all':
+            check_collector(weft, folder)
