@@ -158,8 +158,10 @@ static struct weft_record_text counted = WEFT_COUNTER("queue"), noted = WEFT_COU
 	X(counter_add, weft_counter_add(id, &counted, 1))                                                                        \
 	X(pause, weft_pause_text(&noted, 1000))                                                                                  \
 	X(note, weft_note_text(id, &noted))                                                                                      \
-	X(sent, weft_message(id, (uint32_t)id, ":1.42", false))                                                                  \
-	X(received, weft_message(id, (uint32_t)id, ":1.42", true))                                                               \
+	X(message_sent, weft_message(id, (uint32_t)id, ":1.42", false))                                                          \
+	X(message_handled, weft_message(id, (uint32_t)id, ":1.42", true))                                                        \
+	X(sent, weft_sent(id, (uint64_t)id))                                                                                     \
+	X(received, weft_received(id, (uint64_t)id))                                                                             \
 	X(spins, weft_spins(id, 1000))
 
 #define RUN(name, call)                                                                                                          \

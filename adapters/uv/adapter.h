@@ -71,6 +71,9 @@ struct weft__uv_thing {
 	uint32_t children;  /* of a datagram: what has yet to end before it does */
 	bool is_used_again; /* of a timer: the trace says so */
 	struct weft_hook_calls calls;
+	struct weft_positions carried; /* of a stream whose connection the trace knows */
+	bool is_told, is_untold;       /* that the trace knows it; that there is nothing to know */
+	bool connects, did_connect;
 	struct weft_hook_label label;
 } __attribute__((aligned(64)));
 
@@ -293,6 +296,9 @@ static inline struct weft__uv_thing *weft__uv_stream(
 	struct weft__uv_thing *thing = weft__uv_find_handle(stream);
 	return __builtin_expect(thing && thing->id, 1) ? thing : weft__uv_stream_new(copy, caller, stream, prefix);
 }
+
+/* The trace is told again which connection a stream is, if it is one. */
+void weft__uv_tell_connection(const struct weft__uv_thing *thing);
 
 /* A request begins.  `owner` waits for it; NULL: who runs.  To be labelled; NULL: no memory. */
 struct weft__uv_thing *weft__uv_request(struct weft__uv_copy *copy, const void *caller, const void *request, uv_loop_t *loop,

@@ -31,6 +31,66 @@ struct weft__uv_thing *weft__uv_stream_new(
 	return thing;
 }
 
+/* ---- What goes through connections ---- */
+
+/* Whether the trace knows which connection it is; if not, it is told, and how far that has come but for the bytes that were read
+ * just now. */
+static bool is_told(struct weft__uv_thing *thing, const uv_stream_t *stream, size_t just_read)
+{
+	uv_os_fd_t fd;
+	if (__builtin_expect(thing->is_told, 1))
+		return true;
+	if (thing->is_untold || thing->connects || !thing->id || !weft_is_on())
+		return false;
+	thing->is_told = thing->copy->real.uv_fileno((const uv_handle_t *)stream, &fd) == 0 &&
+			 weft_connection(thing->id, fd, thing->did_connect, &thing->carried);
+	thing->is_untold = !thing->is_told;
+	if (!thing->is_told)
+		return false;
+	/* Of TCP the kernel counts all that was read, of others nobody has before now. */
+	const bool is_counted = thing->carried.received >= just_read;
+	if (is_counted && just_read) {
+		thing->carried.received -= just_read;
+		weft_still_connected(thing->id, fd, &thing->carried);
+	}
+	return true;
+}
+
+void weft__uv_tell_connection(const struct weft__uv_thing *thing)
+{
+	uv_os_fd_t fd;
+	if (!thing->is_closing && thing->copy->real.uv_fileno(thing->key, &fd) == 0)
+		weft_still_connected(thing->id, fd, &thing->carried);
+}
+
+static size_t bytes_of(const uv_buf_t bufs[], unsigned count)
+{
+	size_t bytes = 0;
+	for (unsigned i = 0; i < count; i++)
+		bytes += bufs[i].len;
+	return bytes;
+}
+
+/* Before the call: libuv may write later, never earlier.  Returns what it was about to write, for falls_short(). */
+static size_t goes_out(struct weft__uv_thing *thing, const uv_stream_t *stream, size_t bytes)
+{
+	if (!thing || !is_told(thing, stream, 0))
+		return 0;
+	thing->carried.sent += bytes;
+	weft_sent(thing->id, thing->carried.sent);
+	return bytes;
+}
+
+/* So many of them were not taken. */
+static void falls_short(const uv_stream_t *stream, size_t bytes)
+{
+	struct weft__uv_thing *thing = bytes ? weft__uv_find_handle(stream) : NULL;
+	if (!thing || !thing->is_told)
+		return;
+	thing->carried.sent -= bytes;
+	weft_sent(thing->id, thing->carried.sent);
+}
+
 /* ---- Beginning ---- */
 
 int weft__uv_listen(struct weft__uv_copy *copy, const void *caller, uv_stream_t *stream, int backlog, uv_connection_cb cb)
@@ -58,8 +118,11 @@ int weft__uv_accept(struct weft__uv_copy *copy, const void *caller, uv_stream_t 
 {
 	bool taken = weft__uv_takes(copy, caller);
 	int status = WEFT__UV_INSIDE(copy->real.uv_accept(server, client));
-	if (status == 0 && taken && client->type != UV_UDP)
-		weft__uv_stream(copy, caller, client, "from ");
+	if (status == 0 && taken && client->type != UV_UDP) {
+		struct weft__uv_thing *thing = weft__uv_stream(copy, caller, client, "from ");
+		if (thing)
+			is_told(thing, client, 0);
+	}
 	return status;
 }
 
@@ -79,6 +142,8 @@ int weft__uv_tcp_connect(struct weft__uv_copy *copy, const void *caller, uv_conn
 		weft__uv_put_address(thing, to);
 		weft__uv_say(thing);
 	}
+	if (stream)
+		stream->connects = true;
 	int status = WEFT__UV_INSIDE(copy->real.uv_tcp_connect(req, handle, to, weft__uv_connect_slot_or_none(cb)));
 	if (status)
 		weft__uv_refused(thing, status);
@@ -99,6 +164,8 @@ static struct weft__uv_thing *pipe_connects(
 		weft__uv_put_path(thing, name);
 		weft__uv_say(thing);
 	}
+	if (stream)
+		stream->connects = true;
 	return thing;
 }
 
@@ -134,6 +201,14 @@ int weft__uv_pipe_connect2(struct weft__uv_copy *copy, const void *caller, uv_co
 void weft__uv_connect_called(uv_connect_t *req, int status, unsigned slot)
 {
 	uv_connect_cb user = weft__uv_connect_user(slot);
+	struct weft__uv_thing *stream = weft_is_on() ? weft__uv_find_handle(req->handle) : NULL;
+	if (stream) {
+		stream->connects = false;
+		stream->did_connect = true;
+		/* What it was asked to write before it was connected goes out from now on. */
+		if (status == 0 && is_told(stream, req->handle, 0) && req->handle->write_queue_size)
+			goes_out(stream, req->handle, req->handle->write_queue_size);
+	}
 	WEFT__UV_FRAME frame = weft__uv_enter_request(req, status);
 	(void)frame;
 	if (user)
@@ -208,6 +283,10 @@ void weft__uv_read_called(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf,
 		return;
 	}
 	weft__uv_tag tag = weft__uv_tag_of(thing);
+	if (got > 0 && is_told(thing, stream, (size_t)got)) {
+		thing->carried.received += (size_t)got;
+		weft_received(thing->id, thing->carried.received);
+	}
 	input_comes(thing, got);
 	WEFT__UV_FRAME frame = weft__uv_enter(thing->id, tag);
 	(void)frame;
@@ -232,9 +311,12 @@ int weft__uv_write(struct weft__uv_copy *copy, const void *caller, uv_write_t *r
 	if (!weft__uv_takes(copy, caller))
 		return copy->real.uv_write(req, stream, bufs, count, cb);
 	struct weft__uv_thing *thing = writes(copy, caller, req, stream, bufs, count);
+	const size_t bytes = goes_out(weft__uv_find_handle(stream), stream, bytes_of(bufs, count));
 	int status = WEFT__UV_INSIDE(copy->real.uv_write(req, stream, bufs, count, weft__uv_write_slot_or_none(cb)));
-	if (status)
+	if (status) {
 		weft__uv_refused(thing, status);
+		falls_short(stream, bytes);
+	}
 	return status;
 }
 
@@ -244,9 +326,12 @@ int weft__uv_write2(struct weft__uv_copy *copy, const void *caller, uv_write_t *
 	if (!weft__uv_takes(copy, caller))
 		return copy->real.uv_write2(req, stream, bufs, count, sent, cb);
 	struct weft__uv_thing *thing = writes(copy, caller, req, stream, bufs, count);
+	const size_t bytes = goes_out(weft__uv_find_handle(stream), stream, bytes_of(bufs, count));
 	int status = WEFT__UV_INSIDE(copy->real.uv_write2(req, stream, bufs, count, sent, weft__uv_write_slot_or_none(cb)));
-	if (status)
+	if (status) {
 		weft__uv_refused(thing, status);
+		falls_short(stream, bytes);
+	}
 	return status;
 }
 
@@ -275,22 +360,30 @@ static void wrote(const void *caller, int bytes, const struct sockaddr *to, stru
 	weft_read_later(socket->id, text.id);
 }
 
+static void tried(const void *caller, const uv_stream_t *stream, struct weft__uv_thing *thing, size_t bytes, int status)
+{
+	if (bytes > (size_t)(status > 0 ? status : 0))
+		falls_short(stream, bytes - (size_t)(status > 0 ? status : 0));
+	if (thing && status > 0)
+		wrote(caller, status, NULL, thing);
+}
+
 int weft__uv_try_write(struct weft__uv_copy *copy, const void *caller, uv_stream_t *stream, const uv_buf_t bufs[], unsigned count)
 {
-	bool taken = weft__uv_takes(copy, caller);
+	struct weft__uv_thing *thing = weft__uv_takes(copy, caller) ? weft__uv_stream(copy, caller, stream, "") : NULL;
+	const size_t bytes = goes_out(thing, stream, bytes_of(bufs, count));
 	int status = WEFT__UV_INSIDE(copy->real.uv_try_write(stream, bufs, count));
-	if (status > 0 && taken)
-		wrote(caller, status, NULL, weft__uv_stream(copy, caller, stream, ""));
+	tried(caller, stream, thing, bytes, status);
 	return status;
 }
 
 int weft__uv_try_write2(
     struct weft__uv_copy *copy, const void *caller, uv_stream_t *stream, const uv_buf_t bufs[], unsigned count, uv_stream_t *sent)
 {
-	bool taken = weft__uv_takes(copy, caller);
+	struct weft__uv_thing *thing = weft__uv_takes(copy, caller) ? weft__uv_stream(copy, caller, stream, "") : NULL;
+	const size_t bytes = goes_out(thing, stream, bytes_of(bufs, count));
 	int status = WEFT__UV_INSIDE(copy->real.uv_try_write2(stream, bufs, count, sent));
-	if (status > 0 && taken)
-		wrote(caller, status, NULL, weft__uv_stream(copy, caller, stream, ""));
+	tried(caller, stream, thing, bytes, status);
 	return status;
 }
 

@@ -189,6 +189,34 @@ static inline void weft_belongs(weft_id promise, weft_id owner);
  * "BUS-GUID :1.42": then readers see that who sent it waits for who handles it. */
 static inline void weft_message(weft_id promise, uint32_t number, const char *sender, bool is_handled);
 
+/* ---- Connections: so that the traces of both ends can be put together ---- */
+
+/* How many bytes went into a connection, and how many came out of it, since it was made. */
+struct weft_positions {
+	uint64_t sent, received;
+};
+
+#if __STDC_HOSTED__
+/* promise is one end of a connection, whose other end may be another process, perhaps of another machine: fd is a connected
+ * socket of TCP, a stream of unix sockets, or one end of a pipe.  did_connect: this end called connect().  Its addresses, or its
+ * inodes, enter the trace, and so does what it has carried, which *positions then has: of TCP since it was made, of others since
+ * this call, which is to come before the first byte.
+ *
+ * false: nothing was told, since fd is not connected or something else, since a filter of system calls is in force, or since
+ * nothing records.  Keeps errno.  Not for signal handlers.  Six system calls, of unix sockets eight. */
+static inline bool weft_connection(weft_id promise, int fd, bool did_connect, struct weft_positions *positions);
+
+/* For weft_list_pending(), behind weft_pending() of the same promise: it still is that connection, which has carried so much. */
+static inline void weft_still_connected(weft_id promise, int fd, const struct weft_positions *positions);
+#endif
+
+/* Bytes are about to be written to the connection, up to that position: to be called before the system call.  What the kernel
+ * does not take is taken back by another call, with the position that was reached. */
+static inline void weft_sent(weft_id connection, uint64_t position);
+
+/* Bytes were read from the connection, up to that position: to be called after the system call. */
+static inline void weft_received(weft_id connection, uint64_t position);
+
 /* Who had called when promise was created: return addresses, the innermost first, of which the first 16 are kept.  The addresses
  * of a program are few: each enters the trace once. */
 #define WEFT_STACK_MAX 16

@@ -97,6 +97,10 @@ WEFT__API void weft__slow_awake(void) WEFT__NAMED("weft__slow_awake");
 WEFT__API void weft__slow_round(void) WEFT__NAMED("weft__slow_round");
 WEFT__API void weft__slow_detail(weft_id promise, enum weft_detail what, int64_t value, const char *text)
     WEFT__NAMED("weft__slow_detail");
+WEFT__API bool weft__connection(weft_id promise, int fd, bool did_connect, struct weft_positions *positions)
+    WEFT__NAMED("weft__connection");
+WEFT__API void weft__still_connected(weft_id promise, int fd, const struct weft_positions *positions)
+    WEFT__NAMED("weft__still_connected");
 WEFT__API void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count) WEFT__NAMED("weft__slow_stack");
 WEFT__API void weft__slow_text(enum weft_op op, weft_id a, weft_id b, int64_t value, struct weft_record_text *interned,
     const char *text, size_t bytes) WEFT__NAMED("weft__slow_text");
@@ -495,6 +499,30 @@ WEFT__FAST void weft__detail(weft_id promise, enum weft_detail what, int64_t val
 WEFT__FAST void weft_message(weft_id promise, uint32_t number, const char *sender, bool is_handled)
 {
 	weft__detail(promise, WEFT_DETAIL_MESSAGE, is_handled ? -(int64_t)number : (int64_t)number, sender);
+}
+
+#if __STDC_HOSTED__
+static inline bool weft_connection(weft_id promise, int fd, bool did_connect, struct weft_positions *positions)
+{
+	return WEFT__GATE() != WEFT__OFF && weft__connection(promise, fd, did_connect, positions);
+}
+
+static inline void weft_still_connected(weft_id promise, int fd, const struct weft_positions *positions)
+{
+	if (WEFT__GATE() != WEFT__OFF)
+		weft__still_connected(promise, fd, positions);
+}
+#endif
+
+/* A position has as many bytes as a second id that is narrow, whatever the first one is. */
+WEFT__FAST void weft_sent(weft_id connection, uint64_t position)
+{
+	weft__two(WEFT_OP_SENT, connection, (int32_t)(uint32_t)position);
+}
+
+WEFT__FAST void weft_received(weft_id connection, uint64_t position)
+{
+	weft__two(WEFT_OP_RECEIVED, connection, (int32_t)(uint32_t)position);
 }
 
 static inline void weft_stack(weft_id promise, const void *const *addresses, unsigned count)

@@ -212,6 +212,40 @@ static bool is_the_loop(const struct walk *w, uint32_t promise)
 	return !first_read(&begins) && !link_at(&begins, WEFT_LINK_SIGNAL, true);
 }
 
+/* The last bytes that came from elsewhere to a connection in a stretch of time, or NULL. */
+static const struct weft_transfer *last_transfer(const struct walk *w, uint32_t connection, int64_t from_ns, int64_t to_ns)
+{
+	const struct weft_transfer *all = w->ties->model->transfers;
+	const size_t count = w->ties->model->transfer_count;
+	const size_t after =
+	    WEFT_FIRST(i, 0, count, all[i].to > connection || (all[i].to == connection && all[i].received_ns > to_ns));
+	const struct weft_transfer *last = after > 0 ? &all[after - 1] : NULL;
+	return last && last->to == connection && last->sent_ns > from_ns ? last : NULL;
+}
+
+/* What a promise got that waited for bytes of a connection since it began. */
+static const struct weft_transfer *awaited_transfer(const struct walk *w)
+{
+	const struct weft_model *m = w->ties->model;
+	for (uint32_t i = w->ties->in_begin[w->promise]; m->transfer_count && i < w->ties->in_begin[w->promise + 1]; i++) {
+		const struct weft_link *link = &m->links[w->ties->in[i]];
+		if (link->kind != WEFT_LINK_AWAIT && link->kind != WEFT_LINK_READ)
+			continue;
+		const struct weft_transfer *got = last_transfer(w, link->from, m->promises[w->promise].start_ns, w->time_ns);
+		if (got)
+			return got;
+	}
+	return NULL;
+}
+
+/* They were on their way, and the walk goes on where they were written. */
+static void follow(struct walk *w, const struct weft_transfer *got)
+{
+	step(w, WEFT_STEP_WAITING, w->promise, got->sent_ns, ACTS);
+	if (w->mode == ACTS && w->time_ns == got->sent_ns)
+		go(w, w->ties->now[got->by], ACTS);
+}
+
 static void was_ended(struct walk *w)
 {
 	uint32_t handled = handler(w);
@@ -225,6 +259,11 @@ static void was_ended(struct walk *w)
 	note_lock(w);
 	if (by && by->from != WEFT_SYSTEM && !is_the_loop(w, by->from)) {
 		go(w, by->from, ACTS);
+		return;
+	}
+	const struct weft_transfer *got = awaited_transfer(w);
+	if (got) {
+		follow(w, got);
 		return;
 	}
 	step(w, WEFT_STEP_WAITING, w->promise, w->ties->model->promises[w->promise].start_ns, first_mode(w));
@@ -273,6 +312,17 @@ static void began(struct walk *w)
 	const struct weft_link *signal = link_at(w, WEFT_LINK_SIGNAL, true);
 	if (signal && signal->from == WEFT_SYSTEM && before == WEFT_NONE && sender(w) != WEFT_NONE) {
 		step(w, WEFT_STEP_READY, w->promise, created_ns, CREATED); /* it came as a message */
+		return;
+	}
+	const struct weft_transfer *got =
+	    !signal || signal->from == WEFT_SYSTEM ? last_transfer(w, w->promise, active_ns, w->time_ns) : NULL;
+	if (got) {
+		follow(w, got);
+		return;
+	}
+	if (signal && signal->from == WEFT_SYSTEM && before == WEFT_NONE && created_ns > w->low_ns &&
+	    weft_kind_has(m->promises[w->promise].kind, WEFT_TRAIT_OUTSIDE)) {
+		step(w, WEFT_STEP_WAITING, w->promise, created_ns, CREATED); /* a timer, from the moment when it was set */
 		return;
 	}
 	if (signal) {

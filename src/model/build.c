@@ -399,6 +399,28 @@ static int add_death(struct weft__build *b, const struct weft_event *ev, int64_t
 	return death ? WEFT_OK : WEFT_ENOMEM;
 }
 
+static int connection(struct weft__build *b, const struct weft_event *ev)
+{
+	uint32_t p;
+	int status = promise_of(b, ev, ev->a, &p);
+	return status < 0 ? status : weft__transfer_connection(b, p, ev);
+}
+
+/* Bytes go into a connection, or come out of it: then who wrote them has signalled that end.  That is no sign of life of his. */
+static int carry(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
+{
+	uint32_t p, by;
+	int status = promise_of(b, ev, ev->a, &p);
+	if (status < 0 || ev->op == WEFT_OP_SENT)
+		return status < 0 ? status : weft__transfer_sent(b, p, ev, time_ns);
+	if ((status = weft__transfer_received(b, p, ev, time_ns, &by)) < 0 || by == WEFT_NONE)
+		return status;
+	b->links.items[b->links.count++] =
+	    (struct weft_link){.time_ns = time_ns, .from = by, .to = p, .stream = ev->stream, .kind = WEFT_LINK_SIGNAL};
+	hear(b, p, time_ns);
+	return WEFT_OK;
+}
+
 static int detail(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p;
@@ -415,6 +437,8 @@ static int detail(struct weft__build *b, const struct weft_event *ev, int64_t ti
 	}
 	if (ev->kind == WEFT_DETAIL_MESSAGE)
 		return message(b, ev, time_ns);
+	if (ev->kind == WEFT_DETAIL_CONNECTION)
+		return connection(b, ev);
 	if (ev->kind != WEFT_DETAIL_STACK)
 		return WEFT_OK;
 	int status = promise_of(b, ev, ev->a, &p);
@@ -713,9 +737,9 @@ static int take(struct weft__build *b, const struct weft_event *ev)
 	case WEFT_OP_RELEASE: return hold_or_release(b, ev, time_ns);
 	case WEFT_OP_DETAIL: return detail(b, ev, time_ns);
 	case WEFT_OP_BELONGS: return belongs(b, ev);
-	case WEFT_OP_LEVEL:
+	case WEFT_OP_LEVEL: return WEFT_OK;
 	case WEFT_OP_SENT:
-	case WEFT_OP_RECEIVED: return WEFT_OK;
+	case WEFT_OP_RECEIVED: return carry(b, ev, time_ns);
 	case WEFT_EVENT_END: return end_part(b, ev, time_ns);
 	default: b->model->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT]++; return WEFT_OK;
 	}
@@ -833,6 +857,7 @@ static void drop(struct weft__build *b)
 	weft_vec_free(&b->rounds);
 	weft_vec_free(&b->deaths);
 	weft_vec_free(&b->messages);
+	weft__transfer_drop(b);
 	weft_idmap_finish(&b->message_of);
 	weft_vec_free(&b->labels);
 	weft_vec_free(&b->label_owners);

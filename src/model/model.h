@@ -98,6 +98,14 @@ struct weft_message {
 	bool is_handled;
 };
 
+/* Bytes that were read from a connection, and the last write that had some of them: both ends are in the trace. */
+struct weft_transfer {
+	int64_t sent_ns, received_ns;
+	uint32_t by;       /* who ran at the write */
+	uint32_t from, to; /* the two ends: what was written to, what was read from */
+	uint32_t weft__order;
+};
+
 /* The text of a label that stems from a counter is made when asked for: weft_model_label().  The error of a promise that failed
  * is its last label, at its end. */
 struct weft_label {
@@ -198,6 +206,8 @@ struct weft_model {
 	size_t death_count;
 	struct weft_message *messages; /* in time order */
 	size_t message_count;
+	struct weft_transfer *transfers; /* by `to`, then in time order */
+	size_t transfer_count;
 	struct weft_label *labels; /* by promise, then by time */
 	size_t label_count;
 	struct weft_run *runs; /* by promise, then by time */

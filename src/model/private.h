@@ -49,6 +49,8 @@ struct weft__clip {
 };
 
 /* A model while the events come in. */
+struct weft__end;
+
 struct weft__build {
 	struct weft_model *model;
 	struct weft_model_private *priv;
@@ -61,6 +63,11 @@ struct weft__build {
 	WEFT_VEC(struct weft_death) deaths;
 	WEFT_VEC(struct weft_message) messages;
 	struct weft_idmap message_of; /* the last of a text and a number, as text << 32 | number, by its index */
+	WEFT_VEC(struct weft_transfer) transfers;
+	WEFT_VEC(struct weft__end) ends; /* of connections */
+	struct weft_idmap end_of;        /* by promise */
+	struct weft_idmap end_named;     /* the newest, by the numbers in end_names of its own address << 32 | its peer's */
+	struct weft_intern end_names;
 	WEFT_VEC(struct weft_label) labels;
 	WEFT_VEC(uint32_t) label_owners;
 	WEFT_VEC(struct weft_run) runs;
@@ -110,6 +117,14 @@ static inline uint32_t weft__promise_now(struct weft__build *b, uint32_t p)
 	}
 	return p;
 }
+
+/* What connections tell, as the events come.  WEFT_ENOMEM. */
+int weft__transfer_connection(struct weft__build *b, uint32_t promise, const struct weft_event *ev);
+int weft__transfer_sent(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns);
+/* *by: who wrote it, or WEFT_NONE. */
+int weft__transfer_received(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns, uint32_t *by);
+void weft__transfer_finish(struct weft__build *b); /* puts them in the model's order */
+void weft__transfer_drop(struct weft__build *b);
 
 int weft__compare_await_ends(const void *a, const void *b);
 

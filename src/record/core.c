@@ -339,7 +339,7 @@ void weft__slow_ids(enum weft_op op, weft_id a, weft_id b)
 	int saved = ERRNO_GET();
 	struct weft__stream *s = slow_begin();
 	if (s) {
-		struct weft_wire_event event = {.op = (uint8_t)op, .a = a, .b = b};
+		struct weft_wire_event event = {.op = (uint8_t)op, .a = a, .b = b, .value = (uint32_t)b /* a position */};
 		weft__record(s, &event);
 		weft__note_running(&s->hot, op, a, b);
 		slow_end(s, op);

@@ -420,6 +420,19 @@ struct weft_envelope weft__counter_envelope(
 	return e;
 }
 
+/* Of a signal: when it was given. */
+static int64_t given_ns(const struct weft_model *model, const struct weft_link *link)
+{
+	const struct weft_transfer *all = model->transfers;
+	const size_t count = model->transfer_count;
+	size_t i =
+	    WEFT_FIRST(k, 0, count, all[k].to > link->to || (all[k].to == link->to && all[k].received_ns >= link->time_ns));
+	for (; i < count && all[i].to == link->to && all[i].received_ns == link->time_ns; i++)
+		if (all[i].by == link->from)
+			return all[i].sent_ns;
+	return link->time_ns;
+}
+
 struct weft_arrow_ends weft__arrow_ends(const struct weft_model *model, const struct weft_link *link)
 {
 	const struct weft_promise *from = &model->promises[link->from], *to = &model->promises[link->to];
@@ -429,6 +442,6 @@ struct weft_arrow_ends weft__arrow_ends(const struct weft_model *model, const st
 	case WEFT_LINK_RESOLVE: return (struct weft_arrow_ends){from_end, t, link->from, link->to};
 	case WEFT_LINK_READ: return (struct weft_arrow_ends){to_end, t, link->to, link->from};
 	case WEFT_LINK_AWAIT: return (struct weft_arrow_ends){t, to_end, link->from, link->to};
-	default: return (struct weft_arrow_ends){t, t, link->from, link->to};
+	default: return (struct weft_arrow_ends){given_ns(model, link), t, link->from, link->to};
 	}
 }

@@ -53,7 +53,9 @@ static size_t say_everything(weft_id a, weft_id b, int64_t value)
 	weft_message(a, 4000000000u, "bus :1.5", false);
 	weft_message(b, 7, "bus :1.5", true);
 	weft_spins(a, UINT64_C(1) << 40);
-	return 32;
+	weft_sent(a, UINT64_C(0x1fffffffe));
+	weft_received(b, 3);
+	return 34;
 }
 
 static void expect_everything(const struct weft_event *e, weft_id a, weft_id b, int64_t value)
@@ -96,6 +98,8 @@ static void expect_everything(const struct weft_event *e, weft_id a, weft_id b, 
 	    {WEFT_OP_DETAIL, a, 0, 4000000000, "bus :1.5"},
 	    {WEFT_OP_DETAIL, b, 0, -7, "bus :1.5"},
 	    {WEFT_OP_DETAIL, a, 0, INT64_C(1) << 40, ""},
+	    {WEFT_OP_SENT, a, 0, 0xfffffffe, ""},
+	    {WEFT_OP_RECEIVED, b, 0, 3, ""},
 	};
 	for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
 		assert_int_equal(e[i].op, expected[i].op);

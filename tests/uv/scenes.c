@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: ISC */
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <uv.h>
@@ -333,6 +334,100 @@ static int spin(void)
 	return turns != 100000;
 }
 
+/* ---- serve, ask: a process that another one asks over TCP, which answers when a timer has come ---- */
+
+static uv_tcp_t listener, near_end, far_end;
+static uv_timer_t thinks;
+static uv_write_t question, reply;
+static char some[100];
+
+static void give_room(uv_handle_t *handle, size_t wanted, uv_buf_t *buf)
+{
+	*buf = uv_buf_init(some, sizeof some);
+}
+
+static void close_all(uv_handle_t *handle, void *data)
+{
+	if (!uv_is_closing(handle))
+		uv_close(handle, NULL);
+}
+
+static void is_answered(uv_write_t *req, int status)
+{
+	uv_walk(loop, close_all, NULL);
+}
+
+static void answers(uv_timer_t *timer)
+{
+	uv_buf_t buf = uv_buf_init("an answer", 9);
+	uv_write(&reply, (uv_stream_t *)&near_end, &buf, 1, is_answered);
+}
+
+static void is_asked(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
+{
+	uv_read_stop(stream);
+	uv_timer_init(loop, &thinks);
+	uv_timer_start(&thinks, answers, 30, 0);
+}
+
+static void comes(uv_stream_t *stream, int status)
+{
+	uv_tcp_init(loop, &near_end);
+	uv_accept(stream, (uv_stream_t *)&near_end);
+	uv_read_start((uv_stream_t *)&near_end, give_room, is_asked);
+}
+
+static void child_ended(uv_process_t *process, int64_t status, int number)
+{
+	uv_walk(loop, close_all, NULL);
+}
+
+static int serve(const char *program)
+{
+	static uv_process_t process;
+	struct sockaddr_in address;
+	int size = sizeof address;
+	char port[16], path[4096];
+	char *args[] = {path, "ask", NULL};
+	uv_process_options_t options = {.file = path, .args = args, .exit_cb = child_ended};
+	snprintf(path, sizeof path, "%s", program);
+	uv_ip4_addr("127.0.0.1", 0, &address);
+	uv_tcp_init(loop, &listener);
+	uv_tcp_bind(&listener, (const struct sockaddr *)&address, 0);
+	uv_listen((uv_stream_t *)&listener, 1, comes);
+	uv_tcp_getsockname(&listener, (struct sockaddr *)&address, &size);
+	snprintf(port, sizeof port, "%d", ntohs(address.sin_port));
+	uv_os_setenv("SCENES_PORT", port);
+	return uv_spawn(loop, &process, &options) || uv_run(loop, UV_RUN_DEFAULT);
+}
+
+static void hears(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
+{
+	uv_close((uv_handle_t *)stream, NULL);
+}
+
+static void asks(uv_connect_t *req, int status)
+{
+	uv_read_start(req->handle, give_room, hears);
+}
+
+/* The question waits in libuv until there is a connection. */
+static int ask(void)
+{
+	static uv_connect_t request;
+	struct sockaddr_in address;
+	char port[16];
+	size_t size = sizeof port;
+	uv_buf_t buf = uv_buf_init("a question", 10);
+	if (uv_os_getenv("SCENES_PORT", port, &size))
+		return 2;
+	uv_ip4_addr("127.0.0.1", atoi(port), &address);
+	uv_tcp_init(loop, &far_end);
+	uv_tcp_connect(&request, &far_end, (const struct sockaddr *)&address, asks);
+	uv_write(&question, (uv_stream_t *)&far_end, &buf, 1, NULL);
+	return uv_run(loop, UV_RUN_DEFAULT);
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc == 2 ? argv[1] : "";
@@ -353,5 +448,7 @@ int main(int argc, char **argv)
 	       : !strcmp(name, "rearmed")  ? rearmed()
 	       : !strcmp(name, "reused")   ? reused()
 	       : !strcmp(name, "spin")     ? spin()
+	       : !strcmp(name, "serve")    ? serve(argv[0])
+	       : !strcmp(name, "ask")      ? ask()
 					   : 2;
 }

@@ -102,6 +102,20 @@ expect({name: (max(values), values[-1]) for name, values in levels.items()},
        {'thread pool: requests': (3, 0), 'thread pool: at work': (1, 0)}, 'the load of the pool, most and last')
 expect(trace.alarms('50ms'), [], 'alarms of long work in the pool')
 
+# What a process waits for that asks another one: the path of the answer leads to the timer for which that one waited, and back to the question.
+recording = record('serve')
+expect(recording.status, 0, 'how the process ends that is asked')
+both = Trace(weft, recording.folder)
+answer = both.promises('read')[-1]
+path = both.ask('path', '--json', f'--promise={answer["promise"]}')
+timer, asked, asking = both.promise('timer', '30 ms'), both.promise('connection', 'from 127.0.0.1:'), both.promise('connection', 'to 127.0.0.1:')
+expect(answer['created_by'], asking['promise'], 'who reads the answer')
+waits = [step for step in path if step['promise'] == timer['promise'] and step['step'] == 'waiting']
+if not waits or waits[0]['end_ns'] - waits[0]['start_ns'] < 20000000:
+    fail(f'the path of an answer does not lead to the timer of who answers: {path}')
+if not asked['links']['signal'] == 0 or timer['links']['signal'] == 0:
+    fail(f'who wrote the answer signals nobody: {timer}')
+
 # The handling of a datagram lasts until what it started has ended, and is one story.
 trace = record('datagram')
 request, work, answer = trace.promise('request', 'from 127.0.0.1:'), trace.promises('work')[0], trace.promise('write', '5 bytes to 127.0.0.1:')

@@ -1,0 +1,173 @@
+/* transfer.c: what went through connections both of whose ends are in the trace.
+ *
+ * Both ends tell the name of their connection, from their side, and how far what they wrote and read has come.  Writes and reads
+ * need not have the same bounds: a read is matched with the last write that has a byte of it, since without that one the reader
+ * would not have had all that it acted on.  SPDX-License-Identifier: ISC */
+#include <stdlib.h>
+
+#include "base/sort.h"
+#include "model/private.h"
+
+/* Bytes from there on, up to where the next write begins. */
+struct write {
+	uint64_t begin;
+	int64_t time_ns;
+	uint32_t by;
+};
+
+struct weft__end {
+	uint32_t promise, peer; /* peer: an end, or WEFT_NONE */
+	uint32_t older;         /* another one of that name, or WEFT_NONE */
+	int64_t other_name;     /* of its peer */
+	uint64_t sent, received;
+	WEFT_VEC(struct write) writes; /* those that may have bytes to be read, from `first` on */
+	size_t first;
+};
+
+/* A connection as one end tells it: "PROTOCOL OWN PEER RECEIVED".  false: it is no such text. */
+static bool parse(struct weft_str text, struct weft_str *own, struct weft_str *peer, uint64_t *received)
+{
+	uint32_t word[4] = {0}, words = 1;
+	for (uint32_t i = 0; i < text.len; i++)
+		if (text.ptr[i] == ' ' && words++ < 4)
+			word[words - 1] = i + 1;
+	if (words != 4 || word[3] == text.len)
+		return false;
+	*received = 0;
+	for (uint32_t i = word[3]; i < text.len; i++) {
+		if (text.ptr[i] < '0' || text.ptr[i] > '9')
+			return false;
+		*received = *received * 10 + (uint64_t)(text.ptr[i] - '0');
+	}
+	*own = (struct weft_str){text.ptr + word[1], word[2] - word[1] - 1};
+	*peer = (struct weft_str){text.ptr + word[2], word[3] - word[2] - 1};
+	return own->len > 0 && peer->len > 0;
+}
+
+static struct weft__end *end_of(struct weft__build *b, uint32_t promise)
+{
+	uint32_t at = b->ends.count ? weft_idmap_get(&b->end_of, promise) : WEFT_IDMAP_NONE;
+	return at == WEFT_IDMAP_NONE ? NULL : &b->ends.items[at];
+}
+
+int weft__transfer_connection(struct weft__build *b, uint32_t promise, const struct weft_event *ev)
+{
+	struct weft_str own, peer;
+	uint64_t received;
+	if (promise == WEFT_SYSTEM || !parse(ev->text, &own, &peer, &received))
+		return WEFT_OK;
+	struct weft__end *end = end_of(b, promise);
+	if (end) { /* told again */
+		end->sent = (uint64_t)ev->value;
+		end->received = received;
+		return WEFT_OK;
+	}
+	const uint32_t near = weft_intern(&b->end_names, own), far = weft_intern(&b->end_names, peer);
+	const int64_t name = (int64_t)((uint64_t)near << 32 | far), other_name = (int64_t)((uint64_t)far << 32 | near);
+	const uint32_t at = (uint32_t)b->ends.count, older = weft_idmap_get(&b->end_named, name);
+	if (near == WEFT_INTERN_FAILED || far == WEFT_INTERN_FAILED || !weft_vec_reserve(&b->ends, 1) ||
+	    !weft_idmap_set(&b->end_of, promise, at) || !weft_idmap_set(&b->end_named, name, at))
+		return WEFT_ENOMEM;
+	b->ends.items[b->ends.count++] = (struct weft__end){.promise = promise,
+	    .peer = WEFT_NONE,
+	    .other_name = other_name,
+	    .older = older == WEFT_IDMAP_NONE ? WEFT_NONE : older,
+	    .sent = (uint64_t)ev->value,
+	    .received = received};
+	return WEFT_OK;
+}
+
+/* The position that has these low bits and is nearest to one before. */
+static uint64_t whole_position(uint64_t before, int64_t low)
+{
+	return before + (uint64_t)(int64_t)(int32_t)((uint32_t)low - (uint32_t)before);
+}
+
+int weft__transfer_sent(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns)
+{
+	struct weft__end *end = end_of(b, promise);
+	if (!end)
+		return WEFT_OK;
+	const uint64_t position = whole_position(end->sent, ev->value);
+	/* What the kernel did not take is taken back. */
+	while (end->writes.count > end->first && end->writes.items[end->writes.count - 1].begin >= position)
+		end->writes.count--;
+	if (position > end->sent) {
+		const uint32_t running = b->streams.items[ev->stream].running;
+		struct write *write = weft_vec_push(&end->writes);
+		if (!write)
+			return WEFT_ENOMEM;
+		*write = (struct write){end->sent, time_ns, running == WEFT_NONE || running == WEFT_SYSTEM ? promise : running};
+	}
+	end->sent = position;
+	return WEFT_OK;
+}
+
+/* Of ends of the name that is wanted, the newest that nobody else is known to be the peer of, and that has sent so much. */
+static void find_peer(struct weft__build *b, struct weft__end *end)
+{
+	const uint32_t self = (uint32_t)(end - b->ends.items);
+	for (uint32_t at = weft_idmap_get(&b->end_named, end->other_name), tries = 100; at < b->ends.count && tries; tries--) {
+		struct weft__end *other = &b->ends.items[at];
+		if (at != self && other->peer == WEFT_NONE && other->sent >= end->received) {
+			other->peer = self;
+			end->peer = at;
+			return;
+		}
+		at = other->older;
+	}
+}
+
+int weft__transfer_received(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns, uint32_t *by)
+{
+	*by = WEFT_NONE;
+	struct weft__end *end = end_of(b, promise);
+	if (!end)
+		return WEFT_OK;
+	const uint64_t from = end->received;
+	end->received = whole_position(from, ev->value);
+	if (end->peer == WEFT_NONE)
+		find_peer(b, end);
+	if (end->peer == WEFT_NONE || end->received <= from)
+		return WEFT_OK;
+	struct weft__end *peer = &b->ends.items[end->peer];
+	const struct write *items = peer->writes.items;
+	while (peer->first + 1 < peer->writes.count && items[peer->first + 1].begin < end->received)
+		peer->first++;
+	/* What was read is more than was written: these are not the two ends, or events are missing. */
+	if (peer->first == peer->writes.count || items[peer->first].begin >= end->received || peer->sent < end->received)
+		return WEFT_OK;
+	struct weft_transfer *new = weft_vec_push(&b->transfers);
+	if (!new)
+		return WEFT_ENOMEM;
+	*new = (struct weft_transfer){.sent_ns = items[peer->first].time_ns,
+	    .received_ns = time_ns,
+	    .by = items[peer->first].by,
+	    .from = peer->promise,
+	    .to = promise,
+	    .weft__order = (uint32_t)b->transfers.count};
+	*by = new->by;
+	return WEFT_OK;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct weft_transfer *x = a, *y = b;
+	return WEFT_ORDER(x->to, y->to) ?: WEFT_ORDER(x->received_ns, y->received_ns) ?: WEFT_ORDER(x->weft__order, y->weft__order);
+}
+
+void weft__transfer_finish(struct weft__build *b)
+{
+	weft_sort(b->transfers.items, b->transfers.count, sizeof *b->transfers.items, compare);
+}
+
+void weft__transfer_drop(struct weft__build *b)
+{
+	for (size_t i = 0; i < b->ends.count; i++)
+		weft_vec_free(&b->ends.items[i].writes);
+	weft_vec_free(&b->ends);
+	weft_vec_free(&b->transfers);
+	weft_idmap_finish(&b->end_of);
+	weft_idmap_finish(&b->end_named);
+	weft_intern_finish(&b->end_names);
+}

@@ -1,0 +1,175 @@
+/* transfer_test.c: which write a read is matched with.  SPDX-License-Identifier: ISC */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <weft/record.h>
+
+#include "model/model.h"
+
+static _Alignas(8) unsigned char buffer[1 << 20];
+static uint64_t now, seed;
+
+static uint64_t tick(void)
+{
+	return ++now;
+}
+
+static uint64_t between(uint64_t least, uint64_t most)
+{
+	uint64_t z = seed += 0x9e3779b97f4a7c15u;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return least + (z ^ (z >> 31)) % (most - least + 1);
+}
+
+static int begin(void **state)
+{
+	const struct weft_record_options options = {
+	    .buffer = buffer, .buffer_bytes = sizeof buffer, .clock = tick, .clock_hz = 1000000000};
+	now = 1000;
+	return weft_start(&options);
+}
+
+static weft_id connection(const char *own, const char *peer, uint64_t sent, uint64_t received)
+{
+	char text[100];
+	weft_id id = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONNECTION, NULL);
+	snprintf(text, sizeof text, "tcp %s %s %" PRIu64, own, peer, received);
+	weft__slow_detail(id, WEFT_DETAIL_CONNECTION, (int64_t)sent, text);
+	return id;
+}
+
+static struct weft_trace *trace;
+static struct weft_model *model;
+
+static void read_back(void)
+{
+	weft_stop();
+	assert_int_equal(weft_trace_open_memory(&trace, buffer, sizeof buffer, "it", NULL), WEFT_OK);
+	assert_int_equal(weft_model_build(&model, trace, NULL, NULL), WEFT_OK);
+}
+
+static void forget(void)
+{
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+}
+
+static weft_id id_of(uint32_t promise)
+{
+	return model->promises[promise].id;
+}
+
+/* Writes and reads of any size, writes that were not taken whole, positions that pass 2^32: the truth is known byte by byte. */
+static void a_read_is_matched_with_the_last_write_that_it_has_a_byte_of(void **state)
+{
+	enum { BYTES = 40000, READS = 400 };
+	static struct {
+		weft_id by;
+		int64_t ns;
+	} truth[BYTES + 1];
+	static struct {
+		weft_id by;
+		int64_t sent_ns, received_ns;
+	} expected[READS];
+	for (seed = 1; seed < 30; seed++) {
+		const uint64_t base = between(0, 1) ? 0 : UINT32_MAX - between(0, BYTES);
+		uint64_t written = 0, got = 0;
+		size_t reads = 0;
+		weft_id a = connection("1.1.1.1:1", "2.2.2.2:2", base, 0), b = connection("2.2.2.2:2", "1.1.1.1:1", 0, base);
+		const uint64_t start = now - 3; /* of the first event */
+		while (reads < READS && written < BYTES) {
+			weft_id by = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, NULL);
+			uint64_t bytes = between(1, 300), taken = between(0, 3) ? bytes : between(0, bytes);
+			bytes = written + bytes > BYTES ? BYTES - written : bytes;
+			taken = taken < bytes ? taken : bytes;
+			weft_run(by);
+			weft_sent(a, base + written + bytes);
+			for (uint64_t i = written; i < written + taken; i++) {
+				truth[i].by = by;
+				truth[i].ns = (int64_t)(now - start);
+			}
+			if (taken < bytes)
+				weft_sent(a, base + written + taken);
+			written += taken;
+			weft_run(WEFT_SYSTEM_ID);
+			while (got < written && between(0, 2) && reads < READS) {
+				got += between(1, written - got);
+				weft_received(b, base + got);
+				expected[reads].by = truth[got - 1].by;
+				expected[reads].sent_ns = truth[got - 1].ns;
+				expected[reads++].received_ns = (int64_t)(now - start);
+			}
+		}
+		read_back();
+		assert_int_equal(model->transfer_count, reads);
+		for (size_t i = 0; i < reads; i++) {
+			const struct weft_transfer *t = &model->transfers[i];
+			assert_int_equal(id_of(t->by), expected[i].by);
+			assert_int_equal(id_of(t->from), a);
+			assert_int_equal(id_of(t->to), b);
+			assert_int_equal(t->received_ns, expected[i].received_ns);
+			assert_int_equal(t->sent_ns, expected[i].sent_ns);
+		}
+		forget();
+		assert_int_equal(begin(state), WEFT_OK);
+	}
+	weft_stop();
+}
+
+/* The same two addresses once more, while the first connection has bytes that are not read yet. */
+static void addresses_that_return_are_another_connection(void **state)
+{
+	weft_id first = connection("1.1.1.1:1", "2.2.2.2:2", 0, 0), reads = connection("2.2.2.2:2", "1.1.1.1:1", 0, 0);
+	weft_sent(first, 10);
+	weft_received(reads, 4);
+	weft_id second = connection("1.1.1.1:1", "2.2.2.2:2", 0, 0);
+	weft_sent(second, 3);
+	weft_received(reads, 10);
+	weft_id reads_second = connection("2.2.2.2:2", "1.1.1.1:1", 0, 0);
+	weft_received(reads_second, 3);
+	read_back();
+	assert_int_equal(model->transfer_count, 3);
+	const weft_id from[] = {first, first, second}, to[] = {reads, reads, reads_second};
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(id_of(model->transfers[i].from), from[i]);
+		assert_int_equal(id_of(model->transfers[i].to), to[i]);
+	}
+	forget();
+}
+
+/* Addresses of nobody, positions that jump, a text that is none: no match is made up. */
+static void what_does_not_fit_is_not_matched(void **state)
+{
+	weft_id a = connection("1.1.1.1:1", "2.2.2.2:2", 0, 0), b = connection("2.2.2.2:2", "1.1.1.1:9", 0, 0);
+	weft_sent(a, 10);
+	weft_received(b, 10);
+	weft_id c = connection("2.2.2.2:2", "1.1.1.1:1", 0, 0);
+	weft_received(c, 5000);
+	weft_received(c, 4000);
+	weft_sent(77, 5);
+	weft_received(78, 5);
+	weft__slow_detail(79, WEFT_DETAIL_CONNECTION, 0, "tcp  1.1.1.1:1 5");
+	weft__slow_detail(80, WEFT_DETAIL_CONNECTION, INT64_MIN, "tcp 1.1.1.1:1 2.2.2.2:2 x");
+	read_back();
+	assert_int_equal(model->transfer_count, 0);
+	forget();
+}
+
+#define TEST(f) cmocka_unit_test_setup(f, begin)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(a_read_is_matched_with_the_last_write_that_it_has_a_byte_of),
+	    TEST(addresses_that_return_are_another_connection),
+	    TEST(what_does_not_fit_is_not_matched),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,231 @@
+/* connection_test.c: what the recorder tells of sockets and pipes that are real.  SPDX-License-Identifier: ISC */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <weft/record.h>
+
+#include "trace/trace.h"
+
+static _Alignas(8) unsigned char buffer[1 << 17];
+static char told[2][256]; /* what the trace says of promises 1 and 2 */
+static int64_t sent[2];
+
+static int start(void **state)
+{
+	const struct weft_record_options options = {.buffer = buffer, .buffer_bytes = sizeof buffer};
+	memset(told, 0, sizeof told);
+	return weft_start(&options);
+}
+
+static void read_back(void)
+{
+	struct weft_trace *trace = NULL;
+	const struct weft_event *e;
+	size_t count;
+	weft_stop();
+	assert_int_equal(weft_trace_open_memory(&trace, buffer, sizeof buffer, "it", NULL), WEFT_OK);
+	while (weft_trace_next(trace, &e, &count) == 1)
+		for (size_t i = 0; i < count; i++)
+			if (e[i].op == WEFT_OP_DETAIL && e[i].kind == WEFT_DETAIL_CONNECTION) {
+				snprintf(told[e[i].a - 1], sizeof told[0], "%.*s", (int)e[i].text.len, e[i].text.ptr);
+				sent[e[i].a - 1] = e[i].value;
+			}
+	weft_trace_close(trace);
+}
+
+/* Both call it the same, each from its side: "PROTOCOL OWN PEER RECEIVED". */
+static void assert_mirrored(const char *protocol)
+{
+	char word[2][4][100];
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(sscanf(told[i], "%99s %99s %99s %99s", word[i][0], word[i][1], word[i][2], word[i][3]), 4);
+	assert_string_equal(word[0][0], protocol);
+	assert_string_equal(word[1][0], protocol);
+	assert_string_equal(word[0][1], word[1][2]);
+	assert_string_equal(word[0][2], word[1][1]);
+	assert_string_not_equal(word[0][1], word[0][2]);
+}
+
+static void wait_for_input(int fd)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	assert_int_equal(poll(&poll_fd, 1, 60000), 1);
+}
+
+static void put(int fd, size_t bytes)
+{
+	char zeros[4096] = {0};
+	assert_int_equal(write(fd, zeros, bytes), bytes);
+}
+
+static void get(int fd, size_t bytes)
+{
+	char some[4096];
+	for (size_t got = 0; got < bytes;) {
+		ssize_t n = read(fd, some, bytes - got < sizeof some ? bytes - got : sizeof some);
+		assert_true(n > 0);
+		got += (size_t)n;
+	}
+}
+
+/* Of a family, here, from whoever listens and whoever asks. */
+static void connect_both(int family, int *asks, int *answers)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} at = {.v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT}};
+	if (family == AF_INET)
+		at.v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = family == AF_INET ? sizeof at.v4 : sizeof at.v6;
+	int listens = socket(family, SOCK_STREAM, 0);
+	if (listens < 0 || bind(listens, &at.any, size))
+		skip(); /* a machine without that family */
+	assert_int_equal(listen(listens, 1), 0);
+	assert_int_equal(getsockname(listens, &at.any, &size), 0);
+	*asks = socket(family, SOCK_STREAM, 0);
+	assert_int_equal(connect(*asks, &at.any, size), 0);
+	*answers = accept(listens, NULL, NULL);
+	assert_true(*answers >= 0);
+	close(listens);
+}
+
+static void tcp_of(int family)
+{
+	struct weft_positions first = {7, 7}, second = {7, 7};
+	int asks, answers;
+	connect_both(family, &asks, &answers);
+	/* Nothing has gone through it. */
+	assert_true(weft_connection(1, asks, true, &first) && weft_connection(2, answers, false, &second));
+	assert_true(!first.sent && !first.received && !second.sent && !second.received);
+	/* Written by one, not all of it read by the other, who has heard that no more will come. */
+	put(asks, 1000);
+	shutdown(asks, SHUT_WR);
+	wait_for_input(answers);
+	get(answers, 300);
+	put(answers, 1);
+	wait_for_input(asks);
+	assert_true(weft_connection(1, asks, true, &first) && weft_connection(2, answers, false, &second));
+	read_back();
+	assert_mirrored("tcp");
+	assert_int_equal(second.received, 300);
+	assert_int_equal(second.sent, 1);
+	assert_int_equal(first.received, 0);
+	assert_in_range(first.sent, 1000, 1001); /* that it has ended may be counted: nothing comes behind it */
+	assert_int_equal(sent[1], 1);
+	assert_string_equal(strrchr(told[1], ' '), " 300");
+	close(asks);
+	close(answers);
+}
+
+static void tcp_is_told_with_what_the_kernel_counted(void **state)
+{
+	tcp_of(AF_INET);
+}
+
+static void of_ipv6_too(void **state)
+{
+	tcp_of(AF_INET6);
+}
+
+static void queues_that_are_full_count_as_sent(void **state)
+{
+	struct weft_positions first, second;
+	int asks, answers;
+	char zeros[1 << 16] = {0};
+	uint64_t written = 0;
+	connect_both(AF_INET, &asks, &answers);
+	fcntl(asks, F_SETFL, O_NONBLOCK);
+	for (ssize_t n; (n = write(asks, zeros, sizeof zeros)) > 0;)
+		written += (uint64_t)n;
+	get(answers, 5000);
+	assert_true(weft_connection(1, asks, true, &first) && weft_connection(2, answers, false, &second));
+	assert_int_equal(first.sent, written);
+	assert_int_equal(second.received, 5000);
+	weft_stop();
+	close(asks);
+	close(answers);
+}
+
+static void unix_sockets_and_pipes_are_told_by_inode(void **state)
+{
+	struct weft_positions at[2];
+	int fds[2];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	if (!weft_connection(1, fds[0], true, &at[0])) {
+		weft_stop();
+		skip(); /* a kernel that tells nobody who is connected with whom */
+	}
+	assert_true(weft_connection(2, fds[1], false, &at[1]));
+	read_back();
+	assert_mirrored("unix");
+	close(fds[0]);
+	close(fds[1]);
+	assert_int_equal(start(state), WEFT_OK);
+	assert_int_equal(pipe(fds), 0);
+	assert_true(weft_connection(1, fds[0], false, &at[0]) && weft_connection(2, fds[1], false, &at[1]));
+	read_back();
+	assert_mirrored("pipe");
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void known_positions_are_told_again(void **state)
+{
+	struct weft_positions at;
+	int fds[2];
+	assert_int_equal(pipe(fds), 0);
+	assert_true(weft_connection(1, fds[0], false, &at));
+	at = (struct weft_positions){.sent = 5, .received = 6000000000};
+	weft_still_connected(1, fds[0], &at);
+	read_back();
+	assert_int_equal(sent[0], 5);
+	assert_string_equal(strrchr(told[0], ' '), " 6000000000");
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void what_is_no_connection_is_not_told(void **state)
+{
+	struct weft_positions at = {1, 2};
+	int file = open("/dev/null", O_RDWR), alone = socket(AF_INET, SOCK_STREAM, 0), datagrams = socket(AF_INET, SOCK_DGRAM, 0);
+	const int fds[] = {file, alone, datagrams, -1};
+	errno = EXDEV;
+	for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+		assert_false(weft_connection(1, fds[i], false, &at));
+	assert_int_equal(errno, EXDEV);
+	assert_true(at.sent == 1 && at.received == 2);
+	read_back();
+	assert_string_equal(told[0], "");
+	assert_false(weft_connection(1, file, false, &at));
+	close(file);
+	close(alone);
+	close(datagrams);
+}
+
+#define TEST(f) cmocka_unit_test_setup(f, start)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(tcp_is_told_with_what_the_kernel_counted),
+	    TEST(of_ipv6_too),
+	    TEST(queues_that_are_full_count_as_sent),
+	    TEST(unix_sockets_and_pipes_are_told_by_inode),
+	    TEST(known_positions_are_told_again),
+	    TEST(what_is_no_connection_is_not_told),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
