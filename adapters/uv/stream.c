@@ -201,6 +201,8 @@ int weft__uv_pipe_connect2(struct weft__uv_copy *copy, const void *caller, uv_co
 void weft__uv_connect_called(uv_connect_t *req, int status, unsigned slot)
 {
 	uv_connect_cb user = weft__uv_connect_user(slot);
+	WEFT__UV_FRAME frame = weft__uv_enter_request(req, status);
+	(void)frame;
 	struct weft__uv_thing *stream = weft_is_on() ? weft__uv_find_handle(req->handle) : NULL;
 	if (stream) {
 		stream->connects = false;
@@ -209,8 +211,6 @@ void weft__uv_connect_called(uv_connect_t *req, int status, unsigned slot)
 		if (status == 0 && is_told(stream, req->handle, 0) && req->handle->write_queue_size)
 			goes_out(stream, req->handle, req->handle->write_queue_size);
 	}
-	WEFT__UV_FRAME frame = weft__uv_enter_request(req, status);
-	(void)frame;
 	if (user)
 		user(req, status);
 }

@@ -212,15 +212,25 @@ static bool is_the_loop(const struct walk *w, uint32_t promise)
 	return !first_read(&begins) && !link_at(&begins, WEFT_LINK_SIGNAL, true);
 }
 
-/* The last bytes that came from elsewhere to a connection in a stretch of time, or NULL. */
+/* Of different processes, as far as that is known: neither holds the other up. */
+static bool are_apart(const struct weft_model *m, uint32_t p, uint32_t q)
+{
+	const struct weft_trace_info *info = m->trace;
+	uint16_t of_p = m->promises[p].stream, of_q = m->promises[q].stream;
+	return of_p < info->stream_count && of_q < info->stream_count && info->streams[of_p].part != info->streams[of_q].part;
+}
+
+/* The last bytes that came from another process to a connection in a stretch of time, or NULL.  One that talks to itself is
+ * known by other links. */
 static const struct weft_transfer *last_transfer(const struct walk *w, uint32_t connection, int64_t from_ns, int64_t to_ns)
 {
-	const struct weft_transfer *all = w->ties->model->transfers;
-	const size_t count = w->ties->model->transfer_count;
+	const struct weft_model *m = w->ties->model;
+	const struct weft_transfer *all = m->transfers;
+	const size_t count = m->transfer_count;
 	const size_t after =
 	    WEFT_FIRST(i, 0, count, all[i].to > connection || (all[i].to == connection && all[i].received_ns > to_ns));
 	const struct weft_transfer *last = after > 0 ? &all[after - 1] : NULL;
-	return last && last->to == connection && last->sent_ns > from_ns ? last : NULL;
+	return last && last->to == connection && last->sent_ns > from_ns && are_apart(m, last->by, connection) ? last : NULL;
 }
 
 /* What a promise got that waited for bytes of a connection since it began. */
@@ -372,14 +382,6 @@ static bool find_path(struct walk *w, uint32_t promise)
 	w->mode = ENDED;
 	walk(w);
 	return !w->no_memory;
-}
-
-/* Of different processes, as far as that is known: neither holds the other up. */
-static bool are_apart(const struct weft_model *m, uint32_t p, uint32_t q)
-{
-	const struct weft_trace_info *info = m->trace;
-	uint16_t of_p = m->promises[p].stream, of_q = m->promises[q].stream;
-	return of_p < info->stream_count && of_q < info->stream_count && info->streams[of_p].part != info->streams[of_q].part;
 }
 
 /* A stretch of a step, and who ran longest in it. */

@@ -21,6 +21,8 @@
 	X(slow_create, abi, suffix)                                                                                              \
 	X(slow_create_at, abi, suffix)                                                                                           \
 	X(slow_create_part, abi, suffix)                                                                                         \
+	X(connection, abi, suffix)                                                                                               \
+	X(still_connected, abi, suffix)                                                                                          \
 	X(slow_awake, abi, suffix)                                                                                               \
 	X(slow_round, abi, suffix)                                                                                               \
 	X(slow_detail, abi, suffix)                                                                                              \

@@ -1,0 +1,172 @@
+/* tie.c: two envelopes around a clock.
+ *
+ * With d = other - mine, a message that was sent at x says d(x) <= y - x, and d(x + t) <= y - x + |t| / 2000 for every t: a cone
+ * above its point.  The least of all cones is the upper bound, the greatest of those of the other direction the lower one.  Left
+ * and right of a time only the cone counts whose side there is lowest, so two running minima and a search answer for any time.
+ *
+ * A line between both clouds of points (base/band.h) is narrower where clocks are even, and wrong where they bend: how much a
+ * clock bends no trace tells.  SPDX-License-Identifier: ISC */
+#include "trace/tie.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/error.h"
+#include "base/search.h"
+#include "base/sort.h"
+
+__extension__ typedef __int128 wide;
+
+/* Of one direction.  Values are in ns / WEFT_TIE_RATE, so that they are integers. */
+struct cone {
+	int64_t x;
+	wide left,
+	    right; /* where it would be at x = 0, going on to the left; to the right; then the least so far, from each side */
+};
+
+struct side {
+	struct cone *cones; /* by x */
+	size_t count;
+};
+
+struct weft_tie {
+	int64_t first_ns, last_ns, origin_ns;
+	struct side above, below; /* those below with their signs changed */
+};
+
+static int compare(const void *a, const void *b)
+{
+	const struct cone *x = a, *y = b;
+	return WEFT_ORDER(x->x, y->x);
+}
+
+/* Each cone's sides become the least of its own and of those before it. */
+static void run_minima(struct side *side)
+{
+	struct cone *cones = side->cones;
+	weft_sort(cones, side->count, sizeof *cones, compare);
+	for (size_t i = 1; i < side->count; i++)
+		cones[i].right = cones[i - 1].right < cones[i].right ? cones[i - 1].right : cones[i].right;
+	for (size_t i = side->count; i-- > 1;)
+		cones[i - 1].left = cones[i].left < cones[i - 1].left ? cones[i].left : cones[i - 1].left;
+}
+
+/* The least cone at x, in ns / WEFT_TIE_RATE. */
+static wide least_at(const struct side *side, int64_t x)
+{
+	const size_t after = WEFT_FIRST(i, 0, side->count, side->cones[i].x > x);
+	const wide from_left = after > 0 ? side->cones[after - 1].right + x : 0;
+	const wide from_right = after < side->count ? side->cones[after].left - x : 0;
+	return after == 0 ? from_right : after == side->count || from_left < from_right ? from_left : from_right;
+}
+
+static int64_t clamped(wide value)
+{
+	return value > INT64_MAX ? INT64_MAX : value < INT64_MIN ? INT64_MIN : (int64_t)value;
+}
+
+/* The largest integer that is not above. */
+static wide floor_of(wide value)
+{
+	const wide cut = value / WEFT_TIE_RATE;
+	return cut - (value % WEFT_TIE_RATE < 0);
+}
+
+/* How far the bounds are apart at x, and where they are. */
+static wide bounds(const struct weft_tie *tie, int64_t x, wide *low, wide *high)
+{
+	*high = least_at(&tie->above, x);
+	*low = -least_at(&tie->below, x);
+	return *high - *low;
+}
+
+int64_t weft_tie_time(const struct weft_tie *tie, int64_t ns, int64_t *low, int64_t *high)
+{
+	const int64_t x = clamped((wide)ns - tie->origin_ns);
+	wide least, most;
+	bounds(tie, x, &least, &most);
+	if (low)
+		*low = clamped(floor_of(least) + ns);
+	if (high)
+		*high = clamped(-floor_of(-most) + ns);
+	return clamped(floor_of((least + most) / 2) + ns);
+}
+
+/* Each envelope is a minimum of cones: so what is between them is least at the point of one. */
+static wide narrowest(const struct weft_tie *tie)
+{
+	wide low, high, least = bounds(tie, tie->first_ns, &low, &high);
+	for (size_t i = 0; i < tie->above.count + tie->below.count; i++) {
+		const bool is_above = i < tie->above.count;
+		const struct cone *cone = is_above ? &tie->above.cones[i] : &tie->below.cones[i - tie->above.count];
+		const wide width = bounds(tie, cone->x, &low, &high);
+		least = width < least ? width : least;
+	}
+	return least;
+}
+
+void weft_tie_width(const struct weft_tie *tie, int64_t *least_ns, int64_t *average_ns)
+{
+	enum { SAMPLES = 1000 };
+	wide low, high, sum = 0;
+	for (int64_t i = 0; i <= SAMPLES; i++)
+		sum += bounds(tie, tie->first_ns + (int64_t)((wide)(tie->last_ns - tie->first_ns) * i / SAMPLES), &low, &high);
+	*least_ns = clamped(-floor_of(-narrowest(tie)));
+	*average_ns = clamped(-floor_of(-sum / (SAMPLES + 1)));
+}
+
+void weft_tie_destroy(struct weft_tie *tie)
+{
+	if (!tie)
+		return;
+	free(tie->above.cones);
+	free(tie->below.cones);
+	free(tie);
+}
+
+static void add(struct weft_tie *tie, const struct weft_tie_message *message)
+{
+	struct side *side = message->is_mine ? &tie->above : &tie->below;
+	const int64_t x = clamped((wide)message->mine_ns - tie->origin_ns);
+	wide d = ((wide)message->other_ns - message->mine_ns) * WEFT_TIE_RATE;
+	/* Clocks show whole ns, and did not show yet what is left of them. */
+	d = (message->is_mine ? d : -d) + 2 * WEFT_TIE_RATE + 1;
+	side->cones[side->count++] = (struct cone){x, d + x, d - x};
+	tie->first_ns = x < tie->first_ns ? x : tie->first_ns;
+	tie->last_ns = x > tie->last_ns ? x : tie->last_ns;
+}
+
+int weft_tie_create(struct weft_tie **out, const struct weft_tie_message *messages, size_t count, struct weft_error *err)
+{
+	size_t mine = 0;
+	for (size_t i = 0; i < count; i++)
+		mine += messages[i].is_mine;
+	if (mine == 0 || mine == count)
+		return weft_error_set(
+		    err, WEFT_ENOTFOUND, "%s", count ? "messages went one way only" : "no message went from one to the other");
+	struct weft_tie *tie = calloc(1, sizeof *tie);
+	if (tie) {
+		tie->above.cones = calloc(mine, sizeof *tie->above.cones);
+		tie->below.cones = calloc(count - mine, sizeof *tie->below.cones);
+	}
+	if (!tie || !tie->above.cones || !tie->below.cones) {
+		weft_tie_destroy(tie);
+		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	}
+	tie->origin_ns = messages[0].mine_ns;
+	for (size_t i = 0; i < count; i++)
+		add(tie, &messages[i]);
+	run_minima(&tie->above);
+	run_minima(&tie->below);
+	const wide least = narrowest(tie);
+	if (least < 0) {
+		weft_tie_destroy(tie);
+		return weft_error_set(err, WEFT_EINVAL,
+		    "there and back took less than no time, by %" PRId64 " ns: a clock was set, or times of messages are wrong",
+		    clamped(-floor_of(least)));
+	}
+	*out = tie;
+	return WEFT_OK;
+}

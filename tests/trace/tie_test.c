@@ -1,0 +1,190 @@
+/* tie_test.c: clocks whose truth is known, since they were made so.  SPDX-License-Identifier: ISC */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "trace/tie.h"
+
+enum { BENDS = 8, MESSAGES = 2000, SECOND = 1000000000 };
+
+__extension__ typedef __int128 wide;
+
+static uint64_t seed;
+
+static int64_t between(int64_t least, int64_t most)
+{
+	uint64_t z = seed += 0x9e3779b97f4a7c15u;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return least + (int64_t)((z ^ (z >> 31)) % (uint64_t)(most - least + 1));
+}
+
+/* It shows an offset, and gains or loses so many millionths of a millionth until it bends. */
+struct clock {
+	int64_t offset, until[BENDS], rate[BENDS];
+};
+
+static struct clock make_clock(int bends, int64_t most_ppm)
+{
+	struct clock clock = {.offset = between(-1000, 1000) * SECOND * between(0, 1000000)};
+	int64_t until = 0;
+	for (int i = 0; i < BENDS; i++) {
+		clock.until[i] = until += i < bends ? between(SECOND / 10, 5 * (int64_t)SECOND) : INT64_MAX / 16;
+		clock.rate[i] = between(-most_ppm * 1000000, most_ppm * 1000000);
+	}
+	return clock;
+}
+
+static int64_t shows(const struct clock *clock, int64_t t)
+{
+	wide gained = 0;
+	int64_t from = 0;
+	for (int i = 0; i < BENDS && from < t; from = clock->until[i++])
+		gained += (wide)((t < clock->until[i] ? t : clock->until[i]) - from) * clock->rate[i];
+	const wide part = gained / 1000000000000;
+	return t + clock->offset + (int64_t)(part - (gained % 1000000000000 < 0));
+}
+
+static int64_t delay(int64_t least, int64_t most)
+{
+	return between(0, 3) ? least + between(0, most) : least + between(0, most / 50);
+}
+
+static struct weft_tie_message messages[MESSAGES];
+
+/* Messages over some seconds; stamps may be early at the one end, late at the other, or the wrong way round. */
+static size_t send(const struct clock *mine, const struct clock *other, size_t count, int64_t span, int64_t forth_ns,
+    int64_t back_ns, int64_t wrong_ns)
+{
+	for (size_t i = 0; i < count; i++) {
+		const bool is_mine = i < 2 ? i == 0 : between(0, 1);
+		const int64_t sent = between(0, span), received = sent + delay(2000, is_mine ? forth_ns : back_ns);
+		const int64_t early = wrong_ns ? -wrong_ns : between(0, 1) * between(0, 5000),
+			      late = between(0, 1) * between(0, 5000);
+		const int64_t stamp_sent = sent - early, stamp_received = received + late;
+		messages[i].is_mine = is_mine;
+		messages[i].mine_ns = shows(mine, is_mine ? stamp_sent : stamp_received);
+		messages[i].other_ns = shows(other, is_mine ? stamp_received : stamp_sent);
+	}
+	return count;
+}
+
+static void the_truth_is_inside_the_bound(void **state)
+{
+	for (seed = 1; seed < 400; seed++) {
+		/* Both may be 250 ppm wrong, in opposite directions. */
+		const struct clock mine = make_clock((int)between(0, BENDS - 1), 249),
+				   other = make_clock((int)between(0, BENDS - 1), 249);
+		const int64_t span = between(1, 20) * SECOND, forth_ns = between(1, 3) == 1 ? 2000000 : 20000;
+		const size_t count = send(&mine, &other, (size_t)between(2, MESSAGES), span, forth_ns, 20000, 0);
+		struct weft_tie *tie;
+		struct weft_error err = {0};
+		if (weft_tie_create(&tie, messages, count, &err) < 0)
+			fail_msg("seed %d: %s", (int)seed, err.what);
+		int64_t last_ns = INT64_MIN;
+		for (int i = -200; i <= 1200; i++) {
+			const int64_t t = span / 1000 * i + 10 * (int64_t)SECOND * (i < 0), now = t < 0 ? 0 : t,
+				      truth = shows(&other, now);
+			int64_t low, high;
+			const int64_t at = weft_tie_time(tie, shows(&mine, now), &low, &high);
+			if (truth < low || truth > high || at < low || at > high)
+				fail_msg("seed %d at %lld: %lld is not from %lld to %lld, or %lld", (int)seed, (long long)now,
+				    (long long)truth, (long long)low, (long long)high, (long long)at);
+			assert_true(i <= 0 || at >= last_ns);
+			last_ns = i < 0 ? INT64_MIN : at;
+		}
+		for (size_t i = 0; i < count; i++) {
+			const int64_t at = weft_tie_time(tie, messages[i].mine_ns, NULL, NULL);
+			assert_true(messages[i].is_mine ? at <= messages[i].other_ns + 2 : at >= messages[i].other_ns - 2);
+		}
+		weft_tie_destroy(tie);
+	}
+}
+
+/* With as many messages as a busy service has, the bound is some us. */
+static void many_messages_make_a_narrow_bound(void **state)
+{
+	seed = 1;
+	const struct clock mine = make_clock(0, 30), other = make_clock(0, 30);
+	struct weft_tie *tie;
+	int64_t least_ns, average_ns;
+	assert_int_equal(weft_tie_create(&tie, messages, send(&mine, &other, MESSAGES, SECOND, 20000, 20000, 0), NULL), WEFT_OK);
+	weft_tie_width(tie, &least_ns, &average_ns);
+	assert_in_range(least_ns, 4000, 10000);
+	assert_in_range(average_ns, least_ns, 20000);
+	weft_tie_destroy(tie);
+}
+
+/* What was sent has its time a ms after the call, what took 2 us. */
+static void wrong_stamps_are_refused(void **state)
+{
+	for (seed = 1; seed < 50; seed++) {
+		const struct clock mine = make_clock(3, 249), other = make_clock(3, 249);
+		struct weft_error err = {0};
+		struct weft_tie *tie = NULL;
+		const size_t count = send(&mine, &other, MESSAGES, SECOND, 20000, 20000, 1000000);
+		assert_int_equal(weft_tie_create(&tie, messages, count, &err), WEFT_EINVAL);
+		assert_non_null(strstr(err.what, "less than no time"));
+		assert_null(tie);
+	}
+}
+
+static void a_clock_that_is_set_is_refused(void **state)
+{
+	for (seed = 1; seed < 50; seed++) {
+		const struct clock mine = make_clock(0, 10), other = make_clock(0, 10);
+		struct weft_error err = {0};
+		struct weft_tie *tie = NULL;
+		const size_t count = send(&mine, &other, MESSAGES, SECOND, 20000, 20000, 0);
+		for (size_t i = 0; i < count; i++)
+			if (messages[i].mine_ns - mine.offset > SECOND / 2)
+				messages[i].mine_ns += 50000000;
+		assert_int_equal(weft_tie_create(&tie, messages, count, &err), WEFT_EINVAL);
+		assert_null(tie);
+	}
+}
+
+static void one_direction_is_not_enough(void **state)
+{
+	struct weft_tie *tie = NULL;
+	struct weft_error err = {0};
+	const struct weft_tie_message one[] = {{5, 10, true}, {7, 20, true}};
+	assert_int_equal(weft_tie_create(&tie, one, 2, &err), WEFT_ENOTFOUND);
+	assert_non_null(strstr(err.what, "one way"));
+	assert_int_equal(weft_tie_create(&tie, one, 0, &err), WEFT_ENOTFOUND);
+	assert_null(tie);
+}
+
+/* Times at the ends of what 64 bits have. */
+static void no_time_overflows(void **state)
+{
+	struct weft_tie *tie = NULL;
+	const struct weft_tie_message ends[] = {{INT64_MIN, INT64_MAX, true}, {INT64_MAX, INT64_MIN, false}};
+	const int64_t times[] = {INT64_MIN, -1, 0, 1, INT64_MAX};
+	if (weft_tie_create(&tie, ends, 2, NULL) < 0)
+		return;
+	for (size_t i = 0; i < 5; i++) {
+		int64_t low, high, at = weft_tie_time(tie, times[i], &low, &high);
+		assert_true(low <= at && at <= high);
+	}
+	weft_tie_destroy(tie);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_truth_is_inside_the_bound),
+	    cmocka_unit_test(many_messages_make_a_narrow_bound),
+	    cmocka_unit_test(wrong_stamps_are_refused),
+	    cmocka_unit_test(a_clock_that_is_set_is_refused),
+	    cmocka_unit_test(one_direction_is_not_enough),
+	    cmocka_unit_test(no_time_overflows),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
