@@ -3,8 +3,9 @@
 #include "layout/focus.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/search.h"
+#include "base/vec.h"
 
 struct search {
 	const struct weft_model *model;
@@ -13,9 +14,14 @@ struct search {
 	size_t count, done;
 };
 
+static bool may_add(const struct search *s, uint32_t promise)
+{
+	return promise != WEFT_NONE && promise != WEFT_SYSTEM && !(s->bits[promise / 64] >> promise % 64 & 1);
+}
+
 static void add(struct search *s, uint32_t promise)
 {
-	if (promise == WEFT_NONE || promise == WEFT_SYSTEM || s->bits[promise / 64] >> promise % 64 & 1)
+	if (!may_add(s, promise))
 		return;
 	s->bits[promise / 64] |= 1ull << promise % 64;
 	s->found[s->count++] = promise;
@@ -61,51 +67,72 @@ static bool is_wait(const struct weft_link *link)
 	return link->kind == WEFT_LINK_AWAIT || link->kind == WEFT_LINK_READ;
 }
 
-/* Lists for each promise the links by which it waited or read until then. */
-static void list_waits(const struct weft_model *m, int64_t until_ns, uint32_t *begin, uint32_t *waits)
+/* What a promise waited for or read, and the place of what it did before. */
+struct wait {
+	uint32_t to, before;
+};
+
+/* All of that until a time, but for what belongs already. */
+struct waits {
+	uint32_t *last; /* by promise: the place of its latest one, or WEFT_NONE */
+	WEFT_VEC(struct wait) items;
+	WEFT_VEC(uint32_t) readers; /* who waited for the promise that is asked about */
+};
+
+/* In one walk over the links, which are many more than fit into a processor's cache. */
+static bool list_waits(struct waits *w, const struct search *s, uint32_t promise, int64_t until_ns)
 {
-	const size_t count = WEFT_FIRST(i, 0, m->link_count, m->links[i].time_ns > until_ns);
-	uint32_t *next = begin + 1; /* where the next of a promise goes; in the end, where the next promise's begin */
-	for (size_t i = 0; i < count; i++)
-		if (is_wait(&m->links[i]))
-			next[m->links[i].from + 1]++;
-	for (size_t p = 0; p < m->promise_count; p++)
-		next[p + 1] += next[p];
-	for (size_t i = 0; i < count; i++)
-		if (is_wait(&m->links[i]))
-			waits[next[m->links[i].from]++] = (uint32_t)i;
+	const struct weft_model *m = s->model;
+	memset(w->last, 0xff, m->promise_count * sizeof *w->last); /* WEFT_NONE */
+	for (size_t i = 0; i < m->link_count; i++) {
+		const struct weft_link *link = &m->links[i];
+		if (!is_wait(link))
+			continue;
+		if (link->to == promise) {
+			uint32_t *reader = weft_vec_push(&w->readers);
+			if (!reader)
+				return false;
+			*reader = link->from;
+		}
+		if (link->time_ns > until_ns || !may_add(s, link->to))
+			continue;
+		struct wait *wait = weft_vec_push(&w->items);
+		if (!wait)
+			return false;
+		*wait = (struct wait){link->to, w->last[link->from]};
+		w->last[link->from] = (uint32_t)(wait - w->items.items);
+	}
+	return true;
 }
 
 int weft_focus_find(uint64_t **out, size_t *count, const struct weft_model *m, const struct weft_layout *layout, uint32_t promise,
     struct weft_error *err)
 {
 	struct search s = {.model = m};
+	struct waits waits = {0};
 	s.bits = calloc(m->promise_count / 64 + 1, sizeof *s.bits);
 	s.found = malloc((m->promise_count + 1) * sizeof *s.found);
-	uint32_t *begin = calloc(m->promise_count + 2, sizeof *begin);
-	uint32_t *waits = malloc((m->link_count + 1) * sizeof *waits);
-	bool done = s.bits && s.found && begin && waits && add_made(&s, layout, promise);
+	waits.last = malloc((m->promise_count + 1) * sizeof *waits.last);
+	bool done = s.bits && s.found && waits.last && add_made(&s, layout, promise);
 	if (done) {
-		int64_t until = weft_layout_track(layout, promise) ? weft_layout_track(layout, promise)->end_ns
-								   : weft_layout_end(layout, m, promise);
-		list_waits(m, until, begin, waits);
-		for (; s.done < s.count; s.done++) {
-			uint32_t p = s.found[s.done];
-			for (uint32_t i = begin[p]; i < begin[p + 1]; i++)
-				add(&s, m->links[waits[i]].to);
-		}
-		/* Last, since nobody asks what else they waited for. */
-		for (size_t i = 0; i < m->link_count; i++)
-			if (is_wait(&m->links[i]) && m->links[i].to == promise)
-				add(&s, m->links[i].from);
-		*out = s.bits;
-		if (count)
-			*count = s.count;
-	} else {
-		free(s.bits);
+		const struct weft_track *track = weft_layout_track(layout, promise);
+		done = list_waits(&waits, &s, promise, track ? track->end_ns : weft_layout_end(layout, m, promise));
 	}
+	for (; done && s.done < s.count; s.done++)
+		for (uint32_t i = waits.last[s.found[s.done]]; i != WEFT_NONE; i = waits.items.items[i].before)
+			add(&s, waits.items.items[i].to);
+	/* Last, since nobody asks what else they waited for. */
+	for (size_t i = 0; done && i < waits.readers.count; i++)
+		add(&s, waits.readers.items[i]);
+	if (done && count)
+		*count = s.count;
+	if (done)
+		*out = s.bits;
+	else
+		free(s.bits);
 	free(s.found);
-	free(begin);
-	free(waits);
+	free(waits.last);
+	weft_vec_free(&waits.items);
+	weft_vec_free(&waits.readers);
 	return done ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "no memory to find what belongs to a promise");
 }

@@ -36,6 +36,8 @@ static void widen_box(struct weft_box *box, int64_t start_ns, int64_t end_ns, in
 	box->first_end_ns = first_end_ns < box->first_end_ns ? first_end_ns : box->first_end_ns;
 }
 
+enum { SOON = 16 /* so many further on, memory is asked for what comes */ };
+
 static bool index_promises(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
 {
 	size_t n = layout->row_count ? layout->row_begin[layout->row_count] : 0;
@@ -53,6 +55,10 @@ static bool index_promises(struct weft_index *x, const struct weft_model *model,
 	x->busy[0] = 0;
 	for (size_t i = 0; i < n; i++) {
 		uint32_t promise = layout->by_row[i];
+		if (i + SOON < n) {
+			__builtin_prefetch(&model->promises[layout->by_row[i + SOON]]);
+			__builtin_prefetch(&x->run_busy[model->promises[layout->by_row[i + SOON / 2]].runs]);
+		}
 		const struct weft_promise *p = &model->promises[promise];
 		struct weft_box *box = &x->boxes[0][i / WEFT__BOX_PROMISES];
 		bool important = weft_promise_went_wrong(p);
@@ -169,6 +175,48 @@ static bool make_list(struct weft_arrow_list *list, size_t count)
 	return list->links && list->times;
 }
 
+static void add_arrow(struct weft_arrow_list *list, const struct weft_model *model, size_t link)
+{
+	if (list->count % WEFT__ARROW_STEP == 0)
+		list->times[list->count / WEFT__ARROW_STEP] = model->links[link].time_ns;
+	list->links[list->count++] = (uint32_t)link;
+}
+
+/* A bit for each promise that has a row: they stay in a processor's cache, which rows do not. */
+static uint64_t *placed_of(const struct weft_model *model, const struct weft_layout *layout)
+{
+	uint64_t *bits = calloc(model->promise_count / 64 + 1, sizeof *bits);
+	for (size_t p = 0; bits && p < model->promise_count; p++)
+		bits[p / 64] |= (uint64_t)(layout->rows[p] != WEFT_NONE) << p % 64;
+	return bits;
+}
+
+static bool has_bit(const uint64_t *bits, uint32_t i)
+{
+	return bits[i / 64] >> i % 64 & 1;
+}
+
+/* Those arrows of the whole of which both ends are in the part. */
+static bool take_arrows(
+    struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout, const struct weft_index *whole)
+{
+	uint64_t *placed = placed_of(model, layout);
+	bool done = placed && index_folds(x, model, layout);
+	for (int a = 0; a < WEFT_ARROWS && done; a++) {
+		const struct weft_arrow_list *all = &whole->arrows[a];
+		done = make_list(&x->arrows[a], all->count) && make_list(&x->inside[a], x->fold_of ? all->count : 0);
+		for (size_t i = 0; i < all->count && done; i++) {
+			const struct weft_link *link = &model->links[all->links[i]];
+			if (i + SOON < all->count)
+				__builtin_prefetch(&model->links[all->links[i + SOON]]);
+			if (has_bit(placed, link->from) && has_bit(placed, link->to))
+				add_arrow(weft__is_inside(x, link) ? &x->inside[a] : &x->arrows[a], model, all->links[i]);
+		}
+	}
+	free(placed);
+	return done;
+}
+
 static bool index_arrows(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
 {
 	enum { INSIDE = WEFT_ARROWS, NONE = 2 * WEFT_ARROWS };
@@ -184,12 +232,8 @@ static bool index_arrows(struct weft_index *x, const struct weft_model *model, c
 	for (int a = 0; a < WEFT_ARROWS && done; a++)
 		done = make_list(&x->arrows[a], count[a]) && make_list(&x->inside[a], count[INSIDE + a]);
 	for (size_t i = 0; done && i < model->link_count; i++)
-		if (class[i] < NONE) {
-			struct weft_arrow_list *list = class[i] < INSIDE ? &x->arrows[class[i]] : &x->inside[class[i] - INSIDE];
-			if (list->count % WEFT__ARROW_STEP == 0)
-				list->times[list->count / WEFT__ARROW_STEP] = model->links[i].time_ns;
-			list->links[list->count++] = (uint32_t)i;
-		}
+		if (class[i] < NONE)
+			add_arrow(class[i] < INSIDE ? &x->arrows[class[i]] : &x->inside[class[i] - INSIDE], model, i);
 	free(class);
 	return done;
 }
@@ -309,13 +353,24 @@ static bool index_counters(struct weft_index *x, const struct weft_model *model)
 	return true;
 }
 
-int weft__index_create(struct weft_index **out, const struct weft_model *model, const struct weft_layout *layout)
+static bool index_model(struct weft_index *x, const struct weft_model *model, const struct weft_index *whole)
+{
+	x->is_part = whole;
+	if (!whole)
+		return index_runs(x, model) && index_counters(x, model);
+	x->run_busy = whole->run_busy;
+	x->counters = whole->counters;
+	return true;
+}
+
+int weft__index_create(
+    struct weft_index **out, const struct weft_model *model, const struct weft_layout *layout, const struct weft_index *whole)
 {
 	struct weft_index *x = calloc(1, sizeof *x);
 	if (!x)
 		return WEFT_ENOMEM;
-	if (!index_runs(x, model) || !index_promises(x, model, layout) || !index_went_wrong(x) || !index_boxes(x) ||
-	    !index_arrows(x, model, layout) || !index_sleeps(x, model, layout) || !index_counters(x, model) ||
+	if (!index_model(x, model, whole) || !index_promises(x, model, layout) || !index_went_wrong(x) || !index_boxes(x) ||
+	    !(whole ? take_arrows(x, model, layout, whole) : index_arrows(x, model, layout)) || !index_sleeps(x, model, layout) ||
 	    weft__fold_index_create(&x->folds, model, layout) < 0) {
 		weft__index_destroy(x, model);
 		return WEFT_ENOMEM;
@@ -337,11 +392,14 @@ void weft__index_destroy(struct weft_index *x, const struct weft_model *model)
 		free(x->inside[a].times);
 	}
 	free(x->fold_of);
-	for (size_t c = 0; x->counters && c < model->counter_count; c++) {
+	for (size_t c = 0; x->counters && !x->is_part && c < model->counter_count; c++) {
 		free(x->counters[c].level[0]);
 		free(x->counters[c].level[1]);
 	}
-	free(x->counters);
+	if (!x->is_part) {
+		free(x->counters);
+		free(x->run_busy);
+	}
 	weft__fold_index_destroy(x->folds);
 	free(x->lives);
 	free(x->busy);
@@ -349,7 +407,6 @@ void weft__index_destroy(struct weft_index *x, const struct weft_model *model)
 	free(x->important_before);
 	free(x->went_wrong);
 	free(x->never);
-	free(x->run_busy);
 	free(x->sleeps);
 	free(x->pauses);
 	free(x->stretch_times);

@@ -63,6 +63,7 @@ struct weft_index {
 	size_t box_count[WEFT__BOX_LEVELS];
 	int box_levels;
 
+	bool is_part;       /* what layouts do not differ in is another index's: run_busy, counters */
 	uint64_t *run_busy; /* [run_count + 1] of weft_model.runs */
 
 	struct weft_arrow_list arrows[WEFT_ARROWS];
@@ -86,8 +87,10 @@ struct weft_index {
 int weft__fold_index_create(struct weft_fold_index **out, const struct weft_model *model, const struct weft_layout *layout);
 void weft__fold_index_destroy(struct weft_fold_index *index);
 
-/* On failure *out is untouched: WEFT_ENOMEM. */
-int weft__index_create(struct weft_index **out, const struct weft_model *model, const struct weft_layout *layout);
+/* `whole`: that of a layout of all promises, or NULL; what is the same there is taken from it, so it must outlive this one.  On
+ * failure *out is untouched: WEFT_ENOMEM. */
+int weft__index_create(
+    struct weft_index **out, const struct weft_model *model, const struct weft_layout *layout, const struct weft_index *whole);
 void weft__index_destroy(struct weft_index *index, const struct weft_model *model);
 
 static inline int64_t weft__intervals_start(const struct weft_intervals *t, size_t i)

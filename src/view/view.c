@@ -253,13 +253,13 @@ void weft_view_hold_rows(struct weft_view *v, bool hold)
 	choose_rows(v);
 }
 
-int weft_view_create(
-    struct weft_view **out, const struct weft_model *model, const struct weft_layout *layout, struct weft_error *err)
+static int create(struct weft_view **out, const struct weft_model *model, const struct weft_layout *layout,
+    const struct weft_index *whole, struct weft_error *err)
 {
 	struct weft_view *v = calloc(1, sizeof *v);
 	uint64_t *highlight = calloc(model->promise_count / 64 + 1, sizeof *highlight);
 	struct weft_index *index = NULL;
-	if (!v || !highlight || weft__index_create(&index, model, layout) < 0) {
+	if (!v || !highlight || weft__index_create(&index, model, layout, whole) < 0) {
 		free(v);
 		free(highlight);
 		return weft_error_set(err, WEFT_ENOMEM, "no memory to view %zu promises", model->promise_count);
@@ -272,6 +272,18 @@ int weft_view_create(
 	weft_view_show_all(v);
 	*out = v;
 	return WEFT_OK;
+}
+
+int weft_view_create(
+    struct weft_view **out, const struct weft_model *model, const struct weft_layout *layout, struct weft_error *err)
+{
+	return create(out, model, layout, NULL, err);
+}
+
+int weft_view_create_part(
+    struct weft_view **out, const struct weft_view *whole, const struct weft_layout *layout, struct weft_error *err)
+{
+	return create(out, whole->model, layout, whole->index, err);
 }
 
 void weft_view_destroy(struct weft_view *v)

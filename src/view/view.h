@@ -45,6 +45,11 @@ struct weft_view {
  * of promises and links, about 20 ns each.  On failure *out is untouched: WEFT_ENOMEM. */
 int weft_view_create(
     struct weft_view **out, const struct weft_model *model, const struct weft_layout *layout, struct weft_error *err);
+
+/* The same of a layout of some promises, or with others folded, where `whole` is a view of all, which must outlive it: for a
+ * quarter of that time. */
+int weft_view_create_part(
+    struct weft_view **out, const struct weft_view *whole, const struct weft_layout *layout, struct weft_error *err);
 void weft_view_destroy(struct weft_view *view);
 
 /* Keeps the time range and the focus.  Widths are clamped to 16 .. 32767, heights to 64 .. 32767. */

@@ -58,7 +58,7 @@ static int make_part(
 	else if (status == WEFT_OK && (only || leader_of))
 		status = weft_layout_create_folded(&part->layout, v->model, whole_of(v), only, leader_of, NULL);
 	if (status == WEFT_OK && part->layout)
-		status = weft_view_create(&part->view, v->model, part->layout, NULL);
+		status = weft_view_create_part(&part->view, v->whole_view ? v->whole_view : v->view, part->layout, NULL);
 	if (status < 0)
 		destroy_part(part);
 	free(only);
