@@ -467,8 +467,8 @@ static void take(void *ctx, const struct perf_seen *s)
 	}
 	uint32_t pid = s->pid;
 	if (s->tid == 0 || s->tid == UINT32_MAX || pid == UINT32_MAX)
-		return;             /* who ends has no number any more */
-	if (s->what == PERF_WAKE) { /* of everybody: those of others are dropped */
+		return;                                      /* who ends has no number any more */
+	if (s->what == PERF_WAKE || s->what == PERF_SPENT) { /* of everybody: those of others are dropped */
 		const struct name *name = name_of(k, s->tid);
 		if (!name || !name->pid)
 			return;

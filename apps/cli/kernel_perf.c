@@ -8,7 +8,6 @@
  * SPDX-License-Identifier: ISC */
 #include "apps/cli/kernel_perf.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -38,7 +37,6 @@ enum {
 	FRAMES = 48,
 	CALL_CACHE = 256,
 	MOST_PROBES = 16,
-	MOST_PROBED = 64, /* OS threads of a process that has just loaded a runtime */
 	MOST_MARKS = 1 << 16
 };
 
@@ -697,35 +695,24 @@ static void take_sample(
 	take(ctx, &s);
 }
 
-/* Has each OS thread of the process say when its runtime collects garbage, and those that these will make. */
-static void open_probes(struct perf *p, const struct loaded *loaded, uint32_t pid, const char *path)
+/* Has whoever executes the file say when it collects garbage: a probe of some OS threads alone would not be their children's, and
+ * that the kernel fails to hand it down would be a fork that fails. */
+static void open_probes(struct perf *p, const struct loaded *loaded, const char *path)
 {
-	char folder[32];
-	snprintf(folder, sizeof folder, "/proc/%u/task", pid);
-	DIR *tasks = opendir(folder);
-	int left = MOST_PROBED;
-	for (struct dirent *entry; tasks && left > 0 && (entry = readdir(tasks));) {
-		const pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-		for (size_t i = 0; tid > 0 && i < loaded->probe_count; i++) {
-			const struct kernel_probe *probe = &loaded->probes[i];
-			/* The kernel counts the semaphore up: some are silent without that. */
-			struct perf_event_attr attr = attributes((uint32_t)p->probe_type, probe->semaphore << 32);
-			attr.config1 = (uint64_t)(uintptr_t)path;
-			attr.config2 = probe->offset;
-			attr.inherit = 1;
-			attr.disabled = 0;
-			const size_t before = p->events.count;
-			if (!open_on_all(p, &attr, tid, probe->is_end ? SOURCE_PROBE_END : SOURCE_PROBE, NULL)) {
-				close_events(p, before);
-				continue;
-			}
-			for (size_t k = before; k < p->events.count; k++)
-				p->events.items[k].runtime = probe->runtime;
+	for (size_t i = 0; i < loaded->probe_count; i++) {
+		const struct kernel_probe *probe = &loaded->probes[i];
+		/* The kernel counts the semaphore up: some are silent without that. */
+		struct perf_event_attr attr = attributes((uint32_t)p->probe_type, probe->semaphore << 32);
+		attr.config1 = (uint64_t)(uintptr_t)path;
+		attr.config2 = probe->offset;
+		const size_t before = p->events.count;
+		if (!open_on_all(p, &attr, -1, probe->is_end ? SOURCE_PROBE_END : SOURCE_PROBE, NULL)) {
+			close_events(p, before);
+			continue;
 		}
-		left -= tid > 0;
+		for (size_t k = before; k < p->events.count; k++)
+			p->events.items[k].runtime = probe->runtime;
 	}
-	if (tasks)
-		closedir(tasks);
 }
 
 /* A process has loaded a file to execute from it, as it names it. */
@@ -748,9 +735,8 @@ static void note_loaded(struct perf *p, uint32_t pid, const char *path)
 			return;
 		}
 		slot->probe_count = kernel_probes(seen, slot->probes, MOST_PROBES);
+		open_probes(p, slot, seen);
 	}
-	if (p->loaded.items[i].probe_count)
-		open_probes(p, &p->loaded.items[i], pid, seen);
 }
 
 static int compare_marks(const void *x, const void *y)
@@ -775,7 +761,7 @@ static void pair_marks(struct perf *p, uint64_t until_ns, perf_fn *take, void *c
 			if (m->time_ns > until_ns) {
 				break;
 			} else if (!m->is_end) {
-				open = open && m->time_ns - open->time_ns < TWICE_NS ? open : m;
+				open = m;
 			} else if (open) {
 				struct perf_seen s = {.what = PERF_SPENT,
 				    .why = WEFT_SPENT_COLLECTOR,

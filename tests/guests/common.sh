@@ -74,3 +74,28 @@ find_qemu() {
 	qemu=(env "LD_LIBRARY_PATH=$root/usr/lib/x86_64-linux-gnu:$root/lib/x86_64-linux-gnu"
 		"$root/usr/bin/qemu-system-x86_64" -L "$root/usr/share/qemu" -L "$root/usr/share/seabios")
 }
+
+modules=()
+# A system in a folder: $busybox, $modules, its first process, programs with the libraries they need.
+system() { # FOLDER INIT PROGRAM...
+	local root=$1 init=$2 file
+	shift 2
+	rm -rf "$root"
+	mkdir -p "$root"/{bin,lib,lib64,modules,dev,proc,sys,run,tmp,etc,data,boot,var/lib/xen,var/lib/xenstored,var/log/xen/console}
+	chmod 1777 "$root/tmp"
+	ln -s ../run "$root/var/run"
+	ln -s ../run/lock "$root/var/lock"
+	cp "$busybox" "$root/bin/busybox"
+	"$busybox" --list | while read -r file; do ln -s busybox "$root/bin/$file"; done 2>/dev/null
+	[ ${#modules[@]} = 0 ] || cp "${modules[@]}" "$root/modules/"
+	cp "$init" "$root/init"
+	echo 'user:x:1000:1000::/:/bin/sh' >"$root/etc/passwd"
+	for file; do rm -f "$root/bin/${file##*/}" && strip -o "$root/bin/${file##*/}" "$file" 2>/dev/null || cp "$file" "$root/bin/"; done
+	ldd "$@" | awk '$3 ~ /^\// {print $3}' | sort -u | while read -r file; do
+		strip -o "$root/lib/${file##*/}" "$file" 2>/dev/null || cp -L "$file" "$root/lib/"
+	done
+	# xl loads it when a thread ends: ldd does not know.
+	cp -L /lib/x86_64-linux-gnu/libgcc_s.so.1 "$root/lib/"
+	cp -L /lib64/ld-linux-x86-64.so.2 "$root/lib64/"
+}
+archive() { (cd "$1" && find . | "$busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$2"; }
