@@ -92,6 +92,17 @@ static void hover(struct weft_viewer *v, uint32_t promise, struct weft_arrow_hit
 	weft__viewer_changed(v, WEFT_CHANGED_HOVER | WEFT_CHANGED_OVERLAY);
 }
 
+void weft__viewer_point_again(struct weft_viewer *v)
+{
+	if (!v->has_pointer || v->pointer != WEFT_POINTER_IDLE)
+		return;
+	const struct weft_spot spot = spot_at(v, v->last_x_px, v->last_y_px);
+	if (weft__viewer_same_spot(&v->hovered_spot, &spot))
+		return;
+	v->hovered_spot = spot;
+	weft__viewer_changed(v, WEFT_CHANGED_OVERLAY | WEFT_CHANGED_HOVER);
+}
+
 /* The line under the pointer. */
 static void guide(struct weft_viewer *v, bool shown, double x_px)
 {

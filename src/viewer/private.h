@@ -65,6 +65,9 @@ uint32_t weft__viewer_spot_promise(const struct weft_viewer *viewer, const struc
 bool weft__viewer_tell_spot(const struct weft_viewer *viewer, const struct weft_spot *spot, char *buf, size_t size);
 void weft__viewer_pick(struct weft_viewer *viewer, struct weft_spot spot);
 
+/* pointer.c: the picture is another one under a pointer that has not moved. */
+void weft__viewer_point_again(struct weft_viewer *viewer);
+
 /* summary.c: 'bind 7 "read a block"' */
 const char *weft__viewer_call(const struct weft_viewer *viewer, uint32_t promise, char buf[200]);
 

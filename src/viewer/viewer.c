@@ -256,6 +256,8 @@ int weft_viewer_draw(struct weft_viewer *v, struct weft_error *err)
 	if (!v->is_drawn && weft__viewer_choose_part(v))
 		weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_HOVER | WEFT_CHANGED_PLACE);
 	int status = v->is_drawn ? WEFT_OK : draw_picture(v, err);
+	if (status == WEFT_OK && !v->is_drawn)
+		weft__viewer_point_again(v);
 	v->is_drawn = status == WEFT_OK;
 	if (status == WEFT_OK && !v->is_overlay_drawn)
 		status = draw_overlay(v, err);

@@ -339,13 +339,13 @@ static void test_switch(void **state)
 	assert_true(weft_viewer_tip(v, tip) && strstr(tip, "(tid 1007)"));
 	assert_int_equal(weft_viewer_act(v, weft_action_of_key("T", WEFT_SHIFT)), WEFT_OK);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	assert_false(weft_viewer_tip(v, tip) && strstr(tip, "(tid 1007)"));
 	weft_viewer_motion(v, 641, y);
 	assert_false(weft_viewer_tip(v, tip) && strstr(tip, "(tid 1007)"));
 	assert_true(weft_viewer_place(v, place, sizeof place) < sizeof place);
 	assert_non_null(strstr(place, "threads=0"));
 	assert_true(weft_viewer_back(v));
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
-	weft_viewer_motion(v, 640, y);
 	assert_true(weft_viewer_tip(v, tip) && strstr(tip, "(tid 1007)"));
 	assert_int_equal(weft_viewer_go(v, place, NULL), WEFT_OK);
 	assert_int_equal(weft_viewer_action_state(v, WEFT_ACTION_THREADS), WEFT_ACTION_ENABLED | WEFT_ACTION_IS_SWITCH);
