@@ -7,7 +7,7 @@
  *   freed    an id that nobody was ever given              name     the answer to a name comes after 150 ms
  *   busy     who ended others of its sort waits itself      silent   the eleventh answer does not come
  *   open     of twenty connections one is left open        crowd    much has come while one ran for 200 ms
- *   killed   somebody kills it while it runs
+ *   killed   somebody kills it while it runs               loops    three workers' loops run until the end
  *
  * SPDX-License-Identifier: ISC */
 #include <signal.h>
@@ -209,6 +209,18 @@ static void let_a_crowd_wait(void)
 	weft_resolve(WEFT_SYSTEM_ID, input);
 }
 
+static void leave_loops(void)
+{
+	enum { WORKERS = 3 };
+	for (int i = 0; i < WORKERS; i++) {
+		weft_id worker = named(WEFT_CREATE(WEFT_KIND_THREAD), "worker"), loop = WEFT_CREATE(WEFT_KIND_LOOP);
+		weft_id timer = named(weft_create(worker, WEFT_KIND_TIMER, WEFT_SITE()), "every 1 s");
+		weft_await(worker, named(loop, "loop of a worker"));
+		weft_await(loop, timer);
+	}
+	sleep_ms(20);
+}
+
 static void be_killed(void)
 {
 	weft_id report = named(WEFT_CREATE(WEFT_KIND_TASK), "report");
@@ -226,7 +238,7 @@ int main(int argc, char **argv)
 	} forms[] = {{"drained", drain}, {"itself", wait_for_itself}, {"creator", lose_creator}, {"unrun", forget_to_run},
 	    {"unknown", wait_for_what_is_not_told}, {"few", leak_sessions}, {"freed", use_what_was_freed}, {"name", look_up},
 	    {"busy", wait_behind}, {"silent", wait_for_an_answer}, {"open", leave_open}, {"crowd", let_a_crowd_wait},
-	    {"killed", be_killed}};
+	    {"killed", be_killed}, {"loops", leave_loops}};
 	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
 		if (argc > 1 && !strcmp(argv[1], forms[i].name)) {
 			forms[i].show();

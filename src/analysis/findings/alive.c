@@ -48,35 +48,73 @@ static void list_keepers(struct weft__finder *f, const struct keeper *keepers, s
 	weft__words_more(f, WEFT_EVIDENCE_CHAIN, count - shown, "");
 }
 
-static void tell_alive(struct weft__finder *f, uint32_t loop)
+/* A loop that has not returned.  Those of one sort and place, as the workers of a server have, are told of together. */
+struct loop {
+	uint32_t sort, site, promise;
+	size_t keepers;
+};
+
+static int compare_loops(const void *a, const void *b)
+{
+	const struct loop *x = a, *y = b;
+	return WEFT_ORDER(x->sort, y->sort) ?: WEFT_ORDER(x->site, y->site) ?: WEFT_ORDER(y->keepers, x->keepers)
+						   ?: WEFT_ORDER(x->promise, y->promise);
+}
+
+/* Those that keep a loop, in order; the caller frees them.  NULL: no memory, which is noted. */
+static struct keeper *sort_keepers(struct weft__finder *f, const struct loop *loop)
+{
+	const uint32_t begin = f->waiting.begin[loop->promise];
+	struct keeper *keepers = weft__finding_alloc(f, loop->keepers, sizeof *keepers);
+	for (size_t i = 0; keepers && i < loop->keepers; i++) {
+		uint32_t p = f->waiting.waits[begin + i].to;
+		keepers[i] = (struct keeper){weft_kind_has(f->model->promises[p].kind, WEFT_TRAIT_ENDLESS), f->sorts.of[p], p};
+	}
+	if (keepers)
+		weft_sort(keepers, loop->keepers, sizeof *keepers, compare_keepers);
+	return keepers;
+}
+
+/* timer 4 "every 1 s" (main.c:12) and 2 more */
+static const char *words_of(struct weft__finder *f, const struct keeper *keepers, size_t count)
+{
+	const char *first = weft__words_name(f, keepers[0].promise), *at = weft__words_at(f, keepers[0].promise);
+	return count == 1 ? weft__finding_text(f, "%s%s", first, at)
+			  : weft__finding_text(f, "%s%s and %zu more", first, at, count - 1);
+}
+
+/* The first of `count` loops is the one that most keep. */
+static void tell_alive(struct weft__finder *f, const struct loop *loops, size_t count)
 {
 	const struct weft_model *m = f->model;
-	size_t count = weft__waiting_count(&f->waiting, loop);
-	if (count == 0) /* it runs until it is told to stop */
-		return;
+	const uint32_t loop = loops[0].promise;
 	struct weft_finding *finding =
 	    weft__finding_begin(f, WEFT_FINDING_ALIVE, loop, m->promises[loop].start_ns, weft_model_until(m, loop));
-	struct keeper *keepers = finding ? weft__finding_alloc(f, count, sizeof *keepers) : NULL;
+	struct keeper *keepers = finding ? sort_keepers(f, &loops[0]) : NULL;
 	if (!keepers)
 		return;
-	for (size_t i = 0; i < count; i++) {
-		uint32_t p = f->waiting.waits[f->waiting.begin[loop] + i].to;
-		keepers[i] = (struct keeper){weft_kind_has(m->promises[p].kind, WEFT_TRAIT_ENDLESS), f->sorts.of[p], p};
-	}
-	weft_sort(keepers, count, sizeof *keepers, compare_keepers);
-	const char *name = weft__words_name(f, loop), *at = weft__words_at(f, loop);
-	finding->weight = count;
+	const char *name = weft__words_name(f, loop), *at = weft__words_at(f, loop), *kept;
 	finding->root = keepers[0].promise;
+	kept = words_of(f, keepers, loops[0].keepers);
 	if (count == 1)
-		finding->title = weft__finding_text(f, "%s%s has not returned, and sleeps; what keeps it is %s%s", name, at,
-		    weft__words_name(f, keepers[0].promise), weft__words_at(f, keepers[0].promise));
+		finding->title = weft__finding_text(f, "%s%s has not returned, and sleeps; what keeps it is %s", name, at, kept);
 	else
-		finding->title = weft__finding_text(f, "%s%s has not returned, and sleeps; what keeps it is %s%s and %zu more",
-		    name, at, weft__words_name(f, keepers[0].promise), weft__words_at(f, keepers[0].promise), count - 1);
+		finding->title = weft__finding_text(f,
+		    "%s%s and %zu more of its sort have not returned, and sleep; what keeps the first is %s", name, at, count - 1,
+		    kept);
 	finding->next = "if it should return, close, stop or unreference these; if it serves for ever, all is well";
-	list_keepers(f, keepers, count);
-	weft__finding_doubt_part(f, loop, false);
+	list_keepers(f, keepers, loops[0].keepers);
 	free(keepers);
+	for (size_t i = 0; i < count; i++)
+		finding->weight += loops[i].keepers;
+	for (size_t i = 1; i < count && i <= WEFT__LINES_KEPT && (keepers = sort_keepers(f, &loops[i])); i++) {
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, m->promises[loops[i].promise].start_ns, loops[i].promise,
+		    "%s is kept by %s", weft__words_name(f, loops[i].promise), words_of(f, keepers, loops[i].keepers));
+		free(keepers);
+	}
+	if (count > WEFT__LINES_KEPT + 1)
+		weft__words_more(f, WEFT_EVIDENCE_NOTE, count - 1 - WEFT__LINES_KEPT, "");
+	weft__finding_doubt_part(f, loop, false);
 }
 
 /* By promise: whether anybody waits for it.  A loop that nobody waits for does not run: some are called turn by turn. */
@@ -97,11 +135,23 @@ void weft__find_alive(struct weft__finder *f)
 	for (int kind = 0; kind < 64; kind++)
 		any |= weft_kind_has((uint16_t)kind, WEFT_TRAIT_LOOP) && weft__waiting_any(&f->waiting, (enum weft_kind)kind);
 	bool *awaited = any ? find_awaited(f) : NULL;
-	for (size_t i = 0; awaited && i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count);
-	     i++) {
-		uint32_t p = f->waiting.pending.items[i];
-		if (awaited[p] && weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) && f->at_rest[m->promises[p].stream])
-			tell_alive(f, p);
+	struct loop *loops = awaited ? weft__finding_alloc(f, f->waiting.pending.count + 1, sizeof *loops) : NULL;
+	size_t count = 0;
+	for (size_t i = 0; loops && i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
+		const uint32_t p = f->waiting.pending.items[i];
+		const size_t keepers = weft__waiting_count(&f->waiting, p);
+		/* One that nothing keeps runs until it is told to stop. */
+		if (awaited[p] && weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) && f->at_rest[m->promises[p].stream] &&
+		    keepers)
+			loops[count++] = (struct loop){f->sorts.of[p], m->promises[p].site, p, keepers};
 	}
+	if (count > 0)
+		weft_sort(loops, count, sizeof *loops, compare_loops);
+	for (size_t i = 0, end; i < count; i = end) {
+		for (end = i + 1; end < count && loops[end].sort == loops[i].sort && loops[end].site == loops[i].site; end++)
+			;
+		tell_alive(f, &loops[i], end - i);
+	}
+	free(loops);
 	free(awaited);
 }
