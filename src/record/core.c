@@ -306,8 +306,14 @@ static void tell_pending(struct weft__stream *s, enum weft_op op)
 		s->checkpoint = (uint32_t)s->hot.next + WEFT__CHECKPOINT_BYTES;
 		if (p->active && p->budget < WEFT__PENDING_BUDGET_MAX)
 			p->budget *= 2;
-		p->active |= at - p->began >= half_lap && s->origin.mode == WEFT_RECORD_RING;
+		if (!p->active && at - p->began >= half_lap && s->origin.mode == WEFT_RECORD_RING) {
+			p->active = true;
+			p->urgent = half_lap <= WEFT__PENDING_SMALL_BYTES;
+		}
 	}
+	/* What is pending may be more than the ring holds: then the rest of the ring is for what happens. */
+	if (p->cursor && at - p->began >= half_lap / 2 && s->origin.mode == WEFT_RECORD_RING)
+		p->urgent = false;
 	set_limit(s);
 }
 

@@ -15,6 +15,8 @@
 /* Between two looks at whether pending promises are to be told of. */
 #define WEFT__CHECKPOINT_BYTES 2048u
 #define WEFT__PENDING_BUDGET_MAX 64u
+/* Half a lap of a ring that has few checkpoints: it is told at once, as far as there is room. */
+#define WEFT__PENDING_SMALL_BYTES 65536u
 
 struct weft__stream;
 
@@ -41,7 +43,7 @@ struct weft__pending {
 	unsigned budget;
 	uint64_t began; /* where this round did, in bytes of the stream */
 	bool active;    /* a round is not through */
-	bool urgent;    /* the first round of a recording: a step at every occasion */
+	bool urgent;    /* the first round of a recording, or a small ring: a step at every occasion */
 	bool inside;    /* list() is being called */
 };
 

@@ -9,12 +9,16 @@
 
 #include "analysis/findings/finding.h"
 #include "analysis/names.h"
+#include "base/duration.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 enum {
-	USUAL_SIZE = 4,  /* of the pool, unless UV_THREADPOOL_SIZE says otherwise */
-	BREAK_PART = 4,  /* of a stretch: an OS thread may take so long from one computation to the next */
-	LEAST_STALLS = 4 /* who waited for less than so many times the length of a stall is no victim */
+	USUAL_SIZE = 4,      /* of the pool, unless UV_THREADPOOL_SIZE says otherwise */
+	STALLS_UNKNOWN = 50, /* who computed for so many times the length of a stall had a processor, surely */
+	STARVED_PART = 8,    /* of a stretch: who had a processor for less of it did not compute for long */
+	BREAK_PART = 4,      /* of a stretch: an OS thread may take so long from one computation to the next */
+	LEAST_STALLS = 4     /* who waited for less than so many times the length of a stall is no victim */
 };
 
 /* A computation has an OS thread from then on, or no longer. */
@@ -239,6 +243,27 @@ static void tell_locked(struct weft__finder *f, struct weft_finding *finding, co
 	finding->next = weft__finding_text(f, "hold %s for a shorter time, or let no work of the pool wait for it", lock);
 }
 
+/* Whether their OS threads hardly had a processor in that time, or nobody knows, and it was short: then the machine may be to
+ * blame, not what they compute. */
+static bool are_starved(const struct weft__finder *f, const struct full *full)
+{
+	const struct weft_model *m = f->model;
+	const uint16_t own = m->promises[full->victim].stream;
+	const int64_t length_ns = full->end_ns - full->start_ns;
+	int64_t had_ns = 0, asked_ns = 0;
+	for (size_t i = WEFT_FIRST(r, 0, m->round_count, m->rounds[r].end_ns > full->start_ns); i < m->round_count; i++) {
+		const struct weft_round *r = &m->rounds[i];
+		const int64_t in_ns = weft_min_ns(r->end_ns, full->end_ns) - weft_max_ns(r->start_ns, full->start_ns);
+		if (r->stream == own || in_ns <= 0)
+			continue;
+		had_ns += weft_min_ns(r->had_ns, in_ns);
+		asked_ns += in_ns;
+	}
+	const bool is_known = asked_ns >= length_ns / 2 * full->size;
+	return m->round_count > 0 && had_ns < length_ns / STARVED_PART * full->size &&
+	       (is_known || length_ns < STALLS_UNKNOWN * f->options.stall_ns);
+}
+
 static void tell_exhausted(struct pool *pool, const struct full *full)
 {
 	struct weft__finder *f = pool->finder;
@@ -273,6 +298,11 @@ static void tell_exhausted(struct pool *pool, const struct full *full)
 	    f, WEFT_EVIDENCE_VICTIM, promises[p].start_ns, p, "%s waits for %s", name, weft__words_span(f, full->longest_ns));
 	if (full->victims > 1)
 		weft__words_more(f, WEFT_EVIDENCE_VICTIM, full->victims - 1, "");
+	if (full->lock == WEFT_NONE && are_starved(f, full)) {
+		finding->severity = WEFT_SEVERITY_INFORMATION;
+		weft__finding_doubt(
+		    f, "the pool's OS threads hardly had a processor in that time, or nobody knows whether they had");
+	}
 	if (!full->proved)
 		weft__finding_doubt(f, "the trace does not tell whether the pool has more OS threads");
 }

@@ -101,6 +101,9 @@ void *weft__finding_alloc(struct weft__finder *f, size_t count, size_t item_byte
  * noted, or called off.  Needs sorts. */
 const uint32_t *weft__finding_shapes(struct weft__finder *f);
 
+/* When p ran, or did something to another, for the last time; its creation if it never did. */
+int64_t weft__finding_last_deed(const struct weft__finder *f, uint32_t p);
+
 /* Whether a loop over the model is to go on, in turn `done` of `all`. */
 static inline bool weft__finding_goes_on(struct weft__finder *f, size_t done, size_t all)
 {

@@ -5,6 +5,7 @@
 
 #include "analysis/findings/finding.h"
 #include "analysis/shapes.h"
+#include "base/duration.h"
 #include "base/sort.h"
 #include "base/utf8.h"
 
@@ -136,6 +137,22 @@ void *weft__finding_alloc(struct weft__finder *f, size_t count, size_t item_byte
 	void *memory = calloc(count + 1, item_bytes);
 	f->no_memory |= !memory;
 	return memory;
+}
+
+int64_t weft__finding_last_deed(const struct weft__finder *f, uint32_t p)
+{
+	enum { LOOKED_AT = 16 };
+	const struct weft_model *m = f->model;
+	const bool is_told_again = weft__lacks_only_past_of(f->lacks, m, p);
+	const uint32_t run = weft_run_before(m, p, INT64_MAX), begin = f->ties.out_begin[p], end = f->ties.out_begin[p + 1];
+	int64_t deed_ns = run == WEFT_NONE ? m->promises[p].start_ns : m->runs[run].end_ns;
+	for (uint32_t i = end; i > begin && end - i < LOOKED_AT; i--) {
+		const struct weft_link *link = &m->links[f->ties.out[i - 1]];
+		/* A state dump says who waits for whom, not since when. */
+		const bool is_dumped = is_told_again && link->kind == WEFT_LINK_AWAIT;
+		deed_ns = weft_max_ns(deed_ns, is_dumped ? m->promises[link->to].start_ns : link->time_ns);
+	}
+	return deed_ns;
 }
 
 const uint32_t *weft__finding_shapes(struct weft__finder *f)

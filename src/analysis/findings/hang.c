@@ -310,6 +310,23 @@ static void sort_sleeps(struct weft__finder *f)
 	f->sleeps_begin[streams] = (uint32_t)m->sleep_count;
 }
 
+/* A trace that was cut, or whose program was killed: it went on with it a short while ago, or the pool takes one after the other,
+ * and its turn has not come yet. */
+static bool goes_on(const struct weft__finder *f, uint32_t root)
+{
+	const struct weft_promise *promises = f->model->promises;
+	const int64_t until_ns = weft_model_until(f->model, root), age_ns = until_ns - promises[root].start_ns;
+	const uint32_t last = f->sorts.items.items[f->sorts.of[root]].last_resolved;
+	if (!weft__lacks_of(f->lacks, f->model, root)->cut)
+		return false;
+	if (promises[root].kind == WEFT_KIND_WORK)
+		return last != WEFT_NONE && is_in_use(f, root) &&
+		       (promises[last].start_ns <= promises[root].start_ns ||
+			   weft_run_before(f->model, root, INT64_MAX) != WEFT_NONE);
+	return (f->chains.verdict[root] == WEFT_VERDICT_NEVER_TRIED || f->chains.verdict[root] == WEFT_VERDICT_UNKNOWN) &&
+	       !holds_lock(f, root) && until_ns - weft__finding_last_deed(f, root) < age_ns / 4 * 3;
+}
+
 /* What it waits for came so shortly before the end that its turn had not come yet: its OS thread has not slept since. */
 static bool is_its_turn(const struct weft__finder *f, uint32_t root)
 {
@@ -354,7 +371,7 @@ static enum reason reason_of(const struct weft__finder *f, uint32_t root)
 	int64_t age_ns = weft_model_until(f->model, root) - promise->start_ns;
 	if (promise->kind == WEFT_KIND_SEMAPHORE && is_in_use(f, root))
 		return ON_ITS_WAY;
-	if (is_its_turn(f, root))
+	if (is_its_turn(f, root) || goes_on(f, root))
 		return ON_ITS_WAY;
 	switch (f->chains.verdict[root]) {
 	case WEFT_VERDICT_OUTSIDE: return is_overdue(f, root) ? CERTAIN : age_ns >= LONG_NS ? PERHAPS : ON_ITS_WAY;

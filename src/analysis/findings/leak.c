@@ -109,15 +109,6 @@ static void tell_leak(struct weft__finder *f, const struct heap *heap)
 		weft__finding_doubt(f, "the first waits for another promise, and might have gone on with it");
 }
 
-static int64_t last_deed_ns(const struct weft__finder *f, uint32_t p)
-{
-	const struct weft_model *m = f->model;
-	uint32_t run = weft_run_before(m, p, INT64_MAX), out_end = f->ties.out_begin[p + 1];
-	int64_t deed_ns = run == WEFT_NONE ? m->promises[p].start_ns : m->runs[run].end_ns;
-	int64_t link_ns = out_end > f->ties.out_begin[p] ? m->links[f->ties.out[out_end - 1]].time_ns : deed_ns;
-	return link_ns > deed_ns ? link_ns : deed_ns;
-}
-
 /* A timer that its program sets anew is in use, though it may never come. */
 static bool is_set_anew(const struct weft_model *m, uint32_t p)
 {
@@ -142,8 +133,8 @@ static void count_in_time(const struct weft__finder *f, struct heap *heap, uint3
 	if (quarter >= QUARTERS / 2)
 		return;
 	heap->old++;
-	heap->used +=
-	    last_deed_ns(f, p) > f->model->end_ns - (f->model->end_ns - heap->first_ns) / QUARTERS || is_set_anew(f->model, p);
+	heap->used += weft__finding_last_deed(f, p) > f->model->end_ns - (f->model->end_ns - heap->first_ns) / QUARTERS ||
+		      is_set_anew(f->model, p);
 }
 
 static void count_alive(struct weft__finder *f, struct heap *heaps, const uint32_t *first)

@@ -423,7 +423,86 @@ static bool is_behind_starved(const struct weft__finder *f, const struct weft__s
 	return false;
 }
 
-static void tell_stall(struct weft__finder *f, const struct weft__stall *s, const struct behind *behind)
+/* Whether the machine had more to do than it has processors: an OS thread that never gave its own up was without one for long. */
+static bool is_machine_busy(const struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	for (size_t i = 0; i < m->round_count && weft__finding_goes_on(f, i, m->round_count); i++) {
+		const struct weft_round *r = &m->rounds[i];
+		if (r->given == 0 && r->end_ns - r->start_ns - r->had_ns >= f->delays.least_ns)
+			return true;
+	}
+	return false;
+}
+
+/* When something was given to the pool, by OS thread and time. */
+struct given {
+	int64_t time_ns;
+	uint16_t stream;
+};
+
+/* What the whole trace tells of its machine and program. */
+struct around {
+	bool is_busy;
+	struct given *given;
+	size_t given_count;
+};
+
+static bool is_for_pool(const struct weft_promise *p)
+{
+	return p->kind == WEFT_KIND_WORK || p->kind == WEFT_KIND_FS || p->kind == WEFT_KIND_GETADDRINFO;
+}
+
+static int compare_given(const void *a, const void *b)
+{
+	const struct given *x = a, *y = b;
+	return WEFT_ORDER(x->stream, y->stream) ?: WEFT_ORDER(x->time_ns, y->time_ns);
+}
+
+static void look_around(struct weft__finder *f, struct around *around)
+{
+	const struct weft_model *m = f->model;
+	size_t count = 0;
+	for (uint32_t p = 1; p < m->promise_count; p++)
+		count += is_for_pool(&m->promises[p]);
+	*around = (struct around){is_machine_busy(f), weft__finding_alloc(f, count, sizeof *around->given), count};
+	for (uint32_t p = 1, i = 0; around->given && p < m->promise_count; p++)
+		if (is_for_pool(&m->promises[p]))
+			around->given[i++] = (struct given){m->promises[p].start_ns, m->promises[p].stream};
+	if (around->given)
+		weft_sort(around->given, count, sizeof *around->given, compare_given);
+}
+
+/* Whether it gave something to the pool, whose lock an OS thread of the pool may have had meanwhile. */
+static bool gave_to_pool(const struct around *around, const struct weft__stall *s)
+{
+	const struct given *given = around->given;
+	const size_t i = WEFT_FIRST(g, 0, around->given_count,
+	    given[g].stream > s->stream || (given[g].stream == s->stream && given[g].time_ns >= s->start_ns));
+	return i < around->given_count && given[i].stream == s->stream && given[i].time_ns <= s->end_ns;
+}
+
+/* Whether the time went by without a processor, and the program is not known to have slept: on a busy machine all that blocks
+ * takes long. */
+static bool may_be_starved(const struct weft__finder *f, const struct weft__stall *s, const struct around *around)
+{
+	static const char sleep[] = "sleep";
+	const struct weft__parts *parts = &s->parts;
+	const uint32_t text = s->is_pause ? s->pause : parts->call;
+	const struct weft_str call = text == WEFT_NONE ? (struct weft_str){0} : weft_model_text(f->model, text);
+	for (size_t i = 0; i + sizeof sleep - 1 <= call.len; i++)
+		if (memcmp(call.ptr + i, sleep, sizeof sleep - 1) == 0)
+			return false;
+	if (parts->is_exact || f->model->round_count == 0)
+		return false;
+	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = weft_max_ns(parts->off_ns, parts->blocked_ns);
+	return (!parts->is_known && s->own_ns < 0) ||
+	       (parts->is_known && length_ns - off_ns < ALARMING_OWN * f->options.stall_ns &&
+		   (around->is_busy || parts->taken > 0 || parts->given == 0 || gave_to_pool(around, s)));
+}
+
+static void tell_stall(
+    struct weft__finder *f, const struct weft__stall *s, const struct behind *behind, const struct around *around)
 {
 	struct weft__late late[LATE_KEPT];
 	uint32_t late_count = weft__delays_late(&f->delays, s, late, LATE_KEPT);
@@ -481,6 +560,11 @@ static void tell_stall(struct weft__finder *f, const struct weft__stall *s, cons
 		weft__finding_doubt(
 		    f, "no other OS thread is known to have done anything meanwhile: perhaps none had a processor");
 	}
+	if (may_be_starved(f, s, around)) {
+		finding->severity = WEFT_SEVERITY_INFORMATION;
+		weft__finding_doubt(f, s->parts.is_known ? "the machine was busy, and may have let it wait, or what it waited for"
+							 : "nobody knows whether the OS thread had a processor all the time");
+	}
 	if (s->victims > 0)
 		return;
 	weft__finding_doubt(
@@ -529,8 +613,12 @@ void weft__find_stall(struct weft__finder *f)
 				order[count++] = &d->stalls.items[i];
 	if (order)
 		weft_sort(order, count, sizeof *order, compare_weights);
-	for (size_t i = 0; i < count && weft__finding_goes_on(f, i, count); i++)
-		tell_stall(f, order[i], behind ? &behind[order[i] - d->stalls.items] : NULL);
+	struct around around = {0};
+	if (count > 0)
+		look_around(f, &around);
+	for (size_t i = 0; !f->no_memory && i < count && weft__finding_goes_on(f, i, count); i++)
+		tell_stall(f, order[i], behind ? &behind[order[i] - d->stalls.items] : NULL, &around);
+	free(around.given);
 	free(order);
 	free(is_alone);
 	free(has_loop);

@@ -114,10 +114,13 @@ static bool is_left(const struct weft__finder *f, const struct race *race, uint3
 	       age_ns >= STALLS_OLDER_THAN_FEW * f->options.stall_ns && age_ns / TIMES_OLDER_AT_END > sort->longest_ns;
 }
 
-/* Nothing that it did is missing; or a ring, which forgot that, tells since when it is pending. */
+/* Nothing that it did is missing; or a ring, which forgot that, tells since when it is pending, and it has done nothing for long.
+ */
 static bool is_known(const struct weft__finder *f, uint32_t p)
 {
-	return weft__lacks_nothing_of(f->lacks, f->model, p) || weft__lacks_only_past_of(f->lacks, f->model, p);
+	const int64_t until_ns = weft_model_until(f->model, p), age_ns = until_ns - f->model->promises[p].start_ns;
+	return weft__lacks_nothing_of(f->lacks, f->model, p) ||
+	       (weft__lacks_only_past_of(f->lacks, f->model, p) && until_ns - weft__finding_last_deed(f, p) >= age_ns / 2);
 }
 
 /* Counts it, if it is stuck. */
