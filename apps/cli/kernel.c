@@ -19,6 +19,10 @@
 #include <unistd.h>
 #include <weft/record_inline.h>
 
+#if defined __x86_64__ || defined __i386__
+#include <cpuid.h>
+#endif
+
 #include "apps/cli/cli.h"
 #include "apps/cli/kernel_file.h"
 #include "apps/cli/kernel_perf.h"
@@ -95,7 +99,7 @@ struct kernel {
 	struct pair pairs[PAIRS];
 	size_t pair_count;
 	struct weft_band band;
-	bool has_band;
+	bool has_band, has_counter; /* has_counter: the recorder has the processor's counter as its clock */
 	uint32_t bound_ns;
 	uint64_t from_raw_ns, from_ticks; /* the line since the drain before */
 	double slope;
@@ -116,10 +120,27 @@ struct kernel {
 
 /* ---- Clocks ---- */
 
-static uint64_t raw_now(void)
+/* As the recorder chooses: a counter whose speed changes is no clock. */
+static bool has_counter(void)
+{
+#if defined __x86_64__ || defined __i386__
+	unsigned a, b, c, d;
+	return __get_cpuid(0x80000007, &a, &b, &c, &d) && d & 1u << 8;
+#else
+	return true;
+#endif
+}
+
+static clockid_t clock_of(const struct kernel *k)
+{
+	return k->has_counter ? CLOCK_MONOTONIC_RAW : CLOCK_MONOTONIC;
+}
+
+/* As the kernel's events have it. */
+static uint64_t raw_now(const struct kernel *k)
 {
 	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+	clock_gettime(clock_of(k), &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
@@ -129,7 +150,7 @@ static void take_pair(struct kernel *k)
 	struct pair best = {0, 0, UINT64_MAX};
 	for (int i = 0; i < TRIES; i++) {
 		struct pair p = {.before = weft__counter()};
-		p.raw_ns = raw_now();
+		p.raw_ns = raw_now(k);
 		p.after = weft__counter();
 		if (p.after - p.before < best.after - best.before)
 			best = p;
@@ -142,6 +163,10 @@ static void take_pair(struct kernel *k)
 /* The line through what is known of both clocks since a while; what was drained stands between two of its points. */
 static bool solve(struct kernel *k)
 {
+	if (!k->has_counter) { /* the trace has the same clock */
+		k->bound_ns = 1;
+		return true;
+	}
 	const struct pair *first = &k->pairs[0], *last = &k->pairs[k->pair_count - 1];
 	if (k->has_band)
 		weft_band_finish(&k->band);
@@ -173,7 +198,8 @@ static bool solve(struct kernel *k)
 
 static uint64_t ticks_of(const struct kernel *k, uint64_t raw_ns)
 {
-	return k->from_ticks + (uint64_t)(int64_t)((double)(int64_t)(raw_ns - k->from_raw_ns) * k->slope);
+	return !k->has_counter ? raw_ns
+			       : k->from_ticks + (uint64_t)(int64_t)((double)(int64_t)(raw_ns - k->from_raw_ns) * k->slope);
 }
 
 /* ---- Names ---- */
@@ -422,7 +448,7 @@ static bool is_plain(uint8_t call)
 /* Looks at those who have been blocked for a while. */
 static void look_around(struct kernel *k)
 {
-	const uint64_t now_ns = raw_now();
+	const uint64_t now_ns = raw_now(k);
 	const size_t count = k->names.count;
 	int left = MOST_LOOKS;
 	for (size_t i = 0; i < count && left > 0; i++) {
@@ -436,7 +462,7 @@ static void look_around(struct kernel *k)
 			k->next_look = at;
 		if (!kernel_what_now(name->pid, name->tid, &look.what))
 			continue;
-		look.seen_ns = raw_now();
+		look.seen_ns = raw_now(k);
 		struct look *slot = weft_vec_push(&k->looks);
 		if (slot)
 			*slot = look;
@@ -496,8 +522,11 @@ static void add_trace(struct kernel *k, const char *path)
 	for (size_t i = 0; i < k->folders.count; i++)
 		if (!strcmp(k->folders.items[i], path))
 			return;
-	struct kernel_file_options options = {
-	    .level = perf_level(k->perf), .why = k->why, .size_bytes = k->options.size_bytes, .grows = k->options.grows};
+	struct kernel_file_options options = {.level = perf_level(k->perf),
+	    .why = k->why,
+	    .size_bytes = k->options.size_bytes,
+	    .grows = k->options.grows,
+	    .has_counter = k->has_counter};
 	struct kernel_file *file;
 	uint32_t pid = 0;
 	const int opened = kernel_file_open(&file, path, &options, &pid);
@@ -518,8 +547,9 @@ static void add_trace(struct kernel *k, const char *path)
 		return;
 	p->file = file;
 	/* Also where the kernel says nothing, a trace says so. */
+	const struct pair *newest = &k->pairs[k->pair_count - 1];
 	if (perf_level(k->perf) == WEFT_LEVEL_SELF)
-		kernel_file_begin(file, 0, k->pairs[k->pair_count - 1].before, k->pairs[k->pair_count - 1].raw_ns);
+		kernel_file_begin(file, 0, k->has_counter ? newest->before : newest->raw_ns, newest->raw_ns);
 	for (size_t i = 0; i < p->waiting.count; i++)
 		write_said(k, file, &p->waiting.items[i]);
 	weft_vec_free(&p->waiting);
@@ -545,7 +575,7 @@ static void find_traces(struct kernel *k, bool always)
 {
 	struct stat st;
 	struct cli_session s;
-	const uint64_t now = raw_now();
+	const uint64_t now = raw_now(k);
 	if (stat(k->options.folder, &st))
 		return;
 	const bool is_changed = st.st_mtim.tv_sec != k->changed.tv_sec || st.st_mtim.tv_nsec != k->changed.tv_nsec;
@@ -619,9 +649,10 @@ struct kernel *kernel_begin(const struct kernel_options *options, pid_t pid)
 	if (!k)
 		return NULL;
 	k->options = *options;
+	k->has_counter = has_counter();
 	k->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	const enum weft_kernel_level most = options->most == WEFT_LEVEL_SELF ? WEFT_LEVEL_ALL : options->most;
-	k->perf = k->stop < 0 ? NULL : perf_open(pid, most, k->why, sizeof k->why);
+	k->perf = k->stop < 0 ? NULL : perf_open(pid, most, clock_of(k), k->why, sizeof k->why);
 	if (!k->perf) {
 		if (k->stop >= 0)
 			close(k->stop);

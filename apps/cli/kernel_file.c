@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <weft/record_inline.h>
 
+#include "apps/cli/cli.h"
 #include "base/idmap.h"
 #include "base/vec.h"
 #include "wire/wire.h"
@@ -71,9 +72,11 @@ static bool read_pid(const char *metadata, uint32_t *pid)
 	       (unsigned long)st.st_ino == space;
 }
 
-static bool is_counter(const char *metadata)
+static bool has_clock(const char *metadata, bool is_counter)
 {
-	return strstr(metadata, "\tclock_source = \"tsc\";") || strstr(metadata, "\tclock_source = \"cntvct\";");
+	const bool has_counter =
+	    strstr(metadata, "\tclock_source = \"tsc\";") || strstr(metadata, "\tclock_source = \"cntvct\";");
+	return is_counter ? has_counter : strstr(metadata, "\tclock_source = \"monotonic\";") != NULL;
 }
 
 int kernel_file_open(struct kernel_file **out, const char *path, const struct kernel_file_options *options, uint32_t *pid)
@@ -87,7 +90,9 @@ int kernel_file_open(struct kernel_file **out, const char *path, const struct ke
 	} else if (read_file(folder, "metadata", metadata, MOST_METADATA) <= 0 ||
 		   read_file(folder, "definitions-0", &first, sizeof first) != sizeof first || first.mark != WEFT_PACKET_MARK) {
 		status = 0;
-	} else if (is_counter(metadata) && read_pid(metadata, pid)) {
+	} else if (!has_clock(metadata, options->has_counter)) {
+		cli_note("record: --kernel: %s has another clock than the kernel's events", path);
+	} else if (read_pid(metadata, pid)) {
 		const uint64_t size = options->size_bytes ? options->size_bytes : options->grows ? UINT64_MAX : RING_BYTES;
 		const uint64_t packets = size / PACKET_BYTES;
 		*file = (struct kernel_file){.folder = folder,
@@ -137,11 +142,12 @@ static bool put(int fd, const void *bytes, size_t size, size_t at)
 	return pwrite(fd, bytes, size, (off_t)at) == (ssize_t)size;
 }
 
-static void set_pair(struct weft_packet_header *h)
+static void set_pair(struct weft_packet_header *h, bool has_counter)
 {
-	struct timespec wall;
+	struct timespec wall, now;
 	clock_gettime(CLOCK_REALTIME, &wall);
-	h->pair_clock = weft__counter();
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	h->pair_clock = has_counter ? weft__counter() : (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	h->pair_wall_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
 }
 
@@ -245,7 +251,7 @@ static void begin_packet(struct kernel_file *f, struct stream *s, uint64_t ticks
 	h->lost_full = h->events_discarded = lost;
 	h->clock_hz = f->clock_hz;
 	snprintf(h->thread_name, sizeof h->thread_name, "processor %u", s->processor);
-	set_pair(h);
+	set_pair(h, f->options.has_counter);
 	char name[48];
 	snprintf(name, sizeof name, "kernel-%u-%llu", s->processor, (unsigned long long)slot);
 	s->fd = open_packet(f, h, slot != s->packets, name);

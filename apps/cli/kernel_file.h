@@ -13,6 +13,7 @@ struct kernel_file_options {
 	const char *why;     /* it is not more */
 	uint64_t size_bytes; /* of each processor's ring; or of all that grows, 0: no limit */
 	bool grows;
+	bool has_counter; /* times are the processor's counter, else CLOCK_MONOTONIC, in ns */
 };
 
 struct kernel_file;
@@ -20,7 +21,7 @@ struct kernel_file;
 /* Opens the trace in that folder; *pid is whose it is, as this command's namespace numbers processes.
  *
  * Returns 1, 0: it is not ready yet; negative: nothing can be written there, since the program runs elsewhere or its clock is
- * another one. */
+ * another one, which is told. */
 int kernel_file_open(struct kernel_file **out, const char *folder, const struct kernel_file_options *options, uint32_t *pid);
 
 /* When its trace began, in ticks. */

@@ -134,6 +134,7 @@ struct points {
 
 struct perf {
 	enum weft_kernel_level level;
+	clockid_t clock;
 	WEFT_VEC(struct ring) rings;
 	WEFT_VEC(struct event) events;
 	struct weft_idmap by_id;     /* index of events */
@@ -327,8 +328,6 @@ static struct perf_event_attr attributes(uint32_t type, uint64_t config)
 	    .sample_id_all = 1,
 	    .exclude_hv = 1,
 	    .disabled = 1,
-	    .use_clockid = 1,
-	    .clockid = CLOCK_MONOTONIC_RAW,
 	    .watermark = 1,
 	    .wakeup_watermark = MOST_RING / 2,
 	};
@@ -336,6 +335,8 @@ static struct perf_event_attr attributes(uint32_t type, uint64_t config)
 
 static int open_event(struct perf *p, struct perf_event_attr *attr, pid_t pid, int processor, enum source source)
 {
+	attr->use_clockid = 1;
+	attr->clockid = p->clock;
 	int fd = (int)syscall(SYS_perf_event_open, attr, pid, processor, -1, PERF_FLAG_FD_CLOEXEC);
 	struct event *slot = fd < 0 ? NULL : weft_vec_push(&p->events);
 	uint64_t id = 0;
@@ -494,7 +495,7 @@ static bool open_all(struct perf *p, pid_t pid, char *why, size_t why_size)
 	return false;
 }
 
-struct perf *perf_open(pid_t pid, enum weft_kernel_level most, char *why, size_t why_size)
+struct perf *perf_open(pid_t pid, enum weft_kernel_level most, clockid_t clock, char *why, size_t why_size)
 {
 	struct perf *p = calloc(1, sizeof *p);
 	*why = 0;
@@ -502,6 +503,7 @@ struct perf *perf_open(pid_t pid, enum weft_kernel_level most, char *why, size_t
 		free(p);
 		return NULL;
 	}
+	p->clock = clock;
 	if (!open_own(p, pid)) {
 		say_paranoid(why, why_size, errno);
 		const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -878,7 +880,7 @@ void perf_drain(struct perf *p, perf_fn *take, void *ctx)
 {
 	enum { LATE_NS = 1000000 };
 	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+	clock_gettime(p->clock, &now);
 	for (size_t i = 0; i < p->rings.count; i++)
 		drain_ring(p, &p->rings.items[i], take, ctx);
 	pair_marks(p, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - LATE_NS, take, ctx);

@@ -5,13 +5,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "wire/kernel.h"
 
 enum perf_what { PERF_ON, PERF_OFF, PERF_TAKEN, PERF_WAKE, PERF_FAULT, PERF_NAME, PERF_LOST, PERF_SPENT };
 
 struct perf_seen {
-	uint64_t time_ns; /* CLOCK_MONOTONIC_RAW */
+	uint64_t time_ns; /* of the clock that was asked for */
 	uint64_t
 	    number; /* FAULT: the address; LOST: how many records; SPENT: ns, until that time; OFF: the call's first argument */
 	uint32_t pid, tid; /* whom it is about; WAKE: pid is 0 */
@@ -27,7 +28,7 @@ struct perf;
 
 /* Opens events of the process `pid`, which is still this command and will become another by exec, and of all that it will make;
  * at most those of that level.  Says in `why` why it is not the level above: "perf_event_paranoid is 3".  NULL: out of memory. */
-struct perf *perf_open(pid_t pid, enum weft_kernel_level most, char *why, size_t why_size);
+struct perf *perf_open(pid_t pid, enum weft_kernel_level most, clockid_t clock, char *why, size_t why_size);
 enum weft_kernel_level perf_level(const struct perf *perf);
 
 /* Waits until a ring is half full, something comes from `fd`, or so much time is over. */
