@@ -16,6 +16,7 @@
 enum {
 	USUAL_SIZE = 4,      /* of the pool, unless UV_THREADPOOL_SIZE says otherwise */
 	STALLS_UNKNOWN = 50, /* who computed for so many times the length of a stall had a processor, surely */
+	STALLS_COMPUTED = 2, /* so long on a processor is a computation, however long it took */
 	STARVED_PART = 8,    /* of a stretch: who had a processor for less of it did not compute for long */
 	BREAK_PART = 4,      /* of a stretch: an OS thread may take so long from one computation to the next */
 	LEAST_STALLS = 4     /* who waited for less than so many times the length of a stall is no victim */
@@ -243,8 +244,8 @@ static void tell_locked(struct weft__finder *f, struct weft_finding *finding, co
 	finding->next = weft__finding_text(f, "hold %s for a shorter time, or let no work of the pool wait for it", lock);
 }
 
-/* Whether their OS threads hardly had a processor in that time, or nobody knows, and it was short: then the machine may be to
- * blame, not what they compute. */
+/* Whether their OS threads hardly had a processor in that time, or the trace is a part that does not tell: then the machine may
+ * be to blame, not what they compute. */
 static bool are_starved(const struct weft__finder *f, const struct full *full)
 {
 	const struct weft_model *m = f->model;
@@ -259,9 +260,12 @@ static bool are_starved(const struct weft__finder *f, const struct full *full)
 		had_ns += weft_min_ns(r->had_ns, in_ns);
 		asked_ns += in_ns;
 	}
+	const struct weft__lacks *of = weft__lacks_of(f->lacks, m, full->victim);
+	const bool is_part = of->cut || of->lost || of->wrapped;
 	const bool is_known = asked_ns >= length_ns / 2 * full->size;
-	return m->round_count > 0 && had_ns < length_ns / STARVED_PART * full->size &&
-	       (is_known || length_ns < STALLS_UNKNOWN * f->options.stall_ns);
+	return m->round_count > 0 &&
+	       had_ns < weft_min_ns(length_ns / STARVED_PART, STALLS_COMPUTED * f->options.stall_ns) * full->size &&
+	       (is_known || (is_part && length_ns < STALLS_UNKNOWN * f->options.stall_ns));
 }
 
 static void tell_exhausted(struct pool *pool, const struct full *full)

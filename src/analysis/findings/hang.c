@@ -330,7 +330,7 @@ static bool goes_on(const struct weft__finder *f, uint32_t root)
 /* What it waits for came so shortly before the end that its turn had not come yet: its OS thread has not slept since. */
 static bool is_its_turn(const struct weft__finder *f, uint32_t root)
 {
-	enum { STALLS_UNTIL_TAKEN = 10, ASLEEP_NS = 100000 }; /* between two callbacks a loop seems to sleep, too */
+	enum { STALLS_UNTIL_TAKEN = 50, ASLEEP_NS = 100000 }; /* between two callbacks a loop seems to sleep, too */
 	const struct weft_model *m = f->model;
 	const uint16_t stream = m->promises[root].stream;
 	int64_t came_ns = INT64_MIN;
