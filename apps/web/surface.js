@@ -493,7 +493,7 @@ class Surface {
 		this.canvas.setPointerCapture(event.pointerId);
 		const [x, y] = this.at(event);
 		this.pointers.set(event.pointerId, [x, y]);
-		clearTimeout(this.longPress);
+		this.held = null;
 		if (this.pointers.size === 2) {
 			this.actAll("weft_compare_leave"); /* the first pointer is part of a pinch now, neither a drag nor a click */
 			return;
@@ -502,11 +502,16 @@ class Surface {
 		const again = last && event.timeStamp - last.time < DOUBLE_CLICK_MS && last.clicks === 1 &&
 			Math.hypot(x - last.x, y - last.y) < NEAR_PX;
 		this.lastPress = {time: event.timeStamp, x, y, clicks: again ? 2 : 1};
-		if (event.pointerType === "touch")
-			this.longPress = setTimeout(() => {
+		if (event.pointerType === "touch") {
+			const held = this.held = {};
+			/* Where the page is late, a motion of before comes with the next frame. */
+			setTimeout(() => requestAnimationFrame(() => {
+				if (this.held !== held)
+					return;
 				this.actAll("weft_compare_leave");
 				this.actAll("weft_compare_press", x, y, BUTTON.SECONDARY, 0, 1);
-			}, LONG_PRESS_MS);
+			}), LONG_PRESS_MS);
+		}
 		this.actAll("weft_compare_press", x, y, event.button, modifiers(event), this.lastPress.clicks);
 	}
 
@@ -524,12 +529,12 @@ class Surface {
 		if (before)
 			this.pointers.set(event.pointerId, [x, y]);
 		if (this.lastPress && Math.hypot(x - this.lastPress.x, y - this.lastPress.y) > NEAR_PX)
-			clearTimeout(this.longPress);
+			this.held = null;
 		this.actAll("weft_compare_motion", x, y);
 	}
 
 	released(event) {
-		clearTimeout(this.longPress);
+		this.held = null;
 		if (this.pointers.delete(event.pointerId))
 			this.actAll("weft_compare_release", ...this.at(event));
 	}

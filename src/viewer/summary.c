@@ -29,17 +29,27 @@ const char *weft_viewer_summary(const struct weft_viewer *v, char buf[WEFT_SUMMA
 
 static void describe(const struct weft_viewer *v, uint32_t promise, char *buf, size_t size)
 {
-	static const char *const ends[] = {[WEFT_END_PENDING] = "is pending",
-	    [WEFT_END_RESOLVED] = "is resolved",
-	    [WEFT_END_FAILED] = "fails",
-	    [WEFT_END_BECAME] = "becomes another"};
 	const struct weft_promise *p = &v->model->promises[promise];
 	char name[256], start[WEFT_DURATION_BYTES], life[WEFT_DURATION_BYTES];
 	weft_model_name(v->model, promise, name, sizeof name);
 	weft_duration_format(start, sizeof start, p->start_ns);
 	weft_duration_format(life, sizeof life, p->end_ns - p->start_ns);
-	snprintf(buf, size, "%s, %s, promise %" PRId64 ": begins at %s and %s after %s", name,
-	    weft_model_kind_name(v->model, p->kind), p->id, start, ends[p->end], life);
+	int len = snprintf(buf, size, "%s, %s, promise %" PRId64 ": begins at %s, ", name,
+	    weft_model_kind_name(v->model, p->kind), p->id, start);
+	if (len < 0 || (size_t)len >= size)
+		return;
+	buf += len;
+	size -= (size_t)len;
+	if (p->flags & WEFT_PROMISE_NEVER_RESOLVED)
+		snprintf(buf, size, "should be resolved, but never is");
+	else if (p->end == WEFT_END_PENDING)
+		snprintf(buf, size, "is last heard of %s later, and has not ended", life);
+	else
+		snprintf(buf, size, "%s %s later",
+		    p->end == WEFT_END_RESOLVED ? "is resolved"
+		    : p->end == WEFT_END_FAILED ? "fails"
+						: "becomes another",
+		    life);
 }
 
 /* What a line stands for besides its own promise: a fold, a track. */
@@ -48,8 +58,8 @@ static void describe_line(const struct weft_viewer *v, uint32_t promise, char *b
 	const struct weft_fold *fold = weft_layout_fold(v->layout, promise);
 	const struct weft_track *track = weft_layout_track(v->layout, promise);
 	if (fold && fold->is_track)
-		snprintf(
-		    buf, size, "; a track, folded: what belongs to it, %" PRIu32 " promises, is on its line", fold->count - 1);
+		snprintf(buf, size, "; a track, folded: what belongs to it, %" PRIu32 " promise%s, is on its line",
+		    fold->count - 1, fold->count == 2 ? "" : "s");
 	else if (fold)
 		snprintf(buf, size, "; folded: %" PRIu32 " promises are on this line", fold->count);
 	else if (track && track->row_count > 1)
@@ -114,8 +124,10 @@ static void tell_arrow(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
 		    buf, WEFT_TIP_BYTES, to->end == WEFT_END_FAILED ? "%s made %s fail at %s" : "%s resolved %s at %s", a, b, at);
 		break;
 	case WEFT_LINK_READ:
-		len = snprintf(buf, WEFT_TIP_BYTES, "%s read the %s of %s at %s, %s after it came", a,
-		    to->end == WEFT_END_FAILED ? "error" : "result", b, at, since);
+		if (link->time_ns == to->end_ns)
+			snprintf(since, sizeof since, "as soon as");
+		len = snprintf(buf, WEFT_TIP_BYTES, "%s read the %s of %s at %s, %s%s it came", a,
+		    to->end == WEFT_END_FAILED ? "error" : "result", b, at, since, link->time_ns == to->end_ns ? "" : " after");
 		break;
 	case WEFT_LINK_AWAIT:
 		len = snprintf(buf, WEFT_TIP_BYTES,

@@ -136,7 +136,7 @@ def what_an_arrow_means():
             else:
                 continue
             break
-        assert re.fullmatch(rf'\w+ \d+( "[^"]*")? read the result of timer {disk} "disk" at [\d.]+ .?s, .* after it came', viewer['tip']), viewer['tip']
+        assert re.fullmatch(rf'\w+ \d+( "[^"]*")? read the result of timer {disk} "disk" at [\d.]+ .?s, (as soon as|.* after) it came', viewer['tip']), viewer['tip']
         assert person.actions == 0
         app.picture('arrow')
 

@@ -259,6 +259,17 @@ export async function fingers(page) {
 	return (type, ...points) => session.send("Input.dispatchTouchEvent", {type, touchPoints: points.map(([x, y], id) => ({x, y, id}))});
 }
 
+// Drags a finger in steps.  Where that takes as long as a long press, since the machine is busy, there is a menu, and it is done again.
+export async function dragFinger(page, touch, [x, y], dx) {
+	do {
+		await page.keyboard.press("Escape");
+		await touch("touchStart", [x, y]);
+		for (let i = 1; i <= 5; i++)
+			await touch("touchMove", [x + dx * i / 5, y]);
+		await touch("touchEnd");
+	} while (await page.locator(".popup").isVisible());
+}
+
 // ---- all of them ----
 
 // Each group: {prepare(), tests: {name: test}}.  WEFT_TEST_ONLY=text runs those with it in their name.

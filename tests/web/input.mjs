@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import {readFileSync} from "node:fs";
 import {isDeepStrictEqual} from "node:util";
-import {YELLOW, at, canvas, close, count, cursor, drop, eventually, file, find, fingers, generate, open, part, place, placed, promiseAt, record, redrawn, run, seen, selected, shot, slow, still, until, unpack, weft} from "./drive.mjs";
+import {YELLOW, at, canvas, close, count, cursor, dragFinger, drop, eventually, file, find, fingers, generate, open, part, place, placed, promiseAt, record, redrawn, run, seen, selected, shot, slow, still, until, unpack, weft} from "./drive.mjs";
 
 const MAIN = 'label:="main"';
 
@@ -321,10 +321,7 @@ export const tests = {
 		await touch("touchEnd");
 		const pinched = await seen(page, ({span}) => before.span / span > 1.7 && before.span / span < 2.3);
 		assert.ok(Math.abs((pinched.from + pinched.to) / (before.from + before.to) - 1) < 0.1, "around the fingers");
-		await touch("touchStart", [300, 400]);
-		for (let i = 1; i <= 5; i++)
-			await touch("touchMove", [300 - 20 * i, 400]);
-		await touch("touchEnd");
+		await dragFinger(page, touch, [300, 400], -100);
 		await seen(page, ({from, span}) => from > pinched.from && Math.abs(span / pinched.span - 1) < 0.01);
 		// fingers are broad: some row will be under one of these
 		for (let y = 150; y < 700 && !part(page, "sel"); y += 6) {
@@ -347,10 +344,7 @@ export const tests = {
 	async "fingers measure in the ruler, and a long press has what to do with that"() {
 		const page = await open(`${file("input.html")}#t=0..60ms`, {hasTouch: true, isMobile: true, viewport: {width: 390, height: 780}});
 		const touch = await fingers(page), {from, span} = await seen(page), before = await still(page);
-		await touch("touchStart", [100, 112]);
-		for (let i = 1; i <= 5; i++)
-			await touch("touchMove", [100 + 20 * i, 112]);
-		await touch("touchEnd");
+		await dragFinger(page, touch, [100, 112], 100);
 		await redrawn(page, before);
 		assert.equal((await seen(page)).from, from, "it does not pan");
 		await touch("touchStart", [200, 400]);

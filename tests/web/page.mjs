@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import {spawnSync} from "node:child_process";
 import {readFileSync, readdirSync, writeFileSync} from "node:fs";
-import {RED, YELLOW, at, canvas, close, count, drop, eventually, file, find, fingers, frame, generate, open, overhear, part, placed, promiseAt, record, redrawn, run, seen, selected, serveFolder, shot, still, unpack, until, weft} from "./drive.mjs";
+import {RED, YELLOW, at, canvas, close, count, dragFinger, drop, eventually, file, find, fingers, frame, generate, open, overhear, part, placed, promiseAt, record, redrawn, run, seen, selected, serveFolder, shot, still, unpack, until, weft} from "./drive.mjs";
 
 // Promises with labels that are not nice, each on its own.
 function hostileTrace() {
@@ -347,10 +347,7 @@ export const tests = {
 			await touch("touchMove", [150 - 20 * i, 300], [250 + 20 * i, 300]);
 		await touch("touchEnd");
 		const zoomed = await seen(page, ({span}) => span < whole.span / 2);
-		await touch("touchStart", [200, 300]);
-		for (let i = 1; i <= 5; i++)
-			await touch("touchMove", [200 - 20 * i, 300]);
-		await touch("touchEnd");
+		await dragFinger(page, touch, [200, 300], -100);
 		await seen(page, ({from}) => from > zoomed.from);
 		await touch("touchStart", [200, 400]);
 		await page.locator(".popup").waitFor();
