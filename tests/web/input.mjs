@@ -114,8 +114,8 @@ export const tests = {
 			"Select the one above": ["Shift+ArrowDown"], "Select the one before it on its row": ["Shift+ArrowDown", "Shift+ArrowDown", "Shift+ArrowRight"],
 			"Select the next one on its row": ["Shift+ArrowDown", "Shift+ArrowDown"], "Clear span, highlights, selection": [], "Fold or unfold all of its kind": ["Shift+ArrowDown"],
 		};
-		/* What this page has nothing for: another trace's axis, a program to follow; what needs many rows. */
-		const elsewhere = ["Separate time axes", "Read the trace again", "Fold what would be too thin", "Go to what it waits for", "Go to what resolved it",
+		/* What this page has nothing for: another trace's axis, a program to follow, the kernel's events; what needs many rows. */
+		const elsewhere = ["OS threads: who had a processor", "Next time that it ran without a processor", "The time before that it ran without a processor", "Separate time axes", "Read the trace again", "Fold what would be too thin", "Go to what it waits for", "Go to what resolved it",
 			"Go to what created it", "Go to what it woke", "Hold rows still", "Copy a link to this place", "Show rows further up", "Show rows further down",
 			"Next match", "Previous match"];
 		const list = await open(file("by-key.html"));

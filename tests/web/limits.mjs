@@ -82,9 +82,17 @@ export const tests = {
 		await close(page);
 	},
 
-	/* What is laid out anew takes memory, which must not be that of the trace. */
+	/* What is laid out anew takes memory, which must not be that of the trace; also where nothing was drawn, and the heap not used, before the
+	   trace came. */
 	async "two hundred thousand promises: folded, alone, and all again, the canvases are told what the native core says"() {
-		const page = await open(file("large.html"), {init: overhear});
+		const hide = () => document.addEventListener("DOMContentLoaded", () => {
+			globalThis.veil = new CSSStyleSheet();
+			veil.replaceSync("main { display: none }");
+			document.adoptedStyleSheets = [...document.adoptedStyleSheets, veil];
+		});
+		const page = await open(file("large.html"), {init: `(${overhear})(); (${hide})()`});
+		await page.evaluate(() => veil.replaceSync(""));
+		await page.locator(canvas).focus();
 		await find(page, "id:50000", /^1 found/);
 		await page.keyboard.press("Enter");
 		await selected(page, id => id === "50000");
@@ -92,7 +100,7 @@ export const tests = {
 		await page.keyboard.press("p"); // the panel
 		await page.mouse.move(3, 3);
 		const {width, height} = await page.locator(canvas).boundingBox();
-		for (const [key, suits] of [["i", /&focus=50000/], ["u", /sel=50000$/], ["B", /&fold=/], ["v", /sel=50000$/], ["i", /&focus=50000/], ["u", /sel=50000$/]]) {
+		for (const [key, suits] of [["i", /&focus=50000/], ["u", /sel=50000$/], ["B", /&fold=/], ["v", /sel=50000$/], ["G", /&group=kind/], ["B", /&fold=/], ["v", /&group=kind$/]]) {
 			await page.keyboard.press(key);
 			await placed(page, where => suits.test(where));
 			await still(page);
