@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "base/sort.h"
 #include "layout/rows.h"
 
 enum {
@@ -53,6 +54,7 @@ struct pack {
 	uint32_t *outermost; /* by track: which one it is in, itself if in none */
 	uint32_t *items_end; /* by track that is a block: where its items end */
 	bool starts_meet;    /* two promises of a band that has tracks begin at the same time */
+	bool begins_early;   /* a track of a band begins before its actor */
 	struct weft__rows rows;
 };
 
@@ -215,6 +217,7 @@ static void measure(struct pack *p, struct packed *b)
 	const int64_t middle_ns = (int64_t)(m.count / 2 * m.step);
 	int64_t latest_ns = INT64_MIN;
 	uint64_t promises = 0, tracks_then = 0;
+	p->begins_early = false;
 	for (size_t i = 0; i < b->track_count; i++) {
 		struct span span = alone(p, tracks[b->tracks[i]].actor);
 		tracks[b->tracks[i]].start_ns = span.start_ns;
@@ -236,6 +239,7 @@ static void measure(struct pack *p, struct packed *b)
 		const struct weft_track *track = &tracks[b->tracks[i]];
 		if (track->around != WEFT_NONE)
 			stretch(&tracks[track->around], (struct span){track->start_ns, track->end_ns});
+		p->begins_early |= track->start_ns < alone(p, track->actor).start_ns;
 		tracks_then += track->start_ns <= middle_ns && track->end_ns > middle_ns;
 	}
 	b->bound = bound_at(promises, tracks_then);
@@ -474,6 +478,32 @@ static int pack_group(struct pack *p, struct packed *b, uint32_t group, size_t b
 	return 1;
 }
 
+struct begin {
+	int64_t start_ns;
+	uint32_t place, promise;
+};
+
+static int compare_begins(const void *a, const void *b)
+{
+	const struct begin *x = a, *y = b;
+	return WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->place, y->place);
+}
+
+/* Puts items in the order in which rows are taken, that of their tracks' starts: else the rows would be more than are ever taken
+ * at once.  False when out of memory. */
+static bool sort_by_tracks(struct pack *p, size_t begin, size_t end)
+{
+	struct begin *begins = malloc((end - begin + 1) * sizeof *begins);
+	for (size_t i = begin; begins && i < end; i++)
+		begins[i - begin] = (struct begin){span_of(p, p->items[i]).start_ns, (uint32_t)i, p->items[i]};
+	if (begins)
+		weft_sort(begins, end - begin, sizeof *begins, compare_begins);
+	for (size_t i = begin; begins && i < end; i++)
+		p->items[i] = begins[i - begin].promise;
+	free(begins);
+	return begins;
+}
+
 /* As pack_group(), of all groups of a band.  Rows are those in a group. */
 static int pack_groups(struct pack *p, struct packed *b)
 {
@@ -484,6 +514,8 @@ static int pack_groups(struct pack *p, struct packed *b)
 	b->loose_from = b->begin;
 	if (b->track_count > 0)
 		sort_into_groups(p, b);
+	if (b->level == LOOSE && b->track_count > 0 && p->begins_early && !sort_by_tracks(p, b->begin, b->end))
+		return WEFT_ENOMEM;
 	for (size_t i = b->track_count; i-- > 0 && status > 0;) {
 		uint32_t t = b->tracks[i];
 		if (p->block[t] == t)

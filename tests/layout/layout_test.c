@@ -124,12 +124,12 @@ static void check_tracks(const struct weft_model *m, const struct weft_layout *l
 	free(ends);
 }
 
-/* At the start of each promise that is the first of a thousandth of all, which is enough for those that live long. */
+/* At the start of each promise. */
 static void check_bound(const struct weft_model *m, const struct weft_layout *l)
 {
 	for (size_t b = 0; b < l->band_count; b++) {
 		uint64_t most = 1;
-		for (uint32_t k = 1; k < m->promise_count; k += 1 + (uint32_t)m->promise_count / 1000) {
+		for (uint32_t k = 1; k < m->promise_count; k++) {
 			uint64_t promises = 0, tracks = 0;
 			int64_t now = m->promises[k].start_ns;
 			for (uint32_t r = l->bands[b].first_row; r < l->bands[b].first_row + l->bands[b].row_count; r++)
@@ -217,7 +217,10 @@ static void test_random(void **state)
 {
 	(void)state;
 	enum { SEEDS = 400 };
-	static const uint64_t more[] = {5770}; /* a row of several groups, on which points and others begin at the same time */
+	static const uint64_t more[] = {
+	    5770,                                /* a row of several groups, on which points and others begin at the same time */
+	    2125, 2630, 3440, 6240, 7210, 34815, /* tracks that begin before their actors do, loose */
+	};
 	for (size_t run = 1; run <= SEEDS + sizeof more / sizeof *more; run++) {
 		const uint64_t seed = run <= SEEDS ? run : more[run - SEEDS - 1];
 		uint64_t r = seed;
