@@ -109,6 +109,9 @@ with_later = {**os.environ, 'LD_LIBRARY_PATH': os.path.join(folder, 'lib')}
 with_today = {**os.environ, 'LD_LIBRARY_PATH': BUILD}
 LINE = 'this program was built with another version of weft/record.h than 0.9.9, whose library it runs with: build it again\n'
 
+exported = {line.split()[-1] for line in run('nm', '-D', '--defined-only', libraries['later']).stdout.splitlines()}
+for symbol in read('tests', 'record', 'symbols.txt').split():
+    assert symbol in exported and (symbol + '_abi1' in exported or symbol == 'weft__start'), f'{symbol} is missing in src/record/abi.c'
 old = build('old', today, libraries['today'], program)
 new = build('new', later, libraries['later'], program)
 assert run(old, env=with_later).stderr == '', 'nothing is said where nothing is to be recorded'
