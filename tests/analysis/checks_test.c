@@ -214,7 +214,7 @@ static void who_was_to_take_a_lock_had_no_processor_yet(void **state)
 		weft_run(holder);
 		weft_release(holder, lock);
 		weft_resolve(holder, holder);
-		sleep_for(is_long ? 110 * MS : 90 * MS);
+		sleep_for(is_long ? 510 * MS : 490 * MS);
 		weft_signal_only(WEFT_SYSTEM_ID, holder);
 		explain(false);
 		assert_int_equal(count_of(WEFT_FINDING_HANG), is_long);
