@@ -216,12 +216,21 @@ static void tell_left_out(const struct weft_error *err)
 static void tell_ties(const struct cli_input *input)
 {
 	const struct weft_trace_info *info = weft_trace_info(input->trace);
-	size_t tied = 0;
-	for (size_t i = 0; i < info->part_count; i++)
-		tied += !info->parts[i].is_same_clock;
-	if (tied)
+	size_t by_wall = 0, by_messages = 0;
+	int64_t bound_ns = 0;
+	for (size_t i = 0; i < info->part_count; i++) {
+		by_messages += info->parts[i].bound_ns > 0;
+		by_wall += !info->parts[i].is_same_clock && !info->parts[i].bound_ns;
+		bound_ns = info->parts[i].bound_ns > bound_ns ? info->parts[i].bound_ns : bound_ns;
+	}
+	if (by_wall)
 		cli_note("%s: %zu of its %zu traces have a clock of their own, known by the wall clock to some us", input->name,
-		    tied, info->part_count);
+		    by_wall, info->part_count);
+	char bound[WEFT_DURATION_BYTES];
+	if (by_messages)
+		cli_note("%s: %zu of its %zu traces are of other hosts, whose clocks are known by what they sent each other, to "
+			 "+-%s on average",
+		    input->name, by_messages, info->part_count, weft_duration_text(bound_ns, bound));
 }
 
 /* The traces of a session as one; what cannot be opened is told, and left out.  As cli_open(). */

@@ -7,6 +7,7 @@
 
 #include "base/sort.h"
 #include "model/private.h"
+#include "trace/carry.h"
 
 /* Bytes from there on, up to where the next write begins. */
 struct write {
@@ -24,26 +25,6 @@ struct weft__end {
 	size_t first;
 };
 
-/* A connection as one end tells it: "PROTOCOL OWN PEER RECEIVED".  false: it is no such text. */
-static bool parse(struct weft_str text, struct weft_str *own, struct weft_str *peer, uint64_t *received)
-{
-	uint32_t word[4] = {0}, words = 1;
-	for (uint32_t i = 0; i < text.len; i++)
-		if (text.ptr[i] == ' ' && words++ < 4)
-			word[words - 1] = i + 1;
-	if (words != 4 || word[3] == text.len)
-		return false;
-	*received = 0;
-	for (uint32_t i = word[3]; i < text.len; i++) {
-		if (text.ptr[i] < '0' || text.ptr[i] > '9')
-			return false;
-		*received = *received * 10 + (uint64_t)(text.ptr[i] - '0');
-	}
-	*own = (struct weft_str){text.ptr + word[1], word[2] - word[1] - 1};
-	*peer = (struct weft_str){text.ptr + word[2], word[3] - word[2] - 1};
-	return own->len > 0 && peer->len > 0;
-}
-
 static struct weft__end *end_of(struct weft__build *b, uint32_t promise)
 {
 	uint32_t at = b->ends.count ? weft_idmap_get(&b->end_of, promise) : WEFT_IDMAP_NONE;
@@ -52,17 +33,16 @@ static struct weft__end *end_of(struct weft__build *b, uint32_t promise)
 
 int weft__transfer_connection(struct weft__build *b, uint32_t promise, const struct weft_event *ev)
 {
-	struct weft_str own, peer;
-	uint64_t received;
-	if (promise == WEFT_SYSTEM || !parse(ev->text, &own, &peer, &received))
+	struct weft_carry carry;
+	if (promise == WEFT_SYSTEM || !weft_carry_parse(ev->text, &carry))
 		return WEFT_OK;
 	struct weft__end *end = end_of(b, promise);
 	if (end) { /* told again */
 		end->sent = (uint64_t)ev->value;
-		end->received = received;
+		end->received = carry.received;
 		return WEFT_OK;
 	}
-	const uint32_t near = weft_intern(&b->end_names, own), far = weft_intern(&b->end_names, peer);
+	const uint32_t near = weft_intern(&b->end_names, carry.own), far = weft_intern(&b->end_names, carry.peer);
 	const int64_t name = (int64_t)((uint64_t)near << 32 | far), other_name = (int64_t)((uint64_t)far << 32 | near);
 	const uint32_t at = (uint32_t)b->ends.count, older = weft_idmap_get(&b->end_named, name);
 	if (near == WEFT_INTERN_FAILED || far == WEFT_INTERN_FAILED || !weft_vec_reserve(&b->ends, 1) ||
@@ -73,14 +53,8 @@ int weft__transfer_connection(struct weft__build *b, uint32_t promise, const str
 	    .other_name = other_name,
 	    .older = older == WEFT_IDMAP_NONE ? WEFT_NONE : older,
 	    .sent = (uint64_t)ev->value,
-	    .received = received};
+	    .received = carry.received};
 	return WEFT_OK;
-}
-
-/* The position that has these low bits and is nearest to one before. */
-static uint64_t whole_position(uint64_t before, int64_t low)
-{
-	return before + (uint64_t)(int64_t)(int32_t)((uint32_t)low - (uint32_t)before);
 }
 
 int weft__transfer_sent(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns)
@@ -88,7 +62,7 @@ int weft__transfer_sent(struct weft__build *b, uint32_t promise, const struct we
 	struct weft__end *end = end_of(b, promise);
 	if (!end)
 		return WEFT_OK;
-	const uint64_t position = whole_position(end->sent, ev->value);
+	const uint64_t position = weft_carry_position(end->sent, ev->value);
 	/* What the kernel did not take is taken back. */
 	while (end->writes.count > end->first && end->writes.items[end->writes.count - 1].begin >= position)
 		end->writes.count--;
@@ -125,7 +99,7 @@ int weft__transfer_received(struct weft__build *b, uint32_t promise, const struc
 	if (!end)
 		return WEFT_OK;
 	const uint64_t from = end->received;
-	end->received = whole_position(from, ev->value);
+	end->received = weft_carry_position(from, ev->value);
 	if (end->peer == WEFT_NONE)
 		find_peer(b, end);
 	if (end->peer == WEFT_NONE || end->received <= from)

@@ -9,23 +9,25 @@
 #include "base/duration.h"
 #include "base/intern.h"
 #include "trace/format.h"
+#include "trace/meet.h"
 
 /* Of a process's name so much stands before what is its own: a name and a thousand counters must not be a thousand names. */
-enum { BATCH = 256, MOST_PARTS = 1000, MOST_STREAMS = UINT16_MAX, NAME_BYTES = 40 };
+enum { BATCH = 256, MOST_PARTS = 1000, MOST_STREAMS = UINT16_MAX, NAME_BYTES = 40, HOST_BYTES = 20 };
 
 struct part {
 	struct weft_trace *trace;
-	/* Its times become those of the first part: where both counted ticks of one clock, as those went by, else by the wall's.
-	 */
+	/* Its times become those of the first part: where both counted ticks of one clock, as those went by, else by the wall's;
+	 * of another host first those of a clock of that host, then by ties. */
 	double rate;
 	int64_t offset_ns;
+	uint32_t clock; /* of j->meet; 0: the first part's host has it */
 	uint32_t site_base;
 	uint16_t stream_base;
 	const struct weft_event *events; /* read ahead */
 	size_t at, count;
 	int64_t last_ns; /* of its last event so far, by the first part's clock */
 	bool has_events, is_ended;
-	char name[NAME_BYTES + 24];
+	char name[NAME_BYTES + HOST_BYTES + 24];
 	struct weft_intern texts;        /* that only this process can mean */
 	WEFT_VEC(struct weft_str) names; /* these with the process's name before them, by number */
 	uint64_t unnamed;                /* events whose promises' ids are too large */
@@ -38,6 +40,7 @@ struct turn {
 };
 
 struct joined {
+	struct weft_meet meet; /* of several hosts */
 	struct part *parts;
 	size_t count;
 	struct turn *heap; /* the earliest first; of one time the first part */
@@ -65,13 +68,15 @@ static bool renumber(const struct joined *j, const struct part *part, int64_t *i
 }
 
 /* Never goes back where the part's clock does not. */
-static int64_t shifted(const struct part *part, int64_t time_ns)
+static int64_t shifted(const struct joined *j, const struct part *part, int64_t time_ns)
 {
 	int64_t sum;
 	if (part->rate != 1) {
 		double ns = (double)time_ns * part->rate;
 		time_ns = ns >= 0x1p63 ? INT64_MAX : ns < -0x1p63 ? INT64_MIN : (int64_t)ns;
 	}
+	for (uint32_t clock = part->clock; clock && j->meet.ways[clock].tie; clock = j->meet.ways[clock].to)
+		time_ns = weft_tie_time(j->meet.ways[clock].tie, time_ns, NULL, NULL);
 	return __builtin_add_overflow(time_ns, part->offset_ns, &sum) ? (part->offset_ns < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
 
@@ -108,7 +113,7 @@ static bool is_main(const struct weft_event *e)
 static int adapt(const struct joined *j, struct part *part, const struct weft_event *from, struct weft_event *to)
 {
 	*to = *from;
-	to->time_ns = part->last_ns = shifted(part, from->time_ns);
+	to->time_ns = part->last_ns = shifted(j, part, from->time_ns);
 	if (from->op == WEFT_EVENT_OTHER || (from->op == WEFT_OP_DETAIL && from->kind == WEFT_DETAIL_STACK))
 		return 0;
 	if (!renumber(j, part, &to->a) || !renumber(j, part, &to->b)) {
@@ -119,7 +124,7 @@ static int adapt(const struct joined *j, struct part *part, const struct weft_ev
 	if (from->site != WEFT_NO_SITE)
 		to->site = from->site + part->site_base;
 	if (from->op == WEFT_OP_PENDING)
-		to->value = shifted(part, from->value);
+		to->value = shifted(j, part, from->value);
 	part->has_events = true;
 	bool is_own = is_main(from) || from->op == WEFT_OP_COUNTER || from->op == WEFT_OP_COUNTER_ADD;
 	return !is_own || put_process(part, &to->text) ? 1 : WEFT_ENOMEM;
@@ -164,12 +169,12 @@ static int find_turn(const struct joined *j, struct part *part, struct turn *out
 		part->count = more ? part->count : 0;
 	}
 	if (part->count) {
-		out->time_ns = shifted(part, part->events[part->at].time_ns);
+		out->time_ns = shifted(j, part, part->events[part->at].time_ns);
 		return 1;
 	}
 	if (part->is_ended || !has_end(part))
 		return 0;
-	int64_t until_ns = part->trace->info.until_ns ? shifted(part, part->trace->info.until_ns) : part->last_ns;
+	int64_t until_ns = part->trace->info.until_ns ? shifted(j, part, part->trace->info.until_ns) : part->last_ns;
 	out->time_ns = until_ns > part->last_ns ? until_ns : part->last_ns;
 	return 1;
 }
@@ -244,8 +249,8 @@ static int finish(struct weft_trace *trace)
 			struct weft_gap *gap = &j->gaps[at++];
 			*gap = info->gaps[g];
 			gap->stream = (uint16_t)(gap->stream + part->stream_base);
-			gap->from_ns = gap->from_ns == INT64_MIN ? INT64_MIN : shifted(part, gap->from_ns);
-			gap->to_ns = gap->to_ns == INT64_MAX ? INT64_MAX : shifted(part, gap->to_ns);
+			gap->from_ns = gap->from_ns == INT64_MIN ? INT64_MIN : shifted(j, part, gap->from_ns);
+			gap->to_ns = gap->to_ns == INT64_MAX ? INT64_MAX : shifted(j, part, gap->to_ns);
 		}
 		trace->info.unplaced_count += info->unplaced_count;
 		for (size_t s = 0; s < info->skipped_count; s++) {
@@ -312,6 +317,7 @@ static void free_joined(struct joined *j)
 		weft_vec_free(&j->parts[i].names);
 		weft_intern_finish(&j->parts[i].texts);
 	}
+	weft_meet_finish(&j->meet);
 	free(j->parts);
 	free(j->heap);
 	free(j->told);
@@ -340,6 +346,7 @@ static int join_save(const struct weft_trace *trace, weft_trace_file_fn *file, v
 /* ---- What the kernel said ---- */
 
 struct shifting {
+	const struct joined *joined;
 	const struct part *part;
 	weft_kernel_fn *each;
 	void *ctx;
@@ -354,7 +361,7 @@ static int shift_events(void *ctx, const struct weft_kernel_event *events, size_
 		size_t n = 0;
 		for (; n < BATCH && i < count; n++, i++) {
 			shifted_events[n] = events[i];
-			shifted_events[n].time_ns = shifted(s->part, events[i].time_ns);
+			shifted_events[n].time_ns = shifted(s->joined, s->part, events[i].time_ns);
 		}
 		failed = s->each ? s->each(s->ctx, shifted_events, n) : 0;
 	}
@@ -382,7 +389,7 @@ static int join_kernel(struct weft_trace *trace, weft_kernel_fn *each, void *ctx
 	int any = 0;
 	for (size_t i = 0; i < j->count; i++) {
 		struct weft_kernel_info of_part;
-		struct shifting shifting = {&j->parts[i], each, ctx};
+		struct shifting shifting = {j, &j->parts[i], each, ctx};
 		const int got = weft_trace_kernel(j->parts[i].trace, shift_events, &shifting, &of_part);
 		if (got < 0 || (got && !add_threads(j, info, &of_part)))
 			return got < 0 ? got : WEFT_ENOMEM;
@@ -391,8 +398,8 @@ static int join_kernel(struct weft_trace *trace, weft_kernel_fn *each, void *ctx
 		any = 1;
 		info->is_whole &= of_part.is_whole;
 		if (of_part.since_ns != INT64_MIN)
-			info->since_ns = weft_max_ns(info->since_ns, shifted(&j->parts[i], of_part.since_ns));
-		info->until_ns = weft_max_ns(info->until_ns, shifted(&j->parts[i], of_part.until_ns));
+			info->since_ns = weft_max_ns(info->since_ns, shifted(j, &j->parts[i], of_part.since_ns));
+		info->until_ns = weft_max_ns(info->until_ns, shifted(j, &j->parts[i], of_part.until_ns));
 		info->level = of_part.level > info->level ? of_part.level : info->level;
 		info->why = of_part.why;
 		info->packets += of_part.packets;
@@ -475,7 +482,7 @@ static bool fill_info(struct joined *j, const struct weft_trace_info *first, str
 	info->part_count = j->count;
 	for (size_t i = 0; i < j->count; i++) {
 		const struct weft_trace_info *of = &j->parts[i].trace->info;
-		int64_t until_ns = of->until_ns ? shifted(&j->parts[i], of->until_ns) : 0;
+		int64_t until_ns = of->until_ns ? shifted(j, &j->parts[i], of->until_ns) : 0;
 		info->unfinished |= of->unfinished;
 		info->wrapped |= of->wrapped;
 		info->lacks_names |= of->lacks_names;
@@ -497,25 +504,56 @@ static bool fill_info(struct joined *j, const struct weft_trace_info *first, str
 	return true;
 }
 
-/* Ties the clock of a part to that of the first.  NULL, or why it cannot be tied. */
-static const char *tie(struct joined *j, const struct weft_trace *first, size_t i)
+static bool has_clock_of(const struct weft_trace *a, const struct weft_trace *b)
 {
-	const struct weft_trace *trace = j->parts[i].trace;
+	return a->boot.len && is_same(a->boot, b->boot) && a->counter.len && is_same(a->counter, b->counter) && a->clock_hz &&
+	       b->clock_hz;
+}
+
+/* Ties the clock of a part to that of another one of its host.  NULL, or why it cannot be tied. */
+static const char *tie(struct joined *j, size_t i, size_t to)
+{
+	const struct weft_trace *trace = j->parts[i].trace, *first = j->parts[to].trace;
 	struct part *part = &j->parts[i];
 	part->rate = 1;
-	if (!is_same(trace->info.host, first->info.host))
-		return "is of another host";
-	j->told[i].is_same_clock = i == 0 || (trace->boot.len && is_same(trace->boot, first->boot) && trace->counter.len &&
-						 is_same(trace->counter, first->counter) && trace->clock_hz && first->clock_hz);
-	if (j->told[i].is_same_clock) {
-		part->rate = i ? (double)trace->clock_hz / (double)first->clock_hz : 1;
+	j->told[i].is_same_clock = i == 0 || (to == 0 && has_clock_of(trace, first));
+	if (i == to || has_clock_of(trace, first)) {
+		part->rate = i != to ? (double)trace->clock_hz / (double)first->clock_hz : 1;
 		return NULL;
 	}
+	if (to != 0)
+		return "has another clock than the first process of its host";
 	return !trace->info.has_origin || !first->info.has_origin
 		   ? "does not tell the time of its clock, or the first one does not"
 	       : __builtin_sub_overflow(trace->info.clock_origin_ns, first->info.clock_origin_ns, &part->offset_ns)
 		   ? "is of another age"
 		   : NULL;
+}
+
+/* Puts the clocks of several hosts on that of the first, by what went between them. */
+static int tie_hosts(struct joined *j, struct weft_trace *const *parts, size_t clock_count, struct weft_error *err)
+{
+	uint32_t *clock_of = calloc(j->count, sizeof *clock_of);
+	double *rates = calloc(j->count, sizeof *rates);
+	int status = clock_of && rates ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	for (size_t i = 0; i < j->count && status == WEFT_OK; i++) {
+		clock_of[i] = j->parts[i].clock;
+		rates[i] = j->parts[i].rate;
+	}
+	if (status == WEFT_OK)
+		status = weft_meet(&j->meet, parts, j->count, clock_of, rates, clock_count, err);
+	free(clock_of);
+	free(rates);
+	for (size_t i = 0; i < j->count && status == WEFT_OK; i++) {
+		j->told[i].bound_ns = j->meet.bounds_ns[j->parts[i].clock];
+		if (j->told[i].bound_ns == INT64_MAX)
+			status = weft_error_set(err, WEFT_EINVAL,
+			    "%s is of another host, and no connection leads there both ends of which are recorded, with bytes "
+			    "both "
+			    "ways: it cannot be joined with others",
+			    parts[i]->source.name);
+	}
+	return status;
 }
 
 /* Of a process's name what is shown. */
@@ -527,7 +565,7 @@ static struct weft_str shown_name(const struct part *part)
 }
 
 /* What a process is called before what is its own: with its number where another one looks the same. */
-static void name_part(struct joined *j, size_t i)
+static void name_part(struct joined *j, size_t i, bool has_hosts)
 {
 	const struct weft_trace_info *info = &j->parts[i].trace->info;
 	int length = (int)shown_name(&j->parts[i]).len;
@@ -535,10 +573,16 @@ static void name_part(struct joined *j, size_t i)
 	for (size_t other = 0; other < j->count && is_alone; other++)
 		is_alone = other == i || !is_same(shown_name(&j->parts[other]), shown_name(&j->parts[i]));
 	const char *name = length ? info->process.ptr : "";
+	char *out = j->parts[i].name;
+	size_t size = sizeof j->parts[i].name;
 	if (is_alone)
-		snprintf(j->parts[i].name, sizeof j->parts[i].name, "%.*s", length, name);
+		snprintf(out, size, "%.*s", length, name);
 	else
-		snprintf(j->parts[i].name, sizeof j->parts[i].name, "%.*s-%" PRIu64, length, name, info->pid);
+		snprintf(out, size, "%.*s-%" PRIu64, length, name, info->pid);
+	const size_t used = strlen(out);
+	if (has_hosts && info->host.len)
+		snprintf(out + used, size - used, "@%.*s", info->host.len < HOST_BYTES ? (int)info->host.len : HOST_BYTES,
+		    info->host.ptr);
 }
 
 static int take_parts(struct joined *j, struct weft_trace *const *parts, size_t count, struct weft_error *err)
@@ -553,14 +597,20 @@ static int take_parts(struct joined *j, struct weft_trace *const *parts, size_t 
 		j->stride *= 10;
 	for (size_t i = 0; i < count; i++)
 		j->parts[i].trace = parts[i];
+	size_t clocks = 0;
 	for (size_t i = 0; i < count; i++) {
-		const char *why = tie(j, parts[0], i);
+		size_t first = 0;
+		while (!is_same(parts[first]->info.host, parts[i]->info.host))
+			first++;
+		j->parts[i].clock = (uint32_t)(first == i ? clocks++ : j->parts[first].clock);
+		const char *why = tie(j, i, first);
 		if (why)
 			return weft_error_set(
 			    err, WEFT_EINVAL, "%s %s: it cannot be joined with others", parts[i]->source.name, why);
-		name_part(j, i);
 	}
-	return WEFT_OK;
+	for (size_t i = 0; i < count; i++)
+		name_part(j, i, clocks > 1);
+	return clocks > 1 ? tie_hosts(j, parts, clocks, err) : WEFT_OK;
 }
 
 int weft_trace_join(

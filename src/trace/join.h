@@ -1,16 +1,17 @@
-/* join.h: several traces of one machine as one.  SPDX-License-Identifier: ISC */
+/* join.h: several traces as one.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_TRACE_JOIN_H
 #define WEFT_TRACE_JOIN_H
 
 #include "trace/trace.h"
 
-/* Joins open traces, its parts, of processes of one host, none of which was read from yet.  On success they are the new trace's,
- * which closes them; on failure they stay the caller's, and *out is untouched.  `name` is what messages call it.
+/* Joins open traces, its parts, of processes of one host or several, none of which was read from yet.  On success they are the
+ * new trace's, which closes them; on failure they stay the caller's, and *out is untouched.  `name` is what messages call it.
  *
  * Times are of the first part's clock.  Parts that counted ticks of the same clock, of one boot of the machine, are put in their
  * order exactly; another part's clock is tied to it by what both say of the wall clock, some us at best (struct weft_part tells).
- * Events are in the order of time, those of one time in that of the parts.  A part that its recorder ended, or whose process is
- * known to have died, has WEFT_EVENT_END behind its last event, when it ended.
+ * Clocks of several hosts are tied by connections between them (meet.h), which takes reading all parts twice; weft_part tells how
+ * exact that is.  Events are in the order of time, those of one time in that of the parts.  A part that its recorder ended, or
+ * whose process is known to have died, has WEFT_EVENT_END behind its last event, when it ended.
  *
  * A promise's id is what it was in its part, with the number of the part behind it: promise 5 of the second of eight parts is 51,
  * of twelve 501.  Streams, sites, modules and gaps are those of all parts, part by part.  Texts that only one process can mean,
@@ -20,8 +21,9 @@
  * Memory: as the parts, a batch of events, and what is said of streams, sites and modules twice.  Time: logarithmic in parts for
  * each run of events of one of them.
  *
- * WEFT_EINVAL: fewer than 1 or more than 1000 parts, parts of several hosts, or without a time of the wall clock; WEFT_ETOOBIG:
- * 2^16 OS threads or more; WEFT_ENOMEM. */
+ * WEFT_EINVAL: fewer than 1 or more than 1000 parts; without a time of the wall clock; of a host to which no connection leads, or
+ * whose messages cannot be true; of another host, several that have counted different ticks.  WEFT_ETOOBIG: 2^16 OS threads or
+ * more.  WEFT_ENOMEM, WEFT_EIO. */
 int weft_trace_join(
     struct weft_trace **out, struct weft_trace *const *parts, size_t count, const char *name, struct weft_error *err);
 

@@ -89,7 +89,8 @@ struct weft_part {
 	struct weft_str process;
 	uint64_t pid;
 	bool unfinished, has_died, wrapped; /* as in weft_trace_info */
-	bool is_same_clock; /* as the first part's: they have counted the same ticks; else both tell of a wall clock */
+	bool is_same_clock; /* as the first part's: they have counted the same ticks; else both tell of a wall clock, or: */
+	int64_t bound_ns;   /* it is of another host: so far off its times may be, on average; else 0 */
 	uint64_t lost_no_stream;
 	size_t gap_count, skipped_count, unplaced_count; /* complete once weft_trace_next() has returned 0 */
 };

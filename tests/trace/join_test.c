@@ -351,6 +351,116 @@ static void ticks_of_one_counter_need_no_wall_clock(void **state)
 	weft_trace_close(trace);
 }
 
+/* ---- Several hosts ---- */
+
+/* A host whose clock began long before, and goes faster by 100 ppm. */
+static uint64_t there_shows(uint64_t true_ns)
+{
+	return true_ns + true_ns / 10000 + UINT64_C(5000000000);
+}
+
+enum { CALLS = 50, ON_ITS_WAY_NS = 100000 };
+
+static weft_id begin_end(const char *text)
+{
+	weft_id id = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONNECTION, WEFT_SITE());
+	weft__slow_detail(id, WEFT_DETAIL_CONNECTION, 0, text);
+	return id;
+}
+
+/* Calls every 10 ms, each of which the other host answers after 4 ms; what goes there and back is 100 us on its way.  What the
+ * caller says that it sent, it says `late_ns` late. */
+static void record_two_hosts(const char *peer, uint64_t late_ns)
+{
+	static uint64_t asks_ns[CALLS];
+	begin_at(0, "client", "here", 1000, 0);
+	weft_id asks = begin_end("tcp 10.0.0.1:4000 10.0.0.2:80 0");
+	for (unsigned i = 0; i < CALLS; i++) {
+		now = asks_ns[i] = (i + 1) * 10 * (uint64_t)MS;
+		weft_run(asks);
+		now += late_ns;
+		weft_sent(asks, 10 * (i + 1));
+		weft_id answer = weft_create(asks, WEFT_KIND_STREAM_READ, WEFT_SITE());
+		weft_label(answer, i == 30 ? "an answer" : "answer");
+		weft_await(asks, answer);
+		weft_idle(WEFT_IDLE_WAIT);
+		now = asks_ns[i] + 4 * MS + 2 * ON_ITS_WAY_NS;
+		weft_received(asks, 7 * (i + 1));
+		weft_resolve(WEFT_SYSTEM_ID, answer);
+		weft_read(asks, answer);
+	}
+	weft_stop();
+	begin_at(1, "server", "there", 1000, 0);
+	now = there_shows(0);
+	weft_id asked = begin_end(peer);
+	for (unsigned i = 0; i < CALLS; i++) {
+		now = there_shows(asks_ns[i] + ON_ITS_WAY_NS);
+		weft_run(asked);
+		weft_received(asked, 10 * (i + 1));
+		weft_id work = weft_create(asked, WEFT_KIND_TIMER, WEFT_SITE());
+		weft_label(work, i == 30 ? "it works" : "works");
+		weft_idle(WEFT_IDLE_WAIT);
+		now = there_shows(asks_ns[i] + 4 * MS + ON_ITS_WAY_NS);
+		weft_signal(WEFT_SYSTEM_ID, work);
+		weft_sent(asked, 7 * (i + 1));
+		weft_resolve(work, work);
+		weft_idle(WEFT_IDLE_WAIT);
+	}
+	weft_stop();
+}
+
+static void clocks_of_two_hosts_are_tied_by_what_they_send(void **state)
+{
+	record_two_hosts("tcp 10.0.0.2:80 10.0.0.1:4000 0", 0);
+	struct weft_trace *trace = join(2);
+	const struct weft_part *parts = weft_trace_info(trace)->parts;
+	struct weft_model *m = model_of(trace);
+	assert_int_equal(parts[0].bound_ns, 0);
+	assert_in_range(parts[1].bound_ns, ON_ITS_WAY_NS, 2 * ON_ITS_WAY_NS);
+	assert_int_equal(m->transfer_count, 2 * CALLS);
+	for (size_t i = 0; i < m->transfer_count; i++) {
+		int64_t took_ns = m->transfers[i].received_ns - m->transfers[i].sent_ns;
+		assert_in_range(took_ns, 0, 2 * ON_ITS_WAY_NS + 4);
+	}
+	/* What there was begun when the call had come, and took 4 ms. */
+	uint32_t answer = promise_called(m, "an answer"), works = promise_called(m, "it works");
+	int64_t began_ns = m->promises[works].start_ns - m->promises[answer].start_ns;
+	assert_in_range(began_ns, 0, 2 * ON_ITS_WAY_NS + 4);
+	struct weft_path *path = NULL;
+	int64_t in_works_ns = 0;
+	assert_int_equal(weft_path_create(&path, m, answer, NULL), WEFT_OK);
+	for (size_t i = 0; i < path->count; i++)
+		in_works_ns += path->steps[i].promise == works ? path->steps[i].end_ns - path->steps[i].start_ns : 0;
+	assert_in_range(in_works_ns, 4 * MS - ON_ITS_WAY_NS, 4 * MS + ON_ITS_WAY_NS);
+	weft_path_destroy(path);
+	weft_model_destroy(m);
+	weft_trace_close(trace);
+}
+
+/* Behind NAT, or with times of messages that cannot be. */
+static void hosts_that_cannot_be_tied_are_told(void **state)
+{
+	static const struct {
+		const char *peer, *why;
+		uint64_t late_ns;
+	} cases[] = {
+	    {"tcp 10.0.0.2:80 192.168.0.9:4000 0", "no connection leads there", 0},
+	    {"tcp 10.0.0.2:80 10.0.0.1:4000 0", "less than no time", MS},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct weft_trace *parts[2], *trace = NULL;
+		struct weft_error err = {0};
+		record_two_hosts(cases[i].peer, cases[i].late_ns);
+		parts[0] = open_one(0);
+		parts[1] = open_one(1);
+		assert_int_equal(weft_trace_join(&trace, parts, 2, "both", &err), WEFT_EINVAL);
+		assert_non_null(strstr(err.what, cases[i].why));
+		assert_null(trace);
+		weft_trace_close(parts[0]);
+		weft_trace_close(parts[1]);
+	}
+}
+
 /* ---- What cannot be joined ---- */
 
 static void record_one(unsigned number, const char *process, const char *host, weft_id first_id)
@@ -508,6 +618,8 @@ int main(void)
 	    cmocka_unit_test(a_path_leads_through_who_serves_a_call),
 	    cmocka_unit_test(a_part_ends_when_its_recorder_did),
 	    cmocka_unit_test_setup_teardown(ticks_of_one_counter_need_no_wall_clock, set_up, tear_down),
+	    cmocka_unit_test(clocks_of_two_hosts_are_tied_by_what_they_send),
+	    cmocka_unit_test(hosts_that_cannot_be_tied_are_told),
 	    cmocka_unit_test(what_cannot_be_joined_is_told_and_left_alone),
 	    cmocka_unit_test(ids_that_are_too_large_are_told),
 	    cmocka_unit_test(names_tell_processes_apart),
