@@ -8,6 +8,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/duration.h"
 #include "base/utf8.h"
 #include "cli.h"
 #include "trace/join.h"
@@ -230,7 +231,7 @@ static void tell_ties(const struct cli_input *input)
 	if (by_messages)
 		cli_note("%s: %zu of its %zu traces are of other hosts, whose clocks are known by what they sent each other, to "
 			 "+-%s on average",
-		    input->name, by_messages, info->part_count, weft_duration_text(bound_ns, bound));
+		    input->name, by_messages, info->part_count, weft_duration_text(bound, bound_ns));
 }
 
 /* The traces of a session as one; what cannot be opened is told, and left out.  As cli_open(). */

@@ -135,7 +135,7 @@ enum weft_op {
 	X(STACK, 1, "stack") /* who called where the event before this one tells of a: value callers, the innermost first; text: \
 				their places */                                                                                  \
 	X(CONNECTION, 2, "connection") /* a is a connection; value: bytes sent so far; text: protocol, own address, peer's,      \
-					  bytes received so far */                                                        \
+					  bytes received so far */                                                               \
 	X(BOUND, 3, "bound")           /* a's level is not to exceed value */                                                    \
 	X(EXPECTED, 4, "expected")     /* that a fails with text is no fault */                                                  \
 	X(ROUND, 5, "round")           /* what became of the last value ns of this OS thread: ns that it had a processor, how    \

@@ -598,10 +598,13 @@ static int take_parts(struct joined *j, struct weft_trace *const *parts, size_t 
 	for (size_t i = 0; i < count; i++)
 		j->parts[i].trace = parts[i];
 	size_t clocks = 0;
+	bool has_hosts = false;
 	for (size_t i = 0; i < count; i++) {
 		size_t first = 0;
-		while (!is_same(parts[first]->info.host, parts[i]->info.host))
+		/* Containers of one machine have names of their own, and its clock. */
+		while (!is_same(parts[first]->info.host, parts[i]->info.host) && !has_clock_of(parts[first], parts[i]))
 			first++;
+		has_hosts |= !is_same(parts[0]->info.host, parts[i]->info.host);
 		j->parts[i].clock = (uint32_t)(first == i ? clocks++ : j->parts[first].clock);
 		const char *why = tie(j, i, first);
 		if (why)
@@ -609,7 +612,7 @@ static int take_parts(struct joined *j, struct weft_trace *const *parts, size_t 
 			    err, WEFT_EINVAL, "%s %s: it cannot be joined with others", parts[i]->source.name, why);
 	}
 	for (size_t i = 0; i < count; i++)
-		name_part(j, i, clocks > 1);
+		name_part(j, i, has_hosts);
 	return clocks > 1 ? tie_hosts(j, parts, clocks, err) : WEFT_OK;
 }
 
