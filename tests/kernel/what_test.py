@@ -108,10 +108,10 @@ LEVEL, THREAD = shapes.LEVEL, struct.pack('<BIII', 1, 0, 1, 1) + b'main\0'
 FSYNC = 71
 
 
-def stalled(*said, kind=shapes.KERNEL):
+def stalled(*said, kind=shapes.KERNEL, meanwhile=b''):
     """Promise 1 runs from 2 to 42 ms, while promise 2 could go on."""
     program = shapes.create(0, 0, 1) + shapes.create(0, 0, 2) + shapes.create(0, 0, 3) + shapes.two(shapes.AWAIT, 1000, 2, 3) + \
-        shapes.two(shapes.RESOLVE, MS, 0, 3) + shapes.one(shapes.RUN, 2 * MS, 1) + shapes.two(shapes.READ, 42 * MS, 2, 3) + \
+        shapes.two(shapes.RESOLVE, MS, 0, 3) + shapes.one(shapes.RUN, 2 * MS, 1) + meanwhile + shapes.two(shapes.READ, 42 * MS, 2, 3) + \
         shapes.two(shapes.RESOLVE, 43 * MS, 2, 2) + shapes.two(shapes.RESOLVE, 44 * MS, 0, 1)
     kernel = LEVEL + THREAD + event(3, 0, 'I', 1) + b''.join(said) + event(3, 50 * MS, 'I', 1)
     return shapes.packet(program) + shapes.packet(kernel, kind)
@@ -121,10 +121,10 @@ def slept(begin, end):
     return event(4, begin, 'IBB', 1, 1, FSYNC) + event(3, end, 'I', 1)
 
 
-def check_words(weft, folder, said, *wanted, lacks=None, kind=shapes.KERNEL, noise=''):
+def check_words(weft, folder, said, *wanted, lacks=None, kind=shapes.KERNEL, noise='', meanwhile=b''):
     path = os.path.join(folder, 'made')
     with open(path, 'wb') as file:
-        file.write(stalled(*said, kind=kind))
+        file.write(stalled(*said, kind=kind, meanwhile=meanwhile))
     stalls, err = explain(weft, path)
     found = words(stalls)
     expect(len(stalls), 1, f'stalls: {found} {err}')
@@ -153,6 +153,13 @@ def check_made(weft, folder):
     check_words(weft, folder, [timer, spent(20 * MS, 1, 20 * MS, 0, 3, 2 * MS)], 'cut its work', lacks='interrupts')
     check_words(weft, folder, [text(0, 4, b'Python'), spent(41 * MS, 1, 30 * MS, 2, 4, 25 * MS)], 'of which 25.0 ms the collector of garbage of Python',
                 'make less garbage')
+
+
+    # By pauses that the program tells itself, also without a word of the kernel's.
+    pauses = b''.join(event(shapes.PAUSE_BEGIN | shapes.INLINE, at * MS, '') + b'gc, minor\0' + event(shapes.PAUSE_END, (at + 3) * MS, '') for at in range(4, 40, 4))
+    for kind in (shapes.KERNEL, 9):
+        check_words(weft, folder, [], 'of which 27.0 ms the collector of garbage', 'make less garbage', lacks='blocked', kind=kind, meanwhile=pauses,
+                    noise='' if kind == shapes.KERNEL else 'a packet of no known class')
 
 
 def check_unknown(weft, folder):

@@ -424,7 +424,7 @@ static bool is_behind_starved(const struct weft__finder *f, const struct weft__s
 }
 
 /* Whether the machine had more to do than it has processors: an OS thread that never gave its own up was without one for long. */
-static bool is_machine_busy(const struct weft__finder *f)
+static bool is_machine_busy(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
 	for (size_t i = 0; i < m->round_count && weft__finding_goes_on(f, i, m->round_count); i++) {
