@@ -166,6 +166,7 @@ static void draw_notes(struct weft__frame *f, const struct weft__caption *c, str
 				mark(f, x, c->y);
 			/* Far from its mark it would be another's. */
 			if (len > 0 && (is_error || from - x < NOTE_AWAY_PX) &&
+			    !weft__line_blocks(f, WEFT_FONT_SMALL, from, c->y - 4, width) &&
 			    weft__text_put(f, c->important && is_error ? WEFT_PAINT_FAILED : WEFT_PAINT_KIND, from, c->y - 4,
 				(struct weft__writing){WEFT_FONT_SMALL, text, len, width}))
 				at = from + width + GAP_PX;

@@ -13,7 +13,7 @@
 
 const char *weft_viewer_summary(const struct weft_viewer *v, char buf[WEFT_SUMMARY_BYTES])
 {
-	char time[WEFT_DURATION_BYTES], slept[WEFT_DURATION_BYTES], events[28], promises[28];
+	char time[WEFT_DURATION_BYTES], awake[WEFT_DURATION_BYTES], events[28], promises[28];
 	size_t count = v->model->promise_count - 1; /* without the system */
 	weft_duration_format(time, sizeof time, v->model->end_ns);
 	snprintf(buf, WEFT_SUMMARY_BYTES, "%s %s \xc2\xb7 %s %s \xc2\xb7 %s", weft__thousands(events, v->model->events),
@@ -21,8 +21,8 @@ const char *weft_viewer_summary(const struct weft_viewer *v, char buf[WEFT_SUMMA
 	    time);
 	if (v->view->lulls) {
 		size_t len = strlen(buf);
-		weft_duration_format(slept, sizeof slept, weft_lulls_ns(v->view->lulls));
-		snprintf(buf + len, WEFT_SUMMARY_BYTES - len, ", %s of sleep folded (S)", slept);
+		weft_duration_format(awake, sizeof awake, v->model->end_ns - weft_lulls_ns(v->view->lulls));
+		snprintf(buf + len, WEFT_SUMMARY_BYTES - len, ", awake for %s; sleep is folded (S)", awake);
 	}
 	return buf;
 }

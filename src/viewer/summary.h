@@ -6,7 +6,7 @@
 
 #define WEFT_SUMMARY_BYTES 600
 
-/* "1,234 events · 56 promises · 2.3 s", and ", 2.1 s of sleep folded (S)" where it is.  Returns `buf`. */
+/* "1,234 events · 56 promises · 2.3 s", and ", awake for 0.2 s; sleep is folded (S)" where it is.  Returns `buf`. */
 const char *weft_viewer_summary(const struct weft_viewer *viewer, char buf[WEFT_SUMMARY_BYTES]);
 
 /* The selected promise, or else the one under the pointer, for those who cannot see it: its name, kind, id, when it begins and

@@ -336,7 +336,7 @@ def twenty_milliseconds_in_two_seconds_of_sleep():
         folded = app.settled()
         line = next(p for p in folded['promises'] if p[0] == one)
         assert folded['from_ns'] < 0 and folded['to_ns'] > folded['end_ns'] and line[2] > folded['x'] + 0.3 * folded['width'], folded['promises']
-        assert app.window()['subtitle'].endswith(' s of sleep folded (S)'), app.window()['subtitle']
+        assert app.window()['subtitle'].endswith('s; sleep is folded (S)'), app.window()['subtitle']
         app.picture('sleep-folded')
         app.drag(line[1] + 1, line[3], line[2] - line[1] - 2, 0, 'shift')  # within: another line may end just before
         app.until_viewer('it is measured', lambda v: 'span' in v)
