@@ -155,19 +155,17 @@ static void draw_one(struct weft__frame *f, uint32_t promise, bool selected)
 }
 
 /* Around a stretch of an OS thread, and who woke it there. */
-static void draw_spot(struct weft__frame *f, uint32_t track, int64_t from_ns, int64_t to_ns, bool picked)
+static void draw_spot(
+    struct weft__frame *f, const struct weft__threads *threads, uint32_t track, int64_t from_ns, int64_t to_ns, bool picked)
 {
-	const struct weft__threads threads = weft__threads_in(f);
 	int64_t start_ns, end_ns;
-	if (track >= threads.count)
-		return;
 	double from = weft_view_x(f->view, from_ns), to = weft_view_x(f->view, to_ns);
 	int x0 = weft__floor(from > -8 ? from : -8), x1 = weft__floor(to < f->width + 8 ? to : f->width + 8) + 1;
-	int y1 = threads.y0 + (int)(track + 1) * threads.each_px - 1, y0 = y1 - threads.each_px + 2;
+	int y1 = threads->y0 + (int)(track + 1) * threads->each_px - 1, y0 = y1 - threads->each_px + 2;
 	draw_ring(f, picked ? 255 : 144, x0 - 1, y0, x1 + 1, y1, picked ? 2 : 1);
-	const struct weft_off *off = weft_os_off_at(threads.tracks, track, from_ns / 2 + to_ns / 2, &start_ns, &end_ns);
+	const struct weft_off *off = weft_os_off_at(threads->tracks, track, from_ns / 2 + to_ns / 2, &start_ns, &end_ns);
 	if (off)
-		weft__draw_wake(f, &threads, track, off);
+		weft__draw_wake(f, threads, track, off);
 }
 
 int weft_marks_draw(
@@ -192,9 +190,14 @@ int weft_marks_draw(
 		}
 		for (size_t i = 0; i < sizeof marks->arrows / sizeof *marks->arrows; i++)
 			weft__draw_arrows_of(&f, marks->arrows[i].links, marks->arrows[i].count);
-		for (size_t i = 0; marks->frame && i < 2; i++)
-			if (marks->spots[i].track != WEFT_NONE)
-				draw_spot(&f, marks->spots[i].track, marks->spots[i].from_ns, marks->spots[i].to_ns, i == 1);
+		const struct weft__threads threads = marks->frame ? weft__threads_in(&f) : (struct weft__threads){.count = 0};
+		for (size_t i = 0; threads.count > 0 && i < 2; i++)
+			if ((i ? marks->selected : marks->hovered) != WEFT_NONE)
+				weft__draw_wakes(&f, &threads, i ? marks->selected : marks->hovered);
+		for (size_t i = 0; i < 2; i++)
+			if (marks->spots[i].track < threads.count)
+				draw_spot(
+				    &f, &threads, marks->spots[i].track, marks->spots[i].from_ns, marks->spots[i].to_ns, i == 1);
 		if (marks->hovered != marks->selected)
 			draw_one(&f, marks->hovered, false);
 		draw_one(&f, marks->selected, true);

@@ -370,8 +370,7 @@ bool weft__draw_wake(struct weft__frame *f, const struct weft__threads *t, uint3
 	return true;
 }
 
-/* All of them, or none where they are many. */
-static void draw_wakes(struct weft__frame *f, const struct weft__threads *t)
+void weft__draw_wakes(struct weft__frame *f, const struct weft__threads *t, uint32_t by_promise)
 {
 	const struct weft_kernel *k = f->model->kernel;
 	const struct weft_off *found[MOST_WAKES];
@@ -384,7 +383,10 @@ static void draw_wakes(struct weft__frame *f, const struct weft__threads *t)
 			const uint32_t by = k->offs[n].woken_by;
 			if (++seen > MOST_OFFS)
 				return;
-			if (by == WEFT_NO_TID || by == thread->tid || weft_os_track_of(t->tracks, by) == WEFT_NONE)
+			const uint32_t waker =
+			    by == WEFT_NO_TID || by == thread->tid ? WEFT_NONE : weft_os_track_of(t->tracks, by);
+			if (waker == WEFT_NONE ||
+			    (by_promise != WEFT_NONE && weft_os_ran_at(t->tracks, waker, k->offs[n].ready_ns) != by_promise))
 				continue;
 			if (count == MOST_WAKES)
 				return;
@@ -463,7 +465,7 @@ void weft__draw_threads(struct weft__frame *f)
 		draw_spents(f, &l, k->spents, thread->spents, thread[1].spents);
 		draw_spents(f, &l, k->collections, 0, k->collection_count);
 	}
-	draw_wakes(f, &t);
+	weft__draw_wakes(f, &t, WEFT_NONE);
 }
 
 uint32_t weft_draw_thread_at(const struct weft_view *view, const struct weft_draw_options *options, double y_px)

@@ -29,6 +29,9 @@ void weft__draw_wake_arrow(struct weft__frame *f, double x, double from_y, doubl
 /* From who woke an OS thread, the promise that ran then, to its track; false: the trace does not tell, or it is not seen. */
 bool weft__draw_wake(struct weft__frame *f, const struct weft__threads *t, uint32_t track, const struct weft_off *off);
 
+/* Those by a promise, or by anybody if it is WEFT_NONE; none where they are too many to be told apart. */
+void weft__draw_wakes(struct weft__frame *f, const struct weft__threads *t, uint32_t by_promise);
+
 /* "worker 4711"; its length. */
 size_t weft__thread_name(const struct weft_os_tracks *tracks, uint32_t track, char *buf, size_t size);
 

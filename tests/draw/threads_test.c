@@ -328,6 +328,40 @@ static void test_stretches(void **state)
 	weft_viewer_destroy(v);
 }
 
+static size_t count_wakes(const struct weft_draw_list *list)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < list->count; i++)
+		count += list->prims[i].kind == WEFT_PRIM_TRIANGLE && list->prims[i].paint == WEFT_PAINT_TIME_READY;
+	return count;
+}
+
+/* Who woke whom is drawn where it is few, and else of the promise that is selected. */
+static void test_wakes(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_viewer("2k");
+	const struct weft_kernel *k = v->model->kernel;
+	size_t drawn = 0;
+	assert_int_equal(count_wakes(&v->lists[WEFT_PANE_PICTURE]), 0);
+	assert_int_equal(count_wakes(&v->lists[WEFT_PANE_MARKS]), 0);
+	for (size_t i = 0; i < k->off_count && i < 200; i++) {
+		uint32_t by =
+		    k->offs[i].woken_by ? weft_kernel_ran(v->model, k->offs[i].woken_by, k->offs[i].ready_ns) : WEFT_NONE;
+		if (by == WEFT_NONE || k->offs[i].ready_ns >= k->offs[i].end_ns)
+			continue;
+		weft_viewer_select(v, by);
+		assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+		drawn += count_wakes(&v->lists[WEFT_PANE_MARKS]) > 0;
+	}
+	assert_true(drawn > 10);
+	weft_viewer_clear(v);
+	weft_viewer_show(v, v->model->end_ns / 2, v->model->end_ns / 2 + v->model->end_ns / 20);
+	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
+	assert_int_not_equal(count_wakes(&v->lists[WEFT_PANE_PICTURE]), 0);
+	weft_viewer_destroy(v);
+}
+
 /* They are shown and not shown by a key; a link and the way back keep that. */
 static void test_switch(void **state)
 {
@@ -360,6 +394,6 @@ int main(int argc, char **argv)
 	golden_dir = argv[2];
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_density), cmocka_unit_test(test_many),
 	    cmocka_unit_test(test_golden), cmocka_unit_test(test_tip_of_many), cmocka_unit_test(test_stretches),
-	    cmocka_unit_test(test_switch)};
+	    cmocka_unit_test(test_wakes), cmocka_unit_test(test_switch)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
