@@ -1,13 +1,13 @@
 // page.mjs DRIVER PAGE.html...: how long a page lets one wait, in Chromium; a line of JSON for each.  SPDX-License-Identifier: ISC
 //
 // first_ms: from the address to the first frame that shows the trace; of these dom_ms until the document was parsed, and open_ms until what a worker
-// made of it was there, and draw_ms.  pans: at each zoom, the time of a frame's list and drawing, median and 99th percentile, and
+// made of it was there, and draw_ms.  pans: at each zoom, while it is panned and zoomed, the time of a frame's list and drawing, median and 99th percentile, and
 // frames a second.  away_ms: the longest search step.  wasm, renderer: bytes at the peak.
 import {readFileSync} from "node:fs";
 import {join, resolve} from "node:path";
 import {pathToFileURL} from "node:url";
 
-const FRAMES = 90, ZOOMS = [1.2, 2, 20, 200, 2000];
+const FRAMES = 90, ZOOMS = [1, 1.2, 2, 20, 200, 2000];
 const [driver, ...pages] = process.argv.slice(2);
 const {chromium} = await import(pathToFileURL(join(resolve(driver), "node_modules/playwright-core/index.mjs")));
 
@@ -28,7 +28,8 @@ async function pan(page, zoom) {
 			if (last && i > 10)
 				intervals.push(now - last);
 			last = now;
-			canvas.dispatchEvent(new WheelEvent("wheel", {clientX: 600, clientY: 350, deltaX: i % 30 < 15 ? 40 : -40, bubbles: true, cancelable: true}));
+			const wheel = i % 3 ? {deltaX: i % 30 < 15 ? 40 : -40} : {deltaY: i % 2 ? 20 : -20};
+			canvas.dispatchEvent(new WheelEvent("wheel", {clientX: 600, clientY: 350, bubbles: true, cancelable: true, ...wheel}));
 		}
 		delete surface.draw;
 		drawing.sort((a, b) => a - b);
