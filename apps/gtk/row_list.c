@@ -9,10 +9,13 @@ struct _WeftRowList {
 	AdwBin parent_instance;
 	GtkWidget *scrolled, *box;
 	struct weft_rows shown, next;
+	bool is_limited; /* in height: no name may take all of it */
 	bool is_stale;   /* the list was hidden when it should have been built */
 	int wants_focus; /* focus a row of this kind that can be pressed, once there is one; or -1 */
 	guint build_later;
 };
+
+#define LIMITED_WIDTH_PX 440
 
 G_DEFINE_FINAL_TYPE(WeftRowList, weft_row_list, ADW_TYPE_BIN)
 
@@ -89,6 +92,7 @@ static GtkWidget *pair_new(const struct weft_row *row)
 	GtkWidget *box = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 12);
 	GtkWidget *name = label_new("name", row->name, is_fact ? "dim-label" : NULL, !is_fact);
 	GtkWidget *value = label_new("value", row->value, is_fact ? NULL : "dim-label", is_fact);
+	gtk_widget_set_valign(box, GTK_ALIGN_CENTER);
 	gtk_widget_set_hexpand(is_fact ? value : name, TRUE);
 	gtk_widget_set_valign(value, GTK_ALIGN_START);
 	gtk_widget_add_css_class(value, "numeric");
@@ -104,7 +108,12 @@ static GtkWidget *link_new(WeftRowList *list, const struct weft_row *row, unsign
 {
 	if (!row->leads)
 		return pair_new(row);
-	GtkWidget *button = flat_new(list, number, pair_new(row), row->name);
+	GtkWidget *pair = pair_new(row), *name = gtk_widget_get_first_child(pair);
+	if (list->is_limited) {
+		gtk_label_set_ellipsize(GTK_LABEL(name), PANGO_ELLIPSIZE_END);
+		gtk_label_set_lines(GTK_LABEL(name), 2);
+	}
+	GtkWidget *button = flat_new(list, number, pair, row->name);
 	gtk_accessible_update_property(GTK_ACCESSIBLE(button), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, row->value, -1);
 	if (row->is_open)
 		gtk_widget_add_css_class(button, "open");
@@ -357,6 +366,8 @@ void weft_row_list_limit(WeftRowList *list, int most_px)
 {
 	gtk_scrolled_window_set_propagate_natural_height(GTK_SCROLLED_WINDOW(list->scrolled), TRUE);
 	gtk_scrolled_window_set_max_content_height(GTK_SCROLLED_WINDOW(list->scrolled), most_px);
+	gtk_widget_set_size_request(GTK_WIDGET(list), LIMITED_WIDTH_PX, -1);
+	list->is_limited = true;
 }
 
 void weft_row_list_focus(WeftRowList *list, enum weft_row_kind kind)

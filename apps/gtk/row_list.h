@@ -17,7 +17,7 @@ void weft_row_list_show(WeftRowList *list);
 /* A row that is shown; lives until other rows are shown. */
 const struct weft_row *weft_row_list_row(WeftRowList *list, unsigned number);
 
-/* The list is no higher than its rows, and than so many px; otherwise it takes what height there is. */
+/* The list is no higher than its rows, and than so many px, and cuts long names; otherwise it takes what height there is. */
 void weft_row_list_limit(WeftRowList *list, int most_px);
 
 /* Puts the focus on the first row of a kind that leads somewhere, or on an open one, once there is one. */
