@@ -256,7 +256,9 @@ static void draw_track(struct weft__frame *f, const struct lane *l, const int64_
 
 bool weft__draw_run(struct weft__frame *f, uint16_t stream, int x0, int x1, int y0, int y1)
 {
-	const uint32_t track = f->tracks ? weft_os_track_of_stream(f->tracks, stream) : WEFT_NONE;
+	/* Of a promise nothing is concluded from what is not all there. */
+	const uint32_t track =
+	    f->tracks && f->model->kernel->info.is_whole ? weft_os_track_of_stream(f->tracks, stream) : WEFT_NONE;
 	int64_t before[WEFT_OS_STATES], until[WEFT_OS_STATES];
 	enum { UNKNOWN, ON, WAITING, BLOCKED } now = UNKNOWN;
 	size_t near = 0;

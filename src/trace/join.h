@@ -9,9 +9,9 @@
  *
  * Times are of the first part's clock.  Parts that counted ticks of the same clock, of one boot of the machine, are put in their
  * order exactly; another part's clock is tied to it by what both say of the wall clock, some us at best (struct weft_part tells).
- * Clocks of several machines are tied by connections between them (meet.h), which takes reading all parts twice; weft_part tells how
- * exact that is.  Events are in the order of time, those of one time in that of the parts.  A part that its recorder ended, or
- * whose process is known to have died, has WEFT_EVENT_END behind its last event, when it ended.
+ * Clocks of several machines are tied by connections between them (meet.h), which takes reading all parts twice; weft_part tells
+ * how exact that is.  Events are in the order of time, those of one time in that of the parts.  A part that its recorder ended,
+ * or whose process is known to have died, has WEFT_EVENT_END behind its last event, when it ended.
  *
  * A promise's id is what it was in its part, with the number of the part behind it: promise 5 of the second of eight parts is 51,
  * of twelve 501.  Streams, sites, modules and gaps are those of all parts, part by part.  Texts that only one process can mean,
