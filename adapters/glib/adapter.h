@@ -100,6 +100,7 @@ struct weft__glib_thing {
 	const void *home;          /* whose OS thread tells of it again */
 	weft__glib_tag stands_for; /* of a source: whose promise runs in it; of a connection: the listener that it came by */
 	weft__glib_tag waiter;     /* of a task: the one that waits for it */
+	weft__glib_tag child;      /* of a task: the process that it waits for */
 	union {
 		GAsyncReadyCallback ready; /* of a task */
 		GSourceFunc callback;      /* of a source */
@@ -292,8 +293,8 @@ void weft__glib_sources_forget(void);
 
 /* process.c */
 void weft__glib_child_begins(struct weft__glib_thing *source, const GSource *watch, const void *data);
-/* The promise of the child that a GSubprocess is; 0: none is known. */
-weft_id weft__glib_child_of(const void *subprocess);
+/* The child that a GSubprocess is; NULL: none is known that has not ended. */
+struct weft__glib_thing *weft__glib_child_of(const void *subprocess);
 /* Dispatches the source that watches a child, and notes how that ended. */
 gboolean weft__glib_child_ends(const struct weft__glib_thing *thing, GSource *source, GSourceFunc callback, gpointer data,
     gboolean (*dispatch)(GSource *, GSourceFunc, gpointer));

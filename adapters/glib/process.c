@@ -70,13 +70,13 @@ void weft__glib_child_begins(struct weft__glib_thing *source, const GSource *wat
 	}
 }
 
-weft_id weft__glib_child_of(const void *subprocess)
+struct weft__glib_thing *weft__glib_child_of(const void *subprocess)
 {
 	if (!subprocess || !__atomic_load_n(&has_children, __ATOMIC_ACQUIRE))
-		return 0;
+		return NULL;
 	const struct weft__glib_thing *found = weft__glib_thing_find(WEFT__GLIB_CHILD, subprocess);
-	const struct weft__glib_thing *source = found ? weft__glib_thing_of(found->stands_for) : NULL;
-	return source && !source->is_ended ? source->id : 0;
+	struct weft__glib_thing *source = found ? weft__glib_thing_of(found->stands_for) : NULL;
+	return source && source->id && !source->is_ended ? source : NULL;
 }
 
 /* The program's callback, while our own stands in its place. */

@@ -139,9 +139,11 @@ static void begin(struct weft__glib_thing *task, gpointer object, GCancellable *
 		weft_should_resolve(task->id);
 	}
 	weft__glib_cancel_add(task, cancellable);
-	weft_id child = weft__glib_child_of(object);
-	if (child)
-		weft_await(task->id, child);
+	struct weft__glib_thing *child = weft__glib_child_of(object);
+	if (child) {
+		task->child = weft__glib_tag_of(child);
+		weft_await(task->id, child->id);
+	}
 }
 
 GTask *weft__g_task_new(gpointer object, GCancellable *cancellable, GAsyncReadyCallback callback, gpointer data)

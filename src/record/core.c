@@ -312,7 +312,7 @@ static void tell_pending(struct weft__stream *s, enum weft_op op)
 		}
 	}
 	/* What is pending may be more than the ring holds: then the rest of the ring is for what happens. */
-	if (p->cursor && at - p->began >= half_lap / 2 && s->origin.mode == WEFT_RECORD_RING)
+	if (p->cursor && at - p->began >= half_lap && s->origin.mode == WEFT_RECORD_RING)
 		p->urgent = false;
 	set_limit(s);
 }

@@ -20,13 +20,14 @@ enum {
 	/* One that is left over, when all others are long gone. */
 	ENOUGH_ENDED = 16,
 	ENOUGH_IN_RING = 4,
+	OTHERS_IN_RING = 2,
 	LEAST_LEFT_NS = 100000000,
 	TIMES_GAP = 2
 };
 
 /* One connection, seen from the side that it was accepted on, or made on. */
 struct talk {
-	uint32_t promise, group;
+	uint32_t promise, group, maker;
 	bool is_accepted;
 	int64_t asked_ns;   /* the last question that has no answer yet; WEFT_NO_TIME: there is none */
 	int64_t longest_ns; /* from a question to its answer */
@@ -43,11 +44,12 @@ struct group {
 	uint32_t ended;
 	int64_t gap_ns;       /* of those that ended */
 	uint32_t open;        /* how many did not */
-	struct talk open_one; /* the first of them */
+	struct talk open_one; /* the one that is silent for longest */
 };
 
 struct search {
 	struct weft__finder *finder;
+	uint32_t listener;          /* the only one, or WEFT_NONE */
 	struct weft_idmap of_place; /* groups, by place and side */
 	WEFT_VEC(struct group) groups;
 	WEFT_VEC(struct talk) silent; /* connections with a question, in order of creation */
@@ -55,7 +57,8 @@ struct search {
 
 static void note_gap(struct talk *t, int64_t until_ns)
 {
-	t->gap_ns = weft_max_ns(t->gap_ns, until_ns - t->last_ns);
+	if (t->last_ns != WEFT_NO_TIME) /* a ring has forgotten what was before */
+		t->gap_ns = weft_max_ns(t->gap_ns, until_ns - t->last_ns);
 	t->last_ns = until_ns;
 }
 
@@ -80,19 +83,32 @@ static bool is_end(const struct weft_model *m, uint32_t read)
 	return text.len == 3 && !memcmp(text.ptr, "end", 3);
 }
 
-/* What was read and written on a connection; false: it was neither accepted nor made. */
-static bool listen_to(const struct weft__finder *f, uint32_t p, struct talk *t)
+/* Who made it.  A ring may have forgotten that; adapters call what was accepted "from", and of one listener it is. */
+static uint32_t maker_of(const struct search *s, uint32_t p, bool is_old)
 {
+	static const char from[] = "from ";
+	const struct weft_model *m = s->finder->model;
+	const uint32_t maker = m->promises[p].created_by, label = weft_first_label(m, p);
+	if (!is_old || (maker != WEFT_NONE && maker != WEFT_SYSTEM) || label == WEFT_NONE)
+		return maker;
+	const struct weft_str text = weft_model_text(m, label);
+	return text.len >= sizeof from - 1 && !memcmp(text.ptr, from, sizeof from - 1) ? s->listener : maker;
+}
+
+/* What was read and written on a connection; false: it was neither accepted nor made. */
+static bool listen_to(const struct search *s, uint32_t p, struct talk *t)
+{
+	const struct weft__finder *f = s->finder;
 	const struct weft_model *m = f->model;
-	uint32_t maker = m->promises[p].created_by;
-	int64_t wrote_ns = INT64_MIN; /* a write is awaited, and read when it is done: it counts once */
-	*t = (struct talk){.promise = p, .asked_ns = WEFT_NO_TIME, .last_ns = m->promises[p].start_ns};
-	t->is_accepted = maker != WEFT_NONE && m->promises[maker].kind == WEFT_KIND_LISTEN;
 	/* A ring may have forgotten how it was made, and what was said on it before. */
 	const bool is_old = weft__lacks_only_past_of(f->lacks, m, p);
+	const uint32_t maker = maker_of(s, p, is_old);
+	int64_t wrote_ns = INT64_MIN; /* a write is awaited, and read when it is done: it counts once */
+	*t = (struct talk){.promise = p, .maker = maker, .asked_ns = WEFT_NO_TIME, .last_ns = m->promises[p].start_ns};
+	t->is_accepted = maker != WEFT_NONE && m->promises[maker].kind == WEFT_KIND_LISTEN;
 	bool is_made = is_old && !t->is_accepted && !(m->promises[p].flags & WEFT_PROMISE_ORPHAN);
 	if (is_old)
-		t->last_ns = weft_max_ns(t->last_ns, 0);
+		t->last_ns = WEFT_NO_TIME;
 	for (uint32_t i = f->ties.out_begin[p]; i < f->ties.out_begin[p + 1]; i++) {
 		const struct weft_link *link = &m->links[f->ties.out[i]];
 		const struct weft_promise *with = &m->promises[link->to];
@@ -111,6 +127,8 @@ static bool listen_to(const struct weft__finder *f, uint32_t p, struct talk *t)
 		else if (is_write)
 			hear(t, !t->is_accepted, with->start_ns);
 	}
+	if (t->last_ns == WEFT_NO_TIME)
+		t->last_ns = weft_max_ns(m->promises[p].start_ns, 0);
 	return t->is_accepted || is_made;
 }
 
@@ -118,7 +136,7 @@ static void add(struct search *s, struct talk *t)
 {
 	struct weft__finder *f = s->finder;
 	const struct weft_promise *promise = &f->model->promises[t->promise];
-	uint64_t place = t->is_accepted ? promise->created_by : promise->site;
+	uint64_t place = t->is_accepted ? t->maker : promise->site;
 	int64_t key = (int64_t)(weft_hash_u64(place << 1 | t->is_accepted) >> 1);
 	t->group = weft_idmap_get(&s->of_place, key);
 	if (t->group == WEFT_IDMAP_NONE) {
@@ -135,7 +153,7 @@ static void add(struct search *s, struct talk *t)
 		note_gap(t, f->ties.ended_ns[t->promise]);
 		group->gap_ns = weft_max_ns(group->gap_ns, t->gap_ns);
 		group->ended++;
-	} else if (group->open++ == 0) {
+	} else if (group->open++ == 0 || t->last_ns < group->open_one.last_ns) {
 		group->open_one = *t;
 	}
 	group->longest_ns = t->longest_ns > group->longest_ns ? t->longest_ns : group->longest_ns;
@@ -245,9 +263,10 @@ static void tell_left(struct weft__finder *f, const struct group *group)
 	const uint32_t p = t->promise;
 	const int64_t silent_ns = weft_model_until(f->model, p) - t->last_ns;
 	/* Of those that a ring remembers, few suffice. */
-	const uint32_t enough = weft__lacks_of(f->lacks, f->model, p)->wrapped ? ENOUGH_IN_RING : ENOUGH_ENDED;
+	const bool is_ring = weft__lacks_of(f->lacks, f->model, p)->wrapped;
+	const uint32_t enough = is_ring ? ENOUGH_IN_RING : ENOUGH_ENDED, others = is_ring ? OTHERS_IN_RING : ENOUGH_ENDED;
 	if (!t->is_accepted || group->is_told || group->ended < enough || group->open == 0 ||
-	    group->open > group->ended / enough || !f->at_rest[f->model->promises[p].stream] || silent_ns < LEAST_LEFT_NS ||
+	    group->open > group->ended / others || !f->at_rest[f->model->promises[p].stream] || silent_ns < LEAST_LEFT_NS ||
 	    silent_ns / TIMES_GAP < group->gap_ns)
 		return;
 	struct weft_finding *finding =
@@ -271,12 +290,16 @@ static void tell_left(struct weft__finder *f, const struct group *group)
 void weft__find_unanswered(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
-	struct search s = {.finder = f};
+	struct search s = {.finder = f, .listener = WEFT_NONE};
 	struct talk talk;
 	if (!weft__sorts_have(&f->sorts, WEFT_KIND_CONNECTION))
 		return;
+	uint32_t listeners = 0;
+	for (uint32_t p = 1; p < m->promise_count; p++)
+		if (m->promises[p].kind == WEFT_KIND_LISTEN)
+			s.listener = listeners++ == 0 ? p : WEFT_NONE;
 	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++)
-		if (m->promises[p].kind == WEFT_KIND_CONNECTION && listen_to(f, p, &talk))
+		if (m->promises[p].kind == WEFT_KIND_CONNECTION && listen_to(&s, p, &talk))
 			add(&s, &talk);
 	for (size_t i = 0; !f->no_memory && i < s.silent.count; i++)
 		s.groups.items[s.silent.items[i].group].silent += is_due(&s, &s.silent.items[i]);
