@@ -137,7 +137,7 @@ uint32_t weft__chains_last_hold(const struct weft__chains *c, uint32_t lock)
 	return WEFT_NONE;
 }
 
-/* Of a lock that, as far as is known, no pending promise holds. */
+/* Of a lock, or a pool, that, as far as is known, no pending promise holds. */
 static enum weft_verdict lock_verdict(const struct weft__chains *c, uint32_t lock)
 {
 	const struct weft_model *m = c->ties->model;
@@ -153,7 +153,7 @@ static enum weft_verdict root_verdict(const struct weft__chains *c, uint32_t p)
 	const struct weft_model *m = c->ties->model;
 	const struct weft_promise *promise = &m->promises[p], *creator = &m->promises[promise->created_by];
 	const uint32_t *missed;
-	if (weft_kind_has(promise->kind, WEFT_TRAIT_LOCK))
+	if (weft_kind_has(promise->kind, WEFT_TRAIT_LOCK | WEFT_TRAIT_POOL))
 		return lock_verdict(c, p);
 	if (weft__chains_ready_input(c, p) != WEFT_NONE)
 		return WEFT_VERDICT_NOT_RUN;

@@ -7,10 +7,12 @@
  *   freed    an id that nobody was ever given              name     the answer to a name comes after 150 ms
  *   busy     who ended others of its sort waits itself      silent   the eleventh answer does not come
  *   open     of twenty connections one is left open        crowd    much has come while one ran for 200 ms
+ *   tokens   two have a connection each, and wait for one   tokens-go  one of the two can give its back
  *   killed   somebody kills it while it runs               loops    three workers' loops run until the end
  *
  * SPDX-License-Identifier: ISC */
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -221,6 +223,27 @@ static void leave_loops(void)
 	sleep_ms(20);
 }
 
+static void take_second(weft_id pool, bool goes_on)
+{
+	for (int i = 0; i < 2; i++) {
+		weft_id order = request(WEFT_CREATE(WEFT_KIND_REQUEST), "order"), read = WEFT_CREATE(WEFT_KIND_STREAM_READ);
+		weft_hold(order, pool);
+		weft_await(order, goes_on && i == 1 ? read : pool);
+		sleep_ms(1);
+	}
+	sleep_ms(20);
+}
+
+static void share_tokens(void)
+{
+	take_second(named(WEFT_CREATE(WEFT_KIND_POOL), "connections"), false);
+}
+
+static void share_tokens_and_go_on(void)
+{
+	take_second(named(WEFT_CREATE(WEFT_KIND_POOL), "connections"), true);
+}
+
 static void be_killed(void)
 {
 	weft_id report = named(WEFT_CREATE(WEFT_KIND_TASK), "report");
@@ -238,7 +261,7 @@ int main(int argc, char **argv)
 	} forms[] = {{"drained", drain}, {"itself", wait_for_itself}, {"creator", lose_creator}, {"unrun", forget_to_run},
 	    {"unknown", wait_for_what_is_not_told}, {"few", leak_sessions}, {"freed", use_what_was_freed}, {"name", look_up},
 	    {"busy", wait_behind}, {"silent", wait_for_an_answer}, {"open", leave_open}, {"crowd", let_a_crowd_wait},
-	    {"killed", be_killed}, {"loops", leave_loops}};
+	    {"killed", be_killed}, {"loops", leave_loops}, {"tokens", share_tokens}, {"tokens-go", share_tokens_and_go_on}};
 	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
 		if (argc > 1 && !strcmp(argv[1], forms[i].name)) {
 			forms[i].show();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""verdicts_test.py WEFT BANK THREADS CLIENTS JOBS SHOP EDITED_SHOP CHOICES TALKS TURNS: programs as strangers write them: each fault is found first and named, the healthy twin is not blamed.
+"""verdicts_test.py WEFT BANK THREADS CLIENTS JOBS SHOP EDITED_SHOP CHOICES TALKS TURNS FORMS: programs as strangers write them: each fault is found first and named, the healthy twin is not blamed.
 
 SPDX-License-Identifier: ISC"""
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-weft, bank, threads, clients, jobs, shop, edited_shop, choices, talks, turns = map(os.path.abspath, sys.argv[1:11])
+weft, bank, threads, clients, jobs, shop, edited_shop, choices, talks, turns, forms = map(os.path.abspath, sys.argv[1:12])
 folder = tempfile.mkdtemp(prefix='weft-verdicts-')
 
 
@@ -99,6 +99,14 @@ def what_is_known_is_left_out():
 def a_lock_that_is_taken_again():
     first = findings(bank, 'again')[0]
     assert first['finding'] == 'deadlock' and first['sure'] and 'which it never gets' in first['title'] and '"account B"' in first['title'], first
+
+
+def two_who_have_all_connections_and_want_more():
+    """Where one of the two can give its own back, nothing is wrong."""
+    found = findings(forms, 'tokens')
+    assert len(found) == 1 and found[0]['finding'] == 'deadlock' and found[0]['sure'], found
+    assert 'has one of pool 1 "connections" and waits for another' in found[0]['title'] and '2 have one of' in str(texts(found[0], 'note')), found
+    assert findings(forms, 'tokens-go') == []
 
 
 def two_threads_with_two_mutexes():
@@ -232,7 +240,8 @@ def timers_that_come_one_sleep_after_a_stall():
     assert all('timer ' in text and ' is called back ' in text for text in texts(first, 'victim')), first
 
 
-for test in (healthy_twins_are_not_blamed, what_is_known_is_left_out, a_circle_through_a_choice, a_choice_that_the_ring_forgot, three_transfers_in_a_circle, a_lock_that_is_taken_again, two_threads_with_two_mutexes,
+for test in (healthy_twins_are_not_blamed, what_is_known_is_left_out, a_circle_through_a_choice, a_choice_that_the_ring_forgot, three_transfers_in_a_circle, a_lock_that_is_taken_again,
+             two_who_have_all_connections_and_want_more, two_threads_with_two_mutexes,
              a_mutex_that_is_not_unlocked, connections_that_nobody_closes, a_server_that_is_asked_again_without_end, a_queue_that_only_grows,
              a_queue_or_a_store, orders_that_pile_up,
              a_pool_whose_threads_all_compute, work_that_goes_on_after_a_timeout, stats_and_check_agree, a_stall_is_the_first_difference,

@@ -13,7 +13,7 @@ static void find_last(struct weft__finder *f, uint32_t *last, size_t *others)
 		const struct weft_promise *promise = &m->promises[p];
 		const struct weft__lacks *of = weft__lacks_of(f->lacks, m, p);
 		if (!of->cut || of->lost || m->promises[p + 1].runs == promise->runs || promise->end != WEFT_END_PENDING ||
-		    weft_kind_has(promise->kind, WEFT_TRAIT_LOOP | WEFT_TRAIT_THREAD | WEFT_TRAIT_LOCK | WEFT_TRAIT_CONDITION))
+		    weft_kind_has(promise->kind, WEFT_TRAIT_LOOP | WEFT_TRAIT_THREAD | WEFT__TRAITS_HELD | WEFT_TRAIT_CONDITION))
 			continue;
 		size_t r = m->promises[p + 1].runs - 1;
 		uint16_t stream = m->run_streams ? m->run_streams[r] : promise->stream;

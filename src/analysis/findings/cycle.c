@@ -42,11 +42,11 @@ static bool is_known(const struct weft__finder *f, uint32_t promise)
 	       weft__lacks_nothing_of(f->lacks, f->model, promise);
 }
 
-/* A lock in the circle, or WEFT_NONE. */
+/* A lock in the circle, or a pool; WEFT_NONE: there is none. */
 static uint32_t find_lock(const struct weft__finder *f, uint32_t start, uint32_t length)
 {
 	for (uint32_t p = start; length > 0; length--, p = weft__waiting_next_in_circle(&f->waiting, p))
-		if (weft_kind_has(f->model->promises[p].kind, WEFT_TRAIT_LOCK))
+		if (weft_kind_has(f->model->promises[p].kind, WEFT__TRAITS_HELD))
 			return p;
 	return WEFT_NONE;
 }

@@ -19,6 +19,9 @@
 /* Of what is there for long, and does many things one after the other. */
 #define WEFT__TRAITS_LASTING (WEFT_TRAIT_ENDLESS | WEFT_TRAIT_CONNECTION | WEFT_TRAIT_THREAD | WEFT_TRAIT_LOOP)
 
+/* Somebody has it, or one of it, and others wait for that. */
+#define WEFT__TRAITS_HELD (WEFT_TRAIT_LOCK | WEFT_TRAIT_POOL)
+
 /* What a check needs: a column of WEFT_FINDINGS. */
 enum weft__need {
 	WEFT__NEED_WAITING = 1,   /* finder.waiting */

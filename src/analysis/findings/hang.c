@@ -161,7 +161,7 @@ static const char *locks_of(struct weft__finder *f, uint32_t p)
 	const char *text = "";
 	for (uint32_t i = f->ties.in_begin[p], told = 0; i < f->ties.in_begin[p + 1] && told < WEFT__LINES_KEPT; i++) {
 		const struct weft_link *link = &m->links[f->ties.in[i]];
-		if (link->kind != WEFT_LINK_AWAIT || !weft_kind_has(m->promises[link->from].kind, WEFT_TRAIT_LOCK) ||
+		if (link->kind != WEFT_LINK_AWAIT || !weft_kind_has(m->promises[link->from].kind, WEFT__TRAITS_HELD) ||
 		    weft_model_await_end(m, link) < weft_model_until(m, p))
 			continue;
 		text =
@@ -283,7 +283,7 @@ static bool holds_lock(const struct weft__finder *f, uint32_t p)
 	const int64_t until_ns = weft_model_until(m, p);
 	for (uint32_t i = f->ties.in_begin[p]; i < f->ties.in_begin[p + 1]; i++) {
 		const struct weft_link *link = &m->links[f->ties.in[i]];
-		if (link->kind == WEFT_LINK_AWAIT && weft_kind_has(m->promises[link->from].kind, WEFT_TRAIT_LOCK) &&
+		if (link->kind == WEFT_LINK_AWAIT && weft_kind_has(m->promises[link->from].kind, WEFT__TRAITS_HELD) &&
 		    weft_model_await_end(m, link) >= until_ns &&
 		    (f->at_rest[m->promises[p].stream] || until_ns - link->time_ns >= LONG_HELD_NS))
 			return true;

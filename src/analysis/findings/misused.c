@@ -33,7 +33,7 @@ static uint32_t who_goes_on(const struct weft_model *m, const struct weft_link *
 {
 	if (link->kind != WEFT_LINK_AWAIT || link->from == WEFT_SYSTEM || link->to == WEFT_SYSTEM)
 		return WEFT_NONE;
-	uint32_t who = weft_kind_has(m->promises[link->from].kind, WEFT_TRAIT_LOCK) ? link->to : link->from;
+	uint32_t who = weft_kind_has(m->promises[link->from].kind, WEFT__TRAITS_HELD) ? link->to : link->from;
 	/* A loop that was told to stop goes on to the end of its turn.  A message is handled by another part when its sender may
 	 * have gone on. */
 	if (!is_over(&m->promises[who], link->time_ns) || !speaks_for_itself(m, who) ||

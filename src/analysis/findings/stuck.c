@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
+#include "base/search.h"
 
 enum {
 	ENOUGH_OTHERS = 20,
@@ -86,16 +87,18 @@ static bool is_dropped(const struct weft__finder *f, const struct race *race, ui
 	       weft_model_until(f->model, p) - over_ns >= f->options.stall_ns && !was_ended_at_once(f, p);
 }
 
-/* Whoever created it had got one like it before: it takes one thing after the other, and perhaps no more came. */
+/* Whoever created it had got one like it shortly before: it takes one thing after the other, and perhaps no more came. */
 static bool is_next(const struct weft__finder *f, uint32_t p)
 {
+	enum { LOOKED_AT = 64 }; /* what a creator did last; one may have done much */
 	const struct weft_model *m = f->model;
-	const uint32_t creator = m->promises[p].created_by;
-	const bool is_known = m->promises[p].kind == WEFT_KIND_TASK && creator != WEFT_NONE && creator != WEFT_SYSTEM;
-	for (uint32_t i = is_known ? f->ties.out_begin[creator] : 0; is_known && i < f->ties.out_begin[creator + 1]; i++) {
-		const struct weft_link *link = &m->links[f->ties.out[i]];
-		if (link->time_ns > m->promises[p].start_ns)
-			break;
+	const uint32_t creator = m->promises[p].created_by, *out = f->ties.out;
+	if (m->promises[p].kind != WEFT_KIND_TASK || creator == WEFT_NONE || creator == WEFT_SYSTEM)
+		return false;
+	const uint32_t begin = f->ties.out_begin[creator], end = f->ties.out_begin[creator + 1];
+	const uint32_t after = (uint32_t)WEFT_FIRST(i, begin, end, m->links[out[i]].time_ns > m->promises[p].start_ns);
+	for (uint32_t i = after; i > begin && after - i < LOOKED_AT; i--) {
+		const struct weft_link *link = &m->links[out[i - 1]];
 		if (link->kind == WEFT_LINK_READ && f->sorts.of[link->to] == f->sorts.of[p])
 			return true;
 	}

@@ -100,7 +100,7 @@ void weft__words_chain_link(struct weft__finder *f, uint32_t promise, const char
 
 const char *weft__words_waits(const struct weft__finder *f, uint32_t promise)
 {
-	return weft_kind_has(f->model->promises[promise].kind, WEFT_TRAIT_LOCK) ? "  is held by" : "  waits for";
+	return weft_kind_has(f->model->promises[promise].kind, WEFT__TRAITS_HELD) ? "  is held by" : "  waits for";
 }
 
 void weft__words_more(struct weft__finder *f, enum weft_evidence_role role, size_t count, const char *what)
