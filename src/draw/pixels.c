@@ -158,18 +158,26 @@ struct polygon {
 	int corners;
 };
 
-/* Where it is between two heights: on none where *from > *to. */
-static void cut(const struct polygon *p, double at, double *from, double *to)
+enum { HEIGHTS = 4 }; /* within each line of pixels */
+
+/* Where it is at some heights: nowhere where from[k] > to[k].  All heights at once, for a division takes long. */
+static void cut(const struct polygon *p, int y, double from[HEIGHTS], double to[HEIGHTS])
 {
-	*from = 1e9;
-	*to = -1e9;
+	for (int k = 0; k < HEIGHTS; k++) {
+		from[k] = 1e9;
+		to[k] = -1e9;
+	}
 	for (int i = 0; i < p->corners; i++) {
-		int j = (i + 1) % p->corners;
-		if ((p->y[i] <= at) == (p->y[j] <= at))
+		const int j = i + 1 < p->corners ? i + 1 : 0;
+		const double x0 = p->x[i], y0 = p->y[i], dx = p->x[j] - x0, y1 = p->y[j], dy = y1 - y0;
+		if ((y0 <= y && y1 <= y) || (y0 > y + 1 && y1 > y + 1))
 			continue;
-		double crossing = p->x[i] + (p->x[j] - p->x[i]) * (at - p->y[i]) / (p->y[j] - p->y[i]);
-		*from = crossing < *from ? crossing : *from;
-		*to = crossing > *to ? crossing : *to;
+		for (int k = 0; k < HEIGHTS; k++) {
+			const double at = y + (k + 0.5) / HEIGHTS, crossing = x0 + dx * (at - y0) / dy;
+			const bool crosses = (y0 <= at) != (y1 <= at);
+			from[k] = (crosses & (crossing < from[k])) ? crossing : from[k];
+			to[k] = (crosses & (crossing > to[k])) ? crossing : to[k];
+		}
 	}
 }
 
@@ -189,7 +197,7 @@ static void cover(uint32_t *covered, int x0, double from, double to, double whol
 /* How much of each pixel it covers, in 256ths of it, is summed up over some heights within each line of pixels. */
 static void fill_polygon(const struct weft_pixels *px, const struct polygon *p, uint32_t rgb, uint32_t opacity)
 {
-	enum { HEIGHTS = 4, WHOLE = 256 / HEIGHTS, PIECE = 256 };
+	enum { WHOLE = 256 / HEIGHTS, PIECE = 256 };
 	double top = p->y[0], bottom = p->y[0];
 	for (int i = 1; i < p->corners; i++) {
 		top = p->y[i] < top ? p->y[i] : top;
@@ -199,16 +207,17 @@ static void fill_polygon(const struct weft_pixels *px, const struct polygon *p, 
 	bottom = bottom < px->y1 ? bottom : px->y1;
 	for (int y = (int)top; y < bottom; y++) {
 		double from[HEIGHTS], to[HEIGHTS], left = px->x1, right = px->x0;
+		cut(p, y, from, to);
 		for (int k = 0; k < HEIGHTS; k++) {
-			cut(p, y + (k + 0.5) / HEIGHTS, &from[k], &to[k]);
 			from[k] = from[k] > px->x0 ? from[k] : px->x0;
 			to[k] = to[k] < px->x1 ? to[k] : px->x1;
 			left = from[k] < to[k] && from[k] < left ? from[k] : left;
 			right = from[k] < to[k] && to[k] > right ? to[k] : right;
 		}
 		for (int x = (int)left; x < right; x += PIECE) {
-			uint32_t covered[PIECE + 1] = {0}, *line = line_at(px, x, y);
+			uint32_t covered[PIECE + 1], *line = line_at(px, x, y);
 			int count = right - x < PIECE ? (int)(right - x) + 1 : PIECE;
+			memset(covered, 0, (size_t)(count + 1) * sizeof *covered);
 			for (int k = 0; k < HEIGHTS; k++) {
 				double begin = from[k] > x ? from[k] : x, end = to[k] < x + PIECE ? to[k] : x + PIECE;
 				if (begin < end)
