@@ -42,9 +42,9 @@ enum {
 
 /* Where the user's registers have the first argument of a system call, as PERF_SAMPLE_REGS_USER numbers them. */
 #if defined __x86_64__
-#define FIRST_ARGUMENT (1u << 5) /* rdi */
+#define FIRST_ARGUMENT 0x20u /* rdi */
 #elif defined __aarch64__
-#define FIRST_ARGUMENT (1u << 0) /* x0 */
+#define FIRST_ARGUMENT 0x1u /* x0 */
 #else
 #define FIRST_ARGUMENT 0u
 #endif
