@@ -194,6 +194,7 @@ static inline void weft_message(weft_id promise, uint32_t number, const char *se
 /* How many bytes went into a connection, and how many came out of it, since it was made. */
 struct weft_positions {
 	uint64_t sent, received;
+	uint32_t weft__peer; /* the recorder's own: a unix socket's */
 };
 
 #if __STDC_HOSTED__
@@ -203,7 +204,8 @@ struct weft_positions {
  * this call, which is to come before the first byte.
  *
  * false: nothing was told, since fd is not connected or something else, since a filter of system calls is in force, or since
- * nothing records.  Keeps errno.  Not for signal handlers.  Six system calls, of unix sockets eight. */
+ * nothing records.  Keeps errno.  Not for signal handlers.  Six system calls; of a unix socket 100 us, in an OS
+ * thread that has no descriptor of the program's, for 100 of them a second: others are not told. */
 static inline bool weft_connection(weft_id promise, int fd, bool did_connect, struct weft_positions *positions);
 
 /* For weft_list_pending(), behind weft_pending() of the same promise: it still is that connection, which has carried so much. */

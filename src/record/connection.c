@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "record/host.h"
@@ -80,55 +81,80 @@ static bool name_tcp(char *name, const union address *local, int fd)
 	return true;
 }
 
-/* The inode of the unix socket that is connected with this one; 0: nobody says. */
-static uint32_t peer_of(uint32_t inode)
+/* Of two unix sockets that are connected. */
+struct inodes {
+	uint32_t own, peer; /* 0: nobody says */
+};
+
+/* Its socket is not one of the program's. */
+static int ask_peer_aside(void *data)
 {
+	struct inodes *inodes = data;
 	struct {
 		struct nlmsghdr header;
 		struct unix_diag_req ask;
 	} request = {.header = {.nlmsg_len = sizeof request, .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST},
 	    .ask = {.sdiag_family = AF_UNIX,
 		.udiag_states = UINT32_MAX,
-		.udiag_ino = inode,
+		.udiag_ino = inodes->own,
 		.udiag_show = UDIAG_SHOW_PEER,
 		.udiag_cookie = {UINT32_MAX, UINT32_MAX}}};
 	_Alignas(struct nlmsghdr) char answer[512];
 	int kernel = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	ssize_t got = -1;
 	if (kernel < 0)
-		return 0;
+		return WEFT_ENOTSUP;
 	if (send(kernel, &request, sizeof request, MSG_DONTWAIT) == (ssize_t)sizeof request)
 		got = recv(kernel, answer, sizeof answer, MSG_DONTWAIT); /* the kernel has answered when send() returns */
 	close(kernel);
 	const struct nlmsghdr *header = (const struct nlmsghdr *)(const void *)answer;
 	const size_t fixed = NLMSG_LENGTH(sizeof(struct unix_diag_msg));
 	if (got < (ssize_t)fixed || header->nlmsg_type != SOCK_DIAG_BY_FAMILY || header->nlmsg_len > (size_t)got)
-		return 0;
+		return WEFT_ENOTSUP;
 	for (size_t at = NLMSG_ALIGN(fixed); at + sizeof(struct rtattr) <= header->nlmsg_len;) {
 		struct rtattr attribute;
 		memcpy(&attribute, answer + at, sizeof attribute);
-		uint32_t peer;
 		if (attribute.rta_len < sizeof attribute || at + attribute.rta_len > header->nlmsg_len)
-			return 0;
-		if (attribute.rta_type == UNIX_DIAG_PEER && attribute.rta_len >= RTA_LENGTH(sizeof peer)) {
-			memcpy(&peer, answer + at + RTA_LENGTH(0), sizeof peer);
-			return peer;
+			return WEFT_ENOTSUP;
+		if (attribute.rta_type == UNIX_DIAG_PEER && attribute.rta_len >= RTA_LENGTH(sizeof inodes->peer)) {
+			memcpy(&inodes->peer, answer + at + RTA_LENGTH(0), sizeof inodes->peer);
+			return WEFT_OK;
 		}
 		at += RTA_ALIGN(attribute.rta_len);
 	}
-	return 0;
+	return WEFT_ENOTSUP;
 }
 
-static bool name_unix(char *name, int fd)
+/* A server may have thousands of connections a second, and who asks waits: 100 of them are asked about, and 20 at once. */
+static bool may_ask(void)
+{
+	enum { EACH_NS = 10000000, AT_ONCE = 20 };
+	static uint64_t asked_until_ns;
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	const uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	uint64_t until_ns = __atomic_load_n(&asked_until_ns, __ATOMIC_RELAXED);
+	until_ns = until_ns < now_ns ? now_ns : until_ns;
+	if (until_ns >= now_ns + (uint64_t)EACH_NS * AT_ONCE)
+		return false;
+	__atomic_store_n(&asked_until_ns, until_ns + EACH_NS, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* *peer: the other one's inode, 0: to be asked for. */
+static bool name_unix(char *name, int fd, uint32_t *peer)
 {
 	struct stat about;
 	int type = 0;
 	socklen_t bytes = sizeof type;
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) || type != SOCK_STREAM || fstat(fd, &about))
 		return false;
-	const uint32_t inode = (uint32_t)about.st_ino, peer = peer_of(inode);
-	snprintf(name, NAME_BYTES, "unix %" PRIu32 " %" PRIu32, inode, peer);
-	return peer != 0;
+	struct inodes inodes = {(uint32_t)about.st_ino, *peer};
+	if (inodes.peer == 0 && (!may_ask() || weft__aside(ask_peer_aside, &inodes) < 0))
+		return false;
+	*peer = inodes.peer;
+	snprintf(name, NAME_BYTES, "unix %" PRIu32 " %" PRIu32, inodes.own, inodes.peer);
+	return inodes.peer != 0;
 }
 
 static bool name_pipe(char *name, int fd)
@@ -144,7 +170,7 @@ static bool name_pipe(char *name, int fd)
 	return true;
 }
 
-static bool ask(char *name, int fd, bool did_connect, struct weft_positions *positions)
+static bool ask(char *name, int fd, bool did_connect, struct weft_positions *positions, bool is_known)
 {
 	union address local;
 	socklen_t bytes = sizeof local;
@@ -154,32 +180,31 @@ static bool ask(char *name, int fd, bool did_connect, struct weft_positions *pos
 	if (getsockname(fd, &local.any, &bytes))
 		return errno == ENOTSOCK && name_pipe(name, fd);
 	if (local.any.sa_family == AF_UNIX)
-		return name_unix(name, fd);
+		return name_unix(name, fd, &positions->weft__peer);
 	return (local.any.sa_family == AF_INET || local.any.sa_family == AF_INET6) && name_tcp(name, &local, fd) &&
-	       (!positions || ask_positions(fd, did_connect, positions));
+	       (is_known || ask_positions(fd, did_connect, positions));
 }
 
 static bool tell(weft_id promise, int fd, bool did_connect, struct weft_positions *positions, bool is_known)
 {
 	char name[NAME_BYTES], text[NAME_BYTES + 24];
 	const int saved = errno;
-	struct weft_positions found = {0};
-	const bool is_one = ask(name, fd, did_connect, is_known ? NULL : &found);
+	const bool is_one = ask(name, fd, did_connect, positions, is_known);
 	errno = saved;
 	if (!is_one)
 		return false;
-	if (is_known)
-		found = *positions;
-	else
-		*positions = found;
-	snprintf(text, sizeof text, "%s %" PRIu64, name, found.received);
-	weft__slow_detail(promise, WEFT_DETAIL_CONNECTION, (int64_t)found.sent, text);
+	snprintf(text, sizeof text, "%s %" PRIu64, name, positions->received);
+	weft__slow_detail(promise, WEFT_DETAIL_CONNECTION, (int64_t)positions->sent, text);
 	return true;
 }
 
 bool weft__connection(weft_id promise, int fd, bool did_connect, struct weft_positions *positions)
 {
-	return tell(promise, fd, did_connect, positions, false);
+	struct weft_positions found = {0};
+	const bool is_told = tell(promise, fd, did_connect, &found, false);
+	if (is_told)
+		*positions = found;
+	return is_told;
 }
 
 void weft__still_connected(weft_id promise, int fd, const struct weft_positions *positions)

@@ -111,8 +111,10 @@ void weft_tie_width(const struct weft_tie *tie, int64_t *least_ns, int64_t *aver
 {
 	enum { SAMPLES = 1000 };
 	wide low, high, sum = 0;
-	for (int64_t i = 0; i <= SAMPLES; i++)
-		sum += bounds(tie, tie->first_ns + (int64_t)((wide)(tie->last_ns - tie->first_ns) * i / SAMPLES), &low, &high);
+	for (int i = 0; i <= SAMPLES; i++) {
+		const wide far = ((wide)tie->last_ns - tie->first_ns) * i / SAMPLES;
+		sum += bounds(tie, (int64_t)(tie->first_ns + far), &low, &high);
+	}
 	*least_ns = clamped(-floor_of(-narrowest(tie)));
 	*average_ns = clamped(-floor_of(-sum / (SAMPLES + 1)));
 }

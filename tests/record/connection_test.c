@@ -104,7 +104,7 @@ static void connect_both(int family, int *asks, int *answers)
 
 static void tcp_of(int family)
 {
-	struct weft_positions first = {7, 7}, second = {7, 7};
+	struct weft_positions first = {.sent = 7}, second = {.received = 7};
 	int asks, answers;
 	connect_both(family, &asks, &answers);
 	/* Nothing has gone through it. */
@@ -199,7 +199,7 @@ static void known_positions_are_told_again(void **state)
 
 static void what_is_no_connection_is_not_told(void **state)
 {
-	struct weft_positions at = {1, 2};
+	struct weft_positions at = {.sent = 1, .received = 2};
 	int file = open("/dev/null", O_RDWR), alone = socket(AF_INET, SOCK_STREAM, 0), datagrams = socket(AF_INET, SOCK_DGRAM, 0);
 	const int fds[] = {file, alone, datagrams, -1};
 	errno = EXDEV;
