@@ -129,7 +129,8 @@ def look_at_verbs(trace):
     expect(sum(step['off_ns'] for step in steps), stat['off']['max_ns'], 'path')
     sums = [row['off_ns'] for rows in (trace.ask('stats', '--json', '--table'), trace.ask('stats', '--json', '--blame=50 ms'))
             for row in rows if 'off_ns' in row]
-    expect(sums, [stat['off']['max_ns']] * 2, 'the table and who is to blame')
+    # On a busy machine others were without a processor, too.
+    expect(sums.count(stat['off']['max_ns']), 2, f'the table and who is to blame, in {sums}')
     text = subprocess.run([trace.weft, 'explain', '--promise=' + promise, trace.path], stdout=subprocess.PIPE, text=True).stdout
     expect(bool(re.search(r'ran, (4\d(\.\d)?|[5-9]\d|\d{3}) ms of that without a processor', text)), True, text)
 
