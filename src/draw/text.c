@@ -126,6 +126,15 @@ static size_t whole_characters(const char *text, size_t cut, size_t len)
 	return cut;
 }
 
+/* A name of C++ or Rust: which function it is stands at its end. */
+static bool is_scoped(const char *text, size_t len)
+{
+	for (size_t i = 0; i + 1 < len; i++)
+		if (text[i] == ':' && text[i + 1] == ':')
+			return true;
+	return false;
+}
+
 size_t weft__text_fit(struct weft__frame *f, enum weft_font font, char *text, size_t len, size_t size, double room, double *width)
 {
 	static const char ellipsis[] = "\xe2\x80\xa6";
@@ -140,9 +149,21 @@ size_t weft__text_fit(struct weft__frame *f, enum weft_font font, char *text, si
 		cut--;
 	if ((cut < LEAST_LETTERS && cut * 3 < len * 2) || cut + sizeof ellipsis > size)
 		return 0;
-	*width = weft__text_width(f, font, text, cut) + dots;
-	memcpy(text + cut, ellipsis, sizeof ellipsis);
-	return cut + 3;
+	size_t head = cut, tail = 0;
+	if (is_scoped(text, len)) {
+		head = whole_characters(text, cut / 3, len);
+		tail = cut - head;
+		while (
+		    tail > 0 &&
+		    (((unsigned char)text[len - tail] & 0xc0) == 0x80 ||
+			weft__text_width(f, font, text, head) + dots + weft__text_width(f, font, text + len - tail, tail) > room))
+			tail--;
+	}
+	*width = weft__text_width(f, font, text, head) + dots + weft__text_width(f, font, text + len - tail, tail);
+	memmove(text + head + 3, text + len - tail, tail);
+	memcpy(text + head, ellipsis, 3);
+	text[head + 3 + tail] = '\0';
+	return head + 3 + tail;
 }
 
 struct place {

@@ -381,6 +381,39 @@ static void test_plate(void **state)
 	close_scene(&s);
 }
 
+/* A long name of C++ that has no room is cut in its middle: its end says which function it is. */
+static void test_scoped_names(void **state)
+{
+	(void)state;
+	static struct mirage_writer w;
+	struct scene s;
+	w.size = 0;
+	mw_packet(&w, 1);
+	mw_create(&w, 1000000, -1, 1, WEFT_KIND_TASK);
+	mw_label(&w, 1000000, 1, "server::detail::connection_handler<server::http::session>::on_read(int)");
+	mw_link(&w, 9000000, WEFT_OP_RESOLVE, -1, 1);
+	mw_op(&w, 10000000, WEFT_OP_RUN, -1);
+	mw_end(&w, 0);
+	open_scene(&s, w.bytes, w.size);
+	for (int width = 240; width < 440; width += 20) {
+		bool is_there = false;
+		weft_view_resize(s.view, width, 300);
+		weft_view_show(s.view, 1000000, 8000000);
+		assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+		for (size_t i = 0; i < s.list.count; i++) {
+			const struct weft_prim *p = &s.list.prims[i];
+			const char *text = s.list.text + p->first;
+			if (p->kind != WEFT_PRIM_TEXT || p->count < 12 || memcmp(text, "server", 6) != 0)
+				continue;
+			is_there = memcmp(text + p->count - 11, "n_read(int)", 11) == 0 && p->x0 + p->width < (float)width;
+			for (size_t k = 0; k + 3 < p->count && is_there; k++)
+				is_there = memcmp(text + k, "\xe2\x80\xa6", 3) != 0 || k < p->count - 11;
+		}
+		assert_true(is_there);
+	}
+	close_scene(&s);
+}
+
 static bool overlap(double from, double to, double other_from, double other_to)
 {
 	return from < other_to && other_from < to;
@@ -675,6 +708,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_fold),
 	    cmocka_unit_test(test_plate),
 	    cmocka_unit_test(test_captions),
+	    cmocka_unit_test(test_scoped_names),
 	    cmocka_unit_test(test_wall),
 	    cmocka_unit_test(test_strips_where_sleep_is_folded),
 	    cmocka_unit_test(test_sites),
