@@ -483,6 +483,7 @@ class Surface {
 		on("wheel", event => this.wheeled(event));
 		on("contextmenu", event => event.preventDefault());
 		on("dragstart", event => event.preventDefault());
+		on("touchend", event => event.cancelable && event.preventDefault()); /* or the focus goes, and with it the menu that a long press has opened */
 		this.resizes = new ResizeObserver(() => this.resize());
 		this.resizes.observe(this.element);
 	}

@@ -266,13 +266,13 @@ export const tests = {
 		await page.keyboard.press("m");
 		const measured = await seen(page, ({span}) => span < whole.span / 3);
 		await page.keyboard.press("Home");
-		await seen(page, ({span}) => span === whole.span);
+		await seen(page, ({span}) => Math.abs(span - whole.span) < 2);
 		await page.keyboard.press("Escape");
 		await page.keyboard.press("m"); // there is none to zoom to
 		await page.keyboard.press("o");
 		await page.keyboard.press("o");
 		await still(page);
-		assert.equal((await seen(page)).span, whole.span);
+		assert.ok(Math.abs((await seen(page)).span - whole.span) < 2);
 		assert.ok(measured.span > 0);
 		await page.keyboard.down("Shift");
 		await page.mouse.move(300, 300);
@@ -281,7 +281,7 @@ export const tests = {
 		await page.mouse.up();
 		await page.keyboard.up("Shift");
 		await still(page);
-		assert.equal((await seen(page)).from, whole.from, "it does not pan");
+		assert.ok(Math.abs((await seen(page)).from - whole.from) < 2, "it does not pan");
 		await page.keyboard.press("m");
 		await seen(page, ({span}) => span < whole.span / 3);
 		await close(page);
@@ -350,6 +350,7 @@ export const tests = {
 		await touch("touchStart", [200, 400]);
 		await page.locator(".popup").waitFor();
 		await touch("touchEnd");
+		await still(page); // the menu stays when the finger goes
 		await page.getByRole("menuitem", {name: "Zoom to the measured span"}).tap();
 		const measured = await seen(page, now => now.span < span / 2);
 		assert.ok(Math.abs(measured.span / span - 100 / 390) < 0.1, `${measured.span} of ${span}`); // an end may be at an event nearby
