@@ -15,16 +15,9 @@
 #include <unistd.h>
 #include <weft/record.h>
 
-enum { FILES = 24, BLOCKS = 120, AT_ONCE = 6, HASHERS = 2 };
+#include "told.h"
 
-/* A promise, and what the trace is told again of it while it is pending. */
-struct told {
-	weft_id id;
-	enum weft_kind kind;
-	struct weft_record_site *site;
-	uint64_t since;
-	char label[32];
-};
+enum { FILES = 24, BLOCKS = 120, AT_ONCE = 6, HASHERS = 2 };
 
 struct file {
 	struct told told;
@@ -35,13 +28,6 @@ struct block {
 	struct told told, hash, upload;
 	struct file *file;
 	enum { NOT_BEGUN, IS_HASHED, IS_UPLOADED, IS_DONE } state;
-};
-
-struct lock {
-	pthread_mutex_t mutex;
-	struct told told;
-	_Atomic(pthread_t) owner; /* the OS thread that has it, or 0 */
-	weft_id holder;           /* while it has an owner */
 };
 
 struct hasher {
@@ -82,26 +68,11 @@ static void send_number(int to, int number)
 
 /* ---- Promises that are told again, as docs/recording.md has them ---- */
 
-static void begin_at(struct told *p, enum weft_kind kind, struct weft_record_site *site, const char *what, int number)
+static void tell_all_held(void)
 {
-	*p = (struct told){weft_create(weft_running(), kind, site), kind, site, weft_now(), ""};
-	snprintf(p->label, sizeof p->label, what, number);
-	weft_label(p->id, p->label);
-}
-#define begin(p, kind, what, number) begin_at(p, kind, WEFT_SITE(), what, number)
-
-static void tell(struct told *p)
-{
-	p->id = weft_pending(WEFT_SYSTEM_ID, p->id, p->kind, p->site, p->since, p->label);
-}
-
-/* Only the OS thread that has a lock knows for sure that it still has it. */
-static void tell_held(void)
-{
-	struct lock *locks[] = {&index_lock, &journal_lock, &queue_lock};
-	for (int i = 0; i < 3; i++)
-		if (locks[i]->owner == pthread_self())
-			weft_still_awaits(locks[i]->told.id, locks[i]->holder);
+	tell_held(&index_lock);
+	tell_held(&journal_lock);
+	tell_held(&queue_lock);
 }
 
 static void tell_block(struct block *b)
@@ -120,7 +91,7 @@ static uint64_t list_loop(void *nothing, uint64_t cursor, unsigned budget)
 	struct told *always[] = {&main_told, &index_lock.told, &journal_lock.told, &queue_lock.told, &queue_grew};
 	enum { ALWAYS = sizeof always / sizeof *always };
 	if (cursor == 0)
-		tell_held();
+		tell_all_held();
 	for (; cursor < ALWAYS + FILES + BLOCKS; cursor++) {
 		if (!budget--)
 			return cursor;
@@ -133,29 +104,6 @@ static uint64_t list_loop(void *nothing, uint64_t cursor, unsigned budget)
 			tell(&file->told), weft_should_resolve(file->told.id);
 	}
 	return 0;
-}
-
-/* ---- Locks, as docs/recording.md has them ---- */
-
-static void take(weft_id who, struct lock *l)
-{
-	if (pthread_mutex_trylock(&l->mutex)) {
-		weft_await(who, l->told.id);
-		weft_idle(WEFT_IDLE_WAIT);
-		pthread_mutex_lock(&l->mutex);
-		weft_resume(who);
-		weft_awaits_no_more(who, l->told.id);
-	}
-	weft_hold(who, l->told.id);
-	l->holder = who;
-	l->owner = pthread_self();
-}
-
-static void give(weft_id who, struct lock *l)
-{
-	l->owner = 0;
-	weft_release(who, l->told.id);
-	pthread_mutex_unlock(&l->mutex);
 }
 
 /* ---- The peer, which is another program in real life ---- */
@@ -197,28 +145,13 @@ static void hash(struct hasher *h, int number)
 	send_number(hashed[1], number);
 }
 
-/* As docs/recording.md has conditions. */
-static void wait_for_work(weft_id who)
-{
-	weft_await(who, queue_grew.id);
-	queue_lock.owner = 0;
-	weft_release(who, queue_lock.told.id);
-	weft_idle(WEFT_IDLE_WAIT);
-	pthread_cond_wait(&grew, &queue_lock.mutex);
-	weft_resume(who);
-	weft_hold(who, queue_lock.told.id);
-	queue_lock.holder = who;
-	queue_lock.owner = pthread_self();
-	weft_awaits_no_more(who, queue_grew.id);
-}
-
 static uint64_t list_hasher(void *data, uint64_t cursor, unsigned budget)
 {
 	struct hasher *h = data;
 	tell(&h->told);
 	if (h->block)
 		tell(&h->block->hash);
-	tell_held();
+	tell_all_held();
 	return 0;
 }
 
@@ -236,7 +169,7 @@ static void *run_hasher(void *data)
 				usleep(8000);
 				take(self, &queue_lock);
 			}
-			wait_for_work(self);
+			wait_for(self, &grew, queue_grew.id, &queue_lock);
 		}
 		int number = queue[queue_begin++];
 		if (number < 0)
