@@ -403,7 +403,8 @@ static void random_step(struct program *p)
 	} else if (dice < 97) {
 		char text[64];
 		if ((b = pick_alive(p)) != WEFT_SYSTEM_ID) {
-			snprintf(text, sizeof text, "%s %u", PICK(g, names), below(g, 1000));
+			const uint32_t number = below(g, 1000); /* compilers differ in which argument they compute first */
+			snprintf(text, sizeof text, "%s %u", PICK(g, names), number);
 			label(g, b, text);
 		}
 	} else if (dice < 98) {
@@ -453,7 +454,11 @@ static void odd_step(struct program *p)
 	case 9: /* an id created again */
 		put(g, (struct weft_event){.op = WEFT_OP_CREATE, .a = id, .b = pick_done(p), .kind = WEFT_KIND_MAP});
 		break;
-	case 10: put2(g, WEFT_OP_READ, INT64_MAX - below(g, 4), INT64_MIN + below(g, 4)); break;
+	case 10: {
+		const int64_t input = INT64_MIN + below(g, 4);
+		put2(g, WEFT_OP_READ, INT64_MAX - below(g, 4), input);
+		break;
+	}
 	case 11: counter(g, id, "extreme", below(g, 2) ? INT64_MAX : INT64_MIN); break;
 	case 12: put(g, (struct weft_event){.op = WEFT_OP_PAUSE, .value = INT64_MAX, .text = str("for ever")}); break;
 	case 13: put(g, (struct weft_event){.op = WEFT_OP_CREATE, .a = id, .b = g->next_id++, .kind = 200}); break;

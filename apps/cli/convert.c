@@ -86,35 +86,39 @@ static int find_path(uint64_t **out, const struct cli_input *input, const char *
 	return bits ? -1 : cli_fail("out of memory");
 }
 
-/* What folds has lines of its own there. */
-static int lay_out(struct weft_layout **out, const struct weft_model *m, struct weft_error *err)
+/* What folds has lines of its own there.  NULL: the error has been told. */
+static struct weft_layout *lay_out(const struct weft_model *m)
 {
+	struct weft_layout *layout = NULL;
+	struct weft_error err;
 	uint32_t *alone = malloc((m->promise_count + 1) * sizeof *alone);
+	if (alone)
+		memset(alone, 0xff, (m->promise_count + 1) * sizeof *alone); /* WEFT_NONE */
 	if (!alone)
-		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
-	memset(alone, 0xff, (m->promise_count + 1) * sizeof *alone); /* WEFT_NONE */
-	int status = weft_layout_create_folded(out, m, NULL, NULL, alone, err);
+		cli_fail("out of memory");
+	else if (weft_layout_create_folded(&layout, m, NULL, NULL, alone, &err) < 0)
+		cli_fail_error(&err);
 	free(alone);
-	return status;
+	return layout;
 }
 
 static int write_perfetto(const struct cli_input *input, const char *out, enum weft_flows flows, const uint64_t *only)
 {
 	const struct weft_model *m = input->model;
-	struct weft_layout *layout = NULL;
-	struct weft_losses losses;
-	struct weft_perfetto_told told;
+	struct weft_layout *layout = lay_out(m);
+	struct weft_losses losses = {0};
+	struct weft_perfetto_told told = {0};
 	struct weft_error err;
 	struct cli_file file;
-	int status = lay_out(&layout, m, &err);
-	if (status < 0)
-		return cli_fail_error(&err);
+	if (!layout)
+		return CLI_TROUBLE;
 	int exit = cli_file_begin(&file, out);
 	if (exit < 0) {
 		const struct weft_perfetto_rows rows = {
 		    layout->by_row, layout->row_begin[layout->row_count], layout->rows, layout->row_count};
 		cli_progress_begin("writing", file.name);
-		status = weft_export_perfetto(input->trace, m, &rows, flows, only, cli_file_write, &file, &losses, &told, &err);
+		int status =
+		    weft_export_perfetto(input->trace, m, &rows, flows, only, cli_file_write, &file, &losses, &told, &err);
 		cli_progress_end();
 		exit = cli_file_end(&file, status, &err);
 	}
@@ -170,10 +174,9 @@ static int to_folded(const struct cli_input *input, const char *out, const char 
 static int to_sqlite(const struct cli_input *input, const char *out)
 {
 #ifdef WEFT_HAS_SQLITE
-	struct weft_layout *layout;
-	struct weft_error err;
-	if (lay_out(&layout, input->model, &err) < 0)
-		return cli_fail_error(&err);
+	struct weft_layout *layout = lay_out(input->model);
+	if (!layout)
+		return CLI_TROUBLE;
 	int exit = cli_write_sqlite(input->model, layout, out);
 	weft_layout_destroy(layout);
 	return exit;

@@ -561,6 +561,7 @@ class Stage {
 		this.findings.ariaBusy = String(this.surface.isAsking());
 		if (!this.panel.hidden)
 			this.showRows(this.findings, ROWS.FINDINGS, "findings");
+		this.focusFinding();
 	}
 
 	/* Opens the table of sorts, with the focus on the first. */
@@ -576,7 +577,19 @@ class Stage {
 		this.surface.actAll("weft_compare_show_findings");
 		this.togglePanel(true);
 		this.findings.scrollIntoView();
-		this.findings.querySelector("[data-kind=finding]")?.focus({preventScroll: true});
+		this.asked = document.activeElement;
+		this.focusFinding();
+	}
+
+	/* Who asks before there are findings gets the focus on the first when it comes, unless it went elsewhere meanwhile. */
+	focusFinding() {
+		const first = this.findings.querySelector("[data-kind=finding]");
+		if (this.asked && this.asked !== document.activeElement)
+			this.asked = null;
+		if (!this.asked || !first || this.panel.hidden)
+			return;
+		this.asked = null;
+		first.focus({preventScroll: true});
 	}
 
 	/* Shows above the picture what is missing or wrong in the traces. */

@@ -72,7 +72,7 @@ static bool ask_positions(int fd, bool did_connect, struct weft_positions *out)
 
 static bool name_tcp(char *name, const union address *local, int fd)
 {
-	union address peer;
+	union address peer = {.local = {0}};
 	socklen_t bytes = sizeof peer;
 	char from[ADDRESS_BYTES], to[ADDRESS_BYTES];
 	if (getpeername(fd, &peer.any, &bytes) || !put_address(from, local) || !put_address(to, &peer))
@@ -172,7 +172,7 @@ static bool name_pipe(char *name, int fd)
 
 static bool ask(char *name, int fd, bool did_connect, struct weft_positions *positions, bool is_known)
 {
-	union address local;
+	union address local = {.local = {0}};
 	socklen_t bytes = sizeof local;
 	/* A filter of system calls may kill who asks for another than it knows. */
 	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0)

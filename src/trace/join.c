@@ -75,7 +75,7 @@ static int64_t shifted(const struct joined *j, const struct part *part, int64_t 
 		double ns = (double)time_ns * part->rate;
 		time_ns = ns >= 0x1p63 ? INT64_MAX : ns < -0x1p63 ? INT64_MIN : (int64_t)ns;
 	}
-	for (uint32_t clock = part->clock; clock && j->meet.ways[clock].tie; clock = j->meet.ways[clock].to)
+	for (uint32_t clock = part->clock; clock && j->meet.ways && j->meet.ways[clock].tie; clock = j->meet.ways[clock].to)
 		time_ns = weft_tie_time(j->meet.ways[clock].tie, time_ns, NULL, NULL);
 	return __builtin_add_overflow(time_ns, part->offset_ns, &sum) ? (part->offset_ns < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
@@ -535,8 +535,9 @@ static int tie_hosts(struct joined *j, struct weft_trace *const *parts, size_t c
 {
 	uint32_t *clock_of = calloc(j->count, sizeof *clock_of);
 	double *rates = calloc(j->count, sizeof *rates);
-	int status = clock_of && rates ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "out of memory");
-	for (size_t i = 0; i < j->count && status == WEFT_OK; i++) {
+	const bool has_memory = clock_of && rates;
+	int status = has_memory ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	for (size_t i = 0; i < j->count && has_memory; i++) {
 		clock_of[i] = j->parts[i].clock;
 		rates[i] = j->parts[i].rate;
 	}

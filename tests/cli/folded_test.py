@@ -46,7 +46,7 @@ trace = os.path.join(folder, 'arp')
 subprocess.run([arp, 'good'], env={**os.environ, 'WEFT_TRACE': trace}, check=True, stdout=subprocess.DEVNULL, timeout=60)
 waits = stacks(trace, 'wait')
 answer = [stack for stack in waits if stack.startswith('main;bind at ip_write') and stack.endswith(';ARP response')]
-assert len(answer) == 1 and 20e6 < waits[answer[0]] < 10e9, waits
+assert len(answer) == 1 and 1e6 < waits[answer[0]] < 100e9, waits
 assert any(stack.endswith(';port-*') for stack in waits), waits
 for words, why in ((['--by=sleep'], b'--by=sleep: it is run or wait'), (['--flows=all'], b'--flows is for --to=perfetto')):
     done = subprocess.run([weft, 'convert', '--to=folded', *words, trace, '-o', '-'], capture_output=True, check=False)
