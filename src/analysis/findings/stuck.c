@@ -20,7 +20,7 @@ struct race {
 	int64_t late_starts[OVERTAKEN]; /* the latest creations among those that ended, ascending; the first late_count of them */
 	uint32_t late_count;
 	uint32_t first, stuck; /* who is stuck, and how many are */
-	uint32_t later;        /* so many were not ended by the run that created them */
+	bool has_later;        /* a task was not ended by the run that created it */
 	bool is_sure;          /* one was overtaken, by far */
 	bool is_next;          /* the first is the next of a series: is_next() */
 	bool is_dropped;       /* the first was: is_dropped() */
@@ -82,7 +82,7 @@ static bool is_dropped(const struct weft__finder *f, const struct race *race, ui
 {
 	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[p]];
 	const int64_t over_ns = creation_over_ns(f, p);
-	return f->model->promises[p].kind == WEFT_KIND_TASK && race->later == 0 && f->chains.next[p] == WEFT_NONE &&
+	return f->model->promises[p].kind == WEFT_KIND_TASK && !race->has_later && f->chains.next[p] == WEFT_NONE &&
 	       sort->pending <= sort->ended / FEW_OTHERS && over_ns != INT64_MAX &&
 	       weft_model_until(f->model, p) - over_ns >= f->options.stall_ns && !was_ended_at_once(f, p);
 }
@@ -235,7 +235,8 @@ void weft__find_stuck(struct weft__finder *f)
 			continue;
 		if (!(m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN))
 			add_late(&races[f->sorts.of[p]], m->promises[p].start_ns);
-		races[f->sorts.of[p]].later += !was_ended_at_once(f, p);
+		bool *has_later = &races[f->sorts.of[p]].has_later;
+		*has_later = *has_later || (m->promises[p].kind == WEFT_KIND_TASK && !was_ended_at_once(f, p));
 	}
 	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
 		uint32_t p = f->waiting.pending.items[i];
