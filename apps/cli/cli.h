@@ -243,6 +243,9 @@ __attribute__((format(printf, 1, 2))) int cli_fail(const char *format, ...);
 /* The same for an error of the library. */
 int cli_fail_error(const struct weft_error *err);
 
+/* What is said of how a promise ended, by enum weft_end, and of links, by enum weft_link_kind. */
+extern const char *const cli_end_names[], *const cli_link_names[WEFT_LINK_KINDS];
+
 /* A note on stderr that changes nothing about the exit status. */
 __attribute__((format(printf, 1, 2))) void cli_note(const char *format, ...);
 

@@ -5,19 +5,6 @@
 #include "cli.h"
 #include "layout/layout.h"
 
-static const char *const end_names[] = {
-    [WEFT_END_PENDING] = "pending",
-    [WEFT_END_RESOLVED] = "resolved",
-    [WEFT_END_FAILED] = "failed",
-    [WEFT_END_BECAME] = "became",
-};
-static const char *const link_names[WEFT_LINK_KINDS] = {
-    [WEFT_LINK_RESOLVE] = "resolve",
-    [WEFT_LINK_READ] = "read",
-    [WEFT_LINK_AWAIT] = "await",
-    [WEFT_LINK_SIGNAL] = "signal",
-};
-
 struct dump {
 	const struct weft_model *model;
 	const struct weft_layout *layout;
@@ -99,7 +86,7 @@ static void put_links_json(const struct dump *dump, uint32_t i)
 	put_name("links");
 	for (int k = 0; k < WEFT_LINK_KINDS; k++) {
 		cli_put(k > 0 ? ",\"" : "{\"");
-		cli_put(link_names[k]);
+		cli_put(cli_link_names[k]);
 		cli_put("\":");
 		cli_put_uint(dump->links[i][k]);
 	}
@@ -139,7 +126,7 @@ static void put_promise_json(const struct dump *dump, uint32_t i)
 	put_name("end_ns");
 	cli_put_int(p->end_ns);
 	put_name("end");
-	cli_put_cstring(end_names[p->end]);
+	cli_put_cstring(cli_end_names[p->end]);
 	put_name("failure");
 	if (p->failure == WEFT_NONE)
 		cli_put("null");
@@ -199,7 +186,7 @@ static void put_promise(const struct dump *dump, uint32_t i)
 	cli_put(" .. ");
 	cli_put_seconds(p->end_ns);
 	cli_put("  ");
-	cli_put(p->flags & WEFT_PROMISE_NEVER_RESOLVED ? "never resolved" : end_names[p->end]);
+	cli_put(p->flags & WEFT_PROMISE_NEVER_RESOLVED ? "never resolved" : cli_end_names[p->end]);
 	if (p->end == WEFT_END_BECAME) {
 		cli_put(" ");
 		put_id(dump, p->became);
@@ -228,7 +215,7 @@ static void put_promise(const struct dump *dump, uint32_t i)
 	}
 	for (int k = 0; k < WEFT_LINK_KINDS; k++)
 		if (dump->links[i][k] > 0)
-			put_counted(link_names[k], dump->links[i][k]);
+			put_counted(cli_link_names[k], dump->links[i][k]);
 	for (uint32_t l = p->labels; l < p[1].labels; l++) {
 		cli_put("  ");
 		put_label(dump, &model->labels[l]);

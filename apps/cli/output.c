@@ -9,6 +9,19 @@
 #include "base/utf8.h"
 #include "cli.h"
 
+const char *const cli_end_names[] = {
+    [WEFT_END_PENDING] = "pending",
+    [WEFT_END_RESOLVED] = "resolved",
+    [WEFT_END_FAILED] = "failed",
+    [WEFT_END_BECAME] = "became",
+};
+const char *const cli_link_names[WEFT_LINK_KINDS] = {
+    [WEFT_LINK_RESOLVE] = "resolve",
+    [WEFT_LINK_READ] = "read",
+    [WEFT_LINK_AWAIT] = "await",
+    [WEFT_LINK_SIGNAL] = "signal",
+};
+
 /* ---- Texts ----
  *
  * A trace may name one long text in each of many short events: printed each time, a file of 300 kB would become 1 GB.  So the

@@ -227,9 +227,6 @@ static void put_sorts(struct writer *w, const struct weft_table *sorts)
 	}
 }
 
-static const char *const ends[] = {
-    [WEFT_END_PENDING] = "pending", [WEFT_END_RESOLVED] = "resolved", [WEFT_END_FAILED] = "failed", [WEFT_END_BECAME] = "became"};
-
 static void put_promise(struct writer *w, const struct weft_layout *layout, const struct weft_table *sorts, uint32_t number)
 {
 	const struct weft_model *m = w->model;
@@ -248,7 +245,7 @@ static void put_promise(struct writer *w, const struct weft_layout *layout, cons
 	put_number(w, sort);
 	put_int(w, p->start_ns);
 	put_int_or_null(w, p->end != WEFT_END_PENDING, p->end_ns);
-	put_cstring(w, ends[p->end]);
+	put_cstring(w, cli_end_names[p->end]);
 	put_str(w, p->failure != WEFT_NONE ? weft_model_text(m, p->failure) : (struct weft_str){"", 0});
 	put_number(w, p->end == WEFT_END_BECAME ? p->became : WEFT_NONE);
 	put_number(w, p->created_by);
@@ -283,16 +280,12 @@ static void put_promise(struct writer *w, const struct weft_layout *layout, cons
 /* An await ends with what is awaited, or when somebody says so. */
 static void put_links(struct writer *w)
 {
-	static const char *const ops[WEFT_LINK_KINDS] = {[WEFT_LINK_RESOLVE] = "resolve",
-	    [WEFT_LINK_READ] = "read",
-	    [WEFT_LINK_AWAIT] = "await",
-	    [WEFT_LINK_SIGNAL] = "signal"};
 	const struct weft_model *m = w->model;
 	for (size_t i = 0; i < m->link_count && w->status == SQLITE_OK; i++) {
 		const struct weft_link *link = &m->links[i];
 		const struct weft_promise *to = &m->promises[link->to];
 		begin_row(w, LINK);
-		put_cstring(w, ops[link->kind]);
+		put_cstring(w, cli_link_names[link->kind]);
 		put_int(w, link->time_ns);
 		put_int(w, link->from);
 		put_int(w, link->to);
