@@ -8,13 +8,14 @@ struct weft__hook_lock weft__hook_locks[WEFT__HOOK_LOCKS];
 /* The place is another lock's from now on, unless somebody waits for the one that it was. */
 void weft__hook_lock_pushed(struct weft__hook_lock *lock, const void *address)
 {
-	if (lock->epoch == weft__hook_epoch && __atomic_load_n(&lock->waiters, __ATOMIC_RELAXED) > 0)
+	if (__atomic_load_n(&lock->epoch, __ATOMIC_RELAXED) == weft__hook_epoch &&
+	    __atomic_load_n(&lock->waiters, __ATOMIC_RELAXED) > 0)
 		return;
 	__atomic_store_n(&lock->check, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&lock->id, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&lock->told, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&lock->waiters, 0, __ATOMIC_RELAXED);
-	lock->epoch = weft__hook_epoch;
+	__atomic_store_n(&lock->epoch, weft__hook_epoch, __ATOMIC_RELAXED);
 	__atomic_store_n(&lock->address, address, __ATOMIC_RELEASE);
 }
 
@@ -55,18 +56,29 @@ static weft_id promise_of(struct weft__hook_lock *lock, const void *caller)
 	return __atomic_compare_exchange_n(&lock->id, &none, id, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ? id : none;
 }
 
+/* How many waited, this one among them; 0: the place was another lock's in between, or a fork or a new recording came, and nobody
+ * is counted any longer. */
+static uint32_t one_less(struct weft__hook_lock *lock, const void *address)
+{
+	uint32_t waiters = __atomic_load_n(&lock->waiters, __ATOMIC_RELAXED);
+	while (waiters > 0 && __atomic_load_n(&lock->address, __ATOMIC_RELAXED) == address &&
+	       !__atomic_compare_exchange_n(&lock->waiters, &waiters, waiters - 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+	return __atomic_load_n(&lock->address, __ATOMIC_RELAXED) == address ? waiters : 0;
+}
+
 bool weft_hook_lock_waits(const void *address, int owner, const void *caller)
 {
 	struct weft__hook_lock *lock = weft__hook_lock_of(address);
 	const weft_id me = waiting();
 	const int saved = errno;
-	if (!me || lock->address != address || lock->epoch != weft__hook_epoch)
+	if (!me || !weft__hook_lock_is(lock, address))
 		return false;
 	__atomic_add_fetch(&lock->waiters, 1, __ATOMIC_SEQ_CST);
 	const weft_id holder = holder_of(lock, address, owner);
 	const weft_id id = holder && holder != me ? promise_of(lock, caller) : 0;
 	if (!id) {
-		__atomic_sub_fetch(&lock->waiters, 1, __ATOMIC_SEQ_CST);
+		one_less(lock, address);
 		return false;
 	}
 	weft_await(me, id);
@@ -75,17 +87,13 @@ bool weft_hook_lock_waits(const void *address, int owner, const void *caller)
 	return true;
 }
 
-/* What is told while others wait: each that takes it.  The last one that waited says no more.  Where a fork or a new recording
- * came in between, nobody is counted any longer. */
+/* What is told while others wait: each that takes it.  The last one that waited says no more. */
 void weft_hook_lock_waited(const void *address)
 {
 	struct weft__hook_lock *lock = weft__hook_lock_of(address);
 	const weft_id me = waiting(), id = __atomic_load_n(&lock->id, __ATOMIC_ACQUIRE);
-	uint32_t waiters = __atomic_load_n(&lock->waiters, __ATOMIC_RELAXED);
-	while (waiters > 0 && lock->address == address &&
-	       !__atomic_compare_exchange_n(&lock->waiters, &waiters, waiters - 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		;
-	if (waiters == 0 || lock->address != address || !me || !id || !weft_is_on())
+	const uint32_t waiters = one_less(lock, address);
+	if (waiters == 0 || !me || !id || !weft_is_on())
 		return;
 	const int saved = errno;
 	weft_awaits_no_more(me, id);

@@ -29,6 +29,13 @@ static inline struct weft__hook_lock *weft__hook_lock_of(const void *address)
 	return &weft__hook_locks[(uint64_t)(uintptr_t)address * 0x9e3779b97f4a7c15u >> 54];
 }
 
+/* Whether the place is that lock's, in this recording. */
+static inline bool weft__hook_lock_is(const struct weft__hook_lock *lock, const void *address)
+{
+	return __atomic_load_n(&lock->address, __ATOMIC_ACQUIRE) == address &&
+	       __atomic_load_n(&lock->epoch, __ATOMIC_RELAXED) == weft__hook_epoch;
+}
+
 void weft__hook_lock_changes(struct weft__hook_lock *lock, weft_id who);
 void weft__hook_lock_pushed(struct weft__hook_lock *lock, const void *address);
 
@@ -37,9 +44,9 @@ static inline void weft_hook_lock_taken(const void *address, int owner)
 {
 	struct weft__hook_lock *lock = weft__hook_lock_of(address);
 	const weft_id who = weft__hook_thread.epoch == weft__hook_epoch ? weft__hook_thread.running : 0;
-	if (__builtin_expect(lock->address != address || lock->epoch != weft__hook_epoch, 0)) {
+	if (__builtin_expect(!weft__hook_lock_is(lock, address), 0)) {
 		weft__hook_lock_pushed(lock, address);
-		if (lock->address != address)
+		if (!weft__hook_lock_is(lock, address))
 			return;
 	}
 	__atomic_store_n(&lock->who, who, __ATOMIC_RELAXED);
@@ -53,7 +60,7 @@ static inline void weft_hook_lock_taken(const void *address, int owner)
 static inline void weft_hook_lock_given(const void *address)
 {
 	struct weft__hook_lock *lock = weft__hook_lock_of(address);
-	if (lock->address == address)
+	if (__atomic_load_n(&lock->address, __ATOMIC_RELAXED) == address)
 		__atomic_store_n(&lock->who, 0, __ATOMIC_RELAXED);
 }
 
