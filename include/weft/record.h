@@ -219,6 +219,8 @@ static inline void weft_sent(weft_id connection, uint64_t position);
 /* Bytes were read from the connection, up to that position: to be called after the system call. */
 static inline void weft_received(weft_id connection, uint64_t position);
 
+/* ---- What becomes of a promise ---- */
+
 /* Who had called when promise was created: return addresses, the innermost first, of which the first 16 are kept.  The addresses
  * of a program are few: each enters the trace once. */
 #define WEFT_STACK_MAX 16

@@ -24,6 +24,8 @@
 extern "C" {
 #endif
 
+/* ---- The loop ---- */
+
 struct weft_uv;
 
 /* Brings promises to a loop, which stays the caller's and must outlive the result; NULL: makes a loop.  An OS thread can have one

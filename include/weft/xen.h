@@ -61,6 +61,8 @@ struct weft_xen {
 	bool is_shared;
 };
 
+/* ---- Any guest ---- */
+
 /* Shares the pages; from now on xen->memory is where they are.  What the guest's share() answers, WEFT_EINVAL (no pages, or not
  * aligned to them), WEFT_EBUSY (they are shared already). */
 WEFT__API int weft_xen_share(struct weft_xen *xen);
