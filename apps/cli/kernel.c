@@ -3,7 +3,10 @@
  * An OS thread of this command drains the kernel's rings.  What is of a process goes into that process's trace, which makes
  * itself when it is ready: until then a little is kept.  Times become ticks of the processor's counter, as the program's own
  * events have them: MONOTONIC_RAW is never slewed, so it is a line over the counter, and every drain looks at both clocks before
- * it and behind it. SPDX-License-Identifier: ISC */
+ * it and behind it.
+ *
+ * A flight is read only when somebody asks for it (flight.h), or at the end: until then this OS thread sleeps.
+ * SPDX-License-Identifier: ISC */
 #include "apps/cli/kernel.h"
 
 #include <errno.h>
@@ -24,6 +27,7 @@
 #endif
 
 #include "apps/cli/cli.h"
+#include "apps/cli/flight.h"
 #include "apps/cli/kernel_file.h"
 #include "apps/cli/kernel_perf.h"
 #include "apps/cli/kernel_what.h"
@@ -52,6 +56,7 @@ struct pair {
 struct name {
 	uint32_t tid, pid;
 	char text[16];
+	uint64_t named_ns; /* when it got that */
 	/* Of the program's, by the newest switch: */
 	uint64_t switch_ns, off_ns; /* off_ns: since when it has been blocked; 0: it is not */
 	uint32_t processor;
@@ -90,12 +95,19 @@ struct process {
 	uint64_t dropped, dropped_until; /* of those that waited, the oldest; in ticks */
 };
 
+/* What was said on a processor before that was overwritten. */
+struct gap {
+	uint32_t processor;
+	uint64_t ticks, raw_ns, events;
+};
+
 struct kernel {
 	struct kernel_options options;
 	struct perf *perf;
 	char why[128];
 	pthread_t thread;
-	int stop; /* an eventfd */
+	int stop;  /* an eventfd */
+	int asked; /* where one asks for what a flight has kept; -1: nowhere */
 	struct pair pairs[PAIRS];
 	size_t pair_count;
 	struct weft_band band;
@@ -107,6 +119,7 @@ struct kernel {
 	WEFT_VEC(struct kernel_file *) files;
 	WEFT_VEC(char *) folders;   /* of traces that are known */
 	WEFT_VEC(struct said) lost; /* of whom nobody knows: of every process */
+	WEFT_VEC(struct gap) gaps;  /* of a flight, the newest of each processor */
 	WEFT_VEC(struct name) names;
 	struct weft_idmap threads, pids; /* tid to index of names, pid to index of processes */
 	struct weft_intern texts;        /* its own copies; their numbers in traces are one more */
@@ -155,8 +168,9 @@ static void take_pair(struct kernel *k)
 		if (p.after - p.before < best.after - best.before)
 			best = p;
 	}
+	const size_t first = k->options.is_flight; /* whose oldest is kept, since what is read may be as old */
 	if (k->pair_count == PAIRS)
-		memmove(k->pairs, k->pairs + 1, --k->pair_count * sizeof *k->pairs);
+		memmove(k->pairs + first, k->pairs + first + 1, (--k->pair_count - first) * sizeof *k->pairs);
 	k->pairs[k->pair_count++] = best;
 }
 
@@ -185,7 +199,7 @@ static bool solve(struct kernel *k)
 		return false;
 	/* What is drained stands between the pair before and this one, where the line is straight: one multiplication for each.
 	 */
-	const struct pair *before = last - 1;
+	const struct pair *before = k->options.is_flight ? first : last - 1;
 	int64_t low, high, least, most;
 	const int64_t from = weft_band_at(&k->band, (int64_t)before->raw_ns, &least, &most),
 		      to = weft_band_at(&k->band, (int64_t)last->raw_ns, &low, &high);
@@ -469,6 +483,34 @@ static void look_around(struct kernel *k)
 	}
 }
 
+/* What is older than the trace itself is not missed. */
+static void tell_gap(struct kernel_file *file, const struct gap *gap)
+{
+	if (gap->ticks > kernel_file_begun(file))
+		kernel_file_restart(file, gap->processor, gap->ticks, gap->raw_ns, gap->events);
+}
+
+static void take_gap(struct kernel *k, const struct perf_seen *s)
+{
+	const struct gap gap = {s->processor, ticks_of(k, s->time_ns), s->time_ns, s->number};
+	size_t i = 0;
+	while (i < k->gaps.count && k->gaps.items[i].processor != gap.processor)
+		i++;
+	struct gap *slot = i < k->gaps.count ? &k->gaps.items[i] : weft_vec_push(&k->gaps);
+	if (slot)
+		*slot = gap;
+	for (i = 0; i < k->files.count; i++)
+		tell_gap(k->files.items[i], &gap);
+	for (i = 0; i < k->processes.count; i++) {
+		struct process *p = &k->processes.items[i];
+		size_t kept = 0;
+		for (size_t n = 0; n < p->waiting.count; n++)
+			if (p->waiting.items[n].seen.processor != gap.processor)
+				p->waiting.items[kept++] = p->waiting.items[n];
+		p->waiting.count = kept;
+	}
+}
+
 static void take(void *ctx, const struct perf_seen *s)
 {
 	struct kernel *k = ctx;
@@ -480,12 +522,21 @@ static void take(void *ctx, const struct perf_seen *s)
 			*lost = (struct said){.seen = *s, .ticks = ticks_of(k, s->time_ns)};
 		return;
 	}
+	if (s->what == PERF_GAP) {
+		take_gap(k, s);
+		return;
+	}
 	if (s->what == PERF_NAME) {
-		const struct name *parent = s->other ? name_of(k, s->other) : NULL;
+		/* Processors are drained one after the other: an older name may come later. */
+		const struct name *known = name_of(k, s->tid), *parent = s->other ? name_of(k, s->other) : NULL;
+		if (known && known->named_ns > s->time_ns)
+			return;
 		char text[16] = "";
 		if (parent)
 			memcpy(text, parent->text, sizeof text);
 		set_name(k, s->tid, s->pid, s->other ? text : s->name);
+		if (name_of(k, s->tid))
+			((struct name *)(uintptr_t)name_of(k, s->tid))->named_ns = s->time_ns;
 		if (!s->other)
 			for (size_t i = 0; i < k->files.count; i++)
 				kernel_file_forget_name(k->files.items[i], s->tid);
@@ -524,8 +575,8 @@ static void add_trace(struct kernel *k, const char *path)
 			return;
 	struct kernel_file_options options = {.level = perf_level(k->perf),
 	    .why = k->why,
-	    .size_bytes = k->options.size_bytes,
-	    .grows = k->options.grows,
+	    .size_bytes = k->options.is_flight ? 0 : k->options.size_bytes,
+	    .grows = k->options.is_flight || k->options.grows,
 	    .has_counter = k->has_counter};
 	struct kernel_file *file;
 	uint32_t pid = 0;
@@ -550,6 +601,8 @@ static void add_trace(struct kernel *k, const char *path)
 	const struct pair *newest = &k->pairs[k->pair_count - 1];
 	if (perf_level(k->perf) == WEFT_LEVEL_SELF)
 		kernel_file_begin(file, 0, k->has_counter ? newest->before : newest->raw_ns, newest->raw_ns);
+	for (size_t i = 0; i < k->gaps.count; i++)
+		tell_gap(file, &k->gaps.items[i]);
 	for (size_t i = 0; i < p->waiting.count; i++)
 		write_said(k, file, &p->waiting.items[i]);
 	weft_vec_free(&p->waiting);
@@ -597,14 +650,15 @@ static void find_traces(struct kernel *k, bool always)
 /* The line must be known before what is drained is written: what comes after the last pair waits in the kernel's rings. */
 static void work(struct kernel *k, bool is_last)
 {
+	const bool is_flight = k->options.is_flight;
 	take_pair(k);
 	if (!solve(k))
 		return;
-	find_traces(k, is_last);
+	find_traces(k, is_last || is_flight);
 	k->descriptor_count = 0;
 	perf_drain(k->perf, take, k);
 	tell_looks(k);
-	if (!is_last)
+	if (!is_last && !is_flight)
 		look_around(k);
 	for (size_t i = 0; i < k->files.count; i++)
 		kernel_file_flush(k->files.items[i], k->bound_ns);
@@ -615,9 +669,15 @@ static void *run(void *data)
 	struct kernel *k = data;
 	for (;;) {
 		uint64_t word;
-		perf_wait(k->perf, k->stop, DRAIN_MS);
+		perf_wait(k->perf, k->stop, k->asked, k->options.is_flight ? -1 : DRAIN_MS);
 		const bool is_last = read(k->stop, &word, sizeof word) == sizeof word;
-		work(k, is_last);
+		const int who = k->asked < 0 ? -1 : flight_asked(k->asked);
+		if (k->options.is_flight && !is_last && who < 0)
+			perf_drain_names(k->perf, take, k);
+		else
+			work(k, is_last);
+		if (who >= 0)
+			close(who);
 		if (is_last)
 			return NULL;
 	}
@@ -651,8 +711,11 @@ struct kernel *kernel_begin(const struct kernel_options *options, pid_t pid)
 	k->options = *options;
 	k->has_counter = has_counter();
 	k->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	const enum weft_kernel_level most = options->most == WEFT_LEVEL_SELF ? WEFT_LEVEL_ALL : options->most;
-	k->perf = k->stop < 0 ? NULL : perf_open(pid, most, clock_of(k), k->why, sizeof k->why);
+	const struct perf_options asked = {.most = options->most == WEFT_LEVEL_SELF ? WEFT_LEVEL_ALL : options->most,
+	    .clock = clock_of(k),
+	    .is_flight = options->is_flight,
+	    .ring_bytes = options->size_bytes};
+	k->perf = k->stop < 0 ? NULL : perf_open(pid, &asked, k->why, sizeof k->why);
 	if (!k->perf) {
 		if (k->stop >= 0)
 			close(k->stop);
@@ -668,6 +731,7 @@ struct kernel *kernel_begin(const struct kernel_options *options, pid_t pid)
 	}
 	for (int i = 0; i < PAIRS / 2; i++)
 		take_pair(k);
+	k->asked = options->is_flight ? flight_listen(options->folder) : -1;
 	/* Signals are for the OS thread that waits for the command. */
 	sigset_t every, mask;
 	sigfillset(&every);
@@ -676,6 +740,7 @@ struct kernel *kernel_begin(const struct kernel_options *options, pid_t pid)
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	if (runs)
 		return k;
+	flight_end(k->asked, options->folder);
 	perf_close(k->perf);
 	close(k->stop);
 	free(k);
@@ -689,6 +754,7 @@ void kernel_end(struct kernel *k)
 	const uint64_t word = 1;
 	if (write(k->stop, &word, sizeof word) == sizeof word)
 		pthread_join(k->thread, NULL);
+	flight_end(k->asked, k->options.folder);
 	for (size_t i = 0; i < k->files.count; i++)
 		kernel_file_close(k->files.items[i]);
 	for (size_t i = 0; i < k->processes.count; i++)
@@ -699,6 +765,7 @@ void kernel_end(struct kernel *k)
 	weft_vec_free(&k->files);
 	weft_vec_free(&k->folders);
 	weft_vec_free(&k->lost);
+	weft_vec_free(&k->gaps);
 	weft_vec_free(&k->names);
 	for (size_t i = 0; i < k->texts.texts.count; i++)
 		free((char *)(uintptr_t)k->texts.texts.items[i].ptr);

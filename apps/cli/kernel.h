@@ -12,8 +12,11 @@
 struct kernel_options {
 	enum weft_kernel_level most; /* SELF: whatever there is */
 	const char *folder;          /* of the session */
-	uint64_t size_bytes;         /* of each processor's ring, or of what each grows to; 0: 16 MiB, or no limit */
+	/* Of each processor's ring, or of what each grows to; 0: 16 MiB, or no limit.  Of a flight: of the kernel's rings; 0: 4
+	 * MiB. */
+	uint64_t size_bytes;
 	bool grows;
+	bool is_flight; /* what was said stays in the kernel's rings until somebody asks for it, or all ends */
 };
 
 struct kernel;

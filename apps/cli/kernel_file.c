@@ -21,7 +21,7 @@
 #include "wire/wire.h"
 
 /* ROOM: two names, a text, an event and the clock, each with the long header. */
-enum { PACKET_BYTES = 256 << 10, RING_BYTES = 16 << 20, LEAST_PACKETS = 4, ROOM = 512, MOST_METADATA = 1 << 16 };
+enum { NAME = 48, PACKET_BYTES = 256 << 10, RING_BYTES = 16 << 20, LEAST_PACKETS = 4, ROOM = 512, MOST_METADATA = 1 << 16 };
 
 struct stream {
 	uint32_t processor;
@@ -30,6 +30,7 @@ struct stream {
 	unsigned char *bytes;     /* of the packet */
 	size_t used, written;     /* header included */
 	uint64_t packets, before; /* begun so far; events that readers saw in those before */
+	uint64_t first;           /* the oldest that was not forgotten */
 	uint64_t events, shown;   /* of this packet; those that readers see */
 	uint64_t last, last_raw;  /* times of the newest event */
 	bool is_fresh;            /* there are events behind the last clock */
@@ -151,6 +152,20 @@ static void set_pair(struct weft_packet_header *h, bool has_counter)
 	h->pair_wall_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
 }
 
+static void name_packet(char name[NAME], const struct stream *s, uint64_t slot)
+{
+	snprintf(name, NAME, "kernel-%u-%llu", s->processor, (unsigned long long)slot);
+}
+
+/* Whether that is a packet of this trace and not another file of its name, which is whoever's who owns the folder. */
+static bool is_ours(const struct kernel_file *f, int fd, struct weft_packet_header *found)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 && st.st_uid == f->user &&
+	       pread(fd, found, sizeof *found, 0) == sizeof *found && found->stream_id == WEFT_CLASS_KERNEL &&
+	       memcmp(found->uuid, f->uuid, sizeof found->uuid) == 0;
+}
+
 /* The file of the packet that begins: a new one gets its name when its header is whole, one that is used again says first that
  * what it had is gone. */
 static int open_packet(const struct kernel_file *f, struct weft_packet_header *h, bool is_again, const char *name)
@@ -159,11 +174,7 @@ static int open_packet(const struct kernel_file *f, struct weft_packet_header *h
 	if (is_again) {
 		int fd = openat(f->folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 		struct weft_packet_header old;
-		struct stat st;
-		/* Another file of that name is whoever's who owns the folder, and stays as it is. */
-		if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_nlink != 1 || st.st_uid != f->user ||
-		    pread(fd, &old, sizeof old, 0) != sizeof old || old.stream_id != WEFT_CLASS_KERNEL ||
-		    memcmp(old.uuid, f->uuid, sizeof old.uuid) != 0) {
+		if (fd < 0 || !is_ours(f, fd, &old)) {
 			if (fd >= 0)
 				close(fd);
 			return -1;
@@ -252,8 +263,8 @@ static void begin_packet(struct kernel_file *f, struct stream *s, uint64_t ticks
 	h->clock_hz = f->clock_hz;
 	snprintf(h->thread_name, sizeof h->thread_name, "processor %u", s->processor);
 	set_pair(h, f->options.has_counter);
-	char name[48];
-	snprintf(name, sizeof name, "kernel-%u-%llu", s->processor, (unsigned long long)slot);
+	char name[NAME];
+	name_packet(name, s, slot);
 	s->fd = open_packet(f, h, slot != s->packets, name);
 	if (s->fd < 0)
 		return;
@@ -318,6 +329,32 @@ void kernel_file_lost(struct kernel_file *f, uint32_t processor, uint64_t events
 	struct stream *s = stream_of(f, processor);
 	if (s)
 		s->header.lost_full += events;
+}
+
+void kernel_file_restart(struct kernel_file *f, uint32_t processor, uint64_t ticks, uint64_t raw_ns, uint64_t events)
+{
+	struct stream *s = stream_of(f, processor);
+	if (!s)
+		return;
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+	for (uint64_t slot = s->first; slot < s->packets; slot++) {
+		char name[NAME];
+		struct weft_packet_header old;
+		name_packet(name, s, slot);
+		const int fd = openat(f->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		if (fd >= 0 && is_ours(f, fd, &old))
+			unlinkat(f->folder, name, 0);
+		if (fd >= 0)
+			close(fd);
+	}
+	/* One packet is missing, so that readers know of it. */
+	s->first = ++s->packets;
+	s->before += s->shown + events;
+	s->events = s->shown = 0;
+	s->is_fresh = false;
+	kernel_file_begin(f, processor, ticks, raw_ns);
 }
 
 void kernel_file_flush(struct kernel_file *f, uint32_t bound_ns)

@@ -41,6 +41,10 @@ void kernel_file_write(struct kernel_file *file, uint32_t processor, uint64_t ti
 
 void kernel_file_lost(struct kernel_file *file, uint32_t processor, uint64_t events);
 
+/* Forgets what was written of that processor: it is not known what happened between that and this time, about so many events.
+ * From this time on all is. */
+void kernel_file_restart(struct kernel_file *file, uint32_t processor, uint64_t ticks, uint64_t raw_ns, uint64_t events);
+
 /* Lets readers see what was written, and how far its times may be from the program's clock. */
 void kernel_file_flush(struct kernel_file *file, uint32_t bound_ns);
 void kernel_file_close(struct kernel_file *file);

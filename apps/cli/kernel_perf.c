@@ -5,6 +5,10 @@
  * scheduler: who took the processor, in which system call somebody blocked (by the kernel's call chain, since a record for every
  * system call costs more than all others), and who woke whom, which is told only to those who listen to the whole machine.  What
  * happens while a processor idles is not told everywhere, so tracepoints add to the switches and never stand for them.
+ *
+ * In a flight nobody reads what comes: the kernel writes each ring backwards and over what is oldest.  Whoever reads it goes from
+ * the newest record to the oldest one that is left.  The rings are not stopped for that, which would lose what comes meanwhile:
+ * they are copied, and what was overwritten during that is left out.  Names, which are told once, have rings of their own.
  * SPDX-License-Identifier: ISC */
 #include "apps/cli/kernel_perf.h"
 
@@ -34,6 +38,9 @@ enum {
 	MOST_RECORD = 65536,
 	MOST_RING = 4 << 20,
 	LEAST_RING = 64 << 10,
+	MOST_FLIGHT = 64 << 20,
+	NAMES_RING = 64 << 10,
+	UNFINISHED = 8 << 10, /* what the kernel may be writing just now, at most */
 	FRAMES = 48,
 	CALL_CACHE = 256,
 	MOST_PROBES = 16,
@@ -51,6 +58,7 @@ enum {
 
 enum source {
 	SOURCE_OWN,
+	SOURCE_NAMES,  /* of a flight */
 	SOURCE_SWITCH, /* it could go on */
 	SOURCE_SLEEP,  /* with the call that it sleeps in */
 	SOURCE_WAKING,
@@ -92,6 +100,8 @@ struct ring {
 	unsigned char *data;
 	uint64_t size;
 	uint64_t last_ns;  /* of the newest record */
+	uint64_t seen;     /* of a flight: where its newest record was when it was read */
+	bool has_names;    /* alone, of a flight */
 	uint32_t told_off; /* whose leaving a tracepoint has just told; the record of the switch follows */
 	struct begun begun[(SOURCE_PROBE - SOURCE_IRQ) / 2];
 };
@@ -134,8 +144,8 @@ struct points {
 
 struct perf {
 	enum weft_kernel_level level;
-	clockid_t clock;
-	WEFT_VEC(struct ring) rings;
+	struct perf_options options;
+	WEFT_VEC(struct ring) rings, names; /* names: of a flight */
 	WEFT_VEC(struct event) events;
 	struct weft_idmap by_id;     /* index of events */
 	WEFT_VEC(struct mark) marks; /* of which the other end is not there yet */
@@ -147,7 +157,8 @@ struct perf {
 		uint64_t address;
 		uint8_t call;
 	} cache[CALL_CACHE];
-	unsigned char *whole; /* a record that goes round its ring's end */
+	unsigned char *whole;   /* a record that goes round its ring's end */
+	WEFT_VEC(size_t) found; /* where the records of a copied ring begin, the newest first */
 };
 
 /* ---- What this kernel calls things ---- */
@@ -336,7 +347,8 @@ static struct perf_event_attr attributes(uint32_t type, uint64_t config)
 static int open_event(struct perf *p, struct perf_event_attr *attr, pid_t pid, int processor, enum source source)
 {
 	attr->use_clockid = 1;
-	attr->clockid = p->clock;
+	attr->clockid = p->options.clock;
+	attr->write_backward = p->options.is_flight && source != SOURCE_NAMES;
 	int fd = (int)syscall(SYS_perf_event_open, attr, pid, processor, -1, PERF_FLAG_FD_CLOEXEC);
 	struct event *slot = fd < 0 ? NULL : weft_vec_push(&p->events);
 	uint64_t id = 0;
@@ -358,14 +370,16 @@ static int open_event(struct perf *p, struct perf_event_attr *attr, pid_t pid, i
 	return fd;
 }
 
-/* As large as this user may have it. */
-static bool map_ring(struct ring *ring, int fd, uint32_t processor)
+/* As large as this user may have it; one that nobody may write to is overwritten. */
+static bool map_ring(struct ring *ring, int fd, uint32_t processor, size_t most, bool is_overwritten)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *at = MAP_FAILED;
-	size_t size = MOST_RING;
+	size_t size = LEAST_RING;
+	while (2 * size <= most)
+		size *= 2;
 	for (; size >= LEAST_RING; size /= 2) {
-		at = mmap(NULL, page + size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		at = mmap(NULL, page + size, PROT_READ | (is_overwritten ? 0 : PROT_WRITE), MAP_SHARED, fd, 0);
 		if (at != MAP_FAILED)
 			break;
 	}
@@ -373,13 +387,33 @@ static bool map_ring(struct ring *ring, int fd, uint32_t processor)
 	return at != MAP_FAILED;
 }
 
+/* Who is called what, who makes whom, and which files are loaded. */
+static bool open_names(struct perf *p, pid_t pid, int processor)
+{
+	struct perf_event_attr attr = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
+	attr.exclude_kernel = attr.inherit = attr.enable_on_exec = attr.comm = attr.task = attr.mmap = 1;
+	attr.wakeup_watermark = 1;
+	const int fd = open_event(p, &attr, pid, processor, SOURCE_NAMES);
+	struct ring *ring = fd < 0 ? NULL : weft_vec_push(&p->names);
+	if (ring && map_ring(ring, fd, (uint32_t)processor, NAMES_RING, false)) {
+		ring->has_names = true;
+		return true;
+	}
+	p->names.count -= ring != NULL;
+	errno = ring ? ENOMEM : errno;
+	return false;
+}
+
 /* Switches and page faults of the process on each processor, with a ring each. */
 static bool open_own(struct perf *p, pid_t pid)
 {
 	struct perf_event_attr attr = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
 	const long processors = sysconf(_SC_NPROCESSORS_CONF);
+	const bool is_flight = p->options.is_flight;
+	const size_t asked = is_flight && p->options.ring_bytes ? (size_t)p->options.ring_bytes : MOST_RING;
 	attr.sample_type |= PERF_SAMPLE_ADDR;
-	attr.exclude_kernel = attr.context_switch = attr.inherit = attr.enable_on_exec = attr.comm = attr.task = attr.mmap = 1;
+	attr.exclude_kernel = attr.context_switch = attr.inherit = attr.enable_on_exec = attr.task = 1;
+	attr.comm = attr.mmap = !is_flight;
 	int error = ENODEV;
 	for (int i = 0; i < processors; i++) {
 		int fd = open_event(p, &attr, pid, i, SOURCE_OWN);
@@ -388,8 +422,10 @@ static bool open_own(struct perf *p, pid_t pid)
 				continue; /* it is switched off */
 			return false;
 		}
+		if (is_flight && !open_names(p, pid, i))
+			return false;
 		struct ring *ring = weft_vec_push(&p->rings);
-		if (!ring || !map_ring(ring, fd, (uint32_t)i)) {
+		if (!ring || !map_ring(ring, fd, (uint32_t)i, asked < MOST_FLIGHT ? asked : MOST_FLIGHT, is_flight)) {
 			p->rings.count -= ring != NULL;
 			errno = ENOMEM; /* whatever mmap() says: the events may be had, and the memory not */
 			return false;
@@ -495,7 +531,17 @@ static bool open_all(struct perf *p, pid_t pid, char *why, size_t why_size)
 	return false;
 }
 
-struct perf *perf_open(pid_t pid, enum weft_kernel_level most, clockid_t clock, char *why, size_t why_size)
+static void close_rings(struct perf *p)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	for (size_t i = 0; i < p->rings.count; i++)
+		munmap(p->rings.items[i].page, page + p->rings.items[i].size);
+	for (size_t i = 0; i < p->names.count; i++)
+		munmap(p->names.items[i].page, page + p->names.items[i].size);
+	p->rings.count = p->names.count = 0;
+}
+
+struct perf *perf_open(pid_t pid, const struct perf_options *options, char *why, size_t why_size)
 {
 	struct perf *p = calloc(1, sizeof *p);
 	*why = 0;
@@ -503,18 +549,15 @@ struct perf *perf_open(pid_t pid, enum weft_kernel_level most, clockid_t clock, 
 		free(p);
 		return NULL;
 	}
-	p->clock = clock;
+	p->options = *options;
 	if (!open_own(p, pid)) {
 		say_paranoid(why, why_size, errno);
-		const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-		for (size_t i = 0; i < p->rings.count; i++)
-			munmap(p->rings.items[i].page, page + p->rings.items[i].size);
-		p->rings.count = 0;
+		close_rings(p);
 		close_events(p, 0);
 		return p;
 	}
 	p->level = WEFT_LEVEL_OWN;
-	if (most == WEFT_LEVEL_OWN)
+	if (options->most == WEFT_LEVEL_OWN)
 		snprintf(why, why_size, "--kernel=own asked for no more");
 	else if (open_all(p, pid, why, why_size))
 		p->level = WEFT_LEVEL_ALL;
@@ -528,11 +571,11 @@ enum weft_kernel_level perf_level(const struct perf *p)
 
 void perf_close(struct perf *p)
 {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	for (size_t i = 0; i < p->rings.count; i++)
-		munmap(p->rings.items[i].page, page + p->rings.items[i].size);
+	close_rings(p);
 	close_events(p, 0);
 	weft_vec_free(&p->rings);
+	weft_vec_free(&p->names);
+	weft_vec_free(&p->found);
 	weft_vec_free(&p->events);
 	for (size_t i = 0; i < p->loaded.count; i++)
 		free(p->loaded.items[i].path);
@@ -822,12 +865,16 @@ static void take_record(struct perf *p, struct ring *ring, const unsigned char *
 		snprintf(s.name, sizeof s.name, "%.15s", (const char *)at + 8);
 		break;
 	case PERF_RECORD_FORK: /* it has the name of who made it, until it gets another */
+		if (p->options.is_flight && !ring->has_names)
+			return;
 		s.what = PERF_NAME;
 		s.pid = get32(at);
 		s.tid = get32(at + 8);
 		s.other = get32(at + 12);
 		break;
 	case PERF_RECORD_EXIT: /* its last switch belongs to nobody's events any more */
+		if (ring->has_names)
+			return;
 		s.what = PERF_OFF;
 		s.pid = get32(at);
 		s.tid = get32(at + 8);
@@ -840,6 +887,8 @@ static void take_record(struct perf *p, struct ring *ring, const unsigned char *
 			note_loaded(p, s.pid, (const char *)at + PATH_AT);
 		return;
 	case PERF_RECORD_LOST:
+		if (ring->has_names)
+			return;
 		s.what = PERF_LOST;
 		s.number = get64(at + 8);
 		break;
@@ -871,27 +920,101 @@ static void drain_ring(struct perf *p, struct ring *ring, perf_fn *take, void *c
 	}
 	__atomic_store_n(&ring->page->data_tail, tail, __ATOMIC_RELEASE);
 	/* How much was lost the kernel tells with the next record, which may never come: at least one was. */
-	if (was_full)
+	if (was_full && !ring->has_names)
 		take(ctx,
 		    &(struct perf_seen){.what = PERF_LOST, .processor = ring->processor, .number = 1, .time_ns = ring->last_ns});
+}
+
+/* What the kernel has written since the last time, the newest first, and how much of that is left; NULL: out of memory. */
+static unsigned char *copy_ring(struct ring *ring, uint64_t *written, uint64_t *left)
+{
+	const uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	const size_t at = (size_t)(head & (ring->size - 1)), first = ring->size - at;
+	unsigned char *copy = malloc(ring->size);
+	*written = ring->seen - head;
+	if (!copy)
+		return NULL;
+	memcpy(copy, ring->data + at, first);
+	memcpy(copy + first, ring->data, at);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	const uint64_t meanwhile = head - __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE) + UNFINISHED;
+	const uint64_t whole = meanwhile < ring->size ? ring->size - meanwhile : 0;
+	*left = *written < whole ? *written : whole;
+	ring->seen = head;
+	return copy;
+}
+
+static void find_records(struct perf *p, const unsigned char *copy, uint64_t left)
+{
+	struct perf_event_header h;
+	p->found.count = 0;
+	for (uint64_t at = 0; at + sizeof h <= left; at += h.size) {
+		memcpy(&h, copy + at, sizeof h);
+		size_t *slot = h.size < sizeof h || at + h.size > left ? NULL : weft_vec_push(&p->found);
+		if (!slot)
+			return;
+		*slot = (size_t)at;
+	}
+}
+
+/* When a record was written: that stands in all of them, of samples at another place. */
+static uint64_t time_of(const unsigned char *at)
+{
+	struct perf_event_header h;
+	memcpy(&h, at, sizeof h);
+	return h.type == PERF_RECORD_SAMPLE ? get64(at + sizeof h + 16) : get64(at + h.size - 24);
+}
+
+static void read_flight(struct perf *p, struct ring *ring, perf_fn *take, void *ctx)
+{
+	enum { SHORTEST = sizeof(struct perf_event_header) + 32 };
+	uint64_t written, left;
+	unsigned char *copy = copy_ring(ring, &written, &left);
+	if (!copy)
+		return;
+	find_records(p, copy, left);
+	struct perf_event_header oldest = {0};
+	const size_t count = p->found.count, end = count ? p->found.items[count - 1] : 0;
+	if (count)
+		memcpy(&oldest, copy + end, sizeof oldest);
+	const uint64_t read = count ? end + oldest.size : 0;
+	if (read < written && oldest.size >= SHORTEST) {
+		memset(ring->begun, 0, sizeof ring->begun);
+		ring->told_off = 0;
+		take(ctx, &(struct perf_seen){.what = PERF_GAP,
+			      .processor = ring->processor,
+			      .number = (written - read) / (read / count),
+			      .time_ns = time_of(copy + end)});
+	}
+	for (size_t i = count; i-- > 0;)
+		take_record(p, ring, copy + p->found.items[i], take, ctx);
+	free(copy);
+}
+
+void perf_drain_names(struct perf *p, perf_fn *take, void *ctx)
+{
+	for (size_t i = 0; i < p->names.count; i++)
+		drain_ring(p, &p->names.items[i], take, ctx);
 }
 
 void perf_drain(struct perf *p, perf_fn *take, void *ctx)
 {
 	enum { LATE_NS = 1000000 };
 	struct timespec now;
-	clock_gettime(p->clock, &now);
+	clock_gettime(p->options.clock, &now);
+	perf_drain_names(p, take, ctx);
 	for (size_t i = 0; i < p->rings.count; i++)
-		drain_ring(p, &p->rings.items[i], take, ctx);
+		(p->options.is_flight ? read_flight : drain_ring)(p, &p->rings.items[i], take, ctx);
 	pair_marks(p, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - LATE_NS, take, ctx);
 }
 
-void perf_wait(const struct perf *p, int fd, int most_ms)
+void perf_wait(const struct perf *p, int fd, int other_fd, int most_ms)
 {
-	struct pollfd polled[65];
-	nfds_t count = 0;
-	polled[count++] = (struct pollfd){fd, POLLIN, 0};
-	for (size_t i = 0; i < p->rings.count && count < 65; i++)
-		polled[count++] = (struct pollfd){p->rings.items[i].fd, POLLIN, 0};
+	enum { MOST = 66 };
+	struct pollfd polled[MOST] = {{fd, POLLIN, 0}, {other_fd, POLLIN, 0}};
+	nfds_t count = 2;
+	const bool is_flight = p->options.is_flight;
+	for (size_t i = 0; i < (is_flight ? p->names.count : p->rings.count) && count < MOST; i++)
+		polled[count++] = (struct pollfd){is_flight ? p->names.items[i].fd : p->rings.items[i].fd, POLLIN, 0};
 	poll(polled, count, most_ms);
 }

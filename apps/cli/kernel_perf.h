@@ -9,12 +9,12 @@
 
 #include "wire/kernel.h"
 
-enum perf_what { PERF_ON, PERF_OFF, PERF_TAKEN, PERF_WAKE, PERF_FAULT, PERF_NAME, PERF_LOST, PERF_SPENT };
+enum perf_what { PERF_ON, PERF_OFF, PERF_TAKEN, PERF_WAKE, PERF_FAULT, PERF_NAME, PERF_LOST, PERF_SPENT, PERF_GAP };
 
 struct perf_seen {
 	uint64_t time_ns; /* of the clock that was asked for */
-	uint64_t
-	    number; /* FAULT: the address; LOST: how many records; SPENT: ns, until that time; OFF: the call's first argument */
+	uint64_t number;  /* FAULT: the address; LOST: how many records; GAP: likewise, about, and all of them are older than that
+			     time;  SPENT: ns, until that time; OFF: the call's first argument */
 	uint32_t pid, tid; /* whom it is about; WAKE: pid is 0 */
 	uint32_t other;    /* TAKEN, WAKE: by whom; 0: an interrupt */
 	uint32_t processor;
@@ -26,17 +26,29 @@ struct perf_seen {
 
 struct perf;
 
+struct perf_options {
+	enum weft_kernel_level most;
+	clockid_t clock;
+	bool is_flight;      /* the kernel's rings keep the newest of each processor until perf_drain() is called */
+	uint64_t ring_bytes; /* of a flight's rings, at most; 0: 4 MiB */
+};
+
 /* Opens events of the process `pid`, which is still this command and will become another by exec, and of all that it will make;
  * at most those of that level.  Says in `why` why it is not the level above: "perf_event_paranoid is 3".  NULL: out of memory. */
-struct perf *perf_open(pid_t pid, enum weft_kernel_level most, clockid_t clock, char *why, size_t why_size);
+struct perf *perf_open(pid_t pid, const struct perf_options *options, char *why, size_t why_size);
 enum weft_kernel_level perf_level(const struct perf *perf);
 
-/* Waits until a ring is half full, something comes from `fd`, or so much time is over. */
-void perf_wait(const struct perf *perf, int fd, int most_ms);
+/* Waits until a ring is half full, of a flight until there is a name, something comes from one of the descriptors, of which each
+ * may be -1, or so much time is over; -1: for ever. */
+void perf_wait(const struct perf *perf, int fd, int other_fd, int most_ms);
 
-/* Calls `take` with all that was said since the last call, one processor after the other, each in time order. */
+/* Calls `take` with all that was said since the last call, one processor after the other, each in time order; of a flight with
+ * what is left of it, behind a GAP if that is not all. */
 typedef void perf_fn(void *ctx, const struct perf_seen *seen);
 void perf_drain(struct perf *perf, perf_fn *take, void *ctx);
+
+/* The names that have come since the last call; of a flight alone, of which all else stays where it is. */
+void perf_drain_names(struct perf *perf, perf_fn *take, void *ctx);
 void perf_close(struct perf *perf);
 
 #endif

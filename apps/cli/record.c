@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "analysis/check.h"
+#include "apps/cli/flight.h"
 #include "apps/cli/kernel.h"
 #include "apps/cli/program.h"
 #include "apps/cli/watch.h"
@@ -32,7 +33,8 @@ static const char no_memory[] = "record: out of memory";
 
 struct options {
 	const char *out, *size, *mode, *packets, *stacks, *rules, *kernel;
-	bool overwrite, view, explain;
+	bool overwrite, view, explain, is_flight;
+	enum weft_kernel_level level; /* SELF: whatever there is */
 	uint64_t size_bytes, packet_count, stack_count;
 };
 
@@ -52,6 +54,27 @@ static int check_rules(const char *rules)
 	return exit;
 }
 
+/* "own", "all", "flight", or one of these and another, with a comma; false: it is something else. */
+static bool read_kernel(struct options *o)
+{
+	const char *at = o->kernel;
+	o->level = WEFT_LEVEL_SELF;
+	while (*at) {
+		const size_t length = strcspn(at, ",");
+		const char *behind = at + length + (at[length] && at[length + 1]);
+		if (length == 6 && !strncmp(at, "flight", length) && !o->is_flight)
+			o->is_flight = true;
+		else if (length == 3 && !strncmp(at, "own", length) && o->level == WEFT_LEVEL_SELF)
+			o->level = WEFT_LEVEL_OWN;
+		else if (length == 3 && !strncmp(at, "all", length) && o->level == WEFT_LEVEL_SELF)
+			o->level = WEFT_LEVEL_ALL;
+		else
+			return false;
+		at = behind;
+	}
+	return true;
+}
+
 static int check_options(struct options *o)
 {
 	if (strchr(o->out, ','))
@@ -65,20 +88,14 @@ static int check_options(struct options *o)
 		return cli_fail("record: --stacks=%s is not a number from 0 to %d", o->stacks, MOST_CALLERS);
 	if (o->mode && strcmp(o->mode, "ring") != 0 && strcmp(o->mode, "grow") != 0)
 		return cli_fail("record: --mode=%s is neither ring nor grow", o->mode);
-	if (o->kernel && *o->kernel && strcmp(o->kernel, "own") != 0 && strcmp(o->kernel, "all") != 0)
-		return cli_fail("record: --kernel=%s is neither own nor all", o->kernel);
+	if (o->kernel && !read_kernel(o))
+		return cli_fail("record: --kernel=%s is neither own nor all, nor flight, nor own,flight", o->kernel);
 	if (o->kernel && strstr(o->out, "%p"))
 		return cli_fail("record: --kernel needs one directory for all processes: -o without %%p");
 	if (o->view && !cli_has_display())
 		return cli_fail(
 		    "record: --view needs a display, and there is none here; weft serve %s follows in a browser", o->out);
 	return o->rules ? check_rules(o->rules) : -1;
-}
-
-/* WEFT_LEVEL_SELF: whatever there is. */
-static enum weft_kernel_level level_asked(const struct options *o)
-{
-	return !o->kernel || !*o->kernel ? WEFT_LEVEL_SELF : !strcmp(o->kernel, "own") ? WEFT_LEVEL_OWN : WEFT_LEVEL_ALL;
 }
 
 /* The library: beside this command, where a build with sanitizers has it, or where it was installed. */
@@ -220,6 +237,7 @@ static int prepare(const struct options *o)
 			unlink(old.words.items[i]);
 		for (size_t i = 0; i < old.users.count; i++)
 			rmdir(old.users.items[i]);
+		flight_forget(o->out);
 		cli_session_free(&old);
 	}
 	if ((rmdir(o->out) && errno != ENOENT) || !make_session(o->out))
@@ -464,9 +482,9 @@ int cli_record(struct cli_args *args)
 		"ring keeps the newest events, grow keeps all up to --size; ring if not given"},
 	    {"packets", 0, CLI_TEXT, &o.packets, "N", "how many packets each ring has; 16 if not given"},
 	    {"stacks", 0, CLI_TEXT, &o.stacks, "N", "how many callers are recorded of each promise's creation; 0 if not given"},
-	    {"kernel", 0, CLI_WORD, &o.kernel, "own|all",
+	    {"kernel", 0, CLI_WORD, &o.kernel, "own|all|flight",
 		"also records what the kernel does with the program's OS threads; as much as it tells this user, if no level is "
-		"given"},
+		"given; with flight (own,flight) in memory, until the end or weft save"},
 	    {"overwrite", 0, CLI_FLAG, &o.overwrite, NULL, "replaces the traces that are in the directory"},
 	    {"view", 0, CLI_FLAG, &o.view, NULL, "opens a window that follows what is recorded"},
 	    {"explain", 0, CLI_FLAG, &o.explain, NULL, "tells at the end what went wrong, as weft explain does"},
@@ -490,8 +508,9 @@ int cli_record(struct cli_args *args)
 		bool ran;
 		struct cli_session s;
 		struct watch *watch = strstr(o.out, "%p") ? NULL : watch_begin(o.out);
-		const struct kernel_options asked = {.most = level_asked(&o),
+		const struct kernel_options asked = {.most = o.level,
 		    .folder = o.out,
+		    .is_flight = o.is_flight,
 		    .size_bytes = o.size_bytes,
 		    .grows = o.mode && !strcmp(o.mode, "grow")};
 		exit = run(args->argv, preload, o.view ? o.out : NULL, o.kernel ? &asked : NULL, watch, &ran);

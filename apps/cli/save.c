@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "flight.h"
 #include "trace/trace.h"
 
 #define TAR_BLOCK 512
@@ -104,6 +105,8 @@ int cli_save(struct cli_args *args)
 	if (!out)
 		return cli_fail("save: where to?  -w OUT");
 	struct cli_input input;
+	if (!pid)
+		flight_ask(args->argv[0]);
 	if (pid)
 		exit = cli_open_process(&input, pid, ring);
 	else

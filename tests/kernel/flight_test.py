@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""weft record --kernel=flight: what the kernel said stays in memory, and is in the trace when the program ends or dies, and in what weft save copies.
+
+	flight_test.py KNOWN SLOW WEFT
+
+As root, if that is who runs this, and as an ordinary user; what a machine tells neither of them is skipped with a word.
+
+SPDX-License-Identifier: ISC"""
+
+import glob
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
+from recorded import PATIENCE, Recording, Trace, closed_to_others, expect, fail, until
+
+MANY = 30000
+
+
+def kernel(trace):
+    return trace.ask('info', '--json')[0].get('kernel')
+
+
+def packets(trace):
+    return glob.glob(os.path.join(trace.path, 'kernel-*'))
+
+
+def switches(process):
+    """How often the OS threads of weft record itself have slept and worked."""
+    counts = {}
+    for path in glob.glob(f'/proc/{process.pid}/task/*/status'):
+        with open(path, encoding='ascii') as file:
+            counts[path] = int(re.search(r'^voluntary_ctxt_switches:\s*(\d+)', file.read(), re.M)[1])
+    return counts
+
+
+def run(weft, folder, name, words, command, user):
+    return Recording(weft, os.path.join(folder, name), command, wait=False, record=words, cwd=folder, **user)
+
+
+def whole(recording, name):
+    out, err = recording.process.communicate(timeout=PATIENCE)
+    return recording.trace(name), out.decode(), err.decode()
+
+
+def check_asked(weft, known, folder, user):
+    """Nothing is written while nobody asks; weft save has it, as often as one asks; at the end it is in the trace."""
+    recording = run(weft, folder, 'asked', ['--kernel=own,flight'], [known, '100', '/dev/null', 'forever'], user)
+    pid = recording.ids('kernel_known')[0]
+    trace = recording.trace('kernel_known')
+
+    def beats():
+        return trace.ask('info', '--json')[0]['events']
+
+    def sleeps():
+        before, begun = switches(recording.process), beats()
+        until(lambda: beats() > begun + 20, 'a program that goes on')
+        return switches(recording.process) == before
+    until(sleeps, 'a weft record that does nothing while nobody asks')
+    expect(packets(trace), [], 'what is written while nobody asks')
+    seen = [0]
+    for number in range(2):
+        copy = Trace(weft, os.path.join(folder, f'copy{number}'))
+        begun = beats()
+        until(lambda: beats() > begun + 10, 'a program that goes on')
+        saved = subprocess.run([weft, 'save', trace.path, '-w', copy.path], stderr=subprocess.PIPE, text=True, timeout=PATIENCE, **user)
+        expect((saved.returncode, saved.stderr), (0, ''), 'weft save')
+        told = kernel(copy)
+        expect((told['lost'], copy.ask('info', '--json')[0]['skipped_count']), (0, 0), 'what is lost')
+        if told['events'] + told['overwritten'] <= seen[-1] or not 0 < told['bound_ns'] <= 100:
+            fail(f'copy {number}: {told}')
+        seen.append(told['events'] + told['overwritten'])
+    os.kill(pid, signal.SIGKILL)
+    trace, _, err = whole(recording, 'kernel_known')
+    told = kernel(trace)
+    if told['events'] + told['overwritten'] < seen[-1] or told['lost']:
+        fail(f'at the end: {told}: {err}')
+    print(f'level {told["level"]}: {seen[1:]} events when they were asked for, {told["events"]} at the end')
+
+
+def check_forgotten(weft, known, folder, user):
+    """The newest are kept, at their times, and what was forgotten is counted."""
+    pages = os.path.join(folder, 'pages')
+    recording = run(weft, folder, 'forgotten', ['--kernel=own,flight', '--size=128K'], [known, str(MANY), pages], user)
+    trace, _, err = whole(recording, 'kernel_known')
+    told, info = kernel(trace), trace.ask('info', '--json')[0]
+    if not told['overwritten'] or told['lost'] or info['skipped_count'] or not 0.8 * MANY < told['events'] + told['overwritten'] < 2 * MANY:
+        fail(f'a flight that is longer than what it keeps: {told}, {err}')
+    if not shutil.which('babeltrace2'):
+        print('skipped: no babeltrace2')
+        return
+    with open(pages, 'rb') as file:
+        stamps = {page & 0xffffffff: (before, after) for page, before, after in struct.iter_unpack('=3Q', file.read())}
+    read = subprocess.run(['babeltrace2', '--clock-cycles', '--no-delta', trace.path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+    expect((read.returncode, read.stderr), (0, ''), 'babeltrace2')
+    begin, end = min(before for before, _ in stamps.values()), max(after for _, after in stamps.values())
+    faults = [(int(ticks), int(page)) for ticks, page in re.findall(r'^\[(\d+)\] .*kernel_fault: .* page = (\d+)', read.stdout, re.M)]
+    known_faults = [(ticks, page) for ticks, page in faults if page in stamps and begin <= ticks <= end]
+    outside = [ticks for ticks, page in known_faults if not stamps[page][0] <= ticks <= stamps[page][1]]
+    if len(known_faults) < 100 or outside:
+        fail(f'{len(outside)} of {len(known_faults)} faults outside their two stamps')
+    print(f'{told["overwritten"]} were overwritten, {len(known_faults)} of what is left are known, none outside its two stamps')
+
+
+def check_said(weft, slow, folder, user):
+    """What weft explain says of a slow callback is what it says when all was written at once."""
+    trace, _, err = whole(run(weft, folder, 'said', ['--kernel=flight'], [slow, 'mutex'], user), 'kernel_slow')
+    told = kernel(trace)
+    stalls = [line for line in trace.findings().get('stall', []) if '50 ms' in line['title']]
+    expect(len(stalls), 1, f'stalls: {stalls} {err}')
+    if told['level'] == 'all' and not ('look at thread' in stalls[0]['next'] and 'was woken by its OS thread "' in str(stalls[0]['evidence'])):
+        fail(f'who held the lock: {stalls}')
+    print(f'level {told["level"]}: {stalls[0]["next"]}')
+
+
+def check_killed(weft, known, folder, user):
+    """weft record is killed, and what the kernel kept for it is gone: the program's part is read, weft save does not wait, and the place can be used again."""
+    command = [known, '10', '/dev/null', 'forever']
+    recording = run(weft, folder, 'killed', ['--kernel=flight'], command, user)
+    pid = recording.ids('kernel_known')[0]
+    recording.process.kill()
+    recording.process.wait(PATIENCE)
+    trace = recording.trace('kernel_known')
+    saved = subprocess.run([weft, 'save', trace.path, '-w', os.path.join(folder, 'rest')], stderr=subprocess.PIPE, text=True, timeout=PATIENCE, **user)
+    expect((saved.returncode, saved.stderr), (0, ''), 'weft save')
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not os.path.exists(f'/proc/{pid}/fd/0'), 'the end of the program')
+    recording.process.communicate()
+    again = run(weft, folder, 'killed', ['--overwrite', '--kernel=flight'], [known, '10', '/dev/null'], user)
+    trace, _, err = whole(again, 'kernel_known')
+    expect((again.process.returncode, kernel(trace)['lost']), (0, 0), err)
+    expect(sorted(os.listdir(again.folder)), [os.path.basename(trace.path)], 'what is left in the folder')
+
+
+known, slow, weft = map(os.path.abspath, sys.argv[1:4])
+for words in ('flight,', 'own,all', 'flight,flight', 'flyght'):
+    run_ = subprocess.run([weft, 'record', '--kernel=' + words, '-o', '/nonexistent/x', '--', 'true'], stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+    expect((run_.returncode, 'is neither own nor all, nor flight' in run_.stderr), (2, True), run_.stderr)
+users = [{}] if os.getuid() else [{}, {'user': 65534, 'group': 65534, 'extra_groups': []}]
+if closed_to_others(weft):
+    print(f'skipped: as another user, who cannot enter {closed_to_others(weft)}')
+    users = users[:1]
+for user in users:
+    with tempfile.TemporaryDirectory(prefix='weft-flight-') as folder:
+        os.chmod(folder, 0o777)
+        trace, _, _ = whole(run(weft, folder, 'level', ['--kernel=flight'], [known, '10', '/dev/null'], user), 'kernel_known')
+        told = kernel(trace)
+        if told['level'] == 'self':
+            print(f'skipped: {told["why"]}')
+            continue
+        check_asked(weft, known, folder, user)
+        check_forgotten(weft, known, folder, user)
+        check_said(weft, slow, folder, user)
+        check_killed(weft, known, folder, user)
