@@ -30,7 +30,7 @@ class Gone(Exception):
     """The window ended where it should not have."""
 
 
-def under_a_desktop():
+def under_a_desktop(screen='1280x800'):
     """Runs this script again in a session of its own: a display, a message bus, a home."""
     if os.environ.get('WEFT_TEST_DESKTOP'):
         return
@@ -42,7 +42,7 @@ def under_a_desktop():
     with tempfile.TemporaryDirectory(prefix='weft-desktop-') as home:
         out, into = os.pipe()
         with open(os.path.join(home, 'xvfb.log'), 'wb') as log:
-            server = subprocess.Popen(['Xvfb', '-displayfd', str(into), '-screen', '0', '1280x800x24', '-nolisten', 'tcp', '-noreset'],
+            server = subprocess.Popen(['Xvfb', '-displayfd', str(into), '-screen', '0', f'{screen}x24', '-nolisten', 'tcp', '-noreset'],
                                       pass_fds=[into], stdout=log, stderr=log)
         os.close(into)
         with os.fdopen(out) as numbers:
