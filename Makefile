@@ -28,6 +28,11 @@ demo:
 	@tools/install-packages demo
 	@tools/demo
 
+# The home page of the project, in build/site.
+site: all
+	@tools/install-packages site
+	@docs/site/site.py . build build/site
+
 bench:
 	@tools/install-packages
 	@tools/bench
@@ -54,4 +59,4 @@ format:
 clean:
 	rm -rf build build-* demo
 
-.PHONY: all deb packages check check-guests coverage demo bench fuzz planted install format clean
+.PHONY: all deb packages check check-guests coverage demo site bench fuzz planted install format clean

@@ -117,7 +117,8 @@ async function page() {
 		await openAll(stage, traces);
 	if (stage.surface.count) {
 		followAddress(stage);
-		stage.surface.canvas.focus({preventScroll: true});
+		if (window.top === window) // in a frame, whoever reads the page around it has the keyboard
+			stage.surface.canvas.focus({preventScroll: true});
 	}
 	element.dataset.ready = "";
 }

@@ -48,7 +48,7 @@ export async function stop(child, signal = "SIGTERM") {
 
 // Serves a folder at an address of its own, as any web server does; close() ends it.
 export async function serveFolder(folder) {
-	const types = {html: "text/html; charset=utf-8", js: "text/javascript", css: "text/css", gz: "application/gzip"};
+	const types = {html: "text/html; charset=utf-8", js: "text/javascript", css: "text/css", gz: "application/gzip", png: "image/png"};
 	const server = createServer((request, response) => {
 		const name = request.url === "/" ? "index.html" : request.url.slice(1);
 		try {
