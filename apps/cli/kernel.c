@@ -45,6 +45,8 @@ enum {
 	LONG_NS = 5000000, /* who has been blocked for so long is looked at */
 	MOST_LOOKS = 32,   /* of OS threads, in a drain */
 	MOST_FILES = 64,   /* likewise of descriptors */
+	MOST_MAPPINGS = 64,
+	MOST_MAPS = 4, /* processes whose mappings are read, in a drain */
 	MOST_TEXTS = 1 << 16
 };
 
@@ -57,6 +59,7 @@ struct name {
 	uint32_t tid, pid;
 	char text[16];
 	uint64_t named_ns; /* when it got that */
+	uint64_t fault;    /* the newest address that was not there */
 	/* Of the program's, by the newest switch: */
 	uint64_t switch_ns, off_ns; /* off_ns: since when it has been blocked; 0: it is not */
 	uint32_t processor;
@@ -74,6 +77,12 @@ struct look {
 /* What a descriptor of a process is, as long as this drain takes. */
 struct descriptor {
 	uint32_t pid, fd, text;
+};
+
+/* Likewise what stands in a process's memory. */
+struct place {
+	uint32_t pid, text;
+	uint64_t begin, end;
 };
 
 /* What was said, and when by the trace's clock. */
@@ -126,6 +135,9 @@ struct kernel {
 	WEFT_VEC(struct look) looks;
 	struct descriptor descriptors[MOST_FILES];
 	size_t descriptor_count;
+	struct place places[MOST_MAPPINGS];
+	size_t place_count;
+	int maps_read;           /* in this drain */
 	uint32_t next_look;      /* index of names */
 	struct timespec changed; /* of the session's folder, when it was read */
 	uint64_t looked_ns;
@@ -410,11 +422,30 @@ static uint32_t descriptor_of(struct kernel *k, uint32_t pid, uint32_t fd)
 	return number;
 }
 
+/* The file of which it waits for a page. */
+static uint32_t place_of(struct kernel *k, uint32_t pid, uint64_t address)
+{
+	struct kernel_mapping found;
+	for (size_t i = 0; i < k->place_count; i++)
+		if (k->places[i].pid == pid && k->places[i].begin <= address && address < k->places[i].end)
+			return k->places[i].text;
+	if (k->maps_read == MOST_MAPS || k->place_count == MOST_MAPPINGS)
+		return 0;
+	k->maps_read++;
+	if (!kernel_what_mapping(pid, address, &found))
+		return 0;
+	const uint32_t number = number_of(k, found.text);
+	k->places[k->place_count++] = (struct place){pid, number, found.begin, found.end};
+	return number;
+}
+
 /* Keeps in mind who is blocked since when.  Processors are drained one after the other: an older switch may come later. */
 static void note_switch(struct kernel *k, const struct perf_seen *s)
 {
 	const uint32_t at = weft_idmap_get(&k->threads, s->tid);
 	struct name *name = at == WEFT_IDMAP_NONE ? NULL : &k->names.items[at];
+	if (name && s->what == PERF_FAULT)
+		name->fault = s->number;
 	if (!name || (s->what != PERF_ON && s->what != PERF_OFF && s->what != PERF_TAKEN))
 		return;
 	for (size_t i = 0; s->what == PERF_ON && i < k->looks.count; i++) {
@@ -563,6 +594,11 @@ static void take(void *ctx, const struct perf_seen *s)
 		said.in.ticks = said.ticks;
 		said.in.fd = (uint32_t)s->number;
 		said.in.text = descriptor_of(k, pid, said.in.fd);
+	} else if (s->what == PERF_OFF && s->call == WEFT_CALL_FAULT) {
+		const struct name *name = name_of(k, s->tid);
+		said.in.text = name && name->fault ? place_of(k, pid, name->fault) : 0;
+		said.in.ticks = said.in.text ? said.ticks : 0;
+		said.in.fd = WEFT_KERNEL_NO_FD;
 	}
 	give(k, pid, &said);
 }
@@ -655,7 +691,8 @@ static void work(struct kernel *k, bool is_last)
 	if (!solve(k))
 		return;
 	find_traces(k, is_last || is_flight);
-	k->descriptor_count = 0;
+	k->descriptor_count = k->place_count = 0;
+	k->maps_read = 0;
 	perf_drain(k->perf, take, k);
 	tell_looks(k);
 	if (!is_last && !is_flight)

@@ -167,6 +167,26 @@ bool kernel_what_fd(uint32_t pid, uint32_t fd, bool deep, char text[KERNEL_WHAT]
 	return true;
 }
 
+bool kernel_what_mapping(uint32_t pid, uint64_t address, struct kernel_mapping *out)
+{
+	char path[64], line[KERNEL_WHAT + 128];
+	bool is_found = false, is_begin = true;
+	snprintf(path, sizeof path, "/proc/%" PRIu32 "/maps", pid);
+	FILE *file = fopen(path, "re");
+	while (file && !is_found && fgets(line, sizeof line, file)) {
+		int at = 0;
+		if (is_begin && sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %*s %*s %n", &out->begin, &out->end, &at) >= 2) {
+			line[strcspn(line, "\n")] = 0;
+			is_found = address >= out->begin && address < out->end;
+			snprintf(out->text, sizeof out->text, "%s", at && line[at] == '/' ? line + at : "");
+		}
+		is_begin = strchr(line, '\n') || is_found;
+	}
+	if (file)
+		fclose(file);
+	return is_found;
+}
+
 static void read_path(uint32_t pid, uint64_t address, char text[KERNEL_WHAT])
 {
 	char path[64];

@@ -20,6 +20,14 @@ bool kernel_what_has_fd(uint8_t call);
  * network, which costs as much as there are sockets: only if `deep`. */
 bool kernel_what_fd(uint32_t pid, uint32_t fd, bool deep, char text[KERNEL_WHAT]);
 
+/* The file that a process has in its memory around that address now; false: none, or it is not to be known.  Costs as much as it
+ * has files there. */
+struct kernel_mapping {
+	uint64_t begin, end;
+	char text[KERNEL_WHAT]; /* its path; empty: memory that is no file's */
+};
+bool kernel_what_mapping(uint32_t pid, uint64_t address, struct kernel_mapping *out);
+
 /* What an OS thread that is blocked now is in; false: it is not blocked, or that may not be known.  Whether it was blocked all
  * the time that this took, the caller must see. */
 bool kernel_what_now(uint32_t pid, uint32_t tid, struct kernel_what *out);

@@ -38,7 +38,8 @@ struct weft__parts {
 	struct weft_waited waited;        /* what it waited for in that call */
 	int64_t interrupts_ns;            /* interrupts had its processor */
 	uint32_t interrupts;
-	const struct weft_spent *interrupt; /* the longest; NULL: none */
+	const char *interrupt; /* that of the most time; NULL: there was none, or nobody knows its name */
+	int64_t interrupt_ns, first_interrupt_ns;
 	/* The program's runtime collected garbage, by the kernel, or by pauses that the program told. */
 	int64_t collected_ns;
 	const char *collector; /* "Python"; NULL: the program told it itself, or there was none */

@@ -211,7 +211,9 @@ static void take_exact(struct weft__stall *s, const struct weft_model *m)
 	parts->preempted = sum.longest_preempted;
 	parts->interrupts_ns = sum.interrupts_ns;
 	parts->interrupts = sum.interrupts;
-	parts->interrupt = sum.longest_interrupt;
+	parts->interrupt = sum.interrupt;
+	parts->interrupt_ns = sum.interrupt_ns;
+	parts->first_interrupt_ns = sum.first_interrupt_ns;
 	/* The recorder's own count is of all of a round, and may be missing. */
 	parts->minor = sum.faults > parts->major ? sum.faults - parts->major : 0;
 	for (unsigned call = 1; call < 256; call++)

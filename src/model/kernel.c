@@ -396,53 +396,65 @@ static void add_to_sum(void *ctx, const struct weft_off *off, int64_t from_ns, i
 		sum->longest_blocked = off;
 }
 
-enum { FILES = 16 };
+enum { NAMES = 16 };
+
+/* Of what most time went to. */
+struct tally {
+	size_t count;
+	struct {
+		const char *name;
+		int64_t ns, sure_ns;
+	} of[NAMES];
+};
+
+static void add_to_tally(struct tally *t, const char *name, int64_t ns, bool is_sure)
+{
+	size_t i = 0, least = 0;
+	for (; i < t->count && strcmp(t->of[i].name, name) != 0; i++)
+		least = t->of[i].ns < t->of[least].ns ? i : least;
+	if (i == NAMES) { /* whatever comes often enough stays */
+		t->of[least].ns -= weft_min_ns(ns, t->of[least].ns);
+		if (t->of[least].ns > 0)
+			return;
+		i = least;
+		t->of[i].name = NULL;
+	}
+	if (i == t->count || !t->of[i].name) {
+		t->count += i == t->count;
+		t->of[i].name = name;
+		t->of[i].ns = t->of[i].sure_ns = 0;
+	}
+	t->of[i].ns += ns;
+	t->of[i].sure_ns += is_sure ? ns : 0;
+}
+
+/* What most of it was; a name of NULL: nobody knows. */
+static struct weft_waited most_of(const struct tally *t)
+{
+	struct weft_waited out = {0};
+	for (size_t i = 0; i < t->count; i++)
+		if (t->of[i].ns > out.ns)
+			out = (struct weft_waited){t->of[i].name, t->of[i].ns, t->of[i].sure_ns >= t->of[i].ns - t->of[i].ns / 8};
+	return out;
+}
 
 struct waiting {
 	uint8_t call;
-	size_t count;
-	struct {
-		const char *file;
-		int64_t ns, sure_ns;
-	} files[FILES];
+	struct tally files;
 };
 
 static void add_file(void *ctx, const struct weft_off *off, int64_t from_ns, int64_t to_ns)
 {
 	struct waiting *w = ctx;
-	const int64_t ns = weft_min_ns(weft_max_ns(off->ready_ns, from_ns), to_ns) - from_ns;
-	if (!off->file || off->call != w->call || off->why == WEFT_OFF_PREEMPTED)
-		return;
-	size_t i = 0, least = 0;
-	for (; i < w->count && strcmp(w->files[i].file, off->file) != 0; i++)
-		least = w->files[i].ns < w->files[least].ns ? i : least;
-	if (i == FILES) { /* whatever comes often enough stays */
-		w->files[least].ns -= weft_min_ns(ns, w->files[least].ns);
-		if (w->files[least].ns > 0)
-			return;
-		i = least;
-		w->files[i].file = NULL;
-	}
-	if (i == w->count || !w->files[i].file) {
-		w->count += i == w->count;
-		w->files[i].file = off->file;
-		w->files[i].ns = w->files[i].sure_ns = 0;
-	}
-	w->files[i].ns += ns;
-	w->files[i].sure_ns += off->is_sure ? ns : 0;
+	if (off->file && off->call == w->call && off->why != WEFT_OFF_PREEMPTED)
+		add_to_tally(
+		    &w->files, off->file, weft_min_ns(weft_max_ns(off->ready_ns, from_ns), to_ns) - from_ns, off->is_sure);
 }
 
 struct weft_waited weft_kernel_waited(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns, uint8_t call)
 {
 	struct waiting w = {.call = call};
-	struct weft_waited out = {0};
-	if (!walk(m, stream, from_ns, to_ns, add_file, &w))
-		return out;
-	for (size_t i = 0; i < w.count; i++)
-		if (w.files[i].ns > out.ns)
-			out = (struct weft_waited){
-			    w.files[i].file, w.files[i].ns, w.files[i].sure_ns >= w.files[i].ns - w.files[i].ns / 8};
-	return out;
+	return walk(m, stream, from_ns, to_ns, add_file, &w) ? most_of(&w.files) : (struct weft_waited){0};
 }
 
 /* Interrupts that began long before are not looked for: nothing else runs meanwhile. */
@@ -454,6 +466,7 @@ static void add_interrupts(const struct weft_kernel *k, uint32_t thread, int64_t
 	const size_t end = k->threads[thread + 1].spents;
 	size_t i = WEFT_FIRST(n, k->threads[thread].spents, end, k->spents[n].start_ns > from_ns - LONGEST_INTERRUPT_NS);
 	int64_t reached_ns = from_ns; /* one within another counts once */
+	struct tally names = {0};
 	for (; i < end && k->spents[i].start_ns < to_ns; i++) {
 		const struct weft_spent *s = &k->spents[i];
 		const int64_t ns = weft_min_ns(s->end_ns, to_ns) - weft_max_ns(s->start_ns, reached_ns);
@@ -461,11 +474,13 @@ static void add_interrupts(const struct weft_kernel *k, uint32_t thread, int64_t
 			continue;
 		reached_ns = s->end_ns;
 		sum->interrupts_ns += ns;
-		sum->interrupts++;
-		if (!sum->longest_interrupt ||
-		    s->end_ns - s->start_ns > sum->longest_interrupt->end_ns - sum->longest_interrupt->start_ns)
-			sum->longest_interrupt = s;
+		sum->first_interrupt_ns = sum->interrupts++ ? sum->first_interrupt_ns : s->start_ns;
+		if (s->name)
+			add_to_tally(&names, s->name, ns, true);
 	}
+	const struct weft_waited most = most_of(&names);
+	sum->interrupt = most.file;
+	sum->interrupt_ns = most.ns;
 }
 
 bool weft_kernel_sum(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns, struct weft_off_sum *out)

@@ -71,7 +71,9 @@ struct weft_off_sum {
 	int64_t call_ns[256];                                       /* how long in each call, by enum weft_kernel_call */
 	int64_t interrupts_ns;                                      /* interrupts had its processor */
 	uint32_t interrupts;
-	const struct weft_spent *longest_interrupt; /* NULL: there was none */
+	const char *interrupt;      /* that of the most time; NULL: there was none, or nobody knows its name */
+	int64_t interrupt_ns;       /* how long that was */
+	int64_t first_interrupt_ns; /* when the first one began */
 	uint32_t faults;
 };
 

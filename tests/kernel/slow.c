@@ -1,7 +1,7 @@
 /* slow.c SCENE [PLACE]: a program of plain libuv, one callback of which is slow in a way of its own.
  *
- * Others are due each 5 ms.  Prints for the slow callback what was measured within: "wall NS cpu NS given N taken N minor N".
- * `hog` is no scene: it uses its processor until it is killed.  SPDX-License-Identifier: ISC */
+ * Others are due each 5 ms.  Prints for the slow callback what was measured within: "wall NS cpu NS given N taken N minor N major
+ * N". `hog` is no scene: it uses its processor until it is killed.  SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -125,6 +125,23 @@ static void nap(void)
 	nanosleep(&length, NULL);
 }
 
+static const char *place;
+
+/* Until somebody has made a file of that name, or 100 times: reads pages of a file that stays where it is. */
+static void wait_for_pages(void)
+{
+	volatile char *bytes = mmap(NULL, FILE_BYTES, PROT_READ, MAP_SHARED, file, 0);
+	if (bytes == MAP_FAILED)
+		exit(1);
+	for (int i = 0; i < 100 && access(place, F_OK) != 0; i++) {
+		madvise((void *)bytes, FILE_BYTES, MADV_DONTNEED);
+		madvise((void *)bytes, FILE_BYTES, MADV_RANDOM);
+		forget_file();
+		for (off_t at = 0; at < FILE_BYTES; at += 16384)
+			sink += (uint64_t)bytes[at];
+	}
+}
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t both;
 
@@ -147,8 +164,6 @@ static void wait_for_lock(void)
 	pthread_mutex_unlock(&lock);
 	pthread_join(thread, NULL);
 }
-
-static const char *place;
 
 /* Until somebody else opens it, too. */
 static void open_fifo(void)
@@ -180,8 +195,8 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } scenes[] = {{"spin", spin}, {"crowded", spin}, {"fsync", sync_file}, {"cold", read_cold}, {"mapped", map_cold},
-    {"touch", touch}, {"nanosleep", nap}, {"mutex", wait_for_lock}, {"healthy", nothing}, {"fifo", open_fifo},
-    {"peer", ask_peer}};
+    {"touch", touch}, {"nanosleep", nap}, {"mutex", wait_for_lock}, {"healthy", nothing}, {"fifo", open_fifo}, {"peer", ask_peer},
+    {"pages", wait_for_pages}};
 
 /* ---- The program ---- */
 
@@ -198,8 +213,9 @@ static void slow(uv_timer_t *timer)
 	int64_t wall_ns = now_ns(CLOCK_MONOTONIC_RAW) - begin_ns;
 	cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 	getrusage(RUSAGE_THREAD, &after);
-	printf("wall %lld cpu %lld given %ld taken %ld minor %ld\n", (long long)wall_ns, (long long)cpu_ns,
-	    after.ru_nvcsw - before.ru_nvcsw, after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt);
+	printf("wall %lld cpu %lld given %ld taken %ld minor %ld major %ld\n", (long long)wall_ns, (long long)cpu_ns,
+	    after.ru_nvcsw - before.ru_nvcsw, after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt,
+	    after.ru_majflt - before.ru_majflt);
 	uv_close((uv_handle_t *)timer, NULL);
 }
 

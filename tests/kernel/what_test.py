@@ -77,6 +77,36 @@ def record(weft, slow, folder, level, scene, place, release, wanted, user):
     print(f'{scene}, level {level}: {re.search(r"its OS thread slept .*?, here for|its OS thread slept .*? for", said)[0]}')
 
 
+def check_pages(weft, slow, folder):
+    """A callback waits for pages of a file that is in its memory; somebody lets it go on when weft has seen which."""
+    path, go = os.path.join(folder, 'trace-pages'), os.path.join(folder, 'pages-go')
+    process = subprocess.Popen([weft, 'record', '--kernel=all', '--mode=grow', '-o', path, '--', slow, 'pages', go], env=ENV, cwd=folder,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def is_seen():
+        for name in glob.glob(os.path.join(path, '*', 'kernel-*')):
+            with open(name, 'rb') as file:
+                if b'/weft-slow-' in file.read():
+                    return True
+        return process.poll() is not None
+    until(is_seen, 'pages: which file it is')
+    with open(go, 'w', encoding='ascii'):
+        pass
+    out, err = process.communicate(timeout=PATIENCE)
+    expect(process.returncode, 0, err)
+    trace = os.path.dirname(glob.glob(os.path.join(path, '*', 'metadata'))[0])
+    if kernel_of(weft, trace)['level'] != 'all':
+        print(f'skipped: level all: {kernel_of(weft, trace)["why"]}')
+        return
+    said = words(explain(weft, trace)[0])
+    if 'major 0' in out or 'in a page fault' not in said:
+        print(f'pages: this disk does not keep anybody waiting: {out.strip()}: {said}')
+        return
+    found = re.search(r'in a page fault( and elsewhere)?, probably on "[^"]*/weft-slow-[^"]*"', said)
+    expect(bool(found), True, said)
+    print(f'pages, level all: {found[0]}')
+
+
 def check_scenes(weft, slow, folder, level, user):
     fifo = os.path.join(folder, 'fifo' + level)
     os.mkfifo(fifo)
@@ -155,7 +185,7 @@ def check_made(weft, folder):
     timer = text(0, 3, b'net_rx')
     # One within another counts once.
     check_words(weft, folder, [timer, spent(20 * MS, 1, 20 * MS, 0, 3, 2 * MS), spent(35 * MS, 1, 34 * MS, 1, 3, 24 * MS)],
-                'of which interrupts had its processor for 24.0 ms', 'interrupts had its processor 1 time, here net_rx for 24.0 ms', 'let another processor handle them')
+                'of which interrupts had its processor for 24.0 ms', 'interrupts had its processor 1 time, from here on: net_rx for 24.0 ms', 'let another processor handle them')
     check_words(weft, folder, [timer, spent(20 * MS, 1, 20 * MS, 0, 3, 2 * MS)], 'cut its work', lacks='interrupts')
     check_words(weft, folder, [text(0, 4, b'Python'), spent(41 * MS, 1, 30 * MS, 2, 4, 25 * MS)], 'of which 25.0 ms the collector of garbage of Python',
                 'make less garbage')
@@ -260,3 +290,4 @@ for level, user in users:
         check_scenes(weft, slow, folder, level, user)
         if level == 'all':
             check_collector(weft, folder)
+            check_pages(weft, slow, folder)

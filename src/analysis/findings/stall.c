@@ -313,11 +313,11 @@ static void tell_switches(struct weft__finder *f, const struct weft__stall *s)
 		    preempted->by == WEFT_NO_TID ? "" : name_of_tid(f, preempted->by),
 		    preempted->by == WEFT_NO_TID ? "" : ", which may have passed it on",
 		    weft__words_span(f, preempted->end_ns - preempted->start_ns));
-	if (p->interrupt && p->interrupts_ns >= told_ns)
-		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, p->interrupt->start_ns, WEFT_NONE,
-		    "interrupts had its processor %" PRIu32 " time%s, here%s%s for %s", p->interrupts,
-		    weft__words_s(p->interrupts), p->interrupt->name ? " " : "", p->interrupt->name ? p->interrupt->name : "",
-		    weft__words_span(f, p->interrupt->end_ns - p->interrupt->start_ns));
+	if (p->interrupts && p->interrupts_ns >= told_ns)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, p->first_interrupt_ns, WEFT_NONE,
+		    p->interrupt ? "interrupts had its processor %" PRIu32 " time%s, from here on: %s for %s"
+				 : "interrupts had its processor %" PRIu32 " time%s, from here on",
+		    p->interrupts, weft__words_s(p->interrupts), p->interrupt, weft__words_span(f, p->interrupt_ns));
 	if (!slept || p->blocked_ns < told_ns)
 		return;
 	const char *called = weft_kernel_call_name(slept->call);
