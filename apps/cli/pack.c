@@ -36,7 +36,7 @@ int cli_pack(const void **bytes, size_t *size, cli_bytes *packed, const struct w
 	}
 	// Without a ring's unused packets; but who looks is to see what is damaged.
 	if ((is_native && info->skipped_count == 0) || is_live || source->is_still)
-		status = weft_trace_save(trace, add_file, packed, err);
+		status = weft_trace_save(trace, NULL, add_file, packed, err);
 	else
 		for (size_t i = 0; i < source->blob_count && status == WEFT_OK; i++)
 			status = weft_tar_file(

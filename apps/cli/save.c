@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cli.h"
+#include "export/scrub.h"
+#include "export/since.h"
 #include "flight.h"
 #include "trace/trace.h"
 
@@ -61,13 +63,73 @@ static int put(void *ctx, const char *name, const void *bytes, size_t size)
 	return *name ? put_in_archive(&copy->file, name, bytes, size) : cli_file_write(&copy->file, bytes, size);
 }
 
-static int save(const struct cli_input *input, const char *out)
+/* ---- What is other in the copy ---- */
+
+static void learn(void *scrub, char *text, uint32_t bytes)
+{
+	weft_scrub_learn(scrub, text, bytes);
+}
+
+static void replace(void *scrub, char *text, uint32_t bytes)
+{
+	weft_scrub_replace(scrub, text, bytes);
+}
+
+static int drop(void *ctx, const char *name, const void *bytes, size_t size)
+{
+	(void)ctx, (void)name, (void)bytes, (void)size;
+	return 0;
+}
+
+/* Until when the trace tells of its program; leaves it at its first event. */
+static int find_end(struct weft_trace *trace, int64_t *end_ns)
+{
+	const struct weft_event *events;
+	size_t count;
+	int more;
+	*end_ns = INT64_MIN;
+	while ((more = weft_trace_next(trace, &events, &count)) > 0)
+		*end_ns = events[count - 1].time_ns;
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	if (info->has_died && info->until_ns > *end_ns)
+		*end_ns = info->until_ns;
+	weft_trace_rewind(trace);
+	return more;
+}
+
+/* The cut that leaves the last of the trace; `state` is what is told there. */
+static int cut(struct weft_trace_edit *edit, struct weft_state *state, struct weft_trace *trace, int64_t last_ns)
+{
+	int64_t end_ns;
+	int status = find_end(trace, &end_ns);
+	if (status < 0 || end_ns < INT64_MIN + last_ns)
+		return status;
+	edit->is_cut = true;
+	edit->from_ns = end_ns - last_ns;
+	status = weft_state_before(state, trace, edit->from_ns);
+	edit->told = state->events.items;
+	edit->told_count = state->events.count;
+	return status;
+}
+
+/* Saves it as `edit` has it, which scrubs if `scrub` is not NULL. */
+static int save(const struct cli_input *input, struct weft_trace_edit *edit, struct weft_scrub *scrub, const char *out)
 {
 	static const char end[2 * TAR_BLOCK];
 	struct weft_error err;
 	struct copy copy = {.out = out, .exit = -1};
 	cli_progress_begin("saving", input->name);
-	int status = weft_trace_save(input->trace, put, &copy, &err);
+	int status = WEFT_OK;
+	if (scrub) {
+		edit->text = learn;
+		edit->ctx = scrub;
+		status = weft_trace_save(input->trace, edit, drop, NULL, &err);
+		edit->text = replace;
+	}
+	if (status == WEFT_OK)
+		status = weft_trace_save(input->trace, edit, put, &copy, &err);
+	if (status == WEFT_OK && scrub && scrub->no_memory)
+		status = weft_error_set(&err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
 	cli_progress_end();
 	if (copy.exit >= 0)
 		return copy.exit;
@@ -81,16 +143,41 @@ static int save(const struct cli_input *input, const char *out)
 	return cli_file_end(&copy.file, status, &err);
 }
 
+/* Without an edit the trace may be of any format. */
+static int save_edited(const struct cli_input *input, bool is_scrubbed, int64_t last_ns, const char *out)
+{
+	struct weft_trace_edit edit = {.text = NULL};
+	struct weft_state state = {0};
+	struct weft_scrub scrub = {0};
+	if (!is_scrubbed && last_ns < 0)
+		return save(input, NULL, NULL, out);
+	const struct weft_trace_info *info = weft_trace_info(input->trace);
+	if (strcmp(info->format, "native") != 0)
+		return cli_fail("%s: --%s takes native traces; weft convert --to=native makes one of this", input->name,
+		    is_scrubbed ? "scrub" : "last");
+	const int status = last_ns < 0 ? WEFT_OK : cut(&edit, &state, input->trace, last_ns);
+	const int exit = status < 0 ? cli_fail("%s: %s", input->name, weft_status_string(status))
+				    : save(input, &edit, is_scrubbed ? &scrub : NULL, out);
+	weft_scrub_finish(&scrub);
+	weft_state_free(&state);
+	return exit;
+}
+
 int cli_save(struct cli_args *args)
 {
 	const char *out = NULL, *pid = NULL, *ring = NULL;
-	bool names = false, servers = false;
+	bool names = false, servers = false, scrub = false;
+	int64_t last_ns = -1;
 	const struct cli_option options[] = {
 	    {"write", 'w', CLI_TEXT, &out, "OUT",
 		"writes here: native a new directory, others a file; - is standard output, a directory as a tar archive"},
 	    {"pid", 0, CLI_TEXT, &pid, "PID", "in place of TRACE: the ring in the memory of this process, which may hang"},
 	    {"ring", 0, CLI_TEXT, &ring, "UUID",
 		"takes the ring whose UUID begins like this, where an image of memory has several"},
+	    {"last", 0, CLI_TIME, &last_ns, "TIME",
+		"copies the last TIME alone, as 10s; what was pending when that began is told as pending"},
+	    {"scrub", 0, CLI_FLAG, &scrub, NULL,
+		"replaces names, labels, notes, errors, paths and addresses by stand-ins, before a trace goes to strangers"},
 	    {"names", 0, CLI_FLAG, &names, NULL,
 		"writes functions, files and lines of the program into the copy, for another machine"},
 	    {"debuginfod", 0, CLI_FLAG, &servers, NULL, "with --names: asks the servers of DEBUGINFOD_URLS, too"},
@@ -116,7 +203,7 @@ int cli_save(struct cli_args *args)
 	cli_tell_skipped(&input);
 	if (names)
 		cli_name_places(&input, servers);
-	exit = save(&input, out);
+	exit = save_edited(&input, scrub, last_ns, out);
 	cli_close(&input);
 	return exit;
 }

@@ -59,7 +59,7 @@ struct weft_trace_format {
 	bool (*field)(const struct weft_trace *trace, const struct weft_event *event, unsigned index, struct weft_field *out);
 
 	/* As weft_trace_save(), but for err; NULL: the trace is its one file. */
-	int (*save)(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx);
+	int (*save)(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx);
 
 	/* As weft_trace_kernel(); NULL: the format has nothing of the kernel's. */
 	int (*kernel)(struct weft_trace *trace, weft_kernel_fn *each, void *ctx, struct weft_kernel_info *info);

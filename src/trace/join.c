@@ -338,7 +338,7 @@ static void join_close(struct weft_trace *trace)
 	free_joined(j);
 }
 
-static int join_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx)
+static int join_save(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
 {
 	return WEFT_ENOTSUP;
 }

@@ -185,7 +185,23 @@ void weft__native_gap(struct weft_trace *trace, struct weft_gap gap);
 int weft__native_kernel(struct weft_trace *trace, weft_kernel_fn *each, void *ctx, struct weft_kernel_info *info);
 
 /* native_save.c */
-int weft__native_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx);
+int weft__native_save(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx);
+
+/* native_edit.c: changes texts of a copy of a packet, or of the metadata, in place. */
+struct native_copy {
+	unsigned char *bytes; /* header and content, to be freed */
+	size_t size;
+};
+/* What cannot be read is cut off. */
+void weft__native_edit_events(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit);
+void weft__native_edit_definitions(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit);
+void weft__native_edit_kernel(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit);
+void weft__native_edit_metadata(char *text, const struct weft_trace_edit *edit);
+
+/* The packet from the first event at or behind edit->from_ns on, with what is told then in front; *more is by how many events the
+ * later packets of the instance are to count more, whose streams are [first, end).  WEFT_ENOMEM. */
+int weft__native_cut(const struct native *n, const struct native_packet *p, unsigned first_stream, unsigned end_stream,
+    const struct weft_trace_edit *edit, struct native_copy *out, uint64_t *more);
 
 /* native_decode.c */
 void weft__native_forms(struct native *native);

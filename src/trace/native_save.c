@@ -1,27 +1,117 @@
 /* native_save.c: a native trace's packets, as they were when it was opened, as files.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "trace/native.h"
 
 /* A packet as long as its content, as the recorder leaves the last one when it stops. */
-static int save_packet(const struct native_packet *p, const char *name, weft_trace_file_fn *file, void *ctx)
+static int copy_packet(const struct native_packet *p, struct native_copy *copy)
 {
-	unsigned char *copy = malloc(p->content_bytes);
-	if (!copy)
+	copy->bytes = malloc(p->content_bytes);
+	if (!copy->bytes)
 		return WEFT_ENOMEM;
-	memcpy(copy, p->bytes, p->content_bytes);
+	copy->size = p->content_bytes;
+	memcpy(copy->bytes, p->bytes, p->content_bytes);
 	const uint64_t bits = (uint64_t)p->content_bytes * 8;
-	memcpy(copy + offsetof(struct weft_packet_header, content_size), &bits, sizeof bits);
-	memcpy(copy + offsetof(struct weft_packet_header, packet_size), &bits, sizeof bits);
-	int failed = file(ctx, name, copy, p->content_bytes);
-	free(copy);
+	memcpy(copy->bytes + WEFT_PACKET_AT(content_size), &bits, sizeof bits);
+	memcpy(copy->bytes + WEFT_PACKET_AT(packet_size), &bits, sizeof bits);
+	return WEFT_OK;
+}
+
+typedef void edit_fn(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit);
+
+/* Hands the copy on, and frees it. */
+static int put_copy(const struct native *n, struct native_copy *copy, const char *name, edit_fn *edit_texts,
+    const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
+{
+	if (edit && edit->text)
+		edit_texts(n, copy, edit);
+	const int failed = file(ctx, name, copy->bytes, copy->size);
+	free(copy->bytes);
 	return failed ? WEFT_EIO : WEFT_OK;
 }
 
+static int save_packet(const struct native *n, const struct native_packet *p, const char *name, edit_fn *edit_texts,
+    const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
+{
+	struct native_copy copy;
+	const int status = copy_packet(p, &copy);
+	return status < 0 ? status : put_copy(n, &copy, name, edit_texts, edit, file, ctx);
+}
+
+static void add_to(struct native_copy *copy, size_t field, uint64_t more)
+{
+	const uint64_t sum = weft_load_u64(copy->bytes + field) + more;
+	memcpy(copy->bytes + field, &sum, sizeof sum);
+}
+
+/* The packets [first, end) of one instance, whose streams end at end_stream. */
+static int save_instance(const struct native *n, size_t first, size_t end, unsigned end_stream,
+    const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
+{
+	const unsigned first_stream = n->packets.items[first].stream;
+	uint64_t later = 0, more = 0;
+	bool is_cut = false;
+	int status = WEFT_OK;
+	if (edit && edit->is_cut) {
+		while (first + 1 < end && weft__ticks_ns(n->packets.items[first + 1].begin, n->clock.hz) <= edit->from_ns)
+			first++;
+		is_cut = weft__ticks_ns(n->packets.items[first].begin, n->clock.hz) <= edit->from_ns;
+		/* What was overwritten was in packets before the first. */
+		later = is_cut && n->packets.items[first].sequence == 0;
+	}
+	for (size_t i = first; i < end && status == WEFT_OK; i++) {
+		char name[64];
+		struct native_copy copy;
+		if (i == first && is_cut) {
+			status = weft__native_cut(n, &n->packets.items[i], first_stream, end_stream, edit, &copy, &more);
+		} else {
+			status = copy_packet(&n->packets.items[i], &copy);
+			if (status == WEFT_OK)
+				add_to(&copy, WEFT_PACKET_AT(events_before), more);
+		}
+		if (status < 0)
+			break;
+		add_to(&copy, WEFT_PACKET_AT(sequence), later);
+		snprintf(name, sizeof name, "stream-%" PRIu32 "-%zu", n->packets.items[i].instance, i - first);
+		status = put_copy(n, &copy, name, weft__native_edit_events, edit, file, ctx);
+	}
+	return status;
+}
+
+static int save_streams(const struct native *n, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
+{
+	int status = WEFT_OK;
+	for (size_t i = 0, end; i < n->packets.count && status == WEFT_OK; i = end) {
+		for (end = i + 1; end < n->packets.count && n->packets.items[end].instance == n->packets.items[i].instance;)
+			end++;
+		const unsigned end_stream = end < n->packets.count ? n->packets.items[end].stream : UINT_MAX;
+		status = save_instance(n, i, end, end_stream, edit, file, ctx);
+	}
+	return status;
+}
+
+static int save_kernel(const struct native *n, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
+{
+	int status = WEFT_OK;
+	uint64_t number = 0;
+	for (size_t i = 0; i < n->kernel.count && status == WEFT_OK; i++) {
+		char name[64];
+		const struct native_packet *p = &n->kernel.items[i];
+		number = i && p[-1].instance == p->instance ? number + 1 : 0;
+		snprintf(name, sizeof name, "kernel-%" PRIu32 "-%" PRIu64, p->instance, number);
+		/* Its events name what the packet itself tells of. */
+		if (!edit || !edit->is_cut || i + 1 == n->kernel.count || p[1].instance != p->instance ||
+		    weft__ticks_ns(p[1].begin, n->clock.hz) > edit->from_ns)
+			status = save_packet(n, p, name, weft__native_edit_kernel, edit, file, ctx);
+	}
+	return status;
+}
+
 /* What a buffer has no room for: with the layout, so that other readers understand it too. */
-static int save_metadata(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx)
+static int make_metadata(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
 {
 	const struct native *n = trace->state;
 	const struct weft_trace_info *info = &trace->info;
@@ -50,6 +140,8 @@ static int save_metadata(const struct weft_trace *trace, weft_trace_file_fn *fil
 		text = malloc(size + 1);
 		if (text) {
 			weft__metadata_format(text, size + 1, &metadata);
+			if (edit)
+				weft__native_edit_metadata(text, edit);
 			status = file(ctx, "metadata", text, size) ? WEFT_EIO : WEFT_OK;
 		}
 	}
@@ -80,7 +172,7 @@ static struct weft_wire_definition definition_of(const struct weft_site *site, u
 }
 
 /* The names that places were given since, in a packet behind the definitions: each key then means what was said of it last. */
-static int save_names(const struct native *n, weft_trace_file_fn *file, void *ctx)
+static int save_names(const struct native *n, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
 {
 	size_t bytes = sizeof(struct weft_packet_header);
 	for (uint32_t key = 1; key < n->key_count; key++)
@@ -113,39 +205,43 @@ static int save_names(const struct native *n, weft_trace_file_fn *file, void *ct
 		}
 	char name[64];
 	snprintf(name, sizeof name, "definitions-%zu", n->definitions.count);
-	int failed = file(ctx, name, packet, bytes);
-	free(packet);
+	struct native_copy copy = {packet, bytes};
+	return put_copy(n, &copy, name, weft__native_edit_definitions, edit, file, ctx);
+}
+
+/* The text that the trace has. */
+static int copy_metadata(const struct weft_blob *blob, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
+{
+	char *text = edit ? malloc(blob->size + 1) : NULL;
+	if (!edit)
+		return file(ctx, "metadata", blob->bytes, blob->size) ? WEFT_EIO : WEFT_OK;
+	if (!text)
+		return WEFT_ENOMEM;
+	memcpy(text, blob->bytes, blob->size);
+	text[blob->size] = '\0';
+	weft__native_edit_metadata(text, edit);
+	const int failed = file(ctx, "metadata", text, strlen(text));
+	free(text);
 	return failed ? WEFT_EIO : WEFT_OK;
 }
 
-int weft__native_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx)
+int weft__native_save(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
 {
 	const struct native *n = trace->state;
-	char name[64];
 	int status = WEFT_OK;
-	uint64_t number = 0;
 	for (size_t i = 0; i < n->definitions.count && status == WEFT_OK; i++) {
+		char name[64];
 		snprintf(name, sizeof name, "definitions-%zu", i);
-		status = save_packet(&n->definitions.items[i], name, file, ctx);
+		status = save_packet(n, &n->definitions.items[i], name, weft__native_edit_definitions, edit, file, ctx);
 	}
 	if (status == WEFT_OK)
-		status = save_names(n, file, ctx);
-	for (size_t i = 0; i < n->packets.count && status == WEFT_OK; i++) {
-		const struct native_packet *p = &n->packets.items[i];
-		number = i && p[-1].instance == p->instance ? number + 1 : 0;
-		snprintf(name, sizeof name, "stream-%" PRIu32 "-%" PRIu64, p->instance, number);
-		status = save_packet(p, name, file, ctx);
-	}
-	for (size_t i = 0; i < n->kernel.count && status == WEFT_OK; i++) {
-		const struct native_packet *p = &n->kernel.items[i];
-		number = i && p[-1].instance == p->instance ? number + 1 : 0;
-		snprintf(name, sizeof name, "kernel-%" PRIu32 "-%" PRIu64, p->instance, number);
-		status = save_packet(p, name, file, ctx);
-	}
+		status = save_names(n, edit, file, ctx);
+	if (status == WEFT_OK)
+		status = save_streams(n, edit, file, ctx);
+	if (status == WEFT_OK)
+		status = save_kernel(n, edit, file, ctx);
 	const struct weft_blob *metadata = trace->source.is_dir ? weft_source_find(&trace->source, "metadata") : NULL;
 	if (status != WEFT_OK)
 		return status;
-	if (metadata)
-		return file(ctx, "metadata", metadata->bytes, metadata->size) ? WEFT_EIO : WEFT_OK;
-	return save_metadata(trace, file, ctx);
+	return metadata ? copy_metadata(metadata, edit, file, ctx) : make_metadata(trace, edit, file, ctx);
 }

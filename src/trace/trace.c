@@ -267,12 +267,13 @@ size_t weft_trace_callers(const struct weft_trace_info *info, struct weft_str te
 	return count;
 }
 
-int weft_trace_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx, struct weft_error *err)
+int weft_trace_save(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx,
+    struct weft_error *err)
 {
-	int status;
+	int status = WEFT_ENOTSUP;
 	if (trace->format->save)
-		status = trace->format->save(trace, file, ctx);
-	else
+		status = trace->format->save(trace, edit, file, ctx);
+	else if (!edit)
 		status = file(ctx, "", trace->source.blobs[0].bytes, trace->source.blobs[0].size) ? WEFT_EIO : WEFT_OK;
 	return status < 0 ? weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status)) : WEFT_OK;
 }

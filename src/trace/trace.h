@@ -195,10 +195,23 @@ const struct weft_source *weft_trace_source(const struct weft_trace *trace);
 /* Receives a whole file; a non-zero answer ends the saving with WEFT_EIO. */
 typedef int weft_trace_file_fn(void *ctx, const char *name, const void *bytes, size_t size);
 
+/* What is to be other in a copy of a native trace. */
+struct weft_trace_edit {
+	bool is_cut;
+	int64_t from_ns;               /* if is_cut: as weft_event.time_ns; what came before is left out, as if overwritten */
+	const struct weft_event *told; /* if is_cut: what each stream tells then, whatever their times are */
+	size_t told_count;
+	/* Unless NULL: changes a text in place, of as many bytes; called for each that a program or its user may have chosen. */
+	void (*text)(void *ctx, char *text, uint32_t bytes);
+	void *ctx;
+};
+
 /* Gives the trace's files as they were when it was opened, also where a program wrote it meanwhile: of a native trace those of a
  * directory, `metadata` last; of another its one file, named "".  What was damaged is not in them.  The names of
- * weft_trace_name_site() are in them, as those of plain sites.  WEFT_EIO, WEFT_ENOMEM. */
-int weft_trace_save(const struct weft_trace *trace, weft_trace_file_fn *file, void *ctx, struct weft_error *err);
+ * weft_trace_name_site() are in them, as those of plain sites.  `edit` may be NULL.  WEFT_EIO, WEFT_ENOMEM; WEFT_ENOTSUP: an edit
+ * of another trace than a native one. */
+int weft_trace_save(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx,
+    struct weft_error *err);
 
 /* Starts again at the first event. */
 void weft_trace_rewind(struct weft_trace *trace);
