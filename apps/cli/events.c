@@ -1,6 +1,7 @@
 /* events.c: weft events: every event in time order, a line each.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "cli.h"
 #include "wire/wire.h"
 
@@ -201,13 +202,39 @@ static void put_line(const struct weft_event *e, int64_t start_ns, const struct 
 	cli_put("\n");
 }
 
+static int put_raw(void *ctx, char *line)
+{
+	(void)ctx;
+	weft_utf8_tame(line);
+	cli_put(line);
+	cli_put("\n");
+	return !cli_stdout_ok();
+}
+
+/* What a runtime wrote, before it was made into events. */
+static int put_recorded(struct cli_input *input)
+{
+	int exit;
+	if (weft_trace_lines(input->trace, put_raw, NULL) == WEFT_EINVAL) {
+		exit = cli_fail("%s: --recorded is for what OCaml 5 records of itself; this is a trace of format %s", input->name,
+		    weft_trace_info(input->trace)->format);
+	} else {
+		cli_tell_skipped(input);
+		exit = cli_finish(CLI_FINE);
+	}
+	cli_close(input);
+	return exit;
+}
+
 int cli_events(struct cli_args *args)
 {
-	bool json = false, absolute = false;
+	bool json = false, absolute = false, recorded = false;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
 	    {"absolute", 0, CLI_FLAG, &absolute, NULL,
 		"prints times in UTC, or of the trace's clock if UTC is unknown; not since the first event"},
+	    {"recorded", 0, CLI_FLAG, &recorded, NULL,
+		"prints what OCaml 5 recorded of itself as it stands there, ring after ring"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, 1);
@@ -218,6 +245,8 @@ int cli_events(struct cli_args *args)
 	exit = cli_open(&input, args->argv[0]);
 	if (exit >= 0)
 		return exit;
+	if (recorded)
+		return put_recorded(&input);
 	exit = cli_check_events(&input);
 	if (exit >= 0)
 		return exit;

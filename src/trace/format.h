@@ -63,9 +63,12 @@ struct weft_trace_format {
 
 	/* As weft_trace_kernel(); NULL: the format has nothing of the kernel's. */
 	int (*kernel)(struct weft_trace *trace, weft_kernel_fn *each, void *ctx, struct weft_kernel_info *info);
+
+	/* As weft_trace_lines(); NULL: nothing but the events was recorded. */
+	int (*lines)(const struct weft_trace *trace, weft_trace_line_fn *put, void *ctx);
 };
 
-extern const struct weft_trace_format weft__format_mirage, weft__format_native, weft__format_sexp;
+extern const struct weft_trace_format weft__format_mirage, weft__format_native, weft__format_ocaml, weft__format_sexp;
 
 /* Notes that `bytes` at `offset` of `blob` were passed over (`bytes` may be 0: something is odd there).  `packet` and `offset`
  * may be WEFT_NO_OFFSET; `what` is one clause without a full stop. */

@@ -419,7 +419,7 @@ static enum weft_confidence join_probe(const struct weft_source *source)
 }
 
 static const struct weft_trace_format format = {
-    "session", join_probe, NULL, join_next, join_rewind, join_close, NULL, join_save, join_kernel};
+    "session", join_probe, NULL, join_next, join_rewind, join_close, NULL, join_save, join_kernel, NULL};
 
 static bool is_same(struct weft_str a, struct weft_str b)
 {

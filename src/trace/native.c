@@ -220,4 +220,4 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 #endif
 
 const struct weft_trace_format weft__format_native = {
-    "native", probe, open_trace, next, start, close_trace, weft__native_field, SAVE, weft__native_kernel};
+    "native", probe, open_trace, next, start, close_trace, weft__native_field, SAVE, weft__native_kernel, NULL};

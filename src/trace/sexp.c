@@ -392,4 +392,4 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 }
 
 const struct weft_trace_format weft__format_sexp = {
-    "sexp", probe, open_trace, next, rewind_events, close_trace, NULL, NULL, NULL};
+    "sexp", probe, open_trace, next, rewind_events, close_trace, NULL, NULL, NULL, NULL};

@@ -10,7 +10,8 @@
 #include "trace/format.h"
 #include "trace/image.h"
 
-static const struct weft_trace_format *const formats[] = {&weft__format_native, &weft__format_mirage, &weft__format_sexp, NULL};
+static const struct weft_trace_format *const formats[] = {
+    &weft__format_native, &weft__format_mirage, &weft__format_ocaml, &weft__format_sexp, NULL};
 
 const struct weft_trace_format *weft__trace_probe(const struct weft_source *source)
 {
@@ -282,6 +283,11 @@ int weft_trace_kernel(struct weft_trace *trace, weft_kernel_fn *each, void *ctx,
 {
 	*info = (struct weft_kernel_info){0};
 	return trace->format->kernel ? trace->format->kernel(trace, each, ctx, info) : 0;
+}
+
+int weft_trace_lines(const struct weft_trace *trace, weft_trace_line_fn *put, void *ctx)
+{
+	return trace->format->lines ? trace->format->lines(trace, put, ctx) : WEFT_EINVAL;
 }
 
 void weft_trace_rewind(struct weft_trace *trace)

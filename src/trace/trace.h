@@ -1,6 +1,6 @@
 /* trace.h: an open trace: what is known of it, and its events in time order.
  *
- * Each format is one file (native.c, mirage.c, sexp.c) behind struct weft_trace_format; the first bytes tell which one it is,
+ * Each format is one file (native.c, mirage.c, ocaml.c, sexp.c) behind struct weft_trace_format; the first bytes tell which one it is,
  * never a name.
  *
  * Streams and sites are numbered in the whole trace.  Promises' ids are those of one process, and so is the clock:
@@ -96,7 +96,7 @@ struct weft_part {
 };
 
 struct weft_trace_info {
-	const char *format;                     /* "native", "mirage", "sexp", "session" */
+	const char *format;                     /* "native", "mirage", "ocaml", "sexp", "session" */
 	struct weft_str host, process, command; /* empty if unknown */
 	struct weft_str runtimes;               /* what was taken of them; empty: nothing, or the program tells by itself */
 	uint64_t pid;
@@ -212,6 +212,13 @@ struct weft_trace_edit {
  * of another trace than a native one. */
 int weft_trace_save(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx,
     struct weft_error *err);
+
+/* Receives a line without its end, terminated, which it may change; a non-zero answer ends it. */
+typedef int weft_trace_line_fn(void *ctx, char *line);
+
+/* Gives what a runtime recorded of itself as it stands in the file, before it is made into events: of OCaml 5 what its own reader
+ * hands out, ring after ring.  Returns 0, what `put` answered, or WEFT_EINVAL: the format's events are what was recorded. */
+int weft_trace_lines(const struct weft_trace *trace, weft_trace_line_fn *put, void *ctx);
 
 /* Starts again at the first event. */
 void weft_trace_rewind(struct weft_trace *trace);

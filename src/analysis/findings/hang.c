@@ -291,6 +291,21 @@ static bool holds_lock(const struct weft__finder *f, uint32_t p)
 	return false;
 }
 
+/* Whether it, or one that waits for it, has a lock. */
+static bool holds_lock_up(const struct weft__finder *f, uint32_t root)
+{
+	enum { LOOKED_AT = 64 };
+	const struct weft_model *m = f->model;
+	bool holds = holds_lock(f, root);
+	uint32_t i = f->ties.in_begin[root], end = f->ties.in_begin[root + 1];
+	for (end = end - i > LOOKED_AT ? i + LOOKED_AT : end; i < end && !holds; i++) {
+		const struct weft_link *link = &m->links[f->ties.in[i]];
+		holds = link->kind == WEFT_LINK_AWAIT && link->from != WEFT_SYSTEM &&
+			weft_model_await_end(m, link) >= weft_model_until(m, root) && holds_lock(f, link->from);
+	}
+	return holds;
+}
+
 /* The sleeps of each OS thread, in time order. */
 static void sort_sleeps(struct weft__finder *f)
 {
@@ -324,7 +339,7 @@ static bool goes_on(const struct weft__finder *f, uint32_t root)
 		       (promises[last].start_ns <= promises[root].start_ns ||
 			   weft_run_before(f->model, root, INT64_MAX) != WEFT_NONE);
 	return (f->chains.verdict[root] == WEFT_VERDICT_NEVER_TRIED || f->chains.verdict[root] == WEFT_VERDICT_UNKNOWN) &&
-	       !holds_lock(f, root) && until_ns - weft__finding_last_deed(f, root) < age_ns / 4 * 3;
+	       !holds_lock_up(f, root) && until_ns - weft__finding_last_deed(f, root) < age_ns / 4 * 3;
 }
 
 /* What it waits for came so shortly before the end that its turn had not come yet: its OS thread has not slept since. */
@@ -377,10 +392,10 @@ static enum reason reason_of(const struct weft__finder *f, uint32_t root)
 	case WEFT_VERDICT_OUTSIDE: return is_overdue(f, root) ? CERTAIN : age_ns >= LONG_NS ? PERHAPS : ON_ITS_WAY;
 	case WEFT_VERDICT_NOT_RUN:
 	case WEFT_VERDICT_NEVER_TRIED:
-		if (f->chains.verdict[root] == WEFT_VERDICT_NEVER_TRIED && is_no_slower(f, root) && !holds_lock(f, root))
+		if (f->chains.verdict[root] == WEFT_VERDICT_NEVER_TRIED && is_no_slower(f, root) && !holds_lock_up(f, root))
 			return ON_ITS_WAY;
 		/* Somebody killed it, or looks at it while it runs: what is no older than others became is in flight. */
-		if (of->cut && !is_overdue(f, root) && age_ns < SOON_NS && !holds_lock(f, root))
+		if (of->cut && !is_overdue(f, root) && age_ns < SOON_NS && !holds_lock_up(f, root))
 			return ON_ITS_WAY; /* fall through */
 	case WEFT_VERDICT_NOT_RELEASED:
 	case WEFT_VERDICT_NOT_HANDED_ON: return f->at_rest[promise->stream] ? CERTAIN : PERHAPS;

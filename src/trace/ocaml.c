@@ -1,0 +1,334 @@
+/* ocaml.c: the runtime events of a program in OCaml 5 as a trace: its collections of garbage are pauses, what Eio records becomes
+ * promises (ocaml_eio.c), what other libraries record becomes notes and counters.
+ *
+ * The rings of all domains have one clock; they are merged by time, of equal times the lower ring first.
+ * SPDX-License-Identifier: ISC */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/ocaml_eio.h"
+
+enum { BATCH = 512, PHASES_OPEN = 32, AHEAD = 64, STREAM_NAME = 24 };
+
+struct ring {
+	const struct weft__ocaml_ring *ring;
+	struct weft__ocaml_event ev; /* the next one */
+	uint64_t at;                 /* behind it */
+	int64_t last_ns;
+	uint16_t open[PHASES_OPEN]; /* of the collector, the innermost last */
+	unsigned depth;
+};
+
+struct ocaml {
+	struct weft__ocaml_file file;
+	struct weft__eio eio;
+	struct ring *rings; /* by stream */
+	uint16_t *heap;     /* streams that have a next event, the earliest first */
+	size_t heap_count;
+	struct weft_stream_info *streams;
+	char (*names)[STREAM_NAME];
+	WEFT_VEC(struct weft_gap) gaps;
+	uint8_t what_of[WEFT__OCAML_NAMES]; /* enum weft__eio_what of a user's event, plus one; 0: not asked yet */
+	struct weft_event batch[BATCH + WEFT__EIO_MOST];
+};
+
+static const struct weft_blob *find_blob(const struct weft_source *source)
+{
+	for (size_t i = 0; i < source->blob_count; i++)
+		if (weft__ocaml_is(source->blobs[i].bytes, source->blobs[i].size))
+			return &source->blobs[i];
+	return NULL;
+}
+
+static enum weft_confidence probe(const struct weft_source *source)
+{
+	return find_blob(source) ? WEFT_CONFIDENCE_LIKELY : WEFT_CONFIDENCE_NONE;
+}
+
+/* ---- Merging ---- */
+
+static bool is_before(const struct ocaml *o, uint16_t a, uint16_t b)
+{
+	const uint64_t x = o->rings[a].ev.time_ns, y = o->rings[b].ev.time_ns;
+	return x < y || (x == y && a < b);
+}
+
+static void sift_down(struct ocaml *o, size_t at)
+{
+	const uint16_t sinks = o->heap[at];
+	for (size_t child = 2 * at + 1; child < o->heap_count; child = 2 * at + 1) {
+		child += child + 1 < o->heap_count && is_before(o, o->heap[child + 1], o->heap[child]);
+		if (!is_before(o, o->heap[child], sinks))
+			break;
+		o->heap[at] = o->heap[child];
+		at = child;
+	}
+	o->heap[at] = sinks;
+}
+
+static void rewind_events(struct weft_trace *trace)
+{
+	struct ocaml *o = trace->state;
+	weft__eio_rewind(&o->eio);
+	o->heap_count = 0;
+	for (size_t i = 0; i < o->file.ring_count; i++) {
+		struct ring *r = &o->rings[i];
+		*r = (struct ring){.ring = &o->file.rings[i], .at = o->file.rings[i].head, .last_ns = INT64_MIN};
+		if (weft__ocaml_read(&o->file, r->ring, &r->at, &r->ev))
+			o->heap[o->heap_count++] = (uint16_t)i;
+	}
+	for (size_t i = o->heap_count / 2; i-- > 0;)
+		sift_down(o, i);
+}
+
+static enum weft__eio_what what_of(struct ocaml *o, uint16_t id)
+{
+	if (!o->what_of[id])
+		o->what_of[id] = (uint8_t)(weft__eio_what(weft__ocaml_name(&o->file, id)) + 1);
+	return (enum weft__eio_what)(o->what_of[id] - 1);
+}
+
+static bool peek(void *ctx, unsigned nth, struct weft__eio_event *out)
+{
+	struct ocaml *o = ctx;
+	const struct ring *r = &o->rings[o->eio.stream];
+	struct weft__ocaml_event ev;
+	uint64_t at = r->at;
+	for (int i = 0; i < AHEAD && weft__ocaml_read(&o->file, r->ring, &at, &ev); i++) {
+		const enum weft__eio_what what = ev.is_user ? what_of(o, ev.id) : WEFT__EIO_NONE;
+		if (what != WEFT__EIO_NONE && weft__eio_decode(out, what, &ev) && nth-- == 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- The runtime's events ---- */
+
+static struct weft_str text_of(const char *text)
+{
+	return (struct weft_str){text, (uint32_t)strlen(text)};
+}
+
+/* Why nothing runs in a phase.  Of one in which all domains stop, what they stop for says that. */
+static const char *why(const struct ocaml *o, const struct ring *r, const struct weft__ocaml_phase *phase)
+{
+	struct weft__ocaml_event ev;
+	uint64_t at = r->at;
+	if (phase->why)
+		return phase->why;
+	for (int i = 0; i < AHEAD && weft__ocaml_read(&o->file, r->ring, &at, &ev); i++) {
+		if (ev.what == WEFT__OCAML_BEGIN && weft__ocaml_phase(&o->file, ev.id)->why_stop)
+			return weft__ocaml_phase(&o->file, ev.id)->why_stop;
+		if (ev.what == WEFT__OCAML_END && ev.id == r->ev.id)
+			break;
+	}
+	return "gc, all domains stop";
+}
+
+/* What is in none else is a pause.  The first end may lack its begin, where the recording began in it. */
+static void take_phase(struct ocaml *o, struct ring *r)
+{
+	const struct weft__ocaml_phase *phase = weft__ocaml_phase(&o->file, r->ev.id);
+	if (weft__ocaml_is_wait(phase))
+		return;
+	if (r->ev.what == WEFT__OCAML_BEGIN) {
+		if (r->depth == 0)
+			weft__eio_put(&o->eio, WEFT_OP_PAUSE_BEGIN, 0, 0)->text = text_of(why(o, r, phase));
+		if (r->depth < PHASES_OPEN)
+			r->open[r->depth++] = r->ev.id;
+		return;
+	}
+	for (unsigned i = r->depth; i-- > 0;)
+		if (r->open[i] == r->ev.id) {
+			r->depth = i;
+			if (i == 0)
+				weft__eio_put(&o->eio, WEFT_OP_PAUSE_END, 0, 0);
+			break;
+		}
+}
+
+/* Those that tell how large the heap is, and what minor collections keep.  The others count for those who work on the runtime. */
+static void take_counter(struct ocaml *o, const struct weft__ocaml_event *ev)
+{
+	static const char *const told[] = {[4] = "OCaml: words promoted",
+	    [11] = "OCaml: words of the heap",
+	    [12] = "OCaml: words of the heap in use",
+	    [13] = "OCaml: words of large blocks"};
+	if (ev->id >= sizeof told / sizeof told[0] || !told[ev->id] || !ev->has_value)
+		return;
+	struct weft_event *out = weft__eio_put(&o->eio, WEFT_OP_COUNTER, weft__eio_domain(&o->eio), 0);
+	out->text = text_of(told[ev->id]);
+	out->value = ev->value;
+}
+
+static void take_lifecycle(struct ocaml *o, const struct weft__ocaml_event *ev)
+{
+	struct weft__eio_event next;
+	if (ev->id == WEFT__OCAML_RING_START || ev->id == WEFT__OCAML_DOMAIN_SPAWN) {
+		const bool is_eio = peek(o, 0, &next) && next.what == WEFT__EIO_DOMAIN_SPAWN;
+		weft__eio_domain_begins(&o->eio, is_eio ? next.id : -1);
+	} else if (ev->id == WEFT__OCAML_RING_STOP || ev->id == WEFT__OCAML_DOMAIN_TERMINATE)
+		weft__eio_domain_ends(&o->eio);
+}
+
+/* What another library than Eio records. */
+static void take_other(struct ocaml *o, const struct weft__ocaml_event *ev)
+{
+	const struct weft_str name = weft__ocaml_name(&o->file, ev->id);
+	if (ev->what == WEFT__OCAML_UNKNOWN || name.len == 0)
+		return;
+	const bool counts = ev->what == WEFT__OCAML_INT && ev->has_value;
+	struct weft_event *out = weft__eio_put(&o->eio, counts ? WEFT_OP_COUNTER : WEFT_OP_NOTE, weft__eio_actor(&o->eio), 0);
+	out->value = counts ? ev->value : 0;
+	out->text = ev->what == WEFT__OCAML_SPAN_BEGIN ? weft__eio_text(&o->eio, "begins ", name)
+		    : ev->what == WEFT__OCAML_SPAN_END ? weft__eio_text(&o->eio, "ends ", name)
+						       : name;
+}
+
+static void take(struct weft_trace *trace, uint16_t stream, size_t *count)
+{
+	struct ocaml *o = trace->state;
+	struct ring *r = &o->rings[stream];
+	const struct weft__ocaml_event *ev = &r->ev;
+	int64_t time_ns = ev->time_ns > INT64_MAX ? INT64_MAX : (int64_t)ev->time_ns;
+	if (time_ns < r->last_ns) {
+		weft__trace_skip(trace, o->file.blob, r->ring->number, WEFT_NO_OFFSET, 0, "time goes back by %llu ns",
+		    (unsigned long long)r->last_ns - (unsigned long long)time_ns);
+		time_ns = r->last_ns;
+	}
+	r->last_ns = time_ns;
+	o->eio.out = o->batch + *count;
+	o->eio.count = 0;
+	o->eio.now_ns = time_ns;
+	o->eio.stream = stream;
+	struct weft__eio_event e;
+	switch ((enum weft__ocaml_what)ev->what) {
+	case WEFT__OCAML_BEGIN:
+	case WEFT__OCAML_END: take_phase(o, r); break;
+	case WEFT__OCAML_COUNTER: take_counter(o, ev); break;
+	case WEFT__OCAML_LIFECYCLE: take_lifecycle(o, ev); break;
+	case WEFT__OCAML_ALLOC: break;
+	case WEFT__OCAML_UNIT:
+	case WEFT__OCAML_INT:
+	case WEFT__OCAML_SPAN_BEGIN:
+	case WEFT__OCAML_SPAN_END:
+	case WEFT__OCAML_CUSTOM:
+	case WEFT__OCAML_UNKNOWN:
+		if (ev->is_user && what_of(o, ev->id) != WEFT__EIO_NONE && weft__eio_decode(&e, what_of(o, ev->id), ev))
+			weft__eio_take(&o->eio, &e);
+		else if (ev->is_user)
+			take_other(o, ev);
+		break;
+	}
+	*count += o->eio.count;
+}
+
+static int next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
+{
+	struct ocaml *o = trace->state;
+	size_t n = 0;
+	while (n < BATCH && o->heap_count > 0 && o->eio.status == WEFT_OK) {
+		const uint16_t stream = o->heap[0];
+		struct ring *r = &o->rings[stream];
+		take(trace, stream, &n);
+		if (!weft__ocaml_read(&o->file, r->ring, &r->at, &r->ev))
+			o->heap[0] = o->heap[--o->heap_count];
+		if (o->heap_count > 0)
+			sift_down(o, 0);
+	}
+	if (o->eio.status < 0)
+		return o->eio.status;
+	*events = o->batch;
+	*count = n;
+	return n > 0;
+}
+
+/* ---- Opening ---- */
+
+static void close_trace(struct weft_trace *trace)
+{
+	struct ocaml *o = trace->state;
+	weft__ocaml_close(&o->file);
+	weft__eio_finish(&o->eio);
+	weft_vec_free(&o->gaps);
+	free(o->rings);
+	free(o->heap);
+	free(o->streams);
+	free(o->names);
+	free(o);
+}
+
+/* Says what is known of a ring; false: out of memory. */
+static bool describe(struct weft_trace *trace, struct ocaml *o, size_t i)
+{
+	enum { WORDS_OF_AN_EVENT = 3 };
+	const struct weft__ocaml_ring *ring = &o->file.rings[i];
+	const int length = snprintf(o->names[i], sizeof o->names[i], "domain %u", (unsigned)ring->number);
+	o->streams[i] = (struct weft_stream_info){.name = {o->names[i], (uint32_t)length},
+	    .bytes = (ring->tail - ring->head) * 8,
+	    .packets = 1,
+	    .lost_overwritten = ring->lost / WORDS_OF_AN_EVENT};
+	trace->info.wrapped |= ring->lost > 0;
+	if (!ring->is_damaged)
+		return true;
+	struct weft_gap *gap = weft_vec_push(&o->gaps);
+	struct weft__ocaml_event ev = {0};
+	for (uint64_t at = ring->head; gap && weft__ocaml_read(&o->file, ring, &at, &ev);)
+		;
+	if (gap)
+		*gap = (struct weft_gap){.from_ns = ring->events ? (int64_t)(ev.time_ns & INT64_MAX) : INT64_MIN,
+		    .to_ns = INT64_MAX,
+		    .stream = (uint16_t)i};
+	weft__trace_place(trace, 1);
+	return gap != NULL;
+}
+
+static int prepare(struct weft_trace *trace, struct ocaml *o)
+{
+	const struct weft_blob *blob = find_blob(&trace->source);
+	int status = blob ? weft__ocaml_open(&o->file, trace, blob) : WEFT_EFORMAT;
+	if (status < 0)
+		return status;
+	const size_t count = o->file.ring_count, room = count ? count : 1;
+	o->rings = calloc(room, sizeof *o->rings);
+	o->heap = calloc(room, sizeof *o->heap);
+	o->streams = calloc(room, sizeof *o->streams);
+	o->names = calloc(room, sizeof *o->names);
+	status = weft__eio_init(&o->eio, count);
+	if (!o->rings || !o->heap || !o->streams || !o->names)
+		return WEFT_ENOMEM;
+	for (size_t i = 0; i < count && status == WEFT_OK; i++)
+		status = describe(trace, o, i) ? WEFT_OK : WEFT_ENOMEM;
+	return status;
+}
+
+static int open_trace(struct weft_trace *trace, struct weft_error *err)
+{
+	struct ocaml *o = trace->state = calloc(1, sizeof *o);
+	int status = o ? prepare(trace, o) : WEFT_ENOMEM;
+	if (status < 0) {
+		if (o)
+			close_trace(trace);
+		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
+	}
+	o->eio.peek = peek;
+	o->eio.peek_ctx = o;
+	trace->info.pid = o->file.pid;
+	trace->info.unfinished = !o->file.is_stopped;
+	trace->info.runtimes = text_of("OCaml 5");
+	trace->info.streams = o->streams;
+	trace->info.stream_count = o->file.ring_count;
+	trace->info.gaps = o->gaps.items;
+	trace->info.gap_count = o->gaps.count;
+	rewind_events(trace);
+	return WEFT_OK;
+}
+
+static int lines(const struct weft_trace *trace, weft_trace_line_fn *put, void *ctx)
+{
+	return weft__ocaml_lines(&((const struct ocaml *)trace->state)->file, put, ctx);
+}
+
+const struct weft_trace_format weft__format_ocaml = {
+    "ocaml", probe, open_trace, next, rewind_events, close_trace, NULL, NULL, NULL, lines};

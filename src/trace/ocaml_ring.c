@@ -1,0 +1,348 @@
+/* ocaml_ring.c: reads the rings of OCaml's runtime events.  SPDX-License-Identifier: ISC */
+#include "trace/ocaml_ring.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cursor.h"
+
+enum { HEADER = 64, RING_HEADER = 80, DOMAINS_MAX = 4096, WORD = 8 };
+
+/* The types of events, as the file has them. */
+enum { FILLER, LIFECYCLE, BEGIN, END, COUNTER, ALLOC };
+
+/* ---- Names ---- */
+
+#define ALONE(name, why)                                                                                                         \
+	{                                                                                                                        \
+		name, "gc, " why, "gc, " why ", all domains stop"                                                                \
+	}
+
+/* As 5.3 numbers them. */
+static const struct weft__ocaml_phase phases[] = {
+    ALONE("explicit_gc_set", "Gc.set"),
+    ALONE("explicit_gc_stat", "Gc.stat"),
+    ALONE("explicit_gc_minor", "Gc.minor"),
+    ALONE("explicit_gc_major", "Gc.major"),
+    ALONE("explicit_gc_full_major", "Gc.full_major"),
+    ALONE("explicit_gc_compact", "Gc.compact"),
+    ALONE("major", "major"),
+    ALONE("major_sweep", "major"),
+    ALONE("major_mark_roots", "major"),
+    ALONE("major_memprof_roots", "major"),
+    ALONE("major_mark", "major"),
+    ALONE("minor", "minor"),
+    ALONE("minor_local_roots", "minor"),
+    ALONE("minor_memprof_roots", "minor"),
+    ALONE("minor_memprof_clean", "minor"),
+    ALONE("minor_finalized", "minor"),
+    ALONE("explicit_gc_major_slice", "Gc.major_slice"),
+    ALONE("finalise_update_first", "finalisers"),
+    ALONE("finalise_update_last", "finalisers"),
+    {"interrupt_remote", NULL, NULL},
+    ALONE("major_ephe_mark", "major"),
+    ALONE("major_ephe_sweep", "major"),
+    ALONE("major_finish_marking", "major"),
+    ALONE("major_gc_cycle_domains", "major cycle"),
+    ALONE("major_gc_phase_change", "major phase"),
+    ALONE("major_gc_stw", "major cycle"),
+    ALONE("major_mark_opportunistic", "major"),
+    ALONE("major_slice", "major slice"),
+    ALONE("major_finish_cycle", "major"),
+    ALONE("minor_clear", "minor"),
+    ALONE("minor_finalizers_oldify", "minor"),
+    ALONE("minor_global_roots", "minor"),
+    ALONE("minor_leave_barrier", "minor"),
+    {"stw_api_barrier", NULL, NULL},
+    {"stw_handler", NULL, NULL},
+    {"stw_leader", NULL, NULL},
+    ALONE("major_finish_sweeping", "major"),
+    ALONE("major_memprof_clean", "major"),
+    ALONE("minor_finalizers_admin", "minor"),
+    ALONE("minor_remembered_set", "minor"),
+    ALONE("minor_remembered_set_promote", "minor"),
+    ALONE("minor_local_roots_promote", "minor"),
+    {"domain_condition_wait", NULL, NULL},
+    ALONE("domain_resize_heap_reservation", "minor heaps are resized"),
+    ALONE("compaction", "compaction"),
+    ALONE("compaction_evacuate", "compaction"),
+    ALONE("compaction_forward", "compaction"),
+    ALONE("compaction_release", "compaction"),
+    ALONE("empty_minor", "minor"),
+};
+
+enum { PHASES = sizeof phases / sizeof phases[0], PHASE_WAIT = 42, PHASES_OLD = 44, MINOR = 11, MINOR_OLD = 10 };
+
+const struct weft__ocaml_phase *weft__ocaml_phase(const struct weft__ocaml_file *file, uint16_t id)
+{
+	static const struct weft__ocaml_phase unknown = {NULL, NULL, NULL};
+	if (file->is_newer)
+		return id < PHASES ? &phases[id] : &unknown;
+	/* 5.3 put what memprof does in four places between them. */
+	return id < PHASES_OLD ? &phases[id + (id >= 9) + 2 * (id >= 12) + (id >= 34)] : &unknown;
+}
+
+bool weft__ocaml_is_wait(const struct weft__ocaml_phase *phase)
+{
+	return phase == &phases[PHASE_WAIT];
+}
+
+static const char *const counters[] = {"force_minor_alloc_small", "force_minor_make_vect", "force_minor_set_minor_heap_size",
+    "force_minor_memprof", "minor_promoted", "minor_allocated", "request_major_alloc_shr", "request_major_adjust_gc_speed",
+    "request_minor_realloc_ref_table", "request_minor_realloc_ephe_ref_table", "request_minor_realloc_custom_table",
+    "major_heap_pool_words", "major_heap_pool_live_words", "major_heap_large_words", "major_heap_pool_frag_words",
+    "major_heap_pool_live_blocks", "major_heap_large_blocks", "major_heap_words", "major_allocated_words", "major_allocated_work",
+    "major_dependent_work", "major_extra_work", "major_work_counter", "major_alloc_counter", "major_slice_target",
+    "major_slice_budget"};
+
+enum { COUNTERS = sizeof counters / sizeof counters[0], COUNTER_PROMOTED = 4, COUNTERS_OLD = 17 };
+
+const char *weft__ocaml_counter(uint16_t id)
+{
+	return id < COUNTERS ? counters[id] : NULL;
+}
+
+struct weft_str weft__ocaml_name(const struct weft__ocaml_file *file, uint16_t id)
+{
+	const struct weft_blob *blob = file->blob;
+	const uint64_t at = file->names_at + (uint64_t)id * WEFT__OCAML_NAME;
+	if (!file->names_at || id >= WEFT__OCAML_NAMES || at + WEFT__OCAML_NAME > blob->size)
+		return (struct weft_str){"", 0};
+	const char *name = (const char *)blob->bytes + at;
+	return (struct weft_str){name, (uint32_t)strnlen(name, WEFT__OCAML_NAME)};
+}
+
+/* ---- Words ---- */
+
+static inline uint64_t word(const unsigned char *at, bool is_big)
+{
+	const uint64_t value = weft_load_u64(at);
+	return is_big ? __builtin_bswap64(value) : value;
+}
+
+struct header {
+	uint64_t domains, ring_bytes, words, headers_at, data_at, names_at;
+	bool is_big;
+};
+
+static bool read_header(struct header *out, const unsigned char *bytes, size_t size)
+{
+	if (size < HEADER)
+		return false;
+	struct header h = {.is_big = weft_load_u64(bytes) != 1};
+	if (word(bytes, h.is_big) != 1)
+		return false;
+	h.domains = word(bytes + 1 * WORD, h.is_big);
+	h.ring_bytes = word(bytes + 3 * WORD, h.is_big);
+	h.words = word(bytes + 4 * WORD, h.is_big);
+	h.headers_at = word(bytes + 5 * WORD, h.is_big);
+	h.data_at = word(bytes + 6 * WORD, h.is_big);
+	h.names_at = word(bytes + 7 * WORD, h.is_big);
+	/* There is no magic number: so all that can be checked is. */
+	if (h.domains == 0 || h.domains > DOMAINS_MAX || word(bytes + 2 * WORD, h.is_big) != RING_HEADER || h.words == 0 ||
+	    h.words > UINT32_MAX || (h.words & (h.words - 1)) || h.ring_bytes != h.words * WORD || h.headers_at < HEADER - WORD ||
+	    h.headers_at > UINT32_MAX || h.data_at > UINT32_MAX || h.data_at < h.headers_at + h.domains * RING_HEADER ||
+	    (h.names_at && h.names_at != h.data_at + h.domains * h.ring_bytes))
+		return false;
+	*out = h;
+	return true;
+}
+
+bool weft__ocaml_is(const unsigned char *bytes, size_t size)
+{
+	struct header header;
+	return read_header(&header, bytes, size);
+}
+
+/* How many bytes a custom event has.  Those of the last word that belong to none are counted in its last byte. */
+static bool cut_custom(struct weft__ocaml_event *ev)
+{
+	const unsigned char unused = ev->size ? ev->bytes[ev->size - 1] : UINT8_MAX;
+	if (unused >= WORD)
+		return false;
+	ev->size -= 1u + unused;
+	return true;
+}
+
+static void read_payload(struct weft__ocaml_event *ev, unsigned type, bool is_big)
+{
+	static const uint8_t own[] = {[LIFECYCLE] = WEFT__OCAML_LIFECYCLE,
+	    [BEGIN] = WEFT__OCAML_BEGIN,
+	    [END] = WEFT__OCAML_END,
+	    [COUNTER] = WEFT__OCAML_COUNTER,
+	    [ALLOC] = WEFT__OCAML_ALLOC};
+	static const uint8_t users[] = {
+	    WEFT__OCAML_UNIT, WEFT__OCAML_INT, WEFT__OCAML_SPAN_BEGIN, WEFT__OCAML_SPAN_END, WEFT__OCAML_CUSTOM};
+	const bool is_known = ev->is_user ? type < sizeof users : type > FILLER && type < sizeof own;
+	ev->what = !is_known ? WEFT__OCAML_UNKNOWN : ev->is_user ? users[type] : own[type];
+	if (ev->what == WEFT__OCAML_CUSTOM && !cut_custom(ev))
+		ev->what = WEFT__OCAML_UNKNOWN;
+	if (ev->what == WEFT__OCAML_UNKNOWN)
+		ev->value = (int64_t)type;
+	else if (ev->what == WEFT__OCAML_LIFECYCLE || ev->what == WEFT__OCAML_COUNTER || ev->what == WEFT__OCAML_INT) {
+		ev->has_value = ev->size >= WORD;
+		ev->value = ev->has_value ? (int64_t)word(ev->bytes, is_big) : 0;
+	}
+}
+
+bool weft__ocaml_read(
+    const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, uint64_t *at, struct weft__ocaml_event *out)
+{
+	while (*at < ring->tail) {
+		const unsigned char *place = ring->words + (*at & (file->words - 1)) * WORD;
+		const uint64_t item = word(place, file->is_big), length = item >> 54;
+		const unsigned type = item >> 49 & 15;
+		const bool is_user = item >> 53 & 1;
+		*at += length;
+		if (!is_user && type == FILLER)
+			continue;
+		*out = (struct weft__ocaml_event){.time_ns = word(place + WORD, file->is_big),
+		    .bytes = place + 2 * WORD,
+		    .size = (size_t)(length - 2) * WORD,
+		    .id = item >> 36 & 0x1fff,
+		    .is_user = is_user};
+		read_payload(out, type, file->is_big);
+		return true;
+	}
+	return false;
+}
+
+/* ---- Opening ---- */
+
+/* What the version does not tell, since it is 1 in all: counters that only 5.3 has, and the counter minor_promoted, which is set
+ * in the phase `minor`. */
+struct versions {
+	uint16_t open[32]; /* phases, the innermost last */
+	unsigned depth;
+	bool is_decided;
+};
+
+static void look_at_version(struct weft__ocaml_file *file, struct versions *v, unsigned type, uint16_t id)
+{
+	if (type == BEGIN && v->depth < sizeof v->open / sizeof v->open[0])
+		v->open[v->depth++] = id;
+	else if (type == END) {
+		for (unsigned i = v->depth; i-- > 0;)
+			if (v->open[i] == id) {
+				v->depth = i;
+				break;
+			}
+	} else if (type == COUNTER && id >= COUNTERS_OLD) {
+		v->is_decided = file->is_newer = true;
+	} else if (type == COUNTER && id == COUNTER_PROMOTED && v->depth) {
+		const uint16_t phase = v->open[v->depth - 1];
+		v->is_decided = phase == MINOR || phase == MINOR_OLD;
+		file->is_newer = phase == MINOR;
+	}
+}
+
+/* What is wrong with the event at a ring's word, of which `room` words are there up to the ring's end or its tail; NULL: nothing.
+ */
+static const char *fault_of(uint64_t item, uint64_t room)
+{
+	const uint64_t length = item >> 54;
+	const bool is_filler = !(item >> 53 & 1) && (item >> 49 & 15) == FILLER;
+	if (length == 0)
+		return "no event here";
+	if (length > room)
+		return "an event is longer than what is left of the ring";
+	return length < 2 && !is_filler ? "an event without a time" : NULL;
+}
+
+static void check_ring(
+    struct weft__ocaml_file *file, struct weft_trace *trace, struct weft__ocaml_ring *ring, struct versions *versions)
+{
+	const uint64_t data = (uint64_t)(ring->words - file->blob->bytes), size = file->blob->size;
+	uint64_t at = ring->head;
+	versions->depth = 0;
+	while (at < ring->tail) {
+		const uint64_t place = at & (file->words - 1), offset = data + place * WORD;
+		const uint64_t left = offset < size ? (size - offset) / WORD : 0;
+		uint64_t room = file->words - place;
+		room = room < ring->tail - at ? room : ring->tail - at;
+		room = room < left ? room : left;
+		const unsigned char *bytes = room ? file->blob->bytes + offset : NULL;
+		const uint64_t item = room ? word(bytes, file->is_big) : 0;
+		const char *fault = room ? fault_of(item, room) : "the file ends here";
+		if (fault) {
+			weft__trace_skip(trace, file->blob, ring->number, offset, (ring->tail - at) * WORD,
+			    "%s; the rest of the ring is skipped", fault);
+			ring->tail = at;
+			ring->is_damaged = true;
+			break;
+		}
+		const unsigned type = item >> 49 & 15;
+		const uint16_t id = item >> 36 & 0x1fff;
+		at += item >> 54;
+		if (item >> 53 & 1) {
+			ring->events++;
+			continue;
+		}
+		ring->events += type != FILLER;
+		if (type == LIFECYCLE) {
+			file->is_stopped |= id == WEFT__OCAML_RING_STOP;
+			if (item >> 54 > 2 && (id == WEFT__OCAML_RING_START || id == WEFT__OCAML_DOMAIN_SPAWN))
+				file->pid = word(bytes + 2 * WORD, file->is_big);
+		}
+		if (!versions->is_decided)
+			look_at_version(file, versions, type, id);
+	}
+}
+
+/* The head moves before anything is overwritten: what lies behind it after the words were copied is whole. */
+static uint64_t head_now(struct weft_trace *trace, const struct weft_blob *blob, uint64_t header, bool is_big)
+{
+	unsigned char bytes[WORD];
+	const bool is_read = trace->source.reread && trace->source.reread(&trace->source, blob, header, bytes, sizeof bytes);
+	return is_read ? word(bytes, is_big) : 0;
+}
+
+static void add_ring(struct weft__ocaml_file *file, struct weft_trace *trace, const struct header *h, uint32_t number)
+{
+	const struct weft_blob *blob = file->blob;
+	const uint64_t header = h->headers_at + (uint64_t)number * RING_HEADER, data = h->data_at + number * h->ring_bytes;
+	if (header + 2 * WORD > blob->size)
+		return;
+	const uint64_t head = word(blob->bytes + header, h->is_big), tail = word(blob->bytes + header + WORD, h->is_big);
+	if (tail == 0 && head == 0)
+		return;
+	struct weft__ocaml_ring *ring = &file->rings[file->ring_count++];
+	*ring = (struct weft__ocaml_ring){
+	    .words = blob->bytes + (data < blob->size ? data : blob->size), .head = head, .tail = tail, .number = number};
+	if (tail < head || tail - head > h->words || tail > UINT64_MAX / WORD) {
+		weft__trace_skip(trace, blob, number, header, 0, "a ring from word %llu to word %llu cannot be",
+		    (unsigned long long)head, (unsigned long long)tail);
+		ring->head = ring->tail = 0;
+		ring->is_damaged = true;
+		return;
+	}
+	const uint64_t now = head_now(trace, blob, header, h->is_big);
+	ring->head = now <= head ? head : now < tail ? now : tail;
+	ring->lost = ring->head;
+}
+
+int weft__ocaml_open(struct weft__ocaml_file *file, struct weft_trace *trace, const struct weft_blob *blob)
+{
+	struct header h;
+	*file = (struct weft__ocaml_file){.blob = blob};
+	if (!read_header(&h, blob->bytes, blob->size))
+		return WEFT_EFORMAT;
+	file->is_big = h.is_big;
+	file->words = h.words;
+	file->names_at = h.names_at;
+	file->rings = calloc(h.domains, sizeof *file->rings);
+	if (!file->rings)
+		return WEFT_ENOMEM;
+	for (uint32_t i = 0; i < h.domains; i++)
+		add_ring(file, trace, &h, i);
+	struct versions versions = {0};
+	for (size_t i = 0; i < file->ring_count; i++)
+		check_ring(file, trace, &file->rings[i], &versions);
+	return WEFT_OK;
+}
+
+void weft__ocaml_close(struct weft__ocaml_file *file)
+{
+	free(file->rings);
+	file->rings = NULL;
+}
