@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/duration.h"
 #include "base/utf8.h"
@@ -126,6 +127,15 @@ static void print_measures(void)
 	}
 }
 
+/* All behind the first one that are no rules, and are there; at least one rule must be left. */
+static int count_traces(const struct cli_args *args)
+{
+	int count = 1;
+	while (count + 1 < args->argc && !strpbrk(args->argv[count], "<>=") && access(args->argv[count], F_OK) == 0)
+		count++;
+	return count;
+}
+
 int cli_check(struct cli_args *args)
 {
 	bool json = false;
@@ -139,19 +149,21 @@ int cli_check(struct cli_args *args)
 	int exit = cli_parse(args, options, -2);
 	if (exit >= 0)
 		return exit;
-	int count = args->argc - 1;
+	struct cli_args traces = *args;
+	traces.argc = count_traces(args);
+	int count = args->argc - traces.argc;
 	struct checked_rule *rules = calloc((size_t)count, sizeof *rules);
 	if (!rules)
 		return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
 	struct weft_error err;
 	for (int i = 0; i < count && exit < 0; i++) {
-		rules[i].text = args->argv[1 + i];
+		rules[i].text = args->argv[traces.argc + i];
 		if (weft_rule_parse(&rules[i].rule, rules[i].text, &err) < 0)
 			exit = cli_fail("check: %s", err.what);
 	}
 	struct cli_input input = {0};
 	if (exit < 0)
-		exit = cli_open_joined(&input, args->argv[0]);
+		exit = cli_open_joined(&input, &traces);
 	if (exit < 0) {
 		exit = cli_build_model(&input, CLI_KEEP_BINDS);
 		if (exit < 0)

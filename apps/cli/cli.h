@@ -21,20 +21,21 @@ enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
 /* X(verb, "its operands", "what it does") */
 #define CLI_VERBS(X)                                                                                                             \
 	X(view, "TRACE...", "opens a window for each trace")                                                                     \
-	X(info, "TRACE", "tells what a trace is: format, host, span, events, promises, streams, what was lost")                  \
+	X(info, "TRACE...", "tells what a trace is: format, host, span, events, promises, streams, what was lost")               \
 	X(events, "TRACE", "prints every event in time order, one a line")                                                       \
-	X(dump, "TRACE", "prints every promise, counter and pause, one a line")                                                  \
-	X(stats, "TRACE", "tells for each label and kind how many promises there are, and how long they waited and ran")         \
-	X(explain, "TRACE", "tells what went wrong, with the evidence; exit status 1 if anything did")                           \
-	X(waits, "TRACE", "prints who waits for whom at a moment, as a tree")                                                    \
-	X(path, "TRACE --promise=ID", "prints the critical path that led to a promise's end")                                    \
+	X(dump, "TRACE...", "prints every promise, counter and pause, one a line")                                               \
+	X(stats, "TRACE...", "tells for each label and kind how many promises there are, and how long they waited and ran")      \
+	X(explain, "TRACE...", "tells what went wrong, with the evidence; exit status 1 if anything did")                        \
+	X(waits, "TRACE...", "prints who waits for whom at a moment, as a tree")                                                 \
+	X(path, "TRACE... --promise=ID", "prints the critical path that led to a promise's end")                                 \
 	X(diff, "TRACE TRACE", "tells where two runs part; exit status 1 if they do")                                            \
-	X(check, "TRACE RULE...", "checks rules for CI, as 'stall<10ms' or 'pending=0'; exit status 1 if one is broken")         \
-	X(render, "TRACE -o PICTURE", "draws the promises: SVG, PNG or PDF")                                                     \
+	X(check, "TRACE... RULE...", "checks rules for CI, as 'stall<10ms' or 'pending=0'; exit status 1 if one is broken")      \
+	X(render, "TRACE... -o PICTURE", "draws the promises: SVG, PNG or PDF")                                                  \
 	X(html, "TRACE... -o OUT", "writes a page for browsers that shows the traces: one file, or a directory")                 \
 	X(serve, "TRACE...", "serves the page of weft html, which then follows the traces while they are recorded")              \
-	X(convert, "TRACE -o OUT --to=FORMAT", "writes the trace in another format")                                             \
+	X(convert, "TRACE... -o OUT --to=FORMAT", "writes the trace in another format")                                          \
 	X(record, "-- COMMAND...", "runs a command and records it; the exit status is the command's")                            \
+	X(merge, "TRACE... -o DIR", "copies traces into one directory, which every verb then reads as one trace")                \
 	X(save, "TRACE -w OUT", "copies a trace, also one that is still being recorded")
 
 #define CLI_DECLARE(verb, operands, summary) int cli_##verb(struct cli_args *args);
@@ -101,8 +102,8 @@ struct cli_input {
 /* Opens the trace that a path names.  Returns -1 to go on, otherwise an exit status: the error has been told. */
 int cli_open(struct cli_input *input, const char *path);
 
-/* The same; the traces of a session are opened as one (trace/join.h). */
-int cli_open_joined(struct cli_input *input, const char *path);
+/* The same for one operand or several; several, and the traces of a session, are opened as one (trace/join.h). */
+int cli_open_joined(struct cli_input *input, struct cli_args *traces);
 
 /* The ring in an image of memory whose UUID begins so, or of the process whose id a text is, where ring may be NULL.  Returns as
  * cli_open(). */
@@ -131,7 +132,7 @@ enum cli_keep { CLI_KEEP_BINDS = 1, CLI_KEEP_PARTS = 2 };
 int cli_build_model(struct cli_input *input, unsigned keep);
 
 /* cli_open_joined(), and this; on an exit status the input is closed. */
-int cli_open_model(struct cli_input *input, const char *path, unsigned keep);
+int cli_open_model(struct cli_input *input, struct cli_args *traces, unsigned keep);
 
 /* The promise whose recorded id a text is.  Returns as cli_open(). */
 int cli_find_promise(const struct cli_input *input, const char *id, uint32_t *out);
@@ -222,7 +223,7 @@ struct cli_directory {
 /* A directory that appears when it is whole; it replaces nothing but an empty one.  Returns as cli_file_begin(). */
 int cli_directory_begin(struct cli_directory *dir, const char *path);
 
-/* A weft_export_file_fn and weft_trace_file_fn. */
+/* A weft_export_file_fn and weft_trace_file_fn.  A name may be that of a file in a folder, which is made. */
 int cli_directory_write(void *dir, const char *name, const void *bytes, size_t size);
 
 /* As cli_file_end(). */
@@ -283,6 +284,9 @@ void cli_put_stream(const struct weft_trace_info *info, unsigned stream);
 /* {"file":...} or null; for people " at file:line in function", or nothing. */
 void cli_put_site_json(const struct weft_trace_info *info, uint32_t site);
 void cli_put_site(const struct weft_trace_info *info, uint32_t site);
+
+/* together.c: of weft info: how several traces are one.  Returns an exit status. */
+int cli_together(struct cli_args *traces, bool json);
 
 /* suppress.c: takes the findings out that the lines of a file name, and says so; -1, or the exit status. */
 struct weft_findings;

@@ -206,7 +206,7 @@ int cli_convert(struct cli_args *args)
 		"perfetto: which arrows; those of who is woken, unless told otherwise"},
 	    CLI_OPTION_END,
 	};
-	int exit = cli_parse(args, options, 1);
+	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
 	if (!format)
@@ -228,7 +228,9 @@ int cli_convert(struct cli_args *args)
 
 	struct cli_input input;
 	const bool has_model = perfetto || folded || sqlite;
-	exit = has_model ? cli_open_model(&input, args->argv[0], CLI_KEEP_BINDS) : cli_open(&input, args->argv[0]);
+	if (!has_model && args->argc > 1)
+		return cli_fail("convert: --to=%s has place for one trace; weft merge puts several into one directory", format);
+	exit = has_model ? cli_open_model(&input, args, CLI_KEEP_BINDS) : cli_open(&input, args->argv[0]);
 	if (exit < 0 && !has_model)
 		exit = cli_check_events(&input);
 	if (exit >= 0)

@@ -1,6 +1,7 @@
 /* directory.c: directories that are written.  SPDX-License-Identifier: ISC */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,6 +32,12 @@ int cli_directory_write(void *ctx, const char *name, const void *bytes, size_t s
 		dir->error = ENOMEM;
 		return -1;
 	}
+	char *folder = strrchr(path + strlen(dir->temporary) + 1, '/');
+	if (folder) {
+		*folder = '\0';
+		mkdir(path, 0777); /* it may be there; else the file cannot be made, which is told */
+		*folder = '/';
+	}
 	FILE *file = fopen(path, "wbx");
 	errno = file ? 0 : errno;
 	bool written = file && fwrite(bytes, 1, size, file) == size;
@@ -41,13 +48,25 @@ int cli_directory_write(void *ctx, const char *name, const void *bytes, size_t s
 	return written ? 0 : -1;
 }
 
+static void remove_folder(int parent, const char *name)
+{
+	const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	for (const struct dirent *entry; dir && (entry = readdir(dir));)
+		if (entry->d_name[0] != '.')
+			unlinkat(fd, entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	unlinkat(parent, name, AT_REMOVEDIR);
+}
+
 static void remove_directory(const char *path)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry;
 	while (dir && (entry = readdir(dir)))
-		if (entry->d_name[0] != '.')
-			unlinkat(dirfd(dir), entry->d_name, 0);
+		if (entry->d_name[0] != '.' && unlinkat(dirfd(dir), entry->d_name, 0) < 0 && errno == EISDIR)
+			remove_folder(dirfd(dir), entry->d_name);
 	if (dir)
 		closedir(dir);
 	rmdir(path);

@@ -347,12 +347,12 @@ int cli_dump(struct cli_args *args)
 	    CLI_OPTION_PARTS(&parts),
 	    CLI_OPTION_END,
 	};
-	int exit = cli_parse(args, options, 1);
+	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
 
 	struct cli_input input;
-	exit = cli_open_model(&input, args->argv[0], (no_simplify ? CLI_KEEP_BINDS : 0) | (parts ? CLI_KEEP_PARTS : 0));
+	exit = cli_open_model(&input, args, (no_simplify ? CLI_KEEP_BINDS : 0) | (parts ? CLI_KEEP_PARTS : 0));
 	if (exit >= 0)
 		return exit;
 	struct weft_layout *layout = NULL;

@@ -159,14 +159,14 @@ int cli_explain(struct cli_args *args)
 	    CLI_OPTION_PARTS(&parts),
 	    CLI_OPTION_END,
 	};
-	int exit = cli_parse(args, options, 1);
+	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
 	if (explain.stall_ns < 0)
 		explain.stall_ns = 0;
 	struct cli_input input;
 	/* A bind waits from its creation on, wherever it is drawn. */
-	exit = cli_open_model(&input, args->argv[0], CLI_KEEP_BINDS | (parts ? CLI_KEEP_PARTS : 0));
+	exit = cli_open_model(&input, args, CLI_KEEP_BINDS | (parts ? CLI_KEEP_PARTS : 0));
 	if (exit >= 0)
 		return exit;
 	uint32_t which = WEFT_NONE;

@@ -334,7 +334,7 @@ int cli_info(struct cli_args *args)
 {
 	bool json = false;
 	const struct cli_option options[] = {CLI_OPTION_JSON(&json), CLI_OPTION_END};
-	int exit = cli_parse(args, options, 1);
+	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
 	cli_session_expand(args);
@@ -343,5 +343,7 @@ int cli_info(struct cli_args *args)
 			putchar('\n');
 		exit = info_of(args->argv[i], json);
 	}
+	if (exit <= CLI_FINE && args->argc > 1)
+		exit = cli_together(args, json);
 	return exit > CLI_FINE ? exit : cli_finish(CLI_FINE);
 }

@@ -234,23 +234,31 @@ static void tell_ties(const struct cli_input *input)
 		    input->name, by_messages, info->part_count, weft_duration_text(bound, bound_ns));
 }
 
-/* The traces of a session as one; what cannot be opened is told, and left out.  As cli_open(). */
-static int open_joined(struct cli_input *input, const struct cli_session *session)
+/* Several traces as one; of a session, what cannot be opened is told, and left out.  As cli_open(). */
+static int open_joined(struct cli_input *input, const struct cli_args *traces, bool is_session)
 {
 	struct weft_error err;
-	struct weft_trace **parts = calloc(session->traces.count, sizeof *parts);
+	struct weft_trace **parts = calloc((size_t)traces->argc, sizeof *parts);
 	size_t count = 0;
 	uint64_t bytes = 0;
-	*input = (struct cli_input){.name = session->path};
+	int status = parts ? WEFT_OK : weft_error_set(&err, WEFT_ENOMEM, "out of memory");
 	cli_progress_begin("opening", input->name);
-	for (size_t i = 0; parts && i < session->traces.count; i++) {
-		if (weft_trace_open(&parts[count], session->traces.items[i], &err) < 0)
+	for (int i = 0; i < traces->argc && status == WEFT_OK; i++) {
+		const int opened = domain_or_trace_open(&parts[count], traces->argv[i], &err);
+		if (opened < 0 && is_session)
 			tell_left_out(&err);
+		else if (opened < 0)
+			status = opened;
 		else
-			bytes += bytes_of(parts[count++]);
+			bytes += bytes_of(parts[count]);
+		for (size_t k = 0; opened == WEFT_OK && k < count && status == WEFT_OK; k++)
+			if (weft_trace_is_same(parts[k], parts[count]))
+				status = weft_error_set(&err, WEFT_EINVAL, "%.80s is the trace that %.80s is, too",
+				    traces->argv[i], weft_trace_source(parts[k])->name);
+		count += opened == WEFT_OK;
 	}
-	int status = parts ? weft_trace_join(&input->trace, parts, count, input->name, &err)
-			   : weft_error_set(&err, WEFT_ENOMEM, "out of memory");
+	if (status == WEFT_OK)
+		status = weft_trace_join(&input->trace, parts, count, input->name, &err);
 	for (size_t i = 0; status < 0 && i < count; i++)
 		weft_trace_close(parts[i]);
 	free(parts);
@@ -262,18 +270,23 @@ static int open_joined(struct cli_input *input, const struct cli_session *sessio
 	return -1;
 }
 
-int cli_open_joined(struct cli_input *input, const char *path)
+int cli_open_joined(struct cli_input *input, struct cli_args *traces)
 {
-	struct cli_session session = {0};
-	bool is_several = strcmp(path, "-") != 0 && cli_session_read(&session, path) && session.traces.count > 1;
-	int exit = is_several ? open_joined(input, &session) : cli_open(input, path);
-	cli_session_free(&session);
-	return exit;
+	static char name[300]; /* until the end */
+	const char *first = traces->argv[0];
+	const int named = traces->argc;
+	cli_session_expand(traces);
+	if (traces->argc == 1)
+		return cli_open(input, traces->argv[0]);
+	if (named > 1)
+		snprintf(name, sizeof name, "%.200s and %d more", first, named - 1);
+	*input = (struct cli_input){.name = named > 1 ? name : first};
+	return open_joined(input, traces, named == 1);
 }
 
-int cli_open_model(struct cli_input *input, const char *path, unsigned keep)
+int cli_open_model(struct cli_input *input, struct cli_args *traces, unsigned keep)
 {
-	int exit = cli_open_joined(input, path);
+	int exit = cli_open_joined(input, traces);
 	if (exit >= 0)
 		return exit;
 	exit = cli_build_model(input, keep);

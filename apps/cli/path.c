@@ -87,13 +87,13 @@ int cli_path(struct cli_args *args)
 	    {"promise", 'p', CLI_TEXT, &promise, "ID", "the promise whose end is asked about"},
 	    CLI_OPTION_END,
 	};
-	int exit = cli_parse(args, options, 1);
+	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
 	if (!promise)
 		return cli_fail("path: to the end of which promise?  --promise=ID, as weft dump tells it");
 	struct cli_input input;
-	exit = cli_open_model(&input, args->argv[0], CLI_KEEP_BINDS);
+	exit = cli_open_model(&input, args, CLI_KEEP_BINDS);
 	if (exit >= 0)
 		return exit;
 	uint32_t which = WEFT_NONE;

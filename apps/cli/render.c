@@ -81,7 +81,7 @@ int cli_render(struct cli_args *args)
 	    {"dark", 0, CLI_FLAG, &dark, NULL, "draws light on dark"},
 	    CLI_OPTION_END,
 	};
-	int exit = cli_parse(args, options, 1);
+	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
 	if (!out)
@@ -110,7 +110,7 @@ int cli_render(struct cli_args *args)
 	render.theme = dark ? WEFT_THEME_DARK : WEFT_THEME_LIGHT;
 
 	struct cli_input input;
-	exit = cli_open_joined(&input, args->argv[0]);
+	exit = cli_open_joined(&input, args);
 	if (exit >= 0)
 		return exit;
 	exit = cli_build_model(&input, parts ? CLI_KEEP_PARTS : 0);

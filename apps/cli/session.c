@@ -136,7 +136,8 @@ int cli_session_choose(const char **path)
 bool cli_session_expand(struct cli_args *args)
 {
 	typedef WEFT_VEC(char *) words;
-	static words all; /* until the end */
+	static words last; /* until the end, or the next call */
+	words all = {0};
 	bool whole = true, more = false;
 	for (int i = 0; i < args->argc && whole; i++) {
 		struct cli_session s;
@@ -153,8 +154,12 @@ bool cli_session_expand(struct cli_args *args)
 		s.traces.count = 0; /* they are in `all` now */
 		cli_session_free(&s);
 	}
-	if (!whole || !weft_vec_reserve(&all, 1))
+	if (!whole || !weft_vec_reserve(&all, 1)) {
+		weft_vec_free(&all);
 		return false;
+	}
+	weft_vec_free(&last);
+	last = all;
 	all.items[all.count] = NULL;
 	args->argv = all.items;
 	args->argc = (int)all.count;

@@ -204,7 +204,7 @@ int cli_stats(struct cli_args *args)
 	    {"to", 0, CLI_TIME, &to_ns, "T", "of a table: of what is alive before this time"},
 	    CLI_OPTION_END,
 	};
-	int exit = cli_parse(args, options, 1);
+	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
 
@@ -214,7 +214,7 @@ int cli_stats(struct cli_args *args)
 	if (!table && (sort || from_ns != INT64_MIN || to_ns != INT64_MAX))
 		return cli_fail("stats: --sort, --from and --to are for --table");
 	struct cli_input input;
-	exit = cli_open_model(&input, args->argv[0], CLI_KEEP_BINDS); // a bind waits from its creation on, wherever it is drawn
+	exit = cli_open_model(&input, args, CLI_KEEP_BINDS); // a bind waits from its creation on, wherever it is drawn
 	if (exit >= 0)
 		return exit;
 	if (table) {

@@ -90,16 +90,11 @@ int weft_rule_parse(struct weft_rule *out, const char *text, struct weft_error *
 
 /* ---- Measuring ---- */
 
-static bool is_str(struct weft_str a, struct weft_str b)
-{
-	return a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0;
-}
-
 /* Whether the rule is about this promise: it names no label, or the promise's first one. */
 static bool applies(const struct weft_model *m, const struct weft_rule *rule, uint32_t p)
 {
 	uint32_t label = weft_first_label(m, p);
-	return !rule->has_argument || (label != WEFT_NONE && is_str(weft_model_text(m, label), rule->argument));
+	return !rule->has_argument || (label != WEFT_NONE && weft_str_equal(weft_model_text(m, label), rule->argument));
 }
 
 static bool counts(const struct weft_model *m, const struct weft_rule *rule, const struct weft_ties *ties, uint32_t p)
@@ -147,7 +142,7 @@ static int count_findings(
 		const char *name = weft_finding_name(finding->kind);
 		/* Without a name, a rule counts alarms only. */
 		if (!finding->sure || (!rule->has_argument && finding->severity != WEFT_SEVERITY_ALARM) ||
-		    (rule->has_argument && !is_str((struct weft_str){name, (uint32_t)strlen(name)}, rule->argument)))
+		    (rule->has_argument && !weft_str_equal((struct weft_str){name, (uint32_t)strlen(name)}, rule->argument)))
 			continue;
 		if (out->value++ == 0)
 			snprintf(out->why, sizeof out->why, "%s: %.220s", name, finding->title);
@@ -239,7 +234,7 @@ static void measure_counter(struct weft_checked *out, const struct weft_model *m
 	snprintf(out->why, sizeof out->why, "there is no such counter");
 	for (size_t i = 0; i < m->counter_count; i++) {
 		const struct weft_counter *counter = &m->counters[i];
-		if (!is_str(counter->name, rule->argument) || counter->count == 0)
+		if (!weft_str_equal(counter->name, rule->argument) || counter->count == 0)
 			continue;
 		out->outcome = WEFT_RULE_KEPT;
 		out->value = counter->samples[counter->count - 1].value;

@@ -24,7 +24,8 @@ struct weft_trace {
 	/* Traces that agree in `boot` and `counter` have the ticks of one clock, which went that fast; empty: not known. */
 	struct weft_str boot, counter;
 	uint64_t clock_hz;
-	bool read_whole; /* the end was reached once: nothing is noted a second time */
+	const unsigned char *uuid; /* 16 bytes, of whoever recorded it; NULL: it has none */
+	bool read_whole;           /* the end was reached once: nothing is noted a second time */
 };
 
 /* The process is known to have lived at that moment, in UTC. */

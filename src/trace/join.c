@@ -12,7 +12,14 @@
 #include "trace/meet.h"
 
 /* Of a process's name so much stands before what is its own: a name and a thousand counters must not be a thousand names. */
-enum { BATCH = 256, MOST_PARTS = 1000, MOST_STREAMS = UINT16_MAX, NAME_BYTES = 40, HOST_BYTES = 20 };
+enum {
+	BATCH = 256,
+	MOST_PARTS = 1000,
+	MOST_STREAMS = UINT16_MAX,
+	NAME_BYTES = 40,
+	HOST_BYTES = 20,
+	PART_NAME = NAME_BYTES + HOST_BYTES + 24
+};
 
 struct part {
 	struct weft_trace *trace;
@@ -27,7 +34,7 @@ struct part {
 	size_t at, count;
 	int64_t last_ns; /* of its last event so far, by the first part's clock */
 	bool has_events, is_ended;
-	char name[NAME_BYTES + HOST_BYTES + 24];
+	char name[PART_NAME];
 	struct weft_intern texts;        /* that only this process can mean */
 	WEFT_VEC(struct weft_str) names; /* these with the process's name before them, by number */
 	uint64_t unnamed;                /* events whose promises' ids are too large */
@@ -75,8 +82,8 @@ static int64_t shifted(const struct joined *j, const struct part *part, int64_t 
 		double ns = (double)time_ns * part->rate;
 		time_ns = ns >= 0x1p63 ? INT64_MAX : ns < -0x1p63 ? INT64_MIN : (int64_t)ns;
 	}
-	for (uint32_t clock = part->clock; clock && j->meet.ways && j->meet.ways[clock].tie; clock = j->meet.ways[clock].to)
-		time_ns = weft_tie_time(j->meet.ways[clock].tie, time_ns, NULL, NULL);
+	if (part->clock)
+		time_ns = weft_meet_time(&j->meet, part->clock, time_ns, NULL, NULL);
 	return __builtin_add_overflow(time_ns, part->offset_ns, &sum) ? (part->offset_ns < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
 
@@ -338,9 +345,34 @@ static void join_close(struct weft_trace *trace)
 	free_joined(j);
 }
 
+/* What saves a part, with the folder that its files are to be in. */
+struct saving {
+	weft_trace_file_fn *file;
+	void *ctx;
+	char folder[PART_NAME + 24];
+};
+
+static int save_file(void *ctx, const char *name, const void *bytes, size_t size)
+{
+	const struct saving *s = ctx;
+	char path[sizeof s->folder + 256];
+	snprintf(path, sizeof path, "%s/%s", s->folder, *name ? name : "trace");
+	return s->file(s->ctx, path, bytes, size);
+}
+
+/* A folder for each part, whose number comes first: sorted by their names, they are in order. */
 static int join_save(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
 {
-	return WEFT_ENOTSUP;
+	const struct joined *j = trace->state;
+	struct saving s = {file, ctx, ""};
+	int status = edit ? WEFT_ENOTSUP : WEFT_OK;
+	for (size_t i = 0; i < j->count && status == WEFT_OK; i++) {
+		snprintf(s.folder, sizeof s.folder, "%03zu-%s", i, j->parts[i].name);
+		for (char *c = s.folder; *c; c++)
+			*c = strchr("/\\", *c) || (unsigned char)*c < ' ' ? '_' : *c;
+		status = weft_trace_save(j->parts[i].trace, NULL, save_file, &s, NULL);
+	}
+	return status;
 }
 
 /* ---- What the kernel said ---- */
@@ -421,11 +453,6 @@ static enum weft_confidence join_probe(const struct weft_source *source)
 static const struct weft_trace_format format = {
     "session", join_probe, NULL, join_next, join_rewind, join_close, NULL, join_save, join_kernel, NULL};
 
-static bool is_same(struct weft_str a, struct weft_str b)
-{
-	return a.len == b.len && (!a.len || !memcmp(a.ptr, b.ptr, a.len));
-}
-
 /* All tables, part by part. */
 static int fill_tables(struct joined *j, struct weft_trace_info *info, struct weft_error *err)
 {
@@ -452,7 +479,7 @@ static int fill_tables(struct joined *j, struct weft_trace_info *info, struct we
 			struct weft_stream_info *stream = &j->streams[info->stream_count++];
 			*stream = of->streams[s];
 			stream->part = (uint32_t)i;
-			if (is_same(stream->name, part->trace->info.process))
+			if (weft_str_equal(stream->name, part->trace->info.process))
 				stream->name = (struct weft_str){part->name, (uint32_t)strlen(part->name)};
 			else if (stream->name.len && !put_process(part, &stream->name))
 				return weft_error_set(err, WEFT_ENOMEM, "out of memory");
@@ -489,6 +516,7 @@ static bool fill_info(struct joined *j, const struct weft_trace_info *first, str
 		info->lost_no_stream += of->lost_no_stream;
 		info->until_ns = until_ns > info->until_ns ? until_ns : info->until_ns;
 		j->told[i].process = of->process;
+		j->told[i].host = of->host;
 		j->told[i].pid = of->pid;
 		j->told[i].unfinished = of->unfinished;
 		j->told[i].has_died = of->has_died;
@@ -506,8 +534,8 @@ static bool fill_info(struct joined *j, const struct weft_trace_info *first, str
 
 static bool has_clock_of(const struct weft_trace *a, const struct weft_trace *b)
 {
-	return a->boot.len && is_same(a->boot, b->boot) && a->counter.len && is_same(a->counter, b->counter) && a->clock_hz &&
-	       b->clock_hz;
+	return a->boot.len && weft_str_equal(a->boot, b->boot) && a->counter.len && weft_str_equal(a->counter, b->counter) &&
+	       a->clock_hz && b->clock_hz;
 }
 
 /* Ties the clock of a part to that of another one of its host.  NULL, or why it cannot be tied. */
@@ -530,29 +558,45 @@ static const char *tie(struct joined *j, size_t i, size_t to)
 		   : NULL;
 }
 
+static uint32_t first_of_host(struct weft_trace *const *parts, size_t i)
+{
+	uint32_t first = 0;
+	while (!weft_str_equal(parts[first]->info.host, parts[i]->info.host))
+		first++;
+	return first;
+}
+
 /* Puts the clocks of several hosts on that of the first, by what went between them. */
 static int tie_hosts(struct joined *j, struct weft_trace *const *parts, size_t clock_count, struct weft_error *err)
 {
-	uint32_t *clock_of = calloc(j->count, sizeof *clock_of);
+	uint32_t *clock_of = calloc(j->count, sizeof *clock_of), *host_of = calloc(j->count, sizeof *host_of);
 	double *rates = calloc(j->count, sizeof *rates);
-	const bool has_memory = clock_of && rates;
+	const bool has_memory = clock_of && host_of && rates;
 	int status = has_memory ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	for (size_t i = 0; i < j->count && has_memory; i++) {
 		clock_of[i] = j->parts[i].clock;
+		host_of[i] = first_of_host(parts, i);
 		rates[i] = j->parts[i].rate;
 	}
 	if (status == WEFT_OK)
-		status = weft_meet(&j->meet, parts, j->count, clock_of, rates, clock_count, err);
+		status = weft_meet(&j->meet, parts, j->count, clock_of, host_of, rates, clock_count, err);
 	free(clock_of);
+	free(host_of);
 	free(rates);
 	for (size_t i = 0; i < j->count && status == WEFT_OK; i++) {
 		j->told[i].bound_ns = j->meet.bounds_ns[j->parts[i].clock];
+		if (j->parts[i].clock) {
+			j->told[i].meet = &j->meet;
+			j->told[i].clock = j->parts[i].clock;
+		}
 		if (j->told[i].bound_ns == INT64_MAX)
 			status = weft_error_set(err, WEFT_EINVAL,
-			    "%s is of another host, and no connection leads there both ends of which are recorded, with bytes "
-			    "both "
-			    "ways: it cannot be joined with others",
-			    parts[i]->source.name);
+			    "%.60s is of another host, and no connection leads there both ends of which are recorded, with "
+			    "bytes both ways%s: it cannot be joined with others",
+			    parts[i]->source.name,
+			    j->meet.contradictory ? "; of one, more was read than was written"
+			    : j->meet.renamed     ? " (NAT?)"
+						  : "");
 	}
 	return status;
 }
@@ -565,14 +609,15 @@ static struct weft_str shown_name(const struct part *part)
 	return name;
 }
 
-/* What a process is called before what is its own: with its number where another one looks the same. */
+/* What a process is called before what is its own: with its number where another one of its host looks the same. */
 static void name_part(struct joined *j, size_t i, bool has_hosts)
 {
 	const struct weft_trace_info *info = &j->parts[i].trace->info;
 	int length = (int)shown_name(&j->parts[i]).len;
 	bool is_alone = true;
 	for (size_t other = 0; other < j->count && is_alone; other++)
-		is_alone = other == i || !is_same(shown_name(&j->parts[other]), shown_name(&j->parts[i]));
+		is_alone = other == i || !weft_str_equal(shown_name(&j->parts[other]), shown_name(&j->parts[i])) ||
+			   !weft_str_equal(j->parts[other].trace->info.host, info->host);
 	const char *name = length ? info->process.ptr : "";
 	char *out = j->parts[i].name;
 	size_t size = sizeof j->parts[i].name;
@@ -603,9 +648,9 @@ static int take_parts(struct joined *j, struct weft_trace *const *parts, size_t 
 	for (size_t i = 0; i < count; i++) {
 		size_t first = 0;
 		/* Containers of one machine have names of their own, and its clock. */
-		while (!is_same(parts[first]->info.host, parts[i]->info.host) && !has_clock_of(parts[first], parts[i]))
+		while (!weft_str_equal(parts[first]->info.host, parts[i]->info.host) && !has_clock_of(parts[first], parts[i]))
 			first++;
-		has_hosts |= !is_same(parts[0]->info.host, parts[i]->info.host);
+		has_hosts |= !weft_str_equal(parts[0]->info.host, parts[i]->info.host);
 		j->parts[i].clock = (uint32_t)(first == i ? clocks++ : j->parts[first].clock);
 		const char *why = tie(j, i, first);
 		if (why)
@@ -614,7 +659,7 @@ static int take_parts(struct joined *j, struct weft_trace *const *parts, size_t 
 	}
 	for (size_t i = 0; i < count; i++)
 		name_part(j, i, has_hosts);
-	return clocks > 1 ? tie_hosts(j, parts, clocks, err) : WEFT_OK;
+	return clocks > 1 || has_hosts ? tie_hosts(j, parts, clocks, err) : WEFT_OK;
 }
 
 int weft_trace_join(
@@ -649,4 +694,28 @@ int weft_trace_join(
 	trace->source = (struct weft_source){.name = copy, .is_dir = true, .file = -1};
 	*out = trace;
 	return WEFT_OK;
+}
+
+/* A clock goes at almost the rate of any other: so each step leaves a thousandth of the way. */
+void weft_part_bounds(const struct weft_part *part, int64_t time_ns, int64_t *low, int64_t *high)
+{
+	*low = *high = time_ns;
+	if (!part->meet)
+		return;
+	int64_t own_ns = time_ns;
+	for (int i = 0; i < 8; i++)
+		own_ns = (int64_t)((uint64_t)own_ns + (uint64_t)time_ns -
+				   (uint64_t)weft_meet_time(part->meet, part->clock, own_ns, NULL, NULL));
+	weft_meet_time(part->meet, part->clock, own_ns, low, high);
+}
+
+const struct weft_meet *weft_trace_meet(const struct weft_trace *trace)
+{
+	const struct joined *j = trace->format == &format ? trace->state : NULL;
+	return j && j->meet.clock_count ? &j->meet : NULL;
+}
+
+bool weft_trace_is_same(const struct weft_trace *a, const struct weft_trace *b)
+{
+	return a == b || (a->uuid && b->uuid && !memcmp(a->uuid, b->uuid, 16));
 }

@@ -27,4 +27,13 @@
 int weft_trace_join(
     struct weft_trace **out, struct weft_trace *const *parts, size_t count, const char *name, struct weft_error *err);
 
+/* Of a part and a time of the joined trace: the true time by the first part's clock is between *low and *high. */
+void weft_part_bounds(const struct weft_part *part, int64_t time_ns, int64_t *low, int64_t *high);
+
+/* How its clocks were tied; NULL: all parts have one, or it is not joined.  As long as it is open. */
+const struct weft_meet *weft_trace_meet(const struct weft_trace *trace);
+
+/* Whether two traces are one, or one a copy of the other. */
+bool weft_trace_is_same(const struct weft_trace *a, const struct weft_trace *b);
+
 #endif

@@ -18,6 +18,7 @@
 
 struct weft_trace;
 struct weft_source;
+struct weft_meet;
 
 /* A file of machine code that the program had loaded. */
 struct weft_module {
@@ -86,11 +87,13 @@ struct weft_skipped {
 
 /* One of the traces that were joined (join.h): what one recorder wrote. */
 struct weft_part {
-	struct weft_str process;
+	struct weft_str process, host;
 	uint64_t pid;
 	bool unfinished, has_died, wrapped; /* as in weft_trace_info */
 	bool is_same_clock; /* as the first part's: they have counted the same ticks; else both tell of a wall clock, or: */
 	int64_t bound_ns;   /* it is of another host: so far off its times may be, on average; else 0 */
+	const struct weft_meet *meet; /* how its times became those of the first part: weft_part_bounds() of join.h; or NULL */
+	uint32_t clock;
 	uint64_t lost_no_stream;
 	size_t gap_count, skipped_count, unplaced_count; /* complete once weft_trace_next() has returned 0 */
 };

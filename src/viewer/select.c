@@ -236,18 +236,13 @@ void weft_viewer_set_metric(struct weft_viewer *v, size_t counter, bool shown)
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_SETTING);
 }
 
-static bool same_text(struct weft_str a, struct weft_str b)
-{
-	return a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0;
-}
-
 /* Counters are in order of their names. */
 static void take_metrics(struct weft_viewer *v, const struct weft_viewer *other)
 {
 	weft_viewer_set_metrics(v, other->metrics);
 	for (size_t i = 0; i < other->model->counter_count; i++) {
 		for (size_t k = 0; other->hidden_metrics[i] && k < v->model->counter_count; k++)
-			if (same_text(other->model->counters[i].name, v->model->counters[k].name))
+			if (weft_str_equal(other->model->counters[i].name, v->model->counters[k].name))
 				v->hidden_metrics[k] = true;
 	}
 }

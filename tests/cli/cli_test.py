@@ -77,7 +77,7 @@ says('weft: render: --group=colour: rows are grouped by kind, site, library or t
 says('weft: render: --fold=longer:soon: longer: needs a time, as longer:5ms', 'render', '-o', 'x.png', '--fold=longer:soon', 'small.sexp')
 says('weft: info: --domain needs a value: --domain=NAME|ID', 'info', '-d')
 says('weft: record: unknown option -d; weft record --help lists them', 'record', '-d', 'x')
-says('weft: info: one trace too many: xen:x', 'info', 'small.sexp', '-d', 'x')
+says('weft: events: one trace too many: xen:x', 'events', 'small.sexp', '-d', 'x')
 
 has_page = b'was built without' not in run('html', '--help').stderr
 
@@ -272,8 +272,8 @@ says('weft: frobnicate is not a verb; weft --help lists them', 'help', 'frobnica
 says('weft: small.sexp is not a verb; weft --help lists them', 'help', 'small.sexp')
 for words in [['help'], ['help', 'render']]:
     check(run(*words).stdout == run(*words[1:], '--help').stdout, 'help is --help', words)
-says('weft: info: which trace?  usage: weft info [OPTIONS] TRACE', 'info')
-says('weft: info: one trace too many: b', 'info', 'a', 'b')
+says('weft: info: which trace?  usage: weft info [OPTIONS] TRACE...', 'info')
+says('weft: events: one trace too many: b', 'events', 'a', 'b')
 says('weft: info: unknown option --jsn; weft info --help lists them', 'info', '--jsn', 'a')
 says('weft: info: unknown option -x; weft info --help lists them', 'info', '-x', 'a')
 says('weft: info: --json takes no value', 'info', '--json=1', 'a')

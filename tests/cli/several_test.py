@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""several_test.py WEFT MAKE_FLEET: several traces as one, by every verb; weft merge; what weft info says of their clocks.
+
+SPDX-License-Identifier: ISC"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+weft, make_fleet = map(os.path.abspath, sys.argv[1:])
+PATIENCE = 120
+
+
+def run(*command, status=0):
+    got = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    if got.returncode != status:
+        sys.exit(f'{command}: status {got.returncode}\n{got.stdout[-500:]}\n{got.stderr[:2000]}')
+    return got.stdout, got.stderr
+
+
+def check(what, is_so, *told):
+    if not is_so:
+        sys.exit(f'FAILED: {what}: {told}')
+
+
+def lines(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_one_picture():
+    """As many promises as each has, whatever names them: operands, the directory that has them, one that weft merge makes."""
+    run(make_fleet, 'all', '3', '60')
+    names = [f'all/{i}' for i in range(3)]
+    alone = sum(sum('promise' in line for line in lines(run(weft, 'dump', '--json', name)[0])) - 1 for name in names)
+    together, said = run(weft, 'dump', '--json', *names)
+    check('promises of all', sum('promise' in line for line in lines(together)) - 1 == alone, alone)
+    check('how exact', re.search(r'2 of its 3 traces .* to \+-[0-9.]+ (ns|us|ms) on average', said), said)
+    check('the directory', run(weft, 'dump', '--json', 'all')[0] == together)
+    run(weft, 'merge', *names, '-o', 'merged')
+    check('each has a folder', sorted(os.listdir('merged')) == ['000-program@host0', '001-program@host1', '002-program@host2'], os.listdir('merged'))
+    check('merged', run(weft, 'dump', '--json', 'merged')[0] == together)
+    os.rename('merged', 'moved')
+    check('moved', run(weft, 'dump', '--json', 'moved')[0] == together)
+    for words in ('waits', '--json'), ('stats', '--json'), ('path', '--promise=20'), ('explain', '--json'):
+        one, many = (subprocess.run([weft, *words, *traces], capture_output=True, text=True, check=False, timeout=PATIENCE) for traces in (['all'], names))
+        check(words, (one.stdout, one.returncode) == (many.stdout, many.returncode) and one.returncode < 2, one.stderr, many.stderr)
+    run(weft, 'check', *names, 'pending<1000', 'findings(leak)=0')
+    run(weft, 'render', *names, '-o', 'names.svg')
+    run(weft, 'render', 'all', '-o', 'all.svg')
+    with open('names.svg', encoding='utf-8') as a, open('all.svg', encoding='utf-8') as b:
+        check('one picture', a.read() == b.read())
+    # The first operand has the clock.
+    check('the other order', [part['host'] for part in lines(run(weft, 'info', '--json', 'all/1', 'all/0')[0])[-1]['parts'] if part['clock'] == 'same'] == ['host1'])
+
+
+def test_info():
+    """Connections matched and not, messages, bound, rate."""
+    told = lines(run(weft, 'info', '--json', 'all')[0])[-1]
+    check('hosts', (told['together'], told['hosts'], len(told['parts'])) == (3, 3, 3), told)
+    check('none is alone', (told['unmatched'], told['renamed'], told['unwritten'], told['contradictory']) == (0, 0, 0, 0), told)
+    check('all messages', told['messages'] == sum(pair['sent'] + pair['received'] for pair in told['clocks']) > 100, told)
+    for pair in told['clocks']:
+        check('a bound', 0 < pair['narrowest_ns'] <= pair['bound_ns'] and pair['rate_ppb'][0] < pair['rate_ppb'][1], pair)
+    people = run(weft, 'info', 'all/0', 'all/1', 'all/2')[0]
+    for words in 'together   3 traces of 3 hosts', 'program@host0  the clock of all times', 'another host, by messages: +-', ' messages there, ', ' ppm':
+        check(words, words in people, people[-900:])
+    told = lines(run(weft, 'info', '--json', 'all/0', 'all/1')[0])[-1]
+    check('one is alone', told['unmatched'] > 0 and re.fullmatch(r'10\.0\.0\.\d:\d+ 10\.0\.0\.\d:\d+', told['example']), told)
+
+
+def test_what_is_wrong_is_told():
+    """One line says which and why, nothing is written, and each alone can be read."""
+    for fault, why in ('nat', '(NAT?)'), ('late', 'less than no time'), ('one-way', 'with bytes both ways'), ('jumps', 'more was read than was written'):
+        run(make_fleet, fault, '2', '60', '5', fault)
+        for words in ('dump', fault), ('info', f'{fault}/0', f'{fault}/1'), ('merge', fault, '-o', 'never'), ('render', fault, '-o', 'never'):
+            said = run(weft, *words, *(['never.svg'] if words[0] == 'never' else []), status=2)[1]
+            check(fault, (why in said or words[0] == 'render') and said.count('\n') == 1, words, said)
+        check('nothing is written', not os.path.exists('never'))
+        run(weft, 'dump', f'{fault}/1')
+    said = run(weft, 'dump', 'all/0', 'all/0', status=2)[1]
+    check('twice', said == 'weft: all/0 is the trace that all/0 is, too\n', said)
+    said = run(weft, 'dump', 'all/0', 'nothing', status=2)[1]
+    check('one is missing', said.startswith('weft: nothing: '), said)
+    said = run(weft, 'merge', 'all/0', '-o', 'never', status=2)[1]
+    check('one alone', 'weft save copies it' in said, said)
+    said = run(weft, 'convert', 'all/0', 'all/1', '-o', 'never', '--to=mirage', status=2)[1]
+    check('no place for two', 'has place for one trace' in said, said)
+
+
+def test_one_boot_of_two_machines():
+    """Containers have names of their own and the clock of their machine; two machines that name one boot have not."""
+    for folder, fault in ('containers', 'same-clock'), ('clones', 'sound'):
+        run(make_fleet, folder, '2', '60', '9', fault)
+        for i in range(2):
+            path = f'{folder}/{i}/metadata'
+            with open(path, encoding='utf-8') as file:
+                text = file.read()
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write(re.sub(r'recorder = "[^ "]*', 'recorder = "one-boot', text.replace('clock_source = "caller"', 'clock_source = "tsc"')))
+    told = lines(run(weft, 'info', '--json', 'containers')[0])[-1]
+    check('exact', [part['clock'] for part in told['parts']] == ['same', 'same'] and not told['clocks'] and told['messages'] > 100, told)
+    check('no note', run(weft, 'dump', 'containers')[1] == '')
+    said = run(weft, 'dump', 'clones', status=2)[1]
+    check('clones', 'name one boot, but bytes came' in said, said)
+
+
+with tempfile.TemporaryDirectory() as place:
+    os.chdir(place)
+    for name, test in list(globals().items()):
+        if name.startswith('test_'):
+            test()

@@ -1,0 +1,43 @@
+/* fleet.h: hosts whose clocks are known, since they were made, and that send each other bytes: what each records of it.
+ *
+ * Everything follows from choices: of a seed, or of given bytes as long as there are any.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_TESTS_TRACE_FLEET_H
+#define WEFT_TESTS_TRACE_FLEET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weft/record.h>
+
+enum { FLEET_MOST = 20, FLEET_NAME = 16 };
+
+struct fleet_choices {
+	const uint8_t *bytes;
+	size_t left;
+	uint64_t seed;
+};
+
+/* What is wrong with what the last host records. */
+enum fleet_fault {
+	FLEET_SOUND,
+	FLEET_NAT,       /* its peers know another address of its */
+	FLEET_LATE,      /* it says that it sent 2 ms after it did */
+	FLEET_ONE_WAY,   /* it sends nothing */
+	FLEET_JUMPS,     /* it says that it read more than was written */
+	FLEET_SAME_CLOCK /* none: all clocks are right */
+};
+
+struct fleet;
+
+/* NULL: out of memory.  To be freed by fleet_destroy(). */
+struct fleet *fleet_create(struct fleet_choices *choices, size_t hosts, size_t rounds, enum fleet_fault fault);
+void fleet_destroy(struct fleet *fleet);
+
+/* Records what a host did, into the place that the options name; whether that could begin. */
+bool fleet_record(struct fleet *fleet, size_t host, const struct weft_record_options *place);
+
+/* What a host's clock shows at a true time, in ns. */
+int64_t fleet_shows(const struct fleet *fleet, size_t host, int64_t true_ns);
+
+#endif
