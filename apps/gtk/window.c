@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "dialogs.h"
 #include "loader.h"
 #include "menus.h"
@@ -168,15 +169,16 @@ static void show_findings(WeftWindow *window)
 		return;
 	weft_findings_fill(weft_row_list_next(window->findings), viewer, NULL);
 	weft_row_list_show(window->findings);
-	char *count = g_strdup_printf("%'zu", all), *name = g_strdup_printf("What Went Wrong: %s", count),
-	     *title = own > 0 ? g_strdup_printf("Findings (%'zu)", own) : g_strdup("Findings");
+	char buf[2][WEFT_NUMBER_BYTES];
+	const char *count = weft_thousands(buf[0], all);
+	char *name = g_strdup_printf("What Went Wrong: %s", count),
+	     *title = own > 0 ? g_strdup_printf("Findings (%s)", weft_thousands(buf[1], own)) : g_strdup("Findings");
 	adw_button_content_set_label(window->findings_count, count);
 	gtk_accessible_update_property(GTK_ACCESSIBLE(window->findings_button), GTK_ACCESSIBLE_PROPERTY_LABEL, name, -1);
 	gtk_widget_set_visible(window->findings_button, all > 0);
 	gtk_stack_page_set_title(gtk_stack_get_page(window->side, GTK_WIDGET(window->findings)), title);
 	g_free(title);
 	g_free(name);
-	g_free(count);
 }
 
 static void show_sorts(WeftWindow *window)

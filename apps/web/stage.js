@@ -554,10 +554,10 @@ class Stage {
 
 	/* Lists the findings of the active trace; the number in the header is that of all traces. */
 	showFindings() {
-		const found = this.core.call.weft_compare_findings(this.surface.compare);
+		const found = this.core.call.weft_compare_findings(this.surface.compare).toLocaleString("en");
 		this.findingsButton.textContent = `\u26a0 ${found}`;
 		this.findingsButton.ariaLabel = `What went wrong: ${found}`;
-		this.findingsButton.hidden = !found;
+		this.findingsButton.hidden = found === "0";
 		this.findings.ariaBusy = String(this.surface.isAsking());
 		if (!this.panel.hidden)
 			this.showRows(this.findings, ROWS.FINDINGS, "findings");

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "draw/frame.h"
 
 #define CELL_PX 2        /* ends that are so near are one */
@@ -387,8 +388,9 @@ static void draw_density(struct weft__frame *f, const bool is_many[WEFT_ARROWS])
 			all += counts[a];
 		draw_column(f, counts, x, (double)high / peak);
 	}
-	char text[80];
-	int len = snprintf(text, sizeof text, "%u arrows, at most %u a pixel", all, peak);
+	char text[80], number[2][WEFT_NUMBER_BYTES];
+	int len = snprintf(
+	    text, sizeof text, "%s arrows, at most %s a pixel", weft_thousands(number[0], all), weft_thousands(number[1], peak));
 	double width = weft__text_width(f, WEFT_FONT_SMALL, text, (size_t)len), y = s->band_y1 - 2, x = 6;
 	if (width + 12 > f->width)
 		return;

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/number.h"
 #include "base/search.h"
 #include "draw/frame.h"
 
@@ -14,8 +15,9 @@
 #define TIGHT_STEP_PX 24.0
 #define TIGHT_TRIES 12
 #define NAMES_LOOKED_AT 32u
-#define KIND_ROOM_PX 22 /* height of a row that has room for both */
-#define KIND_AWAY_PX 4  /* from what stands below it, or they would be read as one */
+#define KIND_ROOM_PX 22  /* height of a row that has room for both */
+#define KIND_BELOW_PX 14 /* its line: a ring around that does not touch the kind */
+#define KIND_AWAY_PX 2   /* from what stands below it, or they would be read as one */
 
 /* The ends of the stretch that a label may take: its promise's line, and not beyond the picture. */
 struct room {
@@ -60,6 +62,7 @@ size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf,
 	if (!fold)
 		return 0;
 	int len;
+	char number[WEFT_NUMBER_BYTES];
 	if (fold->is_track) {
 		char name[130];
 		uint32_t text = weft_model_name_text(f->model, promise);
@@ -73,9 +76,9 @@ size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf,
 		struct weft_str label = text != WEFT_NONE ? weft_model_text(f->model, text) : (struct weft_str){"", 0};
 		size_t own = text != WEFT_NONE ? weft__text_clean(name, sizeof name, label.ptr, label.len)
 					       : unlabelled(f->model, promise, name, sizeof name);
-		len = snprintf(buf, size, "%.*s \xc2\xb7 %" PRIu32 " folded", (int)own, name, fold->count - 1);
+		len = snprintf(buf, size, "%.*s \xc2\xb7 %s folded", (int)own, name, weft_thousands(number, fold->count - 1));
 	} else {
-		len = snprintf(buf, size, fold->is_group ? "%" PRIu32 " \xc3\x97 %s" : "%" PRIu32 " %ss", fold->count,
+		len = snprintf(buf, size, fold->is_group ? "%s \xc3\x97 %s" : "%s %ss", weft_thousands(number, fold->count),
 		    weft_model_kind_name(f->model, f->model->promises[promise].kind));
 	}
 	return len < (int)size ? (size_t)len : size - 1;
@@ -196,9 +199,10 @@ static void draw_kind(struct weft__frame *f, const struct weft__caption *c, stru
 	double width;
 	size_t len = n < (int)sizeof text - 4 ? (size_t)n : sizeof text - 5;
 	width = weft__text_width(f, WEFT_FONT_SMALL, text, len);
-	if (room.from + width <= room.to && !weft__text_blocked(f, WEFT_FONT_SMALL, room.from, c->y + 12 + KIND_AWAY_PX, width))
-		weft__text_put(
-		    f, WEFT_PAINT_KIND, room.from, c->y + 12, (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
+	if (room.from + width <= room.to &&
+	    !weft__text_blocked(f, WEFT_FONT_SMALL, room.from, c->y + KIND_BELOW_PX + KIND_AWAY_PX, width))
+		weft__text_put(f, WEFT_PAINT_KIND, room.from, c->y + KIND_BELOW_PX,
+		    (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
 }
 
 static void draw_caption(struct weft__frame *f, const struct weft__caption *c, bool kind)

@@ -22,15 +22,11 @@ struct extent {
 
 static struct extent extent_of(const struct weft__frame *f, size_t band)
 {
-	const struct weft_layout *layout = f->layout;
-	uint32_t row = layout->bands[band].first_row, end = row + layout->bands[band].row_count;
-	double first = (double)weft_view_rank(f->view, row) + (double)band;
-	int y0 = weft__floor(weft_view_y(f->view, first));
-	int y1 = weft__floor(weft_view_y(f->view, (double)weft_view_rank(f->view, end) + (double)band + 1));
-	double header = weft_view_y(f->view, first + 1) - y0;
-	y0 = band == 0 ? 0 : y0;
-	y1 = band + 1 == layout->band_count ? f->height : y1;
-	return (struct extent){y0, y1, weft__floor(weft_view_y(f->view, first) + header / 2 + 4)};
+	double header = weft_view_header(f->view, band), end = weft_view_header(f->view, band + 1);
+	double y = weft_view_y(f->view, header);
+	int y0 = weft__floor(y), y1 = weft__floor(weft_view_y(f->view, end));
+	double height = weft_view_y(f->view, header + 1) - y0;
+	return (struct extent){header > 0 ? y0 : 0, end < f->view->slots ? y1 : f->height, weft__floor(y + height / 2 + 4)};
 }
 
 static void write_centred(
@@ -112,8 +108,11 @@ static void draw_lulls(struct weft__frame *f)
 		size_t len = weft_duration_print(text, sizeof text, length_ns, step_ns);
 		write_centred(f, WEFT_PAINT_SLEEP_TEXT, x0 - 4, x1 + 4, 15, text, len);
 		weft__rect(f, weft__ink(WEFT_LAYER_SHADE, WEFT_PAINT_SLEEP, 255), weft__floor(x0), 0, weft__floor(x1), f->height);
-		weft__rect(f, edge, weft__floor(x0), 0, weft__floor(x0) + 1, f->height);
-		weft__rect(f, edge, weft__floor(x1) - 1, 0, weft__floor(x1), f->height);
+		for (int k = 0; k < 2; k++) {
+			int x = k ? weft__floor(x1) - 1 : weft__floor(x0);
+			weft__rect(f, edge, x, 0, x + 1, f->height);
+			weft__cross_put(f, x, 0, x, f->height);
+		}
 	}
 }
 
@@ -122,9 +121,9 @@ void weft__draw_shades(struct weft__frame *f)
 	weft__rect(f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255), 0, 0, f->width, f->height);
 	draw_lulls(f);
 	for (size_t band = 0; band < f->index->band_count; band++) {
-		struct extent e = f->index->band_count < 2 ? (struct extent){0, f->height, 15} : extent_of(f, band);
-		if (e.y1 <= e.y0)
+		if (f->index->band_count > 1 && !weft_view_has_header(f->view, band))
 			continue;
+		struct extent e = f->index->band_count < 2 ? (struct extent){0, f->height, 15} : extent_of(f, band);
 		draw_pauses(f, band, e);
 		draw_sleeps(f, band, e);
 	}
@@ -159,12 +158,14 @@ void weft__draw_bands(struct weft__frame *f)
 	if (weft_layout_headers(layout) == 0)
 		return;
 	for (size_t b = 0; b < layout->band_count; b++) {
+		if (!weft_view_has_header(f->view, b))
+			continue;
 		struct extent e = extent_of(f, b);
 		char text[160];
 		double width;
 		size_t len = name_band(f, b, text);
 		len = weft__text_fit(f, WEFT_FONT_BOLD, text, len, sizeof text, f->width / 3.0, &width);
-		if (b > 0)
+		if (e.y0 > 0)
 			weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, e.y0, f->width, e.y0 + 1);
 		if (len > 0 && e.text_y > 11 && !weft__text_blocked(f, WEFT_FONT_BOLD, 8, e.text_y, width))
 			weft__text_put(

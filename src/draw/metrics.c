@@ -1,8 +1,9 @@
 /* metrics.c: counters in lanes of their own below the promises: step curves; where they change too often, the envelope in which
  * they do.  SPDX-License-Identifier: ISC */
-#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/number.h"
 #include "draw/threads.h"
 
 #define COLOURS 6u
@@ -108,7 +109,10 @@ static void draw_curve(struct weft__frame *f, const struct lane *l, size_t lanes
 	const struct weft_counter *c = l->counter;
 	int64_t left = weft_view_time(f->view, 0);
 	size_t i = weft__counter_from(c, 0, left);
-	int y = y_of_value(l, i > 0 ? c->samples[i - 1].value : 0), since = 0;
+	int y = y_of_value(l, i > 0 ? c->samples[i - 1].value : 0);
+	/* Before the trace and after it nothing is known. */
+	int first = weft__floor(weft_view_x(f->view, 0)), last = weft__floor(weft_view_x(f->view, f->model->end_ns)) + 1;
+	int since = first > 0 ? first : 0;
 	/* Where they change all the time, columns are as wide as there are many. */
 	size_t seen = weft__counter_from(c, i, weft_view_time(f->view, f->width)) - i;
 	int marks = (int)(MARKS / lanes) + 1, column = 1;
@@ -139,7 +143,7 @@ static void draw_curve(struct weft__frame *f, const struct lane *l, size_t lanes
 		y = next;
 		i = end;
 	}
-	draw_level(f, l, since, f->width, y);
+	draw_level(f, l, since, last < f->width ? last : f->width, y);
 }
 
 static double write_at(struct weft__frame *f, enum weft_font font, enum weft_paint paint, double x, bool is_right, double y,
@@ -160,13 +164,13 @@ static double write_at(struct weft__frame *f, enum weft_font font, enum weft_pai
 
 static void draw_axis(struct weft__frame *f, const struct lane *l)
 {
-	char text[32];
-	int len = snprintf(text, sizeof text, "%" PRId64, l->counter->scale_max);
-	write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, 6, false, l->y0 + 12, text, (size_t)len);
+	char buf[WEFT_NUMBER_BYTES];
+	const char *text = weft_thousands_signed(buf, l->counter->scale_max);
+	write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, 6, false, l->y0 + 12, text, strlen(text));
 	if (l->y1 - l->y0 < AXIS_LEAST_PX || l->counter->scale_min == l->counter->scale_max)
 		return;
-	len = snprintf(text, sizeof text, "%" PRId64, l->counter->scale_min);
-	write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, 6, false, l->y1 - BELOW_PX, text, (size_t)len);
+	text = weft_thousands_signed(buf, l->counter->scale_min);
+	write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, 6, false, l->y1 - BELOW_PX, text, strlen(text));
 }
 
 /* Calls `see` for each lane, from the first to the last; `hidden`: how many counters have no room after it. */
@@ -215,11 +219,12 @@ static void draw_value(struct weft__frame *f, const struct lane *l, struct lanes
 	const struct weft_counter *c = l->counter;
 	size_t i = weft__counter_from(c, 0, f->from_ns < INT64_MAX ? f->from_ns + 1 : f->from_ns);
 	int64_t value = i > 0 ? c->samples[i - 1].value : 0;
-	char text[32];
-	int len = snprintf(text, sizeof text, "%" PRId64, value), x = weft__floor(weft_view_x(f->view, f->from_ns));
+	char buf[WEFT_NUMBER_BYTES];
+	const char *text = weft_thousands_signed(buf, value);
+	int x = weft__floor(weft_view_x(f->view, f->from_ns));
 	bool is_right = x > f->width * 3 / 4;
 	write_at(f, WEFT_FONT_BOLD, l->paint, is_right ? x - 7 : x + 7, is_right, weft__floor((l->y0 + l->y1) / 2.0) + 4, text,
-	    (size_t)len);
+	    strlen(text));
 }
 
 void weft__draw_values(struct weft__frame *f, int64_t time_ns)

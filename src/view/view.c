@@ -145,11 +145,6 @@ static void clamp_time(struct weft_view *v)
 
 static uint32_t row_of_slot(const struct weft_view *v, double slot);
 
-static double slots_of(const struct weft_view *v, uint32_t rows)
-{
-	return (double)rows + (double)weft_layout_headers(v->layout);
-}
-
 static size_t shown_words(const struct weft_view *v)
 {
 	return (size_t)v->layout->row_count / 64 + 1;
@@ -218,6 +213,33 @@ static uint32_t shown_rows(const struct weft_view *v)
 	return weft_view_rank(v, v->layout->row_count);
 }
 
+/* Of an OS thread on which nothing is alive a pause may be seen. */
+static bool has_pause(const struct weft_view *v, size_t band, int64_t from_ns, int64_t to_ns)
+{
+	if (v->index->band_count < 2)
+		return false;
+	const struct weft_intervals *pauses = &v->index->pauses[band];
+	size_t i = weft__intervals_end_after(pauses, 0, from_ns);
+	return i < pauses->count && weft__intervals_start(pauses, i) <= to_ns;
+}
+
+static void count_headers(struct weft_view *v, int64_t from_ns, int64_t to_ns)
+{
+	const struct weft_layout *l = v->layout;
+	v->headers_before[0] = 0;
+	for (size_t b = 0; b < l->band_count; b++) {
+		uint32_t first = l->bands[b].first_row, end = first + l->bands[b].row_count;
+		bool has = weft_layout_headers(l) > 0 &&
+			   (weft_view_rank(v, end) > weft_view_rank(v, first) || has_pause(v, b, from_ns, to_ns));
+		v->headers_before[b + 1] = v->headers_before[b] + has;
+	}
+}
+
+static uint32_t headers_before(const struct weft_view *v, size_t band)
+{
+	return weft_layout_headers(v->layout) == 0 ? 0 : v->shown ? v->headers_before[band] : (uint32_t)band;
+}
+
 /* Finds out which rows have anything in the time that is seen.  The row in focus stays in focus, or the next one that is shown.
  * Linear in what is seen, and in rows by 64; without memory all rows are shown. */
 static void choose_rows(struct weft_view *v)
@@ -229,19 +251,23 @@ static void choose_rows(struct weft_view *v)
 	if (v->holds_rows || l->row_count == 0) {
 		free(v->shown);
 		v->shown = NULL;
-	} else if (!v->shown && (v->shown = malloc(words * (sizeof *v->shown + sizeof *v->shown_before)))) {
+	} else if (!v->shown && (v->shown = malloc(words * (sizeof *v->shown + sizeof *v->shown_before) +
+						   (l->band_count + 1) * sizeof *v->headers_before))) {
 		v->shown_before = (uint32_t *)(void *)(v->shown + words);
+		v->headers_before = v->shown_before + words;
 	}
 	if (v->shown) {
 		uint32_t before = 0;
+		const int64_t to_ns = weft_view_time(v, v->width_px);
 		memset(v->shown, 0, words * sizeof *v->shown);
-		show_alive(v, v->from_ns, weft_view_time(v, v->width_px));
+		show_alive(v, v->from_ns, to_ns);
 		for (size_t w = 0; w < words; w++) {
 			v->shown_before[w] = before;
 			before += (uint32_t)__builtin_popcountll(v->shown[w]);
 		}
+		count_headers(v, v->from_ns, to_ns);
 	}
-	v->slots = slots_of(v, shown_rows(v));
+	v->slots = weft_view_header(v, l->band_count);
 	if (focus != WEFT_NONE)
 		v->focus = weft_view_slot(v, focus) + within;
 	project(v);
@@ -265,7 +291,7 @@ static int create(struct weft_view **out, const struct weft_model *model, const 
 		return weft_error_set(err, WEFT_ENOMEM, "no memory to view %zu promises", model->promise_count);
 	}
 	*v = (struct weft_view){.model = model, .layout = layout, .highlight = highlight, .index = index};
-	v->slots = slots_of(v, layout->row_count);
+	v->slots = weft_view_header(v, layout->band_count);
 	v->width_px = 1280;
 	v->height_px = 720;
 	v->end_ns = model->end_ns;
@@ -483,7 +509,7 @@ static size_t band_of(const struct weft_layout *layout, uint32_t row)
 double weft_view_slot(const struct weft_view *v, uint32_t row)
 {
 	return (double)weft_view_rank(v, row) + 0.5 +
-	       (weft_layout_headers(v->layout) > 0 ? (double)(band_of(v->layout, row) + 1) : 0);
+	       (weft_layout_headers(v->layout) > 0 ? (double)headers_before(v, band_of(v->layout, row)) + 1 : 0);
 }
 
 double weft_view_whole_slot(const struct weft_layout *layout, uint32_t row)
@@ -513,10 +539,15 @@ double weft_view_slot_at(const struct weft_view *v, double y_px)
 	return clamp(v->focus + side * t * v->curve, 0, v->slots);
 }
 
-/* Where a band's header stands. */
-static double header_of(const struct weft_view *v, size_t band)
+double weft_view_header(const struct weft_view *v, size_t band)
 {
-	return (double)weft_view_rank(v, v->layout->bands[band].first_row) + (double)band;
+	uint32_t row = band < v->layout->band_count ? v->layout->bands[band].first_row : v->layout->row_count;
+	return (double)weft_view_rank(v, row) + (double)headers_before(v, band);
+}
+
+bool weft_view_has_header(const struct weft_view *v, size_t band)
+{
+	return headers_before(v, band + 1) > headers_before(v, band);
 }
 
 uint32_t weft_view_row_of_rank(const struct weft_view *v, uint32_t rank)
@@ -549,8 +580,8 @@ static uint32_t row_of_slot(const struct weft_view *v, double slot)
 	if (rows == 0)
 		return WEFT_NONE;
 	if (weft_layout_headers(layout) > 0) {
-		size_t band = WEFT_FIRST(b, 1, layout->band_count, header_of(v, b) > slot) - 1;
-		slot -= (double)(band + 1);
+		size_t band = WEFT_FIRST(b, 1, layout->band_count, weft_view_header(v, b) > slot) - 1;
+		slot -= (double)headers_before(v, band + 1);
 		if (slot < (double)weft_view_rank(v, layout->bands[band].first_row))
 			return WEFT_NONE;
 	}

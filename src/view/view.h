@@ -27,9 +27,10 @@ struct weft_view {
 	double focus;    /* the slot that is spread most: slots are rows, and a header above each band if there are several */
 	double curve;    /* in slots, how far from the focus rows are spread; 0: linear */
 	double pitch_px; /* height of a row at the focus */
-	double slots;    /* rows that are shown, and headers */
+	double slots;    /* rows that are shown, and headers of the bands that they are of */
 	uint64_t *shown; /* a bit by row; NULL: all are shown */
 	uint32_t *shown_before;           /* by 64 rows: how many before them are shown */
+	uint32_t *headers_before;         /* by band, and one more: how many bands before it have a header */
 	bool holds_rows;                  /* each row is shown always */
 	double even_px, curved_px, above; /* of weft_view_y(), for this focus and curve */
 	size_t found;                     /* promises that are highlighted */
@@ -121,6 +122,10 @@ int64_t weft_view_time(const struct weft_view *view, double x_px);
 /* Where the row's line is; of a row that is not shown, that of the next one that is. */
 double weft_view_slot(const struct weft_view *view, uint32_t row);
 double weft_view_whole_slot(const struct weft_layout *layout, uint32_t row); /* what that would be if all rows were shown */
+/* Where a band's header begins, and if it is not shown, that of the next one that is; after the last band, the end. */
+double weft_view_header(const struct weft_view *view, size_t band);
+/* Whether it has one: all have that have a row that is shown, and OS threads of which a pause is seen; without memory all. */
+bool weft_view_has_header(const struct weft_view *view, size_t band);
 double weft_view_y(const struct weft_view *view, double slot);
 double weft_view_slot_at(const struct weft_view *view, double y_px);
 uint32_t weft_view_row_at(const struct weft_view *view, double y_px); /* WEFT_NONE in an empty layout or on a header */

@@ -71,7 +71,7 @@ void weft__viewer_write_differences(struct weft_rows *rows, struct weft_viewer *
 	char number[28];
 	size_t count = diff->count + diff->left_out;
 	weft__rows_add(rows, WEFT_ROW_SUMMARY,
-	    weft__rows_text(rows, "%s %s from %s, the first, to %s, the second", weft__thousands(number, count),
+	    weft__rows_text(rows, "%s %s from %s, the first, to %s, the second", weft_thousands(number, count),
 		count == 1 ? "difference" : "differences", first->name, first->beside->name),
 	    0);
 	for (uint32_t i = 0; i < diff->count && i < SHOWN; i++) {

@@ -302,7 +302,7 @@ static void write_summary(struct writer *w, const struct weft_findings *findings
 	const char *doubt = findings->doubt ? findings->doubt : "";
 	char number[28];
 	weft__rows_add(w->to, WEFT_ROW_SUMMARY,
-	    TEXT("%s %s%s%s%s%s", weft__thousands(number, count), count == 1 ? "finding" : "findings",
+	    TEXT("%s %s%s%s%s%s", weft_thousands(number, count), count == 1 ? "finding" : "findings",
 		w->v->compared ? " in " : "", w->v->compared ? w->v->name : "", *doubt ? "; " : "", doubt),
 	    0);
 }
@@ -323,11 +323,11 @@ static void write_findings(struct writer *w)
 	for (uint32_t i = 0; i < findings->count && i < shown; i++)
 		write_finding(w, i);
 	if (findings->count > shown)
-		weft__rows_add(w->to, WEFT_ROW_MORE, TEXT("Show more: %s", weft__thousands(number, findings->count - shown)), 0)
+		weft__rows_add(w->to, WEFT_ROW_MORE, TEXT("Show more: %s", weft_thousands(number, findings->count - shown)), 0)
 		    ->leads = true;
 	else if (findings->left_out > 0)
 		weft__rows_add(w->to, WEFT_ROW_MORE,
-		    TEXT("%s more of these kinds are not listed", weft__thousands(number, findings->left_out)), 0);
+		    TEXT("%s more of these kinds are not listed", weft_thousands(number, findings->left_out)), 0);
 }
 
 int weft_findings_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_error *err)

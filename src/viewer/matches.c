@@ -24,8 +24,7 @@ static void add_more(struct weft_rows *rows, size_t count, const char *where)
 {
 	char number[28];
 	if (count > 0)
-		weft__rows_add(
-		    rows, WEFT_ROW_MORE, weft__rows_text(rows, "%s more %s", weft__thousands(number, count), where), 0);
+		weft__rows_add(rows, WEFT_ROW_MORE, weft__rows_text(rows, "%s more %s", weft_thousands(number, count), where), 0);
 }
 
 /* How many matches come before a promise, in the order of their numbers. */
@@ -73,8 +72,8 @@ const char *weft_matches_count(const struct weft_compare *c, char buf[WEFT_MATCH
 	if (found == 0)
 		snprintf(buf, WEFT_MATCHES_BYTES, "%s", *more ? more : "not found");
 	else if (number > 0)
-		snprintf(buf, WEFT_MATCHES_BYTES, "%s of %s%s", weft__thousands(one, number), weft__thousands(all, found), more);
+		snprintf(buf, WEFT_MATCHES_BYTES, "%s of %s%s", weft_thousands(one, number), weft_thousands(all, found), more);
 	else
-		snprintf(buf, WEFT_MATCHES_BYTES, "%s found%s", weft__thousands(all, found), more);
+		snprintf(buf, WEFT_MATCHES_BYTES, "%s found%s", weft_thousands(all, found), more);
 	return buf;
 }

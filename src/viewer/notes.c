@@ -34,13 +34,13 @@ static void add_lost(struct writer *w, const struct weft_trace_info *info)
 	}
 	if (no_room + nested > 0)
 		ADD(true, "Promises that ended may look pending, and links, labels and running times may be missing.",
-		    "%s events were lost while the trace was recorded.", weft__thousands(number, no_room + nested));
+		    "%s events were lost while the trace was recorded.", weft_thousands(number, no_room + nested));
 	if (info->lost_no_stream > 0)
 		ADD(true, "What those threads did is not in the picture; what waited for them may look pending.",
 		    "%s events of OS threads were not recorded: there was no room for more threads.",
-		    weft__thousands(number, info->lost_no_stream));
+		    weft_thousands(number, info->lost_no_stream));
 	if (overwritten > 0)
-		ADD(false, begins, "%s older events were overwritten by newer ones.", weft__thousands(number, overwritten));
+		ADD(false, begins, "%s older events were overwritten by newer ones.", weft_thousands(number, overwritten));
 	else if (info->wrapped)
 		ADD(false, begins, "Older events were overwritten by newer ones.");
 }
@@ -58,10 +58,10 @@ static void add_skipped(struct writer *w, const struct weft_trace_info *info)
 	weft_utf8_tame(where); /* a file may have any name */
 	static const char meaning[] = "What happened there is missing: promises may look pending, or older than they are.";
 	if (info->skipped_count == 1)
-		ADD(true, meaning, "A place could not be read, %s bytes: %s.", weft__thousands(bytes, sum), where);
+		ADD(true, meaning, "A place could not be read, %s bytes: %s.", weft_thousands(bytes, sum), where);
 	else
 		ADD(true, meaning, "%s places could not be read, %s bytes or more; the first: %s.",
-		    weft__thousands(places, info->skipped_count), weft__thousands(bytes, sum), where);
+		    weft_thousands(places, info->skipped_count), weft_thousands(bytes, sum), where);
 }
 
 static void add_anomalies(struct writer *w, const struct weft_model *model)
@@ -70,7 +70,7 @@ static void add_anomalies(struct writer *w, const struct weft_model *model)
 	for (int i = 0; i < WEFT_ANOMALY_COUNT; i++)
 		if (model->anomalies[i] > 0)
 			ADD(false, "Where two events contradict each other, the picture follows the first.",
-			    "The trace contradicts itself: %s %s.", weft__thousands(number, model->anomalies[i]),
+			    "The trace contradicts itself: %s %s.", weft_thousands(number, model->anomalies[i]),
 			    weft_anomaly_text((enum weft_anomaly)i));
 }
 

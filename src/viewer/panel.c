@@ -97,7 +97,7 @@ static void write_labels(struct writer *w, const struct weft_promise *p)
 	}
 	if (first > p->labels) {
 		char number[28];
-		add(w, WEFT_ROW_MORE, TEXT("%s earlier labels", weft__thousands(number, first - p->labels)), 0);
+		add(w, WEFT_ROW_MORE, TEXT("%s earlier labels", weft_thousands(number, first - p->labels)), 0);
 	}
 }
 
@@ -222,13 +222,13 @@ static void write_section(struct writer *w, uint32_t promise, const struct secti
 	char number[28];
 	if (count == 0)
 		return;
-	add(w, WEFT_ROW_HEADING, TEXT("%s", section->heading), count > 1 ? TEXT("%s", weft__thousands(number, count)) : 0);
+	add(w, WEFT_ROW_HEADING, TEXT("%s", section->heading), count > 1 ? TEXT("%s", weft_thousands(number, count)) : 0);
 	if (first > 0)
-		add(w, WEFT_ROW_MORE, TEXT("%s before these", weft__thousands(number, first)), 0);
+		add(w, WEFT_ROW_MORE, TEXT("%s before these", weft_thousands(number, first)), 0);
 	for (size_t i = 0; i < shown; i++)
 		write_link(w, &facts[i]);
 	if (first + shown < count)
-		add(w, WEFT_ROW_MORE, TEXT("%s more", weft__thousands(number, count - first - shown)), 0);
+		add(w, WEFT_ROW_MORE, TEXT("%s more", weft_thousands(number, count - first - shown)), 0);
 }
 
 static void write_all(struct writer *w, uint32_t promise)

@@ -109,19 +109,6 @@ void weft_rows_finish(struct weft_rows *rows)
 	*rows = (struct weft_rows){0};
 }
 
-const char *weft__thousands(char buf[28], uint64_t number)
-{
-	size_t at = 27;
-	buf[at] = '\0';
-	for (int digits = 0; digits == 0 || number > 0; digits++) {
-		if (digits > 0 && digits % 3 == 0)
-			buf[--at] = ',';
-		buf[--at] = (char)('0' + number % 10);
-		number /= 10;
-	}
-	return buf + at;
-}
-
 const char *weft_row_kind_name(enum weft_row_kind kind)
 {
 	static const char *const names[] = {WEFT_ROW_KINDS(WEFT_LISTED_NAME)};

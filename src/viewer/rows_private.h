@@ -2,6 +2,7 @@
 #ifndef WEFT_VIEWER_ROWS_PRIVATE_H
 #define WEFT_VIEWER_ROWS_PRIVATE_H
 
+#include "base/number.h"
 #include "viewer/rows.h"
 
 /* Forgets what rows had; then texts and rows are added, and weft__rows_end() makes them rows, or none at all without memory. */
@@ -13,8 +14,5 @@ __attribute__((format(printf, 2, 3))) size_t weft__rows_text(struct weft_rows *r
 
 /* Adds a row, to be completed before the next one is added; never NULL. */
 struct weft_row *weft__rows_add(struct weft_rows *rows, enum weft_row_kind kind, size_t name, size_t value);
-
-/* "1,234,567". */
-const char *weft__thousands(char buf[28], uint64_t number);
 
 #endif

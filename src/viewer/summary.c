@@ -16,8 +16,8 @@ const char *weft_viewer_summary(const struct weft_viewer *v, char buf[WEFT_SUMMA
 	char time[WEFT_DURATION_BYTES], awake[WEFT_DURATION_BYTES], events[28], promises[28];
 	size_t count = v->model->promise_count - 1; /* without the system */
 	weft_duration_format(time, sizeof time, v->model->end_ns);
-	snprintf(buf, WEFT_SUMMARY_BYTES, "%s %s \xc2\xb7 %s %s \xc2\xb7 %s", weft__thousands(events, v->model->events),
-	    v->model->events == 1 ? "event" : "events", weft__thousands(promises, count), count == 1 ? "promise" : "promises",
+	snprintf(buf, WEFT_SUMMARY_BYTES, "%s %s \xc2\xb7 %s %s \xc2\xb7 %s", weft_thousands(events, v->model->events),
+	    v->model->events == 1 ? "event" : "events", weft_thousands(promises, count), count == 1 ? "promise" : "promises",
 	    time);
 	if (v->view->lulls) {
 		size_t len = strlen(buf);

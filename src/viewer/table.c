@@ -92,7 +92,7 @@ static void write_histogram(struct writer *w, const struct weft_table_row *sort)
 		for (size_t k = 0; k < signs; k++)
 			memcpy(bar + 3 * k, "\xe2\x96\x88", 3);
 		bar[3 * signs] = '\0';
-		struct weft_row *row = add(w, WEFT_ROW_EVIDENCE, TEXT("%s %s", bar, weft__thousands(number, buckets[i])),
+		struct weft_row *row = add(w, WEFT_ROW_EVIDENCE, TEXT("%s %s", bar, weft_thousands(number, buckets[i])),
 		    TEXT("%s to %s", i == 0 ? "0" : weft_duration_text(from, (int64_t)(1ull << i)),
 			weft_duration_text(to, i < 62 ? (int64_t)(1ull << (i + 1)) : INT64_MAX)));
 		row->finding = sort->sort;
@@ -134,8 +134,8 @@ static void write_sort(struct writer *w, const struct weft_table_row *sort)
 	char name[192], p50[WEFT_DURATION_BYTES], p99[WEFT_DURATION_BYTES], max[WEFT_DURATION_BYTES], number[28];
 	bool is_open = w->v->table_open == sort->sort;
 	size_t value = sort->ended == 0
-			   ? TEXT("%s, none ended", weft__thousands(number, sort->count))
-			   : TEXT("%s \xc2\xb7 p50 %s \xc2\xb7 p99 %s \xc2\xb7 max %s%s", weft__thousands(number, sort->count),
+			   ? TEXT("%s, none ended", weft_thousands(number, sort->count))
+			   : TEXT("%s \xc2\xb7 p50 %s \xc2\xb7 p99 %s \xc2\xb7 max %s%s", weft_thousands(number, sort->count),
 				 weft_duration_text(p50, sort->p50_ns), weft_duration_text(p99, sort->p99_ns),
 				 weft_duration_text(max, sort->max_ns), sort->failed > 0 ? " \xc2\xb7 failures" : "");
 	struct weft_row *row = add(w, WEFT_ROW_FINDING, TEXT("%s", weft_table_name(w->v->model, sort, name)), value);
@@ -170,7 +170,7 @@ int weft_table_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_e
 	for (size_t i = 0; i < v->table->count && i < WEFT_TABLE_SHOWN; i++)
 		write_sort(w, &v->table->rows[i]);
 	if (v->table->count > WEFT_TABLE_SHOWN)
-		add(w, WEFT_ROW_TEXT, TEXT("and %s more sorts", weft__thousands(number, v->table->count - WEFT_TABLE_SHOWN)), 0);
+		add(w, WEFT_ROW_TEXT, TEXT("and %s more sorts", weft_thousands(number, v->table->count - WEFT_TABLE_SHOWN)), 0);
 	return weft__rows_end(rows, err);
 }
 

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/idmap.h"
 #include "base/intern.h"
+#include "base/number.h"
 #include "base/search.h"
 #include "base/select.h"
 #include "base/size.h"
@@ -544,10 +545,22 @@ static void test_durations(void **state)
 	assert_true(weft_duration_format(text, sizeof text, INT64_MIN) < sizeof text);
 }
 
+static void test_numbers(void **state)
+{
+	(void)state;
+	char text[WEFT_NUMBER_BYTES];
+	assert_string_equal(weft_thousands(text, 0), "0");
+	assert_string_equal(weft_thousands(text, 999), "999");
+	assert_string_equal(weft_thousands(text, 1234567), "1,234,567");
+	assert_string_equal(weft_thousands_signed(text, -1000), "-1,000");
+	assert_string_equal(weft_thousands_signed(text, INT64_MIN), "-9,223,372,036,854,775,808");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_durations),
+	    cmocka_unit_test(test_numbers),
 	    cmocka_unit_test(vec_grows_and_keeps),
 	    cmocka_unit_test(vec_refuses_what_no_memory_has),
 	    cmocka_unit_test(idmap_knows_what_it_was_given),

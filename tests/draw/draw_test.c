@@ -68,7 +68,7 @@ static bool crosses(const struct weft_prim *p, const struct weft_prim *text)
 	double left = (double)text->x0 + 5, right = (double)(text->x0 + text->width) - 5;
 	double top = (double)text->y0 - weft_font_px(text->font) * 0.6, bottom = (double)text->y0 - 1;
 	bool is_arrow = p->paint >= WEFT_PAINT_AWAIT && p->paint <= WEFT_PAINT_SIGNAL;
-	if (!is_arrow && p->paint != WEFT_PAINT_CREATION)
+	if (!is_arrow && p->paint != WEFT_PAINT_CREATION && p->paint != WEFT_PAINT_AXIS_TEXT)
 		return false;
 	if (p->kind == WEFT_PRIM_RECT)
 		return p->x1 - p->x0 < 4 && p->y1 - p->y0 > 20 && (double)p->x0 > left && (double)p->x1 < right &&
@@ -192,7 +192,7 @@ static void test_lanes(void **state)
 	(void)state;
 	enum { COUNTERS = 40 };
 	static struct mirage_writer w;
-	static const char value[] = "1017";
+	static const char value[] = "1,017";
 	struct scene s;
 	for (int counters = 1; counters <= COUNTERS; counters += COUNTERS - 1) {
 		w.size = 0;
@@ -507,6 +507,33 @@ static void test_wall(void **state)
 
 /* Two crowds with a second of sleep between them, in rows that are too low to be told apart: each is drawn on its side of the
  * gap, and nothing in it. */
+static void test_the_bounds_of_folded_sleep_strike_no_text(void **state)
+{
+	(void)state;
+	static struct mirage_writer w;
+	struct scene s;
+	struct weft_lulls *lulls;
+	w.size = 0;
+	mw_packet(&w, 1);
+	mw_create(&w, 1000, -1, 1, WEFT_KIND_TASK);
+	mw_label(&w, 1001, 1, "whose name is longer than what is seen of it before it sleeps");
+	mw_create(&w, 1002, 1, 2, WEFT_KIND_TASK);
+	mw_op(&w, 1003, WEFT_OP_RUN, 2);
+	mw_op(&w, 11000, WEFT_OP_RUN, -1);
+	mw_op(&w, 1000000000, WEFT_OP_RUN, 2);
+	mw_op(&w, 1000200000, WEFT_OP_RUN, -1);
+	mw_end(&w, 0);
+	open_scene(&s, w.bytes, w.size);
+	assert_int_equal(weft_lulls_find(&lulls, s.model, NULL), WEFT_OK);
+	assert_int_equal(weft_view_fold_sleep(s.view, lulls, NULL), WEFT_OK);
+	weft_view_show_all(s.view);
+	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+	assert_true(check_halos(&s.list) > 0);
+	assert_int_equal(weft_view_fold_sleep(s.view, NULL, NULL), WEFT_OK);
+	weft_lulls_destroy(lulls);
+	close_scene(&s);
+}
+
 static void test_strips_where_sleep_is_folded(void **state)
 {
 	(void)state;
@@ -710,6 +737,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_captions),
 	    cmocka_unit_test(test_scoped_names),
 	    cmocka_unit_test(test_wall),
+	    cmocka_unit_test(test_the_bounds_of_folded_sleep_strike_no_text),
 	    cmocka_unit_test(test_strips_where_sleep_is_folded),
 	    cmocka_unit_test(test_sites),
 	    cmocka_unit_test(test_svg),
