@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/idmap.h"
 #include "base/intern.h"
 
 static bool is_digit(char c)
@@ -73,38 +74,57 @@ bool weft__shape(char *out, size_t size, struct weft_str text)
 	return any;
 }
 
+struct grouping {
+	const struct weft_model *m;
+	struct weft_intern shapes;
+	uint32_t *shape_of;       /* by label: its shape's number + 2; 1: it has no number in it; 0: nobody has asked yet */
+	struct weft_idmap firsts; /* the first sort, by shape and kind */
+};
+
+/* As shape_of has it; 0 when out of memory. */
+static uint32_t find_shape(struct grouping *g, uint32_t label)
+{
+	char shape[254];
+	if (!weft__shape(shape, sizeof shape, weft_model_text(g->m, label)))
+		return 1;
+	const size_t length = strlen(shape), known = g->shapes.texts.count;
+	char *copy = malloc(length + 1);
+	uint32_t number = WEFT_INTERN_FAILED;
+	if (copy)
+		number = weft_intern(&g->shapes, (struct weft_str){memcpy(copy, shape, length), (uint32_t)length});
+	if (number == WEFT_INTERN_FAILED || number < known)
+		free(copy);
+	return number == WEFT_INTERN_FAILED ? 0 : number + 2;
+}
+
+/* Finds the first sort of s's group; false when out of memory. */
+static bool group_sort(struct grouping *g, const struct weft__sort *sort, uint32_t s, uint32_t *first)
+{
+	const uint32_t label = sort->label;
+	*first = s;
+	if (label == WEFT_NONE)
+		return true;
+	if (g->shape_of[label] == 0 && (g->shape_of[label] = find_shape(g, label)) == 0)
+		return false;
+	if (g->shape_of[label] == 1)
+		return true;
+	const int64_t key = (int64_t)((uint64_t)g->shape_of[label] << 16 | sort->kind);
+	const uint32_t known = weft_idmap_get(&g->firsts, key);
+	if (known != WEFT_IDMAP_NONE)
+		*first = known;
+	return known != WEFT_IDMAP_NONE || weft_idmap_set(&g->firsts, key, s);
+}
+
 int weft__shapes_group(uint32_t *first, const struct weft_model *m, const struct weft__sorts *sorts, struct weft__watch *watch)
 {
-	struct weft_intern shapes = {0};
-	WEFT_VEC(uint32_t) sort_of = {0}; /* by shape */
-	bool ok = true;
-	for (uint32_t s = 0; ok && s < sorts->items.count && (ok = weft__watch_goes_on(watch, s, sorts->items.count)); s++) {
-		char shape[256]; /* kind and text */
-		uint32_t p = sorts->items.items[s].first, label = weft_first_label(m, p);
-		first[s] = s;
-		const size_t kind = sizeof m->promises[p].kind;
-		memcpy(shape, &m->promises[p].kind, kind);
-		if (label == WEFT_NONE || !weft__shape(shape + kind, sizeof shape - kind, weft_model_text(m, label)))
-			continue;
-		size_t known = shapes.texts.count;
-		const size_t length = kind + strlen(shape + kind);
-		char *copy = malloc(length);
-		uint32_t number = WEFT_INTERN_FAILED;
-		if (copy)
-			number = weft_intern(&shapes, (struct weft_str){memcpy(copy, shape, length), (uint32_t)length});
-		bool is_new = number != WEFT_INTERN_FAILED && number == known;
-		if (!is_new)
-			free(copy);
-		uint32_t *added = is_new ? weft_vec_push(&sort_of) : NULL;
-		if (added)
-			*added = s;
-		ok = number < sort_of.count && sort_of.items; /* not so where memory is lacking */
-		if (ok)
-			first[s] = sort_of.items[number];
-	}
-	for (size_t i = 0; i < shapes.texts.count; i++)
-		free((char *)(uintptr_t)shapes.texts.items[i].ptr);
-	weft_intern_finish(&shapes);
-	weft_vec_free(&sort_of);
+	struct grouping g = {.m = m, .shape_of = calloc(weft_model_text_count(m) + 1, sizeof *g.shape_of)};
+	bool ok = g.shape_of;
+	for (uint32_t s = 0; ok && s < sorts->items.count && (ok = weft__watch_goes_on(watch, s, sorts->items.count)); s++)
+		ok = group_sort(&g, &sorts->items.items[s], s, &first[s]);
+	for (size_t i = 0; i < g.shapes.texts.count; i++)
+		free((char *)(uintptr_t)g.shapes.texts.items[i].ptr);
+	weft_intern_finish(&g.shapes);
+	weft_idmap_finish(&g.firsts);
+	free(g.shape_of);
 	return ok ? WEFT_OK : watch && watch->called_off ? WEFT_ECANCELLED : WEFT_ENOMEM;
 }

@@ -3,10 +3,12 @@
 
 #include <stdlib.h>
 
+#include "base/idmap.h"
+
 /* What its sort is called by, below names_of(); 0: it has neither a label nor a place. */
-static size_t name_of(const struct weft_model *m, uint32_t p)
+static size_t name_of(const struct weft_model *m, uint32_t p, uint32_t label)
 {
-	uint32_t label = weft_first_label(m, p), site = m->promises[p].site;
+	const uint32_t site = m->promises[p].site;
 	return label != WEFT_NONE ? (size_t)label << 1 | 1 : site != WEFT_NONE ? ((size_t)site + 1) << 1 : 0;
 }
 
@@ -30,47 +32,69 @@ static void add_member(struct weft__sort *sort, const struct weft_ties *ties, ui
 	if (promise->end != WEFT_END_RESOLVED)
 		return;
 	sort->resolved++;
-	if (sort->last_resolved == WEFT_NONE || ties->model->promises[sort->last_resolved].end_ns <= promise->end_ns)
+	if (sort->last_resolved == WEFT_NONE || ties->ended_ns[sort->last_resolved] <= promise->end_ns)
 		sort->last_resolved = p;
 }
 
-/* The number of p's sort; WEFT_NONE when out of memory.  `latest` has, by name, the number + 1 of its latest sort: those of one
- * name differ in their kinds, which are few. */
-static uint32_t sort_of(struct weft__sorts *sorts, const struct weft_model *m, uint32_t p, uint32_t *latest)
+struct search {
+	struct weft__sorts *sorts;
+	const struct weft_model *m;
+	uint32_t *latest;        /* by name: the number + 1 of the sort that had it last: most names have one sort */
+	struct weft_idmap known; /* the sorts of a name that has several, by name and kind */
+};
+
+static int64_t key_of(size_t name, uint16_t kind)
 {
-	size_t name = name_of(m, p);
-	uint32_t number = latest[name];
-	while (number && m->promises[sorts->items.items[number - 1].first].kind != m->promises[p].kind)
-		number = sorts->items.items[number - 1].other;
-	if (number)
-		return number - 1;
-	struct weft__sort *added = weft_vec_push(&sorts->items);
-	if (!added)
+	return (int64_t)(name << 16 | kind);
+}
+
+/* The number of p's sort; WEFT_NONE when out of memory. */
+static uint32_t sort_of(struct search *s, uint32_t p)
+{
+	const uint32_t label = weft_first_label(s->m, p);
+	const size_t name = name_of(s->m, p, label);
+	const uint16_t kind = s->m->promises[p].kind;
+	uint32_t *latest = &s->latest[name], number;
+	if (*latest && s->sorts->items.items[*latest - 1].kind == kind)
+		return *latest - 1;
+	if (*latest && (number = weft_idmap_get(&s->known, key_of(name, kind))) != WEFT_IDMAP_NONE) {
+		*latest = number + 1;
+		return number;
+	}
+	struct weft__sort *added = weft_vec_push(&s->sorts->items);
+	number = (uint32_t)s->sorts->items.count - 1;
+	if (!added ||
+	    (*latest && !(weft_idmap_set(&s->known, key_of(name, s->sorts->items.items[*latest - 1].kind), *latest - 1) &&
+			    weft_idmap_set(&s->known, key_of(name, kind), number))))
 		return WEFT_NONE;
-	*added = (struct weft__sort){.first = p, .last_resolved = WEFT_NONE, .other = latest[name], .named = name > 0};
-	latest[name] = (uint32_t)sorts->items.count;
-	if (m->promises[p].kind <= WEFT_KIND_PREEXISTING)
-		sorts->has_kind[m->promises[p].kind] = true;
-	return latest[name] - 1;
+	*added = (struct weft__sort){.first = p, .last_resolved = WEFT_NONE, .label = label, .kind = kind, .named = name > 0};
+	*latest = number + 1;
+	if (kind <= WEFT_KIND_PREEXISTING)
+		s->sorts->has_kind[kind] = true;
+	return number;
 }
 
 int weft__sorts_init(struct weft__sorts *sorts, const struct weft_ties *ties, struct weft__watch *watch)
 {
 	const struct weft_model *m = ties->model;
-	uint32_t *latest = calloc(names_of(m), sizeof *latest);
-	*sorts = (struct weft__sorts){.of = malloc(m->promise_count * sizeof *sorts->of)};
-	bool ok = sorts->of && latest;
+	struct search s = {.sorts = sorts, .m = m, .latest = calloc(names_of(m), sizeof *s.latest)};
+	*sorts = (struct weft__sorts){
+	    .of = malloc(m->promise_count * sizeof *sorts->of), .kinds = malloc(m->promise_count * sizeof *sorts->kinds)};
+	bool ok = sorts->of && sorts->kinds && s.latest;
 	for (uint32_t p = 0; ok && p < m->promise_count && (ok = weft__watch_goes_on(watch, p, m->promise_count)); p++) {
-		sorts->of[p] = sort_of(sorts, m, p, latest);
+		sorts->of[p] = sort_of(&s, p);
+		sorts->kinds[p] = m->promises[p].kind;
 		if ((ok = sorts->of[p] != WEFT_NONE))
 			add_member(&sorts->items.items[sorts->of[p]], ties, p);
 	}
-	free(latest);
+	free(s.latest);
+	weft_idmap_finish(&s.known);
 	return ok ? WEFT_OK : watch && watch->called_off ? WEFT_ECANCELLED : WEFT_ENOMEM;
 }
 
 void weft__sorts_finish(struct weft__sorts *sorts)
 {
 	free(sorts->of);
+	free(sorts->kinds);
 	weft_vec_free(&sorts->items);
 }

@@ -11,12 +11,14 @@ struct weft__sort {
 	uint32_t last_resolved; /* of those that were resolved, or WEFT_NONE */
 	uint32_t count, resolved, pending, ended;
 	int64_t longest_ns; /* from creation to end, of those whose creation is known */
-	uint32_t other;     /* + 1: a sort of the same name, and of another kind; 0: no more */
+	uint32_t label;     /* their first label, or WEFT_NONE */
+	uint16_t kind;      /* of all of them */
 	bool named;         /* by a label or a place: more than a kind */
 };
 
 struct weft__sorts {
-	uint32_t *of; /* by promise: index into items */
+	uint32_t *of;    /* by promise: index into items */
+	uint16_t *kinds; /* by promise, close together: whoever looks for all of a kind need not touch the others */
 	WEFT_VEC(struct weft__sort) items;
 	bool has_kind[WEFT_KIND_PREEXISTING + 1];
 };
@@ -25,6 +27,12 @@ struct weft__sorts {
 static inline bool weft__sorts_have(const struct weft__sorts *sorts, unsigned kind)
 {
 	return sorts->has_kind[kind];
+}
+
+/* As weft_first_label(), without a look at the promise's labels. */
+static inline uint32_t weft__sorts_label(const struct weft__sorts *sorts, uint32_t p)
+{
+	return sorts->items.items[sorts->of[p]].label;
 }
 
 /* WEFT_ENOMEM, WEFT_ECANCELLED.  Linear.  Finish it in any case. */

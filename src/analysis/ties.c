@@ -6,26 +6,32 @@
 
 #include "base/search.h"
 
-/* A chain may be as long as the trace and may come back to where it was: each promise is walked over twice at most. */
+static const uint32_t UNKNOWN = WEFT_NONE, WALKED = WEFT_NONE - 1; /* numbers of no promise */
+
+/* What `first`, and those that it became, were at that time.  A chain may be as long as the trace and may come back to where it
+ * was: each promise is walked over twice at most. */
+static void follow(const struct weft_model *m, int64_t time_ns, uint32_t *now, uint32_t first)
+{
+	uint32_t p = first;
+	while (now[p] == UNKNOWN && m->promises[p].end == WEFT_END_BECAME && m->promises[p].became != WEFT_NONE &&
+	       m->promises[p].end_ns <= time_ns) {
+		now[p] = WALKED;
+		p = m->promises[p].became;
+	}
+	const uint32_t last = now[p] < WALKED ? now[p] : p;
+	if (now[p] == UNKNOWN)
+		now[p] = p;
+	for (p = first; now[p] == WALKED; p = m->promises[p].became)
+		now[p] = last;
+}
+
 bool weft_ties_follow(const struct weft_model *m, int64_t time_ns, uint32_t *now, struct weft__watch *watch)
 {
-	const uint32_t unknown = WEFT_NONE, walked = WEFT_NONE - 1;
-	for (size_t p = 0; p < m->promise_count; p++)
-		now[p] = unknown;
-	for (uint32_t first = 0; first < m->promise_count; first++) {
-		uint32_t p = first;
-		if (!weft__watch_goes_on(watch, first, m->promise_count))
+	memset(now, 0xff, m->promise_count * sizeof *now); /* UNKNOWN */
+	for (uint32_t p = 0; p < m->promise_count; p++) {
+		if (!weft__watch_goes_on(watch, p, m->promise_count))
 			return false;
-		while (now[p] == unknown && m->promises[p].end == WEFT_END_BECAME && m->promises[p].became != WEFT_NONE &&
-		       m->promises[p].end_ns <= time_ns) {
-			now[p] = walked;
-			p = m->promises[p].became;
-		}
-		uint32_t last = now[p] < walked ? now[p] : p;
-		if (now[p] == unknown)
-			now[p] = p;
-		for (p = first; now[p] == walked; p = m->promises[p].became)
-			now[p] = last;
+		follow(m, time_ns, now, p);
 	}
 	return true;
 }
@@ -33,7 +39,9 @@ bool weft_ties_follow(const struct weft_model *m, int64_t time_ns, uint32_t *now
 static bool find_ends(struct weft_ties *ties, struct weft__watch *watch)
 {
 	const struct weft_model *m = ties->model;
+	memset(ties->now, 0xff, m->promise_count * sizeof *ties->now);
 	for (uint32_t p = 0; p < m->promise_count; p++) {
+		follow(m, INT64_MAX, ties->now, p);
 		const struct weft_promise *last = &m->promises[ties->now[p]];
 		bool ended = weft_has_ended(last);
 		ties->ended_ns[p] = ended ? last->end_ns : WEFT_NEVER;
@@ -125,8 +133,8 @@ int weft_ties_init(struct weft_ties *ties, const struct weft_model *model, enum 
 	    .now = malloc(model->promise_count * sizeof *ties->now),
 	    .ended_ns = malloc(model->promise_count * sizeof *ties->ended_ns),
 	};
-	bool ok = ties->now && ties->ended_ns && weft_ties_follow(model, INT64_MAX, ties->now, watch);
-	ok = ok && find_ends(ties, watch) && list_links(ties, lists, watch) && (!(lists & WEFT_TIES_RAN) || list_blocks(ties));
+	bool ok = ties->now && ties->ended_ns && find_ends(ties, watch);
+	ok = ok && list_links(ties, lists, watch) && (!(lists & WEFT_TIES_RAN) || list_blocks(ties));
 	if (ok)
 		return WEFT_OK;
 	weft_ties_finish(ties);

@@ -28,6 +28,13 @@ bool weft__waiting_is_pending(const struct weft_model *m, uint32_t p, int64_t ti
 	return !over || promise->end_ns > time_ns;
 }
 
+/* The same at the collector's time.  That in the end most have ended is told without a look at them. */
+static bool is_pending(const struct collector *c, uint32_t p)
+{
+	return (c->w->time_ns != INT64_MAX || c->ties->ended_ns[p] == WEFT_NEVER) &&
+	       weft__waiting_is_pending(c->w->model, p, c->w->time_ns);
+}
+
 enum { FEW = 8 };
 
 static size_t look_for(const struct collector *c, size_t first, uint32_t to)
@@ -107,7 +114,7 @@ static bool find_waits(struct collector *c, uint32_t p)
 			break; /* it ran in between: it waits for something else by now */
 		last = link;
 		struct weft__wait wait = {c->at[link->to], out[i]};
-		if (!weft__waiting_is_pending(m, wait.to, c->w->time_ns))
+		if (!is_pending(c, wait.to))
 			continue;
 		int64_t over_ns = weft_model_await_end(m, link);
 		if ((over_ns == INT64_MAX || over_ns > c->w->time_ns) && !put_wait(c, find_wait(c, p, count, wait.to), p, wait))
@@ -126,7 +133,7 @@ static bool find_waits(struct collector *c, uint32_t p)
 	    run != weft_run_before(m, p, m->links[out[then]].time_ns))
 		return true;
 	struct weft__wait wait = {c->at[m->links[out[then]].to], out[then]};
-	return !weft__waiting_is_pending(m, wait.to, c->w->time_ns) || put_wait(c, look_for(c, count, wait.to), p, wait);
+	return !is_pending(c, wait.to) || put_wait(c, look_for(c, count, wait.to), p, wait);
 }
 
 int64_t weft__waiting_since(const struct weft__waiting *w, uint32_t p, const struct weft__wait *wait)
@@ -155,7 +162,7 @@ static bool collect(struct weft__waiting *w, const struct weft_ties *ties, bool 
 	for (uint32_t p = 0; ok && p < m->promise_count; p++) {
 		w->begin[p] = (uint32_t)c.waits.count;
 		ok = weft__watch_goes_on(watch, p, m->promise_count) &&
-		     (!weft__waiting_is_pending(m, p, w->time_ns) || (add_pending(w, p) && find_waits(&c, p)));
+		     (!is_pending(&c, p) || (add_pending(w, p) && find_waits(&c, p)));
 	}
 	if (ok)
 		w->begin[m->promise_count] = (uint32_t)c.waits.count;

@@ -22,19 +22,28 @@ static bool grow(struct weft_intern *table)
 	return true;
 }
 
-uint32_t weft_intern(struct weft_intern *table, struct weft_str text)
+/* The slot that a string has, or could have; there are slots. */
+static size_t find_slot(const struct weft_intern *table, struct weft_str text, uint32_t hash)
 {
-	if (table->texts.count * 4 >= table->slot_count * 3 && !grow(table))
-		return WEFT_INTERN_FAILED;
-	uint32_t hash = (uint32_t)weft_hash_keyed(&table->key, text.ptr, text.len);
 	size_t at = hash & (table->slot_count - 1);
 	for (; table->slots[at].number; at = (at + 1) & (table->slot_count - 1)) {
 		if (table->slots[at].hash != hash)
 			continue;
 		const struct weft_str *known = &table->texts.items[table->slots[at].number - 1];
 		if (known->len == text.len && memcmp(known->ptr, text.ptr, text.len) == 0)
-			return table->slots[at].number - 1;
+			break;
 	}
+	return at;
+}
+
+uint32_t weft_intern(struct weft_intern *table, struct weft_str text)
+{
+	if (table->texts.count * 4 >= table->slot_count * 3 && !grow(table))
+		return WEFT_INTERN_FAILED;
+	const uint32_t hash = (uint32_t)weft_hash_keyed(&table->key, text.ptr, text.len);
+	const size_t at = find_slot(table, text, hash);
+	if (table->slots[at].number)
+		return table->slots[at].number - 1;
 	if (table->texts.count >= UINT32_MAX - 2)
 		return WEFT_INTERN_FAILED;
 	struct weft_str *added = weft_vec_push(&table->texts);
@@ -43,6 +52,15 @@ uint32_t weft_intern(struct weft_intern *table, struct weft_str text)
 	*added = text;
 	table->slots[at] = (struct weft_intern_slot){(uint32_t)table->texts.count, hash};
 	return table->slots[at].number - 1;
+}
+
+uint32_t weft_intern_find(const struct weft_intern *table, struct weft_str text)
+{
+	if (!table->slot_count)
+		return WEFT_INTERN_FAILED;
+	const uint32_t number =
+	    table->slots[find_slot(table, text, (uint32_t)weft_hash_keyed(&table->key, text.ptr, text.len))].number;
+	return number ? number - 1 : WEFT_INTERN_FAILED;
 }
 
 void weft_intern_finish(struct weft_intern *table)

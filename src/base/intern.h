@@ -24,6 +24,9 @@ struct weft_intern {
 /* The number of a string whose bytes stay where they are as long as the table; WEFT_INTERN_FAILED when out of memory. */
 uint32_t weft_intern(struct weft_intern *table, struct weft_str text);
 
+/* The number that a string has already, or WEFT_INTERN_FAILED. */
+uint32_t weft_intern_find(const struct weft_intern *table, struct weft_str text);
+
 void weft_intern_finish(struct weft_intern *table);
 
 #endif

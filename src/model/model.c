@@ -53,6 +53,12 @@ size_t weft_model_text_count(const struct weft_model *model)
 	return model->priv->texts.texts.count;
 }
 
+uint32_t weft_model_find_text(const struct weft_model *model, struct weft_str text)
+{
+	const uint32_t number = weft_intern_find(&model->priv->texts, text);
+	return number == WEFT_INTERN_FAILED ? WEFT_NONE : number;
+}
+
 uint32_t weft_model_find(const struct weft_model *model, int64_t id)
 {
 	return id == WEFT_SYSTEM_ID ? WEFT_SYSTEM : weft_idmap_get(&model->priv->ids, id);

@@ -256,6 +256,9 @@ struct weft_str weft_model_text(const struct weft_model *model, uint32_t text);
 /* Their numbers are below it. */
 size_t weft_model_text_count(const struct weft_model *model);
 
+/* The number of a text, or WEFT_NONE: it does not stand in the model. */
+uint32_t weft_model_find_text(const struct weft_model *model, struct weft_str text);
+
 /* The promise with that recorded id, or WEFT_NONE. */
 uint32_t weft_model_find(const struct weft_model *model, int64_t id);
 

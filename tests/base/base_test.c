@@ -132,6 +132,7 @@ static void intern_gives_equal_strings_one_number(void **state)
 {
 	struct weft_intern table = {0};
 	char texts[500][12];
+	assert_int_equal(weft_intern_find(&table, (struct weft_str){"label 0", 7}), WEFT_INTERN_FAILED);
 	for (int i = 0; i < 500; i++) {
 		int len = snprintf(texts[i], sizeof texts[i], "label %d", i);
 		assert_int_equal(weft_intern(&table, (struct weft_str){texts[i], (uint32_t)len}), i);
@@ -142,6 +143,8 @@ static void intern_gives_equal_strings_one_number(void **state)
 	assert_int_equal(weft_intern(&table, (struct weft_str){"", 0}), 500);
 	assert_int_equal(weft_intern(&table, (struct weft_str){"a\0b", 3}), 501);
 	assert_int_equal(weft_intern(&table, (struct weft_str){"a\0c", 3}), 502);
+	assert_int_equal(weft_intern_find(&table, (struct weft_str){copy, 8}), 77);
+	assert_int_equal(weft_intern_find(&table, (struct weft_str){"label 500", 9}), WEFT_INTERN_FAILED);
 	assert_int_equal(table.texts.count, 503);
 	weft_intern_finish(&table);
 }

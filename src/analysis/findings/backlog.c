@@ -218,15 +218,26 @@ static void tell_drained(struct weft__finder *f, const struct weft_counter *c)
 
 /* Promises whose labels have one shape.  What comes from outside, a timer or a read, is nothing that somebody has to do. */
 struct heap {
-	uint32_t sorts, came, went;
+	uint32_t sorts, most, most_left; /* how many can have come, and be pending, at most */
+	uint32_t came, went;
 	uint32_t oldest, last_done; /* of the pending ones; of those that ended */
 };
 
+/* Of a sort that may be one. */
 static bool counts(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
-	return !(promise->flags & WEFT_PROMISE_START_UNKNOWN) && promise->start_ns >= 0 && promise->end != WEFT_END_BECAME &&
-	       !weft_kind_has(promise->kind, WEFT__TRAITS_LASTING | WEFT_TRAIT_OUTSIDE);
+	return !(promise->flags & WEFT_PROMISE_START_UNKNOWN) && promise->start_ns >= 0 && promise->end != WEFT_END_BECAME;
+}
+
+/* By sort: it is of a group, of which as many came and are pending as of a backlog. */
+static bool *find_suspects(struct weft__finder *f, const uint32_t *first, const struct heap *heaps)
+{
+	bool *is_suspect = weft__finding_alloc(f, f->sorts.items.count, sizeof *is_suspect);
+	for (size_t s = 0; is_suspect && s < f->sorts.items.count; s++)
+		is_suspect[s] = heaps[first[s]].most >= LEAST_CHANGES && heaps[first[s]].most_left >= f->options.leak_count &&
+				!weft_kind_has(f->sorts.items.items[s].kind, WEFT__TRAITS_LASTING | WEFT_TRAIT_OUTSIDE);
+	return is_suspect;
 }
 
 static bool may_be_backlog(const struct weft__finder *f, const struct heap *heap)
@@ -306,13 +317,18 @@ static void find_pending(struct weft__finder *f)
 	size_t count = f->sorts.items.count;
 	struct heap *heaps = weft__finding_alloc(f, count, sizeof *heaps);
 	const uint32_t *first = weft__finding_shapes(f);
-	if (heaps && first) {
-		for (uint32_t s = 0; s < count; s++)
-			heaps[first[s]].sorts++;
+	bool *is_suspect = NULL;
+	for (uint32_t s = 0; heaps && first && s < count; s++) {
+		struct heap *heap = &heaps[first[s]];
+		heap->sorts++;
+		heap->most += f->sorts.items.items[s].count;
+		heap->most_left += f->sorts.items.items[s].pending;
+	}
+	if (heaps && first && (is_suspect = find_suspects(f, first, heaps))) {
 		for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
 			struct heap *heap = &heaps[first[f->sorts.of[p]]];
 			bool ended = f->ties.ended_ns[p] != WEFT_NEVER;
-			if (!counts(f, p))
+			if (!is_suspect[f->sorts.of[p]] || !counts(f, p))
 				continue;
 			if (!ended && heap->came == heap->went)
 				heap->oldest = p;
@@ -328,6 +344,7 @@ static void find_pending(struct weft__finder *f)
 			}
 	}
 	free(heaps);
+	free(is_suspect);
 }
 
 void weft__find_backlog(struct weft__finder *f)

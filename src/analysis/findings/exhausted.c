@@ -68,12 +68,14 @@ static bool find_work(const struct weft_model *m, uint32_t p, struct weft_run *w
 {
 	const struct weft_promise *promise = &m->promises[p];
 	uint32_t first = promise->runs, end = promise[1].runs;
+	if (promise->kind != WEFT_KIND_WORK)
+		return false;
 	while (m->run_streams && first < end && m->run_streams[first] == promise->stream)
 		first++;
 	while (end > first && ((m->run_streams && m->run_streams[end - 1] == promise->stream) ||
 				  (end - 1 > first && weft_has_ended(promise) && m->runs[end - 1].start_ns >= promise->end_ns)))
 		end--;
-	if (promise->kind != WEFT_KIND_WORK || first == end)
+	if (first == end)
 		return false;
 	*work = (struct weft_run){
 	    m->runs[first].start_ns, weft_has_ended(promise) ? m->runs[end - 1].end_ns : weft_model_until(m, p)};
@@ -96,7 +98,7 @@ static bool gather_steps(struct pool *pool)
 	const struct weft_model *m = pool->finder->model;
 	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(pool->finder, p, m->promise_count); p++) {
 		struct weft_run work;
-		if (!find_work(m, p, &work))
+		if (pool->finder->sorts.kinds[p] != WEFT_KIND_WORK || !find_work(m, p, &work))
 			continue;
 		struct step *begin = weft_vec_push(&pool->steps);
 		if (begin)

@@ -29,11 +29,13 @@ static bool speaks_for_itself(const struct weft_model *m, uint32_t p)
 }
 
 /* Who goes on after its end by that link: it awaits another, or takes a lock; WEFT_NONE: nobody. */
-static uint32_t who_goes_on(const struct weft_model *m, const struct weft_link *link)
+static uint32_t who_goes_on(const struct weft__finder *f, const struct weft_link *link)
 {
-	if (link->kind != WEFT_LINK_AWAIT || link->from == WEFT_SYSTEM || link->to == WEFT_SYSTEM)
-		return WEFT_NONE;
-	uint32_t who = weft_kind_has(m->promises[link->from].kind, WEFT__TRAITS_HELD) ? link->to : link->from;
+	const struct weft_model *m = f->model;
+	if (link->kind != WEFT_LINK_AWAIT || link->from == WEFT_SYSTEM || link->to == WEFT_SYSTEM ||
+	    (f->ties.ended_ns[link->from] >= link->time_ns && f->ties.ended_ns[link->to] >= link->time_ns))
+		return WEFT_NONE; /* neither is over, nor has what it became ended: nearly all */
+	uint32_t who = weft_kind_has(f->sorts.kinds[link->from], WEFT__TRAITS_HELD) ? link->to : link->from;
 	/* A loop that was told to stop goes on to the end of its turn.  A message is handled by another part when its sender may
 	 * have gone on. */
 	if (!is_over(&m->promises[who], link->time_ns) || !speaks_for_itself(m, who) ||
@@ -72,7 +74,7 @@ static void find_gone_on(struct weft__finder *f)
 	const struct weft_model *m = f->model;
 	struct misuse *of_sort = weft__finding_alloc(f, f->sorts.items.count, sizeof *of_sort);
 	for (size_t l = 0; of_sort && l < m->link_count && weft__finding_goes_on(f, l, m->link_count); l++) {
-		uint32_t who = who_goes_on(m, &m->links[l]);
+		uint32_t who = who_goes_on(f, &m->links[l]);
 		if (who == WEFT_NONE)
 			continue;
 		struct misuse *misuse = &of_sort[f->sorts.of[who]];
@@ -81,7 +83,7 @@ static void find_gone_on(struct weft__finder *f)
 	}
 	for (size_t s = 0; of_sort && s < f->sorts.items.count; s++)
 		if (of_sort[s].count > 0)
-			tell_gone_on(f, who_goes_on(m, &m->links[of_sort[s].first_link]), &of_sort[s]);
+			tell_gone_on(f, who_goes_on(f, &m->links[of_sort[s].first_link]), &of_sort[s]);
 	free(of_sort);
 }
 
@@ -101,7 +103,7 @@ static void find_never_created(struct weft__finder *f)
 	/* Another OS thread, of which events are missing, may have created it. */
 	bool has_all = !m->has_absent && weft__sorts_have(&f->sorts, WEFT_KIND_PREEXISTING) && has_all_ids(f);
 	for (uint32_t p = 1; has_all && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
-		if (m->promises[p].kind != WEFT_KIND_PREEXISTING || m->promises[p].id == 0)
+		if (f->sorts.kinds[p] != WEFT_KIND_PREEXISTING || m->promises[p].id == 0)
 			continue;
 		first = first == WEFT_NONE ? p : first;
 		count++;

@@ -46,13 +46,18 @@ static int compare_slowest(const void *a, const void *b)
 }
 
 /* A timer takes as long as it was told to, and some are started anew again and again: a loop that is late with it is a stall. */
+static bool sort_has_usual_time(const struct weft__sort *sort)
+{
+	return sort->kind != WEFT_KIND_TIMER && sort->named && !weft_kind_has(sort->kind, WEFT__TRAITS_LASTING);
+}
+
+/* Of a sort that has one. */
 static bool has_usual_time(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
-	return promise->kind != WEFT_KIND_TIMER && f->sorts.items.items[f->sorts.of[p]].named &&
-	       f->ties.ended_ns[p] != WEFT_NEVER && (promise->start_ns >= 0 || weft__lacks_only_past_of(f->lacks, f->model, p)) &&
+	return f->ties.ended_ns[p] != WEFT_NEVER && (promise->start_ns >= 0 || weft__lacks_only_past_of(f->lacks, f->model, p)) &&
 	       promise->end != WEFT_END_BECAME && !(promise->flags & WEFT_PROMISE_START_UNKNOWN) &&
-	       !weft_kind_has(promise->kind, WEFT__TRAITS_LASTING) && !weft_model_was_cancelled(f->model, promise);
+	       !weft_model_was_cancelled(f->model, promise);
 }
 
 /* Whether it waited, for most of that time, for one that is told of itself. */
@@ -151,7 +156,7 @@ static void gather_places(struct weft__finder *f, struct times *times, const uin
 	uint32_t *recent = weft__finding_alloc(f, f->sorts.items.count, sizeof *recent);
 	for (uint32_t p = 1; recent && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
 		uint32_t sort = f->sorts.of[p];
-		if (!is_suspect[group[sort]] || !has_usual_time(f, p))
+		if (!is_suspect[sort] || !has_usual_time(f, p))
 			continue;
 		struct place *place = find_place(times, &map, &recent[sort], group[sort], m->promises[p].site);
 		if (!place) {
@@ -245,25 +250,32 @@ static int compare_ns(const void *a, const void *b)
 	return WEFT_ORDER(*x, *y);
 }
 
-/* How long those of a kind took, in order. */
-static size_t times_of(struct weft__finder *f, enum weft_kind kind, int64_t **out)
+typedef WEFT_VEC(uint32_t) promises_vec;
+
+/* Those of a kind; false when out of memory. */
+static bool list_kind(const struct weft__finder *f, enum weft_kind kind, promises_vec *list)
 {
-	const struct weft_model *m = f->model;
-	size_t count = 0;
-	for (int pass = 0; pass < 2; pass++) {
-		if (pass == 1 && (count == 0 || !(*out = weft__finding_alloc(f, count, sizeof **out))))
-			return 0;
-		count = 0;
-		for (uint32_t p = 1; p < m->promise_count; p++) {
-			if (m->promises[p].kind != kind || !has_usual_time(f, p))
-				continue;
-			if (pass == 1)
-				(*out)[count] = f->ties.ended_ns[p] - m->promises[p].start_ns;
-			count++;
-		}
+	for (uint32_t p = 1; p < f->model->promise_count && weft__sorts_have(&f->sorts, kind); p++) {
+		if (f->sorts.kinds[p] != kind || !sort_has_usual_time(&f->sorts.items.items[f->sorts.of[p]]) ||
+		    !has_usual_time(f, p))
+			continue;
+		uint32_t *added = weft_vec_push(list);
+		if (!added)
+			return false;
+		*added = p;
 	}
-	weft_sort(*out, count, sizeof **out, compare_ns);
-	return count;
+	return true;
+}
+
+/* How long they took, in order; the caller frees it.  NULL: there are none, or no memory, which is noted. */
+static int64_t *times_of(struct weft__finder *f, const promises_vec *list)
+{
+	int64_t *times = list->count > 0 ? weft__finding_alloc(f, list->count, sizeof *times) : NULL;
+	for (size_t i = 0; times && i < list->count; i++)
+		times[i] = f->ties.ended_ns[list->items[i]] - f->model->promises[list->items[i]].start_ns;
+	if (times)
+		weft_sort(times, list->count, sizeof *times, compare_ns);
+	return times;
 }
 
 static bool tell_dependency(struct weft__finder *f, uint32_t p, const int64_t *times, size_t count)
@@ -303,15 +315,18 @@ static void find_dependencies(struct weft__finder *f, const bool *is_slow)
 	static const enum weft_kind kinds[] = {WEFT_KIND_GETADDRINFO, WEFT_KIND_CONNECT};
 	const int64_t least_ns = TIMES_STALL * f->options.stall_ns;
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-		int64_t *times = NULL;
-		size_t count = times_of(f, kinds[k], &times), told = 0;
-		int64_t late_ns = count > 1 ? weft_max_ns(least_ns, TIMES_USUAL * times[(count - 1) / 2]) : least_ns;
-		for (uint32_t p = 1; count > 0 && times[count - 1] >= late_ns && p < f->model->promise_count && told < MOST_TOLD;
-		     p++)
-			if (f->model->promises[p].kind == kinds[k] && has_usual_time(f, p) && !(is_slow && is_slow[p]) &&
-			    f->ties.ended_ns[p] - f->model->promises[p].start_ns >= late_ns)
+		promises_vec list = {0};
+		f->no_memory |= !list_kind(f, kinds[k], &list);
+		int64_t *times = times_of(f, &list);
+		const size_t count = times ? list.count : 0;
+		const int64_t late_ns = count > 1 ? weft_max_ns(least_ns, TIMES_USUAL * times[(count - 1) / 2]) : least_ns;
+		for (size_t i = 0, told = 0; i < count && times[count - 1] >= late_ns && told < MOST_TOLD; i++) {
+			const uint32_t p = list.items[i];
+			if (!(is_slow && is_slow[p]) && f->ties.ended_ns[p] - f->model->promises[p].start_ns >= late_ns)
 				told += tell_dependency(f, p, times, count);
+		}
 		free(times);
+		weft_vec_free(&list);
 	}
 }
 
@@ -321,8 +336,8 @@ void weft__find_slow(struct weft__finder *f)
 	const uint32_t *group = weft__finding_shapes(f);
 	bool *is_suspect = weft__finding_alloc(f, sorts, sizeof *is_suspect), any = false;
 	for (size_t s = 0; group && is_suspect && s < sorts; s++)
-		if (f->sorts.items.items[s].longest_ns >= TIMES_STALL * f->options.stall_ns)
-			any = is_suspect[group[s]] = true;
+		any |= is_suspect[s] = f->shape_longest_ns[group[s]] >= TIMES_STALL * f->options.stall_ns &&
+				       sort_has_usual_time(&f->sorts.items.items[s]);
 	struct times times = {.place_of = any ? weft__finding_alloc(f, f->model->promise_count, sizeof *times.place_of) : NULL};
 	if (times.place_of)
 		gather_places(f, &times, group, is_suspect);

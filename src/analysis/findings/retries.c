@@ -29,7 +29,8 @@ struct series {
 
 struct search {
 	struct weft__finder *finder;
-	uint32_t *of_try;           /* by promise: the number of its series and 1, or 0 */
+	uint32_t *of_try; /* by promise: the number of its series and 1, or 0 */
+	uint32_t *errors; /* by promise, once it was asked for: whose error it passes on and 2; 1: its own; 0: not yet */
 	struct weft_idmap of_maker; /* numbers of series by who made the tries, their sort and error */
 	WEFT_VEC(struct series) series;
 };
@@ -40,7 +41,7 @@ static uint32_t series_of(const struct search *s, uint32_t p)
 }
 
 /* Who read an error fails with it as well: only the first one is a try.  Whose error it is; WEFT_NONE: its own. */
-static uint32_t passes_on(const struct weft__finder *f, uint32_t p)
+static uint32_t find_error(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_model *m = f->model;
 	for (uint32_t i = f->ties.out_begin[p]; i < f->ties.out_begin[p + 1]; i++) {
@@ -50,6 +51,13 @@ static uint32_t passes_on(const struct weft__finder *f, uint32_t p)
 			return f->ties.now[link->to];
 	}
 	return WEFT_NONE;
+}
+
+static uint32_t passes_on(const struct search *s, uint32_t p)
+{
+	if (s->errors[p] == 0)
+		s->errors[p] = find_error(s->finder, p) + 2; /* WEFT_NONE is -1 */
+	return s->errors[p] - 2;
 }
 
 /* The same number for tries of one promise, one sort and one error. */
@@ -63,11 +71,11 @@ static int64_t maker_key(const struct weft__finder *f, uint32_t p)
 /* A timer, or an idle callback, does one thing; what else has no end does many. */
 static bool makes_for_itself(const struct weft__finder *f, uint32_t maker)
 {
-	if (maker != WEFT_NONE && (f->model->promises[f->ties.now[maker]].kind == WEFT_KIND_HANDLE ||
-				      f->model->promises[f->ties.now[maker]].kind == WEFT_KIND_TIMER))
-		return true;
-	return maker != WEFT_NONE && maker != WEFT_SYSTEM &&
-	       !weft_kind_has(f->model->promises[f->ties.now[maker]].kind, WEFT__TRAITS_LASTING);
+	if (maker == WEFT_NONE)
+		return false;
+	const uint16_t kind = f->sorts.kinds[f->ties.now[maker]];
+	return kind == WEFT_KIND_HANDLE || kind == WEFT_KIND_TIMER ||
+	       (maker != WEFT_SYSTEM && !weft_kind_has(kind, WEFT__TRAITS_LASTING));
 }
 
 /* The series of the last try of p's sort that `maker` has read before p was created: it saw the failure, perhaps by way of others
@@ -86,7 +94,7 @@ static uint32_t series_read_by(const struct search *s, uint32_t maker, uint32_t 
 			continue;
 		uint32_t try = link->to, before;
 		for (int passed = 0; passed < MOST_PASSED && m->promises[try].end == WEFT_END_FAILED && try != p &&
-				     (before = passes_on(f, try)) != WEFT_NONE;
+				     (before = passes_on(s, try)) != WEFT_NONE;
 		     passed++)
 			try = before;
 		if (f->sorts.of[try] == f->sorts.of[p] && try != p)
@@ -214,22 +222,57 @@ static void tell_retries(struct weft__finder *f, const struct series *series)
 	    weft__words_span(f, series->latest_ns[1]), weft__words_span(f, series->paused_ns / (series->count - 1)));
 }
 
+static bool may_be_try(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_promise *promise = &f->model->promises[p];
+	return p != WEFT_SYSTEM && promise->failure != WEFT_NONE && !(promise->flags & WEFT_PROMISE_START_UNKNOWN) &&
+	       !weft_model_was_cancelled(f->model, promise);
+}
+
+/* Puts those into `out`, which has room for all that failed, of whose sort enough failed with the same error for a storm; returns
+ * how many.  They are counted by a hash of sort and error: a few too many get through. */
+static size_t find_suspects(struct weft__finder *f, uint32_t *out)
+{
+	enum { BITS = 16 };
+	const uint32_t *failed = f->ties.failed.items;
+	const size_t count = f->ties.failed.count;
+	uint16_t *hashes = weft__finding_alloc(f, count, sizeof *hashes);
+	uint32_t *tallies = weft__finding_alloc(f, (size_t)1 << BITS, sizeof *tallies);
+	size_t found = 0;
+	for (size_t i = 0; hashes && tallies && i < count; i++)
+		if (may_be_try(f, failed[i])) {
+			hashes[i] = (uint16_t)weft_hash_u64(
+			    (uint64_t)f->sorts.of[failed[i]] << 32 | f->model->promises[failed[i]].failure);
+			out[found++] = (uint32_t)i;
+			tallies[hashes[i]]++;
+		}
+	size_t kept = 0;
+	for (size_t i = 0; i < found; i++)
+		if (tallies[hashes[out[i]]] >= LEAST_LEFT)
+			out[kept++] = failed[out[i]];
+	free(hashes);
+	free(tallies);
+	return kept;
+}
+
 void weft__find_retries(struct weft__finder *f)
 {
 	struct search s = {.finder = f};
-	if (f->ties.failed.count < LEAST_LEFT || !(s.of_try = weft__finding_alloc(f, f->model->promise_count, sizeof *s.of_try)))
+	if (f->ties.failed.count < LEAST_LEFT)
 		return;
-	for (size_t i = 0; i < f->ties.failed.count && weft__finding_goes_on(f, i, f->ties.failed.count); i++) {
-		uint32_t p = f->ties.failed.items[i];
-		const struct weft_promise *promise = &f->model->promises[p];
-		if (p != WEFT_SYSTEM && promise->failure != WEFT_NONE && !(promise->flags & WEFT_PROMISE_START_UNKNOWN) &&
-		    !weft_model_was_cancelled(f->model, promise) && passes_on(f, p) == WEFT_NONE)
-			add_try(&s, p);
-	}
+	s.of_try = weft__finding_alloc(f, f->model->promise_count, sizeof *s.of_try);
+	s.errors = weft__finding_alloc(f, f->model->promise_count, sizeof *s.errors);
+	uint32_t *suspects = weft__finding_alloc(f, f->ties.failed.count, sizeof *suspects);
+	const size_t count = suspects ? find_suspects(f, suspects) : 0;
+	for (size_t i = 0; i < count && weft__finding_goes_on(f, i, count); i++)
+		if (passes_on(&s, suspects[i]) == WEFT_NONE)
+			add_try(&s, suspects[i]);
+	free(suspects);
 	for (size_t i = 0; !f->no_memory && i < s.series.count; i++)
 		if (is_storm(f, &s.series.items[i]))
 			tell_retries(f, &s.series.items[i]);
 	free(s.of_try);
+	free(s.errors);
 	weft_idmap_finish(&s.of_maker);
 	weft_vec_free(&s.series);
 }

@@ -155,21 +155,15 @@ static size_t find_peers(const struct slow *slow, uint32_t promise, struct peer 
 	size_t count = 0;
 	uint32_t own = slow->group[f->sorts.of[promise]];
 	bool named = f->sorts.items.items[f->sorts.of[promise]].named;
-	for (int pass = 0; named && pass < 2; pass++) {
-		if (pass == 1 && (count < PEERS_LEAST || !(*out = weft__finding_alloc(f, count, sizeof **out))))
-			break;
-		count = 0;
-		for (uint32_t p = 1; p < m->promise_count; p++) {
-			if (slow->group[f->sorts.of[p]] != own || f->ties.ended_ns[p] == WEFT_NEVER ||
-			    m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN)
-				continue;
-			if (pass == 1)
-				(*out)[count] = (struct peer){f->ties.ended_ns[p] - m->promises[p].start_ns, p};
-			count++;
-		}
-	}
-	if (!*out)
+	for (size_t s = 0; named && s < f->sorts.items.count; s++)
+		count += slow->group[s] == own ? f->sorts.items.items[s].ended : 0;
+	if (count < PEERS_LEAST || !(*out = weft__finding_alloc(f, count, sizeof **out)))
 		return 0;
+	count = 0;
+	for (uint32_t p = 1; p < m->promise_count; p++)
+		if (slow->group[f->sorts.of[p]] == own && f->ties.ended_ns[p] != WEFT_NEVER &&
+		    !(m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN))
+			(*out)[count++] = (struct peer){f->ties.ended_ns[p] - m->promises[p].start_ns, p};
 	weft_sort(*out, count, sizeof **out, compare_peers);
 	return count;
 }

@@ -32,12 +32,19 @@ static bool is_suspect(const struct weft__sort *sort)
 	return sort->named && sort->pending > 0 && sort->ended >= FEW_OTHERS;
 }
 
-static bool any_suspect(const struct weft__finder *f)
+/* By sort: the number + 1 of its race, or 0.  The caller frees it.  NULL: there are none, or no memory, which is noted. */
+static uint32_t *number_races(struct weft__finder *f, uint32_t *count)
 {
-	for (size_t s = 0; s < f->sorts.items.count; s++)
-		if (is_suspect(&f->sorts.items.items[s]))
-			return true;
-	return false;
+	uint32_t *race_of = NULL;
+	*count = 0;
+	for (size_t s = 0; s < f->sorts.items.count; s++) {
+		if (!is_suspect(&f->sorts.items.items[s]))
+			continue;
+		if (!race_of && !(race_of = weft__finding_alloc(f, f->sorts.items.count, sizeof *race_of)))
+			break;
+		race_of[s] = ++*count;
+	}
+	return race_of;
 }
 
 static void add_late(struct race *race, int64_t start_ns)
@@ -77,13 +84,18 @@ static bool was_ended_at_once(const struct weft__finder *f, uint32_t p)
 	return false;
 }
 
+/* Of its sort all but a few have ended. */
+static bool may_be_dropped(const struct weft__sort *sort)
+{
+	return sort->kind == WEFT_KIND_TASK && sort->pending <= sort->ended / FEW_OTHERS;
+}
+
 /* Each other was ended at once by its creator; this one was not: it may be that nobody else knows it. */
 static bool is_dropped(const struct weft__finder *f, const struct race *race, uint32_t p)
 {
 	const struct weft__sort *sort = &f->sorts.items.items[f->sorts.of[p]];
 	const int64_t over_ns = creation_over_ns(f, p);
-	return f->model->promises[p].kind == WEFT_KIND_TASK && !race->has_later && f->chains.next[p] == WEFT_NONE &&
-	       sort->pending <= sort->ended / FEW_OTHERS && over_ns != INT64_MAX &&
+	return may_be_dropped(sort) && !race->has_later && f->chains.next[p] == WEFT_NONE && over_ns != INT64_MAX &&
 	       weft_model_until(f->model, p) - over_ns >= f->options.stall_ns && !was_ended_at_once(f, p);
 }
 
@@ -226,31 +238,31 @@ static void tell_stuck(struct weft__finder *f, const struct race *race)
 void weft__find_stuck(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
-	struct race *races = any_suspect(f) ? weft__finding_alloc(f, f->sorts.items.count, sizeof *races) : NULL;
-	const struct weft__sort *sorts = f->sorts.items.items;
-	if (!races)
-		return;
-	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
-		if (!is_suspect(&sorts[f->sorts.of[p]]) || f->ties.ended_ns[p] == WEFT_NEVER)
+	uint32_t count, *race_of = number_races(f, &count);
+	struct race *races = race_of ? weft__finding_alloc(f, count + 1, sizeof *races) : NULL; /* 0: of all other sorts */
+	for (uint32_t p = 1; races && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
+		const uint32_t sort = f->sorts.of[p];
+		struct race *race = &races[race_of[sort]];
+		if (race_of[sort] == 0 || f->ties.ended_ns[p] == WEFT_NEVER)
 			continue;
 		if (!(m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN))
-			add_late(&races[f->sorts.of[p]], m->promises[p].start_ns);
-		bool *has_later = &races[f->sorts.of[p]].has_later;
-		*has_later = *has_later || (m->promises[p].kind == WEFT_KIND_TASK && !was_ended_at_once(f, p));
+			add_late(race, m->promises[p].start_ns);
+		race->has_later = race->has_later || (may_be_dropped(&f->sorts.items.items[sort]) && !was_ended_at_once(f, p));
 	}
-	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
+	const size_t pending = races ? f->waiting.pending.count : 0;
+	for (size_t i = 0; i < pending && weft__finding_goes_on(f, i, pending); i++) {
 		uint32_t p = f->waiting.pending.items[i];
-		struct race *race = &races[f->sorts.of[p]];
-		if (is_suspect(&sorts[f->sorts.of[p]]))
-			look_at(f, race, p);
+		if (race_of[f->sorts.of[p]] != 0)
+			look_at(f, &races[race_of[f->sorts.of[p]]], p);
 	}
-	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
+	for (size_t i = 0; i < pending && weft__finding_goes_on(f, i, pending); i++) {
 		uint32_t p = f->waiting.pending.items[i];
-		struct race *race = &races[f->sorts.of[p]];
+		struct race *race = &races[race_of[f->sorts.of[p]]];
 		if (race->stuck == 0 || race->first != p || f->told[f->chains.root[p]])
 			continue;
 		f->told[f->chains.root[p]] = true;
 		tell_stuck(f, race);
 	}
 	free(races);
+	free(race_of);
 }

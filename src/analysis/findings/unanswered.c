@@ -88,7 +88,7 @@ static uint32_t maker_of(const struct search *s, uint32_t p, bool is_old)
 {
 	static const char from[] = "from ";
 	const struct weft_model *m = s->finder->model;
-	const uint32_t maker = m->promises[p].created_by, label = weft_first_label(m, p);
+	const uint32_t maker = m->promises[p].created_by, label = weft__sorts_label(&s->finder->sorts, p);
 	if (!is_old || (maker != WEFT_NONE && maker != WEFT_SYSTEM) || label == WEFT_NONE)
 		return maker;
 	const struct weft_str text = weft_model_text(m, label);
@@ -105,20 +105,20 @@ static bool listen_to(const struct search *s, uint32_t p, struct talk *t)
 	const uint32_t maker = maker_of(s, p, is_old);
 	int64_t wrote_ns = INT64_MIN; /* a write is awaited, and read when it is done: it counts once */
 	*t = (struct talk){.promise = p, .maker = maker, .asked_ns = WEFT_NO_TIME, .last_ns = m->promises[p].start_ns};
-	t->is_accepted = maker != WEFT_NONE && m->promises[maker].kind == WEFT_KIND_LISTEN;
+	t->is_accepted = maker != WEFT_NONE && f->sorts.kinds[maker] == WEFT_KIND_LISTEN;
 	bool is_made = is_old && !t->is_accepted && !(m->promises[p].flags & WEFT_PROMISE_ORPHAN);
 	if (is_old)
 		t->last_ns = WEFT_NO_TIME;
 	for (uint32_t i = f->ties.out_begin[p]; i < f->ties.out_begin[p + 1]; i++) {
 		const struct weft_link *link = &m->links[f->ties.out[i]];
 		const struct weft_promise *with = &m->promises[link->to];
-		bool is_read =
-		    link->kind == WEFT_LINK_READ && with->kind == WEFT_KIND_STREAM_READ && with->end == WEFT_END_RESOLVED;
+		const uint16_t kind = f->sorts.kinds[link->to];
+		bool is_read = link->kind == WEFT_LINK_READ && kind == WEFT_KIND_STREAM_READ && with->end == WEFT_END_RESOLVED;
 		bool is_write = (link->kind == WEFT_LINK_AWAIT || link->kind == WEFT_LINK_READ) &&
-				with->kind == WEFT_KIND_STREAM_WRITE && with->start_ns > wrote_ns;
-		is_made |= with->kind == WEFT_KIND_CONNECT;
+				kind == WEFT_KIND_STREAM_WRITE && with->start_ns > wrote_ns;
+		is_made |= kind == WEFT_KIND_CONNECT;
 		/* Whoever waits for data has read what came before. */
-		if (is_old && link->kind == WEFT_LINK_AWAIT && with->kind == WEFT_KIND_STREAM_READ)
+		if (is_old && link->kind == WEFT_LINK_AWAIT && kind == WEFT_KIND_STREAM_READ)
 			t->last_ns = weft_max_ns(t->last_ns, with->start_ns);
 		if (is_write)
 			wrote_ns = with->start_ns;
@@ -295,11 +295,11 @@ void weft__find_unanswered(struct weft__finder *f)
 	if (!weft__sorts_have(&f->sorts, WEFT_KIND_CONNECTION))
 		return;
 	uint32_t listeners = 0;
-	for (uint32_t p = 1; p < m->promise_count; p++)
-		if (m->promises[p].kind == WEFT_KIND_LISTEN)
+	for (uint32_t p = 1; p < m->promise_count && weft__sorts_have(&f->sorts, WEFT_KIND_LISTEN); p++)
+		if (f->sorts.kinds[p] == WEFT_KIND_LISTEN)
 			s.listener = listeners++ == 0 ? p : WEFT_NONE;
 	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++)
-		if (m->promises[p].kind == WEFT_KIND_CONNECTION && listen_to(&s, p, &talk))
+		if (f->sorts.kinds[p] == WEFT_KIND_CONNECTION && listen_to(&s, p, &talk))
 			add(&s, &talk);
 	for (size_t i = 0; !f->no_memory && i < s.silent.count; i++)
 		s.groups.items[s.silent.items[i].group].silent += is_due(&s, &s.silent.items[i]);

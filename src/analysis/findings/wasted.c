@@ -3,7 +3,6 @@
  *
  * SPDX-License-Identifier: ISC */
 #include <stdlib.h>
-#include <string.h>
 
 #include "analysis/findings/finding.h"
 
@@ -86,13 +85,8 @@ static void add_noted(struct search *s)
 	static const char word[] = "cancelled";
 	struct weft__finder *f = s->finder;
 	const struct weft_model *m = f->model;
-	uint32_t number = 0, texts = (uint32_t)weft_model_text_count(m);
-	for (; number < texts; number++) {
-		struct weft_str text = weft_model_text(m, number);
-		if (text.len == sizeof word - 1 && memcmp(text.ptr, word, text.len) == 0)
-			break;
-	}
-	for (uint32_t p = 1; number < texts && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++)
+	const uint32_t number = weft_model_find_text(m, (struct weft_str){word, sizeof word - 1});
+	for (uint32_t p = 1; number != WEFT_NONE && p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++)
 		for (uint32_t l = m->promises[p].labels; l < m->promises[p + 1].labels; l++) {
 			const struct weft_label *label = &m->labels[l];
 			if (label->text != number || label->is_counter || label->time_ns <= m->promises[p].start_ns ||
