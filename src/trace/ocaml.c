@@ -148,17 +148,14 @@ static void take_phase(struct ocaml *o, struct ring *r)
 		}
 }
 
-/* Those that tell how large the heap is, and what minor collections keep.  The others count for those who work on the runtime. */
+/* Those that tell what is alive, and what minor collections keep.  The others count for those who work on the runtime. */
 static void take_counter(struct ocaml *o, const struct weft__ocaml_event *ev)
 {
-	static const char *const told[] = {[4] = "OCaml: words promoted",
-	    [11] = "OCaml: words of the heap",
-	    [12] = "OCaml: words of the heap in use",
-	    [13] = "OCaml: words of large blocks"};
-	if (ev->id >= sizeof told / sizeof told[0] || !told[ev->id] || !ev->has_value)
+	enum { PROMOTED = 4, ALIVE = 12 };
+	if ((ev->id != PROMOTED && ev->id != ALIVE) || !ev->has_value)
 		return;
-	struct weft_event *out = weft__eio_put(&o->eio, WEFT_OP_COUNTER, weft__eio_domain(&o->eio), 0);
-	out->text = text_of(told[ev->id]);
+	struct weft_event *out = weft__eio_put(&o->eio, WEFT_OP_COUNTER, WEFT_SYSTEM_ID, 0);
+	out->text = text_of(ev->id == ALIVE ? "words of the heap in use" : "words promoted");
 	out->value = ev->value;
 }
 
@@ -259,8 +256,22 @@ static void close_trace(struct weft_trace *trace)
 	free(o);
 }
 
+/* The time of a ring's last event; *most: the largest number that Eio has given. */
+static uint64_t look_through(struct ocaml *o, const struct weft__ocaml_ring *ring, uint32_t *most)
+{
+	struct weft__ocaml_event ev = {0};
+	struct weft__eio_event e;
+	for (uint64_t at = ring->head; weft__ocaml_read(&o->file, ring, &at, &ev);) {
+		const enum weft__eio_what what = ev.what == WEFT__OCAML_CUSTOM ? what_of(o, ev.id) : WEFT__EIO_NONE;
+		if ((what == WEFT__EIO_CREATE_FIBER || what == WEFT__EIO_CREATE_CC || what == WEFT__EIO_CREATE_OBJ) &&
+		    weft__eio_decode(&e, what, &ev) && (uint32_t)e.id > *most)
+			*most = (uint32_t)e.id;
+	}
+	return ev.time_ns;
+}
+
 /* Says what is known of a ring; false: out of memory. */
-static bool describe(struct weft_trace *trace, struct ocaml *o, size_t i)
+static bool describe(struct weft_trace *trace, struct ocaml *o, size_t i, uint32_t *most)
 {
 	enum { WORDS_OF_AN_EVENT = 3 };
 	const struct weft__ocaml_ring *ring = &o->file.rings[i];
@@ -270,14 +281,12 @@ static bool describe(struct weft_trace *trace, struct ocaml *o, size_t i)
 	    .packets = 1,
 	    .lost_overwritten = ring->lost / WORDS_OF_AN_EVENT};
 	trace->info.wrapped |= ring->lost > 0;
+	const uint64_t last_ns = look_through(o, ring, most);
 	if (!ring->is_damaged)
 		return true;
 	struct weft_gap *gap = weft_vec_push(&o->gaps);
-	struct weft__ocaml_event ev = {0};
-	for (uint64_t at = ring->head; gap && weft__ocaml_read(&o->file, ring, &at, &ev);)
-		;
 	if (gap)
-		*gap = (struct weft_gap){.from_ns = ring->events ? (int64_t)(ev.time_ns & INT64_MAX) : INT64_MIN,
+		*gap = (struct weft_gap){.from_ns = ring->events ? (int64_t)(last_ns & INT64_MAX) : INT64_MIN,
 		    .to_ns = INT64_MAX,
 		    .stream = (uint16_t)i};
 	weft__trace_place(trace, 1);
@@ -295,12 +304,13 @@ static int prepare(struct weft_trace *trace, struct ocaml *o)
 	o->heap = calloc(room, sizeof *o->heap);
 	o->streams = calloc(room, sizeof *o->streams);
 	o->names = calloc(room, sizeof *o->names);
-	status = weft__eio_init(&o->eio, count);
 	if (!o->rings || !o->heap || !o->streams || !o->names)
 		return WEFT_ENOMEM;
-	for (size_t i = 0; i < count && status == WEFT_OK; i++)
-		status = describe(trace, o, i) ? WEFT_OK : WEFT_ENOMEM;
-	return status;
+	uint32_t most = 0;
+	for (size_t i = 0; i < count; i++)
+		if (!describe(trace, o, i, &most))
+			return WEFT_ENOMEM;
+	return weft__eio_init(&o->eio, count, most);
 }
 
 static int open_trace(struct weft_trace *trace, struct weft_error *err)

@@ -22,10 +22,11 @@ struct weft__eio_thing {
 	int64_t asleep_in; /* fiber: the promise of an operation */
 	int64_t holder;    /* mutex */
 	struct weft_str error;
-	uint32_t within; /* fiber: the context it is of; context: the one around it */
-	uint32_t top;    /* fiber: its innermost context */
-	uint32_t turn;   /* fiber: the turn that it waits for; semaphore: the first of them */
-	uint32_t last;   /* semaphore: the last turn; fiber: the first fiber of the domain that it has made */
+	struct weft_str span; /* fiber: what it began last */
+	uint32_t within;      /* fiber: the context it is of; context: the one around it */
+	uint32_t top;         /* fiber: its innermost context */
+	uint32_t turn;        /* fiber: the turn that it waits for; semaphore: the first of them */
+	uint32_t last;        /* semaphore: the last turn; fiber: the first fiber of the domain that it has made */
 	uint8_t what;
 	bool is_ended, is_root, is_cancelled, is_told;
 };
@@ -199,7 +200,8 @@ struct weft_str weft__eio_text(struct weft__eio *eio, const char *prefix, struct
 		return text;
 	if (!is_there) {
 		memcpy(joined, prefix, before);
-		memcpy(joined + before, text.ptr, text.len);
+		if (text.len)
+			memcpy(joined + before, text.ptr, text.len);
 	}
 	return (struct weft_str){joined, (uint32_t)bytes};
 }
@@ -638,6 +640,18 @@ static void name(struct weft__eio *eio, const struct weft__eio_event *ev)
 		put_text(eio, WEFT_OP_LABEL, thing(eio, object)->id, ev->text);
 }
 
+/* A stretch with a name.  It lasts while others run; that they nest is not told of. */
+static void span(struct weft__eio *eio, const struct weft__eio_event *ev)
+{
+	const bool is_begin = ev->what == WEFT__EIO_ENTER_SPAN;
+	struct weft__eio_thing *fiber = ring_of(eio)->fiber ? thing(eio, ring_of(eio)->fiber) : NULL;
+	const struct weft_str name = is_begin ? ev->text : fiber ? fiber->span : (struct weft_str){"", 0};
+	const char *prefix = is_begin ? "begins " : name.len ? "ends " : "ends what it began";
+	put_text(eio, WEFT_OP_NOTE, weft__eio_actor(eio), weft__eio_text(eio, prefix, name));
+	if (fiber)
+		fiber->span = is_begin ? ev->text : (struct weft_str){"", 0};
+}
+
 void weft__eio_take(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
 	struct weft__eio_ring *ring = ring_of(eio);
@@ -650,11 +664,7 @@ void weft__eio_take(struct weft__eio *eio, const struct weft__eio_event *ev)
 	case WEFT__EIO_NAME: name(eio, ev); break;
 	case WEFT__EIO_LOG: put_text(eio, WEFT_OP_NOTE, weft__eio_actor(eio), ev->text); break;
 	case WEFT__EIO_ENTER_SPAN:
-		put_text(eio, WEFT_OP_NOTE, weft__eio_actor(eio), weft__eio_text(eio, "begins ", ev->text));
-		break;
-	case WEFT__EIO_EXIT_SPAN:
-		put_text(eio, WEFT_OP_NOTE, weft__eio_actor(eio), (struct weft_str){"ends what it began last", 23});
-		break;
+	case WEFT__EIO_EXIT_SPAN: span(eio, ev); break;
 	case WEFT__EIO_SUSPEND_FIBER: suspend(eio, ev); break;
 	case WEFT__EIO_EXIT_CC: exit_context(eio); break;
 	case WEFT__EIO_FIBER: run_fiber(eio, ev); return;
@@ -678,9 +688,12 @@ void weft__eio_take(struct weft__eio *eio, const struct weft__eio_event *ev)
 
 /* ---- As a whole ---- */
 
-int weft__eio_init(struct weft__eio *eio, size_t rings)
+int weft__eio_init(struct weft__eio *eio, size_t rings, uint32_t most)
 {
-	*eio = (struct weft__eio){.next_id = WEFT__EIO_OWN_IDS, .ring_count = rings};
+	int64_t first = 10000;
+	while (first <= (int64_t)most + 1)
+		first *= 10;
+	*eio = (struct weft__eio){.first_id = first, .next_id = first, .ring_count = rings};
 	eio->rings = calloc(rings ? rings : 1, sizeof *eio->rings);
 	return eio->rings ? WEFT_OK : WEFT_ENOMEM;
 }
@@ -692,7 +705,7 @@ void weft__eio_rewind(struct weft__eio *eio)
 	eio->things.count = eio->turns.count = 0;
 	eio->text_block = eio->text_used = 0;
 	memset(eio->rings, 0, eio->ring_count * sizeof *eio->rings);
-	eio->next_id = WEFT__EIO_OWN_IDS;
+	eio->next_id = eio->first_id;
 	eio->status = WEFT_OK;
 }
 

@@ -1,7 +1,7 @@
 /* ocaml_eio.h: what Eio's events mean: fibers, what they wait for, who ends it (private to src/trace).
  *
  * Eio numbers fibers, contexts, promises and other objects in one sequence from 0 on; weft's ids are these plus one, since 0 is
- * nobody.  What has no number in Eio gets one from WEFT__EIO_OWN_IDS on: OS threads, operations that a fiber sleeps in, turns at
+ * nobody.  What has no number in Eio gets one above all of these: OS threads, operations that a fiber sleeps in, turns at
  * a semaphore. SPDX-License-Identifier: ISC */
 #ifndef WEFT_TRACE_OCAML_EIO_H
 #define WEFT_TRACE_OCAML_EIO_H
@@ -9,8 +9,6 @@
 #include "base/idmap.h"
 #include "base/vec.h"
 #include "trace/ocaml_ring.h"
-
-#define WEFT__EIO_OWN_IDS ((int64_t)1 << 33)
 
 /* X(UPPER, "name", how it is recorded) */
 #define WEFT__EIO_EVENTS(X)                                                                                                      \
@@ -88,8 +86,8 @@ struct weft__eio {
 	size_t text_block, text_used, text_written;
 	struct weft__eio_ring *rings;
 	size_t ring_count;
-	int64_t next_id;
-	int status; /* WEFT_ENOMEM: something was not taken */
+	int64_t first_id, next_id; /* of what has no number */
+	int status;                /* WEFT_ENOMEM: something was not taken */
 
 	/* Of the event that is taken: where to put what it becomes, and what it says of when and where. */
 	struct weft_event *out;
@@ -100,8 +98,8 @@ struct weft__eio {
 	void *peek_ctx;
 };
 
-/* WEFT_ENOMEM.  Finish it in any case. */
-int weft__eio_init(struct weft__eio *eio, size_t rings);
+/* All numbers of Eio's are up to `most`.  WEFT_ENOMEM.  Finish it in any case. */
+int weft__eio_init(struct weft__eio *eio, size_t rings, uint32_t most);
 void weft__eio_finish(struct weft__eio *eio);
 
 /* Back to where it was in the beginning. */
