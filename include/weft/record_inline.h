@@ -51,12 +51,18 @@ enum {
 /* In place of the bytes taken, in weft_stream.next: nobody may take any more. */
 #define WEFT__CLOSED UINT32_MAX
 
-#if __STDC_HOSTED__
-#define WEFT__PER_THREAD __thread
-#define WEFT__PER_THREAD_MODEL __attribute__((tls_model("initial-exec")))
-#else
+/* WEFT_TLS_DYNAMIC is for plugins of musl's programs, with a library that was built so: musl loads no library while a program
+ * runs whose variables have a fixed place in each OS thread.  Where a place is found by a call, glibc may allocate in it, and a
+ * signal handler may then not record. */
+#if !__STDC_HOSTED__
 #define WEFT__PER_THREAD
 #define WEFT__PER_THREAD_MODEL
+#elif defined(WEFT_TLS_DYNAMIC)
+#define WEFT__PER_THREAD __thread
+#define WEFT__PER_THREAD_MODEL
+#else
+#define WEFT__PER_THREAD __thread
+#define WEFT__PER_THREAD_MODEL __attribute__((tls_model("initial-exec")))
 #endif
 
 /* The number of what this header and the library share in memory: struct weft_stream, the modes, struct weft_record_options,

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 
+import debian_arm64
+
 source, move_all, weft, folder = sys.argv[1], *map(os.path.abspath, sys.argv[2:5])
 compiler, emulator, libraries = 'aarch64-linux-gnu-gcc', 'qemu-aarch64', '/usr/aarch64-linux-gnu/lib'
 if not shutil.which(compiler) or not shutil.which(emulator):
@@ -56,30 +58,9 @@ int main(void)
 '''
 
 
-def fetch_libuv():
-    """The folder of Debian's library, fetched with lists and caches of its own; None: it cannot be had."""
-    library = os.path.join(folder, 'usr', 'lib', 'aarch64-linux-gnu')
-    if os.path.exists(os.path.join(library, 'libuv.so.1')):
-        return library
-    if not shutil.which('apt-get') or not shutil.which('dpkg-deb'):
-        return None
-    for part in ('lists/partial', 'cache/archives/partial'):
-        os.makedirs(os.path.join(folder, part), exist_ok=True)
-    listed = os.path.join(folder, 'sources.list')
-    with open(listed, 'w', encoding='ascii') as file:
-        file.write('deb [arch=arm64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main\n')
-    apt = ['apt-get', '-qq', '-o', 'Dir::Etc::sourcelist=' + listed, '-o', 'Dir::Etc::sourceparts=/dev/null', '-o', f'Dir::State::lists={folder}/lists',
-           '-o', f'Dir::Cache={folder}/cache', '-o', 'APT::Architecture=arm64', '-o', 'APT::Architectures=arm64', '-o', 'APT::Sandbox::User=root']
-    for command in ([*apt, 'update'], [*apt, 'download', 'libuv1:arm64']):
-        subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-    for package in glob.glob(os.path.join(folder, 'libuv1_*_arm64.deb')):
-        subprocess.run(['dpkg-deb', '-x', package, folder], check=True)
-    return library if os.path.exists(os.path.join(library, 'libuv.so.1')) else None
-
-
 def record_libuv(place, build, run):
     """What a program does with it is the same, and is in the trace."""
-    library = fetch_libuv()
+    library = debian_arm64.fetch(folder, 'libuv1', 'libuv.so.1')
     if not library or not os.path.exists('/usr/include/uv.h'):
         print('skipped: no libuv of Debian for arm64')
         return

@@ -81,7 +81,7 @@ static int make_file(const char *name, const char *text)
 static void daemon_closes_all(void)
 {
 	record(100);
-	close_range(3, ~0u, 0);
+	syscall(SYS_close_range, 3, ~0u, 0);
 	for (int i = 0; i < 20; i++) {
 		char name[32];
 		snprintf(name, sizeof name, "mine-%d", i);
@@ -99,7 +99,7 @@ static void daemon_closes_all(void)
 static void directory_gets_the_number(void)
 {
 	record(100);
-	close_range(3, ~0u, 0);
+	syscall(SYS_close_range, 3, ~0u, 0);
 	need(mkdir("precious", 0755) == 0, "mkdir");
 	for (int i = 0; i < 12; i++)
 		need(open("precious", O_RDONLY | O_DIRECTORY) >= 0, "open");
@@ -114,7 +114,7 @@ static void directory_gets_the_number(void)
 
 static void sockets_of_workers(void)
 {
-	close_range(3, ~0u, 0);
+	syscall(SYS_close_range, 3, ~0u, 0);
 	int pair[8][2];
 	for (int i = 0; i < 8; i++)
 		need(socketpair(AF_UNIX, SOCK_STREAM, 0, pair[i]) == 0, "socketpair");
@@ -160,7 +160,7 @@ static void descriptors_change_hands(void)
 	pthread_t maker;
 	need(pthread_create(&maker, NULL, make_streams, NULL) == 0, "pthread_create");
 	for (int round = 0; round < 2000; round++) {
-		close_range(3, ~0u, 0);
+		syscall(SYS_close_range, 3, ~0u, 0);
 		int fd = make_file("mine", "one\n");
 		need(fd == 3, "the lowest number is free");
 		for (int look = 0; look < 20; look++) {

@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
-"""abi_test.py ROOT BUILD WEFT: programs that were built with one record.h and run with the library of another.
+"""abi_test.py [--record] ROOT BUILD WEFT: programs that were built with one record.h and run with the library of another.
 
-The next version of the library is made of today's source, whose struct weft_stream is changed and WEFT__ABI counted up.
-SPDX-License-Identifier: ISC"""
+The next version of the library is made of today's source, whose struct weft_stream is changed and WEFT__ABI counted up.  What abidiff
+compares with today's library is libweft-record.abi, beside this; --record writes that anew, after WEFT__ABI was counted up, or after
+something was added.  SPDX-License-Identifier: ISC"""
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
-ROOT, BUILD, WEFT = map(os.path.abspath, sys.argv[1:4])
+RECORD = sys.argv[1] == '--record'
+ROOT, BUILD, WEFT = map(os.path.abspath, sys.argv[-3:])
+GOLDEN = os.path.join(ROOT, 'tests', 'record', 'libweft-record.abi')
 folder = tempfile.mkdtemp(prefix='abi-')
 PROGRAM = r'''
 #include <stdio.h>
@@ -83,12 +87,33 @@ def next_library():
     assert patched.count('WEFT__ABI 1') == 1 and 'added[3]' in patched
     for name in os.listdir(os.path.join(ROOT, 'include', 'weft')):
         write(f'next/weft/{name}', patched if name == 'record_inline.h' else read('include', 'weft', name))
-    sources = [os.path.join(ROOT, 'src', where, name) for where in ('base', 'wire', 'record')
-               for line in read('src', where, 'meson.build').splitlines() if line.startswith('record_sources') for name in re.findall(r"'([^']+\.c)'", line)]
-    os.makedirs(os.path.join(folder, 'lib'))
-    run('gcc', '-std=c11', '-D_GNU_SOURCE', '-O2', '-fPIC', '-shared', '-fvisibility=hidden', '-Wall', '-Wextra', '-Wno-unused-parameter', '-Werror', '-DWEFT_VERSION="0.9.9"',
-        '-I', os.path.join(folder, 'next'), '-I', os.path.join(ROOT, 'src'), '-Wl,-soname,libweft-record.so.0', '-Wl,-z,nodelete', *sources,
-        '-lpthread', '-o', os.path.join(folder, 'lib', 'libweft-record.so.0'))
+    make_library('lib', os.path.join(folder, 'next'))
+
+
+def make_library(where, include):
+    sources = [os.path.join(ROOT, 'src', part, name) for part in ('base', 'wire', 'record')
+               for line in read('src', part, 'meson.build').splitlines() if line.startswith('record_sources') for name in re.findall(r"'([^']+\.c)'", line)]
+    os.makedirs(os.path.join(folder, where))
+    run('gcc', '-std=c11', '-D_GNU_SOURCE', '-O2', '-g', '-fPIC', '-shared', '-fvisibility=hidden', '-Wall', '-Wextra', '-Wno-unused-parameter', '-Werror', '-DWEFT_VERSION="0.9.9"',
+        '-I', include, '-I', os.path.join(ROOT, 'src'), '-Wl,-soname,libweft-record.so.0', '-Wl,-z,nodelete', *sources,
+        '-lpthread', '-o', os.path.join(folder, where, 'libweft-record.so.0'))
+
+
+def compare_interfaces(include, later_header):
+    """A change of what programs were compiled with is seen, in this version or in the next."""
+    def described(library, header):
+        out = library + '.abi'
+        run('abidw', '--headers-dir', header, '--drop-private-types', '--exported-interfaces-only', '--no-show-locs', '--no-comp-dir-path', '--no-corpus-path', '--no-architecture',
+            '--out-file', out, library)
+        return out
+    make_library('today', include)
+    same = described(os.path.join(folder, 'today', 'libweft-record.so.0'), include)
+    if RECORD:
+        shutil.copy(same, GOLDEN)
+    told = subprocess.run(['abidiff', '--no-added-syms', GOLDEN, same], capture_output=True, text=True, check=False)
+    assert told.returncode == 0, f'programs of before do not go with this library: {told.stdout}\ncount up WEFT__ABI, then: abi_test.py --record'
+    told = subprocess.run(['abidiff', '--no-added-syms', GOLDEN, described(libraries['later'], later_header)], capture_output=True, text=True, check=False)
+    assert told.returncode & 4, told
 
 
 def build(name, include, library, source, *more):
@@ -144,3 +169,8 @@ both = build('both', today, libraries['today'], program, '-DHAS_PLUGIN', shared,
 done = run(both, env={**with_later, 'WEFT_TRACE': os.path.join(folder, 'e')})
 assert (done.stdout, done.stderr) == ('done\n', 'weft: nothing of it is recorded: ' + LINE), done
 assert promises(os.path.join(folder, 'e'), 'request') == 1 and promises(os.path.join(folder, 'e'), 'task') == 0
+
+if shutil.which('abidiff'):
+    compare_interfaces(today, later)
+else:
+    print('skipped: what abidiff says, which is not here')

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""elsewhere_test.py i686|musl|aarch64 ROOT WEFT RECORDER HOOK FOLDER: the recorder built for other programs than those of this Debian, which `weft` reads.
+
+Programs of 32 bits, whose off_t has 32 bits or 64, and programs of musl, in the hostile conditions that have to do with files, signals and
+children.  A program of 32 bits that is met by a library of 64, RECORDER or HOOK, does what it does without.  Programs of musl are linked
+with the recorder, statically too, or load it while they run.  On aarch64, which qemu-user runs, the tests of the recorder itself; Debian's cmocka for
+it is fetched into FOLDER.  SPDX-License-Identifier: ISC"""
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'hook'))
+import debian_arm64  # pylint: disable=wrong-import-position
+
+WHERE = sys.argv[1]
+ROOT, WEFT, RECORDER, HOOK, FOLDER = (os.path.abspath(path) for path in sys.argv[2:])
+CC = {'i686': 'i686-linux-gnu-gcc', 'musl': 'musl-gcc', 'aarch64': 'aarch64-linux-gnu-gcc'}[WHERE]
+EVENTS = 60000
+CONDITIONS = ['daemon_closes_all', 'numbers_are_as_ever', 'large_files', 'files_truncated', 'files_replaced', 'own_bus_handler_first',
+              'children_of_all_sorts', 'children_that_record', 'exec_itself', 'small_stacks', 'signals_in_every_call', 'limit_comes_later',
+              'ordinary_work', 'growing files']
+FLAGS = ['-std=c11', '-D_GNU_SOURCE', '-O2', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter', '-ffunction-sections',
+         '-I' + os.path.join(ROOT, 'include'), '-I' + os.path.join(ROOT, 'src')]
+SHARED = ['-shared', '-fPIC', '-fvisibility=hidden']
+LARGE = '-D_FILE_OFFSET_BITS=64'
+wrong = []
+
+
+def run(*words, **environment):
+    return subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+
+
+def compile_to(out, *arguments):
+    subprocess.run([CC, *FLAGS, *arguments, '-o', out, '-Wl,--gc-sections', '-lpthread'], check=True)
+
+
+def check(holds, what, *more):
+    if not holds:
+        wrong.append(f'{what}: {more}')
+
+
+def test_recorder(folder, name, library, *flags):
+    """Every event is there, and nothing that the program sees is another."""
+    many, hostile, trace = (os.path.join(folder, f'{program}-{name}') for program in ('many', 'hostile', 'trace'))
+    compile_to(many, *flags, os.path.join(ROOT, 'tests/proof/many.c'), *library)
+    compile_to(hostile, *flags, *(os.path.join(ROOT, path) for path in ('tests/proof/hostile.c', 'src/trace/follow.c')), *library)
+    got = run(many, str(EVENTS), WEFT_TRACE=trace + ',mode=grow')
+    check(got.returncode == 0 and not got.stderr, 'many', got)
+    info = json.loads(run(WEFT, 'info', '--json', trace).stdout or '{}')
+    counted = info.get('events', 0) - info.get('events_by_kind', {}).get('detail', 0)  # on a loaded machine each OS thread tells of its processor time
+    check(counted == EVENTS and not info['skipped_count'], f'events, {name}', info)
+    got = run(sys.executable, os.path.join(ROOT, 'tests/proof/hostile_test.py'), hostile, WEFT, *CONDITIONS)
+    check(got.returncode == 0, f'hostile, {name}', got.stdout, got.stderr)
+    print(f'{name}: {info.get("events")} events\n{got.stdout}', end='')
+
+
+def test_met_by_64_bits(folder):
+    """The library before a program that it is not for: the loader says so, and the program goes on."""
+    plain = os.path.join(folder, 'plain')
+    for library in RECORDER, HOOK:
+        got = run(plain, LD_PRELOAD=library, WEFT_TRACE=os.path.join(folder, 'nothing'), WEFT_RECORD=os.path.join(folder, 'nothing'))
+        loaders = [line for line in got.stderr.splitlines() if 'wrong ELF class' in line]
+        check((got.returncode, got.stdout, got.stderr.replace(''.join(line + '\n' for line in loaders), '')) == (3, 'I am\n', 'fine\n') and len(loaders) == 1,
+              os.path.basename(library), got)
+    got = run(WEFT, 'record', '-o', os.path.join(folder, 'recorded'), '--', plain)
+    said = got.stderr.replace('fine\n', '', 1)
+    check((got.returncode, got.stdout, said.count('\n')) == (3, 'I am\n', 1) and 'a program of 32 bits' in said, 'weft record', got)
+    # One that has a recorder of its own says what it does itself.
+    got = run(WEFT, 'record', '-o', os.path.join(folder, 'itself'), '--', os.path.join(folder, 'many-off_t of 32 bits'), '2000')
+    check(got.returncode == 0 and 'many-off_t of 32 bits' in got.stderr and '32 bits' not in got.stderr, 'weft record, a recorder of its own', got)
+
+
+def test_loaded_by_musl(folder, sources):
+    """musl gives no room in each OS thread's block to what is loaded while a program runs, so that a plugin's recorder has to be built for it."""
+    plugin = os.path.join(folder, 'plugin.c')
+    with open(plugin, 'w', encoding='utf-8') as file:
+        file.write('#include <weft/record.h>\nvoid run(void);\nvoid run(void) { weft_id task = WEFT_CREATE(WEFT_KIND_TASK); weft_resolve(task, task); }\n')
+    host = os.path.join(folder, 'host')
+    with open(host + '.c', 'w', encoding='utf-8') as file:
+        file.write('#include <dlfcn.h>\n#include <stdio.h>\nint main(int argc, char **argv)\n{\n\tvoid *plugin = dlopen(argv[1], RTLD_NOW);\n\tif (!plugin) {\n'
+                   '\t\tputs(dlerror());\n\t\treturn 2;\n\t}\n\t((void (*)(void))dlsym(plugin, "run"))();\n\tputs("ran");\n\treturn 0;\n}\n')
+    compile_to(host, host + '.c', '-Wno-pedantic', '-Wno-unused-parameter')
+    for how, flags in ('as ever', ()), ('dynamic', ('-DWEFT_TLS_DYNAMIC',)):
+        inner, trace = os.path.join(folder, how.replace(' ', '-')), os.path.join(folder, 'trace of a plugin ' + how)
+        os.mkdir(inner)
+        compile_to(os.path.join(inner, 'libweft-record.so'), *flags, *SHARED, *sources)
+        compile_to(os.path.join(inner, 'plugin.so'), *flags, '-shared', '-fPIC', plugin, '-L' + inner, '-lweft-record', '-Wl,-rpath,' + inner)
+        got = run(host, os.path.join(inner, 'plugin.so'), WEFT_TRACE=trace)
+        if flags:
+            info = json.loads(run(WEFT, 'info', '--json', trace).stdout or '{}')
+            check(got.stdout == 'ran\n' and info.get('events_by_kind', {}).get('resolve') == 1, 'a plugin of musl', got, info)
+        else:
+            check(got.returncode == 2 and 'initial-exec TLS' in got.stdout, 'a plugin of musl whose recorder is not for it', got)
+
+
+# What qemu-user does in another way than Linux.
+OF_THE_EMULATOR = {
+    'test_creation_knows_its_site': 'a process is called qemu-aarch64',
+    'test_fork_behind_our_back': 'MADV_WIPEONFORK is accepted and does nothing',
+    'test_what_became_of_long_rounds': 'PR_GET_SECCOMP is unknown, and so nothing is asked of processor time',
+    'test_rounds_that_nobody_begins': 'likewise',
+}
+
+
+def test_aarch64(folder, sources):
+    """The tests of the recorder, with the core that reads what they record."""
+    cmocka = debian_arm64.fetch(FOLDER, 'libcmocka0', 'libcmocka.so.0')
+    if not cmocka or not debian_arm64.fetch(FOLDER, 'libcmocka-dev', 'libcmocka.so') or not shutil.which('qemu-aarch64'):
+        print('skipped: no cmocka of Debian for arm64, or no qemu-aarch64')
+        return 77
+    core = [path for part in ('base', 'trace', 'model') for path in sorted(glob.glob(os.path.join(ROOT, 'src', part, '*.c')))]
+    program = os.path.join(folder, 'record_test')
+    compile_to(program, '-I' + ROOT, '-I' + os.path.join(FOLDER, 'usr', 'include'), os.path.join(ROOT, 'tests/record/record_test.c'), *sources, *core,
+               os.path.join(cmocka, 'libcmocka.so'), '-lm')
+    got = run('qemu-aarch64', '-L', '/usr/aarch64-linux-gnu', '-E', 'LD_LIBRARY_PATH=' + cmocka, program)
+    failed = set(re.findall(r'\[  FAILED  \] (test_\w+)', got.stdout + got.stderr))
+    passed = re.findall(r'\[       OK \] (test_\w+)', got.stdout + got.stderr)
+    check(failed <= set(OF_THE_EMULATOR) and len(passed) > 30, 'aarch64', failed, got)
+    print(f'aarch64: {len(passed)} tests passed; of the emulator: {sorted(failed)}')
+    return 0
+
+
+def kernel_headers(folder):
+    """musl brings no headers of the kernel; a system of musl has them beside."""
+    inner = os.path.join(folder, 'kernel')
+    os.mkdir(inner)
+    for name in ('linux', 'asm-generic', 'asm'):
+        place = next(path for path in ('/usr/include/' + name, f'/usr/include/{os.uname().machine}-linux-gnu/{name}') if os.path.isdir(path))
+        os.symlink(place, os.path.join(inner, name))
+    return inner
+
+
+def main():
+    if not shutil.which(CC):
+        print(f'skipped: no {CC}')
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        sources = [path for part in ('record', 'wire') for path in sorted(glob.glob(os.path.join(ROOT, 'src', part, '*.c')))
+                   if not path.endswith('freestanding.c')]
+        library = os.path.join(folder, 'libweft-record.so')
+        linked = ['-L' + folder, '-lweft-record', '-Wl,-rpath,' + folder]
+        if WHERE == 'aarch64':
+            status = test_aarch64(folder, sources)
+            if status:
+                return status
+        elif WHERE == 'musl':
+            FLAGS.extend(['-idirafter', kernel_headers(folder)])
+            compile_to(library, *SHARED, *sources)
+            test_recorder(folder, 'musl', linked)
+            test_recorder(folder, 'musl statically', ['-static', *sources])
+            test_loaded_by_musl(folder, sources)
+        else:
+            plain = os.path.join(folder, 'plain')
+            with open(plain + '.c', 'w', encoding='utf-8') as source:
+                source.write('#include <stdio.h>\nint main(void) { puts("I am"); fputs("fine\\n", stderr); return 3; }\n')
+            compile_to(plain, plain + '.c')
+            try:
+                run(plain)
+            except OSError:
+                print('skipped: no kernel or no loader here for programs of 32 bits (libc6-i386)')
+                return 77
+            compile_to(library, LARGE, *SHARED, *sources)
+            test_recorder(folder, 'off_t of 32 bits', linked)
+            test_recorder(folder, 'off_t of 64 bits', linked, LARGE)
+            test_met_by_64_bits(folder)
+    print('\n'.join(wrong))
+    return 1 if wrong else 0
+
+
+sys.exit(main())
