@@ -84,6 +84,7 @@ static void project(struct weft_view *v)
 {
 	double linear = inner_height(v) / (v->slots > 0 ? v->slots : 1);
 	v->focus = clamp(v->focus, 0, v->slots);
+	v->focus = (double)(int64_t)(v->focus * 1000 + 0.5) / 1000; /* as a link says it */
 	if (linear >= COMFORTABLE_PX || v->slots < 1) {
 		v->curve = 0;
 		v->pitch_px = linear < HIGHEST_PX ? linear : HIGHEST_PX;
@@ -115,6 +116,20 @@ static int64_t time_from(const struct weft_view *v, double px)
 	if (v->lulls)
 		return weft__sleep_time_at(v, weft_view_shown_ns(v, v->from_ns) * v->px_per_ns + px);
 	return saturate((double)v->from_ns + px / v->px_per_ns);
+}
+
+/* The scale at which what is seen ends at a whole ns, as a link says it: one who follows the link sees the same pixels. */
+static void settle_scale(struct weft_view *v)
+{
+	double span = v->width_px / v->px_per_ns + 0.5;
+	if (v->lulls)
+		span = (double)weft_view_time(v, v->width_px) - (double)v->from_ns;
+	if (!(span > LEAST_SPAN_NS && span < 9e18))
+		return;
+	if (v->lulls)
+		set_scale(v, scale_for(v, (double)v->from_ns, (double)v->from_ns + span, v->width_px));
+	else
+		v->px_per_ns = v->width_px / (double)(int64_t)span;
 }
 
 /* Not beyond a margin on either side. */
@@ -333,6 +348,7 @@ void weft_view_resize(struct weft_view *v, double width_px, double height_px)
 		v->px_per_ns *= width_px / v->width_px;
 	v->width_px = width_px;
 	clamp_time(v);
+	settle_scale(v);
 	choose_rows(v);
 }
 
@@ -385,6 +401,7 @@ void weft_view_show_all(struct weft_view *v)
 {
 	set_scale(v, scale_for(v, 0, span_ns(v), inner_width(v)));
 	v->from_ns = saturate(-(v->width_px - inner_width(v)) / 2 / v->px_per_ns);
+	settle_scale(v);
 	choose_rows(v);
 }
 
@@ -401,6 +418,7 @@ void weft_view_zoom(struct weft_view *v, double factor, double x_px)
 	else
 		v->from_ns = saturate((double)v->from_ns + (x_px / scale - x_px / v->px_per_ns));
 	clamp_time(v);
+	settle_scale(v);
 	choose_rows(v);
 }
 
@@ -410,6 +428,7 @@ void weft_view_pan(struct weft_view *v, double dx_px)
 		return;
 	v->from_ns = time_from(v, -dx_px);
 	clamp_time(v);
+	settle_scale(v);
 	choose_rows(v);
 }
 

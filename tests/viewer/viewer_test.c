@@ -542,6 +542,33 @@ static void test_all_steps_back(void **state)
 	assert_true(all >= 105);
 }
 
+/* Who follows a link sees the same, to a pixel, as who went there by hand. */
+static void test_a_link_shows_the_same(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed < 9; seed++) {
+		struct weft_viewer *v = open_random(seed), *other = open_random(seed);
+		for (int i = 0; i < 60; i++) {
+			char link[2048];
+			static const enum weft_action also[] = {WEFT_ACTION_SHOW_ALL, WEFT_ACTION_GROUP, WEFT_ACTION_FOLD_KIND,
+			    WEFT_ACTION_FOLD_SLEEP, WEFT_ACTION_ROWS_DOWN};
+			do_one(v, i % 15);
+			weft_viewer_act(v, also[i % (sizeof also / sizeof *also)]);
+			if (i % 7 == 0)
+				weft_viewer_resize(v, 600 + 97 * i % 700, 500, 1);
+			weft_viewer_resize(other, v->width_px, v->height_px, 1);
+			weft_viewer_place(v, link, sizeof link);
+			assert_int_equal(weft_viewer_go(other, link, NULL), WEFT_OK);
+			char *here = whole_picture(v), *there = whole_picture(other);
+			assert_string_equal(here, there);
+			free(here);
+			free(there);
+		}
+		weft_viewer_destroy(v);
+		weft_viewer_destroy(other);
+	}
+}
+
 static size_t search(struct weft_viewer *v, const char *text, uint32_t step)
 {
 	assert_int_equal(weft_viewer_search(v, text, NULL), WEFT_OK);
@@ -1351,6 +1378,7 @@ int main(void)
 	    cmocka_unit_test(test_walking),
 	    cmocka_unit_test(test_history),
 	    cmocka_unit_test(test_all_steps_back),
+	    cmocka_unit_test(test_a_link_shows_the_same),
 	    cmocka_unit_test(test_search),
 	    cmocka_unit_test(test_search_is_one_line),
 	    cmocka_unit_test(test_clear),
