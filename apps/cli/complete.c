@@ -163,7 +163,7 @@ int cli_complete(const struct cli_args *args, const struct cli_option *options)
 		cli_complete_word("--", "help");
 	} else if (runs) {
 		puts("@commands");
-	} else if (trace && !strcmp(args->verb, "check")) {
+	} else if (trace && (!strcmp(args->verb, "check") || !strcmp(args->verb, "watch"))) {
 		complete_rule();
 	} else {
 		puts("@files");

@@ -230,6 +230,10 @@ static inline void weft_stack(weft_id promise, const void *const *addresses, uns
  * To be told now and then, as when the number has doubled. */
 static inline void weft_spins(weft_id promise, uint64_t calls);
 
+/* Something went wrong, and what led to it is to be kept: weft watch, where it follows this trace, saves it with the reason,
+ * which may be any short text.  An event: without a watcher nothing else happens. */
+static inline void weft_snapshot(const char *why);
+
 /* promise is called text.  The first label names it, later ones tell its story. */
 #define WEFT_LABEL(promise, literal)                                                                                             \
 	weft_label_text(promise, WEFT__TEXT(literal, "WEFT_LABEL takes a string literal; use weft_label()"))

@@ -542,6 +542,11 @@ WEFT__FAST void weft_spins(weft_id promise, uint64_t calls)
 	weft__detail(promise, WEFT_DETAIL_SPIN, (int64_t)calls, "");
 }
 
+WEFT__FAST void weft_snapshot(const char *why)
+{
+	weft__detail(WEFT_SYSTEM_ID, WEFT_DETAIL_SNAPSHOT, 0, why);
+}
+
 /* weft_create_at(), weft_label() unless `label` is NULL, and weft_await(), as one step of each kind. */
 WEFT__FAST weft_id weft__create_awaited(
     weft_id by, enum weft_kind kind, struct weft_record_place *where, weft_id waiter, const char *label, uint32_t bytes)

@@ -361,3 +361,42 @@ int weft__native_cut(const struct native *n, const struct native_packet *p, unsi
 	set_size(out, bytes + rest);
 	return WEFT_OK;
 }
+
+/* ---- Reasons ---- */
+
+/* The last tick of which any packet of events tells. */
+static uint64_t last_tick(const struct native *n)
+{
+	uint64_t newest = 0;
+	for (size_t i = 0; i < n->packets.count; i++) {
+		const struct native_packet *p = &n->packets.items[i];
+		const bool is_last = i + 1 == n->packets.count || p[1].instance != p->instance;
+		struct weft_cursor in = {p->bytes + p->header_bytes, p->bytes + p->content_bytes};
+		uint64_t last = p->begin;
+		struct weft_event event;
+		bool is_unknown;
+		while (is_last && in.at < in.end && weft__native_decode(n, p->version, &in, &last, &event, &is_unknown))
+			;
+		newest = last > newest ? last : newest;
+	}
+	return newest;
+}
+
+int weft__native_append_reason(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit)
+{
+	const struct weft_wire_event event = {.op = WEFT_OP_DETAIL,
+	    .kind = WEFT_DETAIL_SNAPSHOT,
+	    .a = WEFT_SYSTEM_ID,
+	    .text = edit->reason,
+	    .text_bytes = (uint32_t)strlen(edit->reason)};
+	const uint8_t id = weft__event_id(&event);
+	/* Version 1 cannot say it. */
+	if (weft_load_u16(copy->bytes + WEFT_PACKET_AT(version)) < WEFT_WIRE_VERSION)
+		return WEFT_OK;
+	unsigned char *bytes = realloc(copy->bytes, copy->size + WEFT_EXTENDED_HEADER + weft__event_payload(&event, id));
+	if (!bytes)
+		return WEFT_ENOMEM;
+	copy->bytes = bytes;
+	set_size(copy, (size_t)(weft__event_write(bytes + copy->size, &event, id, last_tick(n), true) - bytes));
+	return WEFT_OK;
+}

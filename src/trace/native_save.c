@@ -74,6 +74,11 @@ static int save_instance(const struct native *n, size_t first, size_t end, unsig
 		}
 		if (status < 0)
 			break;
+		if (edit && edit->reason && i + 1 == n->packets.count &&
+		    (status = weft__native_append_reason(n, &copy, edit)) < 0) {
+			free(copy.bytes);
+			break;
+		}
 		add_to(&copy, WEFT_PACKET_AT(sequence), later);
 		snprintf(name, sizeof name, "stream-%" PRIu32 "-%zu", n->packets.items[i].instance, i - first);
 		status = put_copy(n, &copy, name, weft__native_edit_events, edit, file, ctx);

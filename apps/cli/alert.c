@@ -1,0 +1,536 @@
+/* alert.c: weft watch: follows traces, and keeps what led to the first trouble.
+ *
+ * What was saved says by its name what for, so that a watcher that was killed and started again keeps nothing twice, and neither
+ * forgets how much it has kept.  SPDX-License-Identifier: ISC */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "analysis/check.h"
+#include "analysis/explain.h"
+#include "base/duration.h"
+#include "base/hash.h"
+#include "base/utf8.h"
+#include "cli.h"
+#include "trace/follow.h"
+
+enum { TEXT = 1024, NAME = 32, HOUR_S = 3600, AGAIN_S = 60, SHARE = 10 };
+
+/* Something that is wrong with a trace. */
+struct trouble {
+	uint64_t key;     /* the same as long as it is the same trouble */
+	int64_t when_s;   /* of a request: UTC; a clock that was measured in a hurry is corrected later; else 0 */
+	bool is_seen;     /* at this look */
+	int64_t since_ns; /* when it was first seen */
+	bool is_told;
+	time_t not_before; /* to be saved again, after that has failed */
+};
+
+struct followed {
+	char *path;
+	uint64_t seen;
+	bool is_there, was_recorded, is_over;
+	WEFT_VEC(struct trouble) troubles;
+};
+
+struct options {
+	const char *save, *exec;
+	bool json;
+	int64_t patience_ns;
+	uint64_t per_hour, most_bytes;
+	struct weft_rule *rules;
+	char **texts;
+	int rule_count;
+	bool finds; /* a rule is about findings: each of them is a trouble of its own */
+};
+
+struct watch {
+	struct options options;
+	WEFT_VEC(struct followed) all;
+	uint64_t found;
+};
+
+/* One look at a trace. */
+struct look {
+	struct watch *watch;
+	struct followed *followed;
+	struct cli_input input;
+	bool is_over;
+};
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int signal)
+{
+	(void)signal;
+	stopped = 1;
+}
+
+/* ---- What was kept ---- */
+
+static uint64_t bytes_in(const char *path)
+{
+	uint64_t bytes = 0;
+	DIR *dir = opendir(path);
+	struct stat st;
+	for (const struct dirent *entry; dir && (entry = readdir(dir));)
+		if (fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 && S_ISREG(st.st_mode))
+			bytes += (uint64_t)st.st_size;
+	if (dir)
+		closedir(dir);
+	return bytes;
+}
+
+/* What is in the folder: how many of the last hour, how much of all, whether one begins so. */
+static void count_kept(const char *folder, const char *begin, uint64_t *of_hour, uint64_t *bytes, bool *is_kept)
+{
+	DIR *dir = opendir(folder);
+	char path[PATH_MAX];
+	struct stat st;
+	*of_hour = *bytes = 0;
+	*is_kept = false;
+	for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+		if (entry->d_name[0] == '.' || snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= (int)sizeof path ||
+		    stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+			continue;
+		*bytes += bytes_in(path);
+		const size_t length = strlen(entry->d_name);
+		if (length > 4 && !strcmp(entry->d_name + length - 4, ".tmp"))
+			continue;
+		*of_hour += st.st_mtime > time(NULL) - HOUR_S;
+		*is_kept |= !strncmp(entry->d_name, begin, strlen(begin));
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* ---- Telling ---- */
+
+static void put_json_text(FILE *out, const char *name, const char *text)
+{
+	char clean[2 * TEXT];
+	weft_utf8_copy(clean, sizeof clean, (struct weft_str){text, (uint32_t)strlen(text)});
+	fprintf(out, ",\"%s\":\"", name);
+	for (const char *c = clean; *c; c++)
+		fprintf(out, *c == '"' || *c == '\\' ? "\\%c" : (unsigned char)*c < ' ' ? "\\u%04x" : "%c", (unsigned char)*c);
+	fputc('"', out);
+}
+
+/* One line. */
+static void put_object(FILE *out, const struct look *look, const char *kind, const char *why, const char *saved, const char *next)
+{
+	fprintf(out, "{\"kind\":\"%s\"", kind);
+	put_json_text(out, "trace", look->followed->path);
+	put_json_text(out, "why", why);
+	if (next)
+		put_json_text(out, "next", next);
+	if (saved)
+		put_json_text(out, "saved", saved);
+	else
+		fputs(",\"saved\":null", out);
+	fputs("}\n", out);
+}
+
+/* The command gets the object on its standard input; nobody waits for it. */
+static void execute(
+    const char *command, const struct look *look, const char *kind, const char *why, const char *saved, const char *next)
+{
+	const int fd = memfd_create("finding", MFD_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!file) {
+		cli_note("%s: %s", command, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	put_object(file, look, kind, why, saved, next);
+	fflush(file);
+	lseek(fd, 0, SEEK_SET);
+	const pid_t child = fork();
+	if (child == 0) {
+		signal(SIGTERM, SIG_DFL);
+		signal(SIGINT, SIG_DFL);
+		dup2(fd, STDIN_FILENO);
+		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+		_exit(127);
+	}
+	if (child < 0)
+		cli_note("%s: %s", command, strerror(errno));
+	fclose(file);
+}
+
+/* The copy, with the reason in it; -1, or the exit status of a failure that was told. */
+static int save(const struct look *look, const char *path, const char *why)
+{
+	struct cli_directory directory;
+	struct weft_error err;
+	const struct weft_trace_edit edit = {.reason = why};
+	const int exit = cli_directory_begin(&directory, path);
+	if (exit >= 0)
+		return exit;
+	const int status = weft_trace_save(look->input.trace, &edit, cli_directory_write, &directory, &err);
+	return cli_directory_end(&directory, status, &err) == CLI_FINE ? -1 : CLI_TROUBLE;
+}
+
+/* The name of the copy, of which the first part is that of all copies for this trouble. */
+static size_t name_copy(char *out, size_t size, const struct look *look, uint64_t key, int64_t when_s)
+{
+	const struct weft_trace_info *info = weft_trace_info(look->input.trace);
+	const char *base = strrchr(look->followed->path, '/');
+	const uint64_t which[] = {key, info->pid, (uint64_t)when_s};
+	char when[NAME];
+	const time_t now = time(NULL);
+	struct tm utc;
+	strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &utc));
+	const int begin = snprintf(out, size, "%s-%08" PRIx32 "-", base && base[1] ? base + 1 : look->followed->path,
+	    (uint32_t)weft_hash_bytes((const char *)which, sizeof which));
+	snprintf(out + begin, size - (size_t)begin, "%s", when);
+	return (size_t)begin;
+}
+
+/* Keeps the trace and tells of it, unless that was done, or too much was. */
+static void raise_alarm(const struct look *look, struct trouble *trouble, const char *kind, const char *why, const char *next)
+{
+	const struct options *o = &look->watch->options;
+	char name[PATH_MAX / 2], begin[PATH_MAX / 2], path[PATH_MAX];
+	uint64_t of_hour = 0, bytes = 0;
+	bool is_kept = false;
+	const char *saved = NULL;
+	if (trouble->is_told || time(NULL) < trouble->not_before)
+		return;
+	if (o->save) {
+		const int around = trouble->when_s != 0;
+		for (int second = -around; second <= around && !is_kept; second++) {
+			const size_t length = name_copy(name, sizeof name, look, trouble->key, trouble->when_s + second);
+			snprintf(begin, sizeof begin, "%.*s", (int)length, name);
+			count_kept(o->save, begin, &of_hour, &bytes, &is_kept);
+		}
+		name_copy(name, sizeof name, look, trouble->key, trouble->when_s);
+		if (is_kept) {
+			trouble->is_told = true;
+			return;
+		}
+		snprintf(path, sizeof path, "%s/%s", o->save, name);
+		if (of_hour >= o->per_hour)
+			cli_note("%s: %" PRIu64 " were saved in this hour; this one is not: %s", o->save, of_hour, why);
+		else if (bytes >= o->most_bytes)
+			cli_note("%s: there are %" PRIu64 " MB; this one is not saved: %s", o->save, bytes >> 20, why);
+		else if (save(look, path, why) >= 0) {
+			trouble->not_before = time(NULL) + AGAIN_S;
+			return;
+		} else
+			saved = path;
+	}
+	trouble->is_told = true;
+	look->watch->found++;
+	if (o->json)
+		put_object(stdout, look, kind, why, saved, next);
+	else {
+		printf("%s: %s", look->followed->path, why);
+		printf(saved ? "; saved as %s\n" : "\n", saved);
+	}
+	fflush(stdout);
+	if (o->exec)
+		execute(o->exec, look, kind, why, saved, next);
+}
+
+/* ---- Looking ---- */
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* The trouble with that key, which is seen now; NULL: there is no memory. */
+static struct trouble *see(struct look *look, uint64_t key, int64_t when_s)
+{
+	struct followed *f = look->followed;
+	for (size_t i = 0; i < f->troubles.count; i++)
+		if (f->troubles.items[i].key == key && llabs(f->troubles.items[i].when_s - when_s) <= 1) {
+			f->troubles.items[i].is_seen = true;
+			return &f->troubles.items[i];
+		}
+	struct trouble *fresh = weft_vec_push(&f->troubles);
+	if (fresh)
+		*fresh = (struct trouble){.key = key, .when_s = when_s, .is_seen = true, .since_ns = now_ns()};
+	return fresh;
+}
+
+static uint64_t hash_words(const char *kind, const char *text)
+{
+	/* Numbers differ each time. */
+	char plain[TEXT];
+	size_t length = (size_t)snprintf(plain, sizeof plain, "%s ", kind);
+	for (; *text && length + 1 < sizeof plain; text++)
+		if (*text < '0' || *text > '9')
+			plain[length++] = *text;
+	return weft_hash_bytes(plain, length);
+}
+
+/* What waits while its program runs may come to its end, and is not certain; when the same one still waits after a while, it
+ * counts. */
+static bool counts(struct look *look, const struct weft_finding *f)
+{
+	const uint64_t which[] = {f->kind, (uint64_t)look->input.model->promises[f->promise].id};
+	if (f->severity != WEFT_SEVERITY_ALARM || f->sure || look->is_over)
+		return f->severity == WEFT_SEVERITY_ALARM && f->sure;
+	const struct trouble *t = see(look, weft_hash_bytes((const char *)which, sizeof which), 0);
+	return t && now_ns() - t->since_ns >= look->watch->options.patience_ns;
+}
+
+static void look_for_findings(struct look *look)
+{
+	struct weft_findings *findings;
+	struct weft_error err;
+	if (weft_explain(&findings, look->input.model, NULL, &err) < 0)
+		return;
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct weft_finding *f = &findings->findings[i];
+		char who[TEXT / 2], why[TEXT];
+		if (!counts(look, f))
+			continue;
+		weft_model_name(look->input.model, f->promise, who, sizeof who);
+		struct trouble *t = see(look, hash_words(weft_finding_name(f->kind), who), 0);
+		snprintf(why, sizeof why, "%s: %s", weft_finding_name(f->kind), f->title);
+		if (t)
+			raise_alarm(look, t, "finding", why, f->next);
+	}
+	weft_findings_destroy(findings);
+}
+
+static void look_for_rules(struct look *look)
+{
+	const struct options *o = &look->watch->options;
+	for (int i = 0; i < o->rule_count; i++) {
+		struct weft_checked checked;
+		struct weft_error err;
+		char value[WEFT_DURATION_BYTES], why[TEXT];
+		if (o->rules[i].measure == WEFT_MEASURE_FINDINGS && !o->rules[i].has_argument)
+			continue;
+		if (weft_rule_check(&checked, look->input.model, &o->rules[i], &err) < 0 || checked.outcome != WEFT_RULE_BROKEN)
+			continue;
+		if (o->rules[i].is_time)
+			weft_duration_format(value, sizeof value, checked.value);
+		else
+			snprintf(value, sizeof value, "%" PRId64, checked.value);
+		snprintf(why, sizeof why, "%s is broken: %s%s%s%s", o->texts[i], value, checked.why[0] ? " (" : "", checked.why,
+		    checked.why[0] ? ")" : "");
+		struct trouble *t = see(look, weft_hash_bytes(o->texts[i], strlen(o->texts[i])), 0);
+		if (t)
+			raise_alarm(look, t, "rule", why, NULL);
+	}
+}
+
+/* What the program itself asks for: weft_snapshot(). */
+static void look_for_requests(struct look *look)
+{
+	const struct weft_event *events;
+	size_t count;
+	weft_trace_rewind(look->input.trace);
+	while (weft_trace_next(look->input.trace, &events, &count) > 0)
+		for (size_t i = 0; i < count; i++) {
+			const struct weft_event *e = &events[i];
+			char why[TEXT];
+			if (e->op != WEFT_OP_DETAIL || e->kind != WEFT_DETAIL_SNAPSHOT)
+				continue;
+			weft_utf8_copy(why, sizeof why, e->text);
+			const int64_t utc_ns = e->time_ns + weft_trace_info(look->input.trace)->clock_origin_ns;
+			struct trouble *t = see(look, weft_hash_bytes(why, strlen(why)), utc_ns / 1000000000);
+			if (t)
+				raise_alarm(look, t, "snapshot", why, NULL);
+		}
+}
+
+/* Nothing is said of a trace that cannot be read yet. */
+static bool open_trace(struct look *look)
+{
+	struct weft_error err;
+	const struct weft_model_options options = {.keep_binds = true};
+	look->input = (struct cli_input){.name = look->followed->path};
+	if (weft_trace_open(&look->input.trace, look->followed->path, &err) < 0)
+		return false;
+	if (weft_model_build(&look->input.model, look->input.trace, &options, &err) == WEFT_OK)
+		return true;
+	weft_trace_close(look->input.trace);
+	return false;
+}
+
+/* Some of its troubles are not told of yet: nothing new need happen for that. */
+static bool waits_for_more(const struct followed *f)
+{
+	for (size_t i = 0; i < f->troubles.count; i++)
+		if (!f->troubles.items[i].is_told)
+			return true;
+	return false;
+}
+
+static void look_at(struct watch *w, struct followed *f)
+{
+	const bool is_recorded = weft_trace_is_recorded(f->path);
+	const uint64_t now = weft_trace_fingerprint(f->path);
+	struct look look = {.watch = w, .followed = f, .is_over = !is_recorded};
+	f->is_there = access(f->path, F_OK) == 0;
+	const bool is_new = now != f->seen || waits_for_more(f) || (f->was_recorded && !is_recorded);
+	f->seen = now;
+	f->was_recorded = is_recorded;
+	if (is_new && f->is_there && open_trace(&look)) {
+		for (size_t i = 0; i < f->troubles.count; i++)
+			f->troubles.items[i].is_seen = false;
+		look_for_rules(&look);
+		if (w->options.finds)
+			look_for_findings(&look);
+		look_for_requests(&look);
+		cli_close(&look.input);
+		/* What is over may come again. */
+		size_t kept = 0;
+		for (size_t i = 0; i < f->troubles.count; i++)
+			if (f->troubles.items[i].is_seen)
+				f->troubles.items[kept++] = f->troubles.items[i];
+		f->troubles.count = kept;
+	}
+	f->is_over = f->is_there && !is_recorded && cli_is_trace_directory(f->path);
+}
+
+static struct followed *follow(struct watch *w, const char *path)
+{
+	for (size_t i = 0; i < w->all.count; i++)
+		if (strcmp(w->all.items[i].path, path) == 0)
+			return &w->all.items[i];
+	struct followed *fresh = weft_vec_push(&w->all);
+	char *own = strdup(path);
+	if (!fresh || !own) {
+		free(own);
+		w->all.count -= fresh != NULL;
+		return NULL;
+	}
+	*fresh = (struct followed){.path = own};
+	return fresh;
+}
+
+/* Looks at what the operands name now; false: all of it has ended. */
+static bool look_at_all(struct watch *w, char **paths, int count)
+{
+	bool goes_on = false;
+	for (int i = 0; i < count && !stopped; i++) {
+		struct cli_session session = {0};
+		const bool is_several =
+		    cli_session_read(&session, paths[i]) && !cli_is_trace_directory(paths[i]) && access(paths[i], F_OK) == 0;
+		struct followed *f = is_several ? NULL : follow(w, paths[i]);
+		for (size_t k = 0; k < session.traces.count; k++)
+			follow(w, session.traces.items[k]);
+		goes_on |= is_several || (f && !f->is_over);
+		cli_session_free(&session);
+	}
+	for (size_t i = 0; i < w->all.count && !stopped; i++)
+		if (!w->all.items[i].is_over)
+			look_at(w, &w->all.items[i]);
+	return goes_on && !stopped;
+}
+
+/* ---- The verb ---- */
+
+static void nap(int64_t ns)
+{
+	const struct timespec time = {ns / 1000000000, ns % 1000000000};
+	nanosleep(&time, NULL);
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+}
+
+/* Takes the rules from the end of the operands. */
+static int take_rules(struct options *o, struct cli_args *args)
+{
+	struct weft_error err;
+	int paths = 0;
+	for (; paths < args->argc && (paths == 0 || !strpbrk(args->argv[paths], "<>=")); paths++)
+		;
+	o->rule_count = args->argc - paths;
+	o->texts = args->argv + paths;
+	o->rules = calloc((size_t)o->rule_count + 1, sizeof *o->rules);
+	if (!o->rules)
+		return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
+	o->finds = o->rule_count == 0;
+	for (int i = 0; i < o->rule_count; i++) {
+		if (weft_rule_parse(&o->rules[i], o->texts[i], &err) < 0)
+			return cli_fail("watch: %s", err.what);
+		o->finds |= o->rules[i].measure == WEFT_MEASURE_FINDINGS && !o->rules[i].has_argument;
+	}
+	args->argc = paths;
+	return -1;
+}
+
+static int prepare_folder(const char *path)
+{
+	if (path && mkdir(path, 0700) != 0 && errno != EEXIST)
+		return cli_fail("%s: %s", path, strerror(errno));
+	return path && access(path, W_OK | X_OK) != 0 ? cli_fail("%s: %s", path, strerror(errno)) : -1;
+}
+
+static void go_on(struct watch *w, struct cli_args *args, int64_t every_ns)
+{
+	const struct sigaction action = {.sa_handler = stop};
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	for (bool more = true; more && cli_stdout_ok();) {
+		const int64_t began_ns = now_ns();
+		more = look_at_all(w, args->argv, args->argc);
+		/* A tenth of a processor at most, however large the rings are. */
+		const int64_t rest_ns = (now_ns() - began_ns) * (SHARE - 1);
+		if (more)
+			nap(rest_ns > every_ns ? rest_ns : every_ns);
+	}
+	while (!stopped && waitpid(-1, NULL, 0) > 0)
+		;
+}
+
+int cli_watch(struct cli_args *args)
+{
+	struct watch w = {.options = {.patience_ns = 10000000000, .per_hour = 6, .most_bytes = UINT64_C(1) << 30}};
+	const char *per_hour = NULL, *most = NULL;
+	int64_t every_ns = 500000000;
+	const struct cli_option options[] = {
+	    {"save", 0, CLI_TEXT, &w.options.save, "DIR", "saves the trace there, a directory for each trouble; DIR is created"},
+	    {"exec", 0, CLI_TEXT, &w.options.exec, "COMMAND",
+		"runs this in a shell, with the trouble as a JSON object on its standard input"},
+	    {"per-hour", 0, CLI_TEXT, &per_hour, "N", "saves at most so many an hour (6)"},
+	    {"most", 0, CLI_TEXT, &most, "SIZE", "saves nothing more when there is as much in DIR, as 500M (1G)"},
+	    {"every", 0, CLI_TIME, &every_ns, "TIME",
+		"looks so often (500 ms), or less often, so that it takes a tenth of a processor"},
+	    {"patience", 0, CLI_TIME, &w.options.patience_ns, "TIME",
+		"what waits while its program runs is trouble when it has done so for that long (10 s)"},
+	    CLI_OPTION_JSON(&w.options.json),
+	    CLI_OPTION_END,
+	};
+	int exit = cli_parse(args, options, -1);
+	if (exit < 0 && per_hour && !cli_parse_number(per_hour, false, &w.options.per_hour))
+		exit = cli_fail("watch: --per-hour=%s is not a number", per_hour);
+	if (exit < 0 && most && !cli_parse_number(most, true, &w.options.most_bytes))
+		exit =
+		    cli_fail("watch: --most=%s is not a size; write a number of bytes, perhaps with K, M or G behind it", most);
+	if (exit < 0)
+		exit = take_rules(&w.options, args);
+	if (exit < 0)
+		exit = prepare_folder(w.options.save);
+	if (exit < 0) {
+		go_on(&w, args, every_ns);
+		exit = cli_finish(w.found ? CLI_FOUND : CLI_FINE);
+	}
+	for (size_t i = 0; i < w.all.count; i++) {
+		free(w.all.items[i].path);
+		weft_vec_free(&w.all.items[i].troubles);
+	}
+	weft_vec_free(&w.all);
+	free(w.options.rules);
+	return exit;
+}

@@ -1,0 +1,96 @@
+/* patient.c: patient FAULT...: a server that answers a request each millisecond until its standard input ends; after the
+ * hundredth it does what each FAULT says, once, and goes on: stall, lost, spin (which never ends), snapshot.
+ * SPDX-License-Identifier: ISC */
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+#include <weft/record.h>
+
+enum { BEFORE = 100 };
+
+static void burn(long ms)
+{
+	struct timespec begin, now;
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < ms);
+}
+
+static void answer(weft_id loop)
+{
+	weft_id request = WEFT_CREATE(WEFT_KIND_REQUEST);
+	WEFT_LABEL(request, "request");
+	weft_run(request);
+	weft_resolve(request, request);
+	weft_run(loop);
+}
+
+/* A request is ready while another one computes. */
+static void stall(weft_id loop)
+{
+	weft_id greedy = WEFT_CREATE(WEFT_KIND_REQUEST), patient = WEFT_CREATE(WEFT_KIND_REQUEST),
+		timer = WEFT_CREATE(WEFT_KIND_TIMER);
+	WEFT_LABEL(greedy, "greedy");
+	WEFT_LABEL(patient, "delayed");
+	weft_await(patient, timer);
+	weft_run(greedy);
+	weft_resolve(WEFT_SYSTEM_ID, timer);
+	burn(300);
+	weft_resolve(greedy, greedy);
+	weft_read(patient, timer);
+	weft_resolve(patient, patient);
+	weft_run(loop);
+}
+
+/* It waits for a condition that was signalled before. */
+static void lose_wake_up(weft_id loop)
+{
+	weft_id condition = WEFT_CREATE(WEFT_KIND_CONDITION), waiter = WEFT_CREATE(WEFT_KIND_TASK);
+	WEFT_LABEL(condition, "go");
+	WEFT_LABEL(waiter, "sleeper");
+	weft_should_resolve(waiter);
+	weft_signal_only(loop, condition);
+	weft_run(waiter);
+	weft_await(waiter, condition);
+	weft_run(loop);
+}
+
+static void spin(weft_id loop, struct pollfd *input)
+{
+	weft_id idle = WEFT_CREATE(WEFT_KIND_HANDLE);
+	WEFT_LABEL(idle, "busy");
+	weft_run(idle);
+	for (uint64_t told = 1024; poll(input, 1, 0) == 0; told *= 2) {
+		burn(told < UINT64_C(1) << 24 ? (long)(told >> 11) : 1000);
+		weft_spins(idle, told);
+	}
+	weft_run(loop);
+}
+
+int main(int argc, char **argv)
+{
+	const struct timespec pause = {0, 1000000};
+	struct pollfd input = {.fd = 0, .events = POLLIN};
+	weft_id loop = WEFT_CREATE(WEFT_KIND_LOOP);
+	weft_run(loop);
+	for (unsigned turn = 0; poll(&input, 1, 0) == 0; turn++) {
+		for (int i = 1; i < argc; i++) {
+			if (turn != BEFORE)
+				continue;
+			if (!strcmp(argv[i], "stall"))
+				stall(loop);
+			else if (!strcmp(argv[i], "lost"))
+				lose_wake_up(loop);
+			else if (!strcmp(argv[i], "spin"))
+				spin(loop, &input);
+			else if (!strcmp(argv[i], "snapshot"))
+				weft_snapshot("the queue is full");
+		}
+		answer(loop);
+		weft_idle(WEFT_IDLE_WAIT);
+		nanosleep(&pause, NULL);
+		weft_resume(loop);
+	}
+	return 0;
+}

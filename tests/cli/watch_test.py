@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""watch_test.py WEFT PATIENT LEAK: weft watch keeps what led to trouble, once, whatever becomes of it and of its disk.
+
+SPDX-License-Identifier: ISC"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+weft, patient, leak = map(os.path.abspath, sys.argv[1:])
+PATIENCE = 60
+
+
+def run(*command, status=0):
+    got = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    if got.returncode != status:
+        sys.exit(f'{command}: status {got.returncode}\n{got.stdout}{got.stderr}')
+    return got.stdout if status != 2 else got.stderr
+
+
+def expect(what, got, wanted):
+    if got != wanted:
+        sys.exit(f'{what}: {got} is not {wanted}')
+
+
+def until(what, condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end:
+            sys.exit(f'after {PATIENCE} s still not: {what}')
+        time.sleep(0.05)
+
+
+def listed(folder):
+    return sorted(name for name in os.listdir(folder) if not name.endswith('.tmp')) if os.path.isdir(folder) else []
+
+
+def start(trace, *faults):
+    return subprocess.Popen([patient, *faults], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': trace + ',size=1M'})
+
+
+def end(programs):
+    for program in programs:
+        program.stdin.close()
+        program.wait(timeout=PATIENCE)
+
+
+def lines(verb, trace):
+    got = subprocess.run([weft, verb, '--json', trace], capture_output=True, text=True, check=False)
+    return [json.loads(line) for line in got.stdout.splitlines()]
+
+
+def read(path):
+    if not os.path.exists(path):
+        return ''
+    with open(path, encoding='utf-8') as file:
+        return file.read()
+
+
+FAULTS = {'stall': 'stall', 'lost': 'hang', 'spin': 'spin', 'snapshot': None}
+
+with tempfile.TemporaryDirectory() as place:
+    os.chdir(place)
+    # Many processes in one folder; whoever is killed and comes again keeps nothing twice.
+    os.mkdir('all')
+    programs = [start('all/' + fault, fault) for fault in FAULTS] + [start(f'all/fine{i}') for i in range(6)]
+    watcher = subprocess.Popen([weft, 'watch', 'all', '--save=kept', '--exec=cat >>told', '--patience=1s'], stdout=subprocess.PIPE, text=True)
+    until('four are kept', lambda: len(listed('kept')) >= 4 and len(read('told').splitlines()) >= 4)
+    watcher.kill()
+    watcher.communicate()
+    kept = listed('kept')
+    expect('whose traces are kept', sorted(name.split('-')[0] for name in kept), sorted(FAULTS))
+    again = subprocess.Popen([weft, 'watch', 'all', '--save=kept', '--exec=cat >>told', '--every=1ms', '--patience=1s'], stdout=subprocess.PIPE, text=True)
+    late = start('all/late', 'snapshot')
+    until('what comes later is kept, too', lambda: len(listed('kept')) >= 5)
+    end([*programs, late])
+    again.send_signal(signal.SIGTERM)
+    expect('what the second one says', len(again.communicate(timeout=PATIENCE)[0].splitlines()), 1)
+    expect('its exit status', again.returncode, 1)
+    expect('once each', sorted(name.split('-')[0] for name in listed('kept')), sorted([*FAULTS, 'late']))
+    expect('only a user may read it', oct(os.stat('kept').st_mode & 0o777), '0o700')
+
+    # The cause is in what was kept, and so is the reason.
+    for name in listed('kept'):
+        fault = 'snapshot' if name.startswith('late') else name.split('-')[0]
+        reason = [event['text'] for event in lines('events', 'kept/' + name) if event.get('what') == 'snapshot'][-1]
+        if FAULTS[fault]:
+            expect(f'what is found in {name}', FAULTS[fault] in {finding['finding'] for finding in lines('explain', 'kept/' + name)}, True)
+            expect('the reason', reason.split(':')[0], FAULTS[fault])
+        else:
+            expect('the reason', reason, 'the queue is full')
+    told = [json.loads(line) for line in read('told').splitlines()]
+    expect('the command was told', sorted(os.path.basename(one['saved']) for one in told), listed('kept'))
+    expect('of what', {one['kind'] for one in told}, {'finding', 'snapshot'})
+
+    # Of traces that have ended: it looks at them once, and ends.
+    expect('again', run(weft, 'watch', *('all/' + fault for fault in FAULTS), '--save=kept'), '')
+    expect('rules that hold', run(weft, 'watch', 'all/fine1', 'count(request)>9', 'failed=0', '--save=kept'), '')
+    said = run(weft, 'watch', 'all/fine1', 'count(request)<10', 'pending=0', '--save=rules', status=1)
+    expect('a broken rule', (said.startswith('all/fine1: count(request)<10 is broken: '), len(listed('rules'))), (True, 1))
+    subprocess.run([leak], env={**os.environ, 'WEFT_TRACE': 'leaky'}, check=False, capture_output=True, timeout=PATIENCE)
+    said = run(weft, 'watch', 'leaky', '--json', status=1)
+    expect('a leak', [json.loads(line)['why'].split(':')[0] for line in said.splitlines()], ['leak'])
+
+    # Not too often, not too much.
+    limited = subprocess.run([weft, 'watch', 'all/fine1', 'count<1', 'count<2', '--save=often', '--per-hour=1'], capture_output=True, text=True, check=False)
+    expect('one an hour', (len(listed('often')), len(limited.stdout.splitlines()), 'weft: often: 1 were saved in this hour' in limited.stderr), (1, 2, True))
+    limited = subprocess.run([weft, 'watch', 'all/fine1', 'count<3', '--save=often', '--most=1K'], capture_output=True, text=True, check=False)
+    expect('so much', (len(listed('often')), 'this one is not saved' in limited.stderr), (1, True))
+    expect('no place', run(weft, 'watch', 'all/fine1', '--save=/dev/null/x', status=2), 'weft: /dev/null/x: Not a directory\n')
+    expect('no rule', run(weft, 'watch', 'all/fine1', 'stall<', status=2), 'weft: watch: stall<: a time, as 10ms, must stand at the end\n')
+
+    # A disk that is full: it says so, leaves nothing behind, and goes on.
+    script = f'mkdir full && mount -t tmpfs -o size=64k none full && {weft} watch all/fine1 "count<1" --save=full/kept; echo $?; ls full/kept'
+    full = subprocess.run(['unshare', '-rm', 'sh', '-c', script], capture_output=True, text=True, check=False)
+    if 'mount' in full.stderr or 'unshare' in full.stderr:
+        print('no disk could be made that is full')
+    else:
+        expect('a full disk', (full.stdout, 'No space left on device' in full.stderr), ('0\n', True))
+    print('kept once each, with the cause and the reason')
