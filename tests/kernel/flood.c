@@ -2,7 +2,6 @@
  *
  * Bursts of packets, each of which a filter looks at for some microseconds; in between there is none, so that the kernel does not
  * leave that to an OS thread of its own.  Runs itself on PROCESSOR.  SPDX-License-Identifier: ISC */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <linux/filter.h>
 #include <sched.h>
