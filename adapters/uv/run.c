@@ -265,6 +265,9 @@ static void run_returns(const void **stack)
 		weft__hook_thread.shown = run->outer;
 	} else {
 		weft_hook_show(run->outer);
+		/* The next turn may run timers before it comes to its wait. */
+		if (here->depth == 0)
+			weft__round();
 		if (run->turns)
 			weft_awaits_no_more(run->outer, run->turns);
 	}

@@ -20,7 +20,8 @@ struct weft__ready {
 /* What became of a long run's time: on a processor, but for off_ns. */
 struct weft__parts {
 	bool is_known;         /* the kernel was asked; else only of calls that the trace tells of is known that they blocked */
-	int64_t off_ns;        /* without a processor, at most */
+	bool is_least;         /* others ran in the stretch that it was asked about: .off_ns and its parts are at least so long */
+	int64_t off_ns;        /* without a processor; unless .is_least, at most */
 	int64_t waiting_ns;    /* of that: waited for one, since others had it */
 	int64_t blocked_ns;    /* of that: blocked.  Of what both lack of off_ns nobody knows which it was */
 	uint64_t given;        /* how often it gave the processor up */

@@ -17,6 +17,10 @@
  * difference. */
 #define OTHERS_PART 16
 #define OTHERS_NS 1200000
+/* Less of a run than that is let go. */
+#define LITTLE_PART 200
+/* Where others made a difference, what is known at least is told from that part of the run on. */
+#define TOLD_PART 8
 /* Who is preempted so many times as often as it blocks loses its time by that: a sleep may be two. */
 #define PREEMPTED_MORE 8
 
@@ -142,7 +146,8 @@ static void add_calls(struct weft__stall *s, const struct sorted *all, const str
 	parts->blocked_ns = parts->called_ns = weft_min_ns(parts->called_ns, s->end_ns - s->start_ns);
 }
 
-/* What the kernel said of all stretches that the stall is in, and how long it was in them. */
+/* What the kernel said of all stretches that the stall is in, and how long it was in them.  Of one that a stall reaches into by a
+ * little only, since it was asked about a moment before what runs next is told, nothing is the stall's. */
 static int64_t ask_about(struct asked *sum, const struct weft__stall *s, const struct sorted *all)
 {
 	size_t i = WEFT_FIRST(k, 0, all->asked_count,
@@ -152,7 +157,10 @@ static int64_t ask_about(struct asked *sum, const struct weft__stall *s, const s
 	*sum = (struct asked){0};
 	for (; i < all->asked_count && all->asked[i].round.stream == s->stream && all->asked[i].round.start_ns < s->end_ns; i++) {
 		const struct asked *a = &all->asked[i];
-		covered_ns += weft_min_ns(a->round.end_ns, s->end_ns) - weft_max_ns(a->round.start_ns, s->start_ns);
+		const int64_t ns = weft_min_ns(a->round.end_ns, s->end_ns) - weft_max_ns(a->round.start_ns, s->start_ns);
+		if (ns < (s->end_ns - s->start_ns) / LITTLE_PART)
+			continue;
+		covered_ns += ns;
 		sum->awake_ns += a->awake_ns;
 		sum->paused_ns += a->paused_ns;
 		sum->slept += a->slept;
@@ -174,20 +182,28 @@ static void split(struct weft__stall *s, const struct asked *sum, int64_t covere
 	const struct weft_round *said = &sum->round;
 	const int64_t length_ns = s->end_ns - s->start_ns, lost_ns = weft_max_ns(sum->awake_ns - said->had_ns, 0);
 	const int64_t called_ns = parts->called_ns, others_ns = sum->awake_ns - covered_ns, unasked_ns = length_ns - covered_ns;
-	const int64_t off_ns = weft_max_ns(weft_min_ns(lost_ns, covered_ns), weft_min_ns(called_ns, covered_ns));
-	const int64_t rest_ns = weft_max_ns(off_ns - called_ns, 0);
+	int64_t off_ns = weft_max_ns(weft_min_ns(lost_ns, covered_ns), weft_min_ns(called_ns, covered_ns));
+	int64_t rest_ns = weft_max_ns(off_ns - called_ns, 0);
 	const uint64_t known = sum->slept + sum->paused, blocks = said->given > known ? said->given - known : 0;
 	/* The machine's share is taken off where it is nearly sure, or small. */
 	if ((said->taken > 0 && blocks <= said->taken / PREEMPTED_MORE) || lost_ns - sum->paused_ns <= sum->awake_ns / 4)
 		s->own_ns = weft_max_ns(length_ns - rest_ns - unasked_ns, 0);
-	if (others_ns > weft_max_ns(length_ns / OTHERS_PART, OTHERS_NS))
-		return;
+	parts->is_least = others_ns > weft_max_ns(length_ns / OTHERS_PART, OTHERS_NS);
+	if (parts->is_least) {
+		/* All of the processor's time may have been this run's, but not more. */
+		off_ns = covered_ns - weft_min_ns(said->had_ns, covered_ns);
+		rest_ns = weft_max_ns(off_ns - called_ns, 0);
+		if (rest_ns < length_ns / TOLD_PART)
+			return;
+	}
 	parts->is_known = true;
-	parts->off_ns = off_ns + unasked_ns;
+	parts->off_ns = off_ns + (parts->is_least ? 0 : unasked_ns);
 	parts->given = blocks + sum->paused;
 	parts->taken = said->taken;
-	parts->minor = said->minor;
-	parts->major = said->major;
+	if (!parts->is_least) {
+		parts->minor = said->minor;
+		parts->major = said->major;
+	}
 	if (said->taken > 0 && blocks == 0)
 		parts->waiting_ns = rest_ns;
 	else if (said->taken == 0 && blocks > 0)
@@ -202,6 +218,7 @@ static void take_exact(struct weft__stall *s, const struct weft_model *m)
 	if (!weft_kernel_sum(m, s->stream, s->start_ns, s->end_ns, &sum))
 		return;
 	parts->is_known = parts->is_exact = true;
+	parts->is_least = false;
 	parts->waiting_ns = sum.ready_ns + sum.preempted_ns;
 	parts->blocked_ns = sum.blocked_ns;
 	parts->off_ns = parts->waiting_ns + parts->blocked_ns;

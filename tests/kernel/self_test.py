@@ -21,7 +21,7 @@ SLACK_MS = 1.2  # of earlier rounds, which the recorder may count in
 ADVICE = {'on': 'cut its work', 'memory': 'keep and use again the memory', 'waiting': 'run less beside it',
           'blocked': 'call what blocks on another OS thread', 'read': 'pages that were read from a disk', 'unknown': 'a machine with less to do',
           'pause': 'what pauses for so long'}
-SPAN = r'([\d.]+) (us|ms|s)'
+SPAN = r'(?:at most |at least )?([\d.]+) (us|ms|s)'
 
 
 def ms(text, pattern):
@@ -60,6 +60,10 @@ def look(scene, stall, truth):
         return 'memory' if scene == 'touch' else 'on'
     if abs(sum(parts.values()) - whole) > whole / 100:
         fail(f'{scene}: the parts are not the whole: {title}')
+    if 'at most' in title:
+        if parts['on'] < cpu * 0.99 - SLACK_MS:
+            fail(f'{scene}: {title}: it had a processor for {cpu} ms')
+        return None
     if is_exact:
         near(parts['on'], cpu, 5 * wall, f'{scene}: {title}: on a processor')
     if not truth['given'] and not truth['taken']:

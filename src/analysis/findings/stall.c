@@ -213,14 +213,17 @@ static const char *parts_of(struct weft__finder *f, const struct weft__stall *s)
 		return weft__finding_text(
 		    f, ", of which it was blocked for %s%s", weft__words_span(f, parts->blocked_ns), call_of(f, s));
 	const int64_t unknown_ns = off_ns - parts->waiting_ns - parts->blocked_ns;
-	const char *text = weft__finding_text(f, ", of which it had a processor for %s", weft__words_span(f, length_ns - off_ns));
+	const char *least = parts->is_least ? "at least " : "";
+	const char *text = weft__finding_text(f, ", of which it had a processor for %s%s", parts->is_least ? "at most " : "",
+	    weft__words_span(f, length_ns - off_ns));
 	if (parts->waiting_ns > 0)
-		text = weft__finding_text(f, "%s, waited for one for %s", text, weft__words_span(f, parts->waiting_ns));
+		text = weft__finding_text(f, "%s, waited for one for %s%s", text, least, weft__words_span(f, parts->waiting_ns));
 	if (parts->blocked_ns > 0)
 		text = weft__finding_text(
-		    f, "%s, was blocked for %s%s", text, weft__words_span(f, parts->blocked_ns), call_of(f, s));
+		    f, "%s, was blocked for %s%s%s", text, least, weft__words_span(f, parts->blocked_ns), call_of(f, s));
 	if (unknown_ns > length_ns / 100)
-		text = weft__finding_text(f, "%s, was blocked or waited for one for %s", text, weft__words_span(f, unknown_ns));
+		text = weft__finding_text(
+		    f, "%s, was blocked or waited for one for %s%s", text, least, weft__words_span(f, unknown_ns));
 	return weft__finding_text(f, "%s%s", text, within_of(f, s, "; ", " of it"));
 }
 

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Healthy programs as Debian installs them, beside neighbours that want both processors: weft blames none of them for a stall.
+
+	neighbour_test.py SLOW WEFT
+
+Each works for 6 ms at a time, of its own processor time, which lasts 20 ms and more on such a machine.  Recorded without --kernel, where a round of the loop
+alone tells what became of it, and with as much as the kernel tells root, if that is who runs this.  What is not installed is skipped with a word.
+
+SPDX-License-Identifier: ISC"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
+from recorded import Recording, expect, fail
+
+TIMES = 40
+WORK = 'def work():\n    begin = time.thread_time()\n    while time.thread_time() - begin < 0.006:\n        pass\n'
+
+SERVER = f"""
+import asyncio, time, uvloop
+{WORK}
+async def answer(reader, writer):
+    while await reader.readline():
+        work()
+        writer.write(b'done\\n')
+        await writer.drain()
+    writer.close()
+async def main():
+    server = await asyncio.start_server(answer, '127.0.0.1', 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    beat = asyncio.create_task(tick())
+    for _ in range({TIMES}):
+        writer.write(b'ask\\n')
+        await reader.readline()
+    beat.cancel()
+    writer.close()
+    server.close()
+async def tick():
+    while True:
+        await asyncio.sleep(0.005)
+uvloop.install()
+asyncio.run(main())
+"""
+
+EDITOR = f"""
+local left, timer, other = {TIMES}, vim.loop.new_timer(), vim.loop.new_timer()
+other:start(5, 5, function() end)
+timer:start(10, 10, function()
+	local begin = os.clock()
+	while os.clock() - begin < 0.006 do end
+	left = left - 1
+	if left == 0 then
+		timer:close()
+		other:close()
+		vim.schedule(function() vim.cmd('qall!') end)
+	end
+end)
+"""
+
+DESKTOP = f"""
+import time
+from gi.repository import Gio, GLib
+{WORK}
+loop, left = GLib.MainLoop(), {TIMES}
+def beat():
+    return True
+def step():
+    global left
+    work()
+    left -= 1
+    if left == 0:
+        loop.quit()
+    return left > 0
+def listed(folder, result):
+    folder.enumerate_children_finish(result)
+GLib.timeout_add(5, beat)
+GLib.timeout_add(10, step)
+Gio.File.new_for_path('/').enumerate_children_async('standard::name', 0, 0, None, listed)
+loop.run()
+"""
+
+
+def programs(folder):
+    """(name, command) of those that are here."""
+    script = os.path.join(folder, 'editor.lua')
+    with open(script, 'w', encoding='ascii') as file:
+        file.write(EDITOR)
+    python = '/usr/bin/python3'
+    for name, module, text in (('a server on uvloop', 'uvloop', SERVER), ('a program on GLib', 'gi', DESKTOP)):
+        if os.path.exists(python) and subprocess.run([python, '-c', f'import {module}'], stderr=subprocess.DEVNULL).returncode == 0:
+            yield name, [python, '-c', text]
+        else:
+            print(f'skipped: {name}: it is not installed')
+    if shutil.which('nvim'):
+        yield 'neovim', ['nvim', '--headless', '-u', 'NONE', '-i', 'NONE', '-n', '-c', f'luafile {script}']
+    else:
+        print('skipped: neovim: it is not installed')
+
+
+slow, weft = map(os.path.abspath, sys.argv[1:3])
+burners = []
+for processor in os.sched_getaffinity(0):
+    nice = ['nice', '-n', '-5'] if os.getuid() == 0 else []
+    burners += [subprocess.Popen([*nice, 'taskset', '-c', str(processor), slow, 'hog'], stderr=subprocess.DEVNULL) for _ in range(1 if nice else 3)]
+try:
+    with tempfile.TemporaryDirectory(prefix='weft-neighbour-') as folder:
+        for name, command in programs(folder):
+            for level in ([], ['--kernel']):
+                recording = Recording(weft, os.path.join(folder, name.replace(' ', '-') + ''.join(level)), command, record=level, cwd=folder,
+                                      stdin=subprocess.DEVNULL)
+                expect(recording.status, 0, f'{name}: {recording.err}')
+                held, count = 0, 0
+                for trace in recording.all():
+                    expect([alarm for alarm in trace.alarms() if alarm.startswith('stall')], [], f'{name}{level}: alarms')
+                    for stall in trace.findings().get('stall', []):
+                        if '10 ms' not in stall['title'] and 'handle' not in stall['title']:
+                            continue  # it starts
+                        if re.search('cut its work|call what blocks', stall['next']):
+                            fail(f'{name}{level}: {stall["title"]}: {stall["next"]}')
+                        count += 1
+                        held += 'no fault of this code' in stall['next']
+                print(f'{name}{" with --kernel" if level else ""}: no alarm; {count} times it took long, {held} of which are said to be the neighbours\'')
+finally:
+    for burner in burners:
+        burner.kill()
+        burner.wait()
