@@ -192,8 +192,8 @@ int cli_save(struct cli_args *args)
 	if (!out)
 		return cli_fail("save: where to?  -w OUT");
 	struct cli_input input;
-	if (!pid)
-		flight_ask(args->argv[0]);
+	for (int i = 0; i < args->argc; i++)
+		flight_ask(args->argv[i]);
 	if (pid)
 		exit = cli_open_process(&input, pid, ring);
 	else
