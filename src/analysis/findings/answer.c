@@ -22,7 +22,9 @@ static void tell_end(struct weft__finder *f, uint32_t p)
 	size_t readers = 0;
 	for (uint32_t i = f->ties.in_begin[last]; i < f->ties.in_begin[last + 1]; i++) {
 		const struct weft_link *link = &m->links[f->ties.in[i]];
-		const char *who = link->from == WEFT_SYSTEM ? "a callback from outside" : weft__words_name(f, link->from);
+		const char *who = link->from == WEFT_SYSTEM ? "a callback from outside"
+				  : link->from == last      ? "itself"
+							    : weft__words_name(f, link->from);
 		if (link->kind == WEFT_LINK_RESOLVE && link->time_ns == promise->end_ns)
 			weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, link->time_ns, link->from, "%s was %s by %s%s%s",
 			    weft__words_name(f, last), promise->end == WEFT_END_FAILED ? "failed" : "resolved", who,

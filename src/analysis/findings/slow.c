@@ -11,9 +11,9 @@
 /* Steps that are told of together: those in which the same is done by, or waited for from, promises of one sort. */
 struct part {
 	enum weft_step_kind kind;
-	uint32_t sort; /* of the promise, or of the lock */
-	bool is_lock, is_late;
-	int64_t sum_ns, off_ns; /* off_ns: of what ran, without a processor */
+	uint32_t sort;                 /* of the promise, or of the lock */
+	bool is_lock, is_late, is_own; /* is_own: of the promise that is asked about */
+	int64_t sum_ns, off_ns;        /* off_ns: of what ran, without a processor */
 	size_t count;
 	struct weft_path_step longest;
 };
@@ -23,6 +23,7 @@ typedef WEFT_VEC(struct part) parts_vec;
 struct slow {
 	struct weft__finder *f;
 	const uint32_t *group; /* by sort: the first sort whose labels have the same shape */
+	uint32_t promise;      /* that is asked about */
 };
 
 static int64_t length_of(const struct weft_path_step *s)
@@ -48,6 +49,7 @@ static struct part part_of(const struct slow *slow, const struct weft_path_step 
 	    .sort = slow->group[slow->f->sorts.of[s->lock != WEFT_NONE ? s->lock : s->promise]],
 	    .is_lock = s->lock != WEFT_NONE,
 	    .is_late = s->kind == WEFT_STEP_WAITING && s->behind != WEFT_NONE,
+	    .is_own = s->promise == slow->promise || s->promise == slow->f->ties.now[slow->promise],
 	    .sum_ns = length_of(s),
 	    .off_ns =
 		s->kind == WEFT_STEP_RUNNING ? weft_kernel_promise_off_ns(slow->f->model, s->promise, s->start_ns, s->end_ns) : 0,
@@ -109,7 +111,7 @@ static const char *words_of(struct weft__finder *f, const struct part *part, boo
 			   : weft__finding_text(f, "%s was ready, but %s ran", who, weft__words_name(f, s->behind));
 	default: break;
 	}
-	if (s->promise == WEFT_SYSTEM)
+	if (s->promise == WEFT_SYSTEM || (part->is_own && !outside && !part->is_late))
 		return "waiting for what the trace does not tell";
 	if (part->is_late)
 		return weft__finding_text(
@@ -230,7 +232,7 @@ static void tell_parts(struct slow *slow, uint32_t promise, const parts_vec *par
 /* How its time is told of, given its path. */
 static void tell_times(struct weft__finder *f, uint32_t promise, struct weft_path *path)
 {
-	struct slow slow = {f, weft__finding_shapes(f)};
+	struct slow slow = {f, weft__finding_shapes(f), promise};
 	struct weft_path *usual = NULL;
 	parts_vec parts = {0}, of_usual = {0};
 	int64_t all_ns = f->ties.ended_ns[promise] - f->model->promises[promise].start_ns;
