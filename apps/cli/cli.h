@@ -30,6 +30,7 @@ enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
 	X(path, "TRACE... --promise=ID", "prints the critical path that led to a promise's end")                                 \
 	X(diff, "TRACE TRACE", "tells where two runs part; exit status 1 if they do")                                            \
 	X(check, "TRACE... RULE...", "checks rules for CI, as 'stall<10ms' or 'pending=0'; exit status 1 if one is broken")      \
+	X(top, "TRACE...", "tells what is in flight, who waits longest for what, what the last second was spent with")           \
 	X(watch, "TRACE... [RULE...]", "follows traces, and saves what led to a broken rule or a finding")                       \
 	X(render, "TRACE... -o PICTURE", "draws the promises: SVG, PNG or PDF")                                                  \
 	X(html, "TRACE... -o OUT", "writes a page for browsers that shows the traces: one file, or a directory")                 \

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""top_test.py WEFT PATIENT ARP DEADLOCK: weft top --once tells what is in flight, also of a program that runs.  SPDX-License-Identifier: ISC"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+weft, patient, arp, deadlock = map(os.path.abspath, sys.argv[1:])
+PATIENCE = 120
+
+
+def run(*command, status=0):
+    got = subprocess.run([weft, 'top', *command], capture_output=True, text=True, check=False, timeout=PATIENCE)
+    if got.returncode != status:
+        sys.exit(f'{command}: status {got.returncode}\n{got.stdout}{got.stderr}')
+    return got.stdout if status == 0 else got.stderr
+
+
+def rows(trace, key):
+    return [line for line in map(json.loads, run('--once', '--json', trace).splitlines()) if key in line]
+
+
+def expect(what, got, wanted):
+    if got != wanted:
+        sys.exit(f'{what}: {got} is not {wanted}')
+
+
+def dumped(trace):
+    lines = subprocess.run([weft, 'dump', '--json', '--no-simplify', trace], capture_output=True, text=True, check=True).stdout.splitlines()
+    return [line for line in map(json.loads, lines) if line.get('promise', -1) != -1]
+
+
+with tempfile.TemporaryDirectory() as place:
+    os.chdir(place)
+    # Of programs that have ended: as many as weft dump has, and for what they wait.
+    for trace, command in ('arp', [arp, 'bad']), ('stuck', [deadlock]):
+        subprocess.run(command, env={**os.environ, 'WEFT_TRACE': trace}, check=False, capture_output=True, timeout=PATIENCE)
+        pending = sum(line['end'] == 'pending' or (line['failure'] or '').startswith('should resolve') for line in dumped(trace))
+        expect(f'{trace}: in flight', sum(row['in_flight'] for row in rows(trace, 'sort')), pending)
+        expect(f'{trace}: it has ended', rows(trace, 'trace')[0]['runs'], False)
+    wait, = [row for row in rows('arp', 'waits') if 'main' in row['name']]
+    expect('for what it waits in the end', wait['root_name'], 'task 14 "ARP response"')
+    expect('what was found', [row['finding'] for row in rows('arp', 'finding')], ['hang'])
+    expect('in words', 'in the end for task 14 "ARP response"' in run('--once', 'arp'), True)
+    expect('a circle', [row for row in rows('stuck', 'finding') if row['finding'] in ('deadlock', 'cycle')] != [], True)
+
+    # Of a program that runs, by its trace and by its number.
+    program = subprocess.Popen([patient], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': 'live,size=1M'})
+    end = time.monotonic() + PATIENCE
+    while True:
+        known = subprocess.run([weft, 'top', '--once', '--json', 'live'], capture_output=True, text=True, check=False)
+        ended = [row['ended'] for row in map(json.loads, known.stdout.splitlines()) if row.get('sort') == 'request "request"']
+        if ended and ended[0] > 10:
+            break
+        if time.monotonic() > end or program.poll() is not None:
+            sys.exit(f'requests are not seen: {known.stdout}{known.stderr}')
+        time.sleep(0.05)
+    expect('it runs', rows('live', 'trace')[0]['runs'], True)
+    expect('by its number', rows(str(program.pid), 'trace')[0]['pid'], program.pid)
+    said = run('--once', str(program.pid))
+    expect('a line for people', f'patient {program.pid}: runs; ' in said and 'request "request"' in said, True)
+    program.stdin.close()
+    program.wait(timeout=PATIENCE)
+    expect('so many rows', len(run('--once', '--rows=0', 'arp').split('who waits longest')[1].split('\n\n')[0].splitlines()), 2)
+    expect('no terminal', run('arp', status=2), 'weft: top: this version prints once: weft top --once TRACE\n')
+    expect('no number', run('--once', '--rows=x', 'arp', status=2), 'weft: top: --rows=x is not a number\n')
+    print('what is in flight is told')
