@@ -2,8 +2,11 @@
 #include "analysis/path.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "analysis/names.h"
+#include "analysis/shares.h"
 #include "cli.h"
 #include "model/kernel.h"
 
@@ -31,12 +34,51 @@ static void put_json(const struct weft_model *m, const struct weft_path *path)
 		put_id(m, s->lock);
 		fputs(",\"holder\":", stdout);
 		put_id(m, s->holder);
+		if (m->trace->part_count) {
+			const struct weft_share share = weft_step_share(m, s);
+			fputs(",\"in\":", stdout);
+			cli_put_cstring(m->trace->parts[weft_part_of(m, s->promise)].name);
+			fputs(",\"sent_by\":", stdout);
+			put_id(m, s->sent_by);
+			printf(",\"low_ns\":%" PRId64 ",\"high_ns\":%" PRId64, share.low_ns, share.high_ns);
+		}
 		puts("}");
 	}
 }
 
+/* "2.9 ms to 3.1 ms", or one time where that is exact. */
+static void put_range(const struct weft_share *share)
+{
+	char low[CLI_DURATION], high[CLI_DURATION];
+	cli_format_duration(low, share->low_ns);
+	cli_format_duration(high, share->high_ns);
+	printf(strcmp(low, high) ? "%s to %s" : "%s", low, high);
+}
+
+/* Where the time went, by process; false: out of memory. */
+static bool put_shares(const struct weft_model *m, const struct weft_path *path)
+{
+	struct weft_share *shares;
+	size_t count;
+	if (weft_shares(&shares, &count, m, path) < 0)
+		return false;
+	for (size_t i = 0; i < count && count > 1; i++) {
+		fputs(i ? ", " : "of that ", stdout);
+		put_range(&shares[i]);
+		if (shares[i].part == WEFT_ON_THE_WAY)
+			fputs(" on the way", stdout);
+		else
+			printf(" in %s", m->trace->parts[shares[i].part].name);
+	}
+	if (count > 1)
+		putchar('\n');
+	free(shares);
+	return true;
+}
+
 static void put_people(const struct weft_model *m, const struct weft_path *path)
 {
+	uint32_t part = WEFT_NONE;
 	char name[WEFT_NAME_BYTES], length[CLI_DURATION];
 	int64_t all_ns = 0, off_ns;
 	for (int kind = 0; kind < WEFT_STEP_KINDS; kind++)
@@ -46,6 +88,8 @@ static void put_people(const struct weft_model *m, const struct weft_path *path)
 		printf("%s %s %s", kind + 1 < WEFT_STEP_KINDS ? "," : "", cli_format_duration(length, path->total_ns[kind]),
 		    weft_step_name((enum weft_step_kind)kind));
 	putchar('\n');
+	if (m->trace->part_count && !put_shares(m, path))
+		return;
 	for (size_t i = 0; i < path->count && cli_stdout_ok(); i++) {
 		const struct weft_path_step *s = &path->steps[i];
 		cli_put_seconds(s->start_ns);
@@ -73,6 +117,16 @@ static void put_people(const struct weft_model *m, const struct weft_path *path)
 		if (s->holder != WEFT_NONE) {
 			printf(", while %s", weft_name_promise(m, s->holder, name));
 			printf(" holds %s", weft_name_promise(m, s->lock, name));
+		}
+		if (s->sent_by != WEFT_NONE) {
+			const struct weft_share share = weft_step_share(m, s);
+			printf(", on its way from %s for ",
+			    m->trace->part_count ? m->trace->parts[weft_part_of(m, s->sent_by)].name : "itself");
+			put_range(&share);
+		}
+		if (m->trace->part_count && part != weft_part_of(m, s->promise) && s->promise != WEFT_SYSTEM) {
+			part = weft_part_of(m, s->promise);
+			printf("  in %s", m->trace->parts[part].name);
 		}
 		putchar('\n');
 	}

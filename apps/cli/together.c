@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/sort.h"
 #include "cli.h"
@@ -95,11 +96,7 @@ static void put_json(const struct weft_trace_info *info, const struct weft_meet 
 
 static void put_name(const struct weft_part *part)
 {
-	cli_put_text(part->process);
-	if (part->host.len) {
-		putchar('@');
-		cli_put_text(part->host);
-	}
+	cli_put_text((struct weft_str){part->name, (uint32_t)strlen(part->name)});
 }
 
 static void put_pair(const struct weft_trace_info *info, const struct weft_meet_pair *pair)

@@ -27,6 +27,7 @@ struct walk {
 	enum mode mode;
 	uint32_t lock, waiter; /* what is walked now was done while `waiter` waited for it, since lock_ns; or WEFT_NONE */
 	int64_t lock_ns;
+	uint32_t sent_by;           /* of the steps that are added now, as theirs; or WEFT_NONE */
 	uint32_t *handler, *sender; /* by promise: the other end of its message, or WEFT_NONE; NULL: there are no messages */
 	WEFT_VEC(struct weft_path_step) steps; /* backwards: the last step of the path is the first item */
 	bool no_memory;
@@ -38,7 +39,7 @@ static void step_evenly(struct walk *w, enum weft_step_kind kind, uint32_t promi
 	if (start_ns >= w->time_ns)
 		return;
 	struct weft_path_step *last = w->steps.count ? &w->steps.items[w->steps.count - 1] : NULL;
-	if (last && last->kind == kind && last->promise == promise && last->lock == w->lock) {
+	if (last && last->kind == kind && last->promise == promise && last->lock == w->lock && last->sent_by == w->sent_by) {
 		last->start_ns = start_ns;
 	} else {
 		struct weft_path_step *added = weft_vec_push(&w->steps);
@@ -47,7 +48,7 @@ static void step_evenly(struct walk *w, enum weft_step_kind kind, uint32_t promi
 			w->mode = DONE;
 			return;
 		}
-		*added = (struct weft_path_step){start_ns, w->time_ns, promise, WEFT_NONE, w->lock, WEFT_NONE, kind};
+		*added = (struct weft_path_step){start_ns, w->time_ns, promise, WEFT_NONE, w->lock, WEFT_NONE, w->sent_by, kind};
 	}
 	w->time_ns = start_ns;
 }
@@ -66,6 +67,14 @@ static void step(struct walk *w, enum weft_step_kind kind, uint32_t promise, int
 		return;
 	}
 	step_evenly(w, kind, promise, start_ns);
+}
+
+/* As step(), of what another process had sent, and was on its way. */
+static void step_on_the_way(struct walk *w, uint32_t sent_by, int64_t sent_ns, enum mode next)
+{
+	w->sent_by = sent_by;
+	step(w, WEFT_STEP_WAITING, w->promise, sent_ns, next);
+	w->sent_by = WEFT_NONE;
 }
 
 /* Ends the walk: what happened before is unknown, or came from outside. */
@@ -148,7 +157,7 @@ static void was_created(struct walk *w)
 		go(w, m->promises[w->promise].created_by, ACTS);
 		return;
 	}
-	step(w, WEFT_STEP_WAITING, w->promise, m->promises[sent].start_ns, CREATED); /* it is on its way */
+	step_on_the_way(w, sent, m->promises[sent].start_ns, CREATED);
 	if (w->mode == CREATED)
 		go(w, sent, CREATED);
 }
@@ -251,7 +260,7 @@ static const struct weft_transfer *awaited_transfer(const struct walk *w)
 /* They were on their way, and the walk goes on where they were written. */
 static void follow(struct walk *w, const struct weft_transfer *got)
 {
-	step(w, WEFT_STEP_WAITING, w->promise, got->sent_ns, ACTS);
+	step_on_the_way(w, w->ties->now[got->by], got->sent_ns, ACTS);
 	if (w->mode == ACTS && w->time_ns == got->sent_ns)
 		go(w, w->ties->now[got->by], ACTS);
 }
@@ -260,7 +269,7 @@ static void was_ended(struct walk *w)
 {
 	uint32_t handled = handler(w);
 	if (handled != WEFT_NONE) {
-		step(w, WEFT_STEP_WAITING, w->promise, w->ties->ended_ns[handled], ENDED); /* its answer is on its way */
+		step_on_the_way(w, handled, w->ties->ended_ns[handled], ENDED);
 		if (w->mode == ENDED)
 			go(w, handled, ENDED);
 		return;
@@ -324,8 +333,8 @@ static void began(struct walk *w)
 		step(w, WEFT_STEP_READY, w->promise, created_ns, CREATED); /* it came as a message */
 		return;
 	}
-	const struct weft_transfer *got =
-	    !signal || signal->from == WEFT_SYSTEM ? last_transfer(w, w->promise, active_ns, w->time_ns) : NULL;
+	const bool is_local = signal && signal->from != WEFT_SYSTEM && !are_apart(m, signal->from, w->promise);
+	const struct weft_transfer *got = is_local ? NULL : last_transfer(w, w->promise, active_ns, w->time_ns);
 	if (got) {
 		follow(w, got);
 		return;
@@ -506,6 +515,7 @@ static bool finish_path(struct weft_path *path, const struct walk *w)
 		if (is_late && windows[i].from_ns > s.start_ns) {
 			path->steps[path->count] = s;
 			path->steps[path->count++].end_ns = s.start_ns = windows[i].from_ns;
+			s.sent_by = WEFT_NONE; /* it had come, and nobody looked */
 		}
 		if (s.kind == WEFT_STEP_READY || is_late)
 			s.behind = windows[i].who;
@@ -518,7 +528,7 @@ static bool finish_path(struct weft_path *path, const struct walk *w)
 
 int weft_path_create_with(struct weft_path **out, const struct weft_ties *ties, uint32_t promise, struct weft_error *err)
 {
-	struct walk w = {.ties = ties};
+	struct walk w = {.ties = ties, .sent_by = WEFT_NONE};
 	if (promise == WEFT_SYSTEM || promise >= ties->model->promise_count)
 		return weft_error_set(err, WEFT_ENOTFOUND, "no such promise");
 	if (ties->ended_ns[promise] == WEFT_NEVER)
@@ -620,7 +630,7 @@ static int compare_blames(const void *a, const void *b)
 int weft_blames_create(struct weft_blames **out, const struct weft_model *model, struct weft_str label, struct weft_error *err)
 {
 	struct weft_ties ties;
-	struct counting c = {.walk = {.ties = &ties}};
+	struct counting c = {.walk = {.ties = &ties, .sent_by = WEFT_NONE}};
 	if (weft_ties_init(&ties, model, WEFT_TIES_ALL, NULL) < 0)
 		return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
 	bool ok = find_ends_of_messages(&c.walk);

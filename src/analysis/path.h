@@ -29,6 +29,8 @@ struct weft_path_step {
 			  comes from outside, where it had the OS thread all the time, so that nobody could hear of it sooner */
 	uint32_t lock; /* what is done meanwhile is done by who holds this lock, which is waited for; or WEFT_NONE */
 	uint32_t holder; /* of the lock, or WEFT_NONE */
+	uint32_t
+	    sent_by; /* WEFT_STEP_WAITING for what this promise of another process sent, which was on its way; or WEFT_NONE */
 	enum weft_step_kind kind;
 };
 

@@ -517,6 +517,7 @@ static bool fill_info(struct joined *j, const struct weft_trace_info *first, str
 		info->until_ns = until_ns > info->until_ns ? until_ns : info->until_ns;
 		j->told[i].process = of->process;
 		j->told[i].host = of->host;
+		j->told[i].name = j->parts[i].name;
 		j->told[i].pid = of->pid;
 		j->told[i].unfinished = of->unfinished;
 		j->told[i].has_died = of->has_died;

@@ -1,7 +1,7 @@
 /* trace.h: an open trace: what is known of it, and its events in time order.
  *
- * Each format is one file (native.c, mirage.c, ocaml.c, sexp.c) behind struct weft_trace_format; the first bytes tell which one it is,
- * never a name.
+ * Each format is one file (native.c, mirage.c, ocaml.c, sexp.c) behind struct weft_trace_format; the first bytes tell which one
+ * it is, never a name.
  *
  * Streams and sites are numbered in the whole trace.  Promises' ids are those of one process, and so is the clock:
  * ARCHITECTURE.md
@@ -88,6 +88,7 @@ struct weft_skipped {
 /* One of the traces that were joined (join.h): what one recorder wrote. */
 struct weft_part {
 	struct weft_str process, host;
+	const char *name; /* of the process, with its number or its host where another one has that name: "node@b" */
 	uint64_t pid;
 	bool unfinished, has_died, wrapped; /* as in weft_trace_info */
 	bool is_same_clock; /* as the first part's: they have counted the same ticks; else both tell of a wall clock, or: */

@@ -14,6 +14,7 @@
 #include "allocations.h"
 #include "analysis/explain.h"
 #include "analysis/path.h"
+#include "analysis/shares.h"
 #include "events.h"
 #include "trace/join.h"
 #include "trace/kernel.h"
@@ -432,6 +433,24 @@ static void clocks_of_two_hosts_are_tied_by_what_they_send(void **state)
 	for (size_t i = 0; i < path->count; i++)
 		in_works_ns += path->steps[i].promise == works ? path->steps[i].end_ns - path->steps[i].start_ns : 0;
 	assert_in_range(in_works_ns, 4 * MS - ON_ITS_WAY_NS, 4 * MS + ON_ITS_WAY_NS);
+	/* What the other did is exact by its clock; there and back together are known better than each alone. */
+	struct weft_share *shares;
+	size_t count;
+	int64_t apart_ns = 0;
+	assert_int_equal(weft_shares(&shares, &count, m, path), WEFT_OK);
+	assert_true(count >= 2 && shares[0].part == 1 && shares[1].part == WEFT_ON_THE_WAY);
+	assert_int_equal(shares[0].low_ns, shares[0].high_ns);
+	assert_in_range(shares[0].low_ns, 4 * MS - 4 * MS / 1000, 4 * MS + 4 * MS / 1000);
+	assert_true(shares[1].low_ns <= 2 * ON_ITS_WAY_NS && shares[1].high_ns >= 2 * ON_ITS_WAY_NS);
+	for (size_t i = 0; i < path->count; i++) {
+		const struct weft_share one = weft_step_share(m, &path->steps[i]);
+		const bool is_on_the_way = path->steps[i].sent_by != WEFT_NONE;
+		assert_true(
+		    is_on_the_way ? one.low_ns <= ON_ITS_WAY_NS && one.high_ns >= ON_ITS_WAY_NS : one.low_ns == one.high_ns);
+		apart_ns += one.high_ns - one.low_ns;
+	}
+	assert_true(shares[1].high_ns - shares[1].low_ns < apart_ns / 4);
+	free(shares);
 	weft_path_destroy(path);
 	weft_model_destroy(m);
 	weft_trace_close(trace);

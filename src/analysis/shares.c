@@ -1,0 +1,105 @@
+/* shares.c: sums by process; bounds of what crossed from one clock to another.  SPDX-License-Identifier: ISC */
+#include "analysis/shares.h"
+
+#include <stdlib.h>
+
+#include "base/duration.h"
+#include "base/sort.h"
+#include "trace/join.h"
+#include "trace/tie.h"
+
+uint32_t weft_part_of(const struct weft_model *m, uint32_t promise)
+{
+	const uint16_t stream = m->promises[promise].stream;
+	return m->trace->part_count && stream < m->trace->stream_count ? m->trace->streams[stream].part : 0;
+}
+
+/* How far the time of a part may be from the truth. */
+static int64_t error_ns(const struct weft_model *m, uint32_t part, int64_t time_ns)
+{
+	int64_t low, high, at, off;
+	if (part >= m->trace->part_count || __builtin_add_overflow(time_ns, m->start_ns, &at))
+		return 0;
+	weft_part_bounds(&m->trace->parts[part], at, &low, &high);
+	return __builtin_sub_overflow(weft_max_ns(high, at), low < at ? low : at, &off) ? INT64_MAX / 4 : off;
+}
+
+struct weft_share weft_step_share(const struct weft_model *m, const struct weft_path_step *s)
+{
+	const int64_t took_ns = s->end_ns - s->start_ns;
+	if (s->sent_by == WEFT_NONE)
+		return (struct weft_share){weft_part_of(m, s->promise), took_ns, took_ns};
+	const int64_t off_ns =
+	    error_ns(m, weft_part_of(m, s->sent_by), s->start_ns) + error_ns(m, weft_part_of(m, s->promise), s->end_ns);
+	return (struct weft_share){WEFT_ON_THE_WAY, weft_max_ns(took_ns - off_ns, 0), took_ns + off_ns};
+}
+
+/* A clock that was read as something crossed to it or from it, and is not known to have been as wrong when it crossed back. */
+struct crossing {
+	int64_t time_ns, error_ns;
+	bool is_open, is_arrival;
+};
+
+/* What the sum of all that crossed may be wrong by: one clock's error counts against itself, but for what it has gained. */
+static int64_t cross(const struct weft_model *m, struct crossing *open, uint32_t part, int64_t time_ns, bool is_arrival)
+{
+	const struct crossing now = {time_ns, error_ns(m, part, time_ns), true, is_arrival};
+	struct crossing *before = &open[part];
+	if (now.error_ns == 0)
+		return 0;
+	if (!before->is_open || before->is_arrival == is_arrival) {
+		const int64_t left_ns = before->is_open ? before->error_ns : 0;
+		*before = now;
+		return left_ns;
+	}
+	before->is_open = false;
+	const int64_t both_ns = before->error_ns + now.error_ns,
+		      gained_ns = (time_ns - before->time_ns) / (WEFT_TIE_RATE / 2) + 2;
+	return both_ns < gained_ns ? both_ns : gained_ns;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct weft_share *x = a, *y = b;
+	return WEFT_ORDER(y->high_ns, x->high_ns) ?: WEFT_ORDER(x->part, y->part);
+}
+
+int weft_shares(struct weft_share **out, size_t *count, const struct weft_model *m, const struct weft_path *path)
+{
+	const size_t parts = m->trace->part_count ? m->trace->part_count : 1;
+	struct weft_share *shares = calloc(parts + 1, sizeof *shares);
+	struct crossing *open = calloc(parts, sizeof *open);
+	int64_t off_ns = 0, way_ns = 0;
+	for (size_t i = 0; shares && open && i < path->count; i++) {
+		const struct weft_path_step *s = &path->steps[i];
+		/* What the trace does not tell is told by nobody: it counts as the next one's. */
+		uint32_t of = s->promise;
+		for (size_t next = i + 1; of == WEFT_SYSTEM && next < path->count; next++)
+			of = path->steps[next].promise;
+		const uint32_t part = weft_part_of(m, of);
+		if (s->sent_by == WEFT_NONE) {
+			shares[part].high_ns += s->end_ns - s->start_ns;
+			continue;
+		}
+		way_ns += s->end_ns - s->start_ns;
+		off_ns += cross(m, open, weft_part_of(m, s->sent_by), s->start_ns, false);
+		off_ns += cross(m, open, part, s->end_ns, true);
+	}
+	for (size_t i = 0; shares && open && i < parts; i++) {
+		shares[i].part = (uint32_t)i;
+		shares[i].low_ns = shares[i].high_ns;
+		off_ns += open[i].is_open ? open[i].error_ns : 0;
+	}
+	free(open);
+	if (!shares || !open) {
+		free(shares);
+		return WEFT_ENOMEM;
+	}
+	shares[parts] = (struct weft_share){WEFT_ON_THE_WAY, weft_max_ns(way_ns - off_ns, 0), way_ns > 0 ? way_ns + off_ns : 0};
+	weft_sort(shares, parts + 1, sizeof *shares, compare);
+	*count = 0;
+	while (*count <= parts && shares[*count].high_ns > 0)
+		++*count;
+	*out = shares;
+	return WEFT_OK;
+}
