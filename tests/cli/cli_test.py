@@ -92,7 +92,7 @@ expect('stats-table.json', 'stats', '--table', '--json', '--from=1us', '--to=2us
 says('weft: stats: --sort=name is none of total, max, p99, p50, count, running, ready, failed', 'stats', '--table', '--sort=name', 'small.sexp')
 says('weft: stats: --sort, --from and --to are for --table', 'stats', '--sort=max', 'small.sexp')
 expect('events-absolute.txt', 'events', '--absolute', 'small.sexp')
-for verb in ['', 'view', 'info', 'events', 'dump', 'stats', 'explain', 'waits', 'path', 'diff', 'check', 'render', 'html', 'serve', 'convert', 'record', 'save']:
+for verb in ['', 'view', 'info', 'events', 'dump', 'stats', 'explain', 'waits', 'path', 'diff', 'check', 'top', 'watch', 'render', 'html', 'serve', 'convert', 'record', 'save']:
     without = run(verb or '--help', '--help').stderr.decode()
     if 'was built without' in without:
         print('skipped:', without.strip())
