@@ -12,6 +12,8 @@
 
 #include "allocations.h"
 #include "export/export.h"
+#include "export/scrub.h"
+#include "export/since.h"
 #include "export/tar.h"
 #include "trace/format.h"
 
@@ -478,6 +480,72 @@ static void failures(void **state)
 	}
 }
 
+/* ---- What leaves the machine ---- */
+
+static void what_was_pending_is_told_or_memory_lacks(void **state)
+{
+	struct given given;
+	struct weft_trace trace = give(&given, all, COUNT(all));
+	struct weft_state told;
+	for (long n = 0;; n++) {
+		given.at = 0;
+		allocations_left = n;
+		const int status = weft_state_before(&told, &trace, INT64_MAX);
+		allocations_left = -1;
+		const size_t count = told.events.count;
+		weft_state_free(&told);
+		if (status == WEFT_OK) {
+			assert_true(n > 0 && count > 0);
+			break;
+		}
+		assert_int_equal(status, WEFT_ENOMEM);
+	}
+}
+
+static void scrub(struct weft_scrub *scrub, const char *const *texts, char out[][64], size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		weft_scrub_learn(scrub, texts[i], (uint32_t)strlen(texts[i]));
+	for (size_t i = 0; i < count; i++) {
+		strcpy(out[i], texts[i]);
+		weft_scrub_replace(scrub, out[i], (uint32_t)strlen(out[i]));
+	}
+}
+
+static void stand_ins_are_as_long_and_tell_nothing(void **state)
+{
+	static const char *const texts[] = {"Alice at 10.0.0.1:5123", "alice", "GET /home/alice 3ms", "a to b 1", "request 5123",
+	    "Lwt.Canceled by alice", "eth0", "5123", "caf\303\251 \342\200\246", "10.0.0.1:5123"};
+	char out[COUNT(texts)][64];
+	struct weft_scrub s = {0};
+	scrub(&s, texts, out, COUNT(texts));
+	assert_false(s.no_memory);
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		assert_int_equal(strlen(out[i]), strlen(texts[i]));
+		for (size_t k = 0; k < COUNT(texts); k++)
+			assert_null(strstr(out[i], texts[k]));
+		assert_null(strcasestr(out[i], "alice"));
+	}
+	assert_memory_equal(out[2] + 10, out[1], 5);                           /* the same word */
+	assert_string_equal(out[0] + 9, out[9]);                               /* the same address */
+	assert_memory_equal(out[5] + 4, "Cancel", 6);                          /* weft knows it */
+	assert_true(out[6][3] >= '0' && out[6][3] <= '9');                     /* digits stay digits */
+	assert_string_equal(out[8] + 5, " \342\200\246");                      /* what was cut is still seen to be */
+	assert_true(out[0][0] >= 'A' && out[0][0] <= 'Z' && out[0][5] == ' '); /* so do letters and spaces */
+	weft_scrub_finish(&s);
+	for (long n = 0;; n++) {
+		s = (struct weft_scrub){0};
+		allocations_left = n;
+		scrub(&s, texts, out, COUNT(texts));
+		allocations_left = -1;
+		const bool was_enough = !s.no_memory;
+		weft_scrub_finish(&s);
+		assert_null(strcasestr(out[0], "alice"));
+		if (was_enough)
+			break;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -491,6 +559,8 @@ int main(void)
 	    cmocka_unit_test(an_event_of_zeros_is_one),
 	    cmocka_unit_test(a_nul_in_a_text_is_counted),
 	    cmocka_unit_test(failures),
+	    cmocka_unit_test(what_was_pending_is_told_or_memory_lacks),
+	    cmocka_unit_test(stand_ins_are_as_long_and_tell_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
