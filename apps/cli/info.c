@@ -154,6 +154,10 @@ static void put_json(
 		fputs(",\"runtimes\":", stdout);
 		cli_put_string(info->runtimes);
 	}
+	if (info->lacks.len) {
+		fputs(",\"lacks\":", stdout);
+		cli_put_string(info->lacks);
+	}
 	printf(",\"pid\":%" PRIu64 ",\"utc_ns\":", info->pid);
 	if (info->has_origin)
 		printf("%" PRId64, utc_ns(model));
@@ -244,6 +248,7 @@ static void put_people(
 		printf("pid        %" PRIu64 "\n", info->pid);
 	put_text_row("command", info->command);
 	put_text_row("runtimes", info->runtimes);
+	put_text_row("lacks", info->lacks);
 	if (info->found_packets)
 		printf("found      %" PRIu64 " packets in an image of memory\n", info->found_packets);
 	if (info->has_origin)

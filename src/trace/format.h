@@ -69,7 +69,8 @@ struct weft_trace_format {
 	int (*lines)(const struct weft_trace *trace, weft_trace_line_fn *put, void *ctx);
 };
 
-extern const struct weft_trace_format weft__format_mirage, weft__format_native, weft__format_ocaml, weft__format_sexp;
+extern const struct weft_trace_format weft__format_fxt, weft__format_mirage, weft__format_native, weft__format_ocaml,
+    weft__format_sexp;
 
 /* Notes that `bytes` at `offset` of `blob` were passed over (`bytes` may be 0: something is odd there).  `packet` and `offset`
  * may be WEFT_NO_OFFSET; `what` is one clause without a full stop. */

@@ -322,11 +322,16 @@ static int open_trace(struct weft_trace *trace, struct weft_error *err)
 			close_trace(trace);
 		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
 	}
+	bool eio = false;
+	for (size_t i = 0; i < WEFT__OCAML_NAMES; i++)
+		eio |= o->what_of[i] > WEFT__EIO_NONE + 1;
 	o->eio.peek = peek;
 	o->eio.peek_ctx = o;
 	trace->info.pid = o->file.pid;
 	trace->info.unfinished = !o->file.is_stopped;
-	trace->info.runtimes = text_of("OCaml 5");
+	trace->info.runtimes = text_of(eio ? "OCaml 5, Eio" : "OCaml 5");
+	if (eio)
+		trace->info.lacks = text_of("who ends waits for streams, conditions and pools: Eio does not tell");
 	trace->info.streams = o->streams;
 	trace->info.stream_count = o->file.ring_count;
 	trace->info.gaps = o->gaps.items;

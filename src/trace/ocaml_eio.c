@@ -429,7 +429,7 @@ static void suspend(struct weft__eio *eio, const struct weft__eio_event *ev)
 	struct weft__eio_ring *ring = ring_of(eio);
 	ring->in = ev->text;
 	ring->makes_domain = is(ev->text, "run-domain"); /* what it waits for the new domain makes */
-	if (!ring->fiber || ring->makes_domain || has_edges(ev->text))
+	if (!ring->fiber || ring->makes_domain || (eio->lacks_edges ? ev->text.len == 0 : has_edges(ev->text)))
 		return;
 	struct weft__eio_thing *t = thing(eio, ring->fiber);
 	t->asleep_in = eio->next_id++;
@@ -466,6 +466,8 @@ static void exit_context(struct weft__eio *eio)
 	struct weft__eio_thing *t = thing(eio, fiber->top);
 	fiber->top = t->within;
 	resolve(eio, fiber->id, t);
+	if (eio->lacks_edges) /* else `get` says who takes its error */
+		weft__eio_put(eio, WEFT_OP_READ_LATER, fiber->id, t->id);
 }
 
 /* Whether the fiber that turned its context off ends now: then the error is its own. */
@@ -636,7 +638,7 @@ static void put(struct weft__eio *eio, const struct weft__eio_event *ev)
 static void name(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
 	const uint32_t object = find(eio, ev->id);
-	if (object && thing(eio, object)->what != SEMAPHORE)
+	if (object && thing(eio, object)->what != SEMAPHORE && thing(eio, object)->what != UNKNOWN)
 		put_text(eio, WEFT_OP_LABEL, thing(eio, object)->id, ev->text);
 }
 

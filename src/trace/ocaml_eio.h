@@ -87,6 +87,7 @@ struct weft__eio {
 	struct weft__eio_ring *rings;
 	size_t ring_count;
 	int64_t first_id, next_id; /* of what has no number */
+	bool lacks_edges;          /* nothing is told of who ends a wait */
 	int status;                /* WEFT_ENOMEM: something was not taken */
 
 	/* Of the event that is taken: where to put what it becomes, and what it says of when and where. */

@@ -11,7 +11,7 @@
 #include "trace/image.h"
 
 static const struct weft_trace_format *const formats[] = {
-    &weft__format_native, &weft__format_mirage, &weft__format_ocaml, &weft__format_sexp, NULL};
+    &weft__format_native, &weft__format_mirage, &weft__format_ocaml, &weft__format_fxt, &weft__format_sexp, NULL};
 
 const struct weft_trace_format *weft__trace_probe(const struct weft_source *source)
 {
@@ -85,6 +85,10 @@ const char *weft__trace_unknown_text(const unsigned char *bytes, size_t size)
 		return "the file is empty";
 	if (size >= 4 && weft_load_u32(bytes) == 0xC1FC1FC1u)
 		return "a CTF trace, but its UUID is not that of a format that weft reads";
+	if (size >= 3 && memcmp(bytes, "\x1f\x8b\x08", 3) == 0)
+		return "a file that gzip packed: zcat FILE | weft ... -";
+	if (size >= 14 && memcmp(bytes, "{\"traceEvents\"", 14) == 0)
+		return "a trace of Chrome's, which weft does not read: ui.perfetto.dev shows it";
 	if (size >= 10 && memcmp(bytes, "/* CTF 1.8", 10) == 0)
 		return "the metadata of a CTF trace; the trace is the directory that it is in";
 	return weft_status_string(WEFT_EFORMAT);

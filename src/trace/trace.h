@@ -100,9 +100,10 @@ struct weft_part {
 };
 
 struct weft_trace_info {
-	const char *format;                     /* "native", "mirage", "ocaml", "sexp", "session" */
+	const char *format;                     /* "native", "mirage", "ocaml", "fxt", "sexp", "session" */
 	struct weft_str host, process, command; /* empty if unknown */
 	struct weft_str runtimes;               /* what was taken of them; empty: nothing, or the program tells by itself */
+	struct weft_str lacks;                  /* what its format never tells, and the program did; empty: nothing */
 	uint64_t pid;
 	int64_t clock_origin_ns; /* add to an event's time to get UTC ns since 1970; 0 with has_origin false */
 	bool has_origin;

@@ -5,8 +5,11 @@
 
 SPDX-License-Identifier: ISC"""
 
+import gzip
+import json
 import lzma
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -95,6 +98,47 @@ def generated(folder):
             test(trace)
 
 
+def fibers_of(path):
+    """Who ran how often, and slept how often."""
+    found = []
+    for line in lines(run('dump', path), 'promise '):
+        kind = line.split()[2]
+        if kind in ('coroutine', 'timer'):
+            found.append((kind, re.search(r'"(fiber \d+|sleep)"', line)[1], (re.search(r'ran \d+x', line) or [''])[0]))
+    return sorted(found)
+
+
+def fxt_has_the_same_fibers(folder):
+    """What eio-trace wrote is poorer, and says so."""
+    for name in 'hang', 'cancelled', 'domains', 'pipeline':
+        data = os.path.join(shared, 'ocaml-lab', 'data', name)
+        if not os.path.exists(data + '.fxt'):
+            print(f'{name}.fxt: skipped, not in {shared}')
+            continue
+        trace = os.path.join(folder, name)
+        with lzma.open(data + '.events.xz') as packed, open(trace, 'wb') as f:
+            f.write(packed.read())
+        assert fibers_of(trace) == fibers_of(data + '.fxt') != [], name
+        if name != 'hang':
+            is_silent(data + '.fxt')
+    made = os.path.join(folder, 'made.fxt')
+    subprocess.run([generator, 'fxt', made], check=True, timeout=60)
+    assert fibers_of(made) == [('coroutine', 'fiber 1', 'ran 3x'), ('coroutine', 'fiber 2', 'ran 2x'), ('timer', 'sleep', '')], fibers_of(made)
+    is_silent(made)
+    assert 'mutexes' in json.loads(run('info', '--json', made))['lacks']
+    assert lines(run('info', made), 'lacks', 'promises, mutexes, semaphores'), run('info', made)
+
+
+def others_get_a_clear_line(folder):
+    magic = 0x0016547846040010.to_bytes(8, 'little')
+    for content, wanted in (magic, "not one of eio-trace's"), (b'{"traceEvents":[]}', 'ui.perfetto.dev'), (gzip.compress(magic), 'zcat'):
+        path = os.path.join(folder, 'other')
+        with open(path, 'wb') as f:
+            f.write(content)
+        done = subprocess.run([weft, 'info', path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert done.returncode == 2 and wanted in done.stderr and done.stderr.count('\n') == 1, done
+
+
 with tempfile.TemporaryDirectory(prefix='weft-eio-') as folder:
-    for test in real_recordings, generated, collections_are_to_blame:
+    for test in real_recordings, generated, collections_are_to_blame, fxt_has_the_same_fibers, others_get_a_clear_line:
         test(folder)
