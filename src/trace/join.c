@@ -27,6 +27,7 @@ struct part {
 	 * of another host first those of a clock of that host, then by ties. */
 	double rate;
 	int64_t offset_ns;
+	struct weft_tie_cursor cursors[WEFT_MEET_NEAR];
 	uint32_t clock; /* of j->meet; 0: the first part's host has it */
 	uint32_t site_base;
 	uint16_t stream_base;
@@ -75,7 +76,8 @@ static bool renumber(const struct joined *j, const struct part *part, int64_t *i
 }
 
 /* Never goes back where the part's clock does not. */
-static int64_t shifted(const struct joined *j, const struct part *part, int64_t time_ns)
+static int64_t shifted_from(
+    const struct joined *j, const struct part *part, int64_t time_ns, struct weft_tie_cursor cursors[WEFT_MEET_NEAR])
 {
 	int64_t sum;
 	if (part->rate != 1) {
@@ -83,8 +85,14 @@ static int64_t shifted(const struct joined *j, const struct part *part, int64_t 
 		time_ns = ns >= 0x1p63 ? INT64_MAX : ns < -0x1p63 ? INT64_MIN : (int64_t)ns;
 	}
 	if (part->clock)
-		time_ns = weft_meet_time(&j->meet, part->clock, time_ns, NULL, NULL);
+		time_ns = weft_meet_time_from(&j->meet, part->clock, time_ns, cursors);
 	return __builtin_add_overflow(time_ns, part->offset_ns, &sum) ? (part->offset_ns < 0 ? INT64_MIN : INT64_MAX) : sum;
+}
+
+static int64_t shifted(const struct joined *j, const struct part *part, int64_t time_ns)
+{
+	struct weft_tie_cursor anywhere[WEFT_MEET_NEAR] = {{0}};
+	return shifted_from(j, part, time_ns, anywhere);
 }
 
 /* Puts the name of the process before a text of its part; false: out of memory. */
@@ -117,10 +125,10 @@ static bool is_main(const struct weft_event *e)
 }
 
 /* 1, 0: the event is left out, or negative. */
-static int adapt(const struct joined *j, struct part *part, const struct weft_event *from, struct weft_event *to)
+static int adapt(const struct joined *j, struct part *part, const struct weft_event *from, int64_t time_ns, struct weft_event *to)
 {
 	*to = *from;
-	to->time_ns = part->last_ns = shifted(j, part, from->time_ns);
+	to->time_ns = part->last_ns = time_ns;
 	if (from->op == WEFT_EVENT_OTHER || (from->op == WEFT_OP_DETAIL && from->kind == WEFT_DETAIL_STACK))
 		return 0;
 	if (!renumber(j, part, &to->a) || !renumber(j, part, &to->b)) {
@@ -176,7 +184,7 @@ static int find_turn(const struct joined *j, struct part *part, struct turn *out
 		part->count = more ? part->count : 0;
 	}
 	if (part->count) {
-		out->time_ns = shifted(j, part, part->events[part->at].time_ns);
+		out->time_ns = shifted_from(j, part, part->events[part->at].time_ns, part->cursors);
 		return 1;
 	}
 	if (part->is_ended || !has_end(part))
@@ -213,7 +221,7 @@ static int give(struct joined *j, size_t *made)
 	int more = 1;
 	do {
 		if (part->count) {
-			int is_kept = adapt(j, part, &part->events[part->at++], &j->out[*made]);
+			int is_kept = adapt(j, part, &part->events[part->at++], top->time_ns, &j->out[*made]);
 			if (is_kept < 0)
 				return is_kept;
 			*made += (size_t)is_kept;

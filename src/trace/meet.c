@@ -449,6 +449,16 @@ int weft_meet(struct weft_meet *out, struct weft_trace *const *traces, size_t co
 	return WEFT_OK;
 }
 
+int64_t weft_meet_time_from(
+    const struct weft_meet *meet, uint32_t clock, int64_t ns, struct weft_tie_cursor cursors[WEFT_MEET_NEAR])
+{
+	for (int i = 0; i < WEFT_MEET_NEAR && clock && meet->ways && meet->ways[clock].tie; i++) {
+		ns = weft_tie_time_from(meet->ways[clock].tie, ns, &cursors[i]);
+		clock = meet->ways[clock].to;
+	}
+	return weft_meet_time(meet, clock, ns, NULL, NULL);
+}
+
 int64_t weft_meet_time(const struct weft_meet *meet, uint32_t clock, int64_t ns, int64_t *low, int64_t *high)
 {
 	int64_t least = ns, most = ns;

@@ -53,10 +53,23 @@ static void run_minima(struct side *side)
 		cones[i - 1].left = cones[i].left < cones[i - 1].left ? cones[i].left : cones[i - 1].left;
 }
 
-/* The least cone at x, in ns / WEFT_TIE_RATE. */
-static wide least_at(const struct side *side, int64_t x)
+static bool is_first_after(const struct side *side, size_t at, int64_t x)
 {
-	const size_t after = WEFT_FIRST(i, 0, side->count, side->cones[i].x > x);
+	return (at == 0 || side->cones[at - 1].x <= x) && (at >= side->count || side->cones[at].x > x);
+}
+
+/* The first cone behind x; *hint: where it may be, or a little before. */
+static size_t find_after(const struct side *side, int64_t x, size_t *hint)
+{
+	for (size_t at = *hint, tries = 4; at <= side->count && tries; at++, tries--)
+		if (is_first_after(side, at, x))
+			return *hint = at;
+	return *hint = WEFT_FIRST(i, 0, side->count, side->cones[i].x > x);
+}
+
+/* The least cone at x, in ns / WEFT_TIE_RATE. */
+static wide least_at(const struct side *side, int64_t x, size_t after)
+{
 	const wide from_left = after > 0 ? side->cones[after - 1].right + x : 0;
 	const wide from_right = after < side->count ? side->cones[after].left - x : 0;
 	return after == 0 ? from_right : after == side->count || from_left < from_right ? from_left : from_right;
@@ -70,16 +83,25 @@ static int64_t clamped(wide value)
 /* The largest integer that is not above. */
 static wide floor_of(wide value)
 {
+	const int64_t narrow = (int64_t)value;
+	if (narrow == value) /* a division of 128 bits takes ten times as long */
+		return narrow / WEFT_TIE_RATE - (narrow % WEFT_TIE_RATE < 0);
 	const wide cut = value / WEFT_TIE_RATE;
 	return cut - (value % WEFT_TIE_RATE < 0);
 }
 
 /* How far the bounds are apart at x, and where they are. */
+static wide bounds_from(const struct weft_tie *tie, int64_t x, struct weft_tie_cursor *cursor, wide *low, wide *high)
+{
+	*high = least_at(&tie->above, x, find_after(&tie->above, x, &cursor->above));
+	*low = -least_at(&tie->below, x, find_after(&tie->below, x, &cursor->below));
+	return *high - *low;
+}
+
 static wide bounds(const struct weft_tie *tie, int64_t x, wide *low, wide *high)
 {
-	*high = least_at(&tie->above, x);
-	*low = -least_at(&tie->below, x);
-	return *high - *low;
+	struct weft_tie_cursor anywhere = {SIZE_MAX, SIZE_MAX};
+	return bounds_from(tie, x, &anywhere, low, high);
 }
 
 int64_t weft_tie_time(const struct weft_tie *tie, int64_t ns, int64_t *low, int64_t *high)
@@ -94,14 +116,22 @@ int64_t weft_tie_time(const struct weft_tie *tie, int64_t ns, int64_t *low, int6
 	return clamped(floor_of((least + most) / 2) + ns);
 }
 
+int64_t weft_tie_time_from(const struct weft_tie *tie, int64_t ns, struct weft_tie_cursor *cursor)
+{
+	wide least, most;
+	bounds_from(tie, clamped((wide)ns - tie->origin_ns), cursor, &least, &most);
+	return clamped(floor_of((least + most) / 2) + ns);
+}
+
 /* Each envelope is a minimum of cones: so what is between them is least at the point of one. */
 static wide narrowest(const struct weft_tie *tie)
 {
+	struct weft_tie_cursor cursors[2] = {{0}};
 	wide low, high, least = bounds(tie, tie->first_ns, &low, &high);
 	for (size_t i = 0; i < tie->above.count + tie->below.count; i++) {
 		const bool is_above = i < tie->above.count;
 		const struct cone *cone = is_above ? &tie->above.cones[i] : &tie->below.cones[i - tie->above.count];
-		const wide width = bounds(tie, cone->x, &low, &high);
+		const wide width = bounds_from(tie, cone->x, &cursors[is_above], &low, &high);
 		least = width < least ? width : least;
 	}
 	return least;

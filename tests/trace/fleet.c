@@ -12,7 +12,7 @@
 #include "base/sort.h"
 #include "base/vec.h"
 
-enum { BENDS = 4, US = 1000, MS = 1000 * US, SECOND = 1000 * MS, TRUTHS = 20 };
+enum { BENDS = 4, US = 1000, MS = 1000 * US, SECOND = 1000 * MS };
 
 __extension__ typedef __int128 wide;
 
@@ -170,7 +170,7 @@ static void connect(struct fleet *f, struct fleet_choices *c, size_t from, size_
 	talk(f, c, at, rounds);
 }
 
-struct fleet *fleet_create(struct fleet_choices *c, size_t hosts, size_t rounds, enum fleet_fault fault)
+struct fleet *fleet_create(struct fleet_choices *c, size_t hosts, size_t rounds, size_t truths, enum fleet_fault fault)
 {
 	struct fleet *f = calloc(1, sizeof *f);
 	if (!f)
@@ -191,7 +191,7 @@ struct fleet *fleet_create(struct fleet_choices *c, size_t hosts, size_t rounds,
 	for (size_t i = 0; i < f->steps.count; i++)
 		last_ns = f->steps.items[i].true_ns > last_ns ? f->steps.items[i].true_ns : last_ns;
 	for (uint32_t i = 0; i < hosts; i++)
-		for (int t = 0; t < TRUTHS; t++) {
+		for (size_t t = 0; t < truths; t++) {
 			const int64_t at = between(c, 0, 60000) * (last_ns / 60000);
 			add(f, (struct step){.true_ns = at, .stamp_ns = at, .host = i, .what = TRUTH});
 		}

@@ -10,7 +10,7 @@
 
 #include <weft/record.h>
 
-enum { FLEET_MOST = 20, FLEET_NAME = 16 };
+enum { FLEET_MOST = 20, FLEET_TRUTHS = 20, FLEET_NAME = 16 };
 
 struct fleet_choices {
 	const uint8_t *bytes;
@@ -30,8 +30,9 @@ enum fleet_fault {
 
 struct fleet;
 
-/* NULL: out of memory.  To be freed by fleet_destroy(). */
-struct fleet *fleet_create(struct fleet_choices *choices, size_t hosts, size_t rounds, enum fleet_fault fault);
+/* Each host tells of `truths` promises "true N", made at N of the true time.  NULL: out of memory.  To be freed by
+ * fleet_destroy(). */
+struct fleet *fleet_create(struct fleet_choices *choices, size_t hosts, size_t rounds, size_t truths, enum fleet_fault fault);
 void fleet_destroy(struct fleet *fleet);
 
 /* Records what a host did, into the place that the options name; whether that could begin. */

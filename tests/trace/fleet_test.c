@@ -42,7 +42,7 @@ static void the_truth_is_inside_the_bound(void **state)
 		struct fleet_choices choices = {.seed = seed};
 		struct weft_error err = {0};
 		const size_t hosts = seed % 10 == 0 ? FLEET_MOST : 2 + seed % 4;
-		struct fleet *fleet = fleet_create(&choices, hosts, 3 + seed * 7 % 100, FLEET_SOUND);
+		struct fleet *fleet = fleet_create(&choices, hosts, 3 + seed * 7 % 100, FLEET_TRUTHS, FLEET_SOUND);
 		assert_non_null(fleet);
 		/* In every other one the ring wraps. */
 		struct weft_trace *trace = record(fleet, hosts, seed % 2 ? EACH_BYTES : 1 << 14, &err);
@@ -53,7 +53,7 @@ static void the_truth_is_inside_the_bound(void **state)
 			if (truth.wrong)
 				fail_msg("seed %d: %zu of %zu times are outside the bound: %s", (int)seed, truth.wrong,
 				    truth.times, truth.first);
-			assert_true(seed % 2 == 0 || truth.times == hosts * 20);
+			assert_true(seed % 2 == 0 || truth.times == hosts * FLEET_TRUTHS);
 			weft_trace_close(trace);
 		}
 		fleet_destroy(fleet);
@@ -74,7 +74,7 @@ static void what_is_wrong_is_refused_and_told(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct fleet_choices choices = {.seed = 7};
 		struct weft_error err = {0};
-		struct fleet *fleet = fleet_create(&choices, 3, 50, cases[i].fault);
+		struct fleet *fleet = fleet_create(&choices, 3, 50, FLEET_TRUTHS, cases[i].fault);
 		assert_non_null(fleet);
 		assert_null(record(fleet, 3, EACH_BYTES, &err));
 		if (!strstr(err.what, cases[i].why))

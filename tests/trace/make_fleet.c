@@ -1,4 +1,4 @@
-/* make_fleet.c: traces of hosts whose clocks are known: make_fleet OUT HOSTS ROUNDS [SEED [FAULT]].
+/* make_fleet.c: traces of hosts whose clocks are known: make_fleet OUT HOSTS ROUNDS [SEED [FAULT [PROMISES]]].
  *
  * OUT/0, OUT/1 and so on.  FAULT: sound, nat, late, one-way, jumps or same-clock.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
@@ -13,12 +13,13 @@ int main(int argc, char **argv)
 	static const char *const faults[] = {"sound", "nat", "late", "one-way", "jumps", "same-clock"};
 	const size_t hosts = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
 	struct fleet_choices choices = {.seed = argc > 4 ? strtoull(argv[4], NULL, 10) : 1};
+	const size_t truths = argc > 6 ? strtoul(argv[6], NULL, 10) : FLEET_TRUTHS;
 	unsigned fault = 0;
 	while (argc > 5 && fault < sizeof faults / sizeof *faults && strcmp(faults[fault], argv[5]) != 0)
 		fault++;
 	if (argc < 4 || hosts < 1 || hosts > FLEET_MOST || fault == sizeof faults / sizeof *faults)
 		return 2;
-	struct fleet *fleet = fleet_create(&choices, hosts, strtoul(argv[3], NULL, 10), (enum fleet_fault)fault);
+	struct fleet *fleet = fleet_create(&choices, hosts, strtoul(argv[3], NULL, 10), truths, (enum fleet_fault)fault);
 	bool ok = fleet != NULL;
 	mkdir(argv[1], 0777);
 	for (size_t i = 0; i < hosts && ok; i++) {
