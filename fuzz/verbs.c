@@ -114,6 +114,7 @@ static void convert_model(const struct weft_trace *trace, const struct weft_mode
 	    layout->by_row, layout->row_begin[layout->row_count], layout->rows, layout->row_count};
 	require(weft_export_perfetto(trace, model, &rows, WEFT_FLOWS_ALL, NULL, drop, NULL, &losses, &told, NULL) == WEFT_OK,
 	    "perfetto can be written");
+	require(weft_export_chrome(trace, model, drop, NULL, &losses, NULL) == WEFT_OK, "chrome's JSON can be written");
 	weft_layout_destroy(layout);
 	for (int by = 0; by < 2; by++)
 		require(weft_folded(model, (enum weft_folded_by)by, check_stack, NULL, NULL) == WEFT_OK, "stacks can be written");

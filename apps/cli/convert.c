@@ -149,6 +149,25 @@ static int to_perfetto(const struct cli_input *input, const char *out, const cha
 	return exit;
 }
 
+/* ---- Chrome's old format ---- */
+
+static int to_chrome(const struct cli_input *input, const char *out)
+{
+	struct weft_losses losses;
+	struct weft_error err;
+	struct cli_file file;
+	int exit = cli_file_begin(&file, out);
+	if (exit >= 0)
+		return exit;
+	cli_progress_begin("writing", file.name);
+	int status = weft_export_chrome(input->trace, input->model, cli_file_write, &file, &losses, &err);
+	cli_progress_end();
+	exit = cli_file_end(&file, status, &err);
+	if (exit == CLI_FINE)
+		tell_losses(file.name, "chrome", &losses);
+	return exit;
+}
+
 /* ---- Stacks for flame graphs ---- */
 
 static int put_stack(void *ctx, const char *const *frames, size_t count, int64_t sum_ns)
@@ -187,6 +206,22 @@ static int to_sqlite(const struct cli_input *input, const char *out)
 
 /* ---- The verb ---- */
 
+enum format { MIRAGE, NATIVE, PERFETTO, CHROME, FOLDED, SQLITE, FORMATS };
+static const char *const formats[FORMATS] = {[MIRAGE] = "mirage",
+    [NATIVE] = "native",
+    [PERFETTO] = "perfetto",
+    [CHROME] = "chrome",
+    [FOLDED] = "folded",
+    [SQLITE] = "sqlite"};
+
+static enum format format_of(const char *name)
+{
+	int i = 0;
+	while (i < FORMATS && strcmp(formats[i], name) != 0)
+		i++;
+	return (enum format)i;
+}
+
 static bool is_flows(const char *flows)
 {
 	return strcmp(flows, "wakeups") == 0 || strcmp(flows, "none") == 0 || strcmp(flows, "all") == 0 ||
@@ -195,11 +230,11 @@ static bool is_flows(const char *flows)
 
 int cli_convert(struct cli_args *args)
 {
-	const char *out = NULL, *format = NULL, *flows = NULL, *by = NULL;
+	const char *out = NULL, *name = NULL, *flows = NULL, *by = NULL;
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &out, "OUT", "writes here: a file, or - for standard output; native a new directory"},
-	    {"to", 0, CLI_TEXT, &format, "mirage|native|perfetto|folded|sqlite",
-		"the format; perfetto is for ui.perfetto.dev, folded for flame graphs"},
+	    {"to", 0, CLI_TEXT, &name, "mirage|native|perfetto|chrome|folded|sqlite",
+		"the format; perfetto is for ui.perfetto.dev, chrome JSON for older tools, folded for flame graphs"},
 	    {"by", 0, CLI_TEXT, &by, "run|wait",
 		"folded: how long promises ran, or what they waited for; run unless told otherwise"},
 	    {"flows", 0, CLI_TEXT, &flows, "wakeups|path:ID|none|all",
@@ -209,37 +244,39 @@ int cli_convert(struct cli_args *args)
 	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
-	if (!format)
-		return cli_fail("convert: to which format?  --to=mirage, native, perfetto, folded or sqlite");
-	const bool native = strcmp(format, "native") == 0, perfetto = strcmp(format, "perfetto") == 0,
-		   folded = strcmp(format, "folded") == 0, sqlite = strcmp(format, "sqlite") == 0;
-	if (!native && !perfetto && !folded && !sqlite && strcmp(format, "mirage") != 0)
-		return cli_fail("convert: --to=%s: the formats are mirage, native, perfetto, folded and sqlite", format);
-	if (flows && !perfetto)
+	if (!name)
+		return cli_fail("convert: to which format?  --to=mirage, native, perfetto, chrome, folded or sqlite");
+	const enum format format = format_of(name);
+	if (format == FORMATS)
+		return cli_fail("convert: --to=%s: the formats are mirage, native, perfetto, chrome, folded and sqlite", name);
+	if (flows && format != PERFETTO)
 		return cli_fail("convert: --flows is for --to=perfetto");
 	if (flows && !is_flows(flows))
 		return cli_fail("convert: --flows=%s: it is wakeups, path:ID, none or all", flows);
-	if (by && (!folded || (strcmp(by, "run") != 0 && strcmp(by, "wait") != 0)))
-		return cli_fail(folded ? "convert: --by=%s: it is run or wait" : "convert: --by is for --to=folded", by);
+	if (by && format != FOLDED)
+		return cli_fail("convert: --by is for --to=folded");
+	if (by && strcmp(by, "run") != 0 && strcmp(by, "wait") != 0)
+		return cli_fail("convert: --by=%s: it is run or wait", by);
 	if (!out)
 		return cli_fail("convert: where to?  -o OUT");
-	if (native && strcmp(out, "-") == 0)
+	if (format == NATIVE && strcmp(out, "-") == 0)
 		return cli_fail("convert: a native trace is a directory, and cannot go to standard output: -o OUT");
 
 	struct cli_input input;
-	const bool has_model = perfetto || folded || sqlite;
+	const bool has_model = format != MIRAGE && format != NATIVE;
 	if (!has_model && args->argc > 1)
-		return cli_fail("convert: --to=%s has place for one trace; weft merge puts several into one directory", format);
+		return cli_fail("convert: --to=%s has place for one trace; weft merge puts several into one directory", name);
 	exit = has_model ? cli_open_model(&input, args, CLI_KEEP_BINDS) : cli_open(&input, args->argv[0]);
 	if (exit < 0 && !has_model)
 		exit = cli_check_events(&input);
 	if (exit >= 0)
 		return exit;
-	exit = native     ? to_native(&input, out)
-	       : perfetto ? to_perfetto(&input, out, flows)
-	       : folded   ? to_folded(&input, out, by)
-	       : sqlite   ? to_sqlite(&input, out)
-			  : to_mirage(&input, out);
+	exit = format == NATIVE     ? to_native(&input, out)
+	       : format == PERFETTO ? to_perfetto(&input, out, flows)
+	       : format == CHROME   ? to_chrome(&input, out)
+	       : format == FOLDED   ? to_folded(&input, out, by)
+	       : format == SQLITE   ? to_sqlite(&input, out)
+				    : to_mirage(&input, out);
 	cli_close(&input);
 	return exit;
 }

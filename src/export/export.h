@@ -18,6 +18,7 @@
 	X(KERNEL, "events of the kernel")                                                                                        \
 	X(TEXT, "texts with a NUL in them, or too long")                                                                         \
 	X(ARROW, "arrows, which have no length, or would have tied more than 200 slices together")                               \
+	X(LINK, "links between promises")                                                                                        \
 	X(WAIT, "waits for several promises at once")                                                                            \
 	X(OVERLAP, "stretches that overlap another one on their line")                                                           \
 	X(LONG_TEXT, "long texts, which were cut to 256 bytes so that the output is at most 32 times as big as the trace")
@@ -85,5 +86,12 @@ struct weft_perfetto_told {
 int weft_export_perfetto(const struct weft_trace *trace, const struct weft_model *model, const struct weft_perfetto_rows *rows,
     enum weft_flows flows, const uint64_t *only, weft_export_write_fn *write, void *write_ctx, struct weft_losses *losses,
     struct weft_perfetto_told *told, struct weft_error *err);
+
+/* Writes a model in the trace event format of Chrome's old tracing page, JSON: promises, what ran on each OS thread, pauses and
+ * counters.
+ *
+ * WEFT_EIO, WEFT_ENOMEM.  *losses is filled on success.  Linear. */
+int weft_export_chrome(const struct weft_trace *trace, const struct weft_model *model, weft_export_write_fn *write,
+    void *write_ctx, struct weft_losses *losses, struct weft_error *err);
 
 #endif

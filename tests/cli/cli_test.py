@@ -284,8 +284,8 @@ for size in ['1', 'x', '1x', '1x2x3', '0x5', '1 x 2', '-1x5', '123456x1']:
 for time in ['1', 'ms', '-1ms', '1.2.3s', '.s', '1 ms', '99999999999999s', '1h']:
     says(f'weft: render: --from={time} is not a time; write a number and ns, us, ms or s', 'render', 'a', '--from', time)
 says('weft: render: where to?  -o PICTURE, which ends in .svg, .png or .pdf', 'render', 'a')
-says('weft: convert: to which format?  --to=mirage, native, perfetto, folded or sqlite', 'convert', 'a', '-o', 'b')
-says('weft: convert: --to=json: the formats are mirage, native, perfetto, folded and sqlite', 'convert', 'a', '-o', 'b', '--to=json')
+says('weft: convert: to which format?  --to=mirage, native, perfetto, chrome, folded or sqlite', 'convert', 'a', '-o', 'b')
+says('weft: convert: --to=json: the formats are mirage, native, perfetto, chrome, folded and sqlite', 'convert', 'a', '-o', 'b', '--to=json')
 says('weft: convert: where to?  -o OUT', 'convert', 'a', '--to=mirage')
 
 # --- trouble with the input
