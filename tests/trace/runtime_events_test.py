@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runtime events of OCaml 5: each event is read as OCaml's own reader hands it out.
 
-	runtime_events_test.py WEFT GENERATOR SHARED
+	runtime_events_test.py WEFT GENERATOR SHARED LIVE
 
 SPDX-License-Identifier: ISC"""
 
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-weft, generator, shared = map(os.path.abspath, sys.argv[1:])
+weft, generator, shared, live = map(os.path.abspath, sys.argv[1:])
 
 
 def run(*words, status=0):
@@ -113,6 +113,20 @@ def sparse(folder):
     assert after < before + 200_000, (before, after)
 
 
+def written_meanwhile(folder):
+    """A ring that goes round 10,000 times and more is never seen torn."""
+    trace = os.path.join(folder, 'live.events')
+    with subprocess.Popen([generator, 'fibers', trace, '--words=1024', '--domains=2', '--count=50', '--live=100000000'],
+                          stdout=subprocess.PIPE) as writer:
+        try:
+            assert writer.stdout.readline() == b'written\n'
+            done = subprocess.run([live, trace, '10000'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=500)
+        finally:
+            writer.kill()
+    assert done.returncode == 0, done
+    print(done.stdout.strip())
+
+
 def others_say_so(folder):
     trace = os.path.join(folder, 'small.sexp')
     with open(trace, 'w') as f:
@@ -121,5 +135,5 @@ def others_say_so(folder):
 
 
 with tempfile.TemporaryDirectory(prefix='weft-runtime-events-') as folder:
-    for test in real_recordings, generated, torn, sparse, others_say_so:
+    for test in real_recordings, generated, torn, sparse, written_meanwhile, others_say_so:
         test(folder)
