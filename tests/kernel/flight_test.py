@@ -20,7 +20,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
 from recorded import PATIENCE, Recording, Trace, closed_to_others, expect, fail, until
 
-MANY = 30000
+MANY = 60000  # of which 512 KiB for each processor hold some 13,000
 
 
 def kernel(trace):
@@ -87,7 +87,7 @@ def check_asked(weft, known, folder, user):
 def check_forgotten(weft, known, folder, user):
     """The newest are kept, at their times, and what was forgotten is counted."""
     pages = os.path.join(folder, 'pages')
-    recording = run(weft, folder, 'forgotten', ['--kernel=own,flight', '--size=128K'], [known, str(MANY), pages], user)
+    recording = run(weft, folder, 'forgotten', ['--kernel=own,flight', '--size=512K'], [known, str(MANY), pages], user)
     trace, _, err = whole(recording, 'kernel_known')
     told, info = kernel(trace), trace.ask('info', '--json')[0]
     if not told['overwritten'] or told['lost'] or info['skipped_count'] or not 0.8 * MANY < told['events'] + told['overwritten'] < 2 * MANY:
