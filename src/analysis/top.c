@@ -59,6 +59,31 @@ static void add_promise(struct weft_top *top, struct weft_top_sort *sort, const 
 	sort->oldest_ns = age_ns > sort->oldest_ns ? age_ns : sort->oldest_ns;
 }
 
+static int fill_sorts(
+    struct weft_top *top, const struct weft_facts *facts, const struct weft_table *table, struct weft_error *err)
+{
+	const struct weft_model *m = weft_facts_model(facts);
+	struct weft_top_sort **of = calloc(table->sorts + 1, sizeof *of); /* by number of a sort */
+	top->sorts = calloc(table->count + 1, sizeof *top->sorts);
+	if (!of || !top->sorts) {
+		free(of);
+		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	}
+	for (size_t i = 0; i < table->count; i++) {
+		of[table->rows[i].sort] = &top->sorts[i];
+		top->sorts[i] = (struct weft_top_sort){.row = table->rows[i], .oldest_ns = -1};
+	}
+	for (uint32_t p = 1; p < m->promise_count; p++)
+		if (table->sort_of[p] != WEFT_NONE)
+			add_promise(top, of[table->sort_of[p]], facts, p);
+	for (size_t i = 0; i < table->count; i++)
+		if (top->sorts[i].in_flight || top->sorts[i].ended || top->sorts[i].ran_ns)
+			top->sorts[top->sort_count++] = top->sorts[i];
+	weft_sort(top->sorts, top->sort_count, sizeof *top->sorts, compare_sorts);
+	free(of);
+	return WEFT_OK;
+}
+
 static int add_sorts(struct weft_top *top, const struct weft_model *m, struct weft_error *err)
 {
 	struct weft_facts *facts = NULL;
@@ -66,24 +91,8 @@ static int add_sorts(struct weft_top *top, const struct weft_model *m, struct we
 	int status = weft_facts_create(&facts, m, err);
 	if (status == WEFT_OK)
 		status = weft_table_create(&table, facts, 0, top->to_ns, err);
-	struct weft_top_sort **of = table ? calloc(table->sorts + 1, sizeof *of) : NULL; /* by number of a sort */
-	top->sorts = table ? calloc(table->count + 1, sizeof *top->sorts) : NULL;
-	if (status == WEFT_OK && (!of || !top->sorts))
-		status = weft_error_set(err, WEFT_ENOMEM, "out of memory");
-	for (size_t i = 0; status == WEFT_OK && i < table->count; i++) {
-		of[table->rows[i].sort] = &top->sorts[i];
-		top->sorts[i] = (struct weft_top_sort){.row = table->rows[i], .oldest_ns = -1};
-	}
-	for (uint32_t p = 1; status == WEFT_OK && p < m->promise_count; p++)
-		if (table->sort_of[p] != WEFT_NONE)
-			add_promise(top, of[table->sort_of[p]], facts, p);
-	if (status == WEFT_OK) {
-		for (size_t i = 0; i < table->count; i++)
-			if (top->sorts[i].in_flight || top->sorts[i].ended || top->sorts[i].ran_ns)
-				top->sorts[top->sort_count++] = top->sorts[i];
-		weft_sort(top->sorts, top->sort_count, sizeof *top->sorts, compare_sorts);
-	}
-	free(of);
+	if (status == WEFT_OK)
+		status = fill_sorts(top, facts, table, err);
 	weft_table_destroy(table);
 	weft_facts_destroy(facts);
 	return status;
@@ -118,34 +127,40 @@ static uint32_t find_root(const struct weft_waits *waits, uint32_t *roots, uint3
 	return root;
 }
 
+static int fill_waits(struct weft_top *top, const struct weft_model *m, const struct weft_waits *waits, struct weft_error *err)
+{
+	bool *is_awaited = calloc(m->promise_count, sizeof *is_awaited);
+	uint32_t *roots = malloc(m->promise_count * sizeof *roots);
+	top->waits = calloc(waits->count + 1, sizeof *top->waits);
+	const bool has_memory = is_awaited && roots && top->waits;
+	if (has_memory) {
+		memset(roots, 0xff, m->promise_count * sizeof *roots);
+		for (size_t i = 0; i < waits->count; i++)
+			is_awaited[waits->waits[i].to] |= !waits->waits[i].in_cycle;
+		for (size_t i = 0; i < waits->count; i++) {
+			const struct weft_wait *wait = &waits->waits[i];
+			const bool is_first = i == 0 || waits->waits[i - 1].from != wait->from;
+			if (!is_first || is_awaited[wait->from])
+				continue;
+			top->waits[top->wait_count++] = (struct weft_top_wait){.promise = wait->from,
+			    .awaits = wait->to,
+			    .root = wait->in_cycle ? wait->to : find_root(waits, roots, wait->to),
+			    .since_ns = wait->since_ns,
+			    .in_cycle = wait->in_cycle};
+		}
+		weft_sort(top->waits, top->wait_count, sizeof *top->waits, compare_waits);
+	}
+	free(is_awaited);
+	free(roots);
+	return has_memory ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "out of memory");
+}
+
 static int add_waits(struct weft_top *top, const struct weft_model *m, struct weft_error *err)
 {
 	struct weft_waits *waits = NULL;
 	int status = weft_waits_create(&waits, m, top->to_ns, err);
-	bool *is_awaited = calloc(m->promise_count, sizeof *is_awaited);
-	uint32_t *roots = malloc(m->promise_count * sizeof *roots);
-	top->waits = waits ? calloc(waits->count + 1, sizeof *top->waits) : NULL;
-	if (status == WEFT_OK && (!is_awaited || !roots || !top->waits))
-		status = weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	if (status == WEFT_OK)
-		memset(roots, 0xff, m->promise_count * sizeof *roots);
-	for (size_t i = 0; status == WEFT_OK && i < waits->count; i++)
-		is_awaited[waits->waits[i].to] |= !waits->waits[i].in_cycle;
-	for (size_t i = 0; status == WEFT_OK && i < waits->count; i++) {
-		const struct weft_wait *wait = &waits->waits[i];
-		const bool is_first = i == 0 || waits->waits[i - 1].from != wait->from;
-		if (!is_first || is_awaited[wait->from])
-			continue;
-		top->waits[top->wait_count++] = (struct weft_top_wait){.promise = wait->from,
-		    .awaits = wait->to,
-		    .root = wait->in_cycle ? wait->to : find_root(waits, roots, wait->to),
-		    .since_ns = wait->since_ns,
-		    .in_cycle = wait->in_cycle};
-	}
-	if (status == WEFT_OK)
-		weft_sort(top->waits, top->wait_count, sizeof *top->waits, compare_waits);
-	free(is_awaited);
-	free(roots);
+		status = fill_waits(top, m, waits, err);
 	weft_waits_destroy(waits);
 	return status;
 }

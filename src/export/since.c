@@ -228,14 +228,15 @@ static bool run(struct search *s, const struct weft_event *e, int64_t id)
 static bool count(struct search *s, const struct weft_event *e)
 {
 	const uint32_t number = weft_intern(&s->names, e->text);
-	struct weft_event *counter = number == s->counters.count ? weft_vec_push(&s->counters) : NULL;
-	if (number == WEFT_INTERN_FAILED || (number == s->counters.count && !counter))
+	if (number == WEFT_INTERN_FAILED)
 		return false;
-	if (counter) {
-		*counter = *e;
-		return true;
+	if (number == s->counters.count) {
+		struct weft_event *fresh = weft_vec_push(&s->counters);
+		if (fresh)
+			*fresh = *e;
+		return fresh != NULL;
 	}
-	counter = &s->counters.items[number];
+	struct weft_event *counter = &s->counters.items[number];
 	const struct weft_event before = *counter;
 	*counter = *e;
 	if (e->op == WEFT_OP_COUNTER_ADD) {

@@ -58,6 +58,7 @@ VERBS = {
     'to mirage': ['convert', 'TRACE', '--to=mirage', '-o', 'OUT.mirage'],
     'to native': ['convert', 'TRACE', '--to=native', '-o', 'OUT.native'],
     'save': ['save', 'TRACE', '-w', 'OUT.saved'],
+    'top': ['top', '--once', 'TRACE'],
     'a viewer': None,
 }
 VERBS = {verb: words for verb, words in VERBS.items() if verb in os.environ.get('WEFT_HOSTILE_VERBS', verb).split(',')}
