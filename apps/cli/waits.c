@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/names.h"
+#include "analysis/shares.h"
 #include "cli.h"
 
 static void put_json(const struct weft_model *m, const struct weft_waits *waits)
@@ -17,6 +18,9 @@ static void put_json(const struct weft_model *m, const struct weft_waits *waits)
 		cli_put_cstring(weft_name_promise(m, wait->from, name));
 		printf(",\"awaits\":%" PRId64 ",\"awaited\":", m->promises[wait->to].id);
 		cli_put_cstring(weft_name_promise(m, wait->to, name));
+		const uint32_t peer = weft_peer_of(m, wait->to);
+		if (peer != WEFT_NONE)
+			printf(",\"peer\":%" PRId64, m->promises[peer].id);
 		printf(",\"since_ns\":%" PRId64 ",\"cycle\":%s}\n", wait->since_ns, wait->in_cycle ? "true" : "false");
 	}
 }
@@ -60,6 +64,9 @@ static void put_tree(const struct weft_model *m, const struct weft_waits *waits)
 		fputs(weft_name_promise(m, node->promise, name), stdout);
 		if (*weft_name_place(m, node->promise, name))
 			printf("  at %s", name);
+		const uint32_t peer = weft_peer_of(m, node->promise);
+		if (peer != WEFT_NONE)
+			printf("  to %s in %s", weft_name_promise(m, peer, name), m->trace->parts[weft_part_of(m, peer)].name);
 		if (node->wait != WEFT_NONE) {
 			fputs("  since ", stdout);
 			cli_put_seconds(waits->waits[node->wait].since_ns);

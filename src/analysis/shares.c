@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/duration.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "trace/join.h"
 #include "trace/tie.h"
@@ -12,6 +13,14 @@ uint32_t weft_part_of(const struct weft_model *m, uint32_t promise)
 {
 	const uint16_t stream = m->promises[promise].stream;
 	return m->trace->part_count && stream < m->trace->stream_count ? m->trace->streams[stream].part : 0;
+}
+
+uint32_t weft_peer_of(const struct weft_model *m, uint32_t connection)
+{
+	const struct weft_transfer *all = m->transfers;
+	const size_t after = WEFT_FIRST(i, 0, m->transfer_count, all[i].to > connection);
+	const bool is_known = after > 0 && all[after - 1].to == connection;
+	return is_known && weft_part_of(m, all[after - 1].from) != weft_part_of(m, connection) ? all[after - 1].from : WEFT_NONE;
 }
 
 /* How far the time of a part may be from the truth. */

@@ -21,6 +21,9 @@ int weft_shares(struct weft_share **out, size_t *count, const struct weft_model 
 /* How long a step took, at least and at most. */
 struct weft_share weft_step_share(const struct weft_model *model, const struct weft_path_step *step);
 
+/* The other end of a connection, in another process, from which bytes came; or WEFT_NONE.  Logarithmic. */
+uint32_t weft_peer_of(const struct weft_model *model, uint32_t connection);
+
 /* The part that a promise is of; 0 where the trace is of one process. */
 uint32_t weft_part_of(const struct weft_model *model, uint32_t promise);
 

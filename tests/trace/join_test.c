@@ -456,6 +456,79 @@ static void clocks_of_two_hosts_are_tied_by_what_they_send(void **state)
 	weft_trace_close(trace);
 }
 
+static void stream(weft_id end, enum weft_kind kind, uint64_t position)
+{
+	weft_id one = weft_create(end, kind, WEFT_SITE());
+	weft_await(end, one);
+	if (kind == WEFT_KIND_STREAM_READ)
+		weft_received(end, position);
+	else
+		weft_sent(end, position);
+	weft_resolve(WEFT_SYSTEM_ID, one);
+	weft_read(end, one);
+}
+
+/* Questions every 10 ms, of which the last one is not answered, for two seconds. */
+static void record_silence(void)
+{
+	enum { QUESTIONS = 10 };
+	begin_at(0, "client", "here", 1000, 0);
+	weft_id asks = begin_end("tcp 10.0.0.1:4000 10.0.0.2:80 0"), connect = weft_create(asks, WEFT_KIND_CONNECT, WEFT_SITE());
+	weft_label(asks, "asks");
+	weft_await(asks, connect);
+	weft_resolve(WEFT_SYSTEM_ID, connect);
+	for (unsigned i = 1; i <= QUESTIONS; i++) {
+		now = i * 10 * (uint64_t)MS;
+		stream(asks, WEFT_KIND_STREAM_WRITE, 10 * i);
+		now += MS + 2 * ON_ITS_WAY_NS;
+		if (i < QUESTIONS)
+			stream(asks, WEFT_KIND_STREAM_READ, 10 * i);
+	}
+	now += 2000 * (uint64_t)MS;
+	weft_label(weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE()), "the end");
+	weft_stop();
+	begin_at(1, "server", "there", 1000, 0);
+	now = there_shows(0);
+	weft_id listens = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LISTEN, WEFT_SITE());
+	weft_id asked = weft_create(listens, WEFT_KIND_CONNECTION, WEFT_SITE());
+	weft_label(asked, "asked");
+	weft__slow_detail(asked, WEFT_DETAIL_CONNECTION, 0, "tcp 10.0.0.2:80 10.0.0.1:4000 0");
+	for (unsigned i = 1; i <= QUESTIONS; i++) {
+		now = there_shows(i * 10 * (uint64_t)MS + ON_ITS_WAY_NS);
+		stream(asked, WEFT_KIND_STREAM_READ, 10 * i);
+		now = there_shows(i * 10 * (uint64_t)MS + ON_ITS_WAY_NS + MS);
+		if (i < QUESTIONS)
+			stream(asked, WEFT_KIND_STREAM_WRITE, 10 * i);
+	}
+	now = there_shows(2100 * (uint64_t)MS);
+	weft_label(weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE()), "the end");
+	weft_stop();
+}
+
+static void a_question_that_is_not_answered_is_told_of_both_ends(void **state)
+{
+	record_silence();
+	struct weft_trace *trace = join(2);
+	struct weft_model *m = model_of(trace);
+	struct weft_findings *findings = NULL;
+	unsigned seen = 0;
+	assert_int_equal(weft_explain(&findings, m, NULL, NULL), WEFT_OK);
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct weft_finding *finding = &findings->findings[i];
+		for (size_t e = 0; finding->kind == WEFT_FINDING_UNANSWERED && e < finding->evidence_count; e++) {
+			const char *text = finding->evidence[e].text;
+			seen |= strstr(text, "\"asked\"") && strstr(text, " in server@there has read it") ? 1 : 0;
+			seen |= strstr(text, "\"asks\"") && strstr(text, " in client@here is the other end, and waits") ? 2 : 0;
+		}
+		if (finding->kind == WEFT_FINDING_UNANSWERED && strstr(finding->next, " in server@there does not answer"))
+			seen |= 4;
+	}
+	assert_int_equal(seen, 7);
+	weft_findings_destroy(findings);
+	weft_model_destroy(m);
+	weft_trace_close(trace);
+}
+
 /* Behind NAT, or with times of messages that cannot be. */
 static void hosts_that_cannot_be_tied_are_told(void **state)
 {
@@ -638,6 +711,7 @@ int main(void)
 	    cmocka_unit_test(a_part_ends_when_its_recorder_did),
 	    cmocka_unit_test_setup_teardown(ticks_of_one_counter_need_no_wall_clock, set_up, tear_down),
 	    cmocka_unit_test(clocks_of_two_hosts_are_tied_by_what_they_send),
+	    cmocka_unit_test(a_question_that_is_not_answered_is_told_of_both_ends),
 	    cmocka_unit_test(hosts_that_cannot_be_tied_are_told),
 	    cmocka_unit_test(what_cannot_be_joined_is_told_and_left_alone),
 	    cmocka_unit_test(ids_that_are_too_large_are_told),

@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/shares.h"
 #include "base/duration.h"
 #include "base/hash.h"
 #include "base/idmap.h"
+#include "base/search.h"
 
 enum {
 	ENOUGH_ANSWERS = 5,
@@ -219,6 +221,23 @@ static void tell_others(struct search *s, const struct talk *first)
 		weft__words_more(s->finder, WEFT_EVIDENCE_VICTIM, others - shown, "");
 }
 
+/* Of an end whose other end another process recorded: whether the question came there, or the answer left. */
+static void tell_peer(struct weft__finder *f, const struct talk *t, uint32_t peer)
+{
+	const struct weft_model *m = f->model;
+	const char *there = weft__finding_text(
+	    f, "%s%s in %s", weft__words_name(f, peer), weft__words_at(f, peer), m->trace->parts[weft_part_of(m, peer)].name);
+	const size_t after = WEFT_FIRST(i, 0, m->transfer_count, m->transfers[i].to > (t->is_accepted ? t->promise : peer));
+	const struct weft_transfer *last = after > 0 ? &m->transfers[after - 1] : NULL;
+	const bool has_come = last && last->to == (t->is_accepted ? t->promise : peer) && last->received_ns >= t->asked_ns;
+	if (t->is_accepted)
+		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, WEFT_NO_TIME, peer, "%s is the other end, and waits", there);
+	else if (has_come)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, last->received_ns, peer, "%s has read it", there);
+	else
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, WEFT_NO_TIME, peer, "%s has not read it", there);
+}
+
 static void tell(struct search *s, const struct talk *t)
 {
 	struct weft__finder *f = s->finder;
@@ -240,11 +259,17 @@ static void tell(struct search *s, const struct talk *t)
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, t->asked_ns, p,
 	    t->is_accepted ? "%s reads what came, and writes nothing after that" : "%s writes, and nothing comes after that",
 	    name);
+	const uint32_t peer = weft_peer_of(f->model, p);
+	if (peer != WEFT_NONE)
+		tell_peer(f, t, peer);
 	if (input != WEFT_NONE)
 		finding->next = weft__finding_text(f, "find out why %s does not end", weft__words_name(f, input));
 	else if (t->is_accepted)
 		finding->next =
 		    weft__finding_text(f, "find out on which way through the code that reads%s nothing is written", at);
+	else if (peer != WEFT_NONE)
+		finding->next = weft__finding_text(f, "find out why %s in %s does not answer", weft__words_name(f, peer),
+		    f->model->trace->parts[weft_part_of(f->model, peer)].name);
 	else
 		finding->next =
 		    weft__finding_text(f, "look at the other side of %s; a timeout would turn its silence into an error", name);
