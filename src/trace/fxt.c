@@ -112,9 +112,9 @@ static bool take_arguments(struct fxt *x, struct weft_cursor *c, unsigned count,
 
 static uint8_t type_of(struct weft_str name)
 {
-	for (uint8_t type = WEFT__EIO_SWITCH; type <= WEFT__EIO_ANY; type++)
-		if (is(name, weft__eio_type_name(WEFT__EIO_CREATE_CC, type)))
-			return type;
+	for (unsigned type = WEFT__EIO_SWITCH; type <= WEFT__EIO_ANY; type++)
+		if (is(name, weft__eio_type_name(WEFT__EIO_CREATE_CC, (uint8_t)type)))
+			return (uint8_t)type;
 	return 0;
 }
 
