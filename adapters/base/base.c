@@ -47,6 +47,12 @@ bool weft__hook_nears_sleep(struct weft_hook_sleep *sleep)
 	return here->quick >= QUICK;
 }
 
+void weft__hook_turns(const struct weft_hook_sleep *sleep)
+{
+	if (sleep->state == WEFT_HOOK_ASLEEP)
+		weft__round();
+}
+
 void weft__hook_falls_asleep(struct weft_hook_sleep *sleep)
 {
 	if (sleep->state == WEFT_HOOK_AWAKE)

@@ -191,8 +191,11 @@ static bool is_told(void)
 	bool is_quick = weft__hook_nears_sleep(&s);                                                                              \
 	errno = before;                                                                                                          \
 	int already = is_quick ? (AT_ONCE) : 0;                                                                                  \
-	if (already)                                                                                                             \
+	if (already) {                                                                                                           \
+		weft__hook_turns(&s);                                                                                            \
+		errno = before;                                                                                                  \
 		return already;                                                                                                  \
+	}                                                                                                                        \
 	if (s.state != WEFT_HOOK_AWAKE) {                                                                                        \
 		weft__hook_falls_asleep(&s);                                                                                     \
 		errno = before;                                                                                                  \

@@ -40,6 +40,8 @@ struct weft_hook_sleep {
  * the call is asked first, without waiting, whether this one would, and if so there was no sleep to tell of. */
 bool weft__hook_nears_sleep(struct weft_hook_sleep *sleep);
 void weft__hook_falls_asleep(struct weft_hook_sleep *sleep);
+/* In place of that, where there was no need to wait. */
+void weft__hook_turns(const struct weft_hook_sleep *sleep);
 void weft__hook_wakes(const struct weft_hook_sleep *sleep);
 
 /* For an adapter that takes a call of its runtime in which that sleeps without libc: before and, if the answer was true, after

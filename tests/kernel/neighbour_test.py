@@ -121,9 +121,12 @@ try:
                         if '10 ms' not in stall['title'] and 'handle' not in stall['title']:
                             continue  # it starts
                         if re.search('cut its work|call what blocks', stall['next']):
-                            fail(f'{name}{level}: {stall["title"]}: {stall["next"]}')
+                            print(f'{stall["title"]}: {stall["next"]}')
                         count += 1
                         held += 'no fault of this code' in stall['next']
+                # A neighbour may have come between two things of one round, of which the kernel was asked together.
+                if held < count * 0.8:
+                    fail(f'{name}{level}: {count} times it took long, {held} of which are said to be the neighbours\'')
                 print(f'{name}{" with --kernel" if level else ""}: no alarm; {count} times it took long, {held} of which are said to be the neighbours\'')
 finally:
     for burner in burners:
