@@ -65,6 +65,8 @@
 	X(gboolean, g_mutex_trylock, (GMutex * mutex), (mutex))                                                                  \
 	X(void, g_mutex_unlock, (GMutex * mutex), (mutex))                                                                       \
 	X(void, g_cond_wait, (GCond * condition, GMutex * mutex), (condition, mutex))                                            \
+	X(void, g_cond_signal, (GCond * condition), (condition))                                                                 \
+	X(void, g_cond_broadcast, (GCond * condition), (condition))                                                              \
 	X(gboolean, g_cond_wait_until, (GCond * condition, GMutex * mutex, gint64 end_time), (condition, mutex, end_time))
 
 /* What asks a task how it ended. */

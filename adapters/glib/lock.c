@@ -2,6 +2,7 @@
  * has recursive locks, and those for readers and writers, is libc's (adapters/hook/sleep.c).  SPDX-License-Identifier: ISC */
 #include "adapters/hook/lock.h"
 #include "adapters/glib/adapter.h"
+#include "adapters/hook/condition.h"
 
 void weft__g_mutex_lock(GMutex *mutex)
 {
@@ -38,11 +39,31 @@ void weft__g_mutex_unlock(GMutex *mutex)
 void weft__g_cond_wait(GCond *condition, GMutex *mutex)
 {
 	bool is_told = weft_is_on();
-	if (is_told)
+	weft_id id = 0;
+	if (is_told) {
+		weft_hook_thread();
+		id = weft_hook_condition_waits(condition, NULL, __builtin_return_address(0));
 		weft_hook_lock_given(mutex);
+	}
 	weft__glib_real.g_cond_wait(condition, mutex);
+	if (id)
+		weft_hook_condition_waited(condition, id);
 	if (is_told && weft_is_on())
 		weft_hook_lock_taken(mutex, 0);
+}
+
+void weft__g_cond_signal(GCond *condition)
+{
+	if (weft_is_on())
+		weft_hook_condition_signals(condition, false, __builtin_return_address(0));
+	weft__glib_real.g_cond_signal(condition);
+}
+
+void weft__g_cond_broadcast(GCond *condition)
+{
+	if (weft_is_on())
+		weft_hook_condition_signals(condition, true, __builtin_return_address(0));
+	weft__glib_real.g_cond_broadcast(condition);
 }
 
 gboolean weft__g_cond_wait_until(GCond *condition, GMutex *mutex, gint64 end_time)

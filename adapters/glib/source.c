@@ -183,7 +183,7 @@ static struct seen {
 	unsigned times;
 	GSourceFunc callback;
 	const void *data;
-	weft__glib_tag stands;
+	weft__glib_tag stands, last; /* `last`: the last source */
 } seen[SEEN];
 
 void weft__glib_sources_forget(void)
@@ -191,9 +191,11 @@ void weft__glib_sources_forget(void)
 	memset(seen, 0, sizeof seen);
 }
 
-/* Counts a callback with its data; from the third time on, what stands for all of its sources. */
-static weft__glib_tag recurring(GSourceFunc callback, const void *data, bool *is_first)
+/* Counts a callback with its data; from the third time on, what stands for all of its sources.  One that is attached while
+ * another is still to come does not come again: it is one more. */
+static weft__glib_tag recurring(const struct weft__glib_thing *thing, const void *data, bool *is_first)
 {
+	const GSourceFunc callback = thing->callback;
 	uint64_t hash = ((uint64_t)(uintptr_t)callback ^ (uint64_t)(uintptr_t)data * 31) * 0x9e3779b97f4a7c15u;
 	struct seen *s = &seen[hash >> 40 & (SEEN - 1)];
 	weft__glib_tag stands = 0;
@@ -209,9 +211,12 @@ static weft__glib_tag recurring(GSourceFunc callback, const void *data, bool *is
 		s->callback = callback;
 		s->data = data;
 		s->times = 0;
-		s->stands = 0;
+		s->stands = s->last = 0;
 	}
-	if (++s->times >= RECURS) {
+	const struct weft__glib_thing *last = weft__glib_thing_of(s->last);
+	const bool is_more = last && last->key != weft__glib_here.dispatched;
+	s->last = weft__glib_tag_of(thing);
+	if (!is_more && ++s->times >= RECURS) {
 		if (!weft__glib_thing_of(s->stands)) {
 			s->stands = weft__glib_tag_of(weft__glib_thing_add(WEFT__GLIB_RECURRING, s));
 			*is_first = true;
@@ -284,7 +289,7 @@ static void begin(struct weft__glib_thing *thing, GSource *source, enum weft_kin
 	bool once = kind == WEFT_KIND_HANDLE || kind == WEFT_KIND_TIMER, is_first = false;
 	struct weft__glib_thing *stands = NULL;
 	if (once && thing->callback && !task && outlives(source, thing->callback, data)) {
-		thing->stands_for = recurring(thing->callback, data, &is_first);
+		thing->stands_for = recurring(thing, data, &is_first);
 		stands = weft__glib_thing_of(thing->stands_for);
 	}
 	if (stands && !is_first)

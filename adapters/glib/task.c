@@ -5,6 +5,7 @@
  * else as the task itself: "main ran for 60 ms" would help nobody.  What libgio begins to answer a call of the program is a part:
  * its callback is in libgio, that of the call itself is the program's.  SPDX-License-Identifier: ISC */
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "adapters/glib/adapter.h"
@@ -284,9 +285,18 @@ void weft__g_task_return_value(GTask *task, GValue *result)
 	weft__glib_real.g_task_return_value(task, result);
 }
 
+/* An error of the other process's own comes with a name that says nothing before its words. */
+static const char *words_of(const GError *error)
+{
+	static const char unnamed[] = "GDBus.Error:org.gtk.GDBus.UnmappedGError.";
+	const char *text = error && error->message ? error->message : "";
+	const char *end = strncmp(text, unnamed, sizeof unnamed - 1) ? NULL : strstr(text, ": ");
+	return end ? end + 2 : text;
+}
+
 void weft__g_task_return_error(GTask *task, GError *error)
 {
-	returned(task, error && error->message ? error->message : "");
+	returned(task, words_of(error));
 	weft__glib_real.g_task_return_error(task, error);
 }
 

@@ -621,6 +621,15 @@ bool weft__hook_is_recorder(const void *return_address)
 	       at - itself.text_begin < itself.text_end - itself.text_begin;
 }
 
+bool weft__hook_is_runtime(const void *return_address)
+{
+	for (const struct weft_hook_adapter *const *a = weft__hook_adapters; *a; a++)
+		for (unsigned set = 0; set < (*a)->sets; set++)
+			if (*(*a)->modules[set] && weft_hook_is_own(*(*a)->modules[set], return_address))
+				return true;
+	return false;
+}
+
 bool weft__hook_is_instrumented(void)
 {
 	return instrumented;

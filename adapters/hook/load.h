@@ -20,6 +20,9 @@ void weft__hook_around_fork(enum weft_hook_fork when);
 /* Whether the recorder or this library is what called, told by __builtin_return_address(0). */
 bool weft__hook_is_recorder(const void *return_address);
 
+/* Whether it is a runtime's own code that called. */
+bool weft__hook_is_runtime(const void *return_address);
+
 /* Whether the program needs the recorder by itself: then it says by itself when it sleeps. */
 bool weft__hook_is_instrumented(void);
 

@@ -76,7 +76,7 @@ bool weft_hook_lock_waits(const void *address, int owner, const void *caller)
 		return false;
 	__atomic_add_fetch(&lock->waiters, 1, __ATOMIC_SEQ_CST);
 	const weft_id holder = holder_of(lock, address, owner);
-	const weft_id id = holder && holder != me ? promise_of(lock, caller) : 0;
+	const weft_id id = holder ? promise_of(lock, caller) : 0;
 	if (!id) {
 		one_less(lock, address);
 		return false;

@@ -60,8 +60,11 @@ static inline void weft_hook_lock_taken(const void *address, int owner)
 static inline void weft_hook_lock_given(const void *address)
 {
 	struct weft__hook_lock *lock = weft__hook_lock_of(address);
-	if (__atomic_load_n(&lock->address, __ATOMIC_RELAXED) == address)
-		__atomic_store_n(&lock->who, 0, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&lock->address, __ATOMIC_RELAXED) != address)
+		return;
+	__atomic_store_n(&lock->who, 0, __ATOMIC_RELAXED);
+	if (__builtin_expect(__atomic_load_n(&lock->waiters, __ATOMIC_RELAXED) > 0, 0))
+		weft__hook_lock_changes(lock, 0);
 }
 
 /* Around a wait of the calling OS thread for a lock, which somebody else has; `owner` as above.  False: nobody knows who has it,

@@ -19,6 +19,8 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -29,6 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "adapters/hook/condition.h"
 #include "adapters/hook/load.h"
 #include "adapters/hook/lock.h"
 
@@ -44,6 +47,7 @@
 /* Name, return type, parameters, version.  Locks first: what looks up the rest may allocate, under an allocator's lock. */
 #define CALLS(X)                                                                                                                 \
 	X(pthread_mutex_lock, int, (pthread_mutex_t *), NULL)                                                                    \
+	X(pthread_mutex_unlock, int, (pthread_mutex_t *), NULL)                                                                  \
 	X(mtx_lock, int, (mtx_t *), NULL)                                                                                        \
 	X(pthread_rwlock_rdlock, int, (pthread_rwlock_t *), NULL)                                                                \
 	X(pthread_rwlock_wrlock, int, (pthread_rwlock_t *), NULL)                                                                \
@@ -64,10 +68,14 @@
 	X(pthread_cond_wait, int, (pthread_cond_t *, pthread_mutex_t *), CONDITIONS)                                             \
 	X(pthread_cond_timedwait, int, (pthread_cond_t *, pthread_mutex_t *, const struct timespec *), CONDITIONS)               \
 	X(pthread_cond_clockwait, int, (pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *), NULL)          \
+	X(pthread_cond_signal, int, (pthread_cond_t *), CONDITIONS)                                                              \
+	X(pthread_cond_broadcast, int, (pthread_cond_t *), CONDITIONS)                                                           \
 	X(cnd_wait, int, (cnd_t *, mtx_t *), NULL)                                                                               \
 	X(cnd_timedwait, int, (cnd_t *, mtx_t *, const struct timespec *), NULL)                                                 \
 	X(pthread_barrier_wait, int, (pthread_barrier_t *), NULL)                                                                \
 	X(sem_clockwait, int, (sem_t *, clockid_t, const struct timespec *), NULL)                                               \
+	X(sem_post, int, (sem_t *), NULL)                                                                                        \
+	X(sem_trywait, int, (sem_t *), NULL)                                                                                     \
 	X(sem_wait, int, (sem_t *), NULL)                                                                                        \
 	X(sem_timedwait, int, (sem_t *, const struct timespec *), NULL)                                                          \
 	X(syscall, long, (long, ...), NULL)                                                                                      \
@@ -398,14 +406,6 @@ TAKEN int pause(void)
 SIMPLE(sigwait, int, (const sigset_t *set, int *number), (set, number), SIGNAL, false)
 SIMPLE(sigwaitinfo, int, (const sigset_t *set, siginfo_t *info), (set, info), SIGNAL, false)
 SIMPLE(sigsuspend, int, (const sigset_t *set), (set), SIGNAL, false)
-SIMPLE(pthread_cond_wait, int, (pthread_cond_t * condition, pthread_mutex_t *mutex), (condition, mutex), LOCK, true)
-SIMPLE(pthread_cond_timedwait, int, (pthread_cond_t * condition, pthread_mutex_t *mutex, const struct timespec *until),
-    (condition, mutex, until), LOCK, true)
-SIMPLE(pthread_cond_clockwait, int,
-    (pthread_cond_t * condition, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until),
-    (condition, mutex, clock, until), LOCK, true)
-SIMPLE(sem_wait, int, (sem_t * semaphore), (semaphore), LOCK, true)
-SIMPLE(sem_timedwait, int, (sem_t * semaphore, const struct timespec *until), (semaphore, until), LOCK, true)
 SIMPLE(nanosleep, int, (const struct timespec *time, struct timespec *rest), (time, rest), TIME, false)
 SIMPLE(clock_nanosleep, int, (clockid_t clock, int flags, const struct timespec *time, struct timespec *rest),
     (clock, flags, time, rest), TIME, false)
@@ -415,10 +415,21 @@ SIMPLE(wait, pid_t, (int *status), (status), PROCESS, false)
 
 SIMPLE(cnd_wait, int, (cnd_t * condition, mtx_t *mutex), (condition, mutex), LOCK, true)
 SIMPLE(cnd_timedwait, int, (cnd_t * condition, mtx_t *mutex, const struct timespec *until), (condition, mutex, until), LOCK, true)
-SIMPLE(
-    sem_clockwait, int, (sem_t * semaphore, clockid_t clock, const struct timespec *until), (semaphore, clock, until), LOCK, true)
-SIMPLE(pthread_barrier_wait, int, (pthread_barrier_t * barrier), (barrier), LOCK, true)
 SIMPLE(thrd_sleep, int, (const struct timespec *time, struct timespec *rest), (time, rest), TIME, false)
+
+/* What another process may signal is not told of.  glibc has said so since 2.25: the lowest bit of a condition's count of
+ * waiters, the word after a semaphore's value. */
+static bool is_shared_condition(const pthread_cond_t *condition)
+{
+	return condition->__data.__wrefs & 1;
+}
+
+static bool is_shared_semaphore(const sem_t *semaphore)
+{
+	int shared;
+	memcpy(&shared, (const char *)semaphore + sizeof(uint64_t), sizeof shared);
+	return shared != 0;
+}
 
 /* ---- Locks: one that is free is no sleep ---- */
 
@@ -462,6 +473,110 @@ TAKE(pthread_mutex_lock, int, (pthread_mutex_t * lock), (lock), false)
 TRIED(mtx_lock, mtx_t, mtx_trylock, thrd_busy)
 TRIED(pthread_rwlock_rdlock, pthread_rwlock_t, pthread_rwlock_tryrdlock, EBUSY)
 TRIED(pthread_rwlock_wrlock, pthread_rwlock_t, pthread_rwlock_trywrlock, EBUSY)
+
+/* Of a mutex that was taken several times by who has it, all but the last time change nothing. */
+TAKE(pthread_mutex_unlock, int, (pthread_mutex_t * lock), (lock), false)
+{
+	enum { KINDS = 3 };
+	if ((lock->__data.__kind & KINDS) != PTHREAD_MUTEX_RECURSIVE || lock->__data.__count <= 1)
+		weft_hook_lock_given(lock);
+	return real.pthread_mutex_unlock(lock);
+}
+
+/* ---- What another OS thread ends: conditions, barriers, semaphores ---- */
+
+/* Who waits for a condition has the lock before and after that.  `id`: what it waits for. */
+#define CONDITION(NAME, PARAMETERS, ARGUMENTS, ID)                                                                               \
+	TAKE(NAME, int, PARAMETERS, ARGUMENTS, true)                                                                             \
+	{                                                                                                                        \
+		const weft_id id = ID;                                                                                           \
+		weft_hook_lock_given(mutex);                                                                                     \
+		ASLEEP(NAME, LOCK, -1, true, 0);                                                                                 \
+		int result = real.NAME ARGUMENTS, last = errno;                                                                  \
+		weft__hook_wakes(&s);                                                                                            \
+		if (id)                                                                                                          \
+			weft_hook_condition_waited(condition, id);                                                               \
+		if (result == 0 || result == ETIMEDOUT)                                                                          \
+			weft_hook_lock_taken(mutex, mutex->__data.__owner);                                                      \
+		errno = last;                                                                                                    \
+		return result;                                                                                                   \
+	}
+CONDITION(pthread_cond_wait, (pthread_cond_t * condition, pthread_mutex_t *mutex), (condition, mutex),
+    is_shared_condition(condition) ? 0 : weft_hook_condition_waits(condition, NULL, caller))
+CONDITION(pthread_cond_timedwait, (pthread_cond_t * condition, pthread_mutex_t *mutex, const struct timespec *until),
+    (condition, mutex, until), 0)
+CONDITION(pthread_cond_clockwait,
+    (pthread_cond_t * condition, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until),
+    (condition, mutex, clock, until), 0)
+
+#define SIGNALS(NAME, TO_ALL)                                                                                                    \
+	TAKE(NAME, int, (pthread_cond_t * condition), (condition), false)                                                        \
+	{                                                                                                                        \
+		weft_hook_condition_signals(condition, TO_ALL, caller);                                                          \
+		return real.NAME(condition);                                                                                     \
+	}
+SIGNALS(pthread_cond_signal, false)
+SIGNALS(pthread_cond_broadcast, true)
+
+TAKE(pthread_barrier_wait, int, (pthread_barrier_t * barrier), (barrier), true)
+{
+	const weft_id id = weft_hook_condition_waits(barrier, "barrier", caller);
+	ASLEEP(pthread_barrier_wait, LOCK, -1, true, 0);
+	int result = real.pthread_barrier_wait(barrier), last = errno;
+	weft__hook_wakes(&s);
+	if (id)
+		weft_hook_condition_waited(barrier, id);
+	errno = last;
+	return result;
+}
+
+TAKE(sem_trywait, int, (sem_t * semaphore), (semaphore), false)
+{
+	int result = real.sem_trywait(semaphore);
+	if (result == 0)
+		weft_hook_semaphore_taken(semaphore);
+	return result;
+}
+
+TAKE(sem_post, int, (sem_t * semaphore), (semaphore), false)
+{
+	weft_hook_semaphore_posts(semaphore);
+	return real.sem_post(semaphore);
+}
+
+static bool is_used_up(sem_t *semaphore)
+{
+	int value = 0;
+	return sem_getvalue(semaphore, &value) == 0 && value == 0;
+}
+
+/* One that is there is taken without a wait. */
+#define SEMAPHORE(NAME, PARAMETERS, ARGUMENTS, ID)                                                                               \
+	TAKE(NAME, int, PARAMETERS, ARGUMENTS, is_used_up(semaphore))                                                            \
+	{                                                                                                                        \
+		const int kept = errno;                                                                                          \
+		int result = real.sem_trywait(semaphore);                                                                        \
+		errno = kept;                                                                                                    \
+		if (result == 0) {                                                                                               \
+			weft_hook_semaphore_taken(semaphore);                                                                    \
+			return 0;                                                                                                \
+		}                                                                                                                \
+		const weft_id id = ID;                                                                                           \
+		ASLEEP(NAME, LOCK, -1, true, 0);                                                                                 \
+		result = real.NAME ARGUMENTS;                                                                                    \
+		int last = errno;                                                                                                \
+		weft__hook_wakes(&s);                                                                                            \
+		if (id)                                                                                                          \
+			weft_hook_semaphore_waited(semaphore, id);                                                               \
+		if (result == 0)                                                                                                 \
+			weft_hook_semaphore_taken(semaphore);                                                                    \
+		errno = last;                                                                                                    \
+		return result;                                                                                                   \
+	}
+SEMAPHORE(
+    sem_wait, (sem_t * semaphore), (semaphore), is_shared_semaphore(semaphore) ? 0 : weft_hook_semaphore_waits(semaphore, caller))
+SEMAPHORE(sem_timedwait, (sem_t * semaphore, const struct timespec *until), (semaphore, until), 0)
+SEMAPHORE(sem_clockwait, (sem_t * semaphore, clockid_t clock, const struct timespec *until), (semaphore, clock, until), 0)
 
 /* ---- Input ---- */
 

@@ -74,6 +74,12 @@ void cli_session_free(struct cli_session *s)
 	free_paths(&s->users);
 }
 
+/* Of each program libc tells of its OS threads, and of what these wait for. */
+static bool is_of_libc(unsigned kind)
+{
+	return kind == WEFT_KIND_THREAD || kind == WEFT_KIND_LOCK || kind == WEFT_KIND_CONDITION || kind == WEFT_KIND_POOL;
+}
+
 bool cli_tell_trace(const char *path, bool with_command)
 {
 	struct weft_trace *trace;
@@ -88,14 +94,14 @@ bool cli_tell_trace(const char *path, bool with_command)
 		cli_fail_error(&err);
 		return false;
 	}
-	bool has_promises = false; /* more than what libc tells: OS threads, and locks that they wait for */
+	bool has_promises = false;
 	while (weft_trace_next(trace, &events, &count) == 1) {
 		first_ns = all ? first_ns : events[0].time_ns;
 		last_ns = events[count - 1].time_ns;
 		all += count;
 		for (size_t i = 0; i < count && !has_promises; i++)
-			has_promises = (events[i].op == WEFT_OP_CREATE || events[i].op == WEFT_OP_PENDING) &&
-				       events[i].kind != WEFT_KIND_THREAD && events[i].kind != WEFT_KIND_LOCK;
+			has_promises =
+			    (events[i].op == WEFT_OP_CREATE || events[i].op == WEFT_OP_PENDING) && !is_of_libc(events[i].kind);
 	}
 	const struct weft_trace_info *info = weft_trace_info(trace);
 	if (info->until_ns > last_ns)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/idmap.h"
 #include "base/intern.h"
 
@@ -78,7 +79,7 @@ struct grouping {
 	const struct weft_model *m;
 	struct weft_intern shapes;
 	uint32_t *shape_of;       /* by label: its shape's number + 2; 1: it has no number in it; 0: nobody has asked yet */
-	struct weft_idmap firsts; /* the first sort, by shape and kind */
+	struct weft_idmap firsts; /* the first sort, by shape, kind and place */
 };
 
 /* As shape_of has it; 0 when out of memory. */
@@ -108,7 +109,8 @@ static bool group_sort(struct grouping *g, const struct weft__sort *sort, uint32
 		return false;
 	if (g->shape_of[label] == 1)
 		return true;
-	const int64_t key = (int64_t)((uint64_t)g->shape_of[label] << 16 | sort->kind);
+	const uint64_t kind = weft_hash_u64((uint64_t)g->shape_of[label] << 16 | sort->kind);
+	const int64_t key = (int64_t)(weft_hash_u64(kind + g->m->promises[sort->first].site) >> 1);
 	const uint32_t known = weft_idmap_get(&g->firsts, key);
 	if (known != WEFT_IDMAP_NONE)
 		*first = known;

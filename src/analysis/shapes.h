@@ -9,7 +9,7 @@
 /* A text with "*" for each number, address and the like, cut to fit; false: there is none in it. */
 bool weft__shape(char *out, size_t size, struct weft_str text);
 
-/* By sort: the first sort of the same kind whose label has the same shape; itself, if there is none or no number in the label.
+/* By sort: the first sort of the same kind and place whose label has the same shape; itself, if there is none or no number in it.
  * WEFT_ENOMEM, WEFT_ECANCELLED.  Linear in the labels' bytes.  `first` has room for all. */
 int weft__shapes_group(
     uint32_t *first, const struct weft_model *model, const struct weft__sorts *sorts, struct weft__watch *watch);

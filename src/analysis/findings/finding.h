@@ -166,6 +166,10 @@ void weft__slow_tell(struct weft__finder *f, uint32_t promise, struct weft_path 
 void weft__hang_chain(struct weft__finder *f, uint32_t promise);
 /* Title, evidence and doubt of a chain that ends at finding->root; `what` is how the sentence begins. */
 void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const char *what);
+/* Hangs of OS threads. */
+void weft__asleep_find(struct weft__finder *f);
+/* OS threads that sleep with a lock. */
+void weft__held_find(struct weft__finder *f);
 /* An OS thread that waits for a condition since after its last signal, the link of that number. */
 struct weft__late_waiter {
 	uint32_t thread, condition, signal;

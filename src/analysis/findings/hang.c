@@ -509,72 +509,6 @@ static void tell_hang(struct weft__finder *f, enum reason reason, const struct w
 		tell_alike(f, alike, blocked, like_it);
 }
 
-/* ---- OS threads that wait for a condition ---- */
-
-/* The last signal of a condition, if OS threads alone have signalled it and all of these have ended: nobody is left who could;
- * WEFT_NONE: it is not so. */
-static uint32_t last_signal(const struct weft__finder *f, uint32_t condition)
-{
-	const struct weft_model *m = f->model;
-	uint32_t last = WEFT_NONE;
-	for (uint32_t i = f->ties.in_begin[condition]; i < f->ties.in_begin[condition + 1]; i++) {
-		const struct weft_link *link = &m->links[f->ties.in[i]];
-		if (link->kind != WEFT_LINK_SIGNAL)
-			continue;
-		if (!weft_kind_has(m->promises[link->from].kind, WEFT_TRAIT_THREAD) || f->ties.ended_ns[link->from] == WEFT_NEVER)
-			return WEFT_NONE;
-		last = f->ties.in[i];
-	}
-	return last;
-}
-
-static void tell_thread(struct weft__finder *f, uint32_t p, uint32_t condition, int64_t since_ns, const struct weft_link *signal)
-{
-	f->told[p] = f->told[condition] = true;
-	struct weft_finding *finding =
-	    weft__finding_begin(f, WEFT_FINDING_HANG, p, signal->time_ns, weft_model_until(f->model, p));
-	if (!finding)
-		return;
-	const char *name = weft__words_name(f, p), *what = weft__words_name(f, condition),
-		   *by = weft__words_name(f, signal->from);
-	const char *early = weft__words_span(f, since_ns - signal->time_ns);
-	finding->root = condition;
-	finding->verdict = WEFT_VERDICT_LOST_WAKEUP;
-	finding->weight = 1;
-	finding->title = weft__finding_text(f,
-	    "%s%s sleeps for ever: lost wake-up, %s was last signalled %s before it began to wait for it, by %s, which has ended",
-	    name, weft__words_at(f, p), what, early, by);
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, signal->time_ns, signal->from, "%s%s signals %s for the last time", by,
-	    weft__words_at(f, signal->from), what);
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, f->ties.ended_ns[signal->from], signal->from,
-	    "%s ends: nobody else ever signalled %s", by, what);
-	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, since_ns, p, "%s begins to wait for it: %s too late", name, early);
-	finding->next = "check what the condition tells of before waiting, with the lock held, and again after each wake-up";
-	weft__finding_doubt_part(f, p, true);
-}
-
-static void find_threads(struct weft__finder *f)
-{
-	const struct weft_model *m = f->model;
-	for (size_t i = 0; i < f->waiting.pending.count && weft__finding_goes_on(f, i, f->waiting.pending.count); i++) {
-		uint32_t p = f->waiting.pending.items[i];
-		if (!weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD) || f->told[p] ||
-		    !weft__lacks_nothing_of(f->lacks, m, p))
-			continue;
-		for (uint32_t k = f->waiting.begin[p]; k < f->waiting.begin[p + 1]; k++) {
-			const struct weft__wait *wait = &f->waiting.waits[k];
-			uint32_t signal = weft_kind_has(m->promises[wait->to].kind, WEFT_TRAIT_CONDITION)
-					      ? last_signal(f, wait->to)
-					      : WEFT_NONE;
-			int64_t since_ns = weft__waiting_since(&f->waiting, p, wait);
-			if (signal == WEFT_NONE || m->links[signal].time_ns > since_ns)
-				continue;
-			tell_thread(f, p, wait->to, since_ns, &m->links[signal]);
-			break;
-		}
-	}
-}
-
 void weft__find_hang(struct weft__finder *f)
 {
 	const struct weft__blocked *blocked = f->chains.blocked.items;
@@ -601,5 +535,5 @@ void weft__find_hang(struct weft__finder *f)
 	}
 	weft_idmap_finish(&alike.groups);
 	if (weft__waiting_any(&f->waiting, WEFT_KIND_THREAD))
-		find_threads(f);
+		weft__asleep_find(f);
 }

@@ -626,4 +626,5 @@ void weft__find_stall(struct weft__finder *f)
 	free(is_alone);
 	free(has_loop);
 	free(behind);
+	weft__held_find(f);
 }
