@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analysis/explain.h"
+#include "analysis/table.h"
 #include "backends/cairo/cairo.h"
 #include "base/vec.h"
 #include "cli.h"
@@ -47,6 +48,58 @@ static int find_finding(const struct cli_input *input, bool keep_parts, number_v
 	return status < 0 ? cli_fail_error(&err) : -1;
 }
 
+/* ---- The table below ---- */
+
+enum { TABLE_ROWS = 13, TABLE_COLUMNS = 9, CELL_BYTES = 192 };
+
+struct table_below {
+	char texts[TABLE_ROWS * TABLE_COLUMNS][CELL_BYTES];
+	const char *cells[TABLE_ROWS * TABLE_COLUMNS];
+	struct weft_sheet sheet;
+};
+
+/* The sorts of promises that took the longest, of what the picture shows; as many as a third of its height has room for.  Returns
+ * as cli_open(). */
+static int fill_table(struct table_below *out, const struct weft_model *model, const struct weft_render_options *render)
+{
+	static const char *const heads[TABLE_COLUMNS] = {
+	    "count", "failed", "p50", "p99", "max", "waiting", "ready", "running", "sort"};
+	struct weft_facts *facts = NULL;
+	struct weft_table *table = NULL;
+	struct weft_error err;
+	int status = weft_facts_create(&facts, model, &err);
+	if (status == WEFT_OK)
+		status = weft_table_create(&table, facts, render->has_from ? render->from_ns : INT64_MIN,
+		    render->has_to ? render->to_ns : INT64_MAX, &err);
+	if (status == WEFT_OK) {
+		weft_table_sort(table, WEFT_TABLE_TOTAL);
+		for (size_t i = 0; i < TABLE_COLUMNS; i++)
+			snprintf(out->texts[i], CELL_BYTES, "%s", heads[i]);
+		for (size_t i = 0; i < TABLE_ROWS * TABLE_COLUMNS; i++)
+			out->cells[i] = out->texts[i];
+		out->sheet = (struct weft_sheet){.rows = 1, .columns = TABLE_COLUMNS, .cells = out->cells};
+		while (out->sheet.rows < TABLE_ROWS && out->sheet.rows <= table->count &&
+		       weft_sheet_px(&out->sheet) < render->height_px / 3.0) {
+			const struct weft_table_row *row = &table->rows[out->sheet.rows - 1];
+			char(*at)[CELL_BYTES] = &out->texts[out->sheet.rows * TABLE_COLUMNS];
+			const int64_t times[] = {
+			    row->p50_ns, row->p99_ns, row->max_ns, row->waiting_ns, row->ready_ns, row->running_ns};
+			snprintf(at[0], CELL_BYTES, "%zu", row->count);
+			snprintf(at[1], CELL_BYTES, "%zu", row->failed);
+			for (int i = 0; i < 6; i++)
+				if (i < 3 && row->ended == 0)
+					snprintf(at[2 + i], CELL_BYTES, "-");
+				else
+					cli_format_duration(at[2 + i], times[i]);
+			weft_table_name(model, row, at[8]);
+			out->sheet.rows++;
+		}
+	}
+	weft_table_destroy(table);
+	weft_facts_destroy(facts);
+	return status < 0 ? cli_fail_error(&err) : -1;
+}
+
 int cli_render(struct cli_args *args)
 {
 	struct weft_render_options render = {0};
@@ -54,7 +107,8 @@ int cli_render(struct cli_args *args)
 	const char *out = NULL;
 	const char *focus = NULL, *fold = NULL, *group = NULL;
 	static struct weft_folding folding;
-	bool dark = false, explain = false, parts = false;
+	bool dark = false, explain = false, parts = false, table = false;
+	static struct table_below below;
 	number_vec marked = {0};
 	render.from_ns = render.to_ns = -1;
 	const struct cli_option options[] = {
@@ -74,6 +128,7 @@ int cli_render(struct cli_args *args)
 		"draws stretches in which nothing ran as narrow gaps that say their length"},
 	    {"explain", 0, CLI_FLAG, &explain, NULL,
 		"highlights the promises of the first finding of weft explain, and prints its title"},
+	    {"table", 0, CLI_FLAG, &table, NULL, "draws below how many promises of each sort there are, and how long they took"},
 	    CLI_OPTION_PARTS(&parts),
 	    {"no-metrics", 0, CLI_FLAG, &render.no_metrics, NULL, "leaves the counters out"},
 	    {"no-threads", 0, CLI_FLAG, &render.no_threads, NULL,
@@ -126,6 +181,8 @@ int cli_render(struct cli_args *args)
 		render.marked = marked.items;
 		render.marked_count = marked.count;
 	}
+	if (exit < 0 && table && (exit = fill_table(&below, input.model, &render)) < 0)
+		render.sheet = &below.sheet;
 	if (exit < 0) {
 		size_t found = 0;
 		cli_progress_begin("drawing", out);

@@ -4,6 +4,7 @@
 
 #include <cairo.h>
 
+#include "draw/sheet.h"
 #include "draw/svg.h"
 #include "view/fold.h"
 
@@ -40,12 +41,13 @@ struct weft_render_options {
 	bool fold_sleep;                    /* stretches in which nothing ran or happened are narrow gaps (view/sleep.h) */
 	bool no_metrics;                    /* leave the counters out */
 	bool no_threads;                    /* leave OS threads out */
+	const struct weft_sheet *sheet;     /* below the promises, which have so much less height; or NULL */
 	enum weft_theme theme;              /* light or dark */
 	enum weft_picture picture;          /* see weft_picture_from_path() */
 };
 
-/* A model as a picture: lays it out, views it, draws it.  WEFT_EINVAL (an empty range or a size out of range), WEFT_ENOMEM,
- * WEFT_EIO. *found, if not NULL, is the number of promises that `find` highlighted. */
+/* A model as a picture: lays it out, views it, draws it.  WEFT_EINVAL (an empty range, a size out of range, or one with no room
+ * above the sheet), WEFT_ENOMEM, WEFT_EIO. *found, if not NULL, is the number of promises that `find` highlighted. */
 int weft_render(const struct weft_model *model, const struct weft_render_options *options, weft_write_fn *write, void *write_ctx,
     size_t *found, struct weft_error *err);
 

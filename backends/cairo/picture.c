@@ -68,12 +68,18 @@ int weft_cairo_write(struct weft_cairo *cairo, const struct weft_draw_list *list
 	return WEFT_OK;
 }
 
+/* What the promises have: all but the sheet. */
+static int height_of(const struct weft_render_options *o)
+{
+	return (o->height_px ? o->height_px : 720) - (o->sheet ? (int)weft_sheet_px(o->sheet) : 0);
+}
+
 static int render_view(struct weft_view *view, const struct weft_render_options *o, weft_write_fn *write, void *write_ctx,
     size_t *found, struct weft_error *err)
 {
 	struct weft_cairo *cairo;
 	struct weft_draw_list list = {0};
-	weft_view_resize(view, o->width_px ? o->width_px : 1280, o->height_px ? o->height_px : 720);
+	weft_view_resize(view, o->width_px ? o->width_px : 1280, height_of(o));
 	if (o->focus && !o->has_from && !o->has_to)
 		weft_view_show_promise(view, o->focus);
 	else if (o->has_from || o->has_to)
@@ -99,6 +105,8 @@ static int render_view(struct weft_view *view, const struct weft_render_options 
 		return weft_error_set(err, status, "no memory for fonts");
 	options.measure_ctx = cairo;
 	status = weft_draw_frame(&list, view, &options, err);
+	if (status == WEFT_OK && o->sheet)
+		status = weft_sheet_draw(&list, o->sheet, &options, err);
 	if (status == WEFT_OK)
 		status = weft_cairo_write(cairo, &list, o->picture, o->theme, write, write_ctx, err);
 	weft_draw_finish(&list);
@@ -143,7 +151,7 @@ static int fold_thin(struct weft_layout **layout, struct weft_view **view, const
 	if (status < 0 || folding.depth == 0)
 		return status;
 	weft_thinness_measure(&thinness, *view);
-	weft_view_resize(*view, o->width_px ? o->width_px : 1280, o->height_px ? o->height_px : 720);
+	weft_view_resize(*view, o->width_px ? o->width_px : 1280, height_of(o));
 	if (o->has_from || o->has_to)
 		weft_view_show(*view, o->has_from ? o->from_ns : 0, o->has_to ? o->to_ns : model->end_ns);
 	if (!weft_thinness_at(&thinness, *view, weft_draw_lanes_px(model, &options, (*view)->height_px)))
@@ -170,6 +178,8 @@ int weft_render(const struct weft_model *model, const struct weft_render_options
 	if (o->width_px < 0 || o->height_px < 0 || o->width_px > 32767 || o->height_px > 32767 ||
 	    (o->width_px > 0 && o->width_px < 64) || (o->height_px > 0 && o->height_px < 64))
 		return weft_error_set(err, WEFT_EINVAL, "a picture is 64 to 32767 pixels wide and high");
+	if (height_of(o) < 64)
+		return weft_error_set(err, WEFT_EINVAL, "there is no room above the table: --size=WxH");
 	if ((o->has_from ? o->from_ns : 0) >= (o->has_to ? o->to_ns : model->end_ns) && (o->has_from || o->has_to))
 		return weft_error_set(err, WEFT_EINVAL, "there is no time between the start and the end of the picture");
 	int status = weft_layout_create(&layout, model, err);

@@ -1,0 +1,89 @@
+/* sheet.c: a table of texts.  SPDX-License-Identifier: ISC */
+#include "draw/sheet.h"
+
+#include <string.h>
+
+#include "draw/frame.h"
+
+enum { ROW_PX = 18, BASELINE_PX = 13, MARGIN_PX = 10, GAP_PX = 18, CELL_BYTES = 256 };
+
+static const char *cell(const struct weft_sheet *sheet, size_t row, size_t column)
+{
+	return sheet->cells[row * sheet->columns + column];
+}
+
+static enum weft_font font_of(size_t row)
+{
+	return row == 0 ? WEFT_FONT_BOLD : WEFT_FONT_LABEL;
+}
+
+double weft_sheet_px(const struct weft_sheet *sheet)
+{
+	return MARGIN_PX + (double)sheet->rows * ROW_PX;
+}
+
+static void put(struct weft__frame *f, size_t row, const char *text, double x, double y, double width, size_t len)
+{
+	weft__list_text(
+	    f, row == 0 ? WEFT_PAINT_AXIS_TEXT : WEFT_PAINT_LABEL, x, y, (struct weft__writing){font_of(row), text, len, width});
+}
+
+static double width_of(struct weft__frame *f, const struct weft_sheet *sheet, size_t row, size_t column)
+{
+	const char *text = cell(sheet, row, column);
+	return weft__text_width(f, font_of(row), text, strlen(text));
+}
+
+/* A column at its right end; returns where that is. */
+static double put_column(struct weft__frame *f, const struct weft_sheet *sheet, size_t column, double x, double top)
+{
+	double widest = 0;
+	for (size_t row = 0; row < sheet->rows; row++) {
+		const double width = width_of(f, sheet, row, column);
+		widest = width > widest ? width : widest;
+	}
+	for (size_t row = 0; row < sheet->rows; row++) {
+		const char *text = cell(sheet, row, column);
+		const double width = width_of(f, sheet, row, column);
+		put(f, row, text, x + widest - width, top + (double)row * ROW_PX + BASELINE_PX, width, strlen(text));
+	}
+	return x + widest + GAP_PX;
+}
+
+static void put_last(struct weft__frame *f, const struct weft_sheet *sheet, double x, double top)
+{
+	for (size_t row = 0; row < sheet->rows; row++) {
+		char text[CELL_BYTES];
+		double width = 0;
+		const char *whole = cell(sheet, row, sheet->columns - 1);
+		size_t len = strnlen(whole, sizeof text - 4);
+		memcpy(text, whole, len);
+		len = weft__text_fit(f, font_of(row), text, len, sizeof text, f->width - MARGIN_PX - x, &width);
+		if (len > 0)
+			put(f, row, text, x, top + (double)row * ROW_PX + BASELINE_PX, width, len);
+	}
+}
+
+int weft_sheet_draw(
+    struct weft_draw_list *list, const struct weft_sheet *sheet, const struct weft_draw_options *options, struct weft_error *err)
+{
+	const double top = (double)list->height_px, height = top + weft_sheet_px(sheet);
+	struct weft__frame f = {.list = list,
+	    .s = list->scratch,
+	    .options = *options,
+	    .width = weft__floor((double)list->width_px),
+	    .height = weft__floor(height)};
+	double x = MARGIN_PX;
+	list->height_px = (float)height;
+	weft__rect(&f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255), 0, weft__floor(top), f.width, f.height);
+	weft__rect(&f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, weft__floor(top), f.width, weft__floor(top) + 1);
+	for (size_t column = 0; column + 1 < sheet->columns; column++)
+		x = put_column(&f, sheet, column, x, top + MARGIN_PX / 2.0);
+	put_last(&f, sheet, x, top + MARGIN_PX / 2.0);
+	if (!f.failed)
+		weft__list_sort(&f);
+	if (!f.failed)
+		return WEFT_OK;
+	list->count = list->text_bytes = 0;
+	return weft_error_set(err, WEFT_ENOMEM, "no memory for a frame");
+}
