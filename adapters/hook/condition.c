@@ -78,7 +78,7 @@ void weft_hook_condition_waited(const void *address, weft_id id)
 	const weft_id me = current();
 	uint32_t waiters = __atomic_load_n(&condition->waiters, __ATOMIC_RELAXED);
 	while (
-	    waiters > 0 && condition->address == address && condition->epoch == weft__hook_epoch &&
+	    waiters > 0 && weft__hook_condition_is(condition, address) &&
 	    !__atomic_compare_exchange_n(&condition->waiters, &waiters, waiters - 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		;
 	if (!me || !weft_is_on())
