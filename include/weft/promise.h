@@ -251,6 +251,7 @@ WEFT__API bool weft_mutex_is_locked(const struct weft_mutex *m);
 /* f, under the lock, until the promise that it returned has ended.  Only then a trace tells who holds the mutex. */
 #define weft_mutex_with_lock(m, f, ctx, destroy) weft__mutex_with_lock(WEFT_SITE(), m, f, ctx, destroy)
 
+/* A trace tells who waits; who has acquired it is not known: a pool tells that. */
 struct weft_semaphore;
 WEFT__API struct weft_semaphore *weft_semaphore_create(size_t count);
 WEFT__API void weft_semaphore_destroy(struct weft_semaphore *s);
@@ -271,9 +272,10 @@ WEFT__API int weft_switch_add_hook(struct weft_switch *s, weft_start_fn *f, void
 /* At most `limit` things that are expensive to make, such as connections. */
 struct weft_pool;
 /* make returns a promise of a thing, which the pool keeps until it is destroyed. */
-WEFT__API struct weft_pool *weft_pool_create(size_t limit, weft_start_fn *make, void *ctx, weft_destroy_fn *destroy);
+#define weft_pool_create(limit, make, ctx, destroy) weft__pool_create(WEFT_SITE(), limit, make, ctx, destroy)
 WEFT__API void weft_pool_destroy(struct weft_pool *pool);
-/* f with a thing, which goes back when the promise that f returned is resolved, and is thrown away when it fails. */
+/* f with a thing, which goes back when the promise that f returned is resolved, and is thrown away when it fails.  A trace tells
+ * who waits for one, and that that promise has one. */
 #define weft_pool_use(pool, f, ctx, destroy) weft__pool_use(WEFT_SITE(), pool, f, ctx, destroy)
 
 /* ---- The trace ---- */
@@ -359,6 +361,9 @@ WEFT__API struct weft_promise *weft__mutex_with_lock(
     struct weft_record_site *site, struct weft_mutex *m, weft_start_fn *f, void *ctx, weft_destroy_fn *destroy);
 WEFT__API struct weft_promise *weft__semaphore_acquire(struct weft_record_site *site, struct weft_semaphore *s);
 WEFT__API struct weft_promise *weft__switch_turn_off(struct weft_record_site *site, struct weft_switch *s);
+WEFT__API struct weft_pool *weft__pool_create(
+    struct weft_record_site *site, size_t limit, weft_start_fn *make, void *ctx, weft_destroy_fn *destroy);
+WEFT__API struct weft_pool *(weft_pool_create)(size_t limit, weft_start_fn *make, void *ctx, weft_destroy_fn *destroy);
 WEFT__API struct weft_promise *weft__pool_use(
     struct weft_record_site *site, struct weft_pool *pool, weft_then_fn *f, void *ctx, weft_destroy_fn *destroy);
 

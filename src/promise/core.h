@@ -99,6 +99,12 @@ static inline size_t weft__gathered_bytes(size_t room)
 	       room * (sizeof(void *) + sizeof(struct weft_promise *));
 }
 
+/* Who has one of a pool's things: weak. */
+struct weft__held {
+	struct weft__link link;
+	struct weft_promise *holder;
+};
+
 /* The inputs of a promise that has several. */
 struct weft__inputs {
 	uint32_t refs;
@@ -127,7 +133,7 @@ struct weft_promise {
 	uint8_t state, cancel, react, kind;
 	bool has_closure, own_message, cancelled, should_resolve;
 	weft_id id;                /* 0: nothing has recorded since the promise was made */
-	bool waits_for_lock;       /* a task in a mutex's queue: .lock */
+	bool waits_for_lock;       /* a task in the queue of a mutex or a pool: .lock */
 	struct weft__link waiters; /* the handler that was registered last comes first */
 	struct weft__link handlers;
 	union {
@@ -147,6 +153,7 @@ struct weft_promise {
 			uint32_t mark, index; /* pending: cancel's walk */
 		};
 		struct weft_promise *holder; /* a mutex's, which nobody cancels: who has it, weak, if that is known */
+		struct weft__link *holders;  /* a pool's: struct weft__held */
 	};
 	struct weft_promise *next; /* the next one in the only list that a promise is in at a time: to run, to run later, to bury,
 				      to cancel, or to reuse */
@@ -169,7 +176,7 @@ struct weft_promise {
 		struct { /* a task in a queue */
 			struct weft__link queued;
 			struct weft__handler leave;
-			struct weft_promise *lock; /* the mutex's promise, if it waits for one */
+			struct weft_promise *lock; /* the promise of the mutex or pool, if it waits for one */
 		};
 	};
 #ifndef WEFT_DISABLE

@@ -35,6 +35,9 @@ static void tell_all_of(struct weft_promise *p)
 	tell(p);
 	if (p->kind == WEFT_KIND_LOCK && p->holder)
 		tell_await(p, p->holder);
+	if (p->kind == WEFT_KIND_POOL && p->holders)
+		for (const struct weft__link *l = p->holders->next; l != p->holders; l = l->next)
+			tell_await(p, WEFT__CONTAINER(l, struct weft__held, link)->holder);
 	if (p->cancel == WEFT__CANCEL_ONE)
 		tell_await(p, p->input);
 	if (p->waits_for_lock)

@@ -411,20 +411,39 @@ struct weft_pool {
 	weft_destroy_fn *destroy;
 	size_t limit, count;          /* number of things, those in use included */
 	size_t idle;                  /* how many idle things stand in the array below, the longest idle first */
+	struct weft_promise *self;    /* pending for ever */
+	struct weft__link held;       /* struct weft__held of uses that are known to have a thing */
 	struct weft_promise *thing[]; /* resolved with a thing, which it owns */
 };
 
-struct weft_pool *weft_pool_create(size_t limit, weft_start_fn *make, void *ctx, weft_destroy_fn *destroy)
+static size_t pool_bytes(size_t limit)
 {
-	struct weft_pool *pool = limit > SIZE_MAX / 64 ? NULL : weft__allocate(sizeof *pool + limit * sizeof pool->thing[0]);
-	if (!pool) {
+	return sizeof(struct weft_pool) + limit * sizeof(struct weft_promise *);
+}
+
+struct weft_pool *weft__pool_create(
+    struct weft_record_site *site, size_t limit, weft_start_fn *make, void *ctx, weft_destroy_fn *destroy)
+{
+	struct weft_pool *pool = limit > SIZE_MAX / 64 ? NULL : weft__allocate(pool_bytes(limit));
+	struct weft_promise *self = pool ? weft__created(site, WEFT_KIND_POOL, WEFT__CANCEL_NO) : NULL;
+	if (!self) {
+		if (pool)
+			weft__release(pool, pool_bytes(limit));
 		if (destroy)
 			destroy(ctx);
 		return NULL;
 	}
-	*pool = (struct weft_pool){.make = make, .ctx = ctx, .destroy = destroy, .limit = limit};
+	*pool = (struct weft_pool){.make = make, .ctx = ctx, .destroy = destroy, .limit = limit, .self = self};
 	weft__list_init(&pool->waiting);
+	weft__list_init(&pool->held);
+	self->holders = &pool->held;
 	return pool;
+}
+
+/* What programs call that were built with the first record.h. */
+struct weft_pool *(weft_pool_create)(size_t limit, weft_start_fn *make, void *ctx, weft_destroy_fn *destroy)
+{
+	return weft__pool_create(NULL, limit, make, ctx, destroy);
 }
 
 void weft_pool_destroy(struct weft_pool *pool)
@@ -436,7 +455,9 @@ void weft_pool_destroy(struct weft_pool *pool)
 		weft__unref(pool->thing[i]);
 	if (pool->destroy)
 		pool->destroy(pool->ctx);
-	weft__release(pool, sizeof *pool + pool->limit * sizeof pool->thing[0]);
+	pool->self->holders = NULL;
+	weft__unref(pool->self);
+	weft__release(pool, pool_bytes(pool->limit));
 }
 
 /* The first promise that waits gets the thing. */
@@ -504,10 +525,21 @@ struct use {
 	struct weft_pool *pool;
 	bool making;                /* the pool counts the thing from now on, before it is made */
 	struct weft_promise *thing; /* counted */
+	struct weft__held held;     /* .holder: what f returned, if it has the thing for longer than the call */
 	weft_then_fn *f;
 	void *ctx;
 	weft_destroy_fn *destroy;
 };
+
+static void forget_use(struct use *use)
+{
+	if (!use->held.holder)
+		return;
+	weft__note_release(use->held.holder, use->pool->self);
+	weft__weak_unref(use->held.holder);
+	weft__unlink(&use->held.link);
+	use->held.holder = NULL;
+}
 
 static void use_unref(void *pointer)
 {
@@ -516,6 +548,7 @@ static void use_unref(void *pointer)
 		return;
 	if (use->making)
 		use->pool->count--;
+	forget_use(use);
 	if (use->thing) {
 		weft__unref(use->thing);
 		replace(use->pool);
@@ -531,6 +564,7 @@ static struct weft_promise *used(void *pointer, struct weft_promise *result)
 	if (result->state == WEFT_RESOLVED) {
 		struct weft_promise *thing = use->thing;
 		use->thing = NULL;
+		forget_use(use);
 		give_back(use->pool, thing);
 	}
 	return weft__promise_ended_as(result);
@@ -544,7 +578,14 @@ static struct weft_promise *acquired(void *pointer, struct weft_promise *thing)
 	use->making = false;
 	use->thing = weft__ref(thing);
 	use->refs++;
-	return weft__bind_owner(NULL, weft__arg(use->f(use->ctx, thing->value.pointer)), used, use, use_unref);
+	struct weft_promise *result =
+	    weft__bind_owner(NULL, weft__arg(use->f(use->ctx, thing->value.pointer)), used, use, use_unref);
+	if (use->thing && weft_promise_state(result) == WEFT_PENDING) {
+		use->held.holder = weft__weak_ref(result);
+		weft__link_after(&use->pool->held, &use->held.link);
+		weft__note_hold(result, use->pool->self);
+	}
+	return result;
 }
 
 struct weft_promise *weft__pool_use(
@@ -572,7 +613,13 @@ struct weft_promise *weft__pool_use(
 		use->making = true;
 		thing = weft__arg(pool->make(pool->ctx));
 	} else {
-		thing = task_or_error(weft__queue_task(site, WEFT_KIND_TASK, &pool->waiting));
+		struct weft_promise *task = weft__queue_task(site, WEFT_KIND_TASK, &pool->waiting);
+		if (task) {
+			task->lock = pool->self;
+			task->waits_for_lock = true;
+			weft__note_await(task, pool->self);
+		}
+		thing = task_or_error(task);
 	}
 	return weft__bind_owner_of_task(site, thing, acquired, use, use_unref);
 }

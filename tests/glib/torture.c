@@ -3,6 +3,7 @@
 #include <gio/gio.h>
 #include <gio/gunixinputstream.h>
 #include <glib-unix.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,6 +268,25 @@ static void exited(GObject *object, GAsyncResult *result, gpointer data)
 	g_main_loop_quit(loop);
 }
 
+/* Until all other OS threads sleep: GLib's own may have a lock of the loop's, which a child would have for ever. */
+static void wait_for_others(void)
+{
+	bool all_sleep = false;
+	while (!all_sleep) {
+		GDir *tasks = g_dir_open("/proc/self/task", 0, NULL);
+		all_sleep = true;
+		for (const char *name; (name = g_dir_read_name(tasks));) {
+			char *path = g_strdup_printf("/proc/self/task/%s/stat", name), *stat = NULL;
+			if (atoi(name) != getpid() && g_file_get_contents(path, &stat, NULL, NULL))
+				all_sleep &= strstr(strrchr(stat, ')'), ") S") != NULL;
+			g_free(stat);
+			g_free(path);
+		}
+		g_dir_close(tasks);
+		g_usleep(1000);
+	}
+}
+
 static void children(void)
 {
 	g_idle_add(nest, GINT_TO_POINTER(5));
@@ -277,6 +297,7 @@ static void children(void)
 	g_object_unref(child);
 	fflush(stdout);
 	g_timeout_add(20, quit, loop);
+	wait_for_others();
 	pid_t pid = fork();
 	g_main_loop_run(loop);
 	if (pid == 0) {

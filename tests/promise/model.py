@@ -974,14 +974,17 @@ class Program:
         self.promise[p] = self.w.join([self.on_start(f)() for f in s.hooks])
 
     def do_pool(self, p, limit, f):
-        self.place["pool", p] = Place(limit=int(limit), make=f, count=0, idle=[], waiting=[])
+        self.place["pool", p] = Place(id=self.w.created("pool"), limit=int(limit), make=f, count=0, idle=[], waiting=[])
 
     def do_use(self, p, pool, f):
         w = self.w
         pool = self.place["pool", pool]
+        holder = []
 
         def used(thing):
             def g(end):
+                if holder:
+                    w.event("release", holder.pop().same(w).id, pool.id)
                 waiting = w.take(pool.waiting)
                 if not end.error:
                     if waiting:
@@ -1008,7 +1011,11 @@ class Program:
                 if making:
                     pool.count -= 1
                 return Promise(w.current, end)
-            return w.ending_with(self.on_value(f)(end.value), used(end))
+            result = w.ending_with(self.on_value(f)(end.value), used(end))
+            if not result.end:
+                holder.append(result)
+                w.event("hold", result.id, pool.id)
+            return result
 
         making = False
         if pool.idle:
@@ -1020,6 +1027,7 @@ class Program:
             thing = self.on_start(pool.make)()
         else:
             thing = w.queued(pool.waiting)
+            w.event("await", thing.id, pool.id)
         self.promise[p] = w.ending_with(thing, acquired)
 
 
