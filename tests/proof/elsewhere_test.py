@@ -28,11 +28,13 @@ FLAGS = ['-std=c11', '-D_GNU_SOURCE', '-O2', '-Wall', '-Wextra', '-Werror', '-Wn
          '-I' + os.path.join(ROOT, 'include'), '-I' + os.path.join(ROOT, 'src')]
 SHARED = ['-shared', '-fPIC', '-fvisibility=hidden']
 LARGE = '-D_FILE_OFFSET_BITS=64'
+# Meson has the libraries of this build found, which are for other programs.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != 'LD_LIBRARY_PATH'}
 wrong = []
 
 
 def run(*words, **environment):
-    return subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+    return subprocess.run(words, capture_output=True, text=True, check=False, env={**ENVIRONMENT, **environment})
 
 
 def compile_to(out, *arguments):
@@ -71,8 +73,8 @@ def test_met_by_64_bits(folder):
     said = got.stderr.replace('fine\n', '', 1)
     check((got.returncode, got.stdout, said.count('\n')) == (3, 'I am\n', 1) and 'a program of 32 bits' in said, 'weft record', got)
     # One that has a recorder of its own says what it does itself.
-    got = run(WEFT, 'record', '-o', os.path.join(folder, 'itself'), '--', os.path.join(folder, 'many-off_t of 32 bits'), '2000')
-    check(got.returncode == 0 and 'many-off_t of 32 bits' in got.stderr and '32 bits' not in got.stderr, 'weft record, a recorder of its own', got)
+    got = run(WEFT, 'record', '-o', os.path.join(folder, 'itself'), '--', os.path.join(folder, 'many-off_t-32'), '2000')
+    check(got.returncode == 0 and 'many-off_t-32' in got.stderr and '32 bits' not in got.stderr, 'weft record, a recorder of its own', got)
 
 
 def test_loaded_by_musl(folder, sources):
@@ -153,7 +155,7 @@ def main():
             FLAGS.extend(['-idirafter', kernel_headers(folder)])
             compile_to(library, *SHARED, *sources)
             test_recorder(folder, 'musl', linked)
-            test_recorder(folder, 'musl statically', ['-static', *sources])
+            test_recorder(folder, 'musl-static', ['-static', *sources])
             test_loaded_by_musl(folder, sources)
         else:
             plain = os.path.join(folder, 'plain')
@@ -166,8 +168,8 @@ def main():
                 print('skipped: no kernel or no loader here for programs of 32 bits (libc6-i386)')
                 return 77
             compile_to(library, LARGE, *SHARED, *sources)
-            test_recorder(folder, 'off_t of 32 bits', linked)
-            test_recorder(folder, 'off_t of 64 bits', linked, LARGE)
+            test_recorder(folder, 'off_t-32', linked)
+            test_recorder(folder, 'off_t-64', linked, LARGE)
             test_met_by_64_bits(folder)
     print('\n'.join(wrong))
     return 1 if wrong else 0
