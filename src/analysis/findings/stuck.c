@@ -216,8 +216,9 @@ static void tell_stuck(struct weft__finder *f, const struct race *race)
 		    "%s stops; nobody ever tried to end %s", weft__words_name(f, m->promises[p].created_by), name);
 	if (!weft__lacks_nothing_of(f->lacks, m, p))
 		weft__finding_doubt(f, "the ring was overwritten: what others of its sort did before is not known");
-	/* One that tries again and again goes on, also where it waits twice as long each time. */
-	if (root != p && weft_model_until(m, p) - m->promises[root].start_ns <= (weft_model_until(m, p) - start_ns) / 2)
+	/* One that tries again and again goes on, also where it waits twice as long each time: its last wait is half of its age,
+	 * and may have begun when the trace ends. */
+	if (root != p && m->promises[root].start_ns - start_ns >= (weft_model_until(m, p) - start_ns) / 4)
 		weft__finding_doubt(f, "what it waits for in the end is new: it goes on, but takes longer than others");
 	if (root != p)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, m->promises[root].start_ns, root, "in the end it waits for %s%s",
