@@ -241,7 +241,9 @@ static int open_joined(struct cli_input *input, const struct cli_args *traces, b
 	struct weft_trace **parts = calloc((size_t)traces->argc, sizeof *parts);
 	size_t count = 0;
 	uint64_t bytes = 0;
-	int status = parts ? WEFT_OK : weft_error_set(&err, WEFT_ENOMEM, "out of memory");
+	int status = WEFT_OK;
+	if (!parts)
+		return cli_fail("out of memory");
 	cli_progress_begin("opening", input->name);
 	for (int i = 0; i < traces->argc && status == WEFT_OK; i++) {
 		const int opened = domain_or_trace_open(&parts[count], traces->argv[i], &err);
