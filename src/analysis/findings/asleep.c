@@ -446,6 +446,8 @@ static void find_all(struct weft__finder *f)
 
 void weft__asleep_find(struct weft__finder *f)
 {
+	if (!weft__sorts_have(&f->sorts, WEFT_KIND_THREAD))
+		return;
 	find_all(f);
 	find_one(f);
 }

@@ -83,8 +83,10 @@ static void tell(struct weft__finder *f, const struct held *held)
 void weft__held_find(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
+	if (!weft__sorts_have(&f->sorts, WEFT_KIND_LOCK) || !weft__sorts_have(&f->sorts, WEFT_KIND_THREAD))
+		return;
 	for (uint32_t p = 1; p < m->promise_count && weft__finding_goes_on(f, p, m->promise_count); p++) {
-		if (!weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOCK))
+		if (f->sorts.kinds[p] != WEFT_KIND_LOCK)
 			continue;
 		for (uint32_t i = f->ties.out_begin[p]; i < f->ties.out_begin[p + 1]; i++) {
 			const struct weft_link *hold = &m->links[f->ties.out[i]];
