@@ -360,6 +360,9 @@ WEFT__FAST void weft__copy(unsigned char *to, const char *from, size_t bytes)
 	} else if (bytes >= 8) {
 		__builtin_memcpy(to, from, 8);
 		__builtin_memcpy(to + bytes - 8, from + bytes - 8, 8);
+	} else if (bytes >= 4) {
+		__builtin_memcpy(to, from, 4);
+		__builtin_memcpy(to + bytes - 4, from + bytes - 4, 4);
 	} else {
 		for (; i < bytes; i++)
 			to[i] = (unsigned char)from[i];
