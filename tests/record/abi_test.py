@@ -95,7 +95,7 @@ def make_library(where, include):
                for line in read('src', part, 'meson.build').splitlines() if line.startswith('record_sources') for name in re.findall(r"'([^']+\.c)'", line)]
     os.makedirs(os.path.join(folder, where))
     run('gcc', '-std=c11', '-D_GNU_SOURCE', '-O2', '-g', '-fPIC', '-shared', '-fvisibility=hidden', '-Wall', '-Wextra', '-Wno-unused-parameter', '-Werror', '-DWEFT_VERSION="0.9.9"',
-        '-I', include, '-I', os.path.join(ROOT, 'src'), '-Wl,-soname,libweft-record.so.0', '-Wl,-z,nodelete', *sources,
+        f'-fdebug-prefix-map={ROOT}/=', '-I', include, '-I', os.path.join(ROOT, 'src'), '-Wl,-soname,libweft-record.so.0', '-Wl,-z,nodelete', *sources,
         '-lpthread', '-o', os.path.join(folder, where, 'libweft-record.so.0'))
 
 
