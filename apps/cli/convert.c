@@ -23,7 +23,20 @@ static void tell_losses(const char *out, const char *format, const struct weft_l
 		cli_note("%s: %s has no place for: %s", out, format, text);
 }
 
-static int to_mirage(const struct cli_input *input, const char *out)
+typedef int export_fn(const struct cli_input *input, struct cli_file *file, struct weft_losses *losses, struct weft_error *err);
+
+static int export_mirage(const struct cli_input *input, struct cli_file *file, struct weft_losses *losses, struct weft_error *err)
+{
+	return weft_export_mirage(input->trace, cli_file_write, file, losses, err);
+}
+
+static int export_chrome(const struct cli_input *input, struct cli_file *file, struct weft_losses *losses, struct weft_error *err)
+{
+	return weft_export_chrome(input->trace, input->model, cli_file_write, file, losses, err);
+}
+
+/* What is no model was not read before: what of it is damaged is told now. */
+static int to_file(const struct cli_input *input, const char *out, const char *format, export_fn *export)
 {
 	struct weft_losses losses;
 	struct weft_error err;
@@ -32,12 +45,13 @@ static int to_mirage(const struct cli_input *input, const char *out)
 	if (exit >= 0)
 		return exit;
 	cli_progress_begin("writing", file.name);
-	int status = weft_export_mirage(input->trace, cli_file_write, &file, &losses, &err);
+	int status = export(input, &file, &losses, &err);
 	cli_progress_end();
 	exit = cli_file_end(&file, status, &err);
-	cli_tell_skipped(input);
+	if (!input->model)
+		cli_tell_skipped(input);
 	if (exit == CLI_FINE)
-		tell_losses(file.name, "mirage", &losses);
+		tell_losses(file.name, format, &losses);
 	return exit;
 }
 
@@ -149,25 +163,6 @@ static int to_perfetto(const struct cli_input *input, const char *out, const cha
 	return exit;
 }
 
-/* ---- Chrome's old format ---- */
-
-static int to_chrome(const struct cli_input *input, const char *out)
-{
-	struct weft_losses losses;
-	struct weft_error err;
-	struct cli_file file;
-	int exit = cli_file_begin(&file, out);
-	if (exit >= 0)
-		return exit;
-	cli_progress_begin("writing", file.name);
-	int status = weft_export_chrome(input->trace, input->model, cli_file_write, &file, &losses, &err);
-	cli_progress_end();
-	exit = cli_file_end(&file, status, &err);
-	if (exit == CLI_FINE)
-		tell_losses(file.name, "chrome", &losses);
-	return exit;
-}
-
 /* ---- Stacks for flame graphs ---- */
 
 static int put_stack(void *ctx, const char *const *frames, size_t count, int64_t sum_ns)
@@ -273,10 +268,10 @@ int cli_convert(struct cli_args *args)
 		return exit;
 	exit = format == NATIVE     ? to_native(&input, out)
 	       : format == PERFETTO ? to_perfetto(&input, out, flows)
-	       : format == CHROME   ? to_chrome(&input, out)
+	       : format == CHROME   ? to_file(&input, out, name, export_chrome)
 	       : format == FOLDED   ? to_folded(&input, out, by)
 	       : format == SQLITE   ? to_sqlite(&input, out)
-				    : to_mirage(&input, out);
+				    : to_file(&input, out, name, export_mirage);
 	cli_close(&input);
 	return exit;
 }
