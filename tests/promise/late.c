@@ -42,6 +42,16 @@ static struct weft_promise *locks(void *ctx, void *nothing)
 	return weft_mutex_with_lock(l->mutex, for_ever, l->reply, NULL);
 }
 
+static struct weft_promise *make(void *thing)
+{
+	return weft_promise_return(thing, NULL);
+}
+
+static struct weft_promise *use(void *reply, void *thing)
+{
+	return reply;
+}
+
 static struct weft_promise *turn(void *ctx, void *value)
 {
 	size_t *left = ctx;
@@ -99,6 +109,11 @@ int main(int argc, char **argv)
 	struct weft_resolver *reply;
 	struct locked l = {weft_mutex_create_named("a lock"), weft_promise_named_wait("reply", &reply)};
 	struct weft_promise *holder = weft_promise_bind(weft_promise_pause(), locks, &l, NULL);
+	struct weft_resolver *answer;
+	struct weft_pool *pool = weft_pool_create(1, make, "a thing", NULL);
+	struct weft_promise *user = weft_pool_use(pool, use, weft_promise_named_wait("answer", &answer), NULL);
+	struct weft_promise *queued = weft_pool_use(pool, use, weft_promise_unit(), NULL);
+	weft_promise_set_label(user, "has a thing");
 	strcpy(name, "copied y");
 	weft_promise_set_label(holder, name);
 	name[0] = 'Y';
@@ -110,11 +125,13 @@ int main(int argc, char **argv)
 	weft_wakeup(oldest, NULL, NULL);
 	weft_wakeup(long_ago, NULL, NULL);
 	weft_wakeup(reply, NULL, NULL);
-	struct weft_promise *all[] = {bound, awaiting, both, heard, taken, first, middle, waited, holder, loop};
+	weft_wakeup(answer, NULL, NULL);
+	struct weft_promise *all[] = {bound, awaiting, both, heard, taken, first, middle, waited, holder, user, queued, loop};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		weft_promise_unref(all[i]);
 	weft_condition_destroy(condition);
 	weft_mutex_destroy(l.mutex);
+	weft_pool_destroy(pool);
 	weft_promise_trim();
 	return 0;
 }

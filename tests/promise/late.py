@@ -84,6 +84,9 @@ if not any(ring.kind[a] == "bind" and b == ring.id("wait", "long ago") for a, b 
     sys.exit(f"the ring has forgotten who waits: {ring.awaits}")
 if (ring.id("lock", "a lock"), ring.id("bind", "copied y")) not in ring.awaits:
     sys.exit(f"the ring has forgotten who has the lock: {ring.awaits}")
+pool = ring.id("pool", "")
+if (pool, ring.id("bind", "has a thing")) not in ring.awaits or not any(b == pool for _, b in ring.awaits):
+    sys.exit(f"the ring has forgotten who has a thing of the pool, or who waits for one: {ring.awaits}")
 if "take old mvar" in ring.label.values():
     sys.exit("the label of what is gone")
 print(f"{len(first.kind)}, {len(second.kind)} and {len(ring.kind)} promises")
