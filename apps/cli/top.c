@@ -18,11 +18,6 @@ struct options {
 	int64_t window_ns;
 };
 
-static const char *name_of(const struct weft_model *m, uint32_t p, char buf[WEFT_NAME_BYTES])
-{
-	return weft_name_promise(m, p, buf);
-}
-
 /* How many rows are shown of so many. */
 static size_t shown(const struct options *o, size_t count)
 {
@@ -70,10 +65,10 @@ static void put_waits_json(const struct weft_model *m, const struct weft_top *to
 	for (size_t i = 0; i < top->wait_count && cli_stdout_ok(); i++) {
 		const struct weft_top_wait *w = &top->waits[i];
 		printf("{\"waits\":%" PRId64 ",\"name\":", m->promises[w->promise].id);
-		cli_put_cstring(name_of(m, w->promise, name));
+		cli_put_cstring(weft_name_promise(m, w->promise, name));
 		printf(",\"awaits\":%" PRId64 ",\"root\":%" PRId64 ",\"root_name\":", m->promises[w->awaits].id,
 		    m->promises[w->root].id);
-		cli_put_cstring(name_of(m, w->root, name));
+		cli_put_cstring(weft_name_promise(m, w->root, name));
 		printf(",\"for_ns\":%" PRId64 ",\"cycle\":%s}\n", top->to_ns - w->since_ns, w->in_cycle ? "true" : "false");
 	}
 }
@@ -84,7 +79,7 @@ static void put_late_json(const struct weft_model *m, const struct weft_top *top
 	for (size_t i = 0; i < top->late_count && cli_stdout_ok(); i++) {
 		const struct weft_top_late *l = &top->late[i];
 		printf("{\"late\":%" PRId64 ",\"name\":", m->promises[l->promise].id);
-		cli_put_cstring(name_of(m, l->promise, name));
+		cli_put_cstring(weft_name_promise(m, l->promise, name));
 		printf(",\"at_ns\":%" PRId64 ",\"by_ns\":%" PRId64 "}\n", l->to_ns, l->to_ns - l->from_ns);
 	}
 }
@@ -163,10 +158,10 @@ static void put_waits(const struct weft_model *m, const struct weft_top *top, co
 	const size_t count = shown(o, top->wait_count);
 	for (size_t i = 0; i < count && cli_stdout_ok(); i++) {
 		const struct weft_top_wait *w = &top->waits[i];
-		printf("%11s  %s", cli_format_duration(span, top->to_ns - w->since_ns), name_of(m, w->promise, name));
-		printf("  for %s", name_of(m, w->awaits, name));
+		printf("%11s  %s", cli_format_duration(span, top->to_ns - w->since_ns), weft_name_promise(m, w->promise, name));
+		printf("  for %s", weft_name_promise(m, w->awaits, name));
 		if (w->root != w->awaits)
-			printf(", in the end for %s", name_of(m, w->root, name));
+			printf(", in the end for %s", weft_name_promise(m, w->root, name));
 		puts(w->in_cycle ? ", in a circle" : "");
 	}
 	put_rest(top->wait_count, count);
@@ -180,7 +175,7 @@ static void put_late(const struct weft_model *m, const struct weft_top *top, con
 	const size_t count = shown(o, top->late_count);
 	for (size_t i = 0; i < count && cli_stdout_ok(); i++)
 		printf("%11s  %s\n", cli_format_duration(span, top->late[i].to_ns - top->late[i].from_ns),
-		    name_of(m, top->late[i].promise, name));
+		    weft_name_promise(m, top->late[i].promise, name));
 	put_rest(top->late_count, count);
 }
 
