@@ -19,6 +19,7 @@
 #include "analysis/explain.h"
 #include "base/duration.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/utf8.h"
 #include "cli.h"
 #include "trace/follow.h"
@@ -115,13 +116,15 @@ static void count_kept(const char *folder, const char *begin, uint64_t *of_hour,
 
 /* ---- Telling ---- */
 
+static void put_piece(void *file, const char *bytes, size_t size)
+{
+	fwrite(bytes, 1, size, file);
+}
+
 static void put_json_text(FILE *out, const char *name, const char *text)
 {
-	char clean[2 * TEXT];
-	weft_utf8_copy(clean, sizeof clean, (struct weft_str){text, (uint32_t)strlen(text)});
 	fprintf(out, ",\"%s\":\"", name);
-	for (const char *c = clean; *c; c++)
-		fprintf(out, *c == '"' || *c == '\\' ? "\\%c" : (unsigned char)*c < ' ' ? "\\u%04x" : "%c", (unsigned char)*c);
+	weft_json_text((struct weft_str){text, (uint32_t)strlen(text)}, put_piece, out);
 	fputc('"', out);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "base/json.h"
 #include "base/utf8.h"
 #include "cli.h"
 
@@ -115,63 +116,17 @@ static void pay(size_t text_bytes, uint64_t printed_bytes)
 		budget.left -= printed_bytes < budget.left ? printed_bytes : budget.left;
 }
 
-static void put_special(const unsigned char *p, size_t n)
+static void put_piece(void *unused, const char *bytes, size_t size)
 {
-	if (n == 0)
-		cli_put("\xef\xbf\xbd");
-	else if (p[0] == '"')
-		cli_put("\\\"");
-	else if (p[0] == '\\')
-		cli_put("\\\\");
-	else if (p[0] == '\n')
-		cli_put("\\n");
-	else if (p[0] == '\t')
-		cli_put("\\t");
-	else {
-		const unsigned code = weft_utf8_control(p, n);
-		if (code > 0xffff) // JSON has such as two halves
-			printf("\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10), 0xdc00 + ((code - 0x10000) & 0x3ff));
-		else
-			printf("\\u%04x", code);
-	}
-}
-
-/* How many bytes from p on stand for themselves. */
-static size_t plain_bytes(const unsigned char *p, size_t left)
-{
-	size_t i = 0;
-	while (i < left) {
-		if (p[i] >= ' ' && p[i] < 0x7f) {
-			if (p[i] == '"' || p[i] == '\\')
-				break;
-			i++;
-			continue;
-		}
-		size_t n = weft_utf8_character(p + i, left - i);
-		if (n == 0 || weft_utf8_control(p + i, n))
-			break;
-		i += n;
-	}
-	return i;
+	(void)unused;
+	fwrite_unlocked(bytes, 1, size, stdout);
 }
 
 void cli_put_text(struct weft_str text)
 {
-	const unsigned char *p = (const unsigned char *)text.ptr;
-	size_t len = affordable(text);
-	uint64_t printed = len;
-	for (size_t i = 0; i < len;) {
-		size_t plain = plain_bytes(p + i, len - i);
-		fwrite_unlocked(p + i, 1, plain, stdout);
-		i += plain;
-		if (i == len)
-			break;
-		size_t n = weft_utf8_character(p + i, len - i);
-		put_special(p + i, n);
-		printed += SPECIAL_BYTES;
-		i += n ? n : 1;
-	}
-	pay(len, printed);
+	const size_t len = affordable(text);
+	const uint64_t escapes = weft_json_text((struct weft_str){text.ptr, (uint32_t)len}, put_piece, NULL);
+	pay(len, len + escapes * SPECIAL_BYTES);
 	if (len < text.len)
 		cli_put("\xe2\x80\xa6");
 }

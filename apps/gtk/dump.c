@@ -3,37 +3,34 @@
 
 #include <inttypes.h>
 
+#include "base/json.h"
 #include "viewer/search.h"
 #include "viewer/summary.h"
 #include "window_private.h"
 
 #define PROMISES 3000u
 
-static void put_string(GString *out, const char *text, gssize len)
+static void put_piece(void *out, const char *bytes, size_t size)
 {
-	char *safe = g_utf8_make_valid(text, len);
+	g_string_append_len(out, bytes, (gssize)size);
+}
+
+static void put_string(GString *out, struct weft_str text)
+{
 	g_string_append_c(out, '"');
-	for (const char *c = safe; *c; c++) {
-		if (*c == '"' || *c == '\\')
-			g_string_append_printf(out, "\\%c", *c);
-		else if ((unsigned char)*c < 0x20)
-			g_string_append_printf(out, "\\u%04x", *c);
-		else
-			g_string_append_c(out, *c);
-	}
+	weft_json_text(text, put_piece, out);
 	g_string_append_c(out, '"');
-	g_free(safe);
 }
 
 void dump_string(GString *out, const char *text)
 {
-	put_string(out, text, -1);
+	put_string(out, (struct weft_str){text, (uint32_t)strlen(text)});
 }
 
 static void put_text(GString *out, const char *key, const char *text)
 {
 	g_string_append_printf(out, "\"%s\":", key);
-	put_string(out, text, -1);
+	dump_string(out, text);
 	g_string_append_c(out, ',');
 }
 
@@ -108,13 +105,13 @@ static void put_viewer(GString *out, WeftWindow *window, size_t index)
 		if (!viewer->hidden_metrics[i])
 			continue;
 		g_string_append(out, comma);
-		put_string(out, viewer->model->counters[i].name.ptr, viewer->model->counters[i].name.len);
+		put_string(out, viewer->model->counters[i].name);
 		comma = ",";
 	}
 	g_string_append(out, "],\"folds\":[");
 	for (size_t i = 0; i < viewer->folding.count; i++) {
 		g_string_append(out, i > 0 ? "," : "");
-		put_string(out, viewer->folding.queries[i], -1);
+		dump_string(out, viewer->folding.queries[i]);
 	}
 	g_string_append(out, "],");
 	put_text(out, "search", viewer->search_text);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/json.h"
 #include "base/vec.h"
 #include "export/budget.h"
 #include "model/kernel.h"
@@ -21,7 +21,7 @@ struct writer {
 	const struct weft_model *model;
 	weft_export_write_fn *write;
 	void *write_ctx;
-	WEFT_VEC(char) out, text;
+	WEFT_VEC(char) out;
 	uint64_t budget;
 	struct weft_losses losses;
 	bool has_begun, has_failed, no_memory;
@@ -58,25 +58,15 @@ __attribute__((format(printf, 2, 3))) static void put(struct writer *w, const ch
 	put_bytes(w, text, (size_t)length);
 }
 
-/* In quotation marks. */
+static void put_piece(void *writer, const char *bytes, size_t size)
+{
+	put_bytes(writer, bytes, size);
+}
+
 static void put_string(struct writer *w, struct weft_str text)
 {
-	enum { GROWTH = 3 }; /* a byte that is no character becomes U+FFFD */
-	text = weft__export_text(text, &w->budget, &w->losses);
-	w->text.count = 0;
-	if (!weft_vec_reserve(&w->text, (size_t)text.len * GROWTH + 1)) {
-		w->no_memory = true;
-		return;
-	}
-	weft_utf8_copy(w->text.items, (size_t)text.len * GROWTH + 1, text);
 	put_bytes(w, "\"", 1);
-	for (const char *c = w->text.items; *c; c++)
-		if (*c == '"' || *c == '\\')
-			put(w, "\\%c", *c);
-		else if ((unsigned char)*c < ' ')
-			put(w, "\\u%04x", (unsigned char)*c);
-		else
-			put_bytes(w, c, 1);
+	weft_json_text(weft__export_text(text, &w->budget, &w->losses), put_piece, w);
 	put_bytes(w, "\"", 1);
 }
 
@@ -255,7 +245,6 @@ int weft_export_chrome(const struct weft_trace *trace, const struct weft_model *
 	w.losses.counts[WEFT_LOSS_SLEEP] += model->sleep_count;
 	w.losses.counts[WEFT_LOSS_KERNEL] += model->kernel ? model->kernel->off_count : 0;
 	weft_vec_free(&w.out);
-	weft_vec_free(&w.text);
 	if (has_trouble(&w)) {
 		const enum weft_status status = w.has_failed ? WEFT_EIO : WEFT_ENOMEM;
 		return weft_error_set(err, status, "%s", weft_status_string(status));

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/idmap.h"
 #include "base/intern.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/search.h"
 #include "base/select.h"
@@ -463,6 +464,35 @@ static void utf8_controls_are_known(void **state)
 	assert_int_equal(found, expected);
 }
 
+static void put_at_end(void *to, const char *bytes, size_t size)
+{
+	strncat(to, bytes, size);
+}
+
+static void json_texts_are_escaped(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *from, *to;
+		uint64_t escapes;
+	} cases[] = {
+	    {"", "", 0},
+	    {"plain \xc3\xa9 \xf0\x9f\x98\x80", "plain \xc3\xa9 \xf0\x9f\x98\x80", 0},
+	    {"a\"b\\c/", "a\\\"b\\\\c/", 2},
+	    {"\n\t\r\033[1m\177", "\\n\\t\\u000d\\u001b[1m\\u007f", 5},
+	    {"cut \xe2\x82", "cut \xef\xbf\xbd\xef\xbf\xbd", 2},
+	    {"turned \xe2\x80\xae", "turned \\u202e", 1},
+	    {"tag \xf3\xa0\x80\x81.", "tag \\udb40\\udc01.", 1},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char got[100] = "";
+		assert_int_equal(
+		    weft_json_text((struct weft_str){cases[i].from, (uint32_t)strlen(cases[i].from)}, put_at_end, got),
+		    cases[i].escapes);
+		assert_string_equal(got, cases[i].to);
+	}
+}
+
 static void utf8_is_valid_and_cut_at_characters(void **state)
 {
 	static const struct {
@@ -580,6 +610,7 @@ int main(void)
 	    cmocka_unit_test(sizes_never_wrap),
 	    cmocka_unit_test(cursor_never_passes_the_end),
 	    cmocka_unit_test(utf8_controls_are_known),
+	    cmocka_unit_test(json_texts_are_escaped),
 	    cmocka_unit_test(utf8_is_valid_and_cut_at_characters),
 	    cmocka_unit_test(errors_say_where),
 	};

@@ -24,6 +24,9 @@ def plain(output):
     output = re.sub(r"\d+\.\d %", "SHARE", output)
     # A busy machine takes the processor away from what ran for long, which is told.
     output = re.sub(r", of which it had a processor for LONG.*?LONG(,(?= while)|(?=;))", "", output)
+    # A finding that is doubted for the machine's sake alone is the same finding.
+    output, doubts = re.subn(r"not certain, since\n *the machine was busy, .*\n(?!    )", "", output)
+    output = output.replace(" (not certain)", "", doubts)
     output = re.sub(r"( *also known\n)? *around that its OS thread was .*\n", "", output)
     output = re.sub(r"(cut its work into pieces|the machine had more to do|record it on a machine) .*", "ADVICE", output)
     output = re.sub(r"time: \d+, \d+, \d+ and \d+;", "time: QUARTERS;", output)
