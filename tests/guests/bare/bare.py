@@ -12,13 +12,13 @@ import time
 
 WEFT, WORK = map(os.path.abspath, sys.argv[1:3])
 QEMU = sys.argv[3:]
-LIMIT = 120  # seconds, for whatever a slow machine may need them
+LIMIT = 300  # seconds, for whatever a slow machine may need them
 os.chdir(WORK)
 
 
-def weft(*args, status=0):
+def weft(*args, statuses=(0,)):
     got = subprocess.run([WEFT, *args], capture_output=True, text=True, timeout=LIMIT)
-    assert got.returncode == status, (args, got.returncode, got.stderr, got.stdout[-2000:])
+    assert got.returncode in statuses, (args, got.returncode, got.stderr, got.stdout[-2000:])
     return got
 
 
@@ -103,9 +103,10 @@ def check(trace, counted):
 
 
 def check_hang(trace):
-    """weft explain names who waits for a response that came too early; as nobody ended the trace, it is not certain (status 0)."""
-    text = weft('explain', trace).stdout
-    assert 'lost wake-up, condition' in text and '"ARP response"' in text and '"main"' in text, text
+    """weft explain names who waits for a response that came too early; as nobody ended the trace, it is not certain."""
+    # Status 1: a machine that got no processor for a while has stalled as well, and that is certain.
+    text = weft('explain', trace, statuses=(0, 1)).stdout
+    assert 'hang (not certain): bind' in text and 'lost wake-up, condition' in text and '"ARP response"' in text and '"main"' in text, text
     return text
 
 
@@ -144,7 +145,7 @@ good = Machine('good', file=False)
 counted = good.wait_for_line('connected')
 weft('save', f'--pid={good.process.pid}', '-w', 'good.weft')
 check('good.weft', counted)
-weft('explain', 'good.weft')
+weft('explain', 'good.weft', statuses=(0, 1))
 good.end()
 print('pass: a machine without a memory file is read as a process: weft save --pid')
 
@@ -160,19 +161,27 @@ print('pass: a crashed machine, and what it left')
 busy = Machine('busy')
 busy.wait_for_line('busy')
 wait_for('a ring that goes round', lambda: json.loads(weft('info', '--json', 'ram').stdout)['wrapped'])
-looks = 0
+looks = whole = 0
 first = newest = -1
-# Ten times, and until the writer was seen to go on.
-while looks < 10 or newest == first:
+
+
+def look():
+    """Looks at the ring once; true when ten looks have found much of it, and the writer was seen to go on."""
+    global looks, whole, first, newest
     looks += 1
-    assert looks < 10000
     notes = [int(e['text'].split()[1]) for e in events_of('ram') if e['op'] == 'note']
-    assert len(notes) > 10000
     gaps = sum(a + 1 != b for a, b in zip(notes, notes[1:]))
     # What is overwritten during a look is missing, a packet at a time; nothing is torn, and nothing comes twice.
     assert all(a < b for a, b in zip(notes, notes[1:])) and gaps < 239, gaps
-    first = notes[-1] if first < 0 else first
-    newest = max(newest, notes[-1])
+    # A reader that got no processor for a while was overtaken: it looks again.
+    whole += len(notes) > 10000
+    if notes:
+        first = notes[-1] if first < 0 else first
+        newest = max(newest, notes[-1])
+    return whole >= 10 and newest != first
+
+
+wait_for('ten looks at a ring that goes round', look)
 busy.end()
 print(f'pass: a ring that goes round all the time was read {looks} times, without an event that is none; last note {newest}')
 for name in ('ram', 'elf.dump', 'stream.dump'):
