@@ -334,6 +334,8 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 	}
 	if (x->eio.status < 0)
 		return x->eio.status;
+	if (n == 0)
+		weft__eio_forget(&x->eio);
 	*events = x->batch;
 	*count = n;
 	return n > 0;

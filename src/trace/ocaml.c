@@ -236,6 +236,8 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 	}
 	if (o->eio.status < 0)
 		return o->eio.status;
+	if (n == 0)
+		weft__eio_forget(&o->eio);
 	*events = o->batch;
 	*count = n;
 	return n > 0;
@@ -261,8 +263,8 @@ static uint64_t look_through(struct ocaml *o, const struct weft__ocaml_ring *rin
 {
 	struct weft__ocaml_event ev = {0};
 	struct weft__eio_event e;
-	for (uint64_t at = ring->head; weft__ocaml_read(&o->file, ring, &at, &ev);) {
-		const enum weft__eio_what what = ev.what == WEFT__OCAML_CUSTOM ? what_of(o, ev.id) : WEFT__EIO_NONE;
+	for (uint64_t at = ring->head; weft__ocaml_read_custom(&o->file, ring, &at, &ev);) {
+		const enum weft__eio_what what = what_of(o, ev.id);
 		if ((what == WEFT__EIO_CREATE_FIBER || what == WEFT__EIO_CREATE_CC || what == WEFT__EIO_CREATE_OBJ) &&
 		    weft__eio_decode(&e, what, &ev) && (uint32_t)e.id > *most)
 			*most = (uint32_t)e.id;

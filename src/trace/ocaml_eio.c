@@ -6,8 +6,6 @@
  * it runs. SPDX-License-Identifier: ISC */
 #include "trace/ocaml_eio.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,10 +17,11 @@ enum { BLOCK = 1 << 16, NAME = 48, NOBODY = 0 };
 struct weft__eio_thing {
 	int64_t id;        /* weft's */
 	int64_t waits_for; /* fiber: the promise that it waits for; 0: none, or the operation below */
-	int64_t asleep_in; /* fiber: the promise of an operation */
-	int64_t holder;    /* mutex */
-	struct weft_str error;
-	struct weft_str span; /* fiber: what it began last */
+	union {
+		int64_t asleep_in; /* fiber: the promise of an operation */
+		int64_t holder;    /* mutex */
+	};
+	uint32_t error, span; /* among eio->said, plus one; span, of a fiber: what it began last */
 	uint32_t within;      /* fiber: the context it is of; context: the one around it */
 	uint32_t top;         /* fiber: its innermost context */
 	uint32_t turn;        /* fiber: the turn that it waits for; semaphore: the first of them */
@@ -206,11 +205,21 @@ struct weft_str weft__eio_text(struct weft__eio *eio, const char *prefix, struct
 	return (struct weft_str){joined, (uint32_t)bytes};
 }
 
+/* "fiber 5".  As by snprintf(), which would be a tenth of the time that opening takes; `what` is short. */
 static struct weft_str numbered(struct weft__eio *eio, const char *what, int64_t number)
 {
 	char text[NAME];
-	const int length = snprintf(text, sizeof text, "%s %" PRId64, what, number);
-	return weft__eio_text(eio, "", (struct weft_str){text, (uint32_t)length});
+	size_t at = sizeof text;
+	uint64_t left = number < 0 ? -(uint64_t)number : (uint64_t)number;
+	do
+		text[--at] = (char)('0' + left % 10);
+	while ((left /= 10) > 0);
+	if (number < 0)
+		text[--at] = '-';
+	text[--at] = ' ';
+	at -= strlen(what);
+	memcpy(text + at, what, strlen(what));
+	return weft__eio_text(eio, "", (struct weft_str){text + at, (uint32_t)(sizeof text - at)});
 }
 
 static void put_text(struct weft__eio *eio, uint8_t op, int64_t a, struct weft_str text)
@@ -251,6 +260,24 @@ static uint32_t find(struct weft__eio *eio, int64_t number)
 	return (uint32_t)count + 1;
 }
 
+/* Few things have a text, so none has room for one. */
+static struct weft_str text_at(const struct weft__eio *eio, uint32_t index)
+{
+	return index ? eio->said.items[index - 1] : (struct weft_str){"", 0};
+}
+
+static void set_text(struct weft__eio *eio, uint32_t *index, struct weft_str text)
+{
+	struct weft_str *said = *index ? &eio->said.items[*index - 1] : NULL;
+	if (!said && text.len && eio->said.count < UINT32_MAX) {
+		said = weft_vec_push(&eio->said);
+		*index = (uint32_t)eio->said.count;
+		eio->status = said ? eio->status : WEFT_ENOMEM;
+	}
+	if (said)
+		*said = text;
+}
+
 static struct weft__eio_thing *thing(struct weft__eio *eio, uint32_t index)
 {
 	return &eio->things.items[index - 1];
@@ -285,7 +312,8 @@ static void end(struct weft__eio *eio, int64_t by, struct weft__eio_thing *t, ui
 
 static void resolve(struct weft__eio *eio, int64_t by, struct weft__eio_thing *t)
 {
-	end(eio, by, t, t->error.len ? WEFT_OP_FAIL : WEFT_OP_RESOLVE, t->error);
+	const struct weft_str error = text_at(eio, t->error);
+	end(eio, by, t, error.len ? WEFT_OP_FAIL : WEFT_OP_RESOLVE, error);
 }
 
 /* ---- Domains ---- */
@@ -348,13 +376,10 @@ static bool is_cancelled(struct weft__eio *eio, const struct weft__eio_thing *fi
 	return context && thing(eio, context)->is_cancelled;
 }
 
-/* What the fiber that now runs reads first: the weft id of a promise, or 0. */
-static int64_t what_it_gets(struct weft__eio *eio, const struct weft__eio_thing *fiber)
+/* What the fiber that now runs reads first, if anything: the weft id of a promise, or 0. */
+static int64_t what_it_gets(struct weft__eio *eio, const struct weft__eio_thing *fiber, const struct weft__eio_event *get)
 {
-	struct weft__eio_event next;
-	if (!eio->peek(eio->peek_ctx, 0, &next) || next.what != WEFT__EIO_GET)
-		return NOBODY;
-	const uint32_t at = weft_idmap_get(&eio->numbers, id_of(next.id));
+	const uint32_t at = get ? weft_idmap_get(&eio->numbers, id_of(get->id)) : WEFT_IDMAP_NONE;
 	const struct weft__eio_thing *t = at == WEFT_IDMAP_NONE ? NULL : &eio->things.items[at];
 	if (!t || t->what == STREAM || t->what == UNKNOWN || t->what == MUTEX)
 		return NOBODY;
@@ -372,8 +397,9 @@ static void run_fiber(struct weft__eio *eio, const struct weft__eio_event *ev)
 		return;
 	struct weft__eio_thing *t = thing(eio, fiber);
 	t->what = FIBER;
-	const int64_t gets = what_it_gets(eio, t);
-	const bool has_lock = eio->peek(eio->peek_ctx, 0, &next) && next.what == WEFT__EIO_GET && id_of(next.id) == t->waits_for;
+	const bool will_get = eio->peek(eio->peek_ctx, 0, &next) && next.what == WEFT__EIO_GET;
+	const int64_t gets = what_it_gets(eio, t, will_get ? &next : NULL);
+	const bool has_lock = will_get && id_of(next.id) == t->waits_for;
 	ring->fiber = fiber;
 	ring->parent = 0;
 	ring->makes_domain = false;
@@ -493,9 +519,9 @@ static void turn_off(struct weft__eio *eio, const struct weft__eio_event *ev)
 	struct weft__eio_thing *t = thing(eio, context), *fiber = ring->fiber ? thing(eio, ring->fiber) : NULL;
 	t->is_cancelled = true;
 	if (is_error(ev->text)) {
-		t->error = ev->text;
+		set_text(eio, &t->error, ev->text);
 		if (fiber && fiber->within == context && ends_with_it(eio, fiber))
-			fiber->error = ev->text;
+			set_text(eio, &fiber->error, ev->text);
 	}
 	put_text(eio, WEFT_OP_NOTE, t->id, weft__eio_text(eio, "cancelled: ", ev->text));
 }
@@ -647,11 +673,11 @@ static void span(struct weft__eio *eio, const struct weft__eio_event *ev)
 {
 	const bool is_begin = ev->what == WEFT__EIO_ENTER_SPAN;
 	struct weft__eio_thing *fiber = ring_of(eio)->fiber ? thing(eio, ring_of(eio)->fiber) : NULL;
-	const struct weft_str name = is_begin ? ev->text : fiber ? fiber->span : (struct weft_str){"", 0};
+	const struct weft_str name = is_begin ? ev->text : text_at(eio, fiber ? fiber->span : 0);
 	const char *prefix = is_begin ? "begins " : name.len ? "ends " : "ends what it began";
 	put_text(eio, WEFT_OP_NOTE, weft__eio_actor(eio), weft__eio_text(eio, prefix, name));
 	if (fiber)
-		fiber->span = is_begin ? ev->text : (struct weft_str){"", 0};
+		set_text(eio, &fiber->span, is_begin ? ev->text : (struct weft_str){"", 0});
 }
 
 void weft__eio_take(struct weft__eio *eio, const struct weft__eio_event *ev)
@@ -692,30 +718,37 @@ void weft__eio_take(struct weft__eio *eio, const struct weft__eio_event *ev)
 
 int weft__eio_init(struct weft__eio *eio, size_t rings, uint32_t most)
 {
-	int64_t first = 10000;
-	while (first <= (int64_t)most + 1)
-		first *= 10;
+	/* The next number of one digit and zeros: easy to tell from Eio's, and not so far away that tables of ids have holes. */
+	int64_t step = 10000, first;
+	while (step <= ((int64_t)most + 1) / 10)
+		step *= 10;
+	first = ((int64_t)most + 1) / step * step + step;
 	*eio = (struct weft__eio){.first_id = first, .next_id = first, .ring_count = rings};
 	eio->rings = calloc(rings ? rings : 1, sizeof *eio->rings);
 	return eio->rings ? WEFT_OK : WEFT_ENOMEM;
 }
 
-void weft__eio_rewind(struct weft__eio *eio)
+void weft__eio_forget(struct weft__eio *eio)
 {
 	weft_idmap_finish(&eio->numbers);
 	eio->numbers = (struct weft_idmap){0};
-	eio->things.count = eio->turns.count = 0;
-	eio->text_block = eio->text_used = 0;
+	weft_vec_free(&eio->things);
+	weft_vec_free(&eio->turns);
+	weft_vec_free(&eio->said);
+}
+
+void weft__eio_rewind(struct weft__eio *eio)
+{
+	weft__eio_forget(eio);
 	memset(eio->rings, 0, eio->ring_count * sizeof *eio->rings);
+	eio->text_block = eio->text_used = 0;
 	eio->next_id = eio->first_id;
 	eio->status = WEFT_OK;
 }
 
 void weft__eio_finish(struct weft__eio *eio)
 {
-	weft_idmap_finish(&eio->numbers);
-	weft_vec_free(&eio->things);
-	weft_vec_free(&eio->turns);
+	weft__eio_forget(eio);
 	for (size_t i = 0; i < eio->texts.count; i++)
 		free(eio->texts.items[i]);
 	weft_vec_free(&eio->texts);

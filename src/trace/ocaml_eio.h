@@ -82,7 +82,8 @@ struct weft__eio {
 	struct weft_idmap numbers;
 	WEFT_VEC(struct weft__eio_thing) things;
 	WEFT_VEC(struct weft__eio_turn) turns;
-	WEFT_VEC(char *) texts; /* blocks; they outlive a rewind, since models point into them */
+	WEFT_VEC(struct weft_str) said; /* errors, and names of spans */
+	WEFT_VEC(char *) texts;         /* blocks; they outlive a rewind, since models point into them */
 	size_t text_block, text_used, text_written;
 	struct weft__eio_ring *rings;
 	size_t ring_count;
@@ -105,6 +106,9 @@ void weft__eio_finish(struct weft__eio *eio);
 
 /* Back to where it was in the beginning. */
 void weft__eio_rewind(struct weft__eio *eio);
+
+/* After the last event: frees what only events ask for.  A rewind begins anew. */
+void weft__eio_forget(struct weft__eio *eio);
 
 /* Puts at most WEFT__EIO_MOST events of weft's to eio->out, and counts them. */
 void weft__eio_take(struct weft__eio *eio, const struct weft__eio_event *ev);

@@ -9,7 +9,7 @@
 enum { HEADER = 64, RING_HEADER = 80, DOMAINS_MAX = 4096, WORD = 8 };
 
 /* The types of events, as the file has them. */
-enum { FILLER, LIFECYCLE, BEGIN, END, COUNTER, ALLOC };
+enum { FILLER, LIFECYCLE, BEGIN, END, COUNTER, ALLOC, CUSTOM = 4 };
 
 /* ---- Names ---- */
 
@@ -185,23 +185,43 @@ static void read_payload(struct weft__ocaml_event *ev, unsigned type, bool is_bi
 	}
 }
 
-bool weft__ocaml_read(
+/* What every event has.  False at the ring's tail. */
+static inline bool read_head(
     const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, uint64_t *at, struct weft__ocaml_event *out)
 {
 	while (*at < ring->tail) {
 		const unsigned char *place = ring->words + (*at & (file->words - 1)) * WORD;
 		const uint64_t item = word(place, file->is_big), length = item >> 54;
-		const unsigned type = item >> 49 & 15;
-		const bool is_user = item >> 53 & 1;
 		*at += length;
-		if (!is_user && type == FILLER)
+		if (!(item >> 49 & 31)) /* not a user's, of type 0: it fills the ring up */
 			continue;
 		*out = (struct weft__ocaml_event){.time_ns = word(place + WORD, file->is_big),
 		    .bytes = place + 2 * WORD,
 		    .size = (size_t)(length - 2) * WORD,
 		    .id = item >> 36 & 0x1fff,
-		    .is_user = is_user};
-		read_payload(out, type, file->is_big);
+		    .what = item >> 49 & 15,
+		    .is_user = item >> 53 & 1};
+		return true;
+	}
+	return false;
+}
+
+bool weft__ocaml_read(
+    const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, uint64_t *at, struct weft__ocaml_event *out)
+{
+	if (!read_head(file, ring, at, out))
+		return false;
+	read_payload(out, out->what, file->is_big);
+	return true;
+}
+
+bool weft__ocaml_read_custom(
+    const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, uint64_t *at, struct weft__ocaml_event *out)
+{
+	while (read_head(file, ring, at, out)) {
+		if (!out->is_user || out->what != CUSTOM)
+			continue;
+		read_payload(out, CUSTOM, file->is_big);
 		return true;
 	}
 	return false;

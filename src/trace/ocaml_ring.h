@@ -76,6 +76,11 @@ void weft__ocaml_close(struct weft__ocaml_file *file);
 bool weft__ocaml_read(
     const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, uint64_t *at, struct weft__ocaml_event *out);
 
+/* The same for the next event that a library has encoded: of the others hardly more than the length is looked at.  At the tail,
+ * if there was one, *out has the time of the last event. */
+bool weft__ocaml_read_custom(
+    const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, uint64_t *at, struct weft__ocaml_event *out);
+
 /* The name of a user's event; empty: it has none. */
 struct weft_str weft__ocaml_name(const struct weft__ocaml_file *file, uint16_t id);
 
