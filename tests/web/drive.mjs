@@ -11,6 +11,7 @@ import {inflateSync} from "node:zlib";
 import {pathToFileURL} from "node:url";
 
 const PATIENCE_MS = Number(process.env.WEFT_TEST_PATIENCE ?? 60) * 1000;
+const SLOWER = Number(process.env.WEFT_TEST_SLOWER ?? 1); // as on a machine that is so many times slower
 
 export const [weft, generate, arp, frame, httpServer, slow, driver] = process.argv.slice(2).map(path => path && resolve(path));
 const {chromium} = await import(pathToFileURL(join(driver, "node_modules/playwright-core/index.mjs")));
@@ -84,6 +85,8 @@ export async function open(url, options = {}) {
 	page.on("pageerror", error => page.complaints.push(error.stack));
 	page.on("request", request => request.url().startsWith("blob:") || page.requests.push(request.url())); // a blob is the page's own
 	page.setDefaultTimeout(PATIENCE_MS);
+	if (SLOWER > 1)
+		await (await context.newCDPSession(page)).send("Emulation.setCPUThrottlingRate", {rate: SLOWER});
 	await page.goto(url);
 	await page.waitForSelector(ready, {state: "attached"});
 	return page;
