@@ -262,6 +262,7 @@ void weft_hook_semaphore_posts(const void *address)
 	struct semaphore *s = me ? begin(address) : NULL;
 	if (!s)
 		return;
+	const weft_id awaited = s->id;
 	struct holder *h = is_message(s) ? NULL : find_holder(s, me);
 	if (h && --h->count == 0) {
 		h->who = 0;
@@ -270,8 +271,8 @@ void weft_hook_semaphore_posts(const void *address)
 	} else if (!h) {
 		becomes_message(s);
 	}
-	if (s->waiters > 0 && s->id)
-		weft_signal_only(me, s->id);
+	if (s->waiters > 0 && awaited)
+		weft_signal_only(me, awaited);
 	end(s);
 	errno = saved;
 }

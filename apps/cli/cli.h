@@ -279,6 +279,12 @@ void cli_put_seconds(int64_t ns); /* with 9 digits after the point */
 enum { CLI_DURATION = 48 };
 char *cli_format_duration(char buf[CLI_DURATION], int64_t ns);
 
+/* The table of sorts for people: its heads, and one row's cells; the last one is the sort. */
+enum { CLI_CELLS = 9, CLI_CELL_BYTES = 192 };
+extern const char *const cli_cell_heads[CLI_CELLS];
+struct weft_table_row;
+void cli_table_cells(char cells[CLI_CELLS][CLI_CELL_BYTES], const struct weft_model *model, const struct weft_table_row *row);
+
 /* The OS thread: "stream":N,"thread":NAME; for people "  #N NAME", or nothing if there is but one. */
 void cli_put_stream_json(const struct weft_trace_info *info, unsigned stream);
 void cli_put_stream(const struct weft_trace_info *info, unsigned stream);

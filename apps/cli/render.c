@@ -50,11 +50,11 @@ static int find_finding(const struct cli_input *input, bool keep_parts, number_v
 
 /* ---- The table below ---- */
 
-enum { TABLE_ROWS = 13, TABLE_COLUMNS = 9, CELL_BYTES = 192 };
+enum { TABLE_ROWS = 13 };
 
 struct table_below {
-	char texts[TABLE_ROWS * TABLE_COLUMNS][CELL_BYTES];
-	const char *cells[TABLE_ROWS * TABLE_COLUMNS];
+	char texts[TABLE_ROWS * CLI_CELLS][CLI_CELL_BYTES];
+	const char *cells[TABLE_ROWS * CLI_CELLS];
 	struct weft_sheet sheet;
 };
 
@@ -62,8 +62,6 @@ struct table_below {
  * as cli_open(). */
 static int fill_table(struct table_below *out, const struct weft_model *model, const struct weft_render_options *render)
 {
-	static const char *const heads[TABLE_COLUMNS] = {
-	    "count", "failed", "p50", "p99", "max", "waiting", "ready", "running", "sort"};
 	struct weft_facts *facts = NULL;
 	struct weft_table *table = NULL;
 	struct weft_error err;
@@ -73,25 +71,16 @@ static int fill_table(struct table_below *out, const struct weft_model *model, c
 		    render->has_to ? render->to_ns : INT64_MAX, &err);
 	if (status == WEFT_OK) {
 		weft_table_sort(table, WEFT_TABLE_TOTAL);
-		for (size_t i = 0; i < TABLE_COLUMNS; i++)
-			snprintf(out->texts[i], CELL_BYTES, "%s", heads[i]);
-		for (size_t i = 0; i < TABLE_ROWS * TABLE_COLUMNS; i++)
+		for (size_t i = 0; i < CLI_CELLS; i++)
+			snprintf(out->texts[i], CLI_CELL_BYTES, "%s", cli_cell_heads[i]);
+		for (size_t i = 0; i < TABLE_ROWS * CLI_CELLS; i++)
 			out->cells[i] = out->texts[i];
-		out->sheet = (struct weft_sheet){.rows = 1, .columns = TABLE_COLUMNS, .cells = out->cells};
+		out->sheet = (struct weft_sheet){.rows = 1, .columns = CLI_CELLS, .cells = out->cells};
 		while (out->sheet.rows < TABLE_ROWS && out->sheet.rows <= table->count &&
 		       weft_sheet_px(&out->sheet) < render->height_px / 3.0) {
 			const struct weft_table_row *row = &table->rows[out->sheet.rows - 1];
-			char(*at)[CELL_BYTES] = &out->texts[out->sheet.rows * TABLE_COLUMNS];
-			const int64_t times[] = {
-			    row->p50_ns, row->p99_ns, row->max_ns, row->waiting_ns, row->ready_ns, row->running_ns};
-			snprintf(at[0], CELL_BYTES, "%zu", row->count);
-			snprintf(at[1], CELL_BYTES, "%zu", row->failed);
-			for (int i = 0; i < 6; i++)
-				if (i < 3 && row->ended == 0)
-					snprintf(at[2 + i], CELL_BYTES, "-");
-				else
-					cli_format_duration(at[2 + i], times[i]);
-			weft_table_name(model, row, at[8]);
+			char(*at)[CLI_CELL_BYTES] = &out->texts[out->sheet.rows * CLI_CELLS];
+			cli_table_cells(at, model, row);
 			out->sheet.rows++;
 		}
 	}

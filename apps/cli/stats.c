@@ -149,14 +149,37 @@ static void put_table_json(const struct weft_model *model, const struct weft_tab
 		printf("%" PRId64 "}\n", model->promises[row->slowest].id);
 }
 
+const char *const cli_cell_heads[CLI_CELLS] = {"count", "failed", "p50", "p99", "max", "waiting", "ready", "running", "sort"};
+
+void cli_table_cells(char cells[CLI_CELLS][CLI_CELL_BYTES], const struct weft_model *model, const struct weft_table_row *row)
+{
+	const int64_t times[] = {row->p50_ns, row->p99_ns, row->max_ns, row->waiting_ns, row->ready_ns, row->running_ns};
+	snprintf(cells[0], CLI_CELL_BYTES, "%zu", row->count);
+	snprintf(cells[1], CLI_CELL_BYTES, "%zu", row->failed);
+	for (int i = 0; i < 6; i++)
+		if (i < 3 && row->ended == 0)
+			snprintf(cells[2 + i], CLI_CELL_BYTES, "-");
+		else
+			cli_format_duration(cells[2 + i], times[i]);
+	weft_table_name(model, row, cells[CLI_CELLS - 1]);
+}
+
+static void put_table_line(const char *const cells[CLI_CELLS])
+{
+	printf("%8s %7s", cells[0], cells[1]);
+	for (int i = 2; i < CLI_CELLS - 1; i++)
+		printf(" %8s", cells[i]);
+	printf("  %s", cells[CLI_CELLS - 1]);
+}
+
 static void put_table_row(const struct weft_model *model, const struct weft_table_row *row)
 {
-	char name[192], text[6][CLI_DURATION];
-	const int64_t times[] = {row->p50_ns, row->p99_ns, row->max_ns, row->waiting_ns, row->ready_ns, row->running_ns};
-	printf("%8zu %7zu", row->count, row->failed);
-	for (int i = 0; i < 6; i++)
-		printf(" %8s", i < 3 && row->ended == 0 ? "-" : cli_format_duration(text[i], times[i]));
-	printf("  %s", weft_table_name(model, row, name));
+	char texts[CLI_CELLS][CLI_CELL_BYTES];
+	const char *cells[CLI_CELLS];
+	cli_table_cells(texts, model, row);
+	for (int i = 0; i < CLI_CELLS; i++)
+		cells[i] = texts[i];
+	put_table_line(cells);
 	put_off(row->off_ns);
 }
 
@@ -179,9 +202,10 @@ static int put_table(const struct cli_input *input, enum weft_table_order order,
 		status = weft_table_create(&table, facts, from_ns, to_ns, &err);
 	if (status == WEFT_OK) {
 		weft_table_sort(table, order);
-		if (!json)
-			printf("%8s %7s %8s %8s %8s %8s %8s %8s  %s\n", "count", "failed", "p50", "p99", "max", "waiting",
-			    "ready", "running", "sort");
+		if (!json) {
+			put_table_line(cli_cell_heads);
+			putchar('\n');
+		}
 		for (size_t i = 0; i < table->count && cli_stdout_ok(); i++)
 			(json ? put_table_json : put_table_row)(input->model, &table->rows[i]);
 	}

@@ -230,10 +230,6 @@ static inline void weft_stack(weft_id promise, const void *const *addresses, uns
  * To be told now and then, as when the number has doubled. */
 static inline void weft_spins(weft_id promise, uint64_t calls);
 
-/* Something went wrong, and what led to it is to be kept: weft watch, where it follows this trace, saves it with the reason,
- * which may be any short text.  An event: without a watcher nothing else happens. */
-static inline void weft_snapshot(const char *why);
-
 /* promise is called text.  The first label names it, later ones tell its story. */
 #define WEFT_LABEL(promise, literal)                                                                                             \
 	weft_label_text(promise, WEFT__TEXT(literal, "WEFT_LABEL takes a string literal; use weft_label()"))
@@ -321,6 +317,10 @@ static inline void weft_pause_text(struct weft_record_text *why, uint64_t durati
 	weft_note_text(promise, WEFT__TEXT(literal, "WEFT_NOTE takes a string literal; use weft_note()"))
 static inline void weft_note(weft_id promise, const char *text);
 static inline void weft_note_text(weft_id promise, struct weft_record_text *text);
+
+/* Something went wrong, and what led to it is to be kept: weft watch, where it follows this trace, saves it with the reason,
+ * which may be any short text.  An event: without a watcher nothing else happens. */
+static inline void weft_snapshot(const char *why);
 
 /* ---- What is pending: so that a ring does not forget the oldest promises ---- */
 

@@ -203,38 +203,26 @@ static void put_op(struct text *t, const char *name, unsigned op, const struct w
 			put_event(t, name, WEFT_CLASS_EVENTS, (uint8_t)(op | bits << 5), form);
 }
 
-static void put_definitions(struct text *t, const struct weft_metadata *m)
-{
-	static const struct {
-		const char *name, *fields;
-		unsigned id;
-	} all[] = {
-#define DEFINITION(NAME, value, name, fields) {name, fields, value},
-	    WEFT_DEFINITIONS(DEFINITION)
-#undef DEFINITION
-	};
-	struct weft_wire_form form;
-	for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
-		if (!is_extra(m, WEFT_CLASS_DEFINITIONS, all[i].id) &&
-		    weft__form_parse(&form, all[i].fields, __builtin_strlen(all[i].fields)))
-			put_event(t, all[i].name, WEFT_CLASS_DEFINITIONS, (uint8_t)all[i].id, &form);
-}
+/* What has one form. */
+struct listed {
+	const char *name, *fields;
+	unsigned id;
+};
 
+#define LISTED(NAME, value, name, fields) {name, fields, value},
+static const struct listed definitions[] = {WEFT_DEFINITIONS(LISTED)};
 /* What weft record may put beside the program's packets, long after this was written. */
-static void put_kernel(struct text *t)
+static const struct listed kernel_ops[] = {WEFT_KERNEL_OPS(LISTED)};
+#undef LISTED
+
+static void put_listed(
+    struct text *t, const struct weft_metadata *m, unsigned stream_class, const struct listed *all, size_t count)
 {
-	static const struct {
-		const char *name, *fields;
-		unsigned id;
-	} all[] = {
-#define OP(NAME, value, name, fields) {name, fields, value},
-	    WEFT_KERNEL_OPS(OP)
-#undef OP
-	};
 	struct weft_wire_form form;
-	for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
-		if (weft__form_parse(&form, all[i].fields, __builtin_strlen(all[i].fields)))
-			put_event(t, all[i].name, WEFT_CLASS_KERNEL, (uint8_t)all[i].id, &form);
+	for (size_t i = 0; i < count; i++)
+		if (!is_extra(m, stream_class, all[i].id) &&
+		    weft__form_parse(&form, all[i].fields, __builtin_strlen(all[i].fields)))
+			put_event(t, all[i].name, stream_class, (uint8_t)all[i].id, &form);
 }
 
 static void put_layout(struct text *t, const struct weft_metadata *m)
@@ -243,8 +231,8 @@ static void put_layout(struct text *t, const struct weft_metadata *m)
 	put_enum(t, "kind_names", kinds, sizeof kinds / sizeof kinds[0]);
 	put_enum(t, "detail_names", details, sizeof details / sizeof details[0]);
 	put(t, clocked_types);
-	put_definitions(t, m);
-	put_kernel(t);
+	put_listed(t, m, WEFT_CLASS_DEFINITIONS, definitions, sizeof definitions / sizeof *definitions);
+	put_listed(t, m, WEFT_CLASS_KERNEL, kernel_ops, sizeof kernel_ops / sizeof *kernel_ops);
 	for (unsigned op = 0; op < WEFT_OP_COUNT; op++) {
 		weft__form_of_op(&form, (uint8_t)op);
 		if (!is_extra(m, WEFT_CLASS_EVENTS, op))
