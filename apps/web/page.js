@@ -50,6 +50,7 @@ function show(element, traces) {
 /* Lets the address of the page name the place that is seen.  What one does adds an entry to the history, so that the back button undoes
  * it; what goes on with it, as the next notch of a wheel, replaces that entry. */
 function followAddress(stage) {
+	const opened = stage.surface.ask("place"); /* what an address without a place means */
 	let timer = 0, moved = false, going = false, place = "";
 	const write = () => {
 		clearTimeout(timer);
@@ -62,7 +63,7 @@ function followAddress(stage) {
 		clearTimeout(timer);
 		timer = 0;
 		going = true;
-		const wrong = stage.go(location.hash);
+		const wrong = stage.go(location.hash.length > 1 ? location.hash : opened);
 		going = false;
 		moved = false;
 		if (wrong)

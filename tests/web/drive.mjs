@@ -285,9 +285,10 @@ export async function runAll(groups) {
 			if (chosen.length)
 				await prepare?.();
 			for (const [name, test] of chosen) {
+				const began = Date.now();
 				try {
 					await test();
-					console.log(`ok   ${name}`);
+					console.log(`ok   ${name} (${((Date.now() - began) / 1000).toFixed(1)} s)`);
 				} catch (error) {
 					failed++;
 					console.log(`FAIL ${name}\n     ${error.stack.replaceAll("\n", "\n     ")}`);

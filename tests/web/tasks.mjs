@@ -289,6 +289,16 @@ export const tests = {
 		await close(page);
 	},
 
+	async "the first move, too: back where the page was opened, whose address said no place"() {
+		const page = await open(file("slow-lock.html")), before = await still(page);
+		assert.equal(place(page), "");
+		await page.keyboard.press("+");
+		await redrawn(page, before);
+		await page.keyboard.press("Alt+ArrowLeft");
+		await eventually("the picture of before", async () => (await shot(page)).equals(before));
+		await close(page);
+	},
+
 	async "the sort that cost most: two actions"() {
 		const page = await open(file("slow-dependency.html")), person = new Person(page);
 		await person.key("q");
