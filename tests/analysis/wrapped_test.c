@@ -271,6 +271,51 @@ static void a_counter_that_rises_is_a_backlog(void **state)
 	}
 }
 
+/* The peer asks, and gets its answer. */
+static void answer(weft_id connection)
+{
+	weft_run(connection);
+	const weft_id read = weft_create(connection, WEFT_KIND_STREAM_READ, WEFT_SITE());
+	weft_await(connection, read);
+	sleep_for(MS);
+	weft_resolve(WEFT_SYSTEM_ID, read);
+	weft_run(connection);
+	weft_read(connection, read);
+	const weft_id write = weft_create(connection, WEFT_KIND_STREAM_WRITE, WEFT_SITE());
+	weft_await(connection, write);
+	weft_resolve(WEFT_SYSTEM_ID, write);
+	weft_read(connection, write);
+	weft_run(WEFT_SYSTEM_ID);
+}
+
+/* The ring has forgotten what was said on it, and knows that the others came to their ends. */
+static void one_that_is_left_open_and_silent_is_told(void **state)
+{
+	for (int is_silent = 0; is_silent < 2; is_silent++) {
+		record_ring(64 << 10);
+		const weft_id listener = begin_listed(WEFT_SYSTEM_ID, WEFT_KIND_LISTEN, "port 8080");
+		const weft_id left = begin_listed(listener, WEFT_KIND_CONNECTION, "from 10.0.0.1:40001");
+		answer(left);
+		for (int i = 0; i < 600; i++) {
+			const weft_id other = begin_listed(listener, WEFT_KIND_CONNECTION, "from 10.0.0.1:40002");
+			answer(other);
+			end_listed(--listed_count);
+			if (!is_silent && i % 5 == 0)
+				answer(left);
+		}
+		sleep_for(10 * MS);
+		explain_ring();
+		const struct weft_finding *finding = find(WEFT_FINDING_UNANSWERED);
+		assert_int_equal(finding != NULL, is_silent);
+		if (finding) {
+			assert_int_equal(model->promises[finding->promise].id, left);
+			assert_int_equal(finding->severity, WEFT_SEVERITY_INFORMATION);
+			assert_non_null(strstr(finding->title, "is still open, and has been silent for "));
+		}
+		forget();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +326,7 @@ int main(void)
 	    cmocka_unit_test(what_lasts_for_long_is_no_leak),
 	    cmocka_unit_test(one_that_began_before_the_ring_was_slow),
 	    cmocka_unit_test(a_counter_that_rises_is_a_backlog),
+	    cmocka_unit_test(one_that_is_left_open_and_silent_is_told),
 	    cmocka_unit_test(tries_that_went_on_when_the_ring_begins_are_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
