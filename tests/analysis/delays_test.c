@@ -320,6 +320,47 @@ static void a_stall_holds_up_its_own_os_thread_alone(void **state)
 	}
 }
 
+static void sleep_there(void)
+{
+	WEFT_PAUSE("blocked in usleep", 20 * MS);
+}
+
+static void sleep_shortly_there(void)
+{
+	WEFT_PAUSE("blocked in usleep", 8 * MS);
+}
+
+static void lock_there(void)
+{
+	WEFT_PAUSE("blocked in pthread_mutex_lock", 20 * MS);
+}
+
+/* Who waits for a lock while no other OS thread does anything waits for the machine, as far as is known. */
+static void a_wait_for_a_lock_is_a_stall_where_somebody_may_have_had_it(void **state)
+{
+	static void (*const meanwhile[])(void) = {sleep_there, sleep_shortly_there, lock_there};
+	for (size_t i = 0; i < sizeof meanwhile / sizeof *meanwhile; i++) {
+		start_recording();
+		begin_other_thread();
+		const weft_id work = worker_new();
+		const struct waiter w = waiter_new();
+		sleep_for(MS);
+		weft_resolve(WEFT_SYSTEM_ID, w.input);
+		be_busy(work, 20 * MS);
+		on_other_thread(meanwhile[i]);
+		WEFT_PAUSE("blocked in pthread_mutex_lock", 20 * MS);
+		serve(w);
+		sleep_for(MS);
+		on_other_thread(NULL);
+		explain(true);
+		const struct weft_finding *stall = assert_finding(0, WEFT_FINDING_STALL, work, "blocked in pthread_mutex_lock");
+		const bool is_doubted = stall->doubt && strstr(stall->doubt, "no other OS thread is known to have done anything");
+		assert_int_equal(is_doubted, i > 0);
+		assert_int_equal(stall->severity == WEFT_SEVERITY_INFORMATION, i > 0);
+		forget();
+	}
+}
+
 static void run_there(void)
 {
 	weft_run(worker_here);
@@ -623,6 +664,7 @@ int main(void)
 	    cmocka_unit_test(a_pause_that_is_most_of_a_run_is_told_instead_of_it),
 	    cmocka_unit_test(a_pause_of_exactly_that_length_is_a_stall),
 	    cmocka_unit_test(a_stall_holds_up_its_own_os_thread_alone),
+	    cmocka_unit_test(a_wait_for_a_lock_is_a_stall_where_somebody_may_have_had_it),
 	    cmocka_unit_test(work_on_another_os_thread_is_no_stall),
 	    cmocka_unit_test(an_os_thread_that_has_not_slept_yet_sets_things_up),
 	    cmocka_unit_test(of_many_sorts_that_pile_up_the_first_sixteen_are_told_so),

@@ -1261,6 +1261,30 @@ static void who_has_got_a_semaphore_is_told(void **state)
 	forget();
 }
 
+/* Of a program that was killed hangs what did nothing for three quarters of its time. */
+static void what_did_something_before_the_kill_is_under_way(void **state)
+{
+	for (int is_idle = 0; is_idle < 2; is_idle++) {
+		start_recording();
+		const weft_id job = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+		const weft_id other = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
+		const weft_id answer = weft_create(job, WEFT_KIND_TASK, WEFT_SITE());
+		weft_should_resolve(job);
+		weft_run(job);
+		weft_await(job, answer);
+		weft_run(WEFT_SYSTEM_ID);
+		for (int i = 0; i < 100; i++) {
+			sleep_for(100 * MS);
+			weft_run(!is_idle || i < 10 ? answer : other);
+			weft_run(WEFT_SYSTEM_ID);
+		}
+		sleep_for(MS);
+		explain(false);
+		only(is_idle ? WEFT_FINDING_HANG : WEFT_FINDING_UNDERWAY, job);
+		forget();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1311,6 +1335,7 @@ int main(void)
 	    cmocka_unit_test(a_cancelled_promise_is_no_failure_however_it_is_spelt),
 	    cmocka_unit_test(an_analysis_can_be_called_off_whenever_it_asks),
 	    cmocka_unit_test(kinds_that_are_not_listed_have_the_traits_of_unknown),
+	    cmocka_unit_test(what_did_something_before_the_kill_is_under_way),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
