@@ -20,7 +20,7 @@ enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
 
 /* X(verb, "its operands", "what it does") */
 #define CLI_VERBS(X)                                                                                                             \
-	X(view, "TRACE...", "opens a window for each trace")                                                                     \
+	X(view, "TRACE...", "opens a window with one picture of the traces")                                                     \
 	X(info, "TRACE...", "tells what a trace is: format, host, span, events, promises, streams, what was lost")               \
 	X(events, "TRACE", "prints every event in time order, one a line")                                                       \
 	X(dump, "TRACE...", "prints every promise, counter and pause, one a line")                                               \
@@ -180,6 +180,26 @@ int cli_session_choose(const char **path);
 
 /* Puts the traces of such directories in their place among the operands; whether one had several. */
 bool cli_session_expand(struct cli_args *args);
+
+/* A picture that a viewer shows. */
+struct cli_picture {
+	char name[240];
+	const char *const *paths; /* of one trace, or of several that are one */
+	size_t count;
+	bool is_session; /* nobody named them one by one */
+};
+
+/* One picture of all operands; with `compare` one of each.  Returns how many, 0 without memory; *out and what it names live until
+ * the end. */
+size_t cli_pictures(struct cli_picture **out, const struct cli_args *args, bool compare);
+
+/* As weft_several_open(), of which it is one; places in machine code get their names, as by cli_name_served(). */
+int cli_picture_open(struct weft_trace **out, const struct cli_picture *picture, struct weft_error *err);
+
+#define CLI_OPTION_COMPARE(flag)                                                                                                 \
+	{                                                                                                                        \
+		"compare", 0, CLI_FLAG, flag, NULL, "shows the traces one above the other, in place of one picture of all"       \
+	}
 
 /* ---- pack.c: traces for pages ---- */
 

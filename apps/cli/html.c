@@ -10,11 +10,23 @@
 
 #ifdef WEFT_HAS_PAGE
 
-static int pack(struct weft_page_trace *out, cli_bytes *packed, const struct cli_input *input)
+/* A picture's trace, and what a page has of it. */
+struct packed {
+	struct weft_trace *trace;
+	cli_bytes bytes;
+};
+
+/* As cli_open(). */
+static int pack(struct weft_page_trace *out, struct packed *packed, const struct cli_picture *picture)
 {
 	struct weft_error err;
-	out->name = cli_base_name(input->name);
-	return cli_pack(&out->bytes, &out->size, packed, input->trace, &err) < 0 ? cli_fail("%s: %s", input->name, err.what) : -1;
+	out->name = picture->name;
+	cli_progress_begin("opening", picture->name);
+	int status = cli_picture_open(&packed->trace, picture, &err);
+	if (status == WEFT_OK)
+		status = cli_pack(&out->bytes, &out->size, &packed->bytes, packed->trace, &err);
+	cli_progress_end();
+	return status < 0 ? cli_fail_error(&err) : -1;
 }
 
 static int write_page(const struct weft_page_trace *traces, size_t count, const char *out)
@@ -89,9 +101,11 @@ static int write_directory(const struct weft_page_trace *traces, size_t count, c
 int cli_html(struct cli_args *args)
 {
 	const char *out = NULL;
+	bool compare = false;
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &out, "OUT",
 		"writes one file if OUT ends in .html or is -, otherwise a directory for a web server"},
+	    CLI_OPTION_COMPARE(&compare),
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
@@ -99,33 +113,25 @@ int cli_html(struct cli_args *args)
 		return exit;
 	if (!out)
 		return cli_fail("html: where to?  -o OUT.html, or -o DIRECTORY");
-	cli_session_expand(args);
-	size_t count = (size_t)args->argc, opened = 0, length = strlen(out);
-	struct cli_input *inputs = calloc(count, sizeof *inputs);
-	struct weft_page_trace *traces = calloc(count, sizeof *traces);
-	cli_bytes *packed = calloc(count, sizeof *packed);
-	if (!inputs || !traces || !packed) {
-		cli_fail("html: %s", weft_status_string(WEFT_ENOMEM));
-		exit = CLI_TROUBLE;
-	}
-	for (; exit < 0 && opened < count; opened++) {
-		exit = cli_open(&inputs[opened], args->argv[opened]);
-		if (exit >= 0)
-			break;
-		cli_name_places(&inputs[opened], false);
-		exit = pack(&traces[opened], &packed[opened], &inputs[opened]);
-	}
+	struct cli_picture *pictures;
+	const size_t count = cli_pictures(&pictures, args, compare), length = strlen(out);
+	size_t opened = 0;
+	struct packed *packed = calloc(count + 1, sizeof *packed);
+	struct weft_page_trace *traces = calloc(count + 1, sizeof *traces);
+	if (!count || !traces || !packed)
+		exit = cli_fail("html: %s", weft_status_string(WEFT_ENOMEM));
+	for (; exit < 0 && opened < count; opened++)
+		exit = pack(&traces[opened], &packed[opened], &pictures[opened]);
 	if (exit < 0) {
 		bool is_file = strcmp(out, "-") == 0 || (length > 5 && strcmp(out + length - 5, ".html") == 0);
 		exit = (is_file ? write_page : write_directory)(traces, count, out);
 	}
 	while (opened-- > 0) {
-		cli_close(&inputs[opened]);
-		weft_vec_free(&packed[opened]);
+		weft_trace_close(packed[opened].trace);
+		weft_vec_free(&packed[opened].bytes);
 	}
 	free(packed);
 	free(traces);
-	free(inputs);
 	return exit;
 }
 

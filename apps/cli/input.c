@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "cli.h"
 #include "trace/join.h"
+#include "trace/several.h"
 #include "trace/source.h"
 #include "xen/domain.h"
 
@@ -66,10 +67,34 @@ void cli_progress_end(void)
 static uint64_t bytes_of(const struct weft_trace *trace)
 {
 	const struct weft_source *source = weft_trace_source(trace);
+	const struct weft_trace *part;
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < source->blob_count; i++)
 		bytes += source->blobs[i].size;
+	for (size_t i = 0; (part = weft_trace_part(trace, i)); i++)
+		bytes += bytes_of(part);
 	return bytes;
+}
+
+/* What order is not sure. */
+static void tell_ties(const struct cli_input *input)
+{
+	const struct weft_trace_info *info = weft_trace_info(input->trace);
+	size_t by_wall = 0, by_messages = 0;
+	int64_t bound_ns = 0;
+	for (size_t i = 0; i < info->part_count; i++) {
+		by_messages += info->parts[i].bound_ns > 0;
+		by_wall += !info->parts[i].is_same_clock && !info->parts[i].bound_ns;
+		bound_ns = info->parts[i].bound_ns > bound_ns ? info->parts[i].bound_ns : bound_ns;
+	}
+	if (by_wall)
+		cli_note("%s: %zu of its %zu traces have a clock of their own, known by the wall clock to some us", input->name,
+		    by_wall, info->part_count);
+	char bound[WEFT_DURATION_BYTES];
+	if (by_messages)
+		cli_note("%s: %zu of its %zu traces are of other hosts, whose clocks are known by what they sent each other, to "
+			 "+-%s on average",
+		    input->name, by_messages, info->part_count, weft_duration_text(bound, bound_ns));
 }
 
 static int opened(const struct cli_input *input, int status, const struct weft_error *err)
@@ -77,6 +102,7 @@ static int opened(const struct cli_input *input, int status, const struct weft_e
 	if (status < 0)
 		return cli_fail_error(err);
 	cli_limit_texts(bytes_of(input->trace));
+	tell_ties(input);
 	return -1;
 }
 
@@ -206,84 +232,22 @@ int cli_build_model(struct cli_input *input, unsigned keep)
 	return -1;
 }
 
-static void tell_left_out(const struct weft_error *err)
-{
-	char text[640];
-	weft_error_format(err, text, sizeof text);
-	cli_note("%s; it is left out", text);
-}
-
-/* What order is not sure. */
-static void tell_ties(const struct cli_input *input)
-{
-	const struct weft_trace_info *info = weft_trace_info(input->trace);
-	size_t by_wall = 0, by_messages = 0;
-	int64_t bound_ns = 0;
-	for (size_t i = 0; i < info->part_count; i++) {
-		by_messages += info->parts[i].bound_ns > 0;
-		by_wall += !info->parts[i].is_same_clock && !info->parts[i].bound_ns;
-		bound_ns = info->parts[i].bound_ns > bound_ns ? info->parts[i].bound_ns : bound_ns;
-	}
-	if (by_wall)
-		cli_note("%s: %zu of its %zu traces have a clock of their own, known by the wall clock to some us", input->name,
-		    by_wall, info->part_count);
-	char bound[WEFT_DURATION_BYTES];
-	if (by_messages)
-		cli_note("%s: %zu of its %zu traces are of other hosts, whose clocks are known by what they sent each other, to "
-			 "+-%s on average",
-		    input->name, by_messages, info->part_count, weft_duration_text(bound, bound_ns));
-}
-
-/* Several traces as one; of a session, what cannot be opened is told, and left out.  As cli_open(). */
-static int open_joined(struct cli_input *input, const struct cli_args *traces, bool is_session)
-{
-	struct weft_error err;
-	struct weft_trace **parts = calloc((size_t)traces->argc, sizeof *parts);
-	size_t count = 0;
-	uint64_t bytes = 0;
-	int status = WEFT_OK;
-	if (!parts)
-		return cli_fail("out of memory");
-	cli_progress_begin("opening", input->name);
-	for (int i = 0; i < traces->argc && status == WEFT_OK; i++) {
-		const int opened = domain_or_trace_open(&parts[count], traces->argv[i], &err);
-		if (opened < 0 && is_session)
-			tell_left_out(&err);
-		else if (opened < 0)
-			status = opened;
-		else
-			bytes += bytes_of(parts[count]);
-		for (size_t k = 0; opened == WEFT_OK && k < count && status == WEFT_OK; k++)
-			if (weft_trace_is_same(parts[k], parts[count]))
-				status = weft_error_set(&err, WEFT_EINVAL, "%.80s is the trace that %.80s is, too",
-				    traces->argv[i], weft_trace_source(parts[k])->name);
-		count += opened == WEFT_OK;
-	}
-	if (status == WEFT_OK)
-		status = weft_trace_join(&input->trace, parts, count, input->name, &err);
-	for (size_t i = 0; status < 0 && i < count; i++)
-		weft_trace_close(parts[i]);
-	free(parts);
-	cli_progress_end();
-	cli_limit_texts(bytes);
-	if (status < 0)
-		return cli_fail_error(&err);
-	tell_ties(input);
-	return -1;
-}
-
 int cli_open_joined(struct cli_input *input, struct cli_args *traces)
 {
 	static char name[300]; /* until the end */
+	struct weft_error err;
 	const char *first = traces->argv[0];
 	const int named = traces->argc;
 	cli_session_expand(traces);
 	if (traces->argc == 1)
 		return cli_open(input, traces->argv[0]);
-	if (named > 1)
-		snprintf(name, sizeof name, "%.200s and %d more", first, named - 1);
-	*input = (struct cli_input){.name = named > 1 ? name : first};
-	return open_joined(input, traces, named == 1);
+	const char *const *paths = (const char *const *)traces->argv;
+	*input = (struct cli_input){.name = named > 1 ? weft_several_name(name, sizeof name, &first, (size_t)named) : first};
+	cli_progress_begin("opening", input->name);
+	const int status =
+	    weft_several_open(&input->trace, paths, (size_t)traces->argc, input->name, named == 1, domain_or_trace_open, &err);
+	cli_progress_end();
+	return opened(input, status, &err);
 }
 
 int cli_open_model(struct cli_input *input, struct cli_args *traces, unsigned keep)

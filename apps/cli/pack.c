@@ -1,9 +1,11 @@
 /* pack.c: a trace as one piece of bytes, for pages.  SPDX-License-Identifier: ISC */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "export/tar.h"
+#include "trace/join.h"
 #include "trace/source.h"
 
 int cli_append(void *bytes, const void *more, size_t size)
@@ -16,31 +18,55 @@ int cli_append(void *bytes, const void *more, size_t size)
 	return 0;
 }
 
+struct packing {
+	cli_bytes *bytes;
+	char folder[16]; /* of one trace of several; else empty */
+};
+
 static int add_file(void *ctx, const char *name, const void *bytes, size_t size)
 {
-	return weft_tar_file(cli_append, ctx, name, bytes, size, NULL) < 0 ? -1 : 0;
+	const struct packing *p = ctx;
+	char path[300];
+	snprintf(path, sizeof path, "%s%s", p->folder, *name ? name : WEFT_PART_FILE);
+	return weft_tar_file(cli_append, p->bytes, path, bytes, size, NULL) < 0 ? -1 : 0;
+}
+
+/* What a program was writing was read several times, until it was one stretch. */
+static bool is_copied(const struct weft_trace *trace)
+{
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	return weft_trace_source(trace)->is_still || (strcmp(info->format, "native") == 0 && info->unfinished);
+}
+
+/* Without a ring's unused packets; but who looks is to see what is damaged. */
+static int pack_files(struct packing *p, const struct weft_trace *trace, struct weft_error *err)
+{
+	const struct weft_source *source = weft_trace_source(trace);
+	const struct weft_trace_info *info = weft_trace_info(trace);
+	const struct weft_trace *part;
+	if (is_copied(trace) || (source->is_dir && strcmp(info->format, "native") == 0 && info->skipped_count == 0))
+		return weft_trace_save(trace, NULL, add_file, p, err);
+	int status = WEFT_OK;
+	for (size_t i = 0; i < source->blob_count && status == WEFT_OK; i++)
+		status = add_file(p, source->is_dir ? source->blobs[i].name : "", source->blobs[i].bytes, source->blobs[i].size);
+	for (size_t i = 0; (part = weft_trace_part(trace, i)) && status == WEFT_OK; i++) {
+		struct packing of_part = {.bytes = p->bytes};
+		snprintf(of_part.folder, sizeof of_part.folder, "%03zu/", i);
+		status = pack_files(&of_part, part, err);
+	}
+	return status;
 }
 
 int cli_pack(const void **bytes, size_t *size, cli_bytes *packed, const struct weft_trace *trace, struct weft_error *err)
 {
 	const struct weft_source *source = weft_trace_source(trace);
-	int status = WEFT_OK;
-	const struct weft_trace_info *info = weft_trace_info(trace);
-	const bool is_native = strcmp(info->format, "native") == 0;
-	// What a program was writing was read several times, until it was one stretch.
-	const bool is_live = is_native && info->unfinished;
-	if (!source->is_dir && !source->is_still && !is_live) {
+	struct packing packing = {.bytes = packed};
+	if (!source->is_dir && !is_copied(trace)) {
 		*bytes = source->blobs[0].bytes;
 		*size = source->blobs[0].size;
 		return WEFT_OK;
 	}
-	// Without a ring's unused packets; but who looks is to see what is damaged.
-	if ((is_native && info->skipped_count == 0) || is_live || source->is_still)
-		status = weft_trace_save(trace, NULL, add_file, packed, err);
-	else
-		for (size_t i = 0; i < source->blob_count && status == WEFT_OK; i++)
-			status = weft_tar_file(
-			    cli_append, packed, source->blobs[i].name, source->blobs[i].bytes, source->blobs[i].size, err);
+	int status = pack_files(&packing, trace, err);
 	if (status == WEFT_OK)
 		status = weft_tar_end(cli_append, packed, err);
 	*bytes = packed->items;

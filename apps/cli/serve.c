@@ -21,8 +21,7 @@
 #include <sys/stat.h>
 
 #include "apps/web/page.h"
-#include "trace/follow.h"
-#include "xen/domain.h"
+#include "trace/several.h"
 
 #define TOKEN_BYTES 16
 #define MOST_CONNECTIONS 256u
@@ -40,7 +39,7 @@ struct snapshot {
 };
 
 struct served {
-	const char *path;
+	const struct cli_picture *picture;
 	bool is_read_once;         /* standard input, a FIFO: what is read is gone */
 	uint64_t fingerprint;      /* of what was tried last */
 	struct snapshot *snapshot; /* NULL: it could not be read, as err says */
@@ -82,17 +81,15 @@ static void release(void *ctx)
 	free(s);
 }
 
-static int take_snapshot(struct snapshot **out, const char *path, struct weft_error *err)
+static int take_snapshot(struct snapshot **out, const struct cli_picture *picture, struct weft_error *err)
 {
 	struct snapshot *s = calloc(1, sizeof *s);
 	if (!s)
-		return weft_error_set(err, WEFT_ENOMEM, "%s: %s", path, weft_status_string(WEFT_ENOMEM));
+		return weft_error_set(err, WEFT_ENOMEM, "%s: %s", picture->name, weft_status_string(WEFT_ENOMEM));
 	s->holders = 1;
-	int status = domain_or_trace_open(&s->trace, path, err);
-	if (status == WEFT_OK) {
-		cli_name_served(s->trace);
+	int status = cli_picture_open(&s->trace, picture, err);
+	if (status == WEFT_OK)
 		status = cli_pack(&s->bytes, &s->size, &s->packed, s->trace, err);
-	}
 	if (status < 0) {
 		release(s);
 		return status;
@@ -105,25 +102,31 @@ static int take_snapshot(struct snapshot **out, const char *path, struct weft_er
 	return WEFT_OK;
 }
 
-/* Whether opening a path may wait for somebody to write. */
-static bool may_wait(const char *path)
+/* A path whose opening may wait for somebody to write; NULL: none. */
+static const char *may_wait(const struct cli_picture *picture)
 {
 	struct stat there;
-	return strcmp(path, "-") == 0 || (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode));
+	for (size_t i = 0; i < picture->count; i++) {
+		const char *path = picture->paths[i];
+		if (strcmp(path, "-") == 0 || (stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)))
+			return path;
+	}
+	return NULL;
 }
 
 /* Reads the trace if it is not as it was. */
 static int refresh(struct served *t)
 {
-	const uint64_t now = weft_trace_fingerprint(t->path);
+	const uint64_t now = weft_several_fingerprint(t->picture->paths, t->picture->count);
+	const char *waits = may_wait(t->picture);
 	if (t->snapshot && (now == t->fingerprint || t->is_read_once))
 		return WEFT_OK;
 	struct snapshot *fresh = NULL;
 	int status;
-	if (may_wait(t->path) && !t->is_read_once)
-		status = weft_error_set(&t->err, WEFT_EFORMAT, "%s: is no longer a file or a directory", t->path);
+	if (waits && !t->is_read_once)
+		status = weft_error_set(&t->err, WEFT_EFORMAT, "%s: is no longer a file or a directory", waits);
 	else
-		status = take_snapshot(&fresh, t->path, &t->err);
+		status = take_snapshot(&fresh, t->picture, &t->err);
 	t->fingerprint = now;
 	release(t->snapshot);
 	t->snapshot = fresh;
@@ -178,7 +181,7 @@ static enum MHD_Result send_trace(struct MHD_Connection *connection, struct serv
 {
 	char etag[24], text[640];
 	// before the reading: what happens meanwhile will be new
-	const bool is_recorded = weft_trace_is_recorded(t->path);
+	const bool is_recorded = weft_several_are_recorded(t->picture->paths, t->picture->count);
 	if (refresh(t) < 0 || !t->snapshot) {
 		weft_error_format(&t->err, text, sizeof text);
 		return send_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, text);
@@ -460,8 +463,9 @@ static int serve(struct server *server, const char *listen_at)
 	return CLI_FINE;
 }
 
-/* Reads the traces a first time, and makes the page.  Returns as cli_parse(). */
-static int prepare(struct server *server, char **paths)
+/* Reads the traces a first time, and makes the page.  Traces of hosts that are recorded still may have what ties them together
+ * later.  Returns as cli_parse(). */
+static int prepare(struct server *server, const struct cli_picture *pictures)
 {
 	struct weft_page_trace *names = calloc(server->count, sizeof *names);
 	if (!names)
@@ -469,13 +473,14 @@ static int prepare(struct server *server, char **paths)
 	int exit = -1;
 	for (size_t i = 0; i < server->count && exit < 0; i++) {
 		struct served *t = &server->traces[i];
-		t->path = paths[i];
-		t->is_read_once = may_wait(paths[i]);
-		names[i].name = strcmp(paths[i], "-") == 0 ? "standard input" : cli_base_name(paths[i]);
-		cli_progress_begin("opening", paths[i]);
+		t->picture = &pictures[i];
+		t->is_read_once = may_wait(t->picture);
+		names[i].name = t->picture->name;
+		const bool may_become = t->picture->count > 1 && weft_several_are_recorded(t->picture->paths, t->picture->count);
+		cli_progress_begin("opening", t->picture->name);
 		int status = refresh(t);
 		cli_progress_end();
-		if (status < 0)
+		if (status < 0 && !may_become)
 			exit = cli_fail_error(&t->err);
 	}
 	if (exit < 0 && weft_page_write_index(names, server->count, true, cli_append, &server->index, NULL) < 0)
@@ -487,18 +492,21 @@ static int prepare(struct server *server, char **paths)
 int cli_serve(struct cli_args *args)
 {
 	const char *listen_at = "127.0.0.1";
+	bool compare = false;
 	const struct cli_option options[] = {
 	    {"listen", 'l', CLI_TEXT, &listen_at, "HOST:PORT",
 		"listens there; if not given, at a free port that only this machine can reach"},
+	    CLI_OPTION_COMPARE(&compare),
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
-	cli_session_expand(args);
-	struct server server = {.count = (size_t)args->argc};
-	server.traces = calloc(server.count, sizeof *server.traces);
-	exit = server.traces ? prepare(&server, args->argv) : cli_fail("serve: %s", weft_status_string(WEFT_ENOMEM));
+	struct cli_picture *pictures;
+	struct server server = {.count = cli_pictures(&pictures, args, compare)};
+	server.traces = calloc(server.count + 1, sizeof *server.traces);
+	exit =
+	    server.traces && server.count ? prepare(&server, pictures) : cli_fail("serve: %s", weft_status_string(WEFT_ENOMEM));
 	if (exit < 0)
 		exit = serve(&server, listen_at);
 	for (size_t i = 0; server.traces && i < server.count; i++)

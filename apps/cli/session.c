@@ -10,7 +10,8 @@
 #include "base/sort.h"
 #include "base/utf8.h"
 #include "cli.h"
-#include "trace/trace.h"
+#include "trace/several.h"
+#include "xen/domain.h"
 
 static int by_name(const void *a, const void *b)
 {
@@ -139,35 +140,79 @@ int cli_session_choose(const char **path)
 	return CLI_TROUBLE;
 }
 
-bool cli_session_expand(struct cli_args *args)
+/* Operands, with the traces of sessions in the place of these; false: no memory. */
+static bool expand(cli_paths *all, char *const *operands, size_t count, bool *more)
 {
-	typedef WEFT_VEC(char *) words;
-	static words last; /* until the end, or the next call */
-	words all = {0};
-	bool whole = true, more = false;
-	for (int i = 0; i < args->argc && whole; i++) {
+	bool whole = true;
+	for (size_t i = 0; i < count && whole; i++) {
 		struct cli_session s;
-		whole = cli_session_read(&s, args->argv[i]) && weft_vec_reserve(&all, s.traces.count + 2);
-		if (!whole) {
-			cli_session_free(&s);
-			break;
+		whole = cli_session_read(&s, operands[i]) && weft_vec_reserve(all, s.traces.count + 2);
+		if (whole) {
+			*more |= s.traces.count > 1;
+			for (size_t j = 0; j < s.traces.count; j++)
+				all->items[all->count++] = s.traces.items[j];
+			if (s.traces.count == 0)
+				all->items[all->count++] = operands[i];
+			s.traces.count = 0; /* they are in `all` now */
 		}
-		more |= s.traces.count > 1;
-		for (size_t j = 0; j < s.traces.count; j++)
-			all.items[all.count++] = s.traces.items[j];
-		if (s.traces.count == 0)
-			all.items[all.count++] = args->argv[i];
-		s.traces.count = 0; /* they are in `all` now */
 		cli_session_free(&s);
 	}
-	if (!whole || !weft_vec_reserve(&all, 1)) {
-		weft_vec_free(&all);
+	if (!whole)
+		weft_vec_free(all);
+	return whole;
+}
+
+bool cli_session_expand(struct cli_args *args)
+{
+	static cli_paths last; /* until the end, or the next call */
+	cli_paths all = {0};
+	bool more = false;
+	if (!expand(&all, args->argv, (size_t)args->argc, &more))
 		return false;
-	}
 	weft_vec_free(&last);
 	last = all;
 	all.items[all.count] = NULL;
 	args->argv = all.items;
 	args->argc = (int)all.count;
 	return more;
+}
+
+size_t cli_pictures(struct cli_picture **out, const struct cli_args *args, bool compare)
+{
+	const size_t count = compare ? (size_t)args->argc : 1;
+	const size_t operands = compare ? 1 : (size_t)args->argc;
+	struct cli_picture *pictures = calloc(count, sizeof *pictures);
+	for (size_t i = 0; pictures && i < count; i++) {
+		cli_paths all = {0};
+		bool more = false;
+		const char *first = cli_base_name(args->argv[i]);
+		if (!expand(&all, args->argv + i, operands, &more))
+			return 0;
+		if (!strcmp(args->argv[i], "-"))
+			first = "standard input";
+		pictures[i] = (struct cli_picture){
+		    .paths = (const char *const *)all.items, .count = all.count, .is_session = more && operands == 1};
+		weft_several_name(pictures[i].name, sizeof pictures[i].name, &first, operands);
+	}
+	*out = pictures;
+	return pictures ? count : 0;
+}
+
+static int open_named(struct weft_trace **out, const char *path, struct weft_error *err)
+{
+	const int status = domain_or_trace_open(out, path, err);
+	if (status == WEFT_OK)
+		cli_name_served(*out);
+	return status;
+}
+
+int cli_picture_open(struct weft_trace **out, const struct cli_picture *picture, struct weft_error *err)
+{
+	const int status =
+	    weft_several_open(out, picture->paths, picture->count, picture->name, picture->is_session, open_named, err);
+	if (status == WEFT_EINVAL && picture->count > 1) {
+		const size_t length = strlen(err->what);
+		snprintf(err->what + length, sizeof err->what - length, "; --compare shows each by itself");
+	}
+	return status;
 }

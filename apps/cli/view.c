@@ -43,7 +43,7 @@ int cli_view(struct cli_args *args)
 	bool compare = false;
 	const char *place = NULL;
 	const struct cli_option options[] = {
-	    {"compare", 0, CLI_FLAG, &compare, NULL, "shows the traces one above the other in one window"},
+	    CLI_OPTION_COMPARE(&compare),
 	    {"place", 0, CLI_TEXT, &place, "LINK",
 		"goes to this place: a link of weft explain --json, or one copied in a viewer"},
 	    CLI_OPTION_END,
@@ -59,13 +59,12 @@ int cli_view(struct cli_args *args)
 		if (strcmp(args->argv[i], "-") != 0 && !domain_is(args->argv[i]) && stat(args->argv[i], &st) != 0)
 			return cli_fail("%s: %s", args->argv[i], strerror(errno));
 	}
-	compare |= cli_session_expand(args);
+	cli_session_expand(args);
 	char **argv = calloc((size_t)args->argc + 6, sizeof *argv);
 	if (!argv)
 		return cli_fail("view: out of memory");
 	int n = 1;
-	if (compare)
-		argv[n++] = (char *)"--compare";
+	argv[n++] = (char *)(compare ? "--compare" : "--together");
 	if (place) {
 		argv[n++] = (char *)"--place";
 		argv[n++] = (char *)place;

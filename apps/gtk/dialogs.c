@@ -99,7 +99,7 @@ static void on_export(GtkNativeDialog *dialog, int response, WeftWindow *window)
 
 void dialogs_export(WeftWindow *window, const char *suffix)
 {
-	const char *path = weft_stage_path(window->stage, weft_stage_viewers(window->stage)->active);
+	const char *path = weft_stage_paths(window->stage, weft_stage_viewers(window->stage)->active)[0];
 	char *name = strcmp(path, "-") == 0 ? g_strdup("trace") : g_path_get_basename(path);
 	char *dot = strrchr(name, '.');
 	if (dot && dot != name)

@@ -85,7 +85,7 @@ static void put_viewer(GString *out, WeftWindow *window, size_t index)
 	top += shadow_y + picture->y_px;
 	weft_viewer_times(viewer, &from, &to);
 	g_string_append_c(out, '{');
-	put_text(out, "path", weft_stage_path(window->stage, index));
+	put_text(out, "path", weft_stage_paths(window->stage, index)[0]);
 	g_string_append_printf(out,
 	    "\"events\":%" PRIu64 ",\"end_ns\":%" PRId64 ",\"from_ns\":%" PRId64 ",\"to_ns\":%" PRId64 ",", viewer->model->events,
 	    viewer->model->end_ns, from, to);

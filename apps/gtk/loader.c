@@ -7,7 +7,7 @@
 #ifdef WEFT_HAS_NAMES
 #include "backends/dwarf/names.h"
 #endif
-#include "trace/follow.h"
+#include "trace/several.h"
 #include "xen/domain.h"
 
 char *loader_trace_of(const char *path)
@@ -21,13 +21,17 @@ char *loader_trace_of(const char *path)
 	return g_strdup(path);
 }
 
-char *loader_name_of(const char *path)
+char *loader_name_of(const char *const *paths)
 {
-	return strcmp(path, "-") == 0 ? g_strdup("standard input") : g_filename_display_basename(path);
+	const guint more = g_strv_length((char **)(uintptr_t)paths) - 1;
+	char *first = strcmp(paths[0], "-") == 0 ? g_strdup("standard input") : g_filename_display_basename(paths[0]);
+	char *name = more ? g_strdup_printf("%s and %u more", first, more) : g_strdup(first);
+	g_free(first);
+	return name;
 }
 
 struct loader {
-	char *path;
+	char **paths;
 	loader_done *done;
 	void *ctx;
 	/* The worker writes `events`, the main loop `stopped`.  No other memory depends on their order, so relaxed accesses
@@ -87,7 +91,7 @@ static void unref(struct loader *loader)
 	if (!g_ref_count_dec(&loader->references))
 		return;
 	loader_release(loader->viewer);
-	g_free(loader->path);
+	g_strfreev(loader->paths);
 	g_free(loader);
 }
 
@@ -187,9 +191,11 @@ static gpointer work(gpointer data)
 	struct loader *loader = data;
 	struct weft_trace *trace = NULL;
 	struct weft_model_options options = {.go_on = go_on, .ctx = loader};
-	loader->fingerprint = weft_trace_fingerprint(loader->path);
-	loader->is_recorded = weft_trace_is_recorded(loader->path);
-	if (domain_or_trace_open(&trace, loader->path, &loader->error) == WEFT_OK) {
+	const char *const *paths = (const char *const *)loader->paths;
+	const size_t count = g_strv_length(loader->paths);
+	loader->fingerprint = weft_several_fingerprint(paths, count);
+	loader->is_recorded = weft_several_are_recorded(paths, count);
+	if (weft_several_open(&trace, paths, count, NULL, true, domain_or_trace_open, &loader->error) == WEFT_OK) {
 		name_places(loader, trace);
 		/* The viewer owns the trace only if it could be opened. */
 		if (!go_on(loader, 0) || weft_viewer_open(&loader->viewer, trace, &options, &loader->error) != WEFT_OK)
@@ -199,10 +205,10 @@ static gpointer work(gpointer data)
 	return NULL;
 }
 
-struct loader *loader_start(const char *path, bool is_patient, loader_done *done, void *ctx)
+struct loader *loader_start(const char *const *paths, bool is_patient, loader_done *done, void *ctx)
 {
 	struct loader *loader = g_new0(struct loader, 1);
-	loader->path = g_strdup(path);
+	loader->paths = g_strdupv((char **)(uintptr_t)paths);
 	loader->done = done;
 	loader->ctx = ctx;
 	loader->is_patient = is_patient;

@@ -17,8 +17,8 @@ void loader_hold(struct weft_viewer *viewer);
  * the path is that directory.  To be freed. */
 char *loader_trace_of(const char *path);
 
-/* The name of a path in titles: its last part, as UTF-8.  To be freed. */
-char *loader_name_of(const char *path);
+/* What titles call a trace: the last part of its first path, as UTF-8, and how many more there are.  To be freed. */
+char *loader_name_of(const char *const *paths);
 
 struct loader;
 
@@ -26,9 +26,10 @@ struct loader;
  * an error. */
 typedef void loader_done(void *ctx, struct weft_viewer *viewer, const struct weft_error *err);
 
-/* Begins to read what `path` names, "-" for standard input.  Places in machine code get the names that are found within 0.3 s;
+/* Begins to read what `paths` name, "-" for standard input; several are one trace, and those that cannot be opened are left out.
+ * Places in machine code get the names that are found within 0.3 s;
  * all of them if `is_patient`, since something is shown meanwhile. */
-struct loader *loader_start(const char *path, bool is_patient, loader_done *done, void *ctx);
+struct loader *loader_start(const char *const *paths, bool is_patient, loader_done *done, void *ctx);
 
 /* Returns how many events were read so far. */
 uint64_t loader_events(const struct loader *loader);

@@ -12,7 +12,7 @@
 
 static struct {
 	char **paths;
-	gboolean compare, version;
+	gboolean compare, together, version;
 	char *place;
 	const char *dump; /* the file for tests, or NULL */
 	GString *dumped;
@@ -21,6 +21,7 @@ static struct {
 
 static const GOptionEntry options[] = {
     {"compare", 'c', 0, G_OPTION_ARG_NONE, &args.compare, "Show the traces one above the other, in one window", NULL},
+    {"together", 't', 0, G_OPTION_ARG_NONE, &args.together, "Show the traces as one picture", NULL},
     {"place", 'p', 0, G_OPTION_ARG_STRING, &args.place, "Go there: a link from weft explain, or copied in a viewer", "LINK"},
     {"version", 0, 0, G_OPTION_ARG_NONE, &args.version, "Say which weft this is", NULL},
     {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &args.paths, NULL, "TRACE..."},
@@ -75,10 +76,10 @@ static void on_activate(GtkApplication *application, gpointer data)
 	WeftWindow *window = NULL;
 	if (!args.paths)
 		new_window(application);
-	for (int i = 0; args.paths && args.paths[i]; i++) {
+	for (char **path = args.paths; path && *path; path += args.together ? g_strv_length(path) : 1) {
 		if (!window || !args.compare)
 			window = new_window(application);
-		weft_window_compare(window, args.paths[i]);
+		weft_window_add(window, args.together ? (const char *const *)path : (const char *const[]){*path, NULL});
 		if (args.place)
 			weft_window_go(window, args.place);
 	}

@@ -5,7 +5,7 @@
 
 #include "explainer.h"
 #include "loader.h"
-#include "trace/follow.h"
+#include "trace/several.h"
 #include "viewer/search.h"
 
 #define PATIENCE_MS 150 /* progress is shown only after this time, since it would flicker otherwise */
@@ -14,21 +14,21 @@
 
 /* What belongs to the viewer at the same place. */
 struct shown {
-	char *path;
+	char **paths;
 	uint64_t fingerprint;                    /* of the version that is shown, or that could not be read */
 	struct explainer *explainers[WEFT_ASKS]; /* one for each question that is being answered */
 };
 
 /* The trace that could not be read, if no other is shown. */
 struct unread {
-	char *path;           /* or NULL */
+	char **paths;         /* or NULL */
 	uint64_t fingerprint; /* when it was read */
 	bool may_retry;       /* false if the user cancelled */
 };
 
 /* A trace that is to be read: a new one, or again the one at a place. */
 struct job {
-	char *path;
+	char **paths;
 	int place; /* from the top; -1: a new one, below all others */
 };
 
@@ -60,14 +60,24 @@ G_DEFINE_FINAL_TYPE(WeftStage, weft_stage, ADW_TYPE_BIN)
 enum { LOADED, FAILED, LIVE, CHANGED, SIGNALS };
 static guint signals[SIGNALS];
 
-const char *weft_stage_path(WeftStage *stage, size_t index)
+const char *const *weft_stage_paths(WeftStage *stage, size_t index)
 {
 	const struct job *job = g_queue_peek_head(&stage->jobs);
+	char **paths = NULL;
 	if (index < stage->viewers.count)
-		return stage->shown[index].path;
-	if (index > stage->viewers.count || (job && job->place >= 0))
-		return NULL;
-	return job ? job->path : index == 0 ? stage->unread.path : NULL;
+		paths = stage->shown[index].paths;
+	else if (index == stage->viewers.count && !(job && job->place >= 0))
+		paths = job ? job->paths : index == 0 ? stage->unread.paths : NULL;
+	return (const char *const *)paths;
+}
+
+/* What was read once cannot be read again. */
+static bool can_read_again(char *const *paths)
+{
+	for (; *paths; paths++)
+		if (strcmp(*paths, "-") == 0)
+			return false;
+	return true;
 }
 
 struct weft_compare *weft_stage_viewers(WeftStage *stage)
@@ -226,12 +236,12 @@ static void on_changed(WeftCanvas *canvas, unsigned changes, WeftStage *stage)
 static void free_job(gpointer data)
 {
 	struct job *job = data;
-	g_free(job->path);
+	g_strfreev(job->paths);
 	g_free(job);
 }
 
 static void begin(WeftStage *stage);
-static void add_job(WeftStage *stage, const char *path, int place);
+static void add_job(WeftStage *stage, char **paths, int place);
 
 static void show_failure(WeftStage *stage, const char *text, bool is_cancelled)
 {
@@ -249,10 +259,10 @@ static void show_viewer(WeftStage *stage, struct job *job, struct weft_viewer *v
 		stop_asking(&stage->shown[job->place]);
 		loader_release(weft_compare_replace(&stage->viewers, (size_t)job->place, viewer));
 	} else if (weft_compare_add(&stage->viewers, viewer, NULL) == WEFT_OK) {
-		char *name = loader_name_of(job->path);
+		char *name = loader_name_of((const char *const *)job->paths);
 		weft_viewer_set_name(viewer, name);
 		g_free(name);
-		stage->shown[stage->viewers.count - 1].path = g_strdup(job->path);
+		stage->shown[stage->viewers.count - 1].paths = g_strdupv(job->paths);
 		stage->follows |= loader_is_recorded(stage->loader);
 		job->place = (int)stage->viewers.count - 1;
 	} else {
@@ -269,7 +279,7 @@ static void show_viewer(WeftStage *stage, struct job *job, struct weft_viewer *v
 /* Fingerprints of traces.  An OS thread takes them, since files may be many, and on a slow network. */
 struct look {
 	size_t count;
-	char *paths[WEFT_COMPARE_MOST];
+	char **paths[WEFT_COMPARE_MOST];
 	uint64_t fingerprints[WEFT_COMPARE_MOST];
 	bool recorded[WEFT_COMPARE_MOST];
 };
@@ -278,8 +288,10 @@ static void look_at(GTask *task, gpointer source, gpointer data, GCancellable *c
 {
 	struct look *look = data;
 	for (size_t i = 0; i < look->count; i++) {
-		look->fingerprints[i] = weft_trace_fingerprint(look->paths[i]);
-		look->recorded[i] = weft_trace_is_recorded(look->paths[i]);
+		const char *const *paths = (const char *const *)look->paths[i];
+		const size_t count = g_strv_length(look->paths[i]);
+		look->fingerprints[i] = weft_several_fingerprint(paths, count);
+		look->recorded[i] = weft_several_are_recorded(paths, count);
 	}
 	g_task_return_boolean(task, TRUE);
 }
@@ -288,7 +300,7 @@ static void free_look(gpointer data)
 {
 	struct look *look = data;
 	for (size_t i = 0; i < look->count; i++)
-		g_free(look->paths[i]);
+		g_strfreev(look->paths[i]);
 	g_free(look);
 }
 
@@ -301,14 +313,15 @@ static void on_looked(GObject *object, GAsyncResult *result, gpointer data)
 	bool is_live = false, may_read = g_get_monotonic_time() - stage->load_ended > 3 * stage->load_took;
 	stage->looking = NULL;
 	/* A trace that could not be read may have become readable. */
-	if (stage->viewers.count == 0 && stage->unread.path && !weft_stage_is_loading(stage) &&
-	    strcmp(look->paths[0], stage->unread.path) == 0 && look->fingerprints[0] != stage->unread.fingerprint)
-		add_job(stage, stage->unread.path, -1);
+	if (stage->viewers.count == 0 && stage->unread.paths && !weft_stage_is_loading(stage) &&
+	    g_strv_equal((const char *const *)look->paths[0], (const char *const *)stage->unread.paths) &&
+	    look->fingerprints[0] != stage->unread.fingerprint)
+		add_job(stage, stage->unread.paths, -1);
 	for (size_t i = 0; i < look->count && i < stage->viewers.count && !stage->loader; i++) {
-		bool is_new = strcmp(stage->shown[i].path, "-") != 0 && look->fingerprints[i] != stage->shown[i].fingerprint;
+		bool is_new = can_read_again(stage->shown[i].paths) && look->fingerprints[i] != stage->shown[i].fingerprint;
 		is_live |= is_new || look->recorded[i];
 		if (is_new && stage->follows && may_read && !stage->shown[i].explainers[WEFT_ASK_TRACE])
-			add_job(stage, stage->shown[i].path, (int)i);
+			add_job(stage, stage->shown[i].paths, (int)i);
 	}
 	/* While a trace is being read, nothing new is known of it. */
 	if (!stage->loader && stage->viewers.count > 0 && is_live != stage->is_live) {
@@ -321,14 +334,14 @@ static void on_looked(GObject *object, GAsyncResult *result, gpointer data)
 static gboolean look(gpointer data)
 {
 	WeftStage *stage = data;
-	bool retries = stage->viewers.count == 0 && stage->unread.path && stage->unread.may_retry;
+	bool retries = stage->viewers.count == 0 && stage->unread.paths && stage->unread.may_retry;
 	if (stage->looking || stage->loader || (stage->viewers.count == 0 && !retries))
 		return G_SOURCE_CONTINUE;
 	struct look *look = g_new0(struct look, 1);
 	if (retries)
-		look->paths[look->count++] = g_strdup(stage->unread.path);
+		look->paths[look->count++] = g_strdupv(stage->unread.paths);
 	for (size_t i = 0; i < stage->viewers.count; i++)
-		look->paths[look->count++] = g_strdup(stage->shown[i].path);
+		look->paths[look->count++] = g_strdupv(stage->shown[i].paths);
 	GTask *task = g_task_new(stage, NULL, on_looked, NULL);
 	g_task_set_task_data(task, look, free_look);
 	stage->looking = task;
@@ -380,18 +393,18 @@ static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_err
 		weft_error_format(err, text, sizeof text);
 		char *safe = g_utf8_make_valid(text, -1);
 		if (stage->viewers.count == 0) {
-			g_free(stage->unread.path);
-			stage->unread.path = g_strdup(job->path);
+			g_strfreev(stage->unread.paths);
+			stage->unread.paths = g_strdupv(job->paths);
 			stage->unread.fingerprint = fingerprint;
-			stage->unread.may_retry = err->status != WEFT_ECANCELLED && strcmp(job->path, "-") != 0;
+			stage->unread.may_retry = err->status != WEFT_ECANCELLED && can_read_again(job->paths);
 		}
 		show_failure(stage, safe, err->status == WEFT_ECANCELLED);
 		g_signal_emit(stage, signals[FAILED], 0, safe);
 		g_free(safe);
 	}
 	/* The picture comes first.  With all names it comes again. */
-	if (lacks_names && job->place >= 0 && strcmp(job->path, "-") != 0)
-		add_job(stage, job->path, job->place);
+	if (lacks_names && job->place >= 0 && can_read_again(job->paths))
+		add_job(stage, job->paths, job->place);
 	free_job(job);
 	begin(stage);
 	g_object_unref(stage);
@@ -417,7 +430,7 @@ static void begin(WeftStage *stage)
 	struct job *job = g_queue_peek_head(&stage->jobs);
 	if (!job || stage->loader)
 		return;
-	char *name = loader_name_of(job->path), *escaped = g_markup_escape_text(name, -1),
+	char *name = loader_name_of((const char *const *)job->paths), *escaped = g_markup_escape_text(name, -1),
 	     *title = g_strdup_printf("Reading %s", escaped);
 	adw_status_page_set_title(stage->loading, title);
 	g_free(title);
@@ -426,35 +439,35 @@ static void begin(WeftStage *stage)
 	if (stage->viewers.count == 0)
 		gtk_stack_set_visible_child_name(stage->stack, "blank");
 	stage->load_began = g_get_monotonic_time();
-	stage->loader = loader_start(job->path, job->place >= 0, on_read, stage);
+	stage->loader = loader_start((const char *const *)job->paths, job->place >= 0, on_read, stage);
 	stage->progress_timer = g_timeout_add(80, show_progress, stage);
 }
 
-static void add_job(WeftStage *stage, const char *path, int place)
+static void add_job(WeftStage *stage, char **paths, int place)
 {
 	struct job *job = g_new(struct job, 1);
-	*job = (struct job){g_strdup(path), place};
+	*job = (struct job){g_strdupv(paths), place};
 	g_queue_push_tail(&stage->jobs, job);
 	begin(stage);
 }
 
-void weft_stage_add(WeftStage *stage, const char *path)
+void weft_stage_add(WeftStage *stage, const char *const *paths)
 {
-	add_job(stage, path, -1);
+	add_job(stage, (char **)(uintptr_t)paths, -1);
 }
 
 void weft_stage_reload(WeftStage *stage)
 {
 	for (size_t i = 0; i < stage->viewers.count && g_queue_is_empty(&stage->jobs); i++)
-		if (strcmp(stage->shown[i].path, "-") != 0)
-			add_job(stage, stage->shown[i].path, (int)i);
+		if (can_read_again(stage->shown[i].paths))
+			add_job(stage, stage->shown[i].paths, (int)i);
 	if (weft_stage_can_reload(stage) && stage->viewers.count == 0 && g_queue_is_empty(&stage->jobs))
-		add_job(stage, stage->unread.path, -1);
+		add_job(stage, stage->unread.paths, -1);
 }
 
 bool weft_stage_can_reload(WeftStage *stage)
 {
-	return stage->viewers.count > 0 || (stage->unread.path && strcmp(stage->unread.path, "-") != 0);
+	return stage->viewers.count > 0 || (stage->unread.paths && can_read_again(stage->unread.paths));
 }
 
 static void cancel(GtkWidget *widget, const char *name, GVariant *parameter)
@@ -482,9 +495,9 @@ void weft_stage_finish(WeftStage *stage)
 		struct weft_viewer *viewer = stage->viewers.viewers[--stage->viewers.count];
 		stop_asking(&stage->shown[stage->viewers.count]);
 		loader_release(viewer);
-		g_clear_pointer(&stage->shown[stage->viewers.count].path, g_free);
+		g_clear_pointer(&stage->shown[stage->viewers.count].paths, g_strfreev);
 	}
-	g_clear_pointer(&stage->unread.path, g_free);
+	g_clear_pointer(&stage->unread.paths, g_strfreev);
 	g_queue_clear_full(&stage->jobs, free_job);
 }
 

@@ -8,9 +8,9 @@
 #define WEFT_TYPE_STAGE (weft_stage_get_type())
 G_DECLARE_FINAL_TYPE(WeftStage, weft_stage, WEFT, STAGE, AdwBin)
 
-/* Reads the trace `path`, "-" for standard input, and shows it below the others.  Emits "loaded" when it is shown, or "failed"
+/* Reads the trace that `paths` name (loader.h), and shows it below the others.  Emits "loaded" when it is shown, or "failed"
  * with the reason, and "changed" as the canvas does. */
-void weft_stage_add(WeftStage *stage, const char *path);
+void weft_stage_add(WeftStage *stage, const char *const *paths);
 
 /* Reads all traces again but standard input, and shows the same part of them.  A trace that cannot be read any more stays as it
  * was. If no trace could be read, the last one is tried again; that also happens by itself when it changes. */
@@ -23,9 +23,9 @@ void weft_stage_set_follow(WeftStage *stage, bool follow);
 bool weft_stage_follows(WeftStage *stage);
 bool weft_stage_is_live(WeftStage *stage);
 
-/* The path of the trace at a place, from the top; behind the last one, of the trace that is being read or could not be read; or
+/* The paths of the trace at a place, from the top; behind the last one, of the trace that is being read or could not be read; or
  * NULL. */
-const char *weft_stage_path(WeftStage *stage, size_t index);
+const char *const *weft_stage_paths(WeftStage *stage, size_t index);
 
 struct weft_compare *weft_stage_viewers(WeftStage *stage);
 struct weft_viewer *weft_stage_viewer(WeftStage *stage); /* the active one, or NULL */

@@ -28,10 +28,10 @@ static void show_title(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
 	GString *names = g_string_new(NULL);
-	const char *path;
+	const char *const *paths;
 	size_t count = 0;
-	for (; (path = weft_stage_path(window->stage, count)); count++) {
-		char *name = loader_name_of(path);
+	for (; (paths = weft_stage_paths(window->stage, count)); count++) {
+		char *name = loader_name_of(paths);
 		g_string_append_printf(names, "%s%s", count > 0 ? "  ∕  " : "", name);
 		g_free(name);
 	}
@@ -113,8 +113,8 @@ static void show_search(WeftWindow *window)
 static void describe(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
-	const char *path = weft_stage_path(window->stage, weft_stage_viewers(window->stage)->active);
-	char *name = path ? loader_name_of(path) : g_strdup("nothing");
+	const char *const *paths = weft_stage_paths(window->stage, weft_stage_viewers(window->stage)->active);
+	char *name = paths ? loader_name_of(paths) : g_strdup("nothing");
 	char *label = g_strdup_printf("Promises of %s", name);
 	char said[WEFT_SUMMARY_BYTES], *text = g_utf8_make_valid(viewer ? weft_viewer_describe(viewer, said) : "", -1);
 	gtk_accessible_update_property(GTK_ACCESSIBLE(weft_stage_canvas(window->stage)), GTK_ACCESSIBLE_PROPERTY_LABEL, label,
@@ -290,9 +290,9 @@ static void copy_link(WeftWindow *window)
 static void on_loaded(WeftStage *stage, WeftWindow *window)
 {
 	const struct weft_compare *viewers = weft_stage_viewers(stage);
-	const char *path = weft_stage_path(stage, viewers->count - 1);
-	if (strcmp(path, "-") != 0)
-		settings_add_recent(path);
+	const char *const *paths = weft_stage_paths(stage, viewers->count - 1);
+	if (!paths[1] && strcmp(paths[0], "-") != 0)
+		settings_add_recent(paths[0]);
 	show_title(window);
 	show_notice(window);
 	show_actions(window);
@@ -595,7 +595,12 @@ void weft_window_open(WeftWindow *window, const char *path)
 
 void weft_window_compare(WeftWindow *window, const char *path)
 {
-	weft_stage_add(window->stage, path);
+	weft_window_add(window, (const char *const[]){path, NULL});
+}
+
+void weft_window_add(WeftWindow *window, const char *const *paths)
+{
+	weft_stage_add(window->stage, paths);
 	show_title(window);
 }
 

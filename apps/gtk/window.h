@@ -13,8 +13,9 @@ WeftWindow *weft_window_new(GtkApplication *application);
 /* Reads `path` ("-" is standard input) and shows it; in this window if it shows nothing yet, else in a new one. */
 void weft_window_open(WeftWindow *window, const char *path);
 
-/* Reads `path`, and shows it below the traces of the window. */
+/* Reads `path`, or what several paths name together (loader.h), and shows it below the traces of the window. */
 void weft_window_compare(WeftWindow *window, const char *path);
+void weft_window_add(WeftWindow *window, const char *const *paths);
 
 /* Goes to a place (viewer/place.h) once all traces are read. */
 void weft_window_go(WeftWindow *window, const char *place);

@@ -207,7 +207,7 @@ class Site:
             trace = os.path.join(self.out, f'arp-{mode}')
             subprocess.run([f'{self.build}/examples/arp/arp', mode], env={**os.environ, 'WEFT_TRACE': trace + ',overwrite'}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
             traces.append(trace)
-        subprocess.run([f'{self.build}/weft', 'html', *traces, '-o', os.path.join(self.out, 'live.html')], check=True)
+        subprocess.run([f'{self.build}/weft', 'html', '--compare', *traces, '-o', os.path.join(self.out, 'live.html')], check=True)
         for trace in traces:
             shutil.rmtree(trace)
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/search.h"
 #include "draw/lines.h"
 #include "draw/ruler.h"
@@ -129,6 +130,16 @@ void weft__draw_shades(struct weft__frame *f)
 	}
 }
 
+/* How far the times of a stream may be off, where its clock is known by messages: " ±7.36 us". */
+static size_t name_bound(const struct weft_trace_info *info, size_t stream, char *out, size_t size)
+{
+	const struct weft_stream_info *of = stream < info->stream_count ? &info->streams[stream] : NULL;
+	char bound[WEFT_DURATION_BYTES];
+	if (!of || of->part >= info->part_count || info->parts[of->part].bound_ns <= 0)
+		return 0;
+	return (size_t)snprintf(out, size, "  \u00b1%s", weft_duration_text(bound, info->parts[of->part].bound_ns));
+}
+
 /* What a band is called: its OS thread, or what its promises have in common. */
 static size_t name_band(const struct weft__frame *f, size_t b, char text[160])
 {
@@ -149,7 +160,8 @@ static size_t name_band(const struct weft__frame *f, size_t b, char text[160])
 		tid = info->streams[layout->bands[b].stream].tid;
 	}
 	int n = snprintf(raw, sizeof raw, "OS thread %" PRIu64, tid);
-	return name.len > 0 ? weft__text_clean(text, 156, name.ptr, name.len) : weft__text_clean(text, 156, raw, (size_t)n);
+	size_t len = name.len > 0 ? weft__text_clean(text, 128, name.ptr, name.len) : weft__text_clean(text, 128, raw, (size_t)n);
+	return len + (info ? name_bound(info, layout->bands[b].stream, text + len, 28) : 0);
 }
 
 void weft__draw_bands(struct weft__frame *f)

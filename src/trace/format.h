@@ -96,6 +96,9 @@ void weft__site_texts_free(struct weft_site_texts *texts);
 /* Finds the format and opens it; the source becomes the trace's, also on failure. */
 int weft__trace_from_source(struct weft_trace **out, struct weft_source *source, struct weft_error *err);
 
+/* The same of an archive of several traces: they are joined (join.c). */
+int weft__trace_from_folders(struct weft_trace **out, struct weft_source *source, struct weft_error *err);
+
 /* The format that the source looks most like, or NULL; of several equally confident ones the first in the list of trace.c. */
 const struct weft_trace_format *weft__trace_probe(const struct weft_source *source);
 

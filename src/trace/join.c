@@ -364,7 +364,7 @@ static int save_file(void *ctx, const char *name, const void *bytes, size_t size
 {
 	const struct saving *s = ctx;
 	char path[sizeof s->folder + 256];
-	snprintf(path, sizeof path, "%s/%s", s->folder, *name ? name : "trace");
+	snprintf(path, sizeof path, "%s/%s", s->folder, *name ? name : WEFT_PART_FILE);
 	return s->file(s->ctx, path, bytes, size);
 }
 
@@ -722,6 +722,66 @@ const struct weft_meet *weft_trace_meet(const struct weft_trace *trace)
 {
 	const struct joined *j = trace->format == &format ? trace->state : NULL;
 	return j && j->meet.clock_count ? &j->meet : NULL;
+}
+
+struct weft_trace *weft_trace_part(const struct weft_trace *trace, size_t number)
+{
+	const struct joined *j = trace->format == &format ? trace->state : NULL;
+	return j && number < j->count ? j->parts[number].trace : NULL;
+}
+
+/* A part, of the blobs from `begin` to `end`, whose names lose their folder's; *source has no other use for them. */
+static int open_folder(struct weft_trace **out, struct weft_source *source, size_t begin, size_t end, struct weft_error *err)
+{
+	struct weft_source part = {.is_dir = true, .file = -1, .blobs = calloc(end - begin, sizeof *part.blobs)};
+	const char *first = source->blobs[begin].name;
+	const size_t folder = (size_t)(strrchr(first, '/') + 1 - first);
+	if (!part.blobs || asprintf(&part.name, "%s/%.*s", source->name, (int)folder - 1, first) < 0) {
+		free(part.blobs);
+		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	}
+	for (size_t i = begin; i < end; i++) {
+		char *name = source->blobs[i].name;
+		memmove(name, name + folder, strlen(name + folder) + 1);
+		if (strchr(name, '/')) /* of a folder in it */
+			continue;
+		part.blobs[part.blob_count++] = source->blobs[i];
+		source->blobs[i] = (struct weft_blob){.name = NULL};
+	}
+	part.is_dir = part.blob_count > 1 || strcmp(part.blobs[0].name, WEFT_PART_FILE) != 0;
+	return weft__trace_from_source(out, &part, err);
+}
+
+static size_t end_of_folder(const struct weft_source *source, size_t begin)
+{
+	const char *first = source->blobs[begin].name, *slash = strrchr(first, '/');
+	size_t end = begin + 1;
+	while (slash && end < source->blob_count && strncmp(first, source->blobs[end].name, (size_t)(slash + 1 - first)) == 0)
+		end++;
+	return slash ? end : begin;
+}
+
+int weft__trace_from_folders(struct weft_trace **out, struct weft_source *source, struct weft_error *err)
+{
+	struct weft_trace **parts = calloc(source->blob_count, sizeof *parts);
+	size_t count = 0;
+	int status = parts ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	for (size_t begin = 0, end; begin < source->blob_count && status == WEFT_OK; begin = end > begin ? end : begin + 1) {
+		end = end_of_folder(source, begin); /* sorted by their names, those of a folder stand together */
+		status = end > begin ? open_folder(&parts[count], source, begin, end, err) : WEFT_OK;
+		count += end > begin && status == WEFT_OK;
+	}
+	if (status == WEFT_OK)
+		status = weft_trace_join(out, parts, count, source->name, err);
+	if (status == WEFT_OK) { /* what the parts' bytes are in */
+		(*out)->source.archive = source->archive;
+		source->archive = (struct weft_blob){0};
+	}
+	for (size_t i = 0; status < 0 && i < count; i++)
+		weft_trace_close(parts[i]);
+	free(parts);
+	weft_source_close(source);
+	return status;
 }
 
 bool weft_trace_is_same(const struct weft_trace *a, const struct weft_trace *b)

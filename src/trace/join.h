@@ -27,6 +27,9 @@
 int weft_trace_join(
     struct weft_trace **out, struct weft_trace *const *parts, size_t count, const char *name, struct weft_error *err);
 
+/* One of the traces that it was joined of, by its number in weft_trace_info.parts; NULL: it is not joined, or has fewer. */
+struct weft_trace *weft_trace_part(const struct weft_trace *trace, size_t number);
+
 /* Of a part and a time of the joined trace: the true time by the first part's clock is between *low and *high. */
 void weft_part_bounds(const struct weft_part *part, int64_t time_ns, int64_t *low, int64_t *high);
 

@@ -124,22 +124,43 @@ static bool is_in(const char *name, const char *dir, size_t dir_len)
 	return strncmp(name, dir, dir_len) == 0 && !strchr(name + dir_len, '/');
 }
 
-/* Keeps the members of one directory, under their names in it. */
-static bool keep_directory(blob_vec *blobs)
+/* The length of a member's folder, with its slash, where it is the file that makes this folder a trace; 0: it is not. */
+static size_t trace_folder(const struct weft_blob *blob)
 {
-	const char *dir = "";
+	const char *slash = strrchr(blob->name, '/');
+	return slash && (strcmp(slash + 1, "metadata") == 0 || strcmp(slash + 1, WEFT_PART_FILE) == 0)
+		   ? (size_t)(slash + 1 - blob->name)
+		   : 0;
+}
+
+/* Whether two folders, with their slashes, stand in the same one. */
+static bool has_same_parent(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	const char *x = memrchr(a, '/', a_len - 1), *y = memrchr(b, '/', b_len - 1);
+	const size_t length = x ? (size_t)(x - a) : 0;
+	return length == (y ? (size_t)(y - b) : 0) && memcmp(a, b, length) == 0;
+}
+
+/* Keeps the members of one directory, under their names in it.  Where there are several traces all is kept as it is; 1 then, 0,
+ * or negative: no memory. */
+static int keep_directory(blob_vec *blobs)
+{
+	const struct weft_blob *first = NULL;
 	size_t dir_len = 0, kept = 0;
 	for (size_t i = 0; i < blobs->count; i++) {
-		const char *slash = strrchr(blobs->items[i].name, '/');
-		if (slash && strcmp(slash + 1, "metadata") == 0) {
-			dir = blobs->items[i].name;
-			dir_len = (size_t)(slash + 1 - dir);
-			break;
+		const size_t length = trace_folder(&blobs->items[i]);
+		const bool is_other =
+		    length && first && (length != dir_len || memcmp(first->name, blobs->items[i].name, length) != 0);
+		if (is_other && has_same_parent(first->name, dir_len, blobs->items[i].name, length))
+			return 1;
+		if (length && !first) {
+			first = &blobs->items[i];
+			dir_len = length;
 		}
 	}
-	char *prefix = strndup(dir, dir_len);
+	char *prefix = strndup(first ? first->name : "", dir_len);
 	if (!prefix)
-		return false;
+		return -1;
 	for (size_t i = 0; i < blobs->count; i++) {
 		struct weft_blob blob = blobs->items[i];
 		if (is_in(blob.name, prefix, dir_len)) {
@@ -150,7 +171,7 @@ static bool keep_directory(blob_vec *blobs)
 	}
 	free(prefix);
 	blobs->count = kept;
-	return true;
+	return 0;
 }
 
 static void drop_blobs(blob_vec *blobs)
@@ -184,10 +205,12 @@ static bool unpack_tar(struct weft_source *source, struct weft_blob archive)
 		uint64_t padded = (size + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
 		at += (size_t)(padded > left ? left : padded);
 	}
-	if (!keep_directory(&blobs)) {
+	const int several = keep_directory(&blobs);
+	if (several < 0) {
 		drop_blobs(&blobs);
 		return false;
 	}
+	source->has_folders = several;
 	source->is_dir = true;
 	source->blobs = blobs.items;
 	source->blob_count = blobs.count;

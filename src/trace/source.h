@@ -34,6 +34,9 @@ struct weft_blob {
 
 #define WEFT_SOURCE_NOTE 160
 
+/* In an archive of several traces, the name of one that is a single file. */
+#define WEFT_PART_FILE "trace"
+
 /* Copies `bytes` of what stands at `offset` now, each aligned word of 8 bytes whole; false: not so many are to be had. */
 typedef bool weft_source_read_fn(void *ctx, uint64_t offset, void *to, size_t bytes);
 
@@ -45,6 +48,8 @@ struct weft_source {
 	size_t blob_count;
 	struct weft_blob
 	    archive; /* the memory into which blobs point: a tar archive's own bytes, or room for a directory's files */
+
+	bool has_folders; /* an archive of several traces: each has a folder, which the names of its blobs begin with */
 
 	bool is_still;                   /* its packets were copied one by one, each whole: there is nobody who writes them */
 	char (*notes)[WEFT_SOURCE_NOTE]; /* what else is to be said of it: clauses without a full stop */
@@ -63,9 +68,10 @@ struct weft_source {
 
 /* Opens a file, a directory, or "-".  In a file that no format knows a ring is searched, as in the image of a memory (image.h);
  * with /proc/PID/mem, in the memory of that process.  A tar archive (ustar, or GNU's) stands for the directory in it that has a
- * file `metadata`, else for its top.  On success *out is to be given to weft_source_close(); on failure it is untouched.
- * WEFT_ENOENT, WEFT_EACCES, WEFT_EIO, WEFT_ENOMEM, WEFT_ETOOBIG (more than weft_source_limit()), WEFT_EFORMAT (a FIFO into which
- * nobody writes; standard input or a directory whose first bytes no format knows: the rest is not read). */
+ * file `metadata`, for those if there are several, else for its top.  On success *out is to be given to weft_source_close(); on
+ * failure it is untouched. WEFT_ENOENT, WEFT_EACCES, WEFT_EIO, WEFT_ENOMEM, WEFT_ETOOBIG (more than weft_source_limit()),
+ * WEFT_EFORMAT (a FIFO into which nobody writes; standard input or a directory whose first bytes no format knows: the rest is not
+ * read). */
 int weft_source_open(struct weft_source *out, const char *path, struct weft_error *err);
 
 /* The packets of a ring in the image of a memory: of the one whose uuid begins so, or with NULL the newest; others are noted.

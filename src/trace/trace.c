@@ -146,6 +146,8 @@ static struct weft_image image_of(const struct weft_source *source, bool is_copi
 
 int weft__trace_from_source(struct weft_trace **out, struct weft_source *source, struct weft_error *err)
 {
+	if (source->has_folders)
+		return weft__trace_from_folders(out, source, err);
 	const struct weft_trace_format *format = weft__trace_probe(source);
 	const bool is_alone = !source->is_dir && source->blob_count == 1 && !source->blobs[0].is_found;
 	/* Packets one after the other may be those of two rings: of a device that began anew, say. */

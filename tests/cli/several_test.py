@@ -2,11 +2,13 @@
 """several_test.py WEFT MAKE_FLEET: several traces as one, by every verb; weft merge; what weft info says of their clocks.
 
 SPDX-License-Identifier: ISC"""
+import gzip
 import json
 import os
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 weft, make_fleet = map(os.path.abspath, sys.argv[1:])
@@ -53,6 +55,33 @@ def test_one_picture():
         check('one picture', a.read() == b.read())
     # The first operand has the clock.
     check('the other order', [part['host'] for part in lines(run(weft, 'info', '--json', 'all/1', 'all/0')[0])[-1]['parts'] if part['clock'] == 'same'] == ['host1'])
+
+
+def test_page():
+    """One picture of all in a page and from a web server; --compare has one of each.  An archive of several goes through a pipe."""
+    with tarfile.open('merged.tar', 'w', format=tarfile.USTAR_FORMAT) as archive:
+        archive.add('moved')
+    promises = [line for line in lines(run(weft, 'dump', '--json', 'all')[0]) if 'promise' in line]
+    with open('merged.tar', encoding='latin-1') as archive:
+        piped = subprocess.run([weft, 'dump', '--json', '-'], stdin=archive, capture_output=True, text=True, check=True, timeout=PATIENCE)
+    check('through a pipe', [line for line in lines(piped.stdout) if 'promise' in line] == promises and '2 of its 3 traces' in piped.stderr, piped.stderr)
+    run(weft, 'render', 'all', '-o', 'bands.svg')
+    with open('bands.svg', encoding='utf-8') as file:
+        svg = file.read()
+    check('the bound of each other host', len(re.findall(r'host[12]: make_fleet  ±[0-9.]+ us<', svg)) == 2 and 'host0: make_fleet<' in svg)
+    names = [f'all/{i}' for i in range(3)]
+    made = subprocess.run([weft, 'html', *names, '-o', 'page'], capture_output=True, text=True, check=False, timeout=PATIENCE)
+    if 'was built without' in made.stderr:
+        return
+    check('one picture', made.returncode == 0 and sorted(os.listdir('page')) == ['index.html', 'trace-1.gz', 'weft.js'], made.stderr)
+    with gzip.open('page/trace-1.gz') as packed, open('trace-1', 'wb') as file:
+        file.write(packed.read())
+    check('the same promises', [line for line in lines(run(weft, 'dump', '--json', 'trace-1')[0]) if 'promise' in line] == promises)
+    run(weft, 'html', '--compare', *names, '-o', 'compared')
+    check('one of each', sorted(name for name in os.listdir('compared') if 'trace' in name) == ['trace-1.gz', 'trace-2.gz', 'trace-3.gz'])
+    run(make_fleet, 'strangers', '2', '60', '5', 'nat')
+    said = run(weft, 'html', 'strangers/0', 'strangers/1', '-o', 'never', status=2)[1]
+    check('no picture of both', said.count('\n') == 1 and said.endswith('--compare shows each by itself\n') and not os.path.exists('never'), said)
 
 
 def test_info():

@@ -148,6 +148,18 @@ def never_read(app):
     return app.until('it reads what never comes', lambda w: w['page'] == 'loading' and w['loading'])
 
 
+def two_are_one_picture():
+    """Several processes on one clock, in one window."""
+    events = sum(json.loads(subprocess.run([weft, 'info', '--json', trace], capture_output=True, text=True, check=True).stdout.splitlines()[0])['events']
+                 for trace in (record('good'), record('bad')))
+    with App(weft, 'view', record('good'), record('bad')) as app:
+        app.until('one picture', lambda w: w['page'] == 'view' and not w['loading'] and w['explained'])
+        assert len(app.state()['windows']) == 1 and len(app.window()['viewers']) == 1, app.brief()
+        assert app.viewer()['events'] >= events and 'and 1 more' in app.window()['title'], app.brief()
+        app.click_on('What Went Wrong: 1')
+        app.until('it is listed', lambda w: 'hang: ' in w['findings'])
+
+
 def reading_is_called_off():
     out, into = os.pipe()
     try:
@@ -312,6 +324,7 @@ sys.exit(run([
     what_is_being_recorded_is_followed,
     a_window_follows_a_command,
     a_link_leads_to_its_place,
+    two_are_one_picture,
     reading_is_called_off,
     a_window_closes_while_it_reads,
     what_is_shown_stays_whole,

@@ -8,7 +8,7 @@ import {RED, at, close, count, eventually, open, record, redrawn, run, serveFold
 const example = join(dirname(fileURLToPath(import.meta.url)), "../../examples/embed");
 
 export function prepare() {
-	run(weft, "html", record("good"), record("bad"), "-o", "embedded");
+	run(weft, "html", "--compare", record("good"), record("bad"), "-o", "embedded");
 	for (const name of readdirSync(example))
 		copyFileSync(join(example, name), join(at("embedded"), name));
 }

@@ -13,7 +13,7 @@ export function prepare() {
 	run(generate, "random", "--events=20000", "-o", "many.ctf");
 	run(weft, "html", "many.ctf", "-o", "many.html");
 	run(weft, "html", "arp-bad", "-o", "input.html");
-	run(weft, "html", "other.ctf", "arp-bad", "-o", "different.html");
+	run(weft, "html", "--compare", "other.ctf", "arp-bad", "-o", "different.html");
 	run(slow, "connections", "by-key");
 	run(weft, "html", "by-key", "-o", "by-key.html");
 }

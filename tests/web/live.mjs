@@ -166,9 +166,36 @@ export const tests = {
 		await close(page);
 	},
 
+	async "two running programs are one picture"() {
+		if (!httpServer) {
+			console.log("     skipped: the example http-server is not built");
+			return;
+		}
+		const programs = [];
+		for (const name of ["live-a", "live-b"])
+			programs.push(await start(httpServer, ["--port=0", "files"], {WEFT_TRACE: at(name)}));
+		const server = await start(weft, ["serve", "live-a", "live-b"]);
+		const page = await open(server.line);
+		assert.equal(await state(page), "live");
+		for (const program of programs) {
+			const before = await promises(page);
+			for (let i = 0; i < 5; i++)
+				assert.equal((await ask(`${program.line}hello.txt`)).body, "hello");
+			await more(page, before + 5);
+		}
+		assert.equal(await page.locator(".surface").count(), 1);
+		for (const program of programs)
+			await stop(program);
+		await eventually("their end", async () => await state(page) === "ended");
+		await stop(server);
+		await told(page, "weft serve does not answer any more");
+		page.complaints = page.complaints.filter(text => !/ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/.test(text));
+		await close(page);
+	},
+
 	async "a trace that is replaced is shown anew, one that is gone stays in sight"() {
 		run(generate, "short", "--events=200", "-o", "changing.ctf");
-		const server = await start(weft, ["serve", "changing.ctf", "still.ctf"]);
+		const server = await start(weft, ["serve", "--compare", "changing.ctf", "still.ctf"]);
 		const page = await open(server.line);
 		const titles = ["changing.ctf", "still.ctf"];
 		assert.deepEqual(await page.locator(".titles h2").allTextContents(), titles);

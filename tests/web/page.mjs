@@ -24,8 +24,9 @@ export function prepare() {
 	run(weft, "html", "cut.ctf", "-o", "cut.html");
 	run(weft, "html", "few.ctf", "-o", "few.html");
 	run(weft, "html", "arp-bad", "-o", "one.html");
-	run(weft, "html", "arp-good", "arp-bad", "-o", "two.html");
-	run(weft, "html", "arp-good", "arp-bad", "-o", "served");
+	run(weft, "html", "--compare", "arp-good", "arp-bad", "-o", "two.html");
+	run(weft, "html", "arp-good", "arp-bad", "-o", "together.html");
+	run(weft, "html", "--compare", "arp-good", "arp-bad", "-o", "served");
 	writeFileSync(at(HOSTILE_NAME), hostileTrace());
 	run(weft, "html", HOSTILE_NAME, "-o", "hostile.html");
 	const page = readFileSync(at("one.html"), "latin1");
@@ -335,6 +336,16 @@ export const tests = {
 				halves[i / 3 / width < height / 2 ? 0 : 1] += rgb[i] > 250 && Math.abs(rgb[i + 1] - 0xdd) < 4 && Math.abs(rgb[i + 2] - 0x33) < 4;
 			return halves[0] > 5 && halves[1] > 5;
 		});
+		await close(page);
+	},
+
+	async "two processes are one picture"() {
+		const page = await open(file("together.html"));
+		assert.match(await page.title(), /^arp-good and 1 more/);
+		assert.equal(await page.locator(".titles h2:visible").count(), 0);
+		const all = Number(/([\d,]+) events/.exec(await page.locator(".header .facts").textContent())[1].replaceAll(",", ""));
+		const each = name => JSON.parse(String(run(weft, "info", "--json", name)).split("\n")[0]).events;
+		assert.ok(all >= each("arp-good") + each("arp-bad"), `${all} events of both`);
 		await close(page);
 	},
 

@@ -39,7 +39,7 @@ export function prepare() {
 		run(slow, name, `slow-${name}`);
 		run(weft, "html", `slow-${name}`, "-o", `slow-${name}.html`);
 	}
-	run(weft, "html", record("good"), record("bad"), "-o", "parted.html");
+	run(weft, "html", "--compare", record("good"), record("bad"), "-o", "parted.html");
 	run(weft, "html", record("bad"), "-o", "bad.html");
 }
 
