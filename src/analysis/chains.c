@@ -157,6 +157,8 @@ static enum weft_verdict root_verdict(const struct weft__chains *c, uint32_t p)
 		return lock_verdict(c, p);
 	if (weft__chains_ready_input(c, p) != WEFT_NONE)
 		return WEFT_VERDICT_NOT_RUN;
+	if (weft__across_end(m, p)) /* another process waits for it: what comes is for its peer to say */
+		return WEFT_VERDICT_OUTSIDE;
 	if (weft_kind_has(promise->kind, WEFT_TRAIT_INPUTS))
 		return WEFT_VERDICT_UNKNOWN;
 	if (weft__chains_missed_signals(c, p, &missed) > 0)

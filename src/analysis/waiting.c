@@ -139,12 +139,34 @@ static bool find_waits(struct collector *c, uint32_t p)
 int64_t weft__waiting_since(const struct weft__waiting *w, uint32_t p, const struct weft__wait *wait)
 {
 	const struct weft_model *m = w->model;
+	if (wait->link == WEFT_NONE) {
+		const struct weft__across *all = w->across.all.items;
+		const size_t count = w->across.all.count;
+		const size_t at = WEFT_FIRST(i, 0, count, all[i].from > p || (all[i].from == p && all[i].to >= wait->to));
+		return at < count ? all[at].since_ns : w->model->promises[p].start_ns;
+	}
 	if (m->links[wait->link].kind == WEFT_LINK_AWAIT)
 		return m->links[wait->link].time_ns;
 	/* The await was dropped: it awaited at the end of its last run. */
 	uint32_t run = weft_run_before(m, p, w->time_ns);
 	int64_t since_ns = m->promises[p].start_ns;
 	return run != WEFT_NONE && m->runs[run].end_ns > since_ns ? m->runs[run].end_ns : since_ns;
+}
+
+/* Into other processes. */
+static bool find_across(struct collector *c, uint32_t p, size_t *next)
+{
+	const size_t begin = c->w->begin[p];
+	const struct weft__across *all = c->w->across.all.items;
+	bool has_memory = true;
+	while (*next < c->w->across.all.count && all[*next].from < p)
+		++*next;
+	for (; *next < c->w->across.all.count && all[*next].from == p && has_memory; ++*next) {
+		const struct weft__wait wait = {all[*next].to, WEFT_NONE};
+		if (look_for(c, begin, wait.to) == c->waits.count)
+			has_memory = put_wait(c, c->waits.count, p, wait);
+	}
+	return has_memory;
 }
 
 /* *ahead: a promise waits for one with a higher number. */
@@ -159,10 +181,12 @@ static bool collect(struct weft__waiting *w, const struct weft_ties *ties, bool 
 		ok = weft_ties_follow(m, w->time_ns, at, watch);
 		c.at = at;
 	}
+	size_t next = 0;
+	ok = ok && weft__across_find(&w->across, ties, w->time_ns);
 	for (uint32_t p = 0; ok && p < m->promise_count; p++) {
 		w->begin[p] = (uint32_t)c.waits.count;
 		ok = weft__watch_goes_on(watch, p, m->promise_count) &&
-		     (!is_pending(&c, p) || (add_pending(w, p) && find_waits(&c, p)));
+		     (!is_pending(&c, p) || (add_pending(w, p) && find_waits(&c, p) && find_across(&c, p, &next)));
 	}
 	if (ok)
 		w->begin[m->promise_count] = (uint32_t)c.waits.count;
@@ -370,6 +394,7 @@ void weft__waiting_finish(struct weft__waiting *w)
 {
 	weft_vec_free(&w->pending);
 	weft_vec_free(&w->should_end);
+	weft__across_finish(&w->across);
 	free(w->begin);
 	free(w->waits);
 	free(w->part);

@@ -4,11 +4,12 @@
 #ifndef WEFT_ANALYSIS_WAITING_H
 #define WEFT_ANALYSIS_WAITING_H
 
+#include "analysis/across.h"
 #include "analysis/ties.h"
 
 struct weft__wait {
 	uint32_t to;   /* who is waited for, as what it was by then */
-	uint32_t link; /* the await by which the wait began; a later read, if the model dropped that await */
+	uint32_t link; /* the await by which the wait began; a later read, if the model dropped that await; WEFT_NONE: across.h */
 };
 
 struct weft__waiting {
@@ -18,6 +19,7 @@ struct weft__waiting {
 	WEFT_VEC(uint32_t) should_end; /* those of them that the program says should resolve */
 	uint32_t *begin; /* by promise: its waits are waits[begin[p]] up to waits[begin[p + 1]], in the order of their awaits */
 	struct weft__wait *waits;
+	struct weft__across_list across; /* what of them leads through connections into other processes, and to work for these */
 	/* Promises that wait for each other are one part; each promise of which nobody waits for the other is a part alone.  A
 	 * part has a higher number than those that it waits for. */
 	uint32_t *part;  /* by promise: the number of its part, from 1 on; 0: it was not pending */

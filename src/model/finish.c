@@ -451,8 +451,10 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	HAND_OVER(&b->rounds, round);
 	HAND_OVER(&b->deaths, death);
 	HAND_OVER(&b->messages, message);
-	weft__transfer_finish(b);
+	if (!weft__transfer_finish(b))
+		return WEFT_ENOMEM;
 	HAND_OVER(&b->transfers, transfer);
+	HAND_OVER(&b->told_ends, end);
 	HAND_OVER(&b->pauses, pause);
 	HAND_OVER(&b->sleeps, sleep);
 	HAND_OVER(&b->lulls, lull);

@@ -29,6 +29,7 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->deaths);
 	free(model->messages);
 	free(model->transfers);
+	free(model->ends);
 	free(model->stream_ends_ns);
 	free(model->labels);
 	free(model->runs);

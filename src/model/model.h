@@ -106,6 +106,15 @@ struct weft_transfer {
 	uint32_t weft__order;
 };
 
+/* What a connection whose two ends are in the trace had carried at the trace's end, seen from one of them. */
+struct weft_connection_end {
+	uint32_t promise, peer;
+	int64_t sent_ns, received_ns; /* when it last wrote, and last read; INT64_MIN: never */
+	int64_t unread_ns;            /* when it wrote the first byte that the peer has not read; INT64_MAX: the peer has all */
+	uint64_t unread_bytes;
+	uint32_t by; /* who ran when it last wrote; WEFT_NONE: it did not */
+};
+
 /* The text of a label that stems from a counter is made when asked for: weft_model_label().  The error of a promise that failed
  * is its last label, at its end. */
 struct weft_label {
@@ -208,6 +217,8 @@ struct weft_model {
 	size_t message_count;
 	struct weft_transfer *transfers; /* by `to`, then in time order */
 	size_t transfer_count;
+	struct weft_connection_end *ends; /* by promise */
+	size_t end_count;
 	struct weft_label *labels; /* by promise, then by time */
 	size_t label_count;
 	struct weft_run *runs; /* by promise, then by time */

@@ -21,6 +21,8 @@ struct weft__end {
 	uint32_t older;         /* another one of that name, or WEFT_NONE */
 	int64_t other_name;     /* of its peer */
 	uint64_t sent, received;
+	int64_t sent_ns, received_ns;
+	uint32_t by;                   /* who wrote last */
 	WEFT_VEC(struct write) writes; /* those that may have bytes to be read, from `first` on */
 	size_t first;
 };
@@ -53,7 +55,10 @@ int weft__transfer_connection(struct weft__build *b, uint32_t promise, const str
 	    .other_name = other_name,
 	    .older = older == WEFT_IDMAP_NONE ? WEFT_NONE : older,
 	    .sent = (uint64_t)ev->value,
-	    .received = carry.received};
+	    .received = carry.received,
+	    .sent_ns = INT64_MIN,
+	    .received_ns = INT64_MIN,
+	    .by = WEFT_NONE};
 	return WEFT_OK;
 }
 
@@ -72,6 +77,8 @@ int weft__transfer_sent(struct weft__build *b, uint32_t promise, const struct we
 		if (!write)
 			return WEFT_ENOMEM;
 		*write = (struct write){end->sent, time_ns, running == WEFT_NONE || running == WEFT_SYSTEM ? promise : running};
+		end->sent_ns = time_ns;
+		end->by = write->by;
 	}
 	end->sent = position;
 	return WEFT_OK;
@@ -100,6 +107,7 @@ int weft__transfer_received(struct weft__build *b, uint32_t promise, const struc
 		return WEFT_OK;
 	const uint64_t from = end->received;
 	end->received = weft_carry_position(from, ev->value);
+	end->received_ns = end->received > from ? time_ns : end->received_ns;
 	if (end->peer == WEFT_NONE)
 		find_peer(b, end);
 	if (end->peer == WEFT_NONE || end->received <= from)
@@ -130,9 +138,45 @@ static int compare(const void *a, const void *b)
 	return WEFT_ORDER(x->to, y->to) ?: WEFT_ORDER(x->received_ns, y->received_ns) ?: WEFT_ORDER(x->weft__order, y->weft__order);
 }
 
-void weft__transfer_finish(struct weft__build *b)
+static int compare_ends(const void *a, const void *b)
+{
+	const struct weft_connection_end *x = a, *y = b;
+	return WEFT_ORDER(x->promise, y->promise);
+}
+
+/* What the peer has not read begins in the first write of which it has not all. */
+static void find_unread(struct weft_connection_end *out, const struct weft__end *end, const struct weft__end *peer)
+{
+	size_t at = end->first;
+	out->unread_bytes = end->sent > peer->received ? end->sent - peer->received : 0;
+	while (at + 1 < end->writes.count && end->writes.items[at + 1].begin <= peer->received)
+		at++;
+	out->unread_ns = out->unread_bytes && at < end->writes.count ? end->writes.items[at].time_ns : INT64_MAX;
+}
+
+bool weft__transfer_finish(struct weft__build *b)
 {
 	weft_sort(b->transfers.items, b->transfers.count, sizeof *b->transfers.items, compare);
+	for (size_t i = 0; i < b->ends.count; i++) /* of those from which nothing was ever read */
+		if (b->ends.items[i].peer == WEFT_NONE)
+			find_peer(b, &b->ends.items[i]);
+	for (size_t i = 0; i < b->ends.count; i++) {
+		const struct weft__end *end = &b->ends.items[i];
+		if (end->peer == WEFT_NONE)
+			continue;
+		const struct weft__end *peer = &b->ends.items[end->peer];
+		struct weft_connection_end *out = weft_vec_push(&b->told_ends);
+		if (!out)
+			return false;
+		*out = (struct weft_connection_end){.promise = end->promise,
+		    .peer = peer->promise,
+		    .sent_ns = end->sent_ns,
+		    .received_ns = end->received_ns,
+		    .by = end->by};
+		find_unread(out, end, peer);
+	}
+	weft_sort(b->told_ends.items, b->told_ends.count, sizeof *b->told_ends.items, compare_ends);
+	return true;
 }
 
 void weft__transfer_drop(struct weft__build *b)
@@ -141,6 +185,7 @@ void weft__transfer_drop(struct weft__build *b)
 		weft_vec_free(&b->ends.items[i].writes);
 	weft_vec_free(&b->ends);
 	weft_vec_free(&b->transfers);
+	weft_vec_free(&b->told_ends);
 	weft_idmap_finish(&b->end_of);
 	weft_idmap_finish(&b->end_named);
 	weft_intern_finish(&b->end_names);

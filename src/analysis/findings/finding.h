@@ -125,6 +125,12 @@ int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struc
  * missing event on.  `needs` says what the check of a kind needs. */
 void weft__missing_settle(struct weft__finder *f, size_t count, unsigned (*needs)(enum weft_finding_kind kind));
 
+/* ---- unread.c ---- */
+
+/* Tells of a hang whose root is a connection that another process waits for, and that has not read what came; false: it is none.
+ */
+bool weft__unread_tell(struct weft__finder *f, struct weft_finding *finding, const char *what);
+
 /* ---- words.c: what sentences are made of; texts live as long as the findings ---- */
 
 /* task 14 "ARP response"; without a label of its own, what became it lends its own, and a join of others tells of them:
@@ -134,6 +140,8 @@ const char *weft__words_name(struct weft__finder *f, uint32_t promise);
 const char *weft__words_place(struct weft__finder *f, uint32_t promise);
 /* The same in brackets, after a space: task 14 (arp.c:12 in await_response) */
 const char *weft__words_at(struct weft__finder *f, uint32_t promise);
+/* " in node@b": of a trace of several hosts; else empty. */
+const char *weft__words_where(struct weft__finder *f, uint32_t promise);
 /* What promises of a sort have in common: "ARP response", bind at arp.c:12 */
 const char *weft__words_sort(struct weft__finder *f, uint32_t promise);
 /* The same of several sorts whose labels have one shape: "client *" */

@@ -216,6 +216,8 @@ void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const
 		weft__worker_tell(f, finding, what, &late);
 		return;
 	}
+	if (weft__unread_tell(f, finding, what))
+		return;
 	switch (finding->verdict) {
 	case WEFT_VERDICT_LOST_WAKEUP: tell_lost_wakeup(f, finding, what); return;
 	case WEFT_VERDICT_CREATOR_FAILED: tell_creator_failed(f, finding, what, it); return;

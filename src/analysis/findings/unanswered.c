@@ -225,8 +225,9 @@ static void tell_others(struct search *s, const struct talk *first)
 static void tell_peer(struct weft__finder *f, const struct talk *t, uint32_t peer)
 {
 	const struct weft_model *m = f->model;
+	const char *host = weft__words_where(f, peer), *process = m->trace->parts[weft_part_of(m, peer)].name;
 	const char *there = weft__finding_text(
-	    f, "%s%s in %s", weft__words_name(f, peer), weft__words_at(f, peer), m->trace->parts[weft_part_of(m, peer)].name);
+	    f, "%s%s%s%s", weft__words_name(f, peer), weft__words_at(f, peer), *host ? "" : " in ", *host ? "" : process);
 	const size_t after = WEFT_FIRST(i, 0, m->transfer_count, m->transfers[i].to > (t->is_accepted ? t->promise : peer));
 	const struct weft_transfer *last = after > 0 ? &m->transfers[after - 1] : NULL;
 	const bool has_come = last && last->to == (t->is_accepted ? t->promise : peer) && last->received_ns >= t->asked_ns;

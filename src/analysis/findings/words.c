@@ -6,6 +6,7 @@
 #include "analysis/findings/finding.h"
 #include "analysis/names.h"
 #include "analysis/shapes.h"
+#include "analysis/shares.h"
 #include "base/duration.h"
 
 /* of "transfer A to B" and others */
@@ -45,10 +46,20 @@ const char *weft__words_place(struct weft__finder *f, uint32_t promise)
 	return weft__finding_text(f, "%s", weft_name_place(f->model, promise, place));
 }
 
+const char *weft__words_where(struct weft__finder *f, uint32_t promise)
+{
+	const struct weft_trace_info *info = f->model->trace;
+	bool has_hosts = false;
+	for (size_t i = 1; i < info->part_count && !has_hosts; i++)
+		has_hosts = !weft_str_equal(info->parts[0].host, info->parts[i].host);
+	return has_hosts ? weft__finding_text(f, " in %s", info->parts[weft_part_of(f->model, promise)].name) : "";
+}
+
 const char *weft__words_at(struct weft__finder *f, uint32_t promise)
 {
 	char place[WEFT_NAME_BYTES];
-	return *weft_name_place(f->model, promise, place) ? weft__finding_text(f, " (%s)", place) : "";
+	const char *where = weft__words_where(f, promise);
+	return *weft_name_place(f->model, promise, place) ? weft__finding_text(f, " (%s)%s", place, where) : where;
 }
 
 const char *weft__words_sort(struct weft__finder *f, uint32_t promise)
@@ -94,8 +105,8 @@ const char *weft__words_s(size_t count)
 void weft__words_chain_link(struct weft__finder *f, uint32_t promise, const char *then)
 {
 	const char *place = weft__words_place(f, promise);
-	weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, f->model->promises[promise].start_ns, promise, "%s%s%s%s",
-	    weft__words_name(f, promise), *place ? "  at " : "", place, then);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, f->model->promises[promise].start_ns, promise, "%s%s%s%s%s",
+	    weft__words_name(f, promise), *place ? "  at " : "", place, weft__words_where(f, promise), then);
 }
 
 const char *weft__words_waits(const struct weft__finder *f, uint32_t promise)

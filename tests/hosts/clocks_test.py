@@ -1,50 +1,35 @@
 #!/usr/bin/env python3
 """Two programs in network namespaces whose clocks are wrong as they are told: their traces become one, and the truth is inside the bound.
 
-	hosts_test.py PEER WEFT
+	clocks_test.py PEER WEFT
 
 SPDX-License-Identifier: ISC"""
 
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
+from namespaces import Machines
+
 PATIENCE = 120
 peer, weft = (os.path.abspath(path) for path in sys.argv[1:3])
-names = [f'weft{os.getpid()}{letter}' for letter in 'ab']
 
 
 def fail(message):
     sys.exit(f'FAILED: {message}')
 
 
-def ip(*words):
-    return subprocess.run(['ip', *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
-
-
-def make_machines():
-    """False: this machine does not let us."""
-    if not shutil.which('ip'):
-        return False
-    links = [f'w{os.getpid()}{letter}' for letter in 'ab']
-    made = all(ip('netns', 'add', name) for name in names) and ip('link', 'add', links[0], 'netns', names[0], 'type', 'veth', 'peer', 'name', links[1], 'netns', names[1])
-    for name, link, last in zip(names, links, '12'):
-        made = made and ip('-n', name, 'addr', 'add', f'10.77.1.{last}/24', 'dev', link) and ip('-n', name, 'link', 'set', link, 'up')
-    return made
-
-
-def run(folder, offset_ns, drift_ppm):
+def run(machines, folder, offset_ns, drift_ppm):
     """Both, a's clock right and b's wrong; what weft says of their traces together."""
     traces = [os.path.join(folder, letter) for letter in 'ab']
-    listens = subprocess.Popen(['ip', 'netns', 'exec', names[1], peer, traces[1], 'b', str(offset_ns), str(drift_ppm), 'listen', '10.77.1.2', '7777', '3000'],
+    listens = subprocess.Popen(machines.on('b', peer, traces[1], 'b', str(offset_ns), str(drift_ppm), 'listen', machines.addresses['b'], '7777', '3000'),
                                stdout=subprocess.PIPE, text=True)
     if listens.stdout.readline() != 'listens\n':
         fail('nobody listens')
-    asks = subprocess.run(['ip', 'netns', 'exec', names[0], peer, traces[0], 'a', '0', '0', 'connect', '10.77.1.2', '7777', '3000'], timeout=PATIENCE)
+    asks = subprocess.run(machines.on('a', peer, traces[0], 'a', '0', '0', 'connect', machines.addresses['b'], '7777', '3000'), timeout=PATIENCE)
     if asks.returncode or listens.wait(PATIENCE):
         fail('the two could not talk')
     said = subprocess.run([weft, 'dump', '--json', folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
@@ -76,15 +61,10 @@ def grade(lines, bound_ns):
     print(f'+-{bound_ns / 1e3} us; half of {len(far)} times are within {sorted(far)[len(far) // 2] / 1e3} us of the truth')
 
 
-if not make_machines():
-    for name in names:
-        ip('netns', 'del', name)
-    print('SKIPPED: no network namespaces can be made here')
-    sys.exit(77)
-try:
+with Machines() as made:
+    if not made:
+        print('SKIPPED: no network namespaces can be made here')
+        sys.exit(77)
     for offset_ns, drift_ppm in (3700000000, 50), (-80000000, -20), (0, 0):
         with tempfile.TemporaryDirectory() as folder:
-            grade(*run(folder, offset_ns, drift_ppm))
-finally:
-    for name in names:
-        ip('netns', 'del', name)
+            grade(*run(made, folder, offset_ns, drift_ppm))

@@ -1,0 +1,138 @@
+/* across.c: who waits for another process.  SPDX-License-Identifier: ISC */
+#include "analysis/across.h"
+
+#include "analysis/shares.h"
+#include "analysis/waiting.h"
+#include "base/idmap.h"
+#include "base/search.h"
+#include "base/sort.h"
+
+/* An end that was asked, and has not answered. */
+struct asked {
+	uint32_t promise;
+	int64_t read_ns; /* when it read the question */
+};
+
+struct search {
+	struct weft__across_list *out;
+	const struct weft_ties *ties;
+	int64_t time_ns;
+	WEFT_VEC(struct asked) asked;
+	struct weft_idmap of; /* by promise, its connection or a read of that: which of `asked` */
+};
+
+const struct weft_transfer *weft__across_last(const struct weft_model *m, uint32_t to, int64_t time_ns)
+{
+	const struct weft_transfer *all = m->transfers;
+	const size_t after =
+	    WEFT_FIRST(i, 0, m->transfer_count, all[i].to > to || (all[i].to == to && all[i].received_ns > time_ns));
+	return after > 0 && all[after - 1].to == to ? &all[after - 1] : NULL;
+}
+
+const struct weft_connection_end *weft__across_end(const struct weft_model *m, uint32_t promise)
+{
+	const size_t at = WEFT_FIRST(i, 0, m->end_count, m->ends[i].promise >= promise);
+	const bool is_end = at < m->end_count && m->ends[at].promise == promise;
+	return is_end && weft_part_of(m, promise) != weft_part_of(m, m->ends[at].peer) ? &m->ends[at] : NULL;
+}
+
+/* When an end wrote last what had not been answered by then; WEFT_NEVER: it waits for nothing. */
+static int64_t asked_since(const struct search *s, const struct weft_connection_end *end)
+{
+	const struct weft_model *m = s->ties->model;
+	if (s->time_ns >= m->end_ns)
+		return end->sent_ns > end->received_ns ? end->sent_ns : WEFT_NEVER;
+	const struct weft_transfer *question = weft__across_last(m, end->peer, s->time_ns),
+				   *answer = weft__across_last(m, end->promise, s->time_ns);
+	return question && (!answer || answer->received_ns < question->sent_ns) ? question->sent_ns : WEFT_NEVER;
+}
+
+static bool add(struct search *s, uint32_t from, uint32_t to, int64_t since_ns)
+{
+	struct weft__across *across = weft_vec_push(&s->out->all);
+	if (across)
+		*across = (struct weft__across){from, to, since_ns};
+	return across;
+}
+
+/* The read of a connection that is pending; the connection itself, if there is none. */
+static uint32_t reader_of(const struct search *s, uint32_t connection)
+{
+	const struct weft_model *m = s->ties->model;
+	for (uint32_t i = s->ties->out_begin[connection + 1]; i-- > s->ties->out_begin[connection];) {
+		const struct weft_link *link = &m->links[s->ties->out[i]];
+		if (link->kind == WEFT_LINK_AWAIT && m->promises[link->to].kind == WEFT_KIND_STREAM_READ &&
+		    link->time_ns <= s->time_ns && weft__waiting_is_pending(m, link->to, s->time_ns))
+			return link->to;
+	}
+	return connection;
+}
+
+static bool is_accepted(const struct weft_model *m, uint32_t connection)
+{
+	const uint32_t maker = m->promises[connection].created_by;
+	return maker != WEFT_NONE && m->promises[maker].kind == WEFT_KIND_LISTEN;
+}
+
+static bool add_end(struct search *s, const struct weft_connection_end *end)
+{
+	const struct weft_model *m = s->ties->model;
+	const int64_t since_ns = asked_since(s, end);
+	if (since_ns == WEFT_NEVER || is_accepted(m, end->promise) || !weft__across_end(m, end->promise) ||
+	    !weft__waiting_is_pending(m, end->promise, s->time_ns) || !weft__waiting_is_pending(m, end->peer, s->time_ns))
+		return true;
+	const struct weft_transfer *question = weft__across_last(m, end->peer, s->time_ns);
+	struct asked *asked = weft_vec_push(&s->asked);
+	if (!asked || !weft_idmap_set(&s->of, end->peer, (uint32_t)s->asked.count - 1))
+		return false;
+	*asked = (struct asked){end->peer,
+	    question && question->sent_ns >= since_ns && question->from == end->promise ? question->received_ns : WEFT_NEVER};
+	return add(s, reader_of(s, end->promise), end->peer, since_ns);
+}
+
+/* What was begun there since the question came: by the connection, or by its reads. */
+static bool add_work(struct search *s)
+{
+	const struct weft_model *m = s->ties->model;
+	bool has_memory = true;
+	for (uint32_t p = WEFT_SYSTEM + 1; p < m->promise_count && has_memory; p++) {
+		uint32_t maker = m->promises[p].created_by;
+		if (maker == WEFT_NONE || m->promises[p].kind == WEFT_KIND_STREAM_READ)
+			continue;
+		if (m->promises[maker].kind == WEFT_KIND_STREAM_READ && m->promises[maker].created_by != WEFT_NONE)
+			maker = m->promises[maker].created_by;
+		const uint32_t at = weft_idmap_get(&s->of, maker);
+		if (at != WEFT_IDMAP_NONE && m->promises[p].start_ns >= s->asked.items[at].read_ns &&
+		    weft__waiting_is_pending(m, p, s->time_ns))
+			has_memory = add(s, maker, p, m->promises[p].start_ns);
+	}
+	return has_memory;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct weft__across *x = a, *y = b;
+	return WEFT_ORDER(x->from, y->from) ?: WEFT_ORDER(x->to, y->to) ?: WEFT_ORDER(x->since_ns, y->since_ns);
+}
+
+bool weft__across_find(struct weft__across_list *list, const struct weft_ties *ties, int64_t time_ns)
+{
+	const struct weft_model *m = ties->model;
+	struct search s = {.out = list, .ties = ties, .time_ns = time_ns};
+	bool has_memory = true;
+	*list = (struct weft__across_list){.all = {0}};
+	for (size_t i = 0; m->trace && m->trace->part_count > 1 && i < m->end_count && has_memory; i++)
+		has_memory = add_end(&s, &m->ends[i]);
+	if (s.asked.count && has_memory)
+		has_memory = add_work(&s);
+	if (has_memory)
+		weft_sort(list->all.items, list->all.count, sizeof *list->all.items, compare);
+	weft_vec_free(&s.asked);
+	weft_idmap_finish(&s.of);
+	return has_memory;
+}
+
+void weft__across_finish(struct weft__across_list *list)
+{
+	weft_vec_free(&list->all);
+}
