@@ -92,7 +92,15 @@ struct weft_hook_adapter {
 	bool (*sleeps)(struct weft_hook_sleep *sleep);
 	/* NULL or: this OS thread, of which promises were told, ends. */
 	void (*thread_ends)(void);
+	/* NULL or: the program is about to write that much to a descriptor that weft__hook_watched has, by libc; whether
+	 * wrote_less() is to hear how much of it was not taken.  Both may change errno, and run in signal handlers. */
+	bool (*writes)(int fd, size_t bytes);
+	void (*wrote_less)(int fd, size_t missing);
 };
+
+/* Descriptors of connections whose adapter wants to know what is written to them past the runtime. */
+enum { WEFT__HOOK_WATCHED = 4096 };
+extern bool weft__hook_watched[WEFT__HOOK_WATCHED];
 
 /* Whether events are recorded; begins to record if that is wanted and has not been done yet in this process.  One load where
  * recording is on.  Keeps errno.  Not in a signal handler: there weft_is_on(). */

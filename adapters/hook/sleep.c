@@ -26,6 +26,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <threads.h>
 #include <time.h>
@@ -90,6 +91,10 @@
 	X(recv, ssize_t, (int, void *, size_t, int), NULL)                                                                       \
 	X(recvfrom, ssize_t, (int, void *, size_t, int, struct sockaddr *, socklen_t *), NULL)                                   \
 	X(recvmsg, ssize_t, (int, struct msghdr *, int), NULL)                                                                   \
+	X(write, ssize_t, (int, const void *, size_t), NULL)                                                                     \
+	X(writev, ssize_t, (int, const struct iovec *, int), NULL)                                                               \
+	X(send, ssize_t, (int, const void *, size_t, int), NULL)                                                                 \
+	X(sendmsg, ssize_t, (int, const struct msghdr *, int), NULL)                                                             \
 	X(accept, int, (int, struct sockaddr *, socklen_t *), NULL)                                                              \
 	X(accept4, int, (int, struct sockaddr *, socklen_t *, int), NULL)                                                        \
 	X(wait, pid_t, (int *), NULL)                                                                                            \
@@ -630,3 +635,54 @@ INPUT(recvfrom, ssize_t, (int fd, void *to, size_t bytes, int flags, struct sock
 INPUT(recvmsg, ssize_t, (int fd, struct msghdr *message, int flags), (fd, message, flags), !(flags & MSG_DONTWAIT))
 INPUT(accept, int, (int fd, struct sockaddr *from, socklen_t *size), (fd, from, size), true)
 INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags), (fd, from, size, flags), true)
+
+/* ---- What is written to connections past their runtime, as uvloop does ---- */
+
+bool weft__hook_watched[WEFT__HOOK_WATCHED];
+
+static bool is_watched(int fd)
+{
+	return fd >= 0 && fd < WEFT__HOOK_WATCHED && __atomic_load_n(&weft__hook_watched[fd], __ATOMIC_RELAXED);
+}
+
+/* Before the call: nothing of it was sent earlier.  Who wants to know what was not taken; NULL: nobody. */
+static const struct weft_hook_adapter *tell_written(int fd, size_t bytes)
+{
+	const struct weft_hook_adapter *who = NULL;
+	const int saved = errno;
+	for (size_t i = 0; weft__hook_adapters[i] && bytes && !who; i++)
+		if (weft__hook_adapters[i]->writes && weft__hook_adapters[i]->writes(fd, bytes))
+			who = weft__hook_adapters[i];
+	errno = saved;
+	return who;
+}
+
+static size_t bytes_of(const struct iovec *pieces, size_t count)
+{
+	size_t bytes = 0;
+	for (size_t i = 0; i < count; i++)
+		bytes += pieces[i].iov_len;
+	return bytes;
+}
+
+#define OUTPUT(NAME, PARAMETERS, ARGUMENTS, BYTES)                                                                               \
+	TAKE(NAME, ssize_t, PARAMETERS, ARGUMENTS, false)                                                                        \
+	{                                                                                                                        \
+		if (!is_watched(fd))                                                                                             \
+			return real.NAME ARGUMENTS;                                                                              \
+		const size_t bytes = BYTES;                                                                                      \
+		const struct weft_hook_adapter *who = tell_written(fd, bytes);                                                   \
+		const ssize_t result = real.NAME ARGUMENTS;                                                                      \
+		const size_t taken = result > 0 ? (size_t)result : 0;                                                            \
+		const int saved = errno;                                                                                         \
+		if (who && taken < bytes)                                                                                        \
+			who->wrote_less(fd, bytes - taken);                                                                      \
+		errno = saved;                                                                                                   \
+		return result;                                                                                                   \
+	}
+OUTPUT(write, (int fd, const void *from, size_t size), (fd, from, size), size)
+OUTPUT(
+    writev, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), bytes_of(pieces, count > 0 ? (size_t)count : 0))
+OUTPUT(send, (int fd, const void *from, size_t size, int flags), (fd, from, size, flags), size)
+OUTPUT(sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags),
+    bytes_of(message->msg_iov, message->msg_iovlen))

@@ -110,4 +110,6 @@ const struct weft_hook_adapter weft_uv_adapter = {
     .fork = forks,
     .sleeps = weft__uv_sleeps,
     .thread_ends = weft__uv_thread_ends,
+    .writes = weft__uv_writes,
+    .wrote_less = weft__uv_wrote_less,
 };

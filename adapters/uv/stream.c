@@ -33,6 +33,9 @@ struct weft__uv_thing *weft__uv_stream_new(
 
 /* ---- What goes through connections ---- */
 
+/* By descriptor: its connection.  What was closed stays here, until the number is used again. */
+static weft__uv_tag watched[WEFT__HOOK_WATCHED];
+
 /* Whether the trace knows which connection it is; if not, it is told, and how far that has come but for the bytes that were read
  * just now. */
 static bool is_told(struct weft__uv_thing *thing, const uv_stream_t *stream, size_t just_read)
@@ -47,6 +50,10 @@ static bool is_told(struct weft__uv_thing *thing, const uv_stream_t *stream, siz
 	thing->is_untold = !thing->is_told;
 	if (!thing->is_told)
 		return false;
+	if (fd >= 0 && fd < WEFT__HOOK_WATCHED) {
+		__atomic_store_n(&watched[fd], weft__uv_tag_of(thing), __ATOMIC_RELAXED);
+		__atomic_store_n(&weft__hook_watched[fd], true, __ATOMIC_RELAXED);
+	}
 	/* Of TCP the kernel counts all that was read, of others nobody has before now. */
 	const bool is_counted = thing->carried.received >= just_read;
 	if (is_counted && just_read) {
@@ -88,6 +95,29 @@ static void falls_short(const uv_stream_t *stream, size_t bytes)
 	if (!thing || !thing->is_told)
 		return;
 	thing->carried.sent -= bytes;
+	weft_sent(thing->id, thing->carried.sent);
+}
+
+/* The program writes to a connection itself, as uvloop does; in its own callbacks only, since libuv writes so, too. */
+bool weft__uv_writes(int fd, size_t bytes)
+{
+	const struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_thing *thing = here->inside == 0 && here->epoch == weft__hook_epoch
+					   ? weft__uv_find(__atomic_load_n(&watched[fd], __ATOMIC_RELAXED))
+					   : NULL;
+	if (!thing || !thing->is_told || thing->is_closing || thing->home != here)
+		return false;
+	thing->carried.sent += bytes;
+	weft_sent(thing->id, thing->carried.sent);
+	return true;
+}
+
+void weft__uv_wrote_less(int fd, size_t missing)
+{
+	struct weft__uv_thing *thing = weft__uv_find(__atomic_load_n(&watched[fd], __ATOMIC_RELAXED));
+	if (!thing || !thing->is_told)
+		return;
+	thing->carried.sent -= missing;
 	weft_sent(thing->id, thing->carried.sent);
 }
 

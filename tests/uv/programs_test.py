@@ -5,6 +5,7 @@
 
 SPDX-License-Identifier: ISC"""
 
+import json
 import os
 import shutil
 import signal
@@ -225,6 +226,60 @@ def uvloop(weft, folder):
     healthy(trace)
 
 
+ANSWERS = """
+import asyncio, uvloop
+async def serve(reader, writer):
+    while data := await reader.read(1000):
+        await asyncio.sleep(0.03)
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+    done.set()
+async def main():
+    global done
+    done = asyncio.Event()
+    server = await asyncio.start_server(serve, '127.0.0.1', 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await done.wait()
+uvloop.install()
+asyncio.run(main())
+"""
+
+ASKS = """
+import asyncio, sys, uvloop
+async def main():
+    reader, writer = await asyncio.open_connection('127.0.0.1', int(sys.argv[1]))
+    for i in range(8):
+        writer.write(b'x' * (i + 1))
+        await reader.read(1000)
+    writer.close()
+uvloop.install()
+asyncio.run(main())
+"""
+
+
+def uvloop_both(weft, folder):
+    """Two processes on uvloop, which writes to connections without libuv: what the client waits for leads into the server."""
+    python = need('/usr/bin/python3')
+    if subprocess.run([python, '-c', 'import uvloop'], stderr=subprocess.DEVNULL, check=False).returncode:
+        print('SKIPPED: python3-uvloop is not installed')
+        sys.exit(77)
+    server = Recording(weft, os.path.join(folder, 'server'), [python, write(folder, 'answers.py', ANSWERS)], wait=False)
+    port = server.process.stdout.readline().decode().strip()
+    client = Recording(weft, os.path.join(folder, 'client'), [python, write(folder, 'asks.py', ASKS), port])
+    server.process.communicate(timeout=PATIENCE)
+    expect((client.status, server.process.returncode), (0, 0), 'how they end')
+    asks = client.trace('python3')
+    both = [asks.path, server.trace('python3').path]
+    about = [json.loads(line) for line in subprocess.run([weft, 'info', '--json', *both], capture_output=True, text=True, check=True).stdout.splitlines()][-1]
+    expect((about['messages'], about['connections']), (16, 1), 'messages between them')
+    answered = max(asks.promises('read'), key=lambda read: read['end_ns'] - read['start_ns'])['promise']
+    path = subprocess.run([weft, 'path', *both, f'--promise={answered * 10}'], capture_output=True, text=True, check=True).stdout
+    process = os.path.basename(both[1])
+    if f' in {process}' not in path or 'timer' not in path or 'on its way from ' + process not in path:
+        fail(f'the path of an answer does not go through {process}:\n{path}')
+
+
 NODE = """
 const net = require('net'), fs = require('fs'), child = require('child_process');
 const server = net.createServer(c => c.pipe(c)).listen(0, '127.0.0.1', () => {
@@ -262,6 +317,6 @@ def node(weft, folder):
     healthy(trace)
 
 
-TESTS = {'neovim': neovim, 'neovim-fifo': neovim_fifo, 'named': named, 'ctest': ctest, 'uvloop': uvloop, 'node': node}
+TESTS = {'neovim': neovim, 'neovim-fifo': neovim_fifo, 'named': named, 'ctest': ctest, 'uvloop': uvloop, 'uvloop-both': uvloop_both, 'node': node}
 with tempfile.TemporaryDirectory(prefix='weft-uv-') as place:
     TESTS[sys.argv[1]](sys.argv[2], place)
