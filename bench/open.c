@@ -1,11 +1,12 @@
-/* open.c TRACE: from a trace to its layout, once, the peak of memory that it took, and what it takes to explain it.
- * SPDX-License-Identifier: ISC */
+/* open.c TRACE...: from a trace, or several as one, to its layout, once, the peak of memory that it took, and what it takes to
+ * explain it. SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "analysis/explain.h"
 #include "bench/bench.h"
 #include "layout/layout.h"
 #include "model/kernel.h"
+#include "trace/several.h"
 
 /* Of this process, in bytes. */
 static double peak_memory(void)
@@ -42,10 +43,12 @@ int main(int argc, char **argv)
 	struct weft_layout *layout;
 	struct weft_findings *findings;
 	struct weft_error err;
-	if (argc != 2)
-		fatal("usage: weft-bench-open TRACE");
+	if (argc < 2)
+		fatal("usage: weft-bench-open TRACE...");
 	double before = peak_memory(), t0 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
-	if (weft_trace_open(&trace, argv[1], &err) < 0 || weft_model_build(&model, trace, NULL, &err) < 0)
+	const char *const *paths = (const char *const *)argv + 1;
+	if (weft_several_open(&trace, paths, (size_t)argc - 1, NULL, false, weft_trace_open, &err) < 0 ||
+	    weft_model_build(&model, trace, NULL, &err) < 0)
 		fatal("%s", err.what);
 	double t1 = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	if (weft_layout_create(&layout, model, &err) < 0)

@@ -90,8 +90,35 @@ static void reach_down(struct weft_idmap *map, uint64_t below, size_t most)
 	map->base -= more;
 }
 
+bool weft_idmap_split(struct weft_idmap *map, uint32_t lanes)
+{
+	map->lanes = calloc(lanes, sizeof *map->lanes);
+	map->lane_count = map->lanes ? lanes : 0;
+	return map->lanes;
+}
+
+/* The lane of an id, which becomes what it is there. */
+static struct weft_idmap *lane_of(const struct weft_idmap *map, int64_t *id)
+{
+	const uint64_t size = *id < 0 ? 0 - (uint64_t)*id : (uint64_t)*id, left = size / map->lane_count;
+	const int64_t sign = *id < 0 ? -1 : 1;
+	*id = left > 0 || sign > 0 ? sign * (int64_t)left : INT64_MIN; /* there is no -0 */
+	return &map->lanes[size % map->lane_count];
+}
+
+uint32_t weft__idmap_find_in_lane(const struct weft_idmap *map, int64_t id)
+{
+	const struct weft_idmap *lane = lane_of(map, &id);
+	const uint64_t offset = (uint64_t)id - lane->base;
+	if (offset < lane->near_count && lane->near[offset])
+		return lane->near[offset] - 1;
+	return lane->slots_used ? slot_of(lane, id)->number - 1 : WEFT_IDMAP_NONE;
+}
+
 bool weft_idmap_set(struct weft_idmap *map, int64_t id, uint32_t number)
 {
+	if (map->lanes)
+		map = lane_of(map, &id);
 	size_t used = map->near_used + map->slots_used;
 	if (used == 0)
 		map->base = (uint64_t)id < 65536 ? 0 : (uint64_t)id;
@@ -125,6 +152,11 @@ bool weft_idmap_set(struct weft_idmap *map, int64_t id, uint32_t number)
 
 void weft_idmap_finish(struct weft_idmap *map)
 {
+	for (uint32_t i = 0; i < map->lane_count; i++) {
+		free(map->lanes[i].near);
+		free(map->lanes[i].slots);
+	}
+	free(map->lanes);
 	free(map->near);
 	free(map->slots);
 	*map = (struct weft_idmap){0};

@@ -27,9 +27,16 @@ struct weft_idmap {
 	size_t slot_count, slots_used;
 	struct weft_hash_key key; /* of slots */
 	size_t rebase_at;         /* how many ids there must be before the array may move again */
+	struct weft_idmap *lanes; /* by id % lane_count, what is left of the ids; NULL: it is one */
+	uint32_t lane_count;
 };
 
 uint32_t weft__idmap_find_slot(const struct weft_idmap *map, int64_t id);
+
+/* Of an empty one: its ids are those of `lanes` recorders, each with its number as id % lanes; so each has an array of its own.
+ * false: no memory. */
+bool weft_idmap_split(struct weft_idmap *map, uint32_t lanes);
+uint32_t weft__idmap_find_in_lane(const struct weft_idmap *map, int64_t id);
 
 /* The number of an id, or WEFT_IDMAP_NONE. */
 static inline uint32_t weft_idmap_get(const struct weft_idmap *map, int64_t id)
@@ -37,6 +44,8 @@ static inline uint32_t weft_idmap_get(const struct weft_idmap *map, int64_t id)
 	uint64_t offset = (uint64_t)id - map->base;
 	if (offset < map->near_count && map->near[offset])
 		return map->near[offset] - 1;
+	if (map->lanes)
+		return weft__idmap_find_in_lane(map, id);
 	return map->slots_used ? weft__idmap_find_slot(map, id) : WEFT_IDMAP_NONE;
 }
 

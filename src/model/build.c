@@ -838,6 +838,9 @@ static int begin(struct weft__build *b, struct weft_trace *trace)
 		b->is_woken[kind] = weft_kind_has((uint16_t)kind, WEFT_TRAIT_WOKEN);
 		snprintf(b->priv->kind_names[kind], sizeof b->priv->kind_names[kind], "kind-%d", kind);
 	}
+	const size_t parts = b->model->trace->part_count;
+	if (parts > 1 && !weft_idmap_split(&b->priv->ids, (uint32_t)weft_part_stride(parts)))
+		return WEFT_ENOMEM;
 	if (!weft_vec_reserve(&b->promises, 1))
 		return WEFT_ENOMEM;
 	uint32_t system = add_promise(b, WEFT_SYSTEM_ID);

@@ -648,8 +648,7 @@ static int take_parts(struct joined *j, struct weft_trace *const *parts, size_t 
 	if (!j->parts || !j->told || !j->heap)
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	j->count = count;
-	for (j->stride = 1; j->stride < (int64_t)count;)
-		j->stride *= 10;
+	j->stride = weft_part_stride(count);
 	for (size_t i = 0; i < count; i++)
 		j->parts[i].trace = parts[i];
 	size_t clocks = 0;

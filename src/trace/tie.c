@@ -113,7 +113,7 @@ static wide bounds_from(const struct weft_tie *tie, int64_t x, struct weft_tie_c
 
 static wide bounds(const struct weft_tie *tie, int64_t x, wide *low, wide *high)
 {
-	struct weft_tie_cursor anywhere = {SIZE_MAX, SIZE_MAX};
+	struct weft_tie_cursor anywhere = {.above = SIZE_MAX, .below = SIZE_MAX};
 	return bounds_from(tie, x, &anywhere, low, high);
 }
 
@@ -129,11 +129,46 @@ int64_t weft_tie_time(const struct weft_tie *tie, int64_t ns, int64_t *low, int6
 	return clamped(floor_of((least + most) / 2) + ns);
 }
 
+/* Until when the least cone is the one that it is at x, and how it goes on: by 1 or -1. */
+static int64_t goes_on_until(const struct side *side, int64_t x, size_t after, int *by)
+{
+	const bool is_before = after == 0, is_last = after == side->count;
+	const wide meet = is_before || is_last ? 0 : side->cones[after].left - side->cones[after - 1].right;
+	*by = is_last || (!is_before && 2 * (wide)x < meet) ? 1 : -1;
+	if (is_last)
+		return INT64_MAX;
+	return *by == 1 ? clamped(meet / 2 + (meet % 2 > 0)) : side->cones[after].x;
+}
+
+/* Most events are few ns from the one before, on the same line. */
+static void find_line(const struct weft_tie *tie, int64_t x, struct weft_tie_cursor *cursor)
+{
+	enum { MOST_BITS = 60 };
+	wide low, high;
+	int above, below;
+	bounds_from(tie, x, cursor, &low, &high);
+	const int64_t ends[] = {
+	    goes_on_until(&tie->above, x, cursor->above, &above), goes_on_until(&tie->below, x, cursor->below, &below)};
+	const int64_t first = ends[0] < ends[1] ? ends[0] : ends[1];
+	const wide sum = low + high, most = (wide)1 << MOST_BITS;
+	cursor->from = x;
+	cursor->until = sum > most || sum < -most ? x : first - (wide)x > most ? x + (int64_t)most : first;
+	cursor->sum_2000 = clamped(sum);
+	cursor->by = above - below;
+}
+
 int64_t weft_tie_time_from(const struct weft_tie *tie, int64_t ns, struct weft_tie_cursor *cursor)
 {
-	wide least, most;
-	bounds_from(tie, clamped((wide)ns - tie->origin_ns), cursor, &least, &most);
-	return clamped(floor_of((least + most) / 2) + ns);
+	const int64_t x = clamped((wide)ns - tie->origin_ns);
+	if (x < cursor->from || x >= cursor->until)
+		find_line(tie, x, cursor);
+	if (x >= cursor->until) {
+		wide least, most;
+		bounds_from(tie, x, cursor, &least, &most);
+		return clamped(floor_of((least + most) / 2) + ns);
+	}
+	const int64_t twice = cursor->sum_2000 + cursor->by * (x - cursor->from), middle = twice / 2;
+	return clamped((wide)(middle / WEFT_TIE_RATE - (middle % WEFT_TIE_RATE < 0)) + ns);
 }
 
 /* Each envelope is a minimum of cones: so what is between them is least at the point of one. */

@@ -40,6 +40,8 @@ int64_t weft_tie_time(const struct weft_tie *tie, int64_t ns, int64_t *low, int6
 /* The same for times that go on, mostly: where it was asked last, 0 at first.  Constant, where they do. */
 struct weft_tie_cursor {
 	size_t above, below;
+	int64_t from, until;  /* between these the sum of both bounds is a line ... */
+	int64_t sum_2000, by; /* ... of that value at `from`, in ns / WEFT_TIE_RATE, which grows by so much each ns */
 };
 int64_t weft_tie_time_from(const struct weft_tie *tie, int64_t ns, struct weft_tie_cursor *cursor);
 

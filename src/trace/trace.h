@@ -190,6 +190,15 @@ struct weft_str weft_site_library(const struct weft_site *site);
  * code without a name, with the module's name shortened.  Valid UTF-8, terminated; returns the whole length, as snprintf does. */
 size_t weft_site_format(const struct weft_site *site, char *buf, size_t size);
 
+/* A promise's id of a trace of so many parts is that of its part, times this, and the part's number: a power of ten. */
+static inline int64_t weft_part_stride(size_t parts)
+{
+	int64_t stride = 1;
+	while (stride < (int64_t)parts)
+		stride *= 10;
+	return stride;
+}
+
 /* The sites that the text of a detail of a stack names, the innermost first, WEFT_NO_SITE for unknown ones; returns how many
  * there are, of which at most `room` are told. */
 size_t weft_trace_callers(const struct weft_trace_info *info, struct weft_str text, uint32_t *sites, size_t room);

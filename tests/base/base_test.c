@@ -82,6 +82,27 @@ static void idmap_knows_what_it_was_given(void **state)
 	weft_idmap_finish(&map);
 }
 
+/* Of ten recorders that are not equally far: each id has its number, those of any other have none, and those in a row take
+ * little. */
+static void idmap_keeps_ids_of_several_apart(void **state)
+{
+	enum { LANES = 10, COUNT = 20000 };
+	struct weft_idmap map = {0};
+	assert_true(weft_idmap_split(&map, LANES));
+	for (int turn = 0; turn < 2; turn++)
+		for (int64_t i = 0; i < COUNT; i++)
+			for (int64_t lane = 0; lane < LANES; lane++) {
+				const int64_t size = i * (1 + 2 * lane) * LANES + lane, id = lane == 7 && i ? -size : size;
+				const uint32_t number = (uint32_t)(i * LANES + lane);
+				assert_int_equal(weft_idmap_get(&map, id), turn ? number : WEFT_IDMAP_NONE);
+				assert_true(turn || weft_idmap_set(&map, id, number));
+			}
+	assert_int_equal(weft_idmap_get(&map, -7), WEFT_IDMAP_NONE);
+	assert_int_equal(weft_idmap_get(&map, 11 * LANES + 1), WEFT_IDMAP_NONE);
+	assert_int_equal(map.lanes[0].slots_used, 0);
+	weft_idmap_finish(&map);
+}
+
 /* Ids in a row, in rows far apart, spread wide, downwards: all are found, and those in a row take little memory. */
 static void idmap_holds_any_pattern(void **state)
 {
@@ -597,6 +618,7 @@ int main(void)
 	    cmocka_unit_test(vec_grows_and_keeps),
 	    cmocka_unit_test(vec_refuses_what_no_memory_has),
 	    cmocka_unit_test(idmap_knows_what_it_was_given),
+	    cmocka_unit_test(idmap_keeps_ids_of_several_apart),
 	    cmocka_unit_test(idmap_holds_any_pattern),
 	    cmocka_unit_test(idmap_does_not_follow_an_enemy_down),
 	    cmocka_unit_test(intern_gives_equal_strings_one_number),

@@ -88,6 +88,12 @@ static void the_truth_is_inside_the_bound(void **state)
 		if (weft_tie_create(&tie, messages, count, &err) < 0)
 			fail_msg("seed %d: %s", (int)seed, err.what);
 		int64_t last_ns = INT64_MIN;
+		struct weft_tie_cursor cursor = {0}; /* as those ask whose times go on, and now and then back */
+		for (int i = 0; i < 2000; i++) {
+			const int64_t ns = shows(&mine, (int64_t)between(0, 9) ? span / 2000 * i + (int64_t)between(0, 3)
+									       : (int64_t)between(0, (uint64_t)span));
+			assert_int_equal(weft_tie_time_from(tie, ns, &cursor), weft_tie_time(tie, ns, NULL, NULL));
+		}
 		for (int i = -200; i <= 1200; i++) {
 			const int64_t t = span / 1000 * i + 10 * (int64_t)SECOND * (i < 0), now = t < 0 ? 0 : t,
 				      truth = shows(&other, now);
