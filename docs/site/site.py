@@ -19,7 +19,7 @@ import sys
 MENU = [
     ('', [('README.md', 'weft')]),
     ('Record', [
-        ('docs/recording.md', 'Recording'), ('docs/promises.md', 'Promises for C'), ('docs/guests.md', 'Guests'), ('docs/ocaml.md', 'OCaml')]),
+        ('docs/recording.md', 'Recording'), ('docs/promises.md', 'Promises for C'), ('docs/machines.md', 'Several machines'), ('docs/guests.md', 'Guests'), ('docs/ocaml.md', 'OCaml')]),
     ('Look', [
         ('docs/diagnosing.md', 'Diagnosing'), ('docs/viewing.md', 'Viewing'), ('docs/sql.md', 'SQL'), ('docs/embedding.md', 'Embedding')]),
     ('Look up', [

@@ -59,6 +59,9 @@ int weft_several_open(struct weft_trace **out, const char *const *paths, size_t 
 			*err = left_out[failed];
 		} else if (status == WEFT_OK) {
 			status = check_copies(parts, opened, err);
+			if (count > 1 && status == WEFT_OK && weft_trace_part(parts[opened - 1], 0))
+				status = weft_error_set(err, WEFT_EINVAL,
+				    "%.80s is an archive of several traces: unpack it, and name its folders", paths[i]);
 		}
 	}
 	if (status == WEFT_OK && count > 1)

@@ -10,7 +10,7 @@ typedef int weft_trace_open_fn(struct weft_trace **out, const char *path, struct
 /* Opens each of `count` paths by `open`, and joins them; one alone is only opened.  `name` is what messages call all of them;
  * NULL: the first and how many more.  Of a session, whose traces nobody named one by one, those that cannot be opened are left
  * out and noted as skipped, unless that are all.  What weft_trace_join() and `open` fail of; WEFT_EINVAL: one is the copy of
- * another. */
+ * another, or has several itself. */
 int weft_several_open(struct weft_trace **out, const char *const *paths, size_t count, const char *name, bool is_session,
     weft_trace_open_fn *open, struct weft_error *err);
 

@@ -65,6 +65,9 @@ def test_page():
     with open('merged.tar', encoding='latin-1') as archive:
         piped = subprocess.run([weft, 'dump', '--json', '-'], stdin=archive, capture_output=True, text=True, check=True, timeout=PATIENCE)
     check('through a pipe', [line for line in lines(piped.stdout) if 'promise' in line] == promises and '2 of its 3 traces' in piped.stderr, piped.stderr)
+    with open('merged.tar', encoding='latin-1') as archive:
+        nested = subprocess.run([weft, 'dump', 'all/0', '-'], stdin=archive, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    check('several beside one', nested.returncode == 2 and nested.stderr == 'weft: - is an archive of several traces: unpack it, and name its folders\n', nested.stderr)
     run(weft, 'render', 'all', '-o', 'bands.svg')
     with open('bands.svg', encoding='utf-8') as file:
         svg = file.read()
