@@ -181,7 +181,8 @@ size_t cli_pictures(struct cli_picture **out, const struct cli_args *args, bool 
 {
 	const size_t count = compare ? (size_t)args->argc : 1;
 	const size_t operands = compare ? 1 : (size_t)args->argc;
-	struct cli_picture *pictures = calloc(count, sizeof *pictures);
+	static struct cli_picture *pictures; /* until the end */
+	pictures = calloc(count, sizeof *pictures);
 	for (size_t i = 0; pictures && i < count; i++) {
 		cli_paths all = {0};
 		bool more = false;
