@@ -118,8 +118,11 @@ int cli_html(struct cli_args *args)
 	size_t opened = 0;
 	struct packed *packed = calloc(count + 1, sizeof *packed);
 	struct weft_page_trace *traces = calloc(count + 1, sizeof *traces);
-	if (!count || !traces || !packed)
-		exit = cli_fail("html: %s", weft_status_string(WEFT_ENOMEM));
+	if (!count || !traces || !packed) {
+		free(packed);
+		free(traces);
+		return cli_fail("html: %s", weft_status_string(WEFT_ENOMEM));
+	}
 	for (; exit < 0 && opened < count; opened++)
 		exit = pack(&traces[opened], &packed[opened], &pictures[opened]);
 	if (exit < 0) {

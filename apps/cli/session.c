@@ -167,7 +167,7 @@ bool cli_session_expand(struct cli_args *args)
 	static cli_paths last; /* until the end, or the next call */
 	cli_paths all = {0};
 	bool more = false;
-	if (!expand(&all, args->argv, (size_t)args->argc, &more))
+	if (!expand(&all, args->argv, (size_t)args->argc, &more) || !weft_vec_reserve(&all, 1))
 		return false;
 	weft_vec_free(&last);
 	last = all;

@@ -764,11 +764,19 @@ int weft__trace_from_folders(struct weft_trace **out, struct weft_source *source
 {
 	struct weft_trace **parts = calloc(source->blob_count, sizeof *parts);
 	size_t count = 0;
-	int status = parts ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "out of memory");
-	for (size_t begin = 0, end; begin < source->blob_count && status == WEFT_OK; begin = end > begin ? end : begin + 1) {
-		end = end_of_folder(source, begin); /* sorted by their names, those of a folder stand together */
-		status = end > begin ? open_folder(&parts[count], source, begin, end, err) : WEFT_OK;
-		count += end > begin && status == WEFT_OK;
+	int status = WEFT_OK;
+	if (!parts) {
+		weft_source_close(source);
+		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	}
+	for (size_t begin = 0; begin < source->blob_count && status == WEFT_OK;) {
+		const size_t end = end_of_folder(source, begin); /* sorted by their names, those of a folder stand together */
+		struct weft_trace *part = NULL;
+		if (end > begin)
+			status = open_folder(&part, source, begin, end, err);
+		if (part)
+			parts[count++] = part;
+		begin = end > begin ? end : begin + 1;
 	}
 	if (status == WEFT_OK)
 		status = weft_trace_join(out, parts, count, source->name, err);

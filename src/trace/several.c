@@ -48,7 +48,12 @@ int weft_several_open(struct weft_trace **out, const char *const *paths, size_t 
 	struct weft_trace **parts = calloc(count, sizeof *parts), *joined = NULL;
 	struct weft_error *left_out = calloc(count, sizeof *left_out);
 	size_t opened = 0, failed = 0;
-	int status = parts && left_out ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	int status = WEFT_OK;
+	if (!parts || !left_out) {
+		free(parts);
+		free(left_out);
+		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	}
 	for (size_t i = 0; i < count && status == WEFT_OK; i++) {
 		status = open(&parts[opened], paths[i], &left_out[failed]);
 		opened += status == WEFT_OK;

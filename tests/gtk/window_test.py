@@ -136,7 +136,10 @@ def what_cannot_be_read_is_said():
 
 
 def the_command_starts_it():
-    app = App(weft, record('bad'), record('good'))
+    with App(weft, record('bad'), record('good')) as app:
+        app.shown()
+        assert [w['title'] for w in app.state()['windows']] == ['bad and 1 more'], app.brief()
+    app = App(view, record('bad'), record('good'))
     with app:
         app.shown()
         until('a window for each trace', lambda: len(app.state()['windows']) == 2, app)
