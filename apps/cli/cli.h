@@ -5,6 +5,7 @@
 #ifndef WEFT_CLI_CLI_H
 #define WEFT_CLI_CLI_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +38,8 @@ enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
 	X(serve, "TRACE...", "serves the page of weft html, which then follows the traces while they are recorded")              \
 	X(convert, "TRACE... -o OUT --to=FORMAT", "writes the trace in another format")                                          \
 	X(record, "-- COMMAND...", "runs a command and records it; the exit status is the command's")                            \
+	X(on, "[PID|NAME...]", "tells programs that stand by to record; without one, lists those that do")                       \
+	X(off, "PID|NAME...", "tells programs that stand by to record no more")                                                  \
 	X(merge, "TRACE... -o DIR", "copies traces into one directory, which every verb then reads as one trace")                \
 	X(save, "TRACE -w OUT", "copies a trace, also one that is still being recorded")
 
@@ -81,6 +84,7 @@ struct cli_option {
 
 /* For cli_parse(): one operand or none. */
 #define CLI_AT_MOST_ONE 0
+#define CLI_ANY_NUMBER INT_MIN
 
 /* Takes the options out of args, which keeps the operands, of which there must be `operands`, or if that is negative at least
  * -`operands`.

@@ -165,6 +165,8 @@ int cli_complete(const struct cli_args *args, const struct cli_option *options)
 		puts("@commands");
 	} else if (trace && (!strcmp(args->verb, "check") || !strcmp(args->verb, "watch"))) {
 		complete_rule();
+	} else if (strstr(args->operands, "PID|NAME")) {
+		cli_complete_standing();
 	} else {
 		puts("@files");
 	}

@@ -14,4 +14,7 @@ void cli_complete_word(const char *before, const char *word);
 /* Completes the last of the arguments of a verb; returns the exit status. */
 int cli_complete(const struct cli_args *args, const struct cli_option *options);
 
+/* standby.c: the processes that stand by, by number and by name. */
+void cli_complete_standing(void);
+
 #endif

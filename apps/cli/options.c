@@ -232,6 +232,8 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 	args->argc = operands;
 	if (wanted == CLI_AT_MOST_ONE)
 		wanted = operands > 0;
+	if (wanted == CLI_ANY_NUMBER)
+		wanted = operands;
 	if (operands < (wanted < 0 ? -wanted : wanted))
 		return fail_missing(args, operands);
 	if (wanted >= 0 && operands > wanted)

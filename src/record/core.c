@@ -35,6 +35,7 @@ struct weft__recording weft__recording = {.next_id = 1};
 struct weft_stream weft__nobody = {.published = 1, .running = WEFT_SYSTEM_ID, WEFT__TIMES_NOTHING};
 unsigned weft__mode;
 uint64_t (*weft__clock)(void);
+void (*weft__look)(void);
 
 uint64_t weft__time(void)
 {
@@ -146,9 +147,12 @@ void weft__stream_begin(struct weft__stream *s)
 void weft__stream_reset(struct weft__stream *s)
 {
 	struct weft__pending pending = s->pending;
+	uint64_t next = s->hot.next;
 	*s = (struct weft__stream){
 	    .hot = {.running = WEFT_SYSTEM_ID, WEFT__TIMES_NOTHING}, .host = s->host, .origin = weft__recording.origin};
 	s->pending = (struct weft__pending){.list = pending.list, .data = pending.data, .inside = pending.inside};
+	/* No value returns, for a handler may begin a recording in the middle of its OS thread's next event. */
+	s->hot.next = s->hot.published = ((next >> 32) + 1) << 32;
 }
 
 static void tell_losses(struct weft__stream *s)
@@ -320,6 +324,8 @@ static void tell_pending(struct weft__stream *s, enum weft_op op)
 /* This OS thread's stream, in the slow path until slow_end(); NULL: count the loss and go. */
 static struct weft__stream *slow_begin(void)
 {
+	if (weft__look)
+		weft__look();
 	struct weft__stream *s = (struct weft__stream *)(void *)weft__stream;
 	if (weft__stream != &weft__nobody) {
 		/* Pairs with RETIRE: either it sees us here, or we see that it was. */

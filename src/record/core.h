@@ -125,6 +125,8 @@ extern struct weft__recording weft__recording;
 extern struct weft_stream weft__nobody; /* what an OS thread without a stream has: every event takes the slow path */
 
 /* core.c */
+/* NULL, or what the slow path begins with, before this OS thread is in it. */
+extern void (*weft__look)(void);
 uint64_t weft__time(void);
 /* Makes it a stream of this recording, whose origin is known, without packets. */
 void weft__stream_reset(struct weft__stream *stream);

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "record/core.h"
+#include "wire/standby.h"
 
 /* An OS thread's stream: two allocations, since the kernel empties the first in a child that a fork makes. */
 struct weft__thread {
@@ -68,6 +69,8 @@ void weft__place_abandon(void);
 void weft__place_end(const struct weft_metadata *metadata, const struct weft__thread *threads);
 /* Lets go of the directory; what is in it stays. */
 void weft__place_release(void);
+/* Where the trace is, or the last one was; absolute. */
+const char *weft__place_path(void);
 void weft__place_child(void);
 void weft__unmap(struct weft__thread *thread);
 /* What the system says of this process; empty where it says nothing. */
@@ -97,6 +100,10 @@ void weft__threads_init(void);
 struct weft__stream *weft__stream_at(const unsigned char *address);
 /* Whether this process is a child that was made behind the back of pthread_atfork(): then nothing records in it any more. */
 bool weft__is_strange_child(void);
+/* Whether this OS thread has the lock: then this is a handler of SIGBUS, or a clock of the program's. */
+bool weft__threads_locked_here(void);
+/* Where whoever writes into this process finds the streams. */
+void weft__threads_describe(struct weft_standby *page);
 void weft__forget_all(void);
 /* All but SIGBUS, which guard.c needs. */
 uint64_t weft__signals_block(void);
@@ -108,6 +115,9 @@ void weft__usage_begin(struct weft__stream *stream);
 /* start.c */
 enum weft__target { WEFT__NOWHERE, WEFT__DIRECTORY, WEFT__BUFFER };
 extern enum weft__target weft__target;
+/* weft_start() and weft_stop(), locked. */
+int weft__start_locked(const struct weft_record_options *options);
+void weft__finish_locked(void);
 /* In a child: nothing records any more. */
 void weft__forget(void);
 

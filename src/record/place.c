@@ -639,6 +639,11 @@ static int abandon_aside(void *data)
 	return WEFT_OK;
 }
 
+const char *weft__place_path(void)
+{
+	return place.path;
+}
+
 void weft__place_abandon(void)
 {
 	munmap(weft__recording.definitions.storage.base, DEFINITIONS_BYTES);

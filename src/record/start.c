@@ -9,6 +9,7 @@
 
 #include "record/abi.h"
 #include "record/host.h"
+#include "record/standby.h"
 
 enum weft__target weft__target;
 
@@ -99,8 +100,7 @@ static int start_definitions(const struct weft_record_options *o)
 	return WEFT_OK;
 }
 
-/* Locked. */
-static int start(const struct weft_record_options *o)
+int weft__start_locked(const struct weft_record_options *o)
 {
 	if (weft__target != WEFT__NOWHERE)
 		return fail(WEFT_EBUSY, "this process records already");
@@ -145,6 +145,7 @@ static int start(const struct weft_record_options *o)
 	failure[0] = 0;
 	__atomic_store_n(&weft__mode, r->use_counter ? WEFT__COUNTER_CLOCK : WEFT__CALLED_CLOCK, __ATOMIC_SEQ_CST);
 	weft__abi_begin();
+	weft__standby_note(true);
 	return WEFT_OK;
 }
 
@@ -184,6 +185,12 @@ static void finish(bool exits)
 	weft__recording.definitions.storage.base = NULL;
 	weft__define_unlock();
 	weft__target = WEFT__NOWHERE;
+	weft__standby_note(false);
+}
+
+void weft__finish_locked(void)
+{
+	finish(false);
 }
 
 int weft__start_as(const struct weft_record_options *options, size_t bytes)
@@ -194,10 +201,12 @@ int weft__start_as(const struct weft_record_options *options, size_t bytes)
 		weft__forget_all();
 	if (options)
 		memcpy(&o, options, bytes < sizeof o ? bytes : sizeof o);
+	if (o.clock || o.use_monotonic)
+		weft__standby_leave();
 	weft__threads_lock();
 	int status = options && bytes > sizeof o
 			 ? fail(WEFT_ENOTSUP, "the program was built with a newer version of weft/record.h")
-			 : start(options ? &o : NULL);
+			 : weft__start_locked(options ? &o : NULL);
 	bool is_file = weft__target == WEFT__DIRECTORY;
 	weft__threads_unlock();
 	if (is_file)
@@ -296,7 +305,7 @@ static int allocate_memory(struct weft_record_options *o)
 	return WEFT_OK;
 }
 
-/* DIR|memory[,size=64M][,mode=ring|grow][,packets=N][,packet=4096][,streams=N][,overwrite] */
+/* DIR|memory[,size=64M][,mode=ring|grow][,packets=N][,packet=4096][,streams=N][,overwrite][,standby] */
 static int start_by_environment(const char *text)
 {
 	char copy[4096];
@@ -307,7 +316,7 @@ static int start_by_environment(const char *text)
 	char *save = NULL;
 	if (copy[0] == ',' || !strtok_r(copy, ",", &save))
 		return fail(WEFT_EINVAL, "no directory is given");
-	bool is_memory = !strcmp(copy, "memory");
+	bool is_memory = !strcmp(copy, "memory"), stands_by = false;
 	for (char *word; (word = strtok_r(NULL, ",", &save));) {
 		uint64_t n = 0;
 		if (!strncmp(word, "size=", 5) && parse_size(word + 5, &o.size_bytes))
@@ -330,11 +339,17 @@ static int start_by_environment(const char *text)
 			o.overwrite = true;
 			continue;
 		}
+		if (!is_memory && !strcmp(word, "standby")) {
+			stands_by = true;
+			continue;
+		}
 		snprintf(failure, sizeof failure,
 		    "\"%s\" is not an option; there are size=64M, mode=ring, mode=grow, packets=N, %s", word,
-		    is_memory ? "packet=4096, streams=N" : "overwrite");
+		    is_memory ? "packet=4096, streams=N" : "overwrite, standby");
 		return WEFT_EINVAL;
 	}
+	if (stands_by)
+		return weft__standby_begin(&o) ? WEFT_OK : fail(WEFT_EINVAL, "the program cannot stand by");
 	int status = is_memory ? allocate_memory(&o) : WEFT_OK;
 	return status < 0 ? status : weft__start_as(&o, sizeof o);
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "record/host.h"
+#include "record/standby.h"
 
 __thread struct weft_stream *weft__stream = &weft__nobody;
 
@@ -80,9 +81,22 @@ void weft__threads_unlock(void)
 	pthread_setcancelstate(cancel, NULL);
 }
 
+bool weft__threads_locked_here(void)
+{
+	return has_lock;
+}
+
 const struct weft__thread *weft__threads(void)
 {
 	return all;
+}
+
+void weft__threads_describe(struct weft_standby *page)
+{
+	page->threads = (uintptr_t)&all;
+	page->next_at = offsetof(struct weft__thread, next);
+	page->stream_at = offsetof(struct weft__thread, stream);
+	page->limit_at = offsetof(struct weft__stream, hot.limit);
 }
 
 struct weft__stream *weft__stream_at(const unsigned char *address)
@@ -237,8 +251,7 @@ struct weft__stream *weft__attach(void)
 	if (__atomic_load_n(&weft__mode, __ATOMIC_RELAXED) == WEFT__OFF ||
 	    refused == __atomic_load_n(&weft__recording.generation, __ATOMIC_RELAXED))
 		return NULL;
-	/* In a handler of SIGBUS, the one signal that is not kept out; or in a clock of the program's. */
-	if (has_lock)
+	if (weft__threads_locked_here())
 		return NULL;
 	if (weft__is_strange_child()) {
 		weft__forget_all();
@@ -246,6 +259,8 @@ struct weft__stream *weft__attach(void)
 	}
 	struct weft__stream *s = NULL;
 	weft__threads_lock();
+	if (weft__target == WEFT__NOWHERE) /* somebody asked for it from outside, and has vanished */
+		__atomic_store_n(&weft__mode, WEFT__OFF, __ATOMIC_RELAXED);
 	if (__atomic_load_n(&weft__mode, __ATOMIC_RELAXED) != WEFT__OFF) {
 		bool is_broken = mine && mine->stream->is_broken && mine->generation == weft__recording.generation;
 		if (!is_broken && weft__attach_locked(false)) {
@@ -341,7 +356,8 @@ void weft__threads_retire(void)
 	for (struct weft__thread *t = all; t; t = t->next) {
 		if (t->generation != weft__recording.generation)
 			continue;
-		t->is_closed = t == mine || t->is_free || close_stream(t->stream);
+		/* Our own too: a signal handler that ends the recording may have interrupted an event's RESERVE. */
+		t->is_closed = t->is_free || (t == mine && is_busy(t->stream)) || close_stream(t->stream);
 		if (t == mine)
 			weft__stream = &weft__nobody;
 	}
@@ -405,6 +421,7 @@ void weft__forget_all(void)
 	if (stamp)
 		*stamp = 1;
 	weft__aside_child();
+	weft__standby_child();
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
