@@ -1,11 +1,12 @@
 /* session.c: where this process records to, and when that begins.
  *
- *	WEFT_RECORD=DIR[,size=BYTES][,mode=ring|grow][,packets=N][,stacks=N]
+ *	WEFT_RECORD=DIR[,size=BYTES][,mode=ring|grow][,packets=N][,stacks=N][,standby]
  *
  * is what `weft record` leaves in the environment, which every process inherits that the command starts.  A process that calls
  * nothing of any adapter makes no file.  One that does makes DIR/NAME-PID, and where that is there already, since another program
  * ran in the same process before, DIR/NAME-PID.2.  In a session of root's a process of another user makes DIR/uid-USER/NAME-PID
- * (user.c).  SPDX-License-Identifier: ISC */
+ * (user.c).  With `standby` it makes one when it is told to (wire/standby.h), by state, which becomes WAITING; each time anew.
+ * SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -20,16 +21,19 @@
 
 #include "adapters/hook/load.h"
 #include "adapters/hook/thread.h"
+#include "wire/standby.h"
 
 enum { MOST_IN_PROCESS = 10000 };
 
-static enum { UNWANTED, WAITING, BEGUN, FAILED } state;
+static enum { UNWANTED, WAITING, BEGUN, FAILED, STANDING_BY } state;
 unsigned weft__hook_gate = 1; /* until all that the calls of libc go on by has been looked up */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
 	char directory[PATH_MAX];
 	struct weft_record_options options;
+	unsigned stacks;
+	bool stands_by;
 } wanted;
 
 /* The trace that this process records, and who that is. */
@@ -56,7 +60,7 @@ void weft__hook_stack(weft_id promise, const void *caller)
 
 static void set_state(int now)
 {
-	__atomic_store_n(&weft__hook_gate, now == WAITING || now == BEGUN, __ATOMIC_RELAXED);
+	__atomic_store_n(&weft__hook_gate, now == WAITING || now == BEGUN || now == STANDING_BY, __ATOMIC_RELAXED);
 	__atomic_store_n(&state, now, __ATOMIC_RELEASE);
 }
 
@@ -70,7 +74,9 @@ static void parse(char *text)
 		else if (!strncmp(word, "packets=", 8))
 			wanted.options.packets = (unsigned)strtoul(word + 8, NULL, 10);
 		else if (!strncmp(word, "stacks=", 7))
-			weft__hook_stacks = (unsigned)strtoul(word + 7, NULL, 10);
+			wanted.stacks = weft__hook_stacks = (unsigned)strtoul(word + 7, NULL, 10);
+		else if (!strcmp(word, "standby"))
+			wanted.stands_by = true;
 		else if (!strcmp(word, "mode=grow"))
 			wanted.options.mode = WEFT_RECORD_GROW;
 	}
@@ -193,21 +199,48 @@ void weft__hook_leave_word(const char *why)
 		leave_word(path, why);
 }
 
-static bool start(void)
+/* A status of weft_start(), and why it is none of success. */
+static int start_as(const struct weft_record_options *options, const char **why)
 {
 	char path[PATH_MAX];
+	*why = "its directory cannot be made";
 	if (!make_directory(path))
-		return false;
-	wanted.options.directory = path;
-	wanted.options.runtimes = weft__hook_report(); /* runtimes may come later */
-	if (weft_start(&wanted.options) < 0) {
+		return WEFT_EACCES;
+	struct weft_record_options o = *options;
+	o.directory = path;
+	o.runtimes = weft__hook_report(); /* runtimes may come later */
+	int status = weft_start(&o);
+	*why = weft_start_error();
+	if (status < 0) {
 		rmdir(path);
-		leave_word(path, weft_start_error());
-		return false;
+		if (!wanted.stands_by)
+			leave_word(path, *why);
+		return status;
 	}
 	strcpy(own.path, path);
 	own.process = getpid();
-	return true;
+	return status;
+}
+
+/* Returns what becomes of the state. */
+static int start(void)
+{
+	const char *why;
+	if (!wanted.stands_by)
+		return weft_is_on() || start_as(&wanted.options, &why) == WEFT_OK ? BEGUN : FAILED;
+	struct weft_record_options options = wanted.options;
+	unsigned stacks = wanted.stacks;
+	if (!weft__standby_asked(&options, &stacks))
+		return STANDING_BY;
+	weft__hook_stacks = stacks;
+	int status = weft_is_on() ? WEFT_EBUSY : start_as(&options, &why);
+	weft__standby_answer(status, status == WEFT_EBUSY ? "the program records by itself" : why);
+	return status == WEFT_OK ? BEGUN : STANDING_BY;
+}
+
+static void stopped(bool again)
+{
+	set_state(again ? WAITING : STANDING_BY);
 }
 
 void weft__hook_block_signals(sigset_t *before)
@@ -252,11 +285,10 @@ bool weft__hook_begin(void)
 	if (begins) {
 		/* The first call of backtrace() loads a library: not in a wrapper that a signal handler may have interrupted. */
 		void *frame;
-		if (weft__hook_stacks)
+		if (weft__hook_stacks || wanted.stands_by)
 			backtrace(&frame, 1);
 		weft__hook_threads_forget();
-		bool on = weft_is_on() || start();
-		set_state(on ? BEGUN : FAILED);
+		set_state(start());
 	}
 	pthread_mutex_unlock(&lock);
 	weft__hook_restore_signals(&signals);
@@ -295,7 +327,7 @@ static void in_child(void)
 {
 	weft__hook_around_fork(WEFT_HOOK_IN_CHILD);
 	weft__hook_threads_forget();
-	set_state(WAITING);
+	set_state(wanted.stands_by ? STANDING_BY : WAITING);
 	pthread_mutex_unlock(&lock);
 	tell_adapters(WEFT_HOOK_IN_CHILD);
 }
@@ -309,6 +341,9 @@ bool weft__hook_is_wanted(void)
 		parse(wanted.directory);
 		pthread_atfork(before_fork, in_parent, in_child);
 	}
-	set_state(is_wanted ? WAITING : UNWANTED);
+	static const struct weft__standby_host host = {.gate = &state, .gate_on = WAITING, .stopped = stopped};
+	if (is_wanted && wanted.stands_by)
+		is_wanted = weft__standby_as(&host);
+	set_state(!is_wanted ? UNWANTED : wanted.stands_by ? STANDING_BY : WAITING);
 	return is_wanted;
 }

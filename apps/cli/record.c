@@ -33,7 +33,7 @@ static const char no_memory[] = "record: out of memory";
 
 struct options {
 	const char *out, *size, *mode, *packets, *stacks, *rules, *kernel;
-	bool overwrite, view, explain, is_flight;
+	bool overwrite, view, explain, is_flight, stands_by;
 	enum weft_kernel_level level; /* SELF: whatever there is */
 	uint64_t size_bytes, packet_count, stack_count;
 };
@@ -92,6 +92,8 @@ static int check_options(struct options *o)
 		return cli_fail("record: --kernel=%s is neither own nor all, nor flight, nor own,flight", o->kernel);
 	if (o->kernel && strstr(o->out, "%p"))
 		return cli_fail("record: --kernel needs one directory for all processes: -o without %%p");
+	if (o->kernel && o->stands_by)
+		return cli_fail("record: --kernel records from the begin on: it cannot be combined with --standby");
 	if (o->view && !cli_has_display())
 		return cli_fail(
 		    "record: --view needs a display, and there is none here; weft serve %s follows in a browser", o->out);
@@ -138,7 +140,9 @@ static int set_environment(const struct options *o, const char *command)
 	if (o->packet_count)
 		n += (size_t)snprintf(text + n, sizeof text - n, ",packets=%" PRIu64, o->packet_count);
 	if (o->stack_count && loads)
-		snprintf(text + n, sizeof text - n, ",stacks=%" PRIu64, o->stack_count);
+		n += (size_t)snprintf(text + n, sizeof text - n, ",stacks=%" PRIu64, o->stack_count);
+	if (o->stands_by)
+		snprintf(text + n, sizeof text - n, ",standby");
 	unsetenv("WEFT_TRACE");
 	char *path = make_absolute(o->out);
 	if (!path)
@@ -410,7 +414,7 @@ static bool tell_user(const char *folder)
 	return true;
 }
 
-static void tell_session(const struct cli_session *s, const char *command)
+static void tell_session(const struct cli_session *s, const char *command, bool stood_by)
 {
 	bool told = false;
 	for (size_t i = 0; i < s->words.count; i++)
@@ -424,7 +428,7 @@ static void tell_session(const struct cli_session *s, const char *command)
 		cli_note("and %zu more in %s", s->traces.count - SHOWN, s->path);
 	if (s->traces.count)
 		cli_note("look at it: weft %s", s->traces.count == 1 ? s->traces.items[0] : s->path);
-	if (!has_promises && !told)
+	if (!has_promises && !told && !stood_by)
 		program_tell_why_not(command, s->traces.count > 0);
 }
 
@@ -485,6 +489,7 @@ int cli_record(struct cli_args *args)
 	    {"kernel", 0, CLI_WORD, &o.kernel, "own|all|flight",
 		"also records what the kernel does with the program's OS threads; as much as it tells this user, if no level is "
 		"given; with flight (own,flight) in memory, until the end or weft save"},
+	    {"standby", 0, CLI_FLAG, &o.stands_by, NULL, "records nothing until weft on tells it to, and until weft off"},
 	    {"overwrite", 0, CLI_FLAG, &o.overwrite, NULL, "replaces the traces that are in the directory"},
 	    {"view", 0, CLI_FLAG, &o.view, NULL, "opens a window that follows what is recorded"},
 	    {"explain", 0, CLI_FLAG, &o.explain, NULL, "tells at the end what went wrong, as weft explain does"},
@@ -516,7 +521,7 @@ int cli_record(struct cli_args *args)
 		exit = run(args->argv, preload, o.view ? o.out : NULL, o.kernel ? &asked : NULL, watch, &ran);
 		watch_end(watch);
 		if (ran && !strstr(o.out, "%p") && cli_session_read(&s, o.out)) {
-			tell_session(&s, args->argv[0]);
+			tell_session(&s, args->argv[0], o.stands_by);
 			exit = look_into(&s, &o, exit);
 			cli_session_free(&s);
 		}

@@ -57,10 +57,10 @@ void weft__standby_note(bool is_on)
 	__atomic_store_n(&p->answer.is_on, is_on, __ATOMIC_RELEASE);
 }
 
-static void answer(const struct weft_standby_request *r, int status)
+static void answer(const struct weft_standby_request *r, int status, const char *why)
 {
 	page->answer.status = status;
-	snprintf(page->answer.why, sizeof page->answer.why, "%s", status < 0 ? weft__start_error() : "");
+	snprintf(page->answer.why, sizeof page->answer.why, "%s", status < 0 ? why : "");
 	__atomic_store_n(&page->answer.number, r->number, __ATOMIC_RELEASE);
 }
 
@@ -116,9 +116,9 @@ static void act(void)
 	if (host && was_on)
 		host->stopped(r.verb == WEFT_STANDBY_ON);
 	if (r.verb == WEFT_STANDBY_OFF)
-		answer(&r, WEFT_OK);
+		answer(&r, WEFT_OK, "");
 	else if (!host)
-		answer(&r, start_next(&r));
+		answer(&r, start_next(&r), weft__start_error());
 }
 
 static bool is_in_event(const struct weft__stream *s)
@@ -213,9 +213,9 @@ bool weft__standby_asked(struct weft_record_options *options, unsigned *stacks)
 	return true;
 }
 
-void weft__standby_answer(int status)
+void weft__standby_answer(int status, const char *why)
 {
 	struct weft_standby_request r;
 	if (page && is_asked(&r))
-		answer(&r, status);
+		answer(&r, status, why);
 }

@@ -64,8 +64,8 @@ __attribute__((visibility("default"))) bool weft__standby_as(const struct weft__
 /* Whether it is asked to record; what of that differs from what it was started with goes into *options and *stacks. */
 __attribute__((visibility("default"))) bool weft__standby_asked(struct weft_record_options *options, unsigned *stacks);
 
-/* How it began, or why it did not: the status of weft_start(). */
-__attribute__((visibility("default"))) void weft__standby_answer(int status);
+/* How it began, or why it did not: a status as of weft_start(), and one clause. */
+__attribute__((visibility("default"))) void weft__standby_answer(int status, const char *why);
 
 static inline uint64_t weft__standby_check(const struct weft_standby_request *r)
 {

@@ -19,7 +19,7 @@ with tempfile.TemporaryDirectory() as scratch:
     site = promises['newspaper']['site']
     assert (os.path.basename(site['file']), site['line'], site['function']) == ('coffee.c', line, 'main'), site
     for setting, line in ((',size=1M', 'no directory is given'), (trace, f'{trace}: exists already, and overwrite was not asked for'),
-                          (f'{trace},sise=1', '"sise=1" is not an option; there are size=64M, mode=ring, mode=grow, packets=N, overwrite'),
+                          (f'{trace},sise=1', '"sise=1" is not an option; there are size=64M, mode=ring, mode=grow, packets=N, overwrite, standby'),
                           (f'{trace},size=8k,overwrite', f'{trace}: the ring is too small for so many packets')):
         told = run(setting)
         assert (told.returncode, told.stderr) == (0, f'weft: WEFT_TRACE: {line}\n'), told
