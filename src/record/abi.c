@@ -17,6 +17,9 @@
 	X(stop, abi, suffix)                                                                                                     \
 	X(now, abi, suffix)                                                                                                      \
 	X(list_pending, abi, suffix)                                                                                             \
+	X(standby_as, abi, suffix)                                                                                               \
+	X(standby_asked, abi, suffix)                                                                                            \
+	X(standby_answer, abi, suffix)                                                                                           \
 	X(slow_ids, abi, suffix)                                                                                                 \
 	X(slow_create, abi, suffix)                                                                                              \
 	X(slow_create_at, abi, suffix)                                                                                           \

@@ -59,13 +59,13 @@ struct weft__standby_host {
 };
 
 /* From now on this process stands by, for the host; false: there is no memory.  Once, before there are other OS threads. */
-__attribute__((visibility("default"))) bool weft__standby_as(const struct weft__standby_host *by);
+WEFT__API bool weft__standby_as(const struct weft__standby_host *by) WEFT__NAMED("weft__standby_as");
 
 /* Whether it is asked to record; what of that differs from what it was started with goes into *options and *stacks. */
-__attribute__((visibility("default"))) bool weft__standby_asked(struct weft_record_options *options, unsigned *stacks);
+WEFT__API bool weft__standby_asked(struct weft_record_options *options, unsigned *stacks) WEFT__NAMED("weft__standby_asked");
 
 /* How it began, or why it did not: a status as of weft_start(), and one clause. */
-__attribute__((visibility("default"))) void weft__standby_answer(int status, const char *why);
+WEFT__API void weft__standby_answer(int status, const char *why) WEFT__NAMED("weft__standby_answer");
 
 static inline uint64_t weft__standby_check(const struct weft_standby_request *r)
 {

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""standby_test.py WEFT HTTP-SERVER: programs that stand by are told to record, and to stop.  WEFT_TEST_MANY=10000 does so as often.
+SPDX-License-Identifier: ISC"""
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'promise'))
+from http_server import PATIENCE, Server, get  # noqa: E402
+
+weft, server = map(os.path.abspath, sys.argv[1:])
+MANY = int(os.environ.get('WEFT_TEST_MANY', '20'))
+dice = random.Random(1)
+NOBODY = 65534
+
+
+def expect(what, got, wanted):
+    if got != wanted:
+        sys.exit(f'{what}: {got!r} is not {wanted!r}')
+
+
+def run(*words, **more):
+    return subprocess.run([weft, *map(str, words)], capture_output=True, text=True, check=False, timeout=PATIENCE, **more)
+
+
+def fine(*words):
+    got = run(*words)
+    expect(words, (got.returncode, got.stderr), (0, ''))
+    return got.stdout
+
+
+def standing(pid):
+    return next((row for row in map(json.loads, fine('on', '--json').splitlines()) if row['pid'] == pid), None)
+
+
+def wait_for(what, holds):
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > end:
+            sys.exit(f'{what}: not within {PATIENCE} s')
+        time.sleep(0.02)
+
+
+def known_of(trace):
+    """What weft info says of it: everything that was counted is there, and nothing torn."""
+    known, = map(json.loads, fine('info', '--json', trace).splitlines())
+    expect(f'{trace}: skipped', known['skipped_count'], 0)
+    lost = [known["lost_no_stream"]] + [s[key] for s in known["streams"] for key in ("lost_full", "lost_nested")]
+    expect(f"{trace}: lost", any(lost), False)
+    return known
+
+
+class Load:
+    """Requests that never end, until the context does; a server that is killed ends them."""
+
+    def __init__(self, address):
+        self.server, self.goes_on = address, True
+        self.thread = threading.Thread(target=self.ask)
+
+    def ask(self):
+        try:
+            with self.server.connect() as client:
+                while self.goes_on:
+                    client.send(get('/f.txt'))
+                    client.answer()
+        except (OSError, EOFError, SystemExit):
+            pass
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.goes_on = False
+        self.thread.join()
+
+
+def one_after_the_other():
+    with Server(server, '.', trace='one,standby,size=1M') as program:
+        pid = program.process.pid
+        expect('nothing was asked', (standing(pid)['on'], os.path.exists('one')), (False, False))
+        with Load(program):
+            fine('on', pid, '--wait=60s')
+            expect('it records', standing(pid), {'pid': pid, 'name': 'http-server', 'on': True, 'trace': os.path.abspath('one')})
+            expect('it records already', fine('on', 'http-server', '--size=2M', '--wait=60s').split()[-1], os.path.abspath('one.2'))
+            fine('off', pid, '--wait=60s')
+        expect('again', run('off', pid).stderr, f'weft: process {pid} records nothing\n')
+        # It sleeps: what it is asked for it does with its next event.
+        told = run('on', pid, '--wait=1ms')
+        expect('it sleeps', (told.returncode, 'does nothing at the moment' in told.stderr), (0, True))
+        program.ask(get('/f.txt'))
+        wait_for('it began', lambda: standing(pid)['on'])
+        program.end()
+    for trace in 'one', 'one.2', 'one.3':
+        expect(f'{trace}: it is over', 'unfinished' in known_of(trace) and known_of(trace)['unfinished'], False)
+    # The server had been there for long: what it waits for was told at once.
+    waits = {row['kind'] for row in map(json.loads, fine('dump', '--json', 'one').splitlines()) if row.get('start_ns', 1) < 0}
+    expect('what was pending', {'accept', 'signal'} - waits, set())
+
+
+def many_times():
+    with Server(server, '.', trace='many,standby,overwrite,size=256K') as program, Load(program):
+        for i in range(MANY):
+            fine('on', program.process.pid, '--wait=60s', f'--size={dice.choice((128, 256, 512))}K')
+            fine('off', program.process.pid, '--wait=60s')
+            if i % 50 == 0:
+                known_of('many')
+        known_of('many')
+
+
+def killed():
+    for i in range(max(5, MANY // 20)):
+        with Server(server, '.', trace=f'killed-{i},standby,size=256K') as program:
+            with Load(program):
+                asked = subprocess.Popen([weft, 'on', str(program.process.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                time.sleep(dice.random() / 100)
+                # Who asks, and who is asked: in both orders.
+                for dies in dice.sample((asked, program.process), 2):
+                    dies.kill()
+                    dies.wait()
+            program.kill()
+        if os.path.exists(f'killed-{i}/metadata') and os.path.exists(f'killed-{i}/stream-0-0'):
+            known_of(f'killed-{i}')
+
+
+def strangers():
+    expect('no process', run('on', 4194305).stderr, 'weft: no process 4194305\n')
+    expect('one that does not', run('on', os.getpid()).stderr, f'weft: process {os.getpid()} does not stand by; weft on lists those that do\n')
+    if os.geteuid() == 0:
+        with Server(server, '.', trace='strangers,standby') as program:
+            try:
+                told = run('on', program.process.pid, user=NOBODY, group=NOBODY, cwd='/')
+            except PermissionError:
+                return print('another user may not run this command: not tried')
+            expect('another user', ('Permission denied' in told.stderr, told.returncode, standing(program.process.pid)['on']), (True, 2, False))
+
+
+LOOP = """import asyncio, uvloop
+async def turns():
+    while True:
+        await asyncio.sleep(0.01)
+uvloop.install()
+asyncio.run(turns())"""
+GLIB = """from gi.repository import GLib
+GLib.timeout_add(10, lambda: True)
+GLib.MainLoop().run()"""
+
+
+def unmodified():
+    for name, module, text in ('libuv', 'uvloop', LOOP), ('GLib', 'gi', GLIB):
+        if subprocess.run(['/usr/bin/python3', '-c', f'import {module}'], check=False, capture_output=True).returncode:
+            print(f'/usr/bin/python3 has no {module}: not tried')
+            continue
+        with subprocess.Popen([weft, 'record', '--standby', '-o', name, '--', '/usr/bin/python3', '-c', text], stderr=subprocess.PIPE, text=True) as command:
+            mine = []
+
+            def is_there():
+                rows = map(json.loads, fine('on', '--json').splitlines())
+                mine[:] = [row['pid'] for row in rows if os.path.realpath(f'/proc/{row["pid"]}/cwd') == os.getcwd()]
+                return bool(mine)
+            wait_for(f'{name} stands by', is_there)
+            for turn in range(3):
+                path = os.path.abspath(f'{name}/python3-{mine[0]}' + (f'.{turn + 1}' if turn else ''))
+                fine('on', mine[0], '--wait=60s')
+                expect('where to', standing(mine[0])['trace'], path)
+                wait_for(f'{name} has turned', lambda path=path: 'timer' in fine('dump', path))
+                fine('off', mine[0], '--wait=60s')
+                known_of(path)
+            os.kill(mine[0], 15)
+            command.communicate(timeout=PATIENCE)
+
+
+with tempfile.TemporaryDirectory() as place:
+    os.chdir(place)
+    os.chmod(place, 0o755)
+    with open('f.txt', 'w', encoding='utf-8') as f:
+        f.write('(the whole of it)\n')
+    one_after_the_other()
+    many_times()
+    killed()
+    strangers()
+    unmodified()
