@@ -14,7 +14,7 @@
  *
  * Start by weft_start(), or by WEFT_TRACE in the environment of any program that links the library:
  *
- *	WEFT_TRACE=DIR[,size=64M][,mode=ring|grow][,packets=N][,overwrite]	(%p in DIR becomes the process id)
+ *	WEFT_TRACE=DIR[,size=64M][,mode=ring|grow][,packets=N][,overwrite][,standby]	(%p in DIR becomes the process id)
  *	WEFT_TRACE=memory[,size=4M][,mode=...][,packets=N][,packet=4096][,streams=16]	(for weft save --pid, core dumps)
  *
  * With WEFT_DISABLE defined before this file is included, every call compiles to nothing.

@@ -147,7 +147,10 @@ async def turns():
 uvloop.install()
 asyncio.run(turns())"""
 GLIB = """from gi.repository import GLib
-GLib.timeout_add(10, lambda: True)
+def turn():
+    GLib.timeout_add(10, turn)
+    return False
+turn()
 GLib.MainLoop().run()"""
 
 
