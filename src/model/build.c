@@ -220,11 +220,9 @@ static int pending(struct weft__build *b, const struct weft_event *ev, int64_t t
 		return status;
 	struct weft_promise *promise = &b->promises.items[p];
 	uint64_t before_ns = (uint64_t)ev->time_ns - (uint64_t)ev->value;
-	/* Of what nobody knows since when it is pending, it is known that it was before the trace. */
-	promise->start_ns = !ev->value                 ? -1
-			    : ev->value >= ev->time_ns ? time_ns
-			    : before_ns > FAR_NS       ? time_ns - FAR_NS
-						       : time_ns - (int64_t)before_ns;
+	promise->start_ns = ev->value >= ev->time_ns ? time_ns
+			    : before_ns > FAR_NS     ? time_ns - FAR_NS
+						     : time_ns - (int64_t)before_ns;
 	if (promise->end == WEFT_END_PENDING)
 		promise->weft__heard_ns = time_ns;
 	else if (promise->start_ns > promise->end_ns)

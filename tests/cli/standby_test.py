@@ -124,7 +124,9 @@ def killed():
                     dies.kill()
                     dies.wait()
             program.kill()
-        if os.path.exists(f'killed-{i}/metadata') and os.path.exists(f'killed-{i}/stream-0-0'):
+        told = run('info', f'killed-{i}')
+        # Before its first event there is nothing to be told.
+        if 'no events in the trace' not in told.stderr and os.path.exists(f'killed-{i}/stream-0-0'):
             known_of(f'killed-{i}')
 
 
