@@ -27,6 +27,14 @@ static void add(struct search *s, uint32_t promise)
 	s->found[s->count++] = promise;
 }
 
+/* One that was not added.  Without a branch, since nobody can tell beforehand which of many are. */
+static inline void add_if(struct search *s, uint32_t promise, bool is_it)
+{
+	s->bits[promise / 64] |= (uint64_t)is_it << promise % 64;
+	s->found[s->count] = promise;
+	s->count += is_it;
+}
+
 static bool is_in_track(const struct weft_layout *layout, uint32_t t, uint32_t track)
 {
 	while (t != WEFT_NONE && t != track)
@@ -34,15 +42,15 @@ static bool is_in_track(const struct weft_layout *layout, uint32_t t, uint32_t t
 	return t == track;
 }
 
-/* Of all that belongs to a track or to one in it; false when out of memory. */
-static bool add_track(struct search *s, const struct weft_layout *layout, uint32_t track)
+/* Of all that belongs to a track or to one in it, but for its actor; false when out of memory. */
+static bool add_track(struct search *s, const struct weft_layout *layout, uint32_t promise, uint32_t track)
 {
 	bool *is_in = malloc(layout->track_count * sizeof *is_in);
 	for (uint32_t t = 0; is_in && t < layout->track_count; t++)
 		is_in[t] = is_in_track(layout, t, track);
 	for (uint32_t i = 1; is_in && i < s->model->promise_count; i++)
-		if (layout->track_of[i] != WEFT_NONE && is_in[layout->track_of[i]])
-			add(s, i);
+		if (i != promise)
+			add_if(s, i, layout->track_of[i] != WEFT_NONE && is_in[layout->track_of[i]]);
 	free(is_in);
 	return is_in;
 }
@@ -53,11 +61,11 @@ static bool add_made(struct search *s, const struct weft_layout *layout, uint32_
 	const struct weft_track *track = weft_layout_track(layout, promise);
 	add(s, promise);
 	if (track)
-		return add_track(s, layout, (uint32_t)(track - layout->tracks));
+		return add_track(s, layout, promise, (uint32_t)(track - layout->tracks));
 	for (uint32_t i = promise + 1; i < s->model->promise_count; i++) {
-		uint32_t by = promises[i].created_by; /* a smaller number */
-		if (by != WEFT_NONE && s->bits[by / 64] >> by % 64 & 1 && promises[i].start_ns < promises[promise].end_ns)
-			add(s, i);
+		const uint32_t by = promises[i].created_by; /* a smaller number */
+		const bool is_made = by != WEFT_NONE && s->bits[by / 64] >> by % 64 & 1;
+		add_if(s, i, (int)is_made & (int)(promises[i].start_ns < promises[promise].end_ns));
 	}
 	return true;
 }

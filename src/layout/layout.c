@@ -19,7 +19,7 @@ struct sorting {
 	const struct weft_model *model;
 	const uint64_t *only; /* bits by promise: the others are left out; or NULL */
 	struct weft_layout *layout;
-	uint32_t *order; /* promises by stream, start and number; neither the system nor who follows in a fold is among them */
+	struct weft__item *order; /* by stream, start and number; neither the system nor who follows in a fold is among them */
 	size_t count;
 	uint64_t *parents;  /* bits by promise: others are drawn under it */
 	uint16_t *group_of; /* by promise: what its band is made by; NULL: its stream */
@@ -33,15 +33,9 @@ const struct weft_fold *weft_layout_fold(const struct weft_layout *layout, uint3
 	return at < layout->fold_count && layout->folds[at].leader == promise ? &layout->folds[at] : NULL;
 }
 
-/* One that was taken out of the order. */
-struct taken {
-	int64_t start_ns;
-	uint32_t promise;
-};
-
-static int compare_taken(const void *a, const void *b)
+static int compare_items(const void *a, const void *b)
 {
-	const struct taken *x = a, *y = b;
+	const struct weft__item *x = a, *y = b;
 	return WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
@@ -65,25 +59,27 @@ static bool put_in_order(struct sorting *s)
 	enum { LITTLE = 4, MANY = 16 };
 	const struct weft_promise *promises = s->model->promises;
 	const uint32_t first = next_of(s, 1);
-	WEFT_VEC(struct taken) taken = {0};
+	WEFT_VEC(struct weft__item) taken = {0};
 	size_t kept = 0;
 	bool done = true;
 	for (uint32_t p = first; p < s->model->promise_count && done; p = next_of(s, p + 1)) {
-		const int64_t start_ns = promises[p].start_ns;
-		const uint32_t parent = promises[p].parent;
+		const struct weft_promise *promise = &promises[p];
+		const int64_t start_ns = promise->start_ns;
+		const struct weft__item item = {
+		    start_ns, promise->end_ns > start_ns ? promise->end_ns : start_ns, p, promise->parent};
 		size_t later = 0;
-		if (parent != WEFT_NONE)
-			s->parents[parent / 64] |= 1ull << parent % 64;
-		s->census.traits |= weft_kind_traits(promises[p].kind);
-		s->census.flags |= promises[p].flags;
-		s->several_streams |= promises[p].stream != promises[first].stream;
-		while (later < kept && later <= MANY && promises[s->order[kept - 1 - later]].start_ns > start_ns)
+		if (item.parent != WEFT_NONE)
+			s->parents[item.parent / 64] |= 1ull << item.parent % 64;
+		s->census.traits |= weft_kind_traits(promise->kind);
+		s->census.flags |= promise->flags;
+		s->several_streams |= promise->stream != promises[first].stream;
+		while (later < kept && later <= MANY && s->order[kept - 1 - later].start_ns > start_ns)
 			later++;
-		uint32_t *end = s->order + kept;
+		struct weft__item *end = s->order + kept;
 		if (later <= LITTLE) {
 			for (size_t i = 0; i < later; i++)
 				end[-(ptrdiff_t)i] = end[-(ptrdiff_t)i - 1];
-			end[-(ptrdiff_t)later] = p;
+			end[-(ptrdiff_t)later] = item;
 			kept++;
 			continue;
 		}
@@ -91,22 +87,19 @@ static bool put_in_order(struct sorting *s)
 		done = weft_vec_reserve(&taken, out);
 		if (later <= MANY) {
 			for (size_t i = 0; i < later && done; i++, kept--)
-				taken.items[taken.count++] =
-				    (struct taken){promises[s->order[kept - 1]].start_ns, s->order[kept - 1]};
-			s->order[kept++] = p;
+				taken.items[taken.count++] = s->order[kept - 1];
+			s->order[kept++] = item;
 		} else if (done) {
-			taken.items[taken.count++] = (struct taken){start_ns, p};
+			taken.items[taken.count++] = item;
 		}
 	}
 	if (taken.count > 0)
-		weft_sort(taken.items, taken.count, sizeof *taken.items, compare_taken);
+		weft_sort(taken.items, taken.count, sizeof *taken.items, compare_items);
 	s->count = kept + taken.count;
 	for (size_t to = s->count; taken.count > 0 && done;) {
-		const struct taken *last = &taken.items[taken.count - 1];
-		const struct taken before =
-		    kept ? (struct taken){promises[s->order[kept - 1]].start_ns, s->order[kept - 1]} : *last;
-		bool is_taken = compare_taken(&before, last) <= 0;
-		s->order[--to] = is_taken ? last->promise : before.promise;
+		const struct weft__item *last = &taken.items[taken.count - 1], *before = kept ? &s->order[kept - 1] : last;
+		bool is_taken = compare_items(before, last) <= 0;
+		s->order[--to] = is_taken ? *last : *before;
 		taken.count -= is_taken;
 		kept -= !is_taken;
 	}
@@ -118,14 +111,15 @@ static bool put_in_order(struct sorting *s)
 static bool part_streams(struct sorting *s)
 {
 	enum { STREAMS = UINT16_MAX + 1 };
-	uint32_t *other = malloc((s->count + 1) * sizeof *other), *next = calloc(STREAMS + 1, sizeof *next);
+	struct weft__item *other = malloc((s->count + 1) * sizeof *other);
+	uint32_t *next = calloc(STREAMS + 1, sizeof *next);
 	bool done = other && next;
 	for (size_t i = 0; i < s->count && done; i++)
-		next[weft__band_key(s->model, s->group_of, s->order[i]) + 1]++;
+		next[weft__band_key(s->model, s->group_of, s->order[i].promise) + 1]++;
 	for (size_t i = 0; i < STREAMS && done; i++)
 		next[i + 1] += next[i];
 	for (size_t i = 0; i < s->count && done; i++)
-		other[next[weft__band_key(s->model, s->group_of, s->order[i])]++] = s->order[i];
+		other[next[weft__band_key(s->model, s->group_of, s->order[i].promise)]++] = s->order[i];
 	free(next);
 	if (done) {
 		free(s->order);
@@ -136,7 +130,7 @@ static bool part_streams(struct sorting *s)
 	return done;
 }
 
-/* Nobody has a row yet: any row marks who is not to be placed. */
+/* Nobody has a row yet: any row marks who is not to be placed.  Leaders last as long as their folds. */
 static bool leave_followers_out(struct sorting *s)
 {
 	uint32_t *rows = s->layout->rows;
@@ -153,8 +147,10 @@ static bool leave_followers_out(struct sorting *s)
 			rows[s->layout->folded[fold->first + k]] = 0;
 	}
 	for (size_t i = 0; i < s->count; i++)
-		if (rows[s->order[i]] == WEFT_NONE)
-			s->order[kept++] = s->order[i];
+		if (rows[s->order[i].promise] == WEFT_NONE) {
+			s->order[kept] = s->order[i];
+			s->order[kept++].end_ns = weft_layout_end(s->layout, s->model, s->order[i].promise);
+		}
 	s->count = kept;
 	return true;
 }

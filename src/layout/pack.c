@@ -40,13 +40,13 @@ struct pack {
 	const struct weft_model *model;
 	struct weft_layout *layout;
 	const uint16_t *group_of;
-	const uint32_t *order;
+	const struct weft__item *order;
 	size_t count;
 	const uint64_t *parents; /* bits by promise: others are drawn under it */
 	size_t *band_begin;      /* by band: its first in `order` */
 	struct placed *placed;   /* by promise */
 	uint32_t turn;
-	uint32_t *items;     /* of a band: by group, then by start; in place of layout->by_row */
+	uint32_t *places;    /* of a band, in `order`: by group, then by start; in place of layout->by_row */
 	uint32_t *depth;     /* by track: in how many it stands */
 	uint32_t *sorted;    /* tracks by band, the outermost first */
 	uint32_t *own;       /* by track: how many promises belong to it */
@@ -61,9 +61,9 @@ struct pack {
 /* A band that is being packed. */
 struct packed {
 	struct weft_band *band;
-	size_t begin, end;              /* in `order` and `items` */
+	size_t begin, end;              /* in `order` and `places` */
 	const uint32_t *tracks;         /* its part of `sorted` */
-	size_t track_count, loose_from; /* items from there on are in no block */
+	size_t track_count, loose_from; /* those from there on are in no block */
 	uint64_t bound;                 /* of its rows, unless all are loose */
 	bool bound_is_rough;            /* it may be higher */
 	bool is_hopeless;               /* not even the outermost tracks can be blocks */
@@ -74,21 +74,26 @@ struct span {
 	int64_t start_ns, end_ns;
 };
 
-static struct span alone(const struct pack *p, uint32_t promise)
+static struct span span_of_actor(const struct pack *p, uint32_t promise)
 {
 	return (struct span){p->model->promises[promise].start_ns, weft_layout_end(p->layout, p->model, promise)};
 }
 
-/* How long a row is taken, which for an actor is as long as its track. */
-static struct span span_of(const struct pack *p, uint32_t promise)
+static struct span alone(const struct weft__item *item)
 {
-	const struct weft_track *track = weft_layout_track(p->layout, promise);
-	return track ? (struct span){track->start_ns, track->end_ns} : alone(p, promise);
+	return (struct span){item->start_ns, item->end_ns};
+}
+
+/* How long a row is taken, which for an actor is as long as its track. */
+static struct span span_of(const struct pack *p, const struct weft__item *item)
+{
+	const struct weft_track *track = weft_layout_track(p->layout, item->promise);
+	return track ? (struct span){track->start_ns, track->end_ns} : alone(item);
 }
 
 static uint16_t stream_at(const struct pack *p, size_t i)
 {
-	return weft__band_key(p->model, p->group_of, p->order[i]);
+	return weft__band_key(p->model, p->group_of, p->order[i].promise);
 }
 
 static bool list_bands(struct pack *p)
@@ -122,11 +127,16 @@ static size_t band_of(const struct weft_layout *l, uint16_t stream)
 	return WEFT_FIRST(i, 0, l->band_count, l->bands[i].stream >= stream);
 }
 
+static size_t band_of_track(const struct pack *p, uint32_t track)
+{
+	const struct weft_layout *l = p->layout;
+	return l->band_count == 1 ? 0 : band_of(l, p->model->promises[l->tracks[track].actor].stream);
+}
+
 /* By band, then by depth. */
 static size_t place_of(const struct pack *p, uint32_t track, uint32_t deepest)
 {
-	uint16_t stream = p->model->promises[p->layout->tracks[track].actor].stream;
-	return band_of(p->layout, stream) * ((size_t)deepest + 1) + p->depth[track];
+	return band_of_track(p, track) * ((size_t)deepest + 1) + p->depth[track];
 }
 
 /* How deep tracks are nested, and so in which order they are packed. */
@@ -219,14 +229,14 @@ static void measure(struct pack *p, struct packed *b)
 	uint64_t promises = 0, tracks_then = 0;
 	p->begins_early = false;
 	for (size_t i = 0; i < b->track_count; i++) {
-		struct span span = alone(p, tracks[b->tracks[i]].actor);
+		struct span span = span_of_actor(p, tracks[b->tracks[i]].actor);
 		tracks[b->tracks[i]].start_ns = span.start_ns;
 		tracks[b->tracks[i]].end_ns = span.end_ns;
 		p->own[b->tracks[i]] = 0;
 	}
 	for (size_t i = b->begin; i < b->end; i++) {
-		uint32_t track = p->layout->track_of[p->order[i]];
-		const struct span span = alone(p, p->order[i]);
+		uint32_t track = p->layout->track_of[p->order[i].promise];
+		const struct span span = alone(&p->order[i]);
 		p->starts_meet |= span.start_ns == latest_ns;
 		latest_ns = span.start_ns;
 		promises += span.start_ns <= middle_ns && span.end_ns > middle_ns;
@@ -239,7 +249,7 @@ static void measure(struct pack *p, struct packed *b)
 		const struct weft_track *track = &tracks[b->tracks[i]];
 		if (track->around != WEFT_NONE)
 			stretch(&tracks[track->around], (struct span){track->start_ns, track->end_ns});
-		p->begins_early |= track->start_ns < alone(p, track->actor).start_ns;
+		p->begins_early |= track->start_ns < p->model->promises[track->actor].start_ns;
 		tracks_then += track->start_ns <= middle_ns && track->end_ns > middle_ns;
 	}
 	b->bound = bound_at(promises, tracks_then);
@@ -292,12 +302,12 @@ static void free_counts(struct counts *c)
 /* Those that are in a track and alive at any moment leave it at another. */
 static bool is_counted(const struct pack *p, const struct counts *c, const struct packed *b, size_t i)
 {
-	return c->in[i].first < c->in[i].end && p->layout->track_of[p->order[b->begin + i]] != WEFT_NONE;
+	return c->in[i].first < c->in[i].end && p->layout->track_of[p->order[b->begin + i].promise] != WEFT_NONE;
 }
 
 static uint32_t outermost_of(const struct pack *p, const struct packed *b, size_t i)
 {
-	return p->outermost[p->layout->track_of[p->order[b->begin + i]]];
+	return p->outermost[p->layout->track_of[p->order[b->begin + i].promise]];
 }
 
 static void count_crowds(const struct pack *p, const struct packed *b, struct counts *c)
@@ -337,8 +347,8 @@ static bool find_bound(struct pack *p, struct packed *b)
 		p->outermost[t] = around == WEFT_NONE ? t : p->outermost[around];
 	}
 	for (size_t i = b->begin; i < b->end && done; i++) {
-		uint32_t promise = p->order[i];
-		const struct moments_in in = moments_in(&c.m, from, alone(p, promise));
+		uint32_t promise = p->order[i].promise;
+		const struct moments_in in = moments_in(&c.m, from, alone(&p->order[i]));
 		bool is_loose = l->track_of[promise] == WEFT_NONE && !weft_layout_track(l, promise);
 		c.changes[in.first].promises++;
 		c.changes[in.end].promises--;
@@ -381,6 +391,12 @@ static uint32_t group_of(const struct pack *p, uint32_t promise)
 	return track == WEFT_NONE ? WEFT_NONE : p->block[track];
 }
 
+/* Whether a band's promises are packed in the order in which they begin, without `places`. */
+static bool is_in_order(const struct pack *p, const struct packed *b)
+{
+	return b->track_count == 0 || (b->level == LOOSE && !p->begins_early);
+}
+
 /* Puts a band's promises in the order of its groups. */
 static void sort_into_groups(struct pack *p, struct packed *b)
 {
@@ -390,6 +406,8 @@ static void sort_into_groups(struct pack *p, struct packed *b)
 		p->block[t] = p->depth[t] < b->level ? t : around == WEFT_NONE ? WEFT_NONE : p->block[around];
 		p->items_end[t] = 0;
 	}
+	if (is_in_order(p, b))
+		return;
 	for (size_t i = 0; i < b->track_count; i++)
 		if (p->block[b->tracks[i]] != WEFT_NONE)
 			p->items_end[p->block[b->tracks[i]]] += p->own[b->tracks[i]];
@@ -400,15 +418,14 @@ static void sort_into_groups(struct pack *p, struct packed *b)
 	}
 	b->loose_from = next;
 	for (size_t i = b->begin; i < b->end; i++) {
-		uint32_t group = group_of(p, p->order[i]);
-		p->items[group == WEFT_NONE ? next++ : p->items_end[group]++] = p->order[i];
+		uint32_t group = group_of(p, p->order[i].promise);
+		p->places[group == WEFT_NONE ? next++ : p->items_end[group]++] = (uint32_t)i;
 	}
 }
 
-/* Who stands above a promise as long as it lives, in the same group. */
-static uint32_t anchor_of(const struct pack *p, uint32_t promise, int64_t end_ns)
+/* Who stands above a promise as long as it lives, in the same group; its parent is `above`. */
+static uint32_t anchor_of(const struct pack *p, uint32_t above, int64_t end_ns)
 {
-	uint32_t above = p->model->promises[promise].parent;
 	for (int i = 0; i < STEPS && above != WEFT_NONE && p->placed[above].turn == p->turn; i++) {
 		if (p->placed[above].until_ns >= end_ns)
 			return above;
@@ -425,11 +442,12 @@ static uint32_t height_of(const struct pack *p, uint32_t promise)
 }
 
 /* Finds rows for a promise or, if it is the actor of one, for its block. */
-static bool place(struct pack *p, bool has_blocks, uint32_t promise)
+static bool place(struct pack *p, bool has_blocks, const struct weft__item *item)
 {
-	const struct span span = span_of(p, promise);
+	const uint32_t promise = item->promise;
+	const struct span span = span_of(p, item);
 	uint32_t height = has_blocks ? height_of(p, promise) : 1, from = 0, row = UINT32_MAX;
-	uint32_t anchor = anchor_of(p, promise, span.end_ns);
+	uint32_t anchor = anchor_of(p, item->parent, span.end_ns);
 	if (p->parents[promise / 64] >> promise % 64 & 1)
 		p->placed[promise] = (struct placed){span.end_ns, anchor, p->turn};
 	if (anchor != WEFT_NONE)
@@ -460,7 +478,7 @@ static int fits(struct pack *p, struct packed *b)
 /* As fits(), and sets how many rows the group takes. */
 static int pack_group(struct pack *p, struct packed *b, uint32_t group, size_t begin, size_t end, uint32_t *row_count)
 {
-	const uint32_t *items = b->track_count > 0 ? p->items : p->order;
+	const uint32_t *places = is_in_order(p, b) ? NULL : p->places;
 	int status;
 	p->turn++;
 	weft__rows_clear(&p->rows);
@@ -468,8 +486,9 @@ static int pack_group(struct pack *p, struct packed *b, uint32_t group, size_t b
 		return WEFT_ENOMEM;
 	for (size_t i = begin; i < end; i++) {
 		/* Those of a group lie apart, and are many more than what is near the processor. */
-		__builtin_prefetch(&p->model->promises[items[i + AHEAD < end ? i + AHEAD : i]].start_ns);
-		if (!place(p, b->level != LOOSE, items[i]))
+		if (places)
+			__builtin_prefetch(&p->order[places[i + AHEAD < end ? i + AHEAD : i]]);
+		if (!place(p, b->level != LOOSE, &p->order[places ? places[i] : i]))
 			return WEFT_ENOMEM;
 		if ((status = fits(p, b)) <= 0)
 			return status;
@@ -480,13 +499,13 @@ static int pack_group(struct pack *p, struct packed *b, uint32_t group, size_t b
 
 struct begin {
 	int64_t start_ns;
-	uint32_t place, promise;
+	uint32_t rank, place;
 };
 
 static int compare_begins(const void *a, const void *b)
 {
 	const struct begin *x = a, *y = b;
-	return WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->place, y->place);
+	return WEFT_ORDER(x->start_ns, y->start_ns) ?: WEFT_ORDER(x->rank, y->rank);
 }
 
 /* Puts items in the order in which rows are taken, that of their tracks' starts: else the rows would be more than are ever taken
@@ -495,11 +514,11 @@ static bool sort_by_tracks(struct pack *p, size_t begin, size_t end)
 {
 	struct begin *begins = malloc((end - begin + 1) * sizeof *begins);
 	for (size_t i = begin; begins && i < end; i++)
-		begins[i - begin] = (struct begin){span_of(p, p->items[i]).start_ns, (uint32_t)i, p->items[i]};
+		begins[i - begin] = (struct begin){span_of(p, &p->order[p->places[i]]).start_ns, (uint32_t)i, p->places[i]};
 	if (begins)
 		weft_sort(begins, end - begin, sizeof *begins, compare_begins);
 	for (size_t i = begin; begins && i < end; i++)
-		p->items[i] = begins[i - begin].promise;
+		p->places[i] = begins[i - begin].place;
 	free(begins);
 	return begins;
 }
@@ -547,8 +566,7 @@ static bool pack_bands(struct pack *p)
 	for (size_t i = 0; i < l->band_count; i++) {
 		struct packed b = {
 		    .band = &l->bands[i], .begin = p->band_begin[i], .end = p->band_begin[i + 1], .tracks = tracks};
-		while (tracks < p->sorted + l->track_count &&
-		       p->model->promises[l->tracks[*tracks].actor].stream == l->bands[i].stream)
+		while (tracks < p->sorted + l->track_count && band_of_track(p, *tracks) == i)
 			tracks++;
 		b.track_count = (size_t)(tracks - b.tracks);
 		if (!pack_band(p, &b))
@@ -570,12 +588,12 @@ static void stand(struct pack *p, uint32_t *counts)
 	struct weft_layout *l = p->layout;
 	for (size_t i = 0; i < l->track_count; i++) {
 		struct weft_track *track = &l->tracks[p->sorted[i]];
-		const struct weft_band *band = &l->bands[band_of(l, p->model->promises[track->actor].stream)];
+		const struct weft_band *band = &l->bands[band_of_track(p, p->sorted[i])];
 		track->first_row = first_row_of(p, band, track->actor) + l->rows[track->actor];
 	}
 	for (size_t b = 0; b < l->band_count; b++)
 		for (size_t i = p->band_begin[b]; i < p->band_begin[b + 1]; i++) {
-			uint32_t promise = p->order[i];
+			uint32_t promise = p->order[i].promise;
 			l->rows[promise] += l->track_count > 0 ? first_row_of(p, &l->bands[b], promise) : l->bands[b].first_row;
 			counts[l->rows[promise]]++;
 		}
@@ -613,25 +631,25 @@ static bool list_rows(struct pack *p)
 	for (uint32_t r = 0; r < l->row_count; r++)
 		next[r + 1] += next[r];
 	for (size_t i = 0; i < p->count; i++)
-		l->by_row[next[l->rows[p->order[i]]]++] = p->order[i];
+		l->by_row[next[l->rows[p->order[i].promise]]++] = p->order[i].promise;
 	/* On a row only one that begins at a time has a length, so all that it passes is passed once. */
 	for (size_t i = 1; i < p->count && p->starts_meet; i++) {
-		const struct span span = alone(p, p->order[i - 1]);
-		if (span.start_ns == p->model->promises[p->order[i]].start_ns && span.end_ns > span.start_ns)
-			put_behind_points(p, p->order[i - 1]);
+		const struct span span = alone(&p->order[i - 1]);
+		if (span.start_ns == p->order[i].start_ns && span.end_ns > span.start_ns)
+			put_behind_points(p, p->order[i - 1].promise);
 	}
 	return true;
 }
 
-bool weft__rows_pack(struct weft_layout *layout, const struct weft_model *model, const uint16_t *group_of, const uint32_t *order,
-    size_t count, const uint64_t *parents)
+bool weft__rows_pack(struct weft_layout *layout, const struct weft_model *model, const uint16_t *group_of,
+    const struct weft__item *order, size_t count, const uint64_t *parents)
 {
 	const size_t tracks = layout->track_count + 1;
 	struct pack p = {
 	    .model = model, .layout = layout, .group_of = group_of, .order = order, .count = count, .parents = parents};
 	p.placed = calloc(model->promise_count + 1, sizeof *p.placed);
 	uint32_t *by_track = malloc(6 * tracks * sizeof *by_track);
-	p.items = layout->by_row = malloc((count ? count : 1) * sizeof *layout->by_row);
+	p.places = layout->by_row = malloc((count ? count : 1) * sizeof *layout->by_row);
 	bool done = p.placed && by_track && layout->by_row && list_bands(&p);
 	if (done) {
 		p.depth = by_track;

@@ -10,10 +10,17 @@ static inline uint16_t weft__band_key(const struct weft_model *model, const uint
 	return group_of ? group_of[promise] : model->promises[promise].stream;
 }
 
+/* What is packed: a line.  It has all that packing asks of a promise, since model->promises are many more bytes to walk through.
+ */
+struct weft__item {
+	int64_t start_ns, end_ns; /* as weft_layout_end() */
+	uint32_t promise, parent;
+};
+
 /* Sets rows, row_count, by_row, row_begin, bands, and the times and rows of tracks.  `order` has `count` promises by what
  * their band is made by, start and number, without those that follow in a fold.  `parents` has bits by promise: others are drawn
  * under it.  False when out of memory. */
-bool weft__rows_pack(struct weft_layout *layout, const struct weft_model *model, const uint16_t *group_of, const uint32_t *order,
-    size_t count, const uint64_t *parents);
+bool weft__rows_pack(struct weft_layout *layout, const struct weft_model *model, const uint16_t *group_of,
+    const struct weft__item *order, size_t count, const uint64_t *parents);
 
 #endif

@@ -150,11 +150,11 @@ static uint32_t owner_of(const struct search *s, uint32_t promise)
 }
 
 /* What is folded belongs to whom its leader belongs to. */
-static void follow_leaders(struct search *s)
+static void follow_leaders(const struct weft_layout *layout, uint32_t *owner)
 {
-	for (size_t i = 0; i < s->layout->fold_count; i++)
-		for (uint32_t k = 1; k < s->layout->folds[i].count; k++)
-			s->owner[s->layout->folded[s->layout->folds[i].first + k]] = s->owner[s->layout->folds[i].leader];
+	for (size_t i = 0; i < layout->fold_count; i++)
+		for (uint32_t k = 1; k < layout->folds[i].count; k++)
+			owner[layout->folded[layout->folds[i].first + k]] = owner[layout->folds[i].leader];
 }
 
 static void find_owners(struct search *s)
@@ -173,7 +173,34 @@ static void find_owners(struct search *s)
 		if (is_mark(s, i) && !get_bit(s->shares, promises[i].created_by))
 			s->scope[promises[i].created_by] = i;
 	}
-	follow_leaders(s);
+	follow_leaders(s->layout, s->owner);
+}
+
+/* Makes tracks of the actors whose bits are set. */
+static bool list_actors(struct weft_layout *layout, uint32_t words)
+{
+	uint32_t count = 0;
+	layout->actors_before = malloc(words * sizeof *layout->actors_before);
+	if (!layout->actors_before)
+		return false;
+	for (uint32_t w = 0; w < words; w++) {
+		layout->actors_before[w] = count;
+		count += (uint32_t)__builtin_popcountll(layout->actors[w]);
+	}
+	layout->tracks = calloc((size_t)count + 1, sizeof *layout->tracks);
+	if (!layout->tracks)
+		return false;
+	for (uint32_t w = 0; w < words; w++)
+		for (uint64_t left = layout->actors[w]; left; left &= left - 1)
+			layout->tracks[layout->track_count++] =
+			    (struct weft_track){.actor = w * 64 + (uint32_t)__builtin_ctzll(left)};
+	return true;
+}
+
+static void nest_tracks(struct weft_layout *layout)
+{
+	for (size_t t = 0; t < layout->track_count; t++)
+		layout->tracks[t].around = layout->track_of[layout->tracks[t].actor];
 }
 
 /* Makes tracks of actors to which anything belongs. */
@@ -181,32 +208,21 @@ static bool list_tracks(struct search *s)
 {
 	struct weft_layout *layout = s->layout;
 	const uint32_t n = (uint32_t)s->model->promise_count, words = n / 64 + 1;
-	uint32_t *track = s->scope, count = 0; /* by actor */
-	uint64_t *actors = layout->actors = calloc(words, sizeof *actors);
-	layout->actors_before = malloc(words * sizeof *layout->actors_before);
-	if (!actors || !layout->actors_before)
+	uint32_t *track = s->scope; /* by actor */
+	layout->actors = calloc(words, sizeof *layout->actors);
+	if (!layout->actors)
 		return false;
 	for (uint32_t i = 1; i < n; i++)
 		if (s->owner[i] != WEFT_NONE)
-			set_bit(actors, s->owner[i]);
-	for (uint32_t w = 0; w < words; w++) {
-		layout->actors_before[w] = count;
-		count += (uint32_t)__builtin_popcountll(actors[w]);
-	}
-	layout->tracks = calloc((size_t)count + 1, sizeof *layout->tracks);
-	if (!layout->tracks)
+			set_bit(layout->actors, s->owner[i]);
+	if (!list_actors(layout, words))
 		return false;
-	for (uint32_t w = 0; w < words; w++)
-		for (uint64_t left = actors[w]; left; left &= left - 1) {
-			uint32_t actor = w * 64 + (uint32_t)__builtin_ctzll(left);
-			track[actor] = (uint32_t)layout->track_count;
-			layout->tracks[layout->track_count++] = (struct weft_track){.actor = actor};
-		}
+	for (uint32_t t = 0; t < layout->track_count; t++)
+		track[layout->tracks[t].actor] = t;
 	for (uint32_t i = 1; i < n; i++)
 		if (s->owner[i] != WEFT_NONE)
 			layout->track_of[i] = track[s->owner[i]];
-	for (size_t t = 0; t < layout->track_count; t++)
-		layout->tracks[t].around = layout->track_of[layout->tracks[t].actor];
+	nest_tracks(layout);
 	return true;
 }
 
@@ -246,24 +262,47 @@ bool weft__tracks_take(
     struct weft_layout *layout, const struct weft_model *model, const struct weft_layout *whole, const uint64_t *only)
 {
 	const uint32_t n = (uint32_t)model->promise_count;
-	struct search s = {.model = model, .layout = layout};
-	s.owner = layout->track_of = malloc(n * sizeof *s.owner);
-	if (!s.owner)
+	uint32_t *track_of = layout->track_of = malloc(n * sizeof *track_of);
+	if (!track_of)
 		return false;
-	memset(s.owner, 0xff, n * sizeof *s.owner);
+	memset(track_of, 0xff, n * sizeof *track_of);
 	if (whole->track_count == 0)
 		return true;
-	for (uint32_t w = 0; w <= n / 64; w++)
+	uint32_t *near = malloc(whole->track_count * sizeof *near); /* by track of the whole: the first around it that is left */
+	layout->actors = calloc(n / 64 + 1, sizeof *layout->actors);
+	bool done = near && layout->actors;
+	for (uint32_t i = 0; done && i < whole->track_count; i++) {
+		near[i] = i;
+		while (near[i] != WEFT_NONE && !get_bit(only, whole->tracks[near[i]].actor))
+			near[i] = whole->tracks[near[i]].around;
+	}
+	/* Until they are listed, tracks have the numbers of the whole. */
+	for (uint32_t w = 0; done && w <= n / 64; w++)
 		for (uint64_t left = only[w]; left; left &= left - 1) {
 			uint32_t promise = w * 64 + (uint32_t)__builtin_ctzll(left), t = whole->track_of[promise];
-			while (t != WEFT_NONE && !get_bit(only, whole->tracks[t].actor))
-				t = whole->tracks[t].around;
-			if (t != WEFT_NONE)
-				s.owner[promise] = whole->tracks[t].actor;
+			track_of[promise] = t == WEFT_NONE ? t : near[t];
 		}
-	follow_leaders(&s);
-	s.scope = malloc(n * sizeof *s.scope);
-	bool done = s.scope && list_tracks(&s);
-	free(s.scope);
+	if (done)
+		follow_leaders(layout, track_of);
+	for (uint32_t w = 0; done && w <= n / 64; w++)
+		for (uint64_t left = only[w]; left; left &= left - 1) {
+			uint32_t t = track_of[w * 64 + (uint32_t)__builtin_ctzll(left)];
+			if (t != WEFT_NONE)
+				set_bit(layout->actors, whole->tracks[t].actor);
+		}
+	done = done && list_actors(layout, n / 64 + 1);
+	uint32_t *number = near;
+	for (uint32_t i = 0, t = 0; done && t < layout->track_count; i++)
+		if (whole->tracks[i].actor == layout->tracks[t].actor)
+			number[i] = t++;
+	for (uint32_t w = 0; done && w <= n / 64; w++)
+		for (uint64_t left = only[w]; left; left &= left - 1) {
+			uint32_t promise = w * 64 + (uint32_t)__builtin_ctzll(left);
+			if (track_of[promise] != WEFT_NONE)
+				track_of[promise] = number[track_of[promise]];
+		}
+	if (done)
+		nest_tracks(layout);
+	free(near);
 	return done;
 }

@@ -36,7 +36,36 @@ static void widen_box(struct weft_box *box, int64_t start_ns, int64_t end_ns, in
 	box->first_end_ns = first_end_ns < box->first_end_ns ? first_end_ns : box->first_end_ns;
 }
 
-enum { SOON = 16 /* so many further on, memory is asked for what comes */ };
+/* What its promise says of a place. */
+static inline void fill_place(
+    struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout, uint32_t place)
+{
+	const uint32_t promise = layout->by_row[place];
+	const struct weft_promise *p = &model->promises[promise];
+	x->lives[place] = (struct weft_lifetime){p->start_ns, weft_layout_end(layout, model, promise)};
+	x->boxes[0][place / WEFT__BOX_PROMISES].run_ns += run_time(x, p);
+	x->important[place / 64] |= (uint64_t)weft_promise_went_wrong(p) << place % 64;
+	x->never[place / 64] |= (uint64_t)(p->flags & WEFT_PROMISE_NEVER_RESOLVED ? 1 : 0) << place % 64;
+}
+
+/* In the order of the promises, since that is how they lie in memory, which is many times as much as the rows that are written
+ * to: their order on a row is nearly the same, and who comes late is filled in with the next one. */
+static bool fill_places(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
+{
+	uint32_t *next = malloc(((size_t)layout->row_count + 1) * sizeof *next); /* by row: the first place to be filled */
+	if (!next)
+		return false;
+	memcpy(next, layout->row_begin, layout->row_count * sizeof *next);
+	for (uint32_t p = 0; p < model->promise_count; p++) {
+		const uint32_t row = layout->rows[p];
+		if (row == WEFT_NONE)
+			continue;
+		while (next[row] < layout->row_begin[row + 1] && layout->by_row[next[row]] <= p)
+			fill_place(x, model, layout, next[row]++);
+	}
+	free(next);
+	return true;
+}
 
 static bool index_promises(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
 {
@@ -47,39 +76,30 @@ static bool index_promises(struct weft_index *x, const struct weft_model *model,
 	x->important = calloc(n / 64 + 1, sizeof *x->important);
 	x->never = calloc(n / 64 + 1, sizeof *x->never);
 	size_t boxes = (n + WEFT__BOX_PROMISES - 1) / WEFT__BOX_PROMISES;
-	x->boxes[0] = malloc((boxes + 1) * sizeof *x->boxes[0]);
+	x->boxes[0] = calloc(boxes + 1, sizeof *x->boxes[0]);
 	x->box_count[0] = boxes;
 	x->box_levels = 1;
-	if (!x->lives || !x->busy || !x->important || !x->never || !x->boxes[0])
+	if (!x->lives || !x->busy || !x->important || !x->never || !x->boxes[0] || !fill_places(x, model, layout))
 		return false;
 	x->busy[0] = 0;
-	for (size_t i = 0; i < n; i++) {
-		uint32_t promise = layout->by_row[i];
-		if (i + SOON < n) {
-			__builtin_prefetch(&model->promises[layout->by_row[i + SOON]]);
-			__builtin_prefetch(&x->run_busy[model->promises[layout->by_row[i + SOON / 2]].runs]);
+	for (uint32_t row = 0; row < layout->row_count; row++)
+		for (uint32_t i = layout->row_begin[row]; i < layout->row_begin[row + 1]; i++) {
+			const struct weft_lifetime life = x->lives[i];
+			const uint64_t alive = length(life.start_ns, life.end_ns);
+			struct weft_box *box = &x->boxes[0][i / WEFT__BOX_PROMISES];
+			x->busy[i + 1] = x->busy[i] + alive;
+			if (i % WEFT__BOX_PROMISES == 0)
+				*box = (struct weft_box){.start_ns = life.start_ns,
+				    .end_ns = life.end_ns,
+				    .last_start_ns = life.start_ns,
+				    .first_end_ns = life.end_ns,
+				    .run_ns = box->run_ns,
+				    .first_row = row};
+			box->last_row = row;
+			widen_box(box, life.start_ns, life.end_ns, life.start_ns, life.end_ns);
+			box->alive_ns += alive;
+			box->important |= x->important[i / 64] >> i % 64 & 1;
 		}
-		const struct weft_promise *p = &model->promises[promise];
-		struct weft_box *box = &x->boxes[0][i / WEFT__BOX_PROMISES];
-		bool important = weft_promise_went_wrong(p);
-		const struct weft_lifetime life = x->lives[i] =
-		    (struct weft_lifetime){p->start_ns, weft_layout_end(layout, model, promise)};
-		uint64_t alive = length(life.start_ns, life.end_ns);
-		x->busy[i + 1] = x->busy[i] + alive;
-		x->important[i / 64] |= (uint64_t)important << i % 64;
-		x->never[i / 64] |= (uint64_t)(p->flags & WEFT_PROMISE_NEVER_RESOLVED ? 1 : 0) << i % 64;
-		if (i % WEFT__BOX_PROMISES == 0)
-			*box = (struct weft_box){.start_ns = life.start_ns,
-			    .end_ns = life.end_ns,
-			    .last_start_ns = life.start_ns,
-			    .first_end_ns = life.end_ns,
-			    .first_row = layout->rows[promise]};
-		box->last_row = layout->rows[promise];
-		widen_box(box, life.start_ns, life.end_ns, life.start_ns, life.end_ns);
-		box->alive_ns += alive;
-		box->run_ns += run_time(x, p);
-		box->important |= important;
-	}
 	return true;
 }
 
@@ -171,15 +191,16 @@ static bool index_folds(struct weft_index *x, const struct weft_model *model, co
 static bool make_list(struct weft_arrow_list *list, size_t count)
 {
 	list->links = malloc((count + 1) * sizeof *list->links);
-	list->times = malloc((count / WEFT__ARROW_STEP + 1) * sizeof *list->times);
+	list->times = malloc((count / WEFT__ARROW_STEP + 2) * sizeof *list->times);
 	return list->links && list->times;
 }
 
-static void add_arrow(struct weft_arrow_list *list, const struct weft_model *model, size_t link)
+/* Without a branch, since nobody can tell beforehand which are added: what is not, the next one overwrites. */
+static inline void add_arrow(struct weft_arrow_list *list, size_t link, int64_t time_ns, bool is_in)
 {
-	if (list->count % WEFT__ARROW_STEP == 0)
-		list->times[list->count / WEFT__ARROW_STEP] = model->links[link].time_ns;
-	list->links[list->count++] = (uint32_t)link;
+	list->times[(list->count + WEFT__ARROW_STEP - 1) / WEFT__ARROW_STEP] = time_ns;
+	list->links[list->count] = (uint32_t)link;
+	list->count += is_in;
 }
 
 /* A bit for each promise that has a row: they stay in a processor's cache, which rows do not. */
@@ -196,6 +217,8 @@ static bool has_bit(const uint64_t *bits, uint32_t i)
 	return bits[i / 64] >> i % 64 & 1;
 }
 
+enum { SOON = 16 /* so many further on, memory is asked for what comes */ };
+
 /* Those arrows of the whole of which both ends are in the part. */
 static bool take_arrows(
     struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout, const struct weft_index *whole)
@@ -209,8 +232,11 @@ static bool take_arrows(
 			const struct weft_link *link = &model->links[all->links[i]];
 			if (i + SOON < all->count)
 				__builtin_prefetch(&model->links[all->links[i + SOON]]);
-			if (has_bit(placed, link->from) && has_bit(placed, link->to))
-				add_arrow(weft__is_inside(x, link) ? &x->inside[a] : &x->arrows[a], model, all->links[i]);
+			const bool is_in = (int)has_bit(placed, link->from) & (int)has_bit(placed, link->to);
+			if (x->fold_of && is_in && weft__is_inside(x, link))
+				add_arrow(&x->inside[a], all->links[i], link->time_ns, true);
+			else
+				add_arrow(&x->arrows[a], all->links[i], link->time_ns, is_in);
 		}
 	}
 	free(placed);
@@ -233,7 +259,8 @@ static bool index_arrows(struct weft_index *x, const struct weft_model *model, c
 		done = make_list(&x->arrows[a], count[a]) && make_list(&x->inside[a], count[INSIDE + a]);
 	for (size_t i = 0; done && i < model->link_count; i++)
 		if (class[i] < NONE)
-			add_arrow(class[i] < INSIDE ? &x->arrows[class[i]] : &x->inside[class[i] - INSIDE], model, i);
+			add_arrow(class[i] < INSIDE ? &x->arrows[class[i]] : &x->inside[class[i] - INSIDE], i,
+			    model->links[i].time_ns, true);
 	free(class);
 	return done;
 }
