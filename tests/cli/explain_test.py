@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """weft explain on the example arp: it finds the lost wake-up of the bad run, and nothing in the good one.
 
-usage: explain_test.py WEFT ARP, which was linked with timeless.c
+usage: explain_test.py WEFT ARP NIGHT; ARP was linked with timeless.c
 SPDX-License-Identifier: ISC
 """
 import json
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
-weft, arp = sys.argv[1:3]
+weft, arp, night = sys.argv[1:4]
 
 
 def run(*command, status, **more):
@@ -137,3 +137,12 @@ with tempfile.TemporaryDirectory() as folder:
             yellow = re.findall(r'<path [^>]*fill="#ffdd33"[^>]*>', pictures[1])
             assert sum(path.count("M") for path in yellow) >= 5, yellow
     run(weft, "render", "--explain", "--find=x", traces["bad"], "-o", out, status=2)
+
+    # Each promise of a program in which several wait in vain.
+    trace = os.path.join(folder, "night")
+    run(night, "2", status=0, stdin=subprocess.DEVNULL, env=dict(os.environ, WEFT_TRACE=trace))
+    waits = [json.loads(line)["promise"] for line in run(weft, "waits", "--json", trace, status=0).splitlines()]
+    assert len(waits) == 4, waits
+    for promise in waits:
+        said = run(weft, "explain", f"--promise={promise}", trace, status=0)
+        assert "nobody ever tried to resolve" in said, said

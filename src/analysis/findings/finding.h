@@ -60,7 +60,7 @@ struct weft__finder {
 	int64_t *slept_ns; /* by part: when an OS thread of it last fell asleep; INT64_MIN: never */
 	uint32_t *sleeps, *sleeps_begin; /* for hangs: model.sleeps by OS thread, and by stream where its own begin */
 	uint32_t *heir_of;               /* by promise: the label of what became it, or WEFT_NONE */
-	bool *told;                      /* by promise: a finding tells of what waits for it */
+	bool *told; /* by promise: a finding tells of what waits for it; NULL: one promise alone is asked about */
 	/* What was found. */
 	WEFT_VEC(struct weft_finding) findings; /* .evidence is unset, .evidence_count counts */
 	WEFT_VEC(struct weft_evidence) evidence;

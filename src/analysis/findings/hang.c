@@ -183,7 +183,7 @@ static void tell_older(struct weft__finder *f, struct weft_finding *finding)
 	for (size_t i = 0; i < f->waiting.pending.count && told < OLDER_KEPT; i++) {
 		const uint32_t p = f->waiting.pending.items[i], q = f->chains.root[p];
 		bool is_new = f->sorts.of[q] != f->sorts.of[root];
-		if (f->chains.next[p] != q || f->chains.verdict[q] != WEFT_VERDICT_NEVER_TRIED || f->told[q] ||
+		if (f->chains.next[p] != q || f->chains.verdict[q] != WEFT_VERDICT_NEVER_TRIED || (f->told && f->told[q]) ||
 		    promises[q].start_ns >= promises[root].start_ns || weft_kind_has(promises[q].kind, WEFT_TRAIT_ENDLESS) ||
 		    weft_kind_has(promises[p].kind, WEFT__TRAITS_LASTING))
 			continue;
