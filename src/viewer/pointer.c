@@ -309,8 +309,8 @@ void weft_viewer_leave(struct weft_viewer *v)
 	weft__viewer_guide(v, false, 0);
 }
 
-/* As 1.25 to the power of notches, near enough between whole ones, and the same everywhere.  Four notches are as much as four times
- * one: a busy machine tells of several at once. */
+/* As 1.25 to the power of notches, near enough between whole ones, and the same everywhere.  Four notches are as much as four
+ * times one: a busy machine tells of several at once. */
 static double zoom_factor(double notches)
 {
 	double more = notches < 0 ? -notches : notches, factor = 1;
