@@ -71,7 +71,7 @@ static bool index_promises(struct weft_index *x, const struct weft_model *model,
 {
 	size_t n = layout->row_count ? layout->row_begin[layout->row_count] : 0;
 	x->count = n;
-	x->lives = malloc((n + 1) * sizeof *x->lives);
+	x->lives = calloc(n + 1, sizeof *x->lives);
 	x->busy = malloc((n + 1) * sizeof *x->busy);
 	x->important = calloc(n / 64 + 1, sizeof *x->important);
 	x->never = calloc(n / 64 + 1, sizeof *x->never);
