@@ -313,10 +313,13 @@ void weft_viewer_leave(struct weft_viewer *v)
  * times one: a busy machine tells of several at once. */
 static double zoom_factor(double notches)
 {
-	double more = notches < 0 ? -notches : notches, factor = 1;
-	for (more = more < 40 ? more : 40; more >= 1; more--)
+	const double size = notches < 0 ? -notches : notches;
+	const int whole = size < 40 ? (int)size : 40;
+	double factor = 1;
+	for (int i = 0; i < whole; i++)
 		factor *= 1 + NOTCH;
-	factor *= 1 + more * NOTCH;
+	if (size < 40)
+		factor *= 1 + (size - whole) * NOTCH;
 	return notches < 0 ? factor : 1 / factor;
 }
 
