@@ -207,12 +207,17 @@ asyncio.run(main())
 """
 
 
-def uvloop(weft, folder):
-    """asyncio on libuv: somebody computes for 350 ms, and holds up the others."""
+def need_uvloop():
     python = need('/usr/bin/python3')
     if subprocess.run([python, '-c', 'import uvloop'], stderr=subprocess.DEVNULL, check=False).returncode:
         print('SKIPPED: python3-uvloop is not installed')
         sys.exit(77)
+    return python
+
+
+def uvloop(weft, folder):
+    """asyncio on libuv: somebody computes for 350 ms, and holds up the others."""
+    python = need_uvloop()
     recording = Recording(weft, os.path.join(folder, 'traces'), [python, write(folder, 'echo.py', UVLOOP)])
     expect((recording.out, recording.status), (b'done\n', 0), 'what it says')
     trace = recording.trace('python3')
@@ -260,10 +265,7 @@ asyncio.run(main())
 
 def uvloop_both(weft, folder):
     """Two processes on uvloop, which writes to connections without libuv: what the client waits for leads into the server."""
-    python = need('/usr/bin/python3')
-    if subprocess.run([python, '-c', 'import uvloop'], stderr=subprocess.DEVNULL, check=False).returncode:
-        print('SKIPPED: python3-uvloop is not installed')
-        sys.exit(77)
+    python = need_uvloop()
     server = Recording(weft, os.path.join(folder, 'server'), [python, write(folder, 'answers.py', ANSWERS)], wait=False)
     port = server.process.stdout.readline().decode().strip()
     client = Recording(weft, os.path.join(folder, 'client'), [python, write(folder, 'asks.py', ASKS), port])
