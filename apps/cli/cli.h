@@ -317,6 +317,14 @@ void cli_put_stream(const struct weft_trace_info *info, unsigned stream);
 void cli_put_site_json(const struct weft_trace_info *info, uint32_t site);
 void cli_put_site(const struct weft_trace_info *info, uint32_t site);
 
+/* record.c: what a recording is asked to be like, as options have it, and in numbers; 0: nothing was said.  -1, or an exit
+ * status. */
+struct cli_ring {
+	const char *size, *mode, *packets, *stacks;
+	uint64_t size_bytes, packet_count, stack_count;
+};
+int cli_ring_check(struct cli_ring *ring, const char *verb);
+
 /* together.c: of weft info: how several traces are one.  Returns an exit status. */
 int cli_together(struct cli_args *traces, bool json);
 

@@ -26,16 +26,15 @@
 
 #define LIBRARY "libweft-hook.so"
 
-enum { SHOWN = 12 };        /* traces that are told of one by one */
-enum { MOST_CALLERS = 16 }; /* WEFT_STACK_MAX of record.h */
+enum { SHOWN = 12 }; /* traces that are told of one by one */
 
 static const char no_memory[] = "record: out of memory";
 
 struct options {
-	const char *out, *size, *mode, *packets, *stacks, *rules, *kernel;
+	const char *out, *rules, *kernel;
+	struct cli_ring ring;
 	bool overwrite, view, explain, is_flight, stands_by;
 	enum weft_kernel_level level; /* SELF: whatever there is */
-	uint64_t size_bytes, packet_count, stack_count;
 };
 
 /* ---- What is asked for ---- */
@@ -75,19 +74,28 @@ static bool read_kernel(struct options *o)
 	return true;
 }
 
+int cli_ring_check(struct cli_ring *r, const char *verb)
+{
+	enum { MOST_CALLERS = 16 }; /* WEFT_STACK_MAX of record.h */
+	if (r->size && !cli_parse_number(r->size, true, &r->size_bytes))
+		return cli_fail(
+		    "%s: --size=%s is not a size; write a number of bytes, perhaps with K, M or G behind it", verb, r->size);
+	if (r->packets && (!cli_parse_number(r->packets, false, &r->packet_count) || r->packet_count > 65536))
+		return cli_fail("%s: --packets=%s is not a number from 0 to 65536", verb, r->packets);
+	if (r->stacks && (!cli_parse_number(r->stacks, false, &r->stack_count) || r->stack_count > MOST_CALLERS))
+		return cli_fail("%s: --stacks=%s is not a number from 0 to %d", verb, r->stacks, MOST_CALLERS);
+	if (r->mode && strcmp(r->mode, "ring") != 0 && strcmp(r->mode, "grow") != 0)
+		return cli_fail("%s: --mode=%s is neither ring nor grow", verb, r->mode);
+	return -1;
+}
+
 static int check_options(struct options *o)
 {
 	if (strchr(o->out, ','))
 		return cli_fail("record: %s: the name of a trace cannot have a comma in it", o->out);
-	if (o->size && !cli_parse_number(o->size, true, &o->size_bytes))
-		return cli_fail(
-		    "record: --size=%s is not a size; write a number of bytes, perhaps with K, M or G behind it", o->size);
-	if (o->packets && (!cli_parse_number(o->packets, false, &o->packet_count) || o->packet_count > 65536))
-		return cli_fail("record: --packets=%s is not a number from 0 to 65536", o->packets);
-	if (o->stacks && (!cli_parse_number(o->stacks, false, &o->stack_count) || o->stack_count > MOST_CALLERS))
-		return cli_fail("record: --stacks=%s is not a number from 0 to %d", o->stacks, MOST_CALLERS);
-	if (o->mode && strcmp(o->mode, "ring") != 0 && strcmp(o->mode, "grow") != 0)
-		return cli_fail("record: --mode=%s is neither ring nor grow", o->mode);
+	const int exit = cli_ring_check(&o->ring, "record");
+	if (exit >= 0)
+		return exit;
 	if (o->kernel && !read_kernel(o))
 		return cli_fail("record: --kernel=%s is neither own nor all, nor flight, nor own,flight", o->kernel);
 	if (o->kernel && strstr(o->out, "%p"))
@@ -133,14 +141,14 @@ static int set_environment(const struct options *o, const char *command)
 	char library[PATH_MAX], text[128] = "", *value = NULL, *preload = NULL;
 	bool loads = program_loads_libraries(command);
 	size_t n = 0;
-	if (o->size_bytes)
-		n += (size_t)snprintf(text, sizeof text, ",size=%" PRIu64, o->size_bytes);
-	if (o->mode)
-		n += (size_t)snprintf(text + n, sizeof text - n, ",mode=%s", o->mode);
-	if (o->packet_count)
-		n += (size_t)snprintf(text + n, sizeof text - n, ",packets=%" PRIu64, o->packet_count);
-	if (o->stack_count && loads)
-		n += (size_t)snprintf(text + n, sizeof text - n, ",stacks=%" PRIu64, o->stack_count);
+	if (o->ring.size_bytes)
+		n += (size_t)snprintf(text, sizeof text, ",size=%" PRIu64, o->ring.size_bytes);
+	if (o->ring.mode)
+		n += (size_t)snprintf(text + n, sizeof text - n, ",mode=%s", o->ring.mode);
+	if (o->ring.packet_count)
+		n += (size_t)snprintf(text + n, sizeof text - n, ",packets=%" PRIu64, o->ring.packet_count);
+	if (o->ring.stack_count && loads)
+		n += (size_t)snprintf(text + n, sizeof text - n, ",stacks=%" PRIu64, o->ring.stack_count);
 	if (o->stands_by)
 		snprintf(text + n, sizeof text - n, ",standby");
 	unsetenv("WEFT_TRACE");
@@ -481,11 +489,13 @@ int cli_record(struct cli_args *args)
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &o.out, "DIR",
 		"records into this directory; COMMAND.weft if not given; %p becomes the process id"},
-	    {"size", 0, CLI_TEXT, &o.size, "64M", "size of the ring of each OS thread; with --mode=grow, of each whole trace"},
-	    {"mode", 0, CLI_TEXT, &o.mode, "ring|grow",
+	    {"size", 0, CLI_TEXT, &o.ring.size, "64M",
+		"size of the ring of each OS thread; with --mode=grow, of each whole trace"},
+	    {"mode", 0, CLI_TEXT, &o.ring.mode, "ring|grow",
 		"ring keeps the newest events, grow keeps all up to --size; ring if not given"},
-	    {"packets", 0, CLI_TEXT, &o.packets, "N", "how many packets each ring has; 16 if not given"},
-	    {"stacks", 0, CLI_TEXT, &o.stacks, "N", "how many callers are recorded of each promise's creation; 0 if not given"},
+	    {"packets", 0, CLI_TEXT, &o.ring.packets, "N", "how many packets each ring has; 16 if not given"},
+	    {"stacks", 0, CLI_TEXT, &o.ring.stacks, "N",
+		"how many callers are recorded of each promise's creation; 0 if not given"},
 	    {"kernel", 0, CLI_WORD, &o.kernel, "own|all|flight",
 		"also records what the kernel does with the program's OS threads; as much as it tells this user, if no level is "
 		"given; with flight (own,flight) in memory, until the end or weft save"},
@@ -516,8 +526,8 @@ int cli_record(struct cli_args *args)
 		const struct kernel_options asked = {.most = o.level,
 		    .folder = o.out,
 		    .is_flight = o.is_flight,
-		    .size_bytes = o.size_bytes,
-		    .grows = o.mode && !strcmp(o.mode, "grow")};
+		    .size_bytes = o.ring.size_bytes,
+		    .grows = o.ring.mode && !strcmp(o.ring.mode, "grow")};
 		exit = run(args->argv, preload, o.view ? o.out : NULL, o.kernel ? &asked : NULL, watch, &ran);
 		watch_end(watch);
 		if (ran && !strstr(o.out, "%p") && cli_session_read(&s, o.out)) {

@@ -318,14 +318,14 @@ enum { PATIENCE_NS = 2000000000 };
 
 int cli_on(struct cli_args *args)
 {
-	const char *size = NULL, *mode = NULL, *packets = NULL, *stacks = NULL;
+	struct cli_ring ring = {0};
 	bool json = false;
 	int64_t patience_ns = PATIENCE_NS;
 	const struct cli_option options[] = {
-	    {"size", 0, CLI_TEXT, &size, "64M", "size of the ring of each OS thread; with --mode=grow, of each whole trace"},
-	    {"mode", 0, CLI_TEXT, &mode, "ring|grow", "ring keeps the newest events, grow keeps all up to --size"},
-	    {"packets", 0, CLI_TEXT, &packets, "N", "how many packets each ring has"},
-	    {"stacks", 0, CLI_TEXT, &stacks, "N",
+	    {"size", 0, CLI_TEXT, &ring.size, "64M", "size of the ring of each OS thread; with --mode=grow, of each whole trace"},
+	    {"mode", 0, CLI_TEXT, &ring.mode, "ring|grow", "ring keeps the newest events, grow keeps all up to --size"},
+	    {"packets", 0, CLI_TEXT, &ring.packets, "N", "how many packets each ring has"},
+	    {"stacks", 0, CLI_TEXT, &ring.stacks, "N",
 		"how many callers are recorded of each promise's creation, of a program under weft record"},
 	    OPTION_WAIT(&patience_ns),
 	    CLI_OPTION_JSON(&json),
@@ -334,19 +334,15 @@ int cli_on(struct cli_args *args)
 	int exit = cli_parse(args, options, CLI_ANY_NUMBER);
 	if (exit >= 0)
 		return exit;
-	struct weft_standby_request r = {.verb = WEFT_STANDBY_ON};
-	uint64_t count = 0;
-	if (size && (!cli_parse_number(size, true, &r.size_bytes) || !r.size_bytes))
-		return cli_fail("on: --size=%s is not a size; write a number of bytes, perhaps with K, M or G behind it", size);
-	if (packets && (!cli_parse_number(packets, false, &count) || !count || count > 65536))
-		return cli_fail("on: --packets=%s is not a number from 1 to 65536", packets);
-	r.packets = (uint32_t)count;
-	if (stacks && (!cli_parse_number(stacks, false, &count) || count > 16))
-		return cli_fail("on: --stacks=%s is not a number from 0 to 16", stacks);
-	r.stacks = stacks ? (uint32_t)count + 1 : 0;
-	if (mode && strcmp(mode, "ring") != 0 && strcmp(mode, "grow") != 0)
-		return cli_fail("on: --mode=%s is neither ring nor grow", mode);
-	r.mode = mode ? 1 + (mode[0] == 'g') : 0;
+	if ((exit = cli_ring_check(&ring, "on")) >= 0)
+		return exit;
+	const struct weft_standby_request r = {
+	    .verb = WEFT_STANDBY_ON,
+	    .size_bytes = ring.size_bytes,
+	    .packets = (uint32_t)ring.packet_count,
+	    .mode = ring.mode ? 1 + (ring.mode[0] == 'g') : 0,
+	    .stacks = ring.stacks ? (uint32_t)ring.stack_count + 1 : 0,
+	};
 	return args->argc ? tell_each(args, &r, patience_ns) : list(json);
 }
 
