@@ -92,9 +92,11 @@ struct weft_hook_adapter {
 	bool (*sleeps)(struct weft_hook_sleep *sleep);
 	/* NULL or: this OS thread, of which promises were told, ends. */
 	void (*thread_ends)(void);
-	/* NULL or: the program is about to write that much to a descriptor that weft__hook_watched has, by libc; whether
-	 * wrote_less() is to hear how much of it was not taken.  Both may change errno, and run in signal handlers. */
-	bool (*writes)(int fd, size_t bytes);
+	/* NULL or: whether the program, and not the runtime for it, is about to write to a descriptor that weft__hook_watched
+	 * has, by libc.  If so, writes() is told how much, and wrote_less() how much of it was not taken.  All may change errno,
+	 * and run in signal handlers. */
+	bool (*is_written)(int fd);
+	void (*writes)(int fd, size_t bytes);
 	void (*wrote_less)(int fd, size_t missing);
 };
 

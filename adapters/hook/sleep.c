@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -645,37 +646,54 @@ static bool is_watched(int fd)
 	return fd >= 0 && fd < WEFT__HOOK_WATCHED && __atomic_load_n(&weft__hook_watched[fd], __ATOMIC_RELAXED);
 }
 
-/* Before the call: nothing of it was sent earlier.  Who wants to know what was not taken; NULL: nobody. */
-static const struct weft_hook_adapter *tell_written(int fd, size_t bytes)
+/* Who wants to know what is written there; NULL: nobody. */
+static const struct weft_hook_adapter *writer(int fd)
 {
 	const struct weft_hook_adapter *who = NULL;
 	const int saved = errno;
-	for (size_t i = 0; weft__hook_adapters[i] && bytes && !who; i++)
-		if (weft__hook_adapters[i]->writes && weft__hook_adapters[i]->writes(fd, bytes))
+	for (size_t i = 0; weft__hook_adapters[i] && !who; i++)
+		if (weft__hook_adapters[i]->is_written && weft__hook_adapters[i]->is_written(fd))
 			who = weft__hook_adapters[i];
 	errno = saved;
 	return who;
 }
 
+/* 0 also where they cannot be read: that the kernel says so is the program's to hear. */
 static size_t bytes_of(const struct iovec *pieces, size_t count)
 {
+	enum { AT_ONCE = 256 }; /* no more than a page */
 	size_t bytes = 0;
-	for (size_t i = 0; i < count; i++)
+	if (count > IOV_MAX)
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		const size_t left = count - i;
+		if (i % AT_ONCE == 0 && !weft_hook_is_readable(pieces + i, (left < AT_ONCE ? left : AT_ONCE) * sizeof *pieces))
+			return 0;
 		bytes += pieces[i].iov_len;
+	}
 	return bytes;
 }
 
+static size_t bytes_of_message(const struct msghdr *message)
+{
+	return weft_hook_is_readable(message, sizeof *message) ? bytes_of(message->msg_iov, message->msg_iovlen) : 0;
+}
+
+/* Told before the call: nothing of it was sent earlier. */
 #define OUTPUT(NAME, PARAMETERS, ARGUMENTS, BYTES)                                                                               \
 	TAKE(NAME, ssize_t, PARAMETERS, ARGUMENTS, false)                                                                        \
 	{                                                                                                                        \
-		if (!is_watched(fd))                                                                                             \
+		const struct weft_hook_adapter *who = is_watched(fd) ? writer(fd) : NULL;                                        \
+		const size_t bytes = who ? BYTES : 0;                                                                            \
+		if (bytes == 0)                                                                                                  \
 			return real.NAME ARGUMENTS;                                                                              \
-		const size_t bytes = BYTES;                                                                                      \
-		const struct weft_hook_adapter *who = tell_written(fd, bytes);                                                   \
+		const int before = errno;                                                                                        \
+		who->writes(fd, bytes);                                                                                          \
+		errno = before;                                                                                                  \
 		const ssize_t result = real.NAME ARGUMENTS;                                                                      \
 		const size_t taken = result > 0 ? (size_t)result : 0;                                                            \
 		const int saved = errno;                                                                                         \
-		if (who && taken < bytes)                                                                                        \
+		if (taken < bytes)                                                                                               \
 			who->wrote_less(fd, bytes - taken);                                                                      \
 		errno = saved;                                                                                                   \
 		return result;                                                                                                   \
@@ -684,5 +702,4 @@ OUTPUT(write, (int fd, const void *from, size_t size), (fd, from, size), size)
 OUTPUT(
     writev, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), bytes_of(pieces, count > 0 ? (size_t)count : 0))
 OUTPUT(send, (int fd, const void *from, size_t size, int flags), (fd, from, size, flags), size)
-OUTPUT(sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags),
-    bytes_of(message->msg_iov, message->msg_iovlen))
+OUTPUT(sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags), bytes_of_message(message))

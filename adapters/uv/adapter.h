@@ -148,7 +148,8 @@ struct weft__uv_thing *weft__uv_next(uint32_t *at);
 void weft__uv_thread_ends(void);
 
 /* What the program writes to a connection without libuv (stream.c; hook.h). */
-bool weft__uv_writes(int fd, size_t bytes);
+bool weft__uv_is_written(int fd);
+void weft__uv_writes(int fd, size_t bytes);
 void weft__uv_wrote_less(int fd, size_t missing);
 
 void weft__uv_things_lock(void);

@@ -98,24 +98,34 @@ static void falls_short(const uv_stream_t *stream, size_t bytes)
 	weft_sent(thing->id, thing->carried.sent);
 }
 
+/* Of the descriptor of a connection that the trace knows. */
+static struct weft__uv_thing *thing_of(int fd)
+{
+	struct weft__uv_thing *thing = weft__uv_find(__atomic_load_n(&watched[fd], __ATOMIC_RELAXED));
+	return thing && thing->is_told ? thing : NULL;
+}
+
 /* The program writes to a connection itself, as uvloop does; in its own callbacks only, since libuv writes so, too. */
-bool weft__uv_writes(int fd, size_t bytes)
+bool weft__uv_is_written(int fd)
 {
 	const struct weft__uv_here *here = &weft__uv_here;
-	struct weft__uv_thing *thing = here->inside == 0 && here->epoch == weft__hook_epoch
-					   ? weft__uv_find(__atomic_load_n(&watched[fd], __ATOMIC_RELAXED))
-					   : NULL;
-	if (!thing || !thing->is_told || thing->is_closing || thing->home != here)
-		return false;
+	const struct weft__uv_thing *thing = here->inside == 0 && here->epoch == weft__hook_epoch ? thing_of(fd) : NULL;
+	return thing && !thing->is_closing && thing->home == here;
+}
+
+void weft__uv_writes(int fd, size_t bytes)
+{
+	struct weft__uv_thing *thing = thing_of(fd);
+	if (!thing)
+		return;
 	thing->carried.sent += bytes;
 	weft_sent(thing->id, thing->carried.sent);
-	return true;
 }
 
 void weft__uv_wrote_less(int fd, size_t missing)
 {
-	struct weft__uv_thing *thing = weft__uv_find(__atomic_load_n(&watched[fd], __ATOMIC_RELAXED));
-	if (!thing || !thing->is_told)
+	struct weft__uv_thing *thing = thing_of(fd);
+	if (!thing)
 		return;
 	thing->carried.sent -= missing;
 	weft_sent(thing->id, thing->carried.sent);

@@ -3,10 +3,14 @@
  *	scenes NAME	the names are in main()
  *
  * SPDX-License-Identifier: ISC */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -428,6 +432,46 @@ static int ask(void)
 	return uv_run(loop, UV_RUN_DEFAULT);
 }
 
+/* ---- astray: a callback writes to its connection itself, in pieces; and from where nothing is ---- */
+
+static bool is_fault(ssize_t written)
+{
+	return written == -1 && errno == EFAULT;
+}
+
+static void writes_itself(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
+{
+	enum { PIECES = 300 };
+	static struct iovec pieces[PIECES];
+	struct iovec *nowhere = (struct iovec *)mmap(NULL, sizeof pieces, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct msghdr to_nowhere = {.msg_iov = nowhere, .msg_iovlen = 1};
+	uv_os_fd_t fd;
+	for (int i = 0; i < PIECES; i++)
+		pieces[i] = (struct iovec){"xy", 2};
+	uv_fileno((const uv_handle_t *)stream, &fd);
+	if (!is_fault(writev(fd, nowhere, PIECES)) || !is_fault(sendmsg(fd, (const struct msghdr *)(const void *)nowhere, 0)) ||
+	    !is_fault(sendmsg(fd, &to_nowhere, 0)) || writev(fd, pieces, PIECES) != 2 * PIECES)
+		abort();
+	uv_close((uv_handle_t *)stream, NULL);
+}
+
+static int astray(void)
+{
+	int pair[2];
+	uv_buf_t buf = uv_buf_init("a question", 10);
+	uv_pipe_t ends[2];
+	if (uv_socketpair(SOCK_STREAM, 0, pair, UV_NONBLOCK_PIPE, UV_NONBLOCK_PIPE))
+		return 2;
+	for (int i = 0; i < 2; i++) {
+		uv_pipe_init(loop, &ends[i], 0);
+		uv_pipe_open(&ends[i], pair[i]);
+	}
+	uv_read_start((uv_stream_t *)&ends[0], give_room, writes_itself);
+	uv_read_start((uv_stream_t *)&ends[1], give_room, hears);
+	uv_write(&question, (uv_stream_t *)&ends[1], &buf, 1, NULL);
+	return uv_run(loop, UV_RUN_DEFAULT);
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc == 2 ? argv[1] : "";
@@ -450,5 +494,6 @@ int main(int argc, char **argv)
 	       : !strcmp(name, "spin")     ? spin()
 	       : !strcmp(name, "serve")    ? serve(argv[0])
 	       : !strcmp(name, "ask")      ? ask()
+	       : !strcmp(name, "astray")   ? astray()
 					   : 2;
 }

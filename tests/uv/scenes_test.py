@@ -114,6 +114,10 @@ if not waits or waits[0]['end_ns'] - waits[0]['start_ns'] < 20000000:
     fail(f'the path of an answer does not lead to the timer of who answers: {path}')
 expect([asking['links']['signal'], timer['links']['signal']], [1, 1], 'arrows from who wrote the question and the answer')
 
+# What a callback writes to its connection itself counts; of what is nowhere the kernel says so, as without recording.
+trace = record('astray')
+expect([event['position'] for event in trace.ask('events', '--json') if event['op'] == 'sent'], [10, 600], 'how far two ends of a connection wrote')
+
 # The handling of a datagram lasts until what it started has ended, and is one story.
 trace = record('datagram')
 request, work, answer = trace.promise('request', 'from 127.0.0.1:'), trace.promises('work')[0], trace.promise('write', '5 bytes to 127.0.0.1:')
