@@ -118,8 +118,8 @@ static bool folder_of(char path[PATH_MAX], uid_t user)
 	return snprintf(path, PATH_MAX, "%s/uid-%lu", wanted.directory, (unsigned long)user) < PATH_MAX;
 }
 
-/* Makes this program's own directory; 0, or an error number. */
-static int make_in(const char *folder, char path[PATH_MAX])
+/* Makes a directory of this program's own; 0, or an error number. */
+static int make_in(const char *folder, const char *what, char path[PATH_MAX])
 {
 	char name[16];
 	get_name(name);
@@ -127,7 +127,7 @@ static int make_in(const char *folder, char path[PATH_MAX])
 		char again[16] = "";
 		if (i > 1)
 			snprintf(again, sizeof again, ".%d", i);
-		int n = snprintf(path, PATH_MAX, "%s/%s-%ld%s", folder, name, (long)getpid(), again);
+		int n = snprintf(path, PATH_MAX, "%s/%s-%ld%s%s", folder, name, (long)getpid(), what, again);
 		int status = n < PATH_MAX ? make_once(path, folder) : ENAMETOOLONG;
 		if (status != EEXIST)
 			return status;
@@ -138,10 +138,15 @@ static int make_in(const char *folder, char path[PATH_MAX])
 static bool make_directory(char path[PATH_MAX])
 {
 	char users[PATH_MAX];
-	int status = make_in(wanted.directory, path);
+	int status = make_in(wanted.directory, "", path);
 	if (status == EACCES && folder_of(users, geteuid()))
-		status = make_in(users, path);
+		status = make_in(users, "", path);
 	return status == 0;
+}
+
+bool weft__hook_make_folder(char path[PATH_MAX], const char *what)
+{
+	return weft__hook_gate && make_in(wanted.directory, what, path) == 0;
 }
 
 /* Files that are called like that from 0 on. */

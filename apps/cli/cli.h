@@ -164,9 +164,10 @@ typedef WEFT_VEC(char *) cli_paths;
 
 struct cli_session {
 	const char *path;
-	cli_paths traces; /* sorted; none: it is no such directory */
-	cli_paths words;  /* files in which processes say why they record nothing */
-	cli_paths users;  /* folders of other users */
+	cli_paths
+	    traces;      /* directories, and after these files of OCaml's runtime events; sorted; none: it is no such directory */
+	cli_paths words; /* files in which processes say why they record nothing */
+	cli_paths users; /* folders of other users */
 };
 
 /* False: there is no memory.  To be freed in any case. */

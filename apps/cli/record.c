@@ -20,6 +20,7 @@
 #include "analysis/check.h"
 #include "apps/cli/flight.h"
 #include "apps/cli/kernel.h"
+#include "apps/cli/ocaml.h"
 #include "apps/cli/program.h"
 #include "apps/cli/watch.h"
 #include "cli.h"
@@ -199,11 +200,17 @@ static void clear_environment(const char *preload)
 
 /* ---- The directory ---- */
 
-/* Removes a trace's directory, if there is nothing in it but what recorders write. */
+/* Removes a trace's directory, if there is nothing in it but what recorders write, or a file of OCaml's. */
 static bool remove_trace(const char *path)
 {
 	static const char *const ours[] = {
 	    "stream-", "kernel-", "definitions", "metadata", ".weft-", ".metadata", "lock", ".lock"};
+	if (ocaml_is_file(path)) {
+		char folder[PATH_MAX];
+		snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+		unlink(path);
+		return rmdir(folder) == 0;
+	}
 	/* In another user's folder it may be a link. */
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -425,6 +432,9 @@ static bool tell_user(const char *folder)
 static void tell_session(const struct cli_session *s, const char *command, bool stood_by)
 {
 	bool told = false;
+	for (size_t i = 0; i < s->traces.count; i++)
+		if (ocaml_is_file(s->traces.items[i]))
+			ocaml_note(s->traces.items[i], 0);
 	for (size_t i = 0; i < s->words.count; i++)
 		tell_word(s->words.items[i]);
 	bool has_promises = s->traces.count > SHOWN;

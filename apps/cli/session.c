@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "apps/cli/ocaml.h"
 #include "base/duration.h"
 #include "base/sort.h"
 #include "base/utf8.h"
@@ -13,9 +14,13 @@
 #include "trace/several.h"
 #include "xen/domain.h"
 
+/* Last what OCaml has written: the first is the one on whose clock the others are put, and this clock is known to some us alone.
+ */
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	const char *x = *(char *const *)a, *y = *(char *const *)b;
+	const int order = WEFT_ORDER(ocaml_is_file(x), ocaml_is_file(y));
+	return order ? order : strcmp(x, y);
 }
 
 bool cli_is_trace_directory(const char *path)
@@ -23,6 +28,27 @@ bool cli_is_trace_directory(const char *path)
 	char metadata[PATH_MAX + 16];
 	snprintf(metadata, sizeof metadata, "%s/metadata", path);
 	return access(metadata, F_OK) == 0;
+}
+
+/* The files of OCaml's runtime in a folder of theirs; false: no memory. */
+static bool read_events(struct cli_session *s, const char *path)
+{
+	DIR *dir = opendir(path);
+	bool whole = true;
+	for (const struct dirent *entry; whole && dir && (entry = readdir(dir));) {
+		char *name;
+		if (!ocaml_is_file(entry->d_name) || asprintf(&name, "%s/%s", path, entry->d_name) < 0)
+			continue;
+		char **slot = weft_vec_push(&s->traces);
+		whole = slot != NULL;
+		if (slot)
+			*slot = name;
+		else
+			free(name);
+	}
+	if (dir)
+		closedir(dir);
+	return whole;
 }
 
 /* What is in the directory, or in that of a user in it; false: no memory. */
@@ -40,7 +66,7 @@ static bool read_folder(struct cli_session *s, const char *path, bool is_users)
 		bool is_user = !is_users && !strncmp(entry->d_name, CLI_USER_FOLDER, strlen(CLI_USER_FOLDER));
 		cli_paths *list = is_word ? &s->words : cli_is_trace_directory(name) ? &s->traces : is_user ? &s->users : NULL;
 		char **slot = list ? weft_vec_push(list) : NULL;
-		whole = !list || slot;
+		whole = (!list || slot) && (!ocaml_is_folder(entry->d_name) || read_events(s, name));
 		if (slot)
 			*slot = name;
 		else

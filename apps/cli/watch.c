@@ -3,7 +3,9 @@
  * A program that sleeps when it is killed leaves a trace that ends with its last event, maybe hours before.  Only who sees it die
  * knows better: weft record looks at its directory (inotify) and at each process that makes a trace there (a descriptor of the
  * process), and writes the time of its end into the metadata of a trace that nobody ended.  Where the kernel offers no such
- * descriptors there is no such time.  SPDX-License-Identifier: ISC */
+ * descriptors there is no such time.  A file that OCaml's runtime makes there gets a note as soon as it is there.
+ * SPDX-License-Identifier: ISC */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apps/cli/ocaml.h"
 #include "cli.h"
 #include "trace/follow.h"
 #include "watch.h"
@@ -54,9 +57,9 @@ static int64_t now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void look_into(struct watch *w, const char *folder)
+static void look_into(struct watch *w, const char *folder, uint32_t for_what)
 {
-	int number = inotify_add_watch(w->notes, folder, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+	int number = inotify_add_watch(w->notes, folder, for_what | IN_ONLYDIR);
 	if (number <= 0 || number >= MOST_FOLDERS || w->folders[number])
 		return;
 	w->folders[number] = strdup(folder);
@@ -69,7 +72,7 @@ struct watch *watch_begin(const char *folder)
 		return NULL;
 	w->notes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (w->notes >= 0)
-		look_into(w, folder);
+		look_into(w, folder, IN_CREATE | IN_MOVED_TO);
 	return w;
 }
 
@@ -82,6 +85,25 @@ static long process_of(const char *name)
 	return process > 0 && (*end == 0 || *end == '.') ? process : 0;
 }
 
+static void note_file(const char *folder, const char *name, int64_t died_ns)
+{
+	char *path;
+	if (!ocaml_is_file(name) || asprintf(&path, "%s/%s", folder, name) < 0)
+		return;
+	ocaml_note(path, died_ns);
+	free(path);
+}
+
+/* What is there already may have come before anybody looked. */
+static void note_files(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	for (const struct dirent *entry; dir && (entry = readdir(dir));)
+		note_file(folder, entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+}
+
 static void add(struct watch *w, const char *folder, const char *name)
 {
 	char *path;
@@ -92,9 +114,14 @@ static void add(struct watch *w, const char *folder, const char *name)
 	if (lstat(path, &st) || !S_ISDIR(st.st_mode)) {
 		free(path);
 	} else if (!strncmp(name, CLI_USER_FOLDER, strlen(CLI_USER_FOLDER))) {
-		look_into(w, path);
+		look_into(w, path, IN_CREATE | IN_MOVED_TO);
 		free(path);
 	} else {
+		if (ocaml_is_folder(name)) {
+			look_into(
+			    w, path, IN_MODIFY); /* when OCaml gives the file its size; it stays open as long as it is mapped */
+			note_files(path);
+		}
 		int fd = process ? open_process(process) : -1;
 		struct watched *slot = fd < 0 ? NULL : weft_vec_push(&w->all);
 		if (slot) {
@@ -114,8 +141,11 @@ static void read_notes(struct watch *w)
 	while ((n = read(w->notes, buffer, sizeof buffer)) > 0)
 		for (ssize_t at = 0; at < n;) {
 			const struct inotify_event *event = (void *)(buffer + at);
-			if (event->len && event->wd > 0 && event->wd < MOST_FOLDERS && w->folders[event->wd])
-				add(w, w->folders[event->wd], event->name);
+			const char *folder = event->wd > 0 && event->wd < MOST_FOLDERS ? w->folders[event->wd] : NULL;
+			if (event->len && folder && event->mask & IN_MODIFY)
+				note_file(folder, event->name, 0);
+			else if (event->len && folder)
+				add(w, folder, event->name);
 			at += (ssize_t)(sizeof *event + event->len);
 		}
 }
@@ -201,6 +231,12 @@ static void note_end(const struct watched *w)
 {
 	static const char state[] = "\tstate = \"recording\";\n";
 	struct stat st;
+	if (ocaml_is_folder(w->path)) {
+		char name[32];
+		snprintf(name, sizeof name, "%ld.events", w->process);
+		note_file(w->path, name, w->died_ns);
+		return;
+	}
 	int folder = open(w->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int fd = folder < 0 ? -1 : openat(folder, "metadata", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	char *text = NULL;
@@ -218,11 +254,12 @@ static void note_end(const struct watched *w)
 		close(folder);
 }
 
-/* Of several traces of one process, which ran one program after the other, the last one ends with it. */
+/* Of several traces of one process, which ran one program after the other, the last one of each recorder ends with it. */
 static bool is_last(const struct watch *w, size_t at)
 {
 	for (size_t i = at + 1; i < w->all.count; i++)
-		if (w->all.items[i].process == w->all.items[at].process)
+		if (w->all.items[i].process == w->all.items[at].process &&
+		    ocaml_is_folder(w->all.items[i].path) == ocaml_is_folder(w->all.items[at].path))
 			return false;
 	return true;
 }

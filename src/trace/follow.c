@@ -1,13 +1,15 @@
 /* follow.c: tells when a trace has changed, without opening it.
  *
  * A recorder writes through mappings, and that does not change the times of its files.  So packet headers are looked at, too:
- * each event changes the content size in its packet's header.  SPDX-License-Identifier: ISC */
+ * each event changes the content size in its packet's header, or in OCaml's files a number in the header of its ring.
+ * SPDX-License-Identifier: ISC */
 #include "trace/follow.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -18,6 +20,7 @@
 
 #include "base/cursor.h"
 #include "base/hash.h"
+#include "trace/ocaml_ring.h"
 #include "wire/wire.h"
 
 #define PACKETS_MAX 4096
@@ -34,11 +37,32 @@ static uint64_t packet_bytes(const unsigned char header[sizeof(struct weft_packe
 	return memcmp(header, mirage, sizeof mirage) == 0 ? weft_load_u32(header + 20) / 8 : 0;
 }
 
+static bool is_ocaml(int fd, unsigned char header[WEFT__OCAML_HEADER])
+{
+	return pread(fd, header, WEFT__OCAML_HEADER, 0) == WEFT__OCAML_HEADER && weft__ocaml_is(header, WEFT__OCAML_HEADER);
+}
+
+/* Of the headers of OCaml's rings. */
+static uint64_t fingerprint_rings(int fd, const unsigned char *header, uint64_t hash)
+{
+	unsigned char ring[4096];
+	uint64_t left = weft__ocaml_rings_bytes(header), at = WEFT__OCAML_HEADER;
+	for (ssize_t n; left && (n = pread(fd, ring, left < sizeof ring ? left : sizeof ring, (off_t)at)) > 0;) {
+		hash = weft_hash_u64(hash + weft_hash_bytes((const char *)ring, (size_t)n));
+		at += (uint64_t)n;
+		left -= (uint64_t)n;
+	}
+	return hash;
+}
+
 static uint64_t fingerprint_file(int fd, const struct stat *st)
 {
 	const uint64_t words[] = {(uint64_t)st->st_dev, (uint64_t)st->st_ino, (uint64_t)st->st_size, (uint64_t)st->st_mtim.tv_sec,
 	    (uint64_t)st->st_mtim.tv_nsec};
 	uint64_t hash = weft_hash_bytes((const char *)words, sizeof words), offset = 0;
+	unsigned char rings[WEFT__OCAML_HEADER];
+	if (is_ocaml(fd, rings))
+		return fingerprint_rings(fd, rings, hash);
 	for (int i = 0; i < PACKETS_MAX && offset < (uint64_t)st->st_size; i++) {
 		unsigned char header[sizeof(struct weft_packet_header)] = {0};
 		if (pread(fd, header, sizeof header, (off_t)offset) <= 0)
@@ -141,6 +165,29 @@ static bool recorder_lives(int metadata)
 
 #endif
 
+/* Whether the process that writes this file of OCaml's lives: it has the file mapped. */
+static bool is_mapped(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char from[64], line[512];
+	struct stat st;
+	unsigned char header[WEFT__OCAML_HEADER];
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const bool is = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && is_ocaml(fd, header);
+	if (fd >= 0)
+		close(fd);
+	snprintf(from, sizeof from, "/proc/%ld/maps", strtol(slash ? slash + 1 : path, NULL, 10));
+	FILE *maps = is ? fopen(from, "re") : NULL;
+	bool found = false;
+	while (maps && !found && fgets(line, sizeof line, maps)) {
+		unsigned long long inode = 0;
+		found = sscanf(line, "%*s %*s %*s %*s %llu", &inode) == 1 && inode == st.st_ino;
+	}
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
 bool weft_trace_is_recorded(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), metadata = -1;
@@ -149,7 +196,7 @@ bool weft_trace_is_recorded(const char *path)
 		close(fd);
 	}
 	if (metadata < 0)
-		return false;
+		return fd < 0 && is_mapped(path);
 	/* A recorder holds a lock on its metadata until it stops or dies. */
 	bool locked = flock(metadata, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 #ifdef __linux__

@@ -32,8 +32,9 @@
  * 4,096 packets. */
 uint64_t weft_trace_fingerprint(const char *path);
 
-/* Whether a process records into the directory `path` just now.  Also false if that cannot be known, as for a file.  A trace that
- * is .unfinished but not being recorded was left behind by a program that was killed. */
+/* Whether a process records into the directory `path` just now, or, of OCaml's runtime, into the file PID.events.  Also false if
+ * that cannot be known, as for other files.  A trace that is .unfinished but not being recorded was left behind by a program that
+ * was killed. */
 bool weft_trace_is_recorded(const char *path);
 
 #endif

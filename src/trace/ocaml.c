@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cursor.h"
 #include "trace/ocaml_eio.h"
+#include "trace/ocaml_note.h"
 
 enum { BATCH = 512, PHASES_OPEN = 32, AHEAD = 64, STREAM_NAME = 24 };
 
@@ -263,8 +265,8 @@ static uint64_t look_through(struct ocaml *o, const struct weft__ocaml_ring *rin
 {
 	struct weft__ocaml_event ev = {0};
 	struct weft__eio_event e;
-	for (uint64_t at = ring->head; weft__ocaml_read_custom(&o->file, ring, &at, &ev);) {
-		const enum weft__eio_what what = what_of(o, ev.id);
+	for (uint64_t at = ring->head; weft__ocaml_read_some(&o->file, ring, true, &at, &ev);) {
+		const enum weft__eio_what what = ev.what == WEFT__OCAML_CUSTOM ? what_of(o, ev.id) : WEFT__EIO_NONE;
 		if ((what == WEFT__EIO_CREATE_FIBER || what == WEFT__EIO_CREATE_CC || what == WEFT__EIO_CREATE_OBJ) &&
 		    weft__eio_decode(&e, what, &ev) && (uint32_t)e.id > *most)
 			*most = (uint32_t)e.id;
@@ -315,6 +317,32 @@ static int prepare(struct weft_trace *trace, struct ocaml *o)
 	return weft__eio_init(&o->eio, count, most);
 }
 
+static struct weft_str note_text(const unsigned char *note, unsigned at, unsigned end)
+{
+	return (struct weft_str){(const char *)note + at, (uint32_t)strnlen((const char *)note + at, end - at)};
+}
+
+/* What weft has added to the file. */
+static void read_note(struct weft_trace *trace, const struct weft_blob *blob)
+{
+	const size_t size = blob->size;
+	const unsigned char *note = size >= WEFT_OCAML_NOTE_BYTES ? blob->bytes + size - WEFT_OCAML_NOTE_BYTES : NULL;
+	struct weft_trace_info *info = &trace->info;
+	if (!note || !weft_ocaml_note_is(note))
+		return;
+	info->host = note_text(note, WEFT_OCAML_NOTE_HOST, WEFT_OCAML_NOTE_PROCESS);
+	info->process = note_text(note, WEFT_OCAML_NOTE_PROCESS, WEFT_OCAML_NOTE_COMMAND);
+	info->command = note_text(note, WEFT_OCAML_NOTE_COMMAND, WEFT_OCAML_NOTE_BYTES);
+	trace->pair_ns = (int64_t)(weft_load_u64(note + WEFT_OCAML_NOTE_CLOCK) & INT64_MAX);
+	trace->pair_wall_ns = (int64_t)(weft_load_u64(note + WEFT_OCAML_NOTE_WALL) & INT64_MAX);
+	info->has_origin = true;
+	info->clock_origin_ns = trace->pair_wall_ns - trace->pair_ns;
+	const int64_t died_wall_ns = (int64_t)weft_load_u64(note + WEFT_OCAML_NOTE_DIED_WALL);
+	if (info->unfinished && died_wall_ns > 0)
+		weft__trace_lived(trace, died_wall_ns);
+	info->has_died = info->until_ns != 0;
+}
+
 static int open_trace(struct weft_trace *trace, struct weft_error *err)
 {
 	struct ocaml *o = trace->state = calloc(1, sizeof *o);
@@ -331,6 +359,7 @@ static int open_trace(struct weft_trace *trace, struct weft_error *err)
 	o->eio.peek_ctx = o;
 	trace->info.pid = o->file.pid;
 	trace->info.unfinished = !o->file.is_stopped;
+	read_note(trace, o->file.blob);
 	trace->info.runtimes = text_of(eio ? "OCaml 5, Eio" : "OCaml 5");
 	if (eio)
 		trace->info.lacks = text_of("who ends waits for streams, conditions and pools: Eio does not tell");

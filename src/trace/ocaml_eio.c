@@ -210,12 +210,10 @@ static struct weft_str numbered(struct weft__eio *eio, const char *what, int64_t
 {
 	char text[NAME];
 	size_t at = sizeof text;
-	uint64_t left = number < 0 ? -(uint64_t)number : (uint64_t)number;
+	uint32_t left = (uint32_t)number; /* as id_of() has it */
 	do
 		text[--at] = (char)('0' + left % 10);
 	while ((left /= 10) > 0);
-	if (number < 0)
-		text[--at] = '-';
 	text[--at] = ' ';
 	at -= strlen(what);
 	memcpy(text + at, what, strlen(what));

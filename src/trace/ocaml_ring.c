@@ -6,7 +6,7 @@
 
 #include "base/cursor.h"
 
-enum { HEADER = 64, RING_HEADER = 80, DOMAINS_MAX = 4096, WORD = 8 };
+enum { HEADER = WEFT__OCAML_HEADER, RING_HEADER = 80, DOMAINS_MAX = 4096, WORD = 8 };
 
 /* The types of events, as the file has them. */
 enum { FILLER, LIFECYCLE, BEGIN, END, COUNTER, ALLOC, CUSTOM = 4 };
@@ -154,6 +154,14 @@ bool weft__ocaml_is(const unsigned char *bytes, size_t size)
 	return read_header(&header, bytes, size);
 }
 
+uint64_t weft__ocaml_rings_bytes(const unsigned char bytes[WEFT__OCAML_HEADER])
+{
+	struct header header;
+	const uint64_t most = (uint64_t)DOMAINS_MAX * RING_HEADER;
+	const uint64_t size = read_header(&header, bytes, HEADER) ? header.data_at - HEADER : 0;
+	return size < most ? size : most;
+}
+
 /* How many bytes a custom event has.  Those of the last word that belong to none are counted in its last byte. */
 static bool cut_custom(struct weft__ocaml_event *ev)
 {
@@ -185,43 +193,22 @@ static void read_payload(struct weft__ocaml_event *ev, unsigned type, bool is_bi
 	}
 }
 
-/* What every event has.  False at the ring's tail. */
-static inline bool read_head(
-    const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, uint64_t *at, struct weft__ocaml_event *out)
+bool weft__ocaml_read_some(const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, bool only_custom,
+    uint64_t *at, struct weft__ocaml_event *out)
 {
 	while (*at < ring->tail) {
 		const unsigned char *place = ring->words + (*at & (file->words - 1)) * WORD;
 		const uint64_t item = word(place, file->is_big), length = item >> 54;
+		const unsigned what = item >> 49 & 31; /* 16: a user's */
 		*at += length;
-		if (!(item >> 49 & 31)) /* not a user's, of type 0: it fills the ring up */
+		if (what == FILLER || (only_custom && what != (16 | CUSTOM) && *at < ring->tail))
 			continue;
 		*out = (struct weft__ocaml_event){.time_ns = word(place + WORD, file->is_big),
 		    .bytes = place + 2 * WORD,
 		    .size = (size_t)(length - 2) * WORD,
 		    .id = item >> 36 & 0x1fff,
-		    .what = item >> 49 & 15,
-		    .is_user = item >> 53 & 1};
-		return true;
-	}
-	return false;
-}
-
-bool weft__ocaml_read(
-    const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, uint64_t *at, struct weft__ocaml_event *out)
-{
-	if (!read_head(file, ring, at, out))
-		return false;
-	read_payload(out, out->what, file->is_big);
-	return true;
-}
-
-bool weft__ocaml_read_custom(
-    const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, uint64_t *at, struct weft__ocaml_event *out)
-{
-	while (read_head(file, ring, at, out)) {
-		if (!out->is_user || out->what != CUSTOM)
-			continue;
-		read_payload(out, CUSTOM, file->is_big);
+		    .is_user = what >> 4};
+		read_payload(out, what & 15, file->is_big);
 		return true;
 	}
 	return false;

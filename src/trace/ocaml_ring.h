@@ -16,7 +16,7 @@
 
 #include "trace/format.h"
 
-enum { WEFT__OCAML_NAMES = 8192, WEFT__OCAML_NAME = 128 };
+enum { WEFT__OCAML_HEADER = 64, WEFT__OCAML_NAMES = 8192, WEFT__OCAML_NAME = 128 };
 
 enum weft__ocaml_what {
 	WEFT__OCAML_LIFECYCLE,
@@ -67,19 +67,24 @@ struct weft__ocaml_file {
 /* Whether these first bytes, 64 at least, are those of such a file. */
 bool weft__ocaml_is(const unsigned char *bytes, size_t size);
 
+/* Of a file that begins so: how many bytes behind these are the headers of rings. */
+uint64_t weft__ocaml_rings_bytes(const unsigned char header[WEFT__OCAML_HEADER]);
+
 /* Reads the headers of the trace's blob, and over all events once: what stands behind damage is noted, and left out.  What a
  * program has overwritten since the blob was copied is left out too.  WEFT_ENOMEM.  Finish it in any case. */
 int weft__ocaml_open(struct weft__ocaml_file *file, struct weft_trace *trace, const struct weft_blob *blob);
 void weft__ocaml_close(struct weft__ocaml_file *file);
 
-/* Reads the event at *at, at or behind the ring's head, and moves *at behind it; false at the ring's tail. */
-bool weft__ocaml_read(
-    const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, uint64_t *at, struct weft__ocaml_event *out);
+/* Reads the event at *at, at or behind the ring's head, and moves *at behind it; false at the ring's tail.  `only_custom`: passes
+ * over what no library has encoded, but for the ring's last event. */
+bool weft__ocaml_read_some(const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, bool only_custom,
+    uint64_t *at, struct weft__ocaml_event *out);
 
-/* The same for the next event that a library has encoded: of the others hardly more than the length is looked at.  At the tail,
- * if there was one, *out has the time of the last event. */
-bool weft__ocaml_read_custom(
-    const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, uint64_t *at, struct weft__ocaml_event *out);
+static inline bool weft__ocaml_read(
+    const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, uint64_t *at, struct weft__ocaml_event *out)
+{
+	return weft__ocaml_read_some(file, ring, false, at, out);
+}
 
 /* The name of a user's event; empty: it has none. */
 struct weft_str weft__ocaml_name(const struct weft__ocaml_file *file, uint16_t id);

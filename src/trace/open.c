@@ -514,11 +514,26 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 	return status;
 }
 
-static int64_t wall_ns(void)
+static int64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
+	clock_gettime(clock, &now);
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int64_t wall_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME);
+}
+
+/* It is being recorded just now, or was at `wall_ns`.  OCaml's own files say nothing of the wall clock, but are of this boot. */
+static void is_living(struct weft_trace *trace, int64_t wall_ns)
+{
+	if (trace->format == &weft__format_ocaml && !trace->pair_wall_ns) {
+		trace->pair_ns = clock_ns(CLOCK_MONOTONIC);
+		trace->pair_wall_ns = wall_ns;
+	}
+	weft__trace_lived(trace, wall_ns);
 }
 
 int weft_trace_open_image(struct weft_trace **out, const char *path, const char *uuid, struct weft_error *err)
@@ -548,6 +563,6 @@ int weft_trace_open(struct weft_trace **out, const char *path, struct weft_error
 	/* What it reads lies before now; that it is recorded still is asked after. */
 	int64_t now_ns = wall_ns();
 	if (status == WEFT_OK && (*out)->info.unfinished && !(*out)->info.has_died && weft_trace_is_recorded(path))
-		weft__trace_lived(*out, now_ns);
+		is_living(*out, now_ns);
 	return status;
 }

@@ -92,7 +92,7 @@ with tempfile.TemporaryDirectory() as place:
 
     # The library as a whole, which takes the loader's function and looks at what a program loads.
     library = build('libweft-hook.so', '-shared', '-fPIC', '-fvisibility=hidden', '-fexceptions', '-lpthread', *hook,
-                    *(path for adapter in ('base', 'event', 'glib', 'qemu', 'sd', 'uv') for path in sorted(glob.glob(f'adapters/{adapter}/*.c', root_dir=source))),
+                    *(path for adapter in ('base', 'event', 'glib', 'ocaml', 'qemu', 'sd', 'uv') for path in sorted(glob.glob(f'adapters/{adapter}/*.c', root_dir=source))),
                     *sorted(glob.glob('src/record/[!f]*.c', root_dir=source)),
                     *sorted(glob.glob('src/wire/*.c', root_dir=source)))
     with open(os.path.join(place, 'host.c'), 'w', encoding='utf-8') as file:

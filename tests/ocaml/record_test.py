@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""weft record has a program in OCaml 5 record itself, and what comes of that stands beside what weft records, on one clock.
+
+	record_test.py WEFT GENERATOR
+
+OCaml 5 is not in Debian 12: runtime.c stands for its runtime, tools/runtime-events makes what it would write.
+SPDX-License-Identifier: ISC"""
+
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+weft, generator = map(os.path.abspath, sys.argv[1:])
+here = os.path.dirname(os.path.abspath(__file__))
+
+
+def run(*words, status=0, **options):
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300, **options)
+    assert done.returncode == status, (words, done.returncode, done.stdout, done.stderr[-2000:])
+    return done.stdout
+
+
+def generate(shape, *options):
+    run(generator, shape, shape, f'--time={time.clock_gettime_ns(time.CLOCK_MONOTONIC)}', *options)
+
+
+def record(*words, status=0, **options):
+    shutil.rmtree('s', ignore_errors=True)
+    return run(weft, 'record', '-o', 's', '--', './runtime', *words, status=status, **options)
+
+
+def files():
+    return sorted(glob.glob('s/runtime-*.ocaml/*.events'))
+
+
+def stands_beside():
+    """Its own fibers and the OS thread that weft saw are one picture, of the same seconds; nothing is left in the environment."""
+    before = time.time_ns()
+    generate('hang', '--count=1')
+    assert record('hang') == 'events: on\n'
+    after = time.time_ns()
+    file, = files()
+    info = json.loads(run(weft, 'info', '--json', file))
+    assert (info['process'], info['command'].split()[-1], info['pid']) == ('runtime', 'hang', 759), info
+    begun = info['utc_ns']
+    assert before - 10**8 <= begun <= after, (before, begun, after)
+    dump = run(weft, 'dump', 's')
+    assert '"fiber 5"' in dump and re.search(r'thread .*"runtime-\d+: main"', dump), dump
+    assert '"reply of the server"' in run(weft, 'waits', 's')
+    run(weft, 'render', 's', '-o', 'picture.svg')
+    with open('picture.svg', encoding='utf-8') as f:
+        picture = f.read()
+    assert 'domain 0' in picture and 'main' in picture
+
+
+def is_left_to_its_user():
+    for name in 'OCAML_RUNTIME_EVENTS_DIR', 'OCAML_RUNTIME_EVENTS_PRESERVE':
+        assert record('hang', env={**os.environ, name: '.'}) == f'{name}=.\nevents: off\n'
+        assert files() == []
+
+
+def asks_for_nothing_that_harms():
+    """Where OCaml could not make its file, it would end the program."""
+    for limit in '-f 20000', '-v 4000000':
+        shutil.rmtree('s', ignore_errors=True)
+        assert run(weft, 'record', '-o', 's', '--', 'sh', '-c', f'ulimit -S {limit}; exec ./runtime hang') == 'events: off\n'
+        assert files() == []
+    for parameters in 'e=21', 'b,e=8', 'd=4096':
+        assert record('hang', env={**os.environ, 'OCAMLRUNPARAM': parameters}) == 'events: off\n', parameters
+    assert record('hang', env={**os.environ, 'OCAMLRUNPARAM': 'b,e=18'}) == 'events: on\n'
+
+
+def children_have_their_own():
+    record('hang', 'fork')
+    assert len(files()) == 2, files()
+
+
+def a_child_goes_on_without_it():
+    """One that can no longer reach the folder."""
+    assert record('hang', 'fork', 'hidden') == 'events: on\npaused\n'
+    assert len(files()) == 1, files()
+
+
+def when_it_died_is_known():
+    """As long as it runs it is followed; when it was killed, it had lived until then."""
+    shutil.rmtree('s', ignore_errors=True)
+    with subprocess.Popen([weft, 'record', '-o', 's', '--', './runtime', 'hang', 'hang'], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as recorder:
+        try:
+            assert recorder.stdout.readline() == b'events: on\n'
+            file, = files()
+            spans = [json.loads(run(weft, 'info', '--json', file))['span_ns'] for _ in range(2)]
+            assert spans[0] < spans[1], spans  # nothing happens, but it lives
+        finally:
+            os.kill(int(os.path.basename(files()[0]).split('.')[0]), signal.SIGKILL)
+        recorder.communicate(timeout=60)
+    assert 'it was killed, or ended at once' in run(weft, 'explain', file)
+
+
+def is_replaced():
+    record('hang')
+    first, = files()
+    run(weft, 'record', '--overwrite', '-o', 's', '--', './runtime', 'hang')
+    second, = files()
+    assert first != second
+
+
+with tempfile.TemporaryDirectory(prefix='weft-ocaml-record-') as folder:
+    os.chdir(folder)
+    if not shutil.which('cc'):
+        print('skipped: no compiler')
+        sys.exit(77)
+    run('cc', '-O1', '-rdynamic', os.path.join(here, 'runtime.c'), '-o', 'runtime')
+    generate('hang', '--count=1')
+    for test in (stands_beside, is_left_to_its_user, asks_for_nothing_that_harms, children_have_their_own, a_child_goes_on_without_it,
+                 when_it_died_is_known, is_replaced):
+        test()
