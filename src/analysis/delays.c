@@ -208,11 +208,13 @@ static int64_t next_sleep(const struct weft_model *m, uint16_t stream, int64_t t
 }
 
 /* Whether the link is one by which the outside ends or calls back a promise that was there when the stall began, or that another
- * OS thread made meanwhile.  An OS thread ends when it has done its work: that is not late. */
+ * OS thread made meanwhile.  An OS thread ends when it has done its work: that is not late.  Nor is what is called back in each
+ * round of the loop, such as libuv's check handles. */
 static bool is_late(const struct weft_model *m, const struct weft_link *link, const struct weft__stall *s)
 {
 	const struct weft_promise *p = &m->promises[link->to];
-	bool heard = link->kind == WEFT_LINK_SIGNAL || (link->kind == WEFT_LINK_RESOLVE && p->end_ns == link->time_ns);
+	bool heard = link->kind == WEFT_LINK_SIGNAL ? p->kind != WEFT_KIND_HANDLE
+						    : link->kind == WEFT_LINK_RESOLVE && p->end_ns == link->time_ns;
 	return heard && link->from == WEFT_SYSTEM && link->stream == s->stream &&
 	       p->start_ns <= (p->stream == s->stream ? s->start_ns : s->end_ns) &&
 	       (link->to != s->promise || (link->kind == WEFT_LINK_RESOLVE && !weft_kind_has(p->kind, WEFT_TRAIT_THREAD)));
