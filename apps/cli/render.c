@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "layout/group.h"
 #include "view/fold.h"
+#include "viewer/blame.h"
 
 typedef WEFT_VEC(uint32_t) number_vec;
 
@@ -96,8 +97,11 @@ int cli_render(struct cli_args *args)
 	const char *out = NULL;
 	const char *focus = NULL, *fold = NULL, *group = NULL;
 	static struct weft_folding folding;
-	bool dark = false, explain = false, parts = false, table = false;
+	bool dark = false, explain = false, parts = false, table = false, blame = false;
 	static struct table_below below;
+	struct weft_stacks *stacks = NULL;
+	struct weft_blamed blamed;
+	struct weft_icicle icicle;
 	number_vec marked = {0};
 	render.from_ns = render.to_ns = -1;
 	const struct cli_option options[] = {
@@ -118,6 +122,8 @@ int cli_render(struct cli_args *args)
 	    {"explain", 0, CLI_FLAG, &explain, NULL,
 		"highlights the promises of the first finding of weft explain, and prints its title"},
 	    {"table", 0, CLI_FLAG, &table, NULL, "draws below how many promises of each sort there are, and how long they took"},
+	    {"blame", 0, CLI_FLAG, &blame, NULL,
+		"draws below where the time went that was waited: each part as wide as its share, below who waited for it"},
 	    CLI_OPTION_PARTS(&parts),
 	    {"no-metrics", 0, CLI_FLAG, &render.no_metrics, NULL, "leaves the counters out"},
 	    {"no-threads", 0, CLI_FLAG, &render.no_threads, NULL,
@@ -172,6 +178,12 @@ int cli_render(struct cli_args *args)
 	}
 	if (exit < 0 && table && (exit = fill_table(&below, input.model, &render)) < 0)
 		render.sheet = &below.sheet;
+	if (exit < 0 && blame && weft_stacks_create(&stacks, input.model, WEFT_FOLDED_BY_WAIT, false, &err) < 0)
+		exit = cli_fail_error(&err);
+	if (exit < 0 && blame) {
+		icicle = weft_blame_icicle(&blamed, stacks, WEFT_FOLDED_BY_WAIT);
+		render.icicle = &icicle;
+	}
 	if (exit < 0) {
 		size_t found = 0;
 		cli_progress_begin("drawing", out);
@@ -185,6 +197,7 @@ int cli_render(struct cli_args *args)
 			cli_note("%s: nothing in it has \"%s\"", input.name, render.find);
 	}
 	weft_vec_free(&marked);
+	weft_stacks_destroy(stacks);
 	cli_close(&input);
 	return exit;
 }

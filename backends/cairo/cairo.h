@@ -4,6 +4,7 @@
 
 #include <cairo.h>
 
+#include "draw/icicle.h"
 #include "draw/sheet.h"
 #include "draw/svg.h"
 #include "view/fold.h"
@@ -42,6 +43,7 @@ struct weft_render_options {
 	bool no_metrics;                    /* leave the counters out */
 	bool no_threads;                    /* leave OS threads out */
 	const struct weft_sheet *sheet;     /* below the promises, which have so much less height; or NULL */
+	const struct weft_icicle *icicle;   /* below these; measure is the picture's */
 	enum weft_theme theme;              /* light or dark */
 	enum weft_picture picture;          /* see weft_picture_from_path() */
 };

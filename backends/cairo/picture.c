@@ -68,10 +68,15 @@ int weft_cairo_write(struct weft_cairo *cairo, const struct weft_draw_list *list
 	return WEFT_OK;
 }
 
-/* What the promises have: all but the sheet. */
+static int icicle_px(const struct weft_render_options *o)
+{
+	return o->icicle ? (int)weft_icicle_px(o->icicle, (o->height_px ? o->height_px : 720) / 3.0) : 0;
+}
+
+/* What the promises have: all but what stands below. */
 static int height_of(const struct weft_render_options *o)
 {
-	return (o->height_px ? o->height_px : 720) - (o->sheet ? (int)weft_sheet_px(o->sheet) : 0);
+	return (o->height_px ? o->height_px : 720) - (o->sheet ? (int)weft_sheet_px(o->sheet) : 0) - icicle_px(o);
 }
 
 static int render_view(struct weft_view *view, const struct weft_render_options *o, weft_write_fn *write, void *write_ctx,
@@ -107,6 +112,12 @@ static int render_view(struct weft_view *view, const struct weft_render_options 
 	status = weft_draw_frame(&list, view, &options, err);
 	if (status == WEFT_OK && o->sheet)
 		status = weft_sheet_draw(&list, o->sheet, &options, err);
+	if (status == WEFT_OK && o->icicle) {
+		struct weft_icicle icicle = *o->icicle;
+		icicle.measure = options.measure;
+		icicle.measure_ctx = options.measure_ctx;
+		status = weft_icicle_append(&list, icicle_px(o), &icicle, err);
+	}
 	if (status == WEFT_OK)
 		status = weft_cairo_write(cairo, &list, o->picture, o->theme, write, write_ctx, err);
 	weft_draw_finish(&list);

@@ -9,25 +9,26 @@
 #include "analysis/shapes.h"
 #include "base/idmap.h"
 #include "base/intern.h"
+#include "base/sort.h"
 #include "base/utf8.h"
 
 enum { MOST_FRAMES = 64 };
 
-/* A frame below others; the first node is nothing, below which the outermost stand. */
-struct node {
-	uint32_t above, frame;
-	int64_t sum_ns;
+struct weft_stacks_private {
+	struct weft_intern names; /* of frames */
+	WEFT_VEC(char *) owned;
 };
 
 struct folding {
 	const struct weft_model *model;
-	struct weft_intern names; /* of frames */
-	WEFT_VEC(char *) owned;
+	enum weft_folded_by by;
+	struct weft_stacks *out;
 	uint32_t *frame_of;        /* by promise */
 	uint32_t *above;           /* by promise: who stands above it, or WEFT_NONE */
+	uint32_t *seen_for;        /* by promise: in whose chain it was last met */
 	uint64_t *waits;           /* bits by promise: it waits for another */
-	struct weft_idmap numbers; /* of nodes, by the node above and the frame */
-	WEFT_VEC(struct node) nodes;
+	struct weft_idmap numbers; /* of stacks, by the one above and the frame */
+	WEFT_VEC(struct weft_stack_sum) stacks;
 };
 
 /* ---- Frames ---- */
@@ -55,17 +56,17 @@ static void name_frame(const struct weft_model *m, uint32_t promise, char out[WE
 	weft_utf8_tame(out);
 }
 
-static uint32_t frame_of_name(struct folding *f, const char *name)
+static uint32_t frame_of_name(struct weft_stacks_private *p, const char *name)
 {
-	const size_t known = f->names.texts.count;
+	const size_t known = p->names.texts.count;
 	const uint32_t length = (uint32_t)strlen(name);
-	char **slot = weft_vec_push(&f->owned), *copy = slot ? strdup(name) : NULL;
+	char **slot = weft_vec_push(&p->owned), *copy = slot ? strdup(name) : NULL;
 	if (slot)
 		*slot = copy;
-	const uint32_t number = copy ? weft_intern(&f->names, (struct weft_str){copy, length}) : WEFT_INTERN_FAILED;
+	const uint32_t number = copy ? weft_intern(&p->names, (struct weft_str){copy, length}) : WEFT_INTERN_FAILED;
 	if (slot && (number < known || !copy)) {
 		free(copy);
-		f->owned.count--;
+		p->owned.count--;
 	}
 	return number;
 }
@@ -86,7 +87,7 @@ static bool find_frames(struct folding *f)
 		uint32_t frame = weft_idmap_get(&known, key);
 		if (frame == WEFT_IDMAP_NONE) {
 			name_frame(m, p, name);
-			frame = frame_of_name(f, name);
+			frame = frame_of_name(f->out->priv, name);
 			done = frame != WEFT_INTERN_FAILED && weft_idmap_set(&known, key, frame);
 		}
 		f->frame_of[p] = frame;
@@ -97,51 +98,59 @@ static bool find_frames(struct folding *f)
 
 /* ---- Stacks ---- */
 
-static bool find_node(struct folding *f, uint32_t above, uint32_t frame, uint32_t *out)
+static bool find_stack(struct folding *f, uint32_t above, uint32_t frame, uint32_t *out)
 {
 	const int64_t key = (int64_t)((uint64_t)above << 32 | frame);
 	*out = weft_idmap_get(&f->numbers, key);
 	if (*out != WEFT_IDMAP_NONE)
 		return true;
-	struct node *slot = weft_vec_push(&f->nodes);
-	if (!slot || !weft_idmap_set(&f->numbers, key, (uint32_t)f->nodes.count - 1))
+	struct weft_stack_sum *slot = weft_vec_push(&f->stacks);
+	if (!slot || !weft_idmap_set(&f->numbers, key, (uint32_t)f->stacks.count - 1))
 		return false;
-	*slot = (struct node){above, frame, 0};
-	*out = (uint32_t)f->nodes.count - 1;
+	*slot = (struct weft_stack_sum){.above = above, .depth = f->stacks.items[above].depth + 1, .frame = frame};
+	*out = (uint32_t)f->stacks.count - 1;
 	return true;
 }
 
-/* Adds to the stack of a promise.  Chains of those that wait may be circles. */
+/* Adds to the stack of a promise.  Chains of those that wait may be circles, which are gone through once. */
 static bool add(struct folding *f, uint32_t promise, int64_t ns)
 {
-	uint32_t frames[MOST_FRAMES], count = 0, at = 0, node = 0;
-	for (uint32_t p = promise; p != WEFT_NONE && p != WEFT_SYSTEM && count < MOST_FRAMES && at < 16 * MOST_FRAMES;
-	     p = f->above[p], at++)
+	uint32_t frames[MOST_FRAMES], count = 0, at = 0, stack = 0;
+	for (uint32_t p = promise;
+	     p != WEFT_NONE && p != WEFT_SYSTEM && f->seen_for[p] != promise && count < MOST_FRAMES && at < 16 * MOST_FRAMES;
+	     p = f->above[p], at++) {
+		f->seen_for[p] = promise;
 		if (!count || frames[count - 1] != f->frame_of[p])
 			frames[count++] = f->frame_of[p];
+	}
 	if (promise == WEFT_SYSTEM)
 		frames[count++] = f->frame_of[WEFT_SYSTEM];
 	while (count-- > 0)
-		if (!find_node(f, node, frames[count], &node))
+		if (!find_stack(f, stack, frames[count], &stack))
 			return false;
-	f->nodes.items[node].sum_ns += ns;
+	f->stacks.items[stack].own_ns += ns;
+	f->stacks.items[stack].promises++;
+	f->out->of[promise] = stack;
 	return true;
 }
 
-static int64_t ran_ns(const struct weft_model *m, uint32_t promise)
+int64_t weft_stack_time(const struct weft_model *m, enum weft_folded_by by, uint32_t promise)
 {
-	int64_t sum_ns = 0;
-	for (uint32_t r = m->promises[promise].runs; r < m->promises[promise + 1].runs; r++)
-		sum_ns += m->runs[r].end_ns - m->runs[r].start_ns;
-	return sum_ns;
+	const struct weft_promise *p = &m->promises[promise];
+	int64_t ran_ns = 0;
+	for (uint32_t r = p->runs; r < p[1].runs; r++)
+		ran_ns += m->runs[r].end_ns - m->runs[r].start_ns;
+	if (by == WEFT_FOLDED_BY_RUN)
+		return ran_ns;
+	return (p->end == WEFT_END_PENDING ? weft_model_until(m, promise) : p->end_ns) - p->start_ns - ran_ns;
 }
 
-static void find_above(struct folding *f, enum weft_folded_by by)
+static void find_above(struct folding *f)
 {
 	const struct weft_model *m = f->model;
 	for (uint32_t p = 0; p < m->promise_count; p++)
-		f->above[p] = by == WEFT_FOLDED_BY_RUN ? m->promises[p].created_by : WEFT_NONE;
-	for (size_t i = 0; i < m->link_count && by == WEFT_FOLDED_BY_WAIT; i++) {
+		f->above[p] = f->by == WEFT_FOLDED_BY_RUN ? m->promises[p].created_by : WEFT_NONE;
+	for (size_t i = 0; i < m->link_count && f->by == WEFT_FOLDED_BY_WAIT; i++) {
 		const struct weft_link *link = &m->links[i];
 		if ((link->kind != WEFT_LINK_AWAIT && link->kind != WEFT_LINK_READ) || link->from == link->to)
 			continue;
@@ -150,67 +159,155 @@ static void find_above(struct folding *f, enum weft_folded_by by)
 			f->above[link->to] = link->from;
 	}
 	/* Whom nobody waits for. */
-	for (uint32_t p = 0; p < m->promise_count && by == WEFT_FOLDED_BY_WAIT; p++)
+	for (uint32_t p = 0; p < m->promise_count && f->by == WEFT_FOLDED_BY_WAIT; p++)
 		if (f->above[p] == WEFT_NONE)
 			f->above[p] = m->promises[p].created_by;
 }
 
-static bool sum_up(struct folding *f, enum weft_folded_by by)
+static bool sum_up(struct folding *f, bool with_system)
 {
 	const struct weft_model *m = f->model;
 	bool done = true;
-	for (uint32_t p = 0; p < m->promise_count && done; p++) {
-		int64_t ns = ran_ns(m, p);
-		if (by == WEFT_FOLDED_BY_WAIT) {
-			const struct weft_promise *promise = &m->promises[p];
-			const int64_t end_ns = promise->end == WEFT_END_PENDING ? weft_model_until(m, p) : promise->end_ns;
-			const bool is_leaf =
-			    p != WEFT_SYSTEM && !(f->waits[p / 64] >> p % 64 & 1) && promise->end != WEFT_END_BECAME;
-			ns = is_leaf ? end_ns - promise->start_ns - ns : 0;
-		}
+	f->out->of[WEFT_SYSTEM] = WEFT_NONE;
+	for (uint32_t p = with_system ? WEFT_SYSTEM : WEFT_SYSTEM + 1; p < m->promise_count && done; p++) {
+		const bool counts = f->by == WEFT_FOLDED_BY_RUN || (p != WEFT_SYSTEM && !(f->waits[p / 64] >> p % 64 & 1) &&
+								       m->promises[p].end != WEFT_END_BECAME);
+		const int64_t ns = counts ? weft_stack_time(m, f->by, p) : 0;
+		f->out->of[p] = WEFT_NONE;
 		done = ns <= 0 || add(f, p, ns);
 	}
 	return done;
 }
 
-static int tell(const struct folding *f, weft_folded_fn *each, void *ctx)
+struct place {
+	uint32_t above, stack;
+	int64_t sum_ns;
+};
+
+static int compare_places(const void *a, const void *b)
 {
-	const char *frames[MOST_FRAMES + 1];
-	for (size_t i = 1; i < f->nodes.count; i++) {
-		size_t at = MOST_FRAMES + 1;
-		if (!f->nodes.items[i].sum_ns)
-			continue;
-		for (uint32_t node = (uint32_t)i; node; node = f->nodes.items[node].above)
-			frames[--at] = f->names.texts.items[f->nodes.items[node].frame].ptr;
-		if (each(ctx, frames + at, MOST_FRAMES + 1 - at, f->nodes.items[i].sum_ns))
-			return WEFT_EIO;
+	const struct place *x = a, *y = b;
+	int by_above = WEFT_ORDER(x->above, y->above), by_sum = WEFT_ORDER(y->sum_ns, x->sum_ns);
+	return by_above ? by_above : by_sum ? by_sum : WEFT_ORDER(x->stack, y->stack);
+}
+
+/* What stands above has the smaller number. */
+static bool arrange(struct weft_stacks *s)
+{
+	struct place *places = malloc(s->count * sizeof *places);
+	if (!places)
+		return false;
+	for (size_t i = s->count; i-- > 0;) {
+		struct weft_stack_sum *stack = &s->stacks[i];
+		stack->sum_ns += stack->own_ns;
+		s->deepest = stack->depth > s->deepest ? stack->depth : s->deepest;
+		places[i] = (struct place){stack->above, (uint32_t)i, stack->sum_ns};
+		if (i > 0) {
+			s->stacks[stack->above].sum_ns += stack->sum_ns;
+			s->stacks[stack->above].promises += stack->promises;
+		}
 	}
-	return WEFT_OK;
+	weft_sort(places + 1, s->count - 1, sizeof *places, compare_places);
+	int64_t at_ns = 0;
+	for (size_t i = 1; i < s->count; i++) {
+		at_ns = i > 1 && places[i].above == places[i - 1].above ? at_ns : s->stacks[places[i].above].start_ns;
+		s->stacks[places[i].stack].start_ns = at_ns;
+		at_ns += places[i].sum_ns;
+	}
+	s->stacks[0].above = WEFT_NONE;
+	free(places);
+	return true;
+}
+
+int weft_stacks_create(
+    struct weft_stacks **out, const struct weft_model *model, enum weft_folded_by by, bool with_system, struct weft_error *err)
+{
+	const size_t count = model->promise_count;
+	struct weft_stacks *stacks = calloc(1, sizeof *stacks);
+	struct folding f = {.model = model,
+	    .by = by,
+	    .out = stacks,
+	    .frame_of = malloc((count + 1) * sizeof *f.frame_of),
+	    .above = malloc((count + 1) * sizeof *f.above),
+	    .seen_for = calloc(count + 1, sizeof *f.seen_for), /* nobody stands above the system */
+	    .waits = calloc(count / 64 + 1, sizeof *f.waits)};
+	struct weft_stack_sum *first = weft_vec_push(&f.stacks);
+	bool done = false;
+	if (first)
+		*first = (struct weft_stack_sum){.frame = WEFT_NONE};
+	if (stacks) {
+		stacks->priv = calloc(1, sizeof *stacks->priv);
+		stacks->of = malloc((count + 1) * sizeof *stacks->of);
+	}
+	if (first && stacks && stacks->priv && stacks->of && f.frame_of && f.above && f.seen_for && f.waits && find_frames(&f)) {
+		find_above(&f);
+		done = sum_up(&f, with_system);
+	}
+	if (stacks) {
+		stacks->stacks = f.stacks.items;
+		stacks->count = f.stacks.count;
+		done = done && arrange(stacks);
+	}
+	weft_idmap_finish(&f.numbers);
+	free(f.frame_of);
+	free(f.above);
+	free(f.seen_for);
+	free(f.waits);
+	if (done) {
+		*out = stacks;
+		return WEFT_OK;
+	}
+	if (!stacks)
+		weft_vec_free(&f.stacks);
+	weft_stacks_destroy(stacks);
+	return weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
+}
+
+void weft_stacks_destroy(struct weft_stacks *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; s->priv && i < s->priv->owned.count; i++)
+		free(s->priv->owned.items[i]);
+	if (s->priv) {
+		weft_vec_free(&s->priv->owned);
+		weft_intern_finish(&s->priv->names);
+	}
+	free(s->priv);
+	free(s->of);
+	free(s->stacks);
+	free(s);
+}
+
+const char *weft_stack_name(const struct weft_stacks *s, uint32_t stack)
+{
+	return stack == 0 ? "everything" : s->priv->names.texts.items[s->stacks[stack].frame].ptr;
+}
+
+bool weft_stack_has(const struct weft_stacks *s, uint32_t stack, uint32_t promise)
+{
+	uint32_t at = s->of[promise];
+	while (at != WEFT_NONE && at > stack)
+		at = s->stacks[at].above;
+	return at == stack;
 }
 
 int weft_folded(const struct weft_model *model, enum weft_folded_by by, weft_folded_fn *each, void *ctx, struct weft_error *err)
 {
-	const size_t count = model->promise_count;
-	struct folding f = {.model = model,
-	    .frame_of = malloc((count + 1) * sizeof *f.frame_of),
-	    .above = malloc((count + 1) * sizeof *f.above),
-	    .waits = calloc(count / 64 + 1, sizeof *f.waits)};
-	int status = WEFT_ENOMEM;
-	struct node *nothing = weft_vec_push(&f.nodes);
-	if (nothing)
-		*nothing = (struct node){0, 0, 0};
-	if (nothing && f.frame_of && f.above && f.waits && find_frames(&f)) {
-		find_above(&f, by);
-		status = sum_up(&f, by) ? tell(&f, each, ctx) : WEFT_ENOMEM;
+	const char *frames[MOST_FRAMES + 1];
+	struct weft_stacks *stacks;
+	int status = weft_stacks_create(&stacks, model, by, true, err);
+	if (status < 0)
+		return status;
+	for (uint32_t i = 1; i < stacks->count && status == WEFT_OK; i++) {
+		size_t at = MOST_FRAMES + 1;
+		if (!stacks->stacks[i].own_ns)
+			continue;
+		for (uint32_t stack = i; stack; stack = stacks->stacks[stack].above)
+			frames[--at] = weft_stack_name(stacks, stack);
+		if (each(ctx, frames + at, MOST_FRAMES + 1 - at, stacks->stacks[i].own_ns))
+			status = weft_error_set(err, WEFT_EIO, "%s", weft_status_string(WEFT_EIO));
 	}
-	for (size_t i = 0; i < f.owned.count; i++)
-		free(f.owned.items[i]);
-	weft_vec_free(&f.owned);
-	weft_vec_free(&f.nodes);
-	weft_intern_finish(&f.names);
-	weft_idmap_finish(&f.numbers);
-	free(f.frame_of);
-	free(f.above);
-	free(f.waits);
-	return status < 0 ? weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status)) : WEFT_OK;
+	weft_stacks_destroy(stacks);
+	return status;
 }

@@ -48,16 +48,37 @@ bool weft__frame_begin(struct weft__frame *f, double width_px, double height_px)
 	return clear(f);
 }
 
-int weft__frame_end(struct weft__frame *f, struct weft_error *err)
+static int close_frame(struct weft__frame *f, struct weft_error *err)
 {
-	if (f->s && !f->failed) {
-		weft__text_add_halos(f);
+	if (f->s && !f->failed)
 		weft__list_sort(f);
-	}
 	if (f->s && !f->failed)
 		return WEFT_OK;
 	f->list->count = f->list->text_bytes = 0;
 	return weft_error_set(err, WEFT_ENOMEM, "no memory for a frame");
+}
+
+int weft__frame_end(struct weft__frame *f, struct weft_error *err)
+{
+	if (f->s && !f->failed)
+		weft__text_add_halos(f);
+	return close_frame(f, err);
+}
+
+int weft__frame_append(struct weft_draw_list *list, double more_px, const struct weft_draw_options *options,
+    void draw(struct weft__frame *f, const void *what, int top_px), const void *what, struct weft_error *err)
+{
+	const double top = (double)list->height_px;
+	struct weft__frame f = {.list = list,
+	    .s = list->scratch,
+	    .options = *options,
+	    .width = weft__floor((double)list->width_px),
+	    .height = weft__floor(top + more_px)};
+	list->height_px = (float)(top + more_px);
+	weft__rect(&f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255), 0, weft__floor(top), f.width, f.height);
+	weft__rect(&f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, weft__floor(top), f.width, weft__floor(top) + 1);
+	draw(&f, what, weft__floor(top));
+	return close_frame(&f, err);
 }
 
 int weft_draw_frame(

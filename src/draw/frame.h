@@ -126,6 +126,10 @@ bool weft__frame_begin(struct weft__frame *f, double width_px, double height_px)
 /* Sorts the list, or empties it if anything failed: WEFT_ENOMEM then. */
 int weft__frame_end(struct weft__frame *f, struct weft_error *err);
 
+/* Makes the frame in a list higher, and has draw() fill what it is higher by, below a line, without a look at the texts above. */
+int weft__frame_append(struct weft_draw_list *list, double more_px, const struct weft_draw_options *options,
+    void draw(struct weft__frame *f, const void *what, int top_px), const void *what, struct weft_error *err);
+
 /* list.c */
 static inline int weft__floor(double x)
 {
@@ -154,6 +158,7 @@ struct weft__writing {
 };
 
 void weft__rect(struct weft__frame *f, struct weft__ink ink, int x0, int y0, int x1, int y1);
+void weft__outline(struct weft__frame *f, int x0, int y0, int x1, int y1); /* of what is marked */
 void weft__segment(struct weft__frame *f, struct weft__ink ink, double x0, double y0, double x1, double y1, double width);
 void weft__triangle(
     struct weft__frame *f, struct weft__ink ink, double tip_x, double tip_y, double base_x, double base_y, double half_width);

@@ -23,15 +23,6 @@ static void draw_name(struct weft__frame *f, const struct weft_lane *lane, size_
 		    (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
 }
 
-static void outline(struct weft__frame *f, int x0, int x1)
-{
-	const struct weft__ink ink = weft__ink(WEFT_LAYER_MARK, WEFT_PAINT_LABEL, 255);
-	weft__rect(f, ink, x0, 0, x1, 2);
-	weft__rect(f, ink, x0, f->height - 2, x1, f->height);
-	weft__rect(f, ink, x0, 2, x0 + 2, f->height - 2);
-	weft__rect(f, ink, x1 - 2, 2, x1, f->height - 2);
-}
-
 /* Stretches that begin in one pixel are drawn as the longest of them. */
 static void draw_stretches(struct weft__frame *f, const struct weft_lane *lane)
 {
@@ -50,7 +41,7 @@ static void draw_stretches(struct weft__frame *f, const struct weft_lane *lane)
 		weft__rect(f, weft__ink(WEFT_LAYER_SHADE, lane->paint(lane->ctx, longest), 255), x0, EDGE_PX, x1 - gap,
 		    f->height - EDGE_PX);
 		if (lane->marked >= i && lane->marked < next)
-			outline(f, x0 - 1, x1 + 1);
+			weft__outline(f, x0 - 1, 0, x1 + 1, f->height);
 		draw_name(f, lane, longest, x0, x1 - gap);
 		i = next;
 	}

@@ -84,6 +84,15 @@ static bool clip(double at, double step, double *t0, double *t1)
 	return *t0 < *t1;
 }
 
+void weft__outline(struct weft__frame *f, int x0, int y0, int x1, int y1)
+{
+	const struct weft__ink ink = weft__ink(WEFT_LAYER_MARK, WEFT_PAINT_LABEL, 255);
+	weft__rect(f, ink, x0, y0, x1, y0 + 2);
+	weft__rect(f, ink, x0, y1 - 2, x1, y1);
+	weft__rect(f, ink, x0, y0 + 2, x0 + 2, y1 - 2);
+	weft__rect(f, ink, x1 - 2, y0 + 2, x1, y1 - 2);
+}
+
 void weft__segment(struct weft__frame *f, struct weft__ink ink, double x0, double y0, double x1, double y1, double width)
 {
 	double t0 = 0, t1 = 1, dx = x1 - x0, dy = y1 - y0;

@@ -64,26 +64,17 @@ static void put_last(struct weft__frame *f, const struct weft_sheet *sheet, doub
 	}
 }
 
+static void draw(struct weft__frame *f, const void *what, int top)
+{
+	const struct weft_sheet *sheet = what;
+	double x = MARGIN_PX;
+	for (size_t column = 0; column + 1 < sheet->columns; column++)
+		x = put_column(f, sheet, column, x, top + MARGIN_PX / 2.0);
+	put_last(f, sheet, x, top + MARGIN_PX / 2.0);
+}
+
 int weft_sheet_draw(
     struct weft_draw_list *list, const struct weft_sheet *sheet, const struct weft_draw_options *options, struct weft_error *err)
 {
-	const double top = (double)list->height_px, height = top + weft_sheet_px(sheet);
-	struct weft__frame f = {.list = list,
-	    .s = list->scratch,
-	    .options = *options,
-	    .width = weft__floor((double)list->width_px),
-	    .height = weft__floor(height)};
-	double x = MARGIN_PX;
-	list->height_px = (float)height;
-	weft__rect(&f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255), 0, weft__floor(top), f.width, f.height);
-	weft__rect(&f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, weft__floor(top), f.width, weft__floor(top) + 1);
-	for (size_t column = 0; column + 1 < sheet->columns; column++)
-		x = put_column(&f, sheet, column, x, top + MARGIN_PX / 2.0);
-	put_last(&f, sheet, x, top + MARGIN_PX / 2.0);
-	if (!f.failed)
-		weft__list_sort(&f);
-	if (!f.failed)
-		return WEFT_OK;
-	list->count = list->text_bytes = 0;
-	return weft_error_set(err, WEFT_ENOMEM, "no memory for a frame");
+	return weft__frame_append(list, weft_sheet_px(sheet), options, draw, sheet, err);
 }

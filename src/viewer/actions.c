@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "viewer/blame.h"
 #include "viewer/findings.h"
 #include "viewer/private.h"
 #include "viewer/search.h"
@@ -146,6 +147,7 @@ unsigned weft_viewer_action_state(const struct weft_viewer *v, enum weft_action 
 	case WEFT_ACTION_FOLD_SLEEP: return switched(v->view->lulls != NULL);
 	case WEFT_ACTION_FILTER: return switched(v->filter);
 	case WEFT_ACTION_OVERVIEW: return switched(v->overview_shown);
+	case WEFT_ACTION_BLAME: return switched(v->blame_shown);
 	case WEFT_ACTION_LEGEND: return switched(v->legend);
 	case WEFT_ACTION_CLOCK: return weft_clock_is_known(v->model) ? switched(v->clock.wall) : (unsigned)WEFT_ACTION_IS_SWITCH;
 	case WEFT_ACTION_GO_AWAITED: return enabled(leads(v, WEFT_STEP_AWAITED));
@@ -214,6 +216,7 @@ int weft_viewer_act(struct weft_viewer *v, enum weft_action action)
 	case WEFT_ACTION_PREVIOUS_OFF: weft_viewer_step_off(v, false); break;
 	case WEFT_ACTION_HOLD_ROWS: weft_viewer_hold_rows(v, !v->view->holds_rows); break;
 	case WEFT_ACTION_FOLD_SLEEP: weft_viewer_fold_sleep(v, !v->view->lulls); break;
+	case WEFT_ACTION_BLAME: weft_viewer_show_blame(v, !v->blame_shown, v->blame_by, v->blame_root); break;
 	case WEFT_ACTION_LEGEND: weft_viewer_set_legend(v, !v->legend); break;
 	case WEFT_ACTION_OVERVIEW: weft_viewer_set_overview(v, !v->overview_shown); break;
 	case WEFT_ACTION_CLOCK: weft_viewer_set_clock(v, &(struct weft_clock){!v->clock.wall, v->clock.utc_offset_s}); break;

@@ -38,6 +38,7 @@
 	X(FOLD_SLEEP, "fold-sleep", CORE, SHOW, "Fold sleep", "S", MAIN)                                                         \
 	X(OVERVIEW, "overview", CORE, SHOW, "Overview", "o", MAIN)                                                               \
 	X(LEGEND, "legend", CORE, SHOW, "Legend: what the signs mean", "L", MAIN)                                                \
+	X(BLAME, "blame", CORE, SHOW, "Blame: where time went", "W", MAIN)                                                       \
 	X(CLOCK, "clock", CORE, SHOW, "Time of day", "t", MAIN)                                                                  \
 	X(PANEL, "panel", APP, SHOW, "Side panel", "F9 p", MAIN)                                                                 \
 	X(FREE_AXES, "free-axes", CORE, SHOW, "Separate time axes", "x", MAIN)                                                   \

@@ -7,10 +7,13 @@
 
 #include "base/duration.h"
 #include "layout/group.h"
+#include "viewer/blame.h"
 #include "viewer/private.h"
 #include "viewer/search.h"
 
 #define MOST_MARKS 100 /* of more it is not said which they are */
+
+static const char *const blames[] = {[WEFT_FOLDED_BY_RUN] = "run", [WEFT_FOLDED_BY_WAIT] = "wait"};
 
 /* ---- writing ---- */
 
@@ -152,6 +155,10 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 	}
 	if (!v->folds_itself)
 		put(&o, "&thin=1");
+	if (v->blame_shown) {
+		snprintf(text, sizeof text, "&blame=%s:%" PRIu32, blames[v->blame_by], v->blame_root);
+		put(&o, text);
+	}
 	for (size_t i = 0; i < v->folding.opened_count; i++) {
 		put_name(&o, "open");
 		snprintf(text, sizeof text, "%" PRId64, v->folding.opened[i]);
@@ -165,6 +172,9 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 /* ---- reading ---- */
 
 struct place {
+	bool has_blame;
+	enum weft_folded_by blame_by;
+	uint32_t blame_root;
 	bool has_times, has_slot, filter, no_metrics, no_threads, no_sleep, holds_rows, is_thin;
 	int64_t from_ns, to_ns;
 	double slot;
@@ -220,6 +230,26 @@ static bool parse_times(struct place *p, const char *text, size_t len)
 		       p->from_ns < p->to_ns;
 	}
 	return false;
+}
+
+/* "wait", "run:12" */
+static bool parse_blame(struct place *p, const char *text, size_t len)
+{
+	const char *colon = memchr(text, ':', len);
+	size_t name = colon ? (size_t)(colon - text) : len;
+	uint32_t root = 0;
+	for (size_t i = name + 1; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9' || root > 100000000)
+			return false;
+		root = root * 10 + (uint32_t)(text[i] - '0');
+	}
+	for (int by = 0; by < 2; by++)
+		if (strlen(blames[by]) == name && memcmp(blames[by], text, name) == 0) {
+			p->has_blame = true;
+			p->blame_by = (enum weft_folded_by)by;
+			p->blame_root = root;
+		}
+	return p->has_blame;
 }
 
 /* Digits, and up to three behind a point. */
@@ -321,6 +351,8 @@ static int parse_part(const struct weft_viewer *v, struct place *p, const char *
 		if (!parse_id(value, value_len, &id) || !weft_folding_toggle_opened(&p->folding, id))
 			return weft_error_set(err, WEFT_EINVAL, "open=%.*s is not the id of a promise", shown, value);
 	}
+	if (IS("blame") && !parse_blame(p, value, value_len))
+		return weft_error_set(err, WEFT_EINVAL, "blame=%.*s is not wait or run", shown, value);
 	if (IS("thin"))
 		p->is_thin = value_len == 1 && *value == '1';
 	if (IS("filter"))
@@ -361,6 +393,8 @@ int weft_viewer_go(struct weft_viewer *v, const char *text, struct weft_error *e
 		weft__viewer_begins(v, WEFT_MOVE_ACTS);
 	v->folds_itself = !p.is_thin;
 	weft__viewer_set_folding(v, &p.folding);
+	if (v->blame_shown != p.has_blame || (p.has_blame && (v->blame_by != p.blame_by || v->blame_root != p.blame_root)))
+		weft_viewer_show_blame(v, p.has_blame, p.has_blame ? p.blame_by : v->blame_by, p.blame_root);
 	weft_viewer_focus(v, p.focused);
 	weft_viewer_hold_rows(v, p.holds_rows);
 	weft_viewer_fold_sleep(v, p.no_sleep);

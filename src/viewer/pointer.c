@@ -202,6 +202,11 @@ void weft_viewer_press(struct weft_viewer *v, double x_px, double y_px, enum wef
 			v->grip = WEFT_GRIP_FRAME;
 		return;
 	}
+	if (is_in(v, WEFT_PANE_BLAME, y_px)) {
+		weft__viewer_mark_blame(v, x_px, y_px);
+		weft__viewer_press_blame(v);
+		return;
+	}
 	v->drag_slot = weft_view_slot_at(v->view, view_y(v, y_px));
 	v->pointer = WEFT_POINTER_PRESSED;
 	bool in_ruler = is_in(v, WEFT_PANE_RULER, y_px);
@@ -241,8 +246,12 @@ void weft_viewer_motion(struct weft_viewer *v, double x_px, double y_px)
 		const struct weft_spot spot = spot_at(v, x_px, y_px);
 		hover(v, promise, spot.track != WEFT_NONE ? no_arrow : arrow_at(v, x_px, y_px, promise), spot);
 		mark_lane(v, x_px, y_px);
+		weft__viewer_mark_blame(v, x_px, y_px);
+		if (v->blame_marked != SIZE_MAX && v->last_x_px != x_px)
+			weft__viewer_changed(v, WEFT_CHANGED_OVERLAY);
 	}
-	bool in_overview = v->pointer == WEFT_POINTER_OVERVIEW || is_in(v, WEFT_PANE_OVERVIEW, y_px);
+	bool in_overview =
+	    v->pointer == WEFT_POINTER_OVERVIEW || is_in(v, WEFT_PANE_OVERVIEW, y_px) || is_in(v, WEFT_PANE_BLAME, y_px);
 	guide(v, !in_overview || v->pointer == WEFT_POINTER_DRAGS || v->pointer == WEFT_POINTER_MEASURES, x_px);
 }
 
@@ -306,6 +315,7 @@ void weft_viewer_leave(struct weft_viewer *v)
 	v->pointer = WEFT_POINTER_IDLE;
 	hover(v, WEFT_NONE, no_arrow, (struct weft_spot){.track = WEFT_NONE});
 	mark_lane(v, -1, -1);
+	weft__viewer_mark_blame(v, -1, -1);
 	weft__viewer_guide(v, false, 0);
 }
 
@@ -360,7 +370,7 @@ enum weft_cursor weft_viewer_cursor(const struct weft_viewer *v)
 	}
 	bool on_crumb = v->has_pointer &&
 			weft_draw_is_crumb_at(&v->lists[WEFT_PANE_GUIDES], view_x(v, v->last_x_px), view_y(v, v->last_y_px));
-	if (v->hovered != WEFT_NONE || on_crumb)
+	if (v->hovered != WEFT_NONE || on_crumb || v->blame_marked != SIZE_MAX)
 		return WEFT_CURSOR_LINK;
 	if (v->has_pointer && is_in(v, WEFT_PANE_RULER, v->last_y_px))
 		return WEFT_CURSOR_MEASURE;

@@ -65,6 +65,15 @@ uint32_t weft__viewer_spot_promise(const struct weft_viewer *viewer, const struc
 bool weft__viewer_tell_spot(const struct weft_viewer *viewer, const struct weft_spot *spot, char *buf, size_t size);
 void weft__viewer_pick(struct weft_viewer *viewer, struct weft_spot spot);
 
+/* blame.c: as much of the room as it wants; the part that the pointer is on, what is told of it, what a press there does. */
+double weft__viewer_blame_px(const struct weft_viewer *viewer, double room_px);
+int weft__viewer_draw_blame(struct weft_viewer *viewer, struct weft_error *err);
+void weft__viewer_mark_blame(struct weft_viewer *viewer, double x_px, double y_px);
+bool weft__viewer_tell_blame(const struct weft_viewer *viewer, char *buf, size_t size);
+void weft__viewer_press_blame(struct weft_viewer *viewer);
+void weft__viewer_write_blame(struct weft_rows *rows, const struct weft_viewer *viewer);
+void weft__viewer_press_blame_row(struct weft_viewer *viewer, const struct weft_row *row);
+
 /* pointer.c: the picture is another one under a pointer that has not moved. */
 void weft__viewer_point_again(struct weft_viewer *viewer);
 
@@ -74,7 +83,8 @@ const char *weft__viewer_call(const struct weft_viewer *viewer, uint32_t promise
 /* viewer.c: how its picture is drawn. */
 struct weft_draw_options weft__viewer_options(const struct weft_viewer *viewer);
 
-/* table.c */
+/* table.c; highlights those of which something is not negative, and goes to the one of which it is most. */
+void weft__viewer_go_to_those(struct weft_viewer *viewer, int64_t much(void *ctx, uint32_t promise), void *ctx);
 void weft__viewer_forget_table(struct weft_viewer *viewer);
 void weft__viewer_press_table_row(struct weft_viewer *viewer, const struct weft_row *row);
 

@@ -50,6 +50,7 @@ struct weft_row {
 	bool is_open;             /* of a finding: its evidence stands below */
 	bool of_diff;             /* of where two traces part: `line` is the number of the difference */
 	bool of_table;            /* in the table of sorts: `finding` is the sort */
+	bool of_blame;            /* of where time went: `line` is the stack, or WEFT_NONE: the other question */
 	bool of_answer;           /* of a finding and its evidence: in the answer, not in the trace's findings */
 	uint32_t promise;         /* of a link; else WEFT_NONE */
 	uint32_t finding, line;   /* which finding, and which of its evidence; or WEFT_NONE */

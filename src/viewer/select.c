@@ -4,6 +4,7 @@
 #include "base/duration.h"
 #include "base/search.h"
 
+#include "viewer/blame.h"
 #include "viewer/private.h"
 #include "viewer/search.h"
 
@@ -302,6 +303,8 @@ void weft_viewer_take_over(struct weft_viewer *v, struct weft_viewer *other)
 	}
 	weft__viewer_take_history(v, other);
 	v->table_shown = other->table_shown;
+	if (other->blame_shown)
+		weft_viewer_show_blame(v, true, other->blame_by, 0);
 	v->table_order = other->table_order;
 	v->table_scope = other->table_scope;
 	memcpy(v->name, other->name, sizeof v->name);

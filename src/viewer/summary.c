@@ -162,6 +162,8 @@ bool weft_viewer_tip(const struct weft_viewer *v, char buf[WEFT_TIP_BYTES])
 	const struct weft_pane *picture = &v->panes[WEFT_PANE_PICTURE];
 	double x = v->last_x_px / v->scale, y = (v->last_y_px - picture->y_px) / v->scale;
 	uint32_t counts[WEFT_ARROWS];
+	if (weft__viewer_tell_blame(v, buf, WEFT_TIP_BYTES))
+		return true;
 	if (!v->has_pointer || v->pointer != WEFT_POINTER_IDLE || v->last_y_px < picture->y_px)
 		return false;
 	if (weft__viewer_tell_spot(v, &v->hovered_spot, buf, WEFT_TIP_BYTES))

@@ -156,6 +156,7 @@ int weft_table_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_e
 	char number[28];
 	if (!weft__rows_begin(rows))
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for a table");
+	weft__viewer_write_blame(rows, v);
 	if (!v->table_shown)
 		return weft__rows_end(rows, err);
 	int status = make(v, err);
@@ -192,23 +193,36 @@ void weft_viewer_show_table(struct weft_viewer *v)
 	changed(v);
 }
 
-/* Highlights those of a sort that took as long as a bar of the histogram says, and goes to the slowest of them. */
-static void go_to_bar(struct weft_viewer *v, uint32_t sort, int bucket)
+void weft__viewer_go_to_those(struct weft_viewer *v, int64_t much(void *ctx, uint32_t promise), void *ctx)
 {
-	uint32_t slowest = WEFT_NONE;
+	uint32_t best = WEFT_NONE;
+	int64_t most = -1;
 	weft__viewer_end_search(v);
 	weft_view_unhighlight(v->view);
 	for (uint32_t p = 1; p < v->model->promise_count; p++) {
-		int64_t took_ns = v->table->sort_of[p] == sort ? weft_table_took(v->facts, p) : -1;
-		if (took_ns < 0 || weft_table_bucket(took_ns) != bucket)
+		int64_t has = much(ctx, p);
+		if (has < 0)
 			continue;
 		weft_view_set_highlight(v->view, p, true);
-		if (slowest == WEFT_NONE || took_ns > weft_table_took(v->facts, slowest))
-			slowest = p;
+		best = has > most ? p : best;
+		most = has > most ? has : most;
 	}
 	v->highlighting = v->view->found > 0 ? WEFT_HIGHLIGHT_FINDING : WEFT_HIGHLIGHT_NONE;
 	weft__viewer_highlighted(v);
-	weft__viewer_select_and_reveal(v, slowest);
+	weft__viewer_select_and_reveal(v, best);
+}
+
+struct bar {
+	const struct weft_viewer *v;
+	uint32_t sort;
+	int bucket;
+};
+
+static int64_t took_so_long(void *ctx, uint32_t promise)
+{
+	const struct bar *bar = ctx;
+	int64_t took_ns = bar->v->table->sort_of[promise] == bar->sort ? weft_table_took(bar->v->facts, promise) : -1;
+	return took_ns >= 0 && weft_table_bucket(took_ns) == bar->bucket ? took_ns : -1;
 }
 
 void weft__viewer_press_table_row(struct weft_viewer *v, const struct weft_row *row)
@@ -216,7 +230,7 @@ void weft__viewer_press_table_row(struct weft_viewer *v, const struct weft_row *
 	if (!v->table)
 		return;
 	if (row->kind == WEFT_ROW_EVIDENCE) {
-		go_to_bar(v, row->finding, (int)row->line);
+		weft__viewer_go_to_those(v, took_so_long, &(struct bar){v, row->finding, (int)row->line});
 	} else if (row->kind == WEFT_ROW_FINDING) {
 		v->table_open = v->table_open == row->finding ? WEFT_NONE : row->finding;
 	} else if (row->kind == WEFT_ROW_MORE && row->line == 1) {

@@ -19,6 +19,7 @@ static void free_all(struct weft_viewer *v)
 	weft_diff_destroy(v->diff);
 	weft_overview_destroy(v->overview);
 	weft_table_destroy(v->table);
+	weft_stacks_destroy(v->stacks);
 	weft_facts_destroy(v->facts);
 	weft__viewer_finish_parts(v);
 	weft_view_destroy(v->view);
@@ -93,8 +94,9 @@ int weft_viewer_open(
 	v->questions[WEFT_ASK_TRACE] = (struct weft_question){.state = WEFT_QUESTION_NEW, .promise = WEFT_NONE};
 	v->questions[WEFT_ASK_WHY].promise = v->open_finding = WEFT_NONE;
 	v->findings_shown = WEFT_FINDINGS_SHOWN;
-	v->lane_marked = SIZE_MAX;
+	v->lane_marked = v->blame_marked = SIZE_MAX;
 	v->table_open = WEFT_NONE;
+	v->blame_by = WEFT_FOLDED_BY_WAIT;
 	v->changes = WEFT_CHANGED_FINDINGS;
 	weft_viewer_resize(v, 1280, 720, 1);
 	begin_without_sleep(v);
@@ -138,13 +140,17 @@ void weft__viewer_arrange(struct weft_viewer *v)
 	if (v->height_px < ruler + 16 * v->scale)
 		ruler = 0;
 	double lane = weft__viewer_path(v) && v->height_px >= overview + ruler + least ? WEFT_LANE_PX * v->scale : 0;
-	double top = overview + ruler + lane, picture = v->height_px - top;
+	double top = overview + ruler + lane, room = (v->height_px - top - least) / v->scale;
+	double blame =
+	    weft__viewer_blame_px(v, room < v->height_px / v->scale / 3 ? room : v->height_px / v->scale / 3) * v->scale;
+	double picture = v->height_px - top - blame;
 	place(v, WEFT_PANE_OVERVIEW, 0, overview);
 	place(v, WEFT_PANE_RULER, overview, ruler);
 	place(v, WEFT_PANE_LANE, overview + ruler, lane);
 	place(v, WEFT_PANE_PICTURE, top, picture);
 	place(v, WEFT_PANE_MARKS, top, picture);
 	place(v, WEFT_PANE_GUIDES, top, picture);
+	place(v, WEFT_PANE_BLAME, top + picture, blame);
 	weft_view_resize(v->view, v->width_px / v->scale, picture / v->scale);
 	weft__viewer_changed(v, WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE);
 }
@@ -217,9 +223,11 @@ static int draw_overlay(struct weft_viewer *v, struct weft_error *err)
 	ruler.legend = v->legend;
 	ruler.crumb = weft_viewer_crumb(v, crumb) ? crumb : NULL;
 	if (weft_viewer_tip(v, tip)) {
+		/* The lowest part is told of above it. */
+		double lowest_px = v->panes[WEFT_PANE_BLAME].y_px, y_px = v->last_y_px < lowest_px ? v->last_y_px : lowest_px;
 		ruler.tip = tip;
 		ruler.tip_x_px = v->last_x_px / v->scale;
-		ruler.tip_y_px = (v->last_y_px - v->panes[WEFT_PANE_PICTURE].y_px) / v->scale;
+		ruler.tip_y_px = (y_px - v->panes[WEFT_PANE_PICTURE].y_px) / v->scale;
 	}
 	struct weft_marks marks = {.measure = v->measure,
 	    .measure_ctx = v->measure_ctx,
@@ -244,6 +252,8 @@ static int draw_overlay(struct weft_viewer *v, struct weft_error *err)
 		status = weft_ruler_guides(&v->lists[WEFT_PANE_GUIDES], v->view, &ruler, err);
 	if (status == WEFT_OK)
 		status = weft__viewer_draw_lane(v, err);
+	if (status == WEFT_OK)
+		status = weft__viewer_draw_blame(v, err);
 	if (status < 0 || strip->height_px <= 0) {
 		empty(&v->lists[WEFT_PANE_RULER]);
 		return status;

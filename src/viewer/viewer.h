@@ -7,6 +7,7 @@
 #define WEFT_VIEWER_VIEWER_H
 
 #include "analysis/diff.h"
+#include "analysis/folded.h"
 #include "analysis/table.h"
 #include "analysis/walk.h"
 #include "base/vec.h"
@@ -40,9 +41,18 @@ struct weft_pane {
 	double x_px, y_px, width_px, height_px, scale;
 };
 
-/* From back to front: the picture and what lies over it, and above them where the time of a promise went, the times and the whole
- * trace.  A pane that is not shown has a height of 0 and an empty list. */
-enum { WEFT_PANE_PICTURE, WEFT_PANE_MARKS, WEFT_PANE_GUIDES, WEFT_PANE_LANE, WEFT_PANE_RULER, WEFT_PANE_OVERVIEW, WEFT_PANES };
+/* From back to front: the picture and what lies over it, below them where all time went, and above them where that of a promise
+ * went, the times and the whole trace.  A pane that is not shown has a height of 0 and an empty list. */
+enum {
+	WEFT_PANE_PICTURE,
+	WEFT_PANE_MARKS,
+	WEFT_PANE_BLAME,
+	WEFT_PANE_GUIDES,
+	WEFT_PANE_LANE,
+	WEFT_PANE_RULER,
+	WEFT_PANE_OVERVIEW,
+	WEFT_PANES
+};
 
 /* What the user sees of one axis, for a scrollbar: from lower to upper, `page` of it from `value` on. */
 struct weft_range {
@@ -159,6 +169,13 @@ struct weft_viewer {
 	enum weft_table_order table_order;
 	enum weft_scope table_scope;
 	uint32_t table_open; /* the sort that is shown closely, or WEFT_NONE */
+
+	/* blame.h */
+	bool blame_shown;
+	enum weft_folded_by blame_by;
+	struct weft_stacks *stacks; /* of that; NULL: not known */
+	uint32_t blame_root;        /* the stack that has all the width */
+	size_t blame_marked;        /* the one that the pointer is on, or SIZE_MAX */
 
 	/* What the pointer is doing. */
 	enum {

@@ -259,6 +259,7 @@ with tempfile.TemporaryDirectory() as tmp:
     rows = [' '.join(text for at, text in below if at == y) for y in dict.fromkeys(y for y, _ in below)]
     check(len(table) > 3 and all(' '.join(row).replace('"', '&quot;') in [re.sub('"', '&quot;', r) for r in rows] for row in table[:3]), f'render --table: {table[:3]} in {rows}')
     check(drawn('--table').count(b'</text>') > whole.count(b'</text>'), 'render --table')
+    check(re.search(rb'Time that was waited: [0-9.]+ .?s in all, of \d+ promises', drawn('--blame')) and b'Time that' not in whole, 'render --blame')
     says(f'weft: {svg}: there is no room above the table: --size=WxH', 'render', 'small.sexp', '-o', svg, '--table', '--size=200x90')
     says('weft: small.sexp: the trace has no promise 99', 'render', 'small.sexp', '-o', svg, '--focus=99')
     says('weft: render: --focus=-1 is the system, not a promise', 'render', 'small.sexp', '-o', svg, '--focus=-1')

@@ -141,6 +141,28 @@ def what_an_arrow_means():
         app.picture('arrow')
 
 
+def what_all_the_time_was_waited_for():
+    with App(view, trace('lock')) as app:
+        app.shown()
+        app.key('Escape')
+        before = app.settled()['height']
+        person = Person(app)
+        person.key('W')
+        viewer = app.until_viewer('it stands below the picture', lambda v: v['height'] < before - 50)
+        x, below = viewer['x'] + viewer['width'] * 0.9, viewer['y'] + viewer['height']
+        for y in range(int(below) + 8, int(below) + 100, 6):
+            app.at(x, y)
+            if app.settled()['tip'].startswith('disk: 33.'):
+                break
+        app.picture('blame')
+        person.click(x, y)
+        app.key('F9')
+        app.until('it leads to who took the time', lambda w: w['facts'].startswith('disk|timer'))
+        assert person.actions == 2
+        app.key('W')
+        app.until_viewer('it goes', lambda v: v['height'] == before)
+
+
 def all_of_a_kind_are_folded():
     path = trace('lock')
     one, inside = labelled(path, 'GET /item/1000'), labelled(path, 'disk')
@@ -411,7 +433,7 @@ def the_sort_that_cost_most():
         app.picture('table')
 
 
-sys.exit(run([why_is_the_slowest_request_slow, what_an_arrow_means, a_promise_alone_has_its_path_above_it, all_of_a_kind_are_folded, rows_in_groups, each_action_by_its_key,
+sys.exit(run([why_is_the_slowest_request_slow, what_an_arrow_means, what_all_the_time_was_waited_for, a_promise_alone_has_its_path_above_it, all_of_a_kind_are_folded, rows_in_groups, each_action_by_its_key,
               what_assistive_technology_reads,
               everything_of_one_connection_alone, all_reads_are_folded, the_time_between_two_events, where_a_good_run_and_a_bad_one_part,
               twenty_milliseconds_in_two_seconds_of_sleep, ten_moves_and_ten_times_back, the_sort_that_cost_most]))

@@ -4,6 +4,8 @@
 #include "scene.h"
 
 #include "viewer/actions.h"
+#include "viewer/blame.h"
+#include "viewer/place.h"
 #include "viewer/table.h"
 
 /* A row against all promises, one by one: a percentile is the least of its durations that so many do not exceed. */
@@ -120,6 +122,38 @@ static bool lane_says(struct weft_viewer *v, const char *text)
 	return false;
 }
 
+static void test_blame(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	const double before = v->panes[WEFT_PANE_PICTURE].height_px;
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_BLAME), WEFT_OK);
+	const struct weft_pane *pane = &v->panes[WEFT_PANE_BLAME];
+	assert_true(pane->height_px > 0 && pane->height_px + v->panes[WEFT_PANE_PICTURE].height_px == before);
+	/* Shares of one whole. */
+	double tenths = 0;
+	assert_int_equal(weft_table_fill(&rows, v, NULL), WEFT_OK);
+	for (size_t i = 0; i < rows.count; i++)
+		tenths += rows.rows[i].kind == WEFT_ROW_EVIDENCE ? strtod(rows.rows[i].value, NULL) * 10 : 0;
+	assert_true(tenths > 998 && tenths < 1002);
+	char place[300];
+	press_sort(v, WEFT_ROW_EVIDENCE, "");
+	assert_true(v->selected != WEFT_NONE && v->view->found > 0);
+	weft_viewer_place(v, place, sizeof place);
+	assert_non_null(strstr(place, "&blame=wait:1"));
+	press_sort(v, WEFT_ROW_MORE, "Below ");
+	assert_int_equal(v->blame_root, 0);
+	press_sort(v, WEFT_ROW_MORE, "Of time that was waited");
+	weft_viewer_place(v, place, sizeof place);
+	assert_non_null(strstr(place, "&blame=run:0"));
+	assert_true(weft_viewer_back(v));
+	assert_int_equal(v->blame_by, WEFT_FOLDED_BY_WAIT);
+	assert_int_equal(weft_viewer_go(v, "blame=sit", NULL), WEFT_EINVAL);
+	assert_int_equal(weft_viewer_go(v, "", NULL), WEFT_OK);
+	assert_true(v->panes[WEFT_PANE_PICTURE].height_px == before);
+	weft_viewer_destroy(v);
+}
+
 static void test_the_lane(void **state)
 {
 	(void)state;
@@ -163,6 +197,7 @@ static void test_the_lane(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_blame),
 	    cmocka_unit_test(test_the_lane),
 	    cmocka_unit_test(test_table),
 	    cmocka_unit_test(test_table_rows),

@@ -299,6 +299,33 @@ export const tests = {
 		await close(page);
 	},
 
+	async "what all the time was waited for: two actions; a link says so, and rows say it to who sees no picture"() {
+		const page = await open(file("slow-lock.html"), {init: overhear}), person = new Person(page), before = await still(page);
+		await person.key("W");
+		await redrawn(page, before);
+		assert.ok((await told(page)).some(line => /^text .* Time that was waited: 90\.\d ms in all, of 61 promises$/.test(line)));
+		await pointAt(page, 900, /text .* disk: 33\.\d %, 30\.\d ms, of 1 promise$/);
+		await page.mouse.click(...page.pointed);
+		person.actions++;
+		await eventually("whose time it was", async () => await title(page) === "disk");
+		assert.equal(person.actions, 2);
+		await placed(page, where => /blame=wait:\d+/.test(where));
+		await page.mouse.move(3, 3);
+		const near = await still(page), link = page.url();
+		await page.getByRole("button", {name: /Below disk/}).click();
+		await redrawn(page, near);
+		await page.getByRole("button", {name: "Of time that was waited"}).click();
+		await page.getByRole("button", {name: /%, [\d.]+ .s, of \d+ promises?\s*GET \/item\/\*/}).waitFor();
+		await placed(page, where => where.endsWith("blame=run:0"));
+		await page.keyboard.press("W");
+		await placed(page, where => !where.includes("blame="));
+		await close(page);
+		const again = await open(link);
+		assert.equal(await title(again), "disk");
+		await again.getByRole("button", {name: /Below disk/}).waitFor();
+		await close(again);
+	},
+
 	async "the sort that cost most: two actions"() {
 		const page = await open(file("slow-dependency.html")), person = new Person(page);
 		await person.key("q");
