@@ -25,7 +25,8 @@ struct folding {
 	struct weft_stacks *out;
 	uint32_t *frame_of;        /* by promise */
 	uint32_t *above;           /* by promise: who stands above it, or WEFT_NONE */
-	uint32_t *seen_for;        /* by promise: in whose chain it was last met */
+	uint32_t *stack_of;        /* by promise: its stack, once it is known, or WEFT_NONE */
+	uint32_t *chain;           /* whose stacks are being looked for */
 	uint64_t *waits;           /* bits by promise: it waits for another */
 	struct weft_idmap numbers; /* of stacks, by the one above and the frame */
 	WEFT_VEC(struct weft_stack_sum) stacks;
@@ -112,22 +113,39 @@ static bool find_stack(struct folding *f, uint32_t above, uint32_t frame, uint32
 	return true;
 }
 
-/* Adds to the stack of a promise.  Chains of those that wait may be circles, which are gone through once. */
+/* Gives each promise of a chain its stack, from the first above it that has one.  Chains of those that wait may be circles, which
+ * end where they are met again. */
+static bool find_stack_of(struct folding *f, uint32_t promise)
+{
+	size_t count = 0;
+	uint32_t p = promise, stack = 0;
+	for (; p != WEFT_NONE && p != WEFT_SYSTEM && f->stack_of[p] == WEFT_NONE; p = f->above[p]) {
+		f->stack_of[p] = 0;
+		f->chain[count++] = p;
+	}
+	if (p != WEFT_NONE && p != WEFT_SYSTEM)
+		stack = f->stack_of[p];
+	while (count-- > 0) {
+		const struct weft_stack_sum *s = &f->stacks.items[stack];
+		p = f->chain[count];
+		if (s->frame != f->frame_of[p] && s->depth < MOST_FRAMES && !find_stack(f, stack, f->frame_of[p], &stack))
+			return false;
+		f->stack_of[p] = stack;
+	}
+	return true;
+}
+
 static bool add(struct folding *f, uint32_t promise, int64_t ns)
 {
-	uint32_t frames[MOST_FRAMES], count = 0, at = 0, stack = 0;
-	for (uint32_t p = promise;
-	     p != WEFT_NONE && p != WEFT_SYSTEM && f->seen_for[p] != promise && count < MOST_FRAMES && at < 16 * MOST_FRAMES;
-	     p = f->above[p], at++) {
-		f->seen_for[p] = promise;
-		if (!count || frames[count - 1] != f->frame_of[p])
-			frames[count++] = f->frame_of[p];
-	}
-	if (promise == WEFT_SYSTEM)
-		frames[count++] = f->frame_of[WEFT_SYSTEM];
-	while (count-- > 0)
-		if (!find_stack(f, stack, frames[count], &stack))
+	uint32_t stack;
+	if (promise == WEFT_SYSTEM) {
+		if (!find_stack(f, 0, f->frame_of[WEFT_SYSTEM], &stack))
 			return false;
+	} else if (!find_stack_of(f, promise)) {
+		return false;
+	} else {
+		stack = f->stack_of[promise];
+	}
 	f->stacks.items[stack].own_ns += ns;
 	f->stacks.items[stack].promises++;
 	f->out->of[promise] = stack;
@@ -229,7 +247,8 @@ int weft_stacks_create(
 	    .out = stacks,
 	    .frame_of = malloc((count + 1) * sizeof *f.frame_of),
 	    .above = malloc((count + 1) * sizeof *f.above),
-	    .seen_for = calloc(count + 1, sizeof *f.seen_for), /* nobody stands above the system */
+	    .stack_of = malloc((count + 1) * sizeof *f.stack_of),
+	    .chain = malloc((count + 1) * sizeof *f.chain),
 	    .waits = calloc(count / 64 + 1, sizeof *f.waits)};
 	struct weft_stack_sum *first = weft_vec_push(&f.stacks);
 	bool done = false;
@@ -239,7 +258,9 @@ int weft_stacks_create(
 		stacks->priv = calloc(1, sizeof *stacks->priv);
 		stacks->of = malloc((count + 1) * sizeof *stacks->of);
 	}
-	if (first && stacks && stacks->priv && stacks->of && f.frame_of && f.above && f.seen_for && f.waits && find_frames(&f)) {
+	if (first && stacks && stacks->priv && stacks->of && f.frame_of && f.above && f.stack_of && f.chain && f.waits &&
+	    find_frames(&f)) {
+		memset(f.stack_of, 0xff, (count + 1) * sizeof *f.stack_of);
 		find_above(&f);
 		done = sum_up(&f, with_system);
 	}
@@ -251,7 +272,8 @@ int weft_stacks_create(
 	weft_idmap_finish(&f.numbers);
 	free(f.frame_of);
 	free(f.above);
-	free(f.seen_for);
+	free(f.stack_of);
+	free(f.chain);
 	free(f.waits);
 	if (done) {
 		*out = stacks;
@@ -295,9 +317,9 @@ bool weft_stack_has(const struct weft_stacks *s, uint32_t stack, uint32_t promis
 int weft_folded(const struct weft_model *model, enum weft_folded_by by, weft_folded_fn *each, void *ctx, struct weft_error *err)
 {
 	const char *frames[MOST_FRAMES + 1];
-	struct weft_stacks *stacks;
+	struct weft_stacks *stacks = NULL;
 	int status = weft_stacks_create(&stacks, model, by, true, err);
-	if (status < 0)
+	if (!stacks)
 		return status;
 	for (uint32_t i = 1; i < stacks->count && status == WEFT_OK; i++) {
 		size_t at = MOST_FRAMES + 1;

@@ -16,7 +16,7 @@ enum weft_folded_by {
 typedef int weft_folded_fn(void *ctx, const char *const *frames, size_t count, int64_t sum_ns);
 
 /* Gives each stack with any time once, in the order of the promises.  A promise that is created by one of its own sort stands in
- * its place, and stacks of over 64 frames are cut at their outer end.
+ * its place, and what is deeper than 64 frames in that of the 64th.
  * WEFT_ENOMEM, WEFT_EIO.  Linear in promises and links. */
 int weft_folded(const struct weft_model *model, enum weft_folded_by by, weft_folded_fn *each, void *ctx, struct weft_error *err);
 

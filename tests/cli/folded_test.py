@@ -42,6 +42,15 @@ for shape in ('random', 'short', 'tail', 'alive', 'chain', 'deep', 'waits', 'flo
                  if p['promise'] >= 0 and p['end'] != 'became' and not p['links']['read'] and not p['links']['await'])
     assert sum(stacks(trace, 'wait').values()) == waited, shape
 
+# Two wait for each other, and one of them for a third: each stands once.  A chain of 70 that wait: what is deeper than 64 counts to the 64th.
+trace = os.path.join(folder, 'circle.sexp')
+ops = [f'Creates -1 {p} wait' for p in range(1, 174)] + [f'Label {p} {word}' for p, word in ((1, 'left'), (2, 'right'), (3, 'answer'))]
+ops += ['Reads 1 2', 'Reads 2 1', 'Reads 2 3'] + [f'Label {p} {"ab"[p % 2]}' for p in range(104, 174)] + [f'Reads {p} {p + 1}' for p in range(104, 173)]
+with open(trace, 'w', encoding='ascii') as file:
+    file.writelines(f'((time 100.{at:06d}000)(op({op})))\n' for at, op in enumerate(ops))
+waits = stacks(trace, 'wait')
+assert 'left;right;answer' in waits and ';'.join('ab' * 32) in waits, waits
+
 trace = os.path.join(folder, 'arp')
 subprocess.run([arp, 'good'], env={**os.environ, 'WEFT_TRACE': trace}, check=True, stdout=subprocess.DEVNULL, timeout=60)
 waits = stacks(trace, 'wait')
