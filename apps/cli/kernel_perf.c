@@ -6,6 +6,8 @@
  * system call costs more than all others), and who woke whom, which is told only to those who listen to the whole machine.  What
  * happens while a processor idles is not told everywhere, so tracepoints add to the switches and never stand for them.
  *
+ * Where the kernel takes programs (kernel_bpf.h), they tell of switches instead, in one record each, and of deferred interrupts.
+ *
  * In a flight nobody reads what comes: the kernel writes each ring backwards and over what is oldest.  Whoever reads it goes from
  * the newest record to the oldest one that is left.  The rings are not stopped for that, which would lose what comes meanwhile:
  * they are copied, and what was overwritten during that is left out.  Names, which are told once, have rings of their own.
@@ -28,7 +30,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apps/cli/kernel_bpf.h"
 #include "apps/cli/kernel_probe.h"
+#include "apps/cli/kernel_what.h"
 #include "base/idmap.h"
 #include "base/sort.h"
 #include "base/vec.h"
@@ -43,6 +47,7 @@ enum {
 	UNFINISHED = 8 << 10, /* what the kernel may be writing just now, at most */
 	FRAMES = 48,
 	CALL_CACHE = 256,
+	MOST_CALLS = 512, /* numbers of system calls that have names here */
 	MOST_PROBES = 16,
 	MOST_MARKS = 1 << 16
 };
@@ -62,7 +67,8 @@ enum source {
 	SOURCE_SWITCH, /* it could go on */
 	SOURCE_SLEEP,  /* with the call that it sleeps in */
 	SOURCE_WAKING,
-	SOURCE_IRQ, /* begins and ends, as the next ones */
+	SOURCE_TOLD, /* by our program in the kernel */
+	SOURCE_IRQ,  /* begins and ends, as the next ones */
 	SOURCE_IRQ_END,
 	SOURCE_TICK,
 	SOURCE_TICK_END,
@@ -86,6 +92,10 @@ static const struct {
 };
 
 enum { INTERRUPTS = sizeof interrupts / sizeof *interrupts };
+
+/* Softirqs by their numbers. */
+static const char *const deferred[] = {
+    "hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"};
 
 /* An interrupt that has begun; one of each sort at most: they stand one within another. */
 struct begun {
@@ -153,6 +163,8 @@ struct perf {
 	int probe_type;                 /* of perf's PMU; 0: there is none */
 	WEFT_VEC(struct entry) entries; /* by address */
 	struct points points;
+	struct kernel_bpf *bpf; /* NULL: tracepoints tell of switches */
+	uint8_t calls[MOST_CALLS];
 	struct {
 		uint64_t address;
 		uint8_t call;
@@ -412,7 +424,8 @@ static bool open_own(struct perf *p, pid_t pid)
 	const bool is_flight = p->options.is_flight;
 	const size_t asked = is_flight && p->options.ring_bytes ? (size_t)p->options.ring_bytes : MOST_RING;
 	attr.sample_type |= PERF_SAMPLE_ADDR;
-	attr.exclude_kernel = attr.context_switch = attr.inherit = attr.enable_on_exec = attr.task = 1;
+	attr.context_switch = !p->bpf;
+	attr.exclude_kernel = attr.inherit = attr.enable_on_exec = attr.task = 1;
 	attr.comm = attr.mmap = !is_flight;
 	int error = ENODEV;
 	for (int i = 0; i < processors; i++) {
@@ -464,6 +477,27 @@ static bool open_point(struct perf *p, int number, pid_t pid, enum source source
 	return open_on_all(p, &attr, pid, source, filter);
 }
 
+/* What our program in the kernel tells. */
+static bool open_told(struct perf *p)
+{
+	struct perf_event_attr attr = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT);
+	const size_t before = p->events.count;
+	attr.sample_type |= PERF_SAMPLE_RAW;
+	bool whole = open_on_all(p, &attr, -1, SOURCE_TOLD, NULL);
+	for (size_t i = 0; whole && i < p->rings.count; i++)
+		whole = kernel_bpf_to(p->bpf, p->rings.items[i].processor, p->events.items[before + i].fd);
+	for (int i = 0; i < MOST_CALLS; i++)
+		p->calls[i] = kernel_what_call(i);
+	return whole;
+}
+
+/* The call chain is what costs most, and says nothing of who could go on. */
+static bool open_switches(struct perf *p, pid_t pid)
+{
+	return open_point(p, p->points.switch_id, pid, SOURCE_SWITCH, "!(prev_state & 255)") &&
+	       open_point(p, p->points.switch_id, pid, SOURCE_SLEEP, "prev_state & 255");
+}
+
 static void close_events(struct perf *p, size_t from)
 {
 	while (p->events.count > from)
@@ -475,6 +509,8 @@ static void open_interrupts(struct perf *p, pid_t pid)
 {
 	for (int i = 0; i + 1 < INTERRUPTS; i += 2) {
 		const size_t before = p->events.count;
+		if (p->bpf && interrupts[i].source == SOURCE_SOFTIRQ)
+			continue;
 		if (p->points.interrupt_ids[i] && p->points.interrupt_ids[i + 1] &&
 		    !(open_point(p, p->points.interrupt_ids[i], pid, interrupts[i].source, NULL) &&
 			open_point(p, p->points.interrupt_ids[i + 1], pid, interrupts[i + 1].source, NULL)))
@@ -511,18 +547,19 @@ static bool open_all(struct perf *p, pid_t pid, char *why, size_t why_size)
 		snprintf(why, why_size, "tracefs cannot be read");
 		return false;
 	}
-	read_symbols(p);
-	/* The call chain is what costs most, and says nothing of who could go on. */
-	if (open_point(p, p->points.switch_id, pid, SOURCE_SWITCH, "!(prev_state & 255)") &&
-	    open_point(p, p->points.switch_id, pid, SOURCE_SLEEP, "prev_state & 255") &&
-	    open_point(p, p->points.waking_id, -1, SOURCE_WAKING, NULL)) {
+	if (!p->bpf)
+		read_symbols(p);
+	if ((p->bpf ? open_told(p) : open_switches(p, pid)) && open_point(p, p->points.waking_id, -1, SOURCE_WAKING, NULL)) {
 		open_interrupts(p, pid);
 		FILE *file = fopen("/sys/bus/event_source/devices/uprobe/type", "re");
 		if (file && fscanf(file, "%d", &p->probe_type) != 1)
 			p->probe_type = 0;
 		if (file)
 			fclose(file);
-		if (!p->entries.count)
+		if (p->bpf)
+			snprintf(why, why_size, "what interrupts leave for later is told from %d us on",
+			    KERNEL_BPF_LEAST_NS / 1000);
+		else if (!p->entries.count)
 			snprintf(why, why_size, "system calls are not named: /proc/kallsyms has no addresses");
 		return true;
 	}
@@ -541,6 +578,22 @@ static void close_rings(struct perf *p)
 	p->rings.count = p->names.count = 0;
 }
 
+static void open_events(struct perf *p, pid_t pid, char *why, size_t why_size)
+{
+	p->level = WEFT_LEVEL_SELF;
+	if (!open_own(p, pid)) {
+		say_paranoid(why, why_size, errno);
+		close_rings(p);
+		close_events(p, 0);
+		return;
+	}
+	p->level = WEFT_LEVEL_OWN;
+	if (p->options.most == WEFT_LEVEL_OWN)
+		snprintf(why, why_size, "--kernel=own asked for no more");
+	else if (open_all(p, pid, why, why_size))
+		p->level = WEFT_LEVEL_ALL;
+}
+
 struct perf *perf_open(pid_t pid, const struct perf_options *options, char *why, size_t why_size)
 {
 	struct perf *p = calloc(1, sizeof *p);
@@ -550,17 +603,15 @@ struct perf *perf_open(pid_t pid, const struct perf_options *options, char *why,
 		return NULL;
 	}
 	p->options = *options;
-	if (!open_own(p, pid)) {
-		say_paranoid(why, why_size, errno);
+	p->bpf = options->most == WEFT_LEVEL_OWN ? NULL : kernel_bpf_open(pid);
+	open_events(p, pid, why, why_size);
+	if (p->bpf && p->level != WEFT_LEVEL_ALL) { /* without the rest of that level nobody would tell of switches */
+		kernel_bpf_close(p->bpf);
+		p->bpf = NULL;
 		close_rings(p);
 		close_events(p, 0);
-		return p;
+		open_events(p, pid, why, why_size);
 	}
-	p->level = WEFT_LEVEL_OWN;
-	if (options->most == WEFT_LEVEL_OWN)
-		snprintf(why, why_size, "--kernel=own asked for no more");
-	else if (open_all(p, pid, why, why_size))
-		p->level = WEFT_LEVEL_ALL;
 	return p;
 }
 
@@ -571,6 +622,7 @@ enum weft_kernel_level perf_level(const struct perf *p)
 
 void perf_close(struct perf *p)
 {
+	kernel_bpf_close(p->bpf);
 	close_rings(p);
 	close_events(p, 0);
 	weft_vec_free(&p->rings);
@@ -663,8 +715,6 @@ static void take_switch(struct perf *p, struct ring *ring, struct perf_seen *s, 
 static void take_interrupt(struct perf *p, struct ring *ring, struct perf_seen *s, enum source source, const unsigned char *at,
     uint32_t size, perf_fn *take, void *ctx)
 {
-	static const char *const deferred[] = {
-	    "hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"};
 	const unsigned which = (unsigned)source - SOURCE_IRQ;
 	const uint16_t field = p->points.interrupt_fields[which];
 	struct begun *begun = &ring->begun[which / 2];
@@ -688,6 +738,52 @@ static void take_interrupt(struct perf *p, struct ring *ring, struct perf_seen *
 	else if (source == SOURCE_IRQ && (value & 0xffff) < size) /* where the text is; how long it is stands above */
 		snprintf(
 		    begun->name, sizeof begun->name, "%.*s", (int)(size - (value & 0xffff)), (const char *)at + (value & 0xffff));
+}
+
+/* What our program in the kernel said: of whoever goes, and of who comes. */
+static void take_told(
+    struct perf *p, const struct perf_seen *seen, const unsigned char *at, uint32_t size, perf_fn *take, void *ctx)
+{
+	enum { DEAD = 0x80 /* the end of an OS thread is told by its exit */ };
+	struct kernel_bpf_told told;
+	struct perf_seen s = *seen;
+	if (size < KERNEL_BPF_BYTES)
+		return;
+	memcpy(&told, at, KERNEL_BPF_BYTES);
+	s.tid = told.off_tid;
+	s.pid = told.off_pid;
+	if (told.what == KERNEL_BPF_DEFERRED) {
+		s.what = PERF_SPENT;
+		s.why = WEFT_SPENT_DEFERRED;
+		s.number = told.argument;
+		if (told.state < sizeof deferred / sizeof *deferred)
+			snprintf(s.name, sizeof s.name, "%s", deferred[told.state]);
+		take(ctx, &s);
+		return;
+	}
+	if (told.off_tid && told.state && !(told.state & DEAD)) {
+		s.what = PERF_OFF;
+		s.why = told.state & 2 ? WEFT_OFF_DISK : WEFT_OFF_BLOCKED;
+		s.call = told.call == -1          ? WEFT_CALL_FAULT
+			 : told.call < 0          ? WEFT_CALL_UNKNOWN
+			 : told.call < MOST_CALLS ? p->calls[told.call]
+						  : WEFT_CALL_OTHER;
+		s.has_argument = told.call >= 0;
+		s.number = told.argument;
+		take(ctx, &s);
+	} else if (told.off_tid && !told.state) {
+		s.what = PERF_TAKEN;
+		s.other = told.next;
+		memcpy(s.name, told.name, sizeof s.name - 1);
+		take(ctx, &s);
+	}
+	if (told.on_tid) {
+		s = *seen;
+		s.what = PERF_ON;
+		s.tid = told.on_tid;
+		s.pid = told.on_pid;
+		take(ctx, &s);
+	}
 }
 
 static void take_sample(
@@ -726,6 +822,10 @@ static void take_sample(
 	at += 4;
 	if (size > (size_t)(end - at))
 		return;
+	if (event->source == SOURCE_TOLD) {
+		take_told(p, &s, at, size, take, ctx);
+		return;
+	}
 	if (event->source >= SOURCE_IRQ) {
 		take_interrupt(p, ring, &s, event->source, at, size, take, ctx);
 		return;

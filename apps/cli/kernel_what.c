@@ -80,6 +80,40 @@ static const struct known {
     {SYS_execve, WEFT_CALL_EXECVE, NOTHING},
     {SYS_getrandom, WEFT_CALL_GETRANDOM, NOTHING},
     {SYS_rt_sigtimedwait, WEFT_CALL_SIGTIMEDWAIT, NOTHING},
+    {SYS_lseek, WEFT_CALL_LSEEK, FD},
+    {SYS_splice, WEFT_CALL_SPLICE, FD},
+    {SYS_sendmmsg, WEFT_CALL_SENDMMSG, FD},
+    {SYS_recvmmsg, WEFT_CALL_RECVMMSG, FD},
+    {SYS_shutdown, WEFT_CALL_SHUTDOWN, FD},
+    {SYS_pipe2, WEFT_CALL_PIPE2, NOTHING},
+    {SYS_mprotect, WEFT_CALL_MPROTECT, NOTHING},
+    {SYS_madvise, WEFT_CALL_MADVISE, NOTHING},
+    {SYS_brk, WEFT_CALL_BRK, NOTHING},
+    {SYS_sched_yield, WEFT_CALL_SCHED_YIELD, NOTHING},
+    {SYS_clone, WEFT_CALL_CLONE, NOTHING},
+    {SYS_execveat, WEFT_CALL_EXECVEAT, NOTHING},
+    {SYS_exit, WEFT_CALL_EXIT, NOTHING},
+    {SYS_exit_group, WEFT_CALL_EXIT_GROUP, NOTHING},
+    {SYS_msgrcv, WEFT_CALL_MSGRCV, NOTHING},
+    {SYS_semtimedop, WEFT_CALL_SEMTIMEDOP, NOTHING},
+    {SYS_io_getevents, WEFT_CALL_IO_GETEVENTS, NOTHING},
+    {SYS_io_submit, WEFT_CALL_IO_SUBMIT, NOTHING},
+    {SYS_mlock, WEFT_CALL_MLOCK, NOTHING},
+    {SYS_mount, WEFT_CALL_MOUNT, NOTHING},
+    {SYS_membarrier, WEFT_CALL_MEMBARRIER, NOTHING},
+    {SYS_rt_sigsuspend, WEFT_CALL_SIGSUSPEND, NOTHING},
+#ifdef SYS_epoll_pwait2
+    {SYS_epoll_pwait2, WEFT_CALL_EPOLL_PWAIT2, NOTHING},
+#endif
+#ifdef SYS_clone3
+    {SYS_clone3, WEFT_CALL_CLONE3, NOTHING},
+#endif
+#ifdef SYS_futex_wait
+    {SYS_futex_wait, WEFT_CALL_FUTEX_WAIT, NOTHING},
+#endif
+#ifdef SYS_futex_waitv
+    {SYS_futex_waitv, WEFT_CALL_FUTEX_WAITV, NOTHING},
+#endif
 #ifdef SYS_open /* newer machines have only those with "at" */
     {SYS_open, WEFT_CALL_OPEN, PATH_0},
     {SYS_stat, WEFT_CALL_STAT, PATH_0},
@@ -93,8 +127,22 @@ static const struct known {
     {SYS_poll, WEFT_CALL_POLL, NOTHING},
     {SYS_select, WEFT_CALL_SELECT, NOTHING},
     {SYS_epoll_wait, WEFT_CALL_EPOLL_WAIT, NOTHING},
+    {SYS_getdents, WEFT_CALL_GETDENTS, FD},
+    {SYS_link, WEFT_CALL_LINK, PATH_0},
+    {SYS_chmod, WEFT_CALL_CHMOD, PATH_0},
+    {SYS_fork, WEFT_CALL_FORK, NOTHING},
+    {SYS_vfork, WEFT_CALL_VFORK, NOTHING},
+    {SYS_pause, WEFT_CALL_PAUSE, NOTHING},
 #endif
 };
+
+uint8_t kernel_what_call(int number)
+{
+	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+		if (calls[i].number == number)
+			return calls[i].call;
+	return WEFT_CALL_OTHER;
+}
 
 bool kernel_what_has_fd(uint8_t call)
 {

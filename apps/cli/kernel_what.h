@@ -13,6 +13,9 @@ struct kernel_what {
 	char text[KERNEL_WHAT]; /* a path or a peer; empty: nobody knows */
 };
 
+/* What this machine's number of a system call stands for: enum weft_kernel_call. */
+uint8_t kernel_what_call(int number);
+
 /* Whether the first argument of that call is a descriptor, of which it is worth to know more. */
 bool kernel_what_has_fd(uint8_t call);
 
