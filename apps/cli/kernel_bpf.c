@@ -497,6 +497,7 @@ static bool start(struct kernel_bpf *b, enum point point)
 	struct code code;
 	assemble(&code, b, point);
 	union bpf_attr load = {.prog_type = BPF_PROG_TYPE_TRACING,
+	    .prog_name = "weft",
 	    .expected_attach_type = BPF_TRACE_RAW_TP,
 	    .attach_btf_id = b->ids[point],
 	    .insns = (uintptr_t)code.steps,

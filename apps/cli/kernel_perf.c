@@ -557,8 +557,8 @@ static bool open_all(struct perf *p, pid_t pid, char *why, size_t why_size)
 		if (file)
 			fclose(file);
 		if (p->bpf)
-			snprintf(why, why_size, "what interrupts leave for later is told from %d us on",
-			    KERNEL_BPF_LEAST_NS / 1000);
+			snprintf(
+			    why, why_size, "what interrupts leave for later is told from %d us on", KERNEL_BPF_LEAST_NS / 1000);
 		else if (!p->entries.count)
 			snprintf(why, why_size, "system calls are not named: /proc/kallsyms has no addresses");
 		return true;

@@ -8,6 +8,7 @@ As root, if that is who runs this, and as an ordinary user; what a machine tells
 SPDX-License-Identifier: ISC"""
 
 import ctypes
+import errno
 import glob
 import os
 import platform
@@ -20,8 +21,10 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
-from recorded import ENV, PATIENCE, Trace, closed_to_others, expect, fail, until
+from recorded import ENV, PATIENCE, Trace, closed_to_others, expect, fail, refuse, until
 
+LIBC = ctypes.CDLL(None, use_errno=True)
+PERF_EVENT_OPEN, BPF, GET_PROGRAM = 298, 321, 13  # on x86-64
 COUNT = 10000
 MANY = 30000  # of 250,000: what the kernel has no room for, since this machine is busy, or others have rings, it need not tell
 LINE = re.compile(r'\[(\d+)\] .*? kernel_(\w+): \{ .* \}, \{ (.*) \}$')
@@ -194,20 +197,43 @@ def check_kills(known, weft, folder, user):
             fail(f'{victim} was killed: {told}')
 
 
-def refuse_perf():
-    """From now on perf_event_open(2) is denied, as where perf_event_paranoid is 3."""
-    load, equal, answer, number, allow, deny = 0x20, 0x15, 0x06, 0, 0x7fff0000, 0x00050000 | 13
-    steps = [(load, 0, 0, number), (equal, 0, 1, 298), (answer, 0, 0, deny), (answer, 0, 0, allow)]
-    code = ctypes.create_string_buffer(b''.join(struct.pack('<HBBI', *step) for step in steps))
-    program = ctypes.create_string_buffer(struct.pack('<H6xQ', len(steps), ctypes.addressof(code)))
-    libc = ctypes.CDLL(None)
-    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
-        os._exit(77)
+def is_loaded(number):
+    """Whether the kernel has the program (BPF) of that number."""
+    attr = ctypes.create_string_buffer(struct.pack('<I', number), 128)
+    ctypes.set_errno(0)
+    fd = LIBC.syscall(BPF, GET_PROGRAM, attr, len(attr))
+    if fd >= 0:
+        os.close(fd)
+    return ctypes.get_errno() != errno.ENOENT
+
+
+def check_programs_go(known, weft, folder):
+    """What weft has in the kernel is there as long as weft is, whoever is killed."""
+    for victim in ('the program', 'weft'):
+        run = Run(weft, os.path.join(folder, f'{victim} at all'), ['--kernel=all'], [known, '10', '/dev/null', 'forever'], {}, wait=False)
+        until(lambda: glob.glob(os.path.join(run.folder, '*', 'kernel-*')) and 'kernel' in run.trace().ask('info', '--json')[0], 'what the kernel says')
+        trace = run.trace()
+        loaded = set()
+        for path in glob.glob(f'/proc/{run.process.pid}/fdinfo/*'):
+            with open(path) as file:
+                loaded |= {int(number) for number in re.findall(r'^prog_id:\s*(\d+)$', file.read(), re.M)}
+        # A trace whose level says what is left out has it from them.
+        expect(bool(loaded), 'for later' in kernel(trace)[0]['why'], f'programs in the kernel: {loaded}')
+        if not loaded:
+            print('skipped: this machine takes no programs into its kernel')
+        expect([number for number in loaded if not is_loaded(number)], [], 'programs that are there while weft records')
+        pid = int(trace.path.rsplit('-', 1)[1])
+        os.kill(run.process.pid if victim == 'weft' else pid, signal.SIGKILL)
+        run.process.wait(PATIENCE) if victim == 'weft' else run.end()
+        until(lambda: not any(map(is_loaded, loaded)), f'programs are still in the kernel, though {victim} was killed')
+        if victim == 'weft':
+            os.kill(pid, signal.SIGKILL)
+            run.end()
 
 
 def check_denied(known, weft, folder, user):
     """Who may ask the kernel nothing is told so, what to do about it, and records all the same."""
-    run = Run(weft, os.path.join(folder, 'denied'), ['--kernel'], [known, '10', '/dev/null'], {**user, 'preexec_fn': refuse_perf})
+    run = Run(weft, os.path.join(folder, 'denied'), ['--kernel'], [known, '10', '/dev/null'], {**user, 'preexec_fn': lambda: refuse(PERF_EVENT_OPEN)})
     if run.process.returncode == 77:
         print('skipped: no filters of system calls')
         return
@@ -251,6 +277,8 @@ for user in users:
         expect('kernel' in plain.trace().ask('info', '--json')[0], False, 'without --kernel')
         if platform.machine() == 'x86_64':
             check_denied(known, weft, folder, user)
+            if told['level'] == 'all':
+                check_programs_go(known, weft, folder)
         check_damage(trace, folder)
         check_saved(trace, folder)
         check_sizes(known, weft, folder, user)

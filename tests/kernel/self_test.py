@@ -9,13 +9,14 @@ within the callback; so a machine that does other things too changes what is rig
 SPDX-License-Identifier: ISC"""
 
 import os
+import platform
 import re
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
-from recorded import Recording, closed_to_others, expect, fail
+from recorded import Recording, closed_to_others, expect, fail, refuse
 
 SLACK_MS = 1.2  # of earlier rounds, which the recorder may count in
 ADVICE = {'on': 'cut its work', 'memory': 'keep and use again the memory', 'waiting': 'run less beside it',
@@ -155,7 +156,7 @@ def run(slow, weft, folder, scene, options):
     level = options.pop('level', None)
     recording = Recording(weft, os.path.join(folder, scene + str(level)), [slow, scene], cwd=folder, record=[f'--kernel={level}'] if level else [], **options)
     if recording.status == 77:
-        print(f'{scene}: no file can be written here')
+        print(f'{scene}: no file can be written here, or no system call refused')
         return
     expect(recording.status, 0, f'{scene}: {recording.err}')
     words = recording.out.split()
@@ -178,6 +179,8 @@ def run(slow, weft, folder, scene, options):
         fail(f'{scene}: {stalls}')
     if level:
         kernel = trace.ask('info', '--json')[0]['kernel']
+        if 'preexec_fn' in options:
+            expect('for later' in kernel['why'], False, f'{scene}: what programs in the kernel leave out: {kernel["why"]}')
         if kernel['level'] != level:
             print(f'skipped: level {level}: {kernel["why"]}')
         else:
@@ -197,11 +200,15 @@ users = [{}] if os.getuid() else [{}, {'user': 65534, 'group': 65534, 'extra_gro
 if closed_to_others(weft):
     print(f'skipped: as another user, who cannot enter {closed_to_others(weft)}')
     users.pop()
-levels = ['own', *([] if os.getuid() else ['all'])]
-for options in users + [{'level': level, **(users[-1] if level == 'own' else {})} for level in levels]:
+kernels = [{'level': 'own', **users[-1]}]
+if not os.getuid():
+    kernels.append({'level': 'all'})
+    if platform.machine() == 'x86_64':  # the kernel takes no programs (BPF): its own events tell of the same
+        kernels.append({'level': 'all', 'preexec_fn': lambda: refuse(321)})
+for options in users + kernels:
     with tempfile.TemporaryDirectory(prefix='weft-kernel-') as folder:
         os.chmod(folder, 0o777)
-        for scene in ('spin', 'fsync', 'cold', 'mapped', 'touch', 'nanosleep', 'mutex'):
+        for scene in ('fsync', 'cold', 'mutex') if 'preexec_fn' in options else ('spin', 'fsync', 'cold', 'mapped', 'touch', 'nanosleep', 'mutex'):
             run(slow, weft, folder, scene, dict(options))
         kept = os.sched_getaffinity(0)
         for scene, count in (('crowded', 1), ('healthy', 8))[:1 if 'level' in options else 2]:
