@@ -95,8 +95,8 @@ def look_at_kernel(scene, stall, truth, level):
         if ', of which' in title:
             near(sum(parts), whole, whole, f'{scene}: {title}: the sum of the parts')
             # What interrupts took, and the host of this machine, is no OS thread's time for who counts, and nobody else got the processor.
-            # Between a switch and what the kernel says of it are some us, which are the OS thread's that leaves, for who counts.
-            if parts[0] < cpu - wall / 100 - SLACK_MS - 0.01 * (truth['given'] + truth['taken']):
+            # Between a switch and what the kernel says of it are some us, 30 on a busy machine, which are the OS thread's, for who counts.
+            if parts[0] < cpu - wall / 100 - SLACK_MS - 0.05 * (truth['given'] + truth['taken']):
                 fail(f'{scene}: {title}: it had a processor for {cpu} of {wall} ms')
             times = re.search(r'blocked for .*?, (\d+) times', title)
             if times and abs(int(times[1]) - truth['given']) > 3:
