@@ -116,6 +116,15 @@ int cli_open_joined(struct cli_input *input, struct cli_args *traces);
 int cli_open_image(struct cli_input *input, const char *path, const char *ring);
 int cli_open_process(struct cli_input *input, const char *pid, const char *ring);
 
+/* The same of operands that may be sessions and numbers of processes, without a word: *err tells what failed.  What cannot be
+ * read of several is left out.  A status < 0 where there is nothing. */
+int cli_open_quietly(struct cli_input *input, char *const *paths, int count, struct weft_error *err);
+
+/* Whether a text is the number of a process, and no file; and the directory that it records into, or NULL: it has no files.  The
+ * path lives until the next call. */
+bool cli_is_process(const char *text);
+const char *cli_trace_of_process(const char *pid);
+
 /* For who needs no model: fails if the trace has no events, else leaves it at its first.  Returns as cli_open(). */
 int cli_check_events(struct cli_input *input);
 
@@ -173,6 +182,10 @@ struct cli_session {
 /* False: there is no memory.  To be freed in any case. */
 bool cli_session_read(struct cli_session *session, const char *path);
 void cli_session_free(struct cli_session *session);
+
+/* Adds the traces of such directories, and other operands as they are; false: there is no memory.  To be freed in any case. */
+bool cli_expand_quietly(cli_paths *out, char *const *operands, int count);
+void cli_paths_free(cli_paths *paths);
 
 bool cli_is_trace_directory(const char *path);
 

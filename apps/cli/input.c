@@ -106,7 +106,7 @@ static int opened(const struct cli_input *input, int status, const struct weft_e
 	return -1;
 }
 
-static bool is_process(const char *text)
+bool cli_is_process(const char *text)
 {
 	char folder[64];
 	size_t digits = strspn(text, "0123456789");
@@ -114,8 +114,8 @@ static bool is_process(const char *text)
 	return digits > 0 && digits < 20 && text[digits] == '\0' && access(text, F_OK) != 0 && access(folder, F_OK) == 0;
 }
 
-/* The directory that a process records into: it has the files of the trace mapped.  NULL: none is seen. */
-static const char *trace_of_process(const char *pid)
+/* It has the files of the trace mapped. */
+const char *cli_trace_of_process(const char *pid)
 {
 	static char line[PATH_MAX + 256]; /* what is handed out lives on */
 	const char *found = NULL;
@@ -136,8 +136,8 @@ static const char *trace_of_process(const char *pid)
 int cli_open(struct cli_input *input, const char *path)
 {
 	struct weft_error err;
-	if (is_process(path)) {
-		const char *trace = trace_of_process(path);
+	if (cli_is_process(path)) {
+		const char *trace = cli_trace_of_process(path);
 		if (!trace)
 			return cli_open_process(input, path, NULL);
 		path = trace;
@@ -248,6 +248,25 @@ int cli_open_joined(struct cli_input *input, struct cli_args *traces)
 	    weft_several_open(&input->trace, paths, (size_t)traces->argc, input->name, named == 1, domain_or_trace_open, &err);
 	cli_progress_end();
 	return opened(input, status, &err);
+}
+
+/* One trace or the memory of a process. */
+static int open_quietly(struct weft_trace **out, const char *path, struct weft_error *err)
+{
+	return cli_is_process(path) ? weft_trace_open_process(out, strtol(path, NULL, 10), NULL, err)
+				    : domain_or_trace_open(out, path, err);
+}
+
+int cli_open_quietly(struct cli_input *input, char *const *paths, int count, struct weft_error *err)
+{
+	cli_paths all = {0};
+	int status = cli_expand_quietly(&all, paths, count) ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	*input = (struct cli_input){.name = paths[0]};
+	if (status == WEFT_OK)
+		status = weft_several_open(
+		    &input->trace, (const char *const *)all.items, all.count, input->name, true, open_quietly, err);
+	cli_paths_free(&all);
+	return status;
 }
 
 int cli_open_model(struct cli_input *input, struct cli_args *traces, unsigned keep)

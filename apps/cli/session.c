@@ -87,7 +87,7 @@ bool cli_session_read(struct cli_session *s, const char *path)
 	return whole;
 }
 
-static void free_paths(cli_paths *paths)
+void cli_paths_free(cli_paths *paths)
 {
 	for (size_t i = 0; i < paths->count; i++)
 		free(paths->items[i]);
@@ -96,9 +96,9 @@ static void free_paths(cli_paths *paths)
 
 void cli_session_free(struct cli_session *s)
 {
-	free_paths(&s->traces);
-	free_paths(&s->words);
-	free_paths(&s->users);
+	cli_paths_free(&s->traces);
+	cli_paths_free(&s->words);
+	cli_paths_free(&s->users);
 }
 
 /* Of each program libc tells of its OS threads, and of what these wait for. */
@@ -166,25 +166,21 @@ int cli_session_choose(const char **path)
 	return CLI_TROUBLE;
 }
 
-/* Operands, with the traces of sessions in the place of these; false: no memory. */
-static bool expand(cli_paths *all, char *const *operands, size_t count, bool *more)
+bool cli_expand_quietly(cli_paths *out, char *const *operands, int count)
 {
 	bool whole = true;
-	for (size_t i = 0; i < count && whole; i++) {
+	for (int i = 0; i < count && whole; i++) {
 		struct cli_session s;
-		whole = cli_session_read(&s, operands[i]) && weft_vec_reserve(all, s.traces.count + 2);
-		if (whole) {
-			*more |= s.traces.count > 1;
-			for (size_t j = 0; j < s.traces.count; j++)
-				all->items[all->count++] = s.traces.items[j];
-			if (s.traces.count == 0)
-				all->items[all->count++] = operands[i];
-			s.traces.count = 0; /* they are in `all` now */
-		}
+		whole = cli_session_read(&s, operands[i]) && weft_vec_reserve(out, s.traces.count + 1);
+		for (size_t j = 0; whole && j < s.traces.count; j++)
+			out->items[out->count++] = s.traces.items[j];
+		char *own = whole && s.traces.count == 0 ? strdup(operands[i]) : NULL;
+		if (own)
+			out->items[out->count++] = own;
+		whole &= own || s.traces.count > 0;
+		s.traces.count = whole ? 0 : s.traces.count; /* they are in `out` now */
 		cli_session_free(&s);
 	}
-	if (!whole)
-		weft_vec_free(all);
 	return whole;
 }
 
@@ -192,15 +188,17 @@ bool cli_session_expand(struct cli_args *args)
 {
 	static cli_paths last; /* until the end, or the next call */
 	cli_paths all = {0};
-	bool more = false;
-	if (!expand(&all, args->argv, (size_t)args->argc, &more) || !weft_vec_reserve(&all, 1))
+	const int named = args->argc;
+	if (!cli_expand_quietly(&all, args->argv, args->argc) || !weft_vec_reserve(&all, 1)) {
+		cli_paths_free(&all);
 		return false;
-	weft_vec_free(&last);
-	last = all;
+	}
 	all.items[all.count] = NULL;
 	args->argv = all.items;
 	args->argc = (int)all.count;
-	return more;
+	cli_paths_free(&last);
+	last = all;
+	return args->argc > named;
 }
 
 size_t cli_pictures(struct cli_picture **out, const struct cli_args *args, bool compare)
@@ -211,14 +209,15 @@ size_t cli_pictures(struct cli_picture **out, const struct cli_args *args, bool 
 	pictures = calloc(count, sizeof *pictures);
 	for (size_t i = 0; pictures && i < count; i++) {
 		cli_paths all = {0};
-		bool more = false;
 		const char *first = cli_base_name(args->argv[i]);
-		if (!expand(&all, args->argv + i, operands, &more))
+		if (!cli_expand_quietly(&all, args->argv + i, (int)operands)) {
+			cli_paths_free(&all);
 			return 0;
+		}
 		if (!strcmp(args->argv[i], "-"))
 			first = "standard input";
 		pictures[i] = (struct cli_picture){
-		    .paths = (const char *const *)all.items, .count = all.count, .is_session = more && operands == 1};
+		    .paths = (const char *const *)all.items, .count = all.count, .is_session = all.count > 1 && operands == 1};
 		weft_several_name(pictures[i].name, sizeof pictures[i].name, &first, operands);
 	}
 	*out = pictures;

@@ -5,12 +5,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "analysis/explain.h"
 #include "analysis/names.h"
 #include "cli.h"
-#include "trace/follow.h"
+#include "top_ui.h"
 
 struct options {
 	bool json, once;
@@ -208,10 +207,13 @@ static void put_findings(const struct weft_findings *findings, const struct opti
 
 static int put(const struct cli_input *input, const struct options *o, bool is_recorded)
 {
+	struct weft_facts *facts = NULL;
 	struct weft_top *top = NULL;
 	struct weft_findings *findings = NULL;
 	struct weft_error err;
-	int status = weft_top_create(&top, input->model, o->window_ns, &err);
+	int status = weft_facts_create(&facts, input->model, &err);
+	if (status == WEFT_OK)
+		status = weft_top_create(&top, facts, input->model->end_ns, o->window_ns, &err);
 	if (status == WEFT_OK)
 		status = weft_explain(&findings, input->model, NULL, &err);
 	if (status == WEFT_OK && o->json) {
@@ -229,16 +231,10 @@ static int put(const struct cli_input *input, const struct options *o, bool is_r
 		put_findings(findings, o);
 	}
 	weft_top_destroy(top);
+	weft_facts_destroy(facts);
 	if (findings)
 		weft_findings_destroy(findings);
 	return status < 0 ? cli_fail_error(&err) : cli_finish(CLI_FINE);
-}
-
-/* A number that is no file is a process. */
-static bool is_process(const struct cli_args *args)
-{
-	const char *name = args->argv[0];
-	return args->argc == 1 && name[0] && strspn(name, "0123456789") == strlen(name) && access(name, F_OK) != 0;
 }
 
 int cli_top(struct cli_args *args)
@@ -247,7 +243,7 @@ int cli_top(struct cli_args *args)
 	const char *rows = NULL;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&o.json),
-	    {"once", 0, CLI_FLAG, &o.once, NULL, "prints once, and ends"},
+	    {"once", 0, CLI_FLAG, &o.once, NULL, "prints once, and ends; so it does where there is no terminal"},
 	    {"rows", 0, CLI_TEXT, &rows, "N", "shows so many of each (10); with --json all"},
 	    {"window", 0, CLI_TIME, &o.window_ns, "TIME", "tells what the last TIME was spent with (1 s)"},
 	    CLI_OPTION_END,
@@ -257,15 +253,12 @@ int cli_top(struct cli_args *args)
 		return exit;
 	if (rows && !cli_parse_number(rows, false, &o.rows))
 		return cli_fail("top: --rows=%s is not a number", rows);
-	if (!o.once && !o.json)
-		return cli_fail("top: this version prints once: weft top --once TRACE");
+#ifdef WEFT_HAS_SCREEN
+	if (!o.once && !o.json && screen_is_there())
+		return top_run(args, o.window_ns);
+#endif
 	struct cli_input input;
-	if (is_process(args)) {
-		exit = cli_open_process(&input, args->argv[0], NULL);
-		if (exit < 0 && (exit = cli_build_model(&input, CLI_KEEP_BINDS)) >= 0)
-			cli_close(&input);
-	} else
-		exit = cli_open_model(&input, args, CLI_KEEP_BINDS);
+	exit = cli_open_model(&input, args, CLI_KEEP_BINDS);
 	if (exit >= 0)
 		return exit;
 	exit = put(&input, &o, weft_trace_info(input.trace)->unfinished && !weft_trace_info(input.trace)->has_died);

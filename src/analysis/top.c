@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "analysis/delays.h"
-#include "analysis/waits.h"
 #include "base/search.h"
 #include "base/sort.h"
 
@@ -41,18 +40,21 @@ static void add_promise(struct weft_top *top, struct weft_top_sort *sort, const 
 {
 	const struct weft_model *m = weft_facts_model(facts);
 	const struct weft_promise *promise = &m->promises[p];
+	if (promise->start_ns > top->to_ns)
+		return;
 	for (uint32_t r = m->promises[p + 1].runs; r-- > promise->runs && m->runs[r].end_ns > top->from_ns;)
 		sort->ran_ns += overlap_ns(m->runs[r].start_ns, m->runs[r].end_ns, top);
 	const int64_t end_ns = weft_facts_end(facts, p);
-	if (end_ns != INT64_MAX) {
+	if (end_ns <= top->to_ns) {
 		const bool is_new = end_ns >= top->from_ns;
 		sort->ended += is_new;
 		sort->failed += is_new && promise->end == WEFT_END_FAILED && weft_has_ended(promise);
 		return;
 	}
 	/* One that became another is that one. */
-	if (promise->end == WEFT_END_BECAME)
+	if (promise->end == WEFT_END_BECAME && promise->end_ns <= top->to_ns)
 		return;
+	top->is_in_flight[p / 64] |= UINT64_C(1) << p % 64;
 	sort->in_flight++;
 	top->in_flight += !weft_kind_has(promise->kind, WEFT_TRAIT_ENDLESS);
 	const int64_t age_ns = promise->flags & WEFT_PROMISE_START_UNKNOWN ? -1 : top->to_ns - promise->start_ns;
@@ -84,17 +86,17 @@ static int fill_sorts(
 	return WEFT_OK;
 }
 
-static int add_sorts(struct weft_top *top, const struct weft_model *m, struct weft_error *err)
+static int add_sorts(struct weft_top *top, struct weft_facts *facts, struct weft_error *err)
 {
-	struct weft_facts *facts = NULL;
 	struct weft_table *table = NULL;
-	int status = weft_facts_create(&facts, m, err);
-	if (status == WEFT_OK)
-		status = weft_table_create(&table, facts, 0, top->to_ns, err);
-	if (status == WEFT_OK)
-		status = fill_sorts(top, facts, table, err);
+	int status = weft_table_create(&table, facts, 0, top->to_ns, err);
+	if (status < 0)
+		return status;
+	top->is_in_flight = calloc(weft_facts_model(facts)->promise_count / 64 + 1, sizeof *top->is_in_flight);
+	status = top->is_in_flight ? fill_sorts(top, facts, table, err) : weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	top->sort_of = table->sort_of;
+	table->sort_of = NULL;
 	weft_table_destroy(table);
-	weft_facts_destroy(facts);
 	return status;
 }
 
@@ -102,6 +104,12 @@ static int add_sorts(struct weft_top *top, const struct weft_model *m, struct we
 static size_t first_wait(const struct weft_waits *waits, uint32_t from)
 {
 	return WEFT_FIRST(i, 0, waits->count, waits->waits[i].from >= from);
+}
+
+const struct weft_wait *weft_top_wait_of(const struct weft_top *top, uint32_t promise)
+{
+	const size_t i = first_wait(top->all_waits, promise);
+	return i < top->all_waits->count && top->all_waits->waits[i].from == promise ? &top->all_waits->waits[i] : NULL;
 }
 
 /* Whom p waits for first; WEFT_NONE: nobody, or in a circle. */
@@ -157,12 +165,8 @@ static int fill_waits(struct weft_top *top, const struct weft_model *m, const st
 
 static int add_waits(struct weft_top *top, const struct weft_model *m, struct weft_error *err)
 {
-	struct weft_waits *waits = NULL;
-	int status = weft_waits_create(&waits, m, top->to_ns, err);
-	if (status == WEFT_OK)
-		status = fill_waits(top, m, waits, err);
-	weft_waits_destroy(waits);
-	return status;
+	const int status = weft_waits_create(&top->all_waits, m, top->to_ns, err);
+	return status < 0 ? status : fill_waits(top, m, top->all_waits, err);
 }
 
 static int add_late(struct weft_top *top, const struct weft_model *m, struct weft_error *err)
@@ -175,13 +179,12 @@ static int add_late(struct weft_top *top, const struct weft_model *m, struct wef
 	top->late = status == WEFT_OK ? calloc(delays.ready.count + 1, sizeof *top->late) : NULL;
 	for (size_t i = 0; top->late && i < delays.ready.count; i++) {
 		const struct weft__ready *ready = &delays.ready.items[i];
-		if (ready->to_ns >= top->from_ns && ready->to_ns - ready->from_ns >= LEAST_LATE_NS)
+		if (ready->to_ns >= top->from_ns && ready->to_ns <= top->to_ns && ready->to_ns - ready->from_ns >= LEAST_LATE_NS)
 			top->late[top->late_count++] = (struct weft_top_late){ready->promise, ready->from_ns, ready->to_ns};
 	}
 	if (top->late)
 		weft_sort(top->late, top->late_count, sizeof *top->late, compare_late);
-	if (status == WEFT_OK)
-		weft__delays_finish(&delays);
+	weft__delays_finish(&delays);
 	weft_ties_finish(&ties);
 	return top->late ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "out of memory");
 }
@@ -194,9 +197,12 @@ static int add_streams(struct weft_top *top, const struct weft_model *m, struct 
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	for (size_t i = 0; i < top->stream_count; i++)
 		top->streams[i].stream = (uint16_t)i;
-	for (size_t i = 0; i < m->sleep_count; i++)
+	for (size_t i = 0; i < m->sleep_count; i++) {
+		/* Who sleeps when the trace ends goes on to sleep. */
+		const int64_t end_ns = m->sleeps[i].end_ns < m->end_ns ? m->sleeps[i].end_ns : INT64_MAX;
 		if (m->sleeps[i].stream < top->stream_count)
-			top->streams[m->sleeps[i].stream].slept_ns += overlap_ns(m->sleeps[i].start_ns, m->sleeps[i].end_ns, top);
+			top->streams[m->sleeps[i].stream].slept_ns += overlap_ns(m->sleeps[i].start_ns, end_ns, top);
+	}
 	for (size_t i = 0; i < m->pause_count; i++)
 		if (m->pauses[i].stream < top->stream_count)
 			top->streams[m->pauses[i].stream].paused_ns +=
@@ -204,14 +210,15 @@ static int add_streams(struct weft_top *top, const struct weft_model *m, struct 
 	return WEFT_OK;
 }
 
-int weft_top_create(struct weft_top **out, const struct weft_model *model, int64_t window_ns, struct weft_error *err)
+int weft_top_create(struct weft_top **out, struct weft_facts *facts, int64_t to_ns, int64_t window_ns, struct weft_error *err)
 {
+	const struct weft_model *model = weft_facts_model(facts);
 	struct weft_top *top = calloc(1, sizeof *top);
 	if (!top)
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
-	top->to_ns = model->end_ns;
-	top->from_ns = window_ns < model->end_ns ? model->end_ns - window_ns : 0;
-	int status = add_sorts(top, model, err);
+	top->to_ns = to_ns;
+	top->from_ns = window_ns < to_ns ? to_ns - window_ns : 0;
+	int status = add_sorts(top, facts, err);
 	if (status == WEFT_OK)
 		status = add_waits(top, model, err);
 	if (status == WEFT_OK)
@@ -230,6 +237,9 @@ void weft_top_destroy(struct weft_top *top)
 	if (!top)
 		return;
 	free(top->sorts);
+	free(top->sort_of);
+	free(top->is_in_flight);
+	weft_waits_destroy(top->all_waits);
 	free(top->waits);
 	free(top->late);
 	free(top->streams);

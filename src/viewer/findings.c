@@ -39,9 +39,9 @@ static void go_to_finding(struct weft_viewer *v, const struct weft_finding *find
 		weft__viewer_select_and_reveal(v, promise);
 }
 
-static bool leads(const struct weft_viewer *v, const struct weft_evidence *line)
+static bool leads(const struct weft_model *model, const struct weft_evidence *line)
 {
-	return weft__viewer_has(v, line->promise) || line->time_ns != WEFT_NO_TIME;
+	return (line->promise != WEFT_SYSTEM && line->promise < model->promise_count) || line->time_ns != WEFT_NO_TIME;
 }
 
 void weft__viewer_go_to(struct weft_viewer *v, uint32_t promise, int64_t time_ns)
@@ -207,7 +207,8 @@ static size_t tag(struct writer *w, const struct weft_finding *f)
 	return TEXT("%c%s%s%s", first, name + 1, *doubt ? ", " : "", doubt);
 }
 
-static void write_evidence(struct writer *w, const struct weft_finding *f, uint32_t finding, enum weft_evidence_role role)
+static void add_evidence(
+    struct weft_rows *rows, const struct weft_finding *f, const struct weft__evidence_of *of, enum weft_evidence_role role)
 {
 	static const char *const headings[] = {[WEFT_EVIDENCE_TIME] = "Where its time went",
 	    [WEFT_EVIDENCE_CHAIN] = "Who waits for whom",
@@ -221,15 +222,30 @@ static void write_evidence(struct writer *w, const struct weft_finding *f, uint3
 		if (line->role != role)
 			continue;
 		if (is_first)
-			weft__rows_add(w->to, WEFT_ROW_HEADING, TEXT("%s", headings[role]), 0);
+			weft__rows_add(rows, WEFT_ROW_HEADING, weft__rows_text(rows, "%s", headings[role]), 0);
 		is_first = false;
 		if (line->time_ns != WEFT_NO_TIME)
-			weft_clock_print(time, sizeof time, w->v->model, &w->v->clock, line->time_ns, 1);
-		struct weft_row *row = weft__rows_add(w->to, WEFT_ROW_EVIDENCE, TEXT("%s", line->text), TEXT("%s", time));
-		row->leads = !w->v->outdated[w->in] && leads(w->v, line);
-		row->of_answer = w->in == WEFT_ASK_WHY;
-		row->finding = finding;
+			weft_clock_print(time, sizeof time, of->model, of->clock, line->time_ns, 1);
+		struct weft_row *row = weft__rows_add(
+		    rows, WEFT_ROW_EVIDENCE, weft__rows_text(rows, "%s", line->text), weft__rows_text(rows, "%s", time));
+		row->leads = of->leads && leads(of->model, line);
+		row->of_answer = of->of_answer;
+		row->finding = of->finding;
 		row->line = (uint32_t)i;
+	}
+}
+
+void weft__rows_add_evidence(struct weft_rows *rows, const struct weft_finding *f, const struct weft__evidence_of *of)
+{
+	for (int role = 0; role <= WEFT_EVIDENCE_NOTE; role++)
+		add_evidence(rows, f, of, (enum weft_evidence_role)role);
+	if (!f->sure && f->doubt) {
+		weft__rows_add(rows, WEFT_ROW_HEADING, weft__rows_text(rows, "Why it is not certain"), 0);
+		weft__rows_add(rows, WEFT_ROW_TEXT, weft__rows_text(rows, "%s", f->doubt), 0);
+	}
+	if (f->next && f->next[0]) {
+		weft__rows_add(rows, WEFT_ROW_HEADING, weft__rows_text(rows, "What to look at next"), 0);
+		weft__rows_add(rows, WEFT_ROW_TEXT, weft__rows_text(rows, "%s", f->next), 0);
 	}
 }
 
@@ -243,18 +259,9 @@ static void write_finding(struct writer *w, uint32_t number)
 	row->is_open = is_open;
 	row->of_answer = w->in == WEFT_ASK_WHY;
 	row->finding = number;
-	if (!is_open)
-		return;
-	for (int role = 0; role <= WEFT_EVIDENCE_NOTE; role++)
-		write_evidence(w, f, number, (enum weft_evidence_role)role);
-	if (!f->sure && f->doubt) {
-		weft__rows_add(w->to, WEFT_ROW_HEADING, TEXT("Why it is not certain"), 0);
-		weft__rows_add(w->to, WEFT_ROW_TEXT, TEXT("%s", f->doubt), 0);
-	}
-	if (f->next && f->next[0]) {
-		weft__rows_add(w->to, WEFT_ROW_HEADING, TEXT("What to look at next"), 0);
-		weft__rows_add(w->to, WEFT_ROW_TEXT, TEXT("%s", f->next), 0);
-	}
+	const struct weft__evidence_of of = {w->v->model, &w->v->clock, !w->v->outdated[w->in], w->in == WEFT_ASK_WHY, number};
+	if (is_open)
+		weft__rows_add_evidence(w->to, f, &of);
 }
 
 /* While it is looked for; false where it is not, or where something is shown meanwhile. */
@@ -334,7 +341,7 @@ int weft_findings_fill(struct weft_rows *rows, struct weft_viewer *v, struct wef
 {
 	struct writer w = {.v = v, .to = rows};
 	if (!weft__rows_begin(rows))
-		return weft_error_set(err, WEFT_ENOMEM, "no memory for findings");
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for rows");
 	write_answer(&w);
 	weft__viewer_write_differences(rows, v);
 	write_findings(&w);

@@ -78,7 +78,7 @@ int weft_notes_fill(struct weft_rows *rows, const struct weft_model *model, stru
 {
 	struct writer all = {rows, true}, *w = &all;
 	if (!weft__rows_begin(rows))
-		return weft_error_set(err, WEFT_ENOMEM, "no memory for notes");
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for rows");
 	for (int pass = 0; pass < 2; pass++, all.serious = false) {
 		add_lost(w, model->trace);
 		add_skipped(w, model->trace);

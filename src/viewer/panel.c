@@ -10,7 +10,7 @@
 #include "viewer/rows_private.h"
 
 struct writer {
-	const struct weft_viewer *v;
+	const struct weft_panel_of *of;
 	const struct weft_model *model;
 	struct weft_rows *to;
 };
@@ -50,7 +50,7 @@ static const char *name_of(const struct writer *w, uint32_t promise, char *buf, 
 
 static const char *time_text(const struct writer *w, char buf[80], int64_t time_ns)
 {
-	weft_clock_print(buf, 80, w->model, &w->v->clock, time_ns, 1);
+	weft_clock_print(buf, 80, w->model, w->of->clock, time_ns, 1);
 	return buf;
 }
 
@@ -76,7 +76,7 @@ static void write_title(struct writer *w, uint32_t promise)
 	struct weft_row *row = add(w, WEFT_ROW_TITLE, TEXT("%s", name_of(w, promise, name, sizeof name)),
 	    TEXT("%s, %s", weft_model_kind_name(w->model, p->kind), never ? "never resolved" : ends[p->end]));
 	alarm_if(row, weft_promise_went_wrong(p));
-	row->leads = promise == w->v->selected;
+	row->leads = promise == w->of->selected;
 }
 
 static void write_labels(struct writer *w, const struct weft_promise *p)
@@ -169,7 +169,7 @@ static void write_time(struct writer *w, const char *name, int64_t ns, int64_t a
 
 static void write_times(struct writer *w, uint32_t promise)
 {
-	struct weft_times t = weft_facts_times(w->v->facts, promise);
+	struct weft_times t = weft_facts_times(w->of->facts, promise);
 	int64_t all = t.waiting_ns + t.ready_ns + t.running_ns;
 	add(w, WEFT_ROW_HEADING, TEXT("Its time"), 0);
 	write_time(w, "waiting", t.waiting_ns, all);
@@ -216,9 +216,9 @@ static void write_link(struct writer *w, const struct weft_fact *fact)
 static void write_section(struct writer *w, uint32_t promise, const struct section *section)
 {
 	struct weft_fact facts[WEFT_PANEL_LINKS];
-	size_t count = weft_facts_count(w->v->facts, promise, section->relation);
+	size_t count = weft_facts_count(w->of->facts, promise, section->relation);
 	size_t first = section->last && count > WEFT_PANEL_LINKS ? count - WEFT_PANEL_LINKS : 0;
-	size_t shown = weft_facts_list(w->v->facts, promise, section->relation, first, facts, WEFT_PANEL_LINKS);
+	size_t shown = weft_facts_list(w->of->facts, promise, section->relation, first, facts, WEFT_PANEL_LINKS);
 	char number[28];
 	if (count == 0)
 		return;
@@ -244,16 +244,22 @@ static void write_all(struct writer *w, uint32_t promise)
 		write_section(w, promise, &sections[i]);
 }
 
-int weft_panel_fill(struct weft_rows *rows, const struct weft_viewer *v, uint32_t promise, struct weft_error *err)
+int weft_panel_fill_of(struct weft_rows *rows, const struct weft_panel_of *of, uint32_t promise, struct weft_error *err)
 {
-	struct writer all = {.v = v, .model = v->model, .to = rows}, *w = &all;
+	struct writer all = {.of = of, .model = of->model, .to = rows}, *w = &all;
 	if (!weft__rows_begin(rows))
-		return weft_error_set(err, WEFT_ENOMEM, "no memory for the panel");
-	if (weft__viewer_has(v, promise))
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for rows");
+	if (promise != WEFT_SYSTEM && promise < of->model->promise_count)
 		write_all(w, promise);
 	else
 		add(w, WEFT_ROW_NOTHING, TEXT("No promise"), TEXT("Point at a line, or select one, to see what it waited for"));
 	return weft__rows_end(rows, err);
+}
+
+int weft_panel_fill(struct weft_rows *rows, const struct weft_viewer *v, uint32_t promise, struct weft_error *err)
+{
+	const struct weft_panel_of of = {v->model, v->facts, &v->clock, v->selected};
+	return weft_panel_fill_of(rows, &of, promise, err);
 }
 
 uint32_t weft_panel_subject(const struct weft_viewer *v)

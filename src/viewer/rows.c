@@ -86,7 +86,7 @@ int weft__rows_end(struct weft_rows *rows, struct weft_error *err)
 	if (from->drafts.count > 0 && from->bytes.count == 0)
 		add_text(from, "", 0);
 	if (from->failed || !weft_vec_reserve(&from->rows, from->drafts.count + 1))
-		return weft_error_set(err, WEFT_ENOMEM, "no memory for what is said beside the picture");
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for rows");
 	for (size_t i = 0; i < from->drafts.count; i++) {
 		const struct draft *d = &from->drafts.items[i];
 		from->rows.items[i] = d->row;

@@ -3,7 +3,7 @@
 #define WEFT_VIEWER_ROWS_PRIVATE_H
 
 #include "base/number.h"
-#include "viewer/rows.h"
+#include "viewer/findings.h"
 
 /* Forgets what rows had; then texts and rows are added, and weft__rows_end() makes them rows, or none at all without memory. */
 bool weft__rows_begin(struct weft_rows *rows);
@@ -14,5 +14,16 @@ __attribute__((format(printf, 2, 3))) size_t weft__rows_text(struct weft_rows *r
 
 /* Adds a row, to be completed before the next one is added; never NULL. */
 struct weft_row *weft__rows_add(struct weft_rows *rows, enum weft_row_kind kind, size_t name, size_t value);
+
+/* How evidence is told of. */
+struct weft__evidence_of {
+	const struct weft_model *model;
+	const struct weft_clock *clock;
+	bool leads, of_answer; /* of its rows, and likewise the finding's number; the line is that of the evidence */
+	uint32_t finding;
+};
+
+/* Adds how one knows of a finding, why it is not certain, and what to look at next. */
+void weft__rows_add_evidence(struct weft_rows *rows, const struct weft_finding *finding, const struct weft__evidence_of *of);
 
 #endif

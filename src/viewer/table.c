@@ -155,7 +155,7 @@ int weft_table_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_e
 	struct writer all = {v, rows}, *w = &all;
 	char number[28];
 	if (!weft__rows_begin(rows))
-		return weft_error_set(err, WEFT_ENOMEM, "no memory for a table");
+		return weft_error_set(err, WEFT_ENOMEM, "no memory for rows");
 	weft__viewer_write_blame(rows, v);
 	if (!v->table_shown)
 		return weft__rows_end(rows, err);

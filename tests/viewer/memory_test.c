@@ -4,6 +4,7 @@
 #include "allocations.h"
 #include "viewer/compare.h"
 #include "viewer/findings.h"
+#include "viewer/live.h"
 #include "viewer/notes.h"
 #include "viewer/panel.h"
 #include "viewer/search.h"
@@ -23,6 +24,38 @@ static int explain(struct weft_viewer *v, struct weft_rows *rows, struct weft_er
 	return status;
 }
 
+/* Each table, whole and of a part, and what stands behind a row. */
+static int look_at(const struct weft_model *model, struct weft_rows *rows, struct weft_error *err)
+{
+	const struct weft_clock clock = {0};
+	const int64_t id = model->promises[2].id;
+	struct weft_findings *findings = NULL;
+	struct weft_live *live = NULL;
+	int status = weft_explain(&findings, model, NULL, err);
+	if (status == WEFT_OK)
+		status = weft_live_create(&live, model, findings, model->end_ns / 2, 1000000, err);
+	for (unsigned t = 0; t < 2 * WEFT_LIVE_TABLE_COUNT && status == WEFT_OK; t++) {
+		const bool is_part = t >= WEFT_LIVE_TABLE_COUNT;
+		const struct weft_live_asked asked = {.table = (enum weft_live_table)(t % WEFT_LIVE_TABLE_COUNT),
+		    .only = is_part ? "a" : NULL,
+		    .focus = is_part ? &id : NULL};
+		struct weft_live_row row;
+		status = weft_live_arrange(live, &asked, err);
+		for (size_t i = 0; i < live->count && status == WEFT_OK; i++) {
+			weft_live_row(live, i, &row);
+			assert_int_equal(live->lines ? weft_live_find(live, row.key) <= i : 0, 1);
+		}
+	}
+	if (status == WEFT_OK)
+		status = weft_live_chain(rows, live, 2, err);
+	if (status == WEFT_OK && findings->count)
+		status = weft_live_evidence(rows, live, &findings->findings[0], &clock, err);
+	weft_live_destroy(live);
+	if (findings)
+		weft_findings_destroy(findings);
+	return status;
+}
+
 /* WEFT_OK or what the first call that failed answered; nothing is left behind, which the sanitizers see. */
 static int use(void)
 {
@@ -30,7 +63,7 @@ static int use(void)
 	struct weft_viewer *v = NULL;
 	struct weft_compare c = {0};
 	struct weft_rows panel = {0}, found = {0};
-	struct weft_rows notes = {0};
+	struct weft_rows notes = {0}, live = {0};
 	struct weft_error err = {.status = WEFT_OK};
 	struct weft_pane panes[WEFT_COMPARE_PANES];
 	int status = weft_trace_open_memory(&trace, w.bytes, w.size, "test", &err);
@@ -62,6 +95,8 @@ static int use(void)
 		status = weft_notes_fill(&notes, v->model, &err);
 	if (status >= 0)
 		status = explain(v, &found, &err);
+	if (status >= 0)
+		status = look_at(v->model, &live, &err);
 	assert_int_equal(status < 0 ? status : WEFT_OK, err.status);
 	/* What could not be drawn, is drawn once there is memory. */
 	long left = allocations_left;
@@ -72,6 +107,7 @@ static int use(void)
 	assert_true(v->lists[WEFT_PANE_PICTURE].count > 10 && panel.count > 5);
 	allocations_left = left;
 	weft_rows_finish(&notes);
+	weft_rows_finish(&live);
 	weft_rows_finish(&found);
 	weft_rows_finish(&panel);
 	weft_compare_finish(&c);

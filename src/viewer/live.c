@@ -1,0 +1,502 @@
+/* live.c: which rows the tables of live.h have, in which order.  SPDX-License-Identifier: ISC */
+#include "viewer/live.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/duration.h"
+#include "base/hash.h"
+#include "base/sort.h"
+#include "layout/focus.h"
+#include "viewer/live_private.h"
+
+static int no_memory(struct weft_error *err)
+{
+	return weft_error_set(err, WEFT_ENOMEM, "no memory for what is in flight");
+}
+
+/* Who ran last on each OS thread in the stretch. */
+static bool find_ran_last(struct weft_live *live)
+{
+	const struct weft_model *m = live->model;
+	const struct weft_top *top = live->top;
+	uint32_t *last = malloc((top->stream_count + 1) * sizeof *last);
+	int64_t *latest_ns = malloc((top->stream_count + 1) * sizeof *latest_ns);
+	live->priv->ran_last = last;
+	for (size_t i = 0; last && latest_ns && i < top->stream_count; i++) {
+		last[i] = WEFT_NONE;
+		latest_ns[i] = top->from_ns;
+	}
+	for (uint32_t p = 1; last && latest_ns && p < m->promise_count; p++)
+		for (uint32_t r = m->promises[p + 1].runs; r-- > m->promises[p].runs && m->runs[r].end_ns > top->from_ns;) {
+			const uint16_t stream = m->run_streams ? m->run_streams[r] : 0;
+			if (m->runs[r].start_ns > top->to_ns || stream >= top->stream_count ||
+			    m->runs[r].end_ns <= latest_ns[stream])
+				continue;
+			latest_ns[stream] = m->runs[r].end_ns;
+			last[stream] = p;
+		}
+	const bool done = last && latest_ns;
+	free(latest_ns);
+	return done;
+}
+
+int weft_live_create(struct weft_live **out, const struct weft_model *model, const struct weft_findings *findings, int64_t to_ns,
+    int64_t window_ns, struct weft_error *err)
+{
+	struct weft_live *live = calloc(1, sizeof *live);
+	if (!live || !(live->priv = calloc(1, sizeof *live->priv))) {
+		free(live);
+		return no_memory(err);
+	}
+	live->model = model;
+	live->findings = findings;
+	for (size_t i = 0; findings && i < findings->count; i++)
+		live->alarms += findings->findings[i].severity == WEFT_SEVERITY_ALARM && findings->findings[i].sure;
+	int status = weft_facts_create(&live->facts, model, err);
+	if (status == WEFT_OK)
+		status = weft_top_create(&live->top, live->facts, to_ns, window_ns, err);
+	if (status == WEFT_OK && (!find_ran_last(live) || weft_model_os_tracks(model, &live->priv->os_tracks) < 0))
+		status = no_memory(err);
+	if (status == WEFT_OK)
+		*out = live;
+	else
+		weft_live_destroy(live);
+	return status;
+}
+
+void weft_live_destroy(struct weft_live *live)
+{
+	if (!live)
+		return;
+	weft_vec_free(&live->priv->lines);
+	free(live->priv->ran_last);
+	weft_top_destroy(live->top);
+	weft_facts_destroy(live->facts);
+	free(live->priv);
+	free(live);
+}
+
+/* ---- What is known of one ---- */
+
+int64_t weft__live_ran(const struct weft_live *live, uint32_t promise)
+{
+	const struct weft_model *m = live->model;
+	int64_t ran_ns = 0;
+	for (uint32_t r = m->promises[promise + 1].runs;
+	     r-- > m->promises[promise].runs && m->runs[r].end_ns > live->top->from_ns;) {
+		const int64_t from_ns = weft_max_ns(m->runs[r].start_ns, live->top->from_ns),
+			      to_ns = weft_min_ns(m->runs[r].end_ns, live->top->to_ns);
+		ran_ns += weft_max_ns(0, to_ns - from_ns);
+	}
+	return ran_ns;
+}
+
+int64_t weft__live_age(const struct weft_live *live, uint32_t promise)
+{
+	const struct weft_promise *p = &live->model->promises[promise];
+	return p->flags & WEFT_PROMISE_START_UNKNOWN ? -1 : live->top->to_ns - p->start_ns;
+}
+
+struct weft__live_thread weft__live_thread_of(const struct weft_live *live, uint32_t number)
+{
+	const struct weft_top *top = live->top;
+	const struct weft_top_stream *stream = &top->streams[number];
+	const struct weft_os_tracks *tracks = live->priv->os_tracks;
+	const uint32_t track = tracks ? weft_os_track_of_stream(tracks, stream->stream) : WEFT_NONE;
+	if (track == WEFT_NONE)
+		return (struct weft__live_thread){
+		    weft_max_ns(0, top->to_ns - top->from_ns - stream->slept_ns), -1, stream->slept_ns, stream->paused_ns};
+	int64_t ns[WEFT_OS_STATES] = {0};
+	weft_os_sum(tracks, track, top->from_ns, top->to_ns, ns);
+	return (struct weft__live_thread){ns[WEFT_OS_RUNS], ns[WEFT_OS_READY] + ns[WEFT_OS_PREEMPTED],
+	    ns[WEFT_OS_DISK] + ns[WEFT_OS_BLOCKED], stream->paused_ns};
+}
+
+uint64_t weft_live_finding_key(const struct weft_live *live, uint32_t finding)
+{
+	const struct weft_finding *f = &live->findings->findings[finding];
+	const uint64_t which[] = {
+	    f->kind, (uint64_t)live->model->promises[f->promise].id, (uint64_t)(live->model->start_ns + f->start_ns)};
+	return weft_hash_bytes((const char *)which, sizeof which) | 1;
+}
+
+/* ---- Who is asked for ---- */
+
+struct wanted {
+	const struct weft_live *live;
+	const struct weft_live_asked *asked;
+	struct weft_query query;
+	bool has_query;
+	uint32_t sort;   /* or WEFT_NONE: all */
+	uint64_t *focus; /* bits by promise; NULL: all */
+};
+
+static uint64_t sort_key(const struct weft_live *live, const struct weft_table_row *sort)
+{
+	char name[WEFT_NAME_BYTES];
+	weft_table_name(live->model, sort, name);
+	return weft_hash_bytes(name, strlen(name)) | 1;
+}
+
+static uint64_t promise_key(const struct weft_live *live, uint32_t promise)
+{
+	return weft_hash_u64((uint64_t)live->model->promises[promise].id) | 1;
+}
+
+static int find_focus(struct wanted *w, const struct weft_live *live, int64_t id, struct weft_error *err)
+{
+	const uint32_t promise = weft_model_find(live->model, id);
+	struct weft_layout *layout = NULL;
+	/* What belonged to one that is gone is gone. */
+	if (promise == WEFT_NONE)
+		return (w->focus = calloc(live->model->promise_count / 64 + 1, sizeof *w->focus)) ? WEFT_OK : no_memory(err);
+	int status = weft_layout_create(&layout, live->model, err);
+	if (status == WEFT_OK)
+		status = weft_focus_find(&w->focus, NULL, live->model, layout, promise, err);
+	weft_layout_destroy(layout);
+	return status;
+}
+
+static void wanted_finish(struct wanted *w)
+{
+	free(w->focus);
+	if (w->has_query)
+		weft_query_finish(&w->query);
+}
+
+static int wanted_init(
+    struct wanted *w, const struct weft_live *live, const struct weft_live_asked *asked, struct weft_error *err)
+{
+	*w = (struct wanted){.live = live, .asked = asked, .sort = WEFT_NONE};
+	int status = WEFT_OK;
+	if (asked->only && asked->only[0]) {
+		status = weft_query_parse(&w->query, asked->only, strlen(asked->only), err);
+		w->has_query = status == WEFT_OK;
+	}
+	for (size_t i = 0; asked->sort && i < live->top->sort_count && w->sort == WEFT_NONE; i++)
+		if (sort_key(live, &live->top->sorts[i].row) == asked->sort)
+			w->sort = live->top->sorts[i].row.sort;
+	if (status == WEFT_OK && asked->focus)
+		status = find_focus(w, live, *asked->focus, err);
+	return status;
+}
+
+/* Whether a row of words has a text. */
+static bool has_text(const struct weft_live_row *row, const char *text)
+{
+	for (size_t i = 0; i < WEFT_LIVE_CELLS; i++)
+		if (strcasestr(row->cells[i], text))
+			return true;
+	return false;
+}
+
+static bool belongs(const struct wanted *w, uint32_t promise)
+{
+	return (!w->focus || w->focus[promise / 64] >> promise % 64 & 1) &&
+	       (!w->asked->sort || w->live->top->sort_of[promise] == w->sort);
+}
+
+static bool is_wanted(struct wanted *w, uint32_t promise)
+{
+	return belongs(w, promise) && (!w->has_query || weft_query_matches(&w->query, w->live->model, promise));
+}
+
+/* ---- Tables ---- */
+
+/* Lines while they are sorted. */
+struct draft {
+	struct weft_live_line line;
+	int64_t weight;
+};
+typedef WEFT_VEC(struct draft) drafts;
+
+static bool add(drafts *to, uint64_t key, uint32_t promise, size_t number, int64_t weight)
+{
+	struct draft *d = weft_vec_push(to);
+	if (d)
+		*d = (struct draft){{.key = key, .promise = promise, .number = (uint32_t)number, .parent = WEFT_NONE}, weight};
+	return d != NULL;
+}
+
+static int by_weight(const void *a, const void *b)
+{
+	const struct draft *x = a, *y = b;
+	return WEFT_ORDER(y->weight, x->weight) ?: WEFT_ORDER(x->line.number, y->line.number);
+}
+
+static int by_weight_reversed(const void *a, const void *b)
+{
+	const struct draft *x = a, *y = b;
+	return WEFT_ORDER(x->weight, y->weight) ?: WEFT_ORDER(x->line.number, y->line.number);
+}
+
+static int64_t weight_of_sort(const struct weft_top_sort *s, unsigned column)
+{
+	const int64_t weights[] = {(int64_t)s->in_flight, (int64_t)s->ended, (int64_t)s->failed, s->oldest_ns, s->ran_ns,
+	    s->row.ended ? s->row.p99_ns : -1};
+	return weights[column < sizeof weights / sizeof *weights ? column : 0];
+}
+
+static int64_t weight_of_thread(const struct weft__live_thread *t, unsigned column)
+{
+	const int64_t weights[] = {t->busy_ns, t->busy_ns, t->ready_ns, t->off_ns, t->paused_ns};
+	return weights[column < sizeof weights / sizeof *weights ? column : 0];
+}
+
+static bool add_sorts(drafts *to, const struct weft_live *live, unsigned column)
+{
+	for (size_t i = 0; i < live->top->sort_count; i++) {
+		const struct weft_top_sort *s = &live->top->sorts[i];
+		if (!add(to, sort_key(live, &s->row), WEFT_NONE, i, weight_of_sort(s, column)))
+			return false;
+	}
+	return true;
+}
+
+static bool add_promises(drafts *to, const struct weft_live *live, struct wanted *w, unsigned column)
+{
+	for (uint32_t p = 1; p < live->model->promise_count; p++)
+		if (weft_top_is_in_flight(live->top, p) && belongs(w, p) &&
+		    !add(to, promise_key(live, p), p, p, column == 1 ? weft__live_ran(live, p) : weft__live_age(live, p)))
+			return false;
+	return true;
+}
+
+static bool add_waits(drafts *to, const struct weft_live *live, struct wanted *w)
+{
+	for (size_t i = 0; i < live->top->wait_count; i++) {
+		const struct weft_top_wait *wait = &live->top->waits[i];
+		if (is_wanted(w, wait->promise) &&
+		    !add(to, promise_key(live, wait->promise), wait->promise, i, live->top->to_ns - wait->since_ns))
+			return false;
+	}
+	return true;
+}
+
+static bool add_late(drafts *to, const struct weft_live *live, struct wanted *w, unsigned column)
+{
+	for (size_t i = 0; i < live->top->late_count; i++) {
+		const struct weft_top_late *late = &live->top->late[i];
+		const uint64_t when = (uint64_t)(live->model->start_ns + late->to_ns);
+		if (is_wanted(w, late->promise) && !add(to, (promise_key(live, late->promise) ^ when) | 1, late->promise, i,
+						       column == 1 ? late->to_ns : late->to_ns - late->from_ns))
+			return false;
+	}
+	return true;
+}
+
+static bool add_others(drafts *to, const struct weft_live *live, enum weft_live_table table, unsigned column)
+{
+	bool done = true;
+	for (size_t i = 0; done && table == WEFT_LIVE_THREADS && i < live->top->stream_count; i++) {
+		const struct weft__live_thread thread = weft__live_thread_of(live, (uint32_t)i);
+		done = add(to, i + 1, WEFT_NONE, i, weight_of_thread(&thread, column));
+	}
+	for (size_t i = 0; done && table == WEFT_LIVE_COUNTERS && i < live->model->counter_count; i++) {
+		const struct weft_str name = live->model->counters[i].name;
+		done = add(to, weft_hash_bytes(name.ptr, name.len) | 1, WEFT_NONE, i, 0);
+	}
+	for (size_t i = 0; done && table == WEFT_LIVE_FINDINGS && live->findings && i < live->findings->count; i++) {
+		const uint32_t promise = live->findings->findings[i].promise;
+		done = add(to, weft_live_finding_key(live, (uint32_t)i), promise, i, 0);
+	}
+	return done;
+}
+
+/* Takes out what a query does not find in the words of rows that are about no single promise. */
+static void leave_out(weft__live_lines *lines, const struct weft_live *live, const char *only)
+{
+	struct weft_live_row row;
+	size_t kept = 0;
+	for (size_t i = 0; i < lines->count; i++) {
+		weft__live_word(live, lines, i, &row);
+		if (has_text(&row, only))
+			lines->items[kept++] = lines->items[i];
+	}
+	lines->count = kept;
+}
+
+/* ---- The tree ---- */
+
+struct tree {
+	uint32_t *above;        /* by promise: the nearest of the table that it stands below, or WEFT_NONE */
+	uint32_t *child, *next; /* by promise: the first below it; the one after it below the same */
+	uint32_t first;
+};
+
+/* Keeps those that a query finds, and who stands above them. */
+static void keep_matches(drafts *all, struct wanted *w, const struct tree *t)
+{
+	size_t kept = all->count;
+	/* Who made one has a smaller number: all below a promise come before it here. */
+	for (size_t i = all->count; i-- > 0;) {
+		const struct draft *d = &all->items[i];
+		const uint32_t p = d->line.promise;
+		if (t->child[p] == WEFT_NONE && !is_wanted(w, p))
+			continue;
+		if (t->above[p] != WEFT_NONE)
+			t->child[t->above[p]] = p;
+		all->items[--kept] = *d;
+	}
+	memmove(all->items, all->items + kept, (all->count - kept) * sizeof *all->items);
+	all->count -= kept;
+	memset(t->child, 0xff, w->live->model->promise_count * sizeof *t->child);
+}
+
+/* Below each the next ones in their order; no recursion. */
+static bool put_tree(weft__live_lines *lines, const struct weft_live *live, const drafts *all, struct tree *t)
+{
+	t->first = WEFT_NONE;
+	for (size_t i = all->count; i-- > 0;) {
+		const uint32_t p = all->items[i].line.promise;
+		uint32_t *of = t->above[p] == WEFT_NONE ? &t->first : &t->child[t->above[p]];
+		t->next[p] = *of;
+		*of = p;
+	}
+	if (!weft_vec_reserve(lines, all->count + 1))
+		return false;
+	uint32_t parent = WEFT_NONE;
+	for (uint32_t p = t->first; p != WEFT_NONE;) {
+		const struct weft_live_line *above = parent == WEFT_NONE ? NULL : &lines->items[parent];
+		lines->items[lines->count++] = (struct weft_live_line){.key = promise_key(live, p),
+		    .promise = p,
+		    .number = p,
+		    .parent = parent,
+		    .depth = (uint16_t)(above ? above->depth + (above->depth < UINT16_MAX) : 0),
+		    .is_last = t->next[p] == WEFT_NONE};
+		if (t->child[p] != WEFT_NONE) {
+			parent = (uint32_t)lines->count - 1;
+			p = t->child[p];
+			continue;
+		}
+		while (t->next[p] == WEFT_NONE && parent != WEFT_NONE) {
+			p = lines->items[parent].promise;
+			parent = lines->items[parent].parent;
+		}
+		p = t->next[p];
+	}
+	return true;
+}
+
+static bool make_tree(weft__live_lines *lines, drafts *all, struct wanted *w, bool is_reversed)
+{
+	const struct weft_live *live = w->live;
+	const size_t n = live->model->promise_count;
+	struct tree t = {
+	    .above = malloc(n * sizeof *t.above), .child = malloc(n * sizeof *t.child), .next = malloc(n * sizeof *t.next)};
+	bool done = t.above && t.child && t.next;
+	if (done) {
+		memset(t.child, 0xff, n * sizeof *t.child);
+		t.above[WEFT_SYSTEM] = WEFT_NONE;
+		for (uint32_t p = 1; p < n && !w->asked->sort; p++) {
+			const uint32_t by = live->model->promises[p].created_by;
+			const bool has = by < p && by != WEFT_SYSTEM;
+			t.above[p] = !has ? WEFT_NONE : weft_top_is_in_flight(live->top, by) && belongs(w, by) ? by : t.above[by];
+		}
+		/* Those of one sort are a list. */
+		if (w->asked->sort)
+			memset(t.above, 0xff, n * sizeof *t.above);
+		if (w->has_query)
+			keep_matches(all, w, &t);
+		weft_sort(all->items, all->count, sizeof *all->items, is_reversed ? by_weight_reversed : by_weight);
+		done = put_tree(lines, live, all, &t);
+	}
+	free(t.above);
+	free(t.child);
+	free(t.next);
+	return done;
+}
+
+/* ---- All of it ---- */
+
+static bool fill(drafts *to, const struct weft_live *live, struct wanted *w, unsigned column)
+{
+	switch (w->asked->table) {
+	case WEFT_LIVE_SORTS: return add_sorts(to, live, column);
+	case WEFT_LIVE_TREE: return add_promises(to, live, w, column);
+	case WEFT_LIVE_WAITS: return add_waits(to, live, w);
+	case WEFT_LIVE_LATE: return add_late(to, live, w, column);
+	default: return add_others(to, live, w->asked->table, column);
+	}
+}
+
+static bool make(weft__live_lines *lines, const struct weft_live *live, struct wanted *w)
+{
+	const struct weft_live_asked *asked = w->asked;
+	size_t columns;
+	const struct weft_live_column *column = weft_live_columns(asked->table, &columns);
+	const bool is_tree = asked->table == WEFT_LIVE_TREE;
+	const bool sorts = asked->order < columns && column[asked->order].sorts;
+	drafts all = {0};
+	bool done = fill(&all, live, w, sorts ? asked->order : 0);
+	if (done && is_tree)
+		done = make_tree(lines, &all, w, asked->is_reversed);
+	else if (done && (done = weft_vec_reserve(lines, all.count + 1))) {
+		if (sorts)
+			weft_sort(all.items, all.count, sizeof *all.items, asked->is_reversed ? by_weight_reversed : by_weight);
+		for (size_t i = 0; i < all.count; i++)
+			lines->items[lines->count++] = all.items[i].line;
+		if (w->has_query && all.count && (all.items[0].line.promise == WEFT_NONE || asked->table == WEFT_LIVE_FINDINGS))
+			leave_out(lines, live, asked->only);
+	}
+	weft_vec_free(&all);
+	return done;
+}
+
+int weft_live_arrange(struct weft_live *live, const struct weft_live_asked *asked, struct weft_error *err)
+{
+	struct wanted w;
+	weft__live_lines lines = {0};
+	int status = wanted_init(&w, live, asked, err);
+	const struct weft_live_asked before = live->asked;
+	live->asked = *asked;
+	if (status == WEFT_OK && !make(&lines, live, &w))
+		status = no_memory(err);
+	wanted_finish(&w);
+	if (status < 0) {
+		live->asked = before;
+		weft_vec_free(&lines);
+		return status;
+	}
+	weft_vec_free(&live->priv->lines);
+	live->priv->lines = lines;
+	live->lines = lines.items;
+	live->count = lines.count;
+	/* What the caller's pointers led to need not live on. */
+	live->asked.only = NULL;
+	live->asked.focus = NULL;
+	return WEFT_OK;
+}
+
+void weft_live_row(const struct weft_live *live, size_t i, struct weft_live_row *row)
+{
+	weft__live_word(live, &live->priv->lines, i, row);
+}
+
+size_t weft_live_find(const struct weft_live *live, uint64_t key)
+{
+	for (size_t i = 0; i < live->count; i++)
+		if (live->lines[i].key == key)
+			return i;
+	return SIZE_MAX;
+}
+
+size_t weft_live_search(const struct weft_live *live, const char *text, size_t from, bool forward)
+{
+	struct weft_query query;
+	struct weft_live_row row;
+	const bool is_query = weft_query_parse(&query, text, strlen(text), NULL) == WEFT_OK;
+	size_t found = SIZE_MAX;
+	for (size_t k = 0; k < live->count && found == SIZE_MAX; k++) {
+		const size_t i = (from + (forward ? k : live->count - k)) % live->count;
+		const uint32_t promise = live->asked.table == WEFT_LIVE_FINDINGS ? WEFT_NONE : live->lines[i].promise;
+		if (promise == WEFT_NONE)
+			weft_live_row(live, i, &row);
+		if (promise == WEFT_NONE ? has_text(&row, text) : is_query && weft_query_matches(&query, live->model, promise))
+			found = i;
+	}
+	if (is_query)
+		weft_query_finish(&query);
+	return found;
+}
