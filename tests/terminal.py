@@ -87,7 +87,7 @@ class Terminal:
     def picture(self, path):
         """Draws what is shown into a PNG."""
         svg = draw(self.coloured(), *self.size)
-        subprocess.run(['rsvg-convert', '--zoom=1.5', '-o', path], input=svg.encode(), check=True, timeout=PATIENCE_S)
+        subprocess.run(['rsvg-convert', '-o', path], input=svg.encode(), check=True, timeout=PATIENCE_S)
 
 
 # ---- What a terminal shows, as SVG ----

@@ -6,7 +6,7 @@
 #include "base/number.h"
 #include "top_ui.h"
 
-enum { TEXT = 600, LEAST_NAME = 8, KEYS = 11 };
+enum { TEXT = 600, LEAST_NAME = 8, KEYS = 11, MISSING = 100 };
 
 /* ---- Where things are ---- */
 
@@ -79,9 +79,25 @@ unsigned top_column_at(const struct top_ui *ui, int at)
 
 /* ---- The lines above and below ---- */
 
+/* A ring overwrites what is old, which is no loss. */
+static void put_missing(const struct weft_trace_info *info, char out[MISSING])
+{
+	char number[WEFT_NUMBER_BYTES];
+	uint64_t old = 0;
+	size_t length = 0;
+	out[0] = '\0';
+	for (size_t i = 0; i < info->stream_count; i++)
+		old += info->streams[i].lost_overwritten;
+	const uint64_t lost = cli_lost(info) - old;
+	if (old)
+		length = (size_t)snprintf(out, MISSING, " · %s overwritten", weft_thousands(number, old));
+	if (lost)
+		snprintf(out + length, MISSING - length, " · %s lost", weft_thousands(number, lost));
+}
+
 static void draw_title(const struct top_ui *ui)
 {
-	char text[TEXT], time[80], events[WEFT_NUMBER_BYTES], lost[WEFT_NUMBER_BYTES], flight[WEFT_NUMBER_BYTES], process[160];
+	char text[TEXT], time[80], events[WEFT_NUMBER_BYTES], flight[WEFT_NUMBER_BYTES], process[160], missing[MISSING];
 	screen_fill(0, SCREEN_BAR, false);
 	if (!ui->look) {
 		snprintf(text, sizeof text, "%s: %s", ui->name, ui->trouble[0] ? ui->trouble : "is read");
@@ -99,9 +115,10 @@ static void draw_title(const struct top_ui *ui)
 	else
 		snprintf(process, sizeof process, "%.150s", ui->name);
 	weft_clock_print(time, sizeof time, ui->look->input.model, &ui->clock, ui->live->top->to_ns, 1000000);
-	snprintf(text, sizeof text, "%s · %s in flight · %s events · %s lost · at %s", process,
-	    weft_thousands(flight, ui->live->top->in_flight), weft_thousands(events, ui->look->input.model->events),
-	    weft_thousands(lost, cli_lost(info)), time);
+	put_missing(info, missing);
+	snprintf(text, sizeof text, "%s · %s in flight · %s events%s · at %s", process,
+	    weft_thousands(flight, ui->live->top->in_flight), weft_thousands(events, ui->look->input.model->events), missing,
+	    time);
 	screen_put(0, 0, screen_columns() - width - 1, SCREEN_BAR, false, false, text);
 	screen_put(0, screen_columns() - width, width, SCREEN_BAR, false, false, state);
 }

@@ -21,7 +21,7 @@ MENU = [
     ('Record', [
         ('docs/recording.md', 'Recording'), ('docs/promises.md', 'Promises for C'), ('docs/machines.md', 'Several machines'), ('docs/guests.md', 'Guests'), ('docs/ocaml.md', 'OCaml')]),
     ('Look', [
-        ('docs/diagnosing.md', 'Diagnosing'), ('docs/viewing.md', 'Viewing'), ('docs/sql.md', 'SQL'), ('docs/embedding.md', 'Embedding')]),
+        ('docs/diagnosing.md', 'Diagnosing'), ('docs/viewing.md', 'Viewing'), ('docs/night.md', 'A server at night'), ('docs/sql.md', 'SQL'), ('docs/embedding.md', 'Embedding')]),
     ('Look up', [
         ('weft.1', 'weft(1)'), ('weft-view.1', 'weft-view(1)'), ('weft-record.3', 'weft-record(3)'), ('weft-promise.3', 'weft-promise(3)'),
         ('weft-uv.3', 'weft-uv(3)'), ('weft-xen.3', 'weft-xen(3)'), ('docs/format.md', 'The format'),

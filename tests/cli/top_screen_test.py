@@ -282,7 +282,7 @@ def without_end():
     """A ring that goes round and round, and a directory of processes that come and go."""
     with Program('all/round', 0, '256K'), Terminal(100, 24) as t:
         t.start(weft, 'top', 'all')
-        t.until('it has gone round', lambda s: re.search(r'[1-9][0-9,]* lost', s))
+        t.until('it has gone round', lambda s: re.search(r'[1-9][0-9,]* overwritten', s))
         first = at(t.text())
         t.until('it goes on', lambda s: at(s) != first)
         with Program('all/other', 2):
