@@ -10,8 +10,8 @@
 #include "draw/lines.h"
 
 /* What is added up for each cell, as differences to the cell on its left until a strip is drawn; and what is in a cell or not. */
-enum plane { ALIVE, RUN, PLANES };
-enum mark { FAILED, END_FAILED, HIGHLIGHT, MARKS };
+enum plane { ALIVE, RUN, NEVER, WRONG_ENDS, PLANES };
+enum mark { FAILED, HIGHLIGHT, MARKS };
 
 static_assert(WEFT__BOX_FAN == 4, "WEFT__BOX_SIZE()");
 
@@ -175,16 +175,27 @@ static void set(const struct strips *s, enum mark mark, int strip, int c0, int c
 	}
 }
 
-/* A bar at its end, and the line to it. */
-static void lay_failure(const struct strips *s, int strip, struct cells c, bool never_came)
+static bool is_dense(const struct strips *s, int strip)
+{
+	return s->rows[strip] > SPARSE_ROWS;
+}
+
+static inline void add_end(uint32_t *ends, unsigned cell, uint32_t amount)
+{
+	ends[cell] += amount;
+	ends[cell + 1] -= amount;
+}
+
+/* A bar at their ends, and the line to them: all of it where the end never came, else where there is room for lines. */
+static void lay_failures_of(const struct strips *s, int strip, struct cells c, bool never_came, size_t count)
 {
 	int c0 = c.c1 - WEFT__FAILED_PX / WEFT__CELL_PX;
 	if (c.c1 <= (int)s->columns - 3)
-		marks_of(s, END_FAILED, strip)[c.c1 / 64] |= 1ull << c.c1 % 64;
-	if (c0 < c.c0 || never_came)
-		c0 = c.c0;
-	if (c.c1 > c0)
-		set(s, FAILED, strip, c0, c.c1);
+		add_end(row_of(s, WRONG_ENDS, strip), (unsigned)c.c1, (uint32_t)count * s->unit);
+	if (never_came)
+		add(s, NEVER, strip, c, s->unit);
+	else if (!is_dense(s, strip))
+		set(s, FAILED, strip, c0 > c.c0 ? c0 : c.c0, c.c1);
 }
 
 void weft__strip_highlight(struct weft__frame *f, int y, double x0, double x1)
@@ -218,7 +229,7 @@ static void lay_failures(struct weft__frame *f, struct strips *s, int strip, siz
 			size_t at = i / 64 * 64 + (size_t)__builtin_ctzll(bits);
 			struct cells c = cells_of(s, weft_view_x(f->view, life->start_ns), weft_view_x(f->view, life->end_ns));
 			if (c.seen)
-				lay_failure(s, strip, c, x->never[at / 64] >> at % 64 & 1);
+				lay_failures_of(s, strip, c, x->never[at / 64] >> at % 64 & 1, 1);
 		}
 	}
 }
@@ -233,23 +244,23 @@ static void lay_whole_failures(struct weft__frame *f, const struct strips *s, in
 	const struct weft_lifetime *life = x->went_wrong + weft__went_wrong_before(x, i);
 	const int64_t from_ns = f->view->from_ns;
 	const double px_per_ns = f->view->px_per_ns;
-	uint64_t *ends = marks_of(s, END_FAILED, strip), *lines = marks_of(s, FAILED, strip);
+	const bool dense = is_dense(s, strip);
+	uint32_t *ends = row_of(s, WRONG_ENDS, strip);
+	uint64_t *lines = marks_of(s, FAILED, strip);
 	for (unsigned last_c0 = 0, last_c1 = UINT_MAX; i < end; i = (i / 64 + 1) * 64) {
 		const uint64_t never = x->never[i / 64];
 		for (uint64_t bits = bits_within(x->important[i / 64], i, end); bits; bits &= bits - 1, life++) {
 			const unsigned c0 = (unsigned)(int)((double)(life->start_ns - from_ns) * px_per_ns) / WEFT__CELL_PX,
 				       c1 = (unsigned)(int)((double)(life->end_ns - from_ns) * px_per_ns) / WEFT__CELL_PX;
 			if (never >> __builtin_ctzll(bits) & 1) {
-				lay_failure(s, strip, (struct cells){(int)c0, (int)c1, true}, true);
+				lay_failures_of(s, strip, (struct cells){(int)c0, (int)c1, true}, true, 1);
 				continue;
 			}
-			if (c1 == last_c1 && c0 >= last_c0)
-				continue; /* it is within another */
+			add_end(ends, c1, s->unit);
+			if (dense || c0 == c1 || (c1 == last_c1 && c0 >= last_c0))
+				continue; /* there is no line to it, or it is within another */
 			last_c0 = c0;
 			last_c1 = c1;
-			ends[c1 / 64] |= 1ull << c1 % 64;
-			if (c0 == c1)
-				continue;
 			const unsigned first = c1 - c0 < LINE ? c0 : c1 - LINE;
 			const uint64_t from = UINT64_MAX << first % 64, to = UINT64_MAX >> (63 - c1 % 64);
 			if (first / 64 == c1 / 64) {
@@ -293,12 +304,12 @@ static bool lay_box(struct weft__frame *f, struct strips *s, int level, size_t a
 	struct cells c = cells_of(s, x0, x1);
 	if (!c.seen)
 		return true;
+	size_t size = WEFT__BOX_SIZE(level), first = at * size;
+	size_t end = first + size < f->index->count ? first + size : f->index->count;
 	if (box->important && c.c1 - c.c0 <= 1) {
-		size_t first = at * WEFT__BOX_SIZE(level);
-		lay_failure(s, strip, c, f->index->never[first / 64] >> first % 64 & 1);
+		lay_failures_of(s, strip, c, f->index->never[first / 64] >> first % 64 & 1,
+		    weft__went_wrong_before(f->index, end) - weft__went_wrong_before(f->index, first));
 	} else if (box->important) {
-		size_t size = WEFT__BOX_SIZE(level), first = at * size;
-		size_t end = first + size < f->index->count ? first + size : f->index->count;
 		if (x0 >= 0 && x1 < f->width && !f->view->lulls)
 			lay_whole_failures(f, s, strip, first, end);
 		else
@@ -353,7 +364,7 @@ static void lay_some(struct weft__frame *f, struct strips *s, uint32_t row, int 
 {
 	const struct weft_index *x = f->index;
 	const int last = (int)s->columns - 3;
-	const bool dense = s->rows[strip] > SPARSE_ROWS;
+	const bool dense = is_dense(s, strip);
 	uint32_t *alive_row = row_of(s, ALIVE, strip), *run_row = run_part > 0 ? row_of(s, RUN, strip) : NULL;
 	for (; i < end; i++) {
 		double x0 = weft_view_x(f->view, x->lives[i].start_ns), x1 = weft_view_x(f->view, x->lives[i].end_ns);
@@ -499,12 +510,20 @@ static int alive_alpha(double rows_alive, double rows)
 	return rows_alive == 0 ? 0 : part < 1 / 8.0 ? 104 : part < 2 / 3.0 ? 140 : 176;
 }
 
+/* One always shows, and many do not look like all. */
+static int wrong_alpha(double part)
+{
+	return part <= 0 ? 0 : part < 1 / 8.0 ? 88 : part < 1 / 4.0 ? 112 : part < 1 / 2.0 ? 160 : 255;
+}
+
 /* How a cell is painted in which `sum` units of a plane are. */
 static uint8_t alpha_of(enum plane plane, uint32_t sum, double rows, double unit)
 {
 	double all = sum / unit;
 	if (plane == ALIVE)
 		return (uint8_t)alive_alpha(all, rows);
+	if (plane >= NEVER)
+		return (uint8_t)(rows > SPARSE_ROWS ? wrong_alpha(all / rows) : all > 0 ? 255 : 0);
 	return all > rows / 2 ? 220 : all > rows / 8 ? 120 : 0;
 }
 
@@ -552,6 +571,18 @@ static size_t end_of_run(const uint8_t *alphas, size_t first, size_t count)
 	return c;
 }
 
+static void draw_cells(struct weft__frame *f, enum plane plane, uint8_t alpha, int x0, int x1, int y)
+{
+	switch (plane) {
+	case ALIVE: weft__line_put(f, alpha, x0, y, x1, y + 2); break;
+	case RUN: weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, alpha), x0, y, x1, y + 1); break;
+	case NEVER:
+		weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, alpha), x0, y, x1, y + (alpha == 255 ? 2 : 1));
+		break;
+	default: weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, alpha), x0, y, x1, y + WEFT__STRIP_PX);
+	}
+}
+
 static void draw_plane(struct weft__frame *f, const struct strips *s, int strip, enum plane plane, uint8_t *alphas)
 {
 	const uint32_t *row = s->planes + ((size_t)strip * PLANES + (size_t)plane) * s->columns;
@@ -583,37 +614,36 @@ static void draw_plane(struct weft__frame *f, const struct strips *s, int strip,
 		alphas[c] = alpha;
 	}
 	size_t calmed = calm(alphas, count, changes), start = 0;
+	/* Cells that were made one do not reach beyond the trace. */
+	const int first = weft__floor(weft_view_x(f->view, 0)) - 1,
+		  last = weft__floor(weft_view_x(f->view, f->model->end_ns)) + 1;
 	count = (count + calmed - 1) / calmed;
 	grain *= calmed * WEFT__CELL_PX;
 	for (size_t c = 0; c < count; start = c) {
 		c = end_of_run(alphas, start, count);
-		int x0 = (int)(start * grain), x1 = (int)(c * grain), y = strip * WEFT__STRIP_PX;
-		if (alphas[start] > 0 && plane == ALIVE)
-			weft__line_put(f, alphas[start], x0, y, x1, y + 2);
-		else if (alphas[start] > 0)
-			weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, alphas[start]), x0, y, x1, y + 1);
+		int x0 = (int)(start * grain), x1 = (int)(c * grain);
+		x0 = x0 > first ? x0 : first;
+		x1 = x1 < last ? x1 : last;
+		if (alphas[start] > 0 && x0 < x1)
+			draw_cells(f, plane, alphas[start], x0, x1, strip * WEFT__STRIP_PX);
 	}
 }
 
-static void draw_mark(struct weft__frame *f, enum mark mark, int x0, int x1, int y, bool dense)
+static void draw_mark(struct weft__frame *f, enum mark mark, int x0, int x1, int y)
 {
-	switch (mark) {
-	case FAILED: weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, dense ? 144 : 255), x0, y, x1, y + 2); break;
-	case END_FAILED: weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255), x0, y, x1, y + 3); break;
-	default:
-		if (x1 - x0 < 8)
-			weft__rect(f, weft__ink(WEFT_LAYER_MARK, WEFT_PAINT_HIGHLIGHT, 255), x0 - 1, y - 1, x1 + 1, y + 3);
-		else
-			weft__rect(f, weft__ink(WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255), x0, y - 1, x1, y + 3);
-	}
+	if (mark == FAILED)
+		weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255), x0, y, x1, y + 2);
+	else if (x1 - x0 < 8)
+		weft__rect(f, weft__ink(WEFT_LAYER_MARK, WEFT_PAINT_HIGHLIGHT, 255), x0 - 1, y - 1, x1 + 1, y + 3);
+	else
+		weft__rect(f, weft__ink(WEFT_LAYER_HIGHLIGHT, WEFT_PAINT_HIGHLIGHT, 255), x0, y - 1, x1, y + 3);
 }
 
 /* Marked cells side by side are one; in a dense strip also those between which there is no room for another. */
 static void draw_marks(struct weft__frame *f, const struct strips *s, int strip, enum mark mark)
 {
 	const uint64_t *bits = marks_of(s, mark, strip);
-	bool dense = s->rows[strip] > SPARSE_ROWS;
-	int from = -1, to = -1, gap = dense ? 2 : 0;
+	int from = -1, to = -1, gap = is_dense(s, strip) ? 2 : 0;
 	for (size_t w = 0; w < s->words; w++) {
 		for (uint64_t left = bits[w]; left;) {
 			int first = __builtin_ctzll(left);
@@ -621,7 +651,7 @@ static void draw_marks(struct weft__frame *f, const struct strips *s, int strip,
 			int length = behind ? __builtin_ctzll(behind) : 64 - first, c = (int)(w * 64) + first;
 			left = first + length < 64 ? left & UINT64_MAX << (first + length) : 0;
 			if (from >= 0 && c > to + gap) {
-				draw_mark(f, mark, from * WEFT__CELL_PX, to * WEFT__CELL_PX, strip * WEFT__STRIP_PX, dense);
+				draw_mark(f, mark, from * WEFT__CELL_PX, to * WEFT__CELL_PX, strip * WEFT__STRIP_PX);
 				from = -1;
 			}
 			from = from < 0 ? c : from;
@@ -629,7 +659,7 @@ static void draw_marks(struct weft__frame *f, const struct strips *s, int strip,
 		}
 	}
 	if (from >= 0)
-		draw_mark(f, mark, from * WEFT__CELL_PX, to * WEFT__CELL_PX, strip * WEFT__STRIP_PX, dense);
+		draw_mark(f, mark, from * WEFT__CELL_PX, to * WEFT__CELL_PX, strip * WEFT__STRIP_PX);
 }
 
 void weft__strips_draw(struct weft__frame *f)

@@ -336,9 +336,7 @@ static bool finish_counters(struct weft__build *b)
 		struct weft_counter *counter = &b->counters.items[i];
 		const struct weft_counter *scale = &by_scale[scale_of[i]];
 		counter->scale_min = scale->min;
-		counter->scale_max = scale->max;
-		if ((uint64_t)scale->max - (uint64_t)scale->min < 10)
-			counter->scale_max = scale->min > INT64_MAX - 10 ? INT64_MAX : scale->min + 10;
+		counter->scale_max = scale->max > scale->min ? scale->max : 1;
 	}
 	weft_intern_finish(&scales);
 	free(scale_of);

@@ -165,7 +165,7 @@ struct weft_counter {
 	int64_t min, max;             /* of values and 0 */
 	bool is_absolute;             /* its first sample says what it is, not by how much it changed */
 	bool is_partial;              /* of weft_model.whole: changes are missing, of OS threads that are absent */
-	int64_t scale_min, scale_max; /* shared by counters that differ after '#' only; spans at least 10, has 0 */
+	int64_t scale_min, scale_max; /* shared by counters that differ after '#' only; has 0 and spans at least 1 */
 };
 
 /* A stretch in which nothing could run, or in which the OS thread slept. */

@@ -485,7 +485,7 @@ static void test_wall(void **state)
 			mw_create(&w, now += 10, 1, 2 + i, WEFT_KIND_TASK);
 		for (int64_t i = 0; i < ARROWS; i++)
 			mw_link(&w, now += wide ? 1000000 : 10000, WEFT_OP_RESOLVE, 1, 2 + i);
-		mw_op(&w, now += 10, WEFT_OP_RUN, -1);
+		mw_op(&w, now + 10, WEFT_OP_RUN, -1);
 		mw_op(&w, 100000000, WEFT_OP_RUN, 1);
 		mw_op(&w, 100001000, WEFT_OP_RUN, -1);
 		mw_end(&w, 0);
@@ -686,6 +686,43 @@ static void test_bounded(void **state)
 	free(text);
 }
 
+/* How much red a picture has of 4,000 promises that live and end beside each other, of which one in `each` fails. */
+static double red_of(int each)
+{
+	enum { PROMISES = 4000 };
+	const size_t room = (size_t)PROMISES * 160;
+	char *text = malloc(room);
+	size_t at = 0;
+	double red = 0;
+	struct scene s;
+	assert_non_null(text);
+	for (int i = 0; i < PROMISES; i++)
+		at += (size_t)snprintf(text + at, room - at, "((time 0.%06d)(op(Creates -1 %d task)))", i, i);
+	for (int i = 0; i < PROMISES; i++)
+		at += (size_t)snprintf(text + at, room - at, "((time 0.%06d)(op(Resolves -1 %d%s)))", PROMISES + i * 10, i,
+		    i % each ? "()" : "(Bad)");
+	open_scene(&s, text, at);
+	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+	for (size_t i = 0; i < s.list.count; i++) {
+		const struct weft_prim *p = &s.list.prims[i];
+		if (p->kind == WEFT_PRIM_RECT && p->paint == WEFT_PAINT_FAILED)
+			red += (double)(p->x1 - p->x0) * (double)(p->y1 - p->y0) * p->alpha / 255;
+	}
+	check_important(&s);
+	close_scene(&s);
+	free(text);
+	return red;
+}
+
+/* Where rows are too low to be told apart, few that fail are not as red as all. */
+static void test_red_is_a_share(void **state)
+{
+	(void)state;
+	const double few = red_of(20), all = red_of(1);
+	assert_true(few > 0);
+	assert_true(all > 4 * few);
+}
+
 /* The ratio of luminances, from 1 to 21, as the accessibility guidelines for the web have it. */
 static double contrast(uint32_t one, uint32_t other)
 {
@@ -742,6 +779,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_sites),
 	    cmocka_unit_test(test_svg),
 	    cmocka_unit_test(test_bounded),
+	    cmocka_unit_test(test_red_is_a_share),
 	    cmocka_unit_test(test_themes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

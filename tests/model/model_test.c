@@ -369,7 +369,7 @@ static void counters_are_labels_and_curves(void **state)
 		assert_int_equal(m->counters[i].name.len, strlen(counter_names[i]));
 		assert_memory_equal(m->counters[i].name.ptr, counter_names[i], m->counters[i].name.len);
 	}
-	assert_true(m->counters[0].scale_min == 0 && m->counters[0].scale_max == 10);
+	assert_true(m->counters[0].scale_min == 0 && m->counters[0].scale_max == 3);
 	assert_true(m->counters[1].scale_max == INT64_MAX - 3);
 	for (int i = 2; i < 4; i++)
 		assert_true(m->counters[i].scale_min == -2 && m->counters[i].scale_max == 40);
