@@ -772,12 +772,21 @@ static int reserve_streams(struct weft__build *b, size_t count)
 	return WEFT_OK;
 }
 
-/* What ran on OS threads when their events came to an end did so until then, as far as is known. */
+static void stop(struct weft__build *b, uint16_t stream)
+{
+	if (stream < b->streams.count && b->streams.items[stream].running != WEFT_SYSTEM)
+		run(b, stream, b->model->end_ns, WEFT_NONE);
+}
+
+/* What ran on OS threads when their events came to an end did so until then, as far as is known.  One that has gone on since did
+ * so by the last event. */
 static void stop_absent(struct weft__build *b, int64_t time_ns)
 {
-	for (size_t i = 0; b->clip->absent_count && i < b->clip->stream_count && i < b->streams.count; i++)
-		if (b->clip->streams[i] < time_ns && b->streams.items[i].running != WEFT_SYSTEM)
-			run(b, (uint16_t)i, b->model->end_ns, WEFT_NONE);
+	const struct weft__clip *clip = b->clip;
+	if (b->told < clip->stream_count && clip->streams[b->told] < time_ns)
+		stop(b, b->told);
+	for (; b->absent_reached < clip->absent_count && clip->absent[b->absent_reached].from_ns < time_ns; b->absent_reached++)
+		stop(b, clip->absent[b->absent_reached].stream);
 }
 
 /* How many of these events are to be taken. */
@@ -809,6 +818,7 @@ static int take_all(struct weft__build *b, struct weft_trace *trace, const struc
 				stop_absent(b, events[i].time_ns);
 			if (status == WEFT_OK)
 				status = take(b, &events[i]);
+			b->told = events[i].stream;
 		}
 		if (status < 0)
 			return status;
@@ -937,6 +947,7 @@ int weft_model_build(
 		status = build(&model->whole, trace, options, &clip, NULL);
 	}
 	free(clip.streams);
+	free(clip.absent);
 	if (status >= 0)
 		status = weft__model_read_kernel(model, trace);
 	if (status >= 0 && model->whole)

@@ -6,6 +6,7 @@
  * ISC */
 #include <stdlib.h>
 
+#include "base/sort.h"
 #include "model/private.h"
 
 /* Nothing is known of when events are missing. */
@@ -35,6 +36,12 @@ static bool are_workers(const struct weft__build *b, size_t stream_count, enum p
 	return count[ACTS] <= 1 && (part == WORKS || (part == SILENT && count[WORKS] > 0));
 }
 
+static int by_time(const void *a, const void *b)
+{
+	const struct weft__absent *x = a, *y = b;
+	return WEFT_ORDER(x->from_ns, y->from_ns) ?: WEFT_ORDER(x->stream, y->stream);
+}
+
 int weft__clip_find(struct weft__clip *clip, const struct weft__build *b)
 {
 	const struct weft_model *m = b->model;
@@ -42,7 +49,9 @@ int weft__clip_find(struct weft__clip *clip, const struct weft__build *b)
 	*clip = (struct weft__clip){.until_ns = INT64_MAX, .stream_count = info->stream_count};
 	if (info->gap_count == 0 || is_hopeless(info))
 		return 0;
-	if (!(clip->streams = malloc((info->stream_count + 1) * sizeof *clip->streams)))
+	clip->streams = malloc((info->stream_count + 1) * sizeof *clip->streams);
+	clip->absent = malloc((info->stream_count + 1) * sizeof *clip->absent);
+	if (!clip->streams || !clip->absent)
 		return WEFT_ENOMEM;
 	for (size_t s = 0; s < info->stream_count; s++)
 		clip->streams[s] = INT64_MAX;
@@ -58,6 +67,8 @@ int weft__clip_find(struct weft__clip *clip, const struct weft__build *b)
 	const int64_t end_ns = m->start_ns + m->end_ns;
 	clip->until_ns = clip->until_ns < end_ns ? clip->until_ns : end_ns;
 	for (size_t s = 0; s < info->stream_count; s++)
-		clip->absent_count += clip->streams[s] < clip->until_ns;
+		if (clip->streams[s] < clip->until_ns)
+			clip->absent[clip->absent_count++] = (struct weft__absent){clip->streams[s], (uint16_t)s};
+	weft_sort(clip->absent, clip->absent_count, sizeof *clip->absent, by_time);
 	return clip->until_ns > m->start_ns ? 1 : 0;
 }

@@ -42,9 +42,15 @@ struct weft__recent_text {
 enum { WEFT__RECENT_TEXTS = 64 };
 
 /* Until when a trace is whole, as weft_event.time_ns; `streams` says, of those that are absent, from when on. */
+struct weft__absent {
+	int64_t from_ns;
+	uint16_t stream;
+};
+
 struct weft__clip {
 	int64_t until_ns;
-	int64_t *streams; /* [stream_count]; INT64_MAX: not absent */
+	int64_t *streams;            /* [stream_count]; INT64_MAX: not absent */
+	struct weft__absent *absent; /* these by time */
 	size_t stream_count, absent_count;
 };
 
@@ -85,6 +91,8 @@ struct weft__build {
 	WEFT_VEC(struct weft__orphan) orphans;
 	WEFT_VEC(struct weft__stream_state) streams;
 	const struct weft__clip *clip; /* or NULL: all is read */
+	size_t absent_reached;         /* of clip->absent */
+	uint16_t told;                 /* the stream of the last event */
 	size_t links_dropped;          /* awaits that a read replaced: their kind is WEFT__LINK_DROPPED */
 	struct weft_idmap parts;       /* ids of promises that are told of as their owners, of which `ids` has the numbers */
 	bool leaves_parts_out, has_parts;
@@ -96,8 +104,8 @@ struct weft__build {
 	bool labels_unordered;                               /* a state dump named a promise that had labels */
 };
 
-/* Finds until when a trace is whole that was read to its end; 1, 0: it is whole, or never was, or WEFT_ENOMEM.  The caller frees
- * clip->streams. */
+/* Finds until when a trace is whole that was read to its end; 1, 0: it is whole, or never was, or WEFT_ENOMEM.  The caller
+ * frees what clip points to. */
 int weft__clip_find(struct weft__clip *clip, const struct weft__build *b);
 
 /* A lull is open: the last of b->lulls. */

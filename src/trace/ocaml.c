@@ -213,12 +213,14 @@ static void take(struct weft_trace *trace, uint16_t stream, size_t *count)
 	case WEFT__OCAML_SPAN_BEGIN:
 	case WEFT__OCAML_SPAN_END:
 	case WEFT__OCAML_CUSTOM:
-	case WEFT__OCAML_UNKNOWN:
-		if (ev->is_user && what_of(o, ev->id) != WEFT__EIO_NONE && weft__eio_decode(&e, what_of(o, ev->id), ev))
+	case WEFT__OCAML_UNKNOWN: {
+		const enum weft__eio_what what = ev->is_user ? what_of(o, ev->id) : WEFT__EIO_NONE;
+		if (what != WEFT__EIO_NONE && weft__eio_decode(&e, what, ev))
 			weft__eio_take(&o->eio, &e);
 		else if (ev->is_user)
 			take_other(o, ev);
 		break;
+	}
 	}
 	*count += o->eio.count;
 }
@@ -233,7 +235,7 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 		take(trace, stream, &n);
 		if (!weft__ocaml_read(&o->file, r->ring, &r->at, &r->ev))
 			o->heap[0] = o->heap[--o->heap_count];
-		if (o->heap_count > 0)
+		if (o->heap_count > 1)
 			sift_down(o, 0);
 	}
 	if (o->eio.status < 0)
@@ -260,22 +262,23 @@ static void close_trace(struct weft_trace *trace)
 	free(o);
 }
 
-/* The time of a ring's last event; *most: the largest number that Eio has given. */
-static uint64_t look_through(struct ocaml *o, const struct weft__ocaml_ring *ring, uint32_t *most)
+/* The largest number that Eio has given; *is_eio: whether there is anything of Eio's. */
+static uint32_t most_of(struct ocaml *o, bool *is_eio)
 {
-	struct weft__ocaml_event ev = {0};
-	struct weft__eio_event e;
-	for (uint64_t at = ring->head; weft__ocaml_read_some(&o->file, ring, true, &at, &ev);) {
-		const enum weft__eio_what what = ev.what == WEFT__OCAML_CUSTOM ? what_of(o, ev.id) : WEFT__EIO_NONE;
+	uint64_t most = 0;
+	for (unsigned id = 0; id < WEFT__OCAML_NAMES; id++) {
+		const uint64_t number = o->file.most[id];
+		const enum weft__eio_what what = number ? what_of(o, (uint16_t)id) : WEFT__EIO_NONE;
+		*is_eio |= what != WEFT__EIO_NONE;
 		if ((what == WEFT__EIO_CREATE_FIBER || what == WEFT__EIO_CREATE_CC || what == WEFT__EIO_CREATE_OBJ) &&
-		    weft__eio_decode(&e, what, &ev) && (uint32_t)e.id > *most)
-			*most = (uint32_t)e.id;
+		    number > most)
+			most = number;
 	}
-	return ev.time_ns;
+	return (uint32_t)(most ? most - 1 : 0);
 }
 
 /* Says what is known of a ring; false: out of memory. */
-static bool describe(struct weft_trace *trace, struct ocaml *o, size_t i, uint32_t *most)
+static bool describe(struct weft_trace *trace, struct ocaml *o, size_t i)
 {
 	enum { WORDS_OF_AN_EVENT = 3 };
 	const struct weft__ocaml_ring *ring = &o->file.rings[i];
@@ -285,19 +288,18 @@ static bool describe(struct weft_trace *trace, struct ocaml *o, size_t i, uint32
 	    .packets = 1,
 	    .lost_overwritten = ring->lost / WORDS_OF_AN_EVENT};
 	trace->info.wrapped |= ring->lost > 0;
-	const uint64_t last_ns = look_through(o, ring, most);
 	if (!ring->is_damaged)
 		return true;
 	struct weft_gap *gap = weft_vec_push(&o->gaps);
 	if (gap)
-		*gap = (struct weft_gap){.from_ns = ring->events ? (int64_t)(last_ns & INT64_MAX) : INT64_MIN,
+		*gap = (struct weft_gap){.from_ns = ring->events ? (int64_t)(ring->last_ns & INT64_MAX) : INT64_MIN,
 		    .to_ns = INT64_MAX,
 		    .stream = (uint16_t)i};
 	weft__trace_place(trace, 1);
 	return gap != NULL;
 }
 
-static int prepare(struct weft_trace *trace, struct ocaml *o)
+static int prepare(struct weft_trace *trace, struct ocaml *o, bool *is_eio)
 {
 	const struct weft_blob *blob = find_blob(&trace->source);
 	int status = blob ? weft__ocaml_open(&o->file, trace, blob) : WEFT_EFORMAT;
@@ -310,11 +312,10 @@ static int prepare(struct weft_trace *trace, struct ocaml *o)
 	o->names = calloc(room, sizeof *o->names);
 	if (!o->rings || !o->heap || !o->streams || !o->names)
 		return WEFT_ENOMEM;
-	uint32_t most = 0;
 	for (size_t i = 0; i < count; i++)
-		if (!describe(trace, o, i, &most))
+		if (!describe(trace, o, i))
 			return WEFT_ENOMEM;
-	return weft__eio_init(&o->eio, count, most);
+	return weft__eio_init(&o->eio, count, most_of(o, is_eio));
 }
 
 static struct weft_str note_text(const unsigned char *note, unsigned at, unsigned end)
@@ -346,22 +347,20 @@ static void read_note(struct weft_trace *trace, const struct weft_blob *blob)
 static int open_trace(struct weft_trace *trace, struct weft_error *err)
 {
 	struct ocaml *o = trace->state = calloc(1, sizeof *o);
-	int status = o ? prepare(trace, o) : WEFT_ENOMEM;
+	bool is_eio = false;
+	int status = o ? prepare(trace, o, &is_eio) : WEFT_ENOMEM;
 	if (status < 0) {
 		if (o)
 			close_trace(trace);
 		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
 	}
-	bool eio = false;
-	for (size_t i = 0; i < WEFT__OCAML_NAMES; i++)
-		eio |= o->what_of[i] > WEFT__EIO_NONE + 1;
 	o->eio.peek = peek;
 	o->eio.peek_ctx = o;
 	trace->info.pid = o->file.pid;
 	trace->info.unfinished = !o->file.is_stopped;
 	read_note(trace, o->file.blob);
-	trace->info.runtimes = text_of(eio ? "OCaml 5, Eio" : "OCaml 5");
-	if (eio)
+	trace->info.runtimes = text_of(is_eio ? "OCaml 5, Eio" : "OCaml 5");
+	if (is_eio)
 		trace->info.lacks = text_of("who ends waits for streams, conditions and pools: Eio does not tell");
 	trace->info.streams = o->streams;
 	trace->info.stream_count = o->file.ring_count;

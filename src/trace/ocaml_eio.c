@@ -11,7 +11,7 @@
 
 #include "base/cursor.h"
 
-enum { BLOCK = 1 << 16, NAME = 48, NOBODY = 0 };
+enum { BLOCK = 1 << 16, TEXT = 1024, NAME = 48, NOBODY = 0 };
 
 /* What an id of Eio's is.  Things are named by their index plus one; 0: none. */
 struct weft__eio_thing {
@@ -160,9 +160,8 @@ static bool has_edges(struct weft_str op)
 
 struct weft_event *weft__eio_put(struct weft__eio *eio, uint8_t op, int64_t a, int64_t b)
 {
-	/* No event becomes more than WEFT__EIO_MOST; the last place is for none. */
-	struct weft_event *out = &eio->out[eio->count < WEFT__EIO_MOST - 1 ? eio->count : WEFT__EIO_MOST - 1];
-	eio->count += eio->count < WEFT__EIO_MOST - 1;
+	struct weft_event *out = &eio->out[eio->count];
+	eio->count += eio->count < WEFT__EIO_MOST - 1; /* none becomes more; the last place is for none */
 	*out = (struct weft_event){.time_ns = eio->now_ns, .a = a, .b = b, .site = WEFT_NO_SITE, .stream = eio->stream, .op = op};
 	return out;
 }
@@ -192,9 +191,11 @@ static char *room_for(struct weft__eio *eio, size_t bytes, bool *is_there)
 
 struct weft_str weft__eio_text(struct weft__eio *eio, const char *prefix, struct weft_str text)
 {
+	/* Eio's own texts are shorter.  Where one text may be named by many events, each has a copy here. */
+	text.len = text.len < TEXT ? text.len : TEXT;
 	const size_t before = strlen(prefix), bytes = before + text.len;
 	bool is_there = true;
-	char *joined = bytes <= BLOCK ? room_for(eio, bytes, &is_there) : NULL;
+	char *joined = room_for(eio, bytes, &is_there);
 	if (!joined)
 		return text;
 	if (!is_there) {

@@ -172,43 +172,41 @@ static bool cut_custom(struct weft__ocaml_event *ev)
 	return true;
 }
 
-static void read_payload(struct weft__ocaml_event *ev, unsigned type, bool is_big)
+bool weft__ocaml_read(
+    const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, uint64_t *at, struct weft__ocaml_event *out)
 {
-	static const uint8_t own[] = {[LIFECYCLE] = WEFT__OCAML_LIFECYCLE,
-	    [BEGIN] = WEFT__OCAML_BEGIN,
-	    [END] = WEFT__OCAML_END,
-	    [COUNTER] = WEFT__OCAML_COUNTER,
-	    [ALLOC] = WEFT__OCAML_ALLOC};
-	static const uint8_t users[] = {
-	    WEFT__OCAML_UNIT, WEFT__OCAML_INT, WEFT__OCAML_SPAN_BEGIN, WEFT__OCAML_SPAN_END, WEFT__OCAML_CUSTOM};
-	const bool is_known = ev->is_user ? type < sizeof users : type > FILLER && type < sizeof own;
-	ev->what = !is_known ? WEFT__OCAML_UNKNOWN : ev->is_user ? users[type] : own[type];
-	if (ev->what == WEFT__OCAML_CUSTOM && !cut_custom(ev))
-		ev->what = WEFT__OCAML_UNKNOWN;
-	if (ev->what == WEFT__OCAML_UNKNOWN)
-		ev->value = (int64_t)type;
-	else if (ev->what == WEFT__OCAML_LIFECYCLE || ev->what == WEFT__OCAML_COUNTER || ev->what == WEFT__OCAML_INT) {
-		ev->has_value = ev->size >= WORD;
-		ev->value = ev->has_value ? (int64_t)word(ev->bytes, is_big) : 0;
-	}
-}
-
-bool weft__ocaml_read_some(const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, bool only_custom,
-    uint64_t *at, struct weft__ocaml_event *out)
-{
+	enum { NONE = WEFT__OCAML_UNKNOWN };
+	static const uint8_t whats[32] = {NONE, WEFT__OCAML_LIFECYCLE, WEFT__OCAML_BEGIN, WEFT__OCAML_END, WEFT__OCAML_COUNTER,
+	    WEFT__OCAML_ALLOC, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, /* a user's: */ WEFT__OCAML_UNIT,
+	    WEFT__OCAML_INT, WEFT__OCAML_SPAN_BEGIN, WEFT__OCAML_SPAN_END, WEFT__OCAML_CUSTOM, NONE, NONE, NONE, NONE, NONE, NONE,
+	    NONE, NONE, NONE, NONE, NONE};
+	const uint64_t mask = file->words - 1;
+	const bool is_big = file->is_big;
 	while (*at < ring->tail) {
-		const unsigned char *place = ring->words + (*at & (file->words - 1)) * WORD;
-		const uint64_t item = word(place, file->is_big), length = item >> 54;
-		const unsigned what = item >> 49 & 31; /* 16: a user's */
+		const unsigned char *place = ring->words + (*at & mask) * WORD;
+		const uint64_t item = word(place, is_big), length = item >> 54;
+		const unsigned kind = item >> 49 & 31;
 		*at += length;
-		if (what == FILLER || (only_custom && what != (16 | CUSTOM) && *at < ring->tail))
+		if (kind == FILLER)
 			continue;
-		*out = (struct weft__ocaml_event){.time_ns = word(place + WORD, file->is_big),
-		    .bytes = place + 2 * WORD,
-		    .size = (size_t)(length - 2) * WORD,
-		    .id = item >> 36 & 0x1fff,
-		    .is_user = what >> 4};
-		read_payload(out, what & 15, file->is_big);
+		out->time_ns = word(place + WORD, is_big);
+		out->value = 0;
+		out->bytes = place + 2 * WORD;
+		out->size = (size_t)(length - 2) * WORD;
+		out->id = item >> 36 & 0x1fff;
+		out->what = whats[kind];
+		out->has_value = false;
+		out->is_user = kind >> 4;
+		if (out->what == WEFT__OCAML_CUSTOM && !cut_custom(out))
+			out->what = WEFT__OCAML_UNKNOWN;
+		if (out->what == WEFT__OCAML_UNKNOWN)
+			out->value = (int64_t)(kind & 15);
+		else if ((out->what == WEFT__OCAML_INT || out->what == WEFT__OCAML_COUNTER ||
+			     out->what == WEFT__OCAML_LIFECYCLE) &&
+			 out->size >= WORD) {
+			out->has_value = true;
+			out->value = (int64_t)word(out->bytes, is_big);
+		}
 		return true;
 	}
 	return false;
@@ -282,10 +280,17 @@ static void check_ring(
 		const uint16_t id = item >> 36 & 0x1fff;
 		at += item >> 54;
 		if (item >> 53 & 1) {
-			ring->events++;
-			continue;
+			const uint64_t number =
+			    type == CUSTOM && item >> 54 > 2 ? 1 + (weft_load_u64(bytes + 2 * WORD) & UINT32_MAX) : 0;
+			if (number > file->most[id])
+				file->most[id] = number;
 		}
-		ring->events += type != FILLER;
+		if (item >> 53 & 1 || type != FILLER) {
+			ring->events++;
+			ring->last_ns = word(bytes + WORD, file->is_big);
+		}
+		if (item >> 53 & 1)
+			continue;
 		if (type == LIFECYCLE) {
 			file->is_stopped |= id == WEFT__OCAML_RING_STOP;
 			if (item >> 54 > 2 && (id == WEFT__OCAML_RING_START || id == WEFT__OCAML_DOMAIN_SPAWN))

@@ -49,8 +49,9 @@ struct weft__ocaml_ring {
 	uint64_t head, tail; /* what is there, and whole; in words since the program began */
 	uint64_t lost;       /* words that were overwritten */
 	uint64_t events;
-	uint32_t number; /* among the file's rings */
-	bool is_damaged; /* after what is there comes something that is no event */
+	uint64_t last_ns; /* of the last event */
+	uint32_t number;  /* among the file's rings */
+	bool is_damaged;  /* after what is there comes something that is no event */
 };
 
 struct weft__ocaml_file {
@@ -59,6 +60,8 @@ struct weft__ocaml_file {
 	struct weft__ocaml_ring *rings; /* that have been written to, by number */
 	size_t ring_count;
 	uint64_t pid;
+	uint64_t most[WEFT__OCAML_NAMES]; /* by the name of an encoded event: the largest of the numbers that they begin with,
+					     plus one; 0: none */
 	bool is_big;
 	bool is_newer;   /* phases are numbered as from 5.3 on */
 	bool is_stopped; /* the program came to its end by itself */
@@ -75,16 +78,9 @@ uint64_t weft__ocaml_rings_bytes(const unsigned char header[WEFT__OCAML_HEADER])
 int weft__ocaml_open(struct weft__ocaml_file *file, struct weft_trace *trace, const struct weft_blob *blob);
 void weft__ocaml_close(struct weft__ocaml_file *file);
 
-/* Reads the event at *at, at or behind the ring's head, and moves *at behind it; false at the ring's tail.  `only_custom`: passes
- * over what no library has encoded, but for the ring's last event. */
-bool weft__ocaml_read_some(const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, bool only_custom,
-    uint64_t *at, struct weft__ocaml_event *out);
-
-static inline bool weft__ocaml_read(
-    const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, uint64_t *at, struct weft__ocaml_event *out)
-{
-	return weft__ocaml_read_some(file, ring, false, at, out);
-}
+/* Reads the event at *at, at or behind the ring's head, and moves *at behind it; false at the ring's tail. */
+bool weft__ocaml_read(
+    const struct weft__ocaml_file *file, const struct weft__ocaml_ring *ring, uint64_t *at, struct weft__ocaml_event *out);
 
 /* The name of a user's event; empty: it has none. */
 struct weft_str weft__ocaml_name(const struct weft__ocaml_file *file, uint16_t id);

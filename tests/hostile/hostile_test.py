@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 
+import ocaml_shapes  # noqa: F401  adds its own
 import shapes
 
 WEFT, LOOK = (os.path.abspath(path) for path in sys.argv[1:3])

@@ -191,6 +191,15 @@ static void native(void **state)
 	with_ever_more_memory(WEFT_CORPUS "/native/sleeps", NULL, 0);
 }
 
+/* Fibers in two domains, with what others have to be told of: names, errors, turns at a semaphore. */
+static void ocaml(void **state)
+{
+	with_ever_more_memory(WEFT_CORPUS "/ocaml/cancelled", NULL, 0);
+	with_ever_more_memory(WEFT_CORPUS "/ocaml/domains", NULL, 0);
+	with_ever_more_memory(WEFT_CORPUS "/ocaml/hang", NULL, 0);
+	with_ever_more_memory(WEFT_CORPUS "/fxt/two-fibers", NULL, 0);
+}
+
 static void make(enum weft_op op, int64_t a, int64_t b, uint8_t kind)
 {
 	struct weft_str text = {"7 8", 3};
@@ -230,6 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(mirage),
 	    cmocka_unit_test(native),
+	    cmocka_unit_test(ocaml),
 	    cmocka_unit_test(awaits_and_details),
 	    cmocka_unit_test(images),
 	    cmocka_unit_test(sexp),
