@@ -11,10 +11,10 @@
 #include "base/duration.h"
 #include "base/utf8.h"
 #include "cli.h"
+#include "ctf/foreign.h"
 #include "trace/join.h"
 #include "trace/several.h"
 #include "trace/source.h"
-#include "xen/domain.h"
 
 static struct {
 	char text[320];
@@ -147,7 +147,7 @@ int cli_open(struct cli_input *input, const char *path)
 		return exit;
 	*input = (struct cli_input){.name = strcmp(path, "-") == 0 ? "standard input" : path};
 	cli_progress_begin("opening", input->name);
-	int status = domain_or_trace_open(&input->trace, path, &err);
+	int status = foreign_or_trace_open(&input->trace, path, &err);
 	cli_progress_end();
 	if (status == WEFT_ETOOBIG)
 		return cli_fail("%s: %s; --limit=SIZE reads more", err.file, err.what);
@@ -245,7 +245,7 @@ int cli_open_joined(struct cli_input *input, struct cli_args *traces)
 	*input = (struct cli_input){.name = named > 1 ? weft_several_name(name, sizeof name, &first, (size_t)named) : first};
 	cli_progress_begin("opening", input->name);
 	const int status =
-	    weft_several_open(&input->trace, paths, (size_t)traces->argc, input->name, named == 1, domain_or_trace_open, &err);
+	    weft_several_open(&input->trace, paths, (size_t)traces->argc, input->name, named == 1, foreign_or_trace_open, &err);
 	cli_progress_end();
 	return opened(input, status, &err);
 }
@@ -254,7 +254,7 @@ int cli_open_joined(struct cli_input *input, struct cli_args *traces)
 static int open_quietly(struct weft_trace **out, const char *path, struct weft_error *err)
 {
 	return cli_is_process(path) ? weft_trace_open_process(out, strtol(path, NULL, 10), NULL, err)
-				    : domain_or_trace_open(out, path, err);
+				    : foreign_or_trace_open(out, path, err);
 }
 
 int cli_open_quietly(struct cli_input *input, char *const *paths, int count, struct weft_error *err)

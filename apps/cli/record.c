@@ -24,6 +24,7 @@
 #include "apps/cli/program.h"
 #include "apps/cli/watch.h"
 #include "cli.h"
+#include "ctf/foreign.h"
 
 #define LIBRARY "libweft-hook.so"
 
@@ -109,25 +110,6 @@ static int check_options(struct options *o)
 	return o->rules ? check_rules(o->rules) : -1;
 }
 
-/* The library: beside this command, where a build with sanitizers has it, or where it was installed. */
-static bool find_library(char path[PATH_MAX])
-{
-	static const char *const places[] = {"", "adapters/hook/", "../" WEFT_LIBDIR "/weft/"};
-	char self[PATH_MAX], candidate[2 * PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-	self[n < 0 ? 0 : n] = 0;
-	char *slash = strrchr(self, '/');
-	if (!slash)
-		return false;
-	slash[1] = 0;
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		snprintf(candidate, sizeof candidate, "%s%s" LIBRARY, self, places[i]);
-		if (realpath(candidate, path))
-			return true;
-	}
-	return false;
-}
-
 /* The directory made absolute: the command may be a script that goes elsewhere first. */
 static char *make_absolute(const char *out)
 {
@@ -163,7 +145,7 @@ static int set_environment(const struct options *o, const char *command)
 		status = value ? -1 : cli_fail(no_memory);
 		if (value)
 			setenv("WEFT_TRACE", value, 1);
-	} else if (!find_library(library)) {
+	} else if (!foreign_find_installed(library, LIBRARY)) {
 		status = cli_fail("record: " LIBRARY " is neither beside this command nor installed");
 	} else if (strpbrk(library, " :")) {
 		status =

@@ -11,8 +11,8 @@
 #include "base/sort.h"
 #include "base/utf8.h"
 #include "cli.h"
+#include "ctf/foreign.h"
 #include "trace/several.h"
-#include "xen/domain.h"
 
 /* Last what OCaml has written: the first is the one on whose clock the others are put, and this clock is known to some us alone.
  */
@@ -117,7 +117,7 @@ bool cli_tell_trace(const char *path, bool with_command)
 	uint64_t all = 0;
 	int64_t first_ns = 0, last_ns = 0;
 	char span[WEFT_DURATION_BYTES];
-	if (weft_trace_open(&trace, path, &err) < 0) {
+	if (foreign_or_trace_open(&trace, path, &err) < 0) {
 		cli_fail_error(&err);
 		return false;
 	}
@@ -226,7 +226,7 @@ size_t cli_pictures(struct cli_picture **out, const struct cli_args *args, bool 
 
 static int open_named(struct weft_trace **out, const char *path, struct weft_error *err)
 {
-	const int status = domain_or_trace_open(out, path, err);
+	const int status = foreign_or_trace_open(out, path, err);
 	if (status == WEFT_OK)
 		cli_name_served(*out);
 	return status;

@@ -1,5 +1,6 @@
 /* loader.c: reads a trace in an OS thread of its own.  SPDX-License-Identifier: ISC */
 #include "loader.h"
+#include "ctf/foreign.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -8,7 +9,6 @@
 #include "backends/dwarf/names.h"
 #endif
 #include "trace/several.h"
-#include "xen/domain.h"
 
 char *loader_trace_of(const char *path)
 {
@@ -195,7 +195,7 @@ static gpointer work(gpointer data)
 	const size_t count = g_strv_length(loader->paths);
 	loader->fingerprint = weft_several_fingerprint(paths, count);
 	loader->is_recorded = weft_several_are_recorded(paths, count);
-	if (weft_several_open(&trace, paths, count, NULL, true, domain_or_trace_open, &loader->error) == WEFT_OK) {
+	if (weft_several_open(&trace, paths, count, NULL, true, foreign_or_trace_open, &loader->error) == WEFT_OK) {
 		name_places(loader, trace);
 		/* The viewer owns the trace only if it could be opened. */
 		if (!go_on(loader, 0) || weft_viewer_open(&loader->viewer, trace, &options, &loader->error) != WEFT_OK)

@@ -42,12 +42,6 @@ static inline bool domain_is(const char *path)
 	return path[0] == 'x' && path[1] == 'e' && path[2] == 'n' && path[3] == ':';
 }
 
-/* A domain or any other trace. */
-static inline int domain_or_trace_open(struct weft_trace **out, const char *path, struct weft_error *err)
-{
-	return domain_is(path) ? domain_open(out, path, err) : weft_trace_open(out, path, err);
-}
-
 /* Appends the references that a node's text has: numbers of 32 bits, separated by commas.  WEFT_EFORMAT, WEFT_ETOOBIG,
  * WEFT_ENOMEM. */
 int domain_parse_refs(domain_refs *refs, const char *text, size_t length);

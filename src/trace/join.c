@@ -541,6 +541,12 @@ static bool fill_info(struct joined *j, const struct weft_trace_info *first, str
 	return true;
 }
 
+/* Who names no host is taken at its word about the time: as the first one's. */
+static struct weft_str host_of(struct weft_trace *const *parts, size_t i)
+{
+	return parts[i]->info.host.len ? parts[i]->info.host : parts[0]->info.host;
+}
+
 static bool has_clock_of(const struct weft_trace *a, const struct weft_trace *b)
 {
 	return a->boot.len && weft_str_equal(a->boot, b->boot) && a->counter.len && weft_str_equal(a->counter, b->counter) &&
@@ -570,7 +576,7 @@ static const char *tie(struct joined *j, size_t i, size_t to)
 static uint32_t first_of_host(struct weft_trace *const *parts, size_t i)
 {
 	uint32_t first = 0;
-	while (!weft_str_equal(parts[first]->info.host, parts[i]->info.host))
+	while (!weft_str_equal(host_of(parts, first), host_of(parts, i)))
 		first++;
 	return first;
 }
@@ -656,9 +662,9 @@ static int take_parts(struct joined *j, struct weft_trace *const *parts, size_t 
 	for (size_t i = 0; i < count; i++) {
 		size_t first = 0;
 		/* Containers of one machine have names of their own, and its clock. */
-		while (!weft_str_equal(parts[first]->info.host, parts[i]->info.host) && !has_clock_of(parts[first], parts[i]))
+		while (!weft_str_equal(host_of(parts, first), host_of(parts, i)) && !has_clock_of(parts[first], parts[i]))
 			first++;
-		has_hosts |= !weft_str_equal(parts[0]->info.host, parts[i]->info.host);
+		has_hosts |= !weft_str_equal(host_of(parts, 0), host_of(parts, i));
 		j->parts[i].clock = (uint32_t)(first == i ? clocks++ : j->parts[first].clock);
 		const char *why = tie(j, i, first);
 		if (why)

@@ -566,3 +566,14 @@ int weft_trace_open(struct weft_trace **out, const char *path, struct weft_error
 		is_living(*out, now_ns);
 	return status;
 }
+
+int weft_trace_open_fd(struct weft_trace **out, int fd, const char *name, struct weft_error *err)
+{
+	struct weft_source source = {0};
+	struct weft_blob blob = {0};
+	struct stat st = {0};
+	int status = slurp(&blob, fd, &st, name, err);
+	if (status == WEFT_OK)
+		status = weft__source_from_blob(&source, blob, name, err);
+	return status < 0 ? status : weft__trace_from_source(out, &source, err);
+}

@@ -154,6 +154,10 @@ int weft_trace_open_process(struct weft_trace **out, long pid, const char *uuid,
 /* The same for bytes in memory, which must stay until weft_trace_close(); `name` is for error messages. */
 int weft_trace_open_memory(struct weft_trace **out, const void *bytes, size_t size, const char *name, struct weft_error *err);
 
+/* The same for all that comes from a descriptor, as a pipe, which stays the caller's; `name` is for error messages.  Also
+ * WEFT_ETOOBIG (source.h: weft_source_limit()). */
+int weft_trace_open_fd(struct weft_trace **out, int fd, const char *name, struct weft_error *err);
+
 /* The same for `size` bytes that somebody writes meanwhile, maybe nonsense: they are copied before anything is believed of them.
  * `read` copies `bytes` of what stands at `offset` now, each aligned word of 8 bytes whole; false ends it with WEFT_EIO.  It is
  * not called any more when this has returned. */
