@@ -132,8 +132,8 @@ static bool collect(struct weft__frame *f, enum weft_arrow arrow)
 {
 	const struct weft_arrow_list *list = &f->index->arrows[arrow];
 	const size_t first = f->s->bundles.count;
-	size_t i = weft__arrow_from(f->model, list, 0, f->from_ns);
-	size_t end = weft__arrow_from(f->model, list, i, weft_view_time(f->view, 3.0 * f->width));
+	size_t i = weft__arrow_from(f->model, list, f->from_ns);
+	size_t end = weft__arrow_from(f->model, list, weft_view_time(f->view, 3.0 * f->width));
 	if (end > i + FEW_ARROWS)
 		return false;
 	for (; i < end; i++)
@@ -307,9 +307,9 @@ static void thin_out(struct weft__frame *f, bool is_many[WEFT_ARROWS])
 /* Adds those of a list that come to their end in each column. */
 static void count_links(struct weft__frame *f, enum weft_arrow arrow, const struct weft_arrow_list *list)
 {
-	size_t at = weft__arrow_from(f->model, list, 0, weft_view_time(f->view, 0));
+	size_t at = weft__arrow_from(f->model, list, weft_view_time(f->view, 0));
 	for (int x = 0; x < f->width && at < list->count; x++) {
-		size_t end = weft__arrow_from(f->model, list, at, weft_view_time(f->view, x + 1));
+		size_t end = weft__arrow_from(f->model, list, weft_view_time(f->view, x + 1));
 		f->s->columns.items[(size_t)x * WEFT_ARROWS + arrow] += (uint32_t)(end - at);
 		at = end;
 	}

@@ -108,13 +108,13 @@ static void draw_curve(struct weft__frame *f, const struct lane *l, size_t lanes
 {
 	const struct weft_counter *c = l->counter;
 	int64_t left = weft_view_time(f->view, 0);
-	size_t i = weft__counter_from(c, 0, left);
+	size_t i = weft__counter_from(c, l->index, left);
 	int y = y_of_value(l, i > 0 ? c->samples[i - 1].value : 0);
 	/* Before the trace and after it nothing is known. */
 	int first = weft__floor(weft_view_x(f->view, 0)), last = weft__floor(weft_view_x(f->view, f->model->end_ns)) + 1;
 	int since = first > 0 ? first : 0;
 	/* Where they change all the time, columns are as wide as there are many. */
-	size_t seen = weft__counter_from(c, i, weft_view_time(f->view, f->width)) - i;
+	size_t seen = weft__counter_from(c, l->index, weft_view_time(f->view, f->width)) - i;
 	int marks = (int)(MARKS / lanes) + 1, column = 1;
 	if (seen > 2 * (size_t)f->width || seen > (size_t)marks) {
 		column = 2 * f->width / marks + 1;
@@ -125,7 +125,7 @@ static void draw_curve(struct weft__frame *f, const struct lane *l, size_t lanes
 		if (exact >= f->width)
 			break;
 		int x = weft__floor(exact / column) * column;
-		size_t end = weft__counter_from(c, i, weft_view_time(f->view, x + column));
+		size_t end = weft__counter_from(c, l->index, weft_view_time(f->view, x + column));
 		end = end > i ? end : i + 1;
 		struct weft_envelope e = weft__counter_envelope(c, l->index, i, end);
 		int next = y_of_value(l, c->samples[end - 1].value);
@@ -217,7 +217,7 @@ void weft__draw_metrics(struct weft__frame *f)
 static void draw_value(struct weft__frame *f, const struct lane *l, struct lanes lanes, size_t hidden)
 {
 	const struct weft_counter *c = l->counter;
-	size_t i = weft__counter_from(c, 0, f->from_ns < INT64_MAX ? f->from_ns + 1 : f->from_ns);
+	size_t i = weft__counter_from(c, l->index, f->from_ns < INT64_MAX ? f->from_ns + 1 : f->from_ns);
 	int64_t value = i > 0 ? c->samples[i - 1].value : 0;
 	char buf[WEFT_NUMBER_BYTES];
 	const char *text = weft_thousands_signed(buf, value);

@@ -188,17 +188,27 @@ static bool index_folds(struct weft_index *x, const struct weft_model *model, co
 	return true;
 }
 
-static bool make_list(struct weft_arrow_list *list, size_t count)
+static bool make_list(struct weft_arrow_list *list, const struct weft_model *model, size_t count)
 {
+	if (count == 0)
+		return true;
 	list->links = malloc((count + 1) * sizeof *list->links);
-	list->times = malloc((count / WEFT__ARROW_STEP + 2) * sizeof *list->times);
-	return list->links && list->times;
+	return list->links &&
+	       weft__slices_create(&list->slices, model->links[0].time_ns, model->links[model->link_count - 1].time_ns, count);
+}
+
+static void end_lists(struct weft_index *x)
+{
+	for (int a = 0; a < WEFT_ARROWS; a++) {
+		weft__slices_end(&x->arrows[a].slices);
+		weft__slices_end(&x->inside[a].slices);
+	}
 }
 
 /* Without a branch, since nobody can tell beforehand which are added: what is not, the next one overwrites. */
 static inline void add_arrow(struct weft_arrow_list *list, size_t link, int64_t time_ns, bool is_in)
 {
-	list->times[(list->count + WEFT__ARROW_STEP - 1) / WEFT__ARROW_STEP] = time_ns;
+	weft__slices_put(&list->slices, list->count, time_ns, is_in);
 	list->links[list->count] = (uint32_t)link;
 	list->count += is_in;
 }
@@ -227,7 +237,8 @@ static bool take_arrows(
 	bool done = placed && index_folds(x, model, layout);
 	for (int a = 0; a < WEFT_ARROWS && done; a++) {
 		const struct weft_arrow_list *all = &whole->arrows[a];
-		done = make_list(&x->arrows[a], all->count) && make_list(&x->inside[a], x->fold_of ? all->count : 0);
+		done =
+		    make_list(&x->arrows[a], model, all->count) && make_list(&x->inside[a], model, x->fold_of ? all->count : 0);
 		for (size_t i = 0; i < all->count && done; i++) {
 			const struct weft_link *link = &model->links[all->links[i]];
 			if (i + SOON < all->count)
@@ -239,6 +250,8 @@ static bool take_arrows(
 				add_arrow(&x->arrows[a], all->links[i], link->time_ns, is_in);
 		}
 	}
+	if (done)
+		end_lists(x);
 	free(placed);
 	return done;
 }
@@ -256,11 +269,13 @@ static bool index_arrows(struct weft_index *x, const struct weft_model *model, c
 		count[class[i]]++;
 	}
 	for (int a = 0; a < WEFT_ARROWS && done; a++)
-		done = make_list(&x->arrows[a], count[a]) && make_list(&x->inside[a], count[INSIDE + a]);
+		done = make_list(&x->arrows[a], model, count[a]) && make_list(&x->inside[a], model, count[INSIDE + a]);
 	for (size_t i = 0; done && i < model->link_count; i++)
 		if (class[i] < NONE)
 			add_arrow(class[i] < INSIDE ? &x->arrows[class[i]] : &x->inside[class[i] - INSIDE], i,
 			    model->links[i].time_ns, true);
+	if (done)
+		end_lists(x);
 	free(class);
 	return done;
 }
@@ -361,6 +376,13 @@ static bool index_counters(struct weft_index *x, const struct weft_model *model)
 		return false;
 	for (size_t c = 0; c < model->counter_count; c++) {
 		const struct weft_counter *counter = &model->counters[c];
+		struct weft_slices *slices = &x->counters[c].slices;
+		if (counter->count > 0 && !weft__slices_create(slices, counter->samples[0].time_ns,
+					      counter->samples[counter->count - 1].time_ns, counter->count))
+			return false;
+		for (size_t i = 0; i < counter->count; i++)
+			weft__slices_put(slices, i, counter->samples[i].time_ns, true);
+		weft__slices_end(slices);
 		for (int l = 0; l < 2; l++) {
 			size_t shift = l ? 12 : 6;
 			struct weft_envelope *to = malloc(((counter->count >> shift) + 1) * sizeof *to);
@@ -414,14 +436,15 @@ void weft__index_destroy(struct weft_index *x, const struct weft_model *model)
 		free(x->boxes[l]);
 	for (int a = 0; a < WEFT_ARROWS; a++) {
 		free(x->arrows[a].links);
-		free(x->arrows[a].times);
+		weft__slices_free(&x->arrows[a].slices);
 		free(x->inside[a].links);
-		free(x->inside[a].times);
+		weft__slices_free(&x->inside[a].slices);
 	}
 	free(x->fold_of);
 	for (size_t c = 0; x->counters && !x->is_part && c < model->counter_count; c++) {
 		free(x->counters[c].level[0]);
 		free(x->counters[c].level[1]);
+		weft__slices_free(&x->counters[c].slices);
 	}
 	if (!x->is_part) {
 		free(x->counters);
@@ -452,18 +475,16 @@ size_t weft__intervals_start_from(const struct weft_intervals *t, size_t i, int6
 	return WEFT_FIRST_NEAR(k, i, t->count, weft__intervals_start(t, k) >= time_ns);
 }
 
-size_t weft__counter_from(const struct weft_counter *counter, size_t i, int64_t time_ns)
+size_t weft__counter_from(const struct weft_counter *counter, const struct weft_counter_index *index, int64_t time_ns)
 {
-	return WEFT_FIRST_NEAR(k, i, counter->count, counter->samples[k].time_ns >= time_ns);
+	const struct weft_places at = weft__slices_find(&index->slices, time_ns);
+	return WEFT_FIRST(k, at.first, at.end, counter->samples[k].time_ns >= time_ns);
 }
 
-size_t weft__arrow_from(const struct weft_model *model, const struct weft_arrow_list *list, size_t i, int64_t time_ns)
+size_t weft__arrow_from(const struct weft_model *model, const struct weft_arrow_list *list, int64_t time_ns)
 {
-	const size_t steps = (list->count + WEFT__ARROW_STEP - 1) / WEFT__ARROW_STEP;
-	const size_t step = WEFT_FIRST_NEAR(k, (i + WEFT__ARROW_STEP - 1) / WEFT__ARROW_STEP, steps, list->times[k] >= time_ns);
-	const size_t end = step < steps ? step * WEFT__ARROW_STEP : list->count;
-	const size_t first = step > 0 && (step - 1) * WEFT__ARROW_STEP > i ? (step - 1) * WEFT__ARROW_STEP : i;
-	return WEFT_FIRST(k, first, end, model->links[list->links[k]].time_ns >= time_ns);
+	const struct weft_places at = weft__slices_find(&list->slices, time_ns);
+	return WEFT_FIRST(k, at.first, at.end, model->links[list->links[k]].time_ns >= time_ns);
 }
 
 uint64_t weft__intervals_covered(const struct weft_intervals *t, size_t i, size_t end, int64_t from_ns, int64_t to_ns)

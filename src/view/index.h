@@ -3,6 +3,7 @@
 #ifndef WEFT_VIEW_INDEX_H
 #define WEFT_VIEW_INDEX_H
 
+#include "view/slices.h"
 #include "view/view.h"
 
 /* Intervals in time order that do not overlap, with sums of their lengths. */
@@ -36,6 +37,7 @@ struct weft_envelope {
 
 struct weft_counter_index {
 	struct weft_envelope *level[2];
+	struct weft_slices slices; /* of samples */
 };
 
 struct weft_lifetime {
@@ -45,11 +47,9 @@ struct weft_lifetime {
 /* Arrows of one class: numbers of links, in time order. */
 struct weft_arrow_list {
 	uint32_t *links;
-	int64_t *times; /* of each WEFT__ARROW_STEP-th, so that a search does not go through all links */
+	struct weft_slices slices;
 	size_t count;
 };
-
-#define WEFT__ARROW_STEP 4u
 
 struct weft_index {
 	/* By place in by_row. */
@@ -124,8 +124,8 @@ size_t weft__intervals_start_from(const struct weft_intervals *t, size_t i, int6
 /* How many ns from..to are covered; `i` as the first of those that end after from. */
 uint64_t weft__intervals_covered(const struct weft_intervals *t, size_t i, size_t end, int64_t from_ns, int64_t to_ns);
 
-/* The first sample at or after a time, from i on; the envelope of samples i up to end, which is not empty. */
-size_t weft__counter_from(const struct weft_counter *counter, size_t i, int64_t time_ns);
+/* The first sample at or after a time; the envelope of samples i up to end, which is not empty. */
+size_t weft__counter_from(const struct weft_counter *counter, const struct weft_counter_index *index, int64_t time_ns);
 struct weft_envelope weft__counter_envelope(
     const struct weft_counter *counter, const struct weft_counter_index *index, size_t i, size_t end);
 
@@ -141,8 +141,8 @@ bool weft__is_arrow(const struct weft_layout *layout, const struct weft_link *li
 bool weft__is_inside(const struct weft_index *index, const struct weft_link *link); /* one fold */
 enum weft_arrow weft__arrow_of(const struct weft_model *model, const struct weft_link *link);
 
-/* The first arrow of a list, from place i on, whose time is at or after a time.  Galloping. */
-size_t weft__arrow_from(const struct weft_model *model, const struct weft_arrow_list *list, size_t i, int64_t time_ns);
+/* The first arrow of a list whose time is at or after a time. */
+size_t weft__arrow_from(const struct weft_model *model, const struct weft_arrow_list *list, int64_t time_ns);
 
 /* How many promises before a place in by_row went wrong. */
 static inline size_t weft__went_wrong_before(const struct weft_index *index, size_t at)
