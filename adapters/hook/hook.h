@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <weft/record.h>
 
+struct msghdr;
 struct weft_hook_sleep;
 
 /* One function of one set.  A list of them ends with symbol NULL.
@@ -93,9 +94,10 @@ struct weft_hook_adapter {
 	/* NULL or: this OS thread, of which promises were told, ends. */
 	void (*thread_ends)(void);
 	/* NULL or: whether the program, and not the runtime for it, is about to write to a descriptor that weft__hook_watched
-	 * has, by libc.  If so, writes() is told how much, and wrote_less() how much of it was not taken.  All may change errno,
-	 * and run in signal handlers. */
-	bool (*is_written)(int fd);
+	 * has, by libc.  If so, writes() is told how much, and wrote_less() how much of it was not taken; of datagrams sends() is
+	 * told each, whose list of pieces can be read.  All may change errno, and run in signal handlers. */
+	enum weft_hook_written { WEFT_HOOK_NOT_WRITTEN, WEFT_HOOK_BYTES, WEFT_HOOK_DATAGRAMS } (*is_written)(int fd);
+	void (*sends)(int fd, const struct msghdr *datagram);
 	void (*writes)(int fd, size_t bytes);
 	void (*wrote_less)(int fd, size_t missing);
 };

@@ -95,7 +95,9 @@
 	X(write, ssize_t, (int, const void *, size_t), NULL)                                                                     \
 	X(writev, ssize_t, (int, const struct iovec *, int), NULL)                                                               \
 	X(send, ssize_t, (int, const void *, size_t, int), NULL)                                                                 \
+	X(sendto, ssize_t, (int, const void *, size_t, int, const struct sockaddr *, socklen_t), NULL)                           \
 	X(sendmsg, ssize_t, (int, const struct msghdr *, int), NULL)                                                             \
+	X(sendmmsg, int, (int, struct mmsghdr *, unsigned, int), NULL)                                                           \
 	X(accept, int, (int, struct sockaddr *, socklen_t *), NULL)                                                              \
 	X(accept4, int, (int, struct sockaddr *, socklen_t *, int), NULL)                                                        \
 	X(wait, pid_t, (int *), NULL)                                                                                            \
@@ -647,49 +649,55 @@ static bool is_watched(int fd)
 }
 
 /* Who wants to know what is written there; NULL: nobody. */
-static const struct weft_hook_adapter *writer(int fd)
+static const struct weft_hook_adapter *writer(int fd, enum weft_hook_written *what)
 {
 	const struct weft_hook_adapter *who = NULL;
 	const int saved = errno;
-	for (size_t i = 0; weft__hook_adapters[i] && !who; i++)
-		if (weft__hook_adapters[i]->is_written && weft__hook_adapters[i]->is_written(fd))
+	*what = WEFT_HOOK_NOT_WRITTEN;
+	for (size_t i = 0; is_watched(fd) && weft__hook_adapters[i] && !who; i++)
+		if (weft__hook_adapters[i]->is_written && (*what = weft__hook_adapters[i]->is_written(fd)))
 			who = weft__hook_adapters[i];
 	errno = saved;
 	return who;
 }
 
-/* 0 also where they cannot be read: that the kernel says so is the program's to hear. */
-static size_t bytes_of(const struct iovec *pieces, size_t count)
+/* false also where it cannot be read: that the kernel says so is the program's to hear. */
+static bool count_bytes(const struct iovec *pieces, size_t count, size_t *bytes)
 {
 	enum { AT_ONCE = 256 }; /* no more than a page */
-	size_t bytes = 0;
-	if (count > IOV_MAX)
-		return 0;
-	for (size_t i = 0; i < count; i++) {
+	*bytes = 0;
+	for (size_t i = 0; i < count && count <= IOV_MAX; i++) {
 		const size_t left = count - i;
 		if (i % AT_ONCE == 0 && !weft_hook_is_readable(pieces + i, (left < AT_ONCE ? left : AT_ONCE) * sizeof *pieces))
-			return 0;
-		bytes += pieces[i].iov_len;
+			return false;
+		*bytes += pieces[i].iov_len;
 	}
-	return bytes;
+	return count <= IOV_MAX;
 }
 
-static size_t bytes_of_message(const struct msghdr *message)
+/* Told before the call: nothing of it was sent earlier.  Returns how many bytes were told. */
+static size_t tell_written(const struct weft_hook_adapter *who, enum weft_hook_written what, int fd, const struct msghdr *message)
 {
-	return weft_hook_is_readable(message, sizeof *message) ? bytes_of(message->msg_iov, message->msg_iovlen) : 0;
+	const int saved = errno;
+	size_t bytes;
+	bool is_told = count_bytes(message->msg_iov, message->msg_iovlen, &bytes);
+	if (is_told && what == WEFT_HOOK_DATAGRAMS)
+		who->sends(fd, message);
+	is_told = is_told && what == WEFT_HOOK_BYTES && bytes > 0;
+	if (is_told)
+		who->writes(fd, bytes);
+	errno = saved;
+	return is_told ? bytes : 0;
 }
 
-/* Told before the call: nothing of it was sent earlier. */
-#define OUTPUT(NAME, PARAMETERS, ARGUMENTS, BYTES)                                                                               \
+#define OUTPUT(NAME, PARAMETERS, ARGUMENTS, CAN_BE_READ, MESSAGE)                                                                \
 	TAKE(NAME, ssize_t, PARAMETERS, ARGUMENTS, false)                                                                        \
 	{                                                                                                                        \
-		const struct weft_hook_adapter *who = is_watched(fd) ? writer(fd) : NULL;                                        \
-		const size_t bytes = who ? BYTES : 0;                                                                            \
-		if (bytes == 0)                                                                                                  \
+		enum weft_hook_written what;                                                                                     \
+		const struct weft_hook_adapter *who = writer(fd, &what);                                                         \
+		if (!who || !(CAN_BE_READ))                                                                                      \
 			return real.NAME ARGUMENTS;                                                                              \
-		const int before = errno;                                                                                        \
-		who->writes(fd, bytes);                                                                                          \
-		errno = before;                                                                                                  \
+		const size_t bytes = tell_written(who, what, fd, MESSAGE);                                                       \
 		const ssize_t result = real.NAME ARGUMENTS;                                                                      \
 		const size_t taken = result > 0 ? (size_t)result : 0;                                                            \
 		const int saved = errno;                                                                                         \
@@ -698,8 +706,25 @@ static size_t bytes_of_message(const struct msghdr *message)
 		errno = saved;                                                                                                   \
 		return result;                                                                                                   \
 	}
-OUTPUT(write, (int fd, const void *from, size_t size), (fd, from, size), size)
-OUTPUT(
-    writev, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), bytes_of(pieces, count > 0 ? (size_t)count : 0))
-OUTPUT(send, (int fd, const void *from, size_t size, int flags), (fd, from, size, flags), size)
-OUTPUT(sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags), bytes_of_message(message))
+#define PIECES(FROM, COUNT) .msg_iov = (struct iovec *)(uintptr_t)(FROM), .msg_iovlen = (size_t)(COUNT)
+#define ONE_PIECE(FROM, SIZE) PIECES((&(struct iovec){(void *)(uintptr_t)(FROM), SIZE}), 1)
+OUTPUT(write, (int fd, const void *from, size_t size), (fd, from, size), true, (&(struct msghdr){ONE_PIECE(from, size)}))
+OUTPUT(writev, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), count > 0,
+    (&(struct msghdr){PIECES(pieces, count)}))
+OUTPUT(send, (int fd, const void *from, size_t size, int flags), (fd, from, size, flags), true,
+    (&(struct msghdr){ONE_PIECE(from, size)}))
+OUTPUT(sendto, (int fd, const void *from, size_t size, int flags, const struct sockaddr *to, socklen_t bytes_of_to),
+    (fd, from, size, flags, to, bytes_of_to), true,
+    (&(struct msghdr){.msg_name = (void *)(uintptr_t)to, .msg_namelen = bytes_of_to, ONE_PIECE(from, size)}))
+OUTPUT(sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags),
+    weft_hook_is_readable(message, sizeof *message), message)
+
+TAKE(sendmmsg, int, (int fd, struct mmsghdr *messages, unsigned count, int flags), (fd, messages, count, flags), false)
+{
+	enum weft_hook_written what;
+	const struct weft_hook_adapter *who = writer(fd, &what);
+	for (unsigned i = 0; who && what == WEFT_HOOK_DATAGRAMS && i < count; i++)
+		if (weft_hook_is_readable(&messages[i], sizeof messages[i]))
+			tell_written(who, what, fd, &messages[i].msg_hdr);
+	return real.sendmmsg(fd, messages, count, flags);
+}

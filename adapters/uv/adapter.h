@@ -74,6 +74,7 @@ struct weft__uv_thing {
 	struct weft_positions carried; /* of a stream whose connection the trace knows */
 	bool is_told, is_untold;       /* that the trace knows it; that there is nothing to know */
 	bool connects, did_connect;
+	bool sends_datagrams; /* a socket for them, whose descriptor is watched */
 	struct weft_hook_label label;
 } __attribute__((aligned(64)));
 
@@ -148,7 +149,8 @@ struct weft__uv_thing *weft__uv_next(uint32_t *at);
 void weft__uv_thread_ends(void);
 
 /* What the program writes to a connection without libuv (stream.c; hook.h). */
-bool weft__uv_is_written(int fd);
+enum weft_hook_written weft__uv_is_written(int fd);
+void weft__uv_sends(int fd, const struct msghdr *datagram);
 void weft__uv_writes(int fd, size_t bytes);
 void weft__uv_wrote_less(int fd, size_t missing);
 

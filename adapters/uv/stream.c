@@ -36,6 +36,14 @@ struct weft__uv_thing *weft__uv_stream_new(
 /* By descriptor: its connection.  What was closed stays here, until the number is used again. */
 static weft__uv_tag watched[WEFT__HOOK_WATCHED];
 
+static void watch(int fd, const struct weft__uv_thing *thing)
+{
+	if (fd < 0 || fd >= WEFT__HOOK_WATCHED)
+		return;
+	__atomic_store_n(&watched[fd], weft__uv_tag_of(thing), __ATOMIC_RELAXED);
+	__atomic_store_n(&weft__hook_watched[fd], true, __ATOMIC_RELAXED);
+}
+
 /* Whether the trace knows which connection it is; if not, it is told, and how far that has come but for the bytes that were read
  * just now. */
 static bool is_told(struct weft__uv_thing *thing, const uv_stream_t *stream, size_t just_read)
@@ -50,10 +58,7 @@ static bool is_told(struct weft__uv_thing *thing, const uv_stream_t *stream, siz
 	thing->is_untold = !thing->is_told;
 	if (!thing->is_told)
 		return false;
-	if (fd >= 0 && fd < WEFT__HOOK_WATCHED) {
-		__atomic_store_n(&watched[fd], weft__uv_tag_of(thing), __ATOMIC_RELAXED);
-		__atomic_store_n(&weft__hook_watched[fd], true, __ATOMIC_RELAXED);
-	}
+	watch(fd, thing);
 	/* Of TCP the kernel counts all that was read, of others nobody has before now. */
 	const bool is_counted = thing->carried.received >= just_read;
 	if (is_counted && just_read) {
@@ -98,19 +103,21 @@ static void falls_short(const uv_stream_t *stream, size_t bytes)
 	weft_sent(thing->id, thing->carried.sent);
 }
 
-/* Of the descriptor of a connection that the trace knows. */
+/* Of the descriptor of a connection that the trace knows, or of a socket for datagrams. */
 static struct weft__uv_thing *thing_of(int fd)
 {
 	struct weft__uv_thing *thing = weft__uv_find(__atomic_load_n(&watched[fd], __ATOMIC_RELAXED));
-	return thing && thing->is_told ? thing : NULL;
+	return thing && (thing->is_told || thing->sends_datagrams) ? thing : NULL;
 }
 
 /* The program writes to a connection itself, as uvloop does; in its own callbacks only, since libuv writes so, too. */
-bool weft__uv_is_written(int fd)
+enum weft_hook_written weft__uv_is_written(int fd)
 {
 	const struct weft__uv_here *here = &weft__uv_here;
 	const struct weft__uv_thing *thing = here->inside == 0 && here->epoch == weft__hook_epoch ? thing_of(fd) : NULL;
-	return thing && !thing->is_closing && thing->home == here;
+	if (!thing || thing->is_closing || thing->home != here)
+		return WEFT_HOOK_NOT_WRITTEN;
+	return thing->sends_datagrams ? WEFT_HOOK_DATAGRAMS : WEFT_HOOK_BYTES;
 }
 
 void weft__uv_writes(int fd, size_t bytes)
@@ -450,15 +457,70 @@ void weft__uv_shutdown_called(uv_shutdown_t *req, int status, unsigned slot)
 
 /* ---- Datagrams ---- */
 
+/* Of what the program sends, as far as there is something; what is not is libuv's to refuse. */
+static struct weft_digest digest_of(const uv_buf_t bufs[], unsigned count)
+{
+	enum { MOST = 64 };
+	struct weft_digest digest = {0};
+	for (unsigned i = 0; i < count; i++) {
+		const bool is_looked_at = bufs[i].len > 0 && digest.bytes < MOST;
+		const size_t bytes = bufs[i].len < MOST ? bufs[i].len : MOST;
+		if (is_looked_at && weft_hook_is_readable(bufs[i].base, bytes))
+			weft_digest(&digest, bufs[i].base, bytes);
+		digest.bytes += is_looked_at ? bufs[i].len - bytes : bufs[i].len;
+	}
+	return digest;
+}
+
+/* Before the call. */
+static void sends(const struct weft__uv_thing *thing, weft_id promise, const uv_udp_t *handle, const uv_buf_t bufs[],
+    unsigned count, const struct sockaddr *to)
+{
+	uv_os_fd_t fd;
+	if (!promise || (!to && thing->copy->real.uv_fileno((const uv_handle_t *)handle, &fd)))
+		return;
+	const struct weft_digest digest = digest_of(bufs, count);
+	weft_datagram_sent(promise, to ? -1 : fd, to, &digest);
+}
+
+static void came(const struct weft__uv_thing *socket, weft_id promise, const uv_udp_t *handle, const void *bytes, size_t count)
+{
+	struct weft_digest digest = {0};
+	uv_os_fd_t fd;
+	if (socket->copy->real.uv_fileno((const uv_handle_t *)handle, &fd))
+		return;
+	weft_digest(&digest, bytes, count);
+	weft_datagram_received(promise, fd, &digest);
+}
+
 static struct weft__uv_thing *udp(struct weft__uv_copy *copy, const void *caller, const uv_udp_t *handle)
 {
 	struct weft__uv_thing *thing = weft__uv_handle(copy, caller, handle);
+	uv_os_fd_t fd;
 	if (weft__uv_begin(thing, WEFT_KIND_CONNECTION, caller)) {
 		weft__uv_put(thing, "udp ");
 		weft__uv_put_handle(thing, (const uv_handle_t *)handle);
 		weft__uv_say(thing);
 	}
+	if (thing && !thing->sends_datagrams && copy->real.uv_fileno((const uv_handle_t *)handle, &fd) == 0) {
+		thing->sends_datagrams = true;
+		watch(fd, thing);
+	}
 	return thing;
+}
+
+/* The program sends one itself, as Knot Resolver does: it is who runs that sends it. */
+void weft__uv_sends(int fd, const struct msghdr *datagram)
+{
+	const struct weft__uv_thing *socket = thing_of(fd);
+	const weft_id running = weft__hook_thread.running;
+	const struct sockaddr *to = datagram->msg_name;
+	if (!socket || (to && !weft_hook_is_readable(to, sizeof(struct sockaddr_in6))))
+		return;
+	/* libuv's buffers are laid out as an iovec is. */
+	const struct weft_digest digest =
+	    digest_of((const uv_buf_t *)(const void *)datagram->msg_iov, (unsigned)datagram->msg_iovlen);
+	weft_datagram_sent(running > 0 ? running : socket->id, fd, to, &digest);
 }
 
 int weft__uv_udp_recv_start(
@@ -515,6 +577,8 @@ void weft__uv_udp_recv_called(
 		weft__uv_put(thing, "error");
 	}
 	weft__uv_say(thing);
+	if (got >= 0)
+		came(socket, thing->id, handle, buf->base, (size_t)got);
 	weft_hook_show(thing->id);
 	weft__uv_tag tag = weft__uv_tag_of(thing);
 	WEFT__UV_FRAME frame = weft__uv_enter(thing->id, tag);
@@ -535,6 +599,7 @@ int weft__uv_udp_send(struct weft__uv_copy *copy, const void *caller, uv_udp_sen
 		if (to)
 			weft__uv_put_address(thing, to);
 		weft__uv_say(thing);
+		sends(thing, thing->id, handle, bufs, count, to);
 	}
 	int status = WEFT__UV_INSIDE(copy->real.uv_udp_send(req, handle, bufs, count, to, weft__uv_udp_send_slot_or_none(cb)));
 	if (status)
@@ -554,10 +619,12 @@ void weft__uv_udp_send_called(uv_udp_send_t *req, int status, unsigned slot)
 int weft__uv_udp_try_send(struct weft__uv_copy *copy, const void *caller, uv_udp_t *handle, const uv_buf_t bufs[], unsigned count,
     const struct sockaddr *to)
 {
-	bool taken = weft__uv_takes(copy, caller);
+	struct weft__uv_thing *socket = weft__uv_takes(copy, caller) ? udp(copy, caller, handle) : NULL;
+	if (socket)
+		sends(socket, socket->id, handle, bufs, count, to);
 	int status = WEFT__UV_INSIDE(copy->real.uv_udp_try_send(handle, bufs, count, to));
-	if (status > 0 && taken)
-		wrote(caller, status, to, udp(copy, caller, handle));
+	if (status > 0 && socket)
+		wrote(caller, status, to, socket);
 	return status;
 }
 

@@ -219,6 +219,28 @@ static inline void weft_sent(weft_id connection, uint64_t position);
 /* Bytes were read from the connection, up to that position: to be called after the system call. */
 static inline void weft_received(weft_id connection, uint64_t position);
 
+/* ---- Datagrams of UDP: so that who handles one is known to come after who sent it ---- */
+
+struct sockaddr;
+
+/* Of a datagram's bytes; begins with zeros. */
+struct weft_digest {
+	uint64_t sum, bytes;
+};
+
+#if __STDC_HOSTED__
+/* Adds its next bytes, of which those behind the first 64 are only counted. */
+static inline void weft_digest(struct weft_digest *digest, const void *bytes, size_t count);
+
+/* promise is about to send a datagram by the socket fd, to an address or, NULL, to the peer of fd: before the system call.  Where
+ * it goes and what is in it enters the trace, the bytes as a number of 63 bits.  Keeps errno.  Without `to` two system calls;
+ * nothing is told while a filter of system calls is in force. */
+static inline void weft_datagram_sent(weft_id promise, int fd, const struct sockaddr *to, const struct weft_digest *digest);
+
+/* promise handles a datagram that came to the socket fd: after the system call.  Likewise, with two system calls. */
+static inline void weft_datagram_received(weft_id promise, int fd, const struct weft_digest *digest);
+#endif
+
 /* ---- What becomes of a promise ---- */
 
 /* Who had called when promise was created: return addresses, the innermost first, of which the first 16 are kept.  The addresses

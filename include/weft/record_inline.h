@@ -107,6 +107,8 @@ WEFT__API bool weft__connection(weft_id promise, int fd, bool did_connect, struc
     WEFT__NAMED("weft__connection");
 WEFT__API void weft__still_connected(weft_id promise, int fd, const struct weft_positions *positions)
     WEFT__NAMED("weft__still_connected");
+WEFT__API void weft__datagram(weft_id promise, int fd, const struct sockaddr *to, const struct weft_digest *digest, bool is_sent)
+    WEFT__NAMED("weft__datagram");
 WEFT__API void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count) WEFT__NAMED("weft__slow_stack");
 WEFT__API void weft__slow_text(enum weft_op op, weft_id a, weft_id b, int64_t value, struct weft_record_text *interned,
     const char *text, size_t bytes) WEFT__NAMED("weft__slow_text");
@@ -520,6 +522,27 @@ static inline void weft_still_connected(weft_id promise, int fd, const struct we
 {
 	if (WEFT__GATE() != WEFT__OFF)
 		weft__still_connected(promise, fd, positions);
+}
+
+static inline void weft_digest(struct weft_digest *digest, const void *bytes, size_t count)
+{
+	enum { MOST = 64 };
+	const unsigned char *at = (const unsigned char *)bytes;
+	for (size_t i = 0; i < count && digest->bytes + i < MOST; i++)
+		digest->sum = (digest->sum + at[i] + 1) * UINT64_C(0x100000001b3);
+	digest->bytes += count;
+}
+
+static inline void weft_datagram_sent(weft_id promise, int fd, const struct sockaddr *to, const struct weft_digest *digest)
+{
+	if (WEFT__GATE() != WEFT__OFF)
+		weft__datagram(promise, fd, to, digest, true);
+}
+
+static inline void weft_datagram_received(weft_id promise, int fd, const struct weft_digest *digest)
+{
+	if (WEFT__GATE() != WEFT__OFF)
+		weft__datagram(promise, fd, NULL, digest, false);
 }
 #endif
 

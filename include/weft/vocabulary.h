@@ -143,8 +143,10 @@ enum weft_op {
 	X(BLOCKED, 6, "blocked")       /* the call text blocked a's OS thread for value ns */                                    \
 	X(SNAPSHOT, 7, "snapshot")     /* the trace is to be kept; text: why */                                                  \
 	X(SPIN, 8, "spin")             /* a's code was called value times since its OS thread last slept */                      \
-	X(MESSAGE, 9, "message") /* a sent a message, or handles it if value is negative; value: its number; text: of whom */    \
-	X(DIED, 11, "died")      /* signal text, of that number, came while a ran, and nobody handles it */
+	X(MESSAGE, 9, "message")    /* a sent a message, or handles it if value is negative; value: its number; text: of whom */ \
+	X(DIED, 11, "died")         /* signal text, of that number, came while a ran, and nobody handles it */                   \
+	X(DATAGRAM, 12, "datagram") /* a sent a datagram to the address text, or handles it if value is negative; value: its     \
+				       digest */
 
 /* Fits in 8 bits.  Values not listed may be recorded; readers call them "detail-N". */
 enum weft_detail {

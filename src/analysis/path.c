@@ -149,10 +149,41 @@ static uint32_t sender(const struct walk *w)
 	return w->sender ? w->sender[w->promise] : WEFT_NONE;
 }
 
+/* Of different processes, as far as that is known: neither holds the other up. */
+static bool are_apart(const struct weft_model *m, uint32_t p, uint32_t q)
+{
+	const struct weft_trace_info *info = m->trace;
+	uint16_t of_p = m->promises[p].stream, of_q = m->promises[q].stream;
+	return of_p < info->stream_count && of_q < info->stream_count && info->streams[of_p].part != info->streams[of_q].part;
+}
+
+/* They were on their way, and the walk goes on where they were written. */
+static void follow(struct walk *w, const struct weft_transfer *got)
+{
+	step_on_the_way(w, w->ties->now[got->by], got->sent_ns, ACTS);
+	if (w->mode == ACTS && w->time_ns == got->sent_ns)
+		go(w, w->ties->now[got->by], ACTS);
+}
+
+/* The datagram of another process for which the promise was created, or NULL. */
+static const struct weft_transfer *first_transfer(const struct walk *w)
+{
+	const struct weft_model *m = w->ties->model;
+	const struct weft_transfer *all = m->transfers;
+	const size_t first = WEFT_FIRST(i, 0, m->transfer_count, all[i].to >= w->promise);
+	const bool is_its = first < m->transfer_count && all[first].to == w->promise && all[first].sent_ns <= w->time_ns;
+	return is_its && are_apart(m, all[first].by, w->promise) ? &all[first] : NULL;
+}
+
 static void was_created(struct walk *w)
 {
 	const struct weft_model *m = w->ties->model;
 	uint32_t sent = sender(w);
+	const struct weft_transfer *datagram = sent == WEFT_NONE ? first_transfer(w) : NULL;
+	if (datagram) {
+		follow(w, datagram);
+		return;
+	}
 	if (sent == WEFT_NONE) {
 		go(w, m->promises[w->promise].created_by, ACTS);
 		return;
@@ -221,14 +252,6 @@ static bool is_the_loop(const struct walk *w, uint32_t promise)
 	return !first_read(&begins) && !link_at(&begins, WEFT_LINK_SIGNAL, true);
 }
 
-/* Of different processes, as far as that is known: neither holds the other up. */
-static bool are_apart(const struct weft_model *m, uint32_t p, uint32_t q)
-{
-	const struct weft_trace_info *info = m->trace;
-	uint16_t of_p = m->promises[p].stream, of_q = m->promises[q].stream;
-	return of_p < info->stream_count && of_q < info->stream_count && info->streams[of_p].part != info->streams[of_q].part;
-}
-
 /* The last bytes that came from another process to a connection in a stretch of time, or NULL.  One that talks to itself is
  * known by other links. */
 static const struct weft_transfer *last_transfer(const struct walk *w, uint32_t connection, int64_t from_ns, int64_t to_ns)
@@ -257,12 +280,23 @@ static const struct weft_transfer *awaited_transfer(const struct walk *w)
 	return NULL;
 }
 
-/* They were on their way, and the walk goes on where they were written. */
-static void follow(struct walk *w, const struct weft_transfer *got)
+/* Of what the promise awaited, and did not run after, the last that ended: what ends itself then was over with that. */
+static uint32_t last_awaited(const struct walk *w)
 {
-	step_on_the_way(w, w->ties->now[got->by], got->sent_ns, ACTS);
-	if (w->mode == ACTS && w->time_ns == got->sent_ns)
-		go(w, w->ties->now[got->by], ACTS);
+	const struct weft_model *m = w->ties->model;
+	const uint32_t run = weft_run_before(m, w->promise, w->time_ns + 1);
+	int64_t since_ns = run == WEFT_NONE ? INT64_MIN : m->runs[run].end_ns;
+	uint32_t last = WEFT_NONE;
+	for (uint32_t i = w->ties->out_begin[w->promise]; i < w->ties->out_begin[w->promise + 1]; i++) {
+		const struct weft_link *link = &m->links[w->ties->out[i]];
+		const uint32_t awaited = w->ties->now[link->to];
+		const int64_t ended_ns = w->ties->ended_ns[awaited];
+		if (link->kind != WEFT_LINK_AWAIT || ended_ns == WEFT_NEVER || ended_ns > w->time_ns || ended_ns <= since_ns)
+			continue;
+		since_ns = ended_ns;
+		last = awaited;
+	}
+	return last;
 }
 
 static void was_ended(struct walk *w)
@@ -276,6 +310,13 @@ static void was_ended(struct walk *w)
 	}
 	const struct weft_link *by = link_at(w, WEFT_LINK_RESOLVE, true);
 	note_lock(w);
+	const uint32_t last = by && by->from == w->promise ? last_awaited(w) : WEFT_NONE;
+	if (last != WEFT_NONE) {
+		step(w, WEFT_STEP_READY, w->promise, w->ties->ended_ns[last], ENDED);
+		if (w->mode == ENDED && w->time_ns == w->ties->ended_ns[last])
+			go(w, last, ENDED);
+		return;
+	}
 	if (by && by->from != WEFT_SYSTEM && !is_the_loop(w, by->from)) {
 		go(w, by->from, ACTS);
 		return;
@@ -326,6 +367,11 @@ static void began(struct walk *w)
 					  : CREATED);
 		if (w->mode == ENDED)
 			go(w, input, ENDED);
+		return;
+	}
+	const int64_t over_ns = w->ties->ended_ns[w->promise];
+	if (over_ns != WEFT_NEVER && over_ns <= w->time_ns && over_ns > active_ns) {
+		step(w, WEFT_STEP_READY, w->promise, over_ns, ENDED); /* it runs since it has ended: it was closed */
 		return;
 	}
 	const struct weft_link *signal = link_at(w, WEFT_LINK_SIGNAL, true);

@@ -259,6 +259,7 @@ static bool detail(struct search *s, const struct weft_event *e)
 	case WEFT_DETAIL_SNAPSHOT:
 	case WEFT_DETAIL_SPIN:
 	case WEFT_DETAIL_DIED:
+	case WEFT_DETAIL_DATAGRAM:
 	default: return true;
 	}
 }

@@ -409,11 +409,16 @@ static int connection(struct weft__build *b, const struct weft_event *ev)
 /* Bytes go into a connection, or come out of it: then who wrote them has signalled that end.  That is no sign of life of his. */
 static int carry(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
-	uint32_t p, by;
+	uint32_t p, by = WEFT_NONE;
 	int status = promise_of(b, ev, ev->a, &p);
-	if (status < 0 || ev->op == WEFT_OP_SENT)
-		return status < 0 ? status : weft__transfer_sent(b, p, ev, time_ns);
-	if ((status = weft__transfer_received(b, p, ev, time_ns, &by)) < 0 || by == WEFT_NONE)
+	if (status < 0)
+		return status;
+	switch (ev->op) {
+	case WEFT_OP_SENT: status = weft__transfer_sent(b, p, ev, time_ns); break;
+	case WEFT_OP_RECEIVED: status = weft__transfer_received(b, p, ev, time_ns, &by); break;
+	default: status = weft__transfer_datagram(b, p, ev, time_ns, &by); break;
+	}
+	if (status < 0 || by == WEFT_NONE)
 		return status;
 	b->links.items[b->links.count++] =
 	    (struct weft_link){.time_ns = time_ns, .from = by, .to = p, .stream = ev->stream, .kind = WEFT_LINK_SIGNAL};
@@ -439,6 +444,8 @@ static int detail(struct weft__build *b, const struct weft_event *ev, int64_t ti
 		return message(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_CONNECTION)
 		return connection(b, ev);
+	if (ev->kind == WEFT_DETAIL_DATAGRAM)
+		return carry(b, ev, time_ns);
 	if (ev->kind != WEFT_DETAIL_STACK)
 		return WEFT_OK;
 	int status = promise_of(b, ev, ev->a, &p);

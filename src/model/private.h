@@ -75,6 +75,8 @@ struct weft__build {
 	struct weft_idmap end_of;        /* by promise */
 	struct weft_idmap end_named;     /* the newest, by the numbers in end_names of its own address << 32 | its peer's */
 	struct weft_intern end_names;
+	WEFT_VEC(struct weft__datagram) datagrams; /* that were sent */
+	struct weft_idmap datagram_of;             /* the newest, by its digest */
 	WEFT_VEC(struct weft_label) labels;
 	WEFT_VEC(uint32_t) label_owners;
 	WEFT_VEC(struct weft_run) runs;
@@ -132,6 +134,8 @@ int weft__transfer_connection(struct weft__build *b, uint32_t promise, const str
 int weft__transfer_sent(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns);
 /* *by: who wrote it, or WEFT_NONE. */
 int weft__transfer_received(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns, uint32_t *by);
+/* The same of a datagram, which the promise sends, or handles. */
+int weft__transfer_datagram(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns, uint32_t *by);
 bool weft__transfer_finish(struct weft__build *b); /* puts them in the model's order, and makes told_ends; false: no memory */
 void weft__transfer_drop(struct weft__build *b);
 

@@ -2,8 +2,12 @@
  *
  * Both ends tell the name of their connection, from their side, and how far what they wrote and read has come.  Writes and reads
  * need not have the same bounds: a read is matched with the last write that has a byte of it, since without that one the reader
- * would not have had all that it acted on.  SPDX-License-Identifier: ISC */
+ * would not have had all that it acted on.
+ *
+ * Of datagrams both ends tell where they go and a digest.  The newest that was sent before is the one that came: a copy that
+ * is sent again counts for what comes from then on.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/sort.h"
 #include "model/private.h"
@@ -25,6 +29,13 @@ struct weft__end {
 	uint32_t by;                   /* who wrote last */
 	WEFT_VEC(struct write) writes; /* those that may have bytes to be read, from `first` on */
 	size_t first;
+};
+
+struct weft__datagram {
+	uint32_t to; /* in end_names */
+	int64_t time_ns;
+	uint32_t from, by;
+	uint32_t older; /* another one of that digest, or WEFT_NONE */
 };
 
 static struct weft__end *end_of(struct weft__build *b, uint32_t promise)
@@ -62,6 +73,13 @@ int weft__transfer_connection(struct weft__build *b, uint32_t promise, const str
 	return WEFT_OK;
 }
 
+/* On the OS thread of the event; else the promise itself. */
+static uint32_t who_runs(const struct weft__build *b, const struct weft_event *ev, uint32_t promise)
+{
+	const uint32_t running = b->streams.items[ev->stream].running;
+	return running == WEFT_NONE || running == WEFT_SYSTEM ? promise : running;
+}
+
 int weft__transfer_sent(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns)
 {
 	struct weft__end *end = end_of(b, promise);
@@ -72,11 +90,10 @@ int weft__transfer_sent(struct weft__build *b, uint32_t promise, const struct we
 	while (end->writes.count > end->first && end->writes.items[end->writes.count - 1].begin >= position)
 		end->writes.count--;
 	if (position > end->sent) {
-		const uint32_t running = b->streams.items[ev->stream].running;
 		struct write *write = weft_vec_push(&end->writes);
 		if (!write)
 			return WEFT_ENOMEM;
-		*write = (struct write){end->sent, time_ns, running == WEFT_NONE || running == WEFT_SYSTEM ? promise : running};
+		*write = (struct write){end->sent, time_ns, who_runs(b, ev, promise)};
 		end->sent_ns = time_ns;
 		end->by = write->by;
 	}
@@ -99,6 +116,15 @@ static void find_peer(struct weft__build *b, struct weft__end *end)
 	}
 }
 
+static int add(struct weft__build *b, int64_t sent_ns, uint32_t by, uint32_t from, uint32_t to, int64_t received_ns)
+{
+	struct weft_transfer *new = weft_vec_push(&b->transfers);
+	if (!new)
+		return WEFT_ENOMEM;
+	*new = (struct weft_transfer){sent_ns, received_ns, by, from, to, (uint32_t)b->transfers.count};
+	return WEFT_OK;
+}
+
 int weft__transfer_received(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns, uint32_t *by)
 {
 	*by = WEFT_NONE;
@@ -119,16 +145,45 @@ int weft__transfer_received(struct weft__build *b, uint32_t promise, const struc
 	/* What was read is more than was written: these are not the two ends, or events are missing. */
 	if (peer->first == peer->writes.count || items[peer->first].begin >= end->received || peer->sent < end->received)
 		return WEFT_OK;
-	struct weft_transfer *new = weft_vec_push(&b->transfers);
-	if (!new)
+	*by = items[peer->first].by;
+	return add(b, items[peer->first].time_ns, *by, peer->promise, promise, time_ns);
+}
+
+/* "*:53" is each address with that port. */
+static bool may_come_to(struct weft_str sent_to, struct weft_str came_to)
+{
+	return came_to.len > 2 && !memcmp(came_to.ptr, "*:", 2) && sent_to.len >= came_to.len &&
+	       !memcmp(sent_to.ptr + sent_to.len - (came_to.len - 1), came_to.ptr + 1, came_to.len - 1);
+}
+
+int weft__transfer_datagram(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns, uint32_t *by)
+{
+	enum { TRIES = 16 };
+	*by = WEFT_NONE;
+	if (promise == WEFT_SYSTEM || ev->value == INT64_MIN)
+		return WEFT_OK;
+	const int64_t digest = ev->value < 0 ? -ev->value : ev->value;
+	uint32_t at = b->datagrams.count ? weft_idmap_get(&b->datagram_of, digest) : WEFT_IDMAP_NONE;
+	const uint32_t to = weft_intern(&b->end_names, ev->text);
+	if (to == WEFT_INTERN_FAILED)
 		return WEFT_ENOMEM;
-	*new = (struct weft_transfer){.sent_ns = items[peer->first].time_ns,
-	    .received_ns = time_ns,
-	    .by = items[peer->first].by,
-	    .from = peer->promise,
-	    .to = promise,
-	    .weft__order = (uint32_t)b->transfers.count};
-	*by = new->by;
+	if (ev->value > 0) {
+		const uint32_t new = (uint32_t)b->datagrams.count;
+		struct weft__datagram *sent = weft_vec_push(&b->datagrams);
+		if (!sent || !weft_idmap_set(&b->datagram_of, digest, new))
+			return WEFT_ENOMEM;
+		*sent = (struct weft__datagram){
+		    to, time_ns, promise, who_runs(b, ev, promise), at == WEFT_IDMAP_NONE ? WEFT_NONE : at};
+		return WEFT_OK;
+	}
+	for (unsigned tries = 0; at < b->datagrams.count && tries < TRIES; tries++) {
+		const struct weft__datagram *sent = &b->datagrams.items[at];
+		if (sent->to == to || may_come_to(b->end_names.texts.items[sent->to], ev->text)) {
+			*by = sent->by;
+			return add(b, sent->time_ns, sent->by, sent->from, promise, time_ns);
+		}
+		at = sent->older;
+	}
 	return WEFT_OK;
 }
 
@@ -186,6 +241,8 @@ void weft__transfer_drop(struct weft__build *b)
 	weft_vec_free(&b->ends);
 	weft_vec_free(&b->transfers);
 	weft_vec_free(&b->told_ends);
+	weft_vec_free(&b->datagrams);
+	weft_idmap_finish(&b->datagram_of);
 	weft_idmap_finish(&b->end_of);
 	weft_idmap_finish(&b->end_named);
 	weft_intern_finish(&b->end_names);

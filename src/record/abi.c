@@ -26,6 +26,7 @@
 	X(slow_create_part, abi, suffix)                                                                                         \
 	X(connection, abi, suffix)                                                                                               \
 	X(still_connected, abi, suffix)                                                                                          \
+	X(datagram, abi, suffix)                                                                                                 \
 	X(slow_awake, abi, suffix)                                                                                               \
 	X(slow_round, abi, suffix)                                                                                               \
 	X(slow_detail, abi, suffix)                                                                                              \

@@ -1,4 +1,5 @@
-/* connection.c: what the kernel says of a connection, so that the traces of both its ends can be put together.
+/* connection.c: what the kernel says of a connection, and of where a datagram goes, so that the traces of both ends can be put
+ * together.
  *
  * Both ends call it the same: by two addresses of TCP, by the inodes of two unix sockets, by the inode of a pipe.
  * SPDX-License-Identifier: ISC */
@@ -170,12 +171,17 @@ static bool name_pipe(char *name, int fd)
 	return true;
 }
 
+/* A filter of system calls may kill who asks for another than it knows. */
+static bool is_filtered(void)
+{
+	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0;
+}
+
 static bool ask(char *name, int fd, bool did_connect, struct weft_positions *positions, bool is_known)
 {
 	union address local = {.local = {0}};
 	socklen_t bytes = sizeof local;
-	/* A filter of system calls may kill who asks for another than it knows. */
-	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0)
+	if (is_filtered())
 		return false;
 	if (getsockname(fd, &local.any, &bytes))
 		return errno == ENOTSOCK && name_pipe(name, fd);
@@ -211,4 +217,44 @@ void weft__still_connected(weft_id promise, int fd, const struct weft_positions 
 {
 	struct weft_positions known = *positions;
 	tell(promise, fd, false, &known, true);
+}
+
+/* ---- Datagrams ---- */
+
+/* Where it goes: `to`, or else the peer or the own address of its socket. */
+static bool find_target(union address *out, int fd, const struct sockaddr *to, bool is_sent)
+{
+	socklen_t bytes = sizeof *out;
+	if (!to)
+		return !is_filtered() && (is_sent ? getpeername : getsockname)(fd, &out->any, &bytes) == 0;
+	if (to->sa_family == AF_INET)
+		memcpy(&out->v4, to, sizeof out->v4);
+	else if (to->sa_family == AF_INET6)
+		memcpy(&out->v6, to, sizeof out->v6);
+	return true;
+}
+
+/* Who takes datagrams for all of the machine's addresses does not know to which one they came: "*:53". */
+static bool put_target(char *out, const union address *target)
+{
+	if (target->any.sa_family != AF_INET && target->any.sa_family != AF_INET6)
+		return false;
+	const bool is_v4 = target->any.sa_family == AF_INET;
+	if (is_v4 ? target->v4.sin_addr.s_addr != INADDR_ANY : !IN6_IS_ADDR_UNSPECIFIED(&target->v6.sin6_addr))
+		return put_address(out, target);
+	snprintf(out, ADDRESS_BYTES, "*:%u", ntohs(is_v4 ? target->v4.sin_port : target->v6.sin6_port));
+	return true;
+}
+
+void weft__datagram(weft_id promise, int fd, const struct sockaddr *to, const struct weft_digest *digest, bool is_sent)
+{
+	union address target = {.local = {0}};
+	char text[ADDRESS_BYTES];
+	const int saved = errno;
+	const bool is_known = find_target(&target, fd, to, is_sent) && put_target(text, &target);
+	errno = saved;
+	if (!is_known)
+		return;
+	const int64_t number = (int64_t)((digest->sum ^ digest->bytes * UINT64_C(0x9e3779b97f4a7c15)) >> 1 | 1);
+	weft__slow_detail(promise, WEFT_DETAIL_DATAGRAM, is_sent ? number : -number, text);
 }

@@ -162,6 +162,41 @@ static void what_does_not_fit_is_not_matched(void **state)
 	forget();
 }
 
+static void datagram(weft_id promise, const char *to, int64_t digest)
+{
+	weft__slow_detail(promise, WEFT_DETAIL_DATAGRAM, digest, to);
+}
+
+/* One that is sent again counts from then on; who takes them for all addresses gets those for each; others are not his. */
+static void a_datagram_is_the_newest_that_was_sent_there(void **state)
+{
+	weft_id p[7];
+	for (int i = 0; i < 7; i++)
+		p[i] = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, NULL);
+	datagram(p[0], "1.1.1.1:53", 7);
+	datagram(p[1], "2.2.2.2:53", 7);
+	datagram(p[2], "1.1.1.1:53", -7);
+	datagram(p[3], "*:53", -7);
+	datagram(p[4], "1.1.1.1:53", 7);
+	datagram(p[5], "1.1.1.1:53", -7);
+	datagram(p[6], "1.1.1.1:153", -7);
+	datagram(p[6], "*:3", -7);
+	datagram(p[6], "*:", -7);
+	datagram(p[6], "1.1.1.1:53", -8);
+	datagram(p[6], "1.1.1.1:53", INT64_MIN);
+	datagram(p[6], "1.1.1.1:53", INT64_MAX);
+	datagram(p[6], "", -INT64_MAX);
+	read_back();
+	assert_int_equal(model->transfer_count, 3);
+	const weft_id from[] = {p[0], p[1], p[4]}, to[] = {p[2], p[3], p[5]};
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(id_of(model->transfers[i].from), from[i]);
+		assert_int_equal(id_of(model->transfers[i].to), to[i]);
+		assert_true(model->transfers[i].sent_ns < model->transfers[i].received_ns);
+	}
+	forget();
+}
+
 #define TEST(f) cmocka_unit_test_setup(f, begin)
 
 int main(void)
@@ -170,6 +205,7 @@ int main(void)
 	    TEST(a_read_is_matched_with_the_last_write_that_it_has_a_byte_of),
 	    TEST(addresses_that_return_are_another_connection),
 	    TEST(what_does_not_fit_is_not_matched),
+	    TEST(a_datagram_is_the_newest_that_was_sent_there),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

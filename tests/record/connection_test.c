@@ -37,7 +37,8 @@ static void read_back(void)
 	assert_int_equal(weft_trace_open_memory(&trace, buffer, sizeof buffer, "it", NULL), WEFT_OK);
 	while (weft_trace_next(trace, &e, &count) == 1)
 		for (size_t i = 0; i < count; i++)
-			if (e[i].op == WEFT_OP_DETAIL && e[i].kind == WEFT_DETAIL_CONNECTION) {
+			if (e[i].op == WEFT_OP_DETAIL &&
+			    (e[i].kind == WEFT_DETAIL_CONNECTION || e[i].kind == WEFT_DETAIL_DATAGRAM)) {
 				snprintf(told[e[i].a - 1], sizeof told[0], "%.*s", (int)e[i].text.len, e[i].text.ptr);
 				sent[e[i].a - 1] = e[i].value;
 			}
@@ -142,7 +143,7 @@ static void of_ipv6_too(void **state)
 
 static void queues_that_are_full_count_as_sent(void **state)
 {
-	struct weft_positions first, second;
+	struct weft_positions first = {0}, second = {0};
 	int asks, answers;
 	char zeros[1 << 16] = {0};
 	uint64_t written = 0;
@@ -215,6 +216,59 @@ static void what_is_no_connection_is_not_told(void **state)
 	close(datagrams);
 }
 
+static struct weft_digest digest_of(const char *bytes, size_t first_piece)
+{
+	struct weft_digest digest = {0};
+	weft_digest(&digest, bytes, first_piece);
+	weft_digest(&digest, bytes + first_piece, strlen(bytes) - first_piece);
+	return digest;
+}
+
+/* Two sockets, one of which has a peer and one takes what comes to any address of its port. */
+static void both_ends_tell_the_same_of_a_datagram(void **state)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+	} at = {.v4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}},
+	  anywhere = {.v4 = {.sin_family = AF_INET}};
+	socklen_t size = sizeof at.v4;
+	int takes = socket(AF_INET, SOCK_DGRAM, 0), sends = socket(AF_INET, SOCK_DGRAM, 0), all = socket(AF_INET, SOCK_DGRAM, 0);
+	assert_int_equal(bind(takes, &at.any, size) | bind(all, &anywhere.any, size) | getsockname(takes, &at.any, &size), 0);
+	assert_int_equal(connect(sends, &at.any, size), 0);
+	struct weft_digest one = digest_of("a question", 0), other = digest_of("a question", 3);
+	char own[32];
+	errno = EXDEV;
+	weft_datagram_sent(1, sends, NULL, &one);
+	weft_datagram_received(2, takes, &other);
+	assert_int_equal(errno, EXDEV);
+	read_back();
+	snprintf(own, sizeof own, "127.0.0.1:%u", ntohs(at.v4.sin_port));
+	assert_string_equal(told[0], own);
+	assert_string_equal(told[1], own);
+	assert_true(sent[0] > 0 && sent[1] == -sent[0]);
+	const int64_t before = sent[0];
+	start(state);
+	assert_int_equal(getsockname(all, &anywhere.any, &size), 0);
+	one = digest_of("A question", 1);
+	weft_datagram_sent(1, -1, &at.any, &one);
+	weft_datagram_received(2, all, &one);
+	read_back();
+	assert_string_equal(told[0], own);
+	snprintf(own, sizeof own, "*:%u", ntohs(anywhere.v4.sin_port));
+	assert_string_equal(told[1], own);
+	assert_true(sent[0] != before && sent[1] == -sent[0]);
+	start(state);
+	weft_datagram_received(1, -1, &one); /* of nothing nothing is told */
+	weft_datagram_sent(2, all, NULL, &one);
+	read_back();
+	assert_string_equal(told[0], "");
+	assert_string_equal(told[1], "");
+	close(takes);
+	close(sends);
+	close(all);
+}
+
 #define TEST(f) cmocka_unit_test_setup(f, start)
 
 int main(void)
@@ -226,6 +280,7 @@ int main(void)
 	    TEST(unix_sockets_and_pipes_are_told_by_inode),
 	    TEST(known_positions_are_told_again),
 	    TEST(what_is_no_connection_is_not_told),
+	    TEST(both_ends_tell_the_same_of_a_datagram),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

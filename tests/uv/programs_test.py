@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from recorded import PATIENCE, Recording, Trace, expect, fail, need
+from recorded import PATIENCE, Recording, Trace, expect, fail, need, until
 
 # A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
 LATE = '2s'
@@ -143,6 +143,58 @@ def named(weft, folder):
     if not trace.promises('listen', f'listen 127.0.0.1:{port}'):
         fail('nobody listens')
     healthy(trace)
+
+
+KRESD = """log_level('crit')
+net.listen('127.0.0.1', {port}, {{ kind = 'dns' }})
+trust_anchors.remove('.')
+cache.open(10 * MB, 'lmdb://{folder}/cache')
+policy.add(policy.all(policy.STUB('127.0.0.1@{upstream}')))
+"""
+
+
+def free_port(*others):
+    """Of UDP and TCP, another one than those."""
+    while True:
+        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+            tcp.bind(('127.0.0.1', 0))
+            port = tcp.getsockname()[1]
+            try:
+                udp.bind(('127.0.0.1', port))
+            except OSError:
+                continue
+        if port not in others:
+            return port
+
+
+def resolver(weft, folder):
+    """dig asks Knot Resolver, which asks BIND: by UDP, each in one process, all recorded; the path of the answer goes through both servers."""
+    named, kresd, dig = need('/usr/sbin/named'), need('/usr/sbin/kresd'), need('dig')
+    upstream = free_port()
+    port = free_port(upstream)
+    write(folder, 'zone', ZONE)
+    os.mkdir(os.path.join(folder, 'cache'))
+    servers = [Recording(weft, os.path.join(folder, name), command, wait=False) for name, command in (
+        ('named', [named, '-n', '1', '-f', '-g', '-c', write(folder, 'named.conf', NAMED.format(folder, upstream))]),
+        ('kresd', [kresd, '-n', '-c', write(folder, 'kresd.conf', KRESD.format(port=port, upstream=upstream, folder=folder)), folder]))]
+    ask = [dig, '+short', '+timeout=2', '+tries=1', '@127.0.0.1', '-p', str(port)]
+    until(lambda: subprocess.run([*ask, 'a.example.test'], stdout=subprocess.PIPE, check=False).stdout == b'10.0.0.1\n', 'the resolver does not answer')
+    client = Recording(weft, os.path.join(folder, 'dig'), [*ask, 'b.example.test'])
+    expect((client.status, client.out), (0, b'10.0.0.2\n'), 'what dig says')
+    for server, name in zip(servers, ('named', 'kresd')):
+        server.end(name, signal.SIGTERM)
+    traces = [client.trace('dig'), servers[1].trace('kresd'), servers[0].trace('named')]
+    both = [trace.path for trace in traces]
+    told = json.loads(subprocess.run([weft, 'info', '--json', *both], capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+    if told['messages'] < 4:
+        fail(f'messages between three processes: {told}')
+    promises = [json.loads(line) for line in subprocess.run([weft, 'dump', '--json', *both], capture_output=True, text=True, check=True).stdout.splitlines()]
+    asked = [p for p in promises if p.get('kind') == 'request' and any(f'from 127.0.0.1:{upstream}' in text for _, text in p['labels'])]
+    question = max((p for p in promises if p.get('kind') == 'request' and p['start_ns'] < asked[-1]['start_ns'] <= p['end_ns']), key=lambda p: p['start_ns'])
+    path = subprocess.run([weft, 'path', *both, f'--promise={question["promise"]}'], capture_output=True, text=True, check=True).stdout
+    for words in ('on its way from kresd', ' in named', 'on its way from named', ' in kresd', ' on the way'):
+        if words not in path:
+            fail(f'the path of an answer does not say "{words}":\n{path}')
 
 
 CTEST = """
@@ -319,6 +371,7 @@ def node(weft, folder):
     healthy(trace)
 
 
-TESTS = {'neovim': neovim, 'neovim-fifo': neovim_fifo, 'named': named, 'ctest': ctest, 'uvloop': uvloop, 'uvloop-both': uvloop_both, 'node': node}
+TESTS = {'neovim': neovim, 'neovim-fifo': neovim_fifo, 'named': named, 'ctest': ctest, 'uvloop': uvloop, 'uvloop-both': uvloop_both, 'node': node,
+         'resolver': resolver}
 with tempfile.TemporaryDirectory(prefix='weft-uv-') as place:
     TESTS[sys.argv[1]](sys.argv[2], place)
