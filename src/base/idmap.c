@@ -90,6 +90,28 @@ static void reach_down(struct weft_idmap *map, uint64_t below, size_t most)
 	map->base -= more;
 }
 
+/* Takes the hash table's ids into the array, if all of them belong there by now: then nothing is hashed any more.  Ids far ahead
+ * of the others do, as soon as there are enough of these. */
+static void absorb(struct weft_idmap *map, size_t most)
+{
+	size_t last = 0;
+	for (size_t i = 0; i < map->slot_count; i++) {
+		const uint64_t offset = map->slots[i].number ? (uint64_t)map->slots[i].id - map->base : 0;
+		if (offset >= most)
+			return;
+		last = offset > last ? (size_t)offset : last;
+	}
+	if (last >= map->near_count && !reach(map, last))
+		return;
+	for (size_t i = 0; i < map->slot_count; i++)
+		if (map->slots[i].number)
+			map->near[(uint64_t)map->slots[i].id - map->base] = map->slots[i].number;
+	map->near_used += map->slots_used;
+	free(map->slots);
+	map->slots = NULL;
+	map->slot_count = map->slots_used = 0;
+}
+
 bool weft_idmap_split(struct weft_idmap *map, uint32_t lanes)
 {
 	map->lanes = calloc(lanes, sizeof *map->lanes);
@@ -132,6 +154,10 @@ bool weft_idmap_set(struct weft_idmap *map, int64_t id, uint32_t number)
 	if (map->slots_used > 4096 && map->near_used * 4 < map->slots_used && used >= map->rebase_at && !rebase(map, id))
 		return false;
 	const size_t most = used * 3 + 4096;
+	if (map->slots_used && used >= map->absorb_at) {
+		map->absorb_at = used * 2;
+		absorb(map, most);
+	}
 	const uint64_t below = map->base - (uint64_t)id;
 	if (below > 0 && below < most)
 		reach_down(map, below, most);

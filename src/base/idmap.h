@@ -26,7 +26,8 @@ struct weft_idmap {
 	struct weft_idmap_slot *slots; /* the others: open addressing */
 	size_t slot_count, slots_used;
 	struct weft_hash_key key; /* of slots */
-	size_t rebase_at;         /* how many ids there must be before the array may move again */
+	size_t rebase_at;         /* how many ids there must be before the array may move again ... */
+	size_t absorb_at;         /* ... or it is looked whether the others belong into it */
 	struct weft_idmap *lanes; /* by id % lane_count, what is left of the ids; NULL: it is one */
 	uint32_t lane_count;
 };

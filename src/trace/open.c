@@ -17,6 +17,7 @@
 #include "base/vec.h"
 #include "trace/follow.h"
 #include "trace/format.h"
+#include "trace/gzip.h"
 #include "trace/image.h"
 
 /* `dir` is where `path` is, or NULL. */
@@ -101,7 +102,7 @@ static int slurp_bytes(byte_vec *bytes, int fd, bool is_fifo, const char *path, 
 		bytes->count += (size_t)n;
 		if (!looked && bytes->count && (n == 0 || bytes->count >= 512)) {
 			looked = true;
-			if (!is_known(bytes->items, bytes->count))
+			if (!is_known(bytes->items, bytes->count) && !weft__gzip_is(bytes->items, bytes->count))
 				return fail_at(err, WEFT_EFORMAT, path, "%s", weft_status_string(WEFT_EFORMAT));
 		}
 		if (bytes->count > most)
@@ -253,6 +254,17 @@ static int load(struct weft_blob *out, int fd, const struct stat *st, const char
 	return status;
 }
 
+static int unpack(struct weft_blob *blob, const char *path, struct weft_error *err)
+{
+	const uint64_t most = most_bytes();
+	const int status = weft__gzip_unpack(blob, most, is_known);
+	if (status == WEFT_ETOOBIG)
+		return fail_at(err, status, path, "unpacked it has more than %" PRIu64 " MB", most >> 20);
+	if (status == WEFT_EDAMAGED)
+		return fail_at(err, status, path, "packed by gzip, and damaged; zcat FILE | weft ... - reads what there is");
+	return status < 0 ? fail_errno(err, NULL, path, ENOMEM) : status;
+}
+
 /* ---- Images ---- */
 
 static size_t read_image(const struct weft_image *image, uint64_t offset, void *to, size_t bytes)
@@ -286,7 +298,7 @@ static bool is_image(int fd, const struct stat *st)
 {
 	unsigned char first[512];
 	ssize_t got = S_ISREG(st->st_mode) && st->st_size > 4096 ? read_at(fd, first, sizeof first, 0) : 0;
-	return got > 0 && !is_known(first, (size_t)got);
+	return got > 0 && !is_known(first, (size_t)got) && !weft__gzip_is(first, (size_t)got);
 }
 
 int weft__source_open_image(struct weft_source *out, const char *path, const char *uuid, struct weft_error *err)
@@ -501,8 +513,12 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 		status = search_file(out, fd, &st, name, NULL, err);
 	} else if ((status = load(&blob, fd, &st, name, err)) == WEFT_OK) {
 		struct weft_source source = {0};
-		status = weft__source_from_blob(&source, blob, name, err);
-		if (status == WEFT_OK && S_ISREG(st.st_mode) && !source.is_dir) {
+		const bool is_packed = weft__gzip_is(blob.bytes, blob.size);
+		if (is_packed && (status = unpack(&blob, name, err)) < 0)
+			weft__blob_release(&blob);
+		else
+			status = weft__source_from_blob(&source, blob, name, err);
+		if (status == WEFT_OK && S_ISREG(st.st_mode) && !source.is_dir && !is_packed) {
 			source.file = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 			source.reread = source.file < 0 ? NULL : reread;
 		}

@@ -103,10 +103,11 @@ static void idmap_keeps_ids_of_several_apart(void **state)
 	weft_idmap_finish(&map);
 }
 
-/* Ids in a row, in rows far apart, spread wide, downwards: all are found, and those in a row take little memory. */
+/* Ids in a row, in rows far apart, spread wide, downwards, each fourth far ahead: all are found, and those in a row take little
+ * memory. */
 static void idmap_holds_any_pattern(void **state)
 {
-	for (int pattern = 0; pattern < 5; pattern++) {
+	for (int pattern = 0; pattern < 6; pattern++) {
 		struct weft_idmap map = {0};
 		uint32_t count = 50000;
 #define ID(i)                                                                                                                    \
@@ -114,7 +115,8 @@ static void idmap_holds_any_pattern(void **state)
 	    : pattern == 1 ? (int64_t)((i) < 3 ? (i) : (i) + 4000000000u)                                                        \
 	    : pattern == 2 ? (int64_t)((uint64_t)(i)*0x9e3779b97f4a7c15u)                                                        \
 	    : pattern == 3 ? 1000000000 - (int64_t)(i)                                                                           \
-			   : (int64_t)((i) % 2 ? (i) : (i) + (1LL << 50)))
+	    : pattern == 4 ? (int64_t)((i) % 2 ? (i) : (i) + (1LL << 50))                                                        \
+			   : (int64_t)((i) % 4 ? (i) : (i) + 60000))
 		for (uint32_t i = 0; i < count; i++) {
 			assert_int_equal(weft_idmap_get(&map, ID(i)), WEFT_IDMAP_NONE);
 			assert_true(weft_idmap_set(&map, ID(i), i));
@@ -123,7 +125,7 @@ static void idmap_holds_any_pattern(void **state)
 			assert_int_equal(weft_idmap_get(&map, ID(i)), i);
 		if (pattern < 2)
 			assert_true(map.near_used > count / 2);
-		if (pattern == 3)
+		if (pattern == 3 || pattern == 5)
 			assert_int_equal(map.slots_used, 0);
 		assert_true(map.near_capacity <= (size_t)count * 8);
 		weft_idmap_finish(&map);

@@ -129,9 +129,44 @@ def fxt_has_the_same_fibers(folder):
     assert lines(run('info', made), 'lacks', 'promises, mutexes, semaphores'), run('info', made)
 
 
+def packed_is_as_it_was(folder):
+    """What gzip packed is read as it is, from a file and from a pipe; of one that is cut off what there is, of a damaged one a line."""
+    made, packed = os.path.join(folder, 'made.fxt'), os.path.join(folder, 'made.fxt.gz')
+    subprocess.run([generator, 'fxt', made], check=True, timeout=60)
+    with open(made, 'rb') as f:
+        plain = f.read()
+    wanted = run('dump', made)
+
+    def write(content):
+        with open(packed, 'wb') as f:
+            f.write(content)
+
+    write(gzip.compress(plain))
+    assert run('dump', packed) == wanted != ''
+    write(gzip.compress(plain[:100]) + gzip.compress(plain[100:]))  # as `cat a.gz b.gz` has it
+    assert run('dump', packed) == wanted
+    with open(packed, 'rb') as f:
+        piped = subprocess.run([weft, 'dump', '-'], stdin=f, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+    assert piped.stdout == wanted
+    events = os.path.join(folder, 'large.events')
+    subprocess.run([generator, 'fibers', events, '--domains=2', '--count=1000'], check=True, timeout=60)
+    with open(events, 'rb') as f:
+        write(gzip.compress(f.read()))
+    assert os.path.getsize(packed) > 4096 and run('dump', packed) == run('dump', events)
+    whole = gzip.compress(plain)
+    write(whole[:-20])
+    done = subprocess.run([weft, 'dump', packed], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=True)
+    assert '"fiber 1"' in done.stdout and 'skipped' in done.stderr and done.stderr.count('\n') == 1, done
+    for content, words, says in ((whole[:60] + b'\xff' * 40 + whole[100:], [], 'damaged'), (gzip.compress(plain + bytes(2_000_000)), ['--limit=1M'], '--limit')):
+        write(content)
+        done = subprocess.run([weft, 'info', *words, packed], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert done.returncode == 2 and says in done.stderr and done.stderr.count('\n') == 1, done
+
+
 def others_get_a_clear_line(folder):
     magic = 0x0016547846040010.to_bytes(8, 'little')
-    for content, wanted in (magic, "not one of eio-trace's"), (b'{"traceEvents":[]}', 'ui.perfetto.dev'), (gzip.compress(magic), 'zcat'):
+    for content, wanted in (magic, "not one of eio-trace's"), (b'{"traceEvents":[]}', 'ui.perfetto.dev'), \
+            (gzip.compress(magic), "not one of eio-trace's"), (gzip.compress(b'{"traceEvents":[]}'), 'ui.perfetto.dev'):
         path = os.path.join(folder, 'other')
         with open(path, 'wb') as f:
             f.write(content)
@@ -140,5 +175,5 @@ def others_get_a_clear_line(folder):
 
 
 with tempfile.TemporaryDirectory(prefix='weft-eio-') as folder:
-    for test in real_recordings, generated, collections_are_to_blame, fxt_has_the_same_fibers, others_get_a_clear_line:
+    for test in real_recordings, generated, collections_are_to_blame, fxt_has_the_same_fibers, packed_is_as_it_was, others_get_a_clear_line:
         test(folder)
