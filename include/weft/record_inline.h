@@ -573,6 +573,49 @@ WEFT__FAST void weft_snapshot(const char *why)
 	weft__detail(WEFT_SYSTEM_ID, WEFT_DETAIL_SNAPSHOT, 0, why);
 }
 
+/* Which wait is told with a creation. */
+enum weft__wait { WEFT__WAITS_FOR_NOBODY, WEFT__IS_AWAITED, WEFT__AWAITS };
+
+/* A creation, a label unless it is NULL, and that other awaits the promise or is awaited by it, as one step of each kind. Returns
+ * what weft__reserve_create() does. */
+WEFT__FAST weft_id weft__reserve_story(unsigned mode, weft_id by, enum weft_kind kind, const weft_word *where, const char *label,
+    uint32_t bytes, enum weft__wait wait, weft_id other, bool *written)
+{
+	struct weft__place place;
+	struct weft_stream *s = weft__stream;
+	uint64_t key = 0;
+	uint32_t low, size = WEFT__HEADER + 11 + (label ? WEFT__HEADER + 4 + bytes + 1 : 0) + (wait ? WEFT__HEADER + 8 : 0);
+	weft_id end = (weft_id)s->end_id, promise = end ? weft__local_take(&s->next_id) : 0;
+	if (promise >= end)
+		promise = 0;
+	*written = WEFT__LIKELY(promise != 0 && weft__is_narrow(by) && weft__is_narrow(promise) && weft__is_narrow(other) &&
+				bytes < WEFT__FAST_TEXT) &&
+		   (!where || weft__key(where, &key)) &&
+		   weft__reserve_bytes(&place, mode, 1 + (label ? 1 : 0) + (wait ? 1 : 0), size, &low);
+	if (!*written)
+		return promise;
+	unsigned char *at = weft__put_header(place.at, WEFT_OP_CREATE, low);
+	weft__put32(at, by);
+	weft__put32(at + 4, promise);
+	at[8] = (unsigned char)kind;
+	weft__put16(at + 9, key);
+	at += 11;
+	if (label) {
+		at = weft__put_header(at, WEFT_OP_LABEL | WEFT__INLINE, low);
+		weft__put32(at, promise);
+		weft__copy(at + 4, label, bytes);
+		at[4 + bytes] = 0;
+		at += 4 + bytes + 1;
+	}
+	if (wait) {
+		at = weft__put_header(at, WEFT_OP_AWAIT, low);
+		weft__put32(at, wait == WEFT__AWAITS ? promise : other);
+		weft__put32(at + 4, wait == WEFT__AWAITS ? other : promise);
+	}
+	weft__publish(&place);
+	return promise;
+}
+
 /* weft_create_at(), weft_label() unless `label` is NULL, and weft_await(), as one step of each kind. */
 WEFT__FAST weft_id weft__create_awaited(
     weft_id by, enum weft_kind kind, struct weft_record_place *where, weft_id waiter, const char *label, uint32_t bytes)
@@ -580,39 +623,47 @@ WEFT__FAST weft_id weft__create_awaited(
 	unsigned mode = WEFT__GATE();
 	if (WEFT__IS_OFF(mode))
 		return 0;
-	struct weft__place place;
-	struct weft_stream *s = weft__stream;
-	uint64_t key = 0;
-	uint32_t low, size = 2 * WEFT__HEADER + 11 + 8 + (label ? WEFT__HEADER + 4 + bytes + 1 : 0);
-	weft_id end = (weft_id)s->end_id, promise = end ? weft__local_take(&s->next_id) : 0;
-	if (promise >= end)
-		promise = 0;
-	if (WEFT__LIKELY(promise != 0 && weft__is_narrow(by) && weft__is_narrow(promise) && weft__is_narrow(waiter) &&
-			 bytes < WEFT__FAST_TEXT) &&
-	    (!where || weft__key(&where->key, &key)) && weft__reserve_bytes(&place, mode, label ? 3 : 2, size, &low)) {
-		unsigned char *at = weft__put_header(place.at, WEFT_OP_CREATE, low);
-		weft__put32(at, by);
-		weft__put32(at + 4, promise);
-		at[8] = (unsigned char)kind;
-		weft__put16(at + 9, key);
-		at += 11;
-		if (label) {
-			at = weft__put_header(at, WEFT_OP_LABEL | WEFT__INLINE, low);
-			weft__put32(at, promise);
-			weft__copy(at + 4, label, bytes);
-			at[4 + bytes] = 0;
-			at += 4 + bytes + 1;
-		}
-		at = weft__put_header(at, WEFT_OP_AWAIT, low);
-		weft__put32(at, waiter);
-		weft__put32(at + 4, promise);
-		weft__publish(&place);
+	bool written;
+	weft_id promise =
+	    weft__reserve_story(mode, by, kind, where ? &where->key : NULL, label, bytes, WEFT__IS_AWAITED, waiter, &written);
+	if (written)
 		return promise;
-	}
 	promise = weft__slow_create_at(by, promise, kind, where);
 	if (label)
 		weft__slow_text(WEFT_OP_LABEL, promise, 0, 0, NULL, label, bytes);
 	weft__two(WEFT_OP_AWAIT, waiter, promise);
+	return promise;
+}
+
+/* weft_create() and weft_label(), likewise. */
+WEFT__FAST weft_id weft__create_labelled(
+    weft_id by, enum weft_kind kind, struct weft_record_site *site, const char *label, size_t bytes)
+{
+	unsigned mode = WEFT__GATE();
+	if (WEFT__IS_OFF(mode))
+		return 0;
+	bool written;
+	weft_id promise = weft__reserve_story(mode, by, kind, site ? &site->key : NULL, label,
+	    bytes < WEFT__FAST_TEXT ? (uint32_t)bytes : WEFT__FAST_TEXT, WEFT__WAITS_FOR_NOBODY, 0, &written);
+	if (written)
+		return promise;
+	promise = weft__slow_create(by, promise, kind, site);
+	weft__slow_text(WEFT_OP_LABEL, promise, 0, 0, NULL, label, bytes);
+	return promise;
+}
+
+/* weft_create(), and weft_await() of input by what is created, likewise. */
+WEFT__FAST weft_id weft__create_awaiting(weft_id by, enum weft_kind kind, struct weft_record_site *site, weft_id input)
+{
+	unsigned mode = WEFT__GATE();
+	if (WEFT__IS_OFF(mode))
+		return 0;
+	bool written;
+	weft_id promise = weft__reserve_story(mode, by, kind, site ? &site->key : NULL, NULL, 0, WEFT__AWAITS, input, &written);
+	if (written)
+		return promise;
+	promise = weft__slow_create(by, promise, kind, site);
+	weft__two(WEFT_OP_AWAIT, promise, input);
 	return promise;
 }
 

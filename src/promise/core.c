@@ -455,30 +455,29 @@ struct weft_promise *weft__created(struct weft_record_site *site, enum weft_kind
 }
 
 #ifndef WEFT_DISABLE
-/* A promise's label that is no literal is copied into a handler of its end; without memory for that it is only recorded. */
-static void label_by_copy(struct weft_promise *p, const char *label)
+/* Gives p a label that is no literal: copies it into a handler of p's end.  Without memory for that p has none. */
+static void label_by_copy(struct weft_promise *p, const char *label, size_t bytes)
 {
-	size_t bytes = weft__text_bytes(label);
-	struct weft__handler *h = allocate_label(bytes);
-	if (!h) {
-		weft__label(p, label);
-		weft__unlabel(p, label);
+	struct weft__handler *h = allocate_label(bytes + 1);
+	p->label = NULL;
+	if (!h)
 		return;
-	}
 	h->type = WEFT__HANDLER_LABEL;
-	__builtin_memcpy(h + 1, label, bytes);
+	__builtin_memcpy(h + 1, label, bytes + 1);
 	weft__link_after(p->handlers.prev, &h->link);
-	weft__label(p, (char *)(h + 1));
+	p->label = (char *)(h + 1);
 }
 
-static __attribute__((noinline)) struct weft_promise *make_noted(struct weft_promise *p, const char *label, bool literal)
+static __attribute__((noinline)) struct weft_promise *make_noted(struct weft_promise *p, bool literal)
 {
-	if (WEFT__NOTING())
+	const char *label = p->label;
+	size_t bytes = label ? __builtin_strlen(label) : 0;
+	if (label && !literal)
+		label_by_copy(p, label, bytes);
+	if (WEFT__NOTING() && label)
+		weft__record_created_labelled(p, label, bytes);
+	else if (WEFT__NOTING())
 		weft__record_created(p);
-	if (label && literal)
-		weft__label(p, label);
-	else if (label)
-		label_by_copy(p, label);
 	return p;
 }
 
@@ -505,7 +504,7 @@ struct weft_promise *weft__make(struct weft_record_site *site, enum weft_kind ki
 #ifndef WEFT_DISABLE
 	p->label = label;
 	if (!literal || WEFT__NOTING())
-		return make_noted(p, label, literal);
+		return make_noted(p, literal);
 #endif
 	return p;
 }
@@ -930,8 +929,11 @@ void weft_promise_set_label(struct weft_promise *p, const char *text)
 {
 #ifndef WEFT_DISABLE
 	p = weft__repr(weft__arg(p));
-	if (p->state == WEFT_PENDING)
-		label_by_copy(p, text);
+	if (p->state != WEFT_PENDING)
+		return;
+	label_by_copy(p, text, __builtin_strlen(text));
+	if (WEFT__NOTING())
+		weft_label(weft__id(p), text); /* also without memory to keep it */
 #endif
 }
 

@@ -443,6 +443,7 @@ static inline bool weft__noting(void)
 /* The gate is inline, what is behind it is not: while nothing records, a call costs a load and a branch and no register.  Behind
  * it, a promise that was made before the recording gets its id when the first event tells of it. */
 WEFT__HIDDEN void weft__record_created(struct weft_promise *p);
+WEFT__HIDDEN void weft__record_created_labelled(struct weft_promise *p, const char *label, size_t bytes);
 WEFT__HIDDEN struct weft_promise *weft__record_created_awaiting(struct weft_promise *p, struct weft_promise *input);
 WEFT__HIDDEN void weft__record_enter(struct weft_promise *waiting, const struct weft_promise *ended);
 WEFT__HIDDEN void weft__record_switch(void);

@@ -121,10 +121,18 @@ void weft__record_created(struct weft_promise *p)
 	p->since = weft__stream->last;
 }
 
+void weft__record_created_labelled(struct weft_promise *p, const char *label, size_t bytes)
+{
+	p->by = running();
+	p->id = weft__create_labelled(p->by, (enum weft_kind)p->kind, p->site, label, bytes);
+	p->since = weft__stream->last;
+}
+
 struct weft_promise *weft__record_created_awaiting(struct weft_promise *p, struct weft_promise *input)
 {
-	weft__record_created(p);
-	weft_await(p->id, id_of(input));
+	p->by = running();
+	p->id = weft__create_awaiting(p->by, (enum weft_kind)p->kind, p->site, id_of(input));
+	p->since = weft__stream->last;
 	return p;
 }
 #else
@@ -134,6 +142,10 @@ static weft_id id_of(struct weft_promise *p)
 }
 
 void weft__record_created(struct weft_promise *p)
+{
+}
+
+void weft__record_created_labelled(struct weft_promise *p, const char *label, size_t bytes)
 {
 }
 
