@@ -31,22 +31,26 @@ struct trouble {
 	uint64_t key;     /* the same as long as it is the same trouble */
 	int64_t when_s;   /* of a request: UTC; a clock that was measured in a hurry is corrected later; else 0 */
 	bool is_seen;     /* at this look */
+	bool leaves;      /* it is about what happened, which the window forgets: it has not come again when it is seen again */
 	int64_t since_ns; /* when it was first seen */
+	int64_t until_ns; /* when it was last seen */
 	bool is_told;
 	time_t not_before; /* to be saved again, after that has failed */
 };
 
 struct followed {
 	char *path;
-	uint64_t seen;
-	bool is_there, was_recorded, is_over;
+	struct weft_follower *follower;
+	struct weft_tally *tallies;   /* by rule */
+	struct weft_checked *checked; /* by rule: at the last look */
+	bool was_recorded, is_over;
 	WEFT_VEC(struct trouble) troubles;
 };
 
 struct options {
 	const char *save, *exec;
 	bool json;
-	int64_t patience_ns;
+	int64_t patience_ns, window_ns;
 	uint64_t per_hour, most_bytes;
 	struct weft_rule *rules;
 	char **texts;
@@ -64,7 +68,7 @@ struct watch {
 struct look {
 	struct watch *watch;
 	struct followed *followed;
-	struct cli_input input;
+	const struct weft_model *model;
 	bool is_over;
 };
 
@@ -171,23 +175,28 @@ static void execute(
 	fclose(file);
 }
 
-/* The copy, with the reason in it; -1, or the exit status of a failure that was told. */
+/* The copy of all that there is by now, with the reason in it; -1, or the exit status of a failure that was told. */
 static int save(const struct look *look, const char *path, const char *why)
 {
 	struct cli_directory directory;
+	struct weft_trace *trace;
 	struct weft_error err;
 	const struct weft_trace_edit edit = {.reason = why};
-	const int exit = cli_directory_begin(&directory, path);
-	if (exit >= 0)
-		return exit;
-	const int status = weft_trace_save(look->input.trace, &edit, cli_directory_write, &directory, &err);
-	return cli_directory_end(&directory, status, &err) == CLI_FINE ? -1 : CLI_TROUBLE;
+	if (weft_trace_open(&trace, look->followed->path, &err) < 0)
+		return cli_fail_error(&err);
+	int exit = cli_directory_begin(&directory, path);
+	if (exit < 0) {
+		const int status = weft_trace_save(trace, &edit, cli_directory_write, &directory, &err);
+		exit = cli_directory_end(&directory, status, &err) == CLI_FINE ? -1 : CLI_TROUBLE;
+	}
+	weft_trace_close(trace);
+	return exit;
 }
 
 /* The name of the copy, of which the first part is that of all copies for this trouble. */
 static size_t name_copy(char *out, size_t size, const struct look *look, uint64_t key, int64_t when_s)
 {
-	const struct weft_trace_info *info = weft_trace_info(look->input.trace);
+	const struct weft_trace_info *info = look->model->trace;
 	const char *base = strrchr(look->followed->path, '/');
 	const uint64_t which[] = {key, info->pid, (uint64_t)when_s};
 	char when[NAME];
@@ -262,11 +271,13 @@ static struct trouble *see(struct look *look, uint64_t key, int64_t when_s)
 	for (size_t i = 0; i < f->troubles.count; i++)
 		if (f->troubles.items[i].key == key && llabs(f->troubles.items[i].when_s - when_s) <= 1) {
 			f->troubles.items[i].is_seen = true;
+			f->troubles.items[i].until_ns = now_ns();
 			return &f->troubles.items[i];
 		}
 	struct trouble *fresh = weft_vec_push(&f->troubles);
 	if (fresh)
-		*fresh = (struct trouble){.key = key, .when_s = when_s, .is_seen = true, .since_ns = now_ns()};
+		*fresh =
+		    (struct trouble){.key = key, .when_s = when_s, .is_seen = true, .since_ns = now_ns(), .until_ns = now_ns()};
 	return fresh;
 }
 
@@ -285,7 +296,7 @@ static uint64_t hash_words(const char *kind, const char *text)
  * counts. */
 static bool counts(struct look *look, const struct weft_finding *f)
 {
-	const uint64_t which[] = {f->kind, (uint64_t)look->input.model->promises[f->promise].id};
+	const uint64_t which[] = {f->kind, (uint64_t)look->model->promises[f->promise].id};
 	if (f->severity != WEFT_SEVERITY_ALARM || f->sure || look->is_over)
 		return f->severity == WEFT_SEVERITY_ALARM && f->sure;
 	const struct trouble *t = see(look, weft_hash_bytes((const char *)which, sizeof which), 0);
@@ -296,18 +307,20 @@ static void look_for_findings(struct look *look)
 {
 	struct weft_findings *findings;
 	struct weft_error err;
-	if (weft_explain(&findings, look->input.model, NULL, &err) < 0)
+	if (weft_explain(&findings, look->model, NULL, &err) < 0)
 		return;
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct weft_finding *f = &findings->findings[i];
 		char who[TEXT / 2], why[TEXT];
 		if (!counts(look, f))
 			continue;
-		weft_model_name(look->input.model, f->promise, who, sizeof who);
+		weft_model_name(look->model, f->promise, who, sizeof who);
 		struct trouble *t = see(look, hash_words(weft_finding_name(f->kind), who), 0);
 		snprintf(why, sizeof why, "%s: %s", weft_finding_name(f->kind), f->title);
-		if (t)
-			raise_alarm(look, t, "finding", why, f->next);
+		if (!t)
+			continue;
+		t->leaves = true;
+		raise_alarm(look, t, "finding", why, f->next);
 	}
 	weft_findings_destroy(findings);
 }
@@ -315,20 +328,25 @@ static void look_for_findings(struct look *look)
 static void look_for_rules(struct look *look)
 {
 	const struct options *o = &look->watch->options;
-	for (int i = 0; i < o->rule_count; i++) {
-		struct weft_checked checked;
+	struct followed *f = look->followed;
+	const int64_t counted_ns = weft_follower_counted_ns(f->follower);
+	for (int i = 0, counted = 0; i < o->rule_count; i++) {
+		struct weft_checked *checked = &f->checked[i];
+		struct weft_tally asked;
+		const struct weft_tally *tally = weft_rule_tally(&asked, &o->rules[i]) ? &f->tallies[counted++] : NULL;
 		struct weft_error err;
 		char value[WEFT_DURATION_BYTES], why[TEXT];
 		if (o->rules[i].measure == WEFT_MEASURE_FINDINGS && !o->rules[i].has_argument)
 			continue;
-		if (weft_rule_check(&checked, look->input.model, &o->rules[i], &err) < 0 || checked.outcome != WEFT_RULE_BROKEN)
+		if (weft_rule_check_on(checked, look->model, &o->rules[i], tally, counted_ns, &err) < 0 ||
+		    checked->outcome != WEFT_RULE_BROKEN)
 			continue;
 		if (o->rules[i].is_time)
-			weft_duration_format(value, sizeof value, checked.value);
+			weft_duration_format(value, sizeof value, checked->value);
 		else
-			snprintf(value, sizeof value, "%" PRId64, checked.value);
-		snprintf(why, sizeof why, "%s is broken: %s%s%s%s", o->texts[i], value, checked.why[0] ? " (" : "", checked.why,
-		    checked.why[0] ? ")" : "");
+			snprintf(value, sizeof value, "%" PRId64, checked->value);
+		snprintf(why, sizeof why, "%s is broken: %s%s%s%s", o->texts[i], value, checked->why[0] ? " (" : "", checked->why,
+		    checked->why[0] ? ")" : "");
 		struct trouble *t = see(look, weft_hash_bytes(o->texts[i], strlen(o->texts[i])), 0);
 		if (t)
 			raise_alarm(look, t, "rule", why, NULL);
@@ -338,35 +356,24 @@ static void look_for_rules(struct look *look)
 /* What the program itself asks for: weft_snapshot(). */
 static void look_for_requests(struct look *look)
 {
+	struct weft_trace *trace = weft_follower_trace(look->followed->follower);
 	const struct weft_event *events;
 	size_t count;
-	weft_trace_rewind(look->input.trace);
-	while (weft_trace_next(look->input.trace, &events, &count) > 0)
+	weft_trace_rewind(trace);
+	while (weft_trace_next(trace, &events, &count) > 0)
 		for (size_t i = 0; i < count; i++) {
 			const struct weft_event *e = &events[i];
 			char why[TEXT];
 			if (e->op != WEFT_OP_DETAIL || e->kind != WEFT_DETAIL_SNAPSHOT)
 				continue;
 			weft_utf8_copy(why, sizeof why, e->text);
-			const int64_t utc_ns = e->time_ns + weft_trace_info(look->input.trace)->clock_origin_ns;
+			const int64_t utc_ns = e->time_ns + weft_trace_info(trace)->clock_origin_ns;
 			struct trouble *t = see(look, weft_hash_bytes(why, strlen(why)), utc_ns / 1000000000);
-			if (t)
-				raise_alarm(look, t, "snapshot", why, NULL);
+			if (!t)
+				continue;
+			t->leaves = true;
+			raise_alarm(look, t, "snapshot", why, NULL);
 		}
-}
-
-/* Nothing is said of a trace that cannot be read yet. */
-static bool open_trace(struct look *look)
-{
-	struct weft_error err;
-	const struct weft_model_options options = {.keep_binds = true};
-	look->input = (struct cli_input){.name = look->followed->path};
-	if (weft_trace_open(&look->input.trace, look->followed->path, &err) < 0)
-		return false;
-	if (weft_model_build(&look->input.model, look->input.trace, &options, &err) == WEFT_OK)
-		return true;
-	weft_trace_close(look->input.trace);
-	return false;
 }
 
 /* Some of its troubles are not told of yet: nothing new need happen for that. */
@@ -378,46 +385,77 @@ static bool waits_for_more(const struct followed *f)
 	return false;
 }
 
+/* What is over may come again. */
+static void forget_over(struct followed *f)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < f->troubles.count; i++) {
+		const struct trouble *t = &f->troubles.items[i];
+		const bool is_remembered = t->leaves && t->is_told && now_ns() - t->until_ns < HOUR_S * INT64_C(1000000000);
+		if (t->is_seen || is_remembered)
+			f->troubles.items[kept++] = *t;
+	}
+	f->troubles.count = kept;
+}
+
+/* Nothing is said of a trace that cannot be read yet. */
 static void look_at(struct watch *w, struct followed *f)
 {
-	const bool is_recorded = weft_trace_is_recorded(f->path);
-	const uint64_t now = weft_trace_fingerprint(f->path);
+	const bool is_recorded = weft_trace_is_recorded(f->path), is_there = access(f->path, F_OK) == 0;
 	struct look look = {.watch = w, .followed = f, .is_over = !is_recorded};
-	f->is_there = access(f->path, F_OK) == 0;
-	const bool is_new = now != f->seen || waits_for_more(f) || (f->was_recorded && !is_recorded);
-	f->seen = now;
+	struct weft_error err;
+	if (waits_for_more(f) || (f->was_recorded && !is_recorded))
+		weft_follower_renew(f->follower);
 	f->was_recorded = is_recorded;
-	if (is_new && f->is_there && open_trace(&look)) {
+	if (is_there && weft_follower_look(f->follower, &err) > 0) {
+		look.model = weft_follower_model(f->follower);
 		for (size_t i = 0; i < f->troubles.count; i++)
 			f->troubles.items[i].is_seen = false;
 		look_for_rules(&look);
 		if (w->options.finds)
 			look_for_findings(&look);
 		look_for_requests(&look);
-		cli_close(&look.input);
-		/* What is over may come again. */
-		size_t kept = 0;
-		for (size_t i = 0; i < f->troubles.count; i++)
-			if (f->troubles.items[i].is_seen)
-				f->troubles.items[kept++] = f->troubles.items[i];
-		f->troubles.count = kept;
+		forget_over(f);
 	}
-	f->is_over = f->is_there && !is_recorded && cli_is_trace_directory(f->path);
+	f->is_over = is_there && !is_recorded && cli_is_trace_directory(f->path);
+	if (f->is_over) {
+		weft_follower_close(f->follower);
+		f->follower = NULL;
+	}
+}
+
+static void unfollow(struct followed *f)
+{
+	weft_follower_close(f->follower);
+	weft_vec_free(&f->troubles);
+	free(f->tallies);
+	free(f->checked);
+	free(f->path);
 }
 
 static struct followed *follow(struct watch *w, const char *path)
 {
+	const struct options *o = &w->options;
+	struct weft_follower_options options = {
+	    .model.keep_binds = true, .window_ns = o->window_ns, .window_events = CLI_WINDOW_EVENTS};
+	struct weft_error err;
 	for (size_t i = 0; i < w->all.count; i++)
 		if (strcmp(w->all.items[i].path, path) == 0)
 			return &w->all.items[i];
-	struct followed *fresh = weft_vec_push(&w->all);
-	char *own = strdup(path);
-	if (!fresh || !own) {
-		free(own);
-		w->all.count -= fresh != NULL;
-		return NULL;
-	}
-	*fresh = (struct followed){.path = own};
+	struct followed f = {.path = strdup(path),
+	    .tallies = calloc((size_t)o->rule_count + 1, sizeof *f.tallies),
+	    .checked = calloc((size_t)o->rule_count + 1, sizeof *f.checked)};
+	options.tallies = f.tallies;
+	for (int i = 0; f.tallies && i < o->rule_count; i++)
+		options.tally_count += weft_rule_tally(&f.tallies[options.tally_count], &o->rules[i]);
+	struct followed *fresh =
+	    f.path && f.tallies && f.checked && weft_follower_open(&f.follower, path, &options, &err) == WEFT_OK
+		? weft_vec_push(&w->all)
+		: NULL;
+	if (fresh)
+		*fresh = f;
+	else
+		unfollow(&f);
 	return fresh;
 }
 
@@ -499,7 +537,8 @@ static void go_on(struct watch *w, struct cli_args *args, int64_t every_ns)
 
 int cli_watch(struct cli_args *args)
 {
-	struct watch w = {.options = {.patience_ns = 10000000000, .per_hour = 6, .most_bytes = UINT64_C(1) << 30}};
+	struct watch w = {
+	    .options = {.patience_ns = 10000000000, .window_ns = CLI_WINDOW_NS, .per_hour = 6, .most_bytes = UINT64_C(1) << 30}};
 	const char *per_hour = NULL, *most = NULL;
 	int64_t every_ns = 500000000;
 	const struct cli_option options[] = {
@@ -512,6 +551,8 @@ int cli_watch(struct cli_args *args)
 		"looks so often (500 ms), or less often, so that it takes a tenth of a processor"},
 	    {"patience", 0, CLI_TIME, &w.options.patience_ns, "TIME",
 		"what waits while its program runs is trouble when it has done so for that long (10 s)"},
+	    {"window", 0, CLI_TIME, &w.options.window_ns, "TIME",
+		"looks for findings in the last TIME (10 s), of a busy program in its last 262,144 events"},
 	    CLI_OPTION_JSON(&w.options.json),
 	    CLI_OPTION_END,
 	};
@@ -529,10 +570,8 @@ int cli_watch(struct cli_args *args)
 		go_on(&w, args, every_ns);
 		exit = cli_finish(w.found ? CLI_FOUND : CLI_FINE);
 	}
-	for (size_t i = 0; i < w.all.count; i++) {
-		free(w.all.items[i].path);
-		weft_vec_free(&w.all.items[i].troubles);
-	}
+	for (size_t i = 0; i < w.all.count; i++)
+		unfollow(&w.all.items[i]);
 	weft_vec_free(&w.all);
 	free(w.options.rules);
 	return exit;

@@ -91,23 +91,85 @@ static int write_junit(const char *path, const char *trace, const struct checked
 	return CLI_FINE;
 }
 
-static int check_all(const struct cli_input *input, struct checked_rule *rules, int count, bool json, const char *junit)
+static void put_rule(struct checked_rule *r, bool json)
+{
+	if (r->rule.is_time)
+		weft_duration_format(r->value, sizeof r->value, r->checked.value);
+	else
+		snprintf(r->value, sizeof r->value, "%" PRId64, r->checked.value);
+	(json ? put_json : put_people)(r);
+}
+
+static int end_check(const char *name, const struct checked_rule *rules, int count, const char *junit)
 {
 	int broken = 0;
+	for (int i = 0; i < count; i++)
+		broken += rules[i].checked.outcome != WEFT_RULE_KEPT;
+	int exit = junit ? write_junit(junit, name, rules, count, broken) : CLI_FINE;
+	return exit == CLI_FINE ? cli_finish(broken ? CLI_FOUND : CLI_FINE) : exit;
+}
+
+static int check_all(const struct cli_input *input, struct checked_rule *rules, int count, bool json, const char *junit)
+{
 	struct weft_error err;
 	for (int i = 0; i < count; i++) {
-		struct checked_rule *r = &rules[i];
-		if (weft_rule_check(&r->checked, input->model, &r->rule, &err) < 0)
+		if (weft_rule_check(&rules[i].checked, input->model, &rules[i].rule, &err) < 0)
 			return cli_fail_error(&err);
-		if (r->rule.is_time)
-			weft_duration_format(r->value, sizeof r->value, r->checked.value);
-		else
-			snprintf(r->value, sizeof r->value, "%" PRId64, r->checked.value);
-		broken += r->checked.outcome != WEFT_RULE_KEPT;
-		(json ? put_json : put_people)(r);
+		put_rule(&rules[i], json);
 	}
-	int exit = junit ? write_junit(junit, input->name, rules, count, broken) : CLI_FINE;
-	return exit == CLI_FINE ? cli_finish(broken ? CLI_FOUND : CLI_FINE) : exit;
+	return end_check(input->name, rules, count, junit);
+}
+
+/* ---- Of a trace that is being recorded ---- */
+
+struct following {
+	struct checked_rule *rules;
+	int count;
+	bool json, has_told;
+	struct weft_tally *tallies;
+};
+
+/* Tells of the rules whose outcome is another one now. */
+static int show_rules(void *ctx, struct weft_follower *follower)
+{
+	struct following *f = ctx;
+	struct weft_error err;
+	for (int i = 0, counted = 0; i < f->count; i++) {
+		struct checked_rule *r = &f->rules[i];
+		struct weft_tally asked;
+		const enum weft_outcome before = r->checked.outcome;
+		const struct weft_tally *tally = weft_rule_tally(&asked, &r->rule) ? &f->tallies[counted++] : NULL;
+		if (weft_rule_check_on(&r->checked, weft_follower_model(follower), &r->rule, tally,
+			weft_follower_counted_ns(follower), &err) < 0)
+			return cli_fail_error(&err);
+		if (!f->has_told || before != r->checked.outcome)
+			put_rule(r, f->json);
+	}
+	fflush(stdout);
+	f->has_told = true;
+	return -1;
+}
+
+static int follow_rules(const struct cli_args *args, struct checked_rule *rules, int count, bool json, const char *junit)
+{
+	struct following f = {
+	    .rules = rules, .count = count, .json = json, .tallies = calloc((size_t)count + 1, sizeof *f.tallies)};
+	if (!f.tallies)
+		return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
+	struct weft_follower_options options = {.model.keep_binds = true, .tallies = f.tallies};
+	for (int i = 0; i < count; i++) {
+		options.tally_count += weft_rule_tally(&f.tallies[options.tally_count], &rules[i].rule);
+		/* Findings are about more than what is new, and the kernel's word comes late. */
+		if (rules[i].rule.measure == WEFT_MEASURE_FINDINGS || rules[i].rule.measure == WEFT_MEASURE_OFFCPU) {
+			options.window_ns = CLI_WINDOW_NS;
+			options.window_events = CLI_WINDOW_EVENTS;
+		}
+	}
+	int exit = cli_follow(args, &options, show_rules, &f);
+	if (exit < 0)
+		exit = end_check(args->argv[0], rules, count, junit);
+	free(f.tallies);
+	return exit;
 }
 
 static void print_measures(void)
@@ -138,11 +200,12 @@ static int count_traces(const struct cli_args *args)
 
 int cli_check(struct cli_args *args)
 {
-	bool json = false;
+	bool json = false, follow = false;
 	const char *junit = NULL;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
 	    {"junit", 0, CLI_TEXT, &junit, "FILE", "writes the outcomes as JUnit's XML, too"},
+	    CLI_OPTION_FOLLOW(&follow),
 	    CLI_OPTION_END,
 	};
 	args->print_more = print_measures;
@@ -162,7 +225,9 @@ int cli_check(struct cli_args *args)
 			exit = cli_fail("check: %s", err.what);
 	}
 	struct cli_input input = {0};
-	if (exit < 0)
+	if (exit < 0 && follow)
+		exit = follow_rules(&traces, rules, count, json, junit);
+	else if (exit < 0)
 		exit = cli_open_joined(&input, &traces);
 	if (exit < 0) {
 		exit = cli_build_model(&input, CLI_KEEP_BINDS);

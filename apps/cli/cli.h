@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "model/model.h"
+#include "model/follower.h"
 
 /* As grep and diff have it. */
 enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
@@ -163,6 +163,22 @@ void cli_close(struct cli_input *input);
 /* Where stderr is a terminal, says after a second, and then every second, that it is still at it. */
 void cli_progress_begin(const char *what, const char *name);
 void cli_progress_end(void);
+
+/* ---- follow.c: traces that are being recorded ---- */
+
+/* How much findings are looked for in, unless that is said. */
+#define CLI_WINDOW_NS INT64_C(10000000000)
+#define CLI_WINDOW_EVENTS (UINT64_C(1) << 18)
+
+#define CLI_OPTION_FOLLOW(flag)                                                                                                  \
+	{                                                                                                                        \
+		"follow", 0, CLI_FLAG, flag, NULL, "goes on while the trace is recorded, and reads only what is new"             \
+	}
+
+/* Calls `show` for each newer model of the one operand's trace, until the recording has ended, somebody sends SIGINT or SIGTERM,
+ * or `show` returns an exit status.  Returns that, or -1; where nothing can be followed the error has been told. */
+int cli_follow(const struct cli_args *args, const struct weft_follower_options *options,
+    int (*show)(void *ctx, struct weft_follower *follower), void *ctx);
 
 /* ---- session.c: directories that weft record made, with a trace for each process ---- */
 

@@ -4,8 +4,8 @@
 
 #include "cli.h"
 #include "export/scrub.h"
-#include "export/since.h"
 #include "flight.h"
+#include "model/standing.h"
 #include "trace/trace.h"
 
 #define TAR_BLOCK 512

@@ -7,6 +7,7 @@
 
 #include "analysis/names.h"
 #include "analysis/shares.h"
+#include "base/hash.h"
 #include "cli.h"
 
 static void put_json(const struct weft_model *m, const struct weft_waits *waits)
@@ -79,20 +80,69 @@ static void put_tree(const struct weft_model *m, const struct weft_waits *waits)
 		printf("%zu circle%s of promises that wait for each other\n", waits->cycles, waits->cycles == 1 ? "" : "s");
 }
 
+/* What was told last. */
+struct following {
+	bool json;
+	uint64_t told; /* a hash of who waited for whom; 0: nothing */
+};
+
+/* Tells of the waits when they are others than before. */
+static int show_waits(void *ctx, struct weft_follower *follower)
+{
+	struct following *f = ctx;
+	const struct weft_model *m = weft_follower_model(follower);
+	struct weft_waits *waits = NULL;
+	struct weft_error err;
+	uint64_t hash = 1;
+	if (weft_waits_create(&waits, m, m->end_ns, &err) < 0)
+		return cli_fail_error(&err);
+	for (size_t i = 0; i < waits->count; i++) {
+		const int64_t pair[] = {m->promises[waits->waits[i].from].id, m->promises[waits->waits[i].to].id, (int64_t)hash};
+		hash = weft_hash_bytes((const char *)pair, sizeof pair);
+	}
+	if (hash != f->told) {
+		f->told = hash;
+		if (f->json)
+			printf("{\"at_ns\":%" PRId64 ",\"waits\":%zu}\n", m->end_ns, waits->count);
+		else {
+			fputs("at ", stdout);
+			cli_put_seconds(m->end_ns);
+			puts(waits->count ? ":" : ": nobody waits");
+		}
+		(f->json ? put_json : put_tree)(m, waits);
+		fflush(stdout);
+	}
+	weft_waits_destroy(waits);
+	return -1;
+}
+
+static int follow_waits(const struct cli_args *args, bool json, bool parts)
+{
+	struct following following = {.json = json};
+	const struct weft_follower_options options = {.model = {.keep_binds = true, .keep_parts = parts}};
+	const int exit = cli_follow(args, &options, show_waits, &following);
+	return exit < 0 ? cli_finish(CLI_FINE) : exit;
+}
+
 int cli_waits(struct cli_args *args)
 {
-	bool json = false, dot = false, parts = false;
+	bool json = false, dot = false, parts = false, follow = false;
 	int64_t at_ns = -1;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
 	    {"at", 0, CLI_TIME, &at_ns, "T", "at this time since the first event; at the end if not given"},
 	    {"dot", 0, CLI_FLAG, &dot, NULL, "prints a graph for Graphviz"},
+	    CLI_OPTION_FOLLOW(&follow),
 	    CLI_OPTION_PARTS(&parts),
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
+	if (follow && (dot || at_ns >= 0))
+		return cli_fail("waits: --follow goes with neither --at nor --dot");
+	if (follow)
+		return follow_waits(args, json, parts);
 	struct cli_input input;
 	exit = cli_open_model(&input, args, CLI_KEEP_BINDS | (parts ? CLI_KEEP_PARTS : 0));
 	if (exit >= 0)

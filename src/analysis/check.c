@@ -1,6 +1,7 @@
 /* check.c: reads rules for a trace, and measures whether they hold.  SPDX-License-Identifier: ISC */
 #include "analysis/check.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,6 +198,11 @@ static void measure_off(struct weft_checked *out, const struct weft_model *m)
 		}
 }
 
+static unsigned percent_of(enum weft_measure measure)
+{
+	return measure == WEFT_MEASURE_P50 ? 50 : measure == WEFT_MEASURE_P90 ? 90 : measure == WEFT_MEASURE_P99 ? 99 : 100;
+}
+
 static int measure_lives(struct weft_checked *out, const struct weft_model *m, const struct weft_rule *rule)
 {
 	struct weft_ties ties;
@@ -213,10 +219,7 @@ static int measure_lives(struct weft_checked *out, const struct weft_model *m, c
 	}
 	weft_ties_finish(&ties);
 	if (ok && lives.count > 0) {
-		size_t percent = rule->measure == WEFT_MEASURE_P50   ? 50
-				 : rule->measure == WEFT_MEASURE_P90 ? 90
-				 : rule->measure == WEFT_MEASURE_P99 ? 99
-								     : 100;
+		const size_t percent = percent_of(rule->measure);
 		weft_sort(lives.items, lives.count, sizeof *lives.items, weft_compare_i64);
 		out->value = lives.items[(lives.count * percent + 99) / 100 - 1];
 		snprintf(out->why, sizeof out->why, "of %zu promises", lives.count);
@@ -254,6 +257,12 @@ static bool holds(enum weft_relation relation, int64_t value, int64_t limit)
 	}
 }
 
+static void judge(struct weft_checked *checked, const struct weft_rule *rule)
+{
+	if (checked->outcome == WEFT_RULE_KEPT && !holds(rule->relation, checked->value, rule->limit))
+		checked->outcome = WEFT_RULE_BROKEN;
+}
+
 int weft_rule_check(
     struct weft_checked *out, const struct weft_model *model, const struct weft_rule *rule, struct weft_error *err)
 {
@@ -272,8 +281,69 @@ int weft_rule_check(
 	}
 	if (status < 0)
 		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
-	if (checked.outcome == WEFT_RULE_KEPT && !holds(rule->relation, checked.value, rule->limit))
-		checked.outcome = WEFT_RULE_BROKEN;
+	judge(&checked, rule);
 	*out = checked;
+	return WEFT_OK;
+}
+
+/* ---- Of a trace that is followed ---- */
+
+bool weft_rule_tally(struct weft_tally *out, const struct weft_rule *rule)
+{
+	switch (rule->measure) {
+	case WEFT_MEASURE_PENDING:
+		if (!rule->has_argument)
+			return false;
+		break;
+	case WEFT_MEASURE_COUNT:
+	case WEFT_MEASURE_FAILED:
+	case WEFT_MEASURE_P50:
+	case WEFT_MEASURE_P90:
+	case WEFT_MEASURE_P99:
+	case WEFT_MEASURE_MAX: break;
+	default: return false;
+	}
+	*out = (struct weft_tally){.label = rule->argument, .has_label = rule->has_argument, .limit_ns = rule->limit};
+	return true;
+}
+
+static void check_tally(
+    struct weft_checked *out, const struct weft_rule *rule, const struct weft_tally *tally, int64_t counted_ns)
+{
+	char span[WEFT_DURATION_BYTES];
+	weft_duration_format(span, sizeof span, counted_ns);
+	switch (rule->measure) {
+	case WEFT_MEASURE_PENDING: out->value = (int64_t)(tally->count - tally->ended); break;
+	case WEFT_MEASURE_FAILED: out->value = (int64_t)tally->failed; break;
+	case WEFT_MEASURE_COUNT: out->value = (int64_t)tally->count; break;
+	default:
+		out->value = weft_tally_life(tally, percent_of(rule->measure));
+		out->outcome = tally->ended ? WEFT_RULE_KEPT : WEFT_RULE_UNKNOWN;
+		if (tally->ended)
+			snprintf(out->why, sizeof out->why, "of %" PRIu64 " promises in %s", tally->ended, span);
+		else
+			snprintf(out->why, sizeof out->why, "no promise of that label ended in %s", span);
+		return;
+	}
+	snprintf(out->why, sizeof out->why, "of %" PRIu64 " promises in %s", tally->count, span);
+}
+
+int weft_rule_check_on(struct weft_checked *checked, const struct weft_model *model, const struct weft_rule *rule,
+    const struct weft_tally *tally, int64_t counted_ns, struct weft_error *err)
+{
+	struct weft_checked now = {.outcome = WEFT_RULE_KEPT};
+	if (tally && counted_ns >= 0) {
+		check_tally(&now, rule, tally, counted_ns);
+		judge(&now, rule);
+	} else {
+		const int status = weft_rule_check(&now, model, rule, err);
+		if (status < 0)
+			return status;
+	}
+	/* The worst may have left the model. */
+	const bool is_worst_kept = rule->measure == WEFT_MEASURE_STALL || rule->measure == WEFT_MEASURE_OFFCPU ||
+				   rule->measure == WEFT_MEASURE_LOST || rule->measure == WEFT_MEASURE_FINDINGS;
+	if (!is_worst_kept || now.value >= checked->value)
+		*checked = now;
 	return WEFT_OK;
 }

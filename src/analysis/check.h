@@ -4,6 +4,7 @@
 #define WEFT_ANALYSIS_CHECK_H
 
 #include "model/model.h"
+#include "model/tally.h"
 
 /* X(NAME, "name", has an argument, is a time, "what it is") */
 #define WEFT_MEASURES(X)                                                                                                         \
@@ -53,5 +54,14 @@ int weft_rule_parse(struct weft_rule *out, const char *text, struct weft_error *
 /* Measures a model, which should have been built without simplification.  WEFT_ENOMEM: *out is untouched. */
 int weft_rule_check(
     struct weft_checked *out, const struct weft_model *model, const struct weft_rule *rule, struct weft_error *err);
+
+/* Whether a tally can say what the rule asks; if so *out is that tally, which points into the rule. */
+bool weft_rule_tally(struct weft_tally *out, const struct weft_rule *rule);
+
+/* The same of a trace that is followed, whose model has the newest events alone.  *checked is what the last look said, at first
+ * zeroes, and becomes what holds of all that was seen: `tally` counts what the rule asks, since counted_ns before the last event;
+ * or it is NULL.  WEFT_ENOMEM: *checked is untouched. */
+int weft_rule_check_on(struct weft_checked *checked, const struct weft_model *model, const struct weft_rule *rule,
+    const struct weft_tally *tally, int64_t counted_ns, struct weft_error *err);
 
 #endif

@@ -917,7 +917,9 @@ static void live_on(struct weft_model *m)
 static int build(struct weft_model **out, struct weft_trace *trace, const struct weft_model_options *options,
     const struct weft__clip *until, struct weft__clip *clip)
 {
-	struct weft__build b = {.leaves_parts_out = !(options && options->keep_parts), .clip = until};
+	struct weft__build b = {.leaves_parts_out = !(options && options->keep_parts),
+	    .knows_pending = options && options->knows_pending,
+	    .clip = until};
 	int status = begin(&b, trace);
 	if (status == WEFT_OK)
 		status = take_all(&b, trace, options);

@@ -81,6 +81,8 @@ static int end_promises(struct weft__build *b)
 		promise->labels = promise->runs = 0;
 		if (p == WEFT_SYSTEM)
 			promise->end_ns = b->model->end_ns;
+		else if (b->knows_pending && promise->end == WEFT_END_PENDING && promise->flags & WEFT_PROMISE_START_UNKNOWN)
+			promise->end = WEFT_END_RESOLVED; /* its end_ns is when it was last heard of */
 		else if (promise->end == WEFT_END_PENDING)
 			promise->end_ns = promise->weft__heard_ns + AFTERGLOW_NS;
 		if (promise->end != WEFT_END_FAILED)

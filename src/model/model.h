@@ -244,8 +244,9 @@ struct weft_model {
 };
 
 struct weft_model_options {
-	bool keep_binds; /* leave binds where they were created (--no-simplify) */
-	bool keep_parts; /* tell of parts what happens to them, instead of their owners (--parts) */
+	bool keep_binds;    /* leave binds where they were created (--no-simplify) */
+	bool keep_parts;    /* tell of parts what happens to them, instead of their owners (--parts) */
+	bool knows_pending; /* the first events tell of all that was pending then: whoever else is named was over */
 	/* Unless NULL: called now and then, in the thread that builds, with how many events were read; false calls it off. */
 	bool (*go_on)(void *ctx, uint64_t events);
 	void *ctx;

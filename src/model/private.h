@@ -98,6 +98,7 @@ struct weft__build {
 	size_t links_dropped;          /* awaits that a read replaced: their kind is WEFT__LINK_DROPPED */
 	struct weft_idmap parts;       /* ids of promises that are told of as their owners, of which `ids` has the numbers */
 	bool leaves_parts_out, has_parts;
+	bool knows_pending;
 	struct weft_idmap awaits; /* pairs of promises, from << 32 | to, among the first awaits_seen links; 1: over by now */
 	size_t awaits_seen;
 	struct weft__recent_text recent[WEFT__RECENT_TEXTS]; /* by their place */

@@ -6,6 +6,7 @@
 #define WEFT_TRACE_FORMAT_H
 
 #include "trace/kernel.h"
+#include "trace/position.h"
 #include "trace/source.h"
 #include "trace/trace.h"
 
@@ -24,8 +25,12 @@ struct weft_trace {
 	/* Traces that agree in `boot` and `counter` have the ticks of one clock, which went that fast; empty: not known. */
 	struct weft_str boot, counter;
 	uint64_t clock_hz;
-	const unsigned char *uuid; /* 16 bytes, of whoever recorded it; NULL: it has none */
-	bool read_whole;           /* the end was reached once: nothing is noted a second time */
+	const unsigned char *uuid;     /* 16 bytes, of whoever recorded it; NULL: it has none */
+	bool read_whole;               /* the end was reached once: nothing is noted a second time */
+	bool is_resumed;               /* it begins at source.from, and lacks nothing behind that */
+	const struct weft_event *told; /* given before the first event, unless that was done */
+	size_t told_count;
+	bool has_told;
 };
 
 /* The process is known to have lived at that moment, in UTC. */
@@ -71,6 +76,11 @@ struct weft_trace_format {
 
 extern const struct weft_trace_format weft__format_fxt, weft__format_mirage, weft__format_native, weft__format_ocaml,
     weft__format_sexp;
+
+/* native.c: as weft_trace_began() and weft_trace_reached(), and the rest of weft_trace_rewind_to(). */
+int weft__native_began(const struct weft_trace *trace, struct weft_position *out);
+int weft__native_reached(const struct weft_trace *trace, struct weft_position *out);
+void weft__native_rewind_to(struct weft_trace *trace, const struct weft_position *position);
 
 /* Notes that `bytes` at `offset` of `blob` were passed over (`bytes` may be 0: something is odd there).  `packet` and `offset`
  * may be WEFT_NO_OFFSET; `what` is one clause without a full stop. */

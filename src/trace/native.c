@@ -78,7 +78,7 @@ static void sift_down(struct native *n, size_t at)
 	heap[at] = moved;
 }
 
-static void start(struct weft_trace *trace)
+static void start_at(struct weft_trace *trace, const struct weft_position *from)
 {
 	struct native *n = trace->state;
 	n->heap.count = 0;
@@ -95,12 +95,123 @@ static void start(struct weft_trace *trace)
 		c->at = c->stop = NULL;
 		c->last = 0;
 		c->is_damaged = c->is_ended = false;
+		weft__native_resume(trace, c, from);
 		weft__native_fill(trace, c);
 		if (c->batch_end)
 			n->heap.items[n->heap.count++] = (uint32_t)i;
 	}
 	for (size_t i = n->heap.count / 2; i--;)
 		sift_down(n, i);
+}
+
+static void start(struct weft_trace *trace)
+{
+	const struct native *n = trace->state;
+	start_at(trace, n->from);
+}
+
+void weft__native_rewind_to(struct weft_trace *trace, const struct weft_position *position)
+{
+	start_at(trace, position);
+}
+
+/* Where a cursor stands that has given all. */
+static struct weft_reached reached_by(const struct native *n, const struct native_cursor *c)
+{
+	const struct native_packet *p = &n->packets.items[c->end - 1];
+	return (struct weft_reached){.sequence = p->sequence,
+	    .events = p->events_before + c->decoded,
+	    .last = c->last,
+	    .bytes = p->content_bytes,
+	    .instance = p->instance};
+}
+
+static struct weft_reached begun_by(const struct native *n, const struct native_cursor *c)
+{
+	const struct native_packet *p = &n->packets.items[c->first];
+	return (struct weft_reached){.sequence = p->sequence,
+	    .events = p->events_before,
+	    .last = p->begin,
+	    .bytes = p->header_bytes,
+	    .instance = p->instance};
+}
+
+/* The later one of two places in a stream. */
+static struct weft_reached later(const struct weft_reached *old, struct weft_reached fresh)
+{
+	const bool is_behind =
+	    old && (old->sequence > fresh.sequence || (old->sequence == fresh.sequence && old->bytes > fresh.bytes));
+	return is_behind ? *old : fresh;
+}
+
+/* By instance: what was found now, and what was known of those of which nothing is there, as of one whose packet is being reused
+ * just now. */
+static size_t merge_reached(struct weft_reached *to, const struct weft_reached *found, size_t found_count,
+    const struct weft_reached *old, size_t old_count)
+{
+	size_t count = 0;
+	for (size_t i = 0, k = 0; i < found_count || k < old_count;) {
+		const bool is_old = k < old_count && (i == found_count || old[k].instance <= found[i].instance),
+			   is_found = i < found_count && (k == old_count || found[i].instance <= old[k].instance);
+		to[count++] = is_found ? later(is_old ? &old[k] : NULL, found[i]) : old[k];
+		i += is_found;
+		k += is_old;
+	}
+	return count;
+}
+
+/* The first or last packet of each processor. */
+static size_t find_kernel(const struct native *n, struct weft_reached *out, bool is_end)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < n->kernel.count; i++) {
+		const struct native_packet *p = &n->kernel.items[i];
+		const bool is_first = count == 0 || out[count - 1].instance != p->instance;
+		if (!is_first && !is_end)
+			continue;
+		count += is_first;
+		out[count - 1] = (struct weft_reached){.sequence = p->sequence, .instance = p->instance};
+	}
+	return count;
+}
+
+static int find_position(const struct weft_trace *trace, struct weft_position *out, bool is_end)
+{
+	const struct native *n = trace->state;
+	struct weft_position position = n->position;
+	if (!trace->source.is_dir || !position.is_somewhere)
+		return WEFT_ENOTSUP;
+	memset(&position.streams, 0, sizeof position.streams);
+	memset(&position.kernel, 0, sizeof position.kernel);
+	position.wrapped = trace->info.wrapped;
+	const size_t most = n->cursors.count > n->kernel.count ? n->cursors.count : n->kernel.count;
+	struct weft_reached *found = malloc((most + 1) * sizeof *found);
+	if (!found || !weft_vec_reserve(&position.streams, n->cursors.count + out->streams.count + 1) ||
+	    !weft_vec_reserve(&position.kernel, n->kernel.count + out->kernel.count + 1)) {
+		free(found);
+		weft_position_free(&position);
+		return WEFT_ENOMEM;
+	}
+	for (size_t i = 0; i < n->cursors.count; i++)
+		found[i] = is_end ? reached_by(n, &n->cursors.items[i]) : begun_by(n, &n->cursors.items[i]);
+	position.streams.count =
+	    merge_reached(position.streams.items, found, n->cursors.count, out->streams.items, out->streams.count);
+	const size_t processors = find_kernel(n, found, is_end);
+	position.kernel.count = merge_reached(position.kernel.items, found, processors, out->kernel.items, out->kernel.count);
+	free(found);
+	weft_position_free(out);
+	*out = position;
+	return WEFT_OK;
+}
+
+int weft__native_began(const struct weft_trace *trace, struct weft_position *out)
+{
+	return find_position(trace, out, false);
+}
+
+int weft__native_reached(const struct weft_trace *trace, struct weft_position *out)
+{
+	return find_position(trace, out, true);
 }
 
 static int open_trace(struct weft_trace *trace, struct weft_error *err)

@@ -331,6 +331,11 @@ size_t weft__native_end_at(const struct native *n, const struct weft_packet *pac
 	struct weft_cursor in = {bytes + packet->header_bytes, bytes + size};
 	struct weft_event event;
 	uint64_t time = *last = packet->begin;
+	const struct weft_reached *reached = n->from ? weft_position_of(n->from, packet->instance) : NULL;
+	if (reached && reached->sequence == packet->sequence && reached->bytes <= size && reached->last <= cut) {
+		in.at = bytes + reached->bytes;
+		time = *last = reached->last;
+	}
 	while (in.at < in.end) {
 		const unsigned char *at = in.at;
 		/* What is damaged stays for who reads it, and so does what only the trace's own definitions explain. */
@@ -402,6 +407,24 @@ static bool next_packet(struct weft_trace *trace, struct native_cursor *c)
 	c->next_change = c->change < c->changes_end ? n->changes.items[c->change].since : UINT64_MAX;
 	c->stream = p->stream;
 	return true;
+}
+
+void weft__native_resume(struct weft_trace *trace, struct native_cursor *c, const struct weft_position *from)
+{
+	const struct native *n = trace->state;
+	const struct weft_reached *reached = from ? weft_position_of(from, n->packets.items[c->first].instance) : NULL;
+	if (!reached)
+		return;
+	while (c->packet + 1 < c->end && n->packets.items[c->packet].sequence < reached->sequence)
+		c->packet++;
+	const struct native_packet *p = &n->packets.items[c->packet];
+	if (p->sequence > reached->sequence)
+		return;
+	next_packet(trace, c);
+	/* Of what was read before nothing is read again, though what came since is not there yet. */
+	c->at = p->sequence == reached->sequence && p->content_bytes >= reached->bytes ? p->bytes + reached->bytes : c->stop;
+	c->last = reached->last;
+	c->decoded = reached->events - p->events_before;
 }
 
 /* Plain events as long as they come; returns how many. */

@@ -258,6 +258,11 @@ int weft__native_take(struct weft_trace *trace, const struct native_place *place
 	/* WEFT_PACKET_REUSED: the program died between INVALIDATE and VALIDATE. */
 	if (fault != WEFT_PACKET_FINE)
 		return WEFT_OK;
+	const struct weft_reached *reached = !n->from || place->is_definitions ? NULL
+					     : place->is_kernel                ? weft_position_of_kernel(n->from, packet.instance)
+									       : weft_position_of(n->from, packet.instance);
+	if (reached && packet.sequence < reached->sequence)
+		return WEFT_OK;
 	const size_t content = trim_content(trace, place, &packet, bytes, there);
 	const bool is_cut = content < packet.content_bytes;
 	/* A copy of it would have no more. */
@@ -309,6 +314,7 @@ struct making {
 	struct weft_intern names;
 	WEFT_VEC(uint32_t) newest; /* by number of a name: the newest stream of that name */
 	size_t first;              /* stream of the instance that is at it */
+	uint32_t instance;
 };
 
 /* The stream of that name, made if the instance has none. */
@@ -331,7 +337,7 @@ static int stream_of(struct making *making, struct weft_str name, uint64_t tid, 
 			struct weft_stream_info *fresh = weft_vec_push(&n->streams);
 			if (!fresh)
 				return WEFT_ENOMEM;
-			*fresh = (struct weft_stream_info){.name = name};
+			*fresh = (struct weft_stream_info){.name = name, .instance = making->instance};
 		}
 		*newest = (uint32_t)n->streams.count - 1;
 	}
@@ -395,10 +401,35 @@ static void note_newest(struct weft_trace *trace, struct native_cursor *c, const
 	weft__trace_place(trace, 1);
 }
 
+/* Whether the oldest packet of an instance has what comes next behind the position. */
+static bool goes_on(const struct native *n, const struct native_packet *oldest)
+{
+	const struct weft_reached *reached = weft_position_of(n->from, oldest->instance);
+	if (!reached)
+		return oldest->sequence == 0;
+	return oldest->sequence == reached->sequence
+		   ? oldest->content_bytes >= reached->bytes
+		   : oldest->sequence == reached->sequence + 1 && oldest->events_before == reached->events;
+}
+
+/* Whether anything lies before the position. */
+static bool begins_late(const struct weft_position *position)
+{
+	for (size_t i = 0; i < position->streams.count; i++)
+		if (position->streams.items[i].events > 0)
+			return true;
+	return false;
+}
+
 /* What the trace lacks before the oldest packet of an instance. */
 static void note_oldest(struct weft_trace *trace, const struct native_packet *oldest)
 {
 	struct native *n = trace->state;
+	if (n->from) {
+		trace->info.wrapped |= n->from->wrapped || begins_late(n->from);
+		trace->is_resumed &= goes_on(n, oldest);
+		return;
+	}
 	n->streams.items[oldest->stream].lost_overwritten += oldest->events_before;
 	if (!oldest->sequence)
 		return;
@@ -421,6 +452,7 @@ static int make_instance(struct weft_trace *trace, struct making *making, size_t
 	if (!c)
 		return WEFT_ENOMEM;
 	making->first = n->streams.count;
+	making->instance = instance;
 	*c = (struct native_cursor){.first = first, .packet = first, .end = first};
 	while (c->end < n->packets.count && n->packets.items[c->end].instance == instance) {
 		struct native_packet *p = &n->packets.items[c->end++];
@@ -504,17 +536,36 @@ static void correct_clock(struct weft_trace *trace)
 		if (!last || p->begin > last->begin)
 			last = p;
 	}
+	struct weft_position *p = &n->position;
+	memcpy(p->uuid, n->uuid, sizeof p->uuid);
+	p->is_somewhere = true;
+	if (n->from) {
+		*p = *n->from;
+		n->clock.hz = p->hz;
+		n->clock.origin_ns = p->origin_ns;
+	}
+	p->hz = n->clock.hz;
+	p->origin_ns = n->clock.origin_ns;
 	if (!first)
 		return;
-	uint64_t c0 = weft_load_u64(first->bytes + WEFT_PACKET_AT(pair_clock)),
+	const bool has_first = p->pair_wall_ns != 0;
+	uint64_t c0 = has_first ? p->pair_clock : weft_load_u64(first->bytes + WEFT_PACKET_AT(pair_clock)),
 		 c1 = weft_load_u64(last->bytes + WEFT_PACKET_AT(pair_clock));
-	uint64_t w0 = weft_load_u64(first->bytes + WEFT_PACKET_AT(pair_wall_ns)),
+	uint64_t w0 = has_first ? p->pair_wall_ns : weft_load_u64(first->bytes + WEFT_PACKET_AT(pair_wall_ns)),
 		 w1 = weft_load_u64(last->bytes + WEFT_PACKET_AT(pair_wall_ns));
-	if (n->is_hurried && w1 >= w0 + 500000000 && c1 > c0 && w0 <= INT64_MAX) {
+	p->pair_clock = c0;
+	p->pair_wall_ns = w0;
+	/* Who goes on from a position has its clock, until that is known since twice as long. */
+	const bool is_due = !n->from || (w1 > w0 && (w1 - w0) / 2 >= p->span_ns);
+	if (is_due && w1 > w0)
+		p->span_ns = w1 - w0;
+	if (is_due && n->is_hurried && w1 >= w0 + 500000000 && c1 > c0 && w0 <= INT64_MAX) {
 		double hz = (double)(c1 - c0) * 1e9 / (double)(w1 - w0), off = hz / (double)n->clock.hz - 1;
 		if (off > -1e-3 && off < 1e-3) {
 			n->clock.hz = (uint64_t)(hz + 0.5);
 			n->clock.origin_ns = (int64_t)w0 - weft__ticks_ns(c0, n->clock.hz);
+			p->hz = n->clock.hz;
+			p->origin_ns = n->clock.origin_ns;
 		}
 	}
 	if (w1 <= INT64_MAX) {
@@ -557,6 +608,10 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 		weft__trace_skip(trace, NULL, WEFT_NO_OFFSET, WEFT_NO_OFFSET, 0, "the metadata is missing");
 	if (status == WEFT_OK)
 		status = find_all_packets(trace, metadata, err);
+	const struct weft_position *from = trace->source.from;
+	if (from && from->is_somewhere && n->has_uuid && memcmp(from->uuid, n->uuid, sizeof n->uuid) == 0)
+		n->from = from;
+	trace->is_resumed = n->from != NULL;
 	if (status == WEFT_OK)
 		status = is_written(trace) ? weft__native_take_live(trace, err) : take_packets(trace, err);
 	if (status < 0)

@@ -19,6 +19,7 @@
 #include "trace/format.h"
 #include "trace/gzip.h"
 #include "trace/image.h"
+#include "trace/packet.h"
 
 /* `dir` is where `path` is, or NULL. */
 static int fail_errno(struct weft_error *err, const char *dir, const char *path, int error)
@@ -211,9 +212,35 @@ static int read_data(int fd, unsigned char *to, size_t *size, span_vec *spans)
 	return 0;
 }
 
+/* How many bytes of a file that begins so are wanted of a directory: of a packet of events, or of the kernel's, what is written
+ * of it, and nothing if it was read before. */
+static size_t wanted_bytes(const struct weft_position *from, const unsigned char *first, size_t there, size_t size)
+{
+	struct weft_packet packet;
+	if (!from || there < WEFT_PACKET_HEADER || weft__packet_probe(first, there) != WEFT_PACKET_FINE ||
+	    weft__packet_parse(&packet, first) != WEFT_PACKET_FINE || memcmp(packet.uuid, from->uuid, sizeof packet.uuid) != 0 ||
+	    (packet.stream_class != WEFT_CLASS_EVENTS && packet.stream_class != WEFT_CLASS_KERNEL))
+		return size;
+	const struct weft_reached *reached = packet.stream_class == WEFT_CLASS_KERNEL
+						 ? weft_position_of_kernel(from, packet.instance)
+						 : weft_position_of(from, packet.instance);
+	if (reached && packet.sequence < reached->sequence)
+		return 0;
+	return packet.content_bytes < size ? (size_t)packet.content_bytes : size;
+}
+
+/* Whether anything of the file is wanted. */
+static bool is_wanted(const struct weft_position *from, int fd)
+{
+	unsigned char first[WEFT_PACKET_HEADER];
+	const ssize_t there = from ? read_at(fd, first, sizeof first, 0) : 0;
+	return there < (ssize_t)sizeof first || wanted_bytes(from, first, sizeof first, SIZE_MAX) > 0;
+}
+
 /* Reads at most `size` bytes from the file's begin to `to`, where zeros are.  The first page by itself: what the header of a
  * packet that still grows says of its content is there when the rest is read. */
-static int read_file(struct weft_blob *out, int fd, unsigned char *to, size_t size, const char *path, struct weft_error *err)
+static int read_file(struct weft_blob *out, int fd, unsigned char *to, size_t size, const struct weft_position *from,
+    const char *path, struct weft_error *err)
 {
 	unsigned char first[4096];
 	size_t head_size = size < sizeof first ? size : sizeof first;
@@ -222,9 +249,13 @@ static int read_file(struct weft_blob *out, int fd, unsigned char *to, size_t si
 		return fail_errno(err, NULL, path, errno);
 	span_vec spans = {0};
 	bool has_more = (size_t)head == head_size && head_size < size;
+	const size_t wanted = wanted_bytes(from, first, (size_t)head, size);
 	int error = add_span(&spans, 0, (size_t)head) ? 0 : ENOMEM;
-	if (!error && has_more)
-		error = read_data(fd, to, &size, &spans);
+	if (!error && has_more && wanted > head_size) {
+		size_t there = wanted;
+		error = read_data(fd, to, &there, &spans);
+		size = there < wanted ? there : size;
+	}
 	if (error) {
 		weft_vec_free(&spans);
 		return fail_errno(err, NULL, path, error);
@@ -238,14 +269,15 @@ static int read_file(struct weft_blob *out, int fd, unsigned char *to, size_t si
 }
 
 /* What a regular file has now, others to their end; fd stays open. */
-static int load(struct weft_blob *out, int fd, const struct stat *st, const char *path, struct weft_error *err)
+static int load(struct weft_blob *out, int fd, const struct stat *st, const struct weft_position *from, const char *path,
+    struct weft_error *err)
 {
 	if (!S_ISREG(st->st_mode))
 		return slurp(out, fd, st, path, err);
 	struct weft_blob blob = {.name = out->name};
 	if ((uint64_t)st->st_size > SIZE_MAX || !allocate(&blob, (size_t)st->st_size))
 		return fail_errno(err, NULL, path, ENOMEM);
-	int status = read_file(&blob, fd, (unsigned char *)(uintptr_t)blob.bytes, (size_t)st->st_size, path, err);
+	int status = read_file(&blob, fd, (unsigned char *)(uintptr_t)blob.bytes, (size_t)st->st_size, from, path, err);
 	blob.name = status < 0 ? NULL : blob.name;
 	if (status < 0)
 		weft__blob_release(&blob);
@@ -370,7 +402,8 @@ static bool is_known_directory(const struct weft_source *source, DIR *dir)
 }
 
 /* Reads one of the directory's files to where blob->bytes are to be, if it still fits there, else into memory of its own. */
-static int load_listed(struct weft_blob *blob, DIR *dir, const char *path, struct weft_error *err)
+static int load_listed(
+    struct weft_blob *blob, DIR *dir, const struct weft_position *from, const char *path, struct weft_error *err)
 {
 	unsigned char *room = (unsigned char *)blob->bytes;
 	struct stat st;
@@ -381,10 +414,12 @@ static int load_listed(struct weft_blob *blob, DIR *dir, const char *path, struc
 		status = fail_errno(err, path, blob->name, errno);
 	else if (!S_ISREG(st.st_mode))
 		blob->bytes = NULL; /* another thing has its name now, and reading it might never end */
+	else if (!is_wanted(from, fd))
+		blob->bytes = NULL;
 	else if (room && (uint64_t)st.st_size <= blob->size)
-		status = read_file(blob, fd, room, (size_t)st.st_size, blob->name, err);
+		status = read_file(blob, fd, room, (size_t)st.st_size, from, blob->name, err);
 	else
-		status = load(blob, fd, &st, blob->name, err);
+		status = load(blob, fd, &st, from, blob->name, err);
 	if (fd >= 0)
 		close(fd);
 	return status;
@@ -448,7 +483,7 @@ static int load_directory(struct weft_source *source, DIR *dir, struct weft_erro
 			status = list_files(source, dir, err);
 		for (size_t i = 0; i < source->blob_count && status >= 0; i++)
 			if (turn_of(source->blobs[i].name) == turn)
-				status = load_listed(&source->blobs[i], dir, source->name, err);
+				status = load_listed(&source->blobs[i], dir, source->from, source->name, err);
 	}
 	drop_absent(source);
 	return status < 0 ? status : WEFT_OK;
@@ -468,7 +503,7 @@ static int reload(struct weft_source *source, struct weft_error *err)
 	for (size_t i = 0; i < source->blob_count && status >= 0; i++) {
 		struct weft_blob *blob = &source->blobs[i];
 		if (!blob->bytes)
-			status = load_listed(blob, dir, source->name, err);
+			status = load_listed(blob, dir, source->from, source->name, err);
 	}
 	closedir(dir);
 	drop_absent(source);
@@ -476,6 +511,11 @@ static int reload(struct weft_source *source, struct weft_error *err)
 }
 
 int weft_source_open(struct weft_source *out, const char *path, struct weft_error *err)
+{
+	return weft__source_open_from(out, path, NULL, err);
+}
+
+int weft__source_open_from(struct weft_source *out, const char *path, const struct weft_position *from, struct weft_error *err)
 {
 	bool is_stdin = strcmp(path, "-") == 0;
 	const char *name = is_stdin ? "standard input" : path;
@@ -495,7 +535,7 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 		if (!dir)
 			status = fail_errno(err, NULL, name, errno);
 		else {
-			struct weft_source source = {.name = strdup(name)};
+			struct weft_source source = {.name = strdup(name), .from = from};
 			status = source.name ? load_directory(&source, dir, err) : fail_errno(err, NULL, name, ENOMEM);
 			source.file = status < 0 ? -1 : fcntl(dirfd(dir), F_DUPFD_CLOEXEC, 0);
 			source.reread = source.file < 0 ? NULL : reread;
@@ -511,7 +551,7 @@ int weft_source_open(struct weft_source *out, const char *path, struct weft_erro
 		status = weft__source_open_process(out, pid, NULL, err);
 	} else if (is_image(fd, &st)) {
 		status = search_file(out, fd, &st, name, NULL, err);
-	} else if ((status = load(&blob, fd, &st, name, err)) == WEFT_OK) {
+	} else if ((status = load(&blob, fd, &st, NULL, name, err)) == WEFT_OK) {
 		struct weft_source source = {0};
 		const bool is_packed = weft__gzip_is(blob.bytes, blob.size);
 		if (is_packed && (status = unpack(&blob, name, err)) < 0)
@@ -572,8 +612,13 @@ int weft_trace_open_process(struct weft_trace **out, long pid, const char *uuid,
 
 int weft_trace_open(struct weft_trace **out, const char *path, struct weft_error *err)
 {
+	return weft_trace_open_from(out, path, NULL, err);
+}
+
+int weft_trace_open_from(struct weft_trace **out, const char *path, const struct weft_position *from, struct weft_error *err)
+{
 	struct weft_source source;
-	int status = weft_source_open(&source, path, err);
+	int status = weft__source_open_from(&source, path, from, err);
 	if (status == WEFT_OK)
 		status = weft__trace_from_source(out, &source, err);
 	/* What it reads lies before now; that it is recorded still is asked after. */

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 
+struct weft_position;
+
 /* Bytes of a blob. */
 struct weft_span {
 	size_t begin, end;
@@ -50,9 +52,9 @@ struct weft_source {
 	    archive; /* the memory into which blobs point: a tar archive's own bytes, or room for a directory's files */
 
 	bool has_folders; /* an archive of several traces: each has a folder, which the names of its blobs begin with */
-
-	bool is_still;                   /* its packets were copied one by one, each whole: there is nobody who writes them */
-	char (*notes)[WEFT_SOURCE_NOTE]; /* what else is to be said of it: clauses without a full stop */
+	const struct weft_position *from; /* what came before it is not needed; or NULL */
+	bool is_still;                    /* its packets were copied one by one, each whole: there is nobody who writes them */
+	char (*notes)[WEFT_SOURCE_NOTE];  /* what else is to be said of it: clauses without a full stop */
 	size_t note_count;
 
 	/* While a format opens the trace: reads from the blob's file again, what stands there now; false: not so many bytes are
@@ -73,6 +75,9 @@ struct weft_source {
  * WEFT_EFORMAT (a FIFO into which nobody writes; standard input or a directory whose first bytes no format knows: the rest is not
  * read). */
 int weft_source_open(struct weft_source *out, const char *path, struct weft_error *err);
+
+/* The same, without the packets that lie before a position; it is to live as long as the source. */
+int weft__source_open_from(struct weft_source *out, const char *path, const struct weft_position *from, struct weft_error *err);
 
 /* The packets of a ring in the image of a memory: of the one whose uuid begins so, or with NULL the newest; others are noted.
  * As weft_source_open(); WEFT_EINVAL (several begin so). */

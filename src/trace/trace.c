@@ -248,6 +248,12 @@ const struct weft_trace_info *weft_trace_info(const struct weft_trace *trace)
 
 int weft_trace_next(struct weft_trace *trace, const struct weft_event **events, size_t *count)
 {
+	if (trace->told_count && !trace->has_told) {
+		trace->has_told = true;
+		*events = trace->told;
+		*count = trace->told_count;
+		return 1;
+	}
 	int more = trace->format->next(trace, events, count);
 	if (more == 0)
 		trace->read_whole = true;
@@ -299,6 +305,7 @@ int weft_trace_lines(const struct weft_trace *trace, weft_trace_line_fn *put, vo
 void weft_trace_rewind(struct weft_trace *trace)
 {
 	trace->format->rewind(trace);
+	trace->has_told = false;
 	if (!trace->read_whole) {
 		trace->info.skipped_count = trace->skipped_at_open;
 		trace->info.unplaced_count = trace->unplaced_at_open;

@@ -4,6 +4,7 @@
 SPDX-License-Identifier: ISC"""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -104,6 +105,15 @@ with tempfile.TemporaryDirectory() as place:
     subprocess.run([leak], env={**os.environ, 'WEFT_TRACE': 'leaky'}, check=False, capture_output=True, timeout=PATIENCE)
     said = run(weft, 'watch', 'leaky', '--json', status=1)
     expect('a leak', [json.loads(line)['why'].split(':')[0] for line in said.splitlines()], ['leak'])
+
+    # A rule counts what the ring has forgotten since: at any time there is room in it for less than a thousand requests.
+    program = subprocess.Popen([patient], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': 'round,size=64K'})
+    with open('counted', 'w', encoding='utf-8') as out:
+        watcher = subprocess.Popen([weft, 'watch', 'round', 'count(request)<2000', '--every=50ms'], stdout=out)
+    until('all requests are counted', lambda: read('counted'))
+    expect('what is counted', re.fullmatch(r'round: count\(request\)<2000 is broken: 2\d{3} \(of 2\d{3} promises in [\d.]+ s\)\n', read('counted')) is not None, True)
+    end([program])
+    expect('and all of it once', (watcher.wait(timeout=PATIENCE), len(read('counted').splitlines())), (1, 1))
 
     # Not too often, not too much.
     limited = subprocess.run([weft, 'watch', 'all/fine1', 'count<1', 'count<2', '--save=often', '--per-hour=1'], capture_output=True, text=True, check=False)

@@ -13,8 +13,8 @@
 #include "allocations.h"
 #include "export/export.h"
 #include "export/scrub.h"
-#include "export/since.h"
 #include "export/tar.h"
+#include "model/standing.h"
 #include "trace/format.h"
 
 #define STR(literal)                                                                                                             \

@@ -1,0 +1,461 @@
+/* follower.c: see follower.h.
+ *
+ * Windows begin where a look ended: at each end the follower may note the position and what is the case there.  The older of two
+ * such notes begins the window; when the younger one is old enough it takes over.  So each event is decoded for what holds once,
+ * and for a model about as often as there are looks in a window and a half.  SPDX-License-Identifier: ISC */
+#include "model/follower.h"
+
+#include <string.h>
+
+#include "base/sort.h"
+#include "model/standing.h"
+#include "trace/follow.h"
+#include "trace/position.h"
+
+/* A place at which a window may begin; windows and the model share it. */
+struct place {
+	unsigned uses;
+	struct weft_position position;
+	struct weft_state told; /* with the follower's numbers of streams */
+	char *texts;
+	int64_t time_ns; /* of the last event before it */
+	uint64_t events; /* that were read up to there */
+};
+
+/* A stream, by what it is called in every model. */
+struct known_stream {
+	char *name;
+	uint32_t instance;
+};
+
+struct weft_follower {
+	char *path;
+	struct weft_follower_options options;
+	uint64_t fingerprint;
+	bool is_due;                    /* whether or not anything has changed */
+	struct weft_standing *standing; /* all that was read */
+	struct place *window, *next;    /* or NULL */
+	struct place *shown;            /* where the model's window begins, or NULL */
+	struct weft_position reached;
+	int64_t first_ns, last_ns; /* of all events that were read */
+	uint64_t events, restarts;
+	struct weft_tally *left; /* tallies of what is over and has left */
+	WEFT_VEC(struct known_stream) streams;
+	WEFT_VEC(uint16_t) numbers; /* of each stream of the newest trace among these */
+	struct weft_trace *trace;
+	struct weft_event *told; /* to the trace */
+	struct weft_model *model;
+};
+
+/* ---- Streams, which have other numbers in each trace ---- */
+
+static int number_streams(struct weft_follower *f, const struct weft_trace_info *info)
+{
+	f->numbers.count = 0;
+	for (size_t i = 0; i < info->stream_count; i++) {
+		const struct weft_stream_info *stream = &info->streams[i];
+		const struct known_stream *known = f->streams.items;
+		size_t k = 0;
+		while (known && k < f->streams.count &&
+		       !(known[k].instance == stream->instance && strlen(known[k].name) == stream->name.len &&
+			   memcmp(known[k].name, stream->name.ptr, stream->name.len) == 0))
+			k++;
+		uint16_t *number = weft_vec_push(&f->numbers);
+		struct known_stream *fresh = number && k == f->streams.count ? weft_vec_push(&f->streams) : NULL;
+		if (!number || (k == f->streams.count - (fresh != NULL) && !fresh))
+			return WEFT_ENOMEM;
+		if (fresh) {
+			fresh->instance = stream->instance;
+			if (!(fresh->name = strndup(stream->name.ptr, stream->name.len))) {
+				f->streams.count--;
+				return WEFT_ENOMEM;
+			}
+		}
+		*number = (uint16_t)k;
+	}
+	return WEFT_OK;
+}
+
+/* The stream of the trace with that number; one of its OS threads if that one is not in there any more. */
+static uint16_t stream_in_trace(const struct weft_follower *f, const struct weft_trace_info *info, uint16_t number)
+{
+	uint16_t found = 0;
+	for (size_t i = 0; i < f->numbers.count; i++) {
+		if (f->numbers.items[i] == number)
+			return (uint16_t)i;
+		if (number < f->streams.count && info->streams[i].instance == f->streams.items[number].instance)
+			found = (uint16_t)i;
+	}
+	return found;
+}
+
+/* ---- What is told where a window begins ---- */
+
+static struct place *share(struct place *place)
+{
+	if (place)
+		place->uses++;
+	return place;
+}
+
+static void leave(struct place **place)
+{
+	struct place *left = *place;
+	*place = NULL;
+	if (!left || --left->uses)
+		return;
+	weft_position_free(&left->position);
+	weft_state_free(&left->told);
+	free(left->texts);
+	free(left);
+}
+
+static int compare_told(const void *a, const void *b)
+{
+	const struct weft_event *const *x = a, *const *y = b;
+	return WEFT_ORDER((*x)->time_ns, (*y)->time_ns) ?: WEFT_ORDER(*x, *y);
+}
+
+/* In the order of time; among those of one time the order in which they are told. */
+static bool sort_told(struct weft_state *told)
+{
+	const size_t count = told->events.count;
+	const struct weft_event **order = malloc((count + 1) * sizeof *order);
+	struct weft_event *sorted = malloc((count + 1) * sizeof *sorted);
+	if (order && sorted) {
+		for (size_t i = 0; i < count; i++)
+			order[i] = &told->events.items[i];
+		weft_sort(order, count, sizeof *order, compare_told);
+		for (size_t i = 0; i < count; i++)
+			sorted[i] = *order[i];
+		free(told->events.items);
+		told->events.items = sorted;
+		told->events.capacity = count + 1;
+	} else
+		free(sorted);
+	free(order);
+	return order && told->events.items == sorted;
+}
+
+static bool own_texts(struct place *place)
+{
+	size_t bytes = 0;
+	for (size_t i = 0; i < place->told.events.count; i++)
+		bytes += place->told.events.items[i].text.len;
+	char *at = place->texts = malloc(bytes + 1);
+	for (size_t i = 0; at && i < place->told.events.count; i++) {
+		struct weft_str *text = &place->told.events.items[i].text;
+		if (text->len)
+			text->ptr = memcpy(at, text->ptr, text->len);
+		at += text->len;
+	}
+	return place->texts != NULL;
+}
+
+/* Notes the end of what was read as a place for a window; NULL: there is no memory. */
+static struct place *note_place(const struct weft_follower *f)
+{
+	struct place *place = calloc(1, sizeof *place);
+	if (!place)
+		return NULL;
+	*place = (struct place){.uses = 1, .time_ns = f->last_ns, .events = f->events};
+	if (weft_standing_tell(f->standing, &place->told) < 0 || !weft_position_copy(&place->position, &f->reached) ||
+	    !sort_told(&place->told) || !own_texts(place))
+		leave(&place);
+	return place;
+}
+
+/* What holds where the window begins, with the streams of this trace.  A first event that means nothing keeps the time from which
+ * all are counted. */
+static int tell(const struct weft_follower *f, struct weft_trace *trace, struct weft_event **out)
+{
+	const struct weft_state *told = &f->window->told;
+	struct weft_event *events = malloc((told->events.count + 1) * sizeof *events);
+	if (!events)
+		return WEFT_ENOMEM;
+	events[0] = (struct weft_event){.time_ns = f->first_ns, .op = WEFT_OP_LEVEL, .site = WEFT_NO_SITE, .a = WEFT_SYSTEM_ID};
+	for (size_t i = 0; i < told->events.count; i++) {
+		events[i + 1] = told->events.items[i];
+		events[i + 1].stream = stream_in_trace(f, weft_trace_info(trace), events[i + 1].stream);
+	}
+	weft_trace_tell(trace, events, told->events.count + 1);
+	weft_trace_rewind(trace);
+	*out = events;
+	return WEFT_OK;
+}
+
+/* ---- Looking ---- */
+
+/* Takes what came since the last look into what holds. */
+static int take_new(struct weft_follower *f, struct weft_trace *trace)
+{
+	const struct weft_event *events;
+	WEFT_VEC(struct weft_event) own = {0};
+	size_t n;
+	int more, status = WEFT_OK;
+	weft_trace_rewind_to(trace, &f->reached);
+	while (status == WEFT_OK && (more = weft_trace_next(trace, &events, &n)) != 0) {
+		if (more < 0 || !weft_vec_reserve(&own, n) || !own.items) {
+			status = more < 0 ? more : WEFT_ENOMEM;
+			break;
+		}
+		memcpy(own.items, events, n * sizeof *own.items);
+		for (size_t i = 0; i < n; i++)
+			own.items[i].stream = events[i].stream < f->numbers.count ? f->numbers.items[events[i].stream] : 0;
+		f->first_ns = f->events ? f->first_ns : events[0].time_ns;
+		f->last_ns = events[n - 1].time_ns;
+		f->events += n;
+		status = weft_standing_take(f->standing, own.items, n);
+	}
+	weft_vec_free(&own);
+	return status == WEFT_OK ? weft_trace_reached(trace, &f->reached) : status;
+}
+
+static void forget_all(struct weft_follower *f)
+{
+	weft_standing_destroy(f->standing);
+	f->standing = NULL;
+	for (size_t i = 0; i < f->options.tally_count; i++)
+		weft_tally_clear(&f->left[i]);
+	leave(&f->window);
+	leave(&f->next);
+	weft_position_free(&f->reached);
+	f->events = 0;
+}
+
+/* Opens the trace from where a window may begin; 1: that was overwritten, or is not known. */
+static int open_at(struct weft_follower *f, struct place *place, struct weft_trace **out, struct weft_error *err)
+{
+	if (!place)
+		return 1;
+	const int status = weft_trace_open_from(out, f->path, &place->position, err);
+	if (status < 0)
+		return status;
+	if (!weft_trace_is_resumed(*out)) {
+		weft_trace_close(*out);
+		return 1;
+	}
+	if (place != f->window) {
+		leave(&f->window);
+		f->window = share(place);
+	}
+	return WEFT_OK;
+}
+
+/* Opens as much of a window as there is, or all of the trace if what came since the last look is not there any more. */
+static int open_trace(struct weft_follower *f, struct weft_trace **out, struct weft_error *err)
+{
+	int status = open_at(f, f->window, out, err);
+	if (status > 0)
+		status = open_at(f, f->next, out, err);
+	if (status > 0 && f->standing) {
+		struct place *here = note_place(f);
+		status = here ? open_at(f, here, out, err) : weft_error_set(err, WEFT_ENOMEM, "out of memory");
+		leave(&here);
+	}
+	if (status <= 0)
+		return status;
+	f->restarts += f->standing != NULL;
+	forget_all(f);
+	return weft_trace_open(out, f->path, err);
+}
+
+/* The next place takes over when it is far enough back. */
+static int move_window(struct weft_follower *f)
+{
+	const struct weft_follower_options *o = &f->options;
+	const bool is_short = !o->window_ns && !o->window_events; /* what is new is all that is wanted */
+	const bool is_due = f->next && (f->last_ns - f->next->time_ns >= o->window_ns ||
+					   (o->window_events && f->events - f->next->events >= o->window_events));
+	if (f->next && !is_due)
+		return WEFT_OK;
+	struct place *fresh = note_place(f);
+	if (!fresh)
+		return WEFT_ENOMEM;
+	if (is_due || is_short) {
+		leave(&f->window);
+		f->window = is_short ? fresh : f->next;
+	}
+	f->next = is_short ? NULL : fresh;
+	return WEFT_OK;
+}
+
+static void set_clock(struct place *place, const struct weft_position *now)
+{
+	const uint64_t hz = place ? place->position.hz : 0;
+	if (!place || hz == now->hz)
+		return;
+	for (size_t i = 0; i < place->told.events.count; i++)
+		weft_event_time_again(&place->told.events.items[i], hz, now->hz);
+	place->time_ns = weft_time_again(place->time_ns, hz, now->hz);
+	weft_position_set_clock(&place->position, now);
+}
+
+/* More is known of the clock by now: all times are what they are by that. */
+static void set_clocks(struct weft_follower *f, const struct weft_position *now)
+{
+	const uint64_t hz = f->reached.hz;
+	if (!hz || hz == now->hz)
+		return;
+	weft_standing_time_again(f->standing, hz, now->hz);
+	f->first_ns = weft_time_again(f->first_ns, hz, now->hz);
+	f->last_ns = weft_time_again(f->last_ns, hz, now->hz);
+	set_clock(f->window, now);
+	set_clock(f->next, now);
+	weft_position_set_clock(&f->reached, now);
+}
+
+/* Whether the trace can be followed, and if so what that takes; 1, 0, or WEFT_ENOMEM. */
+static int prepare(struct weft_follower *f, const struct weft_trace *trace)
+{
+	struct weft_position begin = {.is_somewhere = false};
+	const int status = weft_trace_began(trace, &begin);
+	if (status < 0) {
+		forget_all(f);
+		return status == WEFT_ENOTSUP ? 0 : status;
+	}
+	if (!f->standing && !(f->standing = weft_standing_create())) {
+		weft_position_free(&begin);
+		return WEFT_ENOMEM;
+	}
+	weft_standing_count(f->standing, f->left, f->options.tally_count);
+	set_clocks(f, &begin);
+	if (f->window)
+		weft_position_free(&begin);
+	else if ((f->window = calloc(1, sizeof *f->window)))
+		*f->window = (struct place){.uses = 1, .position = begin};
+	else {
+		weft_position_free(&begin);
+		return WEFT_ENOMEM;
+	}
+	return number_streams(f, weft_trace_info(trace)) < 0 ? WEFT_ENOMEM : 1;
+}
+
+/* Makes the model of an open trace, and takes what is new in it. */
+static int read_trace(
+    struct weft_follower *f, struct weft_trace *trace, struct weft_model **out, struct weft_event **told, struct weft_error *err)
+{
+	const bool is_first = !f->window;
+	const int can = prepare(f, trace);
+	int status = can > 0 && !is_first ? tell(f, trace, told) : can < 0 ? can : WEFT_OK;
+	if (status < 0)
+		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
+	struct weft_model_options options = f->options.model;
+	options.knows_pending = *told != NULL;
+	status = weft_model_build(out, trace, &options, err);
+	if (status < 0 || !can)
+		return status;
+	status = take_new(f, trace);
+	return status < 0 ? weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status)) : status;
+}
+
+int weft_follower_look(struct weft_follower *f, struct weft_error *err)
+{
+	const uint64_t now = weft_trace_fingerprint(f->path);
+	struct weft_trace *trace;
+	struct weft_model *model = NULL;
+	struct weft_event *told = NULL;
+	if (now == f->fingerprint && f->model && !f->is_due)
+		return 0;
+	int status = open_trace(f, &trace, err);
+	if (status < 0)
+		return status;
+	status = read_trace(f, trace, &model, &told, err);
+	if (status < 0) {
+		weft_model_destroy(model);
+		weft_trace_close(trace);
+		free(told);
+		forget_all(f);
+		return status;
+	}
+	weft_model_destroy(f->model);
+	weft_trace_close(f->trace);
+	free(f->told);
+	leave(&f->shown);
+	f->model = model;
+	f->trace = trace;
+	f->told = told;
+	f->shown = share(f->window);
+	f->fingerprint = now;
+	f->is_due = false;
+	if (f->standing)
+		weft_standing_sum(f->standing, f->options.tallies);
+	if (f->standing && move_window(f) < 0)
+		forget_all(f); /* the next look reads all anew */
+	return 1;
+}
+
+int weft_follower_open(
+    struct weft_follower **out, const char *path, const struct weft_follower_options *options, struct weft_error *err)
+{
+	struct weft_follower *f = calloc(1, sizeof *f);
+	const size_t tallies = options ? options->tally_count : 0;
+	char *own = strdup(path);
+	struct weft_tally *left = calloc(tallies + 1, sizeof *left);
+	if (!f || !own || !left) {
+		free(f);
+		free(own);
+		free(left);
+		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	}
+	for (size_t i = 0; i < tallies; i++)
+		left[i] = options->tallies[i];
+	f->path = own;
+	f->left = left;
+	f->options = options ? *options : (struct weft_follower_options){.window_ns = 0};
+	*out = f;
+	return WEFT_OK;
+}
+
+void weft_follower_close(struct weft_follower *f)
+{
+	if (!f)
+		return;
+	forget_all(f);
+	weft_model_destroy(f->model);
+	weft_trace_close(f->trace);
+	leave(&f->shown);
+	for (size_t i = 0; i < f->streams.count; i++)
+		free(f->streams.items[i].name);
+	weft_vec_free(&f->streams);
+	weft_vec_free(&f->numbers);
+	free(f->told);
+	free(f->left);
+	free(f->path);
+	free(f);
+}
+
+void weft_follower_renew(struct weft_follower *f)
+{
+	f->is_due = true;
+}
+
+int64_t weft_follower_counted_ns(const struct weft_follower *f)
+{
+	return f->standing ? f->last_ns - f->first_ns : -1;
+}
+
+const struct weft_model *weft_follower_model(const struct weft_follower *f)
+{
+	return f->model;
+}
+
+struct weft_trace *weft_follower_trace(const struct weft_follower *f)
+{
+	return f->trace;
+}
+
+int64_t weft_follower_window(const struct weft_follower *f)
+{
+	return f->shown && f->shown->events ? f->shown->time_ns - f->first_ns : 0;
+}
+
+uint64_t weft_follower_restarts(const struct weft_follower *f)
+{
+	return f->restarts;
+}
+
+uint64_t weft_follower_events(const struct weft_follower *f)
+{
+	return f->events;
+}

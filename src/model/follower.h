@@ -1,0 +1,66 @@
+/* follower.h: the model of a trace that a program still writes, at a cost of what came since.
+ *
+ *	weft_follower_open(&f, path, NULL, &err);
+ *	// every 100 ms, say:
+ *	if (weft_follower_look(f, &err) > 0)
+ *		... weft_follower_model(f) is a newer one; the one before is gone
+ *
+ * The model is of a *window*, the newest events, and of whatever is older and still the case when the window begins: who is
+ * pending, for whom they wait, their names, what counters show.  That is what a ring would have that forgot the rest and was told
+ * again what is pending; so every question about a model can be asked.  What is older and over is in no model any more.
+ * What is asked of all that ever was, as a rule does, is counted as promises leave (tally.h).
+ *
+ * Times are since the first event that was ever read, ids are as recorded; numbers of promises are others in each model.
+ *
+ * A trace that cannot be followed this way (a file, another format) is read anew whenever it has changed.
+ * SPDX-License-Identifier: ISC */
+#ifndef WEFT_MODEL_FOLLOWER_H
+#define WEFT_MODEL_FOLLOWER_H
+
+#include "model/model.h"
+#include "model/tally.h"
+
+struct weft_follower;
+
+struct weft_follower_options {
+	struct weft_model_options model;
+	int64_t window_ns; /* the window is at least so long, and at most as long again and a look; 0: what came since a look */
+	uint64_t window_events;     /* ... or has so many events, if that is shorter; 0: however many */
+	struct weft_tally *tallies; /* what is asked; the caller's, counted anew after each look that finds something */
+	size_t tally_count;
+};
+
+/* Nothing is read yet, and nothing need be there.  The follower is the caller's, to be given to weft_follower_close().
+ * `options` may be NULL.  WEFT_ENOMEM. */
+int weft_follower_open(
+    struct weft_follower **out, const char *path, const struct weft_follower_options *options, struct weft_error *err);
+void weft_follower_close(struct weft_follower *follower); /* accepts NULL */
+
+/* Returns 1: there is another model; 0: nothing has changed; or why it cannot be read now, as weft_trace_open() and
+ * weft_model_build() do: the model of before stays.  Time and memory: linear in the window, in what is pending, and in what came
+ * since the last look; the first look, and one that came too late for a ring, read all that is there. */
+int weft_follower_look(struct weft_follower *follower, struct weft_error *err);
+
+/* The next look makes a model though nothing has changed: who waits has waited for longer by then. */
+void weft_follower_renew(struct weft_follower *follower);
+
+/* How far back the tallies count, from the last event; -1: they do not, since the trace is read anew as a whole. */
+int64_t weft_follower_counted_ns(const struct weft_follower *follower);
+
+/* The newest; NULL: none yet.  It lives until the next look that finds something. */
+const struct weft_model *weft_follower_model(const struct weft_follower *follower);
+
+/* Its trace, for weft_trace_info() and names of places; its events are those of the window. */
+struct weft_trace *weft_follower_trace(const struct weft_follower *follower);
+
+/* When the window begins, since the first event that was ever read. */
+int64_t weft_follower_window(const struct weft_follower *follower);
+
+/* How often so much was overwritten between two looks that all was read anew: what was pending then and not told again is lost.
+ */
+uint64_t weft_follower_restarts(const struct weft_follower *follower);
+
+/* How many events were read in all. */
+uint64_t weft_follower_events(const struct weft_follower *follower);
+
+#endif

@@ -1,0 +1,734 @@
+/* standing.c: what was the case at a moment of a trace, as events: so that a copy that begins there knows it, and a follower need
+ * not keep what came before.
+ *
+ * It is made of events, not of a model: what is told is then exactly what was recorded, parts and binds included.
+ * SPDX-License-Identifier: ISC */
+#include "model/standing.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/idmap.h"
+#include "base/intern.h"
+#include "model/model.h"
+#include "model/tally.h"
+
+#define NONE UINT32_MAX
+
+/* Something that was said of a promise and still holds. */
+struct fact {
+	struct weft_event event;
+	uint32_t next; /* of the same promise, earlier; NONE: it was the first */
+};
+
+struct pending {
+	struct weft_event event; /* as WEFT_OP_PENDING has it; its text is the first of its labels and notes */
+	int64_t ended_ns;
+	uint32_t facts;  /* the latest */
+	uint32_t into;   /* has become: which one; NONE: one that nobody told of */
+	bool is_created; /* false: only its owner is told of by now */
+	bool is_part;
+	bool has_ended, has_become, has_failed;
+	bool has_run; /* since it last awaited something */
+};
+
+struct stream {
+	struct weft_event runs, pause;
+	bool has_run, is_paused;
+};
+
+enum { ROOM = 1 << 16, LEAST = 4096, ALIASES = 1 << 14 };
+
+struct weft_standing {
+	struct weft_state *out;
+	WEFT_VEC(struct pending) promises; /* in the order of their creation */
+	WEFT_VEC(struct fact) facts;
+	uint32_t free_facts;
+	struct weft_idmap numbers;
+	struct weft_intern names;
+	WEFT_VEC(struct weft_event) counters; /* by number of a name */
+	WEFT_VEC(struct stream) streams;
+	struct weft_tally *tallies; /* the caller's: of those that have left */
+	size_t tally_count;
+	size_t ended;
+	bool keeps_texts;
+	WEFT_VEC(char *) rooms; /* for texts; the last is used up to room_used */
+	size_t room_used, room_size, text_bytes, text_bytes_tidy;
+	WEFT_VEC(char *) counter_names;
+};
+
+/* ---- Texts ---- */
+
+static bool keep_text(struct weft_standing *s, struct weft_str *text)
+{
+	if (!s->keeps_texts || !text->len)
+		return true;
+	if (s->room_size - s->room_used < text->len) {
+		const size_t size = text->len > ROOM ? text->len : ROOM;
+		char *room = malloc(size), **slot = room ? weft_vec_push(&s->rooms) : NULL;
+		if (!slot) {
+			free(room);
+			return false;
+		}
+		*slot = room;
+		s->room_used = 0;
+		s->room_size = size;
+	}
+	char *own = s->rooms.items[s->rooms.count - 1] + s->room_used;
+	memcpy(own, text->ptr, text->len);
+	s->room_used += text->len;
+	s->text_bytes += text->len;
+	text->ptr = own;
+	return true;
+}
+
+/* Keeps the texts of what still holds, and frees the others. */
+static bool tidy_texts(struct weft_standing *s)
+{
+	if (s->text_bytes < ROOM || s->text_bytes / 2 < s->text_bytes_tidy)
+		return true;
+	const size_t old = s->rooms.count;
+	bool ok = true;
+	s->room_used = s->room_size = s->text_bytes = 0;
+	for (size_t i = 0; ok && i < s->promises.count; i++) {
+		ok = keep_text(s, &s->promises.items[i].event.text);
+		for (uint32_t at = s->promises.items[i].facts; ok && at != NONE; at = s->facts.items[at].next)
+			ok = keep_text(s, &s->facts.items[at].event.text);
+	}
+	for (size_t i = 0; ok && i < s->streams.count; i++)
+		ok = !s->streams.items[i].is_paused || keep_text(s, &s->streams.items[i].pause.text);
+	if (!ok)
+		return false;
+	for (size_t i = 0; i < old; i++)
+		free(s->rooms.items[i]);
+	memmove(s->rooms.items, s->rooms.items + old, (s->rooms.count - old) * sizeof *s->rooms.items);
+	s->rooms.count -= old;
+	s->text_bytes_tidy = s->text_bytes;
+	return true;
+}
+
+/* ---- What is said ---- */
+
+/* What that one has become by now; NONE: nobody told of it.  Paths are made shorter on the way. */
+static uint32_t now(const struct weft_standing *s, uint32_t number)
+{
+	struct pending *promises = s->promises.items;
+	while (number != NONE && promises[number].has_become) {
+		const uint32_t next = promises[number].into;
+		if (next != NONE && promises[next].has_become)
+			promises[number].into = promises[next].into;
+		number = promises[number].into;
+	}
+	return number;
+}
+
+/* What has that id, or has become of it. */
+static struct pending *find(const struct weft_standing *s, int64_t id)
+{
+	const uint32_t number = weft_idmap_get(&s->numbers, id), last = number == WEFT_IDMAP_NONE ? NONE : now(s, number);
+	return last == NONE ? NULL : &s->promises.items[last];
+}
+
+static struct pending *add_slot(struct weft_standing *s, int64_t id)
+{
+	struct pending *slot = weft_vec_push(&s->promises);
+	if (!slot || !weft_idmap_set(&s->numbers, id, (uint32_t)s->promises.count - 1))
+		return NULL;
+	*slot = (struct pending){.facts = NONE};
+	return slot;
+}
+
+/* The one with that id, or a new one. */
+static struct pending *promise_of(struct weft_standing *s, int64_t id)
+{
+	const uint32_t number = weft_idmap_get(&s->numbers, id);
+	struct pending *slot = number == WEFT_IDMAP_NONE ? NULL : &s->promises.items[number];
+	return slot && !slot->has_ended ? slot : add_slot(s, id);
+}
+
+/* Takes out the fact that *at leads to. */
+static void drop_fact(struct weft_standing *s, uint32_t *at)
+{
+	const uint32_t unused = *at;
+	*at = s->facts.items[unused].next;
+	s->facts.items[unused].next = s->free_facts;
+	s->free_facts = unused;
+}
+
+static void forget_facts(struct weft_standing *s, struct pending *p)
+{
+	while (p->facts != NONE)
+		drop_fact(s, &p->facts);
+}
+
+static bool add_promise(struct weft_standing *s, const struct weft_event *e)
+{
+	struct pending *slot = promise_of(s, e->b);
+	if (!slot)
+		return false;
+	if (slot->is_created && e->op == WEFT_OP_PENDING)
+		return true;
+	if (slot->is_created) { /* another one takes its id over: nothing is heard of this one any more */
+		forget_facts(s, slot);
+		slot->has_ended = slot->has_become = true;
+		slot->into = NONE;
+		s->ended++;
+		if (!(slot = add_slot(s, e->b)))
+			return false;
+	}
+	slot->event = *e;
+	slot->is_created = true;
+	if (e->op == WEFT_OP_CREATE) {
+		slot->event.op = WEFT_OP_PENDING;
+		slot->event.value = e->time_ns;
+		slot->event.text = (struct weft_str){"", 0};
+	}
+	return true;
+}
+
+static bool is_same_fact(const struct weft_event *a, const struct weft_event *b)
+{
+	return a->op == b->op && a->kind == b->kind && a->b == b->b;
+}
+
+/* Takes back what is like this one; false: there was nothing. */
+static bool forget(struct weft_standing *s, struct pending *p, const struct weft_event *like)
+{
+	bool was_there = false;
+	for (uint32_t *at = &p->facts; *at != NONE;) {
+		if (is_same_fact(&s->facts.items[*at].event, like)) {
+			drop_fact(s, at);
+			was_there = true;
+		} else
+			at = &s->facts.items[*at].next;
+	}
+	return was_there;
+}
+
+/* The same of what that id is by now. */
+static void forget_op(struct weft_standing *s, int64_t id, enum weft_op op, int64_t b)
+{
+	struct pending *p = find(s, id);
+	const struct pending *other;
+	if (!p || forget(s, p, &(struct weft_event){.op = (uint8_t)op, .b = b}) || p->facts == NONE || !(other = find(s, b)))
+		return;
+	for (uint32_t *at = &p->facts; *at != NONE;) {
+		const struct weft_event *e = &s->facts.items[*at].event;
+		if (e->op == op && find(s, e->b) == other)
+			drop_fact(s, at);
+		else
+			at = &s->facts.items[*at].next;
+	}
+}
+
+static bool add_fact(struct weft_standing *s, const struct weft_event *e)
+{
+	struct pending *p = find(s, e->a);
+	if (!p || p->has_ended)
+		return true;
+	uint32_t number = s->free_facts;
+	if (number != NONE) {
+		s->free_facts = s->facts.items[number].next;
+	} else {
+		if (!weft_vec_reserve(&s->facts, 1))
+			return false;
+		number = (uint32_t)s->facts.count++;
+	}
+	s->facts.items[number] = (struct fact){*e, p->facts};
+	s->facts.items[number].event.a = p->is_created ? p->event.b : e->a;
+	p->facts = number;
+	return true;
+}
+
+/* The same of what is true once: the last one counts. */
+static bool set_fact(struct weft_standing *s, const struct weft_event *e)
+{
+	struct pending *p = find(s, e->a);
+	if (p)
+		forget(s, p, e);
+	return add_fact(s, e);
+}
+
+/* The first names it; of its story the end is told. */
+static bool add_label(struct weft_standing *s, const struct weft_event *e)
+{
+	enum { TOLD = 16 };
+	struct pending *p = find(s, e->a);
+	uint32_t *oldest = NULL;
+	unsigned count = 0;
+	if (!p)
+		return true;
+	if (!p->event.text.len) {
+		p->event.text = e->text;
+		return true;
+	}
+	if (p->has_ended)
+		return true;
+	for (uint32_t *at = &p->facts; *at != NONE; at = &s->facts.items[*at].next)
+		if (s->facts.items[*at].event.op == WEFT_OP_LABEL || s->facts.items[*at].event.op == WEFT_OP_NOTE) {
+			oldest = at;
+			count++;
+		}
+	if (count >= TOLD)
+		drop_fact(s, oldest);
+	return add_fact(s, e);
+}
+
+static bool await(struct weft_standing *s, const struct weft_event *e)
+{
+	struct pending *p = find(s, e->a);
+	struct weft_event still = *e;
+	still.op = WEFT_OP_STILL_AWAITS;
+	/* As readers see it: who ran in between waits for something else by now. */
+	if (p && p->has_run && !weft_kind_has(p->event.kind, WEFT_TRAIT_GATHERS))
+		for (uint32_t at = p->facts; at != NONE;) {
+			const struct fact *fact = &s->facts.items[at];
+			const struct weft_event like = fact->event;
+			at = fact->next;
+			if (like.op == WEFT_OP_STILL_AWAITS) {
+				forget(s, p, &like);
+				at = p->facts;
+			}
+		}
+	if (p)
+		p->has_run = false;
+	return set_fact(s, &still);
+}
+
+static void end(struct weft_standing *s, const struct weft_event *e)
+{
+	struct pending *p = find(s, e->b);
+	if (!p || p->has_ended)
+		return;
+	forget_facts(s, p);
+	p->has_ended = true;
+	p->has_failed = e->op != WEFT_OP_RESOLVE;
+	p->ended_ns = e->time_ns;
+	s->ended++;
+}
+
+static void become(struct weft_standing *s, const struct weft_event *e)
+{
+	struct pending *p = find(s, e->a), *into = find(s, e->b);
+	if (!p || p->has_ended || p == into)
+		return;
+	forget_facts(s, p);
+	p->has_ended = p->has_become = true;
+	p->into = into ? (uint32_t)(into - s->promises.items) : NONE;
+	s->ended++;
+}
+
+static bool run(struct weft_standing *s, const struct weft_event *e, int64_t id)
+{
+	while (s->streams.count <= e->stream) {
+		struct stream *fresh = weft_vec_push(&s->streams);
+		if (!fresh)
+			return false;
+		*fresh = (struct stream){0};
+	}
+	struct stream *stream = &s->streams.items[e->stream];
+	struct pending *p = find(s, id);
+	if (e->op == WEFT_OP_PAUSE_BEGIN || e->op == WEFT_OP_PAUSE_END) {
+		stream->is_paused = e->op == WEFT_OP_PAUSE_BEGIN;
+		stream->pause = *e;
+		return true;
+	}
+	if (p)
+		p->has_run = true;
+	stream->has_run = true;
+	stream->runs = *e;
+	if (e->op != WEFT_OP_IDLE)
+		stream->runs = (struct weft_event){
+		    .time_ns = e->time_ns, .op = WEFT_OP_RUN, .a = id, .site = WEFT_NO_SITE, .stream = e->stream};
+	return true;
+}
+
+static bool add_counter(struct weft_standing *s, const struct weft_event *e)
+{
+	struct weft_event counter = *e;
+	char *own = s->keeps_texts ? malloc(e->text.len + 1u) : NULL;
+	char **slot = own ? weft_vec_push(&s->counter_names) : NULL;
+	if (s->keeps_texts && !slot) {
+		free(own);
+		return false;
+	}
+	if (slot) {
+		*slot = memcpy(own, e->text.ptr, e->text.len);
+		counter.text.ptr = own;
+	}
+	struct weft_event *fresh =
+	    weft_intern(&s->names, counter.text) == WEFT_INTERN_FAILED ? NULL : weft_vec_push(&s->counters);
+	if (fresh)
+		*fresh = counter;
+	return fresh != NULL;
+}
+
+/* Changes add up; without a value to begin with they stay changes. */
+static bool count(struct weft_standing *s, const struct weft_event *e)
+{
+	uint32_t number = weft_intern_find(&s->names, e->text);
+	if (number == WEFT_INTERN_FAILED)
+		return add_counter(s, e);
+	assert(number < s->counters.count && s->counters.items);
+	struct weft_event *counter = &s->counters.items[number];
+	const struct weft_event before = *counter;
+	*counter = *e;
+	counter->text = before.text;
+	if (e->op == WEFT_OP_COUNTER_ADD) {
+		counter->op = before.op;
+		counter->value = (int64_t)((uint64_t)before.value + (uint64_t)e->value);
+	}
+	return true;
+}
+
+static bool detail(struct weft_standing *s, const struct weft_event *e)
+{
+	switch ((enum weft_detail)e->kind) {
+	case WEFT_DETAIL_STACK:
+	case WEFT_DETAIL_CONNECTION:
+	case WEFT_DETAIL_BOUND: return set_fact(s, e);
+	case WEFT_DETAIL_EXPECTED:
+	case WEFT_DETAIL_MESSAGE: return add_fact(s, e);
+	case WEFT_DETAIL_ROUND:
+	case WEFT_DETAIL_BLOCKED:
+	case WEFT_DETAIL_SNAPSHOT:
+	case WEFT_DETAIL_SPIN:
+	case WEFT_DETAIL_DIED:
+	case WEFT_DETAIL_DATAGRAM:
+	default: return true;
+	}
+}
+
+/* It precedes the creation. */
+static bool belong(struct weft_standing *s, const struct weft_event *e)
+{
+	struct pending *p = promise_of(s, e->a);
+	if (!p)
+		return false;
+	p->is_part |= !p->is_created;
+	return set_fact(s, e);
+}
+
+static bool is_text_kept(const struct weft_event *e)
+{
+	return e->op == WEFT_OP_LABEL || e->op == WEFT_OP_NOTE || e->op == WEFT_OP_PENDING || e->op == WEFT_OP_DETAIL ||
+	       e->op == WEFT_OP_PAUSE_BEGIN;
+}
+
+static bool take(struct weft_standing *s, const struct weft_event *e)
+{
+	struct weft_event own;
+	if (s->keeps_texts && is_text_kept(e)) {
+		own = *e;
+		if (!keep_text(s, &own.text))
+			return false;
+		e = &own;
+	}
+	switch ((enum weft_op)e->op) {
+	case WEFT_OP_CREATE:
+	case WEFT_OP_PENDING: return add_promise(s, e);
+	case WEFT_OP_RESOLVE:
+	case WEFT_OP_FAIL:
+	case WEFT_OP_CANCEL: end(s, e); return true;
+	case WEFT_OP_BECOME: become(s, e); return true;
+	case WEFT_OP_LABEL:
+	case WEFT_OP_NOTE: return add_label(s, e);
+	case WEFT_OP_SHOULD_RESOLVE:
+	case WEFT_OP_LEVEL:
+	case WEFT_OP_HOLD: return set_fact(s, e);
+	case WEFT_OP_BELONGS: return belong(s, e);
+	case WEFT_OP_RELEASE: forget_op(s, e->a, WEFT_OP_HOLD, e->b); return true;
+	case WEFT_OP_AWAIT:
+	case WEFT_OP_STILL_AWAITS: return await(s, e);
+	case WEFT_OP_AWAITS_NO_MORE: forget_op(s, e->a, WEFT_OP_STILL_AWAITS, e->b); return true;
+	case WEFT_OP_READ_LATER: forget_op(s, e->a, WEFT_OP_STILL_AWAITS, e->b); return true;
+	case WEFT_OP_READ: forget_op(s, e->a, WEFT_OP_STILL_AWAITS, e->b); return run(s, e, e->a);
+	case WEFT_OP_RUN:
+	case WEFT_OP_RESUME: return run(s, e, e->a);
+	case WEFT_OP_SIGNAL: return run(s, e, e->b);
+	case WEFT_OP_IDLE: return run(s, e, WEFT_SYSTEM_ID);
+	case WEFT_OP_PAUSE_BEGIN:
+	case WEFT_OP_PAUSE_END: return run(s, e, 0);
+	case WEFT_OP_COUNTER:
+	case WEFT_OP_COUNTER_ADD: return count(s, e);
+	case WEFT_OP_DETAIL: return detail(s, e);
+	case WEFT_OP_PAUSE:
+	case WEFT_OP_SIGNAL_ONLY:
+	case WEFT_OP_SENT:
+	case WEFT_OP_RECEIVED:
+	case WEFT_OP_COUNT:
+	default: return true;
+	}
+}
+
+/* ---- Those that have left ---- */
+
+/* The one that it has become by now, or NULL: it has ended. */
+static const struct pending *alive(const struct weft_standing *s, int64_t id)
+{
+	const struct pending *p = find(s, id);
+	return p && !p->has_ended && p->is_created ? p : NULL;
+}
+
+static void tally(const struct weft_standing *s, const struct pending *p, struct weft_tally *tallies)
+{
+	const uint32_t last = now(s, (uint32_t)(p - s->promises.items));
+	const struct pending *end = last == NONE ? p : &s->promises.items[last];
+	if (!p->is_created || p->is_part)
+		return;
+	for (size_t i = 0; i < s->tally_count; i++)
+		if (!tallies[i].has_label || weft_str_equal(tallies[i].label, p->event.text))
+			weft_tally_add(&tallies[i], p->event.value,
+			    end->has_ended && !end->has_become ? end->ended_ns : INT64_MAX, p->has_failed);
+}
+
+/* Whether its story has not come to its end. */
+static bool goes_on(const struct weft_standing *s, uint32_t number)
+{
+	const uint32_t last = now(s, number);
+	return last != NONE && !s->promises.items[last].has_ended;
+}
+
+/* Who waits, waits for what that has become: others need not be kept for it. */
+static void name_newest(struct weft_standing *s)
+{
+	for (size_t i = 0; i < s->promises.count; i++)
+		for (uint32_t at = s->promises.items[i].facts; at != NONE; at = s->facts.items[at].next) {
+			struct weft_event *e = &s->facts.items[at].event;
+			const struct pending *other =
+			    e->op == WEFT_OP_STILL_AWAITS || e->op == WEFT_OP_HOLD ? alive(s, e->b) : NULL;
+			e->b = other ? other->event.b : e->b;
+		}
+}
+
+/* How many of those that became another are too many: a chain may have as many as the program has turns. */
+static size_t count_spare(const struct weft_standing *s)
+{
+	size_t spare = 0;
+	for (uint32_t i = 0; i < s->promises.count; i++)
+		spare += s->promises.items[i].has_become && goes_on(s, i);
+	return spare > ALIASES ? spare - ALIASES : 0;
+}
+
+/* Those that have ended leave now and then, so that memory is what is pending at once. */
+static bool tidy(struct weft_standing *s)
+{
+	if (!tidy_texts(s))
+		return false;
+	if (s->ended < LEAST || s->ended < s->promises.count / 2)
+		return true;
+	const size_t count = s->promises.count;
+	size_t kept = 0;
+	struct weft_idmap numbers = {0};
+	uint32_t *places = malloc(count * sizeof *places);
+	bool ok = places != NULL;
+	name_newest(s);
+	for (size_t i = 0, spare = count_spare(s); ok && i < count; i++) {
+		bool stays = goes_on(s, (uint32_t)i);
+		if (stays && spare && s->promises.items[i].has_become) {
+			stays = false;
+			spare--;
+		}
+		places[i] = stays ? (uint32_t)kept++ : NONE;
+		if (places[i] == NONE)
+			tally(s, &s->promises.items[i], s->tallies);
+	}
+	for (uint32_t i = 0; ok && i < count; i++) {
+		struct pending *p = &s->promises.items[i];
+		if (p->has_become && places[i] != NONE)
+			p->into = now(s, i);
+	}
+	for (uint32_t i = 0; ok && i < count; i++) {
+		struct pending p = s->promises.items[i];
+		if (places[i] == NONE)
+			continue;
+		if (p.has_become)
+			p.into = places[p.into];
+		s->promises.items[places[i]] = p;
+		ok = weft_idmap_set(&numbers, p.event.b, places[i]);
+	}
+	free(places);
+	weft_idmap_finish(ok ? &s->numbers : &numbers);
+	if (!ok)
+		return false;
+	s->promises.count = kept;
+	s->numbers = numbers;
+	s->ended = 0;
+	return true;
+}
+
+/* ---- Telling ---- */
+
+static bool tell(struct weft_standing *s, struct weft_event event)
+{
+	struct weft_event *slot = weft_vec_push(&s->out->events);
+	if (slot)
+		*slot = event;
+	return slot != NULL;
+}
+
+static bool tell_belongs(struct weft_standing *s, const struct pending *p)
+{
+	for (uint32_t at = p->facts; at != NONE; at = s->facts.items[at].next)
+		if (s->facts.items[at].event.op == WEFT_OP_BELONGS && !tell(s, s->facts.items[at].event))
+			return false;
+	return true;
+}
+
+/* In the order in which they came. */
+static bool tell_facts(struct weft_standing *s, const struct pending *p)
+{
+	const size_t begin = s->out->events.count;
+	for (uint32_t at = p->facts; at != NONE; at = s->facts.items[at].next) {
+		struct weft_event event = s->facts.items[at].event;
+		if (event.op == WEFT_OP_BELONGS)
+			continue;
+		if (event.op == WEFT_OP_STILL_AWAITS || event.op == WEFT_OP_HOLD) {
+			const struct pending *other = alive(s, event.b);
+			if (!other)
+				continue;
+			event.b = other->event.b;
+		}
+		if (!tell(s, event))
+			return false;
+	}
+	for (size_t i = begin, k = s->out->events.count; i + 1 < k; i++) {
+		const struct weft_event swapped = s->out->events.items[i];
+		s->out->events.items[i] = s->out->events.items[--k];
+		s->out->events.items[k] = swapped;
+	}
+	return true;
+}
+
+static bool tell_all(struct weft_standing *s)
+{
+	bool ok = true;
+	for (size_t i = 0; ok && i < s->promises.count; i++) {
+		const struct pending *p = &s->promises.items[i];
+		if (!p->has_ended && p->is_created)
+			ok = tell_belongs(s, p) && tell(s, p->event);
+	}
+	/* Behind all promises, so that nothing is named before it is told of. */
+	for (size_t i = 0; ok && i < s->promises.count; i++)
+		ok = !s->promises.items[i].is_created || tell_facts(s, &s->promises.items[i]);
+	/* Nobody is named who is not told of: readers would take him for pending. */
+	for (size_t i = 0; ok && i < s->counters.count; i++) {
+		struct weft_event counter = s->counters.items[i];
+		const struct pending *by = alive(s, counter.a);
+		counter.a = by ? by->event.b : WEFT_SYSTEM_ID;
+		ok = tell(s, counter);
+	}
+	for (size_t i = 0; ok && i < s->streams.count; i++) {
+		const struct stream *stream = &s->streams.items[i];
+		struct weft_event runs = stream->runs;
+		const struct pending *who = runs.op == WEFT_OP_IDLE ? NULL : alive(s, runs.a);
+		runs.a = who ? who->event.b : runs.a;
+		const bool is_known = stream->has_run && (who || runs.op == WEFT_OP_IDLE || runs.a == WEFT_SYSTEM_ID);
+		ok = (!is_known || tell(s, runs)) && (!stream->is_paused || tell(s, stream->pause));
+	}
+	return ok;
+}
+
+struct weft_standing *weft_standing_create(void)
+{
+	struct weft_standing *s = calloc(1, sizeof *s);
+	if (s) {
+		s->free_facts = NONE;
+		s->keeps_texts = true;
+	}
+	return s;
+}
+
+static void release(struct weft_standing *s)
+{
+	for (size_t i = 0; i < s->rooms.count; i++)
+		free(s->rooms.items[i]);
+	for (size_t i = 0; i < s->counter_names.count; i++)
+		free(s->counter_names.items[i]);
+	weft_vec_free(&s->rooms);
+	weft_vec_free(&s->counter_names);
+	weft_vec_free(&s->promises);
+	weft_vec_free(&s->facts);
+	weft_vec_free(&s->counters);
+	weft_vec_free(&s->streams);
+	weft_idmap_finish(&s->numbers);
+	weft_intern_finish(&s->names);
+}
+
+void weft_standing_destroy(struct weft_standing *s)
+{
+	if (s)
+		release(s);
+	free(s);
+}
+
+int weft_standing_take(struct weft_standing *s, const struct weft_event *events, size_t count)
+{
+	bool ok = true;
+	for (size_t i = 0; ok && i < count; i++)
+		ok = take(s, &events[i]);
+	return ok && tidy(s) ? WEFT_OK : WEFT_ENOMEM;
+}
+
+void weft_standing_time_again(struct weft_standing *s, uint64_t hz, uint64_t now_hz)
+{
+	for (size_t i = 0; i < s->promises.count; i++) {
+		weft_event_time_again(&s->promises.items[i].event, hz, now_hz);
+		s->promises.items[i].ended_ns = weft_time_again(s->promises.items[i].ended_ns, hz, now_hz);
+	}
+	for (size_t i = 0; i < s->facts.count; i++)
+		weft_event_time_again(&s->facts.items[i].event, hz, now_hz);
+	for (size_t i = 0; i < s->counters.count; i++)
+		weft_event_time_again(&s->counters.items[i], hz, now_hz);
+	for (size_t i = 0; i < s->streams.count; i++) {
+		weft_event_time_again(&s->streams.items[i].runs, hz, now_hz);
+		weft_event_time_again(&s->streams.items[i].pause, hz, now_hz);
+	}
+}
+
+void weft_standing_count(struct weft_standing *s, struct weft_tally *tallies, size_t count)
+{
+	s->tallies = tallies;
+	s->tally_count = count;
+}
+
+void weft_standing_sum(const struct weft_standing *s, struct weft_tally *out)
+{
+	for (size_t i = 0; i < s->tally_count; i++)
+		out[i] = s->tallies[i];
+	for (size_t i = 0; i < s->promises.count; i++)
+		tally(s, &s->promises.items[i], out);
+}
+
+int weft_standing_tell(struct weft_standing *s, struct weft_state *out)
+{
+	*out = (struct weft_state){0};
+	s->out = out;
+	return tell_all(s) ? WEFT_OK : WEFT_ENOMEM;
+}
+
+int weft_state_before(struct weft_state *out, struct weft_trace *trace, int64_t from_ns)
+{
+	struct weft_standing s = {.free_facts = NONE};
+	const struct weft_event *events;
+	size_t n;
+	int more = 0, status = WEFT_OK;
+	*out = (struct weft_state){0};
+	while (status == WEFT_OK && (more = weft_trace_next(trace, &events, &n)) > 0) {
+		size_t before = 0;
+		while (before < n && events[before].time_ns < from_ns)
+			before++;
+		status = weft_standing_take(&s, events, before);
+		if (before < n)
+			break;
+	}
+	if (status == WEFT_OK)
+		status = weft_standing_tell(&s, out);
+	release(&s);
+	return more < 0 ? more : status;
+}
+
+void weft_state_free(struct weft_state *state)
+{
+	weft_vec_free(&state->events);
+}

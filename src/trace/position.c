@@ -1,0 +1,86 @@
+/* position.c: see position.h.  SPDX-License-Identifier: ISC */
+#include "trace/position.h"
+
+#include <string.h>
+
+#include "base/search.h"
+#include "trace/format.h"
+
+bool weft_position_copy(struct weft_position *to, const struct weft_position *from)
+{
+	struct weft_position copy = *from;
+	memset(&copy.streams, 0, sizeof copy.streams);
+	memset(&copy.kernel, 0, sizeof copy.kernel);
+	if (!weft_vec_reserve(&copy.streams, from->streams.count + 1) ||
+	    !weft_vec_reserve(&copy.kernel, from->kernel.count + 1)) {
+		weft_position_free(&copy);
+		return false;
+	}
+	for (size_t i = 0; i < from->streams.count; i++)
+		copy.streams.items[copy.streams.count++] = from->streams.items[i];
+	for (size_t i = 0; i < from->kernel.count; i++)
+		copy.kernel.items[copy.kernel.count++] = from->kernel.items[i];
+	weft_position_free(to);
+	*to = copy;
+	return true;
+}
+
+void weft_position_set_clock(struct weft_position *position, const struct weft_position *other)
+{
+	position->hz = other->hz;
+	position->origin_ns = other->origin_ns;
+	position->pair_clock = other->pair_clock;
+	position->pair_wall_ns = other->pair_wall_ns;
+	position->span_ns = other->span_ns;
+}
+
+void weft_position_free(struct weft_position *position)
+{
+	weft_vec_free(&position->streams);
+	weft_vec_free(&position->kernel);
+	*position = (struct weft_position){0};
+}
+
+static const struct weft_reached *find(const struct weft_reached *items, size_t count, uint32_t instance)
+{
+	const size_t at = WEFT_FIRST(i, 0, count, items[i].instance >= instance);
+	return at < count && items[at].instance == instance ? &items[at] : NULL;
+}
+
+const struct weft_reached *weft_position_of(const struct weft_position *position, uint32_t instance)
+{
+	return find(position->streams.items, position->streams.count, instance);
+}
+
+const struct weft_reached *weft_position_of_kernel(const struct weft_position *position, uint32_t processor)
+{
+	return find(position->kernel.items, position->kernel.count, processor);
+}
+
+int weft_trace_reached(const struct weft_trace *trace, struct weft_position *out)
+{
+	return trace->format == &weft__format_native ? weft__native_reached(trace, out) : WEFT_ENOTSUP;
+}
+
+int weft_trace_began(const struct weft_trace *trace, struct weft_position *out)
+{
+	return trace->format == &weft__format_native ? weft__native_began(trace, out) : WEFT_ENOTSUP;
+}
+
+void weft_trace_rewind_to(struct weft_trace *trace, const struct weft_position *position)
+{
+	if (trace->format == &weft__format_native)
+		weft__native_rewind_to(trace, position);
+	trace->has_told = true;
+}
+
+bool weft_trace_is_resumed(const struct weft_trace *trace)
+{
+	return trace->source.from && trace->is_resumed;
+}
+
+void weft_trace_tell(struct weft_trace *trace, const struct weft_event *events, size_t count)
+{
+	trace->told = events;
+	trace->told_count = count;
+}

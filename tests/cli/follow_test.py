@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""follow_test.py WEFT PATIENT: weft waits and check with --follow say while a program runs what they say of its whole trace.
+
+SPDX-License-Identifier: ISC"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+weft, patient = map(os.path.abspath, sys.argv[1:])
+PATIENCE = 60
+
+
+def expect(what, got, wanted):
+    if got != wanted:
+        sys.exit(f'{what}: {got} is not {wanted}')
+
+
+def read(path):
+    with open(path, encoding='utf-8') as file:
+        return [json.loads(line) for line in file.readlines() if line.endswith('\n')]
+
+
+def until(what, condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end:
+            sys.exit(f'after {PATIENCE} s still not: {what}')
+        time.sleep(0.05)
+
+
+def start(trace, *faults):
+    program = subprocess.Popen([patient, *faults], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': trace})
+    until('it records', lambda: os.path.exists(os.path.join(trace.partition(',')[0], 'metadata')))
+    return program
+
+
+def follow(out, *words):
+    with open(out, 'w', encoding='utf-8') as file:
+        return subprocess.Popen([weft, *words, '--follow', '--json'], stdout=file)
+
+
+def end(program):
+    program.stdin.close()
+    program.wait(timeout=PATIENCE)
+
+
+def said(*words):
+    got = subprocess.run([weft, *words, '--json'], capture_output=True, text=True, check=False, timeout=PATIENCE)
+    return [json.loads(line) for line in got.stdout.splitlines()]
+
+
+RULES = ['count(request)<1500', 'count>0', 'failed=0', 'max(request)<3600s', 'p99(request)<3600s', 'p50(delayed)<1ns', 'stall<1ns', 'pending=0', 'counter(none)=0']
+
+with tempfile.TemporaryDirectory() as place:
+    os.chdir(place)
+    # A ring that goes round meanwhile: at any time there is room in it for less than a thousand requests.
+    program = start('round,size=64K', 'lost')
+    waits = follow('waits', 'waits', 'round')
+    rules = follow('rules', 'check', 'round', 'count(request)<1500')
+    until('the wait is told', lambda: [line for line in read('waits') if line.get('name', '').endswith('"sleeper"')])
+    until('all requests are counted', lambda: [line for line in read('rules') if line['outcome'] == 'broken'])
+    end(program)
+    expect('exit statuses', (waits.wait(timeout=PATIENCE), rules.wait(timeout=PATIENCE)), (0, 1))
+    expect('who waits for whom, once', [line['awaited'].split()[2] for line in read('waits') if 'awaits' in line], ['"go"'])
+    expect('which the ring has forgotten', said('waits', 'round'), [])
+    expect('the rule', [line['outcome'] for line in read('rules')], ['ok', 'broken'])
+
+    # A trace that grows: at its end rules say what they say of all of it.
+    program = start('grown,mode=grow', 'stall')
+    rules = follow('all', 'check', 'grown', *RULES)
+    until('its stall is told', lambda: [line for line in read('all') if line['rule'].startswith('p50') and line['outcome'] == 'broken'])
+    end(program)
+    expect('the exit status', rules.wait(timeout=PATIENCE), 1)
+    last = {line['rule']: line['outcome'] for line in read('all')}
+    expect('outcomes', last, {line['rule']: line['outcome'] for line in said('check', 'grown', *RULES)})
+
+    # Of one that has ended all is told at once; what cannot be followed is told.
+    expect('one that has ended', [line['outcome'] for line in said('check', '--follow', 'grown', *RULES)], [last[rule] for rule in RULES])
+    for words, message in (['waits', '--follow', 'nothing'], 'weft: nothing: No such file or directory\n'), (['waits', '--follow', 'grown', 'round'], 'weft: --follow takes one trace\n'), \
+            (['waits', '--follow', '--dot', 'grown'], 'weft: waits: --follow goes with neither --at nor --dot\n'):
+        got = subprocess.run([weft, *words], capture_output=True, text=True, check=False, timeout=PATIENCE)
+        expect('what is said', (got.returncode, got.stderr), (2, message))
+    print('followed and read anew, they say the same')

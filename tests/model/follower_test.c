@@ -1,0 +1,376 @@
+/* follower_test.c: whoever follows a program knows at each step what reading its trace anew would say, and, of a ring, what the
+ * program itself knows.  SPDX-License-Identifier: ISC */
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <weft/record.h>
+
+#include "analysis/check.h"
+#include "analysis/waits.h"
+#include "base/sort.h"
+#include "model/follower.h"
+
+static char scratch[64], path[96];
+
+static int set_up(void **state)
+{
+	strcpy(scratch, "/tmp/weft-follower-XXXXXX");
+	if (!mkdtemp(scratch))
+		return -1;
+	snprintf(path, sizeof path, "%s/trace", scratch);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	char command[128];
+	weft_stop();
+	snprintf(command, sizeof command, "rm -rf %s", scratch);
+	return system(command);
+}
+
+/* ---- A random program on several OS threads, which act in turns ---- */
+
+enum { THREADS = 3, MOST = 60, SORTS = 3, OVER = 8 };
+
+struct thing {
+	weft_id id, awaits; /* 0: nothing */
+	char name[32];
+};
+
+static const char *const rules[] = {"count>-1", "failed>-1", "count(sort 0)>-1", "failed(sort 1)>-1", "pending(sort 1)>-1",
+    "p50(sort 0)<20us", "p99(sort 1)<100us", "max(sort 2)<1ms", "lost=0", "pending=0"};
+enum { RULES = sizeof rules / sizeof *rules };
+
+static struct program {
+	uint64_t random, made;
+	struct thing things[MOST]; /* that are pending */
+	size_t count;
+	weft_id over[OVER]; /* some that have ended */
+	int64_t counted;
+	pthread_t threads[THREADS];
+	sem_t go[THREADS], done;
+	bool is_over[THREADS];
+} program;
+
+static unsigned pick(unsigned below)
+{
+	program.random = program.random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (unsigned)(program.random >> 33) % below;
+}
+
+static void make_thing(void)
+{
+	struct thing *t = &program.things[program.count];
+	const weft_id by = program.count && pick(2) ? program.things[pick((unsigned)program.count)].id : WEFT_SYSTEM_ID;
+	*t = (struct thing){.id = weft_create(by, pick(2) ? WEFT_KIND_TASK : WEFT_KIND_WAIT, WEFT_SITE())};
+	snprintf(t->name, sizeof t->name, "sort %llu", (unsigned long long)program.made++ % SORTS);
+	weft_label_bytes(t->id, t->name, strlen(t->name));
+	if (pick(2))
+		weft_note(t->id, "something is to be said of it");
+	program.count++;
+}
+
+static void end_thing(size_t i)
+{
+	struct thing *t = &program.things[i];
+	const weft_id id = t->id;
+	if (pick(4))
+		weft_resolve(WEFT_SYSTEM_ID, id);
+	else
+		weft_fail(WEFT_SYSTEM_ID, id, "it broke");
+	program.over[pick(OVER)] = id;
+	*t = program.things[--program.count];
+	for (size_t k = 0; k < program.count; k++)
+		if (program.things[k].awaits == id)
+			program.things[k].awaits = 0;
+}
+
+/* Who waited for it waits for the other one. */
+static void become_other(size_t i)
+{
+	const weft_id id = program.things[i].id;
+	const struct thing *into = &program.things[(i + 1) % program.count];
+	const weft_id into_id = into->id;
+	if (into->awaits == id)
+		return;
+	weft_become(id, into_id);
+	program.things[i] = program.things[--program.count];
+	for (size_t k = 0; k < program.count; k++)
+		if (program.things[k].awaits == id)
+			program.things[k].awaits = into_id;
+}
+
+/* What a library does inside, of which nothing is shown. */
+static void make_part(weft_id owner)
+{
+	static struct weft_record_place place;
+	const weft_id part = weft_create_part(owner, WEFT_KIND_TASK, &place, owner);
+	if (pick(2))
+		weft_resolve(part, part);
+}
+
+static void act(void)
+{
+	const unsigned what = pick(13);
+	const size_t i = program.count ? pick((unsigned)program.count) : 0;
+	if (program.count < 2 || (what < 3 && program.count < MOST))
+		make_thing();
+	else if (what < 6)
+		end_thing(i);
+	else if (what < 8) {
+		const weft_id other = program.things[pick((unsigned)program.count)].id;
+		if (program.things[i].awaits || other == program.things[i].id)
+			return;
+		weft_await(program.things[i].id, other);
+		program.things[i].awaits = other;
+	} else if (what == 8)
+		weft_counter_set(program.things[i].id, WEFT_TEXT("counted"), program.counted = 1 + (int64_t)pick(1000));
+	else if (what == 9 && program.over[0])
+		weft_signal(program.over[0], program.things[i].id);
+	else if (what == 10)
+		become_other(i);
+	else if (what == 11)
+		make_part(program.things[i].id);
+	else if (pick(2))
+		weft_run(program.things[i].id);
+	else
+		weft_idle(WEFT_IDLE_WAIT);
+}
+
+static void *work(void *number)
+{
+	const size_t own = (size_t)(uintptr_t)number;
+	while (sem_wait(&program.go[own]) == 0 && !program.is_over[own]) {
+		act();
+		sem_post(&program.done);
+	}
+	return NULL;
+}
+
+static void start_thread(size_t thread)
+{
+	program.is_over[thread] = false;
+	assert_int_equal(pthread_create(&program.threads[thread], NULL, work, (void *)(uintptr_t)thread), 0);
+}
+
+static void end_thread(size_t thread)
+{
+	program.is_over[thread] = true;
+	sem_post(&program.go[thread]);
+	pthread_join(program.threads[thread], NULL);
+}
+
+static void step(size_t thread)
+{
+	sem_post(&program.go[thread]);
+	sem_wait(&program.done);
+}
+
+/* ---- What a user sees ---- */
+
+struct lines {
+	char text[4 * MOST][200];
+	size_t count;
+};
+
+static int compare_lines(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static char *add_line(struct lines *lines)
+{
+	assert_true(lines->count < sizeof lines->text / sizeof *lines->text);
+	return lines->text[lines->count++];
+}
+
+/* Who is pending, and for whom each waits; with its times, unless these are not to be compared. */
+static void describe(struct lines *out, const struct weft_model *m, bool has_times)
+{
+	struct weft_waits *waits;
+	char name[64];
+	out->count = 0;
+	for (uint32_t p = 1; p < m->promise_count; p++) {
+		const struct weft_promise *promise = &m->promises[p];
+		if (promise->end != WEFT_END_PENDING)
+			continue;
+		weft_model_name(m, p, name, sizeof name);
+		snprintf(add_line(out), 200, "%lld %s %s %lld", (long long)promise->id, name,
+		    has_times ? weft_model_kind_name(m, promise->kind) : "", has_times ? (long long)promise->start_ns : 0);
+	}
+	assert_int_equal(weft_waits_create(&waits, m, m->end_ns, NULL), WEFT_OK);
+	for (size_t i = 0; i < waits->count; i++)
+		snprintf(add_line(out), 200, "%lld waits for %lld since %lld", (long long)m->promises[waits->waits[i].from].id,
+		    (long long)m->promises[waits->waits[i].to].id, has_times ? (long long)waits->waits[i].since_ns : 0);
+	weft_waits_destroy(waits);
+	for (size_t i = 0; i < m->counter_count; i++)
+		snprintf(add_line(out), 200, "%.*s is %lld", (int)m->counters[i].name.len, m->counters[i].name.ptr,
+		    (long long)m->counters[i].samples[m->counters[i].count - 1].value);
+	weft_sort(out->text, out->count, sizeof *out->text, compare_lines);
+}
+
+static void describe_program(struct lines *out)
+{
+	out->count = 0;
+	for (size_t i = 0; i < program.count; i++) {
+		snprintf(add_line(out), 200, "%lld %s  0", (long long)program.things[i].id, program.things[i].name);
+		if (program.things[i].awaits)
+			snprintf(add_line(out), 200, "%lld waits for %lld since 0", (long long)program.things[i].id,
+			    (long long)program.things[i].awaits);
+	}
+	if (program.counted)
+		snprintf(add_line(out), 200, "counted is %lld", (long long)program.counted);
+	weft_sort(out->text, out->count, sizeof *out->text, compare_lines);
+}
+
+static void assert_same(const struct lines *got, const struct lines *wanted)
+{
+	for (size_t i = 0; i < got->count && i < wanted->count; i++)
+		assert_string_equal(got->text[i], wanted->text[i]);
+	assert_int_equal(got->count, wanted->count);
+}
+
+/* Whether rules that are followed say what they say of all; the percentiles to a 64th. */
+static void compare_rules(struct weft_checked *followed, const struct weft_follower *follower, const struct weft_tally *tallies,
+    const struct weft_model *all)
+{
+	for (size_t i = 0, counted = 0; i < RULES; i++) {
+		struct weft_rule rule;
+		struct weft_tally asked;
+		struct weft_checked anew;
+		assert_int_equal(weft_rule_parse(&rule, rules[i], NULL), WEFT_OK);
+		const struct weft_tally *tally = weft_rule_tally(&asked, &rule) ? &tallies[counted++] : NULL;
+		assert_int_equal(weft_rule_check_on(&followed[i], weft_follower_model(follower), &rule, tally,
+				     weft_follower_counted_ns(follower), NULL),
+		    WEFT_OK);
+		assert_int_equal(weft_rule_check(&anew, all, &rule, NULL), WEFT_OK);
+		const int64_t off = followed[i].value - anew.value, allowed = rule.is_time ? anew.value / 64 + 1 : 0;
+		if (followed[i].outcome != anew.outcome || off > allowed || -off > allowed)
+			fail_msg("%s: %lld, outcome %d, and read anew %lld, %d", rules[i], (long long)followed[i].value,
+			    followed[i].outcome, (long long)anew.value, anew.outcome);
+	}
+}
+
+static void read_anew(
+    struct lines *out, struct weft_checked *followed, const struct weft_follower *follower, const struct weft_tally *tallies)
+{
+	const struct weft_model_options options = {.keep_binds = true};
+	struct weft_trace *trace;
+	struct weft_model *model;
+	assert_int_equal(weft_trace_open(&trace, path, NULL), WEFT_OK);
+	assert_int_equal(weft_model_build(&model, trace, &options, NULL), WEFT_OK);
+	describe(out, model, true);
+	compare_rules(followed, follower, tallies, model);
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+}
+
+/* Follows a random program from its begin, and looks after `stride` acts at most. */
+static void follow_program(
+    struct weft_record_options record, struct weft_follower_options options, int looks, unsigned stride, uint64_t seed)
+{
+	static struct lines got, wanted;
+	static struct weft_tally tallies[RULES];
+	struct weft_checked followed[RULES] = {0};
+	struct weft_follower *follower;
+	options.tallies = tallies;
+	for (size_t i = 0; i < RULES; i++) {
+		struct weft_rule rule;
+		assert_int_equal(weft_rule_parse(&rule, rules[i], NULL), WEFT_OK);
+		options.tally_count += weft_rule_tally(&tallies[options.tally_count], &rule);
+	}
+	const bool is_ring = record.mode == WEFT_RECORD_RING;
+	program = (struct program){.random = seed};
+	record.directory = path;
+	record.use_monotonic = !is_ring; /* whose rate need not be measured */
+	options.model.keep_binds = true;
+	assert_int_equal(weft_start(&record), WEFT_OK);
+	assert_int_equal(weft_follower_open(&follower, path, &options, NULL), WEFT_OK);
+	assert_int_equal(sem_init(&program.done, 0, 0), 0);
+	for (size_t i = 0; i < THREADS; i++) {
+		assert_int_equal(sem_init(&program.go[i], 0, 0), 0);
+		start_thread(i);
+	}
+	for (int look = 0; look < looks; look++) {
+		/* An OS thread that begins late. */
+		for (unsigned left = 1 + pick(stride); left > 0; left--)
+			step(pick(look < looks / 3 ? THREADS - 1 : THREADS));
+		if (pick(8) == 0) { /* and some that end, whose streams others take */
+			const size_t ended = pick(THREADS);
+			end_thread(ended);
+			start_thread(ended);
+		}
+		if (weft_follower_look(follower, NULL) == 0)
+			continue; /* nobody did anything */
+		describe(&got, weft_follower_model(follower), !is_ring);
+		if (is_ring)
+			describe_program(&wanted);
+		else
+			read_anew(&wanted, followed, follower, tallies);
+		assert_same(&got, &wanted);
+		assert_int_equal(weft_follower_look(follower, NULL), 0);
+	}
+	assert_int_equal(weft_follower_restarts(follower), 0);
+	for (size_t i = 0; i < THREADS; i++)
+		end_thread(i);
+	weft_stop();
+	if (weft_follower_look(follower, NULL) > 0 && !is_ring) {
+		describe(&got, weft_follower_model(follower), true);
+		read_anew(&wanted, followed, follower, tallies);
+		assert_same(&got, &wanted);
+	}
+	weft_follower_close(follower);
+}
+
+static void what_came_since_is_enough(void **state)
+{
+	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
+	    (struct weft_follower_options){.window_ns = 0}, 300, 20, 1);
+}
+
+static void a_window_of_events_moves(void **state)
+{
+	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
+	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 100}, 300, 40, 2);
+}
+
+static void a_window_as_large_as_the_trace(void **state)
+{
+	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
+	    (struct weft_follower_options){.window_ns = INT64_MAX}, 100, 40, 3);
+}
+
+static void a_ring_goes_round(void **state)
+{
+	follow_program((struct weft_record_options){.mode = WEFT_RECORD_RING, .size_bytes = 16384, .packets = 4},
+	    (struct weft_follower_options){.window_ns = 0}, 500, 30, 4);
+}
+
+static void a_ring_is_shorter_than_the_window(void **state)
+{
+	follow_program((struct weft_record_options){.mode = WEFT_RECORD_RING, .size_bytes = 16384, .packets = 4},
+	    (struct weft_follower_options){.window_ns = INT64_MAX}, 500, 30, 5);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+	    CASE(what_came_since_is_enough),
+	    CASE(a_window_of_events_moves),
+	    CASE(a_window_as_large_as_the_trace),
+	    CASE(a_ring_goes_round),
+	    CASE(a_ring_is_shorter_than_the_window),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
