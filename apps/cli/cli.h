@@ -159,6 +159,8 @@ void cli_tell_skipped(const struct cli_input *input);
 uint64_t cli_lost(const struct weft_trace_info *info);
 
 void cli_close(struct cli_input *input);
+/* The same, where the path that it was opened by will be opened again. */
+void cli_close_for_now(struct cli_input *input, const char *path);
 
 /* Where stderr is a terminal, says after a second, and then every second, that it is still at it. */
 void cli_progress_begin(const char *what, const char *name);

@@ -309,7 +309,7 @@ static void put_people(
 	}
 }
 
-static int info_of(const char *path, bool json)
+static int info_of(const char *path, bool json, bool is_last)
 {
 	struct cli_input input;
 	int exit = cli_open(&input, path);
@@ -331,7 +331,10 @@ static int info_of(const char *path, bool json)
 		(json ? put_json : put_people)(input.name, input.model, &sum, said > 0 ? &kernel : NULL);
 		exit = CLI_FINE;
 	}
-	cli_close(&input);
+	if (is_last)
+		cli_close(&input);
+	else
+		cli_close_for_now(&input, path);
 	return exit;
 }
 
@@ -346,7 +349,7 @@ int cli_info(struct cli_args *args)
 	for (int i = 0; i < args->argc && exit <= CLI_FINE; i++) {
 		if (i > 0 && !json)
 			putchar('\n');
-		exit = info_of(args->argv[i], json);
+		exit = info_of(args->argv[i], json, args->argc == 1);
 	}
 	if (exit <= CLI_FINE && args->argc > 1)
 		exit = cli_together(args, json);

@@ -133,6 +133,19 @@ const char *cli_trace_of_process(const char *pid)
 	return found;
 }
 
+/* Standard input's trace, of which a pipe gives the bytes once only. */
+static struct weft_trace *kept;
+
+static int open_or_take(struct weft_trace **out, const char *path, struct weft_error *err)
+{
+	if (!kept || strcmp(path, "-") != 0)
+		return foreign_or_trace_open(out, path, err);
+	*out = kept;
+	kept = NULL;
+	weft_trace_rewind(*out);
+	return WEFT_OK;
+}
+
 int cli_open(struct cli_input *input, const char *path)
 {
 	struct weft_error err;
@@ -147,7 +160,7 @@ int cli_open(struct cli_input *input, const char *path)
 		return exit;
 	*input = (struct cli_input){.name = strcmp(path, "-") == 0 ? "standard input" : path};
 	cli_progress_begin("opening", input->name);
-	int status = foreign_or_trace_open(&input->trace, path, &err);
+	int status = open_or_take(&input->trace, path, &err);
 	cli_progress_end();
 	if (status == WEFT_ETOOBIG)
 		return cli_fail("%s: %s; --limit=SIZE reads more", err.file, err.what);
@@ -245,7 +258,7 @@ int cli_open_joined(struct cli_input *input, struct cli_args *traces)
 	*input = (struct cli_input){.name = named > 1 ? weft_several_name(name, sizeof name, &first, (size_t)named) : first};
 	cli_progress_begin("opening", input->name);
 	const int status =
-	    weft_several_open(&input->trace, paths, (size_t)traces->argc, input->name, named == 1, foreign_or_trace_open, &err);
+	    weft_several_open(&input->trace, paths, (size_t)traces->argc, input->name, named == 1, open_or_take, &err);
 	cli_progress_end();
 	return opened(input, status, &err);
 }
@@ -322,4 +335,13 @@ void cli_close(struct cli_input *input)
 {
 	weft_model_destroy(input->model);
 	weft_trace_close(input->trace);
+}
+
+void cli_close_for_now(struct cli_input *input, const char *path)
+{
+	if (!kept && !strcmp(path, "-")) {
+		kept = input->trace;
+		input->trace = NULL;
+	}
+	cli_close(input);
 }

@@ -89,6 +89,12 @@ def test_page():
 
 def test_info():
     """Connections matched and not, messages, bound, rate."""
+    with tarfile.open('one.tar', 'w', format=tarfile.USTAR_FORMAT) as archive:
+        archive.add('all/1')
+    with open('one.tar', 'rb') as archive:
+        piped = subprocess.run([weft, 'info', '--json', 'all/0', '-'], input=archive.read(), capture_output=True, check=False, timeout=PATIENCE)
+    named = [{key: line[key] for key in ('messages', 'connections', 'hosts')} for line in (lines(piped.stdout)[-1], lines(run(weft, 'info', '--json', 'all/0', 'all/1')[0])[-1])]
+    check('of standard input', piped.returncode == 0 and named[0] == named[1] and named[0]['messages'] > 0, piped.stderr, named)
     told = lines(run(weft, 'info', '--json', 'all')[0])[-1]
     check('hosts', (told['together'], told['hosts'], len(told['parts'])) == (3, 3, 3), told)
     check('none is alone', (told['unmatched'], told['renamed'], told['unwritten'], told['contradictory']) == (0, 0, 0, 0), told)
