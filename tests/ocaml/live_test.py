@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""What a program in OCaml 5 records is followed while it records: each look at a file that is written sees what came since.
+
+	live_test.py WEFT GENERATOR
+
+SPDX-License-Identifier: ISC"""
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+
+weft, generator = map(os.path.abspath, sys.argv[1:])
+LIMIT_S = 120
+
+
+def run(*words):
+    return subprocess.run([weft, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, timeout=60, text=True).stdout
+
+
+def until(what, ask):
+    """What `ask` gives, as soon as it is something."""
+    end = time.monotonic() + LIMIT_S
+    while time.monotonic() < end:
+        if (answer := ask()):
+            return answer
+        time.sleep(0.02)
+    raise AssertionError(f'{what}: not within {LIMIT_S} s')
+
+
+def is_served(path):
+    """A browser that asks again gets more, as long as the program lives."""
+    with subprocess.Popen([weft, 'serve', path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            url = urllib.parse.urlparse(server.stdout.readline().strip())
+
+            def ask(known=''):
+                client = http.client.HTTPConnection(url.netloc, timeout=60)
+                client.request('GET', url.path + 'trace-1', headers={'If-None-Match': known} if known else {})
+                answer = client.getresponse()
+                answer.read()
+                client.close()
+                return answer
+
+            first = ask()
+            assert (first.status, first.headers['Weft-Recorded']) == (200, 'yes'), (first.status, first.headers.items())
+            known = first.headers['ETag']
+            yield until('more of it', lambda: (answer := ask(known)).status == 200 and answer)
+            yield until('its end', lambda: ask().headers['Weft-Recorded'] == 'no')
+        finally:
+            server.send_signal(signal.SIGTERM)
+
+
+with tempfile.TemporaryDirectory(prefix='weft-ocaml-live-') as folder:
+    os.chdir(folder)
+    with subprocess.Popen([generator, 'fibers', 'live', '--words=4096', '--domains=2', '--count=50', '--live=100000000'],
+                          stdout=subprocess.PIPE) as writer:
+        try:
+            assert writer.stdout.readline() == b'written\n'
+            path = f'{writer.pid}.events'  # as OCaml calls it: so weft finds who writes it
+            os.rename('live', path)
+            steps = is_served(path)
+            next(steps)
+            looks = [run('events', '--recorded', path).splitlines()[1].split()[1] for _ in range(2)]
+            assert int(looks[0]) < int(looks[1]), looks  # the ring has gone round
+            assert 'coroutine' in run('top', '--once', path)
+        finally:
+            writer.kill()
+            writer.wait()
+        next(steps)
+        steps.close()
