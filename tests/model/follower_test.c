@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -18,6 +19,9 @@
 #include "analysis/waits.h"
 #include "base/sort.h"
 #include "model/follower.h"
+#include "model/kernel.h"
+#include "wire/kernel.h"
+#include "wire/wire.h"
 
 static char scratch[64], path[96];
 
@@ -60,6 +64,8 @@ static struct program {
 	pthread_t threads[THREADS];
 	sem_t go[THREADS], done;
 	bool is_over[THREADS];
+	uint32_t tids[THREADS];
+	uint64_t kernel_ns, kernel_packets; /* until when the kernel has told, and in how many packets; 0: it does not */
 } program;
 
 static unsigned pick(unsigned below)
@@ -150,6 +156,7 @@ static void act(void)
 static void *work(void *number)
 {
 	const size_t own = (size_t)(uintptr_t)number;
+	program.tids[own] = (uint32_t)gettid();
 	while (sem_wait(&program.go[own]) == 0 && !program.is_over[own]) {
 		act();
 		sem_post(&program.done);
@@ -174,6 +181,88 @@ static void step(size_t thread)
 {
 	sem_post(&program.go[thread]);
 	sem_wait(&program.done);
+}
+
+/* ---- What the kernel says of it ---- */
+
+static uint64_t clock_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static unsigned char *add_kernel_event(unsigned char *at, uint64_t time_ns, enum weft_kernel_op op, uint32_t tid)
+{
+	const struct weft_wire_kernel event = {.op = (uint8_t)op,
+	    .tid = tid,
+	    .why = op == WEFT_KERNEL_LEVEL ? WEFT_LEVEL_OWN : WEFT_OFF_BLOCKED,
+	    .call = WEFT_CALL_READ,
+	    .text = ""};
+	return weft__kernel_write(at, &event, time_ns, true);
+}
+
+/* A packet of one processor, as weft record --kernel writes them: each OS thread has the processor now and then. */
+static void write_kernel(void)
+{
+	enum { ROOM = 8192, STRETCHES = 8 };
+	static unsigned char packet[ROOM];
+	struct weft_packet_header first, *h = (struct weft_packet_header *)packet;
+	char name[128];
+	snprintf(name, sizeof name, "%s/definitions-0", path);
+	FILE *file = fopen(name, "rb");
+	assert_non_null(file);
+	assert_int_equal(fread(&first, sizeof first, 1, file), 1);
+	fclose(file);
+	const uint64_t now_ns = clock_ns(), step_ns = (now_ns - program.kernel_ns) / (STRETCHES * THREADS * 2 + 1);
+	uint64_t time_ns = program.kernel_ns;
+	weft__packet_init(h, first.uuid, WEFT_CLASS_KERNEL, 0, ROOM);
+	h->timestamp_begin = time_ns;
+	h->clock_hz = first.clock_hz;
+	h->sequence = program.kernel_packets - 1;
+	unsigned char *at = add_kernel_event(packet + sizeof *h, time_ns, WEFT_KERNEL_LEVEL, 0);
+	for (unsigned stretch = 0; stretch < STRETCHES; stretch++)
+		for (unsigned t = 0; t < THREADS; t++) {
+			at = add_kernel_event(at, time_ns, WEFT_KERNEL_ON, program.tids[t]);
+			if (pick(2))
+				at = add_kernel_event(at, time_ns + step_ns, WEFT_KERNEL_OFF, program.tids[t]);
+			time_ns += 2 * step_ns;
+		}
+	h->content_size = h->packet_size = (uint64_t)(at - packet) * 8;
+	snprintf(name, sizeof name, "%s/kernel-0-%llu", path, (unsigned long long)program.kernel_packets - 1);
+	file = fopen(name, "wb");
+	assert_non_null(file);
+	assert_int_equal(fwrite(packet, (size_t)(at - packet), 1, file), 1);
+	fclose(file);
+	program.kernel_packets++;
+	program.kernel_ns = now_ns;
+}
+
+static uint16_t stream_of(const struct weft_model *m, uint32_t tid)
+{
+	uint16_t found = UINT16_MAX;
+	for (size_t i = 0; i < m->trace->stream_count; i++)
+		if (m->trace->streams[i].tid == tid)
+			found = (uint16_t)i;
+	return found;
+}
+
+/* Of the window the same is known, from no more packets than that takes. */
+static void compare_kernel(const struct weft_follower *follower, const struct weft_model *all)
+{
+	const struct weft_model *m = weft_follower_model(follower);
+	int64_t from_ns = weft_follower_window(follower);
+	const int64_t step_ns = (m->end_ns - from_ns) / 16 + 1;
+	assert_non_null(m->kernel);
+	assert_true(m->kernel->info.packets <= 3);
+	for (; from_ns < m->end_ns; from_ns += step_ns)
+		for (size_t t = 0; t < THREADS; t++) {
+			const uint16_t own = stream_of(m, program.tids[t]), other = stream_of(all, program.tids[t]);
+			if (own == UINT16_MAX || other == UINT16_MAX)
+				continue;
+			assert_int_equal(weft_kernel_off_ns(m, own, from_ns, from_ns + step_ns),
+			    weft_kernel_off_ns(all, other, from_ns, from_ns + step_ns));
+		}
 }
 
 /* ---- What a user sees ---- */
@@ -271,13 +360,15 @@ static void read_anew(
 	assert_int_equal(weft_model_build(&model, trace, &options, NULL), WEFT_OK);
 	describe(out, model, true);
 	compare_rules(followed, follower, tallies, model);
+	if (program.kernel_packets)
+		compare_kernel(follower, model);
 	weft_model_destroy(model);
 	weft_trace_close(trace);
 }
 
-/* Follows a random program from its begin, and looks after `stride` acts at most. */
-static void follow_program(
-    struct weft_record_options record, struct weft_follower_options options, int looks, unsigned stride, uint64_t seed)
+/* Follows a random program from its begin, and looks after `stride` acts at most; is_told: by the kernel, too. */
+static void follow_program(struct weft_record_options record, struct weft_follower_options options, int looks, unsigned stride,
+    uint64_t seed, bool is_told)
 {
 	static struct lines got, wanted;
 	static struct weft_tally tallies[RULES];
@@ -290,7 +381,7 @@ static void follow_program(
 		options.tally_count += weft_rule_tally(&tallies[options.tally_count], &rule);
 	}
 	const bool is_ring = record.mode == WEFT_RECORD_RING;
-	program = (struct program){.random = seed};
+	program = (struct program){.random = seed, .kernel_packets = is_told, .kernel_ns = clock_ns()};
 	record.directory = path;
 	record.use_monotonic = !is_ring; /* whose rate need not be measured */
 	options.model.keep_binds = true;
@@ -310,6 +401,8 @@ static void follow_program(
 			end_thread(ended);
 			start_thread(ended);
 		}
+		if (is_told)
+			write_kernel();
 		if (weft_follower_look(follower, NULL) == 0)
 			continue; /* nobody did anything */
 		describe(&got, weft_follower_model(follower), !is_ring);
@@ -335,31 +428,37 @@ static void follow_program(
 static void what_came_since_is_enough(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
-	    (struct weft_follower_options){.window_ns = 0}, 300, 20, 1);
+	    (struct weft_follower_options){.window_ns = 0}, 300, 20, 1, false);
+}
+
+static void what_the_kernel_says_is_followed(void **state)
+{
+	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
+	    (struct weft_follower_options){.window_ns = 0}, 100, 40, 6, true);
 }
 
 static void a_window_of_events_moves(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
-	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 100}, 300, 40, 2);
+	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 100}, 300, 40, 2, false);
 }
 
 static void a_window_as_large_as_the_trace(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
-	    (struct weft_follower_options){.window_ns = INT64_MAX}, 100, 40, 3);
+	    (struct weft_follower_options){.window_ns = INT64_MAX}, 100, 40, 3, false);
 }
 
 static void a_ring_goes_round(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_RING, .size_bytes = 16384, .packets = 4},
-	    (struct weft_follower_options){.window_ns = 0}, 500, 30, 4);
+	    (struct weft_follower_options){.window_ns = 0}, 500, 30, 4, false);
 }
 
 static void a_ring_is_shorter_than_the_window(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_RING, .size_bytes = 16384, .packets = 4},
-	    (struct weft_follower_options){.window_ns = INT64_MAX}, 500, 30, 5);
+	    (struct weft_follower_options){.window_ns = INT64_MAX}, 500, 30, 5, false);
 }
 
 int main(void)
@@ -367,6 +466,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 	    CASE(what_came_since_is_enough),
+	    CASE(what_the_kernel_says_is_followed),
 	    CASE(a_window_of_events_moves),
 	    CASE(a_window_as_large_as_the_trace),
 	    CASE(a_ring_goes_round),
