@@ -39,8 +39,8 @@ extern unsigned weft__hook_gate;
 bool weft__hook_is_wanted(void);
 /* This process, root's, is about to become that user: who shall be able to record.  Also in a child of vfork(). */
 void weft__hook_give(uid_t user);
-/* Makes DIR/NAME-PID`what` for a recorder that the program has in itself; false: there is none, or this process records nothing.
- */
+/* Makes DIR/NAME-PID`what` for a recorder that the program has in itself; false: there is none, or this process records nothing,
+ * or only when it is told to. */
 bool weft__hook_make_folder(char path[PATH_MAX], const char *what);
 /* Leaves a line for the user of weft record, beside where this process's trace would be. */
 void weft__hook_leave_word(const char *why);

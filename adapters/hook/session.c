@@ -146,7 +146,7 @@ static bool make_directory(char path[PATH_MAX])
 
 bool weft__hook_make_folder(char path[PATH_MAX], const char *what)
 {
-	return weft__hook_gate && make_in(wanted.directory, what, path) == 0;
+	return weft__hook_gate && !wanted.stands_by && make_in(wanted.directory, what, path) == 0;
 }
 
 /* Files that are called like that from 0 on. */

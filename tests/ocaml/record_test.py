@@ -66,6 +66,13 @@ def is_left_to_its_user():
         assert files() == []
 
 
+def stands_by():
+    """Who only stands by has no ring written."""
+    shutil.rmtree('s', ignore_errors=True)
+    assert run(weft, 'record', '--standby', '-o', 's', '--', './runtime', 'hang') == 'events: off\n'
+    assert files() == []
+
+
 def asks_for_nothing_that_harms():
     """Where OCaml could not make its file, it would end the program."""
     for limit in '-f 20000', '-v 4000000':
@@ -119,6 +126,6 @@ with tempfile.TemporaryDirectory(prefix='weft-ocaml-record-') as folder:
         sys.exit(77)
     run('cc', '-O1', '-rdynamic', os.path.join(here, 'runtime.c'), '-o', 'runtime')
     generate('hang', '--count=1')
-    for test in (stands_beside, is_left_to_its_user, asks_for_nothing_that_harms, children_have_their_own, a_child_goes_on_without_it,
+    for test in (stands_beside, is_left_to_its_user, stands_by, asks_for_nothing_that_harms, children_have_their_own, a_child_goes_on_without_it,
                  when_it_died_is_known, is_replaced):
         test()
