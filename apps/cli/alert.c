@@ -22,6 +22,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cli.h"
+#include "flight.h"
 #include "trace/follow.h"
 
 enum { TEXT = 1024, NAME = 32, HOUR_S = 3600, AGAIN_S = 60, SHARE = 10 };
@@ -182,6 +183,8 @@ static int save(const struct look *look, const char *path, const char *why)
 	struct weft_trace *trace;
 	struct weft_error err;
 	const struct weft_trace_edit edit = {.reason = why};
+	/* What a flight recorder has kept is there only when one asks. */
+	flight_ask(look->followed->path);
 	if (weft_trace_open(&trace, look->followed->path, &err) < 0)
 		return cli_fail_error(&err);
 	int exit = cli_directory_begin(&directory, path);

@@ -77,15 +77,17 @@ static bool ask(int folder, const char *path)
 	return is_there;
 }
 
-void flight_ask(const char *path)
+bool flight_ask(const char *path)
 {
 	/* A trace is in the session's folder, or in another user's folder in that. */
 	int folder = open_folder(AT_FDCWD, path);
-	for (int i = 0; folder >= 0 && i < 3 && !ask(folder, path); i++) {
+	bool is_there = false;
+	for (int i = 0; folder >= 0 && i < 3 && !(is_there = ask(folder, path)); i++) {
 		const int parent = open_folder(folder, "..");
 		close(folder);
 		folder = parent;
 	}
 	if (folder >= 0)
 		close(folder);
+	return is_there;
 }

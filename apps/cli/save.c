@@ -192,8 +192,9 @@ int cli_save(struct cli_args *args)
 	if (!out)
 		return cli_fail("save: where to?  -w OUT");
 	struct cli_input input;
-	for (int i = 0; i < args->argc; i++)
-		flight_ask(args->argv[i]);
+	const char *what = pid ? pid : args->argv[0], *recorded = pid || cli_is_process(what) ? cli_trace_of_process(what) : what;
+	if (recorded)
+		flight_ask(recorded);
 	if (pid)
 		exit = cli_open_process(&input, pid, ring);
 	else

@@ -542,14 +542,3 @@ int64_t weft_kernel_promise_off_ns(const struct weft_model *m, uint32_t promise,
 	}
 	return sum_ns;
 }
-
-uint32_t weft_kernel_ran(const struct weft_model *m, uint32_t tid, int64_t time_ns)
-{
-	for (uint32_t p = 1; p < m->promise_count; p++)
-		for (uint32_t r = m->promises[p].runs; r < m->promises[p + 1].runs && m->runs[r].start_ns <= time_ns; r++) {
-			const uint16_t stream = m->run_streams ? m->run_streams[r] : m->promises[p].stream;
-			if (m->runs[r].end_ns >= time_ns && m->trace->streams[stream].tid == tid)
-				return p;
-		}
-	return WEFT_NONE;
-}

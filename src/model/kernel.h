@@ -107,9 +107,6 @@ int64_t weft_kernel_off_ns(const struct weft_model *model, uint16_t stream, int6
 /* The same for what a promise ran in that time; 0 also where nobody knows.  Linear in its runs. */
 int64_t weft_kernel_promise_off_ns(const struct weft_model *model, uint32_t promise, int64_t from_ns, int64_t to_ns);
 
-/* The promise that an OS thread ran at that time, by the trace of the same program, or WEFT_NONE.  Linear in runs. */
-uint32_t weft_kernel_ran(const struct weft_model *model, uint32_t tid, int64_t time_ns);
-
 /* Reads what there is: a trace without it leaves model->kernel NULL.  WEFT_ENOMEM. */
 int weft__model_read_kernel(struct weft_model *model, struct weft_trace *trace);
 void weft__model_free_kernel(struct weft_kernel *kernel);

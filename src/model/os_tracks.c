@@ -113,7 +113,8 @@ int weft_model_os_tracks(const struct weft_model *model, const struct weft_os_tr
 	*out = NULL;
 	if (!k || k->info.level == WEFT_LEVEL_SELF)
 		return WEFT_OK;
-	if (!k->tracks) {
+	struct weft_os_tracks *tracks = __atomic_load_n(&k->tracks, __ATOMIC_ACQUIRE);
+	if (!tracks) {
 		struct weft_os_tracks *made = calloc(1, sizeof *made);
 		if (made)
 			made->model = model;
@@ -121,9 +122,13 @@ int weft_model_os_tracks(const struct weft_model *model, const struct weft_os_tr
 			weft__os_tracks_free(made);
 			return WEFT_ENOMEM;
 		}
-		k->tracks = made;
+		/* Whoever is faster has made them for all. */
+		if (__atomic_compare_exchange_n(&k->tracks, &tracks, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			tracks = made;
+		else
+			weft__os_tracks_free(made);
 	}
-	*out = k->tracks->count > 0 ? k->tracks : NULL;
+	*out = tracks->count > 0 ? tracks : NULL;
 	return WEFT_OK;
 }
 
@@ -220,6 +225,15 @@ uint32_t weft_os_ran_at(const struct weft_os_tracks *t, uint32_t track, int64_t 
 	const size_t first = t->tracks[track].ran, end = t->tracks[track + 1].ran;
 	const size_t after = WEFT_FIRST(i, first, end, t->ran[i].start_ns > time_ns);
 	return after > first && t->ran[after - 1].end_ns >= time_ns ? t->ran[after - 1].promise : WEFT_NONE;
+}
+
+int weft_os_ran_by(const struct weft_model *model, uint32_t tid, int64_t time_ns, uint32_t *promise)
+{
+	const struct weft_os_tracks *t;
+	const int status = weft_model_os_tracks(model, &t);
+	const uint32_t track = t ? weft_os_track_of(t, tid) : WEFT_NONE;
+	*promise = track == WEFT_NONE ? WEFT_NONE : weft_os_ran_at(t, track, time_ns);
+	return status;
 }
 
 uint32_t weft_os_track_of_stream(const struct weft_os_tracks *t, uint16_t stream)

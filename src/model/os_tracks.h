@@ -1,7 +1,7 @@
 /* os_tracks.h: what the kernel said of the program's OS threads, as a picture asks for it: of any stretch of time, and at once.
  *
- * It is made when somebody first asks, for who draws nothing does not need it.  A model is drawn by one OS thread at a time;
- * others ask kernel.h.  SPDX-License-Identifier: ISC */
+ * It is made when somebody first asks, for many never do.  Several OS threads may ask at once.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_MODEL_OS_TRACKS_H
 #define WEFT_MODEL_OS_TRACKS_H
 
@@ -70,6 +70,10 @@ enum weft_os_state weft_os_state_of(const struct weft_off *off, int64_t time_ns)
 
 /* The promise that it ran then, or WEFT_NONE.  Logarithmic. */
 uint32_t weft_os_ran_at(const struct weft_os_tracks *tracks, uint32_t track, int64_t time_ns);
+
+/* The promise that the OS thread of that number ran then, by the trace of the same program, or WEFT_NONE.  WEFT_ENOMEM: see
+ * weft_model_os_tracks(), which it calls.  Logarithmic. */
+int weft_os_ran_by(const struct weft_model *model, uint32_t tid, int64_t time_ns, uint32_t *promise);
 
 /* The track of a stream of the model, or WEFT_NONE. */
 uint32_t weft_os_track_of_stream(const struct weft_os_tracks *tracks, uint16_t stream);

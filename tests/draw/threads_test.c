@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "model/kernel.h"
+#include "model/os_tracks.h"
 #include "viewer/actions.h"
 #include "viewer/place.h"
 #include "viewer/summary.h"
@@ -346,8 +346,9 @@ static void test_wakes(void **state)
 	assert_int_equal(count_wakes(&v->lists[WEFT_PANE_PICTURE]), 0);
 	assert_int_equal(count_wakes(&v->lists[WEFT_PANE_MARKS]), 0);
 	for (size_t i = 0; i < k->off_count && i < 200; i++) {
-		uint32_t by =
-		    k->offs[i].woken_by ? weft_kernel_ran(v->model, k->offs[i].woken_by, k->offs[i].ready_ns) : WEFT_NONE;
+		uint32_t by = WEFT_NONE;
+		if (k->offs[i].woken_by)
+			assert_int_equal(weft_os_ran_by(v->model, k->offs[i].woken_by, k->offs[i].ready_ns, &by), WEFT_OK);
 		if (by == WEFT_NONE || k->offs[i].ready_ns >= k->offs[i].end_ns)
 			continue;
 		weft_viewer_select(v, by);

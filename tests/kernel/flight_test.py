@@ -65,11 +65,11 @@ def check_asked(weft, known, folder, user):
     until(sleeps, 'a weft record that does nothing while nobody asks')
     expect(packets(trace), [], 'what is written while nobody asks')
     seen = [0]
-    for number in range(2):
+    for number, what in enumerate((trace.path, f'--pid={pid}', str(pid))):
         copy = Trace(weft, os.path.join(folder, f'copy{number}'))
         begun = beats()
         until(lambda: beats() > begun + 10, 'a program that goes on')
-        saved = subprocess.run([weft, 'save', trace.path, '-w', copy.path], stderr=subprocess.PIPE, text=True, timeout=PATIENCE, **user)
+        saved = subprocess.run([weft, 'save', what, '-w', copy.path], cwd=folder, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, **user)
         expect((saved.returncode, saved.stderr), (0, ''), 'weft save')
         told = kernel(copy)
         expect((told['lost'], copy.ask('info', '--json')[0]['skipped_count']), (0, 0), 'what is lost')
@@ -82,6 +82,22 @@ def check_asked(weft, known, folder, user):
     if told['events'] + told['overwritten'] < seen[-1] or told['lost']:
         fail(f'at the end: {told}: {err}')
     print(f'level {told["level"]}: {seen[1:]} events when they were asked for, {told["events"]} at the end')
+
+
+def check_watched(weft, known, folder, user):
+    """What weft watch keeps of trouble has what the kernel said until then."""
+    recording = run(weft, folder, 'watched', ['--kernel=flight'], [known, '100', '/dev/null', 'forever'], user)
+    pid = recording.ids('kernel_known')[0]
+    kept = os.path.join(folder, 'kept')
+    watch = subprocess.Popen([weft, 'watch', '--save=' + kept, recording.trace('kernel_known').path, 'count<1'],
+                             stdout=subprocess.PIPE, text=True, **user)
+    until(lambda: glob.glob(os.path.join(kept, '*Z')), 'what weft watch keeps')
+    told = kernel(Trace(weft, glob.glob(os.path.join(kept, '*Z'))[0]))
+    expect(bool(told and told['events']), True, f'what the kernel said, in what weft watch kept: {told}')
+    watch.kill()
+    watch.communicate()
+    os.kill(pid, signal.SIGKILL)
+    whole(recording, 'kernel_known')
 
 
 def check_forgotten(weft, known, folder, user):
@@ -155,6 +171,7 @@ for user in users:
             print(f'skipped: {told["why"]}')
             continue
         check_asked(weft, known, folder, user)
+        check_watched(weft, known, folder, user)
         check_forgotten(weft, known, folder, user)
         check_said(weft, slow, folder, user)
         check_killed(weft, known, folder, user)

@@ -6,6 +6,7 @@
 #include "base/duration.h"
 #include "base/search.h"
 #include "base/sort.h"
+#include "model/os_tracks.h"
 
 /* A busy machine makes a run, and what a pause waits for, longer. */
 enum {
@@ -228,10 +229,13 @@ static const char *parts_of(struct weft__finder *f, const struct weft__stall *s)
 }
 
 /* The promise that whoever woke it was running, or WEFT_NONE. */
-static uint32_t waker_of(const struct weft__finder *f, const struct weft__stall *s)
+static uint32_t waker_of(struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_off *slept = s->parts.slept;
-	return slept && slept->woken_by != WEFT_NO_TID ? weft_kernel_ran(f->model, slept->woken_by, slept->ready_ns) : WEFT_NONE;
+	uint32_t waker = WEFT_NONE;
+	if (slept && slept->woken_by != WEFT_NO_TID)
+		f->no_memory |= weft_os_ran_by(f->model, slept->woken_by, slept->ready_ns, &waker) < 0;
+	return waker;
 }
 
 /* What may be done about a call that blocks; NULL: nothing that depends on the call. */
