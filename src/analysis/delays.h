@@ -41,6 +41,7 @@ struct weft__parts {
 	uint32_t interrupts;
 	const char *interrupt; /* that of the most time; NULL: there was none, or nobody knows its name */
 	int64_t interrupt_ns, first_interrupt_ns;
+	int64_t faulting_ns; /* what its page faults took, at most */
 	/* The program's runtime collected garbage, by the kernel, or by pauses that the program told. */
 	int64_t collected_ns;
 	const char *collector; /* "Python"; NULL: the program told it itself, or there was none */

@@ -233,6 +233,7 @@ static void take_exact(struct weft__stall *s, const struct weft_model *m)
 	parts->first_interrupt_ns = sum.first_interrupt_ns;
 	/* The recorder's own count is of all of a round, and may be missing. */
 	parts->minor = sum.faults > parts->major ? sum.faults - parts->major : 0;
+	parts->faulting_ns = sum.faulting_ns;
 	for (unsigned call = 1; call < 256; call++)
 		if (sum.call_ns[call] > parts->kernel_call_ns) {
 			parts->kernel_call_ns = sum.call_ns[call];

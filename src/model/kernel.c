@@ -490,9 +490,15 @@ bool weft_kernel_sum(const struct weft_model *m, uint16_t stream, int64_t from_n
 	if (!walk(m, stream, from_ns, to_ns, add_to_sum, out))
 		return false;
 	const uint32_t thread = weft_kernel_thread(k, m->trace->streams[stream].tid);
-	const size_t begin = k->threads[thread].faults, end = k->threads[thread + 1].faults;
-	out->faults = (uint32_t)(WEFT_FIRST(n, begin, end, k->faults_ns[n] >= to_ns) -
-				 WEFT_FIRST(n, begin, end, k->faults_ns[n] >= from_ns));
+	const size_t last = k->threads[thread + 1].faults;
+	const size_t begin = WEFT_FIRST(n, k->threads[thread].faults, last, k->faults_ns[n] >= from_ns);
+	const size_t end = WEFT_FIRST(n, begin, last, k->faults_ns[n] >= to_ns);
+	out->faults = (uint32_t)(end - begin);
+	/* When a fault is over nobody tells. */
+	enum { NEAR_NS = 10000 };
+	for (size_t i = begin + 1; i < end; i++)
+		if (k->faults_ns[i] - k->faults_ns[i - 1] < NEAR_NS)
+			out->faulting_ns += k->faults_ns[i] - k->faults_ns[i - 1];
 	add_interrupts(k, thread, from_ns, to_ns, out);
 	return true;
 }

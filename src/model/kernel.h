@@ -75,6 +75,7 @@ struct weft_off_sum {
 	int64_t interrupt_ns;       /* how long that was */
 	int64_t first_interrupt_ns; /* when the first one began */
 	uint32_t faults;
+	int64_t faulting_ns; /* from one to the next, where it did little else in between: at most so much they took */
 };
 
 /* The number of an OS thread in .threads, or WEFT_NONE.  Logarithmic. */
@@ -82,7 +83,7 @@ uint32_t weft_kernel_thread(const struct weft_kernel *kernel, uint64_t tid);
 
 /* What the kernel says of that time of an OS thread, as the model's streams are one; false: nothing, or not all of it: where
  * anything was lost in the trace nothing is concluded.
- * Logarithmic, and then linear in its stretches there. */
+ * Logarithmic, and then linear in its stretches and page faults there. */
 bool weft_kernel_sum(const struct weft_model *model, uint16_t stream, int64_t from_ns, int64_t to_ns, struct weft_off_sum *out);
 
 /* What was waited for in one sort of call, as far as that is known. */

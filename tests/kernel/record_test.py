@@ -123,8 +123,8 @@ def look_at_times(known, trace, info):
 
 def check_damage(trace, folder):
     """However the kernel's packets look, the program's events say the same; what is left of the kernel's is read."""
-    bare, cut = os.path.join(folder, 'bare'), os.path.join(folder, 'cut')
-    for path in (bare, cut):
+    bare, cut, strange = (os.path.join(folder, name) for name in ('bare', 'cut', 'strange'))
+    for path in (bare, cut, strange):
         shutil.copytree(trace.path, path)
     for path in glob.glob(os.path.join(bare, 'kernel-*')):
         os.unlink(path)
@@ -132,6 +132,12 @@ def check_damage(trace, folder):
     expect('kernel' in Trace(trace.weft, bare).ask('info', '--json')[0], False, 'nothing of the kernel')
     if shutil.which('babeltrace2'):
         expect(program(trace), program(Trace(trace.weft, bare)), "what babeltrace2 reads of the program's own events")
+    # To who does not know their class they are no damage either.
+    for path in glob.glob(os.path.join(strange, 'kernel-*')):
+        with open(path, 'r+b') as file:
+            file.seek(20)
+            file.write(struct.pack('<I', 9))
+    expect(explain(Trace(trace.weft, strange)), said, 'explain of a trace with packets of a class that nobody knows')
     largest = max(glob.glob(os.path.join(cut, 'kernel-*')), key=os.path.getsize)
     whole = kernel(trace)[0]['events']
     size = os.path.getsize(largest)

@@ -35,6 +35,24 @@ def near(got, want, whole, what):
         fail(f'{what}: {got}, not {want}')
 
 
+ROWS = []
+
+
+def add_row(scene, level, who, stall):
+    """What is told of it, for the table; the parts are the whole within 1 %."""
+    title = stall['title']
+    whole = ms(title, 'lasted SPAN' if 'a pause (' in title else 'ran for SPAN')
+    parts = [ms(title, 'had a processor for SPAN'), ms(title, '(?<!blocked or) waited for one for SPAN'), ms(title, ' was blocked for SPAN'),
+             ms(title, 'was blocked or waited for one for SPAN')]
+    if not any(parts):
+        parts[2 if 'a pause (' in title else 0] = whole
+    if abs(sum(parts) - whole) > whole / 100:
+        fail(f'{scene}: the parts are not the whole: {title}')
+    what = re.search(r'(?:page faults took|blocked[^,;]*? in (?:a page fault|\w+)|collector of garbage)', title)
+    what = re.sub(r'.* in ', 'in ', what[0]) if what else ''
+    ROWS.append((scene, level, who, f'{whole:8.3g}' + ''.join(f'{part or 0:10.3g}' for part in parts) + f'{100 * sum(parts) / whole:8.1f} %  {what}'))
+
+
 def crowd(slow, count):
     """Others on the one processor that this process and its children have from now on."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -93,7 +111,6 @@ def look_at_kernel(scene, stall, truth, level):
         parts = [ms(title, 'had a processor for SPAN'), ms(title, ', waited for one for SPAN'), ms(title, ', was blocked for SPAN')]
         expect('blocked or waited' in title, False, f'nothing is in doubt: {title}')
         if ', of which' in title:
-            near(sum(parts), whole, whole, f'{scene}: {title}: the sum of the parts')
             # What interrupts took, and the host of this machine, is no OS thread's time for who counts, and nobody else got the processor.
             # Between a switch and what the kernel says of it are some us, 30 on a busy machine, which are the OS thread's, for who counts.
             if parts[0] < cpu - wall / 100 - SLACK_MS - 0.05 * (truth['given'] + truth['taken']):
@@ -107,8 +124,9 @@ def look_at_kernel(scene, stall, truth, level):
         if largest != {'fsync': 2, 'cold': 2, 'mapped': 2, 'crowded': 1}.get(scene, 0):
             print(f'{scene}: level {level}: another part was the largest, since the machine did other things, too: {title}')
             return
-    if scene == 'touch' and 'the memory that it touches' not in lines:
-        fail(f'{scene}: {lines}')
+    # Where the host of this machine takes the processor, faults are not most of what it did.
+    if scene == 'touch' and cpu * 1e3 < 5 * truth['minor'] and not ('the memory that it touches' in lines and re.search(r'; \d+ page faults took up to', title)):
+        fail(f'{scene}: {title}: {lines}')
     if scene in NAMED and level == 'all':
         what, why = NAMED[scene]
         if not re.search(what, title) or not re.search(why, lines):
@@ -177,6 +195,8 @@ def run(slow, weft, folder, scene, options):
         return
     if len(stalls) != 1:
         fail(f'{scene}: {stalls}')
+    add_row(scene, f'{level or "self"}{", no BPF" * ("preexec_fn" in options)}', 'nobody' if 'user' in options else 'root' if os.getuid() == 0 else 'user',
+            stalls[0])
     if level:
         kernel = trace.ask('info', '--json')[0]['kernel']
         if 'preexec_fn' in options:
@@ -220,3 +240,6 @@ for options in users + kernels:
                     hog.kill()
                     hog.wait()
                 os.sched_setaffinity(0, kept)
+print(f'\n{"callback":10} {"level":12} {"who":8}{"ms":>6}{"on":>10}{"waited":>10}{"blocked":>10}{"unknown":>10}{"sum":>10}')
+for scene, level, who, told in sorted(ROWS):
+    print(f'{scene:10} {level:12} {who:6}{told}')

@@ -1,16 +1,20 @@
-/* slow.c SCENE [PLACE]: a program of plain libuv, one callback of which is slow in a way of its own.
+/* slow.c SCENE [PLACE]: a program of plain libuv, one callback of which is slow in a way of its own; of `eight` eight are, each
+ * in another way, 100 ms after one another.
  *
  * Others are due each 5 ms.  Prints for the slow callback what was measured within: "wall NS cpu NS given N taken N minor N major
  * N". `hog` is no scene: it uses its processor until it is killed.  SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <uv.h>
@@ -186,6 +190,29 @@ static void ask_peer(void)
 	close(fd);
 }
 
+/* Another process wants the one processor that it leaves itself. */
+static void beside_hog(void)
+{
+	cpu_set_t before, one;
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	sched_getaffinity(0, sizeof before, &before);
+	sched_setaffinity(0, sizeof one, &one);
+	const pid_t hog = fork();
+	for (volatile int spins = 1; hog == 0 && spins;)
+		;
+	compute(LENGTH_NS);
+	if (hog > 0) {
+		kill(hog, SIGKILL);
+		waitpid(hog, NULL, 0);
+	}
+	sched_setaffinity(0, sizeof before, &before);
+}
+
+static void (*const eight[])(void) = {spin, beside_hog, sync_file, read_cold, map_cold, touch, nap, wait_for_lock};
+
+enum { EIGHT = sizeof eight / sizeof *eight };
+
 /* Each tick does some work, and nothing is wrong with that. */
 static void nothing(void)
 {
@@ -201,7 +228,7 @@ static const struct {
 /* ---- The program ---- */
 
 static void (*scene)(void);
-static int ticks_left;
+static int ticks_left, done;
 
 static void slow(uv_timer_t *timer)
 {
@@ -209,7 +236,7 @@ static void slow(uv_timer_t *timer)
 	getrusage(RUSAGE_THREAD, &before);
 	int64_t cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
 	begin_ns = now_ns(CLOCK_MONOTONIC_RAW);
-	scene();
+	(scene ? scene : eight[done++])();
 	int64_t wall_ns = now_ns(CLOCK_MONOTONIC_RAW) - begin_ns;
 	cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
 	getrusage(RUSAGE_THREAD, &after);
@@ -236,15 +263,18 @@ int main(int argc, char **argv)
 		if (strcmp(argv[1], scenes[i].name) == 0)
 			scene = scenes[i].run;
 	place = argc > 2 ? argv[2] : "";
-	if (!scene)
+	const int count = scene || argc < 2 || strcmp(argv[1], "eight") != 0 ? 1 : EIGHT;
+	if (!scene && count == 1)
 		return 2;
-	ticks_left = scene == nothing ? 20 : 60;
+	ticks_left = scene == nothing ? 20 : 60 * count;
 	file = make_file();
-	uv_timer_t slow_timer, tick_timer;
-	uv_timer_init(uv_default_loop(), &slow_timer);
+	uv_timer_t slow_timers[EIGHT], tick_timer;
+	for (int i = 0; i < count; i++)
+		uv_timer_init(uv_default_loop(), &slow_timers[i]);
 	uv_timer_init(uv_default_loop(), &tick_timer);
 	uv_update_time(uv_default_loop()); /* recording has just begun, which may take long */
-	uv_timer_start(&slow_timer, slow, 50, 0);
+	for (int i = 0; i < count; i++)
+		uv_timer_start(&slow_timers[i], slow, 50 + 100 * (uint64_t)i, 0);
 	uv_timer_start(&tick_timer, tick, 5, 5);
 	return uv_run(uv_default_loop(), UV_RUN_DEFAULT);
 }

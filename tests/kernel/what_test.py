@@ -276,6 +276,59 @@ asyncio.run(main())
     print(f'{took:.1f} ms of collection are told as {found[1]} ms')
 
 
+def java_class():
+    """Collects.class: a hundred times System.gc(), and 20 ms of sleep."""
+    def u2(number):
+        return struct.pack('>H', number)
+
+    def utf(said):
+        return b'\1' + u2(len(said)) + said.encode()
+    pool = [utf('Collects'), b'\7' + u2(1), utf('java/lang/Object'), b'\7' + u2(3), utf('main'), utf('([Ljava/lang/String;)V'), utf('Code'),
+            utf('java/lang/System'), b'\7' + u2(8), utf('gc'), utf('()V'), b'\x0c' + u2(10) + u2(11), b'\x0a' + u2(9) + u2(12),
+            utf('java/lang/Thread'), b'\7' + u2(14), utf('sleep'), utf('(J)V'), b'\x0c' + u2(16) + u2(17), b'\x0a' + u2(15) + u2(18), b'\5' + struct.pack('>q', 20)]
+    # bipush 100, istore_1; invokestatic gc, ldc2_w 20, invokestatic sleep, iinc 1 -1, iload_1, ifne; return
+    code = bytes([0x10, 100, 0x3c, 0xb8, 0, 13, 0x14, 0, 20, 0xb8, 0, 19, 0x84, 1, 0xff, 0x1b, 0x9a, 0xff, 0xf3, 0xb1])
+    body = u2(7) + struct.pack('>I', 12 + len(code)) + u2(2) + u2(2) + struct.pack('>I', len(code)) + code + u2(0) + u2(0)
+    return (b'\xca\xfe\xba\xbe' + u2(0) + u2(49) + u2(len(pool) + 2) + b''.join(pool) + u2(0x21) + u2(2) + u2(4) + u2(0) + u2(0) + u2(1) +
+            u2(9) + u2(5) + u2(6) + u2(1) + body + u2(0))
+
+
+def check_java(weft, folder):
+    """The collections of a Java program, as long as the machine of Java itself says that they took."""
+    java = shutil.which('java')
+    library = java and os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(java))), 'lib', 'server', 'libjvm.so')
+    if not java or not os.path.exists(library) or not shutil.which('babeltrace2'):
+        print('skipped: no Java, or no babeltrace2')
+        return
+    with open(library, 'rb') as file:
+        if b'hotspot\0gc__begin\0' not in file.read():
+            print('skipped: this Java was built without probes')
+            return
+    if not os.path.exists('/sys/bus/event_source/devices/uprobe/type'):
+        print('skipped: this kernel has no probes of programs')
+        return
+    with open(os.path.join(folder, 'Collects.class'), 'wb') as file:
+        file.write(java_class())
+    path = os.path.join(folder, 'java')
+    run = subprocess.run([weft, 'record', '--kernel=all', '--mode=grow', '-o', path, '--', java, '-XX:+UseSerialGC', '-Xlog:gc', '-cp', folder, 'Collects'],
+                         env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+    expect(run.returncode, 0, run.stderr)
+    said = [float(ms) for ms in re.findall(r'Pause Full .* ([\d.]+)ms$', run.stdout, re.M)]
+    expect(len(said), 100, run.stdout)
+    trace = os.path.dirname(glob.glob(os.path.join(path, 'java-*', 'metadata'))[0])
+    kernel = kernel_of(weft, trace)
+    if kernel['level'] != 'all':
+        print(f'skipped: level all: {kernel["why"]}')
+        return
+    read = subprocess.run(['babeltrace2', trace], stdout=subprocess.PIPE, text=True, check=True, timeout=PATIENCE).stdout
+    numbers = set(re.findall(r'kernel_text: .* text = (\d+), name = "Java"', read))
+    told = [int(ns) / 1e6 for number, ns in re.findall(r'kernel_spent: .* on = 2, text = (\d+), ns = (\d+)', read) if number in numbers]
+    # The first ones come before weft has seen what was loaded.
+    if not 10 <= len(told) <= 100 or sum(told) < 0.99 * sum(said[-len(told):]):
+        fail(f'{len(told)} collections of {sum(told)} ms, not {sum(said[-len(told):])} ms')
+    print(f'Java: {len(told)} of 100 collections are told, {sum(told):.1f} ms; Java says {sum(said[-len(told):]):.1f} ms')
+
+
 slow, weft = map(os.path.abspath, sys.argv[1:3])
 with tempfile.TemporaryDirectory(prefix='weft-what-') as folder:
     check_made(weft, folder)
@@ -290,4 +343,5 @@ for level, user in users:
         check_scenes(weft, slow, folder, level, user)
         if level == 'all':
             check_collector(weft, folder)
+            check_java(weft, folder)
             check_pages(weft, slow, folder)

@@ -188,6 +188,17 @@ static const char *call_of(struct weft__finder *f, const struct weft__stall *s)
 	    f, s->parts.calls > 1 ? " in %s and others, %" PRIu32 " times" : " in %s", text, s->parts.calls);
 }
 
+/* Whether it did little else than touch memory for the first time. */
+static bool is_new_memory(const struct weft__stall *s)
+{
+	const struct weft__parts *parts = &s->parts;
+	const int64_t on_ns = s->end_ns - s->start_ns - weft_max_ns(parts->off_ns, parts->blocked_ns);
+	if (parts->minor < FAULTS_LEAST)
+		return false;
+	return parts->is_exact ? parts->faulting_ns > on_ns / 2
+			       : (int64_t)(parts->minor < INT32_MAX ? parts->minor : INT32_MAX) * FAULT_NS > on_ns / 4;
+}
+
 /* What others than the program's own code did while it ran, where that was much. */
 static const char *within_of(struct weft__finder *f, const struct weft__stall *s, const char *before, const char *behind)
 {
@@ -200,6 +211,9 @@ static const char *within_of(struct weft__finder *f, const struct weft__stall *s
 	if (parts->interrupts_ns > told_ns)
 		return weft__finding_text(
 		    f, "%sinterrupts had its processor for %s%s", before, weft__words_span(f, parts->interrupts_ns), behind);
+	if (!s->is_pause && parts->is_exact && is_new_memory(s))
+		return weft__finding_text(
+		    f, "; %" PRIu64 " page faults took up to %s of it", parts->minor, weft__words_span(f, parts->faulting_ns));
 	return "";
 }
 
@@ -302,7 +316,7 @@ static const char *advice_for(struct weft__finder *f, const struct weft__stall *
 			   : weft__finding_text(f, "call what blocks on another OS thread, or where it does not block%s", at);
 	if (unknown_ns > on_ns)
 		return "record it on a machine with less to do: then weft can tell whether it was blocked";
-	if (parts->minor >= FAULTS_LEAST && (int64_t)(parts->minor < INT32_MAX ? parts->minor : INT32_MAX) * FAULT_NS > on_ns / 4)
+	if (is_new_memory(s))
 		return weft__finding_text(f, "keep and use again the memory that it touches for the first time%s", at);
 	return weft__finding_text(f, "cut its work into pieces with a pause between them, or give it to another OS thread%s", at);
 }
