@@ -188,12 +188,7 @@ static int to_folded(const struct cli_input *input, const char *out, const char 
 static int to_sqlite(const struct cli_input *input, const char *out)
 {
 #ifdef WEFT_HAS_SQLITE
-	struct weft_layout *layout = lay_out(input->model);
-	if (!layout)
-		return CLI_TROUBLE;
-	int exit = cli_write_sqlite(input->model, layout, out);
-	weft_layout_destroy(layout);
-	return exit;
+	return cli_write_sqlite(input->model, lay_out, out);
 #else
 	return cli_fail("convert: this weft was built without SQLite");
 #endif

@@ -458,20 +458,30 @@ static int write_file(const struct weft_model *model, const struct weft_layout *
 	return cli_file_end(&file, status, &err);
 }
 
-int cli_write_sqlite(const struct weft_model *model, const struct weft_layout *layout, const char *out)
+static int find_sorts(struct weft_table **out, const struct weft_model *model, struct weft_error *err)
+{
+	struct weft_facts *facts = NULL;
+	int status = weft_facts_create(&facts, model, err);
+	if (status == WEFT_OK)
+		status = weft_table_create(out, facts, INT64_MIN, INT64_MAX, err);
+	weft_facts_destroy(facts);
+	return status;
+}
+
+int cli_write_sqlite(const struct weft_model *model, cli_lay_out_fn *lay_out, const char *out)
 {
 	struct weft_findings *findings = NULL;
-	struct weft_facts *facts = NULL;
 	struct weft_table *sorts = NULL;
 	struct weft_error err;
 	int status = weft_explain(&findings, model, NULL, &err);
 	if (status == WEFT_OK)
-		status = weft_facts_create(&facts, model, &err);
-	if (status == WEFT_OK)
-		status = weft_table_create(&sorts, facts, INT64_MIN, INT64_MAX, &err);
-	int exit = status == WEFT_OK ? write_file(model, layout, sorts, findings, out) : cli_fail_error(&err);
+		status = find_sorts(&sorts, model, &err);
+	struct weft_layout *layout = status == WEFT_OK ? lay_out(model) : NULL;
+	const int exit = status < 0 ? cli_fail_error(&err)
+			 : layout   ? write_file(model, layout, sorts, findings, out)
+				    : CLI_TROUBLE;
+	weft_layout_destroy(layout);
 	weft_table_destroy(sorts);
-	weft_facts_destroy(facts);
 	weft_findings_destroy(findings);
 	return exit;
 }
