@@ -83,6 +83,9 @@ with tempfile.TemporaryDirectory(prefix='weft-chrome-') as folder:
         made = subprocess.run([generate, shape, '--events=4k', '--format=native', '-o', trace], capture_output=True, text=True, check=False)
         assert made.returncode == 0, made
         picture, promises, said = compare(trace)
+        pauses = [e for e in map(json.loads, run('events', '--json', trace).stdout.splitlines()) if e['op'] == 'pause']
+        drawn = sorted((s['begin'], s['end'], s['name']) for s in picture.pauses.values())
+        assert shape != 'crowd' or (len(pauses) > 10 and drawn == sorted((e['time_ns'] - e['duration_ns'], e['time_ns'], e['why']) for e in pauses)), drawn[:3]
         assert len(promises) > 100 and 'links between promises' in said, said
     trace = os.path.join(folder, 'arp')
     subprocess.run([arp, 'bad'], env={**os.environ, 'WEFT_TRACE': trace}, capture_output=True, check=False)

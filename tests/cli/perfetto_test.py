@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+from off_stretches import can_be_told, off_stretches
+
 weft, generate, arp = map(os.path.abspath, sys.argv[1:4])
 folder = tempfile.mkdtemp(prefix='perfetto-')
 VARINT, FIXED64, BYTES = 0, 1, 2
@@ -249,6 +251,33 @@ def test_the_path_alone():
         assert owner(a) in on_path and owner(b) in on_path
     assert subprocess.run([weft, 'convert', trace, '--to=perfetto', '--flows=some', '-o', '-'], capture_output=True, check=False).stderr == \
         b'weft: convert: --flows=some: it is wakeups, path:ID, none or all\n'
+
+
+def of_kind(picture, kind):
+    """Its slices, with the name of the track that each is on."""
+    return [(picture.tracks[s['track']][2][0], s['begin'], s['end'], s['name']) for s in picture.slices if s['kind'] == kind]
+
+
+def test_pauses_and_what_the_kernel_said():
+    trace = os.path.join(folder, 'kernel')
+    subprocess.run([generate, 'crowd', '--events=8k', '--kernel=300', '--format=native', '-o', trace], check=True)
+    picture, _ = compare(trace)
+    want, until = [], -1
+    for e in map(json.loads, run('events', '--json', trace).stdout.splitlines()):
+        if e['op'] == 'pause' and e['time_ns'] - e['duration_ns'] >= until:
+            until = e['time_ns']
+            want.append(('pauses', e['time_ns'] - e['duration_ns'], until, e['why']))
+    assert of_kind(picture, 'pause') == want and len(want) > 50, (of_kind(picture, 'pause')[:3], want[:3])
+    if not can_be_told():
+        return
+    want = []
+    for tid, since, ready, until, why in off_stretches(trace):
+        want.append((f'main {tid} without a processor', since, until if why == 'preempted' else ready))
+        if why != 'preempted' and until > ready:
+            want.append((f'main {tid} without a processor', ready, until))
+    got = of_kind(picture, 'kernel')
+    assert [s[:3] for s in got] == want and len(want) > 50, (got[:4], want[:4])
+    assert {'ready, without a processor', 'blocked in futex', 'preempted by gcc'} <= {s[3] for s in got}, {s[3] for s in got}
 
 
 for name, test in list(globals().items()):

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+from off_stretches import can_be_told, off_stretches
+
 weft, generate, arp, docs = map(os.path.abspath, sys.argv[1:5])
 folder = tempfile.mkdtemp(prefix='sqlite-')
 os.chdir(folder)
@@ -67,6 +69,20 @@ def compare(trace):
 for shape in ('random', 'alive', 'waits', 'flock', 'crowd', 'tail'):
     subprocess.run([generate, shape, '--events=4k', '--format=native', '-o', shape], check=True)
     compare(shape).close()
+
+# What the kernel said, as babeltrace2 lists it.
+subprocess.run([generate, 'crowd', '--events=20k', '--kernel=500', '--format=native', '-o', 'kernel'], check=True)
+db = compare('kernel')
+offs = db.execute('SELECT tid, start_ns, ready_ns, end_ns, why FROM off ORDER BY tid, start_ns').fetchall()
+assert len(offs) > 100 and {off[4] for off in offs} == {'preempted', 'blocked', 'disk'}
+if can_be_told():
+    assert offs == [(tid, since, since if why == 'preempted' else ready, until, why) for tid, since, ready, until, why in off_stretches('kernel')]
+assert sorted(db.execute('SELECT tid, pid, name FROM os_thread').fetchall()) == [(99, None, 'gcc'), (1000, 1000, 'main')]
+assert db.execute("SELECT DISTINCT name FROM os_thread JOIN off ON os_thread.tid = taken_by WHERE why = 'preempted'").fetchall() == [('gcc',)]
+pauses = [e for e in map(json.loads, run('events', '--json', 'kernel').stdout.splitlines()) if e['op'] == 'pause']
+assert db.execute("SELECT start_ns, end_ns, why FROM stretch WHERE what = 'pause' ORDER BY end_ns, start_ns").fetchall() == \
+    sorted(((e['time_ns'] - e['duration_ns'], e['time_ns'], e['why']) for e in pauses), key=lambda p: (p[1], p[0]))
+db.close()
 
 for name in ('good', 'bad'):
     subprocess.run([arp, name], env={**os.environ, 'WEFT_TRACE': name}, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
