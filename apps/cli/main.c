@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/duration.h"
 #include "cli.h"
 #include "complete.h"
 #include "xen/domain.h"
@@ -71,6 +72,7 @@ int main(int argc, char **argv)
 		argv = of_verb;
 	}
 	const char *verb = argv[1];
+	weft_duration_ascii(true);
 	if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0 || strcmp(verb, "help") == 0)
 		return print_help();
 	if (strcmp(verb, "--version") == 0) {

@@ -5,6 +5,7 @@
 #include "analysis/explain.h"
 #include "analysis/table.h"
 #include "backends/cairo/cairo.h"
+#include "base/duration.h"
 #include "base/vec.h"
 #include "cli.h"
 #include "layout/group.h"
@@ -176,6 +177,7 @@ int cli_render(struct cli_args *args)
 		render.marked = marked.items;
 		render.marked_count = marked.count;
 	}
+	weft_duration_ascii(false); /* pictures have every sign */
 	if (exit < 0 && table && (exit = fill_table(&below, input.model, &render)) < 0)
 		render.sheet = &below.sheet;
 	if (exit < 0 && blame && weft_stacks_create(&stacks, input.model, WEFT_FOLDED_BY_WAIT, false, &err) < 0)

@@ -11,7 +11,16 @@ static const struct unit {
 	int digits; /* of a fraction that is exact to the ns */
 } units[] = {{"s", 1000000000, 9}, {"ms", 1000000, 6}, {"us", 1000, 3}, {"ns", 1, 0}};
 
-enum { UNITS = sizeof units / sizeof *units };
+enum { UNITS = sizeof units / sizeof *units, MICRO = 2 };
+
+#define MICRO_SIGN "\u00b5s"
+
+static const char *micro = MICRO_SIGN;
+
+void weft_duration_ascii(bool ascii)
+{
+	micro = ascii ? units[MICRO].name : MICRO_SIGN;
+}
 
 static bool is_digit(char c)
 {
@@ -62,16 +71,15 @@ size_t weft_duration_format(char *buf, size_t size, int64_t ns)
 	uint64_t magnitude = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
 	for (size_t i = 0; i + 1 < UNITS; i++) {
 		uint64_t unit = (uint64_t)units[i].ns;
+		const char *name = i == MICRO ? micro : units[i].name;
 		if (magnitude < unit)
 			continue;
 		uint64_t whole = magnitude / unit, thousandths = magnitude % unit / (unit / 1000);
 		if (whole >= 100)
-			return (size_t)snprintf(buf, size, "%s%" PRIu64 " %s", sign, whole, units[i].name);
+			return (size_t)snprintf(buf, size, "%s%" PRIu64 " %s", sign, whole, name);
 		if (whole >= 10)
-			return (size_t)snprintf(
-			    buf, size, "%s%" PRIu64 ".%" PRIu64 " %s", sign, whole, thousandths / 100, units[i].name);
-		return (size_t)snprintf(
-		    buf, size, "%s%" PRIu64 ".%02" PRIu64 " %s", sign, whole, thousandths / 10, units[i].name);
+			return (size_t)snprintf(buf, size, "%s%" PRIu64 ".%" PRIu64 " %s", sign, whole, thousandths / 100, name);
+		return (size_t)snprintf(buf, size, "%s%" PRIu64 ".%02" PRIu64 " %s", sign, whole, thousandths / 10, name);
 	}
 	return (size_t)snprintf(buf, size, "%s%" PRIu64 " ns", sign, magnitude);
 }

@@ -30,7 +30,20 @@ static void mark(struct weft__frame *f, double x, int y)
 	weft__rect(f, weft__ink(WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE, 255), at, y - 3, at + 1, y);
 }
 
-/* What stands for the label of a promise that has none: the function that made it, else the place, else its id. */
+/* Whether of a site nothing is known that a person reads.  A function without a name is called by where it begins. */
+static bool is_address(const struct weft_site *site)
+{
+	return weft_site_is_place(site) &&
+	       (site->function.len == 0 || memmem(site->function.ptr, site->function.len, "+0x", 3) != NULL);
+}
+
+static bool has_only_kind(const struct weft_model *m, uint32_t promise)
+{
+	const uint32_t site = m->promises[promise].site;
+	return site != WEFT_NONE && is_address(&m->trace->sites[site]) && weft_model_name_text(m, promise) == WEFT_NONE;
+}
+
+/* What stands for the label of a promise that has none: the function that made it, else the line, else its kind or its id. */
 static size_t unlabelled(const struct weft_model *m, uint32_t promise, char *buf, size_t size)
 {
 	const struct weft_promise *p = &m->promises[promise];
@@ -38,12 +51,12 @@ static size_t unlabelled(const struct weft_model *m, uint32_t promise, char *buf
 	if (p->site == WEFT_NONE)
 		return (size_t)snprintf(buf, size, "%" PRId64, p->id);
 	const struct weft_site *site = &m->trace->sites[p->site];
+	if (is_address(site)) {
+		const char *kind = weft_model_kind_name(m, p->kind);
+		return weft__text_clean(buf, size, kind, strlen(kind));
+	}
 	if (site->function.len > 0)
 		return weft__text_clean(buf, size, site->function.ptr, site->function.len);
-	if (weft_site_is_place(site)) {
-		size_t length = weft_site_format(site, raw, sizeof raw);
-		return weft__text_clean(buf, size, raw, length < sizeof raw ? length : sizeof raw - 1);
-	}
 	struct weft_str file = site->file;
 	for (uint32_t i = file.len; i-- > 0;) {
 		if (file.ptr[i] == '/') {
@@ -212,7 +225,7 @@ static void draw_caption(struct weft__frame *f, const struct weft__caption *c, b
 	if (room.from < 4)
 		room.from = 4;
 	if (kind) {
-		if (!is_fold) /* whose name says it */
+		if (!is_fold && !has_only_kind(f->model, c->promise)) /* whose name says it */
 			draw_kind(f, c, room);
 		return;
 	}

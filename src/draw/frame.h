@@ -131,6 +131,12 @@ int weft__frame_append(struct weft_draw_list *list, double more_px, const struct
     void draw(struct weft__frame *f, const void *what, int top_px), const void *what, struct weft_error *err);
 
 /* list.c */
+/* How strong red is where something went wrong in this part of the rows: one always shows, and few do not look like all. */
+static inline int weft__wrong_alpha(double part)
+{
+	return part <= 0 ? 0 : part < 1 / 8.0 ? 88 : part < 1 / 4.0 ? 112 : part < 1 / 2.0 ? 160 : 255;
+}
+
 static inline int weft__floor(double x)
 {
 	int i = x > 1e9 ? 1000000000 : x > -1e9 ? (int)x : -1000000000;

@@ -137,7 +137,20 @@ static size_t name_bound(const struct weft_trace_info *info, size_t stream, char
 	char bound[WEFT_DURATION_BYTES];
 	if (!of || of->part >= info->part_count || info->parts[of->part].bound_ns <= 0)
 		return 0;
-	return (size_t)snprintf(out, size, "  \u00b1%s", weft_duration_text(bound, info->parts[of->part].bound_ns));
+	return (size_t)snprintf(out, size, " \u00b1%s", weft_duration_text(bound, info->parts[of->part].bound_ns));
+}
+
+/* Whether another OS thread is called as this one. */
+static bool is_namesake(const struct weft_trace_info *info, uint32_t stream)
+{
+	const struct weft_stream_info *one = &info->streams[stream];
+	for (size_t i = 0; i < info->stream_count; i++) {
+		const struct weft_stream_info *other = &info->streams[i];
+		if (i != stream && other->part == one->part && other->tid != one->tid && other->name.len == one->name.len &&
+		    memcmp(other->name.ptr, one->name.ptr, one->name.len) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* What a band is called: its OS thread, or what its promises have in common. */
@@ -146,8 +159,9 @@ static size_t name_band(const struct weft__frame *f, size_t b, char text[160])
 	const struct weft_layout *layout = f->layout;
 	const struct weft_trace_info *info = f->model->trace;
 	char raw[160];
+	const uint32_t stream = layout->bands[b].stream;
 	struct weft_str name = {NULL, 0};
-	uint64_t tid = layout->bands[b].stream;
+	uint64_t tid = stream;
 	if (layout->rows_by != WEFT_ROWS_BY_THREAD) {
 		uint32_t first = layout->by_row[layout->row_begin[layout->bands[b].first_row]];
 		size_t len = layout->has_rest && b + 1 == layout->band_count
@@ -156,12 +170,14 @@ static size_t name_band(const struct weft__frame *f, size_t b, char text[160])
 		return weft__text_clean(text, 156, raw, len);
 	}
 	if (info && tid < info->stream_count) {
-		name = info->streams[layout->bands[b].stream].name;
-		tid = info->streams[layout->bands[b].stream].tid;
+		name = info->streams[stream].name;
+		tid = info->streams[stream].tid;
 	}
 	int n = snprintf(raw, sizeof raw, "OS thread %" PRIu64, tid);
-	size_t len = name.len > 0 ? weft__text_clean(text, 128, name.ptr, name.len) : weft__text_clean(text, 128, raw, (size_t)n);
-	return len + (info ? name_bound(info, layout->bands[b].stream, text + len, 28) : 0);
+	size_t len = name.len > 0 ? weft__text_clean(text, 100, name.ptr, name.len) : weft__text_clean(text, 100, raw, (size_t)n);
+	if (name.len > 0 && is_namesake(info, stream))
+		len += (size_t)snprintf(text + len, 28, " %" PRIu64, tid);
+	return len + (info ? name_bound(info, stream, text + len, 28) : 0);
 }
 
 void weft__draw_bands(struct weft__frame *f)
@@ -175,7 +191,7 @@ void weft__draw_bands(struct weft__frame *f)
 		struct extent e = extent_of(f, b);
 		char text[160];
 		double width;
-		size_t len = name_band(f, b, text);
+		size_t len = e.text_y > 11 && e.y0 < f->height ? name_band(f, b, text) : 0;
 		len = weft__text_fit(f, WEFT_FONT_BOLD, text, len, sizeof text, f->width / 3.0, &width);
 		if (e.y0 > 0)
 			weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, e.y0, f->width, e.y0 + 1);

@@ -19,8 +19,9 @@
 #define LEAST_FRAME_PX 4
 #define GRIP_PX 5
 #define MOST_LINES 16 /* between bands */
+#define FEW_ROWS 4    /* in an area: each is seen */
 
-enum plane { ALIVE, NEVER, HIGHLIGHT, PLANES };
+enum plane { ALIVE, NEVER, WRONG_ENDS, HIGHLIGHT, PLANES };
 
 struct weft_overview {
 	const struct weft_model *model;
@@ -30,7 +31,6 @@ struct weft_overview {
 	double rows_per_area;
 	int64_t *plane[PLANES];        /* [areas * (COLUMNS + 1)] */
 	bool used[PLANES][MOST_AREAS]; /* there is anything */
-	uint64_t *failed;              /* a bit for each cell in which a promise failed */
 	int64_t run[COLUMNS + 1], paused[COLUMNS + 1];
 	struct weft_draw_list
 	    strip; /* all but the frame around what is seen, as it was drawn last; empty if it is to be drawn anew */
@@ -106,14 +106,17 @@ static void sum_up(struct weft_overview *o, const struct weft_view *view)
 			lay_in(o, ALIVE, area, x->lives[i].start_ns, x->lives[i].end_ns);
 			if (!(x->important[i / 64] >> i % 64 & 1))
 				continue;
-			size_t cell = (size_t)area * COLUMNS + (size_t)cell_of(o, x->lives[i].end_ns);
-			o->failed[cell / 64] |= 1ull << cell % 64;
+			int64_t *end = row_of(o, WRONG_ENDS, area) + cell_of(o, x->lives[i].end_ns);
+			end[0]++;
+			end[1]--;
+			o->used[WRONG_ENDS][area] = true;
 			if (x->never[i / 64] >> i % 64 & 1)
 				lay_in(o, NEVER, area, x->lives[i].start_ns, x->lives[i].end_ns);
 		}
 	}
 	add_up_plane(o, ALIVE);
 	add_up_plane(o, NEVER);
+	add_up_plane(o, WRONG_ENDS);
 	/* While the system runs, the program sleeps. */
 	for (size_t i = o->model->promises[WEFT_SYSTEM + 1].runs; i < o->model->run_count; i++)
 		lay(o, o->run, o->model->runs[i].start_ns, o->model->runs[i].end_ns);
@@ -137,7 +140,7 @@ int weft_overview_create(struct weft_overview **out, const struct weft_view *vie
 	o->slots = o->slots > 1 ? o->slots : 1;
 	o->areas = o->slots < MOST_AREAS ? (int)o->slots : MOST_AREAS;
 	o->rows_per_area = o->slots / o->areas;
-	bool done = (o->failed = calloc((size_t)o->areas * COLUMNS / 64, sizeof *o->failed)) != NULL;
+	bool done = true;
 	for (enum plane p = 0; p < PLANES; p++)
 		done = (o->plane[p] = calloc((size_t)o->areas * (COLUMNS + 1), sizeof **o->plane)) && done;
 	if (!done) {
@@ -156,7 +159,6 @@ void weft_overview_destroy(struct weft_overview *o)
 		return;
 	for (enum plane p = 0; p < PLANES; p++)
 		free(o->plane[p]);
-	free(o->failed);
 	weft_draw_finish(&o->strip);
 	free(o);
 }
@@ -278,6 +280,15 @@ static int alive_alpha(const struct weft_overview *o, double alive)
 	return alive > 0 ? 20 + 2 * (part < 100 ? part : 100) : 0;
 }
 
+/* The same of the rows in which something failed, or never resolved: one always shows. */
+static int wrong_alpha(const struct weft_overview *o, enum plane plane, const int64_t *row, struct cells c)
+{
+	const bool few = o->rows_per_area <= FEW_ROWS;
+	if (plane == NEVER)
+		return few ? 144 : weft__wrong_alpha(part_of(row, c) / o->rows_per_area) / 2;
+	return few ? 255 : weft__wrong_alpha((double)(row[c.end] - row[c.from]) / o->rows_per_area);
+}
+
 struct place {
 	int y0, y1;
 };
@@ -308,42 +319,14 @@ static void draw_area(struct weft__frame *f, const struct weft_overview *o, enum
 		if (in && plane == ALIVE)
 			alpha = alive_alpha(o, part_of(row, c));
 		else if (in && row[c.end] > row[c.from])
-			alpha = plane == NEVER ? 144 : 255;
+			alpha = plane == HIGHLIGHT ? 255 : wrong_alpha(o, plane, row, c);
 		if (alpha == last)
 			continue;
 		if (last > 0)
-			weft__rect(f, weft__ink(layer, paint, last), since, at.y0 - (plane == HIGHLIGHT), x,
-			    at.y1 + (plane == HIGHLIGHT));
+			weft__rect(f, weft__ink(layer, paint, last), since, at.y0 - (plane >= WRONG_ENDS), x,
+			    at.y1 + (plane >= WRONG_ENDS));
 		since = x;
 		last = alpha;
-	}
-}
-
-static bool any_failed(const struct weft_overview *o, int area, struct cells c)
-{
-	const size_t first = (size_t)area * COLUMNS, end = first + (size_t)c.end;
-	for (size_t at = first + (size_t)c.from, next; at < end; at = next) {
-		next = (at | 63) + 1 < end ? (at | 63) + 1 : end;
-		if (o->failed[at / 64] >> at % 64 << (64 - (next - at)))
-			return true;
-	}
-	return false;
-}
-
-/* Every cell in which something failed has its mark, those side by side as one. */
-static void draw_failures(struct weft__frame *f, const struct weft_overview *o, int area)
-{
-	struct place at = place_of(o, f, area);
-	int since = -1;
-	for (int x = 0; x <= f->width; x += CELL_PX) {
-		struct cells c = cells_at(x, (double)f->list->width_px);
-		bool any = x + CELL_PX <= f->width && c.from < c.end && any_failed(o, area, c);
-		if (any && since < 0)
-			since = x;
-		if (any || since < 0)
-			continue;
-		weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, 255), since, at.y0 - 1, x, at.y1 + 1);
-		since = -1;
 	}
 }
 
@@ -415,7 +398,7 @@ static int draw_strip(
 		for (int area = 0; area < o->areas; area++) {
 			draw_area(&f, o, ALIVE, area, WEFT_LAYER_PROMISE, WEFT_PAINT_PROMISE);
 			draw_area(&f, o, NEVER, area, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED);
-			draw_failures(&f, o, area);
+			draw_area(&f, o, WRONG_ENDS, area, WEFT_LAYER_FAILED, WEFT_PAINT_FAILED);
 			if (view->found > 0)
 				draw_area(&f, o, HIGHLIGHT, area, WEFT_LAYER_FAILED,
 				    WEFT_PAINT_HIGHLIGHT); /* behind failures: paints rise too */

@@ -510,12 +510,6 @@ static int alive_alpha(double rows_alive, double rows)
 	return rows_alive == 0 ? 0 : part < 1 / 8.0 ? 104 : part < 2 / 3.0 ? 140 : 176;
 }
 
-/* One always shows, and many do not look like all. */
-static int wrong_alpha(double part)
-{
-	return part <= 0 ? 0 : part < 1 / 8.0 ? 88 : part < 1 / 4.0 ? 112 : part < 1 / 2.0 ? 160 : 255;
-}
-
 /* How a cell is painted in which `sum` units of a plane are. */
 static uint8_t alpha_of(enum plane plane, uint32_t sum, double rows, double unit)
 {
@@ -523,7 +517,7 @@ static uint8_t alpha_of(enum plane plane, uint32_t sum, double rows, double unit
 	if (plane == ALIVE)
 		return (uint8_t)alive_alpha(all, rows);
 	if (plane >= NEVER)
-		return (uint8_t)(rows > SPARSE_ROWS ? wrong_alpha(all / rows) : all > 0 ? 255 : 0);
+		return (uint8_t)(rows > SPARSE_ROWS ? weft__wrong_alpha(all / rows) : all > 0 ? 255 : 0);
 	return all > rows / 2 ? 220 : all > rows / 8 ? 120 : 0;
 }
 

@@ -180,7 +180,7 @@ static void code_that_is_called_for_ever_spins(void **state)
 	assert_int_equal(finding->severity, WEFT_SEVERITY_ALARM);
 	assert_true(finding->sure);
 	assert_non_null(strstr(finding->title, "\"idle\""));
-	assert_non_null(strstr(finding->title, "65536 times in 98.3 ms, every 1.50 us"));
+	assert_non_null(strstr(finding->title, "65536 times in 98.3 ms, every 1.50 \u00b5s"));
 	forget();
 }
 

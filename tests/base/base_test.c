@@ -595,7 +595,7 @@ static void test_durations(void **state)
 	assert_true(weft_duration_exact(text, sizeof text, INT64_MIN) < sizeof text);
 	weft_duration_format(text, sizeof text, 1234500);
 	assert_string_equal(text, "1.23 ms");
-	assert_string_equal(weft_duration_text(text, -12345), "-12.3 us");
+	assert_string_equal(weft_duration_text(text, -12345), "-12.3 \u00b5s");
 	weft_duration_format(text, sizeof text, 999);
 	assert_string_equal(text, "999 ns");
 	assert_true(weft_duration_format(text, sizeof text, INT64_MIN) < sizeof text);
