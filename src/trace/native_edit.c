@@ -73,6 +73,21 @@ static void edit_detail(const struct native_copy *copy, const struct weft_event 
 	edit_text(copy, text, edit);
 }
 
+/* Nobody is to try bytes until their digest fits: it is a word as others are, and its stand-in makes another digest. */
+static void edit_digest(const struct native_copy *copy, size_t at, int64_t digest, const struct weft_trace_edit *edit)
+{
+	static const char letters[] = "bcdfghjklmnpqrst"; /* no known word is made of them */
+	char word[17] = "z";
+	uint64_t rest = digest < 0 ? 0 - (uint64_t)digest : (uint64_t)digest, sum = 0;
+	for (size_t i = 1; i < sizeof word; i++, rest /= 16)
+		word[i] = letters[rest % 16];
+	edit->text(edit->ctx, word, sizeof word);
+	for (size_t i = 0; i < sizeof word; i++)
+		sum = (sum + (unsigned char)word[i]) * UINT64_C(0x100000001b3);
+	const int64_t new = (int64_t)(sum >> 1 | 1), edited = digest < 0 ? -new : new;
+	memcpy(copy->bytes + at, &edited, sizeof edited);
+}
+
 /* Fields of one whose form is told, by the trace or by a table; `edit` may be NULL.  false: it is damaged. */
 static bool edit_fields(const struct native *n, const struct native_copy *copy, struct weft_cursor *in,
     const struct weft_wire_form *form, uint8_t id, const struct weft_trace_edit *edit)
@@ -101,6 +116,10 @@ static bool edit_event(const struct native *n, const struct native_copy *copy, u
 	if (form->is_extra) {
 		struct weft_cursor fields = {at + (extended ? WEFT_EXTENDED_HEADER : WEFT_COMPACT_HEADER), in->at};
 		return edit_fields(n, copy, &fields, &n->extras.items[form->extra].form, id, edit);
+	}
+	if (event.op == WEFT_OP_DETAIL && event.kind == WEFT_DETAIL_DATAGRAM) {
+		const size_t before = (extended ? WEFT_EXTENDED_HEADER : WEFT_COMPACT_HEADER) + (id & WEFT_ID_WIDE ? 8 : 4) + 1;
+		edit_digest(copy, (size_t)(at - copy->bytes) + before, event.value, edit);
 	}
 	if (event.op == WEFT_OP_DETAIL)
 		edit_detail(copy, &event, edit);

@@ -185,6 +185,12 @@ def resolver(weft, folder):
         server.end(name, signal.SIGTERM)
     traces = [client.trace('dig'), servers[1].trace('kresd'), servers[0].trace('named')]
     both = [trace.path for trace in traces]
+    # What goes to strangers has other digests, from which nobody learns what was asked.
+    subprocess.run([weft, 'save', '--scrub', both[1], '-w', os.path.join(folder, 'scrubbed')], check=True)
+    digests = [[abs(event['value']) for event in trace.ask('events', '--json') if event.get('what') == 'datagram']
+               for trace in (traces[1], Trace(weft, os.path.join(folder, 'scrubbed')))]
+    if len(digests[0]) != len(digests[1]) or set(digests[0]) & set(digests[1]) or len(set(digests[0])) != len(set(digests[1])) or not digests[0]:
+        fail(f'digests of a scrubbed trace: {digests}')
     told = json.loads(subprocess.run([weft, 'info', '--json', *both], capture_output=True, text=True, check=True).stdout.splitlines()[-1])
     if told['messages'] < 4:
         fail(f'messages between three processes: {told}')
