@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -34,11 +35,11 @@ def run(*args, stdin=b'', env=None):
     return subprocess.run([weft, *args], input=stdin, capture_output=True, cwd=here, env=dict(os.environ, **(env or {})), timeout=60)
 
 
-def expect(name, *args, status=0, stdin=b''):
-    """What these arguments print, on stdout and stderr, is in expected/NAME."""
+def expect(name, *args, status=0, stdin=b'', shown=lambda out: out):
+    """What these arguments print, on stdout and stderr, is in expected/NAME; shown() makes it readable."""
     got = run(*args, stdin=stdin)
     # Which row is best is the layout's to say, and its tests'.
-    text = re.sub(rb'(\brow"?:? ?)\d+', rb'\1N', got.stdout) + (b'--- stderr\n' + got.stderr if got.stderr else b'') + b'--- status %d\n' % got.returncode
+    text = re.sub(rb'(\brow"?:? ?)\d+', rb'\1N', shown(got.stdout)) + (b'--- stderr\n' + got.stderr if got.stderr else b'') + b'--- status %d\n' % got.returncode
     path = os.path.join(here, 'expected', name)
     if record:
         with open(path, 'wb') as file:
@@ -141,6 +142,16 @@ with tempfile.TemporaryDirectory() as tmp:
             check(b'\x1b' not in run(verb, *options, hostile).stdout, f'weft {verb}: no control characters')
 
     # --- convert
+    for form, options in (('folded', ['--by=run']), ('folded', ['--by=wait']), ('chrome', []), ('perfetto', [])):
+        expect('-'.join(['convert', form, *options]).replace('--by=', '') + '.txt', 'convert', 'small.sexp', '-o', '-', '--to=' + form, *options,
+               shown=(lambda out: out.hex(' ', 32).replace(' ', '\n').encode() + b'\n') if form == 'perfetto' else lambda out: out)
+    database = os.path.join(tmp, 'small.db')
+    if b'without SQLite' not in run('convert', 'small.sexp', '-o', database, '--to=sqlite').stderr:
+        with sqlite3.connect(database) as db:
+            db.execute('UPDATE promise SET row = NULL')
+            expect('convert-sqlite.txt', 'convert', 'small.sexp', '--to=sqlite', '-o', os.path.join(tmp, 'again.db'),
+                   shown=lambda out: ''.join(line + '\n' for line in db.iterdump()).encode())
+        db.close()
     mirage = os.path.join(tmp, 'small.ctf')
     says('', 'convert', 'small.sexp', '-o', mirage, '--to=mirage', status=0)
     check(run('events', '--json', mirage).stdout == run('events', '--json', 'small.sexp').stdout, 'convert --to=mirage keeps the events')
