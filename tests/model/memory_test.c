@@ -10,6 +10,7 @@
 #include "allocations.h"
 #include "mirage_writer.h"
 #include "model/check_model.h"
+#include "model/follower.h"
 #include "trace/format.h"
 #include "trace/source.h"
 
@@ -183,6 +184,58 @@ static void files_and_archives(void **state)
 }
 #endif
 
+#ifndef __wasi__
+/* Looks some times, of which one may fail; when there is memory again, all is as if nothing had been. */
+static bool look_and_look_again(const char *path, long n, uint32_t promises)
+{
+	struct weft_tally tally = {.has_label = false};
+	const struct weft_follower_options options = {.tallies = &tally, .tally_count = 1};
+	struct weft_follower *follower = NULL;
+	struct weft_error err;
+	allocations_left = n;
+	int status = weft_follower_open(&follower, path, &options, &err);
+	for (int look = 0; look < 3 && status >= 0; look++) {
+		weft_follower_renew(follower);
+		status = weft_follower_look(follower, &err);
+	}
+	const bool has_failed = only_one_fails ? allocations_left < 0 : status < 0;
+	allocations_left = -1;
+	assert_true(status >= 0 || (status == WEFT_ENOMEM && err.status == WEFT_ENOMEM));
+	if (follower) {
+		weft_follower_renew(follower);
+		assert_int_equal(weft_follower_look(follower, &err), 1);
+		check_model(weft_follower_model(follower));
+		assert_int_equal(tally.count, promises);
+	}
+	weft_follower_close(follower);
+	return has_failed;
+}
+
+static void followed(void **state)
+{
+	char dir[] = "/tmp/weft-memory-test-XXXXXX", command[512];
+	struct weft_trace *trace;
+	struct weft_model *model;
+	assert_non_null(mkdtemp(dir));
+	snprintf(command, sizeof command, "tar xf " WEFT_CORPUS "/native/directory -C %s", dir);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(weft_trace_open(&trace, dir, NULL), WEFT_OK);
+	assert_int_equal(weft_model_build(&model, trace, NULL, NULL), WEFT_OK);
+	const uint32_t promises = (uint32_t)model->promise_count - 1;
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+	for (int one = 0; one < 2; one++) {
+		long n = 0;
+		only_one_fails = one;
+		while (look_and_look_again(dir, n, promises))
+			n++;
+		assert_true(n > 10);
+	}
+	snprintf(command, sizeof command, "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+}
+#endif
+
 /* What the fuzzers begin with: a whole directory as an archive, and packets one after the other. */
 static void native(void **state)
 {
@@ -245,6 +298,7 @@ int main(void)
 	    cmocka_unit_test(sexp),
 #ifndef __wasi__
 	    cmocka_unit_test(files_and_archives),
+	    cmocka_unit_test(followed),
 #endif
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
