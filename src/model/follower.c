@@ -36,6 +36,7 @@ struct weft_follower {
 	struct weft_standing *standing; /* all that was read */
 	struct place *window, *next;    /* or NULL */
 	struct place *shown;            /* where the model's window begins, or NULL */
+	struct place *compared;         /* behind which the fingerprint was taken, or NULL: of all */
 	struct weft_position reached;
 	int64_t first_ns, last_ns; /* of all events that were read */
 	uint64_t events, restarts;
@@ -219,6 +220,7 @@ static void forget_all(struct weft_follower *f)
 		weft_tally_clear(&f->left[i]);
 	leave(&f->window);
 	leave(&f->next);
+	leave(&f->compared);
 	weft_position_free(&f->reached);
 	f->events = 0;
 }
@@ -349,14 +351,23 @@ static int read_trace(
 	return status < 0 ? weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status)) : status;
 }
 
+static uint64_t fingerprint(const struct weft_follower *f)
+{
+	return weft_trace_fingerprint_from(f->path, f->compared ? &f->compared->position : NULL);
+}
+
 int weft_follower_look(struct weft_follower *f, struct weft_error *err)
 {
-	const uint64_t now = weft_trace_fingerprint(f->path);
+	uint64_t now = fingerprint(f);
 	struct weft_trace *trace;
 	struct weft_model *model = NULL;
 	struct weft_event *told = NULL;
 	if (now == f->fingerprint && f->model && !f->is_due)
 		return 0;
+	/* The next look compares what lies behind the same place. */
+	leave(&f->compared);
+	f->compared = share(f->window);
+	now = fingerprint(f);
 	int status = open_trace(f, &trace, err);
 	if (status < 0)
 		return status;

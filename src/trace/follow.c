@@ -21,6 +21,7 @@
 #include "base/cursor.h"
 #include "base/hash.h"
 #include "trace/ocaml_ring.h"
+#include "trace/position.h"
 #include "wire/wire.h"
 
 #define PACKETS_MAX 4096
@@ -77,7 +78,7 @@ static uint64_t fingerprint_file(int fd, const struct stat *st)
 }
 
 /* A sum over the files, since the entries of a directory have no order. */
-static uint64_t fingerprint_directory(int fd, uint64_t hash)
+static uint64_t fingerprint_directory(int fd, const struct weft_position *from, uint64_t hash)
 {
 	DIR *dir = fdopendir(fd);
 	if (!dir) {
@@ -87,7 +88,8 @@ static uint64_t fingerprint_directory(int fd, uint64_t hash)
 	const struct dirent *entry;
 	while ((entry = readdir(dir))) {
 		struct stat st;
-		if (entry->d_name[0] == '.' || fstatat(dirfd(dir), entry->d_name, &st, 0) < 0 || !S_ISREG(st.st_mode))
+		if (entry->d_name[0] == '.' || (from && weft_position_is_behind(from, entry->d_name)) ||
+		    fstatat(dirfd(dir), entry->d_name, &st, 0) < 0 || !S_ISREG(st.st_mode))
 			continue;
 		int file = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 		uint64_t name = weft_hash_bytes(entry->d_name, strlen(entry->d_name));
@@ -100,6 +102,11 @@ static uint64_t fingerprint_directory(int fd, uint64_t hash)
 }
 
 uint64_t weft_trace_fingerprint(const char *path)
+{
+	return weft_trace_fingerprint_from(path, NULL);
+}
+
+uint64_t weft_trace_fingerprint_from(const char *path, const struct weft_position *from)
 {
 	struct stat st;
 	if (strcmp(path, "-") == 0)
@@ -117,7 +124,7 @@ uint64_t weft_trace_fingerprint(const char *path)
 		return error;
 	}
 	if (S_ISDIR(st.st_mode))
-		return fingerprint_directory(fd, weft_hash_u64((uint64_t)st.st_ino ^ (uint64_t)st.st_dev << 48));
+		return fingerprint_directory(fd, from, weft_hash_u64((uint64_t)st.st_ino ^ (uint64_t)st.st_dev << 48));
 	uint64_t hash = fingerprint_file(fd, &st);
 	close(fd);
 	return hash;

@@ -184,6 +184,7 @@ static int find_position(const struct weft_trace *trace, struct weft_position *o
 	memset(&position.streams, 0, sizeof position.streams);
 	memset(&position.kernel, 0, sizeof position.kernel);
 	position.wrapped = trace->info.wrapped;
+	position.grows = !n->is_ring;
 	const size_t most = n->cursors.count > n->kernel.count ? n->cursors.count : n->kernel.count;
 	struct weft_reached *found = malloc((most + 1) * sizeof *found);
 	if (!found || !weft_vec_reserve(&position.streams, n->cursors.count + out->streams.count + 1) ||

@@ -363,6 +363,7 @@ static int list_files(struct weft_source *source, DIR *dir, struct weft_error *e
 		struct stat st;
 		/* A hidden file is one that is being made. */
 		if (entry->d_name[0] == '.' || weft_source_find(source, entry->d_name) ||
+		    (source->from && weft_position_is_behind(source->from, entry->d_name)) ||
 		    fstatat(dirfd(dir), entry->d_name, &st, 0) < 0 || !S_ISREG(st.st_mode))
 			continue;
 		struct weft_blob *blob = weft_vec_push(&blobs);

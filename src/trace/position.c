@@ -1,6 +1,7 @@
 /* position.c: see position.h.  SPDX-License-Identifier: ISC */
 #include "trace/position.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/search.h"
@@ -55,6 +56,20 @@ const struct weft_reached *weft_position_of(const struct weft_position *position
 const struct weft_reached *weft_position_of_kernel(const struct weft_position *position, uint32_t processor)
 {
 	return find(position->kernel.items, position->kernel.count, processor);
+}
+
+bool weft_position_is_behind(const struct weft_position *position, const char *name)
+{
+	static const char stream[] = "stream-";
+	char *end;
+	if (!position->grows || strncmp(name, stream, sizeof stream - 1) != 0)
+		return false;
+	const unsigned long long instance = strtoull(name + sizeof stream - 1, &end, 10);
+	if (*end != '-' || instance > UINT32_MAX)
+		return false;
+	const unsigned long long packet = strtoull(end + 1, &end, 10);
+	const struct weft_reached *reached = *end ? NULL : weft_position_of(position, (uint32_t)instance);
+	return reached && packet < reached->sequence;
 }
 
 int weft_trace_reached(const struct weft_trace *trace, struct weft_position *out)

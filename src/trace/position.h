@@ -29,15 +29,19 @@ struct weft_position {
 	WEFT_VEC(struct weft_reached) kernel;  /* likewise, by processor: of the packet alone, each tells all that it needs */
 	uint8_t uuid[16];
 	bool is_somewhere, wrapped;
+	bool grows; /* the trace does: a stream's packets have a file each, called by its number, and are not used again */
 	/* The clock of all times up to there, and how long after its first pair it was measured: times that were read with
 	 * another position's clock are to be made those of this one. */
 	uint64_t hz, pair_clock, pair_wall_ns, span_ns;
 	int64_t origin_ns;
 };
 
-/* Opens a trace without the events up to a position, which is to live as long as the trace.  Where that is not of this trace, all
- * is read.  As weft_trace_open(). */
+/* Opens a trace without the events up to a position, which is to live as long as the trace.  Where that is not of this trace, it
+ * is not resumed, and may lack anything.  As weft_trace_open(). */
 int weft_trace_open_from(struct weft_trace **out, const char *path, const struct weft_position *from, struct weft_error *err);
+
+/* As weft_trace_fingerprint() (follow.h), of what a trace has behind a position. */
+uint64_t weft_trace_fingerprint_from(const char *path, const struct weft_position *from);
 
 /* Where the trace ended that was read to its end.  *out is a zeroed one, or an earlier position, behind which none of its streams
  * falls; the caller frees it.  WEFT_ENOTSUP: its format cannot be read from a position on; WEFT_ENOMEM: *out is as it was. */
@@ -60,6 +64,9 @@ void weft_position_set_clock(struct weft_position *position, const struct weft_p
 
 bool weft_position_copy(struct weft_position *to, const struct weft_position *from);
 void weft_position_free(struct weft_position *position);
+
+/* Whether all of a file of that name in the trace's directory lies before the position. */
+bool weft_position_is_behind(const struct weft_position *position, const char *name);
 
 /* How far that instance, or what the kernel said on that processor, was read; NULL: not at all.  Logarithmic. */
 const struct weft_reached *weft_position_of(const struct weft_position *position, uint32_t instance);
