@@ -238,6 +238,12 @@ static int next(struct weft_trace *trace, const struct weft_event **events, size
 		if (o->heap_count > 1)
 			sift_down(o, 0);
 	}
+	/* What a ring told behind damage may have ended all of it. */
+	for (bool more = o->heap_count == 0 && o->gaps.count == 0; more && n < BATCH; n += o->eio.count) {
+		o->eio.out = o->batch + n;
+		o->eio.count = 0;
+		more = weft__eio_still(&o->eio);
+	}
 	if (o->eio.status < 0)
 		return o->eio.status;
 	if (n == 0)

@@ -713,6 +713,21 @@ void weft__eio_take(struct weft__eio *eio, const struct weft__eio_event *ev)
 	ring->cancelled = 0;
 }
 
+bool weft__eio_still(struct weft__eio *eio)
+{
+	while (eio->told < eio->things.count) {
+		const struct weft__eio_thing *t = &eio->things.items[eio->told++];
+		const int64_t waits_for = t->asleep_in ? t->asleep_in : t->waits_for;
+		if (t->what != FIBER || t->is_ended || !waits_for)
+			continue;
+		weft__eio_put(eio, WEFT_OP_STILL_AWAITS, t->id, waits_for);
+		if (t->within)
+			weft__eio_put(eio, WEFT_OP_STILL_AWAITS, thing(eio, t->within)->id, t->id);
+		return true;
+	}
+	return false;
+}
+
 /* ---- As a whole ---- */
 
 int weft__eio_init(struct weft__eio *eio, size_t rings, uint32_t most)
@@ -734,6 +749,7 @@ void weft__eio_forget(struct weft__eio *eio)
 	weft_vec_free(&eio->things);
 	weft_vec_free(&eio->turns);
 	weft_vec_free(&eio->said);
+	eio->told = 0;
 }
 
 void weft__eio_rewind(struct weft__eio *eio)

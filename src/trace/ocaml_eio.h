@@ -88,6 +88,7 @@ struct weft__eio {
 	struct weft__eio_ring *rings;
 	size_t ring_count;
 	int64_t first_id, next_id; /* of what has no number */
+	size_t told;               /* of the things, by weft__eio_still() */
 	bool lacks_edges;          /* nothing is told of who ends a wait */
 	int status;                /* WEFT_ENOMEM: something was not taken */
 
@@ -112,6 +113,9 @@ void weft__eio_forget(struct weft__eio *eio);
 
 /* Puts at most WEFT__EIO_MOST events of weft's to eio->out, and counts them. */
 void weft__eio_take(struct weft__eio *eio, const struct weft__eio_event *ev);
+
+/* After the last event: who waits still, one fiber with its context; false: that was all. */
+bool weft__eio_still(struct weft__eio *eio);
 
 /* A domain begins to record into the stream's ring; `parent`: the fiber that made it, by Eio's number, or -1. */
 void weft__eio_domain_begins(struct weft__eio *eio, int64_t parent);

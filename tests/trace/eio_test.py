@@ -36,7 +36,11 @@ def hangs(path):
     waits = run('waits', path)
     order = [waits.index(f'"{name}"') for name in ('main', 'fiber 6', 'mutex 3')]
     assert order == sorted(order) and '"fiber 5"' in waits[order[-1]:], waits
-    assert lines(run('dump', path), ' timer ', '"sleep"', 'resolved'), 'no sleep that is over'
+    dump = run('dump', path)
+    assert lines(dump, ' timer ', '"sleep"', 'resolved'), 'no sleep that is over'
+    # Whoever waits when all ends is there until then, also in pictures, and what it waits for.
+    ends = {float(lines(dump, f'"{name}"')[0].split(' .. ')[1].split()[0]) for name in ('reply of the server', 'main', 'fiber 1', 'fiber 5', 'fiber 6')}
+    assert max(ends) - min(ends) < 0.001, dump
 
 
 def is_silent(path):
