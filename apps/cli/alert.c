@@ -44,7 +44,7 @@ struct followed {
 	struct weft_follower *follower;
 	struct weft_tally *tallies;   /* by rule */
 	struct weft_checked *checked; /* by rule: at the last look */
-	bool was_recorded, is_over;
+	bool was_recorded, is_over, is_refused;
 	WEFT_VEC(struct trouble) troubles;
 };
 
@@ -260,11 +260,16 @@ static void raise_alarm(const struct look *look, struct trouble *trouble, const 
 
 /* ---- Looking ---- */
 
-static int64_t now_ns(void)
+static int64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static int64_t now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 /* The trouble with that key, which is seen now; NULL: there is no memory. */
@@ -462,6 +467,31 @@ static struct followed *follow(struct watch *w, const char *path)
 	return fresh;
 }
 
+/* What this user may not look at is told once, and looked at when he may. */
+static void tell_refused(struct watch *w, const char *path)
+{
+	struct stat st;
+	if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode) || access(path, R_OK | X_OK) == 0)
+		return;
+	struct followed *f = errno == EACCES ? follow(w, path) : NULL;
+	if (f && !f->is_refused)
+		cli_note("%s: %s", path, strerror(EACCES));
+	if (f)
+		f->is_refused = true;
+}
+
+static void tell_refused_in(struct watch *w, const char *folder)
+{
+	char path[PATH_MAX];
+	DIR *dir = opendir(folder);
+	tell_refused(w, folder);
+	for (const struct dirent *entry; dir && (entry = readdir(dir));)
+		if (entry->d_name[0] != '.' && snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) < (int)sizeof path)
+			tell_refused(w, path);
+	if (dir)
+		closedir(dir);
+}
+
 /* Looks at what the operands name now; false: all of it has ended. */
 static bool look_at_all(struct watch *w, char **paths, int count)
 {
@@ -474,6 +504,7 @@ static bool look_at_all(struct watch *w, char **paths, int count)
 		for (size_t k = 0; k < session.traces.count; k++)
 			follow(w, session.traces.items[k]);
 		goes_on |= is_several || (f && !f->is_over);
+		tell_refused_in(w, paths[i]);
 		cli_session_free(&session);
 	}
 	for (size_t i = 0; i < w->all.count && !stopped; i++)
@@ -527,10 +558,10 @@ static void go_on(struct watch *w, struct cli_args *args, int64_t every_ns)
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	for (bool more = true; more && cli_stdout_ok();) {
-		const int64_t began_ns = now_ns();
+		const int64_t began_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 		more = look_at_all(w, args->argv, args->argc);
 		/* A tenth of a processor at most, however large the rings are. */
-		const int64_t rest_ns = (now_ns() - began_ns) * (SHARE - 1);
+		const int64_t rest_ns = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - began_ns) * (SHARE - 1);
 		if (more)
 			nap(rest_ns > every_ns ? rest_ns : every_ns);
 	}

@@ -33,10 +33,10 @@ struct cli_looker {
 	bool was_recorded;
 };
 
-static int64_t clock_ns(void)
+static int64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
@@ -101,7 +101,7 @@ static uint64_t fingerprint(const struct cli_looker *l, bool *is_recorded)
 	for (size_t i = 0; i < paths.count; i++) {
 		const bool is_memory = cli_is_process(paths.items[i]);
 		*is_recorded |= is_memory;
-		hash = is_memory ? hash + (uint64_t)clock_ns() : hash;
+		hash = is_memory ? hash + (uint64_t)clock_ns(CLOCK_MONOTONIC) : hash;
 	}
 	hash += weft_several_fingerprint((const char *const *)paths.items, paths.count);
 	*is_recorded |= weft_several_are_recorded((const char *const *)paths.items, paths.count);
@@ -170,7 +170,7 @@ static void *run(void *looker)
 	do {
 		struct weft_error err = {.what = ""};
 		bool is_recorded;
-		const int64_t began_ns = clock_ns();
+		const int64_t began_ns = clock_ns(CLOCK_MONOTONIC), used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		const uint64_t now = fingerprint(l, &is_recorded);
 		pthread_mutex_lock(&l->mutex);
 		const bool is_other = window_ns != l->window_ns;
@@ -183,7 +183,7 @@ static void *run(void *looker)
 			l->was_recorded = is_recorded;
 			struct cli_look *look = read_again(l, is_recorded, window_ns, &err);
 			hand_over(l, look, &err);
-			not_before_ns = began_ns + (clock_ns() - began_ns) * SHARE;
+			not_before_ns = began_ns + (clock_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns) * SHARE;
 		}
 	} while (nap(l, l->every_ns));
 	return NULL;

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""watch_server_test.py WEFT HTTP-TROUBLED PATIENT: weft watch beside busy servers: what went wrong is kept once, with its cause; of a crowd
+each; by a user who may not read all.
+
+SPDX-License-Identifier: ISC"""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'promise'))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
+from http_server import Server, get  # pylint: disable=wrong-import-position
+from others import closed_to_others  # pylint: disable=wrong-import-position
+
+weft, troubled, patient = map(os.path.abspath, sys.argv[1:])
+PATIENCE, NOBODY, CROWD = 120, 65534, 50
+# What is found in what was kept, of each fault.
+FAULTS = {'stall': {'stall'}, 'lost': {'hang', 'stuck'}, 'leak': {'leak'}, 'spin': {'spin'}}
+
+
+def expect(what, got, wanted):
+    if got != wanted:
+        sys.exit(f'{what}: {got} is not {wanted}')
+
+
+def until(what, condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end:
+            sys.exit(f'after {PATIENCE} s still not: {what}')
+        time.sleep(0.05)
+
+
+def listed(folder):
+    return sorted(name for name in os.listdir(folder) if not name.endswith('.tmp')) if os.path.isdir(folder) else []
+
+
+def lines(verb, trace):
+    got = subprocess.run([weft, verb, '--json', trace], capture_output=True, text=True, check=False, timeout=PATIENCE)
+    return [json.loads(line) for line in got.stdout.splitlines()]
+
+
+def asks(trace):
+    """What is said where a program asks for a copy, and in a copy why it was made."""
+    return [event['text'] for event in lines('events', trace) if event.get('what') == 'snapshot']
+
+
+def is_of(copy, name, fault):
+    """Whether a copy is of a server, with what was planted in it: on a busy machine it may have other faults, too."""
+    return copy.startswith(name) and bool(FAULTS[fault] & {finding['finding'] for finding in lines('explain', 'kept/' + copy)})
+
+
+class Busy:
+    """A server that is asked all the time, with one fault."""
+
+    def __init__(self, name, fault):
+        self.fault, self.ends = fault, False
+        # What spins is told by weft record, and fills a small ring.
+        under = [weft, 'record', '--mode=ring', '--size=16M', '-o', name, '--'] if fault == 'spin' else []
+        self.server = Server(troubled, 'www', trace=None if under else f'all/{name},size=1M', under=under)
+        self.client = threading.Thread(target=self.ask)
+        self.client.start()
+
+    def ask(self):
+        with self.server.connect() as client, self.server.connect() as unlucky:
+            for turn in range(1 << 30):
+                if self.ends:
+                    return
+                if turn == 20 and self.fault != 'leak':
+                    unlucky.send(get('/' + self.fault))
+                client.send(get('/leak' if self.fault == 'leak' and turn % 4 == 0 else '/page'))
+                client.answer()
+                time.sleep(0.005)
+
+    def end(self):
+        self.ends = True
+        self.client.join()
+        # The second one does not wait for who never ends.
+        while self.server.process.poll() is None:
+            self.server.process.terminate()
+            time.sleep(0.1)
+        self.server.process.stdout.close()
+
+
+def watch(*words, **more):
+    return subprocess.Popen([weft, 'watch', *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+
+
+def end(watcher):
+    """What it says until it is told to end."""
+    watcher.send_signal(signal.SIGTERM)
+    return watcher.communicate(timeout=PATIENCE)
+
+
+def servers():
+    """Each fault, beside the watcher; which is killed and started again."""
+    os.mkdir('www')
+    for name in 'page', *FAULTS:
+        with open('www/' + name, 'w', encoding='utf-8') as file:
+            file.write(name * 100)
+    os.mkdir('all')
+    options = 'all', 'spin', 'stall<200ms', 'findings=0', '--save=kept', '--patience=1s', '--per-hour=100'
+    busy = [Busy(fault, fault) for fault in reversed(FAULTS)]
+    try:
+        watcher = watch(*options)
+        for fault in FAULTS:
+            name = 'http-troubled' if fault == 'spin' else fault
+            until(f'the {fault} is kept', lambda name=name, fault=fault: any(is_of(copy, name, fault) for copy in listed('kept')))
+        watcher.kill()
+        watcher.communicate()
+        watcher = watch(*options)
+        busy.append(Busy('late', 'stall'))
+        until('what comes later is kept', lambda: any(is_of(copy, 'late', 'stall') for copy in listed('kept')))
+        end(watcher)
+    finally:
+        for one in busy:
+            one.end()
+    reasons = sorted((copy.rsplit('-', 2)[0], re.sub(r'[0-9.]+ (ns|us|ms|s)\b|[0-9]+', '*', asks('kept/' + copy)[-1])) for copy in listed('kept'))
+    expect('nothing is kept twice', sorted(set(reasons)), reasons)
+    print(f'{len(reasons)} are kept: ' + ', '.join(f'{name}: {why.split(":")[0].split(" ")[0]}' for name, why in reasons))
+
+
+def crowd():
+    """Many processes at once."""
+    os.mkdir('many')
+    programs = [subprocess.Popen([patient, 'snapshot'], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': f'many/{i},size=512K'}) for i in range(CROWD)]
+    watcher = watch('many', '--save=crowd', '--per-hour=1000')
+    until('all are kept', lambda: len(listed('crowd')) >= CROWD)
+    for program in programs:
+        program.stdin.close()
+        program.wait(timeout=PATIENCE)
+    said = end(watcher)
+    expect('once each', (len(listed('crowd')), len(said[0].splitlines())), (CROWD, CROWD))
+    expect('of whom', {name.split('-')[0] for name in listed('crowd')}, {str(i) for i in range(CROWD)})
+
+
+def refused():
+    """A user who may read one of two."""
+    if os.getuid() != 0 or closed_to_others(weft):
+        print('no other user can run weft here')
+        return
+    os.chmod('.', 0o755)
+    os.mkdir('some')
+    programs = [subprocess.Popen([patient, 'snapshot'], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': 'some/' + name}) for name in ('mine', 'yours')]
+    until('both ask to be kept', lambda: all(asks('some/' + name) for name in ('mine', 'yours')))
+    os.mkdir('theirs')
+    for path in 'theirs', 'some/yours', *(os.path.join('some/yours', name) for name in os.listdir('some/yours')):
+        os.chown(path, NOBODY, NOBODY)
+    watcher = watch('some', '--save=theirs', '--every=1ms', user=NOBODY, group=NOBODY, extra_groups=[])
+    until('what may be read is kept', lambda: len(listed('theirs')) >= 1)
+    for program in programs:
+        program.stdin.close()
+        program.wait(timeout=PATIENCE)
+    said = end(watcher)
+    expect('the other is named once', said[1], 'weft: some/mine: Permission denied\n')
+    expect('the one', [name.split('-')[0] for name in listed('theirs')], ['yours'])
+
+
+with tempfile.TemporaryDirectory() as place:
+    os.chdir(place)
+    for part in refused, crowd, servers:
+        began = time.monotonic()
+        part()
+        print(f'{part.__name__}: {time.monotonic() - began:.0f} s', flush=True)
