@@ -1,15 +1,22 @@
 #!/usr/bin/env python3
-"""scrub_test.py WEFT GENERATE ARP DEADLOCK: what leaves the machine: copies without a name in them, and copies of the end alone.
+"""scrub_test.py WEFT GENERATE ARP DEADLOCK [HTTP-SERVER]: what leaves the machine: copies without a name in them, and copies of the end
+alone.
 
 SPDX-License-Identifier: ISC"""
 import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
-weft, generate, arp, deadlock = map(os.path.abspath, sys.argv[1:])
+weft, generate, arp, deadlock, *servers = map(os.path.abspath, sys.argv[1:])
+PATIENCE = 60
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'promise'))
+from http_server import Server, get  # noqa: E402  # pylint: disable=wrong-import-position
 # What weft itself looks for stays: it says nothing of the program.
 KNOWN = ('cancel', 'no such file', 'not found', 'notfound', 'not_found', 'enoent', '404', 'end of file', 'eof', 'sleep', 'garbage')
 # Numbers of the kernel's, calls of libc's, and keys.
@@ -94,6 +101,38 @@ def pending(trace):
             if line.get('end') == 'pending' and line['promise'] != -1}
 
 
+def ask(path, *questions):
+    """Sends each to a server once it listens, and reads an answer."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(path)
+                for question in questions:
+                    client.sendall(question)
+                    client.recv(1 << 16)
+                return
+        except OSError:
+            if time.monotonic() > end:
+                sys.exit(f'{path}: nobody listens')
+            time.sleep(0.05)
+
+
+def serve(name, *command):
+    """A server as it is installed, asked for secrets; none if it is not."""
+    if not shutil.which(command[0]):
+        print(f'{command[0]} is not installed')
+        return
+    process = subprocess.Popen([weft, 'record', '-o', name, '--', *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    ask(os.path.abspath(name + '.socket'), *(b'set secretkey%d 0 0 5\r\nhello\r\n' % i if name == 'memcached' else b'SET secretkey%d hello\r\n' % i for i in range(50)))
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=PATIENCE)
+    run(weft, 'save', '--scrub', name, '-w', name + '.copy')
+    inner = [folder for folder, _, files in os.walk(name) if 'metadata' in files]
+    expect(f'{name}: traces', len(inner), 1)
+    is_scrubbed(inner[0], name + '.copy', words_of_format)
+
+
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
     # What the metadata of every trace says: names of kinds and fields.
@@ -122,6 +161,20 @@ with tempfile.TemporaryDirectory() as place:
     expect('the command line is there', [word in contents('named') for word in (b'alice', b'bobs')], [True, True])
     run(weft, 'save', '--scrub', 'named', '-w', 'nameless')
     expect('the command line', [word in contents('nameless') for word in (b'alice', b'bobs')], [False, False])
+
+    # Servers: files, addresses, keys, users.
+    serve('redis', 'redis-server', '--port', '0', '--unixsocket', os.path.abspath('redis.socket'), '--save', '', '--dir', place)
+    serve('memcached', 'memcached', *(['-u', 'root'] if os.getuid() == 0 else []), '-s', os.path.abspath('memcached.socket'))
+    for server in servers:
+        os.mkdir('www')
+        with open('www/secret.html', 'w') as file:
+            file.write('secret')
+        with Server(server, 'www', trace='http') as http:
+            for target in ['/secret.html', '/nobody-has-it', '/secret.html?user=alice'] * 20:
+                http.ask(get(target, 'Connection: close'))
+        run(weft, 'save', '--scrub', 'http', '-w', 'http.copy')
+        expect('what was asked is there', [word in contents('http') for word in (b'secret', b'alice')], [True, True])
+        is_scrubbed('http', 'http.copy', words_of_format)
 
     # The end alone.
     for trace in 'r1', 'r2', 'r3', 'arp':
