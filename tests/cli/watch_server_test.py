@@ -3,6 +3,7 @@
 each; by a user who may not read all.
 
 SPDX-License-Identifier: ISC"""
+import functools
 import json
 import os
 import re
@@ -51,6 +52,7 @@ def asks(trace):
     return [event['text'] for event in lines('events', trace) if event.get('what') == 'snapshot']
 
 
+@functools.cache
 def is_of(copy, name, fault):
     """Whether a copy is of a server, with what was planted in it: on a busy machine it may have other faults, too."""
     return copy.startswith(name) and bool(FAULTS[fault] & {finding['finding'] for finding in lines('explain', 'kept/' + copy)})
@@ -61,8 +63,8 @@ class Busy:
 
     def __init__(self, name, fault):
         self.fault, self.ends = fault, False
-        # What spins is told by weft record, and fills a small ring.
-        under = [weft, 'record', '--mode=ring', '--size=16M', '-o', name, '--'] if fault == 'spin' else []
+        # What spins is told by weft record, twice as late each time, and fills a small ring in between.
+        under = [weft, 'record', '--mode=ring', '--size=64M', '-o', name, '--'] if fault == 'spin' else []
         self.server = Server(troubled, 'www', trace=None if under else f'all/{name},size=1M', under=under)
         self.client = threading.Thread(target=self.ask)
         self.client.start()
