@@ -22,25 +22,7 @@
 #include "model/kernel.h"
 #include "wire/kernel.h"
 #include "wire/wire.h"
-
-static char scratch[64], path[96];
-
-static int set_up(void **state)
-{
-	strcpy(scratch, "/tmp/weft-follower-XXXXXX");
-	if (!mkdtemp(scratch))
-		return -1;
-	snprintf(path, sizeof path, "%s/trace", scratch);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	char command[128];
-	weft_stop();
-	snprintf(command, sizeof command, "rm -rf %s", scratch);
-	return system(command);
-}
+#include "scratch.h"
 
 /* ---- A random program on several OS threads, which act in turns ---- */
 

@@ -15,27 +15,9 @@
 #include <cmocka.h>
 #include <weft/record.h>
 
+#include "scratch.h"
 #include "trace/follow.h"
 #include "trace/trace.h"
-
-static char scratch[64], path[96];
-
-static int set_up(void **state)
-{
-	strcpy(scratch, "/tmp/weft-follow-XXXXXX");
-	if (!mkdtemp(scratch))
-		return -1;
-	snprintf(path, sizeof path, "%s/trace", scratch);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	char command[128];
-	weft_stop();
-	snprintf(command, sizeof command, "rm -rf %s", scratch);
-	return system(command);
-}
 
 static const char *in_trace(const char *name)
 {

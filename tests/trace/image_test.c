@@ -19,32 +19,14 @@
 #include <cmocka.h>
 #include <weft/record.h>
 
+#include "scratch.h"
 #include "trace/trace.h"
 #include "wire/wire.h"
 
 enum { PAGE = 4096, PAGES = 64 };
 
-static char scratch[64], path[96];
-
 /* A ring of packets of a page each, as it was when it was stopped. */
 static _Alignas(PAGE) unsigned char ring[PAGES * PAGE];
-
-static int set_up(void **state)
-{
-	strcpy(scratch, "/tmp/weft-image-XXXXXX");
-	if (!mkdtemp(scratch))
-		return -1;
-	snprintf(path, sizeof path, "%s/image", scratch);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	char command[128];
-	weft_stop();
-	snprintf(command, sizeof command, "rm -rf %s", scratch);
-	return system(command);
-}
 
 /* Records promises called name-0 to name-(count - 1), and one label that is interned; the memory is the caller's. */
 static void record(void *memory, size_t bytes, const char *name, int count, uint64_t packet_bytes)

@@ -17,27 +17,9 @@
 #include <cmocka.h>
 #include <weft/record.h>
 
+#include "scratch.h"
 #include "trace/trace.h"
 #include "wire/wire.h"
-
-static char scratch[64], path[96];
-
-static int set_up(void **state)
-{
-	strcpy(scratch, "/tmp/weft-live-XXXXXX");
-	if (!mkdtemp(scratch))
-		return -1;
-	snprintf(path, sizeof path, "%s/trace", scratch);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	char command[128];
-	weft_stop();
-	snprintf(command, sizeof command, "rm -rf %s", scratch);
-	return system(command);
-}
 
 /* ---- A program that goes on at each look ---- */
 
