@@ -20,9 +20,9 @@
 #include "base/sort.h"
 #include "model/follower.h"
 #include "model/kernel.h"
+#include "scratch.h"
 #include "wire/kernel.h"
 #include "wire/wire.h"
-#include "scratch.h"
 
 /* ---- A random program on several OS threads, which act in turns ---- */
 
