@@ -291,7 +291,7 @@ static void test_stretches(void **state)
 	weft_viewer_show(v, v->model->end_ns / 2, v->model->end_ns / 2 + v->model->end_ns / 20);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 	for (size_t thread = 0; thread < THREADS; thread++)
-		for (double x = 2; x < 1280; x += 3) {
+		for (int x = 2; x < 1280; x += 3) {
 			weft_viewer_motion(v, x, lane_y(v, thread));
 			assert_true(weft_viewer_tip(v, tip));
 			assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
