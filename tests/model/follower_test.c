@@ -410,37 +410,37 @@ static void follow_program(struct weft_record_options record, struct weft_follow
 static void what_came_since_is_enough(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
-	    (struct weft_follower_options){.window_ns = 0}, 300, 20, 1, false);
+	    (struct weft_follower_options){.window_ns = 0}, 150, 20, 1, false);
 }
 
 static void what_the_kernel_says_is_followed(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
-	    (struct weft_follower_options){.window_ns = 0}, 100, 40, 6, true);
+	    (struct weft_follower_options){.window_ns = 0}, 60, 40, 6, true);
 }
 
 static void a_window_of_events_moves(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
-	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 100}, 300, 40, 2, false);
+	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 100}, 150, 40, 2, false);
 }
 
 static void a_window_as_large_as_the_trace(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
-	    (struct weft_follower_options){.window_ns = INT64_MAX}, 100, 40, 3, false);
+	    (struct weft_follower_options){.window_ns = INT64_MAX}, 60, 40, 3, false);
 }
 
 static void a_ring_goes_round(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_RING, .size_bytes = 16384, .packets = 4},
-	    (struct weft_follower_options){.window_ns = 0}, 500, 30, 4, false);
+	    (struct weft_follower_options){.window_ns = 0}, 250, 30, 4, false);
 }
 
 static void a_ring_is_shorter_than_the_window(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_RING, .size_bytes = 16384, .packets = 4},
-	    (struct weft_follower_options){.window_ns = INT64_MAX}, 500, 30, 5, false);
+	    (struct weft_follower_options){.window_ns = INT64_MAX}, 250, 30, 5, false);
 }
 
 int main(void)
