@@ -493,7 +493,7 @@ def windows_close_while_they_load():
         app.key('F5')
     app = App(view, *[record('bad')] * 10, *[generated('random', '20k')] * 10)
     with app:
-        until('20 windows', lambda: len(app.state()['windows']) == 20 and all(w['page'] == 'view' for w in app.state()['windows']), app)
+        until('20 windows', lambda: len(app.state()['windows']) == 20 and all(w['page'] == 'view' for w in app.state()['windows']), app, patience=240)
 
 
 def shortcuts_are_listed():
