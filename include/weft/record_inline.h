@@ -644,7 +644,7 @@ WEFT__FAST weft_id weft__create_labelled(
 		return 0;
 	bool written;
 	weft_id promise = weft__reserve_story(mode, by, kind, site ? &site->key : NULL, label,
-	    bytes < WEFT__FAST_TEXT ? (uint32_t)bytes : WEFT__FAST_TEXT, WEFT__WAITS_FOR_NOBODY, 0, &written);
+	    bytes < WEFT__FAST_TEXT ? (uint32_t)bytes : (uint32_t)WEFT__FAST_TEXT, WEFT__WAITS_FOR_NOBODY, 0, &written);
 	if (written)
 		return promise;
 	promise = weft__slow_create(by, promise, kind, site);
