@@ -50,7 +50,7 @@ def test_recorder(folder, name, library, *flags):
     """Every event is there, and nothing that the program sees is another."""
     many, hostile, trace = (os.path.join(folder, f'{program}-{name}') for program in ('many', 'hostile', 'trace'))
     compile_to(many, *flags, os.path.join(ROOT, 'tests/proof/many.c'), *library)
-    compile_to(hostile, *flags, *(os.path.join(ROOT, path) for path in ('tests/proof/hostile.c', 'src/trace/follow.c')), *library)
+    compile_to(hostile, *flags, *(os.path.join(ROOT, path) for path in ('tests/proof/hostile.c', 'src/trace/follow.c', 'src/trace/ocaml_ring.c')), *library)
     got = run(many, str(EVENTS), WEFT_TRACE=trace + ',mode=grow')
     check(got.returncode == 0 and not got.stderr, 'many', got)
     info = json.loads(run(WEFT, 'info', '--json', trace).stdout or '{}')
