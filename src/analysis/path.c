@@ -370,7 +370,7 @@ static void began(struct walk *w)
 		return;
 	}
 	const int64_t over_ns = w->ties->ended_ns[w->promise];
-	if (over_ns != WEFT_NEVER && over_ns <= w->time_ns && over_ns > active_ns) {
+	if (over_ns < w->time_ns && over_ns > active_ns) {
 		step(w, WEFT_STEP_READY, w->promise, over_ns, ENDED); /* it runs since it has ended: it was closed */
 		return;
 	}
