@@ -137,6 +137,10 @@ static bool note_packet(struct search *s, uint64_t address)
 	const enum weft_packet_fault fault = weft__packet_parse(&packet, header);
 	if (fault != WEFT_PACKET_FINE && fault != WEFT_PACKET_REUSED && fault != WEFT_PACKET_TIME)
 		return true;
+	/* The recorder makes a header on its stack, and the uuid last. */
+	static const uint8_t no_uuid[sizeof packet.uuid];
+	if (memcmp(packet.uuid, no_uuid, sizeof no_uuid) == 0)
+		return true;
 	s->is_full = s->packets.count == FOUND_MAX;
 	struct found *slot = s->is_full ? NULL : weft_vec_push(&s->packets);
 	if (slot)

@@ -91,6 +91,8 @@ static void settle_before(const struct weft_model *m, struct weft_finding *findi
 		finding->kind = WEFT_FINDING_KINDS;
 	else if (m->whole->has_absent)
 		doubt(finding, "of some OS threads, events are missing at the end");
+	else if (finding->kind == WEFT_FINDING_BACKLOG)
+		doubt(finding, "events are missing later: how it went on is not known");
 }
 
 /* Of what is not: whether it needs nothing that is missing, and was not told before. */
