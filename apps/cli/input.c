@@ -251,11 +251,13 @@ int cli_open_joined(struct cli_input *input, struct cli_args *traces)
 	struct weft_error err;
 	const char *first = traces->argv[0];
 	const int named = traces->argc;
+	/* Before the operands are expanded: those of before may go then. */
+	const char *called = named > 1 ? weft_several_name(name, sizeof name, &first, (size_t)named) : first;
 	cli_session_expand(traces);
 	if (traces->argc == 1)
 		return cli_open(input, traces->argv[0]);
 	const char *const *paths = (const char *const *)traces->argv;
-	*input = (struct cli_input){.name = named > 1 ? weft_several_name(name, sizeof name, &first, (size_t)named) : first};
+	*input = (struct cli_input){.name = called};
 	cli_progress_begin("opening", input->name);
 	const int status =
 	    weft_several_open(&input->trace, paths, (size_t)traces->argc, input->name, named == 1, open_or_take, &err);

@@ -140,19 +140,6 @@ static size_t name_bound(const struct weft_trace_info *info, size_t stream, char
 	return (size_t)snprintf(out, size, " \u00b1%s", weft_duration_text(bound, info->parts[of->part].bound_ns));
 }
 
-/* Whether another OS thread is called as this one. */
-static bool is_namesake(const struct weft_trace_info *info, uint32_t stream)
-{
-	const struct weft_stream_info *one = &info->streams[stream];
-	for (size_t i = 0; i < info->stream_count; i++) {
-		const struct weft_stream_info *other = &info->streams[i];
-		if (i != stream && other->part == one->part && other->tid != one->tid && other->name.len == one->name.len &&
-		    memcmp(other->name.ptr, one->name.ptr, one->name.len) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* What a band is called: its OS thread, or what its promises have in common. */
 static size_t name_band(const struct weft__frame *f, size_t b, char text[160])
 {
@@ -175,7 +162,7 @@ static size_t name_band(const struct weft__frame *f, size_t b, char text[160])
 	}
 	int n = snprintf(raw, sizeof raw, "OS thread %" PRIu64, tid);
 	size_t len = name.len > 0 ? weft__text_clean(text, 100, name.ptr, name.len) : weft__text_clean(text, 100, raw, (size_t)n);
-	if (name.len > 0 && is_namesake(info, stream))
+	if (name.len > 0 && f->model->namesakes && f->model->namesakes[stream])
 		len += (size_t)snprintf(text + len, 28, " %" PRIu64, tid);
 	return len + (info ? name_bound(info, stream, text + len, 28) : 0);
 }

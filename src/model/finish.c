@@ -359,6 +359,44 @@ static int name_sleeps(struct weft__build *b)
 	return text == WEFT_INTERN_FAILED ? WEFT_ENOMEM : WEFT_OK;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+	const struct weft_stream_info *x = *(const struct weft_stream_info *const *)a,
+				      *y = *(const struct weft_stream_info *const *)b;
+	const size_t least = x->name.len < y->name.len ? x->name.len : y->name.len;
+	return WEFT_ORDER(x->part, y->part) ?: (least ? memcmp(x->name.ptr, y->name.ptr, least) : 0) ?:
+	       WEFT_ORDER(x->name.len, y->name.len) ?: WEFT_ORDER(x->tid, y->tid);
+}
+
+static bool is_called_alike(const struct weft_stream_info *a, const struct weft_stream_info *b)
+{
+	return a->part == b->part && weft_str_equal(a->name, b->name);
+}
+
+static bool find_namesakes(struct weft__build *b)
+{
+	const struct weft_trace_info *info = b->model->trace;
+	const size_t count = info ? info->stream_count : 0;
+	if (count < 2)
+		return true;
+	const struct weft_stream_info **by_name = malloc(count * sizeof *by_name);
+	if (!by_name || !(b->model->namesakes = calloc(count, sizeof *b->model->namesakes))) {
+		free(by_name);
+		return false;
+	}
+	for (size_t i = 0; i < count; i++)
+		by_name[i] = &info->streams[i];
+	weft_sort(by_name, count, sizeof *by_name, compare_names);
+	for (size_t first = 0, end; first < count; first = end) {
+		for (end = first + 1; end < count && is_called_alike(by_name[first], by_name[end]);)
+			end++;
+		for (size_t i = first; i < end && by_name[first]->tid != by_name[end - 1]->tid; i++)
+			b->model->namesakes[by_name[i] - info->streams] = true;
+	}
+	free(by_name);
+	return true;
+}
+
 int weft__compare_await_ends(const void *a, const void *b)
 {
 	const struct weft_await_end *x = a, *y = b;
@@ -435,7 +473,7 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	/* Pauses are told of when they end. */
 	weft_sort(b->pauses.items, b->pauses.count, sizeof *b->pauses.items, compare_stretches);
 	weft_sort(b->sleeps.items, b->sleeps.count, sizeof *b->sleeps.items, compare_stretches);
-	if (!finish_counters(b) || !group(b))
+	if (!finish_counters(b) || !find_namesakes(b) || !group(b))
 		return WEFT_ENOMEM;
 	if (b->labels_unordered)
 		order_labels(b);

@@ -34,6 +34,7 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->labels);
 	free(model->runs);
 	free(model->run_streams);
+	free(model->namesakes);
 	free(model->pauses);
 	free(model->sleeps);
 	free(model->lulls);

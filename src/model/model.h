@@ -224,6 +224,7 @@ struct weft_model {
 	struct weft_run *runs; /* by promise, then by time */
 	size_t run_count;
 	uint16_t *run_streams;         /* by run: on which OS thread; NULL: there is one only */
+	bool *namesakes;               /* by stream: another OS thread of its process is called alike; NULL: there is one only */
 	struct weft_counter *counters; /* by name */
 	size_t counter_count;
 	struct weft_stretch *pauses, *sleeps; /* in time order */

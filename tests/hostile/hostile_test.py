@@ -36,7 +36,7 @@ CONSTANT = 0.75         # of what the smallest trace costs so much is constant f
 FIXED_STEPS = 30_000_000   # what small traces may need too: pictures, and the budget for long texts: 4 MB of characters that are no ASCII
 FIXED_STEPS_OF_A_VIEWER = 100_000_000  # 50 frames
 FIXED_MEMORY = 1_000_000
-FIXED_MEMORY_OF_PICTURES = 4_000_000
+FIXED_MEMORY_OF_PICTURES = 4_200_000
 LEAST_BYTES = 50_000    # of a trace: below that constant parts are most of it, budgets for long texts are not reached, and growth says nothing
 FIXED_OUTPUT = 5_000_000   # the budget for long texts
 

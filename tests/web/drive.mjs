@@ -126,7 +126,7 @@ export const part = (page, name) => new URLSearchParams(place(page)).get(name) ?
 export const placed = (page, condition) => eventually(`an address where ${condition}, not ${place(page)}`, () => condition(place(page)) && place(page));
 
 // The stretch of time in ns that is shown, once the condition holds for it.
-const number = text => Number.parseFloat(text) * {ns: 1, "µs": 1e3, ms: 1e6, s: 1e9}[text.match(/[a-zµ]+$/)?.[0] ?? "s"];
+const number = text => Number.parseFloat(text) * {ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9}[text.match(/[a-zµ]+$/)?.[0] ?? "s"];
 export const seen = (page, condition = () => true) => eventually(`a stretch where ${condition}, not ${place(page)}`, () => {
 	const [from, to] = part(page, "t").split("..").map(number), times = {from, to, span: to - from};
 	return to !== undefined && condition(times) && times;
