@@ -47,6 +47,8 @@ static void build(const struct weft_event *events, size_t count, bool wrapped)
 	trace.info.wrapped = wrapped;
 	trace.info.sites = sites;
 	trace.info.site_count = 2;
+	static struct weft_stream_info streams[3];
+	trace.info.streams = streams;
 	trace.info.stream_count = stream_count;
 	if (weft_model_build(&m, &trace, &(struct weft_model_options){.keep_parts = keep_parts}, &err) < 0)
 		fail_msg("%s", err.what);
