@@ -7,28 +7,15 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
+
+from waiting import PATIENCE, expect, until
 
 weft, patient = map(os.path.abspath, sys.argv[1:])
-PATIENCE = 60
-
-
-def expect(what, got, wanted):
-    if got != wanted:
-        sys.exit(f'{what}: {got} is not {wanted}')
 
 
 def read(path):
     with open(path, encoding='utf-8') as file:
         return [json.loads(line) for line in file.readlines() if line.endswith('\n')]
-
-
-def until(what, condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > end:
-            sys.exit(f'after {PATIENCE} s still not: {what}')
-        time.sleep(0.05)
 
 
 def start(trace, *faults):

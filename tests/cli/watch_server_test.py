@@ -18,28 +18,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
 from http_server import Server, get  # pylint: disable=wrong-import-position
 from others import closed_to_others  # pylint: disable=wrong-import-position
+from waiting import PATIENCE, expect, listed, until  # pylint: disable=wrong-import-position
 
 weft, troubled, patient = map(os.path.abspath, sys.argv[1:])
-PATIENCE, NOBODY, CROWD = 120, 65534, 50
+NOBODY, CROWD = 65534, 50
 # What is found in what was kept, of each fault.
 FAULTS = {'stall': {'stall'}, 'lost': {'hang', 'stuck'}, 'leak': {'leak'}, 'spin': {'spin'}}
-
-
-def expect(what, got, wanted):
-    if got != wanted:
-        sys.exit(f'{what}: {got} is not {wanted}')
-
-
-def until(what, condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > end:
-            sys.exit(f'after {PATIENCE} s still not: {what}')
-        time.sleep(0.05)
-
-
-def listed(folder):
-    return sorted(name for name in os.listdir(folder) if not name.endswith('.tmp')) if os.path.isdir(folder) else []
 
 
 def lines(verb, trace):

@@ -9,10 +9,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
+
+from waiting import PATIENCE, expect, listed, until
 
 weft, patient, leak = map(os.path.abspath, sys.argv[1:])
-PATIENCE = 60
 
 
 def run(*command, status=0):
@@ -20,23 +20,6 @@ def run(*command, status=0):
     if got.returncode != status:
         sys.exit(f'{command}: status {got.returncode}\n{got.stdout}{got.stderr}')
     return got.stdout if status != 2 else got.stderr
-
-
-def expect(what, got, wanted):
-    if got != wanted:
-        sys.exit(f'{what}: {got} is not {wanted}')
-
-
-def until(what, condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > end:
-            sys.exit(f'after {PATIENCE} s still not: {what}')
-        time.sleep(0.05)
-
-
-def listed(folder):
-    return sorted(name for name in os.listdir(folder) if not name.endswith('.tmp')) if os.path.isdir(folder) else []
 
 
 def start(trace, *faults):
