@@ -315,6 +315,19 @@ static void two_buffers_side_by_side_are_two_rings(void **state)
 	}
 }
 
+/* The recorder makes a packet's header on its stack, where it has no uuid at first. */
+static void a_header_that_is_being_made_is_no_ring(void **state)
+{
+	static _Alignas(8) unsigned char image[2 * sizeof ring];
+	record(ring, sizeof ring, "name", 100, PAGE);
+	memcpy(image + PAGE, ring, sizeof ring);
+	struct weft_packet_header *made = (void *)(image + PAGE + sizeof ring);
+	memcpy(made, ring, sizeof *made);
+	memset(made->uuid, 0, sizeof made->uuid);
+	struct seen seen = look_at_memory(image, sizeof image, "name");
+	assert_string_equal(seen.note, "");
+}
+
 /* One packet's identity is damaged, the newest one's: it is no ring. */
 static void a_packet_alone_is_no_ring(void **state)
 {
@@ -640,6 +653,7 @@ int main(void)
 	    cmocka_unit_test(packets_may_be_there_twice),
 	    cmocka_unit_test_setup_teardown(the_newest_ring_is_read, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(two_buffers_side_by_side_are_two_rings, set_up, tear_down),
+	    cmocka_unit_test(a_header_that_is_being_made_is_no_ring),
 	    cmocka_unit_test(a_packet_alone_is_no_ring),
 	    cmocka_unit_test(remains_of_an_old_ring_are_told_apart),
 	    cmocka_unit_test(torn_packets_cost_only_themselves),
