@@ -165,6 +165,8 @@ def unmodified():
             mine = []
 
             def is_there():
+                if command.poll() is not None:
+                    sys.exit(f'{name}: weft record ended: {command.returncode}: {command.stderr.read()}')
                 rows = map(json.loads, fine('on', '--json').splitlines())
                 mine[:] = [row['pid'] for row in rows if os.path.realpath(f'/proc/{row["pid"]}/cwd') == os.getcwd()]
                 return bool(mine)

@@ -17,6 +17,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'hostile'))
@@ -64,6 +65,7 @@ def record(weft, slow, folder, level, scene, place, release, wanted, user):
                                                       timeout=PATIENCE).stdout.replace('kernel     level self', 'nothing to this user')
     until(is_seen, f'{scene}: what it waits for')
     if process.poll() is None:
+        time.sleep(0.1)  # what is over at once is no stall
         release()
     out, err = process.communicate(timeout=PATIENCE)
     expect(process.returncode, 0, f'{scene}: {out} {err}')
