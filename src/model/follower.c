@@ -230,7 +230,7 @@ static int open_at(struct weft_follower *f, struct place *place, struct weft_tra
 {
 	if (!place)
 		return 1;
-	const int status = weft_trace_open_from(out, f->path, &place->position, err);
+	const int status = weft_trace_open_from(out, f->path, &place->position, &f->reached, err);
 	if (status < 0)
 		return status;
 	if (!weft_trace_is_resumed(*out)) {

@@ -36,6 +36,13 @@ struct native_packet {
 	bool is_cut; /* content behind content_bytes could not be read */
 };
 
+/* How far the events of a packet were walked through. */
+struct native_walk {
+	uint64_t sequence;   /* of the packet */
+	size_t bytes;        /* header included; 0: not at all */
+	uint64_t time, last; /* ticks: the last event's; no event up to there is later */
+};
+
 /* From when on which stream an instance's events are of: its OS thread ended and another one went on. */
 struct native_change {
 	uint64_t since; /* ticks */
@@ -112,11 +119,12 @@ struct native {
 	uint64_t last_definition; /* its time, ticks */
 	/* By key, in pages: a small trace may use a large key.  Of key 0 it is empty; pages without any stand for one of "?"s. */
 	struct weft_str *texts[NATIVE_TEXT_PAGES], *unknown_texts;
-	uint32_t *site_index;             /* by key; [0] is WEFT_NO_SITE */
-	uint32_t key_count;               /* of sites */
-	const struct weft_position *from; /* where the trace is to begin, if that is of this one; or NULL */
-	struct weft_position position;    /* where it ends, but for the streams */
-	uint64_t *lost_at_open;           /* .lost_overwritten of each stream */
+	uint32_t *site_index;              /* by key; [0] is WEFT_NO_SITE */
+	uint32_t key_count;                /* of sites */
+	const struct weft_position *from;  /* where the trace is to begin, if that is of this one; or NULL */
+	const struct weft_position *known; /* likewise, how far it was read already */
+	struct weft_position position;     /* where it ends, but for the streams */
+	uint64_t *lost_at_open;            /* .lost_overwritten of each stream */
 	struct native_clock clock;
 	struct native_forms forms[WEFT_WIRE_VERSION]; /* by version - 1 */
 	WEFT_VEC(struct weft_module) modules;
@@ -220,9 +228,10 @@ bool weft__native_field(const struct weft_trace *trace, const struct weft_event 
 bool weft__native_decode(
     const struct native *n, unsigned version, struct weft_cursor *in, uint64_t *last, struct weft_event *out, bool *is_unknown);
 /* Where the first event later than `cut` (ticks) begins in a packet of which `size` bytes are there; `size` if there is none.
- * *last: when the last event before it was.  No event that was read before is later than the newest of them. */
+ * *walk says up to where that was looked for: zeroed, or as the last call left it, from where it goes on.  Linear in what comes
+ * behind that, or behind what an earlier look read. */
 size_t weft__native_end_at(const struct native *n, const struct weft_packet *packet, const unsigned char *bytes, size_t size,
-    uint64_t cut, uint64_t *last);
+    uint64_t cut, struct native_walk *walk);
 /* The cursor goes on behind what was reached of its stream, or begins anew. */
 void weft__native_resume(struct weft_trace *trace, struct native_cursor *cursor, const struct weft_position *from);
 /* Fills the cursor's batch with its next events; an empty one means that there are no more. */

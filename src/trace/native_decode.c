@@ -325,25 +325,35 @@ bool weft__native_decode(
 	return true;
 }
 
-size_t weft__native_end_at(const struct native *n, const struct weft_packet *packet, const unsigned char *bytes, size_t size,
-    uint64_t cut, uint64_t *last)
+/* The furthest that is known of a packet without walking through it, with no event later than `cut`. */
+static struct native_walk known_walk(const struct native *n, const struct weft_packet *packet, size_t size, uint64_t cut)
 {
-	struct weft_cursor in = {bytes + packet->header_bytes, bytes + size};
-	struct weft_event event;
-	uint64_t time = *last = packet->begin;
-	const struct weft_reached *reached = n->from ? weft_position_of(n->from, packet->instance) : NULL;
-	if (reached && reached->sequence == packet->sequence && reached->bytes <= size && reached->last <= cut) {
-		in.at = bytes + reached->bytes;
-		time = *last = reached->last;
+	const struct weft_position *const positions[] = {n->known, n->from};
+	for (size_t i = 0; i < 2; i++) {
+		const struct weft_reached *reached = positions[i] ? weft_position_of(positions[i], packet->instance) : NULL;
+		if (reached && reached->sequence == packet->sequence && reached->bytes <= size && reached->last <= cut)
+			return (struct native_walk){reached->sequence, reached->bytes, reached->last, reached->last};
 	}
+	return (struct native_walk){packet->sequence, packet->header_bytes, packet->begin, packet->begin};
+}
+
+size_t weft__native_end_at(const struct native *n, const struct weft_packet *packet, const unsigned char *bytes, size_t size,
+    uint64_t cut, struct native_walk *walk)
+{
+	struct weft_event event;
+	if (!walk->bytes || walk->sequence != packet->sequence || walk->bytes > size || walk->last > cut)
+		*walk = known_walk(n, packet, size, cut);
+	struct weft_cursor in = {bytes + walk->bytes, bytes + size};
 	while (in.at < in.end) {
-		const unsigned char *at = in.at;
+		uint64_t time = walk->time;
 		/* What is damaged stays for who reads it, and so does what only the trace's own definitions explain. */
 		if (is_zeros(&in) || !decode_any(n, &n->forms[packet->version - 1], &in, &time, &event))
 			break;
 		if (time > cut)
-			return (size_t)(at - bytes);
-		*last = time > *last ? time : *last;
+			return walk->bytes;
+		walk->time = time;
+		walk->last = time > walk->last ? time : walk->last;
+		walk->bytes = (size_t)(in.at - bytes);
 	}
 	return size;
 }

@@ -611,9 +611,11 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 	const struct weft_position *from = trace->source.from;
 	if (from && from->is_somewhere && n->has_uuid && memcmp(from->uuid, n->uuid, sizeof n->uuid) == 0)
 		n->from = from;
+	n->known = n->from ? trace->source.known : NULL;
 	trace->is_resumed = n->from != NULL;
 	if (status == WEFT_OK)
 		status = is_written(trace) ? weft__native_take_live(trace, err) : take_packets(trace, err);
+	n->known = NULL; /* the caller's, for as long as it takes to open the trace */
 	if (status < 0)
 		return status;
 	if (!n->packets.count && !n->definitions.count && n->unknown_version)

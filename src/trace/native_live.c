@@ -14,8 +14,9 @@ enum { ROUNDS = 8 };
 struct live {
 	struct weft_trace *trace;
 	WEFT_VEC(struct weft_slot) slots;
-	WEFT_VEC(size_t) places;   /* for each slot: index in native.places */
-	struct native_live *blobs; /* by index: what slots read */
+	WEFT_VEC(size_t) places;            /* for each slot: index in native.places */
+	WEFT_VEC(struct native_walk) walks; /* for each slot */
+	struct native_live *blobs;          /* by index: what slots read */
 	size_t blob_count, known_places;
 	uint64_t step;
 };
@@ -51,8 +52,10 @@ static bool add_slots(struct live *live)
 			continue;
 		struct weft_slot *slot = weft_vec_push(&live->slots);
 		size_t *index = slot ? weft_vec_push(&live->places) : NULL;
-		if (!index)
+		struct native_walk *walk = index ? weft_vec_push(&live->walks) : NULL;
+		if (!walk)
 			return false;
+		*walk = (struct native_walk){0};
 		*index = live->known_places;
 		*slot = (struct weft_slot){.at = place->offset, .room = blob->size - place->offset};
 		if (source->reread && weft__packet_parse(&slot->packet, blob->bytes + place->offset) == WEFT_PACKET_FINE &&
@@ -97,15 +100,16 @@ static int find_more(struct live *live, struct weft_error *err)
 
 /* ---- One stretch ---- */
 
-static uint64_t newest_time(const struct live *live)
+static uint64_t newest_time(struct live *live)
 {
-	uint64_t newest = 0, last;
+	uint64_t newest = 0;
 	for (size_t i = 0; i < live->slots.count; i++) {
 		const struct weft_slot *slot = &live->slots.items[i];
 		if (!slot->oldest)
 			continue;
-		weft__native_end_at(live->trace->state, &slot->packet, slot->bytes, slot->size, UINT64_MAX, &last);
-		newest = last > newest ? last : newest;
+		struct native_walk *walk = &live->walks.items[i];
+		weft__native_end_at(live->trace->state, &slot->packet, slot->bytes, slot->size, UINT64_MAX, walk);
+		newest = walk->last > newest ? walk->last : newest;
 	}
 	return newest;
 }
@@ -155,12 +159,13 @@ static int look(struct live *live, uint64_t *cut, struct weft_error *err)
 /* ---- Taking ---- */
 
 /* Takes the bytes of a slot, up to the moment; they are the trace's, which may write into them. */
-static int take_slot(struct live *live, struct weft_slot *slot, const struct native_place *place, uint64_t cut)
+static int take_slot(struct live *live, size_t number, uint64_t cut)
 {
 	struct native *n = live->trace->state;
-	uint64_t last;
-	const size_t end =
-	    slot->until <= cut ? slot->size : weft__native_end_at(n, &slot->packet, slot->bytes, slot->size, cut, &last);
+	struct weft_slot *slot = &live->slots.items[number];
+	const size_t end = slot->until <= cut
+			       ? slot->size
+			       : weft__native_end_at(n, &slot->packet, slot->bytes, slot->size, cut, &live->walks.items[number]);
 	if (end < slot->size) {
 		const uint64_t bits = (uint64_t)end * 8;
 		memcpy((unsigned char *)(uintptr_t)slot->bytes + WEFT_PACKET_AT(content_size), &bits, sizeof bits);
@@ -171,17 +176,16 @@ static int take_slot(struct live *live, struct weft_slot *slot, const struct nat
 		if (!weft__native_keep(n, copy))
 			return WEFT_ENOMEM;
 	}
-	return weft__native_take(live->trace, place, slot->bytes, slot->size);
+	return weft__native_take(live->trace, &n->places.items[live->places.items[number]], slot->bytes, slot->size);
 }
 
 static int take_events(struct live *live, uint64_t cut)
 {
-	const struct native *n = live->trace->state;
 	int status = WEFT_OK;
 	for (size_t i = 0; i < live->slots.count && status == WEFT_OK; i++) {
-		struct weft_slot *slot = &live->slots.items[i];
+		const struct weft_slot *slot = &live->slots.items[i];
 		if (slot->is_kept && slot->packet.begin <= cut)
-			status = take_slot(live, slot, &n->places.items[live->places.items[i]], cut);
+			status = take_slot(live, i, cut);
 	}
 	return status;
 }
@@ -223,6 +227,7 @@ int weft__native_take_live(struct weft_trace *trace, struct weft_error *err)
 		free(live.slots.items[i].copy.bytes);
 	weft_vec_free(&live.slots);
 	weft_vec_free(&live.places);
+	weft_vec_free(&live.walks);
 	free(live.blobs);
 	return status;
 }

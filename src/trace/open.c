@@ -613,13 +613,16 @@ int weft_trace_open_process(struct weft_trace **out, long pid, const char *uuid,
 
 int weft_trace_open(struct weft_trace **out, const char *path, struct weft_error *err)
 {
-	return weft_trace_open_from(out, path, NULL, err);
+	return weft_trace_open_from(out, path, NULL, NULL, err);
 }
 
-int weft_trace_open_from(struct weft_trace **out, const char *path, const struct weft_position *from, struct weft_error *err)
+int weft_trace_open_from(struct weft_trace **out, const char *path, const struct weft_position *from,
+    const struct weft_position *known, struct weft_error *err)
 {
 	struct weft_source source;
 	int status = weft__source_open_from(&source, path, from, err);
+	if (status == WEFT_OK)
+		source.known = known;
 	if (status == WEFT_OK)
 		status = weft__trace_from_source(out, &source, err);
 	/* What it reads lies before now; that it is recorded still is asked after. */

@@ -4,7 +4,7 @@
  *	weft_trace_reached(trace, &position);
  *	weft_trace_close(trace);
  *	// later:
- *	weft_trace_open_from(&trace, path, &position, &err); ... the same again
+ *	weft_trace_open_from(&trace, path, &position, NULL, &err); ... the same again
  *
  * A position is a place in each stream, not a time: an event that was written late is read late, never twice and never not.
  * SPDX-License-Identifier: ISC */
@@ -37,8 +37,10 @@ struct weft_position {
 };
 
 /* Opens a trace without the events up to a position, which is to live as long as the trace.  Where that is not of this trace, it
- * is not resumed, and may lack anything.  As weft_trace_open(). */
-int weft_trace_open_from(struct weft_trace **out, const char *path, const struct weft_position *from, struct weft_error *err);
+ * is not resumed, and may lack anything.  `known`, or NULL, is a later position up to which it was read already: the events
+ * before that are not looked at while it is opened.  As weft_trace_open(). */
+int weft_trace_open_from(struct weft_trace **out, const char *path, const struct weft_position *from,
+    const struct weft_position *known, struct weft_error *err);
 
 /* As weft_trace_fingerprint() (follow.h), of what a trace has behind a position. */
 uint64_t weft_trace_fingerprint_from(const char *path, const struct weft_position *from);

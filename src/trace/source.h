@@ -52,9 +52,10 @@ struct weft_source {
 	    archive; /* the memory into which blobs point: a tar archive's own bytes, or room for a directory's files */
 
 	bool has_folders; /* an archive of several traces: each has a folder, which the names of its blobs begin with */
-	const struct weft_position *from; /* what came before it is not needed; or NULL */
-	bool is_still;                    /* its packets were copied one by one, each whole: there is nobody who writes them */
-	char (*notes)[WEFT_SOURCE_NOTE];  /* what else is to be said of it: clauses without a full stop */
+	const struct weft_position *from;  /* what came before it is not needed; or NULL */
+	const struct weft_position *known; /* behind .from: how far it was read already; or NULL */
+	bool is_still;                     /* its packets were copied one by one, each whole: there is nobody who writes them */
+	char (*notes)[WEFT_SOURCE_NOTE];   /* what else is to be said of it: clauses without a full stop */
 	size_t note_count;
 
 	/* While a format opens the trace: reads from the blob's file again, what stands there now; false: not so many bytes are
