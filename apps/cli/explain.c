@@ -8,7 +8,7 @@
 #include "base/duration.h"
 #include "cli.h"
 
-static const char *const role_names[] = {"time", "chain", "cause", "victim", "note"};
+static const char *const role_names[] = {"time", "chain", "cause", "victim", "like", "note"};
 
 /* ---- For programs ---- */
 
@@ -48,8 +48,8 @@ static void put_json(const struct weft_model *model, const struct weft_finding *
 		fputs("null", stdout);
 	put_id_json(model, "promise", finding->promise);
 	put_id_json(model, "root", finding->root);
-	printf(",\"start_ns\":%" PRId64 ",\"end_ns\":%" PRId64 ",\"weight\":%" PRIu64 ",\"title\":", finding->start_ns,
-	    finding->end_ns, finding->weight);
+	printf(",\"count\":%" PRIu32 ",\"start_ns\":%" PRId64 ",\"end_ns\":%" PRId64 ",\"weight\":%" PRIu64 ",\"title\":",
+	    finding->count, finding->start_ns, finding->end_ns, finding->weight);
 	cli_put_cstring(finding->title);
 	fputs(",\"next\":", stdout);
 	cli_put_cstring(finding->next);
@@ -91,6 +91,7 @@ static void put_people(const struct weft_finding *finding, const struct colours 
 	    [WEFT_EVIDENCE_CHAIN] = "who waits for whom",
 	    [WEFT_EVIDENCE_CAUSE] = "what happened",
 	    [WEFT_EVIDENCE_VICTIM] = "who had to wait",
+	    [WEFT_EVIDENCE_LIKE] = "the others like it",
 	    [WEFT_EVIDENCE_NOTE] = "also known",
 	};
 	bool answer = finding->kind == WEFT_FINDING_ANSWER;

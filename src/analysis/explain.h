@@ -73,6 +73,7 @@ enum weft_evidence_role {
 	WEFT_EVIDENCE_CHAIN,  /* who waits for whom, from what should resolve down to the root */
 	WEFT_EVIDENCE_CAUSE,  /* what happened, in order of time */
 	WEFT_EVIDENCE_VICTIM, /* who was delayed */
+	WEFT_EVIDENCE_LIKE,   /* another of the findings that are one with this, by its promise and how long it lasted */
 	WEFT_EVIDENCE_NOTE    /* what else is known, or is not */
 };
 
@@ -91,7 +92,8 @@ struct weft_finding {
 	enum weft_severity severity;
 	bool sure;         /* false: what the trace lacks could say otherwise */
 	const char *doubt; /* unless sure: what it lacks, one clause; else NULL */
-	uint32_t promise;  /* whom it is about; WEFT_SYSTEM of a pause */
+	uint32_t count;    /* how many findings of one sort, cause and site this is */
+	uint32_t promise;  /* whom it is about, of the worst of them; WEFT_SYSTEM of a pause */
 	uint32_t root;     /* of a chain: its end; otherwise `promise` */
 	int64_t start_ns;  /* where to look */
 	int64_t end_ns;    /* 0 and up to the trace's end */

@@ -214,6 +214,7 @@ static void add_evidence(
 	    [WEFT_EVIDENCE_CHAIN] = "Who waits for whom",
 	    [WEFT_EVIDENCE_CAUSE] = "What happened",
 	    [WEFT_EVIDENCE_VICTIM] = "Who had to wait",
+	    [WEFT_EVIDENCE_LIKE] = "The others like it",
 	    [WEFT_EVIDENCE_NOTE] = "Also known"};
 	bool is_first = true;
 	for (size_t i = 0; i < f->evidence_count; i++) {

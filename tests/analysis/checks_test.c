@@ -453,8 +453,10 @@ static void stall_twice(int between)
 {
 	weft_id loop = begin_loop(weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE())), slow[2], others[4];
 	weft_run(loop);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		slow[i] = weft_create(loop, WEFT_KIND_POLL, WEFT_SITE());
+		weft_label(slow[i], i == 0 ? "first" : "second");
+	}
 	for (int i = 0; i < 4; i++)
 		others[i] = weft_create(loop, WEFT_KIND_POLL, WEFT_SITE());
 	sleep_for(MS);

@@ -111,8 +111,11 @@ static void each_stall_is_told_with_what_it_cost(void **state)
 	start_recording();
 	weft_id work[5];
 	struct waiter a = waiter_new(), b = waiter_new();
-	for (size_t i = 0; i < 5; i++)
+	/* Of five sorts: stalls of one sort are one finding. */
+	for (size_t i = 0; i < 5; i++) {
 		work[i] = worker_new();
+		weft_label(work[i], (const char[]){(char)('a' + i), '\0'});
+	}
 	sleep_for(MS);
 	be_busy(work[0], 5 * MS);
 	weft_resolve(work[0], a.input);
@@ -291,6 +294,7 @@ static void a_stall_holds_up_its_own_os_thread_alone(void **state)
 		if (there_first)
 			on_other_thread(prepare_there);
 		worker_here = worker_new();
+		WEFT_LABEL(worker_here, "here");
 		here = waiter_new();
 		if (!there_first)
 			on_other_thread(prepare_there);

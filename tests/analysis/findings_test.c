@@ -825,6 +825,46 @@ static void a_cancelled_promise_is_no_failure_however_it_is_spelt(void **state)
 	forget();
 }
 
+static weft_id failed_client(unsigned port, const char *why)
+{
+	char label[32];
+	weft_id client = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+	snprintf(label, sizeof label, "127.0.0.1:%u", port);
+	weft_label(client, label);
+	sleep_for(MS);
+	weft_fail(WEFT_SYSTEM_ID, client, why);
+	return client;
+}
+
+static void failures_of_one_sort_cause_and_place_are_one(void **state)
+{
+	enum { COUNT = 120 };
+	weft_id clients[COUNT];
+	start_recording();
+	for (unsigned i = 0; i < COUNT; i++)
+		clients[i] = failed_client(40000 + i, "connection reset by peer");
+	weft_id refused = failed_client(50000, "connection refused");
+	weft_id elsewhere = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
+	WEFT_LABEL(elsewhere, "127.0.0.1:1");
+	weft_fail(WEFT_SYSTEM_ID, elsewhere, "connection reset by peer");
+	sleep_for(MS);
+	explain(true);
+	assert_int_equal(findings->count, 3);
+	assert_int_equal(findings->left_out, 0);
+	const struct weft_finding *many = &findings->findings[0];
+	assert_int_equal(model->promises[many->promise].id, clients[0]);
+	assert_int_equal(many->count, COUNT);
+	assert_non_null(strstr(many->title, "reset by peer; 119 more findings like it"));
+	assert_line(many, WEFT_EVIDENCE_LIKE, 0, clients[1], "fails after 1.00 ms");
+	assert_line(many, WEFT_EVIDENCE_LIKE, 7, clients[8], "fails after");
+	assert_line(many, WEFT_EVIDENCE_LIKE, 8, 0, "and 111 more");
+	assert_null(line_of(many, WEFT_EVIDENCE_LIKE, 9));
+	assert_int_equal(model->promises[findings->findings[1].promise].id, refused);
+	assert_int_equal(model->promises[findings->findings[2].promise].id, elsewhere);
+	assert_null(strstr(findings->findings[2].title, "like it"));
+	forget();
+}
+
 /* ---- Calling it off ---- */
 
 static unsigned asked, allowed, last_percent;
@@ -1310,6 +1350,7 @@ int main(void)
 	    cmocka_unit_test(what_a_callback_goes_on_with_is_no_misuse),
 	    cmocka_unit_test(work_whose_workers_sleep_since_before_its_signal_is_a_lost_wakeup),
 	    cmocka_unit_test(a_lock_that_nobody_takes_though_its_loop_sleeps_hangs),
+	    cmocka_unit_test(failures_of_one_sort_cause_and_place_are_one),
 	    cmocka_unit_test(a_hang_that_is_explained_comes_before_many_that_are_not),
 	    cmocka_unit_test(who_is_told_of_a_failure_and_does_not_ask_for_it_takes_no_notice),
 	    cmocka_unit_test(tries_are_one_series_whoever_makes_them),

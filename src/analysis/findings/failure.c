@@ -28,7 +28,8 @@ static bool is_passed_on(const struct weft__finder *f, uint32_t p)
 			continue;
 		for (size_t k = l + 1; k < m->link_count && m->links[k].kind == WEFT_LINK_RESOLVE; k++) {
 			const struct weft_promise *next = &m->promises[m->links[k].to];
-			if (m->links[k].from != m->links[l].from || next->failure != m->promises[p].failure)
+			if (m->links[k].from != m->links[l].from || next->failure != m->promises[p].failure ||
+			    next->start_ns > m->promises[p].end_ns)
 				break;
 			if (weft_kind_has(next->kind, WEFT_TRAIT_FOLLOWS))
 				return true;
@@ -96,7 +97,7 @@ static void tell_failure(const struct search *s, const struct group *group)
 		return;
 	const char *name = weft__words_name(f, p), *at = weft__words_at(f, p), *text = weft__words_text(f, promise->failure);
 	finding->root = origin;
-	finding->weight = group->count;
+	finding->weight = finding->count = group->count;
 	if (group->count == 1)
 		finding->title = weft__finding_text(f, "%s%s failed, and nobody took notice of its error: %s", name, at, text);
 	else

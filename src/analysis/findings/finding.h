@@ -12,7 +12,9 @@
 #include "analysis/sorts.h"
 #include "analysis/waiting.h"
 
-/* How many findings of each kind are told, and how many lines of a list. */
+/* How many findings of each kind are looked at, how many are told when those that are alike are one, and how many lines of a
+ * list. */
+#define WEFT__FINDINGS_GATHERED 200
 #define WEFT__FINDINGS_KEPT 50
 #define WEFT__LINES_KEPT 8
 
@@ -118,6 +120,12 @@ void weft__finding_forget(struct weft__finder *f);
 
 /* Gathers, sorts and hands over what was found, and ends the finder in any case.  WEFT_ENOMEM, WEFT_ECANCELLED. */
 int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struct weft_error *err);
+
+/* ---- join.c ---- */
+
+/* Makes one of those that tell of one sort, cause and site, the first of them, if their kind tells of what is over; of those
+ * that are sorted already, each with its evidence. */
+void weft__findings_join(struct weft__finder *f);
 
 /* ---- missing.c: where events are missing ---- */
 

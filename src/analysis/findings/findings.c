@@ -77,7 +77,7 @@ static void free_texts(struct weft__text_block *block)
 struct weft_finding *weft__finding_begin(
     struct weft__finder *f, enum weft_finding_kind kind, uint32_t promise, int64_t start_ns, int64_t end_ns)
 {
-	if (f->counts[kind]++ >= WEFT__FINDINGS_KEPT) {
+	if (f->counts[kind]++ >= WEFT__FINDINGS_GATHERED) {
 		f->left_out++;
 		return NULL;
 	}
@@ -90,6 +90,7 @@ struct weft_finding *weft__finding_begin(
 	    .kind = kind,
 	    .severity = severities[kind],
 	    .sure = true,
+	    .count = 1,
 	    .promise = promise,
 	    .root = promise,
 	    .start_ns = start_ns < 0 ? 0 : start_ns,
@@ -236,10 +237,41 @@ static void free_steps(struct weft_finding *findings, size_t count)
 		free(findings[i].steps);
 }
 
+static void place_evidence(struct weft__finder *f)
+{
+	size_t evidence = 0;
+	for (size_t i = 0; i < f->findings.count; i++) {
+		struct weft_finding *finding = &f->findings.items[i];
+		finding->evidence = f->evidence.count ? &f->evidence.items[evidence] : NULL;
+		evidence += finding->evidence_count;
+	}
+}
+
+/* Those that turned out not to hold go. */
+static void drop_and_sort(struct weft__finder *f)
+{
+	size_t kept = 0;
+	place_evidence(f);
+	for (size_t i = 0; i < f->findings.count; i++) {
+		struct weft_finding *finding = &f->findings.items[i];
+		if (finding->kind == WEFT_FINDING_KINDS)
+			free(finding->steps);
+		else
+			f->findings.items[kept++] = *finding;
+	}
+	f->findings.count = kept;
+	weft_sort(f->findings.items, f->findings.count, sizeof *f->findings.items, compare_findings);
+}
+
 int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struct weft_error *err)
 {
 	struct weft_findings *findings = calloc(1, sizeof *findings);
 	struct weft_findings_private *priv = calloc(1, sizeof *priv);
+	if (!f->no_memory && !f->watch.called_off) {
+		drop_and_sort(f);
+		weft__findings_join(f);
+		place_evidence(f);
+	}
 	weft__finding_forget(f);
 	if (f->no_memory || f->watch.called_off || !findings || !priv) {
 		free(findings);
@@ -251,18 +283,6 @@ int weft__findings_end(struct weft__finder *f, struct weft_findings **out, struc
 		enum weft_status status = f->watch.called_off ? WEFT_ECANCELLED : WEFT_ENOMEM;
 		return weft_error_set(err, status, "%s", weft_status_string(status));
 	}
-	size_t evidence = 0, kept = 0;
-	for (size_t i = 0; i < f->findings.count; i++) {
-		struct weft_finding *finding = &f->findings.items[i];
-		finding->evidence = f->evidence.count ? &f->evidence.items[evidence] : NULL;
-		evidence += finding->evidence_count;
-		if (finding->kind == WEFT_FINDING_KINDS)
-			free(finding->steps);
-		else
-			f->findings.items[kept++] = *finding;
-	}
-	f->findings.count = kept;
-	weft_sort(f->findings.items, f->findings.count, sizeof *f->findings.items, compare_findings);
 	*priv = (struct weft_findings_private){f->texts, f->evidence.items};
 	*findings = (struct weft_findings){f->findings.items, f->findings.count, f->left_out, f->doubt, priv};
 	*out = findings;
