@@ -10,6 +10,7 @@
 #include "base/search.h"
 
 #define CELLS 32768
+#define NEIGHBOURS 8 /* on either side, by which a lull's room is judged */
 
 /* ---- finding lulls ---- */
 
@@ -73,7 +74,22 @@ static void look(struct activity *a, const struct weft_model *m)
 static void add_lull(struct weft_lulls *lulls, const struct activity *a, int64_t start_ns, int64_t end_ns)
 {
 	if ((double)(end_ns - start_ns) * a->cells_per_ns > 2)
-		lulls->items[lulls->count++] = (struct weft_lull){start_ns, end_ns};
+		lulls->items[lulls->count++] = (struct weft_lull){start_ns, end_ns, 0};
+}
+
+/* The more of them stand in so much time, the less room has each. */
+static void measure_between(struct weft_lulls *lulls, int64_t end_ns)
+{
+	struct weft_lull *items = lulls->items;
+	const size_t count = lulls->count;
+	for (size_t i = 0; i < count; i++) {
+		const size_t first = i > NEIGHBOURS ? i - NEIGHBOURS : 0,
+			     last = i + NEIGHBOURS < count ? i + NEIGHBOURS : count - 1;
+		int64_t ns = (last + 1 < count ? items[last + 1].start_ns : end_ns) - (first > 0 ? items[first - 1].end_ns : 0);
+		for (size_t k = first; k <= last; k++)
+			ns -= items[k].end_ns - items[k].start_ns;
+		items[i].between_ns = (double)ns / (double)(last + 1 - first);
+	}
 }
 
 int weft_lulls_find(struct weft_lulls **out, const struct weft_model *model, struct weft_error *err)
@@ -103,6 +119,7 @@ int weft_lulls_find(struct weft_lulls **out, const struct weft_model *model, str
 	}
 	add_lull(lulls, a, since_ns, model->end_ns);
 	free(a);
+	measure_between(lulls, model->end_ns);
 	*out = lulls;
 	return WEFT_OK;
 }
@@ -133,9 +150,10 @@ void weft__sleep_scaled(struct weft_view *v)
 {
 	double taken = 0;
 	for (size_t i = 0; i < v->lulls->count; i++) {
-		double px = length_of(&v->lulls->items[i]) * v->px_per_ns;
+		const struct weft_lull *lull = &v->lulls->items[i];
+		const double px = length_of(lull) * v->px_per_ns, most_px = weft_lull_px(lull, v->px_per_ns);
 		v->taken_px[i] = taken;
-		taken += px > WEFT_LULL_PX ? px - WEFT_LULL_PX : 0;
+		taken += px > most_px ? px - most_px : 0;
 	}
 	v->taken_px[v->lulls->count] = taken;
 }
@@ -190,30 +208,43 @@ int64_t weft_view_past_lull(const struct weft_view *v, int64_t time_ns)
 	return i < v->lulls->count && lull->start_ns < time_ns && weft_view_is_folded(v, lull) ? lull->end_ns : time_ns;
 }
 
-/* Each round finds more lulls that would be too wide at the scale of the one before. */
-double weft__sleep_scale_for(const struct weft_view *v, int64_t from_ns, int64_t to_ns, double width_px)
+/* How wide from..to is at a scale, and by how much wider with each unit of the scale; the lulls from `first` on. */
+static double width_at(const struct weft_view *v, size_t first, int64_t from_ns, int64_t to_ns, double scale, double *slope)
 {
 	const struct weft_lulls *lulls = v->lulls;
-	size_t first = WEFT_FIRST(k, 0, lulls->count, lulls->items[k].end_ns > from_ns);
-	double all_ns = (double)to_ns - (double)from_ns, scale = width_px / all_ns;
-	for (size_t folded = 0, before = SIZE_MAX; folded != before;) {
-		double ns = all_ns, px = width_px;
-		before = folded;
-		folded = 0;
-		for (size_t i = first; i < lulls->count && lulls->items[i].start_ns < to_ns; i++) {
-			const struct weft_lull *g = &lulls->items[i];
-			int64_t start = g->start_ns > from_ns ? g->start_ns : from_ns,
-				end = g->end_ns < to_ns ? g->end_ns : to_ns;
-			double within = (double)end - (double)start;
-			if (length_of(g) * scale <= WEFT_LULL_PX)
-				continue;
-			ns -= within;
-			px -= WEFT_LULL_PX * within / length_of(g);
-			folded++;
-		}
-		if (!(ns > 0) || !(px > 0))
-			return width_px;
-		scale = px / ns;
+	double ns = (double)to_ns - (double)from_ns, px = 0;
+	for (size_t i = first; i < lulls->count && lulls->items[i].start_ns < to_ns; i++) {
+		const struct weft_lull *g = &lulls->items[i];
+		const int64_t start = g->start_ns > from_ns ? g->start_ns : from_ns, end = g->end_ns < to_ns ? g->end_ns : to_ns;
+		const double within = (double)end - (double)start, part = within / length_of(g);
+		const double most_px = weft_lull_px(g, scale);
+		if (length_of(g) * scale <= most_px)
+			continue;
+		ns -= within;
+		if (most_px > WEFT_LULL_LEAST_PX && most_px < WEFT_LULL_PX)
+			ns += g->between_ns / WEFT_LULL_PART * part;
+		else
+			px += most_px * part;
+	}
+	*slope = ns;
+	return ns * scale + px;
+}
+
+/* The width grows with the scale in straight pieces: Newton's steps, and halves where they would leave what is known. */
+double weft__sleep_scale_for(const struct weft_view *v, int64_t from_ns, int64_t to_ns, double width_px)
+{
+	enum { STEPS = 100 };
+	const size_t first = WEFT_FIRST(k, 0, v->lulls->count, v->lulls->items[k].end_ns > from_ns);
+	double low = width_px / ((double)to_ns - (double)from_ns), high = width_px, scale = low, slope;
+	if (!(low < high) || width_at(v, first, from_ns, to_ns, high, &slope) <= width_px)
+		return width_px;
+	for (int i = 0; i < STEPS; i++) {
+		const double px = width_at(v, first, from_ns, to_ns, scale, &slope);
+		*(px < width_px ? &low : &high) = scale;
+		const double next = slope > 0 ? scale + (width_px - px) / slope : low;
+		if (next == scale)
+			break;
+		scale = next > low && next < high ? next : low + (high - low) / 2;
 	}
 	return scale;
 }

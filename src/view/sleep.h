@@ -1,14 +1,19 @@
 /* sleep.h: stretches in which nothing ran anywhere and nothing happened.  A view can show them as narrow gaps: none is wider than
- * WEFT_LULL_PX, at any scale; all else is linear in time.  SPDX-License-Identifier: ISC */
+ * WEFT_LULL_PX, at any scale, and where many stand close together they are narrower, so that most of the width remains for what
+ * is between them; all else is linear in time.  How wide one is depends on the scale alone, so that nothing moves against its
+ * neighbours while one pans.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEW_SLEEP_H
 #define WEFT_VIEW_SLEEP_H
 
 #include "view/view.h"
 
-#define WEFT_LULL_PX 44.0 /* room for its length */
+#define WEFT_LULL_PX 44.0      /* room for its length */
+#define WEFT_LULL_LEAST_PX 4.0 /* two edges, and something between them */
+#define WEFT_LULL_PART 3.0     /* what is between lulls has so many times their width, as long as they are wider than that */
 
 struct weft_lull {
 	int64_t start_ns, end_ns;
+	double between_ns; /* how long it is from one lull to the next around this one, on average */
 };
 
 /* In time order; they do not overlap. */
@@ -29,10 +34,17 @@ int64_t weft_lulls_ns(const struct weft_lulls *lulls);
  * NULL.  WEFT_ENOMEM, and then nothing changes. */
 int weft_view_fold_sleep(struct weft_view *view, const struct weft_lulls *lulls, struct weft_error *err);
 
+/* How wide a lull is at most, at a scale. */
+static inline double weft_lull_px(const struct weft_lull *lull, double px_per_ns)
+{
+	const double px = lull->between_ns * px_per_ns / WEFT_LULL_PART;
+	return px < WEFT_LULL_LEAST_PX ? WEFT_LULL_LEAST_PX : px > WEFT_LULL_PX ? WEFT_LULL_PX : px;
+}
+
 /* Whether a lull is narrower than its length would be. */
 static inline bool weft_view_is_folded(const struct weft_view *view, const struct weft_lull *lull)
 {
-	return ((double)lull->end_ns - (double)lull->start_ns) * view->px_per_ns > WEFT_LULL_PX;
+	return ((double)lull->end_ns - (double)lull->start_ns) * view->px_per_ns > weft_lull_px(lull, view->px_per_ns);
 }
 
 /* Where a time that is within a folded lull is left: the lull's end; any other time as it is. */
