@@ -5,6 +5,7 @@
  * and for a model about as often as there are looks in a window and a half.  SPDX-License-Identifier: ISC */
 #include "model/follower.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/sort.h"
@@ -14,7 +15,7 @@
 
 /* A place at which a window may begin; windows and the model share it. */
 struct place {
-	unsigned uses;
+	atomic_uint uses; /* by windows in one OS thread, and by models that were taken, perhaps in others */
 	struct weft_position position;
 	struct weft_state told; /* with the follower's numbers of streams */
 	char *texts;
@@ -32,7 +33,8 @@ struct weft_follower {
 	char *path;
 	struct weft_follower_options options;
 	uint64_t fingerprint;
-	bool is_due;                    /* whether or not anything has changed */
+	bool is_due; /* whether or not anything has changed */
+	bool has_looked;
 	struct weft_standing *standing; /* all that was read */
 	struct place *window, *next;    /* or NULL */
 	struct place *shown;            /* where the model's window begins, or NULL */
@@ -95,7 +97,7 @@ static uint16_t stream_in_trace(const struct weft_follower *f, const struct weft
 static struct place *share(struct place *place)
 {
 	if (place)
-		place->uses++;
+		atomic_fetch_add(&place->uses, 1);
 	return place;
 }
 
@@ -103,7 +105,7 @@ static void leave(struct place **place)
 {
 	struct place *left = *place;
 	*place = NULL;
-	if (!left || --left->uses)
+	if (!left || atomic_fetch_sub(&left->uses, 1) != 1)
 		return;
 	weft_position_free(&left->position);
 	weft_state_free(&left->told);
@@ -251,9 +253,9 @@ static int open_trace(struct weft_follower *f, struct weft_trace **out, struct w
 	if (status > 0)
 		status = open_at(f, f->next, out, err);
 	if (status > 0 && f->standing) {
-		struct place *here = note_place(f);
-		status = here ? open_at(f, here, out, err) : weft_error_set(err, WEFT_ENOMEM, "out of memory");
-		leave(&here);
+		leave(&f->next);
+		f->next = note_place(f);
+		status = f->next ? open_at(f, f->next, out, err) : weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	}
 	if (status <= 0)
 		return status;
@@ -359,10 +361,10 @@ static uint64_t fingerprint(const struct weft_follower *f)
 int weft_follower_look(struct weft_follower *f, struct weft_error *err)
 {
 	uint64_t now = fingerprint(f);
-	struct weft_trace *trace;
+	struct weft_trace *trace = NULL;
 	struct weft_model *model = NULL;
 	struct weft_event *told = NULL;
-	if (now == f->fingerprint && f->model && !f->is_due)
+	if (now == f->fingerprint && f->has_looked && !f->is_due)
 		return 0;
 	/* The next look compares what lies behind the same place. */
 	leave(&f->compared);
@@ -389,11 +391,47 @@ int weft_follower_look(struct weft_follower *f, struct weft_error *err)
 	f->shown = share(f->window);
 	f->fingerprint = now;
 	f->is_due = false;
+	f->has_looked = true;
 	if (f->standing)
 		weft_standing_sum(f->standing, f->options.tallies);
 	if (f->standing && move_window(f) < 0)
 		forget_all(f); /* the next look reads all anew */
 	return 1;
+}
+
+/* Takes what is new; 1: that is there no more, or cannot be followed. */
+static int skip(struct weft_follower *f, struct weft_error *err)
+{
+	struct weft_trace *trace = NULL;
+	int status = weft_trace_open_from(&trace, f->path, &f->reached, &f->reached, err);
+	if (status < 0)
+		return status;
+	const bool is_resumed = weft_trace_is_resumed(trace);
+	const int can = is_resumed ? prepare(f, trace) : 0;
+	status = can > 0 ? take_new(f, trace) : can < 0 ? can : 1;
+	weft_trace_close(trace);
+	if (status < 0) {
+		forget_all(f);
+		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
+	}
+	return status;
+}
+
+int weft_follower_skip(struct weft_follower *f, struct weft_error *err)
+{
+	const uint64_t before = f->events, most = f->options.window_events;
+	const int status = f->standing ? skip(f, err) : 1;
+	/* The next look reads anew what cannot be followed. */
+	if (status != WEFT_OK)
+		return status < 0 ? status : 0;
+	struct place *here = most && f->events - f->window->events > 2 * most ? note_place(f) : NULL;
+	if (here) {
+		leave(&f->window);
+		leave(&f->next);
+		f->window = here;
+	}
+	f->is_due |= f->events != before;
+	return f->events != before;
 }
 
 int weft_follower_open(
@@ -434,6 +472,44 @@ void weft_follower_close(struct weft_follower *f)
 	free(f->left);
 	free(f->path);
 	free(f);
+}
+
+struct weft_followed_private {
+	struct weft_event *told;
+	struct place *shown;
+};
+
+struct weft_followed *weft_follower_take(struct weft_follower *f)
+{
+	struct weft_followed *taken = f->model ? calloc(1, sizeof *taken) : NULL;
+	if (!taken || !(taken->priv = calloc(1, sizeof *taken->priv))) {
+		free(taken);
+		return NULL;
+	}
+	taken->model = f->model;
+	taken->trace = f->trace;
+	*taken->priv = (struct weft_followed_private){f->told, share(f->shown)};
+	f->model = NULL;
+	f->trace = NULL;
+	f->told = NULL;
+	return taken;
+}
+
+void weft_followed_destroy(struct weft_followed *taken)
+{
+	if (!taken)
+		return;
+	weft_model_destroy(taken->model);
+	weft_trace_close(taken->trace);
+	free(taken->priv->told);
+	leave(&taken->priv->shown);
+	free(taken->priv);
+	free(taken);
+}
+
+void weft_follower_set_window(struct weft_follower *f, int64_t window_ns)
+{
+	f->options.window_ns = window_ns;
 }
 
 void weft_follower_renew(struct weft_follower *f)

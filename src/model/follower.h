@@ -41,14 +41,33 @@ void weft_follower_close(struct weft_follower *follower); /* accepts NULL */
  * since the last look; the first look, and one that came too late for a ring, read all that is there. */
 int weft_follower_look(struct weft_follower *follower, struct weft_error *err);
 
+/* As a look that makes no model: 1: something was new.  If there is more behind the window's begin than a window has, the next
+ * window begins here: so that a model is of few events, though much has come since the last.  0 before the first look. */
+int weft_follower_skip(struct weft_follower *follower, struct weft_error *err);
+
 /* The next look makes a model though nothing has changed: who waits has waited for longer by then. */
 void weft_follower_renew(struct weft_follower *follower);
 
 /* How far back the tallies count, from the last event; -1: they do not, since the trace is read anew as a whole. */
 int64_t weft_follower_counted_ns(const struct weft_follower *follower);
 
-/* The newest; NULL: none yet.  It lives until the next look that finds something. */
+/* The newest; NULL: none yet, or taken.  It lives until the next look that finds something. */
 const struct weft_model *weft_follower_model(const struct weft_follower *follower);
+
+/* A model that outlives the next looks. */
+struct weft_followed {
+	struct weft_model *model;
+	struct weft_trace *trace;
+	struct weft_followed_private *priv;
+};
+
+/* The newest model and its trace become the caller's, to be given to weft_followed_destroy(), both in any OS thread; the follower
+ * has none until it finds something.  NULL: they were taken before, or there is no memory. */
+struct weft_followed *weft_follower_take(struct weft_follower *follower);
+void weft_followed_destroy(struct weft_followed *followed); /* accepts NULL */
+
+/* Later windows are at least so long, once so much has come. */
+void weft_follower_set_window(struct weft_follower *follower, int64_t window_ns);
 
 /* Its trace, for weft_trace_info() and names of places; its events are those of the window. */
 struct weft_trace *weft_follower_trace(const struct weft_follower *follower);

@@ -23,13 +23,15 @@ struct fact {
 
 struct pending {
 	struct weft_event event; /* as WEFT_OP_PENDING has it; its text is the first of its labels and notes */
-	int64_t ended_ns;
-	uint32_t facts;  /* the latest */
-	uint32_t into;   /* has become: which one; NONE: one that nobody told of */
-	bool is_created; /* false: only its owner is told of by now */
+	int64_t ended_ns;        /* or when it became another */
+	uint32_t facts;          /* the latest */
+	uint32_t into;           /* has become: which one; NONE: one that nobody told of */
+	bool is_created;         /* false: only its owner is told of by now */
 	bool is_part;
 	bool has_ended, has_become, has_failed;
-	bool has_run; /* since it last awaited something */
+	bool has_run;     /* since it last awaited something */
+	bool is_followed; /* another one became it */
+	bool is_named;    /* since it became another */
 };
 
 struct stream {
@@ -123,10 +125,21 @@ static uint32_t now(const struct weft_standing *s, uint32_t number)
 }
 
 /* What has that id, or has become of it. */
-static struct pending *find(const struct weft_standing *s, int64_t id)
+static struct pending *look_up(const struct weft_standing *s, int64_t id)
 {
 	const uint32_t number = weft_idmap_get(&s->numbers, id), last = number == WEFT_IDMAP_NONE ? NONE : now(s, number);
 	return last == NONE ? NULL : &s->promises.items[last];
+}
+
+/* The same where an event names it. */
+static struct pending *find(struct weft_standing *s, int64_t id)
+{
+	const uint32_t number = weft_idmap_get(&s->numbers, id);
+	struct pending *p = number == WEFT_IDMAP_NONE ? NULL : &s->promises.items[number];
+	if (!p)
+		return NULL;
+	p->is_named = p->has_become;
+	return look_up(s, id);
 }
 
 static struct pending *add_slot(struct weft_standing *s, int64_t id)
@@ -314,7 +327,10 @@ static void become(struct weft_standing *s, const struct weft_event *e)
 		return;
 	forget_facts(s, p);
 	p->has_ended = p->has_become = true;
+	p->ended_ns = e->time_ns;
 	p->into = into ? (uint32_t)(into - s->promises.items) : NONE;
+	if (into)
+		into->is_followed = true;
 	s->ended++;
 }
 
@@ -466,7 +482,7 @@ static bool take(struct weft_standing *s, const struct weft_event *e)
 /* The one that it has become by now, or NULL: it has ended. */
 static const struct pending *alive(const struct weft_standing *s, int64_t id)
 {
-	const struct pending *p = find(s, id);
+	const struct pending *p = look_up(s, id);
 	return p && !p->has_ended && p->is_created ? p : NULL;
 }
 
@@ -501,13 +517,38 @@ static void name_newest(struct weft_standing *s)
 		}
 }
 
-/* How many of those that became another are too many: a chain may have as many as the program has turns. */
-static size_t count_spare(const struct weft_standing *s)
+/* Whether it may be named again though it became another: libraries of promises go on to name one of a chain. */
+static bool stays_named(const struct pending *p)
 {
-	size_t spare = 0;
-	for (uint32_t i = 0; i < s->promises.count; i++)
-		spare += s->promises.items[i].has_become && goes_on(s, i);
-	return spare > ALIASES ? spare - ALIASES : 0;
+	return p->is_named || !p->is_followed;
+}
+
+/* How many of those that became another are too many: a chain may have as many as the program has turns. */
+struct spare {
+	size_t named, others;
+};
+
+static struct spare count_spare(const struct weft_standing *s)
+{
+	size_t named = 0, others = 0;
+	for (uint32_t i = 0; i < s->promises.count; i++) {
+		const struct pending *p = &s->promises.items[i];
+		const bool counts = p->has_become && goes_on(s, i);
+		named += counts && stays_named(p);
+		others += counts && !stays_named(p);
+	}
+	const size_t all = named + others > ALIASES ? named + others - ALIASES : 0;
+	return (struct spare){.named = all > others ? all - others : 0, .others = all > others ? others : all};
+}
+
+/* Takes one of them away; false: it is not one. */
+static bool is_spare(struct spare *spare, const struct pending *p)
+{
+	size_t *left = stays_named(p) ? &spare->named : &spare->others;
+	if (!p->has_become || !*left)
+		return false;
+	--*left;
+	return true;
 }
 
 /* Those that have ended leave now and then, so that memory is what is pending at once. */
@@ -523,12 +564,9 @@ static bool tidy(struct weft_standing *s)
 	uint32_t *places = malloc(count * sizeof *places);
 	bool ok = places != NULL;
 	name_newest(s);
-	for (size_t i = 0, spare = count_spare(s); ok && i < count; i++) {
-		bool stays = goes_on(s, (uint32_t)i);
-		if (stays && spare && s->promises.items[i].has_become) {
-			stays = false;
-			spare--;
-		}
+	struct spare spare = count_spare(s);
+	for (size_t i = 0; ok && i < count; i++) {
+		const bool stays = goes_on(s, (uint32_t)i) && !is_spare(&spare, &s->promises.items[i]);
 		places[i] = stays ? (uint32_t)kept++ : NONE;
 		if (places[i] == NONE)
 			tally(s, &s->promises.items[i], s->tallies);
@@ -600,6 +638,22 @@ static bool tell_facts(struct weft_standing *s, const struct pending *p)
 	return true;
 }
 
+/* One that became another and may be named again. */
+static bool tell_become(struct weft_standing *s, uint32_t number)
+{
+	const struct pending *p = &s->promises.items[number];
+	if (!p->has_become || !stays_named(p) || !p->is_created || !goes_on(s, number))
+		return true;
+	const struct weft_event *into = &s->promises.items[now(s, number)].event;
+	return tell(s, p->event) &&
+	       tell(s, (struct weft_event){.time_ns = p->ended_ns > into->time_ns ? p->ended_ns : into->time_ns,
+			   .op = WEFT_OP_BECOME,
+			   .site = WEFT_NO_SITE,
+			   .stream = into->stream,
+			   .a = p->event.b,
+			   .b = into->b});
+}
+
 static bool tell_all(struct weft_standing *s)
 {
 	bool ok = true;
@@ -608,6 +662,8 @@ static bool tell_all(struct weft_standing *s)
 		if (!p->has_ended && p->is_created)
 			ok = tell_belongs(s, p) && tell(s, p->event);
 	}
+	for (uint32_t i = 0; ok && i < s->promises.count; i++)
+		ok = tell_become(s, i);
 	/* Behind all promises, so that nothing is named before it is told of. */
 	for (size_t i = 0; ok && i < s->promises.count; i++)
 		ok = !s->promises.items[i].is_created || tell_facts(s, &s->promises.items[i]);

@@ -376,8 +376,11 @@ static void follow_program(struct weft_record_options record, struct weft_follow
 	}
 	for (int look = 0; look < looks; look++) {
 		/* An OS thread that begins late. */
-		for (unsigned left = 1 + pick(stride); left > 0; left--)
+		for (unsigned left = 1 + pick(stride); left > 0; left--) {
 			step(pick(look < looks / 3 ? THREADS - 1 : THREADS));
+			if (options.window_events && pick(8) == 0)
+				assert_true(weft_follower_skip(follower, NULL) >= 0);
+		}
 		if (pick(8) == 0) { /* and some that end, whose streams others take */
 			const size_t ended = pick(THREADS);
 			end_thread(ended);
@@ -425,6 +428,18 @@ static void a_window_of_events_moves(void **state)
 	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 100}, 150, 40, 2, false);
 }
 
+static void most_of_what_comes_is_skipped(void **state)
+{
+	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
+	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 10}, 150, 40, 7, false);
+}
+
+static void a_ring_of_which_most_is_skipped(void **state)
+{
+	follow_program((struct weft_record_options){.mode = WEFT_RECORD_RING, .size_bytes = 16384, .packets = 4},
+	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 10}, 250, 30, 8, false);
+}
+
 static void a_window_as_large_as_the_trace(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
@@ -443,6 +458,39 @@ static void a_ring_is_shorter_than_the_window(void **state)
 	    (struct weft_follower_options){.window_ns = INT64_MAX}, 250, 30, 5, false);
 }
 
+static size_t count_pending(const struct weft_model *m)
+{
+	size_t pending = 0;
+	for (uint32_t p = 1; p < m->promise_count; p++)
+		pending += m->promises[p].end == WEFT_END_PENDING;
+	return pending;
+}
+
+/* As a library of promises records connections: each request becomes the next one, by the name of the first. */
+static void chains_go_on_by_their_first_name(void **state)
+{
+	enum { REQUESTS = 40000, A_LOOK = 5000 };
+	const struct weft_record_options record = {.mode = WEFT_RECORD_GROW, .directory = path, .use_monotonic = true};
+	struct weft_follower *follower;
+	assert_int_equal(weft_start(&record), WEFT_OK);
+	assert_int_equal(weft_follower_open(&follower, path, NULL, NULL), WEFT_OK);
+	const weft_id busy = WEFT_CREATE(WEFT_KIND_BIND), quiet = WEFT_CREATE(WEFT_KIND_BIND);
+	weft_become(quiet, WEFT_CREATE(WEFT_KIND_BIND));
+	for (unsigned request = 1; request <= REQUESTS; request++) {
+		weft_become(busy, WEFT_CREATE(WEFT_KIND_BIND));
+		if (request % A_LOOK)
+			continue;
+		assert_int_equal(weft_follower_look(follower, NULL), 1);
+		assert_int_equal(count_pending(weft_follower_model(follower)), 2);
+	}
+	weft_resolve(WEFT_SYSTEM_ID, busy);
+	weft_resolve(WEFT_SYSTEM_ID, quiet);
+	weft_stop();
+	assert_int_equal(weft_follower_look(follower, NULL), 1);
+	assert_int_equal(count_pending(weft_follower_model(follower)), 0);
+	weft_follower_close(follower);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -450,9 +498,12 @@ int main(void)
 	    CASE(what_came_since_is_enough),
 	    CASE(what_the_kernel_says_is_followed),
 	    CASE(a_window_of_events_moves),
+	    CASE(most_of_what_comes_is_skipped),
+	    CASE(a_ring_of_which_most_is_skipped),
 	    CASE(a_window_as_large_as_the_trace),
 	    CASE(a_ring_goes_round),
 	    CASE(a_ring_is_shorter_than_the_window),
+	    CASE(chains_go_on_by_their_first_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -197,6 +197,10 @@ static bool look_and_look_again(const char *path, long n, uint32_t promises)
 	for (int look = 0; look < 3 && status >= 0; look++) {
 		weft_follower_renew(follower);
 		status = weft_follower_look(follower, &err);
+		struct weft_followed *taken = status > 0 ? weft_follower_take(follower) : NULL;
+		if (taken)
+			status = weft_follower_skip(follower, &err);
+		weft_followed_destroy(taken);
 	}
 	const bool has_failed = only_one_fails ? allocations_left < 0 : status < 0;
 	allocations_left = -1;
