@@ -103,7 +103,6 @@ struct weft_transfer {
 	int64_t sent_ns, received_ns;
 	uint32_t by;       /* who ran at the write */
 	uint32_t from, to; /* the two ends: what was written to, what was read from */
-	uint32_t weft__order;
 };
 
 /* What a connection whose two ends are in the trace had carried at the trace's end, seen from one of them. */

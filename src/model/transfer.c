@@ -121,7 +121,7 @@ static int add(struct weft__build *b, int64_t sent_ns, uint32_t by, uint32_t fro
 	struct weft_transfer *new = weft_vec_push(&b->transfers);
 	if (!new)
 		return WEFT_ENOMEM;
-	*new = (struct weft_transfer){sent_ns, received_ns, by, from, to, (uint32_t)b->transfers.count};
+	*new = (struct weft_transfer){sent_ns, received_ns, by, from, to};
 	return WEFT_OK;
 }
 
@@ -187,10 +187,25 @@ int weft__transfer_datagram(struct weft__build *b, uint32_t promise, const struc
 	return WEFT_OK;
 }
 
-static int compare(const void *a, const void *b)
+/* By who received; they are in the order of time. */
+static bool sort_transfers(struct weft__build *b)
 {
-	const struct weft_transfer *x = a, *y = b;
-	return WEFT_ORDER(x->to, y->to) ?: WEFT_ORDER(x->received_ns, y->received_ns) ?: WEFT_ORDER(x->weft__order, y->weft__order);
+	const size_t count = b->transfers.count;
+	uint32_t *first = count ? calloc(b->model->promise_count + 1, sizeof *first) : NULL;
+	struct weft_transfer *sorted = count ? malloc(count * sizeof *sorted) : NULL;
+	if (first && sorted) {
+		for (size_t i = 0; i < count; i++)
+			first[b->transfers.items[i].to + 1]++;
+		for (size_t p = 1; p <= b->model->promise_count; p++)
+			first[p] += first[p - 1];
+		for (size_t i = 0; i < count; i++)
+			sorted[first[b->transfers.items[i].to]++] = b->transfers.items[i];
+		memcpy(b->transfers.items, sorted, count * sizeof *sorted);
+	}
+	const bool has_memory = !count || (first && sorted);
+	free(first);
+	free(sorted);
+	return has_memory;
 }
 
 static int compare_ends(const void *a, const void *b)
@@ -211,7 +226,8 @@ static void find_unread(struct weft_connection_end *out, const struct weft__end 
 
 bool weft__transfer_finish(struct weft__build *b)
 {
-	weft_sort(b->transfers.items, b->transfers.count, sizeof *b->transfers.items, compare);
+	if (!sort_transfers(b))
+		return false;
 	for (size_t i = 0; i < b->ends.count; i++) /* of those from which nothing was ever read */
 		if (b->ends.items[i].peer == WEFT_NONE)
 			find_peer(b, &b->ends.items[i]);

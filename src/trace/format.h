@@ -31,6 +31,7 @@ struct weft_trace {
 	const struct weft_event *told; /* given before the first event, unless that was done */
 	size_t told_count;
 	bool has_told;
+	bool carried_only; /* who reads has no use for events but those that tell of connections: next() may leave them out */
 };
 
 /* The process is known to have lived at that moment, in UTC. */

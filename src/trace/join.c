@@ -28,11 +28,15 @@ struct part {
 	double rate;
 	int64_t offset_ns;
 	struct weft_tie_cursor cursors[WEFT_MEET_NEAR];
+	/* Times from there on, that many ns long, are later by this; most are few ns behind the one before. */
+	int64_t since_ns, stays_ns, later_ns;
 	uint32_t clock; /* of j->meet; 0: the first part's host has it */
 	uint32_t site_base;
 	uint16_t stream_base;
 	const struct weft_event *events; /* read ahead */
 	size_t at, count;
+	size_t first_timed, timed; /* those from the first to before the other have times */
+	int64_t times_ns[BATCH];
 	int64_t last_ns; /* of its last event so far, by the first part's clock */
 	bool has_events, is_ended;
 	char name[PART_NAME];
@@ -75,24 +79,48 @@ static bool renumber(const struct joined *j, const struct part *part, int64_t *i
 	return !__builtin_mul_overflow(*id, j->stride, id) && !__builtin_add_overflow(*id, *id < 0 ? -number : number, id);
 }
 
-/* Never goes back where the part's clock does not. */
-static int64_t shifted_from(
-    const struct joined *j, const struct part *part, int64_t time_ns, struct weft_tie_cursor cursors[WEFT_MEET_NEAR])
+static int64_t at_rate(const struct part *part, int64_t time_ns)
+{
+	if (part->rate == 1)
+		return time_ns;
+	double ns = (double)time_ns * part->rate;
+	return ns >= 0x1p63 ? INT64_MAX : ns < -0x1p63 ? INT64_MIN : (int64_t)ns;
+}
+
+/* Of a time that at_rate() has given; never goes back where the part's clock does not. */
+static int64_t tied(const struct joined *j, const struct part *part, int64_t time_ns,
+    struct weft_tie_cursor cursors[WEFT_MEET_NEAR], int64_t *left_ns)
 {
 	int64_t sum;
-	if (part->rate != 1) {
-		double ns = (double)time_ns * part->rate;
-		time_ns = ns >= 0x1p63 ? INT64_MAX : ns < -0x1p63 ? INT64_MIN : (int64_t)ns;
-	}
 	if (part->clock)
-		time_ns = weft_meet_time_from(&j->meet, part->clock, time_ns, cursors);
+		time_ns = weft_meet_time_from(&j->meet, part->clock, time_ns, cursors, left_ns);
 	return __builtin_add_overflow(time_ns, part->offset_ns, &sum) ? (part->offset_ns < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
 
 static int64_t shifted(const struct joined *j, const struct part *part, int64_t time_ns)
 {
 	struct weft_tie_cursor anywhere[WEFT_MEET_NEAR] = {{0}};
-	return shifted_from(j, part, time_ns, anywhere);
+	int64_t left_ns = INT64_MAX;
+	return tied(j, part, at_rate(part, time_ns), anywhere, &left_ns);
+}
+
+static bool is_moderate(int64_t ns)
+{
+	return ns > INT64_MIN / 4 && ns < INT64_MAX / 4;
+}
+
+/* The same for the events of a part in their order. */
+static int64_t shifted_next(const struct joined *j, struct part *part, int64_t time_ns)
+{
+	time_ns = at_rate(part, time_ns);
+	if ((uint64_t)time_ns - (uint64_t)part->since_ns < (uint64_t)part->stays_ns)
+		return time_ns + part->later_ns;
+	int64_t left_ns = INT64_MAX / 4;
+	const int64_t to_ns = tied(j, part, time_ns, part->cursors, &left_ns);
+	part->since_ns = time_ns;
+	part->stays_ns = is_moderate(time_ns) && is_moderate(to_ns) ? left_ns : 0;
+	part->later_ns = part->stays_ns ? to_ns - time_ns : 0;
+	return to_ns;
 }
 
 /* Puts the name of the process before a text of its part; false: out of memory. */
@@ -154,15 +182,15 @@ static bool is_before(const struct turn *a, const struct turn *b)
 
 static void sift_down(struct joined *j, size_t at)
 {
-	for (size_t child; (child = 2 * at + 1) < j->heap_count; at = child) {
-		if (child + 1 < j->heap_count && is_before(&j->heap[child + 1], &j->heap[child]))
-			child++;
-		if (!is_before(&j->heap[child], &j->heap[at]))
-			return;
-		struct turn swap = j->heap[at];
-		j->heap[at] = j->heap[child];
-		j->heap[child] = swap;
+	struct turn *heap = j->heap;
+	const struct turn moved = heap[at];
+	for (size_t child, count = j->heap_count; (child = 2 * at + 1) < count; at = child) {
+		child += child + 1 < count && is_before(&heap[child + 1], &heap[child]);
+		if (!is_before(&heap[child], &moved))
+			break;
+		heap[at] = heap[child];
 	}
+	heap[at] = moved;
 }
 
 /* One whose recorder has ended it, or whose process is known to have died, has an end of its own. */
@@ -177,14 +205,20 @@ static int find_turn(const struct joined *j, struct part *part, struct turn *out
 {
 	out->part = (uint32_t)(part - j->parts);
 	if (part->at == part->count) {
-		part->at = part->count = 0;
+		part->at = part->count = part->timed = 0;
 		int more = weft_trace_next(part->trace, &part->events, &part->count);
 		if (more < 0)
 			return more;
 		part->count = more ? part->count : 0;
 	}
+	if (part->at == part->timed) {
+		part->first_timed = part->at;
+		for (size_t most = part->at + BATCH; part->timed < most && part->timed < part->count; part->timed++)
+			part->times_ns[part->timed - part->first_timed] =
+			    shifted_next(j, part, part->events[part->timed].time_ns);
+	}
 	if (part->count) {
-		out->time_ns = shifted_from(j, part, part->events[part->at].time_ns, part->cursors);
+		out->time_ns = part->times_ns[part->at - part->first_timed];
 		return 1;
 	}
 	if (part->is_ended || !has_end(part))
@@ -221,10 +255,13 @@ static int give(struct joined *j, size_t *made)
 	int more = 1;
 	do {
 		if (part->count) {
-			int is_kept = adapt(j, part, &part->events[part->at++], top->time_ns, &j->out[*made]);
-			if (is_kept < 0)
-				return is_kept;
-			*made += (size_t)is_kept;
+			do {
+				int is_kept = adapt(j, part, &part->events[part->at++], top->time_ns, &j->out[*made]);
+				if (is_kept < 0)
+					return is_kept;
+				*made += (size_t)is_kept;
+				top->time_ns = part->times_ns[(part->at - part->first_timed) % BATCH];
+			} while (part->at < part->timed && *made < BATCH && is_before(top, second));
 		} else {
 			j->out[(*made)++] = (struct weft_event){.time_ns = top->time_ns,
 			    .a = WEFT_SYSTEM_ID,
@@ -316,7 +353,7 @@ static void join_rewind(struct weft_trace *trace)
 	for (size_t i = 0; i < j->count; i++) {
 		struct part *part = &j->parts[i];
 		weft_trace_rewind(part->trace);
-		part->at = part->count = 0;
+		part->at = part->count = part->timed = 0;
 		part->unnamed = 0;
 		part->has_events = part->is_ended = false;
 	}

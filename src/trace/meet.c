@@ -169,6 +169,7 @@ static int read_part(struct meeting *m, uint32_t part)
 	size_t count;
 	int status = WEFT_OK, more;
 	const size_t first_end = m->ends.count;
+	m->traces[part]->carried_only = true;
 	while (status == WEFT_OK && (more = weft_trace_next(m->traces[part], &e, &count)) != 0) {
 		status = more < 0 ? more : WEFT_OK;
 		for (size_t i = 0; i < count && status == WEFT_OK; i++)
@@ -180,6 +181,7 @@ static int read_part(struct meeting *m, uint32_t part)
 	weft_idmap_finish(&of_part);
 	if (status == WEFT_OK)
 		status = cut_writes(m, part, first_end);
+	m->traces[part]->carried_only = false;
 	weft_trace_rewind(m->traces[part]);
 	return status;
 }
@@ -450,12 +452,14 @@ int weft_meet(struct weft_meet *out, struct weft_trace *const *traces, size_t co
 }
 
 int64_t weft_meet_time_from(
-    const struct weft_meet *meet, uint32_t clock, int64_t ns, struct weft_tie_cursor cursors[WEFT_MEET_NEAR])
+    const struct weft_meet *meet, uint32_t clock, int64_t ns, struct weft_tie_cursor cursors[WEFT_MEET_NEAR], int64_t *left_ns)
 {
 	for (int i = 0; i < WEFT_MEET_NEAR && clock && meet->ways && meet->ways[clock].tie; i++) {
-		ns = weft_tie_time_from(meet->ways[clock].tie, ns, &cursors[i]);
+		ns = weft_tie_time_from(meet->ways[clock].tie, ns, &cursors[i], left_ns);
 		clock = meet->ways[clock].to;
 	}
+	if (clock && meet->ways && meet->ways[clock].tie)
+		*left_ns = 1;
 	return weft_meet_time(meet, clock, ns, NULL, NULL);
 }
 

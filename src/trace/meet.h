@@ -54,9 +54,10 @@ void weft_meet_finish(struct weft_meet *meet);
  * Logarithmic. */
 int64_t weft_meet_time(const struct weft_meet *meet, uint32_t clock, int64_t ns, int64_t *low, int64_t *high);
 
-/* The same half way for times that go on, mostly: with what was found last on the ties that are near, all 0 at first. */
+/* The same half way for times that go on, mostly: with what was found last on the ties that are near, all 0 at first.  *left_ns
+ * as weft_tie_time_from() has it. */
 enum { WEFT_MEET_NEAR = 4 };
 int64_t weft_meet_time_from(
-    const struct weft_meet *meet, uint32_t clock, int64_t ns, struct weft_tie_cursor cursors[WEFT_MEET_NEAR]);
+    const struct weft_meet *meet, uint32_t clock, int64_t ns, struct weft_tie_cursor cursors[WEFT_MEET_NEAR], int64_t *left_ns);
 
 #endif

@@ -64,7 +64,7 @@ struct native_form {
 	uint16_t site_mask, key_mask;
 	uint8_t kind_mask;
 	uint16_t extra;
-	uint32_t to_32_bytes;
+	uint32_t value_sign;
 };
 _Static_assert(sizeof(struct native_form) == 32, "a shift finds the form of an event; a multiplication costs 7%");
 
@@ -72,6 +72,7 @@ _Static_assert(sizeof(struct native_form) == 32, "a shift finds the form of an e
 struct native_forms {
 	struct native_form forms[256];
 	uint8_t plain_bytes[256]; /* .bytes of plain forms; 0: not plain.  By itself, since each event waits for it */
+	uint8_t other_bytes[256]; /* .bytes of what tells nothing of connections, an inline text left out; 0: it does, or may */
 };
 
 /* Where reading one instance stands. */

@@ -22,8 +22,7 @@ static void add_op(struct native_forms *all, unsigned op)
 		f->op = (uint8_t)op;
 		unsigned has = weft__op_forms[op].fields, at = WEFT_COMPACT_HEADER;
 		f->bytes = (uint8_t)(WEFT_COMPACT_HEADER + payload - 1);
-		f->is_plain =
-		    !bits && !(has & (WEFT_FIELD_SINCE | WEFT_FIELD_WHY | WEFT_FIELD_WHAT | WEFT_FIELD_LOW | WEFT_FIELD_LONG));
+		f->is_plain = !bits && !(has & (WEFT_FIELD_SINCE | WEFT_FIELD_WHY | WEFT_FIELD_WHAT | WEFT_FIELD_LONG));
 		if (has & WEFT_FIELD_A) {
 			f->a_mask = UINT32_MAX;
 			at += 4;
@@ -43,14 +42,17 @@ static void add_op(struct native_forms *all, unsigned op)
 			at += 2;
 		}
 		f->value_at = (uint8_t)at;
-		if (has & WEFT_FIELD_VALUE) {
+		if (has & (WEFT_FIELD_VALUE | WEFT_FIELD_LOW)) {
 			f->value_mask = UINT32_MAX;
+			f->value_sign = has & WEFT_FIELD_VALUE ? (uint32_t)INT32_MIN : 0;
 			at += 4;
 		}
 		f->key_at = (uint8_t)at;
 		if (has & WEFT_FIELD_TEXT)
 			f->key_mask = UINT16_MAX;
 		all->plain_bytes[id] = f->is_plain ? f->bytes : 0;
+		const bool is_carried = op == WEFT_OP_SENT || op == WEFT_OP_RECEIVED || op == WEFT_OP_DETAIL;
+		all->other_bytes[id] = is_carried ? 0 : f->bytes;
 	}
 }
 
@@ -69,7 +71,7 @@ void weft__native_add_form(struct native *n, size_t extra)
 	bool known = e->id < WEFT_OP_COUNT && weft__form_match(&e->form, e->id);
 	for (unsigned bits = 0; bits < 8; bits++) {
 		unsigned id = e->id | bits << 5, payload = weft__form_payload_bytes(&e->form, (uint8_t)id);
-		n->forms[1].plain_bytes[id] = 0;
+		n->forms[1].plain_bytes[id] = n->forms[1].other_bytes[id] = 0;
 		n->forms[1].forms[id] = (struct native_form){.bytes = payload ? (uint8_t)(WEFT_COMPACT_HEADER + payload - 1) : 0,
 		    .op = known ? e->id : WEFT_EVENT_OTHER,
 		    .is_extra = true,
@@ -462,7 +464,7 @@ static size_t decode_plain(const struct native *n, struct native_cursor *c, stru
 		e->time_ns = is_ns ? (int64_t)time : (int64_t)(1e9 * (double)(int64_t)time / hz);
 		e->a = (int32_t)(load32(at + 5) & f->a_mask);
 		e->b = (int32_t)(load32(at + 9) & f->b_mask);
-		e->value = (int32_t)(load32(at + f->value_at) & f->value_mask);
+		e->value = (int64_t)((load32(at + f->value_at) & f->value_mask) ^ f->value_sign) - f->value_sign;
 		uint32_t key = weft_load_u16(at + f->key_at) & f->key_mask, site = weft_load_u16(at + f->site_at) & f->site_mask;
 		e->text = weft__native_text(n, (uint16_t)key);
 		e->site = n->site_index[site < key_count ? site : 0];
@@ -476,6 +478,29 @@ static size_t decode_plain(const struct native *n, struct native_cursor *c, stru
 	return count;
 }
 
+/* Passes over what tells nothing of connections, as long as it comes. */
+static void pass_others(struct native_cursor *c)
+{
+	const unsigned char *at = c->at, *stop = c->stop, *other_bytes = c->forms->other_bytes;
+	uint64_t last = c->last, until = c->until < c->next_change ? c->until : c->next_change - 1, count = 0;
+	while (stop - at >= REACH) {
+		const unsigned id = at[0], bytes = other_bytes[id];
+		const uint32_t low = load32(at + 1);
+		const uint64_t time = last + (uint32_t)(low - (uint32_t)last);
+		if (!bytes || time > until || (id | low) == 0)
+			break;
+		const unsigned char *next = at + bytes;
+		if (id & WEFT_ID_INLINE && !(next = memchr(next, 0, (size_t)(stop - next))))
+			break;
+		last = time;
+		at = next + !!(id & WEFT_ID_INLINE);
+		count++;
+	}
+	c->at = at;
+	c->last = last;
+	c->decoded += count;
+}
+
 void weft__native_fill(struct weft_trace *trace, struct native_cursor *c)
 {
 	const struct native *n = trace->state;
@@ -486,7 +511,9 @@ void weft__native_fill(struct weft_trace *trace, struct native_cursor *c)
 				break;
 			continue;
 		}
-		size_t plain = decode_plain(n, c, c->batch + count, NATIVE_BATCH - count);
+		if (trace->carried_only)
+			pass_others(c);
+		size_t plain = decode_plain(n, c, c->batch + count, trace->carried_only ? 1 : NATIVE_BATCH - count);
 		count += plain;
 		c->decoded += plain;
 		if (count == NATIVE_BATCH || c->at == c->stop)

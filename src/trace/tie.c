@@ -2,7 +2,7 @@
  *
  * With d = other - mine, a message that was sent at x says d(x) <= y - x, and d(x + t) <= y - x + |t| / 2000 for every t: a cone
  * above its point.  The least of all cones is the upper bound, the greatest of those of the other direction the lower one.  Left
- * and right of a time only the cone counts whose side there is lowest, so two running minima and a search answer for any time.
+ * and right of a time only the nearest cone counts of those that no other one has in it, so a search answers for any time.
  *
  * A line between both clouds of points (base/band.h) is narrower where clocks are even, and wrong where they bend: how much a
  * clock bends no trace tells.  SPDX-License-Identifier: ISC */
@@ -22,12 +22,11 @@ __extension__ typedef __int128 wide;
 /* Of one direction.  Values are in ns / WEFT_TIE_RATE, so that they are integers. */
 struct cone {
 	int64_t x;
-	wide left,
-	    right; /* where it would be at x = 0, going on to the left; to the right; then the least so far, from each side */
+	wide left, right; /* where it would be at x = 0, going on to the left; to the right */
 };
 
 struct side {
-	struct cone *cones; /* by x */
+	struct cone *cones; /* by x; each is the least at its point, so that `right` falls and `left` rises */
 	size_t count;
 };
 
@@ -42,15 +41,23 @@ static int compare(const void *a, const void *b)
 	return WEFT_ORDER(x->x, y->x);
 }
 
-/* Each cone's sides become the least of its own and of those before it. */
-static void run_minima(struct side *side)
+/* A cone whose point is in another one is so altogether, and says nothing: most messages are slow. */
+static void keep_least(struct side *side)
 {
 	struct cone *cones = side->cones;
+	size_t kept = 0;
 	weft_sort(cones, side->count, sizeof *cones, compare);
-	for (size_t i = 1; i < side->count; i++)
-		cones[i].right = cones[i - 1].right < cones[i].right ? cones[i - 1].right : cones[i].right;
-	for (size_t i = side->count; i-- > 1;)
-		cones[i - 1].left = cones[i].left < cones[i - 1].left ? cones[i].left : cones[i - 1].left;
+	for (size_t i = 0; i < side->count; i++)
+		if (kept == 0 || cones[i].right < cones[kept - 1].right)
+			cones[kept++] = cones[i];
+	size_t first = kept;
+	for (size_t i = kept; i-- > 0;)
+		if (first == kept || cones[i].left < cones[first].left)
+			cones[--first] = cones[i];
+	side->count = kept - first;
+	memmove(cones, cones + first, side->count * sizeof *cones);
+	struct cone *shrunk = realloc(cones, side->count * sizeof *cones);
+	side->cones = shrunk ? shrunk : cones;
 }
 
 static bool is_first_after(const struct side *side, size_t at, int64_t x)
@@ -157,7 +164,7 @@ static void find_line(const struct weft_tie *tie, int64_t x, struct weft_tie_cur
 	cursor->by = above - below;
 }
 
-int64_t weft_tie_time_from(const struct weft_tie *tie, int64_t ns, struct weft_tie_cursor *cursor)
+int64_t weft_tie_time_from(const struct weft_tie *tie, int64_t ns, struct weft_tie_cursor *cursor, int64_t *left_ns)
 {
 	const int64_t x = clamped((wide)ns - tie->origin_ns);
 	if (x < cursor->from || x >= cursor->until)
@@ -165,10 +172,17 @@ int64_t weft_tie_time_from(const struct weft_tie *tie, int64_t ns, struct weft_t
 	if (x >= cursor->until) {
 		wide least, most;
 		bounds_from(tie, x, cursor, &least, &most);
+		*left_ns = 1;
 		return clamped(floor_of((least + most) / 2) + ns);
 	}
+	/* `middle` goes on by 1 each ns at most. */
 	const int64_t twice = cursor->sum_2000 + cursor->by * (x - cursor->from), middle = twice / 2;
-	return clamped((wide)(middle / WEFT_TIE_RATE - (middle % WEFT_TIE_RATE < 0)) + ns);
+	const int64_t rest = middle % WEFT_TIE_RATE, above = rest < 0 ? rest + WEFT_TIE_RATE : rest;
+	const int64_t until = cursor->until - x, stays = cursor->by > 0   ? WEFT_TIE_RATE - above
+							 : cursor->by < 0 ? above + 1
+									  : until;
+	*left_ns = weft_min_ns(*left_ns, weft_min_ns(stays, until));
+	return clamped((wide)(middle / WEFT_TIE_RATE - (rest < 0)) + ns);
 }
 
 /* Each envelope is a minimum of cones: so what is between them is least at the point of one. */
@@ -238,8 +252,8 @@ int weft_tie_create(struct weft_tie **out, const struct weft_tie_message *messag
 	tie->origin_ns = messages[0].mine_ns;
 	for (size_t i = 0; i < count; i++)
 		add(tie, &messages[i]);
-	run_minima(&tie->above);
-	run_minima(&tie->below);
+	keep_least(&tie->above);
+	keep_least(&tie->below);
 	const wide least = narrowest(tie);
 	if (least < 0) {
 		weft_tie_destroy(tie);

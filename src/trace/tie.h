@@ -37,13 +37,14 @@ void weft_tie_destroy(struct weft_tie *tie);
  * is half way between: it never goes back as ns goes on, and no message comes more than 2 ns before it was sent.  Logarithmic. */
 int64_t weft_tie_time(const struct weft_tie *tie, int64_t ns, int64_t *low, int64_t *high);
 
-/* The same for times that go on, mostly: where it was asked last, 0 at first.  Constant, where they do. */
+/* The same for times that go on, mostly: where it was asked last, 0 at first.  Constant, where they do.  *left_ns becomes less if
+ * what is between ns and the result stays so for less than that many ns, the first one included. */
 struct weft_tie_cursor {
 	size_t above, below;
 	int64_t from, until;  /* between these the sum of both bounds is a line ... */
 	int64_t sum_2000, by; /* ... of that value at `from`, in ns / WEFT_TIE_RATE, which grows by so much each ns */
 };
-int64_t weft_tie_time_from(const struct weft_tie *tie, int64_t ns, struct weft_tie_cursor *cursor);
+int64_t weft_tie_time_from(const struct weft_tie *tie, int64_t ns, struct weft_tie_cursor *cursor, int64_t *left_ns);
 
 /* The bound, high less low, at its narrowest and on average between the first message and the last. */
 void weft_tie_width(const struct weft_tie *tie, int64_t *least_ns, int64_t *average_ns);

@@ -92,7 +92,10 @@ static void the_truth_is_inside_the_bound(void **state)
 		for (int i = 0; i < 2000; i++) {
 			const int64_t ns = shows(&mine, (int64_t)between(0, 9) ? span / 2000 * i + (int64_t)between(0, 3)
 									       : (int64_t)between(0, (uint64_t)span));
-			assert_int_equal(weft_tie_time_from(tie, ns, &cursor), weft_tie_time(tie, ns, NULL, NULL));
+			int64_t left_ns = (int64_t)between(1, (uint64_t)span);
+			const int64_t at = weft_tie_time_from(tie, ns, &cursor, &left_ns), last = ns + left_ns - 1;
+			assert_int_equal(at, weft_tie_time(tie, ns, NULL, NULL));
+			assert_int_equal(at - ns, weft_tie_time(tie, last, NULL, NULL) - last);
 		}
 		for (int i = -200; i <= 1200; i++) {
 			const int64_t t = span / 1000 * i + 10 * (int64_t)SECOND * (i < 0), now = t < 0 ? 0 : t,
