@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/meanwhile.h"
 #include "base/search.h"
+
+enum { MANY_LINKS = 100000 /* are worth an OS thread */ };
 
 static uint64_t length(int64_t start, int64_t end)
 {
@@ -197,14 +200,6 @@ static bool make_list(struct weft_arrow_list *list, const struct weft_model *mod
 	       weft__slices_create(&list->slices, model->links[0].time_ns, model->links[model->link_count - 1].time_ns, count);
 }
 
-static void end_lists(struct weft_index *x)
-{
-	for (int a = 0; a < WEFT_ARROWS; a++) {
-		weft__slices_end(&x->arrows[a].slices);
-		weft__slices_end(&x->inside[a].slices);
-	}
-}
-
 /* Without a branch, since nobody can tell beforehand which are added: what is not, the next one overwrites. */
 static inline void add_arrow(struct weft_arrow_list *list, size_t link, int64_t time_ns, bool is_in)
 {
@@ -229,55 +224,75 @@ static bool has_bit(const uint64_t *bits, uint32_t i)
 
 enum { SOON = 16 /* so many further on, memory is asked for what comes */ };
 
+/* All lists of arrows of an index: those between folds, then those inside. */
+enum { INSIDE = WEFT_ARROWS, LISTS = 2 * WEFT_ARROWS };
+
 /* Those arrows of the whole of which both ends are in the part. */
-static bool take_arrows(
-    struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout, const struct weft_index *whole)
+static bool take_arrows(struct weft_index *x, struct weft_arrow_list *lists, const struct weft_model *model,
+    const struct weft_layout *layout, const struct weft_index *whole)
 {
 	uint64_t *placed = placed_of(model, layout);
-	bool done = placed && index_folds(x, model, layout);
+	bool done = placed;
 	for (int a = 0; a < WEFT_ARROWS && done; a++) {
 		const struct weft_arrow_list *all = &whole->arrows[a];
 		done =
-		    make_list(&x->arrows[a], model, all->count) && make_list(&x->inside[a], model, x->fold_of ? all->count : 0);
+		    make_list(&lists[a], model, all->count) && make_list(&lists[INSIDE + a], model, x->fold_of ? all->count : 0);
 		for (size_t i = 0; i < all->count && done; i++) {
 			const struct weft_link *link = &model->links[all->links[i]];
 			if (i + SOON < all->count)
 				__builtin_prefetch(&model->links[all->links[i + SOON]]);
 			const bool is_in = (int)has_bit(placed, link->from) & (int)has_bit(placed, link->to);
 			if (x->fold_of && is_in && weft__is_inside(x, link))
-				add_arrow(&x->inside[a], all->links[i], link->time_ns, true);
+				add_arrow(&lists[INSIDE + a], all->links[i], link->time_ns, true);
 			else
-				add_arrow(&x->arrows[a], all->links[i], link->time_ns, is_in);
+				add_arrow(&lists[a], all->links[i], link->time_ns, is_in);
 		}
 	}
-	if (done)
-		end_lists(x);
 	free(placed);
 	return done;
 }
 
-static bool index_arrows(struct weft_index *x, const struct weft_model *model, const struct weft_layout *layout)
+static bool list_arrows(
+    struct weft_index *x, struct weft_arrow_list *lists, const struct weft_model *model, const struct weft_layout *layout)
 {
-	enum { INSIDE = WEFT_ARROWS, NONE = 2 * WEFT_ARROWS };
+	enum { NONE = LISTS };
 	uint8_t *class = malloc(model->link_count + 1);
-	size_t count[NONE + 1] = {0};
-	bool done = class && index_folds(x, model, layout);
+	size_t count[LISTS + 1] = {0};
+	bool done = class;
 	for (size_t i = 0; i < model->link_count && done; i++) {
 		const struct weft_link *link = &model->links[i];
 		int arrow = weft__is_arrow(layout, link) ? (int)weft__arrow_of(model, link) : NONE;
 		class[i] = (uint8_t)(arrow < NONE && weft__is_inside(x, link) ? INSIDE + arrow : arrow);
 		count[class[i]]++;
 	}
-	for (int a = 0; a < WEFT_ARROWS && done; a++)
-		done = make_list(&x->arrows[a], model, count[a]) && make_list(&x->inside[a], model, count[INSIDE + a]);
+	for (int l = 0; l < LISTS && done; l++)
+		done = make_list(&lists[l], model, count[l]);
 	for (size_t i = 0; done && i < model->link_count; i++)
 		if (class[i] < NONE)
-			add_arrow(class[i] < INSIDE ? &x->arrows[class[i]] : &x->inside[class[i] - INSIDE], i,
-			    model->links[i].time_ns, true);
-	if (done)
-		end_lists(x);
+			add_arrow(&lists[class[i]], i, model->links[i].time_ns, true);
 	free(class);
 	return done;
+}
+
+struct arrow_work {
+	struct weft_index *x;
+	const struct weft_model *model;
+	const struct weft_layout *layout;
+	const struct weft_index *whole;
+	bool done;
+};
+
+/* In lists of its own, since what others write to nearby in the index would be in the way. */
+static void index_arrows(void *ctx)
+{
+	struct arrow_work *w = ctx;
+	struct weft_arrow_list lists[LISTS] = {0};
+	w->done = index_folds(w->x, w->model, w->layout) && (w->whole ? take_arrows(w->x, lists, w->model, w->layout, w->whole)
+								      : list_arrows(w->x, lists, w->model, w->layout));
+	for (int l = 0; l < LISTS && w->done; l++)
+		weft__slices_end(&lists[l].slices);
+	memcpy(w->x->arrows, lists, sizeof w->x->arrows);
+	memcpy(w->x->inside, lists + INSIDE, sizeof w->x->inside);
 }
 
 struct bands {
@@ -418,9 +433,14 @@ int weft__index_create(
 	struct weft_index *x = calloc(1, sizeof *x);
 	if (!x)
 		return WEFT_ENOMEM;
-	if (!index_model(x, model, whole) || !index_promises(x, model, layout) || !index_went_wrong(x) || !index_boxes(x) ||
-	    !(whole ? take_arrows(x, model, layout, whole) : index_arrows(x, model, layout)) || !index_sleeps(x, model, layout) ||
-	    weft__fold_index_create(&x->folds, model, layout) < 0) {
+	struct arrow_work arrows = {x, model, layout, whole, false};
+	struct weft_meanwhile meanwhile = {.work = index_arrows, .ctx = &arrows};
+	if (model->link_count >= MANY_LINKS)
+		weft_meanwhile_begin(&meanwhile);
+	bool done = index_model(x, model, whole) && index_promises(x, model, layout) && index_went_wrong(x) && index_boxes(x) &&
+		    index_sleeps(x, model, layout);
+	weft_meanwhile_end(&meanwhile);
+	if (!done || !arrows.done || weft__fold_index_create(&x->folds, model, layout) < 0) {
 		weft__index_destroy(x, model);
 		return WEFT_ENOMEM;
 	}
