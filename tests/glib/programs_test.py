@@ -6,6 +6,7 @@
 SPDX-License-Identifier: ISC"""
 
 import glob
+import json
 import os
 import re
 import subprocess
@@ -284,6 +285,83 @@ def tls(weft, folder):
     healthy(trace)
 
 
+GREETER = """
+import gi
+from gi.repository import GLib, Gio
+loop = GLib.MainLoop()
+service = Gio.SocketService.new()
+keep = []
+
+def incoming(service, connection, source):
+    keep.append(connection)
+    answer(connection)
+    return True
+
+def answer(connection):
+    def got(stream, result):
+        data = stream.read_bytes_finish(result).get_data()
+        if data:
+            GLib.timeout_add(20, lambda: wait_over(connection, data))
+        else:
+            loop.quit()
+    connection.get_input_stream().read_bytes_async(100, 0, None, got)
+
+def wait_over(connection, data):
+    connection.get_output_stream().write_all(b'you said ' + data, None)
+    answer(connection)
+    return False
+print(service.add_any_inet_port(None), flush=True)
+service.connect('incoming', incoming)
+service.start()
+loop.run()
+"""
+
+GREETED = """
+import gi, sys
+from gi.repository import GLib, Gio
+loop = GLib.MainLoop()
+said = []
+
+def ask(connection, word):
+    def wrote(stream, result):
+        stream.write_all_finish(result)
+        connection.get_input_stream().read_bytes_async(100, 0, None, read)
+    def read(stream, result):
+        said.append(stream.read_bytes_finish(result).get_data().decode())
+        if len(said) < 5:
+            ask(connection, 'word %d' % len(said))
+        else:
+            print(said[-1])
+            connection.close(None)
+            loop.quit()
+    connection.get_output_stream().write_all_async(word.encode(), 0, None, wrote)
+
+def connected(client, result):
+    ask(client.connect_to_host_finish(result), 'word 0')
+Gio.SocketClient.new().connect_to_host_async('127.0.0.1', int(sys.argv[1]), None, connected)
+loop.run()
+"""
+
+
+def connections(weft, folder):
+    """A service and its client, each a process: what one waits for is followed into the other."""
+    typelib('Gio 2.0')
+    service = Recording(weft, os.path.join(folder, 'service'), [PYTHON, '-c', GREETER], wait=False)
+    port = service.process.stdout.readline().decode().strip()
+    client = Recording(weft, os.path.join(folder, 'client'), [PYTHON, '-c', GREETED, port])
+    expect((client.status, client.out), (0, b'you said word 4\n'), 'what the client says')
+    service.process.communicate(timeout=PATIENCE)
+    expect(service.process.returncode, 0, 'how the service ends')
+    both = [client.trace('python3'), service.trace('python3')]
+    for trace in both:
+        healthy(trace)
+    told = json.loads(subprocess.run([weft, 'info', '--json', *(t.path for t in both)], capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+    expect(told['messages'], 10, 'messages between both')
+    read = max(both[0].promises('read'), key=lambda p: p['end_ns'] - p['start_ns'])
+    path = subprocess.run([weft, 'path', *(t.path for t in both), f'--promise={read["promise"] * 10}'], capture_output=True, text=True, check=True).stdout
+    expect('on its way from' in path, True, f'the path goes through both:\n{path}')
+
+
 HANG = """
 import ctypes, gi, socket, sys
 from gi.repository import GLib, Gio
@@ -554,7 +632,7 @@ def gtk(weft, folder):
     healthy(trace, but=['unreturned'])
 
 
-TESTS = {'gdbus': gdbus, 'gjs': gjs, 'python': python, 'tls': tls, 'hang': hang, 'gvfs': gvfs, 'ends': ends_of_call, 'vala': vala, 'gtk': gtk}
+TESTS = {'gdbus': gdbus, 'gjs': gjs, 'python': python, 'connections': connections, 'tls': tls, 'hang': hang, 'gvfs': gvfs, 'ends': ends_of_call, 'vala': vala, 'gtk': gtk}
 
 
 def main():
