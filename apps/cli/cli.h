@@ -287,6 +287,12 @@ int cli_directory_write(void *dir, const char *name, const void *bytes, size_t s
 /* As cli_file_end(). */
 int cli_directory_end(struct cli_directory *dir, int status, const struct weft_error *err);
 
+/* Saves a native trace, or joined ones, as `edit` has it, with stand-ins from a `scrub` that knows no words yet; the caller
+ * finishes it.  As weft_trace_save(). */
+struct weft_scrub;
+int cli_save_scrubbed(const struct weft_trace *trace, struct weft_trace_edit *edit, struct weft_scrub *scrub,
+    weft_trace_file_fn *put, void *ctx, struct weft_error *err);
+
 /* ---- view.c: the window, a program of its own ---- */
 
 bool cli_has_display(void);

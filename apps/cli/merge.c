@@ -1,12 +1,41 @@
 /* merge.c: weft merge: several traces in one directory, which is read as one.  SPDX-License-Identifier: ISC */
+#include <string.h>
+
 #include "cli.h"
-#include "trace/trace.h"
+#include "export/scrub.h"
+#include "trace/join.h"
+
+/* Copies all, with the same stand-ins everywhere where `is_scrubbed`. */
+static int copy(const struct weft_trace *trace, bool is_scrubbed, struct cli_directory *dir, struct weft_error *err)
+{
+	struct weft_trace_edit edit = {.text = NULL};
+	struct weft_scrub scrub = {0};
+	if (!is_scrubbed)
+		return weft_trace_save(trace, NULL, cli_directory_write, dir, err);
+	const int status = cli_save_scrubbed(trace, &edit, &scrub, cli_directory_write, dir, err);
+	weft_scrub_finish(&scrub);
+	return status;
+}
+
+/* What cannot be scrubbed is told before anything is written.  -1, or how the command ends. */
+static int check_formats(const struct weft_trace *trace)
+{
+	for (size_t i = 0; weft_trace_part(trace, i); i++) {
+		const char *format = weft_trace_info(weft_trace_part(trace, i))->format;
+		if (strcmp(format, "native") != 0)
+			return cli_fail("merge: --scrub takes native traces, and operand %zu is of the format %s", i + 1, format);
+	}
+	return -1;
+}
 
 int cli_merge(struct cli_args *args)
 {
 	const char *out = NULL;
+	bool scrub = false;
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &out, "DIR", "writes the copies into this new directory"},
+	    {"scrub", 0, CLI_FLAG, &scrub, NULL,
+		"replaces names, labels, notes, errors, paths and addresses by stand-ins, the same in all copies"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
@@ -22,11 +51,11 @@ int cli_merge(struct cli_args *args)
 	struct weft_error err;
 	if (args->argc < 2)
 		exit = cli_fail("merge: %s is one trace; weft save copies it", input.name);
-	else
+	else if ((exit = scrub ? check_formats(input.trace) : -1) < 0)
 		exit = cli_directory_begin(&dir, out);
 	if (exit < 0) {
 		cli_progress_begin("copying", input.name);
-		const int status = weft_trace_save(input.trace, NULL, cli_directory_write, &dir, &err);
+		const int status = copy(input.trace, scrub, &dir, &err);
 		cli_progress_end();
 		exit = cli_directory_end(&dir, status, &err);
 	}

@@ -112,6 +112,20 @@ static int cut(struct weft_trace_edit *edit, struct weft_state *state, struct we
 	return status;
 }
 
+int cli_save_scrubbed(const struct weft_trace *trace, struct weft_trace_edit *edit, struct weft_scrub *scrub,
+    weft_trace_file_fn *put_file, void *ctx, struct weft_error *err)
+{
+	edit->text = learn;
+	edit->ctx = scrub;
+	int status = weft_trace_save(trace, edit, drop, NULL, err);
+	edit->text = replace;
+	if (status == WEFT_OK)
+		status = weft_trace_save(trace, edit, put_file, ctx, err);
+	if (status == WEFT_OK && scrub->no_memory)
+		status = weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
+	return status;
+}
+
 /* Saves it as `edit` has it, which scrubs if `scrub` is not NULL. */
 static int save(const struct cli_input *input, struct weft_trace_edit *edit, struct weft_scrub *scrub, const char *out)
 {
@@ -119,17 +133,8 @@ static int save(const struct cli_input *input, struct weft_trace_edit *edit, str
 	struct weft_error err;
 	struct copy copy = {.out = out, .exit = -1};
 	cli_progress_begin("saving", input->name);
-	int status = WEFT_OK;
-	if (scrub) {
-		edit->text = learn;
-		edit->ctx = scrub;
-		status = weft_trace_save(input->trace, edit, drop, NULL, &err);
-		edit->text = replace;
-	}
-	if (status == WEFT_OK)
-		status = weft_trace_save(input->trace, edit, put, &copy, &err);
-	if (status == WEFT_OK && scrub && scrub->no_memory)
-		status = weft_error_set(&err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
+	int status = scrub ? cli_save_scrubbed(input->trace, edit, scrub, put, &copy, &err)
+			   : weft_trace_save(input->trace, edit, put, &copy, &err);
 	cli_progress_end();
 	if (copy.exit >= 0)
 		return copy.exit;

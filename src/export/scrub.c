@@ -136,13 +136,14 @@ static uint32_t number_of(struct weft_scrub *s, const char *word, uint32_t bytes
 static void make(char *out, const char *word, uint32_t bytes, uint64_t seed, bool reads_well)
 {
 	static const char vowels[] = "aeiou", consonants[] = "bdfgklmnprstvz";
-	const bool number = is_number(word, bytes);
+	static const char own[] = "127."; /* every machine's address of itself: no other one is meant */
+	const bool number = is_number(word, bytes), is_own = bytes > 4 && memcmp(word, own, 4) == 0;
 	bool vowel = false;
 	for (uint32_t i = 0; i < bytes; i++) {
 		seed = weft_hash_u64(seed + 0x9e3779b97f4a7c15u + i);
 		const unsigned any = (unsigned)(seed >> 32);
 		const char upper = word[i] >= 'A' && word[i] <= 'Z' ? 'A' - 'a' : 0;
-		if (!is_word(word[i]))
+		if (!is_word(word[i]) || (is_own && i < 4))
 			out[i] = word[i];
 		else if (is_digit(word[i]))
 			out[i] = (char)('0' + any % 10);

@@ -410,12 +410,16 @@ static int join_save(const struct weft_trace *trace, const struct weft_trace_edi
 {
 	const struct joined *j = trace->state;
 	struct saving s = {file, ctx, ""};
-	int status = edit ? WEFT_ENOTSUP : WEFT_OK;
+	int status = edit && edit->is_cut ? WEFT_ENOTSUP : WEFT_OK;
 	for (size_t i = 0; i < j->count && status == WEFT_OK; i++) {
-		snprintf(s.folder, sizeof s.folder, "%03zu-%s", i, j->parts[i].name);
-		for (char *c = s.folder; *c; c++)
+		const int number = snprintf(s.folder, sizeof s.folder, "%03zu-", i);
+		char *name = s.folder + number;
+		snprintf(name, sizeof s.folder - (size_t)number, "%s", j->parts[i].name);
+		if (edit && edit->text)
+			edit->text(edit->ctx, name, (uint32_t)strlen(name));
+		for (char *c = name; *c; c++)
 			*c = strchr("/\\", *c) || (unsigned char)*c < ' ' ? '_' : *c;
-		status = weft_trace_save(j->parts[i].trace, NULL, save_file, &s, NULL);
+		status = weft_trace_save(j->parts[i].trace, edit, save_file, &s, NULL);
 	}
 	return status;
 }

@@ -229,7 +229,7 @@ struct weft_trace_edit {
 /* Gives the trace's files as they were when it was opened, also where a program wrote it meanwhile: of a native trace those of a
  * directory, `metadata` last, of joined ones a folder for each; of another its one file, named "".  What was damaged is not in
  * them.  The names of weft_trace_name_site() are in them, as those of plain sites.  `edit` may be NULL.  WEFT_EIO, WEFT_ENOMEM;
- * WEFT_ENOTSUP: an edit of another trace than a native one. */
+ * WEFT_ENOTSUP: an edit of another trace than a native one, or a cut of joined ones. */
 int weft_trace_save(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx,
     struct weft_error *err);
 

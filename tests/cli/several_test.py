@@ -43,6 +43,18 @@ def test_one_picture():
     run(weft, 'merge', *names, '-o', 'merged')
     check('each has a folder', sorted(os.listdir('merged')) == ['000-program@host0', '001-program@host1', '002-program@host2'], os.listdir('merged'))
     check('merged', run(weft, 'dump', '--json', 'merged')[0] == together)
+    # For strangers: nothing has its name, and what went between the hosts is as before.
+    run(weft, 'merge', '--scrub', *names, '-o', 'scrubbed')
+    told = [[lines(run(weft, *words)[0]) for words in (('info', '--json', folder), ('waits', '--json', folder))] for folder in ('all', 'scrubbed')]
+    check('as many messages', told[0][0][-1]['messages'] == told[1][0][-1]['messages'] > 0, told[1][0][-1])
+    check('as exact', [part['bound_ns'] for part in told[0][0][-1]['parts']] == [part['bound_ns'] for part in told[1][0][-1]['parts']], told[1][0][-1])
+    check('who waits', len(told[0][1]) == len(told[1][1]))
+    for folder, _, files in os.walk('scrubbed'):
+        check('the name of a folder', 'host' not in folder and 'program' not in folder, folder)
+        for name in files:
+            with open(os.path.join(folder, name), 'rb') as file:
+                found = [word for word in (b'10.0.0.', b'host0', b'host1', b'make_fleet') if word in (content := file.read())] and content[:100]
+                check('names in the copy', not found, folder, name, found)
     os.rename('merged', 'moved')
     check('moved', run(weft, 'dump', '--json', 'moved')[0] == together)
     for words in ('waits', '--json'), ('stats', '--json'), ('path', '--promise=20'), ('explain', '--json'):
