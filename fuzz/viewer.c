@@ -64,11 +64,38 @@ static void explain(struct weft_viewer *v, const unsigned char *m)
 	}
 }
 
+/* A link that somebody wrote by hand: it leads somewhere, or says why not, and then nothing has changed. */
+static void follow(struct weft_compare *c, const unsigned char *m)
+{
+	static const char *const parts[] = {"blame=run:%u", "blame=wait:%u", "blame=run&blame=wait:%u", "blame=wait:%c%c",
+	    "blame=%c%c", "blame=run:%u00000000&focus=%u", "blame=run&t=%uus..%ums", "y=%u.%u", "focus=%u",
+	    "fold=kind:task&open=%u", "mark=%u,%u", "related=%u&sel=%u", "find=%c%c", "group=kind&blame=run:%u",
+	    "thin=1&hold=1&sel=@%u", "t=%uns..%uns&sleep=0"};
+	char link[128], place[2048], again[2048];
+	const char *part = parts[m[1] % 16];
+	size_t at = 0;
+	for (int operand = 2; *part && at + 12 < sizeof link; part++) {
+		if (part[0] == '%' && (part[1] == 'u' || part[1] == 'c')) {
+			const unsigned char value = m[operand];
+			operand = 3;
+			at += (size_t)snprintf(link + at, sizeof link - at, *++part == 'u' ? "%u" : "%c", value ? value : '0');
+		} else {
+			link[at++] = *part;
+		}
+	}
+	link[at] = '\0';
+	weft_compare_place(c, place, sizeof place);
+	if (weft_compare_go(c, link, NULL) < 0) {
+		weft_compare_place(c, again, sizeof again);
+		require(strcmp(place, again) == 0, "a link that leads nowhere changes nothing");
+	}
+}
+
 static void deed(struct weft_compare *c, const unsigned char *m, const unsigned char *trace, size_t size)
 {
 	double x = (double)m[1] * c->width_px / 255, y = (double)m[2] * c->height_px / 255;
 	struct weft_viewer *v = weft_compare_active(c);
-	switch (m[0] >= 250 ? 20 : m[0] % 20) {
+	switch (m[0] >= 250 ? 20 : m[0] >= 240 ? 21 : m[0] % 20) {
 	case 0: weft_compare_press(c, x, y, (enum weft_button)(m[3] % 3), m[3] / 4u % 8, 1 + m[3] / 128); break;
 	case 1:
 	case 2: weft_compare_motion(c, x * 2 - 50, y * 2 - 50); break;
@@ -87,6 +114,7 @@ static void deed(struct weft_compare *c, const unsigned char *m, const unsigned 
 	case 15: weft_viewer_scroll_to_x(v, (double)v->model->end_ns * (m[1] - 20.0) / 200); break;
 	case 16: weft_viewer_scroll_to_y(v, v->view->slots * (m[1] - 20.0) / 200); break;
 	case 20: explain(v, m); break;
+	case 21: follow(c, m); break;
 	case 17: weft_viewer_set_metric(v, m[1], m[2] & 1); break;
 	case 18: weft_viewer_set_duration(v, m[1] & 1 ? "5us" : "9000000000s", NULL); break;
 	default: {

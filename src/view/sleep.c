@@ -141,38 +141,59 @@ int64_t weft_lulls_ns(const struct weft_lulls *lulls)
 
 /* ---- where times are ---- */
 
+/* From a time to a later one, to the ns however late both are. */
+static double between(int64_t from_ns, int64_t to_ns)
+{
+	return (double)((uint64_t)to_ns - (uint64_t)from_ns);
+}
+
 static double length_of(const struct weft_lull *lull)
 {
-	return (double)lull->end_ns - (double)lull->start_ns;
+	return between(lull->start_ns, lull->end_ns);
 }
 
+static double width_of(const struct weft_view *v, const struct weft_lull *lull)
+{
+	const double px = length_of(lull) * v->px_per_ns, most_px = weft_lull_px(lull, v->px_per_ns);
+	return px < most_px ? px : most_px;
+}
+
+/* Sums of what is shown, not of what lulls take away: in a lull of years a pixel is months, and the ns is still to be right. */
 void weft__sleep_scaled(struct weft_view *v)
 {
-	double taken = 0;
+	double shown = 0;
+	int64_t last_ns = 0;
 	for (size_t i = 0; i < v->lulls->count; i++) {
 		const struct weft_lull *lull = &v->lulls->items[i];
-		const double px = length_of(lull) * v->px_per_ns, most_px = weft_lull_px(lull, v->px_per_ns);
-		v->taken_px[i] = taken;
-		taken += px > most_px ? px - most_px : 0;
+		shown += between(last_ns, lull->start_ns) * v->px_per_ns;
+		v->shown_px[i] = shown;
+		shown += width_of(v, lull);
+		last_ns = lull->end_ns;
 	}
-	v->taken_px[v->lulls->count] = taken;
+	v->shown_px[v->lulls->count] = shown;
 }
 
-/* What lulls before a time take away. */
-static double taken_before(const struct weft_view *v, int64_t time_ns)
+/* The end of the lull before one, or of the last. */
+static double end_before(const struct weft_lulls *lulls, size_t i)
+{
+	return i > 0 ? (double)lulls->items[i - 1].end_ns : 0;
+}
+
+/* How far right of time 0 a time is. */
+static double shown_at(const struct weft_view *v, int64_t time_ns)
 {
 	const struct weft_lulls *lulls = v->lulls;
-	size_t i = WEFT_FIRST(k, 0, lulls->count, lulls->items[k].end_ns > time_ns);
-	if (i == lulls->count || time_ns <= lulls->items[i].start_ns)
-		return v->taken_px[i];
-	double part = ((double)time_ns - (double)lulls->items[i].start_ns) / length_of(&lulls->items[i]);
-	return v->taken_px[i] + (v->taken_px[i + 1] - v->taken_px[i]) * part;
+	const size_t i = WEFT_FIRST(k, 0, lulls->count, lulls->items[k].end_ns > time_ns);
+	if (i == lulls->count)
+		return v->shown_px[i] + ((double)time_ns - end_before(lulls, i)) * v->px_per_ns;
+	const struct weft_lull *lull = &lulls->items[i];
+	const double since_ns = (double)time_ns - (double)lull->start_ns;
+	return v->shown_px[i] + (since_ns > 0 ? since_ns / length_of(lull) * width_of(v, lull) : since_ns * v->px_per_ns);
 }
 
 double weft__sleep_x(const struct weft_view *v, int64_t time_ns)
 {
-	double x = ((double)time_ns - (double)v->from_ns) * v->px_per_ns;
-	return x - (taken_before(v, time_ns) - taken_before(v, v->from_ns));
+	return shown_at(v, time_ns) - shown_at(v, v->from_ns);
 }
 
 static int64_t rounded(double x)
@@ -183,20 +204,20 @@ static int64_t rounded(double x)
 
 int64_t weft__sleep_time_at(const struct weft_view *v, double px)
 {
-	const struct weft_lull *lulls = v->lulls->items;
-	const double scale = v->px_per_ns;
-	size_t count = v->lulls->count;
-	size_t i = WEFT_FIRST(k, 0, count, (double)lulls[k].end_ns * scale - v->taken_px[k + 1] > px);
-	double start_px = i < count ? (double)lulls[i].start_ns * scale - v->taken_px[i] : 0;
-	if (i == count || px <= start_px)
-		return rounded((px + v->taken_px[i]) / scale);
-	double width = length_of(&lulls[i]) * scale - (v->taken_px[i + 1] - v->taken_px[i]);
-	return rounded((double)lulls[i].start_ns + (px - start_px) / width * length_of(&lulls[i]));
+	const struct weft_lulls *lulls = v->lulls;
+	const size_t count = lulls->count;
+	const size_t i = WEFT_FIRST(k, 0, count, v->shown_px[k] + width_of(v, &lulls->items[k]) > px);
+	if (i == count)
+		return rounded(end_before(lulls, i) + (px - v->shown_px[i]) / v->px_per_ns);
+	const struct weft_lull *lull = &lulls->items[i];
+	const double since_px = px - v->shown_px[i];
+	return rounded(
+	    (double)lull->start_ns + (since_px > 0 ? since_px / width_of(v, lull) * length_of(lull) : since_px / v->px_per_ns));
 }
 
 double weft_view_shown_ns(const struct weft_view *v, int64_t time_ns)
 {
-	return (double)time_ns - (v->lulls ? taken_before(v, time_ns) / v->px_per_ns : 0);
+	return v->lulls ? shown_at(v, time_ns) / v->px_per_ns : (double)time_ns;
 }
 
 int64_t weft_view_past_lull(const struct weft_view *v, int64_t time_ns)
@@ -212,20 +233,23 @@ int64_t weft_view_past_lull(const struct weft_view *v, int64_t time_ns)
 static double width_at(const struct weft_view *v, size_t first, int64_t from_ns, int64_t to_ns, double scale, double *slope)
 {
 	const struct weft_lulls *lulls = v->lulls;
-	double ns = (double)to_ns - (double)from_ns, px = 0;
+	double ns = 0, px = 0;
+	int64_t last_ns = from_ns; /* what is between lulls is added up: of all less the lulls, years would leave nothing exact */
 	for (size_t i = first; i < lulls->count && lulls->items[i].start_ns < to_ns; i++) {
 		const struct weft_lull *g = &lulls->items[i];
 		const int64_t start = g->start_ns > from_ns ? g->start_ns : from_ns, end = g->end_ns < to_ns ? g->end_ns : to_ns;
-		const double within = (double)end - (double)start, part = within / length_of(g);
+		const double within = between(start, end), part = within / length_of(g);
 		const double most_px = weft_lull_px(g, scale);
+		ns += between(last_ns, start);
+		last_ns = end;
 		if (length_of(g) * scale <= most_px)
-			continue;
-		ns -= within;
-		if (most_px > WEFT_LULL_LEAST_PX && most_px < WEFT_LULL_PX)
+			ns += within;
+		else if (most_px > WEFT_LULL_LEAST_PX && most_px < WEFT_LULL_PX)
 			ns += g->between_ns / WEFT_LULL_PART * part;
 		else
 			px += most_px * part;
 	}
+	ns += between(last_ns, to_ns);
 	*slope = ns;
 	return ns * scale + px;
 }
@@ -235,30 +259,36 @@ double weft__sleep_scale_for(const struct weft_view *v, int64_t from_ns, int64_t
 {
 	enum { STEPS = 100 };
 	const size_t first = WEFT_FIRST(k, 0, v->lulls->count, v->lulls->items[k].end_ns > from_ns);
-	double low = width_px / ((double)to_ns - (double)from_ns), high = width_px, scale = low, slope;
+	double low = width_px / ((double)to_ns - (double)from_ns), high = width_px, scale = low, slope, best = low,
+	       best_px = width_px;
 	if (!(low < high) || width_at(v, first, from_ns, to_ns, high, &slope) <= width_px)
 		return width_px;
-	for (int i = 0; i < STEPS; i++) {
-		const double px = width_at(v, first, from_ns, to_ns, scale, &slope);
+	for (int i = 0; i < STEPS && best_px > 0; i++) {
+		const double px = width_at(v, first, from_ns, to_ns, scale, &slope),
+			     away_px = px < width_px ? width_px - px : px - width_px;
+		if (away_px < best_px) {
+			best = scale;
+			best_px = away_px;
+		}
 		*(px < width_px ? &low : &high) = scale;
 		const double next = slope > 0 ? scale + (width_px - px) / slope : low;
 		if (next == scale)
 			break;
 		scale = next > low && next < high ? next : low + (high - low) / 2;
 	}
-	return scale;
+	return best;
 }
 
 int weft_view_fold_sleep(struct weft_view *v, const struct weft_lulls *lulls, struct weft_error *err)
 {
 	int64_t from_ns = v->from_ns, to_ns = weft_view_time(v, v->width_px);
-	double *taken_px = NULL;
+	double *shown_px = NULL;
 	if (lulls == v->lulls)
 		return WEFT_OK;
-	if (lulls && !(taken_px = calloc(lulls->count + 1, sizeof *taken_px)))
+	if (lulls && !(shown_px = calloc(lulls->count + 1, sizeof *shown_px)))
 		return weft_error_set(err, WEFT_ENOMEM, "no memory to fold sleep");
-	free(v->taken_px);
-	v->taken_px = taken_px;
+	free(v->shown_px);
+	v->shown_px = shown_px;
 	v->lulls = lulls;
 	if (from_ns <= 0 && to_ns >= v->end_ns)
 		weft_view_show_all(v);

@@ -334,7 +334,7 @@ void weft_view_destroy(struct weft_view *v)
 	weft__index_destroy(v->index, v->model);
 	free(v->highlight);
 	free(v->shown);
-	free(v->taken_px);
+	free(v->shown_px);
 	free(v);
 }
 

@@ -23,7 +23,7 @@ struct weft_view {
 	int64_t from_ns;                /* time at x = 0 */
 	double px_per_ns;               /* horizontal scale, but for folded gaps */
 	const struct weft_lulls *lulls; /* sleep.h: sleep that is folded; NULL: none is */
-	double *taken_px;               /* [count of gaps + 1]: of the width, by the gaps before each */
+	double *shown_px;               /* [count of gaps + 1]: how far right of time 0 each begins, and the last ends */
 	double focus;    /* the slot that is spread most: slots are rows, and a header above each band if there are several */
 	double curve;    /* in slots, how far from the focus rows are spread; 0: linear */
 	double pitch_px; /* height of a row at the focus */
