@@ -194,7 +194,7 @@ static void input_ends(struct weft__glib_thing *thing, bool is_end)
 	weft_id input = thing->input;
 	thing->input = 0;
 	if (input && is_end)
-		WEFT_LABEL(input, "end");
+		WEFT_LABEL(input, "end of input");
 	if (input)
 		weft__resolve_read_later(WEFT_SYSTEM_ID, input, thing->id);
 }

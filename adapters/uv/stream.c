@@ -311,7 +311,7 @@ static void input_comes(struct weft__uv_thing *thing, ssize_t got)
 		return;
 	}
 	if (got == UV_EOF)
-		WEFT_LABEL(input, "end");
+		WEFT_LABEL(input, "end of input");
 	if (got < 0 && got != UV_EOF) {
 		weft_fail(WEFT_SYSTEM_ID, input, thing->copy->real.uv_strerror((int)got));
 		weft_read(thing->id, input);

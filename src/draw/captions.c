@@ -17,7 +17,11 @@
 #define NAMES_LOOKED_AT 32u
 #define KIND_ROOM_PX 22  /* height of a row that has room for both */
 #define KIND_BELOW_PX 14 /* its line: a ring around that does not touch the kind */
-#define KIND_AWAY_PX 2   /* from what stands below it, or they would be read as one */
+#define TID_BYTES 24
+#define CROWD_ROW_PX 18 /* of a row whose promises have one name together */
+#define CROWD_SAMPLE 32 /* of which it is asked what they have in common */
+#define NAMED_PX 40     /* a promise that is so long has a name of its own */
+#define KIND_AWAY_PX 2  /* from what stands below it, or they would be read as one */
 
 /* The ends of the stretch that a label may take: its promise's line, and not beyond the picture. */
 struct room {
@@ -33,8 +37,8 @@ static void mark(struct weft__frame *f, double x, int y)
 /* Whether of a site nothing is known that a person reads.  A function without a name is called by where it begins. */
 static bool is_address(const struct weft_site *site)
 {
-	return weft_site_is_place(site) &&
-	       (site->function.len == 0 || memmem(site->function.ptr, site->function.len, "+0x", 3) != NULL);
+	return weft_site_is_place(site) && (site->function.len == 0 || weft_site_is_bridge(site) ||
+					       memmem(site->function.ptr, site->function.len, "+0x", 3) != NULL);
 }
 
 static bool has_only_kind(const struct weft_model *m, uint32_t promise)
@@ -97,6 +101,16 @@ size_t weft__fold_name(const struct weft__frame *f, uint32_t promise, char *buf,
 	return len < (int)size ? (size_t)len : size - 1;
 }
 
+/* The OS thread that a promise stands for, if others are called alike. */
+static const struct weft_stream_info *namesake_of(const struct weft_model *m, uint32_t promise)
+{
+	const struct weft_promise *p = &m->promises[promise];
+	if (!m->threads || !m->run_streams || !weft_kind_has(p->kind, WEFT_TRAIT_THREAD) || p->runs == p[1].runs)
+		return NULL;
+	const uint16_t stream = m->run_streams[p->runs];
+	return m->namesakes[stream] && m->threads[stream] == promise ? &m->trace->streams[stream] : NULL;
+}
+
 /* What a line is called: its first label that is no counter's; its length. */
 static size_t name_of(const struct weft__frame *f, uint32_t promise, char *buf, size_t size)
 {
@@ -107,7 +121,11 @@ static size_t name_of(const struct weft__frame *f, uint32_t promise, char *buf, 
 	if (text == WEFT_NONE)
 		return unlabelled(f->model, promise, buf, size);
 	struct weft_str name = weft_model_text(f->model, text);
-	return weft__text_clean(buf, size, name.ptr, name.len);
+	size_t len = weft__text_clean(buf, size, name.ptr, name.len);
+	const struct weft_stream_info *shared = namesake_of(f->model, promise);
+	if (shared && weft_str_equal(name, shared->name) && len + TID_BYTES < size)
+		len += (size_t)snprintf(buf + len, size - len, " %" PRIu64, shared->tid);
+	return len;
 }
 
 static bool is_labelled(const struct weft__frame *f, uint32_t promise)
@@ -240,6 +258,64 @@ static void draw_caption(struct weft__frame *f, const struct weft__caption *c, b
 		draw_notes(f, c, room, at);
 }
 
+/* ---- Rows of promises that are all too short for a name ---- */
+
+/* What a sample of them have in common: their name, where they were made, their kind; 0: nothing. */
+static size_t common_name(const struct weft__frame *f, size_t first, size_t end, char *buf, size_t size)
+{
+	const struct weft_model *m = f->model;
+	const size_t step = (end - first) / CROWD_SAMPLE | 1; /* odd: what alternates is seen */
+	const uint32_t one = f->layout->by_row[first];
+	bool is_text = true, is_site = true, is_kind = true;
+	for (size_t i = first; i < end; i += step) {
+		const uint32_t p = f->layout->by_row[i];
+		is_text &= weft_model_name_text(m, p) == weft_model_name_text(m, one);
+		is_site &= m->promises[p].site == m->promises[one].site;
+		is_kind &= m->promises[p].kind == m->promises[one].kind;
+	}
+	const char *kind = weft_model_kind_name(m, m->promises[one].kind);
+	if (is_text && is_labelled(f, one))
+		return name_of(f, one, buf, size);
+	if (is_site && m->promises[one].site != WEFT_NONE)
+		return unlabelled(m, one, buf, size);
+	return is_kind ? weft__text_clean(buf, size, kind, strlen(kind)) : 0;
+}
+
+static void name_crowd(struct weft__frame *f, const struct weft__line *line)
+{
+	const struct weft_intervals t = weft__row_intervals(f->index, f->layout, line->row);
+	const size_t before = f->layout->row_begin[line->row], first = weft__intervals_end_after(&t, 0, f->from_ns),
+		     end = weft__intervals_start_from(&t, first, f->to_ns);
+	char name[130], text[176], number[WEFT_NUMBER_BYTES];
+	if (end - first < 2)
+		return;
+	const size_t own = common_name(f, before + first, before + end, name, sizeof name);
+	const int n = snprintf(text, sizeof text - 4, "%s%s%s", weft_thousands(number, end - first),
+	    own > 0 ? " \xc3\x97 " : " promises", own > 0 ? name : "");
+	const size_t len = n < (int)sizeof text - 4 ? (size_t)n : sizeof text - 5;
+	const double width = weft__text_width(f, WEFT_FONT_LABEL, text, len),
+		     at = weft_view_x(f->view, t.start[first * t.stride]);
+	const double x = at + 3 > 4 ? at + 3 : 4;
+	if (x + width < f->width)
+		weft__text_put(f, WEFT_PAINT_LABEL_ID, x, line->y - 4, (struct weft__writing){WEFT_FONT_LABEL, text, len, width});
+}
+
+/* Without a name one would have to zoom in to learn what a row is about. */
+static void draw_crowds(struct weft__frame *f)
+{
+	size_t c = 0;
+	for (size_t i = 0; i < f->s->lines.count; i++) {
+		const struct weft__line *line = &f->s->lines.items[i];
+		int widest = 0;
+		for (; c < f->s->captions.count && f->s->captions.items[c].y <= line->y; c++) {
+			const struct weft__caption *one = &f->s->captions.items[c];
+			widest = one->y == line->y && one->until - one->x0 > widest ? one->until - one->x0 : widest;
+		}
+		if (line->pitch >= CROWD_ROW_PX && line->above >= CROWD_ROW_PX && widest < NAMED_PX)
+			name_crowd(f, line);
+	}
+}
+
 void weft__draw_captions(struct weft__frame *f)
 {
 	/* First those for which somebody looks; kinds where names leave room. */
@@ -256,4 +332,5 @@ void weft__draw_captions(struct weft__frame *f)
 				draw_caption(f, c, rank == KIND);
 		}
 	}
+	draw_crowds(f);
 }

@@ -140,6 +140,14 @@ static size_t name_bound(const struct weft_trace_info *info, size_t stream, char
 	return (size_t)snprintf(out, size, " \u00b1%s", weft_duration_text(bound, info->parts[of->part].bound_ns));
 }
 
+/* What an OS thread was called after its recording began says more than a name that it shares. */
+static struct weft_str own_name(const struct weft_model *m, uint32_t thread, struct weft_str shared)
+{
+	const uint32_t text = thread == WEFT_NONE || thread == WEFT_SYSTEM ? WEFT_NONE : weft_model_name_text(m, thread);
+	const struct weft_str own = text == WEFT_NONE ? shared : weft_model_text(m, text);
+	return weft_str_equal(own, (struct weft_str){"main", 4}) ? shared : own;
+}
+
 /* What a band is called: its OS thread, or what its promises have in common. */
 static size_t name_band(const struct weft__frame *f, size_t b, char text[160])
 {
@@ -160,6 +168,8 @@ static size_t name_band(const struct weft__frame *f, size_t b, char text[160])
 		name = info->streams[stream].name;
 		tid = info->streams[stream].tid;
 	}
+	if (f->model->threads && f->model->namesakes[stream])
+		name = own_name(f->model, f->model->threads[stream], name);
 	int n = snprintf(raw, sizeof raw, "OS thread %" PRIu64, tid);
 	size_t len = name.len > 0 ? weft__text_clean(text, 100, name.ptr, name.len) : weft__text_clean(text, 100, raw, (size_t)n);
 	if (name.len > 0 && f->model->namesakes && f->model->namesakes[stream])

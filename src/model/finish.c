@@ -397,6 +397,34 @@ static bool find_namesakes(struct weft__build *b)
 	return true;
 }
 
+/* On which OS thread code of a promise ran for the first time; WEFT_NONE: nowhere. */
+static uint32_t runs_on(const struct weft_model *m, uint32_t promise)
+{
+	const uint32_t run = m->promises[promise].runs;
+	return run == m->promises[promise + 1].runs ? WEFT_NONE : m->run_streams ? m->run_streams[run] : 0;
+}
+
+/* The promise that stands for an OS thread runs there. */
+static bool find_threads(struct weft_model *m)
+{
+	const size_t count = m->namesakes ? m->trace->stream_count : 0;
+	if (count == 0 || !memchr(m->namesakes, true, count))
+		return true;
+	if (!(m->threads = malloc(count * sizeof *m->threads)))
+		return false;
+	memset(m->threads, 0xff, count * sizeof *m->threads); /* WEFT_NONE */
+	for (uint32_t p = WEFT_SYSTEM + 1; p < m->promise_count; p++) {
+		const uint32_t stream = weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD) ? runs_on(m, p) : WEFT_NONE;
+		if (stream >= count)
+			continue;
+		/* A stream goes from one that ended to the next. */
+		const bool is_other =
+		    m->threads[stream] != WEFT_NONE && weft_model_name_text(m, p) != weft_model_name_text(m, m->threads[stream]);
+		m->threads[stream] = is_other ? WEFT_SYSTEM : m->threads[stream] == WEFT_NONE ? p : m->threads[stream];
+	}
+	return true;
+}
+
 int weft__compare_await_ends(const void *a, const void *b)
 {
 	const struct weft_await_end *x = a, *y = b;
@@ -496,5 +524,5 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	HAND_OVER(&b->pauses, pause);
 	HAND_OVER(&b->sleeps, sleep);
 	HAND_OVER(&b->lulls, lull);
-	return WEFT_OK;
+	return find_threads(model) ? WEFT_OK : WEFT_ENOMEM;
 }

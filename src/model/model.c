@@ -35,6 +35,7 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->runs);
 	free(model->run_streams);
 	free(model->namesakes);
+	free(model->threads);
 	free(model->pauses);
 	free(model->sleeps);
 	free(model->lulls);

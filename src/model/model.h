@@ -222,8 +222,10 @@ struct weft_model {
 	size_t label_count;
 	struct weft_run *runs; /* by promise, then by time */
 	size_t run_count;
-	uint16_t *run_streams;         /* by run: on which OS thread; NULL: there is one only */
-	bool *namesakes;               /* by stream: another OS thread of its process is called alike; NULL: there is one only */
+	uint16_t *run_streams; /* by run: on which OS thread; NULL: there is one only */
+	bool *namesakes;       /* by stream: another OS thread of its process is called alike; NULL: there is one only */
+	uint32_t *threads; /* by stream: the first promise of an OS thread there, WEFT_NONE, or, if they are called differently,
+			      WEFT_SYSTEM; NULL: there are no namesakes */
 	struct weft_counter *counters; /* by name */
 	size_t counter_count;
 	struct weft_stretch *pauses, *sleeps; /* in time order */

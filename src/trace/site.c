@@ -107,12 +107,21 @@ static bool names_module(struct weft_str function, struct weft_str module)
 	       !memcmp(function.ptr + module.len, "+0x", 3);
 }
 
+bool weft_site_is_bridge(const struct weft_site *site)
+{
+	static const char bridge[] = "libffi";
+	const struct weft_str name = weft_module_short_name(site->module);
+	return name.len == sizeof bridge - 1 && memcmp(name.ptr, bridge, name.len) == 0;
+}
+
 size_t weft_site_format(const struct weft_site *site, char *buf, size_t size)
 {
 	const bool has_function = site->function.len != 0, has_file = site->file.len != 0;
 	const struct weft_str module = weft_module_short_name(site->module), where = has_file ? last_part(site->file) : module;
 	const bool has_both = has_function && where.len != 0;
 	char number[32];
+	if (weft_site_is_bridge(site))
+		return add(buf, size, 0, "a call through libffi");
 	if (names_module(site->function, where))
 		return add_text(buf, size, 0, site->function);
 	if (!has_function && !has_file) {

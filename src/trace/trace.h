@@ -191,8 +191,12 @@ struct weft_str weft_module_short_name(const struct weft_module *module);
 /* What a site is a part of: the module of its code, or the folder of its source; of a source in no folder "the program". */
 struct weft_str weft_site_library(const struct weft_site *site);
 
+/* Whether it is in libffi, by which Python, JavaScript and others call C: who called is not known, and no place there says it. */
+bool weft_site_is_bridge(const struct weft_site *site);
+
 /* What a site is called, in one line: "function (file.c:12)", or what is known of that; "libuv+0x8a8c0" for a place in machine
- * code without a name, with the module's name shortened.  Valid UTF-8, terminated; returns the whole length, as snprintf does. */
+ * code without a name, with the module's name shortened; "a call through libffi" for a bridge.  Valid UTF-8, terminated; returns
+ * the whole length, as snprintf does. */
 size_t weft_site_format(const struct weft_site *site, char *buf, size_t size);
 
 /* A promise's id of a trace of so many parts is that of its part, times this, and the part's number: a power of ten. */

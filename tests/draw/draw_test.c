@@ -586,17 +586,21 @@ static void test_strips_where_sleep_is_folded(void **state)
 static void test_sites(void **state)
 {
 	(void)state;
+	static const char libffi[] = "/usr/lib/libffi.so.8.1.2";
+	static const struct weft_module bridge = {.path = {libffi, sizeof libffi - 1}};
 	static const struct weft_site sites[] = {
 	    {.file = {"net/echo.c", 10}, .function = {"await_input", 11}, .line = 42},
 	    {.file = {"net/pool.c", 10}, .function = {"", 0}, .line = 7},
+	    {.function = {"ffi_call", 8}, .offset = 0x6f28, .module = &bridge},
 	};
+	char format[64];
 	static struct mirage_writer w;
 	struct scene s;
 	write_signs(&w);
 	open_scene(&s, w.bytes, w.size);
 	struct weft_trace_info info = *s.model->trace;
 	info.sites = sites;
-	info.site_count = 2;
+	info.site_count = 3;
 	s.model->trace = &info;
 	uint32_t unlabelled = weft_model_find(s.model, 6), labelled = weft_model_find(s.model, 1);
 	s.model->promises[labelled].site = 0;
@@ -609,6 +613,12 @@ static void test_sites(void **state)
 			assert_int_equal(has_text(&s.list, names[k]), k == i);
 		assert_true(has_text(&s.list, "read a block"));
 	}
+	/* Python and others call through it, and no function of it is where anything was made. */
+	weft_site_format(&sites[2], format, sizeof format);
+	assert_string_equal(format, "a call through libffi");
+	s.model->promises[unlabelled].site = 2;
+	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+	assert_false(has_text(&s.list, "ffi_call"));
 	s.model->promises[unlabelled].site = 1;
 	assert_int_equal(weft_view_find(s.view, "AWAIT_in"), 1);
 	assert_true(weft_view_is_highlighted(s.view, labelled));
@@ -683,6 +693,38 @@ static void test_bounded(void **state)
 			assert_true(count_of(&s.list, WEFT_PAINT_FAILED) > 10);
 	}
 	close_scene(&s);
+	free(text);
+}
+
+/* A row of many that are too short for their names says how many there are of what. */
+static void test_rows_of_short_ones(void **state)
+{
+	(void)state;
+	enum { PROMISES = 1200 };
+	const size_t room = (size_t)PROMISES * 200;
+	char *text = malloc(room);
+	struct scene s;
+	assert_non_null(text);
+	for (int is_mixed = 0; is_mixed < 2; is_mixed++) {
+		size_t at = 0;
+		for (int i = 0; i < PROMISES; i++)
+			at += (size_t)snprintf(text + at, room - at,
+			    "((time %d.%03d)(op(Creates -1 %d task)))((time %d.%03d)(op(Label %d \"%s\")))"
+			    "((time %d.%03d5)(op(Resolves -1 %d())))",
+			    i / 1000, i % 1000, i, i / 1000, i % 1000, i, is_mixed && i % 2 ? "POST /" : "GET /", i / 1000,
+			    i % 1000, i);
+		open_scene(&s, text, at);
+		weft_view_resize(s.view, 800, 200);
+		assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+		assert_true(has_text(&s.list, is_mixed ? "1,200 \xc3\x97 task" : "1,200 \xc3\x97 GET /"));
+		check_texts(&s.list);
+		/* One that is long enough is called by its own name. */
+		weft_view_show(s.view, 500000, 1100000);
+		assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+		assert_true(has_text(&s.list, "GET /") || has_text(&s.list, "POST /"));
+		assert_false(has_text(&s.list, "2 \xc3\x97 GET /") || has_text(&s.list, "2 \xc3\x97 task"));
+		close_scene(&s);
+	}
 	free(text);
 }
 
@@ -779,6 +821,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_sites),
 	    cmocka_unit_test(test_svg),
 	    cmocka_unit_test(test_bounded),
+	    cmocka_unit_test(test_rows_of_short_ones),
 	    cmocka_unit_test(test_red_is_a_share),
 	    cmocka_unit_test(test_themes),
 	};

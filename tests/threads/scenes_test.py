@@ -6,10 +6,12 @@
 SPDX-License-Identifier: ISC"""
 
 import os
+import re
+import subprocess
 import sys
 import tempfile
 
-from recorded import Recording, expect, fail
+from recorded import PATIENCE, Recording, expect, fail
 
 scenes, weft = sys.argv[1:3]
 MS = 1000000
@@ -64,6 +66,11 @@ def test(folder):
         worked = sum(end - begin for begin, end in thread['running'])
         if worked < 20 * MS or worked < 0.9 * (thread['end_ns'] - thread['running'][0][0]):
             fail(f'it works for {worked} ns of {thread["running"]}')
+    # In the picture one that is called as the program is has its number.
+    picture = os.path.join(folder, 'threads.svg')
+    subprocess.run([weft, 'render', trace.path, '-o', picture, '--size=1280x1000'], check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with open(picture, encoding='utf-8') as file:
+        expect(len(re.findall(r'>(?:worker|thread_scenes \d+)</text>', file.read())), 2, 'names of OS threads')
     awaited = [event for event in trace.ask('events', '--json') if event['op'] in ('await', 'read_later')]
     expect([event['op'] for event in awaited], ['await', 'read_later'] * 2, 'how main joins')
     if main['running'][1][0] < named['end_ns']:

@@ -55,7 +55,7 @@ lua vim.wait(20000, function() return vim.g.fired == 1 and vim.g.closed == 1 end
     reads = [p for p in trace.promises('read') if p['created_by'] == out['promise']]
     if len(reads) < 3:
         fail(f'{len(reads)} reads of three lines')
-    expect([label for _, label in trace.promises('read', 'end')[0]['labels']], ['end'], 'the end of what the job says')
+    expect([label for _, label in trace.promises('read', 'end of input')[0]['labels']], ['end of input'], 'the end of what the job says')
     steps = [trace.promise('fs', f'{what} /etc/hostname') for what in ('open', 'read', 'close')]
     expect([p['created_by'] for p in steps[1:]], [p['promise'] for p in steps[:2]], 'who made read and close')
     if not all(map(ended, steps)):
