@@ -10,6 +10,7 @@
 #include <sys/time.h>
 #include <weft/record.h>
 
+#include "adapters/hook/carried.h"
 #include "adapters/hook/hook.h"
 #include "adapters/hook/label.h"
 #include "adapters/hook/slots.h"
@@ -59,7 +60,9 @@ enum { EV_IS_TIMEOUT = 1, EV_IS_READ = 2, EV_IS_WRITE = 4, EV_IS_SIGNAL = 8, EV_
 	    (struct bufferevent * buffer, weft__ev_data_cb * *read, weft__ev_data_cb * *write, weft__ev_state_cb * *state,       \
 		void **data))                                                                                                    \
 	X(void, bufferevent_free, (struct bufferevent * buffer))                                                                 \
-	X(int, bufferevent_socket_connect, (struct bufferevent * buffer, const struct sockaddr *address, int size))
+	X(int, bufferevent_socket_connect, (struct bufferevent * buffer, const struct sockaddr *address, int size))              \
+	X(int, evbuffer_read, (struct evbuffer * to, int fd, int most))                                                          \
+	X(int, evbuffer_write_atmost, (struct evbuffer * from, int fd, ssize_t most))
 #define WEFT__EV_EXTRA(X)                                                                                                        \
 	X(int, evhttp_set_cb, (struct evhttp * http, const char *path, weft__ev_request_cb *cb, void *data))                     \
 	X(void, evhttp_set_gencb, (struct evhttp * http, weft__ev_request_cb * cb, void *data))                                  \
@@ -80,7 +83,8 @@ enum { EV_IS_TIMEOUT = 1, EV_IS_READ = 2, EV_IS_WRITE = 4, EV_IS_SIGNAL = 8, EV_
 	X(short, event_get_events, (const struct event *event))                                                                  \
 	X(struct event_base *, event_get_base, (const struct event *event))                                                      \
 	X(void *, event_get_callback_arg, (const struct event *event))                                                           \
-	X(int, bufferevent_getfd, (struct bufferevent * buffer))
+	X(int, bufferevent_getfd, (struct bufferevent * buffer))                                                                 \
+	X(size_t, evbuffer_get_length, (const struct evbuffer *buffer))
 #define WEFT__EV_EXTRA_CALLED(X)                                                                                                 \
 	X(const char *, evhttp_request_get_uri, (const struct evhttp_request *request))                                          \
 	X(int, evhttp_request_get_command, (const struct evhttp_request *request))
@@ -115,9 +119,11 @@ struct weft__ev_thing {
 	int fd;
 	bool is_allocated; /* event_free() tells its end */
 	bool is_buffer;
-	bool is_added;     /* it keeps its loop */
-	bool is_untouched; /* its callback leaves what came where it is */
-	bool is_ending;    /* it ends when its loop sleeps, unless it is added until then */
+	bool is_added;                    /* it keeps its loop */
+	bool is_untouched;                /* its callback leaves what came where it is */
+	bool is_ending;                   /* it ends when its loop sleeps, unless it is added until then */
+	bool did_connect;                 /* of a bufferevent */
+	struct weft_hook_carried carried; /* by a bufferevent */
 	struct weft_hook_calls calls;
 };
 

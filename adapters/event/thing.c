@@ -9,7 +9,12 @@ struct loop {
 	weft_id id;
 };
 
-static struct weft_hook_things things = WEFT_HOOK_THINGS(struct weft__ev_thing);
+static void still_connected(const struct weft_hook_thing *known)
+{
+	weft_hook_still_connected(&((const struct weft__ev_thing *)(const void *)known)->carried, known->id);
+}
+
+static struct weft_hook_things things = {.bytes = sizeof(struct weft__ev_thing), .still = still_connected};
 
 /* Keys of this OS thread's things that end when its loop sleeps. */
 static __thread const void *ending[ENDING];

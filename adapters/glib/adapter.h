@@ -10,6 +10,7 @@
 #include <weft/record.h>
 
 #include "adapters/glib/calls.h"
+#include "adapters/hook/carried.h"
 #include "adapters/hook/hook.h"
 #include "adapters/hook/label.h"
 #include "adapters/hook/thread.h"
@@ -91,8 +92,6 @@ struct weft__glib_thing {
 	bool is_served;    /* of a source: it calls the method of `stands_for` */
 	bool is_untouched; /* of a source: its callback leaves the descriptor as it was */
 	bool is_untold;    /* of a socket: it is told of otherwise */
-	bool is_followed;  /* of a connection: the trace knows which one it is, and how far it has come ... */
-	bool is_stranger;  /* ... or cannot */
 	short events;      /* of a source with a descriptor: what it waits for there, as poll() calls it */
 	int fd;            /* its descriptor; -1: none */
 	weft_id id;        /* its promise; 0: none */
@@ -112,7 +111,7 @@ struct weft__glib_thing {
 	const GCancellable *cancellable;
 	uint32_t cancelled_next, cancelled_before; /* others that the same cancels; places */
 	struct weft_hook_calls calls;              /* of its code, without a sleep */
-	struct weft_positions carried;             /* of a connection that is followed, whose descriptor is `fd` */
+	struct weft_hook_carried carried;          /* by a connection */
 	union {
 		weft_id returned_by; /* of a task whose callback is still to come: who returned it; 0: nobody yet */
 		weft_id input;       /* of a connection: the read that is under way; 0: none */

@@ -15,8 +15,7 @@ static void tell(struct weft__glib_thing *thing)
 	weft_pending_at(thing->by, thing->id, (enum weft_kind)thing->kind, thing->site, thing->since, thing->label.text);
 	if (thing->awaited_by)
 		weft_still_awaits(thing->awaited_by, thing->id);
-	if (thing->is_followed)
-		weft_still_connected(thing->id, thing->fd, &thing->carried);
+	weft_hook_still_connected(&thing->carried, thing->id);
 	const struct weft__glib_thing *child = weft__glib_thing_of(thing->child);
 	if (child && child->id && !child->is_ended)
 		weft_still_awaits(thing->id, child->id);

@@ -147,40 +147,9 @@ WEFT__GIO_LISTENER_CALLS(LISTENER)
 
 /* ---- What goes over them ---- */
 
-/* Whether the trace knows which connection it is; if not, it is told, and how far that has come but for the bytes that were read
- * just now. */
-static bool is_followed(struct weft__glib_thing *thing, GSocket *socket, size_t just_read)
+static int fd_of(GSocket *socket)
 {
-	if (thing->is_followed || thing->is_stranger)
-		return thing->is_followed;
-	thing->fd = weft__glib_real.g_socket_get_fd(socket);
-	thing->is_followed = weft_connection(thing->id, thing->fd, !thing->stands_for, &thing->carried);
-	thing->is_stranger = !thing->is_followed;
-	/* Of TCP the kernel counts all that was read, of others nobody has before now. */
-	if (thing->is_followed && just_read && thing->carried.received >= just_read) {
-		thing->carried.received -= just_read;
-		weft_still_connected(thing->id, thing->fd, &thing->carried);
-	}
-	return thing->is_followed;
-}
-
-/* Before the call: nothing of it is sent earlier. */
-static void goes_out(struct weft__glib_thing *thing, GSocket *socket, size_t bytes)
-{
-	if (is_followed(thing, socket, 0))
-		weft_sent(thing->id, thing->carried.sent += bytes);
-}
-
-static void fell_short(struct weft__glib_thing *thing, size_t bytes)
-{
-	if (bytes && thing->is_followed)
-		weft_sent(thing->id, thing->carried.sent -= bytes);
-}
-
-static void came_in(struct weft__glib_thing *thing, GSocket *socket, size_t bytes)
-{
-	if (bytes && is_followed(thing, socket, bytes))
-		weft_received(thing->id, thing->carried.received += bytes);
+	return weft__glib_real.g_socket_get_fd(socket);
 }
 
 static void awaits_input(struct weft__glib_thing *thing)
@@ -210,7 +179,7 @@ gssize weft__g_socket_receive_with_blocking(
 	int saved = errno;
 	thing = got >= 0 && weft__glib_goes_on() ? weft__glib_thing_of(tag) : NULL;
 	if (thing) {
-		came_in(thing, socket, (size_t)got);
+		weft_hook_came_in(&thing->carried, thing->id, fd_of(socket), !thing->stands_for, (size_t)got);
 		input_ends(thing, got == 0 && size > 0);
 	}
 	errno = saved;
@@ -245,12 +214,12 @@ gssize weft__g_socket_send_with_blocking(
 	thing = thing ? used(socket) : NULL;
 	weft__glib_tag tag = weft__glib_tag_of(thing);
 	if (thing)
-		goes_out(thing, socket, size);
+		weft_hook_goes_out(&thing->carried, thing->id, fd_of(socket), !thing->stands_for, size);
 	gssize sent = weft__glib_real.g_socket_send_with_blocking(socket, data, size, blocks, cancellable, error);
 	int saved = errno;
 	thing = weft__glib_goes_on() ? weft__glib_thing_of(tag) : NULL;
 	if (thing)
-		fell_short(thing, size - (sent > 0 ? (size_t)sent : 0));
+		weft_hook_fell_short(&thing->carried, thing->id, size - (sent > 0 ? (size_t)sent : 0));
 	if (thing && sent > 0)
 		wrote(thing, sent);
 	errno = saved;

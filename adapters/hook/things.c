@@ -175,6 +175,8 @@ uint64_t weft_hook_things_list(struct weft_hook_things *table, uint64_t cursor, 
 					weft_still_awaits(t->by, t->id);
 				if (t->kept)
 					weft_still_awaits(t->kept, t->id);
+				if (table->still)
+					table->still(t);
 				budget -= budget > 0;
 			}
 		give_back(shard);

@@ -36,7 +36,8 @@ struct weft_hook_thing {
 enum { WEFT_HOOK_SHARDS = 64, WEFT_HOOK_BUCKETS = 256, WEFT_HOOK_SPARES = 16 };
 
 struct weft_hook_things {
-	size_t bytes; /* of a thing */
+	size_t bytes;                                       /* of a thing */
+	void (*still)(const struct weft_hook_thing *thing); /* tells what else is to be told again; NULL: nothing */
 	struct weft_hook_shard {
 		uint32_t lock, spare_count;
 		struct weft_hook_thing *spares; /* to be used again */

@@ -68,6 +68,16 @@ def test(folder):
         fail('nobody listens')
     reads = [(event['promise'], event['input']) for event in trace.ask('events', '--json') if event['op'] == 'read' and event['input'] in {p['promise'] for p in connects}]
     expect((len(reads), {a for a, _ in reads} <= owners), (3, True), 'who reads that it is connected')
+    # What each end has sent has come to the other one.
+    ends, carried = {}, {'sent': {}, 'received': {}}
+    for event in trace.ask('events', '--json'):
+        if event.get('what') == 'connection':
+            ends[event['promise']] = event['text'].split()[1:3]
+        elif event['op'] in carried:
+            carried[event['op']][event['connection']] = event['position']
+    pairs = [(a, b) for a, names in ends.items() for b, others in ends.items() if names == others[::-1]]
+    expect((len(ends), len(pairs), set(ends) <= owners), (4, 4, True), 'ends of connections')
+    expect([carried['received'][b] for _, b in pairs], [carried['sent'][a] for a, _ in pairs], 'bytes that came')
     healthy(trace)
 
     trace = record('http', folder)
