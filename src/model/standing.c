@@ -147,7 +147,7 @@ static struct pending *add_slot(struct weft_standing *s, int64_t id)
 	struct pending *slot = weft_vec_push(&s->promises);
 	if (!slot || !weft_idmap_set(&s->numbers, id, (uint32_t)s->promises.count - 1))
 		return NULL;
-	*slot = (struct pending){.facts = NONE};
+	*slot = (struct pending){.event.b = id, .facts = NONE};
 	return slot;
 }
 
@@ -176,11 +176,13 @@ static void forget_facts(struct weft_standing *s, struct pending *p)
 
 static bool add_promise(struct weft_standing *s, const struct weft_event *e)
 {
+	/* Told again, perhaps by the name that it had before it became another. */
+	const struct pending *known = e->op == WEFT_OP_PENDING ? find(s, e->b) : NULL;
+	if (known && known->is_created && !known->has_ended)
+		return true;
 	struct pending *slot = promise_of(s, e->b);
 	if (!slot)
 		return false;
-	if (slot->is_created && e->op == WEFT_OP_PENDING)
-		return true;
 	if (slot->is_created) { /* another one takes its id over: nothing is heard of this one any more */
 		forget_facts(s, slot);
 		slot->has_ended = slot->has_become = true;
@@ -320,11 +322,14 @@ static void end(struct weft_standing *s, const struct weft_event *e)
 	s->ended++;
 }
 
-static void become(struct weft_standing *s, const struct weft_event *e)
+static bool become(struct weft_standing *s, const struct weft_event *e)
 {
+	/* Nobody told of one that began before the trace; what it becomes is known by its name, too. */
+	if (!find(s, e->a) && weft_idmap_get(&s->numbers, e->a) == WEFT_IDMAP_NONE && !add_slot(s, e->a))
+		return false;
 	struct pending *p = find(s, e->a), *into = find(s, e->b);
 	if (!p || p->has_ended || p == into)
-		return;
+		return true;
 	forget_facts(s, p);
 	p->has_ended = p->has_become = true;
 	p->ended_ns = e->time_ns;
@@ -332,6 +337,7 @@ static void become(struct weft_standing *s, const struct weft_event *e)
 	if (into)
 		into->is_followed = true;
 	s->ended++;
+	return true;
 }
 
 static bool run(struct weft_standing *s, const struct weft_event *e, int64_t id)
@@ -446,7 +452,7 @@ static bool take(struct weft_standing *s, const struct weft_event *e)
 	case WEFT_OP_RESOLVE:
 	case WEFT_OP_FAIL:
 	case WEFT_OP_CANCEL: end(s, e); return true;
-	case WEFT_OP_BECOME: become(s, e); return true;
+	case WEFT_OP_BECOME: return become(s, e);
 	case WEFT_OP_LABEL:
 	case WEFT_OP_NOTE: return add_label(s, e);
 	case WEFT_OP_SHOULD_RESOLVE:
@@ -642,10 +648,10 @@ static bool tell_facts(struct weft_standing *s, const struct pending *p)
 static bool tell_become(struct weft_standing *s, uint32_t number)
 {
 	const struct pending *p = &s->promises.items[number];
-	if (!p->has_become || !stays_named(p) || !p->is_created || !goes_on(s, number))
+	if (!p->has_become || !stays_named(p) || !goes_on(s, number))
 		return true;
 	const struct weft_event *into = &s->promises.items[now(s, number)].event;
-	return tell(s, p->event) &&
+	return (!p->is_created || tell(s, p->event)) &&
 	       tell(s, (struct weft_event){.time_ns = p->ended_ns > into->time_ns ? p->ended_ns : into->time_ns,
 			   .op = WEFT_OP_BECOME,
 			   .site = WEFT_NO_SITE,

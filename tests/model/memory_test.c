@@ -208,7 +208,9 @@ static bool look_and_look_again(const char *path, long n, uint32_t promises)
 	if (follower) {
 		weft_follower_renew(follower);
 		assert_int_equal(weft_follower_look(follower, &err), 1);
-		check_model(weft_follower_model(follower));
+		const struct weft_model *newest = weft_follower_model(follower);
+		assert_non_null(newest);
+		check_model(newest);
 		assert_int_equal(tally.count, promises);
 	}
 	weft_follower_close(follower);
