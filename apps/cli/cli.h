@@ -135,6 +135,15 @@ void cli_name_places(struct cli_input *input, bool ask_servers);
 /* The same for whoever serves others meanwhile: in a fraction of a second, without a word. */
 void cli_name_served(struct weft_trace *trace);
 
+/* Likewise for one who reads a trace again and again: what was looked up for an earlier look is not looked up again.  Zeroed at
+ * first, to be forgotten in the end. */
+struct cli_names {
+	struct weft_names *found;
+	size_t sites;
+};
+void cli_names_apply(struct cli_names *names, struct weft_trace *trace);
+void cli_names_forget(struct cli_names *names);
+
 /* What a model leaves as it was recorded; see struct weft_model_options. */
 enum cli_keep { CLI_KEEP_BINDS = 1, CLI_KEEP_PARTS = 2 };
 

@@ -1,6 +1,7 @@
-/* look.c: see look.h.  A trace is read anew as a whole when it has changed.  SPDX-License-Identifier: ISC */
+/* look.c: see look.h.  SPDX-License-Identifier: ISC */
 #include "look.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -10,9 +11,24 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analysis/kept.h"
+#include "base/duration.h"
+#include "trace/follow.h"
 #include "trace/several.h"
 
-enum { SHARE = 10 };
+/* A look waits until it takes a tenth of a processor at most; what takes the whole trace to be found is looked for more rarely.
+ */
+enum {
+	SHARE = 10,
+	SHARE_OF_WHOLE = 250,
+	WINDOW_EVENTS = 1 << 14,
+	HISTORY_EVENTS = WINDOW_EVENTS / 2,
+	MOST_STEPS = 16,
+	KEPT_BYTES = 1 << 25
+};
+#define WHOLE_EVERY_NS INT64_C(10000000000)
+#define HISTORY_NS INT64_C(25000000000)
+#define LEAST_LEAD_NS INT64_C(10000000)
 
 struct cli_looker {
 	char **paths;
@@ -25,12 +41,23 @@ struct cli_looker {
 	pthread_cond_t wake;
 	/* Under the mutex. */
 	int64_t window_ns;
-	bool hurries;
-	struct cli_look *newest;
+	bool hurries, wants_all;
+	struct cli_look *newest, *all;
 	struct weft_error err;
 	/* Of its own OS thread. */
 	uint64_t seen;
 	bool was_recorded;
+	char *path; /* of the trace that is followed */
+	struct weft_follower *follower;
+	struct weft_kept *kept;
+	struct cli_names names;
+	int64_t whole_after_ns; /* when all of it is explained again */
+	int64_t looked_ns;      /* when the newest look was made, and how many events had come by then */
+	uint64_t looked_events;
+	uint64_t restarts;  /* of the follower */
+	unsigned steps;     /* in which it is read between two looks */
+	int64_t history_ns; /* how long windows are that cost little */
+	int64_t lead_ns;    /* how long before a look what came since the last is skipped; 0: it is not */
 };
 
 static int64_t clock_ns(clockid_t clock)
@@ -47,7 +74,10 @@ void cli_look_free(struct cli_look *look)
 	weft_live_destroy(look->live);
 	if (look->findings)
 		weft_findings_destroy(look->findings);
-	cli_close(&look->input);
+	if (look->followed)
+		weft_followed_destroy(look->followed);
+	else
+		cli_close(&look->input);
 	free(look);
 }
 
@@ -76,22 +106,157 @@ static void leave_out_crashes(struct weft_findings *findings)
 	findings->count = kept;
 }
 
+/* Says what went wrong, and makes the tables. */
 static int explain(struct cli_looker *l, struct cli_look *look, int64_t window_ns, struct weft_error *err)
 {
-	const struct weft_model_options options = {.keep_binds = true, .go_on = go_on_reading, .ctx = l};
 	const struct weft_explain_options how = {.go_on = go_on_explaining, .ctx = l};
-	cli_name_served(look->input.trace);
-	int status = weft_model_build(&look->input.model, look->input.trace, &options, err);
-	if (status < 0)
-		return status == WEFT_EFORMAT ? weft_error_set(err, status, "no events yet") : status;
-	weft_explain(&look->findings, look->input.model, &how, NULL);
+	const struct weft_model *m = look->input.model;
+	struct weft_findings *all;
+	weft_explain(&look->findings, m, &how, NULL);
 	if (look->findings && look->is_recorded)
 		leave_out_crashes(look->findings);
-	return weft_live_create(&look->live, look->input.model, look->findings, look->input.model->end_ns, window_ns, err);
+	if (look->findings && look->followed && weft_kept_take(l->kept, &all, look->findings, m, look->is_whole) == WEFT_OK) {
+		weft_findings_destroy(look->findings);
+		look->findings = all;
+	}
+	return weft_live_create(
+	    &look->live, m, look->findings, m->end_ns, weft_min_ns(window_ns, m->end_ns - look->from_ns), err);
 }
 
-/* What it reads of, and whether somebody records there; a hash that is another one when there is something new. */
-static uint64_t fingerprint(const struct cli_looker *l, bool *is_recorded)
+static struct cli_look *new_look(bool is_recorded, struct weft_error *err)
+{
+	struct cli_look *look = calloc(1, sizeof *look);
+	if (look)
+		look->is_recorded = is_recorded;
+	else
+		weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	return look;
+}
+
+static int no_events(int status, struct weft_error *err)
+{
+	return status == WEFT_EFORMAT ? weft_error_set(err, status, "no events yet") : status;
+}
+
+static struct cli_look *read_again(struct cli_looker *l, bool is_recorded, int64_t window_ns, struct weft_error *err)
+{
+	const struct weft_model_options options = {.keep_binds = true, .go_on = go_on_reading, .ctx = l};
+	struct cli_look *look = new_look(is_recorded, err);
+	if (!look)
+		return NULL;
+	int status = cli_open_quietly(&look->input, l->paths, l->count, err);
+	if (status < 0) {
+		free(look);
+		return NULL;
+	}
+	look->is_whole = true;
+	cli_name_served(look->input.trace);
+	status = no_events(weft_model_build(&look->input.model, look->input.trace, &options, err), err);
+	if (status == WEFT_OK) {
+		look->events = look->input.model->events;
+		status = explain(l, look, window_ns, err);
+	}
+	if (status == WEFT_OK)
+		return look;
+	cli_look_free(look);
+	return NULL;
+}
+
+/* ---- Following ---- */
+
+/* A look of a busy program is of a window's events alone: what came between two is taken before, without a model.  Of one that
+ * does little it goes back further, for counters. */
+static void set_pace(struct cli_looker *l, uint64_t events)
+{
+	const int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	const double each_ns = (double)(now_ns - l->looked_ns) / (double)(events - l->looked_events + 1);
+	const bool is_busy = each_ns * 2 * WINDOW_EVENTS < (double)l->every_ns;
+	l->lead_ns = is_busy ? weft_max_ns(LEAST_LEAD_NS, (int64_t)(each_ns * WINDOW_EVENTS)) : 0;
+	l->history_ns = (int64_t)(each_ns < (double)HISTORY_NS / HISTORY_EVENTS ? each_ns * HISTORY_EVENTS : (double)HISTORY_NS);
+	l->looked_ns = now_ns;
+	l->looked_events = events;
+}
+
+static void stop_following(struct cli_looker *l)
+{
+	weft_follower_close(l->follower);
+	weft_kept_destroy(l->kept);
+	cli_names_forget(&l->names);
+	free(l->path);
+	l->follower = NULL;
+	l->kept = NULL;
+	l->path = NULL;
+}
+
+/* The trace that is to be followed is that; false: there is no memory. */
+static bool set_path(struct cli_looker *l, const char *path)
+{
+	struct weft_error err;
+	const struct weft_follower_options options = {
+	    .model = {.keep_binds = true, .go_on = go_on_reading, .ctx = l}, .window_events = WINDOW_EVENTS};
+	if (l->path && strcmp(l->path, path) == 0)
+		return true;
+	stop_following(l);
+	l->path = strdup(path);
+	l->kept = weft_kept_create();
+	l->whole_after_ns = l->lead_ns = l->history_ns = 0;
+	l->looked_ns = clock_ns(CLOCK_MONOTONIC);
+	l->looked_events = l->restarts = 0;
+	l->steps = 1;
+	if (l->path && l->kept && weft_follower_open(&l->follower, path, &options, &err) == WEFT_OK)
+		return true;
+	stop_following(l);
+	return false;
+}
+
+/* What only the whole trace tells, as that something grows, is looked for now and then. */
+static void explain_all(struct cli_looker *l)
+{
+	const int64_t began_ns = clock_ns(CLOCK_MONOTONIC), used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct weft_error err;
+	struct weft_findings *all;
+	struct cli_look *look = l->whole_after_ns && began_ns >= l->whole_after_ns ? read_again(l, true, 0, &err) : NULL;
+	if (look && look->findings && weft_kept_take(l->kept, &all, look->findings, look->input.model, true) == WEFT_OK)
+		weft_findings_destroy(all);
+	cli_look_free(look);
+	if (began_ns >= l->whole_after_ns)
+		l->whole_after_ns =
+		    began_ns + weft_max_ns(WHOLE_EVERY_NS, (clock_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns) * SHARE_OF_WHOLE);
+}
+
+/* NULL without an error: nothing has come. */
+static struct cli_look *follow(struct cli_looker *l, int64_t window_ns, struct weft_error *err)
+{
+	const int64_t used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	weft_follower_set_window(l->follower, weft_max_ns(window_ns, l->history_ns));
+	explain_all(l);
+	if (no_events(weft_follower_look(l->follower, err), err) <= 0)
+		return NULL;
+	struct cli_look *look = new_look(true, err);
+	if (!look || !(look->followed = weft_follower_take(l->follower))) {
+		cli_look_free(look);
+		weft_error_set(err, WEFT_ENOMEM, "out of memory");
+		return NULL;
+	}
+	look->input = (struct cli_input){l->paths[0], look->followed->trace, look->followed->model};
+	look->from_ns = weft_follower_window(l->follower);
+	look->events = weft_follower_events(l->follower);
+	look->is_whole = look->from_ns == 0;
+	set_pace(l, look->events);
+	cli_names_apply(&l->names, look->input.trace);
+	if (explain(l, look, window_ns, err) < 0) {
+		cli_look_free(look);
+		return NULL;
+	}
+	if (look->is_whole)
+		l->whole_after_ns = clock_ns(CLOCK_MONOTONIC) +
+				    weft_max_ns(WHOLE_EVERY_NS, (clock_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns) * SHARE_OF_WHOLE);
+	return look;
+}
+
+/* What it reads of, whether somebody records there, and whether that is one trace, which can be followed; a hash that is another
+ * one when there is something new. */
+static uint64_t fingerprint(struct cli_looker *l, bool *is_recorded, bool *is_followed)
 {
 	cli_paths paths = {0};
 	uint64_t hash = 0;
@@ -103,41 +268,23 @@ static uint64_t fingerprint(const struct cli_looker *l, bool *is_recorded)
 		*is_recorded |= is_memory;
 		hash = is_memory ? hash + (uint64_t)clock_ns(CLOCK_MONOTONIC) : hash;
 	}
-	hash += weft_several_fingerprint((const char *const *)paths.items, paths.count);
+	*is_followed = paths.count == 1 && hash == 0 && weft_trace_is_recorded(paths.items[0]) && set_path(l, paths.items[0]);
+	if (!*is_followed)
+		hash += weft_several_fingerprint((const char *const *)paths.items, paths.count);
 	*is_recorded |= weft_several_are_recorded((const char *const *)paths.items, paths.count);
 	cli_paths_free(&paths);
 	return hash;
 }
 
-static struct cli_look *read_again(struct cli_looker *l, bool is_recorded, int64_t window_ns, struct weft_error *err)
-{
-	struct cli_look *look = calloc(1, sizeof *look);
-	if (!look) {
-		weft_error_set(err, WEFT_ENOMEM, "out of memory");
-		return NULL;
-	}
-	look->is_recorded = is_recorded;
-	int status = cli_open_quietly(&look->input, l->paths, l->count, err);
-	if (status < 0) {
-		free(look);
-		return NULL;
-	}
-	status = explain(l, look, window_ns, err);
-	if (status == WEFT_OK)
-		return look;
-	cli_look_free(look);
-	return NULL;
-}
-
 /* ---- The OS thread ---- */
 
-static void hand_over(struct cli_looker *l, struct cli_look *look, const struct weft_error *err)
+static void hand_over(struct cli_looker *l, struct cli_look *look, struct cli_look **to, const struct weft_error *err)
 {
 	const uint64_t one = 1;
 	pthread_mutex_lock(&l->mutex);
-	struct cli_look *before = look ? l->newest : NULL;
+	struct cli_look *before = look ? *to : NULL;
 	if (look)
-		l->newest = look;
+		*to = look;
 	l->err = *err;
 	pthread_mutex_unlock(&l->mutex);
 	cli_look_free(before);
@@ -163,29 +310,70 @@ static bool nap(struct cli_looker *l, int64_t ns)
 	return goes_on;
 }
 
+/* A ring that was overwritten between two looks is read more often. */
+static void set_steps(struct cli_looker *l)
+{
+	const uint64_t restarts = weft_follower_restarts(l->follower);
+	if (restarts > l->restarts && l->steps < MOST_STEPS)
+		l->steps *= 2;
+	l->restarts = restarts;
+}
+
+static bool rest(struct cli_looker *l)
+{
+	struct weft_error err;
+	if (!l->follower)
+		return nap(l, l->every_ns);
+	set_steps(l);
+	const bool skips = l->lead_ns || l->steps > 1;
+	for (unsigned i = 0; skips && i < l->steps; i++) {
+		if (!nap(l, (l->every_ns - l->lead_ns) / l->steps))
+			return false;
+		/* What is wrong is told by the look. */
+		(void)weft_follower_skip(l->follower, &err);
+	}
+	return nap(l, !skips ? l->every_ns : weft_max_ns(l->lead_ns, LEAST_LEAD_NS));
+}
+
+/* What is asked of it: how long a stretch, and whether all is to be read. */
+static bool take_wishes(struct cli_looker *l, int64_t *window_ns)
+{
+	pthread_mutex_lock(&l->mutex);
+	const bool wants_all = l->wants_all;
+	*window_ns = l->window_ns;
+	l->wants_all = false;
+	pthread_mutex_unlock(&l->mutex);
+	return wants_all;
+}
+
 static void *run(void *looker)
 {
 	struct cli_looker *l = looker;
 	int64_t not_before_ns = 0, window_ns = 0;
 	do {
 		struct weft_error err = {.what = ""};
-		bool is_recorded;
-		const int64_t began_ns = clock_ns(CLOCK_MONOTONIC), used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		const uint64_t now = fingerprint(l, &is_recorded);
-		pthread_mutex_lock(&l->mutex);
-		const bool is_other = window_ns != l->window_ns;
-		window_ns = l->window_ns;
-		pthread_mutex_unlock(&l->mutex);
-		const bool is_new = now != l->seen || is_recorded != l->was_recorded || is_other;
-		atomic_store(&l->is_quiet, !is_new);
+		bool is_recorded, is_followed = false;
+		const int64_t began_ns = clock_ns(CLOCK_MONOTONIC), used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID),
+			      before_ns = window_ns;
+		const uint64_t now = fingerprint(l, &is_recorded, &is_followed);
+		const bool wants_all = take_wishes(l, &window_ns), is_other = window_ns != before_ns;
+		const bool is_new = now != l->seen || is_recorded != l->was_recorded || is_other || is_followed;
+		struct cli_look *look = NULL;
 		if (is_new && (began_ns >= not_before_ns || is_other)) {
 			l->seen = now;
 			l->was_recorded = is_recorded;
-			struct cli_look *look = read_again(l, is_recorded, window_ns, &err);
-			hand_over(l, look, &err);
+			if (is_followed && is_other)
+				weft_follower_renew(l->follower);
+			look = is_followed ? follow(l, window_ns, &err) : read_again(l, is_recorded, window_ns, &err);
+			if (look || err.what[0])
+				hand_over(l, look, &l->newest, &err);
 			not_before_ns = began_ns + (clock_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns) * SHARE;
 		}
-	} while (nap(l, l->every_ns));
+		atomic_store(&l->is_quiet, !look);
+		if (wants_all)
+			hand_over(l, read_again(l, is_recorded, window_ns, &err), &l->all, &err);
+	} while (rest(l));
+	stop_following(l);
 	return NULL;
 }
 
@@ -199,6 +387,9 @@ int cli_looker_start(struct cli_looker **out, char **paths, int count, int64_t e
 	    .every_ns = every_ns,
 	    .window_ns = window_ns,
 	    .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+	/* What one look needed the next one needs, too. */
+	mallopt(M_MMAP_THRESHOLD, KEPT_BYTES / 8);
+	mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 	pthread_condattr_t monotonic;
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -232,6 +423,7 @@ void cli_looker_stop(struct cli_looker *l)
 	pthread_cond_destroy(&l->wake);
 	pthread_mutex_destroy(&l->mutex);
 	cli_look_free(l->newest);
+	cli_look_free(l->all);
 	close(l->fd);
 	free(l);
 }
@@ -252,11 +444,22 @@ struct cli_look *cli_looker_take(struct cli_looker *l, struct weft_error *err)
 	if (read(l->fd, &count, sizeof count) < 0)
 		count = 0;
 	pthread_mutex_lock(&l->mutex);
-	struct cli_look *look = l->newest;
-	l->newest = NULL;
+	struct cli_look **from = l->all ? &l->all : &l->newest, *look = *from;
+	*from = NULL;
+	const uint64_t one = 1;
+	if (l->newest && write(l->fd, &one, sizeof one) < 0)
+		count = 0; /* it is readable already */
 	*err = l->err;
 	pthread_mutex_unlock(&l->mutex);
 	return look;
+}
+
+void cli_looker_ask_for_all(struct cli_looker *l)
+{
+	pthread_mutex_lock(&l->mutex);
+	l->wants_all = l->hurries = true;
+	pthread_cond_signal(&l->wake);
+	pthread_mutex_unlock(&l->mutex);
 }
 
 void cli_looker_set_window(struct cli_looker *l, int64_t window_ns)

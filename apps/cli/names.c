@@ -39,6 +39,24 @@ void cli_name_served(struct weft_trace *trace)
 	weft_names_destroy(name(trace, false, SERVED_MS));
 }
 
+void cli_names_apply(struct cli_names *names, struct weft_trace *trace)
+{
+	const size_t sites = weft_trace_info(trace)->site_count;
+	if (names->sites == sites) {
+		if (names->found)
+			(void)weft_names_apply(names->found, trace);
+		return;
+	}
+	weft_names_destroy(names->found);
+	*names = (struct cli_names){name(trace, false, SERVED_MS), sites};
+}
+
+void cli_names_forget(struct cli_names *names)
+{
+	weft_names_destroy(names->found);
+	*names = (struct cli_names){NULL, 0};
+}
+
 void cli_name_places(struct cli_input *input, bool ask_servers)
 {
 	cli_progress_begin("looking up names of", input->name);
@@ -56,6 +74,14 @@ void cli_name_places(struct cli_input *input, bool ask_servers)
 }
 
 void cli_name_served(struct weft_trace *trace)
+{
+}
+
+void cli_names_apply(struct cli_names *names, struct weft_trace *trace)
+{
+}
+
+void cli_names_forget(struct cli_names *names)
 {
 }
 #endif

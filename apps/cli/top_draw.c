@@ -105,7 +105,7 @@ static void draw_title(const struct top_ui *ui)
 		return;
 	}
 	const struct weft_trace_info *info = weft_trace_info(ui->look->input.trace);
-	const char *state = ui->is_held ? "held " : ui->look->is_recorded ? "● live " : "has ended ";
+	const char *state = ui->wants_all ? "reads " : ui->is_held ? "held " : ui->look->is_recorded ? "● live " : "has ended ";
 	const int width = screen_width(state);
 	if (info->part_count > 1)
 		snprintf(process, sizeof process, "%s, %zu traces", ui->name, info->part_count);
@@ -117,8 +117,7 @@ static void draw_title(const struct top_ui *ui)
 	weft_clock_print(time, sizeof time, ui->look->input.model, &ui->clock, ui->live->top->to_ns, 1000000);
 	put_missing(info, missing);
 	snprintf(text, sizeof text, "%s · %s in flight · %s events%s · at %s", process,
-	    weft_thousands(flight, ui->live->top->in_flight), weft_thousands(events, ui->look->input.model->events), missing,
-	    time);
+	    weft_thousands(flight, ui->live->top->in_flight), weft_thousands(events, ui->look->events), missing, time);
 	screen_put(0, 0, screen_columns() - width - 1, SCREEN_BAR, false, false, text);
 	screen_put(0, screen_columns() - width, width, SCREEN_BAR, false, false, state);
 }

@@ -133,7 +133,7 @@ static void set_order(struct top_ui *ui, int by)
 
 static void go_on(struct top_ui *ui)
 {
-	ui->is_held = false;
+	ui->is_held = ui->wants_all = false;
 	if (ui->next) {
 		struct cli_look *next = ui->next;
 		ui->next = NULL;

@@ -31,8 +31,9 @@ static void look_at(struct top_ui *ui, int64_t to_ns)
 {
 	struct weft_live *live;
 	struct weft_error err;
-	const int64_t began_ns = top_clock_ns();
-	if (weft_live_create(&live, ui->look->input.model, ui->look->findings, to_ns, ui->window_ns, &err) < 0) {
+	const int64_t began_ns = top_clock_ns(), known_ns = weft_max_ns(0, to_ns - ui->look->from_ns);
+	if (weft_live_create(
+		&live, ui->look->input.model, ui->look->findings, to_ns, weft_min_ns(ui->window_ns, known_ns), &err) < 0) {
 		snprintf(ui->message, sizeof ui->message, "%s", err.what);
 		return;
 	}
@@ -67,6 +68,13 @@ void top_take(struct top_ui *ui)
 		weft_error_format(&err, ui->trouble, sizeof ui->trouble);
 	if (!look)
 		return;
+	if (ui->is_held && ui->wants_all && look->is_whole) {
+		ui->wants_all = false;
+		ui->message[0] = '\0';
+		top_show(ui, look);
+		top_move_to(ui, ui->at_ns);
+		return;
+	}
 	if (ui->is_held) {
 		cli_look_free(ui->next);
 		ui->next = look;
@@ -82,6 +90,14 @@ void top_move_to(struct top_ui *ui, int64_t at_ns)
 	const int64_t to_ns = weft_max_ns(0, weft_min_ns(at_ns - m->start_ns, m->end_ns));
 	ui->is_held = true;
 	ui->at_ns = m->start_ns + to_ns;
+	/* What is older stands in the ring. */
+	if (at_ns != INT64_MAX && to_ns - ui->window_ns < ui->look->from_ns) {
+		if (!ui->wants_all)
+			cli_looker_ask_for_all(ui->looker);
+		ui->wants_all = true;
+		snprintf(ui->message, sizeof ui->message, "What the ring still has is read");
+		return;
+	}
 	look_at(ui, to_ns);
 	top_make(ui);
 }

@@ -85,6 +85,7 @@ struct top_ui {
 	struct cli_looker *looker;
 	struct cli_look *look;  /* NULL: nothing was read yet */
 	struct cli_look *next;  /* came while it was held */
+	bool wants_all;         /* the moment that is asked for is before what the look has */
 	struct weft_live *live; /* of the moment that is shown: look->live, or one of its own */
 	bool owns_live, is_held, helps, stops;
 	int64_t at_ns, window_ns; /* the moment, as weft_event.time_ns; where it is held */
