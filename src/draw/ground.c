@@ -145,7 +145,10 @@ static struct weft_str own_name(const struct weft_model *m, uint32_t thread, str
 {
 	const uint32_t text = thread == WEFT_NONE || thread == WEFT_SYSTEM ? WEFT_NONE : weft_model_name_text(m, thread);
 	const struct weft_str own = text == WEFT_NONE ? shared : weft_model_text(m, text);
-	return weft_str_equal(own, (struct weft_str){"main", 4}) ? shared : own;
+	/* Where several processes are one picture: "gio: main". */
+	const bool is_main =
+	    own.len >= 4 && memcmp(own.ptr + own.len - 4, "main", 4) == 0 && (own.len == 4 || own.ptr[own.len - 5] == ' ');
+	return is_main ? shared : own;
 }
 
 /* What a band is called: its OS thread, or what its promises have in common. */
@@ -172,7 +175,10 @@ static size_t name_band(const struct weft__frame *f, size_t b, char text[160])
 		name = own_name(f->model, f->model->threads[stream], name);
 	int n = snprintf(raw, sizeof raw, "OS thread %" PRIu64, tid);
 	size_t len = name.len > 0 ? weft__text_clean(text, 100, name.ptr, name.len) : weft__text_clean(text, 100, raw, (size_t)n);
-	if (name.len > 0 && f->model->namesakes && f->model->namesakes[stream])
+	const size_t digits = (size_t)snprintf(raw, sizeof raw, "%" PRIu64, tid);
+	const bool has_number =
+	    len >= digits && memcmp(text + len - digits, raw, digits) == 0; /* "gdbus-2909" of several of them */
+	if (name.len > 0 && f->model->namesakes && f->model->namesakes[stream] && !has_number)
 		len += (size_t)snprintf(text + len, 28, " %" PRIu64, tid);
 	return len + (info ? name_bound(info, stream, text + len, 28) : 0);
 }
