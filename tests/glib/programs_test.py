@@ -9,6 +9,7 @@ import glob
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -343,8 +344,20 @@ loop.run()
 """
 
 
+def follows(weft, client, server, where):
+    """What the client waits for longest is followed into the server."""
+    for trace in client, server:
+        healthy(trace)
+    told = json.loads(subprocess.run([weft, 'info', '--json', client.path, server.path], capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+    if told['messages'] < 10:
+        fail(f'five questions and five answers are followed: {told}')
+    read = max(client.promises('read'), key=lambda p: p['end_ns'] - p['start_ns'])
+    path = subprocess.run([weft, 'path', client.path, server.path, f'--promise={read["promise"] * 10}'], capture_output=True, text=True, check=True).stdout
+    expect(all(words in path for words in where), True, f'{where} in the path:\n{path}')
+
+
 def connections(weft, folder):
-    """A service and its client, each a process: what one waits for is followed into the other."""
+    """A service and its client, each a process."""
     typelib('Gio 2.0')
     service = Recording(weft, os.path.join(folder, 'service'), [PYTHON, '-c', GREETER], wait=False)
     port = service.process.stdout.readline().decode().strip()
@@ -352,14 +365,36 @@ def connections(weft, folder):
     expect((client.status, client.out), (0, b'you said word 4\n'), 'what the client says')
     service.process.communicate(timeout=PATIENCE)
     expect(service.process.returncode, 0, 'how the service ends')
-    both = [client.trace('python3'), service.trace('python3')]
-    for trace in both:
-        healthy(trace)
-    told = json.loads(subprocess.run([weft, 'info', '--json', *(t.path for t in both)], capture_output=True, text=True, check=True).stdout.splitlines()[-1])
-    expect(told['messages'], 10, 'messages between both')
-    read = max(both[0].promises('read'), key=lambda p: p['end_ns'] - p['start_ns'])
-    path = subprocess.run([weft, 'path', *(t.path for t in both), f'--promise={read["promise"] * 10}'], capture_output=True, text=True, check=True).stdout
-    expect('on its way from' in path, True, f'the path goes through both:\n{path}')
+    follows(weft, client.trace('python3'), service.trace('python3'), ['on its way from', '20 ms'])
+
+
+GETS = """
+import sys
+from gi.repository import Gio
+connection = Gio.SocketClient.new().connect_to_host('127.0.0.1', int(sys.argv[1]), None)
+for i in range(5):
+    connection.get_output_stream().write_all(b'GET /page HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n', None)
+    got = b''
+    while not got.endswith(b'the end'):
+        got += connection.get_input_stream().read_bytes(4096, None).get_data()
+print('done')
+"""
+
+
+def promises(weft, folder):
+    """A client on GLib of examples/http, which is made of weft's promises on libuv."""
+    typelib('Gio 2.0')
+    program = need(os.path.join(os.path.dirname(os.path.abspath(weft)), 'examples', 'http', 'http-server'))
+    files = os.path.join(folder, 'files')
+    os.mkdir(files)
+    with open(os.path.join(files, 'page'), 'w', encoding='ascii') as page:
+        page.write('a page, and the end')
+    server = Recording(weft, os.path.join(folder, 'server'), [program, '--port=0', files], wait=False)
+    port = re.search(r':([0-9]+)', server.process.stdout.readline().decode())[1]
+    client = Recording(weft, os.path.join(folder, 'client'), [PYTHON, '-c', GETS, port])
+    expect((client.status, client.out), (0, b'done\n'), 'what the client says')
+    server.end('http-server', signal.SIGTERM)
+    follows(weft, client.trace('python3'), server.trace('http-server'), ['on its way from http-server', ' in http-server'])
 
 
 HANG = """
@@ -632,7 +667,7 @@ def gtk(weft, folder):
     healthy(trace, but=['unreturned'])
 
 
-TESTS = {'gdbus': gdbus, 'gjs': gjs, 'python': python, 'connections': connections, 'tls': tls, 'hang': hang, 'gvfs': gvfs, 'ends': ends_of_call, 'vala': vala, 'gtk': gtk}
+TESTS = {'gdbus': gdbus, 'gjs': gjs, 'python': python, 'connections': connections, 'promises': promises, 'tls': tls, 'hang': hang, 'gvfs': gvfs, 'ends': ends_of_call, 'vala': vala, 'gtk': gtk}
 
 
 def main():
