@@ -257,6 +257,9 @@ int cli_append(void *bytes, const void *more, size_t size);
  * a tar archive of its directory.  WEFT_ENOMEM. */
 int cli_pack(const void **bytes, size_t *size, cli_bytes *packed, const struct weft_trace *trace, struct weft_error *err);
 
+/* The same of a follower's window (weft_follower_save()). */
+int cli_pack_window(cli_bytes *packed, const struct weft_follower *follower, struct weft_error *err);
+
 /* What pages call the trace of that path. */
 const char *cli_base_name(const char *path);
 

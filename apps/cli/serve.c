@@ -1,7 +1,8 @@
 /* serve.c: weft serve: the page from a web server of its own, which follows traces while they are recorded.
  *
  * A browser asks for a trace again and again, with the ETag of what it has: If-None-Match; the ETag is the trace's fingerprint
- * (trace/follow.h).  SPDX-License-Identifier: ISC */
+ * (trace/follow.h).  Of a large trace that is recorded it gets the newest events, which a follower reads (model/follower.h); all
+ * that there is if it asks for TRACE?whole=1.  SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include <sys/stat.h>
 
 #include "apps/web/page.h"
+#include "model/follower.h"
 #include "trace/several.h"
 
 #define TOKEN_BYTES 16
@@ -28,10 +30,12 @@
 #define MOST_STRANGERS 32u /* of these, connections on which nobody has shown the token yet */
 #define IDLE_SECONDS 60u
 #define STRANGER_SECONDS 10u
+#define LARGE_BYTES (32u * WEFT_FOLLOWER_SEEN) /* twice as many events, of 16 bytes */
 
 /* A trace as it was read last; responses that are under way hold it. */
 struct snapshot {
 	struct weft_trace *trace;
+	bool is_partial; /* the newest events alone */
 	cli_bytes packed;
 	const void *bytes;
 	size_t size;
@@ -40,9 +44,11 @@ struct snapshot {
 
 struct served {
 	const struct cli_picture *picture;
-	bool is_read_once;         /* standard input, a FIFO: what is read is gone */
-	uint64_t fingerprint;      /* of what was tried last */
-	struct snapshot *snapshot; /* NULL: it could not be read, as err says */
+	bool is_read_once;              /* standard input, a FIFO: what is read is gone */
+	uint64_t fingerprint;           /* of what was tried last */
+	bool is_large;                  /* as a whole */
+	struct weft_follower *follower; /* or NULL */
+	struct snapshot *snapshot;      /* NULL: it could not be read, as err says */
 	struct weft_error err;
 };
 
@@ -81,15 +87,44 @@ static void release(void *ctx)
 	free(s);
 }
 
-static int take_snapshot(struct snapshot **out, const struct cli_picture *picture, struct weft_error *err)
+static int pack_all(struct snapshot *s, struct served *t, struct weft_error *err)
+{
+	s->is_partial = false;
+	int status = cli_picture_open(&s->trace, t->picture, err);
+	if (status == WEFT_OK)
+		status = cli_pack(&s->bytes, &s->size, &s->packed, s->trace, err);
+	t->is_large = status == WEFT_OK && s->size > LARGE_BYTES;
+	return status;
+}
+
+/* 1: all is to be packed. */
+static int pack_newest(struct snapshot *s, struct served *t, struct weft_error *err)
+{
+	const struct weft_follower_options options = {
+	    .window_ns = INT64_MAX, .window_events = WEFT_FOLLOWER_SEEN, .begins_at_window = true, .makes_no_model = true};
+	if (!t->follower && weft_follower_open(&t->follower, t->picture->paths[0], &options, err) < 0)
+		return 1;
+	/* Of a ring that has just been overwritten as a whole a window may be a moment. */
+	if (weft_follower_look(t->follower, err) < 0 || weft_follower_counted_ns(t->follower) < 0)
+		return 1;
+	s->is_partial = weft_follower_window(t->follower) > 0;
+	if (s->is_partial && weft_follower_window_events(t->follower) < WEFT_FOLLOWER_SEEN / 2)
+		return 1;
+	const int status = cli_pack_window(&s->packed, t->follower, err);
+	s->bytes = s->packed.items;
+	s->size = s->packed.count;
+	return status;
+}
+
+static int take_snapshot(struct snapshot **out, struct served *t, bool is_whole, struct weft_error *err)
 {
 	struct snapshot *s = calloc(1, sizeof *s);
 	if (!s)
-		return weft_error_set(err, WEFT_ENOMEM, "%s: %s", picture->name, weft_status_string(WEFT_ENOMEM));
+		return weft_error_set(err, WEFT_ENOMEM, "%s: %s", t->picture->name, weft_status_string(WEFT_ENOMEM));
 	s->holders = 1;
-	int status = cli_picture_open(&s->trace, picture, err);
-	if (status == WEFT_OK)
-		status = cli_pack(&s->bytes, &s->size, &s->packed, s->trace, err);
+	int status = is_whole || !t->is_large ? 1 : pack_newest(s, t, err);
+	if (status > 0)
+		status = pack_all(s, t, err);
 	if (status < 0) {
 		release(s);
 		return status;
@@ -114,19 +149,19 @@ static const char *may_wait(const struct cli_picture *picture)
 	return NULL;
 }
 
-/* Reads the trace if it is not as it was. */
-static int refresh(struct served *t)
+/* Reads the trace if it is not as it was, or not as it is wanted. */
+static int refresh(struct served *t, bool is_whole)
 {
 	const uint64_t now = weft_several_fingerprint(t->picture->paths, t->picture->count);
 	const char *waits = may_wait(t->picture);
-	if (t->snapshot && (now == t->fingerprint || t->is_read_once))
+	if (t->snapshot && ((now == t->fingerprint && !(is_whole && t->snapshot->is_partial)) || t->is_read_once))
 		return WEFT_OK;
 	struct snapshot *fresh = NULL;
 	int status;
 	if (waits && !t->is_read_once)
 		status = weft_error_set(&t->err, WEFT_EFORMAT, "%s: is no longer a file or a directory", waits);
 	else
-		status = take_snapshot(&fresh, t->picture, &t->err);
+		status = take_snapshot(&fresh, t, is_whole, &t->err);
 	t->fingerprint = now;
 	release(t->snapshot);
 	t->snapshot = fresh;
@@ -179,14 +214,16 @@ static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned sta
 
 static enum MHD_Result send_trace(struct MHD_Connection *connection, struct served *t)
 {
-	char etag[24], text[640];
+	char etag[32], text[640];
 	// before the reading: what happens meanwhile will be new
 	const bool is_recorded = weft_several_are_recorded(t->picture->paths, t->picture->count);
-	if (refresh(t) < 0 || !t->snapshot) {
+	const bool is_whole =
+	    !is_recorded || t->picture->count != 1 || MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "whole");
+	if (refresh(t, is_whole) < 0 || !t->snapshot) {
 		weft_error_format(&t->err, text, sizeof text);
 		return send_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, text);
 	}
-	snprintf(etag, sizeof etag, "\"%016" PRIx64 "\"", t->fingerprint);
+	snprintf(etag, sizeof etag, "\"%016" PRIx64 "%s\"", t->fingerprint, t->snapshot->is_partial ? "-newest" : "");
 	const char *known = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_NONE_MATCH);
 	const bool is_known = known && strcmp(known, etag) == 0;
 	struct MHD_Response *response = is_known
@@ -478,7 +515,7 @@ static int prepare(struct server *server, const struct cli_picture *pictures)
 		names[i].name = t->picture->name;
 		const bool may_become = t->picture->count > 1 && weft_several_are_recorded(t->picture->paths, t->picture->count);
 		cli_progress_begin("opening", t->picture->name);
-		int status = refresh(t);
+		int status = refresh(t, true);
 		cli_progress_end();
 		if (status < 0 && !may_become)
 			exit = cli_fail_error(&t->err);
@@ -509,8 +546,10 @@ int cli_serve(struct cli_args *args)
 	    server.traces && server.count ? prepare(&server, pictures) : cli_fail("serve: %s", weft_status_string(WEFT_ENOMEM));
 	if (exit < 0)
 		exit = serve(&server, listen_at);
-	for (size_t i = 0; server.traces && i < server.count; i++)
+	for (size_t i = 0; server.traces && i < server.count; i++) {
 		release(server.traces[i].snapshot);
+		weft_follower_close(server.traces[i].follower);
+	}
 	free(server.traces);
 	weft_vec_free(&server.index);
 	return exit;

@@ -8,6 +8,7 @@
 #ifdef WEFT_HAS_NAMES
 #include "backends/dwarf/names.h"
 #endif
+#include "model/follower.h"
 #include "trace/several.h"
 
 char *loader_trace_of(const char *path)
@@ -30,8 +31,17 @@ char *loader_name_of(const char *const *paths)
 	return name;
 }
 
+/* A trace that is followed. */
+struct loader_follow {
+	GMutex mutex; /* of a loader that looks: one that was called off may not have noticed yet */
+	struct weft_follower *follower;
+	struct loader *loader; /* that looks */
+	grefcount references;
+};
+
 struct loader {
 	char **paths;
+	struct loader_follow *follow; /* or NULL */
 	loader_done *done;
 	void *ctx;
 	/* The worker writes `events`, the main loop `stopped`.  No other memory depends on their order, so relaxed accesses
@@ -42,7 +52,7 @@ struct loader {
 	struct weft_viewer *viewer;
 	struct weft_error error;
 	uint64_t fingerprint;
-	bool is_recorded, is_patient, lacks_names;
+	bool is_recorded, is_patient, lacks_names, is_partial;
 };
 
 static gpointer release(gpointer viewer)
@@ -86,11 +96,21 @@ void loader_release(struct weft_viewer *viewer)
 		weft_viewer_destroy(viewer);
 }
 
+void loader_follow_end(struct loader_follow *follow)
+{
+	if (!follow || !g_ref_count_dec(&follow->references))
+		return;
+	weft_follower_close(follow->follower);
+	g_mutex_clear(&follow->mutex);
+	g_free(follow);
+}
+
 static void unref(struct loader *loader)
 {
 	if (!g_ref_count_dec(&loader->references))
 		return;
 	loader_release(loader->viewer);
+	loader_follow_end(loader->follow);
 	g_strfreev(loader->paths);
 	g_free(loader);
 }
@@ -100,6 +120,26 @@ static bool go_on(void *ctx, uint64_t events)
 	struct loader *loader = ctx;
 	atomic_store_explicit(&loader->events, events, memory_order_relaxed);
 	return !atomic_load_explicit(&loader->stopped, memory_order_relaxed);
+}
+
+static bool go_on_following(void *ctx, uint64_t events)
+{
+	const struct loader_follow *follow = ctx;
+	return go_on(follow->loader, events);
+}
+
+struct loader_follow *loader_follow_begin(const char *path)
+{
+	struct loader_follow *follow = g_new0(struct loader_follow, 1);
+	const struct weft_follower_options options = {.model = {.go_on = go_on_following, .ctx = follow},
+	    .window_ns = INT64_MAX,
+	    .window_events = WEFT_FOLLOWER_SEEN,
+	    .begins_at_window = true};
+	g_mutex_init(&follow->mutex);
+	g_ref_count_init(&follow->references);
+	if (weft_follower_open(&follow->follower, path, &options, NULL) < 0)
+		g_clear_pointer(&follow, loader_follow_end);
+	return follow;
 }
 
 static gboolean finish(gpointer data)
@@ -186,6 +226,42 @@ static void name_places(struct loader *loader, struct weft_trace *trace)
 }
 #endif
 
+/* Takes what came since the last look, with the trace's newest events; NULL: all of it is to be read. */
+static struct weft_followed *look(struct loader *loader)
+{
+	struct loader_follow *follow = loader->follow;
+	struct weft_followed *followed = NULL;
+	g_mutex_lock(&follow->mutex);
+	follow->loader = loader;
+	weft_follower_renew(follow->follower);
+	if (weft_follower_look(follow->follower, NULL) > 0) {
+		loader->is_partial = weft_follower_window(follow->follower) > 0;
+		/* Of a ring that has just been overwritten as a whole it may be a moment. */
+		if (!loader->is_partial || weft_follower_model(follow->follower)->events >= WEFT_FOLLOWER_SEEN / 2)
+			followed = weft_follower_take(follow->follower);
+	}
+	follow->loader = NULL;
+	g_mutex_unlock(&follow->mutex);
+	return followed;
+}
+
+static void release_followed(void *followed)
+{
+	weft_followed_destroy(followed);
+}
+
+static bool show_newest(struct loader *loader)
+{
+	struct weft_followed *followed = look(loader);
+	if (!followed)
+		return false;
+	name_places(loader, followed->trace);
+	if (weft_viewer_open_model(
+		&loader->viewer, followed->model, followed->trace, release_followed, followed, &loader->error) < 0)
+		weft_followed_destroy(followed);
+	return true;
+}
+
 static gpointer work(gpointer data)
 {
 	struct loader *loader = data;
@@ -195,6 +271,11 @@ static gpointer work(gpointer data)
 	const size_t count = g_strv_length(loader->paths);
 	loader->fingerprint = weft_several_fingerprint(paths, count);
 	loader->is_recorded = weft_several_are_recorded(paths, count);
+	if (loader->follow && show_newest(loader)) {
+		g_idle_add(finish, loader);
+		return NULL;
+	}
+	loader->is_partial = false;
 	if (weft_several_open(&trace, paths, count, NULL, true, foreign_or_trace_open, &loader->error) == WEFT_OK) {
 		name_places(loader, trace);
 		/* The viewer owns the trace only if it could be opened. */
@@ -205,10 +286,13 @@ static gpointer work(gpointer data)
 	return NULL;
 }
 
-struct loader *loader_start(const char *const *paths, bool is_patient, loader_done *done, void *ctx)
+struct loader *loader_start(const char *const *paths, struct loader_follow *follow, bool is_patient, loader_done *done, void *ctx)
 {
 	struct loader *loader = g_new0(struct loader, 1);
 	loader->paths = g_strdupv((char **)(uintptr_t)paths);
+	loader->follow = follow;
+	if (follow)
+		g_ref_count_inc(&follow->references);
 	loader->done = done;
 	loader->ctx = ctx;
 	loader->is_patient = is_patient;
@@ -231,6 +315,11 @@ uint64_t loader_fingerprint(const struct loader *loader)
 bool loader_is_recorded(const struct loader *loader)
 {
 	return loader->is_recorded;
+}
+
+bool loader_is_partial(const struct loader *loader)
+{
+	return loader->is_partial;
 }
 
 bool loader_lacks_names(const struct loader *loader)

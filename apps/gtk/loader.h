@@ -22,14 +22,21 @@ char *loader_name_of(const char *const *paths);
 
 struct loader;
 
+/* A trace that is followed by one loader after the other: each takes what came since (model/follower.h), and shows the newest
+ * events.  NULL: there is no memory. */
+struct loader_follow *loader_follow_begin(const char *path);
+void loader_follow_end(struct loader_follow *follow); /* a loader that is at work keeps it; accepts NULL */
+
 /* Called once, in the main loop, unless the loader was stopped before: with a viewer that is now the callee's, or with NULL and
  * an error. */
 typedef void loader_done(void *ctx, struct weft_viewer *viewer, const struct weft_error *err);
 
 /* Begins to read what `paths` name, "-" for standard input; several are one trace, and those that cannot be opened are left out.
  * Places in machine code get the names that are found within 0.3 s;
- * all of them if `is_patient`, since something is shown meanwhile. */
-struct loader *loader_start(const char *const *paths, bool is_patient, loader_done *done, void *ctx);
+ * all of them if `is_patient`, since something is shown meanwhile.  Unless `follow` is NULL, what is read is what is new there.
+ */
+struct loader *loader_start(
+    const char *const *paths, struct loader_follow *follow, bool is_patient, loader_done *done, void *ctx);
 
 /* Returns how many events were read so far. */
 uint64_t loader_events(const struct loader *loader);
@@ -38,6 +45,9 @@ uint64_t loader_events(const struct loader *loader);
  * recorded then. */
 uint64_t loader_fingerprint(const struct loader *loader);
 bool loader_is_recorded(const struct loader *loader);
+
+/* Likewise: whether the newest events are shown alone. */
+bool loader_is_partial(const struct loader *loader);
 
 /* Likewise: whether looking for names took too long. */
 bool loader_lacks_names(const struct loader *loader);

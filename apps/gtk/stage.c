@@ -5,6 +5,7 @@
 
 #include "explainer.h"
 #include "loader.h"
+#include "model/follower.h"
 #include "trace/several.h"
 #include "viewer/search.h"
 
@@ -17,6 +18,8 @@ struct shown {
 	char **paths;
 	uint64_t fingerprint;                    /* of the version that is shown, or that could not be read */
 	struct explainer *explainers[WEFT_ASKS]; /* one for each question that is being answered */
+	struct loader_follow *follow;            /* of a trace that is recorded and large; or NULL */
+	bool is_partial;                         /* its newest events are shown alone */
 };
 
 /* The trace that could not be read, if no other is shown. */
@@ -29,7 +32,8 @@ struct unread {
 /* A trace that is to be read: a new one, or again the one at a place. */
 struct job {
 	char **paths;
-	int place; /* from the top; -1: a new one, below all others */
+	int place;    /* from the top; -1: a new one, below all others */
+	bool follows; /* its newest events suffice */
 };
 
 struct _WeftStage {
@@ -241,7 +245,7 @@ static void free_job(gpointer data)
 }
 
 static void begin(WeftStage *stage);
-static void add_job(WeftStage *stage, char **paths, int place);
+static void add_job(WeftStage *stage, char **paths, int place, bool follows);
 
 static void show_failure(WeftStage *stage, const char *text, bool is_cancelled)
 {
@@ -252,7 +256,8 @@ static void show_failure(WeftStage *stage, const char *text, bool is_cancelled)
 	g_free(escaped);
 }
 
-static void show_viewer(WeftStage *stage, struct job *job, struct weft_viewer *viewer)
+/* false: there are too many. */
+static bool show_viewer(WeftStage *stage, struct job *job, struct weft_viewer *viewer)
 {
 	bool was_empty = stage->viewers.count == 0;
 	if (job->place >= 0) {
@@ -267,13 +272,14 @@ static void show_viewer(WeftStage *stage, struct job *job, struct weft_viewer *v
 		job->place = (int)stage->viewers.count - 1;
 	} else {
 		loader_release(viewer);
-		return;
+		return false;
 	}
 	weft_canvas_set_viewers(stage->canvas, &stage->viewers);
 	search_in_steps(stage);
 	gtk_stack_set_visible_child_name(stage->stack, "view");
 	if (was_empty)
 		gtk_widget_grab_focus(GTK_WIDGET(stage->canvas));
+	return true;
 }
 
 /* Fingerprints of traces.  An OS thread takes them, since files may be many, and on a slow network. */
@@ -304,6 +310,14 @@ static void free_look(gpointer data)
 	g_free(look);
 }
 
+/* Whether the end is not in view: what is must stay there, however old it is. */
+static bool looks_back(const struct weft_viewer *viewer)
+{
+	int64_t from_ns, to_ns;
+	weft_viewer_times(viewer, &from_ns, &to_ns);
+	return to_ns < viewer->model->end_ns;
+}
+
 /* Reads followed traces that have changed.  It waits until the last version is explained, and so long that reading takes at most
  * a quarter of the time. */
 static void on_looked(GObject *object, GAsyncResult *result, gpointer data)
@@ -316,12 +330,15 @@ static void on_looked(GObject *object, GAsyncResult *result, gpointer data)
 	if (stage->viewers.count == 0 && stage->unread.paths && !weft_stage_is_loading(stage) &&
 	    g_strv_equal((const char *const *)look->paths[0], (const char *const *)stage->unread.paths) &&
 	    look->fingerprints[0] != stage->unread.fingerprint)
-		add_job(stage, stage->unread.paths, -1);
+		add_job(stage, stage->unread.paths, -1, false);
 	for (size_t i = 0; i < look->count && i < stage->viewers.count && !stage->loader; i++) {
 		bool is_new = can_read_again(stage->shown[i].paths) && look->fingerprints[i] != stage->shown[i].fingerprint;
 		is_live |= is_new || look->recorded[i];
+		/* What has ended is shown as a whole. */
+		is_new |= stage->shown[i].is_partial && !look->recorded[i];
 		if (is_new && stage->follows && may_read && !stage->shown[i].explainers[WEFT_ASK_TRACE])
-			add_job(stage, stage->shown[i].paths, (int)i);
+			add_job(
+			    stage, stage->shown[i].paths, (int)i, look->recorded[i] && !looks_back(stage->viewers.viewers[i]));
 	}
 	/* While a trace is being read, nothing new is known of it. */
 	if (!stage->loader && stage->viewers.count > 0 && is_live != stage->is_live) {
@@ -367,6 +384,16 @@ bool weft_stage_is_live(WeftStage *stage)
 	return stage->is_live;
 }
 
+/* Of a large trace that is recorded, later looks take what came since. */
+static void follow_large(WeftStage *stage, struct shown *shown, const struct weft_viewer *viewer)
+{
+	shown->is_partial = loader_is_partial(stage->loader);
+	if (!loader_is_recorded(stage->loader))
+		g_clear_pointer(&shown->follow, loader_follow_end);
+	else if (!shown->follow && !shown->paths[1] && viewer->model->events > 2 * WEFT_FOLLOWER_SEEN)
+		shown->follow = loader_follow_begin(shown->paths[0]);
+}
+
 static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_error *err)
 {
 	WeftStage *stage = ctx;
@@ -379,8 +406,8 @@ static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_err
 	stage->load_took = stage->load_ended - stage->load_began;
 	g_object_ref(stage);
 	bool lacks_names = viewer && loader_lacks_names(stage->loader);
-	if (viewer)
-		show_viewer(stage, job, viewer);
+	if (viewer && show_viewer(stage, job, viewer))
+		follow_large(stage, &stage->shown[job->place], viewer);
 	loader_stop(stage->loader);
 	stage->loader = NULL;
 	if (job->place >= 0)
@@ -404,7 +431,7 @@ static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_err
 	}
 	/* The picture comes first.  With all names it comes again. */
 	if (lacks_names && job->place >= 0 && can_read_again(job->paths))
-		add_job(stage, job->paths, job->place);
+		add_job(stage, job->paths, job->place, job->follows);
 	free_job(job);
 	begin(stage);
 	g_object_unref(stage);
@@ -439,30 +466,31 @@ static void begin(WeftStage *stage)
 	if (stage->viewers.count == 0)
 		gtk_stack_set_visible_child_name(stage->stack, "blank");
 	stage->load_began = g_get_monotonic_time();
-	stage->loader = loader_start((const char *const *)job->paths, job->place >= 0, on_read, stage);
+	struct loader_follow *follow = job->follows ? stage->shown[job->place].follow : NULL;
+	stage->loader = loader_start((const char *const *)job->paths, follow, job->place >= 0, on_read, stage);
 	stage->progress_timer = g_timeout_add(80, show_progress, stage);
 }
 
-static void add_job(WeftStage *stage, char **paths, int place)
+static void add_job(WeftStage *stage, char **paths, int place, bool follows)
 {
 	struct job *job = g_new(struct job, 1);
-	*job = (struct job){g_strdupv(paths), place};
+	*job = (struct job){g_strdupv(paths), place, follows};
 	g_queue_push_tail(&stage->jobs, job);
 	begin(stage);
 }
 
 void weft_stage_add(WeftStage *stage, const char *const *paths)
 {
-	add_job(stage, (char **)(uintptr_t)paths, -1);
+	add_job(stage, (char **)(uintptr_t)paths, -1, false);
 }
 
 void weft_stage_reload(WeftStage *stage)
 {
 	for (size_t i = 0; i < stage->viewers.count && g_queue_is_empty(&stage->jobs); i++)
 		if (can_read_again(stage->shown[i].paths))
-			add_job(stage, stage->shown[i].paths, (int)i);
+			add_job(stage, stage->shown[i].paths, (int)i, false);
 	if (weft_stage_can_reload(stage) && stage->viewers.count == 0 && g_queue_is_empty(&stage->jobs))
-		add_job(stage, stage->unread.paths, -1);
+		add_job(stage, stage->unread.paths, -1, false);
 }
 
 bool weft_stage_can_reload(WeftStage *stage)
@@ -496,6 +524,7 @@ void weft_stage_finish(WeftStage *stage)
 		stop_asking(&stage->shown[stage->viewers.count]);
 		loader_release(viewer);
 		g_clear_pointer(&stage->shown[stage->viewers.count].paths, g_strfreev);
+		g_clear_pointer(&stage->shown[stage->viewers.count].follow, loader_follow_end);
 	}
 	g_clear_pointer(&stage->unread.paths, g_strfreev);
 	g_queue_clear_full(&stage->jobs, free_job);

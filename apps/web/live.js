@@ -67,7 +67,9 @@ class Follower {
 	async look(trace, anyway = false) {
 		const still = this.held && !anyway;
 		try {
-			const response = await fetch(trace.url, {
+			/* who stands still and asks for more wants all that there is: of a large trace that is recorded, what is
+			 * followed is its newest events */
+			const response = await fetch(trace.url + (this.held && anyway ? "?whole=1" : ""), {
 				method: still ? "HEAD" : "GET", headers: trace.etag ? {"If-None-Match": trace.etag} : {}});
 			if (!response.ok && response.status !== 304)
 				throw new Error((await response.text()).trim() || response.statusText);

@@ -169,16 +169,19 @@ static struct place *note_place(const struct weft_follower *f)
 }
 
 /* What holds where the window begins, with the streams of this trace.  A first event that means nothing keeps the time from which
- * all are counted. */
+ * all are counted; where that is the window's begin, all is told then. */
 static int tell(const struct weft_follower *f, struct weft_trace *trace, struct weft_event **out)
 {
 	const struct weft_state *told = &f->window->told;
 	struct weft_event *events = malloc((told->events.count + 1) * sizeof *events);
 	if (!events)
 		return WEFT_ENOMEM;
-	events[0] = (struct weft_event){.time_ns = f->first_ns, .op = WEFT_OP_LEVEL, .site = WEFT_NO_SITE, .a = WEFT_SYSTEM_ID};
+	const bool is_told_then = f->options.begins_at_window;
+	const int64_t begin_ns = is_told_then ? f->window->time_ns : f->first_ns;
+	events[0] = (struct weft_event){.time_ns = begin_ns, .op = WEFT_OP_LEVEL, .site = WEFT_NO_SITE, .a = WEFT_SYSTEM_ID};
 	for (size_t i = 0; i < told->events.count; i++) {
 		events[i + 1] = told->events.items[i];
+		events[i + 1].time_ns = is_told_then ? begin_ns : events[i + 1].time_ns;
 		events[i + 1].stream = stream_in_trace(f, weft_trace_info(trace), events[i + 1].stream);
 	}
 	weft_trace_tell(trace, events, told->events.count + 1);
@@ -346,7 +349,7 @@ static int read_trace(
 		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
 	struct weft_model_options options = f->options.model;
 	options.knows_pending = *told != NULL;
-	status = weft_model_build(out, trace, &options, err);
+	status = f->options.makes_no_model ? WEFT_OK : weft_model_build(out, trace, &options, err);
 	if (status < 0 || !can)
 		return status;
 	status = take_new(f, trace);
@@ -535,6 +538,21 @@ struct weft_trace *weft_follower_trace(const struct weft_follower *f)
 int64_t weft_follower_window(const struct weft_follower *f)
 {
 	return f->shown && f->shown->events ? f->shown->time_ns - f->first_ns : 0;
+}
+
+uint64_t weft_follower_window_events(const struct weft_follower *f)
+{
+	return f->events - (f->shown ? f->shown->events : 0);
+}
+
+int weft_follower_save(const struct weft_follower *f, weft_trace_file_fn *file, void *ctx, struct weft_error *err)
+{
+	/* The first is there for its time. */
+	const struct weft_trace_edit edit = {.is_cut = true,
+	    .from_ns = f->told ? f->shown->time_ns : 0,
+	    .told = f->told + (f->told != NULL),
+	    .told_count = f->told ? f->shown->told.events.count : 0};
+	return weft_trace_save(f->trace, f->told ? &edit : NULL, file, ctx, err);
 }
 
 uint64_t weft_follower_restarts(const struct weft_follower *f)

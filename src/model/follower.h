@@ -22,10 +22,16 @@
 
 struct weft_follower;
 
+/* A picture of so many events, or twice as many, is drawn again several times a second; a window of them is what a viewer shows
+ * of a larger trace while it is recorded. */
+#define WEFT_FOLLOWER_SEEN 250000
+
 struct weft_follower_options {
 	struct weft_model_options model;
 	int64_t window_ns; /* the window is at least so long, and at most as long again and a look; 0: what came since a look */
 	uint64_t window_events;     /* ... or has so many events, if that is shorter; 0: however many */
+	bool begins_at_window;      /* times of the model are since the window's begin, and what holds then is told then */
+	bool makes_no_model;        /* the trace alone is wanted */
 	struct weft_tally *tallies; /* what is asked; the caller's, counted anew after each look that finds something */
 	size_t tally_count;
 };
@@ -74,6 +80,13 @@ struct weft_trace *weft_follower_trace(const struct weft_follower *follower);
 
 /* When the window begins, since the first event that was ever read. */
 int64_t weft_follower_window(const struct weft_follower *follower);
+
+/* How many events came since. */
+uint64_t weft_follower_window_events(const struct weft_follower *follower);
+
+/* Gives the newest trace's files as those of a ring that has forgotten what is older than the window, and was told again what
+ * still holds.  As weft_trace_save(), of a trace that can be followed. */
+int weft_follower_save(const struct weft_follower *follower, weft_trace_file_fn *file, void *ctx, struct weft_error *err);
 
 /* How often so much was overwritten between two looks that all was read anew: what was pending then and not told again is lost.
  */

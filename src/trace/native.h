@@ -212,8 +212,9 @@ void weft__native_edit_metadata(char *text, const struct weft_trace_edit *edit);
 /* Appends the edit's reason, behind all events of the trace.  WEFT_ENOMEM. */
 int weft__native_append_reason(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit);
 
-/* The packet from the first event at or behind edit->from_ns on, with what is told then in front; *more is by how many events the
- * later packets of the instance are to count more, whose streams are [first, end).  WEFT_ENOMEM. */
+/* The packet from the first event at or behind edit->from_ns on, or behind the position from which the trace was opened, with
+ * what is told then in front; *more is by how many events the later packets of the instance are to count more, whose streams are
+ * [first, end).  WEFT_ENOMEM. */
 int weft__native_cut(const struct native *n, const struct native_packet *p, unsigned first_stream, unsigned end_stream,
     const struct weft_trace_edit *edit, struct native_copy *out, uint64_t *more);
 

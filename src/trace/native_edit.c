@@ -335,13 +335,33 @@ static void set_thread(const struct native *n, unsigned char *header, uint32_t i
 	}
 }
 
+/* Behind what was read of the packet; what is told there is not later than the first event that is left, whose time is told as so
+ * much later than the one before. */
+static void resume(
+    const struct native *n, const struct native_packet *p, struct weft_cursor *in, uint64_t *ticks, uint64_t *before)
+{
+	const struct weft_reached *reached = weft_position_of(n->from, p->instance);
+	struct weft_event event;
+	bool is_unknown;
+	uint64_t last = p->begin;
+	if (reached && reached->sequence == p->sequence) {
+		in->at = p->bytes + (reached->bytes < p->content_bytes ? reached->bytes : p->content_bytes);
+		*before = reached->events;
+		last = reached->last > last ? reached->last : last;
+	}
+	struct weft_cursor first = *in;
+	uint64_t next = last;
+	*ticks = *ticks > last ? *ticks : last;
+	if (first.at < first.end && weft__native_decode(n, p->version, &first, &next, &event, &is_unknown) && next < *ticks)
+		*ticks = last;
+}
+
 int weft__native_cut(const struct native *n, const struct native_packet *p, unsigned first_stream, unsigned end_stream,
     const struct weft_trace_edit *edit, struct native_copy *out, uint64_t *more)
 {
-	const uint64_t ticks = ticks_of(n, edit->from_ns);
+	uint64_t ticks = ticks_of(n, edit->from_ns), last = p->begin, before = p->events_before;
 	struct weft_cursor in = {p->bytes + p->header_bytes, p->bytes + p->content_bytes};
-	const unsigned char *from = in.at;
-	uint64_t last = p->begin, before = p->events_before;
+	const unsigned char *from;
 	size_t bytes = p->header_bytes;
 	struct weft_event event;
 	bool is_unknown;
@@ -349,7 +369,11 @@ int weft__native_cut(const struct native *n, const struct native_packet *p, unsi
 	*more = 0;
 	if (!keys)
 		return WEFT_ENOMEM;
-	while (in.at < in.end && weft__native_decode(n, p->version, &in, &last, &event, &is_unknown) && last < ticks) {
+	if (n->from)
+		resume(n, p, &in, &ticks, &before);
+	from = in.at;
+	while (
+	    !n->from && in.at < in.end && weft__native_decode(n, p->version, &in, &last, &event, &is_unknown) && last < ticks) {
 		from = in.at;
 		before++;
 	}

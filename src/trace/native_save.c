@@ -55,7 +55,10 @@ static int save_instance(const struct native *n, size_t first, size_t end, unsig
 	uint64_t later = 0, more = 0;
 	bool is_cut = false;
 	int status = WEFT_OK;
-	if (edit && edit->is_cut) {
+	if (edit && edit->is_cut && n->from) {
+		is_cut = true;
+		later = n->packets.items[first].sequence == 0;
+	} else if (edit && edit->is_cut) {
 		while (first + 1 < end && weft__ticks_ns(n->packets.items[first + 1].begin, n->clock.hz) <= edit->from_ns)
 			first++;
 		is_cut = weft__ticks_ns(n->packets.items[first].begin, n->clock.hz) <= edit->from_ns;

@@ -221,7 +221,9 @@ typedef int weft_trace_file_fn(void *ctx, const char *name, const void *bytes, s
 /* What is to be other in a copy of a native trace. */
 struct weft_trace_edit {
 	bool is_cut;
-	int64_t from_ns;               /* if is_cut: as weft_event.time_ns; what came before is left out, as if overwritten */
+	/* If is_cut: as weft_event.time_ns; what came before is left out, as if overwritten.  Of a trace that was opened from a
+	 * position, when that was. */
+	int64_t from_ns;
 	const struct weft_event *told; /* if is_cut: what each stream tells then, whatever their times are */
 	size_t told_count;
 	const char *reason; /* unless NULL: why it is kept, told as a snapshot behind the last event */

@@ -25,7 +25,6 @@ static void free_all(struct weft_viewer *v)
 	weft_view_destroy(v->view);
 	weft_lulls_destroy(v->lulls);
 	weft_layout_destroy(v->layout);
-	weft_model_destroy(v->model);
 	weft__viewer_forget_history(v);
 	free(v->hidden_metrics);
 	for (int i = 0; i < 2; i++) {
@@ -51,16 +50,17 @@ static void begin_without_sleep(struct weft_viewer *v)
 		weft_viewer_fold_sleep(v, false);
 }
 
-int weft_viewer_open(
-    struct weft_viewer **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err)
+int weft_viewer_open_model(struct weft_viewer **out, struct weft_model *model, struct weft_trace *trace,
+    void (*release)(void *owner), void *owner, struct weft_error *err)
 {
 	struct weft_viewer *v = calloc(1, sizeof *v);
 	if (!v)
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for a viewer");
-	int status = weft_model_build(&v->model, trace, options, err);
+	int status = WEFT_OK;
+	v->model = model;
 	/* Here, where nobody waits for a frame. */
 	const struct weft_os_tracks *tracks;
-	if (status == WEFT_OK && weft_model_os_tracks(v->model, &tracks) < 0)
+	if (weft_model_os_tracks(v->model, &tracks) < 0)
 		status = weft_error_set(err, WEFT_ENOMEM, "no memory for a viewer");
 	if (status == WEFT_OK)
 		status = weft_layout_create(&v->layout, v->model, err);
@@ -87,6 +87,8 @@ int weft_viewer_open(
 		return status;
 	}
 	v->trace = trace;
+	v->release = release;
+	v->owner = owner;
 	v->selected = v->hovered = v->focused = v->hovered_link = WEFT_NONE;
 	v->search_at = (uint32_t)v->model->promise_count;
 	v->spot.track = v->hovered_spot.track = WEFT_NONE;
@@ -106,10 +108,30 @@ int weft_viewer_open(
 	return WEFT_OK;
 }
 
+int weft_viewer_open(
+    struct weft_viewer **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err)
+{
+	struct weft_model *model;
+	int status = weft_model_build(&model, trace, options, err);
+	if (status == WEFT_OK && (status = weft_viewer_open_model(out, model, trace, NULL, NULL, err)) < 0)
+		weft_model_destroy(model);
+	return status;
+}
+
 void weft_viewer_destroy(struct weft_viewer *v)
 {
-	struct weft_trace *trace = v ? v->trace : NULL;
+	if (!v)
+		return;
+	struct weft_model *model = v->model;
+	struct weft_trace *trace = v->trace;
+	void (*const release)(void *) = v->release;
+	void *owner = v->owner;
 	free_all(v);
+	if (release) {
+		release(owner);
+		return;
+	}
+	weft_model_destroy(model);
 	weft_trace_close(trace);
 }
 

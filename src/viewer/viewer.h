@@ -108,6 +108,8 @@ struct weft_question {
 
 /* Fields are read freely, and changed through functions. */
 struct weft_viewer {
+	void (*release)(void *owner); /* ends trace and model; or NULL: they are the viewer's */
+	void *owner;
 	struct weft_trace *trace;
 	struct weft_model *model;
 	struct weft_layout *layout;
@@ -212,6 +214,11 @@ struct weft_viewer {
  * the caller's: as weft_model_build(). */
 int weft_viewer_open(
     struct weft_viewer **out, struct weft_trace *trace, const struct weft_model_options *options, struct weft_error *err);
+
+/* The same of a model that is there already: when the viewer ends, release(owner) is called, which ends model and trace.  On
+ * failure it is not called. */
+int weft_viewer_open_model(struct weft_viewer **out, struct weft_model *model, struct weft_trace *trace,
+    void (*release)(void *owner), void *owner, struct weft_error *err);
 void weft_viewer_destroy(struct weft_viewer *viewer); /* accepts NULL */
 
 /* Shows, selects, searches and hides what another one does, as far as both have it: for a trace that was read anew.  A view at

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # desk_test.py: the window among others: how traces come into it, what it does while they are read, what it looks like.
 # SPDX-License-Identifier: ISC
-"""desk_test.py WEFT-VIEW WEFT ARP GENERATE DRAG PICTURES
+"""desk_test.py WEFT-VIEW WEFT ARP GENERATE DRAG PICTURES STEPS
 
 PICTURES is the folder of those to compare with; WEFT_TEST_RECORD=1 makes them anew.  WEFT_TEST_ONLY names tests, separated by spaces;
 WEFT_TEST_PICTURES is a folder for screenshots."""
@@ -17,7 +17,7 @@ from person import App, run, under_a_desktop, until, xdo
 from traces import Traces
 
 under_a_desktop()
-view, weft, arp, generate, drag, pictures = map(os.path.abspath, sys.argv[1:7])
+view, weft, arp, generate, drag, pictures, steps = map(os.path.abspath, sys.argv[1:8])
 traces = Traces(arp, generate)
 record, generated, folder = traces.record, traces.generated, traces.folder
 
@@ -112,6 +112,48 @@ def a_window_follows_a_command():
     until('it has the focus', lambda: window()['focused'])
     xdo('key', 'ctrl+q')
     until('it is closed', lambda: subprocess.run(['xdotool', 'search', '--onlyvisible', '--name', f'^{name}$'], capture_output=True, check=False).returncode)
+
+
+def of_a_large_ring_the_newest_is_followed():
+    path = traces.path('large')
+    program = subprocess.Popen([steps, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def do(tasks):
+        """Each is five events."""
+        program.stdin.write(f'{tasks}\n')
+        program.stdin.flush()
+        assert program.stdout.readline() == 'done\n'
+    try:
+        program.stdout.readline()
+        do(110000)
+        with App(view, path) as app:
+            app.until('all of it', lambda w: w['viewers'] and w['viewers'][0]['events'] >= 550000 and w['live'] and not w['loading'])
+            app.shown()
+            shown = app.viewer()['events']
+            for _ in range(10):
+                do(55000)
+                now = app.until_viewer('what is new', lambda v, shown=shown: v['events'] != shown)['events']
+                if now < shown:
+                    break
+                shown = now
+            assert now < shown and now >= 250000, (now, shown)
+            app.find('client')  # who waits since the program began
+            app.until_viewer('it is known', lambda v: v['found'] == 1)
+            app.key('Escape')
+            app.focus_canvas()
+            app.press('Follow')
+            app.until('it holds still', lambda w: not w['follows'])
+            app.key('F5')
+            app.until_viewer('all that there is', lambda v: v['events'] > shown)
+            app.press('Follow')
+            app.until('it follows', lambda w: w['follows'])
+            program.stdin.close()
+            program.wait()
+            events = events_of(path)
+            app.until('all of it, and that it has ended', lambda w: w['viewers'][0]['events'] == events and not w['live'] and not w['loading'])
+    finally:
+        program.stdin.close()
+        program.wait()
 
 
 def a_link_leads_to_its_place():
@@ -323,6 +365,7 @@ sys.exit(run([
     recent_traces_are_listed,
     what_is_being_recorded_is_followed,
     a_window_follows_a_command,
+    of_a_large_ring_the_newest_is_followed,
     a_link_leads_to_its_place,
     two_are_one_picture,
     reading_is_called_off,
