@@ -20,9 +20,9 @@
  */
 enum {
 	SHARE = 10,
-	SHARE_OF_WHOLE = 250,
-	WINDOW_EVENTS = 1 << 14,
-	HISTORY_EVENTS = WINDOW_EVENTS / 2,
+	SHARE_OF_WHOLE = 400,
+	WINDOW_EVENTS = 1 << 13,
+	HISTORY_EVENTS = WINDOW_EVENTS,
 	MOST_STEPS = 16,
 	KEPT_BYTES = 1 << 25
 };
@@ -51,8 +51,10 @@ struct cli_looker {
 	struct weft_follower *follower;
 	struct weft_kept *kept;
 	struct cli_names names;
-	int64_t whole_after_ns; /* when all of it is explained again */
-	int64_t looked_ns;      /* when the newest look was made, and how many events had come by then */
+	int64_t whole_ns;     /* when all of it was explained, */
+	double whole_each_ns; /* how long an event took, and how many the ring has at most */
+	uint64_t whole_most;
+	int64_t looked_ns; /* when the newest look was made, and how many events had come by then */
 	uint64_t looked_events;
 	uint64_t restarts;  /* of the follower */
 	unsigned steps;     /* in which it is read between two looks */
@@ -199,7 +201,7 @@ static bool set_path(struct cli_looker *l, const char *path)
 	stop_following(l);
 	l->path = strdup(path);
 	l->kept = weft_kept_create();
-	l->whole_after_ns = l->lead_ns = l->history_ns = 0;
+	l->whole_ns = l->lead_ns = l->history_ns = 0;
 	l->looked_ns = clock_ns(CLOCK_MONOTONIC);
 	l->looked_events = l->restarts = 0;
 	l->steps = 1;
@@ -209,19 +211,37 @@ static bool set_path(struct cli_looker *l, const char *path)
 	return false;
 }
 
-/* What only the whole trace tells, as that something grows, is looked for now and then. */
+/* How long all of it took to be read and explained. */
+static void note_whole(struct cli_looker *l, const struct cli_look *look, int64_t took_ns)
+{
+	const struct weft_trace_info *info = weft_trace_info(look->input.trace);
+	uint64_t overwritten = 0;
+	for (size_t i = 0; i < info->stream_count; i++)
+		overwritten += info->streams[i].lost_overwritten;
+	const uint64_t events = look->input.model->events;
+	l->whole_each_ns = (double)took_ns / (double)(events + 1);
+	l->whole_most = overwritten ? events : UINT64_MAX;
+	l->whole_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+/* What only the whole trace tells, as that something grows, is looked for as rarely as that takes little. */
 static void explain_all(struct cli_looker *l)
 {
-	const int64_t began_ns = clock_ns(CLOCK_MONOTONIC), used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	const int64_t now_ns = clock_ns(CLOCK_MONOTONIC), used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	const uint64_t read = weft_follower_events(l->follower), events = read < l->whole_most ? read : l->whole_most;
+	const double rest_ns = l->whole_each_ns * (double)events * SHARE_OF_WHOLE;
 	struct weft_error err;
 	struct weft_findings *all;
-	struct cli_look *look = l->whole_after_ns && began_ns >= l->whole_after_ns ? read_again(l, true, 0, &err) : NULL;
-	if (look && look->findings && weft_kept_take(l->kept, &all, look->findings, look->input.model, true) == WEFT_OK)
+	if (!l->whole_ns || now_ns - l->whole_ns < WHOLE_EVERY_NS || (double)(now_ns - l->whole_ns) < rest_ns)
+		return;
+	struct cli_look *look = read_again(l, true, 0, &err);
+	l->whole_ns = now_ns;
+	if (!look)
+		return;
+	if (look->findings && weft_kept_take(l->kept, &all, look->findings, look->input.model, true) == WEFT_OK)
 		weft_findings_destroy(all);
+	note_whole(l, look, clock_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns);
 	cli_look_free(look);
-	if (began_ns >= l->whole_after_ns)
-		l->whole_after_ns =
-		    began_ns + weft_max_ns(WHOLE_EVERY_NS, (clock_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns) * SHARE_OF_WHOLE);
 }
 
 /* NULL without an error: nothing has come. */
@@ -249,8 +269,7 @@ static struct cli_look *follow(struct cli_looker *l, int64_t window_ns, struct w
 		return NULL;
 	}
 	if (look->is_whole)
-		l->whole_after_ns = clock_ns(CLOCK_MONOTONIC) +
-				    weft_max_ns(WHOLE_EVERY_NS, (clock_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns) * SHARE_OF_WHOLE);
+		note_whole(l, look, clock_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns);
 	return look;
 }
 
