@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large.h"
 #include "base/vec.h"
 
 struct search {
@@ -119,8 +120,8 @@ int weft_focus_find(uint64_t **out, size_t *count, const struct weft_model *m, c
 	struct search s = {.model = m};
 	struct waits waits = {0};
 	s.bits = calloc(m->promise_count / 64 + 1, sizeof *s.bits);
-	s.found = malloc((m->promise_count + 1) * sizeof *s.found);
-	waits.last = malloc((m->promise_count + 1) * sizeof *waits.last);
+	s.found = weft_large_alloc(m->promise_count + 1, sizeof *s.found);
+	waits.last = weft_large_alloc(m->promise_count + 1, sizeof *waits.last);
 	bool done = s.bits && s.found && waits.last && add_made(&s, layout, promise);
 	if (done) {
 		const struct weft_track *track = weft_layout_track(layout, promise);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large.h"
 #include "base/search.h"
 #include "base/sort.h"
 #include "base/vec.h"
@@ -179,9 +180,9 @@ static int create(struct weft_layout **out, struct sorting *s, const struct weft
 {
 	size_t n = s->model->promise_count;
 	struct weft_layout *layout = s->layout;
-	s->order = malloc((n + 1) * sizeof *s->order);
+	s->order = weft_large_alloc(n + 1, sizeof *s->order);
 	s->parents = calloc(n / 64 + 1, sizeof *s->parents);
-	layout->rows = malloc((n + 1) * sizeof *layout->rows);
+	layout->rows = weft_large_alloc(n + 1, sizeof *layout->rows);
 	bool done = layout->rows && s->order && s->parents && put_in_order(s) &&
 		    (!(s->several_streams || s->group_of) || part_streams(s));
 	if (done) {

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large.h"
 #include "base/search.h"
 #include "base/sort.h"
 #include "layout/rows.h"
@@ -44,7 +45,8 @@ struct pack {
 	size_t count;
 	const uint64_t *parents; /* bits by promise: others are drawn under it */
 	size_t *band_begin;      /* by band: its first in `order` */
-	struct placed *placed;   /* by promise */
+	struct placed *placed;   /* by promise whose bit is set */
+	uint64_t *has_stood;
 	uint32_t turn;
 	uint32_t *places;    /* of a band, in `order`: by group, then by start; in place of layout->by_row */
 	uint32_t *depth;     /* by track: in how many it stands */
@@ -268,12 +270,18 @@ struct crowd {
 	uint32_t alive, most;
 };
 
+/* Of a promise: when it is alive, and its outermost track; WEFT_NONE: it has none, or is alive at no moment. */
+struct counted {
+	struct moments_in in;
+	uint32_t track;
+};
+
 /* What is counted by the moments of a band. */
 struct counts {
 	struct moments m;
 	struct change *changes; /* by moment */
 	struct crowd *crowds;   /* by track */
-	struct moments_in *in;  /* by promise of the band */
+	struct counted *items;  /* by promise of the band */
 	uint32_t *gone;         /* outermost tracks, once for each of their promises, by the moment at which that is gone */
 	uint32_t *gone_begin;   /* by moment */
 };
@@ -284,50 +292,39 @@ static bool allocate_counts(struct counts *c, const struct pack *p, const struct
 	c->m = moments_of(p, b);
 	c->changes = calloc(c->m.count + 1, sizeof *c->changes);
 	c->crowds = calloc(p->layout->track_count, sizeof *c->crowds);
-	c->in = calloc(n, sizeof *c->in);
-	c->gone = malloc(n * sizeof *c->gone);
+	c->items = weft_large_alloc(n, sizeof *c->items);
+	c->gone = weft_large_alloc(n, sizeof *c->gone);
 	c->gone_begin = calloc(c->m.count + 3, sizeof *c->gone_begin);
-	return c->changes && c->crowds && c->in && c->gone && c->gone_begin;
+	return c->changes && c->crowds && c->items && c->gone && c->gone_begin;
 }
 
 static void free_counts(struct counts *c)
 {
 	free(c->changes);
 	free(c->crowds);
-	free(c->in);
+	free(c->items);
 	free(c->gone);
 	free(c->gone_begin);
 }
 
 /* Those that are in a track and alive at any moment leave it at another. */
-static bool is_counted(const struct pack *p, const struct counts *c, const struct packed *b, size_t i)
+static void count_crowds(struct counts *c, size_t n)
 {
-	return c->in[i].first < c->in[i].end && p->layout->track_of[p->order[b->begin + i].promise] != WEFT_NONE;
-}
-
-static uint32_t outermost_of(const struct pack *p, const struct packed *b, size_t i)
-{
-	return p->outermost[p->layout->track_of[p->order[b->begin + i].promise]];
-}
-
-static void count_crowds(const struct pack *p, const struct packed *b, struct counts *c)
-{
-	const size_t n = b->end - b->begin;
 	uint32_t *next = c->gone_begin + 1; /* where the next one of a moment goes; in the end, where the next moment's begin */
 	for (size_t i = 0; i < n; i++)
-		if (is_counted(p, c, b, i))
-			next[c->in[i].end + 1]++;
+		if (c->items[i].track != WEFT_NONE)
+			next[c->items[i].in.end + 1]++;
 	for (size_t k = 0; k <= c->m.count; k++)
 		next[k + 1] += next[k];
 	for (size_t i = 0; i < n; i++)
-		if (is_counted(p, c, b, i))
-			c->gone[next[c->in[i].end]++] = outermost_of(p, b, i);
+		if (c->items[i].track != WEFT_NONE)
+			c->gone[next[c->items[i].in.end]++] = c->items[i].track;
 	for (size_t i = 0, gone = 0; i < n; i++) {
-		if (!is_counted(p, c, b, i))
+		if (c->items[i].track == WEFT_NONE)
 			continue;
-		while (gone < c->gone_begin[c->in[i].first + 1])
+		while (gone < c->gone_begin[c->items[i].in.first + 1])
 			c->crowds[c->gone[gone++]].alive--;
-		struct crowd *crowd = &c->crowds[outermost_of(p, b, i)];
+		struct crowd *crowd = &c->crowds[c->items[i].track];
 		crowd->alive++;
 		crowd->most = crowd->alive > crowd->most ? crowd->alive : crowd->most;
 	}
@@ -347,18 +344,19 @@ static bool find_bound(struct pack *p, struct packed *b)
 		p->outermost[t] = around == WEFT_NONE ? t : p->outermost[around];
 	}
 	for (size_t i = b->begin; i < b->end && done; i++) {
-		uint32_t promise = p->order[i].promise;
+		const uint32_t promise = p->order[i].promise, track = l->track_of[promise];
 		const struct moments_in in = moments_in(&c.m, from, alone(&p->order[i]));
-		bool is_loose = l->track_of[promise] == WEFT_NONE && !weft_layout_track(l, promise);
+		const bool is_loose = track == WEFT_NONE && !weft_layout_track(l, promise);
 		c.changes[in.first].promises++;
 		c.changes[in.end].promises--;
 		c.changes[in.first].rows += is_loose;
 		c.changes[in.end].rows -= is_loose;
-		c.in[i - b->begin] = in;
+		c.items[i - b->begin] =
+		    (struct counted){in, track != WEFT_NONE && in.first < in.end ? p->outermost[track] : WEFT_NONE};
 		from = in.first; /* no later one begins before */
 	}
 	if (done)
-		count_crowds(p, b, &c);
+		count_crowds(&c, b->end - b->begin);
 	for (size_t i = 0; i < b->track_count && done; i++) {
 		const struct weft_track *track = &l->tracks[b->tracks[i]];
 		const struct moments_in in = moments_in(&c.m, 0, (struct span){track->start_ns, track->end_ns});
@@ -423,10 +421,16 @@ static void sort_into_groups(struct pack *p, struct packed *b)
 	}
 }
 
+/* In the group that is packed. */
+static bool has_place(const struct pack *p, uint32_t promise)
+{
+	return p->has_stood[promise / 64] >> promise % 64 & 1 && p->placed[promise].turn == p->turn;
+}
+
 /* Who stands above a promise as long as it lives, in the same group; its parent is `above`. */
 static uint32_t anchor_of(const struct pack *p, uint32_t above, int64_t end_ns)
 {
-	for (int i = 0; i < STEPS && above != WEFT_NONE && p->placed[above].turn == p->turn; i++) {
+	for (int i = 0; i < STEPS && above != WEFT_NONE && has_place(p, above); i++) {
 		if (p->placed[above].until_ns >= end_ns)
 			return above;
 		above = p->placed[above].anchor;
@@ -448,8 +452,10 @@ static bool place(struct pack *p, bool has_blocks, const struct weft__item *item
 	const struct span span = span_of(p, item);
 	uint32_t height = has_blocks ? height_of(p, promise) : 1, from = 0, row = UINT32_MAX;
 	uint32_t anchor = anchor_of(p, item->parent, span.end_ns);
-	if (p->parents[promise / 64] >> promise % 64 & 1)
+	if (p->parents[promise / 64] >> promise % 64 & 1) {
 		p->placed[promise] = (struct placed){span.end_ns, anchor, p->turn};
+		p->has_stood[promise / 64] |= 1ull << promise % 64;
+	}
 	if (anchor != WEFT_NONE)
 		from = p->layout->rows[anchor] + (has_blocks ? height_of(p, anchor) : 1);
 	if (from > 0)
@@ -647,10 +653,11 @@ bool weft__rows_pack(struct weft_layout *layout, const struct weft_model *model,
 	const size_t tracks = layout->track_count + 1;
 	struct pack p = {
 	    .model = model, .layout = layout, .group_of = group_of, .order = order, .count = count, .parents = parents};
-	p.placed = calloc(model->promise_count + 1, sizeof *p.placed);
+	p.placed = weft_large_alloc(model->promise_count + 1, sizeof *p.placed);
+	p.has_stood = calloc(model->promise_count / 64 + 1, sizeof *p.has_stood);
 	uint32_t *by_track = malloc(6 * tracks * sizeof *by_track);
-	p.places = layout->by_row = malloc((count ? count : 1) * sizeof *layout->by_row);
-	bool done = p.placed && by_track && layout->by_row && list_bands(&p);
+	p.places = layout->by_row = weft_large_alloc(count ? count : 1, sizeof *layout->by_row);
+	bool done = p.placed && p.has_stood && by_track && layout->by_row && list_bands(&p);
 	if (done) {
 		p.depth = by_track;
 		p.sorted = by_track + tracks;
@@ -661,6 +668,7 @@ bool weft__rows_pack(struct weft_layout *layout, const struct weft_model *model,
 		done = sort_tracks(&p) && pack_bands(&p) && list_rows(&p);
 	}
 	free(p.placed);
+	free(p.has_stood);
 	free(by_track);
 	free(p.band_begin);
 	weft__rows_finish(&p.rows);

@@ -16,27 +16,36 @@ void weft__rows_finish(struct weft__rows *rows)
 		weft_vec_free(&rows->level[l]);
 }
 
+/* Bits of those of the items below item i of a level that are at most `time`.  Without a branch, since nobody can tell beforehand
+ * which are. */
+static inline unsigned free_below(const struct weft__rows *rows, int level, size_t i, int64_t time)
+{
+	const int64_t *t = rows->level[level - 1].items + i * WEFT__ROWS_FAN;
+	const size_t count = rows->level[level - 1].count - i * WEFT__ROWS_FAN;
+	unsigned bits = 0;
+	for (unsigned k = 0; k < WEFT__ROWS_FAN; k++)
+		bits |= (unsigned)(t[k] <= time) << k;
+	return count < WEFT__ROWS_FAN ? bits & ((1u << count) - 1) : bits;
+}
+
 uint32_t weft__rows_first(const struct weft__rows *rows, uint32_t row, int64_t time)
 {
 	size_t i = row;
-	int l = row == 0 ? rows->root : 0;
-	if (rows->level[rows->root].items[0] > time)
+	int l = rows->root;
+	if (row >= weft__rows_count(rows) || rows->level[l].items[0] > time)
 		return NONE;
-	while (row > 0) {
-		size_t end = (i | (WEFT__ROWS_FAN - 1)) + 1;
-		if (end > rows->level[l].count)
-			end = rows->level[l].count;
-		while (i < end && rows->level[l].items[i] > time)
-			i++;
-		if (i < end)
+	for (l = row == 0 ? l : 0; row > 0;) {
+		unsigned bits = free_below(rows, l + 1, i / WEFT__ROWS_FAN, time) >> i % WEFT__ROWS_FAN;
+		if (bits) {
+			i += (unsigned)__builtin_ctz(bits);
 			break;
-		i = (i + WEFT__ROWS_FAN - 1) / WEFT__ROWS_FAN;
-		if (++l == WEFT__ROWS_LEVELS || i >= rows->level[l].count)
+		}
+		i = i / WEFT__ROWS_FAN + 1;
+		if (i >= rows->level[++l].count)
 			return NONE;
 	}
 	while (l-- > 0)
-		for (i *= WEFT__ROWS_FAN; rows->level[l].items[i] > time;)
-			i++;
+		i = i * WEFT__ROWS_FAN + (unsigned)__builtin_ctz(free_below(rows, l + 1, i, time));
 	return (uint32_t)i;
 }
 
@@ -65,13 +74,7 @@ static inline int64_t least(int64_t a, int64_t b)
 static inline int64_t least_below(const struct weft__rows *rows, int l, size_t i)
 {
 	const int64_t *t = rows->level[l - 1].items + i * WEFT__ROWS_FAN;
-	size_t count = rows->level[l - 1].count - i * WEFT__ROWS_FAN;
-	int64_t found = t[0];
-	if (count >= WEFT__ROWS_FAN)
-		return least(least(least(t[0], t[1]), least(t[2], t[3])), least(least(t[4], t[5]), least(t[6], t[7])));
-	for (size_t k = 1; k < count; k++)
-		found = least(found, t[k]);
-	return found;
+	return least(least(least(t[0], t[1]), least(t[2], t[3])), least(least(t[4], t[5]), least(t[6], t[7])));
 }
 
 bool weft__rows_take(struct weft__rows *rows, uint32_t row, int64_t time)
@@ -84,6 +87,8 @@ bool weft__rows_take(struct weft__rows *rows, uint32_t row, int64_t time)
 			int64_t *added = weft_vec_push(&rows->level[l]);
 			if (!added)
 				return false;
+			for (size_t k = 0; k < WEFT__ROWS_FAN && i % WEFT__ROWS_FAN == 0; k++)
+				added[k] = INT64_MAX;
 			*added = l > 0 ? least_below(rows, l, i) : time;
 			was = INT64_MAX;
 			time = *added;

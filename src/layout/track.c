@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large.h"
 enum { DEEPEST = 8, STEPS = 64, TRAITS_MARK = WEFT_TRAIT_CONNECTION | WEFT_TRAIT_REQUEST };
 
 struct search {
@@ -262,7 +263,7 @@ bool weft__tracks_take(
     struct weft_layout *layout, const struct weft_model *model, const struct weft_layout *whole, const uint64_t *only)
 {
 	const uint32_t n = (uint32_t)model->promise_count;
-	uint32_t *track_of = layout->track_of = malloc(n * sizeof *track_of);
+	uint32_t *track_of = layout->track_of = weft_large_alloc(n, sizeof *track_of);
 	if (!track_of)
 		return false;
 	memset(track_of, 0xff, n * sizeof *track_of);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/large.h"
 #include "base/meanwhile.h"
 #include "base/search.h"
 
@@ -74,8 +75,8 @@ static bool index_promises(struct weft_index *x, const struct weft_model *model,
 {
 	size_t n = layout->row_count ? layout->row_begin[layout->row_count] : 0;
 	x->count = n;
-	x->lives = calloc(n + 1, sizeof *x->lives);
-	x->busy = malloc((n + 1) * sizeof *x->busy);
+	x->lives = weft_large_alloc(n + 1, sizeof *x->lives);
+	x->busy = weft_large_alloc(n + 1, sizeof *x->busy);
 	x->important = calloc(n / 64 + 1, sizeof *x->important);
 	x->never = calloc(n / 64 + 1, sizeof *x->never);
 	size_t boxes = (n + WEFT__BOX_PROMISES - 1) / WEFT__BOX_PROMISES;
@@ -84,6 +85,7 @@ static bool index_promises(struct weft_index *x, const struct weft_model *model,
 	x->box_levels = 1;
 	if (!x->lives || !x->busy || !x->important || !x->never || !x->boxes[0] || !fill_places(x, model, layout))
 		return false;
+	x->lives[n] = (struct weft_lifetime){0};
 	x->busy[0] = 0;
 	for (uint32_t row = 0; row < layout->row_count; row++)
 		for (uint32_t i = layout->row_begin[row]; i < layout->row_begin[row + 1]; i++) {
@@ -195,7 +197,7 @@ static bool make_list(struct weft_arrow_list *list, const struct weft_model *mod
 {
 	if (count == 0)
 		return true;
-	list->links = malloc((count + 1) * sizeof *list->links);
+	list->links = weft_large_alloc(count + 1, sizeof *list->links);
 	return list->links &&
 	       weft__slices_create(&list->slices, model->links[0].time_ns, model->links[model->link_count - 1].time_ns, count);
 }

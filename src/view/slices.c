@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/large.h"
 #include "base/search.h"
 
 #define SLICE_ITEMS 8
@@ -21,7 +22,7 @@ bool weft__slices_create(struct weft_slices *slices, int64_t first_ns, int64_t l
 	    .part_shift = shift > PART_BITS ? shift - PART_BITS : 0,
 	    .count = (size_t)(span >> shift) + 1};
 	slices->begin = calloc(slices->count + 1, sizeof *slices->begin);
-	slices->part = malloc((most + 1) * sizeof *slices->part);
+	slices->part = weft_large_alloc(most + 1, sizeof *slices->part);
 	if (slices->begin && slices->part)
 		return true;
 	weft__slices_free(slices);

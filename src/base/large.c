@@ -1,0 +1,30 @@
+/* large.c: transparent huge pages of Linux.  SPDX-License-Identifier: ISC */
+#include "base/large.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+#ifdef MADV_HUGEPAGE
+enum { PAGE_BYTES = 2 << 20, LEAST_PAGES = 2 };
+#endif
+
+void *weft_large_alloc(size_t count, size_t item_bytes)
+{
+	if (count > SIZE_MAX / 2 / item_bytes)
+		return NULL;
+#ifdef MADV_HUGEPAGE
+	/* To the nearest: a page of which little is used is memory for nothing. */
+	const size_t bytes = count * item_bytes, pages_bytes = (bytes + PAGE_BYTES / 2) / PAGE_BYTES * PAGE_BYTES;
+	void *memory;
+	if (pages_bytes >= (size_t)LEAST_PAGES * PAGE_BYTES) {
+		if (posix_memalign(&memory, PAGE_BYTES, bytes > pages_bytes ? bytes : pages_bytes) != 0)
+			return NULL;
+		madvise(memory, pages_bytes, MADV_HUGEPAGE); /* no more than a wish */
+		return memory;
+	}
+#endif
+	return malloc(count * item_bytes);
+}
