@@ -105,10 +105,10 @@ static int pack_newest(struct snapshot *s, struct served *t, struct weft_error *
 	if (!t->follower && weft_follower_open(&t->follower, t->picture->paths[0], &options, err) < 0)
 		return 1;
 	/* Of a ring that has just been overwritten as a whole a window may be a moment. */
-	if (weft_follower_look(t->follower, err) < 0 || weft_follower_counted_ns(t->follower) < 0)
+	if (weft_follower_look_newest(t->follower, err) < 0 || weft_follower_counted_ns(t->follower) < 0)
 		return 1;
 	s->is_partial = weft_follower_window(t->follower) > 0;
-	if (s->is_partial && weft_follower_window_events(t->follower) < WEFT_FOLLOWER_SEEN / 2)
+	if (s->is_partial && !weft_follower_is_filled(t->follower))
 		return 1;
 	const int status = cli_pack_window(&s->packed, t->follower, err);
 	s->bytes = s->packed.items;

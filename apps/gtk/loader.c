@@ -234,10 +234,10 @@ static struct weft_followed *look(struct loader *loader)
 	g_mutex_lock(&follow->mutex);
 	follow->loader = loader;
 	weft_follower_renew(follow->follower);
-	if (weft_follower_look(follow->follower, NULL) > 0) {
+	if (weft_follower_look_newest(follow->follower, NULL) > 0) {
 		loader->is_partial = weft_follower_window(follow->follower) > 0;
 		/* Of a ring that has just been overwritten as a whole it may be a moment. */
-		if (!loader->is_partial || weft_follower_model(follow->follower)->events >= WEFT_FOLLOWER_SEEN / 2)
+		if (!loader->is_partial || weft_follower_is_filled(follow->follower))
 			followed = weft_follower_take(follow->follower);
 	}
 	follow->loader = NULL;

@@ -13,6 +13,8 @@
 #include "trace/follow.h"
 #include "trace/position.h"
 
+#define SOON_NS 2e9
+
 /* A place at which a window may begin; windows and the model share it. */
 struct place {
 	atomic_uint uses; /* by windows in one OS thread, and by models that were taken, perhaps in others */
@@ -540,9 +542,20 @@ int64_t weft_follower_window(const struct weft_follower *f)
 	return f->shown && f->shown->events ? f->shown->time_ns - f->first_ns : 0;
 }
 
-uint64_t weft_follower_window_events(const struct weft_follower *f)
+int weft_follower_look_newest(struct weft_follower *f, struct weft_error *err)
 {
-	return f->events - (f->shown ? f->shown->events : 0);
+	const int status = weft_follower_look(f, err);
+	if (status <= 0 || !f->standing || weft_follower_window(f) > 0 || f->events <= 2 * f->options.window_events)
+		return status;
+	const int more = weft_follower_skip(f, err);
+	return more > 0 ? weft_follower_look(f, err) : status;
+}
+
+bool weft_follower_is_filled(const struct weft_follower *f)
+{
+	const uint64_t events = f->shown ? f->events - f->shown->events : 0, least = f->options.window_events / 2;
+	const int64_t since_ns = f->shown ? f->last_ns - f->shown->time_ns : 0;
+	return events >= least || (double)events * SOON_NS >= (double)least * (double)since_ns;
 }
 
 int weft_follower_save(const struct weft_follower *f, weft_trace_file_fn *file, void *ctx, struct weft_error *err)

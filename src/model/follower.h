@@ -47,6 +47,9 @@ void weft_follower_close(struct weft_follower *follower); /* accepts NULL */
  * since the last look; the first look, and one that came too late for a ring, read all that is there. */
 int weft_follower_look(struct weft_follower *follower, struct weft_error *err);
 
+/* The same for who shows the window alone: where all was read, which takes long, the window is what came meanwhile. */
+int weft_follower_look_newest(struct weft_follower *follower, struct weft_error *err);
+
 /* As a look that makes no model: 1: something was new.  If there is more behind the window's begin than a window has, the next
  * window begins here: so that a model is of few events, though much has come since the last.  0 before the first look. */
 int weft_follower_skip(struct weft_follower *follower, struct weft_error *err);
@@ -81,8 +84,8 @@ struct weft_trace *weft_follower_trace(const struct weft_follower *follower);
 /* When the window begins, since the first event that was ever read. */
 int64_t weft_follower_window(const struct weft_follower *follower);
 
-/* How many events came since. */
-uint64_t weft_follower_window_events(const struct weft_follower *follower);
+/* Whether the window has half as many events as were asked for, or will within two seconds at its pace. */
+bool weft_follower_is_filled(const struct weft_follower *follower);
 
 /* Gives the newest trace's files as those of a ring that has forgotten what is older than the window, and was told again what
  * still holds.  As weft_trace_save(), of a trace that can be followed. */
