@@ -70,7 +70,7 @@ void weft_hook_list(weft_list_pending_fn *list, void *data)
 		return;
 	here->lists[here->list_count].list = list;
 	here->lists[here->list_count++].data = data;
-	weft_list_pending(list_all, here); /* anew: what the list tells of may be older than the recording */
+	weft__list_pending_beside(list_all, here); /* anew: what the list tells of may be older than the recording */
 }
 
 static void refresh(struct weft_hook_thread *here)
@@ -86,7 +86,7 @@ static void meet(struct weft_hook_thread *here)
 	here->is_listed = true;
 	if (has_key)
 		pthread_setspecific(at_end, here);
-	weft_list_pending(list_all, here);
+	weft__list_pending_beside(list_all, here);
 }
 
 void weft__hook_meet(void)
@@ -140,7 +140,7 @@ static void thread_ends(void *data)
 	if (here->epoch != weft__hook_epoch || !here->root || !weft_is_on())
 		return;
 	weft__hook_thread_name(here);
-	weft_list_pending(NULL, NULL);
+	weft__list_pending_beside(NULL, NULL);
 	weft_resolve(WEFT_SYSTEM_ID, here->root);
 	weft_idle(WEFT_IDLE_WAIT);
 	here->root = here->shown = 0;

@@ -92,6 +92,8 @@ WEFT__API const char *weft__version(void) WEFT__NAMED("weft__version");
 WEFT__API void weft__stop(void) WEFT__NAMED("weft__stop");
 WEFT__API uint64_t weft__now(void) WEFT__NAMED("weft__now");
 WEFT__API void weft__list_pending(weft_list_pending_fn *list, void *data) WEFT__NAMED("weft__list_pending");
+/* The same for libweft-hook.so, beside the list that the program may have itself. */
+WEFT__API void weft__list_pending_beside(weft_list_pending_fn *list, void *data) WEFT__NAMED("weft__list_pending_beside");
 WEFT__API void weft__slow_ids(enum weft_op op, weft_id a, weft_id b) WEFT__NAMED("weft__slow_ids");
 WEFT__API weft_id weft__slow_create(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site)
     WEFT__NAMED("weft__slow_create");

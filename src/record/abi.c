@@ -17,6 +17,7 @@
 	X(stop, abi, suffix)                                                                                                     \
 	X(now, abi, suffix)                                                                                                      \
 	X(list_pending, abi, suffix)                                                                                             \
+	X(list_pending_beside, abi, suffix)                                                                                      \
 	X(standby_as, abi, suffix)                                                                                               \
 	X(standby_asked, abi, suffix)                                                                                            \
 	X(standby_answer, abi, suffix)                                                                                           \

@@ -58,14 +58,19 @@ static struct weft_packet_header *header_of(const struct weft__stream *s)
 	return (struct weft_packet_header *)(void *)s->hot.packet;
 }
 
+static bool has_list(const struct weft__pending *p)
+{
+	return p->lists.of[WEFT__PENDING_OF_PROGRAM].list || p->lists.of[WEFT__PENDING_OF_ADAPTER].list;
+}
+
 /* What of the packet the fast path may use now. */
 static void set_limit(struct weft__stream *s)
 {
 	uint32_t limit = s->soft_end;
-	if (s->pending.list && s->pending.active)
-		limit = s->pending.urgent ? 0 : s->checkpoint < limit ? s->checkpoint : limit;
-	else if (s->pending.list && s->checkpoint < limit)
+	if (has_list(&s->pending) && s->checkpoint < limit)
 		limit = s->checkpoint;
+	if (has_list(&s->pending) && s->pending.active && s->pending.urgent)
+		limit = 0;
 	__atomic_store_n(&s->hot.limit, limit, __ATOMIC_SEQ_CST);
 	/* RETIRE sets retired, then limit; whichever of the two stores comes last, limit ends as 0. */
 	if (__atomic_load_n(&s->retired, __ATOMIC_SEQ_CST) || __atomic_load_n(&s->is_broken, __ATOMIC_SEQ_CST))
@@ -150,7 +155,7 @@ void weft__stream_reset(struct weft__stream *s)
 	uint64_t next = s->hot.next;
 	*s = (struct weft__stream){
 	    .hot = {.running = WEFT_SYSTEM_ID, WEFT__TIMES_NOTHING}, .host = s->host, .origin = weft__recording.origin};
-	s->pending = (struct weft__pending){.list = pending.list, .data = pending.data, .inside = pending.inside};
+	s->pending = (struct weft__pending){.lists = pending.lists, .inside = pending.inside};
 	/* No value returns, for a handler may begin a recording in the middle of its OS thread's next event. */
 	s->hot.next = s->hot.published = ((next >> 32) + 1) << 32;
 }
@@ -274,13 +279,38 @@ void weft__record(struct weft__stream *s, struct weft_wire_event *event)
 	}
 }
 
+void weft__pending_begin(struct weft__pending *p, const struct weft__pending_lists *lists)
+{
+	const bool inside = p->inside;
+	p->inside = true; /* a handler's events look in here, too */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	*p = (struct weft__pending){.lists = *lists, .budget = 1, .inside = true};
+	p->active = p->urgent = has_list(p);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	p->inside = inside;
+}
+
+/* Some of what is pending; false: that were the last ones. */
+static bool tell_some(struct weft__pending *p)
+{
+	while (!p->lists.of[p->at].list) /* there is one */
+		p->at = (p->at + 1) % WEFT__PENDING_LISTS;
+	const struct weft__pending_list *list = &p->lists.of[p->at];
+	p->inside = true;
+	p->cursor = list->list(list->data, p->cursor, p->budget);
+	p->inside = false;
+	for (bool is_through = !p->cursor; is_through; is_through = p->at && !p->lists.of[p->at].list)
+		p->at = (p->at + 1) % WEFT__PENDING_LISTS;
+	return p->cursor || p->at;
+}
+
 /* One step of telling what is pending, if it is due. */
 static void tell_pending(struct weft__stream *s, enum weft_op op)
 {
 	struct weft__pending *p = &s->pending;
 	bool at_rest =
 	    op == WEFT_OP_RUN || op == WEFT_OP_READ || op == WEFT_OP_SIGNAL || op == WEFT_OP_IDLE || op == WEFT_OP_RESUME;
-	if (!p->list || p->inside || s->hot.next != s->hot.published)
+	if (!has_list(p) || p->inside || s->hot.next != s->hot.published)
 		return;
 	/* All are to be told of once in half a lap. */
 	const uint64_t half_lap = (uint64_t)s->storage.packet_bytes * s->storage.most / 2;
@@ -289,12 +319,9 @@ static void tell_pending(struct weft__stream *s, enum weft_op op)
 	if (!due && !p->urgent)
 		return;
 	if (p->active && at_rest) {
-		if (!p->cursor)
+		if (!p->cursor && !p->at)
 			p->began = at;
-		p->inside = true;
-		p->cursor = p->list(p->data, p->cursor, p->budget);
-		p->inside = false;
-		if (!p->cursor) {
+		if (!tell_some(p)) {
 			p->active = p->urgent = false;
 			/* It was through early: fewer at once do. */
 			if (p->budget > 1 && at - p->began < half_lap / 4)
@@ -316,7 +343,7 @@ static void tell_pending(struct weft__stream *s, enum weft_op op)
 		}
 	}
 	/* What is pending may be more than the ring holds: then the rest of the ring is for what happens. */
-	if (p->cursor && at - p->began >= half_lap && s->origin.mode == WEFT_RECORD_RING)
+	if ((p->cursor || p->at) && at - p->began >= half_lap && s->origin.mode == WEFT_RECORD_RING)
 		p->urgent = false;
 	set_limit(s);
 }

@@ -35,16 +35,26 @@ struct weft__storage {
 	bool once;
 };
 
+/* What of an OS thread is pending, the program tells, and for what that does not know of weft an adapter beside it. */
+enum { WEFT__PENDING_OF_PROGRAM, WEFT__PENDING_OF_ADAPTER, WEFT__PENDING_LISTS };
+
+struct weft__pending_lists {
+	struct weft__pending_list {
+		weft_list_pending_fn *list; /* or NULL */
+		void *data;
+	} of[WEFT__PENDING_LISTS];
+};
+
 /* The state of telling what is pending. */
 struct weft__pending {
-	weft_list_pending_fn *list;
-	void *data;
-	uint64_t cursor;
+	struct weft__pending_lists lists;
+	unsigned at;     /* which of them tells next */
+	uint64_t cursor; /* in it */
 	unsigned budget;
 	uint64_t began; /* where this round did, in bytes of the stream */
 	bool active;    /* a round is not through */
 	bool urgent;    /* the first round of a recording, or a small ring: a step at every occasion */
-	bool inside;    /* list() is being called */
+	bool inside;    /* a list is being called, or these are being changed */
 };
 
 /* What packets say of their recording. */
@@ -134,6 +144,8 @@ void weft__stream_reset(struct weft__stream *stream);
 void weft__stream_begin(struct weft__stream *stream);
 /* Makes fast events possible again after limit was 0, as far as nothing else speaks against it. */
 void weft__stream_open(struct weft__stream *stream);
+/* All of these lists from their beginnings. */
+void weft__pending_begin(struct weft__pending *pending, const struct weft__pending_lists *lists);
 void weft__record(struct weft__stream *stream, struct weft_wire_event *event);
 /* An empty packet with this stream's header, as the first use will find it. */
 void weft__packet_prepare(struct weft__stream *stream, unsigned char *packet);

@@ -17,8 +17,7 @@ static struct weft__stream only;
 static bool attached;
 static const char *failure = "";
 static struct weft_metadata metadata;
-static weft_list_pending_fn *my_list;
-static void *my_list_data;
+static struct weft__pending_lists my_lists;
 
 /* There is one file, and its addresses are those of the memory. */
 bool weft__find_module(struct weft__module *out, const void *address)
@@ -36,8 +35,8 @@ struct weft__stream *weft__attach(void)
 	if (!weft__buffer_storage(&only.storage, 0))
 		return NULL;
 	only.hot.generation = weft__recording.generation << 16;
-	only.pending = (struct weft__pending){
-	    .list = my_list, .data = my_list_data, .budget = 1, .active = my_list != NULL, .urgent = my_list != NULL};
+	only.pending.inside = false;
+	weft__pending_begin(&only.pending, &my_lists);
 	attached = true;
 	weft__stream = &only.hot;
 	weft__stream_begin(&only);
@@ -118,6 +117,5 @@ uint64_t weft__now(void)
 
 void weft__list_pending(weft_list_pending_fn *list, void *data)
 {
-	my_list = list;
-	my_list_data = data;
+	my_lists.of[WEFT__PENDING_OF_PROGRAM] = (struct weft__pending_list){list, data};
 }

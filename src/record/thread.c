@@ -26,8 +26,7 @@ __thread struct weft_stream *weft__stream = &weft__nobody;
 
 static __thread struct weft__thread *mine;
 static __thread uint64_t refused; /* the recording in which this OS thread got no stream */
-static __thread weft_list_pending_fn *my_list;
-static __thread void *my_list_data;
+static __thread struct weft__pending_lists my_lists;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weft__thread *all, *free_ones;
@@ -230,8 +229,8 @@ bool weft__attach_locked(bool whole)
 	memcpy(s->thread_name, name, sizeof name);
 	memcpy(t->thread_name, name, sizeof name);
 	s->hot.running = WEFT_SYSTEM_ID;
-	s->pending = (struct weft__pending){
-	    .list = my_list, .data = my_list_data, .budget = 1, .active = my_list != NULL, .urgent = my_list != NULL};
+	s->pending.inside = false;
+	weft__pending_begin(&s->pending, &my_lists);
 	__atomic_store_n(&s->retired, 0, __ATOMIC_SEQ_CST);
 	weft__usage_begin(s);
 	weft__stream = &s->hot;
@@ -371,20 +370,23 @@ void weft__threads_unmap(void)
 			weft__unmap(t);
 }
 
-void weft__list_pending(weft_list_pending_fn *list, void *data)
+static void set_list(unsigned whose, weft_list_pending_fn *list, void *data)
 {
-	my_list = list;
-	my_list_data = data;
+	my_lists.of[whose] = (struct weft__pending_list){list, data};
 	if (mine && !mine->stream->retired) {
-		struct weft__pending *p = &mine->stream->pending;
-		p->list = NULL;
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		*p = (struct weft__pending){
-		    .data = data, .budget = 1, .active = list != NULL, .urgent = list != NULL, .inside = p->inside};
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		p->list = list;
+		weft__pending_begin(&mine->stream->pending, &my_lists);
 		weft__stream_open(mine->stream);
 	}
+}
+
+void weft__list_pending(weft_list_pending_fn *list, void *data)
+{
+	set_list(WEFT__PENDING_OF_PROGRAM, list, data);
+}
+
+void weft__list_pending_beside(weft_list_pending_fn *list, void *data)
+{
+	set_list(WEFT__PENDING_OF_ADAPTER, list, data);
 }
 
 static void before_fork(void)

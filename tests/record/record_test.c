@@ -1296,6 +1296,38 @@ static uint64_t list_ten(void *data, uint64_t cursor, unsigned budget)
 	return cursor < 9 ? cursor + 1 : 0;
 }
 
+static uint64_t list_one(void *data, uint64_t cursor, unsigned budget)
+{
+	weft_pending(WEFT_SYSTEM_ID, 77, WEFT_KIND_REQUEST, NULL, 0, "of a library");
+	return 0;
+}
+
+/* What a program tells itself, and what libweft-hook.so tells of its libuv, both stay in the ring. */
+static void test_what_two_lists_tell_stays(void **state)
+{
+	weft_list_pending(list_ten, NULL);
+	weft__list_pending_beside(list_one, NULL);
+	for (int is_ended = 0; is_ended < 2; is_ended++) {
+		start((struct weft_record_options){.size_bytes = 1 << 16, .packets = 8, .overwrite = true});
+		for (int i = 0; i < 100000; i++) {
+			weft_run(1000 + i);
+			weft_resolve(1000 + i, 5);
+		}
+		weft_stop();
+		struct read_back r = read_directory(directory);
+		size_t told[100] = {0};
+		for (size_t i = 0; i < r.events.count; i++)
+			if (r.events.items[i].op == WEFT_OP_PENDING && r.events.items[i].b < 100)
+				told[r.events.items[i].b]++;
+		for (int id = 1; id <= 10; id++)
+			assert_in_range(told[id], is_ended ? 0 : 1, is_ended ? 0 : 3);
+		assert_in_range(told[77], 1, 3);
+		forget(&r);
+		weft_list_pending(NULL, NULL); /* the program's own; the other one goes on */
+	}
+	weft__list_pending_beside(NULL, NULL);
+}
+
 static void test_all_that_is_pending_is_told_when_recording_begins(void **state)
 {
 	weft_list_pending(list_ten, NULL);
@@ -1417,6 +1449,7 @@ int main(int argc, char **argv)
 	    TEST(test_odd_texts),
 	    TEST(test_errno_is_kept),
 	    TEST(test_ring_remembers_what_is_pending),
+	    TEST(test_what_two_lists_tell_stays),
 	    TEST(test_all_that_is_pending_is_told_when_recording_begins),
 	    TEST(test_pending_is_told_wherever_a_runtime_is_at_rest_and_nowhere_else),
 	};
