@@ -24,9 +24,11 @@ packages() { # GROUP PACKAGE...
 	(cd "$root.debs" && apt_quiet download "$@") || return 1
 	for deb in "$root.debs"/*.deb; do
 		case $deb in
-		*/linux-image-*) # 400 MB, of which the kernel and the modules of Xen are needed
+		*/linux-image-*) # 400 MB, of which the kernel and the modules of Xen, of virtio's network and of virtio's folders are needed
 			dpkg --fsys-tarfile "$deb" |
-				tar x -C "$root" --wildcards './boot/vmlinuz-*' './lib/modules/*/kernel/drivers/xen/*' || return 1
+				tar x -C "$root" --wildcards './boot/vmlinuz-*' './lib/modules/*/kernel/drivers/xen/*' './lib/modules/*/kernel/drivers/virtio/*' \
+					'./lib/modules/*/kernel/*/failover.ko' './lib/modules/*/kernel/drivers/net/*_failover.ko' './lib/modules/*/kernel/drivers/net/virtio_net.ko' \
+					'./lib/modules/*/kernel/fs/netfs/*' './lib/modules/*/kernel/fs/fscache/*' './lib/modules/*/kernel/*/9p/*' || return 1
 			;;
 		*) dpkg -x "$deb" "$root" || return 1 ;;
 		esac
@@ -51,7 +53,13 @@ with_lists() { "$@" || { private_lists && "$@"; }; }
 kernel_packages() {
 	local name
 	name=$(apt-cache "${apt_options[@]}" depends linux-image-amd64 2>/dev/null | awk '/Depends: linux-image-/ {print $2; exit}')
-	[ -n "$name" ] && packages kernel "$name"
+	[ -n "$name" ] && packages linux "$name"
+}
+
+# Sets kernel to the folder that has one with its modules, or skips.
+find_kernel() {
+	kernel=$cache/linux
+	[ -f "$kernel.done" ] || with_lists kernel_packages || skip 'a kernel cannot be downloaded'
 }
 
 # QEMU, and what of it this machine lacks.
