@@ -119,6 +119,9 @@ int weft_lulls_find(struct weft_lulls **out, const struct weft_model *model, str
 	}
 	add_lull(lulls, a, since_ns, model->end_ns);
 	free(a);
+	/* Where there is nothing else, nothing would be left to be linear in. */
+	if (weft_lulls_ns(lulls) == model->end_ns)
+		lulls->count = 0;
 	measure_between(lulls, model->end_ns);
 	*out = lulls;
 	return WEFT_OK;
