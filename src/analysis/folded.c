@@ -14,6 +14,13 @@
 
 enum { MOST_FRAMES = 64 };
 
+/* What many waited for together may be longer than 292 years in a damaged trace. */
+static int64_t plus_ns(int64_t a, int64_t b)
+{
+	int64_t sum;
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
 struct weft_stacks_private {
 	struct weft_intern names; /* of frames */
 	WEFT_VEC(char *) owned;
@@ -146,7 +153,7 @@ static bool add(struct folding *f, uint32_t promise, int64_t ns)
 	} else {
 		stack = f->stack_of[promise];
 	}
-	f->stacks.items[stack].own_ns += ns;
+	f->stacks.items[stack].own_ns = plus_ns(f->stacks.items[stack].own_ns, ns);
 	f->stacks.items[stack].promises++;
 	f->out->of[promise] = stack;
 	return true;
@@ -157,7 +164,7 @@ int64_t weft_stack_time(const struct weft_model *m, enum weft_folded_by by, uint
 	const struct weft_promise *p = &m->promises[promise];
 	int64_t ran_ns = 0;
 	for (uint32_t r = p->runs; r < p[1].runs; r++)
-		ran_ns += m->runs[r].end_ns - m->runs[r].start_ns;
+		ran_ns = plus_ns(ran_ns, m->runs[r].end_ns - m->runs[r].start_ns);
 	if (by == WEFT_FOLDED_BY_RUN)
 		return ran_ns;
 	return (p->end == WEFT_END_PENDING ? weft_model_until(m, promise) : p->end_ns) - p->start_ns - ran_ns;
@@ -217,11 +224,11 @@ static bool arrange(struct weft_stacks *s)
 		return false;
 	for (size_t i = s->count; i-- > 0;) {
 		struct weft_stack_sum *stack = &s->stacks[i];
-		stack->sum_ns += stack->own_ns;
+		stack->sum_ns = plus_ns(stack->sum_ns, stack->own_ns);
 		s->deepest = stack->depth > s->deepest ? stack->depth : s->deepest;
 		places[i] = (struct place){stack->above, (uint32_t)i, stack->sum_ns};
 		if (i > 0) {
-			s->stacks[stack->above].sum_ns += stack->sum_ns;
+			s->stacks[stack->above].sum_ns = plus_ns(s->stacks[stack->above].sum_ns, stack->sum_ns);
 			s->stacks[stack->above].promises += stack->promises;
 		}
 	}
@@ -230,7 +237,7 @@ static bool arrange(struct weft_stacks *s)
 	for (size_t i = 1; i < s->count; i++) {
 		at_ns = i > 1 && places[i].above == places[i - 1].above ? at_ns : s->stacks[places[i].above].start_ns;
 		s->stacks[places[i].stack].start_ns = at_ns;
-		at_ns += places[i].sum_ns;
+		at_ns = plus_ns(at_ns, places[i].sum_ns);
 	}
 	s->stacks[0].above = WEFT_NONE;
 	free(places);
