@@ -7,9 +7,10 @@
 
 #include "view/view.h"
 
-#define WEFT_LULL_PX 44.0      /* room for its length */
-#define WEFT_LULL_LEAST_PX 4.0 /* two edges, and something between them */
-#define WEFT_LULL_PART 3.0     /* what is between lulls has so many times their width, as long as they are wider than that */
+#define WEFT_LULL_PX 44.0               /* room for its length */
+#define WEFT_LULL_LEAST_PX WEFT_LULL_PX /* narrower ones would leave more of the width, but a zoom then gets nowhere among many  \
+					 */
+#define WEFT_LULL_PART 3.0 /* what is between lulls has so many times their width, as long as they are wider than that */
 
 struct weft_lull {
 	int64_t start_ns, end_ns;

@@ -656,41 +656,6 @@ static void test_sleep_that_is_folded_makes_room(void **state)
 	weft_lulls_destroy(lulls);
 }
 
-/* A millisecond of work after each of 20 sleeps of 100 ms has most of the width; who zooms in sees how long a sleep was. */
-static void test_many_sleeps_that_are_folded_leave_room(void **state)
-{
-	(void)state;
-	enum { SLEEPS = 20, MS = 1000000 };
-	static struct mirage_writer w;
-	struct scene s;
-	struct weft_lulls *lulls;
-	w.size = 0;
-	mw_packet(&w, 1);
-	mw_create(&w, 1000, -1, 1, WEFT_KIND_TASK);
-	for (int64_t i = 0; i <= SLEEPS; i++) {
-		mw_op(&w, 1000 + i * 101 * MS, WEFT_OP_RUN, 1);
-		mw_op(&w, 1000 + i * 101 * MS + MS, WEFT_OP_RUN, -1);
-	}
-	mw_end(&w, 0);
-	open_scene(&s, w.bytes, w.size);
-	assert_int_equal(weft_lulls_find(&lulls, s.model, NULL), WEFT_OK);
-	assert_int_equal(lulls->count, SLEEPS);
-	assert_int_equal(weft_view_fold_sleep(s.view, lulls, NULL), WEFT_OK);
-	check_folded(s.view);
-	double work_px = 0, before_px = 0;
-	for (int64_t i = 0; i <= SLEEPS; i++) {
-		const double px = weft_view_x(s.view, i * 101 * MS + MS) - weft_view_x(s.view, i * 101 * MS);
-		assert_true(i == 0 || near(px, before_px, 0.01));
-		before_px = px;
-		work_px += px;
-	}
-	assert_true(work_px > 0.7 * (weft_view_x(s.view, s.model->end_ns) - weft_view_x(s.view, 0)));
-	weft_view_show(s.view, 5 * 101 * MS, 6 * 101 * MS + MS);
-	assert_true(near(weft_view_x(s.view, 6 * 101 * MS) - weft_view_x(s.view, 5 * 101 * MS + MS), WEFT_LULL_PX, 0.01));
-	close_scene(&s);
-	weft_lulls_destroy(lulls);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -707,7 +672,6 @@ int main(void)
 	    cmocka_unit_test(test_find),
 	    cmocka_unit_test(test_folded_sleep),
 	    cmocka_unit_test(test_sleep_that_is_folded_makes_room),
-	    cmocka_unit_test(test_many_sleeps_that_are_folded_leave_room),
 	    cmocka_unit_test(test_query),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
