@@ -14,6 +14,7 @@
 #include "trace/position.h"
 
 #define SOON_NS 2e9
+#define LEAST_NS 100000000 /* a burst tells no pace */
 
 /* A place at which a window may begin; windows and the model share it. */
 struct place {
@@ -555,7 +556,7 @@ bool weft_follower_is_filled(const struct weft_follower *f)
 {
 	const uint64_t events = f->shown ? f->events - f->shown->events : 0, least = f->options.window_events / 2;
 	const int64_t since_ns = f->shown ? f->last_ns - f->shown->time_ns : 0;
-	return events >= least || (double)events * SOON_NS >= (double)least * (double)since_ns;
+	return events >= least || (since_ns >= LEAST_NS && (double)events * SOON_NS >= (double)least * (double)since_ns);
 }
 
 int weft_follower_save(const struct weft_follower *f, weft_trace_file_fn *file, void *ctx, struct weft_error *err)

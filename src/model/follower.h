@@ -84,7 +84,8 @@ struct weft_trace *weft_follower_trace(const struct weft_follower *follower);
 /* When the window begins, since the first event that was ever read. */
 int64_t weft_follower_window(const struct weft_follower *follower);
 
-/* Whether the window has half as many events as were asked for, or will within two seconds at its pace. */
+/* Whether the window has half as many events as were asked for, or will within two seconds at its pace, if it is a
+ * tenth of a second long. */
 bool weft_follower_is_filled(const struct weft_follower *follower);
 
 /* Gives the newest trace's files as those of a ring that has forgotten what is older than the window, and was told again what
