@@ -1,7 +1,5 @@
 /* sleep.h: stretches in which nothing ran anywhere and nothing happened.  A view can show them as narrow gaps: none is wider than
- * WEFT_LULL_PX, at any scale, and where many stand close together they are narrower, so that most of the width remains for what
- * is between them; all else is linear in time.  How wide one is depends on the scale alone, so that nothing moves against its
- * neighbours while one pans.  SPDX-License-Identifier: ISC */
+ * WEFT_LULL_PX, at any scale; all else is linear in time.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_VIEW_SLEEP_H
 #define WEFT_VIEW_SLEEP_H
 
