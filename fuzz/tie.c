@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(&messages[count].other_ns, data + 8, 8);
 		messages[count].is_mine = data[16] & 1;
 	}
-	if (weft_tie_create(&tie, messages, count, NULL) < 0)
+	if (weft_tie_create(&tie, messages, count, size % 2, NULL) < 0)
 		return 0;
 	for (size_t i = 0; i < count; i++) {
 		int64_t low, high, low_later, high_later;

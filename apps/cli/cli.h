@@ -23,7 +23,7 @@ enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
 #define CLI_VERBS(X)                                                                                                             \
 	X(view, "TRACE...", "opens a window with one picture of the traces")                                                     \
 	X(info, "TRACE...", "tells what a trace is: format, host, span, events, promises, streams, what was lost")               \
-	X(events, "TRACE", "prints every event in time order, one a line")                                                       \
+	X(events, "TRACE...", "prints every event in time order, one a line")                                                    \
 	X(dump, "TRACE...", "prints every promise, counter and pause, one a line")                                               \
 	X(stats, "TRACE...", "tells for each label and kind how many promises there are, and how long they waited and ran")      \
 	X(explain, "TRACE...", "tells what went wrong, with the evidence; exit status 1 if anything did")                        \

@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 #include "cli.h"
+#include "trace/join.h"
 #include "wire/wire.h"
 
 enum { NUMBERS = WEFT_FIELD_VALUE | WEFT_FIELD_LOW | WEFT_FIELD_LONG };
@@ -84,6 +85,20 @@ static void put_other(const struct weft_trace *trace, const struct weft_event *e
 	cli_put(json ? "}\n" : "\n");
 }
 
+/* Of another host's event: between what times it happened by the clock that is shown. */
+static void put_bounds(const struct weft_event *e, int64_t start_ns, const struct weft_trace_info *info)
+{
+	const struct weft_part *part = info->part_count ? &info->parts[info->streams[e->stream].part] : NULL;
+	int64_t low, high;
+	if (!part || part->bound_ns == 0)
+		return;
+	weft_part_bounds(part, e->time_ns, &low, &high);
+	put_name("earliest_ns");
+	cli_put_int(since(low, start_ns));
+	put_name("latest_ns");
+	cli_put_int(since(high, start_ns));
+}
+
 /* Fields are called as in a native trace, so that babeltrace2 and this agree. */
 static void put_json(const struct weft_event *e, int64_t start_ns, const struct weft_trace *trace)
 {
@@ -92,8 +107,13 @@ static void put_json(const struct weft_event *e, int64_t start_ns, const struct 
 	cli_put_int(since(e->time_ns, start_ns));
 	cli_put(",");
 	cli_put_stream_json(info, e->stream);
+	put_bounds(e, start_ns, info);
 	if (e->op == WEFT_EVENT_OTHER) {
 		put_other(trace, e, true);
+		return;
+	}
+	if (e->op == WEFT_EVENT_END) {
+		cli_put(",\"op\":\"end\"}\n");
 		return;
 	}
 	const struct weft_op_form *form = &weft__op_forms[e->op];
@@ -169,6 +189,10 @@ static void put_line(const struct weft_event *e, int64_t start_ns, const struct 
 		put_other(trace, e, false);
 		return;
 	}
+	if (e->op == WEFT_EVENT_END) {
+		cli_put("  end\n"); /* of one of several traces */
+		return;
+	}
 	const struct weft_op_form *form = &weft__op_forms[e->op];
 	put_op(form->name);
 	if (form->fields & WEFT_FIELD_A) {
@@ -237,12 +261,12 @@ int cli_events(struct cli_args *args)
 		"prints what OCaml 5 recorded of itself as it stands there, ring after ring"},
 	    CLI_OPTION_END,
 	};
-	int exit = cli_parse(args, options, 1);
+	int exit = cli_parse(args, options, -1);
 	if (exit >= 0)
 		return exit;
 
 	struct cli_input input;
-	exit = cli_open(&input, args->argv[0]);
+	exit = cli_open_joined(&input, args);
 	if (exit >= 0)
 		return exit;
 	if (recorded)

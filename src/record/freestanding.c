@@ -75,7 +75,7 @@ int weft__start_as(const struct weft_record_options *o, size_t bytes)
 	metadata = (struct weft_metadata){
 	    .clock_hz = o->clock_hz,
 	    .clock_origin_ns = wall ? (int64_t)wall - weft__ticks_ns(ticks, o->clock_hz) : 0,
-	    .clock_source = "caller",
+	    .clock_source = o->is_counter ? "counter" : "caller",
 	    .clock_measured = "exact",
 	    .host = o->host,
 	    .process = o->process,

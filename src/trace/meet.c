@@ -336,7 +336,8 @@ static void tell_rate(struct weft_meet_pair *told, const struct weft_tie *tie, i
 static int tie_pair(const struct meeting *m, struct pair *pair)
 {
 	struct weft_error why;
-	int status = weft_tie_create(&pair->forth, pair->messages.items, pair->messages.count, &why);
+	const bool are_steady = m->traces[pair->told.parts[0]]->is_steady && m->traces[pair->told.parts[1]]->is_steady;
+	int status = weft_tie_create(&pair->forth, pair->messages.items, pair->messages.count, are_steady, &why);
 	int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
 	for (size_t i = 0; i < pair->messages.count; i++) {
 		struct weft_tie_message *message = &pair->messages.items[i];
@@ -345,7 +346,7 @@ static int tie_pair(const struct meeting *m, struct pair *pair)
 		*message = (struct weft_tie_message){message->other_ns, message->mine_ns, !message->is_mine};
 	}
 	if (status == WEFT_OK)
-		status = weft_tie_create(&pair->back, pair->messages.items, pair->messages.count, &why);
+		status = weft_tie_create(&pair->back, pair->messages.items, pair->messages.count, are_steady, &why);
 	if (status == WEFT_ENOTFOUND)
 		return WEFT_OK;
 	if (status == WEFT_EINVAL)

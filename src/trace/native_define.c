@@ -160,7 +160,9 @@ int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, 
 	if (n->is_finished && !read_packets_made(n, find_string(n, text, "stream_packets")))
 		return weft__native_no_memory(err);
 	trace->counter = find_string(n, text, "clock_source");
-	if (is_word(trace->counter, "caller"))
+	trace->is_steady =
+	    is_word(trace->counter, "tsc") || is_word(trace->counter, "cntvct") || is_word(trace->counter, "counter");
+	if (is_word(trace->counter, "caller") || is_word(trace->counter, "counter"))
 		trace->counter.len = 0;
 	trace->boot = find_string(n, text, "recorder");
 	/* "BOOT NAMESPACE PID START"; the kernel's clock may be another one in another container. */

@@ -129,7 +129,7 @@ static int make_metadata(const struct weft_trace *trace, const struct weft_trace
 	struct weft_metadata metadata = {
 	    .clock_hz = n->clock.hz,
 	    .clock_origin_ns = n->clock.origin_ns,
-	    .clock_source = "caller",
+	    .clock_source = trace->is_steady ? "counter" : "caller",
 	    .clock_measured = "exact",
 	    .host = host,
 	    .process = process,

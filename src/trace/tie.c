@@ -4,8 +4,8 @@
  * above its point.  The least of all cones is the upper bound, the greatest of those of the other direction the lower one.  Left
  * and right of a time only the nearest cone counts of those that no other one has in it, so a search answers for any time.
  *
- * A line between both clouds of points (base/band.h) is narrower where clocks are even, and wrong where they bend: how much a
- * clock bends no trace tells.  SPDX-License-Identifier: ISC */
+ * A line between both clouds of points is narrower where clocks are even, and wrong where they bend.  Counters do not, for a
+ * while: what a line says of it then is one more message (steady.h).  SPDX-License-Identifier: ISC */
 #include "trace/tie.h"
 
 #include <inttypes.h>
@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/search.h"
 #include "base/sort.h"
+#include "trace/steady.h"
 
 __extension__ typedef __int128 wide;
 
@@ -232,7 +233,51 @@ static void add(struct weft_tie *tie, const struct weft_tie_message *message)
 	tie->last_ns = x > tie->last_ns ? x : tie->last_ns;
 }
 
-int weft_tie_create(struct weft_tie **out, const struct weft_tie_message *messages, size_t count, struct weft_error *err)
+static int make(struct weft_tie **out, const struct weft_tie_message *messages, size_t count, const weft_tie_messages *more)
+{
+	size_t mine = 0;
+	for (size_t i = 0; i < count; i++)
+		mine += messages[i].is_mine;
+	struct weft_tie *tie = calloc(1, sizeof *tie);
+	if (tie) {
+		tie->above.cones = calloc(mine + more->count / 2, sizeof *tie->above.cones);
+		tie->below.cones = calloc(count - mine + more->count / 2, sizeof *tie->below.cones);
+	}
+	if (!tie || !tie->above.cones || !tie->below.cones) {
+		weft_tie_destroy(tie);
+		return WEFT_ENOMEM;
+	}
+	tie->origin_ns = messages[0].mine_ns;
+	for (size_t i = 0; i < count; i++)
+		add(tie, &messages[i]);
+	for (size_t i = 0; i < more->count; i++)
+		add(tie, &more->items[i]);
+	keep_least(&tie->above);
+	keep_least(&tie->below);
+	*out = tie;
+	return WEFT_OK;
+}
+
+/* The same, and what the messages tell together; where that cannot be, the clocks were not so steady, and it stays as it is. */
+static int make_steady(struct weft_tie **tie, const struct weft_tie_message *messages, size_t count)
+{
+	weft_tie_messages more = {0};
+	struct weft_tie *steady = NULL;
+	int status = weft_steady_messages(&more, messages, count);
+	if (status == WEFT_OK && more.count > 0)
+		status = make(&steady, messages, count, &more);
+	if (steady && narrowest(steady) >= 0) {
+		weft_tie_destroy(*tie);
+		*tie = steady;
+	} else {
+		weft_tie_destroy(steady);
+	}
+	weft_vec_free(&more);
+	return status;
+}
+
+int weft_tie_create(
+    struct weft_tie **out, const struct weft_tie_message *messages, size_t count, bool are_steady, struct weft_error *err)
 {
 	size_t mine = 0;
 	for (size_t i = 0; i < count; i++)
@@ -240,27 +285,20 @@ int weft_tie_create(struct weft_tie **out, const struct weft_tie_message *messag
 	if (mine == 0 || mine == count)
 		return weft_error_set(
 		    err, WEFT_ENOTFOUND, "%s", count ? "messages went one way only" : "no message went from one to the other");
-	struct weft_tie *tie = calloc(1, sizeof *tie);
-	if (tie) {
-		tie->above.cones = calloc(mine, sizeof *tie->above.cones);
-		tie->below.cones = calloc(count - mine, sizeof *tie->below.cones);
-	}
-	if (!tie || !tie->above.cones || !tie->below.cones) {
-		weft_tie_destroy(tie);
-		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
-	}
-	tie->origin_ns = messages[0].mine_ns;
-	for (size_t i = 0; i < count; i++)
-		add(tie, &messages[i]);
-	keep_least(&tie->above);
-	keep_least(&tie->below);
-	const wide least = narrowest(tie);
-	if (least < 0) {
-		weft_tie_destroy(tie);
-		return weft_error_set(err, WEFT_EINVAL,
+	struct weft_tie *tie = NULL;
+	int status = make(&tie, messages, count, &(weft_tie_messages){0});
+	const wide least = status == WEFT_OK ? narrowest(tie) : 0;
+	if (status == WEFT_OK && least < 0)
+		status = weft_error_set(err, WEFT_EINVAL,
 		    "there and back took less than no time, by %" PRId64 " ns: a clock was set, or times of messages are wrong",
 		    clamped(-floor_of(least)));
-	}
-	*out = tie;
-	return WEFT_OK;
+	else if (status == WEFT_OK && are_steady)
+		status = make_steady(&tie, messages, count);
+	if (status == WEFT_ENOMEM)
+		weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	if (status == WEFT_OK)
+		*out = tie;
+	else
+		weft_tie_destroy(tie);
+	return status;
 }

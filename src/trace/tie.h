@@ -2,7 +2,8 @@
  *
  * Whoever gets a message at y of his clock, which left at x of the other's, knows that his showed y at most when the other showed
  * x.  Messages the other way tell what it showed at least.  Clocks gain or lose 500 ppm on each other at most: so each message
- * tells something of all times, the less the farther away.  Nothing else is assumed: clocks may bend as they like within that.
+ * tells something of all times, the less the farther away.  Nothing else is assumed, but of two counters (steady.h): other clocks
+ * may bend as they like within that.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_TRACE_TIE_H
 #define WEFT_TRACE_TIE_H
@@ -25,12 +26,13 @@ struct weft_tie_message {
 
 struct weft_tie;
 
-/* Ties a clock by `count` messages in any order, which stay the caller's.
+/* Ties a clock by `count` messages in any order, which stay the caller's.  are_steady: both clocks are counters.
  *
  * Of each the time at which it was sent is not later than it was, and the time of receipt not earlier.  WEFT_ENOTFOUND: there are
  * none in one of the two directions.  WEFT_EINVAL: they cannot be true, since there and back took less than no time: what was
  * sent has its time after the call, or what was received before it, or a clock was set meanwhile.  WEFT_ENOMEM.  n log n. */
-int weft_tie_create(struct weft_tie **out, const struct weft_tie_message *messages, size_t count, struct weft_error *err);
+int weft_tie_create(
+    struct weft_tie **out, const struct weft_tie_message *messages, size_t count, bool are_steady, struct weft_error *err);
 void weft_tie_destroy(struct weft_tie *tie);
 
 /* What the other clock shows when the one that is tied shows ns: between *low and *high, either of which may be NULL.  The result

@@ -229,7 +229,7 @@ struct weft_metadata {
 	uint8_t uuid[16];
 	uint64_t clock_hz;
 	int64_t clock_origin_ns;              /* the time of tick 0, ns since 1970 */
-	const char *clock_source;             /* "tsc", "monotonic", "caller" */
+	const char *clock_source;             /* "tsc", "cntvct", "monotonic", "caller"; "counter": the caller's, which is one */
 	const char *clock_measured;           /* how the frequency is known: "exact", "measured", "hurried" */
 	const char *host, *process, *command; /* NULL if unknown */
 	const char *runtimes;                 /* what was taken of them; NULL: nothing */

@@ -1,4 +1,4 @@
-"""Two machines, a and b, as network namespaces with a cable between them.  SPDX-License-Identifier: ISC"""
+"""Machines as network namespaces: b, and others with a cable to it.  SPDX-License-Identifier: ISC"""
 
 import os
 import shutil
@@ -12,17 +12,19 @@ def ip(*words):
 class Machines:
     """`addresses` of both; false where this machine lets nobody make them.  As a context, they are gone at its end."""
 
-    def __init__(self):
+    def __init__(self, others='a'):
         number = os.getpid()
-        self.names = {letter: f'weft{number}{letter}' for letter in 'ab'}
-        self.addresses = {'a': '10.77.1.1', 'b': '10.77.1.2'}
-        links = [f'w{number}{letter}' for letter in 'ab']
-        spaces = list(self.names.values())
-        self.made = bool(shutil.which('ip')) and all(ip('netns', 'add', space) for space in spaces) and ip(
-            'link', 'add', links[0], 'netns', spaces[0], 'type', 'veth', 'peer', 'name', links[1], 'netns', spaces[1])
-        for letter, link in zip('ab', links):
-            self.made = (self.made and ip('-n', self.names[letter], 'addr', 'add', self.addresses[letter] + '/24', 'dev', link)
-                         and ip('-n', self.names[letter], 'link', 'set', link, 'up'))
+        self.names = {letter: f'weft{number}{letter}' for letter in others + 'b'}
+        self.addresses = {'b': '10.77.1.2'}
+        self.made = bool(shutil.which('ip')) and all(ip('netns', 'add', space) for space in self.names.values())
+        for net, letter in enumerate(others, 1):
+            here, there = f'10.77.{net}.1', f'10.77.{net}.2'
+            links = {end: f'w{number}{letter}{end}' for end in (letter, 'b')}
+            self.addresses[letter] = here
+            self.made = (self.made and ip('link', 'add', links[letter], 'netns', self.names[letter], 'type', 'veth', 'peer', 'name', links['b'], 'netns', self.names['b'])
+                         and all(ip('-n', self.names[end], 'addr', 'add', address + '/24', 'dev', links[end])
+                                 and ip('-n', self.names[end], 'link', 'set', links[end], 'up') for end, address in ((letter, here), ('b', there)))
+                         and (net == 1 or ip('-n', self.names[letter], 'route', 'add', '10.77.1.0/24', 'via', there)))
 
     def on(self, letter, *command):
         """A command as it is given there."""

@@ -78,7 +78,8 @@ static void a_read_is_matched_with_the_last_write_that_it_has_a_byte_of(void **s
 		weft_id by;
 		int64_t sent_ns, received_ns;
 	} expected[READS];
-	for (seed = 1; seed < 30; seed++) {
+	for (int round = 1; round < 30; round++) {
+		seed = (uint64_t)round;
 		const uint64_t base = between(0, 1) ? 0 : UINT32_MAX - between(0, BYTES);
 		uint64_t written = 0, got = 0;
 		size_t reads = 0;

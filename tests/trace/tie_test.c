@@ -1,4 +1,5 @@
 /* tie_test.c: clocks whose truth is known, since they were made so.  SPDX-License-Identifier: ISC */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,7 +78,8 @@ static size_t send(const struct clock *mine, const struct clock *other, size_t c
 
 static void the_truth_is_inside_the_bound(void **state)
 {
-	for (seed = 1; seed < 400; seed++) {
+	for (int round = 1; round < 400; round++) {
+		seed = (uint64_t)round;
 		/* Both may be 250 ppm wrong, in opposite directions. */
 		const struct clock mine = make_clock((int)between(0, BENDS - 1), 249),
 				   other = make_clock((int)between(0, BENDS - 1), 249);
@@ -85,8 +87,8 @@ static void the_truth_is_inside_the_bound(void **state)
 		const size_t count = send(&mine, &other, (size_t)between(2, MESSAGES), span, forth_ns, 20000, 0);
 		struct weft_tie *tie;
 		struct weft_error err = {0};
-		if (weft_tie_create(&tie, messages, count, &err) < 0)
-			fail_msg("seed %d: %s", (int)seed, err.what);
+		if (weft_tie_create(&tie, messages, count, false, &err) < 0)
+			fail_msg("round %d: %s", round, err.what);
 		int64_t last_ns = INT64_MIN;
 		struct weft_tie_cursor cursor = {0}; /* as those ask whose times go on, and now and then back */
 		for (int i = 0; i < 2000; i++) {
@@ -103,7 +105,7 @@ static void the_truth_is_inside_the_bound(void **state)
 			int64_t low, high;
 			const int64_t at = weft_tie_time(tie, shows(&mine, now), &low, &high);
 			if (truth < low || truth > high || at < low || at > high)
-				fail_msg("seed %d at %lld: %lld is not from %lld to %lld, or %lld", (int)seed, (long long)now,
+				fail_msg("round %d at %lld: %lld is not from %lld to %lld, or %lld", round, (long long)now,
 				    (long long)truth, (long long)low, (long long)high, (long long)at);
 			assert_true(i <= 0 || at >= last_ns);
 			last_ns = i < 0 ? INT64_MIN : at;
@@ -116,6 +118,65 @@ static void the_truth_is_inside_the_bound(void **state)
 	}
 }
 
+/* It shows an offset, gains a rate, and wanders by a sine whose rate changes by 50 ppm within a second at most. */
+struct counter {
+	int64_t offset;
+	double rate, far_ns, period_ns;
+};
+
+static struct counter make_counter(void)
+{
+	const double period_s = (double)between(1000, 20000) / 1000, turns = 2 * 3.14159265358979 / period_s;
+	const double farthest_ns = (double)between(0, 1000) / 1000 * 50e3 / turns / turns;
+	return (struct counter){between(-1000, 1000) * SECOND, (double)between(-100, 100) / 1e6, farthest_ns, period_s * SECOND};
+}
+
+static int64_t counts(const struct counter *c, int64_t t)
+{
+	return t + c->offset +
+	       (int64_t)floor((double)t * c->rate + c->far_ns * sin((double)t / c->period_ns * 2 * 3.14159265358979));
+}
+
+/* Of counters more is known, and it is still true. */
+static void counters_have_narrower_bounds(void **state)
+{
+	double narrower = 0;
+	for (int round = 1; round < 200; round++) {
+		seed = (uint64_t)round;
+		const struct counter mine = make_counter(), other = make_counter();
+		const int64_t span = between(1, 20) * SECOND;
+		const size_t count = (size_t)between(2, MESSAGES);
+		for (size_t i = 0; i < count; i++) {
+			const bool is_mine = i < 2 ? i == 0 : between(0, 1);
+			const int64_t sent = between(0, span), received = sent + delay(2000, 200000);
+			messages[i].is_mine = is_mine;
+			messages[i].mine_ns = counts(&mine, is_mine ? sent : received);
+			messages[i].other_ns = counts(&other, is_mine ? received : sent);
+		}
+		struct weft_tie *ties[2];
+		int64_t averages_ns[2], least_ns, last_ns = INT64_MIN;
+		for (int steady = 0; steady < 2; steady++) {
+			assert_int_equal(weft_tie_create(&ties[steady], messages, count, steady, NULL), WEFT_OK);
+			weft_tie_width(ties[steady], &least_ns, &averages_ns[steady]);
+		}
+		for (int i = 0; i <= 2000; i++) {
+			const int64_t t = span / 1000 * (i - 500), truth = counts(&other, t);
+			int64_t low, high, low_of_any, high_of_any;
+			const int64_t at = weft_tie_time(ties[1], counts(&mine, t), &low, &high);
+			weft_tie_time(ties[0], counts(&mine, t), &low_of_any, &high_of_any);
+			if (truth < low || truth > high)
+				fail_msg("round %d at %lld: %lld is not from %lld to %lld", round, (long long)t,
+				    (long long)truth, (long long)low, (long long)high);
+			assert_true(low >= low_of_any && high <= high_of_any && at >= last_ns);
+			last_ns = at;
+		}
+		narrower += (double)averages_ns[1] / (double)averages_ns[0] / 199;
+		weft_tie_destroy(ties[0]);
+		weft_tie_destroy(ties[1]);
+	}
+	assert_true(narrower > 0.1 && narrower < 0.7);
+}
+
 /* With as many messages as a busy service has, the bound is some us. */
 static void many_messages_make_a_narrow_bound(void **state)
 {
@@ -123,7 +184,8 @@ static void many_messages_make_a_narrow_bound(void **state)
 	const struct clock mine = make_clock(0, 30), other = make_clock(0, 30);
 	struct weft_tie *tie;
 	int64_t least_ns, average_ns;
-	assert_int_equal(weft_tie_create(&tie, messages, send(&mine, &other, MESSAGES, SECOND, 20000, 20000, 0), NULL), WEFT_OK);
+	assert_int_equal(
+	    weft_tie_create(&tie, messages, send(&mine, &other, MESSAGES, SECOND, 20000, 20000, 0), false, NULL), WEFT_OK);
 	weft_tie_width(tie, &least_ns, &average_ns);
 	assert_in_range(least_ns, 4000, 10000);
 	assert_in_range(average_ns, least_ns, 20000);
@@ -133,12 +195,13 @@ static void many_messages_make_a_narrow_bound(void **state)
 /* What was sent has its time a ms after the call, what took 2 us. */
 static void wrong_stamps_are_refused(void **state)
 {
-	for (seed = 1; seed < 50; seed++) {
+	for (int round = 1; round < 50; round++) {
+		seed = (uint64_t)round;
 		const struct clock mine = make_clock(3, 249), other = make_clock(3, 249);
 		struct weft_error err = {0};
 		struct weft_tie *tie = NULL;
 		const size_t count = send(&mine, &other, MESSAGES, SECOND, 20000, 20000, 1000000);
-		assert_int_equal(weft_tie_create(&tie, messages, count, &err), WEFT_EINVAL);
+		assert_int_equal(weft_tie_create(&tie, messages, count, false, &err), WEFT_EINVAL);
 		assert_non_null(strstr(err.what, "less than no time"));
 		assert_null(tie);
 	}
@@ -146,7 +209,8 @@ static void wrong_stamps_are_refused(void **state)
 
 static void a_clock_that_is_set_is_refused(void **state)
 {
-	for (seed = 1; seed < 50; seed++) {
+	for (int round = 1; round < 50; round++) {
+		seed = (uint64_t)round;
 		const struct clock mine = make_clock(0, 10), other = make_clock(0, 10);
 		struct weft_error err = {0};
 		struct weft_tie *tie = NULL;
@@ -154,7 +218,7 @@ static void a_clock_that_is_set_is_refused(void **state)
 		for (size_t i = 0; i < count; i++)
 			if (messages[i].mine_ns - mine.offset > SECOND / 2)
 				messages[i].mine_ns += 50000000;
-		assert_int_equal(weft_tie_create(&tie, messages, count, &err), WEFT_EINVAL);
+		assert_int_equal(weft_tie_create(&tie, messages, count, false, &err), WEFT_EINVAL);
 		assert_null(tie);
 	}
 }
@@ -164,9 +228,9 @@ static void one_direction_is_not_enough(void **state)
 	struct weft_tie *tie = NULL;
 	struct weft_error err = {0};
 	const struct weft_tie_message one[] = {{5, 10, true}, {7, 20, true}};
-	assert_int_equal(weft_tie_create(&tie, one, 2, &err), WEFT_ENOTFOUND);
+	assert_int_equal(weft_tie_create(&tie, one, 2, false, &err), WEFT_ENOTFOUND);
 	assert_non_null(strstr(err.what, "one way"));
-	assert_int_equal(weft_tie_create(&tie, one, 0, &err), WEFT_ENOTFOUND);
+	assert_int_equal(weft_tie_create(&tie, one, 0, false, &err), WEFT_ENOTFOUND);
 	assert_null(tie);
 }
 
@@ -176,7 +240,7 @@ static void no_time_overflows(void **state)
 	struct weft_tie *tie = NULL;
 	const struct weft_tie_message ends[] = {{INT64_MIN, INT64_MAX, true}, {INT64_MAX, INT64_MIN, false}};
 	const int64_t times[] = {INT64_MIN, -1, 0, 1, INT64_MAX};
-	if (weft_tie_create(&tie, ends, 2, NULL) < 0)
+	if (weft_tie_create(&tie, ends, 2, false, NULL) < 0)
 		return;
 	for (size_t i = 0; i < 5; i++) {
 		int64_t low, high, at = weft_tie_time(tie, times[i], &low, &high);
@@ -189,6 +253,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_truth_is_inside_the_bound),
+	    cmocka_unit_test(counters_have_narrower_bounds),
 	    cmocka_unit_test(many_messages_make_a_narrow_bound),
 	    cmocka_unit_test(wrong_stamps_are_refused),
 	    cmocka_unit_test(a_clock_that_is_set_is_refused),
