@@ -199,7 +199,8 @@ static void put_trace(struct writer *w)
 		begin_row(w, THREAD);
 		put_int(w, (int64_t)i);
 		put_str(w, info->streams[i].name);
-		put_int(w, (int64_t)info->streams[i].tid);
+		put_int(w, info->streams[i].host ? weft_tid_at((uint32_t)info->streams[i].tid, info->streams[i].host)
+						 : (int64_t)info->streams[i].tid);
 		put_str(w, part < info->part_count ? info->parts[part].process : info->process);
 		put_int(w, (int64_t)(part < info->part_count ? info->parts[part].pid : info->pid));
 		end_row(w);

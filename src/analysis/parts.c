@@ -242,7 +242,7 @@ static void take_exact(struct weft__stall *s, const struct weft_model *m)
 	if (parts->kernel_call)
 		parts->waited = weft_kernel_waited(m, s->stream, s->start_ns, s->end_ns, parts->kernel_call);
 	const struct weft_kernel *k = m->kernel;
-	const uint32_t thread = weft_kernel_thread(k, m->trace->streams[s->stream].tid);
+	const uint32_t thread = weft_kernel_of_stream(m, s->stream);
 	const struct weft_spent *longest;
 	const int64_t collected_ns = weft_kernel_collected_ns(k, k->threads[thread].pid, s->start_ns, s->end_ns, &longest);
 	if (collected_ns > parts->collected_ns) {

@@ -407,8 +407,8 @@ size_t weft__thread_name(const struct weft_os_tracks *tracks, uint32_t track, ch
 	char text[80];
 	const struct weft_os_thread *thread = thread_of(tracks, track);
 	weft__text_clean(text, sizeof text - 4, thread->name.ptr, thread->name.len);
-	const int len = thread->name.len > 0 ? snprintf(buf, size, "%s %" PRIu32, text, thread->tid)
-					     : snprintf(buf, size, "OS thread %" PRIu32, thread->tid);
+	const int len = thread->name.len > 0 ? snprintf(buf, size, "%s %" PRIu32, text, weft_tid_shown(thread->tid))
+					     : snprintf(buf, size, "OS thread %" PRIu32, weft_tid_shown(thread->tid));
 	return (size_t)len < size ? (size_t)len : size - 1;
 }
 

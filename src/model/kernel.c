@@ -244,6 +244,30 @@ static int compare_spents(const void *x, const void *y)
 	       WEFT_ORDER(a->on, b->on);
 }
 
+static int compare_offs(const void *x, const void *y)
+{
+	const struct weft_off *a = x, *b = y;
+	return WEFT_ORDER(a->start_ns, b->start_ns) ?: WEFT_ORDER(a->end_ns, b->end_ns);
+}
+
+static int compare_times(const void *x, const void *y)
+{
+	return WEFT_ORDER(*(const int64_t *)x, *(const int64_t *)y);
+}
+
+/* Two traces may tell of one OS thread, one behind the other, or both of the same time. */
+static void part_offs(struct weft_kernel *k, const struct weft_os_thread *thread)
+{
+	struct weft_off *offs = k->offs + thread->offs;
+	const size_t count = thread[1].offs - thread->offs;
+	weft_sort(offs, count, sizeof *offs, compare_offs);
+	for (size_t i = 1; i < count; i++) {
+		offs[i - 1].end_ns = weft_min_ns(offs[i - 1].end_ns, offs[i].start_ns);
+		offs[i - 1].ready_ns = weft_min_ns(offs[i - 1].ready_ns, offs[i - 1].end_ns);
+	}
+	weft_sort(k->faults_ns + thread->faults, thread[1].faults - thread->faults, sizeof *k->faults_ns, compare_times);
+}
+
 /* Puts each thing to its OS thread's; in time order they are already, but for interrupts, which are told when they end. */
 static bool order_lists(struct weft_kernel *k, const struct making *m)
 {
@@ -268,6 +292,8 @@ static bool order_lists(struct weft_kernel *k, const struct making *m)
 		k->spents[next[m->spents.items[i].owner][LIST_SPENTS]++] = m->spents.items[i].spent;
 	for (size_t i = 0; whole && i < m->faults.count; i++)
 		k->faults_ns[next[m->faults.items[i].owner][LIST_FAULTS]++] = m->faults.items[i].time_ns;
+	for (size_t i = 0; whole && i < k->thread_count; i++)
+		part_offs(k, &k->threads[i]);
 	for (size_t i = 0; whole && i < k->thread_count; i++)
 		weft_sort(k->spents + k->threads[i].spents, k->threads[i + 1].spents - k->threads[i].spents, sizeof *k->spents,
 		    compare_spents);
@@ -353,6 +379,12 @@ uint32_t weft_kernel_thread(const struct weft_kernel *k, uint64_t tid)
 	return first < k->thread_count && k->threads[first].tid == tid ? (uint32_t)first : WEFT_NONE;
 }
 
+uint32_t weft_kernel_of_stream(const struct weft_model *m, size_t stream)
+{
+	const struct weft_stream_info *info = &m->trace->streams[stream];
+	return weft_kernel_thread(m->kernel, info->host ? weft_tid_at((uint32_t)info->tid, info->host) : info->tid);
+}
+
 /* Calls `each` for each stretch that is in that time, with what of it is; false: the kernel does not say all of it. */
 static bool walk(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns,
     void (*each)(void *ctx, const struct weft_off *off, int64_t from_ns, int64_t to_ns), void *ctx)
@@ -361,7 +393,7 @@ static bool walk(const struct weft_model *m, uint16_t stream, int64_t from_ns, i
 	if (!k || stream >= m->trace->stream_count || k->info.level == WEFT_LEVEL_SELF || !k->info.is_whole ||
 	    from_ns < k->since_ns || to_ns > k->until_ns)
 		return false;
-	const uint32_t thread = weft_kernel_thread(k, m->trace->streams[stream].tid);
+	const uint32_t thread = weft_kernel_of_stream(m, stream);
 	if (thread == WEFT_NONE || k->threads[thread].first_ns > from_ns)
 		return false;
 	const size_t end = k->threads[thread + 1].offs;
@@ -489,7 +521,7 @@ bool weft_kernel_sum(const struct weft_model *m, uint16_t stream, int64_t from_n
 	memset(out, 0, sizeof *out);
 	if (!walk(m, stream, from_ns, to_ns, add_to_sum, out))
 		return false;
-	const uint32_t thread = weft_kernel_thread(k, m->trace->streams[stream].tid);
+	const uint32_t thread = weft_kernel_of_stream(m, stream);
 	const size_t last = k->threads[thread + 1].faults;
 	const size_t begin = WEFT_FIRST(n, k->threads[thread].faults, last, k->faults_ns[n] >= from_ns);
 	const size_t end = WEFT_FIRST(n, begin, last, k->faults_ns[n] >= to_ns);

@@ -81,6 +81,9 @@ struct weft_off_sum {
 /* The number of an OS thread in .threads, or WEFT_NONE.  Logarithmic. */
 uint32_t weft_kernel_thread(const struct weft_kernel *kernel, uint64_t tid);
 
+/* The same of a stream's OS thread. */
+uint32_t weft_kernel_of_stream(const struct weft_model *model, size_t stream);
+
 /* What the kernel says of that time of an OS thread, as the model's streams are one; false: nothing, or not all of it: where
  * anything was lost in the trace nothing is concluded.
  * Logarithmic, and then linear in its stretches and page faults there. */

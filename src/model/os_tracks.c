@@ -52,7 +52,7 @@ static bool list_tracks(struct weft_os_tracks *t)
 	t->of_stream = malloc((streams + 1) * sizeof *t->of_stream);
 	const bool whole = taken && t->tracks && t->of_stream;
 	for (size_t s = 0; whole && s < streams; s++) {
-		const uint32_t thread = weft_kernel_thread(k, m->trace->streams[s].tid);
+		const uint32_t thread = weft_kernel_of_stream(m, s);
 		t->of_stream[s] = WEFT_NONE;
 		if (thread == WEFT_NONE || k->threads[thread].first_ns == INT64_MAX)
 			continue;

@@ -8,6 +8,7 @@
 
 #include "base/duration.h"
 #include "base/intern.h"
+#include "base/sort.h"
 #include "trace/format.h"
 #include "trace/meet.h"
 
@@ -320,6 +321,7 @@ static int finish(struct weft_trace *trace)
 			*stream = info->streams[s];
 			stream->name = name;
 			stream->part = (uint32_t)i;
+			stream->host = (uint16_t)part->clock;
 		}
 		j->told[i].lost_no_stream = info->lost_no_stream;
 		j->told[i].gap_count = info->gap_count;
@@ -442,24 +444,41 @@ static int shift_events(void *ctx, const struct weft_kernel_event *events, size_
 		size_t n = 0;
 		for (; n < BATCH && i < count; n++, i++) {
 			shifted_events[n] = events[i];
-			shifted_events[n].time_ns = shifted(s->joined, s->part, events[i].time_ns);
+			struct weft_kernel_event *e = &shifted_events[n];
+			e->time_ns = shifted(s->joined, s->part, events[i].time_ns);
+			e->tid = weft_tid_at(e->tid, s->part->clock);
+			if (e->op == WEFT_KERNEL_TAKEN || e->op == WEFT_KERNEL_WAKE)
+				e->other = weft_tid_at(e->other, s->part->clock);
 		}
 		failed = s->each ? s->each(s->ctx, shifted_events, n) : 0;
 	}
 	return failed;
 }
 
-static bool add_threads(struct joined *j, struct weft_kernel_info *all, const struct weft_kernel_info *of_part)
+static int compare_threads(const void *x, const void *y)
+{
+	const struct weft_kernel_thread *a = x, *b = y;
+	return WEFT_ORDER(a->tid, b->tid) ?: WEFT_ORDER(b->pid, a->pid);
+}
+
+/* Two programs of one host may name one OS thread; whose it is knows more of it. */
+static bool add_threads(
+    struct joined *j, const struct part *part, struct weft_kernel_info *all, const struct weft_kernel_info *of_part)
 {
 	const size_t count = all->thread_count + of_part->thread_count;
 	struct weft_kernel_thread *grown = realloc(j->threads, (count ? count : 1) * sizeof *grown);
 	if (!grown)
 		return false;
 	j->threads = grown;
-	if (of_part->thread_count)
-		memcpy(grown + all->thread_count, of_part->threads, of_part->thread_count * sizeof *grown);
+	for (size_t i = 0; i < of_part->thread_count; i++)
+		grown[all->thread_count + i] = (struct weft_kernel_thread){weft_tid_at(of_part->threads[i].tid, part->clock),
+		    weft_tid_at(of_part->threads[i].pid, part->clock), of_part->threads[i].name};
+	weft_sort(grown, count, sizeof *grown, compare_threads);
 	all->threads = grown;
-	all->thread_count = count;
+	all->thread_count = 0;
+	for (size_t i = 0; i < count; i++)
+		if (i == 0 || grown[i].tid != grown[all->thread_count - 1].tid)
+			grown[all->thread_count++] = grown[i];
 	return true;
 }
 
@@ -472,7 +491,7 @@ static int join_kernel(struct weft_trace *trace, weft_kernel_fn *each, void *ctx
 		struct weft_kernel_info of_part;
 		struct shifting shifting = {j, &j->parts[i], each, ctx};
 		const int got = weft_trace_kernel(j->parts[i].trace, shift_events, &shifting, &of_part);
-		if (got < 0 || (got && !add_threads(j, info, &of_part)))
+		if (got < 0 || (got && !add_threads(j, &j->parts[i], info, &of_part)))
 			return got < 0 ? got : WEFT_ENOMEM;
 		if (!got)
 			continue;
@@ -528,6 +547,7 @@ static int fill_tables(struct joined *j, struct weft_trace_info *info, struct we
 			struct weft_stream_info *stream = &j->streams[info->stream_count++];
 			*stream = of->streams[s];
 			stream->part = (uint32_t)i;
+			stream->host = (uint16_t)part->clock;
 			if (weft_str_equal(stream->name, part->trace->info.process))
 				stream->name = (struct weft_str){part->name, (uint32_t)strlen(part->name)};
 			else if (stream->name.len && !put_process(part, &stream->name))

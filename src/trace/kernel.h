@@ -8,6 +8,21 @@
 #include "trace/trace.h"
 #include "wire/kernel.h"
 
+/* OS threads have no higher numbers on Linux.  Where several hosts are joined, the host's number is above these bits in each tid
+ * and pid of what their kernels said, and 0 that of the first host. */
+#define WEFT_TID_BITS 22
+
+static inline uint32_t weft_tid_at(uint32_t tid, uint32_t host)
+{
+	return tid && host ? (tid & ((1u << WEFT_TID_BITS) - 1)) | host << WEFT_TID_BITS : tid;
+}
+
+/* As its host has it. */
+static inline uint32_t weft_tid_shown(uint32_t tid)
+{
+	return tid & ((1u << WEFT_TID_BITS) - 1);
+}
+
 /* One event; threads, levels and clocks are in weft_kernel_info instead. */
 struct weft_kernel_event {
 	int64_t time_ns; /* as weft_event.time_ns */

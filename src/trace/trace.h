@@ -60,6 +60,7 @@ struct weft_field {
 struct weft_stream_info {
 	struct weft_str name; /* of the OS thread; may be empty */
 	uint32_t part;        /* which of the traces that were joined (join.h) it is of; else 0 */
+	uint16_t host;        /* of a trace that was joined: which of its hosts; their OS threads' numbers may be the same */
 	uint32_t instance;    /* its number in its trace; OS threads that followed one another may share it */
 	uint64_t tid;
 	uint64_t packets;

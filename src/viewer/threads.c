@@ -96,9 +96,9 @@ static void add_thread(struct words *w, const struct weft_kernel *k, uint32_t ti
 	if (thread != WEFT_NONE)
 		weft_utf8_copy(name, sizeof name, k->threads[thread].name);
 	if (*name)
-		add(w, "%s (tid %" PRIu32 ")", name, tid);
+		add(w, "%s (tid %" PRIu32 ")", name, weft_tid_shown(tid));
 	else
-		add(w, "OS thread %" PRIu32, tid);
+		add(w, "OS thread %" PRIu32, weft_tid_shown(tid));
 }
 
 static void add_ns(struct words *w, int64_t ns)

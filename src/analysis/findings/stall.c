@@ -151,9 +151,9 @@ static const char *name_of_tid(struct weft__finder *f, uint32_t tid)
 	const struct weft_kernel *k = f->model->kernel;
 	const uint32_t thread = weft_kernel_thread(k, tid);
 	if (thread == WEFT_NONE || !k->threads[thread].name.len)
-		return weft__finding_text(f, "OS thread %" PRIu32, tid);
+		return weft__finding_text(f, "OS thread %" PRIu32, weft_tid_shown(tid));
 	return weft__finding_text(f, "%s\"%s\" (%" PRIu32 ")", k->threads[thread].pid ? "its OS thread " : "",
-	    weft__words_clean(f, k->threads[thread].name), tid);
+	    weft__words_clean(f, k->threads[thread].name), weft_tid_shown(tid));
 }
 
 /* " on "/var/lib/x"", or that it probably is: a descriptor's number may be used again. */
