@@ -10,7 +10,6 @@
 #include "base/search.h"
 
 #define CELLS 32768
-#define NEIGHBOURS 8 /* on either side, by which a lull's room is judged */
 
 /* ---- finding lulls ---- */
 
@@ -74,22 +73,7 @@ static void look(struct activity *a, const struct weft_model *m)
 static void add_lull(struct weft_lulls *lulls, const struct activity *a, int64_t start_ns, int64_t end_ns)
 {
 	if ((double)(end_ns - start_ns) * a->cells_per_ns > 2)
-		lulls->items[lulls->count++] = (struct weft_lull){start_ns, end_ns, 0};
-}
-
-/* The more of them stand in so much time, the less room has each. */
-static void measure_between(struct weft_lulls *lulls, int64_t end_ns)
-{
-	struct weft_lull *items = lulls->items;
-	const size_t count = lulls->count;
-	for (size_t i = 0; i < count; i++) {
-		const size_t first = i > NEIGHBOURS ? i - NEIGHBOURS : 0,
-			     last = i + NEIGHBOURS < count ? i + NEIGHBOURS : count - 1;
-		int64_t ns = (last + 1 < count ? items[last + 1].start_ns : end_ns) - (first > 0 ? items[first - 1].end_ns : 0);
-		for (size_t k = first; k <= last; k++)
-			ns -= items[k].end_ns - items[k].start_ns;
-		items[i].between_ns = (double)ns / (double)(last + 1 - first);
-	}
+		lulls->items[lulls->count++] = (struct weft_lull){start_ns, end_ns};
 }
 
 int weft_lulls_find(struct weft_lulls **out, const struct weft_model *model, struct weft_error *err)
@@ -122,7 +106,6 @@ int weft_lulls_find(struct weft_lulls **out, const struct weft_model *model, str
 	/* Where there is nothing else, nothing would be left to be linear in. */
 	if (weft_lulls_ns(lulls) == model->end_ns)
 		lulls->count = 0;
-	measure_between(lulls, model->end_ns);
 	*out = lulls;
 	return WEFT_OK;
 }
@@ -157,8 +140,8 @@ static double length_of(const struct weft_lull *lull)
 
 static double width_of(const struct weft_view *v, const struct weft_lull *lull)
 {
-	const double px = length_of(lull) * v->px_per_ns, most_px = weft_lull_px(lull, v->px_per_ns);
-	return px < most_px ? px : most_px;
+	const double px = length_of(lull) * v->px_per_ns;
+	return px < WEFT_LULL_PX ? px : WEFT_LULL_PX;
 }
 
 /* Sums of what is shown, not of what lulls take away: in a lull of years a pixel is months, and the ns is still to be right. */
@@ -241,16 +224,13 @@ static double width_at(const struct weft_view *v, size_t first, int64_t from_ns,
 	for (size_t i = first; i < lulls->count && lulls->items[i].start_ns < to_ns; i++) {
 		const struct weft_lull *g = &lulls->items[i];
 		const int64_t start = g->start_ns > from_ns ? g->start_ns : from_ns, end = g->end_ns < to_ns ? g->end_ns : to_ns;
-		const double within = between(start, end), part = within / length_of(g);
-		const double most_px = weft_lull_px(g, scale);
+		const double within = between(start, end);
 		ns += between(last_ns, start);
 		last_ns = end;
-		if (length_of(g) * scale <= most_px)
+		if (length_of(g) * scale <= WEFT_LULL_PX)
 			ns += within;
-		else if (most_px > WEFT_LULL_LEAST_PX && most_px < WEFT_LULL_PX)
-			ns += g->between_ns / WEFT_LULL_PART * part;
 		else
-			px += most_px * part;
+			px += WEFT_LULL_PX * within / length_of(g);
 	}
 	ns += between(last_ns, to_ns);
 	*slope = ns;

@@ -5,14 +5,10 @@
 
 #include "view/view.h"
 
-#define WEFT_LULL_PX 44.0               /* room for its length */
-#define WEFT_LULL_LEAST_PX WEFT_LULL_PX /* narrower ones would leave more of the width, but a zoom then gets nowhere among many  \
-					 */
-#define WEFT_LULL_PART 3.0 /* what is between lulls has so many times their width, as long as they are wider than that */
+#define WEFT_LULL_PX 44.0 /* room for its length */
 
 struct weft_lull {
 	int64_t start_ns, end_ns;
-	double between_ns; /* how long it is from one lull to the next around this one, on average */
 };
 
 /* In time order; they do not overlap. */
@@ -33,17 +29,10 @@ int64_t weft_lulls_ns(const struct weft_lulls *lulls);
  * NULL.  WEFT_ENOMEM, and then nothing changes. */
 int weft_view_fold_sleep(struct weft_view *view, const struct weft_lulls *lulls, struct weft_error *err);
 
-/* How wide a lull is at most, at a scale. */
-static inline double weft_lull_px(const struct weft_lull *lull, double px_per_ns)
-{
-	const double px = lull->between_ns * px_per_ns / WEFT_LULL_PART;
-	return px < WEFT_LULL_LEAST_PX ? WEFT_LULL_LEAST_PX : px > WEFT_LULL_PX ? WEFT_LULL_PX : px;
-}
-
 /* Whether a lull is narrower than its length would be. */
 static inline bool weft_view_is_folded(const struct weft_view *view, const struct weft_lull *lull)
 {
-	return ((double)lull->end_ns - (double)lull->start_ns) * view->px_per_ns > weft_lull_px(lull, view->px_per_ns);
+	return ((double)lull->end_ns - (double)lull->start_ns) * view->px_per_ns > WEFT_LULL_PX;
 }
 
 /* Where a time that is within a folded lull is left: the lull's end; any other time as it is. */

@@ -120,7 +120,7 @@ class Row:
         self.shape, self.verb = shape, verb
         self.steps = []  # by size: a byte and binary logarithm of the size
         self.growth, self.memory, self.output, self.faults = 0, 0, 0, []
-        self.first = self.before = None  # sizes, and steps: those that are constant; all of the last one
+        self.first = self.before = None  # sizes, and steps: those that are constant by the smallest trace; those beyond it of the last one
 
     def add(self, real, cost, tiny):
         """The cost at one size more, beyond that of a tiny trace."""
@@ -139,17 +139,16 @@ class Row:
             self.faults.append(f'{at}{(memory - fixed) / real:.0f} bytes of memory for each of the trace')
         if output - FIXED_OUTPUT > OUTPUT_A_BYTE * real:
             self.faults.append(f'{at}{(output - FIXED_OUTPUT) / real:.0f} bytes of output for each of the trace')
-        # What is constant is no more than what a larger one costs, of which a picture may be simpler.
-        self.first = (self.first[0], min(self.first[1], CONSTANT * cost.steps)) if self.first else (real, CONSTANT * cost.steps)
+        self.first = self.first or (real, CONSTANT * cost.steps)
         work = cost.steps - self.first[1]
         if self.before and self.before[0] > LEAST_BYTES and work > LEAST_STEPS:
-            old_real, old_work = self.before[0], self.before[1] - self.first[1]
+            old_real, old_work = self.before
             growth = work / max(old_work, LEAST_STEPS / 10) / (n_log_n(self.first[0], real) / n_log_n(self.first[0], old_real))
             self.growth = max(self.growth, growth)
             if growth > GROWTH:
                 self.faults.append(f'{at}from {old_real} bytes on the work grows from {old_work / 1e6:.1f} to {work / 1e6:.1f} M steps, '
                                    f'{growth:.1f} times as much as n log n')
-        self.before = (real, cost.steps)
+        self.before = (real, work)
 
     def line(self):
         return (f'{self.shape:<36}{self.verb:<18}' + ''.join(f'{steps:>10.2f}' for steps in self.steps) +
