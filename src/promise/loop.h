@@ -21,10 +21,14 @@ struct weft_uv {
 	uv_loop_t *loop, own;
 	uv_prepare_t prepare; /* before the loop sleeps */
 	uv_check_t check;     /* after it */
-	uv_idle_t idle;       /* active while a promise pauses, so that the loop does not sleep */
+	uv_idle_t idle;       /* active while a promise pauses, or the loop spins, so that it does not sleep */
 	unsigned open;        /* how many things of ours are on the loop */
 	bool slept, ending;
 	struct weft__thing *things;
+	weft_word seen;            /* of the recorder's stream when the last turn was told: the same: nothing happened since */
+	uint64_t turns, eventful;  /* since the loop slept: all, and those in which something happened */
+	struct weft_promise *spin; /* of a loop that does not sleep; NULL: it does */
+	struct weft_resolver *spin_end;
 };
 
 /* From now on the loop may call back for the thing; `end` makes the loop do that soon, and removes the thing. */

@@ -66,11 +66,19 @@ struct weft_promise *weft__uv_failed(int status)
 	return weft_promise_fail(status, message_of(status));
 }
 
+/* Another number whenever something was recorded. */
+static weft_word events(void)
+{
+	return weft_is_on() ? weft__stream->next : 0;
+}
+
 static void wake(struct weft_uv *uv)
 {
-	if (uv->slept)
-		weft_promise_resume();
+	if (!uv->slept)
+		return;
 	uv->slept = false;
+	weft_promise_resume();
+	uv->seen = events();
 }
 
 void weft__uv_wakeup(struct weft_uv *uv, struct weft_resolver *resolver, int status, void *value, weft_destroy_fn *destroy)
@@ -108,25 +116,83 @@ static void stay_awake(uv_idle_t *handle)
 {
 }
 
+static void spin_ends(struct weft_uv *uv)
+{
+	uv->turns = uv->eventful = 0;
+	if (!uv->spin)
+		return;
+	if (uv->spin_end)
+		weft_wakeup(uv->spin_end, NULL, NULL);
+	weft_promise_unref(uv->spin);
+	uv->spin = NULL;
+}
+
+static void look_for_idle(uv_handle_t *handle, void *found)
+{
+	*(bool *)found |= handle->type == UV_IDLE && uv_is_active(handle);
+}
+
+/* The loop's own idle handle is not active. */
+static void tell_spin(struct weft_uv *uv)
+{
+	if (!uv->spin) {
+		bool has_idle = false;
+		uv_walk(uv->loop, look_for_idle, &has_idle);
+		const char *label = has_idle ? "uv_run beside an idle handle" : "uv_run";
+		uv->spin = weft__make(NULL, WEFT_KIND_LOOP, false, label, true, &uv->spin_end);
+	}
+	if (uv->spin_end)
+		weft_spins(weft_promise_id(uv->spin), uv->turns);
+	uv->seen = events(); /* what is told here is nothing that happened */
+}
+
+/* Whether this turn is one of many in which the loop does not sleep and nothing happens: that is told by their number, as
+ * adapters/hook does, so that a ring keeps what led to it. */
+static bool spins(struct weft_uv *uv)
+{
+	enum { TOLD = 64, LEAST = 1024 };
+	bool is_empty = uv->seen == events();
+	if (!weft_is_on() || uv_backend_timeout(uv->loop) != 0) {
+		spin_ends(uv);
+		return false;
+	}
+	uv->turns++;
+	uv->eventful += !is_empty;
+	if (!is_empty || uv->turns <= TOLD)
+		return false;
+	if (uv->turns >= LEAST && (uv->turns & (uv->turns - 1)) == 0 && uv->turns / TOLD >= uv->eventful)
+		tell_spin(uv);
+	return true;
+}
+
 static void before_sleep(uv_prepare_t *handle)
 {
 	struct weft_uv *uv = handle->data;
 	weft_promise_wakeup_paused();
-	/* Not uv_backend_timeout() != 0: that is 0 too whenever something new is to be watched, and then the loop sleeps. */
-	uv->slept = weft_promise_paused_count() == 0;
-	if (uv->slept)
+	bool pauses = weft_promise_paused_count() > 0;
+	if (!pauses)
 		uv_idle_stop(&uv->idle);
-	else
-		uv_idle_start(&uv->idle, stay_awake);
-	if (uv->slept)
+	/* uv_backend_timeout() is 0 too whenever something new is to be watched, and then the loop sleeps.  So what seems to spin
+	 * is kept awake for this turn, after which that is watched. */
+	bool spinning = !pauses && spins(uv);
+	uv->slept = !pauses && !spinning;
+	if (uv->slept) {
 		weft_promise_idle(WEFT_IDLE_WAIT);
-	else
-		weft__round();
+		return;
+	}
+	uv_idle_start(&uv->idle, stay_awake);
+	weft__round();
+	if (spinning)
+		uv->seen = events();
 }
 
 static void after_sleep(uv_check_t *handle)
 {
-	wake(handle->data);
+	struct weft_uv *uv = handle->data;
+	if (uv->slept)
+		wake(uv);
+	else if (weft_promise_paused_count() == 0)
+		uv_idle_stop(&uv->idle);
 }
 
 /* A write to a peer that has gone would kill the program by SIGPIPE; libuv leaves that to its users. */
@@ -172,6 +238,7 @@ void weft_uv_destroy(struct weft_uv *uv)
 	if (!uv)
 		return;
 	uv->ending = true;
+	spin_ends(uv);
 	uv_close((uv_handle_t *)&uv->prepare, closed);
 	uv_close((uv_handle_t *)&uv->check, closed);
 	uv_close((uv_handle_t *)&uv->idle, closed);

@@ -66,18 +66,18 @@ static void tell_spin(struct weft__finder *f, const struct burst *b)
 		weft__finding_doubt(f, "it came to an end by itself, and may have done its work in small pieces");
 }
 
-void weft__find_spin(struct weft__finder *f)
+/* Those of loops, or all others; returns how many are told. */
+static size_t tell_spins(struct weft__finder *f, const struct weft_spin **order, bool of_loops)
 {
 	const struct weft_model *m = f->model;
-	const struct weft_spin **order = weft__finding_alloc(f, m->spin_count, sizeof *order);
-	if (!order)
-		return;
+	size_t count = 0, told = 0;
 	for (size_t i = 0; i < m->spin_count; i++)
-		order[i] = &m->spins[i];
-	weft_sort(order, m->spin_count, sizeof *order, compare_spins);
+		if (weft_kind_has(m->promises[m->spins[i].promise].kind, WEFT_TRAIT_LOOP) == of_loops)
+			order[count++] = &m->spins[i];
+	weft_sort(order, count, sizeof *order, compare_spins);
 	struct burst burst = {0}, worst = {0};
-	for (size_t i = 0; i <= m->spin_count && weft__finding_goes_on(f, i, m->spin_count); i++) {
-		const struct weft_spin *s = i < m->spin_count ? order[i] : NULL;
+	for (size_t i = 0; i <= count && weft__finding_goes_on(f, i, count); i++) {
+		const struct weft_spin *s = i < count ? order[i] : NULL;
 		bool is_other = !s || !burst.last || s->promise != burst.last->promise;
 		if (is_other || s->calls <= burst.last->calls) {
 			if (is_spin(&burst) && (!is_spin(&worst) || burst.last->calls > worst.last->calls))
@@ -85,11 +85,22 @@ void weft__find_spin(struct weft__finder *f)
 			burst.first = s;
 		}
 		if (is_other) {
-			if (is_spin(&worst))
+			if (is_spin(&worst)) {
 				tell_spin(f, &worst);
+				told++;
+			}
 			worst = (struct burst){0};
 		}
 		burst.last = s;
 	}
+	return told;
+}
+
+/* Under weft record the handle is known that keeps a loop awake, and says more than the loop does. */
+void weft__find_spin(struct weft__finder *f)
+{
+	const struct weft_spin **order = weft__finding_alloc(f, f->model->spin_count, sizeof *order);
+	if (order && tell_spins(f, order, false) == 0)
+		tell_spins(f, order, true);
 	free(order);
 }
