@@ -152,6 +152,8 @@ static bool spins(struct weft_uv *uv)
 {
 	enum { TOLD = 64, LEAST = 1024 };
 	bool is_empty = uv->seen == events();
+	if (!is_empty && uv->turns == 0) /* so it is in most programs, and costs little */
+		return false;
 	if (!weft_is_on() || uv_backend_timeout(uv->loop) != 0) {
 		spin_ends(uv);
 		return false;
