@@ -10,6 +10,7 @@
 #include "base/duration.h"
 #include "base/search.h"
 #include "base/sort.h"
+#include "base/words.h"
 
 /* A shorter sleep may be none: what it waits for was there already. */
 #define SWITCH_NS 10000
@@ -112,14 +113,7 @@ static bool sort_all(struct sorted *all, const struct weft_model *m)
 /* Whether that is how programs tell of their collector: "gc", "gc, minor", "garbage collection". */
 bool weft__is_collector(struct weft_str text)
 {
-	static const char *const words[] = {"gc", "GC", "garbage"};
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-		const size_t length = strlen(words[i]);
-		if (text.len >= length && memcmp(text.ptr, words[i], length) == 0 &&
-		    (text.len == length || text.ptr[length] == ' ' || text.ptr[length] == ',' || text.ptr[length] == ':'))
-			return true;
-	}
-	return false;
+	return weft_text_means(text, WEFT_MEANS_COLLECTOR);
 }
 
 /* The call in which the OS thread was blocked for longest during the stall, and how long it was in all. */

@@ -4,36 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What readers look for in texts, in lower case: src/model/model.c, findings.  These tell nothing of the program. */
-static const char *const anywhere[] = {"cancel", "no such file", "not found", "notfound", "not_found", "enoent", "404",
-    "end of file", "eof", "sleep", "garbage", "finalized without ever returning", "nobody asked for its result", "started again",
-    "\xe2\x80\xa6"};
-/* Only where a text begins so. */
-static const char *const in_front[] = {"gc", "from "};
+#include "base/words.h"
+
+enum { SHORT = 3 }; /* letters: a longer word is in no copy */
 
 static char lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
-static bool is_at(const char *text, uint32_t bytes, uint32_t at, const char *word)
-{
-	uint32_t i = 0;
-	while (word[i] && at + i < bytes && lower(text[at + i]) == word[i])
-		i++;
-	return !word[i];
-}
-
-/* How many bytes at that place stay as they are because weft knows them. */
+/* How many bytes at that place stay as they are because weft knows them, or become their mark. */
 static uint32_t known_at(const char *text, uint32_t bytes, uint32_t at)
 {
-	for (size_t i = 0; i < sizeof anywhere / sizeof *anywhere; i++)
-		if (is_at(text, bytes, at, anywhere[i]))
-			return (uint32_t)strlen(anywhere[i]);
-	for (size_t i = 0; at == 0 && i < sizeof in_front / sizeof *in_front; i++)
-		if (is_at(text, bytes, 0, in_front[i]))
-			return (uint32_t)strlen(in_front[i]);
-	return bytes == 3 && at == 0 && memcmp(text, "end", 3) == 0 ? 3 : 0;
+	const char *mark;
+	return weft_text_known_at((struct weft_str){text, bytes}, at, &mark);
 }
 
 static bool is_digit(char c)
@@ -90,13 +74,16 @@ static uint32_t next_word(const char *text, uint32_t bytes, uint32_t *at)
 /* Of short words alone: then the text as a whole is one, so that it cannot turn out to be another. */
 static bool is_one_word(const char *text, uint32_t bytes)
 {
-	enum { SHORT = 3, LONGEST = 64 };
+	enum { LONGEST = 64 };
 	uint32_t at = 0, end;
-	if (bytes <= SHORT || bytes > LONGEST)
-		return false;
-	for (uint32_t i = 0; i < bytes; i++)
+	bool has_word = false;
+	for (uint32_t i = 0; i < bytes; i++) {
 		if (known_at(text, bytes, i))
 			return false;
+		has_word |= is_word(text[i]);
+	}
+	if (bytes <= SHORT || (bytes > LONGEST && has_word))
+		return false;
 	for (; (end = next_word(text, bytes, &at)) > at; at = end)
 		if (end - at > SHORT)
 			return false;
@@ -132,29 +119,71 @@ static uint32_t number_of(struct weft_scrub *s, const char *word, uint32_t bytes
 	return number;
 }
 
-/* What letters and digits stand for at a try; what reads well is tried first. */
-static void make(char *out, const char *word, uint32_t bytes, uint64_t seed, bool reads_well)
+static const char *stand_in_of(struct weft_scrub *s, uint32_t number);
+
+/* How far letters alone, or digits alone, go. */
+static uint32_t end_of_run(const char *word, uint32_t bytes, uint32_t at)
 {
-	static const char vowels[] = "aeiou", consonants[] = "bdfgklmnprstvz";
-	static const char own[] = "127."; /* every machine's address of itself: no other one is meant */
+	uint32_t end = at + 1;
+	while (end < bytes && is_word(word[end]) && is_digit(word[end]) == is_digit(word[at]))
+		end++;
+	return end;
+}
+
+/* A stand-in's look, the first of which is tried first. */
+enum look { READS_WELL, ANY_LETTERS, HEXADECIMAL };
+
+static char letter(char c, unsigned any, bool number, bool vowel, enum look look)
+{
+	static const char vowels[] = "aeiou", consonants[] = "bdfgklmnprstvz", hex[] = "0123456789abcdef";
+	const char upper = c >= 'A' && c <= 'Z' ? 'A' - 'a' : 0;
+	if (number && look == HEXADECIMAL)
+		return hex[any % 16];
+	if (is_digit(c))
+		return (char)('0' + any % 10);
+	if (number)
+		return (char)('a' + any % 6 + upper);
+	if (look != READS_WELL)
+		return (char)('a' + any % 26 + upper);
+	return (char)((vowel ? vowels[any % 5] : consonants[any % 14]) + upper);
+}
+
+/* What letters and digits stand for at a try.  Signs stay where there is anything else. */
+static void make(char *out, const char *word, uint32_t bytes, uint64_t seed, enum look look)
+{
+	static const char own[] = "127.",
+			  signs[] = "+-=*~.:"; /* 127.: every machine's address of itself: no other one is meant */
 	const bool number = is_number(word, bytes), is_own = bytes > 4 && memcmp(word, own, 4) == 0;
-	bool vowel = false;
+	bool vowel = false, has_word = false;
+	for (uint32_t i = 0; i < bytes; i++)
+		has_word |= is_word(word[i]);
 	for (uint32_t i = 0; i < bytes; i++) {
 		seed = weft_hash_u64(seed + 0x9e3779b97f4a7c15u + i);
 		const unsigned any = (unsigned)(seed >> 32);
-		const char upper = word[i] >= 'A' && word[i] <= 'Z' ? 'A' - 'a' : 0;
-		if (!is_word(word[i]) || (is_own && i < 4))
+		if (!has_word)
+			out[i] = signs[any % (sizeof signs - 1)];
+		else if (!is_word(word[i]) || (is_own && i < 4))
 			out[i] = word[i];
-		else if (is_digit(word[i]))
-			out[i] = (char)('0' + any % 10);
-		else if (number)
-			out[i] = (char)('a' + any % 6 + upper);
-		else if (!reads_well)
-			out[i] = (char)('a' + any % 26 + upper);
 		else
-			out[i] = (char)((vowel ? vowels[any % 5] : consonants[any % 14]) + upper);
+			out[i] = letter(word[i], any, number, vowel, look);
 		vowel = !vowel;
 	}
+}
+
+/* worker1 and worker10 are of one shape, and so are their stand-ins: their letters are those of "worker". */
+static bool add_letters(struct weft_scrub *s, char *out, const char *word, uint32_t bytes)
+{
+	for (uint32_t at = 0, end; at < bytes; at = end) {
+		end = end_of_run(word, bytes, at);
+		if (end - at == bytes || !is_word(word[at]) || is_digit(word[at]))
+			continue;
+		const uint32_t number = number_of(s, word + at, end - at);
+		const char *letters = number == WEFT_INTERN_FAILED ? NULL : stand_in_of(s, number);
+		if (!letters)
+			return false;
+		memcpy(out + at, letters, end - at);
+	}
+	return true;
 }
 
 /* Whether each part is a number where the other one's is. */
@@ -169,37 +198,65 @@ static bool has_same_shape(const char *word, const char *out, uint32_t bytes)
 	return true;
 }
 
-static bool is_allowed(struct weft_scrub *s, const char *word, const char *out, uint32_t bytes, bool may_meet)
+static bool is_of_texts(const struct weft_scrub *s, const char *word, uint32_t bytes)
 {
-	enum { SHORT = 3 };
+	const uint32_t number = weft_intern_find(&s->words, (struct weft_str){word, bytes});
+	return number != WEFT_INTERN_FAILED && number < s->word_count;
+}
+
+/* Whether a word of the texts is in it. */
+static bool has_original(const struct weft_scrub *s, const char *out, uint32_t bytes)
+{
+	enum { LONGEST = 32 }; /* a longer one is not met by chance */
+	for (uint32_t at = 0; at + SHORT < bytes; at++)
+		for (uint32_t length = SHORT + 1; length <= LONGEST && at + length <= bytes; length++)
+			if (is_of_texts(s, out + at, length))
+				return true;
+	return is_of_texts(s, out, bytes);
+}
+
+static bool is_allowed(const struct weft_scrub *s, const char *word, const char *out, uint32_t bytes, bool may_meet)
+{
 	if (memcmp(word, out, bytes) == 0 || !has_same_shape(word, out, bytes))
 		return false;
 	for (uint32_t i = 0; i < bytes; i++)
 		if (known_at(out, bytes, i))
 			return false;
-	const uint32_t number = number_of(s, out, bytes);
-	if (number == WEFT_INTERN_FAILED || s->used.items[number])
-		return number == WEFT_INTERN_FAILED;
-	return bytes <= SHORT || may_meet || number >= s->word_count;
+	const uint32_t number = weft_intern_find(&s->words, (struct weft_str){out, bytes});
+	if (number != WEFT_INTERN_FAILED && s->used.items[number])
+		return false;
+	return may_meet || !has_original(s, out, bytes);
+}
+
+/* Makes the best stand-in that there is; false when out of memory. */
+static bool choose(struct weft_scrub *s, char *out, struct weft_str word)
+{
+	enum { TRIES = 800 };
+	const bool mixed = !is_number(word.ptr, word.len);
+	const unsigned strict = word.len > SHORT ? TRIES - TRIES / 8 : TRIES / 2;
+	for (unsigned i = 0; i < TRIES; i++) {
+		const enum look look = i < TRIES / 8 ? READS_WELL : i < TRIES / 4 ? ANY_LETTERS : HEXADECIMAL;
+		make(out, word.ptr, word.len, (uint64_t)s->chosen << 16 | i, look);
+		if (mixed && i < TRIES / 2 && !add_letters(s, out, word.ptr, word.len))
+			return false;
+		if (is_allowed(s, word.ptr, out, word.len, i >= strict))
+			break;
+	}
+	s->chosen++;
+	return true;
 }
 
 static const char *stand_in_of(struct weft_scrub *s, uint32_t number)
 {
-	enum { TRIES = 200 };
-	char out[64], *longer = NULL, *made = out;
+	char buf[64], *longer = NULL, *out = buf;
 	const struct weft_str word = s->words.texts.items[number];
 	if (s->stand_ins.items[number])
 		return s->words.texts.items[s->stand_ins.items[number] - 1].ptr;
-	if (word.len > sizeof out && !(made = longer = malloc(word.len))) {
+	if (word.len > sizeof buf && !(out = longer = malloc(word.len))) {
 		s->no_memory = true;
 		return NULL;
 	}
-	for (unsigned i = 0; i < TRIES; i++) {
-		make(made, word.ptr, word.len, (uint64_t)number << 16 | i, i < TRIES / 4);
-		if (is_allowed(s, word.ptr, made, word.len, i > TRIES * 3 / 4))
-			break;
-	}
-	const uint32_t stand_in = number_of(s, made, word.len);
+	const uint32_t stand_in = choose(s, out, word) ? number_of(s, out, word.len) : WEFT_INTERN_FAILED;
 	free(longer);
 	if (stand_in == WEFT_INTERN_FAILED)
 		return NULL;
@@ -208,9 +265,29 @@ static const char *stand_in_of(struct weft_scrub *s, uint32_t number)
 	return s->words.texts.items[stand_in].ptr;
 }
 
+/* Whatever anybody could call a word is in no stand-in, though it may be replaced as several, or as a part of one. */
+static void avoid_parts(struct weft_scrub *s, const char *text, uint32_t bytes)
+{
+	for (uint32_t at = 0, end; at < bytes; at = end) {
+		for (end = at; end < bytes && is_word(text[end]);)
+			end++;
+		if (end - at > SHORT)
+			number_of(s, text + at, end - at);
+		for (uint32_t run = at, next; run < end; run = next) {
+			next = end_of_run(text, end, run);
+			if (next - run > SHORT)
+				number_of(s, text + run, next - run);
+		}
+		end += end < bytes;
+	}
+}
+
 void weft_scrub_learn(struct weft_scrub *s, const char *text, uint32_t bytes)
 {
 	uint32_t at = 0, end;
+	if (weft_text_is_own((struct weft_str){text, bytes}))
+		return;
+	avoid_parts(s, text, bytes);
 	if (is_one_word(text, bytes))
 		number_of(s, text, bytes);
 	else
@@ -232,10 +309,19 @@ static void replace_word(struct weft_scrub *s, char *text, uint32_t bytes)
 
 void weft_scrub_replace(struct weft_scrub *s, char *text, uint32_t bytes)
 {
-	uint32_t at = 0, end;
+	const struct weft_str whole = {text, bytes};
+	uint32_t at = 0, end, known;
+	if (weft_text_is_own(whole))
+		return;
 	if (is_one_word(text, bytes)) {
 		replace_word(s, text, bytes);
 		return;
+	}
+	for (uint32_t i = 0; i < bytes; i += known ? known : 1) {
+		const char *mark;
+		known = weft_text_known_at(whole, i, &mark);
+		if (mark)
+			memcpy(text + i, mark, known);
 	}
 	for (; (end = next_word(text, bytes, &at)) > at; at = end)
 		replace_word(s, text + at, end - at);

@@ -2,7 +2,8 @@
  *
  * A stand-in is as long as its word, the same for the same word, and made of nothing but the order in which words came: nobody
  * can try words until one fits.  Numbers stay numbers, so that texts keep their shapes; spaces and signs stay.  The words by
- * which weft knows errors and pauses ("cancelled", "not found", "gc") stay too.  SPDX-License-Identifier: ISC */
+ * which weft knows errors and pauses ("cancelled", "not found", "gc") become marks that say the same: base/words.h.
+ * SPDX-License-Identifier: ISC */
 #ifndef WEFT_EXPORT_SCRUB_H
 #define WEFT_EXPORT_SCRUB_H
 
@@ -17,6 +18,7 @@ struct weft_scrub {
 	WEFT_VEC(bool) used;          /* by number: it is one */
 	WEFT_VEC(char *) owned;
 	uint32_t word_count; /* how many are words of the texts; the others are stand-ins */
+	uint32_t chosen;     /* how many stand-ins have been */
 	bool no_memory;
 };
 
@@ -24,8 +26,8 @@ struct weft_scrub {
  * another text. */
 void weft_scrub_learn(struct weft_scrub *scrub, const char *text, uint32_t bytes);
 
-/* Replaces a text by its stand-in, in place.  A word of up to three letters may have another word as its stand-in, and so may a
- * number where the texts have nearly all of its length. */
+/* Replaces a text by its stand-in, in place.  No word of more than three letters is in one, unless the texts have nearly all
+ * numbers of its length, also to the base 16; a shorter one may have another word as its stand-in. */
 void weft_scrub_replace(struct weft_scrub *scrub, char *text, uint32_t bytes);
 
 void weft_scrub_finish(struct weft_scrub *scrub);

@@ -6,6 +6,7 @@
 
 #include "base/search.h"
 #include "base/utf8.h"
+#include "base/words.h"
 #include "model/kernel.h"
 #include "model/private.h"
 
@@ -112,34 +113,14 @@ size_t weft_model_name(const struct weft_model *model, uint32_t promise, char *b
 	return len + weft_utf8_copy(len < size ? buf + len : NULL, len < size ? size - len : 0, site->function);
 }
 
-/* Whether a text has one of some words, which are in lower case.  Whatever says so says it at the beginning; a long text may be
- * that of many promises. */
-static bool has_word(struct weft_str text, const char *const *words, size_t count)
-{
-	enum { LOOKED_AT = 200 };
-	for (size_t w = 0; w < count; w++)
-		for (size_t i = 0, k = 0; i < text.len && i < LOOKED_AT; i++, k = 0) {
-			while (words[w][k] && i + k < text.len &&
-			       (text.ptr[i + k] >= 'A' && text.ptr[i + k] <= 'Z' ? text.ptr[i + k] + 32 : text.ptr[i + k]) ==
-				   words[w][k])
-				k++;
-			if (!words[w][k])
-				return true;
-		}
-	return false;
-}
-
 bool weft_model_is_cancelled(const struct weft_model *model, uint32_t failure)
 {
-	static const char *const words[] = {"cancel"};
-	return failure != WEFT_NONE && has_word(weft_model_text(model, failure), words, 1);
+	return failure != WEFT_NONE && weft_text_means(weft_model_text(model, failure), WEFT_MEANS_CANCELLED);
 }
 
 bool weft__model_is_absent(const struct weft_model *model, uint32_t failure)
 {
-	static const char *const words[] = {
-	    "no such file", "not found", "notfound", "not_found", "enoent", "404", "end of file", "eof"};
-	return failure != WEFT_NONE && has_word(weft_model_text(model, failure), words, sizeof words / sizeof *words);
+	return failure != WEFT_NONE && weft_text_means(weft_model_text(model, failure), WEFT_MEANS_ABSENT);
 }
 
 const char *weft_model_kind_name(const struct weft_model *model, uint16_t kind)

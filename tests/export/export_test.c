@@ -515,7 +515,8 @@ static void scrub(struct weft_scrub *scrub, const char *const *texts, char out[]
 static void stand_ins_are_as_long_and_tell_nothing(void **state)
 {
 	static const char *const texts[] = {"Alice at 10.0.0.1:5123", "alice", "GET /home/alice 3ms", "a to b 1", "request 5123",
-	    "Lwt.Canceled by alice", "eth0", "5123", "caf\303\251 \342\200\246", "10.0.0.1:5123"};
+	    "Lwt.Canceled by alice", "eth0", "5123", "caf\303\251 \342\200\246", "10.0.0.1:5123", "worker1", "worker123",
+	    "asleepfile4 404", "====", "c100", "d204"};
 	char out[COUNT(texts)][64];
 	struct weft_scrub s = {0};
 	scrub(&s, texts, out, COUNT(texts));
@@ -528,9 +529,11 @@ static void stand_ins_are_as_long_and_tell_nothing(void **state)
 	}
 	assert_memory_equal(out[2] + 10, out[1], 5);                           /* the same word */
 	assert_string_equal(out[0] + 9, out[9]);                               /* the same address */
-	assert_memory_equal(out[5] + 4, "Cancel", 6);                          /* weft knows it */
+	assert_memory_equal(out[5] + 4, "\342\212\230", 3);                    /* weft knows what it says */
 	assert_true(out[6][3] >= '0' && out[6][3] <= '9');                     /* digits stay digits */
 	assert_string_equal(out[8] + 5, " \342\200\246");                      /* what was cut is still seen to be */
+	assert_memory_equal(out[10], out[11], 6);                              /* of one shape */
+	assert_string_equal(out[12] + 11, " 404");                             /* short, and weft knows it */
 	assert_true(out[0][0] >= 'A' && out[0][0] <= 'Z' && out[0][5] == ' '); /* so do letters and spaces */
 	weft_scrub_finish(&s);
 	for (long n = 0;; n++) {
@@ -544,6 +547,22 @@ static void stand_ins_are_as_long_and_tell_nothing(void **state)
 		if (was_enough)
 			break;
 	}
+}
+
+/* Where the texts have all numbers of a length, stand-ins have letters. */
+static void no_number_is_another_one(void **state)
+{
+	enum { NUMBERS = 10000 };
+	struct weft_scrub s = {0};
+	char text[16];
+	for (int i = 0; i < NUMBERS; i++)
+		weft_scrub_learn(&s, text, (uint32_t)snprintf(text, sizeof text, "job %04d", i));
+	for (int i = 0; i < NUMBERS; i++) {
+		weft_scrub_replace(&s, text, (uint32_t)snprintf(text, sizeof text, "job %04d", i));
+		assert_true(strspn(text + 4, "0123456789") < 4 && strspn(text + 4, "0123456789abcdef") == 4);
+		assert_true(strcspn(text + 4, "0123456789") < 4);
+	}
+	weft_scrub_finish(&s);
 }
 
 int main(void)
@@ -561,6 +580,7 @@ int main(void)
 	    cmocka_unit_test(failures),
 	    cmocka_unit_test(what_was_pending_is_told_or_memory_lacks),
 	    cmocka_unit_test(stand_ins_are_as_long_and_tell_nothing),
+	    cmocka_unit_test(no_number_is_another_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

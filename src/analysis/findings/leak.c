@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "base/words.h"
 
 enum { QUARTERS = 4 };
 
@@ -112,7 +113,7 @@ static void tell_leak(struct weft__finder *f, const struct heap *heap)
 /* A timer that its program sets anew is in use, though it may never come. */
 static bool is_set_anew(const struct weft_model *m, uint32_t p)
 {
-	static const char said[] = "started again";
+	static const char said[] = WEFT_SAYS_STARTED_AGAIN;
 	enum { LABELS_LOOKED_AT = 8 };
 	const uint32_t begin = m->promises[p].labels, end = m->promises[p + 1].labels;
 	for (uint32_t i = begin; i < end && i - begin < LABELS_LOOKED_AT; i++) {

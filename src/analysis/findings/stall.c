@@ -6,6 +6,7 @@
 #include "base/duration.h"
 #include "base/search.h"
 #include "base/sort.h"
+#include "base/words.h"
 #include "model/os_tracks.h"
 
 /* A busy machine makes a run, and what a pause waits for, longer. */
@@ -507,13 +508,11 @@ static bool gave_to_pool(const struct around *around, const struct weft__stall *
  * takes long. */
 static bool may_be_starved(const struct weft__finder *f, const struct weft__stall *s, const struct around *around)
 {
-	static const char sleep[] = "sleep";
 	const struct weft__parts *parts = &s->parts;
 	const uint32_t text = s->is_pause ? s->pause : parts->call;
 	const struct weft_str call = text == WEFT_NONE ? (struct weft_str){0} : weft_model_text(f->model, text);
-	for (size_t i = 0; i + sizeof sleep - 1 <= call.len; i++)
-		if (memcmp(call.ptr + i, sleep, sizeof sleep - 1) == 0)
-			return false;
+	if (weft_text_means(call, WEFT_MEANS_SLEEP))
+		return false;
 	if (parts->is_exact || f->model->round_count == 0)
 		return false;
 	const int64_t length_ns = s->end_ns - s->start_ns, off_ns = weft_max_ns(parts->off_ns, parts->blocked_ns);

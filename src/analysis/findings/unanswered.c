@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/idmap.h"
 #include "base/search.h"
+#include "base/words.h"
 
 enum {
 	ENOUGH_ANSWERS = 5,
@@ -81,14 +82,14 @@ static void hear(struct talk *t, bool is_question, int64_t time_ns)
 static bool is_end(const struct weft_model *m, uint32_t read)
 {
 	uint32_t label = weft_first_label(m, read);
-	struct weft_str text = label == WEFT_NONE ? (struct weft_str){0} : weft_model_text(m, label);
-	return text.len == 3 && !memcmp(text.ptr, "end", 3);
+	const struct weft_str end = {WEFT_SAYS_END, sizeof WEFT_SAYS_END - 1};
+	return label != WEFT_NONE && weft_str_equal(weft_model_text(m, label), end);
 }
 
 /* Who made it.  A ring may have forgotten that; adapters call what was accepted "from", and of one listener it is. */
 static uint32_t maker_of(const struct search *s, uint32_t p, bool is_old)
 {
-	static const char from[] = "from ";
+	static const char from[] = WEFT_SAYS_FROM;
 	const struct weft_model *m = s->finder->model;
 	const uint32_t maker = m->promises[p].created_by, label = weft__sorts_label(&s->finder->sorts, p);
 	if (!is_old || (maker != WEFT_NONE && maker != WEFT_SYSTEM) || label == WEFT_NONE)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analysis/findings/finding.h"
+#include "base/words.h"
 
 /* What a cancelled promise had waited for, and what ran of it after that. */
 struct orphan {
@@ -82,7 +83,7 @@ static bool has_left(const struct weft__finder *f, uint32_t p)
 /* Work that goes on although it was cancelled: its runtime noted that. */
 static void add_noted(struct search *s)
 {
-	static const char word[] = "cancelled";
+	static const char word[] = WEFT_SAYS_CANCELLED;
 	struct weft__finder *f = s->finder;
 	const struct weft_model *m = f->model;
 	const uint32_t number = weft_model_find_text(m, (struct weft_str){word, sizeof word - 1});
