@@ -231,7 +231,8 @@ static int add_messages(struct meeting *m, struct pair *pair, const struct end *
 		while (w + 1 < writes->count && writes->items[w + 1].begin < read->end)
 			w++;
 		const bool is_known = w < writes->count && writes->items[w].begin < read->end;
-		m->out->unwritten += !is_known || writes->items[w].end < read->end;
+		/* What came before a ring's oldest event is forgotten. */
+		m->out->unwritten += is_known ? writes->items[w].end < read->end : !m->traces[from->part]->info.wrapped;
 		if (!is_known || writes->items[w].end <= read->begin)
 			continue;
 		const int64_t sent_ns = writes->items[w].ns, received_ns = read->ns;
