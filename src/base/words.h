@@ -15,7 +15,7 @@ enum weft_meaning {
 /* What weft and its adapters themselves say: whole texts, and what stands in front of one. */
 #define WEFT_SAYS_CANCELLED "cancelled"
 #define WEFT_SAYS_STARTED_AGAIN "started again"
-#define WEFT_SAYS_END "end"
+#define WEFT_SAYS_END "end of input"
 #define WEFT_SAYS_FROM "from "
 
 /* Whether a text has such a word, or its mark.  Whatever says so says it at the beginning; a long text may be that of many

@@ -51,7 +51,8 @@ static void describe(const struct weft_record_options *o)
 
 static void choose_clock(const struct weft_record_options *o)
 {
-	struct weft__clock_choice choice = {.hz = o->clock_hz, .source = o->is_counter ? "counter" : "caller", .measured = "exact", .exact = true};
+	struct weft__clock_choice choice = {
+	    .hz = o->clock_hz, .source = o->is_counter ? "counter" : "caller", .measured = "exact", .exact = true};
 	if (!o->clock)
 		weft__clock_choose(&choice, o->use_monotonic);
 	__atomic_store_n(&weft__clock, o->clock ? o->clock : weft__monotonic, __ATOMIC_RELAXED);

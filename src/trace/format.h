@@ -25,7 +25,7 @@ struct weft_trace {
 	/* Traces that agree in `boot` and `counter` have the ticks of one clock, which went that fast; empty: not known. */
 	struct weft_str boot, counter;
 	uint64_t clock_hz;
-	bool is_steady; /* its clock is a counter (steady.h) */
+	bool is_steady;                /* its clock is a counter (steady.h) */
 	const unsigned char *uuid;     /* 16 bytes, of whoever recorded it; NULL: it has none */
 	bool read_whole;               /* the end was reached once: nothing is noted a second time */
 	bool is_resumed;               /* it begins at source.from, and lacks nothing behind that */

@@ -19,7 +19,7 @@ PATIENCE = 60
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'promise'))
 from http_server import Server, get  # noqa: E402  # pylint: disable=wrong-import-position
 # docs/recording.md has this list: what weft and its adapters themselves say, whole texts and the beginning of one.
-OWN_TEXTS = {'cancelled', 'started again', 'end'}
+OWN_TEXTS = {'cancelled', 'started again', 'end of input'}
 OWN_FRONT = 'from '
 OWN_ADDRESS = '127.'
 MAGIC = 'weft'  # in the front of each packet

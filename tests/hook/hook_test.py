@@ -236,7 +236,7 @@ def test_reading(built):
     found = record('./shared')
     check(run([weft, 'events', 'out']) == run([weft, 'events', 'out/' + found[0][0]]), 'the only trace')
     found = record('sh', '-c', './shared; ./late')
-    status, output, said = run([weft, 'events', 'out'])
+    status, output, said = run([weft, 'save', 'out', '-w', '-'])
     check((status, output) == (2, '') and said.startswith('weft: out has 2 traces, and this verb reads one; name one of these:\n'), 'several', said)
     check(all(f'weft: out/{name}: ' in said for name, _, _ in found) and said.endswith(': ./shared\n'), 'a list of them', said)
     status, output, said = run([weft, 'info', '--json', 'out'])

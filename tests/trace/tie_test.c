@@ -165,8 +165,8 @@ static void counters_have_narrower_bounds(void **state)
 			const int64_t at = weft_tie_time(ties[1], counts(&mine, t), &low, &high);
 			weft_tie_time(ties[0], counts(&mine, t), &low_of_any, &high_of_any);
 			if (truth < low || truth > high)
-				fail_msg("round %d at %lld: %lld is not from %lld to %lld", round, (long long)t,
-				    (long long)truth, (long long)low, (long long)high);
+				fail_msg("round %d at %lld: %lld is not from %lld to %lld", round, (long long)t, (long long)truth,
+				    (long long)low, (long long)high);
 			assert_true(low >= low_of_any && high <= high_of_any && at >= last_ns);
 			last_ns = at;
 		}
