@@ -564,7 +564,7 @@ int weft_follower_save(const struct weft_follower *f, weft_trace_file_fn *file, 
 	/* The first is there for its time. */
 	const struct weft_trace_edit edit = {.is_cut = true,
 	    .from_ns = f->told ? f->shown->time_ns : 0,
-	    .told = f->told + (f->told != NULL),
+	    .told = f->told ? f->told + 1 : NULL,
 	    .told_count = f->told ? f->shown->told.events.count : 0};
 	return weft_trace_save(f->trace, f->told ? &edit : NULL, file, ctx, err);
 }

@@ -175,10 +175,18 @@ def check_sizes(known, weft, folder, user):
     told, _ = kernel(ring.trace())
     if not told['overwritten'] or told['events'] + told['overwritten'] + told['lost'] < MANY or told['bytes'] > 1.1e6 * told['processors']:
         fail(f'a ring: {told}')
-    grown = Run(weft, os.path.join(folder, 'grown'), ['--kernel=own', '--mode=grow', '--size=512K'], command, user)
-    told, _ = kernel(grown.trace())
-    if told['overwritten'] or not told['lost'] or told['events'] + told['lost'] < MANY or told['bytes'] > 600000:
-        fail(f'what grows: {told}')
+    for attempt in range(5):
+        grown = Run(weft, os.path.join(folder, f'grown{attempt}'), ['--kernel=own', '--mode=grow', '--size=256K'], command, user)
+        told, _ = kernel(grown.trace())
+        if told['overwritten'] or told['bytes'] > 300000 * told['processors']:
+            fail(f'what grows: {told}')
+        # What the kernel has no room for, since others have rings, it need not tell: then the limit may not be reached.
+        if told['lost'] and told['events'] + told['lost'] >= MANY:
+            break
+        if told['bytes'] > 200000 * told['processors']:
+            fail(f'what grows: {told}')
+    else:
+        print(f'what grows: the kernel had no room: {told}')
 
 
 def check_kills(known, weft, folder, user):

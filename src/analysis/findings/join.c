@@ -48,14 +48,14 @@ static bool is_same(const struct weft__finder *f, const struct weft_finding *a, 
 	return is_alike(f->model, a->promise, b->promise) && is_alike(f->model, a->root, b->root);
 }
 
-/* Adds finding i with its evidence, and a line for each of those that became part of it. */
-static void keep(struct weft__finder *f, const struct weft_finding *old, const uint32_t *into, size_t count, size_t i)
+/* Adds finding i with its evidence, and a line for each of those that became part of it; false: it stays where it was. */
+static bool keep(struct weft__finder *f, const struct weft_finding *old, const uint32_t *into, size_t count, size_t i)
 {
 	const struct weft_finding *from = &old[i];
 	struct weft_finding *kept = weft_vec_push(&f->findings);
 	if (!kept) {
 		f->no_memory = true;
-		return;
+		return false;
 	}
 	*kept = *from;
 	kept->evidence_count = 0;
@@ -85,6 +85,7 @@ static void keep(struct weft__finder *f, const struct weft_finding *old, const u
 	weft__words_more(f, WEFT_EVIDENCE_LIKE, others - listed, "");
 	if (others > 0)
 		kept->title = weft__finding_text(f, "%s; %zu more finding%s like it", kept->title, others, weft__words_s(others));
+	return true;
 }
 
 void weft__findings_join(struct weft__finder *f)
@@ -104,12 +105,12 @@ void weft__findings_join(struct weft__finder *f)
 			if (into[k] == k && is_same(f, &old[k], &old[i]))
 				into[i] = k;
 	}
-	for (size_t i = 0; into && !f->no_memory && i < count; i++) {
-		if (into[i] == i && told[old[i].kind]++ < WEFT__FINDINGS_KEPT)
-			keep(f, old, into, count, i);
-		else
+	for (size_t i = 0; i < count; i++) {
+		const bool is_first = into && !f->no_memory && into[i] == i,
+			   has_room = is_first && told[old[i].kind]++ < WEFT__FINDINGS_KEPT;
+		if (!has_room || !keep(f, old, into, count, i))
 			free(old[i].steps);
-		f->left_out += into[i] == i && told[old[i].kind] > WEFT__FINDINGS_KEPT;
+		f->left_out += is_first && !has_room;
 	}
 	free(into);
 	free(old);
