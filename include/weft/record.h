@@ -207,7 +207,7 @@ struct weft_positions {
  * this call, which is to come before the first byte.
  *
  * false: nothing was told, since fd is not connected or something else, since a filter of system calls is in force, or since
- * nothing records.  Keeps errno.  Not for signal handlers.  Six system calls; of a unix socket 100 us, in an OS
+ * nothing records.  Keeps errno.  Not for signal handlers.  Seven system calls; of a unix socket 100 us, in an OS
  * thread that has no descriptor of the program's, for 100 of them a second: others are not told. */
 static inline bool weft_connection(weft_id promise, int fd, bool did_connect, struct weft_positions *positions);
 

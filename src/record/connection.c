@@ -57,13 +57,18 @@ static bool ask_positions(int fd, bool did_connect, struct weft_positions *out)
 	/* States of TCP, as the kernel numbers them: <netinet/tcp.h> has them, and an older tcp_info. */
 	enum { TIME_WAIT = 6, CLOSE_WAIT = 8, LAST_ACK = 9, CLOSING = 11 };
 	enum { FIN_CAME = 1 << TIME_WAIT | 1 << CLOSE_WAIT | 1 << LAST_ACK | 1 << CLOSING };
-	struct tcp_info info = {0};
-	socklen_t bytes = sizeof info;
-	int unread = 0, unacknowledged = 0;
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) || ioctl(fd, SIOCINQ, &unread) ||
-	    ioctl(fd, SIOCOUTQ, &unacknowledged) ||
-	    bytes < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received)
-		return false;
+	enum { TRIES = 8 };
+	struct tcp_info info = {0}, before;
+	int unread = 0, unacknowledged = 0, tries = 0;
+	/* Bytes that come between two questions would be counted by one of them. */
+	do {
+		socklen_t bytes = sizeof info, again = sizeof info;
+		if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &before, &bytes) || ioctl(fd, SIOCINQ, &unread) ||
+		    ioctl(fd, SIOCOUTQ, &unacknowledged) || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &again) ||
+		    bytes < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received)
+			return false;
+	} while ((before.tcpi_bytes_received != info.tcpi_bytes_received || before.tcpi_bytes_acked != info.tcpi_bytes_acked) &&
+		 ++tries < TRIES);
 	const uint64_t written = info.tcpi_bytes_acked + (uint64_t)unacknowledged;
 	const uint64_t came = info.tcpi_bytes_received - (FIN_CAME >> info.tcpi_state & 1);
 	out->sent = written - (did_connect && written > 0);
