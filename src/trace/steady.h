@@ -15,7 +15,7 @@ typedef WEFT_VEC(struct weft_tie_message) weft_tie_messages;
 
 /* Adds what `messages` tell of the times between them, as messages that might have come then: some 600 a second and direction,
  * fewer where they stretch over more than minutes.  Where no line fits, nothing is added.  *added: the caller's also on failure.
- * WEFT_ENOMEM.  Linear, and 50 us for each 50 ms. */
+ * WEFT_ENOMEM.  Linear, and 20 us for each 50 ms. */
 int weft_steady_messages(weft_tie_messages *added, const struct weft_tie_message *messages, size_t count);
 
 #endif

@@ -12,16 +12,12 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'promise'))
 from http_server import PATIENCE, Server, get  # noqa: E402
+from waiting import expect, until  # noqa: E402
 
 weft, server = map(os.path.abspath, sys.argv[1:])
 MANY = int(os.environ.get('WEFT_TEST_MANY', '20'))
 dice = random.Random(1)
 NOBODY = 65534
-
-
-def expect(what, got, wanted):
-    if got != wanted:
-        sys.exit(f'{what}: {got!r} is not {wanted!r}')
 
 
 def run(*words, **more):
@@ -36,14 +32,6 @@ def fine(*words):
 
 def standing(pid):
     return next((row for row in map(json.loads, fine('on', '--json').splitlines()) if row['pid'] == pid), None)
-
-
-def wait_for(what, holds):
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        if time.monotonic() > end:
-            sys.exit(f'{what}: not within {PATIENCE} s')
-        time.sleep(0.02)
 
 
 def known_of(trace):
@@ -94,7 +82,7 @@ def one_after_the_other():
         told = run('on', pid, '--wait=1ms')
         expect('it sleeps', (told.returncode, 'does nothing at the moment' in told.stderr), (0, True))
         program.ask(get('/f.txt'))
-        wait_for('it began', lambda: standing(pid)['on'])
+        until('it began', lambda: standing(pid)['on'])
         program.end()
     for trace in 'one', 'one.2', 'one.3':
         expect(f'{trace}: it is over', 'unfinished' in known_of(trace) and known_of(trace)['unfinished'], False)
@@ -170,12 +158,12 @@ def unmodified():
                 rows = map(json.loads, fine('on', '--json').splitlines())
                 mine[:] = [row['pid'] for row in rows if os.path.realpath(f'/proc/{row["pid"]}/cwd') == os.getcwd()]
                 return bool(mine)
-            wait_for(f'{name} stands by', is_there)
+            until(f'{name} stands by', is_there)
             for turn in range(3):
                 path = os.path.abspath(f'{name}/python3-{mine[0]}' + (f'.{turn + 1}' if turn else ''))
                 fine('on', mine[0], '--wait=60s')
                 expect('where to', standing(mine[0])['trace'], path)
-                wait_for(f'{name} has turned', lambda path=path: 'timer' in fine('dump', path))
+                until(f'{name} has turned', lambda path=path: 'timer' in fine('dump', path))
                 fine('off', mine[0], '--wait=60s')
                 known_of(path)
             os.kill(mine[0], 15)
