@@ -10,6 +10,7 @@
 #include "base/duration.h"
 #include "base/utf8.h"
 #include "cli.h"
+#include "trace/several.h"
 
 struct checked_rule {
 	const char *text;
@@ -130,7 +131,7 @@ struct following {
 };
 
 /* Tells of the rules whose outcome is another one now. */
-static int show_rules(void *ctx, struct weft_follower *follower)
+static int show_rules(void *ctx, const struct cli_newest *newest)
 {
 	struct following *f = ctx;
 	struct weft_error err;
@@ -139,8 +140,7 @@ static int show_rules(void *ctx, struct weft_follower *follower)
 		struct weft_tally asked;
 		const enum weft_outcome before = r->checked.outcome;
 		const struct weft_tally *tally = weft_rule_tally(&asked, &r->rule) ? &f->tallies[counted++] : NULL;
-		if (weft_rule_check_on(&r->checked, weft_follower_model(follower), &r->rule, tally,
-			weft_follower_counted_ns(follower), &err) < 0)
+		if (weft_rule_check_on(&r->checked, newest->model, &r->rule, tally, newest->counted_ns, &err) < 0)
 			return cli_fail_error(&err);
 		if (!f->has_told || before != r->checked.outcome)
 			put_rule(r, f->json);
@@ -165,9 +165,11 @@ static int follow_rules(const struct cli_args *args, struct checked_rule *rules,
 			options.window_events = CLI_WINDOW_EVENTS;
 		}
 	}
+	char name[300];
 	int exit = cli_follow(args, &options, show_rules, &f);
 	if (exit < 0)
-		exit = end_check(args->argv[0], rules, count, junit);
+		exit = end_check(weft_several_name(name, sizeof name, (const char *const *)args->argv, (size_t)args->argc), rules,
+		    count, junit);
 	free(f.tallies);
 	return exit;
 }

@@ -183,13 +183,22 @@ void cli_progress_end(void);
 
 #define CLI_OPTION_FOLLOW(flag)                                                                                                  \
 	{                                                                                                                        \
-		"follow", 0, CLI_FLAG, flag, NULL, "goes on while the trace is recorded, and reads only what is new"             \
+		"follow", 0, CLI_FLAG, flag, NULL, "goes on while the traces are recorded"                                       \
 	}
 
-/* Calls `show` for each newer model of the one operand's trace, until the recording has ended, somebody sends SIGINT or SIGTERM,
- * or `show` returns an exit status.  Returns that, or -1; where nothing can be followed the error has been told. */
+/* What is known by now of the traces that are followed. */
+struct cli_newest {
+	const struct weft_model *model; /* until `show` returns */
+	int64_t counted_ns;             /* how far back the tallies count; -1: they do not */
+};
+
+/* Calls `show` for each newer model of the operands' traces, as one, until the recording of all has ended, somebody sends SIGINT
+ * or SIGTERM, or `show` returns an exit status.  Returns that, or -1; where nothing can be followed the error has been told.
+ *
+ * Of one trace a look reads what is new.  Of several it reads all that they have, so that what went between them is known, as
+ * often as that takes a tenth of a processor; what their rings have forgotten and still holds, or is counted, is known, too. */
 int cli_follow(const struct cli_args *args, const struct weft_follower_options *options,
-    int (*show)(void *ctx, struct weft_follower *follower), void *ctx);
+    int (*show)(void *ctx, const struct cli_newest *newest), void *ctx);
 
 /* ---- session.c: directories that weft record made, with a trace for each process ---- */
 
@@ -209,6 +218,10 @@ struct cli_session {
 /* False: there is no memory.  To be freed in any case. */
 bool cli_session_read(struct cli_session *session, const char *path);
 void cli_session_free(struct cli_session *session);
+
+/* Adds the operands, and in place of a process the directory that it records into, which goes on to be read when it has ended;
+ * false: there is no memory.  To be freed in any case. */
+bool cli_find_recorded(cli_paths *out, char *const *operands, int count);
 
 /* Adds the traces of such directories, and other operands as they are; false: there is no memory.  To be freed in any case. */
 bool cli_expand_quietly(cli_paths *out, char *const *operands, int count);

@@ -133,6 +133,20 @@ const char *cli_trace_of_process(const char *pid)
 	return found;
 }
 
+bool cli_find_recorded(cli_paths *out, char *const *operands, int count)
+{
+	for (int i = 0; i < count; i++) {
+		const char *trace = cli_is_process(operands[i]) ? cli_trace_of_process(operands[i]) : NULL;
+		char *own = strdup(trace ? trace : operands[i]), **place = own ? weft_vec_push(out) : NULL;
+		if (!place) {
+			free(own);
+			return false;
+		}
+		*place = own;
+	}
+	return true;
+}
+
 /* Standard input's trace, of which a pipe gives the bytes once only. */
 static struct weft_trace *kept;
 

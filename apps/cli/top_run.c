@@ -68,26 +68,11 @@ static void finish(struct top_ui *ui)
 	weft_vec_free(&ui->lines);
 }
 
-/* Where a process records goes on to be read when it has ended. */
-static bool find_processes(struct cli_args *args, cli_paths *paths)
-{
-	for (int i = 0; i < args->argc; i++) {
-		const char *trace = cli_is_process(args->argv[i]) ? cli_trace_of_process(args->argv[i]) : NULL;
-		char *own = strdup(trace ? trace : args->argv[i]), **place = own ? weft_vec_push(paths) : NULL;
-		if (!place) {
-			free(own);
-			return false;
-		}
-		*place = own;
-	}
-	return true;
-}
-
 int top_run(struct cli_args *args, int64_t window_ns)
 {
 	struct top_ui ui = {.name = args->argv[0], .window_ns = window_ns};
 	cli_paths paths = {0};
-	int exit = find_processes(args, &paths) ? -1 : cli_fail("out of memory");
+	int exit = cli_find_recorded(&paths, args->argv, args->argc) ? -1 : cli_fail("out of memory");
 	/* What is wrong from the beginning is told where it stays to be read. */
 	struct weft_error err;
 	struct cli_input input;

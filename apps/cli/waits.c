@@ -87,10 +87,10 @@ struct following {
 };
 
 /* Tells of the waits when they are others than before. */
-static int show_waits(void *ctx, struct weft_follower *follower)
+static int show_waits(void *ctx, const struct cli_newest *newest)
 {
 	struct following *f = ctx;
-	const struct weft_model *m = weft_follower_model(follower);
+	const struct weft_model *m = newest->model;
 	struct weft_waits *waits = NULL;
 	struct weft_error err;
 	uint64_t hash = 1;

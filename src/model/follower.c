@@ -487,13 +487,14 @@ struct weft_followed_private {
 
 struct weft_followed *weft_follower_take(struct weft_follower *f)
 {
-	struct weft_followed *taken = f->model ? calloc(1, sizeof *taken) : NULL;
+	struct weft_followed *taken = f->model || (f->trace && f->options.makes_no_model) ? calloc(1, sizeof *taken) : NULL;
 	if (!taken || !(taken->priv = calloc(1, sizeof *taken->priv))) {
 		free(taken);
 		return NULL;
 	}
 	taken->model = f->model;
 	taken->trace = f->trace;
+	taken->is_told = f->told;
 	*taken->priv = (struct weft_followed_private){f->told, share(f->shown)};
 	f->model = NULL;
 	f->trace = NULL;

@@ -65,8 +65,9 @@ const struct weft_model *weft_follower_model(const struct weft_follower *followe
 
 /* A model that outlives the next looks. */
 struct weft_followed {
-	struct weft_model *model;
-	struct weft_trace *trace;
+	struct weft_model *model; /* NULL: the trace alone was wanted */
+	struct weft_trace *trace; /* who closes it earlier sets it to NULL; it is not to be read after weft_followed_destroy() */
+	bool is_told;             /* weft_model_options.knows_pending is true of it */
 	struct weft_followed_private *priv;
 };
 

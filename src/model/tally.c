@@ -40,6 +40,18 @@ void weft_tally_add(struct weft_tally *tally, int64_t start_ns, int64_t ended_ns
 	tally->lives[bucket_of(life_ns)]++;
 }
 
+void weft_tally_join(struct weft_tally *tally, const struct weft_tally *other)
+{
+	tally->count += other->count;
+	tally->failed += other->failed;
+	tally->ended += other->ended;
+	tally->below += other->below;
+	tally->equal += other->equal;
+	tally->longest_ns = other->longest_ns > tally->longest_ns ? other->longest_ns : tally->longest_ns;
+	for (size_t i = 0; i < WEFT_TALLY_BUCKETS; i++)
+		tally->lives[i] += other->lives[i];
+}
+
 int64_t weft_tally_life(const struct weft_tally *tally, unsigned percent)
 {
 	if (!tally->ended)

@@ -30,6 +30,9 @@ void weft_tally_clear(struct weft_tally *tally);
 /* Counts a promise; ended_ns is INT64_MAX for one that has not ended. */
 void weft_tally_add(struct weft_tally *tally, int64_t start_ns, int64_t ended_ns, bool has_failed);
 
+/* Counts what another one with the same question has counted, too. */
+void weft_tally_join(struct weft_tally *tally, const struct weft_tally *other);
+
 /* How long the one at `percent` of those that ended lived, by nearest rank: on the right side of the limit, and else good to a
  * 64th; the longest is exact.  0 if none ended. */
 int64_t weft_tally_life(const struct weft_tally *tally, unsigned percent);

@@ -64,9 +64,35 @@ with tempfile.TemporaryDirectory() as place:
     last = {line['rule']: line['outcome'] for line in read('all')}
     expect('outcomes', last, {line['rule']: line['outcome'] for line in said('check', 'grown', *RULES)})
 
+    # Several processes of a session, of which one begins late, in rings that go round: who waits in each, and all that any of them has counted.
+    os.mkdir('session')
+    first = start('session/first-1,size=64K', 'lost')
+    waits = follow('waits', 'waits', 'session')
+    by_name = follow('named', 'waits', str(first.pid))
+    rules = follow('rules', 'check', 'session', 'count(request)<2000', 'count(sleeper)<2')
+    until('the first wait is told', lambda: 'awaited' in str(read('waits')) and 'awaited' in str(read('named')))
+    until('its ring has forgotten that', lambda: not said('waits', 'session'))
+    second = start('session/second-2,size=64K', 'lost')
+    until('both wait', lambda: [line for line in read('waits') if line.get('waits') == 2])
+    until('all requests are counted', lambda: len([line for line in read('rules') if line['outcome'] == 'broken']) == 2)
+    end(first)
+    end(second)
+    expect('exit statuses of several', [each.wait(timeout=PATIENCE) for each in (waits, by_name, rules)], [0, 0, 1])
+    expect('the rules', sorted((line['rule'], line['outcome']) for line in read('rules')), [(rule, word) for rule in ('count(request)<2000', 'count(sleeper)<2') for word in ('broken', 'ok')])
+    expect('by its process', [line['awaited'].split()[2] for line in read('named') if 'awaits' in line], ['"go"'])
+    two = [['stall', 'lost'], ['lost']]
+    for number, faults in enumerate(two):
+        two[number] = start(f'grown-{number},mode=grow', *faults)
+    rules = follow('all', 'check', 'grown-0', 'grown-1', *RULES)
+    until('the stall of one is told', lambda: [line for line in read('all') if line['rule'].startswith('p50') and line['outcome'] == 'broken'])
+    for program in two:
+        end(program)
+    expect('the exit status of two', rules.wait(timeout=PATIENCE), 1)
+    expect('outcomes of two', {line['rule']: line['outcome'] for line in read('all')}, {line['rule']: line['outcome'] for line in said('check', 'grown-0', 'grown-1', *RULES)})
+
     # Of one that has ended all is told at once; what cannot be followed is told.
     expect('one that has ended', [line['outcome'] for line in said('check', '--follow', 'grown', *RULES)], [last[rule] for rule in RULES])
-    for words, message in (['waits', '--follow', 'nothing'], 'weft: nothing: No such file or directory\n'), (['waits', '--follow', 'grown', 'round'], 'weft: --follow takes one trace\n'), \
+    for words, message in (['waits', '--follow', 'nothing'], 'weft: nothing: No such file or directory\n'), (['waits', '--follow', 'grown', 'nothing'], 'weft: nothing: No such file or directory\n'), \
             (['waits', '--follow', '--dot', 'grown'], 'weft: waits: --follow goes with neither --at nor --dot\n'):
         got = subprocess.run([weft, *words], capture_output=True, text=True, check=False, timeout=PATIENCE)
         expect('what is said', (got.returncode, got.stderr), (2, message))
