@@ -131,10 +131,11 @@ int weft__frame_append(struct weft_draw_list *list, double more_px, const struct
     void draw(struct weft__frame *f, const void *what, int top_px), const void *what, struct weft_error *err);
 
 /* list.c */
-/* How strong red is where something went wrong in this part of the rows: one always shows, and few do not look like all. */
+/* How strong red is where something went wrong in this part of the rows: as opaque as that, but one always shows. */
 static inline int weft__wrong_alpha(double part)
 {
-	return part <= 0 ? 0 : part < 1 / 8.0 ? 88 : part < 1 / 4.0 ? 112 : part < 1 / 2.0 ? 160 : 255;
+	const int eighths = part < 1 ? (int)(part * 8 + 0.5) : 8;
+	return part <= 0 ? 0 : eighths < 3 ? 88 : eighths < 8 ? 32 * eighths : 255;
 }
 
 static inline int weft__floor(double x)

@@ -80,10 +80,10 @@ static void draw_sleeps(struct weft__frame *f, size_t band, struct extent e)
 	name_stretches(f, WEFT_PAINT_SLEEP_TEXT, t, NULL, e.text_y);
 }
 
-/* Pauses show at any scale. */
+/* A pause that stands alone shows at any scale; many are as opaque as they cover their time. */
 static void draw_pauses(struct weft__frame *f, size_t band, struct extent e)
 {
-	static const int density[] = {255, 160, 190, 220, 255};
+	static const int density[] = {255, 64, 128, 192, 255};
 	const struct weft_intervals *t = &f->index->pauses[band];
 	const uint32_t *source = f->index->pause_source + (t->busy - f->index->pauses[0].busy) - band;
 	const struct weft__look look = {WEFT_LAYER_SHADE, WEFT_PAINT_PAUSE, cell_of(f), PAUSE_LEAST_PX, density, e.y0, e.y1};

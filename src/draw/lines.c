@@ -27,8 +27,10 @@ struct span {
 	int level; /* 0: one interval, as it is; else how many quarters of it are covered */
 };
 
-/* The next span at or after interval *i that can be seen; false if there is none. */
-static bool next_span(const struct weft__frame *f, const struct weft_intervals *t, int cell_px, size_t *i, struct span *span)
+/* The next span at or after interval *i that can be seen; false if there is none.  One that is narrow and alone in its cell is as
+ * it is, unless such are `always` told of by what they cover. */
+static bool next_span(
+    const struct weft__frame *f, const struct weft_intervals *t, int cell_px, bool always, size_t *i, struct span *span)
 {
 	const struct weft_view *v = f->view;
 	if (*i >= t->count || weft__intervals_start(t, *i) > f->to_ns)
@@ -48,10 +50,12 @@ static bool next_span(const struct weft__frame *f, const struct weft_intervals *
 						  weft_view_x(v, weft__intervals_start(t, span->end - 1)) >=
 					      cell_px)
 			span->end--;
-		if (span->end > *i + 1) {
+		if (to > from && (always || span->end > *i + 1)) {
 			double covered = (double)weft__intervals_covered(t, *i, span->end, from, to);
 			int quarters = weft__floor(covered * 4 / ((double)to - (double)from)) + 1;
 			span->level = quarters > 4 ? 4 : quarters;
+		}
+		if (span->end > *i + 1) {
 			span->x0 = cell;
 			span->x1 = cell + cell_px;
 		}
@@ -75,19 +79,31 @@ static bool adjoins(struct stretch *s, const struct span *span)
 	return true;
 }
 
+/* What stands far from others is as it is: by what it covers of its cell it would be too pale to be seen. */
+static void draw_stretch(struct weft__frame *f, const struct weft__look *look, const struct stretch *s, int before, int next)
+{
+	enum { FAR_CELLS = 4 };
+	const int far = FAR_CELLS * look->cell;
+	const bool alone = look->least > 1 && s->x1 - s->x0 <= look->cell && s->x0 - before >= far && next - s->x1 >= far;
+	const int alpha = look->density[alone ? 0 : s->level];
+	weft__rect(f, weft__ink(look->layer, look->paint, alpha), s->x0, look->y0, s->x1, look->y1);
+}
+
 void weft__draw_intervals(struct weft__frame *f, const struct weft_intervals *t, const struct weft__look *look)
 {
 	struct span span;
 	struct stretch s = {0};
+	int before = -look->cell * 99;
 	size_t i = weft__intervals_end_after(t, 0, f->from_ns);
-	while (next_span(f, t, look->cell, &i, &span)) {
+	while (next_span(f, t, look->cell, look->least > 1, &i, &span)) {
 		if (adjoins(&s, &span))
 			continue;
-		weft__rect(f, weft__ink(look->layer, look->paint, look->density[s.level]), s.x0, look->y0, s.x1, look->y1);
+		draw_stretch(f, look, &s, before, span.x0);
+		before = s.x1;
 		s = (struct stretch){span.x0, span.x1, span.level};
 		s.x1 = s.x1 - s.x0 < look->least ? s.x0 + look->least : s.x1;
 	}
-	weft__rect(f, weft__ink(look->layer, look->paint, look->density[s.level]), s.x0, look->y0, s.x1, look->y1);
+	draw_stretch(f, look, &s, before, f->width + look->cell * 99);
 }
 
 /* How thick things are on a row of that height. */
@@ -133,7 +149,7 @@ static void draw_runs(struct weft__frame *f, const struct weft_promise *p, int y
 	size_t i = weft__intervals_end_after(&runs, 0, f->from_ns), first = 0;
 	bool more;
 	do {
-		more = next_span(f, &runs, f->cell, &i, &span);
+		more = next_span(f, &runs, f->cell, false, &i, &span);
 		if (more && adjoins(&s, &span))
 			continue;
 		if (s.level > 0 || !draw_run(f, p, first, s.x0, s.x1, y - style->run_above, y + style->run_below))
@@ -326,7 +342,7 @@ static void draw_line(struct weft__frame *f, const struct weft__line *line)
 	size_t i = weft__intervals_end_after(&row, 0, f->from_ns);
 	if (i > 0 && weft__intervals_end(&row, i - 1) == f->from_ns)
 		i--;
-	while (next_span(f, &row, f->cell, &i, &span)) {
+	while (next_span(f, &row, f->cell, false, &i, &span)) {
 		if (span.level == 0) {
 			double until = i < row.count ? weft_view_x(f->view, weft__intervals_start(&row, i)) : f->width;
 			draw_promise(

@@ -330,6 +330,24 @@ static void draw_area(struct weft__frame *f, const struct weft_overview *o, enum
 	}
 }
 
+/* What is paused so many pixel cells to the left and right. */
+static int64_t paused_near(const struct weft_overview *o, const struct weft__frame *f, int x, int far)
+{
+	const int from = cells_at(x - far * CELL_PX, (double)f->list->width_px).from,
+		  end = cells_at(x + far * CELL_PX, (double)f->list->width_px).end;
+	return o->paused[end] - o->paused[from < end ? from : end];
+}
+
+/* As opaque as there are pauses, but one that stands far from others always shows. */
+static void draw_pauses(struct weft__frame *f, const struct weft_overview *o, int x, struct cells c)
+{
+	const bool alone = paused_near(o, f, x, 4) == paused_near(o, f, x, 1);
+	const int quarters = weft__floor(part_of(o->paused, c) * 4) + 1;
+	if (o->paused[c.end] > o->paused[c.from])
+		weft__rect(f, weft__ink(WEFT_LAYER_SHADE, WEFT_PAINT_PAUSE, alone || quarters > 3 ? 255 : 64 * quarters), x, 0,
+		    x + CELL_PX, f->height);
+}
+
 /* How much of the time anything ran, as a curve with its ground filled, whose topmost pixel is as opaque as it is full; and
  * pauses. */
 static void draw_profile(struct weft__frame *f, const struct weft_overview *o)
@@ -343,8 +361,8 @@ static void draw_profile(struct weft__frame *f, const struct weft_overview *o)
 		double part = in ? part_of(o->run, c) / bands : 0;
 		int high = weft__floor((part < 1 ? part : 1) * (PROFILE_PX - 1) * SHADES + 0.5);
 		high = part > 0 && high == 0 ? 1 : high;
-		if (in && o->paused[c.end] > o->paused[c.from])
-			weft__rect(f, weft__ink(WEFT_LAYER_SHADE, WEFT_PAINT_PAUSE, 255), x, 0, x + CELL_PX, f->height);
+		if (in)
+			draw_pauses(f, o, x, c);
 		if (high == last)
 			continue;
 		int full = last / SHADES, rest = last % SHADES;

@@ -517,20 +517,29 @@ static uint8_t alpha_of(enum plane plane, uint32_t sum, double rows, double unit
 	if (plane == ALIVE)
 		return (uint8_t)alive_alpha(all, rows);
 	if (plane >= NEVER)
-		return (uint8_t)(rows > SPARSE_ROWS ? weft__wrong_alpha(all / rows) : all > 0 ? 255 : 0);
+		return (uint8_t)weft__wrong_alpha(all / (rows > 1 ? rows : 1));
 	return all > rows / 2 ? 220 : all > rows / 8 ? 120 : 0;
 }
 
-/* Makes two neighbours one, as strong as the stronger, over and over, until a strip has no more changes than the eye follows;
- * returns how many cells are one. */
-static size_t calm(uint8_t *alphas, size_t count, size_t changes)
+/* Of two neighbours: as strong as the stronger, but what went wrong as strong as both are on average, so that one in a hundred
+ * does not look like one in ten. */
+static uint8_t one_of(enum plane plane, uint8_t a, uint8_t b)
+{
+	enum { STEP = 8 };
+	const unsigned mean = (unsigned)(a + b + 2 * STEP - 1) / (2 * STEP) * STEP;
+	return plane < NEVER ? a > b ? a : b : (uint8_t)(mean < 255 ? mean : 255);
+}
+
+/* Makes two neighbours one, over and over, until a strip has no more changes than the eye follows; returns how many cells are
+ * one. */
+static size_t calm(enum plane plane, uint8_t *alphas, size_t count, size_t changes)
 {
 	size_t grain = 1;
 	for (; grain < MOST_GRAIN && changes > MOST_CHANGES; grain *= 2) {
 		changes = 0;
 		for (size_t c = 0; c < count; c += 2) {
 			uint8_t other = c + 1 < count ? alphas[c + 1] : 0;
-			alphas[c / 2] = alphas[c] > other ? alphas[c] : other;
+			alphas[c / 2] = one_of(plane, alphas[c], other);
 			changes += c > 0 && alphas[c / 2 - 1] != alphas[c / 2];
 		}
 		count = (count + 1) / 2;
@@ -570,9 +579,7 @@ static void draw_cells(struct weft__frame *f, enum plane plane, uint8_t alpha, i
 	switch (plane) {
 	case ALIVE: weft__line_put(f, alpha, x0, y, x1, y + 2); break;
 	case RUN: weft__rect(f, weft__ink(WEFT_LAYER_RUN, WEFT_PAINT_RUN, alpha), x0, y, x1, y + 1); break;
-	case NEVER:
-		weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, alpha), x0, y, x1, y + (alpha == 255 ? 2 : 1));
-		break;
+	case NEVER: weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, alpha), x0, y, x1, y + 2); break;
 	default: weft__rect(f, weft__ink(WEFT_LAYER_FAILED, WEFT_PAINT_FAILED, alpha), x0, y, x1, y + WEFT__STRIP_PX);
 	}
 }
@@ -607,7 +614,7 @@ static void draw_plane(struct weft__frame *f, const struct strips *s, int strip,
 		}
 		alphas[c] = alpha;
 	}
-	size_t calmed = calm(alphas, count, changes), start = 0;
+	size_t calmed = calm(plane, alphas, count, changes), start = 0;
 	/* Cells that were made one do not reach beyond the trace. */
 	const int first = weft__floor(weft_view_x(f->view, 0)) - 1,
 		  last = weft__floor(weft_view_x(f->view, f->model->end_ns)) + 1;

@@ -756,13 +756,73 @@ static double red_of(int each)
 	return red;
 }
 
+/* How red a picture is of 800 promises, of which so many of ten should resolve and never do. */
+static double red_of_pending(int of_ten)
+{
+	static struct mirage_writer w;
+	struct scene s;
+	double red = 0;
+	w.size = 0;
+	mw_packet(&w, 1);
+	for (int64_t i = 1; i <= 800; i++)
+		mw_create(&w, 1000, -1, i, WEFT_KIND_TASK);
+	for (int64_t i = 1; i <= 800; i++)
+		if (i * 7 % 10 < of_ten)
+			mw_label(&w, 2000, i, "__should_resolve");
+	mw_op(&w, 1000000000, WEFT_OP_RUN, -1);
+	mw_end(&w, 0);
+	open_scene(&s, w.bytes, w.size);
+	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+	for (size_t i = 0; i < s.list.count; i++) {
+		const struct weft_prim *p = &s.list.prims[i];
+		if (p->kind == WEFT_PRIM_RECT && p->paint == WEFT_PAINT_FAILED)
+			red += (double)(p->x1 - p->x0) * (double)(p->y1 - p->y0) * p->alpha / 255;
+	}
+	close_scene(&s);
+	return red;
+}
+
 /* Where rows are too low to be told apart, few that fail are not as red as all. */
 static void test_red_is_a_share(void **state)
 {
 	(void)state;
-	const double few = red_of(20), all = red_of(1);
+	const double few = red_of(20), all = red_of(1), six = red_of_pending(6), ten = red_of_pending(10);
 	assert_true(few > 0);
 	assert_true(all > 4 * few);
+	assert_true(six > 0.5 * ten && six < 0.7 * ten);
+}
+
+/* How pink a picture is of a program that cannot run for so many us of each ms. */
+static double pink_of(int64_t us)
+{
+	static struct mirage_writer w;
+	struct scene s;
+	double pink = 0;
+	w.size = 0;
+	mw_packet(&w, 1);
+	mw_create(&w, 0, -1, 1, WEFT_KIND_TASK);
+	for (int64_t i = 1; i <= 3000; i++)
+		mw_op(&w, i * 1000000, WEFT_OP_PAUSE, us * 1000);
+	mw_end(&w, 0);
+	open_scene(&s, w.bytes, w.size);
+	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+	for (size_t i = 0; i < s.list.count; i++) {
+		const struct weft_prim *p = &s.list.prims[i];
+		if (p->kind == WEFT_PRIM_RECT && p->paint == WEFT_PAINT_PAUSE)
+			pink += (double)(p->x1 - p->x0) * p->alpha / 255 / s.view->width_px;
+	}
+	close_scene(&s);
+	return pink;
+}
+
+/* So is what was paused, where many pauses are in a pixel. */
+static void test_pauses_are_a_share(void **state)
+{
+	(void)state;
+	const double few = pink_of(50), half = pink_of(450), nearly_all = pink_of(950);
+	assert_true(few > 0.02 && few < 0.3);
+	assert_true(half > 0.4 && half < 0.6);
+	assert_true(nearly_all > 0.8);
 }
 
 /* The ratio of luminances, from 1 to 21, as the accessibility guidelines for the web have it. */
@@ -823,6 +883,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_bounded),
 	    cmocka_unit_test(test_rows_of_short_ones),
 	    cmocka_unit_test(test_red_is_a_share),
+	    cmocka_unit_test(test_pauses_are_a_share),
 	    cmocka_unit_test(test_themes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
