@@ -13,9 +13,9 @@
 enum {
 	STEP_NS = 50000000,
 	MOST_STEPS = 8192,
-	BINS = 8,    /* of a step */
-	REACH = 6,   /* steps to each side, of which messages count */
-	POINTS = 32, /* that are told of a step */
+	BINS = 4,    /* of a step */
+	REACH = 16,  /* steps to each side, of which messages count */
+	POINTS = 64, /* that are told of a step */
 	WHOLE_NS = 2 /* clocks show whole ns, and did not show yet what is left of them */
 };
 

@@ -118,7 +118,7 @@ static void the_truth_is_inside_the_bound(void **state)
 	}
 }
 
-/* It shows an offset, gains a rate, and wanders by a sine whose rate changes by 50 ppm within a second at most. */
+/* It shows an offset, gains a rate, and wanders by a sine whose rate changes by 15 ppm within a second at most. */
 struct counter {
 	int64_t offset;
 	double rate, far_ns, period_ns;
@@ -127,7 +127,7 @@ struct counter {
 static struct counter make_counter(void)
 {
 	const double period_s = (double)between(1000, 20000) / 1000, turns = 2 * 3.14159265358979 / period_s;
-	const double farthest_ns = (double)between(0, 1000) / 1000 * 50e3 / turns / turns;
+	const double farthest_ns = (double)between(0, 1000) / 1000 * 15e3 / turns / turns;
 	return (struct counter){between(-1000, 1000) * SECOND, (double)between(-100, 100) / 1e6, farthest_ns, period_s * SECOND};
 }
 
@@ -174,7 +174,7 @@ static void counters_have_narrower_bounds(void **state)
 		weft_tie_destroy(ties[0]);
 		weft_tie_destroy(ties[1]);
 	}
-	assert_true(narrower > 0.1 && narrower < 0.7);
+	assert_true(narrower > 0.1 && narrower < 0.27);
 }
 
 /* With as many messages as a busy service has, the bound is some us. */
