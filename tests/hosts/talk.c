@@ -166,7 +166,14 @@ static int serve(const struct sockaddr_in *at, uint64_t seed)
 			continue;
 		struct talk *t = malloc(sizeof *t);
 		const int peer = accept(fd, NULL, NULL);
-		if (!t || peer < 0 || !begin(t, peer, false, ++seed) || pthread_create(&thread, NULL, answer, t))
+		if (!t || peer < 0)
+			return 1;
+		if (!begin(t, peer, false, ++seed)) { /* it was reset before it was accepted */
+			close(peer);
+			free(t);
+			continue;
+		}
+		if (pthread_create(&thread, NULL, answer, t))
 			return 1;
 		pthread_detach(thread);
 	}

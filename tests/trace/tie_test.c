@@ -118,16 +118,16 @@ static void the_truth_is_inside_the_bound(void **state)
 	}
 }
 
-/* It shows an offset, gains a rate, and wanders by a sine whose rate changes by 15 ppm within a second at most. */
+/* It shows an offset, gains a rate, and wanders by a sine whose rate changes so much within a second at most. */
 struct counter {
 	int64_t offset;
 	double rate, far_ns, period_ns;
 };
 
-static struct counter make_counter(void)
+static struct counter make_counter(double ppm)
 {
 	const double period_s = (double)between(1000, 20000) / 1000, turns = 2 * 3.14159265358979 / period_s;
-	const double farthest_ns = (double)between(0, 1000) / 1000 * 15e3 / turns / turns;
+	const double farthest_ns = (double)between(0, 1000) / 1000 * ppm * 1e3 / turns / turns;
 	return (struct counter){between(-1000, 1000) * SECOND, (double)between(-100, 100) / 1e6, farthest_ns, period_s * SECOND};
 }
 
@@ -138,12 +138,12 @@ static int64_t counts(const struct counter *c, int64_t t)
 }
 
 /* Of counters more is known, and it is still true. */
-static void counters_have_narrower_bounds(void **state)
+static double compare_counters(double ppm, int64_t outside_ns)
 {
 	double narrower = 0;
 	for (int round = 1; round < 200; round++) {
 		seed = (uint64_t)round;
-		const struct counter mine = make_counter(), other = make_counter();
+		const struct counter mine = make_counter(ppm), other = make_counter(ppm);
 		const int64_t span = between(1, 20) * SECOND;
 		const size_t count = (size_t)between(2, MESSAGES);
 		for (size_t i = 0; i < count; i++) {
@@ -164,7 +164,7 @@ static void counters_have_narrower_bounds(void **state)
 			int64_t low, high, low_of_any, high_of_any;
 			const int64_t at = weft_tie_time(ties[1], counts(&mine, t), &low, &high);
 			weft_tie_time(ties[0], counts(&mine, t), &low_of_any, &high_of_any);
-			if (truth < low || truth > high)
+			if (truth < low - outside_ns || truth > high + outside_ns)
 				fail_msg("round %d at %lld: %lld is not from %lld to %lld", round, (long long)t, (long long)truth,
 				    (long long)low, (long long)high);
 			assert_true(low >= low_of_any && high <= high_of_any && at >= last_ns);
@@ -174,7 +174,20 @@ static void counters_have_narrower_bounds(void **state)
 		weft_tie_destroy(ties[0]);
 		weft_tie_destroy(ties[1]);
 	}
-	assert_true(narrower > 0.1 && narrower < 0.27);
+	return narrower;
+}
+
+static void counters_have_narrower_bounds(void **state)
+{
+	const double narrower = compare_counters(0.5, 0);
+	assert_true(narrower > 0.1 && narrower < 0.25);
+}
+
+/* More than crystals can: that they are found out is not sure, but almost. */
+static void counters_that_bend_are_found_out(void **state)
+{
+	const double narrower = compare_counters(15, 1000);
+	assert_true(narrower > 0.1 && narrower < 0.25);
 }
 
 /* With as many messages as a busy service has, the bound is some us. */
@@ -254,6 +267,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_truth_is_inside_the_bound),
 	    cmocka_unit_test(counters_have_narrower_bounds),
+	    cmocka_unit_test(counters_that_bend_are_found_out),
 	    cmocka_unit_test(many_messages_make_a_narrow_bound),
 	    cmocka_unit_test(wrong_stamps_are_refused),
 	    cmocka_unit_test(a_clock_that_is_set_is_refused),
