@@ -164,16 +164,19 @@ static int serve(const struct sockaddr_in *at, uint64_t seed)
 		pthread_t thread;
 		if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 100) <= 0)
 			continue;
-		struct talk *t = malloc(sizeof *t);
+		struct talk talk;
 		const int peer = accept(fd, NULL, NULL);
-		if (!t || peer < 0)
+		if (peer < 0)
 			return 1;
-		if (!begin(t, peer, false, ++seed)) { /* it was reset before it was accepted */
+		if (!begin(&talk, peer, false, ++seed)) { /* it was reset before it was accepted */
 			close(peer);
-			free(t);
 			continue;
 		}
-		if (pthread_create(&thread, NULL, answer, t))
+		struct talk *own = malloc(sizeof *own);
+		if (!own)
+			return 1;
+		*own = talk;
+		if (pthread_create(&thread, NULL, answer, own))
 			return 1;
 		pthread_detach(thread);
 	}
