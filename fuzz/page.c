@@ -72,7 +72,7 @@ static void check_rows(int which, size_t count)
 {
 	require(count > 0 || which != FINDING_ROWS, "there is something to say of findings");
 	for (size_t i = 0; i < count && i < ROWS_LOOKED_AT; i++)
-		check_text(page_row(which, i), 6, "a row has six lines");
+		check_text(page_row(which, i), 8, "a row has eight lines");
 }
 
 static void check_picture(void)
@@ -115,6 +115,7 @@ static void look_at(struct weft_viewer *v)
 	check_text(page_describe(v), 0, "a description is a text");
 	check_text(page_search_text(v), 1, "what is searched for is a line");
 	check_rows(MATCH_ROWS, page_matches(v));
+	check_rows(LIVE_ROWS, page_in_flight(v));
 	check_text(page_matches_count(), 0, "how many were found is a text");
 	for (size_t i = 0; i < page_counters(v) && i < 3; i++)
 		page_counter_name(v, i);
@@ -122,7 +123,7 @@ static void look_at(struct weft_viewer *v)
 
 static void press_row(struct weft_viewer *v, int which, size_t number)
 {
-	size_t count = which == FINDING_ROWS ? page_findings(v) : page_panel(v);
+	size_t count = which == FINDING_ROWS ? page_findings(v) : which == LIVE_ROWS ? page_in_flight(v) : page_panel(v);
 	if (count > 0)
 		page_press_row(v, which, number % count);
 }
@@ -151,7 +152,7 @@ static void deed(const unsigned char *m, const char *text, const unsigned char *
 	case 13: weft_viewer_select_and_reveal(v, m[1] * 256u + m[2]); break;
 	case 14: weft_viewer_set_metric(v, m[1], m[2] & 1); break;
 	case 15: answer_questions(v); break;
-	case 16: press_row(v, m[1] & 1 ? FINDING_ROWS : PANEL_ROWS, m[2]); break;
+	case 16: press_row(v, m[1] & 2 ? LIVE_ROWS : m[1] & 1 ? FINDING_ROWS : PANEL_ROWS, m[2]); break;
 	case 17: weft_compare_resize(&all, m[1] * 2, m[2], (m[3] + 1) / 64.0); break;
 	case 18: weft_compare_show_findings(&all); break;
 	default:

@@ -8,6 +8,7 @@
 
 #include "viewer/compare.h"
 #include "viewer/findings.h"
+#include "viewer/live_panel.h"
 #include "viewer/notes.h"
 #include "viewer/panel.h"
 #include "viewer/place.h"
@@ -64,6 +65,16 @@ static void explain(struct weft_viewer *v, const unsigned char *m)
 	}
 }
 
+/* What is in flight, and a press on any row of it. */
+static void look_live(struct weft_viewer *v, const unsigned char *m)
+{
+	static struct weft_rows rows;
+	require(weft_live_panel_fill(&rows, v, NULL) == WEFT_OK && rows.count > 0, "it is said how many are in flight");
+	weft_viewer_press_row(v, &rows.rows[m[3] % rows.count]);
+	require(weft_live_panel_fill(&rows, v, NULL) == WEFT_OK && rows.count > 0, "and after a press");
+	weft_rows_finish(&rows);
+}
+
 /* A link that somebody wrote by hand: it leads somewhere, or says why not, and then nothing has changed. */
 static void follow(struct weft_compare *c, const unsigned char *m)
 {
@@ -113,7 +124,10 @@ static void deed(struct weft_compare *c, const unsigned char *m, const unsigned 
 	case 14: weft_viewer_show(v, (int64_t)((uint64_t)m[1] << m[3] % 64), (int64_t)((uint64_t)m[2] << m[3] / 4)); break;
 	case 15: weft_viewer_scroll_to_x(v, (double)v->model->end_ns * (m[1] - 20.0) / 200); break;
 	case 16: weft_viewer_scroll_to_y(v, v->view->slots * (m[1] - 20.0) / 200); break;
-	case 20: explain(v, m); break;
+	case 20:
+		explain(v, m);
+		look_live(v, m);
+		break;
 	case 21: follow(c, m); break;
 	case 17: weft_viewer_set_metric(v, m[1], m[2] & 1); break;
 	case 18: weft_viewer_set_duration(v, m[1] & 1 ? "5us" : "9000000000s", NULL); break;

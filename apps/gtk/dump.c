@@ -145,6 +145,8 @@ void weft_window_dump(WeftWindow *window, GString *out)
 	weft_row_list_dump(window->findings, out);
 	g_string_append(out, ",\"sorts\":");
 	weft_row_list_dump(window->sorts, out);
+	g_string_append(out, ",\"in_flight\":");
+	weft_row_list_dump(window->live, out);
 	g_string_append(out, ",\"matches\":");
 	weft_row_list_dump(window->matches, out);
 	g_string_append_c(out, ',');

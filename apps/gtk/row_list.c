@@ -16,6 +16,8 @@ struct _WeftRowList {
 };
 
 #define LIMITED_WIDTH_PX 440
+#define STEP_PX 12
+#define PRESSED_MS 50 /* how often it is looked whether a button is still held */
 
 G_DEFINE_FINAL_TYPE(WeftRowList, weft_row_list, ADW_TYPE_BIN)
 
@@ -120,6 +122,18 @@ static GtkWidget *link_new(WeftRowList *list, const struct weft_row *row, unsign
 	return button;
 }
 
+static GtkWidget *entry_new(WeftRowList *list, const struct weft_row *row, unsigned number)
+{
+	GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0), *value = label_new("value", row->value, tone_class(row), true);
+	gtk_widget_add_css_class(value, "numeric");
+	gtk_box_append(GTK_BOX(box), label_new("name", row->name, NULL, true));
+	gtk_box_append(GTK_BOX(box), value);
+	GtkWidget *widget = row->leads ? flat_new(list, number, box, row->name) : box;
+	gtk_widget_set_margin_start(widget, STEP_PX * row->depth);
+	gtk_accessible_update_property(GTK_ACCESSIBLE(widget), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, row->value, -1);
+	return widget;
+}
+
 static GtkWidget *more_new(WeftRowList *list, const struct weft_row *row, unsigned number)
 {
 	if (!row->leads)
@@ -201,6 +215,7 @@ static GtkWidget *row_new(WeftRowList *list, const struct weft_row *row, unsigne
 	case WEFT_ROW_LINK: return link_new(list, row, number);
 	case WEFT_ROW_MORE: return more_new(list, row, number);
 	case WEFT_ROW_FINDING: return finding_new(list, row, number);
+	case WEFT_ROW_ENTRY: return entry_new(list, row, number);
 	case WEFT_ROW_EVIDENCE: return evidence_new(list, row, number);
 	case WEFT_ROW_NOTHING: return nothing_new(list, row, number);
 	case WEFT_ROW_ANSWER:
@@ -241,12 +256,12 @@ static void each_row(WeftRowList *list, void (*call)(WeftRowList *, GtkWidget *,
 static bool same_row(const struct weft_row *a, const struct weft_row *b)
 {
 	return a->kind == b->kind && a->of_answer == b->of_answer && a->promise == b->promise && a->finding == b->finding &&
-	       a->line == b->line;
+	       a->line == b->line && a->key == b->key;
 }
 
 static bool same_look(const struct weft_row *a, const struct weft_row *b)
 {
-	return same_row(a, b) && a->tone == b->tone && a->leads == b->leads && a->is_open == b->is_open &&
+	return same_row(a, b) && a->tone == b->tone && a->leads == b->leads && a->is_open == b->is_open && a->depth == b->depth &&
 	       strcmp(a->name, b->name) == 0 && strcmp(a->value, b->value) == 0;
 }
 
@@ -276,6 +291,12 @@ static void find_button(WeftRowList *list, GtkWidget *widget, unsigned number, v
 		focus->button = button;
 		focus->is_open = is_open;
 	}
+}
+
+static void find_pressed(WeftRowList *list, GtkWidget *widget, unsigned number, void *found)
+{
+	GtkWidget *button = button_in(widget);
+	*(bool *)found |= button && gtk_widget_get_state_flags(button) & GTK_STATE_FLAG_ACTIVE;
 }
 
 static void build(WeftRowList *list)
@@ -325,6 +346,12 @@ static gboolean build_now(gpointer data)
 	WeftRowList *list = data;
 	struct weft_rows before = list->shown;
 	struct focus focus = {.kind = list->wants_focus};
+	bool is_pressed = false;
+	each_row(list, find_pressed, &is_pressed);
+	if (is_pressed) { /* it must still be there when it is let go */
+		list->build_later = g_timeout_add(PRESSED_MS, build_now, list);
+		return G_SOURCE_REMOVE;
+	}
 	bool is_other = before.count == 0 || list->next.count == 0 || strcmp(before.rows[0].name, list->next.rows[0].name) != 0;
 	list->build_later = 0;
 	each_row(list, find_focus, &focus.row);

@@ -10,6 +10,7 @@
 #include "menus.h"
 #include "settings.h"
 #include "viewer/findings.h"
+#include "viewer/live_panel.h"
 #include "viewer/matches.h"
 #include "viewer/notes.h"
 #include "viewer/panel.h"
@@ -190,11 +191,23 @@ static void show_sorts(WeftWindow *window)
 	weft_row_list_show(window->sorts);
 }
 
+/* Only while somebody looks there: it is found out anew whenever the trace has grown. */
+static void show_live(WeftWindow *window)
+{
+	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
+	if (!viewer || gtk_stack_get_visible_child(window->side) != GTK_WIDGET(window->live) ||
+	    !adw_flap_get_reveal_flap(window->flap))
+		return;
+	weft_live_panel_fill(weft_row_list_next(window->live), viewer, NULL);
+	weft_row_list_show(window->live);
+}
+
 /* Once somebody looks at the table, there is one. */
 static void on_side(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
 	const char *page = gtk_stack_get_visible_child_name(window->side);
+	show_live(window);
 	if (!viewer || g_strcmp0(page, "sorts") != 0 || !adw_flap_get_reveal_flap(window->flap))
 		return;
 	weft_viewer_show_table(viewer);
@@ -237,6 +250,8 @@ static void on_changed(WeftStage *stage, unsigned changes, WeftWindow *window)
 		show_findings(window);
 	if (changes & WEFT_CHANGED_TABLE)
 		show_sorts(window);
+	if (changes & (WEFT_CHANGED_LIVE | WEFT_CHANGED_SETTING))
+		show_live(window);
 	if (changes & WEFT_CHANGED_ANSWER)
 		show_side(window, "findings");
 	if (changes & (WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER | WEFT_CHANGED_SETTING)) {
@@ -425,6 +440,11 @@ static void on_app_action(GSimpleAction *simple, GVariant *parameter, gpointer d
 	case WEFT_ACTION_TABLE:
 		show_side(window, "sorts");
 		on_side(window);
+		break;
+	case WEFT_ACTION_LIVE:
+		show_side(window, "live");
+		show_live(window);
+		weft_row_list_focus(window->live, WEFT_ROW_FINDING);
 		break;
 	case WEFT_ACTION_SHORTCUTS: dialogs_shortcuts(window); break;
 	default: break;
@@ -646,6 +666,7 @@ static void weft_window_class_init(WeftWindowClass *class)
 	CHILD(panel);
 	CHILD(findings);
 	CHILD(sorts);
+	CHILD(live);
 	CHILD(matches);
 	CHILD(findings_button);
 	CHILD(findings_count);
@@ -672,9 +693,11 @@ static void weft_window_init(WeftWindow *window)
 	g_signal_connect_object(window->findings, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->panel, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->sorts, "pressed", G_CALLBACK(on_pressed), window, 0);
+	g_signal_connect_object(window->live, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->matches, "pressed", G_CALLBACK(on_pressed), window, 0);
 	g_signal_connect_object(window->side, "notify::visible-child", G_CALLBACK(on_side), window, G_CONNECT_SWAPPED);
 	g_signal_connect_object(window->flap, "notify::reveal-flap", G_CALLBACK(show_panel), window, G_CONNECT_SWAPPED);
+	g_signal_connect_object(window->flap, "notify::reveal-flap", G_CALLBACK(show_live), window, G_CONNECT_SWAPPED);
 	g_signal_connect_object(window->stage, "failed", G_CALLBACK(on_failed), window, 0);
 	weft_row_list_limit(window->matches, MATCHES_PX);
 	add_actions(window);

@@ -19,8 +19,8 @@ struct _WeftWindow {
 	GtkLabel *info_text;
 	AdwFlap *flap;
 	WeftStage *stage;
-	GtkStack *side; /* pages of the side panel: "promise", "findings" */
-	WeftRowList *panel, *findings, *sorts, *matches;
+	GtkStack *side; /* pages of the side panel: "promise", "findings", "sorts", "live" */
+	WeftRowList *panel, *findings, *sorts, *live, *matches;
 	GtkWidget *findings_button;
 	AdwButtonContent *findings_count;
 	char *place; /* where to go once all traces are read; or NULL */

@@ -14,6 +14,7 @@
 #include "draw/svg.h"
 #include "viewer/compare.h"
 #include "viewer/findings.h"
+#include "viewer/live_panel.h"
 #include "viewer/matches.h"
 #include "viewer/notes.h"
 #include "viewer/panel.h"
@@ -325,11 +326,11 @@ EXPORT(describe) const char *page_describe(const struct weft_viewer *viewer)
 
 /* ---- the rows of the panel: a first call makes all rows and counts them, a second one returns a row ---- */
 
-static struct weft_rows rows[5];
+static struct weft_rows rows[6];
 
-/* The rows about the promise that the panel shows, about findings, about what is missing in the trace, about sorts, and what a
- * search found. */
-enum { PANEL_ROWS, FINDING_ROWS, NOTE_ROWS, TABLE_ROWS, MATCH_ROWS };
+/* The rows about the promise that the panel shows, about findings, about what is missing in the trace, about sorts, what a search
+ * found, and what is in flight. */
+enum { PANEL_ROWS, FINDING_ROWS, NOTE_ROWS, TABLE_ROWS, MATCH_ROWS, LIVE_ROWS };
 
 EXPORT(panel) size_t page_panel(const struct weft_viewer *viewer)
 {
@@ -361,13 +362,20 @@ EXPORT(matches) size_t page_matches(const struct weft_viewer *viewer)
 	return rows[MATCH_ROWS].count;
 }
 
-/* The names of a row's kind and tone, whether a click on it leads somewhere, whether it is open, its name and its value: a line
- * each. */
+EXPORT(in_flight) size_t page_in_flight(struct weft_viewer *viewer)
+{
+	weft_live_panel_fill(&rows[LIVE_ROWS], viewer, &error);
+	return rows[LIVE_ROWS].count;
+}
+
+/* The names of a row's kind and tone, whether a click on it leads somewhere, whether it is open, its name and its value, how far
+ * to the right it stands, and what it is known by when others come: a line each. */
 EXPORT(row) const char *page_row(int which, size_t number)
 {
 	const struct weft_row *row = &rows[which].rows[number];
-	snprintf(answer, sizeof answer, "%s\n%s\n%d\n%d\n%s\n%s", weft_row_kind_name((enum weft_row_kind)row->kind),
-	    weft_row_tone_name((enum weft_row_tone)row->tone), row->leads, row->is_open, row->name, row->value);
+	snprintf(answer, sizeof answer, "%s\n%s\n%d\n%d\n%s\n%s\n%d\n%" PRIx64, weft_row_kind_name((enum weft_row_kind)row->kind),
+	    weft_row_tone_name((enum weft_row_tone)row->tone), row->leads, row->is_open, row->name, row->value, row->depth,
+	    row->key ? row->key ^ row->finding ^ row->line << 8 : 0);
 	return answer;
 }
 

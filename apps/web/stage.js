@@ -2,7 +2,7 @@
 
 const {ENABLED, IS_SWITCH, ON} = STATE;
 const PRINT_RATIO = 3; /* pixels of the paper for one of the screen */
-const ROWS = {PANEL: 0, FINDINGS: 1, NOTES: 2, TABLE: 3, MATCHES: 4}; /* the order in core.c */
+const ROWS = {PANEL: 0, FINDINGS: 1, NOTES: 2, TABLE: 3, MATCHES: 4, LIVE: 5}; /* the order in core.c */
 
 function closeButton(act) {
 	const button = create("button", {type: "button", className: "close", textContent: "\u2715", title: "Close", ariaLabel: "Close"});
@@ -216,7 +216,8 @@ class Stage {
 		this.about.setAttribute("aria-live", "polite");
 		this.findings = create("section");
 		this.sorts = create("section");
-		this.panel = create("aside", {className: "panel", hidden: true}, closeButton(() => this.togglePanel(false)), this.about, this.findings, this.sorts);
+		this.flight = create("section", {ariaLabel: "Live"});
+		this.panel = create("aside", {className: "panel", hidden: true}, closeButton(() => this.togglePanel(false)), this.about, this.findings, this.sorts, this.flight);
 		this.panel.setAttribute("aria-label", "The selected promise, and findings");
 		this.bar = create("div", {className: "bar", hidden: true});
 		this.bar.setAttribute("role", "status");
@@ -324,6 +325,7 @@ class Stage {
 			"panel": () => this.togglePanel(),
 			"findings": () => this.listFindings(),
 			"table": () => this.showSorts(),
+			"live": () => this.showFlight(true),
 			"find": () => this.openFinder(),
 			"shortcuts": () => this.showKeys(),
 		}[name];
@@ -347,6 +349,8 @@ class Stage {
 			this.showFindings();
 		if (changes & CHANGED.TABLE && !this.panel.hidden)
 			this.showRows(this.sorts, ROWS.TABLE, "sorts");
+		if (changes & (CHANGED.LIVE | CHANGED.SETTING))
+			this.showFlight();
 		if (changes & CHANGED.ANSWER)
 			this.togglePanel(true);
 		if (changes & CHANGED.FINDINGS)
@@ -483,6 +487,7 @@ class Stage {
 			return;
 		this.showRows(this.about, ROWS.PANEL, "panel");
 		this.showRows(this.sorts, ROWS.TABLE, "sorts");
+		this.showFlight();
 		this.showFindings();
 	}
 
@@ -498,7 +503,7 @@ class Stage {
 		if (element.shown === same && element.viewer === viewer)
 			return;
 		const focus = element.contains(document.activeElement) && document.activeElement.closest(".row");
-		const called = row => row.dataset.kind + row.querySelector(".name")?.textContent, said = focus?.textContent, before = focus && called(focus);
+		const called = row => row.dataset.kind + (+row.dataset.key ? row.dataset.key : row.querySelector(".name")?.textContent), said = focus?.textContent, before = focus && called(focus);
 		Object.assign(element, {shown: same, viewer});
 		let card = null;
 		const parts = [];
@@ -518,18 +523,22 @@ class Stage {
 		(again?.closest("button") ?? again?.querySelector("button") ?? this.surface.canvas).focus({preventScroll: true});
 	}
 
-	row(viewer, which, number, kind, tone, leads, open, name, value) {
+	row(viewer, which, number, kind, tone, leads, open, name, value, depth, key) {
 		const isButton = leads === "1" && !["title", "answer", "working", "nothing"].includes(kind);
 		const made = create(isButton ? "button" : {title: "header", summary: "h3", heading: "h4"}[kind] ?? "div", {className: "row"});
-		Object.assign(made.dataset, {kind, tone});
+		Object.assign(made.dataset, {kind, tone, key});
 		if (open === "1")
 			made.dataset.open = "yes";
+		if (depth > 0)
+			made.style.marginLeft = `${depth * 12 - 6}px`;
 		const texts = [create("span", {className: "name", textContent: name}), create("span", {className: "value", textContent: value})];
 		made.append(...(["finding", "evidence"].includes(kind) ? texts.reverse() : texts));
 		const press = () => {
-			if (!this.surface.has(viewer))
+			/* what is in flight is known by its key in the newer version of the trace, too */
+			const of = which === ROWS.LIVE ? this.surface.active : viewer;
+			if (!this.surface.has(of))
 				return;
-			this.surface.act("press_row", viewer, which, number);
+			this.surface.act("press_row", of, which, number);
 			this.surface.actAll("weft_compare_follow");
 		};
 		if (isButton) {
@@ -570,6 +579,23 @@ class Stage {
 		this.togglePanel(true);
 		this.sorts.scrollIntoView();
 		this.sorts.querySelector("[data-kind=finding]")?.focus({preventScroll: true});
+	}
+
+	/* Shows what is in flight, once somebody asked; the focus then goes to the first.  A button that is pressed stays until it is let go. */
+	showFlight(asked = false) {
+		if (asked)
+			this.togglePanel(this.showsFlight = true);
+		clearTimeout(this.flying);
+		if (!this.showsFlight || this.panel.hidden)
+			return;
+		if (this.flight.matches(":active"))
+			this.flying = setTimeout(() => this.surface.count && this.showFlight(), 50);
+		else
+			this.showRows(this.flight, ROWS.LIVE, "in_flight");
+		if (!asked)
+			return;
+		this.flight.scrollIntoView();
+		this.flight.querySelector("button")?.focus({preventScroll: true});
 	}
 
 	/* Opens the list of findings, with the focus on the first. */

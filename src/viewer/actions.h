@@ -58,6 +58,7 @@
 	X(CLEAR, "clear", CORE, WALK, "Clear span, highlights, selection", "Escape", MAIN)                                       \
 	X(FINDINGS, "findings", APP, WALK, "Findings: what went wrong", "e", BOTH)                                               \
 	X(TABLE, "table", APP, WALK, "Table: what sorts of promises took", "q", BOTH)                                            \
+	X(LIVE, "live", APP, WALK, "Live: what is in flight now, or at the end", "F", BOTH)                                      \
 	X(MENU, "menu", CORE, WALK, "Open the menu of the promise", "ContextMenu Shift+F10", NONE)                               \
 	X(WHY, "why", CORE, WALK, "Why is it as it is?", "y Alt+y", BOTH)                                                        \
 	X(FOCUS, "focus", CORE, WALK, "Show only what belongs to it", "i", BOTH)                                                 \

@@ -44,6 +44,19 @@ static bool find_ran_last(struct weft_live *live)
 int weft_live_create(struct weft_live **out, const struct weft_model *model, const struct weft_findings *findings, int64_t to_ns,
     int64_t window_ns, struct weft_error *err)
 {
+	struct weft_facts *facts = NULL;
+	int status = weft_facts_create(&facts, model, err);
+	if (status == WEFT_OK && (status = weft_live_create_of(out, facts, findings, to_ns, window_ns, err)) < 0)
+		weft_facts_destroy(facts);
+	if (status == WEFT_OK)
+		(*out)->priv->own_facts = facts;
+	return status;
+}
+
+int weft_live_create_of(struct weft_live **out, struct weft_facts *facts, const struct weft_findings *findings, int64_t to_ns,
+    int64_t window_ns, struct weft_error *err)
+{
+	const struct weft_model *model = weft_facts_model(facts);
 	struct weft_live *live = calloc(1, sizeof *live);
 	if (!live || !(live->priv = calloc(1, sizeof *live->priv))) {
 		free(live);
@@ -53,9 +66,8 @@ int weft_live_create(struct weft_live **out, const struct weft_model *model, con
 	live->findings = findings;
 	for (size_t i = 0; findings && i < findings->count; i++)
 		live->alarms += findings->findings[i].severity == WEFT_SEVERITY_ALARM && findings->findings[i].sure;
-	int status = weft_facts_create(&live->facts, model, err);
-	if (status == WEFT_OK)
-		status = weft_top_create(&live->top, live->facts, to_ns, window_ns, err);
+	live->facts = facts;
+	int status = weft_top_create(&live->top, facts, to_ns, window_ns, err);
 	if (status == WEFT_OK && (!find_ran_last(live) || weft_model_os_tracks(model, &live->priv->os_tracks) < 0))
 		status = no_memory(err);
 	if (status == WEFT_OK)
@@ -72,7 +84,7 @@ void weft_live_destroy(struct weft_live *live)
 	weft_vec_free(&live->priv->lines);
 	free(live->priv->ran_last);
 	weft_top_destroy(live->top);
-	weft_facts_destroy(live->facts);
+	weft_facts_destroy(live->priv->own_facts);
 	free(live->priv);
 	free(live);
 }

@@ -35,8 +35,10 @@ const char *weft_live_text(enum weft_live_table table);
 
 struct weft_live_column {
 	const char *title;
-	uint8_t width; /* in characters; 0: it has a part of what is left */
+	uint8_t width; /* in characters; 0: it has a part of what is left; the first of these says what a row is called */
 	bool is_right, sorts;
+	const char *before,
+	    *after; /* what stands around a cell where there are no columns (live_panel.h); NULL: it is not said */
 };
 
 /* The columns of a table; *count is at most WEFT_LIVE_CELLS. */
@@ -59,6 +61,7 @@ struct weft_live_row {
 	uint32_t finding; /* number of a finding; or WEFT_NONE */
 	enum weft_row_tone tone;
 	char cells[WEFT_LIVE_CELLS][WEFT_NAME_BYTES]; /* UTF-8 without control characters */
+	uint16_t depth, branch_bytes; /* in a tree: so far down it stands; so many bytes before its name draw that */
 };
 
 struct weft_live_line;
@@ -79,6 +82,11 @@ struct weft_live {
 /* At a moment since the first event, and of the stretch before it.  The model must have kept its binds where they were created;
  * it and the findings must live as long.  No rows yet.  Near-linear; on failure *out is untouched: WEFT_ENOMEM. */
 int weft_live_create(struct weft_live **out, const struct weft_model *model, const struct weft_findings *findings, int64_t to_ns,
+    int64_t window_ns, struct weft_error *err);
+
+/* The same for who has facts, which live as long.  Of a model that did not keep its binds, one that was woken is as old as it is
+ * drawn. */
+int weft_live_create_of(struct weft_live **out, struct weft_facts *facts, const struct weft_findings *findings, int64_t to_ns,
     int64_t window_ns, struct weft_error *err);
 void weft_live_destroy(struct weft_live *live); /* accepts NULL */
 

@@ -18,6 +18,7 @@ typedef WEFT_VEC(struct weft_live_line) weft__live_lines;
 
 struct weft_live_private {
 	weft__live_lines lines;
+	struct weft_facts *own_facts;           /* NULL: they are somebody else's */
 	const struct weft_os_tracks *os_tracks; /* NULL: the kernel was not asked */
 	uint32_t *ran_last;                     /* by weft_top.streams: who ran last in the stretch, or WEFT_NONE */
 };

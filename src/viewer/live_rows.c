@@ -12,22 +12,25 @@
 
 enum { HISTORY = 24, CHAIN = 32, DRAWN_DEPTH = 12, BAR = 10 };
 
-static const struct weft_live_column sorts_columns[] = {{"FLIGHT", 7, true, true}, {"ENDED", 7, true, true},
-    {"FAILED", 6, true, true}, {"OLDEST", 8, true, true}, {"RAN", 8, true, true}, {"P99", 8, true, true},
-    {"SORT", 0, false, false}};
-static const struct weft_live_column tree_columns[] = {
-    {"AGE", 8, true, true}, {"RAN", 8, true, true}, {"WHO", 0, false, false}, {"WAITS FOR", 0, false, false}};
-static const struct weft_live_column waits_columns[] = {
-    {"WAITS", 8, true, true}, {"WHO", 0, false, false}, {"FOR", 0, false, false}, {"IN THE END FOR", 0, false, false}};
+static const struct weft_live_column sorts_columns[] = {{"FLIGHT", 7, true, true, "", " in flight"},
+    {"ENDED", 7, true, true, "", " ended"}, {"FAILED", 6, true, true, "", " failed"}, {"OLDEST", 8, true, true, "oldest ", ""},
+    {"RAN", 8, true, true, "ran ", ""}, {"P99", 8, true, true, "p99 ", ""}, {"SORT", 0, false, false, NULL, NULL}};
+static const struct weft_live_column tree_columns[] = {{"AGE", 8, true, true, "", " old"}, {"RAN", 8, true, true, "ran ", ""},
+    {"WHO", 0, false, false, NULL, NULL}, {"WAITS FOR", 0, false, false, "waits for ", ""}};
+static const struct weft_live_column waits_columns[] = {{"WAITS", 8, true, true, "waits ", ""},
+    {"WHO", 0, false, false, NULL, NULL}, {"FOR", 0, false, false, "for ", ""},
+    {"IN THE END FOR", 0, false, false, "in the end for ", ""}};
 static const struct weft_live_column late_columns[] = {
-    {"LATE BY", 8, true, true}, {"AGO", 8, true, true}, {"WHO", 0, false, false}};
-static const struct weft_live_column threads_columns[] = {{"", BAR, false, false}, {"BUSY", 5, true, true},
-    {"READY", 5, true, true}, {"OFF", 5, true, true}, {"PAUSED", 8, true, true}, {"OS THREAD", 0, false, false},
-    {"RAN LAST", 0, false, false}};
-static const struct weft_live_column counters_columns[] = {{"VALUE", 11, true, false}, {"LEAST", 11, true, false},
-    {"MOST", 11, true, false}, {"HISTORY", HISTORY, false, false}, {"COUNTER", 0, false, false}};
+    {"LATE BY", 8, true, true, "late by ", ""}, {"AGO", 8, true, true, "", " ago"}, {"WHO", 0, false, false, NULL, NULL}};
+static const struct weft_live_column threads_columns[] = {{"", BAR, false, false, NULL, NULL},
+    {"BUSY", 5, true, true, "", " busy"}, {"READY", 5, true, true, "", " ready"}, {"OFF", 5, true, true, "", " off"},
+    {"PAUSED", 8, true, true, "paused ", ""}, {"OS THREAD", 0, false, false, NULL, NULL},
+    {"RAN LAST", 0, false, false, "last ran ", ""}};
+static const struct weft_live_column counters_columns[] = {{"VALUE", 11, true, false, "", ""},
+    {"LEAST", 11, true, false, "least ", ""}, {"MOST", 11, true, false, "most ", ""},
+    {"HISTORY", HISTORY, false, false, NULL, NULL}, {"COUNTER", 0, false, false, NULL, NULL}};
 static const struct weft_live_column findings_columns[] = {
-    {"WHAT", 11, false, false}, {"BEGAN", 8, true, false}, {"FINDING", 0, false, false}};
+    {"WHAT", 11, false, false, NULL, NULL}, {"BEGAN", 8, true, false, NULL, NULL}, {"FINDING", 0, false, false, NULL, NULL}};
 
 const struct weft_live_column *weft_live_columns(enum weft_live_table table, size_t *count)
 {
@@ -129,6 +132,8 @@ static void word_promise(
 	put_branch(row->cells[2], lines, line);
 	put_name(name, live, line->promise);
 	const size_t length = strlen(row->cells[2]);
+	row->depth = line->depth;
+	row->branch_bytes = (uint16_t)length;
 	snprintf(row->cells[2] + length, sizeof(cell) - length, "%s", name);
 	if (wait) {
 		put_name(name, live, wait->to);
@@ -181,7 +186,7 @@ static void word_thread(const struct weft_live *live, uint32_t number, struct we
 	put_time(row->cells[4], t.paused_ns ? t.paused_ns : -1);
 	cell name;
 	weft_name_clean(stream->name, name, sizeof name - 32);
-	snprintf(row->cells[5], sizeof(cell), "%.150s %" PRIu64, name, stream->tid);
+	snprintf(row->cells[5], sizeof(cell), "%.150s %" PRIu64, name[0] ? name : "OS thread", stream->tid);
 	if (last != WEFT_NONE)
 		put_name(row->cells[6], live, last);
 }
@@ -244,6 +249,7 @@ void weft__live_word(const struct weft_live *live, const weft__live_lines *lines
 	row->promise = line->promise;
 	row->finding = WEFT_NONE;
 	row->tone = WEFT_TONE_PLAIN;
+	row->depth = row->branch_bytes = 0;
 	for (size_t c = 0; c < WEFT_LIVE_CELLS; c++)
 		row->cells[c][0] = '\0';
 	switch (live->asked.table) {

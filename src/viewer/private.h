@@ -88,6 +88,9 @@ void weft__viewer_go_to_those(struct weft_viewer *viewer, int64_t much(void *ctx
 void weft__viewer_forget_table(struct weft_viewer *viewer);
 void weft__viewer_press_table_row(struct weft_viewer *viewer, const struct weft_row *row);
 
+/* live_panel.c */
+void weft__viewer_press_live_row(struct weft_viewer *viewer, const struct weft_row *row);
+
 /* Gives each pane its place. */
 void weft__viewer_arrange(struct weft_viewer *viewer);
 

@@ -134,6 +134,8 @@ void weft_viewer_press_row(struct weft_viewer *v, const struct weft_row *row)
 		weft__viewer_press_difference(v, row);
 	else if (row->of_blame)
 		weft__viewer_press_blame_row(v, row);
+	else if (row->of_live)
+		weft__viewer_press_live_row(v, row);
 	else if (row->of_table)
 		weft__viewer_press_table_row(v, row);
 	else

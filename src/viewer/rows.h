@@ -21,7 +21,8 @@
 	X(TEXT, "text")         /* a sentence */                                                                                 \
 	X(NOTE, "note")         /* what is missing or wrong in a trace, and what that means */                                   \
 	X(WORKING, "working")   /* what goes on, and how far it is; a press cancels it */                                        \
-	X(NOTHING, "nothing")   /* the only row where there is nothing to list; a press, where it leads, tries again */
+	X(NOTHING, "nothing")   /* the only row where there is nothing to list; a press, where it leads, tries again */          \
+	X(ENTRY, "entry")       /* who is in flight, or was late, and below what is said of it; a press leads there */
 
 enum weft_row_kind {
 #define WEFT_ROW_ENUM(NAME, name) WEFT_ROW_##NAME,
@@ -51,9 +52,12 @@ struct weft_row {
 	bool of_diff;             /* of where two traces part: `line` is the number of the difference */
 	bool of_table;            /* in the table of sorts: `finding` is the sort */
 	bool of_blame;            /* of where time went: `line` is the stack, or WEFT_NONE: the other question */
+	bool of_live;             /* of what is in flight: `finding` is the table, `key` the row there */
 	bool of_answer;           /* of a finding and its evidence: in the answer, not in the trace's findings */
 	uint32_t promise;         /* of a link; else WEFT_NONE */
 	uint32_t finding, line;   /* which finding, and which of its evidence; or WEFT_NONE */
+	uint64_t key;             /* of_live; the same when the trace was read anew */
+	uint8_t depth;            /* so many steps to the right */
 	const char *name, *value; /* valid UTF-8 of one line; may be "" */
 };
 

@@ -307,6 +307,8 @@ void weft_viewer_take_over(struct weft_viewer *v, struct weft_viewer *other)
 		weft_viewer_show_blame(v, true, other->blame_by, 0);
 	v->table_order = other->table_order;
 	v->table_scope = other->table_scope;
+	v->live_open = other->live_open;
+	memcpy(v->live_more, other->live_more, sizeof v->live_more);
 	memcpy(v->name, other->name, sizeof v->name);
 	weft__viewer_take_answers(v, other);
 }

@@ -5,6 +5,7 @@
 #include "draw/lane.h"
 #include "model/os_tracks.h"
 #include "viewer/findings.h"
+#include "viewer/live.h"
 #include "viewer/private.h"
 #include "viewer/summary.h"
 
@@ -19,6 +20,7 @@ static void free_all(struct weft_viewer *v)
 	weft_diff_destroy(v->diff);
 	weft_overview_destroy(v->overview);
 	weft_table_destroy(v->table);
+	weft_live_destroy(v->live);
 	weft_stacks_destroy(v->stacks);
 	weft_facts_destroy(v->facts);
 	weft__viewer_finish_parts(v);

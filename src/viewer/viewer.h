@@ -31,6 +31,7 @@ enum weft_changed {
 	WEFT_CHANGED_FINDINGS = 256, /* the rows of findings.h, or what is to be asked for them */
 	WEFT_CHANGED_ANSWER = 512,   /* why? was answered: findings are to be shown */
 	WEFT_CHANGED_TABLE = 2048,   /* the rows of table.h */
+	WEFT_CHANGED_LIVE = 4096,    /* the rows of live_panel.h */
 	WEFT_CHANGED_MOVED = 1024    /* where one was is remembered, to go back there */
 };
 
@@ -171,6 +172,11 @@ struct weft_viewer {
 	enum weft_table_order table_order;
 	enum weft_scope table_scope;
 	uint32_t table_open; /* the sort that is shown closely, or WEFT_NONE */
+
+	/* live_panel.h */
+	struct weft_live *live; /* NULL: it is to be made */
+	uint64_t live_open;     /* key of the sort of which those in flight are listed; 0: of none */
+	uint32_t live_more[6];  /* by table: so many rows are listed beyond the first ones */
 
 	/* blame.h */
 	bool blame_shown;

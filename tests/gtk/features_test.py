@@ -210,6 +210,31 @@ def findings_lead_there():
                   and w['viewers'][0]['highlighting'] == 3)
 
 
+def what_is_in_flight_leads_there():
+    """Of a program that hung: who was in flight at its end, by mouse, by keys, and as assistive technology reads it."""
+    import pyatspi
+    with App(view, record('bad')) as app:
+        app.shown()
+        app.key('F')
+        window = app.until('what is in flight', lambda w: w['side'] == 'live' and w['in_flight'])
+        rows = window['in_flight']
+        assert rows[0][0] == 'title' and rows[0][4] == 'At the end' and '7 in flight' in rows[0][5], rows[0]
+        assert [row[4].split(' (')[0] for row in rows if row[0] == 'summary'] == ['Sorts', 'In flight', 'Waits', 'Threads', 'Counters'], rows
+        main = next(row for row in rows if row[0] == 'entry' and 'in the end for' in row[5])
+        assert main[4] == 'bind 9 "main"' and main[5].startswith('waits 2.0'), main
+
+        def told():
+            return app.which(lambda a: a.getRole() == pyatspi.ROLE_PUSH_BUTTON and a.name == main[4] and 'in the end for task 14 "ARP response"' in a.description)
+        app.act('pressed', lambda: next(iter(until('it is told of', told, app)), None))
+        app.until_viewer('it leads there', lambda v: v['selected'] == 9)
+        # The first sort has the focus; it opens, those of it stand below, and the keyboard goes on to the first of them.
+        app.focus_canvas()
+        app.key('Escape', 'F', 'Return')
+        app.until('open', lambda w: any(row[0] == 'finding' and row[2] for row in w['in_flight']) and len(w['in_flight']) == len(rows) + 1)
+        app.key('Down', 'Return')
+        app.until_viewer('by keys', lambda v: v['selected'] == 1)
+
+
 def nothing_is_found_where_nothing_is_wrong():
     with App(view, record('good')) as app:
         app.shown()
@@ -392,8 +417,11 @@ def it_follows_and_holds_still():
             file.write(whole[len(whole) // 4:len(whole) // 2])
         app.until('it has changed', lambda w: w['live'] and not w['follows'])
         assert app.viewer()['events'] == first
+        app.key('F')
+        said = app.until('what is in flight', lambda w: w['side'] == 'live' and w['in_flight'])['in_flight'][0]
         app.press('Follow')
         second = app.until_viewer('it follows', lambda v: v['events'] > first)['events']
+        app.until('so does what is in flight', lambda w: w['in_flight'][0] != said)
         with open(path, 'ab') as file:
             file.write(whole[len(whole) // 2:])
         app.until_viewer('and goes on', lambda v: v['events'] > second)
@@ -515,6 +543,7 @@ sys.exit(run([
     what_is_pointed_at_is_told_of,
     links_of_the_panel_are_pressed,
     findings_lead_there,
+    what_is_in_flight_leads_there,
     nothing_is_found_where_nothing_is_wrong,
     why_is_answered,
     what_is_selected_can_be_heard,

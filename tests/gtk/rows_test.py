@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# rows_test.py: window and page say the same of what went wrong, word for word.  SPDX-License-Identifier: ISC
+# rows_test.py: window and page say the same of what went wrong and of what is in flight, word for word.  SPDX-License-Identifier: ISC
 """rows_test.py WEFT-VIEW WEFT ARP PLANTED DRIVER HTTP-SERVER EXAMPLE...
 
 The traces: the examples, and a program with each fault that can be planted, recorded whole, into a ring and cut short.  HTTP-SERVER may be
@@ -58,7 +58,7 @@ def served(path, end):
 
 
 def of_window(path):
-    """The rows of findings, then the same with each of the first few opened in turn."""
+    """The rows of findings, then the same with each of the first few opened in turn; then those of what is in flight at the end."""
     with App(view, path) as app:
         app.shown()
         app.key('e')
@@ -70,7 +70,8 @@ def of_window(path):
         for name in list(dict.fromkeys(names))[:OPENED]:
             app.press_first(name)
             said.append(app.until('it is open', lambda w, name=name: any(row[2] and f'{row[5]}: {row[4]}' == name for row in w['rows']))['rows'])
-        return said
+        app.key('F')
+        return said + [app.until('what is in flight', lambda w: w['side'] == 'live' and w['in_flight'])['in_flight']]
 
 
 def window_and_page_say_the_same():
@@ -93,7 +94,7 @@ def window_and_page_say_the_same():
         kinds |= {row[0] for rows in page for row in rows}
         tones |= {row[1] for rows in page for row in rows}
     print(f'{len(paths)} traces, {total} rows, of kinds {sorted(kinds)}, in tones {sorted(tones)}')
-    assert {'summary', 'finding', 'heading', 'evidence', 'text', 'nothing'} <= kinds and {'alarm', 'doubt', 'plain'} <= tones
+    assert {'summary', 'finding', 'heading', 'evidence', 'text', 'nothing', 'entry', 'fact'} <= kinds and {'alarm', 'doubt', 'plain'} <= tones
 
 
 sys.exit(run([window_and_page_say_the_same]))

@@ -216,7 +216,7 @@ def rows_in_groups():
 def each_action_by_its_key():
     """Whatever the window of shortcuts lists does something that a person sees, by its key and keys before it alone."""
     one = ['shift+Down']  # the first that is seen is selected
-    actions = [([], key) for key in ('plus', 'space', 'S', 'o', 'L', 't', 'F9', 'slash', 'q', 'e', 'd', 's', 'question', 'G', 'shift+Down', 'ctrl+e')]
+    actions = [([], key) for key in ('plus', 'space', 'S', 'o', 'L', 't', 'F9', 'slash', 'q', 'F', 'e', 'd', 's', 'question', 'G', 'shift+Down', 'ctrl+e')]
     actions += [(['plus', 'plus', 'plus', 'Right', 'Right', 'Right'], key) for key in ('Home', 'minus', 'Left', 'Right', 'Prior', 'Next', 'alt+Left')]
     actions += [(one, key) for key in ('z', 'h', 'l', 'M', 'i', 'b', 'B', 'j', 'J', 'K', 'Escape', 'shift+F10', 'y', 'shift+Down', 'ctrl+l')]
     actions += [(one + before, key) for before, key in (

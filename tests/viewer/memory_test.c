@@ -5,6 +5,7 @@
 #include "viewer/compare.h"
 #include "viewer/findings.h"
 #include "viewer/live.h"
+#include "viewer/live_panel.h"
 #include "viewer/notes.h"
 #include "viewer/panel.h"
 #include "viewer/search.h"
@@ -97,6 +98,8 @@ static int use(void)
 		status = explain(v, &found, &err);
 	if (status >= 0)
 		status = look_at(v->model, &live, &err);
+	if (status >= 0)
+		status = weft_live_panel_fill(&live, v, &err);
 	assert_int_equal(status < 0 ? status : WEFT_OK, err.status);
 	/* What could not be drawn, is drawn once there is memory. */
 	long left = allocations_left;

@@ -166,6 +166,46 @@ export const tests = {
 		await close(page);
 	},
 
+	async "what is in flight moves as the program does, and stands still when it is held"() {
+		if (!httpServer) {
+			console.log("     skipped: the example http-server is not built");
+			return;
+		}
+		const program = await start(httpServer, ["--port=0", "files"], {WEFT_TRACE: at("flight.weft")});
+		const server = await start(weft, ["serve", "flight.weft"]), {hostname, port} = new URL(program.line);
+		const page = await open(server.line), flight = page.getByRole("region", {name: "Live"});
+		const says = text => flight.getByText(text).first().waitFor();
+		const clients = [], ask = () => clients.push(connect(port, hostname).on("error", () => {}));
+		await page.keyboard.press("F");
+		await says("Now");
+		ask();
+		await says(/^1 · least 0 · most 1$/); // the counter of connections
+		// the keyboard stays where it is, though rows come above it
+		await flight.locator("button[data-kind=entry]").first().focus();
+		const focus = () => page.evaluate(() => document.activeElement.querySelector(".name")?.textContent);
+		const name = await focus();
+		ask();
+		await says(/^2 · least 0 · most 2$/);
+		assert.equal(await focus(), name);
+		await page.keyboard.press("Enter");
+		await placed(page, text => text.includes("sel="));
+		// held still, also where it is looked at again
+		await page.getByRole("button", {name: "Live", exact: true}).click();
+		ask();
+		await told(page, "Paused; there are new events");
+		await page.keyboard.press("F");
+		await says(/^2 · least 0 · most 2$/);
+		await page.getByRole("button", {name: "Paused"}).click();
+		await says(/^3 · least 0 · most 3$/);
+		clients.forEach(client => client.destroy());
+		await stop(program);
+		await says("At the end");
+		await stop(server);
+		await told(page, "weft serve does not answer any more");
+		page.complaints = page.complaints.filter(text => !/ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/.test(text));
+		await close(page);
+	},
+
 	async "two running programs are one picture"() {
 		if (!httpServer) {
 			console.log("     skipped: the example http-server is not built");

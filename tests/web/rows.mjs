@@ -1,5 +1,5 @@
-// What the page says went wrong, for tests/gtk/rows_test.py: rows.mjs DRIVER PAGE.html...: a line of JSON for each page: the rows of findings, then the
-// same with each of the first few opened in turn.  SPDX-License-Identifier: ISC
+// What the page says went wrong and is in flight, for tests/gtk/rows_test.py: rows.mjs DRIVER PAGE.html...: a line of JSON for each page: the rows of findings, then the
+// same with each of the first few opened in turn, and those of what is in flight.  SPDX-License-Identifier: ISC
 import {join, resolve} from "node:path";
 import {pathToFileURL} from "node:url";
 
@@ -9,7 +9,7 @@ const {chromium} = await import(pathToFileURL(join(resolve(driver), "node_module
 const browser = await chromium.launch({executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"]});
 
 // Kind, tone, whether it is open, whether it leads, name, value: as a person sees them.
-const rows = page => page.locator(".panel section").nth(1).locator(".row").evaluateAll(all => all.map(row => {
+const rows = (page, section = 1) => page.locator(".panel section").nth(section).locator(".row").evaluateAll(all => all.map(row => {
 	const text = part => row.querySelector(part)?.textContent ?? "";
 	return [row.dataset.kind, row.dataset.tone, Boolean(row.dataset.open), row.matches("button") || Boolean(row.querySelector("button")), text(".name"), text(".value")];
 }));
@@ -38,6 +38,9 @@ for (const path of pages) {
 		await page.locator(".card.open").filter({hasText: name.slice(name.indexOf(": ") + 2)}).first().waitFor();
 		said.push(await rows(page));
 	}
+	await page.keyboard.press("F");
+	await page.locator(".panel section[aria-label=Live] .row").first().waitFor();
+	said.push(await rows(page, 3));
 	console.log(JSON.stringify(said));
 	await page.close();
 }

@@ -326,6 +326,26 @@ export const tests = {
 		await close(again);
 	},
 
+	async "who was in flight at the end of what hung: two actions"() {
+		const page = await open(file("bad.html")), person = new Person(page), flight = page.getByRole("region", {name: "Live"});
+		await person.key("F");
+		await flight.getByText("At the end").waitFor();
+		assert.match(await flight.locator("header .value").textContent(), /: 7 in flight, and 2 that need not end$/);
+		assert.deepEqual((await flight.locator("h3").allTextContents()).map(text => text.split(" (")[0]), ["Sorts", "In flight", "Waits", "Threads", "Counters"]);
+		const waits = flight.getByRole("button", {name: /^bind 9 "main" ?waits .* in the end for task 14 "ARP response"$/});
+		await person.click(waits);
+		assert.equal(await selected(page), "9");
+		assert.equal(person.actions, 2);
+		// a sort opens, and lists those of it
+		const before = await flight.locator(".row").count();
+		await flight.getByRole("button", {name: /condition "ARP response"/, expanded: false}).click();
+		await flight.getByRole("button", {name: /condition "ARP response"/, expanded: true}).waitFor();
+		assert.equal(await flight.locator(".row").count(), before + 1);
+		await flight.locator(".card.open [data-kind=entry]").click();
+		await selected(page, id => id === "1");
+		await close(page);
+	},
+
 	async "the sort that cost most: two actions"() {
 		const page = await open(file("slow-dependency.html")), person = new Person(page);
 		await person.key("q");
