@@ -138,6 +138,16 @@ void weft__uv_wrote_less(int fd, size_t missing)
 	weft_sent(thing->id, thing->carried.sent);
 }
 
+/* For libweft-uv, which sends files past libuv, and tells of no connection where this function is: so many bytes are about to be
+ * written; below 0: so many were not. */
+__attribute__((visibility("default"))) void weft_hook_sends_past_libuv(int fd, int64_t bytes);
+
+void weft_hook_sends_past_libuv(int fd, int64_t bytes)
+{
+	if (fd >= 0 && fd < WEFT__HOOK_WATCHED && __atomic_load_n(&weft__hook_watched[fd], __ATOMIC_RELAXED))
+		weft__uv_writes(fd, (size_t)bytes);
+}
+
 /* ---- Beginning ---- */
 
 int weft__uv_listen(struct weft__uv_copy *copy, const void *caller, uv_stream_t *stream, int backlog, uv_connection_cb cb)

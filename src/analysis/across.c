@@ -10,7 +10,7 @@
 /* An end that was asked, and has not answered. */
 struct asked {
 	uint32_t promise;
-	int64_t read_ns; /* when it read the question */
+	int64_t read_ns; /* when it read the question; WEFT_NEVER: it did not */
 };
 
 struct search {
@@ -18,7 +18,8 @@ struct search {
 	const struct weft_ties *ties;
 	int64_t time_ns;
 	WEFT_VEC(struct asked) asked;
-	struct weft_idmap of; /* by promise, its connection or a read of that: which of `asked` */
+	struct weft_idmap of;      /* by promise, its connection: which of `asked` */
+	struct weft_idmap read_of; /* by read likewise */
 };
 
 const struct weft_transfer *weft__across_last(const struct weft_model *m, uint32_t to, int64_t time_ns)
@@ -109,6 +110,38 @@ static bool add_work(struct search *s)
 	return has_memory;
 }
 
+/* The reads of those ends that ended since the question came. */
+static bool note_reads(struct search *s)
+{
+	const struct weft_ties *ties = s->ties;
+	for (uint32_t n = 0; n < s->asked.count; n++) {
+		const struct asked *asked = &s->asked.items[n];
+		for (uint32_t i = ties->out_begin[asked->promise]; i < ties->out_begin[asked->promise + 1]; i++) {
+			const struct weft_link *awaits = &ties->model->links[ties->out[i]];
+			if (awaits->kind == WEFT_LINK_AWAIT && ties->model->promises[awaits->to].kind == WEFT_KIND_STREAM_READ &&
+			    ties->ended_ns[awaits->to] >= asked->read_ns && !weft_idmap_set(&s->read_of, awaits->to, n))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Where promises wait for reads, and connections run nothing: who got the question, and what that became. */
+static bool add_readers(struct search *s)
+{
+	const struct weft_model *m = s->ties->model;
+	bool has_memory = note_reads(s);
+	for (size_t i = 0; i < m->link_count && has_memory; i++) {
+		const struct weft_link *link = &m->links[i];
+		const uint32_t n = link->kind == WEFT_LINK_READ ? weft_idmap_get(&s->read_of, link->to) : WEFT_IDMAP_NONE;
+		const uint32_t reader = n == WEFT_IDMAP_NONE ? WEFT_SYSTEM : s->ties->now[link->from];
+		if (reader != WEFT_SYSTEM && link->time_ns <= s->time_ns && link->from != s->asked.items[n].promise &&
+		    weft__waiting_is_pending(m, reader, s->time_ns))
+			has_memory = add(s, s->asked.items[n].promise, reader, link->time_ns);
+	}
+	return has_memory;
+}
+
 static int compare(const void *a, const void *b)
 {
 	const struct weft__across *x = a, *y = b;
@@ -124,11 +157,12 @@ bool weft__across_find(struct weft__across_list *list, const struct weft_ties *t
 	for (size_t i = 0; m->trace && m->trace->part_count > 1 && i < m->end_count && has_memory; i++)
 		has_memory = add_end(&s, &m->ends[i]);
 	if (s.asked.count && has_memory)
-		has_memory = add_work(&s);
+		has_memory = add_work(&s) && add_readers(&s);
 	if (has_memory)
 		weft_sort(list->all.items, list->all.count, sizeof *list->all.items, compare);
 	weft_vec_free(&s.asked);
 	weft_idmap_finish(&s.of);
+	weft_idmap_finish(&s.read_of);
 	return has_memory;
 }
 

@@ -1,8 +1,8 @@
 /* across.h: who waits for another process, through connections both of whose ends are in the trace.
  *
  * Who wrote, and has read nothing since, waits for the other end: its read that is pending does, or, where it does not read, the
- * connection.  The other end waits for who began to work for it when it read that.  Who accepted a connection owes answers, and
- * waits for no question.
+ * connection.  The other end waits for who began to work for it when it read that, and for who had waited for that read.  Who
+ * accepted a connection owes answers, and waits for no question.
  *
  * Private to analysis/.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_ANALYSIS_ACROSS_H

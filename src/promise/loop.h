@@ -42,6 +42,8 @@ WEFT__HIDDEN void weft__thing_gone(struct weft__thing *thing);
  * NULL. */
 WEFT__HIDDEN struct weft_promise *weft__uv_promise(struct weft_record_site *site, enum weft_kind kind, const char *label,
     weft_on_end_fn *cancelled, void *ctx, struct weft_resolver **resolver);
+/* Before something is told in a callback: the loop sleeps no more. */
+WEFT__HIDDEN void weft__uv_awake(struct weft_uv *uv);
 /* A promise that has failed with an error of libuv or of enum weft_promise_code. */
 WEFT__HIDDEN struct weft_promise *weft__uv_failed(int status);
 /* Resolves with the value unless status is an error; if it is one, fails with it and destroys the value. */
@@ -81,6 +83,42 @@ WEFT__HIDDEN bool weft__handle_ask(
 /* Ends the promise that waits; takes the value. */
 WEFT__HIDDEN void weft__handle_answer(struct weft__handle *h, int status, void *value, weft_destroy_fn *destroy);
 
+/* ---- What the trace is told of connections (uv_carried.c) ---- */
+
+enum weft__role { WEFT__ACCEPTED, WEFT__CONNECTED, WEFT__GIVEN, WEFT__LISTENS, WEFT__DATAGRAMS }; /* from LISTENS on: no peer */
+
+/* A connection, socket or listener as a promise of its own, from its beginning until it is closed, whoever waits for it; zeroed,
+ * it is not told of.  Nothing here fails. */
+struct weft__carried {
+	struct weft__handle *h; /* NULL: it is not told of */
+	enum weft__role role;
+	struct weft_record_site *site;
+	weft_id id, by; /* 0: nothing has recorded since it began */
+	uint64_t since;
+	weft_id read; /* that was asked for last */
+	int fd;
+	struct weft_positions positions;
+	bool is_followed, is_stranger; /* the trace knows which connection it is, or cannot */
+	struct weft__carried *next, **back;
+};
+
+/* h begins to be one; `by`: the listener, or 0: who runs.  `to`: where it goes; NULL: its descriptor knows. */
+WEFT__HIDDEN void weft__carried_begin(struct weft__carried *c, struct weft__handle *h, enum weft__role role,
+    struct weft_record_site *site, weft_id by, const struct sockaddr *to);
+WEFT__HIDDEN void weft__carried_end(struct weft__carried *c);
+/* It is connected, and whatever came was read: tells which connection it is, once.  Returns whether that is known. */
+WEFT__HIDDEN bool weft__carried_follow(struct weft__carried *c);
+WEFT__HIDDEN void weft__carried_awaits(struct weft__carried *c, const struct weft_promise *read);
+/* So many bytes are about to be written; below 0: so many were not. */
+WEFT__HIDDEN void weft__carried_goes_out(struct weft__carried *c, int64_t bytes);
+/* The same, of what libuv does not write. */
+WEFT__HIDDEN void weft__carried_past_libuv(struct weft__carried *c, const uv_handle_t *handle, int64_t bytes);
+WEFT__HIDDEN void weft__carried_came_in(struct weft__carried *c, size_t bytes);
+/* A datagram is about to be sent; `to` may be NULL. */
+WEFT__HIDDEN void weft__carried_sends(struct weft__carried *c, const struct sockaddr *to, const void *bytes, size_t size);
+/* One has come. */
+WEFT__HIDDEN void weft__carried_got(struct weft__carried *c, const void *bytes, size_t size);
+
 /* ---- The thread pool (uv_job.c) ---- */
 
 /* A request, from its start until libuv calls back, even if it was cancelled meanwhile.  The first member of each. */
@@ -104,6 +142,8 @@ WEFT__HIDDEN void weft__job_end(struct weft__job *job, int status, void *value, 
 WEFT__HIDDEN struct weft_uv *weft__stream_lend(
     struct weft_uv_stream *s, void (*closed)(void *borrower), void *borrower, int *status);
 WEFT__HIDDEN bool weft__stream_is_closing(const struct weft_uv_stream *s);
+/* So many bytes are about to be written by the borrower; below 0: so many were not. */
+WEFT__HIDDEN void weft__stream_goes_out(struct weft_uv_stream *s, int64_t bytes);
 WEFT__HIDDEN void weft__stream_give_back(struct weft_uv_stream *s);
 
 /* ---- Files (uv_file.c) ---- */

@@ -72,7 +72,7 @@ static weft_word events(void)
 	return weft_is_on() ? weft__stream->next : 0;
 }
 
-static void wake(struct weft_uv *uv)
+void weft__uv_awake(struct weft_uv *uv)
 {
 	if (!uv->slept)
 		return;
@@ -84,7 +84,8 @@ static void wake(struct weft_uv *uv)
 void weft__uv_wakeup(struct weft_uv *uv, struct weft_resolver *resolver, int status, void *value, weft_destroy_fn *destroy)
 {
 	bool wakes = !uv->ending && status >= 0;
-	wake(uv); /* libuv calls back for descriptors before it runs the check handle that tells that the sleep is over */
+	weft__uv_awake(
+	    uv); /* libuv calls back for descriptors before it runs the check handle that tells that the sleep is over */
 	if (wakes)
 		weft_wakeup(resolver, value, destroy);
 	else if (uv->ending)
@@ -192,7 +193,7 @@ static void after_sleep(uv_check_t *handle)
 {
 	struct weft_uv *uv = handle->data;
 	if (uv->slept)
-		wake(uv);
+		weft__uv_awake(uv);
 	else if (weft_promise_paused_count() == 0)
 		uv_idle_stop(&uv->idle);
 }

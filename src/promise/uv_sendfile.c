@@ -112,11 +112,17 @@ static ssize_t copy_some(int out, int in, int64_t offset, size_t size)
 	return got > 0 ? write(out, bytes, (size_t)got) : got;
 }
 
+/* Of one job; a file may end earlier. */
+static size_t next_bytes(const struct sending *sending)
+{
+	return sending->left < CHUNK_BYTES ? (size_t)sending->left : CHUNK_BYTES;
+}
+
 /* Runs on the pool.  uv_fs_sendfile() would block the pool's OS thread until the peer reads. */
 static void do_send(uv_work_t *request)
 {
 	struct sending *sending = request->data;
-	size_t size = sending->left < CHUNK_BYTES ? (size_t)sending->left : CHUNK_BYTES;
+	const size_t size = next_bytes(sending);
 	ssize_t sent = -1;
 	errno = EINVAL;
 #ifdef __linux__
@@ -133,6 +139,7 @@ static void on_sent(uv_work_t *request, int status)
 	struct sending *sending = request->data;
 	ssize_t size = status < 0 ? status : sending->result;
 	sending->on_pool = false;
+	weft__stream_goes_out(sending->stream, (size > 0 ? size : 0) - (int64_t)next_bytes(sending));
 	if (size > 0) {
 		*sending->sent += (uint64_t)size;
 		sending->offset += size;
@@ -149,6 +156,7 @@ static void on_sent(uv_work_t *request, int status)
 static void send_some(struct sending *sending)
 {
 	sending->on_pool = true;
+	weft__stream_goes_out(sending->stream, (int64_t)next_bytes(sending));
 	uv_queue_work(sending->thing.uv->loop, &sending->request, do_send, on_sent); /* fails only without do_send */
 }
 

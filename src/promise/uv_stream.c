@@ -2,6 +2,7 @@
 #include "promise/loop.h"
 
 #include <string.h>
+#include <sys/un.h>
 
 struct weft_uv_stream {
 	struct weft__handle h; /* libuv was asked for bytes or connections */
@@ -18,8 +19,10 @@ struct weft_uv_stream {
 	bool knocked;   /* a connection waits to be accepted */
 	void *borrower; /* the sendfile that writes to the descriptor itself */
 	void (*borrowed_closed)(void *borrower);
-	size_t most_bytes;            /* that the reader wants */
-	struct weft_uv_bytes *buffer; /* set only while libuv fills it */
+	struct weft__carried carried;
+	struct weft_record_site *accept_site; /* of who waits for a connection */
+	size_t most_bytes;                    /* that the reader wants */
+	struct weft_uv_bytes *buffer;         /* set only while libuv fills it */
 };
 
 static struct weft_uv_bytes nothing;
@@ -42,9 +45,10 @@ uv_stream_t *weft_uv_stream_handle(struct weft_uv_stream *s)
 	return &s->stream;
 }
 
-static void take_from_borrower(struct weft__handle *h)
+static void stream_closes(struct weft__handle *h)
 {
 	struct weft_uv_stream *s = (struct weft_uv_stream *)h;
+	weft__carried_end(&s->carried);
 	if (s->borrower)
 		s->borrowed_closed(s->borrower);
 }
@@ -59,7 +63,7 @@ static struct weft_uv_stream *new_stream(struct weft_uv *uv, uv_handle_type type
 		uv_tcp_init(uv->loop, &s->tcp);
 	else
 		uv_pipe_init(uv->loop, &s->pipe, 0);
-	s->h.on_closing = take_from_borrower;
+	s->h.on_closing = stream_closes;
 	weft__handle_add(&s->h, uv, &s->handle);
 	return s;
 }
@@ -92,6 +96,12 @@ bool weft__stream_is_closing(const struct weft_uv_stream *s)
 	return s->h.closing;
 }
 
+void weft__stream_goes_out(struct weft_uv_stream *s, int64_t bytes)
+{
+	weft__uv_awake(s->h.thing.uv);
+	weft__carried_past_libuv(&s->carried, &s->handle, bytes);
+}
+
 void weft__stream_give_back(struct weft_uv_stream *s)
 {
 	s->borrower = NULL;
@@ -109,7 +119,13 @@ static void accept_now(struct weft_uv_stream *listener)
 		return;
 	}
 	listener->knocked = false;
-	weft__handle_answer(&listener->h, uv_accept(&listener->stream, &s->stream), s, weft_uv_stream_unref);
+	const int status = uv_accept(&listener->stream, &s->stream);
+	weft__uv_awake(s->h.thing.uv);
+	if (status == 0) {
+		weft__carried_begin(&s->carried, &s->h, WEFT__ACCEPTED, listener->accept_site, listener->carried.id, NULL);
+		weft__carried_follow(&s->carried);
+	}
+	weft__handle_answer(&listener->h, status, s, weft_uv_stream_unref);
 }
 
 static void on_connection(uv_stream_t *stream, int status)
@@ -130,6 +146,8 @@ static struct weft_promise *listen_now(struct weft_record_site *site, struct wef
 {
 	if (status == 0)
 		status = uv_listen(&s->stream, backlog, on_connection);
+	if (status == 0)
+		weft__carried_begin(&s->carried, &s->h, WEFT__LISTENS, site, 0, NULL);
 	return weft__uv_ended(site, WEFT_KIND_LISTEN, status, s, weft_uv_stream_unref);
 }
 
@@ -149,9 +167,18 @@ struct weft_promise *weft__uv_pipe_listen(struct weft_record_site *site, struct 
 struct weft_promise *weft__uv_accept(struct weft_record_site *site, struct weft_uv_stream *listener)
 {
 	struct weft_promise *p;
+	listener->accept_site = site;
 	if (weft__handle_ask(site, WEFT_KIND_ACCEPT, NULL, &listener->h, &p) && listener->knocked)
 		accept_now(listener);
 	return p;
+}
+
+/* A stream that was neither accepted nor connected, as a child's, is told of when it is used. */
+static void note_stream(struct weft_record_site *site, struct weft_uv_stream *s)
+{
+	if (!s->carried.h && !s->h.closing && weft_is_on())
+		weft__carried_begin(&s->carried, &s->h, WEFT__GIVEN, site, 0, NULL);
+	weft__carried_follow(&s->carried);
 }
 
 /* ---- Reading ---- */
@@ -188,6 +215,8 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 		weft__handle_answer(&s->h, size == UV_ENOBUFS ? WEFT_PROMISE_ENOMEM : (int)size, NULL, NULL);
 	} else {
 		bytes->size = (size_t)size;
+		weft__uv_awake(s->h.thing.uv);
+		weft__carried_came_in(&s->carried, bytes->size);
 		weft__handle_answer(&s->h, 0, bytes, free);
 	}
 }
@@ -200,6 +229,8 @@ struct weft_promise *weft__uv_read(struct weft_record_site *site, struct weft_uv
 	if (!weft__handle_ask(site, WEFT_KIND_STREAM_READ, NULL, &s->h, &p))
 		return p;
 	s->most_bytes = most_bytes;
+	note_stream(site, s);
+	weft__carried_awaits(&s->carried, p);
 	if (s->ended) {
 		weft__handle_answer(&s->h, 0, &nothing, NULL);
 		return p;
@@ -252,6 +283,9 @@ static void on_connected(uv_connect_t *connect, int status)
 	struct request *r = connect->data;
 	struct weft_resolver *resolver = r->resolver;
 	struct weft_uv_stream *s = free_request(r);
+	weft__uv_awake(s->h.thing.uv);
+	if (status == 0)
+		weft__carried_follow(&s->carried);
 	weft__uv_wakeup(s->h.thing.uv, resolver, status, s, weft_uv_stream_unref);
 }
 
@@ -278,6 +312,7 @@ struct weft_promise *weft__uv_tcp_connect(struct weft_record_site *site, struct 
 	struct request *r = start_connect(site, s, &p);
 	if (!r)
 		return p;
+	weft__carried_begin(&s->carried, &s->h, WEFT__CONNECTED, site, 0, address);
 	int status = uv_tcp_connect(&r->connect, &s->tcp, address, on_connected);
 	if (status < 0)
 		on_connected(&r->connect, status);
@@ -289,8 +324,12 @@ struct weft_promise *weft__uv_pipe_connect(struct weft_record_site *site, struct
 	struct weft_promise *p;
 	struct weft_uv_stream *s = new_stream(uv, UV_NAMED_PIPE);
 	struct request *r = start_connect(site, s, &p);
-	if (r)
+	if (r) {
+		struct sockaddr_un address = {.sun_family = AF_UNIX};
+		strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+		weft__carried_begin(&s->carried, &s->h, WEFT__CONNECTED, site, 0, (const struct sockaddr *)&address);
 		uv_pipe_connect(&r->connect, &s->pipe, path, on_connected);
+	}
 	return p;
 }
 
@@ -345,7 +384,11 @@ static struct weft_promise *write_bytes(
 	int status = s->h.closing ? WEFT_PROMISE_CLOSED : s->borrower ? UV_EBUSY : 0;
 	if (status == 0 && size > 0) {
 		uv_buf_t buf = {.base = (char *)(uintptr_t)bytes, .len = size};
+		note_stream(site, s);
+		weft__carried_goes_out(&s->carried, (int64_t)size);
 		status = uv_try_write(&s->stream, &buf, 1);
+		if (status < 0 && status != UV_EAGAIN)
+			weft__carried_goes_out(&s->carried, -(int64_t)size);
 	}
 	size_t done = status > 0 ? (size_t)status : 0;
 	if (status == UV_EAGAIN || (status >= 0 && done < size)) {

@@ -6,6 +6,7 @@
 struct weft_uv_udp {
 	struct weft__handle h; /* asked for datagrams */
 	uv_udp_t udp;
+	struct weft__carried carried;
 	size_t most_bytes;               /* that the asker wants */
 	struct weft_uv_datagram *buffer; /* set only while libuv fills it */
 };
@@ -33,6 +34,11 @@ uv_udp_t *weft_uv_udp_handle(struct weft_uv_udp *udp)
 	return &udp->udp;
 }
 
+static void udp_closes(struct weft__handle *h)
+{
+	weft__carried_end(&((struct weft_uv_udp *)h)->carried);
+}
+
 struct weft_promise *weft__uv_udp_open(struct weft_record_site *site, struct weft_uv *uv, const struct sockaddr *address)
 {
 	struct weft_uv_udp *udp = calloc(1, sizeof *udp);
@@ -40,7 +46,10 @@ struct weft_promise *weft__uv_udp_open(struct weft_record_site *site, struct wef
 		return weft__uv_failed(WEFT_PROMISE_ENOMEM);
 	uv_udp_init(uv->loop, &udp->udp); /* cannot fail */
 	weft__handle_add(&udp->h, uv, (uv_handle_t *)&udp->udp);
+	udp->h.on_closing = udp_closes;
 	int status = address ? uv_udp_bind(&udp->udp, address, 0) : 0;
+	if (status == 0)
+		weft__carried_begin(&udp->carried, &udp->h, WEFT__DATAGRAMS, site, 0, NULL);
 	return weft__uv_ended(site, WEFT_KIND_LISTEN, status, udp, weft_uv_udp_unref);
 }
 
@@ -82,6 +91,8 @@ static void on_received(uv_udp_t *handle, ssize_t size, const uv_buf_t *buf, con
 	memcpy(&datagram->from, from, from->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
 	datagram->cut = flags & UV_UDP_PARTIAL;
 	datagram->size = (size_t)size;
+	weft__uv_awake(udp->h.thing.uv);
+	weft__carried_got(&udp->carried, datagram->data, datagram->size);
 	weft__handle_answer(&udp->h, 0, datagram, free);
 }
 
@@ -93,6 +104,7 @@ struct weft_promise *weft__uv_udp_receive(struct weft_record_site *site, struct 
 	if (!weft__handle_ask(site, WEFT_KIND_STREAM_READ, NULL, &udp->h, &p))
 		return p;
 	udp->most_bytes = most_bytes;
+	weft__carried_awaits(&udp->carried, p);
 	int status = uv_udp_recv_start(&udp->udp, give_buffer, on_received);
 	if (status < 0 && status != UV_EALREADY)
 		weft__handle_answer(&udp->h, status, NULL, NULL);
@@ -145,6 +157,8 @@ struct weft_promise *weft__uv_udp_send(
     struct weft_record_site *site, struct weft_uv_udp *udp, const void *bytes, size_t size, const struct sockaddr *to)
 {
 	uv_buf_t buf = {.base = size > 0 ? (char *)(uintptr_t)bytes : "", .len = size};
+	if (!udp->h.closing)
+		weft__carried_sends(&udp->carried, to, buf.base, size);
 	int status = udp->h.closing ? WEFT_PROMISE_CLOSED : uv_udp_try_send(&udp->udp, &buf, 1, to);
 	if (status == UV_EAGAIN)
 		return send_later(site, udp, buf.base, size, to);
