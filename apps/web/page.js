@@ -48,20 +48,23 @@ function show(element, traces) {
 }
 
 /* Lets the address of the page name the place that is seen.  What one does adds an entry to the history, so that the back button undoes
- * it; what goes on with it, as the next notch of a wheel, replaces that entry. */
+ * it; what goes on with it, as the next notch of a wheel, replaces that entry.  It is written at rest, for it costs as much
+ * as a tenth of a frame. */
 function followAddress(stage) {
 	const opened = stage.surface.ask("place"); /* what an address without a place means */
-	let timer = 0, moved = false, going = false, place = "";
+	let timer = 0, moved = false, going = false, entries = []; /* that are not written: of each its place, and whether it adds one */
 	const write = () => {
 		clearTimeout(timer);
 		timer = 0;
-		if (place !== location.hash)
-			history[moved ? "pushState" : "replaceState"](null, "", place);
-		moved = false;
+		for (const {place, adds} of entries)
+			if (place !== location.hash)
+				history[adds ? "pushState" : "replaceState"](null, "", place);
+		entries = [];
 	};
 	const go = () => {
 		clearTimeout(timer);
 		timer = 0;
+		entries = [];
 		going = true;
 		const wrong = stage.go(location.hash.length > 1 ? location.hash : opened);
 		going = false;
@@ -74,14 +77,15 @@ function followAddress(stage) {
 			changes &= CHANGED.PLACE;
 		if (going)
 			return;
-		if (changes & CHANGED.MOVED) {
-			if (timer) /* what was done before this */
-				write();
-			moved = true;
-		}
+		moved ||= Boolean(changes & CHANGED.MOVED);
 		if (!(changes & (CHANGED.PLACE | CHANGED.SELECTION | CHANGED.SEARCH | CHANGED.SETTING)))
 			return;
-		place = `#${stage.surface.ask("place")}`;
+		if (moved || !entries.length)
+			entries.push({adds: moved});
+		moved = false;
+		entries.at(-1).place = `#${stage.surface.ask("place")}`;
+		if (timer && stage.renewing)
+			return; /* what a program does is no reason to go on waiting */
 		clearTimeout(timer);
 		timer = setTimeout(write, 250);
 	};

@@ -299,6 +299,21 @@ export const tests = {
 		await close(page);
 	},
 
+	async "moves that follow at once are undone one by one"() {
+		const page = await open(file("slow-lock.html")), opened = await still(page);
+		await page.mouse.click(500, await promiseAt(page, 500, 310));
+		const before = await redrawn(page, opened);
+		for (const key of ["z", "b", "Home"])
+			await page.keyboard.press(key);
+		let now = await redrawn(page, before);
+		for (let steps = 0; steps < 3; steps++) {
+			await page.keyboard.press("Alt+ArrowLeft");
+			now = await redrawn(page, now);
+		}
+		assert.ok(now.equals(before), "as it was before all three");
+		await close(page);
+	},
+
 	async "what all the time was waited for: two actions; a link says so, and rows say it to who sees no picture"() {
 		const page = await open(file("slow-lock.html"), {init: overhear}), person = new Person(page), before = await still(page);
 		await person.key("W");
