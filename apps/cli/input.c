@@ -13,6 +13,7 @@
 #include "cli.h"
 #include "ctf/foreign.h"
 #include "trace/join.h"
+#include "trace/meet.h"
 #include "trace/several.h"
 #include "trace/source.h"
 
@@ -95,6 +96,11 @@ static void tell_ties(const struct cli_input *input)
 		cli_note("%s: %zu of its %zu traces are of other hosts, whose clocks are known by what they sent each other, to "
 			 "+-%s on average",
 		    input->name, by_messages, info->part_count, weft_duration_text(bound, bound_ns));
+	const struct weft_meet *meet = weft_trace_meet(input->trace);
+	if (meet && meet->contradictory)
+		cli_note("%s: of %zu connection%s between its hosts, as %s, one end has read what the other cannot have written: "
+			 "nothing there says how the clocks go",
+		    input->name, meet->contradictory, meet->contradictory == 1 ? "" : "s", meet->wrong);
 }
 
 static int opened(const struct cli_input *input, int status, const struct weft_error *err)

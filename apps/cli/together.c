@@ -143,8 +143,8 @@ static void put_people(const struct weft_trace_info *info, const struct weft_mee
 		printf("unmatched  %zu ends of connections, as %s: the other end is in none of the traces%s\n", meet->alone,
 		    meet->example, meet->renamed ? ", or somebody changes addresses on the way (NAT, a proxy)" : "");
 	if (meet->contradictory)
-		printf(
-		    "wrong      %zu pairs of ends, of which one read what the other cannot have written\n", meet->contradictory);
+		printf("wrong      %zu connection%s, as %s: one end has read what the other cannot have written\n",
+		    meet->contradictory, meet->contradictory == 1 ? "" : "s", meet->wrong);
 	if (meet->unwritten)
 		printf("unwritten  %zu reads of bytes that the other end is not known to have written: events are missing, or "
 		       "positions are wrong\n",

@@ -667,8 +667,8 @@ static int tie_hosts(struct joined *j, struct weft_trace *const *parts, size_t c
 		}
 		if (j->told[i].bound_ns == INT64_MAX)
 			status = weft_error_set(err, WEFT_EINVAL,
-			    "%.60s is of another host, and no connection leads there both ends of which are recorded, with "
-			    "bytes both ways%s: it cannot be joined with others",
+			    "%.40s is of another host, and cannot be joined: no connection there has both ends recorded, with "
+			    "bytes both ways%s",
 			    parts[i]->source.name,
 			    j->meet.contradictory ? "; of one, more was read than was written"
 			    : j->meet.renamed     ? " (NAT?)"

@@ -35,7 +35,7 @@ struct end {
 	uint32_t own, peer;  /* addresses */
 	uint64_t sent, received;
 	steps writes, reads;
-	bool is_taken;
+	bool is_taken, is_wrong; /* has another end; has one that contradicts it */
 };
 
 struct pair {
@@ -214,9 +214,8 @@ static int check_clock(
 	if (received_ns >= sent_ns)
 		return WEFT_OK;
 	return weft_error_set(m->err, WEFT_EINVAL,
-	    "%.50s and %.50s name one boot, but bytes came %" PRId64
-	    " ns before they were sent: they have two clocks, and cannot be "
-	    "joined",
+	    "%.32s and %.32s cannot be joined: they name one boot, but bytes came %" PRId64
+	    " ns before they were sent: they have two clocks",
 	    name_of(m, from->part), name_of(m, to->part), sent_ns - received_ns);
 }
 
@@ -272,6 +271,12 @@ static bool may_be_ends(const struct end *a, const struct end *b)
 	       (!b->reads.count || b->reads.items[0].end <= a->sent);
 }
 
+static void name_end(const struct meeting *m, const struct end *end, char out[120])
+{
+	const struct weft_str *texts = m->addresses.texts.items, own = texts[end->own], peer = texts[end->peer];
+	snprintf(out, 120, "%.*s %.*s", own.len < 56 ? (int)own.len : 56, own.ptr, peer.len < 56 ? (int)peer.len : 56, peer.ptr);
+}
+
 static int match(struct meeting *m, bool is_strict)
 {
 	int status = WEFT_OK;
@@ -286,8 +291,11 @@ static int match(struct meeting *m, bool is_strict)
 				continue;
 			if (is_whole || (!is_strict && may_be_ends(a, b)))
 				status = join_ends(m, a, b);
-			else
-				m->out->contradictory += !is_strict;
+			else if (!is_strict) {
+				a->is_wrong = b->is_wrong = true;
+				if (m->out->contradictory++ == 0)
+					name_end(m, a, m->out->wrong);
+			}
 		}
 	}
 	return status;
@@ -299,20 +307,18 @@ static int count_alone(struct meeting *m)
 	struct weft_idmap known = {0}; /* addresses to which somebody here listens or is connected, without the peer */
 	bool has_memory = true;
 	for (size_t i = 0; i < m->ends.count && has_memory; i++)
-		has_memory = m->ends.items[i].is_taken || weft_idmap_set(&known, m->ends.items[i].own, m->ends.items[i].part);
+		has_memory = m->ends.items[i].is_taken || m->ends.items[i].is_wrong ||
+			     weft_idmap_set(&known, m->ends.items[i].own, m->ends.items[i].part);
 	for (size_t i = 0; i < m->ends.count && has_memory; i++) {
 		const struct end *end = &m->ends.items[i];
-		if (end->is_taken)
+		if (end->is_taken || end->is_wrong)
 			continue;
 		const uint32_t part = weft_idmap_get(&known, end->peer);
 		const bool is_renamed = part != WEFT_IDMAP_NONE && part != end->part;
 		m->out->alone++;
 		m->out->renamed += is_renamed;
-		if (m->out->example[0] && !(is_renamed && m->out->renamed == 1))
-			continue;
-		const struct weft_str *texts = m->addresses.texts.items, own = texts[end->own], peer = texts[end->peer];
-		snprintf(m->out->example, sizeof m->out->example, "%.*s %.*s", own.len < 56 ? (int)own.len : 56, own.ptr,
-		    peer.len < 56 ? (int)peer.len : 56, peer.ptr);
+		if (!m->out->example[0] || (is_renamed && m->out->renamed == 1))
+			name_end(m, end, m->out->example);
 	}
 	weft_idmap_finish(&known);
 	return has_memory ? WEFT_OK : WEFT_ENOMEM;
@@ -351,7 +357,7 @@ static int tie_pair(const struct meeting *m, struct pair *pair)
 	if (status == WEFT_ENOTFOUND)
 		return WEFT_OK;
 	if (status == WEFT_EINVAL)
-		return weft_error_set(m->err, status, "%s and %s: %s: they cannot be joined", name_of(m, pair->told.parts[0]),
+		return weft_error_set(m->err, status, "%.26s and %.26s cannot be joined: %s", name_of(m, pair->told.parts[0]),
 		    name_of(m, pair->told.parts[1]), why.what);
 	if (status < 0)
 		return weft_error_set(m->err, status, "%s", why.what);

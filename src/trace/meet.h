@@ -32,6 +32,7 @@ struct weft_meet {
 	size_t renamed;               /* of those: whose peer has ends of its own here, which know another address of theirs */
 	char example[120];            /* of the last: "tcp OWN PEER"; empty: there is none */
 	size_t contradictory;         /* pairs of ends of one name, of which one read what the other cannot have written */
+	char wrong[120];              /* the first of these, as `example` */
 	size_t unwritten;             /* reads of bytes that nobody is known to have written: something is missing or wrong */
 	struct weft_tie **ties;
 	size_t tie_count;

@@ -129,6 +129,13 @@ def test_what_is_wrong_is_told():
             check(fault, (why in said or words[0] == 'render') and said.count('\n') == 1, words, said)
         check('nothing is written', not os.path.exists('never'))
         run(weft, 'dump', f'{fault}/1')
+    # Another connection ties them: what cannot be is told all the same, by every verb.
+    run(make_fleet, 'doubtful', '2', '60', '5', 'one-jumps')
+    for words in ('dump', 'doubtful'), ('waits', 'doubtful/0', 'doubtful/1'), ('render', 'doubtful', '-o', 'doubtful.svg'):
+        said = run(weft, *words)[1]
+        check('one of two', re.search(r'of 1 connection between its hosts, as 10\.0\.0\.\d:\d+ 10\.0\.0\.\d:\d+, one end has read what the other cannot have', said), words, said)
+    told = lines(run(weft, 'info', '--json', 'doubtful')[0])[-1]
+    check('the other one', (told['contradictory'], told['clocks'][0]['connections'], told['unmatched']) == (1, 1, 0), told)
     said = run(weft, 'dump', 'all/0', 'all/0', status=2)[1]
     check('twice', said == 'weft: all/0 is the trace that all/0 is, too\n', said)
     said = run(weft, 'dump', 'all/0', 'nothing', status=2)[1]

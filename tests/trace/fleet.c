@@ -184,7 +184,7 @@ struct fleet *fleet_create(struct fleet_choices *c, size_t hosts, size_t rounds,
 	/* Each is led to by one of those before it; some by two. */
 	for (size_t i = 1; i < hosts; i++) {
 		connect(f, c, (size_t)between(c, 0, (int64_t)i - 1), i, rounds);
-		if (i > 1 && fault == FLEET_SOUND && between(c, 0, 2) == 0)
+		if ((i > 1 && fault == FLEET_SOUND && between(c, 0, 2) == 0) || (i == hosts - 1 && fault == FLEET_ONE_JUMPS))
 			connect(f, c, 0, i, rounds);
 	}
 	int64_t last_ns = 0;
@@ -289,7 +289,8 @@ bool fleet_record(struct fleet *f, size_t host, const struct weft_record_options
 		case SENT: weft_sent(k->id, k->positions[0] = s->position); break;
 		case RECEIVED:
 			k->positions[1] = s->position;
-			if (is_faulty && f->fault == FLEET_JUMPS)
+			if (is_faulty && (f->fault == FLEET_JUMPS ||
+					     (f->fault == FLEET_ONE_JUMPS && s->connection == f->connections.count - 1)))
 				k->positions[1] += 100000000;
 			weft_received(k->id, k->positions[1]);
 			break;

@@ -21,11 +21,12 @@ struct fleet_choices {
 /* What is wrong with what the last host records. */
 enum fleet_fault {
 	FLEET_SOUND,
-	FLEET_NAT,       /* its peers know another address of its */
-	FLEET_LATE,      /* it says that it sent 2 ms after it did */
-	FLEET_ONE_WAY,   /* it sends nothing */
-	FLEET_JUMPS,     /* it says that it read more than was written */
-	FLEET_SAME_CLOCK /* none: all clocks are right */
+	FLEET_NAT,        /* its peers know another address of its */
+	FLEET_LATE,       /* it says that it sent 2 ms after it did */
+	FLEET_ONE_WAY,    /* it sends nothing */
+	FLEET_JUMPS,      /* it says that it read more than was written */
+	FLEET_SAME_CLOCK, /* none: all clocks are right */
+	FLEET_ONE_JUMPS   /* by one of two connections it says that it read more than was written */
 };
 
 struct fleet;
