@@ -72,6 +72,27 @@ static int fail_unresolved(struct weft__build *b)
 	return WEFT_OK;
 }
 
+static void hear_until(struct weft_promise *promise, int64_t end_ns)
+{
+	if (promise->end == WEFT_END_PENDING && promise->weft__heard_ns < end_ns - AFTERGLOW_NS)
+		promise->weft__heard_ns = end_ns - AFTERGLOW_NS;
+}
+
+/* An OS thread that never ended was there until the end, and so was what it waited for. */
+static void keep_threads(struct weft__build *b)
+{
+	for (size_t p = WEFT_SYSTEM + 1; p < b->promises.count; p++) {
+		struct weft_promise *thread = &b->promises.items[p];
+		if (thread->end != WEFT_END_PENDING || !weft_kind_has(thread->kind, WEFT_TRAIT_THREAD))
+			continue;
+		const uint32_t link = thread->weft__last_link;
+		const bool waits = link != WEFT_NONE && b->links.items[link].kind == WEFT_LINK_AWAIT;
+		hear_until(thread, end_of(b, thread->stream));
+		if (waits)
+			hear_until(&b->promises.items[b->links.items[link].to], end_of(b, thread->stream));
+	}
+}
+
 /* Ends the pending ones; the error of those that failed is their last label.  The fields that had another meaning so far become
  * the counts of labels and runs. */
 static int end_promises(struct weft__build *b)
@@ -492,7 +513,8 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 {
 	struct weft_model *model = b->model;
 	int status = end_open_stretches(b);
-	if (status < 0 || (status = fail_unresolved(b)) < 0 || (status = end_promises(b)) < 0 || (status = name_sleeps(b)) < 0)
+	if (status < 0 || (status = fail_unresolved(b)) < 0 || (keep_threads(b), status = end_promises(b)) < 0 ||
+	    (status = name_sleeps(b)) < 0)
 		return status;
 	if (!tell_ends(b))
 		return WEFT_ENOMEM;

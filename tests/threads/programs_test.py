@@ -55,6 +55,9 @@ def redis(weft, folder):
         expect(helper['created_by'], main['promise'], 'who started ' + name)
         if not helper['running'] or sum(b - a for a, b in helper['running']) > 100000000:
             fail(f'{name} worked: {helper["running"]}')
+        for what in [helper] + [p for p in trace.promises() if p['promise'] in helper['awaits']]:
+            if what['end_ns'] < main['end_ns'] - 1000:
+                fail(f'{name} slept until the end, but {what} is gone before {main["end_ns"]}')
     # 3 timer ticks in 300 ms: it waits for much of that.
     if sum(b - a for a, b in sleeps(main)) < 300000000:
         fail(f'redis-server did not sleep: {main["running"]}')
