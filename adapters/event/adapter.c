@@ -19,14 +19,14 @@ bool weft__ev_is_own(const void *caller)
 	return (core && weft_hook_is_own(core, caller)) || (extra && weft_hook_is_own(extra, caller));
 }
 
+static void meet(void);
+
 bool weft__ev_takes(void)
 {
 	if (!weft_hook_begin())
 		return false;
-	if (weft__ev_here.epoch != weft__hook_epoch) {
-		weft__ev_here = (struct weft__ev_here){.epoch = weft__hook_epoch, .caller = weft__ev_here.caller};
-		weft_hook_list(weft__ev_list, &weft__ev_here);
-	}
+	if (weft__ev_here.epoch != weft__hook_epoch)
+		meet();
 	return true;
 }
 
@@ -48,6 +48,8 @@ void weft__ev_leave_call(struct weft__ev_call *call)
 static void pop(struct weft__ev_here *here, unsigned depth)
 {
 	here->depth = depth;
+	if (here->epoch != weft__hook_epoch) /* what it was interrupted in was another recording's */
+		return;
 	weft__hook_thread.callbacks = here->runs[depth].callbacks;
 	weft__hook_thread.running = here->runs[depth].outer;
 }
@@ -61,10 +63,11 @@ static void loop_returns(const void **stack)
 	if (here->depth == 0 || here->runs[here->depth - 1].stack != *stack)
 		return;
 	const struct weft__ev_run run = here->runs[here->depth - 1];
-	if (weft_is_on())
+	const bool is_on = weft_is_on() && here->epoch == weft__hook_epoch;
+	if (is_on)
 		weft__ev_end_all();
 	pop(here, here->depth - 1);
-	if (!weft_is_on())
+	if (!is_on)
 		return;
 	if (run.id) {
 		weft__ev_lock(run.base);
@@ -80,22 +83,42 @@ static void loop_returns(const void **stack)
 }
 
 /* A promise that awaits the events that were added so far; it is found by its base. */
-static weft_id begin_loop(struct event_base *base, const void *caller)
+static weft_id begin_loop(struct weft__ev_run *run, bool is_older)
 {
-	weft__ev_lock(base);
-	struct weft__ev_thing *loop = weft__ev_find(base);
+	weft__ev_lock(run->base);
+	struct weft__ev_thing *loop = weft__ev_find(run->base);
 	weft_id id = 0;
-	if (!loop && (loop = weft__ev_make(base))) {
-		weft__ev_begin(loop, WEFT_KIND_LOOP, caller);
+	if (!loop && (loop = weft__ev_make(run->base))) {
+		if (is_older)
+			weft_hook_things_begin_older(&loop->thing, WEFT_KIND_LOOP);
+		else
+			weft__ev_begin(loop, WEFT_KIND_LOOP, run->caller);
+		loop->by = run->outer;
 		weft_hook_put(&loop->label, "event_base_loop");
 		weft__ev_say(loop);
 		weft_await(loop->by, loop->id);
 		id = loop->id;
 	}
-	weft__ev_unlock(base);
+	weft__ev_unlock(run->base);
 	if (id)
-		weft__ev_keep(base, id);
+		weft__ev_keep(run->base, id);
 	return id;
+}
+
+/* The first call of this OS thread in this recording.  Loops may run since before that. */
+static void meet(void)
+{
+	struct weft__ev_here *here = &weft__ev_here;
+	struct weft_hook_thread *thread = weft_hook_thread();
+	here->epoch = weft__hook_epoch;
+	weft_hook_list(weft__ev_list, here);
+	for (struct weft__ev_run *run = here->runs; run < here->runs + here->depth; run++) {
+		run->is_older = weft_hook_may_be_older(&here->older, run->base);
+		run->outer = thread->running;
+		run->callbacks = 0;
+		run->id = run->is_loop ? begin_loop(run, true) : 0;
+		thread->running = run->id ? run->id : run->outer;
+	}
 }
 
 int weft__event_base_loop(struct event_base *base, int flags)
@@ -103,17 +126,19 @@ int weft__event_base_loop(struct event_base *base, int flags)
 	enum { ONCE_OR_NONBLOCK = 3 };
 	struct weft__ev_here *here = &weft__ev_here;
 	const void *caller = here->caller ? here->caller : __builtin_return_address(0);
-	if (!weft__ev_takes() || here->depth == WEFT__EV_DEPTH)
+	const bool is_on = weft__ev_takes();
+	if ((!is_on && !weft__hook_stands_by) || here->depth == WEFT__EV_DEPTH)
 		return weft__ev_real.event_base_loop(base, flags);
 	/* What libevent makes while it runs is made by callbacks, not by this call. */
 	const void *before = here->caller;
 	here->caller = NULL;
 	__attribute__((cleanup(loop_returns))) const void *stack = __builtin_frame_address(0);
-	struct weft_hook_thread *thread = weft_hook_thread();
+	struct weft_hook_thread *thread = is_on ? weft_hook_thread() : &weft__hook_thread;
 	struct weft__ev_run *run = &here->runs[here->depth];
-	*run = (struct weft__ev_run){base, stack, 0, thread->running, thread->callbacks};
-	if (!(flags & ONCE_OR_NONBLOCK)) {
-		run->id = begin_loop(base, caller);
+	*run = (struct weft__ev_run){base, stack, 0, thread->running, thread->callbacks, !(flags & ONCE_OR_NONBLOCK),
+	    is_on && weft_hook_may_be_older(&here->older, base), caller};
+	if (is_on && run->is_loop) {
+		run->id = begin_loop(run, false);
 		thread->running = run->id;
 	}
 	here->depth++;
@@ -122,15 +147,38 @@ int weft__event_base_loop(struct event_base *base, int flags)
 	return status;
 }
 
+/* Under the base's lock, if it has one. */
+static int see_older(const struct event_base *base, const struct event *event, void *data)
+{
+	weft__ev_begin_older(event);
+	return 0;
+}
+
+/* On the OS thread that runs the loop. */
+static void tell_older(struct weft__ev_run *run)
+{
+	run->is_older = false;
+	weft_hook_older_told(&weft__ev_here.older, run->base);
+	if (!weft__ev_real.event_base_foreach_event) /* libevent 2.0 */
+		return;
+	weft__ev_real.event_base_foreach_event(run->base, see_older, NULL);
+	if (run->id)
+		weft__ev_keep(run->base, run->id);
+}
+
 static bool sleeps(struct weft_hook_sleep *sleep)
 {
 	struct weft__ev_here *here = &weft__ev_here;
+	if (here->depth > 0 && here->epoch != weft__hook_epoch && sleep->kind == WEFT_HOOK_SLEEP_FDS)
+		meet();
 	bool is_wait = sleep->kind == WEFT_HOOK_SLEEP_FDS && here->epoch == weft__hook_epoch && here->depth > 0 &&
 		       weft__ev_is_own(sleep->caller);
 	if (is_wait) {
 		const struct weft__ev_run *run = &here->runs[here->depth - 1];
 		weft__hook_thread.callbacks = run->callbacks;
 		weft__hook_thread.running = run->id ? run->id : run->outer;
+		if (run->is_older)
+			tell_older(&here->runs[here->depth - 1]);
 		weft__ev_end_all();
 	}
 	return is_wait;
@@ -163,6 +211,7 @@ const struct weft_hook_adapter weft_event_adapter = {
     .functions = core_sets,
     .modules = core_modules,
     .accepts = is_library,
+    .forget = weft__ev_forget,
     .fork = weft__ev_fork,
     .sleeps = sleeps,
 };

@@ -79,6 +79,8 @@ enum { EV_IS_TIMEOUT = 1, EV_IS_READ = 2, EV_IS_WRITE = 4, EV_IS_SIGNAL = 8, EV_
 /* Only called. */
 #define WEFT__EV_CORE_CALLED(X)                                                                                                  \
 	X(struct event *, event_base_get_running_event, (struct event_base * base))                                              \
+	X(int, event_base_foreach_event,                                                                                         \
+	    (struct event_base * base, int (*see)(const struct event_base *, const struct event *, void *), void *data))         \
 	X(int, event_get_fd, (const struct event *event))                                                                        \
 	X(short, event_get_events, (const struct event *event))                                                                  \
 	X(struct event_base *, event_get_base, (const struct event *event))                                                      \
@@ -153,7 +155,11 @@ void weft__ev_keep(const struct event_base *base, weft_id loop);
 void weft__ev_ends_later(struct weft__ev_thing *thing);
 void weft__ev_end_all(void);
 
+/* event.c: the event is added to its base since before the recording: its promise is told. */
+void weft__ev_begin_older(const struct event *event);
+
 uint64_t weft__ev_list(void *data, uint64_t cursor, unsigned budget);
+void weft__ev_forget(void);
 void weft__ev_fork(enum weft_hook_fork when);
 
 /* ---- Who runs (adapter.c) ---- */
@@ -165,10 +171,14 @@ struct weft__ev_run {
 	const void *stack;
 	weft_id id, outer; /* id 0: a turn, not a loop that runs until it is told to end */
 	int callbacks;
+	bool is_loop;
+	bool is_older; /* of its events some may be older than the recording, and are still to be told */
+	const void *caller;
 };
 
 struct weft__ev_here {
 	unsigned epoch, depth;
+	struct weft_hook_older older;
 	const void *caller; /* the program's call of libevent that is under way */
 	struct weft__ev_run runs[WEFT__EV_DEPTH];
 };

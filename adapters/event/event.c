@@ -22,30 +22,82 @@ static weft__ev_event_cb *user_of(weft__ev_event_cb *given)
 
 /* ---- What an event is ---- */
 
+static enum weft_kind kind_of(struct weft_hook_label *label, const struct event *event, bool has_time)
+{
+	const int fd = weft__ev_real.event_get_fd(event);
+	const short events = weft__ev_real.event_get_events(event);
+	if (events & EV_IS_SIGNAL) {
+		weft_hook_put(label, "signal ");
+		weft_hook_put_number(label, (unsigned)fd);
+		return WEFT_KIND_OS_SIGNAL;
+	}
+	if (fd >= 0)
+		return weft_hook_put_watched(label, fd, events & EV_IS_READ);
+	if (!has_time)
+		weft_hook_put(label, "event");
+	else if (events & EV_IS_PERSISTENT)
+		weft_hook_put(label, "every ");
+	return has_time ? WEFT_KIND_TIMER : WEFT_KIND_CONDITION;
+}
+
 static void begin(struct weft__ev_thing *thing, const struct event *event, const struct timeval *timeout, const void *caller)
 {
-	int fd = weft__ev_real.event_get_fd(event), kept = errno;
-	short events = weft__ev_real.event_get_events(event);
-	const void *function = (const void *)user_of(weft__ev_real.event_get_callback(event));
-	thing->fd = events & EV_IS_SIGNAL ? -1 : fd;
-	if (events & EV_IS_SIGNAL) {
-		weft__ev_begin(thing, WEFT_KIND_OS_SIGNAL, caller);
-		weft_hook_put(&thing->label, "signal ");
-		weft_hook_put_number(&thing->label, (unsigned)fd);
-	} else if (fd >= 0) {
-		weft__ev_begin(thing, weft_hook_put_watched(&thing->label, fd, events & EV_IS_READ), caller);
-	} else if (timeout) {
-		weft__ev_begin(thing, WEFT_KIND_TIMER, caller);
-		if (events & EV_IS_PERSISTENT)
-			weft_hook_put(&thing->label, "every ");
+	const int kept = errno, fd = weft__ev_real.event_get_fd(event);
+	const bool is_signal = weft__ev_real.event_get_events(event) & EV_IS_SIGNAL;
+	thing->fd = is_signal ? -1 : fd;
+	const enum weft_kind kind = kind_of(&thing->label, event, timeout);
+	weft__ev_begin(thing, kind, caller);
+	if (kind == WEFT_KIND_TIMER && timeout)
 		weft_hook_put_ms(&thing->label, (uint64_t)timeout->tv_sec * 1000 + (uint64_t)timeout->tv_usec / 1000);
-		weft_hook_put_function(&thing->label, function);
-	} else {
-		weft__ev_begin(thing, WEFT_KIND_CONDITION, caller);
-		weft_hook_put(&thing->label, "event");
-		weft_hook_put_function(&thing->label, function);
-	}
+	if (thing->fd < 0 && !is_signal)
+		weft_hook_put_function(&thing->label, (const void *)user_of(weft__ev_real.event_get_callback(event)));
 	weft__ev_say(thing);
+	errno = kept;
+}
+
+/* Of libevent's own only those at which something comes from outside: what listens, and connections of bufferevents, which are
+ * known by these.  The others are how it wakes itself. */
+static const void *key_of_older(const struct event *event, const void *function, enum weft_kind kind, bool *is_buffer)
+{
+	struct sockaddr_storage peer = {0};
+	socklen_t size = sizeof peer;
+	*is_buffer = false;
+	if (!weft__ev_is_own(function) || kind == WEFT_KIND_LISTEN)
+		return event;
+	if (kind != WEFT_KIND_CONNECTION || getpeername(weft__ev_real.event_get_fd(event), (struct sockaddr *)&peer, &size) ||
+	    (peer.ss_family != AF_INET && peer.ss_family != AF_INET6))
+		return NULL;
+	*is_buffer = true;
+	return weft__ev_real.event_get_callback_arg(event);
+}
+
+void weft__ev_begin_older(const struct event *event)
+{
+	const int kept = errno;
+	const void *function = (const void *)user_of(weft__ev_real.event_get_callback(event));
+	struct weft_hook_label label = {0};
+	bool is_buffer;
+	const short events = weft__ev_real.event_get_events(event);
+	const enum weft_kind kind = kind_of(&label, event, true);
+	const void *key = key_of_older(event, function, kind, &is_buffer);
+	weft__ev_lock(key);
+	struct weft__ev_thing *thing = key && !weft__ev_find(key) ? weft__ev_make(key) : NULL;
+	if (thing) {
+		weft_hook_things_begin_older(&thing->thing, kind);
+		thing->fd = events & EV_IS_SIGNAL ? -1 : weft__ev_real.event_get_fd(event);
+		thing->function = function;
+		thing->base = weft__ev_real.event_get_base(event);
+		thing->is_added = true;
+		thing->is_buffer = is_buffer;
+		thing->label = label;
+		if (kind == WEFT_KIND_TIMER) { /* of what time is not known any longer */
+			thing->label = (struct weft_hook_label){0};
+			weft_hook_put(&thing->label, "timer");
+			weft_hook_put_function(&thing->label, function);
+		}
+		weft__ev_say(thing);
+	}
+	weft__ev_unlock(key);
 	errno = kept;
 }
 

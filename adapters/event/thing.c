@@ -125,6 +125,11 @@ uint64_t weft__ev_list(void *data, uint64_t cursor, unsigned budget)
 	return weft_hook_things_list(&things, cursor, budget);
 }
 
+void weft__ev_forget(void)
+{
+	weft_hook_things_forget(&things);
+}
+
 void weft__ev_fork(enum weft_hook_fork when)
 {
 	weft_hook_things_fork(&things, when);

@@ -13,7 +13,8 @@ struct weft__glib_modules weft__glib_modules;
 #define ROW(result, name, parameters, arguments) {#name, (void *)weft__##name, (void **)(void *)&weft__glib_real.name},
 #define CALLED(result, name, parameters) {#name, NULL, (void **)(void *)&weft__glib_real.name},
 static const struct weft_hook_function glib_functions[] = {WEFT__GLIB_SHORT_CALLS(ROW) WEFT__GLIB_CALLS(ROW)
-							       WEFT__GLIB_LOCK_CALLS(ROW){"g_source_attach", NULL, NULL},
+							       WEFT__GLIB_LOCK_CALLS(ROW)
+								   WEFT__GLIB_ONLY_CALLED(CALLED){"g_source_attach", NULL, NULL},
     {"g_source_destroy", NULL, NULL}, {"g_main_loop_run", NULL, NULL}, {0}};
 static const struct weft_hook_function gio_functions[] = {
     WEFT__GIO_CALLS(ROW) WEFT__GIO_ONLY_CALLED(CALLED){"g_task_return_pointer", NULL, NULL}, {0}};
@@ -69,6 +70,7 @@ const struct weft_hook_adapter weft_glib_adapter = {
     .modules = glib_modules,
     .accepts = put_version,
     .from_outside = glib_from_outside,
+    .forget = forget,
     .fork = forks,
     .sleeps = weft__glib_sleeps,
     .thread_ends = weft__glib_thread_ends,

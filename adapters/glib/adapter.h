@@ -23,6 +23,7 @@ struct weft__glib_real {
 	WEFT__GLIB_CALLS(WEFT__GLIB_POINTER)
 	WEFT__GLIB_LOCK_CALLS(WEFT__GLIB_POINTER)
 	WEFT__GIO_CALLS(WEFT__GLIB_POINTER)
+	WEFT__GLIB_ONLY_CALLED(WEFT__GLIB_CALLED_POINTER)
 	WEFT__GOBJECT_ONLY_CALLED(WEFT__GLIB_CALLED_POINTER)
 	WEFT__GIO_ONLY_CALLED(WEFT__GLIB_CALLED_POINTER)
 #undef WEFT__GLIB_POINTER
@@ -162,15 +163,32 @@ static inline struct weft__glib_thing *weft__glib_thing_of(weft__glib_tag tag)
 
 /* ---- Who runs (run.c) ---- */
 
-enum { WEFT__GLIB_UNLABELLED = 32, WEFT__GLIB_RECENT = 16 };
+enum { WEFT__GLIB_UNLABELLED = 32, WEFT__GLIB_RECENT = 16, WEFT__GLIB_DEPTH = 8 };
+
+/* A loop that runs, and what was before it. */
+struct weft__glib_run {
+	const void *object; /* a GMainLoop or a GApplication; NULL: a turn of a context */
+	GMainContext *context;
+	const void *stack, *caller;
+	const char *label;
+	weft_id outer, loop;
+	bool in_loop;
+};
 
 /* An OS thread's own. */
 struct weft__glib_here {
 	unsigned epoch;
-	bool in_loop;              /* GLib's loop runs here, between callbacks */
-	bool in_library;           /* the innermost callback is libgio's own */
-	weft__glib_tag story;      /* the task that runs, if one does */
-	weft_id loop;              /* the innermost that runs here; 0: none */
+	bool in_loop;         /* GLib's loop runs here, between callbacks */
+	bool in_library;      /* the innermost callback is libgio's own */
+	weft__glib_tag story; /* the task that runs, if one does */
+	weft_id loop;         /* the innermost that runs here; 0: none */
+	struct weft__glib_run runs[WEFT__GLIB_DEPTH];
+	unsigned depth;
+	struct weft_hook_older older; /* contexts whose sources are told */
+	struct {
+		GMainContext *context;
+		guint next, last; /* ids that are to be looked at */
+	} rest;
 	const GSource *dispatched; /* the source that is being dispatched */
 	/* The source that was given a descriptor last. */
 	struct {
@@ -278,6 +296,8 @@ static inline void weft__glib_read(weft_id promise, weft_id input)
 /* Creates a thing's promise, by who runs; `owner` if it is a part; `waiter` awaits it, 0: nobody. */
 void weft__glib_create(
     struct weft__glib_thing *thing, enum weft_kind kind, const void *site, bool is_part, weft_id owner, weft_id waiter);
+/* Tells of one that is older than the recording; `waiter` awaits it, 0: nobody. */
+void weft__glib_create_older(struct weft__glib_thing *thing, enum weft_kind kind, weft_id waiter);
 /* Its promise ends, by who runs; `error` NULL: with a value. */
 void weft__glib_end(struct weft__glib_thing *thing, const char *error);
 void weft__glib_end_by(weft_id by, struct weft__glib_thing *thing, const char *error);
@@ -288,6 +308,13 @@ bool weft__glib_sleeps(struct weft_hook_sleep *sleep);
 void weft__glib_thread_ends(void);
 
 /* ---- By subject ---- */
+
+/* loop.c: loops that run on this OS thread since before the recording are told, and some of the sources of the innermost. */
+void weft__glib_adopt_loops(void);
+void weft__glib_tell_older(void);
+
+/* source.c: the source is attached since before the recording, maybe; its promise is told if it has none. */
+void weft__glib_source_is_older(GSource *source);
 
 /* source.c: a source of a table was attached, by the call at `site`.  Sources without a name get what else is known. */
 void weft__glib_name_sources(void);

@@ -163,6 +163,11 @@
 	WEFT__GIO_DBUS_CALLS(X)
 
 /* Y(result, name, (parameters)): only called, of libgobject and libgio. */
+#define WEFT__GLIB_ONLY_CALLED(Y)                                                                                                \
+	Y(GSource *, g_idle_source_new, (void))                                                                                  \
+	Y(void, g_source_unref, (GSource * source))                                                                              \
+	Y(GSource *, g_main_context_find_source_by_id, (GMainContext * context, guint id))                                       \
+	Y(GMainContext *, g_main_loop_get_context, (GMainLoop * loop))
 #define WEFT__GOBJECT_ONLY_CALLED(Y)                                                                                             \
 	Y(const gchar *, g_type_name_from_instance, (GTypeInstance * instance))                                                  \
 	Y(gpointer, g_type_class_peek, (GType type))

@@ -6,45 +6,107 @@
 
 #include "adapters/glib/adapter.h"
 
-/* What a loop changes in the OS thread that runs it. */
-struct running {
-	weft_id outer, loop;
-	bool in_loop;
-};
-
-static struct running begin(struct weft__glib_thing *thing, const char *label, const void *caller)
+/* Its promise. */
+static void create(struct weft__glib_run *run, bool is_older)
 {
 	struct weft__glib_here *here = &weft__glib_here;
-	struct running before = {weft__glib_who(), here->loop, here->in_loop};
-	if (thing) {
-		weft__glib_create(thing, WEFT_KIND_LOOP, caller, weft__glib_is_own(caller), before.outer, before.outer);
-		weft__glib_label(thing, label);
-		weft__hook_thread.running = here->loop = thing->id;
+	struct weft__glib_thing *thing = run->object ? weft__glib_thing_add(WEFT__GLIB_LOOP, run->object) : NULL;
+	run->outer = weft__glib_who();
+	run->loop = here->loop;
+	run->in_loop = here->in_loop;
+	if (thing && is_older)
+		weft__glib_create_older(thing, WEFT_KIND_LOOP, run->outer);
+	else if (thing)
+		weft__glib_create(thing, WEFT_KIND_LOOP, run->caller, weft__glib_is_own(run->caller), run->outer, run->outer);
+	if (!thing)
+		return;
+	weft__glib_label(thing, run->label);
+	weft__hook_thread.running = here->loop = thing->id;
+	if (!is_older)
 		weft_hook_show(thing->id);
-	}
-	here->in_loop = true;
-	return before;
 }
 
-static void end(const struct weft__glib_thing *key, enum weft__glib_type type, const void *object, const struct running *before)
+/* NULL: nothing records, or it is the innermost of too many. */
+static struct weft__glib_run *begin(const void *object, GMainContext *context, const char *label, const void *caller)
 {
 	struct weft__glib_here *here = &weft__glib_here;
-	struct weft__glib_thing *thing = key && weft__glib_goes_on() ? weft__glib_thing_find(type, object) : NULL;
-	weft_id id = thing ? thing->id : 0;
-	if (thing && thing == key) {
+	const void *stack = __builtin_frame_address(0);
+	const bool is_on = weft__glib_begins();
+	/* Those below were left by a longjmp. */
+	while (here->depth > 0 && (uintptr_t)here->runs[here->depth - 1].stack <= (uintptr_t)stack)
+		here->depth--;
+	if ((!is_on && !weft__hook_stands_by) || here->depth == WEFT__GLIB_DEPTH)
+		return NULL;
+	struct weft__glib_run *run = &here->runs[here->depth++];
+	*run = (struct weft__glib_run){object, context, stack, caller, label, 0, 0, here->in_loop};
+	if (is_on)
+		create(run, false);
+	here->in_loop = true;
+	return run;
+}
+
+static void end(const struct weft__glib_run *run)
+{
+	struct weft__glib_here *here = &weft__glib_here;
+	const bool goes_on = weft__glib_goes_on();
+	struct weft__glib_thing *thing =
+	    run->object && run->outer && goes_on ? weft__glib_thing_find(WEFT__GLIB_LOOP, run->object) : NULL;
+	const weft_id id = thing ? thing->id : 0;
+	here->depth = (unsigned)(run - here->runs);
+	here->in_loop = run->in_loop;
+	if (thing) {
 		weft__glib_end(thing, NULL);
 		weft__glib_thing_remove(thing);
 	}
-	weft__hook_thread.running = before->outer;
-	here->loop = before->loop;
-	here->in_loop = before->in_loop;
-	if (!weft_is_on())
+	if (!goes_on)
 		return;
+	weft__hook_thread.running = run->outer;
+	here->loop = run->loop;
 	if (id)
-		weft__glib_read(before->outer, id);
-	else
-		weft_hook_show(before->outer);
+		weft__glib_read(run->outer, id);
+	else if (run->object || !weft__glib_is_own(run->caller))
+		weft_hook_show(run->outer);
 }
+
+/* ---- Loops that are older than the recording ---- */
+
+void weft__glib_adopt_loops(void)
+{
+	struct weft__glib_here *here = &weft__glib_here;
+	const bool in_loop = here->in_loop;
+	for (unsigned i = 0; i < here->depth; i++) {
+		const bool before = here->runs[i].in_loop;
+		create(&here->runs[i], true);
+		here->runs[i].in_loop = before;
+	}
+	here->in_loop = in_loop;
+}
+
+/* A context numbers its sources from 1 on, and finds one by its number; it does not list them. */
+void weft__glib_tell_older(void)
+{
+	enum { AT_A_TIME = 20000 }; /* some ms */
+	struct weft__glib_here *here = &weft__glib_here;
+	GMainContext *context = here->runs[here->depth - 1].context;
+	GSource *(*find)(GMainContext *, guint) = weft__glib_real.g_main_context_find_source_by_id;
+	GSource *last = NULL;
+	if (find && weft_hook_may_be_older(&here->older, context) && (last = weft__glib_real.g_idle_source_new())) {
+		weft_hook_older_told(&here->older, context);
+		here->rest.context = context;
+		here->rest.next = 1;
+		here->rest.last = weft__glib_real.g_source_attach(last, context);
+		weft__glib_real.g_source_destroy(last);
+		weft__glib_real.g_source_unref(last);
+	}
+	const bool goes_on = find && here->rest.context == context;
+	for (unsigned i = 0; goes_on && i < AT_A_TIME && here->rest.next < here->rest.last; i++) {
+		GSource *source = find(context, here->rest.next++);
+		if (source)
+			weft__glib_source_is_older(source);
+	}
+}
+
+/* ---- Calls ---- */
 
 static const char *label_of(void)
 {
@@ -53,14 +115,11 @@ static const char *label_of(void)
 
 void weft__g_main_loop_run(GMainLoop *loop)
 {
-	if (!weft__glib_begins()) {
-		weft__glib_real.g_main_loop_run(loop);
-		return;
-	}
-	struct weft__glib_thing *thing = weft__glib_thing_add(WEFT__GLIB_LOOP, loop);
-	struct running before = begin(thing, label_of(), __builtin_return_address(0));
+	GMainContext *context = loop && weft__hook_stands_by ? weft__glib_real.g_main_loop_get_context(loop) : NULL;
+	const struct weft__glib_run *run = begin(loop, context, label_of(), __builtin_return_address(0));
 	weft__glib_real.g_main_loop_run(loop);
-	end(thing, WEFT__GLIB_LOOP, loop, &before);
+	if (run)
+		end(run);
 }
 
 void weft__g_main_loop_quit(GMainLoop *loop)
@@ -73,13 +132,12 @@ void weft__g_main_loop_quit(GMainLoop *loop)
 
 int weft__g_application_run(GApplication *application, int argc, char **argv)
 {
-	if (!weft__glib_begins())
-		return weft__glib_real.g_application_run(application, argc, argv);
-	struct weft__glib_thing *thing = weft__glib_thing_add(WEFT__GLIB_LOOP, application);
-	struct running before = begin(thing, "application", __builtin_return_address(0));
-	weft__glib_here.in_loop = before.in_loop; /* it starts up first; its loop is turned by g_main_context_iteration() */
+	const struct weft__glib_run *run = begin(application, NULL, "application", __builtin_return_address(0));
+	if (run)
+		weft__glib_here.in_loop = run->in_loop; /* it starts up first; its loop is turned by g_main_context_iteration() */
 	int status = weft__glib_real.g_application_run(application, argc, argv);
-	end(thing, WEFT__GLIB_LOOP, application, &before);
+	if (run)
+		end(run);
 	return status;
 }
 
@@ -131,14 +189,9 @@ void weft__g_application_open(GApplication *application, GFile **files, gint cou
 /* A turn of a loop that somebody else keeps going.  What runs after it is who called. */
 gboolean weft__g_main_context_iteration(GMainContext *context, gboolean may_block)
 {
-	struct weft__glib_here *here = &weft__glib_here;
-	if (!weft__glib_begins())
-		return weft__glib_real.g_main_context_iteration(context, may_block);
-	struct running before = {.outer = weft__glib_who(), .in_loop = here->in_loop};
-	here->in_loop = true;
+	const struct weft__glib_run *run = begin(NULL, context, NULL, __builtin_return_address(0));
 	gboolean result = weft__glib_real.g_main_context_iteration(context, may_block);
-	here->in_loop = before.in_loop;
-	if (weft__glib_goes_on() && !weft__glib_is_own(__builtin_return_address(0)))
-		weft_hook_show(before.outer);
+	if (run)
+		end(run);
 	return result;
 }

@@ -37,9 +37,12 @@ static uint64_t list(void *data, uint64_t cursor, unsigned budget)
 
 void weft__glib_meet(void)
 {
-	memset(&weft__glib_here, 0, sizeof weft__glib_here);
-	weft__glib_here.epoch = weft__hook_epoch;
-	weft_hook_list(list, &weft__glib_here);
+	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here fresh = {.epoch = weft__hook_epoch, .in_loop = here->in_loop, .depth = here->depth};
+	memcpy(fresh.runs, here->runs, here->depth * sizeof *here->runs);
+	*here = fresh;
+	weft__glib_adopt_loops();
+	weft_hook_list(list, here);
 }
 
 void weft__glib_thread_ends(void)
@@ -51,8 +54,14 @@ void weft__glib_thread_ends(void)
 bool weft__glib_sleeps(struct weft_hook_sleep *sleep)
 {
 	struct weft__glib_here *here = &weft__glib_here;
+	if (here->epoch != weft__hook_epoch && here->depth > 0) {
+		weft_hook_thread();
+		weft__glib_meet();
+	}
 	if (here->epoch != weft__hook_epoch)
 		return false;
+	if (here->in_loop && here->depth > 0 && sleep->kind == WEFT_HOOK_SLEEP_FDS)
+		weft__glib_tell_older();
 	if (here->unlabelled_count > 0)
 		weft__glib_name_sources();
 	if (here->accepted)
@@ -86,6 +95,17 @@ void weft__glib_create(
 		weft_await(waiter, thing->id);
 	if (!is_part)
 		weft_hook_stack(thing->id, site);
+}
+
+void weft__glib_create_older(struct weft__glib_thing *thing, enum weft_kind kind, weft_id waiter)
+{
+	thing->by = waiter ? waiter : WEFT_SYSTEM_ID;
+	thing->kind = (uint8_t)kind;
+	thing->awaited_by = waiter;
+	thing->since = weft__hook_since;
+	thing->id = weft_pending_at(thing->by, 0, kind, NULL, thing->since, NULL);
+	if (waiter)
+		weft_still_awaits(waiter, thing->id);
 }
 
 void weft__glib_end_by(weft_id by, struct weft__glib_thing *thing, const char *error)

@@ -372,6 +372,30 @@ static void attached(GSource *source, const void *caller)
 		begin(thing, source, (enum weft_kind)table->kind, data, site);
 }
 
+/* Another OS thread may destroy it just now: what is not a source of ours by all signs is left alone. */
+void weft__glib_source_is_older(GSource *source)
+{
+	gpointer data;
+	if (!weft_hook_is_readable(source, sizeof *source) || !source->ref_count || !source->source_funcs ||
+	    !(source->flags & G_HOOK_FLAG_ACTIVE) || weft__glib_thing_find(WEFT__GLIB_SOURCE, source))
+		return;
+	struct table *table = take_table((GSourceFuncs *)source->source_funcs);
+	struct weft__glib_thing *thing = table ? weft__glib_thing_add(WEFT__GLIB_SOURCE, source) : NULL;
+	if (!thing)
+		return;
+	get_callback(source, &thing->callback, &data);
+	weft__glib_here.watched.source = NULL;
+	find_descriptor(thing, source);
+	weft__glib_create_older(thing, (enum weft_kind)table->kind, 0);
+	const char *brought = brings(source), *function = weft_hook_name((const void *)thing->callback);
+	name(thing, brought ? brought : name_of(source) ? name_of(source) : function, source);
+	if (thing->is_labelled || thing->fd < 0)
+		return;
+	weft_hook_put_fd(&thing->label, thing->fd);
+	weft_hook_say(&thing->label, thing->id);
+	thing->is_labelled = true;
+}
+
 guint weft__g_source_attach(GSource *source, GMainContext *context)
 {
 	/* Before the call: another OS thread may dispatch it at once. */

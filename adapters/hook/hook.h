@@ -82,8 +82,9 @@ struct weft_hook_adapter {
 	/* NULL or, ending with NULL: functions of which only calls from outside of the runtimes are of interest.  They are taken
 	 * by the pointers of the modules that call them, and cost a runtime that calls them itself nothing. */
 	const char *const *from_outside;
-	/* NULL or: recording began just now, on this OS thread, by a call of weft_hook_begin(). */
-	void (*begun)(void);
+	/* NULL or: another recording is about to begin, by a call of weft_hook_begin(): what is known is of an earlier one, and
+	 * is forgotten.  Nothing records meanwhile. */
+	void (*forget)(void);
 	/* NULL or: around fork().  Take what locks the adapter has, give them back; a child forgets what it knew: its promises
 	 * are of another trace, and recording begins anew with its next call. */
 	void (*fork)(enum weft_hook_fork when);
@@ -113,6 +114,10 @@ static inline bool weft_hook_begin(void);
 /* Tells who had called when promise was created: as many callers as `weft record --stacks=N` asked for, of which the first is the
  * one that returns to `caller`.  Without that option nothing; one load. */
 static inline void weft_hook_stack(weft_id promise, const void *caller);
+
+/* Whether this process stands by: recording may begin at any moment, in the middle of a loop's run. */
+extern bool weft__hook_stands_by;
+extern uint64_t weft__hook_since; /* weft_now() when it began to: nothing that is older than a recording is older than that */
 
 bool weft__hook_begin(void);
 void weft__hook_stack(weft_id promise, const void *caller);

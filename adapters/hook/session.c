@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "adapters/hook/load.h"
+#include "adapters/hook/sleep.h"
 #include "adapters/hook/thread.h"
 #include "wire/standby.h"
 
@@ -33,8 +34,10 @@ static struct {
 	char directory[PATH_MAX];
 	struct weft_record_options options;
 	unsigned stacks;
-	bool stands_by;
 } wanted;
+
+bool weft__hook_stands_by;
+uint64_t weft__hook_since;
 
 /* The trace that this process records, and who that is. */
 static struct {
@@ -76,7 +79,7 @@ static void parse(char *text)
 		else if (!strncmp(word, "stacks=", 7))
 			wanted.stacks = weft__hook_stacks = (unsigned)strtoul(word + 7, NULL, 10);
 		else if (!strcmp(word, "standby"))
-			wanted.stands_by = true;
+			weft__hook_stands_by = true;
 		else if (!strcmp(word, "mode=grow"))
 			wanted.options.mode = WEFT_RECORD_GROW;
 	}
@@ -146,7 +149,7 @@ static bool make_directory(char path[PATH_MAX])
 
 bool weft__hook_make_folder(char path[PATH_MAX], const char *what)
 {
-	return weft__hook_gate && !wanted.stands_by && make_in(wanted.directory, what, path) == 0;
+	return weft__hook_gate && !weft__hook_stands_by && make_in(wanted.directory, what, path) == 0;
 }
 
 /* Files that are called like that from 0 on. */
@@ -218,7 +221,7 @@ static int start_as(const struct weft_record_options *options, const char **why)
 	*why = weft_start_error();
 	if (status < 0) {
 		rmdir(path);
-		if (!wanted.stands_by)
+		if (!weft__hook_stands_by)
 			leave_word(path, *why);
 		return status;
 	}
@@ -231,7 +234,7 @@ static int start_as(const struct weft_record_options *options, const char **why)
 static int start(void)
 {
 	const char *why;
-	if (!wanted.stands_by)
+	if (!weft__hook_stands_by)
 		return weft_is_on() || start_as(&wanted.options, &why) == WEFT_OK ? BEGUN : FAILED;
 	struct weft_record_options options = wanted.options;
 	unsigned stacks = wanted.stacks;
@@ -278,6 +281,15 @@ bool weft_hook_is_readable(const void *memory, size_t size)
 	return is;
 }
 
+static void forget_earlier(void)
+{
+	static bool is_another;
+	for (const struct weft_hook_adapter *const *a = weft__hook_adapters; is_another && *a; a++)
+		if ((*a)->forget)
+			(*a)->forget();
+	is_another = true;
+}
+
 bool weft__hook_begin(void)
 {
 	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != WAITING)
@@ -290,19 +302,16 @@ bool weft__hook_begin(void)
 	if (begins) {
 		/* The first call of backtrace() loads a library: not in a wrapper that a signal handler may have interrupted. */
 		void *frame;
-		if (weft__hook_stacks || wanted.stands_by)
+		if (weft__hook_stacks || weft__hook_stands_by)
 			backtrace(&frame, 1);
 		weft__hook_threads_forget();
+		forget_earlier();
 		set_state(start());
 	}
 	pthread_mutex_unlock(&lock);
 	weft__hook_restore_signals(&signals);
 	if (begins && weft_is_on())
 		weft__hook_threads_begin();
-	if (begins && weft_is_on())
-		for (const struct weft_hook_adapter *const *a = weft__hook_adapters; *a; a++)
-			if ((*a)->begun)
-				(*a)->begun();
 	errno = saved;
 	return weft_is_on();
 }
@@ -332,7 +341,7 @@ static void in_child(void)
 {
 	weft__hook_around_fork(WEFT_HOOK_IN_CHILD);
 	weft__hook_threads_forget();
-	set_state(wanted.stands_by ? STANDING_BY : WAITING);
+	set_state(weft__hook_stands_by ? STANDING_BY : WAITING);
 	pthread_mutex_unlock(&lock);
 	tell_adapters(WEFT_HOOK_IN_CHILD);
 }
@@ -346,9 +355,15 @@ bool weft__hook_is_wanted(void)
 		parse(wanted.directory);
 		pthread_atfork(before_fork, in_parent, in_child);
 	}
-	static const struct weft__standby_host host = {.gate = &state, .gate_on = WAITING, .stopped = stopped};
-	if (is_wanted && wanted.stands_by)
+	static const struct weft__standby_host host = {.gate = &state,
+	    .gate_on = WAITING,
+	    .waits_begin = weft__hook_waits_begin,
+	    .waits_end = weft__hook_waits_end,
+	    .wakes = &weft__hook_wake_count,
+	    .stopped = stopped};
+	if (is_wanted && weft__hook_stands_by)
 		is_wanted = weft__standby_as(&host);
-	set_state(!is_wanted ? UNWANTED : wanted.stands_by ? STANDING_BY : WAITING);
+	weft__hook_since = weft_now();
+	set_state(!is_wanted ? UNWANTED : weft__hook_stands_by ? STANDING_BY : WAITING);
 	return is_wanted;
 }

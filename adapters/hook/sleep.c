@@ -195,6 +195,73 @@ static bool is_told(void)
 	}                                                                                                                        \
 	static RESULT tell_##NAME(const void *caller, LIST PARAMETERS)
 
+const uint32_t *weft__hook_wake_count;
+
+static uint32_t wake_count(void)
+{
+	const uint32_t *count = __atomic_load_n(&weft__hook_wake_count, __ATOMIC_ACQUIRE);
+	return count ? __atomic_load_n(count, __ATOMIC_ACQUIRE) : 0;
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now = {0};
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Of a timeout, what is left after a part of it. */
+static int rest_ms(int timeout, uint64_t passed_ns)
+{
+	const uint64_t ms = passed_ns / 1000000;
+	return timeout < 0 ? timeout : ms < (uint64_t)timeout ? timeout - (int)ms : 0;
+}
+
+static const struct timespec *rest_of(const struct timespec *timeout, uint64_t passed_ns, struct timespec *rest)
+{
+	if (!timeout)
+		return NULL;
+	const uint64_t all_s = timeout->tv_sec < INT_MAX ? (uint64_t)timeout->tv_sec : INT_MAX,
+		       all_ns = all_s * 1000000000 + (uint64_t)timeout->tv_nsec,
+		       left = all_ns > passed_ns ? all_ns - passed_ns : 0;
+	*rest = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
+	return rest;
+}
+
+#define TIMESPEC timeout, mask, timeout = rest_of(timeout, passed_ns, &rest)
+
+/* The same as TAKE() for calls that wait for descriptors.  While the process stands by, one that was woken from outside looks
+ * whether something records by now, and goes on for the REST of its time.  IS_TIMED: it has such; MASK: what program gives a set
+ * of signals wants to know of each that comes, and is told. */
+#define TAKE_WAIT(...) TAKE_WAIT_(__VA_ARGS__)
+#define TAKE_WAIT_(NAME, PARAMETERS, ARGUMENTS, BEGINS, IS_TIMED, MASK, REST)                                                    \
+	WEFT_HOOK_WAITS static int may_tell_##NAME(const void *caller, LIST PARAMETERS);                                         \
+	WEFT_HOOK_WAITS static int tell_##NAME(const void *caller, LIST PARAMETERS);                                             \
+	WEFT_HOOK_WAITS TAKEN int NAME PARAMETERS                                                                                \
+	{                                                                                                                        \
+		if (!__atomic_load_n(&weft__hook_gate, __ATOMIC_RELAXED))                                                        \
+			return real.NAME ARGUMENTS;                                                                              \
+		return may_tell_##NAME(__builtin_return_address(0), LIST ARGUMENTS);                                             \
+	}                                                                                                                        \
+	WEFT_HOOK_WAITS static __attribute__((noinline)) int may_tell_##NAME(const void *caller, LIST PARAMETERS)                \
+	{                                                                                                                        \
+		RESOLVED(NAME)                                                                                                   \
+		struct timespec rest;                                                                                            \
+		(void)rest;                                                                                                      \
+		for (;;) {                                                                                                       \
+			const uint32_t wakes = wake_count();                                                                     \
+			const uint64_t since_ns = weft__hook_stands_by && (IS_TIMED) ? monotonic_ns() : 0;                       \
+			const bool is_on = weft_is_on() || ((weft__hook_stands_by || (BEGINS)) && weft__hook_begin());           \
+			const int result = is_on ? tell_##NAME(caller, LIST ARGUMENTS) : real.NAME ARGUMENTS;                    \
+			if (result >= 0 || errno != EINTR || wakes == wake_count() || (MASK))                                    \
+				return result;                                                                                   \
+			const uint64_t passed_ns = since_ns ? monotonic_ns() - since_ns : 0;                                     \
+			(void)passed_ns;                                                                                         \
+			REST;                                                                                                    \
+		}                                                                                                                \
+	}                                                                                                                        \
+	WEFT_HOOK_WAITS static int tell_##NAME(const void *caller, LIST PARAMETERS)
+
 /* What is told before the call; AT_ONCE is the call without waiting, as what else it does allows; 0: there is no such thing. */
 #define ASLEEP(NAME, KIND, EPOLL, MAY_SLEEP, AT_ONCE)                                                                            \
 	struct weft_hook_sleep s = {.kind = WEFT_HOOK_SLEEP_##KIND,                                                              \
@@ -275,7 +342,8 @@ static bool has_several(int count, const fd_set *in, const fd_set *out, const fd
 }
 
 #define EPOLL_WAIT (int fd, struct epoll_event *events, int most, int timeout)
-TAKE(epoll_wait, int, EPOLL_WAIT, (fd, events, most, timeout), timeout != 0)
+TAKE_WAIT(
+    epoll_wait, EPOLL_WAIT, (fd, events, most, timeout), timeout != 0, timeout > 0, false, timeout = rest_ms(timeout, passed_ns))
 {
 	ASLEEP(epoll_wait, FDS, fd, timeout != 0, real.epoll_wait(fd, events, most, 0));
 	ASKS(real.epoll_wait(fd, events, most, timeout));
@@ -284,7 +352,8 @@ TAKE(epoll_wait, int, EPOLL_WAIT, (fd, events, most, timeout), timeout != 0)
 }
 
 #define EPOLL_PWAIT (int fd, struct epoll_event *events, int most, int timeout, const sigset_t *mask)
-TAKE(epoll_pwait, int, EPOLL_PWAIT, (fd, events, most, timeout, mask), timeout != 0)
+TAKE_WAIT(epoll_pwait, EPOLL_PWAIT, (fd, events, most, timeout, mask), timeout != 0, timeout > 0, mask,
+    timeout = rest_ms(timeout, passed_ns))
 {
 	ASLEEP(epoll_pwait, FDS, fd, timeout != 0, real.epoll_pwait(fd, events, most, 0, mask));
 	IN_PARTS(real.epoll_pwait(fd, events, most, part, mask))
@@ -292,7 +361,7 @@ TAKE(epoll_pwait, int, EPOLL_PWAIT, (fd, events, most, timeout, mask), timeout !
 }
 
 #define EPOLL_PWAIT2 (int fd, struct epoll_event *events, int most, const struct timespec *timeout, const sigset_t *mask)
-TAKE(epoll_pwait2, int, EPOLL_PWAIT2, (fd, events, most, timeout, mask), !is_zero(timeout))
+TAKE_WAIT(epoll_pwait2, EPOLL_PWAIT2, (fd, events, most, timeout, mask), !is_zero(timeout), TIMESPEC)
 {
 	ASLEEP(epoll_pwait2, FDS, fd, !is_zero(timeout), real.epoll_pwait2(fd, events, most, &zero, mask));
 	int result = real.epoll_pwait2(fd, events, most, timeout, mask);
@@ -300,7 +369,7 @@ TAKE(epoll_pwait2, int, EPOLL_PWAIT2, (fd, events, most, timeout, mask), !is_zer
 }
 
 #define POLL (struct pollfd * fds, nfds_t count, int timeout)
-TAKE(poll, int, POLL, (fds, count, timeout), timeout != 0 && count > 1)
+TAKE_WAIT(poll, POLL, (fds, count, timeout), timeout != 0 && count > 1, timeout > 0, false, timeout = rest_ms(timeout, passed_ns))
 {
 	ASLEEP(poll, FDS, -1, timeout != 0, real.poll(fds, count, 0));
 	ASKS(real.poll(fds, count, timeout));
@@ -313,7 +382,8 @@ int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t bytes);
 int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t bytes);
 
 #define POLL_CHK (struct pollfd * fds, nfds_t count, int timeout, size_t bytes)
-TAKE(__poll_chk, int, POLL_CHK, (fds, count, timeout, bytes), timeout != 0 && count > 1)
+TAKE_WAIT(__poll_chk, POLL_CHK, (fds, count, timeout, bytes), timeout != 0 && count > 1, timeout > 0, false,
+    timeout = rest_ms(timeout, passed_ns))
 {
 	ASLEEP(__poll_chk, FDS, -1, timeout != 0, real.__poll_chk(fds, count, 0, bytes));
 	IN_PARTS(real.__poll_chk(fds, count, part, bytes))
@@ -321,7 +391,7 @@ TAKE(__poll_chk, int, POLL_CHK, (fds, count, timeout, bytes), timeout != 0 && co
 }
 
 #define PPOLL (struct pollfd * fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
-TAKE(ppoll, int, PPOLL, (fds, count, timeout, mask), !is_zero(timeout) && count > 1)
+TAKE_WAIT(ppoll, PPOLL, (fds, count, timeout, mask), !is_zero(timeout) && count > 1, TIMESPEC)
 {
 	ASLEEP(ppoll, FDS, -1, !is_zero(timeout), real.ppoll(fds, count, &zero, mask));
 	int result = real.ppoll(fds, count, timeout, mask);
@@ -329,7 +399,7 @@ TAKE(ppoll, int, PPOLL, (fds, count, timeout, mask), !is_zero(timeout) && count 
 }
 
 #define PPOLL_CHK (struct pollfd * fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask, size_t bytes)
-TAKE(__ppoll_chk, int, PPOLL_CHK, (fds, count, timeout, mask, bytes), !is_zero(timeout) && count > 1)
+TAKE_WAIT(__ppoll_chk, PPOLL_CHK, (fds, count, timeout, mask, bytes), !is_zero(timeout) && count > 1, TIMESPEC)
 {
 	ASLEEP(__ppoll_chk, FDS, -1, !is_zero(timeout), real.__ppoll_chk(fds, count, &zero, mask, bytes));
 	int result = real.__ppoll_chk(fds, count, timeout, mask, bytes);
@@ -338,7 +408,9 @@ TAKE(__ppoll_chk, int, PPOLL_CHK, (fds, count, timeout, mask, bytes), !is_zero(t
 
 #define SELECT (int count, fd_set *in, fd_set *out, fd_set *other, struct timeval *timeout)
 #define SELECT_WAITS !(timeout && timeout->tv_sec == 0 && timeout->tv_usec == 0)
-TAKE(select, int, SELECT, (count, in, out, other, timeout), SELECT_WAITS &&has_several(count, in, out, other))
+/* Linux writes there what is left. */
+TAKE_WAIT(
+    select, SELECT, (count, in, out, other, timeout), SELECT_WAITS &&has_several(count, in, out, other), false, false, (void)0)
 {
 	ASLEEP(select, FDS, -1, SELECT_WAITS, 0);
 	int result = real.select(count, in, out, other, timeout);
@@ -346,7 +418,8 @@ TAKE(select, int, SELECT, (count, in, out, other, timeout), SELECT_WAITS &&has_s
 }
 
 #define PSELECT (int count, fd_set *in, fd_set *out, fd_set *other, const struct timespec *timeout, const sigset_t *mask)
-TAKE(pselect, int, PSELECT, (count, in, out, other, timeout, mask), !is_zero(timeout) && has_several(count, in, out, other))
+TAKE_WAIT(
+    pselect, PSELECT, (count, in, out, other, timeout, mask), !is_zero(timeout) && has_several(count, in, out, other), TIMESPEC)
 {
 	ASLEEP(pselect, FDS, -1, !is_zero(timeout), 0);
 	int result = real.pselect(count, in, out, other, timeout, mask);

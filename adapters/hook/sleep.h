@@ -36,6 +36,11 @@ struct weft_hook_sleep {
 	uint64_t since;                                                      /* the event that told it */
 };
 
+/* Where the code of calls stands that go on by themselves when somebody has woken them (wire/standby.h). */
+#define WEFT_HOOK_WAITS __attribute__((section("weft_waits")))
+extern const char weft__hook_waits_begin[] __asm__("__start_weft_waits"), weft__hook_waits_end[] __asm__("__stop_weft_waits");
+extern const uint32_t *weft__hook_wake_count; /* NULL: this process does not stand by */
+
 /* For sleep.c, while something records, in this order.  The first says whether the waits before this one all ended at once: then
  * the call is asked first, without waiting, whether this one would, and if so there was no sleep to tell of. */
 bool weft__hook_nears_sleep(struct weft_hook_sleep *sleep);

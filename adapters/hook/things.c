@@ -159,6 +159,15 @@ void weft_hook_things_begin(struct weft_hook_thing *thing, enum weft_kind kind, 
 	weft_hook_stack(thing->id, caller);
 }
 
+void weft_hook_things_begin_older(struct weft_hook_thing *thing, enum weft_kind kind)
+{
+	thing->kind = (uint8_t)kind;
+	thing->by = WEFT_SYSTEM_ID;
+	thing->home = weft_hook_thread();
+	thing->since = weft__hook_since;
+	thing->id = weft_pending_at(thing->by, 0, kind, NULL, thing->since, NULL);
+}
+
 /* From a bucket on. */
 uint64_t weft_hook_things_list(struct weft_hook_things *table, uint64_t cursor, unsigned budget)
 {
@@ -182,6 +191,22 @@ uint64_t weft_hook_things_list(struct weft_hook_things *table, uint64_t cursor, 
 		give_back(shard);
 	}
 	return cursor < ALL ? cursor : 0;
+}
+
+void weft_hook_things_forget(struct weft_hook_things *table)
+{
+	for (size_t i = 0; i < WEFT_HOOK_SHARDS; i++) {
+		take(&table->shards[i]);
+		for (size_t j = 0; j < WEFT_HOOK_BUCKETS; j++) {
+			struct weft_hook_thing *next, *thing = table->shards[i].buckets[j];
+			__atomic_store_n(&table->shards[i].buckets[j], NULL, __ATOMIC_RELAXED);
+			for (; thing; thing = next) {
+				next = thing->next;
+				free(thing);
+			}
+		}
+		give_back(&table->shards[i]);
+	}
 }
 
 /* A child's promises are of another trace.  It frees nothing: the handler that forked may have interrupted malloc(). */

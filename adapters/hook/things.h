@@ -66,8 +66,14 @@ void weft_hook_things_each(struct weft_hook_things *table, void (*see)(struct we
 /* The thing's promise begins, to be labelled; by who runs, at the place of `caller`.  Under the lock. */
 void weft_hook_things_begin(struct weft_hook_thing *thing, enum weft_kind kind, const void *caller);
 
+/* The same of one that is older than the recording, and that this OS thread tells of. */
+void weft_hook_things_begin_older(struct weft_hook_thing *thing, enum weft_kind kind);
+
 /* For weft_hook_list(): the things of this OS thread. */
 uint64_t weft_hook_things_list(struct weft_hook_things *table, uint64_t cursor, unsigned budget);
+
+/* All of them are dropped. */
+void weft_hook_things_forget(struct weft_hook_things *table);
 
 /* For an adapter's fork(). */
 void weft_hook_things_fork(struct weft_hook_things *table, enum weft_hook_fork when);

@@ -173,6 +173,28 @@ void weft__hook_threads_forget(void)
 	__atomic_add_fetch(&weft__hook_epoch, 1, __ATOMIC_RELEASE);
 }
 
+/* ---- Loops that may be older than the recording ---- */
+
+enum { OLDER = sizeof((struct weft_hook_older *)0)->told / sizeof(void *) };
+
+bool weft_hook_may_be_older(const struct weft_hook_older *older, const void *loop)
+{
+	unsigned i = 0;
+	if (!weft__hook_stands_by || older->epoch != weft__hook_epoch)
+		return weft__hook_stands_by;
+	while (i < older->count && older->told[i] != loop)
+		i++;
+	return i == older->count && i < OLDER;
+}
+
+void weft_hook_older_told(struct weft_hook_older *older, const void *loop)
+{
+	if (older->epoch != weft__hook_epoch)
+		*older = (struct weft_hook_older){.epoch = weft__hook_epoch};
+	if (older->count < OLDER)
+		older->told[older->count++] = loop;
+}
+
 /* ---- What spins ---- */
 
 bool weft_hook_called(struct weft_hook_calls *calls, weft_id promise, bool spins)

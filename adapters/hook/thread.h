@@ -139,6 +139,18 @@ int weft_hook_waiting(int fd);
 /* Whether what was there is there still: as many bytes, and poll()'s `events`. */
 bool weft_hook_is_untouched(int fd, short events, int waiting);
 
+/* ---- Loops that may be older than the recording ---- */
+
+/* Of which loops this OS thread has told what they had before; of more than these it does not. */
+struct weft_hook_older {
+	unsigned epoch, count;
+	const void *told[8];
+};
+
+/* Whether what that loop had before is still to be told: it is run now. */
+bool weft_hook_may_be_older(const struct weft_hook_older *older, const void *loop);
+void weft_hook_older_told(struct weft_hook_older *older, const void *loop);
+
 /* ---- For the hook library and the base adapter ---- */
 
 void weft__hook_threads_init(void);

@@ -86,6 +86,11 @@ static bool accepts(const struct weft_hook_module *module, char *version, size_t
 	return true;
 }
 
+static void forget(void)
+{
+	weft_hook_things_forget(&weft__qemu_things);
+}
+
 static void forks(enum weft_hook_fork when)
 {
 	weft_hook_things_fork(&weft__qemu_things, when);
@@ -100,6 +105,7 @@ const struct weft_hook_adapter weft_qemu_adapter = {
     .functions = sets,
     .modules = modules,
     .accepts = accepts,
+    .forget = forget,
     .fork = forks,
     .sleeps = sleeps,
 };

@@ -218,6 +218,11 @@ static bool is_library(const struct weft_hook_module *module, char *version, siz
 	return is_known;
 }
 
+static void forget(void)
+{
+	weft_hook_things_forget(&weft__sd_things);
+}
+
 static void forks(enum weft_hook_fork when)
 {
 	weft_hook_things_fork(&weft__sd_things, when);
@@ -234,6 +239,7 @@ const struct weft_hook_adapter weft_sd_adapter = {
     .functions = functions,
     .modules = modules,
     .accepts = is_library,
+    .forget = forget,
     .fork = forks,
     .sleeps = sleeps,
 };

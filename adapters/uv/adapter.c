@@ -75,15 +75,11 @@ static bool accepts(const struct weft_hook_module *module, char *version, size_t
 	return uv_version ? number >> 16 == 1 : version[0] == '1';
 }
 
-static void begun(void)
+static void forget(void)
 {
-	static bool again;
-	if (again) {
-		weft__uv_things_lock();
-		weft__uv_things_forget();
-		weft__uv_things_unlock();
-	}
-	again = true;
+	weft__uv_things_lock();
+	weft__uv_things_forget();
+	weft__uv_things_unlock();
 }
 
 static void forks(enum weft_hook_fork when)
@@ -92,8 +88,10 @@ static void forks(enum weft_hook_fork when)
 		weft__uv_things_lock();
 		return;
 	}
-	if (when == WEFT_HOOK_IN_CHILD)
+	if (when == WEFT_HOOK_IN_CHILD) {
 		weft__uv_things_forget();
+		weft__uv_here.depth = 0; /* it mostly does something else than to run its parent's loops */
+	}
 	weft__uv_things_unlock();
 }
 
@@ -106,7 +104,7 @@ const struct weft_hook_adapter weft_uv_adapter = {
     .functions = functions,
     .modules = modules,
     .accepts = accepts,
-    .begun = begun,
+    .forget = forget,
     .fork = forks,
     .sleeps = weft__uv_sleeps,
     .thread_ends = weft__uv_thread_ends,

@@ -176,7 +176,9 @@ struct weft__uv_run {
 	struct weft_record_place *site;
 	int epoll;
 	int callbacks;
+	uv_run_mode mode;
 	bool is_dirty; /* what keeps it may have changed since the trace was told */
+	bool is_older; /* of its handles some may be older than the recording, and are still to be told */
 };
 
 /* An OS thread's own, beside what all adapters share. */
@@ -198,12 +200,13 @@ struct weft__uv_here {
 		struct weft_record_place *site;
 	} turned[WEFT__UV_TURNED]; /* loops that are called turn by turn, and their promises */
 	unsigned next_turned;
+	struct weft_hook_older older;
 	uint32_t free_first, free_count; /* things to take, of this OS thread */
 };
 
 extern __thread struct weft__uv_here weft__uv_here __attribute__((tls_model("initial-exec")));
 
-void weft__uv_meet(void); /* the first call of this OS thread, or the first since a fork */
+void weft__uv_meet(void); /* the first call of this OS thread in this recording, or since a fork */
 
 /* Whether a call is the program's, and to be recorded. */
 static inline bool weft__uv_takes(const struct weft__uv_copy *copy, const void *caller)
@@ -292,6 +295,13 @@ void weft__uv_drop_input(struct weft__uv_thing *thing);
 
 /* Begins what is active and keeps a loop, though no call of the program's was seen to begin it. */
 void weft__uv_begin_unseen(struct weft__uv_thing *thing, const uv_handle_t *handle);
+
+/* The handle is active since before the recording: its promise is told, and from now on its callbacks are.  On its loop's OS
+ * thread. */
+void weft__uv_begin_older(struct weft__uv_copy *copy, uv_handle_t *handle);
+
+/* A stream that begins so reads. */
+void weft__uv_reads_already(struct weft__uv_thing *thing);
 
 /* The promise of a stream, which begins with its first use; `prefix` stands before its address. */
 struct weft__uv_thing *weft__uv_stream_new(

@@ -70,7 +70,9 @@ void weft__uv_end(struct weft__uv_thing *thing, weft_id by)
 	thing->owner = 0;
 }
 
-void weft__uv_begin_unseen(struct weft__uv_thing *thing, const uv_handle_t *handle)
+/* What is known of a handle by its type: its kind, and the begin of its label, which what its descriptor is follows where it ends
+ * with a blank. */
+static enum weft_kind kind_of(const uv_handle_t *handle, const char **label)
 {
 	static const struct {
 		uv_handle_type type;
@@ -86,12 +88,130 @@ void weft__uv_begin_unseen(struct weft__uv_thing *thing, const uv_handle_t *hand
 	while (at < sizeof kinds / sizeof *kinds && kinds[at].type != handle->type)
 		at++;
 	bool known = at < sizeof kinds / sizeof *kinds;
-	if (!weft__uv_begin(thing, known ? kinds[at].kind : WEFT_KIND_HANDLE, NULL))
-		return;
-	weft__uv_put(thing, known ? kinds[at].label : "handle");
-	if (known && strchr(kinds[at].label, ' '))
+	*label = known ? kinds[at].label : "handle";
+	return known ? kinds[at].kind : WEFT_KIND_HANDLE;
+}
+
+static void put_what(struct weft__uv_thing *thing, const uv_handle_t *handle, const char *label)
+{
+	weft__uv_put(thing, label);
+	if (label[strlen(label) - 1] == ' ')
 		weft__uv_put_handle(thing, handle);
+}
+
+void weft__uv_begin_unseen(struct weft__uv_thing *thing, const uv_handle_t *handle)
+{
+	const char *label;
+	const enum weft_kind kind = kind_of(handle, &label);
+	if (!weft__uv_begin(thing, kind, NULL))
+		return;
+	put_what(thing, handle, label);
 	weft__uv_say(thing);
+}
+
+/* ---- Handles that are older than the recording ---- */
+
+/* The callback at *callback becomes its slot's: libuv's public structs have it, and this is the OS thread that it is called on.
+ * Returns what the program gave. */
+#define TAKE_OVER(name, callback) take_over(&weft__uv_##name##_pool, (void **)(void *)(callback))
+
+static void *take_over(struct weft__uv_pool *pool, void **callback)
+{
+	void *given = *callback, *slot = given ? weft__uv_slot(pool, given) : NULL;
+	const uintptr_t at = (uintptr_t)slot - (uintptr_t)pool->code;
+	*callback = slot;
+	return slot && at < WEFT__UV_SLOTS * WEFT__UV_SLOT_BYTES ? pool->user[at / WEFT__UV_SLOT_BYTES] : given;
+}
+
+static void put_signal(struct weft__uv_thing *thing, int number)
+{
+	const char *name = sigabbrev_np(number);
+	weft__uv_put(thing, name ? "SIG" : "signal ");
+	if (name)
+		weft__uv_put(thing, name);
+	else
+		weft__uv_put_number(thing, (unsigned)number);
+}
+
+/* How long a timer that comes once was set for is not known any longer. */
+static void put_timer(struct weft__uv_thing *thing, const uv_timer_t *timer, const void *function)
+{
+	weft__uv_put(thing, timer->repeat ? "every " : "timer");
+	if (timer->repeat)
+		weft__uv_put_ms(thing, timer->repeat);
+	weft__uv_put_function(thing, function);
+}
+
+/* Its callbacks, and the rest of its label. */
+static enum weft_kind take_stream(struct weft__uv_thing *thing, uv_stream_t *stream, enum weft_kind kind, const char **label)
+{
+	thing->reads = TAKE_OVER(read, &stream->read_cb) != NULL;
+	if (TAKE_OVER(connection, &stream->connection_cb)) {
+		*label = "listen ";
+		return WEFT_KIND_LISTEN;
+	}
+	weft__uv_put_handle(thing, (uv_handle_t *)stream);
+	*label = "";
+	return kind;
+}
+
+static enum weft_kind take_handle(struct weft__uv_thing *thing, uv_handle_t *handle, const char **label)
+{
+	const enum weft_kind kind = kind_of(handle, label);
+	switch ((int)handle->type) {
+	case UV_TCP:
+	case UV_NAMED_PIPE:
+	case UV_TTY: return take_stream(thing, (uv_stream_t *)handle, kind, label);
+	case UV_TIMER:
+		put_timer(thing, (uv_timer_t *)handle, TAKE_OVER(timer, &((uv_timer_t *)handle)->timer_cb));
+		*label = "";
+		break;
+	case UV_SIGNAL:
+		TAKE_OVER(signal, &((uv_signal_t *)handle)->signal_cb);
+		put_signal(thing, ((uv_signal_t *)handle)->signum);
+		*label = "";
+		break;
+	case UV_ASYNC:
+		weft__uv_put(thing, *label);
+		weft__uv_put_function(thing, TAKE_OVER(async, &((uv_async_t *)handle)->async_cb));
+		*label = "";
+		break;
+	case UV_PROCESS:
+		TAKE_OVER(exit, &((uv_process_t *)handle)->exit_cb);
+		weft__uv_put(thing, "process ");
+		weft__uv_put_number(thing, (unsigned)((uv_process_t *)handle)->pid);
+		*label = "";
+		break;
+	case UV_FS_EVENT:
+		TAKE_OVER(fs_event, &((uv_fs_event_t *)handle)->cb);
+		weft__uv_put(thing, "watch ");
+		weft__uv_put_path(thing, ((uv_fs_event_t *)handle)->path ? ((uv_fs_event_t *)handle)->path : "?");
+		*label = "";
+		break;
+	case UV_POLL: TAKE_OVER(poll, &((uv_poll_t *)handle)->poll_cb); break;
+	case UV_UDP: TAKE_OVER(udp_recv, &((uv_udp_t *)handle)->recv_cb); break;
+	case UV_IDLE: TAKE_OVER(idle, &((uv_idle_t *)handle)->idle_cb); break;
+	case UV_CHECK: TAKE_OVER(check, &((uv_check_t *)handle)->check_cb); break;
+	case UV_PREPARE: TAKE_OVER(prepare, &((uv_prepare_t *)handle)->prepare_cb); break;
+	}
+	return kind;
+}
+
+void weft__uv_begin_older(struct weft__uv_copy *copy, uv_handle_t *handle)
+{
+	struct weft__uv_thing *thing = weft__uv_thing_of_handle(copy, handle);
+	if (!thing)
+		return;
+	const char *label;
+	thing->kind = (uint8_t)take_handle(thing, handle, &label);
+	thing->by = WEFT_SYSTEM_ID;
+	thing->since = weft__hook_since;
+	thing->id = weft_pending_at(thing->by, 0, (enum weft_kind)thing->kind, NULL, thing->since, NULL);
+	if (*label)
+		put_what(thing, handle, label);
+	weft__uv_say(thing);
+	if (thing->reads)
+		weft__uv_reads_already(thing);
 }
 
 /* ---- The end ---- */
@@ -389,12 +509,7 @@ static void signal_starts(struct weft__uv_copy *copy, const void *caller, const 
 	struct weft__uv_thing *thing = weft__uv_handle(copy, caller, handle);
 	if (!thing || !starts(thing, WEFT_KIND_OS_SIGNAL, caller, (unsigned)number))
 		return;
-	const char *name = sigabbrev_np(number);
-	weft__uv_put(thing, name ? "SIG" : "signal ");
-	if (name)
-		weft__uv_put(thing, name);
-	else
-		weft__uv_put_number(thing, (unsigned)number);
+	put_signal(thing, number);
 	weft__uv_say(thing);
 }
 

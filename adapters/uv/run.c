@@ -7,6 +7,7 @@
  * A uv_run() that is to run until nothing is left has a promise, which its caller awaits and which awaits what keeps it.  Some
  * programs call each turn by themselves (UV_RUN_ONCE).  Such a loop has a promise from its first long wait on, until it is
  * closed; whoever calls a turn awaits it while that turn waits long.  SPDX-License-Identifier: ISC */
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -84,10 +85,38 @@ static uint64_t list(void *data, uint64_t cursor, unsigned budget)
 	return weft__uv_next(&(uint32_t){at}) ? at : 0;
 }
 
+/* A loop that was run before recording began. */
+static void adopt(struct weft__uv_run *run)
+{
+	struct weft_hook_thread *thread = weft_hook_thread();
+	run->outer = thread->running;
+	run->outer_actor = 0;
+	run->id = run->turns = 0;
+	run->since = weft__hook_since;
+	run->blocks_since_ns = 0;
+	run->callbacks = 0;
+	run->is_dirty = true;
+	run->is_older = weft_hook_may_be_older(&weft__uv_here.older, run->loop);
+	if (run->mode != UV_RUN_DEFAULT)
+		return;
+	run->id = weft_pending_at(run->outer, 0, WEFT_KIND_LOOP, run->site, run->since, "uv_run");
+	weft_still_awaits(run->outer, run->id);
+	thread->running = run->id;
+}
+
 void weft__uv_meet(void)
 {
-	weft__uv_here = (struct weft__uv_here){.epoch = weft__hook_epoch};
-	weft_hook_list(list, &weft__uv_here);
+	struct weft__uv_here *here = &weft__uv_here;
+	here->epoch = weft__hook_epoch;
+	here->actor = 0;
+	here->inside = 0;
+	memset(here->busy, 0, sizeof here->busy);
+	memset(here->turned, 0, sizeof here->turned);
+	here->next_busy = here->next_turned = 0;
+	here->free_first = here->free_count = 0;
+	for (unsigned i = 0; i < here->depth; i++)
+		adopt(&here->runs[i]);
+	weft_hook_list(list, here);
 }
 
 /* ---- Callbacks ---- */
@@ -235,6 +264,8 @@ static void tell_what_keeps(struct weft__uv_run *run)
 static void pop(struct weft__uv_here *here, unsigned depth)
 {
 	here->depth = depth;
+	if (here->epoch != weft__hook_epoch) /* what it was interrupted in was another recording's */
+		return;
 	weft__hook_thread.callbacks = here->runs[depth].callbacks;
 	weft__hook_thread.running = here->runs[depth].outer;
 	here->actor = here->runs[depth].outer_actor;
@@ -257,7 +288,7 @@ static void run_returns(const void **stack)
 		return;
 	const struct weft__uv_run *run = &here->runs[here->depth - 1];
 	pop(here, here->depth - 1);
-	if (!weft_is_on())
+	if (!weft_is_on() || here->epoch != weft__hook_epoch)
 		return;
 	if (run->id) {
 		weft_resolve(WEFT_SYSTEM_ID, run->id);
@@ -277,10 +308,12 @@ static void run_returns(const void **stack)
 int weft__uv_run(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop, uv_run_mode mode)
 {
 	struct weft__uv_here *here = &weft__uv_here;
-	if (!weft_hook_begin() || weft_hook_is_own(copy->module, caller))
+	const bool is_on = weft_hook_begin();
+	if ((!is_on && !weft__hook_stands_by) || weft_hook_is_own(copy->module, caller))
 		return copy->real.uv_run(loop, mode);
 	here->inside = 0; /* no function of libuv calls this one: a longjmp has left our count behind */
-	weft__uv_takes(copy, caller);
+	if (is_on)
+		weft__uv_takes(copy, caller);
 	__attribute__((cleanup(run_returns))) const void *stack = __builtin_frame_address(0);
 	while (here->depth > 0 && (uintptr_t)here->runs[here->depth - 1].stack <= (uintptr_t)stack)
 		pop(here, here->depth - 1);
@@ -295,9 +328,11 @@ int weft__uv_run(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop
 	    .outer_actor = here->actor,
 	    .epoll = copy->real.uv_backend_fd(loop),
 	    .callbacks = weft__hook_thread.callbacks,
-	    .blocks_since_ns = holds_up_another(here, loop) ? weft__uv_now_ns() : 0,
-	    .is_dirty = true};
-	if (mode == UV_RUN_DEFAULT) {
+	    .blocks_since_ns = is_on && holds_up_another(here, loop) ? weft__uv_now_ns() : 0,
+	    .mode = mode,
+	    .is_dirty = true,
+	    .is_older = is_on && weft_hook_may_be_older(&here->older, loop)};
+	if (is_on && mode == UV_RUN_DEFAULT) {
 		run->id = weft_create_at(weft__hook_thread.running, WEFT_KIND_LOOP, run->site);
 		run->since = weft__stream->last;
 		weft_hook_stack(run->id, caller);
@@ -305,10 +340,9 @@ int weft__uv_run(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop
 		weft_await(weft__hook_thread.running, run->id);
 	}
 	here->depth++;
-	weft_id id = run->id;
 	int status = copy->real.uv_run(loop, mode);
-	if (status && id && weft_is_on())
-		WEFT_NOTE(id, "stopped by uv_stop");
+	if (status && run->id && weft_is_on() && here->epoch == weft__hook_epoch)
+		WEFT_NOTE(run->id, "stopped by uv_stop");
 	return status;
 }
 
@@ -420,10 +454,43 @@ static weft_id turns_of(struct weft__uv_here *here, const struct weft__uv_run *r
 	return turned->id;
 }
 
+/* ---- What is older than the recording ---- */
+
+struct older {
+	struct weft__uv_run *run;
+	unsigned budget;
+};
+
+static void tell_older(uv_handle_t *handle, void *data)
+{
+	struct older *older = data;
+	const struct weft__uv_copy *copy = older->run->copy;
+	if (weft__uv_find_handle(handle) || !copy->real.uv_is_active(handle) || copy->real.uv_is_closing(handle))
+		return;
+	older->run->is_older |= older->budget == 0;
+	if (older->budget == 0)
+		return;
+	older->budget--;
+	weft__uv_begin_older(older->run->copy, handle);
+}
+
+/* So many in a turn, which take some ms; the rest in the next one, or as soon as the loop has nothing to do. */
+static void tell_some(struct weft__uv_run *run, unsigned budget)
+{
+	run->is_older = false;
+	each_handle(run->loop, tell_older, &(struct older){run, budget});
+	if (!run->is_older)
+		weft_hook_older_told(&weft__uv_here.older, run->loop);
+}
+
+enum { AT_A_TIME = 1000 };
+
 static void still(const struct weft_hook_sleep *sleep)
 {
 	struct weft__uv_here *here = &weft__uv_here;
 	struct weft__uv_run *run = &here->runs[here->depth - 1];
+	if (run->is_older)
+		tell_some(run, UINT_MAX);
 	if (!run->id && !run->turns) {
 		run->turns = turns_of(here, run);
 		weft_await(run->outer, run->turns);
@@ -434,7 +501,11 @@ static void still(const struct weft_hook_sleep *sleep)
 bool weft__uv_sleeps(struct weft_hook_sleep *sleep)
 {
 	struct weft__uv_here *here = &weft__uv_here;
+	if (sleep->epoll >= 0 && here->depth > 0 && here->epoch != weft__hook_epoch)
+		weft__uv_meet();
 	struct weft__uv_run *run = sleep->epoll >= 0 && here->epoch == weft__hook_epoch ? put_right(here, sleep->epoll) : NULL;
+	if (run && run->is_older)
+		tell_some(run, AT_A_TIME);
 	if (run && run->is_dirty) {
 		sleep->first_ms = STILL_MS;
 		sleep->still = still;

@@ -283,6 +283,13 @@ static void awaits_input(struct weft__uv_thing *thing)
 	thing->input_since = weft_is_on() ? weft__stream->last : 0;
 }
 
+void weft__uv_reads_already(struct weft__uv_thing *thing)
+{
+	thing->input_since = thing->since;
+	thing->input = weft_pending_at(thing->id, 0, WEFT_KIND_STREAM_READ, NULL, thing->since, NULL);
+	weft_still_awaits(thing->id, thing->input);
+}
+
 int weft__uv_read_start(struct weft__uv_copy *copy, const void *caller, uv_stream_t *stream, uv_alloc_cb alloc, uv_read_cb cb)
 {
 	if (!weft__uv_takes(copy, caller))

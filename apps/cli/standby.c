@@ -12,12 +12,14 @@
 #include "base/sort.h"
 #include "cli.h"
 #include "complete.h"
+#include "wake.h"
 #include "wire/standby.h"
 
 enum {
 	MOST_PAGE = 1 << 18,    /* no page is larger: a struct weft_standby, and what fills the last page of the processor's */
 	MOST_STREAMS = 1 << 16, /* the list is a stranger's, and might be a circle */
-	WAIT_MS = 5
+	WAIT_MS = 5,
+	WAKE_EACH = 50 /* of these */
 };
 
 /* A process that stands by. */
@@ -134,13 +136,18 @@ static bool ask(struct standing *s, struct weft_standby_request *r, int64_t pati
 			r->number = (uint64_t)getpid() << 32 | 1;
 	r->check = weft__standby_check(r);
 	const uint64_t at = s->at + offsetof(struct weft_standby, request);
+	unsigned turn = 0;
 	for (int64_t left = patience_ns;; left -= WAIT_MS * 1000000) {
 		/* Another command may have asked meanwhile. */
 		if (!read_page(s) || (s->page.request.number != r->number && !put(s, at, r, sizeof *r)))
 			return false;
 		send_to_slow_path(s);
 		usleep(WAIT_MS * 100);
-		if (is_answered(s, r))
+		bool is_told = is_answered(s, r);
+		/* Each OS thread tells what it has itself: once it is on, all are woken. */
+		if (is_told ? r->verb == WEFT_STANDBY_ON : turn++ % WAKE_EACH == 0)
+			cli_wake(s->pid, s->memory, &s->page, s->at);
+		if (is_told || is_answered(s, r))
 			return true;
 		if (left <= 0)
 			return false;

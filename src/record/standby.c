@@ -42,6 +42,11 @@ static void make_page(void)
 	p->gate = (uintptr_t)(host ? host->gate : &weft__mode);
 	p->gate_on = host ? host->gate_on : weft__recording.use_counter ? WEFT__COUNTER_CLOCK : WEFT__CALLED_CLOCK;
 	p->pointer_bytes = sizeof(void *);
+	if (host) {
+		p->waits_begin = (uintptr_t)host->waits_begin;
+		p->waits_end = (uintptr_t)host->waits_end;
+		__atomic_store_n(host->wakes, &p->wakes, __ATOMIC_RELEASE);
+	}
 	weft__threads_describe(p);
 	__atomic_store_n(&page, p, __ATOMIC_RELEASE);
 	memcpy(p->mark, WEFT_STANDBY_MARK, sizeof p->mark);

@@ -186,11 +186,22 @@ static bool make_storage(struct weft__thread *t, bool whole)
 	return true;
 }
 
+/* Others than this one, who recorded before: they come back, each to its own stream. */
+static bool has_others(void)
+{
+	for (const struct weft__thread *t = all; t; t = t->next)
+		if (t != mine && !t->is_free)
+			return true;
+	return false;
+}
+
 void weft__threads_prepare(void)
 {
-	struct weft__thread *spares[WEFT__SPARES];
+	struct weft__thread *spares[WEFT__SPARES] = {NULL};
 	unsigned count = 0;
-	while (count < WEFT__SPARES && (spares[count] = take_free("")) != NULL)
+	/* Streams are numbered as they come: spares that nobody takes would stand before those, as if they had been lost. */
+	const unsigned most = has_others() ? 0 : WEFT__SPARES;
+	while (count < most && (spares[count] = take_free("")) != NULL)
 		strip(spares[count++]);
 	unsigned made = weft__place_spares(spares, count, next_instance);
 	/* The last one first, so that streams are numbered as OS threads come. */

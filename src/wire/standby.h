@@ -5,6 +5,10 @@
  * that are harmless at any moment, whoever else stores there: a low byte of what says that recording is on (`gate`), and 0 in the
  * limits of streams, which sends their OS threads to the slow path.  Numbers are of the program's own byte order and sizes.
  *
+ * An OS thread that is asleep for long makes no event.  Where it sleeps in a call that goes on by itself after it was interrupted
+ * (`waits_begin`), the other process interrupts that as a debugger does, and counts it in `wakes` while the OS thread stands
+ * still: by that the call knows that it is the one meant, looks what is asked, and sleeps on.
+ *
  * A request counts when its check fits: of one that is written half, or by two at once, nothing comes; who wrote it asks again.
  * SPDX-License-Identifier: ISC */
 #ifndef WEFT_WIRE_STANDBY_H
@@ -13,7 +17,7 @@
 #include <weft/record.h>
 
 /* The page stands alone: what is mapped before and behind it cannot be read. */
-#define WEFT_STANDBY_MARK "weft standby 1\n"
+#define WEFT_STANDBY_MARK "weft standby 2\n"
 
 enum weft_standby_verb { WEFT_STANDBY_ON = 1, WEFT_STANDBY_OFF = 2 };
 
@@ -43,7 +47,8 @@ struct weft_standby {
 	uint32_t pointer_bytes;
 	uint32_t next_at, stream_at; /* in a member of that list, where the pointers to the next one and to its stream are */
 	uint32_t limit_at;           /* in a stream, where its limit is: 32 bits */
-	uint32_t spare;
+	uint32_t wakes;
+	uint64_t waits_begin, waits_end; /* the code of such calls: it is on the stack of who is in one; 0: there is none */
 	struct weft_standby_request request;
 	struct weft_standby_answer answer;
 };
@@ -53,6 +58,8 @@ struct weft_standby {
 struct weft__standby_host {
 	void *gate; /* of which the low byte becomes gate_on when recording is asked for */
 	uint32_t gate_on;
+	const void *waits_begin, *waits_end;
+	const uint32_t **wakes; /* gets the place of the count; before it is there it is NULL */
 	/* Recording was ended from outside; `again`: it is to begin anew at once.  On any OS thread, in an event, perhaps of a
 	 * signal handler. */
 	void (*stopped)(bool again);

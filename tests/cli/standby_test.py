@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """standby_test.py WEFT HTTP-SERVER: programs that stand by are told to record, and to stop.  WEFT_TEST_MANY=10000 does so as often.
 SPDX-License-Identifier: ISC"""
+import contextlib
 import json
 import os
+import pwd
 import random
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -144,12 +148,110 @@ turn()
 GLib.MainLoop().run()"""
 
 
+SERVER = """import asyncio, sys
+async def serve(reader, writer):
+    while line := await reader.readline():
+        writer.write(line)
+async def main():
+    server = await asyncio.start_server(serve, '127.0.0.1', int(sys.argv[1]))
+    await asyncio.sleep(4000)
+"""
+UVLOOP = SERVER + """
+import uvloop
+uvloop.install()
+asyncio.run(main())"""
+GLIB_SERVER = """import sys
+from gi.repository import Gio, GLib
+kept = []
+def came(service, connection, source):
+    kept.append(connection)
+    connection.get_output_stream().write(b'hello')
+    return True
+service = Gio.SocketService()
+service.add_inet_port(int(sys.argv[1]), None)
+service.connect('incoming', came)
+service.start()
+GLib.timeout_add_seconds(4000, lambda: True)
+GLib.MainLoop().run()"""
+IDLE = 3  # connections
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        return s.getsockname()[1]
+
+
+def connect(port):
+    """A connection of which the program has heard."""
+    found = []
+
+    def is_there():
+        try:
+            found.append(socket.create_connection(('127.0.0.1', port)))
+        except ConnectionRefusedError:
+            return False
+        return True
+    until('the program listens', is_there)
+    found[0].settimeout(PATIENCE)
+    found[0].sendall(b'version\r\n')
+    found[0].recv(100)
+    return found[0]
+
+
+def stops(command, pid):
+    os.kill(pid, 15)
+    command.communicate(timeout=PATIENCE)
+
+
+@contextlib.contextmanager
+def stands_by(name, *words):
+    """weft record of a program, which with all that it started ends at the latest when something went wrong here."""
+    with subprocess.Popen([weft, 'record', '--standby', '-o', name, '--', *words], stderr=subprocess.PIPE, text=True, start_new_session=True) as command:
+        try:
+            yield command
+        finally:
+            if command.poll() is None:
+                os.killpg(command.pid, 9)
+
+
+def asleep():
+    """Programs that sleep are told to record, and tell at once what has been pending for long."""
+    python = ['/usr/bin/python3', '-c']
+    memcached = shutil.which('memcached')
+    for name, has, words, kinds in (
+            ('uvloop', 'uvloop', [*python, UVLOOP], {'loop': 1, 'listen': 1, 'connection': IDLE, 'read': IDLE, 'timer': 1}),
+            ('gio', 'gi', [*python, GLIB_SERVER], {'loop': 1, 'poll': 1, 'timer': 1}),
+            ('memcached', None, [memcached, '-u', pwd.getpwuid(os.geteuid()).pw_name, '-U', '0', '-l', '127.0.0.1', '-p'], {'listen': 1, 'connection': IDLE, 'loop': 1})):
+        if not words[0] or (has and subprocess.run([*python, f'import {has}'], check=False, capture_output=True).returncode):
+            print(f'no {name} here: not tried')
+            continue
+        port = free_port()
+        with stands_by(f'asleep-{name}', *words, str(port)) as command:
+            clients = [connect(port) for _ in range(IDLE)]
+            pid, = (row['pid'] for row in map(json.loads, fine('on', '--json').splitlines()) if os.path.realpath(f'/proc/{row["pid"]}/cwd') == os.getcwd())
+            for _ in range(2):
+                fine('on', pid, '--wait=60s')
+                trace = standing(pid)['trace']
+
+                def pending():
+                    rows = [row for row in map(json.loads, fine('dump', '--json', trace).splitlines()) if row.get('start_ns', 0) < 0 and row.get('end') == 'pending']
+                    kept = [row['kind'] for row in rows]
+                    return all(kept.count(kind) >= least for kind, least in kinds.items())
+                until(f'{name}: {kinds} are told of', pending)
+                fine('off', pid, '--wait=60s')
+                known_of(trace)
+            for client in clients:
+                client.close()
+            stops(command, pid)
+
+
 def unmodified():
     for name, module, text in ('libuv', 'uvloop', LOOP), ('GLib', 'gi', GLIB):
         if subprocess.run(['/usr/bin/python3', '-c', f'import {module}'], check=False, capture_output=True).returncode:
             print(f'/usr/bin/python3 has no {module}: not tried')
             continue
-        with subprocess.Popen([weft, 'record', '--standby', '-o', name, '--', '/usr/bin/python3', '-c', text], stderr=subprocess.PIPE, text=True) as command:
+        with stands_by(name, '/usr/bin/python3', '-c', text) as command:
             mine = []
 
             def is_there():
@@ -166,8 +268,7 @@ def unmodified():
                 until(f'{name} has turned', lambda path=path: 'timer' in fine('dump', path))
                 fine('off', mine[0], '--wait=60s')
                 known_of(path)
-            os.kill(mine[0], 15)
-            command.communicate(timeout=PATIENCE)
+            stops(command, mine[0])
 
 
 with tempfile.TemporaryDirectory() as place:
@@ -180,3 +281,4 @@ with tempfile.TemporaryDirectory() as place:
     killed()
     strangers()
     unmodified()
+    asleep()
