@@ -363,7 +363,8 @@ bool weft__hook_is_wanted(void)
 	    .stopped = stopped};
 	if (is_wanted && weft__hook_stands_by)
 		is_wanted = weft__standby_as(&host);
-	weft__hook_since = weft_now();
+	if (weft__hook_stands_by)
+		weft__hook_since = weft_now();
 	set_state(!is_wanted ? UNWANTED : weft__hook_stands_by ? STANDING_BY : WAITING);
 	return is_wanted;
 }
