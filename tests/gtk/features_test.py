@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from person import App, run, under_a_desktop, until
+from person import App, run, under_a_desktop, until, xdo
 from traces import Traces, lost_in, span
 
 under_a_desktop()
@@ -424,7 +424,17 @@ def it_follows_and_holds_still():
         app.until('so does what is in flight', lambda w: w['in_flight'][0] != said)
         with open(path, 'ab') as file:
             file.write(whole[len(whole) // 2:])
-        app.until_viewer('and goes on', lambda v: v['events'] > second)
+        third = app.until_viewer('and goes on', lambda v: v['events'] > second)['events']
+        # Who holds a button while the trace is read anew presses that one when he lets go.
+        app.settled()
+        window = app.window()
+        sort = next(row for row in window['in_flight'] if row[0] == 'finding')
+        app.at(*app.place_of(f'{sort[5]}: {sort[4]}'))
+        xdo('mousedown', 1)
+        os.replace(generated('random', '30k'), path)
+        app.until_viewer('another one', lambda v: v['events'] > third)
+        xdo('mouseup', 1)
+        app.until('it is open, of the newer trace', lambda w: any(row[2] and row[4] == sort[4] for row in w['in_flight']) and w['in_flight'][0] != window['in_flight'][0])
 
 
 def two_are_compared():

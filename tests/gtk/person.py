@@ -319,8 +319,8 @@ class App:
         """Presses the first button whose name begins so."""
         self.act(f'a button {start}', lambda: next(iter(self.buttons(start)), None))
 
-    def click_on(self, start):
-        """Points at the button whose name begins so, and clicks."""
+    def place_of(self, start):
+        """A point on the button whose name begins so."""
         import pyatspi
         from gi.repository import GLib
 
@@ -333,7 +333,11 @@ class App:
                     if box.width > 4 and box.height > 4 and box.y + box.height < self.window()['height']]
         x, y = until(f'a button {start} that is seen', where, self)[0]
         left, top = self.window()['shadow']
-        self.click(x + left, y + top)
+        return x + left, y + top
+
+    def click_on(self, start):
+        """Points at the button whose name begins so, and clicks."""
+        self.click(*self.place_of(start))
 
     def choose(self, name):
         """Chooses what has that name in the menu that is open."""
