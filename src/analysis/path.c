@@ -20,6 +20,11 @@ enum mode {
 	DONE     /* the walk is over */
 };
 
+struct moment {
+	int64_t time_ns;
+	uint32_t what;
+};
+
 struct walk {
 	const struct weft_ties *ties;
 	int64_t low_ns, time_ns;
@@ -29,9 +34,18 @@ struct walk {
 	int64_t lock_ns;
 	uint32_t sent_by;           /* of the steps that are added now, as theirs; or WEFT_NONE */
 	uint32_t *handler, *sender; /* by promise: the other end of its message, or WEFT_NONE; NULL: there are no messages */
+	/* In order; none before one is looked for. */
+	WEFT_VEC(struct moment) run_ends;      /* promises, by the ends of their runs */
+	WEFT_VEC(struct moment) arrivals;      /* transfers */
 	WEFT_VEC(struct weft_path_step) steps; /* backwards: the last step of the path is the first item */
 	bool no_memory;
 };
+
+static void give_up(struct walk *w)
+{
+	w->no_memory = true;
+	w->mode = DONE;
+}
 
 /* Adds a step as step() does, of which nobody has to wait for a lock, or all the time. */
 static void step_evenly(struct walk *w, enum weft_step_kind kind, uint32_t promise, int64_t start_ns)
@@ -44,8 +58,7 @@ static void step_evenly(struct walk *w, enum weft_step_kind kind, uint32_t promi
 	} else {
 		struct weft_path_step *added = weft_vec_push(&w->steps);
 		if (!added) {
-			w->no_memory = true;
-			w->mode = DONE;
+			give_up(w);
 			return;
 		}
 		*added = (struct weft_path_step){start_ns, w->time_ns, promise, WEFT_NONE, w->lock, WEFT_NONE, w->sent_by, kind};
@@ -135,6 +148,8 @@ static bool find_ends_of_messages(struct walk *w)
 static void free_walk(struct walk *w)
 {
 	weft_vec_free(&w->steps);
+	weft_vec_free(&w->run_ends);
+	weft_vec_free(&w->arrivals);
 	free(w->handler);
 	free(w->sender);
 }
@@ -348,6 +363,97 @@ static void acted(struct walk *w)
 	step(w, WEFT_STEP_WAITING, w->promise, since_ns, run != WEFT_NONE ? ACTS : first_mode(w));
 }
 
+static int compare_moments(const void *a, const void *b)
+{
+	const struct moment *x = a, *y = b;
+	return WEFT_ORDER(x->time_ns, y->time_ns) ?: WEFT_ORDER(x->what, y->what);
+}
+
+static bool find_run_ends(struct walk *w)
+{
+	const struct weft_model *m = w->ties->model;
+	for (uint32_t p = 1; p < m->promise_count && w->run_ends.count < m->run_count; p++)
+		for (uint32_t r = m->promises[p].runs; r < m->promises[p + 1].runs; r++) {
+			struct moment *end = weft_vec_push(&w->run_ends);
+			if (!end)
+				return false;
+			*end = (struct moment){m->runs[r].end_ns, p};
+		}
+	weft_sort(w->run_ends.items, w->run_ends.count, sizeof *w->run_ends.items, compare_moments);
+	return true;
+}
+
+/* Those by arrival. */
+static bool find_arrivals(struct walk *w)
+{
+	const struct weft_model *m = w->ties->model;
+	for (size_t i = 0; i < m->transfer_count; i++) {
+		struct moment *arrival = weft_vec_push(&w->arrivals);
+		if (!arrival)
+			return false;
+		*arrival = (struct moment){m->transfers[i].received_ns, (uint32_t)i};
+	}
+	weft_sort(w->arrivals.items, w->arrivals.count, sizeof *w->arrivals.items, compare_moments);
+	return true;
+}
+
+/* What another process had sent, and the promise read in the run that begins now, as GLib's sources do; or NULL. */
+static const struct weft_transfer *read_in_run(struct walk *w)
+{
+	enum { LOOKED_AT = 16 };
+	const struct weft_model *m = w->ties->model;
+	const uint32_t run = weft_run_before(m, w->promise, w->time_ns + 1);
+	if (m->transfer_count && !w->arrivals.count && !find_arrivals(w)) {
+		give_up(w);
+		return NULL;
+	}
+	const struct moment *all = w->arrivals.items;
+	size_t i = WEFT_FIRST(n, 0, w->arrivals.count, all[n].time_ns >= w->time_ns);
+	for (unsigned looks = 0; run != WEFT_NONE && i < w->arrivals.count && looks < LOOKED_AT; i++, looks++) {
+		const struct weft_transfer *got = &m->transfers[all[i].what];
+		if (got->received_ns > m->runs[run].end_ns)
+			break;
+		if (m->promises[got->to].stream == m->promises[w->promise].stream && are_apart(m, got->by, w->promise))
+			return got->sent_ns <= w->time_ns ? got : NULL;
+	}
+	return NULL;
+}
+
+/* Whether an OS thread slept in between, or many others did. */
+static bool slept(const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns)
+{
+	enum { LOOKED_AT = 64 };
+	const size_t first = weft_sleep_from(m, from_ns);
+	for (size_t i = first; i < m->sleep_count && m->sleeps[i].start_ns < to_ns; i++)
+		if (m->sleeps[i].stream == stream || i - first == LOOKED_AT)
+			return true;
+	return false;
+}
+
+/* A loop calls its handles of check, prepare and idle in each turn, whatever there is to do: they do what those who ran before in
+ * that turn left for them, as Knot Resolver's answers are sent.  The end of the last such run, or NULL. */
+static const struct moment *who_left_it(struct walk *w)
+{
+	enum { LOOKED_AT = 16 };
+	const struct weft_model *m = w->ties->model;
+	const struct weft_promise *handle = &m->promises[w->promise];
+	if (handle->kind != WEFT_KIND_HANDLE)
+		return NULL;
+	if (!w->run_ends.count && !find_run_ends(w)) {
+		give_up(w);
+		return NULL;
+	}
+	const struct moment *ends = w->run_ends.items;
+	size_t i = WEFT_FIRST(n, 0, w->run_ends.count, ends[n].time_ns > w->time_ns);
+	for (unsigned looks = 0; i-- > 0 && looks < LOOKED_AT; looks++) {
+		const struct weft_promise *p = &m->promises[ends[i].what];
+		if (p->stream == handle->stream && p->kind != WEFT_KIND_HANDLE && !weft_kind_has(p->kind, WEFT_TRAIT_LOOP) &&
+		    !weft_kind_has(p->kind, WEFT_TRAIT_THREAD))
+			return slept(m, handle->stream, ends[i].time_ns, w->time_ns) ? NULL : &ends[i];
+	}
+	return NULL;
+}
+
 static void began(struct walk *w)
 {
 	const struct weft_model *m = w->ties->model;
@@ -381,7 +487,9 @@ static void began(struct walk *w)
 	}
 	const bool is_local = signal && signal->from != WEFT_SYSTEM && !are_apart(m, signal->from, w->promise);
 	const struct weft_transfer *got = is_local ? NULL : last_transfer(w, w->promise, active_ns, w->time_ns);
-	if (got) {
+	if (!got && !is_local)
+		got = read_in_run(w);
+	if (got && w->mode != DONE) {
 		follow(w, got);
 		return;
 	}
@@ -398,6 +506,16 @@ static void began(struct walk *w)
 		w->mode = CREATED;
 		return;
 	}
+	const struct moment *left = before != WEFT_NONE ? who_left_it(w) : NULL;
+	if (left && left->time_ns >= active_ns) {
+		const uint32_t by = left->what;
+		step(w, WEFT_STEP_READY, w->promise, left->time_ns, ACTS);
+		if (w->mode == ACTS && w->time_ns == left->time_ns)
+			go(w, by, ACTS);
+		return;
+	}
+	if (w->mode == DONE)
+		return;
 	/* The promise goes on after a call that interrupted it, or the trace does not tell why it runs. */
 	bool ran = before != WEFT_NONE;
 	step(w, ran ? WEFT_STEP_READY : WEFT_STEP_WAITING, w->promise, active_ns, ran ? ACTS : CREATED);

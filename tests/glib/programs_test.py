@@ -344,16 +344,17 @@ loop.run()
 """
 
 
-def follows(weft, client, server, where):
-    """What the client waits for longest is followed into the server."""
+def follows(weft, client, server, where, call=None):
+    """What the client waits for longest is followed into the server: of the connection's reads, and of the program's calls of that name."""
     for trace in client, server:
         healthy(trace)
     told = json.loads(subprocess.run([weft, 'info', '--json', client.path, server.path], capture_output=True, text=True, check=True).stdout.splitlines()[-1])
     if told['messages'] < 10:
         fail(f'five questions and five answers are followed: {told}')
-    read = max(client.promises('read'), key=lambda p: p['end_ns'] - p['start_ns'])
-    path = subprocess.run([weft, 'path', client.path, server.path, f'--promise={read["promise"] * 10}'], capture_output=True, text=True, check=True).stdout
-    expect(all(words in path for words in where), True, f'{where} in the path:\n{path}')
+    for waiting in [client.promises('read')] + ([client.promises('work', call)] if call else []):
+        longest = max(waiting, key=lambda p: p['end_ns'] - p['start_ns'])
+        path = subprocess.run([weft, 'path', client.path, server.path, f'--promise={longest["promise"] * 10}'], capture_output=True, text=True, check=True).stdout
+        expect(all(words in path for words in where), True, f'{where} in the path:\n{path}')
 
 
 def connections(weft, folder):
@@ -365,7 +366,7 @@ def connections(weft, folder):
     expect((client.status, client.out), (0, b'you said word 4\n'), 'what the client says')
     service.process.communicate(timeout=PATIENCE)
     expect(service.process.returncode, 0, 'how the service ends')
-    follows(weft, client.trace('python3'), service.trace('python3'), ['on its way from', '20 ms'])
+    follows(weft, client.trace('python3'), service.trace('python3'), ['on its way from', '20 ms'], 'g_input_stream_read_bytes_async (GSocketInputStream)')
 
 
 GETS = """

@@ -7,6 +7,7 @@ SPDX-License-Identifier: ISC"""
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -203,6 +204,11 @@ def resolver(weft, folder):
     for words in ('on its way from kresd', ' in named', 'on its way from named', ' in kresd', ' on the way'):
         if words not in path:
             fail(f'the path of an answer does not say "{words}":\n{path}')
+    # The resolver answers in a check handle, for what was handled before in that turn of its loop: so dig's path goes through all three.
+    answered = next(p for p in promises if p.get('kind') == 'request' and p['promise'] % 10 == 0 and any(f'from 127.0.0.1:{port}' in text for _, text in p['labels']))
+    path = subprocess.run([weft, 'path', *both, f'--promise={answered["created_by"]}'], capture_output=True, text=True, check=True).stdout
+    if not re.search(r'from dig .*in kresd\n(.*\n)*.*from kresd .*in named\n(.*\n)*.*from named .*in kresd\n(.*\n)*.*"check" runs.*\n.*from kresd .*in dig', path):
+        fail(f'the path of what dig asked for does not go through both servers:\n{path}')
 
 
 CTEST = """
