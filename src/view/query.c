@@ -175,7 +175,12 @@ void weft_query_finish(struct weft_query *q)
 /* Whether a text has that of a term. */
 static bool has(const struct weft_query *q, const struct weft_term *term, struct weft_str text)
 {
-	return (!term->is_whole || text.len == term->len) && contains(text, q->text + term->first, term->len);
+	if (term->is_whole && text.len != term->len)
+		return false;
+	/* A thread is no read. */
+	if (term->kind == WEFT_TERM_KIND && text.len > term->len)
+		text.len = term->len;
+	return contains(text, q->text + term->first, term->len);
 }
 
 /* The terms whose text is in it. */

@@ -3,6 +3,7 @@
  *   arp            a label, the kind, the failure, the site or the id has it (ASCII letters in either case)
  *   "a b"          with a space in it; also  label:"a b"
  *   label:x  kind:x  site:x  failure:x      only there;  label:=x  the whole of it
+ *   kind:x                                  its name begins so: a thread is no read
  *   library:x                               the library whose code created it, or the folder of its source
  *   id:18          that recorded id
  *   failed  pending                         how it ended: failed, or should have ended and never did; was not heard of again
