@@ -1,9 +1,17 @@
 """waiting.py: what tests of a verb that goes on wait for.  SPDX-License-Identifier: ISC"""
+import ctypes
 import os
+import signal
 import sys
 import time
 
 PATIENCE = 120
+
+
+def dies_with_test():
+    """For preexec_fn: the kernel kills the process when this test ends, whichever way."""
+    PR_SET_PDEATHSIG = 1
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def expect(what, got, wanted):

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
 from http_server import Server, get  # pylint: disable=wrong-import-position
 from others import closed_to_others  # pylint: disable=wrong-import-position
-from waiting import PATIENCE, expect, listed, until  # pylint: disable=wrong-import-position
+from waiting import PATIENCE, dies_with_test, expect, listed, until  # pylint: disable=wrong-import-position
 
 weft, troubled, patient = map(os.path.abspath, sys.argv[1:])
 NOBODY, CROWD = 65534, 50
@@ -75,7 +75,7 @@ class Busy:
 
 
 def watch(*words, **more):
-    return subprocess.Popen([weft, 'watch', *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+    return subprocess.Popen([weft, 'watch', *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=dies_with_test, **more)
 
 
 def end(watcher):
@@ -119,7 +119,7 @@ def servers():
 def crowd():
     """Many processes at once."""
     os.mkdir('many')
-    programs = [subprocess.Popen([patient, 'snapshot'], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': f'many/{i},size=512K'}) for i in range(CROWD)]
+    programs = [subprocess.Popen([patient, 'snapshot'], stdin=subprocess.PIPE, preexec_fn=dies_with_test, env={**os.environ, 'WEFT_TRACE': f'many/{i},size=512K'}) for i in range(CROWD)]
     watcher = watch('many', '--save=crowd', '--per-hour=1000')
     until('all are kept', lambda: len(listed('crowd')) >= CROWD)
     for program in programs:
@@ -137,7 +137,7 @@ def refused():
         return
     os.chmod('.', 0o755)
     os.mkdir('some')
-    programs = [subprocess.Popen([patient, 'snapshot'], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': 'some/' + name}) for name in ('mine', 'yours')]
+    programs = [subprocess.Popen([patient, 'snapshot'], stdin=subprocess.PIPE, preexec_fn=dies_with_test, env={**os.environ, 'WEFT_TRACE': 'some/' + name}) for name in ('mine', 'yours')]
     until('both ask to be kept', lambda: all(asks('some/' + name) for name in ('mine', 'yours')))
     os.mkdir('theirs')
     for path in 'theirs', 'some/yours', *(os.path.join('some/yours', name) for name in os.listdir('some/yours')):

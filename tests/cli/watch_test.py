@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from waiting import PATIENCE, expect, listed, until
+from waiting import PATIENCE, dies_with_test, expect, listed, until
 
 weft, patient, leak = map(os.path.abspath, sys.argv[1:])
 
@@ -22,8 +22,17 @@ def run(*command, status=0):
     return got.stdout if status != 2 else got.stderr
 
 
-def start(trace, *faults):
-    return subprocess.Popen([patient, *faults], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': trace + ',size=1M'})
+def begin(*command, **more):
+    return subprocess.Popen(command, preexec_fn=dies_with_test, text=True, **more)
+
+
+def start(trace, *faults, size='4M'):
+    return begin(patient, *faults, stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': f'{trace},size={size}'})
+
+
+def watch(*words):
+    """What happened once is seen however late: on a machine that is busy a look takes its time."""
+    return begin(weft, 'watch', *words, '--patience=1s', '--window=600s', stdout=subprocess.PIPE)
 
 
 def end(programs):
@@ -50,14 +59,15 @@ with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
     # Many processes in one folder; whoever is killed and comes again keeps nothing twice.
     os.mkdir('all')
-    programs = [start('all/' + fault, fault) for fault in FAULTS] + [start(f'all/fine{i}') for i in range(6)]
-    watcher = subprocess.Popen([weft, 'watch', 'all', '--save=kept', '--exec=cat >>told', '--patience=1s'], stdout=subprocess.PIPE, text=True)
+    programs = [start(f'all/fine{i}') for i in range(6)]
+    watcher = watch('all', '--save=kept', '--exec=cat >>told')
+    programs += [start('all/' + fault, fault) for fault in FAULTS]
     until('four are kept', lambda: len(listed('kept')) >= 4 and len(read('told').splitlines()) >= 4)
     watcher.kill()
     watcher.communicate()
     kept = listed('kept')
     expect('whose traces are kept', sorted(name.split('-')[0] for name in kept), sorted(FAULTS))
-    again = subprocess.Popen([weft, 'watch', 'all', '--save=kept', '--exec=cat >>told', '--every=1ms', '--patience=1s'], stdout=subprocess.PIPE, text=True)
+    again = watch('all', '--save=kept', '--exec=cat >>told', '--every=1ms')
     late = start('all/late', 'snapshot')
     until('what comes later is kept, too', lambda: len(listed('kept')) >= 5)
     end([*programs, late])
@@ -90,9 +100,9 @@ with tempfile.TemporaryDirectory() as place:
     expect('a leak', [json.loads(line)['why'].split(':')[0] for line in said.splitlines()], ['leak'])
 
     # A rule counts what the ring has forgotten since: at any time there is room in it for less than a thousand requests.
-    program = subprocess.Popen([patient], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': 'round,size=64K'})
+    program = start('round', size='64K')
     with open('counted', 'w', encoding='utf-8') as out:
-        watcher = subprocess.Popen([weft, 'watch', 'round', 'count(request)<2000', '--every=50ms'], stdout=out)
+        watcher = begin(weft, 'watch', 'round', 'count(request)<2000', '--every=50ms', stdout=out)
     until('all requests are counted', lambda: read('counted'))
     expect('what is counted', re.fullmatch(r'round: count\(request\)<2000 is broken: 2\d{3} \(of 2\d{3} promises in [\d.]+ s\)\n', read('counted')) is not None, True)
     end([program])
