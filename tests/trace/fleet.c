@@ -18,6 +18,7 @@ __extension__ typedef __int128 wide;
 
 struct clock {
 	int64_t offset, until[BENDS], rate[BENDS]; /* a rate is in millionths of a millionth */
+	int64_t grows;                             /* so much more it is each second */
 };
 
 /* One thing that a host records. */
@@ -63,7 +64,7 @@ static int64_t between(struct fleet_choices *c, int64_t least, int64_t most)
 int64_t fleet_shows(const struct fleet *fleet, size_t host, int64_t true_ns)
 {
 	const struct clock *clock = &fleet->clocks[host];
-	wide gained = 0;
+	wide gained = (wide)true_ns * true_ns / 2 * clock->grows / SECOND;
 	int64_t from = 0;
 	for (int i = 0; i < BENDS && from < true_ns; from = clock->until[i++])
 		gained += (wide)((true_ns < clock->until[i] ? true_ns : clock->until[i]) - from) * clock->rate[i];
@@ -71,9 +72,9 @@ int64_t fleet_shows(const struct fleet *fleet, size_t host, int64_t true_ns)
 	return true_ns + clock->offset + (int64_t)(part - (gained % 1000000000000 < 0));
 }
 
-static void make_clock(struct clock *clock, struct fleet_choices *c)
+static void make_clock(struct clock *clock, struct fleet_choices *c, bool is_counter)
 {
-	const int bends = (int)between(c, 0, BENDS - 1);
+	const int bends = is_counter ? 0 : (int)between(c, 0, BENDS - 1);
 	int64_t until = 0;
 	clock->offset = between(c, 1, 60000) * SECOND;
 	for (int i = 0; i < BENDS; i++) {
@@ -81,6 +82,7 @@ static void make_clock(struct clock *clock, struct fleet_choices *c)
 		clock->until[i] = until;
 		clock->rate[i] = between(c, -249, 249) * 1000000;
 	}
+	clock->grows = is_counter ? between(c, -450000, 450000) : 0;
 }
 
 static void add(struct fleet *f, struct step step)
@@ -177,7 +179,7 @@ struct fleet *fleet_create(struct fleet_choices *c, size_t hosts, size_t rounds,
 		return NULL;
 	*f = (struct fleet){.hosts = hosts, .fault = fault, .has_memory = true};
 	for (size_t i = 0; i < hosts; i++) {
-		make_clock(&f->clocks[i], c);
+		make_clock(&f->clocks[i], c, fault == FLEET_COUNTERS);
 		if (fault == FLEET_SAME_CLOCK)
 			f->clocks[i] = (struct clock){.offset = SECOND, .until = {INT64_MAX}};
 	}
@@ -260,6 +262,7 @@ bool fleet_record(struct fleet *f, size_t host, const struct weft_record_options
 	options.clock = tick;
 	options.clock_hz = SECOND;
 	options.wall_ns = wall_ns;
+	options.is_counter = f->fault == FLEET_COUNTERS;
 	options.host = name;
 	options.process = "program";
 	struct known *known = calloc(f->connections.count + 1, sizeof *known);
@@ -309,4 +312,19 @@ bool fleet_record(struct fleet *f, size_t host, const struct weft_record_options
 	weft_stop();
 	free(known);
 	return true;
+}
+
+void fleet_lose(void *buffer, size_t bytes, uint64_t which)
+{
+	enum { CLASS_AT = 20, CLASS_BYTES = 4 };
+	static const unsigned char magic[] = {0xc1, 0x1f, 0xfc, 0xc1}, events[CLASS_BYTES];
+	size_t found[2] = {0};
+	for (int turn = 0; turn < 2; turn++)
+		for (size_t at = 0; at + FLEET_PACKET <= bytes; at += FLEET_PACKET) {
+			unsigned char *packet = (unsigned char *)buffer + at;
+			const bool is_one =
+			    !memcmp(packet, magic, sizeof magic) && !memcmp(packet + CLASS_AT, events, CLASS_BYTES);
+			if (is_one && found[turn]++ == which % (found[0] ? found[0] : 1) && turn == 1)
+				memset(packet, 0, FLEET_PACKET);
+		}
 }

@@ -26,6 +26,7 @@ enum fleet_fault {
 	FLEET_ONE_WAY,    /* it sends nothing */
 	FLEET_JUMPS,      /* it says that it read more than was written */
 	FLEET_SAME_CLOCK, /* none: all clocks are right */
+	FLEET_COUNTERS,   /* none: all clocks are counters, whose rates change slowly */
 	FLEET_ONE_JUMPS   /* by one of two connections it says that it read more than was written */
 };
 
@@ -38,6 +39,10 @@ void fleet_destroy(struct fleet *fleet);
 
 /* Records what a host did, into the place that the options name; whether that could begin. */
 bool fleet_record(struct fleet *fleet, size_t host, const struct weft_record_options *place);
+
+/* Loses one packet of events of what was recorded into a buffer, by packets of FLEET_PACKET bytes. */
+enum { FLEET_PACKET = 4096 };
+void fleet_lose(void *buffer, size_t bytes, uint64_t which);
 
 /* What a host's clock shows at a true time, in ns. */
 int64_t fleet_shows(const struct fleet *fleet, size_t host, int64_t true_ns);

@@ -18,13 +18,18 @@ enum { EACH_BYTES = 1 << 18 };
 
 static void *buffers[FLEET_MOST];
 
-static struct weft_trace *record(struct fleet *fleet, size_t hosts, size_t bytes, struct weft_error *err)
+/* `lost`: of each host a packet is missing. */
+static struct weft_trace *record(struct fleet *fleet, size_t hosts, size_t bytes, uint64_t lost, struct weft_error *err)
 {
 	struct weft_trace *parts[FLEET_MOST], *trace = NULL;
 	for (size_t i = 0; i < hosts; i++) {
 		memset(buffers[i], 0, bytes);
-		if (!fleet_record(fleet, i, &(struct weft_record_options){.buffer = buffers[i], .buffer_bytes = bytes}))
+		const struct weft_record_options place = {
+		    .buffer = buffers[i], .buffer_bytes = bytes, .packet_bytes = lost ? FLEET_PACKET : 0};
+		if (!fleet_record(fleet, i, &place))
 			fail_msg("%s", weft_start_error());
+		if (lost)
+			fleet_lose(buffers[i], bytes, lost + i);
 		char name[FLEET_NAME];
 		snprintf(name, sizeof name, "trace %zu", i);
 		if (weft_trace_open_memory(&parts[i], buffers[i], bytes, name, err) < 0)
@@ -36,28 +41,40 @@ static struct weft_trace *record(struct fleet *fleet, size_t hosts, size_t bytes
 	return trace;
 }
 
+/* Clocks of any sort; rings that wrap; packets that are missing. */
 static void the_truth_is_inside_the_bound(void **state)
 {
-	for (uint64_t seed = 1; seed <= 60; seed++) {
+	enum { SOUND = 1, COUNTERS = 2, LOST = 4, WAYS = 6 };
+	size_t gaps = 0, unwritten = 0;
+	for (uint64_t seed = 1; seed <= 120; seed++) {
+		static const int ways[WAYS] = {0, SOUND, COUNTERS, COUNTERS | SOUND, LOST, LOST | COUNTERS};
+		const int way = ways[seed % WAYS];
 		struct fleet_choices choices = {.seed = seed};
 		struct weft_error err = {0};
 		const size_t hosts = seed % 10 == 0 ? FLEET_MOST : 2 + seed % 4;
-		struct fleet *fleet = fleet_create(&choices, hosts, 3 + seed * 7 % 100, FLEET_TRUTHS, FLEET_SOUND);
+		struct fleet *fleet = fleet_create(
+		    &choices, hosts, 3 + seed * 7 % 100, FLEET_TRUTHS, way & COUNTERS ? FLEET_COUNTERS : FLEET_SOUND);
 		assert_non_null(fleet);
-		/* In every other one the ring wraps. */
-		struct weft_trace *trace = record(fleet, hosts, seed % 2 ? EACH_BYTES : 1 << 14, &err);
-		if (!trace && seed % 2)
+		/* What is neither sound nor lost wraps. */
+		struct weft_trace *trace =
+		    record(fleet, hosts, way & (SOUND | LOST) ? EACH_BYTES : 1 << 14, way & LOST ? seed : 0, &err);
+		if (!trace && way & SOUND)
 			fail_msg("seed %d: %s", (int)seed, err.what);
 		if (trace) {
 			struct fleet_truth truth = fleet_compare(fleet, trace);
 			if (truth.wrong)
 				fail_msg("seed %d: %zu of %zu times are outside the bound: %s", (int)seed, truth.wrong,
 				    truth.times, truth.first);
-			assert_true(seed % 2 == 0 || truth.times == hosts * FLEET_TRUTHS);
+			assert_true(!(way & SOUND) || truth.times == hosts * FLEET_TRUTHS);
+			gaps += way & LOST ? weft_trace_info(trace)->gap_count : 0;
+			/* What a ring has forgotten was written; what is lost may not have been. */
+			assert_true(way & LOST || weft_trace_meet(trace)->unwritten == 0);
+			unwritten += weft_trace_meet(trace)->unwritten;
 			weft_trace_close(trace);
 		}
 		fleet_destroy(fleet);
 	}
+	assert_true(gaps > 20 && unwritten > 20);
 }
 
 static void what_is_wrong_is_refused_and_told(void **state)
@@ -76,7 +93,7 @@ static void what_is_wrong_is_refused_and_told(void **state)
 		struct weft_error err = {0};
 		struct fleet *fleet = fleet_create(&choices, 3, 50, FLEET_TRUTHS, cases[i].fault);
 		assert_non_null(fleet);
-		assert_null(record(fleet, 3, EACH_BYTES, &err));
+		assert_null(record(fleet, 3, EACH_BYTES, 0, &err));
 		if (!strstr(err.what, cases[i].why))
 			fail_msg("\"%s\" does not say \"%s\"", err.what, cases[i].why);
 		fleet_destroy(fleet);

@@ -1,6 +1,7 @@
 /* make_fleet.c: traces of hosts whose clocks are known: make_fleet OUT HOSTS ROUNDS [SEED [FAULT [PROMISES]]].
  *
- * OUT/0, OUT/1 and so on.  FAULT: sound, nat, late, one-way, jumps, same-clock or one-jumps.  SPDX-License-Identifier: ISC */
+ * OUT/0, OUT/1 and so on.  FAULT: sound, nat, late, one-way, jumps, same-clock, counters or one-jumps.  SPDX-License-Identifier:
+ * ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 int main(int argc, char **argv)
 {
-	static const char *const faults[] = {"sound", "nat", "late", "one-way", "jumps", "same-clock", "one-jumps"};
+	static const char *const faults[] = {"sound", "nat", "late", "one-way", "jumps", "same-clock", "counters", "one-jumps"};
 	const size_t hosts = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
 	struct fleet_choices choices = {.seed = argc > 4 ? strtoull(argv[4], NULL, 10) : 1};
 	const size_t truths = argc > 6 ? strtoul(argv[6], NULL, 10) : FLEET_TRUTHS;
