@@ -170,6 +170,12 @@ static uint32_t known_site(const struct weft__build *b, const struct weft_event 
 	return ev->site < b->model->trace->site_count ? ev->site : WEFT_NONE;
 }
 
+/* Met before its creation.  Where all is told that was pending, one that ends and is not known was over: its id is used again. */
+static bool is_to_be_created(const struct weft__build *b, const struct weft_promise *promise)
+{
+	return promise->flags & WEFT_PROMISE_START_UNKNOWN && !(b->knows_pending && promise->end != WEFT_END_PENDING);
+}
+
 static int create(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t creator;
@@ -182,7 +188,7 @@ static int create(struct weft__build *b, const struct weft_event *ev, int64_t ti
 		return WEFT_OK;
 	}
 	uint32_t p = weft_idmap_get(&b->priv->ids, ev->b);
-	if (p != WEFT_IDMAP_NONE && b->promises.items[p].flags & WEFT_PROMISE_START_UNKNOWN)
+	if (p != WEFT_IDMAP_NONE && is_to_be_created(b, &b->promises.items[p]))
 		b->model->anomalies[WEFT_ANOMALY_CREATED_LATE]++;
 	else {
 		if (p != WEFT_IDMAP_NONE)

@@ -49,7 +49,8 @@ struct weft_follower {
 	WEFT_VEC(struct known_stream) streams;
 	WEFT_VEC(uint16_t) numbers; /* of each stream of the newest trace among these */
 	struct weft_trace *trace;
-	struct weft_event *told; /* to the trace */
+	struct weft_event *told; /* to the trace: so many, and one before them */
+	size_t told_count;
 	struct weft_model *model;
 };
 
@@ -173,7 +174,7 @@ static struct place *note_place(const struct weft_follower *f)
 
 /* What holds where the window begins, with the streams of this trace.  A first event that means nothing keeps the time from which
  * all are counted; where that is the window's begin, all is told then. */
-static int tell(const struct weft_follower *f, struct weft_trace *trace, struct weft_event **out)
+static int tell(const struct weft_follower *f, struct weft_trace *trace, struct weft_event **out, size_t *count)
 {
 	const struct weft_state *told = &f->window->told;
 	struct weft_event *events = malloc((told->events.count + 1) * sizeof *events);
@@ -182,12 +183,17 @@ static int tell(const struct weft_follower *f, struct weft_trace *trace, struct 
 	const bool is_told_then = f->options.begins_at_window;
 	const int64_t begin_ns = is_told_then ? f->window->time_ns : f->first_ns;
 	events[0] = (struct weft_event){.time_ns = begin_ns, .op = WEFT_OP_LEVEL, .site = WEFT_NO_SITE, .a = WEFT_SYSTEM_ID};
+	*count = 0;
 	for (size_t i = 0; i < told->events.count; i++) {
-		events[i + 1] = told->events.items[i];
-		events[i + 1].time_ns = is_told_then ? begin_ns : events[i + 1].time_ns;
-		events[i + 1].stream = stream_in_trace(f, weft_trace_info(trace), events[i + 1].stream);
+		const struct weft_event *e = &told->events.items[i];
+		if (e->op == WEFT_OP_STILL_AWAITS && !weft_standing_keeps(f->standing, e))
+			continue;
+		struct weft_event *own = &events[++*count];
+		*own = *e;
+		own->time_ns = is_told_then ? begin_ns : e->time_ns;
+		own->stream = stream_in_trace(f, weft_trace_info(trace), e->stream);
 	}
-	weft_trace_tell(trace, events, told->events.count + 1);
+	weft_trace_tell(trace, events, *count + 1);
 	weft_trace_rewind(trace);
 	*out = events;
 	return WEFT_OK;
@@ -341,22 +347,22 @@ static int prepare(struct weft_follower *f, const struct weft_trace *trace)
 	return number_streams(f, weft_trace_info(trace)) < 0 ? WEFT_ENOMEM : 1;
 }
 
-/* Makes the model of an open trace, and takes what is new in it. */
-static int read_trace(
-    struct weft_follower *f, struct weft_trace *trace, struct weft_model **out, struct weft_event **told, struct weft_error *err)
+/* Takes what is new in an open trace, and makes its model. */
+static int read_trace(struct weft_follower *f, struct weft_trace *trace, struct weft_model **out, struct weft_event **told,
+    size_t *told_count, struct weft_error *err)
 {
 	const bool is_first = !f->window;
 	const int can = prepare(f, trace);
-	int status = can > 0 && !is_first ? tell(f, trace, told) : can < 0 ? can : WEFT_OK;
+	int status = can > 0 ? take_new(f, trace) : can;
+	if (status == WEFT_OK && can > 0 && !is_first)
+		status = tell(f, trace, told, told_count);
+	else if (status == WEFT_OK)
+		weft_trace_rewind(trace);
 	if (status < 0)
 		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
 	struct weft_model_options options = f->options.model;
 	options.knows_pending = *told != NULL;
-	status = f->options.makes_no_model ? WEFT_OK : weft_model_build(out, trace, &options, err);
-	if (status < 0 || !can)
-		return status;
-	status = take_new(f, trace);
-	return status < 0 ? weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status)) : status;
+	return f->options.makes_no_model ? WEFT_OK : weft_model_build(out, trace, &options, err);
 }
 
 static uint64_t fingerprint(const struct weft_follower *f)
@@ -370,6 +376,7 @@ int weft_follower_look(struct weft_follower *f, struct weft_error *err)
 	struct weft_trace *trace = NULL;
 	struct weft_model *model = NULL;
 	struct weft_event *told = NULL;
+	size_t told_count = 0;
 	if (now == f->fingerprint && f->has_looked && !f->is_due)
 		return 0;
 	/* The next look compares what lies behind the same place. */
@@ -379,7 +386,7 @@ int weft_follower_look(struct weft_follower *f, struct weft_error *err)
 	int status = open_trace(f, &trace, err);
 	if (status < 0)
 		return status;
-	status = read_trace(f, trace, &model, &told, err);
+	status = read_trace(f, trace, &model, &told, &told_count, err);
 	if (status < 0) {
 		weft_model_destroy(model);
 		weft_trace_close(trace);
@@ -394,6 +401,7 @@ int weft_follower_look(struct weft_follower *f, struct weft_error *err)
 	f->model = model;
 	f->trace = trace;
 	f->told = told;
+	f->told_count = told_count;
 	f->shown = share(f->window);
 	f->fingerprint = now;
 	f->is_due = false;
@@ -566,7 +574,7 @@ int weft_follower_save(const struct weft_follower *f, weft_trace_file_fn *file, 
 	const struct weft_trace_edit edit = {.is_cut = true,
 	    .from_ns = f->told ? f->shown->time_ns : 0,
 	    .told = f->told ? f->told + 1 : NULL,
-	    .told_count = f->told ? f->shown->told.events.count : 0};
+	    .told_count = f->told ? f->told_count : 0};
 	return weft_trace_save(f->trace, f->told ? &edit : NULL, file, ctx, err);
 }
 

@@ -18,13 +18,15 @@
 /* Something that was said of a promise and still holds. */
 struct fact {
 	struct weft_event event;
-	uint32_t next; /* of the same promise, earlier; NONE: it was the first */
+	uint32_t next;  /* of the same promise, earlier; NONE: it was the first */
+	uint32_t birth; /* of whom it names: his id may be another one's by now; 0: nobody had it */
 };
 
 struct pending {
 	struct weft_event event; /* as WEFT_OP_PENDING has it; its text is the first of its labels and notes */
 	int64_t ended_ns;        /* or when it became another */
 	uint32_t facts;          /* the latest */
+	uint32_t birth;          /* its number among all that ever were, from 1 */
 	uint32_t into;           /* has become: which one; NONE: one that nobody told of */
 	bool is_created;         /* false: only its owner is told of by now */
 	bool is_part;
@@ -53,6 +55,7 @@ struct weft_standing {
 	struct weft_tally *tallies; /* the caller's: of those that have left */
 	size_t tally_count;
 	size_t ended;
+	uint32_t births;
 	bool keeps_texts;
 	WEFT_VEC(char *) rooms; /* for texts; the last is used up to room_used */
 	size_t room_used, room_size, text_bytes, text_bytes_tidy;
@@ -142,12 +145,18 @@ static struct pending *find(struct weft_standing *s, int64_t id)
 	return look_up(s, id);
 }
 
+static void name_newest(struct weft_standing *s);
+
 static struct pending *add_slot(struct weft_standing *s, int64_t id)
 {
+	const uint32_t number = weft_idmap_get(&s->numbers, id);
+	const struct pending *before = number == WEFT_IDMAP_NONE ? NULL : &s->promises.items[number];
+	if (before && before->has_become)
+		name_newest(s); /* who waits for what that has become is to go on to */
 	struct pending *slot = weft_vec_push(&s->promises);
 	if (!slot || !weft_idmap_set(&s->numbers, id, (uint32_t)s->promises.count - 1))
 		return NULL;
-	*slot = (struct pending){.event.b = id, .facts = NONE};
+	*slot = (struct pending){.event.b = id, .facts = NONE, .birth = ++s->births};
 	return slot;
 }
 
@@ -236,6 +245,12 @@ static void forget_op(struct weft_standing *s, int64_t id, enum weft_op op, int6
 	}
 }
 
+static uint32_t birth_of(const struct weft_standing *s, int64_t id)
+{
+	const uint32_t number = weft_idmap_get(&s->numbers, id);
+	return number == WEFT_IDMAP_NONE ? 0 : s->promises.items[number].birth;
+}
+
 static bool add_fact(struct weft_standing *s, const struct weft_event *e)
 {
 	struct pending *p = find(s, e->a);
@@ -249,7 +264,7 @@ static bool add_fact(struct weft_standing *s, const struct weft_event *e)
 			return false;
 		number = (uint32_t)s->facts.count++;
 	}
-	s->facts.items[number] = (struct fact){*e, p->facts};
+	s->facts.items[number] = (struct fact){*e, p->facts, birth_of(s, e->b)};
 	s->facts.items[number].event.a = p->is_created ? p->event.b : e->a;
 	p->facts = number;
 	return true;
@@ -307,6 +322,10 @@ static bool await(struct weft_standing *s, const struct weft_event *e)
 		}
 	if (p)
 		p->has_run = false;
+	/* It waits since the first time that it said so. */
+	for (uint32_t at = p ? p->facts : NONE; at != NONE; at = s->facts.items[at].next)
+		if (is_same_fact(&s->facts.items[at].event, &still) && s->facts.items[at].birth == birth_of(s, e->b))
+			return true;
 	return set_fact(s, &still);
 }
 
@@ -330,6 +349,11 @@ static bool become(struct weft_standing *s, const struct weft_event *e)
 	struct pending *p = find(s, e->a), *into = find(s, e->b);
 	if (!p || p->has_ended || p == into)
 		return true;
+	/* That it should resolve is now what the other one should. */
+	struct weft_event should = {.op = WEFT_OP_COUNT};
+	for (uint32_t at = p->facts; into && at != NONE; at = s->facts.items[at].next)
+		if (s->facts.items[at].event.op == WEFT_OP_SHOULD_RESOLVE)
+			should = s->facts.items[at].event;
 	forget_facts(s, p);
 	p->has_ended = p->has_become = true;
 	p->ended_ns = e->time_ns;
@@ -337,7 +361,8 @@ static bool become(struct weft_standing *s, const struct weft_event *e)
 	if (into)
 		into->is_followed = true;
 	s->ended++;
-	return true;
+	should.a = e->b;
+	return should.op != WEFT_OP_SHOULD_RESOLVE || set_fact(s, &should);
 }
 
 static bool run(struct weft_standing *s, const struct weft_event *e, int64_t id)
@@ -492,6 +517,26 @@ static const struct pending *alive(const struct weft_standing *s, int64_t id)
 	return p && !p->has_ended && p->is_created ? p : NULL;
 }
 
+/* The same of whom a fact names. */
+static const struct pending *named(const struct weft_standing *s, const struct fact *fact)
+{
+	return fact->birth && fact->birth != birth_of(s, fact->event.b) ? NULL : alive(s, fact->event.b);
+}
+
+bool weft_standing_keeps(const struct weft_standing *s, const struct weft_event *told)
+{
+	const struct pending *p = alive(s, told->a), *other = alive(s, told->b);
+	uint32_t at = p ? p->facts : NONE;
+	if (!p || !other)
+		return true;
+	for (; at != NONE; at = s->facts.items[at].next) {
+		const struct weft_event *e = &s->facts.items[at].event;
+		if (e->op == WEFT_OP_STILL_AWAITS && e->time_ns == told->time_ns && named(s, &s->facts.items[at]) == other)
+			break;
+	}
+	return at != NONE;
+}
+
 static void tally(const struct weft_standing *s, const struct pending *p, struct weft_tally *tallies)
 {
 	const uint32_t last = now(s, (uint32_t)(p - s->promises.items));
@@ -516,10 +561,11 @@ static void name_newest(struct weft_standing *s)
 {
 	for (size_t i = 0; i < s->promises.count; i++)
 		for (uint32_t at = s->promises.items[i].facts; at != NONE; at = s->facts.items[at].next) {
-			struct weft_event *e = &s->facts.items[at].event;
-			const struct pending *other =
-			    e->op == WEFT_OP_STILL_AWAITS || e->op == WEFT_OP_HOLD ? alive(s, e->b) : NULL;
-			e->b = other ? other->event.b : e->b;
+			struct fact *fact = &s->facts.items[at];
+			const uint8_t op = fact->event.op;
+			const struct pending *other = op == WEFT_OP_STILL_AWAITS || op == WEFT_OP_HOLD ? named(s, fact) : NULL;
+			fact->event.b = other ? other->event.b : fact->event.b;
+			fact->birth = other ? other->birth : fact->birth;
 		}
 }
 
@@ -628,7 +674,7 @@ static bool tell_facts(struct weft_standing *s, const struct pending *p)
 		if (event.op == WEFT_OP_BELONGS)
 			continue;
 		if (event.op == WEFT_OP_STILL_AWAITS || event.op == WEFT_OP_HOLD) {
-			const struct pending *other = alive(s, event.b);
+			const struct pending *other = named(s, &s->facts.items[at]);
 			if (!other)
 				continue;
 			event.b = other->event.b;
@@ -648,7 +694,8 @@ static bool tell_facts(struct weft_standing *s, const struct pending *p)
 static bool tell_become(struct weft_standing *s, uint32_t number)
 {
 	const struct pending *p = &s->promises.items[number];
-	if (!p->has_become || !stays_named(p) || !goes_on(s, number))
+	const bool is_its_id = weft_idmap_get(&s->numbers, p->event.b) == number; /* else that means another one by now */
+	if (!p->has_become || !is_its_id || !stays_named(p) || !goes_on(s, number))
 		return true;
 	const struct weft_event *into = &s->promises.items[now(s, number)].event;
 	return (!p->is_created || tell(s, p->event)) &&

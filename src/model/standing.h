@@ -43,6 +43,10 @@ void weft_standing_count(struct weft_standing *standing, struct weft_tally *tall
 /* The same tallies with those that are still known: of all promises that ever were.  Linear in what is pending. */
 void weft_standing_sum(const struct weft_standing *standing, struct weft_tally *out);
 
+/* Whether an await that was told earlier still holds, or ended as one of both did; false: it gave way to others.  Linear in what
+ * is known of who awaits. */
+bool weft_standing_keeps(const struct weft_standing *standing, const struct weft_event *still_awaits);
+
 /* *out is the caller's to free, on failure too; texts live until the next take.  WEFT_ENOMEM.  Linear in what is pending. */
 int weft_standing_tell(struct weft_standing *standing, struct weft_state *out);
 

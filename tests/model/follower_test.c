@@ -15,10 +15,7 @@
 #include <cmocka.h>
 #include <weft/record.h>
 
-#include "analysis/check.h"
-#include "analysis/waits.h"
-#include "base/sort.h"
-#include "model/follower.h"
+#include "followed.h"
 #include "model/kernel.h"
 #include "scratch.h"
 #include "wire/kernel.h"
@@ -247,48 +244,7 @@ static void compare_kernel(const struct weft_follower *follower, const struct we
 		}
 }
 
-/* ---- What a user sees ---- */
-
-struct lines {
-	char text[4 * MOST][200];
-	size_t count;
-};
-
-static int compare_lines(const void *a, const void *b)
-{
-	return strcmp(a, b);
-}
-
-static char *add_line(struct lines *lines)
-{
-	assert_true(lines->count < sizeof lines->text / sizeof *lines->text);
-	return lines->text[lines->count++];
-}
-
-/* Who is pending, and for whom each waits; with its times, unless these are not to be compared. */
-static void describe(struct lines *out, const struct weft_model *m, bool has_times)
-{
-	struct weft_waits *waits;
-	char name[64];
-	out->count = 0;
-	for (uint32_t p = 1; p < m->promise_count; p++) {
-		const struct weft_promise *promise = &m->promises[p];
-		if (promise->end != WEFT_END_PENDING)
-			continue;
-		weft_model_name(m, p, name, sizeof name);
-		snprintf(add_line(out), 200, "%lld %s %s %lld", (long long)promise->id, name,
-		    has_times ? weft_model_kind_name(m, promise->kind) : "", has_times ? (long long)promise->start_ns : 0);
-	}
-	assert_int_equal(weft_waits_create(&waits, m, m->end_ns, NULL), WEFT_OK);
-	for (size_t i = 0; i < waits->count; i++)
-		snprintf(add_line(out), 200, "%lld waits for %lld since %lld", (long long)m->promises[waits->waits[i].from].id,
-		    (long long)m->promises[waits->waits[i].to].id, has_times ? (long long)waits->waits[i].since_ns : 0);
-	weft_waits_destroy(waits);
-	for (size_t i = 0; i < m->counter_count; i++)
-		snprintf(add_line(out), 200, "%.*s is %lld", (int)m->counters[i].name.len, m->counters[i].name.ptr,
-		    (long long)m->counters[i].samples[m->counters[i].count - 1].value);
-	weft_sort(out->text, out->count, sizeof *out->text, compare_lines);
-}
+/* ---- What is compared ---- */
 
 static void describe_program(struct lines *out)
 {
@@ -304,34 +260,6 @@ static void describe_program(struct lines *out)
 	weft_sort(out->text, out->count, sizeof *out->text, compare_lines);
 }
 
-static void assert_same(const struct lines *got, const struct lines *wanted)
-{
-	for (size_t i = 0; i < got->count && i < wanted->count; i++)
-		assert_string_equal(got->text[i], wanted->text[i]);
-	assert_int_equal(got->count, wanted->count);
-}
-
-/* Whether rules that are followed say what they say of all; the percentiles to a 64th. */
-static void compare_rules(struct weft_checked *followed, const struct weft_follower *follower, const struct weft_tally *tallies,
-    const struct weft_model *all)
-{
-	for (size_t i = 0, counted = 0; i < RULES; i++) {
-		struct weft_rule rule;
-		struct weft_tally asked;
-		struct weft_checked anew;
-		assert_int_equal(weft_rule_parse(&rule, rules[i], NULL), WEFT_OK);
-		const struct weft_tally *tally = weft_rule_tally(&asked, &rule) ? &tallies[counted++] : NULL;
-		assert_int_equal(weft_rule_check_on(&followed[i], weft_follower_model(follower), &rule, tally,
-				     weft_follower_counted_ns(follower), NULL),
-		    WEFT_OK);
-		assert_int_equal(weft_rule_check(&anew, all, &rule, NULL), WEFT_OK);
-		const int64_t off = followed[i].value - anew.value, allowed = rule.is_time ? anew.value / 64 + 1 : 0;
-		if (followed[i].outcome != anew.outcome || off > allowed || -off > allowed)
-			fail_msg("%s: %lld, outcome %d, and read anew %lld, %d", rules[i], (long long)followed[i].value,
-			    followed[i].outcome, (long long)anew.value, anew.outcome);
-	}
-}
-
 static void read_anew(
     struct lines *out, struct weft_checked *followed, const struct weft_follower *follower, const struct weft_tally *tallies)
 {
@@ -341,7 +269,7 @@ static void read_anew(
 	assert_int_equal(weft_trace_open(&trace, path, NULL), WEFT_OK);
 	assert_int_equal(weft_model_build(&model, trace, &options, NULL), WEFT_OK);
 	describe(out, model, true);
-	compare_rules(followed, follower, tallies, model);
+	compare_rules(followed, follower, tallies, model, rules, RULES);
 	if (program.kernel_packets)
 		compare_kernel(follower, model);
 	weft_model_destroy(model);
