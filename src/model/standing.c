@@ -527,7 +527,8 @@ bool weft_standing_keeps(const struct weft_standing *s, const struct weft_event 
 {
 	const struct pending *p = alive(s, told->a), *other = alive(s, told->b);
 	uint32_t at = p ? p->facts : NONE;
-	if (!p || !other)
+	/* Who gathers waits for many, and none of these gives way to another. */
+	if (!p || !other || weft_kind_has(p->event.kind, WEFT_TRAIT_GATHERS))
 		return true;
 	for (; at != NONE; at = s->facts.items[at].next) {
 		const struct weft_event *e = &s->facts.items[at].event;
