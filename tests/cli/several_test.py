@@ -6,10 +6,15 @@ import gzip
 import json
 import os
 import re
+import sqlite3
+import struct
 import subprocess
 import sys
 import tarfile
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'hostile'))
+import shapes  # noqa: E402
 
 weft, make_fleet = map(os.path.abspath, sys.argv[1:])
 PATIENCE = 120
@@ -161,6 +166,25 @@ def test_one_boot_of_two_machines():
     check('no note', run(weft, 'dump', 'containers')[1] == '')
     said = run(weft, 'dump', 'clones', status=2)[1]
     check('clones', 'name one boot, but bytes came' in said, said)
+
+
+def test_what_the_kernels_of_two_hosts_said():
+    """An OS thread has the same number on both: what the kernel of the one said is not the other's."""
+    run(make_fleet, 'kernels', '2', '60', '5')
+    for i in range(2):
+        with open(f'kernels/{i}/stream-0-0', 'rb') as file:
+            head = struct.unpack('<I16sIIIHHIQQQQQQQQQQQQQ16s', file.read(shapes.HEADER))
+        uuid, begin, tid = head[1], head[8], head[20]
+        slept = b''.join(shapes.switched_off(begin + at * 1000000, tid) + shapes.switched_on(begin + at * 1000000 + 500000, tid) for at in range(1, 4 + i))
+        content = shapes.LEVEL + struct.pack('<BIII', 1, begin & shapes.MASK, tid, tid) + b'main\0' + shapes.switched_on(begin, tid) + slept
+        with open(f'kernels/{i}/kernel-0', 'wb') as file:
+            file.write(shapes.packet(content, shapes.KERNEL, begin=begin, uuid=uuid))
+    if 'without SQLite' in subprocess.run([weft, 'convert', 'kernels', '-o', 'kernels.db', '--to=sqlite'], capture_output=True, text=True, check=False, timeout=PATIENCE).stderr:
+        return
+    with sqlite3.connect('kernels.db') as db:
+        told = db.execute('SELECT name, count(*), sum(off.end_ns - off.start_ns) FROM thread JOIN off ON off.tid = thread.tid GROUP BY name ORDER BY name').fetchall()
+    check('each has its own', [(name[:13], count) for name, count, _ in told] == [('program@host0', 3), ('program@host1', 4)], told)
+    check('by the first clock', all(abs(ns - count * 500000) < 1000 for _, count, ns in told), told)
 
 
 with tempfile.TemporaryDirectory() as place:
