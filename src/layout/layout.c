@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/large.h"
+#include "base/meanwhile.h"
 #include "base/search.h"
 #include "base/sort.h"
 #include "base/vec.h"
@@ -15,6 +16,8 @@
 #include "layout/group.h"
 #include "layout/pack.h"
 #include "layout/track.h"
+
+enum { MANY_PROMISES = 100000 /* promises are worth an OS thread */ };
 
 struct sorting {
 	const struct weft_model *model;
@@ -175,21 +178,41 @@ static bool find_tracks(const struct sorting *s, const struct weft_layout *whole
 				       : weft__tracks_find(s->layout, s->model, s->group_of ? &no_actors : &s->census);
 }
 
+/* Tracks of a part that are found while its promises are put in order. */
+struct taking {
+	const struct sorting *sorting;
+	const struct weft_layout *whole;
+	bool done;
+};
+
+static void take_tracks(void *ctx)
+{
+	struct taking *t = ctx;
+	t->done = find_tracks(t->sorting, t->whole);
+}
+
 static int create(struct weft_layout **out, struct sorting *s, const struct weft_layout *whole, const uint32_t *leader_of,
     struct weft_error *err)
 {
 	size_t n = s->model->promise_count;
 	struct weft_layout *layout = s->layout;
+	struct taking taking = {s, whole, false};
+	struct weft_meanwhile meanwhile = {.work = take_tracks, .ctx = &taking};
+	const bool takes = s->only && !s->group_of && !leader_of; /* no folds have to be known before */
 	s->order = weft_large_alloc(n + 1, sizeof *s->order);
 	s->parents = calloc(n / 64 + 1, sizeof *s->parents);
 	layout->rows = weft_large_alloc(n + 1, sizeof *layout->rows);
+	if (takes && n >= MANY_PROMISES)
+		weft_meanwhile_begin(&meanwhile);
 	bool done = layout->rows && s->order && s->parents && put_in_order(s) &&
 		    (!(s->several_streams || s->group_of) || part_streams(s));
 	if (done) {
 		memset(layout->rows, 0xff, n * sizeof *layout->rows);
-		done = find_folds(s, leader_of) && leave_followers_out(s) && find_tracks(s, whole) &&
-		       weft__rows_pack(layout, s->model, s->group_of, s->order, s->count, s->parents);
+		done = find_folds(s, leader_of) && leave_followers_out(s);
 	}
+	if (takes || done)
+		weft_meanwhile_end(&meanwhile);
+	done = done && taking.done && weft__rows_pack(layout, s->model, s->group_of, s->order, s->count, s->parents);
 	for (size_t i = 0; done && i < layout->fold_count; i++)
 		for (uint32_t k = 1; k < layout->folds[i].count; k++)
 			layout->rows[layout->folded[layout->folds[i].first + k]] = layout->rows[layout->folds[i].leader];

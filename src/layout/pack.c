@@ -9,10 +9,12 @@
  * walked through as seldom as possible.  SPDX-License-Identifier: ISC */
 #include "layout/pack.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/large.h"
+#include "base/meanwhile.h"
 #include "base/search.h"
 #include "base/sort.h"
 #include "layout/rows.h"
@@ -22,8 +24,9 @@ enum {
 	TRIES = 64,          /* of places that are looked at for a block */
 	LEAST_MOMENTS = 256, /* at which the promises of a band that are alive are counted */
 	MOST_MOMENTS = 65536,
-	NEAR_MOMENTS = 8, /* are reached by steps, those further away by a division */
-	FEW_TRACKS = 64,  /* have room enough in nearly all bands */
+	NEAR_MOMENTS = 8,       /* are reached by steps, those further away by a division */
+	FEW_TRACKS = 64,        /* have room enough in nearly all bands */
+	MANY_PROMISES = 200000, /* promises are worth an OS thread */
 	AHEAD = 12,
 	ALL = UINT8_MAX, /* tracks of less depth are blocks */
 	OUTERMOST = 1,
@@ -48,15 +51,16 @@ struct pack {
 	struct placed *placed;   /* by promise whose bit is set */
 	uint64_t *has_stood;
 	uint32_t turn;
-	uint32_t *places;    /* of a band, in `order`: by group, then by start; in place of layout->by_row */
-	uint32_t *depth;     /* by track: in how many it stands */
-	uint32_t *sorted;    /* tracks by band, the outermost first */
-	uint32_t *own;       /* by track: how many promises belong to it */
-	uint32_t *block;     /* by track: the one in whose block its promises stand, or WEFT_NONE: in none */
-	uint32_t *outermost; /* by track: which one it is in, itself if in none */
-	uint32_t *items_end; /* by track that is a block: where its items end */
-	bool starts_meet;    /* two promises of a band that has tracks begin at the same time */
-	bool begins_early;   /* a track of a band begins before its actor */
+	uint32_t *places;       /* of a band, in `order`: by group, then by start; in place of layout->by_row */
+	uint32_t *depth;        /* by track: in how many it stands */
+	uint32_t *sorted;       /* tracks by band, the outermost first */
+	uint32_t *own;          /* by track: how many promises belong to it */
+	uint32_t *block;        /* by track: the one in whose block its promises stand, or WEFT_NONE: in none */
+	uint32_t *outermost;    /* by track: which one it is in, itself if in none */
+	uint32_t *items_end;    /* by track that is a block: where its items end */
+	bool starts_meet;       /* two promises of a band that has tracks begin at the same time */
+	bool begins_early;      /* a track of a band begins before its actor */
+	atomic_bool is_in_vain; /* nobody wants what is packed */
 	struct weft__rows rows;
 };
 
@@ -471,10 +475,12 @@ static bool place(struct pack *p, bool has_blocks, const struct weft__item *item
 	return true;
 }
 
-/* 1; 0: the rows are more than the band may have; WEFT_ENOMEM. */
+/* 1; 0: the rows are more than the band may have, or in vain; WEFT_ENOMEM. */
 static int fits(struct pack *p, struct packed *b)
 {
-	if (b->level == LOOSE || weft__rows_count(&p->rows) <= b->bound)
+	if (b->level == LOOSE)
+		return !atomic_load_explicit(&p->is_in_vain, memory_order_relaxed);
+	if (weft__rows_count(&p->rows) <= b->bound)
 		return 1;
 	if (b->bound_is_rough && !find_bound(p, b))
 		return WEFT_ENOMEM;
@@ -550,17 +556,47 @@ static int pack_groups(struct pack *p, struct packed *b)
 	return status > 0 ? pack_group(p, b, WEFT_NONE, b->loose_from, b->end, &b->band->row_count) : status;
 }
 
+/* A band whose promises are packed loose while nobody knows yet whether they have to be. */
+struct guess {
+	struct pack *pack;
+	struct packed band;
+	int status;
+};
+
+static void pack_guess(void *ctx)
+{
+	struct guess *guess = ctx;
+	if (!guess->pack->is_in_vain)
+		guess->status = pack_groups(guess->pack, &guess->band);
+}
+
+/* Finds the bound; if the promises have to be loose, they are packed at once.  Otherwise as pack_groups(). */
+static int pack_large(struct pack *p, struct packed *b)
+{
+	struct guess guess = {p, *b, 0};
+	struct weft_meanwhile meanwhile = {.work = pack_guess, .ctx = &guess};
+	guess.band.level = LOOSE;
+	if (b->end - b->begin >= MANY_PROMISES)
+		weft_meanwhile_begin(&meanwhile);
+	const bool done = find_bound(p, b);
+	p->is_in_vain = !done || !b->is_hopeless;
+	weft_meanwhile_end(&meanwhile);
+	p->is_in_vain = false;
+	if (!done)
+		return WEFT_ENOMEM;
+	if (b->is_hopeless)
+		b->level = LOOSE;
+	return b->is_hopeless ? guess.status : pack_groups(p, b);
+}
+
 static bool pack_band(struct pack *p, struct packed *b)
 {
 	int status;
 	b->level = b->track_count > 0 ? ALL : LOOSE;
 	if (b->track_count > 0)
 		measure(p, b);
-	if (b->track_count > FEW_TRACKS && !find_bound(p, b))
-		return false;
-	if (b->is_hopeless)
-		b->level = LOOSE;
-	while ((status = pack_groups(p, b)) == 0)
+	status = b->track_count > FEW_TRACKS ? pack_large(p, b) : pack_groups(p, b);
+	for (; status == 0; status = pack_groups(p, b))
 		b->level = b->level == ALL && !b->is_hopeless ? OUTERMOST : LOOSE;
 	return status > 0;
 }
