@@ -60,9 +60,7 @@ enum { EV_IS_TIMEOUT = 1, EV_IS_READ = 2, EV_IS_WRITE = 4, EV_IS_SIGNAL = 8, EV_
 	    (struct bufferevent * buffer, weft__ev_data_cb * *read, weft__ev_data_cb * *write, weft__ev_state_cb * *state,       \
 		void **data))                                                                                                    \
 	X(void, bufferevent_free, (struct bufferevent * buffer))                                                                 \
-	X(int, bufferevent_socket_connect, (struct bufferevent * buffer, const struct sockaddr *address, int size))              \
-	X(int, evbuffer_read, (struct evbuffer * to, int fd, int most))                                                          \
-	X(int, evbuffer_write_atmost, (struct evbuffer * from, int fd, ssize_t most))
+	X(int, bufferevent_socket_connect, (struct bufferevent * buffer, const struct sockaddr *address, int size))
 #define WEFT__EV_EXTRA(X)                                                                                                        \
 	X(int, evhttp_set_cb, (struct evhttp * http, const char *path, weft__ev_request_cb *cb, void *data))                     \
 	X(void, evhttp_set_gencb, (struct evhttp * http, weft__ev_request_cb * cb, void *data))                                  \
@@ -85,8 +83,7 @@ enum { EV_IS_TIMEOUT = 1, EV_IS_READ = 2, EV_IS_WRITE = 4, EV_IS_SIGNAL = 8, EV_
 	X(short, event_get_events, (const struct event *event))                                                                  \
 	X(struct event_base *, event_get_base, (const struct event *event))                                                      \
 	X(void *, event_get_callback_arg, (const struct event *event))                                                           \
-	X(int, bufferevent_getfd, (struct bufferevent * buffer))                                                                 \
-	X(size_t, evbuffer_get_length, (const struct evbuffer *buffer))
+	X(int, bufferevent_getfd, (struct bufferevent * buffer))
 #define WEFT__EV_EXTRA_CALLED(X)                                                                                                 \
 	X(const char *, evhttp_request_get_uri, (const struct evhttp_request *request))                                          \
 	X(int, evhttp_request_get_command, (const struct evhttp_request *request))
@@ -124,8 +121,7 @@ struct weft__ev_thing {
 	bool is_added;                    /* it keeps its loop */
 	bool is_untouched;                /* its callback leaves what came where it is */
 	bool is_ending;                   /* it ends when its loop sleeps, unless it is added until then */
-	bool did_connect;                 /* of a bufferevent */
-	struct weft_hook_carried carried; /* by a bufferevent */
+	struct weft_hook_carried carried; /* where it stands for the connection that its descriptor is */
 	struct weft_hook_calls calls;
 };
 
@@ -161,6 +157,20 @@ void weft__ev_begin_older(const struct event *event);
 uint64_t weft__ev_list(void *data, uint64_t cursor, unsigned budget);
 void weft__ev_forget(void);
 void weft__ev_fork(enum weft_hook_fork when);
+
+/* ---- What goes over connections (carry.c) ---- */
+
+/* The thing stands for the connection that the descriptor is, until it ends or another does.  Under the thing's lock. */
+void weft__ev_has_fd(struct weft__ev_thing *thing, int fd);
+bool weft__ev_carries(const struct weft__ev_thing *thing);
+
+/* Whether an event or bufferevent that is in use stands for it, and is not that one.  Under no lock. */
+bool weft__ev_is_carried_beside(int fd, const void *key);
+
+enum weft_hook_written weft__ev_is_written(int fd);
+void weft__ev_writes(int fd, size_t bytes);
+void weft__ev_wrote_less(int fd, size_t missing);
+void weft__ev_reads(int fd, size_t bytes);
 
 /* ---- Who runs (adapter.c) ---- */
 

@@ -14,20 +14,6 @@ WEFT_HOOK_CODE(weft__ev_state_called, 3, 256);
 static const struct weft_hook_slots data_slots = {weft__ev_data_called_code, data_users, SLOTS};
 static const struct weft_hook_slots state_slots = {weft__ev_state_called_code, state_users, SLOTS};
 
-/* By descriptor: its bufferevent, which may be gone since, or have another one. */
-enum { MOST_FDS = 4096 };
-static const void *buffer_of[MOST_FDS];
-
-/* Under the lock. */
-static void has_fd(struct weft__ev_thing *thing, int fd)
-{
-	if (fd < 0 || fd >= MOST_FDS)
-		return;
-	thing->fd = fd;
-	thing->carried = (struct weft_hook_carried){.fd = fd};
-	__atomic_store_n(&buffer_of[fd], thing->key, __ATOMIC_RELAXED);
-}
-
 /* To be asked for before our lock is taken: libevent has one of its own for each, under which it calls us. */
 static int fd_of(struct bufferevent *buffer)
 {
@@ -49,7 +35,7 @@ static struct weft__ev_thing *thing_of(struct bufferevent *buffer, int fd, const
 	if (fd >= 0)
 		weft_hook_put_fd(&thing->label, fd);
 	weft__ev_say(thing);
-	has_fd(thing, fd);
+	weft__ev_has_fd(thing, fd);
 	errno = kept;
 	return thing;
 }
@@ -123,8 +109,6 @@ int weft__bufferevent_socket_connect(struct bufferevent *buffer, const struct so
 		const int fd = fd_of(buffer);
 		weft__ev_lock(buffer);
 		struct weft__ev_thing *thing = thing_of(buffer, fd, weft__ev_here.caller);
-		if (thing)
-			thing->did_connect = true;
 		if (thing && !thing->connect) {
 			struct weft_hook_label label = {0};
 			thing->connect =
@@ -146,64 +130,13 @@ int weft__bufferevent_socket_connect(struct bufferevent *buffer, const struct so
 		weft__ev_lock(buffer);
 		struct weft__ev_thing *thing = weft__ev_find(buffer);
 		if (thing && thing->fd != fd)
-			has_fd(thing, fd);
+			weft__ev_has_fd(thing, fd);
 		weft__ev_unlock(buffer);
 	}
 	return status;
 }
 
-/* ---- What goes over them ---- */
-
-static const void *buffer_with(int fd)
-{
-	const bool is_known = fd >= 0 && fd < MOST_FDS && weft_is_on();
-	return is_known ? __atomic_load_n(&buffer_of[fd], __ATOMIC_RELAXED) : NULL;
-}
-
-/* Under the lock. */
-static struct weft__ev_thing *carrier(const void *buffer, int fd)
-{
-	struct weft__ev_thing *thing = weft__ev_find(buffer);
-	return thing && thing->is_buffer && thing->id && thing->fd == fd ? thing : NULL;
-}
-
-int weft__evbuffer_read(struct evbuffer *to, int fd, int most)
-{
-	const void *buffer = buffer_with(fd);
-	const int got = weft__ev_real.evbuffer_read(to, fd, most), kept = errno;
-	if (!buffer || got <= 0 || !weft_is_on())
-		return got;
-	weft__ev_lock(buffer);
-	struct weft__ev_thing *thing = carrier(buffer, fd);
-	if (thing)
-		weft_hook_came_in(&thing->carried, thing->id, fd, thing->did_connect, (size_t)got);
-	weft__ev_unlock(buffer);
-	errno = kept;
-	return got;
-}
-
-int weft__evbuffer_write_atmost(struct evbuffer *from, int fd, ssize_t most)
-{
-	const void *buffer = buffer_with(fd);
-	if (!buffer)
-		return weft__ev_real.evbuffer_write_atmost(from, fd, most);
-	const size_t length = weft__ev_real.evbuffer_get_length(from),
-		     bytes = most < 0 || (size_t)most > length ? length : (size_t)most;
-	weft__ev_lock(buffer);
-	struct weft__ev_thing *thing = carrier(buffer, fd);
-	const weft_id id = thing ? thing->id : 0;
-	if (thing)
-		weft_hook_goes_out(&thing->carried, id, fd, thing->did_connect, bytes);
-	weft__ev_unlock(buffer);
-	const int sent = weft__ev_real.evbuffer_write_atmost(from, fd, most), kept = errno;
-	weft__ev_lock(buffer);
-	thing = id && weft_is_on() ? carrier(buffer, fd) : NULL;
-	if (thing && thing->id == id)
-		weft_hook_fell_short(&thing->carried, id, bytes - (sent > 0 ? (size_t)sent : 0));
-	weft__ev_unlock(buffer);
-	errno = kept;
-	return sent;
-}
+/* ---- Callbacks ---- */
 
 void weft__ev_data_called(struct bufferevent *buffer, void *data, unsigned slot)
 {

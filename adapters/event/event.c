@@ -101,6 +101,13 @@ void weft__ev_begin_older(const struct event *event)
 	errno = kept;
 }
 
+/* Of several events of one connection one stands for it, at a time.  is_free: none does. */
+static void carry(struct weft__ev_thing *thing, bool is_free)
+{
+	if (is_free && thing->id && thing->kind == WEFT_KIND_CONNECTION && !weft__ev_carries(thing))
+		weft__ev_has_fd(thing, thing->fd);
+}
+
 /* ---- Calls ---- */
 
 /* What was known of the memory is void, unless it is the same event that is to wait for something else. */
@@ -188,12 +195,15 @@ int weft__event_add(struct event *event, const struct timeval *timeout)
 	weft_hook_thread();
 	const struct event_base *base = weft__ev_real.event_get_base(event);
 	weft_id loop = weft__ev_id(base);
+	const bool is_free = !weft__ev_is_carried_beside(weft__ev_real.event_get_fd(event), event);
 	weft__ev_lock(event);
 	struct weft__ev_thing *thing = weft__ev_find(event);
 	if (!thing && (thing = weft__ev_make(event)))
 		thing->function = (const void *)user_of(weft__ev_real.event_get_callback(event));
 	if (thing && !thing->id)
 		begin(thing, event, timeout, weft__ev_here.caller);
+	if (thing)
+		carry(thing, is_free);
 	if (thing) {
 		thing->is_added = true;
 		thing->base = base;
@@ -264,6 +274,7 @@ void weft__ev_called(int fd, short what, void *data, unsigned slot)
 	bool looks = false;
 	if (event) {
 		weft_id buffer = weft__ev_buffer_id(weft__ev_real.event_get_callback_arg(event));
+		const bool is_free = !buffer && !weft__ev_is_carried_beside(fd, event);
 		weft__ev_lock(event);
 		struct weft__ev_thing *thing = weft__ev_find(event);
 		if (buffer) {
@@ -272,6 +283,7 @@ void weft__ev_called(int fd, short what, void *data, unsigned slot)
 		} else if (thing && thing->id) {
 			id = thing->id;
 			thing->home = &weft__hook_thread;
+			carry(thing, is_free);
 			/* Nothing came to a timer without a time, nor to one that a program activates all the time. */
 			bool repeats = thing->fd < 0 ? !(what & EV_IS_SIGNAL) : thing->is_untouched;
 			if (thing->fd >= 0 && !repeats)

@@ -11,7 +11,9 @@ struct loop {
 
 static void still_connected(const struct weft_hook_thing *known)
 {
-	weft_hook_still_connected(&((const struct weft__ev_thing *)(const void *)known)->carried, known->id);
+	const struct weft__ev_thing *thing = (const struct weft__ev_thing *)(const void *)known;
+	if (weft__ev_carries(thing))
+		weft_hook_still_connected(&thing->carried, thing->id);
 }
 
 static struct weft_hook_things things = {.bytes = sizeof(struct weft__ev_thing), .still = still_connected};

@@ -101,11 +101,17 @@ struct weft_hook_adapter {
 	void (*sends)(int fd, const struct msghdr *datagram);
 	void (*writes)(int fd, size_t bytes);
 	void (*wrote_less)(int fd, size_t missing);
+	/* NULL or: whoever it was has just read so many bytes, which are gone from there, of a descriptor that weft__hook_watched
+	 * has.  May change errno, and run in signal handlers. */
+	void (*reads)(int fd, size_t bytes);
 };
 
-/* Descriptors of connections whose adapter wants to know what is written to them past the runtime. */
+/* Descriptors of connections whose adapter wants to know what is read and written there past the runtime. */
 enum { WEFT__HOOK_WATCHED = 4096 };
 extern bool weft__hook_watched[WEFT__HOOK_WATCHED];
+
+/* Whether the descriptor, or one that had its number before, came of accept(), and connect() was not called for it since. */
+bool weft_hook_was_accepted(int fd);
 
 /* Whether events are recorded; begins to record if that is wanted and has not been done yet in this process.  One load where
  * recording is on.  Keeps errno.  Not in a signal handler: there weft_is_on(). */

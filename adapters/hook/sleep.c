@@ -92,6 +92,7 @@
 	X(recv, ssize_t, (int, void *, size_t, int), NULL)                                                                       \
 	X(recvfrom, ssize_t, (int, void *, size_t, int, struct sockaddr *, socklen_t *), NULL)                                   \
 	X(recvmsg, ssize_t, (int, struct msghdr *, int), NULL)                                                                   \
+	X(readv, ssize_t, (int, const struct iovec *, int), NULL)                                                                \
 	X(write, ssize_t, (int, const void *, size_t), NULL)                                                                     \
 	X(writev, ssize_t, (int, const struct iovec *, int), NULL)                                                               \
 	X(send, ssize_t, (int, const void *, size_t, int), NULL)                                                                 \
@@ -100,6 +101,7 @@
 	X(sendmmsg, int, (int, struct mmsghdr *, unsigned, int), NULL)                                                           \
 	X(accept, int, (int, struct sockaddr *, socklen_t *), NULL)                                                              \
 	X(accept4, int, (int, struct sockaddr *, socklen_t *, int), NULL)                                                        \
+	X(connect, int, (int, const struct sockaddr *, socklen_t), NULL)                                                         \
 	X(wait, pid_t, (int *), NULL)                                                                                            \
 	X(waitpid, pid_t, (pid_t, int *, int), NULL)                                                                             \
 	X(waitid, int, (idtype_t, id_t, siginfo_t *, int), NULL)
@@ -659,7 +661,7 @@ SEMAPHORE(
 SEMAPHORE(sem_timedwait, (sem_t * semaphore, const struct timespec *until), (semaphore, until), 0)
 SEMAPHORE(sem_clockwait, (sem_t * semaphore, clockid_t clock, const struct timespec *until), (semaphore, clock, until), 0)
 
-/* ---- Input ---- */
+/* ---- Input: a wait for it, and what is read from connections past their runtime ---- */
 
 /* Whether a read of it would wait now.  That is asked of what is known to block only: of each descriptor it is remembered, for
  * each OS thread, that it is a file, or was told never to block.  One that is used again for something that blocks is then
@@ -689,37 +691,79 @@ ssize_t __read_chk(int fd, void *to, size_t bytes, size_t room);
 ssize_t __recv_chk(int fd, void *to, size_t bytes, size_t room, int flags);
 /* NOLINTEND(bugprone-reserved-identifier) */
 
-#define INPUT(NAME, RESULT, PARAMETERS, ARGUMENTS, MAY_WAIT)                                                                     \
-	TAKE(NAME, RESULT, PARAMETERS, ARGUMENTS, false)                                                                         \
-	{                                                                                                                        \
-		int saved = errno;                                                                                               \
-		bool waits = (MAY_WAIT) && !weft__hook_is_recorder(caller) && would_wait(fd);                                    \
-		errno = saved;                                                                                                   \
-		if (!waits)                                                                                                      \
-			return real.NAME ARGUMENTS;                                                                              \
-		ASLEEP(NAME, INPUT, -1, true, 0);                                                                                \
-		RESULT result = real.NAME ARGUMENTS;                                                                             \
-		AWAKE;                                                                                                           \
-	}
-INPUT(read, ssize_t, (int fd, void *to, size_t bytes), (fd, to, bytes), true)
-INPUT(__read_chk, ssize_t, (int fd, void *to, size_t bytes, size_t room), (fd, to, bytes, room), true)
-INPUT(__recv_chk, ssize_t, (int fd, void *to, size_t bytes, size_t room, int flags), (fd, to, bytes, room, flags),
-    !(flags & MSG_DONTWAIT))
-INPUT(recv, ssize_t, (int fd, void *to, size_t bytes, int flags), (fd, to, bytes, flags), !(flags & MSG_DONTWAIT))
-INPUT(recvfrom, ssize_t, (int fd, void *to, size_t bytes, int flags, struct sockaddr *from, socklen_t *size),
-    (fd, to, bytes, flags, from, size), !(flags & MSG_DONTWAIT))
-INPUT(recvmsg, ssize_t, (int fd, struct msghdr *message, int flags), (fd, message, flags), !(flags & MSG_DONTWAIT))
-INPUT(accept, int, (int fd, struct sockaddr *from, socklen_t *size), (fd, from, size), true)
-INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags), (fd, from, size, flags), true)
-
-/* ---- What is written to connections past their runtime, as uvloop does ---- */
-
 bool weft__hook_watched[WEFT__HOOK_WATCHED];
 
 static bool is_watched(int fd)
 {
 	return fd >= 0 && fd < WEFT__HOOK_WATCHED && __atomic_load_n(&weft__hook_watched[fd], __ATOMIC_RELAXED);
 }
+
+/* `result` is what a read of it returned. */
+static void has_read(int fd, ssize_t result)
+{
+	const int saved = errno;
+	for (size_t i = 0; result > 0 && is_watched(fd) && weft__hook_adapters[i]; i++)
+		if (weft__hook_adapters[i]->reads)
+			weft__hook_adapters[i]->reads(fd, (size_t)result);
+	errno = saved;
+}
+
+/* Accepted, by descriptor. */
+static bool accepted[WEFT__HOOK_WATCHED];
+
+static void set_accepted(int fd, bool is_accepted)
+{
+	if (fd >= 0 && fd < WEFT__HOOK_WATCHED)
+		__atomic_store_n(&accepted[fd], is_accepted, __ATOMIC_RELAXED);
+}
+
+bool weft_hook_was_accepted(int fd)
+{
+	return fd >= 0 && fd < WEFT__HOOK_WATCHED && __atomic_load_n(&accepted[fd], __ATOMIC_RELAXED);
+}
+
+/* THEN: what is done with what it returned. */
+#define INPUT(NAME, RESULT, PARAMETERS, ARGUMENTS, MAY_WAIT, THEN)                                                               \
+	TAKE(NAME, RESULT, PARAMETERS, ARGUMENTS, false)                                                                         \
+	{                                                                                                                        \
+		RESULT result;                                                                                                   \
+		int saved = errno;                                                                                               \
+		bool waits = (MAY_WAIT) && !weft__hook_is_recorder(caller) && would_wait(fd);                                    \
+		errno = saved;                                                                                                   \
+		if (!waits) {                                                                                                    \
+			result = real.NAME ARGUMENTS;                                                                            \
+			THEN;                                                                                                    \
+			return result;                                                                                           \
+		}                                                                                                                \
+		ASLEEP(NAME, INPUT, -1, true, 0);                                                                                \
+		result = real.NAME ARGUMENTS;                                                                                    \
+		THEN;                                                                                                            \
+		AWAKE;                                                                                                           \
+	}
+/* What is only looked at stays there. */
+#define READ has_read(fd, result)
+#define RECEIVED has_read(fd, flags &MSG_PEEK ? 0 : result)
+INPUT(read, ssize_t, (int fd, void *to, size_t bytes), (fd, to, bytes), true, READ)
+INPUT(readv, ssize_t, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), true, READ)
+INPUT(__read_chk, ssize_t, (int fd, void *to, size_t bytes, size_t room), (fd, to, bytes, room), true, READ)
+INPUT(__recv_chk, ssize_t, (int fd, void *to, size_t bytes, size_t room, int flags), (fd, to, bytes, room, flags),
+    !(flags & MSG_DONTWAIT), RECEIVED)
+INPUT(recv, ssize_t, (int fd, void *to, size_t bytes, int flags), (fd, to, bytes, flags), !(flags & MSG_DONTWAIT), RECEIVED)
+INPUT(recvfrom, ssize_t, (int fd, void *to, size_t bytes, int flags, struct sockaddr *from, socklen_t *size),
+    (fd, to, bytes, flags, from, size), !(flags & MSG_DONTWAIT), RECEIVED)
+INPUT(recvmsg, ssize_t, (int fd, struct msghdr *message, int flags), (fd, message, flags), !(flags & MSG_DONTWAIT), RECEIVED)
+INPUT(accept, int, (int fd, struct sockaddr *from, socklen_t *size), (fd, from, size), true, set_accepted(result, true))
+INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags), (fd, from, size, flags), true,
+    set_accepted(result, true))
+
+TAKE(connect, int, (int fd, const struct sockaddr *to, socklen_t size), (fd, to, size), false)
+{
+	(void)caller;
+	set_accepted(fd, false);
+	return real.connect(fd, to, size);
+}
+
+/* ---- What is written to connections past their runtime, as uvloop does, and programs that only ask what is ready ---- */
 
 /* Who wants to know what is written there; NULL: nobody. */
 static const struct weft_hook_adapter *writer(int fd, enum weft_hook_written *what)

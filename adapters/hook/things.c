@@ -92,6 +92,11 @@ void weft_hook_things_unlock(struct weft_hook_things *table, const void *key)
 	give_back(shard_of(table, key));
 }
 
+bool weft_hook_things_is_held(void)
+{
+	return held > 0;
+}
+
 void *weft_hook_things_find(struct weft_hook_things *table, const void *key)
 {
 	struct weft_hook_thing *thing = *bucket_of(table, key);

@@ -55,6 +55,9 @@ struct weft_hook_things {
 void weft_hook_things_lock(struct weft_hook_things *table, const void *key);
 void weft_hook_things_unlock(struct weft_hook_things *table, const void *key);
 
+/* Whether this OS thread has any such lock: a signal handler that interrupted it is not to take one. */
+bool weft_hook_things_is_held(void);
+
 /* Under the lock.  make: one more of that key, zeroed; NULL if there is no memory.  drop: it is known no more, and freed. */
 void *weft_hook_things_find(struct weft_hook_things *table, const void *key);
 void *weft_hook_things_make(struct weft_hook_things *table, const void *key);

@@ -72,6 +72,50 @@ def memcached(weft, folder):
     healthy(trace)
 
 
+ASKS = """
+import asyncio, sys, uvloop
+async def main():
+    reader, writer = await asyncio.open_connection('127.0.0.1', int(sys.argv[1]))
+    for i in range(8):
+        writer.write(b'set key 0 0 %d\\r\\n%s\\r\\n' % (i + 1, b'x' * (i + 1)))
+        assert await reader.readline() == b'STORED\\r\\n'
+    writer.close()
+uvloop.install()
+asyncio.run(main())
+"""
+
+
+def memcached_asked(weft, folder):
+    """It reads and writes its connections itself: what it was asked leads into it, and its answers back."""
+    server, python = need('memcached'), need('/usr/bin/python3')
+    if subprocess.run([python, '-c', 'import uvloop'], stderr=subprocess.DEVNULL, check=False).returncode:
+        print('SKIPPED: python3-uvloop is not installed')
+        sys.exit(77)
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        port = free.getsockname()[1]
+    user = ['-u', 'root'] if os.getuid() == 0 else []
+    asked = Recording(weft, os.path.join(folder, 'server'), [server, *user, '-l', '127.0.0.1', '-p', str(port), '-t', '1'], wait=False)
+
+    def listens():
+        with socket.socket() as client:
+            return client.connect_ex(('127.0.0.1', port)) == 0
+
+    until(listens, 'memcached does not listen')
+    client = Recording(weft, os.path.join(folder, 'client'), [python, '-c', ASKS, str(port)])
+    expect(client.status, 0, 'how the client ends')
+    time.sleep(0.5)
+    asked.end('memcached', signal.SIGINT)
+    asks = client.trace('python3')
+    both = [asks.path, asked.trace('memcached').path]
+    about = [json.loads(line) for line in subprocess.run([weft, 'info', '--json', *both], capture_output=True, text=True, check=True).stdout.splitlines()][-1]
+    expect((about['messages'], about['connections']), (16, 1), 'messages between them')
+    answered = max(asks.promises('read'), key=lambda read: read['end_ns'] - read['start_ns'])['promise']
+    path = subprocess.run([weft, 'path', *both, f'--promise={answered * 10}'], capture_output=True, text=True, check=True).stdout
+    if '  in memcached' not in path or 'on its way from memcached' not in path:
+        fail(f'the path of an answer does not go through memcached:\n{path}')
+
+
 def tmux(weft, folder):
     """A server with a window, in which a command says something."""
     program, path = need('tmux'), os.path.join(folder, 'socket')
@@ -182,6 +226,6 @@ def tor(weft, folder):
     healthy(trace)
 
 
-TESTS = {'memcached': memcached, 'tmux': tmux, 'transmission': transmission, 'tor': tor}
+TESTS = {'memcached': memcached, 'memcached that is asked': memcached_asked, 'tmux': tmux, 'transmission': transmission, 'tor': tor}
 with tempfile.TemporaryDirectory(prefix='weft-event-') as place:
     TESTS[sys.argv[1]](sys.argv[2], place)
