@@ -307,6 +307,12 @@ void weft__glib_label(struct weft__glib_thing *thing, const char *text);
 bool weft__glib_sleeps(struct weft_hook_sleep *sleep);
 void weft__glib_thread_ends(void);
 
+/* What goes over connections (socket.c): see hook.h. */
+enum weft_hook_written weft__glib_is_written(int fd);
+void weft__glib_writes(int fd, size_t bytes);
+void weft__glib_wrote_less(int fd, size_t missing);
+void weft__glib_reads(int fd, size_t bytes);
+
 /* ---- By subject ---- */
 
 /* loop.c: loops that run on this OS thread since before the recording are told, and some of the sources of the innermost. */

@@ -318,7 +318,7 @@ loop.run()
 """
 
 GREETED = """
-import gi, sys
+import gi, os, sys
 from gi.repository import GLib, Gio
 loop = GLib.MainLoop()
 said = []
@@ -335,7 +335,11 @@ def ask(connection, word):
             print(said[-1])
             connection.close(None)
             loop.quit()
-    connection.get_output_stream().write_all_async(word.encode(), 0, None, wrote)
+    if len(said) % 2:
+        os.write(connection.get_socket().get_fd(), word.encode())
+        connection.get_input_stream().read_bytes_async(100, 0, None, read)
+    else:
+        connection.get_output_stream().write_all_async(word.encode(), 0, None, wrote)
 
 def connected(client, result):
     ask(client.connect_to_host_finish(result), 'word 0')
@@ -358,7 +362,7 @@ def follows(weft, client, server, where, call=None):
 
 
 def connections(weft, folder):
-    """A service and its client, each a process."""
+    """A service and its client, each a process; the client writes every other question past libgio."""
     typelib('Gio 2.0')
     service = Recording(weft, os.path.join(folder, 'service'), [PYTHON, '-c', GREETER], wait=False)
     port = service.process.stdout.readline().decode().strip()
