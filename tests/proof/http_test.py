@@ -19,7 +19,7 @@ program, weft, what, times = *sys.argv[1:4], int(sys.argv[4])
 dice = random.Random(1)
 BODY = b'(the whole of it)\n'
 BATCH = 20
-LABELS = re.compile(r'GET /f\.txt(\?n=\d+)?|(connection )?127\.0\.0\.1:\d+|open \./f\.txt|\w+ ?\w*|all connections gone|SIGINT or SIGTERM')
+LABELS = re.compile(r'GET /f\.txt(\?n=\d+)?|(connection |listen |from )?127\.0\.0\.1:\d+|open \./f\.txt|\w+ ?\w*|all connections gone|SIGINT or SIGTERM')
 
 
 class Load:
