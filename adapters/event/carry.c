@@ -63,17 +63,12 @@ enum weft_hook_written weft__ev_is_written(int fd)
 	return is_carried ? WEFT_HOOK_BYTES : WEFT_HOOK_NOT_WRITTEN;
 }
 
-static bool did_connect(int fd)
-{
-	return !weft_hook_was_accepted(fd);
-}
-
 void weft__ev_writes(int fd, size_t bytes)
 {
 	const void *key = locked(fd);
 	struct weft__ev_thing *thing = key ? carried_by(key, fd) : NULL;
 	if (thing)
-		weft_hook_goes_out(&thing->carried, thing->id, fd, did_connect(fd), bytes);
+		weft_hook_goes_out(&thing->carried, thing->id, fd, weft_hook_did_connect(fd), bytes);
 	if (key)
 		weft__ev_unlock(key);
 }
@@ -93,7 +88,7 @@ void weft__ev_reads(int fd, size_t bytes)
 	const void *key = locked(fd);
 	struct weft__ev_thing *thing = key ? carried_by(key, fd) : NULL;
 	if (thing)
-		weft_hook_came_in(&thing->carried, thing->id, fd, did_connect(fd), bytes);
+		weft_hook_came_in(&thing->carried, thing->id, fd, weft_hook_did_connect(fd), bytes);
 	if (key)
 		weft__ev_unlock(key);
 }

@@ -110,8 +110,8 @@ struct weft_hook_adapter {
 enum { WEFT__HOOK_WATCHED = 4096 };
 extern bool weft__hook_watched[WEFT__HOOK_WATCHED];
 
-/* Whether the descriptor, or one that had its number before, came of accept(), and connect() was not called for it since. */
-bool weft_hook_was_accepted(int fd);
+/* Whether connect() was called for the descriptor in this recording, and none that accept() returned had its number since. */
+bool weft_hook_did_connect(int fd);
 
 /* Whether events are recorded; begins to record if that is wanted and has not been done yet in this process.  One load where
  * recording is on.  Keeps errno.  Not in a signal handler: there weft_is_on(). */

@@ -708,18 +708,18 @@ static void has_read(int fd, ssize_t result)
 	errno = saved;
 }
 
-/* Accepted, by descriptor. */
-static bool accepted[WEFT__HOOK_WATCHED];
+/* By descriptor.  What a server has since before the recording was mostly accepted. */
+static bool connected[WEFT__HOOK_WATCHED];
 
-static void set_accepted(int fd, bool is_accepted)
+static void set_connected(int fd, bool did_connect)
 {
 	if (fd >= 0 && fd < WEFT__HOOK_WATCHED)
-		__atomic_store_n(&accepted[fd], is_accepted, __ATOMIC_RELAXED);
+		__atomic_store_n(&connected[fd], did_connect, __ATOMIC_RELAXED);
 }
 
-bool weft_hook_was_accepted(int fd)
+bool weft_hook_did_connect(int fd)
 {
-	return fd >= 0 && fd < WEFT__HOOK_WATCHED && __atomic_load_n(&accepted[fd], __ATOMIC_RELAXED);
+	return fd >= 0 && fd < WEFT__HOOK_WATCHED && __atomic_load_n(&connected[fd], __ATOMIC_RELAXED);
 }
 
 /* THEN: what is done with what it returned. */
@@ -752,14 +752,14 @@ INPUT(recv, ssize_t, (int fd, void *to, size_t bytes, int flags), (fd, to, bytes
 INPUT(recvfrom, ssize_t, (int fd, void *to, size_t bytes, int flags, struct sockaddr *from, socklen_t *size),
     (fd, to, bytes, flags, from, size), !(flags & MSG_DONTWAIT), RECEIVED)
 INPUT(recvmsg, ssize_t, (int fd, struct msghdr *message, int flags), (fd, message, flags), !(flags & MSG_DONTWAIT), RECEIVED)
-INPUT(accept, int, (int fd, struct sockaddr *from, socklen_t *size), (fd, from, size), true, set_accepted(result, true))
+INPUT(accept, int, (int fd, struct sockaddr *from, socklen_t *size), (fd, from, size), true, set_connected(result, false))
 INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags), (fd, from, size, flags), true,
-    set_accepted(result, true))
+    set_connected(result, false))
 
 TAKE(connect, int, (int fd, const struct sockaddr *to, socklen_t size), (fd, to, size), false)
 {
 	(void)caller;
-	set_accepted(fd, false);
+	set_connected(fd, true);
 	return real.connect(fd, to, size);
 }
 
