@@ -89,6 +89,8 @@ void weft__ev_begin_older(const struct event *event)
 		thing->base = weft__ev_real.event_get_base(event);
 		thing->is_added = true;
 		thing->is_buffer = is_buffer;
+		if (is_buffer)
+			weft__ev_has_fd(thing, thing->fd);
 		thing->label = label;
 		if (kind == WEFT_KIND_TIMER) { /* of what time is not known any longer */
 			thing->label = (struct weft_hook_label){0};
