@@ -87,6 +87,8 @@ def words_of(trace):
     """Each text of a trace's, and all that anybody could call a word in it."""
     texts, out = set(), set()
     for event in lines('events', trace):
+        if event.get('what') == 'connection':
+            event['text'] = event['text'].partition(' ')[2]  # without the protocol, which stays
         if event.get('what') not in NUMBERS:
             texts_of(event, texts)
     for line in lines('info', trace):
