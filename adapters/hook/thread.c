@@ -199,7 +199,7 @@ void weft_hook_older_told(struct weft_hook_older *older, const void *loop)
 
 bool weft_hook_called(struct weft_hook_calls *calls, weft_id promise, bool spins)
 {
-	enum { TOLD = 64, LEAST = 1024 };
+	enum { TOLD = WEFT_HOOK_TOLD, LEAST = 1024 };
 	struct weft_hook_thread *here = &weft__hook_thread;
 	weft_hook_count(calls);
 	uint32_t others = here->entered - here->repeated++;

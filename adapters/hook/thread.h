@@ -105,6 +105,8 @@ static inline void weft_hook_leave(struct weft_hook_frame *frame)
 
 /* ---- What is called again and again without a sleep ---- */
 
+enum { WEFT_HOOK_TOLD = 64 };
+
 /* How often one's code was called since its OS thread last slept; zeroed at first. */
 struct weft_hook_calls {
 	uint32_t sleeps, count;
@@ -127,10 +129,16 @@ static inline void weft_hook_count(struct weft_hook_calls *calls)
  * whenever that has doubled; but not where callbacks that something came to are many, too: a loop under load sleeps as little. */
 bool weft_hook_called(struct weft_hook_calls *calls, weft_id promise, bool spins);
 
+/* Whether that was so often that the trace is told of it less and less. */
+static inline bool weft_hook_is_often(const struct weft_hook_calls *calls)
+{
+	return calls->count > WEFT_HOOK_TOLD && calls->sleeps == weft__hook_thread.sleeps;
+}
+
 /* Whether it is time to see if a callback leaves its descriptor as it was: now and then, after many calls without a sleep. */
 static inline bool weft_hook_looks(const struct weft_hook_calls *calls)
 {
-	return calls->count >= 64 && (calls->count & 63) == 0;
+	return calls->count >= WEFT_HOOK_TOLD && calls->count % WEFT_HOOK_TOLD == 0;
 }
 
 /* How many bytes wait there to be read; -1: nobody knows. */

@@ -75,6 +75,7 @@ struct weft__uv_thing {
 	bool is_told, is_untold;       /* that the trace knows it; that there is nothing to know */
 	bool connects, did_connect;
 	bool sends_datagrams; /* a socket for them, whose descriptor is watched */
+	bool is_untouched;    /* of a poll handle: its callback leaves the descriptor as it was; of an async: it sent to itself */
 	struct weft_hook_label label;
 } __attribute__((aligned(64)));
 
@@ -248,6 +249,9 @@ void weft__uv_leave(struct weft__uv_frame *frame);
 /* The callback of a handle to which something came from outside.  Nothing is known of it: who ran goes on. */
 struct weft__uv_frame weft__uv_enter_signalled(const void *handle);
 
+/* The same of its thing, which may be NULL.  repeats: nothing came to it, or nothing that it takes (adapters/hook/thread.h). */
+struct weft__uv_frame weft__uv_enter_called(struct weft__uv_thing *thing, bool repeats);
+
 /* The loop may have got or lost what keeps it. */
 static inline void weft__uv_dirty(void)
 {
@@ -296,9 +300,12 @@ void weft__uv_drop_input(struct weft__uv_thing *thing);
 /* Begins what is active and keeps a loop, though no call of the program's was seen to begin it. */
 void weft__uv_begin_unseen(struct weft__uv_thing *thing, const uv_handle_t *handle);
 
-/* The handle is active since before the recording: its promise is told, and from now on its callbacks are.  On its loop's OS
- * thread. */
+/* The handle is active since before the recording, or has requests of then: its promise is told, and theirs, and from now on its
+ * callbacks are.  On its loop's OS thread. */
 void weft__uv_begin_older(struct weft__uv_copy *copy, uv_handle_t *handle);
+
+/* Whether a stream connects, or has something to write. */
+bool weft__uv_has_requests(uv_handle_t *handle);
 
 /* A stream that begins so reads. */
 void weft__uv_reads_already(struct weft__uv_thing *thing);

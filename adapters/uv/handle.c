@@ -3,6 +3,8 @@
  * A handle's promise begins when it is first used, not when it is initialised (many are never used), and ends when it is closed.
  * Stopped and started again for the same it stays one promise, with notes; for something else it becomes another: some runtimes
  * have one timer for all of theirs.  SPDX-License-Identifier: ISC */
+#include <poll.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "adapters/uv/adapter.h"
@@ -197,6 +199,57 @@ static enum weft_kind take_handle(struct weft__uv_thing *thing, uv_handle_t *han
 	return kind;
 }
 
+static uv_stream_t *stream_of(uv_handle_t *handle)
+{
+	return handle->type == UV_TCP || handle->type == UV_NAMED_PIPE || handle->type == UV_TTY ? (uv_stream_t *)handle : NULL;
+}
+
+/* libuv's list of what is to be written, by its public structs; NULL: no more. */
+static uv_write_t *next_write(uv_stream_t *stream, const uv_write_t *last)
+{
+	void *const *head = (void *const *)&stream->write_queue, *const *at = last ? (void *const *)&last->queue : head;
+	return *at == head || !*at ? NULL : (uv_write_t *)((char *)(uintptr_t)*at - offsetof(uv_write_t, queue));
+}
+
+bool weft__uv_has_requests(uv_handle_t *handle)
+{
+	uv_stream_t *stream = stream_of(handle);
+	return stream && (stream->connect_req || next_write(stream, NULL));
+}
+
+static struct weft__uv_thing *older_request(struct weft__uv_thing *stream, const void *request, enum weft_kind kind)
+{
+	struct weft__uv_thing *thing = weft__uv_thing_of_request(stream->copy, request, stream->loop);
+	if (thing) {
+		thing->kind = (uint8_t)kind;
+		thing->by = stream->id;
+		thing->owner = weft__uv_tag_of(stream);
+		thing->since = stream->since;
+		thing->id = weft_pending_at(thing->by, 0, kind, NULL, thing->since, NULL);
+		weft_still_awaits(stream->id, thing->id);
+	}
+	return thing;
+}
+
+/* What libuv was asked to do with a stream stands in that. */
+static void begin_older_requests(struct weft__uv_thing *thing, uv_stream_t *stream)
+{
+	unsigned left = 1000;
+	uv_connect_t *connect = stream->connect_req;
+	if (connect && older_request(thing, connect, WEFT_KIND_CONNECT)) {
+		connect->cb = weft__uv_connect_slot_or_none(connect->cb);
+		thing->connects = true;
+	}
+	for (uv_write_t *write = next_write(stream, NULL); write && left > 0; write = next_write(stream, write), left--) {
+		struct weft__uv_thing *request = older_request(thing, write, WEFT_KIND_STREAM_WRITE);
+		if (!request)
+			break;
+		write->cb = weft__uv_write_slot_or_none(write->cb);
+		weft__uv_put_bytes(request, write->bufs + write->write_index, write->nbufs - write->write_index);
+		weft__uv_say(request);
+	}
+}
+
 void weft__uv_begin_older(struct weft__uv_copy *copy, uv_handle_t *handle)
 {
 	struct weft__uv_thing *thing = weft__uv_thing_of_handle(copy, handle);
@@ -212,6 +265,9 @@ void weft__uv_begin_older(struct weft__uv_copy *copy, uv_handle_t *handle)
 	weft__uv_say(thing);
 	if (thing->reads)
 		weft__uv_reads_already(thing);
+	uv_stream_t *stream = stream_of(handle);
+	if (stream)
+		begin_older_requests(thing, stream);
 }
 
 /* ---- The end ---- */
@@ -350,6 +406,12 @@ static uint64_t timer_what(const void *function, uint64_t ms, uint64_t every_ms)
 	return (uint64_t)(uintptr_t)function << 8 | magnitude << 1 | (every_ms != 0);
 }
 
+/* What starts it anew in its callback never lets the loop sleep. */
+static bool is_without_time(uint64_t what)
+{
+	return what && (what & 0xff) == 0;
+}
+
 int weft__uv_timer_start(
     struct weft__uv_copy *copy, const void *caller, uv_timer_t *handle, uv_timer_cb cb, uint64_t after_ms, uint64_t every_ms)
 {
@@ -382,7 +444,8 @@ int weft__uv_timer_again(struct weft__uv_copy *copy, const void *caller, uv_time
 
 void weft__uv_timer_called(uv_timer_t *handle, unsigned slot)
 {
-	WEFT__UV_FRAME frame = weft__uv_enter_signalled(handle);
+	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
+	WEFT__UV_FRAME frame = weft__uv_enter_called(thing, thing && is_without_time(thing->what));
 	(void)frame;
 	weft__uv_dirty();
 	weft__uv_timer_user(slot)(handle);
@@ -460,8 +523,12 @@ int weft__uv_async_send(struct weft__uv_copy *copy, const void *caller, uv_async
 {
 	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
 	weft_id id = thing ? __atomic_load_n(&thing->id, __ATOMIC_RELAXED) : 0;
-	if (id)
-		weft_signal_only(weft_hook_sender(), id);
+	if (id) {
+		const bool is_own = weft__hook_thread.running == id && thing->home == &weft__uv_here;
+		__atomic_store_n(&thing->is_untouched, is_own, __ATOMIC_RELAXED);
+		if (!is_own || !weft_hook_is_often(&thing->calls))
+			weft_signal_only(weft_hook_sender(), id);
+	}
 	return copy->real.uv_async_send(handle);
 }
 
@@ -473,7 +540,8 @@ void weft__uv_async_called(uv_async_t *handle, unsigned slot)
 		return;
 	if (thing && thing->id) {
 		thing->home = &weft__uv_here;
-		weft_hook_show(thing->id);
+		if (!__atomic_load_n(&thing->is_untouched, __ATOMIC_RELAXED) || weft_hook_called(&thing->calls, thing->id, true))
+			weft_hook_show(thing->id);
 	}
 	WEFT__UV_FRAME frame = thing && thing->id ? weft__uv_enter(thing->id, weft__uv_tag_of(thing))
 						  : weft__uv_enter(weft__hook_thread.running, weft__uv_here.actor);
@@ -499,9 +567,21 @@ int weft__uv_poll_start(struct weft__uv_copy *copy, const void *caller, uv_poll_
 
 void weft__uv_poll_called(uv_poll_t *handle, int status, int events, unsigned slot)
 {
-	WEFT__UV_FRAME frame = weft__uv_enter_signalled(handle);
-	(void)frame;
-	weft__uv_poll_user(slot)(handle, status, events);
+	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
+	const weft__uv_tag tag = weft__uv_tag_of(thing);
+	if (thing && !thing->is_untouched)
+		weft_hook_count(&thing->calls);
+	uv_os_fd_t fd = -1;
+	const bool looks =
+	    thing && weft_hook_looks(&thing->calls) && thing->copy->real.uv_fileno((uv_handle_t *)handle, &fd) == 0;
+	const int before = looks ? weft_hook_waiting(fd) : 0;
+	{
+		WEFT__UV_FRAME frame = weft__uv_enter_called(thing, thing && thing->is_untouched);
+		(void)frame;
+		weft__uv_poll_user(slot)(handle, status, events);
+	}
+	if (looks && (thing = weft__uv_find(tag))) /* the handle itself may be gone */
+		thing->is_untouched = weft_hook_is_untouched(fd, events & UV_READABLE ? POLLIN : POLLOUT, before);
 }
 
 static void signal_starts(struct weft__uv_copy *copy, const void *caller, const uv_signal_t *handle, int number)

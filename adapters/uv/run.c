@@ -146,18 +146,22 @@ void weft__uv_leave(struct weft__uv_frame *frame)
 		weft__uv_datagram_release(frame->datagram);
 }
 
-struct weft__uv_frame weft__uv_enter_signalled(const void *handle)
+struct weft__uv_frame weft__uv_enter_called(struct weft__uv_thing *thing, bool repeats)
 {
-	struct weft__uv_thing *thing = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
 	if (!thing || !thing->id)
 		return weft__uv_enter(weft__hook_thread.running, weft__uv_here.actor);
 	thing->home = &weft__uv_here;
-	weft_signal(WEFT_SYSTEM_ID, thing->id);
-	weft__hook_thread.shown = thing->id;
+	if (!repeats || weft_hook_called(&thing->calls, thing->id, true))
+		weft_hook_signal(thing->id);
 	struct weft__uv_frame frame = weft__uv_enter(thing->id, weft__uv_tag_of(thing));
 	frame.own = thing->id;
 	frame.handle = weft__uv_here.actor;
 	return frame;
+}
+
+struct weft__uv_frame weft__uv_enter_signalled(const void *handle)
+{
+	return weft__uv_enter_called(weft_is_on() ? weft__uv_find_handle(handle) : NULL, false);
 }
 
 /* ---- Loops ---- */
@@ -465,7 +469,8 @@ static void tell_older(uv_handle_t *handle, void *data)
 {
 	struct older *older = data;
 	const struct weft__uv_copy *copy = older->run->copy;
-	if (weft__uv_find_handle(handle) || !copy->real.uv_is_active(handle) || copy->real.uv_is_closing(handle))
+	if (weft__uv_find_handle(handle) || copy->real.uv_is_closing(handle) ||
+	    !(copy->real.uv_is_active(handle) || weft__uv_has_requests(handle)))
 		return;
 	older->run->is_older |= older->budget == 0;
 	if (older->budget == 0)
@@ -474,13 +479,33 @@ static void tell_older(uv_handle_t *handle, void *data)
 	weft__uv_begin_older(older->run->copy, handle);
 }
 
+/* libuv counts the requests of a loop; which those are on its pool of OS threads nobody can ask. */
+static void tell_older_requests(const struct weft__uv_run *run)
+{
+	enum { MOST = 1000000 }; /* before libuv 1.19 it is no number */
+	const unsigned all = run->loop->active_reqs.count;
+	unsigned told = 0;
+	uint32_t at = 0;
+	for (const struct weft__uv_thing *thing; (thing = weft__uv_next(&at));)
+		told += thing->is_request && thing->loop == run->loop;
+	if (all <= told || all > MOST)
+		return;
+	struct weft_hook_label text = {0};
+	weft_hook_put_number(&text, all - told);
+	weft_hook_put(&text, all - told == 1 ? " request is" : " requests are");
+	weft_hook_put(&text, " older than the recording: files, names or work");
+	weft_note(run->id ? run->id : run->outer, text.text);
+}
+
 /* So many in a turn, which take some ms; the rest in the next one, or as soon as the loop has nothing to do. */
 static void tell_some(struct weft__uv_run *run, unsigned budget)
 {
 	run->is_older = false;
 	each_handle(run->loop, tell_older, &(struct older){run, budget});
-	if (!run->is_older)
-		weft_hook_older_told(&weft__uv_here.older, run->loop);
+	if (run->is_older)
+		return;
+	weft_hook_older_told(&weft__uv_here.older, run->loop);
+	tell_older_requests(run);
 }
 
 enum { AT_A_TIME = 1000 };

@@ -20,7 +20,7 @@ import time
 import urllib.error
 import urllib.request
 
-from recorded import ENV, PATIENCE, Recording, expect, fail, need, until
+from recorded import ENV, PATIENCE, Recording, answered, expect, fail, need, until
 
 # A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
 LATE = '2s'
@@ -106,12 +106,7 @@ def memcached_asked(weft, folder):
     expect(client.status, 0, 'how the client ends')
     time.sleep(0.5)
     asked.end('memcached', signal.SIGINT)
-    asks = client.trace('python3')
-    both = [asks.path, asked.trace('memcached').path]
-    about = [json.loads(line) for line in subprocess.run([weft, 'info', '--json', *both], capture_output=True, text=True, check=True).stdout.splitlines()][-1]
-    expect((about['messages'], about['connections']), (16, 1), 'messages between them')
-    answered = max(asks.promises('read'), key=lambda read: read['end_ns'] - read['start_ns'])['promise']
-    path = subprocess.run([weft, 'path', *both, f'--promise={answered * 10}'], capture_output=True, text=True, check=True).stdout
+    path = answered(weft, client.trace('python3'), asked.trace('memcached'))
     if '  in memcached' not in path or 'on its way from memcached' not in path:
         fail(f'the path of an answer does not go through memcached:\n{path}')
 

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from recorded import PATIENCE, Recording, Trace, expect, fail, need, until
+from recorded import PATIENCE, Recording, Trace, answered, expect, fail, need, until
 
 # A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
 LATE = '2s'
@@ -297,6 +297,47 @@ def uvloop(weft, folder):
     healthy(trace)
 
 
+FLOODS = """
+import asyncio, os, sys, uvloop
+async def main():
+    loop, left, done = asyncio.get_running_loop(), 100000, asyncio.Event()
+    def again(*next):
+        nonlocal left
+        left -= 1
+        if not left:
+            done.set()
+        elif next:
+            loop.call_later(0, again, *next)
+    await asyncio.sleep(0.02)
+    if sys.argv[1] == 'reader':
+        ends = os.pipe()
+        os.write(ends[1], b'nobody reads it')
+        loop.add_reader(ends[0], again)
+        await done.wait()
+    elif sys.argv[1] == 'later':
+        again('next')
+        await done.wait()
+    else:
+        for _ in range(left):
+            await asyncio.sleep(0)
+    await asyncio.sleep(0.03)
+uvloop.install()
+asyncio.run(main())
+"""
+
+
+def uvloop_floods(weft, folder):
+    """A program that never sleeps for a while, in a small ring: what was before that is there, and who it was."""
+    python = need_uvloop()
+    for name, kind, label in (('reader', 'poll', 'pipe'), ('later', 'handle', 'idle'), ('sleep', 'handle', 'idle')):
+        recording = Recording(weft, os.path.join(folder, name), [python, write(folder, 'floods.py', FLOODS), name], record=['--mode=ring', '--size=256K'])
+        expect(recording.status, 0, f'how {name} ends')
+        trace = recording.trace('python3')
+        found = trace.findings(LATE).get('spin', [])
+        expect([line['promise'] for line in found], [trace.promise(kind, label)['promise']], f'who spins in {name}')
+        expect([len(trace.promises('timer', label)) for label in ('20 ms', '30 ms')], [1, 1], f'what was before {name}, and after it')
+
+
 ANSWERS = """
 import asyncio, uvloop
 async def serve(reader, writer):
@@ -337,13 +378,9 @@ def uvloop_both(weft, folder):
     client = Recording(weft, os.path.join(folder, 'client'), [python, write(folder, 'asks.py', ASKS), port])
     server.process.communicate(timeout=PATIENCE)
     expect((client.status, server.process.returncode), (0, 0), 'how they end')
-    asks = client.trace('python3')
-    both = [asks.path, server.trace('python3').path]
-    about = [json.loads(line) for line in subprocess.run([weft, 'info', '--json', *both], capture_output=True, text=True, check=True).stdout.splitlines()][-1]
-    expect((about['messages'], about['connections']), (16, 1), 'messages between them')
-    answered = max(asks.promises('read'), key=lambda read: read['end_ns'] - read['start_ns'])['promise']
-    path = subprocess.run([weft, 'path', *both, f'--promise={answered * 10}'], capture_output=True, text=True, check=True).stdout
-    process = os.path.basename(both[1])
+    answers = server.trace('python3')
+    path = answered(weft, client.trace('python3'), answers)
+    process = os.path.basename(answers.path)
     if f' in {process}' not in path or 'timer' not in path or 'on its way from ' + process not in path:
         fail(f'the path of an answer does not go through {process}:\n{path}')
 
@@ -385,7 +422,7 @@ def node(weft, folder):
     healthy(trace)
 
 
-TESTS = {'neovim': neovim, 'neovim-fifo': neovim_fifo, 'named': named, 'ctest': ctest, 'uvloop': uvloop, 'uvloop-both': uvloop_both, 'node': node,
-         'resolver': resolver}
+TESTS = {'neovim': neovim, 'neovim-fifo': neovim_fifo, 'named': named, 'ctest': ctest, 'uvloop': uvloop, 'uvloop-both': uvloop_both,
+         'uvloop-floods': uvloop_floods, 'node': node, 'resolver': resolver}
 with tempfile.TemporaryDirectory(prefix='weft-uv-') as place:
     TESTS[sys.argv[1]](sys.argv[2], place)

@@ -141,3 +141,16 @@ class Trace:
 
     def lost(self):
         return self.ask('info', '--json')[0]['lost']
+
+
+def answered(weft, asks, answers):
+    """What weft path says of the longest read of a client that asked 8 times by one connection, each question a message and each answer."""
+    both = [asks.path, answers.path]
+
+    def ask(*words):
+        return subprocess.run([weft, *words], capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
+
+    about = json.loads(ask('info', '--json', *both).splitlines()[-1])
+    expect((about['messages'], about['connections']), (16, 1), 'messages between them')
+    longest = max(asks.promises('read'), key=lambda read: read['end_ns'] - read['start_ns'])['promise']
+    return ask('path', *both, f'--promise={longest * 10}')

@@ -338,6 +338,75 @@ static int spin(void)
 	return turns != 100000;
 }
 
+/* ---- floods: after a timer that has its time, one without, a pipe that nobody reads, an async that sends to itself; and two
+ * ends of a connection that answer each other at once ---- */
+
+enum { FLOOD = 150000 };
+
+static int called;
+static uv_timer_t at_once;
+static uv_async_t to_itself;
+static uv_poll_t watched[2];
+
+static bool is_over(void)
+{
+	if (++called == FLOOD)
+		uv_stop(loop);
+	return called >= FLOOD;
+}
+
+static void flood_timer(uv_timer_t *timer)
+{
+	if (!is_over())
+		uv_timer_start(timer, flood_timer, 0, 0);
+}
+
+static void flood_async(uv_async_t *async)
+{
+	if (!is_over())
+		uv_async_send(async);
+}
+
+static void leaves(uv_poll_t *poll, int status, int events)
+{
+	is_over();
+}
+
+static void echoes(uv_poll_t *poll, int status, int events)
+{
+	char letter;
+	uv_os_fd_t fd;
+	if (is_over())
+		return;
+	if (uv_fileno((uv_handle_t *)poll, &fd) || read(fd, &letter, 1) != 1 || write(fd, &letter, 1) != 1)
+		abort();
+}
+
+static int flood(const char *name)
+{
+	static uv_timer_t before;
+	int fds[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) || write(fds[1], "x", 1) != 1)
+		return 1;
+	uv_timer_init(loop, &before);
+	uv_timer_start(&before, nothing, 5, 0);
+	uv_run(loop, UV_RUN_DEFAULT);
+	uv_timer_init(loop, &at_once);
+	uv_async_init(loop, &to_itself, flood_async);
+	if (!strcmp(name, "flood_timer"))
+		uv_timer_start(&at_once, flood_timer, 0, 0);
+	else if (!strcmp(name, "flood_async"))
+		uv_async_send(&to_itself);
+	for (int i = 0; i < 2; i++)
+		uv_poll_init(loop, &watched[i], fds[i]);
+	if (!strcmp(name, "flood_poll"))
+		uv_poll_start(&watched[0], UV_READABLE, leaves);
+	for (int i = 0; i < 2 && !strcmp(name, "flood_load"); i++)
+		uv_poll_start(&watched[i], UV_READABLE, echoes);
+	uv_run(loop, UV_RUN_DEFAULT);
+	return called != FLOOD;
+}
+
 /* ---- serve, ask: a process that another one asks over TCP, which answers when a timer has come ---- */
 
 static uv_tcp_t listener, near_end, far_end;
@@ -476,24 +545,25 @@ int main(int argc, char **argv)
 {
 	const char *name = argc == 2 ? argv[1] : "";
 	loop = uv_default_loop();
-	return !strcmp(name, "busy")       ? busy(0)
-	       : !strcmp(name, "closed")   ? busy(1)
-	       : !strcmp(name, "polled")   ? polled()
-	       : !strcmp(name, "anew")     ? anew()
-	       : !strcmp(name, "twice")    ? twice()
-	       : !strcmp(name, "moved")    ? moved()
-	       : !strcmp(name, "alive")    ? alive()
-	       : !strcmp(name, "turns")    ? turn_by_turn(false)
-	       : !strcmp(name, "left")     ? turn_by_turn(true)
-	       : !strcmp(name, "nested")   ? nested()
-	       : !strcmp(name, "pool")     ? pool()
-	       : !strcmp(name, "datagram") ? datagram()
-	       : !strcmp(name, "blocked")  ? blocked()
-	       : !strcmp(name, "rearmed")  ? rearmed()
-	       : !strcmp(name, "reused")   ? reused()
-	       : !strcmp(name, "spin")     ? spin()
-	       : !strcmp(name, "serve")    ? serve(argv[0])
-	       : !strcmp(name, "ask")      ? ask()
-	       : !strcmp(name, "astray")   ? astray()
-					   : 2;
+	return !strcmp(name, "busy")        ? busy(0)
+	       : !strcmp(name, "closed")    ? busy(1)
+	       : !strcmp(name, "polled")    ? polled()
+	       : !strcmp(name, "anew")      ? anew()
+	       : !strcmp(name, "twice")     ? twice()
+	       : !strcmp(name, "moved")     ? moved()
+	       : !strcmp(name, "alive")     ? alive()
+	       : !strcmp(name, "turns")     ? turn_by_turn(false)
+	       : !strcmp(name, "left")      ? turn_by_turn(true)
+	       : !strcmp(name, "nested")    ? nested()
+	       : !strcmp(name, "pool")      ? pool()
+	       : !strcmp(name, "datagram")  ? datagram()
+	       : !strcmp(name, "blocked")   ? blocked()
+	       : !strcmp(name, "rearmed")   ? rearmed()
+	       : !strcmp(name, "reused")    ? reused()
+	       : !strcmp(name, "spin")      ? spin()
+	       : !strncmp(name, "flood", 5) ? flood(name)
+	       : !strcmp(name, "serve")     ? serve(argv[0])
+	       : !strcmp(name, "ask")       ? ask()
+	       : !strcmp(name, "astray")    ? astray()
+					    : 2;
 }

@@ -13,6 +13,7 @@ import time
 
 from recorded import PATIENCE, Recording, Trace, expect, fail
 
+LATE = '2s'  # a busy machine makes rounds long
 scenes, weft = sys.argv[1:3]
 folder = tempfile.TemporaryDirectory(prefix='weft-uv-')
 
@@ -159,3 +160,14 @@ expect(len(trace.promises('handle')), 3, 'idle, prepare and check handles')
 found = trace.findings()
 expect(list(found), ['spin'], 'what is found in a loop that spins')
 expect([line['promise'] for line in found['spin']], [trace.promise('handle', 'idle')['promise']], 'who spins')
+
+# What comes again at once is counted: a small ring keeps what was before it, and explain says who it is.
+SMALL = ['--mode=ring', '--size=256K']
+for name, kind, label in (('flood_timer', 'timer', '0 ms'), ('flood_poll', 'poll', ''), ('flood_async', 'condition', 'async')):
+    trace = record(name, record=SMALL)
+    expect([line['promise'] for line in trace.findings(LATE).get('spin', [])], [trace.promise(kind, label)['promise']], f'who spins in {name}')
+    expect(trace.promise('timer', '5 ms')['end'], 'pending', f'what was before {name}')
+# Under load a loop sleeps as little, and each message is told.
+trace = record('flood_load')
+expect([name for name in trace.findings(LATE) if name == 'spin'], [], 'spins in a loop under load')
+expect(sum(event['op'] == 'signal' for event in trace.ask('events', '--json')), 150001, 'messages of a loop under load')
