@@ -6,20 +6,24 @@
 #include "model/standing.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/idmap.h"
 #include "base/intern.h"
 #include "model/model.h"
 #include "model/tally.h"
+#include "trace/carry.h"
 
 #define NONE UINT32_MAX
 
 /* Something that was said of a promise and still holds. */
 struct fact {
 	struct weft_event event;
-	uint32_t next;  /* of the same promise, earlier; NONE: it was the first */
-	uint32_t birth; /* of whom it names: his id may be another one's by now; 0: nobody had it */
+	uint32_t next;     /* of the same promise, earlier; NONE: it was the first */
+	uint32_t birth;    /* of whom it names: his id may be another one's by now; 0: nobody had it */
+	uint64_t received; /* of a connection: the position by now, which its text had before */
 };
 
 struct pending {
@@ -264,7 +268,7 @@ static bool add_fact(struct weft_standing *s, const struct weft_event *e)
 			return false;
 		number = (uint32_t)s->facts.count++;
 	}
-	s->facts.items[number] = (struct fact){*e, p->facts, birth_of(s, e->b)};
+	s->facts.items[number] = (struct fact){.event = *e, .next = p->facts, .birth = birth_of(s, e->b)};
 	s->facts.items[number].event.a = p->is_created ? p->event.b : e->a;
 	p->facts = number;
 	return true;
@@ -277,6 +281,39 @@ static bool set_fact(struct weft_standing *s, const struct weft_event *e)
 	if (p)
 		forget(s, p, e);
 	return add_fact(s, e);
+}
+
+static bool is_connection(const struct weft_event *e)
+{
+	return e->op == WEFT_OP_DETAIL && e->kind == WEFT_DETAIL_CONNECTION;
+}
+
+static bool connect(struct weft_standing *s, const struct weft_event *e)
+{
+	struct pending *p = find(s, e->a);
+	struct weft_carry carry;
+	if (!p || p->has_ended || !weft_carry_parse(e->text, &carry))
+		return true;
+	if (!set_fact(s, e))
+		return false;
+	s->facts.items[p->facts].received = carry.received;
+	return true;
+}
+
+/* Who goes on from here takes the first bytes for those from the position that was told. */
+static void carry(struct weft_standing *s, const struct weft_event *e)
+{
+	const struct pending *p = find(s, e->a);
+	uint32_t at = p ? p->facts : NONE;
+	while (at != NONE && !is_connection(&s->facts.items[at].event))
+		at = s->facts.items[at].next;
+	if (at == NONE)
+		return;
+	struct fact *fact = &s->facts.items[at];
+	if (e->op == WEFT_OP_SENT)
+		fact->event.value = (int64_t)weft_carry_position((uint64_t)fact->event.value, e->value);
+	else
+		fact->received = weft_carry_position(fact->received, e->value);
 }
 
 /* The first names it; of its story the end is told. */
@@ -431,8 +468,8 @@ static bool count(struct weft_standing *s, const struct weft_event *e)
 static bool detail(struct weft_standing *s, const struct weft_event *e)
 {
 	switch ((enum weft_detail)e->kind) {
+	case WEFT_DETAIL_CONNECTION: return connect(s, e);
 	case WEFT_DETAIL_STACK:
-	case WEFT_DETAIL_CONNECTION:
 	case WEFT_DETAIL_BOUND: return set_fact(s, e);
 	case WEFT_DETAIL_EXPECTED:
 	case WEFT_DETAIL_MESSAGE: return add_fact(s, e);
@@ -499,10 +536,10 @@ static bool take(struct weft_standing *s, const struct weft_event *e)
 	case WEFT_OP_COUNTER:
 	case WEFT_OP_COUNTER_ADD: return count(s, e);
 	case WEFT_OP_DETAIL: return detail(s, e);
+	case WEFT_OP_SENT:
+	case WEFT_OP_RECEIVED: carry(s, e); return true;
 	case WEFT_OP_PAUSE:
 	case WEFT_OP_SIGNAL_ONLY:
-	case WEFT_OP_SENT:
-	case WEFT_OP_RECEIVED:
 	case WEFT_OP_COUNT:
 	default: return true;
 	}
@@ -666,6 +703,26 @@ static bool tell_belongs(struct weft_standing *s, const struct pending *p)
 	return true;
 }
 
+/* The text of a connection with the position that it has come to. */
+static bool text_received(struct weft_standing *s, struct weft_str *text, uint64_t received)
+{
+	struct weft_carry carry;
+	if (!weft_carry_parse(*text, &carry) || carry.received == received)
+		return true;
+	const size_t kept = (size_t)(carry.peer.ptr + carry.peer.len + 1 - text->ptr),
+		     room = kept + sizeof "18446744073709551615";
+	char *own = malloc(room), **slot = own ? weft_vec_push(&s->out->texts) : NULL;
+	if (!slot) {
+		free(own);
+		return false;
+	}
+	*slot = own;
+	memcpy(own, text->ptr, kept);
+	text->len = (uint32_t)(kept + (size_t)snprintf(own + kept, room - kept, "%" PRIu64, received));
+	text->ptr = own;
+	return true;
+}
+
 /* In the order in which they came. */
 static bool tell_facts(struct weft_standing *s, const struct pending *p)
 {
@@ -680,6 +737,8 @@ static bool tell_facts(struct weft_standing *s, const struct pending *p)
 				continue;
 			event.b = other->event.b;
 		}
+		if (is_connection(&event) && !text_received(s, &event.text, s->facts.items[at].received))
+			return false;
 		if (!tell(s, event))
 			return false;
 	}
@@ -840,5 +899,8 @@ int weft_state_before(struct weft_state *out, struct weft_trace *trace, int64_t 
 
 void weft_state_free(struct weft_state *state)
 {
+	for (size_t i = 0; i < state->texts.count; i++)
+		free(state->texts.items[i]);
+	weft_vec_free(&state->texts);
 	weft_vec_free(&state->events);
 }

@@ -10,6 +10,7 @@
 /* What was pending, awaited, held and counted at a moment, told as state dumps tell it. */
 struct weft_state {
 	WEFT_VEC(struct weft_event) events; /* each of the stream that it was told in, with its own time where it has one */
+	WEFT_VEC(char *) texts;             /* those of them that stand nowhere else */
 };
 
 /* What holds by now, of events that come one after the other.  Memory: for what is pending at once. */

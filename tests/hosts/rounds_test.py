@@ -136,6 +136,17 @@ def check_counters(name, folder):
         fail(f'{name}: by counters +-{known} ns, by other clocks {less}')
 
 
+def check_copies(name, folder):
+    """Of the last seconds, which began at another moment on each machine."""
+    with tempfile.TemporaryDirectory() as copies:
+        for host, last in zip('abc', ('1s', '1500ms', '2s')):
+            run('save', '--last=' + last, os.path.join(folder, host), '-w', os.path.join(copies, host))
+        told = run('events', '--json', '--absolute', copies)
+        if told.returncode:
+            fail(f'{name}: {told.stderr}')
+        check_truth(name, list(map(json.loads, told.stdout.splitlines())))
+
+
 def check(machines, name, a='0,0,0', b='3700000000,50000,0', c='-80000000,-20000,0'):
     with tempfile.TemporaryDirectory() as folder:
         recorded(machines, folder, {'a': a, 'b': b, 'c': c})
@@ -151,6 +162,8 @@ def check(machines, name, a='0,0,0', b='3700000000,50000,0', c='-80000000,-20000
         check_truth(name, events)
         check_order(name, events)
         check_counters(name, folder)
+        if name == 'even clocks':
+            check_copies('copies of the last seconds', folder)
 
 
 with Machines('ac') as made:

@@ -11,6 +11,7 @@
 #include <weft/record.h>
 
 #include "model/model.h"
+#include "model/standing.h"
 
 static _Alignas(8) unsigned char buffer[1 << 20];
 static uint64_t now, seed;
@@ -163,6 +164,54 @@ static void what_does_not_fit_is_not_matched(void **state)
 	forget();
 }
 
+/* What a copy of the trace's end says, or the window of who follows it. */
+static void who_begins_later_knows_how_far_connections_have_come(void **state)
+{
+	enum { MOST = 100 };
+	for (int round = 1; round <= 20; round++) {
+		seed = (uint64_t)round;
+		const uint64_t base = between(0, 1) ? 0 : UINT32_MAX - between(0, 2000);
+		weft_id a = connection("1.1.1.1:1", "2.2.2.2:2", base, 7), b = connection("2.2.2.2:2", "1.1.1.1:1", 7, base);
+		const int steps = (int)between(0, MOST), later = (int)between(1, MOST);
+		uint64_t sent = base, received = base, expected_sent = base, expected_received = base, from = 0;
+		for (int i = 0; i < steps + later; i++) {
+			if (i == steps) {
+				expected_sent = sent;
+				expected_received = received;
+				from = now + 1;
+			}
+			if (between(0, 1))
+				weft_sent(a, sent += between(1, 300));
+			else
+				weft_received(b, received += between(0, sent - received));
+		}
+		weft_stop();
+		assert_int_equal(weft_trace_open_memory(&trace, buffer, sizeof buffer, "it", NULL), WEFT_OK);
+		struct weft_state told;
+		assert_int_equal(weft_state_before(&told, trace, (int64_t)from), WEFT_OK);
+		unsigned ends = 0;
+		for (size_t i = 0; i < told.events.count; i++) {
+			const struct weft_event *e = &told.events.items[i];
+			char text[100];
+			if (e->op != WEFT_OP_DETAIL)
+				continue;
+			snprintf(text, sizeof text,
+			    e->a == a ? "tcp 1.1.1.1:1 2.2.2.2:2 %" PRIu64 : "tcp 2.2.2.2:2 1.1.1.1:1 %" PRIu64,
+			    e->a == a ? 7 : expected_received);
+			assert_int_equal(e->value, e->a == a ? expected_sent : 7);
+			assert_int_equal(e->text.len, strlen(text));
+			assert_memory_equal(e->text.ptr, text, e->text.len);
+			assert_true(e->a == a || e->a == b);
+			ends++;
+		}
+		assert_int_equal(ends, 2);
+		weft_state_free(&told);
+		weft_trace_close(trace);
+		assert_int_equal(begin(state), WEFT_OK);
+	}
+	weft_stop();
+}
+
 static void datagram(weft_id promise, const char *to, int64_t digest)
 {
 	weft__slow_detail(promise, WEFT_DETAIL_DATAGRAM, digest, to);
@@ -206,6 +255,7 @@ int main(void)
 	    TEST(a_read_is_matched_with_the_last_write_that_it_has_a_byte_of),
 	    TEST(addresses_that_return_are_another_connection),
 	    TEST(what_does_not_fit_is_not_matched),
+	    TEST(who_begins_later_knows_how_far_connections_have_come),
 	    TEST(a_datagram_is_the_newest_that_was_sent_there),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
