@@ -11,16 +11,12 @@
 #include "base/duration.h"
 
 enum {
-	WHOLE_NS = 2 /* clocks show whole ns, and did not show yet what is left of them */
+	WHOLE_NS = 2, /* clocks show whole ns, and did not show yet what is left of them */
+	STEP_NS = 50000000,
+	BINS = 4,   /* of a step */
+	REACH = 16, /* steps to each side, of which messages count: beyond, a line that may bend so much tells no more */
+	POINTS = 64 /* that are told of a step */
 };
-
-static const struct law {
-	int64_t ppm, step_ns;
-	size_t bins;            /* of a step */
-	size_t reach;           /* steps to each side, of which messages count */
-	int points;             /* that are told of a step */
-	bool looks_for_bending; /* else whoever bends more is found out where no line fits */
-} laws[WEFT_STEADY_LAWS] = {{WEFT_STEADY_PPM, 200000000, 8, 10, 256, true}, {30, 50000000, 4, 16, 64, false}};
 
 #define LONGEST_NS ((int64_t)400 * 1000000000) /* in whole steps; of more than that these are longer */
 #define FARTHEST_NS ((int64_t)1 << 60)         /* that two clocks may be apart, and from 0: more than 36 years */
@@ -32,10 +28,9 @@ struct bin {
 };
 
 struct steps {
-	const struct law *law;
 	int64_t first_ns, step_ns;
 	size_t count;
-	struct bin *sides[2]; /* at least, at most; the law's bins for each step */
+	struct bin *sides[2]; /* at least, at most; BINS for each step */
 };
 
 static bool is_tighter(const struct bin *bin, int64_t d, bool is_most)
@@ -45,7 +40,7 @@ static bool is_tighter(const struct bin *bin, int64_t d, bool is_most)
 
 static void fill(struct steps *s, const struct weft_tie_message *messages, size_t count)
 {
-	const int64_t bin_ns = s->step_ns / (int64_t)s->law->bins;
+	const int64_t bin_ns = s->step_ns / BINS;
 	for (size_t i = 0; i < count; i++) {
 		const struct weft_tie_message *m = &messages[i];
 		struct bin *bin = &s->sides[m->is_mine][(m->mine_ns - s->first_ns) / bin_ns];
@@ -57,18 +52,17 @@ static void fill(struct steps *s, const struct weft_tie_message *messages, size_
 }
 
 /* How far a line that touches the clock is from it, so far from there. */
-static int64_t bend_ns(const struct law *law, int64_t far_ns)
+static int64_t bend_ns(int64_t far_ns)
 {
 	const int64_t us = (far_ns < 0 ? -far_ns : far_ns) / 1000 + 1; /* squares fit: steps are below a day */
-	return us * us / (2000000000 / law->ppm) + 1;
+	return us * us / (2000000000 / WEFT_STEADY_PPM) + 1;
 }
 
 /* The bins within reach of the step's middle. */
 static void find_reach(const struct steps *s, size_t step, size_t *first, size_t *end)
 {
-	const size_t reach = s->law->reach, bins = s->law->bins;
-	*first = step > reach ? (step - reach) * bins : 0;
-	*end = step + reach < s->count ? (step + reach + 1) * bins : s->count * bins;
+	*first = step > REACH ? (step - REACH) * BINS : 0;
+	*end = step + REACH < s->count ? (step + REACH + 1) * BINS : s->count * BINS;
 }
 
 static int gather(struct weft_band *band, const struct steps *s, size_t first, size_t end)
@@ -78,7 +72,7 @@ static int gather(struct weft_band *band, const struct steps *s, size_t first, s
 	for (int side = 0; side < 2; side++)
 		for (size_t i = first; i < end && status == WEFT_OK; i++) {
 			const struct bin *bin = &s->sides[side][i];
-			const int64_t loose = bin->is_known ? bend_ns(s->law, bin->x - band->x0) + WHOLE_NS : 0;
+			const int64_t loose = bin->is_known ? bend_ns(bin->x - band->x0) + WHOLE_NS : 0;
 			if (!bin->is_known)
 				continue;
 			band->y0 = has_origin ? band->y0 : bin->d;
@@ -89,29 +83,10 @@ static int gather(struct weft_band *band, const struct steps *s, size_t first, s
 	return status;
 }
 
-/* Even clocks leave as much room as the fastest way there and the fastest back take.  Of messages in both directions that were
- * close in time it is known what they took; but the fastest two need not have been close: hence three quarters.  Of few messages
- * nothing is found out. */
-static bool may_be_even(const struct steps *s, const struct weft_band *band, int64_t ns, size_t first, size_t end)
-{
-	int64_t low, high, fastest_ns = INT64_MAX;
-	size_t known = 0;
-	if (!s->law->looks_for_bending)
-		return true;
-	for (size_t i = first; i < end; i++)
-		if (s->sides[0][i].is_known && s->sides[1][i].is_known) {
-			fastest_ns = weft_min_ns(fastest_ns, s->sides[1][i].d - s->sides[0][i].d);
-			known++;
-		}
-	weft_band_at(band, ns, &low, &high);
-	return known >= (end - first) / 4 && high - low >= fastest_ns / 4 * 3;
-}
-
 static int tell(weft_tie_messages *added, const struct steps *s, size_t step)
 {
 	const struct weft_slope most = {1, WEFT_TIE_RATE}, least = {-1, WEFT_TIE_RATE};
 	const int64_t middle_ns = s->first_ns + (int64_t)step * s->step_ns + s->step_ns / 2;
-	const int points = s->law->points;
 	struct weft_band band;
 	weft_band_init(&band, middle_ns, 0, least, most);
 	size_t first, end;
@@ -120,11 +95,9 @@ static int tell(weft_tie_messages *added, const struct steps *s, size_t step)
 	const bool has_both = band.above.count > 0 && band.below.count > 0;
 	if (status == WEFT_OK && has_both)
 		status = weft_band_solve(&band);
-	if (status == WEFT_OK && has_both && !may_be_even(s, &band, middle_ns, first, end))
-		status = WEFT_EINVAL;
-	for (int i = 0; i < points && has_both && status == WEFT_OK; i++) {
-		const int64_t far_ns = s->step_ns * (2 * i + 1 - points) / (2 * points), ns = middle_ns + far_ns,
-			      loose_ns = bend_ns(s->law, far_ns);
+	for (int i = 0; i < POINTS && has_both && status == WEFT_OK; i++) {
+		const int64_t far_ns = s->step_ns * (2 * i + 1 - POINTS) / (2 * POINTS), ns = middle_ns + far_ns,
+			      loose_ns = bend_ns(far_ns);
 		int64_t low, high;
 		weft_band_at(&band, ns, &low, &high);
 		low = weft_max_ns(low, -2 * FARTHEST_NS);
@@ -141,7 +114,7 @@ static int tell(weft_tie_messages *added, const struct steps *s, size_t step)
 	return status;
 }
 
-int weft_steady_messages(weft_tie_messages *added, const struct weft_tie_message *messages, size_t count, size_t law)
+int weft_steady_messages(weft_tie_messages *added, const struct weft_tie_message *messages, size_t count)
 {
 	int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
 	for (size_t i = 0; i < count; i++) {
@@ -154,15 +127,13 @@ int weft_steady_messages(weft_tie_messages *added, const struct weft_tie_message
 	if (!count || __builtin_sub_overflow(last_ns, first_ns, &span_ns) || span_ns > longest_ns ||
 	    first_ns < -2 * FARTHEST_NS || last_ns > 2 * FARTHEST_NS)
 		return WEFT_OK;
-	const int64_t bins = (int64_t)laws[law].bins;
-	struct steps s = {.law = &laws[law], .first_ns = first_ns};
-	s.step_ns = span_ns / (LONGEST_NS / laws[law].step_ns) + 1;
-	s.step_ns = s.step_ns < s.law->step_ns ? s.law->step_ns : (s.step_ns / bins + 1) * bins;
+	struct steps s = {.first_ns = first_ns, .step_ns = span_ns / (LONGEST_NS / STEP_NS) + 1};
+	s.step_ns = s.step_ns < STEP_NS ? STEP_NS : (s.step_ns / BINS + 1) * BINS;
 	s.count = (size_t)(span_ns / s.step_ns) + 1;
-	s.sides[0] = calloc(2 * s.count * s.law->bins, sizeof *s.sides[0]);
+	s.sides[0] = calloc(2 * s.count * BINS, sizeof *s.sides[0]);
 	int status = s.sides[0] ? WEFT_OK : WEFT_ENOMEM;
 	if (status == WEFT_OK) {
-		s.sides[1] = s.sides[0] + s.count * s.law->bins;
+		s.sides[1] = s.sides[0] + s.count * BINS;
 		fill(&s, messages, count);
 	}
 	for (size_t step = 0; step < s.count && status == WEFT_OK; step++)

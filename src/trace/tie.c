@@ -258,26 +258,23 @@ static int make(struct weft_tie **out, const struct weft_tie_message *messages, 
 	return WEFT_OK;
 }
 
-/* The same, and what the messages tell together, by the first law that both clocks keep; by none, it stays as it is. */
+/* The same, and what the messages tell together; where the clocks are not steady, it stays as it is. */
 static int make_steady(struct weft_tie **tie, const struct weft_tie_message *messages, size_t count)
 {
-	int status = WEFT_EINVAL;
-	for (size_t law = 0; law < WEFT_STEADY_LAWS && status == WEFT_EINVAL; law++) {
-		weft_tie_messages more = {0};
-		struct weft_tie *steady = NULL;
-		status = weft_steady_messages(&more, messages, count, law);
-		if (status == WEFT_OK)
-			status = make(&steady, messages, count, &more);
-		if (status == WEFT_OK && narrowest(steady) < 0)
-			status = WEFT_EINVAL;
-		if (status == WEFT_OK) {
-			weft_tie_destroy(*tie);
-			*tie = steady;
-		} else {
-			weft_tie_destroy(steady);
-		}
-		weft_vec_free(&more);
+	weft_tie_messages more = {0};
+	struct weft_tie *steady = NULL;
+	int status = weft_steady_messages(&more, messages, count);
+	if (status == WEFT_OK)
+		status = make(&steady, messages, count, &more);
+	if (status == WEFT_OK && narrowest(steady) < 0)
+		status = WEFT_EINVAL;
+	if (status == WEFT_OK) {
+		weft_tie_destroy(*tie);
+		*tie = steady;
+	} else {
+		weft_tie_destroy(steady);
 	}
+	weft_vec_free(&more);
 	return status == WEFT_EINVAL ? WEFT_OK : status;
 }
 

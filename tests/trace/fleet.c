@@ -36,6 +36,7 @@ struct connection {
 	uint32_t hosts[2];
 	uint64_t begins[2]; /* positions of what the one and the other send */
 	int64_t delays[2];  /* the least */
+	int64_t noise;      /* most messages take up to so much longer */
 };
 
 struct fleet {
@@ -82,7 +83,7 @@ static void make_clock(struct clock *clock, struct fleet_choices *c, bool is_cou
 		clock->until[i] = until;
 		clock->rate[i] = between(c, -249, 249) * 1000000;
 	}
-	clock->grows = is_counter ? between(c, -450000, 450000) : 0;
+	clock->grows = is_counter ? between(c, -15000000, 15000000) : 0;
 }
 
 static void add(struct fleet *f, struct step step)
@@ -118,7 +119,7 @@ static int64_t send(struct fleet *f, struct fleet_choices *c, uint32_t connectio
 		now += between(c, 500, 20 * US);
 	}
 	for (uint64_t at = begin; at < end;) {
-		const int64_t delay = k->delays[is_back] + (between(c, 0, 3) ? between(c, 0, 20 * US) : between(c, 0, 2 * MS));
+		const int64_t delay = k->delays[is_back] + (between(c, 0, 3) ? between(c, 0, k->noise) : between(c, 0, 2 * MS));
 		at += 1 + (uint64_t)between(c, 0, (int64_t)(end - at) - 1);
 		reads.true_ns = now += at == end || delay < 5 * US ? delay : delay / 4;
 		reads.stamp_ns = now + between(c, 0, 1) * between(c, 0, 5 * US);
@@ -135,6 +136,7 @@ static void talk(struct fleet *f, struct fleet_choices *c, uint32_t connection, 
 	struct connection *k = &f->connections.items[connection];
 	uint64_t positions[2];
 	int64_t now = between(c, 10, 1000) * US;
+	k->noise = f->fault == FLEET_COUNTERS && between(c, 0, 2) == 0 ? 4 * MS : 20 * US;
 	for (int i = 0; i < 2; i++) {
 		/* Some of them wrap 32 bits. */
 		k->begins[i] = positions[i] = between(c, 0, 1) ? 0 : (uint64_t)UINT32_MAX - (uint64_t)between(c, 0, 60000);
