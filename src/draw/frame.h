@@ -73,6 +73,14 @@ struct weft__width {
 	float width;
 };
 
+/* The left edge of a cell: when that is, and so many 65536ths into which slice of time; by what sums within the cell are taken.
+ */
+struct weft__edge {
+	int64_t ns;
+	uint32_t slice, part;
+	double scale;
+};
+
 struct weft_draw_scratch {
 	size_t prim_capacity, text_capacity;
 	WEFT_VEC(struct weft_prim) sorted;
@@ -92,6 +100,9 @@ struct weft_draw_scratch {
 	WEFT_VEC(double) strip_rows;
 	WEFT_VEC(uint32_t) strip_begin;
 	WEFT_VEC(uint64_t) strip_marks;
+	int summed_above, summed_below; /* strips before the one and from the other on are made of sums */
+	WEFT_VEC(struct weft__edge) edges;
+	WEFT_VEC(uint32_t) strip_sums; /* by slice of time, of one strip */
 	WEFT_VEC(uint8_t) alphas;
 	WEFT_VEC(uint64_t) bits;       /* pixels of texts, a bit for each 4 px of a line of pixels */
 	WEFT_VEC(uint64_t) line_bits;  /* pixels of promises likewise */

@@ -207,6 +207,8 @@ void weft_draw_finish(struct weft_draw_list *list)
 		weft_vec_free(&s->strip_rows);
 		weft_vec_free(&s->strip_begin);
 		weft_vec_free(&s->strip_marks);
+		weft_vec_free(&s->edges);
+		weft_vec_free(&s->strip_sums);
 		weft_vec_free(&s->alphas);
 		weft_vec_free(&s->bits);
 		weft_vec_free(&s->line_bits);

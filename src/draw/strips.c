@@ -10,7 +10,13 @@
 #include "draw/lines.h"
 
 /* What is added up for each cell, as differences to the cell on its left until a strip is drawn; and what is in a cell or not. */
-enum plane { ALIVE, RUN, NEVER, WRONG_ENDS, PLANES };
+enum plane {
+	ALIVE = WEFT_SUM_ALIVE,
+	RUN = WEFT_SUM_RUN,
+	NEVER = WEFT_SUM_NEVER,
+	WRONG_ENDS = WEFT_SUM_WRONG_ENDS,
+	PLANES = WEFT_SUMS
+};
 enum mark { FAILED, HIGHLIGHT, MARKS };
 
 static_assert(WEFT__BOX_FAN == 4, "WEFT__BOX_SIZE()");
@@ -72,6 +78,56 @@ static uint32_t row_from(const struct weft__frame *f, uint32_t above, int y)
 	return (uint32_t)WEFT_FIRST_NEAR(r, from, f->layout->row_count, weft__row_y(f, (uint32_t)r) >= y);
 }
 
+/* Whether a strip has so many rows that its edges can be moved to blocks of them, or is the first or last to have any, or has
+ * none beyond these; and not so many that sums wrap around. */
+static bool is_summable(const struct strips *s, const struct weft_sums *sums, int strip)
+{
+	const double least = (double)(4u << sums->block_shift), most = (double)INT32_MAX / ((double)sums->slices * sums->unit);
+	const uint32_t rows = s->begin[strip + 1] - s->begin[strip];
+	const bool is_outmost = s->begin[strip] == 0 || s->begin[strip + 1] == s->begin[s->count];
+	return rows <= most && (is_outmost || (rows >= least && s->rows[strip] >= least));
+}
+
+/* Moves the first row of a strip, and of those above that have none, to where a block begins: by an eighth of a strip at most. */
+static void snap(struct weft__frame *f, struct strips *s, int strip)
+{
+	const unsigned shift = f->index->sums.block_shift;
+	const uint32_t from = s->begin[strip], near = (from + (1u << shift >> 1)) >> shift << shift;
+	const uint32_t to = from == s->begin[s->count] || near > s->begin[s->count] ? s->begin[s->count] : near;
+	const double more = (double)weft_view_rank(f->view, to) - (double)weft_view_rank(f->view, from);
+	s->begin[strip] = to;
+	s->rows[strip - 1] += more;
+	s->rows[strip] -= more;
+}
+
+/* Strips at the top and at the bottom, where rows crowd, are made of sums unless one has to see less than a slice of time. */
+static void choose_summed(struct weft__frame *f, struct strips *s)
+{
+	const struct weft_sums *sums = &f->index->sums;
+	int above = 0, below = s->count;
+	if (sums->sums && (double)((uint64_t)1 << sums->slice_shift) * f->view->px_per_ns <= WEFT__CELL_PX &&
+	    s->begin[s->count] == f->layout->row_count) {
+		while (above < s->count && is_summable(s, sums, above))
+			above++;
+		while (below > above && is_summable(s, sums, below - 1))
+			below--;
+		for (int i = 1; i < above; i++)
+			snap(f, s, i);
+		for (int i = below + 1; i < s->count; i++)
+			snap(f, s, i);
+		/* The edge of the first that is not has not moved. */
+		above -= above > 0 && above < s->count;
+		below += below < s->count && above < below;
+	}
+	f->s->summed_above = above;
+	f->s->summed_below = below;
+}
+
+static bool is_summed(const struct weft__frame *f, int strip)
+{
+	return strip < f->s->summed_above || strip >= f->s->summed_below;
+}
+
 bool weft__strips_begin(struct weft__frame *f)
 {
 	struct strips s = strips_of(f);
@@ -98,6 +154,8 @@ bool weft__strips_begin(struct weft__frame *f)
 	begin[0] = 0;
 	for (int i = 1; i <= s.count; i++)
 		begin[i] = row_from(f, begin[i - 1], i * WEFT__STRIP_PX);
+	s = strips_of(f);
+	choose_summed(f, &s);
 	return true;
 }
 
@@ -439,7 +497,7 @@ static void lay_promises(struct weft__frame *f, struct strips *s, size_t box)
 	end = end < f->index->count ? end : f->index->count;
 	for (uint32_t row = b->first_row; i < end; row++) {
 		size_t row_end = f->layout->row_begin[row + 1] < end ? f->layout->row_begin[row + 1] : end;
-		if (row_end > i && !is_line(f, row) && weft_view_is_shown(f->view, row))
+		if (row_end > i && !is_line(f, row) && weft_view_is_shown(f->view, row) && !is_summed(f, strip_of(s, row)))
 			lay_row(f, s, row, i, row_end, &lot);
 		i = row_end > i ? row_end : i;
 	}
@@ -474,6 +532,7 @@ static void lay_queue(struct weft__frame *f, struct strips *s, struct queue *q)
 static void lay_boxes(struct weft__frame *f, struct strips *s)
 {
 	struct queue queue = {.count = 0};
+	const uint32_t first_row = s->begin[f->s->summed_above], end_row = s->begin[f->s->summed_below];
 	struct {
 		int level;
 		size_t box;
@@ -485,8 +544,9 @@ static void lay_boxes(struct weft__frame *f, struct strips *s)
 		int level = stack[--height].level;
 		size_t at = stack[height].box;
 		const struct weft_box *box = &f->index->boxes[level][at];
-		if (box->end_ns < f->from_ns || box->start_ns > f->to_ns ||
-		    (is_line(f, box->first_row) && is_line(f, box->last_row)) || lay_box(f, s, level, at))
+		if (box->end_ns < f->from_ns || box->start_ns > f->to_ns || box->last_row < first_row ||
+		    box->first_row >= end_row || (is_line(f, box->first_row) && is_line(f, box->last_row)) ||
+		    lay_box(f, s, level, at))
 			continue;
 		if (level == 0) {
 			queue.boxes[queue.count++] = at;
@@ -502,6 +562,64 @@ static void lay_boxes(struct weft__frame *f, struct strips *s)
 		}
 	}
 	lay_queue(f, s, &queue);
+}
+
+/* In which slices of time cells begin; false when out of memory. */
+static bool find_edges(struct weft__frame *f, const struct strips *s)
+{
+	const struct weft_sums *sums = &f->index->sums;
+	const double slice_ns = (double)((uint64_t)1 << sums->slice_shift);
+	f->s->edges.count = f->s->strip_sums.count = 0;
+	if (!weft_vec_reserve(&f->s->edges, s->columns) || !weft_vec_reserve(&f->s->strip_sums, sums->slices + 1)) {
+		f->failed = true;
+		return false;
+	}
+	for (size_t c = 0; c + 1 < s->columns; c++) {
+		const int64_t ns = weft_view_time(f->view, (double)c * WEFT__CELL_PX);
+		const double at = ns > 0 ? (double)ns / slice_ns : 0;
+		const uint32_t last = (uint32_t)sums->slices - 1, slice = at < last ? (uint32_t)at : last;
+		struct weft__edge *edge = &f->s->edges.items[c];
+		*edge = (struct weft__edge){
+		    .ns = ns, .slice = slice, .part = at < last + 1.0 ? (uint32_t)((at - slice) * 65536) : 65536};
+		if (c > 0)
+			edge[-1].scale = s->unit * slice_ns / (sums->unit * ((double)ns - (double)edge[-1].ns));
+	}
+	return true;
+}
+
+/* What is summed up before an edge; ends are not shared out between two cells. */
+static inline uint32_t sum_before(const uint32_t *sums, const struct weft__edge *e, bool ends)
+{
+	const uint32_t before = sums[e->slice], within = sums[e->slice + 1] - before;
+	return ends ? before + (e->part < 32768 ? 0 : within) : before + (uint32_t)((uint64_t)within * e->part >> 16);
+}
+
+static void lay_sums(struct weft__frame *f, const struct strips *s, int strip, enum plane plane)
+{
+	const struct weft_sums *all = &f->index->sums;
+	const unsigned shift = all->block_shift;
+	const uint32_t up = (1u << shift) - 1;
+	const uint32_t *from = weft__sums_above(all, (enum weft_sum)plane, (s->begin[strip] + up) >> shift),
+		       *to = weft__sums_above(all, (enum weft_sum)plane, (s->begin[strip + 1] + up) >> shift);
+	const size_t cells = s->columns - 2;
+	const struct weft__edge *edges = f->s->edges.items;
+	const size_t first = edges[0].slice, last = edges[cells].slice + 1;
+	uint32_t *sums = f->s->strip_sums.items, any = 0;
+	for (size_t k = first; k <= last; k++) {
+		sums[k] = to[k] - from[k];
+		any |= sums[k] ^ sums[first];
+	}
+	if (!any)
+		return;
+	uint32_t *row = row_of(s, plane, strip), before = sum_before(sums, &edges[0], plane == WRONG_ENDS), left = 0;
+	for (size_t c = 0; c < cells; c++) {
+		const uint32_t next = sum_before(sums, &edges[c + 1], plane == WRONG_ENDS), sum = next - before;
+		const uint32_t amount = plane == WRONG_ENDS ? sum * s->unit : (sum > 0) + (uint32_t)(sum * edges[c].scale);
+		row[c] += amount - left;
+		left = amount;
+		before = next;
+	}
+	row[cells] -= left;
 }
 
 static int alive_alpha(double rows_alive, double rows)
@@ -674,6 +792,12 @@ void weft__strips_draw(struct weft__frame *f)
 		return;
 	}
 	lay_boxes(f, &s);
+	if (s.begin[f->s->summed_above] + (f->layout->row_count - s.begin[f->s->summed_below]) > 0 && !find_edges(f, &s))
+		return;
+	for (int strip = 0; strip < s.count; strip++)
+		for (enum plane plane = ALIVE; plane < PLANES && is_summed(f, strip) && s.begin[strip] < s.begin[strip + 1];
+		     plane++)
+			lay_sums(f, &s, strip, plane);
 	for (int strip = 0; strip < s.count; strip++) {
 		for (enum plane plane = ALIVE; plane < PLANES; plane++)
 			draw_plane(f, &s, strip, plane, f->s->alphas.items);

@@ -440,7 +440,7 @@ int weft__index_create(
 	if (model->link_count >= MANY_LINKS)
 		weft_meanwhile_begin(&meanwhile);
 	bool done = index_model(x, model, whole) && index_promises(x, model, layout) && index_went_wrong(x) && index_boxes(x) &&
-		    index_sleeps(x, model, layout);
+		    weft__sums_create(&x->sums, x, layout) && index_sleeps(x, model, layout);
 	weft_meanwhile_end(&meanwhile);
 	if (!done || !arrows.done || weft__fold_index_create(&x->folds, model, layout) < 0) {
 		weft__index_destroy(x, model);
@@ -456,6 +456,7 @@ void weft__index_destroy(struct weft_index *x, const struct weft_model *model)
 		return;
 	for (int l = 0; l < WEFT__BOX_LEVELS; l++)
 		free(x->boxes[l]);
+	free(x->sums.sums);
 	for (int a = 0; a < WEFT_ARROWS; a++) {
 		free(x->arrows[a].links);
 		weft__slices_free(&x->arrows[a].slices);

@@ -4,6 +4,7 @@
 #define WEFT_VIEW_INDEX_H
 
 #include "view/slices.h"
+#include "view/sums.h"
 #include "view/view.h"
 
 /* Intervals in time order that do not overlap, with sums of their lengths. */
@@ -62,6 +63,7 @@ struct weft_index {
 	struct weft_box *boxes[WEFT__BOX_LEVELS];
 	size_t box_count[WEFT__BOX_LEVELS];
 	int box_levels;
+	struct weft_sums sums;
 
 	bool is_part;       /* what layouts do not differ in is another index's: run_busy, counters */
 	uint64_t *run_busy; /* [run_count + 1] of weft_model.runs */

@@ -142,10 +142,117 @@ static void check_overview(const struct scene *s)
 	weft_overview_destroy(o);
 }
 
+enum {
+	STRIP = 3,
+	CELL = 2,
+	CROWDED = 100 /* rows in a strip */,
+	AT_EDGE = 8 /* rows that may be in the next */,
+	NEAR = 8 /* cells that may be one */,
+	STRIPS = 240,
+	CELLS = 640
+};
+
+/* In each cell of each strip: rows that are taken, as differences, and ends of what went wrong. */
+static double taken[STRIPS][CELLS + 2], wrong[STRIPS][CELLS + 2], rows_of[STRIPS];
+static uint8_t alive_alpha[STRIPS][CELLS], wrong_alpha[STRIPS][CELLS];
+
+static int strip_of(const struct scene *s, uint32_t row)
+{
+	return (int)weft_view_y(s->view, weft_view_slot(s->view, row)) / STRIP;
+}
+
+static void take(const struct scene *s, const struct weft_promise *p, int strip)
+{
+	int64_t ends[2] = {p->start_ns, p->end_ns > p->start_ns ? p->end_ns : p->start_ns};
+	for (int e = 0; e < 2; e++) {
+		double x = weft_view_x(s->view, ends[e]) / CELL, sign = e ? -1 : 1;
+		x = x > 0 ? x < CELLS ? x : CELLS : 0;
+		taken[strip][(int)x] += sign * ((int)x + 1 - x);
+		taken[strip][(int)x + 1] += sign * (x - (int)x);
+	}
+	double end = weft_view_x(s->view, ends[1]) / CELL;
+	if (weft_promise_went_wrong(p) && end >= 0 && end < CELLS)
+		wrong[strip][(int)end]++;
+}
+
+static void look_at_strips(const struct scene *s)
+{
+	memset(alive_alpha, 0, sizeof alive_alpha);
+	memset(wrong_alpha, 0, sizeof wrong_alpha);
+	for (size_t i = 0; i < s->list.count; i++) {
+		const struct weft_prim *p = &s->list.prims[i];
+		int strip = (int)p->y0 / STRIP, high = (int)(p->y1 - p->y0);
+		bool alive = p->paint == WEFT_PAINT_PROMISE && high == 2, ends = p->paint == WEFT_PAINT_FAILED && high == STRIP;
+		if (p->kind == WEFT_PRIM_RECT && (int)p->y0 % STRIP == 0 && strip < STRIPS && (alive || ends))
+			for (int c = (int)p->x0 / CELL; c < ((int)p->x1 + 1) / CELL; c++)
+				(alive ? alive_alpha : wrong_alpha)[strip][c] = p->alpha;
+	}
+}
+
+/* Whether something is between the least and the most that is near in the truth: rows at an edge may be in the next strip. */
+static bool is_near(double truth[STRIPS][CELLS + 2], int strip, int cell, double said_least, double said_most)
+{
+	double least = 1e9, most = 0;
+	for (int i = strip - 1; i <= strip + 1; i++)
+		for (int c = cell - NEAR; c <= cell + NEAR; c++) {
+			least = truth[i][c] < least ? truth[i][c] : least;
+			most = truth[i][c] > most ? truth[i][c] : most;
+		}
+	return said_most > least && said_least < most;
+}
+
+/* Whether the ends of what went wrong show near. */
+static bool is_wrong_near(int strip, int cell)
+{
+	for (int i = strip - 1; i <= strip + 1; i++)
+		if (wrong_alpha[i][cell - 1] || wrong_alpha[i][cell] || wrong_alpha[i][cell + 1])
+			return true;
+	return false;
+}
+
+/* Rows that are too low to be told apart: what a strip of them says of each cell, against what is counted.  Returns how many
+ * cells have something. */
+static size_t check_strips(const struct scene *s)
+{
+	size_t cells = 0;
+	memset(taken, 0, sizeof taken);
+	memset(wrong, 0, sizeof wrong);
+	memset(rows_of, 0, sizeof rows_of);
+	look_at_strips(s);
+	for (uint32_t r = 0; r < s->layout->row_count; r++) {
+		int strip = strip_of(s, r);
+		rows_of[strip] += weft_view_is_shown(s->view, r);
+		for (uint32_t i = s->layout->row_begin[r]; i < s->layout->row_begin[r + 1]; i++)
+			take(s, &s->model->promises[s->layout->by_row[i]], strip);
+	}
+	for (int strip = 0; strip < STRIPS; strip++) {
+		double sum = 0, rows = rows_of[strip], none = 0.01 * rows + AT_EDGE;
+		for (int c = 0; c < CELLS; c++)
+			taken[strip][c] = sum += taken[strip][c];
+		/* At an edge a strip has some rows of the next. */
+		bool edge = strip == 0 || strip == STRIPS - 1 || rows_of[strip - 1] < CROWDED || rows_of[strip + 1] < CROWDED;
+		for (int c = NEAR; c < CELLS - NEAR && rows >= CROWDED && !edge; c++) {
+			const uint8_t alive = alive_alpha[strip][c], end = wrong_alpha[strip][c];
+			const double least = alive > 140 ? rows * 2 / 3 : alive > 104 ? rows / 8 : 0;
+			const double most = alive > 140 ? 2 * rows : alive > 104 ? rows * 2 / 3 : alive ? rows / 8 : 0;
+			if (!is_near(taken, strip, c, least - none, most + none))
+				fail_msg("strip %d, cell %d: %f of %f rows are taken, the strip says %d", strip, c,
+				    taken[strip][c], rows, alive);
+			const double parts = end > 88 ? (end + 1) / 32 : 0;
+			if (end && !is_near(wrong, strip, c, (parts - 1) / 8 * rows, 1e9))
+				fail_msg("strip %d, cell %d: %f failed, the strip says %d", strip, c, wrong[strip][c], end);
+			if (wrong[strip][c] > 0 && !is_wrong_near(strip, c))
+				fail_msg("strip %d, cell %d: %f failed, and are not there", strip, c, wrong[strip][c]);
+			cells += alive > 0;
+		}
+	}
+	return cells;
+}
+
 static void test_density(void **state)
 {
 	(void)state;
-	size_t columns = 0;
+	size_t columns = 0, cells = 0;
 	for (char **shape = shapes; *shape; shape++) {
 		struct scene s;
 		open_shape(&s, *shape);
@@ -156,6 +263,11 @@ static void test_density(void **state)
 			assert_int_equal(draw_scene(&s, &options), WEFT_OK);
 			columns += check_band(&s);
 		}
+		weft_view_show_all(s.view);
+		weft_view_resize(s.view, CELLS * CELL, 200);
+		assert_int_equal(draw_scene(&s, &options), WEFT_OK);
+		cells += check_strips(&s);
+		weft_view_resize(s.view, CELLS * CELL, STRIPS * STRIP);
 		check_overview(&s);
 		/* So where sleep is folded. */
 		struct weft_lulls *lulls;
@@ -167,7 +279,7 @@ static void test_density(void **state)
 		weft_lulls_destroy(lulls);
 		close_scene(&s);
 	}
-	assert_true(columns > 0);
+	assert_true(columns > 0 && cells > 0);
 }
 
 int main(int argc, char **argv)
