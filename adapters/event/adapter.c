@@ -54,6 +54,18 @@ static void pop(struct weft__ev_here *here, unsigned depth)
 	weft__hook_thread.running = here->runs[depth].outer;
 }
 
+/* Who called a turn goes on. */
+static void end_turn(const struct weft__ev_run *run)
+{
+	weft__ev_lock(run->base);
+	struct weft__ev_thing *loop = weft__ev_find(run->base);
+	if (loop && loop->id == run->turns && loop->kept == run->outer) {
+		weft_awaits_no_more(run->outer, run->turns);
+		loop->kept = 0;
+	}
+	weft__ev_unlock(run->base);
+}
+
 /* The frame at *stack ends; loops that a longjmp has left lie above it. */
 static void loop_returns(const void **stack)
 {
@@ -79,30 +91,62 @@ static void loop_returns(const void **stack)
 		weft__hook_thread.shown = run.outer;
 	} else {
 		weft_hook_show(run.outer);
+		if (run.turns)
+			end_turn(&run);
 	}
 }
 
-/* A promise that awaits the events that were added so far; it is found by its base. */
-static weft_id begin_loop(struct weft__ev_run *run, bool is_older)
+/* A promise that awaits the events that were added so far; it is found by its base.  Turns of one loop have one promise, from the
+ * first that waits long until the base is freed or run as a loop. */
+static weft_id begin_loop(const struct weft__ev_run *run, bool is_older)
 {
 	weft__ev_lock(run->base);
 	struct weft__ev_thing *loop = weft__ev_find(run->base);
-	weft_id id = 0;
-	if (!loop && (loop = weft__ev_make(run->base))) {
+	if (loop && loop->is_turned && run->is_loop) {
+		weft__ev_end(loop, run->outer);
+		loop = NULL;
+	}
+	const bool is_new = !loop && (loop = weft__ev_make(run->base));
+	if (is_new) {
 		if (is_older)
 			weft_hook_things_begin_older(&loop->thing, WEFT_KIND_LOOP);
 		else
 			weft__ev_begin(loop, WEFT_KIND_LOOP, run->caller);
 		loop->by = run->outer;
-		weft_hook_put(&loop->label, "event_base_loop");
+		loop->is_turned = !run->is_loop;
+		weft_hook_put(&loop->label, run->is_loop ? "event_base_loop" : "event_base_loop, turn by turn");
 		weft__ev_say(loop);
-		weft_await(loop->by, loop->id);
-		id = loop->id;
 	}
-	weft__ev_unlock(run->base);
+	const weft_id id = is_new || (loop && loop->is_turned) ? loop->id : 0;
 	if (id)
+		weft_await(loop->kept = run->outer, id);
+	weft__ev_unlock(run->base);
+	if (is_new)
 		weft__ev_keep(run->base, id);
 	return id;
+}
+
+static void end_base(struct event_base *base)
+{
+	if (!weft_is_on())
+		return;
+	weft__ev_lock(base);
+	struct weft__ev_thing *loop = weft__ev_find(base);
+	if (loop && loop->is_turned)
+		weft__ev_end(loop, weft__hook_thread.running);
+	weft__ev_unlock(base);
+}
+
+void weft__event_base_free(struct event_base *base)
+{
+	end_base(base);
+	weft__ev_real.event_base_free(base);
+}
+
+void weft__event_base_free_nofinalize(struct event_base *base)
+{
+	end_base(base);
+	weft__ev_real.event_base_free_nofinalize(base);
 }
 
 /* The first call of this OS thread in this recording.  Loops may run since before that. */
@@ -117,6 +161,7 @@ static void meet(void)
 		run->outer = thread->running;
 		run->callbacks = 0;
 		run->id = run->is_loop ? begin_loop(run, true) : 0;
+		run->turns = 0;
 		thread->running = run->id ? run->id : run->outer;
 	}
 }
@@ -135,12 +180,10 @@ int weft__event_base_loop(struct event_base *base, int flags)
 	__attribute__((cleanup(loop_returns))) const void *stack = __builtin_frame_address(0);
 	struct weft_hook_thread *thread = is_on ? weft_hook_thread() : &weft__hook_thread;
 	struct weft__ev_run *run = &here->runs[here->depth];
-	*run = (struct weft__ev_run){base, stack, 0, thread->running, thread->callbacks, !(flags & ONCE_OR_NONBLOCK),
+	*run = (struct weft__ev_run){base, stack, 0, thread->running, 0, thread->callbacks, !(flags & ONCE_OR_NONBLOCK),
 	    is_on && weft_hook_may_be_older(&here->older, base), caller};
-	if (is_on && run->is_loop) {
-		run->id = begin_loop(run, false);
+	if (is_on && run->is_loop && (run->id = begin_loop(run, false)))
 		thread->running = run->id;
-	}
 	here->depth++;
 	int status = weft__ev_real.event_base_loop(base, flags);
 	here->caller = before;
@@ -166,8 +209,16 @@ static void tell_older(struct weft__ev_run *run)
 		weft__ev_keep(run->base, run->id);
 }
 
+/* A loop that is called turn by turn, and has nothing to do. */
+static void still(const struct weft_hook_sleep *sleep)
+{
+	struct weft__ev_run *run = &weft__ev_here.runs[weft__ev_here.depth - 1];
+	run->turns = begin_loop(run, false);
+}
+
 static bool sleeps(struct weft_hook_sleep *sleep)
 {
+	enum { STILL_MS = 100 }; /* a busy loop never gets there */
 	struct weft__ev_here *here = &weft__ev_here;
 	if (here->depth > 0 && here->epoch != weft__hook_epoch && sleep->kind == WEFT_HOOK_SLEEP_FDS)
 		meet();
@@ -175,6 +226,10 @@ static bool sleeps(struct weft_hook_sleep *sleep)
 		       weft__ev_is_own(sleep->caller);
 	if (is_wait) {
 		const struct weft__ev_run *run = &here->runs[here->depth - 1];
+		if (!run->is_loop && !run->turns) {
+			sleep->first_ms = STILL_MS;
+			sleep->still = still;
+		}
 		weft__hook_thread.callbacks = run->callbacks;
 		weft__hook_thread.running = run->id ? run->id : run->outer;
 		if (run->is_older)

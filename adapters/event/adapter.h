@@ -40,6 +40,8 @@ enum { EV_IS_TIMEOUT = 1, EV_IS_READ = 2, EV_IS_WRITE = 4, EV_IS_SIGNAL = 8, EV_
 /* X(result, name, (parameters)): taken, in libevent's core and in what is beside it. */
 #define WEFT__EV_CORE(X)                                                                                                         \
 	X(int, event_base_loop, (struct event_base * base, int flags))                                                           \
+	X(void, event_base_free, (struct event_base * base))                                                                     \
+	X(void, event_base_free_nofinalize, (struct event_base * base))                                                          \
 	X(int, event_assign,                                                                                                     \
 	    (struct event * event, struct event_base * base, int fd, short events, weft__ev_event_cb *cb, void *data))           \
 	X(struct event *, event_new, (struct event_base * base, int fd, short events, weft__ev_event_cb *cb, void *data))        \
@@ -120,6 +122,7 @@ struct weft__ev_thing {
 	bool is_buffer;
 	bool is_added;                    /* it keeps its loop */
 	bool is_untouched;                /* its callback leaves what came where it is */
+	bool is_turned;                   /* of a loop: it is called turn by turn */
 	bool is_ending;                   /* it ends when its loop sleeps, unless it is added until then */
 	struct weft_hook_carried carried; /* where it stands for the connection that its descriptor is */
 	struct weft_hook_calls calls;
@@ -180,6 +183,7 @@ struct weft__ev_run {
 	struct event_base *base;
 	const void *stack;
 	weft_id id, outer; /* id 0: a turn, not a loop that runs until it is told to end */
+	weft_id turns;     /* the promise of the loop whose turn this is, which outer awaits while the turn waits long */
 	int callbacks;
 	bool is_loop;
 	bool is_older; /* of its events some may be older than the recording, and are still to be told */

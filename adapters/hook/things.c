@@ -185,8 +185,6 @@ uint64_t weft_hook_things_list(struct weft_hook_things *table, uint64_t cursor, 
 		for (struct weft_hook_thing *t = shard->buckets[cursor % WEFT_HOOK_BUCKETS]; t; t = t->next)
 			if (t->id && t->home == &weft__hook_thread) {
 				weft_pending_at(t->by, t->id, (enum weft_kind)t->kind, t->site, t->since, t->label.text);
-				if (t->kind == WEFT_KIND_LOOP)
-					weft_still_awaits(t->by, t->id);
 				if (t->kept)
 					weft_still_awaits(t->kept, t->id);
 				if (table->still)

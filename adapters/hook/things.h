@@ -14,7 +14,7 @@
 	struct weft_hook_thing *next;                                                                                            \
 	const void *key;                                                                                                         \
 	weft_id id, by;                                                                                                          \
-	weft_id kept; /* a loop that awaits it */                                                                                \
+	weft_id kept; /* a loop that awaits it; of a loop: who awaits it */                                                      \
 	uint64_t since;                                                                                                          \
 	const struct weft_hook_thread *home; /* whose OS thread tells of it again */                                             \
 	struct weft_record_place *site;                                                                                          \

@@ -102,7 +102,7 @@ static weft_id begin_loop(const sd_event *event, const void *caller)
 		weft_hook_things_begin(&loop->thing, WEFT_KIND_LOOP, caller);
 		weft_hook_put(&loop->label, "sd_event_loop");
 		weft_hook_say(&loop->label, loop->id);
-		weft_await(loop->by, loop->id);
+		weft_await(loop->kept = loop->by, loop->id);
 		id = loop->id;
 	}
 	weft__sd_unlock(event);

@@ -377,13 +377,39 @@ static int forking(void)
 	return 0;
 }
 
+/* ---- turned: a program that calls each turn of its loop, until something is written to it ---- */
+
+static void hear(int fd, short what, void *data)
+{
+	char byte;
+	*(int *)data = read(fd, &byte, 1) == 1;
+}
+
+static int turned(void)
+{
+	int heard = 0;
+	struct event *input = event_new(base, STDIN_FILENO, EV_READ | EV_PERSIST, hear, &heard);
+	struct event *never = evtimer_new(base, repeat, NULL);
+	event_add(input, NULL);
+	evtimer_add(never, &(struct timeval){.tv_sec = 100});
+	puts("sleeps");
+	fflush(stdout);
+	while (!heard)
+		event_base_loop(base, EVLOOP_ONCE);
+	event_free(never);
+	event_free(input);
+	event_base_free(base);
+	puts("awake");
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		int (*run)(void);
 	} scenes[] = {{"timers", timers}, {"spin_timer", spin_timer}, {"spin_fd", spin_fd}, {"load", load}, {"buffers", buffers},
-	    {"http", http}, {"torture", torture}, {"forking", forking}};
+	    {"http", http}, {"torture", torture}, {"forking", forking}, {"turned", turned}};
 	for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
 		if (!strcmp(argv[1], scenes[i].name)) {
 			base = event_base_new();

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from recorded import ENV, PATIENCE, Recording, expect, fail
+from recorded import ENV, PATIENCE, Recording, expect, fail, until
 
 scenes, weft = sys.argv[1:3]
 # A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
@@ -28,6 +28,11 @@ def record(name, folder):
     if not re.search(r'libevent 2\.1: (\d+) of \1 calls', copies):
         fail(f'not all was taken: {copies}')
     return trace
+
+
+def kept_by(trace, loop):
+    """The labels of what that loop waits for."""
+    return [wait['awaited'].split('"')[1] for wait in trace.ask('waits', '--json') if f'"{loop}"' in wait.get('name', '')]
 
 
 def healthy(trace):
@@ -94,6 +99,16 @@ def test(folder):
     expect(len(trace.promises('loop', 'event_base_loop')), 8, 'loops')
     if len(trace.promises('condition', 'event freed')) + len(trace.promises('condition', 'event')) < 1000:
         fail('events that were activated are missing')
+
+    # What a loop that is called turn by turn waits for is told while it sleeps; its promise ends with its base.
+    recording = Recording(weft, os.path.join(folder, 'turned'), [scenes, 'turned'], wait=False, stdin=subprocess.PIPE)
+    expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of turned')
+    until(lambda: sorted(kept_by(recording.trace('event_scenes'), 'event_base_loop, turn by turn')) == ['100 s', 'pipe'], 'what the loop waits for is told')
+    recording.out, recording.err = recording.process.communicate(b'x', timeout=PATIENCE)
+    expect((recording.process.returncode, recording.out), (0, b'awake\n'), 'how turned ends')
+    trace = recording.trace('event_scenes')
+    expect(trace.promise('loop', 'turn by turn')['end'], 'resolved', 'how a loop ends whose base is freed')
+    expect(trace.findings(LATE), {}, 'what is found in turned')
 
     # A fork in the middle of what weft does: nobody waits for himself.
     healthy(record('forking', folder))
