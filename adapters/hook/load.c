@@ -407,6 +407,19 @@ static void report(const struct copy *c)
 		    c->by_entry, c->wanted, why ? " (" : "", why ? why : "", why ? "; by symbol)" : "");
 }
 
+bool weft__hook_has_runtime(void)
+{
+	sigset_t signals;
+	weft__hook_block_signals(&signals);
+	pthread_mutex_lock(&lock);
+	const struct copy *c = copies;
+	while (c && !(c->accepted && c->wanted))
+		c = c->next;
+	pthread_mutex_unlock(&lock);
+	weft__hook_restore_signals(&signals);
+	return c;
+}
+
 static void add_copy(
     const struct weft__module *m, const struct weft_hook_adapter *adapter, const struct weft__symtab *table, bool fresh)
 {

@@ -14,6 +14,8 @@ extern const struct weft_hook_adapter *const weft__hook_adapters[];
 /* load.c: each copy of a runtime that was found, and what was taken of it: "libuv 1.44.2: 74 of 74 calls; ...".  Grows while
  * copies come; "" if none did. */
 const char *weft__hook_report(void);
+/* Whether any of them is recorded. */
+bool weft__hook_has_runtime(void);
 /* By-symbol copies: modules that came meanwhile call the wrappers too. */
 void weft__hook_settle(void);
 void weft__hook_around_fork(enum weft_hook_fork when);
@@ -39,6 +41,9 @@ extern unsigned weft__hook_gate;
 bool weft__hook_is_wanted(void);
 /* This process, root's, is about to become that user: who shall be able to record.  Also in a child of vfork(). */
 void weft__hook_give(uid_t user);
+/* This process is about to have another root: if it has a runtime in it, it begins to record while it can.  Does nothing in a
+ * child of vfork(). */
+void weft__hook_leaves_root(void);
 /* Makes DIR/NAME-PID`what` for a recorder that the program has in itself; false: there is none, or this process records nothing,
  * or only when it is told to. */
 bool weft__hook_make_folder(char path[PATH_MAX], const char *what);

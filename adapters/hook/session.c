@@ -39,6 +39,8 @@ static struct {
 bool weft__hook_stands_by;
 uint64_t weft__hook_since;
 
+static pid_t process; /* this one; a child of vfork() is another */
+
 /* The trace that this process records, and who that is. */
 static struct {
 	char path[PATH_MAX];
@@ -281,6 +283,14 @@ bool weft_hook_is_readable(const void *memory, size_t size)
 	return is;
 }
 
+void weft__hook_leaves_root(void)
+{
+	int saved = errno;
+	if (process == getpid() && weft__hook_has_runtime() && weft_hook_begin())
+		weft_hook_thread();
+	errno = saved;
+}
+
 static void forget_earlier(void)
 {
 	static bool is_another;
@@ -341,6 +351,7 @@ static void in_child(void)
 {
 	weft__hook_around_fork(WEFT_HOOK_IN_CHILD);
 	weft__hook_threads_forget();
+	process = getpid();
 	set_state(weft__hook_stands_by ? STANDING_BY : WAITING);
 	pthread_mutex_unlock(&lock);
 	tell_adapters(WEFT_HOOK_IN_CHILD);
@@ -350,6 +361,7 @@ bool weft__hook_is_wanted(void)
 {
 	const char *text = secure_getenv("WEFT_RECORD");
 	bool is_wanted = text && text[0] == '/' && strlen(text) < sizeof wanted.directory;
+	process = getpid();
 	if (is_wanted) {
 		strcpy(wanted.directory, text);
 		parse(wanted.directory);

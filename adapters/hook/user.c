@@ -3,6 +3,7 @@
  * A daemon (named -u bind), setpriv --reuid, and what starts a child as somebody else, call one of these functions of libc, which
  * are taken by symbol.  The directory of a session of root's is root's alone.  So what has to be done for the new user to record
  * is done before the change: there is a folder of that user's in the session, and a trace that has begun becomes the user's.
+ * Many of them leave for another root first (lldpd), where no session is to be found: they begin before that.
  * SPDX-License-Identifier: ISC */
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,6 +25,7 @@ static struct {
 #define POINTER(NAME, PARAMETERS, ARGUMENTS, USER) int(*NAME) PARAMETERS;
 	CALLS(POINTER)
 #undef POINTER
+	int (*chroot)(const char *path);
 } real;
 
 __attribute__((constructor(101))) static void resolve(void)
@@ -32,6 +34,7 @@ __attribute__((constructor(101))) static void resolve(void)
 #define RESOLVE(NAME, PARAMETERS, ARGUMENTS, USER) real.NAME = (int(*) PARAMETERS)dlsym(RTLD_NEXT, #NAME);
 	CALLS(RESOLVE)
 #undef RESOLVE
+	real.chroot = (int (*)(const char *))dlsym(RTLD_NEXT, "chroot");
 	errno = saved;
 }
 
@@ -45,3 +48,11 @@ __attribute__((constructor(101))) static void resolve(void)
 		return real.NAME ARGUMENTS;                                                                                      \
 	}
 CALLS(CALL)
+
+TAKEN int chroot(const char *path)
+{
+	if (!real.chroot)
+		resolve();
+	weft__hook_leaves_root();
+	return real.chroot(path);
+}

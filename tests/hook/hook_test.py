@@ -283,6 +283,18 @@ def test_user(built):
     check(os.getcwd() in said and not os.path.exists('out'), 'why that user records nothing', said)
 
 
+def test_jailed(built):
+    """One that leaves for another root before it calls its runtime, where there is no session, is recorded nevertheless."""
+    if os.getuid():
+        print('skipped: jailed: only root can leave for another root')
+        return
+    os.makedirs('jail', exist_ok=True)
+    found = record('./shared', 'jailed')
+    names(found, ['shared-N'])
+    kinds = [p['kind'] for p in found[0][2] if p['end'] == 'resolved']
+    check({'fs', 'timer', 'loop'} <= set(kinds), 'what is told of a program in another root', kinds)
+
+
 def test_killed(built):
     """A program that sleeps lives until it is killed, and that is how long its trace is."""
     shutil.rmtree('out', ignore_errors=True)

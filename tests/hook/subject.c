@@ -175,6 +175,8 @@ int main(int argc, char **argv)
 		in_child();
 		return 0;
 	}
+	if (!strcmp(mood, "jailed"))
+		printf("chroot: %d\n", chroot("jail") || chdir("/"));
 	work();
 	if (!strcmp(mood, "close-all")) {
 		close_descriptors();
