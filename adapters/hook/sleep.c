@@ -702,6 +702,8 @@ static bool is_watched(int fd)
 static void has_read(int fd, ssize_t result)
 {
 	const int saved = errno;
+	if (result > 0)
+		weft_hook_uses(fd);
 	for (size_t i = 0; result > 0 && is_watched(fd) && weft__hook_adapters[i]; i++)
 		if (weft__hook_adapters[i]->reads)
 			weft__hook_adapters[i]->reads(fd, (size_t)result);
@@ -720,6 +722,13 @@ static void set_connected(int fd, bool did_connect)
 bool weft_hook_did_connect(int fd)
 {
 	return fd >= 0 && fd < WEFT__HOOK_WATCHED && __atomic_load_n(&connected[fd], __ATOMIC_RELAXED);
+}
+
+static void has_accepted(int fd, int result)
+{
+	if (result >= 0)
+		weft_hook_uses(fd);
+	set_connected(result, false);
 }
 
 /* THEN: what is done with what it returned. */
@@ -752,9 +761,9 @@ INPUT(recv, ssize_t, (int fd, void *to, size_t bytes, int flags), (fd, to, bytes
 INPUT(recvfrom, ssize_t, (int fd, void *to, size_t bytes, int flags, struct sockaddr *from, socklen_t *size),
     (fd, to, bytes, flags, from, size), !(flags & MSG_DONTWAIT), RECEIVED)
 INPUT(recvmsg, ssize_t, (int fd, struct msghdr *message, int flags), (fd, message, flags), !(flags & MSG_DONTWAIT), RECEIVED)
-INPUT(accept, int, (int fd, struct sockaddr *from, socklen_t *size), (fd, from, size), true, set_connected(result, false))
+INPUT(accept, int, (int fd, struct sockaddr *from, socklen_t *size), (fd, from, size), true, has_accepted(fd, result))
 INPUT(accept4, int, (int fd, struct sockaddr *from, socklen_t *size, int flags), (fd, from, size, flags), true,
-    set_connected(result, false))
+    has_accepted(fd, result))
 
 TAKE(connect, int, (int fd, const struct sockaddr *to, socklen_t size), (fd, to, size), false)
 {
@@ -812,10 +821,10 @@ static size_t tell_written(const struct weft_hook_adapter *who, enum weft_hook_w
 	{                                                                                                                        \
 		enum weft_hook_written what;                                                                                     \
 		const struct weft_hook_adapter *who = writer(fd, &what);                                                         \
-		if (!who || !(CAN_BE_READ))                                                                                      \
-			return real.NAME ARGUMENTS;                                                                              \
-		const size_t bytes = tell_written(who, what, fd, MESSAGE);                                                       \
+		const size_t bytes = who && (CAN_BE_READ) ? tell_written(who, what, fd, MESSAGE) : 0;                            \
 		const ssize_t result = real.NAME ARGUMENTS;                                                                      \
+		if (result > 0)                                                                                                  \
+			weft_hook_uses(fd);                                                                                      \
 		const size_t taken = result > 0 ? (size_t)result : 0;                                                            \
 		const int saved = errno;                                                                                         \
 		if (taken < bytes)                                                                                               \
@@ -843,5 +852,8 @@ TAKE(sendmmsg, int, (int fd, struct mmsghdr *messages, unsigned count, int flags
 	for (unsigned i = 0; who && what == WEFT_HOOK_DATAGRAMS && i < count; i++)
 		if (weft_hook_is_readable(&messages[i], sizeof messages[i]))
 			tell_written(who, what, fd, &messages[i].msg_hdr);
-	return real.sendmmsg(fd, messages, count, flags);
+	const int result = real.sendmmsg(fd, messages, count, flags);
+	if (result > 0)
+		weft_hook_uses(fd);
+	return result;
 }

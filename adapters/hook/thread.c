@@ -210,7 +210,7 @@ bool weft_hook_called(struct weft_hook_calls *calls, weft_id promise, bool spins
 	return here->shown != promise && here->shows++ < TOLD;
 }
 
-int weft_hook_waiting(int fd)
+static int waiting_at(int fd)
 {
 	int bytes = -1, kept = errno;
 	if (fd < 0 || ioctl(fd, FIONREAD, &bytes))
@@ -219,11 +219,19 @@ int weft_hook_waiting(int fd)
 	return bytes;
 }
 
+int weft_hook_waiting(int fd)
+{
+	weft__hook_thread.looked_at = fd;
+	weft__hook_thread.is_used = false;
+	return waiting_at(fd);
+}
+
 bool weft_hook_is_untouched(int fd, short events, int waiting)
 {
 	struct pollfd ready = {.fd = fd, .events = events};
 	int kept = errno;
-	bool untouched = weft_hook_waiting(fd) == waiting && poll(&ready, 1, 0) == 1;
+	bool untouched = weft__hook_thread.looked_at == fd && !weft__hook_thread.is_used && waiting_at(fd) == waiting &&
+			 poll(&ready, 1, 0) == 1;
 	errno = kept;
 	return untouched;
 }

@@ -32,6 +32,8 @@ struct weft_hook_thread {
 	unsigned quick;             /* waits in a row that ended at once */
 	uint32_t entered, repeated; /* callbacks since it last slept; of these, those that nothing had come to */
 	unsigned shows;             /* how often the trace was told in that time which of those ran */
+	int looked_at;              /* the descriptor of which is asked whether a callback leaves it as it was */
+	bool is_used;               /* something was read from it meanwhile, or written to it */
 };
 
 extern __thread struct weft_hook_thread weft__hook_thread __attribute__((tls_model("initial-exec")));
@@ -141,11 +143,18 @@ static inline bool weft_hook_looks(const struct weft_hook_calls *calls)
 	return calls->count >= WEFT_HOOK_TOLD && calls->count % WEFT_HOOK_TOLD == 0;
 }
 
-/* How many bytes wait there to be read; -1: nobody knows. */
+/* How many bytes wait there to be read, before a callback; -1: nobody knows. */
 int weft_hook_waiting(int fd);
 
-/* Whether what was there is there still: as many bytes, and poll()'s `events`. */
+/* After it, whether what was there is there still: as many bytes, and poll()'s `events`; and this OS thread has not used it. */
 bool weft_hook_is_untouched(int fd, short events, int waiting);
+
+/* This OS thread took something from there, or put something there.  Datagrams of one size, and room to write, look the same
+ * before and after that. */
+static inline void weft_hook_uses(int fd)
+{
+	weft__hook_thread.is_used |= fd == weft__hook_thread.looked_at;
+}
 
 /* ---- Loops that may be older than the recording ---- */
 

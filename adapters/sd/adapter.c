@@ -7,11 +7,22 @@
 
 #include "adapters/hook/sleep.h"
 
-enum { COPIES = 2 };
+enum { COPIES = 2, LOOPS = 4 };
 
 static struct weft__sd_copy copies[COPIES];
 struct weft_hook_things weft__sd_things = WEFT_HOOK_THINGS(struct weft__sd_thing);
 static __thread unsigned epoch __attribute__((tls_model("initial-exec")));
+
+/* The sd_event_loop()s of this OS thread that have not returned. */
+static __thread struct run {
+	const sd_event *event;
+	const void *caller;
+	unsigned epoch; /* of the recording that knows it */
+	weft_id id, outer;
+} runs[LOOPS] __attribute__((tls_model("initial-exec")));
+static __thread unsigned depth __attribute__((tls_model("initial-exec")));
+
+static void meet(void);
 
 const struct weft__sd_copy *weft__sd_copy_of(const void *address)
 {
@@ -30,6 +41,8 @@ bool weft__sd_takes(void)
 		epoch = weft__hook_epoch;
 		weft__sd_forget_unnamed();
 		weft_hook_list((weft_list_pending_fn *)weft_hook_things_list, &weft__sd_things);
+		if (weft__hook_stands_by)
+			meet();
 	}
 	return true;
 }
@@ -47,7 +60,7 @@ weft_id weft__sd_id(const void *key)
 
 void weft__sd_hold(const void *key)
 {
-	if (!key || !weft_is_on())
+	if (!key || !weft__sd_knows())
 		return;
 	weft__sd_lock(key);
 	struct weft__sd_thing *thing = weft__sd_find(key);
@@ -58,19 +71,21 @@ void weft__sd_hold(const void *key)
 
 void weft__sd_release(const void *key, const char *error)
 {
-	if (!key || !weft_is_on())
+	if (!key || !weft__sd_knows())
 		return;
 	weft__sd_lock(key);
 	struct weft__sd_thing *thing = weft__sd_find(key);
 	if (thing && --thing->references == 0) {
 		weft_id by = weft__hook_thread.running ? weft__hook_thread.running : WEFT_SYSTEM_ID;
-		weft__sd_name(thing, NULL);
-		if (error)
+		const bool is_told = thing->id && weft_is_on();
+		if (is_told)
+			weft__sd_name(thing, NULL);
+		if (is_told && error) {
 			weft_fail(by, thing->id, error);
-		else
-			weft_resolve(by, thing->id);
-		if (error)
 			weft_read_later(by, thing->id);
+		} else if (is_told) {
+			weft_resolve(by, thing->id);
+		}
 		weft_hook_things_drop(&weft__sd_things, &thing->thing);
 	}
 	weft__sd_unlock(key);
@@ -87,19 +102,27 @@ static void keep(struct weft_hook_thing *known, void *data)
 {
 	struct weft__sd_thing *thing = (struct weft__sd_thing *)(void *)known;
 	const struct keeping *k = data;
-	if (thing->event == k->event && thing->is_enabled)
+	if (thing->event == k->event && thing->is_enabled && thing->id)
 		weft_await(thing->kept = k->loop, thing->id);
 }
 
 /* A promise that awaits the sources that are enabled so far; it is found by its event loop. */
-static weft_id begin_loop(const sd_event *event, const void *caller)
+static weft_id begin_loop(const struct run *run, bool is_older)
 {
+	const sd_event *event = run->event;
 	weft_id id = 0;
 	weft__sd_lock(event);
-	struct weft__sd_thing *loop = weft__sd_find(event) ? NULL : weft_hook_things_make(&weft__sd_things, event);
-	if (loop) {
+	struct weft__sd_thing *loop = weft__sd_find(event);
+	if (!loop)
+		loop = weft_hook_things_make(&weft__sd_things, event);
+	if (loop && !loop->id) {
 		loop->is_labelled = true;
-		weft_hook_things_begin(&loop->thing, WEFT_KIND_LOOP, caller);
+		loop->label = (struct weft_hook_label){0};
+		if (is_older)
+			weft_hook_things_begin_older(&loop->thing, WEFT_KIND_LOOP);
+		else
+			weft_hook_things_begin(&loop->thing, WEFT_KIND_LOOP, run->caller);
+		loop->by = run->outer;
 		weft_hook_put(&loop->label, "sd_event_loop");
 		weft_hook_say(&loop->label, loop->id);
 		weft_await(loop->kept = loop->by, loop->id);
@@ -138,18 +161,53 @@ static const sd_event *loop_of(struct weft__sd_copy *copy, sd_event *event)
 
 int weft__sd_event_loop(struct weft__sd_copy *copy, const void *caller, sd_event *event)
 {
-	const sd_event *key = weft__sd_takes() ? loop_of(copy, event) : NULL;
+	const bool is_on = weft__sd_takes();
+	const sd_event *key = depth < LOOPS && weft__sd_knows() ? loop_of(copy, event) : NULL;
 	if (!key)
 		return copy->real.sd_event_loop(event);
-	struct weft_hook_thread *here = weft_hook_thread();
-	weft_id outer = here->running, id = begin_loop(key, caller);
-	if (id)
-		here->running = id;
+	struct run *run = &runs[depth++];
+	*run = (struct run){.event = key, .caller = caller};
+	if (is_on) {
+		run->epoch = weft__hook_epoch;
+		run->outer = weft__hook_thread.running;
+		run->id = begin_loop(run, false);
+		if (run->id)
+			weft__hook_thread.running = run->id;
+	}
 	int status = copy->real.sd_event_loop(event);
-	here->running = outer;
-	if (id && weft_is_on())
-		end_loop(key, id, outer);
+	depth--;
+	if (run->epoch != weft__hook_epoch)
+		return status;
+	weft__hook_thread.running = run->outer;
+	if (run->id && weft_is_on())
+		end_loop(key, run->id, run->outer);
 	return status;
+}
+
+static void tell_older(struct weft_hook_thing *known, void *data)
+{
+	struct weft__sd_thing *thing = (struct weft__sd_thing *)(void *)known;
+	if (thing->id || !thing->event) /* a loop, or a call */
+		return;
+	weft_hook_things_begin_older(known, (enum weft_kind)thing->kind);
+	if (thing->is_labelled)
+		weft_hook_say(&thing->label, thing->id);
+	else
+		weft__sd_name(thing, NULL);
+}
+
+/* The first call of this OS thread in this recording, or its first sleep: sources and loops may be older.  The first OS thread
+ * tells of all sources; others tell of theirs again as soon as they call them. */
+static void meet(void)
+{
+	weft_hook_things_each(&weft__sd_things, tell_older, NULL);
+	for (struct run *run = runs; run < runs + depth; run++) {
+		run->epoch = weft__hook_epoch;
+		run->outer = weft__hook_thread.running;
+		run->id = begin_loop(run, true);
+		if (run->id)
+			weft__hook_thread.running = run->id;
+	}
 }
 
 int weft__sd_event_exit(struct weft__sd_copy *copy, const void *caller, sd_event *event, int code)
@@ -168,10 +226,13 @@ int weft__sd_event_exit(struct weft__sd_copy *copy, const void *caller, sd_event
 /* sd-event waits with epoll, and nothing else in these libraries does. */
 static bool sleeps(struct weft_hook_sleep *sleep)
 {
-	if (epoch != weft__hook_epoch || sleep->kind != WEFT_HOOK_SLEEP_FDS || sleep->epoll < 0)
+	if (sleep->kind != WEFT_HOOK_SLEEP_FDS || sleep->epoll < 0 || (epoch != weft__hook_epoch && !weft__hook_stands_by))
+		return false;
+	const bool is_own = weft__sd_copy_of(sleep->caller) != NULL;
+	if (epoch != weft__hook_epoch && (!is_own || !weft__sd_takes()))
 		return false;
 	weft__sd_name_all();
-	return weft__sd_copy_of(sleep->caller) != NULL;
+	return is_own;
 }
 
 /* ---- The adapter ---- */
@@ -218,9 +279,20 @@ static bool is_library(const struct weft_hook_module *module, char *version, siz
 	return is_known;
 }
 
+static void forget_promise(struct weft_hook_thing *known, void *data)
+{
+	struct weft__sd_thing *thing = (struct weft__sd_thing *)(void *)known;
+	thing->id = thing->kept = thing->ended_by = 0;
+	thing->calls = (struct weft_hook_calls){0};
+}
+
+/* Sources that are known while the process stands by stay so. */
 static void forget(void)
 {
-	weft_hook_things_forget(&weft__sd_things);
+	if (weft__hook_stands_by)
+		weft_hook_things_each(&weft__sd_things, forget_promise, NULL);
+	else
+		weft_hook_things_forget(&weft__sd_things);
 }
 
 static void forks(enum weft_hook_fork when)

@@ -158,6 +158,12 @@ static inline struct weft__sd_thing *weft__sd_find(const void *key)
 /* Whether calls are recorded; begins that if it is wanted. */
 bool weft__sd_takes(void);
 
+/* Whether sources are to be known: recording is on, or may be told to begin. */
+static inline bool weft__sd_knows(void)
+{
+	return weft_is_on() || weft__hook_stands_by;
+}
+
 /* The promise of a loop, 0: it does not run; takes the lock. */
 weft_id weft__sd_id(const void *key);
 

@@ -120,7 +120,11 @@ int weft__sd_bus_call_async(struct weft__sd_copy *copy, const void *caller, sd_b
 		copy->real.sd_bus_slot_unref(mine);
 	}
 	weft__sd_lock(*to);
-	if (!weft__sd_find(*to) && (thing = weft_hook_things_make(&weft__sd_things, *to))) {
+	if ((thing = weft__sd_find(*to)) && !thing->id) { /* an earlier recording's */
+		weft_hook_things_drop(&weft__sd_things, &thing->thing);
+		thing = NULL;
+	}
+	if (!thing && (thing = weft_hook_things_make(&weft__sd_things, *to))) {
 		call.next = thing->next;
 		call.key = thing->key;
 		*thing = call;
@@ -148,7 +152,7 @@ static weft_id is_answered(const struct weft__sd_copy *copy, sd_bus_message *rep
 	weft_id id = 0;
 	weft__sd_lock(slot);
 	struct weft__sd_thing *call = weft__sd_find(slot);
-	if (call) {
+	if (call && call->id) {
 		const sd_bus_error *error = copy->real.sd_bus_message_get_error(reply);
 		id = call->id;
 		if (error && error->name)
@@ -157,8 +161,9 @@ static weft_id is_answered(const struct weft__sd_copy *copy, sd_bus_message *rep
 			weft_resolve(WEFT_SYSTEM_ID, id);
 		weft_read_later(call->by, id);
 		weft_hook_show(id);
-		weft_hook_things_drop(&weft__sd_things, &call->thing);
 	}
+	if (call)
+		weft_hook_things_drop(&weft__sd_things, &call->thing);
 	weft__sd_unlock(slot);
 	return id;
 }

@@ -1,5 +1,7 @@
 /* source.c: sources: descriptors, times, signals, children, files that are watched, and what is to be done later.
  *
+ * While a process stands by, its sources are known, too, without promises: sd-event has no list of them, and a daemon adds few.
+ *
  * A source's promise begins when it is added, and ends with the last reference to it.  A floating source is its loop's; who adds
  * one gets no pointer to it, so it is added as one of ours, and made floating.  SPDX-License-Identifier: ISC */
 #include <errno.h>
@@ -70,7 +72,7 @@ int weft__sd_event_source_set_description(
     struct weft__sd_copy *copy, const void *caller, sd_event_source *source, const char *description)
 {
 	int status = copy->real.sd_event_source_set_description(source, description);
-	if (status >= 0 && description && weft_is_on())
+	if (status >= 0 && description && weft__sd_knows())
 		name(source, description);
 	return status;
 }
@@ -92,18 +94,20 @@ struct adding {
 
 static void begin(struct adding *a)
 {
-	a->is_told = weft__sd_takes();
+	a->is_told = weft__sd_takes() || weft__sd_knows();
 	a->to = a->is_told && !a->given ? &a->mine : a->given;
 }
 
 static void make_thing(const struct adding *a, sd_event_source *source)
 {
 	const sd_event *event = a->copy->real.sd_event_source_get_event(source);
-	weft_id loop = weft__sd_id(event);
+	const bool is_on = weft_is_on();
+	weft_id loop = is_on ? weft__sd_id(event) : 0;
 	weft__sd_lock(source);
 	struct weft__sd_thing *thing = weft__sd_find(source);
 	if (thing) { /* its memory is another's by now */
-		weft_resolve(WEFT_SYSTEM_ID, thing->id);
+		if (thing->id)
+			weft_resolve(WEFT_SYSTEM_ID, thing->id);
 		weft_hook_things_drop(&weft__sd_things, &thing->thing);
 	}
 	if ((thing = weft_hook_things_make(&weft__sd_things, source))) {
@@ -115,7 +119,9 @@ static void make_thing(const struct adding *a, sd_event_source *source)
 		thing->comes_from_outside = a->comes_from_outside;
 		thing->spins = a->spins;
 		thing->label = a->label;
-		weft_hook_things_begin(&thing->thing, a->kind, a->caller);
+		thing->kind = (uint8_t)a->kind;
+		if (is_on)
+			weft_hook_things_begin(&thing->thing, a->kind, a->caller);
 		if (loop && a->is_enabled)
 			weft_await(thing->kept = loop, thing->id);
 	}
@@ -141,9 +147,10 @@ static int end(const struct adding *a, int status)
 	make_thing(a, source);
 	if (!a->given)
 		make_floating(a, source);
-	if (unnamed_count == UNNAMED)
+	if (weft_is_on() && unnamed_count == UNNAMED)
 		weft__sd_name_all();
-	unnamed[unnamed_count++] = source;
+	if (weft_is_on())
+		unnamed[unnamed_count++] = source;
 	return status;
 }
 
@@ -320,7 +327,7 @@ static void enable(sd_event_source *source, bool is_on)
 int weft__sd_event_source_set_enabled(struct weft__sd_copy *copy, const void *caller, sd_event_source *source, int enabled)
 {
 	int status = copy->real.sd_event_source_set_enabled(source, enabled);
-	if (source && status >= 0 && weft_is_on())
+	if (source && status >= 0 && weft__sd_knows())
 		enable(source, enabled != 0);
 	return status;
 }
@@ -335,7 +342,7 @@ static weft_id is_called(const sd_event_source *source, bool *looks)
 		return 0;
 	weft__sd_lock(source);
 	struct weft__sd_thing *thing = weft__sd_find(source);
-	if (thing) {
+	if (thing && thing->id) {
 		id = thing->id;
 		weft__sd_name(thing, NULL);
 		thing->home = &weft__hook_thread;

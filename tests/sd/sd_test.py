@@ -2,17 +2,18 @@
 """sd-event and sd-bus: what small programs become in a trace, and programs as Debian installs them.
 
 	sd_test.py scenes WEFT SCENES
-	sd_test.py busctl|networkd WEFT
+	sd_test.py busctl|networkd|networkd-stands-by WEFT
 
 SPDX-License-Identifier: ISC"""
 
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
 
-from recorded import ENV, PATIENCE, Recording, Trace, expect, fail, need
+from recorded import ENV, PATIENCE, Recording, Trace, expect, fail, need, until
 
 # A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
 LATE = '2s'
@@ -129,8 +130,8 @@ exec /lib/systemd/systemd-networkd
 """
 
 
-def networkd(weft, folder):
-    """It gives an address to itself, in a network of its own that nobody else sees."""
+def need_network():
+    """How to be in a network of one's own that nobody else sees."""
     daemon = '/lib/systemd/systemd-networkd'
     own = [need('unshare'), '--net', '--mount', '--propagation', 'private']
     need(daemon), need('ip')
@@ -138,6 +139,12 @@ def networkd(weft, folder):
                       check=False).returncode:
         print('SKIPPED: no network of its own can be made here')
         sys.exit(77)
+    return own
+
+
+def networkd(weft, folder):
+    """It gives an address to itself."""
+    own = need_network()
     os.chmod(folder, 0o711)  # it becomes another user
     traces = os.path.join(folder, 'traces')
     recording = Recording(weft, traces, ['sh', '-c', NETWORK], wait=False, before=own)
@@ -162,6 +169,36 @@ def networkd(weft, folder):
     healthy(trace)
 
 
-TESTS = {'scenes': scenes, 'busctl': busctl, 'networkd': networkd}
+def stands_by(weft, folder):
+    """networkd is told to record while it sleeps, twice: what it waits for is told at once."""
+    own = need_network()
+    os.chmod(folder, 0o711)
+    traces = os.path.join(folder, 'traces')
+    recording = Recording(weft, traces, ['sh', '-c', NETWORK], wait=False, before=own, record=['--standby'])
+    for line in recording.process.stderr:
+        if b'DHCPv4 address 10.9.0.' in line:
+            break
+    rows = [json.loads(line) for line in subprocess.run([weft, 'on', '--json'], capture_output=True, text=True, check=True).stdout.splitlines()]
+    pid, = (row['pid'] for row in rows if row['name'].startswith('systemd-network') and os.readlink(f'/proc/{row["pid"]}/ns/net') != os.readlink('/proc/self/ns/net'))
+    for _ in range(2):
+        subprocess.run([weft, 'on', str(pid), '--wait=60s'], stdout=subprocess.DEVNULL, check=True)
+        path, = (row['trace'] for row in map(json.loads, subprocess.run([weft, 'on', '--json'], capture_output=True, text=True, check=True).stdout.splitlines()) if row['pid'] == pid)
+        trace = Trace(weft, path)
+
+        def is_told():
+            waits = {(p['kind'], label) for p in trace.promises() if p['end'] == 'pending' and p['start_ns'] < 0 for _, label in p['labels']}
+            return all(any(kind == k and label in text for k, text in waits)
+                       for kind, label in (('loop', 'sd_event_loop'), ('poll', '0.0.0.0:67'), ('timer', 'dhcp4-lifetime'), ('signal', 'signal 15')))
+        until(is_told, 'what networkd waits for is never told')
+        subprocess.run([weft, 'off', str(pid), '--wait=60s'], stdout=subprocess.DEVNULL, check=True)
+    subprocess.run([weft, 'on', str(pid), '--wait=60s'], stdout=subprocess.DEVNULL, check=True)
+    os.kill(pid, 15)
+    recording.process.communicate(timeout=PATIENCE)
+    trace = Trace(weft, path.removesuffix('.2') + '.3')
+    expect({trace.promise(kind, label)['end'] for kind, label in (('loop', 'sd_event_loop'), ('signal', 'signal 15'))}, {'resolved'}, 'how they end')
+    healthy(trace)
+
+
+TESTS = {'scenes': scenes, 'busctl': busctl, 'networkd': networkd, 'networkd-stands-by': stands_by}
 with tempfile.TemporaryDirectory(prefix='weft-sd-') as place:
     TESTS[sys.argv[1]](sys.argv[2], place, *sys.argv[3:])

@@ -382,11 +382,23 @@ static void echoes(uv_poll_t *poll, int status, int events)
 		abort();
 }
 
+/* Takes one of what is always there, or finds room: what came, or was written, each time looks as the time before. */
+static void passes_on(uv_poll_t *poll, int status, int events)
+{
+	char letter;
+	uv_os_fd_t from, to;
+	if (is_over())
+		return;
+	if (uv_fileno((uv_handle_t *)&watched[0], &from) || uv_fileno((uv_handle_t *)&watched[1], &to) ||
+	    write(to, "x", 1) != 1 || read(from, &letter, 1) != 1)
+		abort();
+}
+
 static int flood(const char *name)
 {
 	static uv_timer_t before;
 	int fds[2];
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) || write(fds[1], "x", 1) != 1)
+	if (socketpair(AF_UNIX, strcmp(name, "flood_datagrams") ? SOCK_STREAM : SOCK_DGRAM, 0, fds) || write(fds[1], "x", 1) != 1)
 		return 1;
 	uv_timer_init(loop, &before);
 	uv_timer_start(&before, nothing, 5, 0);
@@ -401,6 +413,10 @@ static int flood(const char *name)
 		uv_poll_init(loop, &watched[i], fds[i]);
 	if (!strcmp(name, "flood_poll"))
 		uv_poll_start(&watched[0], UV_READABLE, leaves);
+	if (!strcmp(name, "flood_datagrams"))
+		uv_poll_start(&watched[0], UV_READABLE, passes_on);
+	if (!strcmp(name, "flood_writes"))
+		uv_poll_start(&watched[1], UV_WRITABLE, passes_on);
 	for (int i = 0; i < 2 && !strcmp(name, "flood_load"); i++)
 		uv_poll_start(&watched[i], UV_READABLE, echoes);
 	uv_run(loop, UV_RUN_DEFAULT);

@@ -137,7 +137,7 @@ static void many_callbacks(void)
 	enum { COUNT = 300, BYTES = 16 };
 	static uv_timer_t timers[COUNT];
 	/* Written in a file and executed in a mapping of it, as is allowed where no memory may be both. */
-	unsigned char code[COUNT * BYTES];
+	unsigned char code[COUNT * BYTES] = {0};
 	void *target = (void *)tick;
 	for (int i = 0; i < COUNT; i++) {
 #if defined(__x86_64__)
