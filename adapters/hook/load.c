@@ -30,6 +30,8 @@ struct copy {
 	const struct weft_hook_adapter *adapter;
 	char version[32];
 	bool accepted, has_outside;
+	bool is_from_start; /* the loader searches it before all that came later */
+	bool is_hidden;     /* the loader binds every call to an earlier copy */
 	size_t wanted, by_entry, by_symbol;
 	size_t settled;      /* so many modules, in the loader's order, call what is taken from outside */
 	char why[WHY_BYTES]; /* the first function that was not taken at its entry, and why; or why the copy is left alone */
@@ -343,6 +345,16 @@ static void find_called(const struct copy *c)
 			*f->original = weft_hook_symbol(&c->module, f->symbol);
 }
 
+/* As libevent_core is that came with libevent_pthreads, in a program of libevent. */
+static bool is_hidden(const struct copy *c, const struct weft__symtab *table)
+{
+	const struct copy *other = table ? NULL : copies;
+	while (other && !(other->adapter == c->adapter && other->accepted && other->is_from_start &&
+			    weft__module_exports(&other->elf, c->adapter->mark)))
+		other = other->next;
+	return other;
+}
+
 /* `fresh`: nobody can have called it yet. */
 static void take(struct copy *c, const struct weft__symtab *table, bool fresh)
 {
@@ -352,10 +364,10 @@ static void take(struct copy *c, const struct weft__symtab *table, bool fresh)
 		snprintf(c->why, sizeof c->why, "this version is not known");
 	else if (lacking)
 		snprintf(c->why, sizeof c->why, "it has no %s", lacking);
-	else if (!find_set(c))
+	else if (!find_set(c) && !(c->is_hidden = is_hidden(c, table)))
 		snprintf(c->why, sizeof c->why, "weft cannot tell more copies of it apart");
 	else
-		c->accepted = true;
+		c->accepted = !c->is_hidden;
 	if (!c->accepted)
 		return;
 	find_own(c, table);
@@ -433,8 +445,13 @@ static void add_copy(
 	c->adapter = adapter;
 	c->table = table;
 	c->module = (struct weft_hook_module){.path = c->path, .base = m->base};
+	c->is_from_start = !fresh;
 	take(c, table, fresh);
 	c->table = NULL;
+	if (c->is_hidden) {
+		free(c);
+		return;
+	}
 	sigset_t signals;
 	weft__hook_block_signals(&signals);
 	pthread_mutex_lock(&lock);

@@ -25,7 +25,8 @@ def record(name, folder):
     trace = recording.trace('event_scenes')
     expect(trace.lost(), 0, 'events lost')
     copies = trace.ask('info', '--json')[0]['runtimes']
-    if not re.search(r'libevent 2\.1: (\d+) of \1 calls', copies):
+    # libevent_core is there too, since libevent_pthreads needs it; nobody calls it.
+    if not re.search(r'libevent 2\.1: (\d+) of \1 calls', copies) or 'left alone' in copies + recording.err.decode():
         fail(f'not all was taken: {copies}')
     return trace
 
