@@ -377,12 +377,12 @@ static int forking(void)
 	return 0;
 }
 
-/* ---- turned: a program that calls each turn of its loop, until something is written to it ---- */
+/* ---- turned: a program that calls each turn of its loop, until something is written to it, or its input ends ---- */
 
 static void hear(int fd, short what, void *data)
 {
 	char byte;
-	*(int *)data = read(fd, &byte, 1) == 1;
+	*(int *)data = read(fd, &byte, 1) >= 0; /* also when nobody is there to write any more */
 }
 
 static int turned(void)
