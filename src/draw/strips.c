@@ -28,6 +28,7 @@ static_assert(WEFT__BOX_FAN == 4, "WEFT__BOX_SIZE()");
 #define MOST_CHANGES 64 /* of one strip's paint */
 #define MOST_GRAIN 4    /* cells that are made one for that */
 #define AT_ONCE 8       /* cells that are looked at together */
+#define SLICE_PX 4      /* sums of wider slices of time would be a blur */
 
 struct strips {
 	uint32_t *planes; /* of a strip one after another; differences wrap around */
@@ -100,12 +101,12 @@ static void snap(struct weft__frame *f, struct strips *s, int strip)
 	s->rows[strip] -= more;
 }
 
-/* Strips at the top and at the bottom, where rows crowd, are made of sums unless one has to see less than a slice of time. */
+/* Strips at the top and at the bottom, where rows crowd, are made of sums unless slices of time are too wide. */
 static void choose_summed(struct weft__frame *f, struct strips *s)
 {
 	const struct weft_sums *sums = &f->index->sums;
 	int above = 0, below = s->count;
-	if (sums->sums && (double)((uint64_t)1 << sums->slice_shift) * f->view->px_per_ns <= WEFT__CELL_PX &&
+	if (sums->sums && (double)((uint64_t)1 << sums->slice_shift) * f->view->px_per_ns <= SLICE_PX &&
 	    s->begin[s->count] == f->layout->row_count) {
 		while (above < s->count && is_summable(s, sums, above))
 			above++;
@@ -587,11 +588,11 @@ static bool find_edges(struct weft__frame *f, const struct strips *s)
 	return true;
 }
 
-/* What is summed up before an edge; ends are not shared out between two cells. */
-static inline uint32_t sum_before(const uint32_t *sums, const struct weft__edge *e, bool ends)
+/* What is summed up before an edge: what a slice has is shared out evenly, but a unit stays whole. */
+static inline uint32_t sum_before(const uint32_t *sums, const struct weft__edge *e)
 {
 	const uint32_t before = sums[e->slice], within = sums[e->slice + 1] - before;
-	return ends ? before + (e->part < 32768 ? 0 : within) : before + (uint32_t)((uint64_t)within * e->part >> 16);
+	return before + (uint32_t)(((uint64_t)within * e->part + 32768) >> 16);
 }
 
 static void lay_sums(struct weft__frame *f, const struct strips *s, int strip, enum plane plane)
@@ -611,9 +612,9 @@ static void lay_sums(struct weft__frame *f, const struct strips *s, int strip, e
 	}
 	if (!any)
 		return;
-	uint32_t *row = row_of(s, plane, strip), before = sum_before(sums, &edges[0], plane == WRONG_ENDS), left = 0;
+	uint32_t *row = row_of(s, plane, strip), before = sum_before(sums, &edges[0]), left = 0;
 	for (size_t c = 0; c < cells; c++) {
-		const uint32_t next = sum_before(sums, &edges[c + 1], plane == WRONG_ENDS), sum = next - before;
+		const uint32_t next = sum_before(sums, &edges[c + 1]), sum = next - before;
 		const uint32_t amount = plane == WRONG_ENDS ? sum * s->unit : (sum > 0) + (uint32_t)(sum * edges[c].scale);
 		row[c] += amount - left;
 		left = amount;

@@ -386,6 +386,33 @@ static bool index_sleeps(struct weft_index *x, const struct weft_model *model, c
 	return done;
 }
 
+static void widen(struct weft_envelope *e, int64_t min, int64_t max)
+{
+	e->min = min < e->min ? min : e->min;
+	e->max = max > e->max ? max : e->max;
+}
+
+static bool index_envelopes(struct weft_counter_index *index, const struct weft_counter *counter)
+{
+	size_t below = counter->count;
+	for (int l = 0; l < WEFT__ENVELOPE_LEVELS; l++) {
+		const struct weft_envelope *from = l > 0 ? index->level[l - 1] : NULL;
+		struct weft_envelope *to = index->level[l] = malloc(((below >> WEFT__ENVELOPE_BITS) + 1) * sizeof *to);
+		if (!to)
+			return false;
+		for (size_t i = 0; i < below; i++) {
+			const int64_t v = from ? 0 : counter->samples[i].value;
+			const struct weft_envelope e = from ? from[i] : (struct weft_envelope){v, v};
+			if (i % (1u << WEFT__ENVELOPE_BITS) == 0)
+				to[i >> WEFT__ENVELOPE_BITS] = e;
+			else
+				widen(&to[i >> WEFT__ENVELOPE_BITS], e.min, e.max);
+		}
+		below = (below + (1u << WEFT__ENVELOPE_BITS) - 1) >> WEFT__ENVELOPE_BITS;
+	}
+	return true;
+}
+
 static bool index_counters(struct weft_index *x, const struct weft_model *model)
 {
 	x->counters = calloc(model->counter_count + 1, sizeof *x->counters);
@@ -400,21 +427,8 @@ static bool index_counters(struct weft_index *x, const struct weft_model *model)
 		for (size_t i = 0; i < counter->count; i++)
 			weft__slices_put(slices, i, counter->samples[i].time_ns, true);
 		weft__slices_end(slices);
-		for (int l = 0; l < 2; l++) {
-			size_t shift = l ? 12 : 6;
-			struct weft_envelope *to = malloc(((counter->count >> shift) + 1) * sizeof *to);
-			x->counters[c].level[l] = to;
-			if (!to)
-				return false;
-			for (size_t i = 0; i < counter->count; i++) {
-				struct weft_envelope *e = &to[i >> shift];
-				int64_t v = counter->samples[i].value;
-				if ((i & ((1u << shift) - 1)) == 0)
-					*e = (struct weft_envelope){v, v};
-				e->min = v < e->min ? v : e->min;
-				e->max = v > e->max ? v : e->max;
-			}
-		}
+		if (!index_envelopes(&x->counters[c], counter))
+			return false;
 	}
 	return true;
 }
@@ -465,8 +479,8 @@ void weft__index_destroy(struct weft_index *x, const struct weft_model *model)
 	}
 	free(x->fold_of);
 	for (size_t c = 0; x->counters && !x->is_part && c < model->counter_count; c++) {
-		free(x->counters[c].level[0]);
-		free(x->counters[c].level[1]);
+		for (int l = 0; l < WEFT__ENVELOPE_LEVELS; l++)
+			free(x->counters[c].level[l]);
 		weft__slices_free(&x->counters[c].slices);
 	}
 	if (!x->is_part) {
@@ -523,27 +537,22 @@ uint64_t weft__intervals_covered(const struct weft_intervals *t, size_t i, size_
 	return sum;
 }
 
-static void widen(struct weft_envelope *e, int64_t min, int64_t max)
-{
-	e->min = min < e->min ? min : e->min;
-	e->max = max > e->max ? max : e->max;
-}
-
 struct weft_envelope weft__counter_envelope(
     const struct weft_counter *counter, const struct weft_counter_index *index, size_t i, size_t end)
 {
 	struct weft_envelope e = {counter->samples[i].value, counter->samples[i].value};
 	while (i < end) {
-		if (i % 4096 == 0 && end - i >= 4096) {
-			widen(&e, index->level[1][i >> 12].min, index->level[1][i >> 12].max);
-			i += 4096;
-		} else if (i % 64 == 0 && end - i >= 64) {
-			widen(&e, index->level[0][i >> 6].min, index->level[0][i >> 6].max);
-			i += 64;
-		} else {
-			widen(&e, counter->samples[i].value, counter->samples[i].value);
-			i++;
+		const struct weft_envelope *largest = NULL;
+		size_t step = 1;
+		for (int l = 0; l < WEFT__ENVELOPE_LEVELS && i % (step << WEFT__ENVELOPE_BITS) == 0 &&
+				end - i >= step << WEFT__ENVELOPE_BITS;
+		     l++) {
+			step <<= WEFT__ENVELOPE_BITS;
+			largest = &index->level[l][i / step];
 		}
+		const int64_t v = largest ? 0 : counter->samples[i].value;
+		widen(&e, largest ? largest->min : v, largest ? largest->max : v);
+		i += step;
 	}
 	return e;
 }

@@ -31,13 +31,15 @@ struct weft_box {
 /* How many promises a box of a level has; the last one may have fewer. */
 #define WEFT__BOX_SIZE(level) ((size_t)WEFT__BOX_PROMISES << 2 * (level))
 
-/* The least and the greatest of 64 samples, or of 64 such. */
+/* The least and the greatest of 8 samples, or of 8 such. */
 struct weft_envelope {
 	int64_t min, max;
 };
 
+enum { WEFT__ENVELOPE_BITS = 3, WEFT__ENVELOPE_LEVELS = 4 };
+
 struct weft_counter_index {
-	struct weft_envelope *level[2];
+	struct weft_envelope *level[WEFT__ENVELOPE_LEVELS];
 	struct weft_slices slices; /* of samples */
 };
 

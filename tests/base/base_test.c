@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -15,6 +17,7 @@
 #include "base/idmap.h"
 #include "base/intern.h"
 #include "base/json.h"
+#include "base/large.h"
 #include "base/number.h"
 #include "base/search.h"
 #include "base/select.h"
@@ -409,6 +412,60 @@ static void search_finds_the_first(void **state)
 	assert_true(WEFT_FIRST_NEAR(i, 0, SIZE_MAX, (looks++, i >= SIZE_MAX - 5)) == SIZE_MAX - 5);
 }
 
+/* Of all sizes around those of large pages each byte can be written, which the sanitizers watch. */
+static void large_memory_is_all_there(void **state)
+{
+	(void)state;
+	const size_t page = 2 << 20;
+	for (size_t halves = 0; halves <= 7; halves++)
+		for (size_t off = 0; off < 3; off++) {
+			size_t bytes = halves * page / 2 + off;
+			bytes -= bytes > 1;
+			bytes += bytes == 0;
+			unsigned char *memory = weft_large_alloc(bytes, 1);
+			assert_non_null(memory);
+			memset(memory, 0x5a, bytes);
+			free(memory);
+		}
+	assert_null(weft_large_alloc(SIZE_MAX / 2, 8));
+	assert_null(weft_large_alloc(SIZE_MAX, 1));
+}
+
+#ifdef __linux__
+/* What the system says of the mapping in which an address is: whether large pages were asked for. */
+static int wants_large_pages(const void *at)
+{
+	FILE *file = fopen("/proc/self/smaps", "r");
+	char line[512];
+	bool is_in = false;
+	int wants = -1;
+	while (file && wants < 0 && fgets(line, sizeof line, file)) {
+		unsigned long from, to;
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			is_in = (uintptr_t)at >= from && (uintptr_t)at < to;
+		else if (is_in && strncmp(line, "VmFlags:", 8) == 0)
+			wants = strstr(line, " hg") != NULL;
+	}
+	if (file)
+		fclose(file);
+	return wants;
+}
+
+static void large_memory_wants_large_pages(void **state)
+{
+	(void)state;
+	FILE *has_large_pages = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
+	if (!has_large_pages)
+		skip();
+	fclose(has_large_pages);
+	char *large = weft_large_alloc(16 << 20, 1);
+	assert_non_null(large);
+	large[8 << 20] = 1;
+	assert_int_not_equal(wants_large_pages(large + (8 << 20)), 0);
+	free(large);
+}
+#endif
+
 static void sizes_never_wrap(void **state)
 {
 	size_t size = SIZE_MAX - 1;
@@ -632,6 +689,10 @@ int main(void)
 	    cmocka_unit_test(select_finds_what_sorting_would_put_there),
 	    cmocka_unit_test(search_finds_the_first),
 	    cmocka_unit_test(sizes_never_wrap),
+	    cmocka_unit_test(large_memory_is_all_there),
+#ifdef __linux__
+	    cmocka_unit_test(large_memory_wants_large_pages),
+#endif
 	    cmocka_unit_test(cursor_never_passes_the_end),
 	    cmocka_unit_test(utf8_controls_are_known),
 	    cmocka_unit_test(json_texts_are_escaped),

@@ -189,6 +189,14 @@ static void test_pointer(void **state)
 	assert_true(v->view->px_per_ns > scale && near(weft_view_x(v->view, under), 100, 1));
 	weft_viewer_wheel(v, 100, 150, 0, -1, WEFT_SHIFT);
 	assert_true(near(weft_view_x(v->view, under), 180, 1));
+	/* A wheel that has run away shows all, or as little as can be shown. */
+	weft_viewer_wheel(v, 100, 150, 0, 1e300, 0);
+	weft_viewer_times(v, &from, &to);
+	assert_true(from <= 0 && to >= v->model->end_ns);
+	weft_viewer_wheel(v, 100, 150, 0, -1e300, 0);
+	weft_viewer_times(v, &from, &to);
+	assert_int_equal(to - from, 200);
+	weft_viewer_wheel(v, 100, 150, 0, 1e300, 0);
 	weft_viewer_pinch(v, 180, 150, 0.5, 10, 5);
 	weft_viewer_show_all(v);
 	/* The other button asks for the menu. */
