@@ -7,8 +7,11 @@
 
 #include "analysis/names.h"
 #include "analysis/shares.h"
+#include "analysis/turns.h"
 #include "cli.h"
 #include "model/kernel.h"
+
+#define WORTH_A_LOOK 100 /* a step that is shorter than that part of the path is not looked into */
 
 static void put_id(const struct weft_model *m, uint32_t promise)
 {
@@ -76,6 +79,20 @@ static bool put_shares(const struct weft_model *m, const struct weft_path *path)
 	return true;
 }
 
+/* Which connection had been asked something meanwhile. */
+static void put_turn(const struct weft_model *m, const struct weft_path_step *s)
+{
+	const struct weft_turn *turn = weft_turn_in(m, s->promise, s->start_ns, s->end_ns);
+	char name[WEFT_NAME_BYTES], length[CLI_DURATION];
+	if (!turn || s->behind != WEFT_NONE || s->sent_by != WEFT_NONE)
+		return;
+	printf(turn->by == s->promise ? ", for %s" : ", maybe for %s", weft_name_promise(m, turn->connection, name));
+	if (turn->answered_ns == INT64_MAX)
+		fputs(", which never answered", stdout);
+	else
+		printf(", which answered %s later", cli_format_duration(length, turn->answered_ns - turn->asked_ns));
+}
+
 static void put_people(const struct weft_model *m, const struct weft_path *path)
 {
 	uint32_t part = WEFT_NONE;
@@ -108,6 +125,8 @@ static void put_people(const struct weft_model *m, const struct weft_path *path)
 				fputs("waiting for what the trace does not tell", stdout);
 			else
 				printf("waiting for %s", name);
+			if (s->end_ns - s->start_ns >= all_ns / WORTH_A_LOOK)
+				put_turn(m, s);
 		}
 		if (s->behind != WEFT_NONE)
 			printf(" behind %s", weft_name_promise(m, s->behind, name));

@@ -543,6 +543,7 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 		return WEFT_ENOMEM;
 	HAND_OVER(&b->transfers, transfer);
 	HAND_OVER(&b->told_ends, end);
+	HAND_OVER(&b->turns, turn);
 	HAND_OVER(&b->pauses, pause);
 	HAND_OVER(&b->sleeps, sleep);
 	HAND_OVER(&b->lulls, lull);

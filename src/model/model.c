@@ -31,6 +31,7 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->messages);
 	free(model->transfers);
 	free(model->ends);
+	free(model->turns);
 	free(model->stream_ends_ns);
 	free(model->labels);
 	free(model->runs);

@@ -114,6 +114,15 @@ struct weft_connection_end {
 	uint32_t by; /* who ran when it last wrote; WEFT_NONE: it did not */
 };
 
+/* On a connection whose peer is asked, from this end: something was written, and what was read next is the answer. */
+struct weft_turn {
+	int64_t asked_ns, last_ns; /* the first write since the answer before, and the last one */
+	int64_t answered_ns;       /* INT64_MAX: nothing was read any more */
+	uint32_t connection;
+	uint32_t by;     /* who ran at the first write */
+	uint16_t stream; /* where that was */
+};
+
 /* The text of a label that stems from a counter is made when asked for: weft_model_label().  The error of a promise that failed
  * is its last label, at its end. */
 struct weft_label {
@@ -218,6 +227,8 @@ struct weft_model {
 	size_t transfer_count;
 	struct weft_connection_end *ends; /* by promise */
 	size_t end_count;
+	struct weft_turn *turns; /* by connection, then in time order */
+	size_t turn_count;
 	struct weft_label *labels; /* by promise, then by time */
 	size_t label_count;
 	struct weft_run *runs; /* by promise, then by time */

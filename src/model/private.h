@@ -71,6 +71,7 @@ struct weft__build {
 	struct weft_idmap message_of; /* the last of a text and a number, as text << 32 | number, by its index */
 	WEFT_VEC(struct weft_transfer) transfers;
 	WEFT_VEC(struct weft_connection_end) told_ends;
+	WEFT_VEC(struct weft_turn) turns;
 	WEFT_VEC(struct weft__end) ends; /* of connections */
 	struct weft_idmap end_of;        /* by promise */
 	struct weft_idmap end_named;     /* the newest, by the numbers in end_names of its own address << 32 | its peer's */
@@ -137,7 +138,7 @@ int weft__transfer_sent(struct weft__build *b, uint32_t promise, const struct we
 int weft__transfer_received(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns, uint32_t *by);
 /* The same of a datagram, which the promise sends, or handles. */
 int weft__transfer_datagram(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns, uint32_t *by);
-bool weft__transfer_finish(struct weft__build *b); /* puts them in the model's order, and makes told_ends; false: no memory */
+bool weft__transfer_finish(struct weft__build *b); /* puts all in the model's order, and makes told_ends; false: no memory */
 void weft__transfer_drop(struct weft__build *b);
 
 int weft__compare_await_ends(const void *a, const void *b);

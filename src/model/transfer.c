@@ -5,7 +5,9 @@
  * would not have had all that it acted on.
  *
  * Of datagrams both ends tell where they go and a digest.  The newest that was sent before is the one that came: a copy that
- * is sent again counts for what comes from then on.  SPDX-License-Identifier: ISC */
+ * is sent again counts for what comes from then on.
+ *
+ * Of a connection that asks, the turns are known even where the other end is not in the trace.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +22,9 @@ struct write {
 	uint32_t by;
 };
 
+/* Who speaks first asks, unless the connection was accepted. */
+enum side { UNKNOWN, ASKS, ANSWERS };
+
 struct weft__end {
 	uint32_t promise, peer; /* peer: an end, or WEFT_NONE */
 	uint32_t older;         /* another one of that name, or WEFT_NONE */
@@ -29,6 +34,9 @@ struct weft__end {
 	uint32_t by;                   /* who wrote last */
 	WEFT_VEC(struct write) writes; /* those that may have bytes to be read, from `first` on */
 	size_t first;
+	enum side side;
+	uint32_t turn;     /* that has no answer yet, or WEFT_NONE */
+	uint64_t asked_at; /* where it begins */
 };
 
 struct weft__datagram {
@@ -42,6 +50,29 @@ static struct weft__end *end_of(struct weft__build *b, uint32_t promise)
 {
 	uint32_t at = b->ends.count ? weft_idmap_get(&b->end_of, promise) : WEFT_IDMAP_NONE;
 	return at == WEFT_IDMAP_NONE ? NULL : &b->ends.items[at];
+}
+
+/* -1: it has none. */
+static long port_of(struct weft_str address)
+{
+	long port = 0, ten = 1;
+	uint32_t at = address.len;
+	for (; at > 0 && address.len - at < 5 && address.ptr[at - 1] >= '0' && address.ptr[at - 1] <= '9'; at--, ten *= 10)
+		port += ten * (address.ptr[at - 1] - '0');
+	return at > 0 && at < address.len && address.ptr[at - 1] == ':' ? port : -1;
+}
+
+/* Systems give who connects a high port; of two high ones that says nothing. */
+static enum side side_of(const struct weft__build *b, uint32_t promise, const struct weft_carry *carry)
+{
+	enum { FIRST_GIVEN = 32768 };
+	const uint32_t by = b->promises.items[promise].created_by;
+	const long own = port_of(carry->own), peer = port_of(carry->peer);
+	if (by != WEFT_NONE && b->promises.items[by].kind == WEFT_KIND_LISTEN)
+		return ANSWERS;
+	if (own < 0 || peer < 0 || (own < FIRST_GIVEN) == (peer < FIRST_GIVEN))
+		return UNKNOWN;
+	return peer < FIRST_GIVEN ? ASKS : ANSWERS;
 }
 
 int weft__transfer_connection(struct weft__build *b, uint32_t promise, const struct weft_event *ev)
@@ -69,7 +100,10 @@ int weft__transfer_connection(struct weft__build *b, uint32_t promise, const str
 	    .received = carry.received,
 	    .sent_ns = INT64_MIN,
 	    .received_ns = INT64_MIN,
-	    .by = WEFT_NONE};
+	    .by = WEFT_NONE,
+	    .side = older == WEFT_IDMAP_NONE || b->ends.items[older].side == UNKNOWN ? side_of(b, promise, &carry)
+										     : b->ends.items[older].side,
+	    .turn = WEFT_NONE};
 	return WEFT_OK;
 }
 
@@ -78,6 +112,32 @@ static uint32_t who_runs(const struct weft__build *b, const struct weft_event *e
 {
 	const uint32_t running = b->streams.items[ev->stream].running;
 	return running == WEFT_NONE || running == WEFT_SYSTEM ? promise : running;
+}
+
+/* Before end->sent goes on. */
+static int ask(struct weft__build *b, struct weft__end *end, const struct weft_event *ev, int64_t time_ns, uint32_t by)
+{
+	end->side = end->side == UNKNOWN ? ASKS : end->side;
+	if (end->side == ANSWERS)
+		return WEFT_OK;
+	if (end->turn != WEFT_NONE) {
+		b->turns.items[end->turn].last_ns = time_ns;
+		return WEFT_OK;
+	}
+	struct weft_turn *turn = weft_vec_push(&b->turns);
+	if (!turn)
+		return WEFT_ENOMEM;
+	*turn = (struct weft_turn){time_ns, time_ns, INT64_MAX, end->promise, by, ev->stream};
+	end->turn = (uint32_t)(b->turns.count - 1);
+	end->asked_at = end->sent;
+	return WEFT_OK;
+}
+
+/* The kernel took nothing of the question. */
+static void unask(struct weft__build *b, struct weft__end *end)
+{
+	b->turns.items[end->turn].connection = WEFT_NONE;
+	end->turn = WEFT_NONE;
 }
 
 int weft__transfer_sent(struct weft__build *b, uint32_t promise, const struct weft_event *ev, int64_t time_ns)
@@ -89,7 +149,12 @@ int weft__transfer_sent(struct weft__build *b, uint32_t promise, const struct we
 	/* What the kernel did not take is taken back. */
 	while (end->writes.count > end->first && end->writes.items[end->writes.count - 1].begin >= position)
 		end->writes.count--;
+	if (position < end->sent && end->turn != WEFT_NONE && position <= end->asked_at)
+		unask(b, end);
 	if (position > end->sent) {
+		const int status = ask(b, end, ev, time_ns, who_runs(b, ev, promise));
+		if (status < 0)
+			return status;
 		struct write *write = weft_vec_push(&end->writes);
 		if (!write)
 			return WEFT_ENOMEM;
@@ -133,7 +198,13 @@ int weft__transfer_received(struct weft__build *b, uint32_t promise, const struc
 		return WEFT_OK;
 	const uint64_t from = end->received;
 	end->received = weft_carry_position(from, ev->value);
-	end->received_ns = end->received > from ? time_ns : end->received_ns;
+	if (end->received > from) {
+		end->received_ns = time_ns;
+		end->side = end->side == UNKNOWN ? ANSWERS : end->side;
+		if (end->turn != WEFT_NONE)
+			b->turns.items[end->turn].answered_ns = time_ns;
+		end->turn = WEFT_NONE;
+	}
 	if (end->peer == WEFT_NONE)
 		find_peer(b, end);
 	if (end->peer == WEFT_NONE || end->received <= from)
@@ -214,6 +285,20 @@ static int compare_ends(const void *a, const void *b)
 	return WEFT_ORDER(x->promise, y->promise);
 }
 
+static int compare_turns(const void *a, const void *b)
+{
+	const struct weft_turn *x = a, *y = b;
+	return WEFT_ORDER(x->connection, y->connection) ?: WEFT_ORDER(x->asked_ns, y->asked_ns) ?: WEFT_ORDER(x->answered_ns, y->answered_ns);
+}
+
+/* Those that were taken back are the last then. */
+static void sort_turns(struct weft__build *b)
+{
+	weft_sort(b->turns.items, b->turns.count, sizeof *b->turns.items, compare_turns);
+	while (b->turns.count > 0 && b->turns.items[b->turns.count - 1].connection == WEFT_NONE)
+		b->turns.count--;
+}
+
 /* What the peer has not read begins in the first write of which it has not all. */
 static void find_unread(struct weft_connection_end *out, const struct weft__end *end, const struct weft__end *peer)
 {
@@ -228,6 +313,7 @@ bool weft__transfer_finish(struct weft__build *b)
 {
 	if (!sort_transfers(b))
 		return false;
+	sort_turns(b);
 	for (size_t i = 0; i < b->ends.count; i++) /* of those from which nothing was ever read */
 		if (b->ends.items[i].peer == WEFT_NONE)
 			find_peer(b, &b->ends.items[i]);
@@ -257,6 +343,7 @@ void weft__transfer_drop(struct weft__build *b)
 	weft_vec_free(&b->ends);
 	weft_vec_free(&b->transfers);
 	weft_vec_free(&b->told_ends);
+	weft_vec_free(&b->turns);
 	weft_vec_free(&b->datagrams);
 	weft_idmap_finish(&b->datagram_of);
 	weft_idmap_finish(&b->end_of);

@@ -543,6 +543,79 @@ static void a_name_server_that_answers_late_is_told_of(void **state)
 	forget();
 }
 
+static weft_id connection_to_store(void)
+{
+	weft_id store = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONNECTION, WEFT_SITE());
+	WEFT_LABEL(store, "to 127.0.0.1:6379");
+	weft__slow_detail(store, WEFT_DETAIL_CONNECTION, 0, "tcp 127.0.0.1:40000 127.0.0.1:6379 0");
+	return store;
+}
+
+/* The questions, of which one has its answer after so long, all others after 1 ms, come to positions from there on. */
+static void ask_store(weft_id store, unsigned from, unsigned questions, unsigned late, uint64_t late_ns)
+{
+	for (unsigned i = from; i < from + questions; i++) {
+		weft_sent(store, (i + 1) * 10);
+		sleep_for(i == late ? late_ns : MS);
+		weft_resume(WEFT_SYSTEM_ID);
+		weft_received(store, (i + 1) * 10);
+	}
+}
+
+static void who_was_asked_and_answers_late_is_told_of(void **state)
+{
+	start_recording();
+	weft_id store = connection_to_store();
+	ask_store(store, 0, 20, 12, 300 * MS);
+	explain(true);
+	assert_says(WEFT_FINDING_SLOW, store,
+	    "was asked, and the other end answered 300 ms later; of 20 answers there the median took 1.00 ms");
+	assert_int_equal(count_of(WEFT_FINDING_SLOW), 1);
+	forget();
+}
+
+/* One connection waits for news, whose answers come late, beside one whose answers do not. */
+static void who_waits_for_news_is_not_slow(void **state)
+{
+	start_recording();
+	weft_id store = connection_to_store(), news = connection_to_store();
+	ask_store(store, 0, 40, 40, 0);
+	for (unsigned i = 0; i < 3; i++)
+		ask_store(news, i, 1, i, 2000 * MS);
+	explain(true);
+	assert_int_equal(count_of(WEFT_FINDING_SLOW), 0);
+	forget();
+}
+
+/* The answer may have been there for long. */
+static void who_did_not_look_is_not_slow(void **state)
+{
+	start_recording();
+	weft_id store = connection_to_store();
+	ask_store(store, 0, 20, 20, 0);
+	weft_run(store);
+	weft_sent(store, 210);
+	now_ns += 300 * MS;
+	weft_received(store, 210);
+	weft_run(WEFT_SYSTEM_ID);
+	explain(true);
+	assert_int_equal(count_of(WEFT_FINDING_SLOW), 0);
+	forget();
+}
+
+static void a_store_that_answers_no_more_is_told_of(void **state)
+{
+	start_recording();
+	weft_id store = connection_to_store();
+	ask_store(store, 0, 20, 20, 0);
+	weft_sent(store, 210);
+	sleep_for(2000 * MS);
+	weft_resume(WEFT_SYSTEM_ID);
+	explain(true);
+	assert_says(WEFT_FINDING_UNANSWERED, store, "has waited for an answer for 2.00 s");
+	forget();
+}
+
 static void a_timer_is_never_slow(void **state)
 {
 	start_recording();
@@ -602,6 +675,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_name_server_that_answers_late_is_told_of),
+	    cmocka_unit_test(who_was_asked_and_answers_late_is_told_of),
+	    cmocka_unit_test(who_waits_for_news_is_not_slow),
+	    cmocka_unit_test(who_did_not_look_is_not_slow),
+	    cmocka_unit_test(a_store_that_answers_no_more_is_told_of),
 	    cmocka_unit_test(a_timer_is_never_slow),
 	    cmocka_unit_test(a_connection_that_is_left_open_is_told_of),
 	    cmocka_unit_test(who_is_ended_again_is_told_once_for_its_sort),

@@ -7,6 +7,7 @@ SPDX-License-Identifier: ISC"""
 
 import base64
 import hashlib
+import http.client
 import json
 import os
 import re
@@ -109,6 +110,56 @@ def memcached_asked(weft, folder):
     path = answered(weft, client.trace('python3'), asked.trace('memcached'))
     if '  in memcached' not in path or 'on its way from memcached' not in path:
         fail(f'the path of an answer does not go through memcached:\n{path}')
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        return free.getsockname()[1]
+
+
+def webdis(weft, folder):
+    """It asks redis, which is stopped for a second."""
+    program, store = need('webdis'), need('redis-server')
+    port, at = free_port(), free_port()
+    rc = os.path.join(folder, 'webdis.json')
+    with open(rc, 'w', encoding='ascii') as file:
+        json.dump({'redis_host': '127.0.0.1', 'redis_port': at, 'http_host': '127.0.0.1', 'http_port': port, 'threads': 1, 'pool_size': 1,
+                   'daemonize': False, 'verbosity': 0, 'logfile': os.path.join(folder, 'log')}, file)
+    redis = subprocess.Popen([store, '--port', str(at), '--bind', '127.0.0.1', '--save', '', '--dir', folder], stdout=subprocess.DEVNULL)
+
+    def ask():
+        client = http.client.HTTPConnection('127.0.0.1', port, timeout=PATIENCE)
+        try:  # the connection is kept until the answer is there
+            client.request('GET', '/GET/a')
+            return client.getresponse().read() == b'{"GET":null}'
+        except OSError:
+            return False
+        finally:
+            client.close()
+
+    try:
+        recording = Recording(weft, os.path.join(folder, 'traces'), [program, rc], wait=False)
+        until(ask, 'webdis does not answer')
+        expect([ask() for _ in range(30)], [True] * 30, 'what webdis answers')
+        redis.send_signal(signal.SIGSTOP)
+        go_on = threading.Timer(1, redis.send_signal, [signal.SIGCONT])
+        go_on.start()
+        expect(ask(), True, 'what webdis answers late')
+        go_on.join()
+        expect(ask(), True, 'what webdis answers then')  # the connection before is closed by now
+        recording.end('webdis', signal.SIGTERM)
+    finally:
+        redis.kill()
+        redis.wait()
+    trace = recording.trace('webdis')
+    late = [finding['title'] for finding in trace.findings('10ms').get('slow', []) if 'was asked, and the other end answered' in finding['title']]
+    if len(late) != 1 or f':{at}"' not in late[0]:
+        fail(f'nothing is said of redis, which answered late: {late}')
+    asked = max((p for p in trace.promises('connection') if p['end'] == 'resolved'), key=lambda p: p['end_ns'] - p['start_ns'])
+    why = subprocess.run([weft, 'explain', f'--promise={asked["promise"]}', trace.path], capture_output=True, text=True, check=True).stdout
+    if 'waiting, maybe for connection' not in why or f':{at}", which answered' not in why:
+        fail(f'the request that took longest does not say that it waited for redis:\n{why}')
 
 
 def tmux(weft, folder):
@@ -221,6 +272,6 @@ def tor(weft, folder):
     healthy(trace)
 
 
-TESTS = {'memcached': memcached, 'memcached that is asked': memcached_asked, 'tmux': tmux, 'transmission': transmission, 'tor': tor}
+TESTS = {'memcached': memcached, 'memcached that is asked': memcached_asked, 'webdis that waits for redis': webdis, 'tmux': tmux, 'transmission': transmission, 'tor': tor}
 with tempfile.TemporaryDirectory(prefix='weft-event-') as place:
     TESTS[sys.argv[1]](sys.argv[2], place)

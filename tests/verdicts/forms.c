@@ -8,6 +8,7 @@
  *   busy     who ended others of its sort waits itself      silent   the eleventh answer does not come
  *   open     of twenty connections one is left open        crowd    much has come while one ran for 200 ms
  *   tokens   two have a connection each, and wait for one   tokens-go  one of the two can give its back
+ *   asked    one of twenty answers comes 300 ms late
  *   killed   somebody kills it while it runs               loops    three workers' loops run until the end
  *
  * SPDX-License-Identifier: ISC */
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 #include <weft/record.h>
@@ -253,6 +255,27 @@ static void be_killed(void)
 	kill(getpid(), SIGKILL);
 }
 
+/* As an adapter tells of a connection whose reads and writes are no promises. */
+static void ask_often(void)
+{
+	enum { QUESTIONS = 20, LATE = 12 };
+	weft_id store = named(WEFT_CREATE(WEFT_KIND_CONNECTION), "to 127.0.0.1:6379");
+	struct weft_positions at = {0};
+	int ends[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+		return;
+	weft_connection(store, ends[0], true, &at);
+	for (int i = 0; i < QUESTIONS; i++) {
+		weft_id page = request(WEFT_CREATE(WEFT_KIND_REQUEST), "GET /cart");
+		weft_sent(store, at.sent += 20);
+		sleep_ms(i == LATE ? 300 : 2);
+		weft_received(store, at.received += 100);
+		weft_resolve(page, page);
+		weft_run(WEFT_SYSTEM_ID);
+	}
+	weft_resolve(WEFT_SYSTEM_ID, store);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -261,7 +284,8 @@ int main(int argc, char **argv)
 	} forms[] = {{"drained", drain}, {"itself", wait_for_itself}, {"creator", lose_creator}, {"unrun", forget_to_run},
 	    {"unknown", wait_for_what_is_not_told}, {"few", leak_sessions}, {"freed", use_what_was_freed}, {"name", look_up},
 	    {"busy", wait_behind}, {"silent", wait_for_an_answer}, {"open", leave_open}, {"crowd", let_a_crowd_wait},
-	    {"killed", be_killed}, {"loops", leave_loops}, {"tokens", share_tokens}, {"tokens-go", share_tokens_and_go_on}};
+	    {"killed", be_killed}, {"loops", leave_loops}, {"asked", ask_often}, {"tokens", share_tokens},
+	    {"tokens-go", share_tokens_and_go_on}};
 	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
 		if (argc > 1 && !strcmp(argv[1], forms[i].name)) {
 			forms[i].show();

@@ -170,6 +170,7 @@ void weft__words_chain_link(struct weft__finder *f, uint32_t promise, const char
 void weft__words_more(struct weft__finder *f, enum weft_evidence_role role, size_t count, const char *what);
 void weft__words_creation(struct weft__finder *f, uint32_t promise);
 void weft__words_peers(struct weft__finder *f, uint32_t promise); /* needs sorts */
+void weft__words_turn(struct weft__finder *f, const struct weft_turn *turn);
 
 /* ---- What more than one check tells ---- */
 
@@ -182,6 +183,8 @@ void weft__slow_tell(struct weft__finder *f, uint32_t promise, struct weft_path 
 void weft__hang_chain(struct weft__finder *f, uint32_t promise);
 /* Title, evidence and doubt of a chain that ends at finding->root; `what` is how the sentence begins. */
 void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const char *what);
+/* Connections whose peer answered late once, of those that nothing is told to wait for at its reads.  Needs sorts. */
+void weft__late_find(struct weft__finder *f);
 /* Hangs of OS threads. */
 void weft__asleep_find(struct weft__finder *f);
 /* OS threads that sleep with a lock. */

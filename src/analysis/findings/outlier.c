@@ -352,6 +352,7 @@ void weft__find_slow(struct weft__finder *f)
 	} else if (any) {
 		find_dependencies(f, NULL);
 	}
+	weft__late_find(f);
 	weft_vec_free(&times.places);
 	free(times.place_of);
 	free(times.ns);

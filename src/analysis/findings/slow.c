@@ -3,6 +3,8 @@
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/turns.h"
+#include "base/duration.h"
 #include "base/sort.h"
 
 #define OFF_PART 8     /* of a run: what it was without a processor is told from that part on */
@@ -89,6 +91,37 @@ static void gather(struct slow *slow, parts_vec *parts, const struct weft_path *
 	weft_sort(parts->items, parts->count, sizeof *parts->items, compare_parts);
 }
 
+/* Whether the trace does not tell by itself what was waited for. */
+static bool is_at_rest(const struct weft__finder *f, const struct part *part)
+{
+	const struct weft_path_step *s = &part->longest;
+	const bool is_outside = weft_kind_has(f->model->promises[s->promise].kind, WEFT_TRAIT_OUTSIDE);
+	return s->kind == WEFT_STEP_WAITING && !part->is_lock &&
+	       (s->promise == WEFT_SYSTEM || (part->is_own && !is_outside && !part->is_late));
+}
+
+static const struct weft_turn *asked_in(const struct weft__finder *f, const struct part *part)
+{
+	const struct weft_path_step *s = &part->longest;
+	return is_at_rest(f, part) ? weft_turn_in(f->model, s->promise, s->start_ns, s->end_ns) : NULL;
+}
+
+/* What the trace tells of a stretch in which the promise did nothing: which connection it or its OS thread had asked something.
+ */
+static const char *words_of_rest(struct weft__finder *f, const struct part *part)
+{
+	const uint32_t promise = part->longest.promise;
+	const struct weft_turn *turn = asked_in(f, part);
+	if (!turn)
+		return "waiting for what the trace does not tell";
+	const char *name = weft__words_name(f, turn->connection);
+	const char *came = turn->answered_ns == WEFT_NEVER ? "never answered"
+							   : weft__finding_text(f, "answered %s later",
+								 weft__words_span(f, turn->answered_ns - turn->asked_ns));
+	return weft__finding_text(
+	    f, turn->by == promise ? "waiting for %s, which %s" : "waiting, maybe for %s, which %s", name, came);
+}
+
 /* "waiting for timer 9 "db" (bank.c:12 in ask), which comes from outside"; the place only where that is wanted. */
 static const char *words_of(struct weft__finder *f, const struct part *part, bool with_place)
 {
@@ -111,8 +144,8 @@ static const char *words_of(struct weft__finder *f, const struct part *part, boo
 			   : weft__finding_text(f, "%s was ready, but %s ran", who, weft__words_name(f, s->behind));
 	default: break;
 	}
-	if (s->promise == WEFT_SYSTEM || (part->is_own && !outside && !part->is_late))
-		return "waiting for what the trace does not tell";
+	if (is_at_rest(f, part))
+		return words_of_rest(f, part);
 	if (part->is_late)
 		return weft__finding_text(
 		    f, "%s may have come, but %s ran: nobody could hear of it sooner", who, weft__words_name(f, s->behind));
@@ -224,6 +257,9 @@ static void tell_parts(struct slow *slow, uint32_t promise, const parts_vec *par
 	uint32_t cause = weft_step_cause(&most->longest);
 	finding->title = weft__finding_text(
 	    f, "%s, %d%% of that: %s", finding->title, percent(most->sum_ns, all_ns), words_of(f, most, cause != promise));
+	const struct weft_turn *turn = asked_in(f, most);
+	if (turn)
+		weft__words_turn(f, turn);
 	if (cause != promise && cause != WEFT_SYSTEM)
 		finding->next = weft__finding_text(f, "weft explain --promise=%" PRId64 " tells why %s took so long",
 		    f->model->promises[cause].id, weft__words_name(f, cause));

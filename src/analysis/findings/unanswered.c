@@ -98,6 +98,19 @@ static uint32_t maker_of(const struct search *s, uint32_t p, bool is_old)
 	return text.len >= sizeof from - 1 && !memcmp(text.ptr, from, sizeof from - 1) ? s->listener : maker;
 }
 
+/* Of a connection whose reads and writes are no promises: what its bytes tell. */
+static bool listen_to_turns(const struct weft_model *m, struct talk *t)
+{
+	size_t i = WEFT_FIRST(n, 0, m->turn_count, m->turns[n].connection >= t->promise);
+	const size_t first = i;
+	for (; i < m->turn_count && m->turns[i].connection == t->promise; i++) {
+		hear(t, true, m->turns[i].last_ns);
+		if (m->turns[i].answered_ns != WEFT_NEVER)
+			hear(t, false, m->turns[i].answered_ns);
+	}
+	return i > first;
+}
+
 /* What was read and written on a connection; false: it was neither accepted nor made. */
 static bool listen_to(const struct search *s, uint32_t p, struct talk *t)
 {
@@ -106,6 +119,7 @@ static bool listen_to(const struct search *s, uint32_t p, struct talk *t)
 	/* A ring may have forgotten how it was made, and what was said on it before. */
 	const bool is_old = weft__lacks_only_past_of(f->lacks, m, p);
 	const uint32_t maker = maker_of(s, p, is_old);
+	bool has_promises = false;
 	int64_t wrote_ns = INT64_MIN; /* a write is awaited, and read when it is done: it counts once */
 	*t = (struct talk){.promise = p, .maker = maker, .asked_ns = WEFT_NO_TIME, .last_ns = m->promises[p].start_ns};
 	t->is_accepted = maker != WEFT_NONE && f->sorts.kinds[maker] == WEFT_KIND_LISTEN;
@@ -120,6 +134,7 @@ static bool listen_to(const struct search *s, uint32_t p, struct talk *t)
 		bool is_write = (link->kind == WEFT_LINK_AWAIT || link->kind == WEFT_LINK_READ) &&
 				kind == WEFT_KIND_STREAM_WRITE && with->start_ns > wrote_ns;
 		is_made |= kind == WEFT_KIND_CONNECT;
+		has_promises |= kind == WEFT_KIND_STREAM_READ || kind == WEFT_KIND_STREAM_WRITE;
 		/* Whoever waits for data has read what came before. */
 		if (is_old && link->kind == WEFT_LINK_AWAIT && kind == WEFT_KIND_STREAM_READ)
 			t->last_ns = weft_max_ns(t->last_ns, with->start_ns);
@@ -130,6 +145,8 @@ static bool listen_to(const struct search *s, uint32_t p, struct talk *t)
 		else if (is_write)
 			hear(t, !t->is_accepted, with->start_ns);
 	}
+	if (!has_promises && !t->is_accepted)
+		is_made |= listen_to_turns(m, t);
 	if (t->last_ns == WEFT_NO_TIME)
 		t->last_ns = weft_max_ns(m->promises[p].start_ns, 0);
 	return t->is_accepted || is_made;

@@ -147,3 +147,12 @@ void weft__words_peers(struct weft__finder *f, uint32_t promise)
 	    "%" PRIu32 " other promise%s %s %s resolved%s", sort->resolved, weft__words_s(sort->resolved),
 	    weft__words_sort(f, promise), sort->resolved == 1 ? "was" : "were", who);
 }
+
+void weft__words_turn(struct weft__finder *f, const struct weft_turn *turn)
+{
+	const char *name = weft__words_name(f, turn->connection);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, turn->asked_ns, turn->connection, "%s is written: it is asked", name);
+	if (turn->answered_ns != WEFT_NEVER)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, turn->answered_ns, turn->connection, "its answer comes, %s later",
+		    weft__words_span(f, turn->answered_ns - turn->asked_ns));
+}

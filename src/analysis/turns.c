@@ -1,0 +1,44 @@
+/* turns.c: see turns.h.  SPDX-License-Identifier: ISC */
+#include "analysis/turns.h"
+
+#include "analysis/ties.h"
+#include "base/duration.h"
+
+int64_t weft_turn_slept_ns(const struct weft_model *m, const struct weft_turn *turn, int64_t until_ns)
+{
+	enum { LOOKED_AT = 10000 };
+	int64_t slept_ns = m->sleep_count ? 0 : until_ns - turn->last_ns;
+	size_t at = weft_sleep_from(m, until_ns), left = LOOKED_AT;
+	for (int64_t from_ns = until_ns; at > 0 && left > 0 && from_ns > turn->last_ns; at--, left--) {
+		const struct weft_stretch *sleep = &m->sleeps[at - 1];
+		if (sleep->stream != turn->stream)
+			continue;
+		from_ns = weft_max_ns(sleep->start_ns, turn->last_ns);
+		slept_ns += weft_max_ns(weft_min_ns(sleep->end_ns, until_ns) - from_ns, 0);
+	}
+	return slept_ns;
+}
+
+int64_t weft_turn_until(const struct weft_model *m, const struct weft_turn *turn)
+{
+	const struct weft_promise *connection = &m->promises[turn->connection];
+	return weft_min_ns(turn->answered_ns, connection->end == WEFT_END_PENDING ? INT64_MAX : connection->end_ns);
+}
+
+const struct weft_turn *weft_turn_in(const struct weft_model *m, uint32_t promise, int64_t start_ns, int64_t end_ns)
+{
+	const struct weft_turn *best = NULL;
+	int64_t longest_ns = (end_ns - start_ns) / 2;
+	for (size_t i = 0; i < m->turn_count; i++) {
+		const struct weft_turn *t = &m->turns[i];
+		const int64_t ns = weft_min_ns(weft_turn_until(m, t), end_ns) - weft_max_ns(t->asked_ns, start_ns);
+		const bool is_own = t->by == promise, is_best_own = best && best->by == promise;
+		if (t->connection == promise || ns <= 0 || t->stream != m->promises[promise].stream)
+			continue;
+		if (is_own == is_best_own ? ns < longest_ns : !is_own || ns < (end_ns - start_ns) / 2)
+			continue;
+		best = t;
+		longest_ns = ns;
+	}
+	return best;
+}
