@@ -425,7 +425,7 @@ static void look_at(struct watch *w, struct followed *f)
 		look_for_requests(&look);
 		forget_over(f);
 	}
-	f->is_over = is_there && !is_recorded && cli_is_trace_directory(f->path);
+	f->is_over = is_there && !is_recorded && session_is_trace(f->path);
 	if (f->is_over) {
 		weft_follower_close(f->follower);
 		f->follower = NULL;
@@ -497,15 +497,15 @@ static bool look_at_all(struct watch *w, char **paths, int count)
 {
 	bool goes_on = false;
 	for (int i = 0; i < count && !stopped; i++) {
-		struct cli_session session = {0};
+		struct session session = {0};
 		const bool is_several =
-		    cli_session_read(&session, paths[i]) && !cli_is_trace_directory(paths[i]) && access(paths[i], F_OK) == 0;
+		    session_read(&session, paths[i]) && !session_is_trace(paths[i]) && access(paths[i], F_OK) == 0;
 		struct followed *f = is_several ? NULL : follow(w, paths[i]);
 		for (size_t k = 0; k < session.traces.count; k++)
 			follow(w, session.traces.items[k]);
 		goes_on |= is_several || (f && !f->is_over);
 		tell_refused_in(w, paths[i]);
-		cli_session_free(&session);
+		session_free(&session);
 	}
 	for (size_t i = 0; i < w->all.count && !stopped; i++)
 		if (!w->all.items[i].is_over)

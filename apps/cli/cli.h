@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "model/follower.h"
+#include "session/session.h"
 
 /* As grep and diff have it. */
 enum cli_exit { CLI_FINE = 0, CLI_FOUND = 1, CLI_TROUBLE = 2 };
@@ -202,32 +203,9 @@ int cli_follow(const struct cli_args *args, const struct weft_follower_options *
 
 /* ---- session.c: directories that weft record made, with a trace for each process ---- */
 
-typedef WEFT_VEC(char *) cli_paths;
-
-/* In a session of root's: the traces of processes that became another user, "uid-105". */
-#define CLI_USER_FOLDER "uid-"
-
-struct cli_session {
-	const char *path;
-	cli_paths
-	    traces;      /* directories, and after these files of OCaml's runtime events; sorted; none: it is no such directory */
-	cli_paths words; /* files in which processes say why they record nothing */
-	cli_paths users; /* folders of other users */
-};
-
-/* False: there is no memory.  To be freed in any case. */
-bool cli_session_read(struct cli_session *session, const char *path);
-void cli_session_free(struct cli_session *session);
-
 /* Adds the operands, and in place of a process the directory that it records into, which goes on to be read when it has ended;
  * false: there is no memory.  To be freed in any case. */
-bool cli_find_recorded(cli_paths *out, char *const *operands, int count);
-
-/* Adds the traces of such directories, and other operands as they are; false: there is no memory.  To be freed in any case. */
-bool cli_expand_quietly(cli_paths *out, char *const *operands, int count);
-void cli_paths_free(cli_paths *paths);
-
-bool cli_is_trace_directory(const char *path);
+bool cli_find_recorded(session_paths *out, char *const *operands, int count);
 
 /* Says on stderr how much is in a trace.  Whether it has promises other than OS threads. */
 bool cli_tell_trace(const char *path, bool with_command);

@@ -37,9 +37,9 @@ struct several {
 };
 
 struct following {
-	cli_paths operands;
+	session_paths operands;
 	const struct weft_follower_options *options;
-	cli_paths paths; /* of the operands, as they are now */
+	session_paths paths; /* of the operands, as they are now */
 	WEFT_VEC(struct followed) all;
 	struct several several; /* as they were read last */
 	uint64_t fingerprint;
@@ -207,8 +207,8 @@ static int look_on(struct following *l, int (*show)(void *ctx, const struct cli_
 	bool has_shown = false;
 	for (int exit = -1;;) {
 		struct cli_newest newest;
-		cli_paths_free(&l->paths);
-		if (!cli_expand_quietly(&l->paths, l->operands.items, (int)l->operands.count))
+		session_paths_free(&l->paths);
+		if (!session_expand(&l->paths, l->operands.items, (int)l->operands.count))
 			return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
 		const bool is_recorded = weft_several_are_recorded((const char *const *)l->paths.items, l->paths.count);
 		const int status =
@@ -226,7 +226,7 @@ static int look_on(struct following *l, int (*show)(void *ctx, const struct cli_
 	}
 }
 
-static int take_operands(cli_paths *out, const struct cli_args *args)
+static int take_operands(session_paths *out, const struct cli_args *args)
 {
 	if (!cli_find_recorded(out, args->argv, args->argc))
 		return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
@@ -253,8 +253,8 @@ int cli_follow(const struct cli_args *args, const struct weft_follower_options *
 	for (size_t i = 0; i < l.all.count; i++)
 		forget(&l.all.items[i]);
 	weft_vec_free(&l.all);
-	cli_paths_free(&l.paths);
-	cli_paths_free(&l.operands);
+	session_paths_free(&l.paths);
+	session_paths_free(&l.operands);
 	close_several(&l.several);
 	return exit;
 }

@@ -139,7 +139,7 @@ const char *cli_trace_of_process(const char *pid)
 	return found;
 }
 
-bool cli_find_recorded(cli_paths *out, char *const *operands, int count)
+bool cli_find_recorded(session_paths *out, char *const *operands, int count)
 {
 	for (int i = 0; i < count; i++) {
 		const char *trace = cli_is_process(operands[i]) ? cli_trace_of_process(operands[i]) : NULL;
@@ -294,13 +294,13 @@ static int open_quietly(struct weft_trace **out, const char *path, struct weft_e
 
 int cli_open_quietly(struct cli_input *input, char *const *paths, int count, struct weft_error *err)
 {
-	cli_paths all = {0};
-	int status = cli_expand_quietly(&all, paths, count) ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	session_paths all = {0};
+	int status = session_expand(&all, paths, count) ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	*input = (struct cli_input){.name = paths[0]};
 	if (status == WEFT_OK)
 		status = weft_several_open(
 		    &input->trace, (const char *const *)all.items, all.count, input->name, true, open_quietly, err);
-	cli_paths_free(&all);
+	session_paths_free(&all);
 	return status;
 }
 

@@ -663,7 +663,7 @@ static bool is_waiting(const struct kernel *k)
 static void find_traces(struct kernel *k, bool always)
 {
 	struct stat st;
-	struct cli_session s;
+	struct session s;
 	const uint64_t now = raw_now(k);
 	if (stat(k->options.folder, &st))
 		return;
@@ -671,7 +671,7 @@ static void find_traces(struct kernel *k, bool always)
 	if (!always && !is_changed && (!is_waiting(k) || now - k->looked_ns < LOOK_NS))
 		return;
 	k->looked_ns = now;
-	if (cli_session_read(&s, k->options.folder)) {
+	if (session_read(&s, k->options.folder)) {
 		for (size_t i = 0; i < s.traces.count; i++)
 			add_trace(k, s.traces.items[i]);
 		/* A trace without its metadata is not seen: the folder stays a changed one for a second. */
@@ -680,7 +680,7 @@ static void find_traces(struct kernel *k, bool always)
 		if (wall.tv_sec - st.st_mtim.tv_sec > 1)
 			k->changed = st.st_mtim;
 	}
-	cli_session_free(&s);
+	session_free(&s);
 }
 
 /* The line must be known before what is drained is written: what comes after the last pair waits in the kernel's rings. */

@@ -277,10 +277,10 @@ static struct cli_look *follow(struct cli_looker *l, int64_t window_ns, struct w
  * one when there is something new. */
 static uint64_t fingerprint(struct cli_looker *l, bool *is_recorded, bool *is_followed)
 {
-	cli_paths paths = {0};
+	session_paths paths = {0};
 	uint64_t hash = 0;
 	*is_recorded = false;
-	if (!cli_expand_quietly(&paths, l->paths, l->count))
+	if (!session_expand(&paths, l->paths, l->count))
 		return hash;
 	for (size_t i = 0; i < paths.count; i++) {
 		const bool is_memory = cli_is_process(paths.items[i]);
@@ -291,7 +291,7 @@ static uint64_t fingerprint(struct cli_looker *l, bool *is_recorded, bool *is_fo
 	if (!*is_followed)
 		hash += weft_several_fingerprint((const char *const *)paths.items, paths.count);
 	*is_recorded |= weft_several_are_recorded((const char *const *)paths.items, paths.count);
-	cli_paths_free(&paths);
+	session_paths_free(&paths);
 	return hash;
 }
 

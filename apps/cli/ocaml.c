@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,22 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "session/session.h"
 #include "trace/ocaml_note.h"
-
-static const char folder_mark[] = ".ocaml", file_mark[] = ".events";
-
-bool ocaml_is_folder(const char *name)
-{
-	const char *mark = strstr(name, folder_mark), *behind = mark ? mark + sizeof folder_mark - 1 : NULL;
-	return behind && (!*behind || (*behind == '.' && strspn(behind + 1, "0123456789") == strlen(behind + 1)));
-}
-
-bool ocaml_is_file(const char *name)
-{
-	const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
-	const size_t digits = strspn(base, "0123456789");
-	return digits > 0 && strcmp(base + digits, file_mark) == 0;
-}
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -77,7 +64,7 @@ static void read_name(const char *path, char *out, size_t size)
 	const char *file = strrchr(path, '/'), *folder = file;
 	while (folder > path && folder[-1] != '/')
 		folder--;
-	const char *end = strstr(folder, folder_mark);
+	const char *end = strstr(folder, SESSION_OCAML_FOLDER);
 	while (end && end > folder && *end != '-')
 		end--;
 	snprintf(out, size, "%.*s", end && end < file ? (int)(end - folder) : 0, folder);

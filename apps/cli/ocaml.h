@@ -2,13 +2,7 @@
 #ifndef WEFT_CLI_OCAML_H
 #define WEFT_CLI_OCAML_H
 
-#include <stdbool.h>
 #include <stdint.h>
-
-/* The folder of such files in a session: NAME-PID.ocaml, NAME-PID.ocaml.2. */
-bool ocaml_is_folder(const char *name);
-/* PID.events */
-bool ocaml_is_file(const char *name);
 
 /* Adds to a file that OCaml has made in such a folder what it does not tell (trace/ocaml_note.h), if that was not done before;
  * and, if `died_wall_ns` is not 0, when its process had ended. */

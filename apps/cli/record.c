@@ -187,7 +187,7 @@ static bool remove_trace(const char *path)
 {
 	static const char *const ours[] = {
 	    "stream-", "kernel-", "definitions", "metadata", ".weft-", ".metadata", "lock", ".lock"};
-	if (ocaml_is_file(path)) {
+	if (session_is_ocaml_file(path)) {
 		char folder[PATH_MAX];
 		snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
 		unlink(path);
@@ -218,7 +218,7 @@ static bool make_session(const char *path)
 /* Makes an empty directory of `out`, or says why not. */
 static int prepare(const struct options *o)
 {
-	struct cli_session old;
+	struct session old;
 	if (strstr(o->out, "%p"))
 		return -1; /* each process makes its own */
 	if (make_session(o->out))
@@ -229,9 +229,9 @@ static int prepare(const struct options *o)
 		return make_session(o->out) ? -1 : cli_fail("record: %s: %s", o->out, strerror(errno));
 	if (!o->overwrite)
 		return cli_fail("record: %s: exists already; --overwrite replaces it", o->out);
-	if (cli_is_trace_directory(o->out)) {
+	if (session_is_trace(o->out)) {
 		remove_trace(o->out);
-	} else if (cli_session_read(&old, o->out)) {
+	} else if (session_read(&old, o->out)) {
 		for (size_t i = 0; i < old.traces.count; i++)
 			remove_trace(old.traces.items[i]);
 		for (size_t i = 0; i < old.words.count; i++)
@@ -239,7 +239,7 @@ static int prepare(const struct options *o)
 		for (size_t i = 0; i < old.users.count; i++)
 			rmdir(old.users.items[i]);
 		flight_forget(o->out);
-		cli_session_free(&old);
+		session_free(&old);
 	}
 	if ((rmdir(o->out) && errno != ENOENT) || !make_session(o->out))
 		return cli_fail("record: %s: exists already and is not a trace", o->out);
@@ -266,13 +266,13 @@ static pid_t wait_for_trace(pid_t child, const char *out, int *status)
 	pid_t ended = 0;
 	bool shown = false;
 	do {
-		struct cli_session s;
+		struct session s;
 		ended = waitpid(child, status, WNOHANG);
-		if (cli_session_read(&s, out) && s.traces.count) {
+		if (session_read(&s, out) && s.traces.count) {
 			open_window(s.traces.items[0]);
 			shown = true;
 		}
-		cli_session_free(&s);
+		session_free(&s);
 		if (ended == 0 && !shown)
 			usleep(20000);
 	} while (ended == 0 && !shown);
@@ -398,7 +398,7 @@ static const char *barrier(const char *path, uid_t user, char folder[PATH_MAX])
 static bool tell_user(const char *folder)
 {
 	char blocked[PATH_MAX], number[32];
-	const char *digits = strrchr(folder, '/') + 1 + strlen(CLI_USER_FOLDER);
+	const char *digits = strrchr(folder, '/') + 1 + strlen(SESSION_USER_FOLDER);
 	const uid_t user = (uid_t)strtoul(digits, NULL, 10);
 	const struct passwd *known = getpwuid(user);
 	snprintf(number, sizeof number, "%lu", (unsigned long)user);
@@ -411,11 +411,11 @@ static bool tell_user(const char *folder)
 	return true;
 }
 
-static void tell_session(const struct cli_session *s, const char *command, bool stood_by)
+static void tell_session(const struct session *s, const char *command, bool stood_by)
 {
 	bool told = false;
 	for (size_t i = 0; i < s->traces.count; i++)
-		if (ocaml_is_file(s->traces.items[i]))
+		if (session_is_ocaml_file(s->traces.items[i]))
 			ocaml_note(s->traces.items[i], 0);
 	for (size_t i = 0; i < s->words.count; i++)
 		tell_word(s->words.items[i]);
@@ -460,7 +460,7 @@ static int run_verb(const char *verb, const char *trace, const char *rules, bool
 }
 
 /* The exit status: the command's, or where that is 0, of the rules. */
-static int look_into(const struct cli_session *s, const struct options *o, int exit)
+static int look_into(const struct session *s, const struct options *o, int exit)
 {
 	int checked = CLI_FINE;
 	for (size_t i = 0; i < s->traces.count; i++) {
@@ -513,7 +513,7 @@ int cli_record(struct cli_args *args)
 	char *preload = others ? strdup(others) : NULL;
 	if ((exit = set_environment(&o, args->argv[0])) < 0) {
 		bool ran;
-		struct cli_session s;
+		struct session s;
 		struct watch *watch = strstr(o.out, "%p") ? NULL : watch_begin(o.out);
 		const struct kernel_options asked = {.most = o.level,
 		    .folder = o.out,
@@ -522,10 +522,10 @@ int cli_record(struct cli_args *args)
 		    .grows = o.ring.mode && !strcmp(o.ring.mode, "grow")};
 		exit = run(args->argv, preload, o.view ? o.out : NULL, o.kernel ? &asked : NULL, watch, &ran);
 		watch_end(watch);
-		if (ran && !strstr(o.out, "%p") && cli_session_read(&s, o.out)) {
+		if (ran && !strstr(o.out, "%p") && session_read(&s, o.out)) {
 			tell_session(&s, args->argv[0], o.stands_by);
 			exit = look_into(&s, &o, exit);
-			cli_session_free(&s);
+			session_free(&s);
 		}
 	}
 	free(preload);

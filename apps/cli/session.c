@@ -1,105 +1,15 @@
-/* session.c: a directory that weft record made: a trace for each process.  SPDX-License-Identifier: ISC */
-#include <dirent.h>
+/* session.c: what verbs make of directories that weft record made (session/session.h).  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "apps/cli/ocaml.h"
 #include "base/duration.h"
-#include "base/sort.h"
 #include "base/utf8.h"
 #include "cli.h"
 #include "ctf/foreign.h"
 #include "trace/several.h"
-
-/* Last what OCaml has written: the first is the one on whose clock the others are put, and this clock is known to some us alone.
- */
-static int by_name(const void *a, const void *b)
-{
-	const char *x = *(char *const *)a, *y = *(char *const *)b;
-	const int order = WEFT_ORDER(ocaml_is_file(x), ocaml_is_file(y));
-	return order ? order : strcmp(x, y);
-}
-
-bool cli_is_trace_directory(const char *path)
-{
-	char metadata[PATH_MAX + 16];
-	snprintf(metadata, sizeof metadata, "%s/metadata", path);
-	return access(metadata, F_OK) == 0;
-}
-
-/* The files of OCaml's runtime in a folder of theirs; false: no memory. */
-static bool read_events(struct cli_session *s, const char *path)
-{
-	DIR *dir = opendir(path);
-	bool whole = true;
-	for (const struct dirent *entry; whole && dir && (entry = readdir(dir));) {
-		char *name;
-		if (!ocaml_is_file(entry->d_name) || asprintf(&name, "%s/%s", path, entry->d_name) < 0)
-			continue;
-		char **slot = weft_vec_push(&s->traces);
-		whole = slot != NULL;
-		if (slot)
-			*slot = name;
-		else
-			free(name);
-	}
-	if (dir)
-		closedir(dir);
-	return whole;
-}
-
-/* What is in the directory, or in that of a user in it; false: no memory. */
-static bool read_folder(struct cli_session *s, const char *path, bool is_users)
-{
-	static const char failed[] = ".failed";
-	DIR *dir = opendir(path);
-	bool whole = true;
-	for (const struct dirent *entry; whole && dir && (entry = readdir(dir));) {
-		char *name;
-		size_t length = strlen(entry->d_name);
-		if (entry->d_name[0] == '.' || asprintf(&name, "%s/%s", path, entry->d_name) < 0)
-			continue;
-		bool is_word = length > sizeof failed && !strcmp(entry->d_name + length - (sizeof failed - 1), failed);
-		bool is_user = !is_users && !strncmp(entry->d_name, CLI_USER_FOLDER, strlen(CLI_USER_FOLDER));
-		cli_paths *list = is_word ? &s->words : cli_is_trace_directory(name) ? &s->traces : is_user ? &s->users : NULL;
-		char **slot = list ? weft_vec_push(list) : NULL;
-		whole = (!list || slot) && (!ocaml_is_folder(entry->d_name) || read_events(s, name));
-		if (slot)
-			*slot = name;
-		else
-			free(name);
-	}
-	if (dir)
-		closedir(dir);
-	return whole;
-}
-
-bool cli_session_read(struct cli_session *s, const char *path)
-{
-	*s = (struct cli_session){.path = path};
-	bool whole = cli_is_trace_directory(path) || read_folder(s, path, false);
-	for (size_t i = 0; i < s->users.count && whole; i++)
-		whole = read_folder(s, s->users.items[i], true);
-	weft_sort(s->traces.items, s->traces.count, sizeof *s->traces.items, by_name);
-	return whole;
-}
-
-void cli_paths_free(cli_paths *paths)
-{
-	for (size_t i = 0; i < paths->count; i++)
-		free(paths->items[i]);
-	weft_vec_free(paths);
-}
-
-void cli_session_free(struct cli_session *s)
-{
-	cli_paths_free(&s->traces);
-	cli_paths_free(&s->words);
-	cli_paths_free(&s->users);
-}
 
 /* Of each program libc tells of its OS threads, and of what these wait for. */
 static bool is_of_libc(unsigned kind)
@@ -147,14 +57,14 @@ bool cli_tell_trace(const char *path, bool with_command)
 
 int cli_session_choose(const char **path)
 {
-	static struct cli_session chosen; /* until the end, as what it names */
-	struct cli_session s;
-	if (!cli_session_read(&s, *path) || s.traces.count == 0) {
-		cli_session_free(&s);
+	static struct session chosen; /* until the end, as what it names */
+	struct session s;
+	if (!session_read(&s, *path) || s.traces.count == 0) {
+		session_free(&s);
 		return -1;
 	}
 	if (s.traces.count == 1) {
-		cli_session_free(&chosen);
+		session_free(&chosen);
 		chosen = s;
 		*path = s.traces.items[0];
 		return -1;
@@ -162,41 +72,23 @@ int cli_session_choose(const char **path)
 	cli_note("%s has %zu traces, and this verb reads one; name one of these:", *path, s.traces.count);
 	for (size_t i = 0; i < s.traces.count; i++)
 		cli_tell_trace(s.traces.items[i], true);
-	cli_session_free(&s);
+	session_free(&s);
 	return CLI_TROUBLE;
-}
-
-bool cli_expand_quietly(cli_paths *out, char *const *operands, int count)
-{
-	bool whole = true;
-	for (int i = 0; i < count && whole; i++) {
-		struct cli_session s;
-		whole = cli_session_read(&s, operands[i]) && weft_vec_reserve(out, s.traces.count + 1);
-		for (size_t j = 0; whole && j < s.traces.count; j++)
-			out->items[out->count++] = s.traces.items[j];
-		char *own = whole && s.traces.count == 0 ? strdup(operands[i]) : NULL;
-		if (own)
-			out->items[out->count++] = own;
-		whole &= own || s.traces.count > 0;
-		s.traces.count = whole ? 0 : s.traces.count; /* they are in `out` now */
-		cli_session_free(&s);
-	}
-	return whole;
 }
 
 bool cli_session_expand(struct cli_args *args)
 {
-	static cli_paths last; /* until the end, or the next call */
-	cli_paths all = {0};
+	static session_paths last; /* until the end, or the next call */
+	session_paths all = {0};
 	const int named = args->argc;
-	if (!cli_expand_quietly(&all, args->argv, args->argc) || !weft_vec_reserve(&all, 1)) {
-		cli_paths_free(&all);
+	if (!session_expand(&all, args->argv, args->argc) || !weft_vec_reserve(&all, 1)) {
+		session_paths_free(&all);
 		return false;
 	}
 	all.items[all.count] = NULL;
 	args->argv = all.items;
 	args->argc = (int)all.count;
-	cli_paths_free(&last);
+	session_paths_free(&last);
 	last = all;
 	return args->argc > named;
 }
@@ -208,10 +100,10 @@ size_t cli_pictures(struct cli_picture **out, const struct cli_args *args, bool 
 	static struct cli_picture *pictures; /* until the end */
 	pictures = calloc(count, sizeof *pictures);
 	for (size_t i = 0; pictures && i < count; i++) {
-		cli_paths all = {0};
+		session_paths all = {0};
 		const char *first = cli_base_name(args->argv[i]);
-		if (!cli_expand_quietly(&all, args->argv + i, (int)operands)) {
-			cli_paths_free(&all);
+		if (!session_expand(&all, args->argv + i, (int)operands)) {
+			session_paths_free(&all);
 			return 0;
 		}
 		if (!strcmp(args->argv[i], "-"))

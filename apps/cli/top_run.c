@@ -71,7 +71,7 @@ static void finish(struct top_ui *ui)
 int top_run(struct cli_args *args, int64_t window_ns)
 {
 	struct top_ui ui = {.name = args->argv[0], .window_ns = window_ns};
-	cli_paths paths = {0};
+	session_paths paths = {0};
 	int exit = cli_find_recorded(&paths, args->argv, args->argc) ? -1 : cli_fail("out of memory");
 	/* What is wrong from the beginning is told where it stays to be read. */
 	struct weft_error err;
@@ -91,6 +91,6 @@ int top_run(struct cli_args *args, int64_t window_ns)
 		finish(&ui);
 		exit = CLI_FINE;
 	}
-	cli_paths_free(&paths);
+	session_paths_free(&paths);
 	return exit;
 }

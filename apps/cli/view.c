@@ -59,7 +59,6 @@ int cli_view(struct cli_args *args)
 		if (strcmp(args->argv[i], "-") != 0 && !domain_is(args->argv[i]) && stat(args->argv[i], &st) != 0)
 			return cli_fail("%s: %s", args->argv[i], strerror(errno));
 	}
-	cli_session_expand(args);
 	char **argv = calloc((size_t)args->argc + 6, sizeof *argv);
 	if (!argv)
 		return cli_fail("view: out of memory");

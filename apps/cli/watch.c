@@ -88,7 +88,7 @@ static long process_of(const char *name)
 static void note_file(const char *folder, const char *name, int64_t died_ns)
 {
 	char *path;
-	if (!ocaml_is_file(name) || asprintf(&path, "%s/%s", folder, name) < 0)
+	if (!session_is_ocaml_file(name) || asprintf(&path, "%s/%s", folder, name) < 0)
 		return;
 	ocaml_note(path, died_ns);
 	free(path);
@@ -113,11 +113,11 @@ static void add(struct watch *w, const char *folder, const char *name)
 	struct stat st;
 	if (lstat(path, &st) || !S_ISDIR(st.st_mode)) {
 		free(path);
-	} else if (!strncmp(name, CLI_USER_FOLDER, strlen(CLI_USER_FOLDER))) {
+	} else if (!strncmp(name, SESSION_USER_FOLDER, strlen(SESSION_USER_FOLDER))) {
 		look_into(w, path, IN_CREATE | IN_MOVED_TO);
 		free(path);
 	} else {
-		if (ocaml_is_folder(name)) {
+		if (session_is_ocaml_folder(name)) {
 			look_into(
 			    w, path, IN_MODIFY); /* when OCaml gives the file its size; it stays open as long as it is mapped */
 			note_files(path);
@@ -231,7 +231,7 @@ static void note_end(const struct watched *w)
 {
 	static const char state[] = "\tstate = \"recording\";\n";
 	struct stat st;
-	if (ocaml_is_folder(w->path)) {
+	if (session_is_ocaml_folder(w->path)) {
 		char name[32];
 		snprintf(name, sizeof name, "%ld.events", w->process);
 		note_file(w->path, name, w->died_ns);
@@ -259,7 +259,7 @@ static bool is_last(const struct watch *w, size_t at)
 {
 	for (size_t i = at + 1; i < w->all.count; i++)
 		if (w->all.items[i].process == w->all.items[at].process &&
-		    ocaml_is_folder(w->all.items[i].path) == ocaml_is_folder(w->all.items[at].path))
+		    session_is_ocaml_folder(w->all.items[i].path) == session_is_ocaml_folder(w->all.items[at].path))
 			return false;
 	return true;
 }

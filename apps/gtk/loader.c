@@ -1,6 +1,7 @@
 /* loader.c: reads a trace in an OS thread of its own.  SPDX-License-Identifier: ISC */
 #include "loader.h"
 #include "ctf/foreign.h"
+#include "session/session.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -31,6 +32,31 @@ char *loader_name_of(const char *const *paths)
 	return name;
 }
 
+/* The traces of sessions in place of their directories; to be freed. */
+static char **expand(const char *const *paths)
+{
+	session_paths all = {0};
+	GStrvBuilder *traces = g_strv_builder_new();
+	if (!session_expand(&all, (char *const *)(uintptr_t)paths, (int)g_strv_length((char **)(uintptr_t)paths)))
+		g_error("out of memory");
+	for (size_t i = 0; i < all.count; i++)
+		g_strv_builder_add(traces, all.items[i]);
+	session_paths_free(&all);
+	char **expanded = g_strv_builder_end(traces);
+	g_strv_builder_unref(traces);
+	return expanded;
+}
+
+uint64_t loader_look(const char *const *paths, bool *is_recorded)
+{
+	char **traces = expand(paths);
+	const size_t count = g_strv_length(traces);
+	const uint64_t fingerprint = weft_several_fingerprint((const char *const *)traces, count);
+	*is_recorded = weft_several_are_recorded((const char *const *)traces, count);
+	g_strfreev(traces);
+	return fingerprint;
+}
+
 /* A trace that is followed. */
 struct loader_follow {
 	GMutex mutex; /* of a loader that looks: one that was called off may not have noticed yet */
@@ -40,7 +66,7 @@ struct loader_follow {
 };
 
 struct loader {
-	char **paths;
+	char **paths, **traces;       /* as named, and what they are */
 	struct loader_follow *follow; /* or NULL */
 	loader_done *done;
 	void *ctx;
@@ -112,6 +138,7 @@ static void unref(struct loader *loader)
 	loader_release(loader->viewer);
 	loader_follow_end(loader->follow);
 	g_strfreev(loader->paths);
+	g_strfreev(loader->traces);
 	g_free(loader);
 }
 
@@ -267,21 +294,22 @@ static gpointer work(gpointer data)
 	struct loader *loader = data;
 	struct weft_trace *trace = NULL;
 	struct weft_model_options options = {.go_on = go_on, .ctx = loader};
-	const char *const *paths = (const char *const *)loader->paths;
-	const size_t count = g_strv_length(loader->paths);
-	loader->fingerprint = weft_several_fingerprint(paths, count);
-	loader->is_recorded = weft_several_are_recorded(paths, count);
+	loader->fingerprint = loader_look((const char *const *)loader->paths, &loader->is_recorded);
+	loader->traces = expand((const char *const *)loader->paths);
 	if (loader->follow && show_newest(loader)) {
 		g_idle_add(finish, loader);
 		return NULL;
 	}
 	loader->is_partial = false;
-	if (weft_several_open(&trace, paths, count, NULL, true, foreign_or_trace_open, &loader->error) == WEFT_OK) {
+	char *name = loader_name_of((const char *const *)loader->paths);
+	if (weft_several_open(&trace, (const char *const *)loader->traces, g_strv_length(loader->traces), name, true,
+		foreign_or_trace_open, &loader->error) == WEFT_OK) {
 		name_places(loader, trace);
 		/* The viewer owns the trace only if it could be opened. */
 		if (!go_on(loader, 0) || weft_viewer_open(&loader->viewer, trace, &options, &loader->error) != WEFT_OK)
 			weft_trace_close(trace);
 	}
+	g_free(name);
 	g_idle_add(finish, loader);
 	return NULL;
 }
@@ -315,6 +343,11 @@ uint64_t loader_fingerprint(const struct loader *loader)
 bool loader_is_recorded(const struct loader *loader)
 {
 	return loader->is_recorded;
+}
+
+const char *loader_single(const struct loader *loader)
+{
+	return loader->traces[1] ? NULL : loader->traces[0];
 }
 
 bool loader_is_partial(const struct loader *loader)

@@ -20,6 +20,9 @@ char *loader_trace_of(const char *path);
 /* What titles call a trace: the last part of its first path, as UTF-8, and how many more there are.  To be freed. */
 char *loader_name_of(const char *const *paths);
 
+/* The fingerprint of what `paths` name (trace/follow.h), and whether one of that is being recorded. */
+uint64_t loader_look(const char *const *paths, bool *is_recorded);
+
 struct loader;
 
 /* A trace that is followed by one loader after the other: each takes what came since (model/follower.h), and shows the newest
@@ -31,9 +34,9 @@ void loader_follow_end(struct loader_follow *follow); /* a loader that is at wor
  * an error. */
 typedef void loader_done(void *ctx, struct weft_viewer *viewer, const struct weft_error *err);
 
-/* Begins to read what `paths` name, "-" for standard input; several are one trace, and those that cannot be opened are left out.
- * Places in machine code get the names that are found within 0.3 s;
- * all of them if `is_patient`, since something is shown meanwhile.  Unless `follow` is NULL, what is read is what is new there.
+/* Begins to read what `paths` name, "-" for standard input and a session for all its traces; several are one trace, and those
+ * that cannot be opened are left out. Places in machine code get the names that are found within 0.3 s; all of them if
+ * `is_patient`, since something is shown meanwhile.  Unless `follow` is NULL, what is read is what is new there.
  */
 struct loader *loader_start(
     const char *const *paths, struct loader_follow *follow, bool is_patient, loader_done *done, void *ctx);
@@ -41,10 +44,12 @@ struct loader *loader_start(
 /* Returns how many events were read so far. */
 uint64_t loader_events(const struct loader *loader);
 
-/* To be called once reading is done: the fingerprint of the trace when reading began (trace/follow.h), and whether it was being
- * recorded then. */
+/* To be called once reading is done: what loader_look() said when reading began. */
 uint64_t loader_fingerprint(const struct loader *loader);
 bool loader_is_recorded(const struct loader *loader);
+
+/* Likewise: the path of the trace, or NULL if what was named has several. */
+const char *loader_single(const struct loader *loader);
 
 /* Likewise: whether the newest events are shown alone. */
 bool loader_is_partial(const struct loader *loader);

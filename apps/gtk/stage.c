@@ -6,7 +6,6 @@
 #include "explainer.h"
 #include "loader.h"
 #include "model/follower.h"
-#include "trace/several.h"
 #include "viewer/search.h"
 
 #define PATIENCE_MS 150 /* progress is shown only after this time, since it would flicker otherwise */
@@ -293,12 +292,8 @@ struct look {
 static void look_at(GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
 	struct look *look = data;
-	for (size_t i = 0; i < look->count; i++) {
-		const char *const *paths = (const char *const *)look->paths[i];
-		const size_t count = g_strv_length(look->paths[i]);
-		look->fingerprints[i] = weft_several_fingerprint(paths, count);
-		look->recorded[i] = weft_several_are_recorded(paths, count);
-	}
+	for (size_t i = 0; i < look->count; i++)
+		look->fingerprints[i] = loader_look((const char *const *)look->paths[i], &look->recorded[i]);
 	g_task_return_boolean(task, TRUE);
 }
 
@@ -390,8 +385,8 @@ static void follow_large(WeftStage *stage, struct shown *shown, const struct wef
 	shown->is_partial = loader_is_partial(stage->loader);
 	if (!loader_is_recorded(stage->loader))
 		g_clear_pointer(&shown->follow, loader_follow_end);
-	else if (!shown->follow && !shown->paths[1] && viewer->model->events > 2 * WEFT_FOLLOWER_SEEN)
-		shown->follow = loader_follow_begin(shown->paths[0]);
+	else if (!shown->follow && loader_single(stage->loader) && viewer->model->events > 2 * WEFT_FOLLOWER_SEEN)
+		shown->follow = loader_follow_begin(loader_single(stage->loader));
 }
 
 static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_error *err)

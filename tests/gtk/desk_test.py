@@ -202,6 +202,24 @@ def two_are_one_picture():
         app.until('it is listed', lambda w: 'hang: ' in w['findings'])
 
 
+def a_session_is_one_picture():
+    """The folder that weft record made stands for all the programs in it, also for those that begin later."""
+    session = os.path.join(folder, 'session')
+    subprocess.run([weft, 'record', '-o', session, '--', 'sh', '-c', f'{arp} good; {arp} good'], capture_output=True, check=False, timeout=60)
+    events = 0
+    for name in os.listdir(session):
+        events += json.loads(subprocess.run([weft, 'info', '--json', os.path.join(session, name)], capture_output=True, text=True, check=True).stdout.splitlines()[0])['events']
+    for command in ([view, session], [weft, 'view', session]):
+        with App(*command) as app:
+            app.until('one picture', lambda w: w['page'] == 'view' and not w['loading'])
+            assert len(app.state()['windows']) == 1 and app.window()['title'] == 'session' and app.viewer()['events'] >= events, app.brief()
+    with App(view, session) as app:
+        app.shown()
+        subprocess.run([arp, 'good'], env={**os.environ, 'WEFT_TRACE': os.path.join(session, 'later')}, capture_output=True, check=False, timeout=60)
+        app.key('ctrl+r')
+        app.until_viewer('the third is there, too', lambda v: v['events'] > events * 5 // 4)
+
+
 def reading_is_called_off():
     out, into = os.pipe()
     try:
@@ -368,6 +386,7 @@ sys.exit(run([
     of_a_large_ring_the_newest_is_followed,
     a_link_leads_to_its_place,
     two_are_one_picture,
+    a_session_is_one_picture,
     reading_is_called_off,
     a_window_closes_while_it_reads,
     what_is_shown_stays_whole,
