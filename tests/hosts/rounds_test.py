@@ -24,11 +24,11 @@ def fail(message):
     sys.exit(f'FAILED: {message}')
 
 
-def recorded(machines, folder, clocks):
+def recorded(machines, folder, clocks, processors):
     """A folder with a trace of each machine."""
     def start(letter, *words):
         return subprocess.Popen(machines.on(letter, talk, os.path.join(folder, letter), letter, clocks[letter], str(ord(letter)), *words),
-                                stdout=subprocess.PIPE, text=True)
+                                stdout=subprocess.PIPE, text=True, preexec_fn=lambda: os.sched_setaffinity(0, processors[letter]))
     server = start('b', str(int(seconds) + 1), 'serve', '0.0.0.0', '7777')
     if server.stdout.readline() != 'listens\n':
         fail('nobody listens')
@@ -147,9 +147,9 @@ def check_copies(name, folder):
         check_truth(name, list(map(json.loads, told.stdout.splitlines())))
 
 
-def check(machines, name, a='0,0,0', b='3700000000,50000,0', c='-80000000,-20000,0'):
+def check(machines, name, a='0,0,0', b='3700000000,50000,0', c='-80000000,-20000,0', processors=None):
     with tempfile.TemporaryDirectory() as folder:
-        recorded(machines, folder, {'a': a, 'b': b, 'c': c})
+        recorded(machines, folder, {'a': a, 'b': b, 'c': c}, processors or dict.fromkeys('abc', os.sched_getaffinity(0)))
         told = run('events', '--json', '--absolute', folder)
         if 'late' in a + b + c:
             if told.returncode == 0 or 'cannot be' not in told.stderr:
@@ -171,6 +171,10 @@ with Machines('ac') as made:
         print('SKIPPED: no network namespaces can be made here')
         sys.exit(77)
     check(made, 'even clocks')
+    # As machines do, b does not share its processor with those that it talks to.
+    one, *others = sorted(os.sched_getaffinity(0))
+    if others:
+        check(made, 'even clocks, a processor for b alone', processors={'a': others, 'b': {one}, 'c': others})
     check(made, 'what a gets is slow', a='0,0,0,slow')
     check(made, 'a clock that wanders', b='3700000000,50000,40000')
     check(made, 'sent is recorded too late', a='0,0,0,late', b='3700000000,50000,0,late', c='-80000000,-20000,0,late')
