@@ -755,8 +755,10 @@ static void test_focus(void **state)
 	free(m.promises);
 }
 
-/* Connections, each with requests one after another; each request has three reads at once.  Returns its rows. */
-static uint32_t serve(uint32_t connections, uint32_t requests, bool bursts)
+enum { MANY = 51000 /* requests of four promises */ };
+
+/* Connections, each with requests one after another; each request has three reads at once. */
+static struct weft_model server_of(uint32_t connections, uint32_t requests, bool bursts)
 {
 	uint32_t n = 1;
 	struct weft_model m = model_of(1 + connections * (1 + requests * 4));
@@ -772,6 +774,13 @@ static uint32_t serve(uint32_t connections, uint32_t requests, bool bursts)
 		}
 	}
 	m.end_ns = 100 * requests * connections + 1000;
+	return m;
+}
+
+/* Returns its rows. */
+static uint32_t serve(uint32_t connections, uint32_t requests, bool bursts)
+{
+	struct weft_model m = server_of(connections, requests, bursts);
 	return lay_out(&m);
 }
 
@@ -783,6 +792,31 @@ static void test_a_server_is_as_high_as_what_it_does_at_once(void **state)
 	/* Each connection has its burst when the others have none: blocks of their own would be 10 times as high as what is
 	 * alive. */
 	assert_true(serve(20, 10, true) <= (20 + 10 * 4) * 3 / 2 + 30);
+	assert_true(serve(20, MANY / 20, true) <= (20 + MANY / 20 * 4) * 3 / 2 + 20 + MANY / 20);
+}
+
+/* Of so many promises OS threads of their own do a part. */
+static void test_one_connection_of_many_requests(void **state)
+{
+	(void)state;
+	struct weft_model m = server_of(2, MANY, false);
+	struct weft_layout *whole, *part;
+	uint64_t *only;
+	size_t count;
+	assert_int_equal(weft_layout_create(&whole, &m, NULL), WEFT_OK);
+	assert_int_equal(weft_focus_find(&only, &count, &m, whole, 1, NULL), WEFT_OK);
+	assert_int_equal(count, 1 + 4 * MANY);
+	assert_int_equal(weft_layout_create_folded(&part, &m, whole, only, NULL, NULL), WEFT_OK);
+	assert_int_equal(part->row_count, 5);
+	assert_int_equal(part->track_count, 1 + MANY);
+	check_tracks(&m, part);
+	check_bands(&m, part);
+	for (uint32_t p = 1; p < m.promise_count; p++)
+		assert_int_equal(part->rows[p] != WEFT_NONE, only[p / 64] >> p % 64 & 1);
+	free(only);
+	weft_layout_destroy(part);
+	weft_layout_destroy(whole);
+	free(m.promises);
 }
 
 /* One number may have the only start that is later by far. */
@@ -851,6 +885,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_orphans_belong_to_who_waits_for_them),
 	    cmocka_unit_test(test_focus),
 	    cmocka_unit_test(test_a_server_is_as_high_as_what_it_does_at_once),
+	    cmocka_unit_test(test_one_connection_of_many_requests),
 	    cmocka_unit_test(test_starts_may_differ_in_any_digit),
 	    cmocka_unit_test(test_empty),
 	    cmocka_unit_test(test_net),
