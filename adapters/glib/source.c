@@ -5,7 +5,8 @@
  * of tables.  A table is changed when the first source of it is attached: nobody uses it then.
  *
  * A one-shot source whose callback and data come back again and again is one promise from the third time on: a frame clock is a
- * line, not sixty a second.  A source that only brings a task home has none.  SPDX-License-Identifier: ISC */
+ * line, not sixty a second.  So is one with another closure each time, where the OS thread does not sleep.  A source that only
+ * brings a task home has none.  SPDX-License-Identifier: ISC */
 #include <string.h>
 
 #include "adapters/glib/adapter.h"
@@ -193,9 +194,8 @@ void weft__glib_sources_forget(void)
 
 /* Counts a callback with its data; from the third time on, what stands for all of its sources.  One that is attached while
  * another is still to come does not come again: it is one more. */
-static weft__glib_tag recurring(const struct weft__glib_thing *thing, const void *data, bool *is_first)
+static weft__glib_tag recurring(const struct weft__glib_thing *thing, GSourceFunc callback, const void *data, bool *is_first)
 {
-	const GSourceFunc callback = thing->callback;
 	uint64_t hash = ((uint64_t)(uintptr_t)callback ^ (uint64_t)(uintptr_t)data * 31) * 0x9e3779b97f4a7c15u;
 	struct seen *s = &seen[hash >> 40 & (SEEN - 1)];
 	weft__glib_tag stands = 0;
@@ -278,6 +278,18 @@ static const char *brings(const GSource *source)
 	return NULL;
 }
 
+/* Whether it goes on with what the source does that is dispatched: is attached by that at the same place, has another closure
+ * each time, and the OS thread does not sleep in between.  Then how often that was is its count, too. */
+static bool goes_on(struct weft__glib_thing *thing, enum weft_kind kind, const void *site)
+{
+	const struct weft__glib_thing *last = weft__glib_thing_find(WEFT__GLIB_SOURCE, weft__glib_here.dispatched);
+	const struct weft__glib_thing *story = last && last->stands_for ? weft__glib_thing_of(last->stands_for) : last;
+	if (!story || story->kind != kind || story->site != weft_hook_place(site))
+		return false;
+	thing->calls = story->calls;
+	return weft_hook_is_often(&story->calls);
+}
+
 /* The promise of a source that has one: its own, or of what it recurs as. */
 static void begin(struct weft__glib_thing *thing, GSource *source, enum weft_kind kind, gpointer data, const void *site)
 {
@@ -288,14 +300,16 @@ static void begin(struct weft__glib_thing *thing, GSource *source, enum weft_kin
 	bool is_part = is_own && !brought && (!thing->callback || weft__glib_is_own((const void *)thing->callback));
 	bool once = kind == WEFT_KIND_HANDLE || kind == WEFT_KIND_TIMER, is_first = false;
 	struct weft__glib_thing *stands = NULL;
-	if (once && thing->callback && !task && outlives(source, thing->callback, data)) {
-		thing->stands_for = recurring(thing, data, &is_first);
-		stands = weft__glib_thing_of(thing->stands_for);
-	}
+	if (once && thing->callback && !task && outlives(source, thing->callback, data))
+		thing->stands_for = recurring(thing, thing->callback, data, &is_first);
+	else if (once && thing->callback && !task && goes_on(thing, kind, site))
+		thing->stands_for = recurring(thing, (GSourceFunc)(uintptr_t)site, NULL, &is_first);
+	stands = weft__glib_thing_of(thing->stands_for);
 	if (stands && !is_first)
 		return;
 	struct weft__glib_thing *new = stands ? stands : thing;
 	new->callback = thing->callback;
+	new->calls = thing->calls;
 	bool is_awaited = task && task->id && !task->is_ended && task->id != weft__glib_who();
 	weft__glib_create(new, kind, site, is_part, owner, is_awaited ? task->id : 0);
 	if (brought)

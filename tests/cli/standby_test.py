@@ -114,10 +114,14 @@ def many_times():
 
 
 def killed():
+    recorded = 0
     for i in range(KILLS):
         with Server(server, '.', trace=f'killed-{i},standby,size=256K') as program:
             with Load(program):
                 asked = subprocess.Popen([weft, 'on', str(program.process.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                # Every other one as it begins to record, or soon after.
+                while i % 2 and asked.poll() is None and not os.path.exists(f'killed-{i}'):
+                    pass
                 time.sleep(dice.random() / 100)
                 # Who asks, and who is asked: in both orders.
                 for dies in dice.sample((asked, program.process), 2):
@@ -128,6 +132,8 @@ def killed():
         # Before its first event there is nothing to be told.
         if 'no events in the trace' not in told.stderr and os.path.exists(f'killed-{i}/stream-0-0'):
             known_of(f'killed-{i}')
+            recorded += 1
+    print(f'{recorded} of {KILLS} were killed while they recorded')
 
 
 def strangers():
@@ -140,6 +146,39 @@ def strangers():
             except PermissionError:
                 return print('another user may not run this command: not tried')
             expect('another user', ('Permission denied' in told.stderr, told.returncode, standing(program.process.pid)['on']), (True, 2, False))
+
+
+def gone():
+    """A program that is held up, and killed meanwhile."""
+    with Server(server, '.', trace='gone,standby') as program:
+        pid = program.process.pid
+        os.kill(pid, 19)
+        with subprocess.Popen([weft, 'on', str(pid), '--wait=60s'], stderr=subprocess.PIPE, text=True) as asked:
+            time.sleep(dice.random() / 10)
+            program.kill()
+            said = asked.communicate(timeout=PATIENCE)[1]
+    expect('what is said', (asked.returncode, said in (f'weft: process {pid} has ended\n', f'weft: no process {pid}\n')), (2, True))
+
+
+def no_room():
+    """A disk that is full when recording is to begin: the server says so, serves, and records as soon as there is room."""
+    os.mkdir('disk')
+    ask = "import sys, urllib.request as u; u.build_opener(u.ProxyHandler({})).open(sys.argv[1] + 'f.txt').read()"
+    script = f"""mount -t tmpfs -o size=64k none disk || exit 77
+        WEFT_TRACE=disk/trace,standby,size=1M {server} --port=0 . >said &
+        server=$!
+        while ! grep -q http said; do sleep 0.05; done
+        while {sys.executable} -c "{ask}" $(cat said); do sleep 0.05; done 2>asks &
+        {weft} on $server --wait=60s 2>refused
+        mount -o remount,size=8m disk
+        {weft} on $server --wait=60s && {weft} off $server --wait=60s && {weft} info $(ls -d disk/trace*)
+        kill $server; wait"""
+    got = subprocess.run(['unshare', '-rm', 'bash', '-c', script], capture_output=True, text=True, check=False, timeout=4 * PATIENCE)
+    if got.returncode == 77 or 'unshare' in got.stderr:
+        return print('no disk could be made that is full')
+    with open('refused', encoding='utf-8') as refused:
+        expect('a full disk', 'records nothing' in (said := refused.read()) and said.endswith(': No space left on device\n'), True)
+    expect('with room', ('records into' in got.stdout, 'streams' in got.stdout), (True, True))
 
 
 LOOP = """import asyncio, uvloop
@@ -309,6 +348,6 @@ with tempfile.TemporaryDirectory() as place:
     os.chmod(place, 0o755)
     with open('f.txt', 'w', encoding='utf-8') as f:
         f.write('(the whole of it)\n')
-    for test in one_after_the_other, many_times, killed, strangers, unmodified, asleep, unknown:
+    for test in one_after_the_other, many_times, killed, strangers, gone, no_room, unmodified, asleep, unknown:
         if os.environ.get('WEFT_TEST_ONLY', '') in test.__name__:
             test()

@@ -1,5 +1,5 @@
-/* spin.c idle|fd|child|channel|source|healthy COUNT: sources that are dispatched that often without a sleep; all but the last
- * keep an OS thread busy with nothing.  SPDX-License-Identifier: ISC */
+/* spin.c idle|fd|child|channel|source|again|later|healthy COUNT: sources that are dispatched that often without a sleep; all but
+ * the last keep an OS thread busy with nothing.  SPDX-License-Identifier: ISC */
 #include <gio/gio.h>
 #include <gio/gunixinputstream.h>
 #include <glib-unix.h>
@@ -45,6 +45,21 @@ static gboolean dispatch(GSource *source, GSourceFunc callback, gpointer data)
 	return on_idle(data);
 }
 
+/* As programs in JavaScript and Python do: with another closure each time. */
+static gboolean on_again(gpointer data)
+{
+	if (on_idle(data))
+		g_idle_add_full(G_PRIORITY_DEFAULT, on_again, g_malloc(1), g_free);
+	return FALSE;
+}
+
+static gboolean on_later(gpointer data)
+{
+	if (on_idle(data))
+		g_timeout_add_full(G_PRIORITY_DEFAULT, 0, on_later, g_malloc(1), g_free);
+	return FALSE;
+}
+
 /* Each end answers the other at once. */
 static gboolean on_socket(gint fd, GIOCondition condition, gpointer data)
 {
@@ -68,6 +83,10 @@ static void begin(const char *what)
 		g_source_attach(source, NULL);
 	} else if (!strcmp(what, "channel")) {
 		g_io_add_watch(g_io_channel_unix_new(pipes[0]), G_IO_IN, on_channel, NULL);
+	} else if (!strcmp(what, "again")) {
+		on_again(NULL);
+	} else if (!strcmp(what, "later")) {
+		on_later(NULL);
 	} else if (!strcmp(what, "source")) {
 		g_source_attach(g_source_new(&funcs, sizeof(GSource)), NULL);
 	} else {

@@ -45,6 +45,15 @@ with tempfile.TemporaryDirectory(prefix='weft-glib-') as folder:
         print(f'{what}: {COUNTS[1]} dispatches are {events[1]} events, {sizes[1]} bytes; {COUNTS[0]} are {sizes[0]} bytes')
         if sizes[1] > sizes[0] + 4096:
             fail(f'{what}: {sizes} bytes for {COUNTS} dispatches')
+    # A source that leaves another one behind each time: from some time on they are one promise.
+    for what, kind in ('again', 'handle'), ('later', 'timer'):
+        trace = record(folder, what, COUNTS[1])
+        found = trace.findings(LATE)
+        expect(list(found), ['spin'], f'what is found in {what}')
+        expect([line['promise'] for line in found['spin']], [trace.promises(kind)[-1]['promise']], f'who spins in {what}')
+        events = sum(event['op'] != 'detail' for event in trace.ask('events', '--json'))
+        if events > 1000:
+            fail(f'{what}: {events} events for {COUNTS[1]} dispatches')
     trace = record(folder, 'healthy', COUNTS[0])
     expect(trace.alarms(LATE), [], 'what is found in a loop under load')
     expect(sum(event['op'] == 'signal' for event in trace.ask('events', '--json')), COUNTS[0], 'dispatches of a loop under load')
