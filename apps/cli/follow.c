@@ -6,13 +6,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/duration.h"
 #include "cli.h"
 #include "trace/follow.h"
 #include "trace/join.h"
 #include "trace/several.h"
 
 /* Whoever looks so often shows an event within a tenth of a second. */
-#define EVERY_NS 50000000
+#define EVERY_NS INT64_C(50000000)
 enum { SHARE = 10 }; /* several take this part of a processor at most */
 
 static volatile sig_atomic_t stopped;
@@ -202,11 +203,11 @@ static int look_at_several(struct following *l, bool is_last, struct cli_newest 
 /* Looks until the recording has ended; -1, or an exit status. */
 static int look_on(struct following *l, int (*show)(void *ctx, const struct cli_newest *newest), void *ctx)
 {
-	const struct timespec pause = {0, EVERY_NS};
 	struct weft_error err;
 	bool has_shown = false;
 	for (int exit = -1;;) {
 		struct cli_newest newest;
+		const int64_t used_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		session_paths_free(&l->paths);
 		if (!session_expand(&l->paths, l->operands.items, (int)l->operands.count))
 			return cli_fail("%s", weft_status_string(WEFT_ENOMEM));
@@ -222,6 +223,8 @@ static int look_on(struct following *l, int (*show)(void *ctx, const struct cli_
 			return cli_fail_error(&err);
 		if (exit >= 0 || !is_recorded || stopped || !cli_stdout_ok())
 			return exit;
+		const int64_t rest_ns = weft_follower_rest_ns(clock_ns(CLOCK_THREAD_CPUTIME_ID) - used_ns);
+		const struct timespec pause = {0, status > 0 ? weft_min_ns(rest_ns, EVERY_NS) : EVERY_NS};
 		nanosleep(&pause, NULL);
 	}
 }

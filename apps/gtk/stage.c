@@ -2,6 +2,7 @@
 #include "stage.h"
 
 #include <inttypes.h>
+#include <time.h>
 
 #include "explainer.h"
 #include "loader.h"
@@ -49,12 +50,12 @@ struct _WeftStage {
 	struct unread unread;
 	bool follows, is_live;
 	GTask *looking; /* the task that looks for changes, or NULL */
-	guint look_timer;
-	gint64 load_ended, load_took;
+	guint look_timer, soon_timer;
+	gint64 load_ended, rest; /* us; between loads */
 	unsigned loads;
 	GQueue jobs; /* of struct job; the first is being read.  One after another, so that the traces keep their order */
 	struct loader *loader;
-	gint64 load_began;
+	gint64 load_began, load_used, load_own; /* us; used: of processors, by all of the window until then; own: and for it */
 	guint progress_timer, search_idle;
 };
 
@@ -313,13 +314,13 @@ static bool looks_back(const struct weft_viewer *viewer)
 	return to_ns < viewer->model->end_ns;
 }
 
-/* Reads followed traces that have changed.  It waits until the last version is explained, and so long that reading takes at most
- * a quarter of the time. */
+/* Reads followed traces that have changed.  It waits until the last version is explained, and so long that reading takes a small
+ * part of the time. */
 static void on_looked(GObject *object, GAsyncResult *result, gpointer data)
 {
 	WeftStage *stage = WEFT_STAGE(object);
 	const struct look *look = g_task_get_task_data(G_TASK(result));
-	bool is_live = false, may_read = g_get_monotonic_time() - stage->load_ended > 3 * stage->load_took;
+	bool is_live = false, may_read = g_get_monotonic_time() - stage->load_ended >= stage->rest;
 	stage->looking = NULL;
 	/* A trace that could not be read may have become readable. */
 	if (stage->viewers.count == 0 && stage->unread.paths && !weft_stage_is_loading(stage) &&
@@ -362,6 +363,47 @@ static gboolean look(gpointer data)
 	return G_SOURCE_CONTINUE;
 }
 
+static gint64 used_us(void)
+{
+	struct timespec used;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	return used.tv_sec * G_USEC_PER_SEC + used.tv_nsec / 1000;
+}
+
+static gboolean look_soon(gpointer data);
+
+/* After a look at what is new the next one comes soon: when that look, and what was drawn of it, took a small part of the time.
+ * Whoever moves the picture meanwhile does not stop it. */
+static void rest_on(WeftStage *stage)
+{
+	const gint64 used = MIN(used_us() - stage->load_used, 2 * stage->load_own);
+	stage->rest = weft_follower_rest_ns(used * 1000) / 1000;
+	const gint64 left = stage->load_ended + stage->rest - g_get_monotonic_time();
+	stage->soon_timer = g_timeout_add((guint)(MAX(left, 0) / 1000 + 1), look_soon, stage);
+}
+
+static gboolean look_soon(gpointer data)
+{
+	WeftStage *stage = data;
+	const gint64 before = stage->rest;
+	rest_on(stage);
+	if (stage->rest <= before) {
+		g_clear_handle_id(&stage->soon_timer, g_source_remove);
+		look(stage);
+	}
+	return G_SOURCE_REMOVE;
+}
+
+static void rest(WeftStage *stage, bool has_followed)
+{
+	stage->load_ended = g_get_monotonic_time();
+	stage->load_own = used_us() - stage->load_used;
+	stage->rest = 3 * (stage->load_ended - stage->load_began);
+	g_clear_handle_id(&stage->soon_timer, g_source_remove);
+	if (has_followed)
+		rest_on(stage);
+}
+
 void weft_stage_set_follow(WeftStage *stage, bool follow)
 {
 	stage->follows = follow;
@@ -397,9 +439,8 @@ static void on_read(void *ctx, struct weft_viewer *viewer, const struct weft_err
 	uint64_t fingerprint = err->status == WEFT_ECANCELLED ? 0 : loader_fingerprint(stage->loader);
 	g_clear_handle_id(&stage->progress_timer, g_source_remove);
 	stage->loads++;
-	stage->load_ended = g_get_monotonic_time();
-	stage->load_took = stage->load_ended - stage->load_began;
 	g_object_ref(stage);
+	rest(stage, job->follows && job->place >= 0 && stage->shown[job->place].follow);
 	bool lacks_names = viewer && loader_lacks_names(stage->loader);
 	if (viewer && show_viewer(stage, job, viewer))
 		follow_large(stage, &stage->shown[job->place], viewer);
@@ -461,6 +502,7 @@ static void begin(WeftStage *stage)
 	if (stage->viewers.count == 0)
 		gtk_stack_set_visible_child_name(stage->stack, "blank");
 	stage->load_began = g_get_monotonic_time();
+	stage->load_used = used_us();
 	struct loader_follow *follow = job->follows ? stage->shown[job->place].follow : NULL;
 	stage->loader = loader_start((const char *const *)job->paths, follow, job->place >= 0, on_read, stage);
 	stage->progress_timer = g_timeout_add(80, show_progress, stage);
@@ -512,6 +554,7 @@ void weft_stage_finish(WeftStage *stage)
 	g_clear_handle_id(&stage->progress_timer, g_source_remove);
 	g_clear_handle_id(&stage->search_idle, g_source_remove);
 	g_clear_handle_id(&stage->look_timer, g_source_remove);
+	g_clear_handle_id(&stage->soon_timer, g_source_remove);
 	if (stage->canvas)
 		weft_canvas_set_viewers(stage->canvas, NULL);
 	while (stage->viewers.count > 0) {

@@ -1,7 +1,7 @@
 /* Follows traces of weft serve, which may grow: asks for each of them again and again, with the ETag of the version that is shown, and
  * shows what is new. */
 
-const LOOK_MS = 200, LOOK_AT_ENDED_MS = 1000;
+const LOOK_MS = 50, LOOK_AT_ENDED_MS = 1000;
 const REST = 3; /* the pause between two looks is at least this many times as long as a look takes */
 
 class Follower {

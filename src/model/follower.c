@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/sort.h"
 #include "model/standing.h"
 #include "trace/follow.h"
@@ -15,6 +16,11 @@
 
 #define SOON_NS 2e9
 #define LEAST_NS 100000000 /* a burst tells no pace */
+#define GLANCE_NS 1e9      /* a window that is over so soon is looked at for what is newest in it, */
+#define GLANCE_SHARE 5     /* of which it has this part */
+#define LEAST_REST_NS INT64_C(20000000)
+#define MOST_REST_NS INT64_C(400000000)
+#define REST_SHARE 4
 
 /* A place at which a window may begin; windows and the model share it. */
 struct place {
@@ -38,6 +44,7 @@ struct weft_follower {
 	uint64_t fingerprint;
 	bool is_due; /* whether or not anything has changed */
 	bool has_looked;
+	bool wants_newest;              /* of all that there is no model is wanted */
 	struct weft_standing *standing; /* all that was read */
 	struct place *window, *next;    /* or NULL */
 	struct place *shown;            /* where the model's window begins, or NULL */
@@ -276,13 +283,22 @@ static int open_trace(struct weft_follower *f, struct weft_trace **out, struct w
 	return weft_trace_open(out, f->path, err);
 }
 
+/* How many events a window has, at the pace since it began. */
+static uint64_t window_events(const struct weft_follower *f)
+{
+	const uint64_t most = f->options.window_events, events = f->window ? f->events - f->window->events : 0;
+	const int64_t since_ns = f->window && f->window->events ? f->last_ns - f->window->time_ns : f->last_ns - f->first_ns;
+	const bool is_fast = since_ns >= LEAST_NS / 2 && (double)events * GLANCE_NS > (double)most * (double)since_ns;
+	return f->options.begins_at_window && is_fast ? most / GLANCE_SHARE : most;
+}
+
 /* The next place takes over when it is far enough back. */
 static int move_window(struct weft_follower *f)
 {
 	const struct weft_follower_options *o = &f->options;
 	const bool is_short = !o->window_ns && !o->window_events; /* what is new is all that is wanted */
 	const bool is_due = f->next && (f->last_ns - f->next->time_ns >= o->window_ns ||
-					   (o->window_events && f->events - f->next->events >= o->window_events));
+					   (o->window_events && f->events - f->next->events >= window_events(f)));
 	if (f->next && !is_due)
 		return WEFT_OK;
 	struct place *fresh = note_place(f);
@@ -362,7 +378,8 @@ static int read_trace(struct weft_follower *f, struct weft_trace *trace, struct 
 		return weft_error_set(err, (enum weft_status)status, "%s", weft_status_string(status));
 	struct weft_model_options options = f->options.model;
 	options.knows_pending = *told != NULL;
-	return f->options.makes_no_model ? WEFT_OK : weft_model_build(out, trace, &options, err);
+	const bool makes_none = f->options.makes_no_model || (f->wants_newest && is_first && can > 0);
+	return makes_none ? WEFT_OK : weft_model_build(out, trace, &options, err);
 }
 
 static uint64_t fingerprint(const struct weft_follower *f)
@@ -433,11 +450,12 @@ static int skip(struct weft_follower *f, struct weft_error *err)
 
 int weft_follower_skip(struct weft_follower *f, struct weft_error *err)
 {
-	const uint64_t before = f->events, most = f->options.window_events;
+	const uint64_t before = f->events;
 	const int status = f->standing ? skip(f, err) : 1;
 	/* The next look reads anew what cannot be followed. */
 	if (status != WEFT_OK)
 		return status < 0 ? status : 0;
+	const uint64_t most = window_events(f);
 	struct place *here = most && f->events - f->window->events > 2 * most ? note_place(f) : NULL;
 	if (here) {
 		leave(&f->window);
@@ -554,16 +572,22 @@ int64_t weft_follower_window(const struct weft_follower *f)
 
 int weft_follower_look_newest(struct weft_follower *f, struct weft_error *err)
 {
+	f->wants_newest = true;
 	const int status = weft_follower_look(f, err);
-	if (status <= 0 || !f->standing || weft_follower_window(f) > 0 || f->events <= 2 * f->options.window_events)
+	f->wants_newest = false;
+	if (status <= 0 || !f->standing || weft_follower_window(f) > 0)
 		return status;
-	const int more = weft_follower_skip(f, err);
-	return more > 0 ? weft_follower_look(f, err) : status;
+	const bool is_made = f->model || f->options.makes_no_model;
+	const int more = f->events > 2 * window_events(f) ? weft_follower_skip(f, err) : 0;
+	if (is_made && more <= 0)
+		return status;
+	f->is_due = true;
+	return weft_follower_look(f, err);
 }
 
 bool weft_follower_is_filled(const struct weft_follower *f)
 {
-	const uint64_t events = f->shown ? f->events - f->shown->events : 0, least = f->options.window_events / 2;
+	const uint64_t events = f->shown ? f->events - f->shown->events : 0, least = window_events(f) / 2;
 	const int64_t since_ns = f->shown ? f->last_ns - f->shown->time_ns : 0;
 	return events >= least || (since_ns >= LEAST_NS && (double)events * SOON_NS >= (double)least * (double)since_ns);
 }
@@ -576,6 +600,11 @@ int weft_follower_save(const struct weft_follower *f, weft_trace_file_fn *file, 
 	    .told = f->told ? f->told + 1 : NULL,
 	    .told_count = f->told ? f->told_count : 0};
 	return weft_trace_save(f->trace, f->told ? &edit : NULL, file, ctx, err);
+}
+
+int64_t weft_follower_rest_ns(int64_t used_ns)
+{
+	return weft_max_ns(LEAST_REST_NS, weft_min_ns(used_ns * REST_SHARE, MOST_REST_NS));
 }
 
 uint64_t weft_follower_restarts(const struct weft_follower *f)

@@ -29,8 +29,10 @@ struct weft_follower;
 struct weft_follower_options {
 	struct weft_model_options model;
 	int64_t window_ns; /* the window is at least so long, and at most as long again and a look; 0: what came since a look */
-	uint64_t window_events;     /* ... or has so many events, if that is shorter; 0: however many */
-	bool begins_at_window;      /* times of the model are since the window's begin, and what holds then is told then */
+	uint64_t window_events; /* ... or has so many events, if that is shorter; 0: however many */
+	/* For a picture: times of the model are since the window's begin, what holds then is told then, and a window of events
+	 * that would come within a second has a fifth of them. */
+	bool begins_at_window;
 	bool makes_no_model;        /* the trace alone is wanted */
 	struct weft_tally *tallies; /* what is asked; the caller's, counted anew after each look that finds something */
 	size_t tally_count;
@@ -92,6 +94,10 @@ bool weft_follower_is_filled(const struct weft_follower *follower);
 /* Gives the newest trace's files as those of a ring that has forgotten what is older than the window, and was told again what
  * still holds.  As weft_trace_save(), of a trace that can be followed. */
 int weft_follower_save(const struct weft_follower *follower, weft_trace_file_fn *file, void *ctx, struct weft_error *err);
+
+/* How long to rest after a look that took so much of a processor with all that was done with it, so that an event is shown soon
+ * and following takes a fifth of a processor at most: 20 ms to 400 ms. */
+int64_t weft_follower_rest_ns(int64_t used_ns);
 
 /* How often so much was overwritten between two looks that all was read anew: what was pending then and not told again is lost.
  */
