@@ -58,6 +58,9 @@ def redis(weft, folder):
         for what in [helper] + [p for p in trace.promises() if p['promise'] in helper['awaits']]:
             if what['end_ns'] < main['end_ns'] - 1000:
                 fail(f'{name} slept until the end, but {what} is gone before {main["end_ns"]}')
+        said = subprocess.run([weft, 'explain', f'--promise={helper["promise"]}', trace.path], capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
+        if not re.search(rf'"{name}".* is pending at the end: it has slept for the last .*, and waits for condition \d+', said.splitlines()[0]) or 'nobody ever tried' in said:
+            fail(f'why {name} has not ended: {said}')
     # 3 timer ticks in 300 ms: it waits for much of that.
     if sum(b - a for a, b in sleeps(main)) < 300000000:
         fail(f'redis-server did not sleep: {main["running"]}')

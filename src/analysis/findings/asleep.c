@@ -444,6 +444,54 @@ static void find_all(struct weft__finder *f)
 	}
 }
 
+/* ---- One that somebody asks for ---- */
+
+/* Since when an OS thread has slept at the end; WEFT_NEVER: it had not fallen asleep, or nobody knows. */
+static int64_t asleep_since(const struct weft_model *m, uint16_t stream)
+{
+	int64_t since_ns = WEFT_NEVER;
+	for (size_t i = 0; i < m->sleep_count; i++)
+		if (m->sleeps[i].stream == stream)
+			since_ns = m->sleeps[i].end_ns == weft_model_stream_until(m, stream) ? m->sleeps[i].start_ns : WEFT_NEVER;
+	return since_ns;
+}
+
+bool weft__asleep_tell(struct weft__finder *f, struct weft_finding *finding, const char *what)
+{
+	const struct weft_model *m = f->model;
+	const uint32_t p = f->ties.now[finding->promise], root = finding->root, next = f->chains.next[p];
+	const uint16_t stream = stream_of(m, p);
+	if (finding->kind != WEFT_FINDING_ANSWER || !weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD))
+		return false;
+	const int64_t since_ns = stream == UINT16_MAX ? WEFT_NEVER : asleep_since(m, stream);
+	const char *slept = since_ns == WEFT_NEVER ? "it"
+						   : weft__finding_text(f, "it has slept for the last %s, and",
+							 weft__words_span(f, weft_model_stream_until(m, stream) - since_ns)),
+		   *name = weft__words_name(f, root), *at = weft__words_at(f, root);
+	if (root == p && since_ns == WEFT_NEVER) {
+		finding->title = weft__finding_text(f, "%s: %s", what,
+		    stream == UINT16_MAX || f->at_rest[stream] ? "nothing was recorded of what it does"
+							       : "it was awake when the trace ended");
+		finding->next = "weft record --kernel tells what the kernel did with it";
+	} else if (root == p) {
+		finding->title = weft__finding_text(f, "%s: %s waits for nothing that was recorded", what, slept);
+		finding->next =
+		    "an OS thread of a pool sleeps so until it is given something to do; weft record --kernel tells in "
+		    "which call it sleeps";
+	} else {
+		const char *in = next == root || !weft_kind_has(m->promises[next].kind, WEFT_TRAIT_LOOP)
+				     ? ""
+				     : weft__finding_text(f, " in %s", weft__words_name(f, next));
+		finding->title = weft__finding_text(f, "%s: %s waits%s for %s%s", what, slept, in, name, at);
+		finding->next = weft__finding_text(f,
+		    "an OS thread that has nothing to do waits so; if there was something to do, find out who should have ended "
+		    "or "
+		    "signalled %s",
+		    name);
+	}
+	return true;
+}
+
 void weft__asleep_find(struct weft__finder *f)
 {
 	if (!weft__sorts_have(&f->sorts, WEFT_KIND_THREAD))

@@ -231,6 +231,8 @@ void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const
 			weft__worker_tell_stuck(f, finding, what, stuck);
 			return;
 		}
+		if (weft__asleep_tell(f, finding, what))
+			return;
 		finding->title =
 		    weft__finding_text(f, "%s: nobody ever tried to resolve %s%s%s", what, it, waits, locks_of(f, root));
 		finding->next = weft__finding_text(
@@ -241,6 +243,8 @@ void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const
 			weft__worker_tell_tokens(f, root);
 		return;
 	case WEFT_VERDICT_OUTSIDE:
+		if (weft__asleep_tell(f, finding, what))
+			return;
 		finding->title =
 		    weft__finding_text(f, "%s: no answer came from outside for %s%s, which was created %s before the end", what,
 			it, waits, weft__words_span(f, weft_model_until(f->model, root) - f->model->promises[root].start_ns));
