@@ -616,6 +616,43 @@ static void a_store_that_answers_no_more_is_told_of(void **state)
 	forget();
 }
 
+/* Reads of a connection on which each question has its answer after `answer_ns`; one read begins `idle_ns` before its question.
+ */
+static void read_store(uint64_t idle_ns, uint64_t answer_ns)
+{
+	enum { QUESTIONS = 20, ONE = 12 };
+	start_recording();
+	weft_id store = connection_to_store();
+	for (unsigned i = 0; i < QUESTIONS; i++) {
+		weft_id read = weft_create(store, WEFT_KIND_STREAM_READ, WEFT_SITE());
+		weft_await(store, read);
+		sleep_for(i == ONE ? idle_ns : MS);
+		weft_run(store);
+		weft_sent(store, (i + 1) * 10);
+		weft_run(WEFT_SYSTEM_ID);
+		sleep_for(i == ONE ? answer_ns : MS);
+		weft_received(store, (i + 1) * 10);
+		weft_resolve(WEFT_SYSTEM_ID, read);
+		weft_read(store, read);
+	}
+	explain(true);
+}
+
+static void a_read_is_late_only_where_somebody_had_asked(void **state)
+{
+	read_store(MS, 300 * MS);
+	assert_int_equal(count_of(WEFT_FINDING_SLOW), 1);
+	const struct weft_finding *late = find(WEFT_FINDING_SLOW);
+	bool is_told = false;
+	for (size_t i = 0; i < late->evidence_count; i++)
+		is_told |= strstr(late->evidence[i].text, "its answer comes, 300 ms later") != NULL;
+	assert_true(is_told);
+	forget();
+	read_store(300 * MS, MS);
+	assert_int_equal(count_of(WEFT_FINDING_SLOW), 0);
+	forget();
+}
+
 static void a_timer_is_never_slow(void **state)
 {
 	start_recording();
@@ -679,6 +716,7 @@ int main(void)
 	    cmocka_unit_test(who_waits_for_news_is_not_slow),
 	    cmocka_unit_test(who_did_not_look_is_not_slow),
 	    cmocka_unit_test(a_store_that_answers_no_more_is_told_of),
+	    cmocka_unit_test(a_read_is_late_only_where_somebody_had_asked),
 	    cmocka_unit_test(a_timer_is_never_slow),
 	    cmocka_unit_test(a_connection_that_is_left_open_is_told_of),
 	    cmocka_unit_test(who_is_ended_again_is_told_once_for_its_sort),

@@ -6,6 +6,7 @@
 #include "analysis/path.h"
 #include "base/duration.h"
 #include "base/idmap.h"
+#include "base/search.h"
 #include "base/select.h"
 #include "base/sort.h"
 #include "base/vec.h"
@@ -24,7 +25,7 @@ enum {
 struct place {
 	uint32_t group, site;
 	size_t count, end;            /* the last `count` before `end` in struct times are of it */
-	int64_t longest_ns, least_ns; /* from then on one is slow */
+	int64_t longest_ns, least_ns; /* of those that were not asked late; from then on one is slow */
 	uint32_t longest, found;      /* who took longest; the place's struct slowest, if any is slow */
 };
 
@@ -58,6 +59,30 @@ static bool has_usual_time(const struct weft__finder *f, uint32_t p)
 	return f->ties.ended_ns[p] != WEFT_NEVER && (promise->start_ns >= 0 || weft__lacks_only_past_of(f->lacks, f->model, p)) &&
 	       promise->end != WEFT_END_BECAME && !(promise->flags & WEFT_PROMISE_START_UNKNOWN) &&
 	       !weft_model_was_cancelled(f->model, promise);
+}
+
+/* The question that a read of a connection brought the answer to, or NULL. */
+static const struct weft_turn *answered_by(const struct weft__finder *f, uint32_t p)
+{
+	const struct weft_model *m = f->model;
+	const struct weft_promise *read = &m->promises[p];
+	if (read->kind != WEFT_KIND_STREAM_READ || read->created_by == WEFT_NONE)
+		return NULL;
+	const size_t after = WEFT_FIRST(i, 0, m->turn_count,
+	    m->turns[i].connection > read->created_by ||
+		(m->turns[i].connection == read->created_by && m->turns[i].asked_ns > f->ties.ended_ns[p]));
+	const struct weft_turn *turn = after > 0 ? &m->turns[after - 1] : NULL;
+	return turn && turn->connection == read->created_by && turn->answered_ns >= read->start_ns &&
+		       turn->answered_ns <= f->ties.ended_ns[p]
+		   ? turn
+		   : NULL;
+}
+
+/* A read is begun long before anybody asks, where a connection is kept: that is no late answer. */
+static bool was_asked_late(const struct weft__finder *f, uint32_t p, int64_t took_ns)
+{
+	const struct weft_turn *turn = answered_by(f, p);
+	return turn && turn->answered_ns - turn->asked_ns < took_ns / 2;
 }
 
 /* Whether it waited, for most of that time, for one that is told of itself. */
@@ -97,6 +122,9 @@ static void tell_peer(struct weft__finder *f, struct weft_finding *finding, uint
 	    !weft_kind_has(promises[connection].kind, WEFT_TRAIT_CONNECTION))
 		return;
 	const char *name = weft__words_name(f, connection);
+	const struct weft_turn *turn = answered_by(f, p);
+	if (turn)
+		weft__words_turn(f, turn);
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, connection, "it came late from the other end of %s%s", name,
 	    weft__words_at(f, connection));
 	finding->next = weft__finding_text(
@@ -164,7 +192,7 @@ static void gather_places(struct weft__finder *f, struct times *times, const uin
 			break;
 		}
 		int64_t ns = f->ties.ended_ns[p] - m->promises[p].start_ns;
-		if (ns >= place->longest_ns) {
+		if (ns >= place->longest_ns && !was_asked_late(f, p, ns)) {
 			place->longest_ns = ns;
 			place->longest = p;
 		}
@@ -210,7 +238,7 @@ static int64_t find_least(const struct weft__finder *f, const struct times *time
 	size_t slow = 0;
 	for (size_t i = 0; i < place->count; i++)
 		slow += ns[i] >= least_ns;
-	return slow > 0 && slow <= place->count / MOST_OUTLIERS ? least_ns : WEFT_NEVER;
+	return place->longest_ns >= least_ns && slow <= place->count / MOST_OUTLIERS ? least_ns : WEFT_NEVER;
 }
 
 static void tell_all(struct weft__finder *f, struct times *times, struct slowest *found, bool *is_slow)
@@ -228,7 +256,8 @@ static void tell_all(struct weft__finder *f, struct times *times, struct slowest
 	}
 	for (uint32_t p = 1; found_count > 0 && p < m->promise_count; p++) {
 		const struct place *place = times->place_of[p] ? &times->places.items[times->place_of[p] - 1] : NULL;
-		if (place && place->least_ns != WEFT_NEVER && f->ties.ended_ns[p] - m->promises[p].start_ns >= place->least_ns) {
+		const int64_t ns = f->ties.ended_ns[p] - m->promises[p].start_ns;
+		if (place && place->least_ns != WEFT_NEVER && ns >= place->least_ns && !was_asked_late(f, p, ns)) {
 			is_slow[p] = true;
 			found[place->found].count++;
 		}
