@@ -412,6 +412,31 @@ static bool is_without_time(uint64_t what)
 	return what && (what & 0xff) == 0;
 }
 
+/* A timer without a time that is started, at the same place for the same callback, where another such is called, goes on with the
+ * promise of that one, once this was often without a sleep. */
+static void goes_on(struct weft__uv_thing *thing, const void *caller, uint64_t what)
+{
+	struct weft__uv_thing *last = weft__uv_find(weft__uv_here.actor);
+	if (thing->id || !is_without_time(what) || !last || !last->id || last->what != what ||
+	    last->site != weft__uv_site(caller))
+		return;
+	thing->calls = last->calls;
+	if (!weft_hook_is_often(&last->calls))
+		return;
+	thing->kind = last->kind;
+	thing->by = last->by;
+	thing->since = last->since;
+	thing->site = last->site;
+	thing->kept = last->kept;
+	thing->label = last->label;
+	thing->what = what;
+	thing->owner = last->owner;
+	thing->is_used_again = true;
+	thing->id = last->id;
+	last->owner = 0;
+	__atomic_store_n(&last->id, 0, __ATOMIC_RELAXED);
+}
+
 int weft__uv_timer_start(
     struct weft__uv_copy *copy, const void *caller, uv_timer_t *handle, uv_timer_cb cb, uint64_t after_ms, uint64_t every_ms)
 {
@@ -419,7 +444,10 @@ int weft__uv_timer_start(
 		return copy->real.uv_timer_start(handle, cb, after_ms, every_ms);
 	int status = WEFT__UV_INSIDE(copy->real.uv_timer_start(handle, cb ? weft__uv_timer_slot(cb) : NULL, after_ms, every_ms));
 	struct weft__uv_thing *thing = status == 0 ? weft__uv_handle(copy, caller, handle) : NULL;
-	if (thing && starts(thing, WEFT_KIND_TIMER, caller, timer_what((void *)cb, after_ms, every_ms))) {
+	const uint64_t what = timer_what((void *)cb, after_ms, every_ms);
+	if (thing)
+		goes_on(thing, caller, what);
+	if (thing && starts(thing, WEFT_KIND_TIMER, caller, what)) {
 		weft__uv_put(thing, every_ms ? "every " : "");
 		weft__uv_put_ms(thing, every_ms ? every_ms : after_ms);
 		weft__uv_put_function(thing, (void *)cb);

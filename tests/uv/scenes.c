@@ -361,6 +361,22 @@ static void flood_timer(uv_timer_t *timer)
 		uv_timer_start(timer, flood_timer, 0, 0);
 }
 
+static void is_freed(uv_handle_t *timer)
+{
+	free(timer);
+}
+
+static void flood_timers(uv_timer_t *timer)
+{
+	uv_timer_t *another = timer && is_over() ? NULL : malloc(sizeof *another);
+	if (timer)
+		uv_close((uv_handle_t *)timer, is_freed);
+	if (another) {
+		uv_timer_init(loop, another);
+		uv_timer_start(another, flood_timers, 0, 0);
+	}
+}
+
 static void flood_async(uv_async_t *async)
 {
 	if (!is_over())
@@ -407,6 +423,8 @@ static int flood(const char *name)
 	uv_async_init(loop, &to_itself, flood_async);
 	if (!strcmp(name, "flood_timer"))
 		uv_timer_start(&at_once, flood_timer, 0, 0);
+	else if (!strcmp(name, "flood_timers"))
+		flood_timers(NULL);
 	else if (!strcmp(name, "flood_async"))
 		uv_async_send(&to_itself);
 	for (int i = 0; i < 2; i++)

@@ -167,6 +167,10 @@ for name, kind, label in (('flood_timer', 'timer', '0 ms'), ('flood_poll', 'poll
     trace = record(name, record=SMALL)
     expect([line['promise'] for line in trace.findings(LATE).get('spin', [])], [trace.promise(kind, label)['promise']], f'who spins in {name}')
     expect(trace.promise('timer', '5 ms')['end'], 'pending', f'what was before {name}')
+# So is a timer without a time that makes another one each time.
+trace = record('flood_timers', record=SMALL)
+expect([line['promise'] for line in trace.findings(LATE).get('spin', [])], [trace.promises('timer', '0 ms')[-1]['promise']], 'who spins in flood_timers')
+expect((trace.promise('timer', '5 ms')['end'], len(trace.promises('timer', '0 ms')) < 100), ('pending', True), 'what was before flood_timers, and timers in it')
 # Under load a loop sleeps as little, and each message is told; also where all look alike.
 for name in 'flood_load', 'flood_datagrams', 'flood_writes':
     trace = record(name)
