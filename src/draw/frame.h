@@ -76,7 +76,7 @@ struct weft__width {
 /* The left edge of a cell: when that is, and so many 65536ths into which slice of time; by what sums within the cell are taken.
  */
 struct weft__edge {
-	int64_t ns;
+	double ns;
 	uint32_t slice, part;
 	double scale;
 };

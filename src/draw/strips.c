@@ -576,14 +576,17 @@ static bool find_edges(struct weft__frame *f, const struct strips *s)
 		return false;
 	}
 	for (size_t c = 0; c + 1 < s->columns; c++) {
-		const int64_t ns = weft_view_time(f->view, (double)c * WEFT__CELL_PX);
-		const double at = ns > 0 ? (double)ns / slice_ns : 0;
+		/* A cell may be less than a ns. */
+		const double x = (double)c * WEFT__CELL_PX, ns = f->view->lulls
+								     ? (double)weft_view_time(f->view, x)
+								     : (double)f->view->from_ns + x / f->view->px_per_ns;
+		const double at = ns > 0 ? ns / slice_ns : 0;
 		const uint32_t last = (uint32_t)sums->slices - 1, slice = at < last ? (uint32_t)at : last;
 		struct weft__edge *edge = &f->s->edges.items[c];
 		*edge = (struct weft__edge){
 		    .ns = ns, .slice = slice, .part = at < last + 1.0 ? (uint32_t)((at - slice) * 65536) : 65536};
 		if (c > 0)
-			edge[-1].scale = s->unit * slice_ns / (sums->unit * ((double)ns - (double)edge[-1].ns));
+			edge[-1].scale = ns > edge[-1].ns ? s->unit * slice_ns / (sums->unit * (ns - edge[-1].ns)) : 0;
 	}
 	return true;
 }
@@ -615,7 +618,8 @@ static void lay_sums(struct weft__frame *f, const struct strips *s, int strip, e
 	uint32_t *row = row_of(s, plane, strip), before = sum_before(sums, &edges[0]), left = 0;
 	for (size_t c = 0; c < cells; c++) {
 		const uint32_t next = sum_before(sums, &edges[c + 1]), sum = next - before;
-		const uint32_t amount = plane == WRONG_ENDS ? sum * s->unit : (sum > 0) + (uint32_t)(sum * edges[c].scale);
+		const double scaled = sum * edges[c].scale;
+		const uint32_t amount = plane == WRONG_ENDS ? sum * s->unit : (sum > 0) + (uint32_t)(scaled < 1e9 ? scaled : 1e9);
 		row[c] += amount - left;
 		left = amount;
 		before = next;

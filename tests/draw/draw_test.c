@@ -2,6 +2,8 @@
  * that a person has looked at.  WEFT_RECORD=1 records the goldens again.  SPDX-License-Identifier: ISC */
 #include "draw/scene.h"
 
+#include "draw/crowded_trace.h"
+
 #include "draw/marks.h"
 #include "draw/ruler.h"
 #include "view/sleep.h"
@@ -152,6 +154,27 @@ static void test_goldens(void **state)
 }
 
 /* Each sign of the picture, by its paint or its word. */
+/* Rows that are summed up beforehand; and where slices of time are wide. */
+static void test_crowded_rows(void **state)
+{
+	(void)state;
+	struct scene s;
+	size_t size;
+	unsigned char *bytes = crowded_trace(&size);
+	assert_non_null(bytes);
+	open_scene(&s, bytes, size);
+	assert_non_null(s.view->index->sums.sums);
+	weft_view_resize(s.view, 300, 88);
+	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+	check_primitives(&s.list);
+	check_golden(&s.list, "rows-of-sums");
+	weft_view_resize(s.view, 1200, 88);
+	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+	check_golden(&s.list, "rows-too-wide-for-sums");
+	close_scene(&s);
+	free(bytes);
+}
+
 static void test_signs(void **state)
 {
 	(void)state;
@@ -867,6 +890,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_random),
 	    cmocka_unit_test(test_goldens),
+	    cmocka_unit_test(test_crowded_rows),
 	    cmocka_unit_test(test_lanes),
 	    cmocka_unit_test(test_height_of_lanes),
 	    cmocka_unit_test(test_signs),

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "allocations.h"
+#include "draw/crowded_trace.h"
 #include "draw/overview.h"
 #include "draw/random_trace.h"
 #include "draw/ruler.h"
@@ -91,6 +92,11 @@ static void test_every_allocation(void **state)
 	draw_with_ever_more_memory(trace);
 	assert_int_equal(weft_trace_open(&trace, WEFT_CORPUS "/native/kernel", NULL), WEFT_OK);
 	draw_with_ever_more_memory(trace);
+	size_t size;
+	unsigned char *bytes = crowded_trace(&size);
+	assert_int_equal(weft_trace_open_memory(&trace, bytes, size, "test", NULL), WEFT_OK);
+	draw_with_ever_more_memory(trace);
+	free(bytes);
 }
 
 /* A server's rows are the same or none: those of many connections are packed with what is known of each moment. */
