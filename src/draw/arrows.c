@@ -18,6 +18,7 @@
 #define WALL_PART 5      /* cover more than this part of where they are */
 #define WALL_PX 16       /* in places as wide as this: they would be a wall */
 #define MOST_MARKED 1500 /* of one promise: then cells grow */
+#define MARKED_PX 8      /* where they stand nearer than this on average, names are to be read through them */
 #define BAND_PX 20       /* height of the columns, */
 #define LOW_BAND_PX 12   /* where times are written below */
 #define MOST_NUMBERS 40
@@ -167,7 +168,7 @@ static double square_root(double x)
 	return __builtin_sqrt(x); /* which IEEE 754 rounds exactly, like + and * */
 }
 
-static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, bool dense)
+static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, double strength)
 {
 	double x0 = (double)b->x0, y0 = (double)b->y0 + 1, x1 = (double)b->x1, y1 = (double)b->y1 + 1;
 	double dx = x1 - x0, dy = y1 - y0, width = 1;
@@ -176,7 +177,7 @@ static void draw_bundle(struct weft__frame *f, const struct weft__bundle *b, boo
 	double far = (dx < 0 ? -dx : dx) < 60    ? 1
 		     : (dx < 0 ? -dx : dx) > 300 ? 0.55
 						 : 1 - ((dx < 0 ? -dx : dx) - 60) / 240 * 0.45;
-	double opacity = fade(f, x0, x1) * far * (dense && b->count < 4 ? 0.6 : 0.9);
+	double opacity = fade(f, x0, x1) * far * strength;
 	const struct weft__ink ink = weft__ink(WEFT_LAYER_ARROW, LOOK[b->arrow].paint, weft__floor(opacity * 255));
 	if (ink.alpha < 12)
 		return;
@@ -412,7 +413,8 @@ void weft__draw_arrows(struct weft__frame *f)
 		is_many[a] = !collect(f, a);
 	thin_out(f, is_many);
 	for (size_t i = 0; i < f->s->bundles.count; i++)
-		draw_bundle(f, &f->s->bundles.items[i], f->s->bundles.count > MOST_BUNDLES / 2);
+		draw_bundle(f, &f->s->bundles.items[i],
+		    f->s->bundles.count > MOST_BUNDLES / 2 && f->s->bundles.items[i].count < 4 ? 0.6 : 0.9);
 	draw_numbers(f);
 	draw_density(f, is_many);
 }
@@ -421,7 +423,7 @@ void weft__draw_arrow(struct weft__frame *f, enum weft_arrow arrow, double x0, d
 {
 	const struct weft__bundle b = {
 	    .x0 = (float)x0, .y0 = (float)y, .x1 = (float)x1, .y1 = (float)y, .count = 4, .arrow = (uint8_t)arrow};
-	draw_bundle(f, &b, false);
+	draw_bundle(f, &b, 0.9);
 }
 
 void weft__draw_arrows_of(struct weft__frame *f, const uint32_t *links, size_t count)
@@ -433,8 +435,9 @@ void weft__draw_arrows_of(struct weft__frame *f, const uint32_t *links, size_t c
 			look_at(f, weft__arrow_of(f->model, &f->model->links[links[i]]), links[i]);
 	for (int cell = CELL_PX; cell < 64 && (cell == CELL_PX || f->s->bundles.count > first + MOST_MARKED); cell *= 2)
 		merge(f, first, cell);
+	const bool is_crowd = (f->s->bundles.count - first) * MARKED_PX > (size_t)f->width;
 	for (size_t i = first; i < f->s->bundles.count; i++)
-		draw_bundle(f, &f->s->bundles.items[i], false);
+		draw_bundle(f, &f->s->bundles.items[i], is_crowd ? 0.35 : 0.9);
 }
 
 static double square(double x)

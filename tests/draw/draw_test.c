@@ -366,6 +366,50 @@ static const struct weft_prim *text_of(const struct weft_draw_list *list, const 
 	return NULL;
 }
 
+/* How opaque the arrows of a promise that waited so often are when it is selected. */
+static int marked_alpha(int waits)
+{
+	static struct mirage_writer w;
+	struct scene s;
+	uint32_t links[512];
+	size_t count = 0;
+	int alpha = 0;
+	w.size = 0;
+	mw_packet(&w, 1);
+	mw_create(&w, 1000000, -1, 1, WEFT_KIND_TASK);
+	for (int i = 0; i < waits; i++) {
+		const int64_t at_ns = 2000000 + (int64_t)i * 100000000 / waits;
+		mw_create(&w, at_ns, 1, 2 + i, WEFT_KIND_TASK);
+		mw_link(&w, at_ns + 1000, WEFT_OP_AWAIT, 1, 2 + i);
+		mw_link(&w, at_ns + 100000, WEFT_OP_RESOLVE, -1, 2 + i);
+	}
+	mw_end(&w, 0);
+	open_scene(&s, w.bytes, w.size);
+	for (uint32_t l = 0; l < s.model->link_count; l++)
+		if (s.model->links[l].kind == WEFT_LINK_AWAIT && count < sizeof links / sizeof *links)
+			links[count++] = l;
+	assert_int_equal(count, waits);
+	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+	struct weft_marks marks = {.hovered = WEFT_NONE, .selected = weft_model_find(s.model, 1)};
+	marks.arrows[0].links = links;
+	marks.arrows[0].count = count;
+	assert_int_equal(weft_marks_draw(&s.list, s.view, &marks, NULL), WEFT_OK);
+	for (size_t i = 0; i < s.list.count; i++)
+		if (s.list.prims[i].paint == WEFT_PAINT_AWAIT && s.list.prims[i].alpha > alpha)
+			alpha = s.list.prims[i].alpha;
+	close_scene(&s);
+	return alpha;
+}
+
+/* Names can be read through the arrows of a connection that waited for thousands of reads. */
+static void test_crowd_is_pale(void **state)
+{
+	(void)state;
+	assert_true(marked_alpha(10) > 200);
+	const int crowd = marked_alpha(400);
+	assert_true(crowd > 40 && crowd < 128);
+}
+
 /* The name of who is selected stands where the frame has it, on a plate that hides all of that. */
 static void test_plate(void **state)
 {
@@ -897,6 +941,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_expected),
 	    cmocka_unit_test(test_fold),
 	    cmocka_unit_test(test_plate),
+	    cmocka_unit_test(test_crowd_is_pale),
 	    cmocka_unit_test(test_captions),
 	    cmocka_unit_test(test_scoped_names),
 	    cmocka_unit_test(test_wall),
