@@ -62,6 +62,9 @@ static size_t find_ready(struct weft__lives *w, uint32_t p)
 	const struct weft_run *runs = &m->runs[m->promises[p].runs], *runs_end = &m->runs[m->promises[p + 1].runs];
 	const struct weft_run *run = runs;
 	int64_t acted_ns = m->promises[p].start_ns; // when it last ran or read
+	/* Others run for what a connection reads, or for one of several inputs: that does not make it ready. */
+	const uint16_t kind = m->promises[p].kind;
+	const bool is_idle = weft_kind_has(kind, WEFT_TRAIT_CONNECTION) || weft_kind_has(kind, WEFT_TRAIT_GATHERS);
 	size_t count = 0;
 	for (uint32_t i = w->link_begin[p]; i < w->link_begin[p + 1]; i++) {
 		const struct weft_link *link = &m->links[w->links[i]];
@@ -84,7 +87,7 @@ static size_t find_ready(struct weft__lives *w, uint32_t p)
 				else
 					high = middle;
 			}
-			int64_t to_ns = next + low < runs_end ? next[low].start_ns : m->promises[p].end_ns;
+			int64_t to_ns = next + low < runs_end ? next[low].start_ns : is_idle ? from_ns : m->promises[p].end_ns;
 			if (from_ns < to_ns)
 				w->ready[count++] = (struct weft__interval){from_ns, to_ns};
 		}

@@ -15,7 +15,7 @@ struct weft_spread {
  *
  *   running: its running intervals;
  *   ready: it does not run, although something that it awaits or reads next has ended: from that end on, or from its last run if
- *     that is later, until it runs again, reads or ends;
+ *     that is later, until it runs again, reads or ends; a connection, and who has several inputs, only until it runs or reads;
  *   waiting: the rest.
  */
 struct weft_stat {

@@ -84,6 +84,23 @@ static void awaiting(void **state)
 	finish();
 }
 
+/* Others run for what is read of it. */
+static void a_connection_is_never_ready(void **state)
+{
+	begin();
+	mw_create(&w, 100, -1, 1, WEFT_KIND_CONNECTION);
+	mw_label(&w, 100, 1, "connection");
+	for (int i = 2; i < 9; i++) {
+		mw_create(&w, 100 * i, 1, i, WEFT_KIND_READ);
+		mw_link(&w, 100 * i, WEFT_OP_AWAIT, 1, i);
+		mw_link(&w, 100 * i + 10, WEFT_OP_RESOLVE, -1, i);
+	}
+	mw_link(&w, 1000, WEFT_OP_RESOLVE, -1, 1);
+	analyse();
+	assert_times("connection", 900, 0, 0);
+	finish();
+}
+
 /* A bind says nothing before it reads: it was ready from the input's end on. */
 static void reading(void **state)
 {
@@ -287,6 +304,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(awaiting),
+	    cmocka_unit_test(a_connection_is_never_ready),
 	    cmocka_unit_test(reading),
 	    cmocka_unit_test(becoming),
 	    cmocka_unit_test(living_on),
