@@ -91,7 +91,7 @@ static void a_connection_is_never_ready(void **state)
 	mw_create(&w, 100, -1, 1, WEFT_KIND_CONNECTION);
 	mw_label(&w, 100, 1, "connection");
 	for (int i = 2; i < 9; i++) {
-		mw_create(&w, 100 * i, 1, i, WEFT_KIND_READ);
+		mw_create(&w, 100 * i, 1, i, WEFT_KIND_STREAM_READ);
 		mw_link(&w, 100 * i, WEFT_OP_AWAIT, 1, i);
 		mw_link(&w, 100 * i + 10, WEFT_OP_RESOLVE, -1, i);
 	}
