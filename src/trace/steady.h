@@ -19,8 +19,8 @@
 typedef WEFT_VEC(struct weft_tie_message) weft_tie_messages;
 
 /* Adds what `messages` tell of the times between them, as messages that might have come then: some 1300 a second and direction,
- * fewer where they stretch over more than minutes.  *added: the caller's also on failure.  WEFT_EINVAL: the clocks do not keep the
- * law.  WEFT_ENOMEM.  Linear, and some 500 us for each second. */
+ * fewer where they stretch over more than minutes.  *added: the caller's also on failure.  WEFT_EINVAL: the clocks do not keep
+ * the law.  WEFT_ENOMEM.  Linear, and some 500 us for each second. */
 int weft_steady_messages(weft_tie_messages *added, const struct weft_tie_message *messages, size_t count);
 
 #endif

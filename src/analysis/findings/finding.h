@@ -187,8 +187,8 @@ void weft__hang_root(struct weft__finder *f, struct weft_finding *finding, const
 void weft__late_find(struct weft__finder *f);
 /* Hangs of OS threads. */
 void weft__asleep_find(struct weft__finder *f);
-/* Of an OS thread that somebody asks for, and that nobody is to blame for: since when it sleeps, and what for.  False: it is none.
- * Linear in all sleeps. */
+/* Of an OS thread that somebody asks for, and that nobody is to blame for: since when it sleeps, and what for.  False: it is
+ * none. Linear in all sleeps. */
 bool weft__asleep_tell(struct weft__finder *f, struct weft_finding *finding, const char *what);
 /* OS threads that sleep with a lock. */
 void weft__held_find(struct weft__finder *f);
