@@ -171,7 +171,7 @@ static void write_times(struct writer *w, uint32_t promise)
 {
 	struct weft_times t = weft_facts_times(w->of->facts, promise);
 	int64_t all = t.waiting_ns + t.ready_ns + t.running_ns;
-	add(w, WEFT_ROW_HEADING, TEXT("Its time"), 0);
+	add(w, WEFT_ROW_HEADING, TEXT("What it did itself"), 0);
 	write_time(w, "waiting", t.waiting_ns, all);
 	write_time(w, "ready", t.ready_ns, all);
 	write_time(w, "running", t.running_ns, all);

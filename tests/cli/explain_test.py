@@ -58,10 +58,14 @@ with tempfile.TemporaryDirectory() as folder:
     assert (answer["finding"], answer["verdict"], answer["root"]) == ("answer", "lost-wakeup", first["root"]), answer
     port = next(re.search(r"label +(\d+)", e).group(1) for e in events if '"port-4"' in e)
     assert "resolved by a callback from outside" in run(weft, "explain", "-p", port, traces["bad"], status=0)
+    # Nobody reads what one that runs by itself brings: that is worth a line only if it is an error.
     own = os.path.join(folder, "own.sexp")
-    with open(own, "w", encoding="ascii") as file:
-        file.write('((time 1.0)(op(Creates -1 1 task)))((time 1.1)(op(Switch 1)))((time 1.2)(op(Resolves 1 1)))((time 1.3)(op(Switch -1)))')
-    assert "task 1 was resolved by itself" in run(weft, "explain", "-p", "1", own, status=0)
+    for end, says in ("1", "task 1 was resolved by itself"), ("1(Not_found)", "task 1 was failed by itself: Not_found"):
+        with open(own, "w", encoding="ascii") as file:
+            file.write('((time 1.0)(op(Creates -1 1 task)))((time 1.1)(op(Switch 1)))'
+                       f'((time 1.2)(op(Resolves 1 {end})))((time 1.3)(op(Switch -1)))')
+        said = run(weft, "explain", "-p", "1", own, status=0)
+        assert says in said and ("nobody read it" in said) == ("Not_found" in end), said
     run(weft, "explain", "-p", "99999", traces["bad"], status=2)
     run(weft, "explain", "-p", "12x", traces["bad"], status=2)
 

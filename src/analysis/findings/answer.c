@@ -35,7 +35,7 @@ static void tell_end(struct weft__finder *f, uint32_t p)
 	}
 	if (readers > WEFT__LINES_KEPT)
 		weft__words_more(f, WEFT_EVIDENCE_NOTE, readers - WEFT__LINES_KEPT, " that read it");
-	if (readers == 0)
+	if (readers == 0 && promise->end == WEFT_END_FAILED) /* most results need no reader; an error does */
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE, "nobody read it");
 }
 
