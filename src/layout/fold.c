@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/sort.h"
+#include "layout/track.h"
 
 struct idler {
 	int64_t start_ns, end_ns;
@@ -128,7 +129,7 @@ static void list_folds(struct weft_layout *layout, const struct weft_model *m, u
 		if (counts[p] == 0)
 			continue;
 		const struct weft_promise *leader = &m->promises[p];
-		bool is_track = layout->rows_by == WEFT_ROWS_BY_THREAD && weft_kind_has(leader->kind, WEFT_TRAIT_ACTOR);
+		bool is_track = layout->rows_by == WEFT_ROWS_BY_THREAD && weft__is_actor(leader);
 		layout->folds[layout->fold_count] =
 		    (struct weft_fold){.end_ns = leader->end_ns > leader->start_ns ? leader->end_ns : leader->start_ns,
 			.first = folded,

@@ -39,8 +39,7 @@ static bool is_promise(uint32_t p)
 	return p != WEFT_NONE && p != WEFT_SYSTEM;
 }
 
-/* It does things as long as it lives, or its code is called again and again: a timer that repeats. */
-static bool is_actor(const struct weft_promise *p)
+bool weft__is_actor(const struct weft_promise *p)
 {
 	uint32_t traits = weft_kind_traits(p->kind);
 	return traits & WEFT_TRAIT_ACTOR || (traits & WEFT_TRAIT_OUTSIDE && p[1].runs - p->runs >= 2);
@@ -103,7 +102,7 @@ static uint32_t actor_above(const struct search *s, uint32_t promise)
 {
 	const struct weft_promise *promises = s->model->promises;
 	for (int i = 0; i < STEPS && is_promise(promise); i++, promise = promises[promise].created_by)
-		if (is_actor(&promises[promise]))
+		if (weft__is_actor(&promises[promise]))
 			return promise;
 	return WEFT_NONE;
 }
@@ -132,7 +131,7 @@ static bool adopt_orphans(struct search *s)
 		if (link->kind != WEFT_LINK_AWAIT || !is_promise(link->to) || !is_promise(link->from))
 			continue;
 		uint32_t root = first_of(s, link->to), actor;
-		if (!is_orphan(&m->promises[root]) || is_actor(&m->promises[root]) || first_of(s, link->from) == root)
+		if (!is_orphan(&m->promises[root]) || weft__is_actor(&m->promises[root]) || first_of(s, link->from) == root)
 			continue;
 		if ((actor = actor_above(s, link->from)) != WEFT_NONE)
 			s->waiter[root] = actor;
@@ -165,7 +164,7 @@ static void find_owners(struct search *s)
 	for (uint32_t i = 1; i < s->model->promise_count; i++) {
 		uint32_t owner = owner_of(s, i);
 		s->owner[i] = s->scope[i] = owner;
-		if (!is_actor(&promises[i]))
+		if (!weft__is_actor(&promises[i]))
 			continue;
 		s->depth[i] = owner == WEFT_NONE ? 0 : s->depth[owner] < DEEPEST ? s->depth[owner] + 1 : DEEPEST;
 		if (s->depth[i] == DEEPEST)

@@ -10,6 +10,9 @@ struct weft__census {
 	uint8_t flags;   /* enum weft_promise_flag */
 };
 
+/* It does things as long as it lives, or its code is called again and again: a timer that repeats.  Of weft_model.promises. */
+bool weft__is_actor(const struct weft_promise *promise);
+
 /* Sets tracks (all but their times and rows), track_count, track_of and actors of a layout whose folds are known; false when out
  * of memory.  Linear in promises and links. */
 bool weft__tracks_find(struct weft_layout *layout, const struct weft_model *model, const struct weft__census *census);

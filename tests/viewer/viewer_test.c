@@ -1040,8 +1040,8 @@ static void check_rows(const struct weft_viewer *v, size_t *folded)
 		}
 }
 
-/* Ten tasks that have six timers each at a time. */
-static struct weft_viewer *open_tasks(void)
+/* Ten actors of that kind that have six timers each at a time. */
+static struct weft_viewer *open_actors(enum weft_kind kind)
 {
 	static struct mirage_writer w;
 	enum { TASKS = 10, TIMERS = 6, TURNS = 20 };
@@ -1049,7 +1049,7 @@ static struct weft_viewer *open_tasks(void)
 	w.size = 0;
 	mw_packet(&w, 1);
 	for (int t = 0; t < TASKS; t++)
-		mw_create(&w, now, -1, 1 + t, WEFT_KIND_TASK);
+		mw_create(&w, now, -1, 1 + t, kind);
 	for (int turn = 0; turn < TURNS; turn++) {
 		for (int t = 0; t < TASKS; t++) {
 			mw_op(&w, now += 1000, WEFT_OP_RUN, 1 + t);
@@ -1073,11 +1073,10 @@ static void check_drawn(struct weft_viewer *v, uint32_t wanted)
 }
 
 /* Rows that would be too low are folded by themselves, until one zooms in, opens one, or wants none of it; one can go back. */
-static void test_folds_itself(void **state)
+static void fold_by_itself(enum weft_kind kind)
 {
-	(void)state;
-	struct weft_viewer *v = open_tasks();
-	char place[512];
+	struct weft_viewer *v = open_actors(kind);
+	char place[512], said[WEFT_SUMMARY_BYTES];
 	const uint32_t folded = 10;
 	weft_viewer_resize(v, 300, 400, 1);
 	check_drawn(v, folded);
@@ -1100,6 +1099,8 @@ static void test_folds_itself(void **state)
 	check_drawn(v, folded);
 	/* One is opened by a double click, and by b, and closed again. */
 	weft_viewer_select(v, with_id(v, 3));
+	assert_non_null(
+	    strstr(weft_viewer_describe(v, said), "; a track, folded: what belongs to it, 120 promises, is on its line"));
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD), WEFT_OK);
 	check_drawn(v, folded + 6);
 	weft_viewer_place(v, place, sizeof place);
@@ -1126,6 +1127,14 @@ static void test_folds_itself(void **state)
 	assert_int_equal(weft_viewer_go(v, place, NULL), WEFT_OK);
 	check_drawn(v, all);
 	weft_viewer_destroy(v);
+}
+
+static void test_folds_itself(void **state)
+{
+	(void)state;
+	fold_by_itself(WEFT_KIND_TASK);
+	fold_by_itself(
+	    WEFT_KIND_TIMER); /* one that repeats is an actor, too; so is uvloop's idle handle, whose code is the program */
 }
 
 /* Of stretches of any length, of which the first begins before all, and one has none. */
