@@ -306,13 +306,21 @@ static const struct timespec *rest_of(const struct timespec *timeout, uint64_t p
 		AWAKE;                                                                                                           \
 	}
 
+static bool is_zero(const struct timespec *t)
+{
+	return t && t->tv_sec == 0 && t->tv_nsec == 0;
+}
+
+static const struct timespec zero;
+
 /* In two parts where the adapter asked for that; PART is the call with the timeout that is named `part`. */
-#define IN_PARTS(PART)                                                                                                           \
-	int result, part = timeout;                                                                                              \
-	if (s.first_ms > 0 && s.still && (timeout < 0 || timeout > s.first_ms)) {                                                \
-		part = s.first_ms;                                                                                               \
+#define PARTS(PART, TYPE, IS_LONGER, FIRST, REST)                                                                                \
+	int result;                                                                                                              \
+	TYPE part = timeout;                                                                                                     \
+	if (s.first_ms > 0 && s.still && (IS_LONGER)) {                                                                          \
+		part = FIRST;                                                                                                    \
 		result = PART;                                                                                                   \
-		part = timeout < 0 ? timeout : timeout - s.first_ms;                                                             \
+		part = REST;                                                                                                     \
 		if (result == 0) {                                                                                               \
 			s.still(&s);                                                                                             \
 			errno = before;                                                                                          \
@@ -322,12 +330,14 @@ static const struct timespec *rest_of(const struct timespec *timeout, uint64_t p
 		result = PART;                                                                                                   \
 	}
 
-static bool is_zero(const struct timespec *t)
-{
-	return t && t->tv_sec == 0 && t->tv_nsec == 0;
-}
+#define IN_PARTS(PART)                                                                                                           \
+	PARTS(PART, int, timeout < 0 || s.first_ms < timeout, s.first_ms, timeout < 0 ? timeout : timeout - s.first_ms)
 
-static const struct timespec zero;
+#define IN_PARTS_OF_TIME(PART)                                                                                                   \
+	const struct timespec first = {s.first_ms / 1000, s.first_ms % 1000 * 1000000L};                                         \
+	struct timespec left;                                                                                                    \
+	const struct timespec *rest = s.first_ms > 0 ? rest_of(timeout, (uint64_t)s.first_ms * 1000000, &left) : NULL;           \
+	PARTS(PART, const struct timespec *, !timeout || !is_zero(rest), &first, rest)
 
 /* Whether a select() looks at more than one descriptor. */
 static bool has_several(int count, const fd_set *in, const fd_set *out, const fd_set *other)
@@ -366,7 +376,7 @@ TAKE_WAIT(epoll_pwait, EPOLL_PWAIT, (fd, events, most, timeout, mask), timeout !
 TAKE_WAIT(epoll_pwait2, EPOLL_PWAIT2, (fd, events, most, timeout, mask), !is_zero(timeout), TIMESPEC)
 {
 	ASLEEP(epoll_pwait2, FDS, fd, !is_zero(timeout), real.epoll_pwait2(fd, events, most, &zero, mask));
-	int result = real.epoll_pwait2(fd, events, most, timeout, mask);
+	IN_PARTS_OF_TIME(real.epoll_pwait2(fd, events, most, part, mask))
 	AWAKE;
 }
 
@@ -396,7 +406,7 @@ TAKE_WAIT(__poll_chk, POLL_CHK, (fds, count, timeout, bytes), timeout != 0 && co
 TAKE_WAIT(ppoll, PPOLL, (fds, count, timeout, mask), !is_zero(timeout) && count > 1, TIMESPEC)
 {
 	ASLEEP(ppoll, FDS, -1, !is_zero(timeout), real.ppoll(fds, count, &zero, mask));
-	int result = real.ppoll(fds, count, timeout, mask);
+	IN_PARTS_OF_TIME(real.ppoll(fds, count, part, mask))
 	AWAKE;
 }
 
@@ -404,7 +414,7 @@ TAKE_WAIT(ppoll, PPOLL, (fds, count, timeout, mask), !is_zero(timeout) && count 
 TAKE_WAIT(__ppoll_chk, PPOLL_CHK, (fds, count, timeout, mask, bytes), !is_zero(timeout) && count > 1, TIMESPEC)
 {
 	ASLEEP(__ppoll_chk, FDS, -1, !is_zero(timeout), real.__ppoll_chk(fds, count, &zero, mask, bytes));
-	int result = real.__ppoll_chk(fds, count, timeout, mask, bytes);
+	IN_PARTS_OF_TIME(real.__ppoll_chk(fds, count, part, mask, bytes))
 	AWAKE;
 }
 

@@ -13,12 +13,14 @@ static struct weft__sd_copy copies[COPIES];
 struct weft_hook_things weft__sd_things = WEFT_HOOK_THINGS(struct weft__sd_thing);
 static __thread unsigned epoch __attribute__((tls_model("initial-exec")));
 
-/* The sd_event_loop()s of this OS thread that have not returned. */
+/* The sd_event_loop()s and sd_event_run()s of this OS thread that have not returned. */
 static __thread struct run {
 	const sd_event *event;
 	const void *caller;
 	unsigned epoch; /* of the recording that knows it */
 	weft_id id, outer;
+	weft_id turns; /* the promise of the loop whose turn this is, which outer awaits while the turn waits long */
+	bool is_loop;  /* no turn, but a loop that runs until it is told to end */
 } runs[LOOPS] __attribute__((tls_model("initial-exec")));
 static __thread unsigned depth __attribute__((tls_model("initial-exec")));
 
@@ -106,32 +108,58 @@ static void keep(struct weft_hook_thing *known, void *data)
 		weft_await(thing->kept = k->loop, thing->id);
 }
 
-/* A promise that awaits the sources that are enabled so far; it is found by its event loop. */
+/* The promise of a loop that was called turn by turn ends.  Under the lock; NULL. */
+static struct weft__sd_thing *end_turned(struct weft__sd_thing *loop)
+{
+	if (loop->id && weft_is_on())
+		weft_resolve(weft__hook_thread.running ? weft__hook_thread.running : WEFT_SYSTEM_ID, loop->id);
+	weft_hook_things_drop(&weft__sd_things, &loop->thing);
+	return NULL;
+}
+
+/* A promise that awaits the sources that are enabled so far; it is found by its event loop.  Turns of one loop have one promise,
+ * from the first that waits long until the loop is run as one, or its memory is another's. */
 static weft_id begin_loop(const struct run *run, bool is_older)
 {
 	const sd_event *event = run->event;
-	weft_id id = 0;
 	weft__sd_lock(event);
 	struct weft__sd_thing *loop = weft__sd_find(event);
+	if (loop && loop->is_turned && run->is_loop)
+		loop = end_turned(loop);
 	if (!loop)
 		loop = weft_hook_things_make(&weft__sd_things, event);
-	if (loop && !loop->id) {
+	const bool is_new = loop && !loop->id;
+	if (is_new) {
 		loop->is_labelled = true;
+		loop->is_turned = !run->is_loop;
 		loop->label = (struct weft_hook_label){0};
 		if (is_older)
 			weft_hook_things_begin_older(&loop->thing, WEFT_KIND_LOOP);
 		else
 			weft_hook_things_begin(&loop->thing, WEFT_KIND_LOOP, run->caller);
 		loop->by = run->outer;
-		weft_hook_put(&loop->label, "sd_event_loop");
+		weft_hook_put(&loop->label, run->is_loop ? "sd_event_loop" : "sd_event_run, turn by turn");
 		weft_hook_say(&loop->label, loop->id);
-		weft_await(loop->kept = loop->by, loop->id);
-		id = loop->id;
 	}
-	weft__sd_unlock(event);
+	const weft_id id = is_new || (loop && loop->is_turned) ? loop->id : 0;
 	if (id)
+		weft_await(loop->kept = run->outer, id);
+	weft__sd_unlock(event);
+	if (is_new)
 		weft_hook_things_each(&weft__sd_things, keep, &(struct keeping){event, id});
 	return id;
+}
+
+/* Who called a turn goes on. */
+static void end_turn(const struct run *run)
+{
+	weft__sd_lock(run->event);
+	struct weft__sd_thing *loop = weft__sd_find(run->event);
+	if (loop && loop->id == run->turns && loop->kept == run->outer) {
+		weft_awaits_no_more(run->outer, run->turns);
+		loop->kept = 0;
+	}
+	weft__sd_unlock(run->event);
 }
 
 static void end_loop(const sd_event *event, weft_id id, weft_id outer)
@@ -159,28 +187,68 @@ static const sd_event *loop_of(struct weft__sd_copy *copy, sd_event *event)
 	return found;
 }
 
+static struct run *begin_run(const sd_event *event, const void *caller, bool is_loop, bool is_on)
+{
+	struct run *run = &runs[depth++];
+	*run = (struct run){.event = event, .caller = caller, .is_loop = is_loop};
+	if (is_on) {
+		run->epoch = weft__hook_epoch;
+		run->outer = weft__hook_thread.running;
+		run->id = is_loop ? begin_loop(run, false) : 0;
+		if (run->id)
+			weft__hook_thread.running = run->id;
+	}
+	return run;
+}
+
+static void end_run(const struct run *run)
+{
+	depth--;
+	if (run->epoch != weft__hook_epoch)
+		return;
+	weft__hook_thread.running = run->outer;
+	if (run->id && weft_is_on())
+		end_loop(run->event, run->id, run->outer);
+	else if (run->turns && weft_is_on())
+		end_turn(run);
+}
+
 int weft__sd_event_loop(struct weft__sd_copy *copy, const void *caller, sd_event *event)
 {
 	const bool is_on = weft__sd_takes();
 	const sd_event *key = depth < LOOPS && weft__sd_knows() ? loop_of(copy, event) : NULL;
 	if (!key)
 		return copy->real.sd_event_loop(event);
-	struct run *run = &runs[depth++];
-	*run = (struct run){.event = key, .caller = caller};
-	if (is_on) {
-		run->epoch = weft__hook_epoch;
-		run->outer = weft__hook_thread.running;
-		run->id = begin_loop(run, false);
-		if (run->id)
-			weft__hook_thread.running = run->id;
-	}
+	const struct run *run = begin_run(key, caller, true, is_on);
 	int status = copy->real.sd_event_loop(event);
-	depth--;
-	if (run->epoch != weft__hook_epoch)
+	end_run(run);
+	return status;
+}
+
+/* A turn.  sd_event_loop() takes its own by it. */
+int weft__sd_event_run(struct weft__sd_copy *copy, const void *caller, sd_event *event, uint64_t timeout_us)
+{
+	const bool is_on = weft__sd_takes();
+	const sd_event *key = depth < LOOPS && weft__sd_knows() ? loop_of(copy, event) : NULL;
+	if (!key || (depth > 0 && runs[depth - 1].is_loop && runs[depth - 1].event == key))
+		return copy->real.sd_event_run(event, timeout_us);
+	const struct run *run = begin_run(key, caller, false, is_on);
+	int status = copy->real.sd_event_run(event, timeout_us);
+	end_run(run);
+	return status;
+}
+
+/* What had this memory before is gone. */
+int weft__sd_event_new(struct weft__sd_copy *copy, const void *caller, sd_event **event)
+{
+	int status = copy->real.sd_event_new(event);
+	if (status < 0 || !weft__sd_knows())
 		return status;
-	weft__hook_thread.running = run->outer;
-	if (run->id && weft_is_on())
-		end_loop(key, run->id, run->outer);
+	weft__sd_lock(*event);
+	struct weft__sd_thing *loop = weft__sd_find(*event);
+	if (loop && loop->is_turned)
+		end_turned(loop);
+	weft__sd_unlock(*event);
 	return status;
 }
 
@@ -204,7 +272,8 @@ static void meet(void)
 	for (struct run *run = runs; run < runs + depth; run++) {
 		run->epoch = weft__hook_epoch;
 		run->outer = weft__hook_thread.running;
-		run->id = begin_loop(run, true);
+		run->turns = 0;
+		run->id = run->is_loop ? begin_loop(run, true) : 0;
 		if (run->id)
 			weft__hook_thread.running = run->id;
 	}
@@ -223,15 +292,29 @@ int weft__sd_event_exit(struct weft__sd_copy *copy, const void *caller, sd_event
 	return copy->real.sd_event_exit(event, code);
 }
 
+/* A loop that is called turn by turn, and has nothing to do. */
+static void still(const struct weft_hook_sleep *sleep)
+{
+	(void)sleep;
+	if (depth > 0)
+		runs[depth - 1].turns = begin_loop(&runs[depth - 1], false);
+}
+
 /* sd-event waits with epoll, and nothing else in these libraries does. */
 static bool sleeps(struct weft_hook_sleep *sleep)
 {
+	enum { STILL_MS = 100 }; /* a busy loop never gets there */
 	if (sleep->kind != WEFT_HOOK_SLEEP_FDS || sleep->epoll < 0 || (epoch != weft__hook_epoch && !weft__hook_stands_by))
 		return false;
 	const bool is_own = weft__sd_copy_of(sleep->caller) != NULL;
 	if (epoch != weft__hook_epoch && (!is_own || !weft__sd_takes()))
 		return false;
 	weft__sd_name_all();
+	const struct run *run = depth > 0 ? &runs[depth - 1] : NULL;
+	if (is_own && run && !run->is_loop && !run->turns && run->epoch == epoch) {
+		sleep->first_ms = STILL_MS;
+		sleep->still = still;
+	}
 	return is_own;
 }
 

@@ -66,7 +66,9 @@ typedef struct {
 	X(sd_event_source *, sd_event_source_unref, (sd_event_source * source), (source))                                        \
 	X(int, sd_event_source_set_enabled, (sd_event_source * source, int enabled), (source, enabled))                          \
 	X(int, sd_event_source_set_description, (sd_event_source * source, const char *text), (source, text))                    \
+	X(int, sd_event_new, (sd_event * *event), (event))                                                                       \
 	X(int, sd_event_loop, (sd_event * event), (event))                                                                       \
+	X(int, sd_event_run, (sd_event * event, uint64_t timeout_us), (event, timeout_us))                                       \
 	X(int, sd_event_exit, (sd_event * event, int code), (event, code))                                                       \
 	X(int, sd_bus_call,                                                                                                      \
 	    (sd_bus * bus, sd_bus_message * message, uint64_t timeout_us, sd_bus_error * error, sd_bus_message * *reply),        \
@@ -130,6 +132,7 @@ struct weft__sd_thing {
 	int fd;                /* of a source of a descriptor; -1: none */
 	bool is_labelled;
 	bool is_enabled;
+	bool is_turned;          /* of a loop: it is called turn by turn */
 	bool comes_from_outside; /* what its handler is called for: of a source that is no timer, and has not asked for it itself
 				  */
 	bool spins;              /* that it is called keeps its OS thread from sleeping */

@@ -31,11 +31,6 @@ def record(name, folder):
     return trace
 
 
-def kept_by(trace, loop):
-    """The labels of what that loop waits for."""
-    return [wait['awaited'].split('"')[1] for wait in trace.ask('waits', '--json') if f'"{loop}"' in wait.get('name', '')]
-
-
 def healthy(trace):
     expect(trace.alarms(LATE), [], f'alarms in {trace.path}')
 
@@ -104,7 +99,7 @@ def test(folder):
     # What a loop that is called turn by turn waits for is told while it sleeps; its promise ends with its base.
     recording = Recording(weft, os.path.join(folder, 'turned'), [scenes, 'turned'], wait=False, stdin=subprocess.PIPE)
     expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of turned')
-    until(lambda: sorted(kept_by(recording.trace('event_scenes'), 'event_base_loop, turn by turn')) == ['100 s', 'pipe'], 'what the loop waits for is told')
+    until(lambda: recording.trace('event_scenes').kept_by('event_base_loop, turn by turn') == ['100 s', 'pipe'], 'what the loop waits for is told')
     recording.out, recording.err = recording.process.communicate(b'x', timeout=PATIENCE)
     expect((recording.process.returncode, recording.out), (0, b'awake\n'), 'how turned ends')
     trace = recording.trace('event_scenes')

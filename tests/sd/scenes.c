@@ -208,12 +208,37 @@ static void load(void)
 	printf("%s, posts as often: %d\n", turns > 1000 ? "much" : "little", posts > 1000);
 }
 
+/* ---- A program that calls each turn of its loop, until something is written to it ---- */
+
+static int on_input(sd_event_source *source, int fd, uint32_t events, void *data)
+{
+	char byte;
+	*(int *)data = read(fd, &byte, 1) == 1;
+	return 0;
+}
+
+static void turned(void)
+{
+	int heard = 0;
+	sd_event_source *late;
+	check(sd_event_default(&event));
+	check(sd_event_add_io(event, NULL, STDIN_FILENO, EPOLLIN, on_input, &heard));
+	check(sd_event_add_time_relative(event, &late, CLOCK_MONOTONIC, 100000000, 1, on_late, NULL));
+	puts("sleeps");
+	fflush(stdout);
+	while (!heard)
+		check(sd_event_run(event, (uint64_t)-1));
+	sd_event_source_unref(late);
+	sd_event_unref(event);
+	puts("awake");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} scenes[] = {{"kinds", kinds}, {"spin_defer", spin_defer}, {"spin_fd", spin_fd}, {"load", load}};
+	} scenes[] = {{"kinds", kinds}, {"spin_defer", spin_defer}, {"spin_fd", spin_fd}, {"load", load}, {"turned", turned}};
 	for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
 		if (!strcmp(argv[1], scenes[i].name)) {
 			scenes[i].run();

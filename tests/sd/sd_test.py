@@ -73,6 +73,14 @@ def scenes(weft, folder, program):
     expect([name for name in trace.findings(LATE) if name == 'spin'], [], 'spins in a program under load')
     healthy(trace)
 
+    # What a loop that is called turn by turn waits for is told while it sleeps.
+    recording = Recording(weft, os.path.join(folder, 'turned'), [program, 'turned'], wait=False, stdin=subprocess.PIPE)
+    expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of turned')
+    until(lambda: recording.trace('sd_scenes').kept_by('sd_event_run, turn by turn') == ['100 s', 'pipe'], 'what the loop waits for is told')
+    recording.out, recording.err = recording.process.communicate(b'x', timeout=PATIENCE)
+    expect((recording.process.returncode, recording.out), (0, b'awake\n'), 'how turned ends')
+    expect(taken(recording.trace('sd_scenes')).findings(LATE), {}, 'what is found in turned')
+
 
 CLERK = """
 import gi, sys

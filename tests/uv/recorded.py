@@ -124,6 +124,10 @@ class Trace:
             fail(f'{len(found)} promises {kind} "{label}" in {self.path}')
         return found[0]
 
+    def kept_by(self, loop):
+        """The labels of what the loop of that label waits for now."""
+        return sorted(wait['awaited'].split('"')[1] for wait in self.ask('waits', '--json') if f'"{loop}"' in wait.get('name', ''))
+
     def notes(self):
         return [event['text'] for event in self.ask('events', '--json') if event['op'] == 'note']
 
