@@ -468,10 +468,10 @@ bool weft__asleep_tell(struct weft__finder *f, struct weft_finding *finding, con
 						   : weft__finding_text(f, "it has slept for the last %s, and",
 							 weft__words_span(f, weft_model_stream_until(m, stream) - since_ns)),
 		   *name = weft__words_name(f, root), *at = weft__words_at(f, root);
-	if (root == p && since_ns == WEFT_NEVER) {
-		finding->title = weft__finding_text(f, "%s: %s", what,
-		    stream == UINT16_MAX || f->at_rest[stream] ? "nothing was recorded of what it does"
-							       : "it was awake when the trace ended");
+	const bool is_awake = since_ns == WEFT_NEVER && stream != UINT16_MAX && !f->at_rest[stream];
+	if (is_awake || (root == p && since_ns == WEFT_NEVER)) {
+		finding->title = weft__finding_text(
+		    f, "%s: %s", what, is_awake ? "it was awake when the trace ended" : "nothing was recorded of what it does");
 		finding->next = "weft record --kernel tells what the kernel did with it";
 	} else if (root == p) {
 		finding->title = weft__finding_text(f, "%s: %s waits for nothing that was recorded", what, slept);
