@@ -144,6 +144,20 @@ int weft__packet_copy(struct weft_packet_copy *out, const struct weft_packet_mem
 	return 0;
 }
 
+bool weft__packet_read_on(
+    unsigned char *bytes, size_t size, const struct weft_packet *packet, const struct weft_packet_memory *memory, uint64_t at)
+{
+	_Alignas(8) unsigned char after[WEFT_PACKET_HEADER];
+	struct weft_packet now;
+	const size_t from = size / 8 * 8, end = (size_t)packet->content_bytes;
+	WEFT__FENCE(__ATOMIC_ACQUIRE);
+	if (memory->read(memory->ctx, at + from, bytes + from, end - from) < end - from ||
+	    weft__packet_lost_page(bytes, at, from < WEFT_PACKET_PAGE ? 0 : from - WEFT_PACKET_PAGE, end) < end)
+		return false;
+	WEFT__FENCE(__ATOMIC_ACQUIRE); /* as in weft__packet_copy() */
+	return look(&now, after, memory, at) != WEFT_PACKET_NONE && now.lock == packet->lock;
+}
+
 size_t weft__packet_lost_page(const unsigned char *packet, uint64_t address, size_t from, size_t end)
 {
 	size_t first = (size_t)((WEFT_PACKET_PAGE - (address + from) % WEFT_PACKET_PAGE) % WEFT_PACKET_PAGE);

@@ -74,6 +74,11 @@ struct weft_packet_copy {
  * WEFT_ENOMEM. */
 int weft__packet_copy(struct weft_packet_copy *out, const struct weft_packet_memory *memory, uint64_t at, uint64_t room);
 
+/* Reads what a copy of `size` bytes lacks of its packet's content, of which *packet was read since, with the same lock; `bytes`
+ * has room for it.  false: the packet is being reused, or was not written as a whole, and is to be copied anew. */
+bool weft__packet_read_on(
+    unsigned char *bytes, size_t size, const struct weft_packet *packet, const struct weft_packet_memory *memory, uint64_t at);
+
 /* Where the first page of zeros begins, at or behind `from`: a page that a power failure kept from the disk, or a hole of an
  * image; `end` if there is none.  `address` is that of packet[0]; pages are counted from address 0.  No events have so many zeros
  * in a row. */

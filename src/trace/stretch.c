@@ -13,33 +13,64 @@ bool weft__packet_is_unused(const struct weft_packet *packet)
 	       !packet->thread_name[0];
 }
 
-/* Whether the header that stands there now is that of the copy. */
-static bool is_unchanged(const struct weft_slot *slot)
+/* Whether there is a copy of what stands there now, which may have grown since; its header is *now. */
+static bool is_same_use(const struct weft_slot *slot, unsigned char header[WEFT_PACKET_HEADER], struct weft_packet *now)
 {
-	_Alignas(8) unsigned char header[WEFT_PACKET_HEADER];
-	struct weft_packet now;
-	if (!slot->bytes || slot->memory.read(slot->memory.ctx, slot->at, header, sizeof header) < sizeof header)
+	if (!slot->bytes || slot->memory.read(slot->memory.ctx, slot->at, header, WEFT_PACKET_HEADER) < WEFT_PACKET_HEADER)
 		return false;
 	/* As in weft__packet_copy(): an equal even lock means that nothing of the next use was copied. */
-	return weft__packet_parse(&now, header) == WEFT_PACKET_FINE && now.lock == slot->packet.lock &&
-	       now.content_bytes == slot->packet.content_bytes && now.sequence == slot->packet.sequence &&
-	       memcmp(now.uuid, slot->packet.uuid, sizeof now.uuid) == 0;
+	return weft__packet_parse(now, header) == WEFT_PACKET_FINE && now->lock == slot->packet.lock &&
+	       now->sequence == slot->packet.sequence && memcmp(now->uuid, slot->packet.uuid, sizeof now->uuid) == 0;
+}
+
+/* Adds to the copy what came since; false: it is to be made anew. */
+static bool grow(struct weft_slot *slot, const unsigned char header[WEFT_PACKET_HEADER], const struct weft_packet *now)
+{
+	unsigned char *bytes = (unsigned char *)(uintptr_t)slot->bytes;
+	if (slot->size != slot->packet.content_bytes || now->content_bytes < slot->size || now->content_bytes > slot->room)
+		return false;
+	if (slot->copy.bytes) {
+		bytes = realloc(slot->copy.bytes, (size_t)now->content_bytes);
+		if (!bytes)
+			return false;
+		slot->bytes = slot->copy.bytes = bytes;
+	}
+	if (!weft__packet_read_on(bytes, slot->size, now, &slot->memory, slot->at))
+		return false;
+	memcpy(bytes, header, WEFT_PACKET_HEADER);
+	slot->size = (size_t)now->content_bytes;
+	slot->packet = *now;
+	if (slot->copy.bytes)
+		slot->copy = (struct weft_packet_copy){*now, bytes, slot->size};
+	return true;
+}
+
+static int copy_anew(struct weft_slot *slot)
+{
+	struct weft_packet_copy copy;
+	const int got = weft__packet_copy(&copy, &slot->memory, slot->at, slot->room);
+	if (got < 0)
+		return got;
+	slot->is_changed = slot->is_changed || (slot->looked && got);
+	free(slot->copy.bytes);
+	slot->copy = got ? copy : (struct weft_packet_copy){0};
+	slot->bytes = slot->copy.bytes;
+	slot->size = slot->copy.size;
+	slot->packet = slot->copy.packet;
+	return WEFT_OK;
 }
 
 static int look(struct weft_slot *slot, uint64_t *step)
 {
+	_Alignas(8) unsigned char header[WEFT_PACKET_HEADER];
+	struct weft_packet now;
 	const uint64_t begin = ++*step;
-	if (!is_unchanged(slot)) {
-		struct weft_packet_copy copy;
-		const int got = weft__packet_copy(&copy, &slot->memory, slot->at, slot->room);
-		if (got < 0)
-			return got;
-		slot->is_changed = slot->is_changed || slot->bytes || (slot->looked && got);
-		free(slot->copy.bytes);
-		slot->copy = got ? copy : (struct weft_packet_copy){0};
-		slot->bytes = slot->copy.bytes;
-		slot->size = slot->copy.size;
-		slot->packet = slot->copy.packet;
+	const bool is_same = is_same_use(slot, header, &now);
+	if (!is_same || now.content_bytes != slot->packet.content_bytes) {
+		slot->is_changed = slot->is_changed || slot->bytes;
+		const int status = is_same && grow(slot, header, &now) ? WEFT_OK : copy_anew(slot);
+		if (status < 0)
+			return status;
 		slot->seen = 0;
 	}
 	slot->looked = begin;

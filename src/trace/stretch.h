@@ -14,8 +14,8 @@ struct weft_slot {
 	struct weft_packet_memory memory;
 	uint64_t at, room; /* as for weft__packet_copy() */
 
-	const unsigned char
-	    *bytes; /* as it was last; NULL: nothing was to be had.  The caller's own first copy, or .copy.bytes */
+	const unsigned char *bytes; /* as it was last; NULL: nothing was to be had.  The caller's own first copy, with room for
+				     * .room bytes that may be written to, or .copy.bytes */
 	size_t size;
 	struct weft_packet packet;      /* what the header of .bytes says */
 	struct weft_packet_copy copy;   /* .bytes: to be freed, or taken by the caller, who sets it to NULL */
@@ -27,9 +27,10 @@ struct weft_slot {
 };
 
 /* Looks at every slot once more.  Where a packet changed since the last copy, or is being looked at for the first time, a new
- * copy is made; a caller's own first copy is good if nothing changed since.  Then .is_kept says which packets are of the newest
- * stretch, in which each packet but the newest one is whole.  A stream of which nothing changed is kept with whatever gaps it
- * has.  *step counts looks, from 0.  WEFT_ENOMEM.  Cost: a read of each header, and n log n comparisons. */
+ * copy is made, or what came since is added to the last one; a caller's own first copy is good if nothing changed since.  Then
+ * .is_kept says which packets are of the newest stretch, in which each packet but the newest one is whole.  A stream of which
+ * nothing changed is kept with whatever gaps it has.  *step counts looks, from 0.  WEFT_ENOMEM.  Cost: a read of each header, and
+ * n log n comparisons. */
 int weft__stretch_look(struct weft_slot *slots, size_t count, uint64_t *step);
 
 /* Whether little was lost to the program that went on writing: of each stream most of the packets are kept. */
