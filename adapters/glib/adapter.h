@@ -72,7 +72,7 @@ typedef uint64_t weft__glib_tag;
 enum weft__glib_type {
 	WEFT__GLIB_TASK = 1,
 	WEFT__GLIB_SOURCE,
-	WEFT__GLIB_LOOP,
+	WEFT__GLIB_LOOP,      /* by its GMainLoop or GApplication; by its context where it is called turn by turn */
 	WEFT__GLIB_SERVED,    /* a GDBusMethodInvocation */
 	WEFT__GLIB_CHILD,     /* a GSubprocess: the source that watches it */
 	WEFT__GLIB_PUSHED,    /* to a GThreadPool */
@@ -108,7 +108,7 @@ struct weft__glib_thing {
 		GSourceFunc callback;      /* of a source */
 		const GThreadPool *pool;   /* of what was pushed */
 	};
-	GTaskThreadFunc work;
+	const GMainContext *context; /* of a source: where it is attached; NULL: to the default one */
 	const GCancellable *cancellable;
 	uint32_t cancelled_next, cancelled_before; /* others that the same cancels; places */
 	struct weft_hook_calls calls;              /* of its code, without a sleep */
@@ -172,6 +172,7 @@ struct weft__glib_run {
 	const void *stack, *caller;
 	const char *label;
 	weft_id outer, loop;
+	weft_id turns; /* the promise of the loop whose turn this is, which outer awaits while the turn waits long */
 	bool in_loop;
 };
 
@@ -318,6 +319,11 @@ void weft__glib_reads(int fd, size_t bytes);
 /* loop.c: loops that run on this OS thread since before the recording are told, and some of the sources of the innermost. */
 void weft__glib_adopt_loops(void);
 void weft__glib_tell_older(void);
+/* Whether the OS thread calls the turn that it sleeps in itself, and awaits nothing yet; and what to do if it sleeps long. */
+bool weft__glib_is_turn(void);
+void weft__glib_still(const struct weft_hook_sleep *sleep);
+/* A source that was attached or found is awaited by its context's loop, if that is called turn by turn. */
+void weft__glib_is_kept(struct weft__glib_thing *source);
 
 /* source.c: the source is attached since before the recording, maybe; its promise is told if it has none. */
 void weft__glib_source_is_older(GSource *source);

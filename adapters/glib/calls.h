@@ -48,6 +48,8 @@
 	X(void, g_source_destroy, (GSource * source), (source))                                                                  \
 	X(void, g_source_set_name, (GSource * source, const char *name), (source, name))                                         \
 	X(void, g_source_set_static_name, (GSource * source, const char *name), (source, name))                                  \
+	X(GMainContext *, g_main_context_new, (void), ())                                                                        \
+	X(GMainContext *, g_main_context_new_with_flags, (GMainContextFlags flags), (flags))                                     \
 	X(gboolean, g_main_context_iteration, (GMainContext * context, gboolean may_block), (context, may_block))                \
 	X(void, g_main_loop_run, (GMainLoop * loop), (loop))                                                                     \
 	X(void, g_main_loop_quit, (GMainLoop * loop), (loop))                                                                    \
@@ -167,7 +169,8 @@
 	Y(GSource *, g_idle_source_new, (void))                                                                                  \
 	Y(void, g_source_unref, (GSource * source))                                                                              \
 	Y(GSource *, g_main_context_find_source_by_id, (GMainContext * context, guint id))                                       \
-	Y(GMainContext *, g_main_loop_get_context, (GMainLoop * loop))
+	Y(GMainContext *, g_main_loop_get_context, (GMainLoop * loop))                                                           \
+	Y(GMainContext *, g_main_context_default, (void))
 #define WEFT__GOBJECT_ONLY_CALLED(Y)                                                                                             \
 	Y(const gchar *, g_type_name_from_instance, (GTypeInstance * instance))                                                  \
 	Y(gpointer, g_type_class_peek, (GType type))

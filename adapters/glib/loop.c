@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adapters/glib/adapter.h"
+#include "adapters/hook/sleep.h"
 
 /* Its promise. */
 static void create(struct weft__glib_run *run, bool is_older)
@@ -13,6 +14,7 @@ static void create(struct weft__glib_run *run, bool is_older)
 	struct weft__glib_thing *thing = run->object ? weft__glib_thing_add(WEFT__GLIB_LOOP, run->object) : NULL;
 	run->outer = weft__glib_who();
 	run->loop = here->loop;
+	run->turns = 0;
 	run->in_loop = here->in_loop;
 	if (thing && is_older)
 		weft__glib_create_older(thing, WEFT_KIND_LOOP, run->outer);
@@ -38,12 +40,114 @@ static struct weft__glib_run *begin(const void *object, GMainContext *context, c
 	if ((!is_on && !weft__hook_stands_by) || here->depth == WEFT__GLIB_DEPTH)
 		return NULL;
 	struct weft__glib_run *run = &here->runs[here->depth++];
-	*run = (struct weft__glib_run){object, context, stack, caller, label, 0, 0, here->in_loop};
+	*run = (struct weft__glib_run){object, context, stack, caller, label, 0, 0, 0, here->in_loop};
 	if (is_on)
 		create(run, false);
 	here->in_loop = true;
 	return run;
 }
+
+static const GMainContext *context_of(const GMainContext *context)
+{
+	return context ? context : weft__glib_real.g_main_context_default();
+}
+
+/* ---- Loops that are called turn by turn ----
+ *
+ * All turns of a context have one promise, from the first that waits long on; it awaits the context's sources. */
+
+static bool are_turned; /* there was one such loop */
+
+static struct weft__glib_thing *turned(const GMainContext *context)
+{
+	return __atomic_load_n(&are_turned, __ATOMIC_RELAXED) && weft__glib_real.g_main_context_default
+		   ? weft__glib_thing_find(WEFT__GLIB_LOOP, context_of(context))
+		   : NULL;
+}
+
+static void keep(const struct weft__glib_thing *loop, struct weft__glib_thing *source)
+{
+	struct weft__glib_thing *story = source->stands_for ? weft__glib_thing_of(source->stands_for) : source;
+	if (!story || !story->id || story->is_part || story->is_ended || story->awaited_by)
+		return;
+	story->awaited_by = loop->id;
+	weft_await(loop->id, story->id);
+}
+
+void weft__glib_is_kept(struct weft__glib_thing *source)
+{
+	const struct weft__glib_thing *loop = turned(source->context);
+	if (loop && loop->id)
+		keep(loop, source);
+}
+
+/* Where a callback calls a turn, it awaits no loop: that may await the callback's source. */
+bool weft__glib_is_turn(void)
+{
+	const struct weft__glib_here *here = &weft__glib_here;
+	const struct weft__glib_run *run = here->runs;
+	return here->depth == 1 && !run->object && !run->turns && !weft__glib_is_own(run->caller) &&
+	       weft__hook_thread.callbacks == 0 && weft__glib_real.g_main_context_default;
+}
+
+void weft__glib_still(const struct weft_hook_sleep *sleep)
+{
+	(void)sleep;
+	if (!weft__glib_goes_on() || !weft__glib_is_turn())
+		return;
+	struct weft__glib_run *run = weft__glib_here.runs;
+	const GMainContext *context = context_of(run->context);
+	__atomic_store_n(&are_turned, true, __ATOMIC_RELAXED);
+	struct weft__glib_thing *loop = weft__glib_thing_find(WEFT__GLIB_LOOP, context);
+	const bool is_new = !loop && (loop = weft__glib_thing_add(WEFT__GLIB_LOOP, context));
+	if (!loop)
+		return;
+	if (is_new) {
+		weft__glib_create(loop, WEFT_KIND_LOOP, run->caller, false, run->outer, run->outer);
+		weft__glib_label(loop, "g_main_context_iteration, turn by turn");
+	} else {
+		weft_await(loop->awaited_by = run->outer, loop->id);
+	}
+	run->turns = loop->id;
+	struct weft__glib_thing *source;
+	for (uint32_t at = 0; is_new && (source = weft__glib_thing_next(&at));)
+		if (source->type == WEFT__GLIB_SOURCE && source->home == &weft__glib_here &&
+		    context_of(source->context) == context)
+			keep(loop, source);
+}
+
+/* Who called a turn goes on. */
+static void end_turn(const struct weft__glib_run *run)
+{
+	struct weft__glib_thing *loop = turned(run->context);
+	if (!loop || loop->id != run->turns || loop->awaited_by != run->outer)
+		return;
+	weft_awaits_no_more(run->outer, run->turns);
+	loop->awaited_by = 0;
+}
+
+/* What had this memory before is gone. */
+static GMainContext *is_new(GMainContext *context)
+{
+	struct weft__glib_thing *loop = weft__glib_goes_on() ? turned(context) : NULL;
+	if (loop) {
+		weft__glib_end(loop, NULL);
+		weft__glib_thing_remove(loop);
+	}
+	return context;
+}
+
+GMainContext *weft__g_main_context_new(void)
+{
+	return is_new(weft__glib_real.g_main_context_new());
+}
+
+GMainContext *weft__g_main_context_new_with_flags(GMainContextFlags flags)
+{
+	return is_new(weft__glib_real.g_main_context_new_with_flags(flags));
+}
+
+/* ---- Loops that run ---- */
 
 static void end(const struct weft__glib_run *run)
 {
@@ -62,6 +166,8 @@ static void end(const struct weft__glib_run *run)
 		return;
 	weft__hook_thread.running = run->outer;
 	here->loop = run->loop;
+	if (run->turns)
+		end_turn(run);
 	if (id)
 		weft__glib_read(run->outer, id);
 	else if (run->object || !weft__glib_is_own(run->caller))

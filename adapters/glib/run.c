@@ -53,6 +53,7 @@ void weft__glib_thread_ends(void)
 /* What is attached has a name by now, or gets none. */
 bool weft__glib_sleeps(struct weft_hook_sleep *sleep)
 {
+	enum { STILL_MS = 100 }; /* a busy loop never gets there */
 	struct weft__glib_here *here = &weft__glib_here;
 	if (here->epoch != weft__hook_epoch && here->depth > 0) {
 		weft_hook_thread();
@@ -66,7 +67,13 @@ bool weft__glib_sleeps(struct weft_hook_sleep *sleep)
 		weft__glib_name_sources();
 	if (here->accepted)
 		weft__glib_name_accepted();
-	return here->in_loop && sleep->kind == WEFT_HOOK_SLEEP_FDS;
+	if (!here->in_loop || sleep->kind != WEFT_HOOK_SLEEP_FDS)
+		return false;
+	if (weft__glib_is_turn()) {
+		sleep->first_ms = STILL_MS;
+		sleep->still = weft__glib_still;
+	}
+	return true;
 }
 
 /* ---- Promises ---- */

@@ -359,7 +359,7 @@ static void find_descriptor(struct weft__glib_thing *thing, const GSource *sourc
 	thing->events = here->watched.source == source ? here->watched.events : first ? (short)first->events : 0;
 }
 
-static void attached(GSource *source, const void *caller)
+static void attached(GSource *source, const GMainContext *context, const void *caller)
 {
 	struct weft__glib_here *here = &weft__glib_here;
 	gpointer data;
@@ -376,6 +376,7 @@ static void attached(GSource *source, const void *caller)
 	if (!thing)
 		return;
 	thing->callback = callback;
+	thing->context = context;
 	find_descriptor(thing, source);
 	const void *site = here->site ? here->site : caller;
 	if (source->name && weft__glib_is_gio(caller) && weft__glib_is_serving(source->name, data))
@@ -384,6 +385,7 @@ static void attached(GSource *source, const void *caller)
 		weft__glib_child_begins(thing, source, data);
 	else
 		begin(thing, source, (enum weft_kind)table->kind, data, site);
+	weft__glib_is_kept(thing);
 }
 
 /* Another OS thread may destroy it just now: what is not a source of ours by all signs is left alone. */
@@ -398,11 +400,13 @@ void weft__glib_source_is_older(GSource *source)
 	if (!thing)
 		return;
 	get_callback(source, &thing->callback, &data);
+	thing->context = source->context;
 	weft__glib_here.watched.source = NULL;
 	find_descriptor(thing, source);
 	weft__glib_create_older(thing, (enum weft_kind)table->kind, 0);
 	const char *brought = brings(source), *function = weft_hook_name((const void *)thing->callback);
 	name(thing, brought ? brought : name_of(source) ? name_of(source) : function, source);
+	weft__glib_is_kept(thing);
 	if (thing->is_labelled || thing->fd < 0)
 		return;
 	weft_hook_put_fd(&thing->label, thing->fd);
@@ -414,7 +418,7 @@ guint weft__g_source_attach(GSource *source, GMainContext *context)
 {
 	/* Before the call: another OS thread may dispatch it at once. */
 	if (weft__glib_begins() && source && !source->context)
-		attached(source, __builtin_return_address(0));
+		attached(source, context, __builtin_return_address(0));
 	return weft__glib_real.g_source_attach(source, context);
 }
 

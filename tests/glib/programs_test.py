@@ -16,7 +16,7 @@ import tempfile
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, '..', 'uv'))
-from recorded import ENV, PATIENCE, Recording, Trace, expect, fail, need
+from recorded import ENV, PATIENCE, Recording, Trace, expect, fail, need, until
 
 # A machine that does other things too makes everything late: only delays that no healthy run has are alarms here.
 LATE = '2s'
@@ -672,7 +672,47 @@ def gtk(weft, folder):
     healthy(trace, but=['unreturned'])
 
 
-TESTS = {'gdbus': gdbus, 'gjs': gjs, 'python': python, 'connections': connections, 'promises': promises, 'tls': tls, 'hang': hang, 'gvfs': gvfs, 'ends': ends_of_call, 'vala': vala, 'gtk': gtk}
+TURNED = """
+import os
+from gi.repository import GLib
+heard = b''
+
+def hear(channel, condition):
+    global heard
+    heard = os.read(0, 1)
+    if heard == b't':
+        GLib.timeout_add_seconds(100, print)
+    return True
+
+GLib.io_add_watch(GLib.IOChannel.unix_new(0), GLib.PRIORITY_DEFAULT, GLib.IOCondition.IN, hear)
+print('sleeps', flush=True)
+while heard != b'x':
+    GLib.MainContext.default().iteration(True)
+print('awake')
+"""
+
+
+def turned(weft, folder):
+    """What a loop that is called turn by turn waits for is told while it sleeps, also what comes later."""
+    typelib('GLib 2.0')
+    recording = Recording(weft, folder, [PYTHON, '-c', TURNED], wait=False, stdin=subprocess.PIPE)
+    process = recording.process
+    expect(process.stdout.readline(), b'sleeps\n', 'its first word')
+
+    def keeps(*labels):
+        until(lambda: recording.trace('python3').kept_by('g_main_context_iteration, turn by turn') == [*labels], f'its loop does not wait for {labels}')
+    keeps('GIOChannel (Unix)')
+    process.stdin.write(b't')
+    process.stdin.flush()
+    keeps('100 s', 'GIOChannel (Unix)')
+    out, _ = process.communicate(b'x', timeout=PATIENCE)
+    expect((process.returncode, out), (0, b'awake\n'), 'how it ends')
+    trace = recording.trace('python3')
+    all_taken(trace)
+    healthy(trace)
+
+
+TESTS = {'gdbus': gdbus, 'gjs': gjs, 'python': python, 'connections': connections, 'promises': promises, 'tls': tls, 'hang': hang, 'gvfs': gvfs, 'ends': ends_of_call, 'vala': vala, 'gtk': gtk, 'turned': turned}
 
 
 def main():
