@@ -104,14 +104,33 @@ static void draw_level(struct weft__frame *f, const struct lane *l, int x0, int 
 	draw_tint(f, l, x0, x1, y, y + 2);
 }
 
+/* A ring has forgotten what it was before its first sample. */
+static bool is_forgotten(const struct weft__frame *f, const struct weft_counter *c)
+{
+	return f->model->trace->wrapped && c->is_absolute;
+}
+
+static int64_t known_from(const struct weft__frame *f, const struct weft_counter *c)
+{
+	return is_forgotten(f, c) ? c->samples[0].time_ns : 0;
+}
+
+static int64_t value_before(const struct weft__frame *f, const struct weft_counter *c, size_t sample)
+{
+	if (sample > 0)
+		return c->samples[sample - 1].value;
+	return c->samples[0].value - (is_forgotten(f, c) ? 0 : c->samples[0].delta);
+}
+
 static void draw_curve(struct weft__frame *f, const struct lane *l, size_t lanes)
 {
 	const struct weft_counter *c = l->counter;
 	int64_t left = weft_view_time(f->view, 0);
 	size_t i = weft__counter_from(c, l->index, left);
-	int y = y_of_value(l, i > 0 ? c->samples[i - 1].value : 0);
+	int y = y_of_value(l, value_before(f, c, i));
 	/* Before the trace and after it nothing is known. */
-	int first = weft__floor(weft_view_x(f->view, 0)), last = weft__floor(weft_view_x(f->view, f->model->end_ns)) + 1;
+	int first = weft__floor(weft_view_x(f->view, known_from(f, c)));
+	int last = weft__floor(weft_view_x(f->view, f->model->end_ns)) + 1;
 	int since = first > 0 ? first : 0;
 	/* Where they change all the time, columns are as wide as there are many. */
 	size_t seen = weft__counter_from(c, l->index, weft_view_time(f->view, f->width)) - i;
@@ -201,6 +220,10 @@ static void draw_lane(struct weft__frame *f, const struct lane *l, struct lanes 
 	draw_axis(f, l);
 	double width =
 	    write_at(f, WEFT_FONT_BOLD, l->paint, f->width - 8, true, l->y0 + 13, l->counter->name.ptr, l->counter->name.len);
+	static const char changes[] = "changes only";
+	if (f->model->trace->wrapped && !l->counter->is_absolute)
+		width += 12 + write_at(f, WEFT_FONT_SMALL, WEFT_PAINT_AXIS_TEXT, f->width - 20 - width, true, l->y0 + 13, changes,
+				  sizeof changes - 1);
 	if (hidden > 0) {
 		char more[48];
 		int len = snprintf(more, sizeof more, "and %zu more that have no room", hidden);
@@ -218,7 +241,9 @@ static void draw_value(struct weft__frame *f, const struct lane *l, struct lanes
 {
 	const struct weft_counter *c = l->counter;
 	size_t i = weft__counter_from(c, l->index, f->from_ns < INT64_MAX ? f->from_ns + 1 : f->from_ns);
-	int64_t value = i > 0 ? c->samples[i - 1].value : 0;
+	if (f->from_ns < known_from(f, c))
+		return;
+	int64_t value = value_before(f, c, i);
 	char buf[WEFT_NUMBER_BYTES];
 	const char *text = weft_thousands_signed(buf, value);
 	int x = weft__floor(weft_view_x(f->view, f->from_ns));

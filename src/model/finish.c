@@ -317,6 +317,18 @@ static int compare_counters(const void *a, const void *b)
 	return memcmp(x->ptr, y->ptr, x->len < y->len ? x->len : y->len) ?: WEFT_ORDER(x->len, y->len);
 }
 
+/* What a counter was a ring may have forgotten, and tells then by how much it changed since: its least value is taken for 0. */
+static void lift(const struct weft__build *b, struct weft_counter *counter)
+{
+	int64_t least = 0;
+	if (!b->model->trace->wrapped || b->knows_pending || counter->is_absolute)
+		return;
+	for (size_t k = 0; k < counter->count; k++)
+		least = counter->samples[k].value < least ? counter->samples[k].value : least;
+	for (size_t k = 0; k < counter->count && least < 0; k++)
+		counter->samples[k].value = (int64_t)((uint64_t)counter->samples[k].value - (uint64_t)least);
+}
+
 /* What counters of one scale have in common: the name up to its last '#'. */
 static struct weft_str scale_name(struct weft_str name)
 {
@@ -338,6 +350,7 @@ static bool finish_counters(struct weft__build *b)
 	weft_sort(b->counters.items, b->counters.count, sizeof *b->counters.items, compare_counters);
 	for (size_t i = 0; i < b->counters.count && ok; i++) {
 		struct weft_counter *counter = &b->counters.items[i];
+		lift(b, counter);
 		for (size_t k = 0; k < counter->count; k++) {
 			int64_t value = counter->samples[k].value;
 			counter->min = value < counter->min ? value : counter->min;

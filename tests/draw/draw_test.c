@@ -257,6 +257,46 @@ static void test_lanes(void **state)
 	}
 }
 
+/* A ring that went round: of "tasks" it has the changes alone, of "level" nobody knows what it was before it is told. */
+static void test_forgotten_counters(void **state)
+{
+	(void)state;
+	static struct mirage_writer w;
+	struct scene s;
+	for (uint16_t first = 0; first < 2; first++) {
+		const bool is_round = first > 0;
+		w.size = 0;
+		mw_packet(&w, first);
+		mw_create(&w, 1000000, -1, 1, WEFT_KIND_TASK);
+		mw_text(&w, 2000000, WEFT_OP_COUNTER_ADD, 1, -1, "tasks");
+		mw_text(&w, 2500000, WEFT_OP_COUNTER, 1, 33, "level");
+		mw_text(&w, 3000000, WEFT_OP_COUNTER_ADD, 1, 1, "tasks");
+		mw_end(&w, 0);
+		open_scene(&s, w.bytes, w.size);
+		assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
+		assert_true(has_text(&s.list, "tasks") && has_text(&s.list, "level"));
+		assert_true(has_text(&s.list, "changes only") == is_round);
+		const int level = weft_str_equal(s.model->counters[0].name, (struct weft_str){"level", 5}) ? 0 : 1;
+		float begins = s.list.width_px;
+		for (size_t i = 0; i < s.list.count; i++) {
+			const struct weft_prim *p = &s.list.prims[i];
+			if (is_of_counter(p) && p->paint == WEFT_PAINT_COUNTER_0 + (unsigned)level && p->x0 < begins)
+				begins = p->x0;
+		}
+		const double told = weft_view_x(s.view, 1500000);
+		assert_true((double)begins <= told && ((double)begins > told - 4) == is_round);
+		/* What is read at the pointer: before the first change, between the two, at the end. */
+		static const char *const values[2][3] = {{"0", "-1", "0"}, {"1", "0", "1"}};
+		for (int i = 0; i < 3; i++) {
+			struct weft_ruler_options at = {.has_pointer = true, .pointer_ns = 500000 + i * 750000};
+			assert_int_equal(weft_ruler_guides(&s.list, s.view, &at, NULL), WEFT_OK);
+			assert_true(has_text(&s.list, values[is_round][i]));
+			assert_true(has_text(&s.list, "33") == (i == 2));
+		}
+		close_scene(&s);
+	}
+}
+
 /* Red is what went wrong: not what was cancelled, nor what was not there if somebody along the way went on without it. */
 static void test_expected(void **state)
 {
@@ -936,6 +976,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_goldens),
 	    cmocka_unit_test(test_crowded_rows),
 	    cmocka_unit_test(test_lanes),
+	    cmocka_unit_test(test_forgotten_counters),
 	    cmocka_unit_test(test_height_of_lanes),
 	    cmocka_unit_test(test_signs),
 	    cmocka_unit_test(test_expected),
