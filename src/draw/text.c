@@ -231,7 +231,9 @@ void weft__text_add_halos(struct weft__frame *f)
 	for (size_t i = 0; i < f->list->count; i++) {
 		struct weft_prim *t = &f->list->prims[i];
 		struct place p;
-		if (t->kind == WEFT_PRIM_TEXT && find_place(f, t->font, (double)t->x0, (double)t->y0, (double)t->width, &p))
+		bool on_plate = t->paint == WEFT_PAINT_BACKGROUND; /* where a halo would be of its own colour */
+		if (t->kind == WEFT_PRIM_TEXT && !on_plate &&
+		    find_place(f, t->font, (double)t->x0, (double)t->y0, (double)t->width, &p))
 			t->halo = is_any_set(f->s->cross_bits.items, &p);
 	}
 }

@@ -437,6 +437,11 @@ static int marked_alpha(int waits)
 	for (size_t i = 0; i < s.list.count; i++)
 		if (s.list.prims[i].paint == WEFT_PAINT_AWAIT && s.list.prims[i].alpha > alpha)
 			alpha = s.list.prims[i].alpha;
+	/* What they cross is the plate: its text needs no halo, which would be of its own colour. */
+	marks.selected = weft_model_find(s.model, 2);
+	assert_int_equal(weft_marks_draw(&s.list, s.view, &marks, NULL), WEFT_OK);
+	for (size_t i = 0; i < s.list.count; i++)
+		assert_false(s.list.prims[i].kind == WEFT_PRIM_TEXT && s.list.prims[i].halo);
 	close_scene(&s);
 	return alpha;
 }
