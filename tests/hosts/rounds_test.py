@@ -53,7 +53,7 @@ def known_times(events):
     for e in events:
         if e['op'] == 'create':
             created[e['promise']] = e
-        elif e['op'] == 'label' and e['text'].startswith('true '):
+        elif e['op'] == 'label' and e['text'].startswith('true ') and e['promise'] in created:  # a copy may begin between the two
             before, after = map(int, e['text'].split()[1:])
             shown = created[e['promise']]
             late[host_of(e)].append((shown.get('earliest_ns', shown['time_ns']) - after, shown.get('latest_ns', shown['time_ns']) - before))
