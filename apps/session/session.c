@@ -41,6 +41,17 @@ bool session_is_trace(const char *path)
 	return access(metadata, F_OK) == 0;
 }
 
+/* The name is the list's, or freed; false: no memory. */
+static bool put(session_paths *list, char *name)
+{
+	char **slot = weft_vec_push(list);
+	if (slot)
+		*slot = name;
+	else
+		free(name);
+	return slot != NULL;
+}
+
 /* The files of OCaml's runtime in a folder of theirs; false: no memory. */
 static bool read_events(struct session *s, const char *path)
 {
@@ -50,12 +61,7 @@ static bool read_events(struct session *s, const char *path)
 		char *name;
 		if (!session_is_ocaml_file(entry->d_name) || asprintf(&name, "%s/%s", path, entry->d_name) < 0)
 			continue;
-		char **slot = weft_vec_push(&s->traces);
-		whole = slot != NULL;
-		if (slot)
-			*slot = name;
-		else
-			free(name);
+		whole = put(&s->traces, name);
 	}
 	if (dir)
 		closedir(dir);
@@ -76,10 +82,9 @@ static bool read_folder(struct session *s, const char *path, bool is_users)
 		bool is_word = length > sizeof failed && !strcmp(entry->d_name + length - (sizeof failed - 1), failed);
 		bool is_user = !is_users && !strncmp(entry->d_name, SESSION_USER_FOLDER, strlen(SESSION_USER_FOLDER));
 		session_paths *list = is_word ? &s->words : session_is_trace(name) ? &s->traces : is_user ? &s->users : NULL;
-		char **slot = list ? weft_vec_push(list) : NULL;
-		whole = (!list || slot) && (!session_is_ocaml_folder(entry->d_name) || read_events(s, name));
-		if (slot)
-			*slot = name;
+		whole = !session_is_ocaml_folder(entry->d_name) || read_events(s, name);
+		if (list)
+			whole &= put(list, name);
 		else
 			free(name);
 	}
