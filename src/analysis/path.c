@@ -295,6 +295,21 @@ static const struct weft_transfer *awaited_transfer(const struct walk *w)
 	return NULL;
 }
 
+/* Whether who awaited it gave it up, as a read that is ended because its connection is closed: what comes ends it from outside.
+ */
+static bool was_given_up(const struct walk *w, uint32_t awaited)
+{
+	const struct weft_model *m = w->ties->model;
+	if (m->promises[awaited].created_by != w->promise || m->promises[awaited].kind != WEFT_KIND_STREAM_READ)
+		return false;
+	for (uint32_t i = w->ties->in_begin[awaited]; i < w->ties->in_begin[awaited + 1]; i++) {
+		const struct weft_link *link = &m->links[w->ties->in[i]];
+		if (link->kind == WEFT_LINK_RESOLVE && link->to == awaited)
+			return link->from != WEFT_SYSTEM && link->from != w->promise;
+	}
+	return false;
+}
+
 /* Of what the promise awaited, and did not run after, the last that ended: what ends itself then was over with that. */
 static uint32_t last_awaited(const struct walk *w)
 {
@@ -306,7 +321,8 @@ static uint32_t last_awaited(const struct walk *w)
 		const struct weft_link *link = &m->links[w->ties->out[i]];
 		const uint32_t awaited = w->ties->now[link->to];
 		const int64_t ended_ns = w->ties->ended_ns[awaited];
-		if (link->kind != WEFT_LINK_AWAIT || ended_ns == WEFT_NEVER || ended_ns > w->time_ns || ended_ns <= since_ns)
+		if (link->kind != WEFT_LINK_AWAIT || ended_ns == WEFT_NEVER || ended_ns > w->time_ns || ended_ns <= since_ns ||
+		    was_given_up(w, awaited))
 			continue;
 		since_ns = ended_ns;
 		last = awaited;

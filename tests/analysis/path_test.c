@@ -177,6 +177,48 @@ static void test_known_paths(void **state)
 	}
 }
 
+/* A connection that is closed while it still reads, as node's are, waited for what came before; not for who ran until then. */
+static void test_read_given_up(void **state)
+{
+	now_ns = 5000;
+	memset(buffer, 0, sizeof buffer);
+	struct weft_record_options options = {
+	    .buffer = buffer, .buffer_bytes = sizeof buffer, .clock = read_clock, .clock_hz = 1000000000};
+	assert_int_equal(weft_start(&options), WEFT_OK);
+	weft_id loop = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOOP, NULL);
+	weft_run(loop);
+	weft_id connection = weft_create(loop, WEFT_KIND_CONNECTION, NULL),
+		first = weft_create(connection, WEFT_KIND_STREAM_READ, NULL);
+	weft_await(connection, first);
+	weft_run(loop);
+	now_ns += 100;
+	weft_run(WEFT_SYSTEM_ID);
+	now_ns += 1000000;
+	weft_resolve(WEFT_SYSTEM_ID, first);
+	weft_read(connection, first);
+	now_ns += 100;
+	weft_await(connection, weft_create(connection, WEFT_KIND_STREAM_READ, NULL));
+	weft_run(loop);
+	weft_resolve(loop, first + 1);
+	weft_resolve(connection, connection);
+	weft_stop();
+	struct weft_trace *trace = NULL;
+	struct weft_model *model = read_model(&trace);
+	struct weft_path *path = NULL;
+	assert_int_equal(weft_path_create(&path, model, weft_model_find(model, connection), NULL), WEFT_OK);
+	size_t longest = 0;
+	for (size_t i = 0; i < path->count; i++) {
+		const struct weft_path_step *s = &path->steps[i], *most = &path->steps[longest];
+		assert_int_not_equal(model->promises[s->promise].id, loop);
+		longest = s->end_ns - s->start_ns > most->end_ns - most->start_ns ? i : longest;
+	}
+	assert_int_equal(model->promises[path->steps[longest].promise].id, first);
+	assert_int_equal(path->steps[longest].kind, WEFT_STEP_WAITING);
+	weft_path_destroy(path);
+	weft_model_destroy(model);
+	weft_trace_close(trace);
+}
+
 /* However odd the trace: steps join without gap, from creation to end; and blames add up to the same. */
 static void test_sums_of_noise(void **state)
 {
@@ -246,6 +288,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_known_paths),
+	    cmocka_unit_test(test_read_given_up),
 	    cmocka_unit_test(test_sums_of_noise),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
