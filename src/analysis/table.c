@@ -39,6 +39,15 @@ int64_t weft_table_took(const struct weft_facts *facts, uint32_t promise)
 									    : 0;
 }
 
+/* Threads and handles last as long as the program does, and cost nothing by that: who looks for what costs most passes them by.
+ */
+static bool stands(uint16_t kind)
+{
+	enum { HELD = WEFT_TRAIT_CONDITION | WEFT_TRAIT_LOCK | WEFT_TRAIT_QUEUE | WEFT_TRAIT_POOL };
+	uint32_t traits = weft_kind_traits(kind);
+	return traits & WEFT_TRAIT_ENDLESS && traits & (HELD | WEFT_TRAIT_THREAD | WEFT_TRAIT_LOOP | WEFT_TRAIT_OUTSIDE);
+}
+
 static void add(struct weft_table_row *row, const struct weft_facts *facts, uint32_t promise)
 {
 	const struct weft_promise *p = &weft_facts_model(facts)->promises[promise];
@@ -46,6 +55,7 @@ static void add(struct weft_table_row *row, const struct weft_facts *facts, uint
 	int64_t took_ns = weft_table_took(facts, promise);
 	if (row->count++ == 0) {
 		row->first = promise;
+		row->stands = stands(p->kind);
 		row->slowest = WEFT_NONE;
 	}
 	row->failed += p->end == WEFT_END_FAILED;
@@ -141,14 +151,20 @@ static int64_t total(const struct weft_table_row *row)
 #define RUNNING_OF(row) (row)->running_ns
 #define READY_OF(row) (row)->ready_ns
 #define FAILED_OF(row) (row)->failed
-COMPARE(total, total)
 COMPARE(max, MAX_OF)
+COMPARE(whole, total)
 COMPARE(p99, P99_OF)
 COMPARE(p50, P50_OF)
 COMPARE(count, COUNT_OF)
 COMPARE(running, RUNNING_OF)
 COMPARE(ready, READY_OF)
 COMPARE(failed, FAILED_OF)
+
+static int compare_total(const void *a, const void *b)
+{
+	const struct weft_table_row *x = a, *y = b;
+	return WEFT_ORDER(x->stands, y->stands) ?: compare_whole(a, b);
+}
 
 void weft_table_sort(struct weft_table *table, enum weft_table_order order)
 {

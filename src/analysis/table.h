@@ -11,6 +11,7 @@ struct weft_table_row {
 	uint32_t sort;  /* its number: weft_table.sort_of */
 	uint32_t first; /* a promise of it */
 	size_t count, failed, pending;
+	bool stands; /* it is there all the time by nature, as an OS thread, a loop, a listener, a handle, a lock */
 	/* Of those that have ended and whose beginning is known: how many, and how long they took, by nearest rank. */
 	size_t ended;
 	int64_t p50_ns, p99_ns, max_ns;
@@ -28,7 +29,7 @@ struct weft_table {
 
 /* X(NAME, "name", "what the rows are sorted by") */
 #define WEFT_TABLE_ORDERS(X)                                                                                                     \
-	X(TOTAL, "total", "all the time that they took")                                                                         \
+	X(TOTAL, "total", "all the time that they took; last, what is there all the time")                                       \
 	X(MAX, "max", "the longest")                                                                                             \
 	X(P99, "p99", "the 99th percentile")                                                                                     \
 	X(P50, "p50", "the median")                                                                                              \

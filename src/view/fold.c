@@ -113,18 +113,41 @@ static void find_leaders(struct finding *f, const uint64_t *matched)
 			f->leader_of[p] = f->leader_of[f->leader_of[p]];
 }
 
+/* By OS thread and depth: how many promises tracks have there. */
+struct level {
+	uint64_t all, most; /* of the largest */
+};
+
+enum { FEW = 1, LEVELS = 16 };
+
+/* The first depth at which an OS thread's promises are spread over several tracks.  Further out one line would stand for nearly
+ * all: a loop, a listener, the one connection that there is.  0: there is none. */
+static uint32_t first_spread(const struct level *levels)
+{
+	for (uint32_t d = 1; d < LEVELS; d++)
+		if (levels[d].all > 0 && levels[d].most <= levels[d].all / 4 * 3)
+			return d;
+	return 0;
+}
+
 /* Tracks at the depth of a folding, if more than a few promises belong to them, and nobody opened them.  A track stands behind
  * the one around it.  Returns how many; -1: without memory. */
 static int64_t fold_depth(struct finding *f, const struct weft_folding *folding)
 {
-	enum { FEW = 16 };
 	const struct weft_layout *whole = f->whole;
-	size_t n = whole->track_count;
+	const struct weft_promise *promises = f->model->promises;
+	size_t n = whole->track_count, streams = 1;
 	int64_t folded = 0;
-	uint64_t members = 0;
+	for (size_t t = 0; t < n; t++)
+		streams =
+		    streams > promises[whole->tracks[t].actor].stream ? streams : promises[whole->tracks[t].actor].stream + 1u;
 	uint32_t *count = calloc(2 * n + 1, sizeof *count);
-	if (!count)
+	struct level(*levels)[LEVELS] = calloc(streams, sizeof *levels);
+	if (!count || !levels) {
+		free(count);
+		free(levels);
 		return -1;
+	}
 	uint32_t *depth = count + n;
 	for (uint32_t p = WEFT_SYSTEM + 1; p < f->model->promise_count; p++)
 		if (whole->track_of[p] != WEFT_NONE)
@@ -133,23 +156,25 @@ static int64_t fold_depth(struct finding *f, const struct weft_folding *folding)
 		if (whole->tracks[t].around < t)
 			count[whole->tracks[t].around] += count[t];
 	for (size_t t = 0; t < n; t++) {
-		int64_t id = f->model->promises[whole->tracks[t].actor].id;
-		bool is_opened = false;
 		depth[t] = 1 + (whole->tracks[t].around < t ? depth[whole->tracks[t].around] : 0);
+		if (depth[t] >= LEVELS)
+			continue;
+		struct level *level = &levels[promises[whole->tracks[t].actor].stream][depth[t]];
+		level->all += count[t];
+		level->most = count[t] > level->most ? count[t] : level->most;
+	}
+	for (size_t t = 0; t < n; t++) {
+		uint32_t first = first_spread(levels[promises[whole->tracks[t].actor].stream]);
+		bool is_opened = false;
 		for (size_t i = 0; i < folding->opened_count; i++)
-			is_opened |= folding->opened[i] == id;
-		if (count[t] > FEW && !is_opened && depth[t] == (uint32_t)folding->depth) {
+			is_opened |= folding->opened[i] == promises[whole->tracks[t].actor].id;
+		if (first > 0 && depth[t] == first + (uint32_t)folding->depth - 1 && count[t] > FEW && !is_opened) {
 			f->folded[t] = true;
 			folded++;
-			members += count[t];
 		}
 	}
-	/* Where most promises are elsewhere there would be as many rows. */
-	if (folding->opened_count == 0 && members < f->model->promise_count / 2) {
-		memset(f->folded, 0, n * sizeof *f->folded);
-		folded = 0;
-	}
 	free(count);
+	free(levels);
 	return folded;
 }
 
@@ -225,24 +250,24 @@ int weft_folding_find(uint32_t **leader_of, const struct weft_folding *folding, 
 
 int weft_folding_find_depth(int *depth, const struct weft_model *model, const struct weft_layout *whole, struct weft_error *err)
 {
-	enum { DEEPEST = 3, LEAST_ROWS = 6 };
+	enum { DEEPEST = 3, ROWS_THAT_FIT = 40 };
 	struct weft_folding folding = {0};
-	int status = WEFT_OK, found = 0;
-	for (int d = 1; d <= DEEPEST && found == 0 && whole->track_count > 0; d++) {
+	int found = 0;
+	for (int d = 1; d <= DEEPEST && whole->track_count > 0; d++) {
 		struct weft_layout *layout = NULL;
 		uint32_t *leader_of = NULL;
 		folding.depth = d;
-		status = weft_folding_find(&leader_of, &folding, model, whole, NULL, err);
+		int status = weft_folding_find(&leader_of, &folding, model, whole, NULL, err);
 		if (status == WEFT_OK && leader_of)
 			status = weft_layout_create_folded(&layout, model, NULL, NULL, leader_of, err);
 		free(leader_of);
-		uint32_t rows = layout ? layout->row_count : UINT32_MAX;
-		weft_layout_destroy(layout);
 		if (status < 0)
 			return status;
-		if (rows > whole->row_count / 2)
-			continue;
-		found = rows >= LEAST_ROWS ? d : 0;
+		uint32_t rows = layout ? layout->row_count : UINT32_MAX;
+		weft_layout_destroy(layout);
+		if (rows > whole->row_count / 4 * 3 || (d > 1 && rows > ROWS_THAT_FIT))
+			break;
+		found = d;
 	}
 	*depth = found;
 	return WEFT_OK;

@@ -17,7 +17,8 @@
 struct weft_folding {
 	char queries[WEFT_FOLDS_MOST][WEFT_QUERY_BYTES + 1];
 	size_t count;
-	int depth; /* tracks in so many others, the outermost being in 1, are folded where enough belongs to them; 0: none */
+	int depth; /* tracks of an OS thread are folded so deep, 1 being where they first branch: where no one of them has nearly
+		    * all that tracks of that depth have; 0: none */
 	int64_t opened[WEFT_OPENED_MOST]; /* but not those of these actors, by id */
 	size_t opened_count;
 	enum weft_rows_by
@@ -27,7 +28,7 @@ struct weft_folding {
 /* Opens what is folded for its depth, or closes it again; false if too many are open. */
 bool weft_folding_toggle_opened(struct weft_folding *folding, int64_t id);
 
-/* At which depth tracks are to be folded where rows are too low to be told apart: as far out as leaves more than a few rows.  0:
+/* At which depth tracks are to be folded where rows are too low to be told apart: the deepest that leaves few rows, or 1.  0:
  * that would not help.  Makes a layout or two: see weft_layout_create_folded(). */
 int weft_folding_find_depth(int *depth, const struct weft_model *model, const struct weft_layout *whole, struct weft_error *err);
 

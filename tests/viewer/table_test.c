@@ -63,6 +63,38 @@ static void test_table(void **state)
 	}
 }
 
+/* What an OS thread and what it keeps took is more, and stands below what cost; by any other column it has its place. */
+static void test_what_stands_comes_last(void **state)
+{
+	static const enum weft_kind kinds[] = {WEFT_KIND_THREAD, WEFT_KIND_LISTEN, WEFT_KIND_LOCK, WEFT_KIND_HANDLE,
+	    WEFT_KIND_LOOP, WEFT_KIND_WAIT, WEFT_KIND_CONNECTION, WEFT_KIND_ASYNC};
+	enum { KINDS = sizeof kinds / sizeof *kinds, STAND = 5 };
+	static struct mirage_writer w;
+	(void)state;
+	w.size = 0;
+	mw_packet(&w, 1);
+	for (int i = 0; i < KINDS; i++)
+		mw_create(&w, 1000 + 10 * i, -1, 1 + i, kinds[i]);
+	mw_link(&w, 2000, WEFT_OP_RESOLVE, 6, 6);
+	mw_op(&w, 9000, WEFT_OP_RUN, 1);
+	mw_op(&w, 9900, WEFT_OP_RUN, -1);
+	mw_end(&w, 0);
+	struct weft_viewer *v = open_bytes(w.bytes, w.size);
+	struct weft_table *table = NULL;
+	assert_int_equal(weft_table_create(&table, v->facts, 0, v->model->end_ns, NULL), WEFT_OK);
+	assert_int_equal(table->count, KINDS);
+	for (size_t i = 0; i < KINDS; i++) {
+		bool stands = false;
+		for (size_t k = 0; k < STAND; k++)
+			stands |= v->model->promises[table->rows[i].first].kind == kinds[k];
+		assert_int_equal(stands, i >= KINDS - STAND);
+	}
+	weft_table_sort(table, WEFT_TABLE_RUNNING);
+	assert_int_equal(v->model->promises[table->rows[0].first].kind, WEFT_KIND_THREAD);
+	weft_table_destroy(table);
+	weft_viewer_destroy(v);
+}
+
 /* The first row of a kind that begins so; it is pressed. */
 static const struct weft_row *press_sort(struct weft_viewer *v, enum weft_row_kind kind, const char *begin)
 {
@@ -200,6 +232,7 @@ int main(void)
 	    cmocka_unit_test(test_blame),
 	    cmocka_unit_test(test_the_lane),
 	    cmocka_unit_test(test_table),
+	    cmocka_unit_test(test_what_stands_comes_last),
 	    cmocka_unit_test(test_table_rows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -565,9 +565,10 @@ static void test_a_link_shows_the_same(void **state)
 			if (i % 7 == 0)
 				weft_viewer_resize(v, 600 + 97 * i % 700, 500, 1);
 			weft_viewer_resize(other, v->width_px, v->height_px, 1);
+			char *here = whole_picture(v);
 			weft_viewer_place(v, link, sizeof link);
 			assert_int_equal(weft_viewer_go(other, link, NULL), WEFT_OK);
-			char *here = whole_picture(v), *there = whole_picture(other);
+			char *there = whole_picture(other);
 			assert_string_equal(here, there);
 			free(here);
 			free(there);
@@ -1040,16 +1041,18 @@ static void check_rows(const struct weft_viewer *v, size_t *folded)
 		}
 }
 
-/* Ten actors of that kind that have six timers each at a time. */
-static struct weft_viewer *open_actors(enum weft_kind kind)
+/* Ten actors of that kind that have six timers each at a time; around them are so many others, one in the other. */
+static struct weft_viewer *open_actors(enum weft_kind kind, int around)
 {
 	static struct mirage_writer w;
 	enum { TASKS = 10, TIMERS = 6, TURNS = 20 };
 	int64_t now = 1000000, id = 100;
 	w.size = 0;
 	mw_packet(&w, 1);
+	for (int a = 0; a < around; a++)
+		mw_create(&w, now, a == 0 ? -1 : 50 + a - 1, 50 + a, WEFT_KIND_TASK);
 	for (int t = 0; t < TASKS; t++)
-		mw_create(&w, now, -1, 1 + t, kind);
+		mw_create(&w, now, around > 0 ? 50 + around - 1 : -1, 1 + t, kind);
 	for (int turn = 0; turn < TURNS; turn++) {
 		for (int t = 0; t < TASKS; t++) {
 			mw_op(&w, now += 1000, WEFT_OP_RUN, 1 + t);
@@ -1075,7 +1078,7 @@ static void check_drawn(struct weft_viewer *v, uint32_t wanted)
 /* Rows that would be too low are folded by themselves, until one zooms in, opens one, or wants none of it; one can go back. */
 static void fold_by_itself(enum weft_kind kind)
 {
-	struct weft_viewer *v = open_actors(kind);
+	struct weft_viewer *v = open_actors(kind, 0);
 	char place[512], said[WEFT_SUMMARY_BYTES];
 	const uint32_t folded = 10;
 	weft_viewer_resize(v, 300, 400, 1);
@@ -1129,9 +1132,22 @@ static void fold_by_itself(enum weft_kind kind)
 	weft_viewer_destroy(v);
 }
 
+/* A server's connections stay apart, however deep they stand: in a listener, in a loop, in an OS thread. */
+static void folds_where_it_branches(int around)
+{
+	struct weft_viewer *v = open_actors(WEFT_KIND_TASK, around);
+	weft_viewer_resize(v, 300, 400, 1);
+	check_drawn(v, 10 + (uint32_t)around);
+	for (int64_t id = 1; id <= 10; id++)
+		assert_int_equal(weft_layout_fold(v->layout, with_id(v, id))->count, 121);
+	weft_viewer_destroy(v);
+}
+
 static void test_folds_itself(void **state)
 {
 	(void)state;
+	for (int around = 1; around < 7; around++)
+		folds_where_it_branches(around);
 	fold_by_itself(WEFT_KIND_TASK);
 	fold_by_itself(
 	    WEFT_KIND_TIMER); /* one that repeats is an actor, too; so is uvloop's idle handle, whose code is the program */
