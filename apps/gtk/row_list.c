@@ -62,6 +62,16 @@ static GtkWidget *flat_new(WeftRowList *list, unsigned number, GtkWidget *inner,
 	return button;
 }
 
+/* A flat one that has all of a row, which assistive technology says. */
+static GtkWidget *whole_new(WeftRowList *list, const struct weft_row *row, unsigned number, GtkWidget *inner)
+{
+	char name[WEFT_SPOKEN_BYTES];
+	GtkWidget *button = flat_new(list, number, inner, weft_row_spoken(row, name));
+	gtk_accessible_update_property(
+	    GTK_ACCESSIBLE(button), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, weft_row_spoken_then(row), -1);
+	return button;
+}
+
 static const char *tone_class(const struct weft_row *row)
 {
 	static const char *const classes[] = {[WEFT_TONE_PLAIN] = "dim-label",
@@ -115,8 +125,7 @@ static GtkWidget *link_new(WeftRowList *list, const struct weft_row *row, unsign
 		gtk_label_set_ellipsize(GTK_LABEL(name), PANGO_ELLIPSIZE_END);
 		gtk_label_set_lines(GTK_LABEL(name), 2);
 	}
-	GtkWidget *button = flat_new(list, number, pair, row->name);
-	gtk_accessible_update_property(GTK_ACCESSIBLE(button), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, row->value, -1);
+	GtkWidget *button = whole_new(list, row, number, pair);
 	if (row->is_open)
 		gtk_widget_add_css_class(button, "open");
 	return button;
@@ -128,9 +137,8 @@ static GtkWidget *entry_new(WeftRowList *list, const struct weft_row *row, unsig
 	gtk_widget_add_css_class(value, "numeric");
 	gtk_box_append(GTK_BOX(box), label_new("name", row->name, NULL, true));
 	gtk_box_append(GTK_BOX(box), value);
-	GtkWidget *widget = row->leads ? flat_new(list, number, box, row->name) : box;
+	GtkWidget *widget = row->leads ? whole_new(list, row, number, box) : box;
 	gtk_widget_set_margin_start(widget, STEP_PX * row->depth);
-	gtk_accessible_update_property(GTK_ACCESSIBLE(widget), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, row->value, -1);
 	return widget;
 }
 
@@ -145,7 +153,6 @@ static GtkWidget *finding_new(WeftRowList *list, const struct weft_row *row, uns
 {
 	GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 2);
 	GtkWidget *tag = label_new("value", row->value, tone_class(row), true), *title = label_new("name", row->name, NULL, true);
-	char *name = row->value[0] ? g_strdup_printf("%s: %s", row->value, row->name) : g_strdup(row->name);
 	gtk_widget_add_css_class(tag, "caption-heading");
 	gtk_widget_set_visible(tag, row->value[0] != '\0');
 	if (!row->is_open) {
@@ -154,10 +161,9 @@ static GtkWidget *finding_new(WeftRowList *list, const struct weft_row *row, uns
 	}
 	gtk_box_append(GTK_BOX(box), tag);
 	gtk_box_append(GTK_BOX(box), title);
-	GtkWidget *button = flat_new(list, number, box, name);
+	GtkWidget *button = whole_new(list, row, number, box);
 	gtk_widget_set_sensitive(button, row->leads);
 	gtk_accessible_update_state(GTK_ACCESSIBLE(button), GTK_ACCESSIBLE_STATE_EXPANDED, row->is_open, -1);
-	g_free(name);
 	return button;
 }
 
@@ -168,7 +174,7 @@ static GtkWidget *evidence_new(WeftRowList *list, const struct weft_row *row, un
 	gtk_widget_set_visible(when, row->value[0] != '\0');
 	gtk_box_append(GTK_BOX(box), when);
 	gtk_box_append(GTK_BOX(box), label_new("name", row->name, NULL, true));
-	return row->leads ? flat_new(list, number, box, row->name) : box;
+	return row->leads ? whole_new(list, row, number, box) : box;
 }
 
 /* A text, and at its right a button whose label says what a press does. */

@@ -182,21 +182,26 @@ static void show_findings(WeftWindow *window)
 	g_free(name);
 }
 
+/* Whether somebody looks at a page of the side panel: what costs much is found out anew only then, whenever the trace has grown.
+ */
+static bool is_seen(WeftWindow *window, WeftRowList *page)
+{
+	return gtk_stack_get_visible_child(window->side) == GTK_WIDGET(page) && adw_flap_get_reveal_flap(window->flap);
+}
+
 static void show_sorts(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
-	if (!viewer)
+	if (!viewer || !is_seen(window, window->sorts))
 		return;
 	weft_table_fill(weft_row_list_next(window->sorts), viewer, NULL);
 	weft_row_list_show(window->sorts);
 }
 
-/* Only while somebody looks there: it is found out anew whenever the trace has grown. */
 static void show_live(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
-	if (!viewer || gtk_stack_get_visible_child(window->side) != GTK_WIDGET(window->live) ||
-	    !adw_flap_get_reveal_flap(window->flap))
+	if (!viewer || !is_seen(window, window->live))
 		return;
 	weft_live_panel_fill(weft_row_list_next(window->live), viewer, NULL);
 	weft_row_list_show(window->live);
@@ -206,9 +211,8 @@ static void show_live(WeftWindow *window)
 static void on_side(WeftWindow *window)
 {
 	struct weft_viewer *viewer = weft_stage_viewer(window->stage);
-	const char *page = gtk_stack_get_visible_child_name(window->side);
 	show_live(window);
-	if (!viewer || g_strcmp0(page, "sorts") != 0 || !adw_flap_get_reveal_flap(window->flap))
+	if (!viewer || !is_seen(window, window->sorts))
 		return;
 	weft_viewer_show_table(viewer);
 	weft_stage_update(window->stage);

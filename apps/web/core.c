@@ -369,13 +369,16 @@ EXPORT(in_flight) size_t page_in_flight(struct weft_viewer *viewer)
 }
 
 /* The names of a row's kind and tone, whether a click on it leads somewhere, whether it is open, its name and its value, how far
- * to the right it stands, and what it is known by when others come: a line each. */
+ * to the right it stands, what it is known by when others come, and what is said of it to who sees nothing: a line each. */
 EXPORT(row) const char *page_row(int which, size_t number)
 {
 	const struct weft_row *row = &rows[which].rows[number];
-	snprintf(answer, sizeof answer, "%s\n%s\n%d\n%d\n%s\n%s\n%d\n%" PRIx64, weft_row_kind_name((enum weft_row_kind)row->kind),
-	    weft_row_tone_name((enum weft_row_tone)row->tone), row->leads, row->is_open, row->name, row->value, row->depth,
-	    row->key ? row->key ^ row->finding ^ row->line << 8 : 0);
+	const char *then = weft_row_spoken_then(row);
+	char spoken[WEFT_SPOKEN_BYTES];
+	snprintf(answer, sizeof answer, "%s\n%s\n%d\n%d\n%s\n%s\n%d\n%" PRIx64 "\n%s%s%s",
+	    weft_row_kind_name((enum weft_row_kind)row->kind), weft_row_tone_name((enum weft_row_tone)row->tone), row->leads,
+	    row->is_open, row->name, row->value, row->depth, row->key ? row->key ^ row->finding ^ row->line << 8 : 0,
+	    weft_row_spoken(row, spoken), then[0] ? ", " : "", then);
 	return answer;
 }
 

@@ -348,7 +348,7 @@ class Stage {
 		if (changes & (CHANGED.SELECTION | CHANGED.SETTING | CHANGED.FINDINGS))
 			this.showFindings();
 		if (changes & CHANGED.TABLE && !this.panel.hidden)
-			this.showRows(this.sorts, ROWS.TABLE, "sorts");
+			this.showWhenLetGo(this.sorts, ROWS.TABLE, "sorts");
 		if (changes & (CHANGED.LIVE | CHANGED.SETTING))
 			this.showFlight();
 		if (changes & CHANGED.ANSWER)
@@ -523,7 +523,7 @@ class Stage {
 		(again?.closest("button") ?? again?.querySelector("button") ?? this.surface.canvas).focus({preventScroll: true});
 	}
 
-	row(viewer, which, number, kind, tone, leads, open, name, value, depth, key) {
+	row(viewer, which, number, kind, tone, leads, open, name, value, depth, key, spoken) {
 		const isButton = leads === "1" && !["title", "answer", "working", "nothing"].includes(kind);
 		const made = create(isButton ? "button" : {title: "header", summary: "h3", heading: "h4"}[kind] ?? "div", {className: "row"});
 		Object.assign(made.dataset, {kind, tone, key});
@@ -534,8 +534,8 @@ class Stage {
 		const texts = [create("span", {className: "name", textContent: name}), create("span", {className: "value", textContent: value})];
 		made.append(...(["finding", "evidence"].includes(kind) ? texts.reverse() : texts));
 		const press = () => {
-			/* what is in flight is known by its key in the newer version of the trace, too */
-			const of = which === ROWS.LIVE ? this.surface.active : viewer;
+			/* what is in flight, and a sort, is known by its key in the newer version of the trace, too */
+			const of = which === ROWS.LIVE || which === ROWS.TABLE && kind !== "link" ? this.surface.active : viewer;
 			if (!this.surface.has(of))
 				return;
 			this.surface.act("press_row", of, which, number);
@@ -543,13 +543,12 @@ class Stage {
 		};
 		if (isButton) {
 			made.type = "button";
+			made.ariaLabel = spoken;
 			made.addEventListener("click", press);
 			if (kind === "link" && open === "1")
 				made.setAttribute("aria-current", "true");
-			if (kind === "finding") {
-				made.setAttribute("aria-label", value ? `${value}: ${name}` : name);
-				made.setAttribute("aria-expanded", String(open === "1"));
-			}
+			if (kind === "finding")
+				made.ariaExpanded = String(open === "1");
 		} else if (leads === "1") {
 			const label = {title: "Why?", answer: value, working: "Cancel", nothing: "Look again"}[kind];
 			const button = ["answer", "working"].includes(kind) ? closeButton(press) : create("button", {type: "button", textContent: label});
@@ -581,17 +580,22 @@ class Stage {
 		this.sorts.querySelector("[data-kind=finding]")?.focus({preventScroll: true});
 	}
 
-	/* Shows what is in flight, once somebody asked; the focus then goes to the first.  A button that is pressed stays until it is let go. */
+	/* As showRows(), of what comes anew while a program is followed: a button that is pressed stays until it is let go. */
+	showWhenLetGo(element, ...what) {
+		clearTimeout(element.later);
+		if (element.matches(":active"))
+			element.later = setTimeout(() => this.surface.count && !this.panel.hidden && this.showWhenLetGo(element, ...what), 50);
+		else
+			this.showRows(element, ...what);
+	}
+
+	/* Shows what is in flight, once somebody asked; the focus then goes to the first. */
 	showFlight(asked = false) {
 		if (asked)
 			this.togglePanel(this.showsFlight = true);
-		clearTimeout(this.flying);
 		if (!this.showsFlight || this.panel.hidden)
 			return;
-		if (this.flight.matches(":active"))
-			this.flying = setTimeout(() => this.surface.count && this.showFlight(), 50);
-		else
-			this.showRows(this.flight, ROWS.LIVE, "in_flight");
+		this.showWhenLetGo(this.flight, ROWS.LIVE, "in_flight");
 		if (!asked)
 			return;
 		this.flight.scrollIntoView();

@@ -144,7 +144,6 @@ void weft__viewer_press_blame(struct weft_viewer *v)
 static void add(struct weft_rows *rows, enum weft_row_kind kind, size_t name, size_t value, uint32_t stack)
 {
 	struct weft_row *row = weft__rows_add(rows, kind, name, value);
-	row->of_blame = true;
 	row->leads = kind != WEFT_ROW_HEADING;
 	row->line = stack;
 }
@@ -179,6 +178,7 @@ void weft__viewer_write_blame(struct weft_rows *rows, const struct weft_viewer *
 	const bool runs = v->blame_by == WEFT_FOLDED_BY_RUN;
 	if (!v->blame_shown)
 		return;
+	weft__rows_of(rows, WEFT_ROWS_OF_BLAME);
 	add(rows, WEFT_ROW_HEADING, TEXT("Where time went"), 0, 0);
 	add(rows, WEFT_ROW_MORE, TEXT(runs ? "Of time that code ran" : "Of time that was waited"), 0, WEFT_NONE);
 	if (v->blame_root != 0)

@@ -75,8 +75,8 @@ struct weft_viewer *weft_compare_replace(struct weft_compare *c, size_t index, s
 	c->viewers[index] = viewer;
 	arrange(c);
 	weft_compare_follow(c);
-	c->changes |=
-	    WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER | WEFT_CHANGED_SEARCH | WEFT_CHANGED_FINDINGS | WEFT_CHANGED_LIVE;
+	c->changes |= WEFT_CHANGED_SELECTION | WEFT_CHANGED_HOVER | WEFT_CHANGED_SEARCH | WEFT_CHANGED_FINDINGS |
+		      WEFT_CHANGED_TABLE | WEFT_CHANGED_LIVE;
 	return other;
 }
 
@@ -160,8 +160,8 @@ void weft_compare_activate(struct weft_compare *c, size_t index)
 	if (c->active == index || index >= c->count)
 		return;
 	c->active = index;
-	c->changes |=
-	    WEFT_CHANGED_SELECTION | WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE | WEFT_CHANGED_FINDINGS | WEFT_CHANGED_LIVE;
+	c->changes |= WEFT_CHANGED_SELECTION | WEFT_CHANGED_PICTURE | WEFT_CHANGED_PLACE | WEFT_CHANGED_FINDINGS |
+		      WEFT_CHANGED_TABLE | WEFT_CHANGED_LIVE;
 }
 
 void weft_compare_press(struct weft_compare *c, double x_px, double y_px, enum weft_button button, unsigned modifiers, int clicks)

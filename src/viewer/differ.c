@@ -56,6 +56,7 @@ void weft__viewer_write_differences(struct weft_rows *rows, struct weft_viewer *
 {
 	struct weft_viewer *first = v->beside ? first_of(v) : NULL;
 	struct weft_row *row;
+	weft__rows_of(rows, WEFT_ROWS_OF_DIFF);
 	if (!first || is_busy(first) || is_busy(first->beside))
 		return;
 	bool at_once = first->model->promise_count + first->beside->model->promise_count <= AT_ONCE;
@@ -65,7 +66,7 @@ void weft__viewer_write_differences(struct weft_rows *rows, struct weft_viewer *
 	if (!diff) {
 		row =
 		    weft__rows_add(rows, WEFT_ROW_MORE, weft__rows_text(rows, "Find where the two part: takes some seconds"), 0);
-		row->leads = row->of_diff = true;
+		row->leads = true;
 		return;
 	}
 	char number[28];
@@ -77,7 +78,7 @@ void weft__viewer_write_differences(struct weft_rows *rows, struct weft_viewer *
 	for (uint32_t i = 0; i < diff->count && i < SHOWN; i++) {
 		row = weft__rows_add(rows, WEFT_ROW_EVIDENCE, weft__rows_text(rows, "%s", diff->differences[i].text),
 		    weft__rows_text(rows, "%s", weft_difference_name(diff->differences[i].kind)));
-		row->leads = row->of_diff = true;
+		row->leads = true;
 		row->line = i;
 	}
 }

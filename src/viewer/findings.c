@@ -345,6 +345,7 @@ int weft_findings_fill(struct weft_rows *rows, struct weft_viewer *v, struct wef
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for rows");
 	write_answer(&w);
 	weft__viewer_write_differences(rows, v);
+	weft__rows_of(rows, WEFT_ROWS_OF_FINDINGS);
 	write_findings(&w);
 	return weft__rows_end(rows, err);
 }

@@ -9,6 +9,7 @@
 #include "base/sort.h"
 #include "layout/focus.h"
 #include "viewer/live_private.h"
+#include "viewer/private.h"
 
 static int no_memory(struct weft_error *err)
 {
@@ -144,13 +145,6 @@ struct wanted {
 	uint64_t *focus; /* bits by promise; NULL: all */
 };
 
-static uint64_t sort_key(const struct weft_live *live, const struct weft_table_row *sort)
-{
-	char name[WEFT_NAME_BYTES];
-	weft_table_name(live->model, sort, name);
-	return weft_hash_bytes(name, strlen(name)) | 1;
-}
-
 static uint64_t promise_key(const struct weft_live *live, uint32_t promise)
 {
 	return weft_hash_u64((uint64_t)live->model->promises[promise].id) | 1;
@@ -187,7 +181,7 @@ static int wanted_init(
 		w->has_query = status == WEFT_OK;
 	}
 	for (size_t i = 0; asked->sort && i < live->top->sort_count && w->sort == WEFT_NONE; i++)
-		if (sort_key(live, &live->top->sorts[i].row) == asked->sort)
+		if (weft__sort_key(live->model, &live->top->sorts[i].row) == asked->sort)
 			w->sort = live->top->sorts[i].row.sort;
 	if (status == WEFT_OK && asked->focus)
 		status = find_focus(w, live, *asked->focus, err);
@@ -260,7 +254,7 @@ static bool add_sorts(drafts *to, const struct weft_live *live, unsigned column)
 {
 	for (size_t i = 0; i < live->top->sort_count; i++) {
 		const struct weft_top_sort *s = &live->top->sorts[i];
-		if (!add(to, sort_key(live, &s->row), WEFT_NONE, i, weight_of_sort(s, column)))
+		if (!add(to, weft__sort_key(live->model, &s->row), WEFT_NONE, i, weight_of_sort(s, column)))
 			return false;
 	}
 	return true;

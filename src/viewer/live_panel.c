@@ -21,20 +21,6 @@ static const uint8_t first[TABLES] = {[WEFT_LIVE_SORTS] = 6,
     [WEFT_LIVE_COUNTERS] = 8};
 _Static_assert(sizeof first / sizeof *first == sizeof((struct weft_viewer *)0)->live_more / sizeof(uint32_t), "a number each");
 
-struct writer {
-	struct weft_viewer *v;
-	struct weft_rows *to;
-};
-
-#define TEXT(...) weft__rows_text(w->to, __VA_ARGS__)
-
-static struct weft_row *add(struct writer *w, enum weft_row_kind kind, size_t name, size_t value)
-{
-	struct weft_row *row = weft__rows_add(w->to, kind, name, value);
-	row->of_live = true;
-	return row;
-}
-
 static int make(struct weft_viewer *v, struct weft_error *err)
 {
 	return v->live ? WEFT_OK : weft_live_create_of(&v->live, v->facts, NULL, v->model->end_ns, LAST_NS, err);
@@ -73,7 +59,7 @@ static bool tells(const struct weft_live_column *column, const char *cell)
 }
 
 /* "12 in flight · 3 ended" */
-static size_t say(struct writer *w, const struct weft_live_row *row)
+static size_t say(struct weft__writer *w, const struct weft_live_row *row)
 {
 	char said[600] = "";
 	size_t count, length = 0;
@@ -82,17 +68,17 @@ static size_t say(struct writer *w, const struct weft_live_row *row)
 		if (tells(&columns[c], row->cells[c]))
 			length += (size_t)snprintf(said + length, sizeof said - length, "%s%s%s%s", length ? " \xc2\xb7 " : "",
 			    columns[c].before, row->cells[c], columns[c].after);
-	return TEXT("%s", said);
+	return WEFT__TEXT("%s", said);
 }
 
-static void write_row(struct writer *w, size_t i, bool is_of_sort)
+static void write_row(struct weft__writer *w, size_t i, bool is_of_sort)
 {
 	const struct weft_live *live = w->v->live;
 	const enum weft_live_table table = live->asked.table;
 	struct weft_live_row row;
 	weft_live_row(live, i, &row);
-	const size_t name = TEXT("%s", row.cells[name_of(table)] + row.branch_bytes);
-	struct weft_row *to = add(w,
+	const size_t name = WEFT__TEXT("%s", row.cells[name_of(table)] + row.branch_bytes);
+	struct weft_row *to = weft__rows_add(w->to,
 	    table == WEFT_LIVE_SORTS      ? WEFT_ROW_FINDING
 	    : table == WEFT_LIVE_COUNTERS ? WEFT_ROW_FACT
 					  : WEFT_ROW_ENTRY,
@@ -107,7 +93,7 @@ static void write_row(struct writer *w, size_t i, bool is_of_sort)
 }
 
 /* Those in flight of the sort that is open; then the table of sorts is there again. */
-static int write_open(struct writer *w, struct weft_error *err)
+static int write_open(struct weft__writer *w, struct weft_error *err)
 {
 	char number[WEFT_NUMBER_BYTES];
 	int status = arrange(w->v, WEFT_LIVE_TREE, w->v->live_open, err);
@@ -117,32 +103,34 @@ static int write_open(struct writer *w, struct weft_error *err)
 	for (size_t i = 0; i < count && i < OF_SORT; i++)
 		write_row(w, i, true);
 	if (count > OF_SORT)
-		add(w, WEFT_ROW_TEXT, TEXT("and %s more in flight", weft_thousands(number, count - OF_SORT)), 0);
+		weft__rows_add(
+		    w->to, WEFT_ROW_TEXT, WEFT__TEXT("and %s more in flight", weft_thousands(number, count - OF_SORT)), 0);
 	return arrange(w->v, WEFT_LIVE_SORTS, 0, err);
 }
 
-static int write_table(struct writer *w, enum weft_live_table table, struct weft_error *err)
+static int write_table(struct weft__writer *w, enum weft_live_table table, struct weft_error *err)
 {
 	char number[WEFT_NUMBER_BYTES];
 	int status = arrange(w->v, table, 0, err);
 	if (status < 0 || w->v->live->count == 0)
 		return status;
 	const size_t count = w->v->live->count, shown = (size_t)first[table] + w->v->live_more[table];
-	add(w, WEFT_ROW_SUMMARY, TEXT("%s (%s)", weft_live_name(table), weft_thousands(number, count)), 0);
+	weft__rows_add(w->to, WEFT_ROW_SUMMARY, WEFT__TEXT("%s (%s)", weft_live_name(table), weft_thousands(number, count)), 0);
 	for (size_t i = 0; i < count && i < shown && status == WEFT_OK; i++) {
 		write_row(w, i, false);
 		if (table == WEFT_LIVE_SORTS && w->v->live->lines[i].key == w->v->live_open)
 			status = write_open(w, err);
 	}
 	if (count > shown) {
-		struct weft_row *row = add(w, WEFT_ROW_MORE, TEXT("Show more: %s", weft_thousands(number, count - shown)), 0);
+		struct weft_row *row =
+		    weft__rows_add(w->to, WEFT_ROW_MORE, WEFT__TEXT("Show more: %s", weft_thousands(number, count - shown)), 0);
 		row->finding = table;
 		row->leads = true;
 	}
 	return status;
 }
 
-static void write_moment(struct writer *w)
+static void write_moment(struct weft__writer *w)
 {
 	const struct weft_model *m = w->v->model;
 	const struct weft_top *top = w->v->live->top;
@@ -156,16 +144,18 @@ static void write_moment(struct writer *w)
 	while (step_ns < m->end_ns / 1000)
 		step_ns *= 10;
 	weft_clock_print(time, sizeof time, m, &w->v->clock, m->end_ns, step_ns);
-	add(w, WEFT_ROW_TITLE, TEXT(m->trace->unfinished && !m->trace->has_died ? "Now" : "At the end"),
-	    TEXT("%s: %s in flight%s", time, weft_thousands(number, top->in_flight), rest));
-	add(w, WEFT_ROW_TEXT, TEXT("Ended, ran, late: in the last %s", weft_duration_text(span, top->to_ns - top->from_ns)), 0);
+	weft__rows_add(w->to, WEFT_ROW_TITLE, WEFT__TEXT(m->trace->unfinished && !m->trace->has_died ? "Now" : "At the end"),
+	    WEFT__TEXT("%s: %s in flight%s", time, weft_thousands(number, top->in_flight), rest));
+	weft__rows_add(w->to, WEFT_ROW_TEXT,
+	    WEFT__TEXT("Ended, ran, late: in the last %s", weft_duration_text(span, top->to_ns - top->from_ns)), 0);
 }
 
 int weft_live_panel_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_error *err)
 {
-	struct writer w = {v, rows};
+	struct weft__writer w = {v, rows};
 	if (!weft__rows_begin(rows))
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for rows");
+	weft__rows_of(rows, WEFT_ROWS_OF_LIVE);
 	int status = make(v, err);
 	if (status == WEFT_OK)
 		write_moment(&w);

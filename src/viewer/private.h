@@ -86,6 +86,8 @@ struct weft_draw_options weft__viewer_options(const struct weft_viewer *viewer);
 /* table.c; highlights those of which something is not negative, and goes to the one of which it is most. */
 void weft__viewer_go_to_those(struct weft_viewer *viewer, int64_t much(void *ctx, uint32_t promise), void *ctx);
 void weft__viewer_forget_table(struct weft_viewer *viewer);
+uint64_t weft__sort_key(
+    const struct weft_model *model, const struct weft_table_row *sort); /* the same in other traces; never 0 */
 void weft__viewer_press_table_row(struct weft_viewer *viewer, const struct weft_row *row);
 
 /* live_panel.c */

@@ -20,6 +20,7 @@ struct weft_rows_private {
 	WEFT_VEC(struct draft) drafts;
 	WEFT_VEC(struct weft_row) rows;
 	struct weft_row lost; /* for which there was no memory */
+	enum weft_rows_of of;
 	bool failed;
 };
 
@@ -32,7 +33,13 @@ bool weft__rows_begin(struct weft_rows *rows)
 		return false;
 	rows->priv->bytes.count = rows->priv->drafts.count = 0;
 	rows->priv->failed = false;
+	rows->priv->of = WEFT_ROWS_OF_FINDINGS;
 	return true;
+}
+
+void weft__rows_of(struct weft_rows *rows, enum weft_rows_of of)
+{
+	rows->priv->of = of;
 }
 
 static size_t add_text(struct weft_rows_private *to, const char *text, size_t len)
@@ -74,7 +81,8 @@ struct weft_row *weft__rows_add(struct weft_rows *rows, enum weft_row_kind kind,
 		to->failed = true;
 		return &to->lost;
 	}
-	*draft = (struct draft){.row = {.kind = (uint8_t)kind, .promise = WEFT_NONE, .finding = WEFT_NONE, .line = WEFT_NONE},
+	*draft = (struct draft){
+	    .row = {.kind = (uint8_t)kind, .of = (uint8_t)to->of, .promise = WEFT_NONE, .finding = WEFT_NONE, .line = WEFT_NONE},
 	    .name = name,
 	    .value = value};
 	return &draft->row;
@@ -121,6 +129,34 @@ const char *weft_row_tone_name(enum weft_row_tone tone)
 	return WEFT_NAME_OF(names, tone);
 }
 
+/* A finding's sort, as "hang", comes before its sentence. */
+static bool tags(const struct weft_row *row)
+{
+	return row->kind == WEFT_ROW_FINDING && row->of == WEFT_ROWS_OF_FINDINGS && row->value[0];
+}
+
+const char *weft_row_spoken(const struct weft_row *row, char buf[WEFT_SPOKEN_BYTES])
+{
+	snprintf(buf, WEFT_SPOKEN_BYTES, "%s%s%s", tags(row) ? row->value : "", tags(row) ? ": " : "", row->name);
+	return buf;
+}
+
+const char *weft_row_spoken_then(const struct weft_row *row)
+{
+	return tags(row) ? "" : row->value;
+}
+
+static void press_of(struct weft_viewer *v, const struct weft_row *row)
+{
+	switch ((enum weft_rows_of)row->of) {
+	case WEFT_ROWS_OF_DIFF: weft__viewer_press_difference(v, row); break;
+	case WEFT_ROWS_OF_TABLE: weft__viewer_press_table_row(v, row); break;
+	case WEFT_ROWS_OF_BLAME: weft__viewer_press_blame_row(v, row); break;
+	case WEFT_ROWS_OF_LIVE: weft__viewer_press_live_row(v, row); break;
+	default: weft__viewer_press_finding_row(v, row);
+	}
+}
+
 void weft_viewer_press_row(struct weft_viewer *v, const struct weft_row *row)
 {
 	if (!row->leads)
@@ -130,14 +166,6 @@ void weft_viewer_press_row(struct weft_viewer *v, const struct weft_row *row)
 		weft_viewer_ask_why(v);
 	else if (row->kind == WEFT_ROW_LINK)
 		weft__viewer_select_and_reveal(v, row->promise);
-	else if (row->of_diff)
-		weft__viewer_press_difference(v, row);
-	else if (row->of_blame)
-		weft__viewer_press_blame_row(v, row);
-	else if (row->of_live)
-		weft__viewer_press_live_row(v, row);
-	else if (row->of_table)
-		weft__viewer_press_table_row(v, row);
 	else
-		weft__viewer_press_finding_row(v, row);
+		press_of(v, row);
 }

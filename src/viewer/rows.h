@@ -45,18 +45,24 @@ enum weft_row_tone {
 	    WEFT_TONE_COUNT
 };
 
+/* What rows are about, and so what their numbers are. */
+enum weft_rows_of {
+	WEFT_ROWS_OF_FINDINGS, /* and all that is not listed below */
+	WEFT_ROWS_OF_DIFF,     /* where two traces part: `line` is the number of the difference */
+	WEFT_ROWS_OF_TABLE,    /* sorts: `key` is the sort, `line` the bar of its histogram */
+	WEFT_ROWS_OF_BLAME,    /* where time went: `line` is the stack, or WEFT_NONE: the other question */
+	WEFT_ROWS_OF_LIVE      /* what is in flight: `finding` is the table, `key` the row there */
+};
+
 struct weft_row {
 	uint8_t kind, tone;       /* enum weft_row_kind, enum weft_row_tone */
 	bool leads;               /* a press does something */
 	bool is_open;             /* of a finding: its evidence stands below */
-	bool of_diff;             /* of where two traces part: `line` is the number of the difference */
-	bool of_table;            /* in the table of sorts: `finding` is the sort */
-	bool of_blame;            /* of where time went: `line` is the stack, or WEFT_NONE: the other question */
-	bool of_live;             /* of what is in flight: `finding` is the table, `key` the row there */
+	uint8_t of;               /* enum weft_rows_of */
 	bool of_answer;           /* of a finding and its evidence: in the answer, not in the trace's findings */
 	uint32_t promise;         /* of a link; else WEFT_NONE */
 	uint32_t finding, line;   /* which finding, and which of its evidence; or WEFT_NONE */
-	uint64_t key;             /* of_live; the same when the trace was read anew */
+	uint64_t key;             /* of sorts, and of what is in flight: the same when the trace was read anew; else 0 */
 	uint8_t depth;            /* so many steps to the right */
 	const char *name, *value; /* valid UTF-8 of one line; may be "" */
 };
@@ -69,6 +75,12 @@ struct weft_rows {
 };
 
 void weft_rows_finish(struct weft_rows *rows);
+
+/* What a screen reader says of a row first, and then, or "": a finding is called by its sort, whatever has numbers by its name.
+ */
+#define WEFT_SPOKEN_BYTES 1210
+const char *weft_row_spoken(const struct weft_row *row, char buf[WEFT_SPOKEN_BYTES]);
+const char *weft_row_spoken_then(const struct weft_row *row);
 
 /* Does what a press on a row does, if it leads anywhere; of a promise's rows, and of findings. */
 void weft_viewer_press_row(struct weft_viewer *viewer, const struct weft_row *row);

@@ -5,8 +5,18 @@
 #include "base/number.h"
 #include "viewer/findings.h"
 
+/* Who writes rows of what a viewer shows, and a text of theirs. */
+struct weft__writer {
+	struct weft_viewer *v;
+	struct weft_rows *to;
+};
+#define WEFT__TEXT(...) weft__rows_text(w->to, __VA_ARGS__)
+
 /* Forgets what rows had; then texts and rows are added, and weft__rows_end() makes them rows, or none at all without memory. */
 bool weft__rows_begin(struct weft_rows *rows);
+
+/* What the rows that are added from now on are about; first, of findings. */
+void weft__rows_of(struct weft_rows *rows, enum weft_rows_of of);
 int weft__rows_end(struct weft_rows *rows, struct weft_error *err);
 
 /* A text, cut at 600 bytes, as a number that weft__rows_add() takes; 0 is "". */

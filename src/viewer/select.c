@@ -303,6 +303,7 @@ void weft_viewer_take_over(struct weft_viewer *v, struct weft_viewer *other)
 	}
 	weft__viewer_take_history(v, other);
 	v->table_shown = other->table_shown;
+	v->table_open = other->table_open;
 	if (other->blame_shown)
 		weft_viewer_show_blame(v, true, other->blame_by, 0);
 	v->table_order = other->table_order;

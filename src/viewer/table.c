@@ -6,24 +6,21 @@
 
 #include "analysis/names.h"
 #include "base/duration.h"
+#include "base/hash.h"
 #include "viewer/private.h"
 #include "viewer/rows_private.h"
 
 #define SLOWEST 8
 #define BAR 20 /* of a histogram, signs at most */
 
-struct writer {
-	struct weft_viewer *v;
-	struct weft_rows *to;
-};
-
-#define TEXT(...) weft__rows_text(w->to, __VA_ARGS__)
-
-static struct weft_row *add(struct writer *w, enum weft_row_kind kind, size_t name, size_t value)
+uint64_t weft__sort_key(const struct weft_model *model, const struct weft_table_row *sort)
 {
-	struct weft_row *row = weft__rows_add(w->to, kind, name, value);
-	row->of_table = true;
-	return row;
+	char name[192];
+	const uint32_t site = model->promises[sort->first].site;
+	/* Those of one name may be of several places. */
+	const struct weft_site *place = site == WEFT_NONE ? NULL : &model->trace->sites[site];
+	weft_table_name(model, sort, name);
+	return weft_hash_u64(weft_hash_bytes(name, strlen(name)) + (place ? place->offset + place->line : 0)) | 1;
 }
 
 /* From when to when it is about. */
@@ -51,10 +48,10 @@ static int make(struct weft_viewer *v, struct weft_error *err)
 	return status;
 }
 
-static size_t duration(struct writer *w, int64_t ns)
+static size_t duration(struct weft__writer *w, int64_t ns)
 {
 	char text[WEFT_DURATION_BYTES];
-	return TEXT("%s", weft_duration_text(text, ns));
+	return WEFT__TEXT("%s", weft_duration_text(text, ns));
 }
 
 /* Those of a sort that took longest, the longest first. */
@@ -77,14 +74,14 @@ static size_t find_slowest(const struct weft_viewer *v, uint32_t sort, uint32_t 
 	return count;
 }
 
-static void write_histogram(struct writer *w, const struct weft_table_row *sort)
+static void write_histogram(struct weft__writer *w, const struct weft_table_row *sort)
 {
 	size_t buckets[64], most = 1;
 	char from[WEFT_DURATION_BYTES], to[WEFT_DURATION_BYTES], bar[3 * BAR + 1], number[28];
 	weft_table_histogram(w->v->table, w->v->facts, sort, buckets);
 	for (int i = 0; i < 64; i++)
 		most = buckets[i] > most ? buckets[i] : most;
-	add(w, WEFT_ROW_HEADING, TEXT("How long they took"), 0);
+	weft__rows_add(w->to, WEFT_ROW_HEADING, WEFT__TEXT("How long they took"), 0);
 	for (int i = 63; i >= 0; i--) {
 		if (buckets[i] == 0)
 			continue;
@@ -92,55 +89,60 @@ static void write_histogram(struct writer *w, const struct weft_table_row *sort)
 		for (size_t k = 0; k < signs; k++)
 			memcpy(bar + 3 * k, "\xe2\x96\x88", 3);
 		bar[3 * signs] = '\0';
-		struct weft_row *row = add(w, WEFT_ROW_EVIDENCE, TEXT("%s %s", bar, weft_thousands(number, buckets[i])),
-		    TEXT("%s to %s", i == 0 ? "0" : weft_duration_text(from, (int64_t)(1ull << i)),
-			weft_duration_text(to, i < 62 ? (int64_t)(1ull << (i + 1)) : INT64_MAX)));
-		row->finding = sort->sort;
+		struct weft_row *row =
+		    weft__rows_add(w->to, WEFT_ROW_EVIDENCE, WEFT__TEXT("%s %s", bar, weft_thousands(number, buckets[i])),
+			WEFT__TEXT("%s to %s", i == 0 ? "0" : weft_duration_text(from, (int64_t)(1ull << i)),
+			    weft_duration_text(to, i < 62 ? (int64_t)(1ull << (i + 1)) : INT64_MAX)));
 		row->line = (uint32_t)i;
+		row->key = w->v->table_open;
 		row->leads = true;
 	}
 }
 
-static void write_open(struct writer *w, const struct weft_table_row *sort)
+static void write_open(struct weft__writer *w, const struct weft_table_row *sort)
 {
 	char a[WEFT_DURATION_BYTES], b[WEFT_DURATION_BYTES], c[WEFT_DURATION_BYTES], name[192];
 	uint32_t slowest[SLOWEST];
-	add(w, WEFT_ROW_TEXT,
-	    TEXT("In all: waiting %s, ready %s, running %s", weft_duration_text(a, sort->waiting_ns),
+	weft__rows_add(w->to, WEFT_ROW_TEXT,
+	    WEFT__TEXT("In all: waiting %s, ready %s, running %s", weft_duration_text(a, sort->waiting_ns),
 		weft_duration_text(b, sort->ready_ns), weft_duration_text(c, sort->running_ns)),
 	    0);
 	if (sort->off_ns > 0)
-		add(w, WEFT_ROW_TEXT, TEXT("Of what they ran, %s without a processor", weft_duration_text(a, sort->off_ns)), 0);
+		weft__rows_add(w->to, WEFT_ROW_TEXT,
+		    WEFT__TEXT("Of what they ran, %s without a processor", weft_duration_text(a, sort->off_ns)), 0);
 	if (sort->failed + sort->pending > 0)
-		add(w, WEFT_ROW_TEXT, TEXT("%zu failed, %zu have not ended", sort->failed, sort->pending), 0);
+		weft__rows_add(
+		    w->to, WEFT_ROW_TEXT, WEFT__TEXT("%zu failed, %zu have not ended", sort->failed, sort->pending), 0);
 	if (sort->ended == 0)
 		return;
 	write_histogram(w, sort);
-	add(w, WEFT_ROW_HEADING, TEXT("The slowest"), 0);
+	weft__rows_add(w->to, WEFT_ROW_HEADING, WEFT__TEXT("The slowest"), 0);
 	size_t count = find_slowest(w->v, sort->sort, slowest);
 	for (size_t i = 0; i < count; i++) {
 		char raw[160];
 		size_t len = weft_model_name(w->v->model, slowest[i], raw, sizeof raw);
 		weft_name_clean((struct weft_str){raw, (uint32_t)(len < sizeof raw ? len : sizeof raw - 1)}, name, sizeof name);
-		struct weft_row *row =
-		    add(w, WEFT_ROW_LINK, TEXT("%s", name), duration(w, weft_table_took(w->v->facts, slowest[i])));
+		struct weft_row *row = weft__rows_add(
+		    w->to, WEFT_ROW_LINK, WEFT__TEXT("%s", name), duration(w, weft_table_took(w->v->facts, slowest[i])));
 		row->promise = slowest[i];
 		row->leads = true;
 	}
 }
 
-static void write_sort(struct writer *w, const struct weft_table_row *sort)
+static void write_sort(struct weft__writer *w, const struct weft_table_row *sort)
 {
 	char name[192], p50[WEFT_DURATION_BYTES], p99[WEFT_DURATION_BYTES], max[WEFT_DURATION_BYTES], number[28];
-	bool is_open = w->v->table_open == sort->sort;
-	size_t value = sort->ended == 0
-			   ? TEXT("%s, none ended", weft_thousands(number, sort->count))
-			   : TEXT("%s \xc2\xb7 p50 %s \xc2\xb7 p99 %s \xc2\xb7 max %s%s", weft_thousands(number, sort->count),
-				 weft_duration_text(p50, sort->p50_ns), weft_duration_text(p99, sort->p99_ns),
-				 weft_duration_text(max, sort->max_ns), sort->failed > 0 ? " \xc2\xb7 failures" : "");
-	struct weft_row *row = add(w, WEFT_ROW_FINDING, TEXT("%s", weft_table_name(w->v->model, sort, name)), value);
+	const uint64_t key = weft__sort_key(w->v->model, sort);
+	const bool is_open = w->v->table_open == key;
+	size_t value = sort->ended == 0 ? WEFT__TEXT("%s, none ended", weft_thousands(number, sort->count))
+					: WEFT__TEXT("%s \xc2\xb7 p50 %s \xc2\xb7 p99 %s \xc2\xb7 max %s%s",
+					      weft_thousands(number, sort->count), weft_duration_text(p50, sort->p50_ns),
+					      weft_duration_text(p99, sort->p99_ns), weft_duration_text(max, sort->max_ns),
+					      sort->failed > 0 ? " \xc2\xb7 failures" : "");
+	struct weft_row *row =
+	    weft__rows_add(w->to, WEFT_ROW_FINDING, WEFT__TEXT("%s", weft_table_name(w->v->model, sort, name)), value);
 	row->tone = sort->failed > 0 ? WEFT_TONE_ALARM : WEFT_TONE_CALM;
-	row->finding = sort->sort;
+	row->key = key;
 	row->is_open = is_open;
 	row->leads = true;
 	if (is_open)
@@ -152,26 +154,28 @@ int weft_table_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_e
 	static const char *const scopes[] = {[WEFT_SCOPE_WHOLE] = "Of the whole trace",
 	    [WEFT_SCOPE_SEEN] = "Of what was seen just now",
 	    [WEFT_SCOPE_SPAN] = "Of the measured span"};
-	struct writer all = {v, rows}, *w = &all;
+	struct weft__writer all = {v, rows}, *w = &all;
 	char number[28];
 	if (!weft__rows_begin(rows))
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for rows");
 	weft__viewer_write_blame(rows, v);
 	if (!v->table_shown)
 		return weft__rows_end(rows, err);
+	weft__rows_of(rows, WEFT_ROWS_OF_TABLE);
 	int status = make(v, err);
 	if (status < 0)
 		return status;
-	struct weft_row *row = add(w, WEFT_ROW_MORE, TEXT("%s", scopes[v->table_scope]), 0);
+	struct weft_row *row = weft__rows_add(w->to, WEFT_ROW_MORE, WEFT__TEXT("%s", scopes[v->table_scope]), 0);
 	row->line = 0;
 	row->leads = true;
-	row = add(w, WEFT_ROW_MORE, TEXT("Sorted by %s", weft_table_order_text(v->table_order)), 0);
+	row = weft__rows_add(w->to, WEFT_ROW_MORE, WEFT__TEXT("Sorted by %s", weft_table_order_text(v->table_order)), 0);
 	row->line = 1;
 	row->leads = true;
 	for (size_t i = 0; i < v->table->count && i < WEFT_TABLE_SHOWN; i++)
 		write_sort(w, &v->table->rows[i]);
 	if (v->table->count > WEFT_TABLE_SHOWN)
-		add(w, WEFT_ROW_TEXT, TEXT("and %s more sorts", weft_thousands(number, v->table->count - WEFT_TABLE_SHOWN)), 0);
+		weft__rows_add(w->to, WEFT_ROW_TEXT,
+		    WEFT__TEXT("and %s more sorts", weft_thousands(number, v->table->count - WEFT_TABLE_SHOWN)), 0);
 	return weft__rows_end(rows, err);
 }
 
@@ -212,9 +216,10 @@ void weft__viewer_go_to_those(struct weft_viewer *v, int64_t much(void *ctx, uin
 	weft__viewer_select_and_reveal(v, best);
 }
 
+/* A bar of the histogram of the sort that is open. */
 struct bar {
 	const struct weft_viewer *v;
-	uint32_t sort;
+	uint32_t sort; /* its number, or WEFT_NONE */
 	int bucket;
 };
 
@@ -225,14 +230,23 @@ static int64_t took_so_long(void *ctx, uint32_t promise)
 	return took_ns >= 0 && weft_table_bucket(took_ns) == bar->bucket ? took_ns : -1;
 }
 
+/* The number of the sort with that key; WEFT_NONE: there is none any more. */
+static uint32_t sort_of(const struct weft_viewer *v, uint64_t key)
+{
+	for (size_t i = 0; i < v->table->count; i++)
+		if (weft__sort_key(v->model, &v->table->rows[i]) == key)
+			return v->table->rows[i].sort;
+	return WEFT_NONE;
+}
+
 void weft__viewer_press_table_row(struct weft_viewer *v, const struct weft_row *row)
 {
 	if (!v->table)
 		return;
 	if (row->kind == WEFT_ROW_EVIDENCE) {
-		weft__viewer_go_to_those(v, took_so_long, &(struct bar){v, row->finding, (int)row->line});
+		weft__viewer_go_to_those(v, took_so_long, &(struct bar){v, sort_of(v, row->key), (int)row->line});
 	} else if (row->kind == WEFT_ROW_FINDING) {
-		v->table_open = v->table_open == row->finding ? WEFT_NONE : row->finding;
+		v->table_open = v->table_open == row->key ? 0 : row->key;
 	} else if (row->kind == WEFT_ROW_MORE && row->line == 1) {
 		v->table_order = (enum weft_table_order)((v->table_order + 1) % WEFT_TABLE_ORDER_COUNT);
 		weft_table_sort(v->table, v->table_order);

@@ -99,7 +99,6 @@ int weft_viewer_open_model(struct weft_viewer **out, struct weft_model *model, s
 	v->questions[WEFT_ASK_WHY].promise = v->open_finding = WEFT_NONE;
 	v->findings_shown = WEFT_FINDINGS_SHOWN;
 	v->lane_marked = v->blame_marked = SIZE_MAX;
-	v->table_open = WEFT_NONE;
 	v->blame_by = WEFT_FOLDED_BY_WAIT;
 	v->changes = WEFT_CHANGED_FINDINGS;
 	weft_viewer_resize(v, 1280, 720, 1);

@@ -171,7 +171,7 @@ struct weft_viewer {
 	struct weft_table *table; /* NULL: it is to be made */
 	enum weft_table_order table_order;
 	enum weft_scope table_scope;
-	uint32_t table_open; /* the sort that is shown closely, or WEFT_NONE */
+	uint64_t table_open; /* key of the sort that is shown closely; 0: none is */
 
 	/* live_panel.h */
 	struct weft_live *live; /* NULL: it is to be made */

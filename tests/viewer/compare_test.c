@@ -82,7 +82,8 @@ static void test_differences(void **state)
 			weft_viewer_asked(c.viewers[i], WEFT_ASK_TRACE);
 			assert_int_equal(weft_findings_fill(&rows, c.viewers[on], NULL), WEFT_OK);
 			for (size_t r = 0; r < rows.count; r++)
-				assert_false(rows.rows[r].of_diff); /* while another OS thread looks for what went wrong */
+				assert_false(
+				    rows.rows[r].of == WEFT_ROWS_OF_DIFF); /* while another OS thread looks for what went wrong */
 			weft_viewer_answer(c.viewers[i], WEFT_ASK_TRACE, NULL);
 		}
 		weft_viewer_select(c.viewers[0], WEFT_NONE);
@@ -90,7 +91,7 @@ static void test_differences(void **state)
 		assert_int_equal(weft_findings_fill(&rows, c.viewers[on], NULL), WEFT_OK);
 		for (size_t r = 0; r < rows.count; r++) {
 			summary = !summary && rows.rows[r].kind == WEFT_ROW_SUMMARY ? &rows.rows[r] : summary;
-			first = !first && rows.rows[r].of_diff ? &rows.rows[r] : first;
+			first = !first && rows.rows[r].of == WEFT_ROWS_OF_DIFF && rows.rows[r].leads ? &rows.rows[r] : first;
 		}
 		assert_non_null(summary);
 		assert_non_null(strstr(summary->name, " differences from "));
@@ -117,7 +118,7 @@ static void test_differences(void **state)
 			weft_viewer_answer(c.viewers[v], WEFT_ASK_TRACE, NULL);
 			assert_int_equal(weft_findings_fill(&rows, c.viewers[v], NULL), WEFT_OK);
 			for (size_t r = 0; r < rows.count; r++)
-				assert_false(rows.rows[r].of_diff);
+				assert_false(rows.rows[r].of == WEFT_ROWS_OF_DIFF);
 		}
 		weft_compare_remove(&c, c.count - 1);
 	}

@@ -5,6 +5,7 @@
 
 #include "viewer/actions.h"
 #include "viewer/blame.h"
+#include "viewer/compare.h"
 #include "viewer/place.h"
 #include "viewer/table.h"
 
@@ -128,7 +129,7 @@ static void test_table_rows(void **state)
 	press_sort(v, WEFT_ROW_EVIDENCE, "\xe2\x96\x88");
 	assert_true(v->selected == with_id(v, 2) && v->view->found == 1 && weft_view_is_highlighted(v->view, v->selected));
 	press_sort(v, WEFT_ROW_FINDING, "wait \"GET /\"");
-	assert_true(v->table_open == WEFT_NONE);
+	assert_true(v->table_open == 0);
 	/* In another order, and of what is seen alone. */
 	press_sort(v, WEFT_ROW_MORE, "Sorted by");
 	assert_string_equal(rows.rows[1].name, "Sorted by the longest");
@@ -139,6 +140,29 @@ static void test_table_rows(void **state)
 	press_sort(v, WEFT_ROW_MORE, "Of what was seen");
 	assert_int_equal(rows.count, all);
 	weft_viewer_destroy(v);
+	weft_rows_finish(&rows);
+}
+
+/* Of a trace that was read anew the table is made anew, and the sort that was open is open. */
+static void test_read_anew(void **state)
+{
+	(void)state;
+	struct weft_compare c = {0};
+	struct weft_viewer *v = open_text(SERVER);
+	assert_int_equal(weft_compare_add(&c, v, NULL), WEFT_OK);
+	weft_viewer_show_table(v);
+	press_sort(v, WEFT_ROW_FINDING, "wait \"GET /\"");
+	weft_compare_take_changes(&c);
+	struct weft_viewer *anew = open_text(SERVER);
+	weft_viewer_destroy(weft_compare_replace(&c, 0, anew));
+	assert_true(weft_compare_take_changes(&c) & WEFT_CHANGED_TABLE);
+	assert_int_equal(weft_table_fill(&rows, anew, NULL), WEFT_OK);
+	size_t open = 0;
+	for (size_t i = 0; i < rows.count; i++)
+		if (rows.rows[i].is_open && ++open)
+			assert_non_null(strstr(rows.rows[i].name, "\"GET /\""));
+	assert_int_equal(open, 1);
+	weft_compare_finish(&c);
 	weft_rows_finish(&rows);
 }
 
@@ -234,6 +258,7 @@ int main(void)
 	    cmocka_unit_test(test_table),
 	    cmocka_unit_test(test_what_stands_comes_last),
 	    cmocka_unit_test(test_table_rows),
+	    cmocka_unit_test(test_read_anew),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,6 +118,17 @@ export const tests = {
 		await get(20);
 		await more(page, before + 20);
 
+		// the table of sorts is of all that there is by now, and the sort that is open stays so
+		await page.keyboard.press("q");
+		const sort = page.getByRole("button", {name: /^request "GET \/hello.txt", /});
+		await sort.click();
+		const count = async () => Number((await sort.getAttribute("aria-label")).match(/, ([\d,]+) \u00b7/)[1].replaceAll(",", ""));
+		await eventually("all of them", async () => await count() === 23);
+		await get(20);
+		await eventually("20 more", async () => await count() === 43);
+		assert.equal(await sort.getAttribute("aria-expanded"), "true");
+		await sort.click();
+
 		// what is selected and searched for stays, and history does not grow
 		await find(page, "longer:0s");
 		await page.keyboard.press("Enter");
